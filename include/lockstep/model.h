@@ -362,13 +362,39 @@ typedef struct ls_own_options {
 } ls_own_options;
 ls_value *ls_own_layer(ls_model *, const ls_layer_kind *, ls_value *x, ls_own_options);
 
-/* ---- losses: the last layers of a model ---- */
+/* ---- losses: the last layers of a model ----
+ *
+ * A sample's loss is the sum over the model's losses, each its factor times the mean over the
+ * sample's targets. The step's loss is the mean over the samples of the batch, by their weights:
+ * sum(weight * loss) / sum(weight). It does not depend on workers or micro-batches. */
 
-/* Cross-entropy of logits [classes] and a class, an LS_I32 field from 0 to classes - 1. */
 typedef struct ls_loss_options {
     const char *name;
+    float factor;    /* 0: 1 */
+    float smoothing; /* cross-entropy: this part of each target is spread over all classes */
+    int32_t ignore;  /* cross-entropy: a class without a loss, as negative labels are; 0: none */
 } ls_loss_options;
+
+/* Cross-entropy, in nats, of logits [.., classes] and labels [..], an LS_I32 field, each from 0 to
+ * classes - 1: log(sum(e^x)) - x[label]. With smoothing s the target is 1 - s at the label, plus
+ * s / classes everywhere (Szegedy et al., arXiv 1512.00567).
+ *
+ * A target whose label is negative or `ignore` has no loss. If this is the model's only loss, a
+ * sample's weight is multiplied by the part of its targets that have one: the step's loss is the
+ * mean over these targets of the whole batch. Beside other losses, a sample's loss is the mean over
+ * its own targets, or 0 if it has none. */
 void ls_cross_entropy(ls_model *, ls_value *logits, ls_value *label, ls_loss_options);
+
+/* Binary cross-entropy, in nats, of logits x and as many targets t in [0, 1]:
+ * max(x, 0) - x t + log(1 + e^-|x|). Targets: a field of any type, or a value that depends on no
+ * parameter; a field in f32 is not rounded, whatever the run computes in. */
+void ls_binary_cross_entropy(ls_model *, ls_value *logits, ls_value *targets, ls_loss_options);
+
+/* The mean of (x - t)^2 over as many targets t, as above. */
+void ls_mean_squared_error(ls_model *, ls_value *x, ls_value *targets, ls_loss_options);
+
+/* The field, one LS_F32 or LS_I32, is the weight of a sample in the step's loss: at least 0. */
+void ls_sample_weight(ls_model *, ls_value *field);
 
 #define ls_scope(m, ...)              (ls_scope)(LS_HERE(m), __VA_ARGS__)
 #define ls_input(m, name, type, dims) (ls_input)(LS_HERE(m), name, type, dims)
@@ -419,6 +445,11 @@ void ls_cross_entropy(ls_model *, ls_value *logits, ls_value *label, ls_loss_opt
 #define ls_softmax(m, x)   (ls_softmax)(LS_HERE(m), x)
 #define ls_cross_entropy(m, x, label, ...)                                                         \
     (ls_cross_entropy)(LS_HERE(m), x, label, LS_OPTIONS(ls_loss_options, __VA_ARGS__))
+#define ls_binary_cross_entropy(m, x, targets, ...)                                                \
+    (ls_binary_cross_entropy)(LS_HERE(m), x, targets, LS_OPTIONS(ls_loss_options, __VA_ARGS__))
+#define ls_mean_squared_error(m, x, targets, ...)                                                  \
+    (ls_mean_squared_error)(LS_HERE(m), x, targets, LS_OPTIONS(ls_loss_options, __VA_ARGS__))
+#define ls_sample_weight(m, field) (ls_sample_weight)(LS_HERE(m), field)
 
 #ifdef __cplusplus
 }

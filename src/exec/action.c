@@ -16,14 +16,34 @@ static char *buffer(const ls_exec *x, ls_buffer_kind kind, int layer) {
     return at == SIZE_MAX ? NULL : (char *)x->arena + at;
 }
 
+/* The weights of this worker's samples. */
+static ls_status weigh(ls_exec *x, ls_error *e) {
+    const ls_plan *p = x->c.plan;
+    const ls_loader_config *c = &x->c.loader;
+    double *weights = ls_plan_weights(p, x->c.world->parts);
+    if (!weights) return LS_OK;
+    memset(weights, 0, (size_t)p->c.batch * sizeof *weights);
+    for (int vw = c->a; vw < c->b; vw += c->step ? c->step : 1) {
+        uint64_t first = 0, end = 0, place = ls_loader_place(c, x->batch.count, vw);
+        ls_batch_share(x->batch.count, p->c.V, vw, vw + 1, &first, &end);
+        for (uint64_t i = first; i < end; i++, place++)
+            LS_TRY(ls_weigh(&p->c.model->weighing,
+                            (const char *)x->samples + place * c->sample_nbytes, &weights[i], e));
+    }
+    return LS_OK;
+}
+
 ls_status ls_exec_load(ls_exec *x, ls_error *e) {
+    const ls_plan *p = x->c.plan;
     LS_TRY(ls_loader_next(x->loader, &x->batch, &x->samples, e));
     x->next_load = x->in->step + 1;
-    double targets = (double)x->batch.count * (double)x->c.plan->c.model->targets;
+    double targets = (double)x->batch.count * (double)p->c.model->targets;
     x->loss_scale = (float)(x->in->loss_scale / targets);
-    double *losses = ls_plan_losses(x->c.plan, x->c.world->parts);
-    if (x->has != LS_HAS_ALL) memset(losses, 0, (size_t)x->c.plan->c.batch * sizeof *losses);
-    return LS_OK;
+    double *losses = ls_plan_losses(p, x->c.world->parts);
+    size_t nlosses = (size_t)(p->c.model->nlosses * p->c.batch);
+    if (x->has == LS_HAS_ALL) return LS_OK;
+    memset(losses, 0, nlosses * sizeof *losses);
+    return weigh(x, e);
 }
 
 static int vw_of(const ls_exec *x, const ls_action *a) { return x->aim >= 0 ? x->aim : a->vw; }
@@ -82,8 +102,10 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
         .seed = x->c.loader.order.seed,
         .step = x->in->step,
         .first_sample = first,
-        .losses = ls_plan_losses(p, x->c.world->parts) + first,
+        .losses = ls_plan_losses(p, x->c.world->parts) + l->loss_at * p->c.batch + first,
     };
+    const double *weights = ls_plan_weights(p, x->c.world->parts);
+    if (weights) call.weights = weights + first;
     for (int k = 0; k < l->ninputs; k++) call.x[k] = buffer(x, LS_BUF_ACT, l->inputs[k]);
     return call;
 }
@@ -100,8 +122,9 @@ static void copy_given(const ls_exec *x, const ls_action *a, const char *grads,
         memcpy(sum_at(x, a->slot, l->offsets[k]), grads + l->offsets[k] * size,
                l->counts[k] * size);
     ls_batch_share(x->batch.count, p->c.V, a->vw, a->vw + 1, &first, &end);
-    memcpy(ls_plan_losses(p, x->c.world->parts) + first, losses + first,
-           (end - first) * sizeof *losses);
+    double *own = ls_plan_losses(p, x->c.world->parts);
+    for (int i = 0; i < p->c.model->nlosses; i++, own += p->c.batch, losses += p->c.batch)
+        memcpy(own + first, losses + first, (end - first) * sizeof *losses);
 }
 
 /* If another worker has computed the virtual worker's gradient, it is copied from there, layer by
@@ -295,23 +318,43 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
     }
 }
 
-/* Each worker adds up the norms and losses itself, in the same order. */
+/* The sums over the batch of the samples' losses, each times its weight, and of the weights. */
+typedef struct batch_sums {
+    double loss, weight;
+} batch_sums;
+
+static batch_sums sums_of(const ls_exec *x) {
+    const ls_plan *p = x->c.plan;
+    const double *losses = ls_plan_losses(p, x->c.world->sums);
+    const double *weights = ls_plan_weights(p, x->c.world->sums);
+    batch_sums s = {0, weights ? 0 : (double)x->batch.count};
+    for (uint64_t i = 0; i < x->batch.count; i++) {
+        double loss = losses[i];
+        for (int k = 1; k < p->c.model->nlosses; k++)
+            loss += losses[(uint64_t)k * (uint64_t)p->c.batch + i];
+        if (weights) s.weight += weights[i];
+        s.loss += weights ? loss * weights[i] : loss;
+    }
+    return s;
+}
+
+/* Each worker adds up the norms, losses and weights itself, in the same order. Gradients are so far
+ * those of the sum over the batch, divided by its number of samples. */
 void ls_exec_finish_comm(ls_exec *x, const ls_action *a) {
     if (a->kind != LS_ALL_REDUCE || a->bucket != LS_SCALARS) return;
     const ls_plan *p = x->c.plan;
-    const double *losses = ls_plan_losses(p, x->c.world->sums);
     x->knows_norm = true;
     x->gave_up = x->c.world->sums[ls_plan_nscalars(p) - 1] > 0;
     if (x->gave_up) return;
     x->out.batch = x->batch;
     double norm = ls_norm_total(x->c.world->sums, p->c.model->nfloats / LS_BLOCK);
-    x->out.grad_norm = norm / x->in->loss_scale;
+    batch_sums s = sums_of(x);
+    double mean = s.weight > 0 ? (double)x->batch.count / s.weight : 0; /* 1 without weights */
+    x->out.grad_norm = norm / x->in->loss_scale * mean;
     x->out.skipped = x->in->skips && !isfinite(norm);
-    double loss = 0.0;
-    for (uint64_t i = 0; i < x->batch.count; i++) loss += losses[i];
-    x->out.loss = loss / ((double)x->batch.count * (double)x->c.plan->c.model->targets);
+    x->out.loss = s.weight > 0 ? s.loss / (s.weight * (double)p->c.model->targets) : 0;
     double clip = ls_clip_factor(x->out.grad_norm, x->in->clip);
-    x->update = (ls_optim_step){x->in->updates, x->in->lr, clip / x->in->loss_scale};
+    x->update = (ls_optim_step){x->in->updates, x->in->lr, clip / x->in->loss_scale * mean};
     if (x->c.decided) x->c.decided(x->c.decided_arg, x->in, &x->out, &x->update);
 }
 

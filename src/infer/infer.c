@@ -1,20 +1,22 @@
 /* infer.c - see infer.h.
  *
- * Memory: the slots of the layers' outputs | the largest saved | the largest work.
+ * Memory: the slots of the layers' outputs | the largest saved | the losses | the largest work.
  */
 #include "infer/infer.h"
+
+#include <string.h>
 
 #include "model/mixed.h"
 
 /* Bytes for n samples: the maximum over layers. */
 typedef struct sizes {
-    size_t y, saved, work;
+    size_t y, saved, losses, work;
 } sizes;
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 static sizes sizes_of(const ls_model *m, ls_dtype dtype, int64_t n) {
-    sizes s = {0};
+    sizes s = {.losses = (size_t)m->nlosses * (size_t)n * sizeof(double)};
     for (int i = 0; i < m->nlayers; i++) {
         const ls_layer *l = &m->layers[i];
         s.y = larger(s.y, (size_t)n * l->y_floats * ls_dtype_size(dtype));
@@ -24,12 +26,13 @@ static sizes sizes_of(const ls_model *m, ls_dtype dtype, int64_t n) {
     }
     s.y = (s.y + 63) / 64 * 64;
     s.saved = (s.saved + 63) / 64 * 64;
+    s.losses = (s.losses + 63) / 64 * 64;
     return s;
 }
 
 size_t ls_infer_nbytes(const ls_model *m, ls_dtype dtype, int64_t n) {
     sizes s = sizes_of(m, dtype, n);
-    return (size_t)m->nslots * s.y + s.saved + s.work;
+    return (size_t)m->nslots * s.y + s.saved + s.losses + s.work;
 }
 
 /* The place of layer i's output. */
@@ -53,26 +56,38 @@ static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infe
     c->grads_type = LS_F32;
     c->params = f->params;
     c->saved = memory;
-    c->work = (float *)(void *)(memory + s.saved);
+    c->work = (float *)(void *)(memory + s.saved + s.losses);
+    double *losses = c->losses;
     for (int i = 0; i < end; i++) {
         const ls_layer *l = &f->model->layers[i];
         for (int k = 0; k < l->ninputs; k++) c->x[k] = output_of(f, &s, l->inputs[k]);
         c->T = T ? T : l->T;
         c->y = output_of(f, &s, i);
+        if (losses) c->losses = losses + l->loss_at * f->n;
         ls_mixed_forward(l, c);
         show(arg, i, c->T, ls_mixed_unrounded(l, c));
     }
     return c->y;
 }
 
+/* The losses [nlosses][n] of the samples of a call. */
+static double *losses_of(const ls_infer *f, const sizes *s) {
+    return (double *)(void *)((char *)f->memory + (size_t)f->model->nslots * s->y + s->saved);
+}
+
 void ls_infer_losses(const ls_infer *f, int64_t n, const void *samples, double *losses) {
     size_t nbytes = f->model->sample_nbytes;
+    sizes s = sizes_of(f->model, f->dtype, f->n);
+    double *each = losses_of(f, &s);
     for (int64_t i = 0; i < n; i += f->n) {
         ls_layer_call c = {.n = n - i < f->n ? n - i : f->n,
                            .samples = (const char *)samples + (size_t)i * nbytes,
                            .sample_nbytes = nbytes,
-                           .losses = losses + i};
+                           .losses = each};
         forward(f, &c, f->model->nlayers, show_nothing, NULL);
+        memcpy(losses + i, each, (size_t)c.n * sizeof *losses);
+        for (int64_t k = f->n; k < f->n * f->model->nlosses; k++)
+            if (k % f->n < c.n) losses[i + k % f->n] += each[k];
     }
 }
 

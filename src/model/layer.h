@@ -57,12 +57,16 @@ typedef struct ls_layer_call {
     float *work;    /* [ls_mixed_work_nbytes()] within one call */
     const void *dy; /* [rows, C] */
     void *dx[LS_LAYER_MAX_INPUTS]; /* [ninputs] the gradients of the inputs; NULL: not wanted */
-    float loss_scale; /* gradient of the step's loss with respect to one token's loss */
+    float loss_scale; /* gradient of the step's loss with respect to one token's loss; of other
+                         models: to a sample's loss, without its weight */
     bool training;    /* false: no layer does anything at random, and the next three are not read */
     uint64_t seed;    /* of the run */
     int64_t step;
     uint64_t first_sample; /* the place of the call's first sample in the step's batch */
-    double *losses;        /* [n] sum of the losses of a sample's tokens, nats */
+    double *losses;        /* [n] sum of the losses of a sample's tokens, nats; of other models' losses:
+                              factor times the mean over a sample's targets, without its weight; of
+                              a measure: its values [n][nvalues] */
+    const double *weights; /* [n] of the samples (model/weight.h); NULL: 1 each */
 
     /* For a layer's own functions, if any operand was in 16 bits: */
     const struct ls_layer_call *given; /* the original call; NULL: all operands were in f32 */
@@ -109,8 +113,9 @@ struct ls_layer {
     size_t scratch_floats; /* per thread */
     double forward_flops;  /* per sample; backward: twice as many, for a loss three times */
     ls_works forward_work, backward_work; /* the same in detail, for prices */
-    bool loss;                            /* the last layer: it has losses instead of y; backward
-                                             computes them, too, so training needs no forward */
+    bool loss;                            /* it has losses instead of y; backward computes them,
+                                             too, so training needs no forward */
+    int loss_at;                          /* which one of the model's losses; ls_model_link() */
     size_t field_at[LS_LAYER_FIELDS];     /* [nfields] fields of a sample that it reads itself */
     int nfields;
     _Alignas(16) unsigned char own

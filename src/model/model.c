@@ -82,12 +82,11 @@ static ls_status choose_slot(ls_model *m, int l, ls_error *e) {
 }
 
 ls_status ls_model_link(ls_model *m, ls_error *e) {
-    int nlosses = 0;
-    m->nslots = 0;
+    m->nslots = m->nlosses = 0;
     m->nfloats = (m->nfloats + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;
     for (int l = 0; l < m->nlayers; l++) {
         m->layers[l].last_reader = -1;
-        nlosses += m->layers[l].loss;
+        if (m->layers[l].loss) m->layers[l].loss_at = m->nlosses++;
         LS_TRY(link_inputs(m, l, e));
     }
     for (int l = 0; l < m->nlayers; l++) {
@@ -101,7 +100,8 @@ ls_status ls_model_link(ls_model *m, ls_error *e) {
         link_gradients(m, l);
         LS_TRY(choose_slot(m, l, e));
     }
-    if (!nlosses) return ls_fail(e, LS_EINVAL, "the model has no loss");
+    if (m->nlosses > 1) m->weighing.ntargets = 0;
+    if (!m->nlosses) return ls_fail(e, LS_EINVAL, "the model has no loss");
     return LS_OK;
 }
 

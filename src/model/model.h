@@ -11,6 +11,7 @@
 #define LS_MODEL_MODEL_H
 
 #include "model/layer.h"
+#include "model/weight.h"
 #include "source/source.h"
 
 enum { LS_BLOCK = 1024 }; /* floats; sums of norms and shards begin at multiples of it */
@@ -30,7 +31,9 @@ struct ls_model {
     ls_layer *layers; /* [nlayers] */
     int nlayers;
     size_t sample_nbytes; /* what layers read of a sample: GPT: its tokens [T + 1] */
-    int64_t targets;      /* losses of a sample: GPT: of T tokens */
+    int64_t targets;      /* losses of a sample: GPT: of T tokens; other models: 1, a mean */
+    int nlosses;          /* layers that are losses; a sample's loss is their sum */
+    ls_weighing weighing; /* of the samples in the step's loss */
     size_t nfloats;       /* of a flat buffer, padding included */
     size_t count;         /* of parameters, without padding */
     int nslots;           /* of outputs in a forward alone; at most LS_MODEL_MAX_SLOTS */

@@ -146,9 +146,12 @@ static void check_recompute(walk *w, const ls_action *a) {
 static size_t read_nbytes(const walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     size_t n = (size_t)p->c.nworkers, replicas = (size_t)ls_plan_replicas(p), sum = 0;
-    if (a->bucket == LS_SCALARS)
-        return 2 * (n - 1) * (p->c.model->nfloats / LS_BLOCK + (size_t)p->c.batch + 1) *
+    if (a->bucket == LS_SCALARS) {
+        const ls_model *m = p->c.model;
+        size_t each = (size_t)m->nlosses + (ls_weighing_is_on(&m->weighing) ? 1 : 0);
+        return 2 * (n - 1) * (m->nfloats / LS_BLOCK + each * (size_t)p->c.batch + 1) *
                sizeof(double);
+    }
     size_t floats = p->buckets[a->bucket].end - p->buckets[a->bucket].first;
     if (a->kind == LS_ALL_GATHER) return (n - replicas) * floats * ls_dtype_size(p->c.compute);
     size_t nbytes = floats * ls_dtype_size(p->c.reduce);

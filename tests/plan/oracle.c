@@ -415,7 +415,10 @@ static void run_scalars(oracle *o) {
         if (o->workers[w].knows) wrong(o, "the norm is known");
         o->workers[w].knows = true;
     }
-    o->read += 2 * (int64_t)(blocks + (size_t)o->u.c->batch + 1) * 8 * (o->u.n - 1);
+    /* norms, losses, weights where targets may be ignored, and the mark of a step given up */
+    size_t each = o->u.m->weighing.ntargets > 0 || o->u.m->weighing.has_field;
+    for (int l = 0; l < o->u.m->nlayers; l++) each += o->u.m->layers[l].loss;
+    o->read += 2 * (int64_t)(blocks + each * (size_t)o->u.c->batch + 1) * 8 * (o->u.n - 1);
 }
 
 static void touch_grads(oracle *o, const ls_action *a) {

@@ -94,7 +94,8 @@ static void check_bytes(const ls_plan *p, const oracle_result *r, uint64_t seed)
     int64_t grads = rounds * floats * (c->reduce == LS_F32 ? 4 : 2);
     int64_t params = floats * (c->compute == LS_F32 ? 4 : 2), sums = 0;
     for (int w = 0; w < n; w++) sums += ls_plan_sums(p, w);
-    bool good = r->scalars_nbytes == 2 * (n - 1) * 8 * (floats / LS_BLOCK + c->batch + 1);
+    int64_t each = c->model->weighing.ntargets ? 2 : 1; /* a loss; a weight */
+    bool good = r->scalars_nbytes == 2 * (n - 1) * 8 * (floats / LS_BLOCK + each * c->batch + 1);
     if (sums == n && c->zero == 0) good = good && r->nbytes[LS_ALL_REDUCE] == 2 * (n - 1) * grads;
     if (sums == n && c->zero > 0)
         good = good && r->nbytes[LS_REDUCE_SCATTER] == R * (S - 1) * grads &&
