@@ -466,13 +466,27 @@ typedef struct gradient {
     int64_t first, end;     /* the thread's rows */
 } gradient;
 
-/* Lays out group g's channels of the block's pixels of dy as [column block, pixel, wide]. */
+/* A column block of the pixels of dy. */
+typedef struct dy_pixels {
+    const float *p;
+    int64_t line, pixel; /* floats between rows, and between pixels */
+} dy_pixels;
+
+/* Pixels of one column block are contiguous, and are read in place. */
+static bool is_in_place(const gradient *d, const columns *u) { return d->c == u->wide; }
+
+/* The block's channels [channel, ...) of dy. */
+static const float *dy_at(const gradient *d, const block *b, int64_t channel) {
+    return d->dy + ((b->sample * d->h + b->i) * d->w + b->j) * d->c + channel;
+}
+
+/* Lays out group g's channels of the block's pixels of dy as [column block, pixel, wide], except
+ * those that are read in place. */
 static void lay_dy(const gradient *d, int64_t g, const block *b, float *out) {
     for (int64_t k = 0; k < d->width;) {
         columns u = columns_at(d->k, d->each, k, d->width);
-        for (int64_t i = 0; i < b->rows; i++) {
-            const float *p =
-                d->dy + ((b->sample * d->h + b->i + i) * d->w + b->j) * d->c + g * d->width + k;
+        for (int64_t i = 0; i < b->rows && !is_in_place(d, &u); i++) {
+            const float *p = dy_at(d, b, g * d->width + k) + i * d->w * d->c;
             for (int64_t j = 0; j < b->cols; j++, p += d->c, out += u.wide) {
                 memcpy(out, p, (size_t)u.n * sizeof *out);
                 for (int64_t z = u.n; z < u.wide; z++) out[z] = 0.0f;
@@ -484,7 +498,7 @@ static void lay_dy(const gradient *d, int64_t g, const block *b, float *out) {
 
 /* Continues the thread's rows of column block u over a block's pixels. */
 static void gradient_columns(const gradient *d, int64_t g, const block *b, const columns *u,
-                             const float *dy) {
+                             const dy_pixels *dy) {
     const source *x = &d->x;
     int64_t unit = d->each ? x->pixel : 1; /* floats between rows of dw in a block of x */
     ls_conv_tile t = {.regs = u->regs,
@@ -493,8 +507,8 @@ static void gradient_columns(const gradient *d, int64_t g, const block *b, const
                       .a_outer = x->y.stride * b->line,
                       .a_inner = x->x.stride * x->pixel,
                       .a_row = unit,
-                      .b_outer = b->cols * u->wide,
-                      .b_inner = u->wide,
+                      .b_outer = dy->line,
+                      .b_inner = dy->pixel,
                       .c_row = d->c};
     int64_t most = rows_most(d->k, u);
     for (int64_t m = d->first, n = 0; m < d->end; m += n) {
@@ -503,7 +517,7 @@ static void gradient_columns(const gradient *d, int64_t g, const block *b, const
         n = left / ((left + most - 1) / most);
         t.rows = (int)n;
         const float *a = b->p + r * b->line + at * unit + (d->each ? u->first : 0);
-        run_tile(d->k, u, &t, a, dy, d->dw + m * d->c + g * d->width + u->first);
+        run_tile(d->k, u, &t, a, dy->p, d->dw + m * d->c + g * d->width + u->first);
     }
 }
 
@@ -513,12 +527,16 @@ static void gradient_block(const gradient *d, int64_t g, const block *b, const f
         columns u = columns_at(d->k, d->each, k, d->width);
         int64_t row = d->x.y.stride * b->line + b->cols * u.wide;
         block near = *b;
+        bool in_place = is_in_place(d, &u);
+        dy_pixels at = {dy, b->cols * u.wide, u.wide};
+        if (in_place) at = (dy_pixels){dy_at(d, b, g * d->width + k), d->w * d->c, d->c};
         for (int64_t i = 0; i < b->rows; i += near.rows) {
             near.rows = min64(max64(1, NEAR / row), b->rows - i);
             near.p = b->p + i * d->x.y.stride * b->line;
-            gradient_columns(d, g, &near, &u, dy + i * b->cols * u.wide);
+            gradient_columns(d, g, &near, &u, &at);
+            at.p += near.rows * at.line;
         }
-        dy += b->rows * b->cols * u.wide;
+        if (!in_place) dy += b->rows * b->cols * u.wide;
         k += u.n;
     }
 }
