@@ -3,10 +3,12 @@
  * Sixteen channels of all pixels at a time, whatever the groups' size; then the channels' sums are
  * joined by group.
  */
+#include "tensor/kernels/each.h"
 #include "tensor/kernels/variant.h"
 
-/* Four chains of each channel, which take turns: c[0] is the next pixel's. The sum does not depend
- * on whose turn it is. */
+#define UNROLL _Pragma("GCC unroll 4")
+
+/* Four chains of each channel: pixel p belongs to chain p mod 4. */
 typedef struct chains {
     v16 c[4];
 } chains;
@@ -15,12 +17,34 @@ static inline chains chains_zero(void) {
     const v16 zero = v_set1(0.0f);
     return (chains){{zero, zero, zero, zero}};
 }
-/* `next` is c[0], continued. */
-static inline void chains_turn(chains *s, v16 next) {
-    *s = (chains){{s->c[1], s->c[2], s->c[3], next}};
-}
 static inline v16 chains_sum(const chains *s) {
     return v_add(v_add(s->c[0], s->c[2]), v_add(s->c[1], s->c[3]));
+}
+
+/* The sums of up to 16 channels over pixels C apart; n >= 16 is known when it is compiled. */
+INLINE v16 sum_of(const float *x, int64_t pixels, int64_t C, int64_t n) {
+    chains s = chains_zero();
+    for (; pixels > 3; pixels -= 4, x += 4 * C)
+        UNROLL for (int k = 0; k < 4; k++) s.c[k] = v_add(s.c[k], v_load_n(x + k * C, n));
+    UNROLL for (int k = 0; k < 3; k++) if (k < pixels) s.c[k] =
+        v_add(s.c[k], v_load_n(x + k * C, n));
+    return chains_sum(&s);
+}
+
+INLINE v16 add_square(v16 sum, v16 x, v16 mean) {
+    v16 d = v_sub(x, mean);
+    return v_fma(d, d, sum);
+}
+
+/* The same of the squares of differences from the mean. */
+INLINE v16 squares_of(const float *x, int64_t pixels, int64_t C, int64_t n, v16 mean) {
+    chains s = chains_zero();
+    for (; pixels > 3; pixels -= 4, x += 4 * C)
+        UNROLL for (int k = 0; k < 4; k++) s.c[k] =
+            add_square(s.c[k], v_load_n(x + k * C, n), mean);
+    UNROLL for (int k = 0; k < 3; k++) if (k < pixels) s.c[k] =
+        add_square(s.c[k], v_load_n(x + k * C, n), mean);
+    return chains_sum(&s);
 }
 
 /* Values of groups, one for each of the n channels from c on. */
@@ -44,51 +68,78 @@ static void group_means(const ls_group_norm_job *g, const float *sums, float *me
 /* The channels' sums lie in the first pixel of y until y is computed. */
 static void sample_moments(const ls_group_norm_job *g, const float *x, float *y, float *mean,
                            float *rstd) {
-    int64_t C = g->C, size = g->pixels * C;
+    int64_t C = g->C;
     for (int64_t c = 0; c < C; c += LS_LANES) {
         int64_t n = C - c;
-        chains s = chains_zero();
-        for (int64_t i = c; i < size; i += C) chains_turn(&s, v_add(s.c[0], v_load_n(x + i, n)));
-        v_store_n(y + c, chains_sum(&s), n);
+        v16 sum =
+            n < LS_LANES ? sum_of(x + c, g->pixels, C, n) : sum_of(x + c, g->pixels, C, LS_LANES);
+        v_store_n(y + c, sum, n);
     }
     group_means(g, y, mean);
     for (int64_t c = 0; c < C; c += LS_LANES) {
         int64_t n = C - c;
-        chains s = chains_zero();
         v16 mu = spread(g, mean, c, n);
-        for (int64_t i = c; i < size; i += C) {
-            v16 d = v_sub(v_load_n(x + i, n), mu);
-            chains_turn(&s, v_fma(d, d, s.c[0]));
-        }
-        v_store_n(y + c, chains_sum(&s), n);
+        v16 sum = n < LS_LANES ? squares_of(x + c, g->pixels, C, n, mu)
+                               : squares_of(x + c, g->pixels, C, LS_LANES, mu);
+        v_store_n(y + c, sum, n);
     }
     group_means(g, y, rstd);
     for (int64_t i = 0; i < g->groups; i++) rstd[i] = 1.0f / sqrtf(rstd[i] + g->eps);
+}
+
+/* Up to 16 channels of a sample: what is the same for all pixels. */
+typedef struct channels {
+    v16 mean, rstd, gamma, beta;
+    int64_t n;
+    bool relu;
+} channels;
+
+static channels channels_at(const ls_group_norm_job *g, int64_t sample, int64_t c) {
+    int64_t n = g->C - c;
+    channels a = {.mean = spread(g, g->mean + sample * g->groups, c, n),
+                  .rstd = spread(g, g->rstd + sample * g->groups, c, n),
+                  .gamma = v_load_n(g->gamma + c, n),
+                  .beta = v_set1(0.0f),
+                  .n = n,
+                  .relu = g->relu};
+    if (g->beta) a.beta = v_load_n(g->beta + c, n);
+    return a;
+}
+
+/* The normalized values of a pixel. */
+INLINE v16 normalized(const channels *a, const float *x, int64_t n) {
+    return v_mul(v_sub(v_load_n(x, n), a->mean), a->rstd);
+}
+
+INLINE void apply(const channels *a, const float *x, float *y, int64_t size, int64_t C, int64_t n) {
+    const v16 zero = v_set1(0.0f);
+    for (int64_t i = 0; i < size; i += C) {
+        v16 out = v_fma(normalized(a, x + i, n), a->gamma, a->beta);
+        v_store_n(y + i, a->relu ? v_max(zero, out) : out, n);
+    }
 }
 
 void LS_K(group_norm)(const ls_group_norm_job *g) {
     int64_t C = g->C, size = g->pixels * C;
     for (int64_t s = 0; s < g->samples; s++) {
         const float *x = g->x + s * size;
-        float *y = g->y + s * size, *mean = g->mean + s * g->groups,
-              *rstd = g->rstd + s * g->groups;
-        sample_moments(g, x, y, mean, rstd);
+        float *y = g->y + s * size;
+        sample_moments(g, x, y, g->mean + s * g->groups, g->rstd + s * g->groups);
         for (int64_t c = 0; c < C; c += LS_LANES) {
-            int64_t n = C - c;
-            v16 mu = spread(g, mean, c, n), rs = spread(g, rstd, c, n);
-            v16 gamma = v_load_n(g->gamma + c, n), beta = v_load_n(g->beta + c, n);
-            for (int64_t i = c; i < size; i += C) {
-                v16 hat = v_mul(v_sub(v_load_n(x + i, n), mu), rs);
-                v16 out = v_fma(hat, gamma, beta);
-                v_store_n(y + i, g->relu ? v_max(v_set1(0.0f), out) : out, n);
-            }
+            channels a = channels_at(g, s, c);
+            if (a.n < LS_LANES)
+                apply(&a, x + c, y + c, size - c, C, a.n);
+            else
+                apply(&a, x + c, y + c, size - c, C, LS_LANES);
         }
     }
 }
 
-/* dy through the ReLU that follows the norm: as relu_dx() (activation.c). */
-static inline v16 behind_relu(v16 h, v16 gamma, v16 beta, v16 dy) {
-    return v_select(v_set1(1e-45f), v_fma(h, gamma, beta), v_set1(0.0f), dy);
+/* A pixel's dy, through the ReLU that follows the norm: as relu_dx() (activation.c). */
+INLINE v16 dy_of(const channels *a, const float *dy, v16 h, int64_t n) {
+    v16 d = v_load_n(dy, n);
+    if (!a->relu) return d;
+    return v_select(v_set1(1e-45f), v_fma(h, a->gamma, a->beta), v_set1(0.0f), d);
 }
 
 /* The mean over a group's values of gamma * dy or of gamma * dy * h, from its channels' sums. */
@@ -112,47 +163,56 @@ static v16 weighted_means(const ls_group_norm_job *g, const float *sums, int64_t
     return v_load(t);
 }
 
+/* Sums over the pixels of a sample. */
+typedef struct back_sums {
+    v16 dyh, dy;
+} back_sums;
+
+INLINE back_sums back_sums_of(const channels *a, const float *x, const float *dy, int64_t size,
+                              int64_t C, int64_t n) {
+    chains dyh = chains_zero(), plain = chains_zero();
+    for (int64_t i = 0; i < size; i += 4 * C)
+        UNROLL for (int k = 0; k < 4; k++) if (i + k * C < size) {
+            v16 h = normalized(a, x + i + k * C, n), d = dy_of(a, dy + i + k * C, h, n);
+            dyh.c[k] = v_fma(d, h, dyh.c[k]);
+            plain.c[k] = v_add(plain.c[k], d);
+        }
+    return (back_sums){chains_sum(&dyh), chains_sum(&plain)};
+}
+
 /* The channels' sums over a sample's pixels, of dy * h and of dy. */
 static void sample_sums(const ls_group_norm_job *g, int64_t sample, float *sum_dyh, float *sum_dy) {
     int64_t C = g->C, size = g->pixels * C;
     const float *x = g->x + sample * size, *dy = g->dy + sample * size;
-    const float *mean = g->mean + sample * g->groups, *rstd = g->rstd + sample * g->groups;
     for (int64_t c = 0; c < C; c += LS_LANES) {
-        int64_t n = C - c;
-        v16 mu = spread(g, mean, c, n), rs = spread(g, rstd, c, n);
-        v16 gamma = v_load_n(g->gamma + c, n), beta = gamma;
-        if (g->relu) beta = v_load_n(g->beta + c, n);
-        chains dyh = chains_zero(), plain = chains_zero();
-        for (int64_t i = c; i < size; i += C) {
-            v16 d = v_load_n(dy + i, n), h = v_mul(v_sub(v_load_n(x + i, n), mu), rs);
-            if (g->relu) d = behind_relu(h, gamma, beta, d);
-            chains_turn(&dyh, v_fma(d, h, dyh.c[0]));
-            chains_turn(&plain, v_add(plain.c[0], d));
-        }
-        v_store_n(sum_dyh + c, chains_sum(&dyh), n);
-        v_store_n(sum_dy + c, chains_sum(&plain), n);
+        channels a = channels_at(g, sample, c);
+        back_sums s = a.n < LS_LANES ? back_sums_of(&a, x + c, dy + c, size - c, C, a.n)
+                                     : back_sums_of(&a, x + c, dy + c, size - c, C, LS_LANES);
+        v_store_n(sum_dyh + c, s.dyh, a.n);
+        v_store_n(sum_dy + c, s.dy, a.n);
+    }
+}
+
+INLINE void apply_dx(const channels *a, const back_sums *means, const float *x, const float *dy,
+                     float *dx, int64_t size, int64_t C, int64_t n) {
+    for (int64_t i = 0; i < size; i += C) {
+        v16 h = normalized(a, x + i, n), d = dy_of(a, dy + i, h, n);
+        d = v_sub(v_mul(d, a->gamma), means->dy);
+        v_store_n(dx + i, v_mul(v_sub(d, v_mul(h, means->dyh)), a->rstd), n);
     }
 }
 
 /* dx = rstd * (gamma * dy - mean(gamma * dy) - h * mean(gamma * dy * h)). */
 static void sample_dx(const ls_group_norm_job *g, int64_t sample, const float *sum_dyh,
                       const float *sum_dy) {
-    int64_t C = g->C, size = g->pixels * C;
-    const float *x = g->x + sample * size, *dy = g->dy + sample * size;
-    const float *mean = g->mean + sample * g->groups, *rstd = g->rstd + sample * g->groups;
-    float *dx = g->dx + sample * size;
-    for (int64_t c = 0; c < C; c += LS_LANES) {
-        int64_t n = C - c;
-        v16 mu = spread(g, mean, c, n), rs = spread(g, rstd, c, n);
-        v16 mean_g = weighted_means(g, sum_dy, c, n), mean_gh = weighted_means(g, sum_dyh, c, n);
-        v16 gamma = v_load_n(g->gamma + c, n), beta = gamma;
-        if (g->relu) beta = v_load_n(g->beta + c, n);
-        for (int64_t i = c; i < size; i += C) {
-            v16 d = v_load_n(dy + i, n), h = v_mul(v_sub(v_load_n(x + i, n), mu), rs);
-            if (g->relu) d = behind_relu(h, gamma, beta, d);
-            d = v_sub(v_mul(d, gamma), mean_g);
-            v_store_n(dx + i, v_mul(v_sub(d, v_mul(h, mean_gh)), rs), n);
-        }
+    int64_t C = g->C, size = g->pixels * C, at = sample * size;
+    for (int64_t c = 0; c < C; c += LS_LANES, at += LS_LANES) {
+        channels a = channels_at(g, sample, c);
+        back_sums means = {weighted_means(g, sum_dyh, c, a.n), weighted_means(g, sum_dy, c, a.n)};
+        if (a.n < LS_LANES)
+            apply_dx(&a, &means, g->x + at, g->dy + at, g->dx + at, size - c, C, a.n);
+        else
+            apply_dx(&a, &means, g->x + at, g->dy + at, g->dx + at, size - c, C, LS_LANES);
     }
 }
 
