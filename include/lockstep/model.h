@@ -216,6 +216,10 @@ ls_value *ls_tanh(ls_model *, ls_value *x);
 /* The sum of two values of one shape. */
 ls_value *ls_add(ls_model *, ls_value *a, ls_value *b);
 
+/* max(0, a + b), in one pass: the end of a residual block. He, Zhang, Ren & Sun, "Deep residual
+ * learning for image recognition", CVPR 2016. */
+ls_value *ls_add_relu(ls_model *, ls_value *a, ls_value *b);
+
 /* Row ids[i] of a table, for each number of an LS_I32 field: [..] -> [.., width]. Ids are below
  * `rows`; a negative one stands for none, and gives zeros. Parameters: weight [rows, width],
  * N(0, deviation^2), deviation 0: 0.02; with .positions also positions [ids, width], the same, which
@@ -441,8 +445,9 @@ void ls_sample_weight(ls_model *, ls_value *field);
     (ls_max_pool)(LS_HERE(m), x, LS_OPTIONS(ls_pool_options, __VA_ARGS__))
 #define ls_average_pool(m, x, ...)                                                                 \
     (ls_average_pool)(LS_HERE(m), x, LS_OPTIONS(ls_pool_options, __VA_ARGS__))
-#define ls_mean_pool(m, x) (ls_mean_pool)(LS_HERE(m), x)
-#define ls_softmax(m, x)   (ls_softmax)(LS_HERE(m), x)
+#define ls_mean_pool(m, x)   (ls_mean_pool)(LS_HERE(m), x)
+#define ls_add_relu(m, a, b) (ls_add_relu)(LS_HERE(m), a, b)
+#define ls_softmax(m, x)     (ls_softmax)(LS_HERE(m), x)
 #define ls_cross_entropy(m, x, label, ...)                                                         \
     (ls_cross_entropy)(LS_HERE(m), x, label, LS_OPTIONS(ls_loss_options, __VA_ARGS__))
 #define ls_binary_cross_entropy(m, x, targets, ...)                                                \
