@@ -72,6 +72,7 @@ typedef enum ls_schedule_kind {
 } ls_schedule_kind;
 /* The words from `tokens` on are names of formats of files (source/source.h). */
 typedef enum ls_data_kind { LS_DATA_AUTO, LS_DATA_TEXT, LS_DATA_TOKENS } ls_data_kind;
+typedef enum ls_order_kind { LS_ORDER_AUTO, LS_ORDER_GLOBAL, LS_ORDER_BLOCKS } ls_order_kind;
 typedef enum ls_damaged_kind { LS_DAMAGED_REFUSE, LS_DAMAGED_SKIP } ls_damaged_kind;
 typedef enum ls_eval_weights { LS_EVAL_LAST, LS_EVAL_EMA } ls_eval_weights;
 typedef enum ls_config_best { LS_BEST_OFF, LS_BEST_ON } ls_config_best;
@@ -122,10 +123,14 @@ typedef struct ls_config {
         char path[LS_CONFIG_TEXT]; /* files or patterns, one per line (data/files.h) */
         int64_t format;            /* an ls_data_kind, or a later word of the key's choices */
         char labels[LS_CONFIG_TEXT], val_path[LS_CONFIG_TEXT], val_labels[LS_CONFIG_TEXT];
-        double val_fraction;        /* of the tokens, at the end; of samples, spread over them */
-        int64_t folds, fold;        /* folds 0: none */
-        int64_t damaged;            /* an ls_damaged_kind */
-        char cache[LS_CONFIG_TEXT]; /* a directory; "": the user's */
+        double val_fraction;          /* of the tokens, at the end; of samples, spread over them */
+        int64_t folds, fold;          /* folds 0: none */
+        int64_t damaged;              /* an ls_damaged_kind */
+        char cache[LS_CONFIG_TEXT];   /* a directory; "": the user's */
+        int64_t threads;              /* of a worker, that read samples; LS_AUTO */
+        int64_t order;                /* an ls_order_kind */
+        int64_t block, window;        /* samples; blocks (data/order.h) */
+        char augment[LS_CONFIG_TEXT]; /* changes of images (source/augment.h) */
     } data;
     struct {
         char from[LS_CONFIG_TEXT]; /* a run or checkpoint (storage/origin.h); "": random weights */

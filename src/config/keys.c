@@ -19,6 +19,7 @@ static const char *const schedules[] = {"cosine", "linear", "constant", "step", 
 static const char *const formats[] = {"auto",     "text",  "tokens", "idx",    "cifar",
                                       "csv",      "jsonl", "npy",    "images", "webdataset",
                                       "tfrecord", "mds",   NULL};
+static const char *const orders[] = {"auto", "global", "blocks", NULL};
 static const char *const damages[] = {"refuse", "skip", NULL};
 static const char *const eval_weights[] = {"last", "ema", NULL};
 static const char *const switches[] = {"off", "on", NULL};
@@ -103,6 +104,21 @@ const ls_config_key ls_config_keys[] = {
            "damaged samples: refuse the data, or skip and count them"),
     STRING("data.cache", data.cache, FREE,
            "directory for downloads and indexes of data; empty: ~/.cache/lockstep"),
+    INT_OR_AUTO("data.threads", data.threads, 1, 64, LS_AUTO, FREE,
+                "threads of a worker that read and decode samples ahead of the step; auto: 1, or 2 "
+                "for JPEG and PNG images"),
+    ONE_OF("data.order", data.order, orders, FIXED,
+           "order of an epoch's samples: global, a permutation of all; blocks, which keeps reads "
+           "of files local; auto: blocks for formats of records (csv, jsonl, webdataset, tfrecord, "
+           "mds)"),
+    INT("data.block", data.block, 1, BILLION, 256, FIXED,
+        "order by blocks: neighbouring samples of a block"),
+    INT("data.window", data.window, 1, BILLION, 64, FIXED,
+        "order by blocks: blocks whose samples are shuffled together; all, if they are fewer than "
+        "twice as many"),
+    MAPS("data.augment", data.augment, FIXED,
+         "random changes of images during training, in this order, e.g. [{pad: 2}, {crop: 28}, "
+         "{flip: 0.5}, {cutout: 8}]; for validation only pad and a crop at the centre"),
     STRING("train.from", train.from, FREE,
            "a run or checkpoint from which a new run takes its initial weights and its "
            "tokenizer, e.g. to fine-tune; empty: weights are random and the tokenizer is trained"),

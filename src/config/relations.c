@@ -94,6 +94,7 @@ static ls_status check_text(const ls_config *c, const char *where, ls_error *e) 
                       : *c->data.val_path   ? "data.val_path"
                       : *c->data.val_labels ? "data.val_labels"
                       : c->data.folds       ? "data.folds"
+                      : *c->data.augment    ? "data.augment"
                                             : NULL;
     if (!key) return LS_OK;
     return ls_fail(e, LS_EINVAL,
@@ -182,10 +183,11 @@ ls_status ls_config_load(const char *path, const char *const *sets, int nsets, l
 /* Keys that may differ between hosts: paths on a host, and what a host decides for itself. */
 static bool may_differ(const ls_config_key *k) {
     static const char *const keys[] = {
-        "data.path",           "data.labels",        "data.val_path",     "data.val_labels",
-        "data.cache",          "parallel.threads",   "parallel.overlap",  "parallel.state_dir",
-        "parallel.fit",        "survival.rejoin_s",  "survival.etcd_ca",  "survival.etcd_cert",
-        "survival.membership", "survival.etcd_user", "survival.etcd_key", "log.every",
+        "data.path",          "data.labels",         "data.val_path",      "data.val_labels",
+        "data.cache",         "data.threads",        "parallel.threads",   "parallel.overlap",
+        "parallel.state_dir", "parallel.fit",        "survival.rejoin_s",  "survival.etcd_ca",
+        "survival.etcd_cert", "survival.membership", "survival.etcd_user", "survival.etcd_key",
+        "log.every",
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(keys[i], k->name) == 0) return true;

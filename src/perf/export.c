@@ -35,7 +35,7 @@ static ls_status write_tokens(const ls_run *r, const ls_dataset *d, int64_t step
                               ls_error *e) {
     int64_t T = r->config.model.context;
     uint64_t batch = (uint64_t)r->config.train.batch;
-    ls_order order = {.n = d->ntrain, .seed = (uint64_t)r->config.train.seed};
+    ls_order order = ls_dataset_order(d, &r->config);
     ls_buf out = {0};
     uint32_t *sample = LS_NEW_ARRAY(uint32_t, (size_t)(T + 1));
     ls_status s = LS_OK;

@@ -212,14 +212,13 @@ static ls_status read_all(audit *a, const char *run) {
 ls_status ls_ledger_check(const char *run, ls_ledger *l_p, ls_error *e) {
     char *path = ls_format("%s/config.yaml", run);
     ls_config config;
-    uint64_t nsamples = 0;
+    ls_order order;
     ls_status s = ls_config_read(path, &config, e);
     free(path);
     if (s != LS_OK) return s;
-    LS_TRY(ls_dataset_count(run, &config, &nsamples, e));
-    audit a = {.path = ls_metrics_path(run), .config = &config, .e = e};
-    a.l.nsamples = (int64_t)nsamples;
-    a.order = (ls_order){.n = nsamples, .seed = (uint64_t)config.train.seed};
+    LS_TRY(ls_dataset_order_of(run, &config, &order, e));
+    audit a = {.path = ls_metrics_path(run), .config = &config, .order = order, .e = e};
+    a.l.nsamples = (int64_t)order.n;
     s = read_all(&a, run);
     free(a.path);
     *l_p = a.l;

@@ -153,8 +153,15 @@ static ls_status convert(const adapted *a, uint64_t i, int k, const uint8_t *fro
     return LS_OK;
 }
 
-static ls_status read_same(const adapted *a, uint64_t i, uint8_t *sample, ls_error *e) {
-    LS_TRY(a->from->read(a->from, i, sample, e));
+/* d NULL: not for training. */
+static ls_status read_from(const adapted *a, uint64_t i, const ls_draw *d, uint8_t *sample,
+                           ls_error *e) {
+    return d ? ls_source_draw(a->from, i, d, sample, e) : a->from->read(a->from, i, sample, e);
+}
+
+static ls_status read_same(const adapted *a, uint64_t i, const ls_draw *d, uint8_t *sample,
+                           ls_error *e) {
+    LS_TRY(read_from(a, i, d, sample, e));
     for (int k = 0; k < a->source.nfields; k++) {
         uint8_t *at = sample + a->source.fields[k].offset;
         if (a->classes[k]) LS_TRY(convert(a, i, k, at, at, e));
@@ -162,15 +169,20 @@ static ls_status read_same(const adapted *a, uint64_t i, uint8_t *sample, ls_err
     return LS_OK;
 }
 
-static ls_status read_adapted(const ls_source *s, uint64_t i, void *sample, ls_error *e) {
+static ls_status draw_adapted(const ls_source *s, uint64_t i, const ls_draw *d, void *sample,
+                              ls_error *e) {
     const adapted *a = (const adapted *)s;
-    if (a->same) return read_same(a, i, sample, e);
+    if (a->same) return read_same(a, i, d, sample, e);
     uint8_t *given = ls_alloc(a->from->nbytes), *to = sample;
-    ls_status status = a->from->read(a->from, i, given, e);
+    ls_status status = read_from(a, i, d, given, e);
     for (int k = 0; status == LS_OK && k < s->nfields; k++)
         status = convert(a, i, k, given + a->of[k]->offset, to + s->fields[k].offset, e);
     free(given);
     return status;
+}
+
+static ls_status read_adapted(const ls_source *s, uint64_t i, void *sample, ls_error *e) {
+    return draw_adapted(s, i, NULL, sample, e);
 }
 
 static void close_adapted(ls_source *s) {
@@ -235,6 +247,7 @@ ls_status ls_adapt(ls_source *from, const ls_adapt_wanted *w, ls_source **s_p, l
     a->source = *from; /* count, hash, classes: those belong to `from` */
     a->source.index = NULL;
     a->source.read = read_adapted;
+    a->source.draw = draw_adapted;
     a->source.close = close_adapted;
     a->source.nfields = w->nfields;
     a->source.nbytes = w->nbytes;

@@ -68,12 +68,12 @@ static ls_status read_step(char *text, const char *where, ls_augment_step *s, ls
                    text);
 }
 
-ls_status ls_augment_read(const char *text, const char *where, ls_augment *a_p, ls_error *e) {
-    char *all = ls_strdup(text), *rest = *all ? all : NULL, place[512];
+ls_status ls_augment_read(const char *text, ls_augment *a_p, ls_error *e) {
+    char *all = ls_strdup(text), *rest = *all ? all : NULL, place[64];
     ls_status s = LS_OK;
     ls_augment a = {0};
     for (char *line; s == LS_OK && (line = strsep(&rest, "\n")); a.nsteps++) {
-        snprintf(place, sizeof place, "%.400s: step %d of data.augment", where, a.nsteps + 1);
+        snprintf(place, sizeof place, "data.augment: step %d", a.nsteps + 1);
         if (a.nsteps == LS_AUGMENT_STEPS)
             s = ls_fail(e, LS_EINVAL, "%s: at most %d steps are possible", place, LS_AUGMENT_STEPS);
         else

@@ -61,8 +61,8 @@ static ls_status add_fields(augmented *a, const char *what, ls_error *e) {
 ls_status ls_augmented_open(ls_source *from, const ls_augment *augment, const char *what,
                             ls_source **s_p, ls_error *e) {
     augmented *a = LS_NEW(augmented);
-    a->source = *from;  /* count, hash, classes, which belong to `from` */
-    from->index = NULL; /* belongs to the outermost source */
+    a->source = *from; /* count, hash, classes: those belong to `from` */
+    a->source.index = NULL;
     a->source.read = read_centred;
     a->source.draw = draw_changed;
     a->source.close = close_augmented;
@@ -74,6 +74,6 @@ ls_status ls_augmented_open(ls_source *from, const ls_augment *augment, const ch
     if (s == LS_OK)
         *s_p = &a->source;
     else
-        ls_source_close(&a->source);
+        close_augmented(&a->source);
     return s;
 }

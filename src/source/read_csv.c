@@ -284,6 +284,7 @@ static ls_status open_csv(const ls_files *files, const ls_source_options *o, ls_
 
 const ls_data_format ls_format_csv = {
     .name = "csv",
+    .in_records = true,
     .suffixes = {".csv"},
     .open = open_csv,
 };

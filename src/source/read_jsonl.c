@@ -273,6 +273,7 @@ static ls_status open_jsonl(const ls_files *files, const ls_source_options *o, l
 
 const ls_data_format ls_format_jsonl = {
     .name = "jsonl",
+    .in_records = true,
     .suffixes = {".jsonl", ".ndjson"},
     .open = open_jsonl,
 };

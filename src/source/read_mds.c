@@ -389,6 +389,7 @@ static bool recognizes(const ls_first_file *file) {
 
 const ls_data_format ls_format_mds = {
     .name = "mds",
+    .in_records = true,
     .suffixes = {"index.json"},
     .recognizes = recognizes,
     .open = open_mds,

@@ -406,6 +406,7 @@ static bool recognizes(const ls_first_file *file) {
 
 const ls_data_format ls_format_tfrecord = {
     .name = "tfrecord",
+    .in_records = true,
     .suffixes = {".tfrecord", ".tfrecords"},
     .recognizes = recognizes,
     .open = open_tfrecord,

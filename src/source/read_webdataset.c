@@ -523,6 +523,7 @@ static bool recognizes(const ls_first_file *f) {
 
 const ls_data_format ls_format_webdataset = {
     .name = "webdataset",
+    .in_records = true,
     .suffixes = {".tar", ".tgz"},
     .recognizes = recognizes,
     .open = open_webdataset,

@@ -229,6 +229,12 @@ void ls_source_close(ls_source *s) {
 
 ls_status ls_source_verify(const ls_source *s, ls_error *e) { return ls_index_verify(s->index, e); }
 
+bool ls_source_in_records(const char *format) {
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (strcmp(formats[i]->name, format) == 0) return formats[i]->in_records;
+    return false;
+}
+
 /* ---- fields ---- */
 
 const ls_field *ls_source_field(const ls_source *s, const char *name) {

@@ -81,6 +81,10 @@ void ls_source_close(ls_source *); /* NULL is fine */
 /* LS_EIO: a file of the source has changed since it was opened; the message names it. */
 ls_status ls_source_verify(const ls_source *, ls_error *);
 
+/* Do samples of this format have different sizes and follow each other in files? Then samples that
+ * are neighbours are read faster. */
+bool ls_source_in_records(const char *format);
+
 bool ls_field_is_image(const ls_field *);
 /* The field of this name; NULL: there is none. */
 const ls_field *ls_source_field(const ls_source *, const char *name);

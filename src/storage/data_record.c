@@ -12,7 +12,8 @@
 static const char FORMAT[] = "lockstep data";
 
 ls_data_part ls_data_part_of(const ls_source *s) {
-    return s ? (ls_data_part){s->count, s->hash} : (ls_data_part){0};
+    if (!s) return (ls_data_part){0};
+    return (ls_data_part){s->count, s->hash, ls_source_in_records(s->format)};
 }
 
 /* ---- writing ---- */
@@ -78,10 +79,12 @@ void ls_data_record_write(const ls_data_given *training, const ls_data_given *va
 
 static bool read_part(const ls_json *o, ls_data_part *p) {
     const char *hash = ls_json_text(ls_json_get(o, "xxh3_128"));
+    const char *format = ls_json_text(ls_json_get(o, "format"));
     int64_t n = 0;
-    if (!hash || !ls_hash_parse(hash, &p->hash)) return false;
+    if (!format || !hash || !ls_hash_parse(hash, &p->hash)) return false;
     if (!ls_json_integer(ls_json_get(o, "samples"), &n) || n < 1) return false;
     p->samples = (uint64_t)n;
+    p->in_records = ls_source_in_records(format);
     return true;
 }
 

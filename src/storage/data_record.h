@@ -23,6 +23,7 @@ enum { LS_DATA_RECORD_NBYTES = 16 << 20 }; /* at most */
 typedef struct ls_data_part {
     uint64_t samples; /* 0: the part has no files of its own */
     ls_hash hash;
+    bool in_records; /* the format's samples follow each other in files (ls_source_in_records()) */
 } ls_data_part;
 
 typedef struct ls_data_record {

@@ -119,15 +119,28 @@ ls_status ls_dataset_restore(const char *run, const char *checkpoint, const ls_c
     return restore_record(run, checkpoint, c, m, e);
 }
 
-ls_status ls_dataset_count(const char *run, const ls_config *c, uint64_t *ntrain_p, ls_error *e) {
+/* A text is in one file of tokens; its order is by blocks only where the config says so. */
+static ls_order text_order(uint64_t ntrain, const ls_config *c) {
+    ls_order o = {.n = ntrain, .seed = (uint64_t)c->train.seed};
+    if (c->data.order != LS_ORDER_BLOCKS) return o;
+    o.block = (uint64_t)c->data.block;
+    o.window = (uint64_t)c->data.window;
+    return o;
+}
+
+ls_order ls_dataset_order(const ls_dataset *d, const ls_config *c) {
+    return ls_dataset_is_text(d) ? text_order(d->ntrain, c) : d->samples->order;
+}
+
+ls_status ls_dataset_order_of(const char *run, const ls_config *c, ls_order *o_p, ls_error *e) {
     if (!ls_config_has_text(c)) {
         ls_data_record r;
         LS_TRY(read_record(run, &r, e));
-        return ls_samples_count(c, &r, ntrain_p, e);
+        return ls_samples_order(c, &r, o_p, e);
     }
     ls_corpus text;
     LS_TRY(ls_corpus_open(&text, run, c, e));
-    *ntrain_p = text.ntrain;
+    *o_p = text_order(text.ntrain, c);
     ls_corpus_free(&text);
     return LS_OK;
 }
@@ -187,11 +200,19 @@ void ls_dataset_describe(const ls_dataset *d, ls_buf *out) {
 
 /* ---- samples ---- */
 
+/* Threads that read training samples. Decoding an image takes longer than most steps have for it. */
+static int threads_of(const ls_dataset *d, const ls_config *c) {
+    enum { FOR_IMAGES = 2 };
+    if (c->data.threads != LS_AUTO) return (int)c->data.threads;
+    return d->samples && d->samples->source->decodes ? FOR_IMAGES : 1;
+}
+
 ls_loader_config ls_dataset_loader(const ls_dataset *d, const ls_config *c) {
     ls_loader_config l = {.read = ls_tokens_window,
                           .data = &d->text.tokens,
                           .sample_nbytes = d->sample_nbytes,
-                          .order = {.n = d->ntrain, .seed = (uint64_t)c->train.seed},
+                          .threads = threads_of(d, c),
+                          .order = ls_dataset_order(d, c),
                           .batch = (uint64_t)c->train.batch,
                           .V = (int)c->train.virtual_workers};
     if (ls_dataset_is_text(d)) return l;

@@ -41,8 +41,8 @@ ls_status ls_dataset_open(ls_dataset *, const char *run, const ls_config *, cons
 void ls_dataset_free(ls_dataset *);
 
 bool ls_dataset_is_text(const ls_dataset *);
-/* The number of training samples of a run, without reading samples. */
-ls_status ls_dataset_count(const char *run, const ls_config *, uint64_t *ntrain_p, ls_error *);
+/* The order of a run's training samples, without reading samples. */
+ls_status ls_dataset_order_of(const char *run, const ls_config *, ls_order *o_p, ls_error *);
 
 /* A hash that two data sets share if their samples are the same. */
 ls_hash ls_dataset_identity(const ls_dataset *);
@@ -53,6 +53,7 @@ void ls_dataset_describe(const ls_dataset *, ls_buf *);
 /* The copies for a checkpoint; the caller frees them. */
 void ls_dataset_files(const ls_dataset *, ls_data_files *f_p);
 
+ls_order ls_dataset_order(const ls_dataset *, const ls_config *);
 /* The training samples of all virtual workers. */
 ls_loader_config ls_dataset_loader(const ls_dataset *, const ls_config *);
 /* Reads sample i < nval of the validation part: out [sample_nbytes]. */

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "networks/network.h"
 #include "source/adapt.h"
+#include "source/augmented.h"
 
 /* ---- opening ---- */
 
@@ -36,24 +37,39 @@ static char *name_of(const char *paths) {
 }
 
 typedef struct opened {
-    ls_source *source; /* as the model reads it */
+    ls_source *source; /* with the changes of data.augment; later as the model reads it */
     const ls_source *files;
 } opened;
 
-static ls_status open_files(const ls_config *c, const char *paths, const char *labels,
-                            ls_source **s_p, ls_error *e) {
+/* Replaces the source by one with the changes of data.augment; closes it if that fails. */
+static ls_status add_changes(const ls_config *c, const char *name, ls_source **s_p, ls_error *e) {
+    ls_augment a;
+    ls_status s = ls_augment_read(c->data.augment, &a, e);
+    if (s == LS_OK) return ls_augmented_open(*s_p, &a, name, s_p, e);
+    ls_source_close(*s_p);
+    return s;
+}
+
+static ls_status open_files(const ls_config *c, const char *paths, const char *labels, opened *o_p,
+                            ls_error *e) {
     ls_source_options o = {.format = ls_config_format(c),
                            .labels = *labels ? labels : NULL,
                            .cache = *c->data.cache ? c->data.cache : NULL,
                            .skip_damaged = c->data.damaged == LS_DAMAGED_SKIP,
                            .window = c->model.context};
-    return ls_source_open(paths, &o, s_p, e);
+    LS_TRY(ls_source_open(paths, &o, &o_p->source, e));
+    o_p->files = o_p->source;
+    if (!*c->data.augment) return LS_OK;
+    char *name = name_of(paths);
+    ls_status s = add_changes(c, name, &o_p->source, e);
+    free(name);
+    return s;
 }
 
 static ls_status open_source(const ls_config *c, const ls_model *m, const char *paths,
                              const char *labels, opened *o_p, ls_error *e) {
-    ls_source *s = NULL;
-    LS_TRY(open_files(c, paths, labels, &s, e));
+    opened o = {0};
+    LS_TRY(open_files(c, paths, labels, &o, e));
     char *name = name_of(paths);
     wanted w = wanted_by(c, m);
     ls_adapt_wanted how = {.fields = w.fields,
@@ -62,10 +78,10 @@ static ls_status open_source(const ls_config *c, const ls_model *m, const char *
                            .padded = m->padded,
                            .nbytes = m->sample_nbytes,
                            .what = name};
-    ls_status status = ls_adapt(s, &how, &o_p->source, e);
-    if (status == LS_OK) o_p->files = s;
+    ls_status s = ls_adapt(o.source, &how, &o.source, e);
+    if (s == LS_OK) *o_p = o;
     free(name);
-    return status;
+    return s;
 }
 
 static ls_status split(const ls_config *c, uint64_t n, ls_split *s_p, ls_error *e) {
@@ -98,7 +114,7 @@ static ls_status open_parts(ls_samples *s, const ls_config *c, const ls_model *m
     ls_data_record_write(&(ls_data_given){s->source, c->data.path, c->data.labels},
                          &(ls_data_given){s->val, c->data.val_path, c->data.val_labels},
                          &s->record_text);
-    return LS_OK;
+    return ls_samples_order(c, &s->record, &s->order, e);
 }
 
 ls_status ls_samples_open(const ls_config *c, const ls_model *m, ls_samples **s_p, ls_error *e) {
@@ -134,22 +150,27 @@ static void take_up(ls_config *c, const char *run) {
 }
 
 ls_status ls_samples_resolve(ls_config *c, const char *run, ls_error *e) {
-    ls_source *s = NULL;
+    opened o = {0};
     if (run && ls_network_is_open(c)) take_up(c, run);
     if (!ls_network_is_open(c)) return LS_OK;
-    LS_TRY(open_files(c, c->data.path, c->data.labels, &s, e));
-    ls_status status = ls_network_resolve(c, s, e);
-    ls_source_close(s);
-    return status;
+    LS_TRY(open_files(c, c->data.path, c->data.labels, &o, e));
+    ls_status s = ls_network_resolve(c, o.source, e);
+    ls_source_close(o.source);
+    return s;
 }
 
 /* ---- the record ---- */
 
-ls_status ls_samples_count(const ls_config *c, const ls_data_record *r, uint64_t *ntrain_p,
+ls_status ls_samples_order(const ls_config *c, const ls_data_record *r, ls_order *o_p,
                            ls_error *e) {
     ls_split s;
     LS_TRY(split(c, r->training.samples, &s, e));
-    *ntrain_p = s.ntrain;
+    *o_p = (ls_order){.n = s.ntrain, .seed = (uint64_t)c->train.seed};
+    bool blocks =
+        c->data.order == LS_ORDER_AUTO ? r->training.in_records : c->data.order == LS_ORDER_BLOCKS;
+    if (!blocks) return LS_OK;
+    o_p->block = (uint64_t)c->data.block;
+    o_p->window = (uint64_t)c->data.window;
     return LS_OK;
 }
 
@@ -187,7 +208,7 @@ ls_status ls_samples_train(const void *samples, const ls_draw *d, size_t nbytes,
                            ls_error *e) {
     const ls_samples *s = samples;
     (void)nbytes;
-    return s->source->read(s->source, ls_split_train(&s->split, d->sample), sample, e);
+    return ls_source_draw(s->source, ls_split_train(&s->split, d->sample), d, sample, e);
 }
 
 ls_status ls_samples_val(const ls_samples *s, uint64_t i, void *sample, ls_error *e) {

@@ -18,6 +18,7 @@ typedef struct ls_samples {
     ls_source *val;            /* of data.val_path; NULL: the split's part of `source` */
     const ls_source *files[2]; /* of both as they were opened, to verify them; belong to them */
     ls_split split;
+    ls_order order; /* of the training part */
     uint64_t nval;
     ls_data_record record;
     ls_buf record_text;
@@ -33,9 +34,8 @@ ls_status ls_samples_resolve(ls_config *, const char *run, ls_error *);
 ls_status ls_samples_open(const ls_config *, const ls_model *, ls_samples **s_p, ls_error *);
 void ls_samples_close(ls_samples *); /* NULL is fine */
 
-/* The number of training samples if the files have the samples of the record. */
-ls_status ls_samples_count(const ls_config *, const ls_data_record *, uint64_t *ntrain_p,
-                           ls_error *);
+/* The order of the training samples if the files have the samples of the record. */
+ls_status ls_samples_order(const ls_config *, const ls_data_record *, ls_order *o_p, ls_error *);
 /* Are these the samples of the record in the directory `dir`? LS_EINVAL: no; the message says what
  * to do. */
 ls_status ls_samples_check(const ls_samples *, const ls_config *, const ls_data_record *,
