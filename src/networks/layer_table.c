@@ -4,24 +4,61 @@
 #include <string.h>
 
 #define INT(type, member, low, high)                                                               \
-    { #member, LS_OPTION_INT, offsetof(type, member), low, high }
+    { #member, LS_OPTION_INT, offsetof(type, member), low, high, 0 }
+#define FLAG(type, member)                                                                         \
+    { #member, LS_OPTION_FLAG, offsetof(type, member), 0, 1, 0 }
+#define REALS(type, member, low, high)                                                             \
+    { #member, LS_OPTION_REALS, offsetof(type, member), low, high,                                 \
+      sizeof(((type *)0)->member) / sizeof(float) }
 #define REAL(type, member, low, high)                                                              \
-    { #member, LS_OPTION_REAL, offsetof(type, member), low, high }
+    { #member, LS_OPTION_REAL, offsetof(type, member), low, high, 0 }
 
 enum { MOST = 1 << 30 };
 
-static ls_value *add_flatten(ls_model *m, ls_value *x, const void *o) {
-    (void)o;
-    return (ls_flatten)(m, x);
+/* Calls without options, with an options struct, and with one number. */
+#define PLAIN(layer)                                                                               \
+    static ls_value *add_##layer(ls_model *m, ls_value *x, const void *o) {                        \
+        (void)o;                                                                                   \
+        return (ls_##layer)(m, x);                                                                 \
+    }
+#define WITH_OPTIONS(layer, type)                                                                  \
+    static ls_value *add_##layer(ls_model *m, ls_value *x, const void *o) {                        \
+        return (ls_##layer)(m, x, *(const type *)o);                                               \
+    }
+
+PLAIN(flatten)
+PLAIN(gelu)
+PLAIN(mean_pool)
+PLAIN(relu)
+PLAIN(sigmoid)
+PLAIN(silu)
+PLAIN(softmax)
+PLAIN(tanh)
+WITH_OPTIONS(average_pool, ls_pool_options)
+WITH_OPTIONS(conv2d, ls_conv2d_options)
+WITH_OPTIONS(conv2d_transposed, ls_conv2d_options)
+WITH_OPTIONS(dropout, ls_dropout_options)
+WITH_OPTIONS(embedding, ls_embedding_options)
+WITH_OPTIONS(embedding_sum, ls_embedding_sum_options)
+WITH_OPTIONS(group_norm, ls_group_norm_options)
+WITH_OPTIONS(layer_norm, ls_layer_norm_options)
+WITH_OPTIONS(linear, ls_linear_options)
+WITH_OPTIONS(max_pool, ls_pool_options)
+WITH_OPTIONS(normalize, ls_normalize_options)
+WITH_OPTIONS(rms_norm, ls_rms_norm_options)
+WITH_OPTIONS(scale, ls_scale_options)
+
+typedef struct one_option {
+    const char *name; /* no layer takes it */
+    int64_t size, dim;
+} one_option;
+
+static ls_value *add_patches(ls_model *m, ls_value *x, const void *o) {
+    return (ls_patches)(m, x, ((const one_option *)o)->size);
 }
 
-static ls_value *add_linear(ls_model *m, ls_value *x, const void *o) {
-    return (ls_linear)(m, x, *(const ls_linear_options *)o);
-}
-
-static ls_value *add_gelu(ls_model *m, ls_value *x, const void *o) {
-    (void)o;
-    return (ls_gelu)(m, x);
+static ls_value *add_mean(ls_model *m, ls_value *x, const void *o) {
+    return (ls_mean)(m, x, (int)((const one_option *)o)->dim);
 }
 
 typedef struct affine_options {
@@ -38,14 +75,65 @@ static void add_cross_entropy(ls_model *m, ls_value *x, ls_value *target, const 
     (ls_cross_entropy)(m, x, target, *(const ls_loss_options *)o);
 }
 
+#define CONV_OPTIONS                                                                               \
+    {                                                                                              \
+        INT(ls_conv2d_options, channels, 1, MOST), INT(ls_conv2d_options, kernel, 1, MOST),        \
+            INT(ls_conv2d_options, kernel_w, 1, MOST), INT(ls_conv2d_options, stride, 1, MOST),    \
+            INT(ls_conv2d_options, pad, LS_NO_PAD, MOST),                                          \
+            INT(ls_conv2d_options, groups, 1, MOST), FLAG(ls_conv2d_options, no_bias)              \
+    }
+#define POOL_OPTIONS                                                                               \
+    {                                                                                              \
+        INT(ls_pool_options, kernel, 1, MOST), INT(ls_pool_options, kernel_w, 1, MOST),            \
+            INT(ls_pool_options, stride, 1, MOST), INT(ls_pool_options, pad, 0, MOST),             \
+            FLAG(ls_pool_options, count_pad)                                                       \
+    }
+
 static const ls_layer_entry entries[] = {
     {{"affine",
       NULL,
       {REAL(affine_options, scale, -1e30, 1e30), REAL(affine_options, shift, -1e30, 1e30)}},
      add_affine},
+    {{"average_pool", "kernel", POOL_OPTIONS}, add_average_pool},
+    {{"conv2d", NULL, CONV_OPTIONS}, add_conv2d},
+    {{"conv2d_transposed", NULL, CONV_OPTIONS}, add_conv2d_transposed},
+    {{"dropout", "rate", {REAL(ls_dropout_options, rate, 0, 0.999)}}, add_dropout},
+    {{"embedding",
+      NULL,
+      {INT(ls_embedding_options, rows, 1, MOST), INT(ls_embedding_options, width, 1, MOST),
+       FLAG(ls_embedding_options, positions), REAL(ls_embedding_options, deviation, 0, 1e6)}},
+     add_embedding},
+    {{"embedding_sum",
+      NULL,
+      {INT(ls_embedding_sum_options, rows, 1, MOST), INT(ls_embedding_sum_options, width, 1, MOST),
+       FLAG(ls_embedding_sum_options, mean), REAL(ls_embedding_sum_options, deviation, 0, 1e6)}},
+     add_embedding_sum},
     {{"flatten", NULL, {{0}}}, add_flatten},
     {{"gelu", NULL, {{0}}}, add_gelu},
-    {{"linear", "out", {INT(ls_linear_options, out, 1, MOST)}}, add_linear},
+    {{"group_norm",
+      "groups",
+      {INT(ls_group_norm_options, groups, 1, MOST), REAL(ls_group_norm_options, eps, 0, 1),
+       FLAG(ls_group_norm_options, relu)}},
+     add_group_norm},
+    {{"layer_norm", NULL, {{0}}}, add_layer_norm},
+    {{"linear", "out", {INT(ls_linear_options, out, 1, MOST), FLAG(ls_linear_options, no_bias)}},
+     add_linear},
+    {{"max_pool", "kernel", POOL_OPTIONS}, add_max_pool},
+    {{"mean", "dim", {INT(one_option, dim, -4, 3)}}, add_mean},
+    {{"mean_pool", NULL, {{0}}}, add_mean_pool},
+    {{"normalize",
+      NULL,
+      {REALS(ls_normalize_options, mean, -1e30, 1e30),
+       REALS(ls_normalize_options, deviation, 1e-30, 1e30)}},
+     add_normalize},
+    {{"patches", "size", {INT(one_option, size, 1, MOST)}}, add_patches},
+    {{"relu", NULL, {{0}}}, add_relu},
+    {{"rms_norm", NULL, {REAL(ls_rms_norm_options, eps, 0, 1)}}, add_rms_norm},
+    {{"scale", "start", {REAL(ls_scale_options, start, -1e6, 1e6)}}, add_scale},
+    {{"sigmoid", NULL, {{0}}}, add_sigmoid},
+    {{"silu", NULL, {{0}}}, add_silu},
+    {{"softmax", NULL, {{0}}}, add_softmax},
+    {{"tanh", NULL, {{0}}}, add_tanh},
 };
 enum { NENTRIES = sizeof entries / sizeof *entries };
 

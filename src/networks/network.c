@@ -63,9 +63,11 @@ typedef struct network {
     int64_t out; /* numbers that the loss compares with the target */
 } network;
 
-/* Bytes of an image become numbers from -1 to 1. */
-static ls_value *as_numbers(ls_model *m, const ls_field *f, ls_value *x) {
-    return ls_field_is_image(f) ? (ls_affine)(m, x, 1 / 127.5f, -1) : x;
+/* Bytes of an image become numbers from -1 to 1, unless the first layer of a list scales them. */
+static ls_value *as_numbers(const network *n, const ls_field *f, ls_value *x) {
+    const char *list = n->c->model.list.text;
+    bool scales = strncmp(list, "[{\"normalize\"", 13) == 0 || strncmp(list, "[{\"affine\"", 10) == 0;
+    return ls_field_is_image(f) && !scales ? (ls_affine)(n->m, x, 1 / 127.5f, -1) : x;
 }
 
 static ls_value *declare(network *n, const ls_field *f) {
@@ -88,7 +90,7 @@ static void declare_fields(network *n) {
                           "the target of the loss ('%s')",
                           n->m->inputs[0].name, f->name, n->loss.target);
         else
-            n->x = as_numbers(n->m, f, declare(n, f));
+            n->x = as_numbers(n, f, declare(n, f));
     }
     if (!n->x) ls_build_fail(n->m, "model.input has no field beside the target of the loss");
     ls_field usual = {.type = n->loss.entry->of_classes ? LS_I32 : LS_F32};
@@ -117,8 +119,8 @@ static ls_value *build_list(network *n) {
 static ls_value *build_kind(network *n) {
     switch ((ls_model_kind)n->c->model.kind) {
     case LS_MODEL_MLP: return ls_mlp_build(n->c, n->m, n->x, n->out);
-    case LS_MODEL_CNN:
-    case LS_MODEL_RESNET:
+    case LS_MODEL_CNN: return ls_cnn_build(n->c, n->m, n->x, n->out);
+    case LS_MODEL_RESNET: return ls_resnet_build(n->c, n->m, n->x, n->out);
     case LS_MODEL_VIT:
     case LS_MODEL_GPT2:
     case LS_MODEL_PROGRAM:

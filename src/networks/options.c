@@ -26,26 +26,46 @@ static bool read_number(const char *text, number *x_p) {
     return word || (*text && !*end && isfinite(v));
 }
 
-static void set_option(const ls_list_at *at, const ls_yaml_node *n, const ls_layer_option *o,
-                       void *options) {
-    char *to = (char *)options + o->offset;
+static const char *type_name(ls_option_type type) {
+    static const char *const names[] = {[LS_OPTION_INT] = "whole number",
+                                        [LS_OPTION_REAL] = "number",
+                                        [LS_OPTION_REALS] = "number",
+                                        [LS_OPTION_FLAG] = "true or false"};
+    return names[type];
+}
+
+static void set_number(const ls_list_at *at, const ls_yaml_node *n, const ls_layer_option *o,
+                       void *to) {
     number x = {0};
-    const char *wanted = o->type == LS_OPTION_INT ? "whole number" : "number";
+    bool whole = o->type == LS_OPTION_INT || o->type == LS_OPTION_FLAG;
     ls_list_go(at, n);
-    if (n->kind != LS_YAML_TEXT || !read_number(n->text, &x) ||
-        (o->type != LS_OPTION_REAL && !x.is_whole))
+    if (n->kind != LS_YAML_TEXT || !read_number(n->text, &x) || (whole && !x.is_whole))
         ls_build_fail(at->m, "option '%s': '%.60s' is no %s", o->name,
-                      n->kind == LS_YAML_TEXT ? n->text : "a list or a map",
-                      o->type == LS_OPTION_FLAG ? "true or false" : wanted);
+                      n->kind == LS_YAML_TEXT ? n->text : "a list or a map", type_name(o->type));
     else if (x.value < o->low || x.value > o->high)
         ls_build_fail(at->m, "option '%s': %.60s is out of range; expected %g to %g", o->name,
                       n->text, o->low, o->high);
     else if (o->type == LS_OPTION_INT)
         memcpy(to, &(int64_t){(int64_t)x.value}, sizeof(int64_t));
-    else if (o->type == LS_OPTION_REAL)
-        memcpy(to, &(float){(float)x.value}, sizeof(float));
-    else
+    else if (o->type == LS_OPTION_FLAG)
         memcpy(to, &(bool){x.value != 0}, sizeof(bool));
+    else
+        memcpy(to, &(float){(float)x.value}, sizeof(float));
+}
+
+static void set_option(const ls_list_at *at, const ls_yaml_node *n, const ls_layer_option *o,
+                       void *options) {
+    char *to = (char *)options + o->offset;
+    if (o->type != LS_OPTION_REALS) {
+        set_number(at, n, o, to);
+        return;
+    }
+    ls_list_go(at, n);
+    if (n->kind != LS_YAML_LIST || (size_t)n->nitems > o->most)
+        ls_build_fail(at->m, "option '%s': a list of at most %zu numbers is expected", o->name,
+                      o->most);
+    for (int i = 0; i < n->nitems && ls_build_is_good(at->m); i++)
+        set_number(at, n->items[i], o, to + (size_t)i * sizeof(float));
 }
 
 static const ls_layer_option *find_option(const ls_option_list *list, const char *name) {

@@ -8,15 +8,21 @@
 #include "base/yaml.h"
 #include "lockstep/model.h"
 
-enum { LS_MOST_OPTIONS = 9, LS_OPTIONS_NBYTES = 128 };
+enum { LS_MOST_OPTIONS = 9, LS_OPTIONS_NBYTES = 192 };
 
-typedef enum ls_option_type { LS_OPTION_INT, LS_OPTION_REAL, LS_OPTION_FLAG } ls_option_type;
+typedef enum ls_option_type {
+    LS_OPTION_INT,
+    LS_OPTION_REAL,
+    LS_OPTION_REALS, /* a list of at most `most` */
+    LS_OPTION_FLAG
+} ls_option_type;
 
 typedef struct ls_layer_option {
     const char *name; /* as in the options' struct; NULL: none */
     ls_option_type type;
-    size_t offset; /* in the struct: an int64_t, a float, a bool */
+    size_t offset; /* in the struct: an int64_t, a float, floats, a bool */
     double low, high;
+    size_t most;
 } ls_layer_option;
 
 typedef struct ls_option_list {
