@@ -1,0 +1,14 @@
+#!/bin/sh
+# Trains configs/fashion.yaml on Debian's Fashion-MNIST, and compares the weights with the recorded
+# ones, which are the same for any number of workers and any processor.
+set -eu
+cd "$(dirname "$0")/.."
+
+run=${RUN:-runs/fashion}
+if [ -e "$run" ]; then
+    echo "$run exists already; remove it, or choose another directory: make demo-vision RUN=runs/fashion2" >&2
+    exit 1
+fi
+build/lockstep train configs/fashion.yaml -o "$run"
+echo
+build/lockstep eval "$run"
