@@ -1,5 +1,5 @@
 # Short names for common tasks. CMake and Ninja build; see CMakePresets.json.
-.PHONY: all build install demo check check-peers bench bench-kernels bench-peers format clean check-netns check-fuzz check-hurt check-sim check-slurm check-deploy check-attack build-tests
+.PHONY: all build install demo demo-vision check check-peers bench bench-kernels bench-peers format clean check-netns check-fuzz check-hurt check-sim check-slurm check-deploy check-attack build-tests
 
 PREFIX ?= /usr/local
 
@@ -22,6 +22,12 @@ demo:
 	@scripts/install.sh build demo
 	@$(MAKE) --no-print-directory build
 	@scripts/demo.sh
+
+# Trains a residual network on Fashion-MNIST with one worker a core.
+demo-vision:
+	@scripts/install.sh build demo-vision
+	@$(MAKE) --no-print-directory build
+	@scripts/demo_vision.sh
 
 # Builds and runs all tests.
 check:
