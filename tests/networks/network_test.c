@@ -77,6 +77,73 @@ static void test_list(void **state) {
     ls_buf_free(&written);
 }
 
+/* Every layer that a list can name, with all of its options somewhere. */
+static void test_all_layers(void **state) {
+    (void)state;
+    static const char text[] =
+        "model:\n"
+        "  kind: layers\n"
+        "  input: {image: [8, 8, 3]}\n"
+        "  classes: 3\n"
+        "  layers:\n"
+        "    - normalize: {mean: [0.5, 0.5, 0.4], deviation: [0.2, 0.3, 0.2]}\n"
+        "    - conv2d: {channels: 8, kernel: 3, stride: 1, pad: 1, groups: 1, no_bias: true}\n"
+        "    - group_norm: {groups: 2, eps: 0.001, relu: true}\n"
+        "    - conv2d: {channels: 8, kernel: 3, kernel_w: 1, groups: 8, pad: -1}\n"
+        "    - max_pool: {kernel: 3, kernel_w: 2, stride: 1, pad: 1}\n"
+        "    - average_pool: {kernel: 2, count_pad: true}\n"
+        "    - conv2d_transposed: {channels: 4, kernel: 2, stride: 2}\n"
+        "    - silu\n"
+        "    - patches: 2\n"
+        "    - layer_norm\n"
+        "    - rms_norm: {eps: 0.001}\n"
+        "    - scale: 0.5\n"
+        "    - linear: {out: 6, no_bias: true}\n"
+        "    - tanh\n"
+        "    - mean: 0\n"
+        "    - dropout: 0.25\n"
+        "    - sigmoid\n"
+        "    - affine: {scale: 2, shift: -1}\n"
+        "    - residual: [linear: 6, gelu, linear: 6]\n"
+        "    - relu\n"
+        "    - linear: 3\n"
+        "    - softmax\n";
+    static ls_config c;
+    ls_model m;
+    ls_error e = {0};
+    assert_ls_ok(load(text, &c, &e), e);
+    assert_ls_ok(ls_network_create(&c, &m, &e), e);
+    assert_int_equal(m.nlayers, 26); /* with the sum, and the loss */
+    ls_model_free(&m);
+}
+
+/* How many layers and parameters the usual networks have. */
+static void test_usual(void **state) {
+    (void)state;
+    static const struct {
+        const char *keys;
+        int nlayers;
+        size_t count;
+    } cases[] = {
+        {"kind: mlp\n  hidden: [5, 4]\n  dropout: 0.1", 9, 364},
+        {"kind: cnn", 13, 65379},
+        {"kind: resnet\n  channels: [4, 8]\n  blocks: 2", 32, 2807},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static ls_config c;
+        ls_model m;
+        ls_error e = {0};
+        char *text =
+            ls_format("model:\n  input: {image: [8, 8, 1]}\n  classes: 3\n  %s\n", cases[i].keys);
+        assert_ls_ok(load(text, &c, &e), e);
+        assert_ls_ok(ls_network_create(&c, &m, &e), e);
+        assert_int_equal(m.nlayers, cases[i].nlayers);
+        assert_int_equal(m.count, cases[i].count);
+        ls_model_free(&m);
+        free(text);
+    }
+}
+
 static void test_refused(void **state) {
     (void)state;
     static const char head[] =
@@ -174,8 +241,9 @@ static void test_resolved(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_list), cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_bad_input),
-                                       cmocka_unit_test(test_resolved)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_list),      cmocka_unit_test(test_all_layers),
+        cmocka_unit_test(test_usual),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_bad_input), cmocka_unit_test(test_resolved)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
