@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "source/cache.h"
+#include "source/image.h"
 
 enum {
     VERSION = 2, /* another whenever a reader puts something else, or finds something else */
@@ -83,6 +84,7 @@ static char *real_path(const char *path) {
 static ls_hash key_of(const char *format, const ls_files *files, const ls_source_options *o) {
     ls_buf b = {0};
     ls_bytes_put_text(&b, format);
+    ls_bytes_put_text(&b, ls_image_decoders()); /* they decide what is damaged */
     ls_bytes_put_text(&b, o->labels);
     ls_bytes_put_u64(&b, o->skip_damaged);
     ls_bytes_put_u64(&b, o->most_nbytes);
