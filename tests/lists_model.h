@@ -1,7 +1,8 @@
 /* lists_model.h - a classifier of lists of ids, for tests, and its samples.
  *
- *     ids -> words -> qkv -> attention -> dropout -> mean -> sum -> dropout -> head -> loss
- *     list -> bag -------------------------------------------+
+ *     ids -> words -> concat -> qkv -> attention -> dropout -> slice -> mean -> sum -> dropout -> head
+ *     token --------+                                                           |
+ *     list -> bag --------------------------------------------------------------+
  */
 #ifndef LS_TEST_LISTS_MODEL_H
 #define LS_TEST_LISTS_MODEL_H
@@ -21,9 +22,10 @@ static inline void lists_make(ls_model *m) {
     ls_value *class = ls_input(m, "class", LS_I32, LS_SCALAR);
     ls_value *x = ls_embedding(m, ids, .name = "words", .rows = LISTS_WORDS, .width = 20,
                                .positions = true, .deviation = 1);
-    x = ls_linear(m, x, .name = "qkv", .out = 60);
+    ls_value *token = ls_learned(m, LS_DIMS(1, 20), .name = "token", .deviation = 1);
+    x = ls_linear(m, ls_concat(m, 0, token, x), .name = "qkv", .out = 60);
     x = ls_attention(m, x, .heads = 4, .causal = true);
-    x = ls_mean(m, ls_dropout(m, x, .rate = 0.2f), 0);
+    x = ls_mean(m, ls_slice(m, ls_dropout(m, x, .rate = 0.2f), .first = 1), 0);
     ls_value *bag = ls_embedding_sum(m, list, .name = "bag", .rows = LISTS_WORDS, .width = 20,
                                      .mean = true, .deviation = 1);
     x = ls_dropout(m, ls_add(m, x, bag), .rate = 0.3f);

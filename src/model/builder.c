@@ -272,7 +272,8 @@ ls_value *(ls_input)(ls_model *m, const char *name, ls_dtype type, ls_dims dims)
     snprintf(f->name, sizeof f->name, "%s", name);
     for (int i = 0; i < v->ndims; i++) f->dims[i] = dims.of[i];
     f->nbytes = (size_t)ls_value_count(v) * ls_dtype_size(type);
-    m->sample_nbytes = f->offset + f->nbytes;
+    m->sample_nbytes =
+        (f->offset + f->nbytes + 3) / 4 * 4; /* samples follow each other in memory */
     return v;
 }
 

@@ -30,15 +30,14 @@ struct ls_model {
     int nparams;
     ls_layer *layers; /* [nlayers] */
     int nlayers;
-    size_t sample_nbytes; /* what layers read of a sample: GPT: its tokens [T + 1] */
+    size_t sample_nbytes; /* what layers read of a sample: GPT: its tokens [T + 1]; a multiple of 4 */
     int64_t targets;      /* losses of a sample: GPT: of T tokens; other models: 1, a mean */
     int nlosses;          /* layers that are losses; a sample's loss is their sum */
     ls_weighing weighing; /* of the samples in the step's loss */
     size_t nfloats;       /* of a flat buffer, padding included */
     size_t count;         /* of parameters, without padding */
     int nslots;           /* of outputs in a forward alone; at most LS_MODEL_MAX_SLOTS */
-    ls_field
-        inputs[LS_SOURCE_FIELDS]; /* [ninputs] fields of a sample that layers read; GPT: none */
+    ls_field inputs[LS_SOURCE_FIELDS]; /* [ninputs] fields that layers read; GPT: none */
     int ninputs;
     int classes[LS_SOURCE_FIELDS]; /* [ninputs] of a field that is a class; 0: it is none */
     bool padded[LS_SOURCE_FIELDS]; /* [ninputs] of such a field: negative numbers stand for none */

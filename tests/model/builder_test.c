@@ -53,6 +53,17 @@ static void test_fields(void **state) {
     ls_model_free(&m);
 }
 
+/* Samples follow each other in memory: the numbers of the second one are aligned, too. */
+static void test_alignment(void **state) {
+    (void)state;
+    ls_model m = {0};
+    ls_input(&m, "x", LS_F32, LS_DIMS(3));
+    ls_input(&m, "mask", LS_U8, LS_DIMS(3));
+    assert_int_equal(m.inputs[1].offset + m.inputs[1].nbytes, 67);
+    assert_int_equal(m.sample_nbytes, 68);
+    ls_model_free(&m);
+}
+
 typedef void build(ls_model *);
 enum { NULL_LINE = __LINE__ + 1 };
 static void with_null(ls_model *m) { ls_gelu(m, NULL); }
@@ -121,7 +132,8 @@ static void test_errors(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_names), cmocka_unit_test(test_fields),
-                                       cmocka_unit_test(test_errors)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names), cmocka_unit_test(test_alignment),
+        cmocka_unit_test(test_fields), cmocka_unit_test(test_errors)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
