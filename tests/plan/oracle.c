@@ -1,64 +1,12 @@
-/* oracle.c - see oracle.h.
- *
- * Atoms: the flat buffer is cut where a parameter begins or ends, and at each block, so that all
- * elements of an atom are treated the same. Padding has no atoms.
- */
+/* oracle.c - see oracle.h. Its memory stands in oracle_state.h. */
 #include "plan/oracle.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "plan/rules.h"
-#include "plan/terms.h"
+#include "plan/oracle_state.h"
 #include "tensor/dtype.h"
-
-enum { GONE = -1 }; /* a parameter's version: not in memory; else its updates in this step */
-
-typedef struct atom {
-    size_t first, end;
-    int param, bucket;
-} atom;
-
-/* A transient buffer and its contents: one micro-batch of a virtual worker; where a layer takes all
- * of them at once, the first `micro`. */
-typedef struct cell {
-    bool used;
-    int vw, micro;
-    int touched; /* the latest action that used it */
-    int parts;   /* of a gradient: what readers of the value have given */
-} cell;
-
-typedef struct worker {
-    bool loaded, normed, knows; /* knows: norm and loss of all workers */
-    cell *act, *saved, *dact;   /* [nlayers] */
-    cell *gathered;             /* [nbuckets] the parameters of all shards */
-    cell *grads;                /* [nbuckets][nslots] */
-    int *grad;                  /* [nslots][natoms] terms */
-    int *sum;                   /* [nsums][natoms] over workers, where rounds are reduced */
-    bool *summed;               /* [natoms] a sum over workers is made of these gradients */
-    int *version, *moment;      /* [natoms] */
-    int *updated;               /* [nbuckets] times */
-    int *calls, ncalls, done;   /* [ncalls] actions that compute, and how many are over */
-} worker;
-
-typedef struct oracle {
-    rules u;
-    bool in_order; /* of the plan */
-    int at;        /* action */
-    terms terms;
-    atom *atoms; /* [natoms] */
-    int natoms;
-    worker *workers;               /* [n] */
-    int *forwards, *again, *backs; /* [V][M][nlayers] times */
-    int *seen;                     /* the same, of a sum's links */
-    int *rounds;                   /* [buckets][2] sums over workers, then over groups */
-    int *squared, *losses;         /* [blocks], [V][M] times */
-    int *expected;                 /* [nparams] terms: the whole sum in the tree's order */
-    int64_t read;                  /* bytes that workers read from others in this action */
-    oracle_result *r;
-} oracle;
 
 /* Records the first fault. */
 __attribute__((format(printf, 2, 3))) static void wrong(oracle *o, const char *format, ...) {
@@ -168,14 +116,6 @@ static int sum_node(oracle *o, const summing *s, int lo, int hi) {
     }
     int left = sum_node(o, s, lo, rules_middle_of(lo, hi));
     return term_sum(&o->terms, left, sum_node(o, s, rules_middle_of(lo, hi), hi));
-}
-
-static bool inside(const atom *a, ls_bucket range) {
-    return range.first <= a->first && a->end <= range.end;
-}
-
-static bool in_shard(const oracle *o, int w, const atom *a) {
-    return inside(a, rules_shard_of(&o->u, a->bucket, w));
 }
 
 /* ---- one action ---- */
@@ -347,7 +287,7 @@ static void run_add(oracle *o, const ls_action *a) {
     }
     for (int i = 0; i < o->natoms; i++) {
         if (o->atoms[i].bucket != a->bucket) continue;
-        if (a->summed && !in_shard(o, a->worker, &o->atoms[i])) continue;
+        if (a->summed && !oracle_in_shard(o, a->worker, &o->atoms[i])) continue;
         int *lower =
             a->summed ? sum_at(o, a->worker, a->slot, i) : grad_at(o, a->worker, a->slot, i);
         int *upper = lower + o->natoms;
@@ -367,7 +307,7 @@ static void reduce_scatter(oracle *o, const ls_action *a) {
         leaves l = leaves_of(o, w / o->u.S * o->u.S, o->u.S, 1);
         ls_bucket own = rules_shard_of(&o->u, a->bucket, w);
         for (int i = 0; i < o->natoms; i++)
-            if (o->atoms[i].bucket == a->bucket && inside(&o->atoms[i], own))
+            if (o->atoms[i].bucket == a->bucket && oracle_inside(&o->atoms[i], own))
                 *sum_at(o, w, a->slot, i) = sum_node(o, &(summing){&l, true, 0, i}, 0, l.size);
         for (int i = 0; i < l.n; i++)
             if (l.list[i].worker != w)
@@ -380,7 +320,7 @@ static void reduce_replicas(oracle *o, const ls_action *a) {
     for (int s = 0; s < o->u.S; s++) {
         leaves l = leaves_of(o, s, o->u.R, o->u.S);
         for (int i = 0; i < o->natoms; i++) {
-            if (o->atoms[i].bucket != a->bucket || !in_shard(o, s, &o->atoms[i])) continue;
+            if (o->atoms[i].bucket != a->bucket || !oracle_in_shard(o, s, &o->atoms[i])) continue;
             int got = sum_node(o, &(summing){&l, false, a->slot, i}, 0, l.size);
             for (int w = s; w < o->u.n; w += o->u.S) *sum_at(o, w, a->slot, i) = got;
         }
@@ -499,7 +439,7 @@ static void run_norm(oracle *o, const ls_action *a) {
         for (size_t at = own.first; at < own.end; at += LS_BLOCK) o->squared[at / LS_BLOCK]++;
     }
     for (int i = 0; i < o->natoms; i++)
-        if (in_shard(o, a->worker, &o->atoms[i])) check_whole(o, a->worker, i);
+        if (oracle_in_shard(o, a->worker, &o->atoms[i])) check_whole(o, a->worker, i);
 }
 
 static void run_update(oracle *o, const ls_action *a) {
@@ -508,7 +448,7 @@ static void run_update(oracle *o, const ls_action *a) {
     if (w->updated[a->bucket]++) wrong(o, "it is done twice");
     for (int i = 0; i < o->natoms; i++) {
         if (o->atoms[i].bucket != a->bucket) continue;
-        if (o->u.c->zero > 0 && !in_shard(o, a->worker, &o->atoms[i])) continue;
+        if (o->u.c->zero > 0 && !oracle_in_shard(o, a->worker, &o->atoms[i])) continue;
         check_whole(o, a->worker, i);
         if (w->version[i]++ != 0) wrong(o, "parameters are not those of the step");
         if (w->moment[i]++ != 0) wrong(o, "moments are not those of the step");
@@ -553,7 +493,7 @@ static void run_gather(oracle *o, const ls_action *a) {
         if (o->atoms[i].bucket != a->bucket) continue;
         for (int w = 0; w < o->u.n; w++) {
             int owner = w / o->u.S * o->u.S;
-            while (!in_shard(o, owner, &o->atoms[i])) owner++;
+            while (!oracle_in_shard(o, owner, &o->atoms[i])) owner++;
             worker *x = &o->workers[w];
             if (o->workers[owner].version[i] != version) wrong(o, "the owner has other parameters");
             delivers |= x->version[i] != o->workers[owner].version[i];
@@ -618,7 +558,7 @@ static void run_free(oracle *o, const ls_action *a) {
     if (b.kind == LS_BUF_PARAM && o->in_order) check_not_soon(o, a, b.index);
     for (int i = 0; i < o->natoms; i++) {
         if (o->atoms[i].bucket != b.index) continue;
-        bool own = in_shard(o, a->worker, &o->atoms[i]);
+        bool own = oracle_in_shard(o, a->worker, &o->atoms[i]);
         if (b.kind == LS_BUF_PARAM && !own) o->workers[a->worker].version[i] = GONE;
         if (b.kind == LS_BUF_GRAD && !(own && !o->u.c->early && b.slot == 0))
             *grad_at(o, a->worker, b.slot, i) = TERM_NOTHING;
@@ -699,7 +639,7 @@ static void check_worker(oracle *o, int index) {
     for (int k = 0; k < o->u.p->nbuckets; k++)
         if (w->updated[k] != 1) wrong(o, "worker %d has not updated bucket %d", index, k);
     for (int i = 0; i < o->natoms; i++) {
-        bool own = in_shard(o, index, &o->atoms[i]);
+        bool own = oracle_in_shard(o, index, &o->atoms[i]);
         int version = own || !rules_params_sharded(&o->u, o->atoms[i].bucket) ? 1 : GONE;
         if (w->version[i] != version)
             wrong(o, "worker %d ends with version %d of %s", index, w->version[i],
@@ -724,97 +664,17 @@ static void check_end(oracle *o) {
     for (int w = 0; w < o->u.n; w++) check_worker(o, w);
 }
 
-/* ---- memory ---- */
-
-static void cut_atoms(oracle *o) {
-    size_t blocks = o->u.m->nfloats / LS_BLOCK;
-    o->atoms = LS_NEW_ARRAY(atom, (size_t)o->u.m->nparams + blocks);
-    for (int i = 0; i < o->u.m->nparams; i++) {
-        const ls_param *x = &o->u.m->params[i];
-        for (size_t at = x->offset, end = x->offset + x->count; at < end;) {
-            size_t next = (at / LS_BLOCK + 1) * LS_BLOCK;
-            atom a = {.first = at, .end = next < end ? next : end, .param = i};
-            while (a.bucket < o->u.p->nbuckets - 1 && o->u.p->buckets[a.bucket].first > at)
-                a.bucket++;
-            o->atoms[o->natoms++] = a;
-            at = next;
-        }
-    }
-}
-
-static void open_worker(oracle *o, int index) {
-    worker *w = &o->workers[index];
-    size_t layers = (size_t)o->u.m->nlayers, buckets = (size_t)o->u.p->nbuckets;
-    size_t atoms = (size_t)o->natoms;
-    w->act = LS_NEW_ARRAY(cell, 3 * layers);
-    w->saved = w->act + layers;
-    w->dact = w->saved + layers;
-    w->gathered = LS_NEW_ARRAY(cell, buckets);
-    w->grads = LS_NEW_ARRAY(cell, buckets * (size_t)o->u.p->nslots);
-    w->grad = LS_NEW_ARRAY(int, atoms *(size_t)o->u.p->nslots);
-    w->sum = LS_NEW_ARRAY(int, atoms *(size_t)o->u.p->nsums);
-    w->summed = LS_NEW_ARRAY(bool, atoms);
-    w->version = LS_NEW_ARRAY(int, atoms);
-    w->moment = LS_NEW_ARRAY(int, atoms);
-    w->updated = LS_NEW_ARRAY(int, buckets);
-    w->calls = LS_NEW_ARRAY(int, (size_t)o->u.p->nactions);
-    for (int i = 0; i < o->natoms; i++)
-        if (rules_params_sharded(&o->u, o->atoms[i].bucket) && !in_shard(o, index, &o->atoms[i]))
-            w->version[i] = GONE;
-    for (int i = 0; i < o->u.p->nactions; i++) {
-        const ls_action *a = &o->u.p->actions[i];
-        bool call = a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE || a->kind == LS_BACKWARD;
-        if (call && a->worker == index) w->calls[w->ncalls++] = i;
-    }
-}
-
-static void close_worker(worker *w) {
-    free(w->act);
-    free(w->gathered);
-    free(w->grads);
-    free(w->grad);
-    free(w->sum);
-    free(w->summed);
-    free(w->version);
-    free(w->moment);
-    free(w->updated);
-    free(w->calls);
-}
-
 void oracle_run(const ls_plan *p, const int *order, oracle_result *r_p) {
     oracle o = {.u = rules_of(p), .r = r_p, .in_order = !order, .at = p->nactions};
-    size_t cells = (size_t)(o.u.c->V * o.u.M);
     *r_p = (oracle_result){0};
     check_buckets(&o);
     if (r_p->wrong[0]) return;
-    terms_open(&o.terms);
-    cut_atoms(&o);
-    o.workers = LS_NEW_ARRAY(worker, (size_t)o.u.n);
-    for (int w = 0; w < o.u.n; w++) open_worker(&o, w);
-    o.forwards = LS_NEW_ARRAY(int, cells *(size_t)o.u.m->nlayers);
-    o.again = LS_NEW_ARRAY(int, cells *(size_t)o.u.m->nlayers);
-    o.backs = LS_NEW_ARRAY(int, cells *(size_t)o.u.m->nlayers);
-    o.seen = LS_NEW_ARRAY(int, cells *(size_t)o.u.m->nlayers);
-    o.rounds = LS_NEW_ARRAY(int, 2 * (size_t)p->nbuckets);
-    o.losses = LS_NEW_ARRAY(int, cells);
-    o.expected = LS_NEW_ARRAY(int, (size_t)o.u.m->nparams);
+    oracle_open(&o);
     for (int i = 0; i < o.u.m->nparams; i++) o.expected[i] = expected_sum(&o, i, 0, o.u.c->V);
-    o.squared = LS_NEW_ARRAY(int, o.u.m->nfloats / LS_BLOCK);
     for (int i = 0; i < p->nactions && !r_p->wrong[0]; i++) {
         o.at = order ? order[i] : i;
         run_action(&o, &p->actions[o.at]);
     }
     if (!r_p->wrong[0]) check_end(&o);
-    for (int w = 0; w < o.u.n; w++) close_worker(&o.workers[w]);
-    free(o.workers);
-    free(o.forwards);
-    free(o.again);
-    free(o.backs);
-    free(o.losses);
-    free(o.seen);
-    free(o.rounds);
-    free(o.expected);
-    free(o.squared);
-    free(o.atoms);
-    terms_close(&o.terms);
+    oracle_close(&o);
 }
