@@ -87,6 +87,8 @@ int ls_optim_ema(const ls_optim *o) { return o->ema > 0 ? most_states(o) : -1; }
 
 int ls_optim_nstates(const ls_optim *o) { return most_states(o) + (o->ema > 0); }
 
+int ls_optim_nflats(const ls_optim *o) { return 1 + ls_optim_nstates(o); }
+
 const char *ls_optim_state_name(const ls_optim *o, const ls_param *p, int i) {
     const ls_optim_rule *rule = &ls_optim_rules[o->groups[p->group].rule];
     if (i == ls_optim_ema(o)) return LS_OPTIM_EMA;

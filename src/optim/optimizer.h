@@ -51,6 +51,8 @@ ls_optim ls_optim_usual(void);
 
 /* The most states of any group's rule, and the average: each of the buffers holds one. */
 int ls_optim_nstates(const ls_optim *);
+/* Buffers of a saved state: the parameters, and the states. */
+int ls_optim_nflats(const ls_optim *);
 /* The average's number among them; -1: there is none. */
 int ls_optim_ema(const ls_optim *);
 

@@ -40,7 +40,7 @@ size_t ls_plan_params_nbytes(const ls_plan *p) {
 }
 
 int ls_plan_nflats(const ls_plan *p) {
-    return ls_plan_has_masters(p) + ls_optim_nstates(&p->c.optim);
+    return ls_optim_nflats(&p->c.optim) - !ls_plan_has_masters(p);
 }
 
 size_t ls_plan_state_nbytes(const ls_plan *p) { return (size_t)ls_plan_nflats(p) * flat_nbytes(p); }

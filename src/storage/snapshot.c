@@ -52,9 +52,6 @@ static int nwriters(const ls_plan *p) { return ls_plan_shards_moments(p) ? ls_pl
 
 bool ls_snapshot_is_shared(const ls_plan *p, int n) { return nwriters(p) > n; }
 
-/* Buffers of the state: the parameters, and the optimizer's states. */
-static int nflats(const ls_plan *p) { return 1 + ls_optim_nstates(&p->c.optim); }
-
 /* ---- the writer ---- */
 
 typedef struct writing {
@@ -82,7 +79,8 @@ static ls_status copy(writing *w, float *flat, ls_error *e) {
     ls_scaler scaler = {0};
     LS_TRY(copy_parts(w, flat, &scaler, e));
     ls_best_load(&w->best, r->best); /* the next evaluation comes after the next update */
-    w->state.flat = ls_flat_of_state(flat, NULL, nflats(r->plan) - 1, r->plan->c.model->nfloats);
+    w->state.flat = ls_flat_of_state(flat, NULL, ls_optim_nstates(&r->plan->c.optim),
+                                     r->plan->c.model->nfloats);
     if (has_scale(r->plan)) w->state.scaler = scaler;
     return LS_OK;
 }
@@ -209,7 +207,8 @@ static void finish(ls_snapshot *x, const ls_snapshot_run *r, bool good) {
  * the system must take them from another program. So they are touched before the first copy, and
  * retained. Parts that are not copied take no pages. */
 static ls_status take_memory(ls_snapshot *x, const ls_snapshot_run *r, ls_error *e) {
-    size_t nbytes = (size_t)nflats(r->plan) * r->plan->c.model->nfloats * sizeof(float);
+    size_t nbytes =
+        (size_t)ls_optim_nflats(&r->plan->c.optim) * r->plan->c.model->nfloats * sizeof(float);
     if (x->copy) return LS_OK;
     void *p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
                    -1, 0);
@@ -231,7 +230,7 @@ static void touch(float *p, size_t n) {
 static _Noreturn void warm(const ls_snapshot_run *r, float *flat) {
     const ls_plan *p = r->plan;
     size_t n = p->c.model->nfloats;
-    int flats = nflats(p);
+    int flats = ls_optim_nflats(&p->c.optim);
     writing w = writing_of(r, 0, ls_snapshot_is_shared(p, r->n));
     if (nice(NICE) < 0) errno = 0;
     if (!w.end) touch(flat, (size_t)flats * n);
