@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs into an empty directory, compiles the examples against the installed files, with the
-# shared and the static library, and runs them alone and with `lockstep run`.
+# shared and the static library, and runs them alone and with `lockstep run`; programs with models
+# of their own also as C++.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -53,6 +54,28 @@ for how in shared static; do
     echo "$alone" | grep -qE '^w = (2\.0|1\.9)[0-9]* -(1\.0|0\.9)[0-9]* 0\.(5|49)[0-9]*, b = (3\.0|2\.9)' ||
         fail "least_squares ($how): $alone"
 done
+
+# Programs with models of their own, as C and as C++: the same bits, for any number of workers.
+printf 'train: {steps: 20, batch: 24, virtual_workers: 6}\noptim: {warmup: 2}\n' >"$root/tabular.yaml"
+flags=$(pkg-config --cflags --libs lockstep)
+for language in c c++; do
+    for example in cnn tabular; do
+        [ "$(wc -l <examples/$example.c)" -lt 120 ] || fail "examples/$example.c has 120 lines or more"
+        program=$root/$example-$language
+        if [ $language = c ]; then
+            cc $strict examples/$example.c -o "$program" $flags -lm
+        else
+            g++ -std=c++20 -O2 -Wall -Wpedantic -Werror -x c++ examples/$example.c -o "$program" $flags -lm
+        fi
+        "$program" check >"$root/log" 2>&1 || fail "$example ($language): $(cat "$root/log")"
+    done
+    for n in 1 3; do
+        "$root/tabular-$language" train "$root/tabular.yaml" -n $n -o "$root/run-$language-$n" >"$root/log" 2>&1 ||
+            fail "tabular ($language) on $n workers: $(cat "$root/log")"
+        "$root/tabular-$language" ckpt hash "$root/run-$language-$n" >>"$root/hashes"
+    done
+done
+[ "$(sort -u "$root/hashes" | wc -l)" -eq 2 ] || fail "tabular has different bits: $(cat "$root/hashes")"
 
 # Under MPI, a static program in any directory finds the plugin: under the prefix, or, if the tree
 # is staged, through LOCKSTEP_PLUGINS.

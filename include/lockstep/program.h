@@ -19,6 +19,7 @@
 #ifndef LOCKSTEP_PROGRAM_H
 #define LOCKSTEP_PROGRAM_H
 
+#include "lockstep/data.h"
 #include "lockstep/model.h"
 
 #ifdef __cplusplus
@@ -46,7 +47,8 @@ typedef struct ls_key_spec {
 enum { LS_MAX_KEYS = 32, LS_MAX_STRING_KEYS = 8 };
 
 /* The values of a program's keys. A key that the program has not, or one of another type, is an
- * error of the model that is being built. Strings live as long as the call of `build`. */
+ * error of the model that is being built, or of the data. Strings live as long as the call of
+ * `build` or `open`. */
 typedef struct ls_keys ls_keys;
 int64_t ls_key_int(const ls_keys *, const char *name);
 double ls_key_float(const ls_keys *, const char *name);
@@ -60,6 +62,11 @@ typedef struct ls_program {
     /* Builds the model. It may be called several times, and in several processes; the same keys must
      * give the same model. */
     void (*build)(ls_model *, const ls_keys *);
+    /* Data of the program; else the config names files (data.path). `open`, if it is not NULL,
+     * describes them when a run begins, in each of its processes; it may read keys. On failure it
+     * returns LS_EINVAL or LS_EIO, with a text in e->msg. */
+    const ls_own_source *source;
+    ls_status (*open)(const ls_keys *, ls_own_source *source_p, ls_error *e);
 } ls_program;
 
 /* Runs the command in argv, and returns the program's exit code. Called once, by main(), before the

@@ -18,6 +18,7 @@ static struct {
     int nkeys;
     const char *strings[LS_OWN_TEXTS]; /* [nstrings] the defaults of ls_config.own.texts */
     int nstrings;
+    bool has_data;
 } program;
 
 const ls_config_key *ls_config_key_at(int i) {
@@ -32,6 +33,8 @@ int ls_config_key_index(const ls_config_key *k) {
 }
 
 const char *ls_config_program(void) { return *program.name ? program.name : NULL; }
+
+bool ls_config_program_has_data(void) { return program.has_data; }
 
 static bool is_name(const char *name) {
     size_t n = name ? strlen(name) : 0;
@@ -94,7 +97,8 @@ static ls_status add_key(const char *name, const ls_key_spec *s, ls_error *e) {
     return set_default(k, s->usual, e);
 }
 
-ls_status ls_config_use_program(const char *name, const ls_key_spec *specs, ls_error *e) {
+ls_status ls_config_use_program(const char *name, const ls_key_spec *specs, bool has_data,
+                                ls_error *e) {
     memset(&program, 0, sizeof program);
     if (!is_name(name) || ls_config_key_is_group(name))
         return ls_fail(e, LS_EINVAL,
@@ -102,6 +106,7 @@ ls_status ls_config_use_program(const char *name, const ls_key_spec *specs, ls_e
                        "and '_', and is no group of the config",
                        name ? name : "", NAME / 2 - 1);
     snprintf(program.name, sizeof program.name, "%s", name);
+    program.has_data = has_data;
     for (int i = 0; specs && specs[i].name; i++) LS_TRY(add_key(name, &specs[i], e));
     return LS_OK;
 }

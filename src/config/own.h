@@ -6,11 +6,13 @@
 #include "lockstep/program.h"
 
 /* Adds a program's keys as the group `name`, in place of an earlier program's, and gives model.kind
- * the value `program`. specs may be NULL. LS_EINVAL: a name is not possible, or a default is out of
+ * the value `program`. has_data: it has data of its own, and configs name no files. specs may be NULL. LS_EINVAL: a name is not possible, or a default is out of
  * range. Before any config is read; one thread. */
-ls_status ls_config_use_program(const char *name, const ls_key_spec *specs, ls_error *);
+ls_status ls_config_use_program(const char *name, const ls_key_spec *specs, bool has_data,
+                                ls_error *);
 /* The name of the program; NULL: there is none. */
 const char *ls_config_program(void);
+bool ls_config_program_has_data(void);
 
 /* Sets what a program changes in the defaults: its strings, and model.kind. */
 void ls_config_own_defaults(ls_config *);

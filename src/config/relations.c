@@ -120,7 +120,10 @@ static ls_status check_format(const ls_config *c, const char *where, ls_error *e
 
 static ls_status check_data(const ls_config *c, const char *where, ls_error *e) {
     long long folds = (long long)c->data.folds, fold = (long long)c->data.fold;
-    if (!*c->data.path)
+    if (ls_config_program_has_data() && (*c->data.path || *c->data.val_path))
+        return ls_fail(e, LS_EINVAL, "%s: %s: this program has data of its own; leave the key out",
+                       where, *c->data.path ? "data.path" : "data.val_path");
+    if (!*c->data.path && !ls_config_program_has_data())
         return ls_fail(e, LS_EINVAL, "%s: data.path is missing; set data.path to %s", where,
                        ls_config_has_text(c) ? "a UTF-8 text" : "files of data");
     if (ls_config_has_text(c)) LS_TRY(check_text(c, where, e));

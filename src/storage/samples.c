@@ -8,6 +8,8 @@
 #include "base/escape.h"
 #include "base/file.h"
 #include "networks/network.h"
+#include "networks/own_source.h"
+#include "networks/program.h"
 #include "source/adapt.h"
 #include "source/augmented.h"
 
@@ -31,8 +33,9 @@ static wanted wanted_by(const ls_config *c, const ls_model *m) {
     return w;
 }
 
-/* The first of the paths, for messages: free() it. */
+/* The first of the paths, or the program's data, for messages: free() it. */
 static char *name_of(const char *paths) {
+    if (ls_program_has_data()) return ls_strdup("the program's data");
     return ls_format("%.*s", (int)strcspn(paths, "\n"), paths);
 }
 
@@ -41,13 +44,27 @@ typedef struct opened {
     const ls_source *files;
 } opened;
 
-/* Replaces the source by one with the changes of data.augment; closes it if that fails. */
-static ls_status add_changes(const ls_config *c, const char *name, ls_source **s_p, ls_error *e) {
+/* Notes an open source, with the changes of data.augment; closes it if these fail. */
+static ls_status add_changes(const ls_config *c, const char *paths, ls_source *from, opened *o_p,
+                             ls_error *e) {
     ls_augment a;
+    o_p->files = o_p->source = from;
+    if (!*c->data.augment) return LS_OK;
     ls_status s = ls_augment_read(c->data.augment, &a, e);
-    if (s == LS_OK) return ls_augmented_open(*s_p, &a, name, s_p, e);
-    ls_source_close(*s_p);
+    if (s != LS_OK) {
+        ls_source_close(from);
+        return s;
+    }
+    char *name = name_of(paths);
+    s = ls_augmented_open(from, &a, name, &o_p->source, e);
+    free(name);
     return s;
+}
+
+static ls_status open_own(const ls_config *c, const ls_model *m, opened *o_p, ls_error *e) {
+    ls_source *s = NULL;
+    LS_TRY(ls_own_source_open(c, m, &s, e));
+    return add_changes(c, "", s, o_p, e);
 }
 
 static ls_status open_files(const ls_config *c, const char *paths, const char *labels, opened *o_p,
@@ -57,19 +74,15 @@ static ls_status open_files(const ls_config *c, const char *paths, const char *l
                            .cache = *c->data.cache ? c->data.cache : NULL,
                            .skip_damaged = c->data.damaged == LS_DAMAGED_SKIP,
                            .window = c->model.context};
-    LS_TRY(ls_source_open(paths, &o, &o_p->source, e));
-    o_p->files = o_p->source;
-    if (!*c->data.augment) return LS_OK;
-    char *name = name_of(paths);
-    ls_status s = add_changes(c, name, &o_p->source, e);
-    free(name);
-    return s;
+    ls_source *s = NULL;
+    LS_TRY(ls_source_open(paths, &o, &s, e));
+    return add_changes(c, paths, s, o_p, e);
 }
 
 static ls_status open_source(const ls_config *c, const ls_model *m, const char *paths,
                              const char *labels, opened *o_p, ls_error *e) {
     opened o = {0};
-    LS_TRY(open_files(c, paths, labels, &o, e));
+    LS_TRY(ls_program_has_data() ? open_own(c, m, &o, e) : open_files(c, paths, labels, &o, e));
     char *name = name_of(paths);
     wanted w = wanted_by(c, m);
     ls_adapt_wanted how = {.fields = w.fields,

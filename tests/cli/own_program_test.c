@@ -1,6 +1,9 @@
-/* own_program_test.c - a program with a model of its own (examples/cnn.c) has all commands. */
+/* own_program_test.c - programs with models of their own have all commands: examples/cnn.c, and
+ * examples/tabular.c with data of its own. */
+/* ctest: busy seconds=8 */
+static const char *tested; /* the path of the program */
 #undef LOCKSTEP_PROGRAM
-#define LOCKSTEP_PROGRAM EXAMPLE_CNN
+#define LOCKSTEP_PROGRAM tested
 #include "cli/program.h"
 
 static const char config[] = "cnn: {width: 8, blocks: 1}\n"
@@ -8,9 +11,31 @@ static const char config[] = "cnn: {width: 8, blocks: 1}\n"
                              "train: {steps: 4, batch: 8, virtual_workers: 4}\n"
                              "optim: {warmup: 0}\n";
 
+static const char table[] = "train: {steps: 40, batch: 24, virtual_workers: 6, eval_every: 20}\n"
+                            "optim: {warmup: 5, lr: 0.01}\n"
+                            "log: {every: 1}\n";
+
+enum { IMAGES = 40, PIXELS = 28 * 28 };
+
+/* IDX files of images and labels. */
+static void make_images(void) {
+    static unsigned char images[16 + IMAGES * PIXELS], labels[8 + IMAGES];
+    static const unsigned char head[16] = {0, 0, 8, 3, 0, 0, 0, IMAGES, 0, 0, 0, 28, 0, 0, 0, 28};
+    memcpy(images, head, sizeof head);
+    memcpy(labels, head, 8);
+    labels[3] = 1;
+    for (int i = 0; i < IMAGES * PIXELS; i++) images[16 + i] = (unsigned char)(i * 7 + i / PIXELS);
+    for (int i = 0; i < IMAGES; i++) labels[8 + i] = (unsigned char)(i % 10);
+    write_file("images", images, sizeof images);
+    write_file("labels", labels, sizeof labels);
+}
+
 static int make(void **state) {
+    tested = EXAMPLE_CNN;
     if (folder_make(state)) return -1;
     write_file("cnn.yaml", config, strlen(config));
+    write_file("table.yaml", table, strlen(table));
+    make_images();
     return 0;
 }
 
@@ -44,8 +69,64 @@ static void test_plan(void **state) {
     expect_line("plan @/cnn.yaml --set cnn.wdth=9", 1, "did you mean 'cnn.width'?");
 }
 
+#define IMAGES_OF "--set data.path=@/images --set data.labels=@/labels --set data.val_fraction=0.1 "
+
+/* The same bits for any number of workers; the run has the program's keys. */
+static void test_train(void **state) {
+    (void)state;
+    char one[256], three[256];
+    expect("train @/cnn.yaml -n 1 -o @/one " IMAGES_OF, 0,
+           "training samples of image u8 [28, 28, 1]");
+    expect("train @/cnn.yaml -n 3 -o @/three " IMAGES_OF, 0, "3 workers");
+    hash_of("one", one);
+    hash_of("three", three);
+    assert_string_equal(one, three);
+    shell_of_run("one", "grep -A2 '^cnn:' $r/config.yaml | grep -q 'width: 8'");
+    expect("eval @/one", 0, "loss ");
+    expect("ckpt show @/one", 0, "block.0.swish.beta");
+    expect("train --resume @/one -n 2 --set train.steps=6", 0, "step-6");
+    expect_line("train --resume @/one --set cnn.width=9", 1,
+                "cnn.width is 9, but the run began with 8");
+    expect("bench train @/cnn.yaml -n 2 " IMAGES_OF, 0, "");
+    tested = LOCKSTEP;
+    expect_line("train --resume @/one", 1, "start that program");
+    tested = EXAMPLE_CNN;
+}
+
+/* Workers of `run`; a worker that is killed is replaced; other data are refused. */
+static void test_own_data(void **state) {
+    (void)state;
+    char one[256], other[256];
+    tested = EXAMPLE_TABULAR;
+    expect("check", 0, "second                           right; ");
+    expect("train @/table.yaml -n 1 -o @/rows", 0, "training samples of point f32 [2], label i32");
+    hash_of("rows", one);
+    expect("run -n 2 " EXAMPLE_TABULAR " train @/table.yaml -o @/launched", 0, NULL);
+    hash_of("launched", other);
+    assert_string_equal(one, other);
+    pace("killed", 10);
+    program p = program_start("train @/table.yaml -n 2 -o @/killed", 0);
+    wait_for_file("killed/metrics.jsonl");
+    pid_t workers[2];
+    while (children_of(p.pid, workers, 2) < 2) sleep_ms(10);
+    kill(workers[1], SIGKILL);
+    let_go("killed");
+    char *output = NULL;
+    assert_int_equal(program_end(&p, &output), 0);
+    free(output);
+    hash_of("killed", other);
+    assert_string_equal(one, other);
+    expect_line("train @/table.yaml -o @/x --set data.path=@/images", 1,
+                "data.path: this program has data of its own");
+    shell_of_run("rows", "sed -i 's/00000001/00000002/' $r/data.json");
+    expect("train --resume @/rows --set train.steps=50", 1,
+           "the program's data: is not the data that this run was trained with");
+    tested = EXAMPLE_CNN;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_check), cmocka_unit_test(test_help),
-                                       cmocka_unit_test(test_plan)};
+                                       cmocka_unit_test(test_plan), cmocka_unit_test(test_train),
+                                       cmocka_unit_test(test_own_data)};
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

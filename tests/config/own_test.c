@@ -21,7 +21,7 @@ static const ls_key_spec keys[] = {
 
 static void use(void) {
     ls_error e = {0};
-    assert_ls_ok(ls_config_use_program("mine", keys, &e), e);
+    assert_ls_ok(ls_config_use_program("mine", keys, false, &e), e);
 }
 
 static ls_status load(const char *text, ls_config *c, ls_error *e) {
@@ -142,7 +142,7 @@ static void test_programs(void **state) {
     };
     ls_error e = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_int_equal(ls_config_use_program(cases[i].name, cases[i].keys, &e), LS_EINVAL);
+        assert_int_equal(ls_config_use_program(cases[i].name, cases[i].keys, false, &e), LS_EINVAL);
         if (!strstr(e.msg, cases[i].says)) fail_msg("case %zu: %s", i, e.msg);
     }
     static ls_key_spec many[LS_MAX_KEYS + 2];
@@ -151,11 +151,11 @@ static void test_programs(void **state) {
         snprintf(names[i], sizeof names[i], "k%d", i);
         many[i] = (ls_key_spec){.name = names[i], .type = LS_KEY_INT};
     }
-    assert_int_equal(ls_config_use_program("mine", many, &e), LS_EINVAL);
+    assert_int_equal(ls_config_use_program("mine", many, false, &e), LS_EINVAL);
     many[LS_MAX_KEYS] = (ls_key_spec){0};
-    assert_ls_ok(ls_config_use_program("mine", many, &e), e);
+    assert_ls_ok(ls_config_use_program("mine", many, false, &e), e);
     for (int i = 0; i <= LS_MAX_STRING_KEYS; i++) many[i].type = LS_KEY_STRING;
-    assert_int_equal(ls_config_use_program("mine", many, &e), LS_EINVAL);
+    assert_int_equal(ls_config_use_program("mine", many, false, &e), LS_EINVAL);
 }
 
 int main(void) {

@@ -1,0 +1,56 @@
+/* own_source.c - see own_source.h. */
+#include "networks/own_source.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "networks/program.h"
+
+typedef struct own_source {
+    ls_source s;
+    ls_own_source given;
+} own_source;
+
+struct ls_sample {
+    const ls_source *source;
+    unsigned char *bytes;
+};
+
+void *ls_sample_field(ls_sample *s, const char *name) {
+    const ls_field *f = ls_source_field(s->source, name);
+    return f ? s->bytes + f->offset : NULL;
+}
+
+static ls_status read_sample(const ls_source *s, uint64_t i, void *sample, ls_error *e) {
+    const own_source *o = (const own_source *)(const void *)s;
+    ls_sample to = {s, sample};
+    ls_error own = {0};
+    memset(sample, 0, s->nbytes);
+    ls_status status = o->given.read(o->given.own, i, &to, &own);
+    if (status == LS_OK) return LS_OK;
+    own.msg[sizeof own.msg - 1] = 0;
+    return ls_fail(e, status, "sample %llu of the program's data: %.300s", (unsigned long long)i,
+                   *own.msg ? own.msg : ls_status_name(status));
+}
+
+static void close_source(ls_source *s) { free(s); }
+
+ls_status ls_own_source_open(const ls_config *c, const ls_model *m, ls_source **s_p, ls_error *e) {
+    ls_own_source given = {0};
+    LS_TRY(ls_program_open_data(c, &given, e));
+    if (!given.read || given.count == 0)
+        return ls_fail(e, LS_EINVAL,
+                       "the program's data have no samples, or no function to read them");
+    own_source *o = LS_NEW(own_source);
+    o->given = given;
+    o->s = (ls_source){.format = "program",
+                       .count = given.count,
+                       .nfields = m->ninputs,
+                       .nbytes = m->sample_nbytes,
+                       .hash = {.lo = given.hash, .hi = given.count},
+                       .read = read_sample,
+                       .close = close_source};
+    memcpy(o->s.fields, m->inputs, sizeof o->s.fields);
+    *s_p = &o->s;
+    return LS_OK;
+}

@@ -1,0 +1,13 @@
+/* own_source.h - the data of a program (lockstep/data.h) as a source. */
+#ifndef LS_NETWORKS_OWN_SOURCE_H
+#define LS_NETWORKS_OWN_SOURCE_H
+
+#include "config/config.h"
+#include "lockstep/data.h"
+#include "model/model.h"
+
+/* A source of the samples of the program's data, whose fields are those of the model. It refers to
+ * the program's memory. LS_EINVAL: the data can't be opened, or are no data. */
+ls_status ls_own_source_open(const ls_config *, const ls_model *, ls_source **s_p, ls_error *);
+
+#endif
