@@ -400,6 +400,34 @@ void ls_mean_squared_error(ls_model *, ls_value *x, ls_value *targets, ls_loss_o
 /* The field, one LS_F32 or LS_I32, is the weight of a sample in the step's loss: at least 0. */
 void ls_sample_weight(ls_model *, ls_value *field);
 
+/* ---- metrics, of evaluations ----
+ *
+ *     ls_metric(m, "accuracy", ls_is_top(m, x, label, 1));
+ *
+ * They are printed and written beside the loss. Each sample counts the same, whatever its weight.
+ * A model with one loss and no call of ls_metric() has those that are usual: of cross-entropy
+ * accuracy, top5 (from 10 classes on) and auc (of 2 classes); of binary cross-entropy of one number
+ * auc; of the mean squared error rmse. */
+
+/* Names a measure, which the calls below return; letters, digits, _ and -. */
+void ls_metric(ls_model *, const char *name, ls_value *measure);
+
+/* The part of the labels [..] that are among the k largest logits [.., classes] of their rows; of
+ * equal ones the lower classes come first. Negative labels do not count. */
+ls_value *ls_is_top(ls_model *, ls_value *logits, ls_value *label, int64_t k);
+
+/* The area under the receiver operating characteristic: the part of all pairs of a sample of class 1
+ * and one of class 0 in which the former has the larger score; equal scores count half. score: one
+ * number, or the logits of two classes. label: a field of one number, 1 if it is above 1/2; samples
+ * with negative ones do not count. Mann & Whitney, Ann. Math. Stat. 18 (1947) 50-60. */
+ls_value *ls_auc(ls_model *, ls_value *score, ls_value *label);
+
+/* The mean of (x - t)^2, its root, and the mean of |x - t|, over as many targets t: a field or a
+ * value. */
+ls_value *ls_squared_error(ls_model *, ls_value *x, ls_value *targets);
+ls_value *ls_root_squared_error(ls_model *, ls_value *x, ls_value *targets);
+ls_value *ls_absolute_error(ls_model *, ls_value *x, ls_value *targets);
+
 #define ls_scope(m, ...)              (ls_scope)(LS_HERE(m), __VA_ARGS__)
 #define ls_input(m, name, type, dims) (ls_input)(LS_HERE(m), name, type, dims)
 #define ls_affine(m, x, scale, shift) (ls_affine)(LS_HERE(m), x, scale, shift)
@@ -454,7 +482,14 @@ void ls_sample_weight(ls_model *, ls_value *field);
     (ls_binary_cross_entropy)(LS_HERE(m), x, targets, LS_OPTIONS(ls_loss_options, __VA_ARGS__))
 #define ls_mean_squared_error(m, x, targets, ...)                                                  \
     (ls_mean_squared_error)(LS_HERE(m), x, targets, LS_OPTIONS(ls_loss_options, __VA_ARGS__))
-#define ls_sample_weight(m, field) (ls_sample_weight)(LS_HERE(m), field)
+#define ls_sample_weight(m, field)      (ls_sample_weight)(LS_HERE(m), field)
+#define ls_metric(m, name, measure)     (ls_metric)(LS_HERE(m), name, measure)
+#define ls_is_top(m, x, label, k)       (ls_is_top)(LS_HERE(m), x, label, k)
+#define ls_auc(m, score, label)         (ls_auc)(LS_HERE(m), score, label)
+#define ls_squared_error(m, x, targets) (ls_squared_error)(LS_HERE(m), x, targets)
+#define ls_root_squared_error(m, x, targets)                                                       \
+    (ls_root_squared_error)(LS_HERE(m), x, targets)
+#define ls_absolute_error(m, x, targets) (ls_absolute_error)(LS_HERE(m), x, targets)
 
 #ifdef __cplusplus
 }

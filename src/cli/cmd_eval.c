@@ -28,6 +28,13 @@ static void set_level(ls_json *o, const char *key, const measured *m, const ls_e
     ls_json_set_number(level, "loss", v->loss);
     if (m->has_tokens) ls_json_set_number(level, "perplexity", exp(v->loss));
     if (v->bits_per_byte > 0) ls_json_set_number(level, "bits_per_byte", v->bits_per_byte);
+    ls_json *metrics = ls_json_new_object();
+    for (int i = 0; i < v->nmetrics; i++)
+        ls_json_set_number(metrics, v->metrics[i].name, v->metrics[i].value);
+    if (v->nmetrics)
+        ls_json_set(level, "metrics", metrics);
+    else
+        ls_json_free(metrics);
     ls_json_set(o, key, level);
 }
 
@@ -47,7 +54,10 @@ static void print_level(const char *name, const measured *m, const ls_evaluation
     ls_print("%-8s loss %.4f", name, v->loss);
     if (m->has_tokens) ls_print(" nats/token, perplexity %.3f", exp(v->loss));
     if (v->bits_per_byte > 0) ls_print(", %.4f bits/byte", v->bits_per_byte);
-    ls_print("\n");
+    ls_buf metrics = {0};
+    ls_evaluation_print(v, &metrics);
+    ls_print("%s\n", metrics.len ? metrics.data : "");
+    ls_buf_free(&metrics);
 }
 
 static void print(const measured *m, bool json) {

@@ -147,8 +147,9 @@ static ls_status check_loss(double nats, const char *what, ls_error *e) {
 
 ls_status ls_trained_evaluate_data(const ls_trained *t, const ls_dataset *d, ls_evaluation *v_p,
                                    ls_error *e) {
+    size_t record = ls_record_size(t->model.nmeasures);
     char *samples = ls_alloc(EVAL_SAMPLES * d->sample_nbytes);
-    double nats = 0, nbytes = 0, losses[EVAL_SAMPLES];
+    double *records = LS_NEW_ARRAY(double, d->nval *record), nbytes = 0;
     ls_status s = LS_OK;
     for (uint64_t i = 0; s == LS_OK && i < d->nval; i += EVAL_SAMPLES) {
         uint64_t k = d->nval - i < EVAL_SAMPLES ? d->nval - i : EVAL_SAMPLES;
@@ -157,14 +158,13 @@ ls_status ls_trained_evaluate_data(const ls_trained *t, const ls_dataset *d, ls_
             s = ls_dataset_val_sample(d, i + j, sample, e);
             if (s == LS_OK && ls_dataset_is_text(d)) nbytes += ls_dataset_text_nbytes(d, sample);
         }
-        if (s == LS_OK) ls_infer_losses(&t->infer, (int64_t)k, samples, losses);
-        for (uint64_t j = 0; s == LS_OK && j < k; j++) nats += losses[j];
+        if (s == LS_OK)
+            s = ls_infer_records(&t->infer, (int64_t)k, samples, records + i * record, e);
     }
+    if (s == LS_OK) *v_p = ls_evaluation_of_records(&t->model, records, d->nval, nbytes);
+    free(records);
     free(samples);
-    LS_TRY(s);
-    LS_TRY(check_loss(nats, t->path, e));
-    *v_p = ls_evaluation_of(nats, nbytes, d->nval, t->model.targets);
-    return LS_OK;
+    return s == LS_OK ? check_loss(v_p->loss, t->path, e) : s;
 }
 
 ls_status ls_trained_evaluate(const ls_trained *t, const uint32_t *tokens, size_t n,

@@ -16,9 +16,9 @@ typedef struct sizes {
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 static sizes sizes_of(const ls_model *m, ls_dtype dtype, int64_t n) {
-    sizes s = {.losses = (size_t)m->nlosses * (size_t)n * sizeof(double)};
-    for (int i = 0; i < m->nlayers; i++) {
-        const ls_layer *l = &m->layers[i];
+    sizes s = {.losses = (size_t)(m->nlosses + 2) * (size_t)n * sizeof(double)};
+    for (int i = 0; i < m->nlayers + m->nmeasures; i++) {
+        const ls_layer *l = i < m->nlayers ? &m->layers[i] : &m->measures[i - m->nlayers].layer;
         s.y = larger(s.y, (size_t)n * l->y_floats * ls_dtype_size(dtype));
         if (l->loss) s.y = larger(s.y, (size_t)l->V * sizeof(float)); /* one position's logits */
         s.saved = larger(s.saved, ls_mixed_saved_nbytes(l, n, dtype));
@@ -70,25 +70,70 @@ static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infe
     return c->y;
 }
 
-/* The losses [nlosses][n] of the samples of a call. */
+/* The losses [nlosses][n] of the samples of a call, and the values [n][2] of a measure. */
 static double *losses_of(const ls_infer *f, const sizes *s) {
     return (double *)(void *)((char *)f->memory + (size_t)f->model->nslots * s->y + s->saved);
 }
 
-void ls_infer_losses(const ls_infer *f, int64_t n, const void *samples, double *losses) {
-    size_t nbytes = f->model->sample_nbytes;
+/* The losses of the call's samples. */
+static void add_losses(const ls_infer *f, ls_layer_call *c, double *losses) {
     sizes s = sizes_of(f->model, f->dtype, f->n);
     double *each = losses_of(f, &s);
-    for (int64_t i = 0; i < n; i += f->n) {
-        ls_layer_call c = {.n = n - i < f->n ? n - i : f->n,
-                           .samples = (const char *)samples + (size_t)i * nbytes,
-                           .sample_nbytes = nbytes,
-                           .losses = each};
-        forward(f, &c, f->model->nlayers, show_nothing, NULL);
-        memcpy(losses + i, each, (size_t)c.n * sizeof *losses);
-        for (int64_t k = f->n; k < f->n * f->model->nlosses; k++)
-            if (k % f->n < c.n) losses[i + k % f->n] += each[k];
+    c->losses = each;
+    forward(f, c, f->model->nlayers, show_nothing, NULL);
+    for (int64_t i = 0; i < c->n; i++) {
+        losses[i] = each[i];
+        for (int k = 1; k < f->model->nlosses; k++) losses[i] += each[k * f->n + i];
     }
+}
+
+/* The call of the samples from i on, as many as fit. */
+static ls_layer_call call_of(const ls_infer *f, int64_t i, int64_t n, const void *samples) {
+    size_t nbytes = f->model->sample_nbytes;
+    return (ls_layer_call){.n = n - i < f->n ? n - i : f->n,
+                           .samples = (const char *)samples + (size_t)i * nbytes,
+                           .sample_nbytes = nbytes};
+}
+
+void ls_infer_losses(const ls_infer *f, int64_t n, const void *samples, double *losses) {
+    for (int64_t i = 0; i < n; i += f->n) {
+        ls_layer_call c = call_of(f, i, n, samples);
+        add_losses(f, &c, losses + i);
+    }
+}
+
+/* After the layers: the values of a measure. */
+static void measure(const ls_infer *f, ls_layer_call *c, const ls_measure *x, double *values) {
+    sizes s = sizes_of(f->model, f->dtype, f->n);
+    for (int k = 0; k < x->layer.ninputs; k++) c->x[k] = output_of(f, &s, x->layer.inputs[k]);
+    c->T = x->layer.T;
+    c->losses = values;
+    ls_mixed_forward(&x->layer, c);
+}
+
+ls_status ls_infer_records(const ls_infer *f, int64_t n, const void *samples, double *records,
+                           ls_error *e) {
+    const ls_model *m = f->model;
+    sizes s = sizes_of(m, f->dtype, f->n);
+    double *losses = losses_of(f, &s), *values = losses + m->nlosses * f->n;
+    size_t size = ls_record_size(m->nmeasures);
+    for (int64_t i = 0; i < n; i += f->n) {
+        ls_layer_call c = call_of(f, i, n, samples);
+        double *to = records + (size_t)i * size;
+        add_losses(f, &c, losses);
+        for (int64_t j = 0; j < c.n; j++) {
+            const char *sample = (const char *)c.samples + (size_t)j * c.sample_nbytes;
+            to[(size_t)j * size + LS_RECORD_LOSS] = losses[j];
+            LS_TRY(ls_weigh(&m->weighing, sample, &to[(size_t)j * size + LS_RECORD_WEIGHT], e));
+        }
+        for (int k = 0; k < m->nmeasures; k++) {
+            measure(f, &c, &m->measures[k], values);
+            for (int64_t j = 0; j < c.n; j++)
+                memcpy(to + (size_t)j * size + LS_RECORD_VALUES + 2 * k, values + 2 * j,
+                       2 * sizeof *values);
+        }
+    }
+    return LS_OK;
 }
 
 const float *ls_infer_next(const ls_infer *f, const uint32_t *tokens, int64_t T) {

@@ -22,6 +22,11 @@ size_t ls_infer_nbytes(const ls_model *, ls_dtype, int64_t n);
  * any number: samples are processed in parts that fit the memory. */
 void ls_infer_losses(const ls_infer *, int64_t n, const void *samples, double *losses);
 
+/* The same, with their weights and the model's measures: records [n][ls_record_size()]
+ * (model/measure.h). LS_EINVAL: a weight that is none. */
+ls_status ls_infer_records(const ls_infer *, int64_t n, const void *samples, double *records,
+                           ls_error *);
+
 /* The logits [V] after tokens [T], 1 <= T <= context; valid until the next call. */
 const float *ls_infer_next(const ls_infer *, const uint32_t *tokens, int64_t T);
 

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/builder.h"
+#include "layers/layers.h"
 
 typedef struct options {
     ls_loss kind;
@@ -208,12 +208,13 @@ void(ls_cross_entropy)(ls_model *m, ls_value *logits, ls_value *label, ls_loss_o
     m->weighing.ntargets = l->T;
     m->weighing.labels_at = l->field_at[0];
     m->weighing.ignored = own.ignored;
+    ls_layers_class_metrics(m, logits, label, own.ignored);
 }
 
 /* A loss between numbers. */
 static void add_numbers(ls_model *m, const ls_layer_ops *ops, ls_loss kind, ls_value *const *x,
                         const ls_loss_options *o) {
-    bool is_field = x[1] && x[1]->layer < 0;
+    bool is_field = x[1] && x[1]->field >= 0 && x[1]->layer < 0;
     options own = {.kind = kind, .is_field = is_field};
     if (is_field) own.type = x[1]->type;
     ls_layer *l = add(m, ops, &own, o, x);
@@ -225,6 +226,7 @@ static void add_numbers(ls_model *m, const ls_layer_ops *ops, ls_loss kind, ls_v
         ls_build_field(m, l, x[1]);
     else if (is_learned(m, l->inputs[1]))
         ls_build_fail(m, "the targets depend on parameters");
+    if (ls_build_is_good(m)) ls_layers_number_metrics(m, kind == LS_LOSS_BINARY, x[0], x[1]);
 }
 
 void(ls_binary_cross_entropy)(ls_model *m, ls_value *logits, ls_value *targets, ls_loss_options o) {

@@ -66,9 +66,29 @@ ls_value *ls_build_fail(ls_model *m, const char *fmt, ...) {
     return &d->failed;
 }
 
+/* Metrics that the builder has not asked for are left out if it asks for some, or has several losses. A
+ * confusion matrix stays, for its picture. */
+static void choose_metrics(ls_model *m) {
+    bool asks = false;
+    int n = 0, nlosses = 0;
+    for (int i = 0; i < m->nlayers; i++) nlosses += m->layers[i].loss;
+    for (int i = 0; i < m->nmeasures; i++) {
+        const ls_measure *x = &m->measures[i];
+        asks = asks || !x->is_default;
+        if (!*x->name) ls_build_fail(m, "%s: it has no name by ls_metric()", x->layer.name);
+    }
+    for (int i = 0; i < m->nmeasures; i++) {
+        const ls_measure *x = &m->measures[i];
+        bool stays = !x->is_default || (nlosses == 1 && (!asks || x->kind == LS_MEASURE_CONFUSION));
+        if (stays) m->measures[n++] = *x;
+    }
+    m->nmeasures = n;
+}
+
 ls_status ls_build_finish(ls_model *m, ls_error *e) {
     ls_draft *d = draft_of(m);
     if (*d->scope) ls_build_fail(m, "scope '%s' is not ended", d->scope);
+    choose_metrics(m);
     if (d->status != LS_OK) return ls_fail(e, d->status, "%s", d->error.msg);
     return ls_model_link(m, e);
 }
@@ -183,7 +203,8 @@ static int convert(ls_model *m, int field) {
 
 static bool check_input(ls_model *m, const ls_value *x) {
     if (!x) ls_build_fail(m, "an input is NULL");
-    return x != NULL;
+    if (x && x->measure) ls_build_fail(m, "an input is a metric, which no layer can read");
+    return ls_build_is_good(m);
 }
 
 ls_layer *ls_build_layer(ls_model *m, const char *kind, const char *given, ls_value *const *x,
@@ -213,6 +234,51 @@ ls_value *ls_build_value(ls_model *m, ls_dims dims) {
     m->layers[m->nlayers - 1].y_floats = (size_t)ls_value_count(v);
     memcpy(m->layers[m->nlayers - 1].y_dims, v->dims.of, sizeof v->dims.of);
     return v;
+}
+
+/* ---- measures ---- */
+
+ls_value *ls_build_measure(ls_model *m, ls_measure_kind kind, int classes) {
+    if (m->nmeasures == LS_MEASURES)
+        return ls_build_fail(m, "a model has at most %d metrics", LS_MEASURES);
+    m->measures = ls_grow(m->measures, (size_t)m->nmeasures, sizeof *m->measures);
+    m->measures[m->nmeasures++] =
+        (ls_measure){.kind = kind, .classes = classes, .layer = m->layers[--m->nlayers]};
+    return new_value(
+        m, &(ls_value){.layer = -1, .field = -1, .measure = m->nmeasures, .type = LS_F32});
+}
+
+/* Names are keys of JSON, and tags of events. */
+static bool is_metric_name(const char *name) {
+    static const char *const taken[] = {"loss", "perplexity", "bits_per_byte", "samples"};
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        if (strcmp(name, taken[i]) == 0) return false;
+    return *name && strlen(name) < LS_MEASURE_NAME && strspn(name, letters) == strlen(name);
+}
+
+void ls_build_metric(ls_model *m, const char *name, const ls_value *value, bool is_default) {
+    if (!ls_build_is_good(m)) return;
+    if (!value || !value->measure) {
+        ls_build_fail(m, "ls_metric(): the value is no measure, such as that of ls_is_top()");
+        return;
+    }
+    if (!name || !is_metric_name(name)) {
+        ls_build_fail(m,
+                      "ls_metric(): the name '%s' is taken, or has not 1 to %d letters, digits, _ "
+                      "or -",
+                      name ? name : "", LS_MEASURE_NAME - 1);
+        return;
+    }
+    for (int i = 0; i < m->nmeasures; i++)
+        if (!m->measures[i].is_default && !is_default && strcmp(m->measures[i].name, name) == 0) {
+            ls_build_fail(m, "ls_metric(): another metric has the name '%s'", name);
+            return;
+        }
+    ls_measure *x = &m->measures[value->measure - 1];
+    snprintf(x->name, sizeof x->name, "%s", name);
+    x->is_default = is_default;
 }
 
 ls_value *ls_build_view(ls_model *m, const ls_value *x, ls_dims dims) {
@@ -265,7 +331,8 @@ static size_t place_of(const ls_model *m) {
 ls_value *(ls_input)(ls_model *m, const char *name, ls_dtype type, ls_dims dims) {
     ls_draft *d = draft_of(m);
     if (d->status != LS_OK) return &d->failed;
-    ls_value *v = new_value(m, &(ls_value){-1, m->ninputs, type, 0, dims});
+    ls_value *v =
+        new_value(m, &(ls_value){.layer = -1, .field = m->ninputs, .type = type, .dims = dims});
     if (check_field(m, name, type, v)) return &d->failed;
     ls_field *f = &m->inputs[m->ninputs++];
     *f = (ls_field){.type = type, .ndims = v->ndims, .offset = place_of(m)};

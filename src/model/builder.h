@@ -16,6 +16,7 @@
 struct ls_value {
     int layer;     /* that computes it; -1: a field that no layer has converted to numbers */
     int field;     /* of the model's inputs; -1: none */
+    int measure;   /* the number of a measure plus 1; 0: it is none */
     ls_dtype type; /* of a field; else LS_F32 */
     int ndims;
     ls_dims dims;
@@ -37,6 +38,12 @@ void ls_build_field(ls_model *, ls_layer *, const ls_value *field);
 /* The field's numbers are below n, and not negative unless `padded`: other samples are refused where
  * they are read. */
 void ls_build_classes(ls_model *, const ls_value *field, int64_t n, bool padded);
+
+/* The latest layer becomes a measure (measure.h), which no layer can read. classes: of a confusion
+ * matrix. */
+ls_value *ls_build_measure(ls_model *, ls_measure_kind, int classes);
+/* The measure has a metric of this name; is_default: unless others are asked for. */
+void ls_build_metric(ls_model *, const char *name, const ls_value *measure, bool is_default);
 
 /* Has no call failed yet? */
 bool ls_build_is_good(const ls_model *);

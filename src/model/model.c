@@ -65,12 +65,20 @@ static void link_gradients(ls_model *m, int l) {
     }
 }
 
-/* The first slot that no value has that this layer or a later one reads. */
+static bool is_measured(const ls_model *m, int v) {
+    for (int i = 0; i < m->nmeasures; i++)
+        for (int k = 0; k < m->measures[i].layer.ninputs; k++)
+            if (m->measures[i].layer.inputs[k] == v) return true;
+    return false;
+}
+
+/* The first slot that no value has that this layer, a later one or a measure reads. */
 static ls_status choose_slot(ls_model *m, int l, ls_error *e) {
     uint64_t used = 0;
     _Static_assert(LS_MODEL_MAX_SLOTS == 64, "a bit for each slot");
     for (int v = 0; v < l; v++)
-        if (m->layers[v].last_reader >= l) used |= (uint64_t)1 << m->layers[v].slot;
+        if (m->layers[v].last_reader >= l || is_measured(m, v))
+            used |= (uint64_t)1 << m->layers[v].slot;
     if (used == UINT64_MAX)
         return ls_fail(e, LS_EINVAL,
                        "at layer '%s' more than %d values are needed at the same time",
@@ -115,6 +123,7 @@ bool ls_model_is_cut(const ls_model *m, int layer) {
 void ls_model_free(ls_model *m) {
     free(m->params);
     free(m->layers);
+    free(m->measures);
     ls_draft_free(m->draft);
     *m = (ls_model){0};
 }

@@ -11,6 +11,7 @@
 #define LS_MODEL_MODEL_H
 
 #include "model/layer.h"
+#include "model/measure.h"
 #include "model/weight.h"
 #include "source/source.h"
 
@@ -33,6 +34,8 @@ struct ls_model {
     size_t sample_nbytes; /* what layers read of a sample: GPT: its tokens [T + 1]; a multiple of 4 */
     int64_t targets;      /* losses of a sample: GPT: of T tokens; other models: 1, a mean */
     int nlosses;          /* layers that are losses; a sample's loss is their sum */
+    ls_measure *measures; /* [nmeasures] in evaluation */
+    int nmeasures;
     ls_weighing weighing; /* of the samples in the step's loss */
     size_t nfloats;       /* of a flat buffer, padding included */
     size_t count;         /* of parameters, without padding */

@@ -1,10 +1,104 @@
 /* evaluation.c - see evaluation.h. */
 #include "report/evaluation.h"
 
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
 static const double LN2 = 0.69314718055994530942;
 
 ls_evaluation ls_evaluation_of(double nats, double nbytes, uint64_t nsamples, int64_t targets) {
     return (ls_evaluation){.loss = nats / ((double)nsamples * (double)targets),
                            .bits_per_byte = nbytes > 0 ? nats / LN2 / nbytes : 0,
                            .nsamples = nsamples};
+}
+
+/* ---- area under the curve ---- */
+
+typedef struct scored {
+    double score;
+    bool positive;
+} scored;
+
+static int compare_scores(const void *a, const void *b) {
+    double x = ((const scored *)a)->score, y = ((const scored *)b)->score;
+    return (x > y) - (x < y);
+}
+
+/* Twice the number of pairs in which the positive has the larger score; equal ones count once. The
+ * sums are integers: exact up to 2^63. */
+static uint64_t count_pairs(const scored *s, uint64_t n) {
+    uint64_t twice = 0, below = 0;
+    for (uint64_t i = 0; i < n;) {
+        uint64_t end = i, positive = 0;
+        while (end < n && s[end].score == s[i].score) positive += s[end++].positive;
+        uint64_t negative = end - i - positive;
+        twice += positive * (2 * below + negative);
+        below += negative;
+        i = end;
+    }
+    return twice;
+}
+
+double ls_evaluation_auc(const double *pairs, uint64_t n, size_t stride) {
+    scored *s = LS_NEW_ARRAY(scored, n + 1);
+    uint64_t count = 0, npositive = 0;
+    bool bad = false;
+    for (uint64_t i = 0; i < n; i++, pairs += stride) {
+        if (pairs[1] < 0) continue;
+        s[count] = (scored){pairs[0], pairs[1] > 0};
+        npositive += s[count++].positive;
+        bad = bad || isnan(pairs[0]);
+    }
+    uint64_t nnegative = count - npositive;
+    double area = NAN;
+    if (!bad && npositive && nnegative) {
+        qsort(s, count, sizeof *s, compare_scores);
+        area = (double)count_pairs(s, count) / 2 / ((double)npositive * (double)nnegative);
+    }
+    free(s);
+    return area;
+}
+
+/* ---- metrics ---- */
+
+static double metric_of(const ls_measure *m, const double *values, uint64_t n, size_t stride) {
+    double sum = 0, count = 0;
+    if (m->kind == LS_MEASURE_AUC) return ls_evaluation_auc(values, n, stride);
+    for (uint64_t i = 0; i < n; i++, values += stride) {
+        sum += values[0];
+        count += values[1];
+    }
+    double mean = count > 0 ? sum / count : (double)NAN;
+    return m->kind == LS_MEASURE_ROOT ? sqrt(mean) : mean;
+}
+
+ls_evaluation ls_evaluation_of_records(const ls_model *m, const double *records, uint64_t n,
+                                       double nbytes) {
+    double nats = 0, sum = 0, weight = 0;
+    size_t size = ls_record_size(m->nmeasures);
+    for (uint64_t i = 0; i < n; i++) {
+        const double *r = records + i * size;
+        nats += r[LS_RECORD_LOSS];
+        sum += r[LS_RECORD_LOSS] * r[LS_RECORD_WEIGHT];
+        weight += r[LS_RECORD_WEIGHT];
+    }
+    ls_evaluation v = ls_evaluation_of(nats, nbytes, n, m->targets);
+    v.loss = weight > 0 ? sum / (weight * (double)m->targets) : 0;
+    for (int k = 0; k < m->nmeasures; k++) {
+        const ls_measure *x = &m->measures[k];
+        if (x->kind == LS_MEASURE_CONFUSION) continue;
+        ls_metric_value *to = &v.metrics[v.nmetrics++];
+        memcpy(to->name, x->name, sizeof to->name);
+        to->value = metric_of(x, records + LS_RECORD_VALUES + 2 * k, n, size);
+    }
+    return v;
+}
+
+void ls_evaluation_print(const ls_evaluation *v, ls_buf *out) {
+    for (int i = 0; i < v->nmetrics; i++) {
+        const ls_metric_value *m = &v->metrics[i];
+        const char *format = fabs(m->value) < 0.01 && m->value != 0 ? ", %s %.3g" : ", %s %.4f";
+        ls_buf_printf(out, format, m->name, m->value);
+    }
 }

@@ -1,17 +1,37 @@
-/* evaluation.h - the loss on samples, in comparable units. */
+/* evaluation.h - the loss on samples, in comparable units, and the model's metrics. */
 #ifndef LS_REPORT_EVALUATION_H
 #define LS_REPORT_EVALUATION_H
 
-#include <stdint.h>
+#include "base/mem.h"
+#include "model/model.h"
+
+typedef struct ls_metric_value {
+    char name[LS_MEASURE_NAME];
+    double value; /* NaN: no sample counts; AUC: or all are of one class */
+} ls_metric_value;
 
 typedef struct ls_evaluation {
     double loss;          /* mean, nats a target */
     double bits_per_byte; /* of the text that the targets stand for; 0: they are no text */
     uint64_t nsamples;
+    int nmetrics;
+    ls_metric_value metrics[LS_MEASURES];
 } ls_evaluation;
 
 /* From the sum of losses over samples [nsamples], each with this number of targets, which stand for
  * `nbytes` bytes of text; nbytes 0: for none. */
 ls_evaluation ls_evaluation_of(double nats, double nbytes, uint64_t nsamples, int64_t targets);
+
+/* From the records [n][ls_record_size()] of samples: the mean loss by weights, and metrics. */
+ls_evaluation ls_evaluation_of_records(const ls_model *, const double *records, uint64_t n,
+                                       double nbytes);
+
+/* Appends ", accuracy 0.9312" for each metric. */
+void ls_evaluation_print(const ls_evaluation *, ls_buf *);
+
+/* The area under the receiver operating characteristic of pairs [n] of a score and a class (1, 0, or
+ * negative: not counted), each `stride` doubles after the one before: exact, by ranks. NaN: one of
+ * the classes has no sample, or a score is not a number. */
+double ls_evaluation_auc(const double *pairs, uint64_t n, size_t stride);
 
 #endif

@@ -239,19 +239,31 @@ ls_status ls_metrics_evaluation(ls_metrics *m, int64_t steps, const ls_evaluatio
     if (steps <= m->logged.evaluation) return LS_OK;
     m->logged.evaluation = steps;
     bool is_text = v->bits_per_byte > 0;
-    char bits[48] = "";
-    if (is_text) snprintf(bits, sizeof bits, " (%.3f bits/byte)", v->bits_per_byte);
+    ls_buf more = {0};
+    if (is_text) ls_buf_printf(&more, " (%.3f bits/byte)", v->bits_per_byte);
+    ls_evaluation_print(v, &more);
     if (steps < all) /* the summary has that of the last step */
         ls_log_result("step %lld/%lld  val %.4f%s", (long long)steps, (long long)all, v->loss,
-                      bits);
+                      more.len ? more.data : "");
+    ls_buf_free(&more);
     ls_json *line = ls_json_new_object();
     ls_json_set(line, "step", ls_json_new_integer(steps));
     ls_json_set(line, "val_loss", ls_json_new_number(v->loss));
     if (is_text) ls_json_set(line, "val_bits_per_byte", ls_json_new_number(v->bits_per_byte));
     ls_json_set(line, "val_samples", ls_json_new_integer((int64_t)v->nsamples));
+    for (int i = 0; i < v->nmetrics; i++) {
+        char key[LS_MEASURE_NAME + 8];
+        snprintf(key, sizeof key, "val_%s", v->metrics[i].name);
+        ls_json_set(line, key, ls_json_new_number(v->metrics[i].value));
+    }
     LS_TRY(write_line(m, line, e));
     put_scalar(m, steps, "val/loss", v->loss);
     if (is_text) put_scalar(m, steps, "val/bits_per_byte", v->bits_per_byte);
+    for (int i = 0; i < v->nmetrics; i++) {
+        char tag[LS_MEASURE_NAME + 8];
+        snprintf(tag, sizeof tag, "val/%s", v->metrics[i].name);
+        put_scalar(m, steps, tag, v->metrics[i].value);
+    }
     ls_error why;
     if (m->events && ls_events_flush(m->events, &why) != LS_OK) end_events(m, &why);
     return LS_OK;

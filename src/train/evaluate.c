@@ -6,10 +6,11 @@
 /* The i-th of n samples out of `all`: spread evenly over the validation part. */
 static uint64_t sample_at(uint64_t i, uint64_t n, uint64_t all) { return i * all / n; }
 
-/* losses [n] of this worker's part of the samples; the rest stays 0. Returns early if the worker is
+/* records [n] of this worker's part of the samples; the rest stays 0. Returns early if the worker is
  * recalled. */
-static ls_status compute_losses(const ls_member *m, uint64_t n, double *losses, ls_error *e) {
+static ls_status compute_records(const ls_member *m, uint64_t n, double *records, ls_error *e) {
     const ls_dataset *d = m->data;
+    size_t record = ls_record_size(m->infer.model->nmeasures);
     uint64_t size = (uint64_t)m->nworkers, w = (uint64_t)m->worker;
     uint64_t first = n * w / size, end = n * (w + 1) / size, part = (uint64_t)m->infer.n;
     char *samples = ls_alloc(part * d->sample_nbytes);
@@ -19,7 +20,8 @@ static ls_status compute_losses(const ls_member *m, uint64_t n, double *losses, 
         for (uint64_t j = 0; s == LS_OK && j < k; j++)
             s = ls_dataset_val_sample(d, sample_at(i + j, n, d->nval),
                                       samples + j * d->sample_nbytes, e);
-        if (s == LS_OK) ls_infer_losses(&m->infer, (int64_t)k, samples, losses + i);
+        if (s == LS_OK)
+            s = ls_infer_records(&m->infer, (int64_t)k, samples, records + i * record, e);
     }
     free(samples);
     return s;
@@ -42,14 +44,15 @@ static ls_status count_bytes(const ls_member *m, uint64_t n, double *nbytes_p, l
 
 ls_status ls_evaluate(ls_member *m, uint64_t n, ls_evaluation *v_p, ls_error *e) {
     if (n == 0 || n > m->data->nval) n = m->data->nval;
-    double *losses = LS_NEW_ARRAY(double, n), nats = 0, nbytes = 0;
-    ls_status s = compute_losses(m, n, losses, e);
+    const ls_model *model = &m->layout->model;
+    size_t record = ls_record_size(model->nmeasures);
+    double *records = LS_NEW_ARRAY(double, n *record), nbytes = 0;
+    ls_status s = compute_records(m, n, records, e);
     if (s == LS_OK) s = count_bytes(m, n, &nbytes, e);
     if (s == LS_OK && ls_board_recalled(m->slot))
         s = ls_fail(e, LS_EABORT, "worker %d is recalled", m->worker);
-    if (s == LS_OK) s = ls_all_reduce(m->group, losses, losses, n, LS_F64, LS_SUM, e);
-    for (uint64_t i = 0; i < n; i++) nats += losses[i];
-    free(losses);
-    if (s == LS_OK) *v_p = ls_evaluation_of(nats, nbytes, n, m->layout->model.targets);
+    if (s == LS_OK) s = ls_all_reduce(m->group, records, records, n * record, LS_F64, LS_SUM, e);
+    if (s == LS_OK) *v_p = ls_evaluation_of_records(model, records, n, nbytes);
+    free(records);
     return s;
 }

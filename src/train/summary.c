@@ -57,9 +57,12 @@ static ls_status print_text_loss(const ls_loop *l, ls_error *e) {
 static ls_status print_loss(const ls_loop *l, ls_error *e) {
     if (ls_dataset_is_text(&l->data)) return print_text_loss(l, e);
     LS_TRY(ls_report_curve(l->run->dir, 0, e));
-    ls_print("\nvalidation loss %.4f%s, of %llu samples\n", l->latest.loss,
+    ls_buf metrics = {0};
+    ls_evaluation_print(&l->latest, &metrics);
+    ls_print("\nvalidation loss %.4f%s%s, of %llu samples\n", l->latest.loss,
              ls_config_has_tokens(&l->run->config) ? " nats/token" : "",
-             (unsigned long long)l->latest.nsamples);
+             metrics.len ? metrics.data : "", (unsigned long long)l->latest.nsamples);
+    ls_buf_free(&metrics);
     return LS_OK;
 }
 

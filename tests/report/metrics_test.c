@@ -105,6 +105,26 @@ static void test_line(void **state) {
     free(text);
 }
 
+static void test_metrics(void **state) {
+    (void)state;
+    ls_error e = {0};
+    double number = 0;
+    ls_json *j = NULL;
+    ls_metrics *m = open_at((ls_logged){0});
+    ls_evaluation v = {.loss = 2, .nsamples = 7, .nmetrics = 2};
+    v.metrics[0] = (ls_metric_value){"accuracy", 0.75};
+    v.metrics[1] = (ls_metric_value){"auc", NAN};
+    assert_ls_ok(ls_metrics_evaluation(m, 3, &v, &e), e);
+    close_well(m);
+    char *text = read_text();
+    assert_ls_ok(ls_json_parse(text, strlen(text), "line", &j, &e), e);
+    assert_true(ls_json_number(ls_json_get(j, "val_accuracy"), &number) && number == 0.75);
+    assert_non_null(strstr(text, "\"val_auc\": null"));
+    assert_int_equal(integer(j, "val_samples"), 7);
+    ls_json_free(j);
+    free(text);
+}
+
 /* Steps and evaluations up to step 6 stay, the torn line is removed, and new lines follow. */
 static void test_cut(void **state) {
     (void)state;
@@ -208,7 +228,8 @@ static void test_missing(void **state) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_run, remove_folder)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(test_line), TEST(test_cut), TEST(test_full_disk),
+    const struct CMUnitTest tests[] = {TEST(test_line),    TEST(test_metrics),
+                                       TEST(test_cut),     TEST(test_full_disk),
                                        TEST(test_removed), TEST(test_missing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
