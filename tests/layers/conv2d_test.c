@@ -143,6 +143,34 @@ static void test_transposed(void **state) {
             .reference = reference_transposed});
 }
 
+/* ---- a value that other layers read, too: the gradient is added to theirs ---- */
+
+static const conv twice = {"residual", 4, 4, 2, {.channels = 2, .kernel = 3}, 4, 4, 1, 1};
+
+/* x + its convolution + its transposed convolution. */
+static ls_value *build_residual(ls_model *m, ls_value **x, const void *arg) {
+    const conv *c = arg;
+    ls_value *a = (ls_conv2d)(m, x[0], c->o), *b = (ls_conv2d_transposed)(m, x[0], c->o);
+    return ls_add(m, ls_add(m, a, b), x[0]);
+}
+
+static void reference_residual(const void *arg, double *const *x, double *const *p, double *y) {
+    double a[4 * 4 * 2], b[4 * 4 * 2];
+    reference(arg, x, p, a);
+    reference_transposed(arg, x, p + 2, b);
+    for (int i = 0; i < 4 * 4 * 2; i++) y[i] = a[i] + b[i] + x[0][i];
+}
+
+static void test_residual(void **state) {
+    (void)state;
+    layer_check(&(layer_case){.name = twice.name,
+                              .arg = &twice,
+                              .fields = {{LS_F32, LS_DIMS(twice.h, twice.w, twice.in), 0, 0}},
+                              .nfields = 1,
+                              .build = build_residual,
+                              .reference = reference_residual});
+}
+
 /* ---- names, initial weights, errors ---- */
 
 static ls_value *image(ls_model *m) { return ls_input(m, "image", LS_U8, LS_DIMS(8, 9, 4)); }
@@ -201,6 +229,7 @@ static void test_errors(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain), cmocka_unit_test(test_transposed),
-        cmocka_unit_test(test_parameters), cmocka_unit_test(test_errors)};
+        cmocka_unit_test(test_residual), cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_errors)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
