@@ -8,8 +8,10 @@
 #define FLAG(type, member)                                                                         \
     { #member, LS_OPTION_FLAG, offsetof(type, member), 0, 1, 0 }
 #define REALS(type, member, low, high)                                                             \
-    { #member, LS_OPTION_REALS, offsetof(type, member), low, high,                                 \
-      sizeof(((type *)0)->member) / sizeof(float) }
+    {                                                                                              \
+#member, LS_OPTION_REALS, offsetof(type, member), low, high,                               \
+            sizeof(((type *)0)->member) / sizeof(float)                                            \
+    }
 #define REAL(type, member, low, high)                                                              \
     { #member, LS_OPTION_REAL, offsetof(type, member), low, high, 0 }
 
@@ -34,6 +36,7 @@ PLAIN(sigmoid)
 PLAIN(silu)
 PLAIN(softmax)
 PLAIN(tanh)
+WITH_OPTIONS(attention, ls_attention_options)
 WITH_OPTIONS(average_pool, ls_pool_options)
 WITH_OPTIONS(conv2d, ls_conv2d_options)
 WITH_OPTIONS(conv2d_transposed, ls_conv2d_options)
@@ -71,16 +74,21 @@ static ls_value *add_affine(ls_model *m, ls_value *x, const void *options) {
     return (ls_affine)(m, x, o->scale == 0 ? 1 : o->scale, o->shift);
 }
 
-static void add_cross_entropy(ls_model *m, ls_value *x, ls_value *target, const void *o) {
-    (ls_cross_entropy)(m, x, target, *(const ls_loss_options *)o);
-}
+#define LOSS(loss)                                                                                 \
+    static void add_##loss(ls_model *m, ls_value *x, ls_value *target, const void *o) {            \
+        (ls_##loss)(m, x, target, *(const ls_loss_options *)o);                                    \
+    }
+
+LOSS(binary_cross_entropy)
+LOSS(cross_entropy)
+LOSS(mean_squared_error)
 
 #define CONV_OPTIONS                                                                               \
     {                                                                                              \
         INT(ls_conv2d_options, channels, 1, MOST), INT(ls_conv2d_options, kernel, 1, MOST),        \
             INT(ls_conv2d_options, kernel_w, 1, MOST), INT(ls_conv2d_options, stride, 1, MOST),    \
-            INT(ls_conv2d_options, pad, LS_NO_PAD, MOST),                                          \
-            INT(ls_conv2d_options, groups, 1, MOST), FLAG(ls_conv2d_options, no_bias)              \
+            INT(ls_conv2d_options, pad, LS_NO_PAD, MOST), INT(ls_conv2d_options, groups, 1, MOST), \
+            FLAG(ls_conv2d_options, no_bias)                                                       \
     }
 #define POOL_OPTIONS                                                                               \
     {                                                                                              \
@@ -94,6 +102,10 @@ static const ls_layer_entry entries[] = {
       NULL,
       {REAL(affine_options, scale, -1e30, 1e30), REAL(affine_options, shift, -1e30, 1e30)}},
      add_affine},
+    {{"attention",
+      "heads",
+      {INT(ls_attention_options, heads, 1, MOST), FLAG(ls_attention_options, causal)}},
+     add_attention},
     {{"average_pool", "kernel", POOL_OPTIONS}, add_average_pool},
     {{"conv2d", NULL, CONV_OPTIONS}, add_conv2d},
     {{"conv2d_transposed", NULL, CONV_OPTIONS}, add_conv2d_transposed},
@@ -138,7 +150,17 @@ static const ls_layer_entry entries[] = {
 enum { NENTRIES = sizeof entries / sizeof *entries };
 
 static const ls_loss_entry losses[] = {
-    {{"cross_entropy", NULL, {{0}}}, true, add_cross_entropy},
+    {{"binary_cross_entropy", NULL, {REAL(ls_loss_options, factor, 1e-30, 1e30)}},
+     false,
+     add_binary_cross_entropy},
+    {{"cross_entropy",
+      NULL,
+      {REAL(ls_loss_options, factor, 1e-30, 1e30), REAL(ls_loss_options, smoothing, 0, 1)}},
+     true,
+     add_cross_entropy},
+    {{"mean_squared_error", NULL, {REAL(ls_loss_options, factor, 1e-30, 1e30)}},
+     false,
+     add_mean_squared_error},
 };
 enum { NLOSSES = sizeof losses / sizeof *losses };
 

@@ -66,7 +66,8 @@ typedef struct network {
 /* Bytes of an image become numbers from -1 to 1, unless the first layer of a list scales them. */
 static ls_value *as_numbers(const network *n, const ls_field *f, ls_value *x) {
     const char *list = n->c->model.list.text;
-    bool scales = strncmp(list, "[{\"normalize\"", 13) == 0 || strncmp(list, "[{\"affine\"", 10) == 0;
+    bool scales =
+        strncmp(list, "[{\"normalize\"", 13) == 0 || strncmp(list, "[{\"affine\"", 10) == 0;
     return ls_field_is_image(f) && !scales ? (ls_affine)(n->m, x, 1 / 127.5f, -1) : x;
 }
 
@@ -121,7 +122,7 @@ static ls_value *build_kind(network *n) {
     case LS_MODEL_MLP: return ls_mlp_build(n->c, n->m, n->x, n->out);
     case LS_MODEL_CNN: return ls_cnn_build(n->c, n->m, n->x, n->out);
     case LS_MODEL_RESNET: return ls_resnet_build(n->c, n->m, n->x, n->out);
-    case LS_MODEL_VIT:
+    case LS_MODEL_VIT: return ls_vit_build(n->c, n->m, n->x, n->out);
     case LS_MODEL_GPT2:
     case LS_MODEL_PROGRAM:
     case LS_MODEL_LAYERS: break;

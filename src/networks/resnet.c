@@ -18,10 +18,8 @@ static ls_value *add_block(ls_model *m, ls_value *x, int64_t channels, int64_t s
     y = add_conv(m, y, (ls_conv2d_options){.channels = channels, .kernel = 3}, false);
     if (reshapes)
         x = add_conv(m, x,
-                     (ls_conv2d_options){.name = "shortcut",
-                                         .channels = channels,
-                                         .kernel = 1,
-                                         .stride = stride},
+                     (ls_conv2d_options){
+                         .name = "shortcut", .channels = channels, .kernel = 1, .stride = stride},
                      false);
     return (ls_relu)(m, (ls_add)(m, x, y));
 }

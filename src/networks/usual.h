@@ -8,6 +8,7 @@
 /* x: the input, an image but for the MLP; the result has `out` numbers, of a layer "head". */
 ls_value *ls_mlp_build(const ls_config *, ls_model *, ls_value *x, int64_t out);
 ls_value *ls_cnn_build(const ls_config *, ls_model *, ls_value *x, int64_t out);
+ls_value *ls_vit_build(const ls_config *, ls_model *, ls_value *x, int64_t out);
 ls_value *ls_resnet_build(const ls_config *, ls_model *, ls_value *x, int64_t out);
 
 /* The numbers of a list in a config, one a line; where it is empty, the usual ones [nusual]. At most

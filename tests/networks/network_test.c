@@ -128,6 +128,7 @@ static void test_usual(void **state) {
         {"kind: mlp\n  hidden: [5, 4]\n  dropout: 0.1", 9, 364},
         {"kind: cnn", 13, 65379},
         {"kind: resnet\n  channels: [4, 8]\n  blocks: 2", 32, 2807},
+        {"kind: vit\n  width: 8\n  heads: 2\n  layers: 2", 29, 1955},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         static ls_config c;
@@ -170,7 +171,7 @@ static void test_refused(void **state) {
         {"  layers:\n    - [flatten]\n", "a layer is 'NAME' or 'NAME: {option: value, ...}'"},
         {"  layers: {flatten: 1}\n", "model.layers: a list of layers is expected"},
         {"  layers: [flatten, linear: 3]\n  loss: nothing\n",
-         "a.yaml:8: model.loss: there is no 'nothing'; choose among cross_entropy"},
+         "a.yaml:8: model.loss: there is no 'nothing'; choose among binary_cross_entropy, "},
         {"  layers: [flatten, linear: 3]\n  loss: {cross_entropy: {smooth: 1}}\n",
          "cross_entropy has no option 'smooth'"},
         {"  layers: [flatten, linear: 3]\n  loss: [cross_entropy]\n",
