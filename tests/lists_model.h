@@ -2,7 +2,10 @@
  *
  *     ids -> words -> concat -> qkv -> attention -> dropout -> slice -> mean -> sum -> dropout -> head
  *     token --------+                                                           |
+ *     numbers ------+                                                           |
  *     list -> bag --------------------------------------------------------------+
+ *
+ * numbers: the list -> gelu -> linear, of which gelu depends on no parameter and is not the first.
  */
 #ifndef LS_TEST_LISTS_MODEL_H
 #define LS_TEST_LISTS_MODEL_H
@@ -20,10 +23,12 @@ static inline void lists_make(ls_model *m) {
     ls_value *ids = ls_input(m, "ids", LS_I32, LS_DIMS(LISTS_IDS));
     ls_value *list = ls_input(m, "list", LS_I32, LS_DIMS(LISTS_BAG));
     ls_value *class = ls_input(m, "class", LS_I32, LS_SCALAR);
+    ls_value *numbers = ls_gelu(m, ls_affine(m, list, 0.125f, 0));
+    numbers = ls_reshape(m, ls_linear(m, numbers, .name = "numbers", .out = 20), LS_DIMS(1, 20));
     ls_value *x = ls_embedding(m, ids, .name = "words", .rows = LISTS_WORDS, .width = 20,
                                .positions = true, .deviation = 1);
     ls_value *token = ls_learned(m, LS_DIMS(1, 20), .name = "token", .deviation = 1);
-    x = ls_linear(m, ls_concat(m, 0, token, x), .name = "qkv", .out = 60);
+    x = ls_linear(m, ls_concat(m, 0, token, numbers, x), .name = "qkv", .out = 60);
     x = ls_attention(m, x, .heads = 4, .causal = true);
     x = ls_mean(m, ls_slice(m, ls_dropout(m, x, .rate = 0.2f), .first = 1), 0);
     ls_value *bag = ls_embedding_sum(m, list, .name = "bag", .rows = LISTS_WORDS, .width = 20,

@@ -4,11 +4,11 @@
  *
  * Layers are cut into segments of at least `recompute` layers, from the first after the embedding to
  * the last before the head; a segment begins where one value is all that later layers read of
- * earlier ones. From Forward to Backward only this value stays in memory; before the Backward of the
- * segment's last layer all its layers run again (Recompute). `recompute_layers` limits segments to
- * the first layers, whose memory is needed longest. No other
- * pass is concerned: a Recompute writes what Forward wrote, so between the two the buffers are dead
- * (frees.c).
+ * earlier ones, and ends with a layer that has a Backward. From Forward to Backward only this value
+ * stays in memory; before the Backward of the segment's last layer all its layers run again
+ * (Recompute). `recompute_layers` limits segments to the first layers, whose memory is needed
+ * longest. No other pass is concerned: a Recompute writes what Forward wrote, so between the two the
+ * buffers are dead (frees.c).
  */
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ static int *find_segments(const ls_plan *p) {
     while (begin < last && !ls_model_is_cut(m, begin)) begin++;
     for (int end = begin + 1; end <= last; end++) {
         if (end < last && end - begin < p->c.recompute) continue;
-        if (!ls_model_is_cut(m, end)) continue;
+        if (!ls_model_is_cut(m, end) || m->layers[end - 1].is_constant) continue;
         first[end - 1] = begin;
         begin = end;
     }

@@ -130,7 +130,7 @@ static void check_compute(walk *w, const ls_action *a) {
     if (a->kind == LS_BACKWARD) check_chain(w, a, whole);
 }
 
-/* A Recompute follows its Forward, and precedes its Backward. */
+/* A Recompute follows its Forward, and precedes its Backward, which a constant layer does not have. */
 static void check_recompute(walk *w, const ls_action *a) {
     const ls_model *m = w->p->c.model;
     if (a->layer < 1 || a->layer >= m->nlayers || m->layers[a->layer].loss || !is_own(w, a)) {
@@ -138,7 +138,8 @@ static void check_recompute(walk *w, const ls_action *a) {
         return;
     }
     int i = a->vw * m->nlayers + a->layer;
-    if (a->micro + 1 != w->forwards[i] || a->micro != w->backs[i] || a->micro != w->recomputes[i]++)
+    int backs = m->layers[a->layer].is_constant ? a->micro : w->backs[i];
+    if (a->micro + 1 != w->forwards[i] || a->micro != backs || a->micro != w->recomputes[i]++)
         wrong(w, "is out of order");
 }
 

@@ -4,6 +4,7 @@
 #include "plan/oracle.h"
 
 #include "graph_model.h"
+#include "lists_model.h"
 #include "mlp_model.h"
 #include "plan/pick.h"
 #include "plan/rules.h"
@@ -15,7 +16,7 @@ enum { NSEEDS = 800, SITES = 6 }; /* ten times slower */
 enum { NSEEDS = 4000, SITES = 24 };
 #endif
 
-enum { NSHAPES = 5, NMODELS = NSHAPES + 3, MAX_V = 16, MAX_WORKERS = 8 };
+enum { NSHAPES = 5, NMODELS = NSHAPES + 4, MAX_V = 16, MAX_WORKERS = 8 };
 
 typedef struct models {
     ls_model list[NMODELS];
@@ -35,6 +36,7 @@ static int open_models(void **state) {
     graph_make(&shapes[1], &all.list[NSHAPES]);
     graph_make(&shapes[3], &all.list[NSHAPES + 1]);
     mlp_make(&all.list[NSHAPES + 2]);
+    lists_make(&all.list[NSHAPES + 3]);
     *state = &all;
     return 0;
 }

@@ -75,6 +75,7 @@ bool rules_in_segment(const rules *u, int layer, bool *ends_p) {
     for (int l = 1; l <= n; l++) { /* begin: the first layer of the segment of l; 0: none */
         if (!begin && is_cut(u->m, l)) begin = l;
         bool full = begin && (l - begin + 1 >= k || l == n) && is_cut(u->m, l + 1);
+        full = full && !u->m->layers[l].is_constant;
         if (full && begin <= layer && layer <= l) {
             *ends_p = layer == l;
             return true;
