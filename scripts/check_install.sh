@@ -59,7 +59,7 @@ done
 printf 'train: {steps: 20, batch: 24, virtual_workers: 6}\noptim: {warmup: 2}\n' >"$root/tabular.yaml"
 flags=$(pkg-config --cflags --libs lockstep)
 for language in c c++; do
-    for example in cnn tabular; do
+    for example in cnn tabular loop; do
         [ "$(wc -l <examples/$example.c)" -lt 120 ] || fail "examples/$example.c has 120 lines or more"
         program=$root/$example-$language
         if [ $language = c ]; then
@@ -67,7 +67,14 @@ for language in c c++; do
         else
             g++ -std=c++20 -O2 -Wall -Wpedantic -Werror -x c++ examples/$example.c -o "$program" $flags -lm
         fi
-        "$program" check >"$root/log" 2>&1 || fail "$example ($language): $(cat "$root/log")"
+        [ $example = loop ] || "$program" check >"$root/log" 2>&1 ||
+            fail "$example ($language): $(cat "$root/log")"
+    done
+    for how in "" 3 "run"; do
+        words="$root/loop-$language $how"
+        [ "$how" = run ] && words="$here/bin/lockstep run -n 3 $root/loop-$language"
+        (cd "$root" && rm -f loop.safetensors && $words >log 2>&1) || fail "loop ($words): $(cat "$root/log")"
+        (cd "$root" && md5sum loop.safetensors) >>"$root/loops"
     done
     for n in 1 3; do
         "$root/tabular-$language" train "$root/tabular.yaml" -n $n -o "$root/run-$language-$n" >"$root/log" 2>&1 ||
@@ -75,6 +82,7 @@ for language in c c++; do
         "$root/tabular-$language" ckpt hash "$root/run-$language-$n" >>"$root/hashes"
     done
 done
+[ "$(sort -u "$root/loops" | wc -l)" -eq 1 ] || fail "loop has different bits: $(cat "$root/loops")"
 [ "$(sort -u "$root/hashes" | wc -l)" -eq 2 ] || fail "tabular has different bits: $(cat "$root/hashes")"
 
 # Under MPI, a static program in any directory finds the plugin: under the prefix, or, if the tree

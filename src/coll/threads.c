@@ -41,11 +41,17 @@ static int start(member *members, int n, ls_error *e) {
     return n;
 }
 
-/* The first failure is the cause; the others follow from it. */
+/* Is `a` nearer to the cause than `b`? The first failure is the cause; the others follow from it. A
+ * failure without a message follows from another worker's, even if it was the first to return. */
+static bool is_nearer(const member *a, const member *b) {
+    bool has = a->error.msg[0], other_has = b->error.msg[0];
+    return has != other_has ? has : a->order < b->order;
+}
+
 static ls_status first_failure(const member *members, int n, ls_error *e) {
     const member *first = NULL;
     for (int i = 0; i < n; i++)
-        if (members[i].order && (!first || members[i].order < first->order)) first = &members[i];
+        if (members[i].order && (!first || is_nearer(&members[i], first))) first = &members[i];
     if (!first) return LS_OK;
     *e = first->error;
     return first->status;

@@ -11,11 +11,6 @@ typedef struct own_source {
     ls_own_source given;
 } own_source;
 
-struct ls_sample {
-    const ls_source *source;
-    unsigned char *bytes;
-};
-
 void *ls_sample_field(ls_sample *s, const char *name) {
     const ls_field *f = ls_source_field(s->source, name);
     return f ? s->bytes + f->offset : NULL;

@@ -6,6 +6,11 @@
 #include "lockstep/data.h"
 #include "model/model.h"
 
+struct ls_sample {
+    const ls_source *source; /* whose fields it has */
+    unsigned char *bytes;
+};
+
 /* A source of the samples of the program's data, whose fields are those of the model. It refers to
  * the program's memory. LS_EINVAL: the data can't be opened, or are no data. */
 ls_status ls_own_source_open(const ls_config *, const ls_model *, ls_source **s_p, ls_error *);

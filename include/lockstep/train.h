@@ -1,0 +1,83 @@
+/* train.h - training in a program that owns its loop.
+ *
+ *     ls_trainer *t;
+ *     ls_trainer_open(&(ls_trainer_options){.program = &mine, .config = "mine.yaml", .count = n}, &t, &e);
+ *     while (ls_trainer_steps(t) < 1000) {
+ *         for (int64_t i = 0; i < ls_trainer_nsamples(t); i++)
+ *             fill(ls_trainer_sample(t, i), ls_trainer_number(t, i));
+ *         ls_trainer_step(t, &out, &e);
+ *     }
+ *     ls_trainer_save(t, "mine.safetensors", &e);
+ *     ls_trainer_close(t);
+ *
+ * Each worker opens a trainer: processes that `lockstep run`, mpirun or srun started, threads of
+ * ls_run_threads(), or a single process. The weights have the same bits for any number of them. A
+ * worker that is lost ends the others; a checkpoint continues the run.
+ *
+ * One thread at a time uses a trainer. All programs of a process are the same ls_program.
+ */
+#ifndef LOCKSTEP_TRAIN_H
+#define LOCKSTEP_TRAIN_H
+
+#include "lockstep/group.h"
+#include "lockstep/program.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ls_trainer ls_trainer;
+
+typedef struct ls_trainer_options {
+    const ls_program *program; /* name, keys, build; its data are of no use */
+    const char *config;        /* path of the config: train.batch, optim ...; NULL: no file */
+    const char *const *sets;   /* "key=value" after the file; NULL ends them; NULL: none */
+    uint64_t count;            /* samples of the data set */
+    uint64_t hash;             /* that differs if the samples do: checked when a run is resumed */
+    ls_group *group;           /* of the workers; NULL: those that were started together */
+    const char *run;           /* directory of checkpoints, the same for all workers; NULL: none */
+    int resume;                /* 1: continue from the newest checkpoint there, if there is one */
+} ls_trainer_options;
+
+/* Collective. The group outlives the trainer.
+ *
+ * Errors   LS_EINVAL: the config, the model, or a checkpoint of another run. LS_EIO: a file.
+ *          LS_ENOMEM: the model does not fit. LS_EPEER, LS_ETIMEOUT: a worker was lost. Here and
+ *          below, an error without a message is one that another worker reports. */
+ls_status ls_trainer_open(const ls_trainer_options *, ls_trainer **t_p, ls_error *);
+/* Not collective. NULL is fine. */
+void ls_trainer_close(ls_trainer *);
+
+/* The number of this worker: 0 to the number of workers - 1. */
+int ls_trainer_rank(const ls_trainer *);
+
+/* Steps that are complete, with those before a checkpoint. */
+int64_t ls_trainer_steps(const ls_trainer *);
+
+/* The samples that this worker computes in the next step, and their numbers, below count. An epoch
+ * takes each number once, in an order that is a function of train.seed. */
+int64_t ls_trainer_nsamples(const ls_trainer *);
+uint64_t ls_trainer_number(const ls_trainer *, int64_t i);
+/* Where sample i of the next step is written (ls_sample_field()); all bytes are 0 at first. */
+ls_sample *ls_trainer_sample(ls_trainer *, int64_t i);
+
+typedef struct ls_trainer_result {
+    int64_t step;     /* from 1 */
+    double loss;      /* mean over the batch of all workers */
+    double grad_norm; /* before clipping */
+    double lr;
+} ls_trainer_result;
+
+/* Collective. Trains one step with the samples that were written. out is the same on all workers.
+ * After an error the trainer can only be closed. */
+ls_status ls_trainer_step(ls_trainer *, ls_trainer_result *out, ls_error *);
+
+/* Collective. Worker 0 writes the weights as a safetensors file, and replaces an old one. */
+ls_status ls_trainer_save(ls_trainer *, const char *path, ls_error *);
+/* Collective. Writes a checkpoint into the run directory, as `lockstep train` does. */
+ls_status ls_trainer_checkpoint(ls_trainer *, ls_error *);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

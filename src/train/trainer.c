@@ -1,0 +1,272 @@
+/* trainer.c - see lockstep/train.h: one member of a run whose loop belongs to a program. */
+#include "lockstep/train.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "cluster/workers.h"
+#include "config/relations.h"
+#include "config/writer.h"
+#include "networks/program.h"
+#include "storage/checkpoint.h"
+#include "train/feed.h"
+#include "train/member.h"
+
+struct ls_trainer {
+    ls_run run;
+    ls_host host;
+    ls_member m;
+    ls_board_slot *slot;
+    ls_group *own_group; /* NULL: the group is the program's */
+    ls_feed *feed;
+    int64_t steps;
+    ls_checkpoint_known known;
+};
+
+/* ---- the config ---- */
+
+static ls_status refuse_read(void *own, uint64_t i, ls_sample *s, ls_error *e) {
+    (void)own, (void)i, (void)s, (void)e;
+    return LS_EINVAL;
+}
+
+/* Workers that are threads open their trainers at the same time: the first one registers the
+ * program, as one with data of its own. */
+static ls_status use_program(const ls_program *p, ls_error *e) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static const ls_program *used;
+    static ls_program copy;
+    static const ls_own_source given = {.count = 1, .read = refuse_read};
+    if (!p) return ls_fail(e, LS_EINVAL, "the trainer's options name no program");
+    pthread_mutex_lock(&lock);
+    ls_status s = LS_OK;
+    if (used != p) {
+        copy = *p;
+        copy.source = &given;
+        copy.open = NULL;
+        s = ls_program_use(&copy, e);
+        used = s == LS_OK ? p : NULL;
+    }
+    pthread_mutex_unlock(&lock);
+    return s;
+}
+
+static ls_status read_config(const ls_trainer_options *o, ls_config *c, ls_error *e) {
+    LS_TRY(use_program(o->program, e));
+    if (o->config)
+        LS_TRY(ls_config_read(o->config, c, e));
+    else
+        ls_config_defaults(c);
+    for (int i = 0; o->sets && o->sets[i]; i++) LS_TRY(ls_config_set(c, o->sets[i], e));
+    LS_TRY(ls_config_check(c, o->config ? o->config : o->program->name, e));
+    if (c->parallel.executor != LS_EXECUTOR_SEQUENTIAL) return LS_OK;
+    return ls_fail(
+        e, LS_EINVAL,
+        "parallel.executor sequential plays all workers in one process; a trainer is one "
+        "worker: leave it out");
+}
+
+/* ---- opening ---- */
+
+/* The workers: those of the program's group, or those that were started together. */
+static ls_status count_workers(const ls_trainer_options *o, ls_run *r, ls_error *e) {
+    r->nworkers = o->group ? ls_group_size(o->group) : 1;
+    if (!o->group) LS_TRY(ls_workers_started(&r->started, &r->nworkers, e));
+    if (!r->started && !o->group) r->nworkers = 1;
+    if (r->nworkers <= r->config.train.virtual_workers) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%d workers for train.virtual_workers %lld; start fewer",
+                   r->nworkers, (long long)r->config.train.virtual_workers);
+}
+
+static ls_status open_group(ls_trainer *t, ls_group **g_p, ls_error *e) {
+    ls_group_options o = {.arena_nbytes = ls_plan_group_nbytes(&t->host.layout.plan),
+                          .timeout_s = t->run.config.parallel.timeout_s};
+    LS_TRY(ls_group_open(&o, &t->own_group, e));
+    *g_p = t->own_group;
+    return LS_OK;
+}
+
+static ls_status open_feed(const ls_trainer_options *o, ls_trainer *t, ls_error *e) {
+    ls_feed_config f = {.config = &t->run.config,
+                        .plan = &t->host.layout.plan,
+                        .worker = ls_group_rank(t->m.group),
+                        .count = o->count,
+                        .hash = o->hash};
+    LS_TRY(ls_feed_open(&f, &t->feed, e));
+    t->m.data = ls_feed_data(t->feed);
+    return LS_OK;
+}
+
+/* ---- the checkpoint from which a run continues ---- */
+
+/* Is it one of this run? */
+static ls_status check_checkpoint(const ls_trainer *t, const char *path, ls_error *e) {
+    ls_config *was = LS_NEW(ls_config);
+    char *config = ls_format("%s/config.yaml", path), *unused = NULL;
+    ls_data_record record;
+    bool there = false;
+    ls_status s = ls_config_read(config, was, e);
+    if (s == LS_OK) s = ls_config_compatible(was, &t->run.config, &unused, e);
+    if (s == LS_OK) s = ls_data_record_read(path, &record, &there, e);
+    if (s == LS_OK && there)
+        s = ls_samples_check(t->m.data->samples, &t->run.config, &record, path, e);
+    free(unused);
+    free(config);
+    free(was);
+    return s;
+}
+
+/* On worker 0. *step_p: 0 if the run begins. */
+static ls_status find_checkpoint(const ls_trainer *t, int resume, int64_t *step_p, ls_error *e) {
+    char *path = NULL;
+    int64_t step = 0;
+    if (!t->run.dir || !ls_file_exists(t->run.dir)) return LS_OK;
+    LS_TRY(ls_checkpoint_newest_good(t->run.dir, &path, &step, e));
+    ls_status s = LS_OK;
+    if (path && !resume)
+        s = ls_fail(e, LS_EINVAL,
+                    "%s: has checkpoints; set the trainer's `resume`, or name another directory",
+                    t->run.dir);
+    else if (path)
+        s = check_checkpoint(t, path, e);
+    if (s == LS_OK) *step_p = step;
+    free(path);
+    return s;
+}
+
+static ls_status begin(ls_trainer *t, int resume, ls_error *e) {
+    int64_t step = 0;
+    bool first = ls_group_rank(t->m.group) == 0;
+    LS_TRY(ls_member_join(&t->m, e));
+    LS_TRY(ls_member_wait(&t->m, first ? find_checkpoint(t, resume, &step, e) : LS_OK, e));
+    LS_TRY(ls_broadcast(t->m.group, &step, 1, LS_I64, 0, e));
+    char *path = t->run.dir ? ls_checkpoint_path(t->run.dir, step) : NULL;
+    ls_feed_begin(t->feed, step);
+    ls_status s = ls_member_begin(&t->m, step, path, e);
+    free(path);
+    t->steps = step;
+    return s;
+}
+
+static ls_status open_trainer(const ls_trainer_options *o, ls_trainer *t, ls_error *e) {
+    ls_group *group = o->group;
+    LS_TRY(read_config(o, &t->run.config, e));
+    LS_TRY(count_workers(o, &t->run, e));
+    ls_config_write(&t->run.config, &t->run.config_text);
+    LS_TRY(ls_host_open(&t->host, &t->run, e));
+    if (!group) LS_TRY(open_group(t, &group, e));
+    t->m = ls_member_of(&t->host, group, t->slot, NULL);
+    LS_TRY(open_feed(o, t, e));
+    return begin(t, o->resume, e);
+}
+
+ls_status ls_trainer_open(const ls_trainer_options *o, ls_trainer **t_p, ls_error *e) {
+    ls_trainer *t = LS_NEW(ls_trainer);
+    t->slot = aligned_alloc(_Alignof(ls_board_slot), sizeof *t->slot);
+    if (!t->slot) abort();
+    memset(t->slot, 0, sizeof *t->slot);
+    t->run.dir = o->run;
+    t->run.began_ns = ls_clock_ns();
+    ls_status s = open_trainer(o, t, e);
+    if (s == LS_OK)
+        *t_p = t;
+    else
+        ls_trainer_close(t);
+    return s;
+}
+
+void ls_trainer_close(ls_trainer *t) {
+    if (!t) return;
+    if (t->feed) ls_feed_end(t->feed);
+    ls_member_leave(&t->m);
+    ls_feed_close(t->feed);
+    ls_group_close(t->own_group);
+    ls_host_free(&t->host);
+    ls_run_free(&t->run);
+    free(t->slot);
+    free(t);
+}
+
+/* ---- steps ---- */
+
+int ls_trainer_rank(const ls_trainer *t) { return t->m.worker; }
+int64_t ls_trainer_steps(const ls_trainer *t) { return t->steps; }
+int64_t ls_trainer_nsamples(const ls_trainer *t) { return ls_feed_nsamples(t->feed); }
+uint64_t ls_trainer_number(const ls_trainer *t, int64_t i) { return ls_feed_number(t->feed, i); }
+ls_sample *ls_trainer_sample(ls_trainer *t, int64_t i) { return ls_feed_sample(t->feed, i); }
+
+ls_status ls_trainer_step(ls_trainer *t, ls_trainer_result *result, ls_error *e) {
+    ls_step_in in = ls_run_step(&t->run, t->steps, &t->m.scaler);
+    ls_step_out out = {0};
+    ls_feed_hand_over(t->feed);
+    LS_TRY(ls_member_step(&t->m, &in, &out, e));
+    t->steps++;
+    ls_feed_begin(t->feed, t->steps);
+    *result = (ls_trainer_result){t->steps, out.loss, out.grad_norm, in.lr};
+    if (out.skipped || (isfinite(out.loss) && isfinite(out.grad_norm))) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, or "
+                   "continue from an earlier checkpoint",
+                   (long long)t->steps, out.loss, out.grad_norm);
+}
+
+/* ---- saving ---- */
+
+static ls_train_state state_of(const ls_trainer *t) {
+    ls_train_state s = {.model = &t->host.layout.model,
+                        .optim = &t->host.layout.plan.c.optim,
+                        .step = t->steps,
+                        .flat = t->m.worlds[0].flat};
+    if (ls_run_has_scale(&t->run)) s.scaler = t->m.scaler;
+    return s;
+}
+
+static ls_status write_weights(const ls_trainer *t, const char *path, ls_error *e) {
+    ls_train_state s = state_of(t);
+    ls_state_tensors weights = ls_state_weights(&s);
+    char *hidden = ls_format("%s.part", path);
+    (void)ls_file_remove_tree(hidden, NULL);
+    ls_status status = ls_safetensors_write(hidden, weights.list, weights.n, e);
+    if (status == LS_OK && rename(hidden, path) != 0)
+        status = ls_fail(e, LS_EIO, "%s: can't be replaced", path);
+    ls_state_tensors_free(&weights);
+    free(hidden);
+    return status;
+}
+
+static ls_status write_checkpoint(ls_trainer *t, ls_error *e) {
+    ls_train_state s = state_of(t);
+    ls_data_files data;
+    ls_dataset_files(t->m.data, &data);
+    ls_checkpoint_extra x = {.data = &data,
+                             .config = &t->run.config_text,
+                             .known = &t->known,
+                             .keep = t->run.config.checkpoint.keep};
+    ls_status status = ls_checkpoint_write(t->run.dir, &s, &x, e);
+    ls_data_files_free(&data);
+    return status;
+}
+
+/* Collects the state on worker 0, which writes it. */
+static ls_status save(ls_trainer *t, const char *path, bool whole, ls_error *e) {
+    ls_status s = LS_OK;
+    LS_TRY(ls_world_collect(&t->m.worlds[0], &t->host.layout.plan, e));
+    if (t->m.worker == 0) s = whole ? write_checkpoint(t, e) : write_weights(t, path, e);
+    ls_world_drop_collected(&t->m.worlds[0], &t->host.layout.plan);
+    return ls_member_wait(&t->m, s, e);
+}
+
+ls_status ls_trainer_save(ls_trainer *t, const char *path, ls_error *e) {
+    return save(t, path, false, e);
+}
+
+ls_status ls_trainer_checkpoint(ls_trainer *t, ls_error *e) {
+    if (!t->run.dir)
+        return ls_fail(e, LS_EINVAL, "the trainer has no run directory for checkpoints");
+    return t->steps > 0 ? save(t, NULL, true, e) : LS_OK;
+}
