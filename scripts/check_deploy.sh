@@ -59,6 +59,12 @@ else
         lockstep ckpt hash /runs/tiny; rm -rf /runs/tiny" 2>>"$dir/out.image" | sed -n 's/^weights //p')
     [ -n "$got" ] && [ "$got" = "$want" ]
     result $? "in the image two workers make the weights of one outside"
+    # libarchive and libcurl are loaded when they are used: each is there if the error is another one.
+    got=$(in_image "cd /tmp && printf 'a,class\n1,x\n' | gzip >x.csv.gz && tar cf x.tar x.csv.gz
+        for what in x.csv.gz x.tar http://127.0.0.1:1/x; do HOME=/tmp lockstep data \$what 2>&1; done" 2>>"$dir/out.image")
+    echo "$got" >>"$dir/out.image"
+    echo "$got" | grep -q '^samples    1 ' && echo "$got" | grep -q 'x.tar: sample x has no image' && echo "$got" | grep -q 'connect to 127.0.0.1'
+    result $? "in the image packed data, archives and addresses are read"
 fi
 rm -f "$dir"/out.*
 
