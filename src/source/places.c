@@ -51,10 +51,7 @@ void ls_places_close(ls_places *p) {
 
 ls_status ls_places_damaged(ls_places *p, ls_source *s, const ls_source_options *o,
                             const ls_error *why, ls_error *e) {
-    if (why->code != LS_EINVAL || !o->skip_damaged) {
-        if (e) *e = *why;
-        return why->code;
-    }
+    if (why->code != LS_EINVAL || !o->skip_damaged) return ls_source_refuse(why, e);
     if (s->ndamaged++ == 0) {
         p->skipped = ls_strdup(why->msg);
         ls_log("skipped: %s", p->skipped);

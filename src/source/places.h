@@ -31,8 +31,8 @@ ls_hash ls_places_hash(const ls_places *);
 void ls_places_close(ls_places *);
 
 /* What happens to a record that is damaged as *why says: with skip_damaged it is counted in the
- * source, the first is logged, and the result is LS_OK; else *why is copied to *e. An error that is
- * not LS_EINVAL is always returned. */
+ * source, the first is logged, and the result is LS_OK; else *why is copied to *e, with what to do.
+ * An error that is not LS_EINVAL is always returned. */
 ls_status ls_places_damaged(ls_places *, ls_source *, const ls_source_options *,
                             const ls_error *why, ls_error *e);
 

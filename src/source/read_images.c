@@ -158,7 +158,7 @@ static ls_status add_image(images *m, const image_file *f, ls_image_set *set, ls
         free(path);
         return status;
     }
-    if (status != LS_EINVAL || !set->decodes) return ls_fail(e, status, "%s", damage.msg);
+    if (status != LS_EINVAL || !set->decodes) return ls_source_refuse(&damage, e);
     ls_image_set_skip(set, &damage);
     *left_p = 1;
     return LS_OK;

@@ -244,7 +244,7 @@ static void add_place(indexing *x) {
 
 /* Damage is an error, or the sample is left out. */
 static ls_status leave_out(indexing *x, const ls_error *damage, ls_error *e) {
-    if (!x->o->skip_damaged) return ls_fail(e, LS_EINVAL, "%s", damage->msg);
+    if (!x->o->skip_damaged) return ls_source_refuse(damage, e);
     ls_image_set_skip(&x->images, damage);
     return LS_OK;
 }

@@ -120,6 +120,15 @@ static void add_decoders(ls_hash *hash) {
     *hash = ls_hasher_finish(h);
 }
 
+ls_status ls_source_refuse(const ls_error *damage, ls_error *e) {
+    if (e) *e = *damage;
+    if (damage->code != LS_EINVAL || strstr(damage->msg, "; ")) return damage->code;
+    return ls_fail(e, LS_EINVAL,
+                   "%s; repair the file, or skip damaged records (--skip-damaged, data.damaged: "
+                   "skip)",
+                   damage->msg);
+}
+
 /* Bytes that were lost are zeros to a reader: whatever it says then does not count. */
 static ls_status check_files(const ls_source *s, ls_error *e) {
     LS_TRY(ls_source_verify(s, e));
@@ -131,8 +140,7 @@ static ls_status read_checked(const ls_source *s, uint64_t i, void *sample, ls_e
     ls_status status = s->read_record(s, i, sample, &own);
     if (status == LS_OK && ls_guard_check(NULL) == LS_OK) return LS_OK;
     LS_TRY(check_files(s, e));
-    if (e) *e = own;
-    return status;
+    return ls_source_refuse(&own, e);
 }
 
 static ls_status open_once(const ls_data_format *f, const ls_files *files,

@@ -102,6 +102,9 @@ ls_status ls_source_sample(const void *source, const ls_draw *, size_t nbytes, v
 #define LS_SAMPLE_NBYTES ((size_t)1 << 31)
 ls_status ls_source_add_field(ls_source *, const char *what, const ls_field *like, ls_error *);
 
+/* Copies the error of a damaged record, and adds what to do, unless it says so; returns its code. */
+ls_status ls_source_refuse(const ls_error *damage, ls_error *e);
+
 /* The part that has record i: begins[part] <= i < begins[part + 1]; begins [nparts + 1] ascend. */
 size_t ls_source_part(const uint64_t *begins, size_t nparts, uint64_t i);
 

@@ -119,7 +119,8 @@ static void test_contents(void **state) {
     assert_refused(path_of("kind.tfrecord"), "has values of another kind in 'a'");
     assert_refused(path_of("missing.tfrecord"), "has 1 features, the first 2");
     assert_refused(path_of("other.tfrecord"), "has no feature 'b'");
-    assert_refused(path_of("garbage.tfrecord"), "is no tf.train.Example");
+    assert_refused(path_of("garbage.tfrecord"),
+                   "is no tf.train.Example; repair the file, or skip damaged records");
     assert_refused(path_of("twice.tfrecord"), "is no tf.train.Example");
     assert_refused(path_of("far.tfrecord"), "but the file ends after");
     assert_refused(path_of("empty.tfrecord"), "has no records");
