@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "tensor/each_kernel.h"
 #include "tensor/image.h"
 #include "test.h"
 
@@ -133,19 +134,6 @@ static void check(const ls_compute *c, const ls_conv *v, int64_t n, ls_gemm_star
 }
 
 /* ---- tests ---- */
-
-static void each_kernel(void (*fn)(const ls_compute *), int threads_most) {
-    const ls_kernels *k = NULL;
-    for (int i = 0; (k = ls_kernels_at(i)); i++)
-        for (int threads = 1; threads <= threads_most; threads++) {
-            ls_compute c;
-            ls_error e;
-            assert_ls_ok(ls_compute_init(&c, threads, 0, &e), e);
-            c.k = k;
-            fn(&c);
-            ls_compute_close(&c);
-        }
-}
 
 static int64_t draw(uint32_t *state, int64_t least, int64_t most) {
     *state = *state * 1664525u + 1013904223u;

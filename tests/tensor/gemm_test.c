@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "tensor/each_kernel.h"
 #include "tensor/problem.h"
 #include "test.h"
 
@@ -60,19 +61,6 @@ static void check(const ls_compute *c, int64_t M, int64_t N, int64_t K, int vari
     drop_problem(&p);
 }
 
-static void each_kernel(void (*fn)(const ls_compute *)) {
-    const ls_kernels *k = NULL;
-    for (int i = 0; (k = ls_kernels_at(i)); i++)
-        for (int threads = 1; threads <= 3; threads++) {
-            ls_compute c;
-            ls_error e;
-            assert_ls_ok(ls_compute_init(&c, threads, 0, &e), e);
-            c.k = k;
-            fn(&c);
-            ls_compute_close(&c);
-        }
-}
-
 static void small_shapes(const ls_compute *c) {
     static const int64_t sizes[] = {0, 1, 3, 4, 5, 17, 23, 24, 25, 31};
     int variant = 0;
@@ -94,12 +82,12 @@ static void large_shapes(const ls_compute *c) {
 
 static void test_small(void **state) {
     (void)state;
-    each_kernel(small_shapes);
+    each_kernel(small_shapes, 3);
 }
 
 static void test_large(void **state) {
     (void)state;
-    each_kernel(large_shapes);
+    each_kernel(large_shapes, 3);
 }
 
 /* A product in two parts over k, the second added to the first, has the bits of the whole. */
@@ -127,7 +115,7 @@ static void in_parts(const ls_compute *c) {
 
 static void test_parts(void **state) {
     (void)state;
-    each_kernel(in_parts);
+    each_kernel(in_parts, 3);
 }
 
 int main(void) {

@@ -1,0 +1,30 @@
+/* each_kernel.h - a check with every variant of the kernels that this machine runs, and with
+ * several numbers of threads. */
+#ifndef LS_TEST_EACH_KERNEL_H
+#define LS_TEST_EACH_KERNEL_H
+
+#include "tensor/compute.h"
+#include "test.h"
+
+static inline void check_kernel(const ls_kernels *k, int threads, void (*fn)(const ls_compute *)) {
+    ls_compute c;
+    ls_error e;
+    assert_ls_ok(ls_compute_init(&c, threads, 0, &e), e);
+    if (k) c.k = k;
+    fn(&c);
+    ls_compute_close(&c);
+}
+
+/* With 1 to `most` threads. The thread sanitizer sees one variant with the most threads: threads
+ * meet in the same way in every variant. */
+static inline void each_kernel(void (*fn)(const ls_compute *), int most) {
+#if defined(__SANITIZE_THREAD__)
+    check_kernel(NULL, most, fn);
+#else
+    const ls_kernels *k = NULL;
+    for (int i = 0; (k = ls_kernels_at(i)); i++)
+        for (int threads = 1; threads <= most; threads++) check_kernel(k, threads, fn);
+#endif
+}
+
+#endif
