@@ -21,6 +21,7 @@ typedef enum ls_stream {
     LS_STREAM_BLOCKS = 7,  /* order of blocks of samples */
     LS_STREAM_WINDOWS = 8, /* keys of the orders within windows of blocks */
     LS_STREAM_AUGMENT = 9, /* changes of images */
+    LS_STREAM_MIX = 10,    /* keys of the orders of a mixture's sources */
 } ls_stream;
 
 /* The four 32-bit words at place `index` of (seed, stream, substream). */

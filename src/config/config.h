@@ -130,6 +130,7 @@ typedef struct ls_config {
         int64_t threads;              /* of a worker, that read samples; LS_AUTO */
         int64_t order;                /* an ls_order_kind */
         int64_t block, window;        /* samples; blocks (data/order.h) */
+        char mix[LS_CONFIG_TEXT];     /* several sources, with weights (storage/mixture.h) */
         char augment[LS_CONFIG_TEXT]; /* changes of images (source/augment.h) */
     } data;
     struct {

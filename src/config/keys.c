@@ -116,6 +116,10 @@ const ls_config_key ls_config_keys[] = {
     INT("data.window", data.window, 1, BILLION, 64, FIXED,
         "order by blocks: blocks whose samples are shuffled together; all, if they are fewer than "
         "twice as many"),
+    MAPS(
+        "data.mix", data.mix, FREE,
+        "instead of data.path: several sources with the same fields, e.g. [{path: a/*.tar, weight: "
+        "1}, {path: b.csv, weight: 0.5}]; the weight is how often an epoch takes each sample"),
     MAPS("data.augment", data.augment, FIXED,
          "random changes of images during training, in this order, e.g. [{pad: 2}, {crop: 28}, "
          "{flip: 0.5}, {cutout: 8}]; for validation only pad and a crop at the centre"),

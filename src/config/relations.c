@@ -95,6 +95,7 @@ static ls_status check_text(const ls_config *c, const char *where, ls_error *e) 
                       : *c->data.val_labels ? "data.val_labels"
                       : c->data.folds       ? "data.folds"
                       : *c->data.augment    ? "data.augment"
+                      : *c->data.mix        ? "data.mix"
                                             : NULL;
     if (!key) return LS_OK;
     return ls_fail(e, LS_EINVAL,
@@ -120,10 +121,17 @@ static ls_status check_format(const ls_config *c, const char *where, ls_error *e
 
 static ls_status check_data(const ls_config *c, const char *where, ls_error *e) {
     long long folds = (long long)c->data.folds, fold = (long long)c->data.fold;
-    if (ls_config_program_has_data() && (*c->data.path || *c->data.val_path))
+    if (ls_config_program_has_data() && (*c->data.path || *c->data.val_path || *c->data.mix))
         return ls_fail(e, LS_EINVAL, "%s: %s: this program has data of its own; leave the key out",
-                       where, *c->data.path ? "data.path" : "data.val_path");
-    if (!*c->data.path && !ls_config_program_has_data())
+                       where,
+                       *c->data.path       ? "data.path"
+                       : *c->data.val_path ? "data.val_path"
+                                           : "data.mix");
+    if (*c->data.mix && (*c->data.path || *c->data.labels))
+        return ls_fail(e, LS_EINVAL,
+                       "%s: data.mix names all sources; remove %s, or make it one of them", where,
+                       *c->data.path ? "data.path" : "data.labels");
+    if (!*c->data.path && !*c->data.mix && !ls_config_program_has_data())
         return ls_fail(e, LS_EINVAL, "%s: data.path is missing; set data.path to %s", where,
                        ls_config_has_text(c) ? "a UTF-8 text" : "files of data");
     if (ls_config_has_text(c)) LS_TRY(check_text(c, where, e));
@@ -186,11 +194,12 @@ ls_status ls_config_load(const char *path, const char *const *sets, int nsets, l
 /* Keys that may differ between hosts: paths on a host, and what a host decides for itself. */
 static bool may_differ(const ls_config_key *k) {
     static const char *const keys[] = {
-        "data.path",          "data.labels",         "data.val_path",      "data.val_labels",
-        "data.cache",         "data.threads",        "parallel.threads",   "parallel.overlap",
-        "parallel.state_dir", "parallel.fit",        "survival.rejoin_s",  "survival.etcd_ca",
-        "survival.etcd_cert", "survival.membership", "survival.etcd_user", "survival.etcd_key",
-        "log.every",
+        "data.path",          "data.labels",        "data.val_path",
+        "data.val_labels",    "data.cache",         "data.threads",
+        "data.mix",           "parallel.threads",   "parallel.overlap",
+        "parallel.state_dir", "parallel.fit",       "survival.rejoin_s",
+        "survival.etcd_ca",   "survival.etcd_cert", "survival.membership",
+        "survival.etcd_user", "survival.etcd_key",  "log.every",
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(keys[i], k->name) == 0) return true;

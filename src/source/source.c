@@ -235,7 +235,10 @@ void ls_source_close(ls_source *s) {
     ls_index_free(x);
 }
 
-ls_status ls_source_verify(const ls_source *s, ls_error *e) { return ls_index_verify(s->index, e); }
+ls_status ls_source_verify(const ls_source *s, ls_error *e) {
+    for (int k = 0; k < s->nparts; k++) LS_TRY(ls_source_verify(s->parts[k], e));
+    return ls_index_verify(s->index, e);
+}
 
 bool ls_source_in_records(const char *format) {
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)

@@ -42,6 +42,17 @@ static ls_json *part_json(const ls_data_given *g) {
     return o;
 }
 
+static ls_json *mix_json(const ls_mix *m) {
+    ls_json *list = ls_json_new_array();
+    for (int k = 0; k < m->nparts; k++) {
+        ls_json *o = ls_json_new_object();
+        ls_json_set_integer(o, "samples", (int64_t)(m->begins[k + 1] - m->begins[k]));
+        ls_json_set_number(o, "weight", m->weights[k]);
+        ls_json_push(list, o);
+    }
+    return list;
+}
+
 static ls_json *fields_json(const ls_source *s) {
     ls_json *list = ls_json_new_array();
     for (int i = 0; i < s->nfields; i++) {
@@ -63,6 +74,7 @@ void ls_data_record_write(const ls_data_given *training, const ls_data_given *va
     ls_json_set_text(o, "format", FORMAT);
     ls_json_set_integer(o, "version", 1);
     ls_json_set(o, "training", part_json(training));
+    if (training->mix && training->mix->nparts) ls_json_set(o, "mix", mix_json(training->mix));
     if (validation->source) ls_json_set(o, "validation", part_json(validation));
     ls_json_set(o, "fields", fields_json(s));
     for (int i = 0; i < s->nclasses; i++) ls_json_push(classes, ls_json_new_path(s->classes[i]));
@@ -88,6 +100,21 @@ static bool read_part(const ls_json *o, ls_data_part *p) {
     return true;
 }
 
+static bool read_mix(const ls_json *list, ls_mix *m) {
+    m->nparts = list ? (int)ls_json_count(list) : 0;
+    if (m->nparts > LS_MIX_PARTS) return false;
+    for (int k = 0; k < m->nparts; k++) {
+        const ls_json *o = ls_json_at(list, (size_t)k);
+        int64_t n = 0;
+        if (!ls_json_integer(ls_json_get(o, "samples"), &n) || n < 1 || n > INT64_MAX / 4096 ||
+            !ls_json_number(ls_json_get(o, "weight"), &m->weights[k]) ||
+            !(m->weights[k] >= 0.001 && m->weights[k] <= 1000))
+            return false;
+        m->begins[k + 1] = m->begins[k] + (uint64_t)n;
+    }
+    return true;
+}
+
 static ls_status parse(const char *path, const ls_json *o, ls_data_record *r, ls_error *e) {
     const char *format = ls_json_text(ls_json_get(o, "format"));
     const ls_json *validation = ls_json_get(o, "validation");
@@ -96,7 +123,9 @@ static ls_status parse(const char *path, const ls_json *o, ls_data_record *r, ls
         !ls_json_integer(ls_json_get(o, "version"), &version) || version != 1)
         return ls_fail(e, LS_EINVAL, "%s: is not a record of data, version 1", path);
     if (!read_part(ls_json_get(o, "training"), &r->training) ||
-        (validation && !read_part(validation, &r->validation)))
+        (validation && !read_part(validation, &r->validation)) ||
+        !read_mix(ls_json_get(o, "mix"), &r->mix) ||
+        (r->mix.nparts && r->mix.begins[r->mix.nparts] != r->training.samples))
         return ls_fail(e, LS_EINVAL, "%s: a hash or a number of samples is missing or invalid",
                        path);
     return LS_OK;

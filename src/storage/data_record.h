@@ -3,6 +3,7 @@
  *     RUN/data.json   {"format": "lockstep data", "version": 1,
  *                      "training":   {"format": "idx", "paths": [...], "labels": [...],
  *                                     "samples": N, "xxh3_128": "..."},
+ *                      "mix": [{"samples": N, "weight": 1.0}, ...]   of data.mix; else absent
  *                      "validation": the same of data.val_path; absent: a part of the training files
  *                      "fields": [{"name": "image", "dtype": "u8", "shape": [28, 28, 1]}, ...],
  *                      "classes": ["shirt", ...]}   absent: they have no names
@@ -13,6 +14,7 @@
 #ifndef LS_STORAGE_DATA_RECORD_H
 #define LS_STORAGE_DATA_RECORD_H
 
+#include "data/mix.h"
 #include "source/source.h"
 
 #define LS_DATA_RECORD "data.json"
@@ -28,12 +30,14 @@ typedef struct ls_data_part {
 
 typedef struct ls_data_record {
     ls_data_part training, validation;
+    ls_mix mix; /* of the training part, as ranges of its samples */
 } ls_data_record;
 
 /* What ls_data_record_write() writes of a part: its source, and the config's lists of files. */
 typedef struct ls_data_given {
     const ls_source *source;    /* NULL: the part has no files of its own */
     const char *paths, *labels; /* one a line; labels may be empty */
+    const ls_mix *mix;          /* NULL: none */
 } ls_data_given;
 
 ls_data_part ls_data_part_of(const ls_source *); /* NULL: a part without files */

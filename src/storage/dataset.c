@@ -27,7 +27,7 @@ static ls_status open_samples(ls_dataset *d, const ls_config *c, const ls_model 
     ls_samples *s = NULL;
     LS_TRY(ls_samples_open(c, m, &s, e));
     *d = (ls_dataset){.samples = s,
-                      .ntrain = s->split.ntrain,
+                      .ntrain = s->order.n,
                       .nval = s->nval,
                       .sample_nbytes = m->sample_nbytes};
     return LS_OK;

@@ -12,6 +12,7 @@
 #include "networks/program.h"
 #include "source/adapt.h"
 #include "source/augmented.h"
+#include "storage/mixture.h"
 
 /* ---- opening ---- */
 
@@ -79,10 +80,28 @@ static ls_status open_files(const ls_config *c, const char *paths, const char *l
     return add_changes(c, paths, s, o_p, e);
 }
 
-static ls_status open_source(const ls_config *c, const ls_model *m, const char *paths,
-                             const char *labels, opened *o_p, ls_error *e) {
-    opened o = {0};
-    LS_TRY(ls_program_has_data() ? open_own(c, m, &o, e) : open_files(c, paths, labels, &o, e));
+static ls_status open_mixture(const ls_config *c, opened *o_p, ls_error *e) {
+    ls_source_options o = {.format = ls_config_format(c),
+                           .cache = *c->data.cache ? c->data.cache : NULL,
+                           .skip_damaged = c->data.damaged == LS_DAMAGED_SKIP,
+                           .window = c->model.context};
+    ls_mixture m;
+    ls_source *s = NULL;
+    LS_TRY(ls_mixture_read(c->data.mix, &m, e));
+    ls_status status = ls_mixture_open(&m, &o, &s, e);
+    ls_mixture_free(&m);
+    return status == LS_OK ? add_changes(c, "data.mix", s, o_p, e) : status;
+}
+
+/* What a run is trained on, as it is in the files. */
+static ls_status open_training(const ls_config *c, opened *o_p, ls_error *e) {
+    return *c->data.mix ? open_mixture(c, o_p, e)
+                        : open_files(c, c->data.path, c->data.labels, o_p, e);
+}
+
+/* Takes `o` over; paths: its files, for messages. */
+static ls_status adapt(const ls_config *c, const ls_model *m, const char *paths, opened o,
+                       opened *o_p, ls_error *e) {
     char *name = name_of(paths);
     wanted w = wanted_by(c, m);
     ls_adapt_wanted how = {.fields = w.fields,
@@ -97,8 +116,13 @@ static ls_status open_source(const ls_config *c, const ls_model *m, const char *
     return s;
 }
 
+/* The files of the training part, for messages. */
+static const char *train_name(const ls_config *c) {
+    return *c->data.mix ? "data.mix" : c->data.path;
+}
+
 static ls_status split(const ls_config *c, uint64_t n, ls_split *s_p, ls_error *e) {
-    char *name = name_of(c->data.path);
+    char *name = name_of(train_name(c));
     ls_status s = LS_OK;
     if (*c->data.val_path)
         *s_p = ls_split_nothing(n);
@@ -110,23 +134,64 @@ static ls_status split(const ls_config *c, uint64_t n, ls_split *s_p, ls_error *
     return s;
 }
 
+/* The number of training samples below `sample`. */
+static uint64_t ntrain_below(const ls_split *s, uint64_t sample) {
+    uint64_t low = 0, high = s->ntrain;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (ls_split_train(s, middle) < sample)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The mixture as ranges of training samples. */
+static ls_mix mix_of_training(const ls_mix *files, const ls_split *s) {
+    ls_mix m = *files;
+    for (int k = 1; k <= m.nparts; k++) m.begins[k] = ntrain_below(s, m.begins[k]);
+    ls_mix_count(&m);
+    return m;
+}
+
+/* The mixture, as ranges of the source's samples. */
+static ls_status read_mix(const ls_config *c, const ls_source *files, ls_mix *m, ls_error *e) {
+    ls_mixture given;
+    if (!*c->data.mix) return LS_OK;
+    LS_TRY(ls_mixture_read(c->data.mix, &given, e));
+    m->nparts = given.n;
+    for (int k = 0; k < given.n; k++) {
+        m->weights[k] = given.parts[k].weight;
+        m->begins[k + 1] = m->begins[k] + files->parts[k]->count;
+    }
+    ls_mixture_free(&given);
+    return LS_OK;
+}
+
 static ls_status open_parts(ls_samples *s, const ls_config *c, const ls_model *m, ls_error *e) {
     opened train = {0}, val = {0};
-    LS_TRY(open_source(c, m, c->data.path, c->data.labels, &train, e));
+    LS_TRY(ls_program_has_data() ? open_own(c, m, &train, e) : open_training(c, &train, e));
+    LS_TRY(adapt(c, m, train_name(c), train, &train, e));
     s->source = train.source;
-    if (*c->data.val_path) LS_TRY(open_source(c, m, c->data.val_path, c->data.val_labels, &val, e));
+    if (*c->data.val_path) {
+        LS_TRY(open_files(c, c->data.val_path, c->data.val_labels, &val, e));
+        LS_TRY(adapt(c, m, c->data.val_path, val, &val, e));
+    }
     s->val = val.source;
     s->files[0] = train.files;
     s->files[1] = val.files;
     if (s->source->count == 0 || (s->val && s->val->count == 0))
         return ls_fail(e, LS_EINVAL, "%s: has no samples",
-                       s->source->count ? c->data.val_path : c->data.path);
+                       s->source->count ? c->data.val_path : train_name(c));
     LS_TRY(split(c, s->source->count, &s->split, e));
     s->nval = s->val ? s->val->count : s->split.nval;
-    s->record = (ls_data_record){ls_data_part_of(s->source), ls_data_part_of(s->val)};
-    ls_data_record_write(&(ls_data_given){s->source, c->data.path, c->data.labels},
-                         &(ls_data_given){s->val, c->data.val_path, c->data.val_labels},
+    s->record = (ls_data_record){ls_data_part_of(s->source), ls_data_part_of(s->val), {0}};
+    LS_TRY(read_mix(c, s->files[0], &s->record.mix, e));
+    ls_data_record_write(&(ls_data_given){s->source, c->data.path, c->data.labels, &s->record.mix},
+                         &(ls_data_given){s->val, c->data.val_path, c->data.val_labels, NULL},
                          &s->record_text);
+    s->mix = mix_of_training(&s->record.mix, &s->split);
     return ls_samples_order(c, &s->record, &s->order, e);
 }
 
@@ -166,7 +231,7 @@ ls_status ls_samples_resolve(ls_config *c, const char *run, ls_error *e) {
     opened o = {0};
     if (run && ls_network_is_open(c)) take_up(c, run);
     if (!ls_network_is_open(c)) return LS_OK;
-    LS_TRY(open_files(c, c->data.path, c->data.labels, &o, e));
+    LS_TRY(open_training(c, &o, e));
     ls_status s = ls_network_resolve(c, o.source, e);
     ls_source_close(o.source);
     return s;
@@ -178,7 +243,11 @@ ls_status ls_samples_order(const ls_config *c, const ls_data_record *r, ls_order
                            ls_error *e) {
     ls_split s;
     LS_TRY(split(c, r->training.samples, &s, e));
-    *o_p = (ls_order){.n = s.ntrain, .seed = (uint64_t)c->train.seed};
+    ls_mix m = mix_of_training(&r->mix, &s);
+    *o_p = (ls_order){.n = m.nparts ? ls_mix_count(&m) : s.ntrain, .seed = (uint64_t)c->train.seed};
+    if (o_p->n == 0)
+        return ls_fail(e, LS_EINVAL,
+                       "data.mix: an epoch has no sample with these weights; raise one");
     bool blocks =
         c->data.order == LS_ORDER_AUTO ? r->training.in_records : c->data.order == LS_ORDER_BLOCKS;
     if (!blocks) return LS_OK;
@@ -208,9 +277,29 @@ static ls_status compare(const ls_data_part *has, const ls_data_part *was, const
     return s;
 }
 
+static ls_status compare_mix(const ls_mix *has, const ls_mix *was, ls_error *e) {
+    if (has->nparts != was->nparts)
+        return ls_fail(
+            e, LS_EINVAL,
+            "data.mix has %d sources, but the run began with %d; resuming would not give "
+            "the bits of a single run: change it back, or begin a new run",
+            has->nparts, was->nparts);
+    for (int k = 0; k < has->nparts; k++)
+        if (has->weights[k] != was->weights[k])
+            return ls_fail(
+                e, LS_EINVAL,
+                "data.mix: source %d has weight %g, but the run began with %g; resuming "
+                "would not give the bits of a single run: change it back, or begin a new "
+                "run",
+                k + 1, has->weights[k], was->weights[k]);
+    return LS_OK;
+}
+
 ls_status ls_samples_check(const ls_samples *s, const ls_config *c, const ls_data_record *r,
                            const char *dir, ls_error *e) {
-    LS_TRY(compare(&s->record.training, &r->training, "data.path", c->data.path, dir, e));
+    LS_TRY(compare_mix(&s->record.mix, &r->mix, e));
+    LS_TRY(compare(&s->record.training, &r->training, *c->data.mix ? "data.mix" : "data.path",
+                   train_name(c), dir, e));
     return compare(&s->record.validation, &r->validation, "data.val_path", c->data.val_path, dir,
                    e);
 }
@@ -221,7 +310,8 @@ ls_status ls_samples_train(const void *samples, const ls_draw *d, size_t nbytes,
                            ls_error *e) {
     const ls_samples *s = samples;
     (void)nbytes;
-    return ls_source_draw(s->source, ls_split_train(&s->split, d->sample), d, sample, e);
+    uint64_t i = s->mix.nparts ? ls_mix_at(&s->mix, &s->order, d->epoch, d->sample) : d->sample;
+    return ls_source_draw(s->source, ls_split_train(&s->split, i), d, sample, e);
 }
 
 ls_status ls_samples_val(const ls_samples *s, uint64_t i, void *sample, ls_error *e) {

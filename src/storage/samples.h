@@ -18,7 +18,8 @@ typedef struct ls_samples {
     ls_source *val;            /* of data.val_path; NULL: the split's part of `source` */
     const ls_source *files[2]; /* of both as they were opened, to verify them; belong to them */
     ls_split split;
-    ls_order order; /* of the training part */
+    ls_mix mix;     /* of the training part; 0 parts: each sample once */
+    ls_order order; /* of an epoch */
     uint64_t nval;
     ls_data_record record;
     ls_buf record_text;
@@ -34,7 +35,7 @@ ls_status ls_samples_resolve(ls_config *, const char *run, ls_error *);
 ls_status ls_samples_open(const ls_config *, const ls_model *, ls_samples **s_p, ls_error *);
 void ls_samples_close(ls_samples *); /* NULL is fine */
 
-/* The order of the training samples if the files have the samples of the record. */
+/* The order of an epoch if the files have the samples of the record. */
 ls_status ls_samples_order(const ls_config *, const ls_data_record *, ls_order *o_p, ls_error *);
 /* Are these the samples of the record in the directory `dir`? LS_EINVAL: no; the message says what
  * to do. */

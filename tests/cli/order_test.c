@@ -1,5 +1,5 @@
-/* order_test.c - runs whose samples are ordered by blocks, and whose images are changed at random:
- * the same bits for any layout and number of threads, also resumed, and a clean ledger. */
+/* order_test.c - runs whose samples are ordered by blocks, whose images are changed at random, and
+ * whose samples are a mixture of sources: the same bits for any layout and number of threads, also resumed, and a clean ledger. */
 /* ctest: slow seconds=3 */
 #include "cli/program.h"
 
@@ -27,24 +27,36 @@ static int make(void **state) {
     return 0;
 }
 
+/* data: lines of the group `data`, in which "@" stands for the directory. */
+static void train_on(const char *run, const char *data, const char *more, int code,
+                     const char *says) {
+    char line[512], name[64];
+    ls_buf text = {0};
+    ls_buf_printf(&text, "model: {kind: mlp, classes: 3, input: {image: [8, 8, 1]}}\n"
+                         "train: {steps: 50, batch: 16, virtual_workers: 4, eval_every: 0}\n"
+                         "checkpoint: {every: 20}\n"
+                         "data:\n");
+    for (const char *s = data; *s; s++)
+        if (*s == '@')
+            ls_buf_printf(&text, "%s/", folder);
+        else
+            ls_buf_append(&text, s, 1);
+    snprintf(name, sizeof name, "%s.yaml", run);
+    write_file(name, text.data, text.len);
+    ls_buf_free(&text);
+    snprintf(line, sizeof line, "train @/%s.yaml -o @/%s %s", run, run, more);
+    expect(line, code, says);
+}
+
 /* augment: the value of data.augment; NULL: none. */
 static void train(const char *run, const char *augment, const char *more, int code,
                   const char *says) {
-    char text[1024], line[512], name[64];
-    int n = snprintf(text, sizeof text,
-                     "model: {kind: mlp, classes: 3, input: {image: [8, 8, 1]}}\n"
-                     "data:\n"
-                     "  path: %s/images-idx3-ubyte\n"
-                     "  labels: %s/labels-idx1-ubyte\n"
-                     "  format: idx\n"
-                     "%s%s\n"
-                     "train: {steps: 50, batch: 16, virtual_workers: 4, eval_every: 0}\n"
-                     "checkpoint: {every: 20}\n",
-                     folder, folder, augment ? "  augment: " : "", augment ? augment : "");
-    snprintf(name, sizeof name, "%s.yaml", run);
-    write_file(name, text, (size_t)n);
-    snprintf(line, sizeof line, "train @/%s.yaml -o @/%s %s", run, run, more);
-    expect(line, code, says);
+    char data[512];
+    snprintf(data, sizeof data,
+             "  path: \"@images-idx3-ubyte\"\n  labels: \"@labels-idx1-ubyte\"\n"
+             "  format: idx\n%s%s\n",
+             augment ? "  augment: " : "", augment ? augment : "");
+    train_on(run, data, more, code, says);
 }
 
 #define CHANGES "[{pad: 1}, {crop: 8}, {flip: 0.5}, {cutout: 2}]"
@@ -101,9 +113,55 @@ static void test_refused(void **state) {
     assert_false(file_exists("bad"));
 }
 
+/* ---- mixtures ---- */
+
+#define SETS "  mix:\n    - {path: \"@images-idx3-ubyte\", labels: \"@labels-idx1-ubyte\"}\n"
+#define MORE "    - {path: \"@more-idx3-ubyte\", labels: \"@more-idx1-ubyte\", weight: %s}\n"
+
+static void mix(const char *run, const char *weight, const char *more, int code, const char *says) {
+    char data[512];
+    snprintf(data, sizeof data, SETS MORE, weight);
+    train_on(run, data, more, code, says);
+}
+
+/* 285 of the first 300 samples are trained on, and 19 of the 20 others. */
+static void test_mix(void **state) {
+    (void)state;
+    char hash[256];
+    shell_of_run("more", "(printf '\\0\\0\\010\\003\\0\\0\\0\\024\\0\\0\\0\\010\\0\\0\\0\\010';"
+                         " tail -c 1280 images-idx3-ubyte) > more-idx3-ubyte && "
+                         "(printf '\\0\\0\\010\\001\\0\\0\\0\\024'; tail -c 20 labels-idx1-ubyte) "
+                         "> more-idx1-ubyte");
+    mix("mixed", "2.5", "-n 1", 0,
+        " 333 training samples of image u8"); /* 285 + 19 * 2.5 = 332.5 */
+    hash_of("mixed", hash);
+    has_hash("mixed", hash, true);
+    mix("mixed2", "2.5", "-n 2 --set data.threads=2", 0, NULL);
+    has_hash("mixed2", hash, true);
+    mix("equal", "1", "-n 1", 0, " 304 training samples of image u8");
+    has_hash("equal", hash, false);
+    shell_of_run("half", "cp -r mixed $r && rm -r $r/checkpoints/step-[45]0 $r/checkpoints/latest");
+    mix("half", "2", "--resume", 1, "source 2 has weight 2, but the run began with 2.5");
+    mix("half", "2.5", "-n 3 --resume", 0, "continuing from");
+    has_hash("half", hash, true);
+}
+
+static void test_mix_refused(void **state) {
+    (void)state;
+    mix("bad", "0", "", 1, "data.mix: source 2: weight: '0' is not a number from 0.001 to 1000");
+    mix("bad", "1, wait: 2", "", 1, "source 2: 'wait' is not a key of a source; these are path");
+    mix("bad", "1", "--set data.path=x", 1, "data.mix names all sources; remove data.path");
+    train_on("bad", "  mix: [{weight: 2}]\n", "", 1, "data.mix: source 1 has no path");
+    train_on("bad", SETS "    - {path: \"@labels-idx1-ubyte\"}\n", "", 1,
+             "labels-idx1-ubyte: its field ");
+    train_on("bad", SETS "    - {path: \"@none\"}\n", "", 1, "none: can't be opened");
+    assert_false(file_exists("bad"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits), cmocka_unit_test(test_resumed),
-        cmocka_unit_test(test_differ), cmocka_unit_test(test_refused)};
+        cmocka_unit_test(test_differ),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_mix),       cmocka_unit_test(test_mix_refused)};
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

@@ -1,0 +1,88 @@
+/* mixture.c - see mixture.h. */
+#include "storage/mixture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "source/mixed.h"
+
+static ls_status read_weight(int k, const char *value, double *weight_p, ls_error *e) {
+    char *end = NULL;
+    double w = strtod(value, &end);
+    bool number = *value && !*end && strspn(value, "+-.0123456789eE") == strlen(value);
+    if (!number || !(w >= 0.001 && w <= 1000))
+        return ls_fail(e, LS_EINVAL,
+                       "data.mix: source %d: weight: '%.60s' is not a number from 0.001 to 1000",
+                       k + 1, value);
+    *weight_p = w;
+    return LS_OK;
+}
+
+static ls_status read_pair(int k, char *pair, ls_mixture_part *p, ls_error *e) {
+    char *value = strchr(pair, '=');
+    *value++ = 0;
+    if (strcmp(pair, "weight") == 0) return read_weight(k, value, &p->weight, e);
+    const char **text = strcmp(pair, "path") == 0     ? &p->path
+                        : strcmp(pair, "labels") == 0 ? &p->labels
+                        : strcmp(pair, "format") == 0 ? &p->format
+                                                      : NULL;
+    if (!text)
+        return ls_fail(e, LS_EINVAL,
+                       "data.mix: source %d: '%.60s' is not a key of a source; these are path, "
+                       "weight, labels, format",
+                       k + 1, pair);
+    if (*text || !*value)
+        return ls_fail(e, LS_EINVAL, "data.mix: source %d: %s %s", k + 1, pair,
+                       *text ? "occurs twice" : "is empty");
+    *text = value;
+    return LS_OK;
+}
+
+static ls_status read_part(int k, char *map, ls_mixture_part *p, ls_error *e) {
+    *p = (ls_mixture_part){.weight = 1};
+    for (char *pair; (pair = strsep(&map, "\t"));)
+        if (*pair) LS_TRY(read_pair(k, pair, p, e));
+    if (p->path) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "data.mix: source %d has no path", k + 1);
+}
+
+ls_status ls_mixture_read(const char *text, ls_mixture *m_p, ls_error *e) {
+    ls_mixture m = {.text = ls_strdup(text)};
+    char *rest = *m.text ? m.text : NULL;
+    ls_status s = LS_OK;
+    for (char *map; s == LS_OK && (map = strsep(&rest, "\n"));) {
+        if (m.n == LS_MIX_PARTS)
+            s = ls_fail(e, LS_EINVAL, "data.mix: at most %d sources are possible", LS_MIX_PARTS);
+        else
+            s = read_part(m.n, map, &m.parts[m.n], e);
+        m.n += s == LS_OK;
+    }
+    if (s == LS_OK)
+        *m_p = m;
+    else
+        ls_mixture_free(&m);
+    return s;
+}
+
+void ls_mixture_free(ls_mixture *m) {
+    free(m->text);
+    *m = (ls_mixture){0};
+}
+
+ls_status ls_mixture_open(const ls_mixture *m, const ls_source_options *options, ls_source **s_p,
+                          ls_error *e) {
+    ls_source *parts[LS_MIX_PARTS];
+    const char *names[LS_MIX_PARTS];
+    ls_status s = LS_OK;
+    int n = 0;
+    for (; s == LS_OK && n < m->n; n += s == LS_OK) {
+        ls_source_options o = *options;
+        o.labels = m->parts[n].labels;
+        if (m->parts[n].format) o.format = m->parts[n].format;
+        names[n] = m->parts[n].path;
+        s = ls_source_open(m->parts[n].path, &o, &parts[n], e);
+    }
+    if (s == LS_OK) return ls_mixed_open(parts, names, n, s_p, e);
+    for (int k = 0; k < n; k++) ls_source_close(parts[k]);
+    return s;
+}
