@@ -42,7 +42,8 @@ static ls_status count_bytes(const ls_member *m, uint64_t n, double *nbytes_p, l
     return s;
 }
 
-ls_status ls_evaluate(ls_member *m, uint64_t n, ls_evaluation *v_p, ls_error *e) {
+ls_status ls_evaluate(ls_member *m, uint64_t n, ls_evaluation *v_p, double **records_p,
+                      ls_error *e) {
     if (n == 0 || n > m->data->nval) n = m->data->nval;
     const ls_model *model = &m->layout->model;
     size_t record = ls_record_size(model->nmeasures);
@@ -53,6 +54,9 @@ ls_status ls_evaluate(ls_member *m, uint64_t n, ls_evaluation *v_p, ls_error *e)
         s = ls_fail(e, LS_EABORT, "worker %d is recalled", m->worker);
     if (s == LS_OK) s = ls_all_reduce(m->group, records, records, n * record, LS_F64, LS_SUM, e);
     if (s == LS_OK) *v_p = ls_evaluation_of_records(model, records, n, nbytes);
-    free(records);
+    if (s == LS_OK && records_p)
+        *records_p = records;
+    else
+        free(records);
     return s;
 }

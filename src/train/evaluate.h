@@ -6,7 +6,9 @@
 #include "train/member.h"
 
 /* Over `nsamples` samples of the validation part (0 or too many: all of it), always the same ones.
- * Collective; the same bits for any number of workers. */
-ls_status ls_evaluate(ls_member *, uint64_t nsamples, ls_evaluation *v_p, ls_error *);
+ * Collective; the same bits for any number of workers. records_p (or NULL): what is known of each
+ * sample (model/measure.h), in their order; the caller frees it. */
+ls_status ls_evaluate(ls_member *, uint64_t nsamples, ls_evaluation *v_p, double **records_p,
+                      ls_error *);
 
 #endif

@@ -23,6 +23,7 @@ typedef struct ls_loop {
     ls_folder *folder;         /* worker 0's; NULL: not open yet */
     ls_metrics *metrics;       /* worker 0's */
     ls_evaluation latest;      /* the same on all */
+    double *records;           /* worker 0's: of the samples of the last evaluation (results.h) */
     ls_picture picture;        /* worker 0's */
     ls_best best;              /* the same on all */
     int64_t nskipped;          /* on worker 0: checkpoints in a row that were skipped */

@@ -10,6 +10,7 @@
 #include "base/print.h"
 #include "exec/store_backup.h"
 #include "storage/checkpoint.h"
+#include "train/results.h"
 
 /* The longest wait of a worker of this host for a checkpoint that was written beside training. */
 static void log_held(const ls_loop *l) {
@@ -90,6 +91,7 @@ ls_status ls_summary_print(ls_loop *l, ls_error *e) {
     LS_TRY(print_loss(l, e));
     ls_print("loss curve: %s/loss.svg; checkpoint: %s/checkpoints/step-%lld\n", r->dir, r->dir,
              (long long)all);
+    ls_results_write(&l->m.layout->model, &l->data, l->records, r->dir);
     print_best(l);
     if (fflush(stdout) != 0 || ferror(stdout)) ls_log("standard output can't be written");
     return LS_OK;

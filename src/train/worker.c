@@ -46,6 +46,7 @@ static void free_loop(ls_loop *l, ls_status how) {
     ls_in_flight_close(l->flight);
     ls_member_leave(&l->m);
     ls_dataset_free(&l->data);
+    free(l->records);
     if (l->folder != l->host->folder) ls_folder_close(l->folder, fails);
     free(l);
 }

@@ -1,0 +1,150 @@
+/* results.c - see results.h. */
+#include "train/results.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/plural.h"
+#include "base/print.h"
+#include "report/confusion.h"
+#include "report/sheet.h"
+
+enum { MOST_MISTAKES = 64 };
+
+typedef struct mistake {
+    uint64_t sample; /* of the validation part */
+    double loss;
+    int label, predicted;
+} mistake;
+
+/* A source of the mistakes' samples, for a contact sheet. */
+typedef struct mistakes {
+    ls_source source;
+    const ls_dataset *data;
+    mistake *list; /* [n] */
+    size_t n;
+} mistakes;
+
+static const ls_measure *confusion_of(const ls_model *m, int *at_p) {
+    for (int i = 0; i < m->nmeasures; i++)
+        if (m->measures[i].kind == LS_MEASURE_CONFUSION) {
+            *at_p = i;
+            return &m->measures[i];
+        }
+    return NULL;
+}
+
+/* ---- the matrix ---- */
+
+static ls_status write_confusion(const ls_dataset *d, const double *pairs, size_t stride,
+                                 int nclasses, const char *path, ls_error *e) {
+    ls_buf svg = {0};
+    ls_confusion c = ls_confusion_of(pairs, d->nval, stride, nclasses);
+    if (d->samples) {
+        c.names = d->samples->source->classes;
+        c.nnames = c.names ? d->samples->source->nclasses : 0;
+    }
+    ls_confusion_svg(&c, &svg);
+    ls_status s = ls_file_replace(path, svg.data, svg.len, e);
+    ls_buf_free(&svg);
+    free(c.counts);
+    return s;
+}
+
+/* ---- mistakes ---- */
+
+/* The highest loss first; NaN before all others. */
+static int compare_mistakes(const void *a, const void *b) {
+    const mistake *x = a, *y = b;
+    bool x_nan = x->loss != x->loss, y_nan = y->loss != y->loss;
+    if (x_nan != y_nan) return y_nan - x_nan;
+    if (!x_nan && x->loss != y->loss) return x->loss < y->loss ? 1 : -1;
+    return (x->sample > y->sample) - (x->sample < y->sample);
+}
+
+static void find_mistakes(mistakes *x, const double *records, size_t stride, int at) {
+    x->list = LS_NEW_ARRAY(mistake, x->data->nval + 1);
+    for (uint64_t i = 0; i < x->data->nval; i++, records += stride) {
+        const double *pair = records + LS_RECORD_VALUES + 2 * at;
+        if (pair[1] < 0 || (int)pair[0] == (int)pair[1]) continue;
+        x->list[x->n++] = (mistake){i, records[LS_RECORD_LOSS], (int)pair[1], (int)pair[0]};
+    }
+    qsort(x->list, x->n, sizeof *x->list, compare_mistakes);
+    if (x->n > MOST_MISTAKES) x->n = MOST_MISTAKES;
+}
+
+static ls_status read_mistake(const ls_source *s, uint64_t i, void *sample, ls_error *e) {
+    const mistakes *x = (const mistakes *)s;
+    return ls_dataset_val_sample(x->data, x->list[i].sample, sample, e);
+}
+
+static void put_class(const ls_dataset *d, int class, ls_buf *out) {
+    const ls_source *s = d->samples ? d->samples->source : NULL;
+    ls_buf_printf(out, ",%d,\"", class);
+    for (const char *c = s && s->classes && class < s->nclasses ? s->classes[class] : ""; *c; c++)
+        ls_buf_printf(out, *c == '"' ? "\"\"" : "%c", *c);
+    ls_buf_printf(out, "\"");
+}
+
+static ls_status write_list(const mistakes *x, const char *path, ls_error *e) {
+    ls_buf text = {0};
+    ls_buf_printf(&text, "sample,loss,label,label_name,predicted,predicted_name\n");
+    for (size_t i = 0; i < x->n; i++) {
+        const mistake *m = &x->list[i];
+        ls_buf_printf(&text, "%llu,%.6g", (unsigned long long)m->sample, m->loss);
+        put_class(x->data, m->label, &text);
+        put_class(x->data, m->predicted, &text);
+        ls_buf_printf(&text, "\n");
+    }
+    ls_status s = ls_file_replace(path, text.data, text.len, e);
+    ls_buf_free(&text);
+    return s;
+}
+
+/* ---- all ---- */
+
+static bool is_written(ls_status s, const char *path, const ls_error *e) {
+    if (s != LS_OK) ls_log("%s: can't be written: %s", path, e->msg);
+    return s == LS_OK;
+}
+
+static const ls_field *image_of(const ls_model *m) {
+    for (int i = 0; i < m->ninputs; i++)
+        if (ls_field_is_image(&m->inputs[i])) return &m->inputs[i];
+    return NULL;
+}
+
+static void write_mistakes(mistakes *x, const ls_field *image, const char *run) {
+    ls_error e = {0};
+    char *list = ls_format("%s/mistakes.csv", run), *sheet = ls_format("%s/mistakes.png", run);
+    x->source = (ls_source){
+        .count = x->n, .nfields = 1, .nbytes = x->data->sample_nbytes, .read = read_mistake};
+    x->source.fields[0] = *image;
+    bool good = is_written(write_list(x, list, &e), list, &e) &&
+                is_written(ls_sheet_write(&x->source, (int64_t)x->n, sheet, &e), sheet, &e);
+    if (good) ls_print("the worst mistake%s: %s\n", ls_plural((int64_t)x->n), sheet);
+    free(list);
+    free(sheet);
+}
+
+void ls_results_write(const ls_model *m, const ls_dataset *d, const double *records,
+                      const char *run) {
+    int at = 0;
+    ls_error e = {0};
+    const ls_measure *c = confusion_of(m, &at);
+    size_t stride = ls_record_size(m->nmeasures);
+    if (!c || !records) return;
+    char *path = ls_format("%s/confusion.svg", run);
+    if (is_written(
+            write_confusion(d, records + LS_RECORD_VALUES + 2 * at, stride, c->classes, path, &e),
+            path, &e))
+        ls_print("confusion matrix: %s\n", path);
+    free(path);
+    const ls_field *image = image_of(m);
+    mistakes x = {.data = d};
+    if (image) find_mistakes(&x, records, stride, at);
+    if (x.n) write_mistakes(&x, image, run);
+    free(x.list);
+}

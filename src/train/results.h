@@ -1,0 +1,15 @@
+/* results.h - pictures of a trained classifier: which classes it takes for which, and its worst
+ * mistakes. */
+#ifndef LS_TRAIN_RESULTS_H
+#define LS_TRAIN_RESULTS_H
+
+#include "model/model.h"
+#include "storage/dataset.h"
+
+/* From the records (model/measure.h) of all samples of the validation part, if the model has a
+ * confusion matrix: RUN/confusion.svg; if samples are images: RUN/mistakes.png, a contact sheet of
+ * those with a wrong class and the highest losses, and RUN/mistakes.csv, which says what they are.
+ * Prints their paths. A failure is logged. */
+void ls_results_write(const ls_model *, const ls_dataset *, const double *records, const char *run);
+
+#endif
