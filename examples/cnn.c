@@ -39,14 +39,15 @@ static void build(ls_model *m, const ls_keys *k) {
     x = ls_conv2d(m, x, .name = "stem", .channels = width, .kernel = 3, .stride = 2);
     for (int i = 0; i < ls_key_int(k, "blocks"); i++) {
         ls_scope(m, "block.%d", i);
-        ls_value *y = ls_own_layer(m, &swish, x, .params = {LS_PARAM("beta", LS_ONES, width)});
+        ls_value *y = ls_group_norm(m, x, .groups = 4);
+        y = ls_own_layer(m, &swish, y, .params = {LS_PARAM("beta", LS_ONES, width)});
         y = ls_conv2d(m, y, .channels = width, .kernel = 3);
         x = ls_add(m, x, y);
         ls_scope_end(m);
     }
-    x = ls_mean(m, ls_mean(m, x, 0), 0); /* over rows, then over columns */
-    x = ls_linear(m, x, .name = "head", .out = 10);
-    ls_cross_entropy(m, x, label, LS_DEFAULTS);
+    x = ls_linear(m, ls_mean_pool(m, x), .name = "head", .out = 10);
+    ls_cross_entropy(m, x, label, .smoothing = 0.1f);
+    ls_metric(m, "accuracy", ls_is_top(m, x, label, 1));
 }
 
 static const ls_key_spec keys[] = {

@@ -85,8 +85,8 @@ static void test_train(void **state) {
     expect("eval @/one", 0, "loss ");
     expect("ckpt show @/one", 0, "block.0.swish.beta");
     expect("train --resume @/one -n 2 --set train.steps=6", 0, "step-6");
-    expect_line("train --resume @/one --set cnn.width=9", 1,
-                "cnn.width is 9, but the run began with 8");
+    expect_line("train --resume @/one --set cnn.width=12", 1,
+                "cnn.width is 12, but the run began with 8");
     expect("bench train @/cnn.yaml -n 2 " IMAGES_OF, 0, "");
     tested = LOCKSTEP;
     expect_line("train --resume @/one", 1, "start that program");
