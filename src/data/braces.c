@@ -84,9 +84,15 @@ static ls_status expand_part(expansion *x, const char *text, const group *g, cha
     return s;
 }
 
+static ls_status too_many(const expansion *x, ls_error *e) {
+    return ls_fail(e, LS_EINVAL, "%s: its braces stand for more than %d names", x->name,
+                   LS_BRACES_MOST);
+}
+
 static ls_status expand_numbers(expansion *x, const char *text, const group *g, int depth,
                                 ls_error *e) {
     long long step = g->first <= g->last ? 1 : -1;
+    if ((g->last - g->first) * step >= LS_BRACES_MOST) return too_many(x, e);
     for (long long v = g->first;; v += step) {
         LS_TRY(expand_part(x, text, g, ls_format("%0*lld", g->width, v), depth, e));
         if (v == g->last) return LS_OK;
@@ -96,9 +102,7 @@ static ls_status expand_numbers(expansion *x, const char *text, const group *g, 
 static ls_status expand(expansion *x, const char *text, size_t at, int depth, ls_error *e) {
     group g;
     if (!find_group(text + at, &g)) {
-        if (x->n++ == LS_BRACES_MOST)
-            return ls_fail(e, LS_EINVAL, "%s: its braces stand for more than %d names", x->name,
-                           LS_BRACES_MOST);
+        if (x->n++ == LS_BRACES_MOST) return too_many(x, e);
         ls_buf_printf(x->names, "%s\n", text);
         return LS_OK;
     }

@@ -14,7 +14,7 @@ bool ls_braces_are_in(const char *name);
  * with 0; {a,b,} are texts, which may have braces themselves. Other braces stand for themselves.
  *
  * LS_EINVAL: more than LS_BRACES_MOST names, or too many braces. */
-enum { LS_BRACES_MOST = 1000000 };
+enum { LS_BRACES_MOST = 100000 };
 ls_status ls_braces_expand(const char *name, ls_buf *names, ls_error *);
 
 #endif
