@@ -105,7 +105,7 @@ const ls_config_key ls_config_keys[] = {
     STRING("data.cache", data.cache, FREE,
            "directory for downloads and indexes of data; empty: ~/.cache/lockstep"),
     INT_OR_AUTO("data.threads", data.threads, 1, 64, LS_AUTO, FREE,
-                "threads of a worker that read and decode samples ahead of the step; auto: 1, or 2 "
+                "threads of a worker that read and decode samples ahead of the step; auto: 1, or 4 "
                 "for JPEG and PNG images"),
     ONE_OF("data.order", data.order, orders, FIXED,
            "order of an epoch's samples: global, a permutation of all; blocks, which keeps reads "
