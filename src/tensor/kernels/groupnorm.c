@@ -193,9 +193,12 @@ static void sample_sums(const ls_group_norm_job *g, int64_t sample, float *sum_d
     }
 }
 
-INLINE void apply_dx(const channels *a, const back_sums *means, const float *x, const float *dy,
-                     float *dx, int64_t size, int64_t C, int64_t n) {
-    for (int64_t i = 0; i < size; i += C) {
+/* The channels from element `at` on, n of them, of all pixels up to element `end`. */
+INLINE void apply_dx(const ls_group_norm_job *g, const channels *a, const back_sums *means,
+                     int64_t at, int64_t end, int64_t n) {
+    const float *x = g->x, *dy = g->dy;
+    float *dx = g->dx;
+    for (int64_t i = at; i < end; i += g->C) {
         v16 h = normalized(a, x + i, n), d = dy_of(a, dy + i, h, n);
         d = v_sub(v_mul(d, a->gamma), means->dy);
         v_store_n(dx + i, v_mul(v_sub(d, v_mul(h, means->dyh)), a->rstd), n);
@@ -205,14 +208,14 @@ INLINE void apply_dx(const channels *a, const back_sums *means, const float *x, 
 /* dx = rstd * (gamma * dy - mean(gamma * dy) - h * mean(gamma * dy * h)). */
 static void sample_dx(const ls_group_norm_job *g, int64_t sample, const float *sum_dyh,
                       const float *sum_dy) {
-    int64_t C = g->C, size = g->pixels * C, at = sample * size;
+    int64_t C = g->C, at = sample * g->pixels * C, end = at + g->pixels * C;
     for (int64_t c = 0; c < C; c += LS_LANES, at += LS_LANES) {
         channels a = channels_at(g, sample, c);
         back_sums means = {weighted_means(g, sum_dyh, c, a.n), weighted_means(g, sum_dy, c, a.n)};
         if (a.n < LS_LANES)
-            apply_dx(&a, &means, g->x + at, g->dy + at, g->dx + at, size - c, C, a.n);
+            apply_dx(g, &a, &means, at, end, a.n);
         else
-            apply_dx(&a, &means, g->x + at, g->dy + at, g->dx + at, size - c, C, LS_LANES);
+            apply_dx(g, &a, &means, at, end, LS_LANES);
     }
 }
 
