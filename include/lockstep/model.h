@@ -405,6 +405,7 @@ void ls_sample_weight(ls_model *, ls_value *field);
  *     ls_metric(m, "accuracy", ls_is_top(m, x, label, 1));
  *
  * They are printed and written beside the loss. Each sample counts the same, whatever its weight.
+ * A metric reads fields, and values that the loss depends on.
  * A model with one loss and no call of ls_metric() has those that are usual: of cross-entropy
  * accuracy, top5 (from 10 classes on) and auc (of 2 classes); of binary cross-entropy of one number
  * auc; of the mean squared error rmse. */

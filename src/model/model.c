@@ -30,6 +30,13 @@ void ls_model_add_param(ls_model *m, ls_layer *l, const char *name, const ls_par
     m->count += p->count;
 }
 
+static bool is_measured(const ls_model *m, int v) {
+    for (int i = 0; i < m->nmeasures; i++)
+        for (int k = 0; k < m->measures[i].layer.ninputs; k++)
+            if (m->measures[i].layer.inputs[k] == v) return true;
+    return false;
+}
+
 static ls_status link_inputs(ls_model *m, int l, ls_error *e) {
     const ls_layer *layer = &m->layers[l];
     if (layer->ninputs < 0 || layer->ninputs > LS_LAYER_MAX_INPUTS)
@@ -65,13 +72,6 @@ static void link_gradients(ls_model *m, int l) {
     }
 }
 
-static bool is_measured(const ls_model *m, int v) {
-    for (int i = 0; i < m->nmeasures; i++)
-        for (int k = 0; k < m->measures[i].layer.ninputs; k++)
-            if (m->measures[i].layer.inputs[k] == v) return true;
-    return false;
-}
-
 /* The first slot that no value has that this layer, a later one or a measure reads. */
 static ls_status choose_slot(ls_model *m, int l, ls_error *e) {
     uint64_t used = 0;
@@ -103,7 +103,10 @@ ls_status ls_model_link(ls_model *m, ls_error *e) {
         for (int k = 0; k < layer->ninputs; k++)
             if (!m->layers[layer->inputs[k]].is_constant) layer->is_constant = false;
         if (m->layers[l].last_reader < 0 && !m->layers[l].loss)
-            return ls_fail(e, LS_EINVAL, "no layer reads the output of layer '%s'",
+            return ls_fail(e, LS_EINVAL,
+                           is_measured(m, l) ? "only a metric reads the output of layer '%s'; a "
+                                               "metric measures what the model trains with"
+                                             : "no layer reads the output of layer '%s'",
                            m->layers[l].name);
         link_gradients(m, l);
         LS_TRY(choose_slot(m, l, e));

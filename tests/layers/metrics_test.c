@@ -234,6 +234,11 @@ static void with_no_name(ls_model *m) { ls_is_top(m, numbers(m), class_of(m), 1)
 static void with_reader(ls_model *m) { ls_gelu(m, ls_is_top(m, numbers(m), class_of(m), 1)); }
 static void with_k(ls_model *m) { ls_is_top(m, numbers(m), class_of(m), 0); }
 static void with_score(ls_model *m) { ls_auc(m, numbers(m), class_of(m)); }
+static void with_unread(ls_model *m) {
+    ls_value *x = ls_linear(m, numbers(m), .out = 2), *c = class_of(m);
+    ls_cross_entropy(m, x, c, LS_DEFAULTS);
+    ls_metric(m, "a", ls_is_top(m, ls_affine(m, x, 2, 0), c, 1));
+}
 static void with_labels(ls_model *m) { ls_is_top(m, numbers(m), numbers(m), 1); }
 
 static void test_refused(void **state) {
@@ -250,6 +255,7 @@ static void test_refused(void **state) {
         {with_reader, "an input is a metric, which no layer can read"},
         {with_k, "k is 0; it is at least 1"},
         {with_score, "the score is [3]; one number, or the logits of two classes, is needed"},
+        {with_unread, "only a metric reads the output of layer 'affine'"},
         {with_labels, "the model has a field 'v' already"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
