@@ -63,6 +63,8 @@ static ls_status random_weights(bench *b, ls_error *e) {
 
 static ls_status open_bench(bench *b, ls_error *e) {
     ls_gpt_config shape = ls_config_shape(&b->config);
+    if (!ls_config_has_tokens(&b->config))
+        return ls_fail(e, LS_EINVAL, "%s: bench generate needs model.kind gpt2", b->o->config);
     LS_TRY(ls_gpt_create(&shape, &b->model, e));
     b->type = ls_config_compute(&b->config);
     b->context = shape.context;

@@ -1,6 +1,8 @@
 /* bench_train.c - see bench_train.h. */
 #include "cli/bench_train.h"
 
+#include <stdio.h>
+
 #include "base/json.h"
 #include "base/plural.h"
 #include "base/print.h"
@@ -10,12 +12,15 @@
 #include "storage/samples.h"
 
 static void print(const ls_config *c, const ls_bench_train *b) {
-    ls_print("%d worker%s of %d thread%s, batch %lld x context %lld, %lld step%s after %lld\n",
-             b->nworkers, ls_plural(b->nworkers), b->threads, ls_plural(b->threads),
-             (long long)c->train.batch, (long long)c->model.context, (long long)b->steps,
-             ls_plural(b->steps), (long long)b->warmup);
+    char context[48] = "", rate[32];
+    if (ls_config_has_tokens(c))
+        snprintf(context, sizeof context, " x context %lld", (long long)c->model.context);
+    snprintf(rate, sizeof rate, "%s/s", ls_config_unit(c));
+    ls_print("%d worker%s of %d thread%s, batch %lld%s, %lld step%s after %lld\n", b->nworkers,
+             ls_plural(b->nworkers), b->threads, ls_plural(b->threads), (long long)c->train.batch,
+             context, (long long)b->steps, ls_plural(b->steps), (long long)b->warmup);
     ls_print("  step             %10.4f s (median)\n", b->step_seconds);
-    ls_print("  tokens/s         %10.1f\n", b->tokens_per_s);
+    ls_print("  %-16s %10.1f\n", rate, b->units_per_s);
     ls_print("  model FLOP/s     %10.2f G, %.1f%% of the measured FMA peak of %.1f G\n",
              b->flops_per_s / 1e9, 100 * b->flops_per_s / b->peak_flops_per_s,
              b->peak_flops_per_s / 1e9);
@@ -43,16 +48,18 @@ static ls_json *numbers(const double *x, int64_t n) {
 /* One JSON object. */
 static void print_json(const ls_config *c, const ls_bench_train *b) {
     ls_json *o = ls_json_new_object();
+    char rate[32];
     ls_json_set_text(o, "system", "lockstep");
     ls_json_set_text(o, "version", LS_VERSION);
     ls_json_set_integer(o, "workers", b->nworkers);
     ls_json_set_integer(o, "threads", b->threads);
     ls_json_set_integer(o, "batch", c->train.batch);
-    ls_json_set_integer(o, "context", c->model.context);
+    if (ls_config_has_tokens(c)) ls_json_set_integer(o, "context", c->model.context);
     ls_json_set_integer(o, "warmup", b->warmup);
     ls_json_set(o, "step_seconds", numbers(b->all_seconds, b->warmup + b->steps));
     ls_json_set(o, "losses", numbers(b->losses, b->warmup + b->steps));
-    ls_json_set_number(o, "tokens_per_s", b->tokens_per_s);
+    snprintf(rate, sizeof rate, "%s_per_s", ls_config_unit(c));
+    ls_json_set_number(o, rate, b->units_per_s);
     ls_json_set_number(o, "flops_per_s", b->flops_per_s);
     ls_json_set_number(o, "peak_flops_per_s", b->peak_flops_per_s);
     ls_json_set_integer(o, "planned_nbytes", (int64_t)b->planned_nbytes);

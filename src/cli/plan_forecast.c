@@ -122,7 +122,8 @@ static ls_status check_hosts(const ls_forecast_world *w, int n, ls_error *e) {
 
 static void print_forecast(const ls_forecast *f) {
     ls_print("  predicted step         %12.6f s\n", f->step_s);
-    ls_print("  predicted tokens/s     %12.1f\n", f->tokens_per_s);
+    ls_print("  predicted %s/s%*s%12.1f\n", f->unit, (int)(11 - strlen(f->unit)), "",
+             f->units_per_s);
     ls_print("  predicted efficiency   %12.1f %%  against one worker with the same work\n",
              100 * f->efficiency);
     ls_print("  predicted exposed      %12.6f s  of %.6f s communication (%s)\n", f->exposed_s,
@@ -186,8 +187,9 @@ static void print_rows_json(const ls_config *c, const ls_forecast_list *list) {
     }
 }
 
-static const char heads[] =
-    "workers hosts  batch zero rec   step s   tok/s effic. expos.     MB algorithm\n";
+static const char *rate_of(const ls_config *c) {
+    return ls_config_has_tokens(c) ? "tok/s" : "smp/s";
+}
 
 static void print_rows(const ls_config *c, const ls_forecast_list *list) {
     for (int i = 0; i < list->n; i++) {
@@ -198,7 +200,7 @@ static void print_rows(const ls_config *c, const ls_forecast_list *list) {
                  : f->fits       ? ' '
                                  : '!',
                  f->nworkers, f->nhosts, (long long)c->train.batch, (long long)f->zero,
-                 (long long)f->recompute, f->step_s, f->tokens_per_s, 100 * f->efficiency,
+                 (long long)f->recompute, f->step_s, f->units_per_s, 100 * f->efficiency,
                  100 * f->exposed_s / f->step_s, megabytes < 1000 ? 1 : 0, megabytes, f->algorithm);
     }
     if (list->best < 0) ls_print("%7d: nothing fits\n", list->rows[0].nworkers);
@@ -211,7 +213,9 @@ static void print_head(const cli_forecast *o, const ls_config *c) {
                           "has the same work at every size");
     if (c->parallel.memory_limit_mb > 0)
         ls_print("limit: parallel.memory_limit_mb %g a worker\n", c->parallel.memory_limit_mb);
-    ls_print("\npredicted:\n%s", heads);
+    ls_print("\npredicted:\nworkers hosts  batch zero rec   step s   %s effic. expos.     MB "
+             "algorithm\n",
+             rate_of(c));
 }
 
 static ls_status print_count(const ls_forecast_world *w, const cli_forecast *o, const ls_config *c,
@@ -243,10 +247,11 @@ ls_status cli_forecast_table(const cli_forecast *o, const ls_config *c, const in
     }
     for (int i = 0; s == LS_OK && i < n; i++) s = print_count(&w, o, c, base, counts[i], e);
     if (s == LS_OK && !o->json)
-        ls_print("\n*: the fastest that fits; !: over the limit. rec: parallel.recompute. tok/s:\n"
-                 "tokens a second. effic.: against one worker with the same work a worker.\n"
+        ls_print("\n*: the fastest that fits; !: over the limit. rec: parallel.recompute. %s:\n"
+                 "%s a second. effic.: against one worker with the same work a worker.\n"
                  "expos.: the part of the step in which a worker does not compute. MB: memory of\n"
-                 "a worker.\n");
+                 "a worker.\n",
+                 rate_of(c), ls_config_unit(c));
     ls_machine_free(&m);
     return s;
 }

@@ -1,6 +1,8 @@
 /* plan_json.c - see plan_json.h. */
 #include "cli/plan_json.h"
 
+#include <stdio.h>
+
 #include "base/print.h"
 #include "model/print.h"
 #include "train/layout.h"
@@ -66,7 +68,9 @@ ls_json *cli_forecast_json(const ls_forecast *f) {
     ls_json_set_integer(o, "zero", f->zero);
     ls_json_set_integer(o, "recompute", f->recompute);
     ls_json_set_number(o, "step_s", f->step_s);
-    ls_json_set_number(o, "tokens_per_s", f->tokens_per_s);
+    char rate[32];
+    snprintf(rate, sizeof rate, "%s_per_s", f->unit);
+    ls_json_set_number(o, rate, f->units_per_s);
     ls_json_set_number(o, "efficiency", f->efficiency);
     ls_json_set_number(o, "exposed_s", f->exposed_s);
     ls_json_set_number(o, "communication_s", f->comm_s);

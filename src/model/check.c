@@ -34,20 +34,16 @@ static void fill_field(const ls_model *m, int field, int sample, unsigned char *
     for (size_t i = 0; f->type != LS_F32 && i < count; i++) {
         uint32_t word = random_word(which, first + i);
         if (f->type == LS_U8) at[i] = (unsigned char)word;
+        if (f->type == LS_U32) ((uint32_t *)(void *)at)[i] = word % classes;
         if (f->type == LS_I32) ((int32_t *)(void *)at)[i] = (int32_t)(word % classes);
     }
 }
 
-/* Random fields; without fields: tokens. */
 static void fill_samples(ls_check *c) {
     const ls_model *m = c->model;
     for (int i = 0; i < ALL; i++) {
         unsigned char *sample = c->samples + (size_t)i * m->sample_nbytes;
         for (int f = 0; f < m->ninputs; f++) fill_field(m, f, i, sample + m->inputs[f].offset);
-        size_t ntokens = m->ninputs ? 0 : m->sample_nbytes / sizeof(uint32_t);
-        for (size_t t = 0; t < ntokens; t++)
-            ((uint32_t *)(void *)sample)[t] =
-                random_word(1, (uint64_t)i * ntokens + t) % (uint32_t)m->config.vocab;
     }
 }
 

@@ -86,6 +86,9 @@ ls_status ls_gpt_create(const ls_gpt_config *config, ls_model *m_p, ls_error *e)
     head->offsets[head->nparams++] = embed->offsets[0];
 
     m.sample_nbytes = (size_t)(T + 1) * sizeof(uint32_t);
+    m.inputs[0] = (ls_field){"tokens", LS_U32, 1, {T + 1}, 0, m.sample_nbytes};
+    m.classes[0] = (int)V;
+    m.ninputs = 1;
     m.targets = T;
     for (int i = 1; i < m.nlayers; i++) { /* a chain */
         m.layers[i].ninputs = 1;

@@ -26,7 +26,7 @@ typedef struct ls_model ls_model;
 typedef struct ls_draft ls_draft; /* builder.h */
 
 struct ls_model {
-    ls_gpt_config config;
+    ls_gpt_config config; /* of GPT, for infer/decode.h; else 0 */
     ls_param *params; /* [nparams] */
     int nparams;
     ls_layer *layers; /* [nlayers] */
@@ -40,7 +40,7 @@ struct ls_model {
     size_t nfloats;       /* of a flat buffer, padding included */
     size_t count;         /* of parameters, without padding */
     int nslots;           /* of outputs in a forward alone; at most LS_MODEL_MAX_SLOTS */
-    ls_field inputs[LS_SOURCE_FIELDS]; /* [ninputs] fields that layers read; GPT: none */
+    ls_field inputs[LS_SOURCE_FIELDS]; /* [ninputs] fields that layers read */
     int ninputs;
     int classes[LS_SOURCE_FIELDS]; /* [ninputs] of a field that is a class; 0: it is none */
     bool padded[LS_SOURCE_FIELDS]; /* [ninputs] of such a field: negative numbers stand for none */

@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/median.h"
-#include "base/random.h"
 #include "perf/export.h"
+#include "perf/fake.h"
 #include "train/fit.h"
 #include "train/layout.h"
 #include "train/member.h"
@@ -142,8 +142,7 @@ static ls_status measure(ls_member *m, const bench_job *b, ls_bench_train *out, 
     ls_status s = measure_peak(m, &out->peak_flops_per_s, e);
     if (s == LS_OK) s = measure_steps(m, b, seconds, out, e);
     out->step_seconds = ls_median(seconds, (size_t)b->steps);
-    double tokens = (double)c->train.batch * (double)c->model.context;
-    out->tokens_per_s = tokens / out->step_seconds;
+    out->units_per_s = (double)c->train.batch * ls_config_units(c) / out->step_seconds;
     out->flops_per_s =
         ls_model_flops(&b->host.layout.model) * (double)c->train.batch / out->step_seconds;
     free(seconds);
@@ -189,39 +188,27 @@ static ls_status bench_worker(ls_group *g, ls_board_slot *me, void *arg, ls_erro
     return s;
 }
 
-/* Random tokens for two batches. */
-static uint32_t *fake_text(const ls_config *c, ls_dataset *d) {
-    uint64_t T = (uint64_t)c->model.context, n = 2 * (uint64_t)c->train.batch * T + 1;
-    uint32_t *ids = LS_NEW_ARRAY(uint32_t, n), w[4];
-    for (uint64_t i = 0; i < n; i++) {
-        ls_random_words(1, LS_STREAM_SAMPLE, 1, i, w);
-        ids[i] = w[0] % (uint32_t)c->model.vocab;
-    }
-    ls_corpus text = {.tokens = ls_tokens_of(ids, n, (uint32_t)c->model.vocab),
-                      .ntrain = 2 * (uint64_t)c->train.batch};
-    *d = ls_dataset_of_text(&text, c);
-    return ids;
-}
-
 ls_status ls_bench_train_run(const ls_config *c, const ls_bench_request *q, ls_bench_report *report,
                              ls_error *e) {
     if (q->trace.path) LS_TRY(ls_timeline_check_path(q->trace.path, e));
     if (q->steps < 1 || q->steps > MAX_STEPS)
         return ls_fail(e, LS_EINVAL, "%lld steps are not possible; use 1 to %d",
                        (long long)q->steps, MAX_STEPS);
-    ls_dataset data;
+    ls_dataset data = {0};
     ls_run run = {.config = *c};
     bench_job b = {.data = &data, .report = report, .trace = q->trace};
     b.warmup = q->warmup;
     b.steps = q->steps;
     LS_TRY(ls_run_workers(c, q->nworkers, &run.nworkers, &run.started, e));
     LS_TRY(ls_fit_limit(&run.config, run.nworkers, e));
-    uint32_t *ids = fake_text(c, &data);
     ls_status s = ls_host_open(&b.host, &run, e);
+    if (s == LS_OK)
+        data = ls_dataset_of_source(
+            ls_fake_source(&b.host.layout.model, 2 * (uint64_t)c->train.batch), c);
     if (s == LS_OK && q->export_dir)
         s = ls_export(&b.host, &data, q->warmup + q->steps, q->export_dir, e);
     if (s == LS_OK) s = ls_host_launch(&b.host, bench_worker, &b, e);
-    free(ids);
+    ls_dataset_free(&data);
     ls_host_free(&b.host);
     return s;
 }

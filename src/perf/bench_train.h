@@ -11,7 +11,7 @@ typedef struct ls_bench_train {
     int64_t steps, warmup;
     double step_seconds;              /* median of the measured steps */
     double *losses, *all_seconds;     /* [warmup + steps] of each */
-    double tokens_per_s;              /* of the whole batch */
+    double units_per_s;               /* of the whole batch: ls_config_unit() names them */
     double flops_per_s;               /* model FLOPs: products of forward and backward, causal */
     double peak_flops_per_s;          /* measured: all workers run only multiply-adds */
     double state_nbytes;              /* of a worker in memory: parameters, gradients, moments */
@@ -32,7 +32,7 @@ typedef struct ls_bench_request {
 /* Worker 0 calls it with the result. */
 typedef void ls_bench_report(const ls_config *, const ls_bench_train *);
 
-/* Trains on random tokens. Writes only the files that the request asks for. */
+/* Trains on random samples. Writes only the files that the request asks for. */
 ls_status ls_bench_train_run(const ls_config *, const ls_bench_request *, ls_bench_report *,
                              ls_error *);
 

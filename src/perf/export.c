@@ -31,26 +31,41 @@ static ls_status write_weights(const ls_host *h, const char *path, ls_error *e) 
     return s;
 }
 
-static ls_status write_tokens(const ls_run *r, const ls_dataset *d, int64_t steps, const char *path,
-                              ls_error *e) {
-    int64_t T = r->config.model.context;
-    uint64_t batch = (uint64_t)r->config.train.batch;
-    ls_order order = ls_dataset_order(d, &r->config);
+/* The samples in the order in which the steps take them. */
+static ls_status write_samples(const ls_run *r, const ls_dataset *d, int64_t steps,
+                               const char *path, ls_error *e) {
+    ls_loader_config c = ls_dataset_loader(d, &r->config);
     ls_buf out = {0};
-    uint32_t *sample = LS_NEW_ARRAY(uint32_t, (size_t)(T + 1));
+    void *sample = ls_alloc(d->sample_nbytes);
     ls_status s = LS_OK;
     for (int64_t step = 0; s == LS_OK && step < steps; step++) {
-        ls_batch b = ls_batch_of((uint64_t)step, d->ntrain, batch);
+        ls_batch b = ls_batch_of((uint64_t)step, d->ntrain, c.batch);
         for (uint64_t i = 0; s == LS_OK && i < b.count; i++) {
-            uint64_t which = ls_order_at(&order, b.epoch, b.first + i);
-            s = ls_tokens_read(&d->text.tokens, which * (uint64_t)T, (size_t)T + 1, sample, e);
-            ls_buf_append(&out, sample, (size_t)(T + 1) * sizeof *sample);
+            ls_draw draw = {c.order.seed, b.epoch, 0};
+            draw.sample = ls_order_at(&c.order, b.epoch, b.first + i);
+            s = c.read(c.data, &draw, d->sample_nbytes, sample, e);
+            ls_buf_append(&out, sample, d->sample_nbytes);
         }
     }
     if (s == LS_OK) s = ls_file_replace(path, out.data, out.len, e);
     free(sample);
     ls_buf_free(&out);
     return s;
+}
+
+static ls_json *fields_of(const ls_model *m) {
+    ls_json *list = ls_json_new_array();
+    for (int i = 0; i < m->ninputs; i++) {
+        const ls_field *f = &m->inputs[i];
+        ls_json *o = ls_json_new_object(), *shape = ls_json_new_array();
+        for (int k = 0; k < f->ndims; k++) ls_json_push(shape, ls_json_new_integer(f->dims[k]));
+        ls_json_set(o, "name", ls_json_new_path(f->name));
+        ls_json_set_text(o, "dtype", ls_dtype_name(f->type));
+        ls_json_set(o, "shape", shape);
+        ls_json_set_integer(o, "offset", (int64_t)f->offset);
+        ls_json_push(list, o);
+    }
+    return list;
 }
 
 static ls_json *shape_of(const ls_config *c) {
@@ -73,7 +88,9 @@ static ls_status write_settings(const ls_host *h, int64_t steps, const char *pat
         ls_json_push(rates, ls_json_new_number(ls_run_step(r, i, &none).lr));
     for (int i = 0; i < m->nparams; i++)
         if (m->params[i].decay) ls_json_push(decay, ls_json_new_text(m->params[i].name));
-    ls_json_set(o, "model", shape_of(c));
+    if (ls_config_has_tokens(c)) ls_json_set(o, "model", shape_of(c));
+    ls_json_set(o, "fields", fields_of(m));
+    ls_json_set_integer(o, "sample_bytes", (int64_t)m->sample_nbytes);
     ls_json_set_integer(o, "batch", c->train.batch);
     ls_json_set_integer(o, "steps", steps);
     ls_json_set(o, "lr", rates);
@@ -94,13 +111,15 @@ static ls_status write_settings(const ls_host *h, int64_t steps, const char *pat
 ls_status ls_export(const ls_host *h, const ls_dataset *d, int64_t steps, const char *dir,
                     ls_error *e) {
     char *weights = ls_format("%s/weights.safetensors", dir);
-    char *tokens = ls_format("%s/tokens.u32", dir), *settings = ls_format("%s/settings.json", dir);
+    bool has_tokens = ls_config_has_tokens(&h->run->config);
+    char *samples = ls_format("%s/%s", dir, has_tokens ? "tokens.u32" : "samples.bin"),
+         *settings = ls_format("%s/settings.json", dir);
     ls_status s = ls_file_make_dirs(dir, e);
     if (s == LS_OK) s = write_weights(h, weights, e);
-    if (s == LS_OK) s = write_tokens(h->run, d, steps, tokens, e);
+    if (s == LS_OK) s = write_samples(h->run, d, steps, samples, e);
     if (s == LS_OK) s = write_settings(h, steps, settings, e);
     free(weights);
-    free(tokens);
+    free(samples);
     free(settings);
     return s;
 }

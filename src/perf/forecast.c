@@ -69,7 +69,8 @@ ls_status ls_forecast_plan(const ls_config *c, const ls_plan *p, const ls_foreca
     LS_TRY(alone_s(c, n, w, &alone, e));
     f.nhosts = n / site.host_workers;
     f.efficiency = alone / f.step_s;
-    f.tokens_per_s = (double)c->train.batch * (double)c->model.context / f.step_s;
+    f.unit = ls_config_unit(c);
+    f.units_per_s = (double)c->train.batch * ls_config_units(c) / f.step_s;
     f.algorithm = algorithm_of(p, &site);
     ls_memory_config how = ls_layout_memory_config(c, n, site.host_workers);
     ls_plan_memory(p, &how, &memory);

@@ -16,7 +16,8 @@ typedef struct ls_forecast_world {
 typedef struct ls_forecast {
     int nworkers, nhosts;
     int64_t zero, recompute;
-    double step_s, tokens_per_s;
+    double step_s, units_per_s;
+    const char *unit;  /* "tokens" or "samples" */
     double efficiency; /* time of one worker's step with the same work per worker, over step_s */
     double exposed_s, comm_s;
     double kinds_s[LS_NACTION_KINDS];

@@ -23,11 +23,21 @@ ls_dataset ls_dataset_of_text(const ls_corpus *text, const ls_config *c) {
                         .sample_nbytes = (size_t)(c->model.context + 1) * sizeof(uint32_t)};
 }
 
+static ls_dataset dataset_of(ls_samples *s) {
+    return (ls_dataset){.samples = s,
+                        .ntrain = s->order.n,
+                        .nval = s->nval,
+                        .sample_nbytes = s->source->nbytes};
+}
+
+ls_dataset ls_dataset_of_source(ls_source *source, const ls_config *c) {
+    return dataset_of(ls_samples_of(source, (uint64_t)c->train.seed));
+}
+
 static ls_status open_samples(ls_dataset *d, const ls_config *c, const ls_model *m, ls_error *e) {
     ls_samples *s = NULL;
     LS_TRY(ls_samples_open(c, m, &s, e));
-    *d = (ls_dataset){
-        .samples = s, .ntrain = s->order.n, .nval = s->nval, .sample_nbytes = m->sample_nbytes};
+    *d = dataset_of(s);
     return LS_OK;
 }
 

@@ -126,7 +126,8 @@ static ls_status check_found(const ls_folder_run *r, bool resumes, const found *
 }
 
 static ls_status check_room(const ls_folder_run *r, double more, ls_error *e) {
-    double nbytes = ls_room_checkpoint_nbytes(r->model, r->optim, r->config_text->len);
+    int64_t ntokens = ls_config_has_text(r->config) ? r->config->model.vocab : 0;
+    double nbytes = ls_room_checkpoint_nbytes(r->model, r->optim, ntokens, r->config_text->len);
     return ls_room_check(r->dir, nbytes, more, e);
 }
 

@@ -13,10 +13,11 @@
 enum { NBYTES_TENSOR = 160, NBYTES_TOKEN = 64 };
 
 /* Weights and the optimizer's states in f32, and the text files. */
-double ls_room_checkpoint_nbytes(const ls_model *m, const ls_optim *o, size_t config_nbytes) {
+double ls_room_checkpoint_nbytes(const ls_model *m, const ls_optim *o, int64_t ntokens,
+                                 size_t config_nbytes) {
     double flats = ls_optim_nflats(o);
     return flats * ((double)m->count * sizeof(float) + (double)NBYTES_TENSOR * m->nparams) +
-           (double)NBYTES_TOKEN * (double)m->config.vocab + (double)config_nbytes;
+           (double)NBYTES_TOKEN * (double)ntokens + (double)config_nbytes;
 }
 
 /* The directory, or its nearest parent that exists. */

@@ -4,8 +4,10 @@
 
 #include "optim/optimizer.h"
 
-/* An upper estimate of a checkpoint's bytes, with a config of config_nbytes. */
-double ls_room_checkpoint_nbytes(const ls_model *, const ls_optim *, size_t config_nbytes);
+/* An upper estimate of a checkpoint's bytes, with a config of config_nbytes, and a tokenizer of
+ * `ntokens` (0: without one). */
+double ls_room_checkpoint_nbytes(const ls_model *, const ls_optim *, int64_t ntokens,
+                                 size_t config_nbytes);
 
 /* LS_EIO if the file system of `dir`, or of its nearest existing parent, has no space for a
  * checkpoint of `nbytes` bytes and `more` bytes of other files; the message has the numbers. File

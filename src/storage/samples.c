@@ -16,24 +16,6 @@
 
 /* ---- opening ---- */
 
-/* What the model reads. GPT reads windows of tokens. */
-typedef struct wanted {
-    ls_field fields[LS_SOURCE_FIELDS];
-    int classes[LS_SOURCE_FIELDS];
-    int n;
-} wanted;
-
-static wanted wanted_by(const ls_config *c, const ls_model *m) {
-    wanted w = {.n = m->ninputs};
-    memcpy(w.fields, m->inputs, sizeof w.fields);
-    memcpy(w.classes, m->classes, sizeof w.classes);
-    if (w.n > 0) return w;
-    w.n = 1;
-    w.fields[0] = (ls_field){"tokens", LS_U32, 1, {c->model.context + 1}, 0, m->sample_nbytes};
-    w.classes[0] = (int)c->model.vocab;
-    return w;
-}
-
 /* The first of the paths, or the program's data, for messages: free() it. */
 static char *name_of(const char *paths) {
     if (ls_program_has_data()) return ls_strdup("the program's data");
@@ -100,13 +82,11 @@ static ls_status open_training(const ls_config *c, opened *o_p, ls_error *e) {
 }
 
 /* Takes `o` over; paths: its files, for messages. */
-static ls_status adapt(const ls_config *c, const ls_model *m, const char *paths, opened o,
-                       opened *o_p, ls_error *e) {
+static ls_status adapt(const ls_model *m, const char *paths, opened o, opened *o_p, ls_error *e) {
     char *name = name_of(paths);
-    wanted w = wanted_by(c, m);
-    ls_adapt_wanted how = {.fields = w.fields,
-                           .nfields = w.n,
-                           .classes = w.classes,
+    ls_adapt_wanted how = {.fields = m->inputs,
+                           .nfields = m->ninputs,
+                           .classes = m->classes,
                            .padded = m->padded,
                            .nbytes = m->sample_nbytes,
                            .what = name};
@@ -172,11 +152,11 @@ static ls_status read_mix(const ls_config *c, const ls_source *files, ls_mix *m,
 static ls_status open_parts(ls_samples *s, const ls_config *c, const ls_model *m, ls_error *e) {
     opened train = {0}, val = {0};
     LS_TRY(ls_program_has_data() ? open_own(c, m, &train, e) : open_training(c, &train, e));
-    LS_TRY(adapt(c, m, train_name(c), train, &train, e));
+    LS_TRY(adapt(m, train_name(c), train, &train, e));
     s->source = train.source;
     if (*c->data.val_path) {
         LS_TRY(open_files(c, c->data.val_path, c->data.val_labels, &val, e));
-        LS_TRY(adapt(c, m, c->data.val_path, val, &val, e));
+        LS_TRY(adapt(m, c->data.val_path, val, &val, e));
     }
     s->val = val.source;
     s->files[0] = train.files;
@@ -203,6 +183,15 @@ ls_status ls_samples_open(const ls_config *c, const ls_model *m, ls_samples **s_
     else
         ls_samples_close(s);
     return status;
+}
+
+ls_samples *ls_samples_of(ls_source *source, uint64_t seed) {
+    ls_samples *s = LS_NEW(ls_samples);
+    s->source = source;
+    s->files[0] = source;
+    s->split = ls_split_nothing(source->count);
+    s->order = (ls_order){.n = source->count, .seed = seed};
+    return s;
 }
 
 void ls_samples_close(ls_samples *s) {

@@ -33,6 +33,9 @@ ls_status ls_samples_resolve(ls_config *, const char *run, ls_error *);
 /* Opens the files that the config names. LS_EINVAL: they lack what the model reads, or are damaged.
  * LS_EIO. */
 ls_status ls_samples_open(const ls_config *, const ls_model *, ls_samples **s_p, ls_error *);
+/* All samples of a source that has the model's layout, for training, in the global order of the
+ * seed. Takes it over. */
+ls_samples *ls_samples_of(ls_source *, uint64_t seed);
 void ls_samples_close(ls_samples *); /* NULL is fine */
 
 /* The order of an epoch if the files have the samples of the record. */

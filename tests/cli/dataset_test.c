@@ -285,6 +285,10 @@ static void test_images_refused(void **state) {
     train_images("small.yaml", "t", "--set model.kind=gpt2 --set data.format=idx", 1,
                  "model.kind gpt2 reads a text, or files of tokens");
     assert_false(file_exists("t"));
+    expect("bench train @/given.yaml -n 2 --steps 1", 0, "  samples/s        ");
+    expect("bench train @/given.yaml -n 2 --steps 1 --json --export @/e", 0, "\"samples_per_s\": ");
+    shell_of_run("e", "test $(stat -c %s $r/samples.bin) = $((3 * 16 * 68))");
+    expect_line("bench generate @/given.yaml", 1, "bench generate needs model.kind gpt2");
     train_images("given.yaml", "u", "--set data.path=@/more.idx3 --set data.labels=@/more.idx1", 1,
                  ", and the model takes 0 to 4");
 }
