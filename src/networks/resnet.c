@@ -21,7 +21,7 @@ static ls_value *add_block(ls_model *m, ls_value *x, int64_t channels, int64_t s
                      (ls_conv2d_options){
                          .name = "shortcut", .channels = channels, .kernel = 1, .stride = stride},
                      false);
-    return (ls_relu)(m, (ls_add)(m, x, y));
+    return (ls_add_relu)(m, x, y);
 }
 
 ls_value *ls_resnet_build(const ls_config *c, ls_model *m, ls_value *x, int64_t out) {

@@ -127,7 +127,7 @@ static void test_usual(void **state) {
     } cases[] = {
         {"kind: mlp\n  hidden: [5, 4]\n  dropout: 0.1", 9, 364},
         {"kind: cnn", 13, 65379},
-        {"kind: resnet\n  channels: [4, 8]\n  blocks: 2", 32, 2807},
+        {"kind: resnet\n  channels: [4, 8]\n  blocks: 2", 28, 2807},
         {"kind: vit\n  width: 8\n  heads: 2\n  layers: 2", 29, 1955},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
