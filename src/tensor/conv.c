@@ -25,6 +25,7 @@ enum {
     PIXELS = 256 * 1024,  /* floats of work memory for pixels */
     BLOCK = 48 * 1024,    /* floats of pixels laid out at a time, if a row needs no more */
     NEAR = 6 * 1024,      /* floats of x and dy for one pass of dw's tiles, a part of L1 */
+    KEPT = 10 * 1024,     /* floats of weights that tiles share, a part of L1 */
     WIDEST = 32,          /* columns of a tile */
     MOST_RUN = WEIGHTS / WIDEST,
     MOST_SIZE = 1 << 20
@@ -256,16 +257,37 @@ static void run_tile(const ls_kernels *k, const columns *u, const ls_conv_tile *
     for (int r = 0; r < t->rows; r++) memcpy(c + r * t->c_row, full + r * u->wide, row);
 }
 
-/* Column block u of the outputs of b. */
+/* A part of the kernel: its weights, the first numbers of x or dy that they meet, the outputs. */
+typedef struct kernel_part {
+    const float *weights, *from;
+    float *to;
+} kernel_part;
+
+/* Column block u of the outputs of b, for the part of the kernel that tile `t` has. */
+static void sweep_taps(const sweep *s, const block *b, const columns *u, const ls_conv_tile *t,
+                       const kernel_part *p) {
+    ls_conv_tile part = *t;
+    int64_t most = rows_most(s->k, u), pieces = (b->cols + most - 1) / most;
+    for (int64_t i = 0; i < b->rows; i++) {
+        const float *a = p->from + i * s->from.y.stride * b->line;
+        float *c = p->to + i * s->y.step * s->w * s->c;
+        for (int64_t piece = 0; piece < pieces; piece++) {
+            int64_t first = b->cols * piece / pieces, end = b->cols * (piece + 1) / pieces;
+            part.rows = (int)(end - first);
+            run_tile(s->k, u, &part, a + first * t->a_row, p->weights, c + first * t->c_row);
+        }
+    }
+}
+
+/* Column block u of the outputs of b: as many rows of the kernel at a time, or as large a part of
+ * one, as have weights in the first-level cache; chains continue. */
 static void sweep_block(const sweep *s, int64_t g, const block *b, const columns *u,
                         const float *weights) {
     float start[WIDEST] = {0};
-    int64_t channel = g * s->width + u->first;
+    int64_t channel = g * s->width + u->first, rows = s->from.y.taps;
     if (s->start == LS_GEMM_BIAS) memcpy(start, s->bias + channel, (size_t)u->n * sizeof *start);
     int64_t inner = s->from.x.taps * (s->each ? 1 : s->from.depth);
     ls_conv_tile t = {.regs = u->regs,
-                      .outer = s->from.y.taps,
-                      .inner = inner,
                       .a_outer = b->line,
                       .a_inner = s->each ? s->from.pixel : 1,
                       .a_row = s->from.x.stride * s->from.pixel,
@@ -273,17 +295,20 @@ static void sweep_block(const sweep *s, int64_t g, const block *b, const columns
                       .b_inner = u->wide,
                       .c_row = s->x.step * s->c,
                       .start = s->start == LS_GEMM_ADD ? NULL : start};
-    int64_t most = rows_most(s->k, u), pieces = (b->cols + most - 1) / most;
-    for (int64_t i = 0; i < b->rows; i++) {
-        const float *a = b->p + i * s->from.y.stride * b->line + (s->each ? u->first : 0);
-        int64_t y = s->y.first + (b->i + i) * s->y.step, x = s->x.first + b->j * s->x.step;
-        float *c = s->to + ((b->sample * s->h + y) * s->w + x) * s->c + channel;
-        for (int64_t piece = 0; piece < pieces; piece++) {
-            int64_t first = b->cols * piece / pieces, end = b->cols * (piece + 1) / pieces;
-            t.rows = (int)(end - first);
-            run_tile(s->k, u, &t, a + first * t.a_row, weights, c + first * t.c_row);
+    int64_t y = s->y.first + b->i * s->y.step, x = s->x.first + b->j * s->x.step;
+    float *to = s->to + ((b->sample * s->h + y) * s->w + x) * s->c + channel;
+    int64_t most = max64(1, KEPT / max64(1, t.b_outer)), parts = (t.b_outer + KEPT - 1) / KEPT;
+    int64_t run = max64(1, parts > 1 ? (inner + parts - 1) / parts : inner);
+    const float *from = b->p + (s->each ? u->first : 0);
+    for (int64_t r = 0; r == 0 || r < rows; r += most)
+        for (int64_t at = 0; at == 0 || at < inner; at += run) {
+            t.outer = min64(most, rows - r);
+            t.inner = min64(run, inner - at);
+            sweep_taps(s, b, u, &t,
+                       &(kernel_part){weights + r * t.b_outer + at * u->wide,
+                                      from + r * b->line + at * t.a_inner, to});
+            t.start = NULL;
         }
-    }
 }
 
 /* What a thread has packed, and what it computes with it. */
