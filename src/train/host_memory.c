@@ -72,6 +72,7 @@ static void list_largest(ls_memory m, char *text, size_t nbytes) {
 static const char *advice(const ls_config *c, ls_purpose most) {
     bool calls = most == LS_MEM_ACTIVATIONS || most == LS_MEM_WORK;
     if (calls && c->train.micro_batch > 1) return "a smaller train.micro_batch";
+    if (calls && !ls_config_has_tokens(c)) return "parallel.recompute=2, or a smaller model";
     if (calls) return "parallel.recompute=2, or a smaller model.context";
     if (most == LS_MEM_SAMPLES) return "a smaller train.batch";
     return "fewer workers or virtual workers, or a smaller model";
