@@ -270,8 +270,9 @@ static void test_copies(void **state) {
     static const char *const damage[] = {
         "truncate -s -1 index/*.plain", "truncate -s 10 index/*.plain", "rm index/*.plain",
         "printf x | dd of=$(ls index/*.plain) bs=1 seek=3 conv=notrunc 2>/dev/null",
-        "cp index/*.plain x && printf x | dd of=x bs=1 seek=$(($(stat -c %s x) - 30)) conv=notrunc "
-        "2>/dev/null && touch -r index/*.plain x && mv x index/*.plain"};
+        ("cp index/*.plain x && printf x | dd of=x bs=1 seek=$(($(stat -c %s x) - 30)) "
+         "conv=notrunc "
+         "2>/dev/null && touch -r index/*.plain x && mv x index/*.plain")};
     ls_buf want = {0};
     open_as(&sets[1], LS_INDEX_MADE, &want);
     for (size_t i = 0; i < sizeof damage / sizeof *damage; i++) {
