@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/escape.h"
+#include "base/file.h"
 #include "base/utf8.h"
 
 static json_t *in(const ls_json *j) { return (json_t *)(uintptr_t)j; }
@@ -24,6 +25,16 @@ ls_status ls_json_parse(const char *text, size_t nbytes, const char *what, ls_js
     if (!j) return ls_fail(e, LS_EINVAL, "%s:%d: is not valid JSON: %s", what, why.line, why.text);
     *j_p = (ls_json *)j;
     return LS_OK;
+}
+
+ls_status ls_json_read(const char *path, size_t most, ls_json **j_p, ls_error *e) {
+    ls_buf text = {0};
+    *j_p = NULL;
+    if (!ls_file_exists(path)) return LS_OK;
+    ls_status s = ls_file_read(path, most, &text, e);
+    if (s == LS_OK) s = ls_json_parse(text.data ? text.data : "", text.len, path, j_p, e);
+    ls_buf_free(&text);
+    return s;
 }
 
 void ls_json_free(ls_json *j) { json_decref(in(j)); }

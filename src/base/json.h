@@ -18,6 +18,9 @@ ls_status ls_json_parse(const char *text, size_t nbytes, const char *what, ls_js
                         ls_error *);
 void ls_json_free(ls_json *);
 
+/* Parses a file of at most `most` bytes. *j_p is NULL if the file does not exist. */
+ls_status ls_json_read(const char *path, size_t most, ls_json **j_p, ls_error *);
+
 /* Look-up. Each returns NULL, 0 or false if there is no such value. */
 const ls_json *ls_json_get(const ls_json *object, const char *key);
 const ls_json *ls_json_at(const ls_json *array, size_t i);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/json.h"
 #include "base/lines.h"
 
@@ -134,19 +133,14 @@ static ls_status parse(const char *path, const ls_json *o, ls_data_record *r, ls
 ls_status ls_data_record_read(const char *dir, ls_data_record *r_p, bool *there_p, ls_error *e) {
     char *path = ls_format("%s/" LS_DATA_RECORD, dir);
     ls_data_record r = {0};
-    ls_buf text = {0};
     ls_json *j = NULL;
-    ls_status s = LS_OK;
-    bool there = ls_file_exists(path);
-    if (there) s = ls_file_read(path, LS_DATA_RECORD_NBYTES, &text, e);
-    if (there && s == LS_OK) s = ls_json_parse(text.data ? text.data : "", text.len, path, &j, e);
-    if (there && s == LS_OK) s = parse(path, j, &r, e);
+    ls_status s = ls_json_read(path, LS_DATA_RECORD_NBYTES, &j, e);
+    if (j) s = parse(path, j, &r, e);
     if (s == LS_OK) {
         *r_p = r;
-        *there_p = there;
+        *there_p = j != NULL;
     }
     ls_json_free(j);
-    ls_buf_free(&text);
     free(path);
     return s;
 }
