@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "data/order.h"
-#include "model/safetensors.h"
+#include "weights/safetensors.h"
 
 static ls_status write_weights(const ls_host *h, const char *path, ls_error *e) {
     const ls_run *r = h->run;

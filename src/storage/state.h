@@ -3,10 +3,10 @@
 #define LS_STORAGE_STATE_H
 
 #include "base/hash.h"
-#include "model/safetensors.h"
 #include "optim/flat.h"
 #include "optim/scaler.h"
 #include "plan/plan.h"
+#include "weights/safetensors.h"
 
 /* The state of a run. flat.of[0]: the f32 masters if parameters are held in 16 bits. */
 typedef struct ls_train_state {

@@ -1,7 +1,7 @@
 /* safetensors_fuzz.c - a file of tensors: every tensor that it lists can be read. Inputs are whole
  * files, and headers without their length. */
 #include "fuzz.h"
-#include "model/safetensors.h"
+#include "weights/safetensors.h"
 
 static void read_file(const uint8_t *data, size_t nbytes) {
     ls_safetensors s;

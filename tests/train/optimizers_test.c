@@ -6,10 +6,10 @@
 
 #include "base/mem.h"
 #include "folder.h"
-#include "model/safetensors.h"
 #include "storage/checkpoint.h"
 #include "test.h"
 #include "train/train.h"
+#include "weights/safetensors.h"
 
 enum { OWN_SETS = 6, MOST_SETS = 16 };
 

@@ -1,5 +1,5 @@
 /* safetensors.c - see safetensors.h. */
-#include "model/safetensors.h"
+#include "weights/safetensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>

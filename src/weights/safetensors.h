@@ -4,8 +4,8 @@
  * f32 data, so that its Python library and PyTorch can read them. Reading checks everything before
  * any use: a damaged or hostile file is an error that names the file and the tensor.
  */
-#ifndef LS_MODEL_SAFETENSORS_H
-#define LS_MODEL_SAFETENSORS_H
+#ifndef LS_WEIGHTS_SAFETENSORS_H
+#define LS_WEIGHTS_SAFETENSORS_H
 
 #include "base/file.h"
 

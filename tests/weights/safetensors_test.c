@@ -1,6 +1,6 @@
 /* safetensors_test.c - files are read back, and a damaged or hostile file is an error that names
  * it. */
-#include "model/safetensors.h"
+#include "weights/safetensors.h"
 
 #include <unistd.h>
 
