@@ -405,7 +405,8 @@ void ls_sample_weight(ls_model *, ls_value *field);
  *     ls_metric(m, "accuracy", ls_is_top(m, x, label, 1));
  *
  * They are printed and written beside the loss. Each sample counts the same, whatever its weight.
- * A metric reads fields, and values that the loss depends on.
+ * A metric may read values that no loss depends on: their layers run in evaluations alone, and have
+ * no parameters.
  * A model with one loss and no call of ls_metric() has those that are usual: of cross-entropy
  * accuracy, top5 (from 10 classes on) and auc (of 2 classes); of binary cross-entropy of one number
  * auc; of the mean squared error rmse. */
@@ -423,11 +424,20 @@ ls_value *ls_is_top(ls_model *, ls_value *logits, ls_value *label, int64_t k);
  * with negative ones do not count. Mann & Whitney, Ann. Math. Stat. 18 (1947) 50-60. */
 ls_value *ls_auc(ls_model *, ls_value *score, ls_value *label);
 
+/* Which classes are taken for which, of samples with one label: a picture that the end of a run
+ * writes as NAME.svg, by the metric's name. Negative labels do not count. */
+ls_value *ls_confusion(ls_model *, ls_value *logits, ls_value *label);
+
 /* The mean of (x - t)^2, its root, and the mean of |x - t|, over as many targets t: a field or a
  * value. */
 ls_value *ls_squared_error(ls_model *, ls_value *x, ls_value *targets);
 ls_value *ls_root_squared_error(ls_model *, ls_value *x, ls_value *targets);
 ls_value *ls_absolute_error(ls_model *, ls_value *x, ls_value *targets);
+
+/* The coefficient of determination R^2 = 1 - sum((x - t)^2) / sum((t - mean(t))^2); of several targets
+ * a sample, at most 64, the mean of theirs. Not defined where all t are the same. Wright, J.
+ * Agricultural Research 20 (1921) 557-585. */
+ls_value *ls_r2(ls_model *, ls_value *x, ls_value *targets);
 
 #define ls_scope(m, ...)              (ls_scope)(LS_HERE(m), __VA_ARGS__)
 #define ls_input(m, name, type, dims) (ls_input)(LS_HERE(m), name, type, dims)
@@ -487,6 +497,8 @@ ls_value *ls_absolute_error(ls_model *, ls_value *x, ls_value *targets);
 #define ls_metric(m, name, measure)     (ls_metric)(LS_HERE(m), name, measure)
 #define ls_is_top(m, x, label, k)       (ls_is_top)(LS_HERE(m), x, label, k)
 #define ls_auc(m, score, label)         (ls_auc)(LS_HERE(m), score, label)
+#define ls_confusion(m, x, label)       (ls_confusion)(LS_HERE(m), x, label)
+#define ls_r2(m, x, targets)            (ls_r2)(LS_HERE(m), x, targets)
 #define ls_squared_error(m, x, targets) (ls_squared_error)(LS_HERE(m), x, targets)
 #define ls_root_squared_error(m, x, targets)                                                       \
     (ls_root_squared_error)(LS_HERE(m), x, targets)

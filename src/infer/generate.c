@@ -147,7 +147,7 @@ static ls_status check_loss(double nats, const char *what, ls_error *e) {
 
 ls_status ls_trained_evaluate_data(const ls_trained *t, const ls_dataset *d, ls_evaluation *v_p,
                                    ls_error *e) {
-    size_t record = ls_record_size(t->model.nmeasures);
+    size_t record = ls_record_size(&t->model);
     char *samples = ls_alloc(EVAL_SAMPLES * d->sample_nbytes);
     double *records = LS_NEW_ARRAY(double, d->nval *record), nbytes = 0;
     ls_status s = LS_OK;

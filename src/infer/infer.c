@@ -16,9 +16,12 @@ typedef struct sizes {
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 static sizes sizes_of(const ls_model *m, ls_dtype dtype, int64_t n) {
-    sizes s = {.losses = (size_t)(m->nlosses + 2) * (size_t)n * sizeof(double)};
-    for (int i = 0; i < m->nlayers + m->nmeasures; i++) {
-        const ls_layer *l = i < m->nlayers ? &m->layers[i] : &m->measures[i - m->nlayers].layer;
+    int nlayers = m->nlayers + m->nlate, nvalues = 0;
+    for (int i = 0; i < m->nmeasures; i++)
+        if (m->measures[i].nvalues > nvalues) nvalues = m->measures[i].nvalues;
+    sizes s = {.losses = (size_t)(m->nlosses + nvalues) * (size_t)n * sizeof(double)};
+    for (int i = 0; i < nlayers + m->nmeasures; i++) {
+        const ls_layer *l = i < nlayers ? &m->layers[i] : &m->measures[i - nlayers].layer;
         s.y = larger(s.y, (size_t)n * l->y_floats * ls_dtype_size(dtype));
         if (l->loss) s.y = larger(s.y, (size_t)l->V * sizeof(float)); /* one position's logits */
         s.saved = larger(s.saved, ls_mixed_saved_nbytes(l, n, dtype));
@@ -70,17 +73,17 @@ static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infe
     return c->y;
 }
 
-/* The losses [nlosses][n] of the samples of a call, and the values [n][2] of a measure. */
+/* The losses [nlosses][n] of the samples of a call, and the values [n][nvalues] of a measure. */
 static double *losses_of(const ls_infer *f, const sizes *s) {
     return (double *)(void *)((char *)f->memory + (size_t)f->model->nslots * s->y + s->saved);
 }
 
-/* The losses of the call's samples. */
-static void add_losses(const ls_infer *f, ls_layer_call *c, double *losses) {
+/* The losses of the call's samples. Runs layers [0, end): all, or those of training. */
+static void add_losses(const ls_infer *f, ls_layer_call *c, int end, double *losses) {
     sizes s = sizes_of(f->model, f->dtype, f->n);
     double *each = losses_of(f, &s);
     c->losses = each;
-    forward(f, c, f->model->nlayers, show_nothing, NULL);
+    forward(f, c, end, show_nothing, NULL);
     for (int64_t i = 0; i < c->n; i++) {
         losses[i] = each[i];
         for (int k = 1; k < f->model->nlosses; k++) losses[i] += each[k * f->n + i];
@@ -98,7 +101,7 @@ static ls_layer_call call_of(const ls_infer *f, int64_t i, int64_t n, const void
 void ls_infer_losses(const ls_infer *f, int64_t n, const void *samples, double *losses) {
     for (int64_t i = 0; i < n; i += f->n) {
         ls_layer_call c = call_of(f, i, n, samples);
-        add_losses(f, &c, losses + i);
+        add_losses(f, &c, f->model->nlayers, losses + i);
     }
 }
 
@@ -116,21 +119,22 @@ ls_status ls_infer_records(const ls_infer *f, int64_t n, const void *samples, do
     const ls_model *m = f->model;
     sizes s = sizes_of(m, f->dtype, f->n);
     double *losses = losses_of(f, &s), *values = losses + m->nlosses * f->n;
-    size_t size = ls_record_size(m->nmeasures);
+    size_t size = ls_record_size(m);
     for (int64_t i = 0; i < n; i += f->n) {
         ls_layer_call c = call_of(f, i, n, samples);
         double *to = records + (size_t)i * size;
-        add_losses(f, &c, losses);
+        add_losses(f, &c, m->nlayers + m->nlate, losses);
         for (int64_t j = 0; j < c.n; j++) {
             const char *sample = (const char *)c.samples + (size_t)j * c.sample_nbytes;
             to[(size_t)j * size + LS_RECORD_LOSS] = losses[j];
             LS_TRY(ls_weigh(&m->weighing, sample, &to[(size_t)j * size + LS_RECORD_WEIGHT], e));
         }
         for (int k = 0; k < m->nmeasures; k++) {
-            measure(f, &c, &m->measures[k], values);
+            const ls_measure *x = &m->measures[k];
+            measure(f, &c, x, values);
             for (int64_t j = 0; j < c.n; j++)
-                memcpy(to + (size_t)j * size + LS_RECORD_VALUES + 2 * k, values + 2 * j,
-                       2 * sizeof *values);
+                memcpy(to + (size_t)j * size + x->at, values + j * x->nvalues,
+                       (size_t)x->nvalues * sizeof *values);
         }
     }
     return LS_OK;

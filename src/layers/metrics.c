@@ -5,9 +5,9 @@
 
 #include "layers/layers.h"
 
-enum { MOST_CONFUSED = 100 }; /* classes of a confusion matrix that is not asked for */
+enum { MOST_CONFUSED = 100 }; /* classes of a confusion matrix */
 
-typedef enum metric_kind { IS_TOP, PREDICTION, SCORE, SQUARES, DISTANCES } metric_kind;
+typedef enum metric_kind { IS_TOP, PREDICTION, SCORE, SQUARES, DISTANCES, EACH } metric_kind;
 
 typedef struct options {
     metric_kind what;
@@ -15,6 +15,7 @@ typedef struct options {
     int32_t ignored; /* a class that does not count, as negative ones */
     bool is_field;   /* the targets; else they are the second input */
     ls_dtype type;   /* of the field */
+    int nvalues;     /* of a sample */
 } options;
 
 typedef struct job {
@@ -76,21 +77,27 @@ static void errors_of(const job *j, int64_t sample, const float *x, double value
     values[1] = (double)n;
 }
 
+/* Of each target: the squared error, and the target. */
+static void each_of(const job *j, int64_t sample, const float *x, double *values) {
+    for (int64_t i = 0; i < j->l->T * j->l->V; i++) {
+        double t = target_at(j, sample, i), d = (double)x[i] - t;
+        values[2 * i] = d * d;
+        values[2 * i + 1] = t;
+    }
+}
+
 static void run(void *arg, int thread, int nthreads) {
-    static void (*const functions[])(const job *, int64_t, const float *,
-                                     double *) = {[IS_TOP] = top_of,
-                                                  [PREDICTION] = prediction_of,
-                                                  [SCORE] = score_of,
-                                                  [SQUARES] = errors_of,
-                                                  [DISTANCES] = errors_of};
+    static void (*const functions[])(const job *, int64_t, const float *, double *) = {
+        [IS_TOP] = top_of,     [PREDICTION] = prediction_of, [SCORE] = score_of,
+        [SQUARES] = errors_of, [DISTANCES] = errors_of,      [EACH] = each_of};
     const job *j = arg;
+    const options *o = &LS_LAYER_OWN_OF(options, j->l);
     int64_t i = 0, end = 0, n = j->l->T * j->l->V;
     ls_pool_share(j->c->n, 1, thread, nthreads, &i, &end);
     for (; i < end; i++) {
-        double *values = j->c->losses + 2 * i;
-        values[0] = values[1] = 0;
-        functions[LS_LAYER_OWN_OF(options, j->l).what](j, i, (const float *)j->c->x[0] + i * n,
-                                                       values);
+        double *values = j->c->losses + i * o->nvalues;
+        memset(values, 0, (size_t)o->nvalues * sizeof *values);
+        functions[o->what](j, i, (const float *)j->c->x[0] + i * n, values);
     }
 }
 
@@ -109,8 +116,10 @@ static ls_value *finish(ls_model *m, ls_layer *l, const ls_value *x, const optio
     l->loss = true;
     l->C = l->V = ls_value_last(x);
     l->T = ls_value_count(x) / l->V;
+    int nvalues = o->what == EACH ? 2 * (int)ls_value_count(x) : 2;
     LS_LAYER_OWN_AS(options, l) = *o;
-    return ls_build_measure(m, kind, (int)l->V);
+    LS_LAYER_OWN_AS(options, l).nvalues = nvalues;
+    return ls_build_measure(m, kind, (int)l->V, nvalues);
 }
 
 /* A measure between logits and labels, one for each row. */
@@ -147,6 +156,13 @@ ls_value *ls_layers_confusion(ls_model *m, ls_value *logits, ls_value *label, in
     return add_classes(m, "confusion", logits, label, &o, LS_MEASURE_CONFUSION);
 }
 
+ls_value *(ls_confusion)(ls_model *m, ls_value *logits, ls_value *label) {
+    if (ls_build_is_good(m) && ls_value_last(logits) > MOST_CONFUSED)
+        return ls_build_fail(m, "ls_confusion(): there are %lld classes; at most %d are possible",
+                             (long long)ls_value_last(logits), MOST_CONFUSED);
+    return ls_layers_confusion(m, logits, label, -1);
+}
+
 ls_value *(ls_auc)(ls_model *m, ls_value *score, ls_value *label) {
     ls_layer *l = ls_build_layer(m, "auc", NULL, &score, 1);
     if (!l) return ls_build_failed(m);
@@ -169,6 +185,9 @@ static ls_value *add_errors(ls_model *m, const char *kind, metric_kind what,
     if (ls_value_count(x[0]) != ls_value_count(x[1]))
         return ls_build_fail(m, "the targets are %s; of %s as many numbers are needed",
                              ls_dims_write(x[1]->dims).text, ls_dims_write(x[0]->dims).text);
+    if (what == EACH && ls_value_count(x[0]) > LS_MEASURE_TARGETS)
+        return ls_build_fail(m, "a sample has %lld targets; at most %d are possible",
+                             (long long)ls_value_count(x[0]), LS_MEASURE_TARGETS);
     if (is_field) ls_build_field(m, l, x[1]);
     options o = {.what = what, .is_field = is_field};
     if (is_field) o.type = x[1]->type;
@@ -184,6 +203,10 @@ ls_value *(ls_root_squared_error)(ls_model *m, ls_value *x, ls_value *targets) {
 }
 ls_value *(ls_absolute_error)(ls_model *m, ls_value *x, ls_value *targets) {
     return add_errors(m, "absolute_error", DISTANCES, LS_MEASURE_MEAN, (ls_value *[]){x, targets});
+}
+
+ls_value *(ls_r2)(ls_model *m, ls_value *x, ls_value *targets) {
+    return add_errors(m, "r2", EACH, LS_MEASURE_R2, (ls_value *[]){x, targets});
 }
 
 void(ls_metric)(ls_model *m, const char *name, ls_value *measure) {

@@ -90,6 +90,7 @@ ls_status ls_build_finish(ls_model *m, ls_error *e) {
     if (*d->scope) ls_build_fail(m, "scope '%s' is not ended", d->scope);
     choose_metrics(m);
     if (d->status != LS_OK) return ls_fail(e, d->status, "%s", d->error.msg);
+    LS_TRY(ls_measures_place(m, e));
     return ls_model_link(m, e);
 }
 
@@ -238,12 +239,12 @@ ls_value *ls_build_value(ls_model *m, ls_dims dims) {
 
 /* ---- measures ---- */
 
-ls_value *ls_build_measure(ls_model *m, ls_measure_kind kind, int classes) {
+ls_value *ls_build_measure(ls_model *m, ls_measure_kind kind, int classes, int nvalues) {
     if (m->nmeasures == LS_MEASURES)
         return ls_build_fail(m, "a model has at most %d metrics", LS_MEASURES);
     m->measures = ls_grow(m->measures, (size_t)m->nmeasures, sizeof *m->measures);
-    m->measures[m->nmeasures++] =
-        (ls_measure){.kind = kind, .classes = classes, .layer = m->layers[--m->nlayers]};
+    m->measures[m->nmeasures++] = (ls_measure){
+        .kind = kind, .classes = classes, .nvalues = nvalues, .layer = m->layers[--m->nlayers]};
     return new_value(
         m, &(ls_value){.layer = -1, .field = -1, .measure = m->nmeasures, .type = LS_F32});
 }

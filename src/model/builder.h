@@ -39,9 +39,9 @@ void ls_build_field(ls_model *, ls_layer *, const ls_value *field);
  * they are read. */
 void ls_build_classes(ls_model *, const ls_value *field, int64_t n, bool padded);
 
-/* The latest layer becomes a measure (measure.h), which no layer can read. classes: of a confusion
- * matrix. */
-ls_value *ls_build_measure(ls_model *, ls_measure_kind, int classes);
+/* The latest layer becomes a measure (measure.h) of this many values a sample, which no layer can
+ * read. classes: of a confusion matrix. */
+ls_value *ls_build_measure(ls_model *, ls_measure_kind, int classes, int nvalues);
 /* The measure has a metric of this name; is_default: unless others are asked for. */
 void ls_build_metric(ls_model *, const char *name, const ls_value *measure, bool is_default);
 

@@ -63,7 +63,7 @@ static void fill_params(ls_check *c) {
 /* Computes the outputs of all layers, which are the others' inputs. */
 static void fill_values(ls_check *c) {
     const ls_model *m = c->model;
-    for (int i = 0; i < m->nlayers; i++) {
+    for (int i = 0; i < m->nlayers + m->nlate; i++) {
         const ls_layer *l = &m->layers[i];
         c->values[i] = LS_NEW_ARRAY(float, ALL * l->y_floats + 1);
         if (l->loss) continue;
@@ -94,7 +94,7 @@ static ls_status check_open(ls_check *c, const ls_model *m, ls_error *e) {
     }
     c->samples = ls_alloc(ALL * m->sample_nbytes + 1);
     c->params = LS_NEW_ARRAY(float, m->nfloats);
-    c->values = LS_NEW_ARRAY(float *, (size_t)m->nlayers);
+    c->values = LS_NEW_ARRAY(float *, (size_t)(m->nlayers + m->nlate));
     fill_samples(c);
     fill_params(c);
     fill_values(c);
@@ -103,7 +103,7 @@ static ls_status check_open(ls_check *c, const ls_model *m, ls_error *e) {
 
 static void check_close(ls_check *c) {
     for (int i = 0; i < LS_CHECK_POOLS; i++) ls_compute_close(&c->compute[i]);
-    for (int i = 0; c->values && i < c->model->nlayers; i++) free(c->values[i]);
+    for (int i = 0; c->values && i < c->model->nlayers + c->model->nlate; i++) free(c->values[i]);
     free(c->samples);
     free(c->params);
     free(c->values);
@@ -308,7 +308,7 @@ ls_status ls_check_model(const ls_model *m, ls_check_report *report, void *arg, 
     ls_check c;
     int nwrong = 0;
     ls_status s = check_open(&c, m, e);
-    for (int i = 0; s == LS_OK && i < m->nlayers; i++) {
+    for (int i = 0; s == LS_OK && i < m->nlayers + m->nlate; i++) {
         ls_check_result r = {.layer = &m->layers[i]};
         char wrong[LS_CHECK_TEXT] = "";
         ls_layer alone;

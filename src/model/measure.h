@@ -1,18 +1,21 @@
 /* measure.h - what is measured of each sample beside its loss: the numbers behind metrics.
  *
  * A measure is a layer that no other layer reads. It runs in evaluation alone, after the model's
- * layers: plans and executors do not know it. It gives two numbers a sample.
+ * layers, and so do the layers that only measures depend on: plans and executors know neither. It
+ * gives two numbers a sample; R2 two for each of the sample's targets.
  */
 #ifndef LS_MODEL_MEASURE_H
 #define LS_MODEL_MEASURE_H
 
 #include "model/layer.h"
 
-enum { LS_MEASURES = 16, LS_MEASURE_NAME = 32 };
+enum { LS_MEASURES = 16, LS_MEASURE_NAME = 32, LS_MEASURE_TARGETS = 64 };
 
 typedef enum ls_measure_kind {
     LS_MEASURE_MEAN,     /* a sum, and of how many: the mean over all samples */
     LS_MEASURE_ROOT,     /* the same: the root of the mean */
+    LS_MEASURE_R2,       /* of each target: the squared error, and the target; at most
+                            LS_MEASURE_TARGETS of them */
     LS_MEASURE_AUC,      /* a score, and the class: 1, 0, or negative: it does not count */
     LS_MEASURE_CONFUSION /* the predicted class, and the right one; negative: it does not count */
 } ls_measure_kind;
@@ -22,15 +25,22 @@ typedef struct ls_measure {
     ls_measure_kind kind;
     bool is_default; /* no call of the model's builder has asked for it */
     int classes;     /* CONFUSION */
-    ls_layer layer;  /* it writes `losses` [n][2] of its calls */
+    int nvalues;     /* of a sample */
+    size_t at;       /* of its values in a record */
+    ls_layer layer;  /* it writes `losses` [n][nvalues] of its calls */
 } ls_measure;
 
 /* What is known of a sample after its evaluation. */
 enum { LS_RECORD_LOSS, LS_RECORD_WEIGHT, LS_RECORD_VALUES };
 
-/* Numbers of a record: those above, and two for each measure. */
-static inline size_t ls_record_size(int nmeasures) {
-    return LS_RECORD_VALUES + 2 * (size_t)nmeasures;
-}
+struct ls_model;
+
+/* Moves the layers that only measures depend on behind the others, which keep their order: layers
+ * [nlayers, nlayers + nlate). Chooses the places of the measures' values. LS_EINVAL: such a layer
+ * has parameters. */
+ls_status ls_measures_place(struct ls_model *, ls_error *);
+
+/* Numbers of a record: those above, and the values of all measures. */
+size_t ls_record_size(const struct ls_model *);
 
 #endif

@@ -30,10 +30,18 @@ void ls_model_add_param(ls_model *m, ls_layer *l, const char *name, const ls_par
     m->count += p->count;
 }
 
+static bool reads(const ls_layer *l, int v) {
+    for (int k = 0; k < l->ninputs; k++)
+        if (l->inputs[k] == v) return true;
+    return false;
+}
+
+/* Is the value needed after the last layer, by a measure or a layer before one? */
 static bool is_measured(const ls_model *m, int v) {
     for (int i = 0; i < m->nmeasures; i++)
-        for (int k = 0; k < m->measures[i].layer.ninputs; k++)
-            if (m->measures[i].layer.inputs[k] == v) return true;
+        if (reads(&m->measures[i].layer, v)) return true;
+    for (int l = m->nlayers; l < m->nlayers + m->nlate; l++)
+        if (reads(&m->layers[l], v)) return true;
     return false;
 }
 
@@ -103,12 +111,13 @@ ls_status ls_model_link(ls_model *m, ls_error *e) {
         for (int k = 0; k < layer->ninputs; k++)
             if (!m->layers[layer->inputs[k]].is_constant) layer->is_constant = false;
         if (m->layers[l].last_reader < 0 && !m->layers[l].loss)
-            return ls_fail(e, LS_EINVAL,
-                           is_measured(m, l) ? "only a metric reads the output of layer '%s'; a "
-                                               "metric measures what the model trains with"
-                                             : "no layer reads the output of layer '%s'",
+            return ls_fail(e, LS_EINVAL, "no layer reads the output of layer '%s'",
                            m->layers[l].name);
         link_gradients(m, l);
+        LS_TRY(choose_slot(m, l, e));
+    }
+    for (int l = m->nlayers; l < m->nlayers + m->nlate; l++) {
+        m->layers[l].last_reader = -1;
         LS_TRY(choose_slot(m, l, e));
     }
     if (m->nlosses > 1) m->weighing.ntargets = 0;
@@ -153,7 +162,7 @@ double ls_model_flops(const ls_model *m) {
 
 size_t ls_model_scratch_floats(const ls_model *m) {
     size_t most = 0;
-    for (int i = 0; i < m->nlayers; i++)
+    for (int i = 0; i < m->nlayers + m->nlate; i++)
         if (m->layers[i].scratch_floats > most) most = m->layers[i].scratch_floats;
     return most;
 }

@@ -31,6 +31,7 @@ struct ls_model {
     int nparams;
     ls_layer *layers; /* [nlayers] */
     int nlayers;
+    int nlate; /* layers behind these that only measures depend on: they run in evaluation alone */
     size_t sample_nbytes; /* what layers read of a sample: GPT: its tokens [T + 1]; a multiple of 4 */
     int64_t targets;      /* losses of a sample: GPT: of T tokens; other models: 1, a mean */
     int nlosses;          /* layers that are losses; a sample's loss is their sum */

@@ -42,13 +42,13 @@ static void write_inputs(const ls_model *m, int layer, ls_buf *out) {
 
 void ls_model_print(const ls_model *m, ls_dtype compute, ls_buf *out) {
     int width = 5;
-    for (int i = 0; i < m->nlayers; i++) {
+    for (int i = 0; i < m->nlayers + m->nlate; i++) {
         int n = (int)strlen(m->layers[i].name);
         if (n > width) width = n;
     }
     ls_buf_printf(out, "%-*s  %-14s %-15s %11s %12s %12s\n", width, "layer", "kind", "output",
                   "parameters", "MFLOP/sample", "saved kB");
-    for (int i = 0; i < m->nlayers; i++) {
+    for (int i = 0; i < m->nlayers + m->nlate; i++) {
         const ls_layer *l = &m->layers[i];
         char shape[SHAPE];
         write_shape(l, shape);
@@ -56,6 +56,6 @@ void ls_model_print(const ls_model *m, ls_dtype compute, ls_buf *out) {
                       shape, ls_layer_count(l), l->forward_flops / 1e6,
                       (double)ls_layer_saved_nbytes(l, compute) / 1e3);
         write_inputs(m, i, out);
-        ls_buf_printf(out, "\n");
+        ls_buf_printf(out, i < m->nlayers ? "\n" : "  (in evaluation alone)\n");
     }
 }

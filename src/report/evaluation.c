@@ -62,8 +62,32 @@ double ls_evaluation_auc(const double *pairs, uint64_t n, size_t stride) {
 
 /* ---- metrics ---- */
 
+/* The sum of (x - mean)^2 over one number x of each sample. */
+static double spread_of(const double *x, uint64_t n, size_t stride) {
+    double sum = 0, squares = 0;
+    for (uint64_t i = 0; i < n; i++) sum += x[i * stride];
+    for (uint64_t i = 0; i < n; i++) {
+        double d = x[i * stride] - sum / (double)n;
+        squares += d * d;
+    }
+    return squares;
+}
+
+/* The mean over the targets of a sample. NaN: the samples have all one value of a target. */
+static double r2_of(const ls_measure *m, const double *values, uint64_t n, size_t stride) {
+    double all = 0;
+    int ntargets = m->nvalues / 2;
+    for (int k = 0; k < ntargets; k++) {
+        double errors = 0, spread = spread_of(values + 2 * k + 1, n, stride);
+        for (uint64_t i = 0; i < n; i++) errors += values[i * stride + 2 * (size_t)k];
+        all += spread > 0 ? 1 - errors / spread : (double)NAN;
+    }
+    return all / ntargets;
+}
+
 static double metric_of(const ls_measure *m, const double *values, uint64_t n, size_t stride) {
     double sum = 0, count = 0;
+    if (m->kind == LS_MEASURE_R2) return r2_of(m, values, n, stride);
     if (m->kind == LS_MEASURE_AUC) return ls_evaluation_auc(values, n, stride);
     for (uint64_t i = 0; i < n; i++, values += stride) {
         sum += values[0];
@@ -76,7 +100,7 @@ static double metric_of(const ls_measure *m, const double *values, uint64_t n, s
 ls_evaluation ls_evaluation_of_records(const ls_model *m, const double *records, uint64_t n,
                                        double nbytes) {
     double nats = 0, sum = 0, weight = 0;
-    size_t size = ls_record_size(m->nmeasures);
+    size_t size = ls_record_size(m);
     for (uint64_t i = 0; i < n; i++) {
         const double *r = records + i * size;
         nats += r[LS_RECORD_LOSS];
@@ -90,7 +114,7 @@ ls_evaluation ls_evaluation_of_records(const ls_model *m, const double *records,
         if (x->kind == LS_MEASURE_CONFUSION) continue;
         ls_metric_value *to = &v.metrics[v.nmetrics++];
         memcpy(to->name, x->name, sizeof to->name);
-        to->value = metric_of(x, records + LS_RECORD_VALUES + 2 * k, n, size);
+        to->value = metric_of(x, records + x->at, n, size);
     }
     return v;
 }

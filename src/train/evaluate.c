@@ -10,7 +10,7 @@ static uint64_t sample_at(uint64_t i, uint64_t n, uint64_t all) { return i * all
  * recalled. */
 static ls_status compute_records(const ls_member *m, uint64_t n, double *records, ls_error *e) {
     const ls_dataset *d = m->data;
-    size_t record = ls_record_size(m->infer.model->nmeasures);
+    size_t record = ls_record_size(m->infer.model);
     uint64_t size = (uint64_t)m->nworkers, w = (uint64_t)m->worker;
     uint64_t first = n * w / size, end = n * (w + 1) / size, part = (uint64_t)m->infer.n;
     char *samples = ls_alloc(part * d->sample_nbytes);
@@ -46,7 +46,7 @@ ls_status ls_evaluate(ls_member *m, uint64_t n, ls_evaluation *v_p, double **rec
                       ls_error *e) {
     if (n == 0 || n > m->data->nval) n = m->data->nval;
     const ls_model *model = &m->layout->model;
-    size_t record = ls_record_size(model->nmeasures);
+    size_t record = ls_record_size(model);
     double *records = LS_NEW_ARRAY(double, n *record), nbytes = 0;
     ls_status s = compute_records(m, n, records, e);
     if (s == LS_OK) s = count_bytes(m, n, &nbytes, e);

@@ -27,15 +27,6 @@ typedef struct mistakes {
     size_t n;
 } mistakes;
 
-static const ls_measure *confusion_of(const ls_model *m, int *at_p) {
-    for (int i = 0; i < m->nmeasures; i++)
-        if (m->measures[i].kind == LS_MEASURE_CONFUSION) {
-            *at_p = i;
-            return &m->measures[i];
-        }
-    return NULL;
-}
-
 /* ---- the matrix ---- */
 
 static ls_status write_confusion(const ls_dataset *d, const double *pairs, size_t stride,
@@ -64,10 +55,10 @@ static int compare_mistakes(const void *a, const void *b) {
     return (x->sample > y->sample) - (x->sample < y->sample);
 }
 
-static void find_mistakes(mistakes *x, const double *records, size_t stride, int at) {
+static void find_mistakes(mistakes *x, const double *records, size_t stride, size_t at) {
     x->list = LS_NEW_ARRAY(mistake, x->data->nval + 1);
     for (uint64_t i = 0; i < x->data->nval; i++, records += stride) {
-        const double *pair = records + LS_RECORD_VALUES + 2 * at;
+        const double *pair = records + at;
         if (pair[1] < 0 || (int)pair[0] == (int)pair[1]) continue;
         x->list[x->n++] = (mistake){i, records[LS_RECORD_LOSS], (int)pair[1], (int)pair[0]};
     }
@@ -129,22 +120,28 @@ static void write_mistakes(mistakes *x, const ls_field *image, const char *run) 
     free(sheet);
 }
 
-void ls_results_write(const ls_model *m, const ls_dataset *d, const double *records,
-                      const char *run) {
-    int at = 0;
+/* The matrix of one measure, by the name of its metric. */
+static void write_matrix(const ls_dataset *d, const ls_measure *c, const double *records,
+                         size_t stride, const char *run) {
     ls_error e = {0};
-    const ls_measure *c = confusion_of(m, &at);
-    size_t stride = ls_record_size(m->nmeasures);
-    if (!c || !records) return;
-    char *path = ls_format("%s/confusion.svg", run);
-    if (is_written(
-            write_confusion(d, records + LS_RECORD_VALUES + 2 * at, stride, c->classes, path, &e),
-            path, &e))
+    char *path = ls_format("%s/%s.svg", run, c->name);
+    if (is_written(write_confusion(d, records + c->at, stride, c->classes, path, &e), path, &e))
         ls_print("confusion matrix: %s\n", path);
     free(path);
+}
+
+void ls_results_write(const ls_model *m, const ls_dataset *d, const double *records,
+                      const char *run) {
+    size_t stride = ls_record_size(m);
+    const ls_measure *first = NULL;
+    for (int i = 0; records && i < m->nmeasures; i++) {
+        if (m->measures[i].kind != LS_MEASURE_CONFUSION) continue;
+        if (!first) first = &m->measures[i];
+        write_matrix(d, &m->measures[i], records, stride, run);
+    }
     const ls_field *image = image_of(m);
     mistakes x = {.data = d};
-    if (image) find_mistakes(&x, records, stride, at);
+    if (first && image) find_mistakes(&x, records, stride, first->at);
     if (x.n) write_mistakes(&x, image, run);
     free(x.list);
 }

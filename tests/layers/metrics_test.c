@@ -39,7 +39,7 @@ static double *records_of(const ls_model *m, const sample *s, int64_t part, int 
     ls_compute c;
     ls_error e = {0};
     void *params = calloc(m->nfloats + 1, sizeof(float));
-    double *records = LS_NEW_ARRAY(double, N *ls_record_size(m->nmeasures));
+    double *records = LS_NEW_ARRAY(double, N *ls_record_size(m));
     ls_infer f = {.model = m, .compute = &c, .dtype = type, .params = params, .n = part};
     assert_ls_ok(ls_compute_init(&c, threads, ls_model_scratch_floats(m), &e), e);
     if (type == LS_F32) ls_model_init(m, 1, 0, m->nfloats, params);
@@ -116,7 +116,7 @@ static void test_classes(void **state) {
     const ls_measure *confusion = &m.measures[m.nmeasures - 1];
     assert_int_equal(confusion->kind, LS_MEASURE_CONFUSION);
     assert_int_equal(confusion->classes, CLASSES);
-    size_t size = ls_record_size(m.nmeasures);
+    size_t size = ls_record_size(&m);
     for (size_t i = 0; i < N; i++) {
         assert_true(r[(i + 1) * size - 1] == (s[i].label < 0 ? -1 : s[i].label));
         if (s[i].label >= 0)
@@ -192,6 +192,11 @@ static void own(ls_model *m, ls_value *x, ls_value *label, ls_value *y) {
     ls_mean_squared_error(m, p, y, LS_DEFAULTS);
     ls_metric(m, "rmse", ls_root_squared_error(m, p, y));
 }
+static void matrices(ls_model *m, ls_value *x, ls_value *label, ls_value *y) {
+    two_losses(m, x, label, y);
+    ls_metric(m, "kinds", ls_confusion(m, x, label));
+    ls_metric(m, "others", ls_confusion(m, ls_affine(m, x, -1, 0), label));
+}
 
 typedef void build(ls_model *, ls_value *x, ls_value *label, ls_value *y);
 
@@ -204,7 +209,8 @@ static void test_names(void **state) {
                  {two_classes, "accuracy auc confusion "},
                  {regression, "rmse "},
                  {two_losses, ""},
-                 {own, "top3 mae mse rmse "}};
+                 {own, "top3 mae mse rmse "},
+                 {matrices, "kinds others "}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ls_model m = {0};
         ls_error e = {0};
@@ -237,7 +243,11 @@ static void with_score(ls_model *m) { ls_auc(m, numbers(m), class_of(m)); }
 static void with_unread(ls_model *m) {
     ls_value *x = ls_linear(m, numbers(m), .out = 2), *c = class_of(m);
     ls_cross_entropy(m, x, c, LS_DEFAULTS);
-    ls_metric(m, "a", ls_is_top(m, ls_affine(m, x, 2, 0), c, 1));
+    ls_metric(m, "a", ls_is_top(m, ls_linear(m, x, .out = 3), c, 1));
+}
+static void with_many(ls_model *m) {
+    ls_value *x = ls_input(m, "v", LS_F32, LS_DIMS(LS_MEASURE_TARGETS + 1));
+    ls_metric(m, "a", ls_r2(m, x, x));
 }
 static void with_labels(ls_model *m) { ls_is_top(m, numbers(m), numbers(m), 1); }
 
@@ -255,7 +265,8 @@ static void test_refused(void **state) {
         {with_reader, "an input is a metric, which no layer can read"},
         {with_k, "k is 0; it is at least 1"},
         {with_score, "the score is [3]; one number, or the logits of two classes, is needed"},
-        {with_unread, "only a metric reads the output of layer 'affine'"},
+        {with_unread, "layer 'linear_2' has parameters, but no loss depends on it"},
+        {with_many, "a sample has 65 targets; at most 64 are possible"},
         {with_labels, "the model has a field 'v' already"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -298,9 +309,85 @@ static void test_numbers(void **state) {
     ls_model_free(&m);
 }
 
+/* R2, one target and two a sample, beside its formula. */
+static void test_r2(void **state) {
+    (void)state;
+    static sample s[N];
+    ls_model m = {0};
+    ls_error e = {0};
+    ls_value *label = NULL, *y = NULL, *x = fields(&m, &label, &y);
+    fill(s);
+    ls_value *two = ls_linear(&m, x, .out = 2), *one = ls_slice(&m, two, .dim = 0, .count = 1);
+    ls_value *first = ls_slice(&m, y, .dim = 0, .count = 1);
+    ls_mean_squared_error(&m, two, y, LS_DEFAULTS);
+    ls_metric(&m, "mse", ls_squared_error(&m, two, y));
+    ls_metric(&m, "two", ls_r2(&m, two, y));
+    ls_metric(&m, "one", ls_r2(&m, one, first));
+    ls_metric(&m, "same", ls_r2(&m, first, ls_affine(&m, first, 0, 3)));
+    ls_metric(&m, "itself", ls_r2(&m, first, first));
+    assert_ls_ok(ls_build_finish(&m, &e), e);
+    assert_int_equal(m.nlate, 4); /* the field as numbers, two slices, the constant */
+    char *packed = ls_alloc(N * m.sample_nbytes);
+    double mean[2] = {0}, spread[2] = {0};
+    for (int i = 0; i < N; i++)
+        memcpy(packed + (size_t)i * m.sample_nbytes, &s[i], m.sample_nbytes);
+    double *r = records_of(&m, (const sample *)(const void *)packed, 10, 2, LS_F32);
+    ls_evaluation v = ls_evaluation_of_records(&m, r, N, 0);
+    for (int i = 0; i < N; i++)
+        for (int k = 0; k < 2; k++) mean[k] += (double)s[i].y[k] / N;
+    for (int i = 0; i < N; i++)
+        for (int k = 0; k < 2; k++) spread[k] += pow((double)s[i].y[k] - mean[k], 2);
+    double one_r2 = metric(&v, "one"), two_r2 = metric(&v, "two");
+    double errors = (1 - one_r2) * spread[0] + (1 - (2 * two_r2 - one_r2)) * spread[1];
+    assert_true(fabs(errors - metric(&v, "mse") * 2 * N) < 1e-9 * errors);
+    assert_true(one_r2 < 0); /* the model is not trained */
+    assert_true(metric(&v, "itself") == 1);
+    assert_true(isnan(metric(&v, "same")));
+    free(r);
+    free(packed);
+    ls_model_free(&m);
+}
+
+/* Layers that only metrics depend on run in evaluation alone, after the others. */
+static void test_late(void **state) {
+    (void)state;
+    static sample s[N];
+    ls_model m = {0};
+    ls_error e = {0};
+    ls_value *label = NULL, *y = NULL, *x = fields(&m, &label, &y);
+    fill(s);
+    ls_value *p = ls_linear(&m, x, .name = "first", .out = 2);
+    ls_value *minus = ls_affine(&m, p, -1, 0), *half = ls_affine(&m, minus, -0.5f, 0);
+    ls_value *q = ls_linear(&m, ls_gelu(&m, p), .name = "second", .out = 2);
+    ls_mean_squared_error(&m, q, y, LS_DEFAULTS);
+    ls_metric(&m, "p", ls_squared_error(&m, p, y));
+    ls_metric(&m, "again", ls_squared_error(&m, ls_affine(&m, half, 2, 0), y));
+    ls_metric(&m, "sum", ls_absolute_error(&m, ls_add(&m, minus, p), ls_add(&m, half, minus)));
+    ls_metric(&m, "parts", ls_absolute_error(&m, half, ls_affine(&m, half, 0, 0)));
+    assert_ls_ok(ls_build_finish(&m, &e), e);
+    assert_int_equal(m.nlate, 6);
+    assert_true(m.layers[m.nlayers - 1].loss);
+    for (int i = 0; i < m.nlayers; i++) assert_null(strstr(m.layers[i].name, "affine_2"));
+    char *packed = ls_alloc(N * m.sample_nbytes);
+    for (int i = 0; i < N; i++)
+        memcpy(packed + (size_t)i * m.sample_nbytes, &s[i], m.sample_nbytes);
+    for (int64_t part = 1; part < N + 9; part += 9) {
+        double *r = records_of(&m, (const sample *)(const void *)packed, part, 2, LS_F32);
+        ls_evaluation v = ls_evaluation_of_records(&m, r, N, 0);
+        assert_true(metric(&v, "again") == metric(&v, "p"));
+        assert_true(metric(&v, "sum") == metric(&v, "parts")); /* |p / 2| both */
+        assert_true(metric(&v, "parts") > 0);
+        free(r);
+    }
+    free(packed);
+    ls_model_free(&m);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_classes), cmocka_unit_test(test_auc),
-                                       cmocka_unit_test(test_names), cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_numbers)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_classes), cmocka_unit_test(test_auc),
+        cmocka_unit_test(test_names),   cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_numbers), cmocka_unit_test(test_r2),
+        cmocka_unit_test(test_late)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
