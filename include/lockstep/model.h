@@ -242,18 +242,45 @@ typedef struct ls_embedding_sum_options {
 } ls_embedding_sum_options;
 ls_value *ls_embedding_sum(ls_model *, ls_value *ids, ls_embedding_sum_options);
 
-/* Attention: y = softmax(q k^T / sqrt(C / heads)) v, for each of `heads` parts of the columns alone.
- * x is [T, 3 C], the columns of q, then k, then v, from a linear layer; or, with .keys = [S, 2 C], k
- * and v, x is q [T, C]. Gives [T, C], for another linear layer. With .causal, row t of q meets rows 0
- * to t of k. A row whose number in .mask, an LS_U8 field [rows of k], is 0 does not count: a row of q
- * that meets no other gives zeros. Vaswani et al., "Attention is all you need", NeurIPS 2017. */
+/* Attention: y = softmax(q k^T / sqrt(D)) v, for each of `heads` parts of D columns alone. q, k and v
+ * are rows of linear layers; the result [T, heads D] is for another one.
+ *
+ *     ls_attention(m, qkv, .heads = 12)                       qkv [T, 3 C]: the columns of q, k, v
+ *     ls_attention(m, q, .heads = 12, .keys = kv)             q [T, C], kv [S, 2 C]
+ *     ls_attention(m, q, .heads = 9, .kv_heads = 3, .keys = k, .values = v)
+ *
+ * .kv_heads: k and v have fewer heads, kv_heads D columns each, and heads / kv_heads heads of q after
+ * each other share one (Ainslie et al., "GQA", EMNLP 2023). .causal: row t of q meets rows 0 to t of k;
+ * with .window at most so many of them, the last ones. .mask, an LS_U8 field [S]: a row of k whose
+ * number is 0 does not count; a row of q that meets no other gives zeros. .positions, an LS_I32 field
+ * [T] of a causal one: a sample is several texts one after the other, and the number is a row's place in
+ * its own text, from 0; a row meets rows of its text alone.
+ * Vaswani et al., "Attention is all you need", NeurIPS 2017. */
 typedef struct ls_attention_options {
     const char *name;
-    int64_t heads;
+    int64_t heads, kv_heads; /* kv_heads 0: heads */
+    int64_t window;          /* 0: none */
     bool causal;
-    ls_value *keys, *mask;
+    ls_value *keys, *values, *mask, *positions;
 } ls_attention_options;
 ls_value *ls_attention(ls_model *, ls_value *x, ls_attention_options);
+
+/* Rotary positions, for queries and keys: x [T, heads D], D even. In row t, elements i and i + D / 2 of
+ * each head are turned by the angle t * base^(-2 i / D). .positions, an LS_I32 field [T], says other
+ * places than t, each from 0 to T - 1 (ls_attention_options). Frequencies of models for longer texts
+ * are scaled: .factor alone divides all of them ("linear"); with .original, the number of positions
+ * that the model was first trained for, those of waves longer than original / low are divided, those
+ * of waves shorter than original / high stay, and between them both are mixed ("llama3").
+ * Su et al., "RoFormer", 2021. Frequencies and angles are rounded to f32, as in Hugging Face's. */
+typedef struct ls_rope_options {
+    const char *name;
+    int64_t heads;
+    float base;              /* 0: 10000 */
+    float factor, low, high; /* factor 0: 1; low 0: 1; high 0: 4 */
+    int64_t original;        /* 0: not of Llama 3's kind */
+    ls_value *positions;
+} ls_rope_options;
+ls_value *ls_rope(ls_model *, ls_value *x, ls_rope_options);
 
 /* In training, each number is 0 with probability `rate`, else divided by 1 - rate; in evaluation x
  * itself. The zeros follow from the run's seed, the step, and the sample's place in the batch: they
@@ -266,6 +293,10 @@ ls_value *ls_dropout(ls_model *, ls_value *x, ls_dropout_options);
 
 /* The product of two values of one shape, by element. */
 ls_value *ls_multiply(ls_model *, ls_value *a, ls_value *b);
+
+/* SiLU(gate) * x, by element, of two values of one shape: SwiGLU, with a linear layer for each.
+ * Shazeer, "GLU variants improve transformer", 2020. */
+ls_value *ls_silu_gate(ls_model *, ls_value *gate, ls_value *x);
 
 /* Each vector of x's last dimension, times a learned one, by element. Parameter: weight [last],
  * `start` (0: 1). Touvron et al., "Going deeper with image transformers", 2021 (LayerScale). */
@@ -468,8 +499,10 @@ ls_value *ls_r2(ls_model *, ls_value *x, ls_value *targets);
     (ls_attention)(LS_HERE(m), x, LS_OPTIONS(ls_attention_options, __VA_ARGS__))
 #define ls_dropout(m, x, ...)                                                                      \
     (ls_dropout)(LS_HERE(m), x, LS_OPTIONS(ls_dropout_options, __VA_ARGS__))
-#define ls_multiply(m, a, b) (ls_multiply)(LS_HERE(m), a, b)
-#define ls_scale(m, x, ...)  (ls_scale)(LS_HERE(m), x, LS_OPTIONS(ls_scale_options, __VA_ARGS__))
+#define ls_multiply(m, a, b)     (ls_multiply)(LS_HERE(m), a, b)
+#define ls_silu_gate(m, gate, x) (ls_silu_gate)(LS_HERE(m), gate, x)
+#define ls_rope(m, x, ...)       (ls_rope)(LS_HERE(m), x, LS_OPTIONS(ls_rope_options, __VA_ARGS__))
+#define ls_scale(m, x, ...)      (ls_scale)(LS_HERE(m), x, LS_OPTIONS(ls_scale_options, __VA_ARGS__))
 #define ls_learned(m, dims, ...)                                                                   \
     (ls_learned)(LS_HERE(m), dims, LS_OPTIONS(ls_learned_options, __VA_ARGS__))
 #define ls_group_norm(m, x, ...)                                                                   \

@@ -1,36 +1,57 @@
 /* attention.c - y = softmax(q k^T / sqrt(D)) v by heads, of queries, keys and values that other
  * layers have computed.
  *
- * x[0]: q, k, v as columns [T, 3C]; or queries [T, C], and x[1] keys and values [S, 2C].
- * saved: of each query and head the maximum and 1/sum. work: a gradient that is not wanted. */
+ * x: q, k, v as columns of one value; or q, and k and v as columns of another; or one value each.
+ * saved: of each query and head the maximum and 1/sum. work: gradients that are not wanted. */
 #include "model/builder.h"
 #include "model/heads.h"
 
 typedef struct options {
-    int64_t T, S, C;
-    bool causal, masked;
+    int64_t T, S, kv_heads, window;
+    int64_t Q, K; /* columns of the queries, and of the keys */
+    bool causal;
+    int mask, positions; /* fields of the layer; -1: none */
 } options;
+
+/* Where the queries, keys and values are, or their gradients: in the values of the layer's inputs. */
+typedef struct place {
+    size_t input;
+    int64_t column;
+} place;
+
+static place keys_at(const ls_layer *l, const options *o) {
+    return l->ninputs == 1 ? (place){0, o->Q} : (place){1, 0};
+}
+static place values_at(const ls_layer *l, const options *o) {
+    if (l->ninputs == 3) return (place){2, 0};
+    return l->ninputs == 2 ? (place){1, o->K} : (place){0, o->Q + o->K};
+}
 
 static ls_heads heads_of(const ls_layer *l, const ls_layer_call *c) {
     const options *o = &LS_LAYER_OWN_OF(options, l);
-    bool apart = l->ninputs == 2;
-    const float *q = c->x[0], *k = apart ? c->x[1] : q + o->C;
+    place k = keys_at(l, o), v = values_at(l, o);
     ls_heads h = {.compute = c->compute,
                   .n = c->n,
                   .T = o->T,
                   .S = o->S,
                   .heads = l->heads,
-                  .D = o->C / l->heads,
+                  .kv_heads = o->kv_heads,
+                  .D = o->Q / l->heads,
                   .causal = o->causal,
-                  .q = q,
-                  .k = k,
-                  .v = k + o->C,
-                  .q_row = apart ? o->C : 3 * o->C,
-                  .kv_row = apart ? 2 * o->C : 3 * o->C,
+                  .window = o->window,
+                  .q = c->x[0],
+                  .k = (const float *)c->x[k.input] + k.column,
+                  .v = (const float *)c->x[v.input] + v.column,
+                  .q_row = l->ninputs == 1 ? o->Q + 2 * o->K : o->Q,
+                  .kv_row = l->ninputs == 1   ? o->Q + 2 * o->K
+                            : l->ninputs == 2 ? 2 * o->K
+                                              : o->K,
                   .mask_nbytes = c->sample_nbytes,
+                  .positions_nbytes = c->sample_nbytes,
                   .stat = c->saved,
                   .y = c->y};
-    if (o->masked && c->n) h.mask = ls_layer_field(l, c, 0, 0);
+    if (o->mask >= 0 && c->n) h.mask = ls_layer_field(l, c, o->mask, 0);
+    if (o->positions >= 0 && c->n) h.positions = ls_layer_field(l, c, o->positions, 0);
     return h;
 }
 
@@ -40,63 +61,109 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
     ls_heads h = heads_of(l, c);
-    int64_t C = LS_LAYER_OWN_OF(options, l).C;
-    bool apart = l->ninputs == 2;
-    if (!c->dx[0] && !(apart && c->dx[1])) return;
+    float *dx[3], *room = c->work;
+    bool wanted = false;
+    for (int i = 0; i < l->ninputs; i++) {
+        dx[i] = c->dx[i] ? c->dx[i] : room;
+        room += c->dx[i] ? 0 : c->n * (int64_t)l->input_floats[i];
+        wanted = wanted || c->dx[i];
+    }
+    if (!wanted) return;
+    place k = keys_at(l, o), v = values_at(l, o);
     h.dy = c->dy;
-    h.dq = c->dx[0] ? c->dx[0] : c->work;
-    h.dk = apart ? c->dx[1] : h.dq + C;
-    if (!h.dk) h.dk = c->work;
-    h.dv = h.dk + C;
+    h.dq = dx[0];
+    h.dk = dx[k.input] + k.column;
+    h.dv = dx[v.input] + v.column;
     ls_heads_backward(&h);
 }
 
 static const ls_layer_ops ops = {.kind = "attention", .forward = forward, .backward = backward};
 
+/* Are keys and values what the options say? Else the model has failed. */
+static void look_at_keys(ls_model *m, const ls_attention_options *o, const options *own) {
+    const ls_value *k = o->keys, *v = o->values;
+    int64_t columns = v ? own->K : 2 * own->K;
+    if (k && (k->ndims != 2 || ls_value_last(k) != columns))
+        ls_build_fail(m, "the keys are %s; [S, %lld]%s is needed", ls_dims_write(k->dims).text,
+                      (long long)columns, v ? "" : ", keys and values,");
+    else if (v && !ls_value_same_dims(k, v))
+        ls_build_fail(m, "the values are %s and the keys %s", ls_dims_write(v->dims).text,
+                      ls_dims_write(k->dims).text);
+    else if (k && o->causal && own->S != own->T)
+        ls_build_fail(m, "%lld queries and %lld keys can't be causal", (long long)own->T,
+                      (long long)own->S);
+}
+
+static void look_at_fields(ls_model *m, const ls_attention_options *o, const options *own) {
+    const ls_value *mask = o->mask, *places = o->positions;
+    if (mask && (mask->layer >= 0 || mask->type != LS_U8 || ls_value_count(mask) != own->S))
+        ls_build_fail(m, "the mask is no field of %lld u8, one for each key", (long long)own->S);
+    else if (places &&
+             (places->layer >= 0 || places->type != LS_I32 || ls_value_count(places) != own->T))
+        ls_build_fail(m, "the positions are no field of %lld i32, one for each query",
+                      (long long)own->T);
+    else if ((places || o->window) && !o->causal)
+        ls_build_fail(m, "%s are for causal attention; add .causal",
+                      places ? "positions" : "windows");
+    else if (o->window < 0)
+        ls_build_fail(m, "window is %lld; it is not negative", (long long)o->window);
+}
+
 /* The sizes of the inputs. False: they don't fit, and the model has failed. */
-static bool look(ls_model *m, const ls_value *x, const ls_attention_options *o, options *own_p) {
-    const ls_value *kv = o->keys;
-    int64_t parts = kv ? 1 : 3, last = ls_value_last(x);
-    if (x->ndims != 2 || last % parts)
+static bool look(ls_model *m, const ls_value *x, const ls_attention_options *o, options *own) {
+    int64_t last = ls_value_last(x), kv_heads = o->kv_heads ? o->kv_heads : o->heads;
+    int64_t parts = o->keys ? o->heads : o->heads + 2 * kv_heads; /* heads in x */
+    if (x->ndims != 2)
         ls_build_fail(m, "the input is %s; %s is needed", ls_dims_write(x->dims).text,
-                      kv ? "[T, C], queries," : "[T, 3 C], queries, keys and values,");
-    else if (kv && (kv->ndims != 2 || ls_value_last(kv) != 2 * last))
-        ls_build_fail(m, "the keys are %s; [S, %lld], keys and values, is needed",
-                      ls_dims_write(kv->dims).text, 2 * (long long)last);
-    else if (o->heads < 1 || last / parts % o->heads)
-        ls_build_fail(m, "heads is %lld; it must divide the width %lld", (long long)o->heads,
-                      (long long)(last / parts));
-    else if (kv && o->causal && kv->dims.of[0] != x->dims.of[0])
-        ls_build_fail(m, "%lld queries and %lld keys can't be causal", (long long)x->dims.of[0],
-                      (long long)kv->dims.of[0]);
-    *own_p = (options){.T = x->dims.of[0],
-                       .S = kv ? kv->dims.of[0] : x->dims.of[0],
-                       .C = last / parts,
-                       .causal = o->causal,
-                       .masked = o->mask != NULL};
-    const ls_value *mask = o->mask;
-    if (mask && (mask->layer >= 0 || mask->type != LS_U8 || ls_value_count(mask) != own_p->S))
-        ls_build_fail(m, "the mask is no field of %lld u8, one for each key", (long long)own_p->S);
+                      o->keys ? "[T, C], queries," : "[T, 3 C], queries, keys and values,");
+    else if (o->heads < 1)
+        ls_build_fail(m, "heads is %lld; it is at least 1", (long long)o->heads);
+    else if (kv_heads < 1 || o->heads % kv_heads)
+        ls_build_fail(m, "kv_heads is %lld; it must divide heads, %lld", (long long)kv_heads,
+                      (long long)o->heads);
+    else if (last % parts)
+        ls_build_fail(m, "%lld columns are no %lld heads%s", (long long)last, (long long)parts,
+                      o->keys ? "" : " of queries, keys and values");
+    if (!ls_build_is_good(m)) return false;
+    *own = (options){.T = x->dims.of[0],
+                     .S = o->keys ? o->keys->dims.of[0] : x->dims.of[0],
+                     .kv_heads = kv_heads,
+                     .window = o->window,
+                     .Q = last / parts * o->heads,
+                     .K = last / parts * kv_heads,
+                     .causal = o->causal,
+                     .mask = -1,
+                     .positions = -1};
+    look_at_keys(m, o, own);
+    if (ls_build_is_good(m)) look_at_fields(m, o, own);
     return ls_build_is_good(m);
 }
 
 ls_value *(ls_attention)(ls_model *m, ls_value *x, ls_attention_options o) {
-    ls_value *inputs[] = {x, o.keys};
-    ls_layer *l = ls_build_layer(m, "attention", o.name, inputs, o.keys ? 2 : 1);
+    ls_value *inputs[] = {x, o.keys, o.values};
+    if (o.values && !o.keys)
+        return ls_build_fail(m, "ls_attention(): values are given without keys");
+    ls_layer *l = ls_build_layer(m, "attention", o.name, inputs, o.values ? 3 : o.keys ? 2 : 1);
     options own = {0};
     if (!l || !look(m, x, &o, &own)) return ls_build_failed(m);
     l->ops = &ops;
-    LS_LAYER_OWN_AS(options, l) = own;
-    l->C = own.C;
+    l->C = own.Q;
     l->heads = o.heads;
-    if (own.masked) ls_build_field(m, l, o.mask);
+    if (o.mask) ls_build_field(m, l, o.mask), own.mask = l->nfields - 1;
+    if (o.positions) ls_build_field(m, l, o.positions), own.positions = l->nfields - 1;
+    LS_LAYER_OWN_AS(options, l) = own;
     l->saved_floats = (size_t)(2 * o.heads * own.T);
-    l->work_floats = o.keys ? (size_t)(own.C * (own.T > 2 * own.S ? own.T : 2 * own.S)) : 0;
-    ls_heads h = {
-        .T = own.T, .S = own.S, .heads = o.heads, .D = own.C / o.heads, .causal = own.causal};
+    for (int i = 0; i < l->ninputs && l->ninputs > 1; i++) l->work_floats += l->input_floats[i];
+    ls_heads h = {.T = own.T,
+                  .S = own.S,
+                  .heads = o.heads,
+                  .kv_heads = own.kv_heads,
+                  .D = own.Q / o.heads,
+                  .causal = own.causal};
     l->scratch_floats = ls_heads_scratch_floats(h.S, h.D);
-    l->forward_flops = 4.0 * (double)(own.T * own.C) * (double)own.S / (own.causal ? 2 : 1);
+    l->forward_flops = 4.0 * (double)(own.T * own.Q) * (double)own.S / (own.causal ? 2 : 1);
     ls_heads_works(&h, &l->forward_work, &l->backward_work);
-    return ls_build_value(m, LS_DIMS(own.T, own.C));
+    return ls_build_value(m, LS_DIMS(own.T, own.Q));
 }

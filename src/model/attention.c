@@ -40,6 +40,7 @@ static ls_heads heads_of(const ls_layer *l, const ls_layer_call *c, const saved 
                       .T = c->T,
                       .S = c->T,
                       .heads = l->heads,
+                      .kv_heads = l->heads,
                       .D = C / l->heads,
                       .causal = true,
                       .q = s->qkv,
@@ -99,7 +100,7 @@ void ls_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) {
     ls_works *f = &l->forward_work, *b = &l->backward_work;
     ls_works_norm(f, b, T, C);
     ls_works_linear(f, b, T, C, 3 * C);
-    ls_heads_works(&(ls_heads){.T = T, .S = T, .heads = heads, .D = C / heads, .causal = true}, f,
+    ls_heads_works(&(ls_heads){.T = T, .S = T, .heads = heads, .kv_heads = heads, .D = C / heads, .causal = true}, f,
                    b);
     ls_works_linear(f, b, T, C, C);
     ls_works_pass(f, LS_WORK_ADD, T * C);

@@ -14,6 +14,8 @@ enum { MAX_DEPTH = 8 };
 struct ls_draft {
     ls_value **values; /* [nvalues] */
     int nvalues;
+    float **constants; /* [nconstants] */
+    int nconstants;
     char scope[LS_NAME]; /* the open scopes: "block.1", or "" */
     size_t begins[MAX_DEPTH];
     int depth;
@@ -33,7 +35,9 @@ static ls_draft *draft_of(ls_model *m) {
 void ls_draft_free(ls_draft *d) {
     if (!d) return;
     for (int i = 0; i < d->nvalues; i++) free(d->values[i]);
+    for (int i = 0; i < d->nconstants; i++) free(d->constants[i]);
     free(d->values);
+    free(d->constants);
     free(d);
 }
 
@@ -295,6 +299,12 @@ void ls_build_param(ls_model *m, ls_layer *l, const char *suffix, const ls_param
         ls_build_fail(m, "the parameter's name '%s' is longer than %d bytes", name, LS_NAME - 1);
     else
         ls_model_add_param(m, l, name, p);
+}
+
+float *ls_build_constants(ls_model *m, size_t n) {
+    ls_draft *d = draft_of(m);
+    d->constants = ls_grow(d->constants, (size_t)d->nconstants, sizeof *d->constants);
+    return d->constants[d->nconstants++] = LS_NEW_ARRAY(float, n);
 }
 
 /* ---- fields ---- */

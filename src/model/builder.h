@@ -33,6 +33,8 @@ ls_value *ls_build_value(ls_model *, ls_dims dims);
 ls_value *ls_build_view(ls_model *, const ls_value *, ls_dims dims);
 /* Adds a parameter "LAYER.suffix" (dims, decay, init_std, init_value count). */
 void ls_build_param(ls_model *, ls_layer *, const char *suffix, const ls_param *);
+/* Memory [n] for numbers that a layer computes once, when it is added; freed with the model. */
+float *ls_build_constants(ls_model *, size_t n);
 /* The layer reads this field of the samples itself, as fields[] of the layer. */
 void ls_build_field(ls_model *, ls_layer *, const ls_value *field);
 /* The field's numbers are below n, and not negative unless `padded`: other samples are refused where

@@ -17,24 +17,26 @@ typedef struct head {
     int64_t y;                 /* offset of its columns in a [n, T, C] matrix */
     int64_t q_at, k_at;        /* offsets of q, and of k or v */
     const unsigned char *mask; /* [S] or NULL */
+    const char *positions;     /* [T] or NULL */
 } head;
 
-static head head_of(const ls_heads *a, int64_t index) {
-    int64_t sample = index / a->heads, which = index % a->heads;
+static head head_of(const ls_heads *a, int64_t sample, int64_t which) {
+    int64_t kv = which / (a->heads / a->kv_heads);
     head h = {.all = a, .scale = 1.0f / sqrtf((float)a->D)};
     h.q_at = sample * a->T * a->q_row + which * a->D;
-    h.k_at = sample * a->S * a->kv_row + which * a->D;
+    h.k_at = sample * a->S * a->kv_row + kv * a->D;
     h.q = a->q + h.q_at;
     h.k = a->k + h.k_at;
     h.v = a->v + h.k_at;
-    h.stat = a->stat + index * a->T * 2;
+    h.stat = a->stat + (sample * a->heads + which) * a->T * 2;
     h.y = sample * a->T * a->heads * a->D + which * a->D;
     h.mask = a->mask ? a->mask + (size_t)sample * a->mask_nbytes : NULL;
+    h.positions = a->positions ? a->positions + (size_t)sample * a->positions_nbytes : NULL;
     return h;
 }
 
-/* The operands of a head that all its blocks of queries use are packed once. In a thread's scratch
- * memory: p, dp [QUERY_BLOCK, S], then these. */
+/* The operands that all blocks of queries of a head of keys use are packed once. In a thread's
+ * scratch memory: p, dp [QUERY_BLOCK, S], then these. */
 typedef struct packed {
     float *p, *dp;
     float *by_key, *by_value; /* keys, values, transposed [D, S] */
@@ -121,10 +123,24 @@ static void add_by_key(const block *b, const float *weights, ls_matrix rows, flo
                                      .start = LS_GEMM_ADD});
 }
 
+/* The first key that query t sees. */
+static int64_t first_key(const head *h, int64_t t) {
+    int64_t window = h->all->window, first = window && window <= t ? t - window + 1 : 0;
+    int32_t place = 0;
+    if (!h->positions) return first;
+    memcpy(&place, h->positions + (size_t)t * sizeof place, sizeof place);
+    return place >= 0 && place <= t && t - place > first ? t - place : first;
+}
+
 /* Sets the scores or probabilities of keys that don't count. */
 static void set_masked(const block *b, float *s, float value) {
-    for (int64_t k = 0; b->h->mask && k < b->width; k++)
-        for (int64_t r = 0; !b->h->mask[k] && r < b->m; r++) s[r * b->width + k] = value;
+    const head *h = b->h;
+    for (int64_t k = 0; h->mask && k < b->width; k++)
+        for (int64_t r = 0; !h->mask[k] && r < b->m; r++) s[r * b->width + k] = value;
+    for (int64_t r = 0; (h->positions || h->all->window) && r < b->m; r++) {
+        int64_t first = first_key(h, b->first + r);
+        for (int64_t k = 0; k < first; k++) s[r * b->width + k] = value;
+    }
 }
 
 /* Before a softmax: a masked score is below all others, and the term that the softmax gives it is too
@@ -140,63 +156,81 @@ static void probabilities(const block *b, bool again, float *s) {
     set_masked(b, s, 0);
 }
 
-static void head_forward(const ls_heads *a, int thread, const head *h) {
+static void head_forward(const packed *k, int thread, const head *h) {
+    const ls_heads *a = h->all;
     int64_t C = a->heads * a->D;
-    packed k = packed_of(thread, h);
-    ls_gemm_pack(a->compute->k, a->S, a->D, ls_matrix_of(h->v, a->kv_row), k.rows);
     for (int64_t first = 0; first < a->T; first += QUERY_BLOCK) {
         block b = block_of(thread, h, first);
-        by_keys(&b, b.queries, k.by_key, k.p);
-        probabilities(&b, false, k.p);
-        mix(&b, k.p, k.rows, a->y + h->y + first * C, C);
+        by_keys(&b, b.queries, k->by_key, k->p);
+        probabilities(&b, false, k->p);
+        mix(&b, k->p, k->rows, a->y + h->y + first * C, C);
     }
 }
 
-static void head_backward(const ls_heads *a, int thread, const head *h) {
-    const ls_compute *c = a->compute;
+static void head_backward(const packed *k, int thread, const head *h) {
+    const ls_heads *a = h->all;
     int64_t C = a->heads * a->D;
-    packed k = packed_of(thread, h);
     float *dq = a->dq + h->q_at, *dk = a->dk + h->k_at, *dv = a->dv + h->k_at;
-    ls_gemm_pack(c->k, a->D, a->S, ls_matrix_transposed(h->v, a->kv_row), k.by_value);
-    ls_gemm_pack(c->k, a->S, a->D, ls_matrix_of(h->k, a->kv_row), k.rows);
+    for (int64_t first = 0; first < a->T; first += QUERY_BLOCK) {
+        block b = block_of(thread, h, first);
+        ls_matrix dy = ls_matrix_of(a->dy + h->y + first * C, C);
+        by_keys(&b, b.queries, k->by_key, k->p);
+        probabilities(&b, true, k->p);
+        add_by_key(&b, k->p, dy, dv);
+        by_keys(&b, dy, k->by_value, k->dp);
+        a->compute->k->softmax_causal_dx(b.m, b.width, h->scale, k->p, k->dp);
+        mix(&b, k->dp, k->rows, dq + first * a->q_row, a->q_row);
+        add_by_key(&b, k->dp, b.queries, dk);
+    }
+}
+
+/* ---- a head of keys and values, with its heads of queries ---- */
+
+static void pack_forward(const packed *k, const head *h) {
+    const ls_heads *a = h->all;
+    ls_gemm_pack(a->compute->k, a->S, a->D, ls_matrix_of(h->v, a->kv_row), k->rows);
+}
+
+static void pack_backward(const packed *k, const head *h) {
+    const ls_heads *a = h->all;
+    float *dk = a->dk + h->k_at, *dv = a->dv + h->k_at;
+    ls_gemm_pack(a->compute->k, a->D, a->S, ls_matrix_transposed(h->v, a->kv_row), k->by_value);
+    ls_gemm_pack(a->compute->k, a->S, a->D, ls_matrix_of(h->k, a->kv_row), k->rows);
     for (int64_t s = 0; s < a->S; s++) {
         memset(dk + s * a->kv_row, 0, (size_t)a->D * sizeof *dk);
         memset(dv + s * a->kv_row, 0, (size_t)a->D * sizeof *dv);
     }
-    for (int64_t first = 0; first < a->T; first += QUERY_BLOCK) {
-        block b = block_of(thread, h, first);
-        ls_matrix dy = ls_matrix_of(a->dy + h->y + first * C, C);
-        by_keys(&b, b.queries, k.by_key, k.p);
-        probabilities(&b, true, k.p);
-        add_by_key(&b, k.p, dy, dv);
-        by_keys(&b, dy, k.by_value, k.dp);
-        c->k->softmax_causal_dx(b.m, b.width, h->scale, k.p, k.dp);
-        mix(&b, k.dp, k.rows, dq + first * a->q_row, a->q_row);
-        add_by_key(&b, k.dp, b.queries, dk);
-    }
 }
 
-typedef struct job {
+typedef struct pass {
     const ls_heads *all;
-    void (*fn)(const ls_heads *, int thread, const head *);
-} job;
+    void (*pack)(const packed *, const head *);
+    void (*fn)(const packed *, int thread, const head *);
+} pass;
 
 static void run(void *arg, int thread, int nthreads) {
-    const job *j = arg;
-    int64_t i = 0, end = 0;
-    ls_pool_share(j->all->n * j->all->heads, 1, thread, nthreads, &i, &end);
+    const pass *p = arg;
+    const ls_heads *a = p->all;
+    int64_t i = 0, end = 0, shared = a->heads / a->kv_heads;
+    ls_pool_share(a->n * a->kv_heads, 1, thread, nthreads, &i, &end);
     for (; i < end; i++) {
-        head h = head_of(j->all, i);
-        j->fn(j->all, thread, &h);
+        int64_t sample = i / a->kv_heads, which = i % a->kv_heads * shared;
+        head h = head_of(a, sample, which);
+        packed k = packed_of(thread, &h);
+        p->pack(&k, &h);
+        for (int64_t q = which; q < which + shared; q++) {
+            h = head_of(a, sample, q);
+            p->fn(&k, thread, &h);
+        }
     }
 }
 
 void ls_heads_forward(const ls_heads *a) {
-    ls_pool_run(a->compute->pool, run, &(job){a, head_forward});
+    ls_pool_run(a->compute->pool, run, &(pass){a, pack_forward, head_forward});
 }
 
 void ls_heads_backward(const ls_heads *a) {
-    ls_pool_run(a->compute->pool, run, &(job){a, head_backward});
+    ls_pool_run(a->compute->pool, run, &(pass){a, pack_backward, head_backward});
 }
 
 /* A causal block sees on average half of the keys and half a block more. */

@@ -1,6 +1,8 @@
 /* heads.h - attention by heads: y = softmax(q k^T / sqrt(D)) v, for each sample and head.
  *
- * Shapes: n samples, T queries, S keys, heads of size D; C = heads * D.
+ * Shapes: n samples, T queries, S keys, heads of size D; C = heads * D. With fewer heads of keys and
+ * values (kv_heads), heads / kv_heads heads of queries one after the other share one of them
+ * (Ainslie et al., "GQA", EMNLP 2023); its gradient is a chain over their queries, head by head.
  *
  * The T x S scores are never in memory as a whole: queries are computed in blocks, and backward
  * recomputes the probabilities from the scores and each row's maximum and sum. Dao, Fu, Ermon, Rudra
@@ -15,16 +17,20 @@
 
 typedef struct ls_heads {
     const ls_compute *compute;
-    int64_t n, T, S, heads, D;
+    int64_t n, T, S, heads, kv_heads, D;
     bool causal;               /* query t sees keys up to t; S is T */
-    const float *q, *k, *v;    /* [n, T, C], [n, S, C], [n, S, C] */
+    int64_t window;            /* causal: query t sees at most this many keys; 0: all up to t */
+    const float *q, *k, *v;    /* [n, T, C], [n, S, kv_heads D], [n, S, kv_heads D] */
     int64_t q_row, kv_row;     /* floats between rows of q; of k and v */
     const unsigned char *mask; /* [n][S], 0: no query sees the key; NULL: all keys count */
     size_t mask_nbytes;        /* between samples */
-    float *stat;               /* [n, heads, T, 2] from forward to backward */
-    float *y;                  /* [n, T, C]; 0 for a query that sees no key */
-    const float *dy;           /* like y */
-    float *dq, *dk, *dv;       /* rows as far apart as those of q, k, v */
+    const char *positions;   /* causal: i32 [n][T], the place of a position in its document: a query
+                                  sees keys of its document alone; NULL: a sample is one document */
+    size_t positions_nbytes; /* between samples */
+    float *stat;             /* [n, heads, T, 2] from forward to backward */
+    float *y;                /* [n, T, C]; 0 for a query that sees no key */
+    const float *dy;         /* like y */
+    float *dq, *dk, *dv;     /* rows as far apart as those of q, k, v */
 } ls_heads;
 
 void ls_heads_forward(const ls_heads *);
@@ -34,7 +40,7 @@ void ls_heads_backward(const ls_heads *);
 /* Scratch memory of each thread. */
 size_t ls_heads_scratch_floats(int64_t S, int64_t D);
 
-/* Adds the passes' work for n = 1: T, S, heads, D and causal count. */
+/* Adds the passes' work for n = 1: T, S, heads, kv_heads, D and causal count. */
 void ls_heads_works(const ls_heads *, ls_works *forward, ls_works *backward);
 
 #endif

@@ -49,6 +49,7 @@ WITH_OPTIONS(linear, ls_linear_options)
 WITH_OPTIONS(max_pool, ls_pool_options)
 WITH_OPTIONS(normalize, ls_normalize_options)
 WITH_OPTIONS(rms_norm, ls_rms_norm_options)
+WITH_OPTIONS(rope, ls_rope_options)
 WITH_OPTIONS(scale, ls_scale_options)
 
 typedef struct one_option {
@@ -104,7 +105,8 @@ static const ls_layer_entry entries[] = {
      add_affine},
     {{"attention",
       "heads",
-      {INT(ls_attention_options, heads, 1, MOST), FLAG(ls_attention_options, causal)}},
+      {INT(ls_attention_options, heads, 1, MOST), INT(ls_attention_options, kv_heads, 1, MOST),
+       INT(ls_attention_options, window, 1, MOST), FLAG(ls_attention_options, causal)}},
      add_attention},
     {{"average_pool", "kernel", POOL_OPTIONS}, add_average_pool},
     {{"conv2d", NULL, CONV_OPTIONS}, add_conv2d},
@@ -141,6 +143,12 @@ static const ls_layer_entry entries[] = {
     {{"patches", "size", {INT(one_option, size, 1, MOST)}}, add_patches},
     {{"relu", NULL, {{0}}}, add_relu},
     {{"rms_norm", NULL, {REAL(ls_rms_norm_options, eps, 0, 1)}}, add_rms_norm},
+    {{"rope",
+      "heads",
+      {INT(ls_rope_options, heads, 1, MOST), REAL(ls_rope_options, base, 1, 1e12),
+       REAL(ls_rope_options, factor, 0, 1e6), REAL(ls_rope_options, low, 0, 1e6),
+       REAL(ls_rope_options, high, 0, 1e6), INT(ls_rope_options, original, 0, MOST)}},
+     add_rope},
     {{"scale", "start", {REAL(ls_scale_options, start, -1e6, 1e6)}}, add_scale},
     {{"sigmoid", NULL, {{0}}}, add_sigmoid},
     {{"silu", NULL, {{0}}}, add_silu},

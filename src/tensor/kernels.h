@@ -136,6 +136,16 @@ typedef struct ls_kernels {
     ls_activation_kernel *activation[LS_NACTIVATIONS];
     ls_activation_dx_kernel *activation_dx[LS_NACTIVATIONS];
 
+    /* y = SiLU(gate) * x. y may be one of them. Its gradients: dgate and dx may be dy. */
+    void (*silu_gate)(int64_t n, const float *gate, const float *x, float *y);
+    void (*silu_gate_dx)(int64_t n, const float *gate, const float *x, const float *dy,
+                         float *dgate, float *dx);
+
+    /* Turns the pair (x[i], x[D / 2 + i]) of each of `heads` vectors [D] by an angle, D even. turn
+     * [D]: the cosines of the D / 2 angles, then their sines. back: by the opposite angles. x and y
+     * may be the same. */
+    void (*rope)(int64_t heads, int64_t D, const float *turn, bool back, const float *x, float *y);
+
     /* Softmax of rows of attention scores, in place. Row i [width] has the scores of query first +
      * i; later keys are masked. Forward: s = softmax(scale * s), and the row's maximum and 1/sum go
      * to stat [rows, 2]. Again: the same probabilities from scores and stat. */

@@ -122,8 +122,8 @@ static void with_mask(ls_model *m) {
 static void test_refusals(void **state) {
     (void)state;
     layer_refused(with_vector, "attention 'attention': the input is [48]; [T, 3 C], queries, keys");
-    layer_refused(with_no_heads, "heads is 0; it must divide the width 4");
-    layer_refused(with_heads, "heads is 3; it must divide the width 4");
+    layer_refused(with_no_heads, "heads is 0; it is at least 1");
+    layer_refused(with_heads, "12 columns are no 9 heads of queries, keys and values");
     layer_refused(with_keys, "the keys are [4, 12]; [S, 24], keys and values, is needed");
     layer_refused(with_causal, "4 queries and 5 keys can't be causal");
     layer_refused(with_mask, "the mask is no field of 4 u8, one for each key");

@@ -39,6 +39,25 @@ static void test_multiply(void **state) {
                               .reference = square});
 }
 
+static ls_value *build_gate(ls_model *m, ls_value **x, const void *arg) {
+    (void)arg;
+    return ls_silu_gate(m, x[0], x[1]);
+}
+
+static void gate(const void *arg, double *const *x, double *const *params, double *y) {
+    (void)arg, (void)params;
+    for (int i = 0; i < T * C; i++) y[i] = x[0][i] / (1 + exp(-x[0][i])) * x[1][i];
+}
+
+static void test_gate(void **state) {
+    (void)state;
+    layer_check(&(layer_case){.name = "silu_gate",
+                              .fields = {MATRIX, MATRIX},
+                              .nfields = 2,
+                              .build = build_gate,
+                              .reference = gate});
+}
+
 static ls_value *build_scale(ls_model *m, ls_value **x, const void *arg) {
     (void)arg;
     return ls_scale(m, x[0], .name = "gain");
@@ -126,9 +145,9 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_multiply),
-                                       cmocka_unit_test(test_scale), cmocka_unit_test(test_learned),
-                                       cmocka_unit_test(test_start),
-                                       cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_multiply), cmocka_unit_test(test_gate),
+        cmocka_unit_test(test_scale),    cmocka_unit_test(test_learned),
+        cmocka_unit_test(test_start),    cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

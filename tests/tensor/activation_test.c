@@ -36,6 +36,38 @@ static void test_activations(void **state) {
     each(do_activations, check_activations);
 }
 
+/* Row `r` of outputs 4 and 5: x turned by the angles whose cosines and sines are in[3]. */
+static void check_turned(int64_t D, int64_t r, const values *v) {
+    const float *x = v->in[1] + r * D, *turn = v->in[3];
+    for (int64_t i = 0; i < D / 2; i++) {
+        double a = (double)x[i], b = (double)x[D / 2 + i], most = 1e-6 * (1 + fabs(a) + fabs(b));
+        double c = (double)turn[i], s = (double)turn[D / 2 + i];
+        most *= 1 + fabs(c) + fabs(s);
+        assert_close(v->out[4][r * D + i], a * c - b * s, most, "rope", D, i);
+        assert_close(v->out[4][r * D + D / 2 + i], b * c + a * s, most, "rope", D, i);
+        assert_close(v->out[5][r * D + i], a * c + b * s, most, "rope back", D, i);
+        assert_close(v->out[5][r * D + D / 2 + i], b * c - a * s, most, "rope back", D, i);
+    }
+}
+
+static void check_gates(int64_t n, const values *v) {
+    for (int64_t j = 0; j < n; j++) {
+        double g = (double)v->in[0][j], x = (double)v->in[1][j], dy = (double)v->in[2][j];
+        double y = value(LS_SILU, g), most = 1e-6 * (1 + fabs(g)) * (1 + fabs(x)) * (1 + fabs(dy));
+        assert_close(v->out[0][j], y * x, most, "silu_gate", n, j);
+        assert_true(v->out[0][j] == v->out[1][j]);
+        assert_close(v->out[2][j], dy * x * slope(LS_SILU, g), most, "dgate", n, j);
+        assert_close(v->out[3][j], dy * y, most, "dx", n, j);
+    }
+    for (int64_t r = 0; r < ROWS; r++) check_turned(n / 2 * 2, r, v);
+    for (int i = 0; i < 6; i++) assert_untouched(v, i, i < 4 ? n : ROWS * (n / 2 * 2));
+}
+
+static void test_gates(void **state) {
+    (void)state;
+    each(do_gates, check_gates);
+}
+
 /* Values are within 4 ulp over the whole range, and tanh is odd. */
 static void test_ulps(void **state) {
     (void)state;
@@ -82,6 +114,7 @@ static void test_ends(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_gates),
         cmocka_unit_test(test_ulps),
         cmocka_unit_test(test_ends),
     };

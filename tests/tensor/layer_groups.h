@@ -14,6 +14,21 @@ static inline void do_activations(const ls_kernels *k, int64_t n, values *v) {
     }
 }
 
+/* Outputs: the gated values, in place of x too; their gradients dgate, dx; pairs turned, and turned
+ * back in place. */
+static inline void do_gates(const ls_kernels *k, int64_t n, values *v) {
+    const float *gate = v->in[0], *x = v->in[1], *turn = v->in[3];
+    k->silu_gate(n, gate, x, v->out[0]);
+    start_from(v, 1, 1, n);
+    k->silu_gate(n, gate, v->out[1], v->out[1]);
+    start_from(v, 3, 2, n);
+    k->silu_gate_dx(n, gate, x, v->out[3], v->out[2], v->out[3]); /* in place of dy */
+    int64_t D = n / 2 * 2;
+    k->rope(ROWS, D, turn, false, x, v->out[4]);
+    start_from(v, 5, 1, ROWS * D);
+    k->rope(ROWS, D, turn, true, v->out[5], v->out[5]);
+}
+
 static const ls_dropout_place DROPOUT = {.seed = 3, .step = 5, .sample = 7, .layer = 11, .p = 0.3f};
 enum { CHANNELS = 3 };
 

@@ -138,6 +138,7 @@ static const struct {
     {do_lion, {"lion", "lion", "lion"}},
     {do_activations,
      {"relu", "relu_dx", "sigmoid", "sigmoid_dx", "tanh", "tanh_dx", "silu", "silu_dx"}},
+    {do_gates, {"silu_gate", "silu_gate", "silu_gate_dx", "silu_gate_dx", "rope", "rope"}},
     {do_elements_f32,
      {"multiply", "multiply", "affine", "affine", "bytes_affine", "dropout", "dropout"}},
     {do_group_norm_wide,

@@ -1,4 +1,4 @@
-/* activation.c - ReLU, sigmoid, tanh, SiLU, and their derivatives. */
+/* activation.c - ReLU, sigmoid, tanh, SiLU, SiLU as a gate, and their derivatives. */
 #include "tensor/kernels/sigmoid.h"
 #include "tensor/kernels/variant.h"
 
@@ -76,5 +76,24 @@ void LS_K(silu_dx)(int64_t n, const float *x, const float *dy, float *dx) {
         v16 a = v_load_n(x + i, n - i), s = v_sigmoid(a);
         v16 slope = v_fma(v_mul(a, s), v_sub(v_set1(1.0f), s), s);
         v_store_n(dx + i, v_mul(v_load_n(dy + i, n - i), slope), n - i);
+    }
+}
+
+void LS_K(silu_gate)(int64_t n, const float *gate, const float *x, float *y) {
+    for (int64_t i = 0; i < n; i += LS_LANES) {
+        v16 g = v_load_n(gate + i, n - i);
+        v_store_n(y + i, v_mul(v_mul(g, v_sigmoid(g)), v_load_n(x + i, n - i)), n - i);
+    }
+}
+
+/* dx = dy SiLU(gate); dgate = dy x (s + gate s (1 - s)) with s = sigmoid(gate). */
+void LS_K(silu_gate_dx)(int64_t n, const float *gate, const float *x, const float *dy, float *dgate,
+                        float *dx) {
+    for (int64_t i = 0; i < n; i += LS_LANES) {
+        v16 g = v_load_n(gate + i, n - i), s = v_sigmoid(g), d = v_load_n(dy + i, n - i);
+        v16 y = v_mul(g, s), slope = v_fma(y, v_sub(v_set1(1.0f), s), s);
+        v16 by_gate = v_mul(v_mul(d, v_load_n(x + i, n - i)), slope);
+        v_store_n(dx + i, v_mul(d, y), n - i);
+        v_store_n(dgate + i, by_gate, n - i);
     }
 }

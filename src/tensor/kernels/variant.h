@@ -47,6 +47,10 @@ void LS_K(gelu)(int64_t n, const float *x, float *y);
 void LS_K(gelu_back)(int64_t n, const float *x, const float *dy, float *dx, float *y);
 ls_activation_kernel LS_K(relu), LS_K(sigmoid), LS_K(tanh), LS_K(silu);
 ls_activation_dx_kernel LS_K(relu_dx), LS_K(sigmoid_dx), LS_K(tanh_dx), LS_K(silu_dx);
+void LS_K(silu_gate)(int64_t n, const float *gate, const float *x, float *y);
+void LS_K(silu_gate_dx)(int64_t n, const float *gate, const float *x, const float *dy, float *dgate,
+                        float *dx);
+void LS_K(rope)(int64_t heads, int64_t D, const float *turn, bool back, const float *x, float *y);
 void LS_K(softmax_causal)(int64_t rows, int64_t width, int64_t first, float scale, float *s,
                           float *stat);
 void LS_K(softmax_causal_again)(int64_t rows, int64_t width, int64_t first, float scale, float *s,

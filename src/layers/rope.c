@@ -1,0 +1,159 @@
+/* rope.c - rotary positions: each pair of a row's numbers is turned by an angle that grows with the
+ * row's place in its text. The kernel: tensor/kernels/rope.c.
+ *
+ * Layers of the same angles share one table of them, computed when the first one is added. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/math.h"
+#include "model/builder.h"
+
+typedef struct frequencies {
+    int64_t T, D;
+    float base, factor, low, high;
+    int64_t original; /* 0: all frequencies are divided by factor */
+} frequencies;
+
+typedef struct options {
+    frequencies f;
+    const float *turns; /* [T][D] for each place the cosines, then the sines */
+    bool positions;
+} options;
+
+typedef struct job {
+    const ls_layer *l;
+    const ls_layer_call *c;
+    bool back;
+    const float *x;
+    float *y;
+} job;
+
+static int64_t place_of(const job *j, int64_t sample, int64_t t) {
+    const options *o = &LS_LAYER_OWN_OF(options, j->l);
+    int32_t place = 0;
+    if (!o->positions) return t;
+    const char *places = ls_layer_field(j->l, j->c, 0, sample);
+    memcpy(&place, places + (size_t)t * sizeof place, sizeof place);
+    return place;
+}
+
+static void run(void *arg, int thread, int nthreads) {
+    const job *j = arg;
+    const options *o = &LS_LAYER_OWN_OF(options, j->l);
+    int64_t r = 0, end = 0, T = o->f.T, D = o->f.D, C = j->l->C;
+    ls_pool_share(j->c->n * T, 1, thread, nthreads, &r, &end);
+    for (; r < end; r++)
+        j->c->compute->k->rope(C / D, D, o->turns + place_of(j, r / T, r % T) * D, j->back,
+                               j->x + r * C, j->y + r * C);
+}
+
+static void forward(const ls_layer *l, const ls_layer_call *c) {
+    ls_pool_run(c->compute->pool, run, &(job){l, c, false, c->x[0], c->y});
+}
+
+static void backward(const ls_layer *l, const ls_layer_call *c) {
+    if (c->dx[0]) ls_pool_run(c->compute->pool, run, &(job){l, c, true, c->dy, c->dx[0]});
+}
+
+static const ls_layer_ops ops = {.kind = "rope", .forward = forward, .backward = backward};
+
+/* ---- the angles ---- */
+
+static const double TWO_PI = 6.28318530717958647693;
+
+/* Dubey et al., "The Llama 3 herd of models", 2024; the formula is that of Llama's reference code. */
+static float scaled(const frequencies *f, float frequency) {
+    if (!f->original) return frequency / f->factor;
+    double wave = TWO_PI / (double)frequency, original = (double)f->original;
+    double low = original / (double)f->low, high = original / (double)f->high;
+    if (wave > low) return frequency / f->factor;
+    if (wave < high) return frequency;
+    double mix = (original / wave - (double)f->low) / ((double)f->high - (double)f->low);
+    return (float)((1 - mix) * (double)frequency / (double)f->factor + mix * (double)frequency);
+}
+
+/* Of pair i: 1 / base^(2 i / D), rounded after the power and after the division. */
+static float frequency_of(const frequencies *f, int64_t i) {
+    double exponent = (double)((float)(2 * i) / (float)f->D);
+    float power = (float)ls_math_exp(exponent * ls_math_log((double)f->base));
+    return scaled(f, 1.0f / power);
+}
+
+/* cos of `turns` times 2 pi. */
+static double cos_of(double turns) {
+    double part = turns - (double)(int64_t)turns; /* 0 <= part < 1 */
+    return part <= 0.5 ? ls_math_cospi(2 * part) : ls_math_cospi(2 - 2 * part);
+}
+
+static const float *make_turns(ls_model *m, const frequencies *f) {
+    float *turns = ls_build_constants(m, (size_t)(f->T * f->D));
+    int64_t half = f->D / 2;
+    for (int64_t i = 0; i < half; i++) {
+        float frequency = frequency_of(f, i);
+        for (int64_t t = 0; t < f->T; t++) {
+            double turn = (double)((float)t * frequency) / TWO_PI;
+            turns[t * f->D + i] = (float)cos_of(turn);
+            turns[t * f->D + half + i] = (float)cos_of(turn + 0.75); /* sin x = cos(x - pi / 2) */
+        }
+    }
+    return turns;
+}
+
+static bool is_same(const frequencies *a, const frequencies *b) {
+    return a->T == b->T && a->D == b->D && a->original == b->original &&
+           memcmp(&a->base, &b->base, 4 * sizeof a->base) == 0;
+}
+
+static const float *find_turns(ls_model *m, const frequencies *f) {
+    for (int i = 0; i < m->nlayers; i++) {
+        const ls_layer *l = &m->layers[i];
+        if (l->ops != &ops || !LS_LAYER_OWN_OF(options, l).turns) continue;
+        if (is_same(&LS_LAYER_OWN_OF(options, l).f, f)) return LS_LAYER_OWN_OF(options, l).turns;
+    }
+    return make_turns(m, f);
+}
+
+/* ---- adding it ---- */
+
+static bool look(ls_model *m, const ls_value *x, const ls_rope_options *o, const frequencies *f) {
+    const ls_value *places = o->positions;
+    if (x->ndims != 2 || o->heads < 1 || ls_value_last(x) % o->heads || f->D % 2)
+        ls_build_fail(m,
+                      "the input is %s; [T, heads * D] with an even D is needed, and heads is %lld",
+                      ls_dims_write(x->dims).text, (long long)o->heads);
+    else if (places &&
+             (places->layer >= 0 || places->type != LS_I32 || ls_value_count(places) != f->T))
+        ls_build_fail(m, "the positions are no field of %lld i32, one for each row",
+                      (long long)f->T);
+    else if (!(f->base > 1 && f->base <= 1e12f) || !(f->factor > 0 && f->factor <= 1e6f))
+        ls_build_fail(m, "base is %g and factor %g; base is above 1 and factor above 0",
+                      (double)f->base, (double)f->factor);
+    else if (f->original < 0 || (f->original && !(f->low > 0 && f->high > f->low)))
+        ls_build_fail(m, "original is %lld, low %g, high %g; high is above low, and low above 0",
+                      (long long)f->original, (double)f->low, (double)f->high);
+    return ls_build_is_good(m);
+}
+
+ls_value *(ls_rope)(ls_model *m, ls_value *x, ls_rope_options o) {
+    ls_layer *l = ls_build_layer(m, "rope", o.name, &x, 1);
+    if (!l) return ls_build_failed(m);
+    frequencies f = {.T = x->dims.of[0],
+                     .D = o.heads > 0 ? ls_value_last(x) / o.heads : 0,
+                     .base = o.base == 0 ? 10000 : o.base,
+                     .factor = o.factor == 0 ? 1 : o.factor,
+                     .low = o.low == 0 ? 1 : o.low,
+                     .high = o.high == 0 ? 4 : o.high,
+                     .original = o.original};
+    if (!look(m, x, &o, &f)) return ls_build_failed(m);
+    l->ops = &ops;
+    l->C = ls_value_last(x);
+    if (o.positions) {
+        ls_build_field(m, l, o.positions);
+        ls_build_classes(m, o.positions, f.T, false);
+    }
+    LS_LAYER_OWN_AS(options, l) =
+        (options){.f = f, .turns = find_turns(m, &f), .positions = o.positions != NULL};
+    ls_works_pass(&l->forward_work, LS_WORK_ADD, ls_value_count(x));
+    ls_works_pass(&l->backward_work, LS_WORK_ADD, ls_value_count(x));
+    return ls_build_value(m, x->dims);
+}
