@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "lockstep/group.h"
+#include "tensor/block.h"
 #include "tensor/loss.h"
 #include "tensor/norm.h"
 #include "tensor/pooling.h"
@@ -208,6 +209,8 @@ typedef struct ls_kernels {
      * rounds to nearest, ties to even. */
     void (*widen)(ls_dtype from, size_t n, const void *x, float *y);
     void (*narrow)(ls_dtype to, size_t n, const float *x, void *y);
+    /* Blocks of weights, as files hold them, as f32. */
+    ls_unpack_kernel *unpack[LS_NBLOCK_TYPES];
 } ls_kernels;
 
 /* Names: avx512, avx2 (x86-64), neon (AArch64), portable (everywhere).

@@ -14,6 +14,7 @@
  *  - v_transpose4: out[k * row + i] = p[i][k] for i in 0..3, k in 0..7; any 32-bit values, not
  *    aligned;
  *  - if the processor has instructions for 16-bit floats: V_HALF, and the functions under it below;
+ *  - if it has instructions that widen bytes: V_BYTES, and the functions under it below;
  *  - for the GEMM's tile: vr, a register of LS_VR lanes, and r_set1, r_load, r_store, r_fma. The
  *    tile has LS_TILE_ROWS rows of LS_TILE_REGS registers: a multiple of 4 rows and of 4 columns.
  *
@@ -51,7 +52,8 @@ static inline v16 v_widen_bf16(uint32_t u[LS_LANES]) {
     return v_of_bits(u);
 }
 /* A product raises the exponent by 127 - 15, which also normalizes subnormals; infinity and NaN,
- * which have the largest exponent, get f32's largest. */
+ * which have the largest exponent, get f32's largest; a NaN becomes a quiet one, as by processors'
+ * instructions. */
 static inline v16 v_widen_f16(uint32_t u[LS_LANES]) {
     uint32_t rest[LS_LANES];
     for (int i = 0; i < LS_LANES; i++) rest[i] = (u[i] & 0x7fffu) << 13;
@@ -60,7 +62,8 @@ static inline v16 v_widen_f16(uint32_t u[LS_LANES]) {
     memcpy(rest, moved, sizeof rest);
     for (int i = 0; i < LS_LANES; i++) {
         uint32_t special = 0u - ((u[i] & 0x7c00u) == 0x7c00u);
-        u[i] = rest[i] | (special & 0xffu << 23) | (u[i] & 0x8000u) << 16;
+        uint32_t nan = 0u - ((u[i] & 0x7fffu) > 0x7c00u);
+        u[i] = rest[i] | (special & 0xffu << 23) | (nan & 1u << 22) | (u[i] & 0x8000u) << 16;
     }
     return v_of_bits(u);
 }
@@ -92,6 +95,26 @@ static inline v16 v_pick_f16(v16 a, int odd) {
     uint32_t u[LS_LANES];
     v_halves_of(a, odd, u);
     return v_widen_f16(u);
+}
+#endif
+
+/* Sixteen bytes as f32: those of `lo`, the lowest first, then those of `hi`. */
+#ifndef V_BYTES
+static inline v16 v_of_u8(uint64_t lo, uint64_t hi) {
+    uint8_t bytes[LS_LANES];
+    float t[LS_LANES];
+    memcpy(bytes, &lo, sizeof lo);
+    memcpy(bytes + 8, &hi, sizeof hi);
+    for (int i = 0; i < LS_LANES; i++) t[i] = bytes[i];
+    return v_load(t);
+}
+static inline v16 v_of_i8(uint64_t lo, uint64_t hi) {
+    int8_t bytes[LS_LANES];
+    float t[LS_LANES];
+    memcpy(bytes, &lo, sizeof lo);
+    memcpy(bytes + 8, &hi, sizeof hi);
+    for (int i = 0; i < LS_LANES; i++) t[i] = bytes[i];
+    return v_load(t);
 }
 #endif
 

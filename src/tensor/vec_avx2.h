@@ -76,6 +76,19 @@ static inline v16 v_pick_f16(v16 a, int odd) {
     return (v16){_mm256_cvtph_ps(_mm256_castsi256_si128(h)),
                  _mm256_cvtph_ps(_mm256_extracti128_si256(h, 1))};
 }
+#define V_BYTES
+static inline __m256 v_half_of_u8(uint64_t bytes) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)bytes)));
+}
+static inline __m256 v_half_of_i8(uint64_t bytes) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_cvtsi64_si128((long long)bytes)));
+}
+static inline v16 v_of_u8(uint64_t lo, uint64_t hi) {
+    return (v16){v_half_of_u8(lo), v_half_of_u8(hi)};
+}
+static inline v16 v_of_i8(uint64_t lo, uint64_t hi) {
+    return (v16){v_half_of_i8(lo), v_half_of_i8(hi)};
+}
 /* a * b + c, rounded once. */
 static inline v16 v_fma(v16 a, v16 b, v16 c) {
     return (v16){_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};

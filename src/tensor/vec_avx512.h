@@ -26,6 +26,33 @@ static inline v16 v_min(v16 a, v16 b) { return (v16){_mm512_min_ps(a.all, b.all)
 static inline v16 v_select(v16 a, v16 b, v16 x, v16 y) {
     return (v16){_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.all, b.all, _CMP_GT_OQ), y.all, x.all)};
 }
+#define V_HALF
+static inline v16 v_widen_bf16(__m512i low) {
+    return (v16){_mm512_castsi512_ps(_mm512_slli_epi32(low, 16))};
+}
+static inline v16 v_load_bf16(const uint16_t *p) {
+    return v_widen_bf16(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)));
+}
+static inline v16 v_load_f16(const uint16_t *p) {
+    return (v16){_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p))};
+}
+static inline __m512i v_picked(v16 a, int odd) {
+    __m512i pairs = _mm512_castps_si512(a.all);
+    return odd ? _mm512_srli_epi32(pairs, 16) : pairs;
+}
+static inline v16 v_pick_bf16(v16 a, int odd) { return v_widen_bf16(v_picked(a, odd)); }
+static inline v16 v_pick_f16(v16 a, int odd) {
+    return (v16){_mm512_cvtph_ps(_mm512_cvtepi32_epi16(v_picked(a, odd)))};
+}
+#define V_BYTES
+static inline v16 v_of_u8(uint64_t lo, uint64_t hi) {
+    __m128i bytes = _mm_set_epi64x((long long)hi, (long long)lo);
+    return (v16){_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes))};
+}
+static inline v16 v_of_i8(uint64_t lo, uint64_t hi) {
+    __m128i bytes = _mm_set_epi64x((long long)hi, (long long)lo);
+    return (v16){_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))};
+}
 static inline v16 v_fma(v16 a, v16 b, v16 c) { return (v16){_mm512_fmadd_ps(a.all, b.all, c.all)}; }
 static inline v16 v_pow2(v16 t) {
     __m512i i = _mm512_slli_epi32(_mm512_castps_si512(t.all), 23);

@@ -64,6 +64,17 @@ static inline v16 v_select(v16 a, v16 b, v16 x, v16 y) {
                  vbslq_f32(vcgtq_f32(a.c, b.c), x.c, y.c),
                  vbslq_f32(vcgtq_f32(a.d, b.d), x.d, y.d)};
 }
+#define V_BYTES
+static inline v16 v_of_u8(uint64_t lo, uint64_t hi) {
+    uint16x8_t x = vmovl_u8(vcreate_u8(lo)), y = vmovl_u8(vcreate_u8(hi));
+    return (v16){vcvtq_f32_u32(vmovl_u16(vget_low_u16(x))), vcvtq_f32_u32(vmovl_high_u16(x)),
+                 vcvtq_f32_u32(vmovl_u16(vget_low_u16(y))), vcvtq_f32_u32(vmovl_high_u16(y))};
+}
+static inline v16 v_of_i8(uint64_t lo, uint64_t hi) {
+    int16x8_t x = vmovl_s8(vcreate_s8(lo)), y = vmovl_s8(vcreate_s8(hi));
+    return (v16){vcvtq_f32_s32(vmovl_s16(vget_low_s16(x))), vcvtq_f32_s32(vmovl_high_s16(x)),
+                 vcvtq_f32_s32(vmovl_s16(vget_low_s16(y))), vcvtq_f32_s32(vmovl_high_s16(y))};
+}
 /* x * y + z: NEON takes the addend first. */
 static inline v16 v_fma(v16 x, v16 y, v16 z) {
     return (v16){vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c),

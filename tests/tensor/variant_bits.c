@@ -213,6 +213,22 @@ static void do_conversions(const subject *s, ls_dtype dtype, size_t n) {
     put_block("narrow", &narrow, dtype, LS_SUM);
 }
 
+/* Random bytes: every number and, as scales, every kind of f16. */
+static void do_unpack(const subject *s) {
+    enum { N = 37, MOST_BYTES = 210 };
+    static const int64_t sizes[] = {0, 1, 2, 15, 16, 17, 33, N};
+    static uint8_t x[2 + N * MOST_BYTES];
+    static float y[N * LS_BLOCK_MOST + 1];
+    for (size_t i = 0; i < sizeof x; i++) x[i] = (uint8_t)(random_bits(8, i) >> 13);
+    for (int t = 0; t < LS_NBLOCK_TYPES; t++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            for (size_t k = 0; k < sizeof y / sizeof *y; k++) y[k] = UNTOUCHED;
+            here("%" PRId64 " blocks of type %d", sizes[i], t);
+            s->k->unpack[t](sizes[i], x + 2, y);
+            put_f32("unpack", y, sizeof y / sizeof *y);
+        }
+}
+
 static void do_elements(const subject *s) {
     static const size_t sizes[] = {0, 1, 2, 3, 7, 15, 16, 17, 31, 33, 63, 64, 65, 127, 251, 1000};
     static block x;
@@ -228,6 +244,7 @@ static void do_elements(const subject *s) {
             put_block("average", &x, dtype, LS_AVG);
             if (dtype == LS_BF16 || dtype == LS_F16) do_conversions(s, dtype, sizes[i]);
         }
+    do_unpack(s);
 }
 
 static void make_wild(float *x, int64_t n) {

@@ -83,5 +83,8 @@ void LS_K(combine_both)(ls_dtype dtype, ls_op op, size_t n, const void *a, const
 void LS_K(average)(ls_dtype dtype, size_t n, int by, void *x);
 void LS_K(widen)(ls_dtype from, size_t n, const void *x, float *y);
 void LS_K(narrow)(ls_dtype to, size_t n, const float *x, void *y);
+ls_unpack_kernel LS_K(unpack_f32), LS_K(unpack_f16), LS_K(unpack_bf16), LS_K(unpack_q8_0),
+    LS_K(unpack_q4_0), LS_K(unpack_q4_1), LS_K(unpack_q5_0), LS_K(unpack_q5_1), LS_K(unpack_q4_k),
+    LS_K(unpack_q5_k), LS_K(unpack_q6_k);
 
 #endif

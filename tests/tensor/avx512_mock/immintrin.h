@@ -27,6 +27,14 @@ typedef struct __m512i {
     uint32_t u[16];
 } __m512i;
 
+typedef struct __m128i {
+    uint8_t b[16];
+} __m128i;
+
+typedef struct __m256i {
+    uint16_t h[16];
+} __m256i;
+
 #define MOCK_EACH(type, member, n, expression)                                                     \
     type r;                                                                                        \
     for (int i = 0; i < (n); i++) r.member[i] = (expression);                                      \
@@ -74,6 +82,40 @@ static inline __m512i _mm512_add_epi32(__m512i a, __m512i b) { MOCK_512I(a.u[i] 
 static inline __m512i _mm512_slli_epi32(__m512i a, unsigned by) {
     MOCK_512I(by < 32 ? a.u[i] << by : 0);
 }
+static inline __m512i _mm512_srli_epi32(__m512i a, unsigned by) {
+    MOCK_512I(by < 32 ? a.u[i] >> by : 0);
+}
+static inline __m128i _mm_set_epi64x(long long high, long long low) {
+    __m128i r;
+    memcpy(r.b, &low, 8);
+    memcpy(r.b + 8, &high, 8);
+    return r;
+}
+static inline __m512i _mm512_cvtepu8_epi32(__m128i a) { MOCK_512I(a.b[i]); }
+static inline __m512i _mm512_cvtepi8_epi32(__m128i a) {
+    MOCK_512I((uint32_t)(a.b[i] < 128 ? a.b[i] : a.b[i] - 256));
+}
+static inline __m512 _mm512_cvtepi32_ps(__m512i a) { MOCK_512((float)(int32_t)a.u[i]); }
+static inline __m256i _mm256_loadu_si256(const __m256i *p) {
+    __m256i r;
+    memcpy(&r, p, sizeof r);
+    return r;
+}
+static inline __m512i _mm512_cvtepu16_epi32(__m256i a) { MOCK_512I(a.h[i]); }
+static inline __m256i _mm512_cvtepi32_epi16(__m512i a) {
+    MOCK_EACH(__m256i, h, 16, (uint16_t)a.u[i]);
+}
+/* A NaN becomes a quiet one. */
+static inline float mock_widen(uint16_t h) {
+    uint32_t rest = h & 0x3ffu, sign = (h & 0x8000u) << 16, u = sign | 0xffu << 23;
+    float x =
+        ldexpf((float)(rest + (h & 0x7c00u ? 1024 : 0)), (h >> 10 & 31 ? h >> 10 & 31 : 1) - 25);
+    if ((h & 0x7c00u) != 0x7c00u) return sign ? -x : x;
+    if (rest) u |= 1u << 22 | rest << 13;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+static inline __m512 _mm512_cvtph_ps(__m256i a) { MOCK_512(mock_widen(a.h[i])); }
 static inline __m512i _mm512_castps_si512(__m512 a) {
     __m512i r;
     memcpy(&r, &a, sizeof r);
