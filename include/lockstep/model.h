@@ -420,6 +420,18 @@ typedef struct ls_loss_options {
  * its own targets, or 0 if it has none. */
 void ls_cross_entropy(ls_model *, ls_value *logits, ls_value *label, ls_loss_options);
 
+/* Cross-entropy of labels [T], an LS_I32 field, and logits that are a linear layer of x [T, C]: for
+ * many classes, as of a language model, since the logits are never in memory as a whole. Parameter:
+ * weight [classes, C], N(0, 0.02^2); or that of .tied, the value of an ls_embedding() without
+ * positions. Rows with a negative label have no loss, and cost nothing; what they count is as above. */
+typedef struct ls_linear_cross_entropy_options {
+    const char *name;
+    int64_t classes; /* not with .tied */
+    ls_value *tied;
+} ls_linear_cross_entropy_options;
+void ls_linear_cross_entropy(ls_model *, ls_value *x, ls_value *label,
+                             ls_linear_cross_entropy_options);
+
 /* Binary cross-entropy, in nats, of logits x and as many targets t in [0, 1]:
  * max(x, 0) - x t + log(1 + e^-|x|). Targets: a field of any type, or a value that depends on no
  * parameter; a field in f32 is not rounded, whatever the run computes in. */
@@ -522,20 +534,22 @@ ls_value *ls_r2(ls_model *, ls_value *x, ls_value *targets);
 #define ls_softmax(m, x)     (ls_softmax)(LS_HERE(m), x)
 #define ls_cross_entropy(m, x, label, ...)                                                         \
     (ls_cross_entropy)(LS_HERE(m), x, label, LS_OPTIONS(ls_loss_options, __VA_ARGS__))
+#define ls_linear_cross_entropy(m, x, label, ...)                                                  \
+    (ls_linear_cross_entropy)(LS_HERE(m), x, label,                                                \
+                              LS_OPTIONS(ls_linear_cross_entropy_options, __VA_ARGS__))
 #define ls_binary_cross_entropy(m, x, targets, ...)                                                \
     (ls_binary_cross_entropy)(LS_HERE(m), x, targets, LS_OPTIONS(ls_loss_options, __VA_ARGS__))
 #define ls_mean_squared_error(m, x, targets, ...)                                                  \
     (ls_mean_squared_error)(LS_HERE(m), x, targets, LS_OPTIONS(ls_loss_options, __VA_ARGS__))
-#define ls_sample_weight(m, field)      (ls_sample_weight)(LS_HERE(m), field)
-#define ls_metric(m, name, measure)     (ls_metric)(LS_HERE(m), name, measure)
-#define ls_is_top(m, x, label, k)       (ls_is_top)(LS_HERE(m), x, label, k)
-#define ls_auc(m, score, label)         (ls_auc)(LS_HERE(m), score, label)
-#define ls_confusion(m, x, label)       (ls_confusion)(LS_HERE(m), x, label)
-#define ls_r2(m, x, targets)            (ls_r2)(LS_HERE(m), x, targets)
-#define ls_squared_error(m, x, targets) (ls_squared_error)(LS_HERE(m), x, targets)
-#define ls_root_squared_error(m, x, targets)                                                       \
-    (ls_root_squared_error)(LS_HERE(m), x, targets)
-#define ls_absolute_error(m, x, targets) (ls_absolute_error)(LS_HERE(m), x, targets)
+#define ls_sample_weight(m, field)           (ls_sample_weight)(LS_HERE(m), field)
+#define ls_metric(m, name, measure)          (ls_metric)(LS_HERE(m), name, measure)
+#define ls_is_top(m, x, label, k)            (ls_is_top)(LS_HERE(m), x, label, k)
+#define ls_auc(m, score, label)              (ls_auc)(LS_HERE(m), score, label)
+#define ls_confusion(m, x, label)            (ls_confusion)(LS_HERE(m), x, label)
+#define ls_r2(m, x, targets)                 (ls_r2)(LS_HERE(m), x, targets)
+#define ls_squared_error(m, x, targets)      (ls_squared_error)(LS_HERE(m), x, targets)
+#define ls_root_squared_error(m, x, targets) (ls_root_squared_error)(LS_HERE(m), x, targets)
+#define ls_absolute_error(m, x, targets)     (ls_absolute_error)(LS_HERE(m), x, targets)
 
 #ifdef __cplusplus
 }

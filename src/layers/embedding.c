@@ -2,10 +2,14 @@
  *
  * params: weight [rows, width]; positions [ids, width], which are added to the rows. Both are tables
  * (model/table.h). The gradient of a row is one chain over the samples and ids in order. A negative
- * id stands for none. */
+ * id stands for none.
+ *
+ * The weight may be tied to a loss at the model's end, whose backward begins the gradient. Then the
+ * embedding's backward runs once for all samples of a virtual worker (backward_whole), after all
+ * micro-batches of the loss. */
 #include <string.h>
 
-#include "model/builder.h"
+#include "layers/layers.h"
 #include "model/table.h"
 
 enum { WEIGHT, POSITIONS };
@@ -13,6 +17,7 @@ enum { WEIGHT, POSITIONS };
 typedef struct options {
     int64_t n; /* ids of a sample */
     bool sums, mean, positions;
+    bool tied; /* another layer has begun the gradient of the weight */
 } options;
 
 typedef struct job {
@@ -124,7 +129,9 @@ static void backward_run(void *arg, int thread, int nthreads) {
 /* room: the gradients of weight, then of positions, if they are stored in 16 bits. */
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     job j = {.l = l, .c = c, .o = &LS_LAYER_OWN_OF(options, l)};
-    j.weight = ls_table_grad_begin(l, c, WEIGHT, 0, l->V, c->room);
+    ls_layer_call begun = *c;
+    begun.grads_start = c->grads_start && !j.o->tied;
+    j.weight = ls_table_grad_begin(l, &begun, WEIGHT, 0, l->V, c->room);
     float *room = c->room ? c->room + l->V * l->C : NULL;
     if (j.o->positions) j.positions = ls_table_grad_begin(l, c, POSITIONS, 0, j.o->n, room);
     ls_pool_run(c->compute->pool, backward_run, &j);
@@ -194,4 +201,18 @@ ls_value *(ls_embedding_sum)(ls_model *m, ls_value *ids, ls_embedding_sum_option
         m, ids,
         &(wanted){
             "embedding_sum", o.name, o.rows, o.width, o.deviation, {.sums = true, .mean = o.mean}});
+}
+
+int ls_layers_tie_embedding(ls_model *m, const ls_value *embedding, int64_t width) {
+    ls_layer *l = embedding->layer >= 0 ? &m->layers[embedding->layer] : NULL;
+    if (!l || l->ops != &ops || LS_LAYER_OWN_OF(options, l).sums)
+        ls_build_fail(m, "tied is no value of ls_embedding()");
+    else if (LS_LAYER_OWN_OF(options, l).positions || l->C != width)
+        ls_build_fail(
+            m, "tied is an embedding with rows of %lld%s; rows of %lld are needed", (long long)l->C,
+            LS_LAYER_OWN_OF(options, l).positions ? " and positions" : "", (long long)width);
+    if (!ls_build_is_good(m)) return -1;
+    LS_LAYER_OWN_AS(options, l).tied = true;
+    l->backward_whole = true;
+    return l->params[WEIGHT];
 }

@@ -18,6 +18,10 @@ ls_value *ls_layers_confusion(ls_model *, ls_value *logits, ls_value *label, int
 void ls_layers_class_metrics(ls_model *, ls_value *logits, ls_value *label, int32_t ignored);
 void ls_layers_number_metrics(ls_model *, bool binary, ls_value *x, ls_value *targets);
 
+/* A later layer uses the weight of this embedding, of rows [width], too, and begins its gradient:
+ * the parameter's number. -1: the model has failed. */
+int ls_layers_tie_embedding(ls_model *, const ls_value *embedding, int64_t width);
+
 /* For a layer that is not made by a call: y = the sum of `ninputs` values [T, C]. */
 void ls_add_declare(ls_layer *, int64_t T, int64_t C, int ninputs);
 

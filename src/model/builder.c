@@ -301,6 +301,12 @@ void ls_build_param(ls_model *m, ls_layer *l, const char *suffix, const ls_param
         ls_model_add_param(m, l, name, p);
 }
 
+void ls_build_shared(ls_model *m, ls_layer *l, int param) {
+    l->params[l->nparams] = param;
+    l->counts[l->nparams] = m->params[param].count;
+    l->offsets[l->nparams++] = m->params[param].offset;
+}
+
 float *ls_build_constants(ls_model *m, size_t n) {
     ls_draft *d = draft_of(m);
     d->constants = ls_grow(d->constants, (size_t)d->nconstants, sizeof *d->constants);

@@ -33,6 +33,8 @@ ls_value *ls_build_value(ls_model *, ls_dims dims);
 ls_value *ls_build_view(ls_model *, const ls_value *, ls_dims dims);
 /* Adds a parameter "LAYER.suffix" (dims, decay, init_std, init_value count). */
 void ls_build_param(ls_model *, ls_layer *, const char *suffix, const ls_param *);
+/* The layer uses this parameter of the model, too, which another layer has added. */
+void ls_build_shared(ls_model *, ls_layer *, int param);
 /* Memory [n] for numbers that a layer computes once, when it is added; freed with the model. */
 float *ls_build_constants(ls_model *, size_t n);
 /* The layer reads this field of the samples itself, as fields[] of the layer. */

@@ -12,10 +12,21 @@ enum { BATCH = 24, V = 12, STEPS = 4, WIDTH = 9, TARGETS = 3, CLASSES = 4 };
 
 /* Sample i has weight 2 if i is even, and else 0; `twice`: it is sample i - i % 2, of weight 1.
  * MANY: samples also have losses of other kinds. IGNORED: every other sample has no target that
- * counts, in place of weights. */
-typedef enum variant { WEIGHTS, WEIGHTS_TWICE, MANY, MANY_TWICE, IGNORED, IGNORED_TWICE } variant;
+ * counts, in place of weights. TIED: so too, and an embedding of the labels of the sample before is tied
+ * to the loss. */
+typedef enum variant {
+    WEIGHTS,
+    WEIGHTS_TWICE,
+    MANY,
+    MANY_TWICE,
+    IGNORED,
+    IGNORED_TWICE,
+    TIED,
+    TIED_TWICE
+} variant;
 
 static bool is_twice(variant v) { return v % 2 != 0; }
+static bool ignores(variant v) { return v >= IGNORED; }
 
 typedef struct sample {
     _Alignas(64) float x[5];
@@ -23,6 +34,7 @@ typedef struct sample {
     _Alignas(64) float y[2];
     _Alignas(64) unsigned char bits[4];
     _Alignas(64) float weight;
+    _Alignas(64) int32_t ids[TARGETS];
 } sample;
 
 static ls_status read_sample(const void *data, const ls_draw *d, size_t nbytes, void *to,
@@ -30,16 +42,18 @@ static ls_status read_sample(const void *data, const ls_draw *d, size_t nbytes, 
     (void)e;
     variant v = *(const variant *)data;
     uint64_t i = is_twice(v) ? d->sample - d->sample % 2 : d->sample;
-    sample s = {.weight = is_twice(v) || v == IGNORED ? 1 : i % 2 ? 0 : 2};
+    sample s = {.weight = is_twice(v) || ignores(v) ? 1 : i % 2 ? 0 : 2};
     uint64_t k = 0;
     for (int j = 0; j < 5; j++)
         s.x[j] = (float)ls_random_uniform(8, LS_STREAM_FAKE, i, k++) * 2 - 1;
     for (int j = 0; j < TARGETS; j++)
         s.labels[j] = (int32_t)(CLASSES * ls_random_uniform(8, LS_STREAM_FAKE, i, k++));
-    for (int j = 0; j < TARGETS && v == IGNORED && i % 2; j++) s.labels[j] = -1;
-    if (v == IGNORED || v == IGNORED_TWICE) s.labels[i / 2 % TARGETS] = -1;
+    for (int j = 0; j < TARGETS && ignores(v) && !is_twice(v) && i % 2; j++) s.labels[j] = -1;
+    if (ignores(v)) s.labels[i / 2 % TARGETS] = -1;
     for (int j = 0; j < 2; j++) s.y[j] = (float)ls_random_uniform(8, LS_STREAM_FAKE, i, k++);
     for (int j = 0; j < 4; j++) s.bits[j] = ls_random_uniform(8, LS_STREAM_FAKE, i, k++) < 0.5;
+    for (int j = 0; j < TARGETS; j++)
+        s.ids[j] = (int32_t)(CLASSES * ls_random_uniform(8, LS_STREAM_FAKE, i, k++));
     assert_true(nbytes <= sizeof s);
     memcpy(to, &s, nbytes);
     return LS_OK;
@@ -53,6 +67,7 @@ static void make_model(variant v, ls_model *m) {
     ls_value *y = ls_input(m, "y", LS_F32, LS_DIMS(2));
     ls_value *bits = ls_input(m, "bits", LS_U8, LS_DIMS(4));
     ls_value *weight = ls_input(m, "weight", LS_F32, LS_SCALAR);
+    ls_value *ids = ls_input(m, "ids", LS_I32, LS_DIMS(TARGETS));
     x = ls_gelu(m, ls_linear(m, x, .out = WIDTH));
     ls_value *logits = ls_linear(m, x, .name = "head", .out = TARGETS * CLASSES);
     logits = ls_build_view(m, logits, LS_DIMS(TARGETS, CLASSES));
@@ -60,7 +75,13 @@ static void make_model(variant v, ls_model *m) {
         ls_mean_squared_error(m, ls_linear(m, x, .name = "y", .out = 2), y, .factor = 0.5f);
         ls_binary_cross_entropy(m, ls_linear(m, x, .name = "bits", .out = 4), bits, LS_DEFAULTS);
     }
-    ls_cross_entropy(m, logits, labels, .smoothing = 0.1f, .name = "labels.loss");
+    if (v >= TIED) {
+        ls_value *embedding = ls_embedding(m, ids, .rows = CLASSES, .width = CLASSES);
+        ls_value *both = ls_add(m, ls_rms_norm(m, embedding, LS_DEFAULTS), logits);
+        ls_linear_cross_entropy(m, both, labels, .name = "labels.loss", .tied = embedding);
+    } else {
+        ls_cross_entropy(m, logits, labels, .smoothing = 0.1f, .name = "labels.loss");
+    }
     if (v <= MANY_TWICE) ls_sample_weight(m, weight);
     assert_ls_ok(ls_build_finish(m, &e), e);
     if (v == MANY) assert_int_equal(m->nlosses, 3);
@@ -147,7 +168,7 @@ static void close_run(setup *s) {
 
 static void test_weights(void **state) {
     (void)state;
-    for (variant v = WEIGHTS; v <= IGNORED; v = (variant)(v + 2)) {
+    for (variant v = WEIGHTS; v <= TIED; v = (variant)(v + 2)) {
         setup a = run(v, 1, 2, 0), b = run((variant)(v + 1), 1, 2, 0);
         for (int i = 0; i < STEPS; i++) {
             double loss = b.out[i].loss, norm = b.out[i].grad_norm;
@@ -167,7 +188,7 @@ static void test_weights(void **state) {
 static void test_bits(void **state) {
     (void)state;
     static const int workers[] = {2, 3, 5};
-    for (variant v = WEIGHTS; v <= IGNORED; v = (variant)(v + 2)) {
+    for (variant v = WEIGHTS; v <= TIED; v = (variant)(v + 2)) {
         setup one = run(v, 1, 2, 0);
         for (int i = 0; i < 3; i++) {
             setup s = run(v, workers[i], 1 + i % 2, i);

@@ -1,0 +1,114 @@
+/* vocabulary.c - see vocabulary.h. */
+#include "model/vocabulary.h"
+
+#include "base/math.h"
+#include "model/table.h"
+#include "tensor/gemm.h"
+
+enum {
+    TABLE_BLOCK = 2048,      /* rows of a table that are widened at a time */
+    LOGITS_FLOATS = 16 << 20 /* per block */
+};
+
+/* A table that has to be widened is used in blocks of the vocabulary. */
+static int64_t table_rows(const ls_vocabulary *b) {
+    return b->c->given && b->l->V > TABLE_BLOCK ? TABLE_BLOCK : b->l->V;
+}
+
+void ls_vocabulary_logits(const ls_vocabulary *b) {
+    const ls_layer *l = b->l;
+    int64_t V = l->V, most = table_rows(b);
+    for (int64_t v = 0; v < V; v += most) {
+        int64_t n = V - v < most ? V - v : most;
+        const float *w = ls_table_rows(l, b->c, b->table, v, n, b->c->room);
+        ls_gemm(b->c->compute, &(ls_gemm_job){.M = b->rows,
+                                              .N = n,
+                                              .K = l->C,
+                                              .a = ls_matrix_of(b->h, l->C),
+                                              .b = ls_matrix_transposed(w, l->C),
+                                              .c = b->logits + v,
+                                              .ldc = V});
+    }
+}
+
+static void losses_run(void *arg, int thread, int nthreads) {
+    const ls_vocabulary *b = arg;
+    int64_t r = 0, end = 0, V = b->l->V;
+    ls_pool_share(b->rows, 1, thread, nthreads, &r, &end);
+    for (; r < end; r++) {
+        const float *x = b->logits + r * V;
+        float *stat = b->stat + 2 * r;
+        double sum = (double)b->c->compute->k->cross_entropy(V, x, stat);
+        b->losses[r] = ls_math_log(sum) + (double)stat[0] - (double)x[b->target(b->arg, r)];
+    }
+}
+
+void ls_vocabulary_losses(const ls_vocabulary *b) {
+    ls_vocabulary job = *b;
+    ls_pool_run(b->c->compute->pool, losses_run, &job);
+}
+
+static void dlogits_run(void *arg, int thread, int nthreads) {
+    const ls_vocabulary *b = arg;
+    int64_t r = 0, end = 0, V = b->l->V;
+    ls_pool_share(b->rows, 1, thread, nthreads, &r, &end);
+    for (; r < end; r++)
+        b->c->compute->k->cross_entropy_dx(V, b->logits + r * V, b->stat + 2 * r,
+                                           b->target(b->arg, r), b->scale(b->arg, r));
+}
+
+/* The gradient of rows [v, v + n) of the table: += dlogits^T . h */
+static void add_to_table(const ls_vocabulary *b, int64_t v, int64_t n) {
+    const ls_layer *l = b->l;
+    ls_table_grad g = ls_table_grad_begin(l, b->c, b->table, v, n, b->c->room);
+    ls_gemm(b->c->compute,
+            &(ls_gemm_job){.M = n,
+                           .N = l->C,
+                           .K = b->rows,
+                           .a = ls_matrix_transposed(b->logits + v, l->V),
+                           .b = ls_matrix_of(b->h, l->C),
+                           .c = g.p,
+                           .ldc = l->C,
+                           .start = g.start && b->start ? LS_GEMM_ZERO : LS_GEMM_ADD});
+    ls_table_grad_end(l, b->c, b->table, v, n, &g);
+}
+
+void ls_vocabulary_back(const ls_vocabulary *b) {
+    const ls_layer *l = b->l;
+    int64_t C = l->C, V = l->V, most = table_rows(b);
+    ls_vocabulary job = *b;
+    ls_pool_run(b->c->compute->pool, dlogits_run, &job);
+    for (int64_t v = 0; v < V; v += most) {
+        int64_t n = V - v < most ? V - v : most;
+        add_to_table(b, v, n);
+        const float *w = ls_table_rows(l, b->c, b->table, v, n, b->c->room);
+        ls_gemm(b->c->compute, &(ls_gemm_job){.M = b->rows,
+                                              .N = C,
+                                              .K = n,
+                                              .a = ls_matrix_of(b->logits + v, V),
+                                              .b = ls_matrix_of(w, C),
+                                              .c = b->dh,
+                                              .ldc = C,
+                                              .start = v == 0 ? LS_GEMM_ZERO : LS_GEMM_ADD});
+    }
+}
+
+void ls_vocabulary_declare(ls_layer *l, int64_t C, int64_t V) {
+    l->C = C;
+    l->V = V;
+    l->block_rows = LOGITS_FLOATS / V < 64 ? 64 : LOGITS_FLOATS / V / 64 * 64;
+    l->loss = true;
+    l->ntables = 1;
+    l->room_floats = (size_t)((V < TABLE_BLOCK ? V : TABLE_BLOCK) * C);
+}
+
+void ls_vocabulary_works(ls_layer *l, int64_t T) {
+    int64_t C = l->C, V = l->V;
+    ls_works *b = &l->backward_work;
+    l->forward_flops = 2.0 * (double)(T * C * V);
+    ls_works_product(b, LS_WORK_PRODUCT_DX, 0, V, C); /* the table, transposed */
+    ls_works_pass(b, LS_WORK_LOSS, T * V);
+    ls_works_pass(b, LS_WORK_LOSS_DX, T * V);
+    ls_works_product(b, LS_WORK_PRODUCT_DW, V, C, 0);
+    ls_works_product(b, LS_WORK_PRODUCT, 0, C, V);
+}

@@ -1,0 +1,44 @@
+/* vocabulary.h - the end of a language model: rows times a table of tokens, and cross-entropy.
+ *
+ * The logits [rows, V] are the largest tensor, and are never in memory as a whole: backward computes
+ * a block of rows from the input to its gradient before the next block (as in Hsu et al., "Liger
+ * Kernel", arXiv 2410.10989). Chains over rows continue from block to block, so the size of a block
+ * does not affect the bits.
+ *
+ * Shapes: a block of rows; C width, V tokens.
+ */
+#ifndef LS_MODEL_VOCABULARY_H
+#define LS_MODEL_VOCABULARY_H
+
+#include "model/layer.h"
+
+typedef struct ls_vocabulary {
+    const ls_layer *l;
+    const ls_layer_call *c;
+    int table;      /* the layer's parameter [V, C] */
+    bool start;     /* the table's gradient starts at 0 with this block */
+    int64_t rows;   /* of the block */
+    const float *h; /* [rows, C] */
+    float *dh;      /* [rows, C] */
+    float *stat;    /* [rows, 2] */
+    float *logits;  /* [rows, V] the gradient replaces them */
+    double *losses; /* [rows] nats */
+    /* The token that row r is to predict, and the factor of its gradient. */
+    int64_t (*target)(const void *arg, int64_t r);
+    float (*scale)(const void *arg, int64_t r);
+    const void *arg;
+} ls_vocabulary;
+
+/* logits = h . table^T */
+void ls_vocabulary_logits(const ls_vocabulary *);
+/* losses and stat, from the logits */
+void ls_vocabulary_losses(const ls_vocabulary *);
+/* The gradient of the logits, in their place; then dh, and the table's gradient, unless it is frozen. */
+void ls_vocabulary_back(const ls_vocabulary *);
+
+/* Rows of a block, for `block_rows` of a layer; and what it declares for its table beside its own. */
+void ls_vocabulary_declare(ls_layer *, int64_t C, int64_t V);
+/* The work of logits, losses and gradients, for T rows of a sample. */
+void ls_vocabulary_works(ls_layer *, int64_t T);
+
+#endif
