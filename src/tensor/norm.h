@@ -39,12 +39,14 @@ typedef struct ls_rms_norm_job {
     float *dgamma;
 } ls_rms_norm_job;
 
-/* Batch norm: mean and variance of each channel over a set of rows, one chain down the rows. The
- * kernels over columns and those over rows do the share [from, to) of theirs. */
+/* Batch norm: mean and variance of each channel over a set of rows. A channel's sum is one chain over
+ * runs of 64 rows; the sum of a run is 4 chains, row r in chain r mod 4, added as (0 + 2) + (1 + 3).
+ * The kernels over columns and those over rows do the share [from, to) of theirs. */
 typedef struct ls_batch_norm_job {
     int64_t rows, C; /* rows >= 1 */
     int64_t from, to;
     float eps;
+    bool relu; /* y = max(0, the norm) */
     const float *gamma, *beta;
     const float *x;                /* [rows, C] */
     float *y;                      /* like x; may be x */
@@ -76,9 +78,11 @@ typedef struct ls_norm_kernels {
     void (*batch_norm_rstd)(const ls_batch_norm_job *);
     /* Rows: y from x, mean, rstd, gamma, beta. */
     void (*batch_norm_apply)(const ls_batch_norm_job *);
-    /* Columns: sum_dyh and sum_dy from dy, x, mean, rstd. */
+    /* Columns: sum_dyh and sum_dy from dy, x, mean, rstd (and gamma, beta for relu, after which dy
+     * is 0 where y is). */
     void (*batch_norm_sums)(const ls_batch_norm_job *);
-    /* Rows: dx from dy, x, mean, rstd, gamma and the sums. */
+    /* Rows: dx from dy, x, mean, rstd, gamma, the sums (and beta for relu). Sums of 0: the gradient
+     * for a mean and a variance that do not depend on x. */
     void (*batch_norm_dx)(const ls_batch_norm_job *);
 } ls_norm_kernels;
 

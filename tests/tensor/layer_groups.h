@@ -110,11 +110,12 @@ static inline void do_rms_norm(const ls_kernels *k, int64_t n, values *v) {
     k->norm.rms_norm_dx(&m);
 }
 
-static inline ls_batch_norm_job batch_norm_of(int64_t n, values *v) {
-    return (ls_batch_norm_job){.rows = ROWS,
-                               .C = n,
-                               .to = n,
+/* 3 rows of n channels, or n rows of 3 channels, with ReLU. */
+static inline ls_batch_norm_job batch_norm_of(int64_t n, bool tall, values *v) {
+    return (ls_batch_norm_job){.rows = tall ? n : ROWS,
+                               .C = tall ? ROWS : n,
                                .eps = 1e-5f,
+                               .relu = tall,
                                .gamma = v->in[1],
                                .beta = v->in[2],
                                .x = v->in[0],
@@ -129,22 +130,29 @@ static inline ls_batch_norm_job batch_norm_of(int64_t n, values *v) {
 }
 
 /* In two ranges of columns and two of rows. */
-static inline void do_batch_norm(const ls_kernels *k, int64_t n, values *v) {
-    ls_batch_norm_job b = batch_norm_of(n, v);
+static inline void do_batch_norm(const ls_kernels *k, int64_t n, values *v, bool tall) {
+    if (n == 0) return; /* no row, or no channel */
+    ls_batch_norm_job b = batch_norm_of(n, tall, v);
     for (int part = 0; part < 2; part++) {
-        b.from = part ? n / 3 : 0, b.to = part ? n : n / 3;
+        b.from = part ? b.C / 3 : 0, b.to = part ? b.C : b.C / 3;
         k->norm.batch_norm_stats(&b);
         k->norm.batch_norm_rstd(&b);
         k->norm.batch_norm_sums(&b);
     }
     for (int part = 0; part < 2; part++) {
-        b.from = part, b.to = part ? ROWS : 1;
+        b.from = part ? b.rows / 3 : 0, b.to = part ? b.rows : b.rows / 3;
         k->norm.batch_norm_apply(&b);
         k->norm.batch_norm_dx(&b);
     }
-    start_from(v, 7, 3, ROWS * n);
+    start_from(v, 7, 3, b.rows * b.C);
     b.dy = b.dx = v->out[7], b.from = 0; /* in place */
     k->norm.batch_norm_dx(&b);
+}
+static inline void do_batch_norm_wide(const ls_kernels *k, int64_t n, values *v) {
+    do_batch_norm(k, n, v, false);
+}
+static inline void do_batch_norm_tall(const ls_kernels *k, int64_t n, values *v) {
+    do_batch_norm(k, n, v, true);
 }
 
 /* An image of n channels, as large as fits: windows 3 x 3 at every other pixel, with padding, or

@@ -183,46 +183,81 @@ static void test_rms_norm(void **state) {
 
 /* ---- batch norm ---- */
 
-static void check_batch_norm(int64_t n, const values *v) {
-    ls_batch_norm_job b = batch_norm_of(n, (values *)(uintptr_t)v);
-    for (int64_t c = 0; c < n; c++) {
+/* dy is masked where ReLU gives 0; of y alone its sign is believed. */
+static void check_batch_norm(int64_t n, const values *v, bool tall) {
+    if (n == 0) return;
+    static float dy[CELLS], y[CELLS];
+    ls_batch_norm_job b = batch_norm_of(n, tall, (values *)(uintptr_t)v);
+    for (int64_t i = 0; i < b.rows * b.C; i++) dy[i] = tall && b.y[i] <= 0 ? 0 : b.dy[i];
+    for (int64_t c = 0; c < b.C; c++) {
         set s = {.x = b.x,
-                 .dy = b.dy,
+                 .dy = dy,
                  .gamma = b.gamma,
                  .beta = b.beta,
                  .channel = c,
                  .first = c,
-                 .count = ROWS,
+                 .count = b.rows,
                  .run = 1,
-                 .stride = n,
+                 .stride = b.C,
                  .eps = 1e-5};
         moments m = moments_of(&s);
-        double dyh = 0, dy = 0;
-        for (int64_t r = 0; r < ROWS; r++) {
-            dyh += (double)b.dy[r * n + c] * ((double)b.x[r * n + c] - m.mean) * m.rstd;
-            dy += (double)b.dy[r * n + c];
+        double sum_dyh = 0, sum_dy = 0;
+        for (int64_t i = c; i < b.rows * b.C; i += b.C) {
+            double h = ((double)b.x[i] - m.mean) * m.rstd;
+            double norm = h * (double)b.gamma[c] + (double)b.beta[c];
+            sum_dyh += (double)dy[i] * h;
+            sum_dy += (double)dy[i];
+            if (tall && b.y[i] <= 0) assert_true(b.y[i] == 0 && norm < 1e-5 * (1 + m.rstd));
+            y[i] = tall && b.y[i] <= 0 ? (float)norm : b.y[i];
         }
         assert_close(b.mean[c], m.mean, 2e-6, "mean", n, c);
         assert_close(b.variance[c], m.variance, 2e-6 * (1 + m.variance), "variance", n, c);
         assert_close(b.rstd[c], m.rstd, 4e-6 * m.rstd * (1 + m.rstd), "rstd", n, c);
-        assert_close(b.sum_dyh[c], dyh, 2e-5 * (1 + m.rstd), "sum of dy h", n, c);
-        assert_close(b.sum_dy[c], dy, 4e-6, "sum of dy", n, c);
-        check_set(&s, b.y, b.dx, "batch norm");
+        assert_close(b.sum_dyh[c], sum_dyh, 2e-5 * (1 + m.rstd), "sum of dy h", n, c);
+        assert_close(b.sum_dy[c], sum_dy, tall ? 2e-5 : 4e-6, "sum of dy", n, c);
+        check_set(&s, y, b.dx, "batch norm");
     }
     assert_memory_equal(v->out[7], v->out[6], sizeof v->out[6]);
-    for (int i = 0; i < 8; i++) assert_untouched(v, i, i == 0 || i >= 6 ? ROWS * n : n);
+    for (int i = 0; i < 8; i++) assert_untouched(v, i, i == 0 || i >= 6 ? b.rows * b.C : b.C);
 }
+static void check_batch_norm_wide(int64_t n, const values *v) { check_batch_norm(n, v, false); }
+static void check_batch_norm_tall(int64_t n, const values *v) { check_batch_norm(n, v, true); }
 
 static void test_batch_norm(void **state) {
     (void)state;
-    each(do_batch_norm, check_batch_norm);
+    each(do_batch_norm_wide, check_batch_norm_wide);
+    each(do_batch_norm_tall, check_batch_norm_tall);
+}
+
+/* With sums of 0, the mean and the variance are numbers that x does not change. */
+static void test_given_moments(void **state) {
+    (void)state;
+    static values v;
+    static const float zeros[MAX_N];
+    const ls_kernels *k = NULL;
+    for (int i = 0; (k = ls_kernels_at(i)); i++) {
+        fill(&v, false);
+        ls_batch_norm_job b = batch_norm_of(100, true, &v);
+        b.to = b.C;
+        k->norm.batch_norm_stats(&b);
+        k->norm.batch_norm_rstd(&b);
+        b.to = b.rows;
+        k->norm.batch_norm_apply(&b);
+        b.sum_dyh = b.sum_dy = (float *)(uintptr_t)zeros;
+        k->norm.batch_norm_dx(&b);
+        for (int64_t at = 0; at < b.rows * b.C; at++) {
+            double slope = (double)b.gamma[at % b.C] * (double)b.rstd[at % b.C];
+            double want = b.y[at] > 0 ? (double)b.dy[at] * slope : 0;
+            assert_close(b.dx[at], want, 1e-6 * fabs(want), "dx", b.rows, at);
+        }
+    }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_group_norm), cmocka_unit_test(test_samples),
         cmocka_unit_test(test_offset),     cmocka_unit_test(test_rms_norm),
-        cmocka_unit_test(test_batch_norm),
+        cmocka_unit_test(test_batch_norm), cmocka_unit_test(test_given_moments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,49 +3,7 @@
  * Sixteen channels of all pixels at a time, whatever the groups' size; then the channels' sums are
  * joined by group.
  */
-#include "tensor/kernels/each.h"
-#include "tensor/kernels/variant.h"
-
-#define UNROLL _Pragma("GCC unroll 4")
-
-/* Four chains of each channel: pixel p belongs to chain p mod 4. */
-typedef struct chains {
-    v16 c[4];
-} chains;
-
-static inline chains chains_zero(void) {
-    const v16 zero = v_set1(0.0f);
-    return (chains){{zero, zero, zero, zero}};
-}
-static inline v16 chains_sum(const chains *s) {
-    return v_add(v_add(s->c[0], s->c[2]), v_add(s->c[1], s->c[3]));
-}
-
-/* The sums of up to 16 channels over pixels C apart; n >= 16 is known when it is compiled. */
-INLINE v16 sum_of(const float *x, int64_t pixels, int64_t C, int64_t n) {
-    chains s = chains_zero();
-    for (; pixels > 3; pixels -= 4, x += 4 * C)
-        UNROLL for (int k = 0; k < 4; k++) s.c[k] = v_add(s.c[k], v_load_n(x + k * C, n));
-    UNROLL for (int k = 0; k < 3; k++) if (k < pixels) s.c[k] =
-        v_add(s.c[k], v_load_n(x + k * C, n));
-    return chains_sum(&s);
-}
-
-INLINE v16 add_square(v16 sum, v16 x, v16 mean) {
-    v16 d = v_sub(x, mean);
-    return v_fma(d, d, sum);
-}
-
-/* The same of the squares of differences from the mean. */
-INLINE v16 squares_of(const float *x, int64_t pixels, int64_t C, int64_t n, v16 mean) {
-    chains s = chains_zero();
-    for (; pixels > 3; pixels -= 4, x += 4 * C)
-        UNROLL for (int k = 0; k < 4; k++) s.c[k] =
-            add_square(s.c[k], v_load_n(x + k * C, n), mean);
-    UNROLL for (int k = 0; k < 3; k++) if (k < pixels) s.c[k] =
-        add_square(s.c[k], v_load_n(x + k * C, n), mean);
-    return chains_sum(&s);
-}
+#include "tensor/kernels/channels.h"
 
 /* Values of groups, one for each of the n channels from c on. */
 static v16 spread(const ls_group_norm_job *g, const float *by_group, int64_t c, int64_t n) {
@@ -87,13 +45,6 @@ static void sample_moments(const ls_group_norm_job *g, const float *x, float *y,
     for (int64_t i = 0; i < g->groups; i++) rstd[i] = 1.0f / sqrtf(rstd[i] + g->eps);
 }
 
-/* Up to 16 channels of a sample: what is the same for all pixels. */
-typedef struct channels {
-    v16 mean, rstd, gamma, beta;
-    int64_t n;
-    bool relu;
-} channels;
-
 static channels channels_at(const ls_group_norm_job *g, int64_t sample, int64_t c) {
     int64_t n = g->C - c;
     channels a = {.mean = spread(g, g->mean + sample * g->groups, c, n),
@@ -104,19 +55,6 @@ static channels channels_at(const ls_group_norm_job *g, int64_t sample, int64_t 
                   .relu = g->relu};
     if (g->beta) a.beta = v_load_n(g->beta + c, n);
     return a;
-}
-
-/* The normalized values of a pixel. */
-INLINE v16 normalized(const channels *a, const float *x, int64_t n) {
-    return v_mul(v_sub(v_load_n(x, n), a->mean), a->rstd);
-}
-
-INLINE void apply(const channels *a, const float *x, float *y, int64_t size, int64_t C, int64_t n) {
-    const v16 zero = v_set1(0.0f);
-    for (int64_t i = 0; i < size; i += C) {
-        v16 out = v_fma(normalized(a, x + i, n), a->gamma, a->beta);
-        v_store_n(y + i, a->relu ? v_max(zero, out) : out, n);
-    }
 }
 
 void LS_K(group_norm)(const ls_group_norm_job *g) {
@@ -133,13 +71,6 @@ void LS_K(group_norm)(const ls_group_norm_job *g) {
                 apply(&a, x + c, y + c, size - c, C, LS_LANES);
         }
     }
-}
-
-/* A pixel's dy, through the ReLU that follows the norm: as relu_dx() (activation.c). */
-INLINE v16 dy_of(const channels *a, const float *dy, v16 h, int64_t n) {
-    v16 d = v_load_n(dy, n);
-    if (!a->relu) return d;
-    return v_select(v_set1(1e-45f), v_fma(h, a->gamma, a->beta), v_set1(0.0f), d);
 }
 
 /* The mean over a group's values of gamma * dy or of gamma * dy * h, from its channels' sums. */
@@ -163,23 +94,6 @@ static v16 weighted_means(const ls_group_norm_job *g, const float *sums, int64_t
     return v_load(t);
 }
 
-/* Sums over the pixels of a sample. */
-typedef struct back_sums {
-    v16 dyh, dy;
-} back_sums;
-
-INLINE back_sums back_sums_of(const channels *a, const float *x, const float *dy, int64_t size,
-                              int64_t C, int64_t n) {
-    chains dyh = chains_zero(), plain = chains_zero();
-    for (int64_t i = 0; i < size; i += 4 * C)
-        UNROLL for (int k = 0; k < 4; k++) if (i + k * C < size) {
-            v16 h = normalized(a, x + i + k * C, n), d = dy_of(a, dy + i + k * C, h, n);
-            dyh.c[k] = v_fma(d, h, dyh.c[k]);
-            plain.c[k] = v_add(plain.c[k], d);
-        }
-    return (back_sums){chains_sum(&dyh), chains_sum(&plain)};
-}
-
 /* The channels' sums over a sample's pixels, of dy * h and of dy. */
 static void sample_sums(const ls_group_norm_job *g, int64_t sample, float *sum_dyh, float *sum_dy) {
     int64_t C = g->C, size = g->pixels * C;
@@ -193,18 +107,6 @@ static void sample_sums(const ls_group_norm_job *g, int64_t sample, float *sum_d
     }
 }
 
-/* The channels from element `at` on, n of them, of all pixels up to element `end`. */
-INLINE void apply_dx(const ls_group_norm_job *g, const channels *a, const back_sums *means,
-                     int64_t at, int64_t end, int64_t n) {
-    const float *x = g->x, *dy = g->dy;
-    float *dx = g->dx;
-    for (int64_t i = at; i < end; i += g->C) {
-        v16 h = normalized(a, x + i, n), d = dy_of(a, dy + i, h, n);
-        d = v_sub(v_mul(d, a->gamma), means->dy);
-        v_store_n(dx + i, v_mul(v_sub(d, v_mul(h, means->dyh)), a->rstd), n);
-    }
-}
-
 /* dx = rstd * (gamma * dy - mean(gamma * dy) - h * mean(gamma * dy * h)). */
 static void sample_dx(const ls_group_norm_job *g, int64_t sample, const float *sum_dyh,
                       const float *sum_dy) {
@@ -212,10 +114,11 @@ static void sample_dx(const ls_group_norm_job *g, int64_t sample, const float *s
     for (int64_t c = 0; c < C; c += LS_LANES, at += LS_LANES) {
         channels a = channels_at(g, sample, c);
         back_sums means = {weighted_means(g, sum_dyh, c, a.n), weighted_means(g, sum_dy, c, a.n)};
+        back_rows rows = {g->x + at, g->dy + at, g->dx + at, end - at, C};
         if (a.n < LS_LANES)
-            apply_dx(g, &a, &means, at, end, a.n);
+            apply_dx(&a, &means, &rows, a.n);
         else
-            apply_dx(g, &a, &means, at, end, LS_LANES);
+            apply_dx(&a, &means, &rows, LS_LANES);
     }
 }
 
