@@ -153,6 +153,26 @@ typedef struct ls_group_norm_options {
 } ls_group_norm_options;
 ls_value *ls_group_norm(ls_model *, ls_value *x, ls_group_norm_options);
 
+/* Batch norm of [.., C]: each channel, over all numbers of all samples, gets mean 0 and deviation 1;
+ * then times weight, plus bias. relu: then max(0, y), in the same pass.
+ *
+ * In training "all samples" are those of one virtual worker (train.batch / train.virtual_workers),
+ * so the bits depend on the config alone; train.micro_batch must be that number, and gradients are
+ * reduced in f32. Evaluation uses running values: after each step, running = (1 - momentum) running +
+ * momentum * the mean over the virtual workers of their means, and of their variances (divided by
+ * count - 1), each by its number of samples. A virtual worker with one number a channel, at the end
+ * of an epoch, uses the running values and leaves them.
+ *
+ * Parameters: weight [C], 1; bias [C], 0; running_mean [C], 0; running_var [C], 1: no gradient trains
+ * the last two. Ioffe & Szegedy, "Batch normalization", ICML 2015. */
+typedef struct ls_batch_norm_options {
+    const char *name;
+    float momentum; /* of the step's values in the running ones; 0: 0.1 */
+    float eps;      /* added to the variance; 0: 1e-5 */
+    bool relu;
+} ls_batch_norm_options;
+ls_value *ls_batch_norm(ls_model *, ls_value *x, ls_batch_norm_options);
+
 /* Layer norm of each vector of the last dimension: mean 0 and deviation 1 (1e-5 is added to the
  * variance), then times weight, plus bias. Parameters: weight [C], 1; bias [C], 0. Ba, Kiros &
  * Hinton, "Layer normalization", 2016. */
@@ -519,6 +539,8 @@ ls_value *ls_r2(ls_model *, ls_value *x, ls_value *targets);
     (ls_learned)(LS_HERE(m), dims, LS_OPTIONS(ls_learned_options, __VA_ARGS__))
 #define ls_group_norm(m, x, ...)                                                                   \
     (ls_group_norm)(LS_HERE(m), x, LS_OPTIONS(ls_group_norm_options, __VA_ARGS__))
+#define ls_batch_norm(m, x, ...)                                                                   \
+    (ls_batch_norm)(LS_HERE(m), x, LS_OPTIONS(ls_batch_norm_options, __VA_ARGS__))
 #define ls_layer_norm(m, x, ...)                                                                   \
     (ls_layer_norm)(LS_HERE(m), x, LS_OPTIONS(ls_layer_norm_options, __VA_ARGS__))
 #define ls_rms_norm(m, x, ...)                                                                     \

@@ -190,10 +190,11 @@ static ls_status run_add(ls_exec *x, const ls_action *a) {
 }
 
 static ls_status run_norm(ls_exec *x) {
-    for (int k = 0; k < x->c.plan->nbuckets; k++) {
-        ls_bucket s = ls_plan_normed(x->c.plan, k, x->c.worker);
-        ls_norm_blocks(&x->compute, x->c.plan->c.reduce, sum_at(x, sum_slot(x), 0), s.first, s.end,
-                       x->c.world->parts);
+    const ls_plan *p = x->c.plan;
+    const ls_norm_input sum = {p->c.model, p->c.reduce, sum_at(x, sum_slot(x), 0)};
+    for (int k = 0; k < p->nbuckets; k++) {
+        ls_bucket s = ls_plan_normed(p, k, x->c.worker);
+        ls_norm_blocks(&x->compute, &sum, s.first, s.end, x->c.world->parts);
     }
     return LS_OK;
 }
@@ -354,7 +355,10 @@ void ls_exec_finish_comm(ls_exec *x, const ls_action *a) {
     x->out.skipped = x->in->skips && !isfinite(norm);
     x->out.loss = s.weight > 0 ? s.loss / (s.weight * (double)p->c.model->targets) : 0;
     double clip = ls_clip_factor(x->out.grad_norm, x->in->clip);
-    x->update = (ls_optim_step){x->in->updates, x->in->lr, clip / x->in->loss_scale * mean};
+    x->update = (ls_optim_step){.updates = x->in->updates,
+                                .lr = x->in->lr,
+                                .grad_scale = clip / x->in->loss_scale * mean,
+                                .samples = (double)x->batch.count};
     if (x->c.decided) x->c.decided(x->c.decided_arg, x->in, &x->out, &x->update);
 }
 

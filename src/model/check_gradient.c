@@ -187,6 +187,7 @@ bool ls_check_gradients(ls_check *c, ls_check_result *result, char wrong[LS_CHEC
     }
     for (int p = 0; good && p < l->nparams; p++) {
         size_t offset = l->offsets[p];
+        if (c->model->params[l->params[p]].momentum > 0) continue; /* no gradient trains it */
         tensor t = {.data = c->params + offset, .grad = r.grads + offset, .count = l->counts[p]};
         snprintf(t.name, sizeof t.name, "parameter '%s'", ls_check_param_name(c, p));
         good = compare_tensor(c, &t, result, wrong);

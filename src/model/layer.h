@@ -6,7 +6,8 @@
  *
  * The promise: the result for a sample does not depend on the other samples of the call, and a
  * gradient is a chain over samples in order, continued from call to call. So the bits don't depend
- * on the size of a micro-batch.
+ * on the size of a micro-batch. A layer that joins samples (batch norm) breaks this in training; it
+ * gets all samples of a virtual worker in one call.
  *
  * Shapes: n samples, T positions, rows = n * T, C width, V vocabulary.
  */
@@ -28,6 +29,10 @@ typedef struct ls_param {
     size_t offset;              /* floats, in the flat buffers; a multiple of 16 */
     size_t count;               /* product of dims */
     bool decay;                 /* weight decay applies */
+    /* Above 0: the parameter is a running value of what batches have, and no gradient trains it. Its
+     * "gradient" is the batch's value times the call's samples; an update makes it
+     * (1 - momentum) p + momentum * the mean over the samples of the step's batch. */
+    float momentum;
     unsigned char group;        /* of the optimizer's (optim/optimizer.h) */
     float init_std, init_value; /* N(0, init_std^2), or the constant where init_std is 0 */
 } ls_param;
@@ -121,6 +126,8 @@ struct ls_layer {
     _Alignas(16) unsigned char own
         [LS_LAYER_OWN];  /* what only this layer's file knows (LS_LAYER_OWN_AS) */
     bool backward_alone; /* backward reads no parameters */
+    bool joins_samples;  /* in training, results depend on the other samples of the call, which has
+                            all samples of a virtual worker: the plan has one micro-batch */
     bool backward_whole; /* backward runs once for all samples of a virtual worker, not once a
                             micro-batch, so that its chains come after another layer's */
 };

@@ -154,6 +154,12 @@ void ls_model_init(const ls_model *m, uint64_t seed, size_t first, size_t end, f
     }
 }
 
+const ls_layer *ls_model_find_joining(const ls_model *m) {
+    for (int i = 0; i < m->nlayers; i++)
+        if (m->layers[i].joins_samples) return &m->layers[i];
+    return NULL;
+}
+
 double ls_model_flops(const ls_model *m) {
     double sum = 0;
     for (int i = 0; i < m->nlayers; i++) sum += 3.0 * m->layers[i].forward_flops;

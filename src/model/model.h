@@ -70,6 +70,9 @@ void ls_model_init(const ls_model *, uint64_t seed, size_t first, size_t end, fl
  * before can be computed again from one value (plan/recompute.c). */
 bool ls_model_is_cut(const ls_model *, int layer);
 
+/* The first layer that joins samples in training (layer.h); NULL: no layer does. */
+const ls_layer *ls_model_find_joining(const ls_model *);
+
 /* Floating-point operations of forward and backward for one sample. */
 double ls_model_flops(const ls_model *);
 

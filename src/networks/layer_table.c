@@ -38,6 +38,7 @@ PLAIN(softmax)
 PLAIN(tanh)
 WITH_OPTIONS(attention, ls_attention_options)
 WITH_OPTIONS(average_pool, ls_pool_options)
+WITH_OPTIONS(batch_norm, ls_batch_norm_options)
 WITH_OPTIONS(conv2d, ls_conv2d_options)
 WITH_OPTIONS(conv2d_transposed, ls_conv2d_options)
 WITH_OPTIONS(dropout, ls_dropout_options)
@@ -109,6 +110,11 @@ static const ls_layer_entry entries[] = {
        INT(ls_attention_options, window, 1, MOST), FLAG(ls_attention_options, causal)}},
      add_attention},
     {{"average_pool", "kernel", POOL_OPTIONS}, add_average_pool},
+    {{"batch_norm",
+      NULL,
+      {REAL(ls_batch_norm_options, momentum, 1e-6, 1), REAL(ls_batch_norm_options, eps, 0, 1),
+       FLAG(ls_batch_norm_options, relu)}},
+     add_batch_norm},
     {{"conv2d", NULL, CONV_OPTIONS}, add_conv2d},
     {{"conv2d_transposed", NULL, CONV_OPTIONS}, add_conv2d_transposed},
     {{"dropout", "rate", {REAL(ls_dropout_options, rate, 0, 0.999)}}, add_dropout},

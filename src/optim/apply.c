@@ -23,18 +23,30 @@ static void average_range(const job *j, size_t from, size_t n) {
         j->k->ema((int64_t)n, (float)(1 - j->u->optim->ema), params, ema);
 }
 
+/* A new running value; batch [n]: the sum over the samples of the batch's values. */
+static void update_running(const job *j, const ls_param *p, size_t from, size_t n, float *batch) {
+    for (size_t i = 0; i < n; i++) batch[i] /= (float)j->u->step.samples;
+    j->k->ema((int64_t)n, p->momentum, batch, j->u->flat.of[0] + from);
+}
+
 /* Updates elements [from, to) of one parameter, at most LS_BLOCK. */
 static void update_range(const job *j, const ls_param *p, size_t from, size_t to) {
     const ls_optim_update *u = j->u;
     const ls_optim_group *g = &u->optim->groups[p->group];
-    bool half_grads = ls_dtype_is_half(u->grads_type);
+    bool half_grads = ls_dtype_is_half(u->grads_type), runs = p->momentum > 0;
     float wide[LS_BLOCK], *states[LS_OPTIM_STATES] = {0};
     size_t n = to - from;
     const void *grads = ls_flat_at(u->grads_type, u->grads, from);
-    if (half_grads) j->k->widen(u->grads_type, n, grads, wide);
+    if (half_grads)
+        j->k->widen(u->grads_type, n, grads, wide);
+    else if (runs)
+        memcpy(wide, grads, n * sizeof *wide);
     for (int i = 1; i < u->flat.n; i++) states[i - 1] = u->flat.of[i] + from;
-    j->k->update[g->rule]((int64_t)n, &j->scalars[p->group][p->decay || g->decays_all],
-                          half_grads ? wide : grads, u->flat.of[0] + from, states);
+    if (runs)
+        update_running(j, p, from, n, wide);
+    else
+        j->k->update[g->rule]((int64_t)n, &j->scalars[p->group][p->decay || g->decays_all],
+                              half_grads ? wide : grads, u->flat.of[0] + from, states);
     if (j->ema >= 0) average_range(j, from, n);
     if (ls_dtype_is_half(u->params_type))
         j->k->narrow(u->params_type, n, u->flat.of[0] + from, (uint16_t *)u->params + from);

@@ -3,33 +3,54 @@
 
 #include <math.h>
 
-#include "model/model.h"
+#include <string.h>
+
 #include "tensor/dtype.h"
 
 typedef struct job {
     const ls_kernels *k;
-    ls_dtype type;
-    const void *x;
+    const ls_norm_input *in;
     size_t first, nblocks;
     double *sums;
 } job;
 
+/* A block, in place or in room [LS_BLOCK]: in f32, with 0 for running values. *param_p: the first
+ * parameter that may have elements in it, on return that of the next block. */
+static const float *read_block(const job *j, size_t block, int *param_p, float *room) {
+    const ls_model *m = j->in->model;
+    size_t first = block * LS_BLOCK, end = first + LS_BLOCK;
+    const float *x = ls_flat_at(j->in->type, j->in->x, first);
+    if (ls_dtype_is_half(j->in->type)) {
+        j->k->widen(j->in->type, LS_BLOCK, x, room);
+        x = room;
+    }
+    for (int i = *param_p; i < m->nparams && m->params[i].offset < end; i++) {
+        const ls_param *p = &m->params[i];
+        size_t from = p->offset > first ? p->offset : first, to = p->offset + p->count;
+        if (to <= end) *param_p = i + 1;
+        if (p->momentum == 0 || to <= first) continue;
+        if (x != room) memcpy(room, x, LS_BLOCK * sizeof *room);
+        memset(room + (from - first), 0, ((to < end ? to : end) - from) * sizeof *room);
+        x = room;
+    }
+    return x;
+}
+
 static void blocks_run(void *arg, int thread, int nthreads) {
     const job *j = arg;
     int64_t b = 0, end = 0;
+    int param = 0;
     ls_pool_share((int64_t)j->nblocks, 1, thread, nthreads, &b, &end);
     for (; b < end; b++) {
         size_t block = j->first + (size_t)b;
-        float wide[LS_BLOCK];
-        const void *x = (const char *)j->x + block * LS_BLOCK * ls_dtype_size(j->type);
-        if (ls_dtype_is_half(j->type)) j->k->widen(j->type, LS_BLOCK, x, wide);
-        j->sums[block] = (double)j->k->sum_squares(LS_BLOCK, ls_dtype_is_half(j->type) ? wide : x);
+        float room[LS_BLOCK];
+        j->sums[block] = (double)j->k->sum_squares(LS_BLOCK, read_block(j, block, &param, room));
     }
 }
 
-void ls_norm_blocks(const ls_compute *c, ls_dtype type, const void *x, size_t first, size_t end,
+void ls_norm_blocks(const ls_compute *c, const ls_norm_input *in, size_t first, size_t end,
                     double *sums) {
-    job j = {c->k, type, x, first / LS_BLOCK, (end - first) / LS_BLOCK, sums};
+    job j = {c->k, in, first / LS_BLOCK, (end - first) / LS_BLOCK, sums};
     ls_pool_run(c->pool, blocks_run, &j);
 }
 

@@ -9,11 +9,18 @@
 
 #include <stddef.h>
 
-#include "tensor/compute.h"
+#include "model/model.h"
+
+/* A flat gradient, in which running values (ls_param.momentum) do not count. */
+typedef struct ls_norm_input {
+    const ls_model *model;
+    ls_dtype type;
+    const void *x; /* [nfloats] */
+} ls_norm_input;
 
 /* sums[b] = sum of squares of block b, for the blocks of x's elements [first, end); both are
  * multiples of LS_BLOCK. */
-void ls_norm_blocks(const ls_compute *, ls_dtype, const void *x, size_t first, size_t end,
+void ls_norm_blocks(const ls_compute *, const ls_norm_input *, size_t first, size_t end,
                     double *sums);
 
 /* The root of the sum of n block sums. */

@@ -47,7 +47,7 @@ static ls_status take(const char *pattern, int number, ls_model *m, ls_error *e)
     bool matches = false, takes = false;
     for (int i = 0; i < m->nparams; i++) {
         ls_param *p = &m->params[i];
-        if (fnmatch(pattern, p->name, 0) != 0) continue;
+        if (p->momentum > 0 || fnmatch(pattern, p->name, 0) != 0) continue;
         matches = true;
         if (p->group) continue;
         takes = true;
@@ -92,7 +92,7 @@ int ls_optim_nflats(const ls_optim *o) { return 1 + ls_optim_nstates(o); }
 const char *ls_optim_state_name(const ls_optim *o, const ls_param *p, int i) {
     const ls_optim_rule *rule = &ls_optim_rules[o->groups[p->group].rule];
     if (i == ls_optim_ema(o)) return LS_OPTIM_EMA;
-    return i < rule->nstates ? rule->states[i] : NULL;
+    return i < rule->nstates && p->momentum == 0 ? rule->states[i] : NULL;
 }
 
 /* Does a group before this one have the state? */

@@ -56,7 +56,8 @@ int ls_optim_nflats(const ls_optim *);
 /* The average's number among them; -1: there is none. */
 int ls_optim_ema(const ls_optim *);
 
-/* The name of a parameter's state `i`; NULL: it has none of this number. */
+/* The name of a parameter's state `i`; NULL: it has none of this number. A running value has no
+ * states of a rule. */
 const char *ls_optim_state_name(const ls_optim *, const ls_param *, int i);
 
 /* Appends the names of all states, each once: "exp_avg, exp_avg_sq, ema". */
@@ -67,6 +68,7 @@ typedef struct ls_optim_step {
     int64_t updates; /* before this one */
     double lr;
     double grad_scale; /* multiplies the gradient: clips it, and divides the loss scale out */
+    double samples;    /* of the batch; running values are divided by it (ls_param.momentum) */
 } ls_optim_step;
 
 /* The scalars of a group's update, with and without weight decay. */

@@ -96,6 +96,37 @@ static ls_status check_rounds(const ls_plan_config *c, ls_error *e) {
                    c->nworkers, c->V);
 }
 
+/* A layer that joins samples needs those of a virtual worker in one call, and a variance of more than
+ * one number. Running values are summed with the gradients. */
+static ls_status check_joining(const ls_plan_config *c, ls_error *e) {
+    const ls_layer *l = ls_model_find_joining(c->model);
+    int64_t samples = c->batch / c->V;
+    if (l && c->micro_batch < samples)
+        return ls_fail(
+            e, LS_EINVAL,
+            "train.micro_batch %lld: layer '%s' normalizes over all samples of a virtual "
+            "worker, so they are computed at once; set train.micro_batch to %lld "
+            "(train.batch / train.virtual_workers)",
+            (long long)c->micro_batch, l->name, (long long)samples);
+    if (l && ls_dtype_is_half(c->reduce))
+        return ls_fail(
+            e, LS_EINVAL,
+            "layer '%s' has running values, which are summed with the gradients and need "
+            "f32; set train.reduce_dtype to f32",
+            l->name);
+    for (int i = 0; i < c->model->nlayers; i++) {
+        const ls_layer *one = &c->model->layers[i];
+        if (!one->joins_samples || samples * (int64_t)one->y_floats / one->C > 1) continue;
+        return ls_fail(
+            e, LS_EINVAL,
+            "layer '%s' normalizes over the samples of a virtual worker, and it has one "
+            "(train.batch %lld / train.virtual_workers %d); use fewer virtual workers, or "
+            "a larger batch",
+            one->name, (long long)c->batch, c->V);
+    }
+    return LS_OK;
+}
+
 /* A plan takes about 100 bytes of memory for each layer call. */
 static ls_status check_calls(const ls_plan_config *c, ls_error *e) {
     ls_plan p = {.c = *c};
@@ -136,6 +167,7 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
     LS_TRY(check_ranges(c, e));
     LS_TRY(check_groups(c, e));
     LS_TRY(check_rounds(c, e));
+    LS_TRY(check_joining(c, e));
     LS_TRY(check_calls(c, e));
     LS_TRY(check_buckets(c, e));
     ls_plan p = {.c = *c, .nslots = 1, .nsums = 1};

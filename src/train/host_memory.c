@@ -69,9 +69,10 @@ static void list_largest(ls_memory m, char *text, size_t nbytes) {
     }
 }
 
-static const char *advice(const ls_config *c, ls_purpose most) {
+static const char *advice(const ls_config *c, const ls_model *m, ls_purpose most) {
     bool calls = most == LS_MEM_ACTIVATIONS || most == LS_MEM_WORK;
-    if (calls && c->train.micro_batch > 1) return "a smaller train.micro_batch";
+    if (calls && c->train.micro_batch > 1 && !ls_model_find_joining(m))
+        return "a smaller train.micro_batch";
     if (calls && !ls_config_has_tokens(c)) return "parallel.recompute=2, or a smaller model";
     if (calls) return "parallel.recompute=2, or a smaller model.context";
     if (most == LS_MEM_SAMPLES) return "a smaller train.batch";
@@ -94,9 +95,9 @@ ls_status ls_host_memory_for_plan(const ls_config *c, const ls_plan *p, int work
     if (all + copies <= r.nbytes) return LS_OK;
     list_largest(m, largest, sizeof largest);
     if (copy) snprintf(beside, sizeof beside, ", and %s for checkpoints", write_size(copies, size));
-    return ls_fail(e, LS_ENOMEM,
-                   "%d worker%s need%s %s of memory: each %s at most (%s)%s; %s %s; use %s",
-                   workers, ls_plural(workers), workers == 1 ? "s" : "",
-                   write_size(all + copies, wanted), write_size((double)m.peak, each), largest,
-                   beside, r.where, write_size(r.nbytes, has), advice(c, ls_memory_worst(&m)));
+    return ls_fail(
+        e, LS_ENOMEM, "%d worker%s need%s %s of memory: each %s at most (%s)%s; %s %s; use %s",
+        workers, ls_plural(workers), workers == 1 ? "s" : "", write_size(all + copies, wanted),
+        write_size((double)m.peak, each), largest, beside, r.where, write_size(r.nbytes, has),
+        advice(c, p->c.model, ls_memory_worst(&m)));
 }

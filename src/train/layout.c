@@ -79,6 +79,14 @@ int64_t ls_layout_most_recomputed(const ls_config *c) {
     return n > 0 ? n : 0;
 }
 
+int64_t ls_layout_least_micro(const ls_config *c) {
+    ls_model m;
+    if (ls_network_create(c, &m, NULL) != LS_OK) return 1;
+    bool joins = ls_model_find_joining(&m) != NULL;
+    ls_model_free(&m);
+    return joins ? c->train.micro_batch : 1;
+}
+
 int64_t ls_layout_least_zero(const ls_config *c) {
     if (c->parallel.accumulate == LS_ACCUMULATE_EARLY) return 2;
     return c->parallel.shard_group > 0 ? 1 : 0;

@@ -15,6 +15,8 @@
  *   - the same bits for any micro-batch, number of threads, and variant of the kernels, and with
  *     NaN in all memory that a layer has not written yet; samples are at odd places of a batch;
  *   - operands in 16 bits: the value is that of the rounded operands, rounded; gradients are close.
+ * A layer that joins samples (layer.h) gets all of them in each call, and the reference, too; the
+ * gradients of running values are not compared.
  * Buffers have exactly the size that a layer declares: a build with the address sanitizer finds
  * other accesses.
  */
@@ -46,7 +48,9 @@ typedef struct layer_case {
     layer_field fields[CHECK_FIELDS];
     int nfields;
     ls_value *(*build)(ls_model *, ls_value **x, const void *arg);
-    /* One sample: fields and parameters, in the order of the model, to y. */
+    /* One sample: fields and parameters, in the order of the model, to y. joins: all samples, one
+     * after the other. */
+    bool joins;
     void (*reference)(const void *arg, double *const *x, double *const *params, double *y);
     double tolerance;  /* relative to a tensor's largest value; 0: 1e-5 */
     double half_units; /* of 16 bits, for gradients; 0: 4; several layers in a row need more */
@@ -79,19 +83,25 @@ typedef struct layer_result {
 
 /* ---- the loss: factors are multiples of 1/8, which all types hold ---- */
 
-static inline float layer_factor(int64_t i) { return (float)((i * 7 + 3) % 17 - 8) / 8.0f; }
+static inline float layer_factor(int64_t sample, int64_t i) {
+    return (float)((i * 7 + sample * 5 + 3) % 17 - 8) / 8.0f;
+}
 
 static inline void probe_losses(const ls_layer *l, const ls_layer_call *c) {
+    int64_t first = (int64_t)c->first_sample;
     for (int64_t i = 0; i < c->n; i++) {
         const float *x = (const float *)c->x[0] + i * l->V;
         c->losses[i] = 0;
-        for (int64_t k = 0; k < l->V; k++) c->losses[i] += (double)layer_factor(k) * (double)x[k];
+        for (int64_t k = 0; k < l->V; k++)
+            c->losses[i] += (double)layer_factor(first + i, k) * (double)x[k];
     }
 }
 
 static inline void probe_backward(const ls_layer *l, const ls_layer_call *c) {
+    int64_t first = (int64_t)c->first_sample;
     for (int64_t i = 0; i < c->n; i++)
-        for (int64_t k = 0; k < l->V; k++) ((float *)c->dx[0])[i * l->V + k] = layer_factor(k);
+        for (int64_t k = 0; k < l->V; k++)
+            ((float *)c->dx[0])[i * l->V + k] = layer_factor(first + i, k);
     probe_losses(l, c);
 }
 
@@ -298,9 +308,10 @@ static inline void result_free(layer_result *r) {
 
 /* ---- the reference ---- */
 
-/* One sample's fields, and the parameters, in double precision. */
+/* The fields of one sample or of all that are joined, and the parameters, in double precision. */
 typedef struct layer_doubles {
     double *x[CHECK_FIELDS], *params[CHECK_PARAMS], *y;
+    int64_t sample, n; /* the first sample, and how many */
 } layer_doubles;
 
 static inline double field_number(const ls_field *f, const unsigned char *sample, int64_t i) {
@@ -311,10 +322,11 @@ static inline double field_number(const ls_field *f, const unsigned char *sample
 
 static inline void doubles_open(const layer_bench *b, layer_doubles *d) {
     const ls_model *m = &b->model;
-    *d = (layer_doubles){.y = LS_NEW_ARRAY(double, (size_t)b->count)};
+    *d = (layer_doubles){.n = b->c->joins ? CHECK_SAMPLES : 1};
+    d->y = LS_NEW_ARRAY(double, (size_t)(d->n * b->count));
     assert_true(m->nparams <= CHECK_PARAMS);
     for (int f = 0; f < m->ninputs; f++)
-        d->x[f] = LS_NEW_ARRAY(double, (size_t)field_count(&m->inputs[f]));
+        d->x[f] = LS_NEW_ARRAY(double, (size_t)(d->n * field_count(&m->inputs[f])));
     for (int p = 0; p < m->nparams; p++) {
         const ls_param *q = &m->params[p];
         d->params[p] = LS_NEW_ARRAY(double, q->count);
@@ -322,12 +334,15 @@ static inline void doubles_open(const layer_bench *b, layer_doubles *d) {
     }
 }
 
+/* Reads the samples from s on. */
 static inline void doubles_sample(const layer_bench *b, int64_t s, layer_doubles *d) {
     const ls_model *m = &b->model;
-    const unsigned char *sample = b->samples + (size_t)s * m->sample_nbytes;
+    d->sample = s;
     for (int f = 0; f < m->ninputs; f++)
-        for (int64_t i = 0; i < field_count(&m->inputs[f]); i++)
-            d->x[f][i] = field_number(&m->inputs[f], sample, i);
+        for (int64_t i = 0, count = field_count(&m->inputs[f]); i < d->n * count; i++) {
+            size_t at = (size_t)(s + i / count) * m->sample_nbytes;
+            d->x[f][i] = field_number(&m->inputs[f], b->samples + at, i % count);
+        }
 }
 
 static inline void doubles_close(layer_doubles *d) {
@@ -339,17 +354,18 @@ static inline void doubles_close(layer_doubles *d) {
 static inline double reference_loss(const layer_bench *b, layer_doubles *d) {
     double sum = 0;
     b->c->reference(b->c->arg, d->x, d->params, d->y);
-    for (int64_t i = 0; i < b->count; i++) sum += (double)layer_factor(i) * d->y[i];
+    for (int64_t i = 0; i < d->n * b->count; i++)
+        sum += (double)layer_factor(d->sample + i / b->count, i % b->count) * d->y[i];
     return sum;
 }
 
-/* The derivative of the loss of samples [first, end) with respect to *at, a parameter's element or,
- * for one sample, a field's: central differences with two steps, and Richardson's extrapolation. */
+/* The derivative of the loss of samples [first, end) with respect to *at, a parameter's element or a
+ * field's, for one sample or all that are joined: central differences with two steps, and Richardson's extrapolation. */
 static inline double derivative(const layer_bench *b, layer_doubles *d, double *at, int64_t first,
                                 int64_t end) {
     static const double steps[] = {2e-6, -2e-6, 4e-6, -4e-6}; /* few kinks are that near */
     double loss[4] = {0};
-    for (int64_t s = first; s < end; s++) {
+    for (int64_t s = first; s < end; s += d->n) {
         doubles_sample(b, s, d);
         double now = *at;
         for (int k = 0; k < 4; k++) {
@@ -387,15 +403,17 @@ static inline void check_reference(const layer_bench *b, const layer_result *r) 
     layer_doubles d;
     doubles_open(b, &d);
     comparison y = {b->c->name, "the value", 0, 0};
-    for (int64_t s = 0; s < CHECK_SAMPLES; s++) {
+    for (int64_t s = 0; s < CHECK_SAMPLES; s += d.n) {
         doubles_sample(b, s, &d);
         reference_loss(b, &d);
-        for (int64_t i = 0; i < b->count; i++) compare(&y, (double)r->y[s * b->count + i], d.y[i]);
+        for (int64_t i = 0; i < d.n * b->count; i++)
+            compare(&y, (double)r->y[s * b->count + i], d.y[i]);
     }
     compared(&y, tolerance);
     for (int p = 0; p < b->model.nparams; p++) {
         const ls_param *q = &b->model.params[p];
         comparison g = {b->c->name, q->name, 0, 0};
+        if (q->momentum > 0) continue;
         for (size_t i = 0; i < q->count; i += (size_t)stride_of((int64_t)q->count))
             compare(&g, (double)r->grads[q->offset + i],
                     derivative(b, &d, &d.params[p][i], 0, CHECK_SAMPLES));
@@ -404,8 +422,10 @@ static inline void check_reference(const layer_bench *b, const layer_result *r) 
     for (int f = 0; f < b->c->nfields; f++) {
         int64_t n = field_count(&b->model.inputs[f]), s = CHECK_SAMPLES / 2;
         comparison g = {b->c->name, b->model.inputs[f].name, 0, 0};
+        int64_t first = d.n > 1 ? 0 : s; /* of the samples that are read */
         for (int64_t i = 0; r->dx[f] && i < n; i += stride_of(n))
-            compare(&g, (double)r->dx[f][s * n + i], derivative(b, &d, &d.x[f][i], s, s + 1));
+            compare(&g, (double)r->dx[f][s * n + i],
+                    derivative(b, &d, &d.x[f][(s - first) * n + i], first, first + d.n));
         compared(&g, tolerance);
     }
     doubles_close(&d);
@@ -442,6 +462,7 @@ static inline void check_bits(const layer_bench *b, const layer_result *r, layer
                 {2, 2, "threads"}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         layer_way w = way;
+        if (b->c->joins && ways[i].micro < CHECK_SAMPLES) continue;
         w.micro = ways[i].micro;
         w.threads = ways[i].threads;
         layer_result x = result_of(b, &w);
@@ -500,7 +521,7 @@ static inline void check_half(layer_bench *b, ls_dtype type, ls_dtype grads) {
         if (got.dx[f])
             near(b, m->inputs[f].name, got.dx[f], want.dx[f],
                  (size_t)(CHECK_SAMPLES * field_count(&m->inputs[f])), tolerance);
-    way.micro = 2;
+    if (!b->c->joins) way.micro = 2;
     layer_result parts = result_of(b, &way);
     same_bits(b, &parts, &got, "micro-batch, in 16 bits");
     result_free(&want), result_free(&got), result_free(&parts);

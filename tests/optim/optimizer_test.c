@@ -61,9 +61,10 @@ static void gradients(const setup *s, int t, float *g) {
             g[s->model.params[i].offset + k] = (float)(0.02 * (1 + t % 5) * uniform(&r));
 }
 
-static double clip_factor(const ls_compute *c, const float *g, size_t n) {
+static double clip_factor(const ls_compute *c, const setup *s, const float *g) {
+    size_t n = s->n;
     double *sums = LS_NEW_ARRAY(double, n / LS_BLOCK);
-    ls_norm_blocks(c, LS_F32, g, 0, n, sums);
+    ls_norm_blocks(c, &(ls_norm_input){&s->model, LS_F32, g}, 0, n, sums);
     double factor = ls_clip_factor(ls_norm_total(sums, n / LS_BLOCK), LIMIT);
     free(sums);
     return factor;
@@ -98,7 +99,7 @@ static float *run(const setup *s, const ls_optim *o, int nthreads, const char *c
     memcpy(state, s->first, s->n * sizeof *state);
     for (int t = 0; t < STEPS; t++) {
         gradients(s, t, g);
-        u.step = (ls_optim_step){t, 2 * LR, clip_factor(&c, g, s->n)};
+        u.step = (ls_optim_step){.updates = t, .lr = 2 * LR, .grad_scale = clip_factor(&c, s, g)};
         for (size_t at = 0; at < s->n; at += cut)
             ls_optim_apply(&u, &c, at, at + cut < s->n ? at + cut : s->n);
     }
@@ -214,7 +215,7 @@ static void check_decay(const setup *s, bool decays_all) {
     o.groups[0].decays_all = decays_all;
     const ls_optim_update u = {.optim = &o,
                                .model = &s->model,
-                               .step = {0, 1.0, 1},
+                               .step = {.lr = 1.0, .grad_scale = 1},
                                .grads_type = LS_F32,
                                .params_type = LS_F32,
                                .grads = zero,
@@ -244,14 +245,16 @@ static void test_decay(void **arg) {
 static void test_first_step(void **state) {
     (void)state;
     ls_optim o = optim_of(LS_RULE_ADAMW, false);
-    ls_update_scalars u = ls_optim_scalars(&o.groups[0], &(ls_optim_step){0, 2 * LR, 0.25}, false);
+    ls_update_scalars u =
+        ls_optim_scalars(&o.groups[0], &(ls_optim_step){.lr = 2 * LR, .grad_scale = 0.25}, false);
     assert_true(fabs((double)u.correct1 - 10) < 1e-5);
     assert_true(fabs((double)u.correct2 - 20) < 1e-5);
     assert_true(u.grad_scale == 0.25f && u.weight_decay == 0);
     float g = -3, p = 1, m = 0, v = 0, *const states[] = {&m, &v};
     ls_kernels_named("portable")->update[LS_RULE_ADAMW](1, &u, &g, &p, states);
     assert_true(fabs((double)p - (1 + LR)) < 1e-6);
-    u = ls_optim_scalars(&o.groups[0], &(ls_optim_step){999999, LR, 1}, true);
+    u = ls_optim_scalars(&o.groups[0],
+                         &(ls_optim_step){.updates = 999999, .lr = LR, .grad_scale = 1}, true);
     assert_true(u.correct1 == 1 && u.correct2 == 1 && u.weight_decay == 0.1f);
 }
 
@@ -274,6 +277,84 @@ static void test_known_steps(void **state) {
             assert_true(fabs((double)(x - sgd[i])) < 1e-6);
         }
     }
+}
+
+/* ---- running values: by momentum towards the batch's mean, for any rule, clip and decay ---- */
+
+enum { WEIGHTS = 40, RUNNING = 1500 };
+
+static void check_running(ls_update_rule rule, ls_dtype grads_type) {
+    ls_model m = {0};
+    ls_layer *l = ls_model_add_layer(&m, "layer");
+    ls_model_add_param(&m, l, "weight", &(ls_param){.ndims = 1, .dims = {WEIGHTS}});
+    ls_model_add_param(&m, l, "running",
+                       &(ls_param){.ndims = 1, .dims = {RUNNING}, .momentum = 0.1f});
+    m.nfloats = 2 * LS_BLOCK;
+    ls_optim o = optim_of(rule, false);
+    o.groups[0].decays_all = true;
+    ls_compute c;
+    compute_open(&c, 2, "portable");
+    size_t n = m.nfloats, first = m.params[1].offset;
+    float *state = LS_NEW_ARRAY(float, LS_FLAT_MOST *n), *g = LS_NEW_ARRAY(float, n);
+    uint16_t *half = LS_NEW_ARRAY(uint16_t, n);
+    double *want = LS_NEW_ARRAY(double, 2 * RUNNING), *ema = want + RUNNING;
+    ls_optim_update u = {.optim = &o,
+                         .model = &m,
+                         .grads_type = grads_type,
+                         .params_type = LS_F32,
+                         .grads = grads_type == LS_F32 ? (void *)g : half,
+                         .params = state,
+                         .flat = ls_flat_of_state(state, NULL, ls_optim_nstates(&o), n)};
+    uint64_t r = 9;
+    for (int t = 0; t < 5; t++) {
+        double samples = t == 3 ? 7 : 16;
+        for (size_t i = 0; i < n; i++) g[i] = (float)uniform(&r);
+        c.k->narrow(LS_BF16, n, g, half);
+        if (grads_type != LS_F32) c.k->widen(LS_BF16, n, half, g);
+        u.step = (ls_optim_step){.updates = t, .lr = 1, .grad_scale = 0.25, .samples = samples};
+        ls_optim_apply(&u, &c, 0, n);
+        for (size_t i = 0; i < RUNNING; i++) {
+            want[i] = 0.9 * want[i] + 0.1 * (double)g[first + i] / samples;
+            ema[i] = t == 0 ? want[i] : o.ema * ema[i] + (1 - o.ema) * want[i];
+        }
+    }
+    for (size_t i = 0; i < RUNNING; i++) {
+        assert_true(fabs((double)state[first + i] - want[i]) < 1e-7);
+        assert_true(fabs((double)u.flat.of[1 + ls_optim_ema(&o)][first + i] - ema[i]) < 1e-7);
+        for (int k = 0; k < ls_optim_ema(&o); k++) assert_true(u.flat.of[1 + k][first + i] == 0);
+    }
+    for (int k = 0; k < ls_optim_nstates(&o); k++)
+        assert_int_equal(ls_optim_state_name(&o, &m.params[1], k) != NULL, k == ls_optim_ema(&o));
+    free(state), free(g), free(half), free(want);
+    ls_compute_close(&c);
+    ls_model_free(&m);
+}
+
+static void test_running_values(void **state) {
+    (void)state;
+    for (int rule = 0; rule < LS_NRULES; rule++) check_running((ls_update_rule)rule, LS_F32);
+    check_running(LS_RULE_ADAMW, LS_BF16);
+}
+
+/* A pattern of optim.groups does not match running values. */
+static void test_groups_of_running(void **state) {
+    (void)state;
+    ls_model m = {0};
+    ls_error e = {0};
+    ls_layer *l = ls_model_add_layer(&m, "layer");
+    ls_model_add_param(&m, l, "a.weight", &(ls_param){.ndims = 1, .dims = {2}});
+    ls_model_add_param(&m, l, "a.running_mean",
+                       &(ls_param){.ndims = 1, .dims = {2}, .momentum = 0.1f});
+    ls_optim o;
+    ls_config c;
+    ls_config_defaults(&c);
+    assert_ls_ok(ls_config_set(&c, "optim.groups=[{match: \"a.*\", lr_scale: 2}]", &e), e);
+    assert_ls_ok(ls_optim_of(&c, &m, &o, &e), e);
+    assert_int_equal(m.params[0].group, 1);
+    assert_int_equal(m.params[1].group, 0);
+    assert_ls_ok(ls_config_set(&c, "optim.groups=[{match: \"*running*\", lr_scale: 2}]", &e), e);
+    assert_ls_fails(ls_optim_of(&c, &m, &o, &e), LS_EINVAL, "'*running*' matches no parameter", e);
+    ls_model_free(&m);
 }
 
 /* ---- groups ---- */
@@ -365,6 +446,7 @@ int main(void) {
         cmocka_unit_test(test_decay),          cmocka_unit_test(test_first_step),
         cmocka_unit_test(test_known_steps),    cmocka_unit_test(test_groups),
         cmocka_unit_test(test_states),         cmocka_unit_test(test_bad_groups),
+        cmocka_unit_test(test_running_values), cmocka_unit_test(test_groups_of_running),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "coll/algo/tree.h"
+#include "model/builder.h"
 #include "model/gpt.h"
 #include "plan/memory.h"
 #include "plan/pick.h"
@@ -466,19 +467,48 @@ static void test_hash(void **state) {
     ls_model_free(&m);
 }
 
+/* A layer that joins samples needs all of a virtual worker's in one call, more than one number, and
+ * gradients in f32. */
+static void test_joined_samples(void **state) {
+    (void)state;
+    ls_model m = {0};
+    ls_error e = {0};
+    ls_value *x = ls_input(&m, "x", LS_F32, LS_DIMS(2)), *y = ls_input(&m, "y", LS_F32, LS_DIMS(2));
+    ls_mean_squared_error(&m, ls_batch_norm(&m, x, .name = "norm"), y, LS_DEFAULTS);
+    assert_ls_ok(ls_build_finish(&m, &e), e);
+    ls_plan_config c = {.model = &m,
+                        .nworkers = 2,
+                        .V = 4,
+                        .batch = 12,
+                        .micro_batch = 3,
+                        .tree = true,
+                        .bucket_nbytes = 6000,
+                        .compute = LS_F32,
+                        .reduce = LS_F32};
+    ls_plan p;
+    assert_ls_ok(ls_plan_make(&c, &p, &e), e);
+    ls_plan_free(&p);
+    c.micro_batch = 2;
+    fails(&c, "layer 'norm' normalizes over all samples of a virtual worker, so they are computed "
+              "at once; set train.micro_batch to 3");
+    c.micro_batch = 3;
+    c.reduce = LS_BF16;
+    fails(&c, "layer 'norm' has running values, which are summed with the gradients and need f32");
+    c.reduce = LS_F32;
+    c.batch = 4;
+    c.micro_batch = 1;
+    fails(&c, "layer 'norm' normalizes over the samples of a virtual worker, and it has one");
+    ls_model_free(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_random),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_lanes),
-        cmocka_unit_test(test_arena),
-        cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_hash),
-        cmocka_unit_test(test_too_many_buckets),
+        cmocka_unit_test(test_shapes),  cmocka_unit_test(test_random),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_joined_samples),
+        cmocka_unit_test(test_golden),  cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_lanes),   cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_shards),  cmocka_unit_test(test_large),
+        cmocka_unit_test(test_hash),    cmocka_unit_test(test_too_many_buckets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,6 +111,21 @@ static void test_find(void **state) {
     assert_ls_fails(ls_fit_limit(&c, 4, &e), LS_ENOMEM, "use more workers or a smaller model", e);
 }
 
+/* Batch norm needs all samples of a virtual worker at once: no smaller micro-batch is tried. */
+static void test_joined_samples(void **state) {
+    (void)state;
+    static const char *const sets[] = {"model.kind=cnn", "model.norm=batch", "model.classes=3",
+                                       "model.input={image: [8, 8, 1]}", "train.micro_batch=2"};
+    ls_config c = config_with(sets, 5);
+    ls_error e;
+    ls_fit *fits = NULL;
+    int n = 0;
+    assert_ls_ok(ls_fit_find(&c, 2, SIZE_MAX, &fits, &n, &e), e);
+    assert_true(n > 20);
+    for (int i = 0; i < n; i++) assert_int_equal(fits[i].micro_batch, 2);
+    free(fits);
+}
+
 static ls_fit automatic(ls_config c, double limit_mb) {
     ls_error e;
     size_t flat = 0;
@@ -149,6 +164,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_formulas),
         cmocka_unit_test(test_find),
+        cmocka_unit_test(test_joined_samples),
         cmocka_unit_test(test_auto),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
