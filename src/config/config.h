@@ -36,6 +36,7 @@ typedef enum ls_model_kind {
     LS_MODEL_PROGRAM /* of a program that was built with the library (own.h) */
 } ls_model_kind;
 
+typedef enum ls_norm_kind { LS_NORM_GROUP, LS_NORM_BATCH } ls_norm_kind;
 typedef enum ls_reduce_order { LS_REDUCE_TREE, LS_REDUCE_FASTEST } ls_reduce_order;
 typedef enum ls_transport_kind {
     LS_TRANSPORT_AUTO,
@@ -112,6 +113,7 @@ typedef struct ls_config {
         int64_t layers, width, heads, context, vocab;
         char hidden[LS_CONFIG_TEXT];   /* widths of layers, one a line; "": the kind's */
         char channels[LS_CONFIG_TEXT]; /* the same of stages */
+        int64_t norm;                  /* an ls_norm_kind */
         int64_t blocks, patch;
         double dropout;
         ls_config_tree input; /* the fields of a sample that it reads; "": those of the data */

@@ -25,6 +25,7 @@ static const char *const eval_weights[] = {"last", "ema", NULL};
 static const char *const switches[] = {"off", "on", NULL};
 static const char *const kinds[] = {"gpt2", "mlp",    "cnn",     "resnet",
                                     "vit",  "layers", "program", NULL};
+static const char *const norms[] = {"group", "batch", NULL};
 static const char *const autos[] = {"auto", NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
 
@@ -69,6 +70,9 @@ const ls_config_key ls_config_keys[] = {
     STRINGS("model.channels", model.channels, FIXED,
             "cnn, resnet: channels of each stage, which halves the image; empty: [32, 64] (cnn), "
             "[16, 32, 64] (resnet)"),
+    ONE_OF("model.norm", model.norm, norms, FIXED,
+           "cnn, resnet: the norm after each convolution; batch: over the samples of a virtual "
+           "worker, which needs train.micro_batch = train.batch / train.virtual_workers"),
     INT("model.blocks", model.blocks, 1, 1000, 3, FIXED, "resnet: residual blocks of a stage"),
     INT("model.patch", model.patch, 1, 4096, 4, FIXED, "vit: height and width of a patch"),
     NUM("model.dropout", model.dropout, 0, 0.999, 0, FIXED,

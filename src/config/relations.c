@@ -15,6 +15,7 @@ static ls_status check_model(const ls_config *c, const char *where, ls_error *e)
     bool has_heads = c->model.kind == LS_MODEL_GPT2 || c->model.kind == LS_MODEL_VIT;
     bool has_list = *c->model.list.text != 0, is_list = c->model.kind == LS_MODEL_LAYERS;
     bool is_program = c->model.kind == LS_MODEL_PROGRAM;
+    bool has_norm = c->model.kind == LS_MODEL_CNN || c->model.kind == LS_MODEL_RESNET;
     if (is_program != (ls_config_program() != NULL))
         return ls_fail(e, LS_EINVAL,
                        is_program ? "%s: model.kind is program: only the program that has the "
@@ -27,6 +28,12 @@ static ls_status check_model(const ls_config *c, const char *where, ls_error *e)
                        is_list ? "%s: model.kind is layers, and model.layers is no list of layers"
                                : "%s: model.layers is a list; set model.kind: layers",
                        where);
+    if (c->model.norm == LS_NORM_BATCH && !has_norm)
+        return ls_fail(
+            e, LS_EINVAL,
+            "%s: model.norm is batch, which only the kinds cnn and resnet use; leave the "
+            "key out",
+            where);
     if (!has_heads || width % heads == 0) return LS_OK;
     ls_buf list = {0};
     for (int64_t h = 1, n = 0; h <= width && n < 12; h++) {

@@ -1,10 +1,10 @@
-/* cnn.c - kind cnn: stages of two convolutions of 3x3, each with group norm and ReLU, and a pooling
- * that halves the image; then the mean over all pixels. */
+/* cnn.c - kind cnn: stages of two convolutions of 3x3, each with a norm and ReLU, and a pooling that
+ * halves the image; then the mean over all pixels. */
 #include "networks/usual.h"
 
-static ls_value *add_conv(ls_model *m, ls_value *x, int64_t channels) {
+static ls_value *add_conv(const ls_config *c, ls_model *m, ls_value *x, int64_t channels) {
     x = (ls_conv2d)(m, x, (ls_conv2d_options){.channels = channels, .kernel = 3, .no_bias = true});
-    return (ls_group_norm)(m, x, (ls_group_norm_options){.relu = true});
+    return ls_norm_add(c, m, x, true);
 }
 
 ls_value *ls_cnn_build(const ls_config *c, ls_model *m, ls_value *x, int64_t out) {
@@ -13,7 +13,7 @@ ls_value *ls_cnn_build(const ls_config *c, ls_model *m, ls_value *x, int64_t out
     int n = ls_widths_read(m, "model.channels", c->model.channels, usual, 2, channels);
     for (int i = 0; i < n; i++) {
         (ls_scope)(m, "stage.%d", i);
-        x = add_conv(m, add_conv(m, x, channels[i]), channels[i]);
+        x = add_conv(c, m, add_conv(c, m, x, channels[i]), channels[i]);
         if (i + 1 < n) x = (ls_max_pool)(m, x, (ls_pool_options){.kernel = 2});
         ls_scope_end(m);
     }

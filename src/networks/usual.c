@@ -1,4 +1,4 @@
-/* usual.c - what the usual networks share: lists of widths. */
+/* usual.c - what the usual networks share: norms, lists of widths. */
 #include "networks/usual.h"
 
 #include <stdlib.h>
@@ -6,6 +6,12 @@
 
 #include "base/mem.h"
 #include "networks/options.h"
+
+ls_value *ls_norm_add(const ls_config *c, ls_model *m, ls_value *x, bool relu) {
+    if (c->model.norm == LS_NORM_BATCH)
+        return (ls_batch_norm)(m, x, (ls_batch_norm_options){.relu = relu});
+    return (ls_group_norm)(m, x, (ls_group_norm_options){.relu = relu});
+}
 
 int ls_widths_read(ls_model *m, const char *key, const char *text, const int64_t *usual, int nusual,
                    int64_t widths[LS_MOST_WIDTHS]) {

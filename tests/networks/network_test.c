@@ -90,6 +90,7 @@ static void test_all_layers(void **state) {
         "    - conv2d: {channels: 8, kernel: 3, stride: 1, pad: 1, groups: 1, no_bias: true}\n"
         "    - group_norm: {groups: 2, eps: 0.001, relu: true}\n"
         "    - conv2d: {channels: 8, kernel: 3, kernel_w: 1, groups: 8, pad: -1}\n"
+        "    - batch_norm: {momentum: 0.01, eps: 0.001, relu: true}\n"
         "    - max_pool: {kernel: 3, kernel_w: 2, stride: 1, pad: 1}\n"
         "    - average_pool: {kernel: 2, count_pad: true}\n"
         "    - conv2d_transposed: {channels: 4, kernel: 2, stride: 2}\n"
@@ -113,7 +114,7 @@ static void test_all_layers(void **state) {
     ls_error e = {0};
     assert_ls_ok(load(text, &c, &e), e);
     assert_ls_ok(ls_network_create(&c, &m, &e), e);
-    assert_int_equal(m.nlayers, 26); /* with the sum, and the loss */
+    assert_int_equal(m.nlayers, 27); /* with the sum, and the loss */
     ls_model_free(&m);
 }
 
@@ -127,7 +128,9 @@ static void test_usual(void **state) {
     } cases[] = {
         {"kind: mlp\n  hidden: [5, 4]\n  dropout: 0.1", 9, 364},
         {"kind: cnn", 13, 65379},
+        {"kind: cnn\n  norm: batch", 13, 65379 + 2 * 192},
         {"kind: resnet\n  channels: [4, 8]\n  blocks: 2", 28, 2807},
+        {"kind: resnet\n  channels: [4, 8]\n  blocks: 2\n  norm: batch", 28, 2807 + 2 * 60},
         {"kind: vit\n  width: 8\n  heads: 2\n  layers: 2", 29, 1955},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -176,6 +179,8 @@ static void test_refused(void **state) {
          "cross_entropy has no option 'smooth'"},
         {"  layers: [flatten, linear: 3]\n  loss: [cross_entropy]\n",
          "a.yaml:8: model.loss is KIND"},
+        {"  layers: [flatten, linear: 3]\n  norm: batch\n",
+         "model.norm is batch, which only the kinds cnn and resnet use"},
         {"  loss: cross_entropy\n", "model.kind is layers, and model.layers is no list of layers"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
