@@ -158,6 +158,34 @@ static void test_faults(void **state) {
     }
 }
 
+static void expect_right(ls_model *m) {
+    verdict v = check(m);
+    if (v.nwrong) fail_msg("%s: %s", v.layer, v.wrong);
+    ls_model_free(m);
+}
+
+static ls_value *add_norm(ls_model *m, ls_value *x, bool batch, bool relu) {
+    x = ls_conv2d(m, x, .channels = 8, .kernel = 3, .no_bias = true);
+    return batch ? ls_batch_norm(m, x, .relu = relu) : ls_group_norm(m, x, .relu = relu);
+}
+
+/* Layers with many kinks. Batch norm joins the samples of a call. */
+static void test_norms(void **state) {
+    (void)state;
+    for (int batch = 0; batch < 2; batch++) {
+        ls_model m = {0};
+        ls_error e = {0};
+        ls_value *x = ls_input(&m, "image", LS_U8, LS_DIMS(8, 8, 1)),
+                 *label = ls_input(&m, "label", LS_I32, LS_SCALAR);
+        x = add_norm(&m, ls_affine(&m, x, 1 / 127.5f, -1), batch, true);
+        ls_value *y = add_norm(&m, add_norm(&m, x, batch, true), batch, false);
+        x = ls_mean_pool(&m, ls_add_relu(&m, x, y));
+        ls_cross_entropy(&m, ls_linear(&m, x, .out = 3), label, LS_DEFAULTS);
+        assert_ls_ok(ls_build_finish(&m, &e), e);
+        expect_right(&m);
+    }
+}
+
 /* Layers of ours are right, with several readers of a value, and GPT's. */
 static void test_right(void **state) {
     (void)state;
@@ -173,16 +201,13 @@ static void test_right(void **state) {
     x = ls_relu(&m, ls_dropout(&m, ls_linear(&m, x, .out = 7), .rate = 0.5f));
     ls_cross_entropy(&m, ls_linear(&m, ls_flatten(&m, x), .out = 3), label, LS_DEFAULTS);
     assert_ls_ok(ls_build_finish(&m, &e), e);
-    v = check(&m);
-    if (v.nwrong) fail_msg("%s: %s", v.layer, v.wrong);
-    ls_model_free(&m);
+    expect_right(&m);
     assert_ls_ok(ls_gpt_create(&(ls_gpt_config){2, 12, 3, 8, 50}, &m, &e), e);
-    v = check(&m);
-    if (v.nwrong) fail_msg("%s: %s", v.layer, v.wrong);
-    ls_model_free(&m);
+    expect_right(&m);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_faults), cmocka_unit_test(test_right)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_faults), cmocka_unit_test(test_right),
+                                       cmocka_unit_test(test_norms)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
