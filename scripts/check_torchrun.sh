@@ -1,8 +1,8 @@
 #!/bin/bash
-# Runs Lockstep under PyTorch's torchrun: one node, two nodes with torchrun's rendezvous, and a
-# killed worker (torchrun restarts all workers, and --resume continues the run). Each run ends with
-# the weights of one worker. torchrun comes with PyTorch from PyPI (some GB, in build/torch-venv),
-# or is the one beside PYTHON.
+# Runs Lockstep under PyTorch's torchrun: one node, a port that is in use, two nodes with torchrun's
+# rendezvous, and a killed worker (torchrun restarts all workers, and --resume continues the run).
+# Each run ends with the weights of one worker. torchrun comes with PyTorch from PyPI (some GB, in
+# build/torch-venv), or is the one beside PYTHON.
 set -u
 cd "$(dirname "$0")/.."
 
@@ -45,6 +45,16 @@ for n in 2 3; do
     "$torchrun" --standalone --nproc-per-node $n --no-python "$lockstep" $train -o "$run" >"$dir/out.$n" 2>&1 && is_right "$run"
     result $? "torchrun --standalone --nproc-per-node $n"
 done
+
+# Another program has the port after torchrun's.
+run=$dir/port
+port=$((20000 + RANDOM % 10000))
+"$PYTHON" -c "import socket, time; s = socket.socket(); s.bind(('127.0.0.1', $port + 1)); time.sleep(600)" &
+holder=$!
+"$torchrun" --nnodes 1 --master-addr 127.0.0.1 --master-port $port --nproc-per-node 2 --no-python \
+    "$lockstep" $train -o "$run" >"$dir/out.port" 2>&1 && is_right "$run"
+result $? "torchrun --master-port, and another program has the next port"
+kill $holder
 
 run=$dir/two-nodes
 port=$((20000 + RANDOM % 10000))

@@ -15,6 +15,7 @@
 #include "net/tcp/tcp.h"
 #include "net/tcp/watch.h"
 
+enum { PORTS = 8 }; /* after MASTER_PORT, of which worker 0 uses one */
 static const size_t ARENA = (size_t)64 << 20;
 
 static ls_endpoint *endpoint_new(int rank, int size, const ls_kernels *k) {
@@ -145,6 +146,22 @@ static double timeout_of(const ls_group_options *o) {
     return o && o->timeout_s != 0 ? o->timeout_s : 300;
 }
 
+/* torchrun's agent has the port itself, and the ports after it may be in use: by connections of other
+ * programs, if torchrun has chosen a port of those that the kernel gives to connections, or by
+ * another torchrun. */
+static ls_status choose_ports(const ls_environment *env, ls_join *j, ls_error *e) {
+    int last = env->port + PORTS < 65535 ? env->port + PORTS : 65535;
+    j->port = env->port + 1;
+    j->nports = last - env->port;
+    j->meeting = env->port;
+    if (j->nports > 0) return LS_OK;
+    return ls_fail(
+        e, LS_EINVAL,
+        "MASTER_PORT is 65535, which torchrun uses itself, and worker 0 needs one of the "
+        "%d ports after it; use a lower one",
+        PORTS);
+}
+
 static ls_status open_tcp(const ls_group_options *o, const ls_environment *env, const ls_kernels *k,
                           ls_endpoint **p_p, ls_error *e) {
     ls_key key;
@@ -155,8 +172,9 @@ static ls_status open_tcp(const ls_group_options *o, const ls_environment *env, 
                        "MASTER_ADDR and MASTER_PORT, the same on all workers",
                        ls_launcher_name(env->launcher));
     LS_TRY(ls_key_require(o && o->insecure, &key, &keyed, e));
-    ls_join j = {.rank = env->rank, .size = env->size, .host = env->host};
-    j.port = env->port_taken ? env->port + 1 : env->port; /* torchrun's agent has the port itself */
+    ls_join j = {.rank = env->rank, .size = env->size, .host = env->host, .port = env->port};
+    j.nports = 1;
+    if (env->port_taken) LS_TRY(choose_ports(env, &j, e));
     j.inherited_fd = listening_fd();
     j.key = keyed ? &key : NULL;
     j.timeout_s = timeout_of(o);

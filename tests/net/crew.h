@@ -27,7 +27,8 @@ typedef ls_status crew_fn(int rank, ls_group *, ls_error *);
 
 /* How a worker deviates from what is right; all zeros: it does not. */
 typedef struct crew_worker {
-    int rank, size;     /* 0: the right ones */
+    int rank, size;     /* 0: the right ones; rank -1: 0 */
+    int further;        /* its MASTER_PORT is that many above the crew's port */
     int delay_ms;       /* before it joins */
     bool absent, plain; /* plain: without a key */
     bool waits;         /* it does not join before the test sets *over */
@@ -50,6 +51,11 @@ typedef struct crew {
     bool plain;
     bool looks;       /* it reports `doors` */
     bool bind_itself; /* worker 0 makes its own listening socket */
+    /* Workers have torchrun's variables. The test sets `port`, that of its agent, and `held`: its own
+     * sockets [nheld], which are not the workers'. */
+    bool torchrun;
+    const int *held;
+    int nheld;
     const char *host; /* NULL: 127.0.0.1; for workers that bind themselves */
     char secret[SECRET];
     crew_fn *fn;
@@ -113,15 +119,22 @@ static inline void set_environment(const crew *c, int i) {
     const crew_worker *w = &c->workers[i];
     char address[300];
     int rank = w->rank ? w->rank : i;
+    if (rank < 0) rank = 0;
     snprintf(address, sizeof address, "%s:%d", c->host ? c->host : "127.0.0.1", c->port);
-    set_number("LOCKSTEP_RANK", rank);
-    set_number("LOCKSTEP_SIZE", w->size ? w->size : c->size);
-    setenv("LOCKSTEP_ADDR", address, 1);
+    set_number(c->torchrun ? "RANK" : "LOCKSTEP_RANK", rank);
+    set_number(c->torchrun ? "WORLD_SIZE" : "LOCKSTEP_SIZE", w->size ? w->size : c->size);
+    if (c->torchrun) {
+        setenv("MASTER_ADDR", "127.0.0.1", 1);
+        set_number("MASTER_PORT", c->port + w->further);
+        setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
+    } else {
+        setenv("LOCKSTEP_ADDR", address, 1);
+    }
     if (c->plain != w->plain)
         setenv("LOCKSTEP_INSECURE", "1", 1);
     else
         setenv("LOCKSTEP_KEY", w->secret ? w->secret : c->secret, 1);
-    if (rank == 0 && !c->bind_itself)
+    if (rank == 0 && !c->bind_itself && !c->torchrun)
         set_number("LOCKSTEP_LISTEN_FD", c->listen_fd);
     else if (c->listen_fd >= 0)
         close(c->listen_fd);
@@ -132,6 +145,7 @@ static inline _Noreturn void crew_main(const crew *c, int i) {
     ls_group *g = NULL;
     ls_error e = {0};
     alarm(240); /* if it hangs */
+    for (int k = 0; k < c->nheld; k++) close(c->held[k]);
     set_environment(c, i);
     dup2(fileno(c->log), STDERR_FILENO);
     pause_ms(c->workers[i].delay_ms);
@@ -149,8 +163,9 @@ static inline _Noreturn void crew_main(const crew *c, int i) {
 }
 
 static inline void crew_start(crew *c) {
-    c->listen_fd = bound_socket(&c->port);
-    if (c->bind_itself) {
+    if (!c->torchrun) c->listen_fd = bound_socket(&c->port);
+    if (c->torchrun) {
+    } else if (c->bind_itself) {
         close(c->listen_fd);
         c->listen_fd = -1;
     } else {

@@ -42,7 +42,7 @@ typedef struct ls_environment {
     int local_rank, local_size; /* among the workers of this host; -1: unknown */
     char host[256];             /* where worker 0 listens; "" and port 0: unknown */
     int port;
-    bool port_taken; /* torchrun's own agent listens on `port`: worker 0 can't */
+    bool port_taken; /* torchrun's own agent listens on `port`: worker 0 takes one after it */
 } ls_environment;
 
 /* Reads and checks the environment; changes nothing. Must not run while another thread calls

@@ -44,37 +44,60 @@ ls_status ls_door_configured(struct sockaddr_storage *a_p, ls_error *e) {
     return LS_OK;
 }
 
+/* Listens at the first port, from that of `at` on, that is not in use. LS_EIO, with errno: there is
+ * none, or this host does not have the address. */
+static ls_status listen_at_free(struct sockaddr_storage *at, int nports, int *fd_p, ls_error *e) {
+    int first = ls_address_port(at);
+    ls_status s = LS_EIO;
+    for (int i = 0; i < nports; i++) {
+        ls_address_set_port(at, first + i);
+        s = ls_socket_listen(at, fd_p, e);
+        if (s == LS_OK || errno != EADDRINUSE) return s;
+    }
+    if (nports > 1) {
+        char text[80];
+        ls_address_set_port(at, first);
+        ls_address_text(at, text, sizeof text);
+        ls_fail(e, LS_EIO,
+                "can't listen at %s, nor at the %d ports after it: other programs use them", text,
+                nports - 1);
+        errno = EADDRINUSE;
+    }
+    return s;
+}
+
 /* Listens at the first address of the list that this host has. LS_ETIMEOUT: it has none of them. */
-static ls_status listen_at_own(const struct addrinfo *list, bool loopback_too, int *fd_p,
-                               ls_error *e) {
+static ls_status listen_at_own(const struct addrinfo *list, bool loopback_too, int nports,
+                               int *fd_p, ls_error *e) {
     for (const struct addrinfo *a = list; a; a = a->ai_next) {
         struct sockaddr_storage at = address_of(a);
         if (!loopback_too && is_loopback(&at)) continue;
-        if (ls_socket_listen(&at, fd_p, e) == LS_OK) return LS_OK;
+        if (listen_at_free(&at, nports, fd_p, e) == LS_OK) return LS_OK;
         if (errno != EADDRNOTAVAIL && errno != EAFNOSUPPORT) return LS_EIO;
     }
     return LS_ETIMEOUT;
 }
 
-ls_status ls_door_first(const char *host, int port, int *fd_p, ls_error *e) {
+ls_status ls_door_first(const char *host, int port, int nports, int *fd_p, ls_error *e) {
     struct sockaddr_storage at;
     struct addrinfo *list = NULL;
     LS_TRY(ls_door_configured(&at, e));
     if (at.ss_family != AF_UNSPEC) {
         ls_address_set_port(&at, port);
-        return ls_socket_listen(&at, fd_p, e);
+        return listen_at_free(&at, nports, fd_p, e);
     }
     const char *why = ls_address_look_up(host, port, 0, &list);
     if (why) return ls_fail(e, LS_EINVAL, "worker 0's address '%.200s': %s", host, why);
-    ls_status s = listen_at_own(list, means_the_same_everywhere(host), fd_p, e);
+    ls_status s = listen_at_own(list, means_the_same_everywhere(host), nports, fd_p, e);
     at = (struct sockaddr_storage){.ss_family = (sa_family_t)list->ai_family};
     freeaddrinfo(list);
     if (s != LS_ETIMEOUT) return s;
     ls_address_set_port(&at, port);
+    LS_TRY(listen_at_free(&at, nports, fd_p, e));
     ls_log("worker 0 listens at all addresses of this host, port %d: '%.200s' is not an address of "
            "this host that other hosts can reach; set LOCKSTEP_LISTEN=ADDRESS to choose one",
-           port, host);
-    return ls_socket_listen(&at, fd_p, e);
+           ls_socket_port(*fd_p), host);
+    return LS_OK;
 }
 
 ls_status ls_door_other(int reached, int *fd_p, ls_error *e) {

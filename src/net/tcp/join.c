@@ -20,14 +20,17 @@
 #include "net/tcp/door.h"
 #include "net/tcp/guest.h"
 
-enum { HELLO = 1, ROSTER = 2, REFUSAL = 3, PROTOCOL = 1, MAX_GUESTS = 4096, DIAL_MS = 2000 };
-enum { LATE = 1 }; /* number of a refusal: other workers did not join in time */
+enum { HELLO = 1, ROSTER = 2, REFUSAL = 3, PROTOCOL = 2, MAX_GUESTS = 4096 };
+enum { DIAL_MS = 2000, OTHER_DIAL_MS = 500 }; /* at the first port of several, and at another */
+/* Numbers of refusals: other workers did not join in time; this worker 0 is of another group. */
+enum { LATE = 1, ELSEWHERE = 2 };
 /* The time that worker 0 has to report which workers are late. */
 static const int64_t VERDICT_NS = (int64_t)2 * 1000000000;
 
 /* On the wire. Hosts are little-endian: all machines that we build for are. */
 typedef struct hello {
-    uint32_t protocol, rank, size, port;
+    uint32_t protocol, rank, size;
+    uint16_t port, meeting;
     uint64_t host;
     uint64_t pid;
 } hello;
@@ -47,12 +50,6 @@ typedef struct meeting {
     int njoined;
     int64_t end;
 } meeting;
-
-static ls_status look_up(const ls_join *j, struct addrinfo **list_p, ls_error *e) {
-    const char *why = ls_address_look_up(j->host, j->port, 0, list_p);
-    if (!why) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "worker 0's address '%.200s': %s", j->host, why);
-}
 
 uint64_t ls_host_number(void) {
     char id[128] = "";
@@ -122,6 +119,10 @@ static bool has_joined(const meeting *h, uint32_t rank, const ls_guest *but) {
     return false;
 }
 
+static bool is_elsewhere(const meeting *h, const hello *s) {
+    return s->protocol == PROTOCOL && s->meeting != h->j->meeting;
+}
+
 static const char *check_hello(const meeting *h, const ls_guest *g) {
     static char why[120];
     const hello s = hello_of(g);
@@ -131,13 +132,14 @@ static const char *check_hello(const meeting *h, const ls_guest *g) {
                  s.protocol, PROTOCOL);
         return why;
     }
+    if (is_elsewhere(h, &s)) return "it belongs to another group, which meets at another port";
     if ((int)s.size != h->j->size) {
         snprintf(why, sizeof why, "it belongs to a group of %u workers, this one has %d", s.size,
                  h->j->size);
         return why;
     }
     if (s.pid < 1 || s.pid > INT32_MAX) return "it sent an invalid process id";
-    if (s.rank < 1 || s.rank >= s.size || s.port < 1 || s.port > 65535) {
+    if (s.rank < 1 || s.rank >= s.size || s.port < 1) {
         snprintf(why, sizeof why, "it claims to be worker %u of %u that listens on port %u", s.rank,
                  s.size, s.port);
         return why;
@@ -147,8 +149,8 @@ static const char *check_hello(const meeting *h, const ls_guest *g) {
     return why;
 }
 
-static void refuse(ls_guest *g, const char *why) {
-    ls_frame f = {.kind = REFUSAL, .nbytes = strlen(why)};
+static void refuse(ls_guest *g, int number, const char *why) {
+    ls_frame f = {.kind = REFUSAL, .number = (uint32_t)number, .nbytes = strlen(why)};
     void *token = NULL;
     if (ls_conn_put(g->c, &f, why, strlen(why), NULL, NULL) == LS_IO_DONE)
         ls_conn_flush(g->c, &token, NULL);
@@ -158,14 +160,14 @@ static void refuse(ls_guest *g, const char *why) {
 static bool admit_worker(meeting *h, int i) {
     ls_guest *g = &h->guests.all[i];
     const char *why = check_hello(h, g);
+    const hello s = hello_of(g);
     if (why) {
         char line[160];
         snprintf(line, sizeof line, "worker 0 refuses: %s", why);
-        refuse(g, line);
+        refuse(g, is_elsewhere(h, &s) ? ELSEWHERE : 0, line);
         ls_guests_drop(&h->guests, i, why);
         return false;
     }
-    const hello s = hello_of(g);
     ls_roster_entry *m = &h->roster->members[s.rank];
     *m = (ls_roster_entry){.address = g->from, .host = s.host, .pid = (int)s.pid};
     ls_address_set_port(&m->address, (int)s.port);
@@ -260,73 +262,70 @@ static ls_status host_group(const ls_join *j, ls_roster *r, ls_error *e) {
 
 /* ---- the others ---- */
 
+/* The search of a worker for its worker 0. A port may be that of another program, which does not
+ * complete the handshake, or of another group's worker 0, which refuses with ELSEWHERE: then the
+ * next port is tried. */
+typedef struct search {
+    const ls_join *j;
+    struct sockaddr_storage from; /* this host's address to connect from */
+    int64_t end;                  /* -1: there is no limit */
+    int64_t handshake_ns;         /* the limit for a port of several; doubled in each round */
+    int port;                     /* that is tried now */
+    bool decided;                 /* the group's worker 0 has answered */
+} search;
+
+/* How long the handshake at a port of several may take at first. */
+static const int64_t HANDSHAKE_NS = (int64_t)3 * 1000000000;
+
+static bool is_over(int64_t end) { return end >= 0 && ls_clock_ns() > end; }
+
 /* Sends the hello, and receives the roster or a refusal. Worker 0's limit began before it read the
  * hello; only worker 0 knows which workers are late. */
-static ls_status greet(const ls_join *j, ls_visit *v, int64_t end, ls_error *e) {
+static ls_status greet(const search *x, ls_visit *v, ls_error *e) {
+    const ls_join *j = x->j;
+    int64_t began = ls_clock_ns(), end = x->end;
     bool sent = false;
     for (ls_io io; (io = ls_visit_continue(v, e)) != LS_IO_DONE; ls_conn_await(v->c, io)) {
         if (io == LS_IO_FAILED || io == LS_IO_CLOSED) return LS_EPEER;
         if (v->sent && !sent && end >= 0)
             end = ls_clock_ns() + (int64_t)(j->timeout_s * 1e9) + VERDICT_NS;
         sent = v->sent;
-        if (end >= 0 && ls_clock_ns() > end)
+        bool slow = !sent && j->nports > 1 && ls_clock_ns() > began + x->handshake_ns;
+        if (slow || is_over(end))
             return ls_fail(e, LS_ETIMEOUT, "worker %d: no %s worker 0 at %.200s:%d within %.1f s",
-                           j->rank, sent ? "answer from" : "handshake with", j->host, j->port,
-                           j->timeout_s);
+                           j->rank, sent ? "answer from" : "handshake with", j->host, x->port,
+                           slow ? (double)x->handshake_ns / 1e9 : j->timeout_s);
     }
     return LS_OK;
 }
 
-static ls_status read_roster(const ls_join *j, const ls_visit *v, ls_roster *r, ls_error *e) {
+/* Reads worker 0's answer. */
+static ls_status read_roster(search *x, const ls_visit *v, ls_roster *r, ls_error *e) {
+    const ls_join *j = x->j;
     const unsigned char *text = v->text;
+    x->decided = v->answer.kind != REFUSAL || v->answer.number != ELSEWHERE;
     if (v->answer.kind == REFUSAL && v->answer.nbytes < sizeof e->msg)
         return ls_fail(e, v->answer.number == LATE ? LS_ETIMEOUT : LS_EPEER, "%.*s",
                        (int)v->answer.nbytes, (const char *)text);
     if (v->answer.kind != ROSTER || v->answer.nbytes != roster_nbytes(j->size))
         return ls_fail(e, LS_EPEER, "worker 0 at %.200s:%d sent a malformed answer", j->host,
-                       j->port);
+                       x->port);
     memcpy(r->nonce, text, sizeof r->nonce);
     for (int i = 0; i < j->size; i++) {
-        entry x;
-        memcpy(&x, text + sizeof r->nonce + (size_t)i * sizeof x, sizeof x);
-        if (x.port < 1 || x.port > 65535 || x.pid < 1 || x.pid > INT32_MAX)
+        entry m;
+        memcpy(&m, text + sizeof r->nonce + (size_t)i * sizeof m, sizeof m);
+        if (m.port < 1 || m.port > 65535 || m.pid < 1 || m.pid > INT32_MAX)
             return ls_fail(e, LS_EPEER,
                            "worker 0 at %.200s:%d says that worker %d is process %u, at port %u",
-                           j->host, j->port, i, x.pid, x.port);
-        unpack(&x, &r->members[i]);
+                           j->host, x->port, i, m.pid, m.port);
+        unpack(&m, &r->members[i]);
     }
     return LS_OK;
 }
 
-/* Worker 0 may start later than this one: tries again, at growing intervals. */
-static ls_status reach(const ls_join *j, int64_t end, int *fd_p, ls_error *e) {
-    int64_t pause = 5000000;
-    struct sockaddr_storage from;
-    LS_TRY(ls_door_configured(&from, e));
-    for (;;) {
-        struct addrinfo *list = NULL;
-        ls_status s = look_up(j, &list, e);
-        int fd = s == LS_OK ? ls_socket_reach(list, &from, DIAL_MS) : -1;
-        if (list) freeaddrinfo(list);
-        if (fd >= 0) {
-            *fd_p = fd;
-            return LS_OK;
-        }
-        if (end >= 0 && ls_clock_ns() > end) {
-            if (s != LS_OK) return s;
-            return ls_fail(e, LS_ETIMEOUT,
-                           "worker %d: worker 0 did not listen at %.200s:%d within %.1f s", j->rank,
-                           j->host, j->port, j->timeout_s);
-        }
-        nanosleep(&(struct timespec){.tv_nsec = pause}, NULL);
-        pause = pause < 250000000 ? pause * 3 / 2 : pause;
-    }
-}
-
-static ls_status visit_group(const ls_join *j, ls_roster *r, ls_error *e) {
-    int64_t end = j->timeout_s >= 0 ? ls_clock_ns() + (int64_t)(j->timeout_s * 1e9) : -1;
-    int fd = -1;
-    LS_TRY(reach(j, end, &fd, e));
+/* Joins the group through a connection to its worker 0. */
+static ls_status visit(search *x, int fd, ls_roster *r, ls_error *e) {
+    const ls_join *j = x->j;
     hello h = {.protocol = PROTOCOL, .rank = (uint32_t)j->rank, .size = (uint32_t)j->size};
     size_t room = roster_nbytes(j->size) > sizeof e->msg ? roster_nbytes(j->size) : sizeof e->msg;
     struct sockaddr_storage first = {0};
@@ -338,9 +337,10 @@ static ls_status visit_group(const ls_join *j, ls_roster *r, ls_error *e) {
     ls_status s = ls_door_other(fd, &r->listen_fd, e);
     h.host = ls_host_number();
     h.pid = (uint64_t)getpid();
-    h.port = s == LS_OK ? (uint32_t)ls_socket_port(r->listen_fd) : 0;
-    if (s == LS_OK) s = greet(j, &v, end, e);
-    if (s == LS_OK) s = read_roster(j, &v, r, e);
+    h.meeting = (uint16_t)j->meeting;
+    h.port = s == LS_OK ? (uint16_t)ls_socket_port(r->listen_fd) : 0;
+    if (s == LS_OK) s = greet(x, &v, e);
+    if (s == LS_OK) s = read_roster(x, &v, r, e);
     /* Worker 0 does not know its own address; a worker that has reached it does. */
     if (s == LS_OK) {
         struct sockaddr_storage *a = &r->members[0].address;
@@ -350,7 +350,74 @@ static ls_status visit_group(const ls_join *j, ls_roster *r, ls_error *e) {
     }
     ls_conn_free(v.c);
     free(v.text);
+    if (s != LS_OK && r->listen_fd >= 0) {
+        close(r->listen_fd);
+        r->listen_fd = -1;
+    }
     return s;
+}
+
+/* Connects to x->port. *fd_p: -1, nobody listens there. LS_EINVAL: worker 0's address can't be looked
+ * up. */
+static ls_status dial(const search *x, int *fd_p, ls_error *e) {
+    struct addrinfo *list = NULL;
+    const char *why = ls_address_look_up(x->j->host, x->port, 0, &list);
+    *fd_p = -1;
+    if (why) return ls_fail(e, LS_EINVAL, "worker 0's address '%.200s': %s", x->j->host, why);
+    *fd_p = ls_socket_reach(list, &x->from, x->port == x->j->port ? DIAL_MS : OTHER_DIAL_MS);
+    freeaddrinfo(list);
+    return LS_OK;
+}
+
+static ls_status no_worker_0(const ls_join *j, ls_error *e) {
+    char last[16] = "";
+    if (j->nports > 1) snprintf(last, sizeof last, " to %d", j->port + j->nports - 1);
+    return ls_fail(e, LS_ETIMEOUT,
+                   "worker %d: worker 0 did not listen at %.200s:%d%s within %.1f s", j->rank,
+                   j->host, j->port, last, j->timeout_s);
+}
+
+/* Tries all ports once. LS_OK: this worker has joined. *met_p: somebody listened at a port, this time
+ * or before; then *e says why the latest visit failed, else why nobody could be looked for. */
+static ls_status search_once(search *x, ls_roster *r, bool *met_p, ls_error *e) {
+    ls_status s = LS_EPEER;
+    for (int i = 0; i < x->j->nports && s != LS_OK && !x->decided; i++) {
+        int fd = -1;
+        ls_error why = {0};
+        x->port = x->j->port + i;
+        s = dial(x, &fd, &why);
+        if (fd >= 0) {
+            *met_p = true;
+            s = visit(x, fd, r, &why);
+        }
+        if (fd >= 0 || !*met_p) *e = why;
+        if (fd < 0) s = LS_EPEER;
+    }
+    return s;
+}
+
+/* Worker 0 may start later than this one: tries again, at growing intervals. */
+static ls_status visit_group(const ls_join *j, ls_roster *r, ls_error *e) {
+    search x = {.j = j, .end = -1, .handshake_ns = HANDSHAKE_NS};
+    int64_t pause = 5000000, longest = 250000000;
+    ls_error why = {0};
+    bool met = false;
+    if (j->timeout_s >= 0) x.end = ls_clock_ns() + (int64_t)(j->timeout_s * 1e9);
+    LS_TRY(ls_door_configured(&x.from, e));
+    while (search_once(&x, r, &met, &why) != LS_OK) {
+        bool over = is_over(x.end);
+        if (over && why.code == LS_OK) return no_worker_0(j, e);
+        if (over || x.decided || (met && j->nports == 1)) {
+            *e = why;
+            return why.code;
+        }
+        if (met) longest = 1000000000;
+        x.handshake_ns *= 2;
+        nanosleep(&(struct timespec){.tv_sec = pause / 1000000000, .tv_nsec = pause % 1000000000},
+                  NULL);
+        pause = pause * 3 / 2 < longest ? pause * 3 / 2 : longest;
+    }
+    return LS_OK;
 }
 
 ls_status ls_join_run(const ls_join *j, ls_roster *r_p, ls_error *e) {
@@ -366,7 +433,7 @@ ls_status ls_join_run(const ls_join *j, ls_roster *r_p, ls_error *e) {
         if (r.listen_fd >= 0)
             ls_socket_flags(r.listen_fd);
         else
-            s = ls_door_first(j->host, j->port, &r.listen_fd, e);
+            s = ls_door_first(j->host, j->port, j->nports, &r.listen_fd, e);
         if (getrandom(r.nonce, sizeof r.nonce, 0) != (ssize_t)sizeof r.nonce)
             s = ls_fail(e, LS_EIO, "no random numbers: %s", strerror(errno));
         ls_roster_entry *me = &r.members[0];

@@ -4,6 +4,7 @@
 /* ctest: slow seconds=25 */
 #include "net/tcp/join.h"
 
+#include "free_port.h"
 #include "net/crew.h"
 #include "net/tcp/conn.h"
 
@@ -174,6 +175,159 @@ static void test_other_addresses(void **state) {
     free(c);
 }
 
+/* ---- the ports after torchrun's ---- */
+
+enum { PORTS = 9 }; /* of torchrun's agent, and those after it that worker 0 may take */
+
+/* Binds ports that follow each other, on 127.0.0.1; returns the first. */
+static int bind_ports(int fds[PORTS]) {
+    for (int tries = 0; tries < 1000; tries++) {
+        int first = free_port(), n = 0;
+        for (; n < PORTS; n++) {
+            struct sockaddr_in a = {.sin_family = AF_INET,
+                                    .sin_port = htons((uint16_t)(first + n)),
+                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+            fds[n] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+            if (bind(fds[n], (struct sockaddr *)&a, sizeof a) == 0) continue;
+            close(fds[n]);
+            break;
+        }
+        if (n == PORTS) return first;
+        while (n > 0) close(fds[--n]);
+    }
+    fail_msg("no %d ports in a row are free", PORTS);
+    return 0;
+}
+
+/* Only the first `held` ports stay bound. */
+static void free_others(crew *c, int fds[PORTS], int held) {
+    for (int i = held; i < c->nheld; i++) close(fds[i]);
+    c->nheld = held;
+}
+
+static crew *torchrun_new(int n, int fds[PORTS]) {
+    crew *c = crew_new(n, once);
+    c->torchrun = true;
+    c->port = bind_ports(fds);
+    c->held = fds;
+    c->nheld = PORTS;
+    assert_int_equal(listen(fds[0], 1024), 0);
+    return c;
+}
+
+static void torchrun_run(crew *c, int fds[PORTS]) {
+    crew_start(c);
+    crew_wait(c);
+    free_others(c, fds, 0);
+}
+
+static void check_port(const crew *c, int i, int port) {
+    if (reports[i].port != port)
+        fail_msg("worker %d listens at port %d, not at %d; log:\n%s", i, reports[i].port, port,
+                 c->text);
+}
+
+/* The port after the agent's, or the next one where a connection of another program has that. */
+static void test_torchrun(void **state) {
+    (void)state;
+    for (int taken = 0; taken < 2; taken++)
+        for (int plain = 0; plain < 2; plain++) {
+            int fds[PORTS];
+            crew *c = torchrun_new(3, fds);
+            struct sockaddr_in agent = {.sin_family = AF_INET,
+                                        .sin_port = htons((uint16_t)c->port),
+                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+            c->plain = plain;
+            free_others(c, fds, 1 + taken);
+            if (taken)
+                assert_int_equal(connect(fds[1], (struct sockaddr *)&agent, sizeof agent), 0);
+            torchrun_run(c, fds);
+            check_all_well(c);
+            check_port(c, 0, c->port + 1 + taken);
+            free(c);
+        }
+}
+
+/* Accepts connections and closes them, until it is killed. */
+static pid_t rude_server(int fd) {
+    assert_int_equal(listen(fd, 64), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(240);
+        for (;;) close(accept(fd, NULL, NULL));
+    }
+    return pid;
+}
+
+static void rude_server_end(pid_t pid) {
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+/* Other programs listen at the ports after the agent's: one that closes connections and, with
+ * TLS, one that says nothing. */
+static void test_torchrun_other_programs(void **state) {
+    (void)state;
+    for (int plain = 0; plain < 2; plain++) {
+        int fds[PORTS], held = plain ? 2 : 3;
+        crew *c = torchrun_new(3, fds);
+        c->plain = plain;
+        free_others(c, fds, held);
+        pid_t pid = rude_server(fds[1]);
+        if (!plain) assert_int_equal(listen(fds[2], 64), 0);
+        torchrun_run(c, fds);
+        rude_server_end(pid);
+        check_all_well(c);
+        check_port(c, 0, c->port + held);
+        free(c);
+    }
+}
+
+/* Two torchruns with neighbouring ports, the same size and the same key: a worker of the second
+ * reaches the first one's worker 0, which waits for a worker of this rank, and looks further. */
+static void test_torchrun_neighbours(void **state) {
+    (void)state;
+    for (int plain = 0; plain < 2; plain++) {
+        int fds[PORTS];
+        crew *c = torchrun_new(4, fds);
+        c->plain = plain;
+        c->size = 2;
+        c->o.timeout_s = 60;
+        free_others(c, fds, 2);
+        pid_t pid = rude_server(fds[1]); /* the second agent */
+        c->workers[1].waits = true;
+        c->workers[2] = (crew_worker){.rank = -1, .further = 1, .delay_ms = 100};
+        c->workers[3] = (crew_worker){.rank = 1, .further = 1, .delay_ms = 200};
+        crew_start(c);
+        await_log(c, "it belongs to another group");
+        crew_stop(c);
+        rude_server_end(pid);
+        free_others(c, fds, 0);
+        for (int i = 0; i < 4; i++) check_worker(c, i, LS_OK, NULL);
+        free(c);
+    }
+}
+
+static void test_torchrun_no_port(void **state) {
+    (void)state;
+    int fds[PORTS];
+    char want[128];
+    crew *c = torchrun_new(2, fds);
+    c->o.timeout_s = 0.5;
+    torchrun_run(c, fds);
+    snprintf(want, sizeof want, "can't listen at 127.0.0.1:%d, nor at the 7 ports after it",
+             c->port + 1);
+    check_worker(c, 0, LS_EIO, want);
+    snprintf(want, sizeof want, "worker 0 did not listen at 127.0.0.1:%d to %d within 0.5 s",
+             c->port + 1, c->port + 8);
+    check_worker(c, 1, LS_ETIMEOUT, want);
+    c->port = 65535;
+    crew_start(c);
+    crew_wait(c);
+    check_worker(c, 1, LS_EINVAL, "MASTER_PORT is 65535");
+    free(c);
+}
+
 /* ---- impostors ---- */
 
 typedef struct impostor {
@@ -291,19 +445,20 @@ static void crowd_goes(crowd *x) {
 static void test_odd_hellos(void **state) {
     (void)state;
     static const struct {
-        uint32_t hello[8]; /* protocol, rank, size, port, host (2), pid (2) */
+        uint32_t hello[8]; /* protocol, rank, size, port (16 bits) and meeting, host (2), pid (2) */
         const char *says;
     } odd[] = {
-        {{2, 1, 3, 80, 0, 0, 1}, "it uses version 2 of the protocol, not 1"},
-        {{1, 1, 1u << 31, 80, 0, 0, 1},
+        {{1, 1, 3, 80, 0, 0, 1}, "it uses version 1 of the protocol, not 2"},
+        {{2, 1, 1u << 31, 80, 0, 0, 1},
          "it belongs to a group of 2147483648 workers, this one has 3"},
-        {{1, 3, 3, 80, 0, 0, 1}, "it claims to be worker 3 of 3 that listens on port 80"},
-        {{1, 0, 3, 80, 0, 0, 1}, "it claims to be worker 0 of 3 that listens on port 80"},
-        {{1, 1, 3, 65536, 0, 0, 1}, "it claims to be worker 1 of 3 that listens on port 65536"},
-        {{1, UINT32_MAX, 3, 0, 0, 0, 1},
+        {{2, 3, 3, 80, 0, 0, 1}, "it claims to be worker 3 of 3 that listens on port 80"},
+        {{2, 0, 3, 80, 0, 0, 1}, "it claims to be worker 0 of 3 that listens on port 80"},
+        {{2, 1, 3, 65536 + 80, 0, 0, 1},
+         "it belongs to another group, which meets at another port"},
+        {{2, UINT32_MAX, 3, 0, 0, 0, 1},
          "it claims to be worker 4294967295 of 3 that listens on port 0"},
-        {{1, 1, 3, 80}, "it sent an invalid process id"},
-        {{1, 1, 3, 80, 0, 0, 1, 1}, "it sent an invalid process id"},
+        {{2, 1, 3, 80}, "it sent an invalid process id"},
+        {{2, 1, 3, 80, 0, 0, 1, 1}, "it sent an invalid process id"},
     };
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         crew *c = crew_new(3, once);
@@ -498,6 +653,10 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_comes_again),
         cmocka_unit_test(test_doors),
         cmocka_unit_test(test_other_addresses),
+        cmocka_unit_test(test_torchrun),
+        cmocka_unit_test(test_torchrun_other_programs),
+        cmocka_unit_test(test_torchrun_neighbours),
+        cmocka_unit_test(test_torchrun_no_port),
         cmocka_unit_test(test_impostors),
         cmocka_unit_test(test_odd_hellos),
         cmocka_unit_test(test_strangers_while_forming),
