@@ -22,6 +22,7 @@ typedef struct bench_job {
     int64_t warmup, steps;
     ls_bench_report *report;
     ls_trace_request trace;
+    const char *export_dir;
 } bench_job;
 
 /* ---- peak ---- */
@@ -181,6 +182,7 @@ static ls_status bench_worker(ls_group *g, ls_board_slot *me, void *arg, ls_erro
     if (s == LS_OK) s = ls_member_join(&m, e);
     if (s == LS_OK) s = ls_member_begin(&m, 0, NULL, e);
     if (s == LS_OK) s = measure(&m, b, &out, e);
+    if (s == LS_OK && b->export_dir) s = ls_export_trained(&m, b->export_dir, e);
     if (s == LS_OK) s = trace_steps(&m, b, e);
     if (s == LS_OK && m.worker == 0) b->report(&b->host.run->config, &out);
     ls_member_leave(&m);
@@ -196,7 +198,7 @@ ls_status ls_bench_train_run(const ls_config *c, const ls_bench_request *q, ls_b
                        (long long)q->steps, MAX_STEPS);
     ls_dataset data = {0};
     ls_run run = {.config = *c};
-    bench_job b = {.data = &data, .report = report, .trace = q->trace};
+    bench_job b = {.data = &data, .report = report, .trace = q->trace, .export_dir = q->export_dir};
     b.warmup = q->warmup;
     b.steps = q->steps;
     LS_TRY(ls_run_workers(c, q->nworkers, &run.nworkers, &run.started, e));

@@ -1,34 +1,43 @@
 /* export.c - see export.h. */
 #include "perf/export.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
+#include "config/writer.h"
 #include "data/order.h"
-#include "weights/safetensors.h"
+#include "storage/state.h"
 
-static ls_status write_weights(const ls_host *h, const char *path, ls_error *e) {
-    const ls_run *r = h->run;
+/* DIR/NAME: the weights that begin at flat. */
+static ls_status write_weights(const ls_model *m, float *flat, const char *dir, const char *name,
+                               ls_error *e) {
+    char *path = ls_format("%s/%s", dir, name);
+    ls_train_state state = {.model = m, .flat = {.n = 1, .of = {flat}}};
+    ls_status s = ls_state_write_weights(&state, path, e);
+    free(path);
+    return s;
+}
+
+static ls_status write_initial(const ls_host *h, const char *dir, ls_error *e) {
     const ls_model *m = &h->layout.model;
     void *flat = NULL;
     LS_TRY(ls_map(m->nfloats * sizeof(float), "weights", &flat, e));
-    ls_model_init(m, (uint64_t)r->config.train.seed, 0, m->nfloats, flat);
-    ls_tensor *t = LS_NEW_ARRAY(ls_tensor, (size_t)m->nparams);
-    for (int i = 0; i < m->nparams; i++) {
-        const ls_param *p = &m->params[i];
-        t[i] = (ls_tensor){.ndims = p->ndims, .count = p->count};
-        t[i].data = (const float *)flat + p->offset;
-        snprintf(t[i].name, sizeof t[i].name, "%s", p->name);
-        for (int d = 0; d < p->ndims; d++) t[i].dims[d] = p->dims[d];
-    }
-    unlink(path);
-    ls_status s = ls_safetensors_write(path, t, (size_t)m->nparams, e);
-    free(t);
+    ls_model_init(m, (uint64_t)h->run->config.train.seed, 0, m->nfloats, flat);
+    ls_status s = write_weights(m, flat, dir, "weights.safetensors", e);
     ls_unmap(flat, m->nfloats * sizeof(float));
     return s;
+}
+
+ls_status ls_export_trained(ls_member *m, const char *dir, ls_error *e) {
+    ls_world *w = &m->worlds[0];
+    const ls_plan *p = &m->layout->plan;
+    ls_status s = LS_OK;
+    LS_TRY(ls_world_collect(w, p, e));
+    if (m->worker == 0)
+        s = write_weights(&m->layout->model, w->flat.of[0], dir, "trained.safetensors", e);
+    ls_world_drop_collected(w, p);
+    return ls_member_wait(m, s, e);
 }
 
 /* The samples in the order in which the steps take them. */
@@ -68,16 +77,15 @@ static ls_json *fields_of(const ls_model *m) {
     return list;
 }
 
-static ls_json *shape_of(const ls_config *c) {
-    ls_json *o = ls_json_new_object();
-    ls_json_set_integer(o, "layers", c->model.layers);
-    ls_json_set_integer(o, "width", c->model.width);
-    ls_json_set_integer(o, "heads", c->model.heads);
-    ls_json_set_integer(o, "context", c->model.context);
-    ls_json_set_integer(o, "vocab", c->model.vocab);
-    return o;
+static ls_status write_config(const ls_config *c, const char *path, ls_error *e) {
+    ls_buf text = {0};
+    ls_config_write(c, &text);
+    ls_status s = ls_file_replace(path, text.data, text.len, e);
+    ls_buf_free(&text);
+    return s;
 }
 
+/* What follows from the config, or is drawn. */
 static ls_status write_settings(const ls_host *h, int64_t steps, const char *path, ls_error *e) {
     const ls_run *r = h->run;
     const ls_model *m = &h->layout.model;
@@ -88,17 +96,11 @@ static ls_status write_settings(const ls_host *h, int64_t steps, const char *pat
         ls_json_push(rates, ls_json_new_number(ls_run_step(r, i, &none).lr));
     for (int i = 0; i < m->nparams; i++)
         if (m->params[i].decay) ls_json_push(decay, ls_json_new_text(m->params[i].name));
-    if (ls_config_has_tokens(c)) ls_json_set(o, "model", shape_of(c));
     ls_json_set(o, "fields", fields_of(m));
     ls_json_set_integer(o, "sample_bytes", (int64_t)m->sample_nbytes);
     ls_json_set_integer(o, "batch", c->train.batch);
     ls_json_set_integer(o, "steps", steps);
     ls_json_set(o, "lr", rates);
-    ls_json_set_number(o, "beta1", c->optim.beta1);
-    ls_json_set_number(o, "beta2", c->optim.beta2);
-    ls_json_set_number(o, "eps", c->optim.eps);
-    ls_json_set_number(o, "weight_decay", c->optim.weight_decay);
-    ls_json_set_number(o, "clip", c->optim.clip);
     ls_json_set(o, "decay", decay);
     ls_buf text = {0};
     ls_json_write(o, 1, &text);
@@ -110,16 +112,16 @@ static ls_status write_settings(const ls_host *h, int64_t steps, const char *pat
 
 ls_status ls_export(const ls_host *h, const ls_dataset *d, int64_t steps, const char *dir,
                     ls_error *e) {
-    char *weights = ls_format("%s/weights.safetensors", dir);
     bool has_tokens = ls_config_has_tokens(&h->run->config);
     char *samples = ls_format("%s/%s", dir, has_tokens ? "tokens.u32" : "samples.bin"),
-         *settings = ls_format("%s/settings.json", dir);
+         *settings = ls_format("%s/settings.json", dir), *config = ls_format("%s/config.yaml", dir);
     ls_status s = ls_file_make_dirs(dir, e);
-    if (s == LS_OK) s = write_weights(h, weights, e);
+    if (s == LS_OK) s = write_initial(h, dir, e);
     if (s == LS_OK) s = write_samples(h->run, d, steps, samples, e);
     if (s == LS_OK) s = write_settings(h, steps, settings, e);
-    free(weights);
+    if (s == LS_OK) s = write_config(&h->run->config, config, e);
     free(samples);
     free(settings);
+    free(config);
     return s;
 }

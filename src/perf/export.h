@@ -3,15 +3,20 @@
  *     DIR/weights.safetensors   the initial weights, by the names of checkpoints
  *     DIR/tokens.u32            GPT-2's samples of each step, in order: [steps][batch][context + 1]
  *     DIR/samples.bin           other models' samples: [steps][batch][sample_bytes]
- *     DIR/settings.json         shape, fields of a sample, optimizer, the learning rate of each step
+ *     DIR/config.yaml           all keys of the config
+ *     DIR/settings.json         fields of a sample, parameters with weight decay, the learning rate
+ *                               of each step
+ *     DIR/trained.safetensors   the weights after the steps
  */
 #ifndef LS_PERF_EXPORT_H
 #define LS_PERF_EXPORT_H
 
-#include "train/host.h"
+#include "train/member.h"
 
-/* Creates the directory if necessary and replaces these files in it. */
+/* Creates the directory if necessary and replaces these files in it, but for the trained weights. */
 ls_status ls_export(const ls_host *, const ls_dataset *, int64_t steps, const char *dir,
                     ls_error *);
+/* Collective. Writes the weights as they are now: trained.safetensors. */
+ls_status ls_export_trained(ls_member *, const char *dir, ls_error *);
 
 #endif

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+
 static int by_name(const void *a, const void *b) {
     return strcmp((*(const ls_tensor *const *)a)->name, (*(const ls_tensor *const *)b)->name);
 }
@@ -78,4 +80,16 @@ void ls_state_tensors_free(ls_state_tensors *t) {
     free(t->list);
     free(t->from);
     *t = (ls_state_tensors){0};
+}
+
+ls_status ls_state_write_weights(const ls_train_state *s, const char *path, ls_error *e) {
+    ls_state_tensors weights = ls_state_weights(s);
+    char *hidden = ls_format("%s.part", path);
+    (void)ls_file_remove_tree(hidden, NULL);
+    ls_status status = ls_safetensors_write(hidden, weights.list, weights.n, e);
+    if (status == LS_OK && rename(hidden, path) != 0)
+        status = ls_fail(e, LS_EIO, "%s: can't be replaced", path);
+    ls_state_tensors_free(&weights);
+    free(hidden);
+    return status;
 }

@@ -35,6 +35,9 @@ ls_state_tensors ls_state_weights(const ls_train_state *);
 ls_state_tensors ls_state_optimizer(const ls_train_state *);
 void ls_state_tensors_free(ls_state_tensors *);
 
+/* Writes the weights as a safetensors file. An old file is replaced once the new one is complete. */
+ls_status ls_state_write_weights(const ls_train_state *, const char *path, ls_error *);
+
 /* The hash of the logical state (`lockstep ckpt hash`), whatever the layout in files: over the
  * tensors [n] sorted by name: name, dims, data. The hash of the optimizer's states begins with the
  * step, and the loss scale if one is in use. */

@@ -228,15 +228,7 @@ static ls_train_state state_of(const ls_trainer *t) {
 
 static ls_status write_weights(const ls_trainer *t, const char *path, ls_error *e) {
     ls_train_state s = state_of(t);
-    ls_state_tensors weights = ls_state_weights(&s);
-    char *hidden = ls_format("%s.part", path);
-    (void)ls_file_remove_tree(hidden, NULL);
-    ls_status status = ls_safetensors_write(hidden, weights.list, weights.n, e);
-    if (status == LS_OK && rename(hidden, path) != 0)
-        status = ls_fail(e, LS_EIO, "%s: can't be replaced", path);
-    ls_state_tensors_free(&weights);
-    free(hidden);
-    return status;
+    return ls_state_write_weights(&s, path, e);
 }
 
 static ls_status write_checkpoint(ls_trainer *t, ls_error *e) {

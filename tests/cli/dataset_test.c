@@ -285,20 +285,31 @@ static void test_images_refused(void **state) {
     train_images("small.yaml", "t", "--set model.kind=gpt2 --set data.format=idx", 1,
                  "model.kind gpt2 reads a text, or files of tokens");
     assert_false(file_exists("t"));
-    expect("bench train @/given.yaml -n 2 --steps 1", 0, "  samples/s        ");
-    expect("bench train @/given.yaml -n 2 --steps 1 --json --export @/e", 0, "\"samples_per_s\": ");
-    shell_of_run("e", "test $(stat -c %s $r/samples.bin) = $((3 * 16 * 68))");
     expect_line("bench generate @/given.yaml", 1, "bench generate needs model.kind gpt2");
     train_images("given.yaml", "u", "--set data.path=@/more.idx3 --set data.labels=@/more.idx1", 1,
                  ", and the model takes 0 to 4");
 }
 
+/* bench train writes what it trains on, and the weights after training. */
+static void test_bench(void **state) {
+    (void)state;
+    write_config("given.yaml", 2);
+    expect("bench train @/given.yaml -n 2 --steps 1", 0, "  samples/s        ");
+    expect("bench train @/given.yaml -n 2 --steps 1 --json --export @/e", 0, "\"samples_per_s\": ");
+    shell_of_run("e", "test $(stat -c %s $r/samples.bin) = $((3 * 16 * 68))");
+    shell_of_run("e", "grep -q '^  kind: \"mlp\"' $r/config.yaml");
+    /* Other weights than those at the beginning, the same for any number of workers. */
+    expect("bench train @/given.yaml -n 3 --steps 1 --set parallel.zero=3 --export @/e3", 0, NULL);
+    shell_of_run("e", "cmp -s $r/trained.safetensors $r/../e3/trained.safetensors && "
+                      "! cmp -s $r/trained.safetensors $r/weights.safetensors");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits),     cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_other_data),    cmocka_unit_test(test_record),
-        cmocka_unit_test(test_eval),          cmocka_unit_test(test_validation),
-        cmocka_unit_test(test_refused),       cmocka_unit_test(test_fashion),
-        cmocka_unit_test(test_images_refused)};
+        cmocka_unit_test(test_same_bits),      cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_other_data),     cmocka_unit_test(test_record),
+        cmocka_unit_test(test_eval),           cmocka_unit_test(test_validation),
+        cmocka_unit_test(test_refused),        cmocka_unit_test(test_fashion),
+        cmocka_unit_test(test_images_refused), cmocka_unit_test(test_bench)};
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
