@@ -4,8 +4,10 @@
 
 LOCKSTEP is the program, PYTHON one that has torch. Each way to run either is measured in every
 round, one after the other; a figure is the median over rounds of a run's median step (the first two
-steps left out). Memory is the largest sum of the proportional set sizes (Pss) of a run's processes.
-OUT/results.json has all samples, OUT/table.md the table.
+steps left out). All runs train the same steps: the program ends with an error if losses or trained
+weights differ by more than rounding explains. Memory is the largest sum of the proportional set
+sizes (Pss) of a run's processes, in any round. OUT/results.json has all samples, OUT/table.md the
+table.
 """
 import argparse
 import json
@@ -20,12 +22,24 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 GPT2 = {"layers": 12, "width": 768, "heads": 12, "vocab": 50257}
 SMALL = {"layers": 6, "width": 384, "heads": 6, "vocab": 4096}
-MODELS = [
-    ("GPT 12 M", SMALL, 8, 256),
-    ("GPT-2 124 M", GPT2, 4, 64),
-    ("GPT-2 124 M", GPT2, 4, 256),
-    ("GPT-2 124 M", GPT2, 1, 1024),
-]
+# The loss is a number near 10 at most. A ReLU whose input is nearly 0 may have another sign in
+# another order of sums, and its sample another gradient.
+MOST_LOSS, MOST_WEIGHTS = 2e-3, 0.02
+
+
+def gpt(name, shape, batch, context):
+    sets = [f"model.{k}={v}" for k, v in shape.items()]
+    sets += [f"model.context={context}", f"train.batch={batch}"]
+    return {"name": f"{name}, {batch} x {context}", "config": "configs/gpt2-124m.yaml", "sets": sets,
+            "batch": batch, "is_image": False}
+
+
+# The config is as it is shipped, but for the learning rate, which would be nearly 0 in its first
+# steps.
+VISION = {"name": "residual network of configs/fashion.yaml", "config": "configs/fashion.yaml",
+          "sets": ["optim.warmup=0", "optim.lr=0.01"], "batch": None, "is_image": True}
+MODELS = [gpt("GPT 12 M", SMALL, 8, 256), gpt("GPT-2 124 M", GPT2, 4, 64), gpt("GPT-2 124 M", GPT2, 4, 256),
+          gpt("GPT-2 124 M", GPT2, 1, 1024), VISION]
 
 
 def tree(pid):
@@ -72,75 +86,87 @@ def run(argv):
     return (json.loads(lines[-1]), peak[0]) if p.returncode == 0 and lines else (None, peak[0])
 
 
-def ours(a, shape, batch, context, workers, threads, steps, export=None):
-    parts = workers if batch % workers == 0 else 1
-    sets = [f"model.{k}={v}" for k, v in shape.items()]
-    sets += [f"model.context={context}", f"train.batch={batch}", f"train.virtual_workers={parts}",
-             f"train.micro_batch={batch // parts}", f"parallel.threads={threads}"]
-    argv = [a.lockstep, "bench", "train", "configs/gpt2-124m.yaml", "-n", str(workers), "--steps",
-            str(steps - 2), "--json"]
+def ours(a, model, workers, threads, export=None):
+    sets = model["sets"] + [f"parallel.threads={threads}"]
+    if not model["is_image"]:
+        parts = workers if model["batch"] % workers == 0 else 1
+        sets += [f"train.virtual_workers={parts}", f"train.micro_batch={model['batch'] // parts}"]
+    argv = [a.lockstep, "bench", "train", model["config"], "-n", str(workers), "--steps", str(a.steps - 2), "--json"]
     for s in sets:
         argv += ["--set", s]
     return argv + (["--export", export] if export else [])
 
 
-def ways(a, shape, batch, context, steps, folder):
-    two = batch % 2 == 0
-    peer = [a.python, "-W", "ignore", f"{HERE}/train.py", folder]
+def peers(a, model, folder):
+    """PyTorch's ways: a process of two threads or two processes, compiled or not, and for images
+    both orders of their dimensions."""
+    shapes = {"1 process, 2 threads": ["--threads", "2"]}
+    if model["is_image"] or model["batch"] % 2 == 0:
+        shapes["DDP, 2 workers"] = ["--workers", "2"]
+    formats = {"": [], ", channels last": ["--channels-last"]} if model["is_image"] else {"": []}
+    compiles = {"": [], ", compile": ["--compile"]} if a.compile else {"": []}
+    return {f"pytorch {s}{f}{c}": [a.python, "-W", "ignore", f"{HERE}/train.py", folder] + shapes[s] + formats[f] + compiles[c]
+            for s in shapes for f in formats for c in compiles}
+
+
+def ways(a, model, folder):
+    """Lockstep's default is a worker a core."""
     all_ways = {}
-    if two:
-        all_ways["lockstep 2 workers"] = ours(a, shape, batch, context, 2, 1, steps)
-    all_ways["lockstep 1 worker, 2 threads"] = ours(a, shape, batch, context, 1, 2, steps)
-    if two:
-        all_ways["pytorch DDP, 2 workers"] = peer + ["--workers", "2"]
-    all_ways["pytorch 1 process, 2 threads"] = peer + ["--threads", "2"]
-    if a.compile:
-        if two:
-            all_ways["pytorch DDP, 2 workers, compile"] = peer + ["--workers", "2", "--compile"]
-        all_ways["pytorch 1 process, 2 threads, compile"] = peer + ["--threads", "2", "--compile"]
-    return all_ways
+    if model["is_image"] or model["batch"] % 2 == 0:
+        all_ways["lockstep 2 workers"] = ours(a, model, 2, 1)
+    if not model["is_image"]:
+        all_ways["lockstep 1 worker, 2 threads"] = ours(a, model, 1, 2)
+    return {**all_ways, **peers(a, model, folder)}
 
 
-def measure(a, shape, batch, context, folder):
-    steps = a.steps
-    if run(ours(a, shape, batch, context, 1, 1, steps, export=folder))[0] is None:
+def check(name, mine, theirs):
+    """The program ends if PyTorch did not compute what Lockstep did. Returns the difference of the
+    losses, and of the trained weights, as a part of what training changed."""
+    loss = max(abs(x - y) for x, y in zip(mine["losses"], theirs["losses"]))
+    weights = theirs["weights_differ_by"]
+    if not (loss <= MOST_LOSS and weights <= MOST_WEIGHTS):
+        sys.exit(f"{name} does not compute what lockstep does: losses differ by {loss:.1e}, trained weights by {weights:.1e}")
+    return loss, weights
+
+
+def measure(a, model, folder):
+    """Returns the runs of each way, and the largest differences."""
+    mine = run(ours(a, model, 1, 1, export=folder))[0]
+    if mine is None:
         sys.exit("lockstep bench train --export failed")
-    samples = {}
+    samples, most = {}, (0, 0)
     for _ in range(a.rounds):
-        for name, argv in ways(a, shape, batch, context, steps, folder).items():
+        for name, argv in ways(a, model, folder).items():
             result, memory = run(argv)
             samples.setdefault(name, []).append({"result": result, "memory": memory})
             done = statistics.median(result["step_seconds"][2:]) if result else None
             print(f"    {name}: {f'{done:.3f} s' if done else 'failed'}, {memory / 1e6:.0f} MB", flush=True)
-    return samples
+            if result and "weights_differ_by" in result:
+                most = tuple(map(max, most, check(name, mine, result)))
+    return samples, most
 
 
-def summary(samples, tokens):
+def summary(samples):
+    """Of each way: units a second (tokens or samples), memory."""
+    rate = next(r["result"] for runs in samples.values() for r in runs if r["result"] and "batch" in r["result"])
+    units = rate["batch"] * rate.get("context", 1)
     rows = {}
     for name, runs in samples.items():
         good = [r for r in runs if r["result"]]
-        if not good:
-            continue
-        seconds = statistics.median(statistics.median(r["result"]["step_seconds"][2:]) for r in good)
-        rows[name] = {"tokens_per_s": tokens / seconds, "memory": max(r["memory"] for r in good),
-                      "losses": good[0]["result"]["losses"]}
+        if good:
+            seconds = statistics.median(statistics.median(r["result"]["step_seconds"][2:]) for r in good)
+            rows[name] = {"rate": units / seconds, "memory": max(r["memory"] for r in good)}
     return rows
 
 
-def worst_difference(rows):
-    reference = next(r["losses"] for n, r in rows.items() if n.startswith("lockstep"))
-    return max(abs(x - y) for r in rows.values() for x, y in zip(reference, r["losses"]))
-
-
-def line(name, batch, context, rows):
-    best = lambda system: max((n for n in rows if n.startswith(system)), key=lambda n: rows[n]["tokens_per_s"])
+def line(model, rows, differences):
+    best = lambda system: max((n for n in rows if n.startswith(system)), key=lambda n: rows[n]["rate"])
     mine, theirs = best("lockstep"), best("pytorch")
-    ddp = [r["memory"] for n, r in rows.items() if n.startswith("pytorch DDP")]
-    memory = rows[mine]["memory"] / (min(ddp) if ddp else rows[theirs]["memory"])
-    return (f"| {name} | {batch} x {context} | {rows[mine]['tokens_per_s']:.0f} ({mine[9:]}) | "
-            f"{rows[theirs]['tokens_per_s']:.0f} ({theirs[8:]}) | "
-            f"{rows[mine]['tokens_per_s'] / rows[theirs]['tokens_per_s']:.2f} | "
-            f"{rows[mine]['memory'] / 1e6:.0f} MB | {memory:.2f} | {worst_difference(rows):.1e} |")
+    least = min(r["memory"] for n, r in rows.items() if n.startswith("pytorch"))
+    memory = rows[mine]["memory"]
+    return (f"| {model['name']} | {rows[mine]['rate']:.0f} ({mine[9:]}) | {rows[theirs]['rate']:.0f} ({theirs[8:]}) | "
+            f"{rows[mine]['rate'] / rows[theirs]['rate']:.2f} | {memory / 1e6:.0f} MB | "
+            f"{memory / rows[theirs]['memory']:.2f} | {memory / least:.2f} | {differences[0]:.0e}, {differences[1]:.0e} |")
 
 
 def main():
@@ -159,18 +185,19 @@ def main():
         cpu = next((x.split(":")[1].strip() for x in f if x.startswith("model name")), platform.machine())
     everything = {"commit": commit, "cpu": cpu, "cores": os.cpu_count(), "load": os.getloadavg(),
                   "time": time.strftime("%Y-%m-%d %H:%M"), "models": []}
-    lines = ["| model | batch x context | lockstep, tokens/s | PyTorch's best | ratio | memory | of PyTorch DDP's | losses differ by |",
+    lines = ["| model | lockstep, tokens or images/s | PyTorch's best | ratio | memory | of PyTorch's best way's | of its smallest's | losses, trained weights differ by |",
              "|---|---|---|---|---|---|---|---|"]
     version = "?"
-    for name, shape, batch, context in MODELS:
-        if a.only and a.only not in f"{name} {batch}x{context}":
+    for model in MODELS:
+        if a.only and a.only not in model["name"]:
             continue
-        print(f"{name}, {batch} x {context}", flush=True)
-        samples = measure(a, shape, batch, context, f"{a.out}/inputs")
-        rows = summary(samples, batch * context)
+        print(model["name"], flush=True)
+        folder = f"{a.out}/inputs"
+        samples, differences = measure(a, model, folder)
+        rows = summary(samples)
         version = next(r["result"]["version"] for n, runs in samples.items() if n.startswith("pytorch") for r in runs if r["result"])
-        lines.append(line(name, batch, context, rows))
-        everything["models"].append({"name": name, "batch": batch, "context": context, "samples": samples})
+        lines.append(line(model, rows, differences))
+        everything["models"].append({"name": model["name"], "differences": differences, "samples": samples})
         print(lines[-1], flush=True)
     everything["pytorch"] = version
     head = f"commit {commit}, {cpu}, {os.cpu_count()} cores, PyTorch {version}, {a.rounds} rounds of {a.steps} steps, f32\n\n"

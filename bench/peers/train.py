@@ -1,115 +1,115 @@
 """PyTorch on the same weights, samples and settings as `lockstep bench train --export DIR`.
 
-Prints one JSON object: losses and seconds of each step. The model is GPT-2 as in Lockstep.
-PyTorch's fast paths are on: fused attention, fused AdamW, gradients as views of DDP's buckets.
+Prints one JSON object: losses and seconds of each step, and how far the trained weights are from
+Lockstep's: the norm of the difference divided by that of the change in training. The models are
+those of models.py. PyTorch's fast paths are on: fused attention, fused optimizers, gradients as
+views of DDP's buckets.
 
-    train.py DIR [--workers N] [--threads N] [--compile]
+    train.py DIR [--workers N] [--threads N] [--compile] [--channels-last]
 
 N workers train with DistributedDataParallel over Gloo, each on its part of the batch.
 """
 import argparse
 import json
 import os
-import struct
 import sys
 import time
 
 import torch
-import torch.nn.functional as F
+from models import MODELS, read_weights
 from torch import nn
 
 
-def read_weights(path):
-    """Reads a file of https://huggingface.co/docs/safetensors."""
-    with open(path, "rb") as f:
-        data = bytearray(f.read())
-    (n,) = struct.unpack("<Q", data[:8])
-    header = json.loads(bytes(data[8 : 8 + n]))
-    tensors = {}
-    for name, t in header.items():
-        if name == "__metadata__":
-            continue
-        begin, end = t["data_offsets"]
-        flat = torch.frombuffer(data, dtype=torch.float32, count=(end - begin) // 4, offset=8 + n + begin)
-        tensors[name] = flat.reshape(t["shape"]).clone()
-    return tensors
+def read_config(path):
+    """{"group.key": value} of the config.yaml that Lockstep writes, whose values are JSON's, except
+    for lists of maps, which stay texts."""
+    config, group = {}, ""
+    with open(path) as f:
+        for line in f:
+            key, _, value = line.strip().partition(": ")
+            if not line.startswith(" "):
+                group = line.strip(":\n")
+                continue
+            try:
+                config[f"{group}.{key}"] = json.loads(value)
+            except ValueError:
+                config[f"{group}.{key}"] = value
+    return config
 
 
-class Block(nn.Module):
-    def __init__(self, heads, take):
-        super().__init__()
-        self.heads = heads
-        self.ln_1 = nn.ParameterList([take("ln_1.weight"), take("ln_1.bias")])
-        self.qkv = nn.ParameterList([take("attn.c_attn.weight"), take("attn.c_attn.bias")])
-        self.proj = nn.ParameterList([take("attn.c_proj.weight"), take("attn.c_proj.bias")])
-        self.ln_2 = nn.ParameterList([take("ln_2.weight"), take("ln_2.bias")])
-        self.fc = nn.ParameterList([take("mlp.c_fc.weight"), take("mlp.c_fc.bias")])
-        self.out = nn.ParameterList([take("mlp.c_proj.weight"), take("mlp.c_proj.bias")])
-
-    def forward(self, x):
-        B, T, C = x.shape
-        h = F.layer_norm(x, (C,), self.ln_1[0], self.ln_1[1])
-        q, k, v = torch.addmm(self.qkv[1], h.view(-1, C), self.qkv[0]).view(B, T, 3 * C).split(C, 2)
-        q, k, v = (y.view(B, T, self.heads, C // self.heads).transpose(1, 2) for y in (q, k, v))
-        att = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        att = att.transpose(1, 2).reshape(-1, C)
-        x = x + torch.addmm(self.proj[1], att, self.proj[0]).view(B, T, C)
-        h = F.layer_norm(x, (C,), self.ln_2[0], self.ln_2[1])
-        u = F.gelu(torch.addmm(self.fc[1], h.view(-1, C), self.fc[0]), approximate="tanh")
-        return x + torch.addmm(self.out[1], u, self.out[0]).view(B, T, C)
+def optimizer_of(model, c, decay):
+    decayed = [p for name, p in model.names.items() if name in decay]
+    plain = [p for name, p in model.names.items() if name not in decay]
+    groups = [{"params": decayed, "weight_decay": c["optim.weight_decay"]}, {"params": plain, "weight_decay": 0.0}]
+    if c["optim.optimizer"] == "sgd":
+        return torch.optim.SGD(groups, lr=0.0, momentum=c["optim.momentum"],
+                               nesterov=c["optim.nesterov"] == "on", fused=True)
+    if c["optim.optimizer"] != "adamw":
+        sys.exit(f"optim.optimizer {c['optim.optimizer']}: only adamw and sgd are compared")
+    return torch.optim.AdamW(groups, lr=0.0, betas=(c["optim.beta1"], c["optim.beta2"]),
+                             eps=c["optim.eps"], fused=True)
 
 
-class GPT(nn.Module):
-    def __init__(self, shape, weights):
-        super().__init__()
-        take = lambda name: nn.Parameter(weights[name])
-        self.wte, self.wpe = take("wte.weight"), take("wpe.weight")
-        self.blocks = nn.ModuleList(
-            Block(shape["heads"], lambda name, i=i: take(f"h.{i}.{name}")) for i in range(shape["layers"])
-        )
-        self.ln_f = nn.ParameterList([take("ln_f.weight"), take("ln_f.bias")])
-
-    def forward(self, tokens):
-        inputs, targets = tokens[:, :-1], tokens[:, 1:]
-        x = F.embedding(inputs, self.wte) + self.wpe
-        for block in self.blocks:
-            x = block(x)
-        x = F.layer_norm(x, x.shape[-1:], self.ln_f[0], self.ln_f[1])
-        logits = F.linear(x, self.wte)
-        return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.reshape(-1))
-
-
-def optimizer_of(model, s):
-    decayed = [p for p in model.parameters() if p.dim() == 2]
-    plain = [p for p in model.parameters() if p.dim() != 2]
-    groups = [{"params": decayed, "weight_decay": s["weight_decay"]}, {"params": plain, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=0.0, betas=(s["beta1"], s["beta2"]), eps=s["eps"], fused=True)
-
-
-def train(rank, a, s, folder):
-    torch.set_num_threads(a.threads)
-    shape, n = s["model"], a.workers
-    model = GPT(shape, read_weights(f"{folder}/weights.safetensors"))
-    with open(f"{folder}/tokens.u32", "rb") as f:
+def read_tokens(a, s, c):
+    """Inputs and targets of each step: one token apart."""
+    with open(f"{a.folder}/tokens.u32", "rb") as f:
         tokens = torch.frombuffer(bytearray(f.read()), dtype=torch.int32).long()
-    tokens = tokens.view(s["steps"], s["batch"], shape["context"] + 1)
+    tokens = tokens.view(s["steps"], s["batch"], c["model.context"] + 1)
+    return tokens[:, :, :-1], tokens[:, :, 1:]
+
+
+def read_images(a, s, c):
+    """Images [steps, batch, channels, height, width] of bytes, and their labels."""
+    with open(f"{a.folder}/samples.bin", "rb") as f:
+        samples = torch.frombuffer(bytearray(f.read()), dtype=torch.uint8)
+    samples = samples.view(s["steps"] * s["batch"], s["sample_bytes"])
+    image, label = s["fields"]
+    h, w, channels = image["shape"]
+    images = samples[:, image["offset"] : image["offset"] + h * w * channels]
+    images = images.reshape(-1, h, w, channels).permute(0, 3, 1, 2).contiguous(memory_format=a.format)
+    labels = samples[:, label["offset"] : label["offset"] + 4].contiguous().view(torch.int32).long()
+    return images.view(s["steps"], s["batch"], channels, h, w), labels.view(s["steps"], s["batch"])
+
+
+def distance(model, folder):
+    """Of the trained weights from Lockstep's."""
+    initial, ours = (read_weights(f"{folder}/{name}.safetensors") for name in ("weights", "trained"))
+    theirs = model.trained()
+    difference = sum(((theirs[n] - ours[n]).double() ** 2).sum() for n in ours)
+    change = sum(((ours[n] - initial[n]).double() ** 2).sum() for n in ours)
+    return (difference / change).sqrt().item()
+
+
+def variant(a):
+    parts = ["ddp"] * (a.workers > 1) + [f"{a.workers}x{a.threads}"]
+    return ", ".join(parts + ["compile"] * a.compile + ["channels last"] * a.channels_last)
+
+
+def train(rank, a, s, c):
+    torch.set_num_threads(a.threads)
+    n = a.workers
+    a.format = torch.channels_last if a.channels_last else torch.contiguous_format
+    model = MODELS[c["model.kind"]](c, read_weights(f"{a.folder}/weights.safetensors"))
+    inputs, targets = (read_tokens if c["model.kind"] == "gpt2" else read_images)(a, s, c)
+    if a.channels_last:
+        model = model.to(memory_format=torch.channels_last)
     mine = slice(s["batch"] * rank // n, s["batch"] * (rank + 1) // n)
     run = model
     if n > 1:
         run = nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
     if a.compile:
         run = torch.compile(run)
-    optimizer = optimizer_of(model, s)
+    optimizer = optimizer_of(model, c, s["decay"])
     losses, seconds = [], []
     for step in range(s["steps"]):
         begin = time.perf_counter()
         for group in optimizer.param_groups:
             group["lr"] = s["lr"][step]
-        loss = run(tokens[step, mine])
+        loss = run(inputs[step, mine], targets[step, mine])
         optimizer.zero_grad(set_to_none=n == 1)
         loss.backward()
-        if s["clip"] > 0:
-            nn.utils.clip_grad_norm_(model.parameters(), s["clip"])
+        if c["optim.clip"] > 0:
+            nn.utils.clip_grad_norm_(model.parameters(), c["optim.clip"])
         optimizer.step()
         value = loss.detach().clone()
         if n > 1:
@@ -117,14 +117,14 @@ def train(rank, a, s, folder):
         losses.append(value.item() / n)
         seconds.append(time.perf_counter() - begin)
     if rank == 0:
-        variant = ("ddp, " if n > 1 else "") + f"{n}x{a.threads}" + (", compile" if a.compile else "")
-        print(json.dumps({"system": "pytorch", "version": torch.__version__, "variant": variant,
-                          "step_seconds": seconds, "losses": losses}), flush=True)
+        print(json.dumps({"system": "pytorch", "version": torch.__version__, "variant": variant(a),
+                          "step_seconds": seconds, "losses": losses,
+                          "weights_differ_by": distance(model, a.folder)}), flush=True)
 
 
-def worker(rank, a, s, folder):
+def worker(rank, a, s, c):
     torch.distributed.init_process_group("gloo", rank=rank, world_size=a.workers)
-    train(rank, a, s, folder)
+    train(rank, a, s, c)
     torch.distributed.destroy_process_group()
 
 
@@ -134,17 +134,19 @@ def main():
     p.add_argument("--workers", type=int, default=1)
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--compile", action="store_true")
+    p.add_argument("--channels-last", action="store_true")
     a = p.parse_args()
     with open(f"{a.folder}/settings.json") as f:
         s = json.load(f)
+    c = read_config(f"{a.folder}/config.yaml")
     if s["batch"] % a.workers:
         sys.exit(f"{a.workers} workers do not divide a batch of {s['batch']}")
     if a.workers == 1:
-        train(0, a, s, a.folder)
+        train(0, a, s, c)
         return
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", "29617")
-    torch.multiprocessing.spawn(worker, (a, s, a.folder), nprocs=a.workers)
+    torch.multiprocessing.spawn(worker, (a, s, c), nprocs=a.workers)
 
 
 if __name__ == "__main__":
