@@ -93,7 +93,7 @@ typedef struct ls_slice_options {
 ls_value *ls_slice(ls_model *, ls_value *x, ls_slice_options);
 
 /* Values one after the other along a dimension, in which alone their shapes may differ:
- * ls_concat(m, -1, a, b, c). */
+ * ls_concat(m, -1, a, b, c). One number counts as a vector. */
 enum { LS_MAX_VALUES = 8 };
 typedef struct ls_values {
     ls_value *of[LS_MAX_VALUES];

@@ -10,6 +10,7 @@
 #include "model/check.h"
 #include "networks/network.h"
 #include "networks/program.h"
+#include "storage/samples.h"
 
 enum { SET };
 
@@ -53,7 +54,10 @@ static ls_status check(const ls_config *c, report *p, int *nwrong_p, ls_error *e
 /* path NULL: all keys have their defaults. */
 static ls_status read_config(const char *path, const char *const *sets, int nsets, ls_config *c,
                              ls_error *e) {
-    if (path) return ls_config_load(path, sets, nsets, c, e);
+    if (path) {
+        LS_TRY(ls_config_load(path, sets, nsets, c, e));
+        return ls_samples_resolve(c, NULL, e);
+    }
     ls_config_defaults(c);
     for (int i = 0; i < nsets; i++) LS_TRY(ls_config_set(c, sets[i], e));
     return LS_OK; /* what a run needs, such as data, is not needed */

@@ -119,7 +119,8 @@ typedef struct ls_config {
         ls_config_tree input; /* the fields of a sample that it reads; "": those of the data */
         int64_t classes;      /* 0: those of the data */
         ls_config_tree list;  /* model.layers of the kind `layers` */
-        ls_config_tree loss;
+        ls_config_tree loss, metrics;
+        char sample_weight[LS_CONFIG_TEXT]; /* a field; "": samples have no weights */
     } model;
     struct {
         char path[LS_CONFIG_TEXT]; /* files or patterns, one per line (data/files.h) */

@@ -82,9 +82,15 @@ const ls_config_key ls_config_keys[] = {
          "have them"),
     INT("model.classes", model.classes, 0, 100000000, 0, FIXED,
         "classes of the label; 0: as the data have them"),
-    TREE("model.loss", model.loss, FIXED,
-         "e.g. {cross_entropy: {target: label, smoothing: 0.1}} or {mean_squared_error: {target: "
-         "price}}; empty: cross_entropy of the field label"),
+    TREE(
+        "model.loss", model.loss, FIXED,
+        "e.g. {cross_entropy: {target: label, smoothing: 0.1}} or {mean_squared_error: {target: "
+        "price}}, or a list of these, which are added up; empty: cross_entropy of the field label"),
+    STRING("model.sample_weight", model.sample_weight, FIXED,
+           "field with the weight of a sample in the loss, at least 0; empty: all count the same"),
+    TREE("model.metrics", model.metrics, FREE,
+         "what evaluations measure beside the loss, e.g. [accuracy, top: 5]: accuracy, auc, "
+         "confusion, mae, mse, r2, rmse, top; empty: the usual ones of the loss"),
     STRINGS("data.path", data.path, FREE,
             "the data, e.g. a UTF-8 text: a file, a pattern (books/*.txt), or a list of files and "
             "patterns, read in order; a run saves its tokens, so resuming does not read a text "

@@ -60,6 +60,9 @@ ls_value *(ls_concat)(ls_model *m, int dim, ls_values x) {
         if (x.of[i]) n = i + 1;
     if (ls_build_is_good(m) && n < 2)
         return ls_build_fail(m, "concat: at least two values are needed");
+    for (int i = 0; i < n; i++) /* one number is a vector of one */
+        if (x.of[i] && !x.of[i]->ndims && !x.of[i]->measure && ls_build_is_good(m))
+            x.of[i] = ls_build_view(m, x.of[i], LS_DIMS(1));
     ls_layer *l = ls_build_layer(m, "concat", NULL, x.of, n);
     if (!l || !ls_around_dim(m, x.of[0], dim, &a)) return ls_build_failed(m);
     l->ops = &ops;

@@ -58,7 +58,7 @@ ls_value *ls_build_failed(ls_model *m) { return &draft_of(m)->failed; }
 
 ls_value *ls_build_fail(ls_model *m, const char *fmt, ...) {
     ls_draft *d = draft_of(m);
-    char text[400], place[96] = "";
+    char text[sizeof(((ls_error *)0)->msg)], place[96] = "";
     if (d->status != LS_OK) return &d->failed;
     va_list ap;
     va_start(ap, fmt);

@@ -41,19 +41,20 @@ static void write_inputs(const ls_model *m, int layer, ls_buf *out) {
 }
 
 void ls_model_print(const ls_model *m, ls_dtype compute, ls_buf *out) {
-    int width = 5;
+    int width = 5, kind = 14;
     for (int i = 0; i < m->nlayers + m->nlate; i++) {
-        int n = (int)strlen(m->layers[i].name);
+        int n = (int)strlen(m->layers[i].name), k = (int)strlen(m->layers[i].ops->kind);
         if (n > width) width = n;
+        if (k > kind) kind = k;
     }
-    ls_buf_printf(out, "%-*s  %-14s %-15s %11s %12s %12s\n", width, "layer", "kind", "output",
+    ls_buf_printf(out, "%-*s  %-*s %-15s %11s %12s %12s\n", width, "layer", kind, "kind", "output",
                   "parameters", "MFLOP/sample", "saved kB");
     for (int i = 0; i < m->nlayers + m->nlate; i++) {
         const ls_layer *l = &m->layers[i];
         char shape[SHAPE];
         write_shape(l, shape);
-        ls_buf_printf(out, "%-*s  %-14s %-15s %11zu %12.3f %12.1f", width, l->name, l->ops->kind,
-                      shape, ls_layer_count(l), l->forward_flops / 1e6,
+        ls_buf_printf(out, "%-*s  %-*s %-15s %11zu %12.3f %12.1f", width, l->name, kind,
+                      l->ops->kind, shape, ls_layer_count(l), l->forward_flops / 1e6,
                       (double)ls_layer_saved_nbytes(l, compute) / 1e3);
         write_inputs(m, i, out);
         ls_buf_printf(out, i < m->nlayers ? "\n" : "  (in evaluation alone)\n");

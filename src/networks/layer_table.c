@@ -3,31 +3,34 @@
 
 #include <string.h>
 
-#define INT(type, member, low, high)                                                               \
-    { #member, LS_OPTION_INT, offsetof(type, member), low, high, 0 }
-#define FLAG(type, member)                                                                         \
-    { #member, LS_OPTION_FLAG, offsetof(type, member), 0, 1, 0 }
-#define REALS(type, member, low, high)                                                             \
-    {                                                                                              \
-#member, LS_OPTION_REALS, offsetof(type, member), low, high,                               \
-            sizeof(((type *)0)->member) / sizeof(float)                                            \
-    }
-#define REAL(type, member, low, high)                                                              \
-    { #member, LS_OPTION_REAL, offsetof(type, member), low, high, 0 }
+#define INT   LS_OPT_INT
+#define FLAG  LS_OPT_FLAG
+#define REAL  LS_OPT_REAL
+#define REALS LS_OPT_REALS
 
 enum { MOST = 1 << 30 };
 
 /* Calls without options, with an options struct, and with one number. */
 #define PLAIN(layer)                                                                               \
-    static ls_value *add_##layer(ls_model *m, ls_value *x, const void *o) {                        \
+    static ls_value *add_##layer(ls_model *m, const ls_values *x, const void *o) {                 \
         (void)o;                                                                                   \
-        return (ls_##layer)(m, x);                                                                 \
+        return (ls_##layer)(m, x->of[0]);                                                          \
     }
 #define WITH_OPTIONS(layer, type)                                                                  \
-    static ls_value *add_##layer(ls_model *m, ls_value *x, const void *o) {                        \
-        return (ls_##layer)(m, x, *(const type *)o);                                               \
+    static ls_value *add_##layer(ls_model *m, const ls_values *x, const void *o) {                 \
+        return (ls_##layer)(m, x->of[0], *(const type *)o);                                        \
+    }
+/* The sum, or the product, of all values. */
+#define OF_PAIRS(layer)                                                                            \
+    static ls_value *add_##layer(ls_model *m, const ls_values *x, const void *o) {                 \
+        (void)o;                                                                                   \
+        ls_value *y = x->of[0];                                                                    \
+        for (int i = 1; i < LS_MAX_VALUES && x->of[i]; i++) y = (ls_##layer)(m, y, x->of[i]);      \
+        return y;                                                                                  \
     }
 
+OF_PAIRS(add)
+OF_PAIRS(multiply)
 PLAIN(flatten)
 PLAIN(gelu)
 PLAIN(mean_pool)
@@ -58,12 +61,16 @@ typedef struct one_option {
     int64_t size, dim;
 } one_option;
 
-static ls_value *add_patches(ls_model *m, ls_value *x, const void *o) {
-    return (ls_patches)(m, x, ((const one_option *)o)->size);
+static ls_value *add_patches(ls_model *m, const ls_values *x, const void *o) {
+    return (ls_patches)(m, x->of[0], ((const one_option *)o)->size);
 }
 
-static ls_value *add_mean(ls_model *m, ls_value *x, const void *o) {
-    return (ls_mean)(m, x, (int)((const one_option *)o)->dim);
+static ls_value *add_mean(ls_model *m, const ls_values *x, const void *o) {
+    return (ls_mean)(m, x->of[0], (int)((const one_option *)o)->dim);
+}
+
+static ls_value *add_concat(ls_model *m, const ls_values *x, const void *o) {
+    return (ls_concat)(m, (int)((const one_option *)o)->dim, *x);
 }
 
 typedef struct affine_options {
@@ -71,19 +78,54 @@ typedef struct affine_options {
     float scale, shift;
 } affine_options;
 
-static ls_value *add_affine(ls_model *m, ls_value *x, const void *options) {
+static ls_value *add_affine(ls_model *m, const ls_values *x, const void *options) {
     const affine_options *o = options;
-    return (ls_affine)(m, x, o->scale == 0 ? 1 : o->scale, o->shift);
+    return (ls_affine)(m, x->of[0], o->scale, o->shift);
 }
 
-#define LOSS(loss)                                                                                 \
-    static void add_##loss(ls_model *m, ls_value *x, ls_value *target, const void *o) {            \
-        (ls_##loss)(m, x, target, *(const ls_loss_options *)o);                                    \
-    }
+typedef struct slice_options {
+    const char *name;
+    int64_t dim, first, count;
+} slice_options;
 
-LOSS(binary_cross_entropy)
-LOSS(cross_entropy)
-LOSS(mean_squared_error)
+static ls_value *add_slice(ls_model *m, const ls_values *x, const void *options) {
+    const slice_options *o = options;
+    return (
+        ls_slice)(m, x->of[0],
+                  (ls_slice_options){
+                      .name = o->name, .dim = (int)o->dim, .first = o->first, .count = o->count});
+}
+
+typedef struct shape_options {
+    const char *name;
+    ls_dims dims;
+    float deviation; /* learned */
+} shape_options;
+
+static ls_value *add_reshape(ls_model *m, const ls_values *x, const void *o) {
+    return (ls_reshape)(m, x->of[0], ((const shape_options *)o)->dims);
+}
+
+static ls_value *add_learned(ls_model *m, const ls_values *x, const void *options) {
+    const shape_options *o = options;
+    (void)x;
+    return (ls_learned)(m, o->dims,
+                        (ls_learned_options){.name = o->name, .deviation = o->deviation});
+}
+
+static ls_value *add_silu_gate(ls_model *m, const ls_values *x, const void *o) {
+    (void)o;
+    return (ls_silu_gate)(m, x->of[0], x->of[1]);
+}
+
+/* max(0, the sum of all values). */
+static ls_value *add_add_relu(ls_model *m, const ls_values *x, const void *o) {
+    ls_values first = *x;
+    int last = LS_MAX_VALUES - 1;
+    while (!x->of[last]) last--;
+    first.of[last] = NULL;
+    return (ls_add_relu)(m, add_add(m, &first, o), x->of[last]);
+}
 
 #define CONV_OPTIONS                                                                               \
     {                                                                                              \
@@ -100,83 +142,94 @@ LOSS(mean_squared_error)
     }
 
 static const ls_layer_entry entries[] = {
+    {{"add", NULL, {{0}}}, .add = add_add, .reads = LS_READS_MANY},
+    {{"add_relu", NULL, {{0}}}, .add = add_add_relu, .reads = LS_READS_MANY},
     {{"affine",
       NULL,
-      {REAL(affine_options, scale, -1e30, 1e30), REAL(affine_options, shift, -1e30, 1e30)}},
-     add_affine},
+      {LS_OPT_REAL_OR(affine_options, scale, -1e30, 1e30, 1),
+       REAL(affine_options, shift, -1e30, 1e30)}},
+     .add = add_affine,
+     .takes_bytes = true},
     {{"attention",
       "heads",
       {INT(ls_attention_options, heads, 1, MOST), INT(ls_attention_options, kv_heads, 1, MOST),
-       INT(ls_attention_options, window, 1, MOST), FLAG(ls_attention_options, causal)}},
-     add_attention},
-    {{"average_pool", "kernel", POOL_OPTIONS}, add_average_pool},
+       INT(ls_attention_options, window, 1, MOST), FLAG(ls_attention_options, causal),
+       LS_OPT_VALUE(ls_attention_options, keys), LS_OPT_VALUE(ls_attention_options, values),
+       LS_OPT_VALUE(ls_attention_options, mask), LS_OPT_VALUE(ls_attention_options, positions)}},
+     .add = add_attention},
+    {{"average_pool", "kernel", POOL_OPTIONS}, .add = add_average_pool},
     {{"batch_norm",
       NULL,
       {REAL(ls_batch_norm_options, momentum, 1e-6, 1), REAL(ls_batch_norm_options, eps, 0, 1),
        FLAG(ls_batch_norm_options, relu)}},
-     add_batch_norm},
-    {{"conv2d", NULL, CONV_OPTIONS}, add_conv2d},
-    {{"conv2d_transposed", NULL, CONV_OPTIONS}, add_conv2d_transposed},
-    {{"dropout", "rate", {REAL(ls_dropout_options, rate, 0, 0.999)}}, add_dropout},
+     .add = add_batch_norm},
+    {{"concat", NULL, {LS_OPT_INT_OR(one_option, dim, -4, 3, -1)}},
+     .add = add_concat,
+     .reads = LS_READS_MANY},
+    {{"conv2d", NULL, CONV_OPTIONS}, .add = add_conv2d},
+    {{"conv2d_transposed", NULL, CONV_OPTIONS}, .add = add_conv2d_transposed},
+    {{"dropout", "rate", {REAL(ls_dropout_options, rate, 0, 0.999)}}, .add = add_dropout},
     {{"embedding",
       NULL,
       {INT(ls_embedding_options, rows, 1, MOST), INT(ls_embedding_options, width, 1, MOST),
        FLAG(ls_embedding_options, positions), REAL(ls_embedding_options, deviation, 0, 1e6)}},
-     add_embedding},
+     .add = add_embedding,
+     .takes_ids = true},
     {{"embedding_sum",
       NULL,
       {INT(ls_embedding_sum_options, rows, 1, MOST), INT(ls_embedding_sum_options, width, 1, MOST),
        FLAG(ls_embedding_sum_options, mean), REAL(ls_embedding_sum_options, deviation, 0, 1e6)}},
-     add_embedding_sum},
-    {{"flatten", NULL, {{0}}}, add_flatten},
-    {{"gelu", NULL, {{0}}}, add_gelu},
+     .add = add_embedding_sum,
+     .takes_ids = true},
+    {{"flatten", NULL, {{0}}}, .add = add_flatten},
+    {{"gelu", NULL, {{0}}}, .add = add_gelu},
     {{"group_norm",
       "groups",
       {INT(ls_group_norm_options, groups, 1, MOST), REAL(ls_group_norm_options, eps, 0, 1),
        FLAG(ls_group_norm_options, relu)}},
-     add_group_norm},
-    {{"layer_norm", NULL, {{0}}}, add_layer_norm},
+     .add = add_group_norm},
+    {{"layer_norm", NULL, {{0}}}, .add = add_layer_norm},
+    {{"learned",
+      "dims",
+      {LS_OPT_DIMS(shape_options, dims, 1, MOST), REAL(shape_options, deviation, 0, 1e6)}},
+     .add = add_learned,
+     .reads = LS_READS_NONE},
     {{"linear", "out", {INT(ls_linear_options, out, 1, MOST), FLAG(ls_linear_options, no_bias)}},
-     add_linear},
-    {{"max_pool", "kernel", POOL_OPTIONS}, add_max_pool},
-    {{"mean", "dim", {INT(one_option, dim, -4, 3)}}, add_mean},
-    {{"mean_pool", NULL, {{0}}}, add_mean_pool},
+     .add = add_linear},
+    {{"max_pool", "kernel", POOL_OPTIONS}, .add = add_max_pool},
+    {{"mean", "dim", {INT(one_option, dim, -4, 3)}}, .add = add_mean},
+    {{"mean_pool", NULL, {{0}}}, .add = add_mean_pool},
+    {{"multiply", NULL, {{0}}}, .add = add_multiply, .reads = LS_READS_MANY},
     {{"normalize",
       NULL,
       {REALS(ls_normalize_options, mean, -1e30, 1e30),
        REALS(ls_normalize_options, deviation, 1e-30, 1e30)}},
-     add_normalize},
-    {{"patches", "size", {INT(one_option, size, 1, MOST)}}, add_patches},
-    {{"relu", NULL, {{0}}}, add_relu},
-    {{"rms_norm", NULL, {REAL(ls_rms_norm_options, eps, 0, 1)}}, add_rms_norm},
+     .add = add_normalize,
+     .takes_bytes = true},
+    {{"patches", "size", {INT(one_option, size, 1, MOST)}}, .add = add_patches},
+    {{"relu", NULL, {{0}}}, .add = add_relu},
+    {{"reshape", "dims", {LS_OPT_DIMS(shape_options, dims, -1, MOST)}}, .add = add_reshape},
+    {{"rms_norm", NULL, {REAL(ls_rms_norm_options, eps, 0, 1)}}, .add = add_rms_norm},
     {{"rope",
       "heads",
       {INT(ls_rope_options, heads, 1, MOST), REAL(ls_rope_options, base, 1, 1e12),
        REAL(ls_rope_options, factor, 0, 1e6), REAL(ls_rope_options, low, 0, 1e6),
-       REAL(ls_rope_options, high, 0, 1e6), INT(ls_rope_options, original, 0, MOST)}},
-     add_rope},
-    {{"scale", "start", {REAL(ls_scale_options, start, -1e6, 1e6)}}, add_scale},
-    {{"sigmoid", NULL, {{0}}}, add_sigmoid},
-    {{"silu", NULL, {{0}}}, add_silu},
-    {{"softmax", NULL, {{0}}}, add_softmax},
-    {{"tanh", NULL, {{0}}}, add_tanh},
+       REAL(ls_rope_options, high, 0, 1e6), INT(ls_rope_options, original, 0, MOST),
+       LS_OPT_VALUE(ls_rope_options, positions)}},
+     .add = add_rope},
+    {{"scale", "start", {REAL(ls_scale_options, start, -1e6, 1e6)}}, .add = add_scale},
+    {{"sigmoid", NULL, {{0}}}, .add = add_sigmoid},
+    {{"silu", NULL, {{0}}}, .add = add_silu},
+    {{"silu_gate", NULL, {{0}}}, .add = add_silu_gate, .reads = LS_READS_TWO},
+    {{"slice",
+      NULL,
+      {INT(slice_options, dim, -4, 3), INT(slice_options, first, 0, MOST),
+       INT(slice_options, count, 0, MOST)}},
+     .add = add_slice},
+    {{"softmax", NULL, {{0}}}, .add = add_softmax},
+    {{"tanh", NULL, {{0}}}, .add = add_tanh},
 };
 enum { NENTRIES = sizeof entries / sizeof *entries };
-
-static const ls_loss_entry losses[] = {
-    {{"binary_cross_entropy", NULL, {REAL(ls_loss_options, factor, 1e-30, 1e30)}},
-     false,
-     add_binary_cross_entropy},
-    {{"cross_entropy",
-      NULL,
-      {REAL(ls_loss_options, factor, 1e-30, 1e30), REAL(ls_loss_options, smoothing, 0, 1)}},
-     true,
-     add_cross_entropy},
-    {{"mean_squared_error", NULL, {REAL(ls_loss_options, factor, 1e-30, 1e30)}},
-     false,
-     add_mean_squared_error},
-};
-enum { NLOSSES = sizeof losses / sizeof *losses };
 
 const ls_layer_entry *ls_layer_entry_find(const char *kind) {
     for (int i = 0; i < NENTRIES; i++)
@@ -184,12 +237,4 @@ const ls_layer_entry *ls_layer_entry_find(const char *kind) {
     return NULL;
 }
 
-const ls_loss_entry *ls_loss_entry_find(const char *kind) {
-    for (int i = 0; i < NLOSSES; i++)
-        if (strcmp(losses[i].options.kind, kind) == 0) return &losses[i];
-    return NULL;
-}
-
 const char *ls_layer_entry_name(int i) { return i < NENTRIES ? entries[i].options.kind : NULL; }
-
-const char *ls_loss_entry_name(int i) { return i < NLOSSES ? losses[i].options.kind : NULL; }

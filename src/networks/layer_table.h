@@ -1,26 +1,29 @@
-/* layer_table.h - the layers and losses that a config can name, with their options. */
+/* layer_table.h - the layers that a config can name, with their options. */
 #ifndef LS_NETWORKS_LAYER_TABLE_H
 #define LS_NETWORKS_LAYER_TABLE_H
 
 #include "networks/options.h"
 
+typedef enum ls_layer_reads {
+    LS_READS_ONE,  /* value: that of the layer before, or of option `of` */
+    LS_READS_TWO,  /* those of option `of` */
+    LS_READS_MANY, /* at least two, those of option `of` */
+    LS_READS_NONE
+} ls_layer_reads;
+
 typedef struct ls_layer_entry {
     ls_option_list options;
     /* options: the struct of the layer's call. */
-    ls_value *(*add)(ls_model *, ls_value *x, const void *options);
+    ls_value *(*add)(ls_model *, const ls_values *x, const void *options);
+    ls_layer_reads reads;
+    bool
+        takes_bytes; /* those of an image, which it scales itself; else it gets numbers from -1 to 1 */
+    bool takes_ids; /* whole numbers, an i32 field */
 } ls_layer_entry;
-
-typedef struct ls_loss_entry {
-    ls_option_list options;
-    bool of_classes; /* the target is a class, an LS_I32; else numbers, as many as predicted */
-    void (*add)(ls_model *, ls_value *x, ls_value *target, const void *options);
-} ls_loss_entry;
 
 /* NULL: there is none. */
 const ls_layer_entry *ls_layer_entry_find(const char *kind);
-const ls_loss_entry *ls_loss_entry_find(const char *kind);
 /* The name of entry i, for lists of them; NULL behind the last one. */
 const char *ls_layer_entry_name(int i);
-const char *ls_loss_entry_name(int i);
 
 #endif

@@ -1,156 +1,182 @@
 /* network.c - see network.h. */
 #include "networks/network.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "model/shape.h"
 #include "networks/fields.h"
-#include "networks/layer_table.h"
 #include "networks/list.h"
+#include "networks/losses.h"
+#include "networks/metrics.h"
 #include "networks/program.h"
 #include "networks/usual.h"
-
-/* ---- the loss ---- */
-
-/* model.loss: KIND, or {KIND: {target: NAME, option: value}}. */
-typedef struct loss {
-    ls_yaml_node *root; /* the caller frees it; NULL: the key is empty */
-    const ls_loss_entry *entry;
-    const char *target;          /* in root, or static */
-    const ls_yaml_node *options; /* NULL: none */
-} loss;
-
-static ls_status no_loss(const ls_config_tree *t, const char *kind, ls_error *e) {
-    ls_buf all = {0};
-    const char *name = NULL;
-    for (int i = 0; (name = ls_loss_entry_name(i)); i++)
-        ls_buf_printf(&all, "%s%s", i ? ", " : "", name);
-    ls_status s = ls_fail(e, LS_EINVAL, "%s:%d: model.loss: there is no '%.60s'; choose among %s",
-                          t->file, t->line, kind, all.data);
-    ls_buf_free(&all);
-    return s;
-}
-
-static ls_status read_loss(const ls_config_tree *t, loss *l, ls_error *e) {
-    const char *kind = "cross_entropy";
-    *l = (loss){.target = "label"};
-    if (*t->text) LS_TRY(ls_yaml_parse_tree(t->text, t->file, t->line, &l->root, e));
-    if (l->root && l->root->kind == LS_YAML_TEXT) kind = l->root->text;
-    if (l->root && l->root->kind == LS_YAML_MAP && l->root->nitems == 1) {
-        l->options = l->root->items[0];
-        kind = l->options->key;
-        const ls_yaml_node *target = ls_yaml_node_find(l->options, "target");
-        if (target && target->kind == LS_YAML_TEXT) l->target = target->text;
-    } else if (l->root && l->root->kind != LS_YAML_TEXT) {
-        return ls_fail(e, LS_EINVAL, "%s:%d: model.loss is KIND or {KIND: {target: FIELD, ...}}",
-                       t->file, t->line);
-    }
-    l->entry = ls_loss_entry_find(kind);
-    return l->entry ? LS_OK : no_loss(t, kind, e);
-}
-
-/* ---- building ---- */
 
 typedef struct network {
     const ls_config *c;
     ls_model *m;
+    ls_names names;
     ls_fields fields; /* of model.input */
-    loss loss;
-    ls_value *x, *target;
-    int64_t out; /* numbers that the loss compares with the target */
+    ls_losses losses;
+    ls_metric_list metrics;
 } network;
 
-/* Bytes of an image become numbers from -1 to 1, unless the first layer of a list scales them. */
-static ls_value *as_numbers(const network *n, const ls_field *f, ls_value *x) {
-    const char *list = n->c->model.list.text;
-    bool scales =
-        strncmp(list, "[{\"normalize\"", 13) == 0 || strncmp(list, "[{\"affine\"", 10) == 0;
-    return ls_field_is_image(f) && !scales ? (ls_affine)(n->m, x, 1 / 127.5f, -1) : x;
+static ls_list_at at_tree(network *n, const ls_config_tree *t) {
+    (ls_model_at)(n->m, t->file, t->line);
+    return (ls_list_at){n->m, t->file, &n->names};
 }
 
-static ls_value *declare(network *n, const ls_field *f) {
+/* ---- fields ---- */
+
+static bool is_target_of_loss(const network *n, const char *name) {
+    for (int i = 0; i < n->losses.n; i++)
+        if (strcmp(n->losses.list[i].target, name) == 0) return true;
+    return false;
+}
+
+/* Is the field something that predictions are compared with, or a weight? */
+static bool is_target(const network *n, const char *name) {
+    for (int i = 0; i < n->metrics.n; i++) {
+        const char *target = n->metrics.list[i].item->target;
+        if (target && strcmp(target, name) == 0) return true;
+    }
+    return is_target_of_loss(n, name) || strcmp(n->c->model.sample_weight, name) == 0;
+}
+
+static void declare(network *n, const ls_list_at *at, const ls_field *f) {
     ls_dims dims = {0};
     for (int i = 0; i < f->ndims; i++) dims.of[i] = f->dims[i];
-    return (ls_input)(n->m, f->name, f->type, dims);
+    ls_names_add(at, f->name, (ls_input)(n->m, f->name, f->type, dims));
 }
 
-/* The input is the only field that is not the target. */
+/* The targets come last. */
 static void declare_fields(network *n) {
-    const ls_config_tree *t = &n->c->model.input;
-    const ls_field *target = ls_fields_find(&n->fields, n->loss.target);
-    (ls_model_at)(n->m, t->file, t->line);
+    ls_list_at at = at_tree(n, &n->c->model.input);
+    for (int targets = 0; targets < 2; targets++)
+        for (int i = 0; i < n->fields.n; i++)
+            if (is_target(n, n->fields.list[i].name) == (targets == 1))
+                declare(n, &at, &n->fields.list[i]);
+}
+
+static ls_value *named(network *n, const ls_field *f) {
+    ls_list_at at = {n->m, "", &n->names};
+    return ls_names_numbers(&at, ls_names_find(&at, f->name));
+}
+
+/* The fields [ninputs_p] that are no targets; the only one of all counts in any case. */
+static void find_inputs(const network *n, const ls_field **inputs, int *ninputs_p) {
+    *ninputs_p = 0;
+    for (int i = 0; i < n->fields.n; i++)
+        if (n->fields.n == 1 || !is_target(n, n->fields.list[i].name))
+            inputs[(*ninputs_p)++] = &n->fields.list[i];
+}
+
+/* Of an MLP: all inputs, one after the other. */
+static ls_value *join(network *n, const ls_field *const *inputs, int ninputs) {
+    ls_values x = {{0}};
+    for (int i = 0; i < ninputs; i++) x.of[i] = (ls_flatten)(n->m, named(n, inputs[i]));
+    return ninputs == 1 ? x.of[0] : (ls_concat)(n->m, 0, x);
+}
+
+static ls_value *one_input(network *n) {
+    const ls_field *inputs[LS_SOURCE_FIELDS];
+    int ninputs = 0;
+    find_inputs(n, inputs, &ninputs);
+    at_tree(n, &n->c->model.input);
+    if (ninputs > 1 && n->c->model.kind != LS_MODEL_MLP)
+        return ls_build_fail(n->m,
+                             "model.input has the fields '%s' and '%s'; one is possible, beside "
+                             "the target of the loss ('%s')",
+                             inputs[0]->name, inputs[1]->name, n->losses.list[0].target);
+    if (!ninputs || is_target_of_loss(n, inputs[0]->name))
+        return ls_build_fail(n->m, "model.input has no field beside the target of the loss");
+    return n->c->model.kind == LS_MODEL_MLP ? join(n, inputs, ninputs) : named(n, inputs[0]);
+}
+
+/* A field that nothing reads is a mistake: the sample would have it for nothing. */
+static void check_used(network *n) {
+    at_tree(n, &n->c->model.input);
     for (int i = 0; i < n->fields.n; i++) {
-        const ls_field *f = &n->fields.list[i];
-        if (f == target) continue;
-        if (n->x)
-            ls_build_fail(n->m,
-                          "model.input has the fields '%s' and '%s'; one is possible, beside "
-                          "the target of the loss ('%s')",
-                          n->m->inputs[0].name, f->name, n->loss.target);
-        else
-            n->x = as_numbers(n, f, declare(n, f));
+        const ls_named *field = &n->names.list[i];
+        if (!field->is_used && ls_build_is_good(n->m))
+            ls_build_fail(n->m, "model.input: nothing reads the field '%s'", field->name);
     }
-    if (!n->x) ls_build_fail(n->m, "model.input has no field beside the target of the loss");
-    ls_field usual = {.type = n->loss.entry->of_classes ? LS_I32 : LS_F32};
-    snprintf(usual.name, sizeof usual.name, "%s", n->loss.target);
-    n->target = declare(n, target ? target : &usual);
-    n->out = n->loss.entry->of_classes ? n->c->model.classes : 1;
-    for (int i = 0; target && !n->loss.entry->of_classes && i < target->ndims; i++)
-        n->out *= target->dims[i];
 }
 
-static ls_value *build_list(network *n) {
-    const ls_config_tree *t = &n->c->model.list;
-    ls_yaml_node *root = NULL;
-    ls_error e = {0};
-    ls_value *x = NULL;
-    if (ls_yaml_parse_tree(t->text, t->file, t->line, &root, &e) != LS_OK)
-        return ls_build_fail(n->m, "%s", e.msg);
-    if (root->kind != LS_YAML_LIST)
-        x = ls_build_fail(n->m, "model.layers: a list of layers is expected");
-    else
-        x = ls_list_build(&(ls_list_at){n->m, t->file}, root, n->x);
-    ls_yaml_node_free(root);
-    return x;
+/* ---- layers ---- */
+
+/* The numbers that the loss compares with its target. */
+static int64_t out_of(const network *n) {
+    const ls_loss_wanted *loss = &n->losses.list[0];
+    const ls_field *target = ls_fields_find(&n->fields, loss->target);
+    int64_t out = loss->of_classes ? n->c->model.classes : 1;
+    for (int i = 0; target && !loss->of_classes && i < target->ndims; i++) out *= target->dims[i];
+    return out;
 }
 
-static ls_value *build_kind(network *n) {
+static ls_value *build_usual(network *n) {
+    int64_t out = out_of(n);
+    ls_value *x = one_input(n);
+    if (!ls_build_is_good(n->m)) return ls_build_failed(n->m);
     switch ((ls_model_kind)n->c->model.kind) {
-    case LS_MODEL_MLP: return ls_mlp_build(n->c, n->m, n->x, n->out);
-    case LS_MODEL_CNN: return ls_cnn_build(n->c, n->m, n->x, n->out);
-    case LS_MODEL_RESNET: return ls_resnet_build(n->c, n->m, n->x, n->out);
-    case LS_MODEL_VIT: return ls_vit_build(n->c, n->m, n->x, n->out);
+    case LS_MODEL_MLP: return ls_mlp_build(n->c, n->m, x, out);
+    case LS_MODEL_CNN: return ls_cnn_build(n->c, n->m, x, out);
+    case LS_MODEL_RESNET: return ls_resnet_build(n->c, n->m, x, out);
+    case LS_MODEL_VIT: return ls_vit_build(n->c, n->m, x, out);
     case LS_MODEL_GPT2:
     case LS_MODEL_PROGRAM:
     case LS_MODEL_LAYERS: break;
     }
-    return build_list(n);
+    return x;
 }
 
-static void add_loss(network *n, ls_value *x) {
-    const ls_config_tree *t = &n->c->model.loss;
-    _Alignas(16) char options[LS_OPTIONS_NBYTES] = {0};
-    (ls_model_at)(n->m, t->file, t->line);
-    ls_options_read(&(ls_list_at){n->m, t->file}, &n->loss.entry->options, n->loss.options,
-                    "target", options);
-    if (!ls_build_is_good(n->m)) return;
-    if (ls_value_count(x) != n->out && !(n->loss.entry->of_classes && n->out == 0))
-        ls_build_fail(n->m, "the last layer has %lld numbers; the loss needs %lld",
-                      (long long)ls_value_count(x), (long long)n->out);
+/* The first layer reads the only input, unless it names what it reads. */
+static ls_value *build_list(network *n) {
+    const ls_config_tree *t = &n->c->model.list;
+    const ls_field *inputs[LS_SOURCE_FIELDS];
+    ls_yaml_node *root = NULL;
+    ls_error e = {0};
+    ls_value *x = NULL;
+    bool is_ids = false;
+    int ninputs = 0;
+    find_inputs(n, inputs, &ninputs);
+    ls_list_at at = at_tree(n, t);
+    if (ls_yaml_parse_tree(t->text, t->file, t->line, &root, &e) != LS_OK)
+        return ls_build_fail(n->m, "%s", e.msg);
+    if (ninputs == 1 && ls_list_has_input(root, &is_ids)) x = ls_names_find(&at, inputs[0]->name);
+    if (root->kind != LS_YAML_LIST || root->nitems == 0)
+        x = ls_build_fail(n->m, "model.layers: a list of layers is expected");
     else
-        n->loss.entry->add(n->m, x, n->target, options);
+        x = ls_list_build(&at, root, x);
+    ls_yaml_node_free(root);
+    return x;
+}
+
+/* ---- losses, weights, metrics ---- */
+
+static void build_weight(network *n) {
+    ls_list_at at = {n->m, "", &n->names};
+    const char *name = n->c->model.sample_weight;
+    (ls_model_at)(n->m, "", 0);
+    if (*name) (ls_sample_weight)(n->m, ls_target_get(&at, name, false));
+}
+
+static void build_ends(network *n, ls_value *last) {
+    ls_list_at at = at_tree(n, &n->c->model.loss);
+    ls_losses_build(&n->losses, &at, last, n->c->model.classes);
+    if (ls_build_is_good(n->m)) build_weight(n);
+    at = at_tree(n, &n->c->model.metrics);
+    if (ls_build_is_good(n->m)) ls_metrics_build(&n->metrics, &at, &n->losses, last);
+    if (ls_build_is_good(n->m)) check_used(n);
 }
 
 static ls_status build(network *n, ls_error *e) {
     const ls_config *c = n->c;
-    LS_TRY(read_loss(&c->model.loss, &n->loss, e));
+    LS_TRY(ls_losses_read(c, &n->losses, e));
+    LS_TRY(ls_metrics_read(c, &n->metrics, e));
     LS_TRY(ls_fields_read(&c->model.input, &n->fields, e));
     declare_fields(n);
-    ls_value *x = ls_build_is_good(n->m) ? build_kind(n) : NULL;
-    if (ls_build_is_good(n->m)) add_loss(n, x);
+    ls_value *x = c->model.kind == LS_MODEL_LAYERS ? build_list(n) : build_usual(n);
+    if (ls_build_is_good(n->m)) build_ends(n, x);
     return ls_build_finish(n->m, e);
 }
 
@@ -165,89 +191,12 @@ ls_status ls_network_create(const ls_config *c, ls_model *m_p, ls_error *e) {
     ls_model m = {0};
     network n = {.c = c, .m = &m};
     ls_status s = build(&n, e);
-    ls_yaml_node_free(n.loss.root);
+    ls_losses_free(&n.losses);
+    ls_metrics_free(&n.metrics);
+    ls_names_free(&n.names);
     if (s == LS_OK)
         *m_p = m;
     else
         ls_model_free(&m);
     return s;
-}
-
-/* ---- what the data decide ---- */
-
-static bool is_of_classes(const ls_config *c) {
-    loss l;
-    bool of_classes = read_loss(&c->model.loss, &l, NULL) == LS_OK && l.entry->of_classes;
-    ls_yaml_node_free(l.root);
-    return of_classes;
-}
-
-bool ls_network_is_open(const ls_config *c) {
-    if (c->model.kind == LS_MODEL_GPT2 || c->model.kind == LS_MODEL_PROGRAM) return false;
-    bool needs_classes = c->model.kind != LS_MODEL_LAYERS && c->model.classes == 0;
-    return !*c->model.input.text || (needs_classes && is_of_classes(c));
-}
-
-/* The type that a model has for a field: bytes stay bytes, and other numbers become floats. */
-static ls_field model_field(const ls_field *f, bool is_class) {
-    ls_field g = *f;
-    if (is_class)
-        g.type = LS_I32;
-    else if (g.type != LS_U8)
-        g.type = LS_F32;
-    return g;
-}
-
-static ls_status choose_fields(ls_config *c, const ls_source *s, const loss *l, ls_error *e) {
-    ls_fields f = {0};
-    const ls_field *target = ls_source_field(s, l->target);
-    if (!target)
-        return ls_fail(e, LS_EINVAL,
-                       "data.path: no field '%s', which the loss needs; the fields "
-                       "are %s%s%s: set model.loss to {KIND: {target: FIELD}}",
-                       l->target, s->fields[0].name, s->nfields > 1 ? ", " : "",
-                       s->nfields > 1 ? s->fields[1].name : "");
-    for (int i = 0; i < s->nfields; i++) {
-        bool is_target = &s->fields[i] == target;
-        if (!is_target && strcmp(s->fields[i].name, "label") == 0) continue;
-        f.list[f.n++] = model_field(&s->fields[i], is_target && l->entry->of_classes);
-    }
-    ls_fields_write(&f, &c->model.input);
-    return LS_OK;
-}
-
-/* One more than the largest class of a label without names. */
-static ls_status count_classes(ls_config *c, const ls_source *s, const char *target, ls_error *e) {
-    const ls_field *f = ls_source_field(s, target);
-    int32_t most = -1, x = 0;
-    if (!f || f->type != LS_I32 || f->ndims > 1)
-        return ls_fail(e, LS_EINVAL,
-                       "data.path: field '%s' is no class; set model.classes, or "
-                       "another loss",
-                       target);
-    char *sample = ls_alloc(s->nbytes);
-    ls_status status = LS_OK;
-    for (uint64_t i = 0; status == LS_OK && i < s->count; i++) {
-        status = s->read(s, i, sample, e);
-        memcpy(&x, sample + f->offset, sizeof x);
-        if (status == LS_OK && x > most) most = x;
-    }
-    free(sample);
-    LS_TRY(status);
-    if (most < 0) return ls_fail(e, LS_EINVAL, "data.path: field '%s' has no classes", target);
-    c->model.classes = (int64_t)most + 1;
-    return LS_OK;
-}
-
-ls_status ls_network_resolve(ls_config *c, const ls_source *s, ls_error *e) {
-    loss l;
-    ls_status status = read_loss(&c->model.loss, &l, e);
-    if (status == LS_OK && !*c->model.input.text) status = choose_fields(c, s, &l, e);
-    bool counts = status == LS_OK && l.entry->of_classes && c->model.classes == 0;
-    if (counts && s->classes && strcmp(l.target, "label") == 0)
-        c->model.classes = s->nclasses;
-    else if (counts)
-        status = count_classes(c, s, l.target, e);
-    ls_yaml_node_free(l.root);
-    return status;
 }

@@ -1,7 +1,7 @@
 /* network.h - the model that a config describes (model.kind).
  *
- * A model of samples reads the fields that model.input names, and predicts the field that
- * model.loss names. What a config leaves open, the data decide (ls_network_resolve()): a run's own
+ * A model of samples reads the fields that model.input names, and predicts those that model.loss
+ * names. What a config leaves open, the data decide (ls_network_resolve()): a run's own
  * config.yaml has it all, so that its model needs no data.
  */
 #ifndef LS_NETWORKS_NETWORK_H

@@ -83,7 +83,57 @@ static void test_eval(void **state) {
     expect("eval @/two --json", 0, "\"metrics\": {\"accuracy\": 0.");
 }
 
+/* Several inputs, losses and metrics, and weights, from JSON lines. */
+static void test_several(void **state) {
+    (void)state;
+    static const char config[] =
+        "model:\n"
+        "  kind: layers\n"
+        "  layers:\n"
+        "    - embedding: {of: user, rows: 7, width: 3, name: users}\n"
+        "    - concat: [users, x]\n"
+        "    - relu: {name: h}\n"
+        "    - linear: {out: 3, name: kind}\n"
+        "    - linear: {of: h, out: 1, name: cost}\n"
+        "  loss:\n"
+        "    - cross_entropy: {of: kind}\n"
+        "    - mean_squared_error: {of: cost, target: price, factor: 2}\n"
+        "  sample_weight: weight\n"
+        "  metrics: [r2: {target: price}, confusion: {target: label, name: "
+        "kinds}]\n"
+        "data: {val_fraction: 0.3}\n"
+        "train: {steps: 5, batch: 6, virtual_workers: 6, micro_batch: 1}\n"
+        "optim: {warmup: 0}\n";
+    ls_buf lines = {0};
+    char *one = NULL, *two = NULL;
+    for (int i = 0; i < 60; i++)
+        ls_buf_printf(
+            &lines,
+            "{\"user\": %d, \"x\": [%d, 0.5], \"label\": %d, \"price\": %d.5, \"unread\": "
+            "[1, 2], \"weight\": %d}\n",
+            i % 7, i % 5, i % 3, i % 4, i % 2 + 1);
+    write_file("several.jsonl", lines.data, lines.len);
+    write_file("several.yaml", config, sizeof config - 1);
+    ls_buf_free(&lines);
+#define SEVERAL "train @/several.yaml --set data.path=@/several.jsonl --set "
+    expect(SEVERAL "parallel.zero=1 -n 1 -o @/s1", 0, ", r2 ");
+    expect(SEVERAL "parallel.zero=3 -n 3 -o @/s3", 0, "confusion matrix: ");
+    assert_int_equal(run_program("ckpt hash @/s1", &one), 0);
+    assert_int_equal(run_program("ckpt hash @/s3", &two), 0);
+    assert_string_equal(one, two);
+    free(one);
+    free(two);
+    char command[512];
+    snprintf(command, sizeof command, "cmp %s/s1/kinds.svg %s/s3/kinds.svg", folder, folder);
+    assert_int_equal(system(command), 0);
+    expect("eval @/s1 --json", 0, "\"metrics\": {\"r2\": ");
+    expect("check @/several.yaml --set data.path=@/several.jsonl", 0, "users ");
+    expect(SEVERAL "model.metrics=[rmse] -o @/bad", 1,
+           "--set:1: rmse: the model has several losses; name the field");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_results), cmocka_unit_test(test_eval)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_results), cmocka_unit_test(test_eval),
+                                       cmocka_unit_test(test_several)};
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

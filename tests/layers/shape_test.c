@@ -68,6 +68,31 @@ static void test_concat(void **state) {
                                   .reference = concat});
 }
 
+/* Single numbers, and a vector. */
+static ls_value *build_numbers(ls_model *m, ls_value **x, const void *arg) {
+    (void)arg;
+    return ls_concat(m, 0, x[0], x[1], x[2]);
+}
+
+static void numbers(const void *arg, double *const *x, double *const *params, double *y) {
+    (void)arg, (void)params;
+    y[0] = x[0][0];
+    y[1] = x[1][0];
+    y[2] = x[1][1];
+    y[3] = x[2][0];
+}
+
+static void test_concat_numbers(void **state) {
+    (void)state;
+    layer_check(&(layer_case){.name = "concat",
+                              .fields = {{.type = LS_F32, .dims = LS_SCALAR},
+                                         {.type = LS_F32, .dims = LS_DIMS(2)},
+                                         {.type = LS_F32, .dims = LS_SCALAR}},
+                              .nfields = 3,
+                              .build = build_numbers,
+                              .reference = numbers});
+}
+
 /* ---- reshape, mean ---- */
 
 static const int64_t SIZES[] = {A, B, C};
@@ -169,8 +194,9 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_slice), cmocka_unit_test(test_concat),
-                                       cmocka_unit_test(test_mean), cmocka_unit_test(test_patches),
-                                       cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_slice),          cmocka_unit_test(test_concat),
+        cmocka_unit_test(test_concat_numbers), cmocka_unit_test(test_mean),
+        cmocka_unit_test(test_patches),        cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -156,9 +156,11 @@ static void test_refused(void **state) {
         const char *text, *says;
     } cases[] = {
         {"  layers:\n    - flatten\n    - linaer: 3\n",
-         "a.yaml:9: there is no layer 'linaer'; the layers are affine, "},
+         "a.yaml:9: there is no layer 'linaer'; did you mean 'linear'?"},
+        {"  layers:\n    - lstm: 3\n", "a.yaml:8: there is no layer 'lstm'; the layers are add, "},
+        {"  layers:\n    - lstm: 3\n", ", softmax, tanh, residual, repeat"},
         {"  layers:\n    - linear: {outs: 3}\n",
-         "a.yaml:8: linear has no option 'outs'; its options are name, out"},
+         "a.yaml:8: linear has no option 'outs'; its options are name, of, out"},
         {"  layers:\n    - linear: {out: 3,\n               name: x, out: 4}\n",
          "'out' occurs twice"},
         {"  layers:\n    - linear:\n        out: a lot\n",
@@ -177,7 +179,7 @@ static void test_refused(void **state) {
          "a.yaml:8: model.loss: there is no 'nothing'; choose among binary_cross_entropy, "},
         {"  layers: [flatten, linear: 3]\n  loss: {cross_entropy: {smooth: 1}}\n",
          "cross_entropy has no option 'smooth'"},
-        {"  layers: [flatten, linear: 3]\n  loss: [cross_entropy]\n",
+        {"  layers: [flatten, linear: 3]\n  loss: [[cross_entropy]]\n",
          "a.yaml:8: model.loss is KIND"},
         {"  layers: [flatten, linear: 3]\n  norm: batch\n",
          "model.norm is batch, which only the kinds cnn and resnet use"},

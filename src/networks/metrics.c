@@ -1,0 +1,149 @@
+/* metrics.c - see metrics.h. */
+#include "networks/metrics.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "layers/layers.h"
+#include "networks/options.h"
+
+typedef struct metric_options {
+    const char *name;
+    int64_t k;
+} metric_options;
+
+/* What a metric is made of. ignored: a class that does not count. */
+typedef struct operands {
+    ls_value *x, *target;
+    int64_t k;
+    int32_t ignored;
+} operands;
+
+struct ls_metric_entry {
+    ls_option_list options;
+    bool of_classes;
+    ls_value *(*add)(ls_model *, const operands *);
+};
+
+static ls_value *add_accuracy(ls_model *m, const operands *o) {
+    return ls_layers_is_top(m, o->x, o->target, 1, o->ignored);
+}
+static ls_value *add_top(ls_model *m, const operands *o) {
+    return ls_layers_is_top(m, o->x, o->target, o->k, o->ignored);
+}
+static ls_value *add_auc(ls_model *m, const operands *o) { return (ls_auc)(m, o->x, o->target); }
+static ls_value *add_confusion(ls_model *m, const operands *o) {
+    return ls_layers_confusion(m, o->x, o->target, o->ignored);
+}
+static ls_value *add_mse(ls_model *m, const operands *o) {
+    return (ls_squared_error)(m, o->x, o->target);
+}
+static ls_value *add_rmse(ls_model *m, const operands *o) {
+    return (ls_root_squared_error)(m, o->x, o->target);
+}
+static ls_value *add_mae(ls_model *m, const operands *o) {
+    return (ls_absolute_error)(m, o->x, o->target);
+}
+static ls_value *add_r2(ls_model *m, const operands *o) { return (ls_r2)(m, o->x, o->target); }
+
+static const ls_metric_entry entries[] = {
+    {{"accuracy", NULL, {{0}}}, true, add_accuracy},
+    {{"auc", NULL, {{0}}}, true, add_auc},
+    {{"confusion", NULL, {{0}}}, true, add_confusion},
+    {{"mae", NULL, {{0}}}, false, add_mae},
+    {{"mse", NULL, {{0}}}, false, add_mse},
+    {{"r2", NULL, {{0}}}, false, add_r2},
+    {{"rmse", NULL, {{0}}}, false, add_rmse},
+    {{"top", "k", {LS_OPT_INT(metric_options, k, 1, INT32_MAX)}}, true, add_top},
+};
+enum { NENTRIES = sizeof entries / sizeof *entries };
+
+/* ---- reading ---- */
+
+static const ls_metric_entry *find_entry(const char *kind) {
+    for (int i = 0; i < NENTRIES; i++)
+        if (strcmp(entries[i].options.kind, kind) == 0) return &entries[i];
+    return NULL;
+}
+
+static ls_status fail_unknown(const ls_config_tree *t, const ls_want *item, ls_error *e) {
+    ls_buf all = {0};
+    for (int i = 0; i < NENTRIES; i++)
+        ls_buf_printf(&all, "%s%s", i ? ", " : "", entries[i].options.kind);
+    ls_status s =
+        ls_fail(e, LS_EINVAL, "%s:%d: model.metrics: there is no '%.60s'; choose among %s", t->file,
+                item->node->line, item->kind, all.data);
+    ls_buf_free(&all);
+    return s;
+}
+
+ls_status ls_metrics_read(const ls_config *c, ls_metric_list *s, ls_error *e) {
+    *s = (ls_metric_list){0};
+    LS_TRY(ls_wants_read(&c->model.metrics, "model.metrics", &s->wants, e));
+    for (; s->n < s->wants.n; s->n++) {
+        const ls_want *item = &s->wants.list[s->n];
+        const ls_metric_entry *entry = find_entry(item->kind);
+        if (!entry) {
+            ls_status status = fail_unknown(&c->model.metrics, item, e);
+            ls_metrics_free(s);
+            return status;
+        }
+        s->list[s->n] = (ls_metric_wanted){entry, item, entry->of_classes};
+    }
+    return LS_OK;
+}
+
+void ls_metrics_free(ls_metric_list *s) {
+    ls_wants_free(&s->wants);
+    *s = (ls_metric_list){0};
+}
+
+/* ---- building ---- */
+
+/* The operands that the item names, or else those of a loss. False: the model has failed. */
+static bool find_operands(const ls_metric_wanted *w, const ls_list_at *at, const ls_losses *losses,
+                          ls_value *last, operands *o) {
+    const ls_want *item = w->item;
+    const ls_loss_wanted *loss = ls_losses_find(losses, item->target);
+    const char *target = item->target ? item->target : loss ? loss->target : NULL;
+    if (!target) {
+        ls_build_fail(at->m,
+                      "%s: the model has several losses; name the field that it is "
+                      "compared with: {target: FIELD}",
+                      item->kind);
+        return false;
+    }
+    o->x = item->of ? ls_names_get(at, item->node, item->of) : loss ? loss->x : last;
+    if (!o->x)
+        ls_build_fail(at->m, "%s: its loss has no logits; name them by {of: VALUE}", item->kind);
+    if (!ls_build_is_good(at->m)) return false;
+    o->target = ls_target_get(at, target, w->of_classes);
+    o->x = ls_names_numbers(at, o->x);
+    bool is_of_loss = loss && loss->x == o->x && loss->of_classes;
+    o->ignored = is_of_loss ? loss->ignored : -1;
+    return ls_build_is_good(at->m);
+}
+
+static void build(const ls_metric_wanted *w, const ls_list_at *at, const ls_losses *losses,
+                  ls_value *last) {
+    static const char *const others[] = {"target", "of", NULL};
+    metric_options given = {.k = 5};
+    operands o = {0};
+    char name[LS_MEASURE_NAME];
+    ls_list_go(at, w->item->node);
+    ls_options_read(at, &w->entry->options, w->item->options, others, &given);
+    ls_list_go(at, w->item->node);
+    if (!ls_build_is_good(at->m) || !find_operands(w, at, losses, last, &o)) return;
+    o.k = given.k;
+    bool counts = strcmp(w->item->kind, "top") == 0;
+    snprintf(name, sizeof name, counts ? "%s%lld" : "%s", w->item->kind, (long long)o.k);
+    ls_value *measure = w->entry->add(at->m, &o);
+    if (ls_build_is_good(at->m))
+        ls_build_metric(at->m, given.name ? given.name : name, measure, false);
+}
+
+void ls_metrics_build(const ls_metric_list *s, const ls_list_at *at, const ls_losses *losses,
+                      ls_value *last) {
+    for (int i = 0; i < s->n && ls_build_is_good(at->m); i++) build(&s->list[i], at, losses, last);
+}

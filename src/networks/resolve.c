@@ -1,0 +1,188 @@
+/* resolve.c - what a config leaves open of its model, and the data decide; see network.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "networks/fields.h"
+#include "networks/list.h"
+#include "networks/losses.h"
+#include "networks/metrics.h"
+#include "networks/network.h"
+
+enum { MOST_NAMES = 64 };
+
+/* Names that a config has for fields, or for values. */
+typedef struct named {
+    const char *name;
+    bool is_target, is_class, is_ids;
+} named;
+
+typedef struct resolver {
+    ls_config *c;
+    ls_losses losses;
+    ls_metric_list metrics;
+    ls_yaml_node *list; /* model.layers; NULL: the kind has none */
+    named names[MOST_NAMES];
+    int n;
+    bool has_input; /* a layer reads a field that the config does not name */
+    bool is_ids;    /* its numbers are ids */
+} resolver;
+
+/* ---- names ---- */
+
+static void add_name(resolver *r, named x) {
+    for (int i = 0; i < r->n; i++)
+        if (strcmp(r->names[i].name, x.name) == 0) {
+            r->names[i].is_ids |= x.is_ids;
+            return;
+        }
+    if (r->n < MOST_NAMES) r->names[r->n++] = x;
+}
+
+static void add_layer_name(void *arg, const char *name, bool is_ids) {
+    add_name(arg, (named){.name = name, .is_ids = is_ids});
+}
+
+static void add_of(resolver *r, const ls_want *item) {
+    if (item && item->of) add_name(r, (named){.name = item->of});
+}
+
+static const named *find_name(const resolver *r, const char *name) {
+    for (int i = 0; i < r->n; i++)
+        if (strcmp(r->names[i].name, name) == 0) return &r->names[i];
+    return NULL;
+}
+
+static ls_status open_resolver(resolver *r, ls_config *c, ls_error *e) {
+    const ls_config_tree *t = &c->model.list;
+    *r = (resolver){.c = c, .has_input = true};
+    LS_TRY(ls_losses_read(c, &r->losses, e));
+    LS_TRY(ls_metrics_read(c, &r->metrics, e));
+    if (c->model.kind == LS_MODEL_LAYERS)
+        LS_TRY(ls_yaml_parse_tree(t->text, t->file, t->line, &r->list, e));
+    for (int i = 0; i < r->losses.n; i++)
+        add_name(r, (named){r->losses.list[i].target, true, r->losses.list[i].of_classes, false});
+    for (int i = 0; i < r->metrics.n; i++) {
+        const ls_metric_wanted *m = &r->metrics.list[i];
+        if (m->item->target) add_name(r, (named){m->item->target, true, m->of_classes, false});
+    }
+    if (*c->model.sample_weight)
+        add_name(r, (named){.name = c->model.sample_weight, .is_target = true});
+    for (int i = 0; i < r->losses.n; i++) add_of(r, r->losses.list[i].item);
+    for (int i = 0; i < r->metrics.n; i++) add_of(r, r->metrics.list[i].item);
+    if (r->list) r->has_input = ls_list_has_input(r->list, &r->is_ids);
+    if (r->list) ls_list_names(r->list, add_layer_name, r);
+    return LS_OK;
+}
+
+static void close_resolver(resolver *r) {
+    ls_losses_free(&r->losses);
+    ls_metrics_free(&r->metrics);
+    ls_yaml_node_free(r->list);
+}
+
+/* ---- fields ---- */
+
+/* The type that a model has for a field: bytes stay bytes, and other numbers become floats. */
+static ls_field model_field(const ls_field *f, bool is_whole) {
+    ls_field g = *f;
+    if (is_whole)
+        g.type = LS_I32;
+    else if (g.type != LS_U8)
+        g.type = LS_F32;
+    return g;
+}
+
+static ls_status fail_missing(const ls_source *s, const char *name, ls_error *e) {
+    ls_buf all = {0};
+    for (int i = 0; i < s->nfields; i++)
+        ls_buf_printf(&all, "%s%s", i ? ", " : "", s->fields[i].name);
+    ls_status status = ls_fail(e, LS_EINVAL,
+                               "data.path: no field '%s', which the loss needs; the fields are "
+                               "%.300s: set model.loss to {KIND: {target: FIELD}}",
+                               name, all.data);
+    ls_buf_free(&all);
+    return status;
+}
+
+/* Each target of a loss must be among the data's fields, unless it is a value of the model. */
+static ls_status check_targets(const resolver *r, const ls_source *s, ls_error *e) {
+    for (int i = 0; !r->list && i < r->losses.n; i++)
+        if (!ls_source_field(s, r->losses.list[i].target))
+            return fail_missing(s, r->losses.list[i].target, e);
+    return LS_OK;
+}
+
+static ls_status choose_fields(resolver *r, const ls_source *s, ls_error *e) {
+    ls_fields f = {0};
+    LS_TRY(check_targets(r, s, e));
+    for (int i = 0; i < s->nfields; i++) {
+        const ls_field *field = &s->fields[i];
+        const named *name = find_name(r, field->name);
+        bool is_input = r->has_input && !name && strcmp(field->name, "label") != 0;
+        if (!name && !is_input) continue;
+        bool is_whole = name ? (name->is_target && name->is_class) || name->is_ids : r->is_ids;
+        f.list[f.n++] = model_field(field, is_whole);
+    }
+    if (f.n == 0) return fail_missing(s, r->losses.list[0].target, e);
+    ls_fields_write(&f, &r->c->model.input);
+    return LS_OK;
+}
+
+/* ---- classes ---- */
+
+/* One more than the largest class of a label without names. */
+static ls_status count_classes(ls_config *c, const ls_source *s, const char *target, ls_error *e) {
+    const ls_field *f = ls_source_field(s, target);
+    int32_t most = -1, x = 0;
+    if (!f || f->type != LS_I32 || f->ndims > 1)
+        return ls_fail(e, LS_EINVAL,
+                       "data.path: field '%s' is no class; set model.classes, or "
+                       "another loss",
+                       target);
+    char *sample = ls_alloc(s->nbytes);
+    ls_status status = LS_OK;
+    for (uint64_t i = 0; status == LS_OK && i < s->count; i++) {
+        status = s->read(s, i, sample, e);
+        memcpy(&x, sample + f->offset, sizeof x);
+        if (status == LS_OK && x > most) most = x;
+    }
+    free(sample);
+    LS_TRY(status);
+    if (most < 0) return ls_fail(e, LS_EINVAL, "data.path: field '%s' has no classes", target);
+    c->model.classes = (int64_t)most + 1;
+    return LS_OK;
+}
+
+/* Of the only loss, if it is of classes. A list of layers says itself how many logits it has. */
+static ls_status choose_classes(resolver *r, const ls_source *s, ls_error *e) {
+    const ls_loss_wanted *loss = &r->losses.list[0];
+    if (r->losses.n > 1 && r->list) return LS_OK;
+    if (!loss->of_classes || r->c->model.classes) return LS_OK;
+    if (!s->classes || strcmp(loss->target, "label") != 0)
+        return count_classes(r->c, s, loss->target, e);
+    r->c->model.classes = s->nclasses;
+    return LS_OK;
+}
+
+/* ---- all ---- */
+
+bool ls_network_is_open(const ls_config *c) {
+    ls_losses losses;
+    if (c->model.kind == LS_MODEL_GPT2 || c->model.kind == LS_MODEL_PROGRAM) return false;
+    if (!*c->model.input.text) return true;
+    if (c->model.kind == LS_MODEL_LAYERS || c->model.classes) return false;
+    bool is_open = ls_losses_read(c, &losses, NULL) == LS_OK && losses.list[0].of_classes;
+    ls_losses_free(&losses);
+    return is_open;
+}
+
+ls_status ls_network_resolve(ls_config *c, const ls_source *s, ls_error *e) {
+    resolver r;
+    ls_status status = open_resolver(&r, c, e);
+    if (status == LS_OK && !*c->model.input.text) status = choose_fields(&r, s, e);
+    if (status == LS_OK) status = choose_classes(&r, s, e);
+    close_resolver(&r);
+    return status;
+}
