@@ -36,9 +36,9 @@ LOSS(mean_squared_error)
 
 static void add_linear_cross_entropy(ls_model *m, ls_value *x, ls_value *target,
                                      const loss_options *o) {
-    (ls_linear_cross_entropy)(m, x, target,
-                              (ls_linear_cross_entropy_options){
-                                  .name = o->name, .classes = o->classes, .tied = o->tied});
+    (ls_linear_cross_entropy)(
+        m, x, target,
+        (ls_linear_cross_entropy_options){.name = o->name, .classes = o->classes, .tied = o->tied});
 }
 
 #define FACTOR LS_OPT_REAL(loss_options, factor, 1e-30, 1e30)
