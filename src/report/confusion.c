@@ -2,11 +2,8 @@
 #include "report/confusion.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "report/svg.h"
 
 enum { TOP = 64, GAP = 8, RIGHT = 64, LETTER = 7, MOST_LETTERS = 20, LABEL = MOST_LETTERS + 4 };
 
@@ -58,44 +55,51 @@ static void write_name(const ls_confusion *c, int class, char text[LABEL]) {
 
 typedef struct drawing {
     const ls_confusion *c;
-    ls_buf *out;
+    ls_canvas *canvas;
     int cell, left, top; /* pixels */
     bool turns;          /* the names of columns, which are too long */
 } drawing;
 
-static void put_text(const drawing *d, double x, double y, const char *more, const char *text) {
-    ls_buf_printf(d->out, "<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, more);
-    ls_svg_escape(text, d->out);
-    ls_buf_printf(d->out, "</text>\n");
-}
-
 static double at(const drawing *d, int begin, double i) { return begin + i * d->cell; }
 
-/* Between white and a colour: right cells are blue, wrong ones orange, which small parts show too. */
+static void put_text(const drawing *d, ls_canvas_text t) {
+    if (*t.text) ls_canvas_text_add(d->canvas, &t);
+}
+
+/* Between white (0) and a colour (1). */
+static int mix(int color, double deep) {
+    int mixed = 0;
+    for (int shift = 0; shift <= 16; shift += 8)
+        mixed |= (int)lround(255 + deep * ((color >> shift & 255) - 255)) << shift;
+    return mixed;
+}
+
+/* Right cells are blue, wrong ones orange, which small parts show too. */
 static void put_cell(const drawing *d, int right, int predicted, uint64_t all) {
-    static const int blue[3] = {31, 119, 180}, orange[3] = {230, 97, 1};
+    enum { BLUE = 0x1f77b4, ORANGE = 0xe66101 };
     uint64_t count = count_at(d->c, right, predicted);
     double part = all ? (double)count / (double)all : 0, x = at(d, d->left, predicted);
     double deep = right == predicted ? part : sqrt(part), y = at(d, d->top, right);
-    const int *c = right == predicted ? blue : orange;
-    int rgb[3];
-    for (int i = 0; i < 3; i++) rgb[i] = (int)lround(255 + deep * (c[i] - 255));
-    char name[2][LABEL], text[32];
+    char name[2][LABEL], text[32], title[2 * LABEL + 48];
     write_name(d->c, right, name[0]);
     write_name(d->c, predicted, name[1]);
-    ls_buf_printf(d->out,
-                  "<rect x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" fill=\"#%02x%02x%02x\" "
-                  "stroke=\"" LS_SVG_GRID "\"><title>",
-                  x, y, d->cell, d->cell, rgb[0], rgb[1], rgb[2]);
-    ls_svg_escape(name[0], d->out);
-    ls_buf_printf(d->out, " taken for ");
-    ls_svg_escape(name[1], d->out);
-    ls_buf_printf(d->out, ": %llu</title></rect>\n", (unsigned long long)count);
+    snprintf(title, sizeof title, "%s taken for %s: %llu", name[0], name[1],
+             (unsigned long long)count);
+    ls_canvas_box_add(d->canvas,
+                      &(ls_canvas_box){.x = x,
+                                       .y = y,
+                                       .width = d->cell,
+                                       .height = d->cell,
+                                       .fill = mix(right == predicted ? BLUE : ORANGE, deep),
+                                       .line = LS_CANVAS_GRID,
+                                       .title = title});
     if (!count || d->cell < 24) return;
     snprintf(text, sizeof text, "%llu", (unsigned long long)count);
-    put_text(d, x + d->cell / 2.0, y + d->cell / 2.0 + 4,
-             deep > 0.6 ? "text-anchor=\"middle\" fill=\"#ffffff\"" : "text-anchor=\"middle\"",
-             text);
+    put_text(d, (ls_canvas_text){.x = x + d->cell / 2.0,
+                                 .y = y + d->cell / 2.0 + 4,
+                                 .text = text,
+                                 .align = LS_ALIGN_MIDDLE,
+                                 .color = deep > 0.6 ? LS_CANVAS_WHITE : LS_CANVAS_INK});
 }
 
 static void put_row(const drawing *d, int class) {
@@ -104,28 +108,35 @@ static void put_row(const drawing *d, int class) {
     double y = at(d, d->top, class + 0.5) + 4;
     for (int i = 0; i < d->c->n; i++) put_cell(d, class, i, all);
     write_name(d->c, class, name);
-    put_text(d, d->left - GAP, y, "text-anchor=\"end\"", name);
+    put_text(d, (ls_canvas_text){.x = d->left - GAP,
+                                 .y = y,
+                                 .text = name,
+                                 .align = LS_ALIGN_RIGHT,
+                                 .color = LS_CANVAS_INK});
     write_part(count_at(d->c, class, class), all, part);
-    put_text(d, at(d, d->left, d->c->n) + GAP, y, "fill=\"" LS_SVG_GREY "\"", part);
+    put_text(
+        d, (ls_canvas_text){
+               .x = at(d, d->left, d->c->n) + GAP, .y = y, .text = part, .color = LS_CANVAS_GREY});
 }
 
 static void put_column(const drawing *d, int class, int bottom) {
-    char name[LABEL], part[16], turned[96];
+    char name[LABEL], part[16];
     double x = at(d, d->left, class + 0.5);
+    bool level = d->cell > 40;
     write_name(d->c, class, name);
-    snprintf(turned, sizeof turned, "transform=\"rotate(-90 %.1f %d)\"", x + 4, d->top - GAP);
-    if (d->turns)
-        put_text(d, x + 4, d->top - GAP, turned, name);
-    else
-        put_text(d, x, d->top - GAP, "text-anchor=\"middle\"", name);
+    put_text(d, (ls_canvas_text){.x = d->turns ? x + 4 : x,
+                                 .y = d->top - GAP,
+                                 .text = name,
+                                 .align = d->turns ? LS_ALIGN_LEFT : LS_ALIGN_MIDDLE,
+                                 .color = LS_CANVAS_INK,
+                                 .turned = d->turns});
     write_part(count_at(d->c, class, class), sum_of(d->c, class, true), part);
-    snprintf(turned, sizeof turned,
-             "fill=\"" LS_SVG_GREY "\" text-anchor=\"end\" transform=\"rotate(-90 %.1f %d)\"",
-             x + 4, bottom + GAP);
-    if (d->cell > 40)
-        put_text(d, x, bottom + 2 * GAP, "fill=\"" LS_SVG_GREY "\" text-anchor=\"middle\"", part);
-    else
-        put_text(d, x + 4, bottom + GAP, turned, part);
+    put_text(d, (ls_canvas_text){.x = level ? x : x + 4,
+                                 .y = bottom + (level ? 2 * GAP : GAP),
+                                 .text = part,
+                                 .align = level ? LS_ALIGN_MIDDLE : LS_ALIGN_RIGHT,
+                                 .color = LS_CANVAS_GREY,
+                                 .turned = !level});
 }
 
 static void put_title(const drawing *d) {
@@ -138,14 +149,18 @@ static void put_title(const drawing *d) {
     write_part(good, all, part);
     snprintf(text, sizeof text, "%llu samples, %s right", (unsigned long long)all,
              *part ? part : "none");
-    put_text(d, GAP, 24, "font-size=\"15\" font-weight=\"bold\"", text);
-    put_text(d, GAP, 42, "fill=\"" LS_SVG_GREY "\"",
-             "rows: the right class, recall; columns: the predicted class, precision");
+    put_text(d, (ls_canvas_text){
+                    .x = GAP, .y = 24, .text = text, .color = LS_CANVAS_INK, .is_title = true});
+    put_text(d, (ls_canvas_text){.x = GAP,
+                                 .y = 42,
+                                 .text = "rows: the right class, recall; columns: the predicted "
+                                         "class, precision",
+                                 .color = LS_CANVAS_GREY});
 }
 
-void ls_confusion_svg(const ls_confusion *c, ls_buf *out) {
+void ls_confusion_draw(const ls_confusion *c, bool is_svg, ls_canvas *canvas) {
     enum { LEAST_WIDTH = 460 };
-    drawing d = {.c = c, .out = out, .cell = c->n <= 12 ? 46 : c->n <= 40 ? 26 : 14};
+    drawing d = {.c = c, .canvas = canvas, .cell = c->n <= 12 ? 46 : c->n <= 40 ? 26 : 14};
     size_t longest = 1;
     for (int i = 0; i < c->n; i++) {
         char name[LABEL];
@@ -157,13 +172,8 @@ void ls_confusion_svg(const ls_confusion *c, ls_buf *out) {
     d.top = TOP + (d.turns ? (int)longest * LETTER : 2 * GAP);
     int bottom = d.top + c->n * d.cell, width = d.left + c->n * d.cell + RIGHT;
     if (width < LEAST_WIDTH) width = LEAST_WIDTH;
-    ls_buf_printf(out,
-                  "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
-                  "height=\"%d\" font-family=\"sans-serif\" font-size=\"12\" fill=\"" LS_SVG_INK
-                  "\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n",
-                  width, bottom + RIGHT, width, bottom + RIGHT);
+    ls_canvas_open(canvas, width, bottom + RIGHT, is_svg);
     put_title(&d);
     for (int i = 0; i < c->n; i++) put_row(&d, i);
     for (int i = 0; i < c->n; i++) put_column(&d, i, bottom);
-    ls_buf_printf(out, "</svg>\n");
 }

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "base/mem.h"
+#include "report/canvas.h"
 
 typedef struct ls_confusion {
     int n;              /* classes */
@@ -17,8 +17,8 @@ typedef struct ls_confusion {
  * doubles after the one before. The caller frees counts. */
 ls_confusion ls_confusion_of(const double *pairs, uint64_t nsamples, size_t stride, int n);
 
-/* A self-contained picture: a row for each right class, its cells coloured by their parts of the
- * row, with its recall at the right and the precisions below. */
-void ls_confusion_svg(const ls_confusion *, ls_buf *out);
+/* A picture: a row for each right class, its cells coloured by their parts of the row, with its recall
+ * at the right and the precisions below. The caller closes the canvas. */
+void ls_confusion_draw(const ls_confusion *, bool is_svg, ls_canvas *);
 
 #endif

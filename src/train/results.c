@@ -29,19 +29,14 @@ typedef struct mistakes {
 
 /* ---- the matrix ---- */
 
-static ls_status write_confusion(const ls_dataset *d, const double *pairs, size_t stride,
-                                 int nclasses, const char *path, ls_error *e) {
-    ls_buf svg = {0};
+static ls_confusion confusion_of(const ls_dataset *d, const double *pairs, size_t stride,
+                                 int nclasses) {
     ls_confusion c = ls_confusion_of(pairs, d->nval, stride, nclasses);
     if (d->samples) {
         c.names = d->samples->source->classes;
         c.nnames = c.names ? d->samples->source->nclasses : 0;
     }
-    ls_confusion_svg(&c, &svg);
-    ls_status s = ls_file_replace(path, svg.data, svg.len, e);
-    ls_buf_free(&svg);
-    free(c.counts);
-    return s;
+    return c;
 }
 
 /* ---- mistakes ---- */
@@ -120,14 +115,21 @@ static void write_mistakes(mistakes *x, const ls_field *image, const char *run) 
     free(sheet);
 }
 
-/* The matrix of one measure, by the name of its metric. */
-static void write_matrix(const ls_dataset *d, const ls_measure *c, const double *records,
+/* The matrix of one measure, by the name of its metric, as SVG and as PNG. */
+static void write_matrix(const ls_dataset *d, const ls_measure *m, const double *records,
                          size_t stride, const char *run) {
-    ls_error e = {0};
-    char *path = ls_format("%s/%s.svg", run, c->name);
-    if (is_written(write_confusion(d, records + c->at, stride, c->classes, path, &e), path, &e))
-        ls_print("confusion matrix: %s\n", path);
-    free(path);
+    ls_confusion c = confusion_of(d, records + m->at, stride, m->classes);
+    for (int is_svg = 0; is_svg < 2; is_svg++) {
+        ls_canvas canvas;
+        ls_error e = {0};
+        char *path = ls_format("%s/%s.%s", run, m->name, is_svg ? "svg" : "png");
+        ls_confusion_draw(&c, is_svg, &canvas);
+        if (is_written(ls_canvas_write(&canvas, path, &e), path, &e) && is_svg)
+            ls_print("confusion matrix: %s\n", path);
+        ls_canvas_close(&canvas);
+        free(path);
+    }
+    free(c.counts);
 }
 
 void ls_results_write(const ls_model *m, const ls_dataset *d, const double *records,

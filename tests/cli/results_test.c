@@ -56,8 +56,9 @@ static void test_results(void **state) {
     free(output);
     assert_int_equal(run_program(RUN "-n 1 -o @/one", &output), 0);
     free(output);
-    static const char *const left[] = {"confusion.svg", "mistakes.png", "mistakes.csv"};
-    for (int i = 0; i < 3; i++) { /* the same for any number of workers */
+    static const char *const left[] = {"confusion.svg", "confusion.png", "mistakes.png",
+                                       "mistakes.csv"};
+    for (int i = 0; i < 4; i++) { /* the same for any number of workers */
         snprintf(command, sizeof command, "cmp %s/one/%s %s/two/%s", folder, left[i], folder,
                  left[i]);
         assert_int_equal(system(command), 0);
