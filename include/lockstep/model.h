@@ -108,11 +108,13 @@ ls_value *ls_mean(ls_model *, ls_value *x, int dim);
 ls_value *ls_patches(ls_model *, ls_value *x, int64_t size);
 
 /* x . weight + bias for each vector of x's last dimension: [.., in] -> [.., out]. Parameters: weight
- * [in, out], N(0, 1 / in); bias [out], 0. */
+ * [in, out], N(0, deviation^2), deviation 0: 1 / sqrt(in); bias [out], 0. With .out_in the weight is
+ * [out, in], as PyTorch stores it. */
 typedef struct ls_linear_options {
     const char *name;
     int64_t out;
-    bool no_bias;
+    bool no_bias, out_in;
+    float deviation;
 } ls_linear_options;
 ls_value *ls_linear(ls_model *, ls_value *x, ls_linear_options);
 

@@ -23,6 +23,7 @@
 #include "infer/sampler.h"
 #include "model/shape.h"
 #include "model/table.h"
+#include "networks/network.h"
 #include "tensor/dtype.h"
 
 enum { PROMPT = 8, TURN = 4 };               /* tokens; tokens between two readings */
@@ -62,12 +63,12 @@ static ls_status random_weights(bench *b, ls_error *e) {
 }
 
 static ls_status open_bench(bench *b, ls_error *e) {
-    ls_gpt_config shape = ls_config_shape(&b->config);
     if (!ls_config_has_tokens(&b->config))
-        return ls_fail(e, LS_EINVAL, "%s: bench generate needs model.kind gpt2", b->o->config);
-    LS_TRY(ls_gpt_create(&shape, &b->model, e));
+        return ls_fail(e, LS_EINVAL, "%s: bench generate needs model.kind gpt2 or llama",
+                       b->o->config);
+    LS_TRY(ls_network_create(&b->config, &b->model, e));
     b->type = ls_config_compute(&b->config);
-    b->context = shape.context;
+    b->context = b->config.model.context;
     LS_TRY(ls_compute_init(&b->compute, ls_cores(), ls_model_scratch_floats(&b->model), e));
     LS_TRY(random_weights(b, e));
     b->decode_nbytes = ls_decode_nbytes(&b->model, b->type);
@@ -76,7 +77,7 @@ static ls_status open_bench(bench *b, ls_error *e) {
     LS_TRY(ls_map(read_nbytes, "measuring", &b->read, e));
     float *x = b->read;
     for (size_t i = 0; i < read_nbytes / sizeof *x; i++) x[i] = 1.0f;
-    b->sampler = ls_sampler_create((size_t)shape.vocab);
+    b->sampler = ls_sampler_create((size_t)b->config.model.vocab);
     b->text = LS_NEW_ARRAY(uint32_t, (size_t)(PROMPT + b->o->ntokens + 1));
     return LS_OK;
 }

@@ -28,6 +28,7 @@ typedef struct ls_config_tree {
 /* networks/network.h makes them. */
 typedef enum ls_model_kind {
     LS_MODEL_GPT2,
+    LS_MODEL_LLAMA,
     LS_MODEL_MLP,
     LS_MODEL_CNN,
     LS_MODEL_RESNET,
@@ -37,6 +38,7 @@ typedef enum ls_model_kind {
 } ls_model_kind;
 
 typedef enum ls_norm_kind { LS_NORM_GROUP, LS_NORM_BATCH } ls_norm_kind;
+typedef enum ls_head_kind { LS_HEAD_TIED, LS_HEAD_OWN } ls_head_kind;
 typedef enum ls_reduce_order { LS_REDUCE_TREE, LS_REDUCE_FASTEST } ls_reduce_order;
 typedef enum ls_transport_kind {
     LS_TRANSPORT_AUTO,
@@ -111,6 +113,9 @@ typedef struct ls_config {
     struct {
         int64_t kind; /* an ls_model_kind */
         int64_t layers, width, heads, context, vocab;
+        int64_t kv_heads, ffn; /* 0: as many as heads; the usual number */
+        double rope_base, norm_eps;
+        int64_t head;                  /* an ls_head_kind */
         char hidden[LS_CONFIG_TEXT];   /* widths of layers, one a line; "": the kind's */
         char channels[LS_CONFIG_TEXT]; /* the same of stages */
         int64_t norm;                  /* an ls_norm_kind */

@@ -23,9 +23,10 @@ static const char *const orders[] = {"auto", "global", "blocks", NULL};
 static const char *const damages[] = {"refuse", "skip", NULL};
 static const char *const eval_weights[] = {"last", "ema", NULL};
 static const char *const switches[] = {"off", "on", NULL};
-static const char *const kinds[] = {"gpt2", "mlp",    "cnn",     "resnet",
+static const char *const kinds[] = {"gpt2", "llama",  "mlp",     "cnn", "resnet",
                                     "vit",  "layers", "program", NULL};
 static const char *const norms[] = {"group", "batch", NULL};
+static const char *const heads[] = {"tied", "own", NULL};
 static const char *const autos[] = {"auto", NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
 
@@ -51,20 +52,32 @@ enum { BILLION = 1000000000 };
 
 const ls_config_key ls_config_keys[] = {
     ONE_OF("model.kind", model.kind, kinds, FIXED,
-           "gpt2: a language model, from text; for samples of data: mlp, layers of neurons; cnn, "
+           "gpt2, llama: a language model, from text; for samples of data: mlp, layers of neurons; "
+           "cnn, "
            "convolutions; resnet, convolutions with shortcuts; vit, a transformer of images; "
            "layers: as model.layers lists them; program: of the program that has the model"),
-    INT("model.layers", model.layers, 1, 1000, 6, FIXED, "gpt2, vit: transformer blocks"),
+    INT("model.layers", model.layers, 1, 1000, 6, FIXED, "gpt2, llama, vit: transformer blocks"),
     TREE("model.layers", model.list, FIXED,
          "kind layers: the layers in their order, e.g. [{conv2d: {channels: 32, kernel: 3}}, relu, "
          "mean_pool, {linear: {out: 10}}]; docs/models.md lists them"),
     INT("model.width", model.width, 1, 65536, 256, FIXED,
-        "gpt2, vit: width of the residual stream"),
+        "gpt2, llama, vit: width of the residual stream"),
     INT("model.heads", model.heads, 1, 1024, 8, FIXED,
-        "gpt2, vit: attention heads; must divide the width"),
-    INT("model.context", model.context, 1, 1048576, 256, FIXED, "gpt2: tokens in a sample"),
+        "gpt2, llama, vit: attention heads; must divide the width"),
+    INT("model.context", model.context, 1, 1048576, 256, FIXED, "gpt2, llama: tokens in a sample"),
     INT("model.vocab", model.vocab, 256, 1048576, 2048, FIXED,
-        "gpt2: vocabulary size of the tokenizer, which is trained on the text"),
+        "gpt2, llama: vocabulary size of the tokenizer, which is trained on the text"),
+    INT("model.kv_heads", model.kv_heads, 0, 1024, 0, FIXED,
+        "llama: heads of keys and values, a divisor of model.heads; 0: as many as model.heads"),
+    INT("model.ffn", model.ffn, 0, 1048576, 0, FIXED,
+        "llama: width of the feed-forward layer; 0: 8/3 of model.width, in multiples of 64"),
+    NUM("model.rope_base", model.rope_base, 1.5, 1e12, 10000, FIXED,
+        "llama: base of the frequencies of rotary positions"),
+    NUM("model.norm_eps", model.norm_eps, 1e-12, 0.1, 1e-5, FIXED,
+        "llama: added to the mean square in RMS norms"),
+    ONE_OF("model.head", model.head, heads, FIXED,
+           "llama: tied: the output layer has the weights of the token embedding; own: weights of "
+           "its own"),
     STRINGS("model.hidden", model.hidden, FIXED,
             "mlp: widths of the hidden layers, e.g. [512, 256]; empty: [256]"),
     STRINGS("model.channels", model.channels, FIXED,
@@ -301,10 +314,12 @@ const ls_config_key ls_config_keys[] = {
 
 bool ls_config_has_text(const ls_config *c) {
     bool is_text = c->data.format == LS_DATA_AUTO || c->data.format == LS_DATA_TEXT;
-    return is_text && c->model.kind == LS_MODEL_GPT2;
+    return is_text && ls_config_has_tokens(c);
 }
 
-bool ls_config_has_tokens(const ls_config *c) { return c->model.kind == LS_MODEL_GPT2; }
+bool ls_config_has_tokens(const ls_config *c) {
+    return c->model.kind == LS_MODEL_GPT2 || c->model.kind == LS_MODEL_LLAMA;
+}
 
 const char *ls_config_unit(const ls_config *c) {
     return ls_config_has_tokens(c) ? "tokens" : "samples";

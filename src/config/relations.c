@@ -12,7 +12,7 @@
 
 static ls_status check_model(const ls_config *c, const char *where, ls_error *e) {
     int64_t width = c->model.width, heads = c->model.heads;
-    bool has_heads = c->model.kind == LS_MODEL_GPT2 || c->model.kind == LS_MODEL_VIT;
+    bool has_heads = ls_config_has_tokens(c) || c->model.kind == LS_MODEL_VIT;
     bool has_list = *c->model.list.text != 0, is_list = c->model.kind == LS_MODEL_LAYERS;
     bool is_program = c->model.kind == LS_MODEL_PROGRAM;
     bool has_norm = c->model.kind == LS_MODEL_CNN || c->model.kind == LS_MODEL_RESNET;
@@ -112,17 +112,18 @@ static ls_status check_text(const ls_config *c, const char *where, ls_error *e) 
 }
 
 static ls_status check_format(const ls_config *c, const char *where, ls_error *e) {
-    bool is_gpt = c->model.kind == LS_MODEL_GPT2;
-    if (!is_gpt && c->data.format == LS_DATA_TEXT)
+    bool has_tokens = ls_config_has_tokens(c);
+    if (!has_tokens && c->data.format == LS_DATA_TEXT)
         return ls_fail(e, LS_EINVAL,
-                       "%s: data.format is text, which only model.kind gpt2 reads; remove "
+                       "%s: data.format is text, which only model.kind gpt2 and llama read; remove "
                        "data.format, or name that of the samples",
                        where);
-    if (is_gpt && c->data.format > LS_DATA_TOKENS)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: model.kind gpt2 reads a text, or files of tokens (data.format: "
-                       "tokens); set one of them, or another model.kind",
-                       where);
+    if (has_tokens && c->data.format > LS_DATA_TOKENS)
+        return ls_fail(
+            e, LS_EINVAL,
+            "%s: model.kind gpt2 and llama read a text, or files of tokens (data.format: "
+            "tokens); set one of them, or another model.kind",
+            where);
     return LS_OK;
 }
 

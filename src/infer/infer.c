@@ -61,8 +61,11 @@ static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infe
     c->saved = memory;
     c->work = (float *)(void *)(memory + s.saved + s.losses);
     double *losses = c->losses;
+    float *kept = c->past.kept;
     for (int i = 0; i < end; i++) {
         const ls_layer *l = &f->model->layers[i];
+        if (kept) c->past.kept = kept;
+        if (kept) kept += (l->past_floats + 15) / 16 * 16;
         for (int k = 0; k < l->ninputs; k++) c->x[k] = output_of(f, &s, l->inputs[k]);
         c->T = T ? T : l->T;
         c->y = output_of(f, &s, i);
@@ -144,17 +147,30 @@ const float *ls_infer_next(const ls_infer *f, const uint32_t *tokens, int64_t T)
     return ls_infer_next_shown(f, tokens, T, show_nothing, NULL);
 }
 
-const float *ls_infer_next_shown(const ls_infer *f, const uint32_t *tokens, int64_t T,
-                                 ls_infer_show *show, void *arg) {
+/* The logits after the call's positions, of one sample. */
+static const float *last_logits(const ls_infer *f, ls_layer_call *c, ls_infer_show *show,
+                                void *arg) {
     int last = f->model->nlayers - 1;
-    ls_layer_call c = {.n = 1, .T = T, .samples = tokens}; /* one sample */
-    const char *x = forward(f, &c, last, show, arg);
+    int64_t T = c->T;
+    const char *x = forward(f, c, last, show, arg);
     const ls_layer *head = &f->model->layers[last];
     size_t row = (size_t)head->C * ls_dtype_size(f->dtype);
-    c.x[0] = x + (size_t)(T - 1) * row; /* the head needs only the last position */
-    c.T = 1;
+    c->x[0] = x + (size_t)(T - 1) * row; /* the head needs only the last position */
+    c->T = 1;
     sizes s = sizes_of(f->model, f->dtype, f->n);
-    c.y = output_of(f, &s, last);
-    ls_mixed_forward(head, &c);
-    return c.y;
+    c->y = output_of(f, &s, last);
+    ls_mixed_forward(head, c);
+    return c->y;
+}
+
+const float *ls_infer_next_shown(const ls_infer *f, const uint32_t *tokens, int64_t T,
+                                 ls_infer_show *show, void *arg) {
+    ls_layer_call c = {.n = 1, .T = T, .samples = tokens};
+    return last_logits(f, &c, show, arg);
+}
+
+const float *ls_infer_continued(const ls_infer *f, const uint32_t *tokens, int64_t T,
+                                ls_past past) {
+    ls_layer_call c = {.n = 1, .T = T, .samples = tokens, .past = past};
+    return last_logits(f, &c, show_nothing, NULL);
 }

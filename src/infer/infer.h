@@ -30,7 +30,12 @@ ls_status ls_infer_records(const ls_infer *, int64_t n, const void *samples, dou
 /* The logits [V] after tokens [T], 1 <= T <= context; valid until the next call. */
 const float *ls_infer_next(const ls_infer *, const uint32_t *tokens, int64_t T);
 
-/* The same; also calls the function for each layer but the head, with the f32 values that its
+/* The same after T more tokens of a text, whose positions continue past.n earlier ones (LS_F32
+ * fields and losses are not read); past.kept has the parts of all layers, one after the other, each
+ * of past_floats, rounded up to 16. A model whose layers work on positions (decode.h). */
+const float *ls_infer_continued(const ls_infer *, const uint32_t *tokens, int64_t T, ls_past);
+
+/* The same as ls_infer_next(); also calls the function for each layer but the head, with the f32 values that its
  * forward saved. */
 typedef void ls_infer_show(void *arg, int layer, int64_t T, const float *saved);
 const float *ls_infer_next_shown(const ls_infer *, const uint32_t *tokens, int64_t T,

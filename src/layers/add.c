@@ -40,7 +40,8 @@ static ls_value *add_two(ls_model *m, ls_value *a, ls_value *b, const ls_layer_o
     if (!ls_value_same_dims(a, b))
         return ls_build_fail(m, "the inputs have other shapes: %s and %s",
                              ls_dims_write(a->dims).text, ls_dims_write(b->dims).text);
-    ls_add_declare(l, 1, ls_value_count(a), 2);
+    int64_t T = a->ndims == 2 ? a->dims.of[0] : 1; /* positions, if these are rows */
+    ls_add_declare(l, T, ls_value_count(a) / T, 2);
     l->ops = of;
     return ls_build_value(m, a->dims);
 }

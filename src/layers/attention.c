@@ -5,6 +5,7 @@
  * saved: of each query and head the maximum and 1/sum. work: gradients that are not wanted. */
 #include "model/builder.h"
 #include "model/heads.h"
+#include "model/kept.h"
 
 typedef struct options {
     int64_t T, S, kv_heads, window;
@@ -32,8 +33,8 @@ static ls_heads heads_of(const ls_layer *l, const ls_layer_call *c) {
     place k = keys_at(l, o), v = values_at(l, o);
     ls_heads h = {.compute = c->compute,
                   .n = c->n,
-                  .T = o->T,
-                  .S = o->S,
+                  .T = o->S == o->T ? c->T : o->T,
+                  .S = o->S == o->T ? c->T : o->S,
                   .heads = l->heads,
                   .kv_heads = o->kv_heads,
                   .D = o->Q / l->heads,
@@ -55,9 +56,48 @@ static ls_heads heads_of(const ls_layer *l, const ls_layer_call *c) {
     return h;
 }
 
+/* ---- continuing a text: the keys and values of earlier positions are kept ---- */
+
+typedef struct past_job {
+    const ls_layer *l;
+    const ls_layer_call *c;
+    ls_heads h;
+    bool attends; /* else it only keeps */
+} past_job;
+
+/* A head of keys and values, and the heads of queries that share it. */
+static void past_head(const past_job *j, const ls_kept *kept, int thread, int64_t head) {
+    const ls_heads *h = &j->h;
+    int64_t shared = h->heads / h->kv_heads, D = h->D;
+    for (int64_t i = 0; i < j->c->T; i++) {
+        int64_t t = j->c->past.n + i, first = h->window && h->window <= t ? t - h->window + 1 : 0;
+        int64_t at = i * h->kv_row + head * D;
+        ls_kept_put(kept, head, t, h->k + at, h->v + at);
+        for (int64_t q = head * shared; j->attends && q < (head + 1) * shared; q++)
+            ls_kept_attend(kept, h->compute->k,
+                           &(ls_kept_query){.head = head,
+                                            .first = first,
+                                            .t = t,
+                                            .q = h->q + i * h->q_row + q * D,
+                                            .room = ls_compute_scratch(h->compute, thread),
+                                            .y = h->y + (i * h->heads + q) * D});
+    }
+}
+
+static void past_run(void *arg, int thread, int nthreads) {
+    const past_job *j = arg;
+    const options *o = &LS_LAYER_OWN_OF(options, j->l);
+    ls_kept kept = {j->c->past.kept, o->S, j->h.kv_heads, j->h.D};
+    int64_t head = 0, end = 0;
+    ls_pool_share(kept.heads, 1, thread, nthreads, &head, &end);
+    for (; head < end; head++) past_head(j, &kept, thread, head);
+}
+
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     ls_heads h = heads_of(l, c);
-    ls_heads_forward(&h);
+    bool alone = !c->past.kept, begins = !alone && c->past.n == 0 && c->T > 1;
+    if (alone || begins) ls_heads_forward(&h);
+    if (!alone) ls_pool_run(c->compute->pool, past_run, &(past_job){l, c, h, !begins});
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
@@ -149,12 +189,14 @@ ls_value *(ls_attention)(ls_model *m, ls_value *x, ls_attention_options o) {
     options own = {0};
     if (!l || !look(m, x, &o, &own)) return ls_build_failed(m);
     l->ops = &ops;
+    l->T = own.S == own.T ? own.T : 1; /* positions of queries and keys, if they are the same */
     l->C = own.Q;
     l->heads = o.heads;
     if (o.mask) ls_build_field(m, l, o.mask), own.mask = l->nfields - 1;
     if (o.positions) ls_build_field(m, l, o.positions), own.positions = l->nfields - 1;
     LS_LAYER_OWN_AS(options, l) = own;
     l->saved_floats = (size_t)(2 * o.heads * own.T);
+    if (own.causal) l->past_floats = ls_kept_floats(own.S, own.kv_heads, own.Q / o.heads);
     for (int i = 0; i < l->ninputs && l->ninputs > 1; i++) l->work_floats += l->input_floats[i];
     ls_heads h = {.T = own.T,
                   .S = own.S,

@@ -44,8 +44,8 @@ static float factor_of(const job *j, int64_t sample) {
 
 static void embed_each(const job *j, int64_t sample, float *room) {
     int64_t C = j->l->C;
-    for (int64_t i = 0; i < j->o->n; i++) {
-        float *y = (float *)j->c->y + (sample * j->o->n + i) * C;
+    for (int64_t i = 0; i < j->c->T; i++) {
+        float *y = (float *)j->c->y + (sample * j->c->T + i) * C;
         int32_t id = id_of(j, sample, i);
         if (id < 0)
             memset(y, 0, (size_t)C * sizeof *y);
@@ -165,6 +165,7 @@ static ls_value *add_layer(ls_model *m, ls_value *ids, const wanted *w) {
     if (!l || !check_sizes(m, w, ids)) return ls_build_failed(m);
     int64_t n = ls_value_count(ids), C = w->width;
     l->ops = &ops;
+    l->T = w->own.sums ? 1 : n;
     l->C = C;
     l->V = w->rows;
     LS_LAYER_OWN_AS(options, l) = w->own;

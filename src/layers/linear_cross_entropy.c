@@ -80,7 +80,7 @@ static void block_open(const ls_layer *l, const ls_layer_call *c, const int32_t 
 /* The numbers of the rows that count. */
 static int64_t list_rows(const ls_layer *l, const ls_layer_call *c, int32_t *row) {
     int64_t n = 0;
-    for (int64_t r = 0; r < c->n * l->T; r++)
+    for (int64_t r = 0; r < c->n * c->T; r++)
         if (!c->losses || label_of(l, c, r) >= 0) row[n++] = (int32_t)r;
     return n;
 }

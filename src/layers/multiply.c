@@ -1,6 +1,10 @@
 /* multiply.c - products by element: y = a b, and y = SiLU(gate) x. */
 #include "model/builder.h"
 
+static int64_t numbers_of(const ls_layer *l, const ls_layer_call *c) {
+    return c->n * c->T * ((int64_t)l->y_floats / l->T);
+}
+
 /* ---- a b ---- */
 
 typedef struct job {
@@ -19,15 +23,14 @@ static void run(void *arg, int thread, int nthreads) {
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     ls_pool_run(c->compute->pool, run,
-                &(job){c->compute, c->n * (int64_t)l->y_floats, c->x[0], c->x[1], c->y});
+                &(job){c->compute, numbers_of(l, c), c->x[0], c->x[1], c->y});
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     for (int k = 0; k < 2; k++)
         if (c->dx[k])
-            ls_pool_run(
-                c->compute->pool, run,
-                &(job){c->compute, c->n * (int64_t)l->y_floats, c->dy, c->x[1 - k], c->dx[k]});
+            ls_pool_run(c->compute->pool, run,
+                        &(job){c->compute, numbers_of(l, c), c->dy, c->x[1 - k], c->dx[k]});
 }
 
 static const ls_layer_ops ops = {.kind = "multiply", .forward = forward, .backward = backward};
@@ -42,6 +45,7 @@ static ls_layer *add_layer(ls_model *m, const ls_layer_ops *which, ls_value *a, 
         return NULL;
     }
     l->ops = which;
+    l->T = a->ndims == 2 ? a->dims.of[0] : 1; /* positions, if these are rows */
     return l;
 }
 
@@ -79,7 +83,7 @@ static void gate_dx_run(void *arg, int thread, int nthreads) {
 static void gate_forward(const ls_layer *l, const ls_layer_call *c) {
     ls_pool_run(c->compute->pool, gate_run,
                 &(gate_job){.compute = c->compute,
-                            .n = c->n * (int64_t)l->y_floats,
+                            .n = numbers_of(l, c),
                             .gate = c->x[0],
                             .x = c->x[1],
                             .y = c->y});
@@ -90,7 +94,7 @@ static void gate_backward(const ls_layer *l, const ls_layer_call *c) {
     if (!c->dx[0] && !c->dx[1]) return;
     ls_pool_run(c->compute->pool, gate_dx_run,
                 &(gate_job){.compute = c->compute,
-                            .n = c->n * (int64_t)l->y_floats,
+                            .n = numbers_of(l, c),
                             .gate = c->x[0],
                             .x = c->x[1],
                             .dy = c->dy,

@@ -31,7 +31,7 @@ typedef struct job {
 static int64_t place_of(const job *j, int64_t sample, int64_t t) {
     const options *o = &LS_LAYER_OWN_OF(options, j->l);
     int32_t place = 0;
-    if (!o->positions) return t;
+    if (!o->positions) return j->c->past.n + t;
     const char *places = ls_layer_field(j->l, j->c, 0, sample);
     memcpy(&place, places + (size_t)t * sizeof place, sizeof place);
     return place;
@@ -40,7 +40,7 @@ static int64_t place_of(const job *j, int64_t sample, int64_t t) {
 static void run(void *arg, int thread, int nthreads) {
     const job *j = arg;
     const options *o = &LS_LAYER_OWN_OF(options, j->l);
-    int64_t r = 0, end = 0, T = o->f.T, D = o->f.D, C = j->l->C;
+    int64_t r = 0, end = 0, T = j->c->T, D = o->f.D, C = j->l->C;
     ls_pool_share(j->c->n * T, 1, thread, nthreads, &r, &end);
     for (; r < end; r++)
         j->c->compute->k->rope(C / D, D, o->turns + place_of(j, r / T, r % T) * D, j->back,
@@ -146,6 +146,7 @@ ls_value *(ls_rope)(ls_model *m, ls_value *x, ls_rope_options o) {
                      .original = o.original};
     if (!look(m, x, &o, &f)) return ls_build_failed(m);
     l->ops = &ops;
+    l->T = f.T;
     l->C = ls_value_last(x);
     if (o.positions) {
         ls_build_field(m, l, o.positions);

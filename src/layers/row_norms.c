@@ -12,12 +12,12 @@
 
 static void layer_forward(const ls_layer *l, const ls_layer_call *c) {
     float *mean = c->saved;
-    ls_rows_norm(l, c, c->y, mean, mean + c->n * l->T);
+    ls_rows_norm(l, c, c->y, mean, mean + c->n * c->T);
 }
 
 static void layer_backward(const ls_layer *l, const ls_layer_call *c) {
     const float *mean = c->saved;
-    ls_rows_norm_back(l, c, mean, mean + c->n * l->T, c->dy, NULL);
+    ls_rows_norm_back(l, c, mean, mean + c->n * c->T, c->dy, NULL);
 }
 
 static const ls_layer_ops layer_ops = {
@@ -45,7 +45,7 @@ static ls_rms_norm_job rms_of(const job *j, int64_t r, int64_t end) {
 static void rms_forward_run(void *arg, int thread, int nthreads) {
     const job *j = arg;
     int64_t r = 0, end = 0;
-    ls_pool_share(j->c->n * j->l->T, 1, thread, nthreads, &r, &end);
+    ls_pool_share(j->c->n * j->c->T, 1, thread, nthreads, &r, &end);
     ls_rms_norm_job m = rms_of(j, r, end);
     m.y = (float *)j->c->y + r * m.C;
     j->c->compute->k->norm.rms_norm(&m);
@@ -54,7 +54,7 @@ static void rms_forward_run(void *arg, int thread, int nthreads) {
 static void rms_dx_run(void *arg, int thread, int nthreads) {
     const job *j = arg;
     int64_t r = 0, end = 0;
-    ls_pool_share(j->c->n * j->l->T, 1, thread, nthreads, &r, &end);
+    ls_pool_share(j->c->n * j->c->T, 1, thread, nthreads, &r, &end);
     ls_rms_norm_job m = rms_of(j, r, end);
     m.dy = (const float *)j->c->dy + r * m.C;
     m.dx = (float *)j->c->dx[0] + r * m.C;
@@ -64,7 +64,7 @@ static void rms_dx_run(void *arg, int thread, int nthreads) {
 static void rms_dparams_run(void *arg, int thread, int nthreads) {
     const job *j = arg;
     const ls_layer_call *c = j->c;
-    ls_rms_norm_job m = rms_of(j, 0, c->n * j->l->T);
+    ls_rms_norm_job m = rms_of(j, 0, c->n * c->T);
     ls_pool_share(m.C, 16, thread, nthreads, &m.from, &m.to);
     m.dy = c->dy;
     m.dgamma = ls_layer_grad(j->l, c, 0);

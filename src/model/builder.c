@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "tensor/dtype.h"
 
 enum { MAX_DEPTH = 8 };
 
@@ -209,6 +210,7 @@ static int convert(ls_model *m, int field) {
 static bool check_input(ls_model *m, const ls_value *x) {
     if (!x) ls_build_fail(m, "an input is NULL");
     if (x && x->measure) ls_build_fail(m, "an input is a metric, which no layer can read");
+    if (x && x->layer < 0 && x->first) ls_build_fail(m, "an input is a part of a field");
     return ls_build_is_good(m);
 }
 
@@ -367,6 +369,14 @@ void ls_build_classes(ls_model *m, const ls_value *field, int64_t n, bool padded
     if (*classes == 0 || n < *classes) *classes = (int)n;
 }
 
+ls_value *ls_build_part(ls_model *m, const ls_value *field, int64_t first, int64_t n) {
+    ls_value part = *field;
+    part.dims = LS_DIMS(n);
+    part.first += first;
+    return new_value(m, &part);
+}
+
 void ls_build_field(ls_model *m, ls_layer *l, const ls_value *field) {
-    l->field_at[l->nfields++] = m->inputs[field->field].offset;
+    const ls_field *f = &m->inputs[field->field];
+    l->field_at[l->nfields++] = f->offset + (size_t)field->first * ls_dtype_size(f->type);
 }

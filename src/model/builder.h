@@ -16,6 +16,7 @@
 struct ls_value {
     int layer;     /* that computes it; -1: a field that no layer has converted to numbers */
     int field;     /* of the model's inputs; -1: none */
+    int64_t first; /* of a part of a field: its first number (ls_build_part()) */
     int measure;   /* the number of a measure plus 1; 0: it is none */
     ls_dtype type; /* of a field; else LS_F32 */
     int ndims;
@@ -37,6 +38,8 @@ void ls_build_param(ls_model *, ls_layer *, const char *suffix, const ls_param *
 void ls_build_shared(ls_model *, ls_layer *, int param);
 /* Memory [n] for numbers that a layer computes once, when it is added; freed with the model. */
 float *ls_build_constants(ls_model *, size_t n);
+/* Numbers [first, first + n) of a field of one dimension, for layers that read fields themselves. */
+ls_value *ls_build_part(ls_model *, const ls_value *field, int64_t first, int64_t n);
 /* The layer reads this field of the samples itself, as fields[] of the layer. */
 void ls_build_field(ls_model *, ls_layer *, const ls_value *field);
 /* The field's numbers are below n, and not negative unless `padded`: other samples are refused where

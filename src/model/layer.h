@@ -26,9 +26,9 @@ typedef struct ls_param {
     char name[LS_NAME]; /* as in GPT-2's published weights */
     int ndims;
     int64_t dims[LS_PARAM_DIMS];
-    size_t offset;              /* floats, in the flat buffers; a multiple of 16 */
-    size_t count;               /* product of dims */
-    bool decay;                 /* weight decay applies */
+    size_t offset; /* floats, in the flat buffers; a multiple of 16 */
+    size_t count;  /* product of dims */
+    bool decay;    /* weight decay applies */
     /* Above 0: the parameter is a running value of what batches have, and no gradient trains it. Its
      * "gradient" is the batch's value times the call's samples; an update makes it
      * (1 - momentum) p + momentum * the mean over the samples of the step's batch. */
@@ -38,6 +38,12 @@ typedef struct ls_param {
 } ls_param;
 
 typedef struct ls_layer ls_layer;
+
+/* Generating token by token: a call of one sample continues earlier ones. */
+typedef struct ls_past {
+    int64_t n;   /* positions that they have computed: the call's first one is position n */
+    float *kept; /* [past_floats of the layer] what it keeps of them; NULL: the call stands alone */
+} ls_past;
 
 /* One call of a layer, with operands in f32 or in 16 bits, for ls_mixed_forward() and
  * ls_mixed_backward() (mixed.h). These pass it on to the layer's own functions with all operands
@@ -68,10 +74,12 @@ typedef struct ls_layer_call {
     uint64_t seed;    /* of the run */
     int64_t step;
     uint64_t first_sample; /* the place of the call's first sample in the step's batch */
-    double *losses;        /* [n] sum of the losses of a sample's tokens, nats; of other models' losses:
+    double *losses; /* [n] sum of the losses of a sample's tokens, nats; of other models' losses:
                               factor times the mean over a sample's targets, without its weight; of
                               a measure: its values [n][nvalues] */
     const double *weights; /* [n] of the samples (model/weight.h); NULL: 1 each */
+
+    ls_past past; /* of a forward without losses */
 
     /* For a layer's own functions, if any operand was in 16 bits: */
     const struct ls_layer_call *given; /* the original call; NULL: all operands were in f32 */
@@ -116,6 +124,7 @@ struct ls_layer {
     size_t room_floats;    /* to convert tables from 16 bits, for any number of samples */
     size_t room_each;      /* and per sample */
     size_t scratch_floats; /* per thread */
+    size_t past_floats;    /* what it keeps of all positions of a text, for generating (ls_past) */
     double forward_flops;  /* per sample; backward: twice as many, for a loss three times */
     ls_works forward_work, backward_work; /* the same in detail, for prices */
     bool loss;                            /* it has losses instead of y; backward computes them,

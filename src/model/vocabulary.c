@@ -4,6 +4,7 @@
 #include "base/math.h"
 #include "model/table.h"
 #include "tensor/gemm.h"
+#include "tensor/gemv.h"
 
 enum {
     TABLE_BLOCK = 2048,      /* rows of a table that are widened at a time */
@@ -21,6 +22,11 @@ void ls_vocabulary_logits(const ls_vocabulary *b) {
     for (int64_t v = 0; v < V; v += most) {
         int64_t n = V - v < most ? V - v : most;
         const float *w = ls_table_rows(l, b->c, b->table, v, n, b->c->room);
+        if (b->rows == 1) {
+            ls_gemv_table(b->c->compute,
+                          &(ls_gemv_table_job){LS_F32, n, l->C, b->h, w, b->logits + v});
+            continue;
+        }
         ls_gemm(b->c->compute, &(ls_gemm_job){.M = b->rows,
                                               .N = n,
                                               .K = l->C,

@@ -6,6 +6,7 @@
 #include "model/shape.h"
 #include "networks/fields.h"
 #include "networks/list.h"
+#include "networks/llama.h"
 #include "networks/losses.h"
 #include "networks/metrics.h"
 #include "networks/program.h"
@@ -123,6 +124,7 @@ static ls_value *build_usual(network *n) {
     case LS_MODEL_RESNET: return ls_resnet_build(n->c, n->m, x, out);
     case LS_MODEL_VIT: return ls_vit_build(n->c, n->m, x, out);
     case LS_MODEL_GPT2:
+    case LS_MODEL_LLAMA:
     case LS_MODEL_PROGRAM:
     case LS_MODEL_LAYERS: break;
     }
@@ -183,6 +185,7 @@ static ls_status build(network *n, ls_error *e) {
 ls_status ls_network_create(const ls_config *c, ls_model *m_p, ls_error *e) {
     ls_gpt_config shape = ls_config_shape(c);
     if (c->model.kind == LS_MODEL_GPT2) return ls_gpt_create(&shape, m_p, e);
+    if (c->model.kind == LS_MODEL_LLAMA) return ls_llama_create(c, m_p, e);
     if (c->model.kind == LS_MODEL_PROGRAM) return ls_program_create(c, m_p, e);
     if (ls_network_is_open(c))
         return ls_fail(e, LS_EINVAL,

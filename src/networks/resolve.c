@@ -170,7 +170,7 @@ static ls_status choose_classes(resolver *r, const ls_source *s, ls_error *e) {
 
 bool ls_network_is_open(const ls_config *c) {
     ls_losses losses;
-    if (c->model.kind == LS_MODEL_GPT2 || c->model.kind == LS_MODEL_PROGRAM) return false;
+    if (ls_config_has_tokens(c) || c->model.kind == LS_MODEL_PROGRAM) return false;
     if (!*c->model.input.text) return true;
     if (c->model.kind == LS_MODEL_LAYERS || c->model.classes) return false;
     bool is_open = ls_losses_read(c, &losses, NULL) == LS_OK && losses.list[0].of_classes;

@@ -107,6 +107,7 @@ ls_evaluation ls_evaluation_of_records(const ls_model *m, const double *records,
         sum += r[LS_RECORD_LOSS] * r[LS_RECORD_WEIGHT];
         weight += r[LS_RECORD_WEIGHT];
     }
+    if (m->weighing.ntargets) nats = sum * (double)m->weighing.ntargets; /* losses are means */
     ls_evaluation v = ls_evaluation_of(nats, nbytes, n, m->targets);
     v.loss = weight > 0 ? sum / (weight * (double)m->targets) : 0;
     for (int k = 0; k < m->nmeasures; k++) {

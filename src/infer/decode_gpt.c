@@ -1,0 +1,240 @@
+/* decode_gpt.c - see decode_gpt.h.
+ *
+ * Memory: one position's buffers | for each block keys, then values | ls_infer's.
+ *
+ * Threads split the columns of a token's products, and its heads. Decoding rounds to 16 bits at the
+ * same places as training: each layer's output.
+ */
+#include "infer/decode_gpt.h"
+
+#include "model/attention.h"
+#include "model/kept.h"
+#include "model/table.h"
+#include "tensor/dtype.h"
+#include "tensor/gemv.h"
+
+/* Places in a layer's list of parameters. Attention and MLP have the same form: a norm, a map to
+ * a larger width, a map back. */
+enum { GAMMA, BETA, W_IN, B_IN, W_OUT, B_OUT };
+enum { WTE, WPE };
+enum { HEAD_WTE = 2 };
+
+/* Floats: one position's buffers, and where the cache and its parts lie. */
+typedef struct places {
+    size_t x, h, gamma, beta, wide, att, room, logits, cache; /* wide: qkv [3C] or GELU [4C] */
+    size_t block;                                             /* size of a block's cache */
+    size_t end;
+} places;
+
+static size_t whole(int64_t n) { return ((size_t)n + 15) / 16 * 16; }
+
+static places places_of(const ls_model *m) {
+    int64_t C = m->config.width, T = m->config.context;
+    size_t c = whole(C);
+    places p = {.x = 0, .h = c, .gamma = 2 * c, .beta = 3 * c, .wide = 4 * c};
+    p.att = p.wide + whole(4 * C);
+    p.room = p.att + c;
+    p.logits = p.room + 2 * c;
+    p.cache = p.logits + whole(m->config.vocab);
+    p.block = ls_kept_floats(T, m->config.heads, C / m->config.heads);
+    p.end = p.cache + (size_t)m->config.layers * p.block;
+    return p;
+}
+
+size_t ls_decode_gpt_nbytes(const ls_model *m, ls_dtype dtype) {
+    return places_of(m).end * sizeof(float) + ls_infer_nbytes(m, dtype, 1);
+}
+
+/* ---- the cache ---- */
+
+/* The part of the cache that belongs to a block. */
+static ls_kept cache_of(const ls_decode *d, int64_t block) {
+    const ls_gpt_config *g = &d->model->config;
+    places p = places_of(d->model);
+    return (ls_kept){(float *)d->memory + p.cache + (size_t)block * p.block, g->context, g->heads,
+                     g->width / g->heads};
+}
+
+/* Layers are in order: embedding; attention and MLP of each block; head. */
+static bool is_attention(int layer) { return layer % 2 == 1; }
+static int64_t block_of(int layer) { return (layer - 1) / 2; }
+
+typedef struct store_job {
+    const ls_decode *d;
+    int64_t block, T;
+    ls_attention_seen seen;
+} store_job;
+
+static void store_run(void *arg, int thread, int nthreads) {
+    const store_job *j = arg;
+    int64_t head = 0, end = 0;
+    ls_kept cache = cache_of(j->d, j->block);
+    ls_pool_share(cache.heads, 1, thread, nthreads, &head, &end);
+    for (; head < end; head++)
+        for (int64_t t = 0; t < j->T; t++) {
+            int64_t at = t * j->seen.ld + head * cache.D;
+            ls_kept_put(&cache, head, t, j->seen.k + at, j->seen.v + at);
+        }
+}
+
+static void store(void *arg, int layer, int64_t T, const float *saved) {
+    const ls_decode *d = arg;
+    if (!is_attention(layer)) return;
+    store_job j = {d, block_of(layer), T, ls_attention_saw(&d->model->layers[layer], T, saved)};
+    ls_pool_run(d->compute->pool, store_run, &j);
+}
+
+const float *ls_decode_gpt_prompt(ls_decode *d, const uint32_t *tokens, int64_t T) {
+    float *rest = (float *)d->memory + places_of(d->model).end;
+    ls_infer f = {d->model, d->compute, d->dtype, d->params, rest, 1};
+    return ls_infer_next_shown(&f, tokens, T, store, d);
+}
+
+/* ---- one position ---- */
+
+/* Shared by the steps of one token. */
+typedef struct step {
+    const ls_decode *d;
+    const ls_kernels *k;
+    int64_t C, t; /* t: this position */
+    float *x, *h, *wide, *att, *logits;
+    places at;
+} step;
+
+static const void *param(const step *s, const ls_layer *l, int i) {
+    return ls_flat_at(s->d->dtype, s->d->params, l->offsets[i]);
+}
+
+/* n parameters in f32: in place, or widened into room. */
+static const float *widened(const step *s, const void *p, int64_t n, float *room) {
+    if (!ls_dtype_is_half(s->d->dtype)) return p;
+    s->k->widen(s->d->dtype, (size_t)n, p, room);
+    return room;
+}
+
+/* Rounds a layer's output as training rounds what it saves. */
+static void round_x(const step *s) {
+    ls_dtype type = s->d->dtype;
+    if (!ls_dtype_is_half(type)) return;
+    void *half = (float *)s->d->memory + s->at.room;
+    s->k->narrow(type, (size_t)s->C, s->x, half);
+    s->k->widen(type, (size_t)s->C, half, s->x);
+}
+
+static void embed(const step *s, uint32_t token) {
+    const ls_layer *l = &s->d->model->layers[0];
+    ls_dtype type = s->d->dtype;
+    float *room = (float *)s->d->memory + s->at.room;
+    const void *word = ls_flat_at(type, param(s, l, WTE), (size_t)(token * s->C));
+    const void *place = ls_flat_at(type, param(s, l, WPE), (size_t)(s->t * s->C));
+    s->k->add(s->C, widened(s, word, s->C, room), widened(s, place, s->C, room + whole(s->C)),
+              s->x);
+    round_x(s);
+}
+
+static void norm(const step *s, const ls_layer *l) {
+    float *memory = s->d->memory, mean, rstd;
+    const float *gamma = widened(s, param(s, l, GAMMA), s->C, memory + s->at.gamma);
+    const float *beta = widened(s, param(s, l, BETA), s->C, memory + s->at.beta);
+    s->k->layernorm(1, s->C, s->x, gamma, beta, s->h, &mean, &rstd);
+}
+
+/* A product, and the operation that follows it for each column. */
+typedef struct linear_job {
+    const step *s;
+    ls_gemv_job g;
+    enum { PLAIN, GELU, RESIDUAL } then; /* RESIDUAL: x += y */
+} linear_job;
+
+static void linear_run(void *arg, int thread, int nthreads) {
+    const linear_job *j = arg;
+    int64_t first = 0, end = 0;
+    ls_gemv_share(&j->g, thread, nthreads, &first, &end);
+    ls_gemv_columns(j->s->k, &j->g, first, end);
+    float *y = j->g.y + first, *x = j->s->x + first;
+    if (j->then == GELU) j->s->k->gelu(end - first, y, y);
+    if (j->then == RESIDUAL) j->s->k->add(end - first, x, y, x);
+}
+
+/* y [N] = x [K] . parameter w + bias, the parameter after w. */
+static linear_job linear_of(const step *s, const ls_layer *l, int w, const float *x, float *y) {
+    int64_t N = (int64_t)l->counts[w + 1], K = (int64_t)l->counts[w] / N;
+    return (linear_job){.s = s, .g = {s->d->dtype, K, N, x, param(s, l, w), param(s, l, w + 1), y}};
+}
+
+static void linear(linear_job j) { ls_pool_run(j.s->d->compute->pool, linear_run, &j); }
+
+/* Writes this position's key and value into the cache; its query reads them and all earlier
+ * ones. */
+static void head_step(const step *s, int thread, int64_t block, int64_t head) {
+    ls_kept cache = cache_of(s->d, block);
+    const float *q = s->wide + head * cache.D, *k = q + s->C, *v = k + s->C;
+    ls_kept_put(&cache, head, s->t, k, v);
+    ls_kept_attend(&cache, s->k,
+                   &(ls_kept_query){.head = head,
+                                    .t = s->t,
+                                    .q = q,
+                                    .room = ls_compute_scratch(s->d->compute, thread),
+                                    .y = s->att + head * cache.D});
+}
+
+typedef struct heads_job {
+    const step *s;
+    int64_t block;
+} heads_job;
+
+static void heads_run(void *arg, int thread, int nthreads) {
+    const heads_job *j = arg;
+    int64_t head = 0, end = 0;
+    ls_pool_share(j->s->d->model->config.heads, 1, thread, nthreads, &head, &end);
+    for (; head < end; head++) head_step(j->s, thread, j->block, head);
+}
+
+static void attention(const step *s, const ls_layer *l, int64_t block) {
+    norm(s, l);
+    linear(linear_of(s, l, W_IN, s->h, s->wide));
+    ls_pool_run(s->d->compute->pool, heads_run, &(heads_job){s, block});
+    linear_job out = linear_of(s, l, W_OUT, s->att, s->h);
+    out.then = RESIDUAL;
+    linear(out);
+    round_x(s);
+}
+
+static void mlp(const step *s, const ls_layer *l) {
+    norm(s, l);
+    linear_job in = linear_of(s, l, W_IN, s->h, s->wide);
+    linear_job out = linear_of(s, l, W_OUT, s->wide, s->h);
+    in.then = GELU;
+    out.then = RESIDUAL;
+    linear(in);
+    linear(out);
+    round_x(s);
+}
+
+const float *ls_decode_gpt_next(ls_decode *d, uint32_t token) {
+    const ls_model *m = d->model;
+    float *memory = d->memory;
+    places p = places_of(m);
+    step s = {.d = d,
+              .k = d->compute->k,
+              .C = m->config.width,
+              .t = d->npositions,
+              .x = memory + p.x,
+              .h = memory + p.h,
+              .wide = memory + p.wide,
+              .att = memory + p.att,
+              .logits = memory + p.logits,
+              .at = p};
+    embed(&s, token);
+    for (int i = 1; i < m->nlayers - 1; i++) {
+        if (is_attention(i))
+            attention(&s, &m->layers[i], block_of(i));
+        else
+            mlp(&s, &m->layers[i]);
+    }
+    const ls_layer *head = &m->layers[m->nlayers - 1];
+    norm(&s, head);
+    ls_gemv_table(d->compute, &(ls_gemv_table_job){d->dtype, m->config.vocab, s.C, s.h,
+                                                   param(&s, head, HEAD_WTE), s.logits});
+    return s.logits;
+}

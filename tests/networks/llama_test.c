@@ -1,0 +1,241 @@
+/* llama_test.c - kind llama: names and shapes of its parameters, gradients, tokens one by one with the
+ * bits of the whole text, the same bits for any number of workers, and what is refused. */
+/* ctest: busy */
+#include "networks/llama.h"
+
+#include "folder.h"
+#include "infer/decode.h"
+#include "model/check.h"
+#include "model/fixture.h"
+#include "storage/checkpoint.h"
+#include "train/train.h"
+
+static ls_config config_of(int64_t kv_heads, ls_head_kind head) {
+    ls_config c;
+    ls_config_defaults(&c);
+    c.model.kind = LS_MODEL_LLAMA;
+    c.model.layers = 2;
+    c.model.width = 24;
+    c.model.heads = 4;
+    c.model.kv_heads = kv_heads;
+    c.model.ffn = 40;
+    c.model.context = 20;
+    c.model.vocab = 300;
+    c.model.head = head;
+    return c;
+}
+
+static ls_model model_of(const ls_config *c) {
+    ls_model m = {0};
+    ls_error e = {0};
+    assert_ls_ok(ls_llama_create(c, &m, &e), e);
+    return m;
+}
+
+/* ---- parameters ---- */
+
+/* Those of transformers' LlamaForCausalLM, with weights as they are stored. */
+static void test_names(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t rows, columns;
+    } want[] = {{"model.embed_tokens.weight", 300, 24},
+                {"model.layers.0.input_layernorm.weight", 24, 0},
+                {"model.layers.0.self_attn.q_proj.weight", 24, 24},
+                {"model.layers.0.self_attn.k_proj.weight", 12, 24},
+                {"model.layers.0.self_attn.v_proj.weight", 12, 24},
+                {"model.layers.0.self_attn.o_proj.weight", 24, 24},
+                {"model.layers.0.post_attention_layernorm.weight", 24, 0},
+                {"model.layers.0.mlp.gate_proj.weight", 40, 24},
+                {"model.layers.0.mlp.up_proj.weight", 40, 24},
+                {"model.layers.0.mlp.down_proj.weight", 24, 40}};
+    enum { N = sizeof want / sizeof *want };
+    ls_config c = config_of(2, LS_HEAD_OWN);
+    ls_model m = model_of(&c);
+    assert_int_equal(m.nparams, 1 + 2 * (N - 1) + 2);
+    for (int i = 0; i < N; i++) {
+        assert_string_equal(m.params[i].name, want[i].name);
+        assert_int_equal(m.params[i].dims[0], want[i].rows);
+        assert_int_equal(m.params[i].dims[1], want[i].columns);
+    }
+    assert_string_equal(m.params[m.nparams - 2].name, "model.norm.weight");
+    assert_string_equal(m.params[m.nparams - 1].name, "lm_head.weight");
+    ls_model_free(&m);
+    c = config_of(2, LS_HEAD_TIED);
+    m = model_of(&c);
+    assert_string_equal(m.params[m.nparams - 1].name, "model.norm.weight");
+    ls_model_free(&m);
+    c.model.ffn = 0;
+    m = model_of(&c);
+    assert_int_equal(m.params[8].dims[0], 64); /* 8/3 of 24, in multiples of 64 */
+    ls_model_free(&m);
+}
+
+static void print_wrong(void *arg, const ls_check_result *r) {
+    (void)arg;
+    if (r->wrong) print_error("%s: %s\n", r->layer->name, r->wrong);
+}
+
+static void test_gradients(void **state) {
+    (void)state;
+    ls_config c = config_of(2, LS_HEAD_TIED);
+    ls_model m = model_of(&c);
+    ls_error e = {0};
+    int nwrong = 0;
+    assert_ls_ok(ls_check_model(&m, print_wrong, NULL, &nwrong, &e), e);
+    assert_int_equal(nwrong, 0);
+    ls_model_free(&m);
+}
+
+/* ---- tokens one by one ---- */
+
+typedef struct setup {
+    ls_model model;
+    ls_compute compute;
+    float *params;
+    void *half;
+    uint32_t *text;
+    ls_infer infer;
+    ls_decode decode;
+} setup;
+
+static void set_up(setup *s, const ls_config *c, ls_dtype type, int threads) {
+    *s = (setup){.model = model_of(c)};
+    fix_compute(&s->compute, &s->model, threads, NULL);
+    s->params = fix_params(&s->model, 3);
+    s->half = malloc(s->model.nfloats * 2);
+    s->text = fix_tokens((size_t)c->model.context + 1, c->model.vocab, 4);
+    if (type != LS_F32) s->compute.k->narrow(type, s->model.nfloats, s->params, s->half);
+    const void *params = type == LS_F32 ? (const void *)s->params : s->half;
+    size_t infer = ls_infer_nbytes(&s->model, type, 1) / sizeof(float) + 1;
+    size_t decode = ls_decode_nbytes(&s->model, type) / sizeof(float) + 1;
+    s->infer = (ls_infer){&s->model, &s->compute, type, params, fix_nans(infer), 1};
+    s->decode = (ls_decode){&s->model, &s->compute, type, params, fix_nans(decode), 0};
+}
+
+static void tear_down(setup *s) {
+    free(s->infer.memory), free(s->decode.memory);
+    free(s->params), free(s->half), free(s->text);
+    ls_compute_close(&s->compute);
+    ls_model_free(&s->model);
+}
+
+/* After a prompt of n tokens, and each token that follows it. */
+static void check_prompt(setup *s, int64_t n, int64_t T, const float *want, int64_t V) {
+    const float *logits = ls_decode_prompt(&s->decode, s->text, n);
+    for (;; n++) {
+        assert_true(logits[0] == logits[0]); /* no NaN */
+        assert_memory_equal(logits, want + (n - 1) * V, (size_t)V * sizeof *want);
+        if (n == T) break;
+        logits = ls_decode_next(&s->decode, s->text[n]);
+    }
+}
+
+static void test_decode(void **state) {
+    (void)state;
+    static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
+    for (int i = 0; i < 6; i++) {
+        ls_config c = config_of(i % 2 ? 1 : 4, i % 3 ? LS_HEAD_TIED : LS_HEAD_OWN);
+        setup s;
+        set_up(&s, &c, types[i % 3], 1 + i % 3);
+        int64_t T = c.model.context, V = c.model.vocab;
+        float *want = fix_nans((size_t)(T * V)); /* after the first 1, 2, ... T tokens */
+        for (int64_t n = 1; n <= T; n++)
+            memcpy(want + (n - 1) * V, ls_infer_next(&s.infer, s.text, n),
+                   (size_t)V * sizeof *want);
+        check_prompt(&s, T, T, want, V);
+        check_prompt(&s, 1, T, want, V);
+        check_prompt(&s, T / 2, T, want, V);
+        free(want);
+        tear_down(&s);
+    }
+}
+
+/* What is read for a token: all weights once, and the keys and values of 2 layers and 1 head of 6. */
+static void test_read(void **state) {
+    (void)state;
+    ls_config c = config_of(1, LS_HEAD_TIED);
+    setup s;
+    set_up(&s, &c, LS_F32, 1);
+    assert_int_equal(ls_decode_weights_read(&s.decode), (s.model.count + 24) * sizeof(float));
+    ls_decode_prompt(&s.decode, s.text, 3);
+    assert_true(ls_decode_cache_read(&s.decode) >= 4u * 2 * 2 * 6 * sizeof(float));
+    tear_down(&s);
+    c = config_of(1, LS_HEAD_OWN);
+    set_up(&s, &c, LS_F32, 1);
+    assert_int_equal(ls_decode_weights_read(&s.decode),
+                     (s.model.count - 300 * 24 + 24) * sizeof(float));
+    tear_down(&s);
+}
+
+/* ---- training ---- */
+
+static void train(int n, const char *zero, const char *micro, const char *recompute,
+                  char hash[LS_HASH_TEXT]) {
+    static int nruns;
+    const char *sets[] = {"model.kind=llama",
+                          "model.kv_heads=1",
+                          "model.heads=6",
+                          "model.head=own",
+                          "log.every=1000",
+                          "train.steps=4",
+                          "optim.warmup=2",
+                          "train.eval_every=0",
+                          "parallel.transport=thread",
+                          zero,
+                          micro,
+                          recompute};
+    char *run = ls_format("%s/run-%d", folder, nruns++), *path = NULL;
+    bool unfinished = false;
+    ls_error e = {0};
+    ls_train_options o = {.config = "configs/tiny.yaml",
+                          .sets = sets,
+                          .nsets = sizeof sets / sizeof *sets,
+                          .nworkers = n,
+                          .run = run};
+    assert_ls_ok(ls_train(&o, &unfinished, &e), e);
+    ls_checkpoint_info i;
+    assert_ls_ok(ls_checkpoint_newest(run, &path, NULL, &e), e);
+    assert_ls_ok(ls_checkpoint_verify(path, &i, &e), e);
+    ls_hash_text(i.weights, hash);
+    free(path), free(run);
+}
+
+static void test_bits(void **state) {
+    (void)state;
+    char one[LS_HASH_TEXT], other[LS_HASH_TEXT];
+    const char *usual = "parallel.recompute=0";
+    train(1, "parallel.zero=0", "train.micro_batch=1", usual, one);
+    train(2, "parallel.zero=1", "train.micro_batch=2", usual, other);
+    assert_string_equal(other, one);
+    train(3, "parallel.zero=3", "train.micro_batch=1", "parallel.recompute=2", other);
+    assert_string_equal(other, one);
+}
+
+static void refuse(const ls_config *c, const char *why) {
+    ls_model m = {0};
+    ls_error e = {0};
+    assert_int_equal(ls_llama_create(c, &m, &e), LS_EINVAL);
+    assert_non_null(strstr(e.msg, why));
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    ls_config c = config_of(3, LS_HEAD_TIED);
+    refuse(&c, "model.kv_heads 3 does not divide model.heads 4");
+    c = config_of(2, LS_HEAD_TIED);
+    c.model.heads = 8;
+    refuse(&c, "model.width 24 / model.heads 8 is 3; rotary positions need an even number");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_read),
+        cmocka_unit_test_setup_teardown(test_bits, make_folder, remove_folder),
+        cmocka_unit_test(test_refusals)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
