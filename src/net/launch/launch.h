@@ -30,6 +30,7 @@ typedef struct ls_launch_options {
     /* What a worker runs: a program (argv, NULL-terminated), or a function, whose result is the
      * exit code. */
     char *const *argv;
+    int restarts; /* of a program: how often all workers start again after one has failed */
     int (*main)(void *arg);
     void *arg;
     /* May be NULL. board: workers report on it why they failed, which takes precedence over what is
@@ -41,7 +42,11 @@ typedef struct ls_launch_options {
 
 /* Returns when all workers have ended. *code_p is 0, or the exit code of the first worker that
  * failed (128 + the signal's number if it was killed); *e then names the worker and the reason.
- * SIGINT, SIGTERM and SIGHUP are passed on; a second SIGINT or SIGTERM kills. */
+ * SIGINT, SIGTERM and SIGHUP are passed on; a second SIGINT or SIGTERM kills.
+ *
+ * With `restarts` all workers start again after a failure, in a new group; LOCKSTEP_RESTART_COUNT is
+ * then the number of starts before. They do not after a signal, nor where a program could not be
+ * started, or ended with 75 (EX_TEMPFAIL: it was stopped). */
 ls_status ls_launch_run(const ls_launch_options *, int *code_p, ls_error *e);
 
 /* ---- the steps ---- */

@@ -1,12 +1,17 @@
-/* launch_run.c - ls_launch_run() of launch.h: all workers end with the first that fails. */
+/* launch_run.c - ls_launch_run() of launch.h: all workers end with the first that fails, and start
+ * again where that is asked for. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "net/launch/launch.h"
 
 /* GRACE_NS: after a failure the other workers have this long to end by themselves, then again to
  * react to SIGTERM. LOOK_NS: how often that is checked. */
+enum { STOPPED = 75, NOT_EXECUTABLE = 126, NOT_FOUND = 127 }; /* exit codes */
 static const int64_t GRACE_NS = 500 * 1000 * 1000, LOOK_NS = 100 * 1000 * 1000;
 
 typedef struct run {
@@ -15,6 +20,7 @@ typedef struct run {
     int interrupts, code;
     int64_t end_at; /* when the rest get SIGTERM, then SIGKILL; 0: never */
     bool asked;     /* SIGTERM was sent */
+    bool stopped;   /* this process was asked to stop */
     bool killed;    /* the worker that failed first was killed */
     ls_error error; /* its error */
 } run;
@@ -46,6 +52,7 @@ static void end_rest(run *r) {
 /* A terminal that is closed may send SIGHUP twice, from the kernel and from its shell: it counts as
  * one request. */
 static void on_signal(run *r, int number) {
+    r->stopped = true;
     r->interrupts += number != SIGHUP;
     ls_launch_signal_all(r->l, r->interrupts > 1 ? SIGKILL : number);
 }
@@ -61,18 +68,42 @@ static void find_cause(const run *r, ls_error *e) {
     }
 }
 
-ls_status ls_launch_run(const ls_launch_options *o, int *code_p, ls_error *e) {
-    run r = {.o = o};
-    ls_launch_signals signals;
-    ls_launch_hold(&signals);
-    ls_status s = ls_launch_start(o, &signals, &r.l, e);
-    while (s == LS_OK && ls_launch_alive(r.l)) {
-        ls_launch_event ev = ls_launch_wait(r.l, &signals, LOOK_NS);
-        if (ev.what == LS_LAUNCH_ENDED) note_end(&r, ev.rank, ev.how);
-        if (ev.what == LS_LAUNCH_SIGNAL) on_signal(&r, ev.number);
-        end_rest(&r);
+/* Starts the workers, and waits until all have ended. */
+static ls_status run_workers(run *r, const ls_launch_signals *signals, ls_error *e) {
+    ls_status s = ls_launch_start(r->o, signals, &r->l, e);
+    while (s == LS_OK && ls_launch_alive(r->l)) {
+        ls_launch_event ev = ls_launch_wait(r->l, signals, LOOK_NS);
+        if (ev.what == LS_LAUNCH_ENDED) note_end(r, ev.rank, ev.how);
+        if (ev.what == LS_LAUNCH_SIGNAL) on_signal(r, ev.number);
+        end_rest(r);
     }
-    ls_launch_close(r.l);
+    ls_launch_close(r->l);
+    return s;
+}
+
+static void set_count(int nstarts) {
+    char text[16];
+    snprintf(text, sizeof text, "%d", nstarts);
+    setenv("LOCKSTEP_RESTART_COUNT", text, 1);
+}
+
+static bool may_restart(const run *r, int nstarts) {
+    return r->code && nstarts <= r->o->restarts && !r->stopped && r->code != STOPPED &&
+           r->code != NOT_EXECUTABLE && r->code != NOT_FOUND;
+}
+
+ls_status ls_launch_run(const ls_launch_options *o, int *code_p, ls_error *e) {
+    run r;
+    ls_launch_signals signals;
+    ls_status s = LS_OK;
+    int n = 0;
+    ls_launch_hold(&signals);
+    do {
+        if (n) ls_log("%s; all workers start again (%d of %d times)", r.error.msg, n, o->restarts);
+        r = (run){.o = o};
+        if (o->argv) set_count(n++);
+        s = run_workers(&r, &signals, e);
+    } while (s == LS_OK && may_restart(&r, n));
     ls_launch_release(&signals);
     if (s != LS_OK) return s;
     *code_p = r.code;
