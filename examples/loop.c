@@ -4,6 +4,7 @@
  *     ./loop                              # one worker
  *     ./loop 4                            # four threads
  *     lockstep run -n 4 ./loop            # four processes; also mpirun, srun
+ *     LOOP_RUN=runs/loop lockstep run -n 4 --restarts 3 ./loop   # with checkpoints, and survives
  *
  * Every way writes loop.safetensors with the same bits.
  */
@@ -13,8 +14,9 @@
 
 #include <lockstep/train.h>
 
-#define POINTS 5000
-#define STEPS  300
+#define POINTS     5000
+#define VALIDATION 1000 /* points that are not trained on */
+#define STEPS      300
 
 static const char *const sets[] = {"train.batch=48", "train.steps=300", "optim.lr=0.01", NULL};
 
@@ -38,7 +40,23 @@ static void fill(ls_sample *s, uint64_t number) {
     height[0] = sinf(3 * point[0]) * cosf(2 * point[1]);
 }
 
-static ls_status train(ls_trainer *t, ls_error *e) {
+/* A sample to evaluate the model on. */
+static ls_status read_sample(void *own, uint64_t i, ls_sample *s, ls_error *e) {
+    (void)own, (void)e;
+    fill(s, POINTS + i);
+    return LS_OK;
+}
+
+static const ls_own_source validation = {.count = VALIDATION, .read = read_sample};
+
+static ls_status evaluate(ls_trainer *t, ls_error *e) {
+    ls_trainer_score score;
+    ls_status s = ls_trainer_evaluate(t, &validation, &score, e);
+    if (s == LS_OK && ls_trainer_rank(t) == 0) printf("validation loss %.4f\n", score.loss);
+    return s;
+}
+
+static ls_status train(ls_trainer *t, int has_run, ls_error *e) {
     ls_trainer_result r;
     while (ls_trainer_steps(t) < STEPS) {
         for (int64_t i = 0; i < ls_trainer_nsamples(t); i++)
@@ -47,6 +65,9 @@ static ls_status train(ls_trainer *t, ls_error *e) {
         if (s != LS_OK) return s;
         if (ls_trainer_rank(t) == 0 && r.step % 100 == 0)
             printf("step %3d  loss %.4f\n", (int)r.step, r.loss);
+        if (r.step % 100 == 0) s = evaluate(t, e);
+        if (s == LS_OK && has_run && r.step % 100 == 0) s = ls_trainer_checkpoint(t, e);
+        if (s != LS_OK) return s;
     }
     return ls_trainer_save(t, "loop.safetensors", e);
 }
@@ -55,9 +76,11 @@ static ls_status train(ls_trainer *t, ls_error *e) {
 static ls_status work(ls_group *g, void *arg, ls_error *e) {
     ls_trainer_options o = {.program = &program, .sets = sets, .count = POINTS, .group = g};
     ls_trainer *t = NULL;
+    o.run = getenv("LOOP_RUN");
+    o.resume = 1;
     ls_status s = ls_trainer_open(&o, &t, e);
     (void)arg;
-    if (s == LS_OK) s = train(t, e);
+    if (s == LS_OK) s = train(t, o.run != NULL, e);
     ls_trainer_close(t);
     return s;
 }

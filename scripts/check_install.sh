@@ -76,6 +76,9 @@ for language in c c++; do
         (cd "$root" && rm -f loop.safetensors && $words >log 2>&1) || fail "loop ($words): $(cat "$root/log")"
         (cd "$root" && md5sum loop.safetensors) >>"$root/loops"
     done
+    (cd "$root" && rm loop.safetensors && LOOP_RUN="$root/run-loop-$language" "$here/bin/lockstep" run -n 2 "./loop-$language" &&
+        md5sum loop.safetensors >>loops) >"$root/log" 2>&1 || fail "loop with checkpoints: $(cat "$root/log")"
+    [ -e "$root/run-loop-$language/checkpoints/step-300" ] || fail "loop writes no checkpoint"
     for n in 1 3; do
         "$root/tabular-$language" train "$root/tabular.yaml" -n $n -o "$root/run-$language-$n" >"$root/log" 2>&1 ||
             fail "tabular ($language) on $n workers: $(cat "$root/log")"

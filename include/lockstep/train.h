@@ -11,8 +11,13 @@
  *     ls_trainer_close(t);
  *
  * Each worker opens a trainer: processes that `lockstep run`, mpirun or srun started, threads of
- * ls_run_threads(), or a single process. The weights have the same bits for any number of them. A
- * worker that is lost ends the others; a checkpoint continues the run.
+ * ls_run_threads(), or a single process. The weights have the same bits for any number of them.
+ *
+ * A worker that is lost ends the run: the calls of the others return LS_EPEER, or LS_ETIMEOUT if it
+ * hangs (parallel.timeout_s). They can't continue, nor save what they have. A program that writes
+ * checkpoints, and opens its trainers with `resume`, continues from the newest one when it is started
+ * again; `lockstep run --restarts N` and torchrun's --max-restarts start all workers again by
+ * themselves. The weights are those of an undisturbed run.
  *
  * One thread at a time uses a trainer. All programs of a process are the same ls_program.
  */
@@ -71,6 +76,29 @@ typedef struct ls_trainer_result {
 /* Collective. Trains one step with the samples that were written. out is the same on all workers.
  * After an error the trainer can only be closed. */
 ls_status ls_trainer_step(ls_trainer *, ls_trainer_result *out, ls_error *);
+
+enum { LS_TRAINER_METRICS = 16, LS_TRAINER_METRIC_NAME = 32 };
+
+typedef struct ls_trainer_metric {
+    char name[LS_TRAINER_METRIC_NAME]; /* as ls_metric() names it, or the usual one: "accuracy" */
+    double value;                      /* NaN: no sample counts */
+} ls_trainer_metric;
+
+typedef struct ls_trainer_score {
+    double loss; /* mean over the samples, by their weights */
+    int nmetrics;
+    ls_trainer_metric metrics[LS_TRAINER_METRICS];
+} ls_trainer_score;
+
+/* Collective, between steps. The loss and the metrics of samples that are not trained on, which are
+ * divided among the workers: each calls samples->read() for its own. The score is the same on all
+ * workers, to the bit for any number of them. It is that of the weights, or of their average with
+ * train.eval_weights ema.
+ *
+ * LS_EINVAL, LS_EIO: the samples are none, or one can't be read (the message is that of its worker);
+ * training may go on. After other errors the trainer can only be closed. */
+ls_status ls_trainer_evaluate(ls_trainer *, const ls_own_source *samples, ls_trainer_score *out,
+                              ls_error *);
 
 /* Collective. Worker 0 writes the weights as a safetensors file, and replaces an old one. */
 ls_status ls_trainer_save(ls_trainer *, const char *path, ls_error *);

@@ -30,22 +30,27 @@ static ls_status read_sample(const ls_source *s, uint64_t i, void *sample, ls_er
 
 static void close_source(ls_source *s) { free(s); }
 
-ls_status ls_own_source_open(const ls_config *c, const ls_model *m, ls_source **s_p, ls_error *e) {
-    ls_own_source given = {0};
-    LS_TRY(ls_program_open_data(c, &given, e));
-    if (!given.read || given.count == 0)
+ls_status ls_own_source_of(const ls_own_source *given, const ls_model *m, ls_source **s_p,
+                           ls_error *e) {
+    if (!given || !given->read || given->count == 0)
         return ls_fail(e, LS_EINVAL,
                        "the program's data have no samples, or no function to read them");
     own_source *o = LS_NEW(own_source);
-    o->given = given;
+    o->given = *given;
     o->s = (ls_source){.format = "program",
-                       .count = given.count,
+                       .count = given->count,
                        .nfields = m->ninputs,
                        .nbytes = m->sample_nbytes,
-                       .hash = {.lo = given.hash, .hi = given.count},
+                       .hash = {.lo = given->hash, .hi = given->count},
                        .read = read_sample,
                        .close = close_source};
     memcpy(o->s.fields, m->inputs, sizeof o->s.fields);
     *s_p = &o->s;
     return LS_OK;
+}
+
+ls_status ls_own_source_open(const ls_config *c, const ls_model *m, ls_source **s_p, ls_error *e) {
+    ls_own_source given = {0};
+    LS_TRY(ls_program_open_data(c, &given, e));
+    return ls_own_source_of(&given, m, s_p, e);
 }

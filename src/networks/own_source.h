@@ -11,6 +11,9 @@ struct ls_sample {
     unsigned char *bytes;
 };
 
+/* A source of the samples of `given`, with the fields of the model. LS_EINVAL: it has none. */
+ls_status ls_own_source_of(const ls_own_source *given, const ls_model *, ls_source **s_p,
+                           ls_error *);
 /* A source of the samples of the program's data, whose fields are those of the model. It refers to
  * the program's memory. LS_EINVAL: the data can't be opened, or are no data. */
 ls_status ls_own_source_open(const ls_config *, const ls_model *, ls_source **s_p, ls_error *);

@@ -8,8 +8,8 @@ static uint64_t sample_at(uint64_t i, uint64_t n, uint64_t all) { return i * all
 
 /* records [n] of this worker's part of the samples; the rest stays 0. Returns early if the worker is
  * recalled. */
-static ls_status compute_records(const ls_member *m, uint64_t n, double *records, ls_error *e) {
-    const ls_dataset *d = m->data;
+static ls_status compute_records(const ls_member *m, const ls_dataset *d, uint64_t n,
+                                 double *records, ls_error *e) {
     size_t record = ls_record_size(m->infer.model);
     uint64_t size = (uint64_t)m->nworkers, w = (uint64_t)m->worker;
     uint64_t first = n * w / size, end = n * (w + 1) / size, part = (uint64_t)m->infer.n;
@@ -28,8 +28,7 @@ static ls_status compute_records(const ls_member *m, uint64_t n, double *records
 }
 
 /* The bytes of text in the targets of all n samples; 0: they are no text. */
-static ls_status count_bytes(const ls_member *m, uint64_t n, double *nbytes_p, ls_error *e) {
-    const ls_dataset *d = m->data;
+static ls_status count_bytes(const ls_dataset *d, uint64_t n, double *nbytes_p, ls_error *e) {
     char *sample = ls_alloc(d->sample_nbytes);
     double nbytes = 0;
     ls_status s = LS_OK;
@@ -42,21 +41,44 @@ static ls_status count_bytes(const ls_member *m, uint64_t n, double *nbytes_p, l
     return s;
 }
 
-ls_status ls_evaluate(ls_member *m, uint64_t n, ls_evaluation *v_p, double **records_p,
-                      ls_error *e) {
-    if (n == 0 || n > m->data->nval) n = m->data->nval;
+/* The weights are those of m->infer. */
+static ls_status evaluate(ls_member *m, const ls_evaluate_request *q, ls_evaluation *v_p,
+                          double **records_p, ls_error *e) {
+    const ls_dataset *d = q->data;
+    uint64_t n = q->nsamples == 0 || q->nsamples > d->nval ? d->nval : q->nsamples;
     const ls_model *model = &m->layout->model;
     size_t record = ls_record_size(model);
     double *records = LS_NEW_ARRAY(double, n *record), nbytes = 0;
-    ls_status s = compute_records(m, n, records, e);
-    if (s == LS_OK) s = count_bytes(m, n, &nbytes, e);
-    if (s == LS_OK && ls_board_recalled(m->slot))
-        s = ls_fail(e, LS_EABORT, "worker %d is recalled", m->worker);
+    ls_status s = compute_records(m, d, n, records, e);
+    if (s == LS_OK) s = count_bytes(d, n, &nbytes, e);
+    bool recalled = ls_board_recalled(m->slot);
+    if (s == LS_OK && recalled) s = ls_fail(e, LS_EABORT, "worker %d is recalled", m->worker);
+    if (!recalled) s = ls_member_wait(m, s, e);
     if (s == LS_OK) s = ls_all_reduce(m->group, records, records, n * record, LS_F64, LS_SUM, e);
     if (s == LS_OK) *v_p = ls_evaluation_of_records(model, records, n, nbytes);
     if (s == LS_OK && records_p)
         *records_p = records;
     else
         free(records);
+    return s;
+}
+
+ls_status ls_evaluate(ls_member *m, const ls_evaluate_request *q, ls_evaluation *v_p,
+                      double **records_p, ls_error *e) {
+    const ls_plan *p = &m->layout->plan;
+    ls_world *w = &m->worlds[0];
+    void *ema = NULL;
+    if (m->run->config.train.eval_weights == LS_EVAL_LAST || m->scaler.skipped >= q->steps) {
+        LS_TRY(ls_world_gather_params(w, p, e));
+        ls_status s = evaluate(m, q, v_p, records_p, e);
+        ls_world_drop_params(w, p);
+        return s;
+    }
+    LS_TRY(ls_world_gather_ema(w, p, ls_exec_compute(m->execs[0]), &ema, e));
+    const void *params = m->infer.params;
+    m->infer.params = ema;
+    ls_status s = evaluate(m, q, v_p, records_p, e);
+    m->infer.params = params;
+    ls_unmap(ema, ls_plan_params_nbytes(p));
     return s;
 }

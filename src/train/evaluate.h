@@ -1,14 +1,21 @@
-/* evaluate.h - loss on the validation part of a run's data, divided among the workers. */
+/* evaluate.h - the loss on samples that are not trained on, divided among the workers. */
 #ifndef LS_TRAIN_EVALUATE_H
 #define LS_TRAIN_EVALUATE_H
 
 #include "report/evaluation.h"
 #include "train/member.h"
 
-/* Over `nsamples` samples of the validation part (0 or too many: all of it), always the same ones.
- * Collective; the same bits for any number of workers. records_p (or NULL): what is known of each
- * sample (model/measure.h), in their order; the caller frees it. */
-ls_status ls_evaluate(ls_member *, uint64_t nsamples, ls_evaluation *v_p, double **records_p,
-                      ls_error *);
+typedef struct ls_evaluate_request {
+    const ls_dataset *data; /* its validation part */
+    uint64_t nsamples;      /* of it, always the same ones; 0 or too many: all */
+    int64_t steps; /* complete; with train.eval_weights ema, the average is evaluated once an
+                               update has made one */
+} ls_evaluate_request;
+
+/* Collective, between steps; the same bits for any number of workers. records_p (or NULL): what is
+ * known of each sample (model/measure.h), in their order; the caller frees it. If a sample can't be
+ * read, all workers fail, and may continue. */
+ls_status ls_evaluate(ls_member *, const ls_evaluate_request *, ls_evaluation *v_p,
+                      double **records_p, ls_error *);
 
 #endif

@@ -31,32 +31,16 @@ static void note_loss(ls_loop *l) {
     ls_best_save(&l->best, &l->host->notes->best);
 }
 
-/* Evaluates the weights, or their average, once an update has made one. */
-static ls_status evaluate_weights(ls_loop *l, uint64_t n, double **records_p, ls_error *e) {
-    const ls_plan *p = &l->m.layout->plan;
-    ls_world *w = &l->m.worlds[0];
-    void *ema = NULL;
-    if (l->run->config.train.eval_weights == LS_EVAL_LAST || l->m.scaler.skipped >= l->steps) {
-        LS_TRY(ls_world_gather_params(w, p, e));
-        LS_TRY(ls_evaluate(&l->m, n, &l->latest, records_p, e));
-        ls_world_drop_params(w, p);
-        return LS_OK;
-    }
-    LS_TRY(ls_world_gather_ema(w, p, ls_exec_compute(l->m.execs[0]), &ema, e));
-    const void *params = l->m.infer.params;
-    l->m.infer.params = ema;
-    ls_status s = ls_evaluate(&l->m, n, &l->latest, records_p, e);
-    l->m.infer.params = params;
-    ls_unmap(ema, ls_plan_params_nbytes(p));
-    return s;
-}
-
 /* whole: over the whole validation part. Metrics of the last step have only this evaluation. */
 static ls_status evaluate(ls_loop *l, bool whole, ls_error *e) {
-    uint64_t n = whole ? 0 : (uint64_t)l->run->config.train.eval_samples;
+    const ls_evaluate_request q = {.data = l->m.data,
+                                   .nsamples =
+                                       whole ? 0 : (uint64_t)l->run->config.train.eval_samples,
+                                   .steps = l->steps};
     free(l->records); /* of an earlier view */
     l->records = NULL;
-    LS_TRY(evaluate_weights(l, n, whole && l->m.worker == 0 ? &l->records : NULL, e));
+    double **records_p = whole && l->m.worker == 0 ? &l->records : NULL;
+    LS_TRY(ls_evaluate(&l->m, &q, &l->latest, records_p, e));
     if (!whole) note_loss(l);
     if (l->metrics && (whole || l->steps < l->run->config.train.steps)) {
         LS_TRY(ls_metrics_evaluation(l->metrics, l->steps, &l->latest, e));

@@ -12,8 +12,10 @@
 #include "cluster/workers.h"
 #include "config/relations.h"
 #include "config/writer.h"
+#include "networks/own_source.h"
 #include "networks/program.h"
 #include "storage/checkpoint.h"
+#include "train/evaluate.h"
 #include "train/feed.h"
 #include "train/member.h"
 
@@ -213,6 +215,34 @@ ls_status ls_trainer_step(ls_trainer *t, ls_trainer_result *result, ls_error *e)
                    "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, or "
                    "continue from an earlier checkpoint",
                    (long long)t->steps, out.loss, out.grad_norm);
+}
+
+/* ---- evaluation ---- */
+
+static ls_trainer_score score_of(const ls_evaluation *v) {
+    _Static_assert((int)LS_TRAINER_METRICS == (int)LS_MEASURES &&
+                       (int)LS_TRAINER_METRIC_NAME == (int)LS_MEASURE_NAME,
+                   "a score has room for all metrics");
+    ls_trainer_score x = {.loss = v->loss, .nmetrics = v->nmetrics};
+    for (int i = 0; i < v->nmetrics; i++) {
+        memcpy(x.metrics[i].name, v->metrics[i].name, sizeof x.metrics[i].name);
+        x.metrics[i].value = v->metrics[i].value;
+    }
+    return x;
+}
+
+ls_status ls_trainer_evaluate(ls_trainer *t, const ls_own_source *given, ls_trainer_score *out,
+                              ls_error *e) {
+    ls_source *source = NULL;
+    ls_evaluation v;
+    LS_TRY(ls_own_source_of(given, &t->host.layout.model, &source, e));
+    ls_samples samples = {.val = source, .nval = source->count};
+    ls_dataset d = {.samples = &samples, .nval = source->count, .sample_nbytes = source->nbytes};
+    ls_status s =
+        ls_evaluate(&t->m, &(ls_evaluate_request){.data = &d, .steps = t->steps}, &v, NULL, e);
+    ls_source_close(source);
+    if (s == LS_OK) *out = score_of(&v);
+    return s;
 }
 
 /* ---- saving ---- */

@@ -1,12 +1,14 @@
 /* trainer_test.c - training in a loop of the program's own: bits, samples, checkpoints, errors. */
 #include "lockstep/train.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
 #include "test.h"
+#include "weights/safetensors.h"
 
 enum { COUNT = 50, STEPS = 12, MOST = 5 };
 
@@ -40,7 +42,9 @@ typedef struct run {
     int64_t steps, checkpoint; /* checkpoint: after this step; 0: none */
     uint64_t hash;
     bool resume, leaves; /* leaves: a trainer is closed with samples that nobody has written */
-    int taken[COUNT];    /* how often each number was computed */
+    bool evaluates;      /* after step 5, where a sample can't be read, and after the last one */
+    ls_trainer_score score;
+    int taken[COUNT]; /* how often each number was computed */
     double loss[STEPS + 1];
 } run;
 
@@ -50,6 +54,34 @@ static void fill(ls_sample *s, uint64_t number) {
     for (int i = 0; i < 3; i++) x[i] = (float)((number * (uint64_t)(7 + i)) % 11) / 5 - 1;
     *label = (int32_t)(number % 4);
 }
+
+/* ---- samples that are not trained on ---- */
+
+enum { VALIDATION = 37, DAMAGED = 29 };
+
+static ls_status read_sample(void *own, uint64_t i, ls_sample *s, ls_error *e) {
+    const bool *damaged = own;
+    fill(s, COUNT + 3 * i);
+    if (!*damaged || i != DAMAGED) return LS_OK;
+    snprintf(e->msg, sizeof e->msg, "line 30 has no label");
+    return LS_EINVAL;
+}
+
+static ls_status evaluate(ls_trainer *t, bool damaged, ls_trainer_score *out, ls_error *e) {
+    const ls_own_source samples = {.count = VALIDATION, .read = read_sample, .own = &damaged};
+    return ls_trainer_evaluate(t, &samples, out, e);
+}
+
+/* One worker names the damaged sample; all of them fail, and go on. */
+static void evaluate_damaged(ls_trainer *t) {
+    ls_trainer_score unused;
+    ls_error e = {0};
+    assert_int_equal(evaluate(t, true, &unused, &e), LS_EINVAL);
+    if (e.msg[0])
+        assert_string_equal(e.msg, "sample 29 of the program's data: line 30 has no label");
+}
+
+/* ---- workers ---- */
 
 static ls_status loop(ls_trainer *t, run *r, ls_error *e) {
     ls_trainer_result out;
@@ -63,8 +95,12 @@ static ls_status loop(ls_trainer *t, run *r, ls_error *e) {
         LS_TRY(ls_trainer_step(t, &out, e));
         assert_int_equal(out.step, ls_trainer_steps(t));
         if (ls_trainer_rank(t) == 0) r->loss[out.step] = out.loss;
+        if (r->evaluates && out.step == 5) evaluate_damaged(t);
         if (out.step == r->checkpoint) LS_TRY(ls_trainer_checkpoint(t, e));
     }
+    ls_trainer_score score = {0};
+    if (r->evaluates) LS_TRY(evaluate(t, false, &score, e));
+    if (ls_trainer_rank(t) == 0) r->score = score;
     return r->file ? ls_trainer_save(t, r->file, e) : LS_OK;
 }
 
@@ -169,6 +205,78 @@ static void test_resume(void **state) {
     free(dir);
 }
 
+/* The mean loss and the accuracy of the model with these weights, in double precision. */
+static void reference(const char *file, double *loss_p, double *accuracy_p) {
+    ls_safetensors w;
+    ls_error e = {0};
+    assert_ls_ok(ls_safetensors_open(file, &w, &e), e);
+    const float *a = ls_safetensors_find(&w, "first.weight")->data,
+                *b = ls_safetensors_find(&w, "first.bias")->data;
+    const float *c = ls_safetensors_find(&w, "head.weight")->data,
+                *d = ls_safetensors_find(&w, "head.bias")->data;
+    double loss = 0;
+    int right = 0;
+    for (uint64_t i = 0; i < VALIDATION; i++) {
+        uint64_t number = COUNT + 3 * i;
+        double h[16], z[4], sum = 0;
+        int best = 0;
+        for (int k = 0; k < 16; k++) {
+            h[k] = (double)b[k];
+            for (int j = 0; j < 3; j++)
+                h[k] +=
+                    ((double)((number * (uint64_t)(7 + j)) % 11) / 5 - 1) * (double)a[j * 16 + k];
+            if (h[k] < 0) h[k] = 0;
+        }
+        for (int k = 0; k < 4; k++) {
+            z[k] = (double)d[k];
+            for (int j = 0; j < 16; j++) z[k] += h[j] * (double)c[j * 4 + k];
+            sum += exp(z[k]);
+            if (z[k] > z[best]) best = k;
+        }
+        loss += log(sum) - z[number % 4];
+        right += best == (int)(number % 4);
+    }
+    ls_safetensors_close(&w);
+    *loss_p = loss / VALIDATION;
+    *accuracy_p = (double)right / VALIDATION;
+}
+
+/* The score is that of the saved weights, to the same bits for any number of workers and layout, and
+ * changes no weights. */
+static void test_evaluation(void **state) {
+    (void)state;
+    char *file = path_of("weights");
+    double loss = 0, accuracy = 0;
+    run plain = {.steps = STEPS}, one = {.steps = STEPS, .evaluates = true};
+    ls_buf want = weights_of(&plain, 1), got = weights_of(&one, 1);
+    expect_same(&got, &want);
+    reference(file, &loss, &accuracy);
+    assert_true(fabs(one.score.loss - loss) < 1e-5);
+    assert_int_equal(one.score.nmetrics, 1);
+    assert_string_equal(one.score.metrics[0].name, "accuracy");
+    assert_true(fabs(one.score.metrics[0].value - accuracy) < 1e-9);
+    for (int n = 2; n <= MOST; n++) {
+        run r = {.steps = STEPS, .evaluates = true};
+        if (n == 3) r.sets[0] = "parallel.zero=3";
+        if (n == 4) r.sets[0] = "train.micro_batch=1";
+        got = weights_of(&r, n);
+        expect_same(&got, &want);
+        assert_memory_equal(&r.score.loss, &one.score.loss, sizeof r.score.loss);
+        assert_true(r.score.metrics[0].value == one.score.metrics[0].value);
+    }
+    double means[2];
+    for (int i = 0; i < 2; i++) { /* the average of the weights */
+        run r = {
+            .steps = STEPS, .evaluates = true, .sets = {"optim.ema=0.9", "train.eval_weights=ema"}};
+        got = weights_of(&r, 1 + 2 * i);
+        expect_same(&got, &want);
+        means[i] = r.score.loss;
+    }
+    assert_true(means[0] == means[1] && means[0] != one.score.loss);
+    ls_buf_free(&want);
+    free(file);
+}
+
 static void test_errors(void **state) {
     (void)state;
     ls_error e = {0};
@@ -193,11 +301,16 @@ static void test_errors(void **state) {
                      LS_EINVAL);
     assert_non_null(strstr(e.msg, "count of samples is 0"));
     assert_int_equal(ls_trainer_open(&(ls_trainer_options){.count = 5}, &t, &e), LS_EINVAL);
+    assert_ls_ok(ls_trainer_open(&(ls_trainer_options){.program = &program, .count = 50}, &t, &e),
+                 e);
+    assert_int_equal(ls_trainer_evaluate(t, &(ls_own_source){.count = 1}, NULL, &e), LS_EINVAL);
+    ls_trainer_close(t);
     ls_trainer_close(NULL);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits), cmocka_unit_test(test_resume),
+                                       cmocka_unit_test(test_evaluation),
                                        cmocka_unit_test(test_errors)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
