@@ -21,6 +21,7 @@ static const struct {
                       "context_length context_size context_window n_ctx n_positions "
                       "max_position_embeddings max_length "},
     {"model.vocab", " vocab_size n_vocab vocabulary vocabulary_size padded_vocab_size "},
+    {"model.norm", " norm_layer norm_type normalization batch_norm use_batch_norm use_bn "},
     {"data.path", " dataset dataset_path data_path train_file train_data text file input corpus "},
     {"data.val_fraction", " val_split validation_split val_ratio test_size eval_fraction "},
     {"train.steps", " max_steps num_steps n_steps total_steps num_train_steps max_iters "

@@ -19,6 +19,7 @@ static ls_model model;
 static int set_up(void **state) {
     (void)state;
     small_model(&model);
+    model.params[5].momentum = 0.25f; /* a running value, whose update reads the batch's samples */
     return 0;
 }
 
@@ -55,7 +56,10 @@ static void fill(ls_store *s, const ls_plan *p, bool one) {
 }
 
 static ls_store_note note_of(int64_t steps) {
-    ls_store_note n = {.steps = steps, .update = {steps - 1, 1e-2, 1}};
+    ls_store_note n = {
+        .steps = steps,
+        .update = {
+            .updates = steps - 1, .lr = 1e-2, .grad_scale = 1, .samples = 8 + (double)steps}};
     n.scaler.good = steps;
     return n;
 }
