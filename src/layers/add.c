@@ -27,6 +27,7 @@ void ls_add_declare(ls_layer *l, int64_t T, int64_t C, int ninputs) {
     l->C = C;
     l->ninputs = ninputs;
     for (int k = 0; k < ninputs; k++) l->input_floats[k] = (size_t)(T * C);
+    for (int k = 0; k < ninputs; k++) l->unread[k] = true;
     l->y_floats = (size_t)(T * C);
     l->forward_flops = (double)((ninputs - 1) * T * C);
     for (int k = 1; k < ninputs; k++) ls_works_pass(&l->forward_work, LS_WORK_ADD, T * C);
@@ -43,6 +44,7 @@ static ls_value *add_two(ls_model *m, ls_value *a, ls_value *b, const ls_layer_o
     int64_t T = a->ndims == 2 ? a->dims.of[0] : 1; /* positions, if these are rows */
     ls_add_declare(l, T, ls_value_count(a) / T, 2);
     l->ops = of;
+    l->unread[0] = l->unread[1] = of == &ops;
     return ls_build_value(m, a->dims);
 }
 

@@ -66,6 +66,7 @@ ls_value *(ls_concat)(ls_model *m, int dim, ls_values x) {
     ls_layer *l = ls_build_layer(m, "concat", NULL, x.of, n);
     if (!l || !ls_around_dim(m, x.of[0], dim, &a)) return ls_build_failed(m);
     l->ops = &ops;
+    ls_build_unread(l);
     options *o = &LS_LAYER_OWN_AS(options, l);
     *o = (options){.outer = a.outer};
     ls_dims dims = x.of[0]->dims;

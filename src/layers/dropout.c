@@ -65,6 +65,7 @@ ls_value *(ls_dropout)(ls_model *m, ls_value *x, ls_dropout_options o) {
     if (!(o.rate >= 0 && o.rate < 1))
         return ls_build_fail(m, "rate is %g; it is from 0 to below 1", (double)o.rate);
     l->ops = &ops;
+    ls_build_unread(l);
     LS_LAYER_OWN_AS(options, l) = (options){o.rate, number};
     /* the kernel takes as long as 2.5 of GELU's: random numbers */
     ls_works_pass(&l->forward_work, LS_WORK_GELU, ls_value_count(x) * 5 / 2);

@@ -63,6 +63,7 @@ ls_value *(ls_mean)(ls_model *m, ls_value *x, int dim) {
     ls_around a = {0};
     if (!l || !ls_around_dim(m, x, dim, &a)) return ls_build_failed(m);
     l->ops = &ops;
+    ls_build_unread(l);
     LS_LAYER_OWN_AS(ls_around, l) = a;
     ls_dims dims = {{0}};
     for (int i = 0, to = 0; i < x->ndims; i++)

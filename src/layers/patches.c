@@ -57,6 +57,7 @@ ls_value *(ls_patches)(ls_model *m, ls_value *x, int64_t size) {
         return ls_build_fail(m, "%s is no whole number of patches of %lld x %lld",
                              ls_dims_write(x->dims).text, (long long)size, (long long)size);
     l->ops = &ops;
+    ls_build_unread(l);
     LS_LAYER_OWN_AS(options, l) = (options){d[0] / size, d[1] / size, size, d[2]};
     ls_works_pass(&l->forward_work, LS_WORK_ADD, ls_value_count(x));
     ls_works_pass(&l->backward_work, LS_WORK_ADD, ls_value_count(x));

@@ -148,6 +148,7 @@ static ls_value *add(ls_model *m, ls_value *x, const ls_layer_ops *ops, const ls
     if (!is_good(m, &p)) return ls_build_failed(m);
     int64_t count = p.out[0] * p.out[1] * p.C;
     l->ops = ops;
+    ls_build_unread(l);
     LS_LAYER_OWN_AS(ls_pooling, l) = p;
     if (ops == &max_ops) l->saved_floats = (size_t)(count + 1) / 2;
     ls_works_pass(&l->forward_work, LS_WORK_ADD, count * p.window[0] * p.window[1]);
@@ -167,6 +168,7 @@ ls_value *(ls_mean_pool)(ls_model *m, ls_value *x) {
     ls_layer *l = ls_build_layer(m, mean_ops.kind, NULL, &x, 1);
     if (!l) return ls_build_failed(m);
     l->ops = &mean_ops;
+    ls_build_unread(l);
     ls_works_pass(&l->forward_work, LS_WORK_ADD, ls_value_count(x));
     ls_works_pass(&l->backward_work, LS_WORK_ADD, ls_value_count(x));
     return ls_build_value(m, LS_DIMS(ls_value_last(x)));

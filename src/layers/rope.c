@@ -146,6 +146,7 @@ ls_value *(ls_rope)(ls_model *m, ls_value *x, ls_rope_options o) {
                      .original = o.original};
     if (!look(m, x, &o, &f)) return ls_build_failed(m);
     l->ops = &ops;
+    ls_build_unread(l);
     l->T = f.T;
     l->C = ls_value_last(x);
     if (o.positions) {

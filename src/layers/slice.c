@@ -53,6 +53,7 @@ ls_value *(ls_slice)(ls_model *m, ls_value *x, ls_slice_options o) {
                              (long long)o.first, (long long)count, a.dim,
                              ls_dims_write(x->dims).text, (long long)a.size);
     l->ops = &ops;
+    ls_build_unread(l);
     LS_LAYER_OWN_AS(options, l) = (options){a, o.first, count};
     ls_dims dims = x->dims;
     dims.of[a.dim] = count;

@@ -235,6 +235,10 @@ ls_layer *ls_build_layer(ls_model *m, const char *kind, const char *given, ls_va
     return l;
 }
 
+void ls_build_unread(ls_layer *l) {
+    for (int k = 0; k < l->ninputs; k++) l->unread[k] = true;
+}
+
 ls_value *ls_build_value(ls_model *m, ls_dims dims) {
     ls_value *v = new_value(
         m, &(ls_value){.layer = m->nlayers - 1, .field = -1, .type = LS_F32, .dims = dims});

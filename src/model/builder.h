@@ -28,6 +28,8 @@ struct ls_value {
  * the model has failed, by this call or before. */
 ls_layer *ls_build_layer(ls_model *, const char *kind, const char *given, ls_value *const *x,
                          int nx);
+/* Backward of the layer reads no input. */
+void ls_build_unread(ls_layer *);
 /* The output of the latest layer, whose y_floats it sets. */
 ls_value *ls_build_value(ls_model *, ls_dims dims);
 /* Another shape of the same numbers. */

@@ -101,6 +101,7 @@ struct ls_layer {
     int ninputs;
     int inputs[LS_LAYER_MAX_INPUTS];          /* the layers whose outputs it reads */
     size_t input_floats[LS_LAYER_MAX_INPUTS]; /* per sample */
+    bool unread[LS_LAYER_MAX_INPUTS];         /* backward does not read it: it is not retained */
     /* Set by ls_model_link(): */
     bool adds[LS_LAYER_MAX_INPUTS]; /* backward adds to the gradient that a later layer has begun */
     size_t added_floats;            /* of these inputs, per sample */

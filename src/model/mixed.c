@@ -78,12 +78,15 @@ typedef struct inner {
     bool half, half_grads;
 } inner;
 
-static inner begin(const ls_layer *l, const ls_layer_call *m) {
+/* backward: inputs that it does not read may have been freed. */
+static inner begin(const ls_layer *l, const ls_layer_call *m, bool backward) {
     inner f = {
         .c = *m, .half = ls_dtype_is_half(m->type), .half_grads = ls_dtype_is_half(m->grads_type)};
     float *work = m->work;
     f.at = places_of(l, m->n, f.half, f.half_grads);
     f.c.type = f.c.grads_type = LS_F32;
+    for (int k = 0; k < l->ninputs; k++)
+        if (backward && l->unread[k]) f.c.x[k] = NULL;
     if (!f.half && !f.half_grads) return f;
     f.c.given = m;
     f.c.room = work + f.at.room;
@@ -98,6 +101,7 @@ static inner begin(const ls_layer *l, const ls_layer_call *m) {
     float *x = work + f.at.x;
     for (int k = 0; k < l->ninputs; k++) {
         size_t n = input_of(l, k, m->n * m->T);
+        if (backward && l->unread[k]) continue;
         ls_table_widen(m->compute, m->type, n, m->x[k], x);
         f.c.x[k] = x;
         x += n;
@@ -107,7 +111,7 @@ static inner begin(const ls_layer *l, const ls_layer_call *m) {
 }
 
 void ls_mixed_forward(const ls_layer *l, const ls_layer_call *m) {
-    inner f = begin(l, m);
+    inner f = begin(l, m, false);
     if (f.half && !l->loss) f.c.y = m->work + f.at.y;
     l->ops->forward(l, &f.c);
     if (!f.half) return;
@@ -192,7 +196,7 @@ static void end_dx(const ls_layer *l, const ls_layer_call *m, const inner *f) {
 }
 
 void ls_mixed_backward(const ls_layer *l, const ls_layer_call *m) {
-    inner f = begin(l, m);
+    inner f = begin(l, m, true);
     if (f.half) widen_operands(l, m, &f);
     begin_dx(l, m, &f);
     begin_grads(l, m, &f);

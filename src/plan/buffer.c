@@ -134,7 +134,8 @@ static void use_layer(const use_list *u, const ls_action *a) {
     use(u, LS_BUF_SAMPLES, 0, 0, LS_USE_READ);
     use(u, LS_BUF_WORK, 0, 0, LS_USE_WRITE);
     const ls_layer *layer = &m->layers[l];
-    for (int k = 0; k < layer->ninputs; k++) use(u, LS_BUF_ACT, layer->inputs[k], 0, LS_USE_READ);
+    for (int k = 0; k < layer->ninputs; k++)
+        if (forward || !layer->unread[k]) use(u, LS_BUF_ACT, layer->inputs[k], 0, LS_USE_READ);
     if (m->layers[l].saved_floats) use(u, LS_BUF_SAVED, l, 0, forward ? LS_USE_WRITE : LS_USE_READ);
     if (!has_y) use(u, LS_BUF_LOSSES, 0, 0, LS_USE_WRITE);
     if (forward && has_y) use(u, LS_BUF_ACT, l, 0, LS_USE_WRITE);
