@@ -64,6 +64,12 @@ printf 'data: {path: a}\noptim:\n  groups: [{match: "*.bias", lr_scale: 2}, {mat
     >"$seeds/yaml/groups"
 printf '{"w":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"__metadata__":{"format":"pt"}}' \
     >"$seeds/safetensors/header"
+mkdir "$seeds/gguf"
+long() { word "$1"; printf '\0\0\0\0'; }
+text() { long ${#1}; printf '%s' "$1"; }
+{ printf '\002\003'; text general.alignment; word 4; word 8; text words; word 9; word 8; long 2; text a; text bc
+  text x; word 6; word 1; text w; word 2; long 32; long 2; word 2; long 0; text n; word 1; long 3; word 0; long 40
+  printf '%080d' 0; } >"$seeds/gguf/tensors"
 mkdir "$seeds/binary"
 printf '\000\000\000\010\002\000\000\000\002\000\000\000\003abcdef' >"$seeds/binary/idx"
 printf "\001\223NUMPY\001\000\071\000{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }12345678" >"$seeds/binary/npy"
@@ -112,6 +118,7 @@ target environment 60000
 target json 90000
 target yaml 35000
 target safetensors 9000
+target gguf 12000
 target tokenizer 12000
 target binary 20000
 target timeline 12000

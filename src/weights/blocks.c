@@ -176,14 +176,22 @@ bool ls_block_of_gguf(uint32_t number, ls_block_type *t_p) {
     return false;
 }
 
-const char *ls_gguf_type_name(uint32_t number) {
-    static const char *const names[] = {
-        "F32",     "F16",   "Q4_0",   "Q4_1",  "?",     "?",      "Q5_0", "Q5_1",    "Q8_0",
-        "Q8_1",    "Q2_K",  "Q3_K",   "Q4_K",  "Q5_K",  "Q6_K",   "Q8_K", "IQ2_XXS", "IQ2_XS",
-        "IQ3_XXS", "IQ1_S", "IQ4_NL", "IQ3_S", "IQ2_S", "IQ4_XS", "I8",   "I16",     "I32",
-        "I64",     "F64",   "IQ1_M",  "BF16",  "?",     "?",      "?",    "TQ1_0",   "TQ2_0",
-        "?",       "?",     "?",      "MXFP4", "NVFP4", "Q1_0"};
-    return number < sizeof names / sizeof *names ? names[number] : "?";
+/* ggml_type and its sizes in ggml.h and ggml-common.h. */
+const ls_gguf_type *ls_gguf_type_of(uint32_t number) {
+    static const ls_gguf_type types[] = {
+        [0] = {"F32", 1, 4},         [1] = {"F16", 1, 2},         [2] = {"Q4_0", 32, 18},
+        [3] = {"Q4_1", 32, 20},      [6] = {"Q5_0", 32, 22},      [7] = {"Q5_1", 32, 24},
+        [8] = {"Q8_0", 32, 34},      [9] = {"Q8_1", 32, 40},      [10] = {"Q2_K", 256, 84},
+        [11] = {"Q3_K", 256, 110},   [12] = {"Q4_K", 256, 144},   [13] = {"Q5_K", 256, 176},
+        [14] = {"Q6_K", 256, 210},   [15] = {"Q8_K", 256, 292},   [16] = {"IQ2_XXS", 256, 66},
+        [17] = {"IQ2_XS", 256, 74},  [18] = {"IQ3_XXS", 256, 98}, [19] = {"IQ1_S", 256, 50},
+        [20] = {"IQ4_NL", 32, 18},   [21] = {"IQ3_S", 256, 110},  [22] = {"IQ2_S", 256, 82},
+        [23] = {"IQ4_XS", 256, 136}, [24] = {"I8", 1, 1},         [25] = {"I16", 1, 2},
+        [26] = {"I32", 1, 4},        [27] = {"I64", 1, 8},        [28] = {"F64", 1, 8},
+        [29] = {"IQ1_M", 256, 56},   [30] = {"BF16", 1, 2},       [34] = {"TQ1_0", 256, 54},
+        [35] = {"TQ2_0", 256, 66},   [39] = {"MXFP4", 32, 17},    [40] = {"NVFP4", 64, 36},
+        [41] = {"Q1_0", 128, 18}};
+    return number < sizeof types / sizeof *types && types[number].name ? &types[number] : NULL;
 }
 
 void ls_block_put_writable(ls_buf *out) {

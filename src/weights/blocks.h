@@ -27,8 +27,14 @@ const ls_block_info *ls_block_of(ls_block_type);
 bool ls_block_named(const char *name, ls_block_type *t_p);
 /* By its number in GGUF files; false: it can't be read. */
 bool ls_block_of_gguf(uint32_t number, ls_block_type *t_p);
-/* The name of any type of GGUF files, also of those that can't be read; "?": there is none. */
-const char *ls_gguf_type_name(uint32_t number);
+
+/* A type of GGUF files, also one that can't be read; NULL: there is no such number. */
+typedef struct ls_gguf_type {
+    const char *name;
+    int elements, nbytes; /* of a block */
+} ls_gguf_type;
+const ls_gguf_type *ls_gguf_type_of(uint32_t number);
+
 /* Appends the names of all types that can be written, as words: "F32, F16 or BF16". */
 void ls_block_put_writable(ls_buf *);
 

@@ -242,14 +242,16 @@ static void test_names(void **state) {
         const ls_block_info *b = ls_block_of((ls_block_type)i);
         assert_true(ls_block_named(b->name, &t) && t == (ls_block_type)i);
         assert_true(ls_block_of_gguf(b->gguf, &t) && t == (ls_block_type)i);
-        assert_string_equal(ls_gguf_type_name(b->gguf), b->name);
+        const ls_gguf_type *g = ls_gguf_type_of(b->gguf);
+        assert_string_equal(g->name, b->name);
+        assert_true(g->elements == b->elements && g->nbytes == b->nbytes);
     }
     assert_true(ls_block_named("q4_k", &t) && t == LS_BLOCK_Q4_K);
     assert_false(ls_block_named("Q4", &t));
     assert_false(ls_block_of_gguf(16, &t));
-    assert_string_equal(ls_gguf_type_name(16), "IQ2_XXS");
-    assert_string_equal(ls_gguf_type_name(4), "?");
-    assert_string_equal(ls_gguf_type_name(UINT32_MAX), "?");
+    assert_string_equal(ls_gguf_type_of(16)->name, "IQ2_XXS");
+    assert_null(ls_gguf_type_of(4));
+    assert_null(ls_gguf_type_of(UINT32_MAX));
     ls_buf words = {0};
     ls_block_put_writable(&words);
     assert_string_equal(words.data, "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0 or Q5_1");
