@@ -48,7 +48,7 @@ static ls_status put(work *w, int file, const ls_tensor *t, size_t first, size_t
     if (!place || place->count != t->count)
         return ls_fail(e, LS_EINVAL, "%s: belongs to another checkpoint", w->files[file].path);
     bool writes = w->out[file].fd >= 0;
-    const float *data = (writes ? t->data : place->data) + first;
+    const float *data = (const float *)(writes ? t->data : place->data) + first;
     size_t at = (size_t)((const uint8_t *)place->data - there->map.data) + first * sizeof(float);
     if (writes) LS_TRY(ls_file_put_at(&w->out[file], data, nbytes, at, e));
     ls_hasher_add(w->hasher, data, nbytes);

@@ -4,10 +4,47 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
+#include "source/guard.h"
 
 enum { MAX_HEADER = 64 << 20 };
+
+/* Types of the format. What is not of a type of blocks.h can be listed, but not read. */
+static const struct {
+    const char *name;
+    size_t nbytes; /* of an element */
+    ls_block_type type;
+} dtypes[] = {
+    {"F32", 4, LS_BLOCK_F32},        {"F16", 2, LS_BLOCK_F16},
+    {"BF16", 2, LS_BLOCK_BF16},      {"F64", 8, LS_NBLOCK_TYPES},
+    {"I64", 8, LS_NBLOCK_TYPES},     {"I32", 4, LS_NBLOCK_TYPES},
+    {"I16", 2, LS_NBLOCK_TYPES},     {"I8", 1, LS_NBLOCK_TYPES},
+    {"U64", 8, LS_NBLOCK_TYPES},     {"U32", 4, LS_NBLOCK_TYPES},
+    {"U16", 2, LS_NBLOCK_TYPES},     {"U8", 1, LS_NBLOCK_TYPES},
+    {"BOOL", 1, LS_NBLOCK_TYPES},    {"F8_E4M3", 1, LS_NBLOCK_TYPES},
+    {"F8_E5M2", 1, LS_NBLOCK_TYPES}, {"F8_E8M0", 1, LS_NBLOCK_TYPES},
+};
+enum { NDTYPES = sizeof dtypes / sizeof *dtypes };
+
+static int dtype_of_type(ls_block_type type) {
+    for (int i = 0; i < NDTYPES; i++)
+        if (dtypes[i].type == type) return i;
+    abort(); /* our own bug */
+}
+
+static int dtype_of_name(const char *name) {
+    for (int i = 0; name && i < NDTYPES; i++)
+        if (strcmp(dtypes[i].name, name) == 0) return i;
+    return -1;
+}
+
+size_t ls_tensor_nbytes(const ls_tensor *t) {
+    return t->count * dtypes[dtype_of_type(t->type)].nbytes;
+}
+
+/* ---- writing ---- */
 
 static void header_of(const ls_tensor *t, size_t n, ls_buf *out) {
     ls_json *header = ls_json_new_object(), *meta = ls_json_new_object();
@@ -19,9 +56,9 @@ static void header_of(const ls_tensor *t, size_t n, ls_buf *out) {
         ls_json *offsets = ls_json_new_array();
         for (int d = 0; d < t[i].ndims; d++) ls_json_push(shape, ls_json_new_integer(t[i].dims[d]));
         ls_json_push(offsets, ls_json_new_integer((int64_t)at));
-        at += t[i].count * sizeof(float);
+        at += ls_tensor_nbytes(&t[i]);
         ls_json_push(offsets, ls_json_new_integer((int64_t)at));
-        ls_json_set(entry, "dtype", ls_json_new_text("F32"));
+        ls_json_set(entry, "dtype", ls_json_new_text(dtypes[dtype_of_type(t[i].type)].name));
         ls_json_set(entry, "shape", shape);
         ls_json_set(entry, "data_offsets", offsets);
         ls_json_set(header, t[i].name, entry);
@@ -49,13 +86,23 @@ static ls_status close_file(ls_file *f, ls_status s, ls_error *e) {
     return s;
 }
 
-ls_status ls_safetensors_write(const char *path, const ls_tensor *t, size_t n, ls_error *e) {
+ls_status ls_safetensors_create(const char *path, const ls_tensor *t, size_t n, ls_file *f_p,
+                                ls_error *e) {
     ls_file f;
     size_t nbytes = 0;
     LS_TRY(ls_file_create(path, &f, e));
     ls_status s = put_header(&f, t, n, &nbytes, e);
+    if (s != LS_OK) return close_file(&f, s, e);
+    *f_p = f;
+    return LS_OK;
+}
+
+ls_status ls_safetensors_write(const char *path, const ls_tensor *t, size_t n, ls_error *e) {
+    ls_file f;
+    LS_TRY(ls_safetensors_create(path, t, n, &f, e));
+    ls_status s = LS_OK;
     for (size_t i = 0; s == LS_OK && i < n; i++)
-        s = ls_file_put(&f, t[i].data, t[i].count * sizeof(float), e);
+        s = ls_file_put(&f, t[i].data, ls_tensor_nbytes(&t[i]), e);
     return close_file(&f, s, e);
 }
 
@@ -64,19 +111,23 @@ ls_status ls_safetensors_reserve(const char *path, const ls_tensor *t, size_t n,
     size_t nbytes = 0;
     LS_TRY(ls_file_create(path, &f, e));
     ls_status s = put_header(&f, t, n, &nbytes, e);
-    for (size_t i = 0; i < n; i++) nbytes += t[i].count * sizeof(float);
+    for (size_t i = 0; i < n; i++) nbytes += ls_tensor_nbytes(&t[i]);
     if (s == LS_OK) s = ls_file_extend(&f, nbytes, e);
     return close_file(&f, s, e);
 }
+
+/* ---- reading ---- */
 
 typedef struct reader {
     const char *path;
     const unsigned char *data; /* after the header */
     size_t nbytes;             /* of data */
+    bool any;                  /* types besides F32 */
     ls_safetensors *out;
 } reader;
 
-static ls_status read_shape(const reader *r, const ls_json *shape, ls_tensor *t, ls_error *e) {
+static ls_status read_shape(const reader *r, const ls_json *shape, size_t size, ls_tensor *t,
+                            ls_error *e) {
     if (!ls_json_is_array(shape) || ls_json_count(shape) > LS_TENSOR_MAX_DIMS)
         return ls_fail(e, LS_EINVAL, "%s: tensor '%s' has no shape of at most %d dimensions",
                        r->path, t->name, LS_TENSOR_MAX_DIMS);
@@ -84,7 +135,7 @@ static ls_status read_shape(const reader *r, const ls_json *shape, ls_tensor *t,
     t->count = 1;
     for (int d = 0; d < t->ndims; d++) {
         int64_t dim = -1;
-        size_t most = r->nbytes / sizeof(float);
+        size_t most = r->nbytes / size;
         if (!ls_json_integer(ls_json_at(shape, (size_t)d), &dim) || dim < 0 ||
             (dim > 0 && t->count > most / (size_t)dim))
             return ls_fail(e, LS_EINVAL, "%s: tensor '%s' has an impossible shape", r->path,
@@ -95,34 +146,49 @@ static ls_status read_shape(const reader *r, const ls_json *shape, ls_tensor *t,
     return LS_OK;
 }
 
+/* The size of an element, which also the shape is checked against. */
+static ls_status read_dtype(const reader *r, const ls_json *entry, ls_tensor *t, size_t *size_p,
+                            ls_error *e) {
+    const char *name = ls_json_text(ls_json_get(entry, "dtype"));
+    int i = dtype_of_name(name);
+    if (i < 0 || (!r->any && dtypes[i].type != LS_BLOCK_F32))
+        return ls_fail(e, LS_EINVAL, "%s: tensor '%s' is %s%s", r->path, t->name,
+                       name ? name : "of no dtype",
+                       r->any ? ", which is no type of the format" : "; only F32 can be read");
+    t->dtype = dtypes[i].name;
+    t->type = dtypes[i].type;
+    *size_p = dtypes[i].nbytes;
+    return LS_OK;
+}
+
 static ls_status read_tensor(const reader *r, const char *name, const ls_json *entry, ls_error *e) {
     ls_tensor t = {0};
+    size_t size = 0;
     if (strlen(name) >= sizeof t.name)
         return ls_fail(e, LS_EINVAL, "%s: a tensor's name is over %zu bytes", r->path,
                        sizeof t.name - 1);
     snprintf(t.name, sizeof t.name, "%s", name);
-    const char *dtype = ls_json_text(ls_json_get(entry, "dtype"));
-    if (!dtype || strcmp(dtype, "F32") != 0)
-        return ls_fail(e, LS_EINVAL, "%s: tensor '%s' is %s; only F32 can be read", r->path, name,
-                       dtype ? dtype : "of no dtype");
-    LS_TRY(read_shape(r, ls_json_get(entry, "shape"), &t, e));
+    LS_TRY(read_dtype(r, entry, &t, &size, e));
+    LS_TRY(read_shape(r, ls_json_get(entry, "shape"), size, &t, e));
     const ls_json *offsets = ls_json_get(entry, "data_offsets");
     int64_t begin = -1, end = -1;
     if (ls_json_count(offsets) != 2 || !ls_json_integer(ls_json_at(offsets, 0), &begin) ||
         !ls_json_integer(ls_json_at(offsets, 1), &end) || begin < 0 || end < begin ||
-        (uint64_t)end > r->nbytes || (size_t)(end - begin) != t.count * sizeof(float) ||
-        begin % (int64_t)sizeof(float))
+        (uint64_t)end > r->nbytes || (size_t)(end - begin) != t.count * size)
         return ls_fail(e, LS_EINVAL,
                        "%s: tensor '%s' lies outside the file's %zu bytes of data, or has another "
                        "size than its shape; the file is truncated or damaged",
                        r->path, name, r->nbytes);
-    t.data = (const float *)(const void *)(r->data + begin);
+    t.data = r->data + begin;
+    if ((uintptr_t)t.data % size)
+        return ls_fail(e, LS_EINVAL, "%s: tensor '%s' is not aligned to its elements of %zu bytes",
+                       r->path, name, size);
     r->out->tensors[r->out->n++] = t;
     return LS_OK;
 }
 
 static int by_place(const void *a, const void *b) {
-    const float *x = ((const ls_tensor *)a)->data, *y = ((const ls_tensor *)b)->data;
+    const char *x = ((const ls_tensor *)a)->data, *y = ((const ls_tensor *)b)->data;
     return x < y ? -1 : x > y;
 }
 
@@ -132,11 +198,12 @@ static ls_status check_places(const reader *r, ls_error *e) {
     qsort(s->tensors, s->n, sizeof *s->tensors, by_place);
     const unsigned char *at = r->data;
     for (size_t i = 0; i < s->n; i++) {
-        if (s->tensors[i].count == 0) continue;
-        if ((const void *)s->tensors[i].data != at)
+        const ls_tensor *t = &s->tensors[i];
+        if (t->count == 0) continue;
+        if (t->data != at)
             return ls_fail(e, LS_EINVAL, "%s: tensor '%s' overlaps another or leaves a gap",
-                           r->path, s->tensors[i].name);
-        at += s->tensors[i].count * sizeof(float);
+                           r->path, t->name);
+        at += t->count * dtypes[dtype_of_name(t->dtype)].nbytes;
     }
     if (at != r->data + r->nbytes)
         return ls_fail(e, LS_EINVAL, "%s: has %zu bytes that belong to no tensor", r->path,
@@ -167,9 +234,20 @@ static ls_status read_header(reader *r, const ls_json *header, ls_error *e) {
     return LS_OK;
 }
 
-ls_status ls_safetensors_open(const char *path, ls_safetensors *s_p, ls_error *e) {
-    ls_safetensors s = {0};
-    LS_TRY(ls_file_map(path, &s.map, e));
+static ls_status map_guarded(const char *path, ls_mapped *m_p, ls_error *e) {
+    int fd = -1;
+    struct stat st;
+    const void *data = NULL;
+    LS_TRY(ls_file_open_regular(path, &fd, &st, e));
+    ls_status s = ls_guard_map(fd, path, (size_t)st.st_size, &data, e);
+    close(fd);
+    if (s == LS_OK) *m_p = (ls_mapped){data, (size_t)st.st_size};
+    return s;
+}
+
+static ls_status open_file(const char *path, bool any, ls_safetensors *s_p, ls_error *e) {
+    ls_safetensors s = {.guarded = any};
+    LS_TRY(any ? map_guarded(path, &s.map, e) : ls_file_map(path, &s.map, e));
     uint64_t length = 0;
     if (s.map.nbytes >= sizeof length) memcpy(&length, s.map.data, sizeof length);
     if (length < 2 || length > MAX_HEADER || length > s.map.nbytes - sizeof length) {
@@ -179,13 +257,12 @@ ls_status ls_safetensors_open(const char *path, ls_safetensors *s_p, ls_error *e
     const char *text = (const char *)s.map.data + sizeof length;
     ls_json *header = NULL;
     ls_status status = ls_json_parse(text, length, path, &header, e);
-    reader r = {.path = path, .out = &s};
+    reader r = {.path = path, .any = any, .out = &s};
     r.data = s.map.data + sizeof length + length;
     r.nbytes = s.map.nbytes - sizeof length - length;
-    if (status == LS_OK && length % 4)
-        status = ls_fail(e, LS_EINVAL, "%s: its data is not aligned to 4 bytes", path);
     if (status == LS_OK) status = read_header(&r, header, e);
     ls_json_free(header);
+    if (status == LS_OK && any) status = ls_guard_check(e);
     if (status == LS_OK)
         *s_p = s;
     else
@@ -193,10 +270,21 @@ ls_status ls_safetensors_open(const char *path, ls_safetensors *s_p, ls_error *e
     return status;
 }
 
+ls_status ls_safetensors_open(const char *path, ls_safetensors *s_p, ls_error *e) {
+    return open_file(path, false, s_p, e);
+}
+
+ls_status ls_safetensors_open_any(const char *path, ls_safetensors *s_p, ls_error *e) {
+    return open_file(path, true, s_p, e);
+}
+
 void ls_safetensors_close(ls_safetensors *s) {
     free(s->by_name);
     free(s->tensors);
-    ls_file_unmap(&s->map);
+    if (s->guarded)
+        ls_guard_unmap(s->map.data, s->map.nbytes);
+    else
+        ls_file_unmap(&s->map);
     *s = (ls_safetensors){0};
 }
 

@@ -186,7 +186,7 @@ static bool include(int step, double *mean, size_t n, bool first) {
     size_t at = 0;
     for (size_t i = 0; changed && i < now.n; i++)
         for (size_t k = 0; k < now.tensors[i].count; k++, at++) {
-            double x = (double)now.tensors[i].data[k];
+            double x = (double)((const float *)now.tensors[i].data)[k];
             mean[at] = first ? x : 0.75 * mean[at] + 0.25 * x;
         }
     assert_true(!changed || at == n);
@@ -214,7 +214,8 @@ static void check_average(const optimizer *o, const char *more, int skipped) {
         const ls_tensor *t = ls_safetensors_find(&states, name);
         assert_non_null(t);
         for (size_t k = 0; k < t->count; k++, at++)
-            assert_true(fabs((double)t->data[k] - mean[at]) <= 1e-6 * fabs(mean[at]) + 1e-8);
+            assert_true(fabs((double)((const float *)t->data)[k] - mean[at]) <=
+                        1e-6 * fabs(mean[at]) + 1e-8);
         free(name);
     }
     free(mean);

@@ -37,25 +37,34 @@ static void write_file(const char *header, size_t nbytes) {
     ls_buf_free(&b);
 }
 
+static void check_status(ls_status status, const ls_safetensors *s, const ls_error *e,
+                         const char *what) {
+    if ((status != LS_EINVAL && status != LS_EIO) || !strstr(e->msg, path))
+        print_error("%s: status %d, '%s'\n", what, status, e->msg);
+    assert_true(status == LS_EINVAL || status == LS_EIO);
+    assert_non_null(strstr(e->msg, path));
+    assert_null(s->tensors);
+}
+
 /* An error that names the file, and nothing in *s_p. */
 static void check_refused(const char *what) {
     ls_safetensors s = {0};
     ls_error e = {0};
-    ls_status status = ls_safetensors_open(path, &s, &e);
-    if ((status != LS_EINVAL && status != LS_EIO) || !strstr(e.msg, path))
-        print_error("%s: status %d, '%s'\n", what, status, e.msg);
-    assert_true(status == LS_EINVAL || status == LS_EIO);
-    assert_non_null(strstr(e.msg, path));
-    assert_null(s.tensors);
+    check_status(ls_safetensors_open(path, &s, &e), &s, &e, what);
+    e = (ls_error){0};
+    check_status(ls_safetensors_open_any(path, &s, &e), &s, &e, what);
 }
+
+static float element(const ls_tensor *t, size_t i) { return ((const float *)t->data)[i]; }
 
 static const float data[] = {1, -2, 3.5f, 0, 1e-40f, 6, 7, 8, 9, 10};
 
 static ls_safetensors write_some(void) {
-    const ls_tensor t[] = {{"wte.weight", 2, {2, 3}, 6, data},
-                           {"scalar", 0, {0}, 1, data + 6},
-                           {"none", 2, {0, 5}, 0, data + 7},
-                           {"h.0.ln_1.bias", 1, {3}, 3, data + 7}};
+    const ls_tensor t[] = {
+        {.name = "wte.weight", .ndims = 2, .dims = {2, 3}, .count = 6, .data = data},
+        {.name = "scalar", .count = 1, .data = data + 6},
+        {.name = "none", .ndims = 2, .dims = {0, 5}, .data = data + 7},
+        {.name = "h.0.ln_1.bias", .ndims = 1, .dims = {3}, .count = 3, .data = data + 7}};
     ls_safetensors s;
     ls_error e = {0};
     unlink(path);
@@ -73,7 +82,7 @@ static void test_round_trip(void **state) {
     assert_true(t->ndims == 2 && t->dims[0] == 2 && t->dims[1] == 3 && t->count == 6);
     assert_memory_equal(t->data, data, 6 * sizeof(float));
     t = ls_safetensors_find(&s, "scalar");
-    assert_true(t && t->ndims == 0 && t->count == 1 && t->data[0] == data[6]);
+    assert_true(t && t->ndims == 0 && t->count == 1 && element(t, 0) == data[6]);
     t = ls_safetensors_find(&s, "none");
     assert_true(t && t->ndims == 2 && t->dims[1] == 5 && t->count == 0);
     t = ls_safetensors_find(&s, "h.0.ln_1.bias");
@@ -175,7 +184,8 @@ static void test_flipped(void **state) {
             assert_true(i >= 8 || values[k] == was);
             double sum = 0;
             for (size_t t = 0; t < s.n; t++)
-                for (size_t j = 0; j < s.tensors[t].count; j++) sum += (double)s.tensors[t].data[j];
+                for (size_t j = 0; j < s.tensors[t].count; j++)
+                    sum += (double)element(&s.tensors[t], j);
             assert_true(sum > 0);
             ls_safetensors_close(&s);
         }
@@ -210,7 +220,9 @@ static void check_entry(const char *entry) {
 static void test_entries(void **state) {
     (void)state;
     static const char *const entries[] = {
-        "{\"dtype\":\"F16\",\"shape\":[8],\"data_offsets\":[0,16]}",
+        "{\"dtype\":\"F16\",\"shape\":[4],\"data_offsets\":[0,16]}",
+        "{\"dtype\":\"F64\",\"shape\":[4],\"data_offsets\":[0,16]}",
+        "{\"dtype\":\"F4\",\"shape\":[32],\"data_offsets\":[0,16]}",
         "{\"dtype\":\"f32\",\"shape\":[4],\"data_offsets\":[0,16]}",
         "{\"dtype\":5,\"shape\":[4],\"data_offsets\":[0,16]}",
         "{\"shape\":[4],\"data_offsets\":[0,16]}",
@@ -262,6 +274,42 @@ static void test_wrapped_shapes(void **state) {
                "\"data_offsets\":[0,0]}}",
                0);
     check_refused("above 2^64 floats");
+}
+
+/* Types besides F32 are read by ls_safetensors_open_any() alone: 16-bit floats, and others as
+ * tensors that are only listed. */
+static void test_types(void **state) {
+    (void)state;
+    static const uint16_t halves[] = {0x3c00, 0xbf80, 0x4000, 1};
+    static const ls_tensor t[] = {
+        {.name = "f32", .ndims = 1, .dims = {2}, .count = 2, .data = data},
+        {.name = "f16", .ndims = 1, .dims = {3}, .count = 3, .data = halves, .type = LS_BLOCK_F16},
+        {.name = "bf16", .count = 1, .data = halves + 3, .type = LS_BLOCK_BF16}};
+    ls_safetensors s;
+    ls_error e = {0};
+    unlink(path);
+    assert_ls_ok(ls_safetensors_write(path, t, 3, &e), e);
+    assert_ls_fails(ls_safetensors_open(path, &s, &e), LS_EINVAL, "only F32 can be read", e);
+    assert_ls_ok(ls_safetensors_open_any(path, &s, &e), e);
+    for (int i = 0; i < 3; i++) {
+        const ls_tensor *got = ls_safetensors_find(&s, t[i].name);
+        assert_true(got && got->type == t[i].type && got->count == t[i].count);
+        assert_memory_equal(got->data, t[i].data, ls_tensor_nbytes(&t[i]));
+    }
+    assert_string_equal(ls_safetensors_find(&s, "bf16")->dtype, "BF16");
+    ls_safetensors_close(&s);
+    write_file("{\"x\":{\"dtype\":\"BOOL\",\"shape\":[3],\"data_offsets\":[0,3]},"
+               "\"y\":{\"dtype\":\"F8_E4M3\",\"shape\":[5],\"data_offsets\":[3,8]},"
+               "\"z\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[8,16]}}",
+               16);
+    assert_ls_ok(ls_safetensors_open_any(path, &s, &e), e);
+    for (size_t i = 0; i < 3; i++) assert_int_equal(s.tensors[i].type, LS_NBLOCK_TYPES);
+    assert_string_equal(s.tensors[2].dtype, "I64");
+    ls_safetensors_close(&s);
+    write_file("{\"x\":{\"dtype\":\"I8\",\"shape\":[3],\"data_offsets\":[0,3]},"
+               "\"y\":{\"dtype\":\"F16\",\"shape\":[1],\"data_offsets\":[3,5]}}",
+               5);
+    check_refused("not aligned");
 }
 
 /* Two tensors of 2 floats at [a, a + 8) and [b, b + 8) of 16 bytes. */
@@ -356,6 +404,7 @@ int main(void) {
         cmocka_unit_test(test_entries),    cmocka_unit_test(test_wrapped_shapes),
         cmocka_unit_test(test_places),     cmocka_unit_test(test_headers),
         cmocka_unit_test(test_names),      cmocka_unit_test(test_no_file),
+        cmocka_unit_test(test_types),
     };
     return cmocka_run_group_tests(tests, make_path, remove_folder);
 }
