@@ -1,0 +1,212 @@
+/* architecture.c - see architecture.h. */
+#include "weights/architecture.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/math.h"
+#include "weights/names.h"
+
+static const struct {
+    const char *name, *class;
+} families[LS_NFAMILIES] = {
+    [LS_FAMILY_LLAMA] = {"llama", "LlamaForCausalLM"},
+    [LS_FAMILY_MISTRAL] = {"mistral", "MistralForCausalLM"},
+    [LS_FAMILY_QWEN2] = {"qwen2", "Qwen2ForCausalLM"},
+    [LS_FAMILY_QWEN3] = {"qwen3", "Qwen3ForCausalLM"},
+    [LS_FAMILY_GPT2] = {"gpt2", "GPT2LMHeadModel"},
+};
+
+const char *ls_family_name(ls_family f) { return families[f].name; }
+const char *ls_family_class(ls_family f) { return families[f].class; }
+
+bool ls_family_named(const char *name, ls_family *f_p) {
+    for (int i = 0; i < LS_NFAMILIES; i++)
+        if (strcmp(families[i].name, name) == 0) {
+            *f_p = (ls_family)i;
+            return true;
+        }
+    return false;
+}
+
+const char *ls_rope_type_name(ls_rope_type t) {
+    static const char *const names[LS_NROPE_TYPES] = {"none", "default", "linear", "llama3"};
+    return names[t];
+}
+
+/* ---- checks ---- */
+
+static ls_status check_sizes(const ls_architecture *a, const char *what, ls_error *e) {
+    const struct {
+        const char *name;
+        int64_t value, most;
+    } sizes[] = {{"layers", a->layers, 10000},       {"width", a->width, 1 << 20},
+                 {"feed-forward", a->ffn, 1 << 22},  {"heads", a->heads, 1 << 16},
+                 {"KV heads", a->kv_heads, 1 << 16}, {"elements of a head", a->head_dim, 1 << 16},
+                 {"vocabulary", a->vocab, 1 << 26},  {"context", a->context, INT32_MAX}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i].value < 1 || sizes[i].value > sizes[i].most)
+            return ls_fail(e, LS_EINVAL, "%s: %s: %lld is not from 1 to %lld", what, sizes[i].name,
+                           (long long)sizes[i].value, (long long)sizes[i].most);
+    if (a->heads % a->kv_heads)
+        return ls_fail(e, LS_EINVAL, "%s: %lld KV heads don't divide %lld heads", what,
+                       (long long)a->kv_heads, (long long)a->heads);
+    if (a->heads * a->head_dim > 1 << 22)
+        return ls_fail(e, LS_EINVAL, "%s: %lld heads of %lld elements are too many", what,
+                       (long long)a->heads, (long long)a->head_dim);
+    if (a->window < 0 || a->window > INT32_MAX)
+        return ls_fail(e, LS_EINVAL, "%s: a window of %lld positions is impossible", what,
+                       (long long)a->window);
+    if (!(a->norm_eps >= 0 && a->norm_eps < 1))
+        return ls_fail(e, LS_EINVAL, "%s: the norms' epsilon %g is not from 0 to 1", what,
+                       a->norm_eps);
+    return LS_OK;
+}
+
+static bool is_positive(double x) { return isfinite(x) && x > 0; }
+
+static ls_status check_rope(const ls_architecture *a, const char *what, ls_error *e) {
+    const ls_rope *r = &a->rope;
+    if (r->type == LS_ROPE_NONE) return LS_OK;
+    if (a->head_dim % 2)
+        return ls_fail(e, LS_EINVAL, "%s: heads have %lld elements; a rotation needs pairs", what,
+                       (long long)a->head_dim);
+    if (!is_positive(r->base))
+        return ls_fail(e, LS_EINVAL, "%s: the rotation's base %g is not positive", what, r->base);
+    if (r->type != LS_ROPE_DEFAULT && !is_positive(r->factor))
+        return ls_fail(e, LS_EINVAL, "%s: the rotation's factor %g is not positive", what,
+                       r->factor);
+    if (r->type == LS_ROPE_LLAMA3 && !(is_positive(r->low) && is_positive(r->high) &&
+                                       r->low < r->high && r->original_context > 0))
+        return ls_fail(e, LS_EINVAL,
+                       "%s: rope_type llama3 needs 0 < low_freq_factor < high_freq_factor and "
+                       "original_max_position_embeddings above 0",
+                       what);
+    return LS_OK;
+}
+
+/* What a family has in all its models. */
+static ls_status check_family(const ls_architecture *a, const char *what, ls_error *e) {
+    bool gpt2 = a->family == LS_FAMILY_GPT2, qwen2 = a->family == LS_FAMILY_QWEN2;
+    bool free_bias = a->family == LS_FAMILY_LLAMA || a->family == LS_FAMILY_QWEN3;
+    bool qkv = gpt2 || qwen2 || (free_bias && a->qkv_bias);
+    bool o = gpt2 || (free_bias && a->qkv_bias);
+    bool mlp = gpt2 || (a->family == LS_FAMILY_LLAMA && a->mlp_bias);
+    if (a->qkv_bias != qkv || a->o_bias != o || a->mlp_bias != mlp)
+        return ls_fail(e, LS_EINVAL, "%s: no model of the family %s has these biases", what,
+                       ls_family_name(a->family));
+    if (a->qk_norm != (a->family == LS_FAMILY_QWEN3))
+        return ls_fail(e, LS_EINVAL, "%s: in the family %s, q and k have %s norms", what,
+                       ls_family_name(a->family), a->qk_norm ? "no" : "their own");
+    if (gpt2 != (a->rope.type == LS_ROPE_NONE))
+        return ls_fail(e, LS_EINVAL, "%s: the family %s has %s rotation", what,
+                       ls_family_name(a->family), gpt2 ? "no" : "a");
+    if (gpt2 && (a->kv_heads != a->heads || a->heads * a->head_dim != a->width))
+        return ls_fail(e, LS_EINVAL,
+                       "%s: %lld heads of %lld elements don't make up a width of %lld", what,
+                       (long long)a->heads, (long long)a->head_dim, (long long)a->width);
+    if (a->window && (gpt2 || a->family == LS_FAMILY_LLAMA))
+        return ls_fail(e, LS_EINVAL, "%s: the family %s has no window", what,
+                       ls_family_name(a->family));
+    return LS_OK;
+}
+
+static ls_status check_token(const ls_architecture *a, const char *name, int64_t id,
+                             const char *what, ls_error *e) {
+    if (id >= LS_NO_TOKEN && id < a->vocab) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: %s %lld is no token of a vocabulary of %lld", what, name,
+                   (long long)id, (long long)a->vocab);
+}
+
+ls_status ls_architecture_check(const ls_architecture *a, const char *what, ls_error *e) {
+    LS_TRY(check_sizes(a, what, e));
+    LS_TRY(check_rope(a, what, e));
+    LS_TRY(check_family(a, what, e));
+    LS_TRY(check_token(a, "bos_token_id", a->bos, what, e));
+    LS_TRY(check_token(a, "pad_token_id", a->pad, what, e));
+    for (int i = 0; i < a->neos; i++) LS_TRY(check_token(a, "eos_token_id", a->eos[i], what, e));
+    return LS_OK;
+}
+
+/* ---- comparing ---- */
+
+static bool near(double a, double b) { return (float)a == (float)b; }
+
+char *ls_architecture_difference(const ls_architecture *a, const ls_architecture *b) {
+    ls_family x = a->family, y = b->family;
+    if (x == LS_FAMILY_MISTRAL) x = LS_FAMILY_LLAMA;
+    if (y == LS_FAMILY_MISTRAL) y = LS_FAMILY_LLAMA;
+    if (x != y)
+        return ls_format("the family is %s, not %s", ls_family_name(a->family),
+                         ls_family_name(b->family));
+    const struct {
+        const char *name;
+        int64_t a, b;
+    } integers[] = {
+        {"layers", a->layers, b->layers},
+        {"width", a->width, b->width},
+        {"feed-forward", a->ffn, b->ffn},
+        {"heads", a->heads, b->heads},
+        {"KV heads", a->kv_heads, b->kv_heads},
+        {"elements of a head", a->head_dim, b->head_dim},
+        {"vocabulary", a->vocab, b->vocab},
+        {"context", a->context, b->context},
+        {"window", a->window, b->window},
+        {"biases of q, k and v", a->qkv_bias, b->qkv_bias},
+        {"bias of attention's output", a->o_bias, b->o_bias},
+        {"biases of the feed-forward", a->mlp_bias, b->mlp_bias},
+        {"norms of q and k", a->qk_norm, b->qk_norm},
+        {"tied embedding", a->tied, b->tied},
+        {"original context of the rotation", a->rope.original_context, b->rope.original_context}};
+    for (size_t i = 0; i < sizeof integers / sizeof *integers; i++)
+        if (integers[i].a != integers[i].b)
+            return ls_format("%s: %lld, not %lld", integers[i].name, (long long)integers[i].a,
+                             (long long)integers[i].b);
+    if (a->rope.type != b->rope.type)
+        return ls_format("the rotation's type is %s, not %s", ls_rope_type_name(a->rope.type),
+                         ls_rope_type_name(b->rope.type));
+    const struct {
+        const char *name;
+        double a, b;
+    } reals[] = {{"epsilon of the norms", a->norm_eps, b->norm_eps},
+                 {"base of the rotation", a->rope.base, b->rope.base},
+                 {"factor of the rotation", a->rope.factor, b->rope.factor},
+                 {"low factor of the rotation", a->rope.low, b->rope.low},
+                 {"high factor of the rotation", a->rope.high, b->rope.high}};
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
+        if (!near(reals[i].a, reals[i].b))
+            return ls_format("%s: %.9g, not %.9g", reals[i].name, reals[i].a, reals[i].b);
+    return NULL;
+}
+
+int64_t ls_architecture_count(const ls_architecture *a) {
+    int64_t count = 0;
+    ls_name n;
+    for (int i = 0; ls_name_at(a, i, &n); i++) count += n.dims[0] * (n.ndims > 1 ? n.dims[1] : 1);
+    return count;
+}
+
+/* ---- numbers ---- */
+
+double ls_rope_divisor(const ls_rope *r, int64_t head_dim, int64_t i) {
+    if (r->type == LS_ROPE_LINEAR) return r->factor;
+    if (r->type != LS_ROPE_LLAMA3) return 1;
+    const double two_pi = 6.283185307179586;
+    double f = ls_math_exp(-2.0 * (double)i / (double)head_dim * ls_math_log(r->base));
+    double wavelength = two_pi / f, original = (double)r->original_context;
+    if (wavelength < original / r->high) return 1;
+    if (wavelength > original / r->low) return r->factor;
+    double s = (original / wavelength - r->low) / (r->high - r->low);
+    return 1 / ((1 - s) / r->factor + s);
+}
+
+double ls_shortest_f32(float x) {
+    char text[32];
+    for (int digits = 1; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)x);
+        if (strtof(text, NULL) == x) return strtod(text, NULL);
+    }
+    return (double)x;
+}

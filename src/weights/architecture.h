@@ -1,0 +1,93 @@
+/* architecture.h - what a decoder-only language model is made of, as its files say it.
+ *
+ * Read from config.json (config_json.h) or from GGUF's metadata (gguf_model.h). What is not in this
+ * struct is not supported, and is refused by the name of its key.
+ *
+ * A block of all families but GPT-2:
+ *     x += o(attention(rope(norm(q(y))), rope(norm(k(y))), v(y)))  with y = RMS norm of x
+ *     x += down(silu(gate(y)) * up(y))                             with y = RMS norm of x
+ * with `heads` heads of q, `kv_heads` of k and v, each of head_dim; the norms of q and k only where
+ * qk_norm. Then an RMS norm and the product with the embedding (tied) or lm_head. GPT-2: learned
+ * positions, layer norms, one product for q, k and v, GELU in its tanh form, biases everywhere.
+ */
+#ifndef LS_WEIGHTS_ARCHITECTURE_H
+#define LS_WEIGHTS_ARCHITECTURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/mem.h"
+
+typedef enum ls_family {
+    LS_FAMILY_LLAMA,
+    LS_FAMILY_MISTRAL,
+    LS_FAMILY_QWEN2,
+    LS_FAMILY_QWEN3,
+    LS_FAMILY_GPT2,
+    LS_NFAMILIES
+} ls_family;
+
+/* Positions turn pairs of elements (i, i + head_dim / 2) of q and k by position * f[i], with
+ * f[i] = base^(-2 i / head_dim), divided by ls_rope_divisor(). */
+typedef enum ls_rope_type {
+    LS_ROPE_NONE, /* GPT-2 */
+    LS_ROPE_DEFAULT,
+    LS_ROPE_LINEAR,
+    LS_ROPE_LLAMA3,
+    LS_NROPE_TYPES
+} ls_rope_type;
+
+typedef struct ls_rope {
+    ls_rope_type type;
+    double base;
+    double factor;            /* linear, llama3 */
+    double low, high;         /* llama3: low_freq_factor < high_freq_factor */
+    int64_t original_context; /* llama3: original_max_position_embeddings */
+} ls_rope;
+
+enum { LS_MAX_EOS = 16, LS_NO_TOKEN = -1 };
+
+typedef struct ls_architecture {
+    ls_family family;
+    int64_t layers, width, ffn, heads, kv_heads, head_dim, vocab, context;
+    double norm_eps;
+    ls_rope rope;
+    int64_t window;   /* positions that a query sees, its own among them; 0: all */
+    bool qkv_bias;    /* of q, k and v */
+    bool o_bias;      /* of attention's output */
+    bool mlp_bias;    /* of gate, up and down */
+    bool qk_norm;     /* RMS norm of each head of q and k, before their rotation */
+    bool tied;        /* the embedding is also the matrix of the logits */
+    int64_t bos, pad; /* token ids, or LS_NO_TOKEN */
+    int64_t eos[LS_MAX_EOS];
+    int neos;
+} ls_architecture;
+
+/* Hugging Face's model_type: "llama". */
+const char *ls_family_name(ls_family);
+bool ls_family_named(const char *name, ls_family *f_p);
+/* "LlamaForCausalLM" */
+const char *ls_family_class(ls_family);
+const char *ls_rope_type_name(ls_rope_type); /* rope_type of config.json: "default" */
+
+/* Checks the relations of all numbers, and that sizes are within limits which no product of two or
+ * three overflows. `what` (a file) begins the message. LS_EINVAL. */
+ls_status ls_architecture_check(const ls_architecture *, const char *what, ls_error *);
+
+/* NULL if both describe the same computation, else what differs: "layers is 30, not 24". Families
+ * mistral and llama, and token ids, are not compared. The caller frees it. */
+char *ls_architecture_difference(const ls_architecture *a, const ls_architecture *b);
+
+/* Parameters in all tensors. */
+int64_t ls_architecture_count(const ls_architecture *);
+
+/* What divides frequency i < head_dim / 2 of the rotation. llama3: with wavelength L = 2 pi / f:
+ * 1 for L < original / high; factor for L > original / low; between them 1 / ((1 - s) / factor + s)
+ * with s = (original / L - low) / (high - low). Source: transformers, modeling_rope_utils.py. */
+double ls_rope_divisor(const ls_rope *, int64_t head_dim, int64_t i);
+
+/* The decimal number with the fewest digits that is this one when rounded to f32: what a person had
+ * written before it was rounded, such as 1e-05 or 1000000. */
+double ls_shortest_f32(float);
+
+#endif

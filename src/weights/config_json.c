@@ -1,0 +1,475 @@
+/* config_json.c - see config_json.h.
+ *
+ * Source: configuration_{llama,mistral,qwen2,qwen3,gpt2}.py, configuration_utils.py and
+ * modeling_rope_utils.py of transformers 4 and 5.
+ */
+#include "weights/config_json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_SEEN = 64 };
+
+typedef struct reader {
+    const ls_json *o;
+    const char *what;
+    ls_error *e;
+    const char *seen[MOST_SEEN]; /* keys that were asked for */
+    int nseen;
+} reader;
+
+/* ---- one key ---- */
+
+static bool is_null(const ls_json *v) {
+    double number;
+    return !v || (!ls_json_text(v) && !ls_json_number(v, &number) && !ls_json_is_bool(v) &&
+                  !ls_json_is_object(v) && !ls_json_is_array(v));
+}
+
+/* The value; NULL: it is missing or null. */
+static const ls_json *take(reader *r, const char *key) {
+    if (r->nseen < MOST_SEEN) r->seen[r->nseen++] = key;
+    const ls_json *v = ls_json_get(r->o, key);
+    return is_null(v) ? NULL : v;
+}
+
+static ls_status fail_missing(const reader *r, const char *key) {
+    return ls_fail(r->e, LS_EINVAL, "%s: %s is missing", r->what, key);
+}
+
+static ls_status fail_value(const reader *r, const char *key, const char *want) {
+    ls_buf text = {0};
+    const ls_json *v = ls_json_get(r->o, key);
+    if (v) ls_json_write(v, 0, &text);
+    ls_status s = ls_fail(r->e, LS_EINVAL, "%s: %s is %.80s; %s", r->what, key,
+                          text.len ? text.data : "missing", want);
+    ls_buf_free(&text);
+    return s;
+}
+
+static ls_status take_size(reader *r, const char *key, int64_t *value_p) {
+    const ls_json *v = take(r, key);
+    if (!v) return fail_missing(r, key);
+    return ls_json_integer(v, value_p) ? LS_OK : fail_value(r, key, "it must be an integer");
+}
+
+/* *value_p stays if it is missing or null. */
+static ls_status take_size_if(reader *r, const char *key, int64_t *value_p) {
+    const ls_json *v = take(r, key);
+    if (!v || ls_json_integer(v, value_p)) return LS_OK;
+    return fail_value(r, key, "it must be an integer");
+}
+
+static ls_status take_number(reader *r, const char *key, double *value_p) {
+    const ls_json *v = take(r, key);
+    if (!v) return fail_missing(r, key);
+    return ls_json_number(v, value_p) ? LS_OK : fail_value(r, key, "it must be a number");
+}
+
+static ls_status take_bool_if(reader *r, const char *key, bool *value_p) {
+    const ls_json *v = take(r, key);
+    if (!v) return LS_OK;
+    if (!ls_json_is_bool(v)) return fail_value(r, key, "it must be true or false");
+    *value_p = ls_json_is_true(v);
+    return LS_OK;
+}
+
+static ls_status take_token(reader *r, const char *key, int64_t *id_p) {
+    return take_size_if(r, key, id_p);
+}
+
+/* Values that must be as given, or missing where `may_miss`. */
+static ls_status expect_text(reader *r, const char *key, const char *want, bool may_miss) {
+    const ls_json *v = take(r, key);
+    if (!v && may_miss) return LS_OK;
+    if (!v) return fail_missing(r, key);
+    if (ls_json_text(v) && strcmp(ls_json_text(v), want) == 0) return LS_OK;
+    char *only = ls_format("only \"%s\" is supported", want);
+    ls_status s = fail_value(r, key, only);
+    free(only);
+    return s;
+}
+
+static ls_status expect_bool(reader *r, const char *key, bool want) {
+    bool got = want;
+    LS_TRY(take_bool_if(r, key, &got));
+    if (got == want) return LS_OK;
+    return fail_value(r, key, want ? "only true is supported" : "only false is supported");
+}
+
+static ls_status expect_number(reader *r, const char *key, double want) {
+    double got = want;
+    const ls_json *v = take(r, key);
+    if (!v || (ls_json_number(v, &got) && got == want)) return LS_OK;
+    return fail_value(r, key, "only 1 is supported");
+}
+
+static ls_status take_eos(reader *r, ls_architecture *a) {
+    static const char key[] = "eos_token_id";
+    const ls_json *v = take(r, key);
+    if (!v) return LS_OK;
+    a->neos = 0;
+    size_t n = ls_json_is_array(v) ? ls_json_count(v) : 1;
+    if (n > LS_MAX_EOS) return fail_value(r, key, "it has too many tokens");
+    for (size_t i = 0; i < n; i++)
+        if (!ls_json_integer(ls_json_is_array(v) ? ls_json_at(v, i) : v, &a->eos[a->neos++]))
+            return fail_value(r, key, "it must be an integer or a list of integers");
+    return LS_OK;
+}
+
+/* ---- rotation ---- */
+
+static ls_status rope_type_of(reader *r, ls_rope_type *t_p) {
+    const ls_json *v = take(r, "rope_type"), *old = take(r, "type");
+    const char *name = ls_json_text(v ? v : old);
+    if (v && old && (!name || !ls_json_text(old) || strcmp(name, ls_json_text(old)) != 0))
+        return fail_value(r, "type", "it differs from rope_type");
+    for (int i = LS_ROPE_DEFAULT; name && i < LS_NROPE_TYPES; i++)
+        if (strcmp(name, ls_rope_type_name((ls_rope_type)i)) == 0) {
+            *t_p = (ls_rope_type)i;
+            return LS_OK;
+        }
+    if (!v && !old) {
+        *t_p = LS_ROPE_DEFAULT;
+        return LS_OK;
+    }
+    return fail_value(r, v ? "rope_type" : "type", "default, linear and llama3 are supported");
+}
+
+static ls_status refuse_unknown(const reader *r, const char *what_it_may_change);
+
+/* rope_scaling or rope_parameters. The base stays if the object has none. */
+static ls_status read_rope_object(const reader *outer, const char *key, const ls_json *o,
+                                  ls_rope *rope) {
+    char *what = ls_format("%s: %s", outer->what, key);
+    reader r = {.o = o, .what = what, .e = outer->e};
+    ls_status s = LS_OK;
+    if (!ls_json_is_object(o)) s = ls_fail(r.e, LS_EINVAL, "%s must be an object", what);
+    if (s == LS_OK) s = rope_type_of(&r, &rope->type);
+    if (s == LS_OK && take(&r, "rope_theta")) s = take_number(&r, "rope_theta", &rope->base);
+    if (s == LS_OK && rope->type != LS_ROPE_DEFAULT) s = take_number(&r, "factor", &rope->factor);
+    if (s == LS_OK && rope->type == LS_ROPE_LLAMA3) {
+        s = take_number(&r, "low_freq_factor", &rope->low);
+        if (s == LS_OK) s = take_number(&r, "high_freq_factor", &rope->high);
+        if (s == LS_OK)
+            s = take_size(&r, "original_max_position_embeddings", &rope->original_context);
+    }
+    if (s == LS_OK) s = expect_number(&r, "partial_rotary_factor", 1);
+    if (s == LS_OK) s = refuse_unknown(&r, "the rotation");
+    free(what);
+    return s;
+}
+
+static bool same_rope(const ls_rope *a, const ls_rope *b) {
+    return a->type == b->type && a->base == b->base && a->factor == b->factor && a->low == b->low &&
+           a->high == b->high && a->original_context == b->original_context;
+}
+
+static ls_status read_rope(reader *r, ls_rope *rope) {
+    const ls_json *theta = take(r, "rope_theta"), *scaling = take(r, "rope_scaling");
+    const ls_json *parameters = take(r, "rope_parameters");
+    ls_rope old = {.type = LS_ROPE_DEFAULT, .base = 10000}; /* Llama 1 and 2 have neither key */
+    if (theta) LS_TRY(take_number(r, "rope_theta", &old.base));
+    if (scaling) LS_TRY(read_rope_object(r, "rope_scaling", scaling, &old));
+    *rope = old;
+    if (!parameters) return LS_OK;
+    *rope = (ls_rope){.base = theta ? old.base : 0};
+    LS_TRY(read_rope_object(r, "rope_parameters", parameters, rope));
+    if (rope->base == 0)
+        return ls_fail(r->e, LS_EINVAL, "%s: rope_parameters: rope_theta is missing", r->what);
+    if ((scaling && !same_rope(rope, &old)) || (theta && rope->base != old.base))
+        return ls_fail(r->e, LS_EINVAL,
+                       "%s: rope_parameters differs from rope_theta and rope_scaling", r->what);
+    return LS_OK;
+}
+
+/* ---- windows ---- */
+
+/* All layers have the window or none has it. */
+static ls_status check_layer_types(reader *r, const ls_architecture *a) {
+    const ls_json *list = take(r, "layer_types");
+    if (!list) return LS_OK;
+    if (!ls_json_is_array(list) || (int64_t)ls_json_count(list) != a->layers)
+        return ls_fail(r->e, LS_EINVAL, "%s: layer_types must be a list of one type for each layer",
+                       r->what);
+    const char *want = a->window ? "sliding_attention" : "full_attention";
+    for (size_t i = 0; i < ls_json_count(list); i++) {
+        const char *type = ls_json_text(ls_json_at(list, i));
+        if (!type || strcmp(type, want) != 0)
+            return ls_fail(r->e, LS_EINVAL,
+                           "%s: layer_types: layer %zu is '%s', not '%s'; all layers must have the "
+                           "same, by sliding_window",
+                           r->what, i, type ? type : "?", want);
+    }
+    return LS_OK;
+}
+
+/* Qwen: layers from max_window_layers on have the window, if use_sliding_window. */
+static ls_status read_qwen_window(reader *r, ls_architecture *a) {
+    bool uses = false;
+    int64_t window = 0, first = -1;
+    LS_TRY(take_bool_if(r, "use_sliding_window", &uses));
+    LS_TRY(take_size_if(r, "sliding_window", &window));
+    LS_TRY(take_size_if(r, "max_window_layers", &first));
+    if (!uses || first >= a->layers) return LS_OK;
+    bool by_layer = !is_null(ls_json_get(r->o, "layer_types")); /* which then decides */
+    if (!by_layer && first != 0)
+        return fail_value(r, "max_window_layers",
+                          "a window in some layers only is not supported: use 0, or "
+                          "use_sliding_window false");
+    if (window < 1) return fail_value(r, "sliding_window", "use_sliding_window needs one");
+    a->window = window;
+    return LS_OK;
+}
+
+static ls_status read_window(reader *r, ls_architecture *a) {
+    if (a->family == LS_FAMILY_MISTRAL) {
+        if (!ls_json_get(r->o, "sliding_window"))
+            return ls_fail(r->e, LS_EINVAL, "%s: sliding_window is missing; null stands for none",
+                           r->what);
+        LS_TRY(take_size_if(r, "sliding_window", &a->window));
+    } else if (a->family != LS_FAMILY_LLAMA) {
+        LS_TRY(read_qwen_window(r, a));
+    }
+    return check_layer_types(r, a);
+}
+
+/* ---- keys that change nothing ---- */
+
+/* How transformers computes or trains, whose defaults for generation, and labels of other tasks. */
+static const char *const ignored[] = {
+    "attention_dropout",
+    "attn_pdrop",
+    "embd_pdrop",
+    "resid_pdrop",
+    "initializer_range",
+    "use_cache",
+    "torch_dtype",
+    "dtype",
+    "transformers_version",
+    "pretraining_tp",
+    "output_attentions",
+    "output_hidden_states",
+    "return_dict",
+    "torchscript",
+    "use_bfloat16",
+    "tf_legacy_loss",
+    "chunk_size_feed_forward",
+    "is_decoder",
+    "tie_encoder_decoder",
+    "finetuning_task",
+    "id2label",
+    "label2id",
+    "num_labels",
+    "problem_type",
+    "task_specific_params",
+    "tokenizer_class",
+    "prefix",
+    "decoder_start_token_id",
+    "sep_token_id",
+    "unk_token_id",
+    "name_or_path",
+    "gradient_checkpointing",
+    "reorder_and_upcast_attn",
+    "is_llama_config",
+    "max_length",
+    "min_length",
+    "do_sample",
+    "early_stopping",
+    "num_beams",
+    "num_beam_groups",
+    "diversity_penalty",
+    "temperature",
+    "top_k",
+    "top_p",
+    "typical_p",
+    "repetition_penalty",
+    "length_penalty",
+    "no_repeat_ngram_size",
+    "encoder_no_repeat_ngram_size",
+    "bad_words_ids",
+    "num_return_sequences",
+    "output_scores",
+    "return_dict_in_generate",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "remove_invalid_values",
+    "exponential_decay_length_penalty",
+    "suppress_tokens",
+    "begin_suppress_tokens",
+    "output_past",
+    "model_max_length",
+    "tie_last_hidden_states",
+    "transformers.js_config",
+};
+/* Beginnings of such keys: notes of programs, and GPT-2's heads for other tasks. */
+static const char *const ignored_begins[] = {"_", "unsloth_", "summary_"};
+
+static bool is_known(const reader *r, const char *key) {
+    for (int i = 0; i < r->nseen; i++)
+        if (strcmp(r->seen[i], key) == 0) return true;
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        if (strcmp(ignored[i], key) == 0) return true;
+    for (size_t i = 0; i < sizeof ignored_begins / sizeof *ignored_begins; i++)
+        if (strncmp(key, ignored_begins[i], strlen(ignored_begins[i])) == 0) return true;
+    return false;
+}
+
+static ls_status refuse_unknown(const reader *r, const char *what_it_may_change) {
+    const char *key = NULL;
+    const ls_json *value = NULL;
+    for (void *it = NULL; (it = ls_json_next(r->o, it, &key, &value));)
+        if (!is_null(value) && !is_known(r, key))
+            return ls_fail(r->e, LS_EINVAL,
+                           "%s: %s is not supported: it may change %s; remove it if it does not",
+                           r->what, key, what_it_may_change);
+    return LS_OK;
+}
+
+/* ---- the whole ---- */
+
+static ls_status read_family(reader *r, ls_architecture *a) {
+    const ls_json *type = take(r, "model_type");
+    if (!type) return fail_missing(r, "model_type");
+    if (!ls_json_text(type) || !ls_family_named(ls_json_text(type), &a->family))
+        return fail_value(r, "model_type", "llama, mistral, qwen2, qwen3 and gpt2 are supported");
+    const ls_json *classes = take(r, "architectures");
+    if (!classes || ls_json_count(classes) == 0) return LS_OK;
+    const char *class = ls_json_text(ls_json_at(classes, 0)), *want = ls_family_class(a->family);
+    if (class && strcmp(class, want) == 0) return LS_OK;
+    char *only = ls_format("only %s is supported", want);
+    ls_status s = fail_value(r, "architectures", only);
+    free(only);
+    return s;
+}
+
+/* Objects of other programs, which change what weights or layers are. */
+static ls_status refuse_kinds(reader *r) {
+    if (take(r, "quantization_config"))
+        return ls_fail(r->e, LS_EINVAL,
+                       "%s: quantization_config is not supported: the weights are of another "
+                       "program's types",
+                       r->what);
+    const ls_json *pruned = take(r, "pruned_heads");
+    if (pruned && ls_json_count(pruned))
+        return fail_value(r, "pruned_heads", "only none are supported");
+    LS_TRY(expect_bool(r, "is_encoder_decoder", false));
+    return expect_bool(r, "add_cross_attention", false);
+}
+
+static ls_status read_llama(reader *r, ls_architecture *a) {
+    bool llama = a->family == LS_FAMILY_LLAMA, qwen3 = a->family == LS_FAMILY_QWEN3;
+    bool bias = false;
+    LS_TRY(take_size(r, "hidden_size", &a->width));
+    LS_TRY(take_size(r, "intermediate_size", &a->ffn));
+    LS_TRY(take_size(r, "num_hidden_layers", &a->layers));
+    LS_TRY(take_size(r, "num_attention_heads", &a->heads));
+    LS_TRY(take_size(r, "max_position_embeddings", &a->context));
+    LS_TRY(take_number(r, "rms_norm_eps", &a->norm_eps));
+    LS_TRY(expect_text(r, "hidden_act", "silu", false));
+    a->kv_heads = a->heads;
+    /* transformers has other defaults than null for the other families */
+    if (!llama && !ls_json_get(r->o, "num_key_value_heads"))
+        return fail_missing(r, "num_key_value_heads");
+    LS_TRY(take_size_if(r, "num_key_value_heads", &a->kv_heads));
+    if (!take(r, "head_dim")) {
+        if (qwen3) return fail_missing(r, "head_dim");
+        if (a->heads < 1 || a->width % a->heads)
+            return fail_value(r, "num_attention_heads", "it must divide hidden_size");
+        a->head_dim = a->width / a->heads;
+    }
+    LS_TRY(take_size_if(r, "head_dim", &a->head_dim));
+    if (llama || qwen3) LS_TRY(take_bool_if(r, "attention_bias", &bias));
+    if (llama) LS_TRY(take_bool_if(r, "mlp_bias", &a->mlp_bias));
+    a->qkv_bias = bias || a->family == LS_FAMILY_QWEN2;
+    a->o_bias = bias;
+    a->qk_norm = qwen3;
+    LS_TRY(expect_bool(r, "rope_interleaved", false));
+    LS_TRY(expect_bool(r, "use_mrope", false));
+    LS_TRY(expect_number(r, "partial_rotary_factor", 1));
+    LS_TRY(read_rope(r, &a->rope));
+    return read_window(r, a);
+}
+
+static ls_status read_gpt2(reader *r, ls_architecture *a) {
+    LS_TRY(take_size(r, "n_embd", &a->width));
+    LS_TRY(take_size(r, "n_layer", &a->layers));
+    LS_TRY(take_size(r, "n_head", &a->heads));
+    LS_TRY(take_size(r, "n_positions", &a->context));
+    int64_t n_ctx = a->context;
+    LS_TRY(take_size_if(r, "n_ctx", &n_ctx));
+    if (n_ctx != a->context) return fail_value(r, "n_ctx", "it must be n_positions");
+    if (a->heads < 1 || a->width % a->heads)
+        return fail_value(r, "n_head", "it must divide n_embd");
+    a->ffn = a->width > 0 && a->width < 1 << 24 ? 4 * a->width : 0;
+    LS_TRY(take_size_if(r, "n_inner", &a->ffn));
+    LS_TRY(take_number(r, "layer_norm_epsilon", &a->norm_eps));
+    LS_TRY(expect_text(r, "activation_function", "gelu_new", true));
+    LS_TRY(expect_bool(r, "scale_attn_weights", true));
+    LS_TRY(expect_bool(r, "scale_attn_by_inverse_layer_idx", false));
+    a->kv_heads = a->heads;
+    a->head_dim = a->width / a->heads;
+    a->qkv_bias = a->o_bias = a->mlp_bias = true;
+    return LS_OK;
+}
+
+/* The defaults of transformers. */
+static void set_defaults(ls_architecture *a) {
+    bool llama = a->family == LS_FAMILY_LLAMA || a->family == LS_FAMILY_MISTRAL;
+    bool gpt2 = a->family == LS_FAMILY_GPT2;
+    a->tied = gpt2;
+    a->pad = LS_NO_TOKEN;
+    a->bos = llama ? 1 : gpt2 ? 50256 : LS_NO_TOKEN;
+    a->eos[0] = llama ? 2 : 50256;
+    a->neos = llama || gpt2;
+}
+
+/* A default id belongs to the usual vocabulary; null stands for no token. */
+static void drop_defaults(const reader *r, ls_architecture *a) {
+    const ls_json *bos = ls_json_get(r->o, "bos_token_id");
+    const ls_json *eos = ls_json_get(r->o, "eos_token_id");
+    if ((bos && is_null(bos)) || (!bos && a->bos >= a->vocab)) a->bos = LS_NO_TOKEN;
+    if ((eos && is_null(eos)) || (!eos && a->neos && a->eos[0] >= a->vocab)) a->neos = 0;
+}
+
+ls_status ls_config_json_read(const ls_json *o, const char *what, ls_architecture *a_p,
+                              ls_error *e) {
+    reader r = {.o = o, .what = what, .e = e};
+    ls_architecture a = {0};
+    if (!ls_json_is_object(o)) return ls_fail(e, LS_EINVAL, "%s: is not a JSON object", what);
+    LS_TRY(read_family(&r, &a));
+    LS_TRY(refuse_kinds(&r));
+    set_defaults(&a);
+    LS_TRY(take_size(&r, "vocab_size", &a.vocab));
+    LS_TRY(a.family == LS_FAMILY_GPT2 ? read_gpt2(&r, &a) : read_llama(&r, &a));
+    LS_TRY(take_bool_if(&r, "tie_word_embeddings", &a.tied));
+    LS_TRY(take_token(&r, "bos_token_id", &a.bos));
+    LS_TRY(take_token(&r, "pad_token_id", &a.pad));
+    LS_TRY(take_eos(&r, &a));
+    LS_TRY(refuse_unknown(&r, "the model"));
+    drop_defaults(&r, &a);
+    LS_TRY(ls_architecture_check(&a, what, e));
+    *a_p = a;
+    return LS_OK;
+}
+
+ls_status ls_config_json_load(const char *path, ls_architecture *a_p, ls_error *e) {
+    ls_json *o = NULL;
+    LS_TRY(ls_json_read(path, LS_CONFIG_JSON_MOST, &o, e));
+    if (!o) return ls_fail(e, LS_EIO, "%s: does not exist", path);
+    ls_status s = ls_config_json_read(o, path, a_p, e);
+    ls_json_free(o);
+    return s;
+}
+
+ls_status ls_generation_json_load(const char *path, ls_architecture *a, ls_error *e) {
+    ls_json *o = NULL;
+    LS_TRY(ls_json_read(path, LS_CONFIG_JSON_MOST, &o, e));
+    if (!o) return LS_OK;
+    reader r = {.o = o, .what = path, .e = e};
+    ls_status s = ls_json_is_object(o) ? take_eos(&r, a)
+                                       : ls_fail(e, LS_EINVAL, "%s: is not a JSON object", path);
+    if (s == LS_OK) s = ls_architecture_check(a, path, e);
+    ls_json_free(o);
+    return s;
+}

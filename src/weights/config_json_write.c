@@ -1,0 +1,99 @@
+/* config_json_write.c - writes config.json and generation_config.json; see config_json.h. */
+#include "weights/config_json.h"
+
+static void set_rope_numbers(ls_json *o, const ls_rope *r) {
+    ls_json_set_text(o, "rope_type", ls_rope_type_name(r->type));
+    if (r->type == LS_ROPE_DEFAULT) return;
+    ls_json_set_number(o, "factor", r->factor);
+    if (r->type != LS_ROPE_LLAMA3) return;
+    ls_json_set_number(o, "low_freq_factor", r->low);
+    ls_json_set_number(o, "high_freq_factor", r->high);
+    ls_json_set_integer(o, "original_max_position_embeddings", r->original_context);
+}
+
+/* Programs that know one form ignore the other. */
+static void set_rope(ls_json *o, const ls_rope *r) {
+    ls_json *parameters = ls_json_new_object(), *scaling = ls_json_new_null();
+    ls_json_set_number(parameters, "rope_theta", r->base);
+    set_rope_numbers(parameters, r);
+    if (r->type != LS_ROPE_DEFAULT) {
+        ls_json_free(scaling);
+        scaling = ls_json_new_object();
+        set_rope_numbers(scaling, r);
+    }
+    ls_json_set_number(o, "rope_theta", r->base);
+    ls_json_set(o, "rope_scaling", scaling);
+    ls_json_set(o, "rope_parameters", parameters);
+}
+
+static void set_id(ls_json *o, const char *key, int64_t id) {
+    ls_json_set(o, key, id == LS_NO_TOKEN ? ls_json_new_null() : ls_json_new_integer(id));
+}
+
+static void set_tokens(ls_json *o, const ls_architecture *a) {
+    set_id(o, "bos_token_id", a->bos);
+    ls_json *list = ls_json_new_array();
+    for (int i = 0; i < a->neos; i++) ls_json_push(list, ls_json_new_integer(a->eos[i]));
+    if (a->neos > 1) {
+        ls_json_set(o, "eos_token_id", list);
+    } else {
+        ls_json_free(list);
+        set_id(o, "eos_token_id", a->neos ? a->eos[0] : LS_NO_TOKEN);
+    }
+    set_id(o, "pad_token_id", a->pad);
+}
+
+static void set_llama(ls_json *o, const ls_architecture *a) {
+    ls_json_set_text(o, "hidden_act", "silu");
+    ls_json_set_integer(o, "hidden_size", a->width);
+    ls_json_set_integer(o, "intermediate_size", a->ffn);
+    ls_json_set_integer(o, "num_hidden_layers", a->layers);
+    ls_json_set_integer(o, "num_attention_heads", a->heads);
+    ls_json_set_integer(o, "num_key_value_heads", a->kv_heads);
+    ls_json_set_integer(o, "head_dim", a->head_dim);
+    ls_json_set_integer(o, "max_position_embeddings", a->context);
+    ls_json_set_number(o, "rms_norm_eps", a->norm_eps);
+    if (a->family == LS_FAMILY_LLAMA || a->family == LS_FAMILY_QWEN3)
+        ls_json_set(o, "attention_bias", ls_json_new_bool(a->qkv_bias));
+    if (a->family == LS_FAMILY_LLAMA) ls_json_set(o, "mlp_bias", ls_json_new_bool(a->mlp_bias));
+    set_rope(o, &a->rope);
+    if (a->family == LS_FAMILY_LLAMA) return;
+    ls_json_set(o, "sliding_window",
+                a->window ? ls_json_new_integer(a->window) : ls_json_new_null());
+    if (a->family == LS_FAMILY_MISTRAL) return;
+    ls_json_set(o, "use_sliding_window", ls_json_new_bool(a->window != 0));
+    ls_json_set_integer(o, "max_window_layers", a->window ? 0 : a->layers);
+}
+
+static void set_gpt2(ls_json *o, const ls_architecture *a) {
+    ls_json_set_text(o, "activation_function", "gelu_new");
+    ls_json_set_integer(o, "n_embd", a->width);
+    ls_json_set_integer(o, "n_inner", a->ffn);
+    ls_json_set_integer(o, "n_layer", a->layers);
+    ls_json_set_integer(o, "n_head", a->heads);
+    ls_json_set_integer(o, "n_positions", a->context);
+    ls_json_set_integer(o, "n_ctx", a->context);
+    ls_json_set_number(o, "layer_norm_epsilon", a->norm_eps);
+}
+
+ls_json *ls_config_json_new(const ls_architecture *a, const char *dtype) {
+    ls_json *o = ls_json_new_object(), *classes = ls_json_new_array();
+    ls_json_push(classes, ls_json_new_text(ls_family_class(a->family)));
+    ls_json_set(o, "architectures", classes);
+    ls_json_set_text(o, "model_type", ls_family_name(a->family));
+    ls_json_set_text(o, "torch_dtype", dtype);
+    ls_json_set_integer(o, "vocab_size", a->vocab);
+    if (a->family == LS_FAMILY_GPT2)
+        set_gpt2(o, a);
+    else
+        set_llama(o, a);
+    ls_json_set(o, "tie_word_embeddings", ls_json_new_bool(a->tied));
+    set_tokens(o, a);
+    return o;
+}
+
+ls_json *ls_generation_json_new(const ls_architecture *a) {
+    ls_json *o = ls_json_new_object();
+    set_tokens(o, a);
+    return o;
+}

@@ -1,0 +1,351 @@
+/* gguf_model.c - see gguf_model.h. */
+#include "weights/gguf_model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_SEEN = 40, KEY = 128 };
+
+/* Those of all published models. */
+static const ls_rope llama3 = {
+    .type = LS_ROPE_LLAMA3, .low = 1, .high = 4, .original_context = 8192};
+
+typedef struct reader {
+    const ls_gguf *g;
+    const char *prefix; /* "llama" */
+    ls_error *e;
+    const ls_gguf_value *seen[MOST_SEEN];
+    int nseen;
+} reader;
+
+/* ---- one key ---- */
+
+/* The value of PREFIX.name; NULL: it is missing. */
+static const ls_gguf_value *take(reader *r, const char *name) {
+    char key[KEY];
+    snprintf(key, sizeof key, "%s.%s", r->prefix, name);
+    const ls_gguf_value *v = ls_gguf_find(r->g, key);
+    if (v && r->nseen < MOST_SEEN) r->seen[r->nseen++] = v;
+    return v;
+}
+
+static ls_status fail_missing(const reader *r, const char *name) {
+    return ls_fail(r->e, LS_EINVAL, "%s: %s.%s is missing", r->g->path, r->prefix, name);
+}
+
+static ls_status fail_kind(const reader *r, const ls_gguf_value *v, const char *want) {
+    return ls_fail(r->e, LS_EINVAL, "%s: %s is %s%s; it must be %s", r->g->path, v->key,
+                   v->is_array ? "an array of " : "", ls_gguf_kind_name(v->kind), want);
+}
+
+static ls_status take_size_if(reader *r, const char *name, int64_t *value_p) {
+    const ls_gguf_value *v = take(r, name);
+    if (!v || (!v->is_array && ls_gguf_integer(v, 0, value_p))) return LS_OK;
+    return fail_kind(r, v, "one integer");
+}
+
+static ls_status take_size(reader *r, const char *name, int64_t *value_p) {
+    const ls_gguf_value *v = take(r, name);
+    if (!v) return fail_missing(r, name);
+    return !v->is_array && ls_gguf_integer(v, 0, value_p) ? LS_OK : fail_kind(r, v, "one integer");
+}
+
+/* f32 as the decimal number that was meant. */
+static ls_status take_number_if(reader *r, const char *name, double *value_p) {
+    const ls_gguf_value *v = take(r, name);
+    if (!v) return LS_OK;
+    if (v->is_array || !ls_gguf_number(v, 0, value_p)) return fail_kind(r, v, "one number");
+    if (v->kind == LS_GGUF_F32) *value_p = ls_shortest_f32((float)*value_p);
+    return LS_OK;
+}
+
+static ls_status expect_size(reader *r, const char *name, int64_t want, const char *why) {
+    int64_t got = want;
+    LS_TRY(take_size_if(r, name, &got));
+    if (got == want) return LS_OK;
+    return ls_fail(r->e, LS_EINVAL, "%s: %s.%s is %lld; only %lld is supported: %s", r->g->path,
+                   r->prefix, name, (long long)got, (long long)want, why);
+}
+
+/* ---- what kind of file ---- */
+
+static ls_status expect_whole(const reader *r) {
+    const ls_gguf_value *type = ls_gguf_find(r->g, "general.type");
+    const ls_gguf_value *parts = ls_gguf_find(r->g, "split.count");
+    int64_t n = 1;
+    if (type && !ls_gguf_is_text(type, "model"))
+        return ls_fail(r->e, LS_EINVAL,
+                       "%s: general.type is not 'model': it is an adapter, a vocabulary or another "
+                       "part of a model",
+                       r->g->path);
+    if (parts && (!ls_gguf_integer(parts, 0, &n) || n > 1))
+        return ls_fail(r->e, LS_EINVAL,
+                       "%s: split.count is %lld: join the parts with llama-gguf-split --merge",
+                       r->g->path, (long long)n);
+    return LS_OK;
+}
+
+static ls_status read_family(reader *r, ls_architecture *a) {
+    const ls_gguf_value *v = ls_gguf_find(r->g, "general.architecture");
+    if (!v) return ls_fail(r->e, LS_EINVAL, "%s: general.architecture is missing", r->g->path);
+    for (int f = 0; f < LS_NFAMILIES; f++)
+        if (f != LS_FAMILY_MISTRAL && ls_gguf_is_text(v, ls_family_name((ls_family)f))) {
+            a->family = (ls_family)f;
+            r->prefix = ls_family_name(a->family);
+            return expect_whole(r);
+        }
+    ls_gguf_text name = {"?", 1};
+    ls_gguf_text_at(v, 0, &name);
+    return ls_fail(r->e, LS_EINVAL,
+                   "%s: general.architecture is '%.*s'; llama, qwen2, qwen3 and gpt2 are supported",
+                   r->g->path, (int)(name.n < 40 ? name.n : 40), name.data);
+}
+
+static ls_status refuse_unknown(const reader *r) {
+    size_t n = strlen(r->prefix);
+    for (size_t i = 0; i < r->g->nvalues; i++) {
+        const ls_gguf_value *v = &r->g->values[i];
+        if (strncmp(v->key, r->prefix, n) != 0 || v->key[n] != '.') continue;
+        bool seen = false;
+        for (int k = 0; k < r->nseen; k++) seen |= r->seen[k] == v;
+        if (!seen)
+            return ls_fail(r->e, LS_EINVAL, "%s: %s is not supported: it may change the model",
+                           r->g->path, v->key);
+    }
+    return LS_OK;
+}
+
+/* ---- rotation ---- */
+
+/* rope_freqs.weight: all 1, or those of llama3 with the largest as the factor. */
+static ls_status read_divisors(const reader *r, ls_architecture *a) {
+    const ls_gguf_tensor *t = ls_gguf_find_tensor(r->g, LS_GGUF_DIVISORS);
+    if (!t) return LS_OK;
+    int64_t n = a->head_dim / 2;
+    if (t->type != 0 || t->count != n)
+        return ls_fail(r->e, LS_EINVAL, "%s: tensor '" LS_GGUF_DIVISORS "' must be F32 [%lld]",
+                       r->g->path, (long long)n);
+    float most = 1;
+    for (int64_t i = 0; i < n; i++) {
+        float x;
+        memcpy(&x, t->data + i * (int64_t)sizeof x, sizeof x);
+        most = x > most ? x : most;
+    }
+    ls_rope rope = llama3;
+    rope.base = a->rope.base;
+    rope.factor = ls_shortest_f32(most);
+    bool same = isfinite(most);
+    for (int64_t i = 0; same && i < n; i++) {
+        float x;
+        memcpy(&x, t->data + i * (int64_t)sizeof x, sizeof x);
+        double want = ls_rope_divisor(&rope, a->head_dim, i);
+        same = fabs((double)x - want) <= 1e-4 * want;
+    }
+    if (!same || (most > 1 && a->rope.type != LS_ROPE_DEFAULT))
+        return ls_fail(r->e, LS_EINVAL,
+                       "%s: tensor '" LS_GGUF_DIVISORS "' does not have the divisors of rope_type "
+                       "llama3 with low_freq_factor 1, high_freq_factor 4 and 8192 positions; no "
+                       "others are supported",
+                       r->g->path);
+    if (most > 1) a->rope = rope;
+    return LS_OK;
+}
+
+static ls_status read_rope(reader *r, ls_architecture *a) {
+    double factor = 0, old = 0;
+    a->rope = (ls_rope){.type = LS_ROPE_DEFAULT, .base = 10000}; /* llama.cpp's default */
+    LS_TRY(take_number_if(r, "rope.freq_base", &a->rope.base));
+    LS_TRY(take_number_if(r, "rope.scaling.factor", &factor));
+    LS_TRY(take_number_if(r, "rope.scale_linear", &old));
+    LS_TRY(expect_size(r, "rope.dimension_count", a->head_dim, "whole heads are rotated"));
+    take(r, "rope.scaling.finetuned");               /* a note */
+    take(r, "rope.scaling.original_context_length"); /* of yarn, which is refused */
+    const ls_gguf_value *type = take(r, "rope.scaling.type");
+    bool none = type && ls_gguf_is_text(type, "none");
+    if (type && !none && !ls_gguf_is_text(type, "linear")) {
+        ls_gguf_text name = {"?", 1};
+        ls_gguf_text_at(type, 0, &name);
+        return ls_fail(r->e, LS_EINVAL, "%s: %s is '%.*s'; none and linear are supported",
+                       r->g->path, type->key, (int)(name.n < 40 ? name.n : 40), name.data);
+    }
+    if (factor == 0) factor = old;
+    if (!none && factor != 0 && factor != 1) {
+        a->rope.type = LS_ROPE_LINEAR;
+        a->rope.factor = factor;
+    }
+    return read_divisors(r, a);
+}
+
+/* ---- the whole ---- */
+
+static bool has_tensor(const reader *r, const char *name) {
+    return ls_gguf_find_tensor(r->g, name) != NULL;
+}
+
+static ls_status read_token(const reader *r, const char *key, int64_t *id_p) {
+    const ls_gguf_value *v = ls_gguf_find(r->g, key);
+    *id_p = LS_NO_TOKEN;
+    if (!v || (!v->is_array && ls_gguf_integer(v, 0, id_p))) return LS_OK;
+    return fail_kind(r, v, "one integer");
+}
+
+/* Each of these ends an answer; in chat models eot differs from eos. */
+static ls_status read_tokens(const reader *r, ls_architecture *a) {
+    static const char *const ends[] = {"tokenizer.ggml.eos_token_id",
+                                       "tokenizer.ggml.eot_token_id"};
+    LS_TRY(read_token(r, "tokenizer.ggml.bos_token_id", &a->bos));
+    LS_TRY(read_token(r, "tokenizer.ggml.padding_token_id", &a->pad));
+    for (int i = 0; i < 2; i++) {
+        int64_t id = LS_NO_TOKEN;
+        LS_TRY(read_token(r, ends[i], &id));
+        if (id != LS_NO_TOKEN && (a->neos == 0 || a->eos[0] != id)) a->eos[a->neos++] = id;
+    }
+    return LS_OK;
+}
+
+static ls_status read_vocab(reader *r, ls_architecture *a) {
+    const ls_gguf_tensor *t = ls_gguf_find_tensor(r->g, "token_embd.weight");
+    if (!t || t->ndims != 2)
+        return ls_fail(r->e, LS_EINVAL, "%s: has no tensor 'token_embd.weight' of two dimensions",
+                       r->g->path);
+    a->vocab = t->dims[1];
+    return expect_size(r, "vocab_size", a->vocab, "token_embd.weight has as many rows");
+}
+
+static ls_status read_sizes(reader *r, ls_architecture *a) {
+    bool gpt2 = a->family == LS_FAMILY_GPT2;
+    const char *eps = gpt2 ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
+    LS_TRY(take_size(r, "block_count", &a->layers));
+    LS_TRY(take_size(r, "context_length", &a->context));
+    LS_TRY(take_size(r, "embedding_length", &a->width));
+    LS_TRY(take_size(r, "feed_forward_length", &a->ffn));
+    LS_TRY(take_size(r, "attention.head_count", &a->heads));
+    a->kv_heads = a->heads;
+    LS_TRY(take_size_if(r, "attention.head_count_kv", &a->kv_heads));
+    if (a->heads < 1 || a->width % a->heads) {
+        if (!take(r, "attention.key_length"))
+            return ls_fail(r->e, LS_EINVAL,
+                           "%s: %s.attention.head_count %lld does not divide embedding_length %lld",
+                           r->g->path, r->prefix, (long long)a->heads, (long long)a->width);
+    } else {
+        a->head_dim = a->width / a->heads;
+    }
+    LS_TRY(take_size_if(r, "attention.key_length", &a->head_dim));
+    LS_TRY(expect_size(r, "attention.value_length", a->head_dim, "it must be key_length"));
+    if (!take(r, eps)) return fail_missing(r, eps);
+    return take_number_if(r, eps, &a->norm_eps);
+}
+
+static ls_status refuse_kinds(reader *r) {
+    const ls_gguf_value *layout = take(r, "tensor_data_layout");
+    const ls_gguf_value *causal = take(r, "attention.causal");
+    bool yes = true;
+    if (layout && !ls_gguf_is_text(layout, "Meta AI original pth"))
+        return ls_fail(r->e, LS_EINVAL, "%s: %s is not supported", r->g->path, layout->key);
+    if (causal && (!ls_gguf_bool(causal, 0, &yes) || !yes))
+        return ls_fail(r->e, LS_EINVAL, "%s: %s is not true", r->g->path, causal->key);
+    LS_TRY(expect_size(r, "expert_count", 0, "mixtures of experts are not"));
+    LS_TRY(expect_size(r, "expert_used_count", 0, "mixtures of experts are not"));
+    return expect_size(r, "attention.sliding_window", 0, "llama.cpp has no window here");
+}
+
+ls_status ls_gguf_read_architecture(const ls_gguf *g, ls_architecture *a_p, ls_error *e) {
+    reader r = {.g = g, .e = e};
+    ls_architecture a = {0};
+    LS_TRY(read_family(&r, &a));
+    LS_TRY(read_sizes(&r, &a));
+    LS_TRY(refuse_kinds(&r));
+    LS_TRY(read_vocab(&r, &a));
+    bool gpt2 = a.family == LS_FAMILY_GPT2;
+    if (!gpt2) LS_TRY(read_rope(&r, &a));
+    a.qkv_bias = gpt2 || has_tensor(&r, "blk.0.attn_q.bias");
+    a.o_bias = gpt2 || has_tensor(&r, "blk.0.attn_output.bias");
+    a.mlp_bias = gpt2 || has_tensor(&r, "blk.0.ffn_up.bias");
+    a.qk_norm = a.family == LS_FAMILY_QWEN3;
+    a.tied = !has_tensor(&r, "output.weight");
+    LS_TRY(read_tokens(&r, &a));
+    LS_TRY(refuse_unknown(&r));
+    LS_TRY(ls_architecture_check(&a, g->path, e));
+    *a_p = a;
+    return LS_OK;
+}
+
+/* ---- writing ---- */
+
+static void put_size(ls_gguf_writer *w, const char *prefix, const char *name, int64_t value) {
+    char key[KEY];
+    snprintf(key, sizeof key, "%s.%s", prefix, name);
+    ls_gguf_put_u32(w, key, (uint32_t)value);
+}
+
+static void put_number(ls_gguf_writer *w, const char *prefix, const char *name, double value) {
+    char key[KEY];
+    snprintf(key, sizeof key, "%s.%s", prefix, name);
+    ls_gguf_put_f32(w, key, (float)value);
+}
+
+/* llama_ftype of llama.h */
+static uint32_t file_type(ls_block_type type) {
+    static const uint32_t types[LS_NBLOCK_TYPES] = {
+        [LS_BLOCK_F32] = 0,   [LS_BLOCK_F16] = 1,   [LS_BLOCK_BF16] = 32, [LS_BLOCK_Q8_0] = 7,
+        [LS_BLOCK_Q4_0] = 2,  [LS_BLOCK_Q4_1] = 3,  [LS_BLOCK_Q5_0] = 8,  [LS_BLOCK_Q5_1] = 9,
+        [LS_BLOCK_Q4_K] = 15, [LS_BLOCK_Q5_K] = 17, [LS_BLOCK_Q6_K] = 18};
+    return types[type];
+}
+
+static void put_rope(ls_gguf_writer *w, const char *prefix, const ls_architecture *a) {
+    char key[KEY];
+    put_size(w, prefix, "rope.dimension_count", a->head_dim);
+    put_number(w, prefix, "rope.freq_base", a->rope.base);
+    if (a->rope.type != LS_ROPE_LINEAR) return;
+    snprintf(key, sizeof key, "%s.rope.scaling.type", prefix);
+    ls_gguf_put_text(w, key, "linear");
+    put_number(w, prefix, "rope.scaling.factor", a->rope.factor);
+}
+
+static void put_tokens(ls_gguf_writer *w, const ls_architecture *a) {
+    if (a->bos >= 0) ls_gguf_put_u32(w, "tokenizer.ggml.bos_token_id", (uint32_t)a->bos);
+    if (a->neos > 0) ls_gguf_put_u32(w, "tokenizer.ggml.eos_token_id", (uint32_t)a->eos[0]);
+    if (a->neos > 1) ls_gguf_put_u32(w, "tokenizer.ggml.eot_token_id", (uint32_t)a->eos[1]);
+    if (a->pad >= 0) ls_gguf_put_u32(w, "tokenizer.ggml.padding_token_id", (uint32_t)a->pad);
+}
+
+ls_status ls_gguf_put_architecture(ls_gguf_writer *w, const ls_architecture *a, ls_block_type type,
+                                   ls_error *e) {
+    bool gpt2 = a->family == LS_FAMILY_GPT2;
+    ls_family family = a->family == LS_FAMILY_MISTRAL ? LS_FAMILY_LLAMA : a->family;
+    const char *p = ls_family_name(family);
+    if (a->window)
+        return ls_fail(e, LS_EINVAL,
+                       "GGUF has no window for the family %s; it has one of %lld positions",
+                       ls_family_name(a->family), (long long)a->window);
+    ls_gguf_put_text(w, "general.architecture", p);
+    ls_gguf_put_text(w, "general.type", "model");
+    ls_gguf_put_u32(w, "general.file_type", file_type(type));
+    ls_gguf_put_u32(w, "general.quantization_version", 2);
+    put_size(w, p, "vocab_size", a->vocab);
+    put_size(w, p, "context_length", a->context);
+    put_size(w, p, "embedding_length", a->width);
+    put_size(w, p, "block_count", a->layers);
+    put_size(w, p, "feed_forward_length", a->ffn);
+    put_size(w, p, "attention.head_count", a->heads);
+    if (!gpt2) {
+        put_size(w, p, "attention.head_count_kv", a->kv_heads);
+        put_size(w, p, "attention.key_length", a->head_dim);
+        put_size(w, p, "attention.value_length", a->head_dim);
+        put_rope(w, p, a);
+    }
+    put_number(w, p, gpt2 ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon",
+               a->norm_eps);
+    put_tokens(w, a);
+    return LS_OK;
+}
+
+int64_t ls_gguf_put_divisors(ls_gguf_writer *w, const ls_architecture *a) {
+    if (a->rope.type != LS_ROPE_LLAMA3) return 0;
+    int64_t n = a->head_dim / 2;
+    ls_gguf_put_tensor(w, LS_GGUF_DIVISORS, LS_BLOCK_F32, 1, &n);
+    return n;
+}

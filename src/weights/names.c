@@ -1,0 +1,204 @@
+/* names.c - see names.h.
+ *
+ * GGUF's names: TENSOR_NAMES in llama.cpp's gguf-py/gguf/constants.py; order: conversion/llama.py
+ * (permute) and conversion/gpt2.py (transpose) there. */
+#include "weights/names.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Lengths of dims. */
+typedef enum length {
+    NOTHING,
+    WIDTH,
+    FFN,
+    VOCAB,
+    CONTEXT,
+    HEAD,    /* head_dim */
+    QUERIES, /* heads * head_dim */
+    KEYS,    /* kv_heads * head_dim */
+    THREE    /* 3 * width */
+} length;
+
+/* Which models have a tensor: those with all of these, and with none that is negated. */
+typedef enum condition { ALWAYS, QKV_BIAS, O_BIAS, MLP_BIAS, QK_NORM, UNTIED } condition;
+
+typedef struct row {
+    const char *name, *gguf; /* those of a block follow "PREFIX.N." */
+    length dims[2];
+    condition when;
+    ls_row_order order;
+} row;
+
+typedef struct family_rows {
+    const char *block;              /* "model.layers" */
+    const row *before, *in, *after; /* the blocks; each ends with a row without a name */
+} family_rows;
+
+static const row llama_before[] = {
+    {"model.embed_tokens.weight", "token_embd.weight", {VOCAB, WIDTH}, ALWAYS, LS_ROWS_SAME},
+    {0},
+};
+/* The order of q and k is that of the architecture llama; qwen's is not permuted. */
+static const row llama_block[] = {
+    {"input_layernorm.weight", "attn_norm.weight", {WIDTH}, ALWAYS, LS_ROWS_SAME},
+    {"self_attn.q_proj.weight", "attn_q.weight", {QUERIES, WIDTH}, ALWAYS, LS_ROWS_PAIRS},
+    {"self_attn.q_proj.bias", "attn_q.bias", {QUERIES}, QKV_BIAS, LS_ROWS_PAIRS},
+    {"self_attn.k_proj.weight", "attn_k.weight", {KEYS, WIDTH}, ALWAYS, LS_ROWS_PAIRS},
+    {"self_attn.k_proj.bias", "attn_k.bias", {KEYS}, QKV_BIAS, LS_ROWS_PAIRS},
+    {"self_attn.v_proj.weight", "attn_v.weight", {KEYS, WIDTH}, ALWAYS, LS_ROWS_SAME},
+    {"self_attn.v_proj.bias", "attn_v.bias", {KEYS}, QKV_BIAS, LS_ROWS_SAME},
+    {"self_attn.q_norm.weight", "attn_q_norm.weight", {HEAD}, QK_NORM, LS_ROWS_SAME},
+    {"self_attn.k_norm.weight", "attn_k_norm.weight", {HEAD}, QK_NORM, LS_ROWS_SAME},
+    {"self_attn.o_proj.weight", "attn_output.weight", {WIDTH, QUERIES}, ALWAYS, LS_ROWS_SAME},
+    {"self_attn.o_proj.bias", "attn_output.bias", {WIDTH}, O_BIAS, LS_ROWS_SAME},
+    {"post_attention_layernorm.weight", "ffn_norm.weight", {WIDTH}, ALWAYS, LS_ROWS_SAME},
+    {"mlp.gate_proj.weight", "ffn_gate.weight", {FFN, WIDTH}, ALWAYS, LS_ROWS_SAME},
+    {"mlp.gate_proj.bias", "ffn_gate.bias", {FFN}, MLP_BIAS, LS_ROWS_SAME},
+    {"mlp.up_proj.weight", "ffn_up.weight", {FFN, WIDTH}, ALWAYS, LS_ROWS_SAME},
+    {"mlp.up_proj.bias", "ffn_up.bias", {FFN}, MLP_BIAS, LS_ROWS_SAME},
+    {"mlp.down_proj.weight", "ffn_down.weight", {WIDTH, FFN}, ALWAYS, LS_ROWS_SAME},
+    {"mlp.down_proj.bias", "ffn_down.bias", {WIDTH}, MLP_BIAS, LS_ROWS_SAME},
+    {0},
+};
+static const row llama_after[] = {
+    {"model.norm.weight", "output_norm.weight", {WIDTH}, ALWAYS, LS_ROWS_SAME},
+    {"lm_head.weight", "output.weight", {VOCAB, WIDTH}, UNTIED, LS_ROWS_SAME},
+    {0},
+};
+
+static const row gpt2_before[] = {
+    {"wte.weight", "token_embd.weight", {VOCAB, WIDTH}, ALWAYS, LS_ROWS_SAME},
+    {"wpe.weight", "position_embd.weight", {CONTEXT, WIDTH}, ALWAYS, LS_ROWS_SAME},
+    {0},
+};
+static const row gpt2_block[] = {
+    {"ln_1.weight", "attn_norm.weight", {WIDTH}, ALWAYS, LS_ROWS_SAME},
+    {"ln_1.bias", "attn_norm.bias", {WIDTH}, ALWAYS, LS_ROWS_SAME},
+    {"attn.c_attn.weight", "attn_qkv.weight", {WIDTH, THREE}, ALWAYS, LS_ROWS_TRANSPOSED},
+    {"attn.c_attn.bias", "attn_qkv.bias", {THREE}, ALWAYS, LS_ROWS_SAME},
+    {"attn.c_proj.weight", "attn_output.weight", {WIDTH, WIDTH}, ALWAYS, LS_ROWS_TRANSPOSED},
+    {"attn.c_proj.bias", "attn_output.bias", {WIDTH}, ALWAYS, LS_ROWS_SAME},
+    {"ln_2.weight", "ffn_norm.weight", {WIDTH}, ALWAYS, LS_ROWS_SAME},
+    {"ln_2.bias", "ffn_norm.bias", {WIDTH}, ALWAYS, LS_ROWS_SAME},
+    {"mlp.c_fc.weight", "ffn_up.weight", {WIDTH, FFN}, ALWAYS, LS_ROWS_TRANSPOSED},
+    {"mlp.c_fc.bias", "ffn_up.bias", {FFN}, ALWAYS, LS_ROWS_SAME},
+    {"mlp.c_proj.weight", "ffn_down.weight", {FFN, WIDTH}, ALWAYS, LS_ROWS_TRANSPOSED},
+    {"mlp.c_proj.bias", "ffn_down.bias", {WIDTH}, ALWAYS, LS_ROWS_SAME},
+    {0},
+};
+static const row gpt2_after[] = {
+    {"ln_f.weight", "output_norm.weight", {WIDTH}, ALWAYS, LS_ROWS_SAME},
+    {"ln_f.bias", "output_norm.bias", {WIDTH}, ALWAYS, LS_ROWS_SAME},
+    {"lm_head.weight", "output.weight", {VOCAB, WIDTH}, UNTIED, LS_ROWS_SAME},
+    {0},
+};
+
+static const family_rows llama = {"model.layers", llama_before, llama_block, llama_after};
+static const family_rows gpt2 = {"h", gpt2_before, gpt2_block, gpt2_after};
+
+static const family_rows *rows_of(const ls_architecture *a) {
+    return a->family == LS_FAMILY_GPT2 ? &gpt2 : &llama;
+}
+
+static int64_t length_of(const ls_architecture *a, length l) {
+    switch (l) {
+    case NOTHING: return 0;
+    case WIDTH: return a->width;
+    case FFN: return a->ffn;
+    case VOCAB: return a->vocab;
+    case CONTEXT: return a->context;
+    case HEAD: return a->head_dim;
+    case QUERIES: return a->heads * a->head_dim;
+    case KEYS: return a->kv_heads * a->head_dim;
+    case THREE: return 3 * a->width;
+    }
+    return 0;
+}
+
+static bool holds(const ls_architecture *a, condition c) {
+    switch (c) {
+    case ALWAYS: return true;
+    case QKV_BIAS: return a->qkv_bias;
+    case O_BIAS: return a->o_bias;
+    case MLP_BIAS: return a->mlp_bias;
+    case QK_NORM: return a->qk_norm;
+    case UNTIED: return !a->tied;
+    }
+    return false;
+}
+
+static int count_rows(const ls_architecture *a, const row *r) {
+    int n = 0;
+    for (; r->name; r++) n += holds(a, r->when);
+    return n;
+}
+
+/* Row i of those that the model has. */
+static const row *nth_row(const ls_architecture *a, const row *r, int i) {
+    for (;; r++)
+        if (holds(a, r->when) && i-- == 0) return r;
+}
+
+static void fill(const ls_architecture *a, const row *r, int layer, ls_name *n) {
+    *n = (ls_name){.layer = layer, .order = r->order};
+    if (layer < 0) {
+        snprintf(n->name, sizeof n->name, "%s", r->name);
+        snprintf(n->gguf, sizeof n->gguf, "%s", r->gguf);
+    } else {
+        snprintf(n->name, sizeof n->name, "%s.%d.%s", rows_of(a)->block, layer, r->name);
+        snprintf(n->gguf, sizeof n->gguf, "blk.%d.%s", layer, r->gguf);
+    }
+    bool qwen = a->family == LS_FAMILY_QWEN2 || a->family == LS_FAMILY_QWEN3;
+    if (qwen && r->order == LS_ROWS_PAIRS) n->order = LS_ROWS_SAME;
+    for (int i = 0; i < 2; i++) {
+        n->dims[i] = length_of(a, r->dims[i]);
+        if (n->dims[i]) n->ndims = i + 1;
+    }
+}
+
+bool ls_name_at(const ls_architecture *a, int i, ls_name *n_p) {
+    const family_rows *f = rows_of(a);
+    int before = count_rows(a, f->before), block = count_rows(a, f->in);
+    if (i < before) {
+        fill(a, nth_row(a, f->before, i), -1, n_p);
+        return true;
+    }
+    i -= before;
+    if (i / block < a->layers) {
+        fill(a, nth_row(a, f->in, i % block), i / block, n_p);
+        return true;
+    }
+    i -= (int)a->layers * block;
+    if (i >= count_rows(a, f->after)) return false;
+    fill(a, nth_row(a, f->after, i), -1, n_p);
+    return true;
+}
+
+int ls_name_count(const ls_architecture *a) {
+    const family_rows *f = rows_of(a);
+    return count_rows(a, f->before) + (int)a->layers * count_rows(a, f->in) +
+           count_rows(a, f->after);
+}
+
+static bool ends_with(const char *text, const char *end) {
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+bool ls_name_is_derived(const ls_architecture *a, const char *name) {
+    if (a->family == LS_FAMILY_GPT2)
+        return ends_with(name, ".attn.bias") || ends_with(name, ".attn.masked_bias");
+    return ends_with(name, ".rotary_emb.inv_freq");
+}
+
+const char *ls_name_canonical(const ls_architecture *a, const char *name) {
+    static const char prefix[] = "transformer.";
+    bool has = a->family == LS_FAMILY_GPT2 && strncmp(name, prefix, sizeof prefix - 1) == 0;
+    return has ? name + sizeof prefix - 1 : name;
+}
+
+int64_t ls_name_pair_row(int64_t head_dim, int64_t i) {
+    int64_t head = i / head_dim, at = i % head_dim, half = head_dim / 2;
+    return head * head_dim + 2 * (at % half) + at / half;
+}

@@ -1,0 +1,465 @@
+/* config_json_test.c - config.json of each family, in the forms of transformers 4 and 5; what is not
+ * supported is refused by the name of its key. */
+#include "weights/config_json.h"
+
+#include <math.h>
+
+#include "folder.h"
+#include "test.h"
+
+/* As published: SmolLM2-135M-Instruct (version 4), Llama 3.1 8B (version 4), Mistral 7B v0.1,
+ * Qwen2.5 0.5B, Qwen3 0.6B, GPT-2; shortened. */
+static const char smollm[] =
+    "{\"architectures\": [\"LlamaForCausalLM\"], \"attention_bias\": false, \"attention_dropout\": "
+    "0.0, \"bos_token_id\": 1, \"eos_token_id\": 2, \"hidden_act\": \"silu\", \"hidden_size\": "
+    "576, "
+    "\"initializer_range\": 0.041, \"intermediate_size\": 1536, \"is_llama_config\": true, "
+    "\"max_position_embeddings\": 8192, \"mlp_bias\": false, \"model_type\": \"llama\", "
+    "\"num_attention_heads\": 9, \"num_hidden_layers\": 30, \"num_key_value_heads\": 3, "
+    "\"pad_token_id\": 2, \"pretraining_tp\": 1, \"rms_norm_eps\": 1e-05, \"rope_interleaved\": "
+    "false, \"rope_scaling\": null, \"rope_theta\": 100000, \"tie_word_embeddings\": true, "
+    "\"torch_dtype\": \"bfloat16\", \"transformers.js_config\": {\"dtype\": \"q4\"}, "
+    "\"transformers_version\": \"4.42.3\", \"use_cache\": true, \"vocab_size\": 49152}";
+static const char llama3[] =
+    "{\"architectures\": [\"LlamaForCausalLM\"], \"bos_token_id\": 128000, \"eos_token_id\": "
+    "[128001, 128008, 128009], \"hidden_act\": \"silu\", \"hidden_size\": 4096, "
+    "\"intermediate_size\": 14336, \"max_position_embeddings\": 131072, \"model_type\": \"llama\", "
+    "\"num_attention_heads\": 32, \"num_hidden_layers\": 32, \"num_key_value_heads\": 8, "
+    "\"rms_norm_eps\": 1e-05, \"rope_scaling\": {\"factor\": 8.0, \"low_freq_factor\": 1.0, "
+    "\"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 8192, \"rope_type\": "
+    "\"llama3\"}, \"rope_theta\": 500000.0, \"tie_word_embeddings\": false, \"vocab_size\": "
+    "128256}";
+static const char mistral[] =
+    "{\"architectures\": [\"MistralForCausalLM\"], \"bos_token_id\": 1, \"eos_token_id\": 2, "
+    "\"hidden_act\": \"silu\", \"hidden_size\": 4096, \"intermediate_size\": 14336, "
+    "\"max_position_embeddings\": 32768, \"model_type\": \"mistral\", \"num_attention_heads\": 32, "
+    "\"num_hidden_layers\": 32, \"num_key_value_heads\": 8, \"rms_norm_eps\": 1e-05, "
+    "\"rope_theta\": 10000.0, \"sliding_window\": 4096, \"tie_word_embeddings\": false, "
+    "\"vocab_size\": 32000}";
+static const char qwen2[] =
+    "{\"architectures\": [\"Qwen2ForCausalLM\"], \"attention_dropout\": 0.0, \"bos_token_id\": "
+    "151643, \"eos_token_id\": 151645, \"hidden_act\": \"silu\", \"hidden_size\": 896, "
+    "\"intermediate_size\": 4864, \"max_position_embeddings\": 32768, \"max_window_layers\": 21, "
+    "\"model_type\": \"qwen2\", \"num_attention_heads\": 14, \"num_hidden_layers\": 24, "
+    "\"num_key_value_heads\": 2, \"rms_norm_eps\": 1e-06, \"rope_theta\": 1000000.0, "
+    "\"sliding_window\": 32768, \"tie_word_embeddings\": true, \"use_mrope\": false, "
+    "\"use_sliding_window\": false, \"vocab_size\": 151936}";
+static const char qwen3[] =
+    "{\"architectures\": [\"Qwen3ForCausalLM\"], \"attention_bias\": false, \"bos_token_id\": "
+    "151643, \"eos_token_id\": 151645, \"head_dim\": 128, \"hidden_act\": \"silu\", "
+    "\"hidden_size\": 1024, \"intermediate_size\": 3072, \"max_position_embeddings\": 40960, "
+    "\"max_window_layers\": 28, \"model_type\": \"qwen3\", \"num_attention_heads\": 16, "
+    "\"num_hidden_layers\": 28, \"num_key_value_heads\": 8, \"rms_norm_eps\": 1e-06, "
+    "\"rope_scaling\": null, \"rope_theta\": 1000000, \"sliding_window\": null, "
+    "\"tie_word_embeddings\": true, \"use_sliding_window\": false, \"vocab_size\": 151936}";
+static const char gpt2[] =
+    "{\"activation_function\": \"gelu_new\", \"architectures\": [\"GPT2LMHeadModel\"], "
+    "\"attn_pdrop\": 0.1, \"bos_token_id\": 50256, \"embd_pdrop\": 0.1, \"eos_token_id\": 50256, "
+    "\"initializer_range\": 0.02, \"layer_norm_epsilon\": 1e-05, \"model_type\": \"gpt2\", "
+    "\"n_ctx\": 1024, \"n_embd\": 768, \"n_head\": 12, \"n_layer\": 12, \"n_positions\": 1024, "
+    "\"resid_pdrop\": 0.1, \"summary_type\": \"cls_index\", \"task_specific_params\": "
+    "{\"text-generation\": {\"do_sample\": true}}, \"vocab_size\": 50257}";
+static const char *const all[] = {smollm, llama3, mistral, qwen2, qwen3, gpt2};
+enum { NALL = sizeof all / sizeof *all };
+
+static ls_status read(const char *text, ls_architecture *a, ls_error *e) {
+    ls_json *o = NULL;
+    LS_TRY(ls_json_parse(text, strlen(text), "config.json", &o, e));
+    ls_status s = ls_config_json_read(o, "config.json", a, e);
+    ls_json_free(o);
+    return s;
+}
+
+static ls_architecture good(const char *text) {
+    ls_architecture a;
+    ls_error e = {0};
+    assert_ls_ok(read(text, &a, &e), e);
+    return a;
+}
+
+static void test_families(void **state) {
+    (void)state;
+    ls_architecture a = good(smollm);
+    assert_true(a.family == LS_FAMILY_LLAMA && a.layers == 30 && a.width == 576 && a.ffn == 1536);
+    assert_true(a.heads == 9 && a.kv_heads == 3 && a.head_dim == 64 && a.vocab == 49152);
+    assert_true(a.context == 8192 && a.norm_eps == 1e-5 && a.tied && a.window == 0);
+    assert_true(a.rope.type == LS_ROPE_DEFAULT && a.rope.base == 100000);
+    assert_false(a.qkv_bias || a.o_bias || a.mlp_bias || a.qk_norm);
+    assert_true(a.bos == 1 && a.pad == 2 && a.neos == 1 && a.eos[0] == 2);
+    assert_int_equal(ls_architecture_count(&a), 134515008); /* as published */
+
+    a = good(llama3);
+    assert_true(a.rope.type == LS_ROPE_LLAMA3 && a.rope.factor == 8 && a.rope.low == 1);
+    assert_true(a.rope.high == 4 && a.rope.original_context == 8192 && a.rope.base == 500000);
+    assert_true(a.neos == 3 && a.eos[2] == 128009 && a.pad == LS_NO_TOKEN && !a.tied);
+    assert_int_equal(ls_architecture_count(&a), 8030261248);
+
+    a = good(mistral);
+    assert_true(a.family == LS_FAMILY_MISTRAL && a.window == 4096 && a.head_dim == 128);
+    assert_int_equal(ls_architecture_count(&a), 7241732096);
+
+    a = good(qwen2);
+    assert_true(a.family == LS_FAMILY_QWEN2 && a.window == 0 && a.qkv_bias && !a.o_bias);
+    assert_int_equal(ls_architecture_count(&a), 494032768);
+
+    a = good(qwen3);
+    assert_true(a.family == LS_FAMILY_QWEN3 && a.qk_norm && !a.qkv_bias && a.head_dim == 128);
+    assert_int_equal(ls_architecture_count(&a), 596049920);
+
+    a = good(gpt2);
+    assert_true(a.family == LS_FAMILY_GPT2 && a.tied && a.ffn == 3072 && a.head_dim == 64);
+    assert_true(a.rope.type == LS_ROPE_NONE && a.qkv_bias && a.o_bias && a.mlp_bias);
+    assert_int_equal(ls_architecture_count(&a), 124439808);
+}
+
+/* The config with member `key` set to `value`, or removed (NULL). */
+static char *changed(const char *text, const char *key, const char *value) {
+    ls_json *o = NULL;
+    ls_error e = {0};
+    ls_buf b = {0};
+    assert_ls_ok(ls_json_parse(text, strlen(text), "base", &o, &e), e);
+    const char *name = NULL;
+    const ls_json *v = NULL;
+    for (void *it = NULL; (it = ls_json_next(o, it, &name, &v));) {
+        if (strcmp(name, key) == 0) continue;
+        ls_buf_printf(&b, "%s\"%s\": ", b.len ? ", " : "{", name);
+        ls_json_write(v, 0, &b);
+    }
+    if (value) ls_buf_printf(&b, ", \"%s\": %s", key, value);
+    ls_buf_printf(&b, "}");
+    ls_json_free(o);
+    return b.data;
+}
+
+static ls_architecture good_with(const char *text, const char *key, const char *value) {
+    char *other = changed(text, key, value);
+    ls_architecture a = good(other);
+    free(other);
+    return a;
+}
+
+static void check_refused(const char *text, const char *key, const char *value, const char *want) {
+    char *other = changed(text, key, value);
+    ls_architecture a;
+    ls_error e = {0};
+    if (read(other, &a, &e) != LS_EINVAL || !strstr(e.msg, want))
+        fail_msg("%s: %s: '%s' does not say '%s'", key, value ? value : "-", e.msg, want);
+    assert_non_null(strstr(e.msg, "config.json: "));
+    assert_null(strchr(e.msg, '\n'));
+    free(other);
+}
+
+static void test_rope(void **state) {
+    (void)state;
+    assert_true(good_with(smollm, "rope_theta", NULL).rope.base == 10000);
+    ls_architecture a =
+        good_with(smollm, "rope_scaling", "{\"type\": \"linear\", \"factor\": 2.5}");
+    assert_true(a.rope.type == LS_ROPE_LINEAR && a.rope.factor == 2.5 && a.rope.base == 100000);
+    /* version 5 */
+    static const char five[] = "{\"rope_type\": \"llama3\", \"rope_theta\": 500000.0, \"factor\": "
+                               "32, \"low_freq_factor\": 1.0, \"high_freq_factor\": 4, "
+                               "\"original_max_position_embeddings\": 8192}";
+    char *none = changed(smollm, "rope_theta", NULL);
+    a = good_with(none, "rope_parameters", five);
+    assert_true(a.rope.type == LS_ROPE_LLAMA3 && a.rope.base == 500000 && a.rope.factor == 32);
+    check_refused(none, "rope_parameters", "{\"rope_type\": \"default\"}",
+                  "rope_parameters: rope_theta is missing");
+    free(none);
+    a = good_with(smollm, "rope_parameters", "{\"rope_type\": \"default\"}");
+    assert_true(a.rope.base == 100000);
+    /* both */
+    a = good_with(smollm, "rope_parameters", "{\"rope_type\": \"default\", \"rope_theta\": 1e5}");
+    assert_true(a.rope.base == 100000);
+    check_refused(smollm, "rope_parameters", "{\"rope_type\": \"default\", \"rope_theta\": 1e4}",
+                  "rope_parameters differs");
+    check_refused(llama3, "rope_parameters", "{\"rope_type\": \"default\", \"rope_theta\": 5e5}",
+                  "rope_parameters differs");
+}
+
+static void test_rope_refused(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"{\"type\": \"yarn\", \"factor\": 4}", "rope_scaling: type is \"yarn\""},
+        {"{\"rope_type\": \"dynamic\", \"factor\": 4}", "rope_scaling: rope_type is \"dynamic\""},
+        {"{\"rope_type\": \"longrope\"}", "rope_type is \"longrope\""},
+        {"{\"rope_type\": 3}", "rope_type is 3"},
+        {"{\"rope_type\": \"linear\", \"type\": \"dynamic\", \"factor\": 2}", "differs from"},
+        {"{\"rope_type\": \"linear\"}", "rope_scaling: factor is missing"},
+        {"{\"rope_type\": \"linear\", \"factor\": \"2\"}", "factor is \"2\""},
+        {"{\"rope_type\": \"linear\", \"factor\": 0}", "factor 0 is not positive"},
+        {"{\"rope_type\": \"linear\", \"factor\": 2, \"mscale\": 1}", "mscale is not supported"},
+        {"{\"rope_type\": \"default\", \"factor\": 2}", "factor is not supported"},
+        {"{\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 1, "
+         "\"original_max_position_embeddings\": 8192}",
+         "high_freq_factor is missing"},
+        {"{\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 4, "
+         "\"high_freq_factor\": 1, \"original_max_position_embeddings\": 8192}",
+         "low_freq_factor < high_freq_factor"},
+        {"{\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 1, "
+         "\"high_freq_factor\": 4, \"original_max_position_embeddings\": 0}",
+         "original_max_position_embeddings"},
+        {"{\"full_attention\": {\"rope_type\": \"default\"}}", "full_attention is not supported"},
+        {"{\"rope_type\": \"default\", \"partial_rotary_factor\": 0.5}", "partial_rotary_factor"},
+        {"[]", "rope_scaling must be an object"},
+        {"\"linear\"", "rope_scaling must be an object"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_refused(smollm, "rope_scaling", cases[i][0], cases[i][1]);
+    check_refused(smollm, "rope_theta", "-1", "base -1 is not positive");
+    check_refused(smollm, "rope_theta", "\"1e5\"", "rope_theta is \"1e5\"");
+    check_refused(smollm, "partial_rotary_factor", "0.25", "partial_rotary_factor is 0.25");
+}
+
+static void test_windows(void **state) {
+    (void)state;
+    assert_true(good_with(mistral, "sliding_window", "null").window == 0);
+    check_refused(mistral, "sliding_window", NULL, "sliding_window is missing");
+    check_refused(mistral, "sliding_window", "-1", "window");
+    check_refused(smollm, "sliding_window", "4096", "sliding_window is not supported");
+    check_refused(qwen2, "use_sliding_window", "true", "max_window_layers is 21");
+    char *text = changed(qwen2, "use_sliding_window", "true");
+    assert_true(good_with(text, "max_window_layers", "0").window == 32768);
+    assert_true(good_with(text, "max_window_layers", "24").window == 0);
+    char *without = changed(text, "sliding_window", "null");
+    check_refused(without, "max_window_layers", "0", "sliding_window is null");
+    free(without);
+    free(text);
+    /* version 5 lists the layers */
+    ls_buf full = {0}, sliding = {0};
+    for (int i = 0; i < 24; i++) {
+        ls_buf_printf(&full, "%s\"full_attention\"", i ? ", " : "[");
+        ls_buf_printf(&sliding, "%s\"%s_attention\"", i ? ", " : "[", i < 20 ? "sliding" : "full");
+    }
+    ls_buf_printf(&full, "]");
+    ls_buf_printf(&sliding, "]");
+    assert_true(good_with(qwen2, "layer_types", full.data).window == 0);
+    check_refused(qwen2, "layer_types", sliding.data,
+                  "layer_types: layer 0 is 'sliding_attention'");
+    check_refused(qwen3, "layer_types", full.data, "one type for each layer");
+    check_refused(qwen2, "layer_types", "\"full_attention\"", "layer_types must be a list");
+    ls_buf_free(&full);
+    ls_buf_free(&sliding);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *base, *key, *value, *want;
+    } cases[] = {
+        {smollm, "model_type", "\"gemma\"", "model_type is \"gemma\""},
+        {smollm, "model_type", "\"qwen3_moe\"", "model_type is \"qwen3_moe\""},
+        {smollm, "model_type", NULL, "model_type is missing"},
+        {smollm, "model_type", "3", "model_type is 3"},
+        {smollm, "architectures", "[\"LlamaForSequenceClassification\"]", "architectures is"},
+        {smollm, "architectures", "[\"LlamaModel\"]", "only LlamaForCausalLM"},
+        {smollm, "hidden_act", "\"gelu\"", "hidden_act is \"gelu\"; only \"silu\""},
+        {smollm, "hidden_act", NULL, "hidden_act is missing"},
+        {smollm, "hidden_size", NULL, "hidden_size is missing"},
+        {smollm, "hidden_size", "576.5", "hidden_size is 576.5; it must be an integer"},
+        {smollm, "hidden_size", "\"576\"", "hidden_size is \"576\""},
+        {smollm, "hidden_size", "577", "num_attention_heads is 9; it must divide hidden_size"},
+        {smollm, "hidden_size", "0", "width: 0 is not from 1"},
+        {smollm, "hidden_size", "-576", "-576 is not from 1"},
+        {smollm, "hidden_size", "9223372036854775807", "num_attention_heads"},
+        {smollm, "num_hidden_layers", "99999999", "layers: 99999999"},
+        {smollm, "num_attention_heads", "0", "num_attention_heads is 0"},
+        {smollm, "num_key_value_heads", "2", "2 KV heads don't divide 9 heads"},
+        {smollm, "num_key_value_heads", "0", "KV heads: 0"},
+        {smollm, "head_dim", "63", "heads have 63 elements"},
+        {smollm, "intermediate_size", NULL, "intermediate_size is missing"},
+        {smollm, "vocab_size", "1e9", "vocab_size is 1e9; it must"},
+        {smollm, "vocab_size", "1000000000", "vocabulary: 1000000000"},
+        {smollm, "max_position_embeddings", NULL, "max_position_embeddings is missing"},
+        {smollm, "rms_norm_eps", NULL, "rms_norm_eps is missing"},
+        {smollm, "rms_norm_eps", "-1", "epsilon -1"},
+        {smollm, "attention_bias", "1", "attention_bias is 1; it must be true or false"},
+        {smollm, "eos_token_id", "49152", "eos_token_id 49152 is no token"},
+        {smollm, "eos_token_id", "[1, \"2\"]", "eos_token_id is [1, \"2\"]"},
+        {smollm, "eos_token_id", "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]", "too many"},
+        {smollm, "pad_token_id", "-2", "pad_token_id -2 is no token"},
+        {smollm, "bos_token_id", "\"1\"", "bos_token_id is \"1\""},
+        {smollm, "num_experts", "8", "num_experts is not supported: it may change the model"},
+        {smollm, "num_local_experts", "8", "num_local_experts is not supported"},
+        {smollm, "attention_multiplier", "0.5", "attention_multiplier is not supported"},
+        {smollm, "quantization_config", "{\"bits\": 4}", "quantization_config is not supported"},
+        {smollm, "auto_map", "{}", "auto_map is not supported"},
+        {smollm, "rope_interleaved", "true", "rope_interleaved is true; only false"},
+        {smollm, "is_encoder_decoder", "true", "is_encoder_decoder is true"},
+        {smollm, "pruned_heads", "{\"0\": [1]}", "pruned_heads"},
+        {mistral, "attention_bias", "true", "attention_bias is not supported"},
+        {mistral, "num_key_value_heads", NULL, "num_key_value_heads is missing"},
+        {qwen2, "mlp_bias", "true", "mlp_bias is not supported"},
+        {qwen3, "head_dim", NULL, "head_dim is missing"},
+        {gpt2, "activation_function", "\"relu\"", "activation_function is \"relu\""},
+        {gpt2, "scale_attn_by_inverse_layer_idx", "true", "scale_attn_by_inverse_layer_idx"},
+        {gpt2, "scale_attn_weights", "false", "scale_attn_weights is false; only true"},
+        {gpt2, "add_cross_attention", "true", "add_cross_attention is true"},
+        {gpt2, "n_ctx", "512", "n_ctx is 512; it must be n_positions"},
+        {gpt2, "n_head", "7", "n_head is 7; it must divide n_embd"},
+        {gpt2, "rope_theta", "10000", "rope_theta is not supported"},
+        {gpt2, "n_layer", NULL, "n_layer is missing"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_refused(cases[i].base, cases[i].key, cases[i].value, cases[i].want);
+    ls_architecture a;
+    ls_error e;
+    assert_ls_fails(read("[]", &a, &e), LS_EINVAL, "is not a JSON object", e);
+}
+
+/* What does not change the model, and null, is taken as it is. */
+static void test_accepted(void **state) {
+    (void)state;
+    static const char *const keys[][2] = {{"attention_dropout", "0.5"}, {"_name_or_path", "\"x\""},
+                                          {"unsloth_version", "\"1\""}, {"num_experts", "null"},
+                                          {"temperature", "0.7"},       {"pruned_heads", "{}"},
+                                          {"torch_dtype", "\"float8\""}};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        good_with(smollm, keys[i][0], keys[i][1]);
+    assert_true(good_with(smollm, "num_key_value_heads", "null").kv_heads == 9);
+    assert_true(good_with(smollm, "num_key_value_heads", NULL).kv_heads == 9);
+    assert_true(good_with(smollm, "head_dim", "32").head_dim == 32);
+    ls_architecture a = good_with(smollm, "attention_bias", "true");
+    assert_true(a.qkv_bias && a.o_bias && !a.mlp_bias);
+    a = good_with(smollm, "mlp_bias", "true");
+    assert_true(!a.qkv_bias && a.mlp_bias);
+    assert_true(good_with(smollm, "eos_token_id", "null").neos == 0);
+    assert_true(good_with(smollm, "bos_token_id", "null").bos == LS_NO_TOKEN);
+    assert_true(good_with(smollm, "pad_token_id", "-1").pad == LS_NO_TOKEN);
+    a = good_with(gpt2, "eos_token_id", NULL);
+    assert_true(a.neos == 1 && a.eos[0] == 50256);
+    a = good_with(gpt2, "n_inner", "100");
+    assert_true(a.ffn == 100);
+    assert_false(good_with(gpt2, "tie_word_embeddings", "false").tied);
+    char *small = changed(gpt2, "vocab_size", "100"), *ids = changed(small, "eos_token_id", NULL);
+    a = good_with(ids, "bos_token_id", NULL); /* transformers' default is beyond it */
+    assert_true(a.neos == 0 && a.bos == LS_NO_TOKEN);
+    free(small);
+    free(ids);
+}
+
+/* What is written is read as the same, with either of its forms of the rotation alone. */
+static void test_written(void **state) {
+    (void)state;
+    for (size_t i = 0; i < NALL; i++) {
+        ls_architecture a = good(all[i]), b;
+        if (i == 2) a.rope = (ls_rope){.type = LS_ROPE_LINEAR, .base = 1e4, .factor = 1.5};
+        ls_json *o = ls_config_json_new(&a, "float32");
+        ls_buf text = {0};
+        ls_json_write(o, 2, &text);
+        ls_json_free(o);
+        b = good(text.data);
+        assert_memory_equal(&a, &b, sizeof a);
+        if (a.family != LS_FAMILY_GPT2) {
+            b = good_with(text.data, "rope_parameters", NULL);
+            assert_memory_equal(&a, &b, sizeof a);
+            char *five = changed(text.data, "rope_scaling", NULL);
+            b = good_with(five, "rope_theta", NULL);
+            assert_memory_equal(&a, &b, sizeof a);
+            free(five);
+        }
+        ls_buf_free(&text);
+    }
+}
+
+static void test_generation(void **state) {
+    (void)state;
+    ls_architecture a = good(smollm), b = a;
+    ls_error e = {0};
+    char *path = ls_format("%s/generation_config.json", folder);
+    assert_ls_ok(ls_generation_json_load(path, &a, &e), e); /* there is none */
+    assert_memory_equal(&a, &b, sizeof a);
+    static const char text[] = "{\"eos_token_id\": [7, 9], \"temperature\": 0.6}";
+    assert_ls_ok(ls_file_replace(path, text, sizeof text - 1, &e), e);
+    assert_ls_ok(ls_generation_json_load(path, &a, &e), e);
+    assert_true(a.neos == 2 && a.eos[0] == 7 && a.eos[1] == 9);
+    ls_json *o = ls_generation_json_new(&a);
+    ls_buf out = {0};
+    ls_json_write(o, 0, &out);
+    ls_json_free(o);
+    assert_string_equal(out.data, "{\"bos_token_id\": 1, \"eos_token_id\": [7, 9], "
+                                  "\"pad_token_id\": 2}");
+    ls_buf_free(&out);
+    static const char *const bad[] = {"[]", "{\"eos_token_id\": \"x\"}",
+                                      "{\"eos_token_id\": 999999}", "{"};
+    for (int i = 0; i < 4; i++) {
+        assert_ls_ok(ls_file_replace(path, bad[i], strlen(bad[i]), &e), e);
+        assert_ls_fails(ls_generation_json_load(path, &b, &e), LS_EINVAL, path, e);
+    }
+    free(path);
+}
+
+static void test_load(void **state) {
+    (void)state;
+    ls_architecture a;
+    ls_error e;
+    char *path = ls_format("%s/config.json", folder);
+    assert_ls_fails(ls_config_json_load(path, &a, &e), LS_EIO, path, e);
+    assert_ls_ok(ls_file_replace(path, "{", 1, &e), e);
+    assert_ls_fails(ls_config_json_load(path, &a, &e), LS_EINVAL, path, e);
+    assert_ls_ok(ls_file_replace(path, gpt2, sizeof gpt2 - 1, &e), e);
+    assert_ls_ok(ls_config_json_load(path, &a, &e), e);
+    assert_int_equal(a.width, 768);
+    free(path);
+}
+
+/* ---- the architecture itself ---- */
+
+static void test_divisors(void **state) {
+    (void)state;
+    ls_rope r = good(llama3).rope;
+    for (int64_t i = 0; i < 64; i++) {
+        double f = pow(500000, -2.0 * (double)i / 128), length = 2 * acos(-1) / f, want = 8;
+        if (length < 2048) want = 1;
+        double s = (8192 / length - 1) / 3;
+        if (length >= 2048 && length <= 8192) want = 1 / ((1 - s) / 8 + s);
+        assert_true(fabs(ls_rope_divisor(&r, 128, i) - want) < 1e-9);
+    }
+    r.type = LS_ROPE_LINEAR;
+    assert_true(ls_rope_divisor(&r, 128, 63) == 8);
+    r.type = LS_ROPE_DEFAULT;
+    assert_true(ls_rope_divisor(&r, 128, 63) == 1);
+}
+
+static void test_shortest(void **state) {
+    (void)state;
+    static const double numbers[] = {1e-5, 1e-6, 500000, 0.1, 1.5, 0, 1, 123456.7, 1e-5};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        assert_true(ls_shortest_f32((float)numbers[i]) == numbers[i]);
+    float x = nextafterf(1, 2);
+    assert_true((float)ls_shortest_f32(x) == x);
+}
+
+static void test_difference(void **state) {
+    (void)state;
+    ls_architecture a = good(mistral), b = a;
+    a.window = b.window = 0;
+    b.family = LS_FAMILY_LLAMA;
+    b.bos = 5;
+    b.norm_eps = (double)(float)1e-5;
+    assert_null(ls_architecture_difference(&a, &b));
+    b.layers = 7;
+    char *text = ls_architecture_difference(&a, &b);
+    assert_string_equal(text, "layers: 32, not 7");
+    free(text);
+    b = a;
+    b.rope.base = 5e5;
+    text = ls_architecture_difference(&a, &b);
+    assert_non_null(strstr(text, "base of the rotation: 10000, not 500000"));
+    free(text);
+    b = good(qwen2);
+    text = ls_architecture_difference(&a, &b);
+    assert_non_null(strstr(text, "the family is mistral, not qwen2"));
+    free(text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_families),     cmocka_unit_test(test_rope),
+        cmocka_unit_test(test_rope_refused), cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_accepted),
+        cmocka_unit_test(test_written),      cmocka_unit_test(test_generation),
+        cmocka_unit_test(test_load),         cmocka_unit_test(test_divisors),
+        cmocka_unit_test(test_shortest),     cmocka_unit_test(test_difference),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
