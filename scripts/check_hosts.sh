@@ -1,27 +1,38 @@
 #!/bin/sh
 # Training between hosts: three network namespaces (or HOSTS) with two workers each. Links are cut
 # at random for seconds and workers are killed meanwhile; the bits must equal those of an
-# undisturbed run, and the ledger must be clean. Needs root and the kernel's namespaces. CUTS=5 for
-# fewer; CONFIG for another model.
+# undisturbed run, and the ledger must be clean. The last case is a program with a model and data of
+# its own (examples/tabular.c). Needs root and the kernel's namespaces. CUTS=5 for fewer; CONFIG for
+# another model.
 set -u
 cd "$(dirname "$0")/.."
 
 lockstep=${BUILD:-build}/lockstep
+own=${BUILD:-build}/tests/example_tabular
 n=${HOSTS:-3}
-if [ ! -x "$lockstep" ]; then
-    echo "hosts: $lockstep is not built: make build-tests" >&2
+for program in "$lockstep" "$own"; do
+    [ -x "$program" ] && continue
+    echo "hosts: $program is not built: make build-tests" >&2
     exit 1
-fi
+done
 . scripts/netns.sh
 
-try() { # try NAME SETTINGS...
-    name=$1
-    shift
-    LOCKSTEP_KEY=$key scripts/cut_links.py "$lockstep" $tag "$dir" --cuts "${CUTS:-20}" \
-        --config "${CONFIG:-configs/tiny.yaml}" --hosts $n "$@" 2>"$dir/out.cuts"
+try() { # try NAME PROGRAM CONFIG SETTINGS...
+    name=$1 program=$2 config=$3
+    shift 3
+    LOCKSTEP_KEY=$key scripts/cut_links.py "$program" $tag "$dir" --cuts "${CUTS:-20}" \
+        --config "$config" --hosts $n "$@" 2>"$dir/out.cuts"
     result $? "$name"
 }
-try "links are cut, zero 0" --set parallel.zero=0
-try "links are cut, zero 1, two copies" --set parallel.zero=1 --set survival.copies=2
-try "links are cut, zero 3, two copies" --set parallel.zero=3 --set survival.copies=2
+try_model() { # try_model NAME SETTINGS...
+    name=$1
+    shift
+    try "$name" "$lockstep" "${CONFIG:-configs/tiny.yaml}" "$@"
+}
+try_model "links are cut, zero 0" --set parallel.zero=0
+try_model "links are cut, zero 1, two copies" --set parallel.zero=1 --set survival.copies=2
+try_model "links are cut, zero 3, two copies" --set parallel.zero=3 --set survival.copies=2
+echo 'train: {batch: 96, virtual_workers: 12}' >"$dir/own.yaml"
+try "links are cut, a program of one's own, zero 2, two copies" "$own" "$dir/own.yaml" --set parallel.zero=2 \
+    --set survival.copies=2
 finish

@@ -1,9 +1,9 @@
 #!/bin/bash
 # Runs Lockstep under a real Slurm: a controller and three nodes in network namespaces
 # (scripts/slurm_cluster.sh). Tests srun and sbatch as in docs/survival.md, a job that is signalled
-# before its time limit and requeued until all steps are done, scancel, a lost node, and a job array
-# on one run directory. Each run ends with the weights of one worker. Needs root, munge, slurmctld
-# and slurmd.
+# before its time limit and requeued until all steps are done, scancel, a lost node, a job array
+# on one run directory, and programs with models of their own. Each run ends with the weights of one
+# worker. Needs root, munge, slurmctld and slurmd.
 set -u
 cd "$(dirname "$0")/.."
 
@@ -151,5 +151,45 @@ let_go "$run"
 await 300 has_ended "$job"
 [ $refused -eq 0 ] && is_right "$run"
 result $? "a job array, all at once: one trains, the others are refused"
+rm -f "$dir"/out.*
+
+# ---- a program with a model and data of its own, and one that owns its loop ----
+
+own=$PWD/build/tests/example_tabular
+loop=$PWD/build/tests/loop_worker # tests/cli/loop_worker.c
+printf 'train: {steps: 400, batch: 24, virtual_workers: 6}\ncheckpoint: {every: 20}\n' >"$dir/own.yaml"
+own_train() { echo "$own train $dir/own.yaml -o $1"; } # own_train RUN: prints the command line
+own_is_right() { "$own" ckpt hash "$1" >"$dir/out.hash" 2>&1 && cmp -s "$dir/out.hash" "$dir/own.hash"; }
+$(own_train "$dir/own-alone") -n 1 >"$dir/out.alone" 2>&1 && "$own" ckpt hash "$dir/own-alone" >"$dir/own.hash"
+
+run=$dir/own
+on_cluster timeout 120 srun -N2 -n3 $(own_train "$run") >"$dir/out.srun" 2>&1 && own_is_right "$run"
+result $? "srun with a program of one's own"
+rm -f "$dir"/out.*
+
+run=$dir/own-killed
+slow_from "$run" 100
+on_cluster env LD_PRELOAD=$faults timeout 120 srun -N2 -n3 --kill-on-bad-exit=1 $(own_train "$run") --resume \
+    >"$dir/out.srun" 2>&1 &
+step=$!
+await 60 has_lines "$run" 100
+kill -9 "$(pgrep -f "^$own train .* -o $run" | tail -n 1)"
+wait $step
+killed=$?
+let_go "$run"
+[ $killed -ne 0 ] && on_cluster timeout 120 srun -N3 -n3 $(own_train "$run") --resume >>"$dir/out.srun" 2>&1 &&
+    grep -q 'continuing from' "$dir/out.srun" && own_is_right "$run"
+result $? "a worker of it is killed, and the next srun continues the run"
+rm -f "$dir"/out.*
+
+mkdir "$dir/loop-alone" "$dir/loop"
+"$loop" "$dir/loop-alone" - -1 0 >"$dir/out.loop" 2>&1
+on_cluster timeout 120 srun -N3 -n3 --kill-on-bad-exit=1 "$loop" "$dir/loop" kill 1 8 >>"$dir/out.loop" 2>&1
+killed=$?
+[ $killed -ne 0 ] && [ -e "$dir/loop/lost" ] &&
+    on_cluster timeout 120 srun -N2 -n2 "$loop" "$dir/loop" kill 1 8 >>"$dir/out.loop" 2>&1 &&
+    cmp "$dir/loop-alone/weights" "$dir/loop/weights" >>"$dir/out.loop" 2>&1
+result $? "a worker of a program that owns its loop is killed, and the next srun continues"
+
 
 finish

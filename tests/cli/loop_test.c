@@ -1,6 +1,6 @@
 /* loop_test.c - a program that owns its loop (lockstep/train.h), and a lost worker: the others get an
  * error within a limit, and a start with `resume` ends with the bits of an undisturbed run. */
-/* ctest: seconds=6 */
+/* ctest: slow seconds=6 */
 #include "cli/program.h"
 #include "free_port.h"
 
