@@ -70,6 +70,16 @@ text() { long ${#1}; printf '%s' "$1"; }
 { printf '\002\003'; text general.alignment; word 4; word 8; text words; word 9; word 8; long 2; text a; text bc
   text x; word 6; word 1; text w; word 2; long 32; long 2; word 2; long 0; text n; word 1; long 3; word 0; long 40
   printf '%080d' 0; } >"$seeds/gguf/tensors"
+mkdir "$seeds/weights"
+python3 tests/fuzz/write_gguf.py >"$seeds/gguf/llama"
+{ printf '\002'; cat "$seeds/gguf/llama"; } >"$seeds/weights/llama"
+for family in llama qwen2; do
+    printf '\000{"model_type":"%s","hidden_size":8,"intermediate_size":4,"num_hidden_layers":2,"num_attention_heads":2,"num_key_value_heads":1,"head_dim":4,"max_position_embeddings":9,"rms_norm_eps":1e-5,"hidden_act":"silu","vocab_size":7,"eos_token_id":[1,2],"bos_token_id":null,"tie_word_embeddings":true' $family >"$seeds/weights/$family.json"
+done
+printf ',"rope_theta":1e4,"rope_scaling":{"rope_type":"llama3","factor":8,"low_freq_factor":1,"high_freq_factor":4.5,"original_max_position_embeddings":6},"mlp_bias":true}' >>"$seeds/weights/llama.json"
+printf ',"use_sliding_window":true,"sliding_window":3,"max_window_layers":0,"rope_parameters":{"rope_theta":5,"type":"linear","factor":2}}' >>"$seeds/weights/qwen2.json"
+printf '\000{"model_type":"gpt2","n_embd":8,"n_layer":2,"n_head":2,"n_positions":9,"n_inner":3,"layer_norm_epsilon":0,"vocab_size":7}' >"$seeds/weights/gpt2"
+printf '\001{"metadata":{},"weight_map":{"a":"a","b":"a","c":"c"}}' >"$seeds/weights/index"
 mkdir "$seeds/binary"
 printf '\000\000\000\010\002\000\000\000\002\000\000\000\003abcdef' >"$seeds/binary/idx"
 printf "\001\223NUMPY\001\000\071\000{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }12345678" >"$seeds/binary/npy"
@@ -119,6 +129,7 @@ target json 90000
 target yaml 35000
 target safetensors 9000
 target gguf 12000
+target weights 12000
 target tokenizer 12000
 target binary 20000
 target timeline 12000

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/math.h"
-#include "weights/names.h"
 
 static const struct {
     const char *name, *class;
@@ -179,13 +178,6 @@ char *ls_architecture_difference(const ls_architecture *a, const ls_architecture
         if (!near(reals[i].a, reals[i].b))
             return ls_format("%s: %.9g, not %.9g", reals[i].name, reals[i].a, reals[i].b);
     return NULL;
-}
-
-int64_t ls_architecture_count(const ls_architecture *a) {
-    int64_t count = 0;
-    ls_name n;
-    for (int i = 0; ls_name_at(a, i, &n); i++) count += n.dims[0] * (n.ndims > 1 ? n.dims[1] : 1);
-    return count;
 }
 
 /* ---- numbers ---- */

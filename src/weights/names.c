@@ -181,6 +181,20 @@ int ls_name_count(const ls_architecture *a) {
            count_rows(a, f->after);
 }
 
+static int64_t count_elements(const ls_architecture *a, const row *r) {
+    int64_t count = 0;
+    for (; r->name; r++)
+        if (holds(a, r->when))
+            count += length_of(a, r->dims[0]) * (r->dims[1] ? length_of(a, r->dims[1]) : 1);
+    return count;
+}
+
+int64_t ls_architecture_count(const ls_architecture *a) {
+    const family_rows *f = rows_of(a);
+    return count_elements(a, f->before) + a->layers * count_elements(a, f->in) +
+           count_elements(a, f->after);
+}
+
 static bool ends_with(const char *text, const char *end) {
     size_t n = strlen(text), m = strlen(end);
     return n >= m && strcmp(text + n - m, end) == 0;

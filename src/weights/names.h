@@ -33,6 +33,8 @@ typedef struct ls_name {
 bool ls_name_at(const ls_architecture *, int i, ls_name *n_p);
 /* How many there are. */
 int ls_name_count(const ls_architecture *);
+/* Elements of all of them: the model's parameters. */
+int64_t ls_architecture_count(const ls_architecture *);
 
 /* A tensor of Hugging Face's files that follows from the architecture: rotary_emb.inv_freq, GPT-2's
  * masks attn.bias and attn.masked_bias. It is not read. */
