@@ -1,0 +1,293 @@
+/* write_model_test.c - models that are written and read again: the same tensors from safetensors in
+ * one file and in shards, and from GGUF of every type that can be written. */
+#include "weights/write_model.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#include "folder.h"
+#include "test.h"
+#include "weights/blocks.h"
+#include "weights/small_model.h"
+
+static char in[96], out[96], gguf[96]; /* directories, and a file */
+
+static int make_places(void **state) {
+    int failed = make_folder(state);
+    ls_error e;
+    snprintf(in, sizeof in, "%s/in", folder);
+    snprintf(out, sizeof out, "%s/out", folder);
+    snprintf(gguf, sizeof gguf, "%s/m.gguf", folder);
+    return failed || ls_file_make_dirs(in, &e) != LS_OK || ls_file_make_dirs(out, &e) != LS_OK;
+}
+
+static void clear_out(void) {
+    ls_error e = {0};
+    unlink(gguf);
+    assert_ls_ok(ls_file_remove_tree(out, &e), e);
+    assert_ls_ok(ls_file_make_dirs(out, &e), e);
+}
+
+static ls_weights open_good(const char *path) {
+    ls_weights w = {0};
+    ls_error e = {0};
+    assert_ls_ok(ls_weights_open(path, &w, &e), e);
+    return w;
+}
+
+/* What a type makes of x [n]. */
+static void pass(ls_block_type type, int64_t n, float *x) {
+    const ls_block_info *b = ls_block_of(type);
+    uint8_t *packed = ls_alloc(ls_block_nbytes(type, n));
+    assert_true(b->pack(n / b->elements, x, packed));
+    ls_block_read(ls_kernels_at(0), type, packed, 0, n, x);
+    free(packed);
+}
+
+/* The values of a tensor after it was held in the type, whose blocks lie along rows of GGUF: along
+ * columns of what is transposed. */
+static float *held(const small_tensor *t, ls_block_type type) {
+    int64_t columns = t->columns ? t->columns : 1;
+    float *x = small_values(t);
+    if (t->order != 't') {
+        pass(type, small_count(t), x);
+        return x;
+    }
+    float *column = LS_NEW_ARRAY(float, (size_t)t->rows);
+    for (int64_t c = 0; c < columns; c++) {
+        for (int64_t r = 0; r < t->rows; r++) column[r] = x[r * columns + c];
+        pass(type, t->rows, column);
+        for (int64_t r = 0; r < t->rows; r++) x[r * columns + c] = column[r];
+    }
+    free(column);
+    return x;
+}
+
+static void check_values(const ls_weights *w, const small_model *m, ls_block_type type) {
+    small_tensor list[SMALL_TENSORS];
+    int n = small_list(m, list);
+    ls_error e = {0};
+    assert_int_equal(w->n, n);
+    for (int i = 0; i < n; i++) {
+        const ls_weight *x = ls_weights_find(w, list[i].hf);
+        float *want = held(&list[i], x->type);
+        float *got = LS_NEW_ARRAY(float, (size_t)small_count(&list[i]));
+        assert_true(x->type == type || x->type == LS_BLOCK_F32);
+        assert_true(x->type == type || x->id.ndims == 1 || list[i].hf[1] == 'p'); /* wpe */
+        assert_ls_ok(ls_weights_rows(w, x, 0, list[i].rows, got, &e), e);
+        assert_memory_equal(got, want, (size_t)small_count(&list[i]) * sizeof *got);
+        free(got);
+        free(want);
+    }
+}
+
+static void write_safetensors(const ls_weights *w, ls_block_type type, int64_t most) {
+    ls_model_source s = ls_source_of_weights(w);
+    ls_error e = {0};
+    clear_out();
+    assert_ls_ok(ls_write_safetensors(&s, out, type, most, &e), e);
+    assert_ls_ok(ls_write_config(&w->arch, out, type, &e), e);
+}
+
+static void test_safetensors(void **state) {
+    (void)state;
+    static const ls_block_type types[] = {LS_BLOCK_F32, LS_BLOCK_F16, LS_BLOCK_BF16};
+    for (int i = 0; i < SMALL_MODELS; i++) {
+        const small_model *m = &small_models[i];
+        small_write_folder(m, in);
+        ls_weights w = open_good(in);
+        for (int t = 0; t < 3; t++) {
+            write_safetensors(&w, types[t], t == 1 ? 1 << 30 : 0);
+            ls_weights again = open_good(out);
+            assert_int_equal(again.shards.nfiles, 1);
+            char *difference = ls_architecture_difference(&w.arch, &again.arch);
+            assert_null(difference);
+            assert_true(again.arch.bos == 1 && again.arch.neos == 1 && again.arch.eos[0] == 2);
+            check_values(&again, m, types[t]);
+            ls_weights_close(&again);
+        }
+        ls_weights_close(&w);
+    }
+}
+
+static void test_shards(void **state) {
+    (void)state;
+    const small_model *m = &small_models[3];
+    small_write_folder(m, in);
+    ls_weights w = open_good(in);
+    write_safetensors(&w, LS_BLOCK_F16, 20000);
+    ls_weights again = open_good(out);
+    /* embedding | q | k, v | o | gate | up | down | q ... down | head: 16384 bytes of q and o */
+    assert_int_equal(again.shards.nfiles, 14);
+    for (size_t i = 0; i < again.shards.nfiles; i++) {
+        size_t nbytes = 0;
+        for (size_t k = 0; k < again.shards.files[i].n; k++)
+            nbytes += ls_tensor_nbytes(&again.shards.files[i].tensors[k]);
+        assert_true(nbytes <= 20000 && nbytes > 0);
+    }
+    char *name = ls_format("%s/model-00003-of-00014.safetensors", out);
+    assert_true(ls_file_exists(name));
+    free(name);
+    check_values(&again, m, LS_BLOCK_F16);
+    ls_weights_close(&again);
+    write_safetensors(&w, LS_BLOCK_F32, 1); /* each tensor has its own */
+    again = open_good(out);
+    assert_int_equal(again.shards.nfiles, again.n);
+    ls_weights_close(&again);
+    ls_weights_close(&w);
+}
+
+/* From either kind of file to GGUF. */
+static void test_gguf(void **state) {
+    (void)state;
+    for (int i = 0; i < SMALL_MODELS; i++) {
+        const small_model *m = &small_models[i];
+        small_write_folder(m, in);
+        ls_weights w = open_good(in);
+        ls_model_source s = ls_source_of_weights(&w);
+        for (int t = 0; t < LS_NBLOCK_TYPES; t++) {
+            ls_block_type type = (ls_block_type)t;
+            ls_gguf_writer writer = {0};
+            ls_error e = {0};
+            unlink(gguf);
+            ls_gguf_put_text(&writer, "general.name", "small");
+            ls_status status = ls_write_gguf(&s, gguf, type, &writer, &e);
+            ls_gguf_writer_free(&writer);
+            if (!ls_block_of(type)->pack) {
+                assert_true(status == LS_EINVAL && strstr(e.msg, "use F32, F16, BF16, Q8_0"));
+                assert_false(ls_file_exists(gguf));
+                continue;
+            }
+            assert_ls_ok(status, e);
+            ls_weights again = open_good(gguf);
+            assert_true(ls_gguf_is_text(ls_gguf_find(&again.gguf, "general.name"), "small"));
+            char *difference = ls_architecture_difference(&w.arch, &again.arch);
+            assert_null(difference);
+            check_values(&again, m, type);
+            ls_weights_close(&again);
+        }
+        ls_weights_close(&w);
+    }
+}
+
+/* A GGUF file that is laid out by hand, read and written: the same data. */
+static void test_gguf_again(void **state) {
+    (void)state;
+    for (int i = 0; i < SMALL_MODELS; i++) {
+        small_write_gguf(&small_models[i], gguf);
+        char *copy = ls_format("%s/copy.gguf", folder);
+        ls_weights w = open_good(gguf);
+        ls_model_source s = ls_source_of_weights(&w);
+        ls_gguf_writer writer = {0};
+        ls_error e = {0};
+        unlink(copy);
+        assert_ls_ok(ls_write_gguf(&s, copy, LS_BLOCK_F32, &writer, &e), e);
+        ls_gguf_writer_free(&writer);
+        ls_weights again = open_good(copy);
+        for (size_t k = 0; k < w.n; k++) {
+            assert_int_equal(w.list[k].nbytes, again.list[k].nbytes);
+            assert_memory_equal(w.list[k].data, again.list[k].data, w.list[k].nbytes);
+        }
+        ls_weights_close(&w);
+        ls_weights_close(&again);
+        free(copy);
+    }
+}
+
+/* llama3's divisors; and large tensors, in several pieces. */
+static ls_status constant_rows(const void *arg, const ls_name *n, int64_t first, int64_t end,
+                               float *x, ls_error *e) {
+    (void)e;
+    int64_t width = n->ndims > 1 ? n->dims[1] : 1;
+    for (int64_t i = first * width; i < end * width; i++) {
+        *x = (float)(i % 1021) / 16;
+        if (arg && strcmp(n->name, "lm_head.weight") == 0) *x = *(const float *)arg;
+        x++;
+    }
+    return LS_OK;
+}
+
+static ls_architecture large(void) {
+    return (ls_architecture){.family = LS_FAMILY_LLAMA,
+                             .layers = 1,
+                             .width = 512,
+                             .ffn = 64,
+                             .heads = 2,
+                             .kv_heads = 1,
+                             .head_dim = 256,
+                             .vocab = 5003,
+                             .context = 8,
+                             .norm_eps = 1e-6,
+                             .rope = {LS_ROPE_LLAMA3, 500000, 8, 1, 4, 8192},
+                             .bos = LS_NO_TOKEN,
+                             .pad = LS_NO_TOKEN};
+}
+
+static void test_large(void **state) {
+    (void)state;
+    ls_architecture a = large();
+    const ls_model_source s = {&a, constant_rows, NULL};
+    ls_gguf_writer writer = {0};
+    ls_error e = {0};
+    clear_out();
+    assert_ls_ok(ls_write_gguf(&s, gguf, LS_BLOCK_BF16, &writer, &e), e);
+    ls_gguf_writer_free(&writer);
+    assert_ls_ok(ls_write_safetensors(&s, out, LS_BLOCK_BF16, 0, &e), e);
+    assert_ls_ok(ls_write_config(&a, out, LS_BLOCK_BF16, &e), e);
+    ls_weights x = open_good(gguf), y = open_good(out);
+    assert_true(x.arch.rope.type == LS_ROPE_LLAMA3 && x.arch.rope.factor == 8);
+    float *p = LS_NEW_ARRAY(float, (size_t)(5003 * 512));
+    float *q = LS_NEW_ARRAY(float, (size_t)(5003 * 512));
+    for (size_t i = 0; i < x.n; i++) {
+        const ls_name *id = &x.list[i].id;
+        size_t nbytes = (size_t)(id->dims[0] * (id->ndims > 1 ? id->dims[1] : 1)) * sizeof *p;
+        assert_ls_ok(ls_weights_rows(&x, &x.list[i], 0, id->dims[0], p, &e), e);
+        assert_ls_ok(ls_weights_rows(&y, &y.list[i], 0, id->dims[0], q, &e), e);
+        if (x.list[i].type == y.list[i].type) assert_memory_equal(p, q, nbytes);
+    }
+    free(p);
+    free(q);
+    ls_weights_close(&x);
+    ls_weights_close(&y);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    ls_architecture a = large();
+    float bad = NAN;
+    ls_model_source s = {&a, constant_rows, &bad};
+    ls_gguf_writer w = {0};
+    ls_error e;
+    clear_out();
+    assert_ls_fails(ls_write_gguf(&s, gguf, LS_BLOCK_F32, &w, &e), LS_EINVAL,
+                    "tensor 'lm_head.weight' has numbers that are not finite", e);
+    ls_gguf_writer_free(&w);
+    assert_false(ls_file_exists(gguf));
+    bad = 1e6f;
+    assert_ls_fails(ls_write_safetensors(&s, out, LS_BLOCK_F16, 0, &e), LS_EINVAL,
+                    "too large for the type F16", e);
+    assert_false(ls_shards_exist(out));
+    assert_ls_fails(ls_write_safetensors(&s, out, LS_BLOCK_Q8_0, 0, &e), LS_EINVAL,
+                    "safetensors can't hold weights of the type Q8_0", e);
+    a.ffn = 65;
+    assert_ls_fails(ls_write_gguf(&s, gguf, LS_BLOCK_Q4_0, &w, &e), LS_EINVAL,
+                    "has rows of 65 elements; Q4_0 takes a multiple of 32", e);
+    ls_gguf_writer_free(&w);
+    a = large();
+    a.family = LS_FAMILY_MISTRAL;
+    a.window = 4;
+    assert_ls_fails(ls_write_gguf(&s, gguf, LS_BLOCK_F32, &w, &e), LS_EINVAL, "no window", e);
+    ls_gguf_writer_free(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_safetensors, make_places, remove_folder),
+        cmocka_unit_test_setup_teardown(test_shards, make_places, remove_folder),
+        cmocka_unit_test_setup_teardown(test_gguf, make_places, remove_folder),
+        cmocka_unit_test_setup_teardown(test_gguf_again, make_places, remove_folder),
+        cmocka_unit_test_setup_teardown(test_large, make_places, remove_folder),
+        cmocka_unit_test_setup_teardown(test_refused, make_places, remove_folder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
