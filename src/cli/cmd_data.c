@@ -9,6 +9,7 @@
 #include "base/print.h"
 #include "cli/cli.h"
 #include "report/sheet.h"
+#include "source/adapt.h"
 #include "source/image.h"
 #include "source/source.h"
 #include "tensor/dtype.h"
@@ -71,19 +72,12 @@ static scan read_samples(const ls_source *s, bool all) {
 
 /* ---- for people ---- */
 
-static void put_shape(const ls_field *f, ls_buf *b) {
-    ls_buf_printf(b, "%s", ls_dtype_name(f->type));
-    for (int i = 0; i < f->ndims; i++)
-        ls_buf_printf(b, "%s%lld%s", i ? ", " : " [", (long long)f->dims[i],
-                      i + 1 == f->ndims ? "]" : "");
-}
-
 static void put_fields(const ls_source *s, ls_buf *b) {
     for (int i = 0; i < s->nfields; i++) {
         ls_buf_printf(b, "field      ");
         ls_buf_escape(b, LS_ESCAPE_LINE, s->fields[i].name, strlen(s->fields[i].name));
         ls_buf_printf(b, ": ");
-        put_shape(&s->fields[i], b);
+        ls_field_put_shape(&s->fields[i], b);
         ls_buf_printf(b, ", %zu bytes\n", s->fields[i].nbytes);
     }
 }
@@ -143,7 +137,7 @@ static void put_value(ls_dtype t, const uint8_t *p, ls_buf *b) {
 
 static void put_field_values(const ls_source *s, const ls_field *f, const uint8_t *sample,
                              ls_buf *b) {
-    size_t size = ls_dtype_size(f->type), n = f->nbytes / size;
+    size_t size = ls_dtype_size(f->type), n = ls_field_count(f, sample);
     int32_t label;
     ls_buf_printf(b, "  ");
     ls_buf_escape(b, LS_ESCAPE_LINE, f->name, strlen(f->name));
@@ -158,6 +152,7 @@ static void put_field_values(const ls_source *s, const ls_field *f, const uint8_
         put_value(f->type, sample + f->offset + i * size, b);
     }
     if (n > VALUES) ls_buf_printf(b, " ...");
+    if (f->is_list && n == 0) ls_buf_printf(b, " (empty)");
 }
 
 static void put_samples(const ls_source *s, int64_t n, ls_buf *b) {
@@ -204,6 +199,7 @@ static ls_json *field_json(const ls_field *f) {
     ls_json_set(o, "name", ls_json_new_path(f->name));
     ls_json_set_text(o, "dtype", ls_dtype_name(f->type));
     ls_json_set(o, "shape", shape);
+    if (f->is_list) ls_json_set(o, "list", ls_json_new_bool(true));
     ls_json_set_integer(o, "bytes", (int64_t)f->nbytes);
     return o;
 }

@@ -77,6 +77,7 @@ typedef enum ls_schedule_kind {
 typedef enum ls_data_kind { LS_DATA_AUTO, LS_DATA_TEXT, LS_DATA_TOKENS } ls_data_kind;
 typedef enum ls_order_kind { LS_ORDER_AUTO, LS_ORDER_GLOBAL, LS_ORDER_BLOCKS } ls_order_kind;
 typedef enum ls_damaged_kind { LS_DAMAGED_REFUSE, LS_DAMAGED_SKIP } ls_damaged_kind;
+typedef enum ls_lists_kind { LS_LISTS_REFUSE, LS_LISTS_CUT } ls_lists_kind;
 typedef enum ls_eval_weights { LS_EVAL_LAST, LS_EVAL_EMA } ls_eval_weights;
 typedef enum ls_config_best { LS_BEST_OFF, LS_BEST_ON } ls_config_best;
 typedef enum ls_config_balance { LS_BALANCE_AUTO, LS_BALANCE_OFF } ls_config_balance;
@@ -134,6 +135,7 @@ typedef struct ls_config {
         double val_fraction;          /* of the tokens, at the end; of samples, spread over them */
         int64_t folds, fold;          /* folds 0: none */
         int64_t damaged;              /* an ls_damaged_kind */
+        int64_t lists;                /* an ls_lists_kind */
         char cache[LS_CONFIG_TEXT];   /* a directory; "": the user's */
         int64_t threads;              /* of a worker, that read samples; LS_AUTO */
         int64_t order;                /* an ls_order_kind */

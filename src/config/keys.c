@@ -21,6 +21,7 @@ static const char *const formats[] = {"auto",     "text",  "tokens", "idx",    "
                                       "tfrecord", "mds",   NULL};
 static const char *const orders[] = {"auto", "global", "blocks", NULL};
 static const char *const damages[] = {"refuse", "skip", NULL};
+static const char *const lists[] = {"refuse", "cut", NULL};
 static const char *const eval_weights[] = {"last", "ema", NULL};
 static const char *const switches[] = {"off", "on", NULL};
 static const char *const kinds[] = {"gpt2", "llama",  "mlp",     "cnn", "resnet",
@@ -125,6 +126,9 @@ const ls_config_key ls_config_keys[] = {
     INT("data.fold", data.fold, 0, 999, 0, FIXED, "the fold that is held out, counted from 0"),
     ONE_OF("data.damaged", data.damaged, damages, FREE,
            "damaged samples: refuse the data, or skip and count them"),
+    ONE_OF(
+        "data.lists", data.lists, lists, FIXED,
+        "lists of ids that are longer than the model's input: refuse them, or cut their ends off"),
     STRING("data.cache", data.cache, FREE,
            "directory for downloads and indexes of data; empty: ~/.cache/lockstep"),
     INT_OR_AUTO("data.threads", data.threads, 1, 64, LS_AUTO, FREE,

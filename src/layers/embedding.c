@@ -34,12 +34,21 @@ static int32_t id_of(const job *j, int64_t sample, int64_t i) {
     return id;
 }
 
-/* A sum's factor: 1, or one over the number of ids. */
-static float factor_of(const job *j, int64_t sample) {
-    int64_t n = 0;
+/* The ids of a sample without those behind the last one, which stand for none: a list is often much
+ * shorter than its field. The fields of samples are at multiples of 4 bytes. */
+static int64_t count_ids(const job *j, int64_t sample) {
+    const int32_t *ids = ls_layer_field(j->l, j->c, 0, sample);
+    int64_t n = j->o->n;
+    while (n > 0 && ids[n - 1] < 0) n--;
+    return n;
+}
+
+/* A sum's factor: 1, or one over the number of ids among the first n. */
+static float factor_of(const job *j, int64_t sample, int64_t n) {
+    int64_t count = 0;
     if (!j->o->mean) return 1;
-    for (int64_t i = 0; i < j->o->n; i++) n += id_of(j, sample, i) >= 0;
-    return n ? 1.0f / (float)n : 0;
+    for (int64_t i = 0; i < n; i++) count += id_of(j, sample, i) >= 0;
+    return count ? 1.0f / (float)count : 0;
 }
 
 static void embed_each(const job *j, int64_t sample, float *room) {
@@ -59,14 +68,14 @@ static void embed_each(const job *j, int64_t sample, float *room) {
 
 static void embed_sum(const job *j, int64_t sample, float *room) {
     const ls_kernels *k = j->c->compute->k;
-    int64_t C = j->l->C;
+    int64_t C = j->l->C, n = count_ids(j, sample);
     float *y = (float *)j->c->y + sample * C;
     memset(y, 0, (size_t)C * sizeof *y);
-    for (int64_t i = 0; i < j->o->n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         int32_t id = id_of(j, sample, i);
         if (id >= 0) k->add(C, y, ls_table_row(j->l, j->c, WEIGHT, id, room), y);
     }
-    if (j->o->mean) k->affine(C, y, factor_of(j, sample), 0, y);
+    if (j->o->mean) k->affine(C, y, factor_of(j, sample, n), 0, y);
 }
 
 static void forward_run(void *arg, int thread, int nthreads) {
@@ -100,10 +109,10 @@ static void add_row(const ls_kernels *k, int64_t n, const float *x, float *sum) 
 /* Adds columns [c0, c1) of a sample's gradients. room [c1 - c0] */
 static void add_sample(const job *j, int64_t sample, int64_t c0, int64_t c1, float *room) {
     const ls_kernels *k = j->c->compute->k;
-    int64_t C = j->l->C, n = j->o->n;
+    int64_t C = j->l->C, n = j->o->sums ? count_ids(j, sample) : j->o->n;
     const float *dy = (const float *)j->c->dy + (j->o->sums ? sample : sample * n) * C + c0;
     if (j->o->mean) {
-        k->affine(c1 - c0, dy, factor_of(j, sample), 0, room);
+        k->affine(c1 - c0, dy, factor_of(j, sample, n), 0, room);
         dy = room;
     }
     for (int64_t i = 0; i < n; i++) {

@@ -87,6 +87,7 @@ static void close_resolver(resolver *r) {
 /* The type that a model has for a field: bytes stay bytes, and other numbers become floats. */
 static ls_field model_field(const ls_field *f, bool is_whole) {
     ls_field g = *f;
+    g.is_list = false;
     if (is_whole)
         g.type = LS_I32;
     else if (g.type != LS_U8)
@@ -120,7 +121,8 @@ static ls_status choose_fields(resolver *r, const ls_source *s, ls_error *e) {
     for (int i = 0; i < s->nfields; i++) {
         const ls_field *field = &s->fields[i];
         const named *name = find_name(r, field->name);
-        bool is_input = r->has_input && !name && strcmp(field->name, "label") != 0;
+        bool can_read = !field->is_list || r->is_ids; /* only embeddings read lists */
+        bool is_input = r->has_input && !name && can_read && strcmp(field->name, "label") != 0;
         if (!name && !is_input) continue;
         bool is_whole = name ? (name->is_target && name->is_class) || name->is_ids : r->is_ids;
         f.list[f.n++] = model_field(field, is_whole);

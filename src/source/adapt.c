@@ -13,6 +13,8 @@ typedef struct adapted {
     const ls_field *of[LS_SOURCE_FIELDS]; /* the field in `from` of each of them */
     int classes[LS_SOURCE_FIELDS];
     bool padded[LS_SOURCE_FIELDS];
+    bool is_list[LS_SOURCE_FIELDS]; /* of these: the numbers in `from` may be fewer or more */
+    bool cuts;
     bool same; /* samples need no change: they are read in place */
     char *what;
 } adapted;
@@ -34,6 +36,10 @@ static bool has_dims_of(const ls_field *a, const ls_field *b) {
 
 void ls_field_put_shape(const ls_field *f, ls_buf *b) {
     ls_buf_printf(b, "%s", ls_dtype_name(f->type));
+    if (f->is_list) {
+        ls_buf_printf(b, " list of at most %lld", (long long)f->dims[0]);
+        return;
+    }
     for (int i = 0; i < f->ndims; i++)
         ls_buf_printf(b, "%s%lld%s", i ? ", " : " [", (long long)f->dims[i],
                       i + 1 == f->ndims ? "]" : "");
@@ -127,6 +133,32 @@ static bool is_in_range(const adapted *a, int k, int64_t v) {
     return v >= 0 && v <= UINT32_MAX;
 }
 
+static ls_status fail_length(const adapted *a, uint64_t i, int k, size_t n, ls_error *e) {
+    const ls_field *f = &a->source.fields[k];
+    return ls_fail(e, LS_EINVAL,
+                   "%s: sample %llu: '%s' has %zu numbers, and the model takes %lld; let its input "
+                   "have more, or set data.lists: cut",
+                   a->what, (unsigned long long)i, f->name, n, (long long)f->dims[0]);
+}
+
+/* Converts a list, field k of sample i, which begins at `given`. */
+static ls_status convert_list(const adapted *a, uint64_t i, int k, const uint8_t *given,
+                              uint8_t *to, ls_error *e) {
+    const ls_field *f = &a->source.fields[k], *has = a->of[k];
+    size_t size = ls_dtype_size(has->type), most = f->nbytes / sizeof(int32_t),
+           n = ls_field_count(has, given);
+    if (n > most && !a->cuts) return fail_length(a, i, k, n, e);
+    if (n > most) n = most;
+    memset(to, 0xff, f->nbytes); /* -1 */
+    for (size_t j = 0; j < n; j++) {
+        int64_t v = whole_at(has->type, given + has->offset + j * size);
+        if (!is_in_range(a, k, v)) return fail_range(a, i, k, v, e);
+        int32_t whole = (int32_t)v;
+        memcpy(to + j * sizeof whole, &whole, sizeof whole);
+    }
+    return LS_OK;
+}
+
 /* Converts field k of sample i. */
 static ls_status convert(const adapted *a, uint64_t i, int k, const uint8_t *from, uint8_t *to,
                          ls_error *e) {
@@ -175,8 +207,11 @@ static ls_status draw_adapted(const ls_source *s, uint64_t i, const ls_draw *d, 
     if (a->same) return read_same(a, i, d, sample, e);
     uint8_t *given = ls_alloc(a->from->nbytes), *to = sample;
     ls_status status = read_from(a, i, d, given, e);
-    for (int k = 0; status == LS_OK && k < s->nfields; k++)
-        status = convert(a, i, k, given + a->of[k]->offset, to + s->fields[k].offset, e);
+    for (int k = 0; status == LS_OK && k < s->nfields; k++) {
+        uint8_t *at = to + s->fields[k].offset;
+        status = a->is_list[k] ? convert_list(a, i, k, given, at, e)
+                               : convert(a, i, k, given + a->of[k]->offset, at, e);
+    }
     free(given);
     return status;
 }
@@ -228,16 +263,25 @@ static ls_status fail_shape(const adapted *a, const ls_field *has, const ls_fiel
     return s;
 }
 
+/* May field k have fewer or more numbers than `has`? */
+static bool is_list_of(const adapted *a, int k, const ls_field *has) {
+    const ls_field *f = &a->source.fields[k];
+    bool wants = a->padded[k] && f->type == LS_I32 && f->ndims == 1 && is_whole(has->type);
+    return wants && (has->is_list || (ndims_of(has) <= 1 && !has_dims_of(has, f)));
+}
+
 static ls_status find_fields(adapted *a, ls_error *e) {
     ls_source *s = &a->source;
     a->same = a->from->nbytes <= s->nbytes && a->from->nfields == s->nfields;
     for (int k = 0; k < s->nfields; k++) {
         const ls_field *f = &s->fields[k], *has = ls_source_field(a->from, f->name);
         if (!has) return fail_missing(a, f, e);
-        if (!has_dims_of(has, f) || !can_convert(has->type, f->type))
-            return fail_shape(a, has, f, e);
+        a->is_list[k] = is_list_of(a, k, has);
+        bool fits = !has->is_list && has_dims_of(has, f) && can_convert(has->type, f->type);
+        if (!fits && !a->is_list[k]) return fail_shape(a, has, f, e);
         a->of[k] = has;
-        a->same = a->same && has->type == f->type && has->offset == f->offset;
+        bool is_same = !a->is_list[k] && has->type == f->type && has->offset == f->offset;
+        a->same = a->same && is_same;
     }
     return LS_OK;
 }
@@ -256,6 +300,7 @@ ls_status ls_adapt(ls_source *from, const ls_adapt_wanted *w, ls_source **s_p, l
     memcpy(a->classes, w->classes, (size_t)w->nfields * sizeof *w->classes);
     for (int i = 0; i < w->nfields; i++) a->padded[i] = w->padded && w->padded[i];
     a->from = from;
+    a->cuts = w->cuts;
     a->what = ls_strdup(w->what);
     ls_status s = find_fields(a, e);
     if (s == LS_OK)

@@ -8,6 +8,10 @@
  *     f32        any number, rounded to the nearest f32
  *     i32, u32   any whole number; a value out of range is refused when it is read
  *     others     the same type
+ *
+ * Whole numbers in one dimension whose negative values are possible (`padded`) may come from a list, or
+ * from fewer or more numbers: what is missing is -1, and what is too long is refused, or cut at its
+ * end.
  */
 #ifndef LS_SOURCE_ADAPT_H
 #define LS_SOURCE_ADAPT_H
@@ -20,6 +24,7 @@ typedef struct ls_adapt_wanted {
     const int *classes; /* [nfields] of a field with classes: its values are from 0 to this, without
                            it; 0: the field has none */
     const bool *padded; /* [nfields] of these: negative values are possible, too; NULL: of none */
+    bool cuts;          /* longer lists than those fields are cut */
     size_t nbytes;      /* of a sample */
     const char *what;   /* names the data in messages: a path */
 } ls_adapt_wanted;

@@ -41,6 +41,17 @@ static bool is_integer(ls_dtype t) {
            t == LS_U16 || t == LS_U8;
 }
 
+bool ls_feature_grow(ls_feature *f, size_t n) {
+    bool can = f->type == LS_I32 || f->type == LS_I64 || (f->spelled && f->integers && f->whole);
+    if (!can || f->ndims > 1 || n > LS_SAMPLE_NBYTES / sizeof(int64_t)) return false;
+    if (f->ndims == 0) f->dims[0] = 1;
+    f->ndims = 1;
+    f->is_list = true;
+    if ((int64_t)n > f->dims[0]) f->dims[0] = (int64_t)n;
+    f->count = (size_t)f->dims[0];
+    return true;
+}
+
 static bool can_be_label(const ls_feature *f) {
     if (f->left_out || f->ndims) return false;
     return f->text || (f->whole && (f->spelled || is_integer(f->type)));
@@ -71,6 +82,7 @@ static void decide_type(ls_feature *f, const ls_feature *label) {
 
 /* Features that become no field are logged, so that nothing disappears silently. */
 static ls_status leave_out(ls_feature *f, const char *what, ls_error *e) {
+    if (!f->left_out && f->count == 0) f->left_out = "it has no values";
     if (f->text && f->classes.too_many) f->left_out = "it has too many different texts for classes";
     if (!f->left_out) return LS_OK;
     if (label_rank(f) < NLABEL_NAMES)
@@ -103,7 +115,7 @@ static ls_status add_joined(ls_features *s, const ls_feature *label, ls_source *
 
 static ls_status add_field(ls_feature *f, const char *name, ls_source *source, const char *what,
                            ls_error *e) {
-    ls_field field = {.type = f->as, .ndims = f->ndims};
+    ls_field field = {.type = f->as, .ndims = f->ndims, .is_list = f->is_list};
     if (strlen(name) >= sizeof field.name)
         return ls_fail(e, LS_EINVAL, "%s: the name '%s' is over %zu bytes; shorten it", what, name,
                        sizeof field.name - 1);
@@ -124,16 +136,36 @@ static const char *field_name(const ls_feature *f, const ls_feature *label) {
     return strcmp(f->name, label_names[0]) == 0 ? label_names[2] : f->name;
 }
 
+/* Data that have many fields stay readable: lists that find no place beside others become none. */
+static ls_status leave_out_lists(ls_features *s, const ls_feature *label, bool join,
+                                 const char *what, ls_error *e) {
+    size_t nfields = join;
+    for (size_t i = 0; i < s->n; i++) {
+        const ls_feature *f = &s->list[i];
+        nfields += !f->left_out && !f->is_list && !(join && can_join(f, label));
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        ls_feature *f = &s->list[i];
+        if (f->left_out || !f->is_list || nfields++ < LS_SOURCE_FIELDS) continue;
+        f->left_out = "there are too many fields beside it";
+        LS_TRY(leave_out(f, what, e));
+    }
+    return LS_OK;
+}
+
 ls_status ls_features_finish(ls_features *s, ls_source *source, const char *what, ls_error *e) {
-    size_t nfields = 0;
+    size_t nfields = 0, nlists = 0;
     for (size_t i = 0; i < s->n; i++) {
         LS_TRY(leave_out(&s->list[i], what, e));
-        nfields += !s->list[i].left_out;
+        nfields += !s->list[i].left_out && !s->list[i].is_list;
+        nlists += !s->list[i].left_out && s->list[i].is_list;
     }
-    if (nfields == 0) return ls_fail(e, LS_EINVAL, "%s: no field can be read from it", what);
+    if (nfields + nlists == 0)
+        return ls_fail(e, LS_EINVAL, "%s: no field can be read from it", what);
     const ls_feature *label = find_label(s);
     for (size_t i = 0; i < s->n; i++) decide_type(&s->list[i], label);
     bool join = nfields > LS_SOURCE_FIELDS;
+    LS_TRY(leave_out_lists(s, label, join, what, e));
     if (join) LS_TRY(add_joined(s, label, source, what, e));
     for (size_t i = 0; i < s->n; i++) {
         ls_feature *f = &s->list[i];
@@ -152,7 +184,7 @@ ls_status ls_features_finish(ls_features *s, ls_source *source, const char *what
 static unsigned flags_of(const ls_feature *f) {
     return (unsigned)f->spelled | (unsigned)f->text << 1 | (unsigned)f->whole << 2 |
            (unsigned)f->integers << 3 | (unsigned)f->classes.too_many << 4 |
-           (unsigned)(f->left_out != NULL) << 5;
+           (unsigned)(f->left_out != NULL) << 5 | (unsigned)f->is_list << 6;
 }
 
 void ls_features_put(const ls_features *s, ls_buf *b) {
@@ -199,12 +231,16 @@ static void take_classes(ls_classes *c, bool too_many, ls_bytes *in) {
 
 static void take_feature(ls_feature *f, ls_bytes *in) {
     take_shape(f, in);
-    unsigned flags = (unsigned)ls_bytes_take_u64(in, 63);
+    unsigned flags = (unsigned)ls_bytes_take_u64(in, 127);
     f->spelled = flags & 1, f->text = flags & 2, f->whole = flags & 4, f->integers = flags & 8;
     f->taken = ls_bytes_take_text(in, 256);
     f->left_out = flags & 32 ? f->taken : NULL;
+    f->is_list = flags & 64;
     take_classes(&f->classes, flags & 16, in);
-    if (!f->left_out && f->count == 0) in->bad = true;
+    bool can_be_list = f->ndims == 1 && (f->type == LS_I32 || f->type == LS_I64 ||
+                                         (f->spelled && f->integers && f->whole));
+    if (!f->left_out && f->count == 0 && f->ndims != 1) in->bad = true;
+    if (f->is_list && !can_be_list) in->bad = true;
     if (f->text && f->ndims) in->bad = true;
     if ((f->text || f->spelled) && f->type != LS_F32) in->bad = true;
 }
@@ -263,12 +299,19 @@ bool ls_feature_fits_i32(const ls_feature *f, const void *from) {
     return v >= INT32_MIN && v <= INT32_MAX;
 }
 
-void ls_feature_copy(const ls_feature *f, void *sample, const void *from) {
+void ls_feature_copy(const ls_feature *f, void *sample, const void *from, size_t n) {
     char *to = (char *)sample + f->offset;
     if (f->as == f->type) {
-        memcpy(to, from, f->count * ls_dtype_size(f->type));
+        if (n) memcpy(to, from, n * ls_dtype_size(f->type));
+        if (f->is_list) ls_feature_end(f, sample, n);
     } else {
         int32_t v = (int32_t)read_integer(f->type, from);
         memcpy(to, &v, sizeof v);
     }
+}
+
+void ls_feature_end(const ls_feature *f, void *sample, size_t n) {
+    ls_field field = {
+        .type = f->as, .offset = f->offset, .nbytes = f->count * ls_dtype_size(f->as)};
+    ls_field_end(&field, sample, n);
 }

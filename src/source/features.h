@@ -10,6 +10,8 @@
  *    (`integers`), or the feature is named as above.
  *  - Texts are i32 codes: numbers in the sorted table of the feature's distinct texts. A feature
  *    with too many texts, or with a reason in left_out, becomes no field, which is logged.
+ *  - Whole numbers in one dimension, of which records have different numbers, are a list (source.h).
+ *    Lists that find no place beside the other fields become none, which is logged.
  *  - If there are more than LS_SOURCE_FIELDS fields, single numbers of text files, and single f32,
  *    are joined into one f32 field "x", in the order of the features.
  */
@@ -30,6 +32,7 @@ typedef struct ls_feature {
     bool text;     /* texts; then it has classes */
     bool whole;    /* every value so far has no fraction and is in the range of an i32 */
     bool integers; /* and may be stored as an i32 */
+    bool is_list;  /* records have different numbers of values, at most dims[0] */
     const char
         *left_out; /* static text, or `taken`: why it becomes no field; NULL: it becomes one */
     char *taken;
@@ -47,6 +50,9 @@ typedef struct ls_features {
 /* Adds a feature, which owns a copy of the name [n bytes]; the caller fills in the rest: type
  * LS_F32, no dimensions and one value so far. The pointer is valid until the next is added. */
 ls_feature *ls_features_add(ls_features *, const char *name, size_t n);
+/* A record has n whole numbers in one dimension, where others had another number of them: the feature
+ * becomes a list. False: it can't, since it is of another type or has too many. */
+bool ls_feature_grow(ls_feature *, size_t n);
 ls_feature *ls_features_find(const ls_features *, const char *name);
 void ls_features_free(ls_features *);
 
@@ -61,8 +67,10 @@ void ls_features_take(ls_features *, ls_bytes *);
 
 /* Stores value i of a feature whose values are numbers of a text file, or the code of a text. */
 void ls_feature_store(const ls_feature *, void *sample, size_t i, double value);
-/* Stores all values, which lie at `from` as type f->type. */
-void ls_feature_copy(const ls_feature *, void *sample, const void *from);
+/* Stores n values, all of them or those of a list, which lie at `from` as type f->type. */
+void ls_feature_copy(const ls_feature *, void *sample, const void *from, size_t n);
+/* Ends a list behind its n values. */
+void ls_feature_end(const ls_feature *, void *sample, size_t n);
 /* True if a value of an integer type of f, at `from`, is in the range of an i32. */
 bool ls_feature_fits_i32(const ls_feature *, const void *from);
 

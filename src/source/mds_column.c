@@ -153,7 +153,8 @@ static const char *find_array(const ls_mds_column *c, ls_mds_value *v) {
     if (!wrong && !c->has_dims) wrong = find_dims(v);
     if (wrong) return wrong;
     size_t count = count_of(v->dims, v->ndims);
-    if (count == 0 || count * ls_dtype_size(v->type) != v->nbytes)
+    bool is_empty = count == 0 && v->ndims == 1 && v->dims[0] == 0;
+    if ((count == 0 && !is_empty) || count * ls_dtype_size(v->type) != v->nbytes)
         return "has another size than its shape";
     return NULL;
 }
@@ -239,8 +240,26 @@ void ls_mds_column_start(const ls_mds_column *c, const ls_mds_value *v, ls_featu
     f->text = c->kind == LS_MDS_TEXT;
     f->spelled = c->kind == LS_MDS_SPELLED;
     f->integers = c->integers;
-    if (f->count == 0) f->left_out = "it is empty, or too large";
+    bool is_empty = v->ndims == 1 && v->dims[0] == 0; /* others may be longer */
+    if (f->count == 0 && !is_empty) f->left_out = "it is empty, or too large";
     if (c->kind == LS_MDS_OTHER) f->left_out = c->why;
+}
+
+/* Is the value an array of integers that another length than the feature's would make a list? The least
+ * integer ends a list. */
+static bool can_be_list(const ls_mds_column *c, const ls_mds_value *v, const ls_feature *f) {
+    bool fits = c->kind == LS_MDS_ARRAY && v->ndims == 1 && f->ndims == 1 && v->type == f->type &&
+                (v->type == LS_I32 || v->type == LS_I64);
+    for (int64_t i = 0; fits && i < v->dims[0]; i++) {
+        int32_t x = 0;
+        int64_t y = 0;
+        if (v->type == LS_I32)
+            memcpy(&x, v->data + (size_t)i * sizeof x, sizeof x);
+        else
+            memcpy(&y, v->data + (size_t)i * sizeof y, sizeof y);
+        fits = x != INT32_MIN && y != INT64_MIN;
+    }
+    return fits;
 }
 
 void ls_mds_column_learn(const ls_mds_column *c, const ls_mds_value *v, ls_feature *f) {
@@ -251,7 +270,8 @@ void ls_mds_column_learn(const ls_mds_column *c, const ls_mds_value *v, ls_featu
     }
     if (f->spelled) {
         f->whole = f->whole && ls_number_is_i32(v->number);
-    } else if (!same_shape(v, f)) {
+    } else if (f->is_list || !same_shape(v, f)) {
+        if (can_be_list(c, v, f) && ls_feature_grow(f, (size_t)v->dims[0])) return;
         if (!is_gray_of(c, v, f)) {
             f->left_out = "its shape varies";
             return;
@@ -279,8 +299,9 @@ bool ls_mds_column_store(const ls_mds_column *c, const ls_mds_value *v, const ls
         uint8_t *out = (uint8_t *)sample + f->offset;
         return ls_image_decode(v->data, v->nbytes, want, out, NULL) == LS_OK;
     }
-    if (!same_shape(v, f)) return false;
-    ls_feature_copy(f, sample, v->data);
+    bool is_list = f->is_list && can_be_list(c, v, f) && (size_t)v->dims[0] <= f->count;
+    if (!is_list && !same_shape(v, f)) return false;
+    ls_feature_copy(f, sample, v->data, is_list ? (size_t)v->dims[0] : f->count);
     return true;
 }
 

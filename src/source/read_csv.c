@@ -1,7 +1,8 @@
 /* read_csv.c - CSV files: a row is a sample, a column a field (features.h).
  *
  * The first line is a header if none of its cells is a number; further files then begin with the
- * same header. The first row decides what a column has: numbers or texts. All rows are read when
+ * same header. The first row decides what a column has: numbers, texts, or whole numbers in brackets,
+ * as in "[3, 17]", which are a list (source.h) if rows have different numbers of them. All rows are read when
  * the source is opened, so that each is known to be readable; afterwards a row is found by its
  * offset.
  */
@@ -31,6 +32,7 @@ typedef struct csv_source {
 typedef struct row {
     ls_csv_cell *cells; /* [n] */
     double *values;     /* [n] of cells that are numbers */
+    size_t *lengths;    /* [n] of those that are lists */
     size_t n;
     size_t at;     /* offset of the row */
     uint64_t line; /* where it begins */
@@ -111,6 +113,41 @@ static ls_status read_header(csv_source *s, ls_csv *c, const ls_plain *file, row
                    (unsigned long long)r->line, s->places.files[0].path);
 }
 
+/* Reads the next number of a list in brackets: `at` begins behind "[" or a number before, and *at_p is
+ * behind the number. False: there is none, or (bad) the text is no list. */
+static bool next_in_list(const ls_csv_cell *cell, size_t at, double *value_p, size_t *at_p,
+                         bool *bad) {
+    static const char between[] = " ,\t\r\n";
+    const char *text = cell->text;
+    while (at < cell->nbytes && strchr(between, text[at]) && text[at]) at++;
+    size_t end = at;
+    while (end < cell->nbytes && !strchr(between, text[end]) && text[end] != ']') end++;
+    *bad = end == cell->nbytes; /* the bracket is not closed */
+    if (*bad || end == at) {
+        *bad = *bad || end + 1 != cell->nbytes;
+        return false;
+    }
+    *bad = !ls_number_parse(text + at, end - at, value_p) || !ls_number_is_i32(*value_p) ||
+           *value_p <= INT32_MIN;
+    *at_p = end;
+    return !*bad;
+}
+
+/* Reads a list in brackets; stores its numbers if there is a sample. False: it is none. */
+static bool parse_list(const ls_csv_cell *cell, const ls_feature *column, void *sample,
+                       size_t *n_p) {
+    bool bad = cell->nbytes == 0 || cell->text[0] != '[';
+    size_t n = 0, at = 1;
+    double value = 0;
+    while (!bad && next_in_list(cell, at, &value, &at, &bad)) {
+        if (sample && n == column->count) return false;
+        if (sample) ls_feature_store(column, sample, n, value);
+        n++;
+    }
+    *n_p = n;
+    return !bad;
+}
+
 /* The first row decides how many columns there are, and what they have. */
 static void add_columns(csv_source *s, const row *r) {
     for (size_t i = s->columns.n; i < r->n; i++) {
@@ -119,9 +156,15 @@ static void add_columns(csv_source *s, const row *r) {
         free(name);
     }
     double value = 0;
+    size_t n = 0;
     for (size_t i = 0; i < r->n; i++) {
-        s->columns.list[i].text = !parse_cell(&r->cells[i], &value);
-        s->columns.list[i].spelled = true;
+        ls_feature *column = &s->columns.list[i];
+        bool is_list = parse_list(&r->cells[i], column, NULL, &n);
+        column->text = !is_list && !parse_cell(&r->cells[i], &value);
+        column->spelled = !column->text;
+        column->integers = is_list;
+        column->ndims = is_list;
+        if (is_list) column->dims[0] = (int64_t)(column->count = n);
     }
 }
 
@@ -141,14 +184,31 @@ static ls_status not_a_number(const csv_source *s, const char *path, const row *
                    (int)(cell->nbytes < 40 ? cell->nbytes : 40), cell->text);
 }
 
-/* Compares the row with the columns; on LS_OK r->values are set. */
+static ls_status not_a_list(const csv_source *s, const char *path, const row *r, size_t i,
+                            ls_error *e) {
+    const ls_csv_cell *cell = &r->cells[i];
+    return ls_fail(e, LS_EINVAL,
+                   "%s:%llu: column %zu, '%s', has '%.*s', but lists of whole numbers elsewhere; "
+                   "write one, such as [] or [3, 17], or remove the line",
+                   path, (unsigned long long)r->line, i + 1, s->columns.list[i].name,
+                   (int)(cell->nbytes < 40 ? cell->nbytes : 40), cell->text);
+}
+
+/* Compares the row with the columns; on LS_OK r->values and r->lengths are set. */
 static ls_status check_row(csv_source *s, const char *path, row *r, ls_error *e) {
     if (r->n != s->columns.n)
         return ls_fail(e, LS_EINVAL, "%s:%llu: has %zu column%s, the first line %zu", path,
                        (unsigned long long)r->line, r->n, ls_plural((int64_t)r->n), s->columns.n);
     if (!r->values) r->values = LS_NEW_ARRAY(double, r->n);
+    if (!r->lengths) r->lengths = LS_NEW_ARRAY(size_t, r->n);
     for (size_t i = 0; i < r->n; i++) {
-        if (s->columns.list[i].text) continue;
+        const ls_feature *column = &s->columns.list[i];
+        if (column->text) continue;
+        if (column->ndims) {
+            if (!parse_list(&r->cells[i], column, NULL, &r->lengths[i]))
+                return not_a_list(s, path, r, i, e);
+            continue;
+        }
         if (!parse_cell(&r->cells[i], &r->values[i])) return not_a_number(s, path, r, i, e);
         if (fabs(r->values[i]) > (double)FLT_MAX)
             return ls_fail(e, LS_EINVAL, "%s:%llu: column %zu, '%s', has %g, which no f32 can hold",
@@ -161,6 +221,11 @@ static ls_status check_row(csv_source *s, const char *path, row *r, ls_error *e)
 static void add_row(csv_source *s, const row *r) {
     for (size_t i = 0; i < r->n; i++) {
         ls_feature *column = &s->columns.list[i];
+        if (column->ndims) {
+            bool varies = column->is_list || r->lengths[i] != column->count;
+            if (varies) ls_feature_grow(column, r->lengths[i]); /* a cell has at most a megabyte */
+            continue;
+        }
         if (!column->text) {
             column->whole = column->whole && ls_number_is_i32(r->values[i]);
             continue;
@@ -205,6 +270,12 @@ static ls_status store_cell(const ls_feature *column, const ls_csv_cell *cell, v
         int code = n > sizeof text ? -1 : ls_classes_find(&column->classes, text, n);
         if (code < 0) return LS_EINVAL;
         value = code;
+    } else if (column->ndims) {
+        size_t length = 0;
+        if (!parse_list(cell, column, sample, &length)) return LS_EINVAL;
+        if (!column->is_list && length != column->count) return LS_EINVAL;
+        ls_feature_end(column, sample, length);
+        return LS_OK;
     } else if (!parse_cell(cell, &value)) {
         return LS_EINVAL;
     }
@@ -240,7 +311,8 @@ static ls_status take_index(csv_source *s, ls_bytes *in, ls_error *e) {
     ls_features_take(&s->columns, in);
     for (size_t i = 0; i < s->columns.n; i++) {
         const ls_feature *c = &s->columns.list[i];
-        if (c->ndims || !(c->text || c->spelled)) in->bad = true;
+        bool can_be_list = c->spelled && c->integers && c->whole && c->ndims == 1;
+        if ((c->ndims && !can_be_list) || !(c->text || c->spelled)) in->bad = true;
     }
     return in->bad ? ls_fail(e, LS_EINVAL, "the index is damaged") : LS_OK;
 }
@@ -256,6 +328,7 @@ static ls_status index_files(csv_source *s, const ls_files *files, const ls_sour
     }
     free(r.cells);
     free(r.values);
+    free(r.lengths);
     if (status == LS_OK && known) return take_index(s, ls_index_in(o->index), e);
     if (status == LS_OK && s->places.n == 0)
         return ls_fail(e, LS_EINVAL, "%s: has no rows", files->paths[0]);

@@ -2,7 +2,8 @@
  *
  * A member is a number, true or false (1 and 0), a text, or an array of numbers, which may be
  * nested; each object has the members of the first one, in any order, with the same shapes. A field
- * whose numbers are all written as integers is i32, else f32. All lines are read when the source is
+ * whose numbers are all written as integers is i32, else f32; arrays of integers may have different
+ * lengths: they are a list (source.h). All lines are read when the source is
  * opened; afterwards a line is found by its offset.
  */
 #include <float.h>
@@ -81,11 +82,12 @@ static const char *set_shape(ls_feature *f, const ls_json *value) {
     f->integers = true;
     while (ls_json_is_array(value)) {
         size_t n = ls_json_count(value);
-        if (n == 0) return "is an empty array";
+        if (n == 0 && f->ndims) return "is an empty array";
         if (f->ndims == LS_FIELD_DIMS) return "is an array of too many dimensions";
         if (n > LS_SAMPLE_NBYTES / f->count) return "is too large";
         f->dims[f->ndims++] = (int64_t)n;
         f->count *= n;
+        if (n == 0) return NULL;
         value = ls_json_at(value, 0);
     }
     return NULL;
@@ -111,17 +113,41 @@ static const char *add_number(values *v, const ls_json *value) {
     if (fabs(x) > (double)FLT_MAX) return "has a number that no f32 can hold";
     if (v->learn) v->learn->whole = v->learn->whole && ls_number_is_i32(x);
     if (v->sample && v->f->as == LS_I32 && !ls_number_is_i32(x)) return "has no integer";
+    if (v->sample && v->n == v->f->count) return "has more numbers than when the file was opened";
     if (v->sample) ls_feature_store(v->f, v->sample, v->n, x);
     v->n++;
     return NULL;
+}
+
+/* Numbers that a list may have: integers above the least i32, which ends a list. */
+static bool has_ids(const ls_json *list) {
+    for (size_t i = 0; i < ls_json_count(list); i++) {
+        int64_t x = 0;
+        const ls_json *value = ls_json_at(list, i);
+        if (ls_json_is_bool(value) || !ls_json_integer(value, &x)) return false;
+        if (x <= INT32_MIN || x > INT32_MAX) return false;
+    }
+    return true;
+}
+
+/* Of an array that has another length than the first one: may the member be a list? */
+static bool can_be_list(const ls_feature *f, const ls_json *value) {
+    return f->ndims == 1 && f->integers && f->whole && has_ids(value);
 }
 
 /* Arrays are nested at most LS_FIELD_DIMS deep. */
 static const char *add_values(values *v, const ls_json *value, int dim) {
     if (dim == v->f->ndims) return add_number(v, value);
     size_t n = (size_t)v->f->dims[dim];
-    if (!ls_json_is_array(value) || ls_json_count(value) != n)
-        return "has another shape than in the first line";
+    if (!ls_json_is_array(value)) return "has another shape than in the first line";
+    if (v->f->is_list || ls_json_count(value) != n) {
+        if (!can_be_list(v->f, value))
+            return v->f->is_list ? "is no list of integers, but is one in other lines"
+                                 : "has another shape than in the first line";
+        n = ls_json_count(value);
+        if (v->learn && !ls_feature_grow(v->learn, n)) return "is too large";
+        if (v->sample) ls_feature_end(v->f, v->sample, n < v->f->count ? n : v->f->count);
+    }
     const char *wrong = NULL;
     for (size_t i = 0; !wrong && i < n; i++) wrong = add_values(v, ls_json_at(value, i), dim + 1);
     return wrong;

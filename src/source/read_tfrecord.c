@@ -3,8 +3,9 @@
  * A record: its length as a uint64, the masked CRC-32C of these 8 bytes, the message, its masked
  * CRC-32C; all little-endian. Every record has the features of the first one, with as many values:
  * floats are f32 fields, integers i64, bytes of one length u8, and bytes that are a JPEG or PNG image
- * are its pixels. A feature of other bytes whose length varies, such as a text, becomes no field, nor
- * does one whose number of values varies, or images of several sizes.
+ * are its pixels. Integers whose number varies are a list (source.h). A feature of other bytes whose
+ * length varies, such as a text, becomes no field, nor do floats whose number varies, or images of
+ * several sizes.
  * Both checksums of all records are checked when the source is opened, that of the message again
  * when it is read.
  */
@@ -104,7 +105,7 @@ static bool is_image(const ls_example_feature *x) {
 static void set_shape(ls_feature *f, const ls_example_feature *x) {
     f->type = type_of(x->kind);
     if (is_image(x)) return;
-    if (x->n > 1) f->dims[f->ndims++] = (int64_t)x->n;
+    if (x->n != 1) f->dims[f->ndims++] = (int64_t)x->n;
     f->count = x->n;
     if (x->kind != LS_EXAMPLE_BYTES) return;
     size_t nbytes = value_nbytes(x, 0);
@@ -137,7 +138,6 @@ static void add_features(tfrecord_source *s, const ls_example *x) {
         ls_feature *f = ls_features_add(&s->features, short_name, strlen(short_name));
         s->columns[i] = (column){ls_strdup(name), x->features[i].kind, is_image(&x->features[i])};
         set_shape(f, &x->features[i]);
-        if (s->columns[i].kind == LS_EXAMPLE_EMPTY) f->left_out = "it has no values";
     }
 }
 
@@ -167,6 +167,12 @@ static void learn_image(ls_feature *f, ls_image_shape s) {
     f->count = (size_t)s.height * (size_t)s.width * (size_t)s.channels;
 }
 
+/* No values may be an empty list of integers. A column that has had no values may get any. */
+static bool same_kind(ls_example_kind kind, const column *c) {
+    bool is_empty = kind == LS_EXAMPLE_EMPTY && c->kind == LS_EXAMPLE_INTEGERS;
+    return kind == c->kind || c->kind == LS_EXAMPLE_EMPTY || is_empty;
+}
+
 /* All records have the same names and kinds. */
 static ls_status check_names(const tfrecord_source *s, const ls_example *x, const char *path,
                              uint64_t at, ls_error *e) {
@@ -179,7 +185,7 @@ static ls_status check_names(const tfrecord_source *s, const ls_example *x, cons
         if (strcmp(x->features[i].name, c->name) != 0)
             return ls_fail(e, LS_EINVAL, "%s: the record at byte %llu has no feature '%s'", path,
                            (unsigned long long)at, c->name);
-        if (x->features[i].kind != c->kind && !f->left_out)
+        if (!same_kind(x->features[i].kind, c) && !f->left_out)
             return ls_fail(e, LS_EINVAL,
                            "%s: the record at byte %llu has values of another kind in '%s'", path,
                            (unsigned long long)at, c->name);
@@ -203,6 +209,32 @@ static ls_status check_images(tfrecord_source *s, const ls_example *x, const cha
     return LS_OK;
 }
 
+/* The least i64 ends a list. */
+static bool has_ids(const ls_example_feature *x) {
+    for (size_t i = 0; i < x->n; i++)
+        if (x->integers[i] == INT64_MIN) return false;
+    return true;
+}
+
+/* Integers of another number than before; the first records may have had none. */
+static bool learn_list(column *c, ls_feature *f, const ls_example_feature *x) {
+    bool is_empty = c->kind == LS_EXAMPLE_EMPTY;
+    if (c->kind == LS_EXAMPLE_BYTES || c->kind == LS_EXAMPLE_FLOATS) return false;
+    if (x->kind != LS_EXAMPLE_INTEGERS && x->kind != LS_EXAMPLE_EMPTY) return false;
+    if (x->kind == LS_EXAMPLE_INTEGERS && is_empty) {
+        c->kind = LS_EXAMPLE_INTEGERS;
+        f->type = type_of(c->kind);
+    }
+    if (c->kind == LS_EXAMPLE_EMPTY) return true;
+    return has_ids(x) && ls_feature_grow(f, x->n);
+}
+
+static void learn_values(column *c, ls_feature *f, const ls_example_feature *x) {
+    const char *wrong = compare(f, x);
+    if (!wrong && !f->is_list) return;
+    if (!learn_list(c, f, x)) f->left_out = wrong ? wrong : "it has a number that no list can have";
+}
+
 static void learn(tfrecord_source *s, const ls_example *x, const ls_image_shape *shapes) {
     for (size_t i = 0; i < x->n; i++) {
         ls_feature *f = &s->features.list[i];
@@ -213,7 +245,7 @@ static void learn(tfrecord_source *s, const ls_example *x, const ls_image_shape 
         else if (s->columns[i].image)
             f->left_out = "its number of values varies";
         else
-            f->left_out = compare(f, values);
+            learn_values(&s->columns[i], f, values);
         if (!f->left_out && values->kind == LS_EXAMPLE_INTEGERS && f->ndims == 0)
             f->whole = f->whole && ls_feature_fits_i32(f, values->integers);
     }
@@ -282,14 +314,17 @@ static ls_status store_image(const ls_feature *f, const ls_example_feature *x, v
 static ls_status store_feature(const column *c, const ls_feature *f, const ls_example_feature *x,
                                void *sample, ls_error *e) {
     if (c->image && x->n == 1) return store_image(f, x, sample, e);
-    const char *wrong = compare(f, x);
+    bool fits_list = f->is_list && x->n <= f->count && has_ids(x);
+    const char *wrong = f->is_list ? "it has more numbers, or others, than a list can have" : NULL;
+    wrong = fits_list ? NULL : wrong ? wrong : compare(f, x);
     if (wrong || c->image) return ls_fail(e, LS_EINVAL, "%s", wrong ? wrong : "it is no image");
     if (x->kind == LS_EXAMPLE_BYTES)
         store_bytes(f, sample, x);
     else
         ls_feature_copy(f, sample,
                         x->kind == LS_EXAMPLE_FLOATS ? (const void *)x->floats
-                                                     : (const void *)x->integers);
+                                                     : (const void *)x->integers,
+                        x->n);
     return LS_OK;
 }
 
@@ -345,8 +380,8 @@ static void put_index(const tfrecord_source *s, ls_buf *out) {
 static bool fits(const column *c, const ls_feature *f) {
     int bytes = c->kind == LS_EXAMPLE_BYTES;
     if (f->left_out) return true;
-    if (c->kind == LS_EXAMPLE_EMPTY || f->text || f->spelled || f->type != type_of(c->kind))
-        return false;
+    if (c->kind == LS_EXAMPLE_EMPTY) return f->count == 0 && !f->text && !f->spelled;
+    if (f->text || f->spelled || f->type != type_of(c->kind)) return false;
     if (c->image)
         return bytes && f->ndims == 3 && f->dims[0] <= LS_IMAGE_SIDE &&
                f->dims[1] <= LS_IMAGE_SIDE && (f->dims[2] == 1 || f->dims[2] == 3);

@@ -11,6 +11,7 @@
 #include "source/guard.h"
 #include "source/image.h"
 #include "source/index.h"
+#include "tensor/dtype.h"
 
 /* In the order in which they are asked. */
 static const ls_data_format *const formats[] = {
@@ -268,6 +269,29 @@ ls_status ls_source_sample(const void *source, const ls_draw *d, size_t nbytes, 
 
 bool ls_field_is_image(const ls_field *f) {
     return f->type == LS_U8 && f->ndims == 3 && (f->dims[2] == 1 || f->dims[2] == 3);
+}
+
+size_t ls_field_count(const ls_field *f, const void *sample) {
+    size_t n = f->nbytes / ls_dtype_size(f->type), i = 0;
+    const char *at = (const char *)sample + f->offset;
+    if (!f->is_list) return n;
+    for (; i < n; i++) {
+        int32_t x = 0;
+        int64_t y = 0;
+        if (f->type == LS_I32) memcpy(&x, at + i * sizeof x, sizeof x);
+        if (f->type == LS_I64) memcpy(&y, at + i * sizeof y, sizeof y);
+        if (x == INT32_MIN || y == INT64_MIN) break;
+    }
+    return i;
+}
+
+void ls_field_end(const ls_field *f, void *sample, size_t n) {
+    static const int32_t end32 = INT32_MIN;
+    static const int64_t end64 = INT64_MIN;
+    size_t size = ls_dtype_size(f->type);
+    if (n * size < f->nbytes)
+        memcpy((char *)sample + f->offset + n * size,
+               size == sizeof end64 ? (const void *)&end64 : &end32, size);
 }
 
 ls_status ls_source_add_field(ls_source *s, const char *what, const ls_field *like, ls_error *e) {

@@ -14,7 +14,10 @@
 
 enum { LS_SOURCE_FIELDS = 8, LS_FIELD_DIMS = 4, LS_FIELD_NAME = 32, LS_FIELD_ALIGN = 64 };
 
-/* Names that have a meaning: "label" is a class, one LS_I32; an LS_U8 field of 3 dimensions whose
+/* A list: whole numbers, i32 or i64, in one dimension; a sample has at most dims[0] of them. Behind the
+ * last one stands the least number of the type, unless the list is full.
+ *
+ * Names that have a meaning: "label" is a class, one LS_I32; an LS_U8 field of 3 dimensions whose
  * last is 1 or 3 is an image. */
 typedef struct ls_field {
     char name[LS_FIELD_NAME];    /* "image", "label", a column's name */
@@ -22,6 +25,7 @@ typedef struct ls_field {
     int ndims;                   /* 0: one number */
     int64_t dims[LS_FIELD_DIMS]; /* an image: height, width, channels; each at least 1 */
     size_t offset, nbytes;       /* in a sample; offsets are multiples of LS_FIELD_ALIGN */
+    bool is_list;
 } ls_field;
 
 typedef struct ls_index ls_index; /* index.h */
@@ -88,6 +92,10 @@ ls_status ls_source_verify(const ls_source *, ls_error *);
 bool ls_source_in_records(const char *format);
 
 bool ls_field_is_image(const ls_field *);
+/* The numbers of a field's value in a sample: of a list those before its end. */
+size_t ls_field_count(const ls_field *, const void *sample);
+/* Ends a list behind its n numbers. */
+void ls_field_end(const ls_field *, void *sample, size_t n);
 /* The field of this name; NULL: there is none. */
 const ls_field *ls_source_field(const ls_source *, const char *name);
 /* Reads sample i for training, as this draw of it says. */

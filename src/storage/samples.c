@@ -82,12 +82,14 @@ static ls_status open_training(const ls_config *c, opened *o_p, ls_error *e) {
 }
 
 /* Takes `o` over; paths: its files, for messages. */
-static ls_status adapt(const ls_model *m, const char *paths, opened o, opened *o_p, ls_error *e) {
+static ls_status adapt(const ls_config *c, const ls_model *m, const char *paths, opened o,
+                       opened *o_p, ls_error *e) {
     char *name = name_of(paths);
     ls_adapt_wanted how = {.fields = m->inputs,
                            .nfields = m->ninputs,
                            .classes = m->classes,
                            .padded = m->padded,
+                           .cuts = c->data.lists == LS_LISTS_CUT,
                            .nbytes = m->sample_nbytes,
                            .what = name};
     ls_status s = ls_adapt(o.source, &how, &o.source, e);
@@ -152,11 +154,11 @@ static ls_status read_mix(const ls_config *c, const ls_source *files, ls_mix *m,
 static ls_status open_parts(ls_samples *s, const ls_config *c, const ls_model *m, ls_error *e) {
     opened train = {0}, val = {0};
     LS_TRY(ls_program_has_data() ? open_own(c, m, &train, e) : open_training(c, &train, e));
-    LS_TRY(adapt(m, train_name(c), train, &train, e));
+    LS_TRY(adapt(c, m, train_name(c), train, &train, e));
     s->source = train.source;
     if (*c->data.val_path) {
         LS_TRY(open_files(c, c->data.val_path, c->data.val_labels, &val, e));
-        LS_TRY(adapt(m, c->data.val_path, val, &val, e));
+        LS_TRY(adapt(c, m, c->data.val_path, val, &val, e));
     }
     s->val = val.source;
     s->files[0] = train.files;

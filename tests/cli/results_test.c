@@ -133,8 +133,49 @@ static void test_several(void **state) {
            "--set:1: rmse: the model has several losses; name the field");
 }
 
+/* Lists of ids: the bits do not depend on the places that an input has for them. */
+static void test_lists(void **state) {
+    (void)state;
+    ls_buf lines = {0};
+    char *first = NULL, *again = NULL;
+    for (int i = 0; i < 60; i++) {
+        ls_buf_printf(&lines, "{\"label\": %d, \"words\": [", i % 2);
+        for (int k = 0; k < i % 6; k++) ls_buf_printf(&lines, "%s%d", k ? ", " : "", (i + k) % 9);
+        ls_buf_printf(&lines, "]}\n");
+    }
+    write_file("lists.jsonl", lines.data, lines.len);
+    ls_buf_free(&lines);
+    for (int places = 3; places <= 31; places += 28) {
+        char name[32];
+        snprintf(name, sizeof name, "lists%d.yaml", places);
+        char *config = ls_format("model:\n"
+                                 "  kind: layers\n"
+                                 "  input: {words: {type: i32, dims: [%d]}}\n"
+                                 "  layers: [embedding_sum: {rows: 9, width: 4}, linear: 2]\n"
+                                 "data: {val_fraction: 0.2}\n"
+                                 "train: {steps: 6, batch: 8}\n"
+                                 "optim: {warmup: 0}\n",
+                                 places);
+        write_file(name, config, strlen(config));
+        free(config);
+    }
+#define LISTS(places) "train @/lists" places ".yaml --set data.path=@/lists.jsonl "
+    expect(LISTS("31") "-n 1 --set model.input= -o @/l1", 0, "accuracy ");
+    expect(LISTS("31") "-n 3 -o @/l3", 0, "accuracy ");
+    assert_int_equal(run_program("ckpt hash @/l1", &first), 0);
+    assert_int_equal(run_program("ckpt hash @/l3", &again), 0);
+    assert_string_equal(first, again);
+    free(first);
+    free(again);
+    expect(LISTS("3") "-o @/l4", 1,
+           "numbers, and the model takes 3; let its input have more, or set data.lists: cut");
+    expect(LISTS("3") "--set data.lists=cut -o @/l5", 0, "accuracy ");
+    expect("data @/lists.jsonl", 0, "field      words: i32 list of at most 5, 20 bytes");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_results), cmocka_unit_test(test_eval),
-                                       cmocka_unit_test(test_several)};
+                                       cmocka_unit_test(test_several),
+                                       cmocka_unit_test(test_lists)};
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

@@ -39,6 +39,10 @@ static const struct set {
     {"@x.npy", &plain, NULL},
     {"@data_batch_1.bin", &plain, NULL},
     {"@train.bin", &plain, NULL},
+    {"@lists.csv", &plain, "lists.csv"},
+    {"@lists.jsonl", &plain, "lists.jsonl"},
+    {"@lists.tfrecord", &plain, "lists.tfrecord"},
+    {"@lists", &plain, NULL},
 };
 enum { NSETS = sizeof sets / sizeof *sets };
 

@@ -41,7 +41,7 @@ static void test_damaged(void **state) {
         {"{\"a\":1}\n{\"a\":\"x\"}\n", "bad.jsonl:2: 'a' has no number where one is expected", 1},
         {"{\"a\":1}\n{\"a\":null}\n", "bad.jsonl:2: 'a' has no number", 1},
         {"{\"a\":1}\n{\"a\":[1]}\n", "bad.jsonl:2: 'a' has no number", 1},
-        {"{\"a\":[1,2]}\n{\"a\":[1]}\n", "bad.jsonl:2: 'a' has another shape", 1},
+        {"{\"a\":[1,2.5]}\n{\"a\":[1]}\n", "bad.jsonl:2: 'a' has another shape", 1},
         {"{\"a\":[1,2]}\n{\"a\":[1,[2]]}\n", "bad.jsonl:2: 'a' has no number", 1},
         {"{\"a\":[[1],[2]]}\n{\"a\":[[1],[2,3]]}\n", "bad.jsonl:2: 'a' has another shape", 1},
         {"{\"a\":1,\"b\":2}\n{\"a\":1}\n", "bad.jsonl:2: 'b' is missing", 1},
@@ -49,7 +49,7 @@ static void test_damaged(void **state) {
         {"{\"a\":1}\n{\"a\":1e39}\n", "a number that no f32 can hold", 1},
         {"{\"a\":1}\n{\"a\":1,\"a\":2}\n", "bad.jsonl:2: is not valid JSON", 1},
         {"{\"a\":\"x\"}\n{\"a\":1}\n", "bad.jsonl:2: 'a' is no text", 1},
-        {"{\"a\":[]}\n{\"a\":1}\n", "bad.jsonl:1: 'a' is an empty array", 1},
+        {"{\"a\":[[]]}\n{\"a\":1}\n", "bad.jsonl:1: 'a' is an empty array", 1},
         {"{\"a\":[[[[[1]]]]]}\n{\"a\":1}\n", "bad.jsonl:1: 'a' is an array of too many", 1},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

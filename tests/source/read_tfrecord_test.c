@@ -113,7 +113,8 @@ static void test_contents(void **state) {
                "    open(name + '.tfrecord', 'wb').write(good + record(message) + good)\n"
                "far = struct.pack('<Q', 1 << 60)\n"
                "open('far.tfrecord', 'wb').write(good + far + crc(far) + b'x' * 100)\n"
-               "open('count.tfrecord', 'wb').write(record(example(a=[1, 2], b=[2.0])) + good)\n"
+               "open('count.tfrecord', 'wb').write(record(example(a=[1.0, 2.0], b=[2.0])) +\n"
+               "                                   record(example(a=[1.0], b=[2.0])))\n"
                "open('empty.tfrecord', 'wb').close()\n"
                "open('bomb.tfrecord.gz', 'wb').write(gzip.compress(bytes(20 << 20)))\n");
     assert_refused(path_of("kind.tfrecord"), "has values of another kind in 'a'");

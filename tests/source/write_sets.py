@@ -54,6 +54,8 @@ def part(field, data):
 
 
 def feature(v):
+    if not v:
+        return b""
     if isinstance(v[0], bytes):
         return part(1, b"".join(part(1, x) for x in v))
     if isinstance(v[0], float):
@@ -107,6 +109,21 @@ def mds():
     write_mds("mdsphotos", photos, lambda i: {"photo": png(i), "class": struct.pack("<q", i)})
     write_mds("badphotos", photos, lambda i: {"photo": spoil(png(i), 45) if i == 3 else png(i),
                                               "class": struct.pack("<q", i)})
+
+
+def lists():
+    """Ids of sample i: (i * 7) % 5 of them, from i on; the first sample has none."""
+    def ids(i):
+        return list(range(i, i + i * 7 % 5))
+    rows = "".join(f'{i},"{ids(i)}",{i % 3}\n' for i in range(N))
+    write("lists.csv", ("id,words,label\n" + rows).encode())
+    write("lists.jsonl", "".join(json.dumps({"id": i, "words": ids(i), "label": i % 3}) + "\n" for i in range(N)).encode())
+    write("lists.tfrecord", b"".join(record(id=[float(i)], words=ids(i), label=[i % 3], none=[]) for i in range(N)))
+    write_mds("lists", {"id": ("int32", 4), "words": ("ndarray:int32", None), "label": ("int", 8)},
+              lambda i: {"id": struct.pack("<i", i), "label": struct.pack("<q", i % 3),
+                         "words": bytes([1 << 2, len(ids(i))]) + struct.pack(f"<{len(ids(i))}i", *ids(i))})
+    write("fewer.jsonl", "".join(json.dumps({"id": i, "words": [i, 5], "label": i % 3}) + "\n" for i in range(N)).encode())
+    write("longer.jsonl", "".join(json.dumps({"id": i, "words": list(range(i)), "label": i % 3}) + "\n" for i in range(N)).encode())
 
 
 def write_mds(out, encodings, sample):
@@ -163,6 +180,7 @@ os.chdir(sys.argv[1])
 tables()
 records()
 image_records()
+lists()
 mds()
 images()
 arrays()
