@@ -114,7 +114,7 @@ static ls_status check_family(const ls_architecture *a, const char *what, ls_err
 
 static ls_status check_token(const ls_architecture *a, const char *name, int64_t id,
                              const char *what, ls_error *e) {
-    if (id >= LS_NO_TOKEN && id < a->vocab) return LS_OK;
+    if (id >= LS_TOKEN_NONE && id < a->vocab) return LS_OK;
     return ls_fail(e, LS_EINVAL, "%s: %s %lld is no token of a vocabulary of %lld", what, name,
                    (long long)id, (long long)a->vocab);
 }

@@ -45,7 +45,7 @@ typedef struct ls_rope {
     int64_t original_context; /* llama3: original_max_position_embeddings */
 } ls_rope;
 
-enum { LS_MAX_EOS = 16, LS_NO_TOKEN = -1 };
+enum { LS_MAX_EOS = 16, LS_TOKEN_NONE = -1 };
 
 typedef struct ls_architecture {
     ls_family family;
@@ -58,7 +58,7 @@ typedef struct ls_architecture {
     bool mlp_bias;    /* of gate, up and down */
     bool qk_norm;     /* RMS norm of each head of q and k, before their rotation */
     bool tied;        /* the embedding is also the matrix of the logits */
-    int64_t bos, pad; /* token ids, or LS_NO_TOKEN */
+    int64_t bos, pad; /* token ids, or LS_TOKEN_NONE */
     int64_t eos[LS_MAX_EOS];
     int neos;
 } ls_architecture;

@@ -418,8 +418,8 @@ static void set_defaults(ls_architecture *a) {
     bool llama = a->family == LS_FAMILY_LLAMA || a->family == LS_FAMILY_MISTRAL;
     bool gpt2 = a->family == LS_FAMILY_GPT2;
     a->tied = gpt2;
-    a->pad = LS_NO_TOKEN;
-    a->bos = llama ? 1 : gpt2 ? 50256 : LS_NO_TOKEN;
+    a->pad = LS_TOKEN_NONE;
+    a->bos = llama ? 1 : gpt2 ? 50256 : LS_TOKEN_NONE;
     a->eos[0] = llama ? 2 : 50256;
     a->neos = llama || gpt2;
 }
@@ -428,7 +428,7 @@ static void set_defaults(ls_architecture *a) {
 static void drop_defaults(const reader *r, ls_architecture *a) {
     const ls_json *bos = ls_json_get(r->o, "bos_token_id");
     const ls_json *eos = ls_json_get(r->o, "eos_token_id");
-    if ((bos && is_null(bos)) || (!bos && a->bos >= a->vocab)) a->bos = LS_NO_TOKEN;
+    if ((bos && is_null(bos)) || (!bos && a->bos >= a->vocab)) a->bos = LS_TOKEN_NONE;
     if ((eos && is_null(eos)) || (!eos && a->neos && a->eos[0] >= a->vocab)) a->neos = 0;
 }
 

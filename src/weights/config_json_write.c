@@ -27,7 +27,7 @@ static void set_rope(ls_json *o, const ls_rope *r) {
 }
 
 static void set_id(ls_json *o, const char *key, int64_t id) {
-    ls_json_set(o, key, id == LS_NO_TOKEN ? ls_json_new_null() : ls_json_new_integer(id));
+    ls_json_set(o, key, id == LS_TOKEN_NONE ? ls_json_new_null() : ls_json_new_integer(id));
 }
 
 static void set_tokens(ls_json *o, const ls_architecture *a) {
@@ -38,7 +38,7 @@ static void set_tokens(ls_json *o, const ls_architecture *a) {
         ls_json_set(o, "eos_token_id", list);
     } else {
         ls_json_free(list);
-        set_id(o, "eos_token_id", a->neos ? a->eos[0] : LS_NO_TOKEN);
+        set_id(o, "eos_token_id", a->neos ? a->eos[0] : LS_TOKEN_NONE);
     }
     set_id(o, "pad_token_id", a->pad);
 }

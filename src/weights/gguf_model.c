@@ -186,7 +186,7 @@ static bool has_tensor(const reader *r, const char *name) {
 
 static ls_status read_token(const reader *r, const char *key, int64_t *id_p) {
     const ls_gguf_value *v = ls_gguf_find(r->g, key);
-    *id_p = LS_NO_TOKEN;
+    *id_p = LS_TOKEN_NONE;
     if (!v || (!v->is_array && ls_gguf_integer(v, 0, id_p))) return LS_OK;
     return fail_kind(r, v, "one integer");
 }
@@ -198,9 +198,9 @@ static ls_status read_tokens(const reader *r, ls_architecture *a) {
     LS_TRY(read_token(r, "tokenizer.ggml.bos_token_id", &a->bos));
     LS_TRY(read_token(r, "tokenizer.ggml.padding_token_id", &a->pad));
     for (int i = 0; i < 2; i++) {
-        int64_t id = LS_NO_TOKEN;
+        int64_t id = LS_TOKEN_NONE;
         LS_TRY(read_token(r, ends[i], &id));
-        if (id != LS_NO_TOKEN && (a->neos == 0 || a->eos[0] != id)) a->eos[a->neos++] = id;
+        if (id != LS_TOKEN_NONE && (a->neos == 0 || a->eos[0] != id)) a->eos[a->neos++] = id;
     }
     return LS_OK;
 }

@@ -92,7 +92,7 @@ static void test_families(void **state) {
     a = good(llama3);
     assert_true(a.rope.type == LS_ROPE_LLAMA3 && a.rope.factor == 8 && a.rope.low == 1);
     assert_true(a.rope.high == 4 && a.rope.original_context == 8192 && a.rope.base == 500000);
-    assert_true(a.neos == 3 && a.eos[2] == 128009 && a.pad == LS_NO_TOKEN && !a.tied);
+    assert_true(a.neos == 3 && a.eos[2] == 128009 && a.pad == LS_TOKEN_NONE && !a.tied);
     assert_int_equal(ls_architecture_count(&a), 8030261248);
 
     a = good(mistral);
@@ -324,8 +324,8 @@ static void test_accepted(void **state) {
     a = good_with(smollm, "mlp_bias", "true");
     assert_true(!a.qkv_bias && a.mlp_bias);
     assert_true(good_with(smollm, "eos_token_id", "null").neos == 0);
-    assert_true(good_with(smollm, "bos_token_id", "null").bos == LS_NO_TOKEN);
-    assert_true(good_with(smollm, "pad_token_id", "-1").pad == LS_NO_TOKEN);
+    assert_true(good_with(smollm, "bos_token_id", "null").bos == LS_TOKEN_NONE);
+    assert_true(good_with(smollm, "pad_token_id", "-1").pad == LS_TOKEN_NONE);
     a = good_with(gpt2, "eos_token_id", NULL);
     assert_true(a.neos == 1 && a.eos[0] == 50256);
     a = good_with(gpt2, "n_inner", "100");
@@ -333,7 +333,7 @@ static void test_accepted(void **state) {
     assert_false(good_with(gpt2, "tie_word_embeddings", "false").tied);
     char *small = changed(gpt2, "vocab_size", "100"), *ids = changed(small, "eos_token_id", NULL);
     a = good_with(ids, "bos_token_id", NULL); /* transformers' default is beyond it */
-    assert_true(a.neos == 0 && a.bos == LS_NO_TOKEN);
+    assert_true(a.neos == 0 && a.bos == LS_TOKEN_NONE);
     free(small);
     free(ids);
 }

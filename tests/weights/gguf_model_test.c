@@ -134,7 +134,7 @@ static void test_read(void **state) {
     a = good_with(&(entry){"tokenizer.ggml.eot_token_id", U32, 2, NULL});
     assert_true(a.neos == 1);
     a = good_with(&(entry){"tokenizer.ggml.padding_token_id", 99, 0, NULL});
-    assert_true(a.pad == LS_NO_TOKEN);
+    assert_true(a.pad == LS_TOKEN_NONE);
     good_with(&(entry){"llama.expert_count", U32, 0, NULL});
     good_with(&(entry){"llama.attention.key_length", U32, 16, NULL});
     good_with(&(entry){"mradermacher.quantized_on", TEXT, 0, "x"}); /* another program's */

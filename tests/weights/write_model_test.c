@@ -219,8 +219,8 @@ static ls_architecture large(void) {
                              .context = 8,
                              .norm_eps = 1e-6,
                              .rope = {LS_ROPE_LLAMA3, 500000, 8, 1, 4, 8192},
-                             .bos = LS_NO_TOKEN,
-                             .pad = LS_NO_TOKEN};
+                             .bos = LS_TOKEN_NONE,
+                             .pad = LS_TOKEN_NONE};
 }
 
 static void test_large(void **state) {
