@@ -52,6 +52,7 @@ RULES = [
     (r"--listen|--join|--membership", lambda s: "parse " + s, "other hosts"),
     (r"bench machine", lambda s: "parse " + s, "takes half a minute, in which nothing else should run"),
     (r"bench (kernels|comm)", lambda s: "parse " + s, "measures for a minute"),
+    (r"MODEL\.gguf", lambda s: s.replace("MODEL.gguf", "model.gguf"), "a small one"),
     (r"LOCKSTEP_LINKS=", lambda s: s.replace("LOCKSTEP_LINKS=links.yaml ", ""), "not measured here"),
 ]
 MPIRUN = ("mpirun --oversubscribe" + (" --allow-run-as-root" if os.getuid() == 0 else "")
@@ -112,6 +113,8 @@ def make_scratch():
     subprocess.run(["cc", os.path.join(ROOT, "examples/hello.c"), "-I" + os.path.join(ROOT, "include"),
                     "-L" + BUILD, "-llockstep", "-Wl,-rpath," + BUILD, "-o",
                     os.path.join(top, "hello")], check=True)
+    with open(os.path.join(top, "model.gguf"), "wb") as model:
+        subprocess.run([os.path.join(ROOT, "tests/weights/write_gguf.py")], stdout=model, check=True)
     return top
 
 

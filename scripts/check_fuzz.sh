@@ -71,7 +71,7 @@ text() { long ${#1}; printf '%s' "$1"; }
   text x; word 6; word 1; text w; word 2; long 32; long 2; word 2; long 0; text n; word 1; long 3; word 0; long 40
   printf '%080d' 0; } >"$seeds/gguf/tensors"
 mkdir "$seeds/weights"
-python3 tests/fuzz/write_gguf.py >"$seeds/gguf/llama"
+python3 tests/weights/write_gguf.py >"$seeds/gguf/llama"
 { printf '\002'; cat "$seeds/gguf/llama"; } >"$seeds/weights/llama"
 for family in llama qwen2; do
     printf '\000{"model_type":"%s","hidden_size":8,"intermediate_size":4,"num_hidden_layers":2,"num_attention_heads":2,"num_key_value_heads":1,"head_dim":4,"max_position_embeddings":9,"rms_norm_eps":1e-5,"hidden_act":"silu","vocab_size":7,"eos_token_id":[1,2],"bos_token_id":null,"tie_word_embeddings":true' $family >"$seeds/weights/$family.json"

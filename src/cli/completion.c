@@ -44,6 +44,7 @@ static const struct {
     {"ckpt", "_lockstep_words hash show verify list ledger", "_lockstep_runs"},
     {"scale", "_lockstep_runs", ""},
     {"data", "_lockstep_files", "_lockstep_files"},
+    {"weights", "_lockstep_files", ""},
     {"check", "_lockstep_configs", ""},
     {"help", "_lockstep_topics", "_lockstep_groups"},
 };

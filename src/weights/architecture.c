@@ -180,6 +180,19 @@ char *ls_architecture_difference(const ls_architecture *a, const ls_architecture
     return NULL;
 }
 
+void ls_architecture_describe(const ls_architecture *a, ls_buf *out) {
+    ls_buf_printf(out, "%s: %lld layers, width %lld, feed-forward %lld, %lld heads of %lld",
+                  ls_family_name(a->family), (long long)a->layers, (long long)a->width,
+                  (long long)a->ffn, (long long)a->heads, (long long)a->head_dim);
+    if (a->kv_heads != a->heads) ls_buf_printf(out, ", %lld KV heads", (long long)a->kv_heads);
+    ls_buf_printf(out, ", %lld tokens, context %lld", (long long)a->vocab, (long long)a->context);
+    if (a->window) ls_buf_printf(out, ", window %lld", (long long)a->window);
+    if (a->rope.type != LS_ROPE_NONE) ls_buf_printf(out, ", rope base %.9g", a->rope.base);
+    if (a->rope.type > LS_ROPE_DEFAULT)
+        ls_buf_printf(out, " (%s, factor %.9g)", ls_rope_type_name(a->rope.type), a->rope.factor);
+    ls_buf_printf(out, ", epsilon %.9g, %s embedding", a->norm_eps, a->tied ? "tied" : "untied");
+}
+
 /* ---- numbers ---- */
 
 double ls_rope_divisor(const ls_rope *r, int64_t head_dim, int64_t i) {

@@ -78,6 +78,9 @@ ls_status ls_architecture_check(const ls_architecture *, const char *what, ls_er
  * mistral and llama, and token ids, are not compared. The caller frees it. */
 char *ls_architecture_difference(const ls_architecture *a, const ls_architecture *b);
 
+/* Appends one line: "llama: 30 layers, width 576, ..." */
+void ls_architecture_describe(const ls_architecture *, ls_buf *);
+
 /* What divides frequency i < head_dim / 2 of the rotation. llama3: with wavelength L = 2 pi / f:
  * 1 for L < original / high; factor for L > original / low; between them 1 / ((1 - s) / factor + s)
  * with s = (original / L - low) / (high - low). Source: transformers, modeling_rope_utils.py. */

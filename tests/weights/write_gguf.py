@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the smallest GGUF file of a llama, laid out by hand, to standard output: a seed for fuzzers."""
+"""Writes the smallest GGUF file of a llama, laid out by hand, to standard output: for fuzzers, and for
+the documents' commands."""
 import struct
 import sys
 
