@@ -82,6 +82,22 @@ static ls_status fail_type(const ls_weights *w, const char *name, const char *ty
     return s;
 }
 
+static bool has_tensor(const ls_weights *w, const ls_name *id) {
+    if (w->is_gguf) return ls_gguf_find_tensor(&w->gguf, id->gguf);
+    char *prefixed = ls_format("transformer.%s", id->name); /* GPT-2's may be */
+    bool has = ls_shards_find(&w->shards, id->name) || ls_shards_find(&w->shards, prefixed);
+    free(prefixed);
+    return has;
+}
+
+/* Before names are listed: a config may ask for a million of them. */
+static ls_status check_present(const ls_weights *w, ls_error *e) {
+    ls_name id;
+    for (int i = 0; ls_name_at(&w->arch, i, &id); i++)
+        if (!has_tensor(w, &id)) return fail_missing(w, w->is_gguf ? id.gguf : id.name, e);
+    return LS_OK;
+}
+
 /* ---- GGUF ---- */
 
 static ls_status bind_gguf_tensor(const ls_weights *w, ls_weight *t, const ls_gguf_tensor *from,
@@ -103,8 +119,8 @@ static ls_status bind_gguf(ls_weights *w, ls_error *e) {
     ls_status s = LS_OK;
     for (size_t i = 0; s == LS_OK && i < w->n; i++) {
         const ls_gguf_tensor *t = ls_gguf_find_tensor(g, w->list[i].id.gguf);
-        if (t) used[t - g->tensors] = true;
-        s = t ? bind_gguf_tensor(w, &w->list[i], t, e) : fail_missing(w, w->list[i].id.gguf, e);
+        used[t - g->tensors] = true;
+        s = bind_gguf_tensor(w, &w->list[i], t, e);
     }
     for (size_t i = 0; s == LS_OK && i < g->ntensors; i++)
         if (!used[i] && strcmp(g->tensors[i].name, LS_GGUF_DIVISORS) != 0)
@@ -149,8 +165,6 @@ static ls_status bind_tensor(ls_weights *w, const ls_tensor *from, const ls_tens
 static ls_status bind_shards(ls_weights *w, ls_error *e) {
     const ls_tensor *head = NULL;
     for (size_t i = 0; i < w->shards.n; i++) LS_TRY(bind_tensor(w, w->shards.tensors[i], &head, e));
-    for (size_t i = 0; i < w->n; i++)
-        if (!w->list[i].data) return fail_missing(w, w->list[i].id.name, e);
     return head ? check_tied(w, head, e) : LS_OK;
 }
 
@@ -219,6 +233,7 @@ static ls_status open_folder(ls_weights *w, ls_error *e) {
 static ls_status open_path(ls_weights *w, ls_error *e) {
     LS_TRY(ls_kernels_pick(&w->kernels, e));
     LS_TRY(ls_file_is_dir(w->path) ? open_folder(w, e) : open_gguf(w, w->path, e));
+    LS_TRY(check_present(w, e));
     list_names(w);
     LS_TRY(w->is_gguf ? bind_gguf(w, e) : bind_shards(w, e));
     return ls_guard_check(e);
