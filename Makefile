@@ -37,8 +37,8 @@ check:
 # Reads our files with other programs, and starts workers with torchrun (Python packages, from PyPI
 # into build/peers-venv and build/torch-venv).
 check-peers:
-	@scripts/install.sh build peers
-	@$(MAKE) --no-print-directory build
+	@scripts/install.sh build check peers
+	@scripts/build.sh release lockstep convert_weights
 	@scripts/check_peers.sh
 	@scripts/check_torchrun.sh
 

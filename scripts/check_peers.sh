@@ -1,6 +1,6 @@
 #!/bin/sh
-# Trains a tiny model and reads its files with other programs: Python packages, installed from PyPI
-# into a virtual environment in build/.
+# Trains a tiny model and reads its files with other programs, and theirs: Python packages, from PyPI
+# in virtual environments in build/.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -12,3 +12,15 @@ trap 'rm -rf "$run"' EXIT
 build/lockstep train configs/tiny.yaml -n 2 -o "$run/tiny" >/dev/null
 $venv/bin/python scripts/check_files.py "$run/tiny"
 $venv/bin/python scripts/check_tokenizer.py "$run/tiny/tokenizer.json" LICENSE "$run/tiny/tokens.bin" --train
+
+# Published models' weights, with PyTorch's packages in the other environment (or beside PYTHON).
+if [ -z "${PYTHON:-}" ]; then
+    PYTHON=build/torch-venv/bin/python
+    [ -x $PYTHON ] || python3 -m venv build/torch-venv
+    $PYTHON -m pip install -q torch numpy transformers accelerate gguf safetensors
+fi
+if $PYTHON -c 'import torch, transformers, accelerate, gguf, safetensors' 2>/dev/null; then
+    $PYTHON scripts/check_weights.py build/lockstep build/tests/convert_weights
+else
+    echo "skipped: check_weights: torch, transformers, accelerate, gguf or safetensors is not installed beside $PYTHON"
+fi
