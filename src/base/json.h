@@ -43,6 +43,8 @@ ls_json *ls_json_new_array(void);
 ls_json *ls_json_new_text(const char *);
 /* For a path: bytes that are not UTF-8 are escaped (escape.h). */
 ls_json *ls_json_new_path(const char *);
+/* For bytes [n] that may not be text: each that is not UTF-8, or is 0, becomes U+FFFD. */
+ls_json *ls_json_new_bytes(const char *bytes, size_t n);
 ls_json *ls_json_new_integer(int64_t);
 ls_json *ls_json_new_number(double); /* NaN and infinities become null */
 ls_json *ls_json_new_bool(bool);

@@ -1,6 +1,8 @@
 /* utf8.c - see utf8.h. */
 #include "base/utf8.h"
 
+#include <string.h>
+
 /* The length of a character that begins with this byte; 0: no character does. */
 static size_t length_of(unsigned char first) {
     if (first < 0x80) return 1;
@@ -22,12 +24,20 @@ size_t ls_utf8_decode(const char *s, size_t n, uint32_t *point_p) {
     return length;
 }
 
-bool ls_utf8_is_valid(const char *s, size_t n) {
+size_t ls_utf8_valid(const char *s, size_t n) {
     uint32_t point;
-    for (size_t at = 0, length; at < n; at += length)
-        if (!(length = ls_utf8_decode(s + at, n - at, &point))) return false;
-    return true;
+    for (size_t at = 0; at < n;) {
+        uint64_t eight = 0;
+        if (n - at >= sizeof eight) memcpy(&eight, s + at, sizeof eight);
+        bool ascii = n - at >= sizeof eight && !(eight & 0x8080808080808080u);
+        size_t length = ascii ? sizeof eight : ls_utf8_decode(s + at, n - at, &point);
+        if (length == 0) return at;
+        at += length;
+    }
+    return n;
 }
+
+bool ls_utf8_is_valid(const char *s, size_t n) { return ls_utf8_valid(s, n) == n; }
 
 size_t ls_utf8_complete(const char *s, size_t n) {
     for (size_t back = 1; back <= 3 && back <= n; back++) {

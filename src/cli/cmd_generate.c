@@ -57,22 +57,6 @@ static ls_status collect(const uint8_t *bytes, size_t nbytes, void *arg, ls_erro
     return LS_OK;
 }
 
-/* A model may write bytes that are not UTF-8; each of these becomes U+FFFD. */
-static ls_json *json_text(const ls_buf *bytes) {
-    ls_buf text = {0};
-    uint32_t point = 0;
-    for (size_t i = 0, n; i < bytes->len; i += n ? n : 1) {
-        n = ls_utf8_decode(bytes->data + i, bytes->len - i, &point);
-        if (n == 0 || point == 0)
-            ls_buf_append(&text, "\xef\xbf\xbd", 3);
-        else
-            ls_buf_append(&text, bytes->data + i, n);
-    }
-    ls_json *j = ls_json_new_text(text.data ? text.data : "");
-    ls_buf_free(&text);
-    return j;
-}
-
 /* Writes the prompt and its continuation. */
 static ls_status write_json(const ls_trained *t, const ls_sampling *s, ls_error *e) {
     ls_buf text = {0};
@@ -82,7 +66,7 @@ static ls_status write_json(const ls_trained *t, const ls_sampling *s, ls_error 
     if (status == LS_OK) {
         ls_json *line = ls_json_new_object();
         ls_json_set_text(line, "prompt", s->prompt);
-        ls_json_set(line, "text", json_text(&after));
+        ls_json_set(line, "text", ls_json_new_bytes(after.data, after.len));
         ls_json_set_integer(line, "tokens", s->ntokens);
         ls_print_json(line);
         ls_json_free(line);
