@@ -84,7 +84,7 @@ mkdir "$seeds/binary"
 printf '\000\000\000\010\002\000\000\000\002\000\000\000\003abcdef' >"$seeds/binary/idx"
 printf "\001\223NUMPY\001\000\071\000{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }12345678" >"$seeds/binary/npy"
 printf '\003aabbccddeeffgghhiijj' >"$seeds/binary/tokens"
-cp tests/fuzz/tokenizer.json "$seeds/tokenizer"
+cp tests/fuzz/tokenizer*.json "$seeds/tokenizer"
 cp tests/fuzz/timeline.json "$seeds/timeline"
 mkdir "$seeds/response" "$seeds/index"
 for set in 000 001 002 003 004 005 006 007 010 011 012 013 014 015; do

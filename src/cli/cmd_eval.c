@@ -106,6 +106,7 @@ static ls_status eval_file(const char *path, const ls_trained *t, bool json, ls_
     ls_token_list tokens = {0};
     ls_evaluation v;
     ls_status s = ls_tokenizer_encode(t->tokenizer, text.data, text.nbytes, path, &tokens, e);
+    if (s == LS_OK) ls_token_list_log_dropped(&tokens, path);
     if (s == LS_OK) s = ls_trained_evaluate(t, tokens.ids, tokens.n, path, &v, e);
     if (s == LS_OK) {
         measured m = {.checkpoint = t->path,

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "data/bpe.h"
+#include "data/spelling.h"
 
 #define NONE UINT32_MAX
 /* The most bytes of distinct words: so that every index below fits into 32 bits. */
@@ -215,7 +216,7 @@ static void words_split(trainer *r, const ls_cut *cut) {
 /* The 256 bytes, in the order of the characters that spell them. */
 static void bytes_add(ls_tokenizer *t) {
     for (uint32_t c = 0; c < 512; c++) {
-        int value = ls_bpe_byte_of_char(c);
+        int value = ls_spelling_byte(c);
         uint8_t byte = (uint8_t)value;
         bool fresh = false;
         if (value >= 0) t->byte_token[byte] = ls_words_add(&t->tokens, &byte, 1, &fresh);
@@ -244,10 +245,11 @@ ls_status ls_tokenizer_train_cut(const ls_cut *cut, const char *what, uint32_t v
                        "%s: has over %u bytes of distinct words; train the tokenizer on a part of "
                        "it",
                        what, MAX_SYMBOLS);
-    trainer r = {.t = LS_NEW(ls_tokenizer), .words = words};
+    trainer r = {.t = ls_bpe_create(true), .words = words};
     bytes_add(r.t);
     words_split(&r, cut);
-    ls_status s = merges_learn(&r, what, vocab, e);
+    ls_status s = ls_pretokenizer_add(&r.t->pretokenizer, LS_CUT_GPT2, NULL, what, e);
+    if (s == LS_OK) s = merges_learn(&r, what, vocab, e);
     trainer_free(&r);
     if (s == LS_OK)
         *t_p = r.t;

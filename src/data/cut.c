@@ -4,7 +4,16 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "data/pretokens.h"
+#include "base/utf8.h"
+
+ls_status ls_cut_check_text(const uint8_t *text, size_t nbytes, const char *what, ls_error *e) {
+    size_t bad = ls_utf8_valid((const char *)text, nbytes), line = 1;
+    if (bad == nbytes) return LS_OK;
+    for (size_t i = 0; i < bad; i++) line += text[i] == '\n';
+    return ls_fail(e, LS_EINVAL,
+                   "%s: is not UTF-8 at byte %zu (line %zu); convert it, e.g. with iconv", what,
+                   bad, line);
+}
 
 static void append(ls_cut *c, uint32_t word) {
     if (c->n == c->cap) {
@@ -14,24 +23,38 @@ static void append(ls_cut *c, uint32_t word) {
     c->order[c->n++] = word;
 }
 
-static ls_status words_read(ls_cut *c, ls_pretokens *p, ls_error *e) {
+void ls_cut_append_token(ls_cut *c, uint32_t id) { append(c, id | LS_CUT_TOKEN); }
+
+ls_status ls_cut_append(ls_cut *c, ls_pretokens *p, const char *what, ls_error *e) {
     for (;;) {
         const uint8_t *word = NULL;
         size_t nbytes = 0;
         bool fresh = false;
-        LS_TRY(ls_pretokens_next(p, &word, &nbytes, e));
+        LS_TRY(ls_pretokens_next(p, what, &word, &nbytes, e));
         if (nbytes == 0) return LS_OK;
         append(c, ls_words_add(&c->words, word, nbytes, &fresh));
+        if (c->words.n == LS_CUT_TOKEN)
+            return ls_fail(e, LS_EINVAL, "%s: has more than %u distinct words", what, LS_CUT_TOKEN);
     }
+}
+
+static ls_status gpt2_words(const uint8_t *text, size_t nbytes, const char *what, ls_cut *c,
+                            ls_error *e) {
+    ls_pretokenizer how = {0};
+    LS_TRY(ls_pretokenizer_add(&how, LS_CUT_GPT2, NULL, what, e));
+    ls_pretokens *p = ls_pretokens_create(&how);
+    ls_pretokens_begin(p, text, nbytes);
+    ls_status s = ls_cut_append(c, p, what, e);
+    ls_pretokens_free(p);
+    ls_pretokenizer_free(&how);
+    return s;
 }
 
 ls_status ls_cut_make(const uint8_t *text, size_t nbytes, const char *what, ls_cut *c_p,
                       ls_error *e) {
-    ls_pretokens *p = NULL;
-    LS_TRY(ls_pretokens_create(text, nbytes, what, &p, e));
+    LS_TRY(ls_cut_check_text(text, nbytes, what, e));
     *c_p = (ls_cut){0};
-    ls_status s = words_read(c_p, p, e);
-    ls_pretokens_free(p);
+    ls_status s = gpt2_words(text, nbytes, what, c_p, e);
     if (s != LS_OK) ls_cut_free(c_p);
     return s;
 }

@@ -7,7 +7,10 @@
 #define LS_DATA_CUT_H
 
 #include "base/error.h"
+#include "data/pretokens.h"
 #include "data/words.h"
+
+#define LS_CUT_TOKEN 0x80000000u /* in order[]: added to the id of a token that is no word */
 
 typedef struct ls_cut {
     ls_words words;
@@ -15,10 +18,19 @@ typedef struct ls_cut {
     size_t n, cap;
 } ls_cut;
 
-/* The caller frees it with ls_cut_free(). Errors: LS_EINVAL: not UTF-8; `what` names the text. */
+/* Cuts a text as GPT-2 does. The caller frees it with ls_cut_free(). Errors: LS_EINVAL: not UTF-8;
+ * `what` names the text. */
 ls_status ls_cut_make(const uint8_t *text, size_t nbytes, const char *what, ls_cut *c_p,
                       ls_error *);
 
+/* Appends the words of the text that `p` begins with. LS_EINVAL: those of ls_pretokens_next(). */
+ls_status ls_cut_append(ls_cut *, ls_pretokens *p, const char *what, ls_error *);
+/* Appends a token; id < LS_CUT_TOKEN. */
+void ls_cut_append_token(ls_cut *, uint32_t id);
+
 void ls_cut_free(ls_cut *); /* afterwards it is empty */
+
+/* LS_EINVAL: the text is not UTF-8; the message names the place. */
+ls_status ls_cut_check_text(const uint8_t *text, size_t nbytes, const char *what, ls_error *);
 
 #endif

@@ -1,14 +1,11 @@
-/* tokenizer.c - encoding, and functions for all tokenizers. See bpe.h for the invariants.
+/* tokenizer.c - from a text to its tokens and back.
  *
- * A text is cut into words (cut.h), and each distinct word is encoded once. Within a word, the pair
- * of neighbours whose merge comes first in the list is merged, the leftmost of equal ones, until no
- * pair has a merge. The word is a linked list of symbols; a heap holds (rank, place) of the
- * possible merges. A heap entry that a merge made stale is recognised when it comes up, since its
- * place then has another rank. So a word of n bytes takes O(n log n), even one made to be slow.
- *
- * Source: Sennrich, Haddow & Birch, "Neural machine translation of rare words with subword units",
- * ACL 2016; byte level: Radford et al., "Language models are unsupervised multitask learners",
- * 2019.
+ * A text goes through these steps, in the order of Hugging Face's tokenizers:
+ *  1. Names of added tokens are found (added_tokens.h); the text between them is
+ *  2. normalized: NFC, or SentencePiece's spaces; in the result
+ *  3. names of further added tokens are found, and the text between these is
+ *  4. cut into words (pretokens.h). Each distinct word is encoded once (bpe.h).
+ *  5. Tokens such as BOS are put before and after.
  */
 #include "data/tokenizer.h"
 
@@ -16,104 +13,21 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/log.h"
+#include "base/plural.h"
+#include "base/utf8.h"
 #include "data/bpe.h"
+#include "data/sentencepiece.h"
+#include "data/unicode.h"
 
 enum { MAX_FILE = 64 << 20 };
-#define NONE UINT32_MAX
 
-typedef struct symbol {
-    uint32_t id;         /* NONE: it was merged into the one before */
-    uint32_t prev, next; /* indices in the word; NONE at its ends */
-} symbol;
+/* ---- words to tokens ---- */
 
 typedef struct id_list {
     uint32_t *ids; /* [n] */
     size_t n, cap;
 } id_list;
-
-typedef struct encoder {
-    const ls_tokenizer *t;
-    const char *what;
-    symbol *symbols; /* [symbols_cap] the current word */
-    uint64_t *heap;  /* [2 * symbols_cap] rank << 32 | place; the least on top */
-    size_t symbols_cap, nheap;
-    id_list encoded; /* the distinct words, one after the other */
-} encoder;
-
-bool ls_bpe_add_merge(ls_tokenizer *t, uint32_t a, uint32_t b, uint32_t id) {
-    size_t before = t->ranks.n;
-    ls_pairs_add(&t->ranks, a, b, t->nmerges);
-    if (t->ranks.n == before) return false;
-    if (t->nmerges == t->merges_cap) {
-        t->merges_cap = 2 * t->merges_cap + 256;
-        t->merges = ls_realloc(t->merges, t->merges_cap * sizeof *t->merges);
-    }
-    t->merges[t->nmerges++] = (ls_merge){a, b, id};
-    return true;
-}
-
-/* 0..32 are the first 33 of the invisible bytes, 127..160 the next 34, 173 is the last. */
-uint32_t ls_bpe_char_of_byte(uint8_t byte) {
-    if (byte <= 32) return 256u + byte;
-    if (byte >= 127 && byte <= 160) return 256u + 33 + byte - 127u;
-    return byte == 173 ? 256u + 67 : byte;
-}
-
-int ls_bpe_byte_of_char(uint32_t c) {
-    uint32_t i = c - 256;
-    if (c < 256) return ls_bpe_char_of_byte((uint8_t)c) == c ? (int)c : -1;
-    if (i <= 32) return (int)i;
-    if (i < 67) return (int)(i - 33 + 127);
-    return i == 67 ? 173 : -1;
-}
-
-static void heap_push(encoder *c, uint64_t entry) {
-    size_t at = c->nheap++;
-    for (; at > 0 && c->heap[(at - 1) / 2] > entry; at = (at - 1) / 2)
-        c->heap[at] = c->heap[(at - 1) / 2];
-    c->heap[at] = entry;
-}
-
-static uint64_t heap_pop(encoder *c) {
-    uint64_t top = c->heap[0], last = c->heap[--c->nheap];
-    size_t at = 0;
-    for (;;) {
-        size_t child = 2 * at + 1;
-        if (child + 1 < c->nheap && c->heap[child + 1] < c->heap[child]) child++;
-        if (child >= c->nheap || c->heap[child] >= last) break;
-        c->heap[at] = c->heap[child];
-        at = child;
-    }
-    c->heap[at] = last;
-    return top;
-}
-
-/* The rank of the merge of the symbol at `at` with the next, or NONE. */
-static uint32_t rank_at(const encoder *c, uint32_t at) {
-    const symbol *s = &c->symbols[at];
-    if (s->id == NONE || s->next == NONE) return NONE;
-    return ls_pairs_get(&c->t->ranks, s->id, c->symbols[s->next].id);
-}
-
-static void merge_offer(encoder *c, uint32_t at) {
-    uint32_t rank = at == NONE ? NONE : rank_at(c, at);
-    if (rank != NONE) heap_push(c, (uint64_t)rank << 32 | at);
-}
-
-/* The heap starts with fewer than n entries. A merge pops one and pushes at most two, and there are
- * fewer than n merges: 2n entries are enough. */
-static void word_load(encoder *c, const uint8_t *word, uint32_t n) {
-    if (n > c->symbols_cap) {
-        c->symbols_cap = (size_t)n + 64; /* long words are met early */
-        c->symbols = ls_realloc(c->symbols, c->symbols_cap * sizeof *c->symbols);
-        c->heap = ls_realloc(c->heap, 2 * c->symbols_cap * sizeof *c->heap);
-    }
-    c->nheap = 0;
-    for (uint32_t i = 0; i < n; i++)
-        c->symbols[i] =
-            (symbol){c->t->byte_token[word[i]], i ? i - 1 : NONE, i + 1 < n ? i + 1 : NONE};
-    for (uint32_t i = 0; i < n; i++) merge_offer(c, i);
-}
 
 static void list_append(id_list *l, const uint32_t *ids, size_t n) {
     if (l->n + n > l->cap) {
@@ -124,67 +38,181 @@ static void list_append(id_list *l, const uint32_t *ids, size_t n) {
     l->n += n;
 }
 
-/* Appends the word's tokens to c->encoded. */
-static ls_status word_encode(encoder *c, const uint8_t *word, size_t nbytes, ls_error *e) {
-    if (nbytes >= NONE)
-        return ls_fail(e, LS_EINVAL, "%s: has a word of %zu bytes; at most %u can be encoded",
-                       c->what, nbytes, NONE - 1);
-    word_load(c, word, (uint32_t)nbytes);
-    while (c->nheap) {
-        uint64_t entry = heap_pop(c);
-        uint32_t at = (uint32_t)entry, rank = (uint32_t)(entry >> 32);
-        if (rank_at(c, at) != rank) continue;
-        symbol *s = &c->symbols[at], *right = &c->symbols[s->next];
-        s->id = c->t->merges[rank].id;
-        s->next = right->next;
-        right->id = NONE;
-        if (s->next != NONE) c->symbols[s->next].prev = at;
-        merge_offer(c, s->prev);
-        merge_offer(c, at);
+/* Appends the tokens of all words, in the order of the text. */
+static ls_status words_encode(const ls_tokenizer *t, const ls_cut *cut, const char *what,
+                              id_list *out, size_t *dropped, ls_error *e) {
+    ls_encoded c;
+    LS_TRY(ls_bpe_encode(t, &cut->words, what, &c, e));
+    for (size_t i = 0; i < cut->n; i++) {
+        uint32_t word = cut->order[i], id = word & ~LS_CUT_TOKEN;
+        if (word & LS_CUT_TOKEN) {
+            list_append(out, &id, 1);
+            continue;
+        }
+        size_t from = word ? c.ends[word - 1] : 0;
+        list_append(out, c.ids + from, c.ends[word] - from);
+        if (c.dropped) *dropped += c.dropped[word];
     }
-    for (uint32_t at = 0; at != NONE; at = c->symbols[at].next)
-        list_append(&c->encoded, &c->symbols[at].id, 1);
+    ls_encoded_free(&c);
     return LS_OK;
 }
 
-/* Word i has the tokens spans[i] .. spans[i + 1] of c->encoded. */
-static ls_status words_encode(encoder *c, const ls_words *words, size_t *spans, ls_error *e) {
-    for (uint32_t i = 0; i < words->n; i++) {
-        size_t nbytes = 0;
-        const uint8_t *word = ls_words_at(words, i, &nbytes);
-        LS_TRY(word_encode(c, word, nbytes, e));
-        spans[i + 1] = c->encoded.n;
-    }
-    return LS_OK;
+static ls_token_list list_finish(id_list *l, size_t dropped) {
+    return (ls_token_list){ls_realloc(l->ids, l->n * sizeof *l->ids), l->n, dropped};
 }
 
 ls_status ls_tokenizer_encode_cut(const ls_tokenizer *t, const ls_cut *cut, const char *what,
                                   ls_token_list *list_p, ls_error *e) {
-    encoder c = {.t = t, .what = what};
     id_list out = {0};
-    size_t *spans = LS_NEW_ARRAY(size_t, (size_t)cut->words.n + 1);
-    ls_status s = words_encode(&c, &cut->words, spans, e);
-    for (size_t i = 0; s == LS_OK && i < cut->n; i++) {
-        const size_t *span = spans + cut->order[i];
-        list_append(&out, c.encoded.ids + span[0], span[1] - span[0]);
-    }
-    free(spans);
-    free(c.encoded.ids);
-    free(c.symbols);
-    free(c.heap);
-    if (s != LS_OK) return s;
-    *list_p = (ls_token_list){ls_realloc(out.ids, out.n * sizeof *out.ids), out.n};
+    size_t dropped = 0;
+    LS_TRY(words_encode(t, cut, what, &out, &dropped, e));
+    *list_p = list_finish(&out, dropped);
     return LS_OK;
+}
+
+/* ---- text to words ---- */
+
+typedef struct splitter {
+    const ls_tokenizer *t;
+    const ls_encoding *how;
+    ls_pretokens *pretokens;
+    ls_buf normalized, spaced; /* the current piece */
+    ls_cut cut;
+} splitter;
+
+/* Appends the words of a text [n] without added tokens. is_first: it begins the whole text. */
+static ls_status add_words(splitter *s, const uint8_t *text, size_t n, bool is_first, ls_error *e) {
+    s->spaced.len = 0;
+    if (!s->t->byte_level && s->t->spaces >= LS_SPACE_NEVER &&
+        ls_sentencepiece_normalize(s->t->spaces, text, n, is_first, &s->spaced)) {
+        text = (const uint8_t *)s->spaced.data;
+        n = s->spaced.len;
+    }
+    ls_pretokens_begin(s->pretokens, text, n);
+    return ls_cut_append(&s->cut, s->pretokens, s->how->what, e);
+}
+
+/* Normalizes a piece [n]. Returns the piece itself, or what is in s->normalized. */
+static const uint8_t *normalize(splitter *s, const uint8_t *text, size_t *n) {
+    const ls_tokenizer *t = s->t;
+    bool changed = false;
+    s->normalized.len = 0;
+    if (t->compose)
+        changed = ls_unicode_compose(text, *n, &s->normalized);
+    else if (!t->byte_level && t->spaces < LS_SPACE_NEVER)
+        changed = ls_sentencepiece_normalize(t->spaces, text, *n, false, &s->normalized);
+    if (!changed) return text;
+    *n = s->normalized.len;
+    return (const uint8_t *)s->normalized.data;
+}
+
+/* Appends the words of a piece of the text, and the added tokens that are found when it is
+ * normalized. There, places in the text are different: names of special tokens are recognised if no
+ * part of the piece is plain. */
+static ls_status add_piece(splitter *s, const uint8_t *text, const ls_added_span *piece,
+                           ls_error *e) {
+    const ls_encoding *how = s->how;
+    ls_added_query q = {.normalized = true, .special = how->special};
+    for (size_t i = 0; i < how->nplain; i++)
+        if (how->plain[i].from < piece->to && piece->from < how->plain[i].to) q.special = false;
+    size_t n = piece->to - piece->from;
+    const uint8_t *normalized = normalize(s, text + piece->from, &n);
+    ls_added_spans parts = {0};
+    ls_status status = LS_OK;
+    ls_added_tokens_split(&s->t->added, normalized, n, &q, &parts);
+    for (size_t i = 0; status == LS_OK && i < parts.n; i++) {
+        const ls_added_span *part = &parts.spans[i];
+        if (part->id != LS_NO_TOKEN)
+            ls_cut_append_token(&s->cut, part->id);
+        else
+            status = add_words(s, normalized + part->from, part->to - part->from,
+                               piece->from + part->from == 0, e);
+    }
+    free(parts.spans);
+    return status;
+}
+
+static ls_status split(splitter *s, const uint8_t *text, size_t nbytes, ls_error *e) {
+    ls_added_spans pieces = {0};
+    const ls_added_query q = {
+        .special = s->how->special, .plain = s->how->plain, .nplain = s->how->nplain};
+    ls_added_tokens_split(&s->t->added, text, nbytes, &q, &pieces);
+    ls_status status = LS_OK;
+    for (size_t i = 0; status == LS_OK && i < pieces.n; i++) {
+        if (pieces.spans[i].id != LS_NO_TOKEN)
+            ls_cut_append_token(&s->cut, pieces.spans[i].id);
+        else
+            status = add_piece(s, text, &pieces.spans[i], e);
+    }
+    free(pieces.spans);
+    return status;
+}
+
+ls_status ls_tokenizer_encode_as(const ls_tokenizer *t, const uint8_t *text, size_t nbytes,
+                                 const ls_encoding *how, ls_token_list *list_p, ls_error *e) {
+    LS_TRY(ls_cut_check_text(text, nbytes, how->what, e));
+    splitter s = {.t = t, .how = how, .pretokens = ls_pretokens_create(&t->pretokenizer)};
+    id_list out = {0};
+    size_t dropped = 0;
+    if (how->begin) list_append(&out, t->begin.ids, (size_t)t->begin.n);
+    ls_status status = split(&s, text, nbytes, e);
+    if (status == LS_OK) status = words_encode(t, &s.cut, how->what, &out, &dropped, e);
+    if (how->end) list_append(&out, t->end.ids, (size_t)t->end.n);
+    ls_pretokens_free(s.pretokens);
+    ls_buf_free(&s.normalized);
+    ls_buf_free(&s.spaced);
+    ls_cut_free(&s.cut);
+    if (status == LS_OK)
+        *list_p = list_finish(&out, dropped);
+    else
+        free(out.ids);
+    return status;
 }
 
 ls_status ls_tokenizer_encode(const ls_tokenizer *t, const uint8_t *text, size_t nbytes,
                               const char *what, ls_token_list *list_p, ls_error *e) {
-    ls_cut cut;
-    LS_TRY(ls_cut_make(text, nbytes, what, &cut, e));
-    ls_status s = ls_tokenizer_encode_cut(t, &cut, what, list_p, e);
-    ls_cut_free(&cut);
-    return s;
+    return ls_tokenizer_encode_as(t, text, nbytes, &(ls_encoding){.what = what}, list_p, e);
 }
+
+void ls_token_list_log_dropped(const ls_token_list *l, const char *what) {
+    if (l->dropped)
+        ls_log("%s: %zu byte%s left out, for which the tokenizer has no token", what, l->dropped,
+               ls_plural((int64_t)l->dropped));
+}
+
+/* ---- tokens to text ---- */
+
+const uint8_t *ls_tokenizer_bytes(const ls_tokenizer *t, uint32_t token, size_t *nbytes_p) {
+    *nbytes_p = 0;
+    if (token >= t->tokens.n) return NULL;
+    const uint8_t *key = ls_words_at(&t->tokens, token, nbytes_p);
+    if (ls_bpe_kind(t, token) != LS_TOKEN_BYTE) return key;
+    *nbytes_p = 1;
+    return key + 1;
+}
+
+/* Adds one byte: completes a character, or begins or continues one. */
+static void byte_add(ls_decoding *d, uint8_t byte, ls_buf *out) {
+    if (d->nheld && byte >> 6 != 2) ls_decoding_end(d, out);
+    d->held[d->nheld++] = byte;
+    if (ls_utf8_complete((const char *)d->held, d->nheld)) ls_decoding_end(d, out);
+}
+
+void ls_decoding_add(ls_decoding *d, uint32_t token, ls_buf *out) {
+    size_t n = 0;
+    if (d->skip_special && ls_bpe_kind(d->tokenizer, token) == LS_TOKEN_SPECIAL) return;
+    const uint8_t *bytes = ls_tokenizer_bytes(d->tokenizer, token, &n);
+    if (!d->begun && d->tokenizer->strip && n && *bytes == ' ') bytes++, n--;
+    d->begun = true;
+    for (size_t i = 0; i < n; i++) byte_add(d, bytes[i], out);
+}
+
+void ls_decoding_end(ls_decoding *d, ls_buf *out) {
+    ls_buf_append(out, d->held, d->nheld);
+    d->nheld = 0;
+}
+
+/* ---- the tokenizer ---- */
 
 ls_status ls_tokenizer_load(const char *path, ls_tokenizer **t_p, ls_error *e) {
     ls_buf text = {0};
@@ -194,17 +222,26 @@ ls_status ls_tokenizer_load(const char *path, ls_tokenizer **t_p, ls_error *e) {
     return s;
 }
 
-const uint8_t *ls_tokenizer_bytes(const ls_tokenizer *t, uint32_t token, size_t *nbytes_p) {
-    return ls_words_at(&t->tokens, token, nbytes_p);
+const char *ls_tokenizer_kind(const ls_tokenizer *t) {
+    return t->byte_level ? "byte-level BPE" : "SentencePiece BPE";
 }
 
 uint32_t ls_tokenizer_vocab(const ls_tokenizer *t) { return t->tokens.n; }
+uint32_t ls_tokenizer_merges(const ls_tokenizer *t) { return t->nmerges; }
+const ls_added_tokens *ls_tokenizer_added(const ls_tokenizer *t) { return &t->added; }
+
+uint32_t ls_tokenizer_find(const ls_tokenizer *t, const char *content) {
+    const ls_added_token *found = ls_added_tokens_find(&t->added, content, strlen(content));
+    return found ? found->id : LS_NO_TOKEN;
+}
 
 void ls_tokenizer_free(ls_tokenizer *t) {
     if (!t) return;
     ls_words_free(&t->tokens);
+    ls_added_tokens_free(&t->added);
+    ls_pretokenizer_free(&t->pretokenizer);
     ls_pairs_free(&t->ranks);
+    free(t->kinds);
     free(t->merges);
-    free(t->added);
     free(t);
 }

@@ -1,17 +1,22 @@
-/* tokenizer_json.c - reads and writes tokenizers as Hugging Face's tokenizer.json.
+/* tokenizer_json.c - reads tokenizers from Hugging Face's tokenizer.json.
  *
- * The file spells tokens in GPT-2's alphabet of bytes (bpe.h), except those in added_tokens, which
- * are plain text. model.vocab maps each spelling to its id; added tokens may be in it or have ids
- * of their own. model.merges lists pairs of tokens, as "a b" or as ["a", "b"].
+ * The file spells tokens as spelling.h says, except those in added_tokens, which are plain text.
+ * model.vocab maps each spelling to its id; added tokens may be in it or have ids of their own.
+ * model.merges lists pairs of tokens, as "a b" or as ["a", "b"].
  *
- * A file may come from anywhere. Reading checks that it asks for nothing that GPT-2's tokenizer
- * does not do, that the ids are 0..n-1, each once, and that the invariants of bpe.h hold.
+ * A file may come from anywhere. Reading checks that it asks for nothing that is not supported
+ * (tokenizer_steps.c and `settings` below), that the ids are 0..n-1, each once, and that the
+ * invariants of bpe.h hold.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
-#include "data/bpe.h"
+#include "data/spelling.h"
+#include "data/tokenizer_steps.h"
+#include "data/vocabulary.h"
+
+enum { MOST_TOKENS = 1 << 24 };
 
 /* The values that are supported. group "": the key is at the top level. A missing key is like
  * null. */
@@ -20,17 +25,10 @@ static const struct {
 } settings[] = {
     {"", "truncation", "null", "null"},
     {"", "padding", "null", "null"},
-    {"", "normalizer", "null", "null"},
-    {"pre_tokenizer", "type", "\"ByteLevel\"", "\"ByteLevel\""},
-    {"pre_tokenizer", "add_prefix_space", "false", "false"},
-    {"pre_tokenizer", "use_regex", "true", "null"},
-    {"post_processor", "type", "\"ByteLevel\"", "null"},
     {"model", "type", "\"BPE\"", "null"},
     {"model", "dropout", "null", "0.0"},
     {"model", "continuing_subword_prefix", "null", "\"\""},
     {"model", "end_of_word_suffix", "null", "\"\""},
-    {"model", "byte_fallback", "false", "null"},
-    {"model", "ignore_merges", "false", "null"},
 };
 
 typedef struct reader {
@@ -38,59 +36,68 @@ typedef struct reader {
     const ls_json *vocab, *merges, *added; /* borrowed from the root */
     const char **spelling;                 /* [n] by id; NULL: no token has that id yet */
     size_t n;
+    bool byte_fallback;
     ls_tokenizer *t;
 } reader;
 
-#define SHOWN 64 /* bytes of a value in a message, and a 0 */
-
-/* The value as JSON; a long one is cut between characters. NULL is shown as null. */
-static const char *show(const ls_json *j, char shown[SHOWN]) {
-    ls_buf b = {0};
-    if (j)
-        ls_json_write(j, 0, &b);
-    else
-        ls_buf_append(&b, "null", 4);
-    size_t n = b.len < SHOWN ? b.len : SHOWN - 4;
-    while (n < b.len && n > 0 && ((uint8_t)b.data[n] & 0xC0) == 0x80) n--;
-    memcpy(shown, b.data, n);
-    strcpy(shown + n, n < b.len ? "..." : "");
-    ls_buf_free(&b);
-    return shown;
-}
-
-static const char *show_text(const char *text, char shown[SHOWN]) {
+static const char *show_text(const char *text, char shown[LS_SHOWN]) {
     ls_json *j = ls_json_new_text(text);
-    show(j, shown);
+    ls_json_show(j, shown);
     ls_json_free(j);
     return shown;
 }
 
 static ls_status settings_check(const reader *r, const ls_json *root, ls_error *e) {
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
-        char shown[SHOWN];
-        const char *group = settings[i].group, *key = settings[i].key;
-        const ls_json *j = ls_json_get(*group ? ls_json_get(root, group) : root, key);
-        show(j, shown);
-        if (strcmp(shown, settings[i].value) == 0 || strcmp(shown, settings[i].or_value) == 0)
-            continue;
-        return ls_fail(e, LS_EINVAL, "%s: %s%s%s is %s; only %s is supported, as in GPT-2", r->what,
-                       group, *group ? "." : "", key, shown, settings[i].value);
+        bool top = !*settings[i].group;
+        ls_json_place p = {r->what, top ? "" : "model.",
+                           top ? root : ls_json_get(root, settings[i].group)};
+        LS_TRY(ls_json_expect(&p, settings[i].key, settings[i].value, settings[i].or_value, e));
     }
     return LS_OK;
 }
 
-/* Finds the vocabulary, the merges and the added tokens, and counts the tokens. */
-static ls_status parts_find(reader *r, const ls_json *root, ls_error *e) {
+/* A key of model that is true or false; missing or null is false. */
+static ls_status flag_read(const reader *r, const ls_json *model, const char *key, bool *value_p,
+                           ls_error *e) {
+    const ls_json_place p = {r->what, "model.", model};
+    *value_p = ls_json_is_true(ls_json_get(model, key));
+    return *value_p ? LS_OK : ls_json_expect(&p, key, "false", "null", e);
+}
+
+static ls_status model_read(reader *r, const ls_json *root, ls_error *e) {
+    static const char *const keys[] = {"type",
+                                       "dropout",
+                                       "unk_token",
+                                       "continuing_subword_prefix",
+                                       "end_of_word_suffix",
+                                       "fuse_unk",
+                                       "byte_fallback",
+                                       "ignore_merges",
+                                       "vocab",
+                                       "merges",
+                                       NULL};
     const ls_json *model = ls_json_get(root, "model");
+    const ls_json_place p = {r->what, "model.", model};
+    LS_TRY(settings_check(r, root, e));
+    LS_TRY(flag_read(r, model, "byte_fallback", &r->byte_fallback, e));
+    LS_TRY(flag_read(r, model, "ignore_merges", &r->t->ignore_merges, e));
+    LS_TRY(flag_read(r, model, "fuse_unk", &r->t->fuse_unknown, e));
+    if (r->t->byte_level) LS_TRY(ls_json_expect(&p, "byte_fallback", "false", "null", e));
     r->vocab = ls_json_get(model, "vocab");
     r->merges = ls_json_get(model, "merges");
-    r->added = ls_json_get(root, "added_tokens");
     if (!ls_json_is_object(r->vocab))
         return ls_fail(e, LS_EINVAL, "%s: model.vocab is missing, or not an object", r->what);
     if (!ls_json_is_array(r->merges))
         return ls_fail(e, LS_EINVAL, "%s: model.merges is missing, or not a list", r->what);
-    char shown[SHOWN];
-    if (!ls_json_is_array(r->added) && strcmp(show(r->added, shown), "null") != 0)
+    return ls_json_expect_keys(&p, keys, e);
+}
+
+/* Finds the added tokens, and counts all. */
+static ls_status tokens_count(reader *r, const ls_json *root, ls_error *e) {
+    char shown[LS_SHOWN];
+    r->added = ls_json_get(root, "added_tokens");
+    if (!ls_json_is_array(r->added) && strcmp(ls_json_show(r->added, shown), "null") != 0)
         return ls_fail(e, LS_EINVAL, "%s: added_tokens is not a list", r->what);
     r->n = ls_json_count(r->vocab);
     for (size_t i = 0; i < ls_json_count(r->added); i++) {
@@ -100,22 +107,25 @@ static ls_status parts_find(reader *r, const ls_json *root, ls_error *e) {
                            r->what, i);
         r->n += ls_json_get(r->vocab, text) == NULL;
     }
+    if (r->n > MOST_TOKENS)
+        return ls_fail(e, LS_EINVAL, "%s: has %zu tokens; at most %d are supported", r->what, r->n,
+                       MOST_TOKENS);
     return LS_OK;
 }
 
 static ls_status id_read(const reader *r, const ls_json *j, const char *text, uint32_t *id_p,
                          ls_error *e) {
     int64_t id = 0;
-    char token[SHOWN], shown[SHOWN];
-    if (!ls_json_integer(j, &id) || id < 0 || (uint64_t)id >= r->n || id >= UINT32_MAX - 1)
+    char token[LS_SHOWN], shown[LS_SHOWN];
+    if (!ls_json_integer(j, &id) || id < 0 || (uint64_t)id >= r->n)
         return ls_fail(e, LS_EINVAL, "%s: token %s has id %s; with %zu tokens, ids are 0 to %zu",
-                       r->what, show_text(text, token), show(j, shown), r->n, r->n - 1);
+                       r->what, show_text(text, token), ls_json_show(j, shown), r->n, r->n - 1);
     *id_p = (uint32_t)id;
     return LS_OK;
 }
 
 static ls_status spelling_put(reader *r, uint32_t id, const char *text, ls_error *e) {
-    char token[SHOWN], other[SHOWN];
+    char token[LS_SHOWN], other[LS_SHOWN];
     if (r->spelling[id])
         return ls_fail(e, LS_EINVAL, "%s: tokens %s and %s both have id %u", r->what,
                        show_text(r->spelling[id], other), show_text(text, token), id);
@@ -123,28 +133,61 @@ static ls_status spelling_put(reader *r, uint32_t id, const char *text, ls_error
     return LS_OK;
 }
 
+/* A flag of an added token. A missing one: tokens are special, and nothing else. */
+static ls_status added_flag(const reader *r, size_t i, const char *key, bool *value_p,
+                            ls_error *e) {
+    const ls_json *j = ls_json_get(ls_json_at(r->added, i), key);
+    char shown[LS_SHOWN];
+    *value_p = j ? ls_json_is_true(j) : strcmp(key, "special") == 0;
+    if (!j || ls_json_is_bool(j)) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: added_tokens[%zu].%s is %s; expected true or false", r->what,
+                   i, key, ls_json_show(j, shown));
+}
+
+static ls_status added_put(reader *r, size_t i, uint32_t id, const char *text, ls_error *e) {
+    static const char *const keys[] = {"id",     "content",    "single_word", "lstrip",
+                                       "rstrip", "normalized", "special",     NULL};
+    char *path = ls_format("added_tokens[%zu].", i);
+    const ls_json_place p = {r->what, path, ls_json_at(r->added, i)};
+    ls_added_token t = {.content = NULL, .nbytes = strlen(text), .id = id};
+    ls_buf content = {0};
+    ls_status s = ls_json_expect_keys(&p, keys, e);
+    if (s == LS_OK) s = added_flag(r, i, "special", &t.special, e);
+    if (s == LS_OK) s = added_flag(r, i, "single_word", &t.single_word, e);
+    if (s == LS_OK) s = added_flag(r, i, "lstrip", &t.lstrip, e);
+    if (s == LS_OK) s = added_flag(r, i, "rstrip", &t.rstrip, e);
+    if (s == LS_OK) s = added_flag(r, i, "normalized", &t.normalized, e);
+    ls_buf_append(&content, text, t.nbytes);
+    t.content = content.data;
+    if (s == LS_OK) s = ls_vocabulary_name(r->t, &t, r->what, e);
+    r->t->kinds[id] = t.special ? LS_TOKEN_SPECIAL : LS_TOKEN_ADDED;
+    ls_buf_free(&content);
+    free(path);
+    return s;
+}
+
 static ls_status added_read(reader *r, size_t i, ls_error *e) {
     const ls_json *item = ls_json_at(r->added, i);
     const char *text = ls_json_text(ls_json_get(item, "content"));
     uint32_t id = 0;
-    char token[SHOWN];
+    char token[LS_SHOWN];
     LS_TRY(id_read(r, ls_json_get(item, "id"), text, &id, e));
-    if (r->t->added[id])
+    if (r->t->kinds[id] != LS_TOKEN_NORMAL)
         return ls_fail(e, LS_EINVAL, "%s: added_tokens[%zu]: id %u is added already", r->what, i,
                        id);
-    r->t->added[id] = true;
-    if (!ls_json_get(r->vocab, text)) return spelling_put(r, id, text, e);
-    if (strcmp(r->spelling[id] ? r->spelling[id] : "", text) != 0)
+    if (!ls_json_get(r->vocab, text))
+        LS_TRY(spelling_put(r, id, text, e));
+    else if (strcmp(r->spelling[id] ? r->spelling[id] : "", text) != 0)
         return ls_fail(e, LS_EINVAL, "%s: added_tokens[%zu]: %s has another id in model.vocab",
                        r->what, i, show_text(text, token));
-    return LS_OK;
+    return added_put(r, i, id, text, e);
 }
 
 static ls_status spellings_read(reader *r, ls_error *e) {
     const char *text = NULL;
     const ls_json *j = NULL;
     r->spelling = LS_NEW_ARRAY(const char *, r->n);
-    r->t->added = LS_NEW_ARRAY(bool, r->n);
+    r->t->kinds = LS_NEW_ARRAY(uint8_t, r->n);
     for (void *it = NULL; (it = ls_json_next(r->vocab, it, &text, &j));) {
         uint32_t id = 0;
         LS_TRY(id_read(r, j, text, &id, e));
@@ -154,61 +197,35 @@ static ls_status spellings_read(reader *r, ls_error *e) {
     return LS_OK; /* n tokens, all ids below n and different: no holes */
 }
 
-/* The bytes of a spelling in GPT-2's alphabet; false: it has another character. Each character of
- * that alphabet is one or two bytes of UTF-8. */
-static bool spelling_decode(const char *text, ls_buf *bytes) {
-    for (const uint8_t *s = (const uint8_t *)text; *s; s++) {
-        uint32_t c = *s;
-        if (c >= 0xE0) return false;
-        if (c >= 0x80) c = (c & 0x1F) << 6 | (*++s & 0x3F);
-        int value = ls_bpe_byte_of_char(c);
-        uint8_t byte = (uint8_t)value;
-        if (value < 0) return false;
-        ls_buf_append(bytes, &byte, 1);
-    }
-    return true;
-}
-
-static ls_status token_add(reader *r, uint32_t id, ls_error *e) {
+/* Adds token `id`, the next one, by its spelling. */
+static ls_status token_read(reader *r, uint32_t id, ls_error *e) {
     const char *text = r->spelling[id];
-    char token[SHOWN];
-    ls_buf bytes = {0};
-    bool fresh = false, spelt = true;
-    if (r->t->added[id])
-        ls_buf_append(&bytes, text, strlen(text));
-    else
-        spelt = spelling_decode(text, &bytes);
-    uint32_t at = 0;
-    if (spelt && bytes.len)
-        at = ls_words_add(&r->t->tokens, (const uint8_t *)bytes.data, bytes.len, &fresh);
-    if (fresh && bytes.len == 1) r->t->byte_token[(uint8_t)bytes.data[0]] = id;
-    size_t nbytes = bytes.len;
-    ls_buf_free(&bytes);
-    if (!spelt)
-        return ls_fail(e, LS_EINVAL, "%s: token %s (id %u) is not spelt in GPT-2's byte alphabet",
-                       r->what, show_text(text, token), id);
-    if (!nbytes) return ls_fail(e, LS_EINVAL, "%s: token \"\" (id %u) is empty", r->what, id);
-    if (!fresh)
-        return ls_fail(e, LS_EINVAL, "%s: tokens %u and %u stand for the same bytes, %s", r->what,
-                       at, id, show_text(text, token));
-    return LS_OK;
+    if (ls_bpe_kind(r->t, id) == LS_TOKEN_NORMAL && r->byte_fallback &&
+        ls_spelling_single_byte(text, strlen(text)) >= 0)
+        r->t->kinds[id] = LS_TOKEN_BYTE;
+    return ls_vocabulary_add(r->t, text, strlen(text), r->what, e);
 }
 
-static ls_status tokens_read(reader *r, ls_error *e) {
-    for (int byte = 0; byte < 256; byte++) r->t->byte_token[byte] = UINT32_MAX;
-    for (uint32_t id = 0; id < r->n; id++) LS_TRY(token_add(r, id, e));
-    for (int byte = 0; byte < 256; byte++)
-        if (r->t->byte_token[byte] == UINT32_MAX)
-            return ls_fail(e, LS_EINVAL, "%s: model.vocab has no token for byte 0x%02X", r->what,
-                           (unsigned)byte);
-    return LS_OK;
+/* Of a byte-level tokenizer with all bytes, the unknown token is never needed, and need not exist. */
+static ls_status unknown_read(reader *r, const ls_json *root, ls_error *e) {
+    const ls_json *j = ls_json_get(ls_json_get(root, "model"), "unk_token");
+    const char *text = ls_json_text(j);
+    char shown[LS_SHOWN];
+    bool needed = !r->t->byte_level;
+    for (uint32_t id = 0; text && id < r->n; id++)
+        if (strcmp(r->spelling[id], text) == 0) r->t->unknown = id;
+    for (int i = 0; i < 256; i++) needed = needed || r->t->byte_token[i] == LS_NO_TOKEN;
+    if (!needed || r->t->unknown != LS_NO_TOKEN || strcmp(ls_json_show(j, shown), "null") == 0)
+        return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: model.unk_token is %s, which is no token", r->what, shown);
 }
 
 /* The id of a spelling that a merge may use, or -1. */
 static int64_t spelling_id(const reader *r, const char *text) {
     int64_t id = -1;
     const ls_json *j = ls_json_get(r->vocab, text);
-    if (!j || !ls_json_integer(j, &id) || r->t->added[id]) return -1;
+    if (!j || !ls_json_integer(j, &id) || ls_bpe_kind(r->t, (uint32_t)id) != LS_TOKEN_NORMAL)
+        return -1;
     return id;
 }
 
@@ -218,7 +235,7 @@ static ls_status merge_split(const reader *r, size_t i, ls_buf *halves, size_t *
     const ls_json *j = ls_json_at(r->merges, i);
     const char *text = ls_json_text(j), *space = text ? strchr(text, ' ') : NULL;
     const char *left = ls_json_text(ls_json_at(j, 0)), *right = ls_json_text(ls_json_at(j, 1));
-    char shown[SHOWN];
+    char shown[LS_SHOWN];
     if (space && !strchr(space + 1, ' ')) {
         ls_buf_append(halves, text, strlen(text) + 1);
         *right_p = (size_t)(space - text) + 1;
@@ -230,13 +247,13 @@ static ls_status merge_split(const reader *r, size_t i, ls_buf *halves, size_t *
     } else {
         return ls_fail(e, LS_EINVAL,
                        "%s: model.merges[%zu] is %s; expected \"a b\" or [\"a\", \"b\"]", r->what,
-                       i, show(j, shown));
+                       i, ls_json_show(j, shown));
     }
     return LS_OK;
 }
 
 static ls_status merge_read(reader *r, size_t i, ls_buf *scratch, ls_error *e) {
-    char shown[SHOWN];
+    char shown[LS_SHOWN];
     const ls_json *j = ls_json_at(r->merges, i);
     size_t right = 0;
     scratch->len = 0;
@@ -247,23 +264,17 @@ static ls_status merge_read(reader *r, size_t i, ls_buf *scratch, ls_error *e) {
     int64_t id = spelling_id(r, scratch->data);
     if (a < 0 || b < 0 || id < 0)
         return ls_fail(e, LS_EINVAL, "%s: model.merges[%zu], %s: %s is not in model.vocab", r->what,
-                       i, show(j, shown),
+                       i, ls_json_show(j, shown),
                        a < 0   ? "the first half"
                        : b < 0 ? "the second half"
                                : "the result");
     if (!ls_bpe_add_merge(r->t, (uint32_t)a, (uint32_t)b, (uint32_t)id))
         return ls_fail(e, LS_EINVAL, "%s: model.merges[%zu], %s, is a duplicate", r->what, i,
-                       show(j, shown));
+                       ls_json_show(j, shown));
     return LS_OK;
 }
 
-static ls_status root_read(reader *r, const ls_json *root, ls_error *e) {
-    if (!ls_json_is_object(root))
-        return ls_fail(e, LS_EINVAL, "%s: is not a tokenizer.json: not an object", r->what);
-    LS_TRY(settings_check(r, root, e));
-    LS_TRY(parts_find(r, root, e));
-    LS_TRY(spellings_read(r, e));
-    LS_TRY(tokens_read(r, e));
+static ls_status merges_read(reader *r, ls_error *e) {
     ls_buf scratch = {0};
     ls_status s = LS_OK;
     size_t n = ls_json_count(r->merges);
@@ -274,11 +285,25 @@ static ls_status root_read(reader *r, const ls_json *root, ls_error *e) {
     return s;
 }
 
+static ls_status root_read(reader *r, const ls_json *root, ls_error *e) {
+    if (!ls_json_is_object(root))
+        return ls_fail(e, LS_EINVAL, "%s: is not a tokenizer.json: not an object", r->what);
+    LS_TRY(ls_tokenizer_read_steps(root, r->what, &r->t, e));
+    LS_TRY(model_read(r, root, e));
+    LS_TRY(tokens_count(r, root, e));
+    LS_TRY(spellings_read(r, e));
+    for (uint32_t id = 0; id < r->n; id++) LS_TRY(token_read(r, id, e));
+    LS_TRY(unknown_read(r, root, e));
+    LS_TRY(merges_read(r, e));
+    LS_TRY(ls_tokenizer_read_ends(root, r->what, r->t, e));
+    return ls_vocabulary_finish(r->t, r->what, e);
+}
+
 ls_status ls_tokenizer_parse(const char *json, size_t nbytes, const char *what, ls_tokenizer **t_p,
                              ls_error *e) {
     ls_json *root = NULL;
     LS_TRY(ls_json_parse(json, nbytes, what, &root, e));
-    reader r = {.what = what, .t = LS_NEW(ls_tokenizer)};
+    reader r = {.what = what};
     ls_status s = root_read(&r, root, e);
     free(r.spelling);
     ls_json_free(root);
@@ -287,101 +312,4 @@ ls_status ls_tokenizer_parse(const char *json, size_t nbytes, const char *what, 
     else
         ls_tokenizer_free(r.t);
     return s;
-}
-
-/* Appends the token as the file spells it. */
-static void token_spell(const ls_tokenizer *t, uint32_t id, ls_buf *out) {
-    size_t n = 0;
-    const uint8_t *bytes = ls_words_at(&t->tokens, id, &n);
-    if (t->added && t->added[id]) {
-        ls_buf_append(out, bytes, n);
-        return;
-    }
-    for (size_t i = 0; i < n; i++) {
-        uint32_t c = ls_bpe_char_of_byte(bytes[i]);
-        char utf8[2] = {(char)(c < 0x80 ? c : 0xC0 | c >> 6), (char)(0x80 | (c & 0x3F))};
-        ls_buf_append(out, utf8, c < 0x80 ? 1 : 2);
-    }
-}
-
-static ls_json *byte_level_new(bool add_prefix_space) {
-    ls_json *j = ls_json_new_object();
-    ls_json_set(j, "type", ls_json_new_text("ByteLevel"));
-    ls_json_set(j, "add_prefix_space", ls_json_new_bool(add_prefix_space));
-    ls_json_set(j, "trim_offsets", ls_json_new_bool(true));
-    ls_json_set(j, "use_regex", ls_json_new_bool(true));
-    return j;
-}
-
-static ls_json *added_new(const ls_tokenizer *t) {
-    static const char *const off[] = {"single_word", "lstrip", "rstrip", "normalized"};
-    ls_json *list = ls_json_new_array();
-    for (uint32_t id = 0; t->added && id < t->tokens.n; id++) {
-        if (!t->added[id]) continue;
-        ls_buf text = {0};
-        token_spell(t, id, &text);
-        ls_json *j = ls_json_new_object();
-        ls_json_set(j, "id", ls_json_new_integer(id));
-        ls_json_set(j, "content", ls_json_new_text(text.data));
-        for (int i = 0; i < 4; i++) ls_json_set(j, off[i], ls_json_new_bool(false));
-        ls_json_set(j, "special", ls_json_new_bool(true));
-        ls_json_push(list, j);
-        ls_buf_free(&text);
-    }
-    return list;
-}
-
-static ls_json *vocab_new(const ls_tokenizer *t) {
-    ls_json *vocab = ls_json_new_object();
-    ls_buf text = {0};
-    for (uint32_t id = 0; id < t->tokens.n; id++) {
-        text.len = 0;
-        token_spell(t, id, &text);
-        ls_json_set(vocab, text.data, ls_json_new_integer(id));
-    }
-    ls_buf_free(&text);
-    return vocab;
-}
-
-static ls_json *merges_new(const ls_tokenizer *t) {
-    ls_json *merges = ls_json_new_array();
-    ls_buf text = {0};
-    for (uint32_t i = 0; i < t->nmerges; i++) {
-        text.len = 0;
-        token_spell(t, t->merges[i].a, &text);
-        ls_buf_append(&text, " ", 1);
-        token_spell(t, t->merges[i].b, &text);
-        ls_json_push(merges, ls_json_new_text(text.data));
-    }
-    ls_buf_free(&text);
-    return merges;
-}
-
-static ls_json *model_new(const ls_tokenizer *t) {
-    static const char *const none[] = {"dropout", "unk_token", "continuing_subword_prefix",
-                                       "end_of_word_suffix"};
-    static const char *const off[] = {"fuse_unk", "byte_fallback", "ignore_merges"};
-    ls_json *model = ls_json_new_object();
-    ls_json_set(model, "type", ls_json_new_text("BPE"));
-    for (int i = 0; i < 4; i++) ls_json_set(model, none[i], ls_json_new_null());
-    for (int i = 0; i < 3; i++) ls_json_set(model, off[i], ls_json_new_bool(false));
-    ls_json_set(model, "vocab", vocab_new(t));
-    ls_json_set(model, "merges", merges_new(t));
-    return model;
-}
-
-void ls_tokenizer_write(const ls_tokenizer *t, ls_buf *out) {
-    ls_json *root = ls_json_new_object();
-    ls_json_set(root, "version", ls_json_new_text("1.0"));
-    ls_json_set(root, "truncation", ls_json_new_null());
-    ls_json_set(root, "padding", ls_json_new_null());
-    ls_json_set(root, "added_tokens", added_new(t));
-    ls_json_set(root, "normalizer", ls_json_new_null());
-    ls_json_set(root, "pre_tokenizer", byte_level_new(false));
-    ls_json_set(root, "post_processor", ls_json_new_null());
-    ls_json_set(root, "decoder", byte_level_new(true));
-    ls_json_set(root, "model", model_new(t));
-    ls_json_write(root, 2, out);
-    ls_buf_append(out, "\n", 1);
-    ls_json_free(root);
 }

@@ -69,6 +69,12 @@ uint32_t ls_words_add(ls_words *w, const uint8_t *bytes, size_t nbytes, bool *ne
     return w->slots[at].index - 1;
 }
 
+uint32_t ls_words_find(const ls_words *w, const uint8_t *bytes, size_t nbytes) {
+    if (w->n == 0) return UINT32_MAX;
+    size_t at = slot_find(w, ls_hash_bytes(bytes, nbytes).lo, bytes, nbytes);
+    return w->slots[at].index - 1; /* of a free slot: UINT32_MAX */
+}
+
 void ls_words_free(ls_words *w) {
     free(w->bytes);
     free(w->start);

@@ -25,6 +25,9 @@ typedef struct ls_words {
 /* The string's number. A string that is not there yet is added, and *new_p set to true. */
 uint32_t ls_words_add(ls_words *, const uint8_t *bytes, size_t nbytes, bool *new_p);
 
+/* The string's number, or UINT32_MAX if it is not there. */
+uint32_t ls_words_find(const ls_words *, const uint8_t *bytes, size_t nbytes);
+
 /* String i < n; valid until the next ls_words_add(). */
 const uint8_t *ls_words_at(const ls_words *, uint32_t i, size_t *nbytes_p);
 

@@ -124,16 +124,19 @@ ls_status ls_generate(const ls_trained *t, const ls_sampling *s, ls_write_fn *fn
                       ls_error *e) {
     LS_TRY(ls_trained_needs_text(t, "generate", e));
     const char *prompt = *s->prompt ? s->prompt : "\n";
+    const ls_encoding how = {.what = "--prompt", .begin = true};
     ls_token_list encoded;
     const sink to = {t->tokenizer, fn, arg};
-    LS_TRY(ls_tokenizer_encode(t->tokenizer, (const uint8_t *)prompt, strlen(prompt), "--prompt",
-                               &encoded, e));
+    LS_TRY(ls_tokenizer_encode_as(t->tokenizer, (const uint8_t *)prompt, strlen(prompt), &how,
+                                  &encoded, e));
+    ls_token_list_log_dropped(&encoded, how.what);
     size_t n = encoded.n;
     uint32_t *text = LS_NEW_ARRAY(uint32_t, n + (size_t)s->ntokens);
-    memcpy(text, encoded.ids, n * sizeof *text);
+    if (n) memcpy(text, encoded.ids, n * sizeof *text);
     free(encoded.ids);
     ls_status status = LS_OK;
-    for (size_t i = 0; status == LS_OK && i < n; i++) status = emit(&to, text[i], e);
+    if (n == 0) status = ls_fail(e, LS_EINVAL, "--prompt: the tokenizer has no tokens for it");
+    if (status == LS_OK) status = fn((const uint8_t *)prompt, strlen(prompt), arg, e);
     if (status == LS_OK) status = write_tokens(t, s, text, (int64_t)n, &to, e);
     free(text);
     return status;

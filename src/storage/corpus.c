@@ -60,20 +60,34 @@ static ls_status train_tokenizer(ls_corpus *c, const ls_config *config, const ls
     return LS_OK;
 }
 
+/* Encodes the text with the tokenizer of a file. */
+static ls_status encode_with(ls_corpus *c, const ls_text *text, const char *tokenizer,
+                             ls_token_list *list_p, ls_error *e) {
+    LS_TRY(load_tokenizer(c, tokenizer, e));
+    return ls_tokenizer_encode(c->tokenizer, text->data, text->nbytes, text->name, list_p, e);
+}
+
+/* Trains a tokenizer on the text, and encodes the text with it. */
+static ls_status train_and_encode(ls_corpus *c, const ls_config *config, const ls_text *text,
+                                  ls_token_list *list_p, ls_error *e) {
+    ls_cut cut;
+    LS_TRY(ls_cut_make(text->data, text->nbytes, text->name, &cut, e));
+    ls_status s = train_tokenizer(c, config, &cut, text->name, e);
+    if (s == LS_OK) s = ls_tokenizer_encode_cut(c->tokenizer, &cut, text->name, list_p, e);
+    ls_cut_free(&cut);
+    return s;
+}
+
 /* tokenizer: a file; NULL: one is trained. */
 static ls_status make(ls_corpus *c, const ls_config *config, const ls_text *text,
                       const char *tokenizer, ls_error *e) {
     const char *what = text->name;
+    ls_token_list list = {0};
     if (text->nbytes == 0)
         return ls_fail(e, LS_EINVAL, "%s: is empty; data.path needs a text to train on", what);
-    ls_cut cut;
-    LS_TRY(ls_cut_make(text->data, text->nbytes, what, &cut, e));
-    ls_status s =
-        tokenizer ? load_tokenizer(c, tokenizer, e) : train_tokenizer(c, config, &cut, what, e);
-    ls_token_list list = {0};
-    if (s == LS_OK) s = ls_tokenizer_encode_cut(c->tokenizer, &cut, what, &list, e);
-    ls_cut_free(&cut);
-    LS_TRY(s);
+    LS_TRY(tokenizer ? encode_with(c, text, tokenizer, &list, e)
+                     : train_and_encode(c, config, text, &list, e));
+    ls_token_list_log_dropped(&list, what);
     c->encoded = list.ids;
     c->tokens = ls_tokens_hashed(list.ids, list.n, ls_tokenizer_vocab(c->tokenizer), text->nbytes);
     set_record(c);
