@@ -45,6 +45,7 @@ static const struct {
     {"scale", "_lockstep_runs", ""},
     {"data", "_lockstep_files", "_lockstep_files"},
     {"weights", "_lockstep_files", ""},
+    {"tokens", "_lockstep_tokenizers", ""},
     {"check", "_lockstep_configs", ""},
     {"help", "_lockstep_topics", "_lockstep_groups"},
 };
@@ -72,6 +73,12 @@ static const char functions[] =
     "    done\n"
     "    _lockstep_dirs\n"
     "    [ ${#found[@]} -eq 0 ] || COMPREPLY=(\"${found[@]}\")\n"
+    "}\n"
+    "_lockstep_tokenizers() {\n"
+    "    _lockstep_runs\n"
+    "    local runs=(\"${COMPREPLY[@]}\")\n"
+    "    _lockstep_files '!*.json'\n"
+    "    COMPREPLY+=(\"${runs[@]}\")\n"
     "}\n"
     "_lockstep_configs() { _lockstep_files '!*.y*ml'; }\n"
     "_lockstep_configs_or_runs() {\n"

@@ -26,7 +26,7 @@ enum { SMALL_BYTES = 256, SMALL_SPECIAL = 3 }; /* SentencePiece's own tokens beg
     "\"use_regex\": false}"
 #define SMALL_REPLACE                                                                              \
     "{\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, \"content\": \"" LS_SPACE_MARK "\"" \
-                                                                                              "}"
+    "}"
 #define SMALL_PREPEND                                                                              \
     "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Prepend\", \"prepend\": "             \
     "\"" LS_SPACE_MARK "\"}, " SMALL_REPLACE "]}"
