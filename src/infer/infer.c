@@ -48,11 +48,11 @@ static void show_nothing(void *arg, int layer, int64_t T, const float *saved) {
 }
 
 /* Layers [0, end), each from its inputs, at the call's positions (0: at all of the model's); returns
- * the last output. */
+ * the last output. A layer may have several rows for a position, e.g. one for each head. */
 static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infer_show *show,
                            void *arg) {
     sizes s = sizes_of(f->model, f->dtype, f->n);
-    int64_t T = c->T;
+    int64_t T = c->T, all = f->model->layers[f->model->nlayers - 1].T;
     char *memory = (char *)f->memory + (size_t)f->model->nslots * s.y;
     c->compute = f->compute;
     c->type = f->dtype;
@@ -67,7 +67,7 @@ static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infe
         if (kept) c->past.kept = kept;
         if (kept) kept += (l->past_floats + 15) / 16 * 16;
         for (int k = 0; k < l->ninputs; k++) c->x[k] = output_of(f, &s, l->inputs[k]);
-        c->T = T ? T : l->T;
+        c->T = T ? T * (l->T / all) : l->T;
         c->y = output_of(f, &s, i);
         if (losses) c->losses = losses + l->loss_at * f->n;
         ls_mixed_forward(l, c);

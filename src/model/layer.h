@@ -19,7 +19,7 @@
 #include "model/work.h"
 #include "tensor/compute.h"
 
-enum { LS_LAYER_MAX_PARAMS = 6, LS_LAYER_MAX_INPUTS = 8, LS_PARAM_DIMS = 4, LS_NAME = 48 };
+enum { LS_LAYER_MAX_PARAMS = 6, LS_LAYER_MAX_INPUTS = 8, LS_PARAM_DIMS = 4, LS_NAME = 80 };
 enum { LS_LAYER_FIELDS = 4, LS_LAYER_OWN = 160 };
 
 typedef struct ls_param {

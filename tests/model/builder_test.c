@@ -89,10 +89,15 @@ static void with_size(ls_model *m) { ls_input(m, "x", LS_F32, LS_DIMS(INT32_MAX,
 static void with_scope(ls_model *m) { ls_scope(m, "a"); }
 static void with_end(ls_model *m) { ls_scope_end(m); }
 static void with_long(ls_model *m) {
-    ls_linear(m, image(m), .name = "a-name-of-more-than-forty-seven-bytes-is-refused", .out = 1);
+    ls_linear(m, image(m), 
+              .name = "a-name-of-more-than-seventy-nine-bytes-is-refused-and-this-one-has-some-more-"
+                      "than-that",
+              .out = 1);
 }
 static void with_long_param(ls_model *m) {
-    ls_linear(m, image(m), .name = "a-name-of-forty-three-bytes-is-possible-too", .out = 1);
+    ls_linear(m, image(m), 
+              .name = "a-name-of-seventy-six-bytes-is-possible-and-leaves-too-little-for-a-weight.",
+              .out = 1);
 }
 
 static void test_errors(void **state) {
@@ -113,10 +118,11 @@ static void test_errors(void **state) {
         {with_size, "a sample of [2147483647, 2147483647] has more than 2 GB"},
         {with_scope, "scope 'a' is not ended"},
         {with_end, "no scope is open"},
-        {with_long, "a name has 1 to 47 bytes, with those of its scopes"},
+        {with_long, "a name has 1 to 79 bytes, with those of its scopes"},
         {with_long_param,
-         "the parameter's name 'a-name-of-forty-three-bytes-is-possible-too.weight' "
-         "is longer than 47 bytes"},
+         "the parameter's name "
+         "'a-name-of-seventy-six-bytes-is-possible-and-leaves-too-little-for-a-weight..weight' is "
+         "longer than 79 bytes"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ls_model m = {0};
