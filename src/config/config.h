@@ -39,6 +39,14 @@ typedef enum ls_model_kind {
 
 typedef enum ls_norm_kind { LS_NORM_GROUP, LS_NORM_BATCH } ls_norm_kind;
 typedef enum ls_head_kind { LS_HEAD_TIED, LS_HEAD_OWN } ls_head_kind;
+typedef enum ls_bias_kind {
+    LS_BIAS_NONE,
+    LS_BIAS_QKV,       /* of queries, keys and values */
+    LS_BIAS_ATTENTION, /* and of attention's output */
+    LS_BIAS_MLP,
+    LS_BIAS_ALL
+} ls_bias_kind;
+typedef enum ls_rope_kind { LS_ROPES_DEFAULT, LS_ROPES_LINEAR, LS_ROPES_LLAMA3 } ls_rope_kind;
 typedef enum ls_reduce_order { LS_REDUCE_TREE, LS_REDUCE_FASTEST } ls_reduce_order;
 typedef enum ls_transport_kind {
     LS_TRANSPORT_AUTO,
@@ -114,8 +122,15 @@ typedef struct ls_config {
     struct {
         int64_t kind; /* an ls_model_kind */
         int64_t layers, width, heads, context, vocab;
-        int64_t kv_heads, ffn; /* 0: as many as heads; the usual number */
-        double rope_base, norm_eps;
+        char from[LS_CONFIG_TEXT];       /* a published model's file or directory */
+        int64_t kv_heads, head_dim, ffn; /* 0: the usual number */
+        int64_t rope;                    /* an ls_rope_kind */
+        double rope_base, rope_factor, rope_low, rope_high;
+        int64_t rope_original;
+        double norm_eps;
+        int64_t window;                /* 0: none */
+        int64_t bias;                  /* an ls_bias_kind */
+        int64_t qk_norm;               /* 1: on */
         int64_t head;                  /* an ls_head_kind */
         char hidden[LS_CONFIG_TEXT];   /* widths of layers, one a line; "": the kind's */
         char channels[LS_CONFIG_TEXT]; /* the same of stages */

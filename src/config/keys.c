@@ -27,6 +27,8 @@ static const char *const switches[] = {"off", "on", NULL};
 static const char *const kinds[] = {"gpt2", "llama",  "mlp",     "cnn", "resnet",
                                     "vit",  "layers", "program", NULL};
 static const char *const norms[] = {"group", "batch", NULL};
+static const char *const ropes[] = {"default", "linear", "llama3", NULL};
+static const char *const biases[] = {"none", "qkv", "attention", "mlp", "all", NULL};
 static const char *const heads[] = {"tied", "own", NULL};
 static const char *const autos[] = {"auto", NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
@@ -57,6 +59,9 @@ const ls_config_key ls_config_keys[] = {
            "cnn, "
            "convolutions; resnet, convolutions with shortcuts; vit, a transformer of images; "
            "layers: as model.layers lists them; program: of the program that has the model"),
+    STRING("model.from", model.from, FIXED,
+           "llama: the file or directory of a published model (GGUF, or Hugging Face's form): its "
+           "architecture, tokenizer and weights; model.context may be set beside it"),
     INT("model.layers", model.layers, 1, 1000, 6, FIXED, "gpt2, llama, vit: transformer blocks"),
     TREE("model.layers", model.list, FIXED,
          "kind layers: the layers in their order, e.g. [{conv2d: {channels: 32, kernel: 3}}, relu, "
@@ -66,14 +71,33 @@ const ls_config_key ls_config_keys[] = {
     INT("model.heads", model.heads, 1, 1024, 8, FIXED,
         "gpt2, llama, vit: attention heads; must divide the width"),
     INT("model.context", model.context, 1, 1048576, 256, FIXED, "gpt2, llama: tokens in a sample"),
-    INT("model.vocab", model.vocab, 256, 1048576, 2048, FIXED,
+    INT("model.vocab", model.vocab, 2, 1048576, 2048, FIXED,
         "gpt2, llama: vocabulary size of the tokenizer, which is trained on the text"),
     INT("model.kv_heads", model.kv_heads, 0, 1024, 0, FIXED,
         "llama: heads of keys and values, a divisor of model.heads; 0: as many as model.heads"),
     INT("model.ffn", model.ffn, 0, 1048576, 0, FIXED,
         "llama: width of the feed-forward layer; 0: 8/3 of model.width, in multiples of 64"),
+    INT("model.head_dim", model.head_dim, 0, 65536, 0, FIXED,
+        "llama: width of a head, even; 0: model.width / model.heads"),
+    ONE_OF("model.rope", model.rope, ropes, FIXED,
+           "llama: frequencies of rotary positions: default; linear: divided by model.rope_factor; "
+           "llama3: the low ones are, as in Llama 3.1"),
     NUM("model.rope_base", model.rope_base, 1.5, 1e12, 10000, FIXED,
         "llama: base of the frequencies of rotary positions"),
+    NUM("model.rope_factor", model.rope_factor, 1e-3, 1e6, 1, FIXED,
+        "llama: divisor of frequencies (model.rope)"),
+    NUM("model.rope_low", model.rope_low, 1e-3, 1e6, 1, FIXED,
+        "model.rope llama3: low_freq_factor of published configs"),
+    NUM("model.rope_high", model.rope_high, 1e-3, 1e6, 4, FIXED,
+        "model.rope llama3: high_freq_factor"),
+    INT("model.rope_original", model.rope_original, 1, 1048576, 8192, FIXED,
+        "model.rope llama3: original_max_position_embeddings"),
+    INT("model.window", model.window, 0, 1048576, 0, FIXED,
+        "llama: the most positions that a query sees, its own among them; 0: all before it"),
+    ONE_OF("model.bias", model.bias, biases, FIXED,
+           "llama: linear layers with a bias: none, qkv, attention (qkv and its output), mlp, all"),
+    ONE_OF("model.qk_norm", model.qk_norm, switches, FIXED,
+           "llama: on: each head of queries and keys has an RMS norm before its rotation"),
     NUM("model.norm_eps", model.norm_eps, 1e-12, 0.1, 1e-5, FIXED,
         "llama: added to the mean square in RMS norms"),
     ONE_OF("model.head", model.head, heads, FIXED,

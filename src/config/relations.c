@@ -10,9 +10,18 @@
 
 /* ---- within one config ---- */
 
+/* A tokenizer that is trained on the text has a token for each byte. */
+static ls_status check_vocab(const ls_config *c, const char *where, ls_error *e) {
+    if (!ls_config_has_text(c) || *c->model.from || c->model.vocab >= 256) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: model.vocab is %lld; a tokenizer for a text has at least 256 tokens", where,
+                   (long long)c->model.vocab);
+}
+
 static ls_status check_model(const ls_config *c, const char *where, ls_error *e) {
     int64_t width = c->model.width, heads = c->model.heads;
-    bool has_heads = ls_config_has_tokens(c) || c->model.kind == LS_MODEL_VIT;
+    bool has_heads =
+        (ls_config_has_tokens(c) && !c->model.head_dim) || c->model.kind == LS_MODEL_VIT;
     bool has_list = *c->model.list.text != 0, is_list = c->model.kind == LS_MODEL_LAYERS;
     bool is_program = c->model.kind == LS_MODEL_PROGRAM;
     bool has_norm = c->model.kind == LS_MODEL_CNN || c->model.kind == LS_MODEL_RESNET;
@@ -165,6 +174,7 @@ static ls_status check_data(const ls_config *c, const char *where, ls_error *e) 
 
 ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     LS_TRY(check_model(c, where, e));
+    LS_TRY(check_vocab(c, where, e));
     LS_TRY(check_train(c, where, e));
     LS_TRY(check_data(c, where, e));
     if (c->train.patience > 0 && c->train.eval_every == 0)

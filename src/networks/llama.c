@@ -6,50 +6,65 @@
 static const float STD = 0.02f;
 
 typedef struct llama {
-    const ls_config *c;
+    const ls_architecture *a;
     ls_model *m;
-    int64_t T, width, heads, kv_heads, head, ffn;
+    int64_t T;
 } llama;
-
-/* Two thirds of four times the width, in whole vectors of 64, unless the config says it. */
-static int64_t ffn_of(const ls_config *c) {
-    return c->model.ffn ? c->model.ffn : (8 * c->model.width / 3 + 63) / 64 * 64;
-}
 
 static ls_value *norm(const llama *f, ls_value *x, const char *name) {
     return (ls_rms_norm)(f->m, x,
-                         (ls_rms_norm_options){.name = name, .eps = (float)f->c->model.norm_eps});
+                         (ls_rms_norm_options){.name = name, .eps = (float)f->a->norm_eps});
 }
 
-static ls_value *linear(const llama *f, ls_value *x, const char *name, int64_t out) {
-    return (ls_linear)(f->m, x,
-                       (ls_linear_options){.name = name,
-                                           .out = out,
-                                           .no_bias = true,
-                                           .out_in = true,
-                                           .deviation = STD});
+static ls_value *linear(const llama *f, ls_value *x, ls_linear_options o) {
+    o.out_in = true;
+    o.deviation = STD;
+    return (ls_linear)(f->m, x, o);
 }
 
-static ls_value *rope(const llama *f, ls_value *x, const char *name, int64_t heads) {
-    return (ls_rope)(f->m, x,
-                     (ls_rope_options){
-                         .name = name, .heads = heads, .base = (float)f->c->model.rope_base});
+/* Each head by itself. */
+static ls_value *norm_heads(const llama *f, ls_value *x, int64_t heads, const char *name) {
+    int64_t D = f->a->head_dim;
+    if (!f->a->qk_norm) return x;
+    x = norm(f, (ls_reshape)(f->m, x, LS_DIMS(f->T, heads, D)), name);
+    return (ls_reshape)(f->m, x, LS_DIMS(f->T, heads * D));
+}
+
+static ls_value *turn(const llama *f, ls_value *x, int64_t heads, const char *name) {
+    const ls_rotation *r = &f->a->rope;
+    ls_rope_options o = {.name = name, .heads = heads, .base = (float)r->base};
+    if (r->type != LS_ROPE_DEFAULT) o.factor = (float)r->factor;
+    if (r->type == LS_ROPE_LLAMA3) {
+        o.low = (float)r->low;
+        o.high = (float)r->high;
+        o.original = r->original_context;
+    }
+    return (ls_rope)(f->m, x, o);
 }
 
 static ls_value *attend(const llama *f, ls_value *x) {
-    ls_value *q = linear(f, x, "q_proj", f->heads * f->head);
-    ls_value *k = linear(f, x, "k_proj", f->kv_heads * f->head);
-    ls_value *v = linear(f, x, "v_proj", f->kv_heads * f->head);
-    ls_attention_options o = {.heads = f->heads, .kv_heads = f->kv_heads, .causal = true};
-    q = rope(f, q, "rope_q", f->heads);
-    o.keys = rope(f, k, "rope_k", f->kv_heads);
-    o.values = v;
-    return linear(f, (ls_attention)(f->m, q, o), "o_proj", f->width);
+    const ls_architecture *a = f->a;
+    int64_t Q = a->heads * a->head_dim, K = a->kv_heads * a->head_dim;
+    bool plain = !a->qkv_bias;
+    ls_value *q = linear(f, x, (ls_linear_options){.name = "q_proj", .out = Q, .no_bias = plain});
+    ls_value *k = linear(f, x, (ls_linear_options){.name = "k_proj", .out = K, .no_bias = plain});
+    ls_value *v = linear(f, x, (ls_linear_options){.name = "v_proj", .out = K, .no_bias = plain});
+    ls_attention_options o = {
+        .heads = a->heads, .kv_heads = a->kv_heads, .causal = true, .values = v};
+    if (a->window && a->window < f->T) o.window = a->window;
+    q = turn(f, norm_heads(f, q, a->heads, "q_norm"), a->heads, "rope_q");
+    o.keys = turn(f, norm_heads(f, k, a->kv_heads, "k_norm"), a->kv_heads, "rope_k");
+    ls_linear_options out = {.name = "o_proj", .out = a->width, .no_bias = !a->o_bias};
+    return linear(f, (ls_attention)(f->m, q, o), out);
 }
 
 static ls_value *feed_forward(const llama *f, ls_value *x) {
-    ls_value *gate = linear(f, x, "gate_proj", f->ffn), *up = linear(f, x, "up_proj", f->ffn);
-    return linear(f, (ls_silu_gate)(f->m, gate, up), "down_proj", f->width);
+    const ls_architecture *a = f->a;
+    ls_linear_options gate = {.name = "gate_proj", .out = a->ffn, .no_bias = !a->mlp_bias};
+    ls_linear_options up = {.name = "up_proj", .out = a->ffn, .no_bias = !a->mlp_bias};
+    ls_linear_options down = {.name = "down_proj", .out = a->width, .no_bias = !a->mlp_bias};
+    ls_value *g = linear(f, x, gate);
+    return linear(f, (ls_silu_gate)(f->m, g, linear(f, x, up)), down);
 }
 
 static ls_value *add_block(const llama *f, ls_value *x) {
@@ -66,49 +81,45 @@ static ls_value *add_block(const llama *f, ls_value *x) {
 }
 
 static void build(const llama *f) {
+    const ls_architecture *a = f->a;
     ls_model *m = f->m;
-    int64_t T = f->T;
-    ls_value *tokens = (ls_input)(m, "tokens", LS_I32, LS_DIMS(T + 1));
+    ls_value *tokens = (ls_input)(m, "tokens", LS_I32, LS_DIMS(f->T + 1));
     (ls_scope)(m, "model");
     ls_embedding_options e = {
-        .name = "embed_tokens", .rows = f->c->model.vocab, .width = f->width, .deviation = STD};
-    ls_value *embedding = (ls_embedding)(m, ls_build_part(m, tokens, 0, T), e), *x = embedding;
-    for (int i = 0; i < (int)f->c->model.layers; i++) {
+        .name = "embed_tokens", .rows = a->vocab, .width = a->width, .deviation = STD};
+    ls_value *embedding = (ls_embedding)(m, ls_build_part(m, tokens, 0, f->T), e), *x = embedding;
+    for (int i = 0; i < (int)a->layers; i++) {
         (ls_scope)(m, "layers.%d", i);
         x = add_block(f, x);
         ls_scope_end(m);
     }
     x = norm(f, x, "norm");
     ls_scope_end(m);
-    ls_linear_cross_entropy_options head = {.name = "lm_head", .classes = f->c->model.vocab};
-    if (f->c->model.head == LS_HEAD_TIED) head.tied = embedding;
-    (ls_linear_cross_entropy)(m, x, ls_build_part(m, tokens, 1, T), head);
+    ls_linear_cross_entropy_options head = {.name = "lm_head", .classes = a->vocab};
+    if (a->tied) head.tied = embedding;
+    (ls_linear_cross_entropy)(m, x, ls_build_part(m, tokens, 1, f->T), head);
 }
 
-static ls_status check(const llama *f, ls_error *e) {
-    if (f->heads % f->kv_heads)
+static ls_status check(const ls_architecture *a, ls_error *e) {
+    if (a->heads % a->kv_heads)
         return ls_fail(e, LS_EINVAL, "model.kv_heads %lld does not divide model.heads %lld",
-                       (long long)f->kv_heads, (long long)f->heads);
-    if (f->head % 2)
+                       (long long)a->kv_heads, (long long)a->heads);
+    if (a->head_dim % 2)
         return ls_fail(e, LS_EINVAL,
-                       "model.width %lld / model.heads %lld is %lld; rotary positions need an even "
-                       "number",
-                       (long long)f->width, (long long)f->heads, (long long)f->head);
+                       "a head has %lld numbers (model.head_dim, or model.width / model.heads); "
+                       "rotary positions need an even number",
+                       (long long)a->head_dim);
+    if (a->rope.type == LS_ROPE_LLAMA3 && a->rope.high <= a->rope.low)
+        return ls_fail(e, LS_EINVAL, "model.rope_high %g is not above model.rope_low %g",
+                       a->rope.high, a->rope.low);
     return LS_OK;
 }
 
 ls_status ls_llama_create(const ls_config *c, ls_model *m_p, ls_error *e) {
     ls_model m = {0};
-    llama f = {.c = c,
-               .m = &m,
-               .T = c->model.context,
-               .width = c->model.width,
-               .heads = c->model.heads,
-               .kv_heads = c->model.kv_heads ? c->model.kv_heads : c->model.heads,
-               .head = c->model.width / c->model.heads,
-               .ffn = ffn_of(c)};
-    LS_TRY(check(&f, e));
-    build(&f);
+    ls_architecture a = ls_llama_architecture(c);
+    LS_TRY(check(&a, e));
+    build(&(llama){&a, &m, c->model.context});
     ls_status s = ls_build_finish(&m, e);
     if (s == LS_OK)
         *m_p = m;

@@ -1,16 +1,25 @@
-/* llama.h - kind llama: a decoder of the Llama family, from text.
+/* llama.h - kind llama: a decoder of the Llama family.
  *
- * RMS norm, rotary positions, grouped-query attention, SwiGLU, no biases; parameters by the names and
- * in the layout of published weights (Hugging Face's). Touvron et al., "Llama 2", 2023; initial weights
- * N(0, 0.02^2) as in Hugging Face's.
+ * RMS norm, rotary positions, grouped-query attention, SwiGLU; with biases, norms of queries and keys, or
+ * a window where the architecture has them: Llama, Mistral, Qwen 2 and 3 (weights/architecture.h).
+ * Parameters have the names and the layout of published weights (Hugging Face's). Touvron et al.,
+ * "Llama 2", 2023; initial weights N(0, 0.02^2) as in Hugging Face's.
  */
 #ifndef LS_NETWORKS_LLAMA_H
 #define LS_NETWORKS_LLAMA_H
 
 #include "config/config.h"
 #include "model/model.h"
+#include "weights/architecture.h"
 
 /* A sample is tokens [model.context + 1], like GPT's. LS_EINVAL: sizes don't fit. */
 ls_status ls_llama_create(const ls_config *, ls_model *m_p, ls_error *);
+
+/* What the keys of a config describe. */
+ls_architecture ls_llama_architecture(const ls_config *);
+
+/* Sets the keys of a new run as its model.from has them, if it has one. model.context remains if the
+ * model allows it. LS_EINVAL: no model of this kind is there. */
+ls_status ls_llama_adopt(ls_config *, ls_error *);
 
 #endif

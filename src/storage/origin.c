@@ -81,5 +81,6 @@ ls_status ls_origin_resolve(ls_config *c, const char *run, ls_error *e) {
 }
 
 char *ls_origin_tokenizer(const ls_config *c) {
-    return *c->train.from ? ls_format("%s/tokenizer.json", c->train.from) : NULL;
+    const char *from = *c->train.from ? c->train.from : c->model.from;
+    return *from ? ls_format("%s/tokenizer.json", from) : NULL;
 }

@@ -13,6 +13,7 @@
 #include "source/adapt.h"
 #include "source/augmented.h"
 #include "storage/mixture.h"
+#include "storage/pretrained.h"
 
 /* ---- opening ---- */
 
@@ -220,6 +221,7 @@ static void take_up(ls_config *c, const char *run) {
 
 ls_status ls_samples_resolve(ls_config *c, const char *run, ls_error *e) {
     opened o = {0};
+    LS_TRY(ls_pretrained_resolve(c, run, e));
     if (run && ls_network_is_open(c)) take_up(c, run);
     if (!ls_network_is_open(c)) return LS_OK;
     LS_TRY(open_training(c, &o, e));

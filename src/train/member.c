@@ -9,6 +9,7 @@
 #include "coll/virtual.h"
 #include "plan/memory.h"
 #include "storage/checkpoint.h"
+#include "storage/pretrained.h"
 #include "train/backup.h"
 
 /* Refuses, before the first step, workers that would run different plans. */
@@ -145,7 +146,9 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
         s.nowned = p->nbuckets;
         s.all_params = !w->shares_params && (!ls_plan_shards_params(p) || p->c.whole_nbytes > 0);
     }
-    ls_status status = ls_checkpoint_load(path, &s, e);
+    bool published = m->first_step == 0 && strcmp(path, m->run->config.model.from) == 0;
+    ls_status status =
+        published ? ls_pretrained_load(path, &s, e) : ls_checkpoint_load(path, &s, e);
     if (m->first_step > 0 && s.scaler.scale > 0) m->scaler = s.scaler;
     for (int k = 0; status == LS_OK && k < p->nbuckets; k++) {
         ls_bucket b = s.owned && !s.all_params ? owned[k] : p->buckets[k];
@@ -162,13 +165,18 @@ static ls_status agree_on_scaler(ls_member *m, ls_error *e) {
     return ls_broadcast(m->group, &m->scaler, sizeof m->scaler, LS_U8, 0, e);
 }
 
-/* Draws the state, or reads it from a checkpoint. */
+/* What a new run begins with: a checkpoint, a published model, or "". */
+static const char *origin_of(const ls_config *c) {
+    return *c->train.from ? c->train.from : c->model.from;
+}
+
+/* Draws the state, or reads it from a checkpoint or a published model. */
 static ls_status make_state(ls_member *m, const char *path, ls_error *e) {
     ls_scaler_config scaler = ls_run_scaler(m->run);
     ls_status s = LS_OK;
     m->scaler = ls_scaler_start(&scaler);
-    if (m->first_step == 0 && *m->run->config.train.from) path = m->run->config.train.from;
-    if (m->first_step == 0 && !*m->run->config.train.from)
+    if (m->first_step == 0) path = origin_of(&m->run->config);
+    if (m->first_step == 0 && !*path)
         draw_params(m);
     else
         for (int i = 0; s == LS_OK && i < m->nexecs; i++) s = load_state(m, i, path, e);

@@ -67,7 +67,7 @@ static ls_status check_sizes(const ls_architecture *a, const char *what, ls_erro
 static bool is_positive(double x) { return isfinite(x) && x > 0; }
 
 static ls_status check_rope(const ls_architecture *a, const char *what, ls_error *e) {
-    const ls_rope *r = &a->rope;
+    const ls_rotation *r = &a->rope;
     if (r->type == LS_ROPE_NONE) return LS_OK;
     if (a->head_dim % 2)
         return ls_fail(e, LS_EINVAL, "%s: heads have %lld elements; a rotation needs pairs", what,
@@ -195,7 +195,7 @@ void ls_architecture_describe(const ls_architecture *a, ls_buf *out) {
 
 /* ---- numbers ---- */
 
-double ls_rope_divisor(const ls_rope *r, int64_t head_dim, int64_t i) {
+double ls_rope_divisor(const ls_rotation *r, int64_t head_dim, int64_t i) {
     if (r->type == LS_ROPE_LINEAR) return r->factor;
     if (r->type != LS_ROPE_LLAMA3) return 1;
     const double two_pi = 6.283185307179586;

@@ -37,13 +37,13 @@ typedef enum ls_rope_type {
     LS_NROPE_TYPES
 } ls_rope_type;
 
-typedef struct ls_rope {
+typedef struct ls_rotation {
     ls_rope_type type;
     double base;
     double factor;            /* linear, llama3 */
     double low, high;         /* llama3: low_freq_factor < high_freq_factor */
     int64_t original_context; /* llama3: original_max_position_embeddings */
-} ls_rope;
+} ls_rotation;
 
 enum { LS_MAX_EOS = 16, LS_TOKEN_NONE = -1 };
 
@@ -51,7 +51,7 @@ typedef struct ls_architecture {
     ls_family family;
     int64_t layers, width, ffn, heads, kv_heads, head_dim, vocab, context;
     double norm_eps;
-    ls_rope rope;
+    ls_rotation rope;
     int64_t window;   /* positions that a query sees, its own among them; 0: all */
     bool qkv_bias;    /* of q, k and v */
     bool o_bias;      /* of attention's output */
@@ -84,7 +84,7 @@ void ls_architecture_describe(const ls_architecture *, ls_buf *);
 /* What divides frequency i < head_dim / 2 of the rotation. llama3: with wavelength L = 2 pi / f:
  * 1 for L < original / high; factor for L > original / low; between them 1 / ((1 - s) / factor + s)
  * with s = (original / L - low) / (high - low). Source: transformers, modeling_rope_utils.py. */
-double ls_rope_divisor(const ls_rope *, int64_t head_dim, int64_t i);
+double ls_rope_divisor(const ls_rotation *, int64_t head_dim, int64_t i);
 
 /* The decimal number with the fewest digits that is this one when rounded to f32: what a person had
  * written before it was rounded, such as 1e-05 or 1000000. */

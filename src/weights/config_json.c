@@ -140,7 +140,7 @@ static ls_status refuse_unknown(const reader *r, const char *what_it_may_change)
 
 /* rope_scaling or rope_parameters. The base stays if the object has none. */
 static ls_status read_rope_object(const reader *outer, const char *key, const ls_json *o,
-                                  ls_rope *rope) {
+                                  ls_rotation *rope) {
     char *what = ls_format("%s: %s", outer->what, key);
     reader r = {.o = o, .what = what, .e = outer->e};
     ls_status s = LS_OK;
@@ -160,20 +160,20 @@ static ls_status read_rope_object(const reader *outer, const char *key, const ls
     return s;
 }
 
-static bool same_rope(const ls_rope *a, const ls_rope *b) {
+static bool same_rope(const ls_rotation *a, const ls_rotation *b) {
     return a->type == b->type && a->base == b->base && a->factor == b->factor && a->low == b->low &&
            a->high == b->high && a->original_context == b->original_context;
 }
 
-static ls_status read_rope(reader *r, ls_rope *rope) {
+static ls_status read_rope(reader *r, ls_rotation *rope) {
     const ls_json *theta = take(r, "rope_theta"), *scaling = take(r, "rope_scaling");
     const ls_json *parameters = take(r, "rope_parameters");
-    ls_rope old = {.type = LS_ROPE_DEFAULT, .base = 10000}; /* Llama 1 and 2 have neither key */
+    ls_rotation old = {.type = LS_ROPE_DEFAULT, .base = 10000}; /* Llama 1 and 2 have neither key */
     if (theta) LS_TRY(take_number(r, "rope_theta", &old.base));
     if (scaling) LS_TRY(read_rope_object(r, "rope_scaling", scaling, &old));
     *rope = old;
     if (!parameters) return LS_OK;
-    *rope = (ls_rope){.base = theta ? old.base : 0};
+    *rope = (ls_rotation){.base = theta ? old.base : 0};
     LS_TRY(read_rope_object(r, "rope_parameters", parameters, rope));
     if (rope->base == 0)
         return ls_fail(r->e, LS_EINVAL, "%s: rope_parameters: rope_theta is missing", r->what);

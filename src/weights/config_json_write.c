@@ -1,7 +1,7 @@
 /* config_json_write.c - writes config.json and generation_config.json; see config_json.h. */
 #include "weights/config_json.h"
 
-static void set_rope_numbers(ls_json *o, const ls_rope *r) {
+static void set_rope_numbers(ls_json *o, const ls_rotation *r) {
     ls_json_set_text(o, "rope_type", ls_rope_type_name(r->type));
     if (r->type == LS_ROPE_DEFAULT) return;
     ls_json_set_number(o, "factor", r->factor);
@@ -12,7 +12,7 @@ static void set_rope_numbers(ls_json *o, const ls_rope *r) {
 }
 
 /* Programs that know one form ignore the other. */
-static void set_rope(ls_json *o, const ls_rope *r) {
+static void set_rope(ls_json *o, const ls_rotation *r) {
     ls_json *parameters = ls_json_new_object(), *scaling = ls_json_new_null();
     ls_json_set_number(parameters, "rope_theta", r->base);
     set_rope_numbers(parameters, r);

@@ -9,7 +9,7 @@
 enum { MOST_SEEN = 40, KEY = 128 };
 
 /* Those of all published models. */
-static const ls_rope llama3 = {
+static const ls_rotation llama3 = {
     .type = LS_ROPE_LLAMA3, .low = 1, .high = 4, .original_context = 8192};
 
 typedef struct reader {
@@ -133,7 +133,7 @@ static ls_status read_divisors(const reader *r, ls_architecture *a) {
         memcpy(&x, t->data + i * (int64_t)sizeof x, sizeof x);
         most = x > most ? x : most;
     }
-    ls_rope rope = llama3;
+    ls_rotation rope = llama3;
     rope.base = a->rope.base;
     rope.factor = ls_shortest_f32(most);
     bool same = isfinite(most);
@@ -155,7 +155,7 @@ static ls_status read_divisors(const reader *r, ls_architecture *a) {
 
 static ls_status read_rope(reader *r, ls_architecture *a) {
     double factor = 0, old = 0;
-    a->rope = (ls_rope){.type = LS_ROPE_DEFAULT, .base = 10000}; /* llama.cpp's default */
+    a->rope = (ls_rotation){.type = LS_ROPE_DEFAULT, .base = 10000}; /* llama.cpp's default */
     LS_TRY(take_number_if(r, "rope.freq_base", &a->rope.base));
     LS_TRY(take_number_if(r, "rope.scaling.factor", &factor));
     LS_TRY(take_number_if(r, "rope.scale_linear", &old));

@@ -288,7 +288,7 @@ static void test_set(void **state) {
     set_fails("optim.lr=-1", "is out of range");
     set_fails("optim.beta1=1", "is out of range");
     set_fails("optim.eps=0", "is out of range");
-    set_fails("model.vocab=255", "is out of range; expected 256");
+    set_fails("model.vocab=1", "is out of range; expected 2");
     char longest[2 * LS_CONFIG_TEXT];
     memset(longest, 'a', sizeof longest - 1);
     longest[10 + LS_CONFIG_TEXT] = 0;
@@ -316,6 +316,7 @@ static void test_check(void **state) {
     check_fails("model.heads=3",
                 "here: model.heads 3 does not divide model.width 256; choose heads "
                 "among 1, 2, 4");
+    check_fails("model.vocab=255", "a tokenizer for a text has at least 256 tokens");
     check_fails("train.batch=20", "a batch of 16 or 24 works");
     check_fails("train.batch=4", "a batch of 8 works");
     check_fails("train.micro_batch=3", "more than the samples of a virtual worker: 2");

@@ -226,7 +226,7 @@ static void test_refusals(void **state) {
     refuse(&c, "model.kv_heads 3 does not divide model.heads 4");
     c = config_of(2, LS_HEAD_TIED);
     c.model.heads = 8;
-    refuse(&c, "model.width 24 / model.heads 8 is 3; rotary positions need an even number");
+    refuse(&c, "a head has 3 numbers (model.head_dim, or model.width / model.heads)");
 }
 
 int main(void) {

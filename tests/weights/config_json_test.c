@@ -343,7 +343,7 @@ static void test_written(void **state) {
     (void)state;
     for (size_t i = 0; i < NALL; i++) {
         ls_architecture a = good(all[i]), b;
-        if (i == 2) a.rope = (ls_rope){.type = LS_ROPE_LINEAR, .base = 1e4, .factor = 1.5};
+        if (i == 2) a.rope = (ls_rotation){.type = LS_ROPE_LINEAR, .base = 1e4, .factor = 1.5};
         ls_json *o = ls_config_json_new(&a, "float32");
         ls_buf text = {0};
         ls_json_write(o, 2, &text);
@@ -407,7 +407,7 @@ static void test_load(void **state) {
 
 static void test_divisors(void **state) {
     (void)state;
-    ls_rope r = good(llama3).rope;
+    ls_rotation r = good(llama3).rope;
     for (int64_t i = 0; i < 64; i++) {
         double f = pow(500000, -2.0 * (double)i / 128), length = 2 * acos(-1) / f, want = 8;
         if (length < 2048) want = 1;

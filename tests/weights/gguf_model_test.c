@@ -261,7 +261,7 @@ static ls_architecture architecture_of(ls_family f) {
                          .neos = 2};
     if (f != LS_FAMILY_GPT2) return a;
     a.kv_heads = 4;
-    a.rope = (ls_rope){0};
+    a.rope = (ls_rotation){0};
     a.qkv_bias = a.o_bias = a.mlp_bias = true;
     return a;
 }

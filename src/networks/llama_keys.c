@@ -1,0 +1,96 @@
+/* llama_keys.c - the keys of a config and the architecture that they describe: see llama.h. */
+#include <stdio.h>
+
+#include "networks/llama.h"
+#include "weights/weights.h"
+
+/* Two thirds of four times the width, in multiples of 64, unless the config says it. */
+static int64_t ffn_of(const ls_config *c) {
+    return c->model.ffn ? c->model.ffn : (8 * c->model.width / 3 + 63) / 64 * 64;
+}
+
+static ls_rotation rotation_of(const ls_config *c) {
+    static const ls_rope_type types[] = {[LS_ROPES_DEFAULT] = LS_ROPE_DEFAULT,
+                                         [LS_ROPES_LINEAR] = LS_ROPE_LINEAR,
+                                         [LS_ROPES_LLAMA3] = LS_ROPE_LLAMA3};
+    return (ls_rotation){.type = types[c->model.rope],
+                         .base = c->model.rope_base,
+                         .factor = c->model.rope_factor,
+                         .low = c->model.rope_low,
+                         .high = c->model.rope_high,
+                         .original_context = c->model.rope_original};
+}
+
+ls_architecture ls_llama_architecture(const ls_config *c) {
+    int64_t heads = c->model.heads, bias = c->model.bias;
+    return (ls_architecture){
+        .family = LS_FAMILY_LLAMA,
+        .layers = c->model.layers,
+        .width = c->model.width,
+        .ffn = ffn_of(c),
+        .heads = heads,
+        .kv_heads = c->model.kv_heads ? c->model.kv_heads : heads,
+        .head_dim = c->model.head_dim ? c->model.head_dim : c->model.width / heads,
+        .vocab = c->model.vocab,
+        .context = c->model.context,
+        .norm_eps = c->model.norm_eps,
+        .rope = rotation_of(c),
+        .window = c->model.window,
+        .qkv_bias = bias == LS_BIAS_QKV || bias == LS_BIAS_ATTENTION || bias == LS_BIAS_ALL,
+        .o_bias = bias == LS_BIAS_ATTENTION || bias == LS_BIAS_ALL,
+        .mlp_bias = bias == LS_BIAS_MLP || bias == LS_BIAS_ALL,
+        .qk_norm = c->model.qk_norm,
+        .tied = c->model.head == LS_HEAD_TIED,
+        .bos = LS_NO_TOKEN,
+        .pad = LS_NO_TOKEN};
+}
+
+/* False: no word of model.bias means it. */
+static bool bias_of(const ls_architecture *a, int64_t *bias_p) {
+    *bias_p = a->o_bias ? LS_BIAS_ATTENTION : a->qkv_bias ? LS_BIAS_QKV : LS_BIAS_NONE;
+    if (a->mlp_bias) *bias_p = a->o_bias ? LS_BIAS_ALL : LS_BIAS_MLP;
+    return !(a->o_bias && !a->qkv_bias) && !(a->mlp_bias && a->qkv_bias && !a->o_bias);
+}
+
+static ls_status set_keys(ls_config *c, const ls_architecture *a, ls_error *e) {
+    const ls_rotation *r = &a->rope;
+    if (a->family == LS_FAMILY_GPT2 || !bias_of(a, &c->model.bias))
+        return ls_fail(e, LS_EINVAL, "model.from: %s: models of family %s can't be trained",
+                       c->model.from, ls_family_name(a->family));
+    c->model.kind = LS_MODEL_LLAMA;
+    c->model.layers = a->layers;
+    c->model.width = a->width;
+    c->model.heads = a->heads;
+    c->model.kv_heads = a->kv_heads;
+    c->model.head_dim = a->head_dim;
+    c->model.ffn = a->ffn;
+    c->model.vocab = a->vocab;
+    c->model.norm_eps = a->norm_eps;
+    c->model.window = a->window;
+    c->model.qk_norm = a->qk_norm;
+    c->model.head = a->tied ? LS_HEAD_TIED : LS_HEAD_OWN;
+    c->model.rope_base = r->base;
+    c->model.rope = r->type == LS_ROPE_LLAMA3   ? LS_ROPES_LLAMA3
+                    : r->type == LS_ROPE_LINEAR ? LS_ROPES_LINEAR
+                                                : LS_ROPES_DEFAULT;
+    if (r->type != LS_ROPE_DEFAULT) c->model.rope_factor = r->factor;
+    if (r->type == LS_ROPE_LLAMA3) {
+        c->model.rope_low = r->low;
+        c->model.rope_high = r->high;
+        c->model.rope_original = r->original_context;
+    }
+    if (c->model.context > a->context)
+        return ls_fail(e, LS_EINVAL,
+                       "model.context is %lld; %s was trained with at most %lld positions",
+                       (long long)c->model.context, c->model.from, (long long)a->context);
+    return LS_OK;
+}
+
+ls_status ls_llama_adopt(ls_config *c, ls_error *e) {
+    if (!*c->model.from) return LS_OK;
+    ls_weights w = {0};
+    LS_TRY(ls_weights_open(c->model.from, &w, e));
+    ls_status s = set_keys(c, &w.arch, e);
+    ls_weights_close(&w);
+    return s;
+}

@@ -1,0 +1,96 @@
+/* pretrained.c - see pretrained.h. */
+#include "storage/pretrained.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "networks/llama.h"
+#include "weights/weights.h"
+
+enum { PART = 1 << 20 }; /* floats that are read at a time */
+
+static bool has_config(const char *run) {
+    char *path = ls_format("%s/config.yaml", run);
+    bool there = ls_file_exists(path);
+    free(path);
+    return there;
+}
+
+static ls_status make_absolute(ls_config *c, ls_error *e) {
+    char *path = realpath(c->model.from, NULL);
+    if (!path)
+        return ls_fail(e, LS_EIO, "model.from: %s: can't be opened: %s", c->model.from,
+                       strerror(errno));
+    bool fits = strlen(path) < sizeof c->model.from;
+    if (fits) snprintf(c->model.from, sizeof c->model.from, "%s", path);
+    free(path);
+    return fits ? LS_OK
+                : ls_fail(e, LS_EINVAL, "model.from: the path is longer than %d bytes",
+                          LS_CONFIG_TEXT - 1);
+}
+
+ls_status ls_pretrained_resolve(ls_config *c, const char *run, ls_error *e) {
+    if (!*c->model.from || (run && has_config(run))) return LS_OK;
+    LS_TRY(make_absolute(c, e));
+    return ls_llama_adopt(c, e);
+}
+
+/* ---- weights ---- */
+
+typedef struct reading {
+    const ls_train_state *s;
+    const ls_weights *w;
+    float *part; /* [rows of PART floats, at least one row] */
+} reading;
+
+/* Copies the elements [first, end) of the flat buffer that are wanted, or counts them alone. */
+static size_t copy_wanted(const reading *r, size_t first, size_t end, const float *from) {
+    const ls_train_state *s = r->s;
+    bool all = !s->owned || s->all_params;
+    size_t n = 0;
+    for (int k = 0; k < (all ? 1 : s->nowned); k++) {
+        size_t a = all || s->owned[k].first < first ? first : s->owned[k].first;
+        size_t b = all || s->owned[k].end > end ? end : s->owned[k].end;
+        if (a >= b) continue;
+        n += b - a;
+        if (from) memcpy(s->flat.of[0] + a, from + (a - first), (b - a) * sizeof *from);
+    }
+    return n;
+}
+
+static ls_status read_param(const reading *r, const ls_param *p, ls_error *e) {
+    const ls_weight *w = ls_weights_find(r->w, p->name);
+    size_t row = p->ndims > 1 ? (size_t)p->dims[1] : 1, rows = p->count / row;
+    if (!w || w->id.dims[0] != p->dims[0] || (p->ndims > 1 && w->id.dims[1] != p->dims[1]))
+        return ls_fail(e, LS_EINVAL, "%s: has no tensor '%s' of the model's shape", r->w->path,
+                       p->name);
+    size_t most = row < PART ? PART / row : 1;
+    for (size_t i = 0; i < rows; i += most) {
+        size_t end = rows - i < most ? rows : i + most;
+        size_t first = p->offset + i * row, last = p->offset + end * row;
+        if (!copy_wanted(r, first, last, NULL)) continue;
+        LS_TRY(ls_weights_rows(r->w, w, (int64_t)i, (int64_t)end, r->part, e));
+        copy_wanted(r, first, last, r->part);
+    }
+    return LS_OK;
+}
+
+ls_status ls_pretrained_load(const char *path, const ls_train_state *s, ls_error *e) {
+    ls_weights w = {0};
+    LS_TRY(ls_weights_open(path, &w, e));
+    size_t widest = PART;
+    for (int i = 0; i < s->model->nparams; i++) {
+        const ls_param *p = &s->model->params[i];
+        if (p->ndims > 1 && (size_t)p->dims[1] > widest) widest = (size_t)p->dims[1];
+    }
+    reading r = {s, &w, LS_NEW_ARRAY(float, widest)};
+    ls_status status = LS_OK;
+    for (int i = 0; status == LS_OK && i < s->model->nparams; i++)
+        status = read_param(&r, &s->model->params[i], e);
+    free(r.part);
+    ls_weights_close(&w);
+    return status;
+}

@@ -1,0 +1,19 @@
+/* pretrained.h - a new run can begin with a published model (model.from): its architecture, tokenizer
+ * and weights (weights/weights.h).
+ */
+#ifndef LS_STORAGE_PRETRAINED_H
+#define LS_STORAGE_PRETRAINED_H
+
+#include "config/config.h"
+#include "storage/state.h"
+
+/* Sets the keys of a new run as its model.from has them, and makes the path absolute. A resumed run
+ * (`run` already has a config) has them. Does nothing if model.from is empty. LS_EIO, LS_EINVAL: no
+ * model that can be trained is there. */
+ls_status ls_pretrained_resolve(ls_config *, const char *run, ls_error *);
+
+/* Reads the weights into flat.of[0] of the state, of which `owned` and `all_params` count. LS_EIO,
+ * LS_EINVAL: the files have changed. */
+ls_status ls_pretrained_load(const char *path, const ls_train_state *, ls_error *);
+
+#endif

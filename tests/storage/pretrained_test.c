@@ -1,0 +1,131 @@
+/* pretrained_test.c - a run that begins with a published model: its keys, its weights, whole or in the
+ * parts that a worker owns, and what is refused. */
+#include "storage/pretrained.h"
+
+#include "folder.h"
+#include "networks/network.h"
+#include "test.h"
+#include "weights/small_model.h"
+
+static ls_config config_of(int model) {
+    ls_config c;
+    ls_config_defaults(&c);
+    small_write_folder(&small_models[model], folder);
+    snprintf(c.model.from, sizeof c.model.from, "%s", folder);
+    c.model.context = 32;
+    return c;
+}
+
+static const small_tensor *find(const small_tensor *list, int n, const char *name) {
+    for (int i = 0; i < n; i++)
+        if (strcmp(list[i].hf, name) == 0) return &list[i];
+    fail_msg("no tensor %s", name);
+    return NULL;
+}
+
+/* Every element is the file's where a part is owned, and untouched elsewhere. */
+static void check_params(const ls_model *m, int model, const float *params,
+                         const ls_train_state *s) {
+    small_tensor list[SMALL_TENSORS];
+    int n = small_list(&small_models[model], list);
+    for (int i = 0; i < m->nparams; i++) {
+        const ls_param *p = &m->params[i];
+        float *want = small_values(find(list, n, p->name));
+        for (size_t k = 0; k < p->count; k++) {
+            size_t at = p->offset + k;
+            bool owned = !s->owned;
+            for (int b = 0; b < s->nowned; b++)
+                owned = owned || (s->owned[b].first <= at && at < s->owned[b].end);
+            assert_true(params[at] == (owned ? want[k] : -77));
+        }
+        free(want);
+    }
+    assert_int_equal(m->nparams, n);
+}
+
+static void test_models(void **state) {
+    (void)state;
+    for (int i = 0; i < 4; i++) { /* GPT-2 comes last */
+        ls_config c = config_of(i);
+        ls_model m = {0};
+        ls_error e = {0};
+        assert_ls_ok(ls_pretrained_resolve(&c, NULL, &e), e);
+        assert_int_equal(c.model.kind, LS_MODEL_LLAMA);
+        assert_int_equal(c.model.width, 64);
+        assert_int_equal(c.model.kv_heads, 2);
+        assert_int_equal(c.model.head == LS_HEAD_TIED, small_models[i].tied);
+        assert_int_equal(c.model.bias, small_models[i].biases ? LS_BIAS_QKV : LS_BIAS_NONE);
+        assert_int_equal(c.model.qk_norm, small_models[i].qk_norm);
+        assert_ls_ok(ls_network_create(&c, &m, &e), e);
+        float *params = LS_NEW_ARRAY(float, m.nfloats);
+        ls_train_state s = {.model = &m, .flat = {1, {params}}};
+        for (int part = 0; part < 2; part++) {
+            const ls_bucket owned[] = {{.first = 100, .end = 3000},
+                                       {.first = 5001, .end = 5002},
+                                       {.first = 9000, .end = m.nfloats - 700}};
+            for (size_t k = 0; k < m.nfloats; k++) params[k] = -77;
+            s.owned = part ? owned : NULL;
+            s.nowned = part ? 3 : 0;
+            assert_ls_ok(ls_pretrained_load(c.model.from, &s, &e), e);
+            check_params(&m, i, params, &s);
+        }
+        free(params);
+        ls_model_free(&m);
+    }
+}
+
+/* A run that continues has the keys, and does not look for the model. */
+static void test_resumed(void **state) {
+    (void)state;
+    ls_config c = config_of(0);
+    ls_error e = {0};
+    char *config = ls_format("%s/config.yaml", folder);
+    write_bytes(config, "", 0);
+    memcpy(c.model.from, "gone", 5);
+    assert_ls_ok(ls_pretrained_resolve(&c, folder, &e), e);
+    assert_string_equal(c.model.from, "gone");
+    unlink(config);
+    free(config);
+}
+
+static void refuse(ls_config *c, const char *why) {
+    ls_error e = {0};
+    assert_true(ls_pretrained_resolve(c, NULL, &e) != LS_OK);
+    if (!strstr(e.msg, why)) fail_msg("'%s' does not say '%s'", e.msg, why);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    ls_config c = config_of(0);
+    c.model.context = 49;
+    refuse(&c, "model.context is 49; ");
+    c = config_of(4);
+    refuse(&c, "models of family gpt2 can't be trained");
+    memcpy(c.model.from, "gone", 5);
+    refuse(&c, "model.from: gone: can't be opened: No such file");
+}
+
+/* The file has another shape than it had when the run began. */
+static void test_changed(void **state) {
+    (void)state;
+    ls_config c = config_of(0);
+    ls_model m = {0};
+    ls_error e = {0};
+    assert_ls_ok(ls_pretrained_resolve(&c, NULL, &e), e);
+    c.model.ffn = 80;
+    assert_ls_ok(ls_network_create(&c, &m, &e), e);
+    float *params = LS_NEW_ARRAY(float, m.nfloats);
+    ls_train_state s = {.model = &m, .flat = {1, {params}}};
+    assert_int_equal(ls_pretrained_load(c.model.from, &s, &e), LS_EINVAL);
+    assert_non_null(
+        strstr(e.msg, "has no tensor 'model.layers.0.mlp.gate_proj.weight' of the model's"));
+    free(params);
+    ls_model_free(&m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_models), cmocka_unit_test(test_resumed),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_changed)};
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
