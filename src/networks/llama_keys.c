@@ -41,8 +41,8 @@ ls_architecture ls_llama_architecture(const ls_config *c) {
         .mlp_bias = bias == LS_BIAS_MLP || bias == LS_BIAS_ALL,
         .qk_norm = c->model.qk_norm,
         .tied = c->model.head == LS_HEAD_TIED,
-        .bos = LS_NO_TOKEN,
-        .pad = LS_NO_TOKEN};
+        .bos = LS_TOKEN_NONE,
+        .pad = LS_TOKEN_NONE};
 }
 
 /* False: no word of model.bias means it. */

@@ -101,7 +101,8 @@ ls_status ls_launch_run(const ls_launch_options *o, int *code_p, ls_error *e) {
     do {
         if (n) ls_log("%s; all workers start again (%d of %d times)", r.error.msg, n, o->restarts);
         r = (run){.o = o};
-        if (o->argv) set_count(n++);
+        if (o->argv) set_count(n);
+        n++;
         s = run_workers(&r, &signals, e);
     } while (s == LS_OK && may_restart(&r, n));
     ls_launch_release(&signals);
