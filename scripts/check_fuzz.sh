@@ -87,7 +87,7 @@ printf '\003aabbccddeeffgghhiijj' >"$seeds/binary/tokens"
 cp tests/fuzz/tokenizer*.json "$seeds/tokenizer"
 cp tests/fuzz/timeline.json "$seeds/timeline"
 mkdir "$seeds/response" "$seeds/index"
-for set in 000 001 002 003 004 005 006 007 010 011 012 013 014 015; do
+for set in 000 001 002 003 004 005 006 007 010 011 012 013 014 015 016 017 020 021; do
     printf "\\$set\\000\\000\\001\\377" >"$seeds/index/set$set"
 done
 printf '\000HTTP/1.1 302 Found\r\nLocation: /x\r\nHTTP/1.1 206 Part\r\nContent-Range: bytes 7-9/10\r\nETag: "a"\r\n' >"$seeds/response/part"
@@ -97,10 +97,20 @@ cp tests/source/*.jpg tests/fuzz/*.png "$seeds/image"
 cp tests/fuzz/samples.tar "$seeds/webdataset"
 printf '\000a,"b ""x""",class\r\n1,2.5e3,dog\n3,4,"c\nat"\n' >"$seeds/records/csv"
 printf '\001{"a":1,"b":[[1,2.5],[3,4]],"class":"x"}\n{"a":2,"b":[[1,2],[3,4]],"class":"y"}\n' >"$seeds/records/jsonl"
+printf '\000a,b\n[],1\n"[3, 17]",2\n[ 5 ],3\n' >"$seeds/records/lists"
+printf '\001{"a":[]}\n{"a":[1,2]}\n{"a":[3]}\n' >"$seeds/records/arrays"
 printf '\003\n\r\n\013\n\001a\022\006\022\004\n\002ab' >"$seeds/records/message"
 mkdir "$seeds/sets" && python3 tests/source/write_sets.py "$seeds/sets"
 { printf '\003'; tail -c +13 "$seeds/sets/images.tfrecord" | head -c 156; } >"$seeds/records/photo"
 printf '\004\001\0\0\0\014\0\0\0\014\0\0\0' >"$seeds/records/shard"
+
+mkdir "$seeds/mds"
+n=0
+for set in mds lists mdsphotos badphotos; do
+    { printf "\\00$n"; cat "$seeds/sets/$set/index.json"; } >"$seeds/mds/$set"
+    sed 's/shard\.1/..\/shard.1/' "$seeds/mds/$set" >"$seeds/mds/$set-outside"
+    n=$((n + 1))
+done
 
 target() { # target NAME RUNS
     log=$seeds/log
@@ -136,6 +146,7 @@ target timeline 12000
 target image 10000
 target webdataset 5000
 target records 8000
+target mds 6000
 target response 60000
 target index 3000
 

@@ -43,7 +43,8 @@ static bool is_integer(ls_dtype t) {
 
 bool ls_feature_grow(ls_feature *f, size_t n) {
     bool can = f->type == LS_I32 || f->type == LS_I64 || (f->spelled && f->integers && f->whole);
-    if (!can || f->ndims > 1 || n > LS_SAMPLE_NBYTES / sizeof(int64_t)) return false;
+    if (!can || f->has_least || f->ndims > 1 || n > LS_SAMPLE_NBYTES / sizeof(int64_t))
+        return false;
     if (f->ndims == 0) f->dims[0] = 1;
     f->ndims = 1;
     f->is_list = true;

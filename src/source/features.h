@@ -32,7 +32,8 @@ typedef struct ls_feature {
     bool text;     /* texts; then it has classes */
     bool whole;    /* every value so far has no fraction and is in the range of an i32 */
     bool integers; /* and may be stored as an i32 */
-    bool is_list;  /* records have different numbers of values, at most dims[0] */
+    bool has_least; /* the least integer of its type is among the values: it can't become a list */
+    bool is_list;   /* records have different numbers of values, at most dims[0] */
     const char
         *left_out; /* static text, or `taken`: why it becomes no field; NULL: it becomes one */
     char *taken;

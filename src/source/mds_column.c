@@ -245,25 +245,30 @@ void ls_mds_column_start(const ls_mds_column *c, const ls_mds_value *v, ls_featu
     if (c->kind == LS_MDS_OTHER) f->left_out = c->why;
 }
 
-/* Is the value an array of integers that another length than the feature's would make a list? The least
- * integer ends a list. */
-static bool can_be_list(const ls_mds_column *c, const ls_mds_value *v, const ls_feature *f) {
-    bool fits = c->kind == LS_MDS_ARRAY && v->ndims == 1 && f->ndims == 1 && v->type == f->type &&
-                (v->type == LS_I32 || v->type == LS_I64);
-    for (int64_t i = 0; fits && i < v->dims[0]; i++) {
+/* The least integer ends a list, so it can't be in one. */
+static bool has_least(const ls_mds_value *v) {
+    for (int64_t i = 0; i < v->dims[0]; i++) {
         int32_t x = 0;
         int64_t y = 0;
-        if (v->type == LS_I32)
-            memcpy(&x, v->data + (size_t)i * sizeof x, sizeof x);
-        else
-            memcpy(&y, v->data + (size_t)i * sizeof y, sizeof y);
-        fits = x != INT32_MIN && y != INT64_MIN;
+        if (v->type == LS_I32) memcpy(&x, v->data + (size_t)i * sizeof x, sizeof x);
+        if (v->type == LS_I64) memcpy(&y, v->data + (size_t)i * sizeof y, sizeof y);
+        if (x == INT32_MIN || y == INT64_MIN) return true;
     }
-    return fits;
+    return false;
+}
+
+static bool is_integers(const ls_mds_column *c, const ls_mds_value *v) {
+    return c->kind == LS_MDS_ARRAY && v->ndims == 1 && (v->type == LS_I32 || v->type == LS_I64);
+}
+
+/* May the value be a list, of another length than others? */
+static bool can_be_list(const ls_mds_column *c, const ls_mds_value *v, const ls_feature *f) {
+    return is_integers(c, v) && f->ndims == 1 && v->type == f->type && !has_least(v);
 }
 
 void ls_mds_column_learn(const ls_mds_column *c, const ls_mds_value *v, ls_feature *f) {
     if (f->left_out) return;
+    if (is_integers(c, v) && has_least(v)) f->has_least = true;
     if (f->text) {
         ls_classes_add(&f->classes, (const char *)v->data, v->nbytes);
         return;

@@ -112,6 +112,7 @@ static const char *add_number(values *v, const ls_json *value) {
         v->learn->integers = false;
     if (fabs(x) > (double)FLT_MAX) return "has a number that no f32 can hold";
     if (v->learn) v->learn->whole = v->learn->whole && ls_number_is_i32(x);
+    if (v->learn && x <= INT32_MIN) v->learn->has_least = true;
     if (v->sample && v->f->as == LS_I32 && !ls_number_is_i32(x)) return "has no integer";
     if (v->sample && v->n == v->f->count) return "has more numbers than when the file was opened";
     if (v->sample) ls_feature_store(v->f, v->sample, v->n, x);
@@ -132,7 +133,7 @@ static bool has_ids(const ls_json *list) {
 
 /* Of an array that has another length than the first one: may the member be a list? */
 static bool can_be_list(const ls_feature *f, const ls_json *value) {
-    return f->ndims == 1 && f->integers && f->whole && has_ids(value);
+    return f->ndims == 1 && f->integers && f->whole && !f->has_least && has_ids(value);
 }
 
 /* Arrays are nested at most LS_FIELD_DIMS deep. */

@@ -246,6 +246,7 @@ static void learn(tfrecord_source *s, const ls_example *x, const ls_image_shape 
             f->left_out = "its number of values varies";
         else
             learn_values(&s->columns[i], f, values);
+        if (values->kind == LS_EXAMPLE_INTEGERS && !has_ids(values)) f->has_least = true;
         if (!f->left_out && values->kind == LS_EXAMPLE_INTEGERS && f->ndims == 0)
             f->whole = f->whole && ls_feature_fits_i32(f, values->integers);
     }

@@ -31,7 +31,11 @@ static struct set {
             {.paths = "badtree", .skip_damaged = 1},
             {.paths = "x.npy"},
             {.paths = "images.tfrecord"},
-            {.paths = "badphotos", .skip_damaged = 1}};
+            {.paths = "badphotos", .skip_damaged = 1},
+            {.paths = "lists.csv"},
+            {.paths = "lists.jsonl"},
+            {.paths = "lists.tfrecord"},
+            {.paths = "lists"}};
 enum { NSETS = sizeof sets / sizeof *sets };
 
 static char folder[] = "/tmp/lockstep-fuzz-XXXXXX";
