@@ -10,7 +10,7 @@
 #include "infer/generate.h"
 #include "storage/dataset.h"
 
-enum { DATA, EMA, JSON };
+enum { DATA, EMA, SET, JSON };
 
 /* The result of an evaluation. */
 typedef struct measured {
@@ -138,7 +138,9 @@ static char *run_of(const char *path) {
 static int run(const ls_args *a) {
     ls_error e = {0};
     ls_trained t;
-    if (ls_trained_open(a->words[0], cli_given(a, EMA), &t, &e) != LS_OK) return cli_fail(&e);
+    ls_trained_options o = {
+        .ema = cli_given(a, EMA), .sets = a->options[SET].values, .nsets = a->options[SET].n};
+    if (ls_trained_open(a->words[0], &o, &t, &e) != LS_OK) return cli_fail(&e);
     const char *data = cli_value(a, DATA);
     bool json = cli_given(a, JSON);
     char *dir = run_of(a->words[0]);
@@ -159,6 +161,9 @@ const ls_command cmd_eval = {
              "that of a bigram model of the same tokens, and with --data on another text.",
     .options = {[DATA] = {"data", 0, "FILE", "evaluate on this UTF-8 text"},
                 [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
+                [SET] = {"set", 0, "KEY=VALUE",
+                         "override a key of the run's config, e.g. data.path or model.metrics; "
+                         "repeatable"},
                 [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
     .run = run,
 };

@@ -121,7 +121,9 @@ static int run(const ls_args *a) {
         return CLI_USAGE;
     }
     ls_trained t;
-    if (ls_trained_open(a->words[0], cli_given(a, EMA), &t, &e) != LS_OK) return cli_fail(&e);
+    if (ls_trained_open(a->words[0], &(ls_trained_options){.ema = cli_given(a, EMA)}, &t, &e) !=
+        LS_OK)
+        return cli_fail(&e);
     write_fn *fn = cli_given(a, JSON) ? write_json : write_text;
     ls_status status = prompts ? write_all(&t, s, prompts, fn, &e) : fn(&t, &s, &e);
     ls_trained_close(&t);

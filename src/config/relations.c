@@ -277,6 +277,13 @@ static void add_note(const ls_config_key *k, const char *was, const char *now, b
                             "read only if they are missing. ");
 }
 
+const char *ls_config_find_fixed(const ls_config *was, const ls_config *now) {
+    const ls_config_key *k = NULL;
+    for (int i = 0; (k = ls_config_key_at(i)); i++)
+        if (!k->free && !equal(was, now, k)) return k->name;
+    return NULL;
+}
+
 ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char **note_p,
                                ls_error *e) {
     ls_buf note = {0};

@@ -16,6 +16,9 @@ ls_status ls_config_load(const char *path, const char *const *sets, int nsets, l
  * for each key, except keys that concern one host alone. */
 void ls_config_must_match(const ls_config *, ls_buf *);
 
+/* The first key that affects the bits and differs; NULL: there is none. */
+const char *ls_config_find_fixed(const ls_config *was, const ls_config *now);
+
 /* Checks that a run with config `was` that is resumed with config `now` has the bits of a single
  * run. LS_EINVAL names the first key that must not differ. Keys that can't affect the bits
  * (parallel, checkpoint, log, micro_batch, eval) may differ. So may train.steps, parallel.reduce

@@ -35,10 +35,27 @@ static ls_status load_weights(ls_trained *t, ls_error *e) {
     return LS_OK;
 }
 
-static ls_status open_trained(ls_trained *t, ls_error *e) {
+/* Applies "KEY=VALUE" settings, of keys that may differ from those that the weights are trained with. */
+static ls_status change_config(ls_config *c, const ls_trained_options *o, ls_error *e) {
+    ls_config *was = LS_NEW(ls_config);
+    *was = *c;
+    ls_status s = LS_OK;
+    for (int i = 0; s == LS_OK && i < o->nsets; i++) s = ls_config_set(c, o->sets[i], e);
+    const char *fixed = s == LS_OK ? ls_config_find_fixed(was, c) : NULL;
+    if (fixed)
+        s = ls_fail(
+            e, LS_EINVAL,
+            "--set %s: the run is trained with another value; an evaluation can't change it",
+            fixed);
+    free(was);
+    return s;
+}
+
+static ls_status open_trained(ls_trained *t, const ls_trained_options *o, ls_error *e) {
     char *config = ls_format("%s/config.yaml", t->path);
     char *tokenizer = ls_format("%s/tokenizer.json", t->path);
     ls_status s = ls_config_read(config, &t->config, e);
+    if (s == LS_OK && o->nsets) s = change_config(&t->config, o, e);
     if (s == LS_OK) s = ls_config_check(&t->config, config, e);
     if (s == LS_OK) s = load_weights(t, e); /* checks the files against the manifest */
     bool has_text = s == LS_OK && ls_config_has_text(&t->config);
@@ -59,11 +76,12 @@ static ls_status report_damage(const char *path, ls_status s, ls_error *e) {
     return damaged == LS_OK ? s : ls_fail(e, damaged, "%s", why.msg);
 }
 
-ls_status ls_trained_open(const char *path, bool ema, ls_trained *t_p, ls_error *e) {
-    ls_trained t = {.ema = ema};
+ls_status ls_trained_open(const char *path, const ls_trained_options *o, ls_trained *t_p,
+                          ls_error *e) {
+    ls_trained t = {.ema = o->ema};
     LS_TRY(ls_checkpoint_resolve(path, &t.path, e));
     *t_p = t;
-    ls_status s = open_trained(t_p, e);
+    ls_status s = open_trained(t_p, o, e);
     if (s != LS_OK) s = report_damage(t.path, s, e);
     if (s != LS_OK) ls_trained_close(t_p);
     return s;

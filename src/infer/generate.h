@@ -23,8 +23,16 @@ typedef struct ls_trained {
     size_t params_nbytes, memory_nbytes;
 } ls_trained;
 
-/* `path`: a run or a checkpoint. ema: with the average of its weights. Uses all cores. */
-ls_status ls_trained_open(const char *path, bool ema, ls_trained *t_p, ls_error *);
+typedef struct ls_trained_options {
+    bool ema;                /* the average of the weights */
+    const char *const *sets; /* [nsets] "KEY=VALUE": changes of the run's config */
+    int nsets;
+} ls_trained_options;
+
+/* `path`: a run or a checkpoint. Uses all cores. LS_EINVAL: a set changes what the run's weights are
+ * trained for. */
+ls_status ls_trained_open(const char *path, const ls_trained_options *, ls_trained *t_p,
+                          ls_error *);
 void ls_trained_close(ls_trained *);
 
 typedef struct ls_sampling {

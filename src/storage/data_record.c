@@ -72,6 +72,7 @@ void ls_data_record_write(const ls_data_given *training, const ls_data_given *va
     ls_json *o = ls_json_new_object(), *classes = ls_json_new_array();
     ls_json_set_text(o, "format", FORMAT);
     ls_json_set_integer(o, "version", 1);
+    if (*training->directory) ls_json_set(o, "directory", ls_json_new_path(training->directory));
     ls_json_set(o, "training", part_json(training));
     if (training->mix && training->mix->nparts) ls_json_set(o, "mix", mix_json(training->mix));
     if (validation->source) ls_json_set(o, "validation", part_json(validation));
@@ -127,6 +128,9 @@ static ls_status parse(const char *path, const ls_json *o, ls_data_record *r, ls
         (r->mix.nparts && r->mix.begins[r->mix.nparts] != r->training.samples))
         return ls_fail(e, LS_EINVAL, "%s: a hash or a number of samples is missing or invalid",
                        path);
+    const char *directory = ls_json_text(ls_json_get(o, "directory"));
+    if (directory && strlen(directory) < sizeof r->directory)
+        snprintf(r->directory, sizeof r->directory, "%s", directory);
     return LS_OK;
 }
 

@@ -1,6 +1,7 @@
 /* data_record.h - which samples a run is trained on, by the hashes of the files they come from.
  *
  *     RUN/data.json   {"format": "lockstep data", "version": 1,
+ *                      "directory": "/home/me",   in which the run began: relative paths are there
  *                      "training":   {"format": "idx", "paths": [...], "labels": [...],
  *                                     "samples": N, "xxh3_128": "..."},
  *                      "mix": [{"samples": N, "weight": 1.0}, ...]   of data.mix; else absent
@@ -19,7 +20,7 @@
 
 #define LS_DATA_RECORD "data.json"
 
-enum { LS_DATA_RECORD_NBYTES = 16 << 20 }; /* at most */
+enum { LS_DATA_RECORD_NBYTES = 16 << 20, LS_DATA_DIRECTORY = 4096 }; /* at most */
 
 /* The files of one part. */
 typedef struct ls_data_part {
@@ -31,6 +32,7 @@ typedef struct ls_data_part {
 typedef struct ls_data_record {
     ls_data_part training, validation;
     ls_mix mix; /* of the training part, as ranges of its samples */
+    char directory[LS_DATA_DIRECTORY]; /* "": not known */
 } ls_data_record;
 
 /* What ls_data_record_write() writes of a part: its source, and the config's lists of files. */
@@ -38,6 +40,7 @@ typedef struct ls_data_given {
     const ls_source *source;    /* NULL: the part has no files of its own */
     const char *paths, *labels; /* one a line; labels may be empty */
     const ls_mix *mix;          /* NULL: none */
+    const char *directory;      /* of relative paths */
 } ls_data_given;
 
 ls_data_part ls_data_part_of(const ls_source *); /* NULL: a part without files */

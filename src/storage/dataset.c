@@ -34,15 +34,17 @@ ls_dataset ls_dataset_of_source(ls_source *source, const ls_config *c) {
     return dataset_of(ls_samples_of(source, (uint64_t)c->train.seed));
 }
 
-static ls_status open_samples(ls_dataset *d, const ls_config *c, const ls_model *m, ls_error *e) {
+/* r: of a run that has begun; NULL: a new one. */
+static ls_status open_samples(ls_dataset *d, const ls_config *c, const ls_model *m,
+                              const ls_data_record *r, ls_error *e) {
     ls_samples *s = NULL;
-    LS_TRY(ls_samples_open(c, m, &s, e));
+    LS_TRY(ls_samples_open(c, m, r, &s, e));
     *d = dataset_of(s);
     return LS_OK;
 }
 
 ls_status ls_dataset_make(ls_dataset *d, const ls_config *c, const ls_model *m, ls_error *e) {
-    if (!ls_config_has_text(c)) return open_samples(d, c, m, e);
+    if (!ls_config_has_text(c)) return open_samples(d, c, m, NULL, e);
     ls_corpus text;
     LS_TRY(ls_corpus_make(&text, c, e));
     *d = ls_dataset_of_text(&text, c);
@@ -66,18 +68,13 @@ static ls_status read_record(const char *run, ls_data_record *r_p, ls_error *e) 
                    run);
 }
 
-static ls_status check_samples(const ls_dataset *d, const char *run, const ls_config *c,
-                               ls_error *e) {
-    ls_data_record r;
-    LS_TRY(read_record(run, &r, e));
-    return ls_samples_check(d->samples, c, &r, run, e);
-}
-
 ls_status ls_dataset_open(ls_dataset *d, const char *run, const ls_config *c, const ls_model *m,
                           ls_error *e) {
     if (!ls_config_has_text(c)) {
-        LS_TRY(open_samples(d, c, m, e));
-        ls_status s = check_samples(d, run, c, e);
+        ls_data_record r;
+        LS_TRY(read_record(run, &r, e));
+        LS_TRY(open_samples(d, c, m, &r, e));
+        ls_status s = ls_samples_check(d->samples, c, &r, run, e);
         if (s != LS_OK) ls_dataset_free(d);
         return s;
     }
@@ -95,7 +92,11 @@ ls_status ls_dataset_save(const ls_dataset *d, const char *run, ls_error *e) {
     if (ls_dataset_is_text(d)) return ls_corpus_save(&d->text, run, e);
     char *path = ls_format("%s/" LS_DATA_RECORD, run);
     const ls_buf *text = &d->samples->record_text;
-    ls_status s = ls_file_exists(path) ? LS_OK : ls_file_replace(path, text->data, text->len, e);
+    ls_buf was = {0};
+    bool same = ls_file_read(path, LS_DATA_RECORD_NBYTES, &was, NULL) == LS_OK &&
+                was.len == text->len && memcmp(was.data, text->data, was.len) == 0;
+    ls_buf_free(&was);
+    ls_status s = same ? LS_OK : ls_file_replace(path, text->data, text->len, e);
     free(path);
     return s;
 }
@@ -115,7 +116,7 @@ static ls_status restore_record(const char *run, const char *checkpoint, const l
     if (ls_dataset_is_saved(run, c)) return LS_OK;
     LS_TRY(ls_restore_copy(run, checkpoint, LS_DATA_RECORD, &copied, e));
     if (copied) return LS_OK;
-    LS_TRY(open_samples(&d, c, m, e)); /* nothing has been trained */
+    LS_TRY(open_samples(&d, c, m, NULL, e)); /* nothing has been trained */
     ls_status s = ls_dataset_save(&d, run, e);
     ls_dataset_free(&d);
     return s;

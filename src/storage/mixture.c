@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "source/mixed.h"
+#include "storage/data_paths.h"
 
 static ls_status read_weight(int k, const char *value, double *weight_p, ls_error *e) {
     char *end = NULL;
@@ -69,18 +70,28 @@ void ls_mixture_free(ls_mixture *m) {
     *m = (ls_mixture){0};
 }
 
-ls_status ls_mixture_open(const ls_mixture *m, const ls_source_options *options, ls_source **s_p,
-                          ls_error *e) {
+static ls_status open_part(const ls_mixture_part *p, const char *dir,
+                           const ls_source_options *options, ls_source **s_p, ls_error *e) {
+    ls_source_options o = *options;
+    char *path = ls_data_paths_from(p->path, dir);
+    char *labels = p->labels ? ls_data_paths_from(p->labels, dir) : NULL;
+    o.labels = labels;
+    if (p->format) o.format = p->format;
+    ls_status s = ls_source_open(path, &o, s_p, e);
+    free(path);
+    free(labels);
+    return s;
+}
+
+ls_status ls_mixture_open(const ls_mixture *m, const char *dir, const ls_source_options *options,
+                          ls_source **s_p, ls_error *e) {
     ls_source *parts[LS_MIX_PARTS];
     const char *names[LS_MIX_PARTS];
     ls_status s = LS_OK;
     int n = 0;
     for (; s == LS_OK && n < m->n; n += s == LS_OK) {
-        ls_source_options o = *options;
-        o.labels = m->parts[n].labels;
-        if (m->parts[n].format) o.format = m->parts[n].format;
         names[n] = m->parts[n].path;
-        s = ls_source_open(m->parts[n].path, &o, &parts[n], e);
+        s = open_part(&m->parts[n], dir, options, &parts[n], e);
     }
     if (s == LS_OK) return ls_mixed_open(parts, names, n, s_p, e);
     for (int k = 0; k < n; k++) ls_source_close(parts[k]);

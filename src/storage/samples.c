@@ -1,9 +1,11 @@
 /* samples.c - see samples.h. */
 #include "storage/samples.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/escape.h"
 #include "base/file.h"
@@ -12,6 +14,7 @@
 #include "networks/program.h"
 #include "source/adapt.h"
 #include "source/augmented.h"
+#include "storage/data_paths.h"
 #include "storage/mixture.h"
 #include "storage/pretrained.h"
 
@@ -51,35 +54,46 @@ static ls_status open_own(const ls_config *c, const ls_model *m, opened *o_p, ls
     return add_changes(c, "", s, o_p, e);
 }
 
-static ls_status open_files(const ls_config *c, const char *paths, const char *labels, opened *o_p,
-                            ls_error *e) {
-    ls_source_options o = {.format = ls_config_format(c),
-                           .labels = *labels ? labels : NULL,
-                           .cache = *c->data.cache ? c->data.cache : NULL,
-                           .skip_damaged = c->data.damaged == LS_DAMAGED_SKIP,
-                           .window = c->model.context};
-    ls_source *s = NULL;
-    LS_TRY(ls_source_open(paths, &o, &s, e));
-    return add_changes(c, paths, s, o_p, e);
+/* Of files that the config names; dir: of relative paths; NULL: the working directory. */
+typedef struct opening {
+    const ls_config *c;
+    const char *dir;
+} opening;
+
+static ls_source_options options_of(const ls_config *c) {
+    return (ls_source_options){.format = ls_config_format(c),
+                               .cache = *c->data.cache ? c->data.cache : NULL,
+                               .skip_damaged = c->data.damaged == LS_DAMAGED_SKIP,
+                               .window = c->model.context};
 }
 
-static ls_status open_mixture(const ls_config *c, opened *o_p, ls_error *e) {
-    ls_source_options o = {.format = ls_config_format(c),
-                           .cache = *c->data.cache ? c->data.cache : NULL,
-                           .skip_damaged = c->data.damaged == LS_DAMAGED_SKIP,
-                           .window = c->model.context};
+static ls_status open_files(const opening *how, const char *paths, const char *labels, opened *o_p,
+                            ls_error *e) {
+    ls_source_options o = options_of(how->c);
+    char *from = ls_data_paths_from(paths, how->dir), *of = ls_data_paths_from(labels, how->dir);
+    if (*of) o.labels = of;
+    ls_source *s = NULL;
+    ls_status status = ls_source_open(from, &o, &s, e);
+    free(from);
+    free(of);
+    return status == LS_OK ? add_changes(how->c, paths, s, o_p, e) : status;
+}
+
+static ls_status open_mixture(const opening *how, opened *o_p, ls_error *e) {
+    ls_source_options o = options_of(how->c);
     ls_mixture m;
     ls_source *s = NULL;
-    LS_TRY(ls_mixture_read(c->data.mix, &m, e));
-    ls_status status = ls_mixture_open(&m, &o, &s, e);
+    LS_TRY(ls_mixture_read(how->c->data.mix, &m, e));
+    ls_status status = ls_mixture_open(&m, how->dir, &o, &s, e);
     ls_mixture_free(&m);
-    return status == LS_OK ? add_changes(c, "data.mix", s, o_p, e) : status;
+    return status == LS_OK ? add_changes(how->c, "data.mix", s, o_p, e) : status;
 }
 
 /* What a run is trained on, as it is in the files. */
-static ls_status open_training(const ls_config *c, opened *o_p, ls_error *e) {
-    return *c->data.mix ? open_mixture(c, o_p, e)
-                        : open_files(c, c->data.path, c->data.labels, o_p, e);
+static ls_status open_training(const opening *how, opened *o_p, ls_error *e) {
+    const ls_config *c = how->c;
+    return *c->data.mix ? open_mixture(how, o_p, e)
+                        : open_files(how, c->data.path, c->data.labels, o_p, e);
 }
 
 /* Takes `o` over; paths: its files, for messages. */
@@ -152,13 +166,28 @@ static ls_status read_mix(const ls_config *c, const ls_source *files, ls_mix *m,
     return LS_OK;
 }
 
-static ls_status open_parts(ls_samples *s, const ls_config *c, const ls_model *m, ls_error *e) {
+static void write_record(ls_samples *s, const opening *how) {
+    const ls_config *c = how->c;
+    char here[PATH_MAX] = "";
+    if (!how->dir && !getcwd(here, sizeof here)) *here = 0;
+    ls_data_record_write(
+        &(ls_data_given){.source = s->source,
+                         .paths = c->data.path,
+                         .labels = c->data.labels,
+                         .mix = &s->record.mix,
+                         .directory = how->dir ? how->dir : here},
+        &(ls_data_given){.source = s->val, .paths = c->data.val_path, .labels = c->data.val_labels},
+        &s->record_text);
+}
+
+static ls_status open_parts(ls_samples *s, const opening *how, const ls_model *m, ls_error *e) {
+    const ls_config *c = how->c;
     opened train = {0}, val = {0};
-    LS_TRY(ls_program_has_data() ? open_own(c, m, &train, e) : open_training(c, &train, e));
+    LS_TRY(ls_program_has_data() ? open_own(c, m, &train, e) : open_training(how, &train, e));
     LS_TRY(adapt(c, m, train_name(c), train, &train, e));
     s->source = train.source;
     if (*c->data.val_path) {
-        LS_TRY(open_files(c, c->data.val_path, c->data.val_labels, &val, e));
+        LS_TRY(open_files(how, c->data.val_path, c->data.val_labels, &val, e));
         LS_TRY(adapt(c, m, c->data.val_path, val, &val, e));
     }
     s->val = val.source;
@@ -169,18 +198,20 @@ static ls_status open_parts(ls_samples *s, const ls_config *c, const ls_model *m
                        s->source->count ? c->data.val_path : train_name(c));
     LS_TRY(split(c, s->source->count, &s->split, e));
     s->nval = s->val ? s->val->count : s->split.nval;
-    s->record = (ls_data_record){ls_data_part_of(s->source), ls_data_part_of(s->val), {0}};
+    s->record = (ls_data_record){.training = ls_data_part_of(s->source),
+                                 .validation = ls_data_part_of(s->val)};
     LS_TRY(read_mix(c, s->files[0], &s->record.mix, e));
-    ls_data_record_write(&(ls_data_given){s->source, c->data.path, c->data.labels, &s->record.mix},
-                         &(ls_data_given){s->val, c->data.val_path, c->data.val_labels, NULL},
-                         &s->record_text);
+    write_record(s, how);
     s->mix = mix_of_training(&s->record.mix, &s->split);
     return ls_samples_order(c, &s->record, &s->order, e);
 }
 
-ls_status ls_samples_open(const ls_config *c, const ls_model *m, ls_samples **s_p, ls_error *e) {
+ls_status ls_samples_open(const ls_config *c, const ls_model *m, const ls_data_record *r,
+                          ls_samples **s_p, ls_error *e) {
+    opening how = {.c = c};
+    if (r && !ls_program_has_data()) LS_TRY(ls_data_paths_find(c, r->directory, &how.dir, e));
     ls_samples *s = LS_NEW(ls_samples);
-    ls_status status = open_parts(s, c, m, e);
+    ls_status status = open_parts(s, &how, m, e);
     if (status == LS_OK)
         *s_p = s;
     else
@@ -224,7 +255,7 @@ ls_status ls_samples_resolve(ls_config *c, const char *run, ls_error *e) {
     LS_TRY(ls_pretrained_resolve(c, run, e));
     if (run && ls_network_is_open(c)) take_up(c, run);
     if (!ls_network_is_open(c)) return LS_OK;
-    LS_TRY(open_training(c, &o, e));
+    LS_TRY(open_training(&(opening){.c = c}, &o, e));
     ls_status s = ls_network_resolve(c, o.source, e);
     ls_source_close(o.source);
     return s;

@@ -30,9 +30,11 @@ typedef struct ls_samples {
  * LS_EIO: they can't. */
 ls_status ls_samples_resolve(ls_config *, const char *run, ls_error *);
 
-/* Opens the files that the config names. LS_EINVAL: they lack what the model reads, or are damaged.
- * LS_EIO. */
-ls_status ls_samples_open(const ls_config *, const ls_model *, ls_samples **s_p, ls_error *);
+/* Opens the files that the config names. r: the record of a run that has begun, which says where
+ * relative paths are, if they are not in the working directory; NULL: a new run. LS_EINVAL: they lack
+ * what the model reads, or are damaged. LS_EIO: they are not there, or can't be read. */
+ls_status ls_samples_open(const ls_config *, const ls_model *, const ls_data_record *r,
+                          ls_samples **s_p, ls_error *);
 /* All samples of a source that has the model's layout, for training, in the global order of the
  * seed. Takes it over. */
 ls_samples *ls_samples_of(ls_source *, uint64_t seed);

@@ -77,8 +77,8 @@ static void describe(ls_feed *f, const ls_model *m) {
                               .files = {&f->source, NULL},
                               .split = ls_split_nothing(f->c.count)};
     f->samples.record.training = ls_data_part_of(&f->source);
-    ls_data_record_write(&(ls_data_given){&f->source, "", "", NULL},
-                         &(ls_data_given){NULL, "", "", NULL}, &f->samples.record_text);
+    ls_data_record_write(&(ls_data_given){&f->source, "", "", NULL, ""},
+                         &(ls_data_given){NULL, "", "", NULL, ""}, &f->samples.record_text);
     f->data = (ls_dataset){
         .samples = &f->samples, .ntrain = f->c.count, .sample_nbytes = m->sample_nbytes};
 }

@@ -100,7 +100,9 @@ static void test_other_data(void **state) {
     train("other", "--resume --set data.path=@/other.bin", 1,
           "other.bin: is not the data that this run was trained with (hash ");
     train("other", "--resume --set data.path=@/val.bin", 1, "samples, not 374; hash");
-    train("other", "--resume --set data.path=@/none.bin", 1, "none.bin: can't be opened");
+    train(
+        "other", "--resume --set data.path=@/none.bin", 1,
+        "none.bin: is not there; restore the files, or name their new place with --set data.path=");
     train("other", "--resume --set data.val_path=@/val.bin", 1,
           "val.bin: is not the data that this run was trained with");
     shell_of_run("other", "cp train.bin moved.bin");
@@ -131,6 +133,49 @@ static void test_eval(void **state) {
     expect("ckpt verify @/alone", 0, NULL);
     shell_of_run("alone", "test -f $r/checkpoints/step-40/data.json && "
                           "! test -e $r/tokenizer.json && ! test -e $r/tokens.bin");
+}
+
+/* Paths that are relative to where the run began, in other directories. */
+static void test_elsewhere(void **state) {
+    (void)state;
+    char home[512], there[128], table[512] = "a,b,label\n";
+    assert_non_null(getcwd(home, sizeof home));
+    snprintf(there, sizeof there, "%s/there", folder);
+    for (int i = 0; i < 40; i++)
+        snprintf(table + strlen(table), sizeof table - strlen(table), "%d,%d,%d\n", i % 7, i % 5,
+                 i % 2);
+    shell_of_run("there", "mkdir -p $r/d");
+    write_file("there/d/one.csv", table, strlen(table));
+    write_file("there/d/val.csv", table, strlen(table));
+    static const char config[] =
+        "model: {kind: mlp, hidden: 3}\ndata: {mix: [{path: d/o*.csv}, {path: d/one.csv, weight: "
+        "0.5}], val_path: d/val.csv}\ntrain: {steps: 4, batch: 4, virtual_workers: 2}\noptim: "
+        "{warmup: 0}\ncheckpoint: {every: 2}\n";
+    write_file("there/m.yaml", config, sizeof config - 1);
+    assert_int_equal(chdir(there), 0);
+    expect("train m.yaml -o run", 0, "accuracy ");
+    assert_int_equal(chdir(folder), 0);
+    expect("eval there/run", 0, "40 samples of the validation part");
+    expect("eval there/run/checkpoints/step-2 --set model.metrics=top", 0, ", top5 1.0000\n");
+    expect("train --resume there/run -n 1 --set train.steps=6", 0, "checkpoints/step-6");
+    shell_of_run("there", "mv $r/d $r/e");
+    expect_line("eval there/run", 1,
+                "lockstep: d/o*.csv: is neither here nor in /tmp/lockstep-test-");
+    expect("train --resume there/run --set train.steps=8", 1,
+           "there, where the run began; restore the files, or name their new place with --set "
+           "data.mix=LIST\n");
+    expect("eval there/run --set data.mix= --set data.path=there/e/val.csv", 1,
+           "d/val.csv: is neither here");
+    expect("eval there/run --set data.mix= --set data.path=there/e/one.csv --set "
+           "data.val_path=there/e/val.csv",
+           1, "data.mix has 0 sources, but the run began with 2");
+    expect_line("eval there/run --set model.hidden=4", 1,
+                "--set model.hidden: the run is trained with another value; an evaluation can't");
+    assert_int_equal(symlink("there/e", "d"), 0); /* here they are, too */
+    expect("train --resume there/run -n 1 --set train.steps=8", 0, "checkpoints/step-8");
+    shell_of_run("there", "grep -q '\"directory\": \".*test-[^/]*\"' $r/run/data.json"); /* now */
+    assert_int_equal(chdir(home), 0);
+    expect("eval @/there/run", 0, "40 samples of the validation part");
 }
 
 static void test_validation(void **state) {
@@ -306,10 +351,11 @@ static void test_bench(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits),      cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_other_data),     cmocka_unit_test(test_record),
-        cmocka_unit_test(test_eval),           cmocka_unit_test(test_validation),
-        cmocka_unit_test(test_refused),        cmocka_unit_test(test_fashion),
-        cmocka_unit_test(test_images_refused), cmocka_unit_test(test_bench)};
+        cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_other_data), cmocka_unit_test(test_record),
+        cmocka_unit_test(test_eval),       cmocka_unit_test(test_elsewhere),
+        cmocka_unit_test(test_validation), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_fashion),    cmocka_unit_test(test_images_refused),
+        cmocka_unit_test(test_bench)};
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
