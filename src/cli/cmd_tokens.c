@@ -10,6 +10,7 @@
 #include "base/print.h"
 #include "cli/cli.h"
 #include "data/tokenizer.h"
+#include "weights/gguf_tokenizer.h"
 
 enum { SPECIAL, ENDS, SAVE, JSON };
 
@@ -24,6 +25,15 @@ static ls_status read_input(ls_buf *text, ls_error *e) {
 /* The tokenizer.json of a run, a checkpoint or a model's directory, or a file. */
 static char *path_of(const char *word) {
     return ls_file_is_dir(word) ? ls_format("%s/tokenizer.json", word) : ls_strdup(word);
+}
+
+static ls_status load(const char *path, ls_tokenizer **t_p, ls_error *e) {
+    if (!ls_gguf_is(path)) return ls_tokenizer_load(path, t_p, e);
+    ls_gguf g;
+    LS_TRY(ls_gguf_open(path, &g, e));
+    ls_status s = ls_gguf_read_tokenizer(&g, t_p, e);
+    ls_gguf_close(&g);
+    return s;
 }
 
 /* ---- a text's tokens ---- */
@@ -140,7 +150,7 @@ static int run(const ls_args *a) {
     ls_tokenizer *t = NULL;
     const char *to = cli_value(a, SAVE);
     char *path = path_of(a->words[0]);
-    ls_status s = ls_tokenizer_load(path, &t, &e);
+    ls_status s = load(path, &t, &e);
     if (s == LS_OK && to) s = save(t, to, &e);
     if (s == LS_OK && a->nwords == 2)
         s = show_text(t, a->words[1], a, &e);
@@ -159,8 +169,8 @@ const ls_command cmd_tokens = {
     .summary = "show a text as tokens",
     .about =
         "Prints the id of each token of TEXT, or of standard input (-), and the bytes that it\n"
-        "stands for; without a text, what the tokenizer is. The tokenizer is that of a run, or\n"
-        "Hugging Face's tokenizer.json: FILE, or in a directory.\n"
+        "stands for; without a text, what the tokenizer is. The tokenizer is that of a run,\n"
+        "Hugging Face's tokenizer.json (FILE, or in a directory), or that in a GGUF file.\n"
         "\n"
         "Bytes of a piece that are no character are shown as \\xe2; as JSON, as U+FFFD.",
     .options = {[SPECIAL] = {"special", 0, NULL,

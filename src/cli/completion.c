@@ -77,7 +77,7 @@ static const char functions[] =
     "_lockstep_tokenizers() {\n"
     "    _lockstep_runs\n"
     "    local runs=(\"${COMPREPLY[@]}\")\n"
-    "    _lockstep_files '!*.json'\n"
+    "    _lockstep_files '!*.@(json|gguf)'\n"
     "    COMPREPLY+=(\"${runs[@]}\")\n"
     "}\n"
     "_lockstep_configs() { _lockstep_files '!*.y*ml'; }\n"

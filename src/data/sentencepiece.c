@@ -6,7 +6,9 @@
  * ranked so that, where two of them overlap in a text, the left one comes first: of halves (u, v)
  * and (v, w) with the same result, (u, v). Both can be the left one only if u and v repeat one
  * string ("a" and "aaa"), and then a text in which it matters doesn't come about, since runs are
- * merged from the left.
+ * merged from the left. Mistral's runs of spaces all have one score. There the pair with the longest
+ * left half has to come first, and of these the one with the longest right half: what begins a run
+ * grows before anything after it. Hugging Face's converter orders them in this way, too.
  *
  * Source: Kudo & Richardson, "SentencePiece", EMNLP 2018, and its bpe_model.cc.
  */
@@ -56,8 +58,9 @@ bool ls_sentencepiece_may_cut(const ls_tokenizer *t) {
 typedef struct candidate {
     float score;
     uint32_t id, a, b;
-    uint16_t half; /* bytes of the shorter half */
-    bool later;    /* of the two splits with that half, the one that comes second */
+    uint16_t left, right; /* bytes of the halves */
+    bool is_run;          /* of one character */
+    bool later;           /* of the two splits into halves of these lengths, the second one */
 } candidate;
 
 typedef struct candidates {
@@ -65,17 +68,38 @@ typedef struct candidates {
     size_t n;
 } candidates;
 
+static int shorter_half(const candidate *c) { return c->left < c->right ? c->left : c->right; }
+
 static int compare(const void *x, const void *y) {
     const candidate *p = x, *q = y;
     if (p->score != q->score) return p->score > q->score ? -1 : 1;
+    if (p->is_run != q->is_run) return p->is_run ? -1 : 1;
+    if (p->is_run && p->left != q->left) return q->left - p->left;
+    if (p->is_run && p->right != q->right) return q->right - p->right;
     if (p->id != q->id) return p->id < q->id ? -1 : 1;
-    if (p->half != q->half) return p->half < q->half ? -1 : 1;
+    if (shorter_half(p) != shorter_half(q)) return shorter_half(p) - shorter_half(q);
     return (int)p->later - (int)q->later;
+}
+
+/* Whether the order of two candidates with one score is known: they make the same token, or both
+ * make runs of the same character. */
+static bool is_known(const ls_tokenizer *t, const candidate *p, const candidate *q) {
+    size_t n, m;
+    const uint8_t *a = ls_words_at(&t->tokens, p->id, &n), *b = ls_words_at(&t->tokens, q->id, &m);
+    if (p->id == q->id) return true;
+    return p->is_run && q->is_run && memcmp(a, b, n < m ? n : m) == 0;
 }
 
 static uint32_t normal_token(const ls_tokenizer *t, const uint8_t *s, size_t n) {
     uint32_t id = ls_words_find(&t->tokens, s, n);
     return id != LS_NO_TOKEN && ls_bpe_kind(t, id) == LS_TOKEN_NORMAL ? id : LS_NO_TOKEN;
+}
+
+/* Whether s [n], valid UTF-8 with n > 0, repeats one character. */
+static bool repeats_one(const uint8_t *s, size_t n) {
+    uint32_t point;
+    size_t length = ls_utf8_decode((const char *)s, n, &point);
+    return memcmp(s, s + length, n - length) == 0;
 }
 
 /* Whether the split of s [n] into k and n - k bytes comes after the one into n - k and k bytes. The
@@ -105,7 +129,9 @@ static ls_status splits_add(const ls_tokenizer *t, uint32_t id, float score, can
                                       .id = id,
                                       .a = a,
                                       .b = b,
-                                      .half = (uint16_t)(k < n - k ? k : n - k),
+                                      .left = (uint16_t)k,
+                                      .right = (uint16_t)(n - k),
+                                      .is_run = repeats_one(s, n),
                                       .later = comes_later(s, n, k)};
     }
     return LS_OK;
@@ -120,7 +146,7 @@ ls_status ls_sentencepiece_add_merges(ls_tokenizer *t, const float *scores, cons
     if (s == LS_OK && c.n) qsort(c.list, c.n, sizeof *c.list, compare);
     for (size_t i = 0; s == LS_OK && i < c.n; i++) {
         const candidate *m = &c.list[i];
-        if (i && m->score == m[-1].score && m->id != m[-1].id)
+        if (i && m->score == m[-1].score && !is_known(t, m - 1, m))
             s = ls_fail(e, LS_EINVAL,
                         "%s: tokens %u and %u have the same score, %g: which of them is merged "
                         "first is not known",

@@ -13,8 +13,8 @@ bool ls_sentencepiece_normalize(ls_space_rule, const uint8_t *text, size_t n, bo
 
 /* Adds the merges of a vocabulary whose tokens have scores [vocab]: two neighbours whose bytes
  * joined are a normal token merge, the one with the highest score first. LS_EINVAL: two tokens that
- * merges make have the same score, a score is no number, or a token is not UTF-8 or longer than 256
- * bytes; `what` names the file. */
+ * merges make have the same score and are not both runs of one character, a score is no number, or a
+ * token is not UTF-8 or longer than 256 bytes; `what` names the file. */
 ls_status ls_sentencepiece_add_merges(ls_tokenizer *, const float *scores, const char *what,
                                       ls_error *);
 

@@ -99,6 +99,9 @@ static void make_vocabulary(vocabulary *v, uint64_t round) {
         piece_add(v, v->text[FIRST + draw(round, 2 * i, n)],
                   v->text[FIRST + draw(round, 2 * i + 1, n)]);
     }
+    /* As in Mistral's vocabulary, runs of a character may have one score. */
+    for (int i = FIRST; round / 4 % 2 && i < v->n; i++)
+        if (strspn(v->text[i], "a") == strlen(v->text[i])) v->score[i] = -1e9f;
 }
 
 static ls_tokenizer *make(const vocabulary *v, bool prefix, ls_error *e) {
@@ -231,10 +234,11 @@ static void test_refused(void **state) {
     (void)state;
     vocabulary *v = LS_NEW(vocabulary);
     make_vocabulary(v, 0); /* "a" alone */
+    piece_add(v, "a", "b");
     piece_add(v, "a", "a");
-    piece_add(v, "aa", "a");
+    piece_add(v, "", "b");
     v->score[FIRST + 2] = v->score[FIRST + 1];
-    check_refused(v, "m.gguf: tokens 260 and 261 have the same score, -260");
+    check_refused(v, "m.gguf: tokens 261 and 260 have the same score, -260");
     v->score[FIRST + 1] = 0.0f / (float)(v->n - v->n);
     check_refused(v, "token 260 has a score that is not a number");
     v->score[FIRST + 1] = 1;
@@ -242,9 +246,9 @@ static void test_refused(void **state) {
     check_refused(v, "has a space");
     strcpy(v->text[FIRST + 2], "a\xFF");
     check_refused(v, "is not UTF-8");
-    strcpy(v->text[FIRST + 2], "aa");
+    strcpy(v->text[FIRST + 2], "ab");
     check_refused(v, "tokens 260 and 261 stand for the same bytes");
-    strcpy(v->text[FIRST + 2], "aaa");
+    strcpy(v->text[FIRST + 2], "aa");
     v->type[NSPECIAL + 10] = LS_PART_UNUSED;
     check_refused(v, "<0x0A> is missing");
     strcpy(v->text[NSPECIAL + 10], "<0x0a>");

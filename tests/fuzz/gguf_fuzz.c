@@ -1,8 +1,8 @@
-/* gguf_fuzz.c - a GGUF file: everything that it lists can be read, by key and by name. Inputs are
- * whole files, and what follows the header of one, with the numbers of tensors and keys in its first
+/* gguf_fuzz.c - a GGUF file: everything that it lists can be read, by key and by name, also as a
+ * tokenizer. Inputs are whole files, and what follows the header of one, with the numbers of tensors and keys in its first
  * two bytes. */
 #include "fuzz.h"
-#include "weights/gguf.h"
+#include "weights/gguf_tokenizer.h"
 
 static void read_value(const ls_gguf *g, const ls_gguf_value *v, uint32_t *sum) {
     FUZZ_CHECK(ls_gguf_find(g, v->key) == v);
@@ -16,6 +16,26 @@ static void read_value(const ls_gguf *g, const ls_gguf_value *v, uint32_t *sum) 
         FUZZ_CHECK(good + ls_gguf_number(v, i, &number) <= (i < v->n));
         for (size_t k = 0; k < t.n; k++) *sum += (uint8_t)t.data[k];
     }
+}
+
+/* A tokenizer that is accepted encodes a text, and is written so that it can be read. */
+static void read_tokenizer(const ls_gguf *g) {
+    static const uint8_t text[] = "low  lower<s>\n\xC3\xA9";
+    ls_tokenizer *t = NULL, *u = NULL;
+    ls_token_list a = {0}, b = {0};
+    ls_buf json = {0};
+    ls_error e = {0};
+    if (ls_gguf_read_tokenizer(g, &t, &e) != LS_OK) return;
+    ls_tokenizer_write(t, &json);
+    FUZZ_CHECK(ls_tokenizer_parse(json.data, json.len, "again", &u, &e) == LS_OK);
+    FUZZ_CHECK(ls_tokenizer_encode(t, text, sizeof text - 1, "text", &a, &e) == LS_OK);
+    FUZZ_CHECK(ls_tokenizer_encode(u, text, sizeof text - 1, "text", &b, &e) == LS_OK);
+    FUZZ_CHECK(a.n == b.n && (a.n == 0 || memcmp(a.ids, b.ids, a.n * sizeof *a.ids) == 0));
+    free(a.ids);
+    free(b.ids);
+    ls_buf_free(&json);
+    ls_tokenizer_free(t);
+    ls_tokenizer_free(u);
 }
 
 static void read_file(const uint8_t *data, size_t nbytes) {
@@ -35,6 +55,7 @@ static void read_file(const uint8_t *data, size_t nbytes) {
         for (size_t k = 0; k < t->nbytes; k++) sum += t->data[k];
     }
     FUZZ_CHECK(sum != 1 || g.nbytes);
+    read_tokenizer(&g);
     ls_gguf_close(&g);
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes the smallest GGUF file of a llama, laid out by hand, to standard output: for fuzzers, and for
-the documents' commands."""
+the documents' commands. With the word gpt2 or llama, it has a tokenizer of that kind and no tensors."""
 import struct
 import sys
 
@@ -11,7 +11,7 @@ TENSORS = [("token_embd", (4, 3)), ("blk.0.attn_norm", (4,)), ("blk.0.attn_q", (
 
 
 def text(x):
-    return struct.pack("<Q", len(x)) + x.encode()
+    return struct.pack("<Q", len(x.encode())) + x.encode()
 
 
 def u32(key, value):
@@ -22,10 +22,39 @@ def pad(x):
     return x + bytes(-len(x) % 8)
 
 
+def texts(key, values):
+    return text(key) + struct.pack("<IIQ", 9, 8, len(values)) + b"".join(map(text, values))
+
+
+def array(key, kind, code, values):
+    return text(key) + struct.pack(f"<IIQ{len(values)}{code}", 9, kind, len(values), *values)
+
+
+def tokenizer(model):
+    """The keys of a tokenizer with the letters of ASCII, and a few merges."""
+    name = "tokenizer.ggml."
+    letters = [chr(c) for c in range(33, 127)]
+    if model == "gpt2":
+        tokens = ["<s>", *letters, "\u0120", "\u010a", "lo", "low", "\u0120low"]
+        more = [texts(name + "merges", ["l o", "lo w", "\u0120 low"]),
+                text(name + "pre") + struct.pack("<I", 8) + text("smollm")]
+        types = [3] + [1] * (len(tokens) - 1)
+    else:
+        tokens = ["<unk>", "<s>", "</s>", "\u2581", *letters, "lo", "\u2581lo", "low", "\u2581low"]
+        more = [array(name + "scores", 6, "f", [-i for i in range(len(tokens))])]
+        types = [2, 3, 3] + [1] * (len(tokens) - 3)
+    return [text(name + "model") + struct.pack("<I", 8) + text(model), texts(name + "tokens", tokens),
+            array(name + "token_type", 5, "i", types), *more]
+
+
+if len(sys.argv) > 1:
+    SIZES, TENSORS = {}, []
 keys = [text("general.architecture") + struct.pack("<I", 8) + text("llama"), u32("general.alignment", 8)]
 keys += [u32(f"llama.{k}", v) for k, v in SIZES.items()]
 keys += [u32("llama.attention.head_count", 2)]
 keys += [text("llama.attention.layer_norm_rms_epsilon") + struct.pack("<If", 6, 1e-5)]
+if len(sys.argv) > 1:
+    keys += tokenizer(sys.argv[1])
 tensors, data = b"", b""
 for name, dims in TENSORS:
     count = dims[0] * (dims[1] if len(dims) > 1 else 1)
