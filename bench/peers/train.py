@@ -38,8 +38,9 @@ def read_config(path):
 
 
 def optimizer_of(model, c, decay):
-    decayed = [p for name, p in model.names.items() if name in decay]
-    plain = [p for name, p in model.names.items() if name not in decay]
+    trained = {name: p for name, p in model.names.items() if p.requires_grad}
+    decayed = [p for name, p in trained.items() if name in decay]
+    plain = [p for name, p in trained.items() if name not in decay]
     groups = [{"params": decayed, "weight_decay": c["optim.weight_decay"]}, {"params": plain, "weight_decay": 0.0}]
     if c["optim.optimizer"] == "sgd":
         return torch.optim.SGD(groups, lr=0.0, momentum=c["optim.momentum"],
@@ -91,6 +92,8 @@ def train(rank, a, s, c):
     a.format = torch.channels_last if a.channels_last else torch.contiguous_format
     model = MODELS[c["model.kind"]](c, read_weights(f"{a.folder}/weights.safetensors"))
     inputs, targets = (read_tokens if c["model.kind"] == "gpt2" else read_images)(a, s, c)
+    for name in s["frozen"]:
+        model.names[name].requires_grad_(False)
     if a.channels_last:
         model = model.to(memory_format=torch.channels_last)
     mine = slice(s["batch"] * rank // n, s["batch"] * (rank + 1) // n)

@@ -66,6 +66,16 @@ void ls_scope(ls_model *, const char *name, ...)
     ;
 void ls_scope_end(ls_model *);
 
+/* ---- parameters that are not trained ---- */
+
+/* Freezes the parameters whose names match the pattern, as in a shell: "block.0.*", "*.bias". It may
+ * be called before or after their layers are added. A frozen parameter retains its initial value, or
+ * that of the run or checkpoint that the training begins with (train.from): it has no gradient and
+ * no optimizer state, and workers of a host share one copy. Layers on which no trained parameter has
+ * an effect have no backward. The config's key train.freeze does the same. A pattern that matches no
+ * parameter fails. */
+void ls_freeze(ls_model *, const char *pattern);
+
 /* ---- fields of a sample ---- */
 
 /* A field of the data, by its name; type: LS_U8, LS_I32 or LS_F32. */
@@ -374,7 +384,7 @@ typedef struct ls_layer_args {
     float *out;                   /* [samples][count of the output]: forward writes all of it */
     const float *dout;            /* the same shape, in backward: gradient of the loss */
     float *din[LS_OWN_INPUTS];    /* backward writes all of them: the gradients of the inputs */
-    float *dparam[LS_OWN_PARAMS]; /* backward adds to them */
+    float *dparam[LS_OWN_PARAMS]; /* backward adds to them; NULL: the parameter is frozen */
 } ls_layer_args;
 
 typedef struct ls_layer_sizes {
@@ -392,6 +402,9 @@ typedef struct ls_layer_kind {
     /* NULL: all sizes are as they are given. Reads only shapes and `own`. Returns NULL, or what is
      * wrong with the shapes of the inputs, in words. */
     const char *(*sizes)(const ls_layer_args *, ls_layer_sizes *);
+    /* backward leaves out parameters whose dparam is NULL. Without it no parameter of the layer can
+     * be frozen (ls_freeze()), unless no backward is needed at all. */
+    bool may_freeze;
 } ls_layer_kind;
 
 /* Initial weights: N(0, std^2), or a constant if std is 0. */
@@ -457,7 +470,7 @@ void ls_linear_cross_entropy(ls_model *, ls_value *x, ls_value *label,
 
 /* Binary cross-entropy, in nats, of logits x and as many targets t in [0, 1]:
  * max(x, 0) - x t + log(1 + e^-|x|). Targets: a field of any type, or a value that depends on no
- * parameter; a field in f32 is not rounded, whatever the run computes in. */
+ * trained parameter; a field in f32 is not rounded, whatever the run computes in. */
 void ls_binary_cross_entropy(ls_model *, ls_value *logits, ls_value *targets, ls_loss_options);
 
 /* The mean of (x - t)^2 over as many targets t, as above. */
@@ -506,6 +519,7 @@ ls_value *ls_absolute_error(ls_model *, ls_value *x, ls_value *targets);
 ls_value *ls_r2(ls_model *, ls_value *x, ls_value *targets);
 
 #define ls_scope(m, ...)              (ls_scope)(LS_HERE(m), __VA_ARGS__)
+#define ls_freeze(m, pattern)         (ls_freeze)(LS_HERE(m), pattern)
 #define ls_input(m, name, type, dims) (ls_input)(LS_HERE(m), name, type, dims)
 #define ls_affine(m, x, scale, shift) (ls_affine)(LS_HERE(m), x, scale, shift)
 #define ls_flatten(m, x)              (ls_flatten)(LS_HERE(m), x)

@@ -72,7 +72,8 @@ static ls_status open_bench(bench *b, ls_error *e) {
     LS_TRY(ls_compute_init(&b->compute, ls_cores(), ls_model_scratch_floats(&b->model), e));
     LS_TRY(random_weights(b, e));
     b->decode_nbytes = ls_decode_nbytes(&b->model, b->type);
-    b->decode = (ls_decode){&b->model, &b->compute, b->type, b->params, NULL, 0};
+    b->decode = (ls_decode){
+        .model = &b->model, .compute = &b->compute, .dtype = b->type, .params = b->params};
     LS_TRY(ls_map(b->decode_nbytes, "keys and values", &b->decode.memory, e));
     LS_TRY(ls_map(read_nbytes, "measuring", &b->read, e));
     float *x = b->read;

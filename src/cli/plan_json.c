@@ -11,6 +11,7 @@
 /* Bytes by purpose, for the worker that needs most. */
 static ls_json *memory_json(const ls_config *c, const ls_plan *p) {
     static const char *const keys[LS_NPURPOSES] = {[LS_MEM_PARAMS] = "parameters",
+                                                   [LS_MEM_FROZEN] = "frozen_parameters",
                                                    [LS_MEM_GRADS] = "gradients",
                                                    [LS_MEM_WIDE] = "wide_sums",
                                                    [LS_MEM_OPTIMIZER] = "optimizer",
@@ -42,6 +43,7 @@ static ls_json *layers_json(const ls_plan *p) {
         ls_json_set_text(o, "kind", l->ops->kind);
         ls_json_set_integer(o, "output", (int64_t)l->y_floats);
         ls_json_set_integer(o, "parameters", (int64_t)ls_layer_count(l));
+        ls_json_set_integer(o, "frozen_parameters", (int64_t)ls_layer_frozen_count(l));
         ls_json_set_number(o, "forward_flops", l->forward_flops);
         ls_json_set_integer(o, "saved_bytes", (int64_t)ls_layer_saved_nbytes(l, p->c.compute));
         ls_json_push(list, o);
@@ -52,6 +54,7 @@ static ls_json *layers_json(const ls_plan *p) {
 ls_json *cli_plan_json(const ls_config *c, const ls_plan *p) {
     ls_json *o = ls_json_new_object();
     ls_json_set_integer(o, "parameters", (int64_t)p->c.model->count);
+    ls_json_set_integer(o, "frozen_parameters", (int64_t)p->c.model->frozen_count);
     ls_json_set_integer(o, "workers", p->c.nworkers);
     ls_json_set_integer(o, "virtual_workers", p->c.V);
     ls_json_set_integer(o, "buckets", p->nbuckets);

@@ -160,6 +160,7 @@ typedef struct ls_config {
     } data;
     struct {
         char from[LS_CONFIG_TEXT]; /* a run or checkpoint (storage/origin.h); "": random weights */
+        char freeze[LS_CONFIG_TEXT]; /* patterns of frozen parameters, one a line */
         int64_t steps, batch, micro_batch, virtual_workers, seed;
         int64_t eval_every;   /* steps; 0: only at the end */
         int64_t eval_weights; /* an ls_eval_weights */

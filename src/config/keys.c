@@ -177,6 +177,9 @@ const ls_config_key ls_config_keys[] = {
     STRING("train.from", train.from, FREE,
            "a run or checkpoint from which a new run takes its initial weights and its "
            "tokenizer, e.g. to fine-tune; empty: weights are random and the tokenizer is trained"),
+    STRINGS("train.freeze", train.freeze, FIXED,
+            "patterns of parameters that are not trained, e.g. [h.0.*, \"*.bias\"]: they have no "
+            "gradient and no optimizer state, and are in memory once a host"),
     INT("train.steps", train.steps, 1, BILLION, 1000, FREE, "updates of the weights"),
     INT("train.batch", train.batch, 1, 1048576, 16, FIXED, "samples per step"),
     INT("train.micro_batch", train.micro_batch, 1, 1048576, 1, FREE,

@@ -85,6 +85,7 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
         .type = p->c.compute,
         .grads_type = p->c.reduce,
         .params = x->c.world->params,
+        .frozen = x->c.world->frozen,
         .grads = sum_at(x, a->slot, 0),
         .wide = x->c.world->wide,
         .first = a->micro <= 0,
@@ -119,8 +120,9 @@ static void copy_given(const ls_exec *x, const ls_action *a, const char *grads,
     size_t size = ls_dtype_size(p->c.reduce);
     uint64_t first = 0, end = 0;
     for (int k = 0; k < l->nparams; k++)
-        memcpy(sum_at(x, a->slot, l->offsets[k]), grads + l->offsets[k] * size,
-               l->counts[k] * size);
+        if (!l->frozen[k])
+            memcpy(sum_at(x, a->slot, l->offsets[k]), grads + l->offsets[k] * size,
+                   l->counts[k] * size);
     ls_batch_share(x->batch.count, p->c.V, a->vw, a->vw + 1, &first, &end);
     double *own = ls_plan_losses(p, x->c.world->parts);
     for (int i = 0; i < p->c.model->nlosses; i++, own += p->c.batch, losses += p->c.batch)

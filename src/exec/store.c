@@ -10,6 +10,7 @@
  *     claims                  [V]
  *     backups                 [V]: gradients that are computed twice, and parts
  *     marks of sums           [most][buckets][2]
+ *     frozen parameters
  *
  * Each of them begins a page. There is room for any number of workers up to `most`; what no worker
  * touches takes no memory.
@@ -61,7 +62,8 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, size_t carried_
     s->backup_nbytes = pages(ls_plan_slot_nbytes(p)) + s->sums_nbytes;
     size_t made_at = backups_at + (size_t)p->c.V * s->backup_nbytes;
     s->nbuckets = p->nbuckets;
-    s->nbytes = made_at + pages(n * (size_t)p->nbuckets * 2 * sizeof(atomic_uint));
+    size_t frozen_at = made_at + pages(n * (size_t)p->nbuckets * 2 * sizeof(atomic_uint));
+    s->nbytes = frozen_at + pages(ls_plan_frozen_nbytes(p));
     s->memory = mmap(NULL, s->nbytes, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (s->memory == MAP_FAILED) {
@@ -80,6 +82,7 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, size_t carried_
     s->claims = (ls_store_claim *)(void *)(s->memory + claims_at);
     s->backups = s->memory + backups_at;
     s->made = (atomic_uint *)(void *)(s->memory + made_at);
+    s->frozen = s->memory + frozen_at;
     atomic_store(&s->head->steps, -1);
     *s_p = s;
     return LS_OK;
@@ -127,6 +130,8 @@ void *ls_store_grads(ls_store *s, int worker) {
 double *ls_store_sums(ls_store *s, int worker) {
     return (double *)(void *)(s->sums + (size_t)worker * s->sums_nbytes);
 }
+
+void *ls_store_frozen(ls_store *s) { return s->frozen; }
 
 void ls_store_place(ls_store *s, int worker, int area) {
     atomic_store(&s->workers[worker].area, area);

@@ -61,6 +61,8 @@ void *ls_store_params(ls_store *, int area); /* [nfloats] of the plan's compute 
 float *ls_store_state(ls_store *, int area); /* masters (16-bit parameters alone), states */
 void *ls_store_grads(ls_store *, int worker);
 double *ls_store_sums(ls_store *, int worker); /* parts, then sums */
+void *ls_store_frozen(ls_store *);             /* [frozen_floats] of the plan's compute type, for all
+                                                  workers; what is not written takes no memory */
 ls_journal ls_store_journal(ls_store *, int worker);
 
 /* The journal's mark of a block after `steps` steps; 0: the block has no state. */

@@ -29,7 +29,13 @@ size_t ls_decode_nbytes(const ls_model *m, ls_dtype dtype) {
 /* The logits after T more tokens. */
 static const float *continued(ls_decode *d, const uint32_t *tokens, int64_t T) {
     float *kept = d->memory;
-    ls_infer f = {d->model, d->compute, d->dtype, d->params, kept + kept_floats(d->model), 1};
+    ls_infer f = {.model = d->model,
+                  .compute = d->compute,
+                  .dtype = d->dtype,
+                  .params = d->params,
+                  .memory = kept + kept_floats(d->model),
+                  .n = 1,
+                  .frozen = d->frozen};
     return ls_infer_continued(&f, tokens, T, (ls_past){d->npositions, kept});
 }
 

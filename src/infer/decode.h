@@ -18,6 +18,7 @@ typedef struct ls_decode {
     const void *params; /* [nfloats] of dtype */
     void *memory;       /* [ls_decode_nbytes], the caller's, aligned to 64 */
     int64_t npositions; /* in the cache; initially 0 */
+    const ls_frozen_value *frozen; /* [nparams] of dtype; of a model without frozen parameters NULL */
 } ls_decode;
 
 size_t ls_decode_nbytes(const ls_model *, ls_dtype);

@@ -86,7 +86,13 @@ static void store(void *arg, int layer, int64_t T, const float *saved) {
 
 const float *ls_decode_gpt_prompt(ls_decode *d, const uint32_t *tokens, int64_t T) {
     float *rest = (float *)d->memory + places_of(d->model).end;
-    ls_infer f = {d->model, d->compute, d->dtype, d->params, rest, 1};
+    ls_infer f = {.model = d->model,
+                  .compute = d->compute,
+                  .dtype = d->dtype,
+                  .params = d->params,
+                  .memory = rest,
+                  .n = 1,
+                  .frozen = d->frozen};
     return ls_infer_next_shown(&f, tokens, T, store, d);
 }
 
@@ -102,6 +108,7 @@ typedef struct step {
 } step;
 
 static const void *param(const step *s, const ls_layer *l, int i) {
+    if (l->frozen[i]) return s->d->frozen[l->params[i]].data;
     return ls_flat_at(s->d->dtype, s->d->params, l->offsets[i]);
 }
 

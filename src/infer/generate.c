@@ -9,12 +9,27 @@
 #include "base/random.h"
 #include "config/relations.h"
 #include "infer/decode.h"
+#include "model/frozen.h"
 #include "model/shape.h"
 #include "model/table.h"
 #include "networks/network.h"
 #include "storage/checkpoint.h"
 
 enum { EVAL_SAMPLES = 4 }; /* evaluated at once */
+
+/* Frozen parameters stay in the mapped file, unless they are rounded. */
+static ls_status open_frozen(ls_trained *t, ls_error *e) {
+    ls_dtype type = ls_config_compute(&t->config);
+    if (t->model.frozen_count == 0) return LS_OK;
+    LS_TRY(ls_frozen_file_open(t->path, &t->model, &t->frozen_file, e));
+    if (type == LS_F32) return LS_OK;
+    t->rounded_nbytes = t->model.frozen_floats * ls_dtype_size(type);
+    LS_TRY(ls_map(t->rounded_nbytes, "frozen parameters", &t->rounded, e));
+    ls_frozen_round(&t->model, &t->compute, t->frozen_file.values, type, t->rounded);
+    t->frozen = LS_NEW_ARRAY(ls_frozen_value, (size_t)t->model.nparams);
+    ls_frozen_place(&t->model, type, t->rounded, t->frozen);
+    return LS_OK;
+}
 
 static ls_status load_weights(ls_trained *t, ls_error *e) {
     LS_TRY(ls_network_create(&t->config, &t->model, e));
@@ -29,9 +44,16 @@ static ls_status load_weights(ls_trained *t, ls_error *e) {
     if (type != LS_F32) /* convert to the type that training computes with */
         LS_TRY(
             ls_table_round(&t->compute, type, t->model.nfloats, &t->params, &t->params_nbytes, e));
+    LS_TRY(open_frozen(t, e));
     t->memory_nbytes = ls_infer_nbytes(&t->model, type, EVAL_SAMPLES);
     LS_TRY(ls_map(t->memory_nbytes, "activations", &t->memory, e));
-    t->infer = (ls_infer){&t->model, &t->compute, type, t->params, t->memory, EVAL_SAMPLES};
+    t->infer = (ls_infer){.model = &t->model,
+                          .compute = &t->compute,
+                          .dtype = type,
+                          .params = t->params,
+                          .memory = t->memory,
+                          .n = EVAL_SAMPLES,
+                          .frozen = t->frozen ? t->frozen : t->frozen_file.values};
     return LS_OK;
 }
 
@@ -91,6 +113,9 @@ void ls_trained_close(ls_trained *t) {
     if (t->compute.pool) ls_compute_close(&t->compute);
     ls_unmap(t->memory, t->memory_nbytes);
     ls_unmap(t->params, t->params_nbytes);
+    ls_unmap(t->rounded, t->rounded_nbytes);
+    free(t->frozen);
+    ls_frozen_file_close(&t->frozen_file);
     ls_model_free(&t->model);
     ls_tokenizer_free(t->tokenizer);
     free(t->path);
@@ -114,7 +139,11 @@ static ls_status emit(const sink *to, uint32_t token, ls_error *e) {
 static ls_status write_tokens(const ls_trained *t, const ls_sampling *s, uint32_t *text, int64_t n,
                               const sink *to, ls_error *e) {
     ls_dtype type = ls_config_compute(&t->config);
-    ls_decode d = {.model = &t->model, .compute = &t->compute, .dtype = type, .params = t->params};
+    ls_decode d = {.model = &t->model,
+                   .compute = &t->compute,
+                   .dtype = type,
+                   .params = t->params,
+                   .frozen = t->infer.frozen};
     size_t nbytes = ls_decode_nbytes(&t->model, type);
     LS_TRY(ls_map(nbytes, "keys and values", &d.memory, e));
     ls_sampler sampler = ls_sampler_create((size_t)t->config.model.vocab);

@@ -9,6 +9,7 @@
 #include "infer/sampler.h"
 #include "report/evaluation.h"
 #include "storage/dataset.h"
+#include "storage/frozen_file.h"
 
 typedef struct ls_trained {
     char *path; /* of the checkpoint */
@@ -19,8 +20,11 @@ typedef struct ls_trained {
     ls_compute compute;
     ls_infer infer;
     void *params;
+    ls_frozen_file frozen_file;
+    ls_frozen_value *frozen; /* [nparams] in 16 bits, in `rounded`; NULL: in the file, if any */
+    void *rounded;
     void *memory;
-    size_t params_nbytes, memory_nbytes;
+    size_t params_nbytes, rounded_nbytes, memory_nbytes;
 } ls_trained;
 
 typedef struct ls_trained_options {

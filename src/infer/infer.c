@@ -58,6 +58,7 @@ static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infe
     c->type = f->dtype;
     c->grads_type = LS_F32;
     c->params = f->params;
+    c->frozen = f->frozen;
     c->saved = memory;
     c->work = (float *)(void *)(memory + s.saved + s.losses);
     double *losses = c->losses;

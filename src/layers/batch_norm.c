@@ -31,9 +31,9 @@ static int64_t rows_of(const ls_layer *l, const ls_layer_call *c) {
     return c->n * LS_LAYER_OWN_OF(options, l).pixels;
 }
 
-/* One number has no variance. */
+/* One number has no variance. Frozen running values are used as in evaluation. */
 static bool uses_batch(const ls_layer *l, const ls_layer_call *c) {
-    return c->training && rows_of(l, c) > 1;
+    return c->training && !l->frozen[MEAN] && rows_of(l, c) > 1;
 }
 
 static void run(void *arg, int thread, int nthreads) {
@@ -81,6 +81,7 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
 static void add_grad(const ls_layer *l, const ls_layer_call *c, int param, const float *x,
                      float factor) {
     float *sum = ls_layer_grad(l, c, param);
+    if (!sum) return; /* it is frozen */
     for (int64_t i = 0; i < l->C; i++) {
         float more = c->n ? factor * x[i] : 0;
         sum[i] = c->grads_start ? more : sum[i] + more;

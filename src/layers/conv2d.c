@@ -40,8 +40,8 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
                      .dw = ls_layer_grad(l, c, W)};
     if (j.dx) ls_conv_back_x(c->compute, conv_of(l), &j);
     j.start = chains_of(c);
-    ls_conv_back_w(c->compute, conv_of(l), &j);
-    if (l->nparams <= BIAS) return;
+    if (j.dw) ls_conv_back_w(c->compute, conv_of(l), &j);
+    if (l->nparams <= BIAS || l->frozen[BIAS]) return;
     j.db = ls_layer_grad(l, c, BIAS);
     ls_conv_back_bias(c->compute, conv_of(l), &j);
 }
@@ -71,8 +71,8 @@ static void transposed_backward(const ls_layer *l, const ls_layer_call *c) {
                      .dw = ls_layer_grad(l, c, W)};
     if (j.y) ls_conv_forward(c->compute, v, &j);
     j.start = chains_of(c);
-    ls_conv_back_w(c->compute, v, &j);
-    if (l->nparams > BIAS)
+    if (j.dw) ls_conv_back_w(c->compute, v, &j);
+    if (l->nparams > BIAS && !l->frozen[BIAS])
         ls_rows_column_sum(c, c->n * v->h * v->w, v->in, c->dy, ls_layer_grad(l, c, BIAS));
 }
 
@@ -115,8 +115,10 @@ static void declare_cost(ls_layer *l, const ls_conv *v, bool transposed) {
     b->list[b->n++] = transposed ? forward : dx;
     b->list[0].kind = LS_WORK_PRODUCT_DX;
     b->list[b->n++] = dw;
-    if (l->nparams > BIAS)
-        ls_works_pass(b, LS_WORK_COLUMN_SUM, transposed ? v->h * v->w * v->in : pixels * v->out);
+    ls_works_grads(b, 1u << W);
+    if (l->nparams <= BIAS) return;
+    ls_works_pass(b, LS_WORK_COLUMN_SUM, transposed ? v->h * v->w * v->in : pixels * v->out);
+    ls_works_grads(b, 1u << BIAS);
 }
 
 /* The convolution is complete; fan_in: the number of terms of an output. */
@@ -126,6 +128,7 @@ static ls_value *add(ls_model *m, ls_layer *l, const ls_conv *v, const ls_conv2d
     bool transposed = l->ops == &transposed_ops;
     if (ls_conv_check(v, &e) != LS_OK) return ls_build_fail(m, "%s", e.msg);
     LS_LAYER_OWN_AS(ls_conv, l) = *v;
+    l->only_first_reads = true;
     ls_build_param(m, l, "weight",
                    &(ls_param){.ndims = 4,
                                .dims = {v->kernel_h, v->kernel_w, v->in / v->groups, v->out},

@@ -98,7 +98,7 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
 
 /* Columns [c0, c1) of a table's gradient begin at 0. */
 static void clear(const ls_table_grad *g, int64_t rows, int64_t C, int64_t c0, int64_t c1) {
-    for (int64_t r = 0; g->start && r < rows; r++)
+    for (int64_t r = 0; g->p && g->start && r < rows; r++)
         memset(g->p + r * C + c0, 0, (size_t)(c1 - c0) * sizeof(float));
 }
 
@@ -117,8 +117,8 @@ static void add_sample(const job *j, int64_t sample, int64_t c0, int64_t c1, flo
     }
     for (int64_t i = 0; i < n; i++) {
         int32_t id = id_of(j, sample, i);
-        if (id >= 0) add_row(k, c1 - c0, dy, j->weight.p + id * C + c0);
-        if (j->o->positions) add_row(k, c1 - c0, dy, j->positions.p + i * C + c0);
+        if (id >= 0 && j->weight.p) add_row(k, c1 - c0, dy, j->weight.p + id * C + c0);
+        if (j->positions.p) add_row(k, c1 - c0, dy, j->positions.p + i * C + c0);
         if (!j->o->sums) dy += C;
     }
 }
@@ -131,7 +131,7 @@ static void backward_run(void *arg, int thread, int nthreads) {
     ls_pool_share(C, 16, thread, nthreads, &c0, &c1);
     if (c0 == c1) return;
     clear(&j->weight, j->l->V, C, c0, c1);
-    if (j->o->positions) clear(&j->positions, j->o->n, C, c0, c1);
+    clear(&j->positions, j->o->n, C, c0, c1);
     for (int64_t i = 0; i < j->c->n; i++) add_sample(j, i, c0, c1, room);
 }
 

@@ -70,6 +70,7 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     ls_pool_run(c->compute->pool, backward_run, &(job){l, c});
     for (int p = GAMMA; p <= BETA; p++) {
         float *sum = ls_layer_grad(l, c, p);
+        if (!sum) continue;
         for (int64_t k = 0; k < l->C && c->grads_start; k++) sum[k] = 0;
         c->compute->k->column_sum(c->n, 2 * l->C, 0, l->C, c->work + p * l->C, sum);
     }

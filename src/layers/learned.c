@@ -28,7 +28,7 @@ static void backward_run(void *arg, int thread, int nthreads) {
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
-    ls_pool_run(c->compute->pool, backward_run, &(job){l, c});
+    if (!l->frozen[0]) ls_pool_run(c->compute->pool, backward_run, &(job){l, c});
 }
 
 static const ls_layer_ops ops = {.kind = "learned", .forward = forward, .backward = backward};
@@ -53,5 +53,6 @@ ls_value *(ls_learned)(ls_model *m, ls_dims dims, ls_learned_options o) {
     ls_build_param(m, l, "weight", &p);
     ls_works_pass(&l->forward_work, LS_WORK_ADD, count);
     ls_works_pass(&l->backward_work, LS_WORK_COLUMN_SUM, count);
+    ls_works_grads(&l->backward_work, 1);
     return ls_build_value(m, dims);
 }

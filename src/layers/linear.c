@@ -56,15 +56,17 @@ static void backward_out_in(const ls_layer *l, const ls_layer_call *c) {
                                            .b = ls_matrix_of(ls_layer_param(l, c, W), in),
                                            .c = c->dx[0],
                                            .ldc = in});
-    ls_gemm(c->compute, &(ls_gemm_job){.M = out,
-                                       .N = in,
-                                       .K = rows,
-                                       .a = ls_matrix_transposed(c->dy, out),
-                                       .b = ls_matrix_of(c->x[0], in),
-                                       .c = ls_layer_grad(l, c, W),
-                                       .ldc = in,
-                                       .start = c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD});
-    if (l->nparams > BIAS) ls_rows_column_sum(c, rows, out, c->dy, ls_layer_grad(l, c, BIAS));
+    if (!l->frozen[W])
+        ls_gemm(c->compute, &(ls_gemm_job){.M = out,
+                                           .N = in,
+                                           .K = rows,
+                                           .a = ls_matrix_transposed(c->dy, out),
+                                           .b = ls_matrix_of(c->x[0], in),
+                                           .c = ls_layer_grad(l, c, W),
+                                           .ldc = in,
+                                           .start = c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD});
+    if (l->nparams > BIAS && !l->frozen[BIAS])
+        ls_rows_column_sum(c, rows, out, c->dy, ls_layer_grad(l, c, BIAS));
 }
 
 static const ls_layer_ops ops_out_in = {
@@ -80,8 +82,9 @@ ls_value *(ls_linear)(ls_model *m, ls_value *x, ls_linear_options o) {
     l->ops = o.out_in ? &ops_out_in : &ops;
     l->T = rows;
     l->C = in;
+    l->only_first_reads = true;
     l->forward_flops = 2.0 * (double)(rows * in * o.out);
-    ls_works_linear(&l->forward_work, &l->backward_work, rows, in, o.out);
+    ls_works_linear(&l->forward_work, &l->backward_work, W, rows, in, o.out);
     ls_param w = {.ndims = 2, .dims = {in, o.out}, .decay = true};
     if (o.out_in) w.dims[0] = o.out, w.dims[1] = in;
     w.init_std = o.deviation > 0 ? o.deviation : 1 / sqrtf((float)in);

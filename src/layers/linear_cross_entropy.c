@@ -65,7 +65,7 @@ static void block_open(const ls_layer *l, const ls_layer_call *c, const int32_t 
                            .start = row == (const int32_t *)(const void *)c->work,
                            .rows = rows,
                            .h = room + 2 * rows,
-                           .dh = room + (2 + l->C) * rows,
+                           .dh = c->dx[0] ? room + (2 + l->C) * rows : NULL,
                            .stat = room + (2 + 2 * l->C) * rows,
                            .logits = room + (4 + 2 * l->C) * rows,
                            .losses = (double *)(void *)room,
@@ -163,7 +163,7 @@ void(ls_linear_cross_entropy)(ls_model *m, ls_value *x, ls_value *label,
     ls_vocabulary_declare(l, ls_value_last(x), V);
     l->work_floats = (size_t)numbers_floats(l);
     l->block_floats = block_floats(l->C, V);
-    ls_vocabulary_works(l, l->T);
+    ls_vocabulary_works(l, WEIGHT, l->T);
     if (tied >= 0)
         ls_build_shared(m, l, tied);
     else

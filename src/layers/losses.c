@@ -1,5 +1,5 @@
 /* losses.c - cross-entropy, binary cross-entropy and squared error, between an input and targets that
- * are a field of the sample, or a second input that depends on no parameter.
+ * are a field of the sample, or a second input that depends on no trained parameter.
  *
  * losses: factor times the mean over a sample's targets. dx: times loss_scale and the sample's
  * weight. Targets without a label to learn count neither in the mean nor in the weight.
@@ -143,15 +143,6 @@ static const ls_layer_ops squares = {"mean_squared_error", compute, compute};
 
 /* ---- calls ---- */
 
-/* Does the value depend on a parameter? */
-static bool is_learned(const ls_model *m, int layer) {
-    const ls_layer *l = &m->layers[layer];
-    if (l->nparams) return true;
-    for (int k = 0; k < l->ninputs; k++)
-        if (is_learned(m, l->inputs[k])) return true;
-    return false;
-}
-
 static bool check(ls_model *m, const ls_loss_options *o, bool has_labels) {
     if (!isfinite(o->factor) || o->factor < 0)
         ls_build_fail(m, "factor is %g; it is above 0, or 0 for 1", (double)o->factor);
@@ -224,8 +215,8 @@ static void add_numbers(ls_model *m, const ls_layer_ops *ops, ls_loss kind, ls_v
                       ls_dims_write(x[1]->dims).text, ls_dims_write(x[0]->dims).text);
     else if (is_field)
         ls_build_field(m, l, x[1]);
-    else if (is_learned(m, l->inputs[1]))
-        ls_build_fail(m, "the targets depend on parameters");
+    else
+        l->fixed_input = 1;
     if (ls_build_is_good(m)) ls_layers_number_metrics(m, kind == LS_LOSS_BINARY, x[0], x[1]);
 }
 

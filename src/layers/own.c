@@ -90,7 +90,8 @@ static void back(const job *j, int64_t i, int64_t n, float *grads) {
         spare += (size_t)c->n * l->input_floats[k];
     }
     for (int p = 0; p < l->nparams; p++) {
-        a.dparam[p] = grads ? grads : ls_layer_grad(l, c, p);
+        float *own_grad = ls_layer_grad(l, c, p); /* NULL: it is frozen */
+        a.dparam[p] = own_grad && grads ? grads : own_grad;
         if (grads) grads += l->counts[p];
     }
     o->kind->backward(&a);
@@ -116,6 +117,7 @@ static void add_share(void *arg, int thread, int nthreads) {
     for (int p = 0; p < l->nparams; before += l->counts[p++]) {
         float *grad = ls_layer_grad(l, j->c, p);
         int64_t first = 0, end = 0;
+        if (!grad) continue;
         ls_pool_share((int64_t)l->counts[p], 16, thread, nthreads, &first, &end);
         for (int64_t i = 0; i < j->c->n; i++) {
             const float *sum = sums_at(j, i) + before;
@@ -133,7 +135,7 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
         return;
     }
     for (int p = 0; c->grads_start && p < l->nparams; p++)
-        memset(ls_layer_grad(l, c, p), 0, l->counts[p] * sizeof(float));
+        if (!l->frozen[p]) memset(ls_layer_grad(l, c, p), 0, l->counts[p] * sizeof(float));
     for (int64_t i = 0; i < c->n; i++) back(&j, i, 1, NULL);
 }
 
@@ -233,6 +235,7 @@ ls_value *(ls_own_layer)(ls_model *m, const ls_layer_kind *kind, ls_value *x, ls
     *a = (own){.kind = kind, .user = o.own};
     for (int k = 0; k < n; k++) a->in[k] = in[k];
     l->ops = &ops;
+    l->trains_all = !kind->may_freeze;
     ls_layer_sizes s;
     if (!choose_sizes(m, l, &s) || !add_params(m, l, &o)) return ls_build_failed(m);
     ls_value *y = ls_build_value(m, s.out);

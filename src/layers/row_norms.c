@@ -77,7 +77,7 @@ static void rms_forward(const ls_layer *l, const ls_layer_call *c) {
 }
 
 static void rms_backward(const ls_layer *l, const ls_layer_call *c) {
-    ls_pool_run(c->compute->pool, rms_dparams_run, &(job){l, c});
+    if (!l->frozen[0]) ls_pool_run(c->compute->pool, rms_dparams_run, &(job){l, c});
     if (c->dx[0]) ls_pool_run(c->compute->pool, rms_dx_run, &(job){l, c});
 }
 

@@ -68,8 +68,10 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T, C = l->C;
     float *datt = c->work, *dqkv = datt + rows * C, *dh = datt;
     saved s = saved_of(l, c);
-    ls_rows_linear_dx(l, c, W_OUT, c->dy, datt);
+    bool norm = ls_rows_norm_has_back(l, c);
     ls_rows_linear_dw(l, c, W_OUT, s.att, c->dy);
+    if (!norm && !ls_rows_linear_has_dw(l, W_QKV)) return;
+    ls_rows_linear_dx(l, c, W_OUT, c->dy, datt);
     ls_heads heads = heads_of(l, c, &s);
     heads.dy = datt;
     heads.dq = dqkv;
@@ -77,6 +79,7 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     heads.dv = dqkv + 2 * C;
     ls_heads_backward(&heads);
     ls_rows_linear_dw(l, c, W_QKV, s.h, dqkv);
+    if (!norm) return;
     ls_rows_linear_dx(l, c, W_QKV, dqkv, dh);
     ls_rows_norm_back(l, c, s.mean, s.rstd, dh, c->dy);
 }
@@ -99,9 +102,9 @@ void ls_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) {
     l->forward_flops = 8.0 * (double)(T * C * C) + 2.0 * (double)(T * T * C);
     ls_works *f = &l->forward_work, *b = &l->backward_work;
     ls_works_norm(f, b, T, C);
-    ls_works_linear(f, b, T, C, 3 * C);
+    ls_works_linear(f, b, W_QKV, T, C, 3 * C);
     ls_heads_works(&(ls_heads){.T = T, .S = T, .heads = heads, .kv_heads = heads, .D = C / heads, .causal = true}, f,
                    b);
-    ls_works_linear(f, b, T, C, C);
+    ls_works_linear(f, b, W_OUT, T, C, C);
     ls_works_pass(f, LS_WORK_ADD, T * C);
 }

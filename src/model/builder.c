@@ -7,9 +7,16 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "model/frozen.h"
 #include "tensor/dtype.h"
 
 enum { MAX_DEPTH = 8 };
+
+/* A pattern of ls_freeze(), and where it was called. */
+typedef struct frozen_pattern {
+    char *text, file[64];
+    int line;
+} frozen_pattern;
 
 /* What is known while a model is being built. */
 struct ls_draft {
@@ -20,6 +27,8 @@ struct ls_draft {
     char scope[LS_NAME]; /* the open scopes: "block.1", or "" */
     size_t begins[MAX_DEPTH];
     int depth;
+    frozen_pattern *frozen; /* [nfrozen] */
+    int nfrozen;
     char file[64]; /* of the latest call; "": not known */
     int line;
     char what[2 * LS_NAME]; /* the layer that is being added: "conv2d 'block.1.conv2d'"; "": none */
@@ -37,6 +46,8 @@ void ls_draft_free(ls_draft *d) {
     if (!d) return;
     for (int i = 0; i < d->nvalues; i++) free(d->values[i]);
     for (int i = 0; i < d->nconstants; i++) free(d->constants[i]);
+    for (int i = 0; i < d->nfrozen; i++) free(d->frozen[i].text);
+    free(d->frozen);
     free(d->values);
     free(d->constants);
     free(d);
@@ -90,10 +101,24 @@ static void choose_metrics(ls_model *m) {
     m->nmeasures = n;
 }
 
+/* The layers may have been added after the call. */
+static void freeze_params(ls_model *m) {
+    const ls_draft *d = m->draft;
+    for (int i = 0; i < d->nfrozen && d->status == LS_OK; i++) {
+        const frozen_pattern *p = &d->frozen[i];
+        if (ls_model_freeze(m, p->text) > 0) continue;
+        (ls_model_at)(m, p->file, p->line);
+        ls_build_fail(m, "ls_freeze(): '%.60s' matches no parameter%s%s", p->text,
+                      m->nparams ? "; their names are like " : "",
+                      m->nparams ? m->params[0].name : "");
+    }
+}
+
 ls_status ls_build_finish(ls_model *m, ls_error *e) {
     ls_draft *d = draft_of(m);
     if (*d->scope) ls_build_fail(m, "scope '%s' is not ended", d->scope);
     choose_metrics(m);
+    freeze_params(m);
     if (d->status != LS_OK) return ls_fail(e, d->status, "%s", d->error.msg);
     LS_TRY(ls_measures_place(m, e));
     return ls_model_link(m, e);
@@ -159,6 +184,15 @@ void ls_scope_end(ls_model *m) {
         ls_build_fail(m, "ls_scope_end(): no scope is open");
     else if (d->depth > 0)
         d->scope[d->begins[--d->depth]] = 0;
+}
+
+void(ls_freeze)(ls_model *m, const char *pattern) {
+    ls_draft *d = draft_of(m);
+    if (d->status != LS_OK) return;
+    d->frozen = ls_grow(d->frozen, (size_t)d->nfrozen, sizeof *d->frozen);
+    frozen_pattern *p = &d->frozen[d->nfrozen++];
+    *p = (frozen_pattern){.text = ls_strdup(pattern ? pattern : ""), .line = d->line};
+    memcpy(p->file, d->file, sizeof p->file);
 }
 
 static bool has_layer(const ls_model *m, const char *name) {

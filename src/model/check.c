@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "model/check_call.h"
 #include "model/check_gradient.h"
+#include "model/frozen.h"
 #include "model/mixed.h"
 
 enum { ALL = LS_CHECK_SAMPLES, SEED = 29, REPEATS = 8 };
@@ -51,9 +52,11 @@ static void fill_samples(ls_check *c) {
 static void fill_params(ls_check *c) {
     const ls_model *m = c->model;
     ls_model_init(m, SEED, 0, m->nfloats, c->params);
+    ls_frozen_init(m, SEED, c->frozen_params);
+    ls_frozen_place(m, LS_F32, c->frozen_params, c->frozen);
     for (int p = 0; p < m->nparams; p++) {
         const ls_param *q = &m->params[p];
-        float *x = c->params + q->offset;
+        float *x = (q->frozen ? c->frozen_params : c->params) + q->offset;
         if (q->init_std > 0) continue;
         ls_random_place place = {SEED, LS_STREAM_FAKE, 10000 + (uint64_t)p, 0};
         ls_random_normal(place, q->count, 0.2f, x);
@@ -77,6 +80,7 @@ static void fill_values(ls_check *c) {
                            .type = LS_F32,
                            .grads_type = LS_F32,
                            .params = c->params,
+                           .frozen = c->frozen,
                            .y = c->values[i]};
         for (int k = 0; k < l->ninputs; k++) a.x[k] = c->values[l->inputs[k]];
         a.saved = ls_alloc(ls_mixed_saved_nbytes(l, ALL, LS_F32) + 1);
@@ -95,7 +99,9 @@ static ls_status check_open(ls_check *c, const ls_model *m, ls_error *e) {
         ls_pool_share_cores(c->compute[i].pool);
     }
     c->samples = ls_alloc(ALL * m->sample_nbytes + 1);
-    c->params = LS_NEW_ARRAY(float, m->nfloats);
+    c->params = LS_NEW_ARRAY(float, m->nfloats + 1);
+    c->frozen_params = LS_NEW_ARRAY(float, m->frozen_floats + 1);
+    c->frozen = LS_NEW_ARRAY(ls_frozen_value, (size_t)m->nparams + 1);
     c->values = LS_NEW_ARRAY(float *, (size_t)(m->nlayers + m->nlate));
     fill_samples(c);
     fill_params(c);
@@ -108,6 +114,8 @@ static void check_close(ls_check *c) {
     for (int i = 0; c->values && i < c->model->nlayers + c->model->nlate; i++) free(c->values[i]);
     free(c->samples);
     free(c->params);
+    free(c->frozen_params);
+    free(c->frozen);
     free(c->values);
 }
 
@@ -137,6 +145,7 @@ static bool find_difference(const ls_check *c, const pair *p, char name[96]) {
         if (found) snprintf(name, 96, "the gradient of input %d", k);
     }
     for (int q = 0; !found && p->grads && p->a->grads && q < l->nparams; q++) {
+        if (l->frozen[q]) continue;
         size_t nbytes = l->counts[q] * sizeof(float);
         found = memcmp(p->a->grads + l->offsets[q], p->b->grads + l->offsets[q], nbytes) != 0;
         if (found) snprintf(name, 96, "the gradient of parameter '%s'", ls_check_param_name(c, q));
@@ -175,6 +184,7 @@ static bool is_written(const ls_check *c, const ls_check_run *r, char *wrong) {
         if (say_nan(wrong, name, find_nan(r->dx[k], n * l->input_floats[k]))) return false;
     }
     for (int p = 0; r->grads && p < l->nparams; p++) {
+        if (l->frozen[p]) continue;
         snprintf(name, sizeof name, "the gradient of parameter '%s'", ls_check_param_name(c, p));
         if (say_nan(wrong, name, find_nan(r->grads + l->offsets[p], l->counts[p]))) return false;
     }
@@ -262,9 +272,10 @@ static bool check_variation(const ls_check *c, const ls_check_run *first, const 
 }
 
 /* Some layers may depend on the other samples of a call, or run backward on all of them at once. */
-static bool concerns(const variation *v, const ls_layer *l) {
-    if (l->joins_samples && !v->way.evaluates && (v->way.micro || v->way.n < ALL)) return false;
-    return !(v->way.micro && l->backward_whole);
+static bool concerns(const ls_check *c, const variation *v) {
+    bool part = !v->way.evaluates && (v->way.micro || v->way.n < ALL);
+    if (part && ls_model_joins(c->model, c->layer)) return false;
+    return !(v->way.micro && c->layer->backward_whole);
 }
 
 /* Results that depend on how threads meet differ only sometimes. */
@@ -277,7 +288,7 @@ static bool check_bits(const ls_check *c, char *wrong) {
     bool good = !*wrong && is_written(c, &first, wrong);
     for (int i = 0; good && i < NVARIATIONS; i++) {
         int repeats = variations[i].way.pool ? REPEATS : 1;
-        if (!concerns(&variations[i], c->layer)) continue;
+        if (!concerns(c, &variations[i])) continue;
         for (int k = 0; good && k < repeats; k++)
             good = check_variation(c, variations[i].way.evaluates ? &other : &first, &variations[i],
                                    wrong);

@@ -101,7 +101,7 @@ static void begin_shared(const ls_check *c, ls_check_run *r) {
     for (int i = c->number + 1; i < m->nlayers; i++)
         for (int q = 0; q < m->layers[i].nparams; q++)
             for (int p = 0; p < c->layer->nparams; p++)
-                if (c->layer->params[p] == m->layers[i].params[q])
+                if (c->layer->params[p] == m->layers[i].params[q] && !c->layer->frozen[p])
                     memset(r->grads + c->layer->offsets[p], 0, c->layer->counts[p] * sizeof(float));
 }
 
@@ -120,7 +120,7 @@ static void make_results(const ls_check *c, ls_check_run *r) {
 
 static bool owns(const ls_layer *l, size_t i) {
     for (int p = 0; p < l->nparams; p++)
-        if (i >= l->offsets[p] && i < l->offsets[p] + l->counts[p]) return true;
+        if (!l->frozen[p] && i >= l->offsets[p] && i < l->offsets[p] + l->counts[p]) return true;
     return false;
 }
 
@@ -154,6 +154,7 @@ static void call(const ls_check *c, ls_check_run *r, const operands *o, int firs
                        .type = LS_F32,
                        .grads_type = LS_F32,
                        .params = c->params,
+                       .frozen = c->frozen,
                        .grads = r->grads,
                        .first = first == 0,
                        .last = first + n == r->way.n,

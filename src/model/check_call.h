@@ -12,6 +12,8 @@ typedef struct ls_check {
     ls_compute compute[LS_CHECK_POOLS]; /* 1, 2, 3, 5 threads */
     unsigned char *samples;             /* [LS_CHECK_SAMPLES][sample_nbytes] */
     float *params;                      /* [nfloats] */
+    float *frozen_params;               /* [frozen_floats] */
+    ls_frozen_value *frozen;            /* [nparams] in frozen_params */
     float **values;                     /* [nlayers][LS_CHECK_SAMPLES][y_floats] */
     const ls_layer *layer;
     int number;                    /* of the layer */

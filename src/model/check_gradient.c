@@ -208,6 +208,7 @@ bool ls_check_gradients(ls_check *c, ls_check_result *result, char wrong[LS_CHEC
         good = compare_tensor(c, &t, result, wrong);
     }
     for (int p = 0; good && p < l->nparams; p++) {
+        if (l->frozen[p]) continue;
         size_t offset = l->offsets[p];
         if (c->model->params[l->params[p]].momentum > 0) continue; /* no gradient trains it */
         tensor t = {.data = c->params + offset, .grad = r.grads + offset, .count = l->counts[p]};

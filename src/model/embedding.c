@@ -43,9 +43,13 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
 typedef struct sums {
     const ls_layer *l;
     const ls_layer_call *c;
-    float *dwte, *dwpe;
+    float *dwte, *dwpe;   /* NULL: the table is frozen */
     const int32_t *place; /* [rows] the row of dwte; NULL: the token */
 } sums;
+
+static void add_row(const ls_kernels *k, int64_t n, const float *x, float *sum) {
+    k->add(n, sum, x, sum);
+}
 
 /* Threads split the columns, so that every chain runs over the rows in order. */
 static void sums_run(void *arg, int thread, int nthreads) {
@@ -56,48 +60,52 @@ static void sums_run(void *arg, int thread, int nthreads) {
     ls_pool_share(C, 16, thread, nthreads, &c0, &c1);
     int64_t width = c1 - c0;
     if (width == 0) return;
-    for (int64_t t = 0; c->grads_start && t < c->T; t++)
+    for (int64_t t = 0; c->grads_start && j->dwpe && t < c->T; t++)
         memset(j->dwpe + t * C + c0, 0, (size_t)width * sizeof(float));
     for (int64_t r = 0; r < c->n * c->T; r++) {
         int64_t sample = r / c->T, t = r % c->T;
         int64_t row = ls_layer_tokens(c, sample)[t];
         if (j->place) row = j->place[r];
         const float *dy = all + r * C + c0;
-        float *to_token = j->dwte + row * C + c0, *to_position = j->dwpe + t * C + c0;
-        c->compute->k->add(width, to_token, dy, to_token);
-        c->compute->k->add(width, to_position, dy, to_position);
+        if (j->dwte) add_row(c->compute->k, width, dy, j->dwte + row * C + c0);
+        if (j->dwpe) add_row(c->compute->k, width, dy, j->dwpe + t * C + c0);
     }
+}
+
+/* The stored gradient of a table, in 16 bits; NULL: the table is frozen. */
+static void *stored_grad(const ls_layer *l, const ls_layer_call *c, int table) {
+    const ls_layer_call *s = c->given;
+    return l->frozen[table] ? NULL : ls_flat_at_mut(s->grads_type, s->grads, l->offsets[table]);
 }
 
 /* room: the row of each token [V] | dwpe [T, C] | the row of each position [rows] | dwte of the
  * tokens that occur [rows, C] */
 static void backward_half(const ls_layer *l, const ls_layer_call *c) {
-    const ls_layer_call *s = c->given;
+    ls_dtype type = c->given->grads_type;
     int64_t C = l->C, rows = c->n * c->T, used = 0;
     int32_t *row_of_token = (int32_t *)(void *)c->room;
     float *dwpe = c->room + l->V;
     int32_t *place = (int32_t *)(void *)(dwpe + l->T * C);
     float *dwte = (float *)(void *)place + rows;
-    void *wte = ls_flat_at_mut(s->grads_type, s->grads, l->offsets[WTE]);
-    void *wpe = ls_flat_at_mut(s->grads_type, s->grads, l->offsets[WPE]);
+    void *wte = stored_grad(l, c, WTE), *wpe = stored_grad(l, c, WPE);
     for (int64_t v = 0; v < l->V; v++) row_of_token[v] = -1;
-    for (int64_t r = 0; r < rows; r++) {
+    for (int64_t r = 0; wte && r < rows; r++) {
         uint32_t token = ls_layer_tokens(c, r / c->T)[r % c->T];
         if (row_of_token[token] < 0) {
             row_of_token[token] = (int32_t)used;
-            c->compute->k->widen(s->grads_type, (size_t)C,
-                                 ls_flat_at(s->grads_type, wte, (size_t)token * (size_t)C),
+            c->compute->k->widen(type, (size_t)C, ls_flat_at(type, wte, (size_t)token * (size_t)C),
                                  dwte + C * used++);
         }
         place[r] = row_of_token[token];
     }
-    if (!c->grads_start) ls_table_widen(c->compute, s->grads_type, (size_t)(c->T * C), wpe, dwpe);
-    ls_pool_run(c->compute->pool, sums_run, &(sums){l, c, dwte, dwpe, place});
+    if (!c->grads_start && wpe) ls_table_widen(c->compute, type, (size_t)(c->T * C), wpe, dwpe);
+    ls_pool_run(c->compute->pool, sums_run,
+                &(sums){l, c, wte ? dwte : NULL, wpe ? dwpe : NULL, wte ? place : NULL});
     for (int64_t v = 0; v < l->V; v++)
         if (row_of_token[v] >= 0)
-            c->compute->k->narrow(s->grads_type, (size_t)C, dwte + C * row_of_token[v],
-                                  ls_flat_at_mut(s->grads_type, wte, (size_t)(v * C)));
-    ls_table_narrow(c->compute, s->grads_type, (size_t)(c->T * C), dwpe, wpe);
+            c->compute->k->narrow(type, (size_t)C, dwte + C * row_of_token[v],
+                                  ls_flat_at_mut(type, wte, (size_t)(v * C)));
+    if (wpe) ls_table_narrow(c->compute, type, (size_t)(c->T * C), dwpe, wpe);
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
@@ -106,8 +114,10 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
         return;
     }
     float *grads = c->given ? c->given->grads : c->grads;
-    ls_pool_run(c->compute->pool, sums_run,
-                &(sums){l, c, grads + l->offsets[WTE], grads + l->offsets[WPE], NULL});
+    sums j = {.l = l, .c = c};
+    if (!l->frozen[WTE]) j.dwte = grads + l->offsets[WTE];
+    if (!l->frozen[WPE]) j.dwpe = grads + l->offsets[WPE];
+    ls_pool_run(c->compute->pool, sums_run, &j);
 }
 
 static const ls_layer_ops ops = {.kind = "embedding", .forward = forward, .backward = backward};

@@ -48,8 +48,8 @@ static void block_open(const ls_layer *l, const ls_layer_call *whole, const ls_l
                            .arg = b};
     b->h = part->work + 2 * rows;
     b->v.h = b->h;
-    b->v.dh = b->h + rows * l->C;
-    b->mean = b->v.dh + rows * l->C;
+    b->v.dh = ls_rows_norm_has_back(l, part) ? b->h + rows * l->C : NULL;
+    b->mean = b->h + 2 * rows * l->C;
     b->rstd = b->mean + rows;
     b->v.stat = b->rstd + rows;
     b->v.logits = b->v.stat + 2 * rows;
@@ -108,7 +108,7 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
         ls_vocabulary_logits(&b.v);
         find_losses(&b);
         ls_vocabulary_back(&b.v);
-        ls_rows_norm_back(l, &part, b.mean, b.rstd, b.v.dh, NULL);
+        if (b.v.dh) ls_rows_norm_back(l, &part, b.mean, b.rstd, b.v.dh, NULL);
         first += most;
     } while (first < rows);
 }
@@ -124,6 +124,6 @@ void ls_head_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     l->block_floats = block_floats(C, V);
     ls_vocabulary_declare(l, C, V);
     ls_works_pass(&l->backward_work, LS_WORK_NORM, T * C);
-    ls_vocabulary_works(l, T);
+    ls_vocabulary_works(l, WTE, T);
     ls_works_norm(&unused, &l->backward_work, T, C);
 }

@@ -26,7 +26,8 @@ typedef struct ls_param {
     char name[LS_NAME]; /* as in GPT-2's published weights */
     int ndims;
     int64_t dims[LS_PARAM_DIMS];
-    size_t offset; /* floats, in the flat buffers; a multiple of 16 */
+    bool frozen;   /* it is not trained (frozen.h) */
+    size_t offset; /* floats, in the flat buffers, or in that of frozen parameters; a multiple of 16 */
     size_t count;  /* product of dims */
     bool decay;    /* weight decay applies */
     /* Above 0: the parameter is a running value of what batches have, and no gradient trains it. Its
@@ -36,6 +37,12 @@ typedef struct ls_param {
     unsigned char group;        /* of the optimizer's (optim/optimizer.h) */
     float init_std, init_value; /* N(0, init_std^2), or the constant where init_std is 0 */
 } ls_param;
+
+/* The values of a frozen parameter, of a type of their own, e.g. in a mapped file. */
+typedef struct ls_frozen_value {
+    const void *data; /* [count] */
+    ls_dtype type;    /* LS_F32, LS_BF16 or LS_F16 */
+} ls_frozen_value;
 
 typedef struct ls_layer ls_layer;
 
@@ -57,7 +64,9 @@ typedef struct ls_layer_call {
     ls_dtype type; /* of params, x, y, saved, dy and dx: LS_F32, LS_BF16 or LS_F16 */
     ls_dtype grads_type;
     const void *params; /* flat */
-    void *grads;        /* flat */
+    const ls_frozen_value *frozen; /* [nparams of the model] by number in its table; of a model
+                                      without frozen parameters NULL */
+    void *grads;                   /* flat */
     float *wide;        /* flat: with gradients in 16 bits, chains in f32 from the first to the last
                            micro-batch of a virtual worker; NULL where it has only one */
     bool first, last;   /* the call computes the virtual worker's first, or last, micro-batch */
@@ -81,7 +90,9 @@ typedef struct ls_layer_call {
 
     ls_past past; /* of a forward without losses */
 
-    /* For a layer's own functions, if any operand was in 16 bits: */
+    /* For a layer's own functions: its frozen parameters in f32, without tables; NULL: trained. */
+    const float *held[LS_LAYER_MAX_PARAMS];
+    /* The same, if any operand was in 16 bits: */
     const struct ls_layer_call *given; /* the original call; NULL: all operands were in f32 */
     float *room;                       /* [room_floats + n * room_each] within one call */
     size_t params_at;                  /* offset in the flat buffer at which `params` begins: this
@@ -102,17 +113,20 @@ struct ls_layer {
     int inputs[LS_LAYER_MAX_INPUTS];          /* the layers whose outputs it reads */
     size_t input_floats[LS_LAYER_MAX_INPUTS]; /* per sample */
     bool unread[LS_LAYER_MAX_INPUTS];         /* backward does not read it: it is not retained */
+    bool only_first_reads; /* backward reads the inputs only for the gradient of the first parameter */
     /* Set by ls_model_link(): */
     bool adds[LS_LAYER_MAX_INPUTS]; /* backward adds to the gradient that a later layer has begun */
     size_t added_floats;            /* of these inputs, per sample */
-    bool is_constant;               /* its output depends on no parameter: there is no backward */
+    bool frozen[LS_LAYER_MAX_PARAMS];     /* its parameters that are not trained */
+    bool is_constant;               /* its output depends on no trained parameter: there is no
+                                       backward */
     int last_reader;                /* the last layer that reads its output; -1: none */
     int slot;               /* of ls_model.nslots: without backward, layers whose outputs are
                                        never needed at the same time share a slot */
     int64_t T, C, V, heads; /* T: the most positions */
     int nparams;
     int params[LS_LAYER_MAX_PARAMS];     /* indices into the model's table */
-    size_t offsets[LS_LAYER_MAX_PARAMS]; /* their offsets in the flat buffers */
+    size_t offsets[LS_LAYER_MAX_PARAMS]; /* their offsets (ls_param) */
     size_t counts[LS_LAYER_MAX_PARAMS];  /* their numbers of elements */
     int ntables; /* the last `ntables` parameters are tables, read row by row (table.h) */
     /* For each sample of T positions: */
@@ -135,6 +149,8 @@ struct ls_layer {
     int nfields;
     _Alignas(16) unsigned char own
         [LS_LAYER_OWN];  /* what only this layer's file knows (LS_LAYER_OWN_AS) */
+    int fixed_input;     /* the number of an input that must be constant; 0: none */
+    bool trains_all;     /* backward can't leave out the gradients of frozen parameters */
     bool backward_alone; /* backward reads no parameters */
     bool joins_samples;  /* in training, results depend on the other samples of the call, which has
                             all samples of a virtual worker: the plan has one micro-batch */
@@ -148,12 +164,13 @@ static inline const uint32_t *ls_layer_tokens(const ls_layer_call *c, int64_t sa
     return (const uint32_t *)(const void *)(samples + (size_t)sample * c->sample_nbytes);
 }
 
-/* A parameter of the layer that is not a table, and its gradient. */
+/* A parameter of the layer that is not a table, and its gradient; NULL: it is frozen, and has none.
+ */
 static inline const float *ls_layer_param(const ls_layer *l, const ls_layer_call *c, int i) {
-    return (const float *)c->params + (l->offsets[i] - c->params_at);
+    return c->held[i] ? c->held[i] : (const float *)c->params + (l->offsets[i] - c->params_at);
 }
 static inline float *ls_layer_grad(const ls_layer *l, const ls_layer_call *c, int i) {
-    return (float *)c->grads + (l->offsets[i] - c->grads_at);
+    return l->frozen[i] ? NULL : (float *)c->grads + (l->offsets[i] - c->grads_at);
 }
 
 /* The number of rows that a layer with block_rows computes at a time. With gradients in 16 bits all

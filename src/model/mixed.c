@@ -1,8 +1,8 @@
 /* mixed.c - see mixed.h.
  *
- * The work memory of a call: the layer's own | its room for tables | parameters | gradients |
- * inputs | y or the gradients of the inputs | dy | saved | gradients of inputs that are added.
- * Operands that are used in place have no part.
+ * The work memory of a call: the layer's own | its room for tables | parameters | frozen parameters |
+ * gradients | inputs | y or the gradients of the inputs | dy | saved | gradients of inputs that are
+ * added. Operands that are used in place have no part.
  */
 #include "model/mixed.h"
 
@@ -12,10 +12,24 @@
 #include "model/table.h"
 #include "tensor/dtype.h"
 
-/* Floats of the parameters that are not tables, which are contiguous. */
-static size_t span_of(const ls_layer *l) {
-    int last = l->nparams - l->ntables - 1;
-    return last < 0 ? 0 : l->offsets[last] + l->counts[last] - l->offsets[0];
+/* The offset of the trained parameters that are not tables, which are contiguous, and the number of
+ * floats from the first to the last. */
+static size_t span_of(const ls_layer *l, size_t *first_p) {
+    int n = l->nparams - l->ntables, first = 0, last = n - 1;
+    while (first < n && l->frozen[first]) first++;
+    while (last >= 0 && l->frozen[last]) last--;
+    if (first_p) *first_p = first < n ? l->offsets[first] : 0;
+    return last < first ? 0 : l->offsets[last] + l->counts[last] - l->offsets[first];
+}
+
+static size_t whole(size_t floats) { return (floats + 15) / 16 * 16; }
+
+/* Floats of the frozen parameters that are not tables. */
+static size_t frozen_of(const ls_layer *l) {
+    size_t sum = 0;
+    for (int i = 0; i < l->nparams - l->ntables; i++)
+        if (l->frozen[i]) sum += whole(l->counts[i]);
+    return sum;
 }
 
 /* Elements of input k, of all inputs, and of the output. */
@@ -47,17 +61,18 @@ size_t ls_mixed_saved_nbytes(const ls_layer *l, int64_t n, ls_dtype compute) {
 
 /* Offsets of a call's f32 copies in its work memory, in floats. */
 typedef struct places {
-    size_t room, params, grads, x, y, dy, saved, added, end;
+    size_t room, params, frozen, grads, x, y, dy, saved, added, end;
 } places;
 
 static places places_of(const ls_layer *l, int64_t n, bool half, bool half_grads) {
     int64_t rows = n * l->T;
     size_t inputs = inputs_of(l, rows), output = output_of(l, rows);
-    places p = {.room = (ls_layer_work_floats(l, n, half_grads) + 15) / 16 * 16};
-    size_t span = (span_of(l) + 15) / 16 * 16;
+    places p = {.room = whole(ls_layer_work_floats(l, n, half_grads))};
+    size_t span = whole(span_of(l, NULL));
     size_t room = half || half_grads ? l->room_floats + (size_t)n * l->room_each : 0;
-    p.params = p.room + (room + 15) / 16 * 16;
-    p.grads = p.params + (half ? span : 0);
+    p.params = p.room + whole(room);
+    p.frozen = p.params + (half ? span : 0);
+    p.grads = p.frozen + (half ? frozen_of(l) : 0);
     p.x = p.grads + (half_grads ? span : 0);
     p.y = p.x + (half ? inputs : 0);
     p.dy = p.y + (half ? (inputs > output ? inputs : output) : 0);
@@ -78,6 +93,20 @@ typedef struct inner {
     bool half, half_grads;
 } inner;
 
+/* Gives the layer its frozen parameters that are not tables: in place, or widened. */
+static void hold_frozen(const ls_layer *l, const ls_layer_call *m, inner *f) {
+    float *room = m->work + f->at.frozen;
+    for (int i = 0; i < l->nparams - l->ntables; i++) {
+        if (!l->frozen[i]) continue;
+        const ls_frozen_value *v = &m->frozen[l->params[i]];
+        f->c.held[i] = v->data;
+        if (v->type == LS_F32) continue;
+        ls_table_widen(m->compute, v->type, l->counts[i], v->data, room);
+        f->c.held[i] = room;
+        room += whole(l->counts[i]);
+    }
+}
+
 /* backward: inputs that it does not read may have been freed. */
 static inner begin(const ls_layer *l, const ls_layer_call *m, bool backward) {
     inner f = {
@@ -87,15 +116,16 @@ static inner begin(const ls_layer *l, const ls_layer_call *m, bool backward) {
     f.c.type = f.c.grads_type = LS_F32;
     for (int k = 0; k < l->ninputs; k++)
         if (backward && l->unread[k]) f.c.x[k] = NULL;
+    hold_frozen(l, m, &f);
     if (!f.half && !f.half_grads) return f;
     f.c.given = m;
     f.c.room = work + f.at.room;
     if (!f.half) return f;
-    size_t span = span_of(l);
+    size_t first = 0, span = span_of(l, &first);
     if (span) {
         f.c.params = work + f.at.params;
-        f.c.params_at = l->offsets[0];
-        ls_table_widen(m->compute, m->type, span, ls_flat_at(m->type, m->params, l->offsets[0]),
+        f.c.params_at = first;
+        ls_table_widen(m->compute, m->type, span, ls_flat_at(m->type, m->params, first),
                        work + f.at.params);
     }
     float *x = work + f.at.x;
@@ -133,15 +163,15 @@ const float *ls_mixed_unrounded(const ls_layer *l, const ls_layer_call *m) {
  * memory if the virtual worker has one micro-batch. A chain that does not start at 0 continues from
  * the stored gradient. */
 static void begin_grads(const ls_layer *l, const ls_layer_call *m, inner *f) {
-    if (!f->half_grads || !span_of(l)) return;
-    size_t first = l->offsets[0];
+    size_t first = 0, span = span_of(l, &first);
+    if (!f->half_grads || !span) return;
     float *p = m->wide ? m->wide + first : m->work + f->at.grads;
     bool fresh = !m->wide || m->first;
     f->c.grads = p;
     f->c.grads_at = first;
     f->c.grads_start = m->grads_start && fresh;
     if (fresh && !m->grads_start)
-        ls_table_widen(m->compute, m->grads_type, span_of(l),
+        ls_table_widen(m->compute, m->grads_type, span,
                        ls_flat_at(m->grads_type, m->grads, first), p);
 }
 
@@ -149,8 +179,9 @@ static void begin_grads(const ls_layer *l, const ls_layer_call *m, inner *f) {
 static void end_grads(const ls_layer *l, const ls_layer_call *m, const inner *f) {
     if (!f->half_grads || !m->last) return;
     for (int i = 0; i < l->nparams - l->ntables; i++)
-        ls_table_narrow(m->compute, m->grads_type, l->counts[i], ls_layer_grad(l, &f->c, i),
-                        ls_flat_at_mut(m->grads_type, m->grads, l->offsets[i]));
+        if (!l->frozen[i])
+            ls_table_narrow(m->compute, m->grads_type, l->counts[i], ls_layer_grad(l, &f->c, i),
+                            ls_flat_at_mut(m->grads_type, m->grads, l->offsets[i]));
 }
 
 /* Widens dy and the values that forward saved. */

@@ -38,10 +38,15 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T, C = l->C;
     float *act = c->work, *du = act + rows * 4 * C, *dh = act;
     saved s = saved_of(l, c);
-    ls_rows_linear_dx(l, c, W_OUT, c->dy, du);
-    ls_rows_gelu_back(c->compute, rows * 4 * C, s.u, du, act);
+    bool norm = ls_rows_norm_has_back(l, c), inner = norm || ls_rows_linear_has_dw(l, W_IN);
+    if (inner) ls_rows_linear_dx(l, c, W_OUT, c->dy, du);
+    if (inner)
+        ls_rows_gelu_back(c->compute, rows * 4 * C, s.u, du, act);
+    else
+        ls_rows_gelu(c->compute, rows * 4 * C, s.u, act);
     ls_rows_linear_dw(l, c, W_OUT, act, c->dy);
-    ls_rows_linear_dw(l, c, W_IN, s.h, du);
+    if (inner) ls_rows_linear_dw(l, c, W_IN, s.h, du);
+    if (!norm) return;
     ls_rows_linear_dx(l, c, W_IN, du, dh);
     ls_rows_norm_back(l, c, s.mean, s.rstd, dh, c->dy);
 }
@@ -61,8 +66,8 @@ void ls_mlp_declare(ls_layer *l, int64_t T, int64_t C) {
     l->forward_flops = 16.0 * (double)(T * C * C);
     ls_works *f = &l->forward_work, *b = &l->backward_work;
     ls_works_norm(f, b, T, C);
-    ls_works_linear(f, b, T, C, 4 * C);
-    ls_works_linear(f, b, T, 4 * C, C);
+    ls_works_linear(f, b, W_IN, T, C, 4 * C);
+    ls_works_linear(f, b, W_OUT, T, 4 * C, C);
     ls_works_pass(f, LS_WORK_GELU, T * 4 * C);
     ls_works_pass(f, LS_WORK_ADD, T * C);
     ls_works_pass(b, LS_WORK_GELU_BACK, T * 4 * C);

@@ -30,6 +30,29 @@ void ls_model_add_param(ls_model *m, ls_layer *l, const char *name, const ls_par
     m->count += p->count;
 }
 
+/* Trained parameters lie in the flat buffers, and frozen ones in a buffer of their own, in the order
+ * of the table. */
+static void place_params(ls_model *m) {
+    m->nfloats = m->frozen_floats = m->frozen_count = 0;
+    for (int i = 0; i < m->nparams; i++) {
+        ls_param *p = &m->params[i];
+        size_t *end = p->frozen ? &m->frozen_floats : &m->nfloats;
+        p->offset = *end;
+        *end += (p->count + 15) / 16 * 16;
+        if (p->frozen) m->frozen_count += p->count;
+    }
+    m->nfloats = (m->nfloats + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;
+    for (int i = 0; i < m->nlayers; i++) {
+        ls_layer *l = &m->layers[i];
+        for (int k = 0; k < l->nparams; k++) {
+            l->offsets[k] = m->params[l->params[k]].offset;
+            l->frozen[k] = m->params[l->params[k]].frozen;
+        }
+        for (int k = 0; k < l->ninputs; k++)
+            if (l->only_first_reads && l->frozen[0]) l->unread[k] = true;
+    }
+}
+
 static bool reads(const ls_layer *l, int v) {
     for (int k = 0; k < l->ninputs; k++)
         if (l->inputs[k] == v) return true;
@@ -80,6 +103,37 @@ static void link_gradients(ls_model *m, int l) {
     }
 }
 
+static bool is_constant(const ls_model *m, const ls_layer *l) {
+    for (int k = 0; k < l->nparams; k++)
+        if (!l->frozen[k]) return false;
+    return !ls_model_has_dx(m, l);
+}
+
+/* Once it is known which values are constant. */
+static ls_status check_constants(const ls_model *m, const ls_layer *l, ls_error *e) {
+    for (int k = 0; k < l->nparams; k++)
+        if (l->frozen[k] && l->trains_all && !l->is_constant)
+            return ls_fail(e, LS_EINVAL,
+                           "'%s' can't be frozen: the backward of layer '%s' computes the "
+                           "gradients of all its parameters; its kind sets .may_freeze if it "
+                           "leaves out those whose dparam is NULL",
+                           m->params[l->params[k]].name, l->name);
+    int running = 0, fixed = 0;
+    for (int k = 0; k < l->nparams; k++) {
+        running += m->params[l->params[k]].momentum > 0;
+        fixed += m->params[l->params[k]].momentum > 0 && l->frozen[k];
+    }
+    if (fixed && fixed < running)
+        return ls_fail(e, LS_EINVAL,
+                       "some running values of layer '%s' are frozen, and others are not; freeze "
+                       "all of them, or none",
+                       l->name);
+    if (l->fixed_input && !m->layers[l->inputs[l->fixed_input]].is_constant)
+        return ls_fail(e, LS_EINVAL, "layer '%s': the targets depend on parameters that are trained",
+                       l->name);
+    return LS_OK;
+}
+
 /* The first slot that no value has that this layer, a later one or a measure reads. */
 static ls_status choose_slot(ls_model *m, int l, ls_error *e) {
     uint64_t used = 0;
@@ -99,7 +153,7 @@ static ls_status choose_slot(ls_model *m, int l, ls_error *e) {
 
 ls_status ls_model_link(ls_model *m, ls_error *e) {
     m->nslots = m->nlosses = 0;
-    m->nfloats = (m->nfloats + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;
+    place_params(m);
     for (int l = 0; l < m->nlayers; l++) {
         m->layers[l].last_reader = -1;
         if (m->layers[l].loss) m->layers[l].loss_at = m->nlosses++;
@@ -107,9 +161,8 @@ ls_status ls_model_link(ls_model *m, ls_error *e) {
     }
     for (int l = 0; l < m->nlayers; l++) {
         ls_layer *layer = &m->layers[l];
-        layer->is_constant = layer->nparams == 0;
-        for (int k = 0; k < layer->ninputs; k++)
-            if (!m->layers[layer->inputs[k]].is_constant) layer->is_constant = false;
+        layer->is_constant = is_constant(m, layer);
+        LS_TRY(check_constants(m, layer, e));
         if (m->layers[l].last_reader < 0 && !m->layers[l].loss)
             return ls_fail(e, LS_EINVAL, "no layer reads the output of layer '%s'",
                            m->layers[l].name);
@@ -140,29 +193,61 @@ void ls_model_free(ls_model *m) {
     *m = (ls_model){0};
 }
 
+void ls_model_init_param(const ls_model *m, uint64_t seed, int param, size_t first, size_t n,
+                         float *x) {
+    const ls_param *p = &m->params[param];
+    if (p->init_std > 0)
+        ls_random_normal((ls_random_place){seed, LS_STREAM_INIT, (uint64_t)param, first}, n,
+                         p->init_std, x);
+    else
+        for (size_t j = 0; j < n; j++) x[j] = p->init_value;
+}
+
 void ls_model_init(const ls_model *m, uint64_t seed, size_t first, size_t end, float *params) {
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *p = &m->params[i];
         size_t a = p->offset > first ? p->offset : first;
         size_t b = p->offset + p->count < end ? p->offset + p->count : end;
-        if (a >= b) continue;
-        if (p->init_std > 0)
-            ls_random_normal((ls_random_place){seed, LS_STREAM_INIT, (uint64_t)i, a - p->offset},
-                             b - a, p->init_std, params + a);
-        else
-            for (size_t j = a; j < b; j++) params[j] = p->init_value;
+        if (a < b && !p->frozen) ls_model_init_param(m, seed, i, a - p->offset, b - a, params + a);
     }
+}
+
+/* Running values that are frozen are used in training, too. */
+bool ls_model_joins(const ls_model *m, const ls_layer *l) {
+    for (int k = 0; k < l->nparams; k++)
+        if (m->params[l->params[k]].momentum > 0 && l->frozen[k]) return false;
+    return l->joins_samples;
 }
 
 const ls_layer *ls_model_find_joining(const ls_model *m) {
     for (int i = 0; i < m->nlayers; i++)
-        if (m->layers[i].joins_samples) return &m->layers[i];
+        if (ls_model_joins(m, &m->layers[i])) return &m->layers[i];
     return NULL;
+}
+
+/* ---- cost ---- */
+
+bool ls_model_has_dx(const ls_model *m, const ls_layer *l) {
+    for (int k = 0; k < l->ninputs; k++)
+        if (!m->layers[l->inputs[k]].is_constant) return true;
+    return false;
+}
+
+/* The gradients of inputs take as long as forward, and those of all weights, too. */
+double ls_model_backward_flops(const ls_model *m, const ls_layer *l) {
+    double all = 0, trained = 0;
+    for (int k = 0; k < l->nparams; k++) {
+        all += (double)l->counts[k];
+        if (!l->frozen[k]) trained += (double)l->counts[k];
+    }
+    double times = (all > 0 ? trained / all : 1) + ls_model_has_dx(m, l);
+    return l->is_constant ? 0 : times * l->forward_flops;
 }
 
 double ls_model_flops(const ls_model *m) {
     double sum = 0;
-    for (int i = 0; i < m->nlayers; i++) sum += 3.0 * m->layers[i].forward_flops;
+    for (int i = 0; i < m->nlayers; i++)
+        sum += m->layers[i].forward_flops + ls_model_backward_flops(m, &m->layers[i]);
     return sum;
 }
 

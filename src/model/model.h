@@ -4,8 +4,9 @@
  * topological order. A value that several layers read gets its gradient as a sum, in the order in
  * which Backward runs these layers: the last one first.
  *
- * The flat buffer of parameters has the tensors in the order of the table, each at a multiple of 16
- * floats; its end is padded to a multiple of LS_BLOCK. Backward fills the gradient from its end.
+ * The flat buffer of parameters has the trained tensors in the order of the table, each at a multiple
+ * of 16 floats; its end is padded to a multiple of LS_BLOCK. Backward fills the gradient from its end.
+ * Frozen ones are elsewhere (frozen.h).
  */
 #ifndef LS_MODEL_MODEL_H
 #define LS_MODEL_MODEL_H
@@ -39,7 +40,9 @@ struct ls_model {
     int nmeasures;
     ls_weighing weighing; /* of the samples in the step's loss */
     size_t nfloats;       /* of a flat buffer, padding included */
-    size_t count;         /* of parameters, without padding */
+    size_t frozen_floats; /* of a buffer of all frozen parameters, padding included */
+    size_t count;         /* of all parameters, without padding */
+    size_t frozen_count;  /* of those that are frozen */
     int nslots;           /* of outputs in a forward alone; at most LS_MODEL_MAX_SLOTS */
     ls_field inputs[LS_SOURCE_FIELDS]; /* [ninputs] fields that layers read */
     int ninputs;
@@ -49,31 +52,41 @@ struct ls_model {
 };
 
 /* A new model is {0}. Appends a layer, which the caller declares and gives its inputs; the pointer is
- * valid until the next layer is added. Parameters are appended to the flat buffer and to the
- * layer's: dims, decay, init_std and init_value of the given one count. */
+ * valid until the next layer is added. Parameters are appended to the table and to the layer's:
+ * dims, decay, init_std and init_value of the given one count. */
 ls_layer *ls_model_add_layer(ls_model *, const char *name);
 void ls_model_add_param(ls_model *, ls_layer *, const char *name, const ls_param *);
 
-/* Completes a model whose layers have their inputs: pads the flat buffer, and derives what layers
- * know of their inputs (layer.h). LS_EINVAL: a layer reads a value that is not computed before it,
- * a loss, or one of another size; no layer reads a value; there is no loss; more than
- * LS_MODEL_MAX_SLOTS values are needed at the same time. */
+/* Completes a model whose layers have their inputs: places the parameters, and derives what layers
+ * know of their inputs (layer.h). Can be called again after a change. LS_EINVAL: a layer reads a
+ * value that is not computed before it, a loss, or one of another size; no layer reads a value;
+ * there is no loss; more than LS_MODEL_MAX_SLOTS values are needed at the same time; a layer with
+ * frozen parameters computes the gradients of all. */
 ls_status ls_model_link(ls_model *, ls_error *);
 void ls_model_free(ls_model *);
 void ls_draft_free(ls_draft *); /* NULL is fine */
 
-/* Sets the elements [first, end) of the flat buffer to their initial weights, a function of the
- * seed alone. */
+/* Sets the elements [first, end) of the flat buffer of trained parameters to their initial weights,
+ * a function of the seed alone. */
 void ls_model_init(const ls_model *, uint64_t seed, size_t first, size_t end, float *params);
+/* Sets x [n] to the initial weights of a parameter, from its element `first` on. */
+void ls_model_init_param(const ls_model *, uint64_t seed, int param, size_t first, size_t n,
+                         float *x);
 
 /* Do all layers from `layer` on read only values of layers from layer - 1 on? Then what comes
  * before can be computed again from one value (plan/recompute.c). */
 bool ls_model_is_cut(const ls_model *, int layer);
 
-/* The first layer that joins samples in training (layer.h); NULL: no layer does. */
+/* Does the layer of this model join samples in training (layer.h)? */
+bool ls_model_joins(const ls_model *, const ls_layer *);
+/* The first layer that does; NULL: no layer does. */
 const ls_layer *ls_model_find_joining(const ls_model *);
 
-/* Floating-point operations of forward and backward for one sample. */
+/* Does the layer compute gradients of its inputs? */
+bool ls_model_has_dx(const ls_model *, const ls_layer *);
+/* Floating-point operations for one sample: of a layer's backward, without the forward that is part
+ * of a loss's, and of the whole model forward and backward. */
+double ls_model_backward_flops(const ls_model *, const ls_layer *);
 double ls_model_flops(const ls_model *);
 
 /* The largest scratch_floats of its layers. */

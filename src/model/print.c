@@ -28,6 +28,13 @@ size_t ls_layer_count(const ls_layer *l) {
     return n;
 }
 
+size_t ls_layer_frozen_count(const ls_layer *l) {
+    size_t n = 0;
+    for (int i = 0; i < l->nparams; i++)
+        if (l->frozen[i]) n += l->counts[i];
+    return n;
+}
+
 size_t ls_layer_saved_nbytes(const ls_layer *l, ls_dtype compute) {
     return l->y_floats * ls_dtype_size(compute) + ls_mixed_saved_nbytes(l, 1, compute);
 }
@@ -47,14 +54,18 @@ void ls_model_print(const ls_model *m, ls_dtype compute, ls_buf *out) {
         if (n > width) width = n;
         if (k > kind) kind = k;
     }
-    ls_buf_printf(out, "%-*s  %-*s %-15s %11s %12s %12s\n", width, "layer", kind, "kind", "output",
-                  "parameters", "MFLOP/sample", "saved kB");
+    ls_buf_printf(out, "%-*s  %-*s %-15s %11s", width, "layer", kind, "kind", "output",
+                  "parameters");
+    if (m->frozen_count) ls_buf_printf(out, " %11s", "frozen");
+    ls_buf_printf(out, " %12s %12s\n", "MFLOP/sample", "saved kB");
     for (int i = 0; i < m->nlayers + m->nlate; i++) {
         const ls_layer *l = &m->layers[i];
         char shape[SHAPE];
         write_shape(l, shape);
-        ls_buf_printf(out, "%-*s  %-*s %-15s %11zu %12.3f %12.1f", width, l->name, kind,
-                      l->ops->kind, shape, ls_layer_count(l), l->forward_flops / 1e6,
+        ls_buf_printf(out, "%-*s  %-*s %-15s %11zu", width, l->name, kind, l->ops->kind, shape,
+                      ls_layer_count(l));
+        if (m->frozen_count) ls_buf_printf(out, " %11zu", ls_layer_frozen_count(l));
+        ls_buf_printf(out, " %12.3f %12.1f", l->forward_flops / 1e6,
                       (double)ls_layer_saved_nbytes(l, compute) / 1e3);
         write_inputs(m, i, out);
         ls_buf_printf(out, i < m->nlayers ? "\n" : "  (in evaluation alone)\n");

@@ -40,8 +40,8 @@ static void norm_dparams_run(void *arg, int thread, int nthreads) {
     float *dgamma = ls_layer_grad(j->l, c, GAMMA), *dbeta = ls_layer_grad(j->l, c, BETA);
     ls_pool_share(j->l->C, 16, thread, nthreads, &c0, &c1);
     size_t nbytes = (size_t)(c1 - c0) * sizeof(float);
-    if (c->grads_start) memset(dgamma + c0, 0, nbytes);
-    if (c->grads_start) memset(dbeta + c0, 0, nbytes);
+    if (c->grads_start && dgamma) memset(dgamma + c0, 0, nbytes);
+    if (c->grads_start && dbeta) memset(dbeta + c0, 0, nbytes);
     c->compute->k->layernorm_dparams(c->n * c->T, j->l->C, c0, c1, j->dh, c->x[0], j->mean, j->rstd,
                                      dgamma, dbeta);
 }
@@ -62,8 +62,13 @@ static void norm_dx_run(void *arg, int thread, int nthreads) {
 void ls_rows_norm_back(const ls_layer *l, const ls_layer_call *c, const float *mean,
                        const float *rstd, const float *dh, const float *residual) {
     norm_back_job j = {l, c, mean, rstd, dh, residual};
-    ls_pool_run(c->compute->pool, norm_dparams_run, &j);
+    if (!l->frozen[GAMMA] || !l->frozen[BETA])
+        ls_pool_run(c->compute->pool, norm_dparams_run, &j);
     if (c->dx[0]) ls_pool_run(c->compute->pool, norm_dx_run, &j);
+}
+
+bool ls_rows_norm_has_back(const ls_layer *l, const ls_layer_call *c) {
+    return c->dx[0] || !l->frozen[GAMMA] || !l->frozen[BETA];
 }
 
 typedef struct flat_job {
@@ -175,13 +180,19 @@ void ls_rows_linear_dx(const ls_layer *l, const ls_layer_call *c, int w, const f
 void ls_rows_linear_dw(const ls_layer *l, const ls_layer_call *c, int w, const float *x,
                        const float *dy) {
     int64_t rows = c->n * c->T, in = inputs_of(l, w), out = outputs_of(l, w);
-    ls_gemm(c->compute, &(ls_gemm_job){.M = in,
-                                       .N = out,
-                                       .K = rows,
-                                       .a = ls_matrix_transposed(x, in),
-                                       .b = ls_matrix_of(dy, out),
-                                       .c = ls_layer_grad(l, c, w),
-                                       .ldc = out,
-                                       .start = c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD});
-    if (has_bias(l, w)) ls_rows_column_sum(c, rows, out, dy, ls_layer_grad(l, c, w + 1));
+    if (!l->frozen[w])
+        ls_gemm(c->compute, &(ls_gemm_job){.M = in,
+                                           .N = out,
+                                           .K = rows,
+                                           .a = ls_matrix_transposed(x, in),
+                                           .b = ls_matrix_of(dy, out),
+                                           .c = ls_layer_grad(l, c, w),
+                                           .ldc = out,
+                                           .start = c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD});
+    if (has_bias(l, w) && !l->frozen[w + 1])
+        ls_rows_column_sum(c, rows, out, dy, ls_layer_grad(l, c, w + 1));
+}
+
+bool ls_rows_linear_has_dw(const ls_layer *l, int w) {
+    return !l->frozen[w] || (has_bias(l, w) && !l->frozen[w + 1]);
 }

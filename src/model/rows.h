@@ -12,9 +12,11 @@
 void ls_rows_norm(const ls_layer *, const ls_layer_call *, float *h, float *mean, float *rstd);
 
 /* Backward of the norm: the call's dx, if it is wanted, = residual (may be NULL) + the gradient
- * through the norm of dh, and the gradients of gamma and beta. */
+ * through the norm of dh, and the gradients of gamma and beta, unless they are frozen. */
 void ls_rows_norm_back(const ls_layer *, const ls_layer_call *, const float *mean,
                        const float *rstd, const float *dh, const float *residual);
+/* Does the norm have any of these gradients? */
+bool ls_rows_norm_has_back(const ls_layer *, const ls_layer_call *);
 
 void ls_rows_gelu(const ls_compute *, int64_t n, const float *x, float *y);
 /* In one pass: multiplies d by the derivative at x; y = gelu(x). */
@@ -31,8 +33,11 @@ void ls_rows_column_sum(const ls_layer_call *, int64_t rows, int64_t C, const fl
 void ls_rows_linear(const ls_layer *, const ls_layer_call *, int w, const float *x, float *y);
 /* dx [rows, in] = dy [rows, out] . w^T */
 void ls_rows_linear_dx(const ls_layer *, const ls_layer_call *, int w, const float *dy, float *dx);
-/* The gradients of w, by x^T . dy, and of the bias, by the sums of dy's columns. */
+/* The gradients of w, by x^T . dy, and of the bias, by the sums of dy's columns, unless they are
+ * frozen. */
 void ls_rows_linear_dw(const ls_layer *, const ls_layer_call *, int w, const float *x,
                        const float *dy);
+/* Is there any of these gradients? */
+bool ls_rows_linear_has_dw(const ls_layer *, int w);
 
 #endif

@@ -52,30 +52,31 @@ static size_t place(const ls_layer *l, int i, int64_t row) {
     return l->offsets[i] + (size_t)(row * l->C);
 }
 
-/* The stored rows from `row` on; *half_p: in 16 bits. */
+/* The stored rows from `row` on; *type_p: their type. */
 static const void *stored_rows(const ls_layer *l, const ls_layer_call *c, int i, int64_t row,
-                               bool *half_p) {
+                               ls_dtype *type_p) {
     const ls_layer_call *s = c->given;
-    size_t at = place(l, i, row);
-    *half_p = s && ls_dtype_is_half(s->type);
-    return s ? ls_flat_at(s->type, s->params, at) : (const float *)c->params + at;
+    *type_p = s ? s->type : LS_F32;
+    if (!l->frozen[i]) return ls_flat_at(*type_p, s ? s->params : c->params, place(l, i, row));
+    *type_p = c->frozen[l->params[i]].type;
+    return ls_flat_at(*type_p, c->frozen[l->params[i]].data, (size_t)(row * l->C));
 }
 
 const float *ls_table_rows(const ls_layer *l, const ls_layer_call *c, int i, int64_t first,
                            int64_t n, float *room) {
-    bool half = false;
-    const void *from = stored_rows(l, c, i, first, &half);
-    if (!half) return from;
-    ls_table_widen(c->compute, c->given->type, (size_t)(n * l->C), from, room);
+    ls_dtype type = LS_F32;
+    const void *from = stored_rows(l, c, i, first, &type);
+    if (type == LS_F32) return from;
+    ls_table_widen(c->compute, type, (size_t)(n * l->C), from, room);
     return room;
 }
 
 const float *ls_table_row(const ls_layer *l, const ls_layer_call *c, int i, int64_t row,
                           float *room) {
-    bool half = false;
-    const void *from = stored_rows(l, c, i, row, &half);
-    if (!half) return from;
-    c->compute->k->widen(c->given->type, (size_t)l->C, from, room);
+    ls_dtype type = LS_F32;
+    const void *from = stored_rows(l, c, i, row, &type);
+    if (type == LS_F32) return from;
+    c->compute->k->widen(type, (size_t)l->C, from, room);
     return room;
 }
 
@@ -83,6 +84,7 @@ ls_table_grad ls_table_grad_begin(const ls_layer *l, const ls_layer_call *c, int
                                   int64_t n, float *room) {
     const ls_layer_call *s = c->given;
     size_t at = place(l, i, first);
+    if (l->frozen[i]) return (ls_table_grad){0};
     if (!s) return (ls_table_grad){(float *)c->grads + at, c->grads_start};
     void *stored = ls_flat_at_mut(s->grads_type, s->grads, at);
     if (!ls_dtype_is_half(s->grads_type)) return (ls_table_grad){stored, c->grads_start};
@@ -95,7 +97,7 @@ ls_table_grad ls_table_grad_begin(const ls_layer *l, const ls_layer_call *c, int
 void ls_table_grad_end(const ls_layer *l, const ls_layer_call *c, int i, int64_t first, int64_t n,
                        const ls_table_grad *g) {
     const ls_layer_call *s = c->given;
-    if (!s || !ls_dtype_is_half(s->grads_type) || !s->last) return;
+    if (!g->p || !s || !ls_dtype_is_half(s->grads_type) || !s->last) return;
     ls_table_narrow(c->compute, s->grads_type, (size_t)(n * l->C), g->p,
                     ls_flat_at_mut(s->grads_type, s->grads, place(l, i, first)));
 }

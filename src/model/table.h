@@ -18,7 +18,7 @@ const float *ls_table_row(const ls_layer *, const ls_layer_call *, int i, int64_
 
 /* Rows of a gradient, while sums are added to them. */
 typedef struct ls_table_grad {
-    float *p;   /* [n, C] */
+    float *p;   /* [n, C]; NULL: the table is frozen */
     bool start; /* the chains start at 0 */
 } ls_table_grad;
 

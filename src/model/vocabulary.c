@@ -67,6 +67,7 @@ static void dlogits_run(void *arg, int thread, int nthreads) {
 static void add_to_table(const ls_vocabulary *b, int64_t v, int64_t n) {
     const ls_layer *l = b->l;
     ls_table_grad g = ls_table_grad_begin(l, b->c, b->table, v, n, b->c->room);
+    if (!g.p) return; /* it is frozen */
     ls_gemm(b->c->compute,
             &(ls_gemm_job){.M = n,
                            .N = l->C,
@@ -87,6 +88,7 @@ void ls_vocabulary_back(const ls_vocabulary *b) {
     for (int64_t v = 0; v < V; v += most) {
         int64_t n = V - v < most ? V - v : most;
         add_to_table(b, v, n);
+        if (!b->dh) continue;
         const float *w = ls_table_rows(l, b->c, b->table, v, n, b->c->room);
         ls_gemm(b->c->compute, &(ls_gemm_job){.M = b->rows,
                                               .N = C,
@@ -108,7 +110,7 @@ void ls_vocabulary_declare(ls_layer *l, int64_t C, int64_t V) {
     l->room_floats = (size_t)((V < TABLE_BLOCK ? V : TABLE_BLOCK) * C);
 }
 
-void ls_vocabulary_works(ls_layer *l, int64_t T) {
+void ls_vocabulary_works(ls_layer *l, int table, int64_t T) {
     int64_t C = l->C, V = l->V;
     ls_works *b = &l->backward_work;
     l->forward_flops = 2.0 * (double)(T * C * V);
@@ -116,5 +118,6 @@ void ls_vocabulary_works(ls_layer *l, int64_t T) {
     ls_works_pass(b, LS_WORK_LOSS, T * V);
     ls_works_pass(b, LS_WORK_LOSS_DX, T * V);
     ls_works_product(b, LS_WORK_PRODUCT_DW, V, C, 0);
+    ls_works_grads(b, 1u << table);
     ls_works_product(b, LS_WORK_PRODUCT, 0, C, V);
 }

@@ -19,7 +19,7 @@ typedef struct ls_vocabulary {
     bool start;     /* the table's gradient starts at 0 with this block */
     int64_t rows;   /* of the block */
     const float *h; /* [rows, C] */
-    float *dh;      /* [rows, C] */
+    float *dh;      /* [rows, C]; NULL: it is not wanted */
     float *stat;    /* [rows, 2] */
     float *logits;  /* [rows, V] the gradient replaces them */
     double *losses; /* [rows] nats */
@@ -39,6 +39,6 @@ void ls_vocabulary_back(const ls_vocabulary *);
 /* Rows of a block, for `block_rows` of a layer; and what it declares for its table beside its own. */
 void ls_vocabulary_declare(ls_layer *, int64_t C, int64_t V);
 /* The work of logits, losses and gradients, for T rows of a sample. */
-void ls_vocabulary_works(ls_layer *, int64_t T);
+void ls_vocabulary_works(ls_layer *, int table, int64_t T);
 
 #endif

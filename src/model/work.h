@@ -43,8 +43,14 @@ typedef struct ls_work {
 
 typedef struct ls_works {
     ls_work list[LS_LAYER_MAX_WORKS];
+    /* Bit i: the work computes the gradient of the layer's parameter i. It is left out if all of these
+     * are frozen. */
+    unsigned grads[LS_LAYER_MAX_WORKS];
     int n;
 } ls_works;
+
+/* The latest work computes the gradients of these parameters. */
+static inline void ls_works_grads(ls_works *w, unsigned params) { w->grads[w->n - 1] = params; }
 
 static inline void ls_works_product(ls_works *w, ls_work_kind kind, int64_t M, int64_t N,
                                     int64_t K) {
@@ -55,19 +61,23 @@ static inline void ls_works_pass(ls_works *w, ls_work_kind kind, int64_t element
     w->list[w->n++] = (ls_work){.kind = kind, .elements = (double)elements};
 }
 
-/* Adds a product with weights [in, out]: its forward, and its backward with the bias. */
-static inline void ls_works_linear(ls_works *forward, ls_works *backward, int64_t T, int64_t in,
-                                   int64_t out) {
+/* Adds a product with weights [in, out], the layer's parameter number w: its forward, and its backward
+ * with the bias, the next parameter. */
+static inline void ls_works_linear(ls_works *forward, ls_works *backward, int w, int64_t T,
+                                   int64_t in, int64_t out) {
     ls_works_product(forward, LS_WORK_PRODUCT, 0, out, in);
     ls_works_product(backward, LS_WORK_PRODUCT_DX, 0, in, out);
     ls_works_product(backward, LS_WORK_PRODUCT_DW, in, out, 0);
+    ls_works_grads(backward, 1u << w);
     ls_works_pass(backward, LS_WORK_COLUMN_SUM, T * out);
+    ls_works_grads(backward, 2u << w);
 }
 
-/* Adds the layer norm with which a layer begins. */
+/* Adds the layer norm with which a layer begins, with its first two parameters. */
 static inline void ls_works_norm(ls_works *forward, ls_works *backward, int64_t T, int64_t C) {
     ls_works_pass(forward, LS_WORK_NORM, T * C);
     ls_works_pass(backward, LS_WORK_NORM_DPARAMS, T * C);
+    ls_works_grads(backward, 3);
     ls_works_pass(backward, LS_WORK_NORM_DX, T * C);
 }
 

@@ -1,8 +1,11 @@
 /* network.c - see network.h. */
 #include "networks/network.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+#include "model/frozen.h"
 #include "model/shape.h"
 #include "networks/fields.h"
 #include "networks/list.h"
@@ -182,7 +185,7 @@ static ls_status build(network *n, ls_error *e) {
     return ls_build_finish(n->m, e);
 }
 
-ls_status ls_network_create(const ls_config *c, ls_model *m_p, ls_error *e) {
+static ls_status create(const ls_config *c, ls_model *m_p, ls_error *e) {
     ls_gpt_config shape = ls_config_shape(c);
     if (c->model.kind == LS_MODEL_GPT2) return ls_gpt_create(&shape, m_p, e);
     if (c->model.kind == LS_MODEL_LLAMA) return ls_llama_create(c, m_p, e);
@@ -197,6 +200,34 @@ ls_status ls_network_create(const ls_config *c, ls_model *m_p, ls_error *e) {
     ls_losses_free(&n.losses);
     ls_metrics_free(&n.metrics);
     ls_names_free(&n.names);
+    if (s == LS_OK)
+        *m_p = m;
+    else
+        ls_model_free(&m);
+    return s;
+}
+
+/* ---- train.freeze ---- */
+
+static ls_status freeze_one(ls_model *m, const char *pattern, ls_error *e) {
+    if (ls_model_freeze(m, pattern) > 0) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "train.freeze: '%.60s' matches no parameter%s%s", pattern,
+                   m->nparams ? "; their names are like " : "", m->nparams ? m->params[0].name : "");
+}
+
+static ls_status freeze(const ls_config *c, ls_model *m, ls_error *e) {
+    char *patterns = ls_strdup(c->train.freeze), *rest = *patterns ? patterns : NULL, *pattern;
+    ls_status s = LS_OK;
+    while (s == LS_OK && (pattern = strsep(&rest, "\n"))) s = freeze_one(m, pattern, e);
+    if (s == LS_OK && *patterns) s = ls_model_link(m, e);
+    free(patterns);
+    return s;
+}
+
+ls_status ls_network_create(const ls_config *c, ls_model *m_p, ls_error *e) {
+    ls_model m;
+    LS_TRY(create(c, &m, e));
+    ls_status s = freeze(c, &m, e);
     if (s == LS_OK)
         *m_p = m;
     else

@@ -24,8 +24,10 @@ static const float *read_block(const job *j, size_t block, int *param_p, float *
         j->k->widen(j->in->type, LS_BLOCK, x, room);
         x = room;
     }
-    for (int i = *param_p; i < m->nparams && m->params[i].offset < end; i++) {
+    for (int i = *param_p; i < m->nparams; i++) {
         const ls_param *p = &m->params[i];
+        if (p->frozen) continue;
+        if (p->offset >= end) break;
         size_t from = p->offset > first ? p->offset : first, to = p->offset + p->count;
         if (to <= end) *param_p = i + 1;
         if (p->momentum == 0 || to <= first) continue;

@@ -44,19 +44,22 @@ ls_optim ls_optim_usual(void) {
 
 /* Gives the parameters that match, and that no group has yet, to group `number`. */
 static ls_status take(const char *pattern, int number, ls_model *m, ls_error *e) {
-    bool matches = false, takes = false;
+    bool matches = false, trains = false, takes = false;
     for (int i = 0; i < m->nparams; i++) {
         ls_param *p = &m->params[i];
         if (p->momentum > 0 || fnmatch(pattern, p->name, 0) != 0) continue;
         matches = true;
+        if (p->frozen) continue;
+        trains = true;
         if (p->group) continue;
         takes = true;
         p->group = (unsigned char)number;
     }
     if (takes) return LS_OK;
     return ls_fail(e, LS_EINVAL, "optim.groups: '%.60s' matches %s", pattern,
-                   matches ? "only parameters that earlier groups have"
-                           : "no parameter; their names are like h.0.attn.c_attn.weight");
+                   trains    ? "only parameters that earlier groups have"
+                   : matches ? "only parameters that are frozen (train.freeze)"
+                             : "no parameter; their names are like h.0.attn.c_attn.weight");
 }
 
 ls_status ls_optim_of(const ls_config *c, ls_model *m, ls_optim *o_p, ls_error *e) {

@@ -7,14 +7,14 @@
 #include "base/json.h"
 #include "config/writer.h"
 #include "data/order.h"
-#include "storage/state.h"
+#include "storage/frozen_file.h"
 
-/* DIR/NAME: the weights that begin at flat. */
-static ls_status write_weights(const ls_model *m, float *flat, const char *dir, const char *name,
+/* DIR/NAME: the weights that begin at flat, and frozen ones. */
+static ls_status write_weights(const ls_host *h, float *flat, const char *dir, const char *name,
                                ls_error *e) {
     char *path = ls_format("%s/%s", dir, name);
-    ls_train_state state = {.model = m, .flat = {.n = 1, .of = {flat}}};
-    ls_status s = ls_state_write_weights(&state, path, e);
+    ls_train_state state = {.model = &h->layout.model, .flat = {.n = 1, .of = {flat}}};
+    ls_status s = ls_frozen_write_all(&state, NULL, &h->run->config, path, e);
     free(path);
     return s;
 }
@@ -24,7 +24,7 @@ static ls_status write_initial(const ls_host *h, const char *dir, ls_error *e) {
     void *flat = NULL;
     LS_TRY(ls_map(m->nfloats * sizeof(float), "weights", &flat, e));
     ls_model_init(m, (uint64_t)h->run->config.train.seed, 0, m->nfloats, flat);
-    ls_status s = write_weights(m, flat, dir, "weights.safetensors", e);
+    ls_status s = write_weights(h, flat, dir, "weights.safetensors", e);
     ls_unmap(flat, m->nfloats * sizeof(float));
     return s;
 }
@@ -35,7 +35,7 @@ ls_status ls_export_trained(ls_member *m, const char *dir, ls_error *e) {
     ls_status s = LS_OK;
     LS_TRY(ls_world_collect(w, p, e));
     if (m->worker == 0)
-        s = write_weights(&m->layout->model, w->flat.of[0], dir, "trained.safetensors", e);
+        s = write_weights(m->host, w->flat.of[0], dir, "trained.safetensors", e);
     ls_world_drop_collected(w, p);
     return ls_member_wait(m, s, e);
 }
@@ -92,16 +92,20 @@ static ls_status write_settings(const ls_host *h, int64_t steps, const char *pat
     const ls_config *c = &r->config;
     const ls_scaler none = {0};
     ls_json *o = ls_json_new_object(), *rates = ls_json_new_array(), *decay = ls_json_new_array();
+    ls_json *frozen = ls_json_new_array();
     for (int64_t i = 0; i < steps; i++)
         ls_json_push(rates, ls_json_new_number(ls_run_step(r, i, &none).lr));
     for (int i = 0; i < m->nparams; i++)
         if (m->params[i].decay) ls_json_push(decay, ls_json_new_text(m->params[i].name));
+    for (int i = 0; i < m->nparams; i++)
+        if (m->params[i].frozen) ls_json_push(frozen, ls_json_new_text(m->params[i].name));
     ls_json_set(o, "fields", fields_of(m));
     ls_json_set_integer(o, "sample_bytes", (int64_t)m->sample_nbytes);
     ls_json_set_integer(o, "batch", c->train.batch);
     ls_json_set_integer(o, "steps", steps);
     ls_json_set(o, "lr", rates);
     ls_json_set(o, "decay", decay);
+    ls_json_set(o, "frozen", frozen);
     ls_buf text = {0};
     ls_json_write(o, 1, &text);
     ls_status s = ls_file_replace(path, text.data, text.len, e);

@@ -54,21 +54,27 @@ static double work_s(const ls_pricer *p, const ls_work *w, double T, double n) {
 /* Widening and rounding of operands in 16 bits (model/mixed.c), at the speed of additions. */
 static double convert_s(const ls_pricer *p, const ls_layer *l, bool backward, double n) {
     const ls_plan_config *c = &p->plan->c;
-    double params = 0, rows = n * (double)(l->T * l->C), floats = 0;
-    for (int i = 0; i < l->nparams; i++) params += (double)l->counts[i];
+    double params = 0, trained = 0, rows = n * (double)(l->T * l->C), floats = 0;
+    for (int i = 0; i < l->nparams; i++) {
+        params += (double)l->counts[i];
+        if (!l->frozen[i]) trained += (double)l->counts[i];
+    }
     if (c->compute != LS_F32)
         floats += params + (backward ? 3 : 2) * rows + n * (double)l->T * (double)l->saved_rough;
-    if (c->reduce != LS_F32 && backward) floats += params;
+    if (c->reduce != LS_F32 && backward) floats += trained;
     return floats > 0 ? ls_machine_pass_s(p->site->machine, LS_WORK_ADD, floats / p->site->threads,
                                           p->busy)
                       : 0;
 }
 
-/* Whether a layer computes gradients of its inputs. */
-static bool has_dx(const ls_model *m, const ls_layer *l) {
-    for (int k = 0; k < l->ninputs; k++)
-        if (!m->layers[l->inputs[k]].is_constant) return true;
-    return false;
+/* Does the work compute gradients that are not wanted? */
+static bool is_left_out(const ls_layer *l, const ls_works *w, int i, bool dx) {
+    unsigned grads = 0, trained = 0;
+    for (int k = 0; k < l->nparams; k++) {
+        grads |= w->grads[i] & 1u << k;
+        if (!l->frozen[k]) trained |= 1u << k;
+    }
+    return (grads && !(grads & trained)) || (w->list[i].kind == LS_WORK_PRODUCT_DX && !dx);
 }
 
 static double layer_s(const ls_pricer *p, const ls_action *a) {
@@ -77,9 +83,9 @@ static double layer_s(const ls_pricer *p, const ls_action *a) {
     const ls_works *works = a->kind == LS_BACKWARD ? &l->backward_work : &l->forward_work;
     int64_t n = ls_plan_samples(plan, a->micro);
     double sum = 0;
-    bool dx = has_dx(plan->c.model, l);
+    bool dx = ls_model_has_dx(plan->c.model, l);
     for (int i = 0; i < works->n; i++) {
-        if (works->list[i].kind == LS_WORK_PRODUCT_DX && !dx) continue;
+        if (is_left_out(l, works, i, dx)) continue;
         sum += work_s(p, &works->list[i], (double)l->T, (double)n) + p->site->machine->call_s;
     }
     return sum + convert_s(p, l, a->kind == LS_BACKWARD, (double)n);

@@ -33,6 +33,7 @@ static void list_layer(ls_plan *p, int layer, int *seen, int *capacity_p) {
     int begin = p->touched_from[layer], n = begin;
     for (int i = 0; i < l->nparams; i++) {
         int first = 0, last = 0;
+        if (l->frozen[i]) continue;
         buckets_of(p, l, i, &first, &last);
         for (int k = first; k <= last; k++) {
             if (seen[k] == layer + 1) continue;

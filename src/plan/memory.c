@@ -10,11 +10,11 @@
 #include "base/wrap.h"
 
 static const char *const names[LS_NPURPOSES] = {
-    [LS_MEM_PARAMS] = "parameters",          [LS_MEM_GRADS] = "gradients",
-    [LS_MEM_OPTIMIZER] = "optimizer states", [LS_MEM_WIDE] = "sums of micro-batches",
-    [LS_MEM_ACTIVATIONS] = "activations",    [LS_MEM_WORK] = "work of a layer",
-    [LS_MEM_SCRATCH] = "scratch of threads", [LS_MEM_SAMPLES] = "samples",
-    [LS_MEM_SUMS] = "norms and losses",
+    [LS_MEM_PARAMS] = "parameters",           [LS_MEM_FROZEN] = "frozen parameters",
+    [LS_MEM_GRADS] = "gradients",             [LS_MEM_OPTIMIZER] = "optimizer states",
+    [LS_MEM_WIDE] = "sums of micro-batches",  [LS_MEM_ACTIVATIONS] = "activations",
+    [LS_MEM_WORK] = "work of a layer",        [LS_MEM_SCRATCH] = "scratch of threads",
+    [LS_MEM_SAMPLES] = "samples",             [LS_MEM_SUMS] = "norms and losses",
 };
 
 const char *ls_purpose_name(ls_purpose p) { return names[p]; }
@@ -37,6 +37,10 @@ static size_t flat_nbytes(const ls_plan *p) { return p->c.model->nfloats * sizeo
 
 size_t ls_plan_params_nbytes(const ls_plan *p) {
     return p->c.model->nfloats * ls_dtype_size(p->c.compute);
+}
+
+size_t ls_plan_frozen_nbytes(const ls_plan *p) {
+    return p->c.model->frozen_floats * ls_dtype_size(p->c.compute);
 }
 
 int ls_plan_nflats(const ls_plan *p) {
@@ -62,7 +66,7 @@ size_t ls_plan_group_nbytes(const ls_plan *p) {
     size_t grads = 0;
     for (int w = 0; w < p->c.nworkers; w++)
         if (ls_plan_grads_nbytes(p, w) > grads) grads = ls_plan_grads_nbytes(p, w);
-    return ls_plan_params_nbytes(p) + ls_plan_state_nbytes(p) + grads +
+    return ls_plan_params_nbytes(p) + ls_plan_state_nbytes(p) + ls_plan_frozen_nbytes(p) + grads +
            2 * ls_plan_scalars_nbytes(p) + GROUPS_NBYTES;
 }
 
@@ -173,6 +177,7 @@ static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *
     m->nbytes[LS_MEM_PARAMS] = (c->one ? own : held_count(p, m->worker)) * param;
     m->nbytes[LS_MEM_GRADS] =
         (ls_plan_transient(p, (ls_buffer){.kind = LS_BUF_GRAD}) ? sums * own : slots * all) * grad;
+    m->nbytes[LS_MEM_FROZEN] = ls_plan_frozen_nbytes(p) / (size_t)(c->near ? c->near : 1);
     m->nbytes[LS_MEM_WIDE] = ls_plan_wide_nbytes(p);
     m->nbytes[LS_MEM_OPTIMIZER] = (ls_plan_shards_moments(p) ? own : all) * state;
     if (!c->in_file) return;
@@ -232,6 +237,8 @@ static void note(const ls_plan *p, const ls_memory_config *c, const ls_memory *m
                       (double)m->extra[0] / 1e6);
     else if (what == LS_MEM_PARAMS && c->one && some)
         ls_buf_printf(out, "a worker's part of the one copy that all workers of the host share");
+    if (what == LS_MEM_FROZEN && c->near > 1)
+        ls_buf_printf(out, "a worker's part of the one copy that all workers of the host share");
     if (what == LS_MEM_GRADS && m->extra[1])
         ls_buf_printf(out, "the own shard, and at most %.3f MB not summed yet",
                       (double)m->extra[1] / 1e6);
@@ -255,6 +262,7 @@ void ls_memory_print(const ls_plan *p, const ls_memory_config *c, const ls_memor
     ls_buf text = {0};
     ls_buf_printf(out, "  memory of a worker, MB\n");
     for (int i = 0; i < LS_NPURPOSES; i++) {
+        if (i == LS_MEM_FROZEN && !m->nbytes[i]) continue;
         text.len = 0;
         ls_buf_append(&text, "", 0);
         note(p, c, m, (ls_purpose)i, &text);

@@ -26,10 +26,14 @@ size_t ls_plan_group_nbytes(const ls_plan *);
 /* The sum over all workers, on one host. */
 size_t ls_plan_host_nbytes(const ls_plan *);
 
+/* The frozen parameters, in one copy. */
+size_t ls_plan_frozen_nbytes(const ls_plan *);
+
 /* ---- the table ---- */
 
 typedef enum ls_purpose {
     LS_MEM_PARAMS,
+    LS_MEM_FROZEN,
     LS_MEM_GRADS,
     LS_MEM_WIDE,
     LS_MEM_OPTIMIZER,
@@ -54,6 +58,8 @@ typedef struct ls_memory_config {
     int threads;  /* of a worker */
     bool one;     /* a sharding group has one copy of parameters and optimizer in shared memory, of
                      which each worker counts its part */
+    int near;     /* workers that share one copy of the frozen parameters, of which each counts its
+                     part; 0: 1 */
     bool in_file; /* the optimizer's state is in a file, and is not counted */
 } ls_memory_config;
 

@@ -36,6 +36,19 @@ static ls_status check_types(const ls_plan_config *c, ls_error *e) {
     return LS_OK;
 }
 
+/* A loss is computed by its Backward. */
+static ls_status check_model(const ls_model *m, ls_error *e) {
+    if (m->nfloats == 0)
+        return ls_fail(e, LS_EINVAL, m->nparams ? "all parameters are frozen; none is trained"
+                                                : "the model has no parameters to train");
+    for (int i = 0; i < m->nlayers; i++)
+        if (m->layers[i].loss && m->layers[i].is_constant)
+            return ls_fail(e, LS_EINVAL,
+                           "the loss '%s' depends on no parameter that is trained; leave it out%s",
+                           m->layers[i].name, m->frozen_count ? ", or freeze less" : "");
+    return LS_OK;
+}
+
 static ls_status check_ranges(const ls_plan_config *c, ls_error *e) {
     if (!c->first) return LS_OK;
     bool fits = c->first[0] == 0 && c->first[c->nworkers] == c->V;
@@ -116,7 +129,7 @@ static ls_status check_joining(const ls_plan_config *c, ls_error *e) {
             l->name);
     for (int i = 0; i < c->model->nlayers; i++) {
         const ls_layer *one = &c->model->layers[i];
-        if (!one->joins_samples || samples * (int64_t)one->y_floats / one->C > 1) continue;
+        if (!ls_model_joins(c->model, one) || samples * (int64_t)one->y_floats / one->C > 1) continue;
         return ls_fail(
             e, LS_EINVAL,
             "layer '%s' normalizes over the samples of a virtual worker, and it has one "
@@ -163,6 +176,7 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
     if (c->batch % c->V)
         return ls_fail(e, LS_EINVAL, "train.virtual_workers %d does not divide train.batch %lld",
                        c->V, (long long)c->batch);
+    LS_TRY(check_model(c->model, e));
     LS_TRY(check_types(c, e));
     LS_TRY(check_ranges(c, e));
     LS_TRY(check_groups(c, e));

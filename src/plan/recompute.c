@@ -7,7 +7,8 @@
  * earlier ones, and ends with a layer that has a Backward. From Forward to Backward only this value
  * stays in memory; before the Backward of the segment's last layer all its layers run again
  * (Recompute). `recompute_layers` limits segments to the first layers, whose memory is needed
- * longest. No other pass is concerned: a Recompute writes what Forward wrote, so between the two the
+ * longest. A frozen layer without a Backward is not computed again: segments begin after the last such
+ * layer. No other pass is concerned: a Recompute writes what Forward wrote, so between the two the
  * buffers are dead (frees.c).
  */
 #include <stdlib.h>
@@ -22,6 +23,8 @@ static int *find_segments(const ls_plan *p) {
     int *first = LS_NEW_ARRAY(int, (size_t)m->nlayers), begin = 1, last = m->nlayers - 1;
     if (p->c.recompute_layers && 1 + p->c.recompute_layers < last) last = 1 + p->c.recompute_layers;
     for (int l = 0; l < m->nlayers; l++) first[l] = NONE;
+    for (int l = begin; l < last; l++)
+        if (m->layers[l].is_constant && m->layers[l].nparams) begin = l + 1;
     while (begin < last && !ls_model_is_cut(m, begin)) begin++;
     for (int end = begin + 1; end <= last; end++) {
         if (end < last && end - begin < p->c.recompute) continue;

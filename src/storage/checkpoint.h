@@ -2,6 +2,7 @@
  *
  *     RUN/checkpoints/step-N/model.safetensors       weights, by GPT-2's names
  *                            optimizer.safetensors   the optimizer's states, NAME.exp_avg and so on
+ *                            frozen.safetensors      weights that are not trained (frozen_file.h)
  *                            config.yaml             and what it was trained on (data_files.h)
  *                            manifest.json           step, hashes of files and of the logical state
  *     RUN/checkpoints/latest -> step-N
@@ -92,6 +93,10 @@ ls_status ls_checkpoint_resolve(const char *path, char **path_p, ls_error *);
 /* Checks every file against the manifest, then fills the state. m and v may be NULL: only weights
  * are loaded. The model must have the tensors' names and shapes. */
 ls_status ls_checkpoint_load(const char *path, ls_train_state *, ls_error *);
+
+/* Sets a buffer [frozen_floats] to the weights of the model's frozen parameters, whether the
+ * checkpoint's run has trained them or not. Checks its files. */
+ls_status ls_checkpoint_load_frozen(const char *path, const ls_model *, float *buffer, ls_error *);
 
 typedef struct ls_checkpoint_info {
     int64_t step;

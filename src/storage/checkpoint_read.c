@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "storage/checkpoint.h"
 #include "storage/checkpoints.h"
+#include "storage/frozen_file.h"
 #include "storage/manifest.h"
 
 static char *join(const char *folder, const char *name) { return ls_format("%s/%s", folder, name); }
@@ -14,22 +15,27 @@ static char *join(const char *folder, const char *name) { return ls_format("%s/%
 typedef struct opened {
     const char *path;
     ls_manifest manifest;
-    ls_safetensors weights, optimizer;
+    ls_safetensors weights, optimizer, frozen; /* frozen.n 0: nothing is frozen */
 } opened;
 
 static void close_all(opened *o) {
     ls_safetensors_close(&o->weights);
     ls_safetensors_close(&o->optimizer);
+    ls_safetensors_close(&o->frozen);
     ls_manifest_free(&o->manifest);
 }
 
 static ls_status open_all(const char *path, opened *o, ls_error *e) {
     *o = (opened){.path = path};
     char *weights = join(path, LS_WEIGHTS_FILE), *optimizer = join(path, LS_OPTIMIZER_FILE);
+    char *frozen = join(path, LS_FROZEN_FILE);
     ls_status s = ls_manifest_read(path, &o->manifest, e);
     if (s == LS_OK) s = ls_manifest_check_files(&o->manifest, path, e);
     if (s == LS_OK) s = ls_safetensors_open(weights, &o->weights, e);
     if (s == LS_OK) s = ls_safetensors_open(optimizer, &o->optimizer, e);
+    if (s == LS_OK && ls_manifest_has_frozen(&o->manifest))
+        s = ls_safetensors_open(frozen, &o->frozen, e);
+    free(frozen);
     free(weights);
     free(optimizer);
     if (s != LS_OK) close_all(o);
@@ -51,8 +57,8 @@ static void copy_owned(const ls_train_state *s, float *flat, size_t first, const
 /* The source and destination of a buffer's tensors. */
 typedef struct loading {
     const opened *from;
-    const ls_safetensors *file;
-    const ls_train_state *part; /* only its owned part is filled */
+    const ls_safetensors *file, *more; /* looked up in this order; more NULL: in one file */
+    const ls_train_state *part;        /* only its owned part is filled */
     float *flat;
 } loading;
 
@@ -61,6 +67,7 @@ static ls_status load_param(const loading *l, const ls_param *p, const char *suf
     char name[LS_TENSOR_NAME];
     snprintf(name, sizeof name, "%s%s%s", p->name, suffix ? "." : "", suffix ? suffix : "");
     const ls_tensor *t = ls_safetensors_find(l->file, name);
+    if (!t && l->more) t = ls_safetensors_find(l->more, name);
     if (!t)
         return ls_fail(e, LS_EINVAL,
                        "%s: has no tensor '%s'; its architecture differs from the config's",
@@ -93,21 +100,27 @@ static ls_status check_ema(const opened *o, ls_error *e) {
     return LS_OK;
 }
 
+static ls_status check_count(const opened *o, const ls_model *m, ls_error *e) {
+    if (o->weights.n + o->frozen.n == (size_t)m->nparams) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: has %zu tensors, the config's model %d: their architectures differ", o->path,
+                   o->weights.n + o->frozen.n, m->nparams);
+}
+
+/* What is trained now may have been frozen in the run of the checkpoint (train.from). */
 static ls_status load_state(const opened *o, ls_train_state *s, ls_error *e) {
-    if (o->weights.n != (size_t)s->model->nparams)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: has %zu tensors, the config's model %d: their architectures differ",
-                       o->path, o->weights.n, s->model->nparams);
+    LS_TRY(check_count(o, s->model, e));
     const ls_train_state whole = {0};
     const char *suffix = s->ema ? LS_OPTIM_EMA : NULL;
     if (s->ema) LS_TRY(check_ema(o, e));
-    const loading weights = {o, s->ema ? &o->optimizer : &o->weights, s->all_params ? &whole : s,
-                             s->flat.of[0]};
+    const loading weights = {o, s->ema ? &o->optimizer : &o->weights, s->ema ? NULL : &o->frozen,
+                             s->all_params ? &whole : s, s->flat.of[0]};
     for (int i = 0; i < s->model->nparams; i++) {
         const ls_param *p = &s->model->params[i];
+        if (p->frozen) continue;
         LS_TRY(load_param(&weights, p, suffix, e));
         for (int k = 1; k < s->flat.n; k++) {
-            const loading states = {o, &o->optimizer, s, s->flat.of[k]};
+            const loading states = {o, &o->optimizer, NULL, s, s->flat.of[k]};
             const char *name = ls_optim_state_name(s->optim, p, k - 1);
             if (name) LS_TRY(load_param(&states, p, name, e));
         }
@@ -115,6 +128,18 @@ static ls_status load_state(const opened *o, ls_train_state *s, ls_error *e) {
     s->step = o->manifest.step;
     s->scaler = o->manifest.scaler;
     return LS_OK;
+}
+
+static ls_status load_frozen(const char *path, const ls_model *m, float *buffer, ls_error *e) {
+    opened o;
+    const ls_train_state whole = {0};
+    const loading all = {&o, &o.weights, &o.frozen, &whole, buffer};
+    LS_TRY(open_all(path, &o, e));
+    ls_status s = check_count(&o, m, e);
+    for (int i = 0; s == LS_OK && i < m->nparams; i++)
+        if (m->params[i].frozen) s = load_param(&all, &m->params[i], NULL, e);
+    close_all(&o);
+    return s;
 }
 
 static ls_status load(const char *path, ls_train_state *s, ls_error *e) {
@@ -125,15 +150,23 @@ static ls_status load(const char *path, ls_train_state *s, ls_error *e) {
     return status;
 }
 
+/* The number of all parameters. */
+static size_t count_of(const opened *o) {
+    size_t count = 0;
+    for (size_t i = 0; i < o->weights.n; i++) count += o->weights.tensors[i].count;
+    for (size_t i = 0; i < o->frozen.n; i++) count += o->frozen.tensors[i].count;
+    return count;
+}
+
 ls_status ls_checkpoint_read_back(const char *path, ls_checkpoint_info *i_p, ls_error *e) {
     opened o;
     LS_TRY(open_all(path, &o, e));
-    ls_checkpoint_info info = {.step = o.manifest.step, .ntensors = o.weights.n};
-    info.weights = ls_state_hash_weights(o.weights.tensors, o.weights.n);
+    ls_checkpoint_info info = {.step = o.manifest.step, .ntensors = o.weights.n + o.frozen.n};
+    info.weights = ls_state_hash_weights(o.weights.tensors, o.weights.n, &o.frozen);
     info.optimizer = ls_state_hash_optimizer(o.optimizer.tensors, o.optimizer.n, o.manifest.step,
                                              &o.manifest.scaler);
-    for (size_t i = 0; i < o.weights.n; i++) info.count += o.weights.tensors[i].count;
-    info.nbytes = o.weights.map.nbytes + o.optimizer.map.nbytes;
+    info.count = count_of(&o);
+    info.nbytes = o.weights.map.nbytes + o.optimizer.map.nbytes + o.frozen.map.nbytes;
     ls_status s = ls_manifest_check_hash(&o.manifest, path, "weights_hash", info.weights, e);
     if (s == LS_OK)
         s = ls_manifest_check_hash(&o.manifest, path, "optimizer_hash", info.optimizer, e);
@@ -142,31 +175,35 @@ ls_status ls_checkpoint_read_back(const char *path, ls_checkpoint_info *i_p, ls_
     return s;
 }
 
-static ls_status show(const char *path, ls_buf *out, ls_error *e) {
-    opened o;
-    LS_TRY(open_all(path, &o, e));
-    size_t count = 0;
-    for (size_t i = 0; i < o.weights.n; i++) count += o.weights.tensors[i].count;
-    ls_buf_escape(out, LS_ESCAPE_LINE, path, strlen(path));
-    ls_buf_printf(out, "\nstep %lld, %zu tensors, %zu parameters\n", (long long)o.manifest.step,
-                  o.weights.n, count);
-    for (size_t i = 0; i < o.weights.n; i++) {
-        const ls_tensor *t = &o.weights.tensors[i];
+static void show_tensors(const ls_safetensors *file, const char *note, ls_buf *out) {
+    for (size_t i = 0; i < file->n; i++) {
+        const ls_tensor *t = &file->tensors[i];
         char name[4 * LS_TENSOR_NAME];
         ls_escape(LS_ESCAPE_LINE, t->name, strlen(t->name), name, sizeof name);
         ls_buf_printf(out, "  %-28s f32 [", name);
         for (int d = 0; d < t->ndims; d++)
             ls_buf_printf(out, "%s%lld", d ? ", " : "", (long long)t->dims[d]);
-        ls_buf_printf(out, "]\n");
+        ls_buf_printf(out, "]%s\n", note);
     }
+}
+
+static ls_status show(const char *path, ls_buf *out, ls_error *e) {
+    opened o;
+    LS_TRY(open_all(path, &o, e));
+    ls_buf_escape(out, LS_ESCAPE_LINE, path, strlen(path));
+    ls_buf_printf(out, "\nstep %lld, %zu tensors, %zu parameters\n", (long long)o.manifest.step,
+                  o.weights.n + o.frozen.n, count_of(&o));
+    show_tensors(&o.weights, "", out);
+    show_tensors(&o.frozen, ", frozen", out);
     close_all(&o);
     return LS_OK;
 }
 
-/* Writes the tensors of the weights, or averages under the names of the weights. */
+/* Writes the tensors of the weights, or averages under the names of the weights; then the frozen
+ * ones. */
 static ls_status export_tensors(const opened *o, bool ema, const char *file, ls_error *e) {
     if (ema) LS_TRY(check_ema(o, e));
-    ls_tensor *list = LS_NEW_ARRAY(ls_tensor, o->weights.n);
+    ls_tensor *list = LS_NEW_ARRAY(ls_tensor, o->weights.n + o->frozen.n);
     ls_status s = LS_OK;
     for (size_t i = 0; s == LS_OK && i < o->weights.n; i++) {
         char name[LS_TENSOR_NAME + sizeof "." LS_OPTIM_EMA];
@@ -179,7 +216,8 @@ static ls_status export_tensors(const opened *o, bool ema, const char *file, ls_
             s = ls_fail(e, LS_EINVAL, "%s: has no tensor '%s' of the weights' shape", o->path,
                         name);
     }
-    if (s == LS_OK) s = ls_safetensors_write(file, list, o->weights.n, e);
+    for (size_t i = 0; i < o->frozen.n; i++) list[o->weights.n + i] = o->frozen.tensors[i];
+    if (s == LS_OK) s = ls_safetensors_write(file, list, o->weights.n + o->frozen.n, e);
     free(list);
     return s;
 }
@@ -227,6 +265,11 @@ ls_status ls_checkpoint_load(const char *path, ls_train_state *s, ls_error *e) {
     return name_older(path, load(path, s, e), e);
 }
 
+ls_status ls_checkpoint_load_frozen(const char *path, const ls_model *m, float *buffer,
+                                    ls_error *e) {
+    return name_older(path, load_frozen(path, m, buffer, e), e);
+}
+
 ls_status ls_checkpoint_verify(const char *path, ls_checkpoint_info *i_p, ls_error *e) {
     return name_older(path, ls_checkpoint_read_back(path, i_p, e), e);
 }
@@ -243,20 +286,21 @@ ls_status ls_checkpoint_show_json(const char *path, ls_json **j_p, ls_error *e) 
     opened o;
     LS_TRY(open_all(path, &o, e));
     ls_json *j = ls_json_new_object(), *tensors = ls_json_new_array();
-    size_t count = 0;
-    for (size_t i = 0; i < o.weights.n; i++) {
-        const ls_tensor *t = &o.weights.tensors[i];
+    for (size_t i = 0; i < o.weights.n + o.frozen.n; i++) {
+        bool frozen = i >= o.weights.n;
+        const ls_tensor *t =
+            frozen ? &o.frozen.tensors[i - o.weights.n] : &o.weights.tensors[i];
         ls_json *tensor = ls_json_new_object(), *shape = ls_json_new_array();
         for (int d = 0; d < t->ndims; d++) ls_json_push(shape, ls_json_new_integer(t->dims[d]));
         ls_json_set(tensor, "name", ls_json_new_text(t->name));
         ls_json_set(tensor, "dtype", ls_json_new_text("f32"));
         ls_json_set(tensor, "shape", shape);
+        ls_json_set(tensor, "frozen", ls_json_new_bool(frozen));
         ls_json_push(tensors, tensor);
-        count += t->count;
     }
     ls_json_set(j, "checkpoint", ls_json_new_path(path));
     ls_json_set(j, "step", ls_json_new_integer(o.manifest.step));
-    ls_json_set(j, "parameters", ls_json_new_integer((int64_t)count));
+    ls_json_set(j, "parameters", ls_json_new_integer((int64_t)count_of(&o)));
     ls_json_set(j, "tensors", tensors);
     close_all(&o);
     *j_p = j;

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "storage/checkpoint.h"
 #include "storage/checkpoints.h"
+#include "storage/frozen_file.h"
 #include "storage/manifest.h"
 #include "storage/part.h"
 
@@ -40,20 +41,35 @@ static ls_status write_rest(const char *folder, const ls_train_state *s, const l
     return ls_file_sync_dir(folder, e);
 }
 
-static ls_status write_folder(const char *folder, const ls_train_state *s,
+/* Links the run's file of frozen parameters, and opens it. */
+static ls_status add_frozen(const char *run, const char *folder, const ls_model *m,
+                            ls_safetensors *frozen_p, ls_json *files, ls_error *e) {
+    if (m->frozen_count == 0) return LS_OK;
+    LS_TRY(ls_frozen_file_link(run, folder, e));
+    LS_TRY(ls_manifest_list(folder, LS_FROZEN_FILE, files, e));
+    char *path = join(folder, LS_FROZEN_FILE);
+    ls_status s = ls_safetensors_open(path, frozen_p, e);
+    free(path);
+    return s;
+}
+
+static ls_status write_folder(const char *run, const char *folder, const ls_train_state *s,
                               const ls_checkpoint_extra *x, ls_error *e) {
     ls_state_tensors weights = ls_state_weights(s), states = ls_state_optimizer(s);
     ls_json *files = ls_json_new_array();
+    ls_safetensors frozen = {0};
     ls_status status = write_tensors(folder, LS_WEIGHTS_FILE, weights.list, weights.n, files, e);
     if (status == LS_OK)
         status = write_tensors(folder, LS_OPTIMIZER_FILE, states.list, states.n, files, e);
+    if (status == LS_OK) status = add_frozen(run, folder, s->model, &frozen, files, e);
     if (status == LS_OK) {
-        ls_state_hashes h = {ls_state_hash_weights(weights.list, weights.n),
+        ls_state_hashes h = {ls_state_hash_weights(weights.list, weights.n, &frozen),
                              ls_state_hash_optimizer(states.list, states.n, s->step, &s->scaler)};
         status = write_rest(folder, s, &h, x, files, e);
     } else {
         ls_json_free(files);
     }
+    ls_safetensors_close(&frozen);
     ls_state_tensors_free(&weights);
     ls_state_tensors_free(&states);
     return status;
@@ -126,7 +142,7 @@ ls_status ls_checkpoint_write(const char *run, const ls_train_state *s,
         ls_format("%s/checkpoints/%s%lld", run, LS_CHECKPOINT_HIDDEN, (long long)s->step);
     ls_status status = ls_file_remove_tree(hidden, e); /* left by a killed run */
     if (status == LS_OK) status = ls_file_make_dirs(hidden, e);
-    if (status == LS_OK) status = write_folder(hidden, s, x, e);
+    if (status == LS_OK) status = write_folder(run, hidden, s, x, e);
     status = publish(run, hidden, s, x, status, e);
     free(hidden);
     return status;
@@ -186,17 +202,18 @@ ls_status ls_checkpoint_part(const char *hidden, const ls_train_state *s, const 
 }
 
 /* Hashes the tensors from the files, since no process has the whole state in memory. */
-static ls_status complete(const char *hidden, const ls_train_state *s, const tensor_files *f,
-                          const ls_checkpoint_extra *x, ls_error *e) {
+static ls_status complete(const char *run, const char *hidden, const ls_train_state *s,
+                          const tensor_files *f, const ls_checkpoint_extra *x, ls_error *e) {
     ls_json *files = ls_json_new_array();
-    ls_safetensors weights = {0}, states = {0};
+    ls_safetensors weights = {0}, states = {0}, frozen = {0};
     ls_status status = ls_manifest_list(hidden, LS_WEIGHTS_FILE, files, e);
     if (status == LS_OK) status = ls_manifest_list(hidden, LS_OPTIMIZER_FILE, files, e);
+    if (status == LS_OK) status = add_frozen(run, hidden, s->model, &frozen, files, e);
     if (status == LS_OK) status = ls_safetensors_open(f->paths[0], &weights, e);
     if (status == LS_OK) status = ls_safetensors_open(f->paths[1], &states, e);
     if (status == LS_OK) {
         ls_state_hashes h = {
-            ls_state_hash_weights(weights.tensors, weights.n),
+            ls_state_hash_weights(weights.tensors, weights.n, &frozen),
             ls_state_hash_optimizer(states.tensors, states.n, s->step, &s->scaler)};
         status = write_rest(hidden, s, &h, x, files, e);
     } else {
@@ -204,6 +221,7 @@ static ls_status complete(const char *hidden, const ls_train_state *s, const ten
     }
     ls_safetensors_close(&weights);
     ls_safetensors_close(&states);
+    ls_safetensors_close(&frozen);
     return status;
 }
 
@@ -212,7 +230,7 @@ ls_status ls_checkpoint_finish(const char *run, const char *hidden, const ls_tra
     tensor_files f;
     files_of(hidden, s, &f);
     ls_status status = ls_part_check(hidden, f.files, o->plan, o->end, e);
-    if (status == LS_OK) status = complete(hidden, s, &f, x, e);
+    if (status == LS_OK) status = complete(run, hidden, s, &f, x, e);
     drop_files(&f);
     return publish(run, hidden, s, x, status, e);
 }

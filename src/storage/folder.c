@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "config/relations.h"
 #include "storage/checkpoint.h"
+#include "storage/frozen_file.h"
 #include "storage/room.h"
 
 /* A file server gives up the locks of a lost host after a minute and a half. */
@@ -21,10 +22,11 @@ static const double LOST_HOST_S = 120, SOON_S = 5;
 enum { MOST_TRIES = 1000 };
 
 /* Files of a run that a start makes: bits of notes->made. */
-enum { CONFIG, TOKENIZER, TOKENS, RECORD, SAMPLES, METRICS, NFILES };
+enum { CONFIG, TOKENIZER, TOKENS, RECORD, SAMPLES, FROZEN, METRICS, NFILES };
 static const char *const names[] = {
     [CONFIG] = "config.yaml",    [TOKENIZER] = "tokenizer.json", [TOKENS] = "tokens.bin",
-    [RECORD] = LS_CORPUS_RECORD, [SAMPLES] = LS_DATA_RECORD,     [METRICS] = "metrics.jsonl"};
+    [RECORD] = LS_CORPUS_RECORD, [SAMPLES] = LS_DATA_RECORD,     [FROZEN] = LS_FROZEN_FILE,
+    [METRICS] = "metrics.jsonl"};
 static const char CHECKPOINTS[] = "checkpoints";
 
 /* ---- from view to view ---- */
@@ -128,6 +130,8 @@ static ls_status check_found(const ls_folder_run *r, bool resumes, const found *
 static ls_status check_room(const ls_folder_run *r, double more, ls_error *e) {
     int64_t ntokens = ls_config_has_text(r->config) ? r->config->model.vocab : 0;
     double nbytes = ls_room_checkpoint_nbytes(r->model, r->optim, ntokens, r->config_text->len);
+    if (!ls_frozen_file_is_saved(r->dir, r->model))
+        nbytes += (double)r->model->frozen_count * sizeof(float);
     return ls_room_check(r->dir, nbytes, more, e);
 }
 
@@ -322,20 +326,26 @@ static ls_status write_missing(ls_folder *f, ls_error *e) {
     ls_status s = ls_file_make_dirs(r->dir, e);
     if (s == LS_OK) s = check_room(r, ls_dataset_saved_nbytes(&d), e);
     if (s == LS_OK) s = write_files(f, &d, e);
+    if (s == LS_OK) s = ls_frozen_file_make(r->dir, r->model, r->config, e);
     if (s == LS_OK) s = make_checkpoints(f, e);
     if (s == LS_OK) s = sync_dirs(f, e);
     ls_dataset_free(&d);
     return s;
 }
 
+bool ls_folder_has_data(const char *dir, const ls_config *c, const ls_model *m) {
+    return ls_dataset_is_saved(dir, c) && ls_frozen_file_is_saved(dir, m);
+}
+
 static bool is_complete(const ls_folder_run *r) {
-    return has(r, names[CONFIG]) && ls_dataset_is_saved(r->dir, r->config);
+    return has(r, names[CONFIG]) && ls_folder_has_data(r->dir, r->config, r->model);
 }
 
 /* Restores deleted files. */
 static ls_status restore(const ls_folder_run *r, const char *checkpoint, ls_error *e) {
     LS_TRY(ls_file_make_dirs(r->dir, e));
     LS_TRY(ls_dataset_restore(r->dir, checkpoint, r->config, r->model, e));
+    LS_TRY(ls_frozen_file_restore(r->dir, checkpoint, r->model, r->config, e));
     return has(r, names[CONFIG]) ? LS_OK : write_config(r, e);
 }
 
@@ -357,6 +367,8 @@ ls_status ls_folder_take_up(ls_folder *f, ls_error *e) {
         LS_TRY(ls_checkpoint_newest_good(f->run.dir, &path, &step, e));
         log_start(&f->run, path);
         s = restore(&f->run, path, e);
+        if (s == LS_OK && !path)
+            s = ls_frozen_file_make(f->run.dir, f->run.model, f->run.config, e);
     }
     free(path);
     n->step = step;
@@ -422,9 +434,13 @@ ls_status ls_folder_follow(ls_folder *f, ls_error *e) {
     return f->notes->step < 0 ? find_start(f, e) : LS_OK;
 }
 
-ls_status ls_folder_repair(ls_folder *f, const ls_dataset *d, ls_error *e) {
+ls_status ls_folder_repair(ls_folder *f, const ls_dataset *d, const ls_frozen_value *frozen,
+                           ls_error *e) {
+    const ls_folder_run *r = &f->run;
     LS_TRY(lock_again(f, e));
-    return write_files(f, d, e);
+    LS_TRY(write_files(f, d, e));
+    if (!frozen || ls_frozen_file_is_saved(r->dir, r->model)) return LS_OK;
+    return ls_frozen_file_save(r->dir, r->model, frozen, e);
 }
 
 /* ---- training begins, and ends ---- */

@@ -95,8 +95,11 @@ ls_status ls_folder_follow(ls_folder *, ls_error *);
 /* Takes only the lock, for the end of a run on this host. Waits a few seconds for another host. */
 ls_status ls_folder_hold(const ls_folder_run *, ls_folder **f_p, ls_error *);
 /* Before a checkpoint: restores the files that were deleted from the directory, except metrics and
- * checkpoints. */
-ls_status ls_folder_repair(ls_folder *, const ls_dataset *, ls_error *);
+ * checkpoints. frozen [nparams]: in f32; NULL: the model has none. */
+ls_status ls_folder_repair(ls_folder *, const ls_dataset *, const ls_frozen_value *frozen,
+                           ls_error *);
+/* Has the directory the data set, and the frozen parameters of the model? */
+bool ls_folder_has_data(const char *dir, const ls_config *, const ls_model *);
 /* Training begins: an old directory gets the new config. *old_p: it may have earlier metrics. */
 ls_status ls_folder_begin_training(ls_folder *, bool *old_p, ls_error *);
 /* All files that training needs are written: from here on a new directory is not removed. */

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "storage/data_record.h"
+#include "storage/frozen_file.h"
 
 enum { MAX_MANIFEST = 1 << 20 };
 
@@ -41,6 +42,8 @@ static ls_json *manifest_of(const ls_train_state *s, const ls_state_hashes *hash
     ls_json_set(m, "step", ls_json_new_integer(s->step));
     ls_json_set_integer(model, "tensors", s->model->nparams);
     ls_json_set_integer(model, "parameters", (int64_t)s->model->count);
+    if (s->model->frozen_count)
+        ls_json_set_integer(model, "frozen_parameters", (int64_t)s->model->frozen_count);
     ls_json_set(m, "model", model);
     if (s->scaler.scale > 0) {
         ls_json *scaler = ls_json_new_object();
@@ -165,6 +168,12 @@ static ls_status check_file(const char *folder, const ls_json *entry, ls_error *
     return s;
 }
 
+bool ls_manifest_has_frozen(const ls_manifest *m) {
+    int64_t n = 0;
+    const ls_json *model = ls_json_get(m->json, "model");
+    return ls_json_integer(ls_json_get(model, "frozen_parameters"), &n) && n > 0;
+}
+
 static bool lists(const ls_json *files, const char *name) {
     for (size_t i = 0; i < ls_json_count(files); i++) {
         const char *listed = ls_json_text(ls_json_get(ls_json_at(files, i), "name"));
@@ -178,7 +187,8 @@ ls_status ls_manifest_check_files(const ls_manifest *m, const char *folder, ls_e
     const ls_json *files = ls_json_get(m->json, "files");
     bool has_samples = lists(files, LS_DATA_RECORD);
     const char *const needed[] = {LS_WEIGHTS_FILE, LS_OPTIMIZER_FILE, LS_CONFIG_FILE,
-                                  has_samples ? LS_DATA_RECORD : LS_TOKENIZER_FILE};
+                                  has_samples ? LS_DATA_RECORD : LS_TOKENIZER_FILE,
+                                  ls_manifest_has_frozen(m) ? LS_FROZEN_FILE : LS_WEIGHTS_FILE};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (!lists(files, needed[i]))
             return ls_fail(e, LS_EINVAL, "%s/%s: is not complete: it does not list %s", folder,

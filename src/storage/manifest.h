@@ -39,6 +39,8 @@ void ls_manifest_free(ls_manifest *);
 /* Checks that the manifest lists all files that a reader needs, and that they have the listed sizes
  * and hashes. */
 ls_status ls_manifest_check_files(const ls_manifest *, const char *folder, ls_error *);
+/* Has the checkpoint frozen parameters, in a file of their own (frozen_file.h)? */
+bool ls_manifest_has_frozen(const ls_manifest *);
 /* Checks that the manifest's hash `key` is this one. */
 ls_status ls_manifest_check_hash(const ls_manifest *, const char *folder, const char *key, ls_hash,
                                  ls_error *);

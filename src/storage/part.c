@@ -60,7 +60,7 @@ static ls_status put_param(work *w, int param, ls_bucket own, ls_error *e) {
     const ls_param *p = &w->plan->c.model->params[param];
     size_t first = own.first > p->offset ? own.first : p->offset;
     size_t end = own.end < p->offset + p->count ? own.end : p->offset + p->count;
-    if (first >= end) return LS_OK;
+    if (p->frozen || first >= end) return LS_OK;
     for (int i = 0; i < LS_PART_FILES; i++) {
         const ls_part_file *f = &w->files[i];
         for (int k = f->tensors->from[param]; k < f->tensors->from[param + 1]; k++)

@@ -43,6 +43,7 @@ ls_status ls_pretrained_resolve(ls_config *c, const char *run, ls_error *e) {
 typedef struct reading {
     const ls_train_state *s;
     const ls_weights *w;
+    float *to; /* the buffer of trained parameters, or that of frozen ones */
     float *part; /* [rows of PART floats, at least one row] */
 } reading;
 
@@ -56,7 +57,7 @@ static size_t copy_wanted(const reading *r, size_t first, size_t end, const floa
         size_t b = all || s->owned[k].end > end ? end : s->owned[k].end;
         if (a >= b) continue;
         n += b - a;
-        if (from) memcpy(s->flat.of[0] + a, from + (a - first), (b - a) * sizeof *from);
+        if (from) memcpy(r->to + a, from + (a - first), (b - a) * sizeof *from);
     }
     return n;
 }
@@ -78,19 +79,30 @@ static ls_status read_param(const reading *r, const ls_param *p, ls_error *e) {
     return LS_OK;
 }
 
-ls_status ls_pretrained_load(const char *path, const ls_train_state *s, ls_error *e) {
+/* Reads the trained parameters, or the frozen ones. */
+static ls_status read_all(const char *path, const ls_train_state *s, bool frozen, float *to,
+                          ls_error *e) {
+    const ls_model *m = s->model;
     ls_weights w = {0};
     LS_TRY(ls_weights_open(path, &w, e));
     size_t widest = PART;
-    for (int i = 0; i < s->model->nparams; i++) {
-        const ls_param *p = &s->model->params[i];
-        if (p->ndims > 1 && (size_t)p->dims[1] > widest) widest = (size_t)p->dims[1];
-    }
-    reading r = {s, &w, LS_NEW_ARRAY(float, widest)};
+    for (int i = 0; i < m->nparams; i++)
+        if (m->params[i].ndims > 1 && (size_t)m->params[i].dims[1] > widest)
+            widest = (size_t)m->params[i].dims[1];
+    reading r = {s, &w, to, LS_NEW_ARRAY(float, widest)};
     ls_status status = LS_OK;
-    for (int i = 0; status == LS_OK && i < s->model->nparams; i++)
-        status = read_param(&r, &s->model->params[i], e);
+    for (int i = 0; status == LS_OK && i < m->nparams; i++)
+        if (m->params[i].frozen == frozen) status = read_param(&r, &m->params[i], e);
     free(r.part);
     ls_weights_close(&w);
     return status;
+}
+
+ls_status ls_pretrained_load(const char *path, const ls_train_state *s, ls_error *e) {
+    return read_all(path, s, false, s->flat.of[0], e);
+}
+
+ls_status ls_pretrained_load_frozen(const char *path, const ls_model *m, float *buffer,
+                                    ls_error *e) {
+    return read_all(path, &(ls_train_state){.model = m}, true, buffer, e);
 }

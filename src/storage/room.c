@@ -12,11 +12,12 @@
 /* The largest sizes seen: bytes of a header per tensor, of a tokenizer per token. */
 enum { NBYTES_TENSOR = 160, NBYTES_TOKEN = 64 };
 
-/* Weights and the optimizer's states in f32, and the text files. */
+/* Trained weights and the optimizer's states in f32, and the text files. */
 double ls_room_checkpoint_nbytes(const ls_model *m, const ls_optim *o, int64_t ntokens,
                                  size_t config_nbytes) {
     double flats = ls_optim_nflats(o);
-    return flats * ((double)m->count * sizeof(float) + (double)NBYTES_TENSOR * m->nparams) +
+    double count = (double)(m->count - m->frozen_count);
+    return flats * (count * sizeof(float) + (double)NBYTES_TENSOR * m->nparams) +
            (double)NBYTES_TOKEN * (double)ntokens + (double)config_nbytes;
 }
 

@@ -13,10 +13,9 @@ static int by_name(const void *a, const void *b) {
 
 /* Hashes the step, unless negative; the loss scale, if one is in use; then the name, dims and data
  * of each tensor, sorted by name. */
-static ls_hash hash_tensors(const ls_tensor *t, size_t n, int64_t step, const ls_scaler *scaler) {
-    const ls_tensor **sorted = LS_NEW_ARRAY(const ls_tensor *, n);
-    for (size_t i = 0; i < n; i++) sorted[i] = &t[i];
-    qsort(sorted, n, sizeof *sorted, by_name);
+static ls_hash hash_tensors(const ls_tensor **sorted, size_t n, int64_t step,
+                            const ls_scaler *scaler) {
+    if (n) qsort(sorted, n, sizeof *sorted, by_name);
     ls_hasher *h = ls_hasher_new();
     if (step >= 0) ls_hasher_add(h, &step, sizeof step);
     if (scaler && scaler->scale > 0) {
@@ -31,19 +30,29 @@ static ls_hash hash_tensors(const ls_tensor *t, size_t n, int64_t step, const ls
         ls_hasher_add(h, sorted[i]->dims, (size_t)ndims * sizeof *sorted[i]->dims);
         ls_hasher_add(h, sorted[i]->data, sorted[i]->count * sizeof(float));
     }
-    free(sorted);
     return ls_hasher_finish(h);
 }
 
-ls_hash ls_state_hash_weights(const ls_tensor *t, size_t n) { return hash_tensors(t, n, -1, NULL); }
-
-ls_hash ls_state_hash_optimizer(const ls_tensor *t, size_t n, int64_t step, const ls_scaler *s) {
-    return hash_tensors(t, n, step, s);
+ls_hash ls_state_hash_weights(const ls_tensor *t, size_t n, const ls_safetensors *frozen) {
+    size_t more = frozen ? frozen->n : 0;
+    const ls_tensor **all = LS_NEW_ARRAY(const ls_tensor *, n + more);
+    for (size_t i = 0; i < n; i++) all[i] = &t[i];
+    for (size_t i = 0; i < more; i++) all[n + i] = &frozen->tensors[i];
+    ls_hash h = hash_tensors(all, n + more, -1, NULL);
+    free(all);
+    return h;
 }
 
-/* The tensor of a parameter, or of its state NAME.suffix. */
-static ls_tensor tensor_of(const ls_param *p, const char *suffix, const float *flat) {
-    ls_tensor t = {.ndims = p->ndims, .count = p->count, .data = flat + p->offset};
+ls_hash ls_state_hash_optimizer(const ls_tensor *t, size_t n, int64_t step, const ls_scaler *s) {
+    const ls_tensor **all = LS_NEW_ARRAY(const ls_tensor *, n);
+    for (size_t i = 0; i < n; i++) all[i] = &t[i];
+    ls_hash h = hash_tensors(all, n, step, s);
+    free(all);
+    return h;
+}
+
+ls_tensor ls_state_tensor(const ls_param *p, const char *suffix, const float *data) {
+    ls_tensor t = {.ndims = p->ndims, .count = p->count, .data = data};
     snprintf(t.name, sizeof t.name, "%s%s%s", p->name, suffix ? "." : "", suffix ? suffix : "");
     for (int d = 0; d < p->ndims; d++) t.dims[d] = p->dims[d];
     return t;
@@ -57,7 +66,8 @@ static ls_state_tensors new_tensors(const ls_model *m, int each) {
 ls_state_tensors ls_state_weights(const ls_train_state *s) {
     ls_state_tensors t = new_tensors(s->model, 1);
     for (int i = 0; i < s->model->nparams; i++) {
-        t.list[t.n++] = tensor_of(&s->model->params[i], NULL, s->flat.of[0]);
+        const ls_param *p = &s->model->params[i];
+        if (!p->frozen) t.list[t.n++] = ls_state_tensor(p, NULL, s->flat.of[0] + p->offset);
         t.from[i + 1] = (int)t.n;
     }
     return t;
@@ -67,9 +77,9 @@ ls_state_tensors ls_state_optimizer(const ls_train_state *s) {
     ls_state_tensors t = new_tensors(s->model, s->flat.n);
     for (int i = 0; i < s->model->nparams; i++) {
         const ls_param *p = &s->model->params[i];
-        for (int k = 1; k < s->flat.n; k++) {
+        for (int k = 1; k < s->flat.n && !p->frozen; k++) {
             const char *name = ls_optim_state_name(s->optim, p, k - 1);
-            if (name) t.list[t.n++] = tensor_of(p, name, s->flat.of[k]);
+            if (name) t.list[t.n++] = ls_state_tensor(p, name, s->flat.of[k] + p->offset);
         }
         t.from[i + 1] = (int)t.n;
     }
@@ -84,6 +94,10 @@ void ls_state_tensors_free(ls_state_tensors *t) {
 
 ls_status ls_state_write_weights(const ls_train_state *s, const char *path, ls_error *e) {
     ls_state_tensors weights = ls_state_weights(s);
+    for (int i = 0; i < s->model->nparams; i++)
+        if (s->model->params[i].frozen)
+            weights.list[weights.n++] =
+                ls_state_tensor(&s->model->params[i], NULL, s->frozen[i].data);
     char *hidden = ls_format("%s.part", path);
     (void)ls_file_remove_tree(hidden, NULL);
     ls_status status = ls_safetensors_write(hidden, weights.list, weights.n, e);

@@ -25,8 +25,17 @@ static hashes hashes_new(const ls_member *m) {
 static void hash_flat(const ls_model *model, ls_dtype type, const void *flat, ls_hash *out) {
     for (int i = 0; i < model->nparams; i++) {
         const ls_param *p = &model->params[i];
+        if (p->frozen) continue;
         out[i] = ls_hash_bytes(ls_flat_at(type, flat, p->offset), p->count * ls_dtype_size(type));
     }
+}
+
+/* Frozen parameters may be wrong in the memory of one host. */
+static void hash_frozen(const ls_model *model, const ls_frozen_value *values, ls_hash *out) {
+    for (int i = 0; i < model->nparams; i++)
+        if (model->params[i].frozen)
+            out[i] = ls_hash_bytes(values[i].data,
+                                   model->params[i].count * ls_dtype_size(values[i].type));
 }
 
 static ls_status share(const ls_member *m, hashes *h, ls_error *e) {
@@ -79,6 +88,7 @@ static ls_status compare_params(ls_member *m, ls_verdict *v, ls_error *e) {
     int *asked = LS_NEW_ARRAY(int, (size_t)m->nworkers);
     for (int i = 0; i < m->nworkers; i++) asked[i] = i;
     hash_flat(&m->layout->model, m->layout->plan.c.compute, w->params, h.own);
+    hash_frozen(&m->layout->model, w->frozen, h.own);
     ls_status s = share(m, &h, e);
     if (s == LS_OK) judge(m, &h, asked, m->nworkers, v);
     v->parameters = !v->good;

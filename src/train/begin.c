@@ -16,7 +16,8 @@
 /* For a worker that has had the directory open since an earlier view. */
 static ls_status reuse_folder(ls_loop *l, ls_error *e) {
     l->folder->notes->step = ls_store_steps(l->host->store);
-    return ls_dataset_is_saved(l->run->dir, &l->run->config) ? LS_OK : ls_save_restore_folder(l, e);
+    bool whole = ls_folder_has_data(l->run->dir, &l->run->config, &l->host->layout.model);
+    return whole ? LS_OK : ls_save_restore_folder(l, e);
 }
 
 /* The process that starts all workers may have opened the directory for them. */

@@ -76,9 +76,11 @@ static double flops(const ls_plan *p) {
         const ls_action *a = &p->actions[i];
         if (a->worker != 0) continue;
         const ls_layer *l = &p->c.model->layers[a->layer];
-        double forward = l->forward_flops * (double)ls_plan_samples(p, a->micro);
-        if (a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE) sum += forward;
-        if (a->kind == LS_BACKWARD) sum += (l->loss ? 3 : 2) * forward;
+        bool back = a->kind == LS_BACKWARD;
+        double samples = (double)ls_plan_samples(p, a->micro);
+        if (a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE || (back && l->loss))
+            sum += l->forward_flops * samples;
+        if (back) sum += ls_model_backward_flops(p->c.model, l) * samples;
     }
     return sum;
 }

@@ -39,18 +39,20 @@ ls_status ls_host_memory_for_model(const ls_config *c, ls_error *e) {
     char wanted[32], has[32], each[3][32];
     LS_TRY(ls_network_create(c, &m, e));
     double n = (double)m.nfloats, param = (double)ls_dtype_size(ls_config_compute(c));
+    double frozen = (double)m.frozen_floats * param;
     double grad = (double)ls_dtype_size(ls_config_reduce(c));
     bool in_file = c->parallel.optimizer_state == LS_STATE_FILE;
     double state = in_file ? 0 : (ls_config_compute(c) == LS_F32 ? 2 : 3) * (double)sizeof(float);
     size_t count = m.count;
     ls_model_free(&m);
     memory r = available();
-    if (n * (param + grad + state) <= r.nbytes) return LS_OK;
+    double all = n * (param + grad + state) + frozen;
+    if (all <= r.nbytes) return LS_OK;
     return ls_fail(
         e, LS_ENOMEM,
         "a model of %zu parameters needs %s of memory at least (parameters %s, gradients "
         "%s, optimizer %s); %s %s; use a smaller model, or more machines",
-        count, write_size(n * (param + grad + state), wanted), write_size(n * param, each[0]),
+        count, write_size(all, wanted), write_size(n * param + frozen, each[0]),
         write_size(n * grad, each[1]), write_size(n * state, each[2]), r.where,
         write_size(r.nbytes, has));
 }
@@ -90,6 +92,7 @@ ls_status ls_host_memory_for_plan(const ls_config *c, const ls_plan *p, int work
     /* Some workers need less than m.peak; the sum over all workers is known, too. */
     double all = (double)m.peak * workers, calls = 0;
     for (int i = LS_MEM_ACTIVATIONS; i <= LS_MEM_SAMPLES; i++) calls += (double)m.nbytes[i];
+    calls += (double)m.nbytes[LS_MEM_FROZEN];
     double sum = (double)ls_plan_host_nbytes(p) + calls * workers;
     if (workers == p->c.nworkers && sum < all) all = sum;
     if (all + copies <= r.nbytes) return LS_OK;

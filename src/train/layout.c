@@ -67,6 +67,10 @@ ls_memory_config ls_layout_memory_config(const ls_config *c, int nworkers, int n
     return (ls_memory_config){.threads = (int)c->parallel.threads,
                               .one = among > 1 && c->parallel.zero > 0 &&
                                      ls_layout_shares_memory(c, nworkers, near),
+                              .near = c->parallel.transport == LS_TRANSPORT_MPI &&
+                                              ls_config_compute(c) != LS_F32
+                                          ? 1
+                                          : near,
                               .in_file = c->parallel.optimizer_state == LS_STATE_FILE};
 }
 

@@ -104,6 +104,7 @@ static ls_status agree_on_asked(ls_loop *l, ls_error *e) {
     if (due && l->steps < c->train.steps)
         LS_TRY(ls_save(l, best ? LS_SAVE_FOR_SURE : LS_SAVE_IF_IDLE, e));
     if (due && l->m.worker == 0) LS_TRY(ls_dataset_verify(&l->data, e));
+    if (due && l->m.worker == 0) LS_TRY(ls_frozen_file_verify(&l->m.frozen.file, e));
     if (l->asked == LS_ASKED_STOP && l->m.worker == 0 && !ls_loop_is_complete(l))
         ls_log("interrupted: stopping after step %lld, with a checkpoint; interrupt "
                "again to end at once",

@@ -63,6 +63,7 @@ static ls_status lend_arena(ls_member *m, ls_error *e) {
                           .dtype = type,
                           .compute = ls_exec_compute(m->execs[0]),
                           .params = m->worlds[0].params,
+                          .frozen = m->frozen.values,
                           .memory = ls_exec_arena(m->execs[0], &nbytes),
                           .n = n};
     while (m->infer.n > 1 && ls_infer_nbytes(&m->layout->model, type, m->infer.n) > nbytes)
@@ -183,6 +184,14 @@ static ls_status make_state(ls_member *m, const char *path, ls_error *e) {
     return s;
 }
 
+/* Collective. own: this worker's status so far. */
+static ls_status open_frozen(ls_member *m, ls_status own, ls_error *e) {
+    LS_TRY(ls_member_wait(m, own, e));
+    LS_TRY(ls_frozen_values_open(m, &m->frozen, e));
+    for (int i = 0; i < m->nexecs; i++) m->worlds[i].frozen = m->frozen.values;
+    return LS_OK;
+}
+
 ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls_error *e) {
     const ls_runtime *runtime = m->host->runtime;
     bool found = ls_host_has_state(m->host);
@@ -190,6 +199,7 @@ ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls
     m->first_step = first_step;
     for (int i = 0; s == LS_OK && i < m->nexecs; i++)
         if (!m->execs[i]) s = create_exec(m, i, &m->execs[i], e);
+    if (m->layout->model.frozen_count) LS_TRY(open_frozen(m, s, e));
     if (s == LS_OK && !found) s = make_state(m, path, e);
     if (s == LS_OK && !found) runtime->has_made(m);
     if (s == LS_OK) s = lend_arena(m, e);
@@ -213,6 +223,7 @@ void ls_member_leave(ls_member *m) {
     free(m->execs);
     free(m->worlds);
     free(m->groups);
+    ls_frozen_values_close(&m->frozen);
     if (m->infer_nbytes) ls_unmap(m->infer.memory, m->infer_nbytes);
     *m = (ls_member){0};
 }

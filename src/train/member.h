@@ -4,6 +4,7 @@
 
 #include "infer/infer.h"
 #include "report/tracer.h"
+#include "train/frozen_values.h"
 #include "train/host.h"
 
 typedef struct ls_member {
@@ -22,6 +23,7 @@ typedef struct ls_member {
     ls_exec **execs;   /* } */
     struct ls_backup *backup; /* NULL: this worker helps no other */
     int nexecs;
+    ls_frozen_values frozen;
     ls_infer infer;      /* for evaluations; in the executor's arena, between steps */
     size_t infer_nbytes; /* of separate memory, if the arena is too small; else 0 */
 } ls_member;

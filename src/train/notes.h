@@ -18,7 +18,9 @@ typedef struct ls_run_notes {
     /* 1 + the number of steps after which it was last done; 0: not yet. Each worker of the host
      * writes the same value. */
     atomic_llong evaluated, saved;
-    atomic_llong data; /* a hash of the samples of the run; 0: not known yet */
+    atomic_llong data;     /* a hash of the samples of the run; 0: not known yet */
+    atomic_llong frozen;   /* the same of its frozen parameters */
+    atomic_int has_frozen; /* 1: the store has them (ls_store_frozen()) */
 } ls_run_notes;
 
 #endif

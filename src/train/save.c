@@ -60,7 +60,7 @@ static ls_status fail_last(const ls_loop *l, ls_error *e) {
 
 ls_status ls_save_restore_folder(ls_loop *l, ls_error *e) {
     ls_error lost;
-    LS_TRY(ls_folder_repair(l->folder, &l->data, e));
+    LS_TRY(ls_folder_repair(l->folder, &l->data, l->m.frozen.file.values, e));
     if (ls_metrics_repair(l->metrics, &lost) != LS_OK) ls_log("%s", lost.msg);
     return LS_OK;
 }

@@ -36,6 +36,7 @@ ls_status ls_solo_open(ls_solo *x, const ls_member *m, const ls_solo_task *t, ls
     *x = (ls_solo){.plan = t->plan};
     LS_TRY(take_memory(x, &m->layout->model, t->grads, t->parts, e));
     x->world.params = m->worlds[0].params;
+    x->world.frozen = m->worlds[0].frozen;
     ls_exec_config ec = {.plan = t->plan,
                          .world = &x->world,
                          .slot = &x->slot,

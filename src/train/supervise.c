@@ -80,7 +80,7 @@ static void note_folder(const ls_host *h, const ls_view *v) {
     if (v->id.number == 1 || !h->run->dir) return;
     ls_folder_state *folder = &h->notes->folder;
     ls_folder_set_begun(folder);
-    if (v->steps >= 0 || ls_dataset_is_saved(h->run->dir, &h->run->config))
+    if (v->steps >= 0 || ls_folder_has_data(h->run->dir, &h->run->config, &h->layout.model))
         ls_folder_set_made(folder);
 }
 

@@ -141,11 +141,25 @@ static ls_status find_checkpoint(const ls_trainer *t, int resume, int64_t *step_
     return s;
 }
 
+/* On worker 0: the run directory gets the file of frozen parameters. */
+static ls_status save_frozen(const ls_trainer *t, int64_t step, ls_error *e) {
+    const ls_model *m = &t->host.layout.model;
+    if (!t->run.dir || !m->frozen_count) return LS_OK;
+    LS_TRY(ls_file_make_dirs(t->run.dir, e));
+    if (step == 0) return ls_frozen_file_make(t->run.dir, m, &t->run.config, e);
+    char *path = ls_checkpoint_path(t->run.dir, step);
+    ls_status s = ls_frozen_file_restore(t->run.dir, path, m, &t->run.config, e);
+    free(path);
+    return s;
+}
+
 static ls_status begin(ls_trainer *t, int resume, ls_error *e) {
     int64_t step = 0;
     bool first = ls_group_rank(t->m.group) == 0;
     LS_TRY(ls_member_join(&t->m, e));
-    LS_TRY(ls_member_wait(&t->m, first ? find_checkpoint(t, resume, &step, e) : LS_OK, e));
+    ls_status own = first ? find_checkpoint(t, resume, &step, e) : LS_OK;
+    if (first && own == LS_OK) own = save_frozen(t, step, e);
+    LS_TRY(ls_member_wait(&t->m, own, e));
     LS_TRY(ls_broadcast(t->m.group, &step, 1, LS_I64, 0, e));
     char *path = t->run.dir ? ls_checkpoint_path(t->run.dir, step) : NULL;
     ls_feed_begin(t->feed, step);
@@ -258,7 +272,7 @@ static ls_train_state state_of(const ls_trainer *t) {
 
 static ls_status write_weights(const ls_trainer *t, const char *path, ls_error *e) {
     ls_train_state s = state_of(t);
-    return ls_state_write_weights(&s, path, e);
+    return ls_frozen_write_all(&s, t->m.frozen.file.values, &t->run.config, path, e);
 }
 
 static ls_status write_checkpoint(ls_trainer *t, ls_error *e) {
@@ -269,7 +283,10 @@ static ls_status write_checkpoint(ls_trainer *t, ls_error *e) {
                              .config = &t->run.config_text,
                              .known = &t->known,
                              .keep = t->run.config.checkpoint.keep};
-    ls_status status = ls_checkpoint_write(t->run.dir, &s, &x, e);
+    ls_status status = LS_OK;
+    if (!ls_frozen_file_is_saved(t->run.dir, s.model)) /* it was deleted */
+        status = ls_frozen_file_save(t->run.dir, s.model, t->m.frozen.file.values, e);
+    if (status == LS_OK) status = ls_checkpoint_write(t->run.dir, &s, &x, e);
     ls_data_files_free(&data);
     return status;
 }

@@ -48,15 +48,19 @@ static void skip_without(const char *mpirun) {
     if (code) skip_because("there is no %s", mpirun);
 }
 
-/* Trains with `launcher` in front, and compares. */
-static void same_bits(const char *launcher, const char *run, const char *sets) {
+/* Trains with `launcher` in front, and compares with the run `one`. */
+static void same_bits_as(const char *one, const char *launcher, const char *run, const char *sets) {
     char line[1024], want[256], got[256];
-    if (!file_exists("one")) expect_shell(TRAIN "@/one -n 1 2>&1", true, NULL);
     snprintf(line, sizeof line, "timeout 120 %s " TRAIN "@/%s %s 2>&1", launcher, run, sets);
     expect_shell(line, true, "validation loss");
-    hash_of("one", want);
+    hash_of(one, want);
     hash_of(run, got);
     assert_string_equal(want, got);
+}
+
+static void same_bits(const char *launcher, const char *run, const char *sets) {
+    if (!file_exists("one")) expect_shell(TRAIN "@/one -n 1 2>&1", true, NULL);
+    same_bits_as("one", launcher, run, sets);
 }
 
 #define OPENMPI "mpirun.openmpi --allow-run-as-root --oversubscribe -n 3"
@@ -80,6 +84,24 @@ static void test_mpich(void **state) {
 static void test_lockstep_run(void **state) {
     (void)state;
     same_bits(LOCKSTEP_PROGRAM " run -n 3", "run", "");
+}
+
+/* Frozen parameters: of the run's file in f32; in 16 bits one copy in shared memory, or one each. */
+static void test_frozen(void **state) {
+    (void)state;
+    static const char F32[] = "--set 'train.freeze=[wte.*, h.0.*]'";
+    static const char BF16[] = "--set 'train.freeze=[wte.*, h.0.*]' --set train.compute=bf16";
+    static const char MPI[] = "--set 'train.freeze=[wte.*, h.0.*]' --set train.compute=bf16 "
+                              "--set parallel.transport=mpi";
+    char line[512];
+    for (int i = 0; i < 2; i++) {
+        snprintf(line, sizeof line, TRAIN "@/frozen-%d -n 1 %s 2>&1", i, i ? BF16 : F32);
+        expect_shell(line, true, NULL);
+    }
+    same_bits_as("frozen-0", LOCKSTEP_PROGRAM " run -n 3", "frozen-run", F32);
+    same_bits_as("frozen-1", LOCKSTEP_PROGRAM " run -n 2", "frozen-half", BF16);
+    skip_without("mpirun.mpich");
+    same_bits_as("frozen-1", "mpirun.mpich -n 2", "frozen-mpich", MPI);
 }
 
 /* As torchrun sets it; a shell starts three workers, and fails if one of them does. */
@@ -322,7 +344,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_openmpi),
         cmocka_unit_test(test_mpich),
-        cmocka_unit_test(test_lockstep_run),
+        cmocka_unit_test(test_lockstep_run), cmocka_unit_test(test_frozen),
         cmocka_unit_test(test_torchrun),
         cmocka_unit_test(test_wrong),
         cmocka_unit_test(test_wrong_once_openmpi),

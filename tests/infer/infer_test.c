@@ -68,8 +68,12 @@ static int tear_down(void **state) {
 
 static ls_infer infer_of(const setup *s, int64_t n) {
     size_t nbytes = ls_infer_nbytes(&s->model, LS_F32, n);
-    return (ls_infer){&s->model, &s->compute, LS_F32, s->params, fix_nans(nbytes / sizeof(float)),
-                      n};
+    return (ls_infer){.model = &s->model,
+                      .compute = &s->compute,
+                      .dtype = LS_F32,
+                      .params = s->params,
+                      .memory = fix_nans(nbytes / sizeof(float)),
+                      .n = n};
 }
 
 static void test_losses(void **state) {

@@ -184,6 +184,45 @@ static void test_running_values(void **state) {
     alone_close(&a);
 }
 
+/* Frozen running values are used in training, too, and nothing joins the samples. */
+static void test_frozen(void **state) {
+    (void)state;
+    alone a;
+    float values[2][C];
+    alone_open(&a, 5, true);
+    ls_model *m = &a.model;
+    ls_layer *l = &m->layers[1];
+    ls_frozen_value frozen[4] = {{NULL, LS_F32}};
+    for (int p = MEAN; p <= VARIANCE; p++) {
+        memcpy(values[p - MEAN], a.params + 16 * p, sizeof values[0]);
+        frozen[p] = (ls_frozen_value){values[p - MEAN], LS_F32};
+        l->frozen[p] = m->params[p].frozen = true;
+    }
+    assert_null(ls_model_find_joining(m));
+    a.call.frozen = frozen;
+    for (int i = 0; i < 5; i++) a.x[i] += 100; /* far from the running mean */
+    alone_run(&a);
+    for (int k = 0; k < C; k++) {
+        assert_true(a.grads[32 + k] == 100 && a.grads[48 + k] == 100); /* not written */
+        a.grads[32 + k] = 5 * a.params[32 + k];
+        a.grads[48 + k] = 5 * a.params[48 + k];
+    }
+    check_running(&a);
+    alone_close(&a);
+}
+
+/* Half of them can't be. */
+static void test_half_frozen(void **state) {
+    (void)state;
+    ls_model m = {0};
+    ls_error e = {0};
+    ls_value *x = ls_input(&m, "x", LS_F32, LS_DIMS(C)), *y = ls_input(&m, "y", LS_F32, LS_DIMS(C));
+    ls_mean_squared_error(&m, ls_batch_norm(&m, x, .name = "norm"), y, LS_DEFAULTS);
+    ls_freeze(&m, "*.running_mean");
+    assert_ls_fails(ls_build_finish(&m, &e), LS_EINVAL, "some running values of layer 'norm'", e);
+    ls_model_free(&m);
+}
+
 /* Without samples gradients are 0; gradients that an earlier call has begun are added to. */
 static void test_sums(void **state) {
     (void)state;
@@ -244,7 +283,8 @@ static void test_errors(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_batch_norm),     cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_running_values), cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_running_values), cmocka_unit_test(test_frozen),
+        cmocka_unit_test(test_half_frozen),    cmocka_unit_test(test_sums),
         cmocka_unit_test(test_params),         cmocka_unit_test(test_errors)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,8 @@
  *   - gradients of all parameters and f32 fields against central differences of the reference;
  *   - the same bits for any micro-batch, number of threads, and variant of the kernels, and with
  *     NaN in all memory that a layer has not written yet; samples are at odd places of a batch;
- *   - operands in 16 bits: the value is that of the rounded operands, rounded; gradients are close.
+ *   - operands in 16 bits: the value is that of the rounded operands, rounded; gradients are close;
+ *   - each parameter frozen, and all: value and other gradients have the same bits.
  * A layer that joins samples (layer.h) gets all of them in each call, and the reference, too; the
  * gradients of running values are not compared.
  * Buffers have exactly the size that a layer declares: a build with the address sanitizer finds
@@ -64,6 +65,7 @@ typedef struct layer_bench {
     int conversion[CHECK_FIELDS]; /* the layer that converts the field; -1: none does */
     unsigned char *samples;       /* [CHECK_SAMPLES][sample_nbytes] */
     float *params;                /* [nfloats] */
+    float *frozen[CHECK_PARAMS];  /* frozen parameters; NULL: trained */
 } layer_bench;
 
 /* How a result is computed. */
@@ -171,6 +173,31 @@ static inline void bench_open(layer_bench *b, const layer_case *c) {
 static inline void bench_close(layer_bench *b) {
     ls_model_free(&b->model);
     free(b->samples), free(b->params);
+    for (int p = 0; p < CHECK_PARAMS; p++) free(b->frozen[p]);
+}
+
+enum { CHECK_ALL = -1 };
+
+/* Freezes a parameter, or all: its values move to memory of its own. False: that is not possible. */
+static inline bool bench_freeze(layer_bench *b, int param) {
+    ls_model *m = &b->model;
+    float *was = b->params;
+    size_t at[CHECK_PARAMS] = {0};
+    for (int p = 0; p < m->nparams; p++) {
+        at[p] = m->params[p].offset;
+        bool running = m->params[p].momentum > 0; /* if it is frozen, values differ */
+        m->params[p].frozen = (param == CHECK_ALL || param == p) && !running;
+    }
+    if (ls_model_link(m, NULL) != LS_OK) return false;
+    b->params = LS_NEW_ARRAY(float, m->nfloats + 1);
+    for (int p = 0; p < m->nparams; p++) {
+        const ls_param *q = &m->params[p];
+        if (q->frozen) b->frozen[p] = malloc(q->count * sizeof(float));
+        memcpy(q->frozen ? b->frozen[p] : b->params + q->offset, was + at[p],
+               q->count * sizeof(float));
+    }
+    free(was);
+    return true;
 }
 
 /* ---- one result ---- */
@@ -268,6 +295,11 @@ static inline layer_result result_of(const layer_bench *b, const layer_way *w) {
     if (w->k) compute.k = w->k;
     const ls_kernels *k = compute.k;
     void *params = narrowed(k, w->type, b->params, m->nfloats);
+    ls_frozen_value frozen[CHECK_PARAMS] = {{NULL, LS_F32}};
+    for (int p = 0; p < m->nparams; p++)
+        if (b->frozen[p])
+            frozen[p] =
+                (ls_frozen_value){narrowed(k, w->type, b->frozen[p], m->params[p].count), w->type};
     void *grads = narrowed(k, w->grads, r.grads, m->nfloats); /* zeros */
     float *wide = w->micro < CHECK_SAMPLES ? layer_nans(m->nfloats * sizeof *wide) : NULL;
     for (int f = 0; f < b->c->nfields; f++)
@@ -279,6 +311,7 @@ static inline layer_result result_of(const layer_bench *b, const layer_way *w) {
                            .type = w->type,
                            .grads_type = w->grads,
                            .params = params,
+                           .frozen = frozen,
                            .grads = grads,
                            .wide = wide,
                            .first = s == 0,
@@ -297,6 +330,7 @@ static inline layer_result result_of(const layer_bench *b, const layer_way *w) {
     }
     widened(k, w->grads, grads, m->nfloats, r.grads);
     free(params), free(grads), free(wide);
+    for (int p = 0; p < CHECK_PARAMS; p++) free((void *)(uintptr_t)frozen[p].data);
     ls_compute_close(&compute);
     return r;
 }
@@ -478,6 +512,37 @@ static inline void check_bits(const layer_bench *b, const layer_result *r, layer
     }
 }
 
+/* ---- frozen parameters ---- */
+
+/* r: of the case's model b, of which another one's parameters are frozen. */
+static inline void check_one_frozen(const layer_bench *b, const layer_result *r, layer_way way,
+                                    int param) {
+    layer_bench f;
+    bench_open(&f, b->c);
+    memcpy(f.params, b->params, b->model.nfloats * sizeof(float));
+    memcpy(f.samples, b->samples, CHECK_SAMPLES * b->model.sample_nbytes);
+    if (bench_freeze(&f, param)) {
+        layer_result x = result_of(&f, &way);
+        float *grads = LS_NEW_ARRAY(float, b->model.nfloats + 1);
+        for (int p = 0; p < b->model.nparams; p++) {
+            const ls_param *q = &b->model.params[p], *at = &f.model.params[p];
+            memcpy(grads + q->offset, at->frozen ? r->grads + q->offset : x.grads + at->offset,
+                   q->count * sizeof(float));
+        }
+        free(x.grads);
+        x.grads = grads;
+        same_bits(b, &x, r, param == CHECK_ALL ? "freezing of all parameters"
+                                               : b->model.params[param].name);
+        result_free(&x);
+    }
+    bench_close(&f);
+}
+
+static inline void check_frozen(const layer_bench *b, const layer_result *r, layer_way way) {
+    if (!b->c->joins) way.micro = 2;
+    for (int p = CHECK_ALL; p < b->model.nparams; p++) check_one_frozen(b, r, way, p);
+}
+
 /* ---- 16 bits ---- */
 
 /* Rounds what the layers get in 16 bits. */
@@ -524,6 +589,7 @@ static inline void check_half(layer_bench *b, ls_dtype type, ls_dtype grads) {
     if (!b->c->joins) way.micro = 2;
     layer_result parts = result_of(b, &way);
     same_bits(b, &parts, &got, "micro-batch, in 16 bits");
+    check_frozen(b, &got, way);
     result_free(&want), result_free(&got), result_free(&parts);
 }
 
@@ -534,6 +600,7 @@ static inline void layer_check(const layer_case *c) {
     layer_result r = result_of(&b, &way);
     if (c->reference) check_reference(&b, &r);
     check_bits(&b, &r, way);
+    check_frozen(&b, &r, way);
     result_free(&r);
     bench_close(&b);
     static const ls_dtype types[][2] = {{LS_BF16, LS_F32}, {LS_F32, LS_BF16}, {LS_F16, LS_F16}};

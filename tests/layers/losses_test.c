@@ -391,7 +391,7 @@ static void test_refused(void **state) {
         const char *says;
     } cases[] = {
         {with_targets, "the targets are [2]; of [3] as many numbers are needed"},
-        {with_learned, "the targets depend on parameters"},
+        {with_learned, "the targets depend on parameters that are trained"},
         {with_labels,
          "the logits are [3], and the labels [3]; one row of logits a label is needed"},
         {with_smoothing, "smoothing is 1; it is at least 0 and below 1"},

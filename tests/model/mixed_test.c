@@ -17,6 +17,8 @@ typedef struct bench {
     uint32_t *tokens;
     float *params, *x, *dy; /* rounded to `type` */
     ls_dtype type, grads;
+    ls_frozen_value *frozen; /* [nparams] */
+    bool no_dx;              /* gradients of inputs are not wanted */
 } bench;
 
 static void round_to(const bench *b, float *x, size_t n) {
@@ -64,7 +66,32 @@ static void bench_open(bench *b, int kind, ls_dtype type, ls_dtype grads) {
 static void bench_close(bench *b) {
     ls_compute_close(&b->compute);
     ls_model_free(&b->model);
-    free(b->tokens), free(b->params), free(b->x), free(b->dy);
+    for (int i = 0; b->frozen && i < b->model.nparams; i++)
+        free((void *)(uintptr_t)b->frozen[i].data);
+    free(b->tokens), free(b->params), free(b->x), free(b->dy), free(b->frozen);
+    b->frozen = NULL;
+}
+
+/* Freezes the layer's parameters of the mask: their values move to memory of their own. */
+static void freeze(bench *b, unsigned mask) {
+    ls_model *m = &b->model;
+    ls_error e = {0};
+    size_t *was = LS_NEW_ARRAY(size_t, (size_t)m->nparams);
+    float *params = b->params;
+    b->frozen = LS_NEW_ARRAY(ls_frozen_value, (size_t)m->nparams);
+    for (int i = 0; i < m->nparams; i++) was[i] = m->params[i].offset;
+    for (int i = 0; i < b->l->nparams; i++) m->params[b->l->params[i]].frozen = mask >> i & 1;
+    assert_ls_ok(ls_model_link(m, &e), e);
+    b->params = fix_nans(m->nfloats);
+    for (int i = 0; i < m->nparams; i++) {
+        const ls_param *p = &m->params[i];
+        b->frozen[i].type = b->type;
+        if (p->frozen)
+            b->frozen[i].data = narrowed(b, b->type, params + was[i], p->count);
+        else
+            memcpy(b->params + p->offset, params + was[i], p->count * sizeof(float));
+    }
+    free(was), free(params);
 }
 
 typedef struct result {
@@ -100,6 +127,7 @@ static result run(const bench *b, int64_t micro, bool goes_on) {
                            .type = b->type,
                            .grads_type = b->grads,
                            .params = params,
+                           .frozen = b->frozen,
                            .grads = grads,
                            .wide = wide,
                            .first = i == 0,
@@ -114,7 +142,7 @@ static result run(const bench *b, int64_t micro, bool goes_on) {
                            .saved = saved,
                            .work = work,
                            .dy = dy + (size_t)i * sample,
-                           .dx = {dx + (size_t)i * sample},
+                           .dx = {b->no_dx ? NULL : dx + (size_t)i * sample},
                            .loss_scale = 0.37f,
                            .losses = r.losses + i};
         ls_mixed_forward(l, &c);
@@ -183,6 +211,47 @@ static void test_layers(void **state) {
                 for (int on = 0; on < 2; on++) check(kind, types[t], types[g], on);
 }
 
+/* What is not frozen has the bits that it has in `want`, where nothing is. */
+static void check_frozen(const bench *b, const result *want, unsigned mask, bool no_dx) {
+    bench f;
+    size_t kind = (size_t)(b->l - b->model.layers);
+    bench_open(&f, (int)kind, b->type, b->grads);
+    freeze(&f, mask);
+    f.no_dx = no_dx;
+    result got = run(&f, 2, true);
+    if (!b->l->loss) assert_memory_equal(got.y, want->y, ROWS * C * sizeof *got.y);
+    if (b->l->loss) assert_memory_equal(got.losses, want->losses, sizeof got.losses);
+    if (!no_dx && !b->l->backward_whole)
+        assert_memory_equal(got.dx, want->dx, ROWS * C * sizeof *got.dx);
+    for (int i = 0; i < b->l->nparams; i++)
+        if (!(mask >> i & 1))
+            assert_memory_equal(got.grads + f.l->offsets[i], want->grads + b->l->offsets[i],
+                                b->l->counts[i] * sizeof(float));
+    result_free(&got);
+    bench_close(&f);
+}
+
+static void test_frozen(void **state) {
+    (void)state;
+    static const ls_dtype types[][2] = {{LS_F32, LS_F32}, {LS_BF16, LS_F32}, {LS_F16, LS_BF16}};
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int t = 0; t < 3; t++) {
+            bench b;
+            bench_open(&b, kind, types[t][0], types[t][1]);
+            unsigned all = (1u << b.l->nparams) - 1;
+            result want = run(&b, N, true);
+            for (int i = 0; i < b.l->nparams; i++) {
+                check_frozen(&b, &want, 1u << i, false);
+                check_frozen(&b, &want, 1u << i, true);
+                check_frozen(&b, &want, all & ~(1u << i), false);
+                check_frozen(&b, &want, all & ~(1u << i), true);
+            }
+            if (kind != EMBED) check_frozen(&b, &want, all, false);
+            result_free(&want);
+            bench_close(&b);
+        }
+}
+
 /* Less is saved for backward. */
 static void test_sizes(void **state) {
     (void)state;
@@ -196,6 +265,7 @@ static void test_sizes(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers), cmocka_unit_test(test_sizes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers), cmocka_unit_test(test_frozen),
+                                       cmocka_unit_test(test_sizes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

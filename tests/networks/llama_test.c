@@ -110,8 +110,17 @@ static void set_up(setup *s, const ls_config *c, ls_dtype type, int threads) {
     const void *params = type == LS_F32 ? (const void *)s->params : s->half;
     size_t infer = ls_infer_nbytes(&s->model, type, 1) / sizeof(float) + 1;
     size_t decode = ls_decode_nbytes(&s->model, type) / sizeof(float) + 1;
-    s->infer = (ls_infer){&s->model, &s->compute, type, params, fix_nans(infer), 1};
-    s->decode = (ls_decode){&s->model, &s->compute, type, params, fix_nans(decode), 0};
+    s->infer = (ls_infer){.model = &s->model,
+                          .compute = &s->compute,
+                          .dtype = type,
+                          .params = params,
+                          .memory = fix_nans(infer),
+                          .n = 1};
+    s->decode = (ls_decode){.model = &s->model,
+                            .compute = &s->compute,
+                            .dtype = type,
+                            .params = params,
+                            .memory = fix_nans(decode)};
 }
 
 static void tear_down(setup *s) {

@@ -69,17 +69,28 @@ static void test_same_bits(void **state) {
     free(x);
 }
 
-/* A model with running values in the middle of a block, in three blocks, and at the end of one. */
+/* A model with running values in the middle of a block, in three blocks, and at the end of one. Frozen
+ * ones among them have places elsewhere. */
 static void with_running(ls_model *m) {
     static const struct {
         int64_t count;
         float momentum;
-    } params[] = {{40, 0}, {70, 0.1f}, {800, 0}, {2500, 0.5f}, {100, 0}, {544, 1}, {33, 0}};
+        bool frozen;
+    } params[] = {{40, 0, false},   {70, 0.1f, false}, {9000, 0.1f, true}, {800, 0, false},
+                  {20, 0.5f, true}, {2500, 0.5f, false}, {100, 0, false},    {544, 1, false},
+                  {33, 0, false}};
+    size_t elsewhere = 0;
     ls_layer *l = ls_model_add_layer(m, "layer");
     for (size_t i = 0; i < sizeof params / sizeof *params; i++) {
         ls_param p = {.ndims = 1, .dims = {params[i].count}, .momentum = params[i].momentum};
+        size_t before = m->nfloats;
         l->nparams = 0; /* more than a layer may have */
         ls_model_add_param(m, l, "p", &p);
+        if (!params[i].frozen) continue;
+        m->nfloats = before;
+        m->params[i].frozen = true;
+        m->params[i].offset = elsewhere;
+        elsewhere += 9008;
     }
     m->nfloats = FLOATS;
 }
@@ -89,10 +100,11 @@ static void test_running_values(void **state) {
     (void)state;
     ls_model m = {0};
     with_running(&m);
-    assert_int_equal(m.params[5].offset + m.params[5].count, 4 * LS_BLOCK);
+    assert_int_equal(m.params[7].offset + m.params[7].count, 4 * LS_BLOCK);
     float *x = values(), *zeroed = values();
     for (int i = 0; i < m.nparams; i++)
-        for (size_t k = 0; k < m.params[i].count && m.params[i].momentum > 0; k++)
+        for (size_t k = 0; k < m.params[i].count && m.params[i].momentum > 0 && !m.params[i].frozen;
+             k++)
             zeroed[m.params[i].offset + k] = 0;
     uint16_t *half = LS_NEW_ARRAY(uint16_t, FLOATS), *half_zeroed = LS_NEW_ARRAY(uint16_t, FLOATS);
     for (int threads = 1; threads <= 3; threads++) {

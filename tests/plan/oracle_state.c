@@ -16,6 +16,7 @@ static void cut_atoms(oracle *o) {
     o->atoms = LS_NEW_ARRAY(atom, (size_t)o->u.m->nparams + blocks);
     for (int i = 0; i < o->u.m->nparams; i++) {
         const ls_param *x = &o->u.m->params[i];
+        if (x->frozen) continue;
         for (size_t at = x->offset, end = x->offset + x->count; at < end;) {
             size_t next = (at / LS_BLOCK + 1) * LS_BLOCK;
             atom a = {.first = at, .end = next < end ? next : end, .param = i};

@@ -6,6 +6,7 @@
 #include "graph_model.h"
 #include "lists_model.h"
 #include "mlp_model.h"
+#include "model/frozen.h"
 #include "plan/pick.h"
 #include "plan/rules.h"
 #include "test.h"
@@ -16,11 +17,30 @@ enum { NSEEDS = 800, SITES = 6 }; /* ten times slower */
 enum { NSEEDS = 4000, SITES = 24 };
 #endif
 
-enum { NSHAPES = 5, NMODELS = NSHAPES + 4, MAX_V = 16, MAX_WORKERS = 8 };
+enum { NSHAPES = 5, NFROZEN = 4, NMODELS = NSHAPES + 4 + NFROZEN, MAX_V = 16, MAX_WORKERS = 8 };
 
 typedef struct models {
     ls_model list[NMODELS];
 } models;
+
+static void freeze(ls_model *m, const char *a, const char *b) {
+    ls_error e = {0};
+    assert_true(ls_model_freeze(m, a) > 0 && ls_model_freeze(m, b) > 0);
+    assert_ls_ok(ls_model_link(m, &e), e);
+}
+
+/* Layers at the beginning, single parameters, and a part in the middle. */
+static void open_frozen(const ls_gpt_config *shapes, ls_model *list) {
+    ls_error e = {0};
+    assert_ls_ok(ls_gpt_create(&shapes[2], &list[0], &e), e);
+    assert_ls_ok(ls_gpt_create(&shapes[4], &list[1], &e), e);
+    lists_make(&list[2]);
+    mlp_make(&list[3]);
+    freeze(&list[0], "w?e.*", "h.0.*");
+    freeze(&list[1], "*.bias", "wte.*");
+    freeze(&list[2], "words.*", "numbers.*");
+    freeze(&list[3], "fc2.*", "fc1.bias");
+}
 
 /* Parameters of several blocks, and several parameters in a block. */
 static int open_models(void **state) {
@@ -37,6 +57,7 @@ static int open_models(void **state) {
     graph_make(&shapes[3], &all.list[NSHAPES + 1]);
     mlp_make(&all.list[NSHAPES + 2]);
     lists_make(&all.list[NSHAPES + 3]);
+    open_frozen(shapes, all.list + NSHAPES + 4);
     *state = &all;
     return 0;
 }
@@ -243,9 +264,12 @@ static bool is_recompute(const ls_plan *p, const ls_action *a) {
 static bool is_backward(const ls_plan *p, const ls_action *a) {
     return (void)p, is_kind(a, LS_BACKWARD);
 }
-/* A layer without parameters has no sums. */
+/* A layer without trained parameters has no sums. */
 static bool is_summing(const ls_plan *p, const ls_action *a) {
-    return a->kind == LS_BACKWARD && p->c.model->layers[a->layer].nparams > 0;
+    const ls_layer *l = &p->c.model->layers[a->layer];
+    bool trained = false;
+    for (int i = 0; i < l->nparams; i++) trained = trained || !l->frozen[i];
+    return a->kind == LS_BACKWARD && trained;
 }
 /* An Add of an empty shard does nothing, and is left out. */
 static bool is_add(const ls_plan *p, const ls_action *a) {

@@ -274,7 +274,7 @@ static void test_repair(void **state) {
     assert_ls_ok(ls_dataset_open(&data, dir, &config, &model, &e), e);
     for (int i = 0; i < 5; i++) remove_file(names[i]);
     assert_false(ls_lock_is_held(&x.f->lock, dir));
-    assert_ls_ok(ls_folder_repair(x.f, &data, &e), e);
+    assert_ls_ok(ls_folder_repair(x.f, &data, NULL, &e), e);
     for (int i = 0; i < 5; i++) assert_true(has(names[i]));
     assert_true(ls_lock_is_held(&x.f->lock, dir));
     assert_ls_ok(ls_dataset_open(&again, dir, &config, &model, &e), e);
@@ -283,7 +283,7 @@ static void test_repair(void **state) {
     ls_dataset_free(&again);
 
     assert_ls_ok(ls_file_remove_tree(dir, &e), e);
-    assert_ls_ok(ls_folder_repair(x.f, &data, &e), e);
+    assert_ls_ok(ls_folder_repair(x.f, &data, NULL, &e), e);
     for (int i = 0; i < 5; i++) assert_true(has(names[i]));
     ls_dataset_free(&data);
     end(&x);

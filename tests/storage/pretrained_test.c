@@ -105,6 +105,34 @@ static void test_refusals(void **state) {
     refuse(&c, "model.from: gone: can't be opened: No such file");
 }
 
+/* Frozen parameters are read apart. */
+static void test_frozen(void **state) {
+    (void)state;
+    ls_config c = config_of(0);
+    ls_model m = {0};
+    ls_error e = {0};
+    assert_ls_ok(ls_pretrained_resolve(&c, NULL, &e), e);
+    snprintf(c.train.freeze, sizeof c.train.freeze, "model.layers.*.mlp.*");
+    assert_ls_ok(ls_network_create(&c, &m, &e), e);
+    small_tensor list[SMALL_TENSORS];
+    int n = small_list(&small_models[0], list), nfrozen = 0;
+    float *params = LS_NEW_ARRAY(float, m.nfloats), *frozen = LS_NEW_ARRAY(float, m.frozen_floats);
+    ls_train_state s = {.model = &m, .flat = {1, {params}}};
+    assert_ls_ok(ls_pretrained_load(c.model.from, &s, &e), e);
+    assert_ls_ok(ls_pretrained_load_frozen(c.model.from, &m, frozen, &e), e);
+    for (int i = 0; i < m.nparams; i++) {
+        const ls_param *p = &m.params[i];
+        float *want = small_values(find(list, n, p->name));
+        nfrozen += p->frozen;
+        assert_memory_equal((p->frozen ? frozen : params) + p->offset, want,
+                            p->count * sizeof *want);
+        free(want);
+    }
+    assert_int_equal(nfrozen, 6);
+    free(params), free(frozen);
+    ls_model_free(&m);
+}
+
 /* The file has another shape than it had when the run began. */
 static void test_changed(void **state) {
     (void)state;
@@ -126,6 +154,7 @@ static void test_changed(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_models), cmocka_unit_test(test_resumed),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_changed)};
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_changed),
+                                       cmocka_unit_test(test_frozen)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

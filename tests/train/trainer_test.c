@@ -277,6 +277,39 @@ static void test_evaluation(void **state) {
     free(file);
 }
 
+/* Frozen parameters: without a run directory in memory, else in its file; in 16 bits rounded. */
+static void test_frozen(void **state) {
+    (void)state;
+    static const char FREEZE[] = "train.freeze=[first.*]";
+    static const char *const types[] = {"train.compute=f32", "train.compute=bf16"};
+    ls_error e = {0};
+    for (int i = 0; i < 2; i++) {
+        char *dir = path_of(i ? "frozen-bf16" : "frozen-f32");
+        run one = {.steps = STEPS, .sets = {FREEZE, types[i]}};
+        run all = {.steps = STEPS, .sets = {types[i]}};
+        ls_buf want = weights_of(&one, 1), got = weights_of(&all, 1);
+        assert_true(got.len == want.len && memcmp(got.data, want.data, got.len) != 0);
+        ls_buf_free(&got);
+        run more = {.steps = STEPS, .sets = {FREEZE, types[i], "parallel.zero=3"}};
+        got = weights_of(&more, 3);
+        expect_same(&got, &want);
+        run begun = {.steps = 7, .dir = dir, .checkpoint = 7, .resume = true};
+        begun.sets[0] = FREEZE;
+        begun.sets[1] = types[i];
+        assert_ls_ok(ls_run_threads(3, work, &begun, &e), e);
+        char *file = ls_format("%s/frozen.safetensors", dir);
+        if (i) assert_int_equal(unlink(file), 0); /* it is restored */
+        run rest = begun;
+        rest.steps = STEPS;
+        rest.checkpoint = STEPS;
+        ls_buf saved = weights_of(&rest, 2);
+        expect_same(&saved, &want);
+        assert_true(ls_file_exists(file));
+        free(file), free(dir);
+        ls_buf_free(&want);
+    }
+}
+
 static void test_errors(void **state) {
     (void)state;
     ls_error e = {0};
@@ -311,6 +344,7 @@ static void test_errors(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits), cmocka_unit_test(test_resume),
                                        cmocka_unit_test(test_evaluation),
+                                       cmocka_unit_test(test_frozen),
                                        cmocka_unit_test(test_errors)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -55,14 +55,15 @@ void LS_K(layernorm_dparams)(int64_t rows, int64_t C, int64_t c0, int64_t c1, co
                              float *dbeta) {
     for (int64_t c = c0; c < c1; c += LS_LANES) {
         int64_t n = c1 - c;
-        v16 dg = v_load_n(dgamma + c, n), db = v_load_n(dbeta + c, n);
+        v16 dg = dgamma ? v_load_n(dgamma + c, n) : v_set1(0.0f);
+        v16 db = dbeta ? v_load_n(dbeta + c, n) : v_set1(0.0f);
         for (int64_t r = 0; r < rows; r++) {
             v16 g = v_load_n(dy + r * C + c, n);
             v16 h = v_sub(v_load_n(x + r * C + c, n), v_set1(mean[r]));
             dg = v_fma(g, v_mul(h, v_set1(rstd[r])), dg);
             db = v_add(db, g);
         }
-        v_store_n(dgamma + c, dg, n);
-        v_store_n(dbeta + c, db, n);
+        if (dgamma) v_store_n(dgamma + c, dg, n);
+        if (dbeta) v_store_n(dbeta + c, db, n);
     }
 }

@@ -1,0 +1,29 @@
+/* frozen.h - parameters that are not trained.
+ *
+ * A frozen parameter has its number in the model's table, and so the same initial weights as if it
+ * were trained. But it has no place in the flat buffers, and with that no gradient, no optimizer
+ * state, no bucket and no traffic. Its values are read only, and each has a type of its own
+ * (ls_frozen_value): they lie in a mapped file, or in one buffer of all frozen parameters
+ * [frozen_floats], each at its offset.
+ */
+#ifndef LS_MODEL_FROZEN_H
+#define LS_MODEL_FROZEN_H
+
+#include "model/model.h"
+
+/* Freezes the parameters whose names match the pattern, as in a shell, and returns their number. The
+ * model must be linked afterwards, which gives all parameters other offsets. */
+int ls_model_freeze(ls_model *, const char *pattern);
+
+/* Values [nparams] that lie in a buffer of elements of this type; those of trained parameters are
+ * NULL. */
+void ls_frozen_place(const ls_model *, ls_dtype, const void *buffer, ls_frozen_value *values);
+
+/* Sets the buffer to the initial weights, a function of the seed alone. */
+void ls_frozen_init(const ls_model *, uint64_t seed, float *buffer);
+
+/* Rounds values in f32 to a buffer of a 16-bit type. */
+void ls_frozen_round(const ls_model *, const ls_compute *, const ls_frozen_value *from, ls_dtype,
+                     void *buffer);
+
+#endif

@@ -1,0 +1,122 @@
+/* frozen_values.c - see frozen_values.h. */
+#include "train/frozen_values.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/virtual.h"
+#include "model/frozen.h"
+#include "plan/memory.h"
+#include "train/member.h"
+
+/* ---- the file ---- */
+
+/* What the workers of earlier views had; each host notes it. */
+static ls_status check_earlier(const ls_member *m, const ls_frozen_file *f, ls_error *e) {
+    long long mark = (long long)((f->hash.hi ^ f->hash.lo) | 1);
+    long long was = atomic_load(&m->host->notes->frozen); /* 0: not known yet */
+    if (was && was != mark)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: is not the file that this run began with; put that back and go on with "
+                       "--resume",
+                       f->path);
+    atomic_store(&m->host->notes->frozen, mark);
+    return LS_OK;
+}
+
+/* Collective: has every worker the file of worker 0? */
+static ls_status check_others(const ls_member *m, const ls_frozen_file *f, ls_error *e) {
+    ls_hash first = f->hash;
+    LS_TRY(ls_broadcast(m->group, &first, sizeof first, LS_U8, 0, e));
+    if (ls_hash_same(first, f->hash)) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: differs between worker 0 and worker %d; is the run directory the same on "
+                   "all hosts?",
+                   f->path, m->worker);
+}
+
+static ls_status open_file(ls_member *m, ls_frozen_values *v, ls_error *e) {
+    ls_status s = LS_OK;
+    if (!v->file.path) s = ls_frozen_file_open(m->run->dir, &m->layout->model, &v->file, e);
+    LS_TRY(ls_member_wait(m, s, e));
+    s = check_others(m, &v->file, e);
+    if (s == LS_OK) s = check_earlier(m, &v->file, e);
+    return ls_agree(m->group, s, e);
+}
+
+/* ---- memory ---- */
+
+/* Memory for all of them; *fills_p: this worker fills it. Collective. */
+static ls_status take_memory(ls_member *m, ls_frozen_values *v, void **p_p, bool *fills_p,
+                             ls_error *e) {
+    size_t nbytes = ls_plan_frozen_nbytes(&m->layout->plan);
+    const ls_host *h = m->host;
+    *p_p = NULL;
+    if (h->runtime->survives) {
+        *p_p = ls_store_frozen(h->store);
+        *fills_p = m->worker == h->survival.view.first && !atomic_load(&h->notes->has_frozen);
+        return LS_OK;
+    }
+    LS_TRY(ls_group_alloc_one(m->group, nbytes, p_p, e));
+    *fills_p = !*p_p || m->worker == 0;
+    if (*p_p) return LS_OK;
+    LS_TRY(ls_map(nbytes, "frozen parameters", &v->own, e));
+    v->own_nbytes = nbytes;
+    *p_p = v->own;
+    return LS_OK;
+}
+
+/* Without a run directory, the values with which the run begins. */
+static ls_status fill_drawn(const ls_member *m, void *to, ls_error *e) {
+    const ls_model *model = &m->layout->model;
+    size_t nbytes = model->frozen_floats * sizeof(float);
+    ls_dtype type = m->layout->plan.c.compute;
+    void *drawn = NULL;
+    if (type == LS_F32) return ls_frozen_draw(model, &m->run->config, to, e);
+    LS_TRY(ls_map(nbytes, "frozen parameters", &drawn, e));
+    ls_status s = ls_frozen_draw(model, &m->run->config, drawn, e);
+    ls_frozen_value *values = LS_NEW_ARRAY(ls_frozen_value, (size_t)model->nparams);
+    ls_frozen_place(model, LS_F32, drawn, values);
+    if (s == LS_OK) ls_frozen_round(model, ls_exec_compute(m->execs[0]), values, type, to);
+    free(values);
+    ls_unmap(drawn, nbytes);
+    return s;
+}
+
+static ls_status fill(const ls_member *m, const ls_frozen_values *v, void *to, ls_error *e) {
+    if (!v->file.path) return fill_drawn(m, to, e);
+    ls_frozen_round(&m->layout->model, ls_exec_compute(m->execs[0]), v->file.values,
+                    m->layout->plan.c.compute, to);
+    return LS_OK;
+}
+
+static ls_status open_in_memory(ls_member *m, ls_frozen_values *v, ls_error *e) {
+    const ls_model *model = &m->layout->model;
+    void *p = NULL;
+    bool fills = false;
+    ls_status s = v->in_memory ? LS_OK : take_memory(m, v, &p, &fills, e);
+    if (s == LS_OK && fills) s = fill(m, v, p, e);
+    LS_TRY(ls_member_wait(m, s, e)); /* until it is filled */
+    if (m->host->runtime->survives) atomic_store(&m->host->notes->has_frozen, 1);
+    if (v->in_memory) return LS_OK;
+    v->in_memory = LS_NEW_ARRAY(ls_frozen_value, (size_t)model->nparams);
+    ls_frozen_place(model, m->layout->plan.c.compute, p, v->in_memory);
+    v->values = v->in_memory;
+    return LS_OK;
+}
+
+/* Some workers may have them open since an earlier view. */
+ls_status ls_frozen_values_open(ls_member *m, ls_frozen_values *v, ls_error *e) {
+    if (m->layout->model.frozen_count == 0) return LS_OK;
+    if (m->run->dir) LS_TRY(open_file(m, v, e));
+    if (!m->run->dir || m->layout->plan.c.compute != LS_F32) return open_in_memory(m, v, e);
+    v->values = v->file.values;
+    return LS_OK;
+}
+
+void ls_frozen_values_close(ls_frozen_values *v) {
+    ls_frozen_file_close(&v->file);
+    free(v->in_memory);
+    ls_unmap(v->own, v->own_nbytes);
+    *v = (ls_frozen_values){0};
+}

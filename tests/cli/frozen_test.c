@@ -1,0 +1,142 @@
+/* frozen_test.c - runs with frozen parameters, as a user would start them: workers and a host that
+ * are killed, a file that is deleted, and the commands that read checkpoints. */
+/* ctest: busy seconds=15 timeout=600 */
+#include "cli/hosts.h"
+#include "weights/safetensors.h"
+
+#define STEPS  "60"
+#define FREEZE "--set train.freeze=[wte.*,wpe.*,h.0.*] "
+
+static const char LINE[] = "train configs/tiny.yaml -n %d -o @/%s --set train.steps=" STEPS " " SMALLER
+                           "--set checkpoint.every=20 --set log.every=1000 --set train.eval_every=0 "
+                           "--set survival.balance=off " FREEZE "%s";
+
+static host start(int workers, const char *run, const char *more) {
+    char line[1024];
+    snprintf(line, sizeof line, LINE, workers, run, more);
+    return host_start(line);
+}
+
+static void check(const char *run, const char *undisturbed) {
+    char want[256], got[256], line[128];
+    hash_of(undisturbed, want);
+    hash_of(run, got);
+    if (strcmp(want, got) != 0) fail_msg("%s: other bits:\n%s%s", run, want, got);
+    snprintf(line, sizeof line, "ckpt ledger @/%s", run);
+    expect(line, 0, ": clean: " STEPS " steps");
+}
+
+static void test_undisturbed(void **state) {
+    (void)state;
+    host a = start(1, "f32", ""), b = start(2, "bf16", "--set train.compute=bf16");
+    host_expect(&a, 0, NULL);
+    host_expect(&b, 0, NULL);
+}
+
+static void killed(const char *run, int workers, const char *more, const char *undisturbed) {
+    pace(run, 25);
+    host h = start(workers, run, more);
+    await_step(run, 25, &h);
+    for (int i = 0; i < 2; i++) {
+        assert_true(host_signal_child(&h, SIGKILL));
+        sleep_ms(300);
+    }
+    let_go(run);
+    host_expect(&h, 0, "was killed");
+    check(run, undisturbed);
+}
+
+/* The values are in the run's file, or rounded in memory that outlives workers. */
+static void test_killed(void **state) {
+    (void)state;
+    killed("killed-3", 3, "--set parallel.zero=3", "f32");
+    killed("killed-half", 2, "--set train.compute=bf16", "bf16");
+    killed("killed-tcp", 2, "--set train.compute=bf16 --set parallel.transport=tcp", "bf16");
+}
+
+/* The workers have the file mapped, and write it again before a new one opens it. */
+static void test_deleted(void **state) {
+    (void)state;
+    char path[128];
+    snprintf(path, sizeof path, "%s/deleted/frozen.safetensors", folder);
+    pace("deleted", 25);
+    host h = start(2, "deleted", "");
+    await_step("deleted", 25, &h);
+    assert_int_equal(unlink(path), 0);
+    assert_true(host_signal_child(&h, SIGKILL));
+    sleep_ms(300);
+    let_go("deleted");
+    host_expect(&h, 0, NULL);
+    check("deleted", "f32");
+    assert_true(file_exists("deleted/frozen.safetensors"));
+}
+
+/* A file that is changed is seen at the next checkpoint. */
+static void test_changed(void **state) {
+    (void)state;
+    char path[128];
+    snprintf(path, sizeof path, "%s/changed/frozen.safetensors", folder);
+    pace("changed", 25);
+    host h = start(2, "changed", "");
+    await_step("changed", 25, &h);
+    FILE *f = fopen(path, "r+b");
+    fseek(f, -5, SEEK_END);
+    fputc(77, f);
+    fclose(f);
+    let_go("changed");
+    host_expect(&h, 1, "changed/frozen.safetensors: is not the file that this run opened");
+}
+
+/* A host joins, and the first one is lost. */
+static void test_hosts(void **state) {
+    (void)state;
+    char listen[96], join[96];
+    int port = free_port();
+    snprintf(listen, sizeof listen, "--listen 127.0.0.1:%d --hosts 2", port);
+    snprintf(join, sizeof join, "--join 127.0.0.1:%d", port);
+    pace("hosts", 25);
+    host a = start(1, "hosts", listen), b = start(2, "hosts", join);
+    await_step("hosts", 25, &a);
+    assert_true(host_signal_child(&b, SIGKILL));
+    sleep_ms(300);
+    let_go("hosts");
+    host_expect(&a, 0, NULL);
+    host_expect(&b, 0, NULL);
+    check("hosts", "f32");
+}
+
+static void test_commands(void **state) {
+    (void)state;
+    char path[128];
+    ls_safetensors s;
+    ls_error e = {0};
+    expect("eval @/f32", 0, "loss ");
+    expect("eval @/bf16", 0, "loss ");
+    expect("generate @/f32 --tokens 5 --seed 1", 0, NULL);
+    expect("generate @/bf16 --tokens 5 --seed 1", 0, NULL);
+    expect("ckpt show @/f32", 0, "c_proj.bias          f32 [");
+    expect("ckpt show @/f32", 0, "], frozen");
+    expect("ckpt show @/f32 --json", 0, "\"frozen\": true}");
+    expect("ckpt verify @/f32", 0, "28 tensors");
+    expect("ckpt export @/f32 --to @/weights", 0, NULL);
+    snprintf(path, sizeof path, "%s/weights", folder);
+    assert_ls_ok(ls_safetensors_open(path, &s, &e), e);
+    assert_int_equal(s.n, 28);
+    assert_non_null(ls_safetensors_find(&s, "wte.weight"));
+    ls_safetensors_close(&s);
+    expect("plan configs/tiny.yaml -n 2 " FREEZE, 0, "frozen parameters ");
+    expect("plan configs/tiny.yaml -n 2 --json " FREEZE, 0, "\"frozen_parameters\": 15192, ");
+    expect("check configs/tiny.yaml " FREEZE, 0, "h.0.attn                         right\n");
+    expect("check configs/tiny.yaml " FREEZE, 0, "right; ");
+}
+
+int main(void) {
+    setenv("LOCKSTEP_KEY", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1);
+    unsetenv("LOCKSTEP_KEY_FILE");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_undisturbed), cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_deleted),     cmocka_unit_test(test_changed),
+        cmocka_unit_test(test_hosts),       cmocka_unit_test(test_commands),
+    };
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
