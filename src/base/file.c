@@ -85,7 +85,7 @@ ls_status ls_file_read(const char *path, size_t limit, ls_buf *b, ls_error *e) {
 ls_status ls_file_create(const char *path, ls_file *f_p, ls_error *e) {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0) return ls_fail(e, LS_EIO, "%s: can't be created: %s", path, strerror(errno));
-    *f_p = (ls_file){fd, ls_strdup(path)};
+    *f_p = (ls_file){fd, ls_strdup(path), true};
     return LS_OK;
 }
 
@@ -104,7 +104,7 @@ ls_status ls_file_put(ls_file *f, const void *data, size_t nbytes, ls_error *e) 
 ls_status ls_file_open(const char *path, ls_file *f_p, ls_error *e) {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", path, strerror(errno));
-    *f_p = (ls_file){fd, ls_strdup(path)};
+    *f_p = (ls_file){fd, ls_strdup(path), false};
     return LS_OK;
 }
 
@@ -132,7 +132,7 @@ ls_status ls_file_close(ls_file *f, ls_error *e) {
     ls_status s = LS_OK;
     if (failed) {
         s = ls_fail(e, LS_EIO, "%s: can't be written: %s", f->path, strerror(failed));
-        unlink(f->path);
+        if (f->created) unlink(f->path);
     }
     free(f->path);
     return s;
@@ -140,7 +140,7 @@ ls_status ls_file_close(ls_file *f, ls_error *e) {
 
 void ls_file_discard(ls_file *f) {
     close(f->fd);
-    unlink(f->path);
+    if (f->created) unlink(f->path);
     free(f->path);
 }
 

@@ -40,16 +40,18 @@ ls_status ls_file_replace(const char *path, const void *data, size_t nbytes, ls_
 typedef struct ls_file {
     int fd;
     char *path;
+    bool created; /* by ls_file_create(): a failure removes it */
 } ls_file;
 ls_status ls_file_create(const char *path, ls_file *f_p, ls_error *);
 ls_status ls_file_put(ls_file *, const void *data, size_t nbytes, ls_error *);
-/* Pieces at any offset of an existing file: open, put, then close. */
+/* Pieces at any offset of an existing file, which a failure leaves where it is: open, put, then
+ * close. */
 ls_status ls_file_open(const char *path, ls_file *f_p, ls_error *);
 ls_status ls_file_put_at(ls_file *, const void *data, size_t nbytes, size_t at, ls_error *);
 /* Appends zeros until the file has nbytes bytes. */
 ls_status ls_file_extend(ls_file *, size_t nbytes, ls_error *);
 ls_status ls_file_close(ls_file *, ls_error *);
-void ls_file_discard(ls_file *); /* closes and removes what was written */
+void ls_file_discard(ls_file *); /* closes without syncing, and removes a file that was created */
 
 ls_status ls_file_sync_dir(const char *path, ls_error *);
 /* Removes a directory and everything in it; no error if the path does not exist. */

@@ -306,7 +306,7 @@ static void put_files(const ls_index *x, ls_buf *b) {
 /* Without waiting for the disk: one that a crash leaves damaged is made again. */
 static ls_status replace(const char *path, const ls_buf *b, ls_error *e) {
     char *fresh = ls_format("%s.new", path);
-    ls_file f = {-1, NULL};
+    ls_file f = {.fd = -1};
     unlink(fresh); /* left by a program that was killed */
     ls_status s = ls_file_create(fresh, &f, e);
     if (s == LS_OK) {

@@ -21,7 +21,8 @@ typedef struct ls_part_file {
 } ls_part_file;
 
 /* Writes the data that workers first to end - 1 own by the plan, from the tensors, to the files
- * [LS_PART_FILES] in `folder`. On failure a file may have been removed. */
+ * [LS_PART_FILES] in `folder`. On failure the files stay, since other hosts may be writing to them:
+ * the host that made them removes them. */
 ls_status ls_part_write(const char *folder, const ls_part_file *, const ls_plan *, int first,
                         int end, ls_error *);
 

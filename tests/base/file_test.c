@@ -93,12 +93,11 @@ static void test_refusals(void **state) {
     free(pipe_path);
 }
 
-/* A full disk: every write to /dev/full fails. The file is given a name in the folder, since
- * ls_file_discard() removes it. */
+/* A full disk: every write to /dev/full fails. */
 static void test_full_disk(void **state) {
     (void)state;
     ls_error e;
-    ls_file f = {open("/dev/full", O_WRONLY | O_CLOEXEC), in_folder("full")};
+    ls_file f = {.fd = open("/dev/full", O_WRONLY | O_CLOEXEC), .path = in_folder("full")};
     if (f.fd < 0) {
         free(f.path);
         skip_because("/dev/full can't be opened");

@@ -2,8 +2,10 @@
 #include "storage/part.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "folder.h"
@@ -139,8 +141,42 @@ static void test_damaged(void **state) {
     ls_plan_free(&p);
 }
 
+/* Writes a worker's part where no file may grow beyond 4096 bytes. */
+static ls_status part_without_space(const char *hidden, const ls_train_state *s,
+                                    const ls_owners *own, ls_error *e) {
+    struct rlimit was;
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){4096, was.rlim_max});
+    ls_status status = ls_checkpoint_part(hidden, s, own, e);
+    setrlimit(RLIMIT_FSIZE, &was);
+    signal(SIGXFSZ, handler);
+    return status;
+}
+
+/* One worker's part can't be written: the files stay for the other worker, and without the failed
+ * part no checkpoint is made. */
+static void test_failed_part(void **state) {
+    (void)state;
+    ls_error e = {0};
+    ls_plan p = small_plan(&model, 2, 1, 2);
+    char *hidden = ls_checkpoint_hidden(run, STEP, 11);
+    ls_train_state s[] = {state_of(&p, 0), state_of(&p, 1)};
+    const ls_owners own[] = {{&p, 0, 1}, {&p, 1, 2}};
+    assert_ls_ok(ls_checkpoint_begin(hidden, &s[0], &e), e);
+    assert_ls_fails(part_without_space(hidden, &s[1], &own[1], &e), LS_EIO,
+                    "can't be written: File too large", e);
+    assert_ls_ok(ls_checkpoint_part(hidden, &s[0], &own[0], &e), e);
+    assert_ls_fails(finish(&p, hidden, &e), LS_EIO, "/part-1: ", e);
+    assert_false(ls_file_exists(hidden));
+    for (int i = 0; i < 2; i++) free(s[i].flat.of[0]);
+    free(hidden);
+    ls_plan_free(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bytes),
-                                       cmocka_unit_test(test_damaged)};
+                                       cmocka_unit_test(test_damaged),
+                                       cmocka_unit_test(test_failed_part)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
