@@ -225,6 +225,30 @@ static void test_damaged(void **state) {
     free(path);
 }
 
+/* Another version, another order of bytes, another key: each byte of the head counts, though the
+ * checksum is that of what follows. */
+static void test_head(void **state) {
+    (void)state;
+    enum { HEAD = 56, VERSION = 8 };
+    ls_buf want = {0}, good = {0};
+    ls_error e = {0};
+    uint32_t version = 0;
+    open_as(&sets[0], LS_INDEX_MADE, &want);
+    char *path = index_path();
+    assert_ls_ok(ls_file_read(path, 1 << 20, &good, &e), e);
+    memcpy(&version, good.data + VERSION, sizeof version);
+    assert_true(version > 0 && version < 1000);
+    for (size_t at = 0; at < HEAD; at++) {
+        good.data[at] ^= 1;
+        rewrite(path, good.data, good.len);
+        good.data[at] ^= 1;
+        open_as(&sets[0], LS_INDEX_MADE, &want);
+        open_as(&sets[0], LS_INDEX_USED, &want);
+    }
+    ls_buf_free(&want), ls_buf_free(&good);
+    free(path);
+}
+
 /* A forged index has the right checksum: what it says is checked, and never leads outside of the
  * files. Samples may be wrong ones. */
 static void use_forged(const struct set *set) {
@@ -368,7 +392,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_same, make_sets, remove_folder),
         cmocka_unit_test_setup_teardown(test_stale, make_sets, remove_folder),
         cmocka_unit_test_setup_teardown(test_stale_parts, make_sets, remove_folder),
-        cmocka_unit_test_setup_teardown(test_damaged, make_sets, remove_folder),
+        cmocka_unit_test_setup_teardown(test_damaged, make_sets, remove_folder), cmocka_unit_test_setup_teardown(test_head, make_sets, remove_folder),
         cmocka_unit_test_setup_teardown(test_forged, make_sets, remove_folder),
         cmocka_unit_test_setup_teardown(test_copies, make_sets, remove_folder),
         cmocka_unit_test_setup_teardown(test_old, make_sets, remove_folder),
