@@ -38,7 +38,7 @@ check:
 # into build/peers-venv and build/torch-venv).
 check-peers:
 	@scripts/install.sh build check peers
-	@scripts/build.sh release lockstep convert_weights
+	@scripts/build.sh release lockstep
 	@scripts/check_peers.sh
 	@scripts/check_torchrun.sh
 

@@ -20,6 +20,7 @@ if [ -z "${PYTHON:-}" ]; then
     $PYTHON -m pip install -q torch numpy transformers accelerate gguf safetensors
 fi
 if $PYTHON -c 'import torch, transformers, accelerate, gguf, safetensors' 2>/dev/null; then
+    scripts/build.sh release convert_weights
     $PYTHON scripts/check_weights.py build/lockstep build/tests/convert_weights
 else
     echo "skipped: check_weights: torch, transformers, accelerate, gguf or safetensors is not installed beside $PYTHON"

@@ -105,7 +105,7 @@ static void test_sets(void **state) {
                                               "optim.loss_scale_window= "
                                               "optim.loss_scale_hysteresis= "
                                               "optim.loss_scale_min= ");
-    gives("plan --set model.he", "model.heads= ");
+    gives("plan --set model.cont", "model.context= ");
 }
 
 static void test_files(void **state) {

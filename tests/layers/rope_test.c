@@ -18,7 +18,8 @@ static ls_value *build(ls_model *m, ls_value **x, const void *arg) {
 }
 
 static double frequency(const kind *k, int i) {
-    double f = pow(k->base ? k->base : 10000, -2.0 * i / D), factor = k->factor ? k->factor : 1;
+    double f = pow(k->base > 0 ? k->base : 10000, -2.0 * i / D),
+           factor = k->factor > 0 ? k->factor : 1;
     if (!k->original) return f / factor;
     double turns = (double)k->original * f / (2 * M_PI); /* in the original context */
     double mix = (turns - k->low) / (k->high - k->low);

@@ -53,7 +53,7 @@ static void update(setup *s, const ls_compute *c, int step, bool journal) {
     o.ema = 0.9;
     const ls_optim_update u = {.optim = &o,
                                .model = &s->model,
-                               .step = {step, 1e-2, 1},
+                               .step = {step, 1e-2, 1, 0},
                                .grads_type = LS_F32,
                                .params_type = LS_BF16,
                                .grads = s->grads,

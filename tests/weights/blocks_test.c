@@ -88,9 +88,10 @@ static void fill(ls_block_type t, uint8_t *x) {
     for (size_t i = 0; i < nbytes; i += (size_t)b->nbytes) {
         uint8_t *scale = x + i + (t == LS_BLOCK_Q6_K ? 208 : 0);
         if (t == LS_BLOCK_F32 || t == LS_BLOCK_BF16) scale[b->nbytes - 1] &= 0xbf;
-        if (t == LS_BLOCK_F16 || wide) set_half(scale, (scale[0] | scale[1] << 8) & 0xbfffu);
+        if (t == LS_BLOCK_F16 || wide)
+            set_half(scale, (unsigned)(scale[0] | scale[1] << 8) & 0xbfffu);
         if (wide && t != LS_BLOCK_Q6_K && b->nbytes >= 20)
-            set_half(scale + 2, (scale[2] | scale[3] << 8) & 0xbfffu);
+            set_half(scale + 2, (unsigned)(scale[2] | scale[3] << 8) & 0xbfffu);
     }
     if (wide) set_half(x + (t == LS_BLOCK_Q6_K ? 208 : 0), 0x8003); /* subnormal */
 }
