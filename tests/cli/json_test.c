@@ -127,7 +127,7 @@ static void test_checkpoints(void **state) {
     ls_json_free(j);
     lines_have("ckpt show @/run --json", 0, "t:checkpoint i:step i:parameters a:tensors", &j);
     const ls_json *first = ls_json_at(ls_json_get(j, "tensors"), 0), *shape;
-    has_fields(first, "t:name t:dtype a:shape");
+    has_fields(first, "t:name t:dtype a:shape b:frozen");
     int64_t dim = 0;
     shape = ls_json_get(first, "shape");
     assert_true(ls_json_count(shape) == 2 && ls_json_integer(ls_json_at(shape, 0), &dim));
@@ -154,8 +154,9 @@ static void test_ledger(void **state) {
 
 static void test_plan(void **state) {
     (void)state;
-    static const char sizes[] = "i:parameters i:workers i:virtual_workers i:buckets i:actions a:layers "
-                                "o:memory";
+    static const char sizes[] =
+        "i:parameters i:frozen_parameters i:workers i:virtual_workers i:buckets i:actions a:layers "
+        "o:memory";
     static const char prediction[] =
         "i:workers i:hosts i:zero i:recompute r:step_s r:tokens_per_s r:efficiency r:exposed_s "
         "r:communication_s i:memory_bytes b:fits t:algorithm o:kinds_s";
@@ -163,8 +164,8 @@ static void test_plan(void **state) {
     ls_json *j = NULL;
     assert_int_equal(lines_have("plan configs/tiny.yaml -n 2 --json", 0, sizes, &j), 1);
     has_fields(ls_json_get(j, "memory"),
-               "i:worker i:parameters i:gradients i:wide_sums i:optimizer i:activations i:work "
-               "i:scratch i:samples i:sums i:peak i:file i:checkpoint_copy");
+               "i:worker i:parameters i:frozen_parameters i:gradients i:wide_sums i:optimizer "
+               "i:activations i:work i:scratch i:samples i:sums i:peak i:file i:checkpoint_copy");
     ls_json_free(j);
     snprintf(fields, sizeof fields, "%s o:prediction", sizes);
     lines_have("plan configs/tiny.yaml -n 2 --machine @/round.yaml --json", 0, fields, &j);
