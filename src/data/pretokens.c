@@ -194,7 +194,7 @@ static ls_status step_next(ls_pretokens *p, int n, const uint8_t **word_p, size_
     }
     size_t end = l->n;
     if (l->at < l->n) LS_TRY(step_end(l, &p->how->steps[n - 1], &end, e));
-    *word_p = l->text + l->at;
+    *word_p = l->n ? l->text + l->at : l->text;
     *nbytes_p = end - l->at;
     l->at = end;
     return LS_OK;

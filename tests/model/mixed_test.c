@@ -65,9 +65,9 @@ static void bench_open(bench *b, int kind, ls_dtype type, ls_dtype grads) {
 
 static void bench_close(bench *b) {
     ls_compute_close(&b->compute);
-    ls_model_free(&b->model);
     for (int i = 0; b->frozen && i < b->model.nparams; i++)
         free((void *)(uintptr_t)b->frozen[i].data);
+    ls_model_free(&b->model);
     free(b->tokens), free(b->params), free(b->x), free(b->dy), free(b->frozen);
     b->frozen = NULL;
 }
