@@ -114,7 +114,7 @@ def make_scratch():
                     "-L" + BUILD, "-llockstep", "-Wl,-rpath," + BUILD, "-o",
                     os.path.join(top, "hello")], check=True)
     with open(os.path.join(top, "model.gguf"), "wb") as model:
-        subprocess.run([os.path.join(ROOT, "tests/weights/write_gguf.py")], stdout=model, check=True)
+        subprocess.run([os.path.join(ROOT, "tests/weights/write_gguf.py"), "whole"], stdout=model, check=True)
     return top
 
 

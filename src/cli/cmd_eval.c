@@ -88,6 +88,9 @@ static ls_status add_bigram(const ls_trained *t, const ls_corpus *c, measured *m
 /* Evaluates on the validation part of the run's own data. */
 static ls_status eval_run(const char *run, const ls_trained *t, bool json, ls_error *e) {
     ls_dataset d;
+    if (t->is_published)
+        return ls_fail(e, LS_EINVAL, "%s: is a published model, without data: use --data FILE",
+                       run);
     LS_TRY(ls_dataset_open(&d, run, &t->config, &t->model, e));
     measured m = {
         .checkpoint = t->path, .ema = t->ema, .has_tokens = ls_config_has_tokens(&t->config)};
@@ -152,13 +155,17 @@ static int run(const ls_args *a) {
 
 const ls_command cmd_eval = {
     .name = "eval",
-    .words = "RUN",
+    .words = "RUN|MODEL",
     .min_words = 1,
     .max_words = 1,
     .summary = "measure a trained model's loss",
-    .about = "Prints the loss of the run's newest checkpoint, or of the given checkpoint\n"
-             "(RUN/checkpoints/best), on the validation part of the run's data; of a text, beside\n"
-             "that of a bigram model of the same tokens, and with --data on another text.",
+    .about =
+        "Prints the loss of the run's newest checkpoint, or of the given checkpoint\n"
+        "(RUN/checkpoints/best), on the validation part of the run's data; of a text, beside\n"
+        "that of a bigram model of the same tokens, and with --data on another text.\n"
+        "\n"
+        "MODEL is a published model, a GGUF file or a directory (docs/pretrained.md); it needs\n"
+        "--data. Its context is 4096 tokens, or what it allows; --set model.context=N.",
     .options = {[DATA] = {"data", 0, "FILE", "evaluate on this UTF-8 text"},
                 [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
                 [SET] = {"set", 0, "KEY=VALUE",

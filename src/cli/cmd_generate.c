@@ -132,7 +132,7 @@ static int run(const ls_args *a) {
 
 const ls_command cmd_generate = {
     .name = "generate",
-    .words = "RUN|CHECKPOINT",
+    .words = "RUN|CHECKPOINT|MODEL",
     .min_words = 1,
     .max_words = 1,
     .summary = "write text with a trained model",
@@ -145,7 +145,9 @@ const ls_command cmd_generate = {
         "that --prompt would get.\n"
         "\n"
         "A file or a pipe gets the bytes that the model writes; on a terminal, control\n"
-        "characters except line ends and tabs are escaped (\\x1b).",
+        "characters except line ends and tabs are escaped (\\x1b).\n"
+        "\n"
+        "MODEL is a published model, a GGUF file or a directory (docs/pretrained.md).",
     .options =
         {[PROMPT] = {"prompt", 0, "TEXT", "the beginning of the text (default: a line end)"},
          [PROMPTS] = {"prompts", 0, "FILE", "continue each line of FILE, in order"},

@@ -46,6 +46,7 @@ static const struct {
     {"data", "_lockstep_files", "_lockstep_files"},
     {"weights", "_lockstep_files", ""},
     {"tokens", "_lockstep_tokenizers", ""},
+    {"import", "_lockstep_files", ""},
     {"check", "_lockstep_configs", ""},
     {"help", "_lockstep_topics", "_lockstep_groups"},
 };

@@ -9,11 +9,13 @@
 #include "base/random.h"
 #include "config/relations.h"
 #include "infer/decode.h"
+#include "infer/published.h"
 #include "model/frozen.h"
 #include "model/shape.h"
 #include "model/table.h"
 #include "networks/network.h"
 #include "storage/checkpoint.h"
+#include "storage/pretrained.h"
 
 enum { EVAL_SAMPLES = 4 }; /* evaluated at once */
 
@@ -39,7 +41,8 @@ static ls_status load_weights(ls_trained *t, ls_error *e) {
     LS_TRY(ls_map(t->params_nbytes, "weights", &p, e));
     t->params = p;
     ls_train_state s = {.model = &t->model, .flat = {1, {t->params}}, .ema = t->ema};
-    LS_TRY(ls_checkpoint_load(t->path, &s, e));
+    LS_TRY(t->is_published ? ls_pretrained_load(t->path, &s, e)
+                           : ls_checkpoint_load(t->path, &s, e));
     LS_TRY(ls_compute_init(&t->compute, ls_cores(), ls_model_scratch_floats(&t->model), e));
     if (type != LS_F32) /* convert to the type that training computes with */
         LS_TRY(
@@ -73,6 +76,15 @@ static ls_status change_config(ls_config *c, const ls_trained_options *o, ls_err
     return s;
 }
 
+static ls_status open_published(ls_trained *t, const ls_trained_options *o, ls_error *e) {
+    if (o->ema)
+        return ls_fail(e, LS_EINVAL, "%s: is a published model, without an average of its weights",
+                       t->path);
+    LS_TRY(ls_published_config(t->path, o->sets, o->nsets, &t->config, e));
+    LS_TRY(ls_published_tokenizer(t->path, &t->tokenizer, e));
+    return load_weights(t, e);
+}
+
 static ls_status open_trained(ls_trained *t, const ls_trained_options *o, ls_error *e) {
     char *config = ls_format("%s/config.yaml", t->path);
     char *tokenizer = ls_format("%s/tokenizer.json", t->path);
@@ -100,11 +112,14 @@ static ls_status report_damage(const char *path, ls_status s, ls_error *e) {
 
 ls_status ls_trained_open(const char *path, const ls_trained_options *o, ls_trained *t_p,
                           ls_error *e) {
-    ls_trained t = {.ema = o->ema};
-    LS_TRY(ls_checkpoint_resolve(path, &t.path, e));
+    ls_trained t = {.ema = o->ema, .is_published = ls_published_is(path)};
+    if (t.is_published)
+        t.path = ls_strdup(path);
+    else
+        LS_TRY(ls_checkpoint_resolve(path, &t.path, e));
     *t_p = t;
-    ls_status s = open_trained(t_p, o, e);
-    if (s != LS_OK) s = report_damage(t.path, s, e);
+    ls_status s = t.is_published ? open_published(t_p, o, e) : open_trained(t_p, o, e);
+    if (s != LS_OK && !t.is_published) s = report_damage(t.path, s, e);
     if (s != LS_OK) ls_trained_close(t_p);
     return s;
 }
@@ -219,7 +234,7 @@ ls_status ls_trained_evaluate_data(const ls_trained *t, const ls_dataset *d, ls_
 
 ls_status ls_trained_evaluate(const ls_trained *t, const uint32_t *tokens, size_t n,
                               const char *what, ls_evaluation *v_p, ls_error *e) {
-    int64_t T = t->config.model.context;
+    int64_t T = t->config.model.context, ntargets = t->model.weighing.ntargets;
     if (n < (size_t)T + 1)
         return ls_fail(e, LS_EINVAL, "%s: has %zu tokens, shorter than one context (%lld + 1)",
                        what, n, (long long)T);
@@ -232,7 +247,8 @@ ls_status ls_trained_evaluate(const ls_trained *t, const uint32_t *tokens, size_
             memcpy(samples + j * (size_t)(T + 1), tokens + (i + j) * (size_t)T,
                    (size_t)(T + 1) * sizeof *samples);
         ls_infer_losses(&t->infer, (int64_t)k, samples, losses);
-        for (size_t j = 0; j < k; j++) nats += losses[j];
+        for (size_t j = 0; j < k; j++) /* some models' losses are means */
+            nats += losses[j] * (double)(ntargets ? ntargets : 1);
     }
     for (size_t i = 1; i <= nsamples * (size_t)T; i++) {
         size_t length = 0;

@@ -1,4 +1,4 @@
-/* generate.h - a trained model, loaded from a checkpoint: generates text, and evaluates the
+/* generate.h - a trained model, loaded from a checkpoint or from published files: generates text, and evaluates the
  * model. */
 #ifndef LS_INFER_GENERATE_H
 #define LS_INFER_GENERATE_H
@@ -12,8 +12,9 @@
 #include "storage/frozen_file.h"
 
 typedef struct ls_trained {
-    char *path; /* of the checkpoint */
-    bool ema;   /* params are the average of the weights */
+    char *path; /* of the checkpoint, or of the published model */
+    bool is_published;
+    bool ema; /* params are the average of the weights */
     ls_config config;
     ls_tokenizer *tokenizer; /* NULL: the run was trained on samples, not on a text */
     ls_model model;
@@ -33,7 +34,7 @@ typedef struct ls_trained_options {
     int nsets;
 } ls_trained_options;
 
-/* `path`: a run or a checkpoint. Uses all cores. LS_EINVAL: a set changes what the run's weights are
+/* `path`: a run, a checkpoint, or a published model (published.h). Uses all cores. LS_EINVAL: a set changes what the run's weights are
  * trained for. */
 ls_status ls_trained_open(const char *path, const ls_trained_options *, ls_trained *t_p,
                           ls_error *);

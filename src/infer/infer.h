@@ -19,7 +19,8 @@ typedef struct ls_infer {
 
 size_t ls_infer_nbytes(const ls_model *, ls_dtype, int64_t n);
 
-/* losses [n] of the samples, without their weights: of a text the sum over its tokens. samples [n][model->sample_nbytes]. n may be
+/* losses [n] of the samples, without their weights: of a text the sum over
+ * its tokens, or where model->weighing.ntargets is not 0 the mean. samples [n][model->sample_nbytes]. n may be
  * any number: samples are processed in parts that fit the memory. */
 void ls_infer_losses(const ls_infer *, int64_t n, const void *samples, double *losses);
 

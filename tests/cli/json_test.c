@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "perf/round_machine.h"
+#include "weights/small_text.h"
 
 /* Returns the command's standard output, without messages. */
 static char *output_of(const char *line, int code) {
@@ -236,11 +237,26 @@ static void test_metrics(void **state) {
     ls_buf_free(&docs);
 }
 
+static void test_import(void **state) {
+    (void)state;
+    char *path = ls_format("%s/m.gguf", folder);
+    ls_json *j = NULL;
+    small_write_whole(&small_models[0], path);
+    lines_have("import @/m.gguf -o @/model --json", 0,
+               "t:path t:family i:parameters i:bytes t:hash i:tokens b:template", &j);
+    assert_int_equal(integer_of(j, "parameters"), 68160);
+    assert_int_equal(integer_of(j, "bytes"), 4 * 68160);
+    assert_int_equal(integer_of(j, "tokens"), SMALL_TOKENS);
+    ls_json_free(j);
+    free(path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_eval),    cmocka_unit_test(test_checkpoints),
         cmocka_unit_test(test_ledger),  cmocka_unit_test(test_plan),
         cmocka_unit_test(test_metrics), cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_import),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

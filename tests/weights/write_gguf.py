@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes the smallest GGUF file of a llama, laid out by hand, to standard output: for fuzzers, and for
-the documents' commands. With the word gpt2 or llama, it has a tokenizer of that kind and no tensors."""
+the documents' commands. With the word gpt2 or llama, it has a tokenizer of that kind and no tensors; with
+the word whole, a tokenizer and tensors."""
 import struct
 import sys
 
@@ -47,14 +48,17 @@ def tokenizer(model):
             array(name + "token_type", 5, "i", types), *more]
 
 
-if len(sys.argv) > 1:
+WORD = sys.argv[1] if len(sys.argv) > 1 else ""
+if WORD == "whole":
+    TENSORS[0] = ("token_embd", (4, 100))
+elif WORD:
     SIZES, TENSORS = {}, []
 keys = [text("general.architecture") + struct.pack("<I", 8) + text("llama"), u32("general.alignment", 8)]
 keys += [u32(f"llama.{k}", v) for k, v in SIZES.items()]
 keys += [u32("llama.attention.head_count", 2)]
 keys += [text("llama.attention.layer_norm_rms_epsilon") + struct.pack("<If", 6, 1e-5)]
-if len(sys.argv) > 1:
-    keys += tokenizer(sys.argv[1])
+if WORD:
+    keys += tokenizer("gpt2" if WORD == "whole" else WORD)
 tensors, data = b"", b""
 for name, dims in TENSORS:
     count = dims[0] * (dims[1] if len(dims) > 1 else 1)

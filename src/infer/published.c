@@ -1,0 +1,57 @@
+/* published.c - see published.h. */
+#include "infer/published.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "networks/llama.h"
+#include "weights/model_text.h"
+
+static bool has(const char *folder, const char *name) {
+    char *path = ls_format("%s/%s", folder, name);
+    bool there = ls_file_exists(path);
+    free(path);
+    return there;
+}
+
+bool ls_published_is(const char *path) {
+    if (!ls_file_is_dir(path)) return ls_file_exists(path) && ls_gguf_is(path);
+    return has(path, LS_WEIGHTS_CONFIG) && !has(path, "config.yaml");
+}
+
+static bool sets_key(const char *const *sets, int n, const char *key) {
+    for (int i = 0; i < n; i++)
+        if (strncmp(sets[i], key, strlen(key)) == 0 && sets[i][strlen(key)] == '=') return true;
+    return false;
+}
+
+/* As long as the model allows, and no longer than is usual: memory grows with it. */
+static ls_status choose_context(ls_config *c, ls_error *e) {
+    ls_weights w = {0};
+    LS_TRY(ls_weights_open(c->model.from, &w, e));
+    bool fits = w.arch.context < LS_PUBLISHED_CONTEXT;
+    c->model.context = fits ? w.arch.context : LS_PUBLISHED_CONTEXT;
+    ls_weights_close(&w);
+    return LS_OK;
+}
+
+ls_status ls_published_config(const char *path, const char *const *sets, int nsets, ls_config *c_p,
+                              ls_error *e) {
+    ls_config_defaults(c_p);
+    if (strlen(path) >= sizeof c_p->model.from)
+        return ls_fail(e, LS_EINVAL, "%s: is longer than %d bytes", path, LS_CONFIG_TEXT - 1);
+    for (int i = 0; i < nsets; i++) LS_TRY(ls_config_set(c_p, sets[i], e));
+    memcpy(c_p->model.from, path, strlen(path) + 1);
+    if (!sets_key(sets, nsets, "model.context")) LS_TRY(choose_context(c_p, e));
+    return ls_llama_adopt(c_p, e);
+}
+
+ls_status ls_published_tokenizer(const char *path, ls_tokenizer **t_p, ls_error *e) {
+    ls_weights w = {0};
+    LS_TRY(ls_weights_open(path, &w, e));
+    ls_status s = ls_model_tokenizer(&w, t_p, NULL, e);
+    ls_weights_close(&w);
+    return s;
+}

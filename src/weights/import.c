@@ -1,0 +1,179 @@
+/* import.c - see import.h. */
+#include "weights/import.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "source/guard.h"
+#include "weights/model_folder.h"
+#include "weights/model_text.h"
+#include "weights/write_model.h"
+
+enum { PIECE = 1 << 20 }; /* elements that are hashed at once */
+
+/* ---- the hash ---- */
+
+static bool all_finite(const float *x, size_t n) {
+    uint32_t largest = 0; /* of the exponents: a loop that the compiler vectorizes */
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        bits &= 0x7f800000u;
+        if (bits > largest) largest = bits;
+    }
+    return largest < 0x7f800000u;
+}
+
+static ls_status hash_tensor(const ls_weights *w, const ls_weight *t, float *x, ls_hasher *h,
+                             ls_error *e) {
+    int64_t width = t->id.ndims > 1 ? t->id.dims[1] : 1, rows = t->id.dims[0];
+    int64_t step = PIECE / width > 1 ? PIECE / width : 1;
+    ls_hasher_add(h, t->id.name, strlen(t->id.name) + 1);
+    ls_hasher_add(h, t->id.dims, sizeof t->id.dims);
+    for (int64_t i = 0; i < rows; i += step) {
+        int64_t end = rows - i < step ? rows : i + step;
+        size_t n = (size_t)((end - i) * width);
+        LS_TRY(ls_weights_rows(w, t, i, end, x, e));
+        if (!all_finite(x, n))
+            return ls_fail(e, LS_EINVAL, "%s: tensor '%s' has a number that is not finite", w->path,
+                           t->id.name);
+        ls_hasher_add(h, x, n * sizeof *x);
+    }
+    return LS_OK;
+}
+
+ls_status ls_weights_hash(const ls_weights *w, ls_hash *h_p, ls_error *e) {
+    int64_t widest = PIECE;
+    for (size_t i = 0; i < w->n; i++)
+        if (w->list[i].id.dims[1] > widest) widest = w->list[i].id.dims[1];
+    float *x = LS_NEW_ARRAY(float, (size_t)widest);
+    ls_hasher *h = ls_hasher_new();
+    ls_status s = LS_OK;
+    for (size_t i = 0; s == LS_OK && i < w->n; i++) s = hash_tensor(w, &w->list[i], x, h, e);
+    ls_hash hash = ls_hasher_finish(h);
+    if (s == LS_OK) *h_p = hash;
+    free(x);
+    return s;
+}
+
+/* ---- the files ---- */
+
+static ls_status put_file(const char *folder, const char *name, const void *data, size_t nbytes,
+                          ls_error *e) {
+    char *path = ls_format("%s/%s", folder, name);
+    ls_status s = ls_file_write(path, data, nbytes, e);
+    free(path);
+    return s == LS_OK ? ls_guard_check(e) : s;
+}
+
+static ls_status copy_file(const char *from, const char *folder, ls_error *e) {
+    const char *slash = strrchr(from, '/');
+    ls_mapped m;
+    LS_TRY(ls_file_map(from, &m, e));
+    ls_status s = put_file(folder, slash ? slash + 1 : from, m.data, m.nbytes, e);
+    ls_file_unmap(&m);
+    return s;
+}
+
+/* The weights' files as they are. */
+static ls_status copy_weights(const ls_weights *w, const char *folder, ls_error *e) {
+    if (w->is_gguf) return put_file(folder, LS_WEIGHTS_GGUF, w->gguf.data, w->gguf.nbytes, e);
+    char *index = ls_format("%s/" LS_SHARDS_INDEX, w->path);
+    ls_status s = LS_OK;
+    for (size_t i = 0; s == LS_OK && i < w->shards.nfiles; i++)
+        s = copy_file(w->shards.paths[i], folder, e);
+    if (s == LS_OK && ls_file_exists(index)) s = copy_file(index, folder, e);
+    free(index);
+    return s;
+}
+
+static ls_status write_weights(const ls_weights *w, ls_block_type type, const char *folder,
+                               ls_error *e) {
+    if (type == LS_NBLOCK_TYPES) {
+        LS_TRY(ls_write_config(&w->arch, folder, w->list[0].type, e));
+        return copy_weights(w, folder, e);
+    }
+    ls_model_source source = ls_source_of_weights(w);
+    LS_TRY(ls_write_config(&w->arch, folder, type, e));
+    return ls_write_safetensors(&source, folder, type, 0, e);
+}
+
+/* Reads the directory again, and fills in what it has. */
+static ls_status check_written(const char *folder, ls_imported *i, ls_error *e) {
+    ls_weights w = {0};
+    LS_TRY(ls_weights_open(folder, &w, e));
+    ls_buf types = {0};
+    ls_status s = ls_weights_hash(&w, &i->hash, e);
+    ls_weights_put_types(&w, &types);
+    i->types = types.data;
+    i->nbytes = ls_weights_nbytes(&w);
+    i->arch = w.arch;
+    ls_weights_close(&w);
+    return s;
+}
+
+/* ---- the whole ---- */
+
+typedef struct parts {
+    ls_weights w;
+    ls_hash hash;
+    ls_tokenizer *tokenizer;
+    ls_buf json, template;
+} parts;
+
+static ls_status read_parts(const char *from, parts *p, ls_error *e) {
+    LS_TRY(ls_weights_open(from, &p->w, e));
+    LS_TRY(ls_model_tokenizer(&p->w, &p->tokenizer, &p->json, e));
+    LS_TRY(ls_model_template(&p->w, &p->template, e));
+    return ls_weights_hash(&p->w, &p->hash, e);
+}
+
+static ls_status write_parts(const parts *p, ls_block_type type, const char *folder, ls_imported *i,
+                             ls_error *e) {
+    LS_TRY(write_weights(&p->w, type, folder, e));
+    LS_TRY(ls_model_text_write(&p->w.arch, p->tokenizer, &p->json, &p->template, folder, e));
+    LS_TRY(check_written(folder, i, e));
+    if (type == LS_NBLOCK_TYPES && !ls_hash_same(i->hash, p->hash))
+        return ls_fail(e, LS_EIO, "%s: reads with other numbers than were written", folder);
+    return LS_OK;
+}
+
+static ls_status import(const parts *p, const char *to, ls_block_type type, ls_imported *i,
+                        ls_error *e) {
+    ls_model_folder f = {0};
+    LS_TRY(ls_model_folder_begin(to, &f, e));
+    ls_status s = write_parts(p, type, f.at, i, e);
+    if (s == LS_OK) return ls_model_folder_end(&f, e);
+    ls_model_folder_discard(&f);
+    return s;
+}
+
+ls_status ls_model_import(const char *from, const char *to, ls_block_type type, ls_imported *i_p,
+                          ls_error *e) {
+    parts p = {0};
+    ls_imported i = {0};
+    ls_status s = LS_OK;
+    if (ls_file_exists(to))
+        s = ls_fail(e, LS_EINVAL, "%s: exists; give the name of a new directory", to);
+    if (s == LS_OK) s = read_parts(from, &p, e);
+    if (s == LS_OK) s = import(&p, to, type, &i, e);
+    if (s == LS_OK) {
+        i.kind = ls_tokenizer_kind(p.tokenizer);
+        i.ntokens = ls_tokenizer_vocab(p.tokenizer);
+        i.has_template = p.template.len > 0;
+        *i_p = i;
+    } else {
+        ls_imported_free(&i);
+    }
+    ls_weights_close(&p.w);
+    ls_tokenizer_free(p.tokenizer);
+    ls_buf_free(&p.json);
+    ls_buf_free(&p.template);
+    return s;
+}
+
+void ls_imported_free(ls_imported *i) {
+    free(i->types);
+    i->types = NULL;
+}

@@ -1,0 +1,36 @@
+/* import.h - a published model as a directory of its own, complete, checked and of one form:
+ *
+ *     config.json, generation_config.json     the architecture
+ *     model.gguf, or model.safetensors (or its shards and their index)
+ *     tokenizer.json, tokenizer_config.json, and chat_template.jinja if the model has a template
+ *
+ * All of the model is read and checked before anything is written: the architecture, every number, the
+ * tokenizer, the template. The directory appears whole or not at all.
+ */
+#ifndef LS_WEIGHTS_IMPORT_H
+#define LS_WEIGHTS_IMPORT_H
+
+#include "base/hash.h"
+#include "weights/weights.h"
+
+typedef struct ls_imported {
+    ls_architecture arch;
+    ls_hash hash;     /* ls_weights_hash() of what was written */
+    char *types;      /* "210 Q4_1, 61 F32, 1 Q8_0" */
+    size_t nbytes;    /* of the tensors */
+    const char *kind; /* of the tokenizer: "byte-level BPE" */
+    uint32_t ntokens; /* that it has */
+    bool has_template;
+} ls_imported;
+
+/* `from`: a GGUF file, or a directory (weights.h). type: F32, F16 or BF16; LS_NBLOCK_TYPES: weights
+ * stay as they are stored. LS_EINVAL: `to` exists, or the model is damaged or not supported. */
+ls_status ls_model_import(const char *from, const char *to, ls_block_type type, ls_imported *i_p,
+                          ls_error *);
+void ls_imported_free(ls_imported *);
+
+/* The hash of all tensors' names, dims and values in f32, in canonical order: the same for any form
+ * and type of file that has these values. LS_EINVAL: a number is not finite. */
+ls_status ls_weights_hash(const ls_weights *, ls_hash *h_p, ls_error *);
+
+#endif

@@ -1,0 +1,217 @@
+/* import_test.c - lockstep import: what a model's directory has, that it has the same hash in every
+ * form, that eval and generate take it, and what is refused. */
+#include "cli/program.h"
+
+#include <dirent.h>
+
+#include "weights/small_text.h"
+
+static char gguf[96];
+
+static int make(void **state) {
+    if (folder_make(state)) return -1;
+    snprintf(gguf, sizeof gguf, "%s/m.gguf", folder);
+    return 0;
+}
+
+static char *read_file(const char *name, size_t *n_p) {
+    ls_buf text = {0};
+    ls_error e = {0};
+    char *path = ls_format("%s/%s", folder, name);
+    assert_ls_ok(ls_file_read(path, 1 << 24, &text, &e), e);
+    free(path);
+    ls_buf_append(&text, "", 1);
+    *n_p = text.len;
+    return text.data;
+}
+
+static void same_files(const char *a, const char *b) {
+    size_t n = 0, m = 0;
+    char *x = read_file(a, &n), *y = read_file(b, &m);
+    assert_int_equal(n, m);
+    assert_memory_equal(x, y, n);
+    free(x), free(y);
+}
+
+/* Imports, and returns the hash, which the caller frees. */
+static char *import(const char *words) {
+    char *output = NULL, *line = ls_format("import %s", words);
+    int code = run_program(line, &output);
+    const char *at = strstr(output, "hash       ");
+    if (code || !at) fail_msg("lockstep %s: exit code %d\n%s", line, code, output);
+    char *hash = ls_format("%.32s", at + 11);
+    free(line);
+    free(output);
+    return hash;
+}
+
+/* Imports, and expects this hash. */
+static void again(const char *words, const char *hash) {
+    char *got = import(words);
+    assert_string_equal(got, hash);
+    free(got);
+}
+
+static void remove_models(void) {
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *path = ls_format("%s/%s", folder, names[i]);
+        assert_int_equal(ls_file_remove_tree(path, NULL), LS_OK);
+        free(path);
+    }
+}
+
+/* The values are such that F16 and BF16 hold them. */
+static void test_forms(void **state) {
+    (void)state;
+    for (int i = 0; i < SMALL_MODELS; i++) {
+        small_write_whole(&small_models[i], gguf);
+        char *hash = import("@/m.gguf -o @/a");
+        same_files("m.gguf", "a/model.gguf");
+        again("@/m.gguf -o @/b/", hash);
+        again("@/a -o @/c --type f32", hash);
+        again("@/c -o @/d", hash);
+        same_files("c/model.safetensors", "d/model.safetensors");
+        same_files("a/tokenizer.json", "d/tokenizer.json");
+        same_files("a/generation_config.json", "d/generation_config.json");
+        again("@/d -o @/e --type bf16", hash);
+        again("@/e -o @/f --type F16", hash);
+        expect("weights @/f", 0, " F16\n");
+        size_t n = 0;
+        char *template = read_file("f/chat_template.jinja", &n);
+        assert_string_equal(template, SMALL_CHAT);
+        free(template);
+        free(hash);
+        if (i + 1 < SMALL_MODELS) remove_models();
+    }
+}
+
+/* Another value is another hash. */
+static void test_hash(void **state) {
+    (void)state;
+    small_write_whole(&small_models[1], gguf);
+    remove_models();
+    char *hash = import("@/m.gguf -o @/a");
+    size_t nbytes = 0;
+    char *bytes = read_file("m.gguf", &nbytes);
+    bytes[nbytes - 1 - 40] ^= 1; /* the last byte is read_file()'s */
+    write_file("m.gguf", bytes, nbytes - 1);
+    char *other = import("@/m.gguf -o @/b");
+    assert_string_not_equal(hash, other);
+    free(bytes), free(hash), free(other);
+}
+
+/* Zeros as the last norm's weight: all tokens are equally likely, and a loss is ln 100. */
+static void make_uniform(const char *name) {
+    char *path = ls_format("%s/%s/model.safetensors", folder, name);
+    ls_safetensors file;
+    ls_error e = {0};
+    assert_ls_ok(ls_safetensors_open(path, &file, &e), e);
+    const ls_tensor *norm = ls_safetensors_find(&file, "model.norm.weight");
+    long at = (long)((const uint8_t *)norm->data - file.map.data);
+    static const float zeros[64];
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, at, SEEK_SET), 0);
+    assert_int_equal(fwrite(zeros, sizeof *zeros, norm->count, f), norm->count);
+    assert_int_equal(fclose(f), 0);
+    ls_safetensors_close(&file);
+    free(path);
+}
+
+static void test_eval(void **state) {
+    (void)state;
+    static const char text[] =
+        "What a model makes of a text that is longer than two contexts of it, "
+        "each of which has as many as 48 tokens.";
+    write_file("text", text, strlen(text));
+    for (int i = 0; i < 4; i++) {
+        small_write_whole(&small_models[i], gguf);
+        remove_models();
+        free(import("@/m.gguf -o @/a --type f32"));
+        make_uniform("a");
+        expect("eval @/a --data @/text", 0, "loss 4.6052 nats/token, perplexity 100.000");
+        expect("eval @/a --data @/text --set model.context=7", 0, "loss 4.6052 nats/token");
+    }
+    expect_line("eval @/a", 1, "is a published model, without data: use --data FILE");
+    expect_line("eval @/a --ema --data @/text", 1, "without an average of its weights");
+    expect_line("eval @/a --data @/text --set model.context=49", 1,
+                "was trained with at most 48 positions");
+}
+
+static void test_generate(void **state) {
+    (void)state;
+    small_write_whole(&small_models[2], gguf);
+    remove_models();
+    free(import("@/m.gguf -o @/a"));
+    free(import("@/a -o @/b --type bf16"));
+    char *from[3] = {0};
+    static const char *const names[] = {"@/m.gguf", "@/a", "@/b"};
+    for (int i = 0; i < 3; i++) {
+        char *words = ls_format("generate %s --prompt Some --tokens 60 --seed 3", names[i]);
+        assert_int_equal(run_program(words, &from[i]), 0);
+        assert_string_equal(from[i], from[0]);
+        free(words);
+    }
+    assert_int_equal(strncmp(from[0], "Some", 4), 0);
+    assert_true(strlen(from[0]) > 24);
+    for (int i = 0; i < 3; i++) free(from[i]);
+}
+
+/* Nothing is left of an import that fails. */
+static void expect_none(const char *line, int code, const char *says) {
+    expect_line(line, code, says);
+    DIR *d = opendir(folder);
+    assert_non_null(d);
+    for (struct dirent *at; (at = readdir(d));)
+        if (strstr(at->d_name, "new")) fail_msg("%s is left", at->d_name);
+    closedir(d);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    small_write_whole(&small_models[0], gguf);
+    remove_models();
+    free(import("@/m.gguf -o @/a"));
+    expect_none("import @/m.gguf", 2, "-o DIR is missing");
+    expect_none("import @/m.gguf -o @/a", 1, "/a: exists; give the name of a new directory");
+    expect_none("import @/m.gguf -o @/new --type q4_0", 2,
+                "--type q4_0: is not one of as-stored, f32, f16 and bf16");
+    expect_none("import @/none -o @/new", 1, "/none: can't be opened");
+    expect_none("import @/m.gguf -o @/m.gguf/new", 1, "Not a directory");
+    small_write_gguf(&small_models[0], gguf);
+    expect_none("import @/m.gguf -o @/new", 1, "has no tokenizer: tokenizer.ggml.model is missing");
+    small_write_folder(&small_models[0], folder);
+    unlink(gguf);
+    expect_none("import @ -o @/new", 1, "has no tokenizer.json");
+    remove_models();
+}
+
+/* A number that is not finite, and a template that is no text. */
+static void test_damage(void **state) {
+    (void)state;
+    small_write_whole(&small_models[3], gguf);
+    size_t n = 0;
+    char *bytes = read_file("m.gguf", &n);
+    static const uint8_t infinite[] = {0, 0, 0x80, 0x7f};
+    memcpy(bytes + n - 1 - 4 * 32 * 4, infinite, 4);
+    write_file("m.gguf", bytes, n - 1);
+    expect_none("import @/m.gguf -o @/new", 1, "has a number that is not finite");
+    small_write_whole(&small_models[3], gguf);
+    free(bytes);
+    bytes = read_file("m.gguf", &n);
+    for (size_t i = 0; i + 6 < n; i++)
+        if (memcmp(bytes + i, "{% for", 6) == 0) bytes[i] = (char)0xff;
+    write_file("m.gguf", bytes, n - 1);
+    expect_none("import @/m.gguf -o @/new", 1, "the chat template is not UTF-8 text");
+    free(bytes);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_forms),    cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_eval),     cmocka_unit_test(test_generate),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_damage),
+    };
+    return cmocka_run_group_tests(tests, make, folder_remove);
+}
