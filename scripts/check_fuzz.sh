@@ -70,7 +70,8 @@ text() { long ${#1}; printf '%s' "$1"; }
 { printf '\002\003'; text general.alignment; word 4; word 8; text words; word 9; word 8; long 2; text a; text bc
   text x; word 6; word 1; text w; word 2; long 32; long 2; word 2; long 0; text n; word 1; long 3; word 0; long 40
   printf '%080d' 0; } >"$seeds/gguf/tensors"
-mkdir "$seeds/weights"
+mkdir "$seeds/weights" "$seeds/template"
+cp tests/fuzz/chat.jinja "$seeds/template"
 python3 tests/weights/write_gguf.py >"$seeds/gguf/llama"
 for kind in gpt2 llama; do python3 tests/weights/write_gguf.py $kind >"$seeds/gguf/tokenizer-$kind"; done
 { printf '\002'; cat "$seeds/gguf/llama"; } >"$seeds/weights/llama"
@@ -142,6 +143,7 @@ target safetensors 9000
 target gguf 12000
 target weights 12000
 target tokenizer 12000
+target template 12000
 target binary 20000
 target timeline 12000
 target image 10000
