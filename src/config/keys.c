@@ -59,9 +59,10 @@ const ls_config_key ls_config_keys[] = {
            "cnn, "
            "convolutions; resnet, convolutions with shortcuts; vit, a transformer of images; "
            "layers: as model.layers lists them; program: of the program that has the model"),
-    STRING("model.from", model.from, FIXED,
-           "llama: the file or directory of a published model (GGUF, or Hugging Face's form): its "
-           "architecture, tokenizer and weights; model.context may be set beside it"),
+    STRING(
+        "model.from", model.from, FIXED,
+        "the file or directory of a published model (GGUF, or Hugging Face's form), of kind llama "
+        "or gpt2: its architecture, tokenizer and weights; model.context may be set beside it"),
     INT("model.layers", model.layers, 1, 1000, 6, FIXED, "gpt2, llama, vit: transformer blocks"),
     TREE("model.layers", model.list, FIXED,
          "kind layers: the layers in their order, e.g. [{conv2d: {channels: 32, kernel: 3}}, relu, "

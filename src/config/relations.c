@@ -207,6 +207,11 @@ ls_status ls_config_load(const char *path, const char *const *sets, int nsets, l
     return ls_config_check(c_p, path, e);
 }
 
+bool ls_config_fits_tokens(const ls_config *c, uint32_t ntokens) {
+    bool came = *c->model.from || *c->train.from;
+    return ntokens == c->model.vocab || (came && ntokens < c->model.vocab);
+}
+
 /* ---- between hosts that train together ---- */
 
 /* Keys that may differ between hosts: paths on a host, and what a host decides for itself. */

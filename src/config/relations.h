@@ -12,6 +12,10 @@ ls_status ls_config_check(const ls_config *, const char *where, ls_error *);
 ls_status ls_config_load(const char *path, const char *const *sets, int nsets, ls_config *c_p,
                          ls_error *);
 
+/* Does a tokenizer with so many tokens fit model.vocab? A model that has come with its tokenizer may
+ * have more rows than tokens. */
+bool ls_config_fits_tokens(const ls_config *, uint32_t ntokens);
+
 /* Appends the settings that must match on hosts that train together: a line with name and value
  * for each key, except keys that concern one host alone. */
 void ls_config_must_match(const ls_config *, ls_buf *);

@@ -94,7 +94,8 @@ static ls_status open_trained(ls_trained *t, const ls_trained_options *o, ls_err
     if (s == LS_OK) s = load_weights(t, e); /* checks the files against the manifest */
     bool has_text = s == LS_OK && ls_config_has_text(&t->config);
     if (has_text) s = ls_tokenizer_load(tokenizer, &t->tokenizer, e);
-    if (has_text && s == LS_OK && ls_tokenizer_vocab(t->tokenizer) != t->config.model.vocab)
+    if (has_text && s == LS_OK &&
+        !ls_config_fits_tokens(&t->config, ls_tokenizer_vocab(t->tokenizer)))
         s = ls_fail(e, LS_EINVAL, "%s: has %u tokens, model.vocab is %lld", tokenizer,
                     ls_tokenizer_vocab(t->tokenizer), (long long)t->config.model.vocab);
     free(config);

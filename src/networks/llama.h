@@ -18,8 +18,8 @@ ls_status ls_llama_create(const ls_config *, ls_model *m_p, ls_error *);
 /* What the keys of a config describe. */
 ls_architecture ls_llama_architecture(const ls_config *);
 
-/* Sets the keys of a new run as its model.from has them, if it has one. model.context remains if the
- * model allows it. LS_EINVAL: no model of this kind is there. */
+/* Sets the keys of a new run as its model.from has them, if it has one: of this kind, or of gpt2.
+ * model.context remains if the model allows it. LS_EINVAL: no such model is there. */
 ls_status ls_llama_adopt(ls_config *, ls_error *);
 
 #endif

@@ -52,19 +52,19 @@ static bool bias_of(const ls_architecture *a, int64_t *bias_p) {
     return !(a->o_bias && !a->qkv_bias) && !(a->mlp_bias && a->qkv_bias && !a->o_bias);
 }
 
-static ls_status set_keys(ls_config *c, const ls_architecture *a, ls_error *e) {
+static ls_status fail_untrained(const ls_config *c, const ls_architecture *a, const char *what,
+                                ls_error *e) {
+    return ls_fail(e, LS_EINVAL, "model.from: %s: models of family %s%s can't be trained",
+                   c->model.from, ls_family_name(a->family), what);
+}
+
+static ls_status set_llama(ls_config *c, const ls_architecture *a, ls_error *e) {
     const ls_rotation *r = &a->rope;
-    if (a->family == LS_FAMILY_GPT2 || !bias_of(a, &c->model.bias))
-        return ls_fail(e, LS_EINVAL, "model.from: %s: models of family %s can't be trained",
-                       c->model.from, ls_family_name(a->family));
+    if (!bias_of(a, &c->model.bias)) return fail_untrained(c, a, " with these biases", e);
     c->model.kind = LS_MODEL_LLAMA;
-    c->model.layers = a->layers;
-    c->model.width = a->width;
-    c->model.heads = a->heads;
     c->model.kv_heads = a->kv_heads;
     c->model.head_dim = a->head_dim;
     c->model.ffn = a->ffn;
-    c->model.vocab = a->vocab;
     c->model.norm_eps = a->norm_eps;
     c->model.window = a->window;
     c->model.qk_norm = a->qk_norm;
@@ -79,6 +79,26 @@ static ls_status set_keys(ls_config *c, const ls_architecture *a, ls_error *e) {
         c->model.rope_high = r->high;
         c->model.rope_original = r->original_context;
     }
+    return LS_OK;
+}
+
+/* The sizes that kind gpt2 leaves open are all that its published models differ in. */
+static ls_status set_gpt2(ls_config *c, const ls_architecture *a, ls_error *e) {
+    if (a->ffn != 4 * a->width)
+        return fail_untrained(c, a, " whose feed-forward layer is not 4 times the width", e);
+    if (!a->tied) return fail_untrained(c, a, " with a head of its own", e);
+    if ((float)a->norm_eps != 1e-5f)
+        return fail_untrained(c, a, " with another layer_norm_epsilon than 1e-05", e);
+    c->model.kind = LS_MODEL_GPT2;
+    return LS_OK;
+}
+
+static ls_status set_keys(ls_config *c, const ls_architecture *a, ls_error *e) {
+    LS_TRY((a->family == LS_FAMILY_GPT2 ? set_gpt2 : set_llama)(c, a, e));
+    c->model.layers = a->layers;
+    c->model.width = a->width;
+    c->model.heads = a->heads;
+    c->model.vocab = a->vocab;
     if (c->model.context > a->context)
         return ls_fail(e, LS_EINVAL,
                        "model.context is %lld; %s was trained with at most %lld positions",

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "config/relations.h"
 #include "data/bigram.h"
 #include "data/text.h"
 #include "storage/data_files.h"
@@ -180,7 +181,7 @@ static ls_status open_files(ls_corpus *c, const char *tokenizer, const char *tok
     if (s != LS_OK) return fail_damaged(&why, "makes it again from the text", e);
     set_record(c);
     uint32_t vocab = ls_tokenizer_vocab(c->tokenizer);
-    if (c->tokens.vocab != vocab || vocab != config->model.vocab)
+    if (c->tokens.vocab != vocab || !ls_config_fits_tokens(config, vocab))
         return ls_fail(e, LS_EINVAL,
                        "%s: is for %u tokens, the tokenizer has %u, model.vocab is %lld", tokens,
                        c->tokens.vocab, vocab, (long long)config->model.vocab);

@@ -24,12 +24,12 @@ static ls_status make_absolute(ls_config *c, ls_error *e) {
     if (!path)
         return ls_fail(e, LS_EIO, "model.from: %s: can't be opened: %s", c->model.from,
                        strerror(errno));
-    bool fits = strlen(path) < sizeof c->model.from;
-    if (fits) snprintf(c->model.from, sizeof c->model.from, "%s", path);
+    bool is_short = strlen(path) < sizeof c->model.from;
+    if (is_short) snprintf(c->model.from, sizeof c->model.from, "%s", path);
     free(path);
-    return fits ? LS_OK
-                : ls_fail(e, LS_EINVAL, "model.from: the path is longer than %d bytes",
-                          LS_CONFIG_TEXT - 1);
+    return is_short ? LS_OK
+                    : ls_fail(e, LS_EINVAL, "model.from: the path is longer than %d bytes",
+                              LS_CONFIG_TEXT - 1);
 }
 
 ls_status ls_pretrained_resolve(ls_config *c, const char *run, ls_error *e) {
@@ -43,7 +43,7 @@ ls_status ls_pretrained_resolve(ls_config *c, const char *run, ls_error *e) {
 typedef struct reading {
     const ls_train_state *s;
     const ls_weights *w;
-    float *to; /* the buffer of trained parameters, or that of frozen ones */
+    float *to;   /* the buffer of trained parameters, or that of frozen ones */
     float *part; /* [rows of PART floats, at least one row] */
 } reading;
 
@@ -62,10 +62,17 @@ static size_t copy_wanted(const reading *r, size_t first, size_t end, const floa
     return n;
 }
 
+/* GPT-2 has learned a vector for each position: a shorter context takes the first of them. */
+static bool fits(const ls_weight *w, const ls_param *p) {
+    bool positions = strcmp(p->name, "wpe.weight") == 0 && w->id.dims[0] > p->dims[0];
+    return (w->id.dims[0] == p->dims[0] || positions) &&
+           (p->ndims == 1 || w->id.dims[1] == p->dims[1]);
+}
+
 static ls_status read_param(const reading *r, const ls_param *p, ls_error *e) {
     const ls_weight *w = ls_weights_find(r->w, p->name);
     size_t row = p->ndims > 1 ? (size_t)p->dims[1] : 1, rows = p->count / row;
-    if (!w || w->id.dims[0] != p->dims[0] || (p->ndims > 1 && w->id.dims[1] != p->dims[1]))
+    if (!w || !fits(w, p))
         return ls_fail(e, LS_EINVAL, "%s: has no tensor '%s' of the model's shape", r->w->path,
                        p->name);
     size_t most = row < PART ? PART / row : 1;

@@ -74,6 +74,27 @@ static void test_models(void **state) {
     }
 }
 
+/* Of kind gpt2, whose samples are shorter than the model allows: it has the first of the learned
+ * positions. */
+static void test_gpt2(void **state) {
+    (void)state;
+    ls_config c = config_of(SMALL_GPT2);
+    ls_model m = {0};
+    ls_error e = {0};
+    assert_ls_ok(ls_pretrained_resolve(&c, NULL, &e), e);
+    assert_int_equal(c.model.kind, LS_MODEL_GPT2);
+    assert_int_equal(c.model.context, 32);
+    assert_ls_ok(ls_network_create(&c, &m, &e), e);
+    assert_string_equal(m.params[1].name, "wpe.weight");
+    assert_int_equal(m.params[1].dims[0], 32);
+    float *params = LS_NEW_ARRAY(float, m.nfloats);
+    ls_train_state s = {.model = &m, .flat = {1, {params}}};
+    assert_ls_ok(ls_pretrained_load(c.model.from, &s, &e), e);
+    check_params(&m, SMALL_GPT2, params, &s);
+    free(params);
+    ls_model_free(&m);
+}
+
 /* A run that continues has the keys, and does not look for the model. */
 static void test_resumed(void **state) {
     (void)state;
@@ -100,7 +121,7 @@ static void test_refusals(void **state) {
     c.model.context = 49;
     refuse(&c, "model.context is 49; ");
     c = config_of(4);
-    refuse(&c, "models of family gpt2 can't be trained");
+    refuse(&c, "models of family gpt2 whose feed-forward layer is not 4 times the width can't be");
     memcpy(c.model.from, "gone", 5);
     refuse(&c, "model.from: gone: can't be opened: No such file");
 }
@@ -153,8 +174,8 @@ static void test_changed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_models), cmocka_unit_test(test_resumed),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_changed),
-                                       cmocka_unit_test(test_frozen)};
+        cmocka_unit_test(test_models),  cmocka_unit_test(test_gpt2),
+        cmocka_unit_test(test_resumed), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_changed), cmocka_unit_test(test_frozen)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -7,7 +7,7 @@
 #include "weights/gguf_bytes.h"
 #include "weights/safetensors.h"
 
-/* Width 64, feed-forward 96, 4 heads of 16 elements (qwen3: of 32), 2 KV heads, 100 tokens, 48
+/* Width 64, feed-forward 96 (of one gpt2: 256), 4 heads of 16 elements (qwen3: of 32), 2 KV heads, 100 tokens, 48
  * positions, 2 layers. */
 typedef struct small_row {
     const char *hf, *gguf; /* %d: the layer */
@@ -20,6 +20,7 @@ typedef struct small_model {
     const char *config;         /* members of config.json but model_type */
     const char *gguf;           /* the architecture in GGUF */
     bool tied, biases, qk_norm; /* biases: of q, k and v */
+    int64_t ffn;
 } small_model;
 
 #define SMALL_SIZES                                                                                \
@@ -30,18 +31,23 @@ typedef struct small_model {
     "\"eos_token_id\": 2, "
 static const small_model small_models[] = {
     {"llama", SMALL_SIZES "\"rope_theta\": 50000.0, \"tie_word_embeddings\": true", "llama", true,
-     false, false},
+     false, false, 96},
     {"mistral", SMALL_SIZES "\"sliding_window\": null, \"tie_word_embeddings\": false", "llama",
-     false, false, false},
+     false, false, false, 96},
     {"qwen2", SMALL_SIZES "\"rope_theta\": 1000000.0, \"tie_word_embeddings\": true", "qwen2", true,
-     true, false},
+     true, false, 96},
     {"qwen3", SMALL_SIZES "\"head_dim\": 32, \"tie_word_embeddings\": false", "qwen3", false, false,
-     true},
+     true, 96},
     {"gpt2",
      "\"n_embd\": 64, \"n_layer\": 2, \"n_head\": 4, \"n_positions\": 48, \"n_inner\": 96, "
      "\"vocab_size\": 100, \"layer_norm_epsilon\": 1e-05, \"bos_token_id\": 1, \"eos_token_id\": 2",
-     "gpt2", true, true, false},
+     "gpt2", true, true, false, 96},
+    {"gpt2",
+     "\"n_embd\": 64, \"n_layer\": 2, \"n_head\": 4, \"n_positions\": 48, \"n_inner\": null, "
+     "\"vocab_size\": 100, \"layer_norm_epsilon\": 1e-05, \"bos_token_id\": 1, \"eos_token_id\": 2",
+     "gpt2", true, true, false, 256},
 };
+enum { SMALL_GPT2 = 5 }; /* as published; that before it can't be trained */
 enum { SMALL_MODELS = sizeof small_models / sizeof *small_models, SMALL_TENSORS = 32 };
 
 static const small_row small_llama[] = {
@@ -122,8 +128,11 @@ static inline int small_list(const small_model *m, small_tensor out[SMALL_TENSOR
     if (!m->tied) n = small_add(small_head, head, out, n);
     if (m->biases && !gpt2) n = small_add(small_biases, head, out, n);
     if (m->qk_norm) n = small_add(small_norms, head, out, n);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         if (out[i].order == 'p' && !permuted) out[i].order = 0;
+        if (out[i].rows == 96) out[i].rows = m->ffn;
+        if (out[i].columns == 96) out[i].columns = m->ffn;
+    }
     return n;
 }
 
@@ -219,7 +228,7 @@ static inline uint64_t small_put_keys(const small_model *m, ls_buf *b) {
     put_key_text(b, "general.architecture", m->gguf), n++;
     for (int i = 0; i < 5; i++, n++) {
         snprintf(key, sizeof key, "%s.%s", m->gguf, sizes[i].name);
-        put_key_u32(b, key, sizes[i].value);
+        put_key_u32(b, key, sizes[i].value == 96 ? (uint32_t)m->ffn : sizes[i].value);
     }
     snprintf(key, sizeof key, "%s.attention.layer_norm_%sepsilon", m->gguf, gpt2 ? "" : "rms_");
     put_key_f32(b, key, 1e-5f), n++;
