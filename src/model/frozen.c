@@ -2,7 +2,10 @@
 #include "model/frozen.h"
 
 #include <fnmatch.h>
+#include <math.h>
+#include <stdlib.h>
 
+#include "base/mem.h"
 #include "model/table.h"
 #include "tensor/dtype.h"
 
@@ -39,5 +42,30 @@ void ls_frozen_round(const ls_model *m, const ls_compute *c, const ls_frozen_val
         if (p->frozen)
             ls_table_narrow(c, type, p->count, from[i].data,
                             ls_flat_at_mut(type, buffer, p->offset));
+    }
+}
+
+/* Row i of a frozen parameter [.., n] in f32: in place, or in room [n]. */
+static const float *row_of(const ls_compute *c, const ls_frozen_value *v, size_t i, size_t n,
+                           float *room) {
+    if (v->type == LS_F32) return (const float *)v->data + i * n;
+    c->k->widen(v->type, n, ls_flat_at(v->type, v->data, i * n), room);
+    return room;
+}
+
+void ls_frozen_norms(const ls_model *m, const ls_compute *c, const ls_frozen_value *values,
+                     size_t first, size_t end, float *params) {
+    for (int i = 0; i < m->nparams; i++) {
+        const ls_param *p = &m->params[i];
+        if (!p->norms_of || p->frozen) continue;
+        const ls_param *of = &m->params[p->norms_of - 1];
+        size_t n = (size_t)of->dims[1];
+        float *room = LS_NEW_ARRAY(float, n);
+        for (size_t k = 0; k < p->count; k++) {
+            if (p->offset + k < first || p->offset + k >= end) continue;
+            const float *row = row_of(c, &values[p->norms_of - 1], k, n, room);
+            params[p->offset + k] = sqrtf(c->k->sum_squares((int64_t)n, row));
+        }
+        free(room);
     }
 }

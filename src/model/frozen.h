@@ -22,6 +22,11 @@ void ls_frozen_place(const ls_model *, ls_dtype, const void *buffer, ls_frozen_v
 /* Sets the buffer to the initial weights, a function of the seed alone. */
 void ls_frozen_init(const ls_model *, uint64_t seed, float *buffer);
 
+/* Sets those of the elements [first, end) of the flat buffer of trained parameters that begin as norms
+ * of rows of frozen ones (ls_param.norms_of). */
+void ls_frozen_norms(const ls_model *, const ls_compute *, const ls_frozen_value *, size_t first,
+                     size_t end, float *params);
+
 /* Rounds values in f32 to a buffer of a 16-bit type. */
 void ls_frozen_round(const ls_model *, const ls_compute *, const ls_frozen_value *from, ls_dtype,
                      void *buffer);
