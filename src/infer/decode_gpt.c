@@ -112,6 +112,12 @@ static const void *param(const step *s, const ls_layer *l, int i) {
     return ls_flat_at(s->d->dtype, s->d->params, l->offsets[i]);
 }
 
+/* A table, whose frozen values may have any type. */
+static ls_stored table(const step *s, const ls_layer *l, int i) {
+    if (l->frozen[i]) return s->d->frozen[l->params[i]];
+    return (ls_stored){param(s, l, i), ls_block_of_dtype(s->d->dtype)};
+}
+
 /* n parameters in f32: in place, or widened into room. */
 static const float *widened(const step *s, const void *p, int64_t n, float *room) {
     if (!ls_dtype_is_half(s->d->dtype)) return p;
@@ -130,12 +136,10 @@ static void round_x(const step *s) {
 
 static void embed(const step *s, uint32_t token) {
     const ls_layer *l = &s->d->model->layers[0];
-    ls_dtype type = s->d->dtype;
-    float *room = (float *)s->d->memory + s->at.room;
-    const void *word = ls_flat_at(type, param(s, l, WTE), (size_t)(token * s->C));
-    const void *place = ls_flat_at(type, param(s, l, WPE), (size_t)(s->t * s->C));
-    s->k->add(s->C, widened(s, word, s->C, room), widened(s, place, s->C, room + whole(s->C)),
-              s->x);
+    float *word = (float *)s->d->memory + s->at.room, *place = word + whole(s->C);
+    ls_stored_read(s->k, table(s, l, WTE), token * s->C, s->C, word);
+    ls_stored_read(s->k, table(s, l, WPE), s->t * s->C, s->C, place);
+    s->k->add(s->C, word, place, s->x);
     round_x(s);
 }
 
@@ -241,7 +245,11 @@ const float *ls_decode_gpt_next(ls_decode *d, uint32_t token) {
     }
     const ls_layer *head = &m->layers[m->nlayers - 1];
     norm(&s, head);
-    ls_gemv_table(d->compute, &(ls_gemv_table_job){d->dtype, m->config.vocab, s.C, s.h,
-                                                   param(&s, head, HEAD_WTE), s.logits});
+    ls_gemv_table(d->compute, &(ls_gemv_table_job){
+                                  .w = table(&s, head, HEAD_WTE),
+                                  .V = m->config.vocab,
+                                  .C = s.C,
+                                  .x = s.h,
+                                  .y = s.logits});
     return s.logits;
 }

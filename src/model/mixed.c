@@ -24,11 +24,14 @@ static size_t span_of(const ls_layer *l, size_t *first_p) {
 
 static size_t whole(size_t floats) { return (floats + 15) / 16 * 16; }
 
+/* Is parameter i widened for the layer? */
+static bool is_held(const ls_layer *l, int i) { return l->frozen[i] && !l->reads_stored[i]; }
+
 /* Floats of the frozen parameters that are not tables. */
 static size_t frozen_of(const ls_layer *l) {
     size_t sum = 0;
     for (int i = 0; i < l->nparams - l->ntables; i++)
-        if (l->frozen[i]) sum += whole(l->counts[i]);
+        if (is_held(l, i)) sum += whole(l->counts[i]);
     return sum;
 }
 
@@ -97,11 +100,12 @@ typedef struct inner {
 static void hold_frozen(const ls_layer *l, const ls_layer_call *m, inner *f) {
     float *room = m->work + f->at.frozen;
     for (int i = 0; i < l->nparams - l->ntables; i++) {
-        if (!l->frozen[i]) continue;
+        if (!is_held(l, i)) continue;
         const ls_frozen_value *v = &m->frozen[l->params[i]];
         f->c.held[i] = v->data;
-        if (v->type == LS_F32) continue;
-        ls_table_widen(m->compute, v->type, l->counts[i], v->data, room);
+        if (v->type == LS_BLOCK_F32) continue;
+        ls_table_widen(m->compute, v->type == LS_BLOCK_BF16 ? LS_BF16 : LS_F16, l->counts[i],
+                       v->data, room);
         f->c.held[i] = room;
         room += whole(l->counts[i]);
     }

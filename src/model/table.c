@@ -52,31 +52,19 @@ static size_t place(const ls_layer *l, int i, int64_t row) {
     return l->offsets[i] + (size_t)(row * l->C);
 }
 
-/* The stored rows from `row` on; *type_p: their type. */
-static const void *stored_rows(const ls_layer *l, const ls_layer_call *c, int i, int64_t row,
-                               ls_dtype *type_p) {
+ls_stored ls_table_stored(const ls_layer *l, const ls_layer_call *c, int i, int64_t row) {
     const ls_layer_call *s = c->given;
-    *type_p = s ? s->type : LS_F32;
-    if (!l->frozen[i]) return ls_flat_at(*type_p, s ? s->params : c->params, place(l, i, row));
-    *type_p = c->frozen[l->params[i]].type;
-    return ls_flat_at(*type_p, c->frozen[l->params[i]].data, (size_t)(row * l->C));
-}
-
-const float *ls_table_rows(const ls_layer *l, const ls_layer_call *c, int i, int64_t first,
-                           int64_t n, float *room) {
-    ls_dtype type = LS_F32;
-    const void *from = stored_rows(l, c, i, first, &type);
-    if (type == LS_F32) return from;
-    ls_table_widen(c->compute, type, (size_t)(n * l->C), from, room);
-    return room;
+    if (l->frozen[i]) return ls_stored_at(c->frozen[l->params[i]], row * l->C);
+    ls_dtype type = s ? s->type : LS_F32;
+    return (ls_stored){ls_flat_at(type, s ? s->params : c->params, place(l, i, row)),
+                       ls_block_of_dtype(type)};
 }
 
 const float *ls_table_row(const ls_layer *l, const ls_layer_call *c, int i, int64_t row,
                           float *room) {
-    ls_dtype type = LS_F32;
-    const void *from = stored_rows(l, c, i, row, &type);
-    if (type == LS_F32) return from;
-    c->compute->k->widen(type, (size_t)l->C, from, room);
+    ls_stored from = ls_table_stored(l, c, i, row);
+    if (from.type == LS_BLOCK_F32) return from.data;
+    ls_stored_read(c->compute->k, from, 0, l->C, room);
     return room;
 }
 

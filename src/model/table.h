@@ -1,7 +1,7 @@
 /* table.h - a parameter that is used row by row, like the token embedding, in 16 bits or f32.
  *
- * A table is too large to be widened as a whole: its rows and their gradients are widened as they
- * are needed. In f32 nothing is copied.
+ * A table is too large to be widened as a whole: products read it as it is stored (tensor/stored.h),
+ * single rows and gradients are widened as they are needed. In f32 nothing is copied.
  */
 #ifndef LS_MODEL_TABLE_H
 #define LS_MODEL_TABLE_H
@@ -9,11 +9,10 @@
 #include "model/layer.h"
 #include "tensor/dtype.h"
 
-/* Rows [first, first + n) of parameter i, [n, C]: in place, or widened into room [n * C]. */
-const float *ls_table_rows(const ls_layer *, const ls_layer_call *, int i, int64_t first, int64_t n,
-                           float *room);
+/* Parameter i from row `row` on, as it is stored; a layer's trained parameters have one type. */
+ls_stored ls_table_stored(const ls_layer *, const ls_layer_call *, int i, int64_t row);
 
-/* Row `row` of it, widened by the calling thread alone; room [C]. */
+/* Row `row` of it, in place or widened by the calling thread alone; room [C]. */
 const float *ls_table_row(const ls_layer *, const ls_layer_call *, int i, int64_t row, float *room);
 
 /* Rows of a gradient, while sums are added to them. */

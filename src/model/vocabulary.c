@@ -7,34 +7,30 @@
 #include "tensor/gemv.h"
 
 enum {
-    TABLE_BLOCK = 2048,      /* rows of a table that are widened at a time */
+    TABLE_BLOCK = 2048,      /* rows of a gradient that are widened at a time */
     LOGITS_FLOATS = 16 << 20 /* per block */
 };
 
-/* A table that has to be widened is used in blocks of the vocabulary. */
-static int64_t table_rows(const ls_vocabulary *b) {
+/* A gradient that has to be widened is computed in blocks of the vocabulary. */
+static int64_t gradient_rows(const ls_vocabulary *b) {
     return b->c->given && b->l->V > TABLE_BLOCK ? TABLE_BLOCK : b->l->V;
 }
 
 void ls_vocabulary_logits(const ls_vocabulary *b) {
     const ls_layer *l = b->l;
-    int64_t V = l->V, most = table_rows(b);
-    for (int64_t v = 0; v < V; v += most) {
-        int64_t n = V - v < most ? V - v : most;
-        const float *w = ls_table_rows(l, b->c, b->table, v, n, b->c->room);
-        if (b->rows == 1) {
-            ls_gemv_table(b->c->compute,
-                          &(ls_gemv_table_job){LS_F32, n, l->C, b->h, w, b->logits + v});
-            continue;
-        }
+    ls_stored w = ls_table_stored(l, b->c, b->table, 0);
+    if (b->rows == 1)
+        ls_gemv_table(b->c->compute,
+                      &(ls_gemv_table_job){
+                          .w = w, .V = l->V, .C = l->C, .x = b->h, .y = b->logits});
+    else
         ls_gemm(b->c->compute, &(ls_gemm_job){.M = b->rows,
-                                              .N = n,
+                                              .N = l->V,
                                               .K = l->C,
                                               .a = ls_matrix_of(b->h, l->C),
-                                              .b = ls_matrix_transposed(w, l->C),
-                                              .c = b->logits + v,
-                                              .ldc = V});
-    }
+                                              .w = ls_weights_transposed(w, l->C),
+                                              .c = b->logits,
+                                              .ldc = l->V});
 }
 
 static void losses_run(void *arg, int thread, int nthreads) {
@@ -82,23 +78,19 @@ static void add_to_table(const ls_vocabulary *b, int64_t v, int64_t n) {
 
 void ls_vocabulary_back(const ls_vocabulary *b) {
     const ls_layer *l = b->l;
-    int64_t C = l->C, V = l->V, most = table_rows(b);
+    int64_t C = l->C, V = l->V, most = gradient_rows(b);
     ls_vocabulary job = *b;
     ls_pool_run(b->c->compute->pool, dlogits_run, &job);
-    for (int64_t v = 0; v < V; v += most) {
-        int64_t n = V - v < most ? V - v : most;
-        add_to_table(b, v, n);
-        if (!b->dh) continue;
-        const float *w = ls_table_rows(l, b->c, b->table, v, n, b->c->room);
-        ls_gemm(b->c->compute, &(ls_gemm_job){.M = b->rows,
-                                              .N = C,
-                                              .K = n,
-                                              .a = ls_matrix_of(b->logits + v, V),
-                                              .b = ls_matrix_of(w, C),
-                                              .c = b->dh,
-                                              .ldc = C,
-                                              .start = v == 0 ? LS_GEMM_ZERO : LS_GEMM_ADD});
-    }
+    for (int64_t v = 0; v < V; v += most) add_to_table(b, v, V - v < most ? V - v : most);
+    if (!b->dh) return;
+    ls_stored w = ls_table_stored(l, b->c, b->table, 0);
+    ls_gemm(b->c->compute, &(ls_gemm_job){.M = b->rows,
+                                          .N = C,
+                                          .K = V,
+                                          .a = ls_matrix_of(b->logits, V),
+                                          .w = ls_weights_of(w, C),
+                                          .c = b->dh,
+                                          .ldc = C});
 }
 
 void ls_vocabulary_declare(ls_layer *l, int64_t C, int64_t V) {

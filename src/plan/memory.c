@@ -177,7 +177,8 @@ static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *
     m->nbytes[LS_MEM_PARAMS] = (c->one ? own : held_count(p, m->worker)) * param;
     m->nbytes[LS_MEM_GRADS] =
         (ls_plan_transient(p, (ls_buffer){.kind = LS_BUF_GRAD}) ? sums * own : slots * all) * grad;
-    m->nbytes[LS_MEM_FROZEN] = ls_plan_frozen_nbytes(p) / (size_t)(c->near ? c->near : 1);
+    size_t frozen = c->frozen_nbytes ? c->frozen_nbytes : ls_plan_frozen_nbytes(p);
+    m->nbytes[LS_MEM_FROZEN] = frozen / (size_t)(c->near ? c->near : 1);
     m->nbytes[LS_MEM_WIDE] = ls_plan_wide_nbytes(p);
     m->nbytes[LS_MEM_OPTIMIZER] = (ls_plan_shards_moments(p) ? own : all) * state;
     if (!c->in_file) return;

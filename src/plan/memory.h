@@ -60,6 +60,7 @@ typedef struct ls_memory_config {
                      which each worker counts its part */
     int near;     /* workers that share one copy of the frozen parameters, of which each counts its
                      part; 0: 1 */
+    size_t frozen_nbytes; /* of the frozen parameters as they are stored; 0: in the compute type */
     bool in_file; /* the optimizer's state is in a file, and is not counted */
 } ls_memory_config;
 

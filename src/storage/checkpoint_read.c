@@ -9,6 +9,7 @@
 #include "storage/checkpoints.h"
 #include "storage/frozen_file.h"
 #include "storage/manifest.h"
+#include "weights/blocks.h"
 
 static char *join(const char *folder, const char *name) { return ls_format("%s/%s", folder, name); }
 
@@ -34,7 +35,7 @@ static ls_status open_all(const char *path, opened *o, ls_error *e) {
     if (s == LS_OK) s = ls_safetensors_open(weights, &o->weights, e);
     if (s == LS_OK) s = ls_safetensors_open(optimizer, &o->optimizer, e);
     if (s == LS_OK && ls_manifest_has_frozen(&o->manifest))
-        s = ls_safetensors_open(frozen, &o->frozen, e);
+        s = ls_safetensors_open_stored(frozen, &o->frozen, e);
     free(frozen);
     free(weights);
     free(optimizer);
@@ -62,6 +63,22 @@ typedef struct loading {
     float *flat;
 } loading;
 
+/* Values of another type are widened, a part after the other. */
+static void copy_values(const loading *l, const ls_param *p, const ls_tensor *t) {
+    enum { PART = 1 << 16 };
+    if (t->type == LS_BLOCK_F32) {
+        copy_owned(l->part, l->flat, p->offset, t->data, p->count);
+        return;
+    }
+    float *part = LS_NEW_ARRAY(float, PART);
+    for (size_t i = 0; i < p->count; i += PART) {
+        size_t n = p->count - i < PART ? p->count - i : PART;
+        ls_tensor_read(t, i, n, part);
+        copy_owned(l->part, l->flat, p->offset + i, part, n);
+    }
+    free(part);
+}
+
 /* Copies the tensor NAME, or its state NAME.suffix, to its place in the flat buffer. */
 static ls_status load_param(const loading *l, const ls_param *p, const char *suffix, ls_error *e) {
     char name[LS_TENSOR_NAME];
@@ -81,7 +98,7 @@ static ls_status load_param(const loading *l, const ls_param *p, const char *suf
                        l->from->path, name, (long long)t->dims[0],
                        (long long)(t->ndims > 1 ? t->dims[1] : 1), (long long)p->dims[0],
                        (long long)(p->ndims > 1 ? p->dims[1] : 1));
-    copy_owned(l->part, l->flat, p->offset, t->data, p->count);
+    copy_values(l, p, t);
     return LS_OK;
 }
 
@@ -100,25 +117,16 @@ static ls_status check_ema(const opened *o, ls_error *e) {
     return LS_OK;
 }
 
-/* A parameter of an adapter that the checkpoint does not have. */
-static bool lacks(const opened *o, const ls_param *p) {
-    return p->adapter && !ls_safetensors_find(&o->weights, p->name) &&
-           !ls_safetensors_find(&o->frozen, p->name);
-}
-
-/* begins: a new run may have adapters that the checkpoint lacks. */
-static ls_status check_count(const opened *o, const ls_model *m, bool begins, ls_error *e) {
-    size_t there = o->weights.n + o->frozen.n;
-    for (int i = 0; begins && i < m->nparams; i++) there += lacks(o, &m->params[i]);
-    if (there == (size_t)m->nparams) return LS_OK;
+static ls_status check_count(const opened *o, const ls_model *m, ls_error *e) {
+    if (o->weights.n + o->frozen.n == (size_t)m->nparams) return LS_OK;
     return ls_fail(e, LS_EINVAL,
-                   "%s: has %zu tensors, the config's model %d: their architectures differ",
-                   o->path, o->weights.n + o->frozen.n, m->nparams);
+                   "%s: has %zu tensors, the config's model %d: their architectures differ", o->path,
+                   o->weights.n + o->frozen.n, m->nparams);
 }
 
 /* What is trained now may have been frozen in the run of the checkpoint (train.from). */
 static ls_status load_state(const opened *o, ls_train_state *s, ls_error *e) {
-    LS_TRY(check_count(o, s->model, s->begins, e));
+    LS_TRY(check_count(o, s->model, e));
     const ls_train_state whole = {0};
     const char *suffix = s->ema ? LS_OPTIM_EMA : NULL;
     if (s->ema) LS_TRY(check_ema(o, e));
@@ -126,7 +134,7 @@ static ls_status load_state(const opened *o, ls_train_state *s, ls_error *e) {
                              s->all_params ? &whole : s, s->flat.of[0]};
     for (int i = 0; i < s->model->nparams; i++) {
         const ls_param *p = &s->model->params[i];
-        if (p->frozen || (s->begins && lacks(o, p))) continue;
+        if (p->frozen) continue;
         LS_TRY(load_param(&weights, p, suffix, e));
         for (int k = 1; k < s->flat.n; k++) {
             const loading states = {o, &o->optimizer, NULL, s, s->flat.of[k]};
@@ -144,10 +152,9 @@ static ls_status load_frozen(const char *path, const ls_model *m, float *buffer,
     const ls_train_state whole = {0};
     const loading all = {&o, &o.weights, &o.frozen, &whole, buffer};
     LS_TRY(open_all(path, &o, e));
-    ls_status s = check_count(&o, m, true, e);
+    ls_status s = check_count(&o, m, e);
     for (int i = 0; s == LS_OK && i < m->nparams; i++)
-        if (m->params[i].frozen && !lacks(&o, &m->params[i]))
-            s = load_param(&all, &m->params[i], NULL, e);
+        if (m->params[i].frozen) s = load_param(&all, &m->params[i], NULL, e);
     close_all(&o);
     return s;
 }
@@ -185,12 +192,17 @@ ls_status ls_checkpoint_read_back(const char *path, ls_checkpoint_info *i_p, ls_
     return s;
 }
 
+/* As it is stored: "f32", or a type of files like "Q4_1". */
+static const char *type_of(const ls_tensor *t) {
+    return t->type == LS_BLOCK_F32 ? "f32" : ls_block_of(t->type)->name;
+}
+
 static void show_tensors(const ls_safetensors *file, const char *note, ls_buf *out) {
     for (size_t i = 0; i < file->n; i++) {
         const ls_tensor *t = &file->tensors[i];
         char name[4 * LS_TENSOR_NAME];
         ls_escape(LS_ESCAPE_LINE, t->name, strlen(t->name), name, sizeof name);
-        ls_buf_printf(out, "  %-28s f32 [", name);
+        ls_buf_printf(out, "  %-28s %s [", name, type_of(t));
         for (int d = 0; d < t->ndims; d++)
             ls_buf_printf(out, "%s%lld", d ? ", " : "", (long long)t->dims[d]);
         ls_buf_printf(out, "]%s\n", note);
@@ -227,7 +239,7 @@ static ls_status export_tensors(const opened *o, bool ema, const char *file, ls_
                         name);
     }
     for (size_t i = 0; i < o->frozen.n; i++) list[o->weights.n + i] = o->frozen.tensors[i];
-    if (s == LS_OK) s = ls_safetensors_write(file, list, o->weights.n + o->frozen.n, e);
+    if (s == LS_OK) s = ls_safetensors_write_wide(file, list, o->weights.n + o->frozen.n, e);
     free(list);
     return s;
 }
@@ -298,11 +310,12 @@ ls_status ls_checkpoint_show_json(const char *path, ls_json **j_p, ls_error *e) 
     ls_json *j = ls_json_new_object(), *tensors = ls_json_new_array();
     for (size_t i = 0; i < o.weights.n + o.frozen.n; i++) {
         bool frozen = i >= o.weights.n;
-        const ls_tensor *t = frozen ? &o.frozen.tensors[i - o.weights.n] : &o.weights.tensors[i];
+        const ls_tensor *t =
+            frozen ? &o.frozen.tensors[i - o.weights.n] : &o.weights.tensors[i];
         ls_json *tensor = ls_json_new_object(), *shape = ls_json_new_array();
         for (int d = 0; d < t->ndims; d++) ls_json_push(shape, ls_json_new_integer(t->dims[d]));
         ls_json_set(tensor, "name", ls_json_new_text(t->name));
-        ls_json_set(tensor, "dtype", ls_json_new_text("f32"));
+        ls_json_set(tensor, "dtype", ls_json_new_text(type_of(t)));
         ls_json_set(tensor, "shape", shape);
         ls_json_set(tensor, "frozen", ls_json_new_bool(frozen));
         ls_json_push(tensors, tensor);

@@ -48,7 +48,7 @@ static ls_status add_frozen(const char *run, const char *folder, const ls_model 
     LS_TRY(ls_frozen_file_link(run, folder, e));
     LS_TRY(ls_manifest_list(folder, LS_FROZEN_FILE, files, e));
     char *path = join(folder, LS_FROZEN_FILE);
-    ls_status s = ls_safetensors_open(path, frozen_p, e);
+    ls_status s = ls_safetensors_open_stored(path, frozen_p, e);
     free(path);
     return s;
 }

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "model/frozen.h"
+#include "source/guard.h"
 #include "storage/checkpoint.h"
 #include "storage/pretrained.h"
 
@@ -28,7 +29,7 @@ static ls_status find_values(ls_frozen_file *f, const ls_model *m, ls_error *e) 
         if (!same)
             return ls_fail(e, LS_EINVAL, "%s: %s the frozen parameter '%s'", f->path,
                            t ? "has another shape of" : "does not have", p->name);
-        f->values[i] = (ls_frozen_value){t->data, LS_F32};
+        f->values[i] = (ls_frozen_value){t->data, t->type};
         n++;
     }
     if (n == f->file.n) return LS_OK;
@@ -40,7 +41,7 @@ ls_status ls_frozen_file_open(const char *folder, const ls_model *m, ls_frozen_f
                               ls_error *e) {
     ls_frozen_file f = {.path = path_in(folder)};
     f.values = LS_NEW_ARRAY(ls_frozen_value, (size_t)m->nparams);
-    ls_status s = ls_safetensors_open(f.path, &f.file, e);
+    ls_status s = ls_safetensors_open_stored(f.path, &f.file, e);
     if (s == LS_OK && stat(f.path, &f.opened) != 0)
         s = ls_fail(e, LS_EIO, "%s: can't be read: %s", f.path, strerror(errno));
     if (s == LS_OK) s = find_values(&f, m, e);
@@ -101,8 +102,10 @@ ls_status ls_frozen_file_save(const char *run, const ls_model *m, const ls_froze
     char *path = path_in(run), *fresh = ls_format("%s.new", path);
     ls_tensor *list = LS_NEW_ARRAY(ls_tensor, (size_t)m->nparams);
     size_t n = 0;
-    for (int i = 0; i < m->nparams; i++)
-        if (m->params[i].frozen) list[n++] = ls_state_tensor(&m->params[i], NULL, values[i].data);
+    for (int wide = 1; wide >= 0; wide--) /* f32 first, which has to be aligned to 4 bytes */
+        for (int i = 0; i < m->nparams; i++)
+            if (m->params[i].frozen && (values[i].type == LS_BLOCK_F32) == wide)
+                list[n++] = ls_state_frozen_tensor(&m->params[i], values[i]);
     unlink(fresh); /* left by a killed program */
     ls_status s = ls_safetensors_write(fresh, list, n, e);
     if (s == LS_OK) s = ls_file_rename(fresh, path, e);
@@ -114,11 +117,6 @@ ls_status ls_frozen_file_save(const char *run, const ls_model *m, const ls_froze
 }
 
 ls_status ls_frozen_draw(const ls_model *m, const ls_config *c, float *buffer, ls_error *e) {
-    for (int i = 0; i < m->nparams; i++) { /* of adapters: what the run begins with may lack them */
-        const ls_param *p = &m->params[i];
-        if (p->frozen && p->adapter)
-            ls_model_init_param(m, (uint64_t)c->train.seed, i, 0, p->count, buffer + p->offset);
-    }
     if (*c->train.from) return ls_checkpoint_load_frozen(c->train.from, m, buffer, e);
     if (*c->model.from) return ls_pretrained_load_frozen(c->model.from, m, buffer, e);
     ls_frozen_init(m, (uint64_t)c->train.seed, buffer);
@@ -148,9 +146,20 @@ static ls_status draw(const ls_model *m, const ls_config *c, drawn *d, ls_error 
     return s;
 }
 
+/* Those of a published model stay as its files have them. */
+static ls_status make_pretrained(const char *run, const ls_model *m, const char *from, ls_error *e) {
+    ls_pretrained f;
+    LS_TRY(ls_pretrained_open(from, m, &f, e));
+    ls_status s = ls_frozen_file_save(run, m, f.values, e);
+    if (s == LS_OK) s = ls_guard_check(e);
+    ls_pretrained_close(&f);
+    return s;
+}
+
 ls_status ls_frozen_file_make(const char *run, const ls_model *m, const ls_config *c, ls_error *e) {
     drawn d;
     if (m->frozen_count == 0) return LS_OK;
+    if (*c->model.from && !*c->train.from) return make_pretrained(run, m, c->model.from, e);
     LS_TRY(draw(m, c, &d, e));
     ls_status s = ls_frozen_file_save(run, m, d.values, e);
     drawn_free(&d);

@@ -2,7 +2,8 @@
  *
  * They never change, so the file is written once, when the run begins. Every checkpoint has a link to
  * it, and so is complete by itself; on a file system without hard links it has a copy. Workers map the
- * file: the processes of a host share one copy of its pages.
+ * file: the processes of a host share one copy of its pages. Those of a published model (model.from)
+ * have the types that its files have, those of another origin f32.
  */
 #ifndef LS_STORAGE_FROZEN_FILE_H
 #define LS_STORAGE_FROZEN_FILE_H
@@ -33,7 +34,7 @@ ls_status ls_frozen_file_verify(ls_frozen_file *, ls_error *);
 
 /* Has the run its file, if its model needs one? */
 bool ls_frozen_file_is_saved(const char *run, const ls_model *);
-/* Writes the values, in f32, as the run's file, which is replaced. */
+/* Writes the values, in their types, as the run's file, which is replaced. */
 ls_status ls_frozen_file_save(const char *run, const ls_model *, const ls_frozen_value *,
                               ls_error *);
 /* The same, with the values with which a run of this config begins: drawn from its seed, or those of

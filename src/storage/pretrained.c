@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "model/frozen.h"
 #include "networks/llama.h"
-#include "weights/weights.h"
+#include "source/guard.h"
 
 enum { PART = 1 << 20 }; /* floats that are read at a time */
 
@@ -69,12 +70,20 @@ static bool fits(const ls_weight *w, const ls_param *p) {
            (p->ndims == 1 || w->id.dims[1] == p->dims[1]);
 }
 
-static ls_status read_param(const reading *r, const ls_param *p, ls_error *e) {
-    const ls_weight *w = ls_weights_find(r->w, p->name);
-    size_t row = p->ndims > 1 ? (size_t)p->dims[1] : 1, rows = p->count / row;
+static ls_status find(const ls_weights *files, const ls_param *p, const ls_weight **w_p,
+                      ls_error *e) {
+    const ls_weight *w = ls_weights_find(files, p->name);
     if (!w || !fits(w, p))
-        return ls_fail(e, LS_EINVAL, "%s: has no tensor '%s' of the model's shape", r->w->path,
+        return ls_fail(e, LS_EINVAL, "%s: has no tensor '%s' of the model's shape", files->path,
                        p->name);
+    *w_p = w;
+    return LS_OK;
+}
+
+static ls_status read_param(const reading *r, const ls_param *p, ls_error *e) {
+    const ls_weight *w = NULL;
+    size_t row = p->ndims > 1 ? (size_t)p->dims[1] : 1, rows = p->count / row;
+    LS_TRY(find(r->w, p, &w, e));
     size_t most = row < PART ? PART / row : 1;
     for (size_t i = 0; i < rows; i += most) {
         size_t end = rows - i < most ? rows : i + most;
@@ -99,7 +108,7 @@ static ls_status read_all(const char *path, const ls_train_state *s, bool frozen
     reading r = {s, &w, to, LS_NEW_ARRAY(float, widest)};
     ls_status status = LS_OK;
     for (int i = 0; status == LS_OK && i < m->nparams; i++)
-        if (m->params[i].frozen == frozen && !m->params[i].adapter) status = read_param(&r, &m->params[i], e);
+        if (m->params[i].frozen == frozen) status = read_param(&r, &m->params[i], e);
     free(r.part);
     ls_weights_close(&w);
     return status;
@@ -112,4 +121,66 @@ ls_status ls_pretrained_load(const char *path, const ls_train_state *s, ls_error
 ls_status ls_pretrained_load_frozen(const char *path, const ls_model *m, float *buffer,
                                     ls_error *e) {
     return read_all(path, &(ls_train_state){.model = m}, true, buffer, e);
+}
+
+/* ---- as the files have them ---- */
+
+/* The rows of a file of pairs, in canonical order. */
+static void *order_rows(const ls_weights *files, const ls_weight *w) {
+    size_t row = ls_block_nbytes(w->type, w->id.dims[1]);
+    char *copy = ls_alloc(w->nbytes);
+    for (int64_t i = 0; i < w->id.dims[0]; i++)
+        memcpy(copy + (size_t)i * row,
+               w->data + (size_t)ls_name_pair_row(files->arch.head_dim, i) * row, row);
+    return copy;
+}
+
+static ls_status open_param(ls_pretrained *f, const ls_model *m, int i, ls_error *e) {
+    const ls_param *p = &m->params[i];
+    const ls_weight *w = NULL;
+    LS_TRY(find(&f->files, p, &w, e));
+    f->values[i] = (ls_frozen_value){w->data, w->type};
+    bool as_is = ls_model_reads_stored(m, i) || w->type == LS_BLOCK_F32;
+    bool whole = p->ndims > 1 && w->order == LS_ROWS_PAIRS;
+    if (as_is && w->order == LS_ROWS_SAME) return LS_OK;
+    if (as_is && whole) {
+        f->copies[i] = order_rows(&f->files, w);
+    } else {
+        f->copies[i] = LS_NEW_ARRAY(float, p->count);
+        LS_TRY(ls_weights_rows(&f->files, w, 0, p->dims[0], f->copies[i], e));
+        f->values[i].type = LS_BLOCK_F32;
+    }
+    f->values[i].data = f->copies[i];
+    return ls_guard_check(e);
+}
+
+ls_status ls_pretrained_open(const char *path, const ls_model *m, ls_pretrained *p_p, ls_error *e) {
+    ls_pretrained f = {.nparams = m->nparams};
+    LS_TRY(ls_weights_open(path, &f.files, e));
+    f.values = LS_NEW_ARRAY(ls_frozen_value, (size_t)m->nparams);
+    f.copies = LS_NEW_ARRAY(void *, (size_t)m->nparams);
+    ls_status s = LS_OK;
+    for (int i = 0; s == LS_OK && i < m->nparams; i++)
+        if (m->params[i].frozen) s = open_param(&f, m, i, e);
+    if (s == LS_OK)
+        *p_p = f;
+    else
+        ls_pretrained_close(&f);
+    return s;
+}
+
+void ls_pretrained_close(ls_pretrained *f) {
+    for (int i = 0; f->copies && i < f->nparams; i++) free(f->copies[i]);
+    free(f->copies);
+    free(f->values);
+    ls_weights_close(&f->files);
+    *f = (ls_pretrained){0};
+}
+
+size_t ls_pretrained_nbytes(const ls_pretrained *f, const ls_model *m) {
+    size_t nbytes = 0;
+    for (int i = 0; i < m->nparams; i++)
+        if (m->params[i].frozen)
+            nbytes += ls_block_nbytes(f->values[i].type, (int64_t)m->params[i].count);
+    return nbytes;
 }

@@ -6,16 +6,32 @@
 
 #include "config/config.h"
 #include "storage/state.h"
+#include "weights/weights.h"
 
 /* Sets the keys of a new run as its model.from has them, and makes the path absolute. A resumed run
  * (`run` already has a config) has them. Does nothing if model.from is empty. LS_EIO, LS_EINVAL: no
  * model that can be trained is there. */
 ls_status ls_pretrained_resolve(ls_config *, const char *run, ls_error *);
 
-/* Reads the trained weights, without those of adapters, into flat.of[0] of the state, of which `owned` and
- * `all_params` count. LS_EIO,
+/* Reads the trained weights into flat.of[0] of the state, of which `owned` and `all_params` count. LS_EIO,
  * LS_EINVAL: the files have changed. */
 ls_status ls_pretrained_load(const char *path, const ls_train_state *, ls_error *);
+/* The frozen weights as the files have them, mapped: in the files' types, but in f32 where a layer
+ * does not read these. */
+typedef struct ls_pretrained {
+    ls_weights files;
+    ls_frozen_value *values; /* [nparams] */
+    void **copies; /* [nparams] of those whose rows or elements the files have in another order, or that are
+                      widened; else NULL */
+    int nparams;
+} ls_pretrained;
+
+/* LS_EIO, LS_EINVAL: the files are not those of the model. */
+ls_status ls_pretrained_open(const char *path, const ls_model *, ls_pretrained *p_p, ls_error *);
+void ls_pretrained_close(ls_pretrained *);
+/* The bytes of all of them. */
+size_t ls_pretrained_nbytes(const ls_pretrained *, const ls_model *);
+
 /* Reads the frozen weights into a buffer [frozen_floats] (model/frozen.h). */
 ls_status ls_pretrained_load_frozen(const char *path, const ls_model *, float *buffer, ls_error *);
 

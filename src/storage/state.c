@@ -11,6 +11,22 @@ static int by_name(const void *a, const void *b) {
     return strcmp((*(const ls_tensor *const *)a)->name, (*(const ls_tensor *const *)b)->name);
 }
 
+/* The hash of values is that of these in f32, however they are stored. */
+static void hash_values(ls_hasher *h, const ls_tensor *t) {
+    enum { PART = 1 << 16 };
+    if (t->type == LS_BLOCK_F32) {
+        ls_hasher_add(h, t->data, t->count * sizeof(float));
+        return;
+    }
+    float *part = LS_NEW_ARRAY(float, PART);
+    for (size_t i = 0; i < t->count; i += PART) {
+        size_t n = t->count - i < PART ? t->count - i : PART;
+        ls_tensor_read(t, i, n, part);
+        ls_hasher_add(h, part, n * sizeof *part);
+    }
+    free(part);
+}
+
 /* Hashes the step, unless negative; the loss scale, if one is in use; then the name, dims and data
  * of each tensor, sorted by name. */
 static ls_hash hash_tensors(const ls_tensor **sorted, size_t n, int64_t step,
@@ -28,7 +44,7 @@ static ls_hash hash_tensors(const ls_tensor **sorted, size_t n, int64_t step,
         int64_t ndims = sorted[i]->ndims;
         ls_hasher_add(h, &ndims, sizeof ndims);
         ls_hasher_add(h, sorted[i]->dims, (size_t)ndims * sizeof *sorted[i]->dims);
-        ls_hasher_add(h, sorted[i]->data, sorted[i]->count * sizeof(float));
+        hash_values(h, sorted[i]);
     }
     return ls_hasher_finish(h);
 }
@@ -55,6 +71,12 @@ ls_tensor ls_state_tensor(const ls_param *p, const char *suffix, const float *da
     ls_tensor t = {.ndims = p->ndims, .count = p->count, .data = data};
     snprintf(t.name, sizeof t.name, "%s%s%s", p->name, suffix ? "." : "", suffix ? suffix : "");
     for (int d = 0; d < p->ndims; d++) t.dims[d] = p->dims[d];
+    return t;
+}
+
+ls_tensor ls_state_frozen_tensor(const ls_param *p, ls_frozen_value v) {
+    ls_tensor t = ls_state_tensor(p, NULL, v.data);
+    t.type = v.type;
     return t;
 }
 
@@ -96,11 +118,10 @@ ls_status ls_state_write_weights(const ls_train_state *s, const char *path, ls_e
     ls_state_tensors weights = ls_state_weights(s);
     for (int i = 0; i < s->model->nparams; i++)
         if (s->model->params[i].frozen)
-            weights.list[weights.n++] =
-                ls_state_tensor(&s->model->params[i], NULL, s->frozen[i].data);
+            weights.list[weights.n++] = ls_state_frozen_tensor(&s->model->params[i], s->frozen[i]);
     char *hidden = ls_format("%s.part", path);
     (void)ls_file_remove_tree(hidden, NULL);
-    ls_status status = ls_safetensors_write(hidden, weights.list, weights.n, e);
+    ls_status status = ls_safetensors_write_wide(hidden, weights.list, weights.n, e);
     if (status == LS_OK && rename(hidden, path) != 0)
         status = ls_fail(e, LS_EIO, "%s: can't be replaced", path);
     ls_state_tensors_free(&weights);

@@ -16,11 +16,10 @@ typedef struct ls_train_state {
     ls_flat flat;
     const ls_bucket *owned; /* [nowned] loading fills only these parts; NULL: all */
     int nowned;
-    bool all_params; /* load all parameters, whatever is owned */
-    bool begins; /* a new run begins with them: adapters that the file lacks are left as they are */
-    bool ema;    /* flat.of[0] is loaded with their average (optim.ema) */
-    ls_scaler scaler;              /* scale 0: none is in use */
-    const ls_frozen_value *frozen; /* [nparams] in f32, for ls_state_write_weights() */
+    bool all_params;  /* load all parameters, whatever is owned */
+    bool ema;         /* flat.of[0] is loaded with their average (optim.ema) */
+    ls_scaler scaler; /* scale 0: none is in use */
+    const ls_frozen_value *frozen; /* [nparams] for ls_state_write_weights() */
 } ls_train_state;
 
 /* The tensors of a file, in the order of the model's parameters: parameter i has those from
@@ -35,11 +34,13 @@ typedef struct ls_state_tensors {
  * parameters; of the optimizer's states, NAME.exp_avg and so on
  * (optim/optimizer.h). */
 ls_tensor ls_state_tensor(const ls_param *, const char *suffix, const float *data);
+/* That of a frozen parameter has its own type. */
+ls_tensor ls_state_frozen_tensor(const ls_param *, ls_frozen_value);
 ls_state_tensors ls_state_weights(const ls_train_state *);
 ls_state_tensors ls_state_optimizer(const ls_train_state *);
 void ls_state_tensors_free(ls_state_tensors *);
 
-/* Writes the weights, and frozen ones, as a safetensors file. An old file is replaced once the new one is complete. */
+/* Writes the weights, and frozen ones in f32, as a safetensors file. An old file is replaced once the new one is complete. */
 ls_status ls_state_write_weights(const ls_train_state *, const char *path, ls_error *);
 
 /* The hash of the logical state (`lockstep ckpt hash`), whatever the layout in files: over the

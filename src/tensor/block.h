@@ -41,6 +41,12 @@ typedef enum ls_block_type {
 
 enum { LS_BLOCK_MOST = 256 }; /* elements */
 
+/* Weights in one of these types (stored.h). */
+typedef struct ls_stored {
+    const void *data; /* aligned to an element of f32 or 16 bits; blocks: to 2 bytes */
+    ls_block_type type;
+} ls_stored;
+
 /* y = the values of n blocks at x, which is aligned to 2 bytes. A scale that is NaN gives NaN. */
 typedef void ls_unpack_kernel(int64_t n, const uint8_t *x, float *y);
 

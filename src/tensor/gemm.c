@@ -47,6 +47,11 @@ static void tile_edge(const ls_kernels *k, const column *x, int64_t i, int64_t m
     for (int64_t r = 0; r < m; r++) memcpy(c + r * x->ldc, full + r * k->tile_n, row);
 }
 
+/* The part [p, p + depth) of k, for columns [j, j + n). */
+typedef struct panel {
+    int64_t p, depth, j, n;
+} panel;
+
 /* Memory that will be packed next: `count` segments of `nbytes`, `stride` bytes apart. Each tile
  * prefetches a few lines of it. */
 typedef struct ahead {
@@ -56,16 +61,16 @@ typedef struct ahead {
     int64_t share;       /* lines for each tile */
 } ahead;
 
-/* The prefetch for the next n columns of b. None if b is multiplied with many rows, since fetching
+/* The prefetch for the next columns of b. None if b is multiplied with many rows, since fetching
  * it is then cheap beside the products; none for a gradient (a is transposed), whose rows were just
  * used. */
-static ahead ahead_of(const ls_kernels *k, const ls_gemm_job *g, const column *x, const float *p,
-                      int64_t n) {
-    if (n <= 0 || g->M > AHEAD_ROWS || g->a.rs == 1) return (ahead){0};
+static ahead ahead_of(const ls_kernels *k, const ls_gemm_job *g, const column *x, panel of) {
+    if (of.n <= 0 || g->M > AHEAD_ROWS || g->a.rs == 1 || g->w.rows.data) return (ahead){0};
+    const float *p = g->b.p + of.p * g->b.rs + of.j * g->b.cs;
     bool across = g->b.cs == 1;
     ahead y = {.p = (const char *)p,
-               .count = across ? x->depth : n,
-               .nbytes = (across ? n : x->depth) * (int64_t)sizeof *p,
+               .count = across ? of.depth : of.n,
+               .nbytes = (across ? of.n : of.depth) * (int64_t)sizeof *p,
                .stride = (across ? g->b.rs : g->b.cs) * (int64_t)sizeof *p};
     int64_t tiles = STRIPS * ((x->m + k->tile_m - 1) / k->tile_m);
     y.share = y.count * (y.nbytes / LINE + 1) / tiles + 1;
@@ -122,10 +127,54 @@ static column rows_of(const ls_kernels *k, const ls_gemm_job *g, int64_t i, int6
     return x;
 }
 
-/* The part [p, p + depth) of k, for columns [j, j + n). */
-typedef struct panel {
-    int64_t p, depth, j, n;
-} panel;
+/* ---- weights of another type ---- */
+
+enum { ROOM = LS_TILE_WIDEST * LS_BLOCK_MOST }; /* values that are widened at a time */
+
+/* A strip of n columns, each a row of weights: some values of each are widened, then packed. */
+static void pack_weight_rows(const ls_kernels *k, const ls_weight_matrix *w, panel of, float *out) {
+    float room[ROOM];
+    for (int64_t i = 0; i < of.depth; i += LS_BLOCK_MOST) {
+        int64_t depth = min64(LS_BLOCK_MOST, of.depth - i);
+        for (int64_t j = 0; j < of.n; j++)
+            ls_stored_read(k, w->rows, (w->first + of.j + j) * w->width + of.p + i, depth,
+                           room + j * depth);
+        k->pack_b(depth, of.n, room, 1, depth, out + i * k->tile_n);
+    }
+}
+
+/* Strips of n columns of the rows. */
+static void pack_weight_columns(const ls_kernels *k, const ls_weight_matrix *w, panel of,
+                                float *out) {
+    float room[ROOM];
+    int64_t most = ROOM / of.n;
+    for (int64_t i = 0; i < of.depth; i += most) {
+        int64_t depth = min64(most, of.depth - i);
+        for (int64_t r = 0; r < depth; r++)
+            ls_stored_read(k, w->rows, (of.p + i + r) * w->width + w->first + of.j, of.n,
+                           room + r * of.n);
+        for (int64_t s = 0; s < of.n; s += k->tile_n)
+            k->pack_b(depth, min64(k->tile_n, of.n - s), room + s, of.n, 1,
+                      out + s * of.depth + i * k->tile_n);
+    }
+}
+
+/* Packs strips of b. */
+static void pack_strips(const ls_kernels *k, const ls_gemm_job *g, panel of, float *out) {
+    if (!g->w.rows.data) {
+        const float *from = g->b.p + of.p * g->b.rs + of.j * g->b.cs;
+        k->pack_b(of.depth, of.n, from, g->b.rs, g->b.cs, out);
+        return;
+    }
+    if (!g->w.transposed) {
+        pack_weight_columns(k, &g->w, of, out);
+        return;
+    }
+    for (int64_t s = 0; s < of.n; s += k->tile_n)
+        pack_weight_rows(
+            k, &g->w, (panel){of.p, of.depth, of.j + s, min64(k->tile_n, of.n - s)},
+            out + s * of.depth);
+}
 
 /* Strips of b are packed when the first block of rows needs them, and used at once; if that block
  * has all rows, the next strips overwrite them. */
@@ -147,9 +196,8 @@ static void run_panel(const ls_kernels *k, const ls_gemm_job *g, panel of, float
             if (first && g->start == LS_GEMM_BIAS)
                 memcpy(start, g->bias + j + s, (size_t)x.n * sizeof *start);
             if (!g->packed_b && i == 0 && s % group == 0) {
-                const float *from = g->b.p + p * g->b.rs + (j + s) * g->b.cs;
-                k->pack_b(depth, min64(group, n - s), from, g->b.rs, g->b.cs, strip);
-                next = ahead_of(k, g, &x, from + group * g->b.cs, min64(group, n - s - group));
+                pack_strips(k, g, (panel){p, depth, j + s, min64(group, n - s)}, strip);
+                next = ahead_of(k, g, &x, (panel){p, depth, j + s + group, min64(group, n - s - group)});
             }
             run_column(k, &x, &next);
         }
@@ -188,6 +236,8 @@ static void split_run(void *arg, int thread, int nthreads) {
         part.N = end - first;
         if (part.packed_b)
             part.packed_b += first * part.packed_K;
+        else if (part.w.rows.data)
+            part.w.first += first;
         else
             part.b.p += first * part.b.cs;
         part.c += first;
@@ -201,7 +251,19 @@ static void split_run(void *arg, int thread, int nthreads) {
     if (part.M && part.N) ls_gemm_in_thread(s->compute, thread, &part);
 }
 
+/* Weights in f32 are packed where they are. */
+static ls_gemm_job plain(const ls_gemm_job *g) {
+    ls_gemm_job j = *g;
+    if (!j.w.rows.data || j.w.rows.type != LS_BLOCK_F32) return j;
+    const float *p = j.w.rows.data;
+    j.b = j.w.transposed ? ls_matrix_transposed(p, j.w.width) : ls_matrix_of(p, j.w.width);
+    j.b.p += j.w.first * j.b.cs;
+    j.w.rows.data = NULL;
+    return j;
+}
+
 void ls_gemm(const ls_compute *compute, const ls_gemm_job *g) {
-    split_job s = {compute, g};
+    ls_gemm_job whole = plain(g);
+    split_job s = {compute, &whole};
     ls_pool_run(compute->pool, split_run, &s);
 }

@@ -1,12 +1,17 @@
 /* gemm.h - matrix products in which every element is one chain of multiply-adds over k, in order.
  *
  * So an element's bits do not depend on blocking, threads or other elements, and a product that is
- * continued over further rows (LS_GEMM_ADD) has the bits of one product over all rows.
+ * continued over further rows (LS_GEMM_ADD) has the bits of one product over all rows. Weights may be
+ * in 16 bits or in blocks: they are widened as they are packed, and the bits are those of their
+ * values in f32.
  */
 #ifndef LS_TENSOR_GEMM_H
 #define LS_TENSOR_GEMM_H
 
+#include <stdbool.h>
+
 #include "tensor/compute.h"
+#include "tensor/stored.h"
 
 enum {
     LS_GEMM_MC = 192,   /* rows of a that are packed at a time: with KC, 192 KB, a part of L2 */
@@ -22,6 +27,14 @@ typedef struct ls_matrix {
     int64_t rs, cs;
 } ls_matrix;
 
+/* Rows of weights in a type of their own, and how they stand in a product. */
+typedef struct ls_weight_matrix {
+    ls_stored rows; /* [., width] row-major; data NULL: there are none */
+    int64_t width;  /* whole blocks */
+    bool transposed; /* each row is a column of the matrix */
+    int64_t first;   /* the matrix's first column: of its rows, or a row */
+} ls_weight_matrix;
+
 typedef enum ls_gemm_start {
     LS_GEMM_ZERO, /* chains start at 0 */
     LS_GEMM_BIAS, /* chains of column j start at bias[j] */
@@ -31,7 +44,8 @@ typedef enum ls_gemm_start {
 typedef struct ls_gemm_job {
     int64_t M, N, K;
     ls_matrix a; /* [M, K] */
-    ls_matrix b; /* [K, N]; unused if packed_b is set */
+    ls_matrix b; /* [K, N]; unused if one of the next is set */
+    ls_weight_matrix w; /* b as weights of any type; only of ls_gemm() */
     float *c;    /* [M, N], rows ldc apart; does not overlap a or b */
     int64_t ldc;
     ls_gemm_start start;
@@ -44,6 +58,14 @@ typedef struct ls_gemm_job {
 static inline ls_matrix ls_matrix_of(const float *p, int64_t ld) { return (ls_matrix){p, ld, 1}; }
 static inline ls_matrix ls_matrix_transposed(const float *p, int64_t ld) {
     return (ls_matrix){p, 1, ld};
+}
+
+/* Weights [in, out], or [out, in] transposed, as b [in, out]; and these as b [out, in]. */
+static inline ls_weight_matrix ls_weights_of(ls_stored rows, int64_t width) {
+    return (ls_weight_matrix){.rows = rows, .width = width};
+}
+static inline ls_weight_matrix ls_weights_transposed(ls_stored rows, int64_t width) {
+    return (ls_weight_matrix){.rows = rows, .width = width, .transposed = true};
 }
 
 /* Packs b [K, N], which several products share, into out [ls_gemm_packed_floats()]. */

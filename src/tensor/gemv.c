@@ -32,11 +32,14 @@ typedef struct table_split_job {
 
 static void table_run(void *arg, int thread, int nthreads) {
     const table_split_job *s = arg;
-    const ls_gemv_table_job *j = s->whole;
+    ls_gemv_table_job j = *s->whole;
     int64_t first = 0, end = 0;
-    ls_pool_share(j->V, 16, thread, nthreads, &first, &end);
-    s->k->gemv_table(j->type, end - first, j->C, j->x,
-                     ls_flat_at(j->type, j->w, (size_t)(first * j->C)), j->y + first);
+    ls_pool_share(j.V, 32, thread, nthreads, &first, &end);
+    j.V = end - first;
+    j.w = ls_stored_at(j.w, first * j.C);
+    if (j.bias) j.bias += first;
+    j.y += first;
+    s->k->gemv_table(&j);
 }
 
 void ls_gemv_table(const ls_compute *c, const ls_gemv_table_job *j) {

@@ -1,12 +1,14 @@
 /* gemv.h - products of one row, at the speed at which memory delivers the weights.
  *
  * Every element has the bits of ls_gemm()'s result: one chain of multiply-adds over k, in order.
- * Weights may be stored in 16 bits; they are widened in registers, so half the bytes are read.
+ * Weights may be stored in 16 bits, those of tables in blocks as well (stored.h): they are widened
+ * in registers, so fewer bytes are read.
  */
 #ifndef LS_TENSOR_GEMV_H
 #define LS_TENSOR_GEMV_H
 
 #include "tensor/compute.h"
+#include "tensor/stored.h"
 
 typedef struct ls_gemv_job {
     ls_dtype type; /* of w and bias: LS_F32, LS_BF16 or LS_F16 */
@@ -22,15 +24,6 @@ void ls_gemv_columns(const ls_kernels *, const ls_gemv_job *, int64_t first, int
 
 /* A thread's columns, in whole cache lines, for ls_gemv_columns() inside ls_pool_run(). */
 void ls_gemv_share(const ls_gemv_job *, int thread, int nthreads, int64_t *first_p, int64_t *end_p);
-
-/* y [V] = x [C] . w [V, C]^T, chains from 0. */
-typedef struct ls_gemv_table_job {
-    ls_dtype type; /* of w */
-    int64_t V, C;
-    const float *x;
-    const void *w;
-    float *y;
-} ls_gemv_table_job;
 
 /* Uses all threads of the worker. Must not be called inside ls_pool_run(). */
 void ls_gemv_table(const ls_compute *, const ls_gemv_table_job *);

@@ -77,6 +77,15 @@ typedef struct ls_conv_tile {
     const float *start; /* [regs * conv_lanes], where all rows begin; NULL: continue from c */
 } ls_conv_tile;
 
+/* y [V] = x [C] . w [V, C]^T. The rows of w are whole blocks. */
+typedef struct ls_gemv_table_job {
+    ls_stored w;
+    int64_t V, C;
+    const float *x;
+    const float *bias; /* [V]: where chains start; NULL: at 0 */
+    float *y;
+} ls_gemv_table_job;
+
 typedef struct ls_kernels {
     const char *name;
 
@@ -103,8 +112,7 @@ typedef struct ls_kernels {
      * element of y is one chain over K that continues from its value. */
     void (*gemv)(ls_dtype, int64_t K, int64_t N, const float *x, const void *w, int64_t ld,
                  float *y);
-    /* y [V] = x [C] . w [V, C]^T, chains over C from 0. */
-    void (*gemv_table)(ls_dtype, int64_t V, int64_t C, const float *x, const void *w, float *y);
+    void (*gemv_table)(const ls_gemv_table_job *);
 
     /* Layer norm over rows of C: y = (x - mean) * rstd * gamma + beta. x, y [rows, C];
      * mean, rstd [rows]. */

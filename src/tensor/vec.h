@@ -98,7 +98,7 @@ static inline v16 v_pick_f16(v16 a, int odd) {
 }
 #endif
 
-/* Sixteen bytes as f32: those of `lo`, the lowest first, then those of `hi`. */
+/* Numbers of 8 and 4 bits as f32. Sixteen bytes: those of `lo`, the lowest first, then those of `hi`. */
 #ifndef V_BYTES
 static inline v16 v_of_u8(uint64_t lo, uint64_t hi) {
     uint8_t bytes[LS_LANES];
@@ -115,6 +115,31 @@ static inline v16 v_of_i8(uint64_t lo, uint64_t hi) {
     memcpy(bytes + 8, &hi, sizeof hi);
     for (int i = 0; i < LS_LANES; i++) t[i] = bytes[i];
     return v_load(t);
+}
+/* Byte i of each lane, as i8. */
+static inline v16 v_pick_i8(v16 a, int i) {
+    uint32_t u[LS_LANES];
+    float t[LS_LANES];
+    memcpy(u, &a, sizeof u);
+    for (int k = 0; k < LS_LANES; k++) t[k] = (int8_t)(u[k] >> 8 * i & 255);
+    return v_load(t);
+}
+/* Nibble i of each lane, the lowest being 0: 0 to 15, or -8 to 7. */
+static inline v16 v_pick_nibble(v16 a, int i, int middle) {
+    uint32_t u[LS_LANES];
+    float t[LS_LANES];
+    memcpy(u, &a, sizeof u);
+    for (int k = 0; k < LS_LANES; k++) t[k] = (float)((int)(u[k] >> 4 * i & 15) - middle);
+    return v_load(t);
+}
+static inline v16 v_pick_u4(v16 a, int i) { return v_pick_nibble(a, i, 0); }
+static inline v16 v_pick_s4(v16 a, int i) { return v_pick_nibble(a, i, 8); }
+/* words[k], lane i = word k of the 16 bytes at p + i * stride. */
+static inline void v_rows4(const uint8_t *p, int64_t stride, v16 words[4]) {
+    float t[4][LS_LANES];
+    for (int i = 0; i < LS_LANES; i++)
+        for (int k = 0; k < 4; k++) memcpy(&t[k][i], p + i * stride + 4 * k, sizeof t[k][i]);
+    for (int k = 0; k < 4; k++) words[k] = v_load(t[k]);
 }
 #endif
 

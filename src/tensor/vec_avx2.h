@@ -89,6 +89,45 @@ static inline v16 v_of_u8(uint64_t lo, uint64_t hi) {
 static inline v16 v_of_i8(uint64_t lo, uint64_t hi) {
     return (v16){v_half_of_i8(lo), v_half_of_i8(hi)};
 }
+static inline __m256 v_half_pick_i8(__m256 a, int i) {
+    __m256i up = _mm256_slli_epi32(_mm256_castps_si256(a), 24 - 8 * i);
+    return _mm256_cvtepi32_ps(_mm256_srai_epi32(up, 24));
+}
+static inline v16 v_pick_i8(v16 a, int i) {
+    return (v16){v_half_pick_i8(a.lo, i), v_half_pick_i8(a.hi, i)};
+}
+static inline __m256 v_half_pick_u4(__m256 a, int i) {
+    __m256i down = _mm256_srli_epi32(_mm256_castps_si256(a), 4 * i);
+    return _mm256_cvtepi32_ps(_mm256_and_si256(down, _mm256_set1_epi32(15)));
+}
+static inline v16 v_pick_u4(v16 a, int i) {
+    return (v16){v_half_pick_u4(a.lo, i), v_half_pick_u4(a.hi, i)};
+}
+static inline v16 v_pick_s4(v16 a, int i) {
+    return v_sub(v_pick_u4(a, i), v_set1(8.0f));
+}
+/* 16 bytes of rows i, 4 + i. */
+static inline __m256i v_two_rows(const uint8_t *p, int64_t stride) {
+    __m256i x = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)p));
+    return _mm256_inserti128_si256(x, _mm_loadu_si128((const __m128i *)(p + 4 * stride)), 1);
+}
+/* words[k] = word k of 8 rows. */
+static inline void v_half_rows4(const uint8_t *p, int64_t stride, __m256 words[4]) {
+    __m256i a = v_two_rows(p, stride), b = v_two_rows(p + stride, stride);
+    __m256i c = v_two_rows(p + 2 * stride, stride), d = v_two_rows(p + 3 * stride, stride);
+    __m256i ab = _mm256_unpacklo_epi32(a, b), cd = _mm256_unpacklo_epi32(c, d);
+    words[0] = _mm256_castsi256_ps(_mm256_unpacklo_epi64(ab, cd));
+    words[1] = _mm256_castsi256_ps(_mm256_unpackhi_epi64(ab, cd));
+    ab = _mm256_unpackhi_epi32(a, b), cd = _mm256_unpackhi_epi32(c, d);
+    words[2] = _mm256_castsi256_ps(_mm256_unpacklo_epi64(ab, cd));
+    words[3] = _mm256_castsi256_ps(_mm256_unpackhi_epi64(ab, cd));
+}
+static inline void v_rows4(const uint8_t *p, int64_t stride, v16 words[4]) {
+    __m256 lo[4], hi[4];
+    v_half_rows4(p, stride, lo);
+    v_half_rows4(p + 8 * stride, stride, hi);
+    for (int k = 0; k < 4; k++) words[k] = (v16){lo[k], hi[k]};
+}
 /* a * b + c, rounded once. */
 static inline v16 v_fma(v16 a, v16 b, v16 c) {
     return (v16){_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};

@@ -53,6 +53,38 @@ static inline v16 v_of_i8(uint64_t lo, uint64_t hi) {
     __m128i bytes = _mm_set_epi64x((long long)hi, (long long)lo);
     return (v16){_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))};
 }
+static inline v16 v_pick_i8(v16 a, int i) {
+    __m512i up = _mm512_slli_epi32(_mm512_castps_si512(a.all), (unsigned)(24 - 8 * i));
+    return (v16){_mm512_cvtepi32_ps(_mm512_srai_epi32(up, 24))};
+}
+/* Permuting reads the low four bits of an index. */
+static inline v16 v_pick_u4(v16 a, int i) {
+    const __m512 of = _mm512_set_ps(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    __m512i at = _mm512_srli_epi32(_mm512_castps_si512(a.all), (unsigned)(4 * i));
+    return (v16){_mm512_permutexvar_ps(at, of)};
+}
+static inline v16 v_pick_s4(v16 a, int i) {
+    const __m512 of = _mm512_set_ps(7, 6, 5, 4, 3, 2, 1, 0, -1, -2, -3, -4, -5, -6, -7, -8);
+    __m512i at = _mm512_srli_epi32(_mm512_castps_si512(a.all), (unsigned)(4 * i));
+    return (v16){_mm512_permutexvar_ps(at, of)};
+}
+/* 16 bytes of rows i, 4 + i, 8 + i, 12 + i. */
+static inline __m512i v_four_rows(const uint8_t *p, int64_t stride) {
+    __m512i x = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)p));
+    x = _mm512_inserti32x4(x, _mm_loadu_si128((const __m128i *)(p + 4 * stride)), 1);
+    x = _mm512_inserti32x4(x, _mm_loadu_si128((const __m128i *)(p + 8 * stride)), 2);
+    return _mm512_inserti32x4(x, _mm_loadu_si128((const __m128i *)(p + 12 * stride)), 3);
+}
+static inline void v_rows4(const uint8_t *p, int64_t stride, v16 words[4]) {
+    __m512i a = v_four_rows(p, stride), b = v_four_rows(p + stride, stride);
+    __m512i c = v_four_rows(p + 2 * stride, stride), d = v_four_rows(p + 3 * stride, stride);
+    __m512i ab = _mm512_unpacklo_epi32(a, b), cd = _mm512_unpacklo_epi32(c, d);
+    words[0].all = _mm512_castsi512_ps(_mm512_unpacklo_epi64(ab, cd));
+    words[1].all = _mm512_castsi512_ps(_mm512_unpackhi_epi64(ab, cd));
+    ab = _mm512_unpackhi_epi32(a, b), cd = _mm512_unpackhi_epi32(c, d);
+    words[2].all = _mm512_castsi512_ps(_mm512_unpacklo_epi64(ab, cd));
+    words[3].all = _mm512_castsi512_ps(_mm512_unpackhi_epi64(ab, cd));
+}
 static inline v16 v_fma(v16 a, v16 b, v16 c) { return (v16){_mm512_fmadd_ps(a.all, b.all, c.all)}; }
 static inline v16 v_pow2(v16 t) {
     __m512i i = _mm512_slli_epi32(_mm512_castps_si512(t.all), 23);

@@ -75,6 +75,42 @@ static inline v16 v_of_i8(uint64_t lo, uint64_t hi) {
     return (v16){vcvtq_f32_s32(vmovl_s16(vget_low_s16(x))), vcvtq_f32_s32(vmovl_high_s16(x)),
                  vcvtq_f32_s32(vmovl_s16(vget_low_s16(y))), vcvtq_f32_s32(vmovl_high_s16(y))};
 }
+static inline float32x4_t v_quarter_i8(float32x4_t a, int i) {
+    int32x4_t up = vshlq_s32(vreinterpretq_s32_f32(a), vdupq_n_s32(24 - 8 * i));
+    return vcvtq_f32_s32(vshrq_n_s32(up, 24));
+}
+static inline v16 v_pick_i8(v16 a, int i) {
+    return (v16){v_quarter_i8(a.a, i), v_quarter_i8(a.b, i), v_quarter_i8(a.c, i),
+                 v_quarter_i8(a.d, i)};
+}
+static inline float32x4_t v_quarter_u4(float32x4_t a, int i) {
+    uint32x4_t down = vshlq_u32(vreinterpretq_u32_f32(a), vdupq_n_s32(-4 * i));
+    return vcvtq_f32_u32(vandq_u32(down, vdupq_n_u32(15)));
+}
+static inline v16 v_pick_u4(v16 a, int i) {
+    return (v16){v_quarter_u4(a.a, i), v_quarter_u4(a.b, i), v_quarter_u4(a.c, i),
+                 v_quarter_u4(a.d, i)};
+}
+static inline v16 v_pick_s4(v16 a, int i) { return v_sub(v_pick_u4(a, i), v_set1(8.0f)); }
+/* words[k] = word k of 4 rows. */
+static inline void v_quarter_rows4(const uint8_t *p, int64_t stride, float32x4_t words[4]) {
+    float32x4_t r0 = vreinterpretq_f32_u8(vld1q_u8(p));
+    float32x4_t r1 = vreinterpretq_f32_u8(vld1q_u8(p + stride));
+    float32x4_t r2 = vreinterpretq_f32_u8(vld1q_u8(p + 2 * stride));
+    float32x4_t r3 = vreinterpretq_f32_u8(vld1q_u8(p + 3 * stride));
+    float32x4_t even = vzip1q_f32(r0, r2), odd = vzip1q_f32(r1, r3);
+    words[0] = vzip1q_f32(even, odd), words[1] = vzip2q_f32(even, odd);
+    even = vzip2q_f32(r0, r2), odd = vzip2q_f32(r1, r3);
+    words[2] = vzip1q_f32(even, odd), words[3] = vzip2q_f32(even, odd);
+}
+static inline void v_rows4(const uint8_t *p, int64_t stride, v16 words[4]) {
+    float32x4_t a[4], b[4], c[4], d[4];
+    v_quarter_rows4(p, stride, a);
+    v_quarter_rows4(p + 4 * stride, stride, b);
+    v_quarter_rows4(p + 8 * stride, stride, c);
+    v_quarter_rows4(p + 12 * stride, stride, d);
+    for (int k = 0; k < 4; k++) words[k] = (v16){a[k], b[k], c[k], d[k]};
+}
 /* x * y + z: NEON takes the addend first. */
 static inline v16 v_fma(v16 x, v16 y, v16 z) {
     return (v16){vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c),

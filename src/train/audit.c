@@ -35,7 +35,7 @@ static void hash_frozen(const ls_model *model, const ls_frozen_value *values, ls
     for (int i = 0; i < model->nparams; i++)
         if (model->params[i].frozen)
             out[i] = ls_hash_bytes(values[i].data,
-                                   model->params[i].count * ls_dtype_size(values[i].type));
+                                   ls_block_nbytes(values[i].type, (int64_t)model->params[i].count));
 }
 
 static ls_status share(const ls_member *m, hashes *h, ls_error *e) {

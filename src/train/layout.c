@@ -3,6 +3,7 @@
 
 #include "model/shape.h"
 #include "networks/network.h"
+#include "storage/pretrained.h"
 
 ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_layout *l_p,
                          ls_error *e) {
@@ -62,6 +63,22 @@ bool ls_layout_shares_memory(const ls_config *c, int nworkers, int near) {
     return near == nworkers && t != LS_TRANSPORT_TCP && t != LS_TRANSPORT_MPI;
 }
 
+/* Bytes of the frozen parameters in the file that a run of a published model has; 0: it has no such
+ * file, or computes with another type. */
+static size_t stored_nbytes(const ls_config *c) {
+    ls_model m;
+    ls_pretrained f;
+    size_t nbytes = 0;
+    if (!*c->model.from || *c->train.from || ls_config_compute(c) != LS_F32) return 0;
+    if (ls_network_create(c, &m, NULL) != LS_OK) return 0;
+    if (m.frozen_count && ls_pretrained_open(c->model.from, &m, &f, NULL) == LS_OK) {
+        nbytes = ls_pretrained_nbytes(&f, &m);
+        ls_pretrained_close(&f);
+    }
+    ls_model_free(&m);
+    return nbytes;
+}
+
 ls_memory_config ls_layout_memory_config(const ls_config *c, int nworkers, int near) {
     int64_t among = c->parallel.shard_group ? c->parallel.shard_group : nworkers;
     return (ls_memory_config){.threads = (int)c->parallel.threads,
@@ -71,6 +88,7 @@ ls_memory_config ls_layout_memory_config(const ls_config *c, int nworkers, int n
                                               ls_config_compute(c) != LS_F32
                                           ? 1
                                           : near,
+                              .frozen_nbytes = stored_nbytes(c),
                               .in_file = c->parallel.optimizer_state == LS_STATE_FILE};
 }
 

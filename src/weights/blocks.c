@@ -203,33 +203,3 @@ void ls_block_put_writable(ls_buf *out) {
             ls_buf_printf(out, "%s%s", table[t].name, left > 1 ? ", " : left ? " or " : "");
         }
 }
-
-size_t ls_block_nbytes(ls_block_type t, int64_t count) {
-    const ls_block_info *b = ls_block_of(t);
-    assert(count % b->elements == 0);
-    return (size_t)(count / b->elements) * (size_t)b->nbytes;
-}
-
-/* y [n] = elements from `first` on of one block. */
-static void read_part(const ls_kernels *k, ls_block_type t, const uint8_t *block, int64_t first,
-                      int64_t n, float *y) {
-    float whole[LS_BLOCK_MOST];
-    k->unpack[t](1, block, whole);
-    memcpy(y, whole + first, (size_t)n * sizeof *y);
-}
-
-void ls_block_read(const ls_kernels *k, ls_block_type t, const uint8_t *data, int64_t first,
-                   int64_t n, float *y) {
-    const ls_block_info *b = ls_block_of(t);
-    const uint8_t *at = data + first / b->elements * b->nbytes;
-    int64_t skip = first % b->elements;
-    if (n > 0 && skip) {
-        int64_t part = n < b->elements - skip ? n : b->elements - skip;
-        read_part(k, t, at, skip, part, y);
-        y += part, n -= part, at += b->nbytes;
-    }
-    int64_t whole = n / b->elements;
-    k->unpack[t](whole, at, y);
-    n -= whole * b->elements;
-    if (n > 0) read_part(k, t, at + whole * b->nbytes, 0, n, y + whole * b->elements);
-}

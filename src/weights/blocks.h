@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "base/mem.h"
-#include "tensor/kernels.h"
+#include "tensor/stored.h"
 
 typedef struct ls_block_info {
     const char *name;     /* "Q4_0" */
@@ -37,13 +37,5 @@ const ls_gguf_type *ls_gguf_type_of(uint32_t number);
 
 /* Appends the names of all types that can be written, as words: "F32, F16 or BF16". */
 void ls_block_put_writable(ls_buf *);
-
-/* Bytes of `count` elements, which is a multiple of the block's. */
-size_t ls_block_nbytes(ls_block_type, int64_t count);
-
-/* y [n] = elements first, first + 1 ... of the blocks at `data`, which is aligned to 2 bytes (F32:
- * to 1). Only the blocks of these elements are read. */
-void ls_block_read(const ls_kernels *, ls_block_type, const uint8_t *data, int64_t first, int64_t n,
-                   float *y);
 
 #endif

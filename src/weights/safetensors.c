@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "source/guard.h"
+#include "weights/blocks.h"
 
 enum { MAX_HEADER = 64 << 20 };
 
@@ -28,10 +29,8 @@ static const struct {
 };
 enum { NDTYPES = sizeof dtypes / sizeof *dtypes };
 
-static int dtype_of_type(ls_block_type type) {
-    for (int i = 0; i < NDTYPES; i++)
-        if (dtypes[i].type == type) return i;
-    abort(); /* our own bug */
+static bool is_blocks(ls_block_type type) {
+    return type != LS_NBLOCK_TYPES && ls_block_elements(type) > 1;
 }
 
 static int dtype_of_name(const char *name) {
@@ -40,8 +39,17 @@ static int dtype_of_name(const char *name) {
     return -1;
 }
 
-size_t ls_tensor_nbytes(const ls_tensor *t) {
-    return t->count * dtypes[dtype_of_type(t->type)].nbytes;
+static int dtype_of_type(ls_block_type type) {
+    if (is_blocks(type)) return dtype_of_name("U8");
+    for (int i = 0; i < NDTYPES; i++)
+        if (dtypes[i].type == type) return i;
+    abort(); /* our own bug */
+}
+
+size_t ls_tensor_nbytes(const ls_tensor *t) { return ls_block_nbytes(t->type, (int64_t)t->count); }
+
+void ls_tensor_read(const ls_tensor *t, size_t first, size_t n, float *out) {
+    ls_block_read(ls_kernels_at(0), t->type, t->data, (int64_t)first, (int64_t)n, out);
 }
 
 /* ---- writing ---- */
@@ -54,7 +62,13 @@ static void header_of(const ls_tensor *t, size_t n, ls_buf *out) {
     for (size_t i = 0; i < n; i++) {
         ls_json *entry = ls_json_new_object(), *shape = ls_json_new_array();
         ls_json *offsets = ls_json_new_array();
-        for (int d = 0; d < t[i].ndims; d++) ls_json_push(shape, ls_json_new_integer(t[i].dims[d]));
+        bool blocks = is_blocks(t[i].type);
+        for (int d = 0; d < t[i].ndims; d++) {
+            int64_t dim = t[i].dims[d];
+            if (blocks && d == t[i].ndims - 1) dim = (int64_t)ls_block_nbytes(t[i].type, dim);
+            ls_json_push(shape, ls_json_new_integer(dim));
+        }
+        if (blocks) ls_json_set(meta, t[i].name, ls_json_new_text(ls_block_of(t[i].type)->name));
         ls_json_push(offsets, ls_json_new_integer((int64_t)at));
         at += ls_tensor_nbytes(&t[i]);
         ls_json_push(offsets, ls_json_new_integer((int64_t)at));
@@ -106,6 +120,35 @@ ls_status ls_safetensors_write(const char *path, const ls_tensor *t, size_t n, l
     return close_file(&f, s, e);
 }
 
+/* A tensor's values in f32, a part after the other. */
+static ls_status put_wide(ls_file *f, const ls_tensor *t, ls_error *e) {
+    enum { PART = 1 << 16 };
+    ls_status s = LS_OK;
+    if (t->type == LS_BLOCK_F32) return ls_file_put(f, t->data, ls_tensor_nbytes(t), e);
+    float *part = LS_NEW_ARRAY(float, PART);
+    for (size_t i = 0; s == LS_OK && i < t->count; i += PART) {
+        size_t n = t->count - i < PART ? t->count - i : PART;
+        ls_tensor_read(t, i, n, part);
+        s = ls_file_put(f, part, n * sizeof *part, e);
+    }
+    free(part);
+    return s;
+}
+
+ls_status ls_safetensors_write_wide(const char *path, const ls_tensor *t, size_t n, ls_error *e) {
+    ls_tensor *wide = LS_NEW_ARRAY(ls_tensor, n);
+    for (size_t i = 0; i < n; i++) {
+        wide[i] = t[i];
+        wide[i].type = LS_BLOCK_F32;
+    }
+    ls_file f;
+    ls_status s = ls_safetensors_create(path, wide, n, &f, e);
+    free(wide);
+    if (s != LS_OK) return s;
+    for (size_t i = 0; s == LS_OK && i < n; i++) s = put_wide(&f, &t[i], e);
+    return close_file(&f, s, e);
+}
+
 ls_status ls_safetensors_reserve(const char *path, const ls_tensor *t, size_t n, ls_error *e) {
     ls_file f;
     size_t nbytes = 0;
@@ -118,11 +161,14 @@ ls_status ls_safetensors_reserve(const char *path, const ls_tensor *t, size_t n,
 
 /* ---- reading ---- */
 
+typedef enum accepted { F32_ONLY, STORED, ANY } accepted; /* types that a reader takes */
+
 typedef struct reader {
     const char *path;
     const unsigned char *data; /* after the header */
     size_t nbytes;             /* of data */
-    bool any;                  /* types besides F32 */
+    accepted types;
+    const ls_json *metadata; /* may be NULL */
     ls_safetensors *out;
 } reader;
 
@@ -151,13 +197,33 @@ static ls_status read_dtype(const reader *r, const ls_json *entry, ls_tensor *t,
                             ls_error *e) {
     const char *name = ls_json_text(ls_json_get(entry, "dtype"));
     int i = dtype_of_name(name);
-    if (i < 0 || (!r->any && dtypes[i].type != LS_BLOCK_F32))
+    if (i < 0 || (r->types == F32_ONLY && dtypes[i].type != LS_BLOCK_F32))
         return ls_fail(e, LS_EINVAL, "%s: tensor '%s' is %s%s", r->path, t->name,
                        name ? name : "of no dtype",
-                       r->any ? ", which is no type of the format" : "; only F32 can be read");
+                       r->types == F32_ONLY ? "; only F32 can be read"
+                                            : ", which is no type of the format");
     t->dtype = dtypes[i].name;
     t->type = dtypes[i].type;
     *size_p = dtypes[i].nbytes;
+    return LS_OK;
+}
+
+/* Rows of bytes become rows of the blocks that the metadata say. Other types are refused. */
+static ls_status find_blocks(const reader *r, ls_tensor *t, ls_error *e) {
+    const char *name = ls_json_text(ls_json_get(r->metadata, t->name));
+    ls_block_type type = LS_NBLOCK_TYPES;
+    if (t->type != LS_NBLOCK_TYPES) return LS_OK;
+    if (strcmp(t->dtype, "U8") != 0 || !name || !ls_block_named(name, &type) || !is_blocks(type))
+        return ls_fail(e, LS_EINVAL, "%s: tensor '%s' is %s, and no blocks of a known type", r->path,
+                       t->name, t->dtype);
+    int64_t nbytes = (int64_t)ls_block_nbytes(type, ls_block_elements(type));
+    int64_t *row = t->ndims ? &t->dims[t->ndims - 1] : NULL;
+    if (!row || *row % nbytes || (uintptr_t)t->data % 2)
+        return ls_fail(e, LS_EINVAL, "%s: tensor '%s' has no whole blocks of %s", r->path, t->name,
+                       name);
+    *row = *row / nbytes * ls_block_elements(type);
+    t->count = t->count / (size_t)nbytes * (size_t)ls_block_elements(type);
+    t->type = type;
     return LS_OK;
 }
 
@@ -183,6 +249,7 @@ static ls_status read_tensor(const reader *r, const char *name, const ls_json *e
     if ((uintptr_t)t.data % size)
         return ls_fail(e, LS_EINVAL, "%s: tensor '%s' is not aligned to its elements of %zu bytes",
                        r->path, name, size);
+    if (r->types == STORED) LS_TRY(find_blocks(r, &t, e));
     r->out->tensors[r->out->n++] = t;
     return LS_OK;
 }
@@ -203,7 +270,8 @@ static ls_status check_places(const reader *r, ls_error *e) {
         if (t->data != at)
             return ls_fail(e, LS_EINVAL, "%s: tensor '%s' overlaps another or leaves a gap",
                            r->path, t->name);
-        at += t->count * dtypes[dtype_of_name(t->dtype)].nbytes;
+        at += is_blocks(t->type) ? ls_tensor_nbytes(t)
+                                 : t->count * dtypes[dtype_of_name(t->dtype)].nbytes;
     }
     if (at != r->data + r->nbytes)
         return ls_fail(e, LS_EINVAL, "%s: has %zu bytes that belong to no tensor", r->path,
@@ -227,6 +295,7 @@ static ls_status read_header(reader *r, const ls_json *header, ls_error *e) {
     r->out->tensors = LS_NEW_ARRAY(ls_tensor, ls_json_count(header));
     const char *name = NULL;
     const ls_json *entry = NULL;
+    r->metadata = ls_json_get(header, "__metadata__");
     for (void *it = NULL; (it = ls_json_next(header, it, &name, &entry));)
         if (strcmp(name, "__metadata__") != 0) LS_TRY(read_tensor(r, name, entry, e));
     LS_TRY(check_places(r, e));
@@ -245,9 +314,9 @@ static ls_status map_guarded(const char *path, ls_mapped *m_p, ls_error *e) {
     return s;
 }
 
-static ls_status open_file(const char *path, bool any, ls_safetensors *s_p, ls_error *e) {
-    ls_safetensors s = {.guarded = any};
-    LS_TRY(any ? map_guarded(path, &s.map, e) : ls_file_map(path, &s.map, e));
+static ls_status open_file(const char *path, accepted types, ls_safetensors *s_p, ls_error *e) {
+    ls_safetensors s = {.guarded = types == ANY};
+    LS_TRY(s.guarded ? map_guarded(path, &s.map, e) : ls_file_map(path, &s.map, e));
     uint64_t length = 0;
     if (s.map.nbytes >= sizeof length) memcpy(&length, s.map.data, sizeof length);
     if (length < 2 || length > MAX_HEADER || length > s.map.nbytes - sizeof length) {
@@ -257,12 +326,12 @@ static ls_status open_file(const char *path, bool any, ls_safetensors *s_p, ls_e
     const char *text = (const char *)s.map.data + sizeof length;
     ls_json *header = NULL;
     ls_status status = ls_json_parse(text, length, path, &header, e);
-    reader r = {.path = path, .any = any, .out = &s};
+    reader r = {.path = path, .types = types, .out = &s};
     r.data = s.map.data + sizeof length + length;
     r.nbytes = s.map.nbytes - sizeof length - length;
     if (status == LS_OK) status = read_header(&r, header, e);
     ls_json_free(header);
-    if (status == LS_OK && any) status = ls_guard_check(e);
+    if (status == LS_OK && s.guarded) status = ls_guard_check(e);
     if (status == LS_OK)
         *s_p = s;
     else
@@ -271,11 +340,15 @@ static ls_status open_file(const char *path, bool any, ls_safetensors *s_p, ls_e
 }
 
 ls_status ls_safetensors_open(const char *path, ls_safetensors *s_p, ls_error *e) {
-    return open_file(path, false, s_p, e);
+    return open_file(path, F32_ONLY, s_p, e);
+}
+
+ls_status ls_safetensors_open_stored(const char *path, ls_safetensors *s_p, ls_error *e) {
+    return open_file(path, STORED, s_p, e);
 }
 
 ls_status ls_safetensors_open_any(const char *path, ls_safetensors *s_p, ls_error *e) {
-    return open_file(path, true, s_p, e);
+    return open_file(path, ANY, s_p, e);
 }
 
 void ls_safetensors_close(ls_safetensors *s) {

@@ -20,15 +20,21 @@ typedef struct ls_tensor {
     int64_t dims[LS_TENSOR_MAX_DIMS];
     size_t count;       /* product of dims */
     const void *data;   /* [count] of the type, aligned to an element */
-    ls_block_type type; /* F32, F16 or BF16; LS_NBLOCK_TYPES: one that can't be read */
+    ls_block_type type; /* LS_NBLOCK_TYPES: one that can't be read */
     const char *dtype;  /* its name in the file; NULL where the tensor is not of a file */
 } ls_tensor;
 
-/* Bytes of the data. The type is F32, F16 or BF16. */
+/* Bytes of the data, of a type that can be read. */
 size_t ls_tensor_nbytes(const ls_tensor *);
+/* out [n] = elements first, first + 1 ... in f32. */
+void ls_tensor_read(const ls_tensor *, size_t first, size_t n, float *out);
 
-/* Creates the file, with the tensors in this order. */
+/* Creates the file, with the tensors in this order, which keeps each aligned to its elements. The
+ * format has no blocks: a tensor of rows of blocks is written as rows of bytes (U8), and the
+ * metadata have its name and its type. */
 ls_status ls_safetensors_write(const char *path, const ls_tensor *, size_t n, ls_error *);
+/* The same with all values in f32. */
+ls_status ls_safetensors_write_wide(const char *path, const ls_tensor *, size_t n, ls_error *);
 /* Creates the same file with zeros as data, which others will write. */
 ls_status ls_safetensors_reserve(const char *path, const ls_tensor *, size_t n, ls_error *);
 /* Creates the file without its data, which the caller puts, in the order of the tensors. */
@@ -45,6 +51,8 @@ typedef struct ls_safetensors {
 
 /* Reads F32 tensors only. Their data points into the mapped file. */
 ls_status ls_safetensors_open(const char *path, ls_safetensors *s_p, ls_error *);
+/* The same, also of tensors in 16 bits and in blocks. */
+ls_status ls_safetensors_open_stored(const char *path, ls_safetensors *s_p, ls_error *);
 /* Reads a file of any types of the format. If it is truncated while it is open, it reads as zeros
  * from there on, and ls_guard_check() of source/guard.h fails. */
 ls_status ls_safetensors_open_any(const char *path, ls_safetensors *s_p, ls_error *);

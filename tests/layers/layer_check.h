@@ -155,8 +155,6 @@ static inline void bench_open(layer_bench *b, const layer_case *c) {
     ls_value *y = c->build(m, x, c->arg);
     probe_add(m, y);
     assert_ls_ok(ls_build_finish(m, &e), e);
-    for (int p = 0; p < m->nparams; p++) m->params[p].frozen = false; /* the weight under an adapter */
-    assert_ls_ok(ls_model_link(m, &e), e);
     b->value = m->layers[m->nlayers - 1].inputs[0];
     b->count = m->layers[m->nlayers - 1].V;
     for (int k = 0; k < c->nfields; k++) {
@@ -297,11 +295,12 @@ static inline layer_result result_of(const layer_bench *b, const layer_way *w) {
     if (w->k) compute.k = w->k;
     const ls_kernels *k = compute.k;
     void *params = narrowed(k, w->type, b->params, m->nfloats);
-    ls_frozen_value frozen[CHECK_PARAMS] = {{NULL, LS_F32}};
+    ls_frozen_value frozen[CHECK_PARAMS] = {{NULL, LS_BLOCK_F32}};
     for (int p = 0; p < m->nparams; p++)
         if (b->frozen[p])
             frozen[p] =
-                (ls_frozen_value){narrowed(k, w->type, b->frozen[p], m->params[p].count), w->type};
+                (ls_frozen_value){narrowed(k, w->type, b->frozen[p], m->params[p].count),
+                                  ls_block_of_dtype(w->type)};
     void *grads = narrowed(k, w->grads, r.grads, m->nfloats); /* zeros */
     float *wide = w->micro < CHECK_SAMPLES ? layer_nans(m->nfloats * sizeof *wide) : NULL;
     for (int f = 0; f < b->c->nfields; f++)

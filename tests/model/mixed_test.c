@@ -85,7 +85,7 @@ static void freeze(bench *b, unsigned mask) {
     b->params = fix_nans(m->nfloats);
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *p = &m->params[i];
-        b->frozen[i].type = b->type;
+        b->frozen[i].type = ls_block_of_dtype(b->type);
         if (p->frozen)
             b->frozen[i].data = narrowed(b, b->type, params + was[i], p->count);
         else

@@ -110,12 +110,15 @@ static void check(const ls_compute *c, ls_dtype type, int64_t K, int64_t N) {
         by_gemm(c, &p, false, bias);
         equal(&p, "ls_gemm");
     }
-    for (int64_t j = 0; j < N; j++) p.y[j] = NAN;
-    ls_gemv_table(c, &(ls_gemv_table_job){type, N, K, p.x, p.w, p.y});
-    chains(&p, true, false);
-    equal(&p, "chains of a table");
-    by_gemm(c, &p, true, false);
-    equal(&p, "ls_gemm of a table");
+    for (int bias = 0; bias < 2; bias++) {
+        const ls_stored w = {p.w, ls_block_of_dtype(type)};
+        for (int64_t j = 0; j < N; j++) p.y[j] = NAN;
+        ls_gemv_table(c, &(ls_gemv_table_job){w, N, K, p.x, bias ? p.bias32 : NULL, p.y});
+        chains(&p, true, bias);
+        equal(&p, "chains of a table");
+        by_gemm(c, &p, true, bias);
+        equal(&p, "ls_gemm of a table");
+    }
     drop(&p);
 }
 

@@ -144,6 +144,7 @@ static inline void do_lion(const ls_kernels *k, int64_t n, values *v) {
  * NaN. */
 static inline void do_gemv(const ls_kernels *k, int64_t n, values *v) {
     static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
+    static const ls_block_type halves[] = {LS_BLOCK_F32, LS_BLOCK_BF16, LS_BLOCK_F16};
     float w[ROWS * MAX_N];
     uint16_t half[ROWS * MAX_N];
     for (int64_t i = 0; i < ROWS * n; i++) w[i] = fminf(fmaxf(v->in[1][i], -100.0f), 100.0f);
@@ -152,7 +153,35 @@ static inline void do_gemv(const ls_kernels *k, int64_t n, values *v) {
         const void *weights = i > 0 ? (const void *)half : w;
         start_from(v, 2 * i, 3, n);
         k->gemv(types[i], ROWS, n, v->in[0], weights, n, v->out[2 * i]);
-        k->gemv_table(types[i], ROWS, n, v->in[0], weights, v->out[2 * i + 1]);
+        k->gemv_table(&(ls_gemv_table_job){{weights, halves[i]}, ROWS, n, v->in[0], NULL,
+                                           v->out[2 * i + 1]});
+    }
+}
+
+/* Blocks of any bytes, but with scales that are finite: of n rows, each has two blocks of 256. */
+static inline void do_gemv_blocks(const ls_kernels *k, int64_t n, values *v) {
+    enum { DEPTH = 2 * LS_BLOCK_MOST, NBYTES = 420 };
+    static const struct {
+        ls_block_type type;
+        int nbytes, scales; /* of a block; its 16-bit floats, at its beginning */
+    } types[] = {{LS_BLOCK_Q8_0, 34, 1}, {LS_BLOCK_Q4_0, 18, 1}, {LS_BLOCK_Q4_1, 20, 2},
+                 {LS_BLOCK_Q5_0, 22, 1}, {LS_BLOCK_Q5_1, 24, 2}, {LS_BLOCK_Q4_K, 144, 2}};
+    static uint8_t w[MAX_N * NBYTES * 2];
+    float x[DEPTH];
+    for (int i = 0; i < DEPTH; i++) x[i] = fminf(fmaxf(v->in[0][i % MAX_N], -1e9f), 1e9f);
+    for (int i = 0; i < 6; i++) {
+        int64_t elements = types[i].nbytes > 100 ? LS_BLOCK_MOST : 32;
+        int64_t nblocks = n * (DEPTH / elements), nbytes = nblocks * types[i].nbytes;
+        for (int64_t j = 0; j < nbytes; j++) {
+            uint32_t bits;
+            memcpy(&bits, &v->in[1][j % MAX_N], sizeof bits);
+            w[j] = (uint8_t)((bits ^ (uint32_t)j * 2654435761u) >> 24);
+        }
+        for (int64_t j = 0; j < nblocks; j++)
+            for (int s = 0; s < types[i].scales; s++) w[j * types[i].nbytes + 2 * s + 1] &= 0xbf;
+        const float *bias = i % 2 ? v->in[2] : NULL;
+        k->gemv_table(
+            &(ls_gemv_table_job){{w, types[i].type}, n, DEPTH, x, bias, v->out[i]});
     }
 }
 

@@ -162,6 +162,9 @@ static const struct {
      {"softmax", "losses", "losses", "cross-entropy dx", "cross-entropy dx", "binary dx",
       "squares dx"}},
     {do_gemv, {"gemv", "gemv_table", "gemv", "gemv_table", "gemv", "gemv_table"}},
+    {do_gemv_blocks,
+     {"gemv_table q8_0", "gemv_table q4_0", "gemv_table q4_1", "gemv_table q5_0",
+      "gemv_table q5_1", "gemv_table q4_k"}},
 };
 
 /* All but those of the products (do_products). Every size about one and two vectors, about a

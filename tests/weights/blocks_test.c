@@ -246,6 +246,8 @@ static void test_names(void **state) {
         const ls_gguf_type *g = ls_gguf_type_of(b->gguf);
         assert_string_equal(g->name, b->name);
         assert_true(g->elements == b->elements && g->nbytes == b->nbytes);
+        assert_int_equal(b->elements, ls_block_elements((ls_block_type)i));
+        assert_int_equal(b->nbytes, ls_block_nbytes((ls_block_type)i, b->elements));
     }
     assert_true(ls_block_named("q4_k", &t) && t == LS_BLOCK_Q4_K);
     assert_false(ls_block_named("Q4", &t));

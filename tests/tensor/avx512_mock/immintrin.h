@@ -152,6 +152,47 @@ static inline __m128 _mm256_extractf128_ps(__m256 a, int half) {
 }
 static inline void _mm_storeu_ps(float *p, __m128 a) { memcpy(p, &a, sizeof a); }
 
+/* Numbers of 4 bits, and rows of words. */
+static inline __m512i _mm512_srai_epi32(__m512i a, unsigned by) {
+    uint32_t high = by < 32 ? ~(0xffffffffu >> by) : 0xffffffffu;
+    MOCK_512I((by < 32 ? a.u[i] >> by : 0) | (a.u[i] >> 31 ? high : 0));
+}
+static inline __m512 _mm512_set_ps(float p, float o, float n, float m, float l, float k, float j,
+                                   float h, float g, float f, float e, float d, float c, float b,
+                                   float a, float first) {
+    const float x[] = {first, a, b, c, d, e, f, g, h, j, k, l, m, n, o, p};
+    MOCK_512(x[i]);
+}
+static inline __m512 _mm512_permutexvar_ps(__m512i at, __m512 a) { MOCK_512(a.f[at.u[i] & 15]); }
+static inline __m128i _mm_loadu_si128(const __m128i *p) {
+    __m128i r;
+    memcpy(&r, p, sizeof r);
+    return r;
+}
+static inline __m512i _mm512_castsi128_si512(__m128i a) {
+    __m512i r = {{0}};
+    memcpy(&r, &a, sizeof a);
+    return r;
+}
+static inline __m512i _mm512_inserti32x4(__m512i a, __m128i b, int quarter) {
+    memcpy(a.u + (quarter & 3) * 4, &b, sizeof b);
+    return a;
+}
+/* In each quarter of 128 bits: two words of it from a and two from b, alternating. */
+static inline __m512i _mm512_unpacklo_epi32(__m512i a, __m512i b) {
+    MOCK_512I((i & 1 ? b : a).u[(i & 12) + (i & 2) / 2]);
+}
+static inline __m512i _mm512_unpackhi_epi32(__m512i a, __m512i b) {
+    MOCK_512I((i & 1 ? b : a).u[(i & 12) + (i & 2) / 2 + 2]);
+}
+/* In each quarter: the first double word of a and of b, or the second ones. */
+static inline __m512i _mm512_unpacklo_epi64(__m512i a, __m512i b) {
+    MOCK_512I((i & 2 ? b : a).u[(i & 12) + (i & 1)]);
+}
+static inline __m512i _mm512_unpackhi_epi64(__m512i a, __m512i b) {
+    MOCK_512I((i & 2 ? b : a).u[(i & 12) + 2 + (i & 1)]);
+}
+
 #undef MOCK_EACH
 #undef MOCK_512
 #undef MOCK_512I

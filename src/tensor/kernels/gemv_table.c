@@ -1,0 +1,168 @@
+/* gemv_table.c - products of one row with a table [V, C], which are limited by reading the weights.
+ *
+ * Sixteen rows are processed at a time, a row a lane: blocks of 16 x 16 are transposed, with two
+ * 16-bit values as one. Blocks of weights have loops of their own (gemv_blocks.c), or are widened
+ * first, as are rows that do not fill a strip: some values of sixteen rows at a time.
+ */
+#include "tensor/kernels/gemv_blocks.h"
+#include "tensor/kernels/gemv_inline.h"
+
+INLINE const void *element(ls_block_type type, const void *w, int64_t i) {
+    return (const char *)w + i * (type == LS_BLOCK_F32 ? 4 : 2);
+}
+
+/* Sixteen rows of a table; if there are fewer, the last is repeated. */
+typedef struct strip {
+    const void *rows[LS_LANES];
+} strip;
+
+enum { CELLS = LS_LANES * LS_LANES };
+
+/* across [16][16]: value k + i of row r at i, r. n values, 1 to 16. */
+INLINE void transpose_f32(const strip *s, int64_t k, int64_t n, float *across) {
+    float copy[CELLS] = {0};
+    for (int first = 0; first < LS_LANES; first += 4)
+        for (int half = 0; half < LS_LANES; half += 8) {
+            const float *lines[4];
+            for (int i = 0; i < 4; i++) {
+                float *own = copy + (first + i) * LS_LANES;
+                lines[i] = element(LS_BLOCK_F32, s->rows[first + i], k);
+                if (n < LS_LANES) lines[i] = memcpy(own, lines[i], (size_t)n * sizeof *own);
+                lines[i] += half;
+            }
+            v_transpose4(lines, across + half * LS_LANES + first, LS_LANES);
+        }
+}
+
+/* Two neighbouring values share a lane: across [8][16], values k + 2i and k + 2i + 1 of row r at
+ * i, r. */
+INLINE void transpose_pairs(const strip *s, int64_t k, int64_t n, float *across) {
+    float pairs[CELLS / 2] = {0};
+    for (int first = 0; first < LS_LANES; first += 4) {
+        const float *lines[4];
+        for (int i = 0; i < 4; i++) {
+            float *own = pairs + (first + i) * 8;
+            lines[i] = element(LS_BLOCK_BF16, s->rows[first + i], k);
+            if (n < LS_LANES) lines[i] = memcpy(own, lines[i], (size_t)n * 2);
+        }
+        v_transpose4(lines, across + first, LS_LANES);
+    }
+}
+
+/* Continues the sum over n values of each row, from value k on; n in 1..16. */
+INLINE v16 strip_values(ls_block_type type, const strip *s, int64_t k, int64_t n, const float *x,
+                        v16 sum) {
+    float across[CELLS];
+    if (type == LS_BLOCK_F32) {
+        transpose_f32(s, k, n, across);
+        for (int64_t i = 0; i < n; i++)
+            sum = v_fma(v_set1(x[k + i]), v_load(across + i * LS_LANES), sum);
+        return sum;
+    }
+    transpose_pairs(s, k, n, across);
+    for (int64_t i = 0; i < n; i++) {
+        v16 pair = v_load(across + i / 2 * LS_LANES);
+        v16 w = type == LS_BLOCK_BF16 ? v_pick_bf16(pair, i & 1) : v_pick_f16(pair, i & 1);
+        sum = v_fma(v_set1(x[k + i]), w, sum);
+    }
+    return sum;
+}
+
+/* The rows after the strip follow it in memory, so prefetch one strip length ahead. */
+INLINE void strip_prefetch(ls_block_type type, const strip *s, int64_t k, int64_t C) {
+    for (int i = 0; i < LS_LANES; i++) v_prefetch(element(type, s->rows[i], k + LS_LANES * C));
+}
+
+/* The chains of n rows, from `start` on, or from 0. */
+INLINE v16 start_of(const float *start, int64_t n) {
+    return start ? v_load_n(start, n < LS_LANES ? n : LS_LANES) : v_set1(0.0f);
+}
+
+INLINE void table_product(ls_block_type type, const ls_gemv_table_job *j) {
+    const float *x = j->x;
+    const int64_t V = j->V, C = j->C;
+    for (int64_t v = 0; v < V; v += LS_LANES) {
+        int64_t n = V - v, k = 0;
+        strip s;
+        for (int i = 0; i < LS_LANES; i++)
+            s.rows[i] = element(type, j->w.data, (i < n ? v + i : V - 1) * C);
+        v16 sum = start_of(j->bias ? j->bias + v : NULL, n);
+        for (; k + LS_LANES <= C; k += LS_LANES) {
+            if (n >= 2 * LS_LANES) strip_prefetch(type, &s, k, C);
+            sum = strip_values(type, &s, k, LS_LANES, x, sum);
+        }
+        if (k < C) sum = strip_values(type, &s, k, C - k, x, sum);
+        v_store_n(j->y + v, sum, n);
+    }
+}
+
+/* ---- blocks ---- */
+
+typedef struct block_rows {
+    int64_t elements, nbytes; /* of a block */
+    ls_unpack_kernel *unpack;
+    ls_gemv_rows *of16, *of32; /* NULL: there is no such loop */
+} block_rows;
+
+static block_rows rows_of(ls_block_type type) {
+    switch (type) {
+    case LS_BLOCK_Q8_0:
+        return (block_rows){32, 34, LS_K(unpack_q8_0), LS_K(gemv_16_q8_0), LS_K(gemv_32_q8_0)};
+    case LS_BLOCK_Q4_0:
+        return (block_rows){32, 18, LS_K(unpack_q4_0), LS_K(gemv_16_q4_0), LS_K(gemv_32_q4_0)};
+    case LS_BLOCK_Q4_1:
+        return (block_rows){32, 20, LS_K(unpack_q4_1), LS_K(gemv_16_q4_1), LS_K(gemv_32_q4_1)};
+    case LS_BLOCK_Q5_0: return (block_rows){32, 22, LS_K(unpack_q5_0), NULL, NULL};
+    case LS_BLOCK_Q5_1: return (block_rows){32, 24, LS_K(unpack_q5_1), NULL, NULL};
+    case LS_BLOCK_Q4_K: return (block_rows){256, 144, LS_K(unpack_q4_k), NULL, NULL};
+    case LS_BLOCK_Q5_K: return (block_rows){256, 176, LS_K(unpack_q5_k), NULL, NULL};
+    default: return (block_rows){256, 210, LS_K(unpack_q6_k), NULL, NULL};
+    }
+}
+
+/* n rows, 1 to 16, by their values in f32. */
+static void widened_rows(const block_rows *b, int64_t n, int64_t C, const float *x,
+                         const uint8_t *w, float *sum) {
+    enum { DEPTH = LS_BLOCK_MOST };
+    float values[LS_LANES * DEPTH];
+    strip s;
+    int64_t row = C / b->elements * b->nbytes;
+    v16 chains = v_load_n(sum, n);
+    for (int i = 0; i < LS_LANES; i++) s.rows[i] = values + (i < n ? i : n - 1) * DEPTH;
+    for (int64_t first = 0; first < C; first += DEPTH) {
+        int64_t depth = C - first < DEPTH ? C - first : DEPTH;
+        for (int64_t i = 0; i < n; i++)
+            b->unpack(depth / b->elements, w + i * row + first / b->elements * b->nbytes,
+                      values + i * DEPTH);
+        for (int64_t k = 0; k < depth; k += LS_LANES) /* blocks have whole sixteens */
+            chains = strip_values(LS_BLOCK_F32, &s, k, LS_LANES, x + first, chains);
+    }
+    v_store_n(sum, chains, n);
+}
+
+static void block_product(const ls_gemv_table_job *j) {
+    const block_rows b = rows_of(j->w.type);
+    const uint8_t *w = j->w.data;
+    const int64_t V = j->V, C = j->C, row = C / b.elements * b.nbytes;
+    int64_t v = 0;
+    if (j->bias)
+        memcpy(j->y, j->bias, (size_t)V * sizeof *j->y);
+    else
+        memset(j->y, 0, (size_t)V * sizeof *j->y);
+    if (b.of32)
+        for (; v + 2 * LS_LANES <= V; v += 2 * LS_LANES) b.of32(C, j->x, w + v * row, j->y + v);
+    if (b.of16)
+        for (; v + LS_LANES <= V; v += LS_LANES) b.of16(C, j->x, w + v * row, j->y + v);
+    for (; v < V; v += LS_LANES)
+        widened_rows(&b, V - v < LS_LANES ? V - v : LS_LANES, C, j->x, w + v * row, j->y + v);
+}
+
+void LS_K(gemv_table)(const ls_gemv_table_job *j) {
+    if (j->V == 0) return;
+    switch (j->w.type) {
+    case LS_BLOCK_F32: table_product(LS_BLOCK_F32, j); break;
+    case LS_BLOCK_BF16: table_product(LS_BLOCK_BF16, j); break;
+    case LS_BLOCK_F16: table_product(LS_BLOCK_F16, j); break;
+    default: block_product(j); break;
+    }
+}
