@@ -60,15 +60,24 @@ const float *ls_decode_text(ls_decode *d, const uint32_t *text, int64_t n) {
     return ls_decode_prompt(d, text + n - ntokens, ntokens);
 }
 
-/* A table of which one row is read counts as this row; a tied one is read whole at the end. */
+/* Bytes of n elements of parameter i as it is stored. */
+static size_t stored_nbytes(const ls_decode *d, int i, size_t n) {
+    if (!d->model->params[i].frozen) return n * ls_dtype_size(d->dtype);
+    return ls_block_nbytes(d->frozen[i].type, (int64_t)n);
+}
+
+/* Of a table of the first layer one row is read; a tied one is read whole at the end. */
 size_t ls_decode_weights_read(const ls_decode *d) {
     const ls_layer *first = &d->model->layers[0], *head = head_of(d);
-    size_t unread = 0, rows = 0;
+    size_t nbytes = 0;
+    for (int i = 0; i < d->model->nparams; i++)
+        nbytes += stored_nbytes(d, i, d->model->params[i].count);
     for (int i = 0; i < first->nparams; i++) {
-        rows += (size_t)first->C;
-        if (first->params[i] != head->params[head->nparams - 1]) unread += first->counts[i];
+        nbytes += stored_nbytes(d, first->params[i], (size_t)first->C);
+        if (first->params[i] != head->params[head->nparams - 1])
+            nbytes -= stored_nbytes(d, first->params[i], first->counts[i]);
     }
-    return (d->model->count - unread + rows) * ls_dtype_size(d->dtype);
+    return nbytes;
 }
 
 size_t ls_decode_cache_read(const ls_decode *d) {

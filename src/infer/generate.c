@@ -15,14 +15,14 @@
 #include "model/table.h"
 #include "networks/network.h"
 #include "storage/checkpoint.h"
-#include "storage/pretrained.h"
 
 enum { EVAL_SAMPLES = 4 }; /* evaluated at once */
 
-/* Frozen parameters stay in the mapped file, unless they are rounded. */
+/* Frozen parameters stay in the mapped files, unless they are rounded. */
 static ls_status open_frozen(ls_trained *t, ls_error *e) {
     ls_dtype type = ls_config_compute(&t->config);
     if (t->model.frozen_count == 0) return LS_OK;
+    if (t->is_published) return ls_pretrained_open(t->path, &t->model, &t->published, e);
     LS_TRY(ls_frozen_file_open(t->path, &t->model, &t->frozen_file, e));
     if (type == LS_F32) return LS_OK;
     t->rounded_nbytes = t->model.frozen_floats * ls_dtype_size(type);
@@ -33,8 +33,21 @@ static ls_status open_frozen(ls_trained *t, ls_error *e) {
     return LS_OK;
 }
 
-static ls_status load_weights(ls_trained *t, ls_error *e) {
+/* The weights of a published model stay as its files have them: all are frozen. */
+static ls_status create_model(ls_trained *t, ls_error *e) {
     LS_TRY(ls_network_create(&t->config, &t->model, e));
+    if (!t->is_published || ls_config_compute(&t->config) != LS_F32) return LS_OK;
+    ls_model_freeze(&t->model, "*");
+    return ls_model_link(&t->model, e);
+}
+
+static const ls_frozen_value *frozen_values(const ls_trained *t) {
+    if (t->published.values) return t->published.values;
+    return t->frozen ? t->frozen : t->frozen_file.values;
+}
+
+static ls_status load_weights(ls_trained *t, ls_error *e) {
+    LS_TRY(create_model(t, e));
     void *p = NULL;
     ls_dtype type = ls_config_compute(&t->config);
     t->params_nbytes = t->model.nfloats * sizeof(float);
@@ -56,7 +69,7 @@ static ls_status load_weights(ls_trained *t, ls_error *e) {
                           .params = t->params,
                           .memory = t->memory,
                           .n = EVAL_SAMPLES,
-                          .frozen = t->frozen ? t->frozen : t->frozen_file.values};
+                          .frozen = frozen_values(t)};
     return LS_OK;
 }
 
@@ -132,6 +145,7 @@ void ls_trained_close(ls_trained *t) {
     ls_unmap(t->rounded, t->rounded_nbytes);
     free(t->frozen);
     ls_frozen_file_close(&t->frozen_file);
+    ls_pretrained_close(&t->published);
     ls_model_free(&t->model);
     ls_tokenizer_free(t->tokenizer);
     free(t->path);

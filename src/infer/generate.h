@@ -10,6 +10,7 @@
 #include "report/evaluation.h"
 #include "storage/dataset.h"
 #include "storage/frozen_file.h"
+#include "storage/pretrained.h"
 
 typedef struct ls_trained {
     char *path; /* of the checkpoint, or of the published model */
@@ -22,6 +23,7 @@ typedef struct ls_trained {
     ls_infer infer;
     void *params;
     ls_frozen_file frozen_file;
+    ls_pretrained published; /* weights of files as they are; values NULL: they are in params */
     ls_frozen_value *frozen; /* [nparams] in 16 bits, in `rounded`; NULL: in the file, if any */
     void *rounded;
     void *memory;
