@@ -14,12 +14,13 @@ enum { INDENT = 11 };
 static void print(const char *path, const ls_imported *i) {
     char hash[LS_HASH_TEXT];
     ls_buf b = {0}, text = {0};
-    ls_hash_text(i->hash, hash);
-    ls_architecture_describe(&i->arch, &text);
+    ls_hash_text(i->written.hash, hash);
+    ls_architecture_describe(&i->written.arch, &text);
     ls_buf_printf(&b, "model      ");
     ls_buf_wrap(&b, text.data, INDENT, INDENT);
-    ls_buf_printf(&b, "\nweights    %lld parameters: %s, %.3f MB\n",
-                  (long long)ls_architecture_count(&i->arch), i->types, (double)i->nbytes / 1e6);
+    ls_buf_printf(&b, "weights    %lld parameters: %s, %.3f MB\n",
+                  (long long)ls_architecture_count(&i->written.arch), i->written.types,
+                  (double)i->written.nbytes / 1e6);
     ls_buf_printf(&b, "hash       %s\n", hash);
     ls_buf_printf(&b, "tokenizer  %s, %u tokens; %s\n", i->kind, i->ntokens,
                   i->has_template ? "a chat template" : "no chat template");
@@ -32,11 +33,11 @@ static void print(const char *path, const ls_imported *i) {
 static void print_json(const char *path, const ls_imported *i) {
     char hash[LS_HASH_TEXT];
     ls_json *o = ls_json_new_object();
-    ls_hash_text(i->hash, hash);
+    ls_hash_text(i->written.hash, hash);
     ls_json_set(o, "path", ls_json_new_path(path));
-    ls_json_set_text(o, "family", ls_family_name(i->arch.family));
-    ls_json_set_integer(o, "parameters", ls_architecture_count(&i->arch));
-    ls_json_set_integer(o, "bytes", (int64_t)i->nbytes);
+    ls_json_set_text(o, "family", ls_family_name(i->written.arch.family));
+    ls_json_set_integer(o, "parameters", ls_architecture_count(&i->written.arch));
+    ls_json_set_integer(o, "bytes", (int64_t)i->written.nbytes);
     ls_json_set_text(o, "hash", hash);
     ls_json_set_integer(o, "tokens", i->ntokens);
     ls_json_set(o, "template", ls_json_new_bool(i->has_template));

@@ -84,6 +84,9 @@ ls_tokenizer *ls_bpe_create(bool byte_level);
 /* The kind of a token. */
 ls_token_kind ls_bpe_kind(const ls_tokenizer *, uint32_t id);
 
+/* Appends the token as files of its kind spell it (spelling.h). */
+void ls_tokenizer_spell(const ls_tokenizer *, uint32_t id, ls_buf *out);
+
 /* Appends a merge. Returns false and does nothing if (a, b) has one already. */
 bool ls_bpe_add_merge(ls_tokenizer *, uint32_t a, uint32_t b, uint32_t id);
 

@@ -54,6 +54,21 @@ static ls_status cut_set(const ls_tokenizer_parts *p, const char *what, ls_token
     return LS_OK;
 }
 
+const char *ls_tokenizer_pre(const ls_tokenizer *t) {
+    const ls_pretokenizer *p = &t->pretokenizer;
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        bool same = t->compose == cuts[i].compose && t->ignore_merges == cuts[i].ignore_merges &&
+                    p->nsteps == cuts[i].nsteps;
+        for (int k = 0; same && k < p->nsteps; k++) {
+            const ls_cut_step *step = &p->steps[k];
+            same = step->kind == cuts[i].steps[k] &&
+                   (!step->regex || strcmp(step->regex, cuts[i].regex) == 0);
+        }
+        if (same) return cuts[i].pre;
+    }
+    return NULL;
+}
+
 static ls_status kind_of(const ls_tokenizer_parts *p, size_t i, const char *what, uint8_t *kind_p,
                          ls_error *e) {
     static const uint8_t kinds[] = {

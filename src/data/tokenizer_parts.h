@@ -42,4 +42,7 @@ typedef struct ls_tokenizer_parts {
 ls_status ls_tokenizer_create(const ls_tokenizer_parts *, const char *what, ls_tokenizer **t_p,
                               ls_error *);
 
+/* The `pre` of a byte-level tokenizer; NULL: it cuts in a way that has no such name. */
+const char *ls_tokenizer_pre(const ls_tokenizer *);
+
 #endif

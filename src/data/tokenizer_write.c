@@ -12,8 +12,7 @@ static const ls_added_token *added_find(const ls_tokenizer *t, uint32_t id) {
     return NULL;
 }
 
-/* Appends the token as the file spells it. */
-static void token_spell(const ls_tokenizer *t, uint32_t id, ls_buf *out) {
+void ls_tokenizer_spell(const ls_tokenizer *t, uint32_t id, ls_buf *out) {
     size_t n = 0;
     const uint8_t *bytes = ls_tokenizer_bytes(t, id, &n);
     ls_token_kind kind = ls_bpe_kind(t, id);
@@ -141,7 +140,7 @@ typedef struct ends_writer {
 
 static void special_push(ends_writer *w, uint32_t id, int type_id, ls_json *template) {
     ls_buf text = {0};
-    token_spell(w->t, id, &text);
+    ls_tokenizer_spell(w->t, id, &text);
     ls_json *piece = ls_json_new_object(), *name = one_new("id", text.data);
     ls_json_set_integer(name, "type_id", type_id);
     ls_json_set(piece, "SpecialToken", name);
@@ -205,7 +204,7 @@ static ls_json *vocab_new(const ls_tokenizer *t) {
     ls_buf text = {0};
     for (uint32_t id = 0; id < t->tokens.n; id++) {
         text.len = 0;
-        token_spell(t, id, &text);
+        ls_tokenizer_spell(t, id, &text);
         ls_json_set(vocab, text.data, ls_json_new_integer(id));
     }
     ls_buf_free(&text);
@@ -217,9 +216,9 @@ static ls_json *merges_new(const ls_tokenizer *t) {
     ls_buf text = {0};
     for (uint32_t i = 0; i < t->nmerges; i++) {
         text.len = 0;
-        token_spell(t, t->merges[i].a, &text);
+        ls_tokenizer_spell(t, t->merges[i].a, &text);
         ls_buf_append(&text, " ", 1);
-        token_spell(t, t->merges[i].b, &text);
+        ls_tokenizer_spell(t, t->merges[i].b, &text);
         ls_json_push(merges, ls_json_new_text(text.data));
     }
     ls_buf_free(&text);
@@ -229,7 +228,7 @@ static ls_json *merges_new(const ls_tokenizer *t) {
 static ls_json *unknown_new(const ls_tokenizer *t) {
     if (t->unknown == LS_NO_TOKEN) return ls_json_new_null();
     ls_buf text = {0};
-    token_spell(t, t->unknown, &text);
+    ls_tokenizer_spell(t, t->unknown, &text);
     ls_json *j = ls_json_new_text(text.data);
     ls_buf_free(&text);
     return j;

@@ -1,7 +1,6 @@
 /* import.c - see import.h. */
 #include "weights/import.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,53 +8,6 @@
 #include "weights/model_folder.h"
 #include "weights/model_text.h"
 #include "weights/write_model.h"
-
-enum { PIECE = 1 << 20 }; /* elements that are hashed at once */
-
-/* ---- the hash ---- */
-
-static bool all_finite(const float *x, size_t n) {
-    uint32_t largest = 0; /* of the exponents: a loop that the compiler vectorizes */
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &x[i], sizeof bits);
-        bits &= 0x7f800000u;
-        if (bits > largest) largest = bits;
-    }
-    return largest < 0x7f800000u;
-}
-
-static ls_status hash_tensor(const ls_weights *w, const ls_weight *t, float *x, ls_hasher *h,
-                             ls_error *e) {
-    int64_t width = t->id.ndims > 1 ? t->id.dims[1] : 1, rows = t->id.dims[0];
-    int64_t step = PIECE / width > 1 ? PIECE / width : 1;
-    ls_hasher_add(h, t->id.name, strlen(t->id.name) + 1);
-    ls_hasher_add(h, t->id.dims, sizeof t->id.dims);
-    for (int64_t i = 0; i < rows; i += step) {
-        int64_t end = rows - i < step ? rows : i + step;
-        size_t n = (size_t)((end - i) * width);
-        LS_TRY(ls_weights_rows(w, t, i, end, x, e));
-        if (!all_finite(x, n))
-            return ls_fail(e, LS_EINVAL, "%s: tensor '%s' has a number that is not finite", w->path,
-                           t->id.name);
-        ls_hasher_add(h, x, n * sizeof *x);
-    }
-    return LS_OK;
-}
-
-ls_status ls_weights_hash(const ls_weights *w, ls_hash *h_p, ls_error *e) {
-    int64_t widest = PIECE;
-    for (size_t i = 0; i < w->n; i++)
-        if (w->list[i].id.dims[1] > widest) widest = w->list[i].id.dims[1];
-    float *x = LS_NEW_ARRAY(float, (size_t)widest);
-    ls_hasher *h = ls_hasher_new();
-    ls_status s = LS_OK;
-    for (size_t i = 0; s == LS_OK && i < w->n; i++) s = hash_tensor(w, &w->list[i], x, h, e);
-    ls_hash hash = ls_hasher_finish(h);
-    if (s == LS_OK) *h_p = hash;
-    free(x);
-    return s;
-}
 
 /* ---- the files ---- */
 
@@ -99,20 +51,6 @@ static ls_status write_weights(const ls_weights *w, ls_block_type type, const ch
     return ls_write_safetensors(&source, folder, type, 0, e);
 }
 
-/* Reads the directory again, and fills in what it has. */
-static ls_status check_written(const char *folder, ls_imported *i, ls_error *e) {
-    ls_weights w = {0};
-    LS_TRY(ls_weights_open(folder, &w, e));
-    ls_buf types = {0};
-    ls_status s = ls_weights_hash(&w, &i->hash, e);
-    ls_weights_put_types(&w, &types);
-    i->types = types.data;
-    i->nbytes = ls_weights_nbytes(&w);
-    i->arch = w.arch;
-    ls_weights_close(&w);
-    return s;
-}
-
 /* ---- the whole ---- */
 
 typedef struct parts {
@@ -133,8 +71,8 @@ static ls_status write_parts(const parts *p, ls_block_type type, const char *fol
                              ls_error *e) {
     LS_TRY(write_weights(&p->w, type, folder, e));
     LS_TRY(ls_model_text_write(&p->w.arch, p->tokenizer, &p->json, &p->template, folder, e));
-    LS_TRY(check_written(folder, i, e));
-    if (type == LS_NBLOCK_TYPES && !ls_hash_same(i->hash, p->hash))
+    LS_TRY(ls_written_read(folder, &i->written, e));
+    if (type == LS_NBLOCK_TYPES && !ls_hash_same(i->written.hash, p->hash))
         return ls_fail(e, LS_EIO, "%s: reads with other numbers than were written", folder);
     return LS_OK;
 }
@@ -173,7 +111,4 @@ ls_status ls_model_import(const char *from, const char *to, ls_block_type type, 
     return s;
 }
 
-void ls_imported_free(ls_imported *i) {
-    free(i->types);
-    i->types = NULL;
-}
+void ls_imported_free(ls_imported *i) { ls_written_free(&i->written); }

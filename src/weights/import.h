@@ -10,14 +10,10 @@
 #ifndef LS_WEIGHTS_IMPORT_H
 #define LS_WEIGHTS_IMPORT_H
 
-#include "base/hash.h"
-#include "weights/weights.h"
+#include "weights/export.h"
 
 typedef struct ls_imported {
-    ls_architecture arch;
-    ls_hash hash;     /* ls_weights_hash() of what was written */
-    char *types;      /* "210 Q4_1, 61 F32, 1 Q8_0" */
-    size_t nbytes;    /* of the tensors */
+    ls_written written;
     const char *kind; /* of the tokenizer: "byte-level BPE" */
     uint32_t ntokens; /* that it has */
     bool has_template;
@@ -28,9 +24,5 @@ typedef struct ls_imported {
 ls_status ls_model_import(const char *from, const char *to, ls_block_type type, ls_imported *i_p,
                           ls_error *);
 void ls_imported_free(ls_imported *);
-
-/* The hash of all tensors' names, dims and values in f32, in canonical order: the same for any form
- * and type of file that has these values. LS_EINVAL: a number is not finite. */
-ls_status ls_weights_hash(const ls_weights *, ls_hash *h_p, ls_error *);
 
 #endif

@@ -1,65 +1,8 @@
 /* import_test.c - lockstep import: what a model's directory has, that it has the same hash in every
  * form, that eval and generate take it, and what is refused. */
-#include "cli/program.h"
+#include "cli/models.h"
 
 #include <dirent.h>
-
-#include "weights/small_text.h"
-
-static char gguf[96];
-
-static int make(void **state) {
-    if (folder_make(state)) return -1;
-    snprintf(gguf, sizeof gguf, "%s/m.gguf", folder);
-    return 0;
-}
-
-static char *read_file(const char *name, size_t *n_p) {
-    ls_buf text = {0};
-    ls_error e = {0};
-    char *path = ls_format("%s/%s", folder, name);
-    assert_ls_ok(ls_file_read(path, 1 << 24, &text, &e), e);
-    free(path);
-    ls_buf_append(&text, "", 1);
-    *n_p = text.len;
-    return text.data;
-}
-
-static void same_files(const char *a, const char *b) {
-    size_t n = 0, m = 0;
-    char *x = read_file(a, &n), *y = read_file(b, &m);
-    assert_int_equal(n, m);
-    assert_memory_equal(x, y, n);
-    free(x), free(y);
-}
-
-/* Imports, and returns the hash, which the caller frees. */
-static char *import(const char *words) {
-    char *output = NULL, *line = ls_format("import %s", words);
-    int code = run_program(line, &output);
-    const char *at = strstr(output, "hash       ");
-    if (code || !at) fail_msg("lockstep %s: exit code %d\n%s", line, code, output);
-    char *hash = ls_format("%.32s", at + 11);
-    free(line);
-    free(output);
-    return hash;
-}
-
-/* Imports, and expects this hash. */
-static void again(const char *words, const char *hash) {
-    char *got = import(words);
-    assert_string_equal(got, hash);
-    free(got);
-}
-
-static void remove_models(void) {
-    static const char *const names[] = {"a", "b", "c", "d", "e", "f"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char *path = ls_format("%s/%s", folder, names[i]);
-        assert_int_equal(ls_file_remove_tree(path, NULL), LS_OK);
-        free(path);
-    }
-}
 
 /* The values are such that F16 and BF16 hold them. */
 static void test_forms(void **state) {
@@ -68,14 +11,14 @@ static void test_forms(void **state) {
         small_write_whole(&small_models[i], gguf);
         char *hash = import("@/m.gguf -o @/a");
         same_files("m.gguf", "a/model.gguf");
-        again("@/m.gguf -o @/b/", hash);
-        again("@/a -o @/c --type f32", hash);
-        again("@/c -o @/d", hash);
+        import_same("@/m.gguf -o @/b/", hash);
+        import_same("@/a -o @/c --type f32", hash);
+        import_same("@/c -o @/d", hash);
         same_files("c/model.safetensors", "d/model.safetensors");
         same_files("a/tokenizer.json", "d/tokenizer.json");
         same_files("a/generation_config.json", "d/generation_config.json");
-        again("@/d -o @/e --type bf16", hash);
-        again("@/e -o @/f --type F16", hash);
+        import_same("@/d -o @/e --type bf16", hash);
+        import_same("@/e -o @/f --type F16", hash);
         expect("weights @/f", 0, " F16\n");
         size_t n = 0;
         char *template = read_file("f/chat_template.jinja", &n);
@@ -149,20 +92,14 @@ static void test_eval(void **state) {
 /* A run begins with the directory: with its weights, its tokenizer and fewer tokens than rows. */
 static void test_train(void **state) {
     (void)state;
-    ls_buf text = {0};
-    for (int i = 0; i < 200; i++) ls_buf_printf(&text, "%d bottles of beer on the wall. ", i);
-    write_file("long", text.data, text.len);
-    ls_buf_free(&text);
+    write_long_text();
     for (int i = 1; i < SMALL_MODELS; i++) {
         if (i == SMALL_GPT2 - 1) continue;
         small_write_whole(&small_models[i], gguf);
         remove_models();
         free(import("@/m.gguf -o @/a --type f32"));
         make_uniform("a");
-        expect("train configs/tiny.yaml -n 2 -o @/b --set model.from=@/a --set data.path=@/long "
-               "--set train.steps=2 --set optim.warmup=0 --set optim.lr=1e-9 --set optim.min_lr=0 "
-               "--set model.context=24",
-               0, "parameters");
+        expect(TRAIN_FROM "-o @/b --set model.from=@/a --set optim.lr=1e-9", 0, "parameters");
         expect("eval @/b", 0, "model    loss 4.6052 nats/token");
         expect("eval @/b --data @/long", 0, "model    loss 4.6052 nats/token");
         expect("generate @/b --tokens 5 --prompt beer", 0, NULL);
@@ -244,5 +181,5 @@ int main(void) {
         cmocka_unit_test(test_generate), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_damage),
     };
-    return cmocka_run_group_tests(tests, make, folder_remove);
+    return cmocka_run_group_tests(tests, models_make, folder_remove);
 }

@@ -248,6 +248,8 @@ static void test_import(void **state) {
     assert_int_equal(integer_of(j, "bytes"), 4 * 68160);
     assert_int_equal(integer_of(j, "tokens"), SMALL_TOKENS);
     ls_json_free(j);
+    lines_have("export @/model --to gguf -o @/other --json", 0,
+               "t:path t:form t:family i:parameters i:bytes t:hash", NULL);
     free(path);
 }
 

@@ -137,6 +137,76 @@ static void test_llama_bpe(void **state) {
     }
 }
 
+/* Written and read again it is the same tokenizer, and has as many tokens as the model has rows. */
+static void check_written(values *v, int64_t bos) {
+    ls_error e = {0};
+    ls_tokenizer *t = NULL, *again = NULL;
+    ls_gguf_writer w = {0};
+    ls_gguf g;
+    char path[96];
+    ls_buf texts[2] = {{0}, {0}};
+    assert_ls_ok(read_values(v, &t, &e), e);
+    const ls_architecture a = {.vocab = ls_tokenizer_vocab(t), .bos = bos, .eos = {2}, .neos = 1};
+    assert_ls_ok(ls_gguf_put_tokenizer(&w, t, &a, &e), e);
+    ls_gguf_put_u32(&w, KEY("bos_token_id"), (uint32_t)bos);
+    ls_gguf_put_u32(&w, KEY("eos_token_id"), 2);
+    snprintf(path, sizeof path, "%s/written.gguf", folder);
+    unlink(path);
+    assert_ls_ok(ls_gguf_begin(&w, path, &e), e);
+    assert_ls_ok(ls_gguf_end(&w, &e), e);
+    ls_gguf_writer_free(&w);
+    assert_ls_ok(ls_gguf_open(path, &g, &e), e);
+    assert_ls_ok(ls_gguf_read_tokenizer(&g, &again, &e), e);
+    ls_tokenizer_write(t, &texts[0]);
+    ls_tokenizer_write(again, &texts[1]);
+    assert_int_equal(texts[0].len, texts[1].len);
+    assert_memory_equal(texts[0].data, texts[1].data, texts[0].len);
+    ls_gguf_close(&g);
+    for (int i = 0; i < 2; i++) ls_buf_free(&texts[i]);
+    ls_tokenizer_free(t);
+    ls_tokenizer_free(again);
+}
+
+static void test_written(void **state) {
+    (void)state;
+    static const char *const pres[] = {"gpt-2", "smollm", "llama-bpe", "qwen2"};
+    for (int i = 0; i < 4; i++) {
+        values v = {.pairs = 0};
+        add_tokens(&v, false);
+        add_merge(&v);
+        add_text(&v, KEY("pre"), pres[i]);
+        add_u32(&v, KEY("bos_token_id"), 7);
+        check_written(&v, 7);
+    }
+    for (int i = 0; i < 2; i++) {
+        values v = {.pairs = 0};
+        add_tokens(&v, true);
+        add_bool(&v, KEY("add_space_prefix"), i == 1);
+        add_bool(&v, KEY("add_bos_token"), i == 1);
+        add_bool(&v, KEY("add_eos_token"), i == 0);
+        check_written(&v, 1);
+    }
+}
+
+/* What GGUF has no words for. */
+static void test_not_written(void **state) {
+    (void)state;
+    ls_error e = {0};
+    ls_tokenizer *t = NULL;
+    ls_gguf_writer w = {0};
+    values v = {.pairs = 0};
+    add_tokens(&v, true);
+    assert_ls_ok(read_values(&v, &t, &e), e);
+    ls_architecture a = {.vocab = 6, .bos = 1};
+    assert_ls_fails(ls_gguf_put_tokenizer(&w, t, &a, &e), LS_EINVAL,
+                    "the tokenizer has 7 tokens, the model 6", e);
+    a = (ls_architecture){.vocab = 7, .bos = 2}; /* the text begins with 1 */
+    assert_ls_fails(ls_gguf_put_tokenizer(&w, t, &a, &e), LS_EINVAL,
+                    "other tokens around a text than the model's BOS and EOS", e);
+    ls_gguf_writer_free(&w);
+    ls_tokenizer_free(t);
+}
+
 /* Good parts of a SentencePiece model with one more value. */
 static void check_refused(void (*more)(values *), bool with_tokens, const char *message) {
     ls_error e;
@@ -199,10 +269,9 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gpt2),
-        cmocka_unit_test(test_llama),
-        cmocka_unit_test(test_llama_bpe),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_gpt2),      cmocka_unit_test(test_llama),
+        cmocka_unit_test(test_written),   cmocka_unit_test(test_not_written),
+        cmocka_unit_test(test_llama_bpe), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,0 +1,166 @@
+/* cmd_export.c - lockstep export RUN|MODEL --to FORM -o PATH */
+#include <string.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/print.h"
+#include "cli/cli.h"
+#include "infer/published.h"
+#include "storage/run_model.h"
+#include "weights/blocks.h"
+#include "weights/export.h"
+#include "weights/model_text.h"
+
+enum { TO, TYPE, OUTPUT, EMA, JSON };
+
+typedef ls_status export_fn(const ls_export *, const char *path, ls_written *w_p, ls_error *);
+
+static const struct {
+    const char *name;
+    export_fn *fn;
+    bool blocks; /* may its weights have types of blocks? */
+} forms[] = {{"safetensors", ls_export_folder, false}, {"gguf", ls_export_gguf, true}};
+enum { FORMS = sizeof forms / sizeof *forms };
+
+typedef struct request {
+    const char *from, *to;
+    int form;
+    ls_block_type type;
+    bool ema;
+} request;
+
+/* ---- what is exported ---- */
+
+static ls_status export_run(const request *q, ls_written *w, ls_error *e) {
+    ls_run_model r;
+    LS_TRY(ls_run_model_open(q->from, q->ema, &r, e));
+    if (r.origin_gone)
+        ls_log("%s, which the run began with, is not there: the model gets no chat template and no "
+               "ids of tokens",
+               r.config.model.from);
+    const ls_export x = {.source = ls_source_of_run(&r),
+                         .tokenizer = r.tokenizer,
+                         .json = &r.json,
+                         .template = &r.template,
+                         .type = q->type};
+    ls_status s = forms[q->form].fn(&x, q->to, w, e);
+    ls_run_model_close(&r);
+    return s;
+}
+
+static ls_status export_weights(const request *q, const ls_weights *from, ls_written *w,
+                                ls_error *e) {
+    ls_tokenizer *t = NULL;
+    ls_buf json = {0}, template = {0};
+    ls_status s = ls_model_tokenizer(from, &t, &json, e);
+    if (s == LS_OK) s = ls_model_template(from, &template, e);
+    const ls_export x = {.source = ls_source_of_weights(from),
+                         .tokenizer = t,
+                         .json = &json,
+                         .template = &template,
+                         .type = q->type};
+    if (s == LS_OK) s = forms[q->form].fn(&x, q->to, w, e);
+    ls_tokenizer_free(t);
+    ls_buf_free(&json);
+    ls_buf_free(&template);
+    return s;
+}
+
+static ls_status export_published(const request *q, ls_written *w, ls_error *e) {
+    ls_weights from = {0};
+    if (q->ema)
+        return ls_fail(e, LS_EINVAL, "%s: is a published model, without an average of its weights",
+                       q->from);
+    LS_TRY(ls_weights_open(q->from, &from, e));
+    ls_status s = export_weights(q, &from, w, e);
+    ls_weights_close(&from);
+    return s;
+}
+
+/* ---- the command ---- */
+
+static void print(const request *q, const ls_written *w, bool json) {
+    char hash[LS_HASH_TEXT];
+    ls_hash_text(w->hash, hash);
+    if (!json) {
+        ls_print("%s: %lld parameters: %s, %.3f MB\nhash %s\n", q->to,
+                 (long long)ls_architecture_count(&w->arch), w->types, (double)w->nbytes / 1e6,
+                 hash);
+        return;
+    }
+    ls_json *o = ls_json_new_object();
+    ls_json_set(o, "path", ls_json_new_path(q->to));
+    ls_json_set_text(o, "form", forms[q->form].name);
+    ls_json_set_text(o, "family", ls_family_name(w->arch.family));
+    ls_json_set_integer(o, "parameters", ls_architecture_count(&w->arch));
+    ls_json_set_integer(o, "bytes", (int64_t)w->nbytes);
+    ls_json_set_text(o, "hash", hash);
+    ls_print_json(o);
+    ls_json_free(o);
+}
+
+static ls_status take_form(const char *word, request *q, ls_error *e) {
+    if (!word) return ls_fail(e, LS_EINVAL, "--to is missing: safetensors or gguf");
+    while (q->form < FORMS && strcmp(word, forms[q->form].name) != 0) q->form++;
+    if (q->form < FORMS) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "--to %s: is not one of safetensors and gguf", word);
+}
+
+static ls_status take_type(const char *word, request *q, ls_error *e) {
+    if (!word) return LS_OK;
+    bool known = ls_block_named(word, &q->type) && ls_block_of(q->type)->pack;
+    if (known && (forms[q->form].blocks || ls_block_of(q->type)->elements == 1)) return LS_OK;
+    ls_buf types = {0};
+    ls_block_put_writable(&types);
+    ls_status s = ls_fail(e, LS_EINVAL, "--type %s: %s has %s", word, forms[q->form].name,
+                          forms[q->form].blocks ? types.data : "F32, F16 or BF16");
+    ls_buf_free(&types);
+    return s;
+}
+
+static ls_status take_words(const ls_args *a, request *q, ls_error *e) {
+    LS_TRY(take_form(cli_value(a, TO), q, e));
+    LS_TRY(take_type(cli_value(a, TYPE), q, e));
+    if (!q->to) return ls_fail(e, LS_EINVAL, "-o PATH is missing: what is written");
+    return LS_OK;
+}
+
+static int run(const ls_args *a) {
+    request q = {.from = a->words[0],
+                 .to = cli_value(a, OUTPUT),
+                 .type = LS_BLOCK_F32,
+                 .ema = cli_given(a, EMA)};
+    ls_written w = {0};
+    ls_error e = {0};
+    if (take_words(a, &q, &e) != LS_OK) {
+        cli_fail(&e);
+        return CLI_USAGE;
+    }
+    ls_status s = (ls_published_is(q.from) ? export_published : export_run)(&q, &w, &e);
+    if (s != LS_OK) return cli_fail(&e);
+    print(&q, &w, cli_given(a, JSON));
+    ls_written_free(&w);
+    return 0;
+}
+
+const ls_command cmd_export = {
+    .name = "export",
+    .words = "RUN|CHECKPOINT|MODEL",
+    .min_words = 1,
+    .max_words = 1,
+    .summary = "write a language model for other programs",
+    .about = "Writes a run's model (kinds gpt2 and llama), or a published model, with its "
+             "tokenizer and\n"
+             "chat template: as a directory of Hugging Face's form, or as a GGUF file. In f32 the\n"
+             "weights have all their bits: the hash is that of `lockstep ckpt hash`.\n"
+             "\n"
+             "docs/pretrained.md describes the forms.",
+    .options = {[TO] = {"to", 0, "FORM", "safetensors (a directory) or gguf (a file)"},
+                [TYPE] = {"type", 0, "TYPE",
+                          "of the weights: f32 (default), f16, bf16; gguf also q8_0, q5_1, q5_0, "
+                          "q4_1, q4_0"},
+                [OUTPUT] = {"output", 'o', "PATH", "the new directory or file"},
+                [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
+                [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
+    .run = run,
+};

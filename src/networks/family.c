@@ -1,0 +1,56 @@
+/* family.c - see family.h. */
+#include "networks/family.h"
+
+#include "networks/llama.h"
+
+static ls_architecture gpt2_of(const ls_config *c) {
+    return (ls_architecture){.family = LS_FAMILY_GPT2,
+                             .layers = c->model.layers,
+                             .width = c->model.width,
+                             .ffn = 4 * c->model.width,
+                             .heads = c->model.heads,
+                             .kv_heads = c->model.heads,
+                             .head_dim = c->model.width / c->model.heads,
+                             .vocab = c->model.vocab,
+                             .context = c->model.context,
+                             .norm_eps = 1e-5,
+                             .qkv_bias = true,
+                             .o_bias = true,
+                             .mlp_bias = true,
+                             .tied = true,
+                             .bos = LS_TOKEN_NONE,
+                             .pad = LS_TOKEN_NONE};
+}
+
+static ls_family choose(const ls_architecture *a) {
+    if (a->qk_norm) return LS_FAMILY_QWEN3;
+    if (a->qkv_bias && !a->o_bias) return LS_FAMILY_QWEN2;
+    return a->window ? LS_FAMILY_MISTRAL : LS_FAMILY_LLAMA;
+}
+
+static ls_status check(const ls_architecture *a, ls_error *e) {
+    bool llama = a->family == LS_FAMILY_LLAMA, mistral = a->family == LS_FAMILY_MISTRAL;
+    const char *with = a->mlp_bias && !llama    ? "biases of the feed-forward layer"
+                       : mistral && a->qkv_bias ? "biases"
+                       : a->qk_norm && a->qkv_bias && !a->o_bias ? "biases of q, k and v alone"
+                                                                 : NULL;
+    if (!with) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "no family of published models has %s and %s: it can't be exported",
+                   a->qk_norm ? "norms of q and k"
+                   : mistral  ? "a window"
+                              : "biases of q, k and v",
+                   with);
+}
+
+ls_status ls_family_of(const ls_config *c, ls_architecture *a_p, ls_error *e) {
+    if (c->model.kind != LS_MODEL_GPT2 && c->model.kind != LS_MODEL_LLAMA)
+        return ls_fail(e, LS_EINVAL,
+                       "only models of kind gpt2 and llama have a published form; `lockstep ckpt "
+                       "export` writes the weights of any model");
+    ls_architecture a = c->model.kind == LS_MODEL_GPT2 ? gpt2_of(c) : ls_llama_architecture(c);
+    if (a.family != LS_FAMILY_GPT2) a.family = choose(&a);
+    if (a.family != LS_FAMILY_GPT2) LS_TRY(check(&a, e));
+    *a_p = a;
+    return LS_OK;
+}

@@ -1,0 +1,128 @@
+/* run_model.c - see run_model.h. */
+#include "storage/run_model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/relations.h"
+#include "networks/family.h"
+#include "networks/network.h"
+#include "storage/checkpoint.h"
+#include "storage/data_files.h"
+#include "weights/model_text.h"
+
+enum { MOST = 1 << 28 }; /* bytes of a tokenizer.json */
+
+/* ---- weights ---- */
+
+/* A parameter that a published model doesn't have, such as an adapter's. */
+static ls_status check_params(const ls_run_model *r, ls_error *e) {
+    ls_name id;
+    for (int i = 0; i < r->model.nparams; i++) {
+        bool known = false;
+        for (int k = 0; !known && ls_name_at(&r->arch, k, &id); k++)
+            known = strcmp(id.name, r->model.params[i].name) == 0;
+        if (!known)
+            return ls_fail(e, LS_EINVAL,
+                           "%s: has a parameter '%s', which models of the family %s don't have",
+                           r->path, r->model.params[i].name, ls_family_name(r->arch.family));
+    }
+    return LS_OK;
+}
+
+static ls_status load_weights(ls_run_model *r, bool ema, ls_error *e) {
+    void *p = NULL;
+    LS_TRY(ls_map(r->model.nfloats * sizeof *r->params, "weights", &p, e));
+    r->params = p;
+    ls_train_state s = {.model = &r->model, .flat = {1, {r->params}}, .ema = ema};
+    LS_TRY(ls_checkpoint_load(r->path, &s, e));
+    if (r->model.frozen_count == 0) return LS_OK;
+    LS_TRY(ls_map(r->model.frozen_floats * sizeof *r->frozen, "frozen weights", &p, e));
+    r->frozen = p;
+    return ls_checkpoint_load_frozen(r->path, &r->model, r->frozen, e);
+}
+
+/* ---- the text's side ---- */
+
+static ls_status read_tokenizer(ls_run_model *r, ls_error *e) {
+    char *path = ls_format("%s/" LS_TOKENIZER_FILE, r->path);
+    ls_status s = LS_OK;
+    if (ls_file_exists(path)) s = ls_file_read(path, MOST, &r->json, e);
+    if (s == LS_OK && r->json.len)
+        s = ls_tokenizer_parse(r->json.data, r->json.len, path, &r->tokenizer, e);
+    free(path);
+    return s;
+}
+
+static ls_status read_published(ls_run_model *r, const ls_weights *w, ls_error *e) {
+    r->arch.bos = w->arch.bos;
+    r->arch.pad = w->arch.pad;
+    r->arch.neos = w->arch.neos;
+    memcpy(r->arch.eos, w->arch.eos, sizeof r->arch.eos);
+    if (r->arch.family != LS_FAMILY_GPT2)
+        r->arch.context = w->arch.context; /* it has no positions */
+    LS_TRY(ls_model_template(w, &r->template, e));
+    return r->tokenizer ? LS_OK : ls_model_tokenizer(w, &r->tokenizer, &r->json, e);
+}
+
+static ls_status read_origin(ls_run_model *r, ls_error *e) {
+    ls_weights w = {0};
+    r->origin_gone = *r->config.model.from && !ls_file_exists(r->config.model.from);
+    if (!*r->config.model.from || r->origin_gone) return LS_OK;
+    LS_TRY(ls_weights_open(r->config.model.from, &w, e));
+    ls_status s = read_published(r, &w, e);
+    ls_weights_close(&w);
+    return s;
+}
+
+/* ---- the whole ---- */
+
+static ls_status open_run(ls_run_model *r, bool ema, ls_error *e) {
+    char *config = ls_format("%s/config.yaml", r->path);
+    ls_status s = ls_config_load(config, NULL, 0, &r->config, e);
+    free(config);
+    if (s == LS_OK) s = ls_family_of(&r->config, &r->arch, e);
+    if (s == LS_OK) s = ls_network_create(&r->config, &r->model, e);
+    if (s == LS_OK) s = check_params(r, e);
+    if (s == LS_OK) s = load_weights(r, ema, e);
+    if (s == LS_OK) s = read_tokenizer(r, e);
+    return s == LS_OK ? read_origin(r, e) : s;
+}
+
+ls_status ls_run_model_open(const char *path, bool ema, ls_run_model *r_p, ls_error *e) {
+    ls_run_model *r = r_p;
+    *r = (ls_run_model){0};
+    LS_TRY(ls_checkpoint_resolve(path, &r->path, e));
+    ls_status s = open_run(r, ema, e);
+    if (s != LS_OK) ls_run_model_close(r);
+    return s;
+}
+
+void ls_run_model_close(ls_run_model *r) {
+    ls_unmap(r->params, r->model.nfloats * sizeof *r->params);
+    ls_unmap(r->frozen, r->model.frozen_floats * sizeof *r->frozen);
+    ls_model_free(&r->model);
+    ls_tokenizer_free(r->tokenizer);
+    ls_buf_free(&r->json);
+    ls_buf_free(&r->template);
+    free(r->path);
+    *r = (ls_run_model){0};
+}
+
+static ls_status rows(const void *arg, const ls_name *n, int64_t first, int64_t end, float *out,
+                      ls_error *e) {
+    const ls_run_model *r = arg;
+    int64_t width = n->ndims > 1 ? n->dims[1] : 1;
+    for (int i = 0; i < r->model.nparams; i++) {
+        const ls_param *p = &r->model.params[i];
+        if (strcmp(p->name, n->name) != 0) continue;
+        const float *from = (p->frozen ? r->frozen : r->params) + p->offset;
+        memcpy(out, from + first * width, (size_t)((end - first) * width) * sizeof *out);
+        return LS_OK;
+    }
+    return ls_fail(e, LS_EINVAL, "%s: has no parameter '%s'", r->path, n->name);
+}
+
+ls_model_source ls_source_of_run(const ls_run_model *r) {
+    return (ls_model_source){&r->arch, rows, r};
+}

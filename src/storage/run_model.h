@@ -1,0 +1,35 @@
+/* run_model.h - a run's model as a published one: its architecture, weights, tokenizer and chat
+ * template.
+ *
+ * Ids of tokens, the greatest context and the template are those of the model that the run began with
+ * (model.from), if that is still where it was.
+ */
+#ifndef LS_STORAGE_RUN_MODEL_H
+#define LS_STORAGE_RUN_MODEL_H
+
+#include "config/config.h"
+#include "data/tokenizer.h"
+#include "model/model.h"
+#include "weights/write_model.h"
+
+typedef struct ls_run_model {
+    char *path; /* of the checkpoint */
+    ls_config config;
+    ls_architecture arch;
+    ls_model model;
+    float *params;           /* [nfloats] */
+    float *frozen;           /* [frozen_floats] NULL: it has none */
+    ls_tokenizer *tokenizer; /* NULL: the run has none */
+    ls_buf json;             /* the same as tokenizer.json */
+    ls_buf template;
+    bool origin_gone; /* model.from is not where it was */
+} ls_run_model;
+
+/* path: a run or a checkpoint. ema: the average of the weights (optim.ema). LS_EINVAL: its model has
+ * no published form, or files are damaged. */
+ls_status ls_run_model_open(const char *path, bool ema, ls_run_model *r_p, ls_error *);
+void ls_run_model_close(ls_run_model *);
+
+ls_model_source ls_source_of_run(const ls_run_model *);
+
+#endif

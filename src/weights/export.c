@@ -1,0 +1,141 @@
+/* export.c - see export.h. */
+#include "weights/export.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "weights/gguf_tokenizer.h"
+#include "weights/model_folder.h"
+#include "weights/model_text.h"
+
+enum { PIECE = 1 << 20 };                /* elements that are hashed at once */
+static const int64_t SHARD = 5000000000; /* bytes, as Hugging Face's programs have them */
+
+/* ---- the hash ---- */
+
+static bool all_finite(const float *x, size_t n) {
+    uint32_t largest = 0; /* of the exponents: a loop that the compiler vectorizes */
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        bits &= 0x7f800000u;
+        if (bits > largest) largest = bits;
+    }
+    return largest < 0x7f800000u;
+}
+
+static ls_status hash_tensor(const ls_weights *w, const ls_weight *t, float *x, ls_hasher *h,
+                             ls_error *e) {
+    int64_t width = t->id.ndims > 1 ? t->id.dims[1] : 1, rows = t->id.dims[0];
+    int64_t step = PIECE / width > 1 ? PIECE / width : 1;
+    ls_hasher_add(h, t->id.name, strlen(t->id.name) + 1);
+    const int64_t ndims = t->id.ndims;
+    ls_hasher_add(h, &ndims, sizeof ndims);
+    ls_hasher_add(h, t->id.dims, (size_t)ndims * sizeof *t->id.dims);
+    for (int64_t i = 0; i < rows; i += step) {
+        int64_t end = rows - i < step ? rows : i + step;
+        size_t n = (size_t)((end - i) * width);
+        LS_TRY(ls_weights_rows(w, t, i, end, x, e));
+        if (!all_finite(x, n))
+            return ls_fail(e, LS_EINVAL, "%s: tensor '%s' has a number that is not finite", w->path,
+                           t->id.name);
+        ls_hasher_add(h, x, n * sizeof *x);
+    }
+    return LS_OK;
+}
+
+ls_status ls_weights_hash(const ls_weights *w, ls_hash *h_p, ls_error *e) {
+    int64_t widest = PIECE;
+    for (size_t i = 0; i < w->n; i++)
+        if (w->list[i].id.dims[1] > widest) widest = w->list[i].id.dims[1];
+    float *x = LS_NEW_ARRAY(float, (size_t)widest);
+    ls_hasher *h = ls_hasher_new();
+    ls_status s = LS_OK;
+    for (size_t i = 0; s == LS_OK && i < w->n; i++) s = hash_tensor(w, w->by_name[i], x, h, e);
+    ls_hash hash = ls_hasher_finish(h);
+    if (s == LS_OK) *h_p = hash;
+    free(x);
+    return s;
+}
+
+/* ---- reading again ---- */
+
+ls_status ls_written_read(const char *path, ls_written *w_p, ls_error *e) {
+    ls_weights w = {0};
+    LS_TRY(ls_weights_open(path, &w, e));
+    ls_buf types = {0};
+    ls_weights_put_types(&w, &types);
+    ls_written r = {.arch = w.arch, .types = types.data, .nbytes = ls_weights_nbytes(&w)};
+    ls_status s = ls_weights_hash(&w, &r.hash, e);
+    ls_weights_close(&w);
+    if (s == LS_OK)
+        *w_p = r;
+    else
+        ls_written_free(&r);
+    return s;
+}
+
+void ls_written_free(ls_written *w) {
+    free(w->types);
+    w->types = NULL;
+}
+
+/* ---- a directory ---- */
+
+static ls_status write_folder(const ls_export *x, const char *folder, ls_error *e) {
+    LS_TRY(ls_write_config(x->source.arch, folder, x->type, e));
+    LS_TRY(ls_write_safetensors(&x->source, folder, x->type, SHARD, e));
+    if (!x->tokenizer) return LS_OK;
+    return ls_model_text_write(x->source.arch, x->tokenizer, x->json, x->template, folder, e);
+}
+
+ls_status ls_export_folder(const ls_export *x, const char *path, ls_written *w_p, ls_error *e) {
+    ls_model_folder f = {0};
+    ls_written w = {0};
+    LS_TRY(ls_model_folder_begin(path, &f, e));
+    ls_status s = write_folder(x, f.at, e);
+    if (s == LS_OK) s = ls_written_read(f.at, &w, e);
+    if (s == LS_OK)
+        s = ls_model_folder_end(&f, e);
+    else
+        ls_model_folder_discard(&f);
+    if (s == LS_OK)
+        *w_p = w;
+    else
+        ls_written_free(&w);
+    return s;
+}
+
+/* ---- a GGUF file ---- */
+
+static ls_status write_gguf(const ls_export *x, const char *path, ls_error *e) {
+    ls_gguf_writer w = {0};
+    ls_status s = ls_gguf_put_tokenizer(&w, x->tokenizer, x->source.arch, e);
+    ls_buf text = {0};
+    ls_buf_append(&text, x->template->data, x->template->len);
+    if (text.len) ls_gguf_put_text(&w, "tokenizer.chat_template", text.data);
+    if (s == LS_OK) s = ls_write_gguf(&x->source, path, x->type, &w, e);
+    ls_gguf_writer_free(&w);
+    ls_buf_free(&text);
+    return s;
+}
+
+ls_status ls_export_gguf(const ls_export *x, const char *path, ls_written *w_p, ls_error *e) {
+    if (ls_file_exists(path))
+        return ls_fail(e, LS_EINVAL, "%s: exists; give the name of a new file", path);
+    if (!x->tokenizer)
+        return ls_fail(e, LS_EINVAL, "a GGUF file has a tokenizer, and this model has none");
+    char *at = ls_format("%s.%ld.new", path, (long)getpid());
+    ls_written w = {0};
+    ls_status s = write_gguf(x, at, e);
+    if (s == LS_OK) s = ls_written_read(at, &w, e);
+    if (s == LS_OK) s = ls_file_rename(at, path, e);
+    if (s == LS_OK)
+        *w_p = w;
+    else
+        ls_written_free(&w);
+    if (s != LS_OK) unlink(at);
+    free(at);
+    return s;
+}

@@ -1,0 +1,140 @@
+/* export_test.c - lockstep export: published models and runs, in both forms; what is imported again has
+ * the same hash, tokenizer and template; and what is refused. */
+#include "cli/models.h"
+
+/* Both forms of @/a have this hash, also when they are read again. */
+static void check_forms(const char *from, const char *hash) {
+    char *line = ls_format("export %s --to safetensors -o @/c", from);
+    char *got = hash_after(line, "\nhash ");
+    assert_string_equal(got, hash);
+    free(line), free(got);
+    line = ls_format("export %s --to gguf -o @/d", from);
+    got = hash_after(line, "\nhash ");
+    assert_string_equal(got, hash);
+    free(line), free(got);
+    import_same("@/c -o @/e", hash);
+    import_same("@/d -o @/f", hash);
+    same_files("a/generation_config.json", "e/generation_config.json");
+    same_files("a/generation_config.json", "f/generation_config.json");
+    same_files("a/chat_template.jinja", "e/chat_template.jinja");
+    same_files("a/chat_template.jinja", "f/chat_template.jinja");
+    same_files("a/tokenizer.json", "e/tokenizer.json");
+    same_files("a/config.json", "e/config.json");
+}
+
+static void test_published(void **state) {
+    (void)state;
+    for (int i = 0; i < SMALL_MODELS; i++) {
+        small_write_whole(&small_models[i], gguf);
+        remove_models();
+        char *hash = import("@/m.gguf -o @/a --type f32");
+        check_forms("@/a", hash);
+        free(hash);
+        expect("export @/m.gguf --to gguf --type q8_0 -o @/b", 0, " Q8_0, ");
+        expect("generate @/b --prompt beer --tokens 3", i == SMALL_GPT2 - 1 ? 1 : 0, NULL);
+    }
+}
+
+/* The greedy text of a model, without the tokens that stand for rows which no token has. */
+static char *text_of(const char *model) {
+    char *line = ls_format("generate %s --prompt beer --tokens 20 --temperature 0", model);
+    char *output = NULL;
+    assert_int_equal(run_program(line, &output), 0);
+    free(line);
+    for (char *pad; (pad = strstr(output, "[PAD"));)
+        memmove(pad, strchr(pad, ']') + 1, strlen(strchr(pad, ']')));
+    return output;
+}
+
+static void check_run(const char *more) {
+    char *line = ls_format(TRAIN_FROM "-o @/b --set model.from=@/a --set optim.lr=1e-3 %s", more);
+    expect(line, 0, "parameters");
+    free(line);
+    char *hash = hash_after("ckpt hash @/b", "weights "), *was = import("@/m.gguf -o @/g");
+    assert_string_not_equal(hash, was);
+    check_forms("@/b", hash);
+    char *text[] = {text_of("@/b"), text_of("@/c"), text_of("@/d")};
+    assert_string_equal(text[0], text[1]);
+    assert_string_equal(text[0], text[2]);
+    for (int i = 0; i < 3; i++) free(text[i]);
+    free(hash), free(was);
+    char *g = ls_format("%s/g", folder);
+    assert_int_equal(ls_file_remove_tree(g, NULL), LS_OK);
+    free(g);
+}
+
+/* A run's model has the hash of its weights, and writes the same text; all of it is trained, or a
+ * part is frozen. */
+static void test_runs(void **state) {
+    (void)state;
+    write_long_text();
+    for (int i = 0; i < SMALL_MODELS; i++) {
+        if (i == SMALL_GPT2 - 1) continue;
+        small_write_whole(&small_models[i], gguf);
+        remove_models();
+        free(import("@/m.gguf -o @/a --type f32"));
+        check_run(i == SMALL_GPT2 ? "--set model.context=48" /* all of its positions */
+                  : i == 2        ? "--set train.freeze=model.layers.*.mlp.*"
+                                  : "");
+    }
+}
+
+/* A model that was trained from nothing, with its own tokenizer; and one whose origin is gone. */
+static void test_own(void **state) {
+    (void)state;
+    write_long_text();
+    remove_models();
+    expect("train configs/tiny.yaml -o @/a --set data.path=@/long --set train.steps=2 --set "
+           "optim.warmup=0 --set model.kind=llama --set model.vocab=300 --set model.context=16 "
+           "--set model.width=32 --set model.heads=2 --set model.layers=1",
+           0, "parameters");
+    char *hash = hash_after("ckpt hash @/a", "weights ");
+    char *got = hash_after("export @/a --to gguf -o @/b", "\nhash ");
+    assert_string_equal(got, hash);
+    free(got);
+    import_same("@/b -o @/c", hash);
+    same_files("a/tokenizer.json", "c/tokenizer.json");
+    free(hash);
+    small_write_whole(&small_models[0], gguf);
+    free(import("@/m.gguf -o @/d"));
+    expect(TRAIN_FROM "-o @/e --set model.from=@/d", 0, "parameters");
+    char *gone = ls_format("%s/d", folder);
+    assert_int_equal(ls_file_remove_tree(gone, NULL), LS_OK);
+    free(gone);
+    expect("export @/e --to safetensors -o @/f", 0, "which the run began with, is not there");
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    small_write_whole(&small_models[0], gguf);
+    remove_models();
+    free(import("@/m.gguf -o @/a"));
+    expect_line("export @/a --to gguf", 2, "-o PATH is missing");
+    expect_line("export @/a -o @/b", 2, "--to is missing: safetensors or gguf");
+    expect_line("export @/a --to onnx -o @/b", 2, "--to onnx: is not one of");
+    expect_line("export @/a --to safetensors --type q8_0 -o @/b", 2,
+                "--type q8_0: safetensors has F32, F16 or BF16");
+    expect_line("export @/a --to gguf --type q6_k -o @/b", 2, "--type q6_k: gguf has F32");
+    expect_line("export @/a --to gguf -o @/a", 1, "/a: exists; give the name of a new file");
+    expect_line("export @/a --to safetensors -o @/a", 1, "/a: exists; give the name of a new");
+    expect_line("export @/a --to gguf --ema -o @/b", 1, "without an average of its weights");
+    expect_line("export @/none --to gguf -o @/b", 1, "none");
+    expect("train configs/tiny.yaml -o @/c --set train.steps=1 --set optim.warmup=0 --set "
+           "model.kind=llama --set model.window=4 --set data.path=@/long --set model.vocab=300 "
+           "--set model.width=32 --set model.heads=2 --set model.context=16",
+           0, "parameters");
+    expect_line("export @/c --to gguf -o @/b", 1, "GGUF has no window for the family mistral");
+    expect("export @/c --to safetensors -o @/d", 0, "hash ");
+    expect("weights @/d", 0, "mistral: ");
+    assert_false(file_exists("b"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_published),
+        cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_own),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, models_make, folder_remove);
+}
