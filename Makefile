@@ -99,8 +99,8 @@ check-attack:
 	@scripts/build.sh asan lockstep faults
 	@scripts/attack.py build/asan/lockstep $(ATTACK)
 
-# Trains small models with random settings and random faults, on one host and on several; a quarter
-# of an hour.
+# Trains random small models, of data of all formats, with random settings and random faults, on one
+# host and on several; half an hour.
 check-hurt:
 	@scripts/install.sh build check
 	@$(MAKE) --no-print-directory build-tests

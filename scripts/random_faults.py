@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""Trains small runs with random settings while workers and hosts fail at random.
+"""Trains small runs with random models, data and settings while workers and hosts fail at random.
 
     scripts/random_faults.py build/lockstep --runs 200 [--hosts] [--seed 1]
 
 Each run is trained twice: by one worker without faults, and by several workers, or by two or three
 hosts with several workers each, which are killed, stopped, asked to leave, paused and scaled. The
 bits must be the same and the ledger clean. Prints one line for each run; if the run fails, also
-prints its logs, and its directory stays. Needs build/tests/libfaults.so (make build-tests), which
-delays the end of a run until all faults were injected.
+prints its logs, and its directory stays. A run's model (random_models.py) and settings depend on
+its seed alone, which counts from --seed; when faults hit also depends on time. Needs
+build/tests/libfaults.so (make build-tests), which delays the end of a run until all faults were
+injected.
 """
 import argparse
+import json
 import os
 import random
 import shutil
@@ -20,7 +23,7 @@ import sys
 import tempfile
 import time
 
-CONFIG = "configs/tiny.yaml"
+import random_models
 
 
 def some(*pairs):
@@ -28,35 +31,42 @@ def some(*pairs):
     return [setting for chance, setting in pairs if random.random() < chance]
 
 
-GROUPS = ["{match: '*.bias', optimizer: sgd, momentum: 0.5, lr_scale: 3}",
-          "{match: 'wte.*', optimizer: lion, lr_scale: 0.25}",
-          "{match: 'h.1.*', weight_decay: 0}",
-          "{match: 'ln_f.*', optimizer: adam}"]
+GROUPS = ["optimizer: sgd, momentum: 0.5, lr_scale: 3", "optimizer: lion, lr_scale: 0.25",
+          "weight_decay: 0", "optimizer: adam", "optimizer: adamw, beta2: 0.99"]
 
 
-def draw_optimizer():
-    """Draws an optimizer, all of whose settings change bits."""
+def draw_optimizer(patterns):
+    """Draws an optimizer and frozen parameters, all of whose settings change bits."""
     kind = random.choice(["adamw", "adam", "sgd", "lion"])
     schedule = random.choice(["cosine", "linear", "constant", "step", "wsd"])
-    bits = ["optim.optimizer=" + kind, "optim.schedule=" + schedule, "optim.step_every=30"]
+    bits = ["optim.optimizer=" + kind, "optim.schedule=" + schedule, "optim.step_every=30",
+            "optim.lr=%g" % {"lion": 3e-4, "sgd": 1e-2}.get(kind, 3e-3), "optim.min_lr=1e-4",
+            "optim.warmup=5"]
     if kind == "sgd":
         bits += random.choice([[], ["optim.momentum=0.9"],
                                ["optim.momentum=0.9", "optim.nesterov=on"]])
-    groups = random.sample(GROUPS, random.choice([0, 0, 1, 2, 3]))
-    if groups:
-        bits += ["optim.groups=[%s]" % ", ".join(groups)]
+    patterns = ["*.bias"] + patterns
+    matches = random.sample(patterns, min(random.choice([0, 0, 1, 2, 3]), len(patterns)))
+    if matches:
+        bits += ["optim.groups=[%s]" % ", ".join(
+            "{match: '%s', %s}" % (match, random.choice(GROUPS)) for match in matches)]
+    if random.random() < 0.25:
+        bits += ["train.freeze=[%s]" % ", ".join("'%s'" % p for p in random.sample(patterns, 1))]
     if random.random() < 0.4:
         bits += ["optim.ema=0.9"] + some((0.5, "train.eval_weights=ema"))
     return bits
 
 
-def draw_settings(hosts):
-    """Returns (virtual workers, workers of each host, settings that change bits, other settings)."""
+def draw_settings(hosts, model):
+    """Returns (virtual workers, workers of each host, settings that change bits, others)."""
     V = random.choice([4, 5, 6, 7, 8, 9, 12])
     workers = [random.randint(1, 3 if hosts else 8) for _ in range(random.choice(hosts or [1]))]
-    bits = ["train.virtual_workers=%d" % V, "train.batch=%d" % (V * random.choice([1, 2])),
+    samples = random.choice([1, 2])
+    bits = ["train.virtual_workers=%d" % V, "train.batch=%d" % (V * samples),
             "train.steps=120", "train.compute=" + random.choice(["f32", "bf16", "f16"])]
-    bits += draw_optimizer()
+    if model.has_batch_norm:
+        bits += ["train.micro_batch=%d" % samples, "train.reduce_dtype=f32"]
+    bits += draw_optimizer(model.patterns)
     zero = random.choice([0, 1, 2, 3])
     free = ["log.every=1000", "parallel.zero=%d" % zero, "survival.min_workers=1",
             "train.eval_every=%d" % random.choice([0, 17]),
@@ -65,8 +75,10 @@ def draw_settings(hosts):
             "survival.balance=" + random.choice(["off", "auto"])]
     free += some((0.3, "survival.backup_workers=2"), (0.3, "parallel.recompute=1"),
                  (0.3, "survival.audit=%d" % random.choice([3, 10])),
-                 (0.2, "train.micro_batch=1"), (0.2, "parallel.threads=2"),
+                 (0.2, "parallel.threads=2"),
                  (0.4, "parallel.bucket_mb=%g" % random.choice([0.01, 0.02, 0.05])))
+    if not model.has_batch_norm:
+        free += some((0.4, "train.micro_batch=%d" % samples))
     if zero > 0:
         free += some((0.3, "parallel.shard_group=%d" % random.randint(1, sum(workers))))
     if zero > 1:
@@ -75,7 +87,7 @@ def draw_settings(hosts):
         free += ["survival.copies=%d" % random.choice([1, 2]), "survival.rejoin_s=20"]
     else:
         free += some((0.3, "parallel.transport=tcp"))
-    return V, workers, bits, free
+    return V, workers, bits, free + model.free
 
 
 class FaultyRun:
@@ -169,28 +181,49 @@ class FaultyRun:
 
 
 def command(options, n, folder, settings):
-    line = [options.lockstep, "train", CONFIG, "-n", str(n), "-o", folder]
-    for s in settings:
-        line += ["--set", s]
-    return line
+    start = [options.lockstep, "train", config_of(folder), "-n", str(n), "-o", folder]
+    return start + sets(settings)
+
+
+def sets(settings):
+    return [word for s in settings for word in ("--set", s)]
+
+
+def config_of(run):
+    return os.path.join(os.path.dirname(run), "model.yaml")
 
 
 def ckpt(options, what, run):
     return subprocess.run([options.lockstep, "ckpt", what, run], capture_output=True, text=True)
 
 
-def once(options, number):
-    """Returns None if the settings are not compatible, else True if the run passed."""
-    V, workers, bits, free = draw_settings([2, 2, 3] if options.hosts else None)
-    plan = [options.lockstep, "plan", CONFIG, "-n", str(sum(workers))]
-    for s in bits + free:
-        plan += ["--set", s]
-    if subprocess.run(plan, capture_output=True).returncode:
-        return None
+def draw(options, folder):
+    """Draws until the settings are compatible: (model, virtual workers, workers, bits, free)."""
+    while True:
+        model = random_models.draw(options.data)
+        V, workers, bits, free = draw_settings([2, 2, 3] if options.hosts else None, model)
+        with open(config_of(folder + "/x"), "w") as f:
+            json.dump(model.config, f)  # JSON is YAML as well
+        plan = [options.lockstep, "plan", config_of(folder + "/x"), "-n", str(sum(workers))]
+        done = subprocess.run(plan + sets(bits + free), capture_output=True, text=True)
+        if done.returncode == 0:
+            return model, V, workers, bits, free
+        options.refused.append("%s: %s" % (model.name, done.stderr.strip()))
+
+
+def once(options, seed):
+    """Returns True if the run passed."""
+    random.seed("%d %d" % (seed, options.hosts))
     folder = tempfile.mkdtemp(prefix="lockstep-faults-")
+    model, V, workers, bits, free = draw(options, folder)
+    drawn = "%d: %%s: %s; workers %s; %s" % (seed, model.name.replace("%", "%%"), workers,
+                                             " ".join(bits + free).replace("%", "%%"))
     undisturbed = os.path.join(folder, "undisturbed")
-    subprocess.run(command(options, 1, undisturbed, bits + ["log.every=1000"]), check=True,
-                   capture_output=True)
+    alone = subprocess.run(command(options, 1, undisturbed, bits + ["log.every=1000"]),
+                           capture_output=True, text=True)
+    if alone.returncode:
+        print(drawn % "FAILED undisturbed", alone.stderr[-3000:], folder, sep="\n", flush=True)
+        return False
     run = FaultyRun(options, folder, V, workers, bits + free)
     began = time.monotonic()
     while not os.path.exists(run.run + "/metrics.jsonl") and time.monotonic() - began < 20:
@@ -202,9 +235,9 @@ def once(options, number):
     want, got = ckpt(options, "hash", undisturbed).stdout, ckpt(options, "hash", run.run).stdout
     ledger = ckpt(options, "ledger", run.run)
     good = codes[0] == 0 and "hangs" not in codes and want == got and ledger.returncode == 0
-    print("%d: %s: workers %s; %s; %s" % (
-        number, "good" if good else "FAILED", workers, " ".join(bits + free), ", ".join(run.done)),
-        flush=True)
+    used = ledger.stdout.partition(" by ")[2].partition("\n")[0]
+    print(drawn % ("good" if good else "FAILED") + "; %s; %s" % (", ".join(run.done), used),
+          flush=True)
     if good:
         shutil.rmtree(folder)
         return True
@@ -221,18 +254,20 @@ def main():
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--hosts", action="store_true", help="two or three hosts, with TCP between")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--verbose", action="store_true", help="print why settings were refused")
     options = parser.parse_args()
     options.faults = os.path.join(os.path.dirname(os.path.abspath(options.lockstep)),
                                   "tests/libfaults.so")
     if not os.path.exists(options.faults):
         sys.exit("%s: is missing; make build-tests" % options.faults)
-    random.seed(options.seed)
-    good = bad = 0
-    while good + bad < options.runs:
-        well = once(options, good + bad)
-        if well is not None:
-            good, bad = good + well, bad + (not well)
-    print("%d good, %d failed" % (good, bad))
+    options.refused = []
+    with tempfile.TemporaryDirectory(prefix="lockstep-faults-data-") as options.data:
+        random_models.make_data(options.data)
+        good = sum(once(options, options.seed + i) for i in range(options.runs))
+    bad = options.runs - good
+    print("%d good, %d failed; %d drawn settings were refused" % (good, bad, len(options.refused)))
+    if options.verbose:
+        print("\n".join(options.refused))
     sys.exit(bad > 0)
 
 

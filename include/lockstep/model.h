@@ -117,14 +117,31 @@ ls_value *ls_mean(ls_model *, ls_value *x, int dim);
  * [(h / size) (w / size), size size c]. */
 ls_value *ls_patches(ls_model *, ls_value *x, int64_t size);
 
+/* An adapter of a linear layer: the weight and the bias are frozen, and trained are a [rank, in] and
+ * b [out, rank], which begin as U(-1/sqrt(in), 1/sqrt(in)) and 0:
+ *     y = x . weight^T + bias + scale (drop(x) . a^T) . b^T,  scale = alpha / rank
+ * rs: scale = alpha / sqrt(rank). dora: of w = weight + scale b . a only the direction counts; the
+ * norm of each row is `magnitude` [out], trained, which begins as the norms of the weight's rows:
+ *     y = magnitude / |w| times (x . weight^T + scale (drop(x) . a^T) . b^T) + bias
+ * The gradient takes |w| as a constant. Hu et al., "LoRA", ICLR 2022; Kalajdzievski, "A rank
+ * stabilization scaling factor", 2023; Liu et al., "DoRA", ICML 2024. */
+typedef struct ls_lora {
+    int64_t rank; /* 0: no adapter */
+    float alpha;  /* 0: 8 */
+    bool rs, dora;
+    float dropout; /* of the adapter's input */
+} ls_lora;
+
 /* x . weight + bias for each vector of x's last dimension: [.., in] -> [.., out]. Parameters: weight
  * [in, out], N(0, deviation^2), deviation 0: 1 / sqrt(in); bias [out], 0. With .out_in the weight is
- * [out, in], as PyTorch stores it. */
+ * [out, in], as PyTorch stores it, and the layer may have an adapter, with the parameters
+ * lora_A.weight, lora_B.weight and, with dora, lora_magnitude_vector. */
 typedef struct ls_linear_options {
     const char *name;
     int64_t out;
     bool no_bias, out_in;
     float deviation;
+    ls_lora lora;
 } ls_linear_options;
 ls_value *ls_linear(ls_model *, ls_value *x, ls_linear_options);
 

@@ -162,6 +162,13 @@ void ls_random_words16(ls_random_place first, uint32_t out[4][16]) {
     words_pick()(first.seed, first.stream, first.substream, first.index, out);
 }
 
+void ls_random_uniform_f32(ls_random_place first, size_t n, float bound, float *out) {
+    for (size_t i = 0; i < n; i++) {
+        double u = ls_random_uniform(first.seed, first.stream, first.substream, first.index + i);
+        out[i] = (float)((2 * u - 1) * (double)bound);
+    }
+}
+
 void ls_random_normal(ls_random_place first, size_t n, float std, float *out) {
     normal_fn *normal = normal_pick();
     double values[2 * LANES];

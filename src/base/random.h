@@ -41,6 +41,9 @@ typedef struct ls_random_place {
 /* The words of 16 places from `first` on: word k of place first.index + i is out[k][i]. */
 void ls_random_words16(ls_random_place first, uint32_t out[4][16]);
 
+/* out[i], uniform in [-bound, bound): from the words of place first.index + i, for i in [0, n). */
+void ls_random_uniform_f32(ls_random_place first, size_t n, float bound, float *out);
+
 /* out[i] = std * N(0, 1) at place first.index + i, for i in [0, n). Marsaglia's polar method. */
 void ls_random_normal(ls_random_place first, size_t n, float std, float *out);
 

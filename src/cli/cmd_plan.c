@@ -128,9 +128,12 @@ static void print_plan(const ls_config *c, const ls_plan *p, int worker) {
     ls_buf out = {0};
     ls_memory memory;
     ls_memory_config how = ls_layout_memory_config(c, p->c.nworkers, p->c.nworkers);
-    ls_print("%zu parameters; %d worker%s, %d virtual worker%s, %d bucket%s, %d actions a step\n\n",
-             p->c.model->count, p->c.nworkers, ls_plural(p->c.nworkers), p->c.V, ls_plural(p->c.V),
-             p->nbuckets, ls_plural(p->nbuckets), p->nactions);
+    const ls_model *m = p->c.model;
+    ls_print("%zu parameters", m->count);
+    if (m->frozen_count) ls_print(", of which %zu are trained", m->count - m->frozen_count);
+    ls_print("; %d worker%s, %d virtual worker%s, %d bucket%s, %d actions a step\n\n",
+             p->c.nworkers, ls_plural(p->c.nworkers), p->c.V, ls_plural(p->c.V), p->nbuckets,
+             ls_plural(p->nbuckets), p->nactions);
     ls_model_print(p->c.model, p->c.compute, &out);
     ls_print("%s\n", out.data);
     out.len = 0;

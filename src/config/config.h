@@ -168,6 +168,13 @@ typedef struct ls_config {
         int64_t patience;     /* evaluations without a new lowest loss that end the run; 0: never */
         int64_t compute, reduce_dtype; /* the enums above */
     } train;
+    struct {
+        int64_t rank; /* 0: no adapters */
+        double alpha, dropout;
+        int64_t rs, dora;             /* 1: on */
+        char targets[LS_CONFIG_TEXT]; /* one a line; "": PEFT's */
+        char train[LS_CONFIG_TEXT];   /* patterns of what is trained as a whole, one a line */
+    } lora;
     ls_config_optim optim;
     struct {
         int64_t reduce, transport, executor, overlap; /* the enums above */

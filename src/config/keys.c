@@ -204,6 +204,25 @@ const ls_config_key ls_config_keys[] = {
            "memory and traffic, but not less time on a CPU"),
     ONE_OF("train.reduce_dtype", train.reduce_dtype, reduce_dtypes, FIXED,
            "type in which gradients are stored and sent; auto: that of train.compute"),
+    INT("lora.rank", lora.rank, 0, 65536, 0, FIXED,
+        "llama: rank of the adapters of linear layers, which alone are trained (LoRA), e.g. 8 or "
+        "16; "
+        "0: none"),
+    NUM("lora.alpha", lora.alpha, 1e-6, 1e6, 8, FIXED,
+        "an adapter's product counts alpha / rank times"),
+    ONE_OF("lora.rs", lora.rs, switches, FIXED,
+           "on: it counts alpha / sqrt(rank) times (rsLoRA), for high ranks"),
+    ONE_OF("lora.dora", lora.dora, switches, FIXED,
+           "on: the norms of the weights' rows are trained apart from their directions (DoRA)"),
+    NUM("lora.dropout", lora.dropout, 0, 0.999, 0, FIXED,
+        "probability with which a number of an adapter's input is set to 0 in training"),
+    STRINGS(
+        "lora.targets", lora.targets, FIXED,
+        "layers with an adapter: names, ends of names, patterns, or all-linear; empty: [q_proj, "
+        "v_proj]"),
+    STRINGS("lora.train", lora.train, FIXED,
+            "layers or parameters that are trained whole, beside the adapters, e.g. [embed_tokens, "
+            "\"*norm.weight\"]"),
     ONE_OF("optim.optimizer", optim.optimizer, optimizers, FIXED,
            "the update of the weights; sgd has momentum where optim.momentum is not 0"),
     NUM("optim.lr", optim.lr, 0, 1000, 1e-3, FIXED, "learning rate after the warm-up"),

@@ -58,6 +58,22 @@ static ls_status check_model(const ls_config *c, const char *where, ls_error *e)
     return s;
 }
 
+static ls_status check_lora(const ls_config *c, const char *where, ls_error *e) {
+    bool has =
+        c->lora.rs || c->lora.dora || c->lora.dropout > 0 || *c->lora.targets || *c->lora.train;
+    if (has && !c->lora.rank)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: keys of lora are set, and lora.rank is 0; set it, e.g. lora.rank: 16",
+                       where);
+    if (c->lora.rank && c->model.kind != LS_MODEL_LLAMA && !*c->model.from)
+        return ls_fail(
+            e, LS_EINVAL,
+            "%s: lora.rank: only models of kind llama can have adapters; set model.from, "
+            "or model.kind: llama",
+            where);
+    return LS_OK;
+}
+
 static ls_status check_train(const ls_config *c, const char *where, ls_error *e) {
     int64_t B = c->train.batch, V = c->train.virtual_workers, below = B / V * V;
     char nearby[64];
@@ -175,6 +191,7 @@ static ls_status check_data(const ls_config *c, const char *where, ls_error *e) 
 ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     LS_TRY(check_model(c, where, e));
     LS_TRY(check_vocab(c, where, e));
+    LS_TRY(check_lora(c, where, e));
     LS_TRY(check_train(c, where, e));
     LS_TRY(check_data(c, where, e));
     if (c->train.patience > 0 && c->train.eval_every == 0)

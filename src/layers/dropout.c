@@ -3,6 +3,8 @@
  * The mask of an element is a function of the run's seed, the step, the sample's place in the step's
  * batch, the number of the layer among those of dropout, and the element's index
  * (tensor/kernels/dropout.c). So nothing is saved: a Recompute and Backward compute it again. */
+#include "layers/dropout.h"
+
 #include "layers/copy.h"
 
 /* Elements of a sample that a thread computes at a time, a multiple of the kernel's block. */
@@ -34,19 +36,23 @@ static void run(void *arg, int thread, int nthreads) {
     }
 }
 
-static void drop(const ls_layer *l, const ls_layer_call *c, const float *x, float *y) {
-    const options *o = &LS_LAYER_OWN_OF(options, l);
-    int64_t count = (int64_t)l->y_floats;
+void ls_dropout_run(const ls_layer_call *c, uint32_t number, float rate, int64_t count,
+                    const float *x, float *y) {
     ls_dropout_place place = {.seed = c->seed,
                               .step = (uint32_t)c->step,
                               .sample = (uint32_t)c->first_sample,
-                              .layer = o->number,
-                              .p = o->rate};
+                              .layer = number,
+                              .p = rate};
     if (c->training)
         ls_pool_run(c->compute->pool, run,
                     &(job){c, place, count, (count + PART - 1) / PART, x, y});
     else
         ls_copy_run(c->compute, &(ls_copy){c->n, count, x, count, y, count});
+}
+
+static void drop(const ls_layer *l, const ls_layer_call *c, const float *x, float *y) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    ls_dropout_run(c, o->number, o->rate, (int64_t)l->y_floats, x, y);
 }
 
 static void forward(const ls_layer *l, const ls_layer_call *c) { drop(l, c, c->x[0], c->y); }

@@ -2,10 +2,12 @@
  *
  * params: w [in, out], or w [out, in] (out_in); bias [out] (not with no_bias). Backward reads x, and
  * saves nothing else. Both layouts have the same bits: an element is one chain either way. A frozen w
- * [out, in] is read as it is stored, at one row at the speed of memory. */
+ * [out, in] is read as it is stored, at one row at the speed of memory. With .lora the layer has an
+ * adapter: lora.c. */
+#include "layers/linear.h"
+
 #include <math.h>
 
-#include "model/builder.h"
 #include "model/rows.h"
 #include "tensor/gemm.h"
 #include "tensor/gemv.h"
@@ -27,47 +29,67 @@ static const ls_layer_ops ops = {.kind = "linear", .forward = forward, .backward
 
 /* ---- w [out, in] ---- */
 
-static int64_t outputs_of(const ls_layer *l) { return (int64_t)l->counts[W] / l->C; }
+int64_t ls_linear_outputs(const ls_layer *l) { return (int64_t)l->counts[W] / l->C; }
 
-static void forward_out_in(const ls_layer *l, const ls_layer_call *c) {
-    int64_t rows = c->n * c->T, out = outputs_of(l);
+/* Its number; 0: there is none. */
+static int bias_of(const ls_layer *l) { return LS_LAYER_OWN_OF(ls_linear_own, l).bias; }
+
+void ls_linear_product(const ls_layer *l, const ls_layer_call *c, bool with_bias, float *y) {
+    int64_t rows = c->n * c->T, out = ls_linear_outputs(l);
     ls_stored w = ls_layer_stored(l, c, W);
-    const float *bias = l->nparams > BIAS ? ls_layer_param(l, c, BIAS) : NULL;
+    const float *bias = with_bias && bias_of(l) ? ls_layer_param(l, c, bias_of(l)) : NULL;
     if (rows == 1)
-        ls_gemv_table(c->compute, &(ls_gemv_table_job){w, out, l->C, c->x[0], bias, c->y});
+        ls_gemv_table(c->compute, &(ls_gemv_table_job){w, out, l->C, c->x[0], bias, y});
     else
         ls_gemm(c->compute, &(ls_gemm_job){.M = rows,
                                            .N = out,
                                            .K = l->C,
                                            .a = ls_matrix_of(c->x[0], l->C),
                                            .w = ls_weights_transposed(w, l->C),
-                                           .c = c->y,
+                                           .c = y,
                                            .ldc = out,
                                            .start = bias ? LS_GEMM_BIAS : LS_GEMM_ZERO,
                                            .bias = bias});
 }
 
-static void backward_out_in(const ls_layer *l, const ls_layer_call *c) {
-    int64_t rows = c->n * c->T, in = l->C, out = outputs_of(l);
-    if (c->dx[0])
-        ls_gemm(c->compute, &(ls_gemm_job){.M = rows,
-                                           .N = in,
-                                           .K = out,
-                                           .a = ls_matrix_of(c->dy, out),
-                                           .w = ls_weights_of(ls_layer_stored(l, c, W), in),
-                                           .c = c->dx[0],
-                                           .ldc = in});
+void ls_linear_product_dx(const ls_layer *l, const ls_layer_call *c, const float *dy, float *dx) {
+    int64_t out = ls_linear_outputs(l);
+    ls_gemm(c->compute, &(ls_gemm_job){.M = c->n * c->T,
+                                       .N = l->C,
+                                       .K = out,
+                                       .a = ls_matrix_of(dy, out),
+                                       .w = ls_weights_of(ls_layer_stored(l, c, W), l->C),
+                                       .c = dx,
+                                       .ldc = l->C});
+}
+
+void ls_linear_product_dw(const ls_layer *l, const ls_layer_call *c, const float *dy) {
+    int64_t out = ls_linear_outputs(l);
     if (!l->frozen[W])
         ls_gemm(c->compute, &(ls_gemm_job){.M = out,
-                                           .N = in,
-                                           .K = rows,
-                                           .a = ls_matrix_transposed(c->dy, out),
-                                           .b = ls_matrix_of(c->x[0], in),
+                                           .N = l->C,
+                                           .K = c->n * c->T,
+                                           .a = ls_matrix_transposed(dy, out),
+                                           .b = ls_matrix_of(c->x[0], l->C),
                                            .c = ls_layer_grad(l, c, W),
-                                           .ldc = in,
+                                           .ldc = l->C,
                                            .start = c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD});
-    if (l->nparams > BIAS && !l->frozen[BIAS])
-        ls_rows_column_sum(c, rows, out, c->dy, ls_layer_grad(l, c, BIAS));
+}
+
+void ls_linear_bias_back(const ls_layer *l, const ls_layer_call *c) {
+    int bias = bias_of(l);
+    if (bias && !l->frozen[bias])
+        ls_rows_column_sum(c, c->n * c->T, ls_linear_outputs(l), c->dy, ls_layer_grad(l, c, bias));
+}
+
+static void forward_out_in(const ls_layer *l, const ls_layer_call *c) {
+    ls_linear_product(l, c, true, c->y);
+}
+
+static void backward_out_in(const ls_layer *l, const ls_layer_call *c) {
+    if (c->dx[0]) ls_linear_product_dx(l, c, c->dy, c->dx[0]);
+    ls_linear_product_dw(l, c, c->dy);
+    ls_linear_bias_back(l, c);
 }
 
 static const ls_layer_ops ops_out_in = {
@@ -80,6 +102,8 @@ ls_value *(ls_linear)(ls_model *m, ls_value *x, ls_linear_options o) {
     if (o.deviation < 0)
         return ls_build_fail(m, "deviation is %g; it is not negative", (double)o.deviation);
     if (o.out < 1) return ls_build_fail(m, "out is %lld; it is at least 1", (long long)o.out);
+    if (o.lora.rank && !o.out_in)
+        return ls_build_fail(m, "only a weight [out, in] can have an adapter; set out_in");
     l->ops = o.out_in ? &ops_out_in : &ops;
     l->T = rows;
     l->C = in;
@@ -90,8 +114,12 @@ ls_value *(ls_linear)(ls_model *m, ls_value *x, ls_linear_options o) {
     if (o.out_in) w.dims[0] = o.out, w.dims[1] = in;
     l->reads_stored[W] = o.out_in;
     w.init_std = o.deviation > 0 ? o.deviation : 1 / sqrtf((float)in);
+    w.frozen = o.lora.rank != 0;
     ls_build_param(m, l, "weight", &w);
-    if (!o.no_bias) ls_build_param(m, l, "bias", &(ls_param){.ndims = 1, .dims = {o.out}});
+    ls_param bias = {.ndims = 1, .dims = {o.out}, .frozen = w.frozen};
+    if (!o.no_bias) ls_build_param(m, l, "bias", &bias);
+    LS_LAYER_OWN_AS(ls_linear_own, l) = (ls_linear_own){.bias = o.no_bias ? 0 : BIAS};
+    if (o.lora.rank && !ls_lora_add(m, l, &o.lora)) return ls_build_failed(m);
     ls_dims dims = x->dims;
     dims.of[x->ndims ? x->ndims - 1 : 0] = o.out;
     return ls_build_value(m, dims);

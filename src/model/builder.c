@@ -178,6 +178,8 @@ void(ls_scope)(ls_model *m, const char *fmt, ...) {
     memcpy(d->scope, whole, (size_t)all + 1);
 }
 
+const char *ls_build_scope(ls_model *m) { return draft_of(m)->scope; }
+
 void ls_scope_end(ls_model *m) {
     ls_draft *d = draft_of(m);
     if (d->depth == 0 && d->status == LS_OK)

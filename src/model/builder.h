@@ -28,6 +28,8 @@ struct ls_value {
  * the model has failed, by this call or before. */
 ls_layer *ls_build_layer(ls_model *, const char *kind, const char *given, ls_value *const *x,
                          int nx);
+/* The open scopes: "block.1", or "". */
+const char *ls_build_scope(ls_model *);
 /* Backward of the layer reads no input. */
 void ls_build_unread(ls_layer *);
 /* The output of the latest layer, whose y_floats it sets. */

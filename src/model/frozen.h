@@ -26,6 +26,11 @@ bool ls_model_reads_stored(const ls_model *, int i);
 /* Sets the buffer to the initial weights, a function of the seed alone. */
 void ls_frozen_init(const ls_model *, uint64_t seed, float *buffer);
 
+/* Sets those of the elements [first, end) of the flat buffer of trained parameters that begin as norms
+ * of rows of frozen ones (ls_param.norms_of). */
+void ls_frozen_norms(const ls_model *, const ls_compute *, const ls_frozen_value *, size_t first,
+                     size_t end, float *params);
+
 /* Rounds values of any type to a buffer of a 16-bit type. */
 void ls_frozen_round(const ls_model *, const ls_compute *, const ls_frozen_value *from, ls_dtype,
                      void *buffer);

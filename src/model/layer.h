@@ -27,16 +27,21 @@ typedef struct ls_param {
     char name[LS_NAME]; /* as in GPT-2's published weights */
     int ndims;
     int64_t dims[LS_PARAM_DIMS];
-    bool frozen;   /* it is not trained (frozen.h) */
-    size_t offset; /* floats, in the flat buffers, or in that of frozen parameters; a multiple of 16 */
-    size_t count;  /* product of dims */
-    bool decay;    /* weight decay applies */
+    bool frozen; /* it is not trained (frozen.h) */
+    size_t
+        offset; /* floats, in the flat buffers, or in that of frozen parameters; a multiple of 16 */
+    size_t count; /* product of dims */
+    bool decay;   /* weight decay applies */
     /* Above 0: the parameter is a running value of what batches have, and no gradient trains it. Its
      * "gradient" is the batch's value times the call's samples; an update makes it
      * (1 - momentum) p + momentum * the mean over the samples of the step's batch. */
     float momentum;
     unsigned char group;        /* of the optimizer's (optim/optimizer.h) */
     float init_std, init_value; /* N(0, init_std^2), or the constant where init_std is 0 */
+    float init_bound;           /* above 0: uniform between -init_bound and init_bound instead */
+    bool adapter;               /* of an adapter (layers/lora.c): published models don't have it */
+    int norms_of; /* above 0: begins as the norms of the rows of the frozen parameter norms_of - 1
+                     (ls_frozen_norms()) */
 } ls_param;
 
 /* The values of a frozen parameter, of a type of their own, e.g. in a mapped file. A type of blocks
@@ -62,14 +67,14 @@ typedef struct ls_layer_call {
     size_t sample_nbytes;
     ls_dtype type; /* of params, x, y, saved, dy and dx: LS_F32, LS_BF16 or LS_F16 */
     ls_dtype grads_type;
-    const void *params; /* flat */
+    const void *params;            /* flat */
     const ls_frozen_value *frozen; /* [nparams of the model] by number in its table; of a model
                                       without frozen parameters NULL */
     void *grads;                   /* flat */
-    float *wide;        /* flat: with gradients in 16 bits, chains in f32 from the first to the last
+    float *wide;      /* flat: with gradients in 16 bits, chains in f32 from the first to the last
                            micro-batch of a virtual worker; NULL where it has only one */
-    bool first, last;   /* the call computes the virtual worker's first, or last, micro-batch */
-    bool grads_start;   /* gradient chains start at 0 with this call */
+    bool first, last; /* the call computes the virtual worker's first, or last, micro-batch */
+    bool grads_start; /* gradient chains start at 0 with this call */
     const void *x[LS_LAYER_MAX_INPUTS]; /* [ninputs] e.g. [rows, C] */
     void *y;        /* [rows, C] output; of a loss without losses: logits [rows, V], in f32 */
     void *saved;    /* [ls_mixed_saved_nbytes()] written by forward, read by backward */
@@ -112,17 +117,18 @@ struct ls_layer {
     int inputs[LS_LAYER_MAX_INPUTS];          /* the layers whose outputs it reads */
     size_t input_floats[LS_LAYER_MAX_INPUTS]; /* per sample */
     bool unread[LS_LAYER_MAX_INPUTS];         /* backward does not read it: it is not retained */
-    bool only_first_reads; /* backward reads the inputs only for the gradient of the first parameter */
+    bool
+        only_first_reads; /* backward reads the inputs only for the gradient of the first parameter */
     /* Set by ls_model_link(): */
     bool adds[LS_LAYER_MAX_INPUTS]; /* backward adds to the gradient that a later layer has begun */
     size_t added_floats;            /* of these inputs, per sample */
-    bool frozen[LS_LAYER_MAX_PARAMS];     /* its parameters that are not trained */
+    bool frozen[LS_LAYER_MAX_PARAMS];       /* its parameters that are not trained */
     bool reads_stored[LS_LAYER_MAX_PARAMS]; /* if that is frozen, it reads the values of any type
                                                (ls_layer_stored()), as of tables; else they are
                                                widened for it */
-    bool is_constant;               /* its output depends on no trained parameter: there is no
+    bool is_constant;       /* its output depends on no trained parameter: there is no
                                        backward */
-    int last_reader;                /* the last layer that reads its output; -1: none */
+    int last_reader;        /* the last layer that reads its output; -1: none */
     int slot;               /* of ls_model.nslots: without backward, layers whose outputs are
                                        never needed at the same time share a slot */
     int64_t T, C, V, heads; /* T: the most positions */

@@ -199,6 +199,9 @@ void ls_model_init_param(const ls_model *m, uint64_t seed, int param, size_t fir
     if (p->init_std > 0)
         ls_random_normal((ls_random_place){seed, LS_STREAM_INIT, (uint64_t)param, first}, n,
                          p->init_std, x);
+    else if (p->init_bound > 0)
+        ls_random_uniform_f32((ls_random_place){seed, LS_STREAM_INIT, (uint64_t)param, first}, n,
+                              p->init_bound, x);
     else
         for (size_t j = 0; j < n; j++) x[j] = p->init_value;
 }

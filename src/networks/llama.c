@@ -2,10 +2,12 @@
 #include "networks/llama.h"
 
 #include "model/builder.h"
+#include "networks/adapters.h"
 
 static const float STD = 0.02f;
 
 typedef struct llama {
+    const ls_config *c;
     const ls_architecture *a;
     ls_model *m;
     int64_t T;
@@ -19,6 +21,7 @@ static ls_value *norm(const llama *f, ls_value *x, const char *name) {
 static ls_value *linear(const llama *f, ls_value *x, ls_linear_options o) {
     o.out_in = true;
     o.deviation = STD;
+    o.lora = ls_adapters_of(f->c, f->m, o.name);
     return (ls_linear)(f->m, x, o);
 }
 
@@ -119,7 +122,7 @@ ls_status ls_llama_create(const ls_config *c, ls_model *m_p, ls_error *e) {
     ls_model m = {0};
     ls_architecture a = ls_llama_architecture(c);
     LS_TRY(check(&a, e));
-    build(&(llama){&a, &m, c->model.context});
+    build(&(llama){c, &a, &m, c->model.context});
     ls_status s = ls_build_finish(&m, e);
     if (s == LS_OK)
         *m_p = m;

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "model/frozen.h"
 #include "model/shape.h"
+#include "networks/adapters.h"
 #include "networks/fields.h"
 #include "networks/list.h"
 #include "networks/llama.h"
@@ -207,19 +208,30 @@ static ls_status create(const ls_config *c, ls_model *m_p, ls_error *e) {
     return s;
 }
 
-/* ---- train.freeze ---- */
+/* ---- lora.*, train.freeze ---- */
 
 static ls_status freeze_one(ls_model *m, const char *pattern, ls_error *e) {
     if (ls_model_freeze(m, pattern) > 0) return LS_OK;
     return ls_fail(e, LS_EINVAL, "train.freeze: '%.60s' matches no parameter%s%s", pattern,
-                   m->nparams ? "; their names are like " : "", m->nparams ? m->params[0].name : "");
+                   m->nparams ? "; their names are like " : "",
+                   m->nparams ? m->params[0].name : "");
+}
+
+/* What begins as norms of other weights is set in the flat buffer of trained parameters. */
+static ls_status check_norms(const ls_model *m, ls_error *e) {
+    for (int i = 0; i < m->nparams; i++)
+        if (m->params[i].norms_of && m->params[i].frozen)
+            return ls_fail(e, LS_EINVAL, "train.freeze: %s is trained; it can't be frozen",
+                           m->params[i].name);
+    return LS_OK;
 }
 
 static ls_status freeze(const ls_config *c, ls_model *m, ls_error *e) {
     char *patterns = ls_strdup(c->train.freeze), *rest = *patterns ? patterns : NULL, *pattern;
-    ls_status s = LS_OK;
+    ls_status s = ls_adapters_freeze(c, m, e);
     while (s == LS_OK && (pattern = strsep(&rest, "\n"))) s = freeze_one(m, pattern, e);
-    if (s == LS_OK && *patterns) s = ls_model_link(m, e);
+    if (s == LS_OK) s = check_norms(m, e);
+    if (s == LS_OK && (*patterns || c->lora.rank)) s = ls_model_link(m, e);
     free(patterns);
     return s;
 }

@@ -56,10 +56,13 @@ static ls_status take(const char *pattern, int number, ls_model *m, ls_error *e)
         p->group = (unsigned char)number;
     }
     if (takes) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "optim.groups: '%.60s' matches %s", pattern,
-                   trains    ? "only parameters that earlier groups have"
-                   : matches ? "only parameters that are frozen (train.freeze)"
-                             : "no parameter; their names are like h.0.attn.c_attn.weight");
+    if (!matches)
+        return ls_fail(e, LS_EINVAL,
+                       "optim.groups: '%.60s' matches no parameter that is trained; their names "
+                       "are like %s",
+                       pattern, m->nparams ? m->params[0].name : "");
+    return ls_fail(e, LS_EINVAL, "optim.groups: '%.60s' matches only parameters that %s", pattern,
+                   trains ? "earlier groups have" : "are frozen (train.freeze)");
 }
 
 ls_status ls_optim_of(const ls_config *c, ls_model *m, ls_optim *o_p, ls_error *e) {

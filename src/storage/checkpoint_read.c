@@ -117,16 +117,25 @@ static ls_status check_ema(const opened *o, ls_error *e) {
     return LS_OK;
 }
 
-static ls_status check_count(const opened *o, const ls_model *m, ls_error *e) {
-    if (o->weights.n + o->frozen.n == (size_t)m->nparams) return LS_OK;
+/* A parameter of an adapter that the checkpoint does not have. */
+static bool lacks(const opened *o, const ls_param *p) {
+    return p->adapter && !ls_safetensors_find(&o->weights, p->name) &&
+           !ls_safetensors_find(&o->frozen, p->name);
+}
+
+/* begins: a new run may have adapters that the checkpoint lacks. */
+static ls_status check_count(const opened *o, const ls_model *m, bool begins, ls_error *e) {
+    size_t there = o->weights.n + o->frozen.n;
+    for (int i = 0; begins && i < m->nparams; i++) there += lacks(o, &m->params[i]);
+    if (there == (size_t)m->nparams) return LS_OK;
     return ls_fail(e, LS_EINVAL,
-                   "%s: has %zu tensors, the config's model %d: their architectures differ", o->path,
-                   o->weights.n + o->frozen.n, m->nparams);
+                   "%s: has %zu tensors, the config's model %d: their architectures differ",
+                   o->path, o->weights.n + o->frozen.n, m->nparams);
 }
 
 /* What is trained now may have been frozen in the run of the checkpoint (train.from). */
 static ls_status load_state(const opened *o, ls_train_state *s, ls_error *e) {
-    LS_TRY(check_count(o, s->model, e));
+    LS_TRY(check_count(o, s->model, s->begins, e));
     const ls_train_state whole = {0};
     const char *suffix = s->ema ? LS_OPTIM_EMA : NULL;
     if (s->ema) LS_TRY(check_ema(o, e));
@@ -134,7 +143,7 @@ static ls_status load_state(const opened *o, ls_train_state *s, ls_error *e) {
                              s->all_params ? &whole : s, s->flat.of[0]};
     for (int i = 0; i < s->model->nparams; i++) {
         const ls_param *p = &s->model->params[i];
-        if (p->frozen) continue;
+        if (p->frozen || (s->begins && lacks(o, p))) continue;
         LS_TRY(load_param(&weights, p, suffix, e));
         for (int k = 1; k < s->flat.n; k++) {
             const loading states = {o, &o->optimizer, NULL, s, s->flat.of[k]};
@@ -152,9 +161,10 @@ static ls_status load_frozen(const char *path, const ls_model *m, float *buffer,
     const ls_train_state whole = {0};
     const loading all = {&o, &o.weights, &o.frozen, &whole, buffer};
     LS_TRY(open_all(path, &o, e));
-    ls_status s = check_count(&o, m, e);
+    ls_status s = check_count(&o, m, true, e);
     for (int i = 0; s == LS_OK && i < m->nparams; i++)
-        if (m->params[i].frozen) s = load_param(&all, &m->params[i], NULL, e);
+        if (m->params[i].frozen && !lacks(&o, &m->params[i]))
+            s = load_param(&all, &m->params[i], NULL, e);
     close_all(&o);
     return s;
 }
@@ -310,8 +320,7 @@ ls_status ls_checkpoint_show_json(const char *path, ls_json **j_p, ls_error *e) 
     ls_json *j = ls_json_new_object(), *tensors = ls_json_new_array();
     for (size_t i = 0; i < o.weights.n + o.frozen.n; i++) {
         bool frozen = i >= o.weights.n;
-        const ls_tensor *t =
-            frozen ? &o.frozen.tensors[i - o.weights.n] : &o.weights.tensors[i];
+        const ls_tensor *t = frozen ? &o.frozen.tensors[i - o.weights.n] : &o.weights.tensors[i];
         ls_json *tensor = ls_json_new_object(), *shape = ls_json_new_array();
         for (int d = 0; d < t->ndims; d++) ls_json_push(shape, ls_json_new_integer(t->dims[d]));
         ls_json_set(tensor, "name", ls_json_new_text(t->name));

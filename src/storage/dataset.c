@@ -204,7 +204,7 @@ void ls_dataset_describe(const ls_dataset *d, ls_buf *out) {
     if (ls_dataset_is_text(d))
         ls_buf_printf(out, "%lld tokens", (long long)window_of(d));
     else
-        ls_samples_put_fields(d->samples, out);
+        ls_samples_describe(d->samples, out);
 }
 
 /* ---- samples ---- */

@@ -117,6 +117,11 @@ ls_status ls_frozen_file_save(const char *run, const ls_model *m, const ls_froze
 }
 
 ls_status ls_frozen_draw(const ls_model *m, const ls_config *c, float *buffer, ls_error *e) {
+    for (int i = 0; i < m->nparams; i++) { /* of adapters: what the run begins with may lack them */
+        const ls_param *p = &m->params[i];
+        if (p->frozen && p->adapter)
+            ls_model_init_param(m, (uint64_t)c->train.seed, i, 0, p->count, buffer + p->offset);
+    }
     if (*c->train.from) return ls_checkpoint_load_frozen(c->train.from, m, buffer, e);
     if (*c->model.from) return ls_pretrained_load_frozen(c->model.from, m, buffer, e);
     ls_frozen_init(m, (uint64_t)c->train.seed, buffer);

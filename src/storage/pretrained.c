@@ -108,7 +108,8 @@ static ls_status read_all(const char *path, const ls_train_state *s, bool frozen
     reading r = {s, &w, to, LS_NEW_ARRAY(float, widest)};
     ls_status status = LS_OK;
     for (int i = 0; status == LS_OK && i < m->nparams; i++)
-        if (m->params[i].frozen == frozen) status = read_param(&r, &m->params[i], e);
+        if (m->params[i].frozen == frozen && !m->params[i].adapter)
+            status = read_param(&r, &m->params[i], e);
     free(r.part);
     ls_weights_close(&w);
     return status;

@@ -348,7 +348,8 @@ ls_status ls_samples_verify(const ls_samples *s, ls_error *e) {
     return s->files[1] ? ls_source_verify(s->files[1], e) : LS_OK;
 }
 
-void ls_samples_put_fields(const ls_samples *s, ls_buf *b) {
+void ls_samples_describe(const ls_samples *s, ls_buf *b) {
+    uint64_t n = s->files[0]->ndamaged + (s->files[1] ? s->files[1]->ndamaged : 0);
     for (int i = 0; i < s->source->nfields; i++) {
         const ls_field *f = &s->source->fields[i];
         ls_buf_printf(b, "%s", i ? ", " : "");
@@ -356,4 +357,7 @@ void ls_samples_put_fields(const ls_samples *s, ls_buf *b) {
         ls_buf_printf(b, " ");
         ls_field_put_shape(f, b);
     }
+    if (n > 0)
+        ls_buf_printf(b, " (%llu damaged record%s left out)", (unsigned long long)n,
+                      n == 1 ? "" : "s");
 }

@@ -56,7 +56,8 @@ ls_status ls_samples_val(const ls_samples *, uint64_t i, void *sample, ls_error 
 /* Checks that the files have not changed since they were opened. LS_EIO: one has. */
 ls_status ls_samples_verify(const ls_samples *, ls_error *);
 
-/* Appends the fields of a sample: "image u8 [28, 28, 1], label i32". */
-void ls_samples_put_fields(const ls_samples *, ls_buf *);
+/* Appends the fields of a sample, and how many damaged records are left out, if any: "image u8
+ * [28, 28, 1], label i32 (2 damaged records left out)". */
+void ls_samples_describe(const ls_samples *, ls_buf *);
 
 #endif

@@ -16,9 +16,10 @@ typedef struct ls_train_state {
     ls_flat flat;
     const ls_bucket *owned; /* [nowned] loading fills only these parts; NULL: all */
     int nowned;
-    bool all_params;  /* load all parameters, whatever is owned */
-    bool ema;         /* flat.of[0] is loaded with their average (optim.ema) */
-    ls_scaler scaler; /* scale 0: none is in use */
+    bool all_params; /* load all parameters, whatever is owned */
+    bool begins; /* a new run begins with them: adapters that the file lacks are left as they are */
+    bool ema;    /* flat.of[0] is loaded with their average (optim.ema) */
+    ls_scaler scaler;              /* scale 0: none is in use */
     const ls_frozen_value *frozen; /* [nparams] for ls_state_write_weights() */
 } ls_train_state;
 

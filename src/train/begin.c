@@ -140,10 +140,13 @@ static void log_beginning(const ls_loop *l) {
     const ls_run *r = l->run;
     int n = l->m.nworkers;
     if (l->host->survival.view.id.number > 1) return;
+    const ls_model *model = &l->m.layout->model;
     ls_buf samples = {0};
+    if (model->frozen_count)
+        ls_buf_printf(&samples, "%zu of them trained, ", model->count - model->frozen_count);
     ls_dataset_describe(&l->data, &samples);
-    ls_log("%s: %zu parameters, %s, %d worker%s (%s), %lld virtual worker%s", r->dir,
-           l->m.layout->model.count, samples.data, n, n == 1 ? "" : "s", ls_run_workers_name(r),
+    ls_log("%s: %zu parameters, %s, %d worker%s (%s), %lld virtual worker%s", r->dir, model->count,
+           samples.data, n, n == 1 ? "" : "s", ls_run_workers_name(r),
            (long long)r->config.train.virtual_workers, ls_plural(r->config.train.virtual_workers));
     ls_buf_free(&samples);
     log_memory(l->host);

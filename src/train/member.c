@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/cores.h"
 #include "coll/virtual.h"
+#include "model/frozen.h"
 #include "plan/memory.h"
 #include "storage/checkpoint.h"
 #include "storage/pretrained.h"
@@ -125,9 +126,24 @@ static void draw_params(ls_member *m) {
             ls_bucket b = sharded ? ls_plan_shard(p, k, worker_of(m, i)) : p->buckets[k];
             ls_model_init(&m->layout->model, (uint64_t)m->run->config.train.seed, b.first, b.end,
                           w->flat.of[0]);
+            ls_frozen_norms(&m->layout->model, ls_exec_compute(m->execs[i]), m->frozen.values,
+                            b.first, b.end, w->flat.of[0]);
             ls_world_round(w, p, ls_exec_compute(m->execs[i]), b.first, b.end);
             if (p->c.compute != LS_F32) ls_world_drop_state(w, p, k);
         }
+    }
+}
+
+/* The adapters of a new run: what it begins with may not have them. */
+static void draw_adapters(const ls_member *m, int i, const ls_train_state *s) {
+    const ls_plan *p = &m->layout->plan;
+    bool all = !s->owned || s->all_params;
+    if (!m->run->config.lora.rank) return;
+    for (int k = 0; k < p->nbuckets; k++) {
+        ls_bucket b = all ? p->buckets[k] : s->owned[k];
+        ls_model_init(s->model, (uint64_t)m->run->config.train.seed, b.first, b.end, s->flat.of[0]);
+        ls_frozen_norms(s->model, ls_exec_compute(m->execs[i]), m->frozen.values, b.first, b.end,
+                        s->flat.of[0]);
     }
 }
 
@@ -140,6 +156,7 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
     if (w->shares_params && w->shares_state && worker % ls_plan_shards(p) != 0) return LS_OK;
     ls_train_state s = {.model = &m->layout->model, .optim = &p->c.optim, .flat = w->flat};
     if (m->first_step == 0) s.flat.n = 1;
+    s.begins = m->first_step == 0;
     ls_bucket *owned = LS_NEW_ARRAY(ls_bucket, (size_t)p->nbuckets);
     for (int k = 0; k < p->nbuckets; k++) owned[k] = ls_plan_owned(p, k, worker);
     if (!w->shares_state) {
@@ -147,6 +164,7 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
         s.nowned = p->nbuckets;
         s.all_params = !w->shares_params && (!ls_plan_shards_params(p) || p->c.whole_nbytes > 0);
     }
+    if (s.begins) draw_adapters(m, i, &s);
     bool published = m->first_step == 0 && strcmp(path, m->run->config.model.from) == 0;
     ls_status status =
         published ? ls_pretrained_load(path, &s, e) : ls_checkpoint_load(path, &s, e);

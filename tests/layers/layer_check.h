@@ -155,6 +155,8 @@ static inline void bench_open(layer_bench *b, const layer_case *c) {
     ls_value *y = c->build(m, x, c->arg);
     probe_add(m, y);
     assert_ls_ok(ls_build_finish(m, &e), e);
+    for (int p = 0; p < m->nparams; p++) m->params[p].frozen = false; /* the weight under an adapter */
+    assert_ls_ok(ls_model_link(m, &e), e);
     b->value = m->layers[m->nlayers - 1].inputs[0];
     b->count = m->layers[m->nlayers - 1].V;
     for (int k = 0; k < c->nfields; k++) {

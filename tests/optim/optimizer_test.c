@@ -353,7 +353,10 @@ static void test_groups_of_running(void **state) {
     assert_int_equal(m.params[0].group, 1);
     assert_int_equal(m.params[1].group, 0);
     assert_ls_ok(ls_config_set(&c, "optim.groups=[{match: \"*running*\", lr_scale: 2}]", &e), e);
-    assert_ls_fails(ls_optim_of(&c, &m, &o, &e), LS_EINVAL, "'*running*' matches no parameter", e);
+    assert_ls_fails(ls_optim_of(&c, &m, &o, &e), LS_EINVAL,
+                    "'*running*' matches no parameter that is trained; their names are like "
+                    "a.weight",
+                    e);
     ls_model_free(&m);
 }
 

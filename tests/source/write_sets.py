@@ -173,7 +173,21 @@ def arrays():
     write("x.npy", b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head.encode()
           + struct.pack(f"<{2 * N}f", *(i / 3 for i in range(2 * N))))
     write("data_batch_1.bin", b"".join(bytes([i % 10]) + bytes((i + k) % 256 for k in range(3072)) for i in range(N)))
+    head = f"{{'descr': '<i8', 'fortran_order': False, 'shape': ({N},), }}".ljust(117) + "\n"
+    write("y.npy", b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head.encode()
+          + struct.pack(f"<{N}q", *(i % 3 for i in range(N))))
     write("train.bin", bytes(i % 256 for i in range(2000)))
+
+
+def tokens():
+    """Tokens below 300, each mostly a function of the one before, as nanoGPT and llm.c write them."""
+    ids = [7]
+    for i in range(2399):
+        ids.append((ids[-1] * 7 + 3 if i % 5 else i * i) % 300)
+    write("nano/train.bin", struct.pack(f"<{len(ids)}H", *ids))
+    for name, magic, version, kind in (("gpt2.bin", 20240520, 1, "H"), ("llama3.bin", 20240801, 7, "I")):
+        write(name, struct.pack("<256i", magic, version, len(ids), *[0] * 253)
+              + struct.pack(f"<{len(ids)}{kind}", *ids))
 
 
 os.chdir(sys.argv[1])
@@ -184,3 +198,4 @@ lists()
 mds()
 images()
 arrays()
+tokens()

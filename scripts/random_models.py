@@ -1,0 +1,186 @@
+"""Draws small models and the data that they are trained on: for random_faults.py.
+
+A drawn model is a config's `model` and `data` of any kind and format that Lockstep has: language
+models of text and tokens, the usual networks, lists of layers with branches, several inputs and
+losses; files that are plain or packed, damaged, mixed, augmented. All is a function of the state of
+the module `random`. tests/source/write_sets.py writes the files.
+"""
+import collections
+import gzip
+import os
+import random
+import subprocess
+import sys
+
+from random_layers import BINARY, MSE, chance, draw_layers
+
+# Files of a format, and what a sample has: an image, numbers that a model can read (their dims), a
+# list of ids, numbers to predict (a loss each), a weight, codes (how many). `bad`: the same with
+# damaged records, which can be skipped.
+Set = collections.namedtuple("Set", "format path classes labels bad image numbers ids targets "
+                             "weight codes", defaults=[None, None, None, {}, None, {}, None, {}])
+SMALL = [2, 3, 3]
+SETS = [
+    Set("idx", "x-idx3-ubyte", 10, "y-idx1-ubyte", image=("image", [2, 3, 1])),
+    Set("cifar", "data_batch_1.bin", 10, image=("image", [32, 32, 3])),
+    Set("images", "tree", 2, bad="badtree", image=("image", SMALL)),
+    Set("webdataset", "all.tar", 10, bad="bad.tar", image=("image", SMALL), numbers={"n": []},
+        targets={"w": MSE}, weight="w"),
+    Set("tfrecord", "images.tfrecord", 10, bad="badimages.tfrecord", image=("image", SMALL)),
+    Set("tfrecord", "all.tfrecord", 10, bad="bad.tfrecord", numbers={"floats": [2]}),
+    Set("mds", "mds", 2, image=("png", SMALL), numbers={"big": [], "free": [2]},
+        targets={"ratio": MSE}, weight="ratio"),
+    Set("mds", "mdsphotos", 40, bad="badphotos", image=("photo", SMALL)),
+    Set("csv", "table.csv", 3, bad="bad.csv", numbers={"id": []}, targets={"value": MSE},
+        weight="value", codes={"note": 5}),
+    Set("jsonl", "lines.jsonl", 2, numbers={"b": [2, 2]}, targets={"on": BINARY, "a": MSE},
+        weight="a"),
+    Set("npy", "x.npy", 3, "y.npy", numbers={"x": [2]}),
+    Set("csv", "lists.csv", 3, numbers={"id": []}, ids="words"),
+    Set("jsonl", "lists.jsonl", 3, ids="words", codes={"id": 40}),
+    Set("tfrecord", "lists.tfrecord", 3, numbers={"id": []}, ids="words"),
+    Set("mds", "lists", 3, ids="words", codes={"id": 40}),
+]
+DIRECTORIES = ("images", "mds")
+
+# A drawn model: its name; the config's sections; settings that change no bits; whether
+# micro-batches must be whole virtual workers; patterns of the names of parameters.
+Model = collections.namedtuple("Model", "name config free has_batch_norm patterns")
+PATTERNS = {
+    "gpt2": ["wte.*", "wpe.*", "h.1.*", "ln_f.*", "h.0.*"],
+    "llama": ["model.embed_tokens.*", "model.layers.0.*", "*norm.weight", "*.mlp.*"],
+    "mlp": ["hidden.0.*", "head.*"], "cnn": ["stage.0.*", "head.*"],
+    "resnet": ["stem.*", "stage.0.0.*", "*norm*"], "vit": ["block.0.*", "patch.*"],
+}
+
+
+def make_data(folder):
+    """Writes all files of SETS, plain and packed by gzip and zstd."""
+    source = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    subprocess.run([sys.executable, source + "/tests/source/write_sets.py", folder], check=True)
+    for place, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith((".png", ".mds", ".json", ".gz")):
+                continue
+            path = os.path.join(place, name)
+            with open(path, "rb") as f, gzip.open(path + ".gz", "wb") as out:
+                out.write(f.read())
+            subprocess.run(["zstd", "-q", "-f", path], check=True)
+
+
+# ---- the usual networks, and language models ----
+
+def draw_network(s):
+    """A usual network, or a list of layers, for the set; and whether it has batch norm."""
+    kinds = ["layers", "layers", "mlp"] + (["cnn", "resnet", "vit"] if s.image else [])
+    kind = random.choice(kinds)
+    if kind == "layers" or s.ids:
+        return draw_layers(s)
+    norm = random.choice(["group", "batch"])
+    model = {"kind": kind}
+    if s.image:
+        model["input"] = {s.image[0]: {"type": "u8", "dims": s.image[1]}}
+    else:
+        model["input"] = dict(s.numbers)
+    if kind == "mlp":
+        model.update(hidden=random.choice([[5], [6, 4]]))
+    elif kind == "vit":
+        model.update(patch=8 if s.image[1][0] > 2 else 1, width=8, heads=2,
+                     layers=random.choice([1, 2]))
+    else:
+        model.update(channels=random.choice([[3], [2, 4]]), norm=norm)
+        if kind == "resnet":
+            model.update(blocks=random.choice([1, 2]))
+    if kind != "resnet" and chance(0.3):
+        model["dropout"] = 0.2
+    return model, norm == "batch" and kind in ("cnn", "resnet")
+
+
+def draw_language_model():
+    model = {"kind": random.choice(["gpt2", "llama"]), "layers": 2, "width": 24, "heads": 3,
+             "context": 16, "vocab": 300}
+    if model["kind"] == "llama":
+        model.update(width=16, heads=4, kv_heads=random.choice([1, 2, 4]),
+                     ffn=random.choice([0, 24]), window=random.choice([0, 5]),
+                     bias=random.choice(["none", "qkv", "attention", "mlp", "all"]),
+                     head=random.choice(["tied", "own"]), qk_norm=random.choice(["on", "off"]),
+                     rope=random.choice(["default", "llama3"]))
+    return model
+
+
+# ---- data ----
+
+def draw_augment(s):
+    """Changes of images of the set that retain their size."""
+    h, w, _ = s.image[1]
+    steps = random.sample([{"flip": 0.5}, {"cutout": 1}], random.choice([0, 1, 2]))
+    if chance(0.5):
+        steps += [{"pad": 1}, {"crop": "%dx%d" % (h, w)}]
+    return steps
+
+
+def draw_files(s, folder):
+    """The files of a set: (settings of `data`, settings that are free)."""
+    bad = s.bad and chance(0.25)
+    path, labels = folder + "/" + (s.bad if bad else s.path), s.labels and folder + "/" + s.labels
+    data = {"path": path, "format": random.choice(["auto", s.format])}
+    if labels:
+        data["labels"] = labels
+    threads = random.choice(["auto", "1", "2", "3"])
+    free = ["data.cache=%s/cache" % folder, "data.threads=" + threads]
+    if bad:
+        data["damaged"] = "skip"
+    if s.format in DIRECTORIES:
+        return data, free
+    packed = random.choice(["", ".gz", ".zst"])
+    if chance(0.2):
+        del data["path"]
+        one = {"labels": labels} if labels else {}
+        data.pop("labels", None)
+        data["mix"] = [dict(one, path=path, weight=random.choice([1, 2])),
+                       dict(one, path=path + packed, weight=random.choice([0.5, 1.5]))]
+    else:
+        free += ["data.path=" + path + packed] * (packed != "")
+    return data, free
+
+
+def draw_samples(folder):
+    """A model of samples of files."""
+    s = random.choice(SETS)
+    data, free = draw_files(s, folder)
+    if s.image and chance(0.3):
+        data["augment"] = draw_augment(s)
+    data.update(random.choice([{"val_fraction": 0.2}, {"folds": 4, "fold": 1}]))
+    blocks = {"order": "blocks", "block": 4, "window": 2}
+    data.update(random.choice([{}, {"order": "global"}, blocks]))
+    model, has_batch_norm = draw_network(s)
+    name = "%s of %s%s" % (model["kind"], s.path, ", mixed" * ("mix" in data))
+    return Model(name, {"model": model, "data": data}, free, has_batch_norm, patterns_of(model))
+
+
+def patterns_of(model):
+    """Patterns that match parameters; those of a list's layers, which also have names."""
+    if model["kind"] != "layers":
+        return PATTERNS[model["kind"]]
+    found = []
+    for layer in model["layers"]:
+        for kind in layer if isinstance(layer, dict) else []:
+            if kind in ("conv2d", "linear", "embedding", "embedding_sum", "repeat"):
+                options = layer[kind] if isinstance(layer[kind], dict) else {}
+                found.append(options.get("name", kind) + ".*")
+    return sorted(set(found))
+
+
+def draw(folder):
+    """Draws a model; make_data() wrote the files of `folder`."""
+    if chance(0.7):
+        return draw_samples(folder)
+    model, free = draw_language_model(), []
+    data = {"path": "LICENSE", "val_fraction": 0.1}
+    if chance(0.5):
+        path = folder + "/" + random.choice(["nano/train.bin", "gpt2.bin", "llama3.bin"])
+        data.update(path=path, format="tokens")
+        packed = random.choice(["", ".gz", ".zst"])
+        free = ["data.path=" + path + packed] * (packed != "")
+    name = "%s of %s" % (model["kind"], os.path.basename(data["path"]))
+    return Model(name, {"model": model, "data": data}, free, False, patterns_of(model))

@@ -1,0 +1,31 @@
+/* linear.h - what the adapter of a linear layer (lora.c) shares with the layer itself. The weight is
+ * [out, in]. */
+#ifndef LS_LAYERS_LINEAR_H
+#define LS_LAYERS_LINEAR_H
+
+#include "model/builder.h"
+
+/* The layer's own options. Numbers of its parameters: the weight is number 0; 0: there is none. */
+typedef struct ls_linear_own {
+    int bias, a, b, magnitude;
+    int64_t rank;
+    float scale;     /* of the adapter's product */
+    float dropout;   /* of its input */
+    uint32_t number; /* of its mask of dropout */
+} ls_linear_own;
+
+int64_t ls_linear_outputs(const ls_layer *);
+
+/* y = x . w^T, plus the bias if it is wanted and there is one. */
+void ls_linear_product(const ls_layer *, const ls_layer_call *, bool with_bias, float *y);
+/* dx = dy . w */
+void ls_linear_product_dx(const ls_layer *, const ls_layer_call *, const float *dy, float *dx);
+/* The gradients of the weight and the bias, unless they are frozen. */
+void ls_linear_product_dw(const ls_layer *, const ls_layer_call *, const float *dy);
+void ls_linear_bias_back(const ls_layer *, const ls_layer_call *);
+
+/* Makes the layer, which has its weight and bias, one with an adapter. NULL: an option is not
+ * possible, and the model has failed. */
+ls_layer *ls_lora_add(ls_model *, ls_layer *, const ls_lora *);
+
+#endif

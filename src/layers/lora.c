@@ -1,0 +1,293 @@
+/* lora.c - the adapter of a linear layer: y = x . w^T + bias + scale (drop(x) . a^T) . b^T, and DoRA.
+ *
+ * params: the layer's; a [r, in], b [out, r], with DoRA magnitude m [out]. An element of y is one chain:
+ * over the inputs, and then over the adapter's r numbers t = scale drop(x) . a^T.
+ *
+ * DoRA: z is y without the bias as above, and y = g z + bias, where g = m / |w + scale b . a|, row by
+ * row. The norms are a constant for the gradient: dm = sum(dy z / norm); all other gradients are
+ * those of z, with dz = g dy. PEFT's DoRA has another sum where there is dropout: there the
+ * dropped-out input counts for g w, too.
+ *
+ * saved: with DoRA z [rows, out], which may be rounded; t [rows, r]. Backward draws the mask of
+ * dropout again.
+ * work: backward: dt [rows, r], with DoRA dz [rows, out]; both: with dropout drop(x) [rows, in]; with
+ * DoRA 1 / norm and g [out].
+ */
+#include <math.h>
+
+#include "layers/dropout.h"
+#include "layers/linear.h"
+#include "model/rows.h"
+#include "tensor/gemm.h"
+
+enum { W, NORM_ROWS = 48 }; /* rows of w whose norms a thread computes at a time */
+
+/* The layer's call, with its parts of memory. */
+typedef struct lora {
+    const ls_layer *l;
+    const ls_layer_call *c;
+    const ls_linear_own *o;
+    int64_t rows, in, out, r;
+    const float *a, *b;
+    float *z, *t;             /* saved; z NULL: no DoRA */
+    float *dropped, *dt, *dz; /* work */
+    float *inverse, *g;       /* [out] */
+} lora;
+
+static lora lora_of(const ls_layer *l, const ls_layer_call *c) {
+    const ls_linear_own *o = &LS_LAYER_OWN_OF(ls_linear_own, l);
+    lora f = {.l = l, .c = c, .o = o, .rows = c->n * c->T, .in = l->C, .r = o->rank};
+    f.out = ls_linear_outputs(l);
+    f.a = ls_layer_param(l, c, o->a);
+    f.b = ls_layer_param(l, c, o->b);
+    f.t = c->saved;
+    f.dt = c->work;
+    f.dropped = f.dt + f.rows * f.r;
+    if (!o->magnitude) return f;
+    f.z = c->saved;
+    f.t = f.z + f.rows * f.out;
+    f.dz = f.dropped + (o->dropout > 0 ? f.rows * f.in : 0);
+    f.inverse = f.dz + f.rows * f.out;
+    f.g = f.inverse + f.out;
+    return f;
+}
+
+/* ---- products ---- */
+
+/* c [rows, N] (+)= x [rows, K] . b, of a job that has all but the rows. */
+static void multiply(const lora *f, const float *x, ls_gemm_job j) {
+    j.M = f->rows;
+    j.a = ls_matrix_of(x, j.K);
+    j.ldc = j.N;
+    ls_gemm(f->c->compute, &j);
+}
+
+/* grad [M, N] = p [rows, M]^T . q [rows, N], a chain over all rows. */
+static void sum_products(const lora *f, const float *p, const float *q, int64_t M, int64_t N,
+                         float *grad) {
+    ls_gemm(f->c->compute, &(ls_gemm_job){.M = M,
+                                          .N = N,
+                                          .K = f->rows,
+                                          .a = ls_matrix_transposed(p, M),
+                                          .b = ls_matrix_of(q, N),
+                                          .c = grad,
+                                          .ldc = N,
+                                          .start = f->c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD});
+}
+
+static void scale(const lora *f, float *x) {
+    f->c->compute->k->affine(f->rows * f->r, x, f->o->scale, 0, x);
+}
+
+/* The input of the adapter. */
+static const float *input_of(const lora *f) {
+    const ls_layer_call *c = f->c;
+    if (!(f->o->dropout > 0) || !c->training) return c->x[0];
+    ls_dropout_run(c, f->o->number, f->o->dropout, c->T * f->in, c->x[0], f->dropped);
+    return f->dropped;
+}
+
+/* ---- DoRA ---- */
+
+static void norms_run(void *arg, int thread, int nthreads) {
+    const lora *f = arg;
+    const ls_kernels *k = f->c->compute->k;
+    const float *m = ls_layer_param(f->l, f->c, f->o->magnitude);
+    ls_stored w = ls_layer_stored(f->l, f->c, W);
+    float *sum = ls_compute_scratch(f->c->compute, thread), *b = sum + NORM_ROWS * f->in;
+    int64_t j = 0, end = 0;
+    ls_pool_share(f->out, NORM_ROWS, thread, nthreads, &j, &end);
+    for (int64_t n; j < end; j += n) {
+        n = end - j < NORM_ROWS ? end - j : NORM_ROWS;
+        k->affine(n * f->r, f->b + j * f->r, f->o->scale, 0, b);
+        ls_stored_read(k, w, j * f->in, n * f->in, sum);
+        ls_gemm_in_thread(f->c->compute, thread,
+                          &(ls_gemm_job){.M = n,
+                                         .N = f->in,
+                                         .K = f->r,
+                                         .a = ls_matrix_of(b, f->r),
+                                         .b = ls_matrix_of(f->a, f->in),
+                                         .c = sum,
+                                         .ldc = f->in,
+                                         .start = LS_GEMM_ADD});
+        for (int64_t i = 0; i < n; i++) {
+            float norm = sqrtf(k->sum_squares(f->in, sum + i * f->in));
+            f->inverse[j + i] = norm > 0 ? 1 / norm : 0;
+            f->g[j + i] = m[j + i] * f->inverse[j + i];
+        }
+    }
+}
+
+static void find_norms(lora *f) { ls_pool_run(f->c->compute->pool, norms_run, f); }
+
+/* y = g z + bias. */
+static void scale_run(void *arg, int thread, int nthreads) {
+    const lora *f = arg;
+    const ls_kernels *k = f->c->compute->k;
+    const float *bias = f->o->bias ? ls_layer_param(f->l, f->c, f->o->bias) : NULL;
+    int64_t r = 0, end = 0;
+    ls_pool_share(f->rows, 1, thread, nthreads, &r, &end);
+    for (; r < end; r++) {
+        float *y = (float *)f->c->y + r * f->out;
+        k->multiply(f->out, f->z + r * f->out, f->g, y);
+        if (bias) k->add(f->out, y, bias, y);
+    }
+}
+
+/* dz = dy g. */
+static void back_run(void *arg, int thread, int nthreads) {
+    const lora *f = arg;
+    int64_t r = 0, end = 0;
+    ls_pool_share(f->rows, 1, thread, nthreads, &r, &end);
+    for (; r < end; r++)
+        f->c->compute->k->multiply(f->out, (const float *)f->c->dy + r * f->out, f->g,
+                                   f->dz + r * f->out);
+}
+
+/* In place of dz: dy z / norm, whose sums are the gradient of the magnitudes. */
+static void magnitude_run(void *arg, int thread, int nthreads) {
+    const lora *f = arg;
+    const ls_kernels *k = f->c->compute->k;
+    int64_t r = 0, end = 0;
+    ls_pool_share(f->rows, 1, thread, nthreads, &r, &end);
+    for (; r < end; r++) {
+        float *dz = f->dz + r * f->out;
+        k->multiply(f->out, (const float *)f->c->dy + r * f->out, f->inverse, dz);
+        k->multiply(f->out, dz, f->z + r * f->out, dz);
+    }
+}
+
+/* The gradient of the magnitudes; returns dz. */
+static const float *magnitude_back(lora *f) {
+    const ls_compute *compute = f->c->compute;
+    int m = f->o->magnitude;
+    find_norms(f);
+    if (!f->l->frozen[m]) {
+        ls_pool_run(compute->pool, magnitude_run, f);
+        ls_rows_column_sum(f->c, f->rows, f->out, f->dz, ls_layer_grad(f->l, f->c, m));
+    }
+    ls_pool_run(compute->pool, back_run, f);
+    return f->dz;
+}
+
+/* ---- passes ---- */
+
+static void forward(const ls_layer *l, const ls_layer_call *c) {
+    lora f = lora_of(l, c);
+    float *y = f.z ? f.z : c->y;
+    multiply(&f, input_of(&f),
+             (ls_gemm_job){.N = f.r, .K = f.in, .b = ls_matrix_transposed(f.a, f.in), .c = f.t});
+    scale(&f, f.t);
+    ls_linear_product(l, c, !f.z, y);
+    multiply(&f, f.t,
+             (ls_gemm_job){.N = f.out,
+                           .K = f.r,
+                           .b = ls_matrix_transposed(f.b, f.r),
+                           .c = y,
+                           .start = LS_GEMM_ADD});
+    if (!f.z) return;
+    find_norms(&f);
+    ls_pool_run(c->compute->pool, scale_run, &f);
+}
+
+/* dx = dz . w + drop(dt . a), one chain without dropout. */
+static void input_back(const lora *f, const float *dz) {
+    const ls_layer_call *c = f->c;
+    float *dx = c->dx[0];
+    bool drops = f->o->dropout > 0 && c->training;
+    ls_linear_product_dx(f->l, c, dz, dx);
+    multiply(f, f->dt,
+             (ls_gemm_job){.N = f->in,
+                           .K = f->r,
+                           .b = ls_matrix_of(f->a, f->in),
+                           .c = drops ? f->dropped : dx,
+                           .start = drops ? LS_GEMM_ZERO : LS_GEMM_ADD});
+    if (!drops) return;
+    ls_dropout_run(c, f->o->number, f->o->dropout, c->T * f->in, f->dropped, f->dropped);
+    ls_rows_add(c->compute, f->rows * f->in, dx, f->dropped, dx);
+}
+
+static void backward(const ls_layer *l, const ls_layer_call *c) {
+    lora f = lora_of(l, c);
+    const float *dz = f.z ? magnitude_back(&f) : c->dy;
+    int a = f.o->a, b = f.o->b;
+    ls_linear_bias_back(l, c);
+    ls_linear_product_dw(l, c, dz);
+    if (!l->frozen[b]) sum_products(&f, dz, f.t, f.out, f.r, ls_layer_grad(l, c, b));
+    if (l->frozen[a] && !c->dx[0]) return;
+    multiply(&f, dz, (ls_gemm_job){.N = f.r, .K = f.out, .b = ls_matrix_of(f.b, f.r), .c = f.dt});
+    scale(&f, f.dt);
+    if (!l->frozen[a]) sum_products(&f, f.dt, input_of(&f), f.r, f.in, ls_layer_grad(l, c, a));
+    if (c->dx[0]) input_back(&f, dz);
+}
+
+static const ls_layer_ops ops = {.kind = "linear", .forward = forward, .backward = backward};
+
+/* ---- the layer ---- */
+
+static void add_works(ls_layer *l, const ls_linear_own *o, int64_t in, int64_t out) {
+    int64_t T = l->T, r = o->rank;
+    ls_works_product(&l->forward_work, LS_WORK_PRODUCT, 0, r, in);
+    ls_works_product(&l->forward_work, LS_WORK_PRODUCT, 0, out, r);
+    ls_works_product(&l->backward_work, LS_WORK_PRODUCT_DX, 0, r, out);
+    ls_works_product(&l->backward_work, LS_WORK_PRODUCT_DX, 0, in, r);
+    ls_works_product(&l->backward_work, LS_WORK_PRODUCT_DW, r, in, 0);
+    ls_works_grads(&l->backward_work, 1u << o->a);
+    ls_works_product(&l->backward_work, LS_WORK_PRODUCT_DW, out, r, 0);
+    ls_works_grads(&l->backward_work, 1u << o->b);
+    l->forward_flops += 2.0 * (double)(T * r * (in + out));
+    if (o->dropout > 0) ls_works_pass(&l->forward_work, LS_WORK_GELU, T * in * 5 / 2);
+    if (o->dropout > 0) ls_works_pass(&l->backward_work, LS_WORK_GELU, T * in * 5);
+    if (!o->magnitude) return;
+    ls_works_pass(&l->forward_work, LS_WORK_ADD, T * out);
+    ls_works_pass(&l->backward_work, LS_WORK_ADD, 3 * T * out);
+    ls_works_pass(&l->backward_work, LS_WORK_COLUMN_SUM, T * out);
+    ls_works_grads(&l->backward_work, 1u << o->magnitude);
+}
+
+static bool check(ls_model *m, const ls_lora *o) {
+    if (o->rank < 1)
+        ls_build_fail(m, "lora: rank is %lld; it is at least 1", (long long)o->rank);
+    else if (!(o->alpha >= 0) || !isfinite(o->alpha))
+        ls_build_fail(m, "lora: alpha is %g; it is not negative", (double)o->alpha);
+    else if (!(o->dropout >= 0 && o->dropout < 1))
+        ls_build_fail(m, "lora: dropout is %g; it is from 0 to below 1", (double)o->dropout);
+    return ls_build_is_good(m);
+}
+
+/* The number of adapters in the layers so far, this one included. */
+static uint32_t number_of(const ls_model *m) {
+    uint32_t n = 0;
+    for (int i = 0; i < m->nlayers; i++) n += m->layers[i].ops == &ops;
+    return n;
+}
+
+ls_layer *ls_lora_add(ls_model *m, ls_layer *l, const ls_lora *given) {
+    int64_t in = l->C, out = ls_linear_outputs(l), r = given->rank;
+    ls_linear_own *o = &LS_LAYER_OWN_AS(ls_linear_own, l);
+    float alpha = given->alpha > 0 ? given->alpha : 8;
+    if (!check(m, given)) return NULL;
+    l->ops = &ops;
+    l->only_first_reads = false;
+    o->rank = r;
+    o->scale = alpha / (given->rs ? sqrtf((float)r) : (float)r);
+    o->dropout = given->dropout;
+    o->number = LS_DROPOUT_OWN + number_of(m);
+    o->a = l->nparams;
+    o->b = o->a + 1;
+    o->magnitude = given->dora ? o->b + 1 : 0;
+    ls_param a = {.ndims = 2, .dims = {r, in}, .decay = true, .adapter = true};
+    ls_param b = {.ndims = 2, .dims = {out, r}, .decay = true, .adapter = true};
+    ls_param magnitude = {.ndims = 1, .dims = {out}, .adapter = true, .norms_of = l->params[W] + 1};
+    a.init_bound = 1 / sqrtf((float)in);
+    ls_build_param(m, l, "lora_A.weight", &a);
+    ls_build_param(m, l, "lora_B.weight", &b);
+    if (given->dora) ls_build_param(m, l, "lora_magnitude_vector", &magnitude);
+    int64_t dropped = given->dropout > 0 ? in : 0, scaled = given->dora ? out : 0;
+    l->saved_floats = (size_t)(l->T * (r + scaled));
+    l->saved_rough = (size_t)scaled;
+    l->work_floats = (size_t)(l->T * (r + dropped + scaled) + 2 * scaled);
+    if (given->dora) l->scratch_floats = (size_t)(NORM_ROWS * (in + r));
+    add_works(l, o, in, out);
+    return l;
+}
