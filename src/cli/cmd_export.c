@@ -5,13 +5,14 @@
 #include "base/log.h"
 #include "base/print.h"
 #include "cli/cli.h"
+#include "cli/export_peft.h"
 #include "infer/published.h"
 #include "storage/run_model.h"
 #include "weights/blocks.h"
 #include "weights/export.h"
 #include "weights/model_text.h"
 
-enum { TO, TYPE, OUTPUT, EMA, JSON };
+enum { TO, TYPE, OUTPUT, EMA, MERGE, JSON };
 
 typedef ls_status export_fn(const ls_export *, const char *path, ls_written *w_p, ls_error *);
 
@@ -26,14 +27,14 @@ typedef struct request {
     const char *from, *to;
     int form;
     ls_block_type type;
-    bool ema;
+    bool ema, merge;
 } request;
 
 /* ---- what is exported ---- */
 
 static ls_status export_run(const request *q, ls_written *w, ls_error *e) {
     ls_run_model r;
-    LS_TRY(ls_run_model_open(q->from, q->ema, &r, e));
+    LS_TRY(ls_run_model_open(q->from, (ls_run_model_options){q->ema, q->merge}, &r, e));
     if (r.origin_gone)
         ls_log("%s, which the run began with, is not there: the model gets no chat template and no "
                "ids of tokens",
@@ -71,6 +72,9 @@ static ls_status export_published(const request *q, ls_written *w, ls_error *e) 
     if (q->ema)
         return ls_fail(e, LS_EINVAL, "%s: is a published model, without an average of its weights",
                        q->from);
+    if (q->merge)
+        return ls_fail(e, LS_EINVAL, "%s: is a published model, without adapters to merge",
+                       q->from);
     LS_TRY(ls_weights_open(q->from, &from, e));
     ls_status s = export_weights(q, &from, w, e);
     ls_weights_close(&from);
@@ -100,10 +104,10 @@ static void print(const request *q, const ls_written *w, bool json) {
 }
 
 static ls_status take_form(const char *word, request *q, ls_error *e) {
-    if (!word) return ls_fail(e, LS_EINVAL, "--to is missing: safetensors or gguf");
+    if (!word) return ls_fail(e, LS_EINVAL, "--to is missing: safetensors, gguf or peft");
     while (q->form < FORMS && strcmp(word, forms[q->form].name) != 0) q->form++;
     if (q->form < FORMS) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "--to %s: is not one of safetensors and gguf", word);
+    return ls_fail(e, LS_EINVAL, "--to %s: is not one of safetensors, gguf and peft", word);
 }
 
 static ls_status take_type(const char *word, request *q, ls_error *e) {
@@ -125,13 +129,32 @@ static ls_status take_words(const ls_args *a, request *q, ls_error *e) {
     return LS_OK;
 }
 
+/* Of a run alone. */
+static int export_adapters(const ls_args *a) {
+    ls_error e = {0};
+    const char *to = cli_value(a, OUTPUT);
+    if (cli_given(a, TYPE) || cli_given(a, MERGE))
+        ls_fail(&e, LS_EINVAL, "--to peft: adapters are written in f32, and apart: leave %s out",
+                cli_given(a, TYPE) ? "--type" : "--merge");
+    else if (!to)
+        ls_fail(&e, LS_EINVAL, "-o PATH is missing: what is written");
+    if (e.code != LS_OK) {
+        cli_fail(&e);
+        return CLI_USAGE;
+    }
+    ls_status s = cli_export_peft(a->words[0], cli_given(a, EMA), to, cli_given(a, JSON), &e);
+    return s == LS_OK ? 0 : cli_fail(&e);
+}
+
 static int run(const ls_args *a) {
     request q = {.from = a->words[0],
                  .to = cli_value(a, OUTPUT),
                  .type = LS_BLOCK_F32,
-                 .ema = cli_given(a, EMA)};
+                 .ema = cli_given(a, EMA),
+                 .merge = cli_given(a, MERGE)};
     ls_written w = {0};
     ls_error e = {0};
+    if (cli_given(a, TO) && strcmp(cli_value(a, TO), "peft") == 0) return export_adapters(a);
     if (take_words(a, &q, &e) != LS_OK) {
         cli_fail(&e);
         return CLI_USAGE;
@@ -149,18 +172,24 @@ const ls_command cmd_export = {
     .min_words = 1,
     .max_words = 1,
     .summary = "write a language model for other programs",
-    .about = "Writes a run's model (kinds gpt2 and llama), or a published model, with its "
-             "tokenizer and\n"
-             "chat template: as a directory of Hugging Face's form, or as a GGUF file. In f32 the\n"
-             "weights have all their bits: the hash is that of `lockstep ckpt hash`.\n"
-             "\n"
-             "docs/pretrained.md describes the forms.",
-    .options = {[TO] = {"to", 0, "FORM", "safetensors (a directory) or gguf (a file)"},
+    .about =
+        "Writes a run's model (kinds gpt2 and llama), or a published model, with its "
+        "tokenizer and\n"
+        "chat template: as a directory of Hugging Face's form, or as a GGUF file. In f32 the\n"
+        "weights have all their bits: the hash is that of `lockstep ckpt hash`.\n"
+        "\n"
+        "Of a run with adapters (lora.rank), --merge adds them to the weights; --to peft writes\n"
+        "them alone, as the Python package peft loads them.\n"
+        "\n"
+        "docs/pretrained.md describes the forms.",
+    .options = {[TO] = {"to", 0, "FORM",
+                        "safetensors (a directory), gguf (a file), or peft (a directory)"},
                 [TYPE] = {"type", 0, "TYPE",
                           "of the weights: f32 (default), f16, bf16; gguf also q8_0, q5_1, q5_0, "
                           "q4_1, q4_0"},
                 [OUTPUT] = {"output", 'o', "PATH", "the new directory or file"},
                 [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
+                [MERGE] = {"merge", 0, NULL, "add the run's adapters to the weights"},
                 [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
     .run = run,
 };

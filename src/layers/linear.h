@@ -24,6 +24,8 @@ void ls_linear_product_dx(const ls_layer *, const ls_layer_call *, const float *
 void ls_linear_product_dw(const ls_layer *, const ls_layer_call *, const float *dy);
 void ls_linear_bias_back(const ls_layer *, const ls_layer_call *);
 
+bool ls_lora_is(const ls_layer *); /* has the layer an adapter? */
+
 /* Makes the layer, which has its weight and bias, one with an adapter. NULL: an option is not
  * possible, and the model has failed. */
 ls_layer *ls_lora_add(ls_model *, ls_layer *, const ls_lora *);

@@ -17,6 +17,7 @@
 
 #include "layers/dropout.h"
 #include "layers/linear.h"
+#include "layers/lora_merge.h"
 #include "model/rows.h"
 #include "tensor/gemm.h"
 
@@ -95,21 +96,13 @@ static void norms_run(void *arg, int thread, int nthreads) {
     const float *m = ls_layer_param(f->l, f->c, f->o->magnitude);
     ls_stored w = ls_layer_stored(f->l, f->c, W);
     float *sum = ls_compute_scratch(f->c->compute, thread), *b = sum + NORM_ROWS * f->in;
+    const ls_lora_values v = {f->l, f->a, f->b, NULL};
     int64_t j = 0, end = 0;
     ls_pool_share(f->out, NORM_ROWS, thread, nthreads, &j, &end);
     for (int64_t n; j < end; j += n) {
         n = end - j < NORM_ROWS ? end - j : NORM_ROWS;
-        k->affine(n * f->r, f->b + j * f->r, f->o->scale, 0, b);
         ls_stored_read(k, w, j * f->in, n * f->in, sum);
-        ls_gemm_in_thread(f->c->compute, thread,
-                          &(ls_gemm_job){.M = n,
-                                         .N = f->in,
-                                         .K = f->r,
-                                         .a = ls_matrix_of(b, f->r),
-                                         .b = ls_matrix_of(f->a, f->in),
-                                         .c = sum,
-                                         .ldc = f->in,
-                                         .start = LS_GEMM_ADD});
+        ls_lora_add_to(&v, &(ls_lora_rows){f->c->compute, thread, j, n, sum, b});
         for (int64_t i = 0; i < n; i++) {
             float norm = sqrtf(k->sum_squares(f->in, sum + i * f->in));
             f->inverse[j + i] = norm > 0 ? 1 / norm : 0;
@@ -224,6 +217,8 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
 static const ls_layer_ops ops = {.kind = "linear", .forward = forward, .backward = backward};
 
 /* ---- the layer ---- */
+
+bool ls_lora_is(const ls_layer *l) { return l->ops == &ops; }
 
 static void add_works(ls_layer *l, const ls_linear_own *o, int64_t in, int64_t out) {
     int64_t T = l->T, r = o->rank;

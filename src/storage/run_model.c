@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "config/relations.h"
+#include "layers/lora_merge.h"
 #include "networks/family.h"
 #include "networks/network.h"
 #include "storage/checkpoint.h"
@@ -15,11 +16,23 @@ enum { MOST = 1 << 28 }; /* bytes of a tokenizer.json */
 
 /* ---- weights ---- */
 
-/* A parameter that a published model doesn't have, such as an adapter's. */
+static ls_status check_adapters(const ls_run_model *r, ls_error *e) {
+    bool has = r->config.lora.rank > 0;
+    if (has == r->merges) return LS_OK;
+    return ls_fail(
+        e, LS_EINVAL,
+        has ? "%s: has adapters: --merge adds them to the weights, --to peft writes them "
+              "alone"
+            : "%s: has no adapters to merge (lora.rank is 0); leave --merge out",
+        r->path);
+}
+
+/* A parameter that a published model doesn't have. */
 static ls_status check_params(const ls_run_model *r, ls_error *e) {
     ls_name id;
+    LS_TRY(check_adapters(r, e));
     for (int i = 0; i < r->model.nparams; i++) {
-        bool known = false;
+        bool known = r->model.params[i].adapter;
         for (int k = 0; !known && ls_name_at(&r->arch, k, &id); k++)
             known = strcmp(id.name, r->model.params[i].name) == 0;
         if (!known)
@@ -32,6 +45,7 @@ static ls_status check_params(const ls_run_model *r, ls_error *e) {
 
 static ls_status load_weights(ls_run_model *r, bool ema, ls_error *e) {
     void *p = NULL;
+    if (r->merges) LS_TRY(ls_compute_init(&r->compute, 1, 0, e));
     LS_TRY(ls_map(r->model.nfloats * sizeof *r->params, "weights", &p, e));
     r->params = p;
     ls_train_state s = {.model = &r->model, .flat = {1, {r->params}}, .ema = ema};
@@ -89,16 +103,18 @@ static ls_status open_run(ls_run_model *r, bool ema, ls_error *e) {
     return s == LS_OK ? read_origin(r, e) : s;
 }
 
-ls_status ls_run_model_open(const char *path, bool ema, ls_run_model *r_p, ls_error *e) {
+ls_status ls_run_model_open(const char *path, ls_run_model_options o, ls_run_model *r_p,
+                            ls_error *e) {
     ls_run_model *r = r_p;
-    *r = (ls_run_model){0};
+    *r = (ls_run_model){.merges = o.merge};
     LS_TRY(ls_checkpoint_resolve(path, &r->path, e));
-    ls_status s = open_run(r, ema, e);
+    ls_status s = open_run(r, o.ema, e);
     if (s != LS_OK) ls_run_model_close(r);
     return s;
 }
 
 void ls_run_model_close(ls_run_model *r) {
+    if (r->compute.pool) ls_compute_close(&r->compute);
     ls_unmap(r->params, r->model.nfloats * sizeof *r->params);
     ls_unmap(r->frozen, r->model.frozen_floats * sizeof *r->frozen);
     ls_model_free(&r->model);
@@ -109,6 +125,25 @@ void ls_run_model_close(ls_run_model *r) {
     *r = (ls_run_model){0};
 }
 
+static const float *values_of(const ls_run_model *r, int param) {
+    const ls_param *p = &r->model.params[param];
+    return (p->frozen ? r->frozen : r->params) + p->offset;
+}
+
+/* Adds the adapter of the layer with this weight, if it has one, to these rows. */
+static void merge(const ls_run_model *r, int param, int64_t first, int64_t end, float *out) {
+    int numbers[3];
+    for (int i = 0; r->merges && i < r->model.nlayers; i++) {
+        const ls_layer *l = &r->model.layers[i];
+        if (l->nparams == 0 || l->params[0] != param || !ls_lora_find(l, numbers)) continue;
+        ls_lora_values v = {.layer = l};
+        v.a = values_of(r, l->params[numbers[0]]);
+        v.b = values_of(r, l->params[numbers[1]]);
+        if (numbers[2]) v.magnitude = values_of(r, l->params[numbers[2]]);
+        ls_lora_merge(&v, &r->compute, first, end - first, out);
+    }
+}
+
 static ls_status rows(const void *arg, const ls_name *n, int64_t first, int64_t end, float *out,
                       ls_error *e) {
     const ls_run_model *r = arg;
@@ -116,8 +151,8 @@ static ls_status rows(const void *arg, const ls_name *n, int64_t first, int64_t 
     for (int i = 0; i < r->model.nparams; i++) {
         const ls_param *p = &r->model.params[i];
         if (strcmp(p->name, n->name) != 0) continue;
-        const float *from = (p->frozen ? r->frozen : r->params) + p->offset;
-        memcpy(out, from + first * width, (size_t)((end - first) * width) * sizeof *out);
+        memcpy(out, values_of(r, i) + first * width, (size_t)((end - first) * width) * sizeof *out);
+        merge(r, i, first, end, out);
         return LS_OK;
     }
     return ls_fail(e, LS_EINVAL, "%s: has no parameter '%s'", r->path, n->name);

@@ -22,12 +22,19 @@ typedef struct ls_run_model {
     ls_tokenizer *tokenizer; /* NULL: the run has none */
     ls_buf json;             /* the same as tokenizer.json */
     ls_buf template;
+    bool merges; /* adapters are added to the weights, with `compute` */
+    ls_compute compute;
     bool origin_gone; /* model.from is not where it was */
 } ls_run_model;
 
-/* path: a run or a checkpoint. ema: the average of the weights (optim.ema). LS_EINVAL: its model has
- * no published form, or files are damaged. */
-ls_status ls_run_model_open(const char *path, bool ema, ls_run_model *r_p, ls_error *);
+typedef struct ls_run_model_options {
+    bool ema;   /* the average of the weights (optim.ema) */
+    bool merge; /* adds the adapters (lora.*) to the weights */
+} ls_run_model_options;
+
+/* path: a run or a checkpoint. LS_EINVAL: its model has no published form, it has adapters that are
+ * not merged, or has none to merge, or files are damaged. */
+ls_status ls_run_model_open(const char *path, ls_run_model_options, ls_run_model *r_p, ls_error *);
 void ls_run_model_close(ls_run_model *);
 
 ls_model_source ls_source_of_run(const ls_run_model *);

@@ -110,7 +110,7 @@ static void test_refusals(void **state) {
     remove_models();
     free(import("@/m.gguf -o @/a"));
     expect_line("export @/a --to gguf", 2, "-o PATH is missing");
-    expect_line("export @/a -o @/b", 2, "--to is missing: safetensors or gguf");
+    expect_line("export @/a -o @/b", 2, "--to is missing: safetensors, gguf or peft");
     expect_line("export @/a --to onnx -o @/b", 2, "--to onnx: is not one of");
     expect_line("export @/a --to safetensors --type q8_0 -o @/b", 2,
                 "--type q8_0: safetensors has F32, F16 or BF16");

@@ -237,6 +237,15 @@ static void test_metrics(void **state) {
     ls_buf_free(&docs);
 }
 
+static void test_adapters(void **state) {
+    (void)state;
+    expect("train configs/tiny.yaml -n 1 -o @/adapters --set model.kind=llama --set model.heads=6 "
+           "--set lora.rank=2 --set train.steps=2 --set optim.warmup=1 --set train.eval_every=0",
+           0, NULL);
+    lines_have("export @/adapters --to peft -o @/peft --json", 0,
+               "t:path t:form i:tensors i:parameters", NULL);
+}
+
 static void test_import(void **state) {
     (void)state;
     char *path = ls_format("%s/m.gguf", folder);
@@ -258,7 +267,7 @@ int main(void) {
         cmocka_unit_test(test_eval),    cmocka_unit_test(test_checkpoints),
         cmocka_unit_test(test_ledger),  cmocka_unit_test(test_plan),
         cmocka_unit_test(test_metrics), cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_import),
+        cmocka_unit_test(test_import),  cmocka_unit_test(test_adapters),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

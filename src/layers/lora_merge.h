@@ -1,0 +1,32 @@
+/* lora_merge.h - the weight and its adapter as one weight.
+ */
+#ifndef LS_LAYERS_LORA_MERGE_H
+#define LS_LAYERS_LORA_MERGE_H
+
+#include "model/layer.h"
+
+/* A layer's adapter, in f32. */
+typedef struct ls_lora_values {
+    const ls_layer *layer;
+    const float *a, *b, *magnitude; /* [rank, in], [out, rank], with DoRA [out] */
+} ls_lora_values;
+
+/* Numbers among the layer's parameters of a, b and the magnitude (0: none); false: it has no adapter. */
+bool ls_lora_find(const ls_layer *, int params_p[3]);
+
+/* Rows [first, first + n) of the weight, which are in rows [n, in]. */
+typedef struct ls_lora_rows {
+    const ls_compute *compute;
+    int thread; /* that computes, alone */
+    int64_t first, n;
+    float *rows, *room; /* room [n * rank] */
+} ls_lora_rows;
+
+/* Adds scale b . a to the rows, one chain an element. */
+void ls_lora_add_to(const ls_lora_values *, const ls_lora_rows *);
+/* The same, by thread 0; with DoRA each row is divided by its norm and multiplied by its magnitude,
+ * too. */
+void ls_lora_merge(const ls_lora_values *, const ls_compute *, int64_t first, int64_t n,
+                   float *rows);
+
+#endif
