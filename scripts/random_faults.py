@@ -96,7 +96,7 @@ class FaultyRun:
     def __init__(self, options, folder, V, workers, settings):
         self.options, self.folder, self.V, self.settings = options, folder, V, settings
         self.run = os.path.join(folder, "faulty")
-        self.done, self.logs, self.address = [], [], None
+        self.done, self.logs, self.hangs, self.address = [], [], [], None
         self.pace = self.run + ".pace"
         with open(self.pace, "w") as f:
             f.write("20\n")
@@ -174,10 +174,20 @@ class FaultyRun:
                 codes.append(host.wait(timeout=120))
             except subprocess.TimeoutExpired:
                 codes.append("hangs")
+                self.hangs.append(where(host.pid))
         for host in self.hosts:
             host.kill()
             host.wait()
         return codes
+
+
+def where(pid):
+    """Describes what the process and its children are waiting for."""
+    lines = subprocess.run(["ps", "-o", "pid,ppid,stat,wchan:20,args", "--pid", str(pid), "--ppid",
+                            str(pid)], capture_output=True, text=True).stdout
+    stack = subprocess.run("eu-stack -p %d || gdb -batch -ex 'thread apply all bt' -p %d" %
+                           (pid, pid), shell=True, capture_output=True, text=True).stdout
+    return "\n".join(line[:200] for line in (lines + stack).splitlines())
 
 
 def command(options, n, folder, settings):
@@ -242,6 +252,7 @@ def once(options, seed):
         shutil.rmtree(folder)
         return True
     print("exit codes %s\nhash %swanted %s%s" % (codes, got, want, ledger.stderr))
+    print("\n".join(run.hangs))
     for log in run.logs:
         print("-- " + log)
         print(open(log).read()[-3000:])

@@ -441,8 +441,9 @@ const ls_command cmd_bench = {
                     "train: write a timeline of three more steps to FILE.json (for Perfetto) or "
                     "FILE.svg"},
          [EXPORT] = {"export", 0, "DIR",
-                     "train: write the initial weights, the samples of each step and the settings, "
-                     "so that another program can train on them"},
+                     "train: write the initial weights, the samples of each step (those of the "
+                     "config's files, or random tokens for a text) and the settings, so that "
+                     "another program can train on them"},
          [ROWS] = {"rows", 0, "LIST",
                    "kernels: numbers of rows of activations (default: 256,1024)"},
          [TOKENS] = {"tokens", 0, "N", "generate: tokens to measure (default: 64)"},

@@ -11,6 +11,7 @@
 #include "cluster/workers.h"
 #include "net/launch/process.h"
 #include "networks/program.h"
+#include "source/note.h"
 
 const ls_command *const *cli_commands;
 
@@ -45,6 +46,7 @@ static int run_command(const ls_command *c, int argc, char **argv, const ls_args
     }
     ls_args args = *given;
     if (c->is_worker) ls_workers_hold_log();
+    ls_note_once();
     int code = cli_parse(c, argc, argv, &args) ? c->run(&args) : CLI_USAGE;
     if (c->is_worker) ls_workers_fail();
     cli_args_free(&args);

@@ -190,6 +190,16 @@ static ls_status bench_worker(ls_group *g, ls_board_slot *me, void *arg, ls_erro
     return s;
 }
 
+/* Random samples; for an export those of the config's files, unless they are a text: that would take
+ * a tokenizer, and any tokens take the same steps. */
+static ls_status open_data(const bench_job *b, ls_dataset *data, ls_error *e) {
+    const ls_config *c = &b->host.run->config;
+    const ls_model *m = &b->host.layout.model;
+    if (b->export_dir && !ls_config_has_text(c)) return ls_dataset_make(data, c, m, e);
+    *data = ls_dataset_of_source(ls_fake_source(m, 2 * (uint64_t)c->train.batch), c);
+    return LS_OK;
+}
+
 ls_status ls_bench_train_run(const ls_config *c, const ls_bench_request *q, ls_bench_report *report,
                              ls_error *e) {
     if (q->trace.path) LS_TRY(ls_timeline_check_path(q->trace.path, e));
@@ -204,9 +214,7 @@ ls_status ls_bench_train_run(const ls_config *c, const ls_bench_request *q, ls_b
     LS_TRY(ls_run_workers(c, q->nworkers, &run.nworkers, &run.started, e));
     LS_TRY(ls_fit_limit(&run.config, run.nworkers, e));
     ls_status s = ls_host_open(&b.host, &run, e);
-    if (s == LS_OK)
-        data = ls_dataset_of_source(
-            ls_fake_source(&b.host.layout.model, 2 * (uint64_t)c->train.batch), c);
+    if (s == LS_OK) s = open_data(&b, &data, e);
     if (s == LS_OK && q->export_dir)
         s = ls_export(&b.host, &data, q->warmup + q->steps, q->export_dir, e);
     if (s == LS_OK) s = ls_host_launch(&b.host, bench_worker, &b, e);

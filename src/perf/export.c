@@ -34,8 +34,7 @@ ls_status ls_export_trained(ls_member *m, const char *dir, ls_error *e) {
     const ls_plan *p = &m->layout->plan;
     ls_status s = LS_OK;
     LS_TRY(ls_world_collect(w, p, e));
-    if (m->worker == 0)
-        s = write_weights(m->host, w->flat.of[0], dir, "trained.safetensors", e);
+    if (m->worker == 0) s = write_weights(m->host, w->flat.of[0], dir, "trained.safetensors", e);
     ls_world_drop_collected(w, p);
     return ls_member_wait(m, s, e);
 }
@@ -49,6 +48,13 @@ static ls_status write_samples(const ls_run *r, const ls_dataset *d, int64_t ste
     ls_status s = LS_OK;
     for (int64_t step = 0; s == LS_OK && step < steps; step++) {
         ls_batch b = ls_batch_of((uint64_t)step, d->ntrain, c.batch);
+        if (b.count < c.batch)
+            s = ls_fail(e, LS_EINVAL,
+                        "step %lld, at the end of an epoch of %llu samples, has %llu of them, not "
+                        "%llu: --export needs batches of one size; use fewer steps, or another "
+                        "train.batch",
+                        (long long)step + 1, (unsigned long long)d->ntrain,
+                        (unsigned long long)b.count, (unsigned long long)c.batch);
         for (uint64_t i = 0; s == LS_OK && i < b.count; i++) {
             ls_draw draw = {c.order.seed, b.epoch, 0};
             draw.sample = ls_order_at(&c.order, b.epoch, b.first + i);

@@ -1,7 +1,8 @@
 /* export.h - the data of bench train, as files on which another program can train too.
  *
  *     DIR/weights.safetensors   the initial weights, by the names of checkpoints
- *     DIR/tokens.u32            GPT-2's samples of each step, in order: [steps][batch][context + 1]
+ *     DIR/tokens.u32            a language model's samples of each step, in order:
+ *                               [steps][batch][context + 1]
  *     DIR/samples.bin           other models' samples: [steps][batch][sample_bytes]
  *     DIR/config.yaml           all keys of the config
  *     DIR/settings.json         fields of a sample, parameters with weight decay, the learning rate
@@ -13,7 +14,8 @@
 
 #include "train/member.h"
 
-/* Creates the directory if necessary and replaces these files in it, but for the trained weights. */
+/* Creates the directory if necessary and replaces these files in it, but for the trained weights.
+ * Refuses steps beyond the end of an epoch whose last batch is short. */
 ls_status ls_export(const ls_host *, const ls_dataset *, int64_t steps, const char *dir,
                     ls_error *);
 /* Collective. Writes the weights as they are now: trained.safetensors. */

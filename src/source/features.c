@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/log.h"
+#include "source/note.h"
 #include "source/number.h"
 
 static const char *const label_names[] = {"label", "class", "target"};
@@ -88,7 +88,7 @@ static ls_status leave_out(ls_feature *f, const char *what, ls_error *e) {
     if (!f->left_out) return LS_OK;
     if (label_rank(f) < NLABEL_NAMES)
         return ls_fail(e, LS_EINVAL, "%s: '%s' can't be a label: %s", what, f->name, f->left_out);
-    ls_log("%s: '%s' is left out: %s", what, f->name, f->left_out);
+    ls_note("%s: '%s' is left out: %s", what, f->name, f->left_out);
     return LS_OK;
 }
 

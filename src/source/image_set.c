@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/plural.h"
+#include "source/note.h"
 
 void ls_image_set_free(ls_image_set *s) {
     free(s->first);
@@ -66,6 +66,6 @@ void ls_image_set_skip(ls_image_set *set, const ls_error *e) {
 
 void ls_image_set_log(const ls_image_set *set, const char *what) {
     if (set->ndamaged)
-        ls_log("%s: %llu damaged record%s left out; the first: %s", what,
-               (unsigned long long)set->ndamaged, ls_plural((int64_t)set->ndamaged), set->damage);
+        ls_note("%s: %llu damaged record%s left out; the first: %s", what,
+                (unsigned long long)set->ndamaged, ls_plural((int64_t)set->ndamaged), set->damage);
 }

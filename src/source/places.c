@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/log.h"
+#include "source/note.h"
 
 ls_status ls_places_open(ls_places *p, const char *path, const ls_source_options *o, ls_error *e) {
     ls_plain file;
@@ -54,7 +54,7 @@ ls_status ls_places_damaged(ls_places *p, ls_source *s, const ls_source_options 
     if (why->code != LS_EINVAL || !o->skip_damaged) return ls_source_refuse(why, e);
     if (s->ndamaged++ == 0) {
         p->skipped = ls_strdup(why->msg);
-        ls_log("skipped: %s", p->skipped);
+        ls_note("skipped: %s", p->skipped);
     }
     return LS_OK;
 }
@@ -92,5 +92,5 @@ void ls_places_take(ls_places *p, ls_source *s, ls_bytes *in) {
     s->ndamaged = ls_bytes_take_u64(in, UINT64_MAX);
     p->skipped = ls_bytes_take_text(in, sizeof((ls_error *)0)->msg);
     if (in->bad || nfiles != p->nfiles || !are_inside(p)) in->bad = true;
-    if (!in->bad && s->ndamaged) ls_log("skipped: %s", p->skipped);
+    if (!in->bad && s->ndamaged) ls_note("skipped: %s", p->skipped);
 }

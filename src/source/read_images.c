@@ -13,11 +13,11 @@
 #include <strings.h>
 
 #include "base/file.h"
-#include "base/log.h"
 #include "base/plural.h"
 #include "source/format.h"
 #include "source/image_set.h"
 #include "source/index.h"
+#include "source/note.h"
 
 typedef struct image_file {
     char *name; /* in the directory of its class */
@@ -265,8 +265,8 @@ static ls_status fill(images *m, const ls_source_options *o, ls_error *e) {
     LS_TRY(find_classes(m, e));
     for (int i = 0; i < m->source.nclasses; i++) LS_TRY(find_files(m, i, &nothers, e));
     if (nothers)
-        ls_log("%s: %zu file%s without a name of an image (.jpg, .jpeg, .png) ignored", m->root,
-               nothers, ls_plural((int64_t)nothers));
+        ls_note("%s: %zu file%s without a name of an image (.jpg, .jpeg, .png) ignored", m->root,
+                nothers, ls_plural((int64_t)nothers));
     ls_hash list = hash_list(m, o->index);
     ls_status s = ls_index_is_known(o->index) ? take_index(m, &set, list, ls_index_in(o->index), e)
                                               : index_images(m, o, &set, list, e);

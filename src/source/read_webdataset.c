@@ -24,12 +24,12 @@
 #include <strings.h>
 
 #include "base/json.h"
-#include "base/log.h"
 #include "base/plural.h"
 #include "source/archive.h"
 #include "source/format.h"
 #include "source/image_set.h"
 #include "source/index.h"
+#include "source/note.h"
 
 enum { MOST_NUMBERS = LS_SOURCE_FIELDS - 2, CLS_NBYTES = 32, JSON_NBYTES = 1 << 20 };
 
@@ -122,9 +122,9 @@ static void name_numbers(webdataset *w, const ls_json *j) {
     for (void *it = NULL; (it = ls_json_next(j, it, &key, &value));) {
         if (!ls_json_number(value, &v) || strcmp(key, "image") == 0) continue;
         if (w->nnumbers == MOST_NUMBERS || strlen(key) >= LS_FIELD_NAME) {
-            ls_log("the number '%s' of JSON members is ignored: at most %d numbers become fields, "
-                   "with names of at most %d bytes",
-                   key, MOST_NUMBERS, LS_FIELD_NAME - 1);
+            ls_note("the number '%s' of JSON members is ignored: at most %d numbers become fields, "
+                    "with names of at most %d bytes",
+                    key, MOST_NUMBERS, LS_FIELD_NAME - 1);
             continue;
         }
         w->whole[w->nnumbers] = true;
@@ -448,9 +448,9 @@ static ls_status add_fields(indexing *x, ls_error *e) {
                        x->images.damage ? x->images.damage : "");
     ls_image_set_log(&x->images, what);
     if (x->nothers)
-        ls_log("%s: %llu member%s ignored, the first is %s; an image (jpg, jpeg, png), cls and "
-               "json are read",
-               what, (unsigned long long)x->nothers, ls_plural((int64_t)x->nothers), x->other);
+        ls_note("%s: %llu member%s ignored, the first is %s; an image (jpg, jpeg, png), cls and "
+                "json are read",
+                what, (unsigned long long)x->nothers, ls_plural((int64_t)x->nothers), x->other);
     w->shape = x->images.shape;
     w->source.count = w->count;
     w->source.ndamaged = x->images.ndamaged;

@@ -303,25 +303,24 @@ static void write_config(const char *name, int n) {
     write_text(name, text);
 }
 
+#define SMALL "--set data.path=@/small.idx3 --set data.labels=@/small.idx1"
+
 static void test_images_refused(void **state) {
     (void)state;
-    static const char small[] = "--set data.path=@/small.idx3 --set data.labels=@/small.idx1";
-    char line[512];
     write_images("small", 200, 5);
     write_images("more", 200, 7);
     write_config("small.yaml", 0);
     write_config("given.yaml", 2);
     write_config("large.yaml", 3);
-    train_images("small.yaml", "s", small, 0, "190 training samples of image u8 [2, 2, 1], label");
+    train_images("small.yaml", "s", SMALL, 0, "190 training samples of image u8 [2, 2, 1], label");
     shell_of_run("s", "grep -q 'classes: 5' $r/config.yaml");
-    snprintf(line, sizeof line, "plan @/small.yaml -n 2 %s", small);
-    expect(line, 0, "hidden.0.linear");
+    expect("plan @/small.yaml -n 2 " SMALL, 0, "hidden.0.linear");
     train_images("small.yaml", "t", "--set data.path=@/small.idx3", 1,
                  "no field 'label', which the loss needs");
     train_images("given.yaml", "t", "--set data.path=@/small.idx3", 1,
                  "small.idx3: has no field 'label', which the model reads; its fields are "
                  "'image' u8 [2, 2, 1]; name the file of labels by data.labels");
-    train_images("large.yaml", "t", small, 1,
+    train_images("large.yaml", "t", SMALL, 1,
                  "small.idx3: field 'image' is u8 [2, 2, 1]; the model's input 'image' is u8 [3, "
                  "3, 1]");
     train_images("given.yaml", "t", "", 1, "none.idx3: can't be opened");
@@ -335,16 +334,28 @@ static void test_images_refused(void **state) {
                  ", and the model takes 0 to 4");
 }
 
-/* bench train writes what it trains on, and the weights after training. */
+/* bench train writes what it trains on, samples of the files, and the weights after training. */
 static void test_bench(void **state) {
     (void)state;
+    write_images("small", 200, 5);
     write_config("given.yaml", 2);
     expect("bench train @/given.yaml -n 2 --steps 1", 0, "  samples/s        ");
-    expect("bench train @/given.yaml -n 2 --steps 1 --json --export @/e", 0, "\"samples_per_s\": ");
-    shell_of_run("e", "test $(stat -c %s $r/samples.bin) = $((3 * 16 * 68))");
+    expect_line("bench train @/given.yaml -n 2 --steps 1 --export @/e", 1, "none.idx3: can't be");
+    expect("bench train @/given.yaml -n 2 --steps 1 --json --export @/e " SMALL, 0,
+           "\"samples_per_s\": ");
+    /* 3 x 16 records of 68 bytes, pixels and at 64 the label: all different ones of the files. */
+    shell_of_run("e",
+                 "python3 -c 'd = open(\"e/samples.bin\", \"rb\").read(); "
+                 "all = {bytes((i * 31 + k * 7) % 256 for k in range(4)) + bytes([i % 5]) for i in "
+                 "range(200)}; r = {d[i:i + 4] + d[i + 64:i + 65] for i in range(0, len(d), 68)}; "
+                 "assert len(d) == 3 * 16 * 68 and len(r) == 48 and r < all, r'");
+    expect_line("bench train @/given.yaml --steps 10 --export @/f " SMALL, 1,
+                "step 12, at the end of an epoch of 190 samples, has 14 of them, not 16: --export "
+                "needs batches of one size; use fewer steps, or another train.batch");
     shell_of_run("e", "grep -q '^  kind: \"mlp\"' $r/config.yaml");
     /* Other weights than those at the beginning, the same for any number of workers. */
-    expect("bench train @/given.yaml -n 3 --steps 1 --set parallel.zero=3 --export @/e3", 0, NULL);
+    expect("bench train @/given.yaml -n 3 --steps 1 --set parallel.zero=3 --export @/e3 " SMALL, 0,
+           NULL);
     shell_of_run("e", "cmp -s $r/trained.safetensors $r/../e3/trained.safetensors && "
                       "! cmp -s $r/trained.safetensors $r/weights.safetensors");
 }
