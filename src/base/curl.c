@@ -1,17 +1,11 @@
 /* curl.c - see curl.h. */
 #include "base/curl.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
-#include <stddef.h>
-#include <string.h>
 
-static const char LIBRARY[] = "libcurl.so.4";
+#include "base/library.h"
 
-static const struct symbol {
-    const char *name;
-    size_t at; /* offset in ls_curl */
-} symbols[] = {
+static const ls_symbol symbols[] = {
     {"curl_global_init", offsetof(ls_curl, global_init)},
     {"curl_version", offsetof(ls_curl, version)},
     {"curl_easy_init", offsetof(ls_curl, easy_init)},
@@ -37,20 +31,11 @@ static ls_curl functions;
 static ls_error trouble; /* code LS_OK: it is loaded */
 
 static void load(void) {
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        ls_fail(&trouble, LS_EIO, "libcurl can't be loaded: %s", dlerror());
-        return;
-    }
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-        void *f = dlsym(library, symbols[i].name);
-        if (!f) {
-            ls_fail(&trouble, LS_EIO, "%s has no %s", LIBRARY, symbols[i].name);
-            return;
-        }
-        memcpy((char *)&functions + symbols[i].at, &f, sizeof f);
-    }
-    if (functions.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+    ls_error why = {0};
+    size_t n = sizeof symbols / sizeof *symbols;
+    if (ls_library_load("libcurl.so.4", symbols, n, &functions, &why) != LS_OK)
+        ls_fail(&trouble, LS_EIO, "libcurl can't be loaded: %s", why.msg);
+    else if (functions.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         ls_fail(&trouble, LS_EIO, "libcurl can't be set up");
 }
 

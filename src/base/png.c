@@ -1,8 +1,9 @@
 /* png.c - see png.h. Nothing else knows libpng.
  *
- * libpng reports errors by calls that must not return. They jump to run() or encode(), which have no
- * variables of their own: everything is in `reader` or `writer`, which their callers free in each
- * case.
+ * libpng reports errors by calls that must not return. They jump to run() or run_writer(), which
+ * change no variable of their own after setjmp(), so that none is indeterminate after the jump. What
+ * the parts change lies in `reader` or `writer`, which belongs to the caller of run(): it frees
+ * everything in each case. No code that may jump owns memory.
  */
 #include "base/png.h"
 
@@ -14,9 +15,19 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/plural.h"
 
 /* Texts and colour profiles may be compressed; larger ones are ignored. */
 enum { MOST_CHUNK_NBYTES = 4 << 20, MOST_CHUNKS = 128, LONGEST_SIDE = 65500 };
+
+ls_status ls_image_shape_check(ls_image_shape s, ls_image_shape want, ls_error *e) {
+    if (s.height == want.height && s.width == want.width && s.channels <= want.channels)
+        return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "an image of %d x %d pixels with %d channel%s instead of %d x %d with %d",
+                   s.width, s.height, s.channels, ls_plural(s.channels), want.width, want.height,
+                   want.channels);
+}
 
 /* ---- reading ---- */
 
@@ -111,6 +122,7 @@ ls_status ls_png_decode(const uint8_t *data, size_t nbytes, ls_image_shape want,
     reader r = {.data = data, .nbytes = nbytes, .want = want, .out = out};
     ls_image_shape s = {0};
     ls_status status = open_reader(&r, &s, e);
+    if (status == LS_OK) status = ls_image_shape_check(s, want, e);
     if (status == LS_OK && !run(&r, decode)) status = refuse(&r, e);
     close_reader(&r);
     return status;
@@ -142,10 +154,8 @@ static void put_bytes(png_structp png, png_bytep from, size_t nbytes) {
 
 static void flush_nothing(png_structp png) { (void)png; }
 
-/* Everything that may jump; it owns nothing. */
-static bool encode(writer *w) {
+static void encode(writer *w) {
     const ls_pixels *p = w->pixels;
-    if (setjmp(w->failed)) return false;
     png_set_write_fn(w->png, w, put_bytes, flush_nothing);
     png_set_IHDR(w->png, w->info, (png_uint_32)p->width, (png_uint_32)p->height, 8,
                  p->channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
@@ -154,6 +164,12 @@ static bool encode(writer *w) {
     for (int64_t y = 0; y < p->height; y++)
         png_write_row(w->png, p->data + y * p->width * p->channels);
     png_write_end(w->png, NULL);
+}
+
+/* False: encode() failed, and w->why says why. */
+static bool run_writer(writer *w) {
+    if (setjmp(w->failed)) return false;
+    encode(w);
     return true;
 }
 
@@ -169,7 +185,7 @@ ls_status ls_png_write(const char *path, const ls_pixels *p, ls_error *e) {
     ls_status s = LS_OK;
     if (!w->info)
         s = ls_fail(e, LS_ENOMEM, "%s: no memory to write a picture", path);
-    else if (!encode(w))
+    else if (!run_writer(w))
         s = ls_fail(e, LS_EIO, "%s: can't be written: %s", path, w->why);
     else
         s = ls_file_replace(path, w->out.data, w->out.len, e);

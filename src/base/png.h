@@ -12,10 +12,14 @@ typedef struct ls_image_shape {
     int channels; /* 1: gray, 3: red, green, blue */
 } ls_image_shape;
 
+/* LS_EINVAL: an image of shape `s` can't be decoded as `want`, its own shape, or with three channels
+ * instead of one. */
+ls_status ls_image_shape_check(ls_image_shape s, ls_image_shape want, ls_error *);
+
 /* Reads the header. LS_EINVAL: it is damaged. Messages don't name the file: the caller does. */
 ls_status ls_png_inspect(const uint8_t *data, size_t nbytes, ls_image_shape *s_p, ls_error *);
-/* Decodes into out [height, width, channels] of `want`, which is what ls_png_inspect() found, or
- * that with three channels instead of one. LS_EINVAL: the image is damaged. */
+/* Decodes into out [height, width, channels] of `want`, which is the image's shape, or that with
+ * three channels instead of one. LS_EINVAL: the image has another shape, or is damaged. */
 ls_status ls_png_decode(const uint8_t *data, size_t nbytes, ls_image_shape want, uint8_t *out,
                         ls_error *);
 const char *ls_png_version(void); /* of libpng, as it is loaded: "1.6.39" */

@@ -6,9 +6,11 @@
  */
 #include "cli/conv_library.h"
 
-#include <dlfcn.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/library.h"
 
 enum { F32 = 3, ANY = 1, NHWC = 20, CPU = 1, IN_ORDER = 1, DIRECT = 1 };
 enum { FORWARD = 64, BACKWARD_DATA = 160, BACKWARD_WEIGHTS = 192 };
@@ -31,39 +33,75 @@ typedef struct version {
     int major, minor, patch;
 } version;
 
-typedef const version *version_fn(void);
-typedef int engine_fn(void **engine_p, int kind, size_t index);
-typedef int stream_fn(void **stream_p, void *engine, unsigned flags);
-typedef int desc_fn(memory_desc *, int ndims, const int64_t *dims, int type, int tag);
-typedef int forward_fn(conv_desc *, int prop, int algorithm, const memory_desc *src,
-                       const memory_desc *weights, const memory_desc *bias, const memory_desc *dst,
-                       const int64_t *strides, const int64_t *pad_l, const int64_t *pad_r);
-typedef int data_fn(conv_desc *, int algorithm, const memory_desc *diff_src,
-                    const memory_desc *weights, const memory_desc *diff_dst, const int64_t *strides,
-                    const int64_t *pad_l, const int64_t *pad_r);
-typedef int weights_fn(conv_desc *, int algorithm, const memory_desc *src,
-                       const memory_desc *diff_weights, const memory_desc *diff_bias,
-                       const memory_desc *diff_dst, const int64_t *strides, const int64_t *pad_l,
-                       const int64_t *pad_r);
-typedef int create_desc_fn(void **desc_p, const conv_desc *, void *attr, void *engine, void *hint);
-typedef const memory_desc *query_fn(void *desc, int what, int index);
-typedef size_t size_fn(const memory_desc *);
-typedef int memory_fn(void **memory_p, const memory_desc *, void *engine, void *data);
-typedef int create_fn(void **primitive_p, void *desc);
-typedef int execute_fn(void *primitive, void *stream, int nargs, const exec_arg *args);
-typedef int destroy_fn(void *);
+/* Functions of oneDNN, by their names without dnnl_. */
+static struct {
+    const version *(*version)(void);
+    int (*engine_create)(void **engine_p, int kind, size_t index);
+    int (*engine_destroy)(void *);
+    int (*stream_create)(void **stream_p, void *engine, unsigned flags);
+    int (*stream_destroy)(void *);
+    int (*memory_desc_init_by_tag)(memory_desc *, int ndims, const int64_t *dims, int type,
+                                   int tag);
+    size_t (*memory_desc_get_size)(const memory_desc *);
+    int (*memory_create)(void **memory_p, const memory_desc *, void *engine, void *data);
+    int (*memory_destroy)(void *);
+    int (*convolution_forward_desc_init)(conv_desc *, int prop, int algorithm,
+                                         const memory_desc *src, const memory_desc *weights,
+                                         const memory_desc *bias, const memory_desc *dst,
+                                         const int64_t *strides, const int64_t *pad_l,
+                                         const int64_t *pad_r);
+    int (*convolution_backward_data_desc_init)(conv_desc *, int algorithm,
+                                               const memory_desc *diff_src,
+                                               const memory_desc *weights,
+                                               const memory_desc *diff_dst, const int64_t *strides,
+                                               const int64_t *pad_l, const int64_t *pad_r);
+    int (*convolution_backward_weights_desc_init)(
+        conv_desc *, int algorithm, const memory_desc *src, const memory_desc *diff_weights,
+        const memory_desc *diff_bias, const memory_desc *diff_dst, const int64_t *strides,
+        const int64_t *pad_l, const int64_t *pad_r);
+    int (*primitive_desc_create)(void **desc_p, const conv_desc *, void *attr, void *engine,
+                                 void *hint);
+    const memory_desc *(*primitive_desc_query_md)(void *desc, int what, int index);
+    int (*primitive_desc_destroy)(void *);
+    int (*primitive_create)(void **primitive_p, void *desc);
+    int (*primitive_execute)(void *primitive, void *stream, int nargs, const exec_arg *args);
+    int (*primitive_destroy)(void *);
+} dnnl;
 
-/* A function of the library; ISO C can't cast an object pointer to a function pointer. */
-#define CALL(library, type, name) (*(type **)&(void *){dlsym((library)->handle, (name))})
+#define SYMBOL(name)                                                                               \
+    { "dnnl_" #name, offsetof(__typeof__(dnnl), name) }
+static const ls_symbol symbols[] = {
+    SYMBOL(version),
+    SYMBOL(engine_create),
+    SYMBOL(engine_destroy),
+    SYMBOL(stream_create),
+    SYMBOL(stream_destroy),
+    SYMBOL(memory_desc_init_by_tag),
+    SYMBOL(memory_desc_get_size),
+    SYMBOL(memory_create),
+    SYMBOL(memory_destroy),
+    SYMBOL(convolution_forward_desc_init),
+    SYMBOL(convolution_backward_data_desc_init),
+    SYMBOL(convolution_backward_weights_desc_init),
+    SYMBOL(primitive_desc_create),
+    SYMBOL(primitive_desc_query_md),
+    SYMBOL(primitive_desc_destroy),
+    SYMBOL(primitive_create),
+    SYMBOL(primitive_execute),
+    SYMBOL(primitive_destroy),
+};
 
 ls_status cli_conv_library_open(cli_conv_library *l_p, ls_error *e) {
-    cli_conv_library l = {.handle = dlopen("libdnnl.so.2", RTLD_NOW | RTLD_LOCAL)};
-    if (!l.handle)
+    cli_conv_library l = {0};
+    ls_error why = {0};
+    size_t n = sizeof symbols / sizeof *symbols;
+    if (ls_library_load("libdnnl.so.2", symbols, n, &dnnl, &why) != LS_OK)
         return ls_fail(e, LS_EINVAL,
-                       "--vs: oneDNN 2 is not installed; install Debian's package libdnnl2");
-    const version *v = CALL(&l, version_fn, "dnnl_version")();
-    if (v->major != 2 || CALL(&l, engine_fn, "dnnl_engine_create")(&l.engine, CPU, 0) != 0 ||
-        CALL(&l, stream_fn, "dnnl_stream_create")(&l.stream, l.engine, IN_ORDER) != 0) {
+                       "--vs: oneDNN 2 is not installed (%s); install Debian's package libdnnl2",
+                       why.msg);
+    const version *v = dnnl.version();
+    if (v->major != 2 || dnnl.engine_create(&l.engine, CPU, 0) != 0 ||
+        dnnl.stream_create(&l.stream, l.engine, IN_ORDER) != 0) {
         cli_conv_library_close(&l);
         return ls_fail(e, LS_EINVAL, "--vs: oneDNN %d.%d has no convolutions that can be measured",
                        v->major, v->minor);
@@ -73,9 +111,8 @@ ls_status cli_conv_library_open(cli_conv_library *l_p, ls_error *e) {
 }
 
 void cli_conv_library_close(cli_conv_library *l) {
-    if (l->stream) CALL(l, destroy_fn, "dnnl_stream_destroy")(l->stream);
-    if (l->engine) CALL(l, destroy_fn, "dnnl_engine_destroy")(l->engine);
-    if (l->handle) dlclose(l->handle);
+    if (l->stream) dnnl.stream_destroy(l->stream);
+    if (l->engine) dnnl.engine_destroy(l->engine);
     *l = (cli_conv_library){0};
 }
 
@@ -84,13 +121,12 @@ typedef struct shapes {
     memory_desc x, w, y;
 } shapes;
 
-static void describe(const cli_conv_library *l, const ls_conv *v, int64_t n, shapes *s) {
+static void describe(const ls_conv *v, int64_t n, shapes *s) {
     const int64_t x[] = {n, v->in, v->h, v->w}, w[] = {v->out, v->in, v->kernel_h, v->kernel_w};
     const int64_t y[] = {n, v->out, ls_conv_out_h(v), ls_conv_out_w(v)};
-    desc_fn *init = CALL(l, desc_fn, "dnnl_memory_desc_init_by_tag");
-    init(&s->x, 4, x, F32, NHWC);
-    init(&s->w, 4, w, F32, ANY);
-    init(&s->y, 4, y, F32, NHWC);
+    dnnl.memory_desc_init_by_tag(&s->x, 4, x, F32, NHWC);
+    dnnl.memory_desc_init_by_tag(&s->w, 4, w, F32, ANY);
+    dnnl.memory_desc_init_by_tag(&s->y, 4, y, F32, NHWC);
 }
 
 /* The library's description of one product, or NULL. Gradients need the forward's as a hint. */
@@ -101,16 +137,15 @@ static void *product_desc(const cli_conv_library *l, const ls_conv *v, const sha
     void *desc = NULL;
     int failed = 0;
     if (kind == CLI_CONV_Y)
-        failed = CALL(l, forward_fn, "dnnl_convolution_forward_desc_init")(
-            &d, FORWARD, DIRECT, &s->x, &s->w, NULL, &s->y, strides, pad, pad);
+        failed = dnnl.convolution_forward_desc_init(&d, FORWARD, DIRECT, &s->x, &s->w, NULL, &s->y,
+                                                    strides, pad, pad);
     else if (kind == CLI_CONV_DX)
-        failed = CALL(l, data_fn, "dnnl_convolution_backward_data_desc_init")(
-            &d, DIRECT, &s->x, &s->w, &s->y, strides, pad, pad);
+        failed = dnnl.convolution_backward_data_desc_init(&d, DIRECT, &s->x, &s->w, &s->y, strides,
+                                                          pad, pad);
     else
-        failed = CALL(l, weights_fn, "dnnl_convolution_backward_weights_desc_init")(
-            &d, DIRECT, &s->x, &s->w, NULL, &s->y, strides, pad, pad);
-    if (!failed) CALL(l, create_desc_fn, "dnnl_primitive_desc_create")
-    (&desc, &d, NULL, l->engine, hint);
+        failed = dnnl.convolution_backward_weights_desc_init(&d, DIRECT, &s->x, &s->w, NULL, &s->y,
+                                                             strides, pad, pad);
+    if (!failed) dnnl.primitive_desc_create(&desc, &d, NULL, l->engine, hint);
     return desc;
 }
 
@@ -119,16 +154,15 @@ static ls_status open_memories(const cli_conv_library *l, const shapes *s, const
                                void *desc, cli_conv_kind kind, cli_conv_product *p) {
     static const int args[CLI_CONV_KINDS][3] = {
         {SRC, WEIGHTS, DST}, {DIFF_SRC, WEIGHTS, DIFF_DST}, {SRC, DIFF_WEIGHTS, DIFF_DST}};
-    const memory_desc *w = CALL(l, query_fn, "dnnl_primitive_desc_query_md")(
-        desc, kind == CLI_CONV_DW ? ASK_DIFF_WEIGHTS : ASK_WEIGHTS, 0);
-    p->weights = calloc(1, CALL(l, size_fn, "dnnl_memory_desc_get_size")(w));
-    memory_fn *create = CALL(l, memory_fn, "dnnl_memory_create");
+    const memory_desc *w =
+        dnnl.primitive_desc_query_md(desc, kind == CLI_CONV_DW ? ASK_DIFF_WEIGHTS : ASK_WEIGHTS, 0);
+    p->weights = calloc(1, dnnl.memory_desc_get_size(w));
     void *x = kind == CLI_CONV_DX ? job->dx : (void *)(uintptr_t)job->x;
     void *y = kind == CLI_CONV_Y ? job->y : (void *)(uintptr_t)job->dy;
     memcpy(p->args, args[kind], sizeof p->args);
-    return p->weights && create(&p->memories[0], &s->x, l->engine, x) == 0 &&
-                   create(&p->memories[1], w, l->engine, p->weights) == 0 &&
-                   create(&p->memories[2], &s->y, l->engine, y) == 0
+    return p->weights && dnnl.memory_create(&p->memories[0], &s->x, l->engine, x) == 0 &&
+                   dnnl.memory_create(&p->memories[1], w, l->engine, p->weights) == 0 &&
+                   dnnl.memory_create(&p->memories[2], &s->y, l->engine, y) == 0
                ? LS_OK
                : LS_ENOMEM;
 }
@@ -137,14 +171,13 @@ ls_status cli_conv_product_open(const cli_conv_library *l, const ls_conv *v, con
                                 cli_conv_kind kind, cli_conv_product *p_p, ls_error *e) {
     shapes s;
     cli_conv_product p = {.library = l};
-    describe(l, v, job->n, &s);
-    destroy_fn *drop = CALL(l, destroy_fn, "dnnl_primitive_desc_destroy");
+    describe(v, job->n, &s);
     void *forward = product_desc(l, v, &s, CLI_CONV_Y, NULL);
     void *desc = product_desc(l, v, &s, kind, kind == CLI_CONV_Y ? NULL : forward);
     bool made = desc && open_memories(l, &s, job, desc, kind, &p) == LS_OK &&
-                CALL(l, create_fn, "dnnl_primitive_create")(&p.primitive, desc) == 0;
-    if (desc) drop(desc);
-    if (forward) drop(forward);
+                dnnl.primitive_create(&p.primitive, desc) == 0;
+    if (desc) dnnl.primitive_desc_destroy(desc);
+    if (forward) dnnl.primitive_desc_destroy(forward);
     if (!made) {
         cli_conv_product_close(&p);
         return ls_fail(e, LS_EINVAL, "--vs: oneDNN refuses a convolution");
@@ -156,14 +189,13 @@ ls_status cli_conv_product_open(const cli_conv_library *l, const ls_conv *v, con
 void cli_conv_product_run(const cli_conv_product *p) {
     exec_arg args[3];
     for (int i = 0; i < 3; i++) args[i] = (exec_arg){p->args[i], p->memories[i]};
-    CALL(p->library, execute_fn, "dnnl_primitive_execute")
-    (p->primitive, p->library->stream, 3, args);
+    dnnl.primitive_execute(p->primitive, p->library->stream, 3, args);
 }
 
 void cli_conv_product_close(cli_conv_product *p) {
     for (int i = 0; i < 3; i++)
-        if (p->memories[i]) CALL(p->library, destroy_fn, "dnnl_memory_destroy")(p->memories[i]);
-    if (p->primitive) CALL(p->library, destroy_fn, "dnnl_primitive_destroy")(p->primitive);
+        if (p->memories[i]) dnnl.memory_destroy(p->memories[i]);
+    if (p->primitive) dnnl.primitive_destroy(p->primitive);
     free(p->weights);
     *p = (cli_conv_product){0};
 }

@@ -5,7 +5,7 @@
 #include "tensor/conv.h"
 
 typedef struct cli_conv_library {
-    void *handle, *engine, *stream;
+    void *engine, *stream;
 } cli_conv_library;
 
 /* A product of one convolution, prepared for its shape; the library chooses the layout of weights. */

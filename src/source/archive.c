@@ -3,14 +3,13 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/library.h"
 #include "base/mem.h"
 
-static const char LIBRARY[] = "libarchive.so.13";
 enum { BLOCK = 512, END = 2 * BLOCK }; /* an archive ends with two blocks of zeros */
 
 /* Functions of libarchive, by their names without archive_. */
@@ -32,10 +31,7 @@ static struct {
 
 #define SYMBOL(name)                                                                               \
     { "archive_" #name, offsetof(__typeof__(lib), name) }
-static const struct symbol {
-    const char *name;
-    size_t at; /* offset in lib */
-} symbols[] = {
+static const ls_symbol symbols[] = {
     SYMBOL(read_new),           SYMBOL(read_support_format_tar),
     SYMBOL(read_set_options),   SYMBOL(read_open_memory),
     SYMBOL(read_next_header),   SYMBOL(read_free),
@@ -49,19 +45,10 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static ls_error trouble; /* code LS_OK: it is loaded */
 
 static void load(void) {
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        ls_fail(&trouble, LS_EIO, "tar archives need libarchive: %s", dlerror());
-        return;
-    }
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-        void *f = dlsym(library, symbols[i].name);
-        if (!f) {
-            ls_fail(&trouble, LS_EIO, "%s has no %s", LIBRARY, symbols[i].name);
-            return;
-        }
-        memcpy((char *)&lib + symbols[i].at, &f, sizeof f);
-    }
+    ls_error why = {0};
+    size_t n = sizeof symbols / sizeof *symbols;
+    if (ls_library_load("libarchive.so.13", symbols, n, &lib, &why) != LS_OK)
+        ls_fail(&trouble, LS_EIO, "tar archives need libarchive: %s", why.msg);
 }
 
 struct ls_archive {

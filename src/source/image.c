@@ -31,11 +31,16 @@ static const decoder *find(const uint8_t *data, size_t nbytes) {
 
 bool ls_image_recognize(const uint8_t *data, size_t nbytes) { return find(data, nbytes) != NULL; }
 
-static ls_status inspect(const decoder *d, const uint8_t *data, size_t nbytes, ls_image_shape *s_p,
-                         ls_error *e) {
+static ls_status check_known(const decoder *d, size_t nbytes, ls_error *e) {
+    if (d) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   nbytes == 0 ? "the image is empty (0 bytes)" : "not a JPEG or PNG image");
+}
+
+ls_status ls_image_inspect(const uint8_t *data, size_t nbytes, ls_image_shape *s_p, ls_error *e) {
+    const decoder *d = find(data, nbytes);
     ls_image_shape s = {0};
-    if (!d && nbytes == 0) return ls_fail(e, LS_EINVAL, "the image is empty (0 bytes)");
-    if (!d) return ls_fail(e, LS_EINVAL, "not a JPEG or PNG image");
+    LS_TRY(check_known(d, nbytes, e));
     LS_TRY(d->inspect(data, nbytes, &s, e));
     if (s.height > LS_IMAGE_SIDE || s.width > LS_IMAGE_SIDE ||
         (int64_t)s.height * s.width > LS_IMAGE_PIXELS)
@@ -47,20 +52,10 @@ static ls_status inspect(const decoder *d, const uint8_t *data, size_t nbytes, l
     return LS_OK;
 }
 
-ls_status ls_image_inspect(const uint8_t *data, size_t nbytes, ls_image_shape *s_p, ls_error *e) {
-    return inspect(find(data, nbytes), data, nbytes, s_p, e);
-}
-
 ls_status ls_image_decode(const uint8_t *data, size_t nbytes, ls_image_shape want, uint8_t *out,
                           ls_error *e) {
     const decoder *d = find(data, nbytes);
-    ls_image_shape s;
-    LS_TRY(inspect(d, data, nbytes, &s, e));
-    if (s.height != want.height || s.width != want.width || s.channels > want.channels)
-        return ls_fail(e, LS_EINVAL,
-                       "an image of %d x %d pixels with %d channel%s instead of %d x %d with %d",
-                       s.width, s.height, s.channels, s.channels == 1 ? "" : "s", want.width,
-                       want.height, want.channels);
+    LS_TRY(check_known(d, nbytes, e));
     return d->decode(data, nbytes, want, out, e);
 }
 

@@ -1,7 +1,9 @@
 /* jpeg.c - see jpeg.h.
  *
- * libjpeg reports errors by calls that must not return. They jump to run(), which has no variables
- * of its own: everything is in `reader`, which close_reader() frees in each case.
+ * libjpeg reports errors by calls that must not return. They jump to run(), which changes no variable
+ * of its own after setjmp(), so that none is indeterminate after the jump. What the parts change lies
+ * in `reader`, which belongs to the caller of run(): it frees everything by close_reader() in each
+ * case. No code that may jump owns memory.
  */
 #include "source/jpeg.h"
 
@@ -125,6 +127,7 @@ ls_status ls_jpeg_decode(const uint8_t *data, size_t nbytes, ls_image_shape want
     reader r = {.data = data, .nbytes = nbytes, .want = want, .out = out};
     ls_image_shape s = {0};
     ls_status status = open_reader(&r, &s, e);
+    if (status == LS_OK) status = ls_image_shape_check(s, want, e);
     if (status == LS_OK && !run(&r, decode)) status = refuse(&r, e);
     close_reader(&r);
     return status;
