@@ -78,7 +78,7 @@ static ls_status open_bench(bench *b, ls_error *e) {
     LS_TRY(ls_map(read_nbytes, "measuring", &b->read, e));
     float *x = b->read;
     for (size_t i = 0; i < read_nbytes / sizeof *x; i++) x[i] = 1.0f;
-    b->sampler = ls_sampler_create((size_t)b->config.model.vocab);
+    b->sampler = ls_sampler_create((size_t)b->config.model.vocab, b->compute.k);
     b->text = LS_NEW_ARRAY(uint32_t, (size_t)(PROMPT + b->o->ntokens + 1));
     return LS_OK;
 }
@@ -119,7 +119,8 @@ static double next_token(bench *b, int64_t n, double *decode_p) {
     const float *logits = ls_decode_text(&b->decode, b->text, n);
     *decode_p = seconds(begin);
     double u = ls_random_uniform(1, LS_STREAM_SAMPLE, 0, (uint64_t)n);
-    b->text[n] = ls_sampler_draw(&b->sampler, logits, (ls_sampler_rule){.temperature = 1}, u);
+    b->text[n] = ls_sampler_draw(&b->sampler, logits, &(ls_sampler_rule){.temperature = 1},
+                                 (ls_sampler_seen){NULL, 0}, u);
     return seconds(begin);
 }
 

@@ -10,7 +10,20 @@
 #include "cli/cli.h"
 #include "infer/generate.h"
 
-enum { PROMPT, PROMPTS, TOKENS, SEED, TEMPERATURE, TOP_K, TOP_P, EMA, JSON };
+enum {
+    PROMPT,
+    PROMPTS,
+    TOKENS,
+    SEED,
+    TEMPERATURE,
+    TOP_K,
+    TOP_P,
+    MIN_P,
+    PENALTY,
+    STOP,
+    EMA,
+    JSON
+};
 enum { MAX_PROMPTS = 64 << 20 }; /* largest file of prompts, in bytes */
 
 /* Text on its way to standard output. A model writes bytes, and a pipe or a file gets them
@@ -44,7 +57,8 @@ static void end_text(writer *w) {
 
 static ls_status write_text(const ls_trained *t, const ls_sampling *s, ls_error *e) {
     writer w = {.to_terminal = isatty(STDOUT_FILENO) == 1};
-    ls_status status = ls_generate(t, s, write_out, &w, e);
+    ls_generated done;
+    ls_status status = ls_generate(t, s, write_out, &w, &done, e);
     end_text(&w);
     return status;
 }
@@ -60,14 +74,16 @@ static ls_status collect(const uint8_t *bytes, size_t nbytes, void *arg, ls_erro
 /* Writes the prompt and its continuation. */
 static ls_status write_json(const ls_trained *t, const ls_sampling *s, ls_error *e) {
     ls_buf text = {0};
-    ls_status status = ls_generate(t, s, collect, &text, e);
+    ls_generated done;
+    ls_status status = ls_generate(t, s, collect, &text, &done, e);
     size_t n = *s->prompt ? strlen(s->prompt) : 1; /* an empty prompt is a line end */
     ls_buf after = {.data = text.data + n, .len = text.len - n};
     if (status == LS_OK) {
         ls_json *line = ls_json_new_object();
         ls_json_set_text(line, "prompt", s->prompt);
         ls_json_set(line, "text", ls_json_new_bytes(after.data, after.len));
-        ls_json_set_integer(line, "tokens", s->ntokens);
+        ls_json_set_integer(line, "tokens", done.ntokens);
+        ls_json_set_text(line, "end", ls_written_end_name(done.end));
         ls_print_json(line);
         ls_json_free(line);
         if (fflush(stdout) != 0 || ferror(stdout))
@@ -100,23 +116,37 @@ static ls_status write_all(const ls_trained *t, ls_sampling s, const char *path,
     return status;
 }
 
+static bool read_options(const ls_args *a, ls_sampling *s) {
+    int64_t seed = 1;
+    s->ntokens = 100;
+    s->rule = (ls_sampler_rule){.temperature = 1};
+    s->stops = a->options[STOP].values;
+    s->nstops = a->options[STOP].n;
+    bool good = cli_integer(&cmd_generate, a, TOKENS, 0, 1000000, &s->ntokens) &&
+                cli_integer(&cmd_generate, a, SEED, 0, INT64_MAX, &seed) &&
+                cli_integer(&cmd_generate, a, TOP_K, 0, INT64_MAX, &s->rule.top_k) &&
+                cli_real(&cmd_generate, a, TOP_P, 0, 1, &s->rule.top_p) &&
+                cli_real(&cmd_generate, a, MIN_P, 0, 1, &s->rule.min_p) &&
+                cli_real(&cmd_generate, a, PENALTY, 0.01, 100, &s->rule.penalty) &&
+                cli_real(&cmd_generate, a, TEMPERATURE, 0, 1000, &s->rule.temperature);
+    s->seed = (uint64_t)seed;
+    return good;
+}
+
+static ls_status check_options(const ls_args *a, const ls_sampling *s, ls_error *e) {
+    if (cli_value(a, PROMPT) && cli_value(a, PROMPTS))
+        return ls_fail(e, LS_EINVAL, "give --prompt or --prompts, not both");
+    for (int i = 0; i < s->nstops; i++)
+        if (!*s->stops[i]) return ls_fail(e, LS_EINVAL, "--stop: the text is empty");
+    return LS_OK;
+}
+
 static int run(const ls_args *a) {
-    int64_t ntokens = 100, seed = 1, top_k = 0;
-    double temperature = 1.0, top_p = 1.0;
-    if (!cli_integer(&cmd_generate, a, TOKENS, 0, 1000000, &ntokens) ||
-        !cli_integer(&cmd_generate, a, SEED, 0, INT64_MAX, &seed) ||
-        !cli_integer(&cmd_generate, a, TOP_K, 0, INT64_MAX, &top_k) ||
-        !cli_real(&cmd_generate, a, TOP_P, 0, 1, &top_p) ||
-        !cli_real(&cmd_generate, a, TEMPERATURE, 0, 1000, &temperature))
-        return CLI_USAGE;
     const char *prompt = cli_value(a, PROMPT), *prompts = cli_value(a, PROMPTS);
-    ls_sampling s = {.prompt = prompt ? prompt : "",
-                     .ntokens = ntokens,
-                     .seed = (uint64_t)seed,
-                     .rule = {temperature, top_k, top_p}};
+    ls_sampling s = {.prompt = prompt ? prompt : ""};
     ls_error e = {0};
-    if (prompt && prompts) {
-        ls_fail(&e, LS_EINVAL, "give --prompt or --prompts, not both");
+    if (!read_options(a, &s)) return CLI_USAGE;
+    if (check_options(a, &s, &e) != LS_OK) {
         cli_fail(&e);
         return CLI_USAGE;
     }
@@ -138,8 +168,9 @@ const ls_command cmd_generate = {
     .summary = "write text with a trained model",
     .about =
         "Prints the prompt and the model's continuation. The same seed gives the same text on any\n"
-        "machine. Only the last model.context tokens of a prompt are used; when the context is\n"
-        "full, its older half is dropped.\n"
+        "machine. Of a run's model only the last model.context tokens of a prompt are used; when\n"
+        "the context is full, its older half is dropped. A published model ends its text itself,\n"
+        "and a text that its context has no room for is refused.\n"
         "\n"
         "With --prompts each line has random numbers of its own; the first line gets the text\n"
         "that --prompt would get.\n"
@@ -160,7 +191,13 @@ const ls_command cmd_generate = {
          [TOP_P] = {"top-p", 0, "P",
                     "choose among the likeliest whose probabilities add up to P (default: "
                     "1, all)"},
+         [MIN_P] = {"min-p", 0, "P",
+                    "choose among tokens at least P times as likely as the likeliest (default: "
+                    "0, all)"},
+         [PENALTY] = {"repetition-penalty", 0, "X",
+                      "above 1: tokens that were there become less likely (default: 1)"},
+         [STOP] = {"stop", 0, "TEXT", "end before TEXT; may be given several times"},
          [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
-         [JSON] = {"json", 0, NULL, "one JSON object per line: prompt, text, tokens"}},
+         [JSON] = {"json", 0, NULL, "one JSON object per line: prompt, text, tokens, end"}},
     .run = run,
 };

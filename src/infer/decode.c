@@ -53,10 +53,22 @@ const float *ls_decode_next(ls_decode *d, uint32_t token) {
     return logits;
 }
 
+const float *ls_decode_more(ls_decode *d, const uint32_t *tokens, int64_t T) {
+    const float *logits = NULL;
+    for (int64_t i = 0; (is_gpt(d->model) || T == 1) && i < T; i++)
+        logits = ls_decode_next(d, tokens[i]);
+    if (logits) return logits;
+    logits = continued(d, tokens, T);
+    d->npositions += T;
+    return logits;
+}
+
 const float *ls_decode_text(ls_decode *d, const uint32_t *text, int64_t n) {
-    int64_t T = head_of(d)->T, ntokens = n < T ? n : T;
-    if (d->npositions > 0 && d->npositions < T) return ls_decode_next(d, text[n - 1]);
-    if (d->npositions == T) ntokens = T / 2 > 1 ? T / 2 : 1;
+    int64_t T = head_of(d)->T, ntokens = n < T ? n : T, more = n - d->ntext;
+    d->ntext = n;
+    if (d->npositions > 0 && d->npositions + more <= T)
+        return ls_decode_more(d, text + n - more, more);
+    if (d->npositions > 0) ntokens = T / 2 > 1 ? T / 2 : 1;
     return ls_decode_prompt(d, text + n - ntokens, ntokens);
 }
 

@@ -18,6 +18,7 @@ typedef struct ls_decode {
     const void *params; /* [nfloats] of dtype */
     void *memory;       /* [ls_decode_nbytes], the caller's, aligned to 64 */
     int64_t npositions; /* in the cache; initially 0 */
+    int64_t ntext;      /* tokens of the text of ls_decode_text()'s latest call; initially 0 */
     const ls_frozen_value *frozen; /* [nparams] of dtype; of a model without frozen parameters NULL */
 } ls_decode;
 
@@ -31,8 +32,11 @@ const float *ls_decode_prompt(ls_decode *, const uint32_t *tokens, int64_t T);
 /* The logits after one more token; 0 < npositions < context. */
 const float *ls_decode_next(ls_decode *, uint32_t token);
 
+/* The logits after T more tokens; 1 <= T <= context - npositions. */
+const float *ls_decode_more(ls_decode *, const uint32_t *tokens, int64_t T);
+
 /* The logits after text [n], n >= 1. If there was a call before, the text is that of the latest
- * call and one token more. Of the first text, the latest `context` tokens count. If the context is
+ * call and one token or more. Of the first text, the latest `context` tokens count. If the context is
  * full, its older half is dropped: the latest context / 2 tokens (at least one) are a new
  * prompt. */
 const float *ls_decode_text(ls_decode *, const uint32_t *text, int64_t n);

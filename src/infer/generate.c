@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "base/cores.h"
-#include "base/random.h"
 #include "config/relations.h"
-#include "infer/decode.h"
 #include "infer/published.h"
+#include "infer/writer.h"
 #include "model/frozen.h"
 #include "model/shape.h"
 #include "model/table.h"
@@ -95,7 +94,10 @@ static ls_status open_published(ls_trained *t, const ls_trained_options *o, ls_e
                        t->path);
     LS_TRY(ls_published_config(t->path, o->sets, o->nsets, &t->config, e));
     LS_TRY(ls_published_tokenizer(t->path, &t->tokenizer, e));
-    return load_weights(t, e);
+    LS_TRY(load_weights(t, e));
+    const ls_architecture *a = &t->published.files.arch;
+    for (int i = 0; i < a->neos; i++) t->ends[t->nends++] = (uint32_t)a->eos[i];
+    return LS_OK;
 }
 
 static ls_status open_trained(ls_trained *t, const ls_trained_options *o, ls_error *e) {
@@ -152,43 +154,6 @@ void ls_trained_close(ls_trained *t) {
     *t = (ls_trained){0};
 }
 
-/* The caller's function that receives the text. */
-typedef struct sink {
-    const ls_tokenizer *tokenizer;
-    ls_write_fn *fn;
-    void *arg;
-} sink;
-
-static ls_status emit(const sink *to, uint32_t token, ls_error *e) {
-    size_t nbytes = 0;
-    const uint8_t *bytes = ls_tokenizer_bytes(to->tokenizer, token, &nbytes);
-    return to->fn(bytes, nbytes, to->arg, e);
-}
-
-/* text [n + s->ntokens], of which the first n are set. */
-static ls_status write_tokens(const ls_trained *t, const ls_sampling *s, uint32_t *text, int64_t n,
-                              const sink *to, ls_error *e) {
-    ls_dtype type = ls_config_compute(&t->config);
-    ls_decode d = {.model = &t->model,
-                   .compute = &t->compute,
-                   .dtype = type,
-                   .params = t->params,
-                   .frozen = t->infer.frozen};
-    size_t nbytes = ls_decode_nbytes(&t->model, type);
-    LS_TRY(ls_map(nbytes, "keys and values", &d.memory, e));
-    ls_sampler sampler = ls_sampler_create((size_t)t->config.model.vocab);
-    ls_status status = LS_OK;
-    for (int64_t i = 0; status == LS_OK && i < s->ntokens; i++, n++) {
-        const float *logits = ls_decode_text(&d, text, n);
-        double u = ls_random_uniform(s->seed, LS_STREAM_SAMPLE, s->number, (uint64_t)i);
-        text[n] = ls_sampler_draw(&sampler, logits, s->rule, u);
-        status = emit(to, text[n], e);
-    }
-    ls_sampler_free(&sampler);
-    ls_unmap(d.memory, nbytes);
-    return status;
-}
-
 ls_status ls_trained_needs_text(const ls_trained *t, const char *what, ls_error *e) {
     if (t->tokenizer) return LS_OK;
     return ls_fail(e, LS_EINVAL,
@@ -197,25 +162,61 @@ ls_status ls_trained_needs_text(const ls_trained *t, const char *what, ls_error 
                    t->path, what);
 }
 
+const char *ls_written_end_name(ls_written_end end) {
+    static const char *const names[] = {[LS_END_LENGTH] = "length",
+                                        [LS_END_TOKEN] = "end",
+                                        [LS_END_STOP] = "stop",
+                                        [LS_END_ASKED] = "asked"};
+    return names[end];
+}
+
+/* A published model has learned positions up to its context. */
+static ls_status check_room(const ls_trained *t, const ls_sampling *s, size_t n, ls_error *e) {
+    int64_t context = t->config.model.context;
+    if (!t->is_published || (int64_t)n + s->ntokens <= context) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "the prompt has %zu tokens, and %lld more are to be written (--tokens); the model's "
+                   "context has %lld",
+                   n, (long long)s->ntokens, (long long)context);
+}
+
+static ls_status write_after(const ls_trained *t, const ls_token_list *prompt, const ls_writing *o,
+                             ls_generated *g_p, ls_error *e) {
+    ls_writer w;
+    LS_TRY(ls_writer_open(t, &w, e));
+    ls_status status = ls_writer_add(&w, prompt->ids, prompt->n, "the prompt", e);
+    if (status == LS_OK) status = ls_writer_write(&w, o, g_p, e);
+    ls_writer_close(&w);
+    return status;
+}
+
 ls_status ls_generate(const ls_trained *t, const ls_sampling *s, ls_write_fn *fn, void *arg,
-                      ls_error *e) {
+                      ls_generated *g_p, ls_error *e) {
     LS_TRY(ls_trained_needs_text(t, "generate", e));
     const char *prompt = *s->prompt ? s->prompt : "\n";
     const ls_encoding how = {.what = "--prompt", .begin = true};
     ls_token_list encoded;
-    const sink to = {t->tokenizer, fn, arg};
     LS_TRY(ls_tokenizer_encode_as(t->tokenizer, (const uint8_t *)prompt, strlen(prompt), &how,
                                   &encoded, e));
     ls_token_list_log_dropped(&encoded, how.what);
-    size_t n = encoded.n;
-    uint32_t *text = LS_NEW_ARRAY(uint32_t, n + (size_t)s->ntokens);
-    if (n) memcpy(text, encoded.ids, n * sizeof *text);
-    free(encoded.ids);
-    ls_status status = LS_OK;
-    if (n == 0) status = ls_fail(e, LS_EINVAL, "--prompt: the tokenizer has no tokens for it");
+    ls_writing o = {.ntokens = s->ntokens,
+                    .seed = s->seed,
+                    .number = s->number,
+                    .rule = s->rule,
+                    .stops = s->stops,
+                    .nstops = s->nstops,
+                    .ends = t->ends,
+                    .nends = t->nends,
+                    .special = true,
+                    .fn = fn,
+                    .arg = arg};
+    ls_status status = check_room(t, s, encoded.n, e);
+    if (encoded.n == 0)
+        status = ls_fail(e, LS_EINVAL, "--prompt: the tokenizer has no tokens for it");
     if (status == LS_OK) status = fn((const uint8_t *)prompt, strlen(prompt), arg, e);
-    if (status == LS_OK) status = write_tokens(t, s, text, (int64_t)n, &to, e);
-    free(text);
+    *g_p = (ls_generated){0};
+    if (status == LS_OK && s->ntokens) status = write_after(t, &encoded, &o, g_p, e);
+    free(encoded.ids);
     return status;
 }
 

@@ -26,6 +26,8 @@ typedef struct ls_trained {
     ls_pretrained published; /* weights of files as they are; values NULL: they are in params */
     ls_frozen_value *frozen; /* [nparams] in 16 bits, in `rounded`; NULL: in the file, if any */
     void *rounded;
+    uint32_t ends[LS_MAX_EOS]; /* [nends] tokens that end a text of a published model */
+    int nends;
     void *memory;
     size_t params_nbytes, rounded_nbytes, memory_nbytes;
 } ls_trained;
@@ -48,18 +50,35 @@ typedef struct ls_sampling {
     uint64_t seed;
     uint64_t number; /* the prompt's number, among several with one seed */
     ls_sampler_rule rule;
+    const char *const *stops; /* [nstops] texts that end the writing, and are not written */
+    int nstops;
 } ls_sampling;
+
+/* Why a text ends. */
+typedef enum ls_written_end {
+    LS_END_LENGTH, /* it has ntokens, or the context is full */
+    LS_END_TOKEN,  /* the model ended it */
+    LS_END_STOP,   /* a stop came */
+    LS_END_ASKED,  /* the user did */
+} ls_written_end;
+
+const char *ls_written_end_name(ls_written_end); /* "length", "end", "stop", "asked" */
+
+typedef struct ls_generated {
+    int64_t ntokens; /* an end token is one of them */
+    ls_written_end end;
+} ls_generated;
 
 /* Calls write() with the prompt's bytes, then with each new token's; stops when write() fails. The
  * text is the same for the same seed and number on any machine and any number of threads. An empty
  * prompt stands for a line end.
  *
- * Keys and values of what the model has seen are retained, so a token costs one position
- * (decode.h). The latest `context` tokens of a prompt count; if the context is full, its older half
- * is dropped, and the rest is computed again. */
+ * Of a run's model the latest `context` tokens of a prompt count; if the context is full, its older half
+ * is dropped, and the rest is computed again. LS_EINVAL: a published model's context is too short for the
+ * prompt and ntokens more; its text also ends with the model's end token. */
 typedef ls_status ls_write_fn(const uint8_t *bytes, size_t nbytes, void *arg, ls_error *);
 ls_status ls_generate(const ls_trained *, const ls_sampling *, ls_write_fn *, void *arg,
-                      ls_error *);
+                      ls_generated *g_p, ls_error *);
 
 /* LS_EINVAL if the run was not trained on a text; `what` needs one, e.g. "generate". */
 ls_status ls_trained_needs_text(const ls_trained *, const char *what, ls_error *);

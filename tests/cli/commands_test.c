@@ -1,4 +1,6 @@
 /* commands_test.c - output and files of the commands. */
+#include <ctype.h>
+
 #include "base/json.h"
 #include "cli/program.h"
 
@@ -121,6 +123,31 @@ static void test_generate(void **state) {
     expect("generate @/run --tokens 100", 0, NULL); /* three times the context */
 }
 
+/* A text ends before a stop, and only there; a penalty changes what is drawn. */
+static void test_stop(void **state) {
+    static const char how[] = "generate @/run --prompt Li --tokens 60 --seed 7 --top-k 40";
+    char *whole = NULL, *part = NULL, *json = NULL;
+    (void)state;
+    assert_int_equal(run_program(how, &whole), 0);
+    size_t at = 12;
+    while (!isalnum((unsigned char)whole[at]) || strchr(whole + 2, whole[at]) < whole + at) at++;
+    char *line = ls_format("%s --stop %c --stop zzzz", how, whole[at]);
+    char *as_json = ls_format("%s --json", line);
+    assert_int_equal(run_program(line, &part), 0);
+    assert_int_equal(strlen(part), at + 1); /* and a line end */
+    assert_int_equal(strncmp(part, whole, at), 0);
+    assert_int_equal(run_program(as_json, &json), 0);
+    assert_non_null(strstr(json, "\"end\": \"stop\""));
+    free(part), free(json), free(as_json), free(line);
+    line = ls_format("%s --repetition-penalty 3 --min-p 0.001", how);
+    assert_int_equal(run_program(line, &part), 0);
+    assert_string_not_equal(part, whole);
+    free(part), free(line), free(whole);
+    expect("generate @/run --stop= --prompt a", 2, "--stop: the text is empty");
+    expect("generate @/run --min-p 2", 2, "'2' is not a number from 0 to 1");
+    expect("generate @/run --repetition-penalty 0", 2, "is not a number from 0.01");
+}
+
 /* One text per line; the first equals that of --prompt. */
 static void test_prompts(void **state) {
     static const char prompts[] = "License\n\nThe \xc3\xa4\nYou";
@@ -211,6 +238,7 @@ int main(void) {
         cmocka_unit_test(test_help),          cmocka_unit_test(test_run),
         cmocka_unit_test(test_average),       cmocka_unit_test(test_crowd),
         cmocka_unit_test(test_generate),      cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_stop),
         cmocka_unit_test(test_plan),          cmocka_unit_test(test_bench),
         cmocka_unit_test(test_bench_kernels),
     };

@@ -115,13 +115,14 @@ static void test_generate(void **state) {
     char *from[3] = {0};
     static const char *const names[] = {"@/m.gguf", "@/a", "@/b"};
     for (int i = 0; i < 3; i++) {
-        char *words = ls_format("generate %s --prompt Some --tokens 60 --seed 3", names[i]);
+        char *words = ls_format("generate %s --prompt Some --tokens 40 --seed 3", names[i]);
         assert_int_equal(run_program(words, &from[i]), 0);
         assert_string_equal(from[i], from[0]);
         free(words);
     }
     assert_int_equal(strncmp(from[0], "Some", 4), 0);
     assert_true(strlen(from[0]) > 24);
+    expect("generate @/a --prompt Some --tokens 60", 1, "context has 48");
     for (int i = 0; i < 3; i++) free(from[i]);
 }
 
