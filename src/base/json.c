@@ -37,6 +37,8 @@ ls_status ls_json_read(const char *path, size_t most, ls_json **j_p, ls_error *e
     return s;
 }
 
+ls_json *ls_json_share(const ls_json *j) { return out(json_incref(in(j))); }
+
 void ls_json_free(ls_json *j) { json_decref(in(j)); }
 
 const ls_json *ls_json_get(const ls_json *o, const char *key) {

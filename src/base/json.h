@@ -17,6 +17,8 @@ typedef struct ls_json ls_json;
 ls_status ls_json_parse(const char *text, size_t nbytes, const char *what, ls_json **j_p,
                         ls_error *);
 void ls_json_free(ls_json *);
+/* The same value with one more owner. */
+ls_json *ls_json_share(const ls_json *);
 
 /* Parses a file of at most `most` bytes. *j_p is NULL if the file does not exist. */
 ls_status ls_json_read(const char *path, size_t most, ls_json **j_p, ls_error *);

@@ -141,8 +141,10 @@ static char *run_of(const char *path) {
 static int run(const ls_args *a) {
     ls_error e = {0};
     ls_trained t;
-    ls_trained_options o = {
-        .ema = cli_given(a, EMA), .sets = a->options[SET].values, .nsets = a->options[SET].n};
+    ls_trained_options o = {.ema = cli_given(a, EMA),
+                            .own_data = !cli_given(a, DATA),
+                            .sets = a->options[SET].values,
+                            .nsets = a->options[SET].n};
     if (ls_trained_open(a->words[0], &o, &t, &e) != LS_OK) return cli_fail(&e);
     const char *data = cli_value(a, DATA);
     bool json = cli_given(a, JSON);

@@ -82,7 +82,12 @@ typedef enum ls_schedule_kind {
     LS_SCHEDULE_WSD /* warm-up, stable, decay */
 } ls_schedule_kind;
 /* The words from `tokens` on are names of formats of files (source/source.h). */
-typedef enum ls_data_kind { LS_DATA_AUTO, LS_DATA_TEXT, LS_DATA_TOKENS } ls_data_kind;
+typedef enum ls_data_kind { LS_DATA_AUTO, LS_DATA_TEXT, LS_DATA_CHAT, LS_DATA_TOKENS } ls_data_kind;
+typedef enum ls_chat_kind { /* as in chat/spans.h */
+                            LS_CHAT_OF_ASSISTANT,
+                            LS_CHAT_OF_ALL,
+                            LS_CHAT_OF_COMPLETION
+} ls_chat_kind;
 typedef enum ls_order_kind { LS_ORDER_AUTO, LS_ORDER_GLOBAL, LS_ORDER_BLOCKS } ls_order_kind;
 typedef enum ls_damaged_kind { LS_DAMAGED_REFUSE, LS_DAMAGED_SKIP } ls_damaged_kind;
 typedef enum ls_lists_kind { LS_LISTS_REFUSE, LS_LISTS_CUT } ls_lists_kind;
@@ -147,16 +152,19 @@ typedef struct ls_config {
         char path[LS_CONFIG_TEXT]; /* files or patterns, one per line (data/files.h) */
         int64_t format;            /* an ls_data_kind, or a later word of the key's choices */
         char labels[LS_CONFIG_TEXT], val_path[LS_CONFIG_TEXT], val_labels[LS_CONFIG_TEXT];
-        double val_fraction;          /* of the tokens, at the end; of samples, spread over them */
-        int64_t folds, fold;          /* folds 0: none */
-        int64_t damaged;              /* an ls_damaged_kind */
-        int64_t lists;                /* an ls_lists_kind */
-        char cache[LS_CONFIG_TEXT];   /* a directory; "": the user's */
-        int64_t threads;              /* of a worker, that read samples; LS_AUTO */
-        int64_t order;                /* an ls_order_kind */
-        int64_t block, window;        /* samples; blocks (data/order.h) */
-        char mix[LS_CONFIG_TEXT];     /* several sources, with weights (storage/mixture.h) */
-        char augment[LS_CONFIG_TEXT]; /* changes of images (source/augment.h) */
+        double val_fraction;           /* of the tokens, at the end; of samples, spread over them */
+        int64_t folds, fold;           /* folds 0: none */
+        int64_t damaged;               /* an ls_damaged_kind */
+        int64_t lists;                 /* an ls_lists_kind */
+        char template[LS_CONFIG_TEXT]; /* a file; "": the model's */
+        int64_t loss;                  /* an ls_chat_kind */
+        int64_t packing;               /* 1: on */
+        char cache[LS_CONFIG_TEXT];    /* a directory; "": the user's */
+        int64_t threads;               /* of a worker, that read samples; LS_AUTO */
+        int64_t order;                 /* an ls_order_kind */
+        int64_t block, window;         /* samples; blocks (data/order.h) */
+        char mix[LS_CONFIG_TEXT];      /* several sources, with weights (storage/mixture.h) */
+        char augment[LS_CONFIG_TEXT];  /* changes of images (source/augment.h) */
     } data;
     struct {
         char from[LS_CONFIG_TEXT]; /* a run or checkpoint (storage/origin.h); "": random weights */
@@ -226,6 +234,9 @@ ls_status ls_config_read(const char *path, ls_config *c_p, ls_error *);
 bool ls_config_has_text(const ls_config *);
 /* Are samples windows of model.context tokens? Losses are then those of a token. */
 bool ls_config_has_tokens(const ls_config *);
+/* Is it trained on conversations? Or on a text or these: a corpus (storage/corpus.h)? */
+bool ls_config_has_chats(const ls_config *);
+bool ls_config_has_corpus(const ls_config *);
 /* What rates count: "tokens", or "samples"; and how many of them a sample is. */
 const char *ls_config_unit(const ls_config *);
 double ls_config_units(const ls_config *);

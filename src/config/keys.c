@@ -16,9 +16,10 @@ static const char *const balances[] = {"auto", "off", NULL};
 static const char *const bests[] = {"off", "on", NULL};
 static const char *const optimizers[] = {"adamw", "adam", "sgd", "lion", NULL};
 static const char *const schedules[] = {"cosine", "linear", "constant", "step", "wsd", NULL};
-static const char *const formats[] = {"auto",     "text",  "tokens", "idx",    "cifar",
-                                      "csv",      "jsonl", "npy",    "images", "webdataset",
-                                      "tfrecord", "mds",   NULL};
+static const char *const formats[] = {"auto",       "text",     "chat",  "tokens", "idx",
+                                      "cifar",      "csv",      "jsonl", "npy",    "images",
+                                      "webdataset", "tfrecord", "mds",   NULL};
+static const char *const chat_losses[] = {"assistant", "all", "completion", NULL};
 static const char *const orders[] = {"auto", "global", "blocks", NULL};
 static const char *const damages[] = {"refuse", "skip", NULL};
 static const char *const lists[] = {"refuse", "cut", NULL};
@@ -136,7 +137,7 @@ const ls_config_key ls_config_keys[] = {
             "again"),
     ONE_OF("data.format", data.format, formats, FREE,
            "format of the files; auto: a text if the model is GPT-2, else by names and contents; "
-           "tokens: files of token ids, e.g. for GPT-2"),
+           "chat: JSON lines of conversations; tokens: files of token ids, e.g. for GPT-2"),
     STRINGS("data.labels", data.labels, FREE,
             "files with labels, if they are apart from the samples (idx, npy)"),
     STRINGS("data.val_path", data.val_path, FREE,
@@ -154,6 +155,14 @@ const ls_config_key ls_config_keys[] = {
     ONE_OF(
         "data.lists", data.lists, lists, FIXED,
         "lists of ids that are longer than the model's input: refuse them, or cut their ends off"),
+    STRING("data.template", data.template, FREE,
+           "conversations: a file with the chat template (Jinja); empty: the model's own"),
+    ONE_OF("data.loss", data.loss, chat_losses, FIXED,
+           "conversations: train on the assistant's answers, on all tokens, or on the completion "
+           "alone, which is the last answer"),
+    ONE_OF("data.packing", data.packing, switches, FIXED,
+           "conversations: several in a sample, each of which attends to itself alone; off: a "
+           "sample has one, and padding"),
     STRING("data.cache", data.cache, FREE,
            "directory for downloads and indexes of data; empty: ~/.cache/lockstep"),
     INT_OR_AUTO("data.threads", data.threads, 1, 64, LS_AUTO, FREE,
@@ -366,6 +375,12 @@ const ls_config_key ls_config_keys[] = {
 bool ls_config_has_text(const ls_config *c) {
     bool is_text = c->data.format == LS_DATA_AUTO || c->data.format == LS_DATA_TEXT;
     return is_text && ls_config_has_tokens(c);
+}
+
+bool ls_config_has_chats(const ls_config *c) { return c->data.format == LS_DATA_CHAT; }
+
+bool ls_config_has_corpus(const ls_config *c) {
+    return ls_config_has_text(c) || ls_config_has_chats(c);
 }
 
 bool ls_config_has_tokens(const ls_config *c) {

@@ -136,6 +136,29 @@ static ls_status check_text(const ls_config *c, const char *where, ls_error *e) 
                    where, key);
 }
 
+/* Conversations need a tokenizer and positions by text. */
+static ls_status check_chats(const ls_config *c, const char *where, ls_error *e) {
+    const char *key = *c->data.labels       ? "data.labels"
+                      : *c->data.val_labels ? "data.val_labels"
+                      : *c->data.augment    ? "data.augment"
+                      : *c->data.mix        ? "data.mix"
+                                            : NULL;
+    if (key)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: %s is not for conversations (data.format: chat); remove it", where,
+                       key);
+    if (c->model.kind != LS_MODEL_LLAMA && !*c->model.from)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: data.format is chat, which model.kind llama reads; set model.from to a "
+                       "model of that kind",
+                       where);
+    if (*c->model.from || *c->train.from) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: data.format chat needs a model with a tokenizer: set model.from to its "
+                   "directory, or train.from to a run",
+                   where);
+}
+
 static ls_status check_format(const ls_config *c, const char *where, ls_error *e) {
     bool has_tokens = ls_config_has_tokens(c);
     if (!has_tokens && c->data.format == LS_DATA_TEXT)
@@ -143,6 +166,7 @@ static ls_status check_format(const ls_config *c, const char *where, ls_error *e
                        "%s: data.format is text, which only model.kind gpt2 and llama read; remove "
                        "data.format, or name that of the samples",
                        where);
+    if (ls_config_has_chats(c)) return check_chats(c, where, e);
     if (has_tokens && c->data.format > LS_DATA_TOKENS)
         return ls_fail(
             e, LS_EINVAL,

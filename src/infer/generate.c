@@ -106,9 +106,10 @@ static ls_status open_trained(ls_trained *t, const ls_trained_options *o, ls_err
     ls_status s = ls_config_read(config, &t->config, e);
     if (s == LS_OK && o->nsets) s = change_config(&t->config, o, e);
     if (s == LS_OK) s = ls_config_check(&t->config, config, e);
+    bool has_text = s == LS_OK && ls_config_has_corpus(&t->config);
+    if (has_text && !o->own_data) t->config.data.format = LS_DATA_TEXT;
     if (s == LS_OK) s = load_weights(t, e); /* checks the files against the manifest */
-    bool has_text = s == LS_OK && ls_config_has_text(&t->config);
-    if (has_text) s = ls_tokenizer_load(tokenizer, &t->tokenizer, e);
+    if (has_text && s == LS_OK) s = ls_tokenizer_load(tokenizer, &t->tokenizer, e);
     if (has_text && s == LS_OK &&
         !ls_config_fits_tokens(&t->config, ls_tokenizer_vocab(t->tokenizer)))
         s = ls_fail(e, LS_EINVAL, "%s: has %u tokens, model.vocab is %lld", tokenizer,

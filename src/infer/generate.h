@@ -34,6 +34,8 @@ typedef struct ls_trained {
 
 typedef struct ls_trained_options {
     bool ema;                /* the average of the weights */
+    bool own_data;           /* samples are those of the run's own data: else a run on conversations
+                                has a model that reads text */
     const char *const *sets; /* [nsets] "KEY=VALUE": changes of the run's config */
     int nsets;
 } ls_trained_options;

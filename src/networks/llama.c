@@ -11,7 +11,30 @@ typedef struct llama {
     const ls_architecture *a;
     ls_model *m;
     int64_t T;
+    ls_value *positions; /* NULL: those of the rows */
 } llama;
+
+/* What a sample has: tokens to read, tokens to predict. */
+typedef struct texts {
+    ls_value *tokens, *targets;
+} texts;
+
+/* A text's targets are its tokens, one further. Those of conversations are a field of their own, in
+ * which -1 has no loss; several in a sample have positions, each from 0. */
+static texts add_inputs(llama *f) {
+    ls_model *m = f->m;
+    texts x = {0};
+    if (!ls_config_has_chats(f->c)) {
+        ls_value *tokens = (ls_input)(m, "tokens", LS_I32, LS_DIMS(f->T + 1));
+        x.tokens = ls_build_part(m, tokens, 0, f->T);
+        x.targets = ls_build_part(m, tokens, 1, f->T);
+        return x;
+    }
+    x.tokens = (ls_input)(m, "tokens", LS_I32, LS_DIMS(f->T));
+    x.targets = (ls_input)(m, "targets", LS_I32, LS_DIMS(f->T));
+    if (f->c->data.packing) f->positions = (ls_input)(m, "positions", LS_I32, LS_DIMS(f->T));
+    return x;
+}
 
 static ls_value *norm(const llama *f, ls_value *x, const char *name) {
     return (ls_rms_norm)(f->m, x,
@@ -35,7 +58,8 @@ static ls_value *norm_heads(const llama *f, ls_value *x, int64_t heads, const ch
 
 static ls_value *turn(const llama *f, ls_value *x, int64_t heads, const char *name) {
     const ls_rotation *r = &f->a->rope;
-    ls_rope_options o = {.name = name, .heads = heads, .base = (float)r->base};
+    ls_rope_options o = {
+        .name = name, .heads = heads, .base = (float)r->base, .positions = f->positions};
     if (r->type != LS_ROPE_DEFAULT) o.factor = (float)r->factor;
     if (r->type == LS_ROPE_LLAMA3) {
         o.low = (float)r->low;
@@ -52,8 +76,11 @@ static ls_value *attend(const llama *f, ls_value *x) {
     ls_value *q = linear(f, x, (ls_linear_options){.name = "q_proj", .out = Q, .no_bias = plain});
     ls_value *k = linear(f, x, (ls_linear_options){.name = "k_proj", .out = K, .no_bias = plain});
     ls_value *v = linear(f, x, (ls_linear_options){.name = "v_proj", .out = K, .no_bias = plain});
-    ls_attention_options o = {
-        .heads = a->heads, .kv_heads = a->kv_heads, .causal = true, .values = v};
+    ls_attention_options o = {.heads = a->heads,
+                              .kv_heads = a->kv_heads,
+                              .causal = true,
+                              .values = v,
+                              .positions = f->positions};
     if (a->window && a->window < f->T) o.window = a->window;
     q = turn(f, norm_heads(f, q, a->heads, "q_norm"), a->heads, "rope_q");
     o.keys = turn(f, norm_heads(f, k, a->kv_heads, "k_norm"), a->kv_heads, "rope_k");
@@ -83,14 +110,14 @@ static ls_value *add_block(const llama *f, ls_value *x) {
     return (ls_add)(f->m, x, y);
 }
 
-static void build(const llama *f) {
+static void build(llama *f) {
     const ls_architecture *a = f->a;
     ls_model *m = f->m;
-    ls_value *tokens = (ls_input)(m, "tokens", LS_I32, LS_DIMS(f->T + 1));
+    texts text = add_inputs(f);
     (ls_scope)(m, "model");
     ls_embedding_options e = {
         .name = "embed_tokens", .rows = a->vocab, .width = a->width, .deviation = STD};
-    ls_value *embedding = (ls_embedding)(m, ls_build_part(m, tokens, 0, f->T), e), *x = embedding;
+    ls_value *embedding = (ls_embedding)(m, text.tokens, e), *x = embedding;
     for (int i = 0; i < (int)a->layers; i++) {
         (ls_scope)(m, "layers.%d", i);
         x = add_block(f, x);
@@ -100,7 +127,7 @@ static void build(const llama *f) {
     ls_scope_end(m);
     ls_linear_cross_entropy_options head = {.name = "lm_head", .classes = a->vocab};
     if (a->tied) head.tied = embedding;
-    (ls_linear_cross_entropy)(m, x, ls_build_part(m, tokens, 1, f->T), head);
+    (ls_linear_cross_entropy)(m, x, text.targets, head);
 }
 
 static ls_status check(const ls_architecture *a, ls_error *e) {
@@ -122,7 +149,7 @@ ls_status ls_llama_create(const ls_config *c, ls_model *m_p, ls_error *e) {
     ls_model m = {0};
     ls_architecture a = ls_llama_architecture(c);
     LS_TRY(check(&a, e));
-    build(&(llama){c, &a, &m, c->model.context});
+    build(&(llama){.c = c, .a = &a, .m = &m, .T = c->model.context});
     ls_status s = ls_build_finish(&m, e);
     if (s == LS_OK)
         *m_p = m;

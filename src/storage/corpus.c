@@ -12,6 +12,7 @@
 #include "data/text.h"
 #include "storage/data_files.h"
 #include "storage/origin.h"
+#include "weights/model_chat.h"
 
 enum { MAX_TOKENIZER = 64 << 20 };
 
@@ -98,13 +99,84 @@ static ls_status make(ls_corpus *c, const ls_config *config, const ls_text *text
     return split(c, config, what, e);
 }
 
+/* ---- conversations ---- */
+
+static ls_status open_chats(ls_corpus *c, const ls_config *config, const char *what, ls_error *e) {
+    LS_TRY(ls_chats_open(&c->tokens, config, what, &c->chats, e));
+    c->has_chats = true;
+    c->ntrain = c->chats.rows[0].nrows;
+    c->nval = c->chats.rows[1].nrows;
+    return LS_OK;
+}
+
+/* How the model that the run begins with writes conversations. */
+static ls_status read_format(const ls_corpus *c, const ls_config *config, ls_chat_format *f_p,
+                             ls_error *e) {
+    const char *file = *config->data.template ? config->data.template : NULL;
+    if (!*config->model.from)
+        return file ? ls_file_chat_format(c->tokenizer, file, f_p, e)
+                    : ls_fail(e, LS_EINVAL,
+                              "data.template is missing: a run (train.from) has no chat template");
+    ls_weights w = {0};
+    LS_TRY(ls_weights_open(config->model.from, &w, e));
+    ls_status s = ls_model_chat_format(&w, c->tokenizer, file, f_p, e);
+    ls_weights_close(&w);
+    return s;
+}
+
+static ls_status encode_chats(ls_corpus *c, const ls_config *config, const char *tokenizer,
+                              ls_error *e) {
+    ls_chat_format f = {0};
+    ls_chats_read r = {0};
+    size_t n = 0;
+    uint32_t vocab = (uint32_t)config->model.vocab;
+    if (config->model.kind != LS_MODEL_LLAMA)
+        return ls_fail(e, LS_EINVAL,
+                       "model.from: %s: conversations (data.format: chat) need a model of kind "
+                       "llama",
+                       config->model.from);
+    LS_TRY(load_tokenizer(c, tokenizer, e));
+    if (ls_tokenizer_vocab(c->tokenizer) > vocab)
+        return ls_fail(e, LS_EINVAL, "%s: has %u tokens, model.vocab is %u", tokenizer,
+                       ls_tokenizer_vocab(c->tokenizer), vocab);
+    LS_TRY(read_format(c, config, &f, e));
+    ls_status s = ls_chats_encode(config, &f, &c->encoded, &n, &r, e);
+    ls_chat_format_free(&f);
+    LS_TRY(s);
+    c->tokens = ls_tokens_hashed(c->encoded, n, vocab * LS_CHATS_FLAGS, r.nbytes);
+    set_record(c);
+    c->record.has_text = true;
+    c->record.text = r.hash;
+    c->record.text_bytes = r.nbytes;
+    ls_chats_log(&r, config);
+    ls_chats_read_free(&r);
+    return open_chats(c, config, config->data.path, e);
+}
+
+ls_status ls_corpus_chat_row(const ls_corpus *c, int part, uint64_t i, void *sample, ls_error *e) {
+    return ls_chats_row(&c->chats, &c->tokens, part, i, sample, e);
+}
+
+ls_status ls_corpus_chat_train(const void *corpus, const ls_draw *d, size_t nbytes, void *sample,
+                               ls_error *e) {
+    (void)nbytes;
+    return ls_corpus_chat_row(corpus, 0, d->sample, sample, e);
+}
+
+/* ---- making ---- */
+
 ls_status ls_corpus_encode(ls_corpus *c, const ls_config *config, const char *tokenizer,
                            ls_error *e) {
     *c = (ls_corpus){0};
     ls_text text;
-    LS_TRY(ls_text_open(config->data.path, &text, e));
-    ls_status s = make(c, config, &text, tokenizer, e);
-    ls_text_close(&text);
+    ls_status s = LS_OK;
+    if (ls_config_has_chats(config)) {
+        s = encode_chats(c, config, tokenizer, e);
+    } else {
+        LS_TRY(ls_text_open(config->data.path, &text, e));
+        s = make(c, config, &text, tokenizer, e);
+        ls_text_close(&text);
+    }
     if (s != LS_OK) ls_corpus_free(c);
     return s;
 }
@@ -181,11 +253,13 @@ static ls_status open_files(ls_corpus *c, const char *tokenizer, const char *tok
     if (s != LS_OK) return fail_damaged(&why, "makes it again from the text", e);
     set_record(c);
     uint32_t vocab = ls_tokenizer_vocab(c->tokenizer);
-    if (c->tokens.vocab != vocab || !ls_config_fits_tokens(config, vocab))
+    bool chats = ls_config_has_chats(config);
+    uint32_t numbers = chats ? (uint32_t)config->model.vocab * LS_CHATS_FLAGS : vocab;
+    if (c->tokens.vocab != numbers || !ls_config_fits_tokens(config, vocab))
         return ls_fail(e, LS_EINVAL,
                        "%s: is for %u tokens, the tokenizer has %u, model.vocab is %lld", tokens,
                        c->tokens.vocab, vocab, (long long)config->model.vocab);
-    return split(c, config, tokens, e);
+    return chats ? open_chats(c, config, tokens, e) : split(c, config, tokens, e);
 }
 
 static ls_status fail_differs(const char *run, const char *name, ls_hash got, ls_hash want,
@@ -232,6 +306,7 @@ void ls_corpus_free(ls_corpus *c) {
     ls_tokens_close(&c->tokens);
     free(c->encoded);
     free(c->nbytes);
+    ls_chats_close(&c->chats);
     *c = (ls_corpus){0};
 }
 

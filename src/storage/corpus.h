@@ -1,4 +1,4 @@
-/* corpus.h - a run's text as tokens: tokenizer, training part, validation part.
+/* corpus.h - a run's text, or conversations, as tokens: tokenizer, training part, validation part.
  *
  * A new run trains the tokenizer on the text and encodes the text; tokenizer and tokens are saved
  * in the run directory (tokenizer.json, tokens.bin), so that resuming needs neither the text nor
@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "data/tokenizer.h"
 #include "data/tokens.h"
+#include "storage/chats.h"
 #include "storage/corpus_record.h"
 
 typedef struct ls_corpus {
@@ -21,7 +22,9 @@ typedef struct ls_corpus {
     ls_corpus_record record;
     size_t val_first;      /* the first token of the validation part; training begins at token 0 */
     uint64_t ntrain, nval; /* samples of T + 1 tokens; the last token is the next sample's first */
-    uint32_t *nbytes;      /* [vocab] bytes of each token */
+    uint32_t *nbytes;      /* [vocab] bytes of each token; NULL: conversations */
+    bool has_chats;        /* conversations instead of a text: ntrain and nval are rows of them */
+    ls_chats chats;
 } ls_corpus;
 
 /* Makes the corpus from the text at config->data.path. Writes nothing. */
@@ -37,12 +40,18 @@ bool ls_corpus_is_saved(const char *run);
 ls_status ls_corpus_open(ls_corpus *, const char *run, const ls_config *, ls_error *);
 void ls_corpus_free(ls_corpus *);
 
-/* Copies sample i of the validation part: out [T + 1]. Errors: those of ls_tokens_read(). */
+/* Of a text: copies sample i of the validation part: out [T + 1]. Errors: those of ls_tokens_read(). */
 ls_status ls_corpus_val_sample(const ls_corpus *, int64_t T, uint64_t i, uint32_t *out, ls_error *);
 /* The mean loss of a bigram model of the training part, and the bytes that its targets stand for,
  * over the first nval tokens of the validation part. Reads all tokens. */
 ls_status ls_corpus_bigram(const ls_corpus *, size_t nval, double *loss_p, double *nbytes_p,
                            ls_error *);
+
+/* Of conversations: reads row i of the training part (0) or of validation (1), for ls_chats_row(). */
+ls_status ls_corpus_chat_row(const ls_corpus *, int part, uint64_t i, void *sample, ls_error *);
+/* A training row, for the loader (data/loader.h); corpus: an ls_corpus. */
+ls_status ls_corpus_chat_train(const void *corpus, const ls_draw *, size_t nbytes, void *sample,
+                               ls_error *);
 
 /* The bytes that one sample's targets stand for. */
 double ls_corpus_sample_bytes(const ls_corpus *, const uint32_t *sample, int64_t T);

@@ -10,7 +10,9 @@
 
 /* ---- which data ---- */
 
-bool ls_dataset_is_text(const ls_dataset *d) { return !d->samples; }
+bool ls_dataset_is_text(const ls_dataset *d) { return !d->samples && !d->text.has_chats; }
+
+static bool is_corpus(const ls_dataset *d) { return !d->samples; }
 
 static int64_t window_of(const ls_dataset *d) {
     return (int64_t)(d->sample_nbytes / sizeof(uint32_t)) - 1;
@@ -20,14 +22,14 @@ ls_dataset ls_dataset_of_text(const ls_corpus *text, const ls_config *c) {
     return (ls_dataset){.text = *text,
                         .ntrain = text->ntrain,
                         .nval = text->nval,
-                        .sample_nbytes = (size_t)(c->model.context + 1) * sizeof(uint32_t)};
+                        .sample_nbytes = text->has_chats
+                                             ? ls_chats_sample_nbytes(c)
+                                             : (size_t)(c->model.context + 1) * sizeof(uint32_t)};
 }
 
 static ls_dataset dataset_of(ls_samples *s) {
-    return (ls_dataset){.samples = s,
-                        .ntrain = s->order.n,
-                        .nval = s->nval,
-                        .sample_nbytes = s->source->nbytes};
+    return (ls_dataset){
+        .samples = s, .ntrain = s->order.n, .nval = s->nval, .sample_nbytes = s->source->nbytes};
 }
 
 ls_dataset ls_dataset_of_source(ls_source *source, const ls_config *c) {
@@ -44,7 +46,7 @@ static ls_status open_samples(ls_dataset *d, const ls_config *c, const ls_model 
 }
 
 ls_status ls_dataset_make(ls_dataset *d, const ls_config *c, const ls_model *m, ls_error *e) {
-    if (!ls_config_has_text(c)) return open_samples(d, c, m, NULL, e);
+    if (!ls_config_has_corpus(c)) return open_samples(d, c, m, NULL, e);
     ls_corpus text;
     LS_TRY(ls_corpus_make(&text, c, e));
     *d = ls_dataset_of_text(&text, c);
@@ -70,7 +72,7 @@ static ls_status read_record(const char *run, ls_data_record *r_p, ls_error *e) 
 
 ls_status ls_dataset_open(ls_dataset *d, const char *run, const ls_config *c, const ls_model *m,
                           ls_error *e) {
-    if (!ls_config_has_text(c)) {
+    if (!ls_config_has_corpus(c)) {
         ls_data_record r;
         LS_TRY(read_record(run, &r, e));
         LS_TRY(open_samples(d, c, m, &r, e));
@@ -89,7 +91,7 @@ double ls_dataset_saved_nbytes(const ls_dataset *d) {
 }
 
 ls_status ls_dataset_save(const ls_dataset *d, const char *run, ls_error *e) {
-    if (ls_dataset_is_text(d)) return ls_corpus_save(&d->text, run, e);
+    if (is_corpus(d)) return ls_corpus_save(&d->text, run, e);
     char *path = ls_format("%s/" LS_DATA_RECORD, run);
     const ls_buf *text = &d->samples->record_text;
     ls_buf was = {0};
@@ -102,7 +104,7 @@ ls_status ls_dataset_save(const ls_dataset *d, const char *run, ls_error *e) {
 }
 
 bool ls_dataset_is_saved(const char *run, const ls_config *c) {
-    if (ls_config_has_text(c)) return ls_corpus_is_saved(run);
+    if (ls_config_has_corpus(c)) return ls_corpus_is_saved(run);
     char *path = ls_format("%s/" LS_DATA_RECORD, run);
     bool there = ls_file_exists(path);
     free(path);
@@ -124,7 +126,7 @@ static ls_status restore_record(const char *run, const char *checkpoint, const l
 
 ls_status ls_dataset_restore(const char *run, const char *checkpoint, const ls_config *c,
                              const ls_model *m, ls_error *e) {
-    if (ls_config_has_text(c)) return ls_restore_corpus(run, checkpoint, c, e);
+    if (ls_config_has_corpus(c)) return ls_restore_corpus(run, checkpoint, c, e);
     return restore_record(run, checkpoint, c, m, e);
 }
 
@@ -138,11 +140,11 @@ static ls_order text_order(uint64_t ntrain, const ls_config *c) {
 }
 
 ls_order ls_dataset_order(const ls_dataset *d, const ls_config *c) {
-    return ls_dataset_is_text(d) ? text_order(d->ntrain, c) : d->samples->order;
+    return is_corpus(d) ? text_order(d->ntrain, c) : d->samples->order;
 }
 
 ls_status ls_dataset_order_of(const char *run, const ls_config *c, ls_order *o_p, ls_error *e) {
-    if (!ls_config_has_text(c)) {
+    if (!ls_config_has_corpus(c)) {
         ls_data_record r;
         LS_TRY(read_record(run, &r, e));
         return ls_samples_order(c, &r, o_p, e);
@@ -163,7 +165,7 @@ static ls_buf copy_of(const ls_buf *b) {
 void ls_dataset_files(const ls_dataset *d, ls_data_files *f_p) {
     ls_buf record = {0};
     *f_p = (ls_data_files){0};
-    if (!ls_dataset_is_text(d)) {
+    if (!is_corpus(d)) {
         ls_data_files_add(f_p, LS_DATA_RECORD, copy_of(&d->samples->record_text));
         return;
     }
@@ -175,7 +177,7 @@ void ls_dataset_files(const ls_dataset *d, ls_data_files *f_p) {
 /* ---- what it is ---- */
 
 ls_hash ls_dataset_identity(const ls_dataset *d) {
-    if (ls_dataset_is_text(d)) return d->text.record.tokens;
+    if (is_corpus(d)) return d->text.record.tokens;
     const ls_data_part *parts[] = {&d->samples->record.training, &d->samples->record.validation};
     uint64_t words[6];
     for (int i = 0; i < 2; i++) {
@@ -187,7 +189,7 @@ ls_hash ls_dataset_identity(const ls_dataset *d) {
 }
 
 ls_status ls_dataset_fail_changed(const ls_dataset *d, const char *run, ls_error *e) {
-    if (ls_dataset_is_text(d))
+    if (is_corpus(d))
         return ls_fail(e, LS_EINVAL,
                        "%s/tokens.bin: has other tokens than those this run was trained on; was "
                        "it made again from a text that has changed? Restore it and continue "
@@ -201,7 +203,11 @@ ls_status ls_dataset_fail_changed(const ls_dataset *d, const char *run, ls_error
 
 void ls_dataset_describe(const ls_dataset *d, ls_buf *out) {
     ls_buf_printf(out, "%llu training samples of ", (unsigned long long)d->ntrain);
-    if (ls_dataset_is_text(d))
+    if (d->text.has_chats)
+        ls_buf_printf(out, "%s, up to %lld tokens",
+                      d->text.chats.packed ? "several conversations" : "a conversation",
+                      (long long)d->text.chats.T);
+    else if (is_corpus(d))
         ls_buf_printf(out, "%lld tokens", (long long)window_of(d));
     else
         ls_samples_describe(d->samples, out);
@@ -225,14 +231,19 @@ ls_loader_config ls_dataset_loader(const ls_dataset *d, const ls_config *c) {
                           .order = ls_dataset_order(d, c),
                           .batch = (uint64_t)c->train.batch,
                           .V = (int)c->train.virtual_workers};
-    if (ls_dataset_is_text(d)) return l;
+    if (d->text.has_chats) {
+        l.read = ls_corpus_chat_train;
+        l.data = &d->text;
+    }
+    if (is_corpus(d)) return l;
     l.read = ls_samples_train;
     l.data = d->samples;
     return l;
 }
 
 ls_status ls_dataset_val_sample(const ls_dataset *d, uint64_t i, void *out, ls_error *e) {
-    if (!ls_dataset_is_text(d)) return ls_samples_val(d->samples, i, out, e);
+    if (!is_corpus(d)) return ls_samples_val(d->samples, i, out, e);
+    if (d->text.has_chats) return ls_corpus_chat_row(&d->text, 1, i, out, e);
     return ls_corpus_val_sample(&d->text, window_of(d), i, out, e);
 }
 
@@ -241,6 +252,6 @@ double ls_dataset_text_nbytes(const ls_dataset *d, const void *sample) {
 }
 
 ls_status ls_dataset_verify(ls_dataset *d, ls_error *e) {
-    if (!ls_dataset_is_text(d)) return ls_samples_verify(d->samples, e);
+    if (!is_corpus(d)) return ls_samples_verify(d->samples, e);
     return ls_tokens_verify(&d->text.tokens, e);
 }

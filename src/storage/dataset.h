@@ -1,5 +1,5 @@
-/* dataset.h - what a run is trained on: a text as tokens (corpus.h), or samples of files
- * (samples.h), as ls_config_has_text() says.
+/* dataset.h - what a run is trained on: a text or conversations as tokens (corpus.h), or samples of
+ * files (samples.h), as ls_config_has_corpus() says.
  *
  * Constant once it is open: any threads may read samples, in any order.
  */
@@ -13,7 +13,7 @@
 #include "storage/samples.h"
 
 typedef struct ls_dataset {
-    ls_corpus text;        /* empty if there are samples of files */
+    ls_corpus text;        /* empty if there are samples of files; may have conversations */
     ls_samples *samples;   /* NULL: a text */
     uint64_t ntrain, nval; /* samples; ntrain 0: it is not open */
     size_t sample_nbytes;  /* as the model reads them */

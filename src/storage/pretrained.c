@@ -33,8 +33,27 @@ static ls_status make_absolute(ls_config *c, ls_error *e) {
                               LS_CONFIG_TEXT - 1);
 }
 
+/* A run that continues has the keys that it took from the model, which need not be there any more;
+ * its context is not one of them. */
+static void take_up(ls_config *c, const char *run) {
+    char *path = ls_format("%s/config.yaml", run), *from = realpath(c->model.from, NULL);
+    ls_config *was = LS_NEW(ls_config);
+    bool read = ls_config_read(path, was, NULL) == LS_OK && *was->model.from;
+    if (read && (!from || strcmp(from, was->model.from) == 0)) {
+        was->model.context = c->model.context;
+        c->model = was->model;
+    }
+    free(was);
+    free(from);
+    free(path);
+}
+
 ls_status ls_pretrained_resolve(ls_config *c, const char *run, ls_error *e) {
-    if (!*c->model.from || (run && has_config(run))) return LS_OK;
+    if (!*c->model.from) return LS_OK;
+    if (run && has_config(run)) {
+        take_up(c, run);
+        return LS_OK;
+    }
     LS_TRY(make_absolute(c, e));
     return ls_llama_adopt(c, e);
 }

@@ -1,0 +1,30 @@
+/* format.c - see format.h. */
+#include "chat/format.h"
+
+#include <stdlib.h>
+
+const struct tm LS_CHAT_DATE = {.tm_year = 124, .tm_mon = 6, .tm_mday = 26, .tm_wday = 5};
+
+void ls_chat_format_free(ls_chat_format *f) {
+    ls_template_free(f->template);
+    free(f->bos);
+    free(f->eos);
+    *f = (ls_chat_format){0};
+}
+
+ls_status ls_chat_write(const ls_chat_format *f, const ls_chat_text *t, ls_buf *out, ls_error *e) {
+    if (!f->template)
+        return ls_fail(e, LS_EINVAL,
+                       "the model has no chat template; name a file with one: data.template");
+    ls_json *globals = ls_json_new_object(), *messages = ls_json_new_array();
+    for (size_t i = 0; i < t->n; i++)
+        ls_json_push(messages, ls_json_share(ls_json_at(t->messages, i)));
+    ls_json_set(globals, "messages", messages);
+    ls_json_set(globals, "add_generation_prompt", ls_json_new_bool(t->prompt));
+    if (f->bos) ls_json_set_text(globals, "bos_token", f->bos);
+    if (f->eos) ls_json_set_text(globals, "eos_token", f->eos);
+    if (t->tools) ls_json_set(globals, "tools", ls_json_share(t->tools));
+    ls_status s = ls_template_render(f->template, globals, t->now ? t->now : &LS_CHAT_DATE, out, e);
+    ls_json_free(globals);
+    return s;
+}

@@ -1,0 +1,33 @@
+/* spans.h - a conversation as text, and which parts of it are trained on.
+ *
+ * The parts are found by comparing what the template writes for more and more messages: an answer
+ * is what it adds to the prompt before it. So the end of a turn belongs to the answer, and is
+ * learned. */
+#ifndef LS_CHAT_SPANS_H
+#define LS_CHAT_SPANS_H
+
+#include "chat/conversation.h"
+#include "chat/format.h"
+
+typedef enum ls_chat_loss {
+    LS_CHAT_ASSISTANT, /* all answers */
+    LS_CHAT_ALL,       /* all tokens */
+    LS_CHAT_COMPLETION /* the last answer */
+} ls_chat_loss;
+
+typedef struct ls_chat_spans {
+    ls_buf text;
+    ls_text_range *trained; /* [ntrained] ascending parts of the text, none empty */
+    size_t ntrained;
+    ls_text_range *plain; /* [nplain] ascending: names of special tokens are text there */
+    size_t nplain;
+    bool ends; /* the token that ends a text comes after it */
+} ls_chat_spans;
+
+/* LS_EINVAL: the template refuses the conversation, or writes it in such a way that answers can't be
+ * told from prompts; or nothing of it is trained on. */
+ls_status ls_chat_spans_find(const ls_chat_format *, const ls_conversation *, ls_chat_loss,
+                             ls_chat_spans *s_p, ls_error *);
+void ls_chat_spans_free(ls_chat_spans *);
+
+#endif

@@ -1,0 +1,154 @@
+/* chats_encode.c - files of conversations to numbers: see chats.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/plural.h"
+#include "chat/conversation.h"
+#include "chat/encode.h"
+#include "chat/show.h"
+#include "data/files.h"
+#include "source/plain.h"
+#include "storage/chats.h"
+
+enum { SHOWN = 1500 }; /* bytes */
+
+typedef struct encoder {
+    const ls_config *c;
+    const ls_chat_format *f;
+    uint32_t *ids; /* [n] */
+    size_t n, room;
+    bool val; /* of data.val_path */
+    ls_chats_read *r;
+    ls_error *e;
+} encoder;
+
+static void add(encoder *x, uint32_t id, uint32_t flag) {
+    if (x->n == x->room) {
+        x->room = x->room ? 2 * x->room : 4096;
+        x->ids = ls_realloc(x->ids, x->room * sizeof *x->ids);
+    }
+    x->ids[x->n++] = id + (uint32_t)x->c->model.vocab * flag;
+}
+
+/* Cuts what is beyond the context. False: nothing that is trained on is left. */
+static bool cut(encoder *x, ls_chat_tokens *t) {
+    size_t most = (size_t)x->c->model.context + 1;
+    if (t->n > most) {
+        x->r->ncut++;
+        x->r->nlost += t->n - most;
+        for (size_t i = most; i < t->n; i++) t->ntrained -= t->trained[i];
+        t->n = most;
+    }
+    x->r->nleft_out += t->ntrained == 0;
+    return t->ntrained > 0;
+}
+
+static void add_sample(encoder *x, ls_chat_tokens *t) {
+    if (!cut(x, t)) return;
+    if (!x->r->nsamples) ls_chat_show(x->f->tokenizer, t, SHOWN, &x->r->shown);
+    for (size_t i = 0; i < t->n; i++) add(x, t->ids[i], i == 0 ? (x->val ? 3 : 2) : t->trained[i]);
+    x->r->nsamples++;
+    x->r->ntokens += t->n;
+    x->r->ntrained += t->ntrained;
+}
+
+static ls_status encode_line(encoder *x, const char *text, size_t n, ls_error *e) {
+    ls_json *line = NULL;
+    ls_conversation c = {0};
+    ls_chat_spans spans = {0};
+    ls_chat_tokens tokens = {0};
+    ls_error why = {0};
+    if (ls_json_parse(text, n, "", &line, &why) != LS_OK)
+        return ls_fail(e, LS_EINVAL, "is not valid JSON");
+    ls_status s = ls_conversation_read(line, &c, e);
+    if (s == LS_OK) s = ls_chat_spans_find(x->f, &c, (ls_chat_loss)x->c->data.loss, &spans, e);
+    if (s == LS_OK) s = ls_chat_encode(x->f, &spans, &tokens, e);
+    if (s == LS_OK) add_sample(x, &tokens);
+    ls_chat_tokens_free(&tokens);
+    ls_chat_spans_free(&spans);
+    ls_conversation_free(&c);
+    ls_json_free(line);
+    return s;
+}
+
+static ls_status encode_file(encoder *x, const ls_plain *p) {
+    const char *at = (const char *)p->data, *end = at + p->nbytes;
+    for (uint64_t number = 1; at < end; number++) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        size_t n = (size_t)((stop ? stop : end) - at);
+        const char *line = at;
+        at += n + (stop != NULL);
+        while (n && strchr(" \t\r", line[n - 1])) n--;
+        ls_error why = {0};
+        if (!n || encode_line(x, line, n, &why) == LS_OK) continue;
+        return ls_fail(x->e, LS_EINVAL, "%s:%llu: %s", p->path, (unsigned long long)number,
+                       why.msg);
+    }
+    return LS_OK;
+}
+
+static ls_status encode_files(encoder *x, const char *paths) {
+    ls_files files = {0};
+    ls_plain *list = NULL;
+    ls_source_options o = {.cache = *x->c->data.cache ? x->c->data.cache : NULL};
+    LS_TRY(ls_files_find(paths, &files, x->e));
+    ls_status s = ls_plain_open_all(&files, &o, &list, x->e);
+    for (size_t i = 0; s == LS_OK && i < files.n; i++) {
+        uint64_t words[4] = {x->r->hash.hi, x->r->hash.lo, list[i].hash.hi, list[i].hash.lo};
+        x->r->hash = ls_hash_bytes(words, sizeof words);
+        x->r->nbytes += list[i].nbytes;
+        s = encode_file(x, &list[i]);
+    }
+    if (list) ls_plain_close_all(list, files.n);
+    ls_files_free(&files);
+    return s;
+}
+
+ls_status ls_chats_encode(const ls_config *c, const ls_chat_format *f, uint32_t **ids_p,
+                          size_t *n_p, ls_chats_read *r_p, ls_error *e) {
+    ls_chats_read r = {0};
+    encoder x = {.c = c, .f = f, .r = &r, .e = e};
+    ls_status s = encode_files(&x, c->data.path);
+    if (s == LS_OK && !x.n)
+        s = ls_fail(e, LS_EINVAL, "%s: has no conversation to train on", c->data.path);
+    size_t before = x.n;
+    x.val = true;
+    if (s == LS_OK && *c->data.val_path) s = encode_files(&x, c->data.val_path);
+    if (s == LS_OK && *c->data.val_path && x.n == before)
+        s = ls_fail(e, LS_EINVAL, "%s: has no conversation", c->data.val_path);
+    if (s != LS_OK) {
+        free(x.ids);
+        ls_chats_read_free(&r);
+        return s;
+    }
+    *ids_p = x.ids;
+    *n_p = x.n;
+    *r_p = r;
+    return LS_OK;
+}
+
+void ls_chats_log(const ls_chats_read *r, const ls_config *c) {
+    ls_log("%s: %llu conversation%s, %llu tokens, of which %llu are trained on and %llu are not",
+           c->data.path, (unsigned long long)r->nsamples, ls_plural((int64_t)r->nsamples),
+           (unsigned long long)r->ntokens, (unsigned long long)r->ntrained,
+           (unsigned long long)(r->ntokens - r->ntrained));
+    if (r->ncut)
+        ls_log("warning: %llu conversation%s longer than model.context %lld: %llu tokens were cut "
+               "off, and %llu conversation%s left out, of which no answer remained",
+               (unsigned long long)r->ncut, r->ncut == 1 ? " is" : "s are",
+               (long long)c->model.context, (unsigned long long)r->nlost,
+               (unsigned long long)r->nleft_out, r->nleft_out == 1 ? " was" : "s were");
+    if (!r->shown.len) return;
+    ls_log("the first one; what is trained on is between " LS_SHOWN_BEGIN " and " LS_SHOWN_END ":");
+    for (const char *line = r->shown.data; *line;) {
+        size_t n = strcspn(line, "\n");
+        ls_log_result("    %.*s", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+}
+
+void ls_chats_read_free(ls_chats_read *r) {
+    ls_buf_free(&r->shown);
+    *r = (ls_chats_read){0};
+}

@@ -1,0 +1,170 @@
+/* chat_test.c - training on conversations: the same bits for any layout, packed and not to the same
+ * loss, resumed without the files, and what is refused. */
+#include <math.h>
+
+#include "cli/models.h"
+
+#define TEMPLATE                                                                                   \
+    "{% for m in messages %}<{{ m.role }}>{{ m.content|trim }};{% endfor %}"                       \
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+#define TUNE                                                                                       \
+    "train @/chat.yaml --set model.from=@/a --set data.path=@/chats.jsonl "                        \
+    "--set data.template=@/chat.jinja "
+
+static void write_text(const char *name, const char *text) { write_file(name, text, strlen(text)); }
+
+static void write_model(void) {
+    static bool done;
+    ls_buf chats = {0};
+    if (done) return;
+    done = true;
+    small_write_whole(&small_models[0], gguf);
+    free(import("@/m.gguf -o @/a"));
+    for (int i = 0; i < 24; i++)
+        ls_buf_printf(&chats,
+                      "{\"messages\": [{\"role\": \"user\", \"content\": \"%d?\"}, {\"role\": "
+                      "\"assistant\", \"content\": \"%.*s\"}]}\n",
+                      i, 1 + i % 9, "yes it is");
+    write_file("chats.jsonl", chats.data, chats.len);
+    ls_buf_free(&chats);
+    write_text("chat.jinja", TEMPLATE);
+    write_text("chat.yaml", "model: {context: 46}\ndata: {format: chat, val_fraction: 0.2}\n"
+                            "train: {steps: 3, batch: 12, virtual_workers: 6, eval_every: 0}\n"
+                            "optim: {lr: 0.001, min_lr: 0, warmup: 0}\ncheckpoint: {every: 2}\n");
+}
+
+/* A run prints what is trained on. */
+static void test_shown(void **state) {
+    (void)state;
+    write_model();
+    expect(TUNE "-n 1 -o @/shown", 0,
+           "24 conversations, 624 tokens, of which 130 are trained on and 494 are not");
+    expect(TUNE "-n 1 -o @/shown2", 0,
+           "    <user>0?;<assistant>\xe2\x9f\xa6"
+           "y;\xe2\x9f\xa7\n");
+    expect(TUNE "-n 1 -o @/shown3 --set data.loss=all", 0,
+           "of which 600 are trained on and 24 are not");
+    expect(TUNE "-n 1 -o @/cut --set model.context=22", 0,
+           "conversations are longer than model.context 22: 74 tokens were cut off, and 0 "
+           "conversations were left out");
+    expect(TUNE "-n 1 -o @/cut2 --set model.context=20", 0, "and 14 conversations were left out");
+    expect("eval @/shown", 0, "nats/token");
+    expect("generate @/shown --prompt <user>1?;<assistant> --tokens 4", 0, "<user>1?;<assistant>");
+}
+
+static void test_layouts(void **state) {
+    static const char *const layouts[] = {
+        "-n 2 --set parallel.zero=0", "-n 3 --set parallel.zero=3",
+        "-n 5 --set parallel.zero=2 --set parallel.transport=thread",
+        "-n 1 --set parallel.threads=2", "-n 2 --set train.micro_batch=2"};
+    (void)state;
+    write_model();
+    for (int packed = 0; packed < 2; packed++) {
+        char one[256], other[256], line[512], run[32];
+        for (int i = -1; i < (int)(sizeof layouts / sizeof *layouts); i++) {
+            snprintf(run, sizeof run, "layout%d-%d", packed, i + 1);
+            snprintf(line, sizeof line, TUNE "-o @/%s --set data.packing=%s %s", run,
+                     packed ? "on" : "off", i < 0 ? "-n 1" : layouts[i]);
+            expect(line, 0, "validation loss");
+            hash_of(run, i < 0 ? one : other);
+            if (i >= 0) assert_string_equal(other, one);
+        }
+    }
+}
+
+/* The number that follows `label` in metrics.jsonl for the first time. */
+static double number_of(const char *run, const char *label) {
+    size_t n = 0;
+    char *path = ls_format("%s/metrics.jsonl", run), *text = read_file(path, &n);
+    const char *at = strstr(text, label);
+    assert_non_null(at);
+    double x = strtod(at + strlen(label), NULL);
+    free(path);
+    free(text);
+    return x;
+}
+
+/* All conversations in one batch: their order and rows do not change its loss, the mean over all
+ * tokens that are trained on. */
+static void test_packed(void **state) {
+    (void)state;
+    write_model();
+#define ALL TUNE "-n 1 --set train.batch=60 --set train.steps=1 --set optim.lr=1e-9 "
+    expect(ALL "-o @/single", 0, "20 training samples of a conversation, up to 46 tokens");
+    expect(ALL "-o @/packed --set data.packing=on", 0,
+           "15 training samples of several conversations, up to 46 tokens");
+    double loss = number_of("single", "\"loss\": "), val = number_of("single", "\"val_loss\": ");
+    assert_true(loss > 1 && val > 1);
+    assert_true(fabs(number_of("packed", "\"loss\": ") - loss) <= 1e-6 * loss);
+    assert_true(fabs(number_of("packed", "\"val_loss\": ") - val) <= 1e-6 * val);
+}
+
+/* A run has its tokens, and needs neither the conversations nor the template. */
+static void test_resume(void **state) {
+    char straight[256], resumed[256];
+    (void)state;
+    write_model();
+    expect(TUNE "-n 2 -o @/straight", 0, "validation loss");
+    pace("again", 2);
+    program p = program_start(TUNE "-n 2 -o @/again", 0);
+    wait_for_file("again/checkpoints/step-2/manifest.json");
+    kill(p.pid, SIGTERM);
+    char *output = NULL;
+    program_end(&p, &output);
+    free(output);
+    pace("again", 0);
+    char *from = ls_format("%s/chats.jsonl", folder), *to = ls_format("%s/gone", folder);
+    assert_int_equal(rename(from, to), 0);
+    expect(TUNE "-n 3 -o @/again --resume", 0, NULL);
+    assert_int_equal(rename(to, from), 0);
+    free(from), free(to);
+    hash_of("straight", straight);
+    hash_of("again", resumed);
+    assert_string_equal(resumed, straight);
+}
+
+/* A file of its own for validation; other forms of lines. */
+static void test_forms(void **state) {
+    (void)state;
+    write_model();
+    write_text("forms.jsonl",
+               "{\"conversations\": [{\"from\": \"human\", \"value\": \"a\"}, {\"from\": \"gpt\", "
+               "\"value\": \"b\"}]}\n\n"
+               "{\"instruction\": \"i\", \"input\": \"\", \"output\": \"o\"}\n"
+               "{\"prompt\": \"1 2\", \"completion\": \" 3\"}\n{\"text\": \"a b c\"}\n");
+    expect(TUNE "-n 1 -o @/forms --set data.val_path=@/forms.jsonl", 0, "of 4 samples");
+}
+
+static void refuses(const char *line, const char *says) {
+    write_text("bad.jsonl", line);
+    expect(TUNE "-n 1 -o @/bad --set data.path=@/bad.jsonl", 1, says);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    write_model();
+    refuses("{\"a\": 1}\n", "bad.jsonl:1: a line has messages, conversations,");
+    refuses("{\"text\": \"a\"}\n{", "bad.jsonl:2: is not valid JSON");
+    refuses("{\"messages\": []}\n", "\"messages\" is no list of messages, or it is empty");
+    refuses("{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}\n",
+            "bad.jsonl:1: trains no token: it has no answer of the assistant");
+    refuses("", "has no conversation to train on");
+    refuses("{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}\n",
+            "training on such pairs is not supported");
+    write_text("raises.jinja", "{{ raise_exception('not you') }}");
+    expect(TUNE "-n 1 -o @/bad --set data.template=@/raises.jinja", 1,
+           "raises.jinja:1:19: the template refuses this conversation: not you");
+    expect(TUNE "-n 1 -o @/bad --set data.template=@/gone.jinja", 1, "gone.jinja");
+    expect(TUNE "-n 1 -o @/bad --set data.labels=@/x", 1, "data.labels is not for conversations");
+    expect("train configs/tiny.yaml -n 1 -o @/bad --set data.format=chat", 1,
+           "data.format is chat, which model.kind llama reads");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shown),  cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_packed), cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_forms),  cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, models_make, folder_remove);
+}
