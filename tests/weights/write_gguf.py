@@ -51,6 +51,7 @@ def tokenizer(model):
 WORD = sys.argv[1] if len(sys.argv) > 1 else ""
 if WORD == "whole":
     TENSORS[0] = ("token_embd", (4, 100))
+    SIZES["context_length"] = 64
 elif WORD:
     SIZES, TENSORS = {}, []
 keys = [text("general.architecture") + struct.pack("<I", 8) + text("llama"), u32("general.alignment", 8)]
