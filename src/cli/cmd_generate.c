@@ -2,12 +2,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/print.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
+#include "cli/stream_text.h"
 #include "infer/generate.h"
 
 enum {
@@ -26,40 +26,11 @@ enum {
 };
 enum { MAX_PROMPTS = 64 << 20 }; /* largest file of prompts, in bytes */
 
-/* Text on its way to standard output. A model writes bytes, and a pipe or a file gets them
- * unchanged. On a terminal, control characters are escaped, like all output of this program; there
- * an incomplete character waits in `text` for its last bytes. */
-typedef struct writer {
-    bool to_terminal;
-    ls_buf text;
-} writer;
-
-static ls_status write_out(const uint8_t *bytes, size_t nbytes, void *arg, ls_error *e) {
-    writer *w = arg;
-    if (w->to_terminal) {
-        ls_buf_append(&w->text, bytes, nbytes);
-        size_t n = ls_utf8_complete(w->text.data, w->text.len), rest = w->text.len - n;
-        ls_print_text(w->text.data, n);
-        memmove(w->text.data, w->text.data + n, rest);
-        w->text.len = rest;
-    } else {
-        fwrite(bytes, 1, nbytes, stdout);
-    }
-    if (fflush(stdout) == 0 && !ferror(stdout)) return LS_OK;
-    return ls_fail(e, LS_EIO, "standard output can't be written: %s", strerror(errno));
-}
-
-static void end_text(writer *w) {
-    ls_print_text(w->text.data, w->text.len);
-    ls_print("\n");
-    ls_buf_free(&w->text);
-}
-
 static ls_status write_text(const ls_trained *t, const ls_sampling *s, ls_error *e) {
-    writer w = {.to_terminal = isatty(STDOUT_FILENO) == 1};
+    cli_stream out = cli_stream_open();
     ls_generated done;
-    ls_status status = ls_generate(t, s, write_out, &w, &done, e);
-    end_text(&w);
+    ls_status status = ls_generate(t, s, cli_stream_write, &out, &done, e);
+    cli_stream_end(&out);
     return status;
 }
 

@@ -44,6 +44,7 @@ static const struct {
     {"train", "_lockstep_configs_or_runs", ""},
     {"eval", "_lockstep_runs", ""},
     {"generate", "_lockstep_runs", ""},
+    {"chat", "_lockstep_runs", ""},
     {"plan", "_lockstep_plan", "_lockstep_plan"},
     {"bench", "_lockstep_words train generate comm kernels machine", "_lockstep_bench"},
     {"run", "_lockstep_commands", "_lockstep_files"},

@@ -1,0 +1,251 @@
+/* cmd_chat.c - lockstep chat
+ *
+ * On a terminal an interrupt ends the answer, and at the prompt the line that is being typed.
+ * Otherwise it ends the program, as usual. */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/print.h"
+#include "cli/cli.h"
+#include "cli/stream_text.h"
+#include "infer/chat.h"
+
+enum {
+    SYSTEM,
+    TEMPLATE,
+    TOKENS,
+    SEED,
+    TEMPERATURE,
+    TOP_K,
+    TOP_P,
+    MIN_P,
+    PENALTY,
+    STOP,
+    EMA,
+    JSON
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number) {
+    (void)number;
+    interrupted = 1;
+}
+
+typedef struct session {
+    ls_chat chat;
+    ls_writing how;
+    const char *system;
+    bool at_terminal, json;
+    sigset_t open; /* the signals that the program lets through, an interrupt among them */
+} session;
+
+/* Interrupts are for this thread alone, and only while it waits for a line or writes an answer: so
+ * none is missed. Threads that begin later let none through. */
+static void catch_interrupts(session *s) {
+    struct sigaction notice = {.sa_handler = on_interrupt};
+    sigset_t interrupt;
+    if (!s->at_terminal) return;
+    sigaction(SIGINT, &notice, NULL);
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &interrupt, &s->open);
+    sigdelset(&s->open, SIGINT);
+}
+
+/* ---- a turn ---- */
+
+static ls_status collect(const uint8_t *bytes, size_t nbytes, void *arg, ls_error *e) {
+    (void)bytes, (void)nbytes, (void)arg, (void)e;
+    return LS_OK;
+}
+
+static void print_json(const char *user, const char *answer, const ls_generated *g) {
+    ls_json *line = ls_json_new_object();
+    ls_json_set(line, "user", ls_json_new_bytes(user, strlen(user)));
+    ls_json_set(line, "answer", ls_json_new_bytes(answer, strlen(answer)));
+    ls_json_set_integer(line, "tokens", g->ntokens);
+    ls_json_set_text(line, "end", ls_written_end_name(g->end));
+    ls_print_json(line);
+    ls_json_free(line);
+}
+
+static ls_status say(session *s, const char *text, ls_error *e) {
+    cli_stream out = cli_stream_open();
+    ls_generated done = {0};
+    const char *answer = NULL;
+    interrupted = 0;
+    s->how.fn = s->json ? collect : cli_stream_write;
+    s->how.arg = &out;
+    sigset_t blocked;
+    if (s->at_terminal) pthread_sigmask(SIG_SETMASK, &s->open, &blocked);
+    ls_status status = ls_chat_say(&s->chat, text, &s->how, &done, &answer, e);
+    if (s->at_terminal) pthread_sigmask(SIG_SETMASK, &blocked, NULL);
+    if (s->json && status == LS_OK) print_json(text, answer, &done);
+    if (!s->json && (status == LS_OK || out.text.len)) cli_stream_end(&out);
+    if (status != LS_OK) return status;
+    if (s->at_terminal && done.end == LS_END_LENGTH)
+        ls_print("(ended after %lld tokens)\n", (long long)done.ntokens);
+    if (fflush(stdout) == 0 && !ferror(stdout)) return LS_OK;
+    return ls_fail(e, LS_EIO, "standard output can't be written: %s", strerror(errno));
+}
+
+/* ---- lines that are no messages ---- */
+
+static void help(void) {
+    ls_print("/reset         begin a new conversation\n"
+             "/system TEXT   begin a new one, with this system message\n"
+             "/exit          end the program, as Ctrl-D does; Ctrl-C ends an answer\n");
+}
+
+/* A command of the session. False: the line is a message. */
+static bool obey(session *s, const char *line, bool *ends_p) {
+    if (*line != '/') return false;
+    if (strcmp(line, "/exit") == 0) {
+        *ends_p = true;
+    } else if (strcmp(line, "/reset") == 0) {
+        ls_chat_begin(&s->chat, s->system);
+    } else if (strcmp(line, "/help") == 0) {
+        help();
+    } else if (strncmp(line, "/system ", 8) == 0) {
+        ls_chat_begin(&s->chat, line + 8);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* ---- the session ---- */
+
+/* False: an interrupt came. */
+static bool wait_for_line(const session *s) {
+    struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+    ls_print("> ");
+    fflush(stdout);
+    if (ppoll(&in, 1, NULL, &s->open) >= 0) return true;
+    ls_print("\n");
+    return false;
+}
+
+/* The next line, without its end. False: there are no more. */
+static bool read_line(const session *s, char **line_p, size_t *room_p) {
+    while (s->at_terminal && !wait_for_line(s)) {}
+    if (getline(line_p, room_p, stdin) >= 0) {
+        (*line_p)[strcspn(*line_p, "\r\n")] = 0;
+        return true;
+    }
+    if (s->at_terminal) ls_print("\n");
+    return false;
+}
+
+static ls_status converse(session *s, ls_error *e) {
+    char *line = NULL;
+    size_t room = 0;
+    bool ends = false;
+    ls_status status = LS_OK;
+    ls_chat_begin(&s->chat, s->system);
+    while (status == LS_OK && !ends && read_line(s, &line, &room)) {
+        if (line[strspn(line, " \t")] == 0 || obey(s, line, &ends)) continue;
+        status = say(s, line, e);
+        if (status == LS_EINVAL && s->at_terminal) { /* it can be said in another way */
+            cli_fail(e);
+            status = LS_OK;
+        }
+    }
+    free(line);
+    return status;
+}
+
+static ls_status open_and_converse(const ls_args *a, session *s, ls_error *e) {
+    ls_trained t;
+    catch_interrupts(s);
+    LS_TRY(ls_trained_open(a->words[0], &(ls_trained_options){.ema = cli_given(a, EMA)}, &t, e));
+    ls_status status = ls_chat_open(&t, cli_value(a, TEMPLATE), &s->chat, e);
+    if (status == LS_OK) {
+        s->how.asked = &interrupted;
+        if (s->at_terminal) ls_print("%s: /help lists commands\n", a->words[0]);
+        status = converse(s, e);
+        ls_chat_close(&s->chat);
+    }
+    ls_trained_close(&t);
+    return status;
+}
+
+static bool read_options(const ls_args *a, session *s) {
+    int64_t seed = 1;
+    ls_sampler_rule *r = &s->how.rule;
+    s->how.ntokens = 512;
+    *r = (ls_sampler_rule){.temperature = 0.7, .top_p = 0.95};
+    s->how.stops = a->options[STOP].values;
+    s->how.nstops = a->options[STOP].n;
+    s->system = cli_value(a, SYSTEM);
+    s->json = cli_given(a, JSON);
+    s->at_terminal = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && !s->json;
+    bool good = cli_integer(&cmd_chat, a, TOKENS, 1, 1000000, &s->how.ntokens) &&
+                cli_integer(&cmd_chat, a, SEED, 0, INT64_MAX, &seed) &&
+                cli_integer(&cmd_chat, a, TOP_K, 0, INT64_MAX, &r->top_k) &&
+                cli_real(&cmd_chat, a, TOP_P, 0, 1, &r->top_p) &&
+                cli_real(&cmd_chat, a, MIN_P, 0, 1, &r->min_p) &&
+                cli_real(&cmd_chat, a, PENALTY, 0.01, 100, &r->penalty) &&
+                cli_real(&cmd_chat, a, TEMPERATURE, 0, 1000, &r->temperature);
+    s->how.seed = (uint64_t)seed;
+    return good;
+}
+
+static int run(const ls_args *a) {
+    session s = {0};
+    ls_error e = {0};
+    if (!read_options(a, &s)) return CLI_USAGE;
+    for (int i = 0; i < s.how.nstops; i++)
+        if (!*s.how.stops[i]) {
+            ls_fail(&e, LS_EINVAL, "--stop: the text is empty");
+            cli_fail(&e);
+            return CLI_USAGE;
+        }
+    return open_and_converse(a, &s, &e) == LS_OK ? 0 : cli_fail(&e);
+}
+
+const ls_command cmd_chat = {
+    .name = "chat",
+    .words = "RUN|CHECKPOINT|DIR",
+    .min_words = 1,
+    .max_words = 1,
+    .summary = "talk with a model",
+    .about =
+        "A conversation with a published model, or with one that a run has tuned: each line is\n"
+        "a message, and the model's answer is printed as it is written. Ctrl-C ends an answer,\n"
+        "Ctrl-D the program. Lines that are no messages:\n"
+        "  /reset        begin a new conversation\n"
+        "  /system TEXT  begin a new one, with this system message\n"
+        "  /help, /exit\n"
+        "\n"
+        "The model's own chat template is used. Keys and values of the conversation are kept,\n"
+        "so a turn costs what is new in it. With input from a pipe the answers alone are\n"
+        "printed. The same lines and seed give the same answers on any machine.",
+    .options =
+        {[SYSTEM] = {"system", 0, "TEXT", "the system message (default: that of the template)"},
+         [TEMPLATE] = {"template", 0, "FILE", "a chat template (Jinja) in place of the model's"},
+         [TOKENS] = {"tokens", 0, "N", "at most N tokens an answer (default: 512)"},
+         [SEED] = {"seed", 0, "S", "seed of the random choices (default: 1)"},
+         [TEMPERATURE] = {"temperature", 0, "T",
+                          "below 1 unlikely tokens are chosen less often; 0: always the likeliest "
+                          "(default: 0.7)"},
+         [TOP_K] = {"top-k", 0, "K", "choose among the K likeliest (default: all)"},
+         [TOP_P] = {"top-p", 0, "P",
+                    "choose among the likeliest whose probabilities add up to P (default: 0.95)"},
+         [MIN_P] = {"min-p", 0, "P",
+                    "choose among tokens at least P times as likely as the likeliest (default: "
+                    "0, all)"},
+         [PENALTY] = {"repetition-penalty", 0, "X",
+                      "above 1: tokens that were there become less likely (default: 1)"},
+         [STOP] = {"stop", 0, "TEXT", "end an answer before TEXT; may be given several times"},
+         [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
+         [JSON] = {"json", 0, NULL, "one JSON object a turn: user, answer, tokens, end"}},
+    .run = run,
+};

@@ -1,0 +1,43 @@
+/* chat.h - a conversation with a model, as its chat template writes it.
+ *
+ * The whole conversation is written and cut into tokens for each turn. Keys and values of the tokens
+ * that are the same as before are retained (writer.h), so a turn costs what is new in it. Names of
+ * special tokens in messages are ordinary text: a message can't forge another one.
+ */
+#ifndef LS_INFER_CHAT_H
+#define LS_INFER_CHAT_H
+
+#include "infer/writer.h"
+#include "template/template.h"
+
+typedef struct ls_chat_message {
+    const char *role;
+    char *text;
+} ls_chat_message;
+
+typedef struct ls_chat {
+    ls_writer writer;
+    ls_template *template;
+    char *bos, *eos; /* the template's bos_token and eos_token; "" */
+    uint32_t *ends;  /* [nends] tokens that end an answer */
+    int nends;
+    ls_chat_message *messages; /* [n]; the first is the system's, if there is one */
+    size_t n;
+    uint64_t ndrawn; /* random numbers that are used up */
+} ls_chat;
+
+/* file: the template; NULL: that of the published model, or of the one that a run began with. The
+ * trained model must outlive the chat. LS_EINVAL: there is none, or it is damaged. */
+ls_status ls_chat_open(const ls_trained *, const char *file, ls_chat *c_p, ls_error *);
+void ls_chat_close(ls_chat *);
+
+/* Begins a new conversation, with a message of the system if that is not NULL or empty. */
+void ls_chat_begin(ls_chat *, const char *system);
+
+/* Adds the user's message, and writes the model's answer as ls_writer_write() does, whose fields
+ * `ends`, `first` and `special` are not read. LS_EINVAL: the template refuses the conversation, or the
+ * context has no room for it; the message is dropped. *answer_p belongs to the conversation. */
+ls_status ls_chat_say(ls_chat *, const char *text, const ls_writing *, ls_generated *g_p,
+                      const char **answer_p, ls_error *);
+
+#endif
