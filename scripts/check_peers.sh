@@ -17,7 +17,7 @@ $venv/bin/python scripts/check_tokenizer.py "$run/tiny/tokenizer.json" LICENSE "
 if [ -z "${PYTHON:-}" ]; then
     PYTHON=build/torch-venv/bin/python
     [ -x $PYTHON ] || python3 -m venv build/torch-venv
-    $PYTHON -m pip install -q torch numpy transformers accelerate gguf safetensors xllamacpp
+    $PYTHON -m pip install -q torch numpy transformers accelerate gguf safetensors peft xllamacpp
 fi
 if $PYTHON -c 'import torch, transformers, accelerate, gguf, safetensors' 2>/dev/null; then
     scripts/build.sh release convert_weights
@@ -32,4 +32,9 @@ if $PYTHON -c 'import torch, transformers, accelerate, gguf, safetensors' 2>/dev
     $PYTHON scripts/check_models.py build/lockstep build/tests/model_logits $model
 else
     echo "skipped: check_weights, check_models: torch, transformers, accelerate, gguf or safetensors is not installed beside $PYTHON"
+fi
+if $PYTHON -c 'import torch, transformers, peft, safetensors' 2>/dev/null; then
+    $PYTHON scripts/check_lora.py build/lockstep
+else
+    echo "skipped: check_lora: torch, transformers, peft or safetensors is not installed beside $PYTHON"
 fi
