@@ -1,12 +1,13 @@
 /* bench_generate.c - see bench_generate.h.
  *
- * Weights are random; threads, decoding and sampling are those of `lockstep generate`. After every
+ * Weights are random, or those of a published model as its files have them; threads, decoding and sampling are those of `lockstep generate`. After every
  * few tokens the same threads read memory once, which measures its speed under the same
  * conditions. Several tokens are measured in a row, since a small model's weights stay in
  * caches, as in normal use. A figure is the median over all tokens or all readings.
  */
 #include "cli/bench_generate.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -20,13 +21,15 @@
 #include "config/config.h"
 #include "config/relations.h"
 #include "infer/decode.h"
+#include "infer/generate.h"
+#include "infer/published.h"
 #include "infer/sampler.h"
 #include "model/shape.h"
 #include "model/table.h"
 #include "networks/network.h"
 #include "tensor/dtype.h"
 
-enum { PROMPT = 8, TURN = 4 };               /* tokens; tokens between two readings */
+enum { TURN = 4 };                           /* tokens between two readings */
 static const size_t read_nbytes = 256 << 20; /* more than caches hold */
 
 typedef struct bench {
@@ -40,7 +43,9 @@ typedef struct bench {
     void *params, *read;
     size_t params_nbytes, decode_nbytes;
     uint32_t *text;
-    int64_t context;
+    int64_t context, nprompt;
+    ls_trained trained; /* a published model; path NULL: random weights */
+    char stored[128];   /* its types */
 } bench;
 
 typedef struct figures {
@@ -62,24 +67,50 @@ static ls_status random_weights(bench *b, ls_error *e) {
     return ls_table_round(&b->compute, b->type, n, &b->params, &b->params_nbytes, e);
 }
 
-static ls_status open_bench(bench *b, ls_error *e) {
+/* A published model with its own weights. */
+static ls_status open_published(bench *b, ls_error *e) {
+    ls_trained_options o = {.sets = b->o->set, .nsets = b->o->nset};
+    LS_TRY(ls_trained_open(b->o->config, &o, &b->trained, e));
+    b->config = b->trained.config;
+    b->model = b->trained.model;
+    b->compute = b->trained.compute;
+    b->params = b->trained.params;
+    ls_buf types = {0};
+    if (b->trained.published.values) ls_weights_put_types(&b->trained.published.files, &types);
+    snprintf(b->stored, sizeof b->stored, "%.*s", (int)types.len, types.len ? types.data : "");
+    ls_buf_free(&types);
+    return LS_OK;
+}
+
+static ls_status open_random(bench *b, ls_error *e) {
+    LS_TRY(ls_config_load(b->o->config, b->o->set, b->o->nset, &b->config, e));
     if (!ls_config_has_tokens(&b->config))
         return ls_fail(e, LS_EINVAL, "%s: bench generate needs model.kind gpt2 or llama",
                        b->o->config);
     LS_TRY(ls_network_create(&b->config, &b->model, e));
     b->type = ls_config_compute(&b->config);
-    b->context = b->config.model.context;
     LS_TRY(ls_compute_init(&b->compute, ls_cores(), ls_model_scratch_floats(&b->model), e));
-    LS_TRY(random_weights(b, e));
+    return random_weights(b, e);
+}
+
+static ls_status open_bench(bench *b, ls_error *e) {
+    LS_TRY(ls_published_is(b->o->config) ? open_published(b, e) : open_random(b, e));
+    b->type = ls_config_compute(&b->config);
+    b->context = b->config.model.context;
+    b->nprompt = b->o->nprompt < b->context ? b->o->nprompt : b->context;
     b->decode_nbytes = ls_decode_nbytes(&b->model, b->type);
     b->decode = (ls_decode){
-        .model = &b->model, .compute = &b->compute, .dtype = b->type, .params = b->params};
+        .model = &b->model,
+        .compute = &b->compute,
+        .dtype = b->type,
+        .params = b->params,
+        .frozen = b->trained.infer.frozen};
     LS_TRY(ls_map(b->decode_nbytes, "keys and values", &b->decode.memory, e));
     LS_TRY(ls_map(read_nbytes, "measuring", &b->read, e));
     float *x = b->read;
     for (size_t i = 0; i < read_nbytes / sizeof *x; i++) x[i] = 1.0f;
     b->sampler = ls_sampler_create((size_t)b->config.model.vocab, b->compute.k);
-    b->text = LS_NEW_ARRAY(uint32_t, (size_t)(PROMPT + b->o->ntokens + 1));
+    b->text = LS_NEW_ARRAY(uint32_t, (size_t)(b->nprompt + b->o->ntokens + 1));
     return LS_OK;
 }
 
@@ -88,6 +119,10 @@ static void close_bench(bench *b) {
     ls_sampler_free(&b->sampler);
     ls_unmap(b->read, read_nbytes);
     ls_unmap(b->decode.memory, b->decode_nbytes);
+    if (b->trained.path) {
+        ls_trained_close(&b->trained);
+        return;
+    }
     ls_unmap(b->params, b->params_nbytes);
     if (b->compute.pool) ls_compute_close(&b->compute);
     ls_model_free(&b->model);
@@ -125,7 +160,7 @@ static double next_token(bench *b, int64_t n, double *decode_p) {
 }
 
 static figures measure(bench *b) {
-    int64_t N = b->o->ntokens, prompt = PROMPT < b->context ? PROMPT : b->context;
+    int64_t N = b->o->ntokens, prompt = b->nprompt;
     double *times = LS_NEW_ARRAY(double, 3 * (size_t)N), *decodes = times + N;
     double *reads = decodes + N;
     figures f = {0};
@@ -153,11 +188,13 @@ static double read_by_token(const figures *f) {
 
 static void print(const bench *b, const figures *f) {
     double speed = read_by_token(f);
-    ls_print("%zu parameters in %s, %d thread%s, %lld token%s after a prompt of %d\n",
+    ls_print("%zu parameters in %s, %d thread%s, %lld token%s after a prompt of %lld\n",
              b->model.count, ls_dtype_name(b->type), b->compute.nthreads,
              ls_plural(b->compute.nthreads), (long long)b->o->ntokens, ls_plural(b->o->ntokens),
-             (int)(PROMPT < b->context ? PROMPT : b->context));
-    ls_print("  prompt           %10.2f ms\n", f->prompt_s * 1e3);
+             (long long)b->nprompt);
+    if (*b->stored) ls_print("  weights as stored: %s\n", b->stored);
+    ls_print("  prompt           %10.2f ms, %.1f tokens/s\n", f->prompt_s * 1e3,
+             (double)b->nprompt / f->prompt_s);
     ls_print("  token            %10.3f ms (median), including %.3f ms for sampling\n",
              f->token_s * 1e3, (f->token_s - f->decode_s) * 1e3);
     ls_print("  tokens/s         %10.1f\n", 1 / f->token_s);
@@ -176,6 +213,7 @@ static void print_json(const bench *b, const figures *f) {
     ls_json_set_text(o, "dtype", ls_dtype_name(b->type));
     ls_json_set_integer(o, "threads", b->compute.nthreads);
     ls_json_set_integer(o, "tokens", b->o->ntokens);
+    ls_json_set_integer(o, "prompt_tokens", b->nprompt);
     ls_json_set_number(o, "prompt_seconds", f->prompt_s);
     ls_json_set_number(o, "token_seconds", f->token_s);
     ls_json_set_number(o, "decode_seconds", f->decode_s);
@@ -191,8 +229,7 @@ static void print_json(const bench *b, const figures *f) {
 int cli_bench_generate_run(const cli_bench_generate *o) {
     bench b = {.o = o};
     ls_error e = {0};
-    ls_status s = ls_config_load(o->config, o->set, o->nset, &b.config, &e);
-    if (s == LS_OK) s = open_bench(&b, &e);
+    ls_status s = open_bench(&b, &e);
     if (s == LS_OK) {
         figures f = measure(&b);
         if (o->json)

@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 typedef struct cli_bench_generate {
-    const char *config; /* the file */
+    const char *config; /* the file, or a published model */
     const char *const *set;
     int nset; /* keys of the config, as KEY=VALUE */
-    int64_t ntokens;
+    int64_t nprompt, ntokens;
     bool json;
 } cli_bench_generate;
 

@@ -37,6 +37,7 @@ enum {
     EXPORT,
     ROWS,
     TOKENS,
+    PROMPT,
     BUSY,
     NOPTIONS
 };
@@ -68,6 +69,7 @@ static const int belongs[NOPTIONS] = {[WORKERS] = TRAIN | COMM,
                                       [EXPORT] = TRAIN,
                                       [ROWS] = KERNELS,
                                       [TOKENS] = GENERATE,
+                                      [PROMPT] = GENERATE,
                                       [BUSY] = COMM};
 
 static const char default_sizes[] = "8,64,512,4K,32K,256K,2M,16M,128M,256M";
@@ -121,16 +123,19 @@ static int run_train(const ls_args *a) {
 /* ---- generate ---- */
 
 static int run_generate(const ls_args *a) {
-    int64_t ntokens = 64;
+    int64_t ntokens = 64, nprompt = 8;
     if (!options_belong(a, GENERATE)) return CLI_USAGE;
     if (a->nwords < 2) {
-        usage("generate: CONFIG.yaml is missing");
+        usage("generate: CONFIG.yaml or a model is missing");
         return CLI_USAGE;
     }
-    if (!cli_integer(&cmd_bench, a, TOKENS, 1, 1000000, &ntokens)) return CLI_USAGE;
+    if (!cli_integer(&cmd_bench, a, TOKENS, 1, 1000000, &ntokens) ||
+        !cli_integer(&cmd_bench, a, PROMPT, 1, 1000000, &nprompt))
+        return CLI_USAGE;
     cli_bench_generate o = {.config = a->words[1],
                             .set = a->options[SET].values,
                             .nset = a->options[SET].n,
+                            .nprompt = nprompt,
                             .ntokens = ntokens,
                             .json = cli_given(a, JSON)};
     return cli_bench_generate_run(&o);
@@ -383,8 +388,9 @@ const ls_command cmd_bench = {
         "train  tokens/s, model FLOP/s as a share of the machine's measured peak of\n"
         "       multiply-adds, and the seconds of a step by kind of action; on random tokens;\n"
         "       writes nothing but the timeline that --trace asks for\n"
-        "generate  tokens/s of a model with random weights, the bytes read per token, and their\n"
-        "       share of the memory's speed, measured in alternation\n"
+        "generate  tokens/s of a published model, or of one with random weights, the\n"
+        "       bytes read per token, and their share of the memory's speed, measured in\n"
+        "       alternation\n"
         "comm   time and bandwidth of a collective for each size, in nccl-tests' columns; the\n"
         "       results are checked. It starts its own workers; under `lockstep run` or mpirun it\n"
         "       is one of the workers. With --vs, other systems are measured by the same\n"
@@ -447,6 +453,7 @@ const ls_command cmd_bench = {
          [ROWS] = {"rows", 0, "LIST",
                    "kernels: numbers of rows of activations (default: 256,1024)"},
          [TOKENS] = {"tokens", 0, "N", "generate: tokens to measure (default: 64)"},
+         [PROMPT] = {"prompt", 0, "N", "generate: tokens of the prompt (default: 8)"},
          [BUSY] = {"busy", 0, "N",
                    "comm: measure while N other processes, which it starts and ends, compute all "
                    "the time (default: 0)"}},

@@ -160,8 +160,9 @@ static void test_usage(void **state) {
     expect("bench kernels --steps 3", 2,
            "--steps is an option of bench train, not of bench kernels");
     expect("bench kernels configs/tiny.yaml", 2, "one argument too many");
-    expect("bench generate", 2, "generate: CONFIG.yaml is missing");
+    expect("bench generate", 2, "generate: CONFIG.yaml or a model is missing");
     expect("bench generate @/absent.yaml", 1, "absent.yaml");
+    expect("bench generate configs/tiny.yaml --prompt 0", 2, "not a whole number from 1");
     expect("bench generate configs/tiny.yaml --tokens 0", 2, "not a whole number from 1");
     expect("bench generate configs/tiny.yaml --steps 3", 2,
            "--steps is an option of bench train, not of bench generate");

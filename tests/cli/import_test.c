@@ -123,6 +123,8 @@ static void test_generate(void **state) {
     assert_int_equal(strncmp(from[0], "Some", 4), 0);
     assert_true(strlen(from[0]) > 24);
     expect("generate @/a --prompt Some --tokens 60", 1, "context has 48");
+    expect("bench generate @/a --prompt 20 --tokens 5", 0, "weights as stored: ");
+    expect("bench generate @/m.gguf --prompt 5 --tokens 5 --json", 0, "\"prompt_tokens\": 5");
     for (int i = 0; i < 3; i++) free(from[i]);
 }
 
