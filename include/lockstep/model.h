@@ -129,7 +129,7 @@ typedef struct ls_lora {
     int64_t rank; /* 0: no adapter */
     float alpha;  /* 0: 8 */
     bool rs, dora;
-    float dropout; /* of the adapter's input */
+    float dropout; /* probability with which an input of the adapter is set to 0 */
 } ls_lora;
 
 /* x . weight + bias for each vector of x's last dimension: [.., in] -> [.., out]. Parameters: weight
@@ -152,7 +152,7 @@ ls_value *ls_linear(ls_model *, ls_value *x, ls_linear_options);
 enum { LS_NO_PAD = -1 };
 typedef struct ls_conv2d_options {
     const char *name;
-    int64_t channels; /* of the output */
+    int64_t channels; /* channels of the output */
     int64_t kernel;   /* its height */
     int64_t kernel_w; /* its width; 0: the height */
     int64_t stride;   /* 0: 1 */
@@ -196,7 +196,7 @@ ls_value *ls_group_norm(ls_model *, ls_value *x, ls_group_norm_options);
  * the last two. Ioffe & Szegedy, "Batch normalization", ICML 2015. */
 typedef struct ls_batch_norm_options {
     const char *name;
-    float momentum; /* of the step's values in the running ones; 0: 0.1 */
+    float momentum; /* weight of the step's values in the running ones; 0: 0.1 */
     float eps;      /* added to the variance; 0: 1e-5 */
     bool relu;
 } ls_batch_norm_options;
@@ -387,8 +387,8 @@ enum { LS_OWN_INPUTS = 8, LS_OWN_PARAMS = 6 };
 /* Numbers of all samples of a call, one sample after the other; of a parameter: of all samples. */
 typedef struct ls_operand {
     const float *data;         /* [samples][count]; of a parameter: [count] */
-    int64_t count;             /* of one sample */
-    int64_t dims[LS_MAX_DIMS]; /* of one sample; the first 0 ends them. Not set of a parameter */
+    int64_t count;             /* numbers of one sample */
+    int64_t dims[LS_MAX_DIMS]; /* shape of one sample, ended by a 0; not set for a parameter */
 } ls_operand;
 
 typedef struct ls_layer_args {

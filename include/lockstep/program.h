@@ -57,7 +57,7 @@ const char *ls_key_string(const ls_keys *, const char *name);
 /* ---- programs ---- */
 
 typedef struct ls_program {
-    const char *name;        /* of the program, and of its keys' group */
+    const char *name;        /* the program's name, also that of its keys' group */
     const ls_key_spec *keys; /* NULL: none */
     /* Builds the model. It may be called several times, and in several processes; the same keys must
      * give the same model. */

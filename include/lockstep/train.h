@@ -39,7 +39,7 @@ typedef struct ls_trainer_options {
     const char *const *sets;   /* "key=value" after the file; NULL ends them; NULL: none */
     uint64_t count;            /* samples of the data set */
     uint64_t hash;             /* that differs if the samples do: checked when a run is resumed */
-    ls_group *group;           /* of the workers; NULL: those that were started together */
+    ls_group *group;           /* the workers that train; NULL: those that were started together */
     const char *run;           /* directory of checkpoints, the same for all workers; NULL: none */
     int resume;                /* 1: continue from the newest checkpoint there, if there is one */
 } ls_trainer_options;

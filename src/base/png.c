@@ -38,7 +38,7 @@ typedef struct reader {
     char msg[160];
     const uint8_t *data;
     size_t nbytes, at;
-    ls_image_shape want; /* of the decoded image */
+    ls_image_shape want; /* shape of the decoded image */
     uint8_t *out;
 } reader;
 

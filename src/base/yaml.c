@@ -16,9 +16,9 @@ typedef struct reader {
     char *prefix[MAX_DEPTH]; /* the keys that lead to the current mapping, "" at the top */
     int depth;               /* open mappings */
     int ndocuments;
-    bool takes_lists, in_list, in_map; /* in_map: in a map of the list */
+    bool takes_lists, in_list, in_map; /* in_map: inside a map that is an element of the list */
     bool has_maps;                     /* the list has maps */
-    int npairs;                        /* read of the map */
+    int npairs;                        /* pairs of the map read so far */
     ls_buf list;                       /* the elements of the list that is being read, one a line */
     int list_line;
     ls_yaml_is_tree *is_tree;             /* NULL: no key has a tree */
@@ -313,7 +313,7 @@ void ls_yaml_free(ls_yaml *y) {
 typedef struct tree_reader {
     yaml_parser_t parser;
     const char *what;
-    int line; /* of the file, in which the text begins */
+    int line; /* line of the file in which the text begins */
 } tree_reader;
 
 void ls_yaml_node_free(ls_yaml_node *n) {

@@ -34,14 +34,14 @@ typedef enum ls_model_kind {
     LS_MODEL_RESNET,
     LS_MODEL_VIT,
     LS_MODEL_LAYERS,
-    LS_MODEL_PROGRAM /* of a program that was built with the library (own.h) */
+    LS_MODEL_PROGRAM /* a model of a program that was built with the library (own.h) */
 } ls_model_kind;
 
 typedef enum ls_norm_kind { LS_NORM_GROUP, LS_NORM_BATCH } ls_norm_kind;
 typedef enum ls_head_kind { LS_HEAD_TIED, LS_HEAD_OWN } ls_head_kind;
 typedef enum ls_bias_kind {
     LS_BIAS_NONE,
-    LS_BIAS_QKV,       /* of queries, keys and values */
+    LS_BIAS_QKV,       /* queries, keys and values have one */
     LS_BIAS_ATTENTION, /* and of attention's output */
     LS_BIAS_MLP,
     LS_BIAS_ALL
@@ -105,10 +105,10 @@ typedef struct ls_config_optim {
     double step_factor;
     double beta1, beta2, eps, momentum, weight_decay;
     int64_t nesterov;                  /* 1: on */
-    double ema;                        /* of an average of the weights; 0: none */
+    double ema;                        /* factor of the weights' old average; 0: none */
     char groups[LS_CONFIG_TEXT];       /* groups.h */
     double clip;                       /* largest norm of the gradient; 0: off */
-    double loss_scale, loss_scale_min; /* of f16 */
+    double loss_scale, loss_scale_min; /* in f16: the initial and the lowest factor of the loss */
     int64_t loss_scale_window, loss_scale_hysteresis;
 } ls_config_optim;
 
@@ -152,7 +152,7 @@ typedef struct ls_config {
         char path[LS_CONFIG_TEXT]; /* files or patterns, one per line (data/files.h) */
         int64_t format;            /* an ls_data_kind, or a later word of the key's choices */
         char labels[LS_CONFIG_TEXT], val_path[LS_CONFIG_TEXT], val_labels[LS_CONFIG_TEXT];
-        double val_fraction;           /* of the tokens, at the end; of samples, spread over them */
+        double val_fraction;           /* part that is held out: of tokens the end */
         int64_t folds, fold;           /* folds 0: none */
         int64_t damaged;               /* an ls_damaged_kind */
         int64_t lists;                 /* an ls_lists_kind */
@@ -160,7 +160,7 @@ typedef struct ls_config {
         int64_t loss;                  /* an ls_chat_kind */
         int64_t packing;               /* 1: on */
         char cache[LS_CONFIG_TEXT];    /* a directory; "": the user's */
-        int64_t threads;               /* of a worker, that read samples; LS_AUTO */
+        int64_t threads;               /* threads of a worker that read samples; LS_AUTO */
         int64_t order;                 /* an ls_order_kind */
         int64_t block, window;         /* samples; blocks (data/order.h) */
         char mix[LS_CONFIG_TEXT];      /* several sources, with weights (storage/mixture.h) */
@@ -194,7 +194,7 @@ typedef struct ls_config {
         int64_t optimizer_state;
         char state_dir[LS_CONFIG_TEXT];
         double whole_kb;        /* with zero 3, buckets up to this size are not sharded */
-        double memory_limit_mb; /* of a worker; 0: none */
+        double memory_limit_mb; /* the most memory that a worker may need; 0: no limit */
         double timeout_s;       /* for each wait on another worker */
     } parallel;
     struct {

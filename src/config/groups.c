@@ -59,7 +59,7 @@ static ls_status read_group(const ls_config *usual, const char *where, char *map
                             ls_config_group *g, ls_error *e) {
     ls_config c = *usual;
     *g = (ls_config_group){.lr_scale = 1};
-    const char *keys[2 + NSETTINGS]; /* of the pairs so far; all differ */
+    const char *keys[2 + NSETTINGS]; /* keys of the pairs so far; all differ */
     int nkeys = 0;
     for (char *pair; (pair = strsep(&map, "\t"));) {
         if (!*pair) continue;

@@ -15,7 +15,7 @@ typedef enum ls_config_key_type {
     LS_KEY_CHOICE
 } ls_config_key_type;
 
-enum { LS_KEY_LOW, LS_KEY_HIGH, LS_KEY_USUAL }; /* of a number; USUAL is the default */
+enum { LS_KEY_LOW, LS_KEY_HIGH, LS_KEY_USUAL }; /* a number's limits and its default */
 
 typedef struct ls_config_key {
     const char *name;

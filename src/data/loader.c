@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-enum { PIECES = 8 }; /* of a batch, for each thread: they end at about the same time */
+enum { PIECES = 8 }; /* parts of a batch a thread: so threads end at about the same time */
 
 typedef struct slot {
     ls_batch batch;
@@ -79,7 +79,7 @@ static ls_status read_piece(const ls_loader *l, const slot *s, piece p, uint64_t
                             ls_error *e) {
     const ls_loader_config *c = &l->c;
     ls_draw d = {.seed = c->order.seed, .epoch = s->batch.epoch};
-    uint64_t place = 0; /* of the first sample of virtual worker v */
+    uint64_t place = 0; /* where virtual worker v's first sample is */
     *at_p = p.first;
     for (int v = c->a; v < c->b && place < p.end; v += step_of(c)) {
         uint64_t first = 0, end = 0;

@@ -6,7 +6,7 @@
 
 /* A worker's record. Its two notes take turns, so the latest one is never being overwritten. */
 typedef struct ls_store_record {
-    _Alignas(128) atomic_llong steps; /* of the latest note */
+    _Alignas(128) atomic_llong steps; /* steps done, by the latest note */
     ls_store_note notes[2];           /* [steps % 2] */
     atomic_int area, is_distrusted;
     atomic_llong computed; /* 1 + the step for which all its gradients are complete */
@@ -32,7 +32,7 @@ struct ls_store {
     int most, threads, V, nbuckets;
     size_t nblocks, backup_nbytes;
     bool has_masters;
-    int nstates; /* of the optimizer */
+    int nstates; /* states of the optimizer */
     size_t nfloats, steps_nbytes, params_nbytes, area_nbytes, grads_nbytes, sums_nbytes;
     unsigned char *memory;
     size_t nbytes;

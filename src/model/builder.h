@@ -15,10 +15,10 @@
 
 struct ls_value {
     int layer;     /* that computes it; -1: a field that no layer has converted to numbers */
-    int field;     /* of the model's inputs; -1: none */
-    int64_t first; /* of a part of a field: its first number (ls_build_part()) */
+    int field;     /* index in the model's inputs; -1: no field */
+    int64_t first; /* first number of a part of a field (ls_build_part()) */
     int measure;   /* the number of a measure plus 1; 0: it is none */
-    ls_dtype type; /* of a field; else LS_F32 */
+    ls_dtype type; /* a field's type; else LS_F32 */
     int ndims;
     ls_dims dims;
 };
@@ -66,7 +66,7 @@ ls_value *ls_build_failed(ls_model *);
 /* Completes the model (ls_model_link()), or returns the first error. */
 ls_status ls_build_finish(ls_model *, ls_error *);
 
-int64_t ls_value_count(const ls_value *); /* of its numbers */
+int64_t ls_value_count(const ls_value *); /* how many numbers it has */
 int64_t ls_value_last(const ls_value *);  /* its last dimension; of a scalar: 1 */
 bool ls_value_same_dims(const ls_value *, const ls_value *);
 typedef struct ls_dims_text {

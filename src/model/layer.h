@@ -36,10 +36,10 @@ typedef struct ls_param {
      * "gradient" is the batch's value times the call's samples; an update makes it
      * (1 - momentum) p + momentum * the mean over the samples of the step's batch. */
     float momentum;
-    unsigned char group;        /* of the optimizer's (optim/optimizer.h) */
+    unsigned char group;        /* number of its group of settings (optim/optimizer.h) */
     float init_std, init_value; /* N(0, init_std^2), or the constant where init_std is 0 */
     float init_bound;           /* above 0: uniform between -init_bound and init_bound instead */
-    bool adapter;               /* of an adapter (layers/lora.c): published models don't have it */
+    bool adapter;               /* an adapter's (layers/lora.c): published models don't have it */
     int norms_of; /* above 0: begins as the norms of the rows of the frozen parameter norms_of - 1
                      (ls_frozen_norms()) */
 } ls_param;
@@ -65,7 +65,7 @@ typedef struct ls_layer_call {
     const void *samples; /* [n][sample_nbytes] e.g. tokens [T + 1]: position t reads token t and
                             predicts token t + 1 (ls_layer_tokens()) */
     size_t sample_nbytes;
-    ls_dtype type; /* of params, x, y, saved, dy and dx: LS_F32, LS_BF16 or LS_F16 */
+    ls_dtype type; /* type of params, x, y, saved, dy and dx: LS_F32, LS_BF16 or LS_F16 */
     ls_dtype grads_type;
     const void *params;            /* flat */
     const ls_frozen_value *frozen; /* [nparams of the model] by number in its table; of a model
@@ -84,7 +84,7 @@ typedef struct ls_layer_call {
     float loss_scale; /* gradient of the step's loss with respect to one token's loss; of other
                          models: to a sample's loss, without its weight */
     bool training;    /* false: no layer does anything at random, and the next three are not read */
-    uint64_t seed;    /* of the run */
+    uint64_t seed;    /* the run's */
     int64_t step;
     uint64_t first_sample; /* the place of the call's first sample in the step's batch */
     double *losses; /* [n] sum of the losses of a sample's tokens, nats; of other models' losses:
@@ -92,7 +92,7 @@ typedef struct ls_layer_call {
                               a measure: its values [n][nvalues] */
     const double *weights; /* [n] of the samples (model/weight.h); NULL: 1 each */
 
-    ls_past past; /* of a forward without losses */
+    ls_past past; /* positions before the call's, in a forward without losses */
 
     /* For a layer's own functions: its frozen parameters in f32, without tables; NULL: trained. */
     const float *held[LS_LAYER_MAX_PARAMS];
@@ -121,7 +121,7 @@ struct ls_layer {
         only_first_reads; /* backward reads the inputs only for the gradient of the first parameter */
     /* Set by ls_model_link(): */
     bool adds[LS_LAYER_MAX_INPUTS]; /* backward adds to the gradient that a later layer has begun */
-    size_t added_floats;            /* of these inputs, per sample */
+    size_t added_floats;            /* numbers of these inputs, per sample */
     bool frozen[LS_LAYER_MAX_PARAMS];       /* its parameters that are not trained */
     bool reads_stored[LS_LAYER_MAX_PARAMS]; /* if that is frozen, it reads the values of any type
                                                (ls_layer_stored()), as of tables; else they are
@@ -129,7 +129,7 @@ struct ls_layer {
     bool is_constant;       /* its output depends on no trained parameter: there is no
                                        backward */
     int last_reader;        /* the last layer that reads its output; -1: none */
-    int slot;               /* of ls_model.nslots: without backward, layers whose outputs are
+    int slot;               /* buffer of ls_model.nslots: without backward, layers whose outputs are
                                        never needed at the same time share a slot */
     int64_t T, C, V, heads; /* T: the most positions */
     int nparams;
@@ -138,7 +138,7 @@ struct ls_layer {
     size_t counts[LS_LAYER_MAX_PARAMS];  /* their numbers of elements */
     int ntables; /* the last `ntables` parameters are tables, read row by row (table.h) */
     /* For each sample of T positions: */
-    int64_t y_dims[LS_PARAM_DIMS]; /* of the output, for people; 0 ends them; none: not stated */
+    int64_t y_dims[LS_PARAM_DIMS]; /* shape of the output for people, ended by 0; all 0: none */
     size_t y_floats, saved_floats, work_floats;
     size_t block_floats; /* further work memory, per row that is computed at a time */
     int64_t block_rows;  /* the most rows that are computed at a time; 0: all */

@@ -27,7 +27,7 @@ typedef struct ls_model ls_model;
 typedef struct ls_draft ls_draft; /* builder.h */
 
 struct ls_model {
-    ls_gpt_config config; /* of GPT, for infer/decode.h; else 0 */
+    ls_gpt_config config; /* GPT's sizes, for infer/decode.h; else 0 */
     ls_param *params; /* [nparams] */
     int nparams;
     ls_layer *layers; /* [nlayers] */
@@ -38,12 +38,12 @@ struct ls_model {
     int nlosses;          /* layers that are losses; a sample's loss is their sum */
     ls_measure *measures; /* [nmeasures] in evaluation */
     int nmeasures;
-    ls_weighing weighing; /* of the samples in the step's loss */
-    size_t nfloats;       /* of a flat buffer, padding included */
-    size_t frozen_floats; /* of a buffer of all frozen parameters, padding included */
-    size_t count;         /* of all parameters, without padding */
-    size_t frozen_count;  /* of those that are frozen */
-    int nslots;           /* of outputs in a forward alone; at most LS_MODEL_MAX_SLOTS */
+    ls_weighing weighing; /* how samples count in the step's loss */
+    size_t nfloats;       /* size of a flat buffer, padding included */
+    size_t frozen_floats; /* size of the buffer of all frozen parameters, padding included */
+    size_t count;         /* elements of all parameters, without padding */
+    size_t frozen_count;  /* elements of those that are frozen */
+    int nslots;           /* buffers for outputs in a forward alone; at most LS_MODEL_MAX_SLOTS */
     ls_field inputs[LS_SOURCE_FIELDS]; /* [ninputs] fields that layers read */
     int ninputs;
     int classes[LS_SOURCE_FIELDS]; /* [ninputs] of a field that is a class; 0: it is none */

@@ -11,14 +11,14 @@
 typedef struct ls_named {
     char name[2 * LS_NAME];
     ls_value *value;
-    ls_value *numbers; /* of a field that is an image, once a layer has read it; else NULL */
+    ls_value *numbers; /* an image's bytes as numbers, once a layer has read them; else NULL */
     bool is_used;
 } ls_named;
 
 typedef struct ls_names {
     ls_named *list; /* [n] */
     int n;
-    char scope[LS_NAME]; /* of open repetitions: "block.1." */
+    char scope[LS_NAME]; /* begins names in open repetitions: "block.1." */
 } ls_names;
 
 /* Where a model is built, and the file that errors name; errors stick to the model. */

@@ -26,7 +26,7 @@ typedef struct ls_layer_option {
         offset; /* in the struct: an int64_t or several, a float or several, a bool, an ls_value * */
     double low, high;
     size_t most;
-    double usual; /* of a number that is not given */
+    double usual; /* the value of a number that is not given */
 } ls_layer_option;
 
 /* Options that are members of the struct `type`. */

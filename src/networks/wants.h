@@ -15,7 +15,7 @@ enum { LS_MOST_WANTS = 16 };
 typedef struct ls_want {
     const char *kind;
     const char *target, *of;     /* NULL: not given */
-    const ls_yaml_node *node;    /* of the whole item, for its line */
+    const ls_yaml_node *node;    /* the whole item, for its line */
     const ls_yaml_node *options; /* NULL: none */
 } ls_want;
 

@@ -13,7 +13,7 @@ typedef struct adapted {
     const ls_field *of[LS_SOURCE_FIELDS]; /* the field in `from` of each of them */
     int classes[LS_SOURCE_FIELDS];
     bool padded[LS_SOURCE_FIELDS];
-    bool is_list[LS_SOURCE_FIELDS]; /* of these: the numbers in `from` may be fewer or more */
+    bool is_list[LS_SOURCE_FIELDS]; /* these fields may have fewer or more numbers in `from` */
     bool cuts;
     bool same; /* samples need no change: they are read in place */
     char *what;

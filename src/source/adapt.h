@@ -25,7 +25,7 @@ typedef struct ls_adapt_wanted {
                            it; 0: the field has none */
     const bool *padded; /* [nfields] of these: negative values are possible, too; NULL: of none */
     bool cuts;          /* longer lists than those fields are cut */
-    size_t nbytes;      /* of a sample */
+    size_t nbytes;      /* size of a sample */
     const char *what;   /* names the data in messages: a path */
 } ls_adapt_wanted;
 

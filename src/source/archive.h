@@ -18,7 +18,7 @@ typedef struct ls_archive_entry {
     const char *name; /* as in the archive; valid until the next call */
     const char *what; /* "a link", "a device", ...; NULL: a regular file */
     bool is_dir;
-    uint64_t at, nbytes; /* of a regular file: its place in the archive, which is within it */
+    uint64_t at, nbytes; /* where a regular file's bytes are, within the archive */
 } ls_archive_entry;
 
 /* data [nbytes], which outlives the archive; `path` names it in messages. LS_EIO: libarchive is not

@@ -19,8 +19,8 @@ typedef struct ls_array {
     bool swapped; /* bytes are in the other order than the machine's */
     int ndims;    /* at least 1 */
     int64_t dims[LS_ARRAY_DIMS];
-    size_t at;      /* of the first element in the file */
-    size_t nbytes;  /* of an element along the first dimension */
+    size_t at;      /* offset of the first element in the file */
+    size_t nbytes;  /* size of an element along the first dimension */
     bool is_pixels; /* [n,h,w] are images of one channel */
 } ls_array;
 

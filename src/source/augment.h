@@ -32,7 +32,7 @@ typedef enum ls_augment_kind {
 
 typedef struct ls_augment_step {
     ls_augment_kind kind;
-    double p;              /* of a flip */
+    double p;              /* probability of a flip */
     int64_t height, width; /* pixels; of a pad or cut-out, both are the same */
 } ls_augment_step;
 

@@ -24,7 +24,7 @@ typedef struct ls_csv_cell {
     const char *text; /* [nbytes] without the quotes around it */
     size_t nbytes;
     bool doubled; /* it has "" for quotes */
-    bool last;    /* of its row */
+    bool last;    /* it is the last cell of its row */
 } ls_csv_cell;
 
 /* Skips empty lines. False: the text ends. */

@@ -24,7 +24,7 @@
 
 typedef struct ls_feature {
     char *name;
-    ls_dtype type; /* of its values in the records; LS_F32 where they are spelled out */
+    ls_dtype type; /* type of its values in the records; LS_F32 where they are spelled out */
     int ndims;
     int64_t dims[LS_FIELD_DIMS];
     size_t count;  /* values: the product of dims */

@@ -29,7 +29,7 @@ typedef struct fetch {
     const ls_curl *lib;
     CURL *curl;
     uint64_t most_nbytes;
-    int fd;                 /* of the part */
+    int fd;                 /* the file that receives the part */
     uint64_t begin, nbytes; /* the part had `begin` bytes when this attempt began, has nbytes */
     ls_response response;   /* its validator is the part's, also before there is a response */
     char detail[CURL_ERROR_SIZE];

@@ -14,13 +14,13 @@ typedef struct ls_first_file {
     bool named;           /* the name ends in one of this format's suffixes */
     const uint8_t *bytes; /* [nbytes] the first of the unpacked file, LS_PLAIN_FIRST at most */
     size_t nbytes;
-    uint64_t size; /* of the unpacked file; UINT64_MAX: not known, since it is packed */
+    uint64_t size; /* bytes of the unpacked file; UINT64_MAX: not known, since it is packed */
 } ls_first_file;
 
 typedef struct ls_data_format {
     const char *name;        /* "idx" */
     bool in_records;         /* ls_source_in_records() */
-    const char *suffixes[8]; /* of names, without .gz or .zst; ends with NULL */
+    const char *suffixes[8]; /* ends of its files' names, without .gz or .zst; NULL ends them */
     /* NULL: the suffix decides. Asked first of a file that has the suffix: false where another
      * format's file has this suffix, too. Then of any other file: true only where the bytes leave
      * no doubt. */

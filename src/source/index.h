@@ -31,8 +31,8 @@ ls_stamp ls_stamp_of(const struct stat *);
 /* What is known of a file. */
 typedef struct ls_index_file {
     ls_stamp stamp;
-    ls_hash hash;    /* of the unpacked bytes */
-    uint64_t nbytes; /* of them */
+    ls_hash hash;    /* hash of the unpacked bytes */
+    uint64_t nbytes; /* number of unpacked bytes */
 } ls_index_file;
 
 /* Never NULL; ls_index_free(). `labels` and options that decide what is found are options'. With

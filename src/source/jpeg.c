@@ -28,7 +28,7 @@ typedef struct reader {
     char msg[JMSG_LENGTH_MAX];
     const uint8_t *data;
     size_t nbytes;
-    ls_image_shape want; /* of the decoded image */
+    ls_image_shape want; /* shape of the decoded image */
     uint8_t *out;
 } reader;
 

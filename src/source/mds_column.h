@@ -18,11 +18,11 @@ typedef enum ls_mds_kind {
 
 typedef struct ls_mds_column {
     ls_mds_kind kind;
-    bool has_type, has_dims; /* of an array: else each value begins with them */
+    bool has_type, has_dims; /* an array's; where one is false, each value begins with it */
     ls_dtype type;
     int ndims;
     int64_t dims[LS_FIELD_DIMS];
-    size_t nbytes;   /* of each value; 0: it varies, and is in the sample */
+    size_t nbytes;   /* size of each value; 0: it varies, and is in the sample */
     const char *why; /* LS_MDS_OTHER: static text */
     bool integers;   /* LS_MDS_SPELLED */
 } ls_mds_column;

@@ -20,7 +20,7 @@ typedef struct ls_plain {
     char *path;          /* for messages */
     const char *packing; /* "gzip", "zstd"; NULL: none */
     size_t file_nbytes;  /* on disk */
-    ls_hash hash;        /* of data */
+    ls_hash hash;        /* hash of data */
 } ls_plain;
 
 /* Opens the file. options (NULL: the defaults) has the cache and the limits.

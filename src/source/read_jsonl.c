@@ -131,7 +131,7 @@ static bool has_ids(const ls_json *list) {
     return true;
 }
 
-/* Of an array that has another length than the first one: may the member be a list? */
+/* May a member be a list, whose array has another length than the first one? */
 static bool can_be_list(const ls_feature *f, const ls_json *value) {
     return f->ndims == 1 && f->integers && f->whole && !f->has_least && has_ids(value);
 }
@@ -199,7 +199,7 @@ static ls_status add_members(jsonl_source *s, const line *l, const ls_json *obje
 static ls_status index_object(jsonl_source *s, const line *l, const ls_json *object, ls_error *e) {
     ls_status status = LS_OK;
     if (s->places.n == 0) {
-        ls_features_free(&s->members); /* of a damaged line before */
+        ls_features_free(&s->members); /* those of a damaged line before */
         status = add_members(s, l, object, e);
     }
     if (status == LS_OK) status = check_object(s, l, object, e);

@@ -137,7 +137,7 @@ static ls_status find_values(const mds_source *s, ls_sample_place place, ls_mds_
     const ls_plain *file = place.file;
     uint64_t sample = place.at / 4 - 1;
     size_t at = word_at(file->data, place.at), end = word_at(file->data, place.at + 4);
-    size_t next = at; /* of the lengths */
+    size_t next = at; /* offset of the next length */
     for (size_t i = 0; i < s->features.n; i++) at += s->columns[i].nbytes ? 0 : 4;
     const char *wrong = at > end || end > file->nbytes ? "is cut off" : NULL;
     for (size_t i = 0; i < s->features.n; i++) {

@@ -22,7 +22,7 @@ typedef struct tokens {
     uint64_t *begins; /* [n + 1] of each file's samples */
     size_t n;
     uint64_t window; /* T */
-    size_t size;     /* of a token */
+    size_t size;     /* bytes of a token */
 } tokens;
 
 static void close_tokens(ls_source *s) {

@@ -10,7 +10,7 @@ enum { LS_VALIDATOR = 256 };
 
 typedef struct ls_response {
     long status;                  /* 0: no response yet */
-    uint64_t first;               /* of Content-Range; 0: there was none */
+    uint64_t first;               /* first byte by Content-Range; 0: there was none */
     char validator[LS_VALIDATOR]; /* ETag, else the date; empty: the download can't be resumed */
 } ls_response;
 

@@ -42,8 +42,8 @@ struct ls_source {      /* a reader's own struct begins with it */
     uint64_t count;     /* samples */
     int nfields;
     ls_field fields[LS_SOURCE_FIELDS];
-    size_t nbytes; /* of a sample */
-    ls_hash hash;  /* of the unpacked files that samples come from, in their order */
+    size_t nbytes; /* size of a sample */
+    ls_hash hash;  /* hash of the unpacked files that samples come from, in their order */
     bool decodes;  /* a field has pixels of JPEG or PNG images: the decoders are part of the hash */
     char **classes; /* [nclasses] names of the values of the field "label"; NULL: they have none */
     int nclasses;
@@ -74,7 +74,7 @@ typedef struct ls_source_options {
     bool fresh;         /* an index in the cache is not used, but made again */
     /* limits: what a file may be unpacked to */
     uint64_t most_nbytes;  /* 0: 1 TB */
-    double most_ratio;     /* of unpacked to packed bytes; 0: 1000 */
+    double most_ratio;     /* largest ratio of unpacked to packed bytes; 0: 1000 */
     uint64_t index_nbytes; /* files of fewer bytes in all have no index; 0: 1 MiB */
     ls_index *index;       /* for readers; ls_source_open() sets it */
 } ls_source_options;

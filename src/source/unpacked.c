@@ -25,7 +25,7 @@ typedef struct tail {
     ls_stamp packed;
     uint64_t nbytes; /* } of the bytes before the tail */
     ls_hash hash;    /* } */
-    ls_hash check;   /* of the tail up to here */
+    ls_hash check;   /* hash of the tail up to here */
 } tail;
 static const char MAGIC[8] = "LSPLAIN";
 
