@@ -165,16 +165,27 @@ class FaultyRun:
             self.hosts[i] = self.start(i, random.randint(1, 2))
         self.done.append(kind + (" of host %d" % i if self.address else ""))
 
+    def wait(self, host):
+        """Returns the exit code, or "hangs" if nothing was added to the metrics for two minutes."""
+        while True:
+            before = self.nbytes()
+            try:
+                return host.wait(timeout=120)
+            except subprocess.TimeoutExpired:
+                if self.nbytes() == before:
+                    self.hangs.append(where(host.pid))
+                    return "hangs"
+
+    def nbytes(self):
+        try:
+            return os.path.getsize(self.run + "/metrics.jsonl")
+        except OSError:
+            return 0
+
     def end(self):
         """Returns the exit codes."""
         os.unlink(self.pace)
-        codes = []
-        for host in self.hosts:
-            try:
-                codes.append(host.wait(timeout=120))
-            except subprocess.TimeoutExpired:
-                codes.append("hangs")
-                self.hangs.append(where(host.pid))
+        codes = [self.wait(host) for host in self.hosts]
         for host in self.hosts:
             host.kill()
             host.wait()

@@ -3,22 +3,11 @@
 #include <math.h>
 
 #include "base/random.h"
-#include "coll/team.h"
-#include "exec/exec.h"
+#include "exec/trained.h"
 #include "model/builder.h"
 #include "test.h"
 
 enum { BATCH = 20, V = 5, SAMPLES = 47 }; /* the last batch of an epoch has 7 samples */
-
-typedef struct setup {
-    ls_model model;
-    ls_plan plan;
-    int64_t steps;
-    double lr, loss_scale;
-    bool overlap;
-    float *params; /* [nfloats] of worker 0, at the end */
-    double loss, norm;
-} setup;
 
 /* Numbers of a sample, one field after the other. */
 static float number(uint64_t sample, uint64_t i) {
@@ -46,50 +35,6 @@ static ls_status read_sample(const void *data, const ls_draw *d, size_t nbytes, 
     return LS_OK;
 }
 
-static ls_status train(ls_group *g, void *arg, ls_error *e) {
-    setup *s = arg;
-    ls_world w;
-    ls_board_slot slot = {0};
-    ls_exec *x = NULL;
-    int rank = ls_group_rank(g);
-    LS_TRY(ls_world_open(&w, &s->plan, g, NULL, NULL, e));
-    ls_exec_config c = {.plan = &s->plan,
-                        .world = &w,
-                        .slot = &slot,
-                        .worker = rank,
-                        .threads = 1 + rank % 2,
-                        .busy = 64,
-                        .overlap = s->overlap,
-                        .loader = {.read = read_sample,
-                                   .data = &s->model,
-                                   .sample_nbytes = s->model.sample_nbytes,
-                                   .order = {.n = SAMPLES, .seed = 3},
-                                   .batch = BATCH,
-                                   .V = V,
-                                   .a = ls_plan_vw(&s->plan, rank, 0),
-                                   .step = ls_plan_vw_step(&s->plan)}};
-    c.loader.b = ls_plan_vw(&s->plan, rank, ls_plan_nvws(&s->plan, rank) - 1) + 1;
-    LS_TRY(ls_exec_create(&c, &x, e));
-    for (int k = 0; k < s->plan.nbuckets; k++) {
-        ls_bucket b = w.shares_params ? ls_plan_shard(&s->plan, k, rank) : s->plan.buckets[k];
-        ls_model_init(&s->model, 1, b.first, b.end, w.flat.of[0]);
-    }
-    LS_TRY(ls_barrier(g, e));
-    for (int64_t i = 0; i < s->steps; i++) {
-        ls_step_in in = {
-            .step = i, .updates = i, .lr = s->lr, .clip = 0.5, .loss_scale = s->loss_scale};
-        ls_step_out out = {0};
-        LS_TRY(ls_exec_step(x, &in, &out, e));
-        if (rank == 0) s->loss = out.loss, s->norm = out.grad_norm;
-    }
-    LS_TRY(ls_barrier(g, e));
-    if (rank == 0) memcpy(s->params, w.flat.of[0], s->model.nfloats * sizeof(float));
-    LS_TRY(ls_barrier(g, e));
-    ls_exec_free(x);
-    ls_world_close(&w, &s->plan);
-    return LS_OK;
-}
-
 typedef void make_model(ls_model *);
 
 /* How a model is trained. */
@@ -99,32 +44,27 @@ typedef struct way {
     size_t bucket;
 } way;
 
-static setup run(make_model *make, const way *w, int64_t steps, double lr) {
-    setup s = {.steps = steps, .lr = lr, .loss_scale = 64, .overlap = w->overlap};
+static void run(make_model *make, const way *w, int64_t steps, double lr, trained *t_p) {
     ls_error e = {0};
-    make(&s.model);
-    assert_ls_ok(ls_build_finish(&s.model, &e), e);
-    ls_plan_config c = {.model = &s.model,
-                        .nworkers = w->workers,
-                        .V = V,
-                        .batch = BATCH,
-                        .micro_batch = BATCH / V,
-                        .tree = true,
-                        .bucket_nbytes = w->bucket,
-                        .zero = w->zero,
-                        .recompute = w->recompute,
-                        .compute = LS_F32,
-                        .reduce = LS_F32};
-    assert_ls_ok(ls_plan_make(&c, &s.plan, &e), e);
-    s.params = LS_NEW_ARRAY(float, s.model.nfloats);
-    run_threads(w->workers, NULL, train, &s, NULL);
-    return s;
-}
-
-static void close_run(setup *s) {
-    ls_plan_free(&s->plan);
-    ls_model_free(&s->model);
-    free(s->params);
+    *t_p = (trained){.read = read_sample,
+                     .data = &t_p->model,
+                     .nsamples = SAMPLES,
+                     .steps = steps,
+                     .lr = lr,
+                     .clip = 0.5,
+                     .loss_scale = 64,
+                     .overlap = w->overlap,
+                     .mixes_threads = true,
+                     .how = {.nworkers = w->workers,
+                             .V = V,
+                             .batch = BATCH,
+                             .micro_batch = BATCH / V,
+                             .bucket_nbytes = w->bucket,
+                             .zero = w->zero,
+                             .recompute = w->recompute}};
+    make(&t_p->model);
+    assert_ls_ok(ls_build_finish(&t_p->model, &e), e);
+    trained_run(t_p);
 }
 
 /* ---- bits ---- */
@@ -150,15 +90,15 @@ static void test_bits(void **state) {
                                {1, 0, 2, false, 5000}, {3, 3, 2, false, 5000},
                                {2, 2, 1, true, 9000},  {5, 3, 3, true, 5000}};
     enum { STEPS = 7 };
-    setup one = run(residual, &(way){1, 0, 0, false, 1 << 20}, STEPS, 0.02);
-    assert_true(one.loss < 1.2 && one.norm > 0);
+    trained one, t;
+    run(residual, &(way){1, 0, 0, false, 1 << 20}, STEPS, 0.02, &one);
+    assert_true(one.out[STEPS - 1].loss < 1.2 && one.out[STEPS - 1].grad_norm > 0);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        setup s = run(residual, &ways[i], STEPS, 0.02);
-        assert_true(s.loss == one.loss && s.norm == one.norm);
-        assert_memory_equal(s.params, one.params, one.model.nfloats * sizeof(float));
-        close_run(&s);
+        run(residual, &ways[i], STEPS, 0.02, &t);
+        trained_same(&t, &one);
+        trained_free(&t);
     }
-    close_run(&one);
+    trained_free(&one);
 }
 
 /* ---- running values ---- */
@@ -207,15 +147,16 @@ static void test_running_values(void **state) {
     (void)state;
     running r = {{0}, {1, 1, 1}};
     for (int64_t steps = 1; steps <= 4; steps++) { /* the third batch is short */
-        setup s = run(weighted, &(way){2, 1, 0, false, 5000}, steps, 0.05);
+        trained t;
+        run(weighted, &(way){2, 1, 0, false, 5000}, steps, 0.05, &t);
         exact_step(&r, (uint64_t)steps - 1);
         for (int c = 0; c < C; c++) {
-            double mean = (double)s.params[s.model.params[2].offset + (size_t)c],
-                   variance = (double)s.params[s.model.params[3].offset + (size_t)c];
+            double mean = (double)t.params[t.model.params[2].offset + (size_t)c],
+                   variance = (double)t.params[t.model.params[3].offset + (size_t)c];
             assert_true(fabs(mean - r.mean[c]) < 1e-6);
             assert_true(fabs(variance - r.variance[c]) < 1e-6 * r.variance[c]);
         }
-        close_run(&s);
+        trained_free(&t);
     }
 }
 

@@ -6,8 +6,7 @@
 
 #include <unistd.h>
 
-#include "coll/team.h"
-#include "exec/exec.h"
+#include "exec/trained.h"
 #include "infer/infer.h"
 #include "model/builder.h"
 
@@ -21,14 +20,6 @@ enum { STEPS = 80 };
 static const double MLP_LIMIT = 0.8, CNN_LIMIT = 1.0;
 #endif
 enum { BATCH = 60, V = 10, WIDTH = 48, CLASSES = 10, TESTED = 500 };
-
-typedef struct setup {
-    ls_model model;
-    ls_plan plan;
-    const ls_source *source;
-    float *params; /* [nfloats] of worker 0 */
-    double loss;   /* of the last step */
-} setup;
 
 typedef ls_value *add_layers(ls_model *, ls_value *image);
 
@@ -61,48 +52,6 @@ static void make_model(const ls_source *s, add_layers *net, ls_model *m) {
     assert_int_equal(m->sample_nbytes, s->nbytes);
 }
 
-static ls_status train(ls_group *g, void *arg, ls_error *e) {
-    setup *s = arg;
-    ls_world w;
-    ls_board_slot slot = {0};
-    ls_exec *x = NULL;
-    int rank = ls_group_rank(g);
-    LS_TRY(ls_world_open(&w, &s->plan, g, NULL, NULL, e));
-    ls_exec_config c = {.plan = &s->plan,
-                        .world = &w,
-                        .slot = &slot,
-                        .worker = rank,
-                        .threads = 1,
-                        .busy = 64,
-                        .loader = {.read = ls_source_sample,
-                                   .data = s->source,
-                                   .sample_nbytes = s->source->nbytes,
-                                   .order = {.n = s->source->count, .seed = 3},
-                                   .batch = BATCH,
-                                   .V = V,
-                                   .a = ls_plan_vw(&s->plan, rank, 0),
-                                   .step = 1}};
-    c.loader.b = c.loader.a + ls_plan_nvws(&s->plan, rank);
-    LS_TRY(ls_exec_create(&c, &x, e));
-    for (int k = 0; k < s->plan.nbuckets; k++) {
-        ls_bucket b = w.shares_params ? ls_plan_shard(&s->plan, k, rank) : s->plan.buckets[k];
-        ls_model_init(&s->model, 1, b.first, b.end, w.flat.of[0]);
-    }
-    LS_TRY(ls_barrier(g, e));
-    for (int64_t i = 0; i < STEPS; i++) {
-        ls_step_in in = {.step = i, .updates = i, .lr = 2e-3, .clip = 1, .loss_scale = 1};
-        ls_step_out out = {0};
-        LS_TRY(ls_exec_step(x, &in, &out, e));
-        if (rank == 0) s->loss = out.loss;
-    }
-    LS_TRY(ls_barrier(g, e));
-    if (rank == 0) memcpy(s->params, w.flat.of[0], s->model.nfloats * sizeof(float));
-    LS_TRY(ls_barrier(g, e));
-    ls_exec_free(x);
-    ls_world_close(&w, &s->plan);
-    return LS_OK;
-}
-
 /* How a model is trained. */
 typedef struct way {
     add_layers *net;
@@ -111,34 +60,26 @@ typedef struct way {
     int zero;
 } train_way;
 
-static setup run(const ls_source *source, const train_way *way) {
-    setup s = {.source = source};
-    ls_error e = {0};
-    make_model(source, way->net, &s.model);
-    ls_plan_config c = {.model = &s.model,
-                        .nworkers = way->workers,
-                        .V = V,
-                        .batch = BATCH,
-                        .micro_batch = way->micro,
-                        .tree = true,
-                        .bucket_nbytes = 50000,
-                        .zero = way->zero,
-                        .compute = LS_F32,
-                        .reduce = LS_F32};
-    assert_ls_ok(ls_plan_make(&c, &s.plan, &e), e);
-    s.params = LS_NEW_ARRAY(float, s.model.nfloats);
-    run_threads(way->workers, NULL, train, &s, NULL);
-    return s;
-}
-
-static void close_run(setup *s) {
-    ls_plan_free(&s->plan);
-    ls_model_free(&s->model);
-    free(s->params);
+static void run(const ls_source *source, const train_way *way, trained *t_p) {
+    *t_p = (trained){.read = ls_source_sample,
+                     .data = source,
+                     .nsamples = source->count,
+                     .steps = STEPS,
+                     .lr = 2e-3,
+                     .clip = 1,
+                     .loss_scale = 1,
+                     .how = {.nworkers = way->workers,
+                             .V = V,
+                             .batch = BATCH,
+                             .micro_batch = way->micro,
+                             .bucket_nbytes = 50000,
+                             .zero = way->zero}};
+    make_model(source, way->net, &t_p->model);
+    trained_run(t_p);
 }
 
 /* The mean loss of images that were not trained on. */
-static double test_loss(const setup *s, const ls_source *test) {
+static double test_loss(const trained *s, const ls_source *test) {
     ls_compute c;
     ls_error e = {0};
     double losses[TESTED], sum = 0;
@@ -170,18 +111,19 @@ static void check_learns(add_layers *net, double limit) {
     ls_source *test =
         open_images(FOLDER "t10k-images-idx3-ubyte.gz", FOLDER "t10k-labels-idx1-ubyte.gz");
     assert_int_equal(source->count, 60000);
-    setup one = run(source, &(train_way){net, 1, 6, 0});
+    trained one, t;
+    run(source, &(train_way){net, 1, 6, 0}, &one);
     double loss = test_loss(&one, test);
-    print_message("after %d steps: training loss %.4f, test loss %.4f\n", STEPS, one.loss, loss);
+    print_message("after %d steps: training loss %.4f, test loss %.4f\n", STEPS,
+                  one.out[STEPS - 1].loss, loss);
     assert_true(loss < limit); /* untrained: log 10 = 2.30 */
     static const int workers[] = {2, 3, 5};
     for (int i = 0; i < 3; i++) {
-        setup s = run(source, &(train_way){net, workers[i], 1 + i, i});
-        assert_true(s.loss == one.loss);
-        assert_memory_equal(s.params, one.params, one.model.nfloats * sizeof(float));
-        close_run(&s);
+        run(source, &(train_way){net, workers[i], 1 + i, i}, &t);
+        trained_same(&t, &one);
+        trained_free(&t);
     }
-    close_run(&one);
+    trained_free(&one);
     ls_source_close(source);
     ls_source_close(test);
 }

@@ -4,8 +4,7 @@
 #include <math.h>
 
 #include "base/random.h"
-#include "coll/team.h"
-#include "exec/exec.h"
+#include "exec/trained.h"
 #include "model/builder.h"
 
 enum { BATCH = 24, V = 12, STEPS = 4, WIDTH = 9, TARGETS = 3, CLASSES = 4 };
@@ -87,89 +86,35 @@ static void make_model(variant v, ls_model *m) {
     if (v == MANY) assert_int_equal(m->nlosses, 3);
 }
 
-typedef struct setup {
-    variant variant;
-    ls_model model;
-    ls_plan plan;
-    float *params; /* [nfloats] of worker 0 */
-    ls_step_out out[STEPS];
-} setup;
-
-static ls_status train(ls_group *g, void *arg, ls_error *e) {
-    setup *s = arg;
-    ls_world w;
-    ls_board_slot slot = {0};
-    ls_exec *x = NULL;
-    int rank = ls_group_rank(g);
-    LS_TRY(ls_world_open(&w, &s->plan, g, NULL, NULL, e));
-    ls_exec_config c = {.plan = &s->plan,
-                        .world = &w,
-                        .slot = &slot,
-                        .worker = rank,
-                        .threads = 1,
-                        .busy = 64,
-                        .loader = {.read = read_sample,
-                                   .data = &s->variant,
-                                   .sample_nbytes = s->model.sample_nbytes,
-                                   .order = {.n = BATCH, .seed = 3},
-                                   .batch = BATCH,
-                                   .V = V,
-                                   .a = ls_plan_vw(&s->plan, rank, 0),
-                                   .step = 1}};
-    c.loader.b = c.loader.a + ls_plan_nvws(&s->plan, rank);
-    LS_TRY(ls_exec_create(&c, &x, e));
-    for (int k = 0; k < s->plan.nbuckets; k++) {
-        ls_bucket b = w.shares_params ? ls_plan_shard(&s->plan, k, rank) : s->plan.buckets[k];
-        ls_model_init(&s->model, 1, b.first, b.end, w.flat.of[0]);
-    }
-    LS_TRY(ls_barrier(g, e));
-    for (int64_t i = 0; i < STEPS; i++) {
-        ls_step_in in = {.step = i, .updates = i, .lr = 0.1, .clip = 0.7, .loss_scale = 1};
-        ls_step_out out = {0};
-        LS_TRY(ls_exec_step(x, &in, &out, e));
-        if (rank == 0) s->out[i] = out;
-    }
-    LS_TRY(ls_barrier(g, e));
-    if (rank == 0) memcpy(s->params, w.flat.of[0], s->model.nfloats * sizeof(float));
-    LS_TRY(ls_barrier(g, e));
-    ls_exec_free(x);
-    ls_world_close(&w, &s->plan);
-    return LS_OK;
-}
-
-static setup run(variant v, int n, int64_t micro, int zero) {
-    setup s = {.variant = v};
-    ls_error e = {0};
-    make_model(v, &s.model);
-    ls_plan_config c = {.model = &s.model,
-                        .nworkers = n,
-                        .V = V,
-                        .batch = BATCH,
-                        .micro_batch = micro,
-                        .tree = true,
-                        .bucket_nbytes = 5000,
-                        .zero = zero,
-                        .compute = LS_F32,
-                        .reduce = LS_F32,
-                        .optim = ls_optim_usual()};
-    c.optim.groups[0].rule = LS_RULE_SGD;
-    c.optim.groups[0].weight_decay = 0;
-    assert_ls_ok(ls_plan_make(&c, &s.plan, &e), e);
-    s.params = LS_NEW_ARRAY(float, s.model.nfloats);
-    run_threads(n, NULL, train, &s, NULL);
-    return s;
-}
-
-static void close_run(setup *s) {
-    ls_plan_free(&s->plan);
-    ls_model_free(&s->model);
-    free(s->params);
+/* *t_p reads *v while it trains. */
+static void run(const variant *v, int n, int64_t micro, int zero, trained *t_p) {
+    *t_p = (trained){.read = read_sample,
+                     .data = v,
+                     .nsamples = BATCH,
+                     .steps = STEPS,
+                     .lr = 0.1,
+                     .clip = 0.7,
+                     .loss_scale = 1,
+                     .how = {.nworkers = n,
+                             .V = V,
+                             .batch = BATCH,
+                             .micro_batch = micro,
+                             .bucket_nbytes = 5000,
+                             .zero = zero,
+                             .optim = ls_optim_usual()}};
+    t_p->how.optim.groups[0].rule = LS_RULE_SGD;
+    t_p->how.optim.groups[0].weight_decay = 0;
+    make_model(*v, &t_p->model);
+    trained_run(t_p);
 }
 
 static void test_weights(void **state) {
     (void)state;
     for (variant v = WEIGHTS; v <= TIED; v = (variant)(v + 2)) {
-        setup a = run(v, 1, 2, 0), b = run((variant)(v + 1), 1, 2, 0);
+        variant twice = (variant)(v + 1);
+        trained a, b;
+        run(&v, 1, 2, 0, &a);
+        run(&twice, 1, 2, 0, &b);
         for (int i = 0; i < STEPS; i++) {
             double loss = b.out[i].loss, norm = b.out[i].grad_norm;
             assert_true(loss > 0.5);
@@ -180,8 +125,8 @@ static void test_weights(void **state) {
         }
         for (size_t i = 0; i < a.model.nfloats; i++)
             assert_true(fabsf(a.params[i] - b.params[i]) < 1e-5f);
-        close_run(&a);
-        close_run(&b);
+        trained_free(&a);
+        trained_free(&b);
     }
 }
 
@@ -189,14 +134,14 @@ static void test_bits(void **state) {
     (void)state;
     static const int workers[] = {2, 3, 5};
     for (variant v = WEIGHTS; v <= TIED; v = (variant)(v + 2)) {
-        setup one = run(v, 1, 2, 0);
+        trained one, t;
+        run(&v, 1, 2, 0, &one);
         for (int i = 0; i < 3; i++) {
-            setup s = run(v, workers[i], 1 + i % 2, i);
-            for (int k = 0; k < STEPS; k++) assert_true(s.out[k].loss == one.out[k].loss);
-            assert_memory_equal(s.params, one.params, one.model.nfloats * sizeof(float));
-            close_run(&s);
+            run(&v, workers[i], 1 + i % 2, i, &t);
+            trained_same(&t, &one);
+            trained_free(&t);
         }
-        close_run(&one);
+        trained_free(&one);
     }
 }
 
