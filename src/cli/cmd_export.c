@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/log.h"
 #include "base/print.h"
 #include "cli/cli.h"
 #include "cli/export_peft.h"
@@ -35,10 +34,6 @@ typedef struct request {
 static ls_status export_run(const request *q, ls_written *w, ls_error *e) {
     ls_run_model r;
     LS_TRY(ls_run_model_open(q->from, (ls_run_model_options){q->ema, q->merge}, &r, e));
-    if (r.origin_gone)
-        ls_log("%s, which the run began with, is not there: the model gets no chat template and no "
-               "ids of tokens",
-               r.config.model.from);
     const ls_export x = {.source = ls_source_of_run(&r),
                          .tokenizer = r.tokenizer,
                          .json = &r.json,

@@ -12,7 +12,8 @@
 
 /* A tokenizer that is trained on the text has a token for each byte. */
 static ls_status check_vocab(const ls_config *c, const char *where, ls_error *e) {
-    if (!ls_config_has_text(c) || *c->model.from || c->model.vocab >= 256) return LS_OK;
+    bool came = *c->model.from || *c->train.from; /* with a tokenizer */
+    if (!ls_config_has_text(c) || came || c->model.vocab >= 256) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "%s: model.vocab is %lld; a tokenizer for a text has at least 256 tokens", where,
                    (long long)c->model.vocab);

@@ -14,6 +14,7 @@
 #include "model/table.h"
 #include "networks/network.h"
 #include "storage/checkpoint.h"
+#include "storage/published_record.h"
 
 enum { EVAL_SAMPLES = 4 }; /* evaluated at once */
 
@@ -88,6 +89,10 @@ static ls_status change_config(ls_config *c, const ls_trained_options *o, ls_err
     return s;
 }
 
+static void set_ends(ls_trained *t, const ls_architecture *a) {
+    for (int i = 0; i < a->neos; i++) t->ends[t->nends++] = (uint32_t)a->eos[i];
+}
+
 static ls_status open_published(ls_trained *t, const ls_trained_options *o, ls_error *e) {
     if (o->ema)
         return ls_fail(e, LS_EINVAL, "%s: is a published model, without an average of its weights",
@@ -95,8 +100,16 @@ static ls_status open_published(ls_trained *t, const ls_trained_options *o, ls_e
     LS_TRY(ls_published_config(t->path, o->sets, o->nsets, &t->config, e));
     LS_TRY(ls_published_tokenizer(t->path, &t->tokenizer, e));
     LS_TRY(load_weights(t, e));
-    const ls_architecture *a = &t->published.files.arch;
-    for (int i = 0; i < a->neos; i++) t->ends[t->nends++] = (uint32_t)a->eos[i];
+    set_ends(t, &t->published.files.arch);
+    return LS_OK;
+}
+
+/* A run ends a text as the model does that it began with. */
+static ls_status read_ends(ls_trained *t, ls_error *e) {
+    ls_published_record r = {0};
+    LS_TRY(ls_published_record_read(t->path, &r, e));
+    if (r.there) set_ends(t, &r.arch);
+    ls_published_record_free(&r);
     return LS_OK;
 }
 
@@ -114,6 +127,7 @@ static ls_status open_trained(ls_trained *t, const ls_trained_options *o, ls_err
         !ls_config_fits_tokens(&t->config, ls_tokenizer_vocab(t->tokenizer)))
         s = ls_fail(e, LS_EINVAL, "%s: has %u tokens, model.vocab is %lld", tokenizer,
                     ls_tokenizer_vocab(t->tokenizer), (long long)t->config.model.vocab);
+    if (s == LS_OK) s = read_ends(t, e);
     free(config);
     free(tokenizer);
     return s;
@@ -175,10 +189,11 @@ const char *ls_written_end_name(ls_written_end end) {
 static ls_status check_room(const ls_trained *t, const ls_sampling *s, size_t n, ls_error *e) {
     int64_t context = t->config.model.context;
     if (!t->is_published || (int64_t)n + s->ntokens <= context) return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "the prompt has %zu tokens, and %lld more are to be written (--tokens); the model's "
-                   "context has %lld",
-                   n, (long long)s->ntokens, (long long)context);
+    return ls_fail(
+        e, LS_EINVAL,
+        "the prompt has %zu tokens, and %lld more are to be written (--tokens); the model's "
+        "context has %lld",
+        n, (long long)s->ntokens, (long long)context);
 }
 
 static ls_status write_after(const ls_trained *t, const ls_token_list *prompt, const ls_writing *o,

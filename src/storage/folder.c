@@ -15,6 +15,7 @@
 #include "config/relations.h"
 #include "storage/checkpoint.h"
 #include "storage/frozen_file.h"
+#include "storage/published_record.h"
 #include "storage/room.h"
 
 /* A file server gives up the locks of a lost host after a minute and a half. */
@@ -22,11 +23,11 @@ static const double LOST_HOST_S = 120, SOON_S = 5;
 enum { MOST_TRIES = 1000 };
 
 /* Files of a run that a start makes: bits of notes->made. */
-enum { CONFIG, TOKENIZER, TOKENS, RECORD, SAMPLES, FROZEN, METRICS, NFILES };
+enum { CONFIG, TOKENIZER, TOKENS, RECORD, SAMPLES, FROZEN, ORIGIN, METRICS, NFILES };
 static const char *const names[] = {
-    [CONFIG] = "config.yaml",    [TOKENIZER] = "tokenizer.json", [TOKENS] = "tokens.bin",
-    [RECORD] = LS_CORPUS_RECORD, [SAMPLES] = LS_DATA_RECORD,     [FROZEN] = LS_FROZEN_FILE,
-    [METRICS] = "metrics.jsonl"};
+    [CONFIG] = "config.yaml",       [TOKENIZER] = "tokenizer.json", [TOKENS] = "tokens.bin",
+    [RECORD] = LS_CORPUS_RECORD,    [SAMPLES] = LS_DATA_RECORD,     [FROZEN] = LS_FROZEN_FILE,
+    [ORIGIN] = LS_PUBLISHED_RECORD, [METRICS] = "metrics.jsonl"};
 static const char CHECKPOINTS[] = "checkpoints";
 
 /* ---- from view to view ---- */
@@ -327,6 +328,7 @@ static ls_status write_missing(ls_folder *f, ls_error *e) {
     if (s == LS_OK) s = check_room(r, ls_dataset_saved_nbytes(&d), e);
     if (s == LS_OK) s = write_files(f, &d, e);
     if (s == LS_OK) s = ls_frozen_file_make(r->dir, r->model, r->config, e);
+    if (s == LS_OK) s = ls_published_record_make(r->dir, r->config, e);
     if (s == LS_OK) s = make_checkpoints(f, e);
     if (s == LS_OK) s = sync_dirs(f, e);
     ls_dataset_free(&d);

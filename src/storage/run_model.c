@@ -10,6 +10,7 @@
 #include "networks/network.h"
 #include "storage/checkpoint.h"
 #include "storage/data_files.h"
+#include "storage/published_record.h"
 #include "weights/model_text.h"
 
 enum { MOST = 1 << 28 }; /* bytes of a tokenizer.json */
@@ -68,25 +69,34 @@ static ls_status read_tokenizer(ls_run_model *r, ls_error *e) {
     return s;
 }
 
-static ls_status read_published(ls_run_model *r, const ls_weights *w, ls_error *e) {
-    r->arch.bos = w->arch.bos;
-    r->arch.pad = w->arch.pad;
-    r->arch.neos = w->arch.neos;
-    memcpy(r->arch.eos, w->arch.eos, sizeof r->arch.eos);
-    if (r->arch.family != LS_FAMILY_GPT2)
-        r->arch.context = w->arch.context; /* it has no positions */
-    LS_TRY(ls_model_template(w, &r->template, e));
-    return r->tokenizer ? LS_OK : ls_model_tokenizer(w, &r->tokenizer, &r->json, e);
+static void take_origin(ls_run_model *r, const ls_architecture *a) {
+    r->arch.bos = a->bos;
+    r->arch.pad = a->pad;
+    r->arch.neos = a->neos;
+    memcpy(r->arch.eos, a->eos, sizeof r->arch.eos);
+    /* GPT-2 has learned as many positions as the run's samples have */
+    if (r->arch.family != LS_FAMILY_GPT2) r->arch.context = a->context;
+}
+
+/* A run on tokens has no tokenizer, but the model that it began with does. */
+static ls_status read_tokenizer_of(const char *from, ls_run_model *r, ls_error *e) {
+    ls_weights w = {0};
+    if (r->tokenizer || !*from || !ls_file_exists(from)) return LS_OK;
+    LS_TRY(ls_weights_open(from, &w, e));
+    ls_status s = ls_model_tokenizer(&w, &r->tokenizer, &r->json, e);
+    ls_weights_close(&w);
+    return s;
 }
 
 static ls_status read_origin(ls_run_model *r, ls_error *e) {
-    ls_weights w = {0};
-    r->origin_gone = *r->config.model.from && !ls_file_exists(r->config.model.from);
-    if (!*r->config.model.from || r->origin_gone) return LS_OK;
-    LS_TRY(ls_weights_open(r->config.model.from, &w, e));
-    ls_status s = read_published(r, &w, e);
-    ls_weights_close(&w);
-    return s;
+    ls_published_record o = {0};
+    LS_TRY(ls_published_record_read(r->path, &o, e));
+    if (o.there) {
+        take_origin(r, &o.arch);
+        ls_buf_append(&r->template, o.template.data, o.template.len);
+    }
+    ls_published_record_free(&o);
+    return read_tokenizer_of(r->config.model.from, r, e);
 }
 
 /* ---- the whole ---- */

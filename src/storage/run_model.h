@@ -2,7 +2,7 @@
  * template.
  *
  * Ids of tokens, the greatest context and the template are those of the model that the run began with
- * (model.from), if that is still where it was.
+ * (published_record.h).
  */
 #ifndef LS_STORAGE_RUN_MODEL_H
 #define LS_STORAGE_RUN_MODEL_H
@@ -24,7 +24,6 @@ typedef struct ls_run_model {
     ls_buf template;
     bool merges; /* adapters are added to the weights, with `compute` */
     ls_compute compute;
-    bool origin_gone; /* model.from is not where it was */
 } ls_run_model;
 
 typedef struct ls_run_model_options {

@@ -35,6 +35,13 @@ static void test_published(void **state) {
     }
 }
 
+static void expect_file(const char *name, const char *want) {
+    size_t n = 0;
+    char *text = read_file(name, &n);
+    assert_string_equal(text, want);
+    free(text);
+}
+
 /* The greedy text of a model, without the tokens that stand for rows which no token has. */
 static char *text_of(const char *model) {
     char *line = ls_format("generate %s --prompt beer --tokens 20 --temperature 0", model);
@@ -79,7 +86,8 @@ static void test_runs(void **state) {
     }
 }
 
-/* A model that was trained from nothing, with its own tokenizer; and one whose origin is gone. */
+/* A model that was trained from nothing, with its own tokenizer; and one whose origin is gone: the
+ * run has what it needs, and so has a run that begins with it. */
 static void test_own(void **state) {
     (void)state;
     write_long_text();
@@ -101,7 +109,17 @@ static void test_own(void **state) {
     char *gone = ls_format("%s/d", folder);
     assert_int_equal(ls_file_remove_tree(gone, NULL), LS_OK);
     free(gone);
-    expect("export @/e --to safetensors -o @/f", 0, "which the run began with, is not there");
+    expect("export @/e --to safetensors -o @/f", 0, "hash ");
+    expect_file("f/chat_template.jinja", SMALL_CHAT);
+    expect("weights @/f", 0, "context 48");
+    expect("train configs/tiny.yaml -o @/a2 --set model.kind=llama --set train.from=@/e --set "
+           "model.vocab=100 --set model.width=64 --set model.heads=4 --set model.kv_heads=2 --set "
+           "model.head_dim=16 --set model.ffn=96 --set model.layers=2 --set model.context=24 --set "
+           "model.rope_base=50000 --set data.path=@/long --set train.steps=1 --set optim.warmup=0",
+           0, "parameters");
+    same_files("e/published.json", "a2/published.json");
+    write_file("e/published.json", "{}", 2);
+    expect_line("export @/e --to gguf -o @/g", 1, "published.json: is damaged: config or template");
 }
 
 static void test_refusals(void **state) {
