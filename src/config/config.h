@@ -128,6 +128,7 @@ typedef struct ls_config {
         int64_t kind; /* an ls_model_kind */
         int64_t layers, width, heads, context, vocab;
         char from[LS_CONFIG_TEXT];       /* a published model's file or directory */
+        char adapter[LS_CONFIG_TEXT];    /* a directory of peft's form; "": none */
         int64_t kv_heads, head_dim, ffn; /* 0: the usual number */
         int64_t rope;                    /* an ls_rope_kind */
         double rope_base, rope_factor, rope_low, rope_high;

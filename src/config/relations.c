@@ -60,6 +60,11 @@ static ls_status check_model(const ls_config *c, const char *where, ls_error *e)
 }
 
 static ls_status check_lora(const ls_config *c, const char *where, ls_error *e) {
+    if (*c->model.adapter && (!*c->model.from || *c->train.from))
+        return ls_fail(e, LS_EINVAL,
+                       "%s: model.adapter: is an adapter of a published model: set model.from to "
+                       "that, and leave train.from out",
+                       where);
     bool has =
         c->lora.rs || c->lora.dora || c->lora.dropout > 0 || *c->lora.targets || *c->lora.train;
     if (has && !c->lora.rank)

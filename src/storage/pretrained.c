@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "model/frozen.h"
 #include "networks/llama.h"
+#include "storage/peft_read.h"
 #include "source/guard.h"
 
 enum { PART = 1 << 20 }; /* floats that are read at a time */
@@ -41,6 +42,7 @@ static void take_up(ls_config *c, const char *run) {
     bool read = ls_config_read(path, was, NULL) == LS_OK && *was->model.from;
     if (read && (!from || strcmp(from, was->model.from) == 0)) {
         was->model.context = c->model.context;
+        if (*c->model.adapter && !c->lora.rank) c->lora = was->lora;
         c->model = was->model;
     }
     free(was);
@@ -55,7 +57,8 @@ ls_status ls_pretrained_resolve(ls_config *c, const char *run, ls_error *e) {
         return LS_OK;
     }
     LS_TRY(make_absolute(c, e));
-    return ls_llama_adopt(c, e);
+    LS_TRY(ls_llama_adopt(c, e));
+    return ls_peft_adopt(c, e);
 }
 
 /* ---- weights ---- */

@@ -10,6 +10,7 @@
 #include "model/frozen.h"
 #include "plan/memory.h"
 #include "storage/checkpoint.h"
+#include "storage/peft_read.h"
 #include "storage/pretrained.h"
 #include "train/backup.h"
 
@@ -168,6 +169,8 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
     bool published = m->first_step == 0 && strcmp(path, m->run->config.model.from) == 0;
     ls_status status =
         published ? ls_pretrained_load(path, &s, e) : ls_checkpoint_load(path, &s, e);
+    const char *adapter = m->run->config.model.adapter;
+    if (status == LS_OK && s.begins && *adapter) status = ls_peft_load(adapter, &s, e);
     if (m->first_step > 0 && s.scaler.scale > 0) m->scaler = s.scaler;
     for (int k = 0; status == LS_OK && k < p->nbuckets; k++) {
         ls_bucket b = s.owned && !s.all_params ? owned[k] : p->buckets[k];

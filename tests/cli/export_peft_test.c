@@ -122,9 +122,56 @@ static void test_merge(void **state) {
     }
 }
 
+#define CONTINUE                                                                                   \
+    "train configs/tiny.yaml -n 2 --set model.from=@/merged --set model.context=16 "               \
+    "--set optim.warmup=0 --set train.steps=1 --set train.eval_every=0 "
+
+/* A run begins with the adapter of another one: with a learning rate of 0 it has the same weights. */
+static void test_adapter(void **state) {
+    (void)state;
+    expect("export @/base --to safetensors -o @/published", 0, NULL);
+    char *path = ls_format("%s/merged", folder);
+    assert_int_equal(ls_file_remove_tree(path, NULL), LS_OK);
+    char *published = ls_format("%s/published", folder);
+    assert_int_equal(rename(published, path), 0); /* no other base is there */
+    expect(CONTINUE
+           "-o @/one --set lora.rank=3 --set lora.dora=on --set optim.lr=0.01 "
+           "--set lora.targets=[q_proj,layers.1.mlp.up_proj] --set lora.train=embed_tokens",
+           0, NULL);
+    expect("export @/one --to peft -o @/two", 0, "adapters of");
+    expect(CONTINUE "-o @/three --set model.adapter=@/two --set optim.lr=0 --set optim.min_lr=0 "
+                    "--set optim.weight_decay=0 --set parallel.zero=3",
+           0, NULL);
+    ls_safetensors a = open_tensors("one/checkpoints/latest/model.safetensors");
+    ls_safetensors b = open_tensors("three/checkpoints/latest/model.safetensors");
+    assert_int_equal(a.n, b.n);
+    for (size_t i = 0; i < a.n; i++) {
+        assert_string_equal(a.tensors[i].name, b.tensors[i].name);
+        assert_memory_equal(a.tensors[i].data, b.tensors[i].data,
+                            a.tensors[i].count * sizeof(float));
+    }
+    ls_safetensors_close(&a), ls_safetensors_close(&b);
+    expect(CONTINUE "-o @/three --resume --set model.adapter=@/two --set optim.lr=0 "
+                    "--set optim.min_lr=0 --set optim.weight_decay=0 --set train.steps=2",
+           0, NULL);
+    expect(CONTINUE "-o @/four --set model.adapter=@/two --set lora.rank=2", 1,
+           "leave the keys of");
+    expect(CONTINUE "-o @/four --set model.adapter=@/none", 1, "/none: can't be opened");
+    expect("train configs/tiny.yaml -o @/four --set model.adapter=@/two", 1,
+           "set model.from to that");
+    assert_int_equal(rename(path, published), 0);
+    expect("export @/plain --to safetensors -o @/merged", 0, NULL); /* of another width */
+    expect(CONTINUE "-o @/four --set model.adapter=@/two", 1, "it is the adapter of another model");
+    expect(
+        "train configs/tiny.yaml -n 1 -o @/four --set model.context=16 --set model.adapter=@/two "
+        "--set model.from=@/published",
+        1, "is an adapter of ");
+    free(path), free(published);
+}
+
 static void test_refusals(void **state) {
     (void)state;
-    expect("train configs/tiny.yaml -n 1 -o @/plain " LLAMA, 0, NULL);
+    expect("train configs/tiny.yaml -n 1 -o @/plain " LLAMA "--set model.width=48", 0, NULL);
     expect("export @/plain --to peft -o @/none", 1, "has no adapters (lora.rank is 0)");
     expect("export @/run --to peft -o @/adapter", 1, "exists");
     expect("export @/nothing --to peft -o @/other", 1, "/nothing: does not exist");
@@ -141,8 +188,54 @@ static void test_refusals(void **state) {
     free(other);
 }
 
+/* Configs of adapters that can't be trained here. */
+static void test_configs(void **state) {
+    (void)state;
+    static const struct {
+        const char *config, *why;
+    } cases[] = {
+        {"", "adapter_config.json"},
+        {"{}", "peft_type is missing"},
+        {"{'peft_type': 'IA3'}", "peft_type is IA3; adapters of type LORA"},
+        {"{'peft_type': 'LORA', 'bias': 'all'}", "bias is all; none is possible"},
+        {"{'peft_type': 'LORA', 'fan_in_fan_out': true}", "fan_in_fan_out"},
+        {"{'peft_type': 'LORA', 'rank_pattern': {'q_proj': 3}}", "rank_pattern is set"},
+        {"{'peft_type': 'LORA', 'r': 0, 'lora_alpha': 8}", "r is no rank"},
+        {"{'peft_type': 'LORA', 'r': 1e9, 'lora_alpha': 8}", "r is no rank"},
+        {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': -8}", "lora_alpha is not a number above 0"},
+        {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': 8, 'lora_dropout': 1}",
+         "lora_dropout is not"},
+        {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': 8}", "has no target_modules"},
+        {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': 8, 'target_modules': '.*_proj'}",
+         "regular expression; name the layers"},
+        {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': 8, 'target_modules': [7]}",
+         "target_modules is not a list of names"},
+        {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': 8, 'target_modules': ['q_proj'], "
+         "'modules_to_save': ['lm_head']}",
+         "which are one matrix in this model"},
+        {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': 8, 'target_modules': ['wq']}",
+         "matches no linear layer"},
+        {"{'peft_type': 'LORA', 'r': 4, 'lora_alpha': 8, 'target_modules': 'all-linear'}",
+         "adapter_model.safetensors"}};
+    char *path = ls_format("%s/bad", folder);
+    assert_ls_ok(ls_file_make_dirs(path, NULL), (ls_error){0});
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = ls_strdup(cases[i].config);
+        for (char *at = text; *at; at++)
+            if (*at == '\'') *at = '"';
+        write_file("bad/adapter_config.json", text, strlen(text));
+        char *run = ls_format("%s/five", folder);
+        assert_int_equal(ls_file_remove_tree(run, NULL), LS_OK);
+        expect(CONTINUE "-o @/five --set model.adapter=@/bad", 1, cases[i].why);
+        free(run);
+        free(text);
+    }
+    free(path);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_peft), cmocka_unit_test(test_merge),
-                                       cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_peft), cmocka_unit_test(test_merge), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_adapter), cmocka_unit_test(test_configs)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
