@@ -34,6 +34,9 @@ SMALL = {"layers": "1", "width": "24", "heads": "3", "context": "16", "vocab": "
 RULES = [
     (r"^\$ ", lambda s: s[2:], "a prompt"),
     (r"\[[^]]*\]", lambda s: re.sub(r"\[([^]]*)\]", r"\1", s), "optional arguments, all given"),
+    (r"CONFIG\.yaml\|DIR", lambda s: s.replace("CONFIG.yaml|DIR", "CONFIG.yaml"), "one of them"),
+    (r"--prompt N\b", lambda s: s.replace("--prompt N", "--prompt 8"), "any number"),
+    (r"runs/smollm2-chat", lambda s: s.replace("runs/smollm2-chat", "models/smollm2"), "a model as well"),
     (r"\bCONFIG(\.yaml)?\b", lambda s: re.sub(r"\bCONFIG(\.yaml)?\b", "configs/tiny.yaml", s),
      "any config"),
     (r"KEY=VALUE", lambda s: s.replace("KEY=VALUE", "train.steps=4"), "any key"),
@@ -115,6 +118,8 @@ def make_scratch():
                     os.path.join(top, "hello")], check=True)
     with open(os.path.join(top, "model.gguf"), "wb") as model:
         subprocess.run([os.path.join(ROOT, "tests/weights/write_gguf.py"), "whole"], stdout=model, check=True)
+    subprocess.run([PROGRAM, "import", "model.gguf", "-o", "models/smollm2"], cwd=top, check=True,
+                   stdout=subprocess.DEVNULL)
     return top
 
 

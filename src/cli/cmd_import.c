@@ -48,7 +48,14 @@ static void print_json(const char *path, const ls_imported *i) {
 static bool type_of(const char *word, ls_block_type *t_p) {
     *t_p = LS_NBLOCK_TYPES;
     if (!word || strcmp(word, "as-stored") == 0) return true;
-    return ls_block_named(word, t_p) && ls_block_of(*t_p)->elements == 1;
+    return ls_block_named(word, t_p) && ls_block_of(*t_p)->pack;
+}
+
+static void fail_type(const char *word, ls_error *e) {
+    ls_buf types = {0};
+    ls_block_put_writable(&types);
+    ls_fail(e, LS_EINVAL, "--type %s: is not one of as-stored, %s", word, types.data);
+    ls_buf_free(&types);
 }
 
 static int run(const ls_args *a) {
@@ -59,7 +66,7 @@ static int run(const ls_args *a) {
     if (!to)
         ls_fail(&e, LS_EINVAL, "-o DIR is missing: the new directory, such as models/NAME");
     else if (!type_of(word, &type))
-        ls_fail(&e, LS_EINVAL, "--type %s: is not one of as-stored, f32, f16 and bf16", word);
+        fail_type(word, &e);
     if (e.code != LS_OK) {
         cli_fail(&e);
         return CLI_USAGE;
@@ -84,9 +91,11 @@ const ls_command cmd_import = {
         "\n"
         "The hash is that of the weights' values: it does not depend on the form of the files.\n"
         "docs/pretrained.md describes what is supported.",
-    .options = {[OUTPUT] = {"output", 'o', "DIR", "the new directory, such as models/NAME"},
-                [TYPE] = {"type", 0, "TYPE",
-                          "as-stored (default), f32, f16 or bf16: the type of the weights"},
-                [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
+    .options =
+        {[OUTPUT] = {"output", 'o', "DIR", "the new directory, such as models/NAME"},
+         [TYPE] = {"type", 0, "TYPE",
+                   "as-stored (default), f32, f16, bf16, q8_0, q5_1, q5_0, q4_1 or q4_0: the "
+                   "type of the weights"},
+         [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
     .run = run,
 };

@@ -18,7 +18,8 @@ static const char *const places[] = {"out", "in", "both"};
 static const char *const transports[] = {"shm", "thread", "tcp", "mpi"};
 static const char *const forms[] = {"safetensors", "gguf", "peft"};
 static const char *const types[] = {"f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"};
-static const char *const stored[] = {"as-stored", "f32", "f16", "bf16"};
+static const char *const stored[] = {"as-stored", "f32",  "f16",  "bf16", "q8_0",
+                                     "q5_1",      "q5_0", "q4_1", "q4_0"};
 static const struct {
     const char *command, *option;
     const char *const *words;
@@ -30,7 +31,7 @@ static const struct {
     {"bench", "place", places, 3},
     {"bench", "transport", transports, 4},
     {"bench", "vs", peers, 4},
-    {"import", "type", stored, 4},
+    {"import", "type", stored, 9},
     {"export", "to", forms, 3},
     {"export", "type", types, 8},
     {"bench", "vs", cli_gemm_library_names, CLI_GEMM_LIBRARIES},

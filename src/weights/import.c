@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "source/guard.h"
+#include "weights/blocks.h"
 #include "weights/model_folder.h"
 #include "weights/model_text.h"
 #include "weights/write_model.h"
@@ -40,6 +41,18 @@ static ls_status copy_weights(const ls_weights *w, const char *folder, ls_error 
     return s;
 }
 
+/* The tokenizer is beside it. */
+static ls_status write_blocks(const ls_weights *w, ls_block_type type, const char *folder,
+                              ls_error *e) {
+    ls_model_source source = ls_source_of_weights(w);
+    ls_gguf_writer writer = {0};
+    char *path = ls_format("%s/" LS_WEIGHTS_GGUF, folder);
+    ls_status s = ls_write_gguf(&source, path, type, &writer, e);
+    ls_gguf_writer_free(&writer);
+    free(path);
+    return s;
+}
+
 static ls_status write_weights(const ls_weights *w, ls_block_type type, const char *folder,
                                ls_error *e) {
     if (type == LS_NBLOCK_TYPES) {
@@ -48,6 +61,7 @@ static ls_status write_weights(const ls_weights *w, ls_block_type type, const ch
     }
     ls_model_source source = ls_source_of_weights(w);
     LS_TRY(ls_write_config(&w->arch, folder, type, e));
+    if (ls_block_of(type)->elements > 1) return write_blocks(w, type, folder, e);
     return ls_write_safetensors(&source, folder, type, 0, e);
 }
 

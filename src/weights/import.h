@@ -19,8 +19,8 @@ typedef struct ls_imported {
     bool has_template;
 } ls_imported;
 
-/* `from`: a GGUF file, or a directory (weights.h). type: F32, F16 or BF16; LS_NBLOCK_TYPES: weights
- * stay as they are stored. LS_EINVAL: `to` exists, or the model is damaged or not supported. */
+/* `from`: a GGUF file, or a directory (weights.h). type: F32, F16 or BF16, as safetensors, or one
+ * of blocks, as GGUF; LS_NBLOCK_TYPES: weights stay as they are stored. LS_EINVAL: `to` exists, or the model is damaged or not supported. */
 ls_status ls_model_import(const char *from, const char *to, ls_block_type type, ls_imported *i_p,
                           ls_error *);
 void ls_imported_free(ls_imported *);

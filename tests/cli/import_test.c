@@ -29,6 +29,24 @@ static void test_forms(void **state) {
     }
 }
 
+/* In blocks: the same as an export of this type, and small. */
+static void test_blocks(void **state) {
+    (void)state;
+    static const char *const types[] = {"q8_0", "q5_1", "q4_0"};
+    small_write_whole(&small_models[1], gguf);
+    for (int i = 0; i < 3; i++) {
+        remove_models();
+        char *words = ls_format("@/m.gguf -o @/a --type %s", types[i]);
+        char *line = ls_format("export @/m.gguf --to gguf -o @/b --type %s", types[i]);
+        char *hash = import(words), *exported = hash_after(line, "\nhash ");
+        assert_string_equal(hash, exported);
+        assert_true(file_exists("a/model.gguf"));
+        expect("generate @/a --prompt beer --tokens 3", 0, NULL);
+        import_same("@/a -o @/c", hash);
+        free(words), free(line), free(hash), free(exported);
+    }
+}
+
 /* Another value is another hash. */
 static void test_hash(void **state) {
     (void)state;
@@ -145,8 +163,8 @@ static void test_refusals(void **state) {
     free(import("@/m.gguf -o @/a"));
     expect_none("import @/m.gguf", 2, "-o DIR is missing");
     expect_none("import @/m.gguf -o @/a", 1, "/a: exists; give the name of a new directory");
-    expect_none("import @/m.gguf -o @/new --type q4_0", 2,
-                "--type q4_0: is not one of as-stored, f32, f16 and bf16");
+    expect_none("import @/m.gguf -o @/new --type q4_k", 2,
+                "--type q4_k: is not one of as-stored, F32, F16, BF16, Q8_0");
     expect_none("import @/none -o @/new", 1, "/none: can't be opened");
     expect_none("import @/m.gguf -o @/m.gguf/new", 1, "Not a directory");
     small_write_gguf(&small_models[0], gguf);
@@ -179,10 +197,10 @@ static void test_damage(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms),    cmocka_unit_test(test_hash),
-        cmocka_unit_test(test_eval),     cmocka_unit_test(test_train),
-        cmocka_unit_test(test_generate), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_forms),    cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_hash),     cmocka_unit_test(test_eval),
+        cmocka_unit_test(test_train),    cmocka_unit_test(test_generate),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_damage),
     };
     return cmocka_run_group_tests(tests, models_make, folder_remove);
 }

@@ -58,6 +58,10 @@ keys = [text("general.architecture") + struct.pack("<I", 8) + text("llama"), u32
 keys += [u32(f"llama.{k}", v) for k, v in SIZES.items()]
 keys += [u32("llama.attention.head_count", 2)]
 keys += [text("llama.attention.layer_norm_rms_epsilon") + struct.pack("<If", 6, 1e-5)]
+if WORD == "whole":
+    keys += [text("tokenizer.chat_template") + struct.pack("<I", 8) +
+             text("{% for m in messages %}{{ m.role }} {{ m.content }} {% endfor %}assistant "),
+             u32("tokenizer.ggml.eos_token_id", 0)]
 if WORD:
     keys += tokenizer("gpt2" if WORD == "whole" else WORD)
 tensors, data = b"", b""
