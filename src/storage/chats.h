@@ -34,7 +34,9 @@ typedef struct ls_chats_read {
     uint64_t nsamples, ntokens, ntrained;
     uint64_t ncut, nlost; /* conversations longer than the context, and tokens that they lost */
     uint64_t nleft_out;   /* of them: those of which no answer was left */
-    uint64_t nbytes;      /* of the files */
+    uint64_t
+        napart; /* samples that are an answer each, of conversations with several (chat/lines.h) */
+    uint64_t nbytes; /* of the files */
     ls_hash hash;
     ls_buf shown; /* the first sample, for people */
 } ls_chats_read;

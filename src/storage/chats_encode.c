@@ -4,8 +4,7 @@
 
 #include "base/log.h"
 #include "base/plural.h"
-#include "chat/conversation.h"
-#include "chat/encode.h"
+#include "chat/lines.h"
 #include "chat/show.h"
 #include "data/files.h"
 #include "source/plain.h"
@@ -44,7 +43,10 @@ static bool cut(encoder *x, ls_chat_tokens *t) {
     return t->ntrained > 0;
 }
 
-static void add_sample(encoder *x, ls_chat_tokens *t) {
+static void add_sample(void *arg, const ls_chat_sample *sample) {
+    encoder *x = arg;
+    ls_chat_tokens *t = sample->tokens;
+    x->r->napart += sample->apart;
     if (!cut(x, t)) return;
     if (!x->r->nsamples) ls_chat_show(x->f->tokenizer, t, SHOWN, &x->r->shown);
     for (size_t i = 0; i < t->n; i++) add(x, t->ids[i], i == 0 ? (x->val ? 3 : 2) : t->trained[i]);
@@ -53,39 +55,15 @@ static void add_sample(encoder *x, ls_chat_tokens *t) {
     x->r->ntrained += t->ntrained;
 }
 
-static ls_status encode_line(encoder *x, const char *text, size_t n, ls_error *e) {
-    ls_json *line = NULL;
-    ls_conversation c = {0};
-    ls_chat_spans spans = {0};
-    ls_chat_tokens tokens = {0};
-    ls_error why = {0};
-    if (ls_json_parse(text, n, "", &line, &why) != LS_OK)
-        return ls_fail(e, LS_EINVAL, "is not valid JSON");
-    ls_status s = ls_conversation_read(line, &c, e);
-    if (s == LS_OK) s = ls_chat_spans_find(x->f, &c, (ls_chat_loss)x->c->data.loss, &spans, e);
-    if (s == LS_OK) s = ls_chat_encode(x->f, &spans, &tokens, e);
-    if (s == LS_OK) add_sample(x, &tokens);
-    ls_chat_tokens_free(&tokens);
-    ls_chat_spans_free(&spans);
-    ls_conversation_free(&c);
-    ls_json_free(line);
-    return s;
-}
-
 static ls_status encode_file(encoder *x, const ls_plain *p) {
-    const char *at = (const char *)p->data, *end = at + p->nbytes;
-    for (uint64_t number = 1; at < end; number++) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        size_t n = (size_t)((stop ? stop : end) - at);
-        const char *line = at;
-        at += n + (stop != NULL);
-        while (n && strchr(" \t\r", line[n - 1])) n--;
-        ls_error why = {0};
-        if (!n || encode_line(x, line, n, &why) == LS_OK) continue;
-        return ls_fail(x->e, LS_EINVAL, "%s:%llu: %s", p->path, (unsigned long long)number,
-                       why.msg);
-    }
-    return LS_OK;
+    ls_chat_lines l = {.name = p->path,
+                       .text = (const char *)p->data,
+                       .nbytes = p->nbytes,
+                       .format = x->f,
+                       .loss = (ls_chat_loss)x->c->data.loss,
+                       .take = add_sample,
+                       .arg = x};
+    return ls_chat_lines_encode(&l, x->e);
 }
 
 static ls_status encode_files(encoder *x, const char *paths) {
@@ -139,6 +117,11 @@ void ls_chats_log(const ls_chats_read *r, const ls_config *c) {
                (unsigned long long)r->ncut, r->ncut == 1 ? " is" : "s are",
                (long long)c->model.context, (unsigned long long)r->nlost,
                (unsigned long long)r->nleft_out, r->nleft_out == 1 ? " was" : "s were");
+    if (r->napart)
+        ls_log(
+            "the template writes an answer in another way when messages follow: %llu of them are "
+            "answers with what is before them, each by itself",
+            (unsigned long long)r->napart);
     if (!r->shown.len) return;
     ls_log("the first one; what is trained on is between " LS_SHOWN_BEGIN " and " LS_SHOWN_END ":");
     for (const char *line = r->shown.data; *line;) {

@@ -3,6 +3,7 @@
 #include "chat/encode.h"
 
 #include "chat/conversation.h"
+#include "chat/lines.h"
 #include "chat/show.h"
 #include "data/small_tokenizer.h"
 
@@ -128,6 +129,42 @@ static void test_special(void **state) {
     ls_buf_free(&shown);
 }
 
+static void add_shown(void *arg, const ls_chat_sample *s) {
+    ls_tokenizer *t = make_tokenizer();
+    ls_chat_show(t, s->tokens, 1000, arg);
+    ls_buf_printf(arg, " %llu%s\n", (unsigned long long)s->line, s->apart ? " apart" : "");
+    ls_tokenizer_free(t);
+}
+
+/* A template that changes earlier answers: each answer is a sample. */
+static void test_apart(void **state) {
+    (void)state;
+    static const char text[] = "\n{\"text\": \"xy\"}\n" TWO;
+    ls_tokenizer *t = make_tokenizer();
+    ls_chat_format f = {.tokenizer = t, .end = 257};
+    ls_buf shown = {0};
+    ls_error e = {0};
+    assert_ls_ok(ls_template_parse(LAST, strlen(LAST), "x", &f.template, &e), e);
+    ls_chat_lines l = {.name = "f",
+                       .text = text,
+                       .nbytes = sizeof text - 1,
+                       .format = &f,
+                       .take = add_shown,
+                       .arg = &shown};
+    assert_ls_ok(ls_chat_lines_encode(&l, &e), e);
+    assert_string_equal(shown.data,
+                        "x" LS_SHOWN_BEGIN "y<|r|>" LS_SHOWN_END " 2\n"
+                        "<|a|>user\na<|r|><|a|>assistant\n" LS_SHOWN_BEGIN "[]b<|r|>" LS_SHOWN_END
+                        " 3 apart\n<|a|>user\na<|r|><|a|>assistant\nb<|r|><|a|>user\nc<|r|><|a|>"
+                        "assistant\n" LS_SHOWN_BEGIN "[]d<|r|>" LS_SHOWN_END " 3 apart\n");
+    l.text = "{\"text\": \"xy\"}\n{}";
+    l.nbytes = strlen(l.text);
+    assert_ls_fails(ls_chat_lines_encode(&l, &e), LS_EINVAL, "f:2: a line has messages", e);
+    ls_buf_free(&shown);
+    ls_chat_format_free(&f);
+    ls_tokenizer_free(t);
+}
+
 static void test_refused(void **state) {
     (void)state;
     refuses(PLAIN, "{\"messages\": [" U("a") "]}", LS_CHAT_ASSISTANT, "no answer of the assistant");
@@ -146,14 +183,17 @@ static void test_refused(void **state) {
     refuses(PLAIN, "[]", LS_CHAT_ASSISTANT, "is not a JSON object");
     refuses("{{ messages[1].content }}", "{\"messages\": [" U("a") ", " A("b") "]}",
             LS_CHAT_ASSISTANT, "x:1:15");
-    refuses(LAST, TWO, LS_CHAT_ASSISTANT, "the template writes message 2 in another way");
+    refuses("{{ messages|length }}", "{\"messages\": [" U("a") ", " A("b") "]}", LS_CHAT_ASSISTANT,
+            "does not write message 2 as an answer to the prompt");
+    refuses("{{ 'x' if messages }}" PLAIN, "{\"messages\": [" A("b") ", " U("a") "]}",
+            LS_CHAT_ASSISTANT, "begins with the assistant's answer");
     gives(LAST, TWO, LS_CHAT_COMPLETION,
           "<|a|>user\na<|r|><|a|>assistant\nb<|r|><|a|>user\nc<|r|><|a|>assistant\n[[]d<|r|>]");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_losses), cmocka_unit_test(test_forms),
-                                       cmocka_unit_test(test_special),
+                                       cmocka_unit_test(test_special), cmocka_unit_test(test_apart),
                                        cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

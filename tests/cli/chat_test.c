@@ -135,6 +135,25 @@ static void test_forms(void **state) {
     expect(TUNE "-n 1 -o @/forms --set data.val_path=@/forms.jsonl", 0, "of 4 samples");
 }
 
+/* lockstep tokens --chat. */
+static void test_tokens(void **state) {
+    (void)state;
+    write_model();
+    write_text("two.jsonl", "{\"prompt\": \"a b\", \"completion\": \"c\"}\n"
+                            "{\"instruction\": \"i\", \"output\": \"o\"}\n");
+#define SHOW "tokens @/a --chat @/two.jsonl "
+    expect(SHOW "--template @/chat.jinja", 0,
+           "line 1: 5 tokens, 2 trained on\na b\xe2\x9f\xa6"
+           "c\"\xe2\x9f\xa7\n");
+    expect(SHOW "--template @/chat.jinja", 0, "2 conversations, 26 tokens, of which 4 are trained");
+    expect(SHOW "--template @/chat.jinja --json", 0,
+           "{\"line\": 2, \"text\": \"<user>i;<assistant>o;\", \"ids\": [28, 85,");
+    expect(SHOW "--loss all --template @/chat.jinja", 0, "of which 24 are trained");
+    expect(SHOW "--loss some", 1, "--loss is assistant, all or completion, not 'some'");
+    expect(SHOW "text", 1, "leave TEXT out");
+    expect("tokens @/a --chat @/gone", 1, "gone");
+}
+
 static void refuses(const char *line, const char *says) {
     write_text("bad.jsonl", line);
     expect(TUNE "-n 1 -o @/bad --set data.path=@/bad.jsonl", 1, says);
@@ -162,9 +181,10 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shown),  cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_packed), cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_forms),  cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_shown),   cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_packed),  cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_forms),   cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, models_make, folder_remove);
 }

@@ -1,0 +1,85 @@
+/* tokens_chat.c - see tokens_chat.h. */
+#include "cli/tokens_chat.h"
+
+#include <stdio.h>
+
+#include "base/plural.h"
+#include "base/print.h"
+#include "chat/lines.h"
+#include "chat/show.h"
+#include "source/plain.h"
+#include "weights/model_chat.h"
+#include "weights/model_text.h"
+
+typedef struct printer {
+    const ls_tokenizer *tokenizer;
+    bool json;
+    uint64_t nsamples, ntokens, ntrained;
+} printer;
+
+static void print_json(const ls_chat_sample *s) {
+    ls_json *o = ls_json_new_object(), *ids = ls_json_new_array(), *trained = ls_json_new_array();
+    for (size_t i = 0; i < s->tokens->n; i++) {
+        ls_json_push(ids, ls_json_new_integer(s->tokens->ids[i]));
+        ls_json_push(trained, ls_json_new_bool(s->tokens->trained[i]));
+    }
+    ls_json_set_integer(o, "line", (int64_t)s->line);
+    ls_json_set(o, "text", ls_json_new_bytes(s->spans->text.data, s->spans->text.len));
+    ls_json_set(o, "ids", ids);
+    ls_json_set(o, "trained", trained);
+    ls_print_json(o);
+    ls_json_free(o);
+}
+
+static void print(void *arg, const ls_chat_sample *s) {
+    printer *p = arg;
+    ls_buf text = {0};
+    p->nsamples++;
+    p->ntokens += s->tokens->n;
+    p->ntrained += s->tokens->ntrained;
+    if (p->json) {
+        print_json(s);
+        return;
+    }
+    ls_chat_show(p->tokenizer, s->tokens, SIZE_MAX, &text);
+    ls_print("line %llu: %zu tokens, %zu trained on\n", (unsigned long long)s->line, s->tokens->n,
+             s->tokens->ntrained);
+    ls_print_text(text.data, text.len);
+    ls_print("\n");
+    ls_buf_free(&text);
+}
+
+static ls_status print_all(const ls_tokens_chat *o, const ls_chat_format *f, ls_error *e) {
+    ls_plain file = {0};
+    printer p = {.tokenizer = f->tokenizer, .json = o->json};
+    LS_TRY(ls_plain_open(o->file, &(ls_source_options){0}, &file, e));
+    ls_chat_lines l = {.name = o->file,
+                       .text = (const char *)file.data,
+                       .nbytes = file.nbytes,
+                       .format = f,
+                       .loss = o->loss,
+                       .take = print,
+                       .arg = &p};
+    ls_status s = ls_chat_lines_encode(&l, e);
+    ls_plain_close(&file);
+    if (s == LS_OK && !o->json)
+        ls_print("%llu conversation%s, %llu tokens, of which %llu are trained on, "
+                 "between " LS_SHOWN_BEGIN " and " LS_SHOWN_END "\n",
+                 (unsigned long long)p.nsamples, ls_plural((int64_t)p.nsamples),
+                 (unsigned long long)p.ntokens, (unsigned long long)p.ntrained);
+    return s;
+}
+
+ls_status ls_tokens_chat_print(const ls_tokens_chat *o, ls_error *e) {
+    ls_weights w = {0};
+    ls_tokenizer *t = NULL;
+    ls_chat_format f = {0};
+    LS_TRY(ls_weights_open(o->model, &w, e));
+    ls_status s = ls_model_tokenizer(&w, &t, NULL, e);
+    if (s == LS_OK) s = ls_model_chat_format(&w, t, o->template, &f, e);
+    if (s == LS_OK) s = print_all(o, &f, e);
+    ls_chat_format_free(&f);
+    ls_tokenizer_free(t);
+    ls_weights_close(&w);
+    return s;
+}
