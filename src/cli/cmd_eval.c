@@ -10,7 +10,7 @@
 #include "infer/generate.h"
 #include "storage/dataset.h"
 
-enum { DATA, EMA, SET, JSON };
+enum { DATA, CHAT, EMA, SET, JSON };
 
 /* The result of an evaluation. */
 typedef struct measured {
@@ -18,7 +18,7 @@ typedef struct measured {
     bool ema, has_tokens;
     const char *data;   /* a file; NULL: the validation part of the run's data */
     int64_t count;      /* of tokens, or of samples */
-    size_t file_tokens; /* tokens of that file */
+    size_t file_tokens; /* tokens of that file; 0: it has conversations */
     ls_evaluation model, bigram;
     bool has_bigram;
 } measured;
@@ -65,7 +65,9 @@ static void print(const measured *m, bool json) {
         print_json(m);
         return;
     }
-    if (m->data)
+    if (m->data && !m->file_tokens)
+        ls_print("%s on the conversations of %s\n", m->checkpoint, m->data);
+    else if (m->data)
         ls_print("%s on %s: %lld of %zu tokens, in whole contexts\n", m->checkpoint, m->data,
                  (long long)m->count, m->file_tokens);
     else
@@ -89,14 +91,33 @@ static ls_status add_bigram(const ls_trained *t, const ls_corpus *c, measured *m
 static ls_status eval_run(const char *run, const ls_trained *t, bool json, ls_error *e) {
     ls_dataset d;
     if (t->is_published)
-        return ls_fail(e, LS_EINVAL, "%s: is a published model, without data: use --data FILE",
-                       run);
+        return ls_fail(e, LS_EINVAL,
+                       "%s: is a published model, without data: use --data FILE or --chat FILE", run);
     LS_TRY(ls_dataset_open(&d, run, &t->config, &t->model, e));
     measured m = {
         .checkpoint = t->path, .ema = t->ema, .has_tokens = ls_config_has_tokens(&t->config)};
     m.count = (int64_t)((double)d.nval * ls_config_units(&t->config));
     ls_status s = ls_trained_evaluate_data(t, &d, &m.model, e);
     if (s == LS_OK && ls_dataset_is_text(&d)) s = add_bigram(t, &d.text, &m, e);
+    if (s == LS_OK) print(&m, json);
+    ls_dataset_free(&d);
+    return s;
+}
+
+/* Evaluates on a file of conversations, as if it were the run's data.val_path. */
+static ls_status eval_chats(const char *path, const ls_trained *t, bool json, ls_error *e) {
+    ls_config c = t->config;
+    ls_dataset d;
+    size_t n = strlen(path) + 1;
+    if (n > sizeof c.data.path)
+        return ls_fail(e, LS_EINVAL, "--chat: a path of %zu bytes; at most %zu are possible", n - 1,
+                       sizeof c.data.path - 1);
+    memcpy(c.data.path, path, n);
+    memcpy(c.data.val_path, path, n);
+    LS_TRY(ls_dataset_make(&d, &c, &t->model, e));
+    measured m = {.checkpoint = t->path, .ema = t->ema, .has_tokens = true, .data = path};
+    m.count = (int64_t)((double)d.nval * ls_config_units(&c));
+    ls_status s = ls_trained_evaluate_data(t, &d, &m.model, e);
     if (s == LS_OK) print(&m, json);
     ls_dataset_free(&d);
     return s;
@@ -141,15 +162,23 @@ static char *run_of(const char *path) {
 static int run(const ls_args *a) {
     ls_error e = {0};
     ls_trained t;
+    const char *data = cli_value(a, DATA), *chats = cli_value(a, CHAT);
+    if (data && chats) {
+        ls_fail(&e, LS_EINVAL, "give --data or --chat, not both");
+        return cli_fail(&e);
+    }
     ls_trained_options o = {.ema = cli_given(a, EMA),
-                            .own_data = !cli_given(a, DATA),
+                            .samples = data    ? LS_READS_TEXT
+                                       : chats ? LS_READS_CHATS
+                                               : LS_READS_OWN_DATA,
                             .sets = a->options[SET].values,
                             .nsets = a->options[SET].n};
     if (ls_trained_open(a->words[0], &o, &t, &e) != LS_OK) return cli_fail(&e);
-    const char *data = cli_value(a, DATA);
     bool json = cli_given(a, JSON);
     char *dir = run_of(a->words[0]);
-    ls_status s = data ? eval_file(data, &t, json, &e) : eval_run(dir, &t, json, &e);
+    ls_status s = data    ? eval_file(data, &t, json, &e)
+                  : chats ? eval_chats(chats, &t, json, &e)
+                          : eval_run(dir, &t, json, &e);
     free(dir);
     ls_trained_close(&t);
     return s == LS_OK ? 0 : cli_fail(&e);
@@ -167,8 +196,12 @@ const ls_command cmd_eval = {
         "that of a bigram model of the same tokens, and with --data on another text.\n"
         "\n"
         "MODEL is a published model, a GGUF file or a directory (docs/pretrained.md); it needs\n"
-        "--data. Its context is 4096 tokens, or what it allows; --set model.context=N.",
+        "--data or --chat. Its context is 4096 tokens, or what it allows; --set\n"
+        "model.context=N.",
     .options = {[DATA] = {"data", 0, "FILE", "evaluate on this UTF-8 text"},
+                [CHAT] = {"chat", 0, "FILE",
+                          "evaluate on these conversations, of a model with a chat template "
+                          "(docs/training.md)"},
                 [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
                 [SET] = {"set", 0, "KEY=VALUE",
                          "override a key of the run's config, e.g. data.path or model.metrics; "

@@ -98,6 +98,7 @@ static ls_status open_published(ls_trained *t, const ls_trained_options *o, ls_e
         return ls_fail(e, LS_EINVAL, "%s: is a published model, without an average of its weights",
                        t->path);
     LS_TRY(ls_published_config(t->path, o->sets, o->nsets, &t->config, e));
+    t->config.data.format = o->samples == LS_READS_CHATS ? LS_DATA_CHAT : LS_DATA_TEXT;
     LS_TRY(ls_published_tokenizer(t->path, &t->tokenizer, e));
     LS_TRY(load_weights(t, e));
     set_ends(t, &t->published.files.arch);
@@ -120,7 +121,10 @@ static ls_status open_trained(ls_trained *t, const ls_trained_options *o, ls_err
     if (s == LS_OK && o->nsets) s = change_config(&t->config, o, e);
     if (s == LS_OK) s = ls_config_check(&t->config, config, e);
     bool has_text = s == LS_OK && ls_config_has_corpus(&t->config);
-    if (has_text && !o->own_data) t->config.data.format = LS_DATA_TEXT;
+    if (has_text && o->samples == LS_READS_TEXT) t->config.data.format = LS_DATA_TEXT;
+    if (s == LS_OK && o->samples == LS_READS_CHATS && !ls_config_has_chats(&t->config))
+        s = ls_fail(e, LS_EINVAL, "%s: was not trained on conversations (data.format: chat)",
+                    t->path);
     if (s == LS_OK) s = load_weights(t, e); /* checks the files against the manifest */
     if (has_text && s == LS_OK) s = ls_tokenizer_load(tokenizer, &t->tokenizer, e);
     if (has_text && s == LS_OK &&

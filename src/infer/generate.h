@@ -32,10 +32,17 @@ typedef struct ls_trained {
     size_t params_nbytes, rounded_nbytes, memory_nbytes;
 } ls_trained;
 
+/* Which samples the model reads. */
+typedef enum ls_trained_samples {
+    LS_READS_TEXT,     /* a text, also if the run was trained on conversations; if it was trained on
+                          samples of files, those */
+    LS_READS_OWN_DATA, /* those of the run's own data */
+    LS_READS_CHATS     /* conversations */
+} ls_trained_samples;
+
 typedef struct ls_trained_options {
     bool ema;                /* the average of the weights */
-    bool own_data;           /* samples are those of the run's own data: else a run on conversations
-                                has a model that reads text */
+    ls_trained_samples samples;
     const char *const *sets; /* [nsets] "KEY=VALUE": changes of the run's config */
     int nsets;
 } ls_trained_options;

@@ -123,6 +123,23 @@ static void test_resume(void **state) {
     assert_string_equal(resumed, straight);
 }
 
+/* The loss that a line prints. */
+static double loss_of(const char *line) {
+    char *output = NULL;
+    int code = run_program(line, &output);
+    const char *at = strstr(output, "model    loss ");
+    if (code || !at) fail_msg("lockstep %s: exit code %d\n%s", line, code, output);
+    double loss = strtod(at + strlen("model    loss "), NULL);
+    free(output);
+    return loss;
+}
+
+static void evaluates_alike(const char *a, const char *b) {
+    double loss = loss_of(a);
+    assert_true(loss > 0);
+    if (loss_of(b) != loss) fail_msg("%s %.5f, %s %.5f", a, loss, b, loss_of(b));
+}
+
 /* A file of its own for validation; other forms of lines. */
 static void test_forms(void **state) {
     (void)state;
@@ -133,6 +150,11 @@ static void test_forms(void **state) {
                "{\"instruction\": \"i\", \"input\": \"\", \"output\": \"o\"}\n"
                "{\"prompt\": \"1 2\", \"completion\": \" 3\"}\n{\"text\": \"a b c\"}\n");
     expect(TUNE "-n 1 -o @/forms --set data.val_path=@/forms.jsonl", 0, "of 4 samples");
+    evaluates_alike("eval @/forms", "eval @/forms --chat @/forms.jsonl");
+    expect("eval @/a --chat @/forms.jsonl --set model.context=46 --set data.template=@/chat.jinja",
+           0, "/a on the conversations of ");
+    expect_line("eval @/forms --chat @/forms.jsonl --data @/forms.jsonl", 1, "not both");
+    expect_line("eval @/a", 1, "use --data FILE or --chat FILE");
 }
 
 /* lockstep tokens --chat. */
