@@ -6,10 +6,11 @@
 MODEL is a GGUF file or a directory; without it, a small model is trained first. Lockstep trains LoRA, rsLoRA
 and DoRA adapters of the model for 20 steps (with these keys, too), each step on all of a short text. peft trains
 the same model from the same A on the same samples, with PyTorch's AdamW: losses must agree to 1e-4. The exported
-adapter must load in peft, with the logits of the merged model, and of the model that peft trained. Needs
+adapter must load in peft, with the logits of the merged model, and of the model that peft trained; and what peft saved must be a model.adapter with the same logits. Needs
 torch, transformers, peft and safetensors (`make check-peers` installs them into a virtual environment).
 """
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -41,7 +42,7 @@ ALL = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_pro
 def run(*command):
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
     assert done.returncode == 0, done
-    return done.stdout
+    return done.stdout + done.stderr
 
 
 def train(kind, lora):
@@ -56,12 +57,10 @@ def train(kind, lora):
     def words(*more):
         return [w for o in [*sets, *more] for w in ("--set", o)]
 
-    tokens = TOP / "first" / "tokens.bin"
-    if not tokens.exists():
-        run(LOCKSTEP, "train", config, "-n", 1, "-o", TOP / "first", *words("train.batch=1", "train.steps=1"))
-    samples = np.frombuffer(tokens.read_bytes()[64:], np.uint32).astype(np.int64)
-    batch = int(len(samples) * 0.95) // CONTEXT
-    batch -= batch * CONTEXT + 1 > len(samples) * 0.95
+    first = TOP / f"{kind}-first"
+    said = run(LOCKSTEP, "train", config, "-n", 1, "-o", first, *words("train.batch=1", "train.steps=1"))
+    batch = int(re.search(r"(\d+) training samples", said)[1])
+    samples = np.frombuffer((first / "tokens.bin").read_bytes()[64:], np.uint32).astype(np.int64)
     run(LOCKSTEP, "train", config, "-n", 1, "-o", folder, *words(f"train.batch={batch}", f"train.steps={STEPS}"))
     run(LOCKSTEP, "bench", "train", config, "-n", 1, "--steps", 1, "--export", notes, *words("train.batch=1"))
     samples = np.stack([samples[i * CONTEXT:(i + 1) * CONTEXT + 1] for i in range(batch)])
@@ -123,6 +122,22 @@ def check(kind):
     print(f"{kind}: logits of the adapter and of the merged model differ by {(a - b).abs().max().item() / size:.1e} of the "
           f"greatest, from those that peft trained by {(a - c).abs().max().item() / size:.1e}")
     assert (a - b).abs().max().item() < 1e-4 * size and (a - c).abs().max().item() < 2e-3 * size
+    go_on(kind, model, x, c)
+
+
+def go_on(kind, model, x, wanted):
+    """Begins a run with the adapter that peft saved, and takes no step away from it."""
+    saved, folder, merged = TOP / f"{kind}-saved", TOP / f"{kind}-again", TOP / f"{kind}-again-merged"
+    model.save_pretrained(saved)
+    sets = [f"model.from={BASE}", f"model.adapter={saved}", f"model.context={CONTEXT}", f"data.path={TOP}/short", "optim.lr=0",
+            "optim.min_lr=0", "optim.warmup=0", "train.steps=1", "train.batch=1", "train.virtual_workers=1", "train.eval_samples=1"]
+    run(LOCKSTEP, "train", TOP / "empty.yaml", "-n", 1, "-o", folder, *[w for s in sets for w in ("--set", s)])
+    run(LOCKSTEP, "export", folder, "--to", "safetensors", "--merge", "-o", merged)
+    whole = transformers.AutoModelForCausalLM.from_pretrained(merged, dtype=torch.float32)
+    with torch.no_grad():
+        off = (whole(x).logits - wanted).abs().max().item() / wanted.abs().max().item()
+    print(f"{kind}: logits of peft's adapter, read by model.adapter and merged, differ by {off:.1e} of the greatest")
+    assert off < 1e-4
 
 
 BASE = TOP / "base"
