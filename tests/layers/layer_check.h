@@ -294,6 +294,7 @@ static inline layer_result result_of(const layer_bench *b, const layer_way *w) {
     layer_result r = {.y = layer_floats(CHECK_SAMPLES * b->count),
                       .grads = LS_NEW_ARRAY(float, m->nfloats + 1)};
     assert_ls_ok(ls_compute_init(&compute, w->threads, ls_model_scratch_floats(m), &e), e);
+    ls_pool_share_cores(compute.pool);
     if (w->k) compute.k = w->k;
     const ls_kernels *k = compute.k;
     void *params = narrowed(k, w->type, b->params, m->nfloats);

@@ -109,6 +109,7 @@ static result *run(const setup *s, int64_t micro, int threads, const ls_kernels 
     ls_error e = {0};
     float *grads = nans(s->model.nfloats * sizeof *grads);
     assert_ls_ok(ls_compute_init(&compute, threads, ls_model_scratch_floats(&s->model), &e), e);
+    ls_pool_share_cores(compute.pool);
     if (k) compute.k = k;
     for (int64_t i = 0; i < SAMPLES; i += micro)
         run_part(s, &compute, i, SAMPLES - i < micro ? SAMPLES - i : micro, grads, r);

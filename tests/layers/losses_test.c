@@ -189,6 +189,7 @@ static result run(const setup *s, way w) {
     ls_compute compute;
     ls_error e = {0};
     assert_ls_ok(ls_compute_init(&compute, w.threads, ls_model_scratch_floats(&s->model), &e), e);
+    ls_pool_share_cores(compute.pool);
     if (w.k) compute.k = w.k;
     for (int64_t i = 0; i < SAMPLES; i += w.micro)
         run_part(s, &w, &compute, i, SAMPLES - i < w.micro ? SAMPLES - i : w.micro, &r);

@@ -42,6 +42,7 @@ static double *records_of(const ls_model *m, const sample *s, int64_t part, int 
     double *records = LS_NEW_ARRAY(double, N *ls_record_size(m));
     ls_infer f = {.model = m, .compute = &c, .dtype = type, .params = params, .n = part};
     assert_ls_ok(ls_compute_init(&c, threads, ls_model_scratch_floats(m), &e), e);
+    ls_pool_share_cores(c.pool);
     if (type == LS_F32) ls_model_init(m, 1, 0, m->nfloats, params);
     f.memory = ls_alloc(ls_infer_nbytes(m, type, part));
     assert_ls_ok(ls_infer_records(&f, N, s, records, &e), e);

@@ -63,6 +63,7 @@ static inline void fix_compute(ls_compute *c, const ls_model *m, int nthreads, c
     if (cpu) setenv("LOCKSTEP_CPU", cpu, 1);
     assert_ls_ok(ls_compute_init(c, nthreads, ls_model_scratch_floats(m), &e), e);
     unsetenv("LOCKSTEP_CPU");
+    ls_pool_share_cores(c->pool); /* spinning threads took most of the time of some tests */
 }
 
 /* The largest work memory of any layer, for n samples. */

@@ -49,6 +49,7 @@ static void compute_open(ls_compute *c, int nthreads, const char *cpu) {
     ls_error e = {0};
     setenv("LOCKSTEP_CPU", cpu, 1);
     assert_ls_ok(ls_compute_init(c, nthreads, 16, &e), e);
+    ls_pool_share_cores(c->pool);
     unsetenv("LOCKSTEP_CPU");
 }
 

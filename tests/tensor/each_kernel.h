@@ -10,6 +10,7 @@ static inline void check_kernel(const ls_kernels *k, int threads, void (*fn)(con
     ls_compute c;
     ls_error e;
     assert_ls_ok(ls_compute_init(&c, threads, 0, &e), e);
+    ls_pool_share_cores(c.pool);
     if (k) c.k = k;
     fn(&c);
     ls_compute_close(&c);

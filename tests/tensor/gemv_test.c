@@ -134,6 +134,7 @@ static void each_type(const char *kernels, void (*fn)(const ls_compute *, ls_dty
         ls_compute c;
         ls_error e;
         assert_ls_ok(ls_compute_init(&c, threads, 0, &e), e);
+        ls_pool_share_cores(c.pool);
         for (int t = 0; t < 3; t++) fn(&c, types[t]);
         ls_compute_close(&c);
     }

@@ -284,6 +284,7 @@ static void do_products(const subject *s) {
         ls_compute c;
         ls_error e;
         if (ls_compute_init(&c, threads, 0, &e) != LS_OK) abort();
+        ls_pool_share_cores(c.pool);
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
             for (int how = 0; how < 12; how += i < 8 ? 1 : 5)
                 for (int wild = 0; wild < 2; wild++) do_product(s, &c, sizes[i], how, wild);
@@ -319,6 +320,7 @@ static void do_convolutions(const subject *s) {
         ls_compute c;
         ls_error e;
         if (ls_compute_init(&c, threads, 0, &e) != LS_OK) abort();
+        ls_pool_share_cores(c.pool);
         for (int64_t w = 1; w < 20; w++)
             for (int wild = 0; wild < 2; wild++) {
                 const int64_t *g = channels[w % 9];
