@@ -72,6 +72,13 @@ text() { long ${#1}; printf '%s' "$1"; }
   printf '%080d' 0; } >"$seeds/gguf/tensors"
 mkdir "$seeds/weights" "$seeds/template"
 cp tests/fuzz/chat.jinja "$seeds/template"
+mkdir "$seeds/chat"
+chats='{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}
+{"conversations":[{"from":"human","value":"a"},{"from":"gpt","value":"b"}]}
+{"instruction":"a","input":"b","output":"c","history":[["d","e"]]}
+{"prompt":"a","completion":"b"}
+{"text":"abc"}'
+{ printf '{%% for m in messages %%}<{{ m.role }}>{{ m.content|trim }};{%% endfor %%}{{ "<assistant>" if add_generation_prompt }}\000%s' "$chats"; } >"$seeds/chat/lines"
 python3 tests/weights/write_gguf.py >"$seeds/gguf/llama"
 for kind in gpt2 llama; do python3 tests/weights/write_gguf.py $kind >"$seeds/gguf/tokenizer-$kind"; done
 { printf '\002'; cat "$seeds/gguf/llama"; } >"$seeds/weights/llama"
@@ -144,6 +151,7 @@ target gguf 12000
 target weights 12000
 target tokenizer 12000
 target template 12000
+target chat 8000
 target binary 20000
 target timeline 12000
 target image 10000
