@@ -1,5 +1,5 @@
 # Short names for common tasks. CMake and Ninja build; see CMakePresets.json.
-.PHONY: all build install demo demo-vision check check-peers bench bench-kernels bench-peers format clean check-netns check-fuzz check-hurt check-sim check-slurm check-deploy check-attack build-tests
+.PHONY: all build install demo demo-vision demo-chat check check-peers bench bench-kernels bench-peers format clean check-netns check-fuzz check-hurt check-sim check-slurm check-deploy check-attack build-tests
 
 PREFIX ?= /usr/local
 
@@ -28,6 +28,12 @@ demo-vision:
 	@scripts/install.sh build demo-vision
 	@$(MAKE) --no-print-directory build
 	@scripts/demo_vision.sh
+
+# Fetches a published language model, and tunes it on a dictionary: about ten minutes.
+demo-chat:
+	@scripts/install.sh build demo-chat
+	@$(MAKE) --no-print-directory build
+	@scripts/demo_chat.sh
 
 # Builds and runs all tests.
 check:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian packages of groups that are missing. Prints their names; uses sudo if it does
 # not run as root.
-#     install.sh build [check] [netns] [slurm] [demo] [demo-vision] [peers] [bench] [kernels]
+#     install.sh build [check] [netns] [slurm] [demo] [demo-vision] [demo-chat] [peers] [bench] [kernels]
 set -eu
 
 packages=
@@ -21,6 +21,7 @@ for group in "$@"; do
     bench) packages="$packages openmpi-bin libopenmpi-dev mpich libmpich-dev libgloo-dev g++" ;;
     kernels) packages="$packages libopenblas0-pthread libdnnl2" ;;
     demo) packages="$packages bible-kjv bible-kjv-text" ;;
+    demo-chat) packages="$packages python3 python3-venv dict-foldoc gzip" ;;
     demo-vision) packages="$packages dataset-fashion-mnist" ;;
     *) echo "install.sh: there is no group '$group'" >&2; exit 2 ;;
     esac

@@ -220,14 +220,13 @@ const ls_command cmd_chat = {
     .about =
         "A conversation with a published model, or with one that a run has tuned: each line is\n"
         "a message, and the model's answer is printed as it is written. Ctrl-C ends an answer,\n"
-        "Ctrl-D the program. Lines that are no messages:\n"
-        "  /reset        begin a new conversation\n"
-        "  /system TEXT  begin a new one, with this system message\n"
-        "  /help, /exit\n"
+        "Ctrl-D the program. Four lines are no messages: /reset begins a new conversation,\n"
+        "/system TEXT one with this system message; /help and /exit.\n"
         "\n"
         "The model's own chat template is used. Keys and values of the conversation are kept,\n"
         "so a turn costs what is new in it. With input from a pipe the answers alone are\n"
-        "printed. The same lines and seed give the same answers on any machine.",
+        "printed. The same lines and seed give the same answers on any machine, if the template\n"
+        "does not ask for the date.",
     .options =
         {[SYSTEM] = {"system", 0, "TEXT", "the system message (default: that of the template)"},
          [TEMPLATE] = {"template", 0, "FILE", "a chat template (Jinja) in place of the model's"},
