@@ -53,7 +53,7 @@ static ls_status encode_line(const ls_chat_lines *l, const char *text, size_t n,
 }
 
 ls_status ls_chat_lines_encode(const ls_chat_lines *l, ls_error *e) {
-    const char *at = l->text, *end = at + l->nbytes;
+    const char *at = l->text, *end = l->nbytes ? at + l->nbytes : at; /* at: NULL if empty */
     for (uint64_t number = 1; at < end; number++) {
         const char *stop = memchr(at, '\n', (size_t)(end - at)), *line = at;
         size_t n = (size_t)((stop ? stop : end) - at);

@@ -7,6 +7,12 @@
 #include "base/random.h"
 #include "model/shape.h"
 
+/* The tokens that may be drawn: a published model may have rows beyond those of its tokenizer. */
+static size_t tokens_of(const ls_trained *t) {
+    size_t rows = (size_t)t->config.model.vocab, tokens = ls_tokenizer_vocab(t->tokenizer);
+    return rows < tokens ? rows : tokens;
+}
+
 ls_status ls_writer_open(const ls_trained *t, ls_writer *w_p, ls_error *e) {
     ls_dtype type = ls_config_compute(&t->config);
     ls_writer w = {.trained = t, .memory_nbytes = ls_decode_nbytes(&t->model, type)};
@@ -16,7 +22,7 @@ ls_status ls_writer_open(const ls_trained *t, ls_writer *w_p, ls_error *e) {
                            .params = t->params,
                            .frozen = t->infer.frozen};
     LS_TRY(ls_map(w.memory_nbytes, "keys and values", &w.decode.memory, e));
-    w.sampler = ls_sampler_create((size_t)t->config.model.vocab, t->compute.k);
+    w.sampler = ls_sampler_create(tokens_of(t), t->compute.k);
     *w_p = w;
     return LS_OK;
 }
