@@ -23,8 +23,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 GPT2 = {"layers": 12, "width": 768, "heads": 12, "vocab": 50257}
 SMALL = {"layers": 6, "width": 384, "heads": 6, "vocab": 4096}
 # The loss is a number near 10 at most. A ReLU whose input is nearly 0 may have another sign in
-# another order of sums, and its sample another gradient.
-MOST_LOSS, MOST_WEIGHTS = 2e-3, 0.02
+# another order of sums, and its sample another gradient; batch norm passes that on to other samples.
+# After six steps the trained weights then differ by some hundredths of what training changed.
+MOST_LOSS, MOST_WEIGHTS = 2e-3, 0.05
 
 
 def gpt(name, shape, batch, context):
