@@ -45,7 +45,7 @@ ls_tokenizer *ls_bpe_create(bool byte_level) {
 }
 
 ls_token_kind ls_bpe_kind(const ls_tokenizer *t, uint32_t id) {
-    return t->kinds && id < t->tokens.n ? (ls_token_kind)t->kinds[id] : LS_TOKEN_NORMAL;
+    return t->kinds ? (ls_token_kind)t->kinds[id] : LS_TOKEN_NORMAL;
 }
 
 bool ls_bpe_add_merge(ls_tokenizer *t, uint32_t a, uint32_t b, uint32_t id) {

@@ -200,6 +200,7 @@ static void byte_add(ls_decoding *d, uint8_t byte, ls_buf *out) {
 
 void ls_decoding_add(ls_decoding *d, uint32_t token, ls_buf *out) {
     size_t n = 0;
+    if (token >= d->tokenizer->tokens.n) return;
     if (d->skip_special && ls_bpe_kind(d->tokenizer, token) == LS_TOKEN_SPECIAL) return;
     const uint8_t *bytes = ls_tokenizer_bytes(d->tokenizer, token, &n);
     if (!d->begun && d->tokenizer->strip && n && *bytes == ' ') bytes++, n--;
@@ -227,6 +228,13 @@ const char *ls_tokenizer_kind(const ls_tokenizer *t) {
 }
 
 uint32_t ls_tokenizer_vocab(const ls_tokenizer *t) { return t->tokens.n; }
+
+uint32_t ls_tokenizer_used(const ls_tokenizer *t) {
+    uint32_t n = t->tokens.n;
+    while (n && ls_bpe_kind(t, n - 1) == LS_TOKEN_UNUSED) n--;
+    return n ? n : t->tokens.n;
+}
+
 uint32_t ls_tokenizer_merges(const ls_tokenizer *t) { return t->nmerges; }
 const ls_added_tokens *ls_tokenizer_added(const ls_tokenizer *t) { return &t->added; }
 

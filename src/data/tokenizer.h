@@ -99,6 +99,8 @@ void ls_decoding_end(ls_decoding *, ls_buf *out);
 
 const char *ls_tokenizer_kind(const ls_tokenizer *); /* "byte-level BPE" or "SentencePiece BPE" */
 uint32_t ls_tokenizer_vocab(const ls_tokenizer *);
+/* The vocabulary without the unused tokens at its end, which only fill up a model's rows. */
+uint32_t ls_tokenizer_used(const ls_tokenizer *);
 uint32_t ls_tokenizer_merges(const ls_tokenizer *); /* the number of merges */
 const ls_added_tokens *ls_tokenizer_added(const ls_tokenizer *);
 

@@ -7,9 +7,10 @@
 #include "base/random.h"
 #include "model/shape.h"
 
-/* The tokens that may be drawn: a published model may have rows beyond those of its tokenizer. */
+/* The tokens that may be drawn: a published model may have more rows than its tokenizer has
+ * tokens. */
 static size_t tokens_of(const ls_trained *t) {
-    size_t rows = (size_t)t->config.model.vocab, tokens = ls_tokenizer_vocab(t->tokenizer);
+    size_t rows = (size_t)t->config.model.vocab, tokens = ls_tokenizer_used(t->tokenizer);
     return rows < tokens ? rows : tokens;
 }
 
