@@ -69,6 +69,7 @@ bool ls_json_number(const ls_json *j, double *value_p) {
 
 bool ls_json_is_true(const ls_json *j) { return json_is_true(in(j)); }
 bool ls_json_is_bool(const ls_json *j) { return json_is_boolean(in(j)); }
+bool ls_json_is_null(const ls_json *j) { return json_is_null(in(j)); }
 bool ls_json_is_object(const ls_json *j) { return json_is_object(in(j)); }
 bool ls_json_is_array(const ls_json *j) { return json_is_array(in(j)); }
 

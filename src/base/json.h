@@ -32,6 +32,7 @@ bool ls_json_integer(const ls_json *, int64_t *value_p); /* false: not an intege
 bool ls_json_number(const ls_json *, double *value_p);   /* integers too */
 bool ls_json_is_true(const ls_json *);
 bool ls_json_is_bool(const ls_json *);
+bool ls_json_is_null(const ls_json *);
 bool ls_json_is_object(const ls_json *);
 bool ls_json_is_array(const ls_json *);
 

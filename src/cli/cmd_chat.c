@@ -16,20 +16,7 @@
 #include "cli/stream_text.h"
 #include "infer/chat.h"
 
-enum {
-    SYSTEM,
-    TEMPLATE,
-    TOKENS,
-    SEED,
-    TEMPERATURE,
-    TOP_K,
-    TOP_P,
-    MIN_P,
-    PENALTY,
-    STOP,
-    EMA,
-    JSON
-};
+enum { SYSTEM, TEMPLATE, TOKENS, SEED, TEMPERATURE, TOP_K, TOP_P, MIN_P, PENALTY, STOP, EMA, JSON };
 
 static volatile sig_atomic_t interrupted;
 
@@ -135,7 +122,8 @@ static bool wait_for_line(const session *s) {
 
 /* The next line, without its end. False: there are no more. */
 static bool read_line(const session *s, char **line_p, size_t *room_p) {
-    while (s->at_terminal && !wait_for_line(s)) {}
+    while (s->at_terminal && !wait_for_line(s)) {
+    }
     if (getline(line_p, room_p, stdin) >= 0) {
         (*line_p)[strcspn(*line_p, "\r\n")] = 0;
         return true;
@@ -167,6 +155,8 @@ static ls_status open_and_converse(const ls_args *a, session *s, ls_error *e) {
     catch_interrupts(s);
     LS_TRY(ls_trained_open(a->words[0], &(ls_trained_options){.ema = cli_given(a, EMA)}, &t, e));
     ls_status status = ls_chat_open(&t, cli_value(a, TEMPLATE), &s->chat, e);
+    ls_trained_complete_rule(&t, &(ls_sampler_rule){.temperature = 0.7, .top_p = 0.95},
+                             &s->how.rule);
     if (status == LS_OK) {
         s->how.asked = &interrupted;
         if (s->at_terminal) ls_print("%s: /help lists commands\n", a->words[0]);
@@ -181,7 +171,7 @@ static bool read_options(const ls_args *a, session *s) {
     int64_t seed = 1;
     ls_sampler_rule *r = &s->how.rule;
     s->how.ntokens = 512;
-    *r = (ls_sampler_rule){.temperature = 0.7, .top_p = 0.95};
+    *r = LS_RULE_UNKNOWN;
     s->how.stops = a->options[STOP].values;
     s->how.nstops = a->options[STOP].n;
     s->system = cli_value(a, SYSTEM);
@@ -226,7 +216,8 @@ const ls_command cmd_chat = {
         "The model's own chat template is used. Keys and values of the conversation are kept,\n"
         "so a turn costs what is new in it. With input from a pipe the answers alone are\n"
         "printed. The same lines and seed give the same answers on any machine, if the template\n"
-        "does not ask for the date.",
+        "does not ask for the date. Options that are not given have the values of the model's\n"
+        "generation_config.json.",
     .options =
         {[SYSTEM] = {"system", 0, "TEXT", "the system message (default: that of the template)"},
          [TEMPLATE] = {"template", 0, "FILE", "a chat template (Jinja) in place of the model's"},
@@ -234,15 +225,18 @@ const ls_command cmd_chat = {
          [SEED] = {"seed", 0, "S", "seed of the random choices (default: 1)"},
          [TEMPERATURE] = {"temperature", 0, "T",
                           "below 1 unlikely tokens are chosen less often; 0: always the likeliest "
-                          "(default: 0.7)"},
-         [TOP_K] = {"top-k", 0, "K", "choose among the K likeliest (default: all)"},
+                          "(default: the model's, else 0.7)"},
+         [TOP_K] = {"top-k", 0, "K",
+                    "choose among the K likeliest (default: the model's, else all)"},
          [TOP_P] = {"top-p", 0, "P",
-                    "choose among the likeliest whose probabilities add up to P (default: 0.95)"},
+                    "choose among the likeliest whose probabilities add up to P (default: "
+                    "the model's, else 0.95)"},
          [MIN_P] = {"min-p", 0, "P",
                     "choose among tokens at least P times as likely as the likeliest (default: "
-                    "0, all)"},
+                    "the model's, else 0, all)"},
          [PENALTY] = {"repetition-penalty", 0, "X",
-                      "above 1: tokens that were there become less likely (default: 1)"},
+                      "above 1: tokens that were there become less likely (default: the "
+                      "model's, else 1)"},
          [STOP] = {"stop", 0, "TEXT", "end an answer before TEXT; may be given several times"},
          [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
          [JSON] = {"json", 0, NULL, "one JSON object a turn: user, answer, tokens, end"}},

@@ -10,20 +10,7 @@
 #include "cli/stream_text.h"
 #include "infer/generate.h"
 
-enum {
-    PROMPT,
-    PROMPTS,
-    TOKENS,
-    SEED,
-    TEMPERATURE,
-    TOP_K,
-    TOP_P,
-    MIN_P,
-    PENALTY,
-    STOP,
-    EMA,
-    JSON
-};
+enum { PROMPT, PROMPTS, TOKENS, SEED, TEMPERATURE, TOP_K, TOP_P, MIN_P, PENALTY, STOP, EMA, JSON };
 enum { MAX_PROMPTS = 64 << 20 }; /* largest file of prompts, in bytes */
 
 static ls_status write_text(const ls_trained *t, const ls_sampling *s, ls_error *e) {
@@ -90,7 +77,7 @@ static ls_status write_all(const ls_trained *t, ls_sampling s, const char *path,
 static bool read_options(const ls_args *a, ls_sampling *s) {
     int64_t seed = 1;
     s->ntokens = 100;
-    s->rule = (ls_sampler_rule){.temperature = 1};
+    s->rule = LS_RULE_UNKNOWN;
     s->stops = a->options[STOP].values;
     s->nstops = a->options[STOP].n;
     bool good = cli_integer(&cmd_generate, a, TOKENS, 0, 1000000, &s->ntokens) &&
@@ -125,6 +112,7 @@ static int run(const ls_args *a) {
     if (ls_trained_open(a->words[0], &(ls_trained_options){.ema = cli_given(a, EMA)}, &t, &e) !=
         LS_OK)
         return cli_fail(&e);
+    ls_trained_complete_rule(&t, &(ls_sampler_rule){.temperature = 1}, &s.rule);
     write_fn *fn = cli_given(a, JSON) ? write_json : write_text;
     ls_status status = prompts ? write_all(&t, s, prompts, fn, &e) : fn(&t, &s, &e);
     ls_trained_close(&t);
@@ -141,7 +129,8 @@ const ls_command cmd_generate = {
         "Prints the prompt and the model's continuation. The same seed gives the same text on any\n"
         "machine. Of a run's model only the last model.context tokens of a prompt are used; when\n"
         "the context is full, its older half is dropped. A published model ends its text itself,\n"
-        "and a text that its context has no room for is refused.\n"
+        "and a text that its context has no room for is refused. Options that are not given have\n"
+        "the values of its generation_config.json, also for a run that began with it.\n"
         "\n"
         "With --prompts each line has random numbers of its own; the first line gets the text\n"
         "that --prompt would get.\n"
@@ -157,16 +146,18 @@ const ls_command cmd_generate = {
          [SEED] = {"seed", 0, "S", "seed of the random choices (default: 1)"},
          [TEMPERATURE] = {"temperature", 0, "T",
                           "below 1 unlikely tokens are chosen less often; 0: always the likeliest "
-                          "(default: 1)"},
-         [TOP_K] = {"top-k", 0, "K", "choose among the K likeliest (default: all)"},
+                          "(default: the model's, else 1)"},
+         [TOP_K] = {"top-k", 0, "K",
+                    "choose among the K likeliest (default: the model's, else all)"},
          [TOP_P] = {"top-p", 0, "P",
                     "choose among the likeliest whose probabilities add up to P (default: "
-                    "1, all)"},
+                    "the model's, else 1, all)"},
          [MIN_P] = {"min-p", 0, "P",
                     "choose among tokens at least P times as likely as the likeliest (default: "
-                    "0, all)"},
+                    "the model's, else 0, all)"},
          [PENALTY] = {"repetition-penalty", 0, "X",
-                      "above 1: tokens that were there become less likely (default: 1)"},
+                      "above 1: tokens that were there become less likely (default: the "
+                      "model's, else 1)"},
          [STOP] = {"stop", 0, "TEXT", "end before TEXT; may be given several times"},
          [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
          [JSON] = {"json", 0, NULL, "one JSON object per line: prompt, text, tokens, end"}},

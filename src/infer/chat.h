@@ -1,25 +1,19 @@
 /* chat.h - a conversation with a model, as its chat template writes it.
  *
- * The whole conversation is written and cut into tokens for each turn. Keys and values of the tokens
- * that are the same as before are retained (writer.h), so a turn costs what is new in it. Names of
- * special tokens in messages are ordinary text: a message can't forge another one.
+ * The whole conversation is written and cut into tokens for each turn (chat/prompt.h). Keys and values
+ * of the tokens that are the same as before are retained (writer.h), so a turn costs what is new in
+ * it.
  */
 #ifndef LS_INFER_CHAT_H
 #define LS_INFER_CHAT_H
 
+#include "chat/prompt.h"
 #include "infer/writer.h"
-#include "template/template.h"
-
-typedef struct ls_chat_message {
-    const char *role;
-    char *text;
-} ls_chat_message;
 
 typedef struct ls_chat {
     ls_writer writer;
-    ls_template *template;
-    char *bos, *eos; /* the template's bos_token and eos_token; "" */
-    uint32_t *ends;  /* [nends] tokens that end an answer */
+    ls_chat_format format;
+    uint32_t ends[LS_CHAT_ENDS]; /* [nends] tokens that end an answer */
     int nends;
     ls_chat_message *messages; /* [n]; the first is the system's, if there is one */
     size_t n;

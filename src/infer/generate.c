@@ -89,7 +89,8 @@ static ls_status change_config(ls_config *c, const ls_trained_options *o, ls_err
     return s;
 }
 
-static void set_ends(ls_trained *t, const ls_architecture *a) {
+static void set_generation(ls_trained *t, const ls_architecture *a) {
+    t->generation = a->generation;
     for (int i = 0; i < a->neos; i++) t->ends[t->nends++] = (uint32_t)a->eos[i];
 }
 
@@ -101,15 +102,15 @@ static ls_status open_published(ls_trained *t, const ls_trained_options *o, ls_e
     t->config.data.format = o->samples == LS_READS_CHATS ? LS_DATA_CHAT : LS_DATA_TEXT;
     LS_TRY(ls_published_tokenizer(t->path, &t->tokenizer, e));
     LS_TRY(load_weights(t, e));
-    set_ends(t, &t->published.files.arch);
+    set_generation(t, &t->published.files.arch);
     return LS_OK;
 }
 
-/* A run ends a text as the model does that it began with. */
-static ls_status read_ends(ls_trained *t, ls_error *e) {
+/* A run draws and ends a text as the model does that it began with. */
+static ls_status read_generation(ls_trained *t, ls_error *e) {
     ls_published_record r = {0};
     LS_TRY(ls_published_record_read(t->path, &r, e));
-    if (r.there) set_ends(t, &r.arch);
+    if (r.there) set_generation(t, &r.arch);
     ls_published_record_free(&r);
     return LS_OK;
 }
@@ -131,7 +132,7 @@ static ls_status open_trained(ls_trained *t, const ls_trained_options *o, ls_err
         !ls_config_fits_tokens(&t->config, ls_tokenizer_vocab(t->tokenizer)))
         s = ls_fail(e, LS_EINVAL, "%s: has %u tokens, model.vocab is %lld", tokenizer,
                     ls_tokenizer_vocab(t->tokenizer), (long long)t->config.model.vocab);
-    if (s == LS_OK) s = read_ends(t, e);
+    if (s == LS_OK) s = read_generation(t, e);
     free(config);
     free(tokenizer);
     return s;
@@ -238,6 +239,24 @@ ls_status ls_generate(const ls_trained *t, const ls_sampling *s, ls_write_fn *fn
     if (status == LS_OK && s->ntokens) status = write_after(t, &encoded, &o, g_p, e);
     free(encoded.ids);
     return status;
+}
+
+const ls_sampler_rule LS_RULE_UNKNOWN = {-1, -1, -1, -1, -1};
+
+/* The first that is known: the user's, the model's, or the other. */
+static double first_known(double given, double model, double otherwise) {
+    return given >= 0 ? given : model > 0 ? model : otherwise;
+}
+
+void ls_trained_complete_rule(const ls_trained *t, const ls_sampler_rule *otherwise,
+                              ls_sampler_rule *r) {
+    const ls_generation *g = &t->generation;
+    double temperature = g->greedy ? 0 : otherwise->temperature;
+    r->temperature = first_known(r->temperature, g->greedy ? 0 : g->temperature, temperature);
+    r->top_p = first_known(r->top_p, g->top_p, otherwise->top_p);
+    r->min_p = first_known(r->min_p, g->min_p, otherwise->min_p);
+    r->penalty = first_known(r->penalty, g->penalty, otherwise->penalty);
+    if (r->top_k < 0) r->top_k = g->top_k > 0 ? g->top_k : otherwise->top_k;
 }
 
 static ls_status check_loss(double nats, const char *what, ls_error *e) {

@@ -28,6 +28,7 @@ typedef struct ls_trained {
     void *rounded;
     uint32_t ends[LS_MAX_EOS]; /* [nends] tokens that end a text of a published model */
     int nends;
+    ls_generation generation; /* how that model's makers draw text */
     void *memory;
     size_t params_nbytes, rounded_nbytes, memory_nbytes;
 } ls_trained;
@@ -41,7 +42,7 @@ typedef enum ls_trained_samples {
 } ls_trained_samples;
 
 typedef struct ls_trained_options {
-    bool ema;                /* the average of the weights */
+    bool ema; /* the average of the weights */
     ls_trained_samples samples;
     const char *const *sets; /* [nsets] "KEY=VALUE": changes of the run's config */
     int nsets;
@@ -88,6 +89,12 @@ typedef struct ls_generated {
 typedef ls_status ls_write_fn(const uint8_t *bytes, size_t nbytes, void *arg, ls_error *);
 ls_status ls_generate(const ls_trained *, const ls_sampling *, ls_write_fn *, void *arg,
                       ls_generated *g_p, ls_error *);
+
+/* A rule whose numbers are below 0 where the user gives none: these become those of the published model,
+ * or else those of `otherwise`. */
+void ls_trained_complete_rule(const ls_trained *, const ls_sampler_rule *otherwise,
+                              ls_sampler_rule *);
+extern const ls_sampler_rule LS_RULE_UNKNOWN;
 
 /* LS_EINVAL if the run was not trained on a text; `what` needs one, e.g. "generate". */
 ls_status ls_trained_needs_text(const ls_trained *, const char *what, ls_error *);

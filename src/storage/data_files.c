@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "storage/corpus.h"
 #include "storage/data_record.h"
+#include "storage/published_record.h"
 
 enum { MAX_TOKENIZER = 64 << 20 };
 
@@ -46,7 +47,20 @@ static ls_status read_text_files(const char *run, ls_data_files *f_p, ls_error *
     return LS_OK;
 }
 
-ls_status ls_data_files_read(const char *run, ls_data_files *f_p, ls_error *e) {
+ls_status ls_data_files_add_published(ls_data_files *f, const char *run, ls_error *e) {
+    char *path = ls_format("%s/" LS_PUBLISHED_RECORD, run);
+    ls_buf text = {0};
+    bool there = ls_file_exists(path);
+    ls_status s = there ? ls_file_read(path, MAX_TOKENIZER, &text, e) : LS_OK;
+    if (there && s == LS_OK)
+        ls_data_files_add(f, LS_PUBLISHED_RECORD, text);
+    else
+        ls_buf_free(&text);
+    free(path);
+    return s;
+}
+
+static ls_status read_data_files(const char *run, ls_data_files *f_p, ls_error *e) {
     ls_data_record record;
     ls_buf text = {0};
     bool there = false;
@@ -60,6 +74,13 @@ ls_status ls_data_files_read(const char *run, ls_data_files *f_p, ls_error *e) {
         ls_data_files_add(f_p, LS_DATA_RECORD, text);
     else
         ls_buf_free(&text);
+    return s;
+}
+
+ls_status ls_data_files_read(const char *run, ls_data_files *f_p, ls_error *e) {
+    LS_TRY(read_data_files(run, f_p, e));
+    ls_status s = ls_data_files_add_published(f_p, run, e);
+    if (s != LS_OK) ls_data_files_free(f_p);
     return s;
 }
 

@@ -4,6 +4,8 @@
  *     of a text   tokenizer.json, and corpus.json (corpus_record.h), which a run from before that
  *                 file existed lacks
  *     of samples  data.json (data_record.h)
+ *
+ * A run that began with a published model also has published.json (published_record.h).
  */
 #ifndef LS_STORAGE_DATA_FILES_H
 #define LS_STORAGE_DATA_FILES_H
@@ -13,7 +15,7 @@
 
 #define LS_TOKENIZER_FILE "tokenizer.json"
 
-enum { LS_DATA_FILES = 2 };
+enum { LS_DATA_FILES = 3 };
 
 typedef struct ls_data_files {
     int n;
@@ -23,6 +25,8 @@ typedef struct ls_data_files {
 
 /* Takes the text over. */
 void ls_data_files_add(ls_data_files *, const char *name, ls_buf text);
+/* Adds published.json, if the run has it. */
+ls_status ls_data_files_add_published(ls_data_files *, const char *run, ls_error *);
 /* Reads those of a run directory. LS_EINVAL: one is damaged, or is not that of the run's record. On
  * failure there is nothing to free. */
 ls_status ls_data_files_read(const char *run, ls_data_files *f_p, ls_error *);

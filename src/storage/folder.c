@@ -16,6 +16,7 @@
 #include "storage/checkpoint.h"
 #include "storage/frozen_file.h"
 #include "storage/published_record.h"
+#include "storage/restore.h"
 #include "storage/room.h"
 
 /* A file server gives up the locks of a lost host after a minute and a half. */
@@ -343,11 +344,19 @@ static bool is_complete(const ls_folder_run *r) {
     return has(r, names[CONFIG]) && ls_folder_has_data(r->dir, r->config, r->model);
 }
 
+/* Checkpoints of older runs have no copy of published.json. */
+static ls_status restore_published(const ls_folder_run *r, const char *checkpoint, ls_error *e) {
+    bool copied = false;
+    LS_TRY(ls_restore_copy(r->dir, checkpoint, LS_PUBLISHED_RECORD, &copied, e));
+    return checkpoint ? LS_OK : ls_published_record_make(r->dir, r->config, e);
+}
+
 /* Restores deleted files. */
 static ls_status restore(const ls_folder_run *r, const char *checkpoint, ls_error *e) {
     LS_TRY(ls_file_make_dirs(r->dir, e));
     LS_TRY(ls_dataset_restore(r->dir, checkpoint, r->config, r->model, e));
     LS_TRY(ls_frozen_file_restore(r->dir, checkpoint, r->model, r->config, e));
+    LS_TRY(restore_published(r, checkpoint, e));
     return has(r, names[CONFIG]) ? LS_OK : write_config(r, e);
 }
 

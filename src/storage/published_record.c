@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "weights/config_json.h"
+#include "weights/model_chat.h"
 #include "weights/model_text.h"
 
 enum { MOST = 16 << 20 }; /* bytes */
@@ -23,69 +24,117 @@ static char *find(const char *path) {
 
 /* ---- writing ---- */
 
-static ls_status put_model(const char *from, ls_buf *out, ls_error *e) {
+static void set_text_or_null(ls_json *o, const char *key, const char *text) {
+    ls_json_set(o, key, text ? ls_json_new_text(text) : ls_json_new_null());
+}
+
+static ls_json *describe(const ls_weights *w, const ls_buf *template, const char *bos,
+                         const char *eos) {
+    ls_json *o = ls_json_new_object();
+    ls_json_set(o, "config", ls_config_json_new(&w->arch, "float32"));
+    ls_json_set(o, "generation", ls_generation_json_new(&w->arch));
+    ls_json_set(o, "template", ls_json_new_bytes(template->data, template->len));
+    set_text_or_null(o, "bos_token", bos);
+    set_text_or_null(o, "eos_token", eos);
+    return o;
+}
+
+static ls_status of_model(const char *from, ls_json **o_p, ls_error *e) {
     ls_weights w = {0};
     ls_buf template = {0};
+    ls_tokenizer *t = NULL;
+    char *bos = NULL, *eos = NULL;
     LS_TRY(ls_weights_open(from, &w, e));
     ls_status s = ls_model_template(&w, &template, e);
-    if (s == LS_OK) {
-        ls_json *o = ls_json_new_object();
-        ls_json_set(o, "config", ls_config_json_new(&w.arch, "float32"));
-        ls_json_set(o, "template", ls_json_new_bytes(template.data, template.len));
-        ls_json_write(o, 2, out);
-        ls_buf_append(out, "\n", 1);
-        ls_json_free(o);
-    }
+    if (s == LS_OK) s = ls_model_tokenizer(&w, &t, NULL, e);
+    if (s == LS_OK) s = ls_model_special_tokens(&w, t, &bos, &eos, e);
+    if (s == LS_OK) *o_p = describe(&w, &template, bos, eos);
+    free(bos);
+    free(eos);
+    ls_tokenizer_free(t);
     ls_buf_free(&template);
     ls_weights_close(&w);
     return s;
 }
 
-static ls_status put_copy(const char *from, ls_buf *out, ls_error *e) {
+/* A copy of the origin's file; NULL: it has none. */
+static ls_status of_run(const char *from, ls_json **o_p, ls_error *e) {
     char *path = find(from);
-    ls_status s = path ? ls_file_read(path, MOST, out, e) : LS_OK;
+    ls_status s = path ? ls_json_read(path, MOST, o_p, e) : LS_OK;
     free(path);
+    return s;
+}
+
+/* The model is trained with the template of data.template. */
+static ls_status take_template(const char *file, ls_json *o, ls_error *e) {
+    ls_buf text = {0};
+    LS_TRY(ls_file_read(file, LS_TEMPLATE_BYTES, &text, e));
+    ls_json_set(o, "template", ls_json_new_bytes(text.data, text.len));
+    ls_buf_free(&text);
+    return LS_OK;
+}
+
+static ls_status make(const ls_config *c, const char *path, ls_error *e) {
+    ls_json *o = NULL;
+    ls_buf text = {0};
+    ls_status s = LS_OK;
+    if (*c->train.from)
+        s = of_run(c->train.from, &o, e);
+    else if (*c->model.from)
+        s = of_model(c->model.from, &o, e);
+    if (s == LS_OK && o && *c->data.template) s = take_template(c->data.template, o, e);
+    if (s == LS_OK && o) {
+        ls_json_write(o, 2, &text);
+        ls_buf_append(&text, "\n", 1);
+        s = ls_file_replace(path, text.data, text.len, e);
+    }
+    ls_buf_free(&text);
+    ls_json_free(o);
     return s;
 }
 
 ls_status ls_published_record_make(const char *run, const ls_config *c, ls_error *e) {
     char *path = ls_format("%s/" LS_PUBLISHED_RECORD, run);
-    ls_buf text = {0};
-    ls_status s = LS_OK;
-    if (!ls_file_exists(path)) {
-        if (*c->train.from)
-            s = put_copy(c->train.from, &text, e);
-        else if (*c->model.from)
-            s = put_model(c->model.from, &text, e);
-        if (s == LS_OK && text.len) s = ls_file_replace(path, text.data, text.len, e);
-    }
-    ls_buf_free(&text);
+    ls_status s = ls_file_exists(path) ? LS_OK : make(c, path, e);
     free(path);
     return s;
 }
 
 /* ---- reading ---- */
 
+/* A text or null. */
+static ls_status take_token(const ls_json *o, const char *key, const char *path, char **text_p,
+                            ls_error *e) {
+    const ls_json *v = ls_json_get(o, key);
+    if (!v || ls_json_is_null(v)) return LS_OK;
+    if (!ls_json_text(v))
+        return ls_fail(e, LS_EINVAL, "%s: is damaged: %s is not a text", path, key);
+    *text_p = ls_strdup(ls_json_text(v));
+    return LS_OK;
+}
+
 static ls_status parse(const char *path, const ls_json *o, ls_published_record *r, ls_error *e) {
     const char *template = ls_json_text(ls_json_get(o, "template"));
-    const ls_json *config = ls_json_get(o, "config");
+    const ls_json *config = ls_json_get(o, "config"), *generation = ls_json_get(o, "generation");
     if (!config || !template)
         return ls_fail(e, LS_EINVAL, "%s: is damaged: config or template is missing", path);
     LS_TRY(ls_config_json_read(config, path, &r->arch, e));
+    if (generation) LS_TRY(ls_generation_json_read(generation, path, &r->arch, e));
     ls_buf_append(&r->template, template, strlen(template));
+    LS_TRY(take_token(o, "bos_token", path, &r->bos, e));
+    LS_TRY(take_token(o, "eos_token", path, &r->eos, e));
+    r->has_tokens = ls_json_get(o, "eos_token") != NULL;
     r->there = true;
     return LS_OK;
 }
 
-ls_status ls_published_record_read(const char *path, ls_published_record *r_p, ls_error *e) {
-    char *file = find(path);
+ls_status ls_published_record_parse(const char *text, size_t nbytes, const char *what,
+                                    ls_published_record *r_p, ls_error *e) {
     ls_published_record r = {0};
     ls_json *o = NULL;
-    ls_status s = LS_OK;
-    if (file) s = ls_json_read(file, MOST, &o, e);
-    if (s == LS_OK && file) s = parse(file, o, &r, e);
+    LS_TRY(ls_json_parse(text, nbytes, what, &o, e));
+    ls_status s = parse(what, o, &r, e);
     ls_json_free(o);
-    free(file);
     if (s == LS_OK)
         *r_p = r;
     else
@@ -93,4 +142,37 @@ ls_status ls_published_record_read(const char *path, ls_published_record *r_p, l
     return s;
 }
 
-void ls_published_record_free(ls_published_record *r) { ls_buf_free(&r->template); }
+ls_status ls_published_record_read(const char *path, ls_published_record *r_p, ls_error *e) {
+    char *file = find(path);
+    ls_buf text = {0};
+    *r_p = (ls_published_record){0};
+    ls_status s = file ? ls_file_read(file, MOST, &text, e) : LS_OK;
+    if (s == LS_OK && file) s = ls_published_record_parse(text.data, text.len, file, r_p, e);
+    ls_buf_free(&text);
+    free(file);
+    return s;
+}
+
+ls_status ls_published_record_format(const ls_published_record *r, const ls_tokenizer *t,
+                                     const char *file, ls_chat_format *f_p, ls_error *e) {
+    ls_chat_format f = {.tokenizer = t, .end = LS_NO_TOKEN};
+    const ls_architecture *a = &r->arch;
+    if (file)
+        LS_TRY(ls_file_chat_format(t, file, &f, e));
+    else if (r->template.len)
+        LS_TRY(ls_template_parse(r->template.data, r->template.len,
+                                 LS_PUBLISHED_RECORD ": the chat template", &f.template, e));
+    f.bos = r->has_tokens ? (r->bos ? ls_strdup(r->bos) : NULL) : ls_token_text(t, a->bos);
+    f.eos = r->has_tokens ? (r->eos ? ls_strdup(r->eos) : NULL)
+                          : ls_token_text(t, a->neos ? a->eos[0] : LS_TOKEN_NONE);
+    if (f.eos) f.end = ls_tokenizer_find(t, f.eos);
+    if (f.end == LS_NO_TOKEN && a->neos) f.end = (uint32_t)a->eos[0];
+    *f_p = f;
+    return LS_OK;
+}
+
+void ls_published_record_free(ls_published_record *r) {
+    ls_buf_free(&r->template);
+    free(r->bos);
+    free(r->eos);
+}

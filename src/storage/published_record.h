@@ -1,14 +1,19 @@
 /* published_record.h - what a run keeps of the published model that it began with (model.from), so that
  * it is complete without it: RUN/published.json has the architecture, with the ids of its tokens and
- * its greatest context, and the chat template.
+ * its greatest context, and the chat template. Checkpoints have copies.
  *
- *     {"config": {...}, "template": "..."}       config: as Hugging Face's config.json
+ *     {"config": {...},                      as Hugging Face's config.json
+ *      "generation": {...},                  as its generation_config.json
+ *      "template": "...",                    that of data.template if that is set, else the model's
+ *      "bos_token": "...", "eos_token": "..."}
  *
- * A run that begins with such a run (train.from) has a copy.
+ * The last two are what the template calls by these names; null: the model has none. A run that begins
+ * with such a run (train.from) has a copy.
  */
 #ifndef LS_STORAGE_PUBLISHED_RECORD_H
 #define LS_STORAGE_PUBLISHED_RECORD_H
 
+#include "chat/format.h"
 #include "config/config.h"
 #include "weights/architecture.h"
 
@@ -18,6 +23,8 @@ typedef struct ls_published_record {
     bool there; /* false: the run began with no published model, or is older than the file */
     ls_architecture arch;
     ls_buf template; /* empty: it has none */
+    char *bos, *eos; /* NULL: none */
+    bool has_tokens; /* the file has these two; older ones have not */
 } ls_published_record;
 
 /* Writes the file of a run with this config, unless it is there or there is nothing to write. */
@@ -25,6 +32,14 @@ ls_status ls_published_record_make(const char *run, const ls_config *, ls_error 
 
 /* path: a run, or a checkpoint in one. LS_EINVAL: the file is damaged. */
 ls_status ls_published_record_read(const char *path, ls_published_record *r_p, ls_error *);
+/* The same of a file's text; `what` names it. */
+ls_status ls_published_record_parse(const char *text, size_t nbytes, const char *what,
+                                    ls_published_record *r_p, ls_error *);
+
+/* How the model writes conversations. file: a template in place of its own; NULL: its own, if it has
+ * one. LS_EINVAL: the template is damaged. The tokenizer must outlive the format. */
+ls_status ls_published_record_format(const ls_published_record *, const ls_tokenizer *,
+                                     const char *file, ls_chat_format *f_p, ls_error *);
 void ls_published_record_free(ls_published_record *);
 
 #endif

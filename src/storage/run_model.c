@@ -73,6 +73,7 @@ static void take_origin(ls_run_model *r, const ls_architecture *a) {
     r->arch.bos = a->bos;
     r->arch.pad = a->pad;
     r->arch.neos = a->neos;
+    r->arch.generation = a->generation;
     memcpy(r->arch.eos, a->eos, sizeof r->arch.eos);
     /* GPT-2 has learned as many positions as the run's samples have */
     if (r->arch.family != LS_FAMILY_GPT2) r->arch.context = a->context;

@@ -22,7 +22,8 @@ static ls_status write_checkpoint(ls_loop *l, ls_error *e) {
                              .known = &l->known,
                              .keep = l->run->config.checkpoint.keep};
     ls_best_describe(&l->best, &l->run->config, l->steps, &x);
-    ls_status status = ls_checkpoint_write(l->run->dir, &s, &x, e);
+    ls_status status = ls_data_files_add_published(&data, l->run->dir, e);
+    if (status == LS_OK) status = ls_checkpoint_write(l->run->dir, &s, &x, e);
     ls_data_files_free(&data);
     return status;
 }

@@ -47,6 +47,13 @@ typedef struct ls_rotation {
 
 enum { LS_MAX_EOS = 16, LS_TOKEN_NONE = -1 };
 
+/* How its makers want its text drawn; 0: they don't say. */
+typedef struct ls_generation {
+    bool greedy; /* always the likeliest token */
+    double temperature, top_p, min_p, penalty;
+    int64_t top_k;
+} ls_generation;
+
 typedef struct ls_architecture {
     ls_family family;
     int64_t layers, width, ffn, heads, kv_heads, head_dim, vocab, context;
@@ -61,6 +68,7 @@ typedef struct ls_architecture {
     int64_t bos, pad; /* token ids, or LS_TOKEN_NONE */
     int64_t eos[LS_MAX_EOS];
     int neos;
+    ls_generation generation;
 } ls_architecture;
 
 /* Hugging Face's model_type: "llama". */

@@ -462,14 +462,50 @@ ls_status ls_config_json_load(const char *path, ls_architecture *a_p, ls_error *
     return s;
 }
 
+/* ---- generation_config.json ---- */
+
+/* A number up to `most`; 0: not given. */
+static ls_status take_setting(reader *r, const char *key, double most, double *value_p) {
+    const ls_json *v = take(r, key);
+    double value = 0;
+    if (!v) return LS_OK;
+    if (!ls_json_number(v, &value) || !(value >= 0 && value <= most))
+        return fail_value(r, key,
+                          most == 1 ? "it must be from 0 to 1" : "it must be from 0 to 1000");
+    *value_p = value;
+    return LS_OK;
+}
+
+static ls_status take_generation(reader *r, ls_generation *g) {
+    *g = (ls_generation){0};
+    bool draws = true;
+    double top_k = 0, temperature = -1;
+    LS_TRY(take_setting(r, "temperature", 1000, &temperature));
+    LS_TRY(take_setting(r, "top_p", 1, &g->top_p));
+    LS_TRY(take_setting(r, "min_p", 1, &g->min_p));
+    LS_TRY(take_setting(r, "repetition_penalty", 1000, &g->penalty));
+    LS_TRY(take_setting(r, "top_k", 1e9, &top_k));
+    LS_TRY(take_bool_if(r, "do_sample", &draws));
+    g->top_k = (int64_t)top_k;
+    g->temperature = temperature > 0 ? temperature : 0;
+    g->greedy = !draws || temperature == 0;
+    return LS_OK;
+}
+
+ls_status ls_generation_json_read(const ls_json *o, const char *what, ls_architecture *a,
+                                  ls_error *e) {
+    reader r = {.o = o, .what = what, .e = e};
+    if (!ls_json_is_object(o)) return ls_fail(e, LS_EINVAL, "%s: is not a JSON object", what);
+    LS_TRY(take_eos(&r, a));
+    LS_TRY(take_generation(&r, &a->generation));
+    return ls_architecture_check(a, what, e);
+}
+
 ls_status ls_generation_json_load(const char *path, ls_architecture *a, ls_error *e) {
     ls_json *o = NULL;
     LS_TRY(ls_json_read(path, LS_CONFIG_JSON_MOST, &o, e));
     if (!o) return LS_OK;
-    reader r = {.o = o, .what = path, .e = e};
-    ls_status s = ls_json_is_object(o) ? take_eos(&r, a)
-                                       : ls_fail(e, LS_EINVAL, "%s: is not a JSON object", path);
-    if (s == LS_OK) s = ls_architecture_check(a, path, e);
+    ls_status s = ls_generation_json_read(o, path, a, e);
     ls_json_free(o);
     return s;
 }

@@ -21,9 +21,12 @@ ls_status ls_config_json_load(const char *path, ls_architecture *a_p, ls_error *
 /* Both forms at once. dtype: that of the weights, such as "float32". */
 ls_json *ls_config_json_new(const ls_architecture *, const char *dtype);
 
-/* generation_config.json: the ids of the tokens. */
+/* generation_config.json: the ids of the tokens, and how text is drawn. */
 ls_json *ls_generation_json_new(const ls_architecture *);
-/* Replaces the architecture's eos by those of a generation_config.json, if it has any. */
+/* Takes these over; the eos of the architecture stay if the object has none. LS_EINVAL: a value is not
+ * possible. */
+ls_status ls_generation_json_read(const ls_json *, const char *what, ls_architecture *, ls_error *);
+/* The same of a file, which may be missing. */
 ls_status ls_generation_json_load(const char *path, ls_architecture *, ls_error *);
 
 #endif

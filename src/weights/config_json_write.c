@@ -92,8 +92,20 @@ ls_json *ls_config_json_new(const ls_architecture *a, const char *dtype) {
     return o;
 }
 
+static void set_if(ls_json *o, const char *key, double value) {
+    if (value > 0) ls_json_set_number(o, key, value);
+}
+
 ls_json *ls_generation_json_new(const ls_architecture *a) {
+    const ls_generation *g = &a->generation;
     ls_json *o = ls_json_new_object();
+    bool draws = g->temperature > 0 || g->top_p > 0 || g->min_p > 0 || g->top_k > 0;
     set_tokens(o, a);
+    if (g->greedy || draws) ls_json_set(o, "do_sample", ls_json_new_bool(!g->greedy));
+    set_if(o, "temperature", g->temperature);
+    if (g->top_k > 0) ls_json_set_integer(o, "top_k", g->top_k);
+    set_if(o, "top_p", g->top_p);
+    set_if(o, "min_p", g->min_p);
+    set_if(o, "repetition_penalty", g->penalty);
     return o;
 }

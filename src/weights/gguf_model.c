@@ -205,6 +205,35 @@ static ls_status read_tokens(const reader *r, ls_architecture *a) {
     return LS_OK;
 }
 
+/* How text is drawn: what llama.cpp calls the recommended sampling parameters. */
+enum { TEMPERATURE, TOP_P, MIN_P, PENALTY, TOP_K, NSETTINGS };
+static const char *const settings[] = {
+    [TEMPERATURE] = "general.sampling.temp", [TOP_P] = "general.sampling.top_p",
+    [MIN_P] = "general.sampling.min_p",      [PENALTY] = "general.sampling.penalty_repeat",
+    [TOP_K] = "general.sampling.top_k",
+};
+
+static ls_status read_generation(const reader *r, ls_generation *g) {
+    double values[NSETTINGS] = {0};
+    for (int i = 0; i < NSETTINGS; i++) {
+        const ls_gguf_value *v = ls_gguf_find(r->g, settings[i]);
+        double most = i == TOP_P || i == MIN_P ? 1 : i == TOP_K ? INT32_MAX : 1000;
+        if (!v) continue;
+        if (v->is_array || !ls_gguf_number(v, 0, &values[i])) return fail_kind(r, v, "one number");
+        if (v->kind == LS_GGUF_F32) values[i] = ls_shortest_f32((float)values[i]);
+        if (!(values[i] >= 0 && values[i] <= most))
+            return ls_fail(r->e, LS_EINVAL, "%s: %s is %g; it must be from 0 to %g", r->g->path,
+                           settings[i], values[i], most);
+        if (i == TEMPERATURE) g->greedy = values[i] == 0;
+    }
+    g->temperature = values[TEMPERATURE];
+    g->top_p = values[TOP_P];
+    g->min_p = values[MIN_P];
+    g->penalty = values[PENALTY];
+    g->top_k = (int64_t)values[TOP_K];
+    return LS_OK;
+}
+
 static ls_status read_vocab(reader *r, ls_architecture *a) {
     const ls_gguf_tensor *t = ls_gguf_find_tensor(r->g, "token_embd.weight");
     if (!t || t->ndims != 2)
@@ -266,6 +295,7 @@ ls_status ls_gguf_read_architecture(const ls_gguf *g, ls_architecture *a_p, ls_e
     a.qk_norm = a.family == LS_FAMILY_QWEN3;
     a.tied = !has_tensor(&r, "output.weight");
     LS_TRY(read_tokens(&r, &a));
+    LS_TRY(read_generation(&r, &a.generation));
     LS_TRY(refuse_unknown(&r));
     LS_TRY(ls_architecture_check(&a, g->path, e));
     *a_p = a;
@@ -312,6 +342,17 @@ static void put_tokens(ls_gguf_writer *w, const ls_architecture *a) {
     if (a->pad >= 0) ls_gguf_put_u32(w, "tokenizer.ggml.padding_token_id", (uint32_t)a->pad);
 }
 
+static void put_generation(ls_gguf_writer *w, const ls_generation *g) {
+    const double values[NSETTINGS] = {[TEMPERATURE] = g->greedy ? 0 : g->temperature,
+                                      [TOP_P] = g->top_p,
+                                      [MIN_P] = g->min_p,
+                                      [PENALTY] = g->penalty};
+    for (int i = 0; i < TOP_K; i++)
+        if (values[i] > 0 || (i == TEMPERATURE && g->greedy))
+            ls_gguf_put_f32(w, settings[i], (float)values[i]);
+    if (g->top_k > 0) ls_gguf_put_u32(w, settings[TOP_K], (uint32_t)g->top_k);
+}
+
 ls_status ls_gguf_put_architecture(ls_gguf_writer *w, const ls_architecture *a, ls_block_type type,
                                    ls_error *e) {
     bool gpt2 = a->family == LS_FAMILY_GPT2;
@@ -340,6 +381,7 @@ ls_status ls_gguf_put_architecture(ls_gguf_writer *w, const ls_architecture *a, 
     put_number(w, p, gpt2 ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon",
                a->norm_eps);
     put_tokens(w, a);
+    put_generation(w, &a->generation);
     return LS_OK;
 }
 

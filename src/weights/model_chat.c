@@ -17,29 +17,34 @@ static char *token_of(const ls_json *config, const char *key) {
     return text ? ls_strdup(text) : NULL;
 }
 
-static char *text_of(const ls_tokenizer *t, int64_t id) {
+char *ls_token_text(const ls_tokenizer *t, int64_t id) {
     size_t n = 0;
     if (id < 0 || id >= (int64_t)ls_tokenizer_vocab(t)) return NULL;
     const uint8_t *bytes = ls_tokenizer_bytes(t, (uint32_t)id, &n);
     return ls_format("%.*s", (int)n, (const char *)bytes);
 }
 
-static ls_status read_tokens(const ls_weights *w, ls_chat_format *f, ls_error *e) {
+ls_status ls_model_special_tokens(const ls_weights *w, const ls_tokenizer *t, char **bos_p,
+                                  char **eos_p, ls_error *e) {
     char *path = ls_format("%s/" LS_MODEL_TOKENIZER_CONFIG, w->path);
     ls_json *config = NULL;
     ls_status s = ls_file_is_dir(w->path) ? ls_json_read(path, MOST, &config, e) : LS_OK;
-    if (s == LS_OK && config) {
-        f->bos = token_of(config, "bos_token");
-        f->eos = token_of(config, "eos_token");
-    } else if (s == LS_OK) {
-        f->bos = text_of(f->tokenizer, w->arch.bos);
-        f->eos = text_of(f->tokenizer, w->arch.neos ? w->arch.eos[0] : -1);
+    if (s == LS_OK) {
+        const ls_architecture *a = &w->arch;
+        *bos_p = config ? token_of(config, "bos_token") : ls_token_text(t, a->bos);
+        *eos_p = config ? token_of(config, "eos_token")
+                        : ls_token_text(t, a->neos ? a->eos[0] : LS_TOKEN_NONE);
     }
-    if (s == LS_OK && f->eos) f->end = ls_tokenizer_find(f->tokenizer, f->eos);
-    if (s == LS_OK && f->end == LS_NO_TOKEN && w->arch.neos) f->end = (uint32_t)w->arch.eos[0];
     ls_json_free(config);
     free(path);
     return s;
+}
+
+static ls_status read_tokens(const ls_weights *w, ls_chat_format *f, ls_error *e) {
+    LS_TRY(ls_model_special_tokens(w, f->tokenizer, &f->bos, &f->eos, e));
+    if (f->eos) f->end = ls_tokenizer_find(f->tokenizer, f->eos);
+    if (f->end == LS_NO_TOKEN && w->arch.neos) f->end = (uint32_t)w->arch.eos[0];
+    return LS_OK;
 }
 
 static ls_status read_template(const ls_weights *w, const char *file, ls_chat_format *f,

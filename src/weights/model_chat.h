@@ -14,4 +14,11 @@ ls_status ls_model_chat_format(const ls_weights *, const ls_tokenizer *, const c
 ls_status ls_file_chat_format(const ls_tokenizer *, const char *file, ls_chat_format *f_p,
                               ls_error *);
 
+/* What the template calls bos_token and eos_token: those of tokenizer_config.json, else of the model's
+ * config; NULL: none. The caller frees them. */
+ls_status ls_model_special_tokens(const ls_weights *, const ls_tokenizer *, char **bos_p,
+                                  char **eos_p, ls_error *);
+/* A token's text: free() it. NULL: the tokenizer has no such token. */
+char *ls_token_text(const ls_tokenizer *, int64_t id);
+
 #endif

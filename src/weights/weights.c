@@ -180,7 +180,9 @@ static ls_status open_gguf(ls_weights *w, const char *path, ls_error *e) {
 static ls_status join_config(ls_weights *w, const ls_architecture *config, ls_error *e) {
     char *difference = ls_architecture_difference(config, &w->arch);
     if (!difference) {
+        ls_generation generation = w->arch.generation;
         w->arch = *config;
+        w->arch.generation = generation;
         return LS_OK;
     }
     ls_status s =

@@ -113,14 +113,63 @@ static void test_resume(void **state) {
     program_end(&p, &output);
     free(output);
     pace("again", 0);
+    char *record = ls_format("%s/again/published.json", folder);
+    assert_int_equal(unlink(record), 0);
+    free(record);
     char *from = ls_format("%s/chats.jsonl", folder), *to = ls_format("%s/gone", folder);
     assert_int_equal(rename(from, to), 0);
     expect(TUNE "-n 3 -o @/again --resume", 0, NULL);
     assert_int_equal(rename(to, from), 0);
     free(from), free(to);
+    same_files("again/published.json", "straight/published.json");
     hash_of("straight", straight);
     hash_of("again", resumed);
     assert_string_equal(resumed, straight);
+}
+
+/* The text that a line prints. */
+static char *text_of(const char *line) {
+    char *output = NULL;
+    if (run_program(line, &output)) fail_msg("lockstep %s: %s", line, output);
+    return output;
+}
+
+static void writes_alike(const char *a, const char *b) {
+    char *x = text_of(a), *y = text_of(b);
+    assert_string_equal(x, y);
+    free(x), free(y);
+}
+
+/* A checkpoint alone has the template, and draws text as the model's makers want it. */
+static void test_alone(void **state) {
+    static const char settings[] = "{\"do_sample\": true, \"temperature\": 0.3, \"top_k\": 4}";
+    (void)state;
+    write_model();
+    free(import("@/m.gguf -o @/drawn"));
+    write_text("drawn/generation_config.json", settings);
+    expect("train @/chat.yaml --set model.from=@/drawn --set data.path=@/chats.jsonl -n 1 "
+           "--set data.template=@/chat.jinja -o @/tuned",
+           0, NULL);
+    char *from = ls_format("%s/tuned/checkpoints/step-3", folder);
+    char *to = ls_format("%s/alone", folder);
+    assert_int_equal(rename(from, to), 0);
+    free(from), free(to);
+    writes_alike("generate @/alone --prompt x --tokens 20",
+                 "generate @/alone --prompt x --tokens 20 --temperature 0.3 --top-k 4");
+    writes_alike("generate @/drawn --prompt x --tokens 20",
+                 "generate @/drawn --prompt x --tokens 20 --temperature 0.3 --top-k 4");
+    char *drawn = text_of("generate @/alone --prompt x --tokens 20");
+    char *hot = text_of("generate @/alone --prompt x --tokens 20 --temperature 3 --top-k 0");
+    assert_string_not_equal(drawn, hot);
+    free(drawn), free(hot);
+    expect("chat @/alone --tokens 5", 0, NULL); /* nobody says anything */
+    expect("export @/alone --to safetensors -o @/out", 0, "hash ");
+    same_files("chat.jinja", "out/chat_template.jinja");
+    size_t n = 0;
+    char *written = read_file("out/generation_config.json", &n);
+    assert_non_null(strstr(written, "\"temperature\": 0.3"));
+    assert_non_null(strstr(written, "\"top_k\": 4"));
+    free(written);
 }
 
 /* The loss that a line prints. */
@@ -206,7 +255,7 @@ int main(void) {
         cmocka_unit_test(test_shown),   cmocka_unit_test(test_layouts),
         cmocka_unit_test(test_packed),  cmocka_unit_test(test_resume),
         cmocka_unit_test(test_forms),   cmocka_unit_test(test_tokens),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_alone),
     };
     return cmocka_run_group_tests(tests, models_make, folder_remove);
 }

@@ -378,15 +378,47 @@ static void test_generation(void **state) {
     ls_json_write(o, 0, &out);
     ls_json_free(o);
     assert_string_equal(out.data, "{\"bos_token_id\": 1, \"eos_token_id\": [7, 9], "
-                                  "\"pad_token_id\": 2}");
+                                  "\"pad_token_id\": 2, \"do_sample\": true, "
+                                  "\"temperature\": 0.6}");
     ls_buf_free(&out);
-    static const char *const bad[] = {"[]", "{\"eos_token_id\": \"x\"}",
-                                      "{\"eos_token_id\": 999999}", "{"};
-    for (int i = 0; i < 4; i++) {
+    static const char *const bad[] = {"[]",
+                                      "{\"eos_token_id\": \"x\"}",
+                                      "{\"eos_token_id\": 999999}",
+                                      "{",
+                                      "{\"temperature\": \"hot\"}",
+                                      "{\"temperature\": -1}",
+                                      "{\"top_p\": 1.5}",
+                                      "{\"top_k\": 1e300}",
+                                      "{\"do_sample\": 1}"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_ls_ok(ls_file_replace(path, bad[i], strlen(bad[i]), &e), e);
         assert_ls_fails(ls_generation_json_load(path, &b, &e), LS_EINVAL, path, e);
     }
     free(path);
+}
+
+static ls_generation generation_of(const char *text) {
+    ls_architecture a = good(smollm);
+    ls_error e = {0};
+    ls_json *o = NULL;
+    assert_ls_ok(ls_json_parse(text, strlen(text), "x", &o, &e), e);
+    assert_ls_ok(ls_generation_json_read(o, "x", &a, &e), e);
+    ls_json_free(o);
+    return a.generation;
+}
+
+/* How text is drawn, as Qwen's file says it; a model that does not draw. */
+static void test_drawing(void **state) {
+    (void)state;
+    ls_generation g = generation_of("{\"do_sample\": true, \"repetition_penalty\": 1.05, "
+                                    "\"temperature\": 0.7, \"top_k\": 20, \"top_p\": 0.8, "
+                                    "\"min_p\": null}");
+    assert_true(g.temperature == 0.7 && g.top_k == 20 && g.top_p == 0.8 && g.penalty == 1.05);
+    assert_true(g.min_p == 0 && !g.greedy);
+    assert_true(generation_of("{\"do_sample\": false, \"temperature\": 0.7}").greedy);
+    assert_true(generation_of("{\"temperature\": 0}").greedy);
+    g = generation_of("{\"top_p\": 0.9}");
+    assert_true(!g.greedy && g.temperature == 0 && g.top_p == 0.9);
 }
 
 static void test_load(void **state) {
@@ -459,8 +491,9 @@ int main(void) {
         cmocka_unit_test(test_rope_refused), cmocka_unit_test(test_windows),
         cmocka_unit_test(test_refused),      cmocka_unit_test(test_accepted),
         cmocka_unit_test(test_written),      cmocka_unit_test(test_generation),
-        cmocka_unit_test(test_load),         cmocka_unit_test(test_divisors),
-        cmocka_unit_test(test_shortest),     cmocka_unit_test(test_difference),
+        cmocka_unit_test(test_drawing),      cmocka_unit_test(test_load),
+        cmocka_unit_test(test_divisors),     cmocka_unit_test(test_shortest),
+        cmocka_unit_test(test_difference),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -132,7 +132,12 @@ static void test_read(void **state) {
     a = good_with(&(entry){"tokenizer.ggml.eot_token_id", U32, 7, NULL});
     assert_true(a.neos == 2 && a.eos[1] == 7);
     a = good_with(&(entry){"tokenizer.ggml.eot_token_id", U32, 2, NULL});
-    assert_true(a.neos == 1);
+    assert_true(a.neos == 1 && a.generation.temperature == 0 && !a.generation.greedy);
+    a = good_with(&(entry){"general.sampling.temp", F32, 0.6, NULL});
+    assert_true(a.generation.temperature == 0.6 && !a.generation.greedy);
+    assert_true(good_with(&(entry){"general.sampling.temp", F32, 0, NULL}).generation.greedy);
+    a = good_with(&(entry){"general.sampling.top_k", U32, 20, NULL});
+    assert_true(a.generation.top_k == 20);
     a = good_with(&(entry){"tokenizer.ggml.padding_token_id", 99, 0, NULL});
     assert_true(a.pad == LS_TOKEN_NONE);
     good_with(&(entry){"llama.expert_count", U32, 0, NULL});
@@ -195,6 +200,9 @@ static void test_refused(void **state) {
         {{"llama.tensor_data_layout", TEXT, 0, "other"}, "tensor_data_layout is not supported"},
         {{"tokenizer.ggml.eos_token_id", U32, 100, NULL}, "eos_token_id 100 is no token"},
         {{"tokenizer.ggml.bos_token_id", F32, 1, NULL}, "bos_token_id is f32"},
+        {{"general.sampling.top_p", F32, 1.5, NULL},
+         "sampling.top_p is 1.5; it must be from 0 to 1"},
+        {{"general.sampling.min_p", TEXT, 0, "x"}, "general.sampling.min_p is text"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_refused(&cases[i].change, cases[i].text);
@@ -258,7 +266,8 @@ static ls_architecture architecture_of(ls_family f) {
                          .bos = 5,
                          .pad = 6,
                          .eos = {7, 8},
-                         .neos = 2};
+                         .neos = 2,
+                         .generation = {.temperature = 0.7, .top_p = 0.8, .top_k = 20}};
     if (f != LS_FAMILY_GPT2) return a;
     a.kv_heads = 4;
     a.rope = (ls_rotation){0};

@@ -1,0 +1,31 @@
+/* prompt.h - a conversation as a model reads it before it answers.
+ *
+ * Names of special tokens in messages are ordinary text: a message can't forge another one. */
+#ifndef LS_CHAT_PROMPT_H
+#define LS_CHAT_PROMPT_H
+
+#include "chat/format.h"
+
+typedef struct ls_chat_message {
+    const char *role;
+    char *text;
+} ls_chat_message;
+
+typedef struct ls_chat_prompt {
+    const ls_chat_message *messages; /* [n] */
+    size_t n;
+    const struct tm *now; /* NULL: LS_CHAT_DATE */
+} ls_chat_prompt;
+
+/* The tokens of the messages and of an answer's beginning; the caller frees list_p->ids. LS_EINVAL: the
+ * template refuses the messages. */
+ls_status ls_chat_prompt_encode(const ls_chat_format *, const ls_chat_prompt *,
+                                ls_token_list *list_p, ls_error *);
+
+enum { LS_CHAT_ENDS = 32 };
+
+/* The tokens that end an answer: ids [n] of the model's config, at most 16, and those that templates end
+ * turns with. Returns their number. */
+int ls_chat_ends(const ls_tokenizer *, const int64_t *ids, int n, uint32_t ends[LS_CHAT_ENDS]);
+
+#endif
