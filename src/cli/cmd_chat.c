@@ -75,7 +75,7 @@ static ls_status say(session *s, const char *text, ls_error *e) {
     ls_status status = ls_chat_say(&s->chat, text, &s->how, &done, &answer, e);
     if (s->at_terminal) pthread_sigmask(SIG_SETMASK, &blocked, NULL);
     if (s->json && status == LS_OK) print_json(text, answer, &done);
-    if (!s->json && (status == LS_OK || out.text.len)) cli_stream_end(&out);
+    if (!s->json && (status == LS_OK || out.begun)) cli_stream_end(&out);
     if (status != LS_OK) return status;
     if (s->at_terminal && done.end == LS_END_LENGTH)
         ls_print("(ended after %lld tokens)\n", (long long)done.ntokens);

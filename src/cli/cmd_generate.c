@@ -17,7 +17,7 @@ static ls_status write_text(const ls_trained *t, const ls_sampling *s, ls_error 
     cli_stream out = cli_stream_open();
     ls_generated done;
     ls_status status = ls_generate(t, s, cli_stream_write, &out, &done, e);
-    cli_stream_end(&out);
+    if (status == LS_OK || out.begun) cli_stream_end(&out);
     return status;
 }
 
@@ -34,12 +34,11 @@ static ls_status write_json(const ls_trained *t, const ls_sampling *s, ls_error 
     ls_buf text = {0};
     ls_generated done;
     ls_status status = ls_generate(t, s, collect, &text, &done, e);
-    size_t n = *s->prompt ? strlen(s->prompt) : 1; /* an empty prompt is a line end */
-    ls_buf after = {.data = text.data + n, .len = text.len - n};
     if (status == LS_OK) {
+        size_t n = *s->prompt ? strlen(s->prompt) : 1; /* an empty prompt is a line end */
         ls_json *line = ls_json_new_object();
         ls_json_set_text(line, "prompt", s->prompt);
-        ls_json_set(line, "text", ls_json_new_bytes(after.data, after.len));
+        ls_json_set(line, "text", ls_json_new_bytes(text.data + n, text.len - n));
         ls_json_set_integer(line, "tokens", done.ntokens);
         ls_json_set_text(line, "end", ls_written_end_name(done.end));
         ls_print_json(line);

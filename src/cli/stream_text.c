@@ -15,6 +15,7 @@ cli_stream cli_stream_open(void) {
 
 ls_status cli_stream_write(const uint8_t *bytes, size_t nbytes, void *arg, ls_error *e) {
     cli_stream *w = arg;
+    w->begun = true;
     if (w->to_terminal) {
         ls_buf_append(&w->text, bytes, nbytes);
         size_t n = ls_utf8_complete(w->text.data, w->text.len), rest = w->text.len - n;

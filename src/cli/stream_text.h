@@ -10,7 +10,7 @@
  * escaped, like all output of this program; there an incomplete character waits in `text` for its
  * last bytes. */
 typedef struct cli_stream {
-    bool to_terminal;
+    bool to_terminal, begun;
     ls_buf text;
 } cli_stream;
 
