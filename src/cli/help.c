@@ -107,7 +107,7 @@ void cli_help_all(ls_buf *out) {
     free(topics);
     ls_buf_printf(out, "Exit codes: 0 done, 1 failed, 2 bad usage.\n");
     ls_buf_wrap(out,
-                "LOCKSTEP_CPU=avx512|avx2|neon|portable in the environment chooses the kernels.", 0,
+                "LOCKSTEP_CPU=avx512bf16|avx512|avx2|neon|portable in the environment chooses the kernels.", 0,
                 0);
 }
 
@@ -156,7 +156,7 @@ static void man_page(ls_buf *out) {
     ls_buf_printf(out, ".SH CONFIG\n.nf\n");
     put_roff(keys.data, out);
     ls_buf_printf(out,
-                  ".fi\n.SH ENVIRONMENT\n.TP\n.B LOCKSTEP_CPU\navx512, avx2, neon or portable: "
+                  ".fi\n.SH ENVIRONMENT\n.TP\n.B LOCKSTEP_CPU\navx512bf16, avx512, avx2, neon or portable: "
                   "chooses among the kernels that this processor can run; all give the same "
                   "bits.\n.SH EXIT STATUS\n0 done, 1 failed, 2 bad "
                   "usage.\n");

@@ -55,7 +55,7 @@ static packed packed_of(int thread, const head *h) {
     k.rows = k.dp + QUERY_BLOCK * a->S;
     k.by_key = k.rows + ls_gemm_packed_floats(a->S, a->D);
     k.by_value = k.by_key + ls_gemm_packed_floats(a->D, a->S);
-    ls_gemm_pack(a->compute->k, a->D, a->S, ls_matrix_transposed(h->k, a->kv_row), k.by_key);
+    ls_gemm_pack(a->compute->k, a->bf16, a->D, a->S, ls_matrix_transposed(h->k, a->kv_row), k.by_key);
     return k;
 }
 
@@ -87,6 +87,7 @@ static block block_of(int thread, const head *h, int64_t first) {
 static void by_keys(const block *b, ls_matrix rows, const float *packed_b, float *out) {
     ls_gemm_in_thread(b->c, b->thread,
                       &(ls_gemm_job){.M = b->m,
+                                     .bf16 = b->h->all->bf16,
                                      .N = b->width,
                                      .K = b->h->all->D,
                                      .a = rows,
@@ -101,6 +102,7 @@ static void mix(const block *b, const float *weights, const float *packed_b, flo
                 int64_t ldc) {
     ls_gemm_in_thread(b->c, b->thread,
                       &(ls_gemm_job){.M = b->m,
+                                     .bf16 = b->h->all->bf16,
                                      .N = b->h->all->D,
                                      .K = b->width,
                                      .a = ls_matrix_of(weights, b->width),
@@ -114,6 +116,7 @@ static void mix(const block *b, const float *weights, const float *packed_b, flo
 static void add_by_key(const block *b, const float *weights, ls_matrix rows, float *out) {
     ls_gemm_in_thread(b->c, b->thread,
                       &(ls_gemm_job){.M = b->width,
+                                     .bf16 = b->h->all->bf16,
                                      .N = b->h->all->D,
                                      .K = b->m,
                                      .a = ls_matrix_transposed(weights, b->width),
@@ -188,14 +191,14 @@ static void head_backward(const packed *k, int thread, const head *h) {
 
 static void pack_forward(const packed *k, const head *h) {
     const ls_heads *a = h->all;
-    ls_gemm_pack(a->compute->k, a->S, a->D, ls_matrix_of(h->v, a->kv_row), k->rows);
+    ls_gemm_pack(a->compute->k, a->bf16, a->S, a->D, ls_matrix_of(h->v, a->kv_row), k->rows);
 }
 
 static void pack_backward(const packed *k, const head *h) {
     const ls_heads *a = h->all;
     float *dk = a->dk + h->k_at, *dv = a->dv + h->k_at;
-    ls_gemm_pack(a->compute->k, a->D, a->S, ls_matrix_transposed(h->v, a->kv_row), k->by_value);
-    ls_gemm_pack(a->compute->k, a->S, a->D, ls_matrix_of(h->k, a->kv_row), k->rows);
+    ls_gemm_pack(a->compute->k, a->bf16, a->D, a->S, ls_matrix_transposed(h->v, a->kv_row), k->by_value);
+    ls_gemm_pack(a->compute->k, a->bf16, a->S, a->D, ls_matrix_of(h->k, a->kv_row), k->rows);
     for (int64_t s = 0; s < a->S; s++) {
         memset(dk + s * a->kv_row, 0, (size_t)a->D * sizeof *dk);
         memset(dv + s * a->kv_row, 0, (size_t)a->D * sizeof *dv);

@@ -18,6 +18,7 @@
 typedef struct ls_heads {
     const ls_compute *compute;
     int64_t n, T, S, heads, kv_heads, D;
+    bool bf16;                 /* products are in bf16 */
     bool causal;               /* query t sees keys up to t; S is T */
     int64_t window;            /* causal: query t sees at most this many keys; 0: all up to t */
     const float *q, *k, *v;    /* [n, T, C], [n, S, kv_heads D], [n, S, kv_heads D] */

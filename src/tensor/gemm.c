@@ -3,7 +3,7 @@
  * Goto's scheme: b is packed in panels of KC x NC (strips of tile_n columns), a in blocks of MC x
  * KC (strips of tile_m rows); a tile of c stays in registers while k runs over the panel. Panels
  * are taken in the order of k, and a tile continues from the values in c, so each element remains
- * one chain. Threads split the columns or the rows of c, whichever are more, and each packs its own
+ * one chain. Products in bf16 pack words of one or two values of k (kernels.h). Threads split the columns or the rows of c, whichever are more, and each packs its own
  * operands.
  *
  * Source: Goto & van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 34
@@ -25,7 +25,8 @@ static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* A block of a, a strip of packed b, and the place of their product. */
 typedef struct column {
-    int64_t m, n, depth;
+    bool bf16;
+    int64_t m, n, depth; /* depth in packed words */
     const float *a; /* row i begins at i * a_row; values of a tile are rs, cs apart */
     int64_t a_row, rs, cs;
     const float *rest; /* packed: the rows that do not fill a tile */
@@ -35,6 +36,16 @@ typedef struct column {
     int64_t ldc;
 } column;
 
+/* A tile [tile_m, tile_n] of c. */
+static void tile(const ls_kernels *k, const column *x, const float *a, bool packed, float *c,
+                 int64_t ldc) {
+    if (x->bf16)
+        k->bf16_tile(x->depth, a, x->b, x->start, c, ldc);
+    else
+        k->gemm_tile(x->depth, a, packed ? 1 : x->rs, packed ? k->tile_m : x->cs, x->b, x->start, c,
+                     ldc);
+}
+
 /* A tile at the edge of c is computed in a full tile in separate memory. */
 static void tile_edge(const ls_kernels *k, const column *x, int64_t i, int64_t m) {
     float full[LS_TILE_MOST] = {0};
@@ -42,8 +53,7 @@ static void tile_edge(const ls_kernels *k, const column *x, int64_t i, int64_t m
     size_t row = (size_t)x->n * sizeof *c;
     bool rest = m < k->tile_m;
     for (int64_t r = 0; r < m && !x->start; r++) memcpy(full + r * k->tile_n, c + r * x->ldc, row);
-    k->gemm_tile(x->depth, rest ? x->rest : x->a + i * x->a_row, rest ? 1 : x->rs,
-                 rest ? k->tile_m : x->cs, x->b, x->start, full, k->tile_n);
+    tile(k, x, rest ? x->rest : x->a + i * x->a_row, rest, full, k->tile_n);
     for (int64_t r = 0; r < m; r++) memcpy(c + r * x->ldc, full + r * k->tile_n, row);
 }
 
@@ -66,12 +76,12 @@ typedef struct ahead {
  * used. */
 static ahead ahead_of(const ls_kernels *k, const ls_gemm_job *g, const column *x, panel of) {
     if (of.n <= 0 || g->M > AHEAD_ROWS || g->a.rs == 1 || g->w.rows.data) return (ahead){0};
-    const float *p = g->b.p + of.p * g->b.rs + of.j * g->b.cs;
+    int64_t size = g->b.bf16 ? 2 : 4;
     bool across = g->b.cs == 1;
-    ahead y = {.p = (const char *)p,
+    ahead y = {.p = ls_matrix_from(g->b, of.p, of.j).p,
                .count = across ? of.depth : of.n,
-               .nbytes = (across ? of.n : of.depth) * (int64_t)sizeof *p,
-               .stride = (across ? g->b.rs : g->b.cs) * (int64_t)sizeof *p};
+               .nbytes = (across ? of.n : of.depth) * size,
+               .stride = (across ? g->b.rs : g->b.cs) * size};
     int64_t tiles = STRIPS * ((x->m + k->tile_m - 1) / k->tile_m);
     y.share = y.count * (y.nbytes / LINE + 1) / tiles + 1;
     return y;
@@ -92,8 +102,7 @@ static void run_column(const ls_kernels *k, const column *x, ahead *next) {
         int64_t m = min64(k->tile_m, x->m - i);
         if (next->count) fetch_ahead(next);
         if (m == k->tile_m && x->n == k->tile_n)
-            k->gemm_tile(x->depth, x->a + i * x->a_row, x->rs, x->cs, x->b, x->start,
-                         x->c + i * x->ldc, x->ldc);
+            tile(k, x, x->a + i * x->a_row, false, x->c + i * x->ldc, x->ldc);
         else
             tile_edge(k, x, i, m);
     }
@@ -107,22 +116,43 @@ static void start_only(const ls_gemm_job *g) {
             g->c[i * g->ldc + j] = g->start == LS_GEMM_BIAS ? g->bias[j] : 0.0f;
 }
 
+/* The number of packed words of `depth` values. */
+static int64_t words_of(const ls_kernels *k, bool bf16, int64_t depth) {
+    return bf16 ? (depth + k->bf16_depth - 1) / k->bf16_depth : depth;
+}
+
+static void pack_a(const ls_kernels *k, bool bf16, int64_t M, int64_t K, ls_matrix a, float *out) {
+    if (bf16)
+        k->pack_a_bf16(M, K, &(ls_lines){a.p, a.bf16, a.rs, a.cs}, out);
+    else
+        k->pack_a(M, K, a.p, a.rs, a.cs, out);
+}
+
+void ls_gemm_pack(const ls_kernels *k, bool bf16, int64_t K, int64_t N, ls_matrix b, float *out) {
+    if (bf16)
+        k->pack_b_bf16(K, N, &(ls_lines){b.p, b.bf16, b.cs, b.rs}, out);
+    else
+        k->pack_b(K, N, b.p, b.rs, b.cs, out);
+}
+
 /* The rows [i, i + m) of a panel of a: packed, or, if only few strips of b use them, in place
  * except for the rows that do not fill a tile. */
 static column rows_of(const ls_kernels *k, const ls_gemm_job *g, int64_t i, int64_t p,
                       int64_t depth, float *packed) {
-    ls_matrix a = {g->a.p + i * g->a.rs + p * g->a.cs, g->a.rs, g->a.cs};
-    column x = {.m = min64(LS_GEMM_MC, g->M - i), .depth = depth, .ldc = g->ldc};
+    ls_matrix a = ls_matrix_from(g->a, i, p);
+    int64_t words = words_of(k, g->bf16, depth);
+    column x = {.bf16 = g->bf16, .m = min64(LS_GEMM_MC, g->M - i), .depth = words, .ldc = g->ldc};
     int64_t full = x.m / k->tile_m * k->tile_m;
-    bool in_place = g->N <= FEW_STRIPS * k->tile_n && (a.rs == 1 || a.cs == 1);
+    bool in_place = !g->bf16 && g->N <= FEW_STRIPS * k->tile_n && (a.rs == 1 || a.cs == 1);
     if (in_place) {
         x.a = a.p, x.a_row = a.rs, x.rs = a.rs, x.cs = a.cs;
-        if (full < x.m) k->pack_a(x.m - full, depth, a.p + full * a.rs, a.rs, a.cs, packed);
+        if (full < x.m)
+            pack_a(k, false, x.m - full, depth, ls_matrix_from(a, full, 0), packed);
         x.rest = packed;
     } else {
-        k->pack_a(x.m, depth, a.p, a.rs, a.cs, packed);
-        x.a = packed, x.a_row = depth, x.rs = 1, x.cs = k->tile_m;
-        x.rest = packed + full * depth;
+        pack_a(k, g->bf16, x.m, depth, a, packed);
+        x.a = packed, x.a_row = words, x.rs = 1, x.cs = k->tile_m;
+        x.rest = packed + full * words;
     }
     return x;
 }
@@ -132,48 +162,49 @@ static column rows_of(const ls_kernels *k, const ls_gemm_job *g, int64_t i, int6
 enum { ROOM = LS_TILE_WIDEST * LS_BLOCK_MOST }; /* values that are widened at a time */
 
 /* A strip of n columns, each a row of weights: some values of each are widened, then packed. */
-static void pack_weight_rows(const ls_kernels *k, const ls_weight_matrix *w, panel of, float *out) {
+static void pack_weight_rows(const ls_kernels *k, const ls_gemm_job *g, panel of, float *out) {
+    const ls_weight_matrix *w = &g->w;
     float room[ROOM];
     for (int64_t i = 0; i < of.depth; i += LS_BLOCK_MOST) {
         int64_t depth = min64(LS_BLOCK_MOST, of.depth - i);
         for (int64_t j = 0; j < of.n; j++)
             ls_stored_read(k, w->rows, (w->first + of.j + j) * w->width + of.p + i, depth,
                            room + j * depth);
-        k->pack_b(depth, of.n, room, 1, depth, out + i * k->tile_n);
+        ls_gemm_pack(k, g->bf16, depth, of.n, ls_matrix_transposed(room, depth),
+                     out + words_of(k, g->bf16, i) * k->tile_n);
     }
 }
 
 /* Strips of n columns of the rows. */
-static void pack_weight_columns(const ls_kernels *k, const ls_weight_matrix *w, panel of,
-                                float *out) {
+static void pack_weight_columns(const ls_kernels *k, const ls_gemm_job *g, panel of, float *out) {
+    const ls_weight_matrix *w = &g->w;
     float room[ROOM];
-    int64_t most = ROOM / of.n;
+    int64_t most = ROOM / of.n / 2 * 2, words = words_of(k, g->bf16, of.depth);
     for (int64_t i = 0; i < of.depth; i += most) {
         int64_t depth = min64(most, of.depth - i);
         for (int64_t r = 0; r < depth; r++)
             ls_stored_read(k, w->rows, (of.p + i + r) * w->width + w->first + of.j, of.n,
                            room + r * of.n);
         for (int64_t s = 0; s < of.n; s += k->tile_n)
-            k->pack_b(depth, min64(k->tile_n, of.n - s), room + s, of.n, 1,
-                      out + s * of.depth + i * k->tile_n);
+            ls_gemm_pack(k, g->bf16, depth, min64(k->tile_n, of.n - s),
+                         ls_matrix_of(room + s, of.n),
+                         out + s * words + words_of(k, g->bf16, i) * k->tile_n);
     }
 }
 
 /* Packs strips of b. */
 static void pack_strips(const ls_kernels *k, const ls_gemm_job *g, panel of, float *out) {
     if (!g->w.rows.data) {
-        const float *from = g->b.p + of.p * g->b.rs + of.j * g->b.cs;
-        k->pack_b(of.depth, of.n, from, g->b.rs, g->b.cs, out);
+        ls_gemm_pack(k, g->bf16, of.depth, of.n, ls_matrix_from(g->b, of.p, of.j), out);
         return;
     }
     if (!g->w.transposed) {
-        pack_weight_columns(k, &g->w, of, out);
+        pack_weight_columns(k, g, of, out);
         return;
     }
     for (int64_t s = 0; s < of.n; s += k->tile_n)
-        pack_weight_rows(
-            k, &g->w, (panel){of.p, of.depth, of.j + s, min64(k->tile_n, of.n - s)},
-            out + s * of.depth);
+        pack_weight_rows(k, g, (panel){of.p, of.depth, of.j + s, min64(k->tile_n, of.n - s)},
+                         out + s * words_of(k, g->bf16, of.depth));
 }
 
 /* Strips of b are packed when the first block of rows needs them, and used at once; if that block
@@ -181,6 +212,8 @@ static void pack_strips(const ls_kernels *k, const ls_gemm_job *g, panel of, flo
 static void run_panel(const ls_kernels *k, const ls_gemm_job *g, panel of, float *packed_a,
                       float *packed_b) {
     const int64_t p = of.p, depth = of.depth, j = of.j, n = of.n;
+    const int64_t words = words_of(k, g->bf16, depth), before = words_of(k, g->bf16, p);
+    const int64_t packed_words = words_of(k, g->bf16, g->packed_K);
     float start[LS_TILE_MOST] = {0};
     bool first = p == 0 && g->start != LS_GEMM_ADD;
     int64_t group = STRIPS * k->tile_n;
@@ -188,8 +221,8 @@ static void run_panel(const ls_kernels *k, const ls_gemm_job *g, panel of, float
         column x = rows_of(k, g, i, p, depth, packed_a);
         ahead next = {0};
         for (int64_t s = 0; s < n; s += k->tile_n) {
-            float *strip = packed_b + (g->M > LS_GEMM_MC ? s : s % group) * depth;
-            x.b = g->packed_b ? g->packed_b + (j + s) * g->packed_K + p * k->tile_n : strip;
+            float *strip = packed_b + (g->M > LS_GEMM_MC ? s : s % group) * words;
+            x.b = g->packed_b ? g->packed_b + (j + s) * packed_words + before * k->tile_n : strip;
             x.n = min64(k->tile_n, n - s);
             x.c = g->c + i * g->ldc + j + s;
             x.start = first ? start : NULL;
@@ -207,7 +240,8 @@ static void run_panel(const ls_kernels *k, const ls_gemm_job *g, panel of, float
 void ls_gemm_in_thread(const ls_compute *compute, int thread, const ls_gemm_job *g) {
     float *packed_a = ls_compute_gemm_work(compute, thread);
     float *packed_b = packed_a + LS_GEMM_MC * LS_GEMM_KALL;
-    int64_t most = g->K <= LS_GEMM_KALL ? LS_GEMM_KALL : LS_GEMM_KC;
+    int64_t in_word = g->bf16 ? compute->k->bf16_depth : 1;
+    int64_t most = (g->K <= LS_GEMM_KALL * in_word ? LS_GEMM_KALL : LS_GEMM_KC) * in_word;
     if (g->K == 0) start_only(g);
     for (int64_t j = 0; j < g->N; j += LS_GEMM_NC)
         for (int64_t p = 0; p < g->K; p += most)
@@ -217,10 +251,6 @@ void ls_gemm_in_thread(const ls_compute *compute, int thread, const ls_gemm_job 
 }
 
 int64_t ls_gemm_packed_floats(int64_t K, int64_t N) { return K * (N + LS_TILE_WIDEST - 1); }
-
-void ls_gemm_pack(const ls_kernels *k, int64_t K, int64_t N, ls_matrix b, float *out) {
-    k->pack_b(K, N, b.p, b.rs, b.cs, out);
-}
 
 typedef struct split_job {
     const ls_compute *compute;
@@ -235,29 +265,30 @@ static void split_run(void *arg, int thread, int nthreads) {
         ls_pool_share(part.N, s->compute->k->tile_n, thread, nthreads, &first, &end);
         part.N = end - first;
         if (part.packed_b)
-            part.packed_b += first * part.packed_K;
+            part.packed_b += first * words_of(s->compute->k, part.bf16, part.packed_K);
         else if (part.w.rows.data)
             part.w.first += first;
         else
-            part.b.p += first * part.b.cs;
+            part.b = ls_matrix_from(part.b, 0, first);
         part.c += first;
         if (part.bias) part.bias += first;
     } else {
         ls_pool_share(part.M, s->compute->k->tile_m, thread, nthreads, &first, &end);
         part.M = end - first;
-        part.a.p += first * part.a.rs;
+        part.a = ls_matrix_from(part.a, first, 0);
         part.c += first * part.ldc;
     }
     if (part.M && part.N) ls_gemm_in_thread(s->compute, thread, &part);
 }
 
-/* Weights in f32 are packed where they are. */
+/* Weights that a product can pack where they are. */
 static ls_gemm_job plain(const ls_gemm_job *g) {
     ls_gemm_job j = *g;
-    if (!j.w.rows.data || j.w.rows.type != LS_BLOCK_F32) return j;
-    const float *p = j.w.rows.data;
-    j.b = j.w.transposed ? ls_matrix_transposed(p, j.w.width) : ls_matrix_of(p, j.w.width);
-    j.b.p += j.w.first * j.b.cs;
+    bool half = j.bf16 && j.w.rows.type == LS_BLOCK_BF16;
+    if (!j.w.rows.data || (j.w.rows.type != LS_BLOCK_F32 && !half)) return j;
+    ls_matrix all = {j.w.rows.data, j.w.width, 1, half};
+    if (j.w.transposed) all.rs = 1, all.cs = j.w.width;
+    j.b = ls_matrix_from(all, 0, j.w.first);
     j.w.rows.data = NULL;
     return j;
 }

@@ -1,5 +1,9 @@
 /* gemm.h - matrix products in which every element is one chain of multiply-adds over k, in order.
  *
+ * Products in bf16 round their operands to bf16 (to nearest, ties to even; NaN stays NaN) and sum in
+ * f32; there, operands, start values and results below 1.2e-38 are zeros, as processors with an
+ * instruction for pairs of bf16 have it.
+ *
  * So an element's bits do not depend on blocking, threads or other elements, and a product that is
  * continued over further rows (LS_GEMM_ADD) has the bits of one product over all rows. Weights may be
  * in 16 bits or in blocks: they are widened as they are packed, and the bits are those of their
@@ -15,16 +19,18 @@
 
 enum {
     LS_GEMM_MC = 192,   /* rows of a that are packed at a time: with KC, 192 KB, a part of L2 */
-    LS_GEMM_KC = 256,   /* depth of a packed panel: a strip of b is 24 KB, a part of L1 */
+    LS_GEMM_KC = 256,   /* depth of a packed panel, in words: a strip of b is 24 KB, a part of L1 */
     LS_GEMM_KALL = 384, /* up to this depth one panel is used, which saves another pass over c */
     LS_GEMM_NC = 1536,  /* columns of b that are packed at a time: 1.5 MB, a part of L3 */
     LS_GEMM_WORK = LS_GEMM_KALL * (LS_GEMM_MC + LS_GEMM_NC), /* floats of work memory a thread */
 };
 
-/* A matrix in memory: element (i, j) is p[i * rs + j * cs]. Transposing swaps the strides. */
+/* A matrix in memory: element (i, j) is p[i * rs + j * cs], in f32, or in bf16, for products in bf16
+ * alone. Transposing swaps the strides. */
 typedef struct ls_matrix {
-    const float *p;
+    const void *p;
     int64_t rs, cs;
+    bool bf16;
 } ls_matrix;
 
 /* Rows of weights in a type of their own, and how they stand in a product. */
@@ -43,6 +49,7 @@ typedef enum ls_gemm_start {
 
 typedef struct ls_gemm_job {
     int64_t M, N, K;
+    bool bf16; /* the product is in bf16 */
     ls_matrix a; /* [M, K] */
     ls_matrix b; /* [K, N]; unused if one of the next is set */
     ls_weight_matrix w; /* b as weights of any type; only of ls_gemm() */
@@ -51,13 +58,25 @@ typedef struct ls_gemm_job {
     ls_gemm_start start;
     const float *bias;     /* [N] for LS_GEMM_BIAS */
     const float *packed_b; /* NULL, or the output of ls_gemm_pack() for a b [packed_K, >= N] */
-    int64_t packed_K;      /* >= K; the first K rows are used */
+    int64_t packed_K;      /* >= K; the first K rows are used; in bf16 K is it, or even */
 } ls_gemm_job;
 
 /* A row-major matrix with rows `ld` apart, and its transpose. */
-static inline ls_matrix ls_matrix_of(const float *p, int64_t ld) { return (ls_matrix){p, ld, 1}; }
+static inline ls_matrix ls_matrix_of(const float *p, int64_t ld) {
+    return (ls_matrix){p, ld, 1, false};
+}
 static inline ls_matrix ls_matrix_transposed(const float *p, int64_t ld) {
-    return (ls_matrix){p, 1, ld};
+    return (ls_matrix){p, 1, ld, false};
+}
+/* The same in bf16. */
+static inline ls_matrix ls_matrix_bf16(const void *p, int64_t ld) {
+    return (ls_matrix){p, ld, 1, true};
+}
+
+/* The part from element (i, j) on. */
+static inline ls_matrix ls_matrix_from(ls_matrix m, int64_t i, int64_t j) {
+    m.p = (const char *)m.p + (i * m.rs + j * m.cs) * (m.bf16 ? 2 : 4);
+    return m;
 }
 
 /* Weights [in, out], or [out, in] transposed, as b [in, out]; and these as b [out, in]. */
@@ -68,9 +87,10 @@ static inline ls_weight_matrix ls_weights_transposed(ls_stored rows, int64_t wid
     return (ls_weight_matrix){.rows = rows, .width = width, .transposed = true};
 }
 
-/* Packs b [K, N], which several products share, into out [ls_gemm_packed_floats()]. */
+/* Packs b [K, N], which several products share, for products in bf16 or f32, into out
+ * [ls_gemm_packed_floats()]. */
 int64_t ls_gemm_packed_floats(int64_t K, int64_t N);
-void ls_gemm_pack(const ls_kernels *, int64_t K, int64_t N, ls_matrix b, float *out);
+void ls_gemm_pack(const ls_kernels *, bool bf16, int64_t K, int64_t N, ls_matrix b, float *out);
 
 /* Uses all threads of the worker. Must not be called inside ls_pool_run(). */
 void ls_gemm(const ls_compute *, const ls_gemm_job *);

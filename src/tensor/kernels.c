@@ -18,6 +18,14 @@ typedef struct variant {
 extern const ls_kernels ls_kernels_portable;
 static bool always(void) { return true; }
 
+#ifdef LS_HAVE_AVX512BF16
+extern const ls_kernels ls_kernels_avx512bf16;
+/* gcc and clang check that the system saves the registers, too. */
+static bool has_avx512bf16(void) {
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512bf16");
+}
+#endif
 #ifdef LS_HAVE_AVX512
 extern const ls_kernels ls_kernels_avx512;
 static bool has_avx512(void) { return __builtin_cpu_supports("avx512f"); }
@@ -44,6 +52,9 @@ extern const ls_kernels ls_kernels_neon;
 
 /* The fastest first. */
 static const variant variants[] = {
+#ifdef LS_HAVE_AVX512BF16
+    {&ls_kernels_avx512bf16, has_avx512bf16},
+#endif
 #ifdef LS_HAVE_AVX512
     {&ls_kernels_avx512, has_avx512},
 #endif

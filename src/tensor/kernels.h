@@ -77,6 +77,13 @@ typedef struct ls_conv_tile {
     const float *start; /* [regs * conv_lanes], where all rows begin; NULL: continue from c */
 } ls_conv_tile;
 
+/* Lines of an operand in f32 or bf16: value k of line i is element i * line + k * step of p. */
+typedef struct ls_lines {
+    const void *p;
+    bool bf16;
+    int64_t line, step;
+} ls_lines;
+
 /* y [V] = x [C] . w [V, C]^T. The rows of w are whole blocks. */
 typedef struct ls_gemv_table_job {
     ls_stored w;
@@ -98,6 +105,15 @@ typedef struct ls_kernels {
                       const float *start, float *c, int64_t ldc);
     void (*pack_a)(int64_t M, int64_t K, const float *a, int64_t rs, int64_t cs, float *out);
     void (*pack_b)(int64_t K, int64_t N, const float *b, int64_t rs, int64_t cs, float *out);
+
+    /* The same for products in bf16: operands, rounded to bf16, are packed as strips of words of 32
+     * bits, each of bf16_depth values of k, the last one of a line padded. Lines are rows of a,
+     * columns of b. */
+    int bf16_depth;
+    void (*pack_a_bf16)(int64_t M, int64_t K, const ls_lines *a, float *out);
+    void (*pack_b_bf16)(int64_t K, int64_t N, const ls_lines *b, float *out);
+    void (*bf16_tile)(int64_t words, const float *a, const float *b, const float *start, float *c,
+                      int64_t ldc);
 
     /* c[p][k] += a[o * a_outer + i * a_inner + p * a_row] * b[o * b_outer + i * b_inner + k]. */
     int conv_cells, conv_lanes;
@@ -221,7 +237,7 @@ typedef struct ls_kernels {
     ls_unpack_kernel *unpack[LS_NBLOCK_TYPES];
 } ls_kernels;
 
-/* Names: avx512, avx2 (x86-64), neon (AArch64), portable (everywhere).
+/* Names: avx512bf16, avx512, avx2 (x86-64), neon (AArch64), portable (everywhere).
  * LS_EINVAL: LOCKSTEP_CPU names a variant that does not exist or does not run here. */
 ls_status ls_kernels_pick(const ls_kernels **k_p, ls_error *);
 

@@ -15,8 +15,16 @@
  *    aligned;
  *  - if the processor has instructions for 16-bit floats: V_HALF, and the functions under it below;
  *  - if it has instructions that widen bytes: V_BYTES, and the functions under it below;
+ *  - if the processor can take numbers below 1.2e-38 as zeros: V_FLUSH, v_flush_begin, and
+ *    v_flush_end, which returns false if the results since then are not those that x86-64 has;
+ *    V_FLUSH_REPEATS: it may. What is computed in between is a call of a function in another file, or the
+ *    compiler could move it;
  *  - for the GEMM's tile: vr, a register of LS_VR lanes, and r_set1, r_load, r_store, r_fma. The
- *    tile has LS_TILE_ROWS rows of LS_TILE_REGS registers: a multiple of 4 rows and of 4 columns.
+ *    tile has LS_TILE_ROWS rows of LS_TILE_REGS registers: a multiple of 4 rows and of 4 columns;
+ *  - if it has an instruction for pairs of bf16: V_PAIRS; r_dot: c + the product of the high halves,
+ *    then + that of the low halves; r_line_f32 and r_line_bf16, 32 values as 16 pairs; r_rows_f32 and
+ *    r_rows_bf16, 16 values of two rows as pairs; r_halves_f32 and r_halves_bf16, 8 values of two rows, then of
+ *    the next two. The first value is in the high half.
  *
  * Included by src/tensor/kernels/ only.
  */
@@ -29,7 +37,9 @@
 
 enum { LS_LANES = 16 };
 
-#if defined(LS_VARIANT_avx512)
+#if defined(LS_VARIANT_avx512bf16)
+#include "tensor/vec_avx512bf16.h"
+#elif defined(LS_VARIANT_avx512)
 #include "tensor/vec_avx512.h"
 #elif defined(LS_VARIANT_avx2)
 #include "tensor/vec_avx2.h"

@@ -4,6 +4,7 @@
 
 #include <immintrin.h>
 
+#include "tensor/vec_flush.h"
 #include "tensor/vec_transpose.h"
 
 typedef struct v16 {

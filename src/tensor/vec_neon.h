@@ -7,6 +7,7 @@
 #define LS_TENSOR_VEC_NEON_H
 
 #include <arm_neon.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct v16 {
@@ -137,6 +138,28 @@ static inline void v_transpose4(const float *const p[4], float *out, int64_t row
         vst1q_f32(out + 2 * row, vzip1q_f32(even, odd));
         vst1q_f32(out + 3 * row, vzip2q_f32(even, odd));
     }
+}
+
+/* In this mode numbers below 1.2e-38 are zeros. A result is flushed before it is rounded, which a
+ * flag reports; x86-64 flushes after rounding. */
+#define V_FLUSH
+enum { V_FLUSH_REPEATS = 1 };
+typedef uint64_t v_flush_state;
+
+static inline v_flush_state v_flush_begin(void) {
+    uint64_t control = 0, status = 0;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    __asm__ volatile("mrs %0, fpsr" : "=r"(status));
+    __asm__ volatile("msr fpsr, %0" ::"r"(status & ~(uint64_t)8) : "memory");
+    __asm__ volatile("msr fpcr, %0" ::"r"(control | 1u << 24) : "memory");
+    return control;
+}
+/* Has nothing been flushed? */
+static inline bool v_flush_end(v_flush_state before) {
+    uint64_t status = 0;
+    __asm__ volatile("mrs %0, fpsr" : "=r"(status)::"memory");
+    __asm__ volatile("msr fpcr, %0" ::"r"(before) : "memory");
+    return !(status & 8);
 }
 
 /* A register, for the GEMM's tile: of 32, 24 hold the tile, 3 a row of b, the rest values of a. */

@@ -8,7 +8,9 @@
 #include "tensor/problem.h"
 #include "test.h"
 
-static float at(ls_matrix m, int64_t i, int64_t j) { return m.p[i * m.rs + j * m.cs]; }
+static float at(ls_matrix m, int64_t i, int64_t j) {
+    return *(const float *)ls_matrix_from(m, i, j).p;
+}
 
 /* The chain itself, and a double-precision sum of the same products. */
 static float chain(const problem *p, int64_t i, int64_t j, double *exact) {
@@ -28,7 +30,7 @@ static void run(const ls_compute *c, const problem *p, bool pack, float *got) {
     ls_gemm_job job = job_of(p, got);
     float *packed = malloc((size_t)ls_gemm_packed_floats(p->K, p->N) * sizeof(float) + 4);
     if (pack) {
-        ls_gemm_pack(c->k, p->K, p->N, job.b, packed);
+        ls_gemm_pack(c->k, job.bf16, p->K, p->N, job.b, packed);
         job.packed_b = packed;
         job.packed_K = p->K;
         job.b = (ls_matrix){0};
@@ -102,8 +104,8 @@ static void in_parts(const ls_compute *c) {
         ls_gemm_job part = job;
         part.c = parts;
         part.K = p.K - first < step ? p.K - first : step;
-        part.a.p += first * part.a.cs;
-        part.b.p += first * part.b.rs;
+        part.a = ls_matrix_from(part.a, 0, first);
+        part.b = ls_matrix_from(part.b, first, 0);
         part.start = first ? LS_GEMM_ADD : LS_GEMM_ZERO;
         ls_gemm_in_thread(c, 0, &part);
     }

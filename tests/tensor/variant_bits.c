@@ -4,7 +4,7 @@
  * Each variant that runs here does the same list of calls; the results of each call are hashed, and
  * the hash must be that of the portable variant. Then one hash per kernel is printed, which must be
  * the same on every machine: scripts/check_neon.sh compares those of two kinds of processors.
- * `avx512_mock` is the AVX-512 variant with its instructions in plain C.
+ * `avx512bf16_mock` is the AVX-512 variant with its instructions in plain C, those for bf16 included.
  *
  * Which NaN an operation on f32 or f64 produces is not defined (kernels.h), so all NaNs count as
  * the same, except where the operation only selects.
@@ -30,9 +30,9 @@ typedef struct subject {
     vec_probe_fn *probe;
 } subject;
 
-extern const ls_kernels ls_kernels_avx512_mock;
-vec_probe_fn vec_probe_portable, vec_probe_avx2, vec_probe_avx512, vec_probe_avx512_mock,
-    vec_probe_neon;
+extern const ls_kernels ls_kernels_avx512bf16_mock;
+vec_probe_fn vec_probe_portable, vec_probe_avx2, vec_probe_avx512, vec_probe_avx512bf16,
+    vec_probe_avx512bf16_mock, vec_probe_neon;
 
 static const struct {
     const char *name;
@@ -44,6 +44,9 @@ static const struct {
 #endif
 #ifdef LS_HAVE_AVX512
     {"avx512", vec_probe_avx512},
+#endif
+#ifdef LS_HAVE_AVX512BF16
+    {"avx512bf16", vec_probe_avx512bf16},
 #endif
 #ifdef LS_HAVE_NEON
     {"neon", vec_probe_neon},
@@ -61,8 +64,8 @@ static int find_subjects(subject *s) {
         else
             printf("skipped: %s kernels: this processor can't run them\n", probes[i].name);
     }
-#ifdef LS_HAVE_AVX512_MOCK
-    s[n++] = (subject){&ls_kernels_avx512_mock, vec_probe_avx512_mock};
+#ifdef LS_HAVE_AVX512BF16_MOCK
+    s[n++] = (subject){&ls_kernels_avx512bf16_mock, vec_probe_avx512bf16_mock};
 #endif
     return n;
 }
@@ -258,15 +261,17 @@ static void make_wild(float *x, int64_t n) {
         if (i % 5 < 2) x[i] *= i % 3 ? 1e19f : 1e-22f;
 }
 
-static void do_product(const subject *s, ls_compute *c, const int64_t size[3], int how, bool wild) {
+static void do_product(const subject *s, ls_compute *c, const int64_t size[3], int how, bool wild,
+                       bool bf16) {
     problem p = make_problem(size[0], size[1], size[2], how);
     if (wild) make_wild(p.a, p.M * p.K), make_wild(p.b, p.K * p.N);
     ls_gemm_job job = job_of(&p, p.c);
+    job.bf16 = bf16;
     c->k = s->k;
     ls_gemm(c, &job);
     here("%" PRId64 " x %" PRId64 " x %" PRId64 ", way %d, %d threads, %s numbers", p.M, p.N, p.K,
          how, c->nthreads, wild ? "wild" : "ordinary");
-    put_f32("gemm", p.c, (size_t)(p.M * p.ldc));
+    put_f32(bf16 ? "gemm bf16" : "gemm", p.c, (size_t)(p.M * p.ldc));
     drop_problem(&p);
 }
 
@@ -287,7 +292,8 @@ static void do_products(const subject *s) {
         ls_pool_share_cores(c.pool);
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
             for (int how = 0; how < 12; how += i < 8 ? 1 : 5)
-                for (int wild = 0; wild < 2; wild++) do_product(s, &c, sizes[i], how, wild);
+                for (int kind = 0; kind < 4; kind++)
+                    do_product(s, &c, sizes[i], how, kind & 1, kind & 2);
         ls_compute_close(&c);
     }
 }

@@ -1,6 +1,12 @@
 /* table.c - the variant's table of kernels. */
 #include "tensor/kernels/conv_tile.h"
 
+#ifdef V_PAIRS
+enum { LS_BF16_DEPTH = 2 };
+#else
+enum { LS_BF16_DEPTH = 1 };
+#endif
+
 #define TEXT_(x) #x
 #define TEXT(x)  TEXT_(x)
 
@@ -13,6 +19,10 @@ const ls_kernels LS_K(ls_kernels) = {
     .gemm_tile = LS_K(gemm_tile),
     .pack_a = LS_K(pack_a),
     .pack_b = LS_K(pack_b),
+    .bf16_depth = LS_BF16_DEPTH,
+    .pack_a_bf16 = LS_K(pack_a_bf16),
+    .pack_b_bf16 = LS_K(pack_b_bf16),
+    .bf16_tile = LS_K(bf16_tile),
     .conv_cells = LS_CONV_CELLS,
     .conv_lanes = LS_VR,
     .conv_tile = LS_K(conv_tile),

@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "tensor/bf16_chain.h"
+
 typedef struct __m128 {
     float f[4];
 } __m128;
@@ -74,7 +76,17 @@ static inline __mmask16 _mm512_cmp_ps_mask(__m512 a, __m512 b, int how) {
 static inline __m512 _mm512_mask_blend_ps(__mmask16 mask, __m512 a, __m512 b) {
     MOCK_512(mask >> i & 1 ? b.f[i] : a.f[i]);
 }
+/* The mode of the thread, one for all files that include this header. */
+__attribute__((weak)) _Thread_local unsigned mock_mode = 0x1f80;
+enum { MOCK_FLUSH = 0x8040 };
+static inline unsigned _mm_getcsr(void) { return mock_mode; }
+static inline void _mm_setcsr(unsigned mode) { mock_mode = mode; }
+
+/* Of all instructions only this one obeys the mode. */
 static inline __m512 _mm512_fmadd_ps(__m512 a, __m512 b, __m512 c) {
+    if (mock_mode & MOCK_FLUSH) {
+        MOCK_512(chain_step(a.f[i], b.f[i], c.f[i]));
+    }
     MOCK_512(fmaf(a.f[i], b.f[i], c.f[i]));
 }
 static inline __m512i _mm512_set1_epi32(int x) { MOCK_512I((uint32_t)x); }
@@ -191,6 +203,55 @@ static inline __m512i _mm512_unpacklo_epi64(__m512i a, __m512i b) {
 }
 static inline __m512i _mm512_unpackhi_epi64(__m512i a, __m512i b) {
     MOCK_512I((i & 2 ? b : a).u[(i & 12) + 2 + (i & 1)]);
+}
+
+/* bf16: first the high halves of pairs, then the low ones. */
+typedef __m512i __m512bh;
+static inline __m512 _mm512_dpbf16_ps(__m512 c, __m512bh a, __m512bh b) {
+    MOCK_512(chain_step(f32_of_u32(a.u[i] << 16), f32_of_u32(b.u[i] << 16),
+                        chain_step(f32_of_u32(a.u[i] & 0xffff0000u),
+                                   f32_of_u32(b.u[i] & 0xffff0000u), c.f[i])));
+}
+static inline uint16_t mock_bf16(float x) {
+    return isnan(x) ? 0x7fc0 : (uint16_t)(u32_of_f32(nearest_bf16(x)) >> 16);
+}
+/* b in the low halves of the register, a in the high ones. */
+static inline __m512bh _mm512_cvtne2ps_pbh(__m512 a, __m512 b) {
+    uint16_t h[32];
+    __m512bh r;
+    for (int i = 0; i < 16; i++) h[i] = mock_bf16(b.f[i]), h[16 + i] = mock_bf16(a.f[i]);
+    memcpy(&r, h, sizeof r);
+    return r;
+}
+static inline __m512i _mm512_permutexvar_epi16(__m512i at, __m512i a) {
+    uint16_t places[32], from[32], to[32];
+    memcpy(places, &at, sizeof at);
+    memcpy(from, &a, sizeof a);
+    for (int i = 0; i < 32; i++) to[i] = from[places[i] & 31];
+    memcpy(&a, to, sizeof a);
+    return a;
+}
+static inline __m512i _mm512_set_epi32(int p, int o, int n, int m, int l, int k, int j, int h, int g,
+                                       int f, int e, int d, int c, int b, int a, int first) {
+    const int x[] = {first, a, b, c, d, e, f, g, h, j, k, l, m, n, o, p};
+    MOCK_512I((uint32_t)x[i]);
+}
+static inline __m512i _mm512_loadu_si512(const void *p) {
+    __m512i r;
+    memcpy(&r, p, sizeof r);
+    return r;
+}
+static inline __m512i _mm512_rol_epi32(__m512i a, int by) {
+    MOCK_512I(a.u[i] << (by & 31) | a.u[i] >> (32 - (by & 31)));
+}
+static inline __m512i _mm512_inserti64x4(__m512i a, __m256i b, int half) {
+    memcpy(a.u + (half & 1) * 8, &b, sizeof b);
+    return a;
+}
+static inline __m512i _mm512_castsi256_si512(__m256i a) {
+    __m512i r = {{0}};
+    memcpy(&r, &a, sizeof a);
+    return r;
 }
 
 #undef MOCK_EACH

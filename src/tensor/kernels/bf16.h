@@ -1,0 +1,38 @@
+/* bf16.h - the arithmetic of products in bf16, one element, in plain C.
+ *
+ * x86-64's processors find out whether a result is below 1.2e-38 after they have rounded it to 24
+ * digits. A sum whose rounding as a denormal gives 1.2e-38 may have been smaller: then it counts as
+ * zero. In double precision such a sum is exact: a product has 16 digits, and both terms are either
+ * of about its size, or zero, or too small to matter.
+ */
+#ifndef LS_TENSOR_KERNELS_BF16_H
+#define LS_TENSOR_KERNELS_BF16_H
+
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+
+#include "tensor/kernels/half.h"
+
+/* Rounded to a bf16, to nearest, ties to even. Denormals become zeros; a NaN stays one. */
+INLINE float bf16_round(float x) {
+    const uint32_t top = 0x7f800000u, upper = 0xffff0000u;
+    uint32_t u = bits_f32(x), exponent = u & top;
+    uint32_t zero = 0u - (exponent == 0), special = 0u - (exponent == top);
+    uint32_t nan = 0u - (x != x);
+    uint32_t rounded = (u + (0x7fffu & ~special) + (u >> 16 & 1 & ~special)) & upper;
+    rounded |= nan & 0x400000u;
+    return f32_of((rounded & ~zero) | (u & zero & 0x80000000u));
+}
+
+INLINE float flushed(float x) { return fabsf(x) < FLT_MIN ? copysignf(0.0f, x) : x; }
+
+/* a * b + c for bf16 a and b. */
+INLINE float bf16_fma(float a, float b, float c) {
+    float x = flushed(a), y = flushed(b), z = flushed(c), r = fmaf(x, y, z);
+    if (fabsf(r) != FLT_MIN) return flushed(r);
+    double exact = (double)x * (double)y + (double)z;
+    return fabs(exact) < 0x1p-126 * (1 - 0x1p-25) ? copysignf(0.0f, r) : r;
+}
+
+#endif

@@ -1,0 +1,241 @@
+/* gemm_bf16.c - the innermost part of products in bf16: every element is one chain of multiply-adds
+ * in f32 over k, in order, in which operands and results below 1.2e-38 are zeros.
+ *
+ * With an instruction for pairs (V_PAIRS), a packed word has the bf16 of k in its high half and that of
+ * k + 1 in its low half. An odd last k gets a partner: -0 in a and 0 in b, whose product -0 changes
+ * no sum, not even one that is -0. Without the instruction, a packed word is an operand that was
+ * rounded to bf16, as f32, and the tile is that of f32 while the processor flushes denormals.
+ */
+#include <assert.h>
+
+#include "tensor/kernels/bf16.h"
+#include "tensor/kernels/pack_strip.h"
+
+enum { TILE_M = LS_TILE_ROWS, TILE_N = LS_TILE_REGS * LS_VR };
+
+static inline const void *value_at(const ls_lines *x, int64_t line, int64_t k) {
+    return (const char *)x->p + (line * x->line + k * x->step) * (x->bf16 ? 2 : 4);
+}
+
+#ifdef V_PAIRS
+
+#define UNROLL _Pragma("GCC unroll 16")
+
+enum { LINE = 32 }; /* values of a line that are packed at a time */
+
+/* A strip: `n` lines of `depth` values, `width` lines with the zeros after them. */
+typedef struct strip {
+    const ls_lines *from;
+    int64_t first, n, depth, width; /* first: its first line */
+    uint16_t pad;                   /* the bf16 after an odd last one */
+} strip;
+
+INLINE uint16_t bf16_at(const strip *s, int64_t i, int64_t k) {
+    if (k >= s->depth) return s->pad;
+    uint16_t h = 0;
+    float x = 0;
+    const void *p = value_at(s->from, s->first + i, k);
+    if (s->from->bf16) {
+        memcpy(&h, p, sizeof h);
+        return h;
+    }
+    memcpy(&x, p, sizeof x);
+    return (uint16_t)(bits_f32(bf16_round(x)) >> 16);
+}
+
+/* Values in any places. */
+static void pack_any(const strip *s, float *restrict out) {
+    for (int64_t k = 0; k < s->depth; k += 2, out += s->width)
+        for (int64_t i = 0; i < s->width; i++) {
+            uint32_t word = i < s->n ? (uint32_t)bf16_at(s, i, k) << 16 | bf16_at(s, i, k + 1) : 0;
+            memcpy(out + i, &word, sizeof word);
+        }
+}
+
+/* At most LINE contiguous values of a line from k on. */
+static vr line_pairs(const strip *s, int64_t i, int64_t k) {
+    const void *p = value_at(s->from, s->first + i, k);
+    if (s->depth - k >= LINE) return s->from->bf16 ? r_line_bf16(p) : r_line_f32(p);
+    uint16_t some[LINE];
+    for (int j = 0; j < LINE; j++) some[j] = bf16_at(s, i, k + j);
+    return r_line_bf16(some);
+}
+
+static void pack_contiguous(const strip *s, float *restrict out) {
+    float room[LS_TILE_WIDEST * LINE / 2];
+    memset(room + s->n * LINE / 2, 0, (size_t)(s->width - s->n) * LINE / 2 * sizeof *room);
+    for (int64_t k = 0; k < s->depth; k += LINE, out += LINE / 2 * s->width) {
+        int64_t left = s->depth - k, words = left < LINE ? (left + 1) / 2 : LINE / 2;
+        for (int64_t i = 0; i < s->n; i++) r_store(room + i * LINE / 2, line_pairs(s, i, k));
+        pack_lines(words, room, LINE / 2, s->width, out);
+    }
+}
+
+/* Value k of all lines, which is contiguous: in place, or with the zeros after them. */
+static const void *row_at(const strip *s, int64_t k, char *room) {
+    const void *p = value_at(s->from, s->first, k);
+    return s->n == s->width ? p : memcpy(room, p, (size_t)s->n * (s->from->bf16 ? 2 : 4));
+}
+
+static void store_rows(const strip *s, const void *high, const void *low, float *out) {
+    for (int64_t i = 0; i < s->width; i += LS_VR)
+        r_store(out + i, s->from->bf16
+                             ? r_rows_bf16((const uint16_t *)high + i, (const uint16_t *)low + i)
+                             : r_rows_f32((const float *)high + i, (const float *)low + i));
+}
+
+static void pack_across(const strip *s, float *restrict out) {
+    char room[4][LS_TILE_WIDEST * sizeof(float)] = {{0}};
+    bool halves = s->width < LS_VR;
+    int64_t k = 0, rows = halves ? 4 : 2;
+    for (; k + rows <= s->depth; k += rows, out += rows / 2 * s->width) {
+        const void *p[4];
+        for (int r = 0; r < rows; r++) p[r] = row_at(s, k + r, room[r]);
+        if (halves)
+            r_store(out, s->from->bf16 ? r_halves_bf16(p) : r_halves_f32(p));
+        else
+            store_rows(s, p[0], p[1], out);
+    }
+    if (k == s->depth) return;
+    strip last = *s;
+    ls_lines from = {value_at(s->from, 0, k), s->from->bf16, s->from->line, s->from->step};
+    last.from = &from, last.depth -= k;
+    pack_any(&last, out);
+}
+
+static void pack(const strip *s, float *out) {
+    if (s->from->step == 1)
+        pack_contiguous(s, out);
+    else if (s->from->line == 1)
+        pack_across(s, out);
+    else
+        pack_any(s, out);
+}
+
+static void pack_strips(int64_t n, int64_t depth, const ls_lines *from, strip s, float *out) {
+    int64_t words = (depth + 1) / 2;
+    s.from = from, s.depth = depth;
+    for (int64_t i = 0; i < n; i += s.width, out += words * s.width) {
+        s.first = i;
+        s.n = n - i < s.width ? n - i : s.width;
+        pack(&s, out);
+    }
+}
+
+void LS_K(pack_a_bf16)(int64_t M, int64_t K, const ls_lines *a, float *out) {
+    pack_strips(M, K, a, (strip){.width = TILE_M, .pad = 0x8000}, out);
+}
+
+void LS_K(pack_b_bf16)(int64_t K, int64_t N, const ls_lines *b, float *out) {
+    pack_strips(N, K, b, (strip){.width = TILE_N}, out);
+}
+
+typedef struct tile {
+    vr c[TILE_M][LS_TILE_REGS];
+} tile;
+
+INLINE void tile_step(tile *t, const float *a, const float *b) {
+    vr row[LS_TILE_REGS];
+    UNROLL for (int j = 0; j < LS_TILE_REGS; j++) row[j] = r_load(b + j * LS_VR);
+    UNROLL for (int i = 0; i < TILE_M; i++) {
+        vr x = r_set1(a[i]);
+        UNROLL for (int j = 0; j < LS_TILE_REGS; j++) t->c[i][j] = r_dot(x, row[j], t->c[i][j]);
+    }
+}
+
+void LS_K(bf16_tile)(int64_t words, const float *restrict a, const float *restrict b,
+                     const float *start, float *restrict c, int64_t ldc) {
+    tile t;
+    const float *from = start ? start : c;
+    int64_t step = start ? 0 : ldc;
+    UNROLL for (int i = 0; i < TILE_M; i++) {
+        UNROLL for (int j = 0; j < LS_TILE_REGS; j++) t.c[i][j] =
+            r_load(from + i * step + j * LS_VR);
+        const char *below = (const char *)c + (TILE_M + i) * ldc * (int64_t)sizeof *c;
+        __builtin_prefetch(below, 1);
+        __builtin_prefetch(below + (TILE_N - 1) * sizeof *c, 1);
+    }
+    for (; words >= 4; words -= 4, a += 4 * TILE_M, b += 4 * TILE_N)
+        UNROLL for (int k = 0; k < 4; k++) tile_step(&t, a + k * TILE_M, b + k * TILE_N);
+    for (; words > 0; words--, a += TILE_M, b += TILE_N) tile_step(&t, a, b);
+    UNROLL for (int i = 0; i < TILE_M; i++) UNROLL for (int j = 0; j < LS_TILE_REGS; j++)
+        r_store(c + i * ldc + j * LS_VR, t.c[i][j]);
+}
+
+#else
+
+/* A strip of lines [first, first + n), `width` of them with zeros. */
+static void widen_strip(const ls_lines *from, int64_t first, int64_t n, int64_t depth,
+                        int64_t width, float *out) {
+    enum { DEPTH = 64 };
+    float room[LS_TILE_WIDEST * DEPTH];
+    assert(width <= LS_TILE_WIDEST);
+    for (int64_t k = 0; k < depth; k += DEPTH) {
+        int64_t some = depth - k < DEPTH ? depth - k : DEPTH;
+        const uint16_t *p = value_at(from, first, k);
+        for (int64_t i = 0; from->line != 1 && i < n; i++)
+            EACH for (int64_t j = 0; j < some; j++) room[i * DEPTH + j] =
+                f32_of_bf16(p[i * from->line + j * from->step]);
+        for (int64_t j = 0; from->line == 1 && j < some; j++)
+            EACH for (int64_t i = 0; i < n; i++) room[j * width + i] =
+                f32_of_bf16(p[i + j * from->step]);
+        lines wide = {room, from->line == 1 ? 1 : DEPTH, from->line == 1 ? width : 1};
+        pack_strip(wide, n, some, width, out + k * width);
+    }
+}
+
+static void pack(int64_t n, int64_t depth, const ls_lines *from, int64_t width, float *out) {
+    for (int64_t i = 0; i < n; i += width, out += depth * width) {
+        int64_t some = n - i < width ? n - i : width;
+        if (from->bf16) {
+            widen_strip(from, i, some, depth, width, out);
+            continue;
+        }
+        pack_strip((lines){value_at(from, i, 0), from->line, from->step}, some, depth, width, out);
+        EACH for (int64_t j = 0; j < depth * width; j++) out[j] = bf16_round(out[j]);
+    }
+}
+
+void LS_K(pack_a_bf16)(int64_t M, int64_t K, const ls_lines *a, float *out) {
+    pack(M, K, a, TILE_M, out);
+}
+
+void LS_K(pack_b_bf16)(int64_t K, int64_t N, const ls_lines *b, float *out) {
+    pack(N, K, b, TILE_N, out);
+}
+
+static void exact_tile(int64_t K, const float *a, const float *b, const float *start, int64_t step,
+                       float *c, int64_t ldc) {
+    for (int64_t i = 0; i < TILE_M; i++)
+        for (int64_t j = 0; j < TILE_N; j++) {
+            float sum = start[i * step + j];
+            for (int64_t k = 0; k < K; k++)
+                sum = bf16_fma(a[k * TILE_M + i], b[k * TILE_N + j], sum);
+            c[i * ldc + j] = sum;
+        }
+}
+
+#ifdef V_FLUSH
+
+/* A processor that rounds after it has flushed says whether it has flushed anything; then the tile
+ * is computed again. */
+void LS_K(bf16_tile)(int64_t words, const float *restrict a, const float *restrict b,
+                     const float *start, float *restrict c, int64_t ldc) {
+    float before[TILE_M * TILE_N];
+    for (int64_t i = 0; V_FLUSH_REPEATS && !start && i < TILE_M; i++)
+        memcpy(before + i * TILE_N, c + i * ldc, TILE_N * sizeof *before);
+    v_flush_state mode = v_flush_begin();
+    LS_K(gemm_tile)(words, a, 1, TILE_M, b, start, c, ldc);
+    if (!v_flush_end(mode))
+        exact_tile(words, a, b, start ? start : before, start ? 0 : TILE_N, c, ldc);
+}
+
+#else
+
+void LS_K(bf16_tile)(int64_t words, const float *restrict a, const float *restrict b,
+                     const float *start, float *restrict c, int64_t ldc) {
+    exact_tile(words, a, b, start ? start : c, start ? 0 : ldc, c, ldc);
+}
+
+#endif
+#endif

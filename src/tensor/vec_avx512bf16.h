@@ -1,0 +1,74 @@
+/* vec_avx512bf16.h - AVX-512 with the instruction for pairs of bf16; see vec.h. Needs AVX512F,
+ * AVX512BW and AVX512_BF16.
+ *
+ * VDPBF16PS does two multiply-adds, first of the high halves, then of the low ones; operands and
+ * results below 1.2e-38 are zeros, whatever the processor's mode is. Intel 64 and IA-32
+ * Architectures Software Developer's Manual, volume 2, VDPBF16PS.
+ */
+#ifndef LS_TENSOR_VEC_AVX512BF16_H
+#define LS_TENSOR_VEC_AVX512BF16_H
+
+#include "tensor/vec_avx512.h"
+
+#define V_PAIRS
+/* Its types only differ in name, and compilers differ in whether a cast changes one into the other. */
+static inline __m512bh r_as_pairs(vr a) {
+    __m512bh pairs;
+    memcpy(&pairs, &a, sizeof pairs);
+    return pairs;
+}
+static inline __m512i r_words(__m512bh pairs) {
+    __m512i words;
+    memcpy(&words, &pairs, sizeof words);
+    return words;
+}
+static inline vr r_dot(vr a, vr b, vr c) {
+    return _mm512_dpbf16_ps(c, r_as_pairs(a), r_as_pairs(b));
+}
+
+/* Halves i and 16 + i become a pair, the second being its high half. */
+static inline vr r_interleave(__m512i both) {
+    const __m512i order =
+        _mm512_set_epi32(0x001f000f, 0x001e000e, 0x001d000d, 0x001c000c, 0x001b000b, 0x001a000a,
+                         0x00190009, 0x00180008, 0x00170007, 0x00160006, 0x00150005, 0x00140004,
+                         0x00130003, 0x00120002, 0x00110001, 0x00100000);
+    return _mm512_castsi512_ps(_mm512_permutexvar_epi16(order, both));
+}
+static inline vr r_pairs_f32(vr high, vr low) {
+    return r_interleave(r_words(_mm512_cvtne2ps_pbh(high, low)));
+}
+static inline vr r_pairs_bf16(__m256i high, __m256i low) {
+    return r_interleave(_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
+}
+static inline vr r_swap_halves(__m512i words) {
+    return _mm512_castsi512_ps(_mm512_rol_epi32(words, 16));
+}
+static inline vr r_line_f32(const float *p) {
+    return r_swap_halves(
+        r_words(_mm512_cvtne2ps_pbh(_mm512_loadu_ps(p + 16), _mm512_loadu_ps(p))));
+}
+static inline vr r_line_bf16(const uint16_t *p) { return r_swap_halves(_mm512_loadu_si512(p)); }
+static inline vr r_rows_f32(const float *high, const float *low) {
+    return r_pairs_f32(_mm512_loadu_ps(high), _mm512_loadu_ps(low));
+}
+static inline vr r_rows_bf16(const uint16_t *high, const uint16_t *low) {
+    return r_pairs_bf16(_mm256_loadu_si256((const __m256i *)high),
+                        _mm256_loadu_si256((const __m256i *)low));
+}
+/* Eight values: of two rows, then of the next two. */
+static inline vr r_halves_f32(const void *const p[4]) {
+    __m512i rows[2];
+    for (int i = 0; i < 2; i++) {
+        __m512i one = _mm512_castsi256_si512(_mm256_loadu_si256(p[i]));
+        rows[i] = _mm512_inserti64x4(one, _mm256_loadu_si256(p[i + 2]), 1);
+    }
+    return r_pairs_f32(_mm512_castsi512_ps(rows[0]), _mm512_castsi512_ps(rows[1]));
+}
+static inline vr r_halves_bf16(const void *const p[4]) {
+    __m512i all = _mm512_castsi128_si512(_mm_loadu_si128(p[1]));
+    all = _mm512_inserti32x4(all, _mm_loadu_si128(p[3]), 1);
+    all = _mm512_inserti32x4(all, _mm_loadu_si128(p[0]), 2);
+    return r_interleave(_mm512_inserti32x4(all, _mm_loadu_si128(p[2]), 3));
+}
+
+#endif
