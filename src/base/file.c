@@ -169,6 +169,14 @@ ls_status ls_file_replace(const char *path, const void *data, size_t nbytes, ls_
     return s;
 }
 
+ls_status ls_file_cut(const char *path, uint64_t end, ls_error *e) {
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int failed = fd < 0 || ftruncate(fd, (off_t)end) != 0 || fsync(fd) != 0 ? errno : 0;
+    if (fd >= 0) close(fd);
+    if (!failed) return LS_OK;
+    return ls_fail(e, LS_EIO, "%s: can't be written: %s", path, strerror(failed));
+}
+
 ls_status ls_file_sync_dir(const char *path, ls_error *e) {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int failed = fd < 0 ? errno : fsync(fd) != 0 ? errno : 0;

@@ -53,6 +53,8 @@ ls_status ls_file_extend(ls_file *, size_t nbytes, ls_error *);
 ls_status ls_file_close(ls_file *, ls_error *);
 void ls_file_discard(ls_file *); /* closes without syncing, and removes a file that was created */
 
+/* Cuts the file off at `end`, and syncs it. */
+ls_status ls_file_cut(const char *path, uint64_t end, ls_error *);
 ls_status ls_file_sync_dir(const char *path, ls_error *);
 /* Removes a directory and everything in it; no error if the path does not exist. */
 ls_status ls_file_remove_tree(const char *path, ls_error *);

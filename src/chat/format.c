@@ -5,6 +5,23 @@
 
 const struct tm LS_CHAT_DATE = {.tm_year = 124, .tm_mon = 6, .tm_mday = 26, .tm_wday = 5};
 
+static void add_end(ls_chat_format *f, uint32_t token) {
+    for (int i = 0; i < f->nends; i++)
+        if (f->ends[i] == token) return;
+    f->ends[f->nends++] = token;
+}
+
+void ls_chat_format_set_ends(ls_chat_format *f, const int64_t *ids, int n) {
+    static const char *const names[] = {"<|im_end|>", "<|eot_id|>",    "<|eom_id|>",   "<|end|>",
+                                        "</s>",       "<end_of_turn>", "<|endoftext|>"};
+    f->nends = 0;
+    for (int i = 0; i < n; i++) add_end(f, (uint32_t)ids[i]);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        uint32_t token = ls_tokenizer_find(f->tokenizer, names[i]);
+        if (token != LS_NO_TOKEN) add_end(f, token);
+    }
+}
+
 void ls_chat_format_free(ls_chat_format *f) {
     ls_template_free(f->template);
     free(f->bos);

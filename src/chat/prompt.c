@@ -60,22 +60,3 @@ ls_status ls_chat_prompt_encode(const ls_chat_format *f, const ls_chat_prompt *p
     ls_buf_free(&text);
     return s;
 }
-
-static int add_end(uint32_t *ends, int n, uint32_t token) {
-    for (int i = 0; i < n; i++)
-        if (ends[i] == token) return n;
-    ends[n] = token;
-    return n + 1;
-}
-
-int ls_chat_ends(const ls_tokenizer *t, const int64_t *ids, int n, uint32_t ends[LS_CHAT_ENDS]) {
-    static const char *const names[] = {"<|im_end|>", "<|eot_id|>",    "<|eom_id|>",   "<|end|>",
-                                        "</s>",       "<end_of_turn>", "<|endoftext|>"};
-    int nends = 0;
-    for (int i = 0; i < n; i++) nends = add_end(ends, nends, (uint32_t)ids[i]);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        uint32_t token = ls_tokenizer_find(t, names[i]);
-        if (token != LS_NO_TOKEN) nends = add_end(ends, nends, token);
-    }
-    return nends;
-}

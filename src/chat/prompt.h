@@ -22,10 +22,4 @@ typedef struct ls_chat_prompt {
 ls_status ls_chat_prompt_encode(const ls_chat_format *, const ls_chat_prompt *,
                                 ls_token_list *list_p, ls_error *);
 
-enum { LS_CHAT_ENDS = 32 };
-
-/* The tokens that end an answer: ids [n] of the model's config, at most 16, and those that templates end
- * turns with. Returns their number. */
-int ls_chat_ends(const ls_tokenizer *, const int64_t *ids, int n, uint32_t ends[LS_CHAT_ENDS]);
-
 #endif

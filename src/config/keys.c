@@ -211,6 +211,17 @@ const ls_config_key ls_config_keys[] = {
     INT("train.patience", train.patience, 0, BILLION, 0, FREE,
         "the run ends early after this many evaluations in a row without a new lowest loss, "
         "and the best checkpoint is retained; 0: never"),
+    STRINGS("train.sample_prompts", train.sample_prompts, FREE,
+            "texts that the model continues, or as messages answers, at each evaluation: "
+            "RUN/samples.jsonl has what it writes"),
+    STRING("train.sample_file", train.sample_file, FREE,
+           "a file of such prompts, one a line, after those of train.sample_prompts"),
+    INT("train.sample_tokens", train.sample_tokens, 1, 4096, 64, FREE,
+        "the most tokens of an answer to such a prompt"),
+    NUM("train.sample_temperature", train.sample_temperature, 0, 1000, 0, FREE,
+        "0: such answers have the likeliest tokens; else they are drawn, below 1 unlikely ones "
+        "less "
+        "often"),
     ONE_OF("train.compute", train.compute, computes, FIXED,
            "type of parameters and activations; bf16 and f16 keep f32 master weights: less "
            "memory and traffic, but not less time on a CPU"),

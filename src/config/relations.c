@@ -224,6 +224,12 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     LS_TRY(check_lora(c, where, e));
     LS_TRY(check_train(c, where, e));
     LS_TRY(check_data(c, where, e));
+    if ((*c->train.sample_prompts || *c->train.sample_file) && !ls_config_has_corpus(c))
+        return ls_fail(
+            e, LS_EINVAL,
+            "%s: train.sample_prompts: a run on samples of files has no tokenizer to read "
+            "prompts with; leave the key out",
+            where);
     if (c->train.patience > 0 && c->train.eval_every == 0)
         return ls_fail(e, LS_EINVAL,
                        "%s: train.patience %lld counts evaluations, and train.eval_every is 0; set "
@@ -270,6 +276,7 @@ static bool may_differ(const ls_config_key *k) {
         "parallel.state_dir", "parallel.fit",       "survival.rejoin_s",
         "survival.etcd_ca",   "survival.etcd_cert", "survival.membership",
         "survival.etcd_user", "survival.etcd_key",  "log.every",
+        "train.sample_file",
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(keys[i], k->name) == 0) return true;

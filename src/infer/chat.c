@@ -5,52 +5,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/file.h"
 #include "storage/published_record.h"
-#include "weights/model_chat.h"
-
-/* ---- the template ---- */
-
-/* Of a published model, and of a run that is older than its published.json. */
-static ls_status read_model(ls_chat *c, const char *path, const char *file, ls_error *e) {
-    const ls_tokenizer *t = c->writer.trained->tokenizer;
-    ls_weights w = {0};
-    LS_TRY(ls_weights_open(path, &w, e));
-    ls_status s = ls_model_chat_format(&w, t, file, &c->format, e);
-    c->nends = ls_chat_ends(t, w.arch.eos, w.arch.neos, c->ends);
-    ls_weights_close(&w);
-    return s;
-}
-
-static ls_status read_record(ls_chat *c, const ls_published_record *r, const char *file,
-                             ls_error *e) {
-    const ls_tokenizer *t = c->writer.trained->tokenizer;
-    c->nends = ls_chat_ends(t, r->arch.eos, r->arch.neos, c->ends);
-    return ls_published_record_format(r, t, file, &c->format, e);
-}
-
-/* A run that began with no published model has the template that it was trained with, if any. */
-static ls_status read_file(ls_chat *c, const char *file, ls_error *e) {
-    const ls_trained *t = c->writer.trained;
-    c->nends = ls_chat_ends(t->tokenizer, NULL, 0, c->ends);
-    if (!file && *t->config.data.template) file = t->config.data.template;
-    return file ? ls_file_chat_format(t->tokenizer, file, &c->format, e) : LS_OK;
-}
 
 static ls_status read_format(ls_chat *c, const char *file, ls_error *e) {
     const ls_trained *t = c->writer.trained;
-    ls_published_record r = {0};
-    ls_status s = LS_OK;
-    if (t->is_published) return read_model(c, t->path, file, e);
-    LS_TRY(ls_published_record_read(t->path, &r, e));
-    if (r.there)
-        s = read_record(c, &r, file, e);
-    else if (*t->config.model.from && ls_file_exists(t->config.model.from))
-        s = read_model(c, t->config.model.from, file, e);
-    else
-        s = read_file(c, file, e);
-    ls_published_record_free(&r);
-    return s;
+    return t->is_published
+               ? ls_chat_format_of_model(t->path, t->tokenizer, file, &c->format, e)
+               : ls_chat_format_of_run(t->path, &t->config, t->tokenizer, file, &c->format, e);
 }
 
 ls_status ls_chat_open(const ls_trained *t, const char *file, ls_chat *c_p, ls_error *e) {
@@ -132,8 +93,8 @@ static ls_status answer(ls_chat *c, const ls_writing *given, tee *t, ls_generate
                         ls_error *e) {
     ls_writing o = *given;
     int64_t left = c->writer.trained->config.model.context - c->writer.n;
-    o.ends = c->ends;
-    o.nends = c->nends;
+    o.ends = c->format.ends;
+    o.nends = c->format.nends;
     o.first = c->ndrawn;
     o.special = false;
     o.fn = write_tee;

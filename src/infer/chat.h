@@ -13,8 +13,6 @@
 typedef struct ls_chat {
     ls_writer writer;
     ls_chat_format format;
-    uint32_t ends[LS_CHAT_ENDS]; /* [nends] tokens that end an answer */
-    int nends;
     ls_chat_message *messages; /* [n]; the first is the system's, if there is one */
     size_t n;
     uint64_t ndrawn; /* random numbers that are used up */

@@ -1,11 +1,8 @@
 /* history.c - see history.h. */
 #include "report/history.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/lines.h"
@@ -65,20 +62,12 @@ static ls_status find_end(const char *path, cut *c, uint64_t *size_p, ls_error *
     return s;
 }
 
-static ls_status cut_at(const char *path, uint64_t end, ls_error *e) {
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    int failed = fd < 0 || ftruncate(fd, (off_t)end) != 0 || fsync(fd) != 0 ? errno : 0;
-    if (fd >= 0) close(fd);
-    if (!failed) return LS_OK;
-    return ls_fail(e, LS_EIO, "%s: can't be written: %s", path, strerror(failed));
-}
-
 ls_status ls_metrics_cut(const char *run, int64_t steps, ls_logged *logged_p, ls_error *e) {
     char *path = ls_metrics_path(run);
     cut c = {.steps = steps};
     uint64_t size = 0;
     ls_status s = ls_file_exists(path) ? find_end(path, &c, &size, e) : LS_OK;
-    if (s == LS_OK && c.end < size) s = cut_at(path, c.end, e);
+    if (s == LS_OK && c.end < size) s = ls_file_cut(path, c.end, e);
     if (s == LS_OK) *logged_p = c.logged;
     free(path);
     return s;

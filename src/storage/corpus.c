@@ -12,6 +12,7 @@
 #include "data/text.h"
 #include "storage/data_files.h"
 #include "storage/origin.h"
+#include "storage/published_record.h"
 #include "weights/model_chat.h"
 
 enum { MAX_TOKENIZER = 64 << 20 };
@@ -113,10 +114,13 @@ static ls_status open_chats(ls_corpus *c, const ls_config *config, const char *w
 static ls_status read_format(const ls_corpus *c, const ls_config *config, ls_chat_format *f_p,
                              ls_error *e) {
     const char *file = *config->data.template ? config->data.template : NULL;
-    if (!*config->model.from)
-        return file ? ls_file_chat_format(c->tokenizer, file, f_p, e)
-                    : ls_fail(e, LS_EINVAL,
-                              "data.template is missing: a run (train.from) has no chat template");
+    if (!*config->model.from) {
+        LS_TRY(ls_chat_format_of_run(config->train.from, config, c->tokenizer, file, f_p, e));
+        if (f_p->template) return LS_OK;
+        ls_chat_format_free(f_p);
+        return ls_fail(e, LS_EINVAL,
+                       "data.template is missing: the run of train.from has no chat template");
+    }
     ls_weights w = {0};
     LS_TRY(ls_weights_open(config->model.from, &w, e));
     ls_status s = ls_model_chat_format(&w, c->tokenizer, file, f_p, e);

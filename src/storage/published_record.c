@@ -153,8 +153,16 @@ ls_status ls_published_record_read(const char *path, ls_published_record *r_p, l
     return s;
 }
 
-ls_status ls_published_record_format(const ls_published_record *r, const ls_tokenizer *t,
-                                     const char *file, ls_chat_format *f_p, ls_error *e) {
+void ls_published_record_free(ls_published_record *r) {
+    ls_buf_free(&r->template);
+    free(r->bos);
+    free(r->eos);
+}
+
+/* ---- conversations ---- */
+
+static ls_status format_of_record(const ls_published_record *r, const ls_tokenizer *t,
+                                  const char *file, ls_chat_format *f_p, ls_error *e) {
     ls_chat_format f = {.tokenizer = t, .end = LS_NO_TOKEN};
     const ls_architecture *a = &r->arch;
     if (file)
@@ -167,12 +175,41 @@ ls_status ls_published_record_format(const ls_published_record *r, const ls_toke
                           : ls_token_text(t, a->neos ? a->eos[0] : LS_TOKEN_NONE);
     if (f.eos) f.end = ls_tokenizer_find(t, f.eos);
     if (f.end == LS_NO_TOKEN && a->neos) f.end = (uint32_t)a->eos[0];
+    ls_chat_format_set_ends(&f, a->eos, a->neos);
     *f_p = f;
     return LS_OK;
 }
 
-void ls_published_record_free(ls_published_record *r) {
-    ls_buf_free(&r->template);
-    free(r->bos);
-    free(r->eos);
+ls_status ls_chat_format_of_model(const char *path, const ls_tokenizer *t, const char *file,
+                                  ls_chat_format *f_p, ls_error *e) {
+    ls_weights w = {0};
+    LS_TRY(ls_weights_open(path, &w, e));
+    ls_status s = ls_model_chat_format(&w, t, file, f_p, e);
+    if (s == LS_OK) ls_chat_format_set_ends(f_p, w.arch.eos, w.arch.neos);
+    ls_weights_close(&w);
+    return s;
+}
+
+static ls_status format_of_file(const ls_tokenizer *t, const char *file, ls_chat_format *f_p,
+                                ls_error *e) {
+    ls_chat_format f = {.tokenizer = t, .end = LS_NO_TOKEN};
+    if (*file) LS_TRY(ls_file_chat_format(t, file, &f, e));
+    ls_chat_format_set_ends(&f, NULL, 0);
+    *f_p = f;
+    return LS_OK;
+}
+
+ls_status ls_chat_format_of_run(const char *path, const ls_config *c, const ls_tokenizer *t,
+                                const char *file, ls_chat_format *f_p, ls_error *e) {
+    ls_published_record r = {0};
+    ls_status s = LS_OK;
+    LS_TRY(ls_published_record_read(path, &r, e));
+    if (r.there)
+        s = format_of_record(&r, t, file, f_p, e);
+    else if (*c->model.from && ls_file_exists(c->model.from))
+        s = ls_chat_format_of_model(c->model.from, t, file, f_p, e);
+    else
+        s = format_of_file(t, file ? file : c->data.template, f_p, e);
+    ls_published_record_free(&r);
+    return s;
 }

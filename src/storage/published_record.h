@@ -36,10 +36,16 @@ ls_status ls_published_record_read(const char *path, ls_published_record *r_p, l
 ls_status ls_published_record_parse(const char *text, size_t nbytes, const char *what,
                                     ls_published_record *r_p, ls_error *);
 
-/* How the model writes conversations. file: a template in place of its own; NULL: its own, if it has
- * one. LS_EINVAL: the template is damaged. The tokenizer must outlive the format. */
-ls_status ls_published_record_format(const ls_published_record *, const ls_tokenizer *,
-                                     const char *file, ls_chat_format *f_p, ls_error *);
 void ls_published_record_free(ls_published_record *);
+
+/* How a run's or checkpoint's model writes conversations: as its record says, or, if it is older than
+ * that file, its published model (model.from), or else its data.template. file: a template in place of
+ * these; NULL: none. The format has no template if there is none. LS_EINVAL: the template is damaged.
+ * The tokenizer must outlive the format. */
+ls_status ls_chat_format_of_run(const char *path, const ls_config *, const ls_tokenizer *,
+                                const char *file, ls_chat_format *f_p, ls_error *);
+/* The same of a published model. */
+ls_status ls_chat_format_of_model(const char *path, const ls_tokenizer *, const char *file,
+                                  ls_chat_format *f_p, ls_error *);
 
 #endif

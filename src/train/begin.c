@@ -162,6 +162,7 @@ static ls_status open_new_metrics(ls_loop *l, ls_error *e) {
     LS_TRY(ls_folder_begin_training(l->folder, &old, e));
     int64_t steps = follows ? INT64_MAX : l->folder->notes->step;
     if (old) LS_TRY(ls_metrics_cut(r->dir, steps, &logged, e));
+    if (old) LS_TRY(ls_answers_cut(r->dir, steps, &l->answered, e));
     return ls_metrics_open(r->dir, &r->config, logged, &l->metrics, e);
 }
 
@@ -185,6 +186,8 @@ ls_status ls_begin_steps(ls_loop *l, ls_error *e) {
     ls_status s = ls_member_begin(&l->m, l->steps, path, e);
     free(path);
     LS_TRY(s);
+    ls_prompts_close(&l->prompts); /* of an earlier view */
+    LS_TRY(ls_prompts_open(&l->prompts, &l->m, e));
     if (l->m.worker == 0) {
         s = open_metrics(l, e);
         log_beginning(l);

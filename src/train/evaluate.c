@@ -41,9 +41,15 @@ static ls_status count_bytes(const ls_dataset *d, uint64_t n, double *nbytes_p, 
     return s;
 }
 
-/* The weights are those of m->infer. */
-static ls_status evaluate(ls_member *m, const ls_evaluate_request *q, ls_evaluation *v_p,
-                          double **records_p, ls_error *e) {
+typedef struct evaluating {
+    const ls_evaluate_request *q;
+    ls_evaluation *v_p;
+    double **records_p; /* or NULL */
+} evaluating;
+
+static ls_status evaluate(ls_member *m, void *arg, ls_error *e) {
+    const evaluating *x = arg;
+    const ls_evaluate_request *q = x->q;
     const ls_dataset *d = q->data;
     uint64_t n = q->nsamples == 0 || q->nsamples > d->nval ? d->nval : q->nsamples;
     const ls_model *model = &m->layout->model;
@@ -55,30 +61,36 @@ static ls_status evaluate(ls_member *m, const ls_evaluate_request *q, ls_evaluat
     if (s == LS_OK && recalled) s = ls_fail(e, LS_EABORT, "worker %d is recalled", m->worker);
     if (!recalled) s = ls_member_wait(m, s, e);
     if (s == LS_OK) s = ls_all_reduce(m->group, records, records, n * record, LS_F64, LS_SUM, e);
-    if (s == LS_OK) *v_p = ls_evaluation_of_records(model, records, n, nbytes);
-    if (s == LS_OK && records_p)
-        *records_p = records;
+    if (s == LS_OK) *x->v_p = ls_evaluation_of_records(model, records, n, nbytes);
+    if (s == LS_OK && x->records_p)
+        *x->records_p = records;
     else
         free(records);
     return s;
 }
 
-ls_status ls_evaluate(ls_member *m, const ls_evaluate_request *q, ls_evaluation *v_p,
-                      double **records_p, ls_error *e) {
+ls_status ls_with_evaluated_weights(ls_member *m, int64_t steps, ls_use_weights *use, void *arg,
+                                    ls_error *e) {
     const ls_plan *p = &m->layout->plan;
     ls_world *w = &m->worlds[0];
     void *ema = NULL;
-    if (m->run->config.train.eval_weights == LS_EVAL_LAST || m->scaler.skipped >= q->steps) {
+    if (m->run->config.train.eval_weights == LS_EVAL_LAST || m->scaler.skipped >= steps) {
         LS_TRY(ls_world_gather_params(w, p, e));
-        ls_status s = evaluate(m, q, v_p, records_p, e);
+        ls_status s = use(m, arg, e);
         ls_world_drop_params(w, p);
         return s;
     }
     LS_TRY(ls_world_gather_ema(w, p, ls_exec_compute(m->execs[0]), &ema, e));
     const void *params = m->infer.params;
     m->infer.params = ema;
-    ls_status s = evaluate(m, q, v_p, records_p, e);
+    ls_status s = use(m, arg, e);
     m->infer.params = params;
     ls_unmap(ema, ls_plan_params_nbytes(p));
     return s;
+}
+
+ls_status ls_evaluate(ls_member *m, const ls_evaluate_request *q, ls_evaluation *v_p,
+                      double **records_p, ls_error *e) {
+    evaluating x = {q, v_p, records_p};
+    return ls_with_evaluated_weights(m, q->steps, evaluate, &x, e);
 }

@@ -18,4 +18,10 @@ typedef struct ls_evaluate_request {
 ls_status ls_evaluate(ls_member *, const ls_evaluate_request *, ls_evaluation *v_p,
                       double **records_p, ls_error *);
 
+/* Collective, between steps: all workers have the weights that are evaluated while `use` runs, in
+ * m->infer. */
+typedef ls_status ls_use_weights(ls_member *, void *arg, ls_error *);
+ls_status ls_with_evaluated_weights(ls_member *, int64_t steps, ls_use_weights *use, void *arg,
+                                    ls_error *);
+
 #endif

@@ -31,6 +31,25 @@ static void note_loss(ls_loop *l) {
     ls_best_save(&l->best, &l->host->notes->best);
 }
 
+static void report_answers(ls_loop *l, const ls_answer *list) {
+    ls_error why;
+    if (l->steps <= l->answered) return; /* they are repeated, with the same texts */
+    if (ls_answers_write(l->run->dir, l->steps, list, l->prompts.n, &why) != LS_OK)
+        ls_log("%s; these answers are lost", why.msg);
+    ls_answers_log(l->run->dir, list, l->prompts.n);
+    l->answered = l->steps;
+}
+
+/* What the model writes after the prompts of train.sample_prompts. */
+static ls_status answer(ls_loop *l, ls_error *e) {
+    ls_answer *list = NULL;
+    if (!l->prompts.n) return LS_OK;
+    LS_TRY(ls_prompts_answer(&l->prompts, &l->m, l->steps, &list, e));
+    if (list) report_answers(l, list);
+    ls_prompts_free_answers(&l->prompts, list);
+    return LS_OK;
+}
+
 /* whole: over the whole validation part. Metrics of the last step have only this evaluation. */
 static ls_status evaluate(ls_loop *l, bool whole, ls_error *e) {
     const ls_evaluate_request q = {.data = l->m.data,
@@ -46,6 +65,7 @@ static ls_status evaluate(ls_loop *l, bool whole, ls_error *e) {
         LS_TRY(ls_metrics_evaluation(l->metrics, l->steps, &l->latest, e));
         if (!whole) ls_report_picture(&l->picture, l->run->dir, false);
     }
+    if (whole || l->steps < l->run->config.train.steps) LS_TRY(answer(l, e));
     note_evaluated(l);
     return LS_OK;
 }

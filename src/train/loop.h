@@ -12,6 +12,7 @@
 #include "storage/folder.h"
 #include "train/in_flight.h"
 #include "train/member.h"
+#include "train/prompts.h"
 #include "train/worker.h"
 
 typedef struct ls_loop {
@@ -20,11 +21,13 @@ typedef struct ls_loop {
     const ls_run *run;
     ls_member m;
     ls_dataset data;
-    ls_folder *folder;         /* worker 0's; NULL: not open yet */
-    ls_metrics *metrics;       /* worker 0's */
-    ls_evaluation latest;      /* the same on all */
-    double *records;           /* worker 0's: of the samples of the last evaluation (results.h) */
-    ls_picture picture;        /* worker 0's */
+    ls_folder *folder;    /* worker 0's; NULL: not open yet */
+    ls_metrics *metrics;  /* worker 0's */
+    ls_evaluation latest; /* the same on all */
+    double *records;      /* worker 0's: of the samples of the last evaluation (results.h) */
+    ls_picture picture;   /* worker 0's */
+    ls_prompts prompts;
+    int64_t answered;          /* on worker 0: the latest step with lines of answers; 0: none */
     ls_best best;              /* the same on all */
     int64_t nskipped;          /* on worker 0: checkpoints in a row that were skipped */
     ls_checkpoint_known known; /* worker 0's, where it writes checkpoints itself */

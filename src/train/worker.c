@@ -47,6 +47,7 @@ static void free_loop(ls_loop *l, ls_status how) {
     ls_member_leave(&l->m);
     ls_dataset_free(&l->data);
     free(l->records);
+    ls_prompts_close(&l->prompts);
     if (l->folder != l->host->folder) ls_folder_close(l->folder, fails);
     free(l);
 }

@@ -36,7 +36,7 @@ static ls_chat open_chat(void) {
     ls_error e = {0};
     ls_chat c;
     assert_ls_ok(ls_chat_open(&trained, template_path, &c, &e), e);
-    c.nends = 0; /* a random model would end its answers anywhere */
+    c.format.nends = 0; /* a random model would end its answers anywhere */
     return c;
 }
 
@@ -127,7 +127,7 @@ static void test_ends(void **state) {
     uint32_t end = c.writer.text[c.writer.n - 1];
     ls_chat_begin(&c, NULL);
     c.ndrawn = 0;
-    c.ends[c.nends++] = end;
+    c.format.ends[c.format.nends++] = end;
     ls_generated g = say(&c, "to", o, &none);
     assert_int_equal(g.end, LS_END_TOKEN);
     assert_true(none.n < some.n);
