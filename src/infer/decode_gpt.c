@@ -175,36 +175,24 @@ static linear_job linear_of(const step *s, const ls_layer *l, int w, const float
 
 static void linear(linear_job j) { ls_pool_run(j.s->d->compute->pool, linear_run, &j); }
 
-/* Writes this position's key and value into the cache; its query reads them and all earlier
- * ones. */
-static void head_step(const step *s, int thread, int64_t block, int64_t head) {
-    ls_kept cache = cache_of(s->d, block);
-    const float *q = s->wide + head * cache.D, *k = q + s->C, *v = k + s->C;
-    ls_kept_put(&cache, head, s->t, k, v);
-    ls_kept_attend(&cache, s->k,
-                   &(ls_kept_query){.head = head,
-                                    .t = s->t,
-                                    .q = q,
-                                    .room = ls_compute_scratch(s->d->compute, thread),
-                                    .y = s->att + head * cache.D});
-}
-
-typedef struct heads_job {
-    const step *s;
-    int64_t block;
-} heads_job;
-
-static void heads_run(void *arg, int thread, int nthreads) {
-    const heads_job *j = arg;
-    int64_t head = 0, end = 0;
-    ls_pool_share(j->s->d->model->config.heads, 1, thread, nthreads, &head, &end);
-    for (; head < end; head++) head_step(j->s, thread, j->block, head);
+/* Writes this position's keys and values into the cache. */
+static void keep(const step *s, const ls_kept *cache) {
+    const float *k = s->wide + s->C, *v = k + s->C;
+    for (int64_t head = 0; head < cache->heads; head++)
+        ls_kept_put(cache, head, s->t, k + head * cache->D, v + head * cache->D);
 }
 
 static void attention(const step *s, const ls_layer *l, int64_t block) {
     norm(s, l);
     linear(linear_of(s, l, W_IN, s->h, s->wide));
-    ls_pool_run(s->d->compute->pool, heads_run, &(heads_job){s, block});
+    ls_kept cache = cache_of(s->d, block);
+    keep(s, &cache);
+    ls_kept_attend(&cache, s->d->compute,
+                   &(ls_kept_query){.heads = cache.heads,
+                                    .t = s->t,
+                                    .q = s->wide,
+                                    .room = ls_compute_scratch(s->d->compute, 0),
+                                    .y = s->att});
     linear_job out = linear_of(s, l, W_OUT, s->att, s->h);
     out.then = RESIDUAL;
     linear(out);
@@ -245,11 +233,10 @@ const float *ls_decode_gpt_next(ls_decode *d, uint32_t token) {
     }
     const ls_layer *head = &m->layers[m->nlayers - 1];
     norm(&s, head);
-    ls_gemv_table(d->compute, &(ls_gemv_table_job){
-                                  .w = table(&s, head, HEAD_WTE),
-                                  .V = m->config.vocab,
-                                  .C = s.C,
-                                  .x = s.h,
-                                  .y = s.logits});
+    ls_gemv_table(d->compute, &(ls_gemv_table_job){.w = table(&s, head, HEAD_WTE),
+                                                   .V = m->config.vocab,
+                                                   .C = s.C,
+                                                   .x = s.h,
+                                                   .y = s.logits});
     return s.logits;
 }

@@ -59,45 +59,47 @@ static ls_heads heads_of(const ls_layer *l, const ls_layer_call *c) {
 /* ---- continuing a text: the keys and values of earlier positions are kept ---- */
 
 typedef struct past_job {
-    const ls_layer *l;
     const ls_layer_call *c;
-    ls_heads h;
-    bool attends; /* else it only keeps */
+    const ls_heads *h;
+    ls_kept kept;
 } past_job;
 
-/* A head of keys and values, and the heads of queries that share it. */
-static void past_head(const past_job *j, const ls_kept *kept, int thread, int64_t head) {
-    const ls_heads *h = &j->h;
-    int64_t shared = h->heads / h->kv_heads, D = h->D;
-    for (int64_t i = 0; i < j->c->T; i++) {
-        int64_t t = j->c->past.n + i, first = h->window && h->window <= t ? t - h->window + 1 : 0;
-        int64_t at = i * h->kv_row + head * D;
-        ls_kept_put(kept, head, t, h->k + at, h->v + at);
-        for (int64_t q = head * shared; j->attends && q < (head + 1) * shared; q++)
-            ls_kept_attend(kept, h->compute->k,
-                           &(ls_kept_query){.head = head,
-                                            .first = first,
-                                            .t = t,
-                                            .q = h->q + i * h->q_row + q * D,
-                                            .room = ls_compute_scratch(h->compute, thread),
-                                            .y = h->y + (i * h->heads + q) * D});
-    }
+static void keep_run(void *arg, int thread, int nthreads) {
+    const past_job *j = arg;
+    const ls_heads *h = j->h;
+    int64_t head = 0, end = 0;
+    ls_pool_share(h->kv_heads, 1, thread, nthreads, &head, &end);
+    for (; head < end; head++)
+        for (int64_t i = 0; i < j->c->T; i++) {
+            int64_t at = i * h->kv_row + head * h->D;
+            ls_kept_put(&j->kept, head, j->c->past.n + i, h->k + at, h->v + at);
+        }
 }
 
-static void past_run(void *arg, int thread, int nthreads) {
-    const past_job *j = arg;
-    const options *o = &LS_LAYER_OWN_OF(options, j->l);
-    ls_kept kept = {j->c->past.kept, o->S, j->h.kv_heads, j->h.D};
-    int64_t head = 0, end = 0;
-    ls_pool_share(kept.heads, 1, thread, nthreads, &head, &end);
-    for (; head < end; head++) past_head(j, &kept, thread, head);
+/* One position after the other. */
+static void attend(const past_job *j) {
+    const ls_heads *h = j->h;
+    for (int64_t i = 0; i < j->c->T; i++) {
+        int64_t t = j->c->past.n + i;
+        ls_kept_attend(
+            &j->kept, h->compute,
+            &(ls_kept_query){.heads = h->heads,
+                             .first = h->window && h->window <= t ? t - h->window + 1 : 0,
+                             .t = t,
+                             .q = h->q + i * h->q_row,
+                             .room = ls_compute_scratch(h->compute, 0),
+                             .y = h->y + i * h->heads * h->D});
+    }
 }
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     ls_heads h = heads_of(l, c);
     bool alone = !c->past.kept, begins = !alone && c->past.n == 0 && c->T > 1;
     if (alone || begins) ls_heads_forward(&h);
-    if (!alone) ls_pool_run(c->compute->pool, past_run, &(past_job){l, c, h, !begins});
+    if (alone) return;
+    past_job j = {c, &h, {c->past.kept, LS_LAYER_OWN_OF(options, l).S, h.kv_heads, h.D}};
+    ls_pool_run(c->compute->pool, keep_run, &j);
+    if (!begins) attend(&j);
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
@@ -205,6 +207,8 @@ ls_value *(ls_attention)(ls_model *m, ls_value *x, ls_attention_options o) {
                   .D = own.Q / o.heads,
                   .causal = own.causal};
     l->scratch_floats = ls_heads_scratch_floats(h.S, h.D);
+    size_t room = ls_kept_room(h.heads, h.S);
+    if (own.causal && room > l->scratch_floats) l->scratch_floats = room;
     l->forward_flops = 4.0 * (double)(own.T * own.Q) * (double)own.S / (own.causal ? 2 : 1);
     ls_heads_works(&h, &l->forward_work, &l->backward_work);
     return ls_build_value(m, LS_DIMS(own.T, own.Q));

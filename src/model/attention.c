@@ -8,6 +8,7 @@
 #include "model/attention.h"
 
 #include "model/heads.h"
+#include "model/kept.h"
 #include "model/rows.h"
 
 enum { W_QKV = 2, W_OUT = 4 }; /* the bias of each follows it */
@@ -97,7 +98,8 @@ void ls_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) {
     l->saved_rough = (size_t)(5 * C);
     l->saved_floats = (size_t)(T * (5 * C + 2 + 2 * heads));
     l->work_floats = (size_t)(T * 4 * C);
-    l->scratch_floats = ls_heads_scratch_floats(T, C / heads);
+    size_t heads_floats = ls_heads_scratch_floats(T, C / heads), room = ls_kept_room(heads, T);
+    l->scratch_floats = heads_floats > room ? heads_floats : room;
     /* 8 C^2 per position for the products with weights; causal scores and mixing: 2 T C */
     l->forward_flops = 8.0 * (double)(T * C * C) + 2.0 * (double)(T * T * C);
     ls_works *f = &l->forward_work, *b = &l->backward_work;

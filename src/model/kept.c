@@ -4,39 +4,96 @@
 #include <math.h>
 #include <string.h>
 
-enum { STRIP = 16 };
+enum {
+    CHUNK = LS_KEPT_CHUNK,
+    COLUMNS = 32
+}; /* COLUMNS: of results, that a thread takes at a time */
 
-static int64_t whole(int64_t n) { return (n + STRIP - 1) / STRIP * STRIP; }
+static int64_t chunks_of(int64_t T) { return (T + CHUNK - 1) / CHUNK; }
 
 size_t ls_kept_floats(int64_t T, int64_t heads, int64_t D) {
-    return (size_t)(heads * 2 * whole(T) * D);
+    return (size_t)(chunks_of(T) * heads * 2 * CHUNK * D);
 }
 
-static float *keys_of(const ls_kept *k, int64_t head) {
-    return k->p + head * 2 * whole(k->T) * k->D;
-}
-static float *values_of(const ls_kept *k, int64_t head) {
-    return keys_of(k, head) + whole(k->T) * k->D;
+size_t ls_kept_room(int64_t heads, int64_t T) { return (size_t)(heads * chunks_of(T) * CHUNK); }
+
+/* A head's part of the chunk of position t. */
+static float *part_of(const ls_kept *k, int64_t head, int64_t t) {
+    return k->p + (t / CHUNK * k->heads + head) * 2 * CHUNK * k->D;
 }
 
 void ls_kept_put(const ls_kept *k, int64_t head, int64_t t, const float *key, const float *value) {
-    float *strip = keys_of(k, head) + t / STRIP * STRIP * k->D + t % STRIP;
-    for (int64_t i = 0; i < k->D; i++) strip[i * STRIP] = key[i];
-    memcpy(values_of(k, head) + t * k->D, value, (size_t)k->D * sizeof *value);
+    float *keys = part_of(k, head, t), *values = keys + CHUNK * k->D;
+    for (int64_t i = 0; i < k->D; i++) keys[i * CHUNK + t % CHUNK] = key[i];
+    memcpy(values + t % CHUNK * k->D, value, (size_t)k->D * sizeof *value);
+}
+
+typedef struct attend_job {
+    const ls_kept *kept;
+    const ls_kernels *k;
+    const ls_kept_query *a;
+    int64_t shared, s_row; /* heads of queries that share one of keys; floats of a row of scores */
+} attend_job;
+
+/* The queries that share a head of keys and values. */
+static ls_gemv_kept_job shared_of(const attend_job *j, int64_t head) {
+    int64_t D = j->kept->D, query = head * j->shared;
+    return (ls_gemv_kept_job){.queries = j->shared,
+                              .D = D,
+                              .kept = part_of(j->kept, head, 0),
+                              .chunk = j->kept->heads * 2 * CHUNK * D,
+                              .q = j->a->q + query * D,
+                              .s = j->a->room + query * j->s_row,
+                              .s_row = j->s_row,
+                              .y = j->a->y + query * D};
+}
+
+/* Threads split heads times chunks. */
+static void scores_run(void *arg, int thread, int nthreads) {
+    const attend_job *j = arg;
+    int64_t seen = j->a->t + 1, chunks = chunks_of(seen), i = 0, end = 0;
+    ls_pool_share(j->kept->heads * chunks, 1, thread, nthreads, &i, &end);
+    while (i < end) {
+        int64_t chunk = i % chunks, most = chunks - chunk, n = end - i < most ? end - i : most;
+        int64_t last = (chunk + n) * CHUNK;
+        ls_gemv_kept_job g = shared_of(j, i / chunks);
+        j->k->kept_scores(&g, chunk * CHUNK, last < seen ? last : seen);
+        i += n;
+    }
 }
 
 /* A score that does not count is set as ls_heads_forward() sets it, before and after the softmax. */
-void ls_kept_attend(const ls_kept *k, const ls_kernels *kernels, const ls_kept_query *a) {
-    const float *keys = keys_of(k, a->head), *values = values_of(k, a->head);
-    int64_t D = k->D, seen = a->t + 1;
-    float stat[2], *s = a->room;
-    memset(s, 0, (size_t)seen * sizeof *s);
-    for (int64_t i = 0; i < seen; i += STRIP)
-        kernels->gemv(LS_F32, D, seen - i < STRIP ? seen - i : STRIP, a->q, keys + i * D, STRIP,
-                      s + i);
-    for (int64_t i = 0; i < a->first; i++) s[i] = -INFINITY;
-    kernels->softmax_causal(1, seen, a->t, 1.0f / sqrtf((float)D), s, stat);
-    for (int64_t i = 0; i < a->first; i++) s[i] = 0;
-    memset(a->y, 0, (size_t)D * sizeof *a->y);
-    kernels->gemv(LS_F32, seen, D, s, values, D, a->y);
+static void weights_run(void *arg, int thread, int nthreads) {
+    const attend_job *j = arg;
+    const ls_kept_query *a = j->a;
+    float stat[2], scale = 1.0f / sqrtf((float)j->kept->D);
+    int64_t head = 0, end = 0;
+    ls_pool_share(a->heads, 1, thread, nthreads, &head, &end);
+    for (; head < end; head++) {
+        float *s = a->room + head * j->s_row;
+        for (int64_t i = 0; i < a->first; i++) s[i] = -INFINITY;
+        j->k->softmax_causal(1, a->t + 1, a->t, scale, s, stat);
+        for (int64_t i = 0; i < a->first; i++) s[i] = 0;
+    }
+}
+
+/* Threads split heads times columns. */
+static void mix_run(void *arg, int thread, int nthreads) {
+    const attend_job *j = arg;
+    int64_t D = j->kept->D, parts = (D + COLUMNS - 1) / COLUMNS, i = 0, end = 0;
+    ls_pool_share(j->kept->heads * parts, 1, thread, nthreads, &i, &end);
+    while (i < end) {
+        int64_t part = i % parts, most = parts - part, n = end - i < most ? end - i : most;
+        int64_t last = (part + n) * COLUMNS;
+        ls_gemv_kept_job g = shared_of(j, i / parts);
+        j->k->kept_mix(&g, j->a->t + 1, part * COLUMNS, last < D ? last : D);
+        i += n;
+    }
+}
+
+void ls_kept_attend(const ls_kept *kept, const ls_compute *c, const ls_kept_query *a) {
+    attend_job j = {kept, c->k, a, a->heads / kept->heads, chunks_of(a->t + 1) * CHUNK};
+    ls_pool_run(c->pool, scores_run, &j);
+    ls_pool_run(c->pool, weights_run, &j);
+    ls_pool_run(c->pool, mix_run, &j);
 }

@@ -1,8 +1,9 @@
 /* kept.h - keys and values of all positions so far, kept for generating token by token.
  *
- * The keys of a head are in strips of 16 positions, [strips][D][16], so that scores of 16 keys are
- * chains in the lanes of a vector, read one strip after the other; then its values [T, D]. Attention
- * over them has the bits of ls_heads_forward() over the whole text.
+ * They are in chunks of LS_KEPT_CHUNK positions (tensor/kernels.h), so memory is used only as the
+ * text grows: a chunk has for each head its keys, transposed, so that scores of 16 keys are chains in
+ * the lanes of a vector; then its values. Attention over them has the bits of ls_heads_forward() over
+ * the whole text.
  */
 #ifndef LS_MODEL_KEPT_H
 #define LS_MODEL_KEPT_H
@@ -19,15 +20,19 @@ size_t ls_kept_floats(int64_t T, int64_t heads, int64_t D);
 /* Keeps position t's key and value [D] of a head. */
 void ls_kept_put(const ls_kept *, int64_t head, int64_t t, const float *key, const float *value);
 
-/* A query at position t, which sees keys first to t. */
+/* The queries of position t, which see keys first to t. As many heads of queries, one after the
+ * other, share each head of keys and values. */
 typedef struct ls_kept_query {
-    int64_t head; /* of the keys and values */
+    int64_t heads; /* of queries */
     int64_t first, t;
-    const float *q; /* [D] */
-    float *room;    /* [t + 1] */
-    float *y;       /* [D] */
+    const float *q; /* [heads, D] */
+    float *room;    /* [ls_kept_room(heads, t + 1)] */
+    float *y;       /* [heads, D] */
 } ls_kept_query;
 
-void ls_kept_attend(const ls_kept *, const ls_kernels *, const ls_kept_query *);
+size_t ls_kept_room(int64_t heads, int64_t T);
+
+/* Uses all threads of the worker. Must not be called inside ls_pool_run(). */
+void ls_kept_attend(const ls_kept *, const ls_compute *, const ls_kept_query *);
 
 #endif

@@ -93,6 +93,20 @@ typedef struct ls_gemv_table_job {
     float *y;
 } ls_gemv_table_job;
 
+/* Queries of one position, and the head of keys and values that they share, kept in chunks of
+ * LS_KEPT_CHUNK positions: of each chunk the keys [D, LS_KEPT_CHUNK], then the values
+ * [LS_KEPT_CHUNK, D]. */
+enum { LS_KEPT_CHUNK = 64 };
+typedef struct ls_gemv_kept_job {
+    int64_t queries, D;
+    const float *kept; /* the first chunk */
+    int64_t chunk;     /* floats between chunks */
+    const float *q;    /* [queries, D] */
+    float *s;          /* scores or weights of all positions, s_row apart for each query */
+    int64_t s_row;
+    float *y; /* [queries, D] */
+} ls_gemv_kept_job;
+
 typedef struct ls_kernels {
     const char *name;
 
@@ -129,6 +143,10 @@ typedef struct ls_kernels {
     void (*gemv)(ls_dtype, int64_t K, int64_t N, const float *x, const void *w, int64_t ld,
                  float *y);
     void (*gemv_table)(const ls_gemv_table_job *);
+    /* Positions [first, end) of s = q . keys^T; first is a multiple of LS_KEPT_CHUNK. Columns [first,
+     * end) of y = s . values over `seen` positions. */
+    void (*kept_scores)(const ls_gemv_kept_job *, int64_t first, int64_t end);
+    void (*kept_mix)(const ls_gemv_kept_job *, int64_t seen, int64_t first, int64_t end);
 
     /* Layer norm over rows of C: y = (x - mean) * rstd * gamma + beta. x, y [rows, C];
      * mean, rstd [rows]. */

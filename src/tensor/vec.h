@@ -155,6 +155,8 @@ static inline void v_rows4(const uint8_t *p, int64_t stride, v16 words[4]) {
 
 /* Prefetches memory that is needed soon. Any address is allowed. */
 static inline void v_prefetch(const void *p) { __builtin_prefetch(p, 0, 3); }
+/* Into the second-level cache only. */
+static inline void v_prefetch_far(const void *p) { __builtin_prefetch(p, 0, 2); }
 
 /* The first n lanes from memory, 0 in the others. n in 1..16. */
 static inline v16 v_load_n(const float *p, int64_t n) {

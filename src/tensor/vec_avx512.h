@@ -54,10 +54,18 @@ static inline v16 v_of_i8(uint64_t lo, uint64_t hi) {
     __m128i bytes = _mm_set_epi64x((long long)hi, (long long)lo);
     return (v16){_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))};
 }
-static inline v16 v_pick_i8(v16 a, int i) {
-    __m512i up = _mm512_slli_epi32(_mm512_castps_si512(a.all), (unsigned)(24 - 8 * i));
-    return (v16){_mm512_cvtepi32_ps(_mm512_srai_epi32(up, 24))};
+/* The number becomes the low part of a float's mantissa, which is then reduced by `middle` and by the
+ * float without it. */
+static inline v16 v_pick(v16 a, int at, int n, int flip, int middle) {
+    __m512i words = _mm512_castps_si512(a.all);
+    if (at + n > 23) words = _mm512_srli_epi32(words, 16), at -= 16;
+    int bits = (1 << n) - 1, zero = (127 + 23 - at) << 23;
+    __m512i one = _mm512_ternarylogic_epi32(words, _mm512_set1_epi32(bits << at),
+                                            _mm512_set1_epi32(zero | flip << at), 0x6a);
+    return (v16){_mm512_sub_ps(_mm512_castsi512_ps(one),
+                               _mm512_set1_ps((float)((1 << (23 - at)) + middle)))};
 }
+static inline v16 v_pick_i8(v16 a, int i) { return v_pick(a, 8 * i, 8, 128, 128); }
 /* Permuting reads the low four bits of an index. */
 static inline v16 v_pick_u4(v16 a, int i) {
     const __m512 of = _mm512_set_ps(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
@@ -76,9 +84,20 @@ static inline __m512i v_four_rows(const uint8_t *p, int64_t stride) {
     x = _mm512_inserti32x4(x, _mm_loadu_si128((const __m128i *)(p + 8 * stride)), 2);
     return _mm512_inserti32x4(x, _mm_loadu_si128((const __m128i *)(p + 12 * stride)), 3);
 }
+/* In assembly: compilers would compute the addresses of all rows. */
+static inline const uint8_t *v_next_row(const uint8_t *p, int64_t stride) {
+    p += stride;
+    __asm__("" : "+r"(p));
+    return p;
+}
 static inline void v_rows4(const uint8_t *p, int64_t stride, v16 words[4]) {
-    __m512i a = v_four_rows(p, stride), b = v_four_rows(p + stride, stride);
-    __m512i c = v_four_rows(p + 2 * stride, stride), d = v_four_rows(p + 3 * stride, stride);
+    __m512i a = v_four_rows(p, stride);
+    p = v_next_row(p, stride);
+    __m512i b = v_four_rows(p, stride);
+    p = v_next_row(p, stride);
+    __m512i c = v_four_rows(p, stride);
+    p = v_next_row(p, stride);
+    __m512i d = v_four_rows(p, stride);
     __m512i ab = _mm512_unpacklo_epi32(a, b), cd = _mm512_unpacklo_epi32(c, d);
     words[0].all = _mm512_castsi512_ps(_mm512_unpacklo_epi64(ab, cd));
     words[1].all = _mm512_castsi512_ps(_mm512_unpackhi_epi64(ab, cd));

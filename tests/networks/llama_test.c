@@ -161,6 +161,30 @@ static void test_decode(void **state) {
     }
 }
 
+/* Several chunks of kept keys and values; queries of 1 to 6 heads share those of one. */
+static void test_decode_far(void **state) {
+    (void)state;
+    static const int64_t heads[][2] = {{6, 6}, {6, 3}, {6, 2}, {4, 1}, {5, 1}, {6, 1}};
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        ls_config c = config_of(heads[i][1], LS_HEAD_TIED);
+        c.model.layers = 1;
+        c.model.heads = heads[i][0];
+        c.model.width = heads[i][0] * (i % 2 ? 40 : 6);
+        c.model.context = 150;
+        setup s;
+        set_up(&s, &c, LS_F32, 1 + (int)i % 3);
+        int64_t T = c.model.context, V = c.model.vocab;
+        float *want = fix_nans((size_t)(T * V));
+        for (int64_t n = 1; n <= T; n++)
+            memcpy(want + (n - 1) * V, ls_infer_next(&s.infer, s.text, n),
+                   (size_t)V * sizeof *want);
+        check_prompt(&s, 1, T, want, V);
+        check_prompt(&s, 130, T, want, V);
+        free(want);
+        tear_down(&s);
+    }
+}
+
 /* What is read for a token: all weights once, and the keys and values of 2 layers and 1 head of 6. */
 static void test_read(void **state) {
     (void)state;
@@ -243,6 +267,7 @@ int main(void) {
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_decode_far),
         cmocka_unit_test(test_read),
         cmocka_unit_test_setup_teardown(test_bits, make_folder, remove_folder),
         cmocka_unit_test(test_refusals)};

@@ -185,6 +185,33 @@ static inline void do_gemv_blocks(const ls_kernels *k, int64_t n, values *v) {
     }
 }
 
+/* Four queries of n elements over a chunk of keys and values, and some of the next: scores from each
+ * chunk on, and as many columns of the mixed values as there are. */
+static inline void do_gemv_kept(const ls_kernels *k, int64_t n, values *v) {
+    enum { QUERIES = 4, SEEN = LS_KEPT_CHUNK + 21, S_ROW = 2 * LS_KEPT_CHUNK };
+    static float kept[2 * 2 * LS_KEPT_CHUNK * MAX_N], q[QUERIES * MAX_N], s[QUERIES * S_ROW];
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        kept[i] = v->in[i % 3][i % CELLS] + 0.01f * (float)(i % 17);
+    for (int64_t i = 0; i < QUERIES * n; i++) q[i] = v->in[3][i % CELLS] - 0.1f * (float)(i / CELLS);
+    for (int i = 0; i < QUERIES * S_ROW; i++) s[i] = UNTOUCHED;
+    ls_gemv_kept_job j = {.queries = QUERIES,
+                          .D = n,
+                          .kept = kept,
+                          .chunk = 2 * LS_KEPT_CHUNK * n,
+                          .q = q,
+                          .s = s,
+                          .s_row = S_ROW,
+                          .y = v->out[1]};
+    k->kept_scores(&j, 0, SEEN);
+    memcpy(v->out[0], s, sizeof s);
+    k->kept_scores(&j, LS_KEPT_CHUNK, SEEN);
+    for (int i = 0; i < QUERIES * S_ROW; i++) s[i] = v->in[1][i];
+    k->kept_mix(&j, SEEN, 0, n);
+    j.queries = 3;
+    j.y = v->out[2];
+    k->kept_mix(&j, SEEN - 30, n / 3, n);
+}
+
 /* Tiles [tile_m, tile_n] of a matrix with rows 4 longer. */
 static inline void do_gemm_parts(const ls_kernels *k, int64_t n, values *v) {
     k->pack_a(n, ROWS, v->in[0], ROWS, 1, v->out[0]);

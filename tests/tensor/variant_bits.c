@@ -72,7 +72,7 @@ static int find_subjects(subject *s) {
 
 /* ---- results ---- */
 
-enum { MAX_RESULTS = 40000, MAX_KERNELS = 80 };
+enum { MAX_RESULTS = 40000, MAX_KERNELS = 96 };
 
 static struct {
     const char *kernel; /* a literal */
@@ -168,6 +168,7 @@ static const struct {
     {do_gemv_blocks,
      {"gemv_table q8_0", "gemv_table q4_0", "gemv_table q4_1", "gemv_table q5_0",
       "gemv_table q5_1", "gemv_table q4_k"}},
+    {do_gemv_kept, {"kept_scores", "kept_mix", "kept_mix"}},
 };
 
 /* All but those of the products (do_products). Every size about one and two vectors, about a

@@ -13,146 +13,113 @@
 
 #define UNROLL _Pragma("GCC unroll 16")
 
-enum { STRIPS = 2, GROUP = 32 };
+enum { STRIPS = LS_GEMV_STRIPS, GROUP = 32 };
 
-/* What is read of a strip's blocks. */
-typedef struct blocks {
-    v16 d, m;
-    v16 words[4];
-} blocks;
+/* A loop over the blocks of n strips: what is read of them, and the chains. */
+typedef struct rows {
+    int64_t stride, strip; /* bytes between rows, between strips */
+    v16 sum[STRIPS], d[STRIPS], m[STRIPS];
+    v16 words[STRIPS][4];
+} rows;
 
-/* The scales of sixteen blocks, `stride` bytes apart. */
-INLINE v16 scales_at(const uint8_t *p, int64_t stride) {
-    uint16_t d[LS_LANES];
-    for (int i = 0; i < LS_LANES; i++) memcpy(&d[i], p + i * stride, sizeof *d);
-    return v_load_f16(d);
+/* Prefetches part i of the next strips, which are adjacent in memory. */
+INLINE void prefetch_next(const uint8_t *w, int64_t all, int64_t nbytes, int64_t i) {
+    const uint8_t *p = w + all + nbytes * i, *end = p + nbytes;
+    for (; p < end; p += 64) v_prefetch_far(p);
 }
 
-/* Scales and minima: two of 16 bits in a word. */
-INLINE v16 pairs_at(const uint8_t *p, int64_t stride) {
-    float pairs[LS_LANES];
-    for (int i = 0; i < LS_LANES; i++) memcpy(&pairs[i], p + i * stride, sizeof *pairs);
-    return v_load(pairs);
+/* Four words of each row. */
+INLINE void load_words(int n, rows *r, const uint8_t *p) {
+    UNROLL for (int s = 0; s < n; s++) v_rows4(p + s * r->strip, r->stride, r->words[s]);
 }
 
-/* The next strips are adjacent in memory: prefetches the part that belongs to block i of n. */
-INLINE void prefetch_next(const uint8_t *w, int64_t nbytes, int64_t i, int64_t n) {
-    const uint8_t *p = w + nbytes + nbytes * i / n, *end = w + nbytes + nbytes * (i + 1) / n;
-    for (; p < end; p += 64) v_prefetch(p);
+/* The scales, and the minima, that a block begins with: a word is read for each row. */
+INLINE void load_scales(int n, int minima, rows *r, const uint8_t *p) {
+    UNROLL for (int s = 0; s < n; s++) {
+        v16 words[4];
+        v_rows4(p + s * r->strip, r->stride, words);
+        r->d[s] = v_pick_f16(words[0], 0);
+        if (minima) r->m[s] = v_pick_f16(words[0], 1);
+    }
 }
 
-/* ---- 34 bytes: d, 32 x i8 ---- */
-
-INLINE void add_bytes(int n, const blocks *b, const float *x, v16 *sum) {
+INLINE void add_bytes(int n, rows *r, const float *x) {
     UNROLL for (int i = 0; i < 16; i++) {
         v16 y = v_set1(x[i]);
-        UNROLL for (int s = 0; s < n; s++)
-            sum[s] = v_fma(y, v_mul(v_pick_i8(b[s].words[i / 4], i % 4), b[s].d), sum[s]);
+        UNROLL for (int s = 0; s < n; s++) r->sum[s] =
+            v_fma(y, v_mul(v_pick_i8(r->words[s][i / 4], i % 4), r->d[s]), r->sum[s]);
     }
 }
-
-INLINE void rows_q8_0(int n, int64_t C, const float *x, const uint8_t *w, float *start) {
-    enum { BYTES = 34 };
-    int64_t nblocks = C / GROUP, stride = nblocks * BYTES, strip = LS_LANES * stride;
-    v16 sum[STRIPS];
-    for (int s = 0; s < n; s++) sum[s] = v_load(start + s * LS_LANES);
-    for (int64_t i = 0; i < nblocks; i++, x += GROUP) {
-        const uint8_t *p = w + i * BYTES;
-        blocks b[STRIPS];
-        prefetch_next(w, n * strip, i, nblocks);
-        UNROLL for (int s = 0; s < n; s++) {
-            b[s].d = scales_at(p + s * strip, stride);
-            v_rows4(p + s * strip + 2, stride, b[s].words);
-        }
-        add_bytes(n, b, x, sum);
-        UNROLL for (int s = 0; s < n; s++) v_rows4(p + s * strip + 18, stride, b[s].words);
-        add_bytes(n, b, x + 16, sum);
-    }
-    for (int s = 0; s < n; s++) v_store(start + s * LS_LANES, sum[s]);
-}
-
-/* ---- 18 bytes: d, 16 bytes of two nibbles ---- */
 
 /* The low nibbles of 16 bytes, or the high ones. */
-INLINE void add_centred(int n, int high, const blocks *b, const float *x, v16 *sum) {
+INLINE void add_centred(int n, int high, rows *r, const float *x) {
     UNROLL for (int i = 0; i < 16; i++) {
         v16 y = v_set1(x[i]);
         UNROLL for (int s = 0; s < n; s++) {
-            v16 q = v_pick_s4(b[s].words[i / 4], i % 4 * 2 + high);
-            sum[s] = v_fma(y, v_mul(q, b[s].d), sum[s]);
+            v16 q = v_pick_s4(r->words[s][i / 4], i % 4 * 2 + high);
+            r->sum[s] = v_fma(y, v_mul(q, r->d[s]), r->sum[s]);
         }
     }
 }
 
-INLINE void rows_q4_0(int n, int64_t C, const float *x, const uint8_t *w, float *start) {
-    enum { BYTES = 18 };
-    int64_t nblocks = C / GROUP, stride = nblocks * BYTES, strip = LS_LANES * stride;
-    v16 sum[STRIPS];
-    for (int s = 0; s < n; s++) sum[s] = v_load(start + s * LS_LANES);
-    for (int64_t i = 0; i < nblocks; i++, x += GROUP) {
-        const uint8_t *p = w + i * BYTES;
-        blocks b[STRIPS];
-        prefetch_next(w, n * strip, i, nblocks);
-        UNROLL for (int s = 0; s < n; s++) {
-            b[s].d = scales_at(p + s * strip, stride);
-            v_rows4(p + s * strip + 2, stride, b[s].words);
-        }
-        add_centred(n, 0, b, x, sum);
-        add_centred(n, 1, b, x + 16, sum);
-    }
-    for (int s = 0; s < n; s++) v_store(start + s * LS_LANES, sum[s]);
-}
-
-/* ---- 20 bytes: d, m, 16 bytes of two nibbles ---- */
-
-INLINE void add_affine(int n, int high, const blocks *b, const float *x, v16 *sum) {
+INLINE void add_affine(int n, int high, rows *r, const float *x) {
     UNROLL for (int i = 0; i < 16; i++) {
         v16 y = v_set1(x[i]);
         UNROLL for (int s = 0; s < n; s++) {
-            v16 q = v_pick_u4(b[s].words[i / 4], i % 4 * 2 + high);
-            sum[s] = v_fma(y, v_fma(q, b[s].d, b[s].m), sum[s]);
+            v16 q = v_pick_u4(r->words[s][i / 4], i % 4 * 2 + high);
+            r->sum[s] = v_fma(y, v_fma(q, r->d[s], r->m[s]), r->sum[s]);
         }
     }
 }
 
-INLINE void rows_q4_1(int n, int64_t C, const float *x, const uint8_t *w, float *start) {
-    enum { BYTES = 20 };
-    int64_t nblocks = C / GROUP, stride = nblocks * BYTES, strip = LS_LANES * stride;
-    v16 sum[STRIPS];
-    for (int s = 0; s < n; s++) sum[s] = v_load(start + s * LS_LANES);
-    for (int64_t i = 0; i < nblocks; i++, x += GROUP) {
-        const uint8_t *p = w + i * BYTES;
-        blocks b[STRIPS];
-        prefetch_next(w, n * strip, i, nblocks);
-        UNROLL for (int s = 0; s < n; s++) {
-            v16 pairs = pairs_at(p + s * strip, stride);
-            b[s].d = v_pick_f16(pairs, 0);
-            b[s].m = v_pick_f16(pairs, 1);
-            v_rows4(p + s * strip + 4, stride, b[s].words);
-        }
-        add_affine(n, 0, b, x, sum);
-        add_affine(n, 1, b, x + 16, sum);
+/* ---- a block of each type ---- */
+
+INLINE void block_q8_0(int n, rows *r, const float *x, const uint8_t *p) {
+    load_scales(n, 0, r, p);
+    load_words(n, r, p + 2);
+    add_bytes(n, r, x);
+    load_words(n, r, p + 18);
+    add_bytes(n, r, x + 16);
+}
+
+INLINE void block_q4_0(int n, rows *r, const float *x, const uint8_t *p) {
+    load_scales(n, 0, r, p);
+    load_words(n, r, p + 2);
+    add_centred(n, 0, r, x);
+    add_centred(n, 1, r, x + 16);
+}
+
+INLINE void block_q4_1(int n, rows *r, const float *x, const uint8_t *p) {
+    load_scales(n, 1, r, p);
+    load_words(n, r, p + 4);
+    add_affine(n, 0, r, x);
+    add_affine(n, 1, r, x + 16);
+}
+
+/* ---- all blocks of a row ---- */
+
+typedef void block_fn(int n, rows *r, const float *x, const uint8_t *p);
+
+INLINE void each_block(int n, block_fn *block, int64_t C, int64_t elements, int64_t nbytes,
+                       const float *x, const uint8_t *w, float *sum) {
+    int64_t nblocks = C / elements, stride = nblocks * nbytes;
+    rows r = {.stride = stride, .strip = LS_LANES * stride};
+    for (int s = 0; s < n; s++) r.sum[s] = v_load(sum + s * LS_LANES);
+    for (int64_t i = 0; i < nblocks; i++, x += elements) {
+        prefetch_next(w, n * r.strip, n * LS_LANES * nbytes, i);
+        block(n, &r, x, w + i * nbytes);
     }
-    for (int s = 0; s < n; s++) v_store(start + s * LS_LANES, sum[s]);
+    for (int s = 0; s < n; s++) v_store(sum + s * LS_LANES, r.sum[s]);
 }
 
-/* ---- for each type ---- */
-
-void LS_K(gemv_16_q8_0)(int64_t C, const float *x, const uint8_t *w, float *sum) {
-    rows_q8_0(1, C, x, w, sum);
-}
-void LS_K(gemv_32_q8_0)(int64_t C, const float *x, const uint8_t *w, float *sum) {
-    rows_q8_0(STRIPS, C, x, w, sum);
-}
-void LS_K(gemv_16_q4_0)(int64_t C, const float *x, const uint8_t *w, float *sum) {
-    rows_q4_0(1, C, x, w, sum);
-}
-void LS_K(gemv_32_q4_0)(int64_t C, const float *x, const uint8_t *w, float *sum) {
-    rows_q4_0(STRIPS, C, x, w, sum);
-}
-void LS_K(gemv_16_q4_1)(int64_t C, const float *x, const uint8_t *w, float *sum) {
-    rows_q4_1(1, C, x, w, sum);
-}
-void LS_K(gemv_32_q4_1)(int64_t C, const float *x, const uint8_t *w, float *sum) {
-    rows_q4_1(STRIPS, C, x, w, sum);
-}
+#define ROWS(type, elements, nbytes)                                                               \
+    void LS_K(gemv_rows_##type)(int strips, int64_t C, const float *x, const uint8_t *w,           \
+                                float *sum) {                                                      \
+        if (strips == 2)                                                                           \
+            each_block(2, block_##type, C, elements, nbytes, x, w, sum);                           \
+        else                                                                                       \
+            each_block(STRIPS, block_##type, C, elements, nbytes, x, w, sum);                      \
+    }
+ROWS(q8_0, 32, 34)
+ROWS(q4_0, 32, 18)
+ROWS(q4_1, 32, 20)

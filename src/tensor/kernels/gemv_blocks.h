@@ -4,10 +4,17 @@
 
 #include "tensor/kernels/variant.h"
 
-/* Computes sixteen rows of a table [., C], or 32. sum: where their chains start, then their values. */
-typedef void ls_gemv_rows(int64_t C, const float *x, const uint8_t *w, float *sum);
+/* Strips of sixteen rows that are computed together: at least as many as hide the time of a
+ * multiply-add, whose chains they are. */
+#if defined(LS_VARIANT_avx512)
+enum { LS_GEMV_STRIPS = 4 };
+#else
+enum { LS_GEMV_STRIPS = 2 };
+#endif
 
-ls_gemv_rows LS_K(gemv_16_q8_0), LS_K(gemv_32_q8_0), LS_K(gemv_16_q4_0), LS_K(gemv_32_q4_0),
-    LS_K(gemv_16_q4_1), LS_K(gemv_32_q4_1);
+/* Computes the rows of 2 or LS_GEMV_STRIPS strips of a table [., C]. sum: where their chains start, then their values. */
+typedef void ls_gemv_rows(int strips, int64_t C, const float *x, const uint8_t *w, float *sum);
+
+ls_gemv_rows LS_K(gemv_rows_q8_0), LS_K(gemv_rows_q4_0), LS_K(gemv_rows_q4_1);
 
 #endif

@@ -101,22 +101,19 @@ INLINE void table_product(ls_block_type type, const ls_gemv_table_job *j) {
 typedef struct block_rows {
     int64_t elements, nbytes; /* of a block */
     ls_unpack_kernel *unpack;
-    ls_gemv_rows *of16, *of32; /* NULL: there is no such loop */
+    ls_gemv_rows *rows; /* NULL: there is no such loop */
 } block_rows;
 
 static block_rows rows_of(ls_block_type type) {
     switch (type) {
-    case LS_BLOCK_Q8_0:
-        return (block_rows){32, 34, LS_K(unpack_q8_0), LS_K(gemv_16_q8_0), LS_K(gemv_32_q8_0)};
-    case LS_BLOCK_Q4_0:
-        return (block_rows){32, 18, LS_K(unpack_q4_0), LS_K(gemv_16_q4_0), LS_K(gemv_32_q4_0)};
-    case LS_BLOCK_Q4_1:
-        return (block_rows){32, 20, LS_K(unpack_q4_1), LS_K(gemv_16_q4_1), LS_K(gemv_32_q4_1)};
-    case LS_BLOCK_Q5_0: return (block_rows){32, 22, LS_K(unpack_q5_0), NULL, NULL};
-    case LS_BLOCK_Q5_1: return (block_rows){32, 24, LS_K(unpack_q5_1), NULL, NULL};
-    case LS_BLOCK_Q4_K: return (block_rows){256, 144, LS_K(unpack_q4_k), NULL, NULL};
-    case LS_BLOCK_Q5_K: return (block_rows){256, 176, LS_K(unpack_q5_k), NULL, NULL};
-    default: return (block_rows){256, 210, LS_K(unpack_q6_k), NULL, NULL};
+    case LS_BLOCK_Q8_0: return (block_rows){32, 34, LS_K(unpack_q8_0), LS_K(gemv_rows_q8_0)};
+    case LS_BLOCK_Q4_0: return (block_rows){32, 18, LS_K(unpack_q4_0), LS_K(gemv_rows_q4_0)};
+    case LS_BLOCK_Q4_1: return (block_rows){32, 20, LS_K(unpack_q4_1), LS_K(gemv_rows_q4_1)};
+    case LS_BLOCK_Q5_0: return (block_rows){32, 22, LS_K(unpack_q5_0), NULL};
+    case LS_BLOCK_Q5_1: return (block_rows){32, 24, LS_K(unpack_q5_1), NULL};
+    case LS_BLOCK_Q4_K: return (block_rows){256, 144, LS_K(unpack_q4_k), NULL};
+    case LS_BLOCK_Q5_K: return (block_rows){256, 176, LS_K(unpack_q5_k), NULL};
+    default: return (block_rows){256, 210, LS_K(unpack_q6_k), NULL};
     }
 }
 
@@ -149,10 +146,9 @@ static void block_product(const ls_gemv_table_job *j) {
         memcpy(j->y, j->bias, (size_t)V * sizeof *j->y);
     else
         memset(j->y, 0, (size_t)V * sizeof *j->y);
-    if (b.of32)
-        for (; v + 2 * LS_LANES <= V; v += 2 * LS_LANES) b.of32(C, j->x, w + v * row, j->y + v);
-    if (b.of16)
-        for (; v + LS_LANES <= V; v += LS_LANES) b.of16(C, j->x, w + v * row, j->y + v);
+    for (int strips = LS_GEMV_STRIPS; b.rows && strips >= 2; strips /= 2)
+        for (; v + strips * LS_LANES <= V; v += strips * LS_LANES)
+            b.rows(strips, C, j->x, w + v * row, j->y + v);
     for (; v < V; v += LS_LANES)
         widened_rows(&b, V - v < LS_LANES ? V - v : LS_LANES, C, j->x, w + v * row, j->y + v);
 }

@@ -175,6 +175,16 @@ static inline __m512 _mm512_set_ps(float p, float o, float n, float m, float l, 
     const float x[] = {first, a, b, c, d, e, f, g, h, j, k, l, m, n, o, p};
     MOCK_512(x[i]);
 }
+/* Each bit is that of `table` whose number the three bits of a, b and c are. */
+static inline __m512i _mm512_ternarylogic_epi32(__m512i a, __m512i b, __m512i c, unsigned table) {
+    __m512i r = {{0}};
+    for (int i = 0; i < 16; i++)
+        for (int k = 0; k < 32; k++) {
+            uint32_t at = (a.u[i] >> k & 1) << 2 | (b.u[i] >> k & 1) << 1 | (c.u[i] >> k & 1);
+            r.u[i] |= (table >> at & 1) << k;
+        }
+    return r;
+}
 static inline __m512 _mm512_permutexvar_ps(__m512i at, __m512 a) { MOCK_512(a.f[at.u[i] & 15]); }
 static inline __m128i _mm_loadu_si128(const __m128i *p) {
     __m128i r;
