@@ -123,14 +123,14 @@ static int64_t words_of(const ls_kernels *k, bool bf16, int64_t depth) {
 
 static void pack_a(const ls_kernels *k, bool bf16, int64_t M, int64_t K, ls_matrix a, float *out) {
     if (bf16)
-        k->pack_a_bf16(M, K, &(ls_lines){a.p, a.bf16, a.rs, a.cs}, out);
+        k->pack_a_bf16(M, K, &(ls_gemm_lines){a.p, a.bf16, a.rs, a.cs}, out);
     else
         k->pack_a(M, K, a.p, a.rs, a.cs, out);
 }
 
 void ls_gemm_pack(const ls_kernels *k, bool bf16, int64_t K, int64_t N, ls_matrix b, float *out) {
     if (bf16)
-        k->pack_b_bf16(K, N, &(ls_lines){b.p, b.bf16, b.cs, b.rs}, out);
+        k->pack_b_bf16(K, N, &(ls_gemm_lines){b.p, b.bf16, b.cs, b.rs}, out);
     else
         k->pack_b(K, N, b.p, b.rs, b.cs, out);
 }

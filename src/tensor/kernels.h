@@ -78,11 +78,11 @@ typedef struct ls_conv_tile {
 } ls_conv_tile;
 
 /* Lines of an operand in f32 or bf16: value k of line i is element i * line + k * step of p. */
-typedef struct ls_lines {
+typedef struct ls_gemm_lines {
     const void *p;
     bool bf16;
     int64_t line, step;
-} ls_lines;
+} ls_gemm_lines;
 
 /* y [V] = x [C] . w [V, C]^T. The rows of w are whole blocks. */
 typedef struct ls_gemv_table_job {
@@ -124,8 +124,8 @@ typedef struct ls_kernels {
      * bits, each of bf16_depth values of k, the last one of a line padded. Lines are rows of a,
      * columns of b. */
     int bf16_depth;
-    void (*pack_a_bf16)(int64_t M, int64_t K, const ls_lines *a, float *out);
-    void (*pack_b_bf16)(int64_t K, int64_t N, const ls_lines *b, float *out);
+    void (*pack_a_bf16)(int64_t M, int64_t K, const ls_gemm_lines *a, float *out);
+    void (*pack_b_bf16)(int64_t K, int64_t N, const ls_gemm_lines *b, float *out);
     void (*bf16_tile)(int64_t words, const float *a, const float *b, const float *start, float *c,
                       int64_t ldc);
 

@@ -13,7 +13,7 @@
 
 enum { TILE_M = LS_TILE_ROWS, TILE_N = LS_TILE_REGS * LS_VR };
 
-static inline const void *value_at(const ls_lines *x, int64_t line, int64_t k) {
+static inline const void *value_at(const ls_gemm_lines *x, int64_t line, int64_t k) {
     return (const char *)x->p + (line * x->line + k * x->step) * (x->bf16 ? 2 : 4);
 }
 
@@ -25,7 +25,7 @@ enum { LINE = 32 }; /* values of a line that are packed at a time */
 
 /* A strip: `n` lines of `depth` values, `width` lines with the zeros after them. */
 typedef struct strip {
-    const ls_lines *from;
+    const ls_gemm_lines *from;
     int64_t first, n, depth, width; /* first: its first line */
     uint16_t pad;                   /* the bf16 after an odd last one */
 } strip;
@@ -98,7 +98,7 @@ static void pack_across(const strip *s, float *restrict out) {
     }
     if (k == s->depth) return;
     strip last = *s;
-    ls_lines from = {value_at(s->from, 0, k), s->from->bf16, s->from->line, s->from->step};
+    ls_gemm_lines from = {value_at(s->from, 0, k), s->from->bf16, s->from->line, s->from->step};
     last.from = &from, last.depth -= k;
     pack_any(&last, out);
 }
@@ -112,7 +112,7 @@ static void pack(const strip *s, float *out) {
         pack_any(s, out);
 }
 
-static void pack_strips(int64_t n, int64_t depth, const ls_lines *from, strip s, float *out) {
+static void pack_strips(int64_t n, int64_t depth, const ls_gemm_lines *from, strip s, float *out) {
     int64_t words = (depth + 1) / 2;
     s.from = from, s.depth = depth;
     for (int64_t i = 0; i < n; i += s.width, out += words * s.width) {
@@ -122,11 +122,11 @@ static void pack_strips(int64_t n, int64_t depth, const ls_lines *from, strip s,
     }
 }
 
-void LS_K(pack_a_bf16)(int64_t M, int64_t K, const ls_lines *a, float *out) {
+void LS_K(pack_a_bf16)(int64_t M, int64_t K, const ls_gemm_lines *a, float *out) {
     pack_strips(M, K, a, (strip){.width = TILE_M, .pad = 0x8000}, out);
 }
 
-void LS_K(pack_b_bf16)(int64_t K, int64_t N, const ls_lines *b, float *out) {
+void LS_K(pack_b_bf16)(int64_t K, int64_t N, const ls_gemm_lines *b, float *out) {
     pack_strips(N, K, b, (strip){.width = TILE_N}, out);
 }
 
@@ -165,7 +165,7 @@ void LS_K(bf16_tile)(int64_t words, const float *restrict a, const float *restri
 #else
 
 /* A strip of lines [first, first + n), `width` of them with zeros. */
-static void widen_strip(const ls_lines *from, int64_t first, int64_t n, int64_t depth,
+static void widen_strip(const ls_gemm_lines *from, int64_t first, int64_t n, int64_t depth,
                         int64_t width, float *out) {
     enum { DEPTH = 64 };
     float room[LS_TILE_WIDEST * DEPTH];
@@ -184,7 +184,7 @@ static void widen_strip(const ls_lines *from, int64_t first, int64_t n, int64_t 
     }
 }
 
-static void pack(int64_t n, int64_t depth, const ls_lines *from, int64_t width, float *out) {
+static void pack(int64_t n, int64_t depth, const ls_gemm_lines *from, int64_t width, float *out) {
     for (int64_t i = 0; i < n; i += width, out += depth * width) {
         int64_t some = n - i < width ? n - i : width;
         if (from->bf16) {
@@ -196,21 +196,27 @@ static void pack(int64_t n, int64_t depth, const ls_lines *from, int64_t width, 
     }
 }
 
-void LS_K(pack_a_bf16)(int64_t M, int64_t K, const ls_lines *a, float *out) {
+void LS_K(pack_a_bf16)(int64_t M, int64_t K, const ls_gemm_lines *a, float *out) {
     pack(M, K, a, TILE_M, out);
 }
 
-void LS_K(pack_b_bf16)(int64_t K, int64_t N, const ls_lines *b, float *out) {
+void LS_K(pack_b_bf16)(int64_t K, int64_t N, const ls_gemm_lines *b, float *out) {
     pack(N, K, b, TILE_N, out);
 }
 
-static void exact_tile(int64_t K, const float *a, const float *b, const float *start, int64_t step,
-                       float *c, int64_t ldc) {
+/* A tile's chains: from [TILE_M, TILE_N], rows from_row apart, where they begin. */
+typedef struct chains {
+    int64_t K;
+    const float *a, *b, *from;
+    int64_t from_row;
+} chains;
+
+static void exact_tile(const chains *x, float *c, int64_t ldc) {
     for (int64_t i = 0; i < TILE_M; i++)
         for (int64_t j = 0; j < TILE_N; j++) {
-            float sum = start[i * step + j];
-            for (int64_t k = 0; k < K; k++)
-                sum = bf16_fma(a[k * TILE_M + i], b[k * TILE_N + j], sum);
+            float sum = x->from[i * x->from_row + j];
+            for (int64_t k = 0; k < x->K; k++)
+                sum = bf16_fma(x->a[k * TILE_M + i], x->b[k * TILE_N + j], sum);
             c[i * ldc + j] = sum;
         }
 }
@@ -222,19 +228,19 @@ static void exact_tile(int64_t K, const float *a, const float *b, const float *s
 void LS_K(bf16_tile)(int64_t words, const float *restrict a, const float *restrict b,
                      const float *start, float *restrict c, int64_t ldc) {
     float before[TILE_M * TILE_N];
+    chains again = {words, a, b, start ? start : before, start ? 0 : TILE_N};
     for (int64_t i = 0; V_FLUSH_REPEATS && !start && i < TILE_M; i++)
         memcpy(before + i * TILE_N, c + i * ldc, TILE_N * sizeof *before);
     v_flush_state mode = v_flush_begin();
     LS_K(gemm_tile)(words, a, 1, TILE_M, b, start, c, ldc);
-    if (!v_flush_end(mode))
-        exact_tile(words, a, b, start ? start : before, start ? 0 : TILE_N, c, ldc);
+    if (!v_flush_end(mode)) exact_tile(&again, c, ldc);
 }
 
 #else
 
 void LS_K(bf16_tile)(int64_t words, const float *restrict a, const float *restrict b,
                      const float *start, float *restrict c, int64_t ldc) {
-    exact_tile(words, a, b, start ? start : c, start ? 0 : ldc, c, ldc);
+    exact_tile(&(chains){words, a, b, start ? start : c, start ? 0 : ldc}, c, ldc);
 }
 
 #endif
