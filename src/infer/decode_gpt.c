@@ -3,7 +3,7 @@
  * Memory: one position's buffers | for each block keys, then values | ls_infer's.
  *
  * Threads split the columns of a token's products, and its heads. Decoding rounds to 16 bits at the
- * same places as training: each layer's output.
+ * same places as training: each layer's output, and in bf16 the operands of products.
  */
 #include "infer/decode_gpt.h"
 
@@ -52,7 +52,7 @@ static ls_kept cache_of(const ls_decode *d, int64_t block) {
     const ls_gpt_config *g = &d->model->config;
     places p = places_of(d->model);
     return (ls_kept){(float *)d->memory + p.cache + (size_t)block * p.block, g->context, g->heads,
-                     g->width / g->heads};
+                     g->width / g->heads, d->dtype == LS_BF16};
 }
 
 /* Layers are in order: embedding; attention and MLP of each block; head. */
@@ -73,7 +73,8 @@ static void store_run(void *arg, int thread, int nthreads) {
     for (; head < end; head++)
         for (int64_t t = 0; t < j->T; t++) {
             int64_t at = t * j->seen.ld + head * cache.D;
-            ls_kept_put(&cache, head, t, j->seen.k + at, j->seen.v + at);
+            ls_kept_put(&cache, j->d->compute->k,
+                        &(ls_kept_position){head, t, j->seen.k + at, j->seen.v + at});
         }
 }
 
@@ -154,6 +155,7 @@ static void norm(const step *s, const ls_layer *l) {
 typedef struct linear_job {
     const step *s;
     ls_gemv_job g;
+    float *x;                            /* that of g, which is rounded in place */
     enum { PLAIN, GELU, RESIDUAL } then; /* RESIDUAL: x += y */
 } linear_job;
 
@@ -168,18 +170,31 @@ static void linear_run(void *arg, int thread, int nthreads) {
 }
 
 /* y [N] = x [K] . parameter w + bias, the parameter after w. */
-static linear_job linear_of(const step *s, const ls_layer *l, int w, const float *x, float *y) {
+static linear_job linear_of(const step *s, const ls_layer *l, int w, float *x, float *y) {
     int64_t N = (int64_t)l->counts[w + 1], K = (int64_t)l->counts[w] / N;
-    return (linear_job){.s = s, .g = {s->d->dtype, K, N, x, param(s, l, w), param(s, l, w + 1), y}};
+    return (linear_job){.s = s,
+                        .x = x,
+                        .g = {.type = s->d->dtype,
+                              .K = K,
+                              .N = N,
+                              .x = x,
+                              .w = param(s, l, w),
+                              .bias = param(s, l, w + 1),
+                              .y = y,
+                              .bf16 = s->d->dtype == LS_BF16}};
 }
 
-static void linear(linear_job j) { ls_pool_run(j.s->d->compute->pool, linear_run, &j); }
+static void linear(linear_job j) {
+    if (j.g.bf16) j.s->k->round_bf16(j.g.K, j.x, j.x);
+    ls_pool_run(j.s->d->compute->pool, linear_run, &j);
+}
 
 /* Writes this position's keys and values into the cache. */
 static void keep(const step *s, const ls_kept *cache) {
     const float *k = s->wide + s->C, *v = k + s->C;
     for (int64_t head = 0; head < cache->heads; head++)
-        ls_kept_put(cache, head, s->t, k + head * cache->D, v + head * cache->D);
+        ls_kept_put(cache, s->k,
+                    &(ls_kept_position){head, s->t, k + head * cache->D, v + head * cache->D});
 }
 
 static void attention(const step *s, const ls_layer *l, int64_t block) {
@@ -237,6 +252,7 @@ const float *ls_decode_gpt_next(ls_decode *d, uint32_t token) {
                                                    .V = m->config.vocab,
                                                    .C = s.C,
                                                    .x = s.h,
-                                                   .y = s.logits});
+                                                   .y = s.logits,
+                                                   .bf16 = d->dtype == LS_BF16});
     return s.logits;
 }

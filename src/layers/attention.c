@@ -32,6 +32,7 @@ static ls_heads heads_of(const ls_layer *l, const ls_layer_call *c) {
     const options *o = &LS_LAYER_OWN_OF(options, l);
     place k = keys_at(l, o), v = values_at(l, o);
     ls_heads h = {.compute = c->compute,
+                  .bf16 = ls_layer_in_bf16(c),
                   .n = c->n,
                   .T = o->S == o->T ? c->T : o->T,
                   .S = o->S == o->T ? c->T : o->S,
@@ -72,7 +73,8 @@ static void keep_run(void *arg, int thread, int nthreads) {
     for (; head < end; head++)
         for (int64_t i = 0; i < j->c->T; i++) {
             int64_t at = i * h->kv_row + head * h->D;
-            ls_kept_put(&j->kept, head, j->c->past.n + i, h->k + at, h->v + at);
+            ls_kept_put(&j->kept, h->compute->k,
+                        &(ls_kept_position){head, j->c->past.n + i, h->k + at, h->v + at});
         }
 }
 
@@ -97,7 +99,7 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
     bool alone = !c->past.kept, begins = !alone && c->past.n == 0 && c->T > 1;
     if (alone || begins) ls_heads_forward(&h);
     if (alone) return;
-    past_job j = {c, &h, {c->past.kept, LS_LAYER_OWN_OF(options, l).S, h.kv_heads, h.D}};
+    past_job j = {c, &h, {c->past.kept, LS_LAYER_OWN_OF(options, l).S, h.kv_heads, h.D, h.bf16}};
     ls_pool_run(c->compute->pool, keep_run, &j);
     if (!begins) attend(&j);
 }
@@ -207,7 +209,7 @@ ls_value *(ls_attention)(ls_model *m, ls_value *x, ls_attention_options o) {
                   .D = own.Q / o.heads,
                   .causal = own.causal};
     l->scratch_floats = ls_heads_scratch_floats(h.S, h.D);
-    size_t room = ls_kept_room(h.heads, h.S);
+    size_t room = ls_kept_room(h.heads, h.S, h.D);
     if (own.causal && room > l->scratch_floats) l->scratch_floats = room;
     l->forward_flops = 4.0 * (double)(own.T * own.Q) * (double)own.S / (own.causal ? 2 : 1);
     ls_heads_works(&h, &l->forward_work, &l->backward_work);

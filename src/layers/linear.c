@@ -39,9 +39,11 @@ void ls_linear_product(const ls_layer *l, const ls_layer_call *c, bool with_bias
     ls_stored w = ls_layer_stored(l, c, W);
     const float *bias = with_bias && bias_of(l) ? ls_layer_param(l, c, bias_of(l)) : NULL;
     if (rows == 1)
-        ls_gemv_table(c->compute, &(ls_gemv_table_job){w, out, l->C, c->x[0], bias, y});
+        ls_gemv_table(c->compute,
+                      &(ls_gemv_table_job){w, out, l->C, c->x[0], bias, y, ls_layer_in_bf16(c)});
     else
-        ls_gemm(c->compute, &(ls_gemm_job){.M = rows,
+        ls_gemm(c->compute, &(ls_gemm_job){.bf16 = ls_layer_in_bf16(c),
+                                           .M = rows,
                                            .N = out,
                                            .K = l->C,
                                            .a = ls_matrix_of(c->x[0], l->C),
@@ -54,7 +56,8 @@ void ls_linear_product(const ls_layer *l, const ls_layer_call *c, bool with_bias
 
 void ls_linear_product_dx(const ls_layer *l, const ls_layer_call *c, const float *dy, float *dx) {
     int64_t out = ls_linear_outputs(l);
-    ls_gemm(c->compute, &(ls_gemm_job){.M = c->n * c->T,
+    ls_gemm(c->compute, &(ls_gemm_job){.bf16 = ls_layer_in_bf16(c),
+                                       .M = c->n * c->T,
                                        .N = l->C,
                                        .K = out,
                                        .a = ls_matrix_of(dy, out),
@@ -66,7 +69,8 @@ void ls_linear_product_dx(const ls_layer *l, const ls_layer_call *c, const float
 void ls_linear_product_dw(const ls_layer *l, const ls_layer_call *c, const float *dy) {
     int64_t out = ls_linear_outputs(l);
     if (!l->frozen[W])
-        ls_gemm(c->compute, &(ls_gemm_job){.M = out,
+        ls_gemm(c->compute, &(ls_gemm_job){.bf16 = ls_layer_in_bf16(c),
+                                           .M = out,
                                            .N = l->C,
                                            .K = c->n * c->T,
                                            .a = ls_matrix_transposed(dy, out),

@@ -58,6 +58,7 @@ static lora lora_of(const ls_layer *l, const ls_layer_call *c) {
 /* c [rows, N] (+)= x [rows, K] . b, of a job that has all but the rows. */
 static void multiply(const lora *f, const float *x, ls_gemm_job j) {
     j.M = f->rows;
+    j.bf16 = ls_layer_in_bf16(f->c);
     j.a = ls_matrix_of(x, j.K);
     j.ldc = j.N;
     ls_gemm(f->c->compute, &j);
@@ -67,6 +68,7 @@ static void multiply(const lora *f, const float *x, ls_gemm_job j) {
 static void sum_products(const lora *f, const float *p, const float *q, int64_t M, int64_t N,
                          float *grad) {
     ls_gemm(f->c->compute, &(ls_gemm_job){.M = M,
+                                          .bf16 = ls_layer_in_bf16(f->c),
                                           .N = N,
                                           .K = f->rows,
                                           .a = ls_matrix_transposed(p, M),

@@ -37,6 +37,7 @@ ls_attention_seen ls_attention_saw(const ls_layer *l, int64_t T, const float *p)
 static ls_heads heads_of(const ls_layer *l, const ls_layer_call *c, const saved *s) {
     int64_t C = l->C;
     return (ls_heads){.compute = c->compute,
+                      .bf16 = ls_layer_in_bf16(c),
                       .n = c->n,
                       .T = c->T,
                       .S = c->T,
@@ -98,15 +99,18 @@ void ls_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) {
     l->saved_rough = (size_t)(5 * C);
     l->saved_floats = (size_t)(T * (5 * C + 2 + 2 * heads));
     l->work_floats = (size_t)(T * 4 * C);
-    size_t heads_floats = ls_heads_scratch_floats(T, C / heads), room = ls_kept_room(heads, T);
+    size_t heads_floats = ls_heads_scratch_floats(T, C / heads),
+           room = ls_kept_room(heads, T, C / heads);
     l->scratch_floats = heads_floats > room ? heads_floats : room;
     /* 8 C^2 per position for the products with weights; causal scores and mixing: 2 T C */
     l->forward_flops = 8.0 * (double)(T * C * C) + 2.0 * (double)(T * T * C);
     ls_works *f = &l->forward_work, *b = &l->backward_work;
     ls_works_norm(f, b, T, C);
     ls_works_linear(f, b, W_QKV, T, C, 3 * C);
-    ls_heads_works(&(ls_heads){.T = T, .S = T, .heads = heads, .kv_heads = heads, .D = C / heads, .causal = true}, f,
-                   b);
+    ls_heads_works(
+        &(ls_heads){
+            .T = T, .S = T, .heads = heads, .kv_heads = heads, .D = C / heads, .causal = true},
+        f, b);
     ls_works_linear(f, b, W_OUT, T, C, C);
     ls_works_pass(f, LS_WORK_ADD, T * C);
 }

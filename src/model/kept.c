@@ -15,23 +15,36 @@ size_t ls_kept_floats(int64_t T, int64_t heads, int64_t D) {
     return (size_t)(chunks_of(T) * heads * 2 * CHUNK * D);
 }
 
-size_t ls_kept_room(int64_t heads, int64_t T) { return (size_t)(heads * chunks_of(T) * CHUNK); }
+/* Scores, then rounded queries. */
+size_t ls_kept_room(int64_t heads, int64_t T, int64_t D) {
+    return (size_t)(heads * (chunks_of(T) * CHUNK + D));
+}
 
 /* A head's part of the chunk of position t. */
 static float *part_of(const ls_kept *k, int64_t head, int64_t t) {
     return k->p + (t / CHUNK * k->heads + head) * 2 * CHUNK * k->D;
 }
 
-void ls_kept_put(const ls_kept *k, int64_t head, int64_t t, const float *key, const float *value) {
-    float *keys = part_of(k, head, t), *values = keys + CHUNK * k->D;
-    for (int64_t i = 0; i < k->D; i++) keys[i * CHUNK + t % CHUNK] = key[i];
-    memcpy(values + t % CHUNK * k->D, value, (size_t)k->D * sizeof *value);
+void ls_kept_put(const ls_kept *k, const ls_kernels *kernels, const ls_kept_position *p) {
+    float *keys = part_of(k, p->head, p->t);
+    float *value = keys + CHUNK * k->D + p->t % CHUNK * k->D;
+    const float *key = p->key;
+    if (k->bf16) {
+        kernels->round_bf16(k->D, key, value);
+        key = value;
+    }
+    for (int64_t i = 0; i < k->D; i++) keys[i * CHUNK + p->t % CHUNK] = key[i];
+    if (k->bf16)
+        kernels->round_bf16(k->D, p->value, value);
+    else
+        memcpy(value, p->value, (size_t)k->D * sizeof *value);
 }
 
 typedef struct attend_job {
     const ls_kept *kept;
     const ls_kernels *k;
     const ls_kept_query *a;
+    const float *q;        /* those of the query, or rounded */
     int64_t shared, s_row; /* heads of queries that share one of keys; floats of a row of scores */
 } attend_job;
 
@@ -42,7 +55,7 @@ static ls_gemv_kept_job shared_of(const attend_job *j, int64_t head) {
                               .D = D,
                               .kept = part_of(j->kept, head, 0),
                               .chunk = j->kept->heads * 2 * CHUNK * D,
-                              .q = j->a->q + query * D,
+                              .q = j->q + query * D,
                               .s = j->a->room + query * j->s_row,
                               .s_row = j->s_row,
                               .y = j->a->y + query * D};
@@ -57,7 +70,8 @@ static void scores_run(void *arg, int thread, int nthreads) {
         int64_t chunk = i % chunks, most = chunks - chunk, n = end - i < most ? end - i : most;
         int64_t last = (chunk + n) * CHUNK;
         ls_gemv_kept_job g = shared_of(j, i / chunks);
-        j->k->kept_scores(&g, chunk * CHUNK, last < seen ? last : seen);
+        (j->kept->bf16 ? j->k->kept_scores_bf16 : j->k->kept_scores)(&g, chunk * CHUNK,
+                                                                     last < seen ? last : seen);
         i += n;
     }
 }
@@ -74,6 +88,7 @@ static void weights_run(void *arg, int thread, int nthreads) {
         for (int64_t i = 0; i < a->first; i++) s[i] = -INFINITY;
         j->k->softmax_causal(1, a->t + 1, a->t, scale, s, stat);
         for (int64_t i = 0; i < a->first; i++) s[i] = 0;
+        if (j->kept->bf16) j->k->round_bf16(a->t + 1, s, s);
     }
 }
 
@@ -86,13 +101,19 @@ static void mix_run(void *arg, int thread, int nthreads) {
         int64_t part = i % parts, most = parts - part, n = end - i < most ? end - i : most;
         int64_t last = (part + n) * COLUMNS;
         ls_gemv_kept_job g = shared_of(j, i / parts);
-        j->k->kept_mix(&g, j->a->t + 1, part * COLUMNS, last < D ? last : D);
+        (j->kept->bf16 ? j->k->kept_mix_bf16 : j->k->kept_mix)(&g, j->a->t + 1, part * COLUMNS,
+                                                               last < D ? last : D);
         i += n;
     }
 }
 
 void ls_kept_attend(const ls_kept *kept, const ls_compute *c, const ls_kept_query *a) {
-    attend_job j = {kept, c->k, a, a->heads / kept->heads, chunks_of(a->t + 1) * CHUNK};
+    attend_job j = {kept, c->k, a, a->q, a->heads / kept->heads, chunks_of(a->t + 1) * CHUNK};
+    if (kept->bf16) {
+        float *rounded = a->room + a->heads * j.s_row;
+        c->k->round_bf16(a->heads * kept->D, a->q, rounded);
+        j.q = rounded;
+    }
     ls_pool_run(c->pool, scores_run, &j);
     ls_pool_run(c->pool, weights_run, &j);
     ls_pool_run(c->pool, mix_run, &j);

@@ -3,7 +3,7 @@
  * They are in chunks of LS_KEPT_CHUNK positions (tensor/kernels.h), so memory is used only as the
  * text grows: a chunk has for each head its keys, transposed, so that scores of 16 keys are chains in
  * the lanes of a vector; then its values. Attention over them has the bits of ls_heads_forward() over
- * the whole text.
+ * the whole text. For products in bf16 they are kept rounded, in f32.
  */
 #ifndef LS_MODEL_KEPT_H
 #define LS_MODEL_KEPT_H
@@ -13,12 +13,18 @@
 typedef struct ls_kept {
     float *p;            /* [ls_kept_floats()] */
     int64_t T, heads, D; /* the most positions; heads of keys and values, of size D */
+    bool bf16;           /* products are in bf16 */
 } ls_kept;
 
 size_t ls_kept_floats(int64_t T, int64_t heads, int64_t D);
 
-/* Keeps position t's key and value [D] of a head. */
-void ls_kept_put(const ls_kept *, int64_t head, int64_t t, const float *key, const float *value);
+/* Position t's key and value [D] of a head. */
+typedef struct ls_kept_position {
+    int64_t head, t;
+    const float *key, *value;
+} ls_kept_position;
+
+void ls_kept_put(const ls_kept *, const ls_kernels *, const ls_kept_position *);
 
 /* The queries of position t, which see keys first to t. As many heads of queries, one after the
  * other, share each head of keys and values. */
@@ -26,11 +32,11 @@ typedef struct ls_kept_query {
     int64_t heads; /* of queries */
     int64_t first, t;
     const float *q; /* [heads, D] */
-    float *room;    /* [ls_kept_room(heads, t + 1)] */
+    float *room;    /* [ls_kept_room(heads, t + 1, D)] */
     float *y;       /* [heads, D] */
 } ls_kept_query;
 
-size_t ls_kept_room(int64_t heads, int64_t T);
+size_t ls_kept_room(int64_t heads, int64_t T, int64_t D);
 
 /* Uses all threads of the worker. Must not be called inside ls_pool_run(). */
 void ls_kept_attend(const ls_kept *, const ls_compute *, const ls_kept_query *);

@@ -166,6 +166,11 @@ struct ls_layer {
                             micro-batch, so that its chains come after another layer's */
 };
 
+/* Are products of the call in bf16 (tensor/gemm.h)? */
+static inline bool ls_layer_in_bf16(const ls_layer_call *c) {
+    return c->given && c->given->type == LS_BF16;
+}
+
 /* The tokens [T + 1] of a sample. */
 static inline const uint32_t *ls_layer_tokens(const ls_layer_call *c, int64_t sample) {
     const char *samples = c->samples;

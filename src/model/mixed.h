@@ -1,6 +1,7 @@
 /* mixed.h - calls of layers whose parameters, activations or gradients are stored in 16 bits.
  *
- * Layers compute in f32. Operands in 16 bits are widened before a call and results are rounded
+ * Layers compute in f32, but for matrix products, which are in bf16 with that type
+ * (ls_layer_in_bf16()). Operands in 16 bits are widened before a call and results are rounded
  * after it, so "compute bf16" means: parameters, activations between layers and most of the values
  * that a layer saves are representable in bf16; every sum is in f32. Micikevicius et al., "Mixed
  * precision training", ICLR 2018, with f32 master weights (optim). Saved means, maxima and logits

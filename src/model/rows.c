@@ -62,8 +62,7 @@ static void norm_dx_run(void *arg, int thread, int nthreads) {
 void ls_rows_norm_back(const ls_layer *l, const ls_layer_call *c, const float *mean,
                        const float *rstd, const float *dh, const float *residual) {
     norm_back_job j = {l, c, mean, rstd, dh, residual};
-    if (!l->frozen[GAMMA] || !l->frozen[BETA])
-        ls_pool_run(c->compute->pool, norm_dparams_run, &j);
+    if (!l->frozen[GAMMA] || !l->frozen[BETA]) ls_pool_run(c->compute->pool, norm_dparams_run, &j);
     if (c->dx[0]) ls_pool_run(c->compute->pool, norm_dx_run, &j);
 }
 
@@ -132,7 +131,8 @@ static int64_t inputs_of(const ls_layer *l, int w) {
 void ls_rows_linear(const ls_layer *l, const ls_layer_call *c, int w, const float *x, float *y) {
     int64_t in = inputs_of(l, w), out = outputs_of(l, w);
     ls_gemm(c->compute,
-            &(ls_gemm_job){.M = c->n * c->T,
+            &(ls_gemm_job){.bf16 = ls_layer_in_bf16(c),
+                           .M = c->n * c->T,
                            .N = out,
                            .K = in,
                            .a = ls_matrix_of(x, in),
@@ -168,7 +168,8 @@ void ls_rows_column_sum(const ls_layer_call *c, int64_t rows, int64_t C, const f
 void ls_rows_linear_dx(const ls_layer *l, const ls_layer_call *c, int w, const float *dy,
                        float *dx) {
     int64_t in = inputs_of(l, w), out = outputs_of(l, w);
-    ls_gemm(c->compute, &(ls_gemm_job){.M = c->n * c->T,
+    ls_gemm(c->compute, &(ls_gemm_job){.bf16 = ls_layer_in_bf16(c),
+                                       .M = c->n * c->T,
                                        .N = in,
                                        .K = out,
                                        .a = ls_matrix_of(dy, out),
@@ -181,7 +182,8 @@ void ls_rows_linear_dw(const ls_layer *l, const ls_layer_call *c, int w, const f
                        const float *dy) {
     int64_t rows = c->n * c->T, in = inputs_of(l, w), out = outputs_of(l, w);
     if (!l->frozen[w])
-        ls_gemm(c->compute, &(ls_gemm_job){.M = in,
+        ls_gemm(c->compute, &(ls_gemm_job){.bf16 = ls_layer_in_bf16(c),
+                                           .M = in,
                                            .N = out,
                                            .K = rows,
                                            .a = ls_matrix_transposed(x, in),

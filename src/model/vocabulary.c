@@ -20,11 +20,15 @@ void ls_vocabulary_logits(const ls_vocabulary *b) {
     const ls_layer *l = b->l;
     ls_stored w = ls_table_stored(l, b->c, b->table, 0);
     if (b->rows == 1)
-        ls_gemv_table(b->c->compute,
-                      &(ls_gemv_table_job){
-                          .w = w, .V = l->V, .C = l->C, .x = b->h, .y = b->logits});
+        ls_gemv_table(b->c->compute, &(ls_gemv_table_job){.w = w,
+                                                          .V = l->V,
+                                                          .C = l->C,
+                                                          .x = b->h,
+                                                          .y = b->logits,
+                                                          .bf16 = ls_layer_in_bf16(b->c)});
     else
-        ls_gemm(b->c->compute, &(ls_gemm_job){.M = b->rows,
+        ls_gemm(b->c->compute, &(ls_gemm_job){.bf16 = ls_layer_in_bf16(b->c),
+                                              .M = b->rows,
                                               .N = l->V,
                                               .K = l->C,
                                               .a = ls_matrix_of(b->h, l->C),
@@ -65,7 +69,8 @@ static void add_to_table(const ls_vocabulary *b, int64_t v, int64_t n) {
     ls_table_grad g = ls_table_grad_begin(l, b->c, b->table, v, n, b->c->room);
     if (!g.p) return; /* it is frozen */
     ls_gemm(b->c->compute,
-            &(ls_gemm_job){.M = n,
+            &(ls_gemm_job){.bf16 = ls_layer_in_bf16(b->c),
+                           .M = n,
                            .N = l->C,
                            .K = b->rows,
                            .a = ls_matrix_transposed(b->logits + v, l->V),
@@ -84,7 +89,8 @@ void ls_vocabulary_back(const ls_vocabulary *b) {
     for (int64_t v = 0; v < V; v += most) add_to_table(b, v, V - v < most ? V - v : most);
     if (!b->dh) return;
     ls_stored w = ls_table_stored(l, b->c, b->table, 0);
-    ls_gemm(b->c->compute, &(ls_gemm_job){.M = b->rows,
+    ls_gemm(b->c->compute, &(ls_gemm_job){.bf16 = ls_layer_in_bf16(b->c),
+                                          .M = b->rows,
                                           .N = C,
                                           .K = V,
                                           .a = ls_matrix_of(b->logits, V),

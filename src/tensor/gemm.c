@@ -27,7 +27,7 @@ static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 typedef struct column {
     bool bf16;
     int64_t m, n, depth; /* depth in packed words */
-    const float *a; /* row i begins at i * a_row; values of a tile are rs, cs apart */
+    const float *a;      /* row i begins at i * a_row; values of a tile are rs, cs apart */
     int64_t a_row, rs, cs;
     const float *rest; /* packed: the rows that do not fill a tile */
     const float *b;
@@ -146,8 +146,7 @@ static column rows_of(const ls_kernels *k, const ls_gemm_job *g, int64_t i, int6
     bool in_place = !g->bf16 && g->N <= FEW_STRIPS * k->tile_n && (a.rs == 1 || a.cs == 1);
     if (in_place) {
         x.a = a.p, x.a_row = a.rs, x.rs = a.rs, x.cs = a.cs;
-        if (full < x.m)
-            pack_a(k, false, x.m - full, depth, ls_matrix_from(a, full, 0), packed);
+        if (full < x.m) pack_a(k, false, x.m - full, depth, ls_matrix_from(a, full, 0), packed);
         x.rest = packed;
     } else {
         pack_a(k, g->bf16, x.m, depth, a, packed);
@@ -230,7 +229,8 @@ static void run_panel(const ls_kernels *k, const ls_gemm_job *g, panel of, float
                 memcpy(start, g->bias + j + s, (size_t)x.n * sizeof *start);
             if (!g->packed_b && i == 0 && s % group == 0) {
                 pack_strips(k, g, (panel){p, depth, j + s, min64(group, n - s)}, strip);
-                next = ahead_of(k, g, &x, (panel){p, depth, j + s + group, min64(group, n - s - group)});
+                next = ahead_of(k, g, &x,
+                                (panel){p, depth, j + s + group, min64(group, n - s - group)});
             }
             run_column(k, &x, &next);
         }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tensor/dtype.h"
+#include "tensor/gemm.h"
 
 enum { UNIT = 32 }; /* columns: at least a cache line, also of 16-bit values */
 
@@ -17,7 +18,8 @@ void ls_gemv_columns(const ls_kernels *k, const ls_gemv_job *g, int64_t first, i
         k->widen(g->type, n, ls_flat_at(g->type, g->bias, (size_t)first), y);
     else
         memcpy(y, (const float *)g->bias + first, n * sizeof *y);
-    k->gemv(g->type, g->K, (int64_t)n, g->x, ls_flat_at(g->type, g->w, (size_t)first), g->N, y);
+    (g->bf16 ? k->gemv_bf16 : k->gemv)(g->type, g->K, (int64_t)n, g->x,
+                                       ls_flat_at(g->type, g->w, (size_t)first), g->N, y);
 }
 
 void ls_gemv_share(const ls_gemv_job *g, int thread, int nthreads, int64_t *first_p,
@@ -39,9 +41,34 @@ static void table_run(void *arg, int thread, int nthreads) {
     j.w = ls_stored_at(j.w, first * j.C);
     if (j.bias) j.bias += first;
     j.y += first;
-    s->k->gemv_table(&j);
+    (j.bf16 ? s->k->gemv_table_bf16 : s->k->gemv_table)(&j);
 }
 
-void ls_gemv_table(const ls_compute *c, const ls_gemv_table_job *j) {
+/* In bf16, weights of other types would have to be rounded: ls_gemm() does it. */
+static void by_gemm(const ls_compute *c, const ls_gemv_table_job *j) {
+    ls_gemm(c, &(ls_gemm_job){.M = 1,
+                              .N = j->V,
+                              .K = j->C,
+                              .bf16 = true,
+                              .a = ls_matrix_of(j->x, j->C),
+                              .w = ls_weights_transposed(j->w, j->C),
+                              .c = j->y,
+                              .ldc = j->V,
+                              .start = j->bias ? LS_GEMM_BIAS : LS_GEMM_ZERO,
+                              .bias = j->bias});
+}
+
+void ls_gemv_table(const ls_compute *c, const ls_gemv_table_job *given) {
+    ls_gemv_table_job rounded = *given;
+    const ls_gemv_table_job *j = &rounded;
+    if (j->bf16 && (j->w.type != LS_BLOCK_BF16 || j->C > LS_GEMM_WORK)) {
+        by_gemm(c, given);
+        return;
+    }
+    if (j->bf16) {
+        float *x = ls_compute_gemm_work(c, 0);
+        c->k->round_bf16(j->C, j->x, x);
+        rounded.x = x;
+    }
     ls_pool_run(c->pool, table_run, &(table_split_job){c->k, j});
 }

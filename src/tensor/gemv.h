@@ -2,7 +2,7 @@
  *
  * Every element has the bits of ls_gemm()'s result: one chain of multiply-adds over k, in order.
  * Weights may be stored in 16 bits, those of tables in blocks as well (stored.h): they are widened
- * in registers, so fewer bytes are read.
+ * in registers, so fewer bytes are read. Products in bf16 have the bits of those of ls_gemm().
  */
 #ifndef LS_TENSOR_GEMV_H
 #define LS_TENSOR_GEMV_H
@@ -17,6 +17,7 @@ typedef struct ls_gemv_job {
     const void *w;    /* [K, N] */
     const void *bias; /* [N]: chains of column j start at bias[j]; NULL: at 0 */
     float *y;         /* [N]; does not overlap x */
+    bool bf16;        /* the product is in bf16: x has bf16 values, type is LS_BF16 */
 } ls_gemv_job;
 
 /* Computes columns [first, end) of y in the calling thread. */
@@ -25,7 +26,7 @@ void ls_gemv_columns(const ls_kernels *, const ls_gemv_job *, int64_t first, int
 /* A thread's columns, in whole cache lines, for ls_gemv_columns() inside ls_pool_run(). */
 void ls_gemv_share(const ls_gemv_job *, int thread, int nthreads, int64_t *first_p, int64_t *end_p);
 
-/* Uses all threads of the worker. Must not be called inside ls_pool_run(). */
+/* Uses all threads of the worker, and in bf16 the work memory of ls_gemm(). Must not be called inside ls_pool_run(). */
 void ls_gemv_table(const ls_compute *, const ls_gemv_table_job *);
 
 #endif

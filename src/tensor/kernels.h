@@ -91,6 +91,7 @@ typedef struct ls_gemv_table_job {
     const float *x;
     const float *bias; /* [V]: where chains start; NULL: at 0 */
     float *y;
+    bool bf16; /* the product is in bf16; only of ls_gemv_table() */
 } ls_gemv_table_job;
 
 /* Queries of one position, and the head of keys and values that they share, kept in chunks of
@@ -147,6 +148,16 @@ typedef struct ls_kernels {
      * end) of y = s . values over `seen` positions. */
     void (*kept_scores)(const ls_gemv_kept_job *, int64_t first, int64_t end);
     void (*kept_mix)(const ls_gemv_kept_job *, int64_t seen, int64_t first, int64_t end);
+
+    /* The same as products in bf16. x has bf16 values (round_bf16), and so have the weights, in f32
+     * or bf16. */
+    void (*gemv_bf16)(ls_dtype, int64_t K, int64_t N, const float *x, const void *w, int64_t ld,
+                      float *y);
+    void (*gemv_table_bf16)(const ls_gemv_table_job *);
+    void (*kept_scores_bf16)(const ls_gemv_kept_job *, int64_t first, int64_t end);
+    void (*kept_mix_bf16)(const ls_gemv_kept_job *, int64_t seen, int64_t first, int64_t end);
+    /* Rounds as products in bf16 round their operands; x and y may be the same. */
+    void (*round_bf16)(int64_t n, const float *x, float *y);
 
     /* Layer norm over rows of C: y = (x - mean) * rstd * gamma + beta. x, y [rows, C];
      * mean, rstd [rows]. */

@@ -103,7 +103,7 @@ static void split_run(void *arg, int thread, int nthreads) {
 static void check(const ls_compute *c, ls_dtype type, int64_t K, int64_t N) {
     problem p = make(c->k, type, K, N);
     for (int bias = 0; bias < 2; bias++) {
-        ls_gemv_job job = {type, K, N, p.x, p.w, bias ? p.bias : NULL, p.y};
+        ls_gemv_job job = {type, K, N, p.x, p.w, bias ? p.bias : NULL, p.y, false};
         ls_pool_run(c->pool, split_run, &(split_job){c->k, &job});
         chains(&p, false, bias);
         equal(&p, "chains");
@@ -113,7 +113,7 @@ static void check(const ls_compute *c, ls_dtype type, int64_t K, int64_t N) {
     for (int bias = 0; bias < 2; bias++) {
         const ls_stored w = {p.w, ls_block_of_dtype(type)};
         for (int64_t j = 0; j < N; j++) p.y[j] = NAN;
-        ls_gemv_table(c, &(ls_gemv_table_job){w, N, K, p.x, bias ? p.bias32 : NULL, p.y});
+        ls_gemv_table(c, &(ls_gemv_table_job){w, N, K, p.x, bias ? p.bias32 : NULL, p.y, false});
         chains(&p, true, bias);
         equal(&p, "chains of a table");
         by_gemm(c, &p, true, bias);

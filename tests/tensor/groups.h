@@ -153,9 +153,29 @@ static inline void do_gemv(const ls_kernels *k, int64_t n, values *v) {
         const void *weights = i > 0 ? (const void *)half : w;
         start_from(v, 2 * i, 3, n);
         k->gemv(types[i], ROWS, n, v->in[0], weights, n, v->out[2 * i]);
-        k->gemv_table(&(ls_gemv_table_job){{weights, halves[i]}, ROWS, n, v->in[0], NULL,
-                                           v->out[2 * i + 1]});
+        k->gemv_table(&(ls_gemv_table_job){
+            .w = {weights, halves[i]}, .V = ROWS, .C = n, .x = v->in[0], .y = v->out[2 * i + 1]});
     }
+}
+
+/* In bf16: weights in bf16, and in f32 with its values. */
+static inline void do_gemv_bf16(const ls_kernels *k, int64_t n, values *v) {
+    static float x[ROWS * MAX_N], w[ROWS * MAX_N];
+    static uint16_t half[ROWS * MAX_N];
+    k->round_bf16(ROWS * n, v->in[0], x);
+    k->round_bf16(ROWS * n, v->in[1], w);
+    k->narrow(LS_BF16, (size_t)(ROWS * n), w, half);
+    for (int i = 0; i < 2; i++) {
+        const void *weights = i ? (const void *)half : w;
+        start_from(v, 2 * i, 3, n);
+        k->gemv_bf16(i ? LS_BF16 : LS_F32, ROWS, n, x, weights, n, v->out[2 * i]);
+        k->gemv_table_bf16(&(ls_gemv_table_job){.w = {weights, i ? LS_BLOCK_BF16 : LS_BLOCK_F32},
+                                                .V = ROWS,
+                                                .C = n,
+                                                .x = x,
+                                                .y = v->out[2 * i + 1]});
+    }
+    memcpy(v->out[4], x, (size_t)(ROWS * n) * sizeof *x);
 }
 
 /* Blocks of any bytes, but with scales that are finite: of n rows, each has two blocks of 256. */
@@ -180,20 +200,23 @@ static inline void do_gemv_blocks(const ls_kernels *k, int64_t n, values *v) {
         for (int64_t j = 0; j < nblocks; j++)
             for (int s = 0; s < types[i].scales; s++) w[j * types[i].nbytes + 2 * s + 1] &= 0xbf;
         const float *bias = i % 2 ? v->in[2] : NULL;
-        k->gemv_table(
-            &(ls_gemv_table_job){{w, types[i].type}, n, DEPTH, x, bias, v->out[i]});
+        k->gemv_table(&(ls_gemv_table_job){
+            .w = {w, types[i].type}, .V = n, .C = DEPTH, .x = x, .bias = bias, .y = v->out[i]});
     }
 }
 
 /* Four queries of n elements over a chunk of keys and values, and some of the next: scores from each
  * chunk on, and as many columns of the mixed values as there are. */
-static inline void do_gemv_kept(const ls_kernels *k, int64_t n, values *v) {
+static inline void do_kept(const ls_kernels *k, int64_t n, values *v, bool bf16) {
     enum { QUERIES = 4, SEEN = LS_KEPT_CHUNK + 21, S_ROW = 2 * LS_KEPT_CHUNK };
     static float kept[2 * 2 * LS_KEPT_CHUNK * MAX_N], q[QUERIES * MAX_N], s[QUERIES * S_ROW];
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         kept[i] = v->in[i % 3][i % CELLS] + 0.01f * (float)(i % 17);
-    for (int64_t i = 0; i < QUERIES * n; i++) q[i] = v->in[3][i % CELLS] - 0.1f * (float)(i / CELLS);
+    for (int64_t i = 0; i < QUERIES * n; i++)
+        q[i] = v->in[3][i % CELLS] - 0.1f * (float)(i / CELLS);
     for (int i = 0; i < QUERIES * S_ROW; i++) s[i] = UNTOUCHED;
+    if (bf16) k->round_bf16((int64_t)(sizeof kept / sizeof *kept), kept, kept);
+    if (bf16) k->round_bf16(QUERIES * n, q, q);
     ls_gemv_kept_job j = {.queries = QUERIES,
                           .D = n,
                           .kept = kept,
@@ -202,14 +225,22 @@ static inline void do_gemv_kept(const ls_kernels *k, int64_t n, values *v) {
                           .s = s,
                           .s_row = S_ROW,
                           .y = v->out[1]};
-    k->kept_scores(&j, 0, SEEN);
+    (bf16 ? k->kept_scores_bf16 : k->kept_scores)(&j, 0, SEEN);
     memcpy(v->out[0], s, sizeof s);
-    k->kept_scores(&j, LS_KEPT_CHUNK, SEEN);
+    (bf16 ? k->kept_scores_bf16 : k->kept_scores)(&j, LS_KEPT_CHUNK, SEEN);
     for (int i = 0; i < QUERIES * S_ROW; i++) s[i] = v->in[1][i];
-    k->kept_mix(&j, SEEN, 0, n);
+    if (bf16) k->round_bf16(QUERIES * S_ROW, s, s);
+    (bf16 ? k->kept_mix_bf16 : k->kept_mix)(&j, SEEN, 0, n);
     j.queries = 3;
     j.y = v->out[2];
-    k->kept_mix(&j, SEEN - 30, n / 3, n);
+    (bf16 ? k->kept_mix_bf16 : k->kept_mix)(&j, SEEN - 30, n / 3, n);
+}
+
+static inline void do_gemv_kept(const ls_kernels *k, int64_t n, values *v) {
+    do_kept(k, n, v, false);
+}
+static inline void do_kept_bf16(const ls_kernels *k, int64_t n, values *v) {
+    do_kept(k, n, v, true);
 }
 
 /* Tiles [tile_m, tile_n] of a matrix with rows 4 longer. */

@@ -106,7 +106,8 @@ static void check_gemv(const ls_compute *c, const table *t) {
             for (int64_t k = 0; k < t->width; k++)
                 want[r] = fmaf(x[k], t->values[r * t->width + k], want[r]);
         }
-        ls_gemv_table(c, &(ls_gemv_table_job){t->w, t->rows, t->width, x, i ? bias : NULL, got});
+        ls_gemv_table(
+            c, &(ls_gemv_table_job){t->w, t->rows, t->width, x, i ? bias : NULL, got, false});
         same(t, 1, "a row", t->rows, got, want);
     }
     free(x), free(bias), free(got), free(want);
@@ -119,13 +120,12 @@ static void check(const ls_compute *c) {
             for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++) {
                 int64_t elements = ls_block_elements((ls_block_type)type);
                 int64_t width = elements > 1 ? elements * blocks[b] : 37 * blocks[b];
-                table t = elements > 1
-                              ? make_table(c->k, (ls_block_type)type, rows[r], width)
-                              : make_halves(c->k,
-                                            type == LS_BLOCK_F32   ? LS_F32
-                                            : type == LS_BLOCK_F16 ? LS_F16
-                                                                   : LS_BF16,
-                                            rows[r], width);
+                table t = elements > 1 ? make_table(c->k, (ls_block_type)type, rows[r], width)
+                                       : make_halves(c->k,
+                                                     type == LS_BLOCK_F32   ? LS_F32
+                                                     : type == LS_BLOCK_F16 ? LS_F16
+                                                                            : LS_BF16,
+                                                     rows[r], width);
                 check_gemv(c, &t);
                 check_gemm(c, &t, 3);
                 if (b == 1 && r == 2) check_gemm(c, &t, 200); /* more than are packed at a time */

@@ -6,7 +6,7 @@
 
 /* Strips of sixteen rows that are computed together: at least as many as hide the time of a
  * multiply-add, whose chains they are. */
-#if defined(LS_VARIANT_avx512)
+#if defined(LS_VARIANT_avx512) || defined(LS_VARIANT_avx512bf16)
 enum { LS_GEMV_STRIPS = 4 };
 #else
 enum { LS_GEMV_STRIPS = 2 };

@@ -10,7 +10,7 @@
 
 #define UNROLL _Pragma("GCC unroll 16")
 
-#if defined(LS_VARIANT_avx512)
+#if defined(LS_VARIANT_avx512) || defined(LS_VARIANT_avx512bf16)
 enum { QUERIES = 4, VECTORS = 4 };
 #else
 enum { QUERIES = 2, VECTORS = 2 };
