@@ -131,6 +131,23 @@ void ls_log_result(const char *fmt, ...) {
     va_end(args);
 }
 
+void ls_log_highlighted(ls_highlight *h, const char *fmt, ...) {
+    char text[MOST];
+    ls_buf escaped = {0}, line = {0};
+    va_list args;
+    va_start(args, fmt);
+    int m = vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    size_t n = m < 0 ? 0 : (size_t)m < sizeof text ? (size_t)m : sizeof text - 1;
+    ls_buf_escape(&escaped, LS_ESCAPE_LINE, text, ls_utf8_complete(text, n));
+    if (ls_log_is_terminal()) ls_buf_printf(&line, CLEAR_LINE);
+    ls_highlight_write(h, escaped.data, escaped.len, &line);
+    ls_buf_append(&line, "\n", 1);
+    put_line(line.data, line.len);
+    ls_buf_free(&escaped);
+    ls_buf_free(&line);
+}
+
 void ls_log_status(const char *fmt, ...) {
     bool terminal = ls_log_is_terminal();
     va_list args;

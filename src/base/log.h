@@ -14,11 +14,16 @@
 
 #include <stdbool.h>
 
+#include "base/highlight.h"
+
 /* Writes the program's name (name.h), ": " and the message, whose quoted commands have that name. */
 void ls_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Writes an intermediate result: the message without the name. */
 void ls_log_result(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same of a text, in which parts stand out. */
+void ls_log_highlighted(ls_highlight *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* On a terminal: replaces the status line, and never wraps: fields (separated by two spaces) that
  * do not fit the width are left out. Elsewhere: writes the whole message as a line of its own. */

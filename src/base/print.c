@@ -17,6 +17,15 @@ static void print(ls_escape_kind kind, const char *text, size_t nbytes) {
 
 void ls_print_text(const char *text, size_t nbytes) { print(LS_ESCAPE_TEXT, text, nbytes); }
 
+void ls_print_highlighted(ls_highlight *h, const char *text, size_t nbytes) {
+    ls_buf escaped = {0}, out = {0};
+    ls_buf_escape(&escaped, LS_ESCAPE_TEXT, text, nbytes);
+    ls_highlight_write(h, escaped.data, escaped.len, &out);
+    ls_print_own(out.data, out.len);
+    ls_buf_free(&escaped);
+    ls_buf_free(&out);
+}
+
 void ls_print_own(const char *text, size_t nbytes) { fwrite(text, 1, nbytes, stdout); }
 
 void ls_print(const char *fmt, ...) {

@@ -1,6 +1,10 @@
 /* show.c - see show.h. */
 #include "chat/show.h"
 
+const char *ls_shown_as(const ls_highlight *h) {
+    return h->coloured ? "in colour" : "between " LS_SHOWN_BEGIN " and " LS_SHOWN_END;
+}
+
 void ls_chat_show(const ls_tokenizer *t, const ls_chat_tokens *l, size_t most, ls_buf *out) {
     ls_decoding d = {.tokenizer = t};
     size_t before = out->len;

@@ -2,6 +2,7 @@
 #include "cli/tokens_chat.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/plural.h"
 #include "base/print.h"
@@ -14,6 +15,7 @@
 typedef struct printer {
     const ls_tokenizer *tokenizer;
     bool json;
+    ls_highlight highlight;
     uint64_t nsamples, ntokens, ntrained;
 } printer;
 
@@ -44,14 +46,16 @@ static void print(void *arg, const ls_chat_sample *s) {
     ls_chat_show(p->tokenizer, s->tokens, SIZE_MAX, &text);
     ls_print("line %llu: %zu tokens, %zu trained on\n", (unsigned long long)s->line, s->tokens->n,
              s->tokens->ntrained);
-    ls_print_text(text.data, text.len);
+    ls_print_highlighted(&p->highlight, text.data, text.len);
     ls_print("\n");
     ls_buf_free(&text);
 }
 
 static ls_status print_all(const ls_tokens_chat *o, const ls_chat_format *f, ls_error *e) {
     ls_plain file = {0};
-    printer p = {.tokenizer = f->tokenizer, .json = o->json};
+    printer p = {.tokenizer = f->tokenizer,
+                 .json = o->json,
+                 .highlight = ls_highlight_for(STDOUT_FILENO, LS_SHOWN_BEGIN, LS_SHOWN_END)};
     LS_TRY(ls_plain_open(o->file, &(ls_source_options){0}, &file, e));
     ls_chat_lines l = {.name = o->file,
                        .text = (const char *)file.data,
@@ -63,10 +67,10 @@ static ls_status print_all(const ls_tokens_chat *o, const ls_chat_format *f, ls_
     ls_status s = ls_chat_lines_encode(&l, e);
     ls_plain_close(&file);
     if (s == LS_OK && !o->json)
-        ls_print("%llu conversation%s, %llu tokens, of which %llu are trained on, "
-                 "between " LS_SHOWN_BEGIN " and " LS_SHOWN_END "\n",
+        ls_print("%llu conversation%s, %llu tokens, of which %llu are trained on, %s\n",
                  (unsigned long long)p.nsamples, ls_plural((int64_t)p.nsamples),
-                 (unsigned long long)p.ntokens, (unsigned long long)p.ntrained);
+                 (unsigned long long)p.ntokens, (unsigned long long)p.ntrained,
+                 ls_shown_as(&p.highlight));
     return s;
 }
 

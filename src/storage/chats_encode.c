@@ -1,6 +1,7 @@
 /* chats_encode.c - files of conversations to numbers: see chats.h. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/plural.h"
@@ -123,10 +124,11 @@ void ls_chats_log(const ls_chats_read *r, const ls_config *c) {
             "answers with what is before them, each by itself",
             (unsigned long long)r->napart);
     if (!r->shown.len) return;
-    ls_log("the first one; what is trained on is between " LS_SHOWN_BEGIN " and " LS_SHOWN_END ":");
+    ls_highlight h = ls_highlight_for(STDERR_FILENO, LS_SHOWN_BEGIN, LS_SHOWN_END);
+    ls_log("the first one; what is trained on is %s:", ls_shown_as(&h));
     for (const char *line = r->shown.data; *line;) {
         size_t n = strcspn(line, "\n");
-        ls_log_result("    %.*s", (int)n, line);
+        ls_log_highlighted(&h, "    %.*s", (int)n, line);
         line += n + (line[n] == '\n');
     }
 }

@@ -2,6 +2,7 @@
  * ends when that loss stops falling (train.patience).
  */
 /* ctest: slow seconds=10 */
+#include "cli/best.h"
 #include "cli/hosts.h"
 
 /* Half of a short text at a high rate: the validation loss soon rises. */
@@ -10,33 +11,6 @@
     "--set train.eval_every=10 --set train.eval_samples=8 --set checkpoint.keep=1 "                \
     "--set survival.balance=off " SMALLER
 #define ENDS "--set train.steps=1000 --set train.patience=2 " OVERFIT
-
-/* Returns the step with the lowest validation loss before `steps` in a run's metrics.jsonl. */
-static int lowest_of(const char *run, int steps, double *loss_p) {
-    char path[256], line[1024];
-    int step = 0, best = 0;
-    double loss = 0;
-    snprintf(path, sizeof path, "%s/%s/metrics.jsonl", folder, run);
-    FILE *f = fopen(path, "r");
-    assert_non_null(f);
-    while (fgets(line, sizeof line, f)) {
-        if (sscanf(line, "{\"step\": %d, \"val_loss\": %lf", &step, &loss) != 2) continue;
-        if (step >= steps || (best && loss >= *loss_p)) continue;
-        best = step;
-        *loss_p = loss;
-    }
-    fclose(f);
-    assert_true(best > 0);
-    return best;
-}
-
-/* The step that a link of a run's checkpoints leads to. */
-static int step_at(const char *run, const char *link) {
-    char path[256], to[64] = "";
-    snprintf(path, sizeof path, "%s/%s/checkpoints/%s", folder, run, link);
-    assert_true(readlink(path, to, sizeof to - 1) > 5);
-    return atoi(to + 5);
-}
 
 static double loss_in_manifest(const char *run, const char *link) {
     char path[256], text[8192] = "", *at = NULL;

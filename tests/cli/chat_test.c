@@ -1,7 +1,9 @@
 /* chat_test.c - training on conversations: the same bits for any layout, packed and not to the same
  * loss, resumed without the files, and what is refused. */
 #include <math.h>
+#include <pty.h>
 
+#include "chat/show.h"
 #include "cli/models.h"
 
 #define TEMPLATE                                                                                   \
@@ -50,6 +52,41 @@ static void test_shown(void **state) {
     expect(TUNE "-n 1 -o @/cut2 --set model.context=20", 0, "and 14 conversations were left out");
     expect("eval @/shown", 0, "nats/token");
     expect("generate @/shown --prompt <user>1?;<assistant> --tokens 4", 0, "<user>1?;<assistant>");
+}
+
+/* What a terminal shows of a run's first lines. */
+static void shows_on_terminal(const char *line, const char *no_color, const char *says) {
+    char *output = calloc(1, MAX_OUTPUT + 1), *argv[MAX_ARGS], text[4096];
+    size_t n = 0;
+    int terminal = -1, status = 0;
+    pid_t pid = forkpty(&terminal, NULL, NULL, NULL);
+    if (pid == 0) {
+        setenv("TERM", "xterm", 1);
+        setenv("NO_COLOR", no_color, 1);
+        split_line(line, argv, text, sizeof text);
+        exec_program(argv);
+    }
+    for (ssize_t got = 1; got > 0 && n < MAX_OUTPUT;) {
+        got = read(terminal, output + n, MAX_OUTPUT - n);
+        if (got > 0) n += (size_t)got;
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    close(terminal);
+    if (status || !strstr(output, says))
+        fail_msg("%s: status %d\n%s\nnot: %s", line, status, output, says);
+    free(output);
+}
+
+/* In colour on a terminal, unless the user wants none; a template that ends answers with a line end. */
+static void test_colours(void **state) {
+    (void)state;
+    write_model();
+    shows_on_terminal(TUNE "-n 1 -o @/coloured", "",
+                      "    <user>0?;<assistant>\033[32my;\033[0m\r\n");
+    shows_on_terminal(TUNE "-n 1 -o @/plain", "1",
+                      "    <user>0?;<assistant>" LS_SHOWN_BEGIN "y;" LS_SHOWN_END "\r\n");
+    shows_on_terminal("tokens @/a --chat @/chats.jsonl --template @/chat.jinja", "",
+                      "\033[32my;\033[0m\r\n");
 }
 
 static void test_layouts(void **state) {
@@ -252,10 +289,11 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shown),   cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_packed),  cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_forms),   cmocka_unit_test(test_tokens),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_shown),   cmocka_unit_test(test_colours),
+        cmocka_unit_test(test_layouts), cmocka_unit_test(test_packed),
+        cmocka_unit_test(test_resume),  cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_tokens),  cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_alone),
     };
     return cmocka_run_group_tests(tests, models_make, folder_remove);
 }
