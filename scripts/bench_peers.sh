@@ -8,6 +8,6 @@ cd "$(dirname "$0")/.."
 python=${PYTHON:-build/torch-venv/bin/python}
 if [ -z "${PYTHON:-}" ]; then
     [ -x $python ] || python3 -m venv build/torch-venv
-    build/torch-venv/bin/pip install -q torch numpy
+    build/torch-venv/bin/pip install -q torch numpy transformers peft
 fi
 python3 bench/peers/compare_train.py build/lockstep "$python" build/bench-peers "$@"

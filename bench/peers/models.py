@@ -159,4 +159,38 @@ class ResNet(Model):
         return {4: lambda: p.permute(2, 3, 1, 0), 2: p.t, 1: lambda: p}[p.dim()]()
 
 
-MODELS = {"gpt2": GPT, "resnet": ResNet}
+# ---- published models ----
+
+
+class Published(Model):
+    """A model of `transformers`, with adapters of `peft` on all its linear layers if the run has
+    them. The config is read from the directory that Lockstep's run begins with."""
+
+    def __init__(self, config, weights):
+        from transformers import AutoConfig, AutoModelForCausalLM
+
+        super().__init__(weights)
+        published = AutoConfig.from_pretrained(config["model.from"])
+        published.use_cache = False
+        self.net = AutoModelForCausalLM.from_config(published, dtype=torch.float32)
+        if config["lora.rank"] > 0:
+            self.net = self.adapted(config)
+        for name, p in self.net.named_parameters():
+            name = name.replace("base_model.model.", "").replace(".base_layer", "").replace(".default", "")
+            p.data.copy_(weights[name])
+            self.names[name] = p
+
+    def adapted(self, config):
+        from peft import LoraConfig, get_peft_model
+
+        return get_peft_model(self.net, LoraConfig(
+            r=config["lora.rank"], lora_alpha=config["lora.alpha"], lora_dropout=config["lora.dropout"],
+            use_rslora=config["lora.rs"] == "on", use_dora=config["lora.dora"] == "on",
+            target_modules=config["lora.targets"], task_type="CAUSAL_LM"))
+
+    def forward(self, inputs, targets):
+        logits = self.net(input_ids=inputs).logits
+        return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.reshape(-1))
+
+
+MODELS = {"gpt2": GPT, "resnet": ResNet, "llama": Published}

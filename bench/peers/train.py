@@ -5,9 +5,10 @@ Lockstep's: the norm of the difference divided by that of the change in training
 those of models.py. PyTorch's fast paths are on: fused attention, fused optimizers, gradients as
 views of DDP's buckets.
 
-    train.py DIR [--workers N] [--threads N] [--compile] [--channels-last]
+    train.py DIR [--workers N] [--threads N] [--compile] [--channels-last] [--bf16]
 
-N workers train with DistributedDataParallel over Gloo, each on its part of the batch.
+N workers train with DistributedDataParallel over Gloo, each on its part of the batch. --bf16: the
+forward pass runs under torch.autocast in bf16, and frozen parameters are bf16.
 """
 import argparse
 import json
@@ -83,7 +84,7 @@ def distance(model, folder):
 
 def variant(a):
     parts = ["ddp"] * (a.workers > 1) + [f"{a.workers}x{a.threads}"]
-    return ", ".join(parts + ["compile"] * a.compile + ["channels last"] * a.channels_last)
+    return ", ".join(parts + ["compile"] * a.compile + ["channels last"] * a.channels_last + ["bf16"] * a.bf16)
 
 
 def train(rank, a, s, c):
@@ -91,9 +92,11 @@ def train(rank, a, s, c):
     n = a.workers
     a.format = torch.channels_last if a.channels_last else torch.contiguous_format
     model = MODELS[c["model.kind"]](c, read_weights(f"{a.folder}/weights.safetensors"))
-    inputs, targets = (read_tokens if c["model.kind"] == "gpt2" else read_images)(a, s, c)
+    inputs, targets = (read_images if c["model.kind"] == "resnet" else read_tokens)(a, s, c)
     for name in s["frozen"]:
         model.names[name].requires_grad_(False)
+        if a.bf16:
+            model.names[name].data = model.names[name].data.bfloat16()
     if a.channels_last:
         model = model.to(memory_format=torch.channels_last)
     mine = slice(s["batch"] * rank // n, s["batch"] * (rank + 1) // n)
@@ -108,7 +111,8 @@ def train(rank, a, s, c):
         begin = time.perf_counter()
         for group in optimizer.param_groups:
             group["lr"] = s["lr"][step]
-        loss = run(inputs[step, mine], targets[step, mine])
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=a.bf16):
+            loss = run(inputs[step, mine], targets[step, mine])
         optimizer.zero_grad(set_to_none=n == 1)
         loss.backward()
         if c["optim.clip"] > 0:
@@ -138,6 +142,7 @@ def main():
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--compile", action="store_true")
     p.add_argument("--channels-last", action="store_true")
+    p.add_argument("--bf16", action="store_true")
     a = p.parse_args()
     with open(f"{a.folder}/settings.json") as f:
         s = json.load(f)
