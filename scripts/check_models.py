@@ -7,7 +7,7 @@ MODEL_LOGITS is the program of tests/infer/logits.c. Small random models of each
 of all weights, and logits, in f32. GGUF: a published model, SmolLM2-135M-Instruct, that has a tokenizer:
 it is imported, exported in both forms, and read by others: transformers has the same tokens, template
 and logits, at 1 to 4,096 tokens; llama.cpp (the package xllamacpp, if there is one) the same greedy
-text. Needs the Python packages torch, transformers, accelerate, safetensors and numpy.
+text, also with an adapter. Needs the Python packages torch, transformers, accelerate, safetensors and numpy.
 """
 import json
 import shutil
@@ -211,6 +211,53 @@ def check_llama_cpp(model, file, tokenizer_, limit):
     done(f"{file.name}: llama.cpp writes the same {same} of 64 greedy tokens")
 
 
+def their_text(prompt, file, adapter=None):
+    """What llama.cpp writes; None: it is not installed."""
+    try:
+        import xllamacpp
+    except ImportError:
+        return None
+    params = xllamacpp.CommonParams()
+    params.model.path = str(file)
+    params.n_ctx = 512
+    params.warmup = False
+    params.verbosity = 0
+    if adapter:
+        params.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(str(adapter), 1.0)]
+    answer = xllamacpp.Server(params).handle_completions({"prompt": prompt, "max_tokens": 24, "temperature": 0, "seed": 1})
+    return answer["choices"][0]["text"]
+
+
+def check_adapter(imported):
+    """llama.cpp writes the same text with the base and our adapter as with the merged model, and as we
+    do; with the base alone another."""
+    global skipped
+    chats, config, folder = TOP / "chats.jsonl", TOP / "adapter.yaml", TOP / "adapted"
+    with open(chats, "w") as f:
+        for i in range(20):
+            turns = (("user", f"What is {i} plus {i}?"), ("assistant", f"It is {2 * i}, my friend."))
+            f.write(json.dumps({"messages": [{"role": role, "content": text} for role, text in turns]}) + "\n")
+    config.write_text(f"model: {{from: {imported}, context: 128}}\nlora: {{rank: 8, targets: all-linear}}\n"
+                      f"data: {{path: {chats}, format: chat, packing: on, val_fraction: 0.2}}\n"
+                      "train: {steps: 12, batch: 4, virtual_workers: 4, eval_every: 0}\noptim: {lr: 0.003, warmup: 1}\n")
+    run(LOCKSTEP, "train", config, "-n", 2, "-o", folder)
+    base, merged, adapter = TOP / "base.gguf", TOP / "merged.gguf", TOP / "adapter.gguf"
+    run(LOCKSTEP, "export", imported, "--to", "gguf", "-o", base)
+    run(LOCKSTEP, "export", folder, "--to", "gguf", "--merge", "-o", merged)
+    run(LOCKSTEP, "export", folder, "--to", "gguf", "-o", adapter)
+    prompt = "<|im_start|>user\nWhat is 7 plus 7?<|im_end|>\n<|im_start|>assistant\n"
+    ours = json.loads(run(LOCKSTEP, "generate", folder, "--prompt", prompt, "--tokens", 24, "--temperature", 0, "--json"))
+    alone, whole, beside = their_text(prompt, base), their_text(prompt, merged), their_text(prompt, base, adapter)
+    if whole is None:
+        skipped += 1
+        print("skipped: llama.cpp with an adapter: the package xllamacpp is not installed")
+        return
+    assert whole == beside == ours["text"] != alone, (whole, beside, ours, alone)
+    done(f"llama.cpp writes the same with our adapter as with the merged model: {whole!r}")
+    for file in (base, merged, adapter):
+        file.unlink()
+
+
 def check_published():
     imported, exported = TOP / "imported", TOP / "exported"
     first = json.loads(run(LOCKSTEP, "import", GGUF, "-o", imported, "--json"))
@@ -221,6 +268,7 @@ def check_published():
     ids = t(text)["input_ids"][:4096]
     assert len(ids) == 4096, len(ids)
     check_published_logits(imported, exported, ids)
+    check_adapter(imported)
     for kind, limit in (("f16", 0.02), ("q8_0", 0.1), ("q4_1", 0.7)):
         file, back = TOP / f"{kind}.gguf", TOP / kind
         run(LOCKSTEP, "export", imported, "--to", "gguf", "--type", kind, "-o", file)

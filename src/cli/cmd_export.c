@@ -4,8 +4,9 @@
 #include "base/json.h"
 #include "base/print.h"
 #include "cli/cli.h"
-#include "cli/export_peft.h"
+#include "cli/export_adapters.h"
 #include "infer/published.h"
+#include "storage/run_adapters.h"
 #include "storage/run_model.h"
 #include "weights/blocks.h"
 #include "weights/export.h"
@@ -137,8 +138,26 @@ static int export_adapters(const ls_args *a) {
         cli_fail(&e);
         return CLI_USAGE;
     }
-    ls_status s = cli_export_peft(a->words[0], cli_given(a, EMA), to, cli_given(a, JSON), &e);
-    return s == LS_OK ? 0 : cli_fail(&e);
+    const cli_adapters x = {
+        .from = a->words[0], .to = to, .ema = cli_given(a, EMA), .json = cli_given(a, JSON)};
+    return cli_export_adapters(&x, &e) == LS_OK ? 0 : cli_fail(&e);
+}
+
+/* Adapters that are not merged are a file of their own in GGUF. */
+static ls_status export_gguf_adapters(const request *q, bool has_type, bool json, ls_error *e) {
+    const cli_adapters x = {
+        .from = q->from, .to = q->to, .gguf = true, .ema = q->ema, .json = json};
+    if (has_type)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: has adapters, which are written in f32: leave --type out, or write the "
+                       "whole model with --merge",
+                       q->from);
+    return cli_export_adapters(&x, e);
+}
+
+static ls_status has_adapters(const request *q, bool *has_p, ls_error *e) {
+    bool may = strcmp(forms[q->form].name, "gguf") == 0 && !q->merge && !ls_published_is(q->from);
+    return may ? ls_run_has_adapters(q->from, has_p, e) : LS_OK;
 }
 
 static int run(const ls_args *a) {
@@ -154,7 +173,13 @@ static int run(const ls_args *a) {
         cli_fail(&e);
         return CLI_USAGE;
     }
-    ls_status s = (ls_published_is(q.from) ? export_published : export_run)(&q, &w, &e);
+    bool adapters = false;
+    ls_status s = has_adapters(&q, &adapters, &e);
+    if (s == LS_OK && adapters) {
+        s = export_gguf_adapters(&q, cli_given(a, TYPE), cli_given(a, JSON), &e);
+        return s == LS_OK ? 0 : cli_fail(&e);
+    }
+    if (s == LS_OK) s = (ls_published_is(q.from) ? export_published : export_run)(&q, &w, &e);
     if (s != LS_OK) return cli_fail(&e);
     print(&q, &w, cli_given(a, JSON));
     ls_written_free(&w);
@@ -173,8 +198,9 @@ const ls_command cmd_export = {
         "chat template: as a directory of Hugging Face's form, or as a GGUF file. In f32 the\n"
         "weights have all their bits: the hash is that of `lockstep ckpt hash`.\n"
         "\n"
-        "Of a run with adapters (lora.rank), --merge adds them to the weights; --to peft writes\n"
-        "them alone, as the Python package peft loads them.\n"
+        "Of a run with adapters (lora.rank), --merge adds them to the weights. Else --to peft\n"
+        "writes them alone, as the Python package peft loads them, and --to gguf as llama.cpp\n"
+        "does (--lora).\n"
         "\n"
         "docs/pretrained.md describes the forms.",
     .options = {[TO] = {"to", 0, "FORM",

@@ -6,28 +6,18 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "config/config.h"
-#include "networks/network.h"
-#include "storage/checkpoint.h"
+#include "base/json.h"
+#include "storage/run_adapters.h"
+#include "storage/state.h"
 #include "weights/model_folder.h"
 
 typedef struct exporting {
-    char *checkpoint;
-    ls_config config;
-    ls_model model;
-    float *params; /* [nfloats] */
+    ls_run_adapters run;
     ls_tensor *list;
     size_t n;
 } exporting;
 
 /* ---- names ---- */
-
-/* The name of the parameter's layer, without ".lora_A.weight" or ".weight". */
-static void layer_of(const ls_param *p, char name[LS_NAME]) {
-    snprintf(name, LS_NAME, "%s", p->name);
-    char *end = p->adapter ? strstr(name, ".lora_") : strrchr(name, '.');
-    if (end) *end = 0;
-}
 
 static const char *last_part(const char *name) {
     const char *dot = strrchr(name, '.');
@@ -38,7 +28,7 @@ static bool has_adapter(const ls_model *m, const char *layer) {
     char of[LS_NAME];
     for (int i = 0; i < m->nparams; i++) {
         if (!m->params[i].adapter) continue;
-        layer_of(&m->params[i], of);
+        ls_adapter_layer(&m->params[i], of);
         if (strcmp(of, layer) == 0) return true;
     }
     return false;
@@ -69,7 +59,7 @@ static ls_json *targets_of(const ls_model *m) {
     char layer[LS_NAME];
     for (int i = 0; i < m->nparams; i++) {
         if (!m->params[i].adapter) continue;
-        layer_of(&m->params[i], layer);
+        ls_adapter_layer(&m->params[i], layer);
         const char *name = all_have(m, layer) ? last_part(layer) : layer;
         if (!has_text(list, name)) ls_json_push(list, ls_json_new_text(name));
     }
@@ -81,12 +71,12 @@ static ls_json *targets_of(const ls_model *m) {
 static ls_json *saved_of(const exporting *x) {
     ls_json *list = ls_json_new_array();
     char layer[LS_NAME];
-    for (int i = 0; i < x->model.nparams; i++) {
-        const ls_param *p = &x->model.params[i];
+    for (int i = 0; i < x->run.model.nparams; i++) {
+        const ls_param *p = &x->run.model.params[i];
         if (p->adapter || p->frozen) continue;
-        layer_of(p, layer);
+        ls_adapter_layer(p, layer);
         if (!has_text(list, layer)) ls_json_push(list, ls_json_new_text(layer));
-        if (strcmp(layer, "model.embed_tokens") == 0 && x->config.model.head == LS_HEAD_TIED)
+        if (strcmp(layer, "model.embed_tokens") == 0 && x->run.config.model.head == LS_HEAD_TIED)
             ls_json_push(list, ls_json_new_text("lm_head"));
     }
     if (ls_json_count(list)) return list;
@@ -95,7 +85,7 @@ static ls_json *saved_of(const exporting *x) {
 }
 
 static ls_status write_config(const exporting *x, const char *folder, ls_error *e) {
-    const ls_config *c = &x->config;
+    const ls_config *c = &x->run.config;
     const char *base = *c->model.from ? c->model.from : c->train.from;
     ls_json *o = ls_json_new_object();
     ls_json_set_text(o, "peft_type", "LORA");
@@ -106,7 +96,7 @@ static ls_status write_config(const exporting *x, const char *folder, ls_error *
     ls_json_set_number(o, "lora_dropout", c->lora.dropout);
     ls_json_set(o, "use_rslora", ls_json_new_bool(c->lora.rs));
     ls_json_set(o, "use_dora", ls_json_new_bool(c->lora.dora));
-    ls_json_set(o, "target_modules", targets_of(&x->model));
+    ls_json_set(o, "target_modules", targets_of(&x->run.model));
     ls_json_set(o, "modules_to_save", saved_of(x));
     ls_json_set_text(o, "bias", "none");
     ls_json_set(o, "fan_in_fan_out", ls_json_new_bool(false));
@@ -126,7 +116,7 @@ static ls_status write_config(const exporting *x, const char *folder, ls_error *
 /* ---- adapter_model.safetensors ---- */
 
 static ls_status add(exporting *x, const ls_param *p, const char *name, ls_error *e) {
-    ls_tensor t = ls_state_tensor(p, NULL, x->params + p->offset);
+    ls_tensor t = ls_state_tensor(p, NULL, x->run.params + p->offset);
     int n = snprintf(t.name, sizeof t.name, "base_model.model.%s", name);
     if (n >= (int)sizeof t.name)
         return ls_fail(e, LS_EINVAL, "the name %s is too long for a file of peft", name);
@@ -135,14 +125,14 @@ static ls_status add(exporting *x, const ls_param *p, const char *name, ls_error
 }
 
 static ls_status list_tensors(exporting *x, ls_error *e) {
-    const ls_model *m = &x->model;
-    bool tied = x->config.model.head == LS_HEAD_TIED;
+    const ls_model *m = &x->run.model;
+    bool tied = x->run.config.model.head == LS_HEAD_TIED;
     x->list = LS_NEW_ARRAY(ls_tensor, (size_t)m->nparams + 1);
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *p = &m->params[i];
         if (p->frozen && p->adapter)
             return ls_fail(e, LS_EINVAL, "%s: %s is frozen; peft has no form for that",
-                           x->checkpoint, p->name);
+                           x->run.checkpoint, p->name);
         if (!p->frozen) LS_TRY(add(x, p, p->name, e));
         if (!p->frozen && tied && strcmp(p->name, "model.embed_tokens.weight") == 0)
             LS_TRY(add(x, p, "lm_head.weight", e));
@@ -160,35 +150,11 @@ static ls_status write_all(exporting *x, const char *folder, ls_error *e) {
 
 /* ---- the run ---- */
 
-static ls_status open_run(exporting *x, const char *from, bool ema, ls_error *e) {
-    LS_TRY(ls_checkpoint_resolve(from, &x->checkpoint, e));
-    char *config = ls_format("%s/config.yaml", x->checkpoint);
-    ls_status s = ls_config_read(config, &x->config, e);
-    free(config);
-    LS_TRY(s);
-    if (!x->config.lora.rank)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: has no adapters (lora.rank is 0); --to safetensors writes its weights",
-                       from);
-    LS_TRY(ls_network_create(&x->config, &x->model, e));
-    x->params = LS_NEW_ARRAY(float, x->model.nfloats);
-    ls_train_state state = {.model = &x->model, .flat = {1, {x->params}}, .ema = ema};
-    return ls_checkpoint_load(x->checkpoint, &state, e);
-}
-
-static void close_run(exporting *x) {
-    free(x->list);
-    free(x->params);
-    ls_model_free(&x->model);
-    free(x->checkpoint);
-    free(x);
-}
-
 ls_status ls_peft_export(const char *from, bool ema, const char *to, ls_peft_written *w_p,
                          ls_error *e) {
     exporting *x = LS_NEW(exporting);
     ls_model_folder folder = {0};
-    ls_status s = open_run(x, from, ema, e);
+    ls_status s = ls_run_adapters_open(from, ema, &x->run, e);
     if (s == LS_OK) s = list_tensors(x, e);
     if (s == LS_OK) s = ls_model_folder_begin(to, &folder, e);
     if (s == LS_OK) {
@@ -202,6 +168,8 @@ ls_status ls_peft_export(const char *from, bool ema, const char *to, ls_peft_wri
         *w_p = (ls_peft_written){.ntensors = x->n};
         for (size_t i = 0; i < x->n; i++) w_p->count += x->list[i].count;
     }
-    close_run(x);
+    ls_run_adapters_close(&x->run);
+    free(x->list);
+    free(x);
     return s;
 }

@@ -178,7 +178,7 @@ static void test_refusals(void **state) {
     expect("export @/run --to peft", 2, "-o PATH is missing");
     expect("export @/run --to peft -o @/other --merge", 2, "leave --merge out");
     expect("export @/run --to peft -o @/other --type f16", 2, "leave --type out");
-    expect("export @/run --to gguf -o @/other", 1,
+    expect("export @/run --to safetensors -o @/other", 1,
            "has adapters: --merge adds them to the weights");
     expect("export @/plain --to gguf -o @/other --merge", 1, "has no adapters to merge");
     expect("export @/merged --to gguf -o @/other --merge", 1, "without adapters to merge");

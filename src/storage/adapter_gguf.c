@@ -1,0 +1,150 @@
+/* adapter_gguf.c - see adapter_gguf.h. */
+#include "storage/adapter_gguf.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "networks/family.h"
+#include "storage/run_adapters.h"
+#include "weights/gguf_write.h"
+#include "weights/names.h"
+
+typedef struct writing {
+    const ls_run_adapters *run;
+    ls_architecture arch;
+    ls_gguf_writer writer;
+    size_t ntensors, count;
+} writing;
+
+/* The tensor that the adapter is of. False: the base has none of this name. */
+static bool find_base(const ls_architecture *a, const ls_param *p, ls_name *id_p) {
+    char layer[LS_NAME];
+    ls_adapter_layer(p, layer);
+    size_t n = strlen(layer);
+    for (int i = 0; ls_name_at(a, i, id_p); i++)
+        if (strncmp(id_p->name, layer, n) == 0 && strcmp(id_p->name + n, ".weight") == 0)
+            return true;
+    return false;
+}
+
+static bool is_a(const ls_param *p) { return strstr(p->name, ".lora_A.") != NULL; }
+
+/* ---- what the file has ---- */
+
+/* rsLoRA's scale is alpha / sqrt(rank). */
+static double alpha_of(const ls_config *c) {
+    return c->lora.rs ? c->lora.alpha * sqrt((double)c->lora.rank) : c->lora.alpha;
+}
+
+static void put_keys(writing *x) {
+    ls_gguf_writer *w = &x->writer;
+    ls_family family = x->arch.family == LS_FAMILY_MISTRAL ? LS_FAMILY_LLAMA : x->arch.family;
+    ls_gguf_put_text(w, "general.architecture", ls_family_name(family));
+    ls_gguf_put_text(w, "general.type", "adapter");
+    ls_gguf_put_u32(w, "general.file_type", 0); /* f32 */
+    ls_gguf_put_text(w, "adapter.type", "lora");
+    ls_gguf_put_f32(w, "adapter.lora.alpha", (float)alpha_of(&x->run->config));
+}
+
+static ls_status put_tensor(writing *x, const ls_param *p, ls_error *e) {
+    ls_name id;
+    int64_t rank = x->run->config.lora.rank;
+    if (!find_base(&x->arch, p, &id))
+        return ls_fail(e, LS_EINVAL, "%s: GGUF has no name for %s; use --merge", x->run->checkpoint,
+                       p->name);
+    int64_t wide = (int64_t)p->count / rank;
+    const int64_t a[2] = {wide, rank}, b[2] = {rank, wide};
+    char *name = ls_format("%s.lora_%c", id.gguf, is_a(p) ? 'a' : 'b');
+    ls_gguf_put_tensor(&x->writer, name, LS_BLOCK_F32, 2, is_a(p) ? a : b);
+    free(name);
+    x->ntensors++;
+    x->count += p->count;
+    return LS_OK;
+}
+
+static ls_status put_tensors(writing *x, ls_error *e) {
+    const ls_model *m = &x->run->model;
+    for (int i = 0; i < m->nparams; i++) {
+        const ls_param *p = &m->params[i];
+        if (!p->adapter && !p->frozen)
+            return ls_fail(e, LS_EINVAL,
+                           "%s: %s is trained as a whole; an adapter in GGUF has no form for that: "
+                           "use --merge",
+                           x->run->checkpoint, p->name);
+        if (p->adapter) LS_TRY(put_tensor(x, p, e));
+    }
+    return LS_OK;
+}
+
+/* ---- the data ---- */
+
+/* Rows of B in the order of the base's rows in the file. */
+static ls_status add_b(writing *x, const ls_param *p, bool pairs, ls_error *e) {
+    int64_t rank = x->run->config.lora.rank, rows = (int64_t)p->count / rank;
+    int64_t group = x->arch.head_dim;
+    const float *from = x->run->params + p->offset;
+    float *to = LS_NEW_ARRAY(float, p->count);
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t row = pairs ? i / group * group + ls_name_pair_row(group, i % group) : i;
+        memcpy(to + row * rank, from + i * rank, (size_t)rank * sizeof *to);
+    }
+    ls_status s = ls_gguf_add(&x->writer, to, p->count * sizeof *to, e);
+    free(to);
+    return s;
+}
+
+static ls_status add_tensors(writing *x, ls_error *e) {
+    const ls_model *m = &x->run->model;
+    ls_status s = LS_OK;
+    for (int i = 0; s == LS_OK && i < m->nparams; i++) {
+        const ls_param *p = &m->params[i];
+        ls_name id;
+        if (!p->adapter || !find_base(&x->arch, p, &id)) continue;
+        s = is_a(p)
+                ? ls_gguf_add(&x->writer, x->run->params + p->offset, p->count * sizeof(float), e)
+                : add_b(x, p, id.order == LS_ROWS_PAIRS, e);
+    }
+    return s;
+}
+
+static ls_status write_file(writing *x, const char *path, ls_error *e) {
+    put_keys(x);
+    LS_TRY(put_tensors(x, e));
+    LS_TRY(ls_gguf_begin(&x->writer, path, e));
+    LS_TRY(add_tensors(x, e));
+    return ls_gguf_end(&x->writer, e);
+}
+
+static ls_status write_run(const ls_run_adapters *r, const char *to, ls_peft_written *w_p,
+                           ls_error *e) {
+    writing x = {.run = r};
+    if (r->config.lora.dora)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: has DoRA adapters (lora.dora), for which GGUF has no form: use --merge",
+                       r->checkpoint);
+    LS_TRY(ls_family_of(&r->config, &x.arch, e));
+    char *fresh = ls_format("%s.%ld.new", to, (long)getpid());
+    ls_status s = write_file(&x, fresh, e);
+    ls_gguf_writer_free(&x.writer);
+    if (s == LS_OK) s = ls_file_rename(fresh, to, e);
+    if (s == LS_OK)
+        *w_p = (ls_peft_written){x.ntensors, x.count};
+    else
+        unlink(fresh);
+    free(fresh);
+    return s;
+}
+
+ls_status ls_adapter_gguf_export(const char *from, bool ema, const char *to, ls_peft_written *w_p,
+                                 ls_error *e) {
+    if (ls_file_exists(to))
+        return ls_fail(e, LS_EINVAL, "%s: exists; give the name of a new file", to);
+    ls_run_adapters *r = LS_NEW(ls_run_adapters);
+    ls_status s = ls_run_adapters_open(from, ema, r, e);
+    if (s == LS_OK) s = write_run(r, to, w_p, e);
+    ls_run_adapters_close(r);
+    free(r);
+    return s;
+}

@@ -1,0 +1,102 @@
+/* export_adapter_test.c - lockstep export of a run's adapters as GGUF: keys, names and values, rows in the
+ * order of llama.cpp; what is refused. */
+#include "cli/program.h"
+#include "weights/gguf.h"
+#include "weights/safetensors.h"
+
+/* Heads of 4 elements. */
+#define TRAIN                                                                                      \
+    "train configs/tiny.yaml -n 1 --set model.kind=llama --set model.width=24 --set "              \
+    "model.heads=6 "                                                                               \
+    "--set model.kv_heads=2 --set train.steps=3 --set train.eval_every=0 --set optim.warmup=1 "
+enum { RANK = 4, HEAD = 4 };
+
+static ls_gguf file;
+static ls_safetensors weights;
+
+static void open_files(void) {
+    ls_error e = {0};
+    char *a = ls_format("%s/adapter.gguf", folder);
+    char *b = ls_format("%s/run/checkpoints/latest/model.safetensors", folder);
+    assert_ls_ok(ls_gguf_open(a, &file, &e), e);
+    assert_ls_ok(ls_safetensors_open(b, &weights, &e), e);
+    free(a), free(b);
+}
+
+/* Row i of a head in the file: the pairs of the rotation are adjacent. */
+static int64_t row_in_head(int64_t i) { return i % 2 * (HEAD / 2) + i / 2; }
+
+static const float *run_values(const char *name, int64_t count) {
+    const ls_tensor *t = ls_safetensors_find(&weights, name);
+    assert_non_null(t);
+    assert_int_equal(t->count, count);
+    return (const float *)t->data;
+}
+
+static void has_tensor(const char *gguf, const char *name, int64_t width, int64_t rows,
+                       bool pairs) {
+    const ls_gguf_tensor *t = ls_gguf_find_tensor(&file, gguf);
+    assert_non_null(t);
+    assert_int_equal(t->ndims, 2);
+    assert_int_equal(t->dims[0], width);
+    assert_int_equal(t->dims[1], rows);
+    const float *want = run_values(name, width * rows);
+    bool moved = false;
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t row = pairs ? i / HEAD * HEAD + row_in_head(i % HEAD) : i;
+        moved = moved || row != i;
+        assert_memory_equal(t->data + (size_t)(i * width) * sizeof *want, want + row * width,
+                            (size_t)width * sizeof *want);
+    }
+    assert_int_equal(moved, pairs);
+}
+
+static void test_file(void **state) {
+    (void)state;
+    double alpha = 0;
+    expect(TRAIN "-o @/run --set lora.rank=4 --set lora.alpha=6 --set lora.rs=on --set "
+                 "lora.targets=[q_proj,layers.1.mlp.down_proj]",
+           0, NULL);
+    expect("export @/run --to gguf -o @/adapter.gguf", 0, "in 6 tensors, for the base model");
+    open_files();
+    assert_int_equal(file.ntensors, 6);
+    assert_true(ls_gguf_is_text(ls_gguf_find(&file, "general.architecture"), "llama"));
+    assert_true(ls_gguf_is_text(ls_gguf_find(&file, "general.type"), "adapter"));
+    assert_true(ls_gguf_is_text(ls_gguf_find(&file, "adapter.type"), "lora"));
+    assert_true(ls_gguf_number(ls_gguf_find(&file, "adapter.lora.alpha"), 0, &alpha));
+    assert_true(alpha == 12); /* / 4 is 6 / sqrt(4) */
+    has_tensor("blk.0.attn_q.weight.lora_a", "model.layers.0.self_attn.q_proj.lora_A.weight", 24,
+               RANK, false);
+    has_tensor("blk.1.attn_q.weight.lora_b", "model.layers.1.self_attn.q_proj.lora_B.weight", RANK,
+               24, true);
+    has_tensor("blk.1.ffn_down.weight.lora_a", "model.layers.1.mlp.down_proj.lora_A.weight", 64,
+               RANK, false);
+    has_tensor("blk.1.ffn_down.weight.lora_b", "model.layers.1.mlp.down_proj.lora_B.weight", RANK,
+               24, false);
+    ls_gguf_close(&file);
+    ls_safetensors_close(&weights);
+    expect("export @/run/checkpoints/latest --to gguf -o @/json.gguf --json", 0,
+           "\"form\": \"gguf adapter\", \"tensors\": 6");
+    expect("export @/run --to gguf --merge -o @/merged.gguf", 0, "hash ");
+    expect("weights @/adapter.gguf", 1, "it is an adapter");
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    expect("export @/run --to gguf -o @/adapter.gguf", 1, "exists; give the name of a new file");
+    expect("export @/run --to gguf -o @/none.gguf --type q8_0", 1, "leave --type out");
+    expect("export @/run --to gguf -o @/none.gguf --ema", 1, "has no average of the weights");
+    expect("export @/run --to gguf -o @/nowhere/none.gguf", 1, "/nowhere/none.gguf");
+    expect("export @/missing --to gguf -o @/none.gguf", 1, "/missing: does not exist");
+    expect(TRAIN "-o @/dora --set lora.rank=2 --set lora.dora=on", 0, NULL);
+    expect("export @/dora --to gguf -o @/none.gguf", 1, "for which GGUF has no form: use --merge");
+    expect(TRAIN "-o @/whole --set lora.rank=2 --set lora.train=embed_tokens", 0, NULL);
+    expect("export @/whole --to gguf -o @/none.gguf", 1,
+           "model.embed_tokens.weight is trained as a whole");
+    assert_false(file_exists("none.gguf"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_file), cmocka_unit_test(test_refused)};
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
