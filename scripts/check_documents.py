@@ -30,6 +30,8 @@ SMALL = {"layers": "1", "width": "24", "heads": "3", "context": "16", "vocab": "
          "warmup": "1", "eval_every": "2", "eval_samples": "8"}
 CHATS = 40 * ('{"messages": [{"role": "user", "content": "a?"}, '
               '{"role": "assistant", "content": "b"}]}\n')
+PAIRS = 40 * ('{"prompt": [{"role": "user", "content": "a?"}], "chosen": [{"role": "assistant", "content": '
+              '"b"}], "rejected": [{"role": "assistant", "content": "c"}]}\n')
 
 # (pattern, change, reason): all patterns that match a line are applied, in this order. A line that
 # then begins with "parse " is only parsed.
@@ -105,13 +107,14 @@ def make_scratch():
         small = small.replace("vocab: 50257", "vocab: 300")
         if "format: chat" in small:
             small = small.replace("context: 16", "context: 64")
+        lines = PAIRS if "loss: dpo" in small else CHATS
         open(os.path.join(top, "configs", os.path.basename(config)), "w", encoding="utf-8").write(small)
         for path in re.findall(r"^ +(?:val_)?path: (\S+)", small, flags=re.M):
             if os.path.isabs(path):
                 continue  # the system's file, which must not be written
             path = os.path.join(top, path)
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            open(path, "w", encoding="utf-8").write(CHATS if path.endswith(".jsonl") else text)
+            open(path, "w", encoding="utf-8").write(lines if path.endswith(".jsonl") else text)
     tiny = open(os.path.join(top, "configs/tiny.yaml"), encoding="utf-8").read()
     mine = re.sub(r"( +min_lr:).*", r"\1 1e-5", tiny)  # a user's own config
     open(os.path.join(top, "configs/mine.yaml"), "w", encoding="utf-8").write(mine)

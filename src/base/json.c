@@ -73,6 +73,8 @@ bool ls_json_is_null(const ls_json *j) { return json_is_null(in(j)); }
 bool ls_json_is_object(const ls_json *j) { return json_is_object(in(j)); }
 bool ls_json_is_array(const ls_json *j) { return json_is_array(in(j)); }
 
+bool ls_json_equal(const ls_json *a, const ls_json *b) { return json_equal(in(a), in(b)); }
+
 void *ls_json_next(const ls_json *o, void *it, const char **key_p, const ls_json **value_p) {
     it = it ? json_object_iter_next(in(o), it) : json_object_iter(in(o));
     if (!it) return NULL;

@@ -35,6 +35,7 @@ bool ls_json_is_bool(const ls_json *);
 bool ls_json_is_null(const ls_json *);
 bool ls_json_is_object(const ls_json *);
 bool ls_json_is_array(const ls_json *);
+bool ls_json_equal(const ls_json *, const ls_json *);
 
 /* Iterates over the members of an object, in the order of the text: begin with it = NULL; NULL
  * ends. */

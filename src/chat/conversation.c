@@ -45,9 +45,13 @@ static ls_status add_messages(const ls_json *from, const char *key, ls_json *to,
     return LS_OK;
 }
 
-static ls_status read_messages(const ls_json *line, ls_conversation *c, ls_error *e) {
+static void find_tools(const ls_json *line, ls_conversation *c) {
     const ls_json *tools = ls_json_get(line, "tools");
     if (tools && ls_json_is_array(tools) && ls_json_count(tools)) c->tools = tools;
+}
+
+static ls_status read_messages(const ls_json *line, ls_conversation *c, ls_error *e) {
+    find_tools(line, c);
     return add_messages(ls_json_get(line, "messages"), "messages", c->messages, e);
 }
 
@@ -158,8 +162,9 @@ static ls_status fail_form(const ls_json *line, ls_error *e) {
 
 static ls_status read(const ls_json *line, ls_conversation *c, ls_error *e) {
     if (ls_json_get(line, "chosen") && ls_json_get(line, "rejected"))
-        return ls_fail(e, LS_EINVAL,
-                       "has chosen and rejected answers; training on such pairs is not supported");
+        return ls_fail(
+            e, LS_EINVAL,
+            "has chosen and rejected answers; set train.loss: dpo to train on such pairs");
     if (ls_json_get(line, "messages")) return read_messages(line, c, e);
     if (ls_json_get(line, "conversations")) return read_sharegpt(line, c, e);
     if (ls_json_get(line, "prompt") && ls_json_get(line, "completion"))
@@ -174,6 +179,20 @@ ls_status ls_conversation_read(const ls_json *line, ls_conversation *c_p, ls_err
     ls_conversation c = {.messages = ls_json_new_array()};
     ls_status s =
         ls_json_is_object(line) ? read(line, &c, e) : ls_fail(e, LS_EINVAL, "is not a JSON object");
+    if (s == LS_OK)
+        *c_p = c;
+    else
+        ls_conversation_free(&c);
+    return s;
+}
+
+ls_status ls_conversation_of_lists(const ls_json *line, const char *before, const char *key,
+                                   ls_conversation *c_p, ls_error *e) {
+    ls_conversation c = {.messages = ls_json_new_array()};
+    find_tools(line, &c);
+    ls_status s = LS_OK;
+    if (before) s = add_messages(ls_json_get(line, before), before, c.messages, e);
+    if (s == LS_OK) s = add_messages(ls_json_get(line, key), key, c.messages, e);
     if (s == LS_OK)
         *c_p = c;
     else

@@ -14,6 +14,7 @@
 
 typedef struct ls_conversation {
     ls_json *messages;    /* NULL: `text` */
+    size_t nprompt;       /* the first messages, whose answers are not trained on */
     const ls_json *tools; /* NULL: none */
     const char *prompt;   /* of `text`: what comes before; "": nothing */
     const char *text;
@@ -22,6 +23,9 @@ typedef struct ls_conversation {
 /* Borrows from the line, which must outlive it. LS_EINVAL: the line has none of these forms; the
  * message names the key. */
 ls_status ls_conversation_read(const ls_json *line, ls_conversation *c_p, ls_error *);
+/* The messages of the lists with these keys, one after the other; before: NULL: there is none. */
+ls_status ls_conversation_of_lists(const ls_json *line, const char *before, const char *key,
+                                   ls_conversation *c_p, ls_error *);
 void ls_conversation_free(ls_conversation *);
 
 /* Of a message. */

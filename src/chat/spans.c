@@ -62,7 +62,7 @@ static ls_status add_answer(const finder *x, size_t i) {
 }
 
 static ls_status add_answers(const finder *x, bool only_last) {
-    for (size_t i = only_last ? x->n - 1 : 0; i < x->n && !x->s->apart; i++)
+    for (size_t i = only_last ? x->n - 1 : x->c->nprompt; i < x->n && !x->s->apart; i++)
         if (ls_message_is_answer(ls_json_at(x->c->messages, i))) LS_TRY(add_answer(x, i));
     return LS_OK;
 }

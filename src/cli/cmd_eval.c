@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "infer/generate.h"
 #include "storage/dataset.h"
+#include "storage/reference.h"
 
 enum { DATA, CHAT, EMA, SET, JSON };
 
@@ -87,17 +88,28 @@ static ls_status add_bigram(const ls_trained *t, const ls_corpus *c, measured *m
     return LS_OK;
 }
 
+/* Of pairs: the numbers with which their loss compares. */
+static ls_status check_reference(const char *run, const ls_trained *t, const ls_dataset *d,
+                                 ls_error *e) {
+    if (!ls_config_has_pairs(&t->config) || d->text.chats.has_reference) return LS_OK;
+    return ls_fail(e, LS_EIO,
+                   "%s/" LS_REFERENCE_FILE ": is missing; resuming the run (--resume) restores it",
+                   run);
+}
+
 /* Evaluates on the validation part of the run's own data. */
 static ls_status eval_run(const char *run, const ls_trained *t, bool json, ls_error *e) {
     ls_dataset d;
     if (t->is_published)
         return ls_fail(e, LS_EINVAL,
-                       "%s: is a published model, without data: use --data FILE or --chat FILE", run);
+                       "%s: is a published model, without data: use --data FILE or --chat FILE",
+                       run);
     LS_TRY(ls_dataset_open(&d, run, &t->config, &t->model, e));
     measured m = {
-        .checkpoint = t->path, .ema = t->ema, .has_tokens = ls_config_has_tokens(&t->config)};
-    m.count = (int64_t)((double)d.nval * ls_config_units(&t->config));
-    ls_status s = ls_trained_evaluate_data(t, &d, &m.model, e);
+        .checkpoint = t->path, .ema = t->ema, .has_tokens = ls_config_has_token_losses(&t->config)};
+    m.count = (int64_t)((double)d.nval * (m.has_tokens ? ls_config_units(&t->config) : 1));
+    ls_status s = check_reference(run, t, &d, e);
+    if (s == LS_OK) s = ls_trained_evaluate_data(t, &d, &m.model, e);
     if (s == LS_OK && ls_dataset_is_text(&d)) s = add_bigram(t, &d.text, &m, e);
     if (s == LS_OK) print(&m, json);
     ls_dataset_free(&d);

@@ -19,36 +19,50 @@ typedef struct printer {
     uint64_t nsamples, ntokens, ntrained;
 } printer;
 
-static void print_json(const ls_chat_sample *s) {
-    ls_json *o = ls_json_new_object(), *ids = ls_json_new_array(), *trained = ls_json_new_array();
-    for (size_t i = 0; i < s->tokens->n; i++) {
-        ls_json_push(ids, ls_json_new_integer(s->tokens->ids[i]));
-        ls_json_push(trained, ls_json_new_bool(s->tokens->trained[i]));
+static void put_text(ls_json *o, const ls_chat_spans *s, const ls_chat_tokens *t) {
+    ls_json *ids = ls_json_new_array(), *trained = ls_json_new_array();
+    for (size_t i = 0; i < t->n; i++) {
+        ls_json_push(ids, ls_json_new_integer(t->ids[i]));
+        ls_json_push(trained, ls_json_new_bool(t->trained[i]));
     }
-    ls_json_set_integer(o, "line", (int64_t)s->line);
-    ls_json_set(o, "text", ls_json_new_bytes(s->spans->text.data, s->spans->text.len));
+    ls_json_set(o, "text", ls_json_new_bytes(s->text.data, s->text.len));
     ls_json_set(o, "ids", ids);
     ls_json_set(o, "trained", trained);
+}
+
+static void print_json(const ls_chat_sample *s) {
+    ls_json *o = ls_json_new_object(), *rejected = ls_json_new_object();
+    ls_json_set_integer(o, "line", (int64_t)s->line);
+    put_text(o, s->spans, s->tokens);
+    if (s->rejected) {
+        put_text(rejected, s->rejected_spans, s->rejected);
+        ls_json_set(o, "rejected", ls_json_share(rejected));
+    }
     ls_print_json(o);
+    ls_json_free(rejected);
     ls_json_free(o);
+}
+
+/* what: of the line; "": all of it. */
+static void show(printer *p, uint64_t line, const char *what, const ls_chat_tokens *t) {
+    ls_buf text = {0};
+    p->ntokens += t->n;
+    p->ntrained += t->ntrained;
+    if (p->json) return;
+    ls_chat_show(p->tokenizer, t, SIZE_MAX, &text);
+    ls_print("line %llu%s: %zu tokens, %zu trained on\n", (unsigned long long)line, what, t->n,
+             t->ntrained);
+    ls_print_highlighted(&p->highlight, text.data, text.len);
+    ls_print("\n");
+    ls_buf_free(&text);
 }
 
 static void print(void *arg, const ls_chat_sample *s) {
     printer *p = arg;
-    ls_buf text = {0};
     p->nsamples++;
-    p->ntokens += s->tokens->n;
-    p->ntrained += s->tokens->ntrained;
-    if (p->json) {
-        print_json(s);
-        return;
-    }
-    ls_chat_show(p->tokenizer, s->tokens, SIZE_MAX, &text);
-    ls_print("line %llu: %zu tokens, %zu trained on\n", (unsigned long long)s->line, s->tokens->n,
-             s->tokens->ntrained);
-    ls_print_highlighted(&p->highlight, text.data, text.len);
-    ls_print("\n");
-    ls_buf_free(&text);
+    if (p->json) print_json(s);
+    show(p, s->line, s->rejected ? ", chosen" : "", s->tokens);
+    if (s->rejected) show(p, s->line, ", rejected", s->rejected);
 }
 
 static ls_status print_all(const ls_tokens_chat *o, const ls_chat_format *f, ls_error *e) {
@@ -61,6 +75,7 @@ static ls_status print_all(const ls_tokens_chat *o, const ls_chat_format *f, ls_
                        .text = (const char *)file.data,
                        .nbytes = file.nbytes,
                        .format = f,
+                       .wants = LS_WANTS_EITHER,
                        .loss = o->loss,
                        .take = print,
                        .arg = &p};

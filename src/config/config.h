@@ -88,6 +88,12 @@ typedef enum ls_chat_kind { /* as in chat/spans.h */
                             LS_CHAT_OF_ALL,
                             LS_CHAT_OF_COMPLETION
 } ls_chat_kind;
+typedef enum ls_train_loss { LS_TRAIN_LOSS_AUTO, LS_TRAIN_LOSS_DPO } ls_train_loss;
+typedef enum ls_dpo_kind { /* as in layers/layers.h */
+                           LS_DPO_OF_SIGMOID,
+                           LS_DPO_OF_IPO,
+                           LS_DPO_OF_HINGE
+} ls_dpo_kind;
 typedef enum ls_order_kind { LS_ORDER_AUTO, LS_ORDER_GLOBAL, LS_ORDER_BLOCKS } ls_order_kind;
 typedef enum ls_damaged_kind { LS_DAMAGED_REFUSE, LS_DAMAGED_SKIP } ls_damaged_kind;
 typedef enum ls_lists_kind { LS_LISTS_REFUSE, LS_LISTS_CUT } ls_lists_kind;
@@ -170,6 +176,7 @@ typedef struct ls_config {
     struct {
         char from[LS_CONFIG_TEXT]; /* a run or checkpoint (storage/origin.h); "": random weights */
         char freeze[LS_CONFIG_TEXT]; /* patterns of frozen parameters, one a line */
+        int64_t loss;                /* an ls_train_loss */
         int64_t steps, batch, micro_batch, virtual_workers, seed;
         int64_t eval_every;   /* steps; 0: only at the end */
         int64_t eval_weights; /* an ls_eval_weights */
@@ -187,6 +194,10 @@ typedef struct ls_config {
         char targets[LS_CONFIG_TEXT]; /* one a line; "": PEFT's */
         char train[LS_CONFIG_TEXT];   /* patterns of what is trained as a whole, one a line */
     } lora;
+    struct {
+        int64_t loss; /* an ls_dpo_kind */
+        double beta, label_smoothing;
+    } dpo;
     ls_config_optim optim;
     struct {
         int64_t reduce, transport, executor, overlap; /* the enums above */
@@ -236,11 +247,19 @@ ls_status ls_config_read(const char *path, ls_config *c_p, ls_error *);
 
 /* Is the run trained on a text, which it encodes itself? Otherwise its data are samples of files. */
 bool ls_config_has_text(const ls_config *);
-/* Are samples windows of model.context tokens? Losses are then those of a token. */
+/* Are samples windows of model.context tokens? And are losses those of a token, as all are but those
+ * of pairs? */
 bool ls_config_has_tokens(const ls_config *);
+bool ls_config_has_token_losses(const ls_config *);
 /* Is it trained on conversations? Or on a text or these: a corpus (storage/corpus.h)? */
 bool ls_config_has_chats(const ls_config *);
 bool ls_config_has_corpus(const ls_config *);
+/* Is a sample a pair of conversations, of which one is preferred (train.loss: dpo)? */
+bool ls_config_has_pairs(const ls_config *);
+/* Has a sample several texts, with positions of their own? */
+bool ls_config_has_positions(const ls_config *);
+/* The positions of a sample: model.context; of a pair twice as many. */
+int64_t ls_config_positions(const ls_config *);
 /* What rates count: "tokens", or "samples"; and how many of them a sample is. */
 const char *ls_config_unit(const ls_config *);
 double ls_config_units(const ls_config *);

@@ -20,6 +20,8 @@ static const char *const formats[] = {"auto",       "text",     "chat",  "tokens
                                       "cifar",      "csv",      "jsonl", "npy",    "images",
                                       "webdataset", "tfrecord", "mds",   NULL};
 static const char *const chat_losses[] = {"assistant", "all", "completion", NULL};
+static const char *const train_losses[] = {"auto", "dpo", NULL};
+static const char *const dpo_losses[] = {"sigmoid", "ipo", "hinge", NULL};
 static const char *const orders[] = {"auto", "global", "blocks", NULL};
 static const char *const damages[] = {"refuse", "skip", NULL};
 static const char *const lists[] = {"refuse", "cut", NULL};
@@ -193,6 +195,9 @@ const ls_config_key ls_config_keys[] = {
     STRINGS("train.freeze", train.freeze, FIXED,
             "patterns of parameters that are not trained, e.g. [h.0.*, \"*.bias\"]: they have no "
             "gradient and no optimizer state, and are in memory once a host"),
+    ONE_OF("train.loss", train.loss, train_losses, FIXED,
+           "auto: the model's own; dpo: of preferences (data.format: chat with prompt, chosen and "
+           "rejected), against the model that the run begins with"),
     INT("train.steps", train.steps, 1, BILLION, 1000, FREE, "updates of the weights"),
     INT("train.batch", train.batch, 1, 1048576, 16, FIXED, "samples per step"),
     INT("train.micro_batch", train.micro_batch, 1, 1048576, 1, FREE,
@@ -246,6 +251,13 @@ const ls_config_key ls_config_keys[] = {
     STRINGS("lora.train", lora.train, FIXED,
             "layers or parameters that are trained whole, beside the adapters, e.g. [embed_tokens, "
             "\"*norm.weight\"]"),
+    ONE_OF("dpo.loss", dpo.loss, dpo_losses, FIXED,
+           "train.loss dpo: sigmoid (DPO), ipo (of means over an answer's tokens) or hinge"),
+    NUM("dpo.beta", dpo.beta, 1e-6, 1e6, 0.1, FIXED,
+        "train.loss dpo: the factor of log-probabilities over the reference's: the higher, the "
+        "closer the model stays to it"),
+    NUM("dpo.label_smoothing", dpo.label_smoothing, 0, 0.5, 0, FIXED,
+        "dpo.loss sigmoid: the probability that a pair's answers are exchanged (conservative DPO)"),
     ONE_OF("optim.optimizer", optim.optimizer, optimizers, FIXED,
            "the update of the weights; sgd has momentum where optim.momentum is not 0"),
     NUM("optim.lr", optim.lr, 0, 1000, 1e-3, FIXED, "learning rate after the warm-up"),
@@ -401,12 +413,28 @@ bool ls_config_has_tokens(const ls_config *c) {
     return c->model.kind == LS_MODEL_GPT2 || c->model.kind == LS_MODEL_LLAMA;
 }
 
+bool ls_config_has_pairs(const ls_config *c) {
+    return ls_config_has_chats(c) && c->train.loss == LS_TRAIN_LOSS_DPO;
+}
+
+bool ls_config_has_positions(const ls_config *c) {
+    return ls_config_has_pairs(c) || (ls_config_has_chats(c) && c->data.packing);
+}
+
+int64_t ls_config_positions(const ls_config *c) {
+    return (ls_config_has_pairs(c) ? 2 : 1) * c->model.context;
+}
+
+bool ls_config_has_token_losses(const ls_config *c) {
+    return ls_config_has_tokens(c) && !ls_config_has_pairs(c);
+}
+
 const char *ls_config_unit(const ls_config *c) {
     return ls_config_has_tokens(c) ? "tokens" : "samples";
 }
 
 double ls_config_units(const ls_config *c) {
-    return ls_config_has_tokens(c) ? (double)c->model.context : 1;
+    return ls_config_has_tokens(c) ? (double)ls_config_positions(c) : 1;
 }
 
 const char *ls_config_format(const ls_config *c) {

@@ -80,6 +80,32 @@ static ls_status check_lora(const ls_config *c, const char *where, ls_error *e) 
     return LS_OK;
 }
 
+static ls_status check_dpo(const ls_config *c, const char *where, ls_error *e) {
+    bool is_dpo = c->train.loss == LS_TRAIN_LOSS_DPO;
+    if (is_dpo && !ls_config_has_chats(c))
+        return ls_fail(e, LS_EINVAL,
+                       "%s: train.loss is dpo, which needs pairs of answers: set data.format: chat",
+                       where);
+    if (is_dpo && c->data.packing)
+        return ls_fail(
+            e, LS_EINVAL,
+            "%s: data.packing is on; with train.loss dpo a sample is one pair: remove it", where);
+    if (is_dpo && c->data.loss != LS_CHAT_OF_ASSISTANT)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: data.loss is for conversations; with train.loss dpo the chosen and the "
+                       "rejected answers count: remove it",
+                       where);
+    bool has_keys = c->dpo.loss || c->dpo.label_smoothing > 0;
+    if (!is_dpo && has_keys)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: keys of dpo are set, and train.loss is auto; set train.loss: dpo",
+                       where);
+    if (c->dpo.loss != LS_DPO_OF_SIGMOID && c->dpo.label_smoothing > 0)
+        return ls_fail(e, LS_EINVAL, "%s: dpo.label_smoothing is for dpo.loss sigmoid; remove it",
+                       where);
+    return LS_OK;
+}
+
 static ls_status check_train(const ls_config *c, const char *where, ls_error *e) {
     int64_t B = c->train.batch, V = c->train.virtual_workers, below = B / V * V;
     char nearby[64];
@@ -230,6 +256,7 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
             "%s: train.sample_prompts: a run on samples of files has no tokenizer to read "
             "prompts with; leave the key out",
             where);
+    LS_TRY(check_dpo(c, where, e));
     if (c->train.patience > 0 && c->train.eval_every == 0)
         return ls_fail(e, LS_EINVAL,
                        "%s: train.patience %lld counts evaluations, and train.eval_every is 0; set "

@@ -166,6 +166,7 @@ ls_status ls_loader_create(const ls_loader_config *c, uint64_t step, ls_loader *
     int n = c->threads ? c->threads : 1, failed = 0;
     l->c = *c;
     l->step0 = step;
+    l->holds = c->waits;
     for (int i = 0; i < 2; i++) l->slots[i].samples = ls_alloc(ls_loader_nbytes(c) / 2);
     l->threads = LS_NEW_ARRAY(pthread_t, (size_t)n);
     pthread_mutex_init(&l->mutex, NULL);
@@ -217,6 +218,10 @@ void ls_loader_seek(ls_loader *l, int a, int b, uint64_t step) {
 ls_status ls_loader_next(ls_loader *l, ls_batch *batch_p, const void **samples_p, ls_error *e) {
     pthread_mutex_lock(&l->mutex);
     l->waited_ns = 0;
+    if (l->holds) {
+        l->holds = false;
+        pthread_cond_broadcast(&l->work);
+    }
     if (l->made <= l->taken) {
         int64_t began_ns = ls_clock_ns();
         while (l->made <= l->taken) pthread_cond_wait(&l->changed, &l->mutex);

@@ -6,6 +6,7 @@
 #ifndef LS_DATA_LOADER_H
 #define LS_DATA_LOADER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -24,6 +25,8 @@ typedef struct ls_loader_config {
     size_t sample_nbytes;
     ls_order order;
     uint64_t batch;
+    bool
+        waits; /* reads nothing before the first ls_loader_next(): what read() needs is not there */
     int V, a, b, step; /* this worker runs virtual workers a, a + step, ... below b, of V; step 0
                           means 1 */
 } ls_loader_config;

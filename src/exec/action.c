@@ -40,7 +40,8 @@ ls_status ls_exec_load(ls_exec *x, ls_error *e) {
     double targets = (double)x->batch.count * (double)p->c.model->targets;
     x->loss_scale = (float)(x->in->loss_scale / targets);
     double *losses = ls_plan_losses(p, x->c.world->parts);
-    size_t nlosses = (size_t)(p->c.model->nlosses * p->c.batch);
+    const ls_model *m = p->c.model;
+    size_t nlosses = (size_t)((m->nlosses + m->nnotes) * p->c.batch);
     if (x->has == LS_HAS_ALL) return LS_OK;
     memset(losses, 0, nlosses * sizeof *losses);
     return weigh(x, e);
@@ -104,6 +105,8 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
         .step = x->in->step,
         .first_sample = first,
         .losses = ls_plan_losses(p, x->c.world->parts) + l->loss_at * p->c.batch + first,
+        .notes = ls_plan_notes(p, x->c.world->parts) + first,
+        .notes_stride = p->c.batch,
     };
     const double *weights = ls_plan_weights(p, x->c.world->parts);
     if (weights) call.weights = weights + first;
@@ -125,7 +128,8 @@ static void copy_given(const ls_exec *x, const ls_action *a, const char *grads,
                    l->counts[k] * size);
     ls_batch_share(x->batch.count, p->c.V, a->vw, a->vw + 1, &first, &end);
     double *own = ls_plan_losses(p, x->c.world->parts);
-    for (int i = 0; i < p->c.model->nlosses; i++, own += p->c.batch, losses += p->c.batch)
+    int n = p->c.model->nlosses + p->c.model->nnotes;
+    for (int i = 0; i < n; i++, own += p->c.batch, losses += p->c.batch)
         memcpy(own + first, losses + first, (end - first) * sizeof *losses);
 }
 
@@ -341,6 +345,19 @@ static batch_sums sums_of(const ls_exec *x) {
     return s;
 }
 
+/* The mean over the batch, by weights, of number k that the loss notes of each sample. */
+static double note_of(const ls_exec *x, int k) {
+    const ls_plan *p = x->c.plan;
+    const double *notes = ls_plan_notes(p, x->c.world->sums) + k * p->c.batch;
+    const double *weights = ls_plan_weights(p, x->c.world->sums);
+    double sum = 0, weight = 0;
+    for (uint64_t i = 0; i < x->batch.count; i++) {
+        sum += weights ? notes[i] * weights[i] : notes[i];
+        weight += weights ? weights[i] : 1;
+    }
+    return weight > 0 ? sum / weight : 0;
+}
+
 /* Each worker adds up the norms, losses and weights itself, in the same order. Gradients are so far
  * those of the sum over the batch, divided by its number of samples. */
 void ls_exec_finish_comm(ls_exec *x, const ls_action *a) {
@@ -356,6 +373,7 @@ void ls_exec_finish_comm(ls_exec *x, const ls_action *a) {
     x->out.grad_norm = norm / x->in->loss_scale * mean;
     x->out.skipped = x->in->skips && !isfinite(norm);
     x->out.loss = s.weight > 0 ? s.loss / (s.weight * (double)p->c.model->targets) : 0;
+    for (int k = 0; k < p->c.model->nnotes; k++) x->out.notes[k] = note_of(x, k);
     double clip = ls_clip_factor(x->out.grad_norm, x->in->clip);
     x->update = (ls_optim_step){.updates = x->in->updates,
                                 .lr = x->in->lr,

@@ -24,9 +24,10 @@
 /* The result of a step; the same at all workers. */
 typedef struct ls_step_out {
     ls_batch batch;
-    double loss;      /* mean over the tokens, in nats */
-    double grad_norm; /* before clipping */
-    bool skipped;     /* the gradient overflowed */
+    double loss;            /* mean over the tokens, in nats */
+    double grad_norm;       /* before clipping */
+    double notes[LS_NOTES]; /* [nnotes of the model] means of what its loss notes of samples */
+    bool skipped;           /* the gradient overflowed */
 } ls_step_out;
 
 /* A worker's note of a decided step. */
@@ -61,7 +62,7 @@ void *ls_store_params(ls_store *, int area); /* [nfloats] of the plan's compute 
 float *ls_store_state(ls_store *, int area); /* masters (16-bit parameters alone), states */
 void *ls_store_grads(ls_store *, int worker);
 double *ls_store_sums(ls_store *, int worker); /* parts, then sums */
-void *ls_store_frozen(ls_store *);             /* [frozen_floats] of the plan's compute type, for all
+void *ls_store_frozen(ls_store *); /* [frozen_floats] of the plan's compute type, for all
                                                   workers; what is not written takes no memory */
 ls_journal ls_store_journal(ls_store *, int worker);
 

@@ -123,6 +123,7 @@ static ls_status open_trained(ls_trained *t, const ls_trained_options *o, ls_err
     if (s == LS_OK) s = ls_config_check(&t->config, config, e);
     bool has_text = s == LS_OK && ls_config_has_corpus(&t->config);
     if (has_text && o->samples == LS_READS_TEXT) t->config.data.format = LS_DATA_TEXT;
+    if (o->samples != LS_READS_OWN_DATA) t->config.train.loss = LS_TRAIN_LOSS_AUTO;
     if (s == LS_OK && o->samples == LS_READS_CHATS && !ls_config_has_chats(&t->config))
         s = ls_fail(e, LS_EINVAL, "%s: was not trained on conversations (data.format: chat)",
                     t->path);

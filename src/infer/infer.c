@@ -19,7 +19,7 @@ static sizes sizes_of(const ls_model *m, ls_dtype dtype, int64_t n) {
     int nlayers = m->nlayers + m->nlate, nvalues = 0;
     for (int i = 0; i < m->nmeasures; i++)
         if (m->measures[i].nvalues > nvalues) nvalues = m->measures[i].nvalues;
-    sizes s = {.losses = (size_t)(m->nlosses + nvalues) * (size_t)n * sizeof(double)};
+    sizes s = {.losses = (size_t)(m->nlosses + m->nnotes + nvalues) * (size_t)n * sizeof(double)};
     for (int i = 0; i < nlayers + m->nmeasures; i++) {
         const ls_layer *l = i < nlayers ? &m->layers[i] : &m->measures[i - nlayers].layer;
         s.y = larger(s.y, (size_t)n * l->y_floats * ls_dtype_size(dtype));
@@ -77,7 +77,8 @@ static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infe
     return c->y;
 }
 
-/* The losses [nlosses][n] of the samples of a call, and the values [n][nvalues] of a measure. */
+/* The losses [nlosses][n] of the samples of a call, the notes [nnotes][n], and the values
+ * [n][nvalues] of a measure. */
 static double *losses_of(const ls_infer *f, const sizes *s) {
     return (double *)(void *)((char *)f->memory + (size_t)f->model->nslots * s->y + s->saved);
 }
@@ -87,6 +88,8 @@ static void add_losses(const ls_infer *f, ls_layer_call *c, int end, double *los
     sizes s = sizes_of(f->model, f->dtype, f->n);
     double *each = losses_of(f, &s);
     c->losses = each;
+    c->notes = each + f->model->nlosses * f->n;
+    c->notes_stride = f->n;
     forward(f, c, end, show_nothing, NULL);
     for (int64_t i = 0; i < c->n; i++) {
         losses[i] = each[i];
@@ -122,7 +125,8 @@ ls_status ls_infer_records(const ls_infer *f, int64_t n, const void *samples, do
                            ls_error *e) {
     const ls_model *m = f->model;
     sizes s = sizes_of(m, f->dtype, f->n);
-    double *losses = losses_of(f, &s), *values = losses + m->nlosses * f->n;
+    double *losses = losses_of(f, &s), *notes = losses + m->nlosses * f->n;
+    double *values = notes + m->nnotes * f->n;
     size_t size = ls_record_size(m);
     for (int64_t i = 0; i < n; i += f->n) {
         ls_layer_call c = call_of(f, i, n, samples);
@@ -132,6 +136,8 @@ ls_status ls_infer_records(const ls_infer *f, int64_t n, const void *samples, do
             const char *sample = (const char *)c.samples + (size_t)j * c.sample_nbytes;
             to[(size_t)j * size + LS_RECORD_LOSS] = losses[j];
             LS_TRY(ls_weigh(&m->weighing, sample, &to[(size_t)j * size + LS_RECORD_WEIGHT], e));
+            for (int k = 0; k < m->nnotes; k++)
+                to[(size_t)j * size + LS_RECORD_VALUES + (size_t)k] = notes[k * f->n + j];
         }
         for (int k = 0; k < m->nmeasures; k++) {
             const ls_measure *x = &m->measures[k];

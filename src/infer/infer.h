@@ -10,10 +10,10 @@
 typedef struct ls_infer {
     const ls_model *model;
     const ls_compute *compute;
-    ls_dtype dtype;     /* LS_F32, or 16 bits (mixed.h) */
-    const void *params; /* [nfloats] of dtype */
-    void *memory;       /* [ls_infer_nbytes], the caller's */
-    int64_t n;          /* samples that fit into the memory */
+    ls_dtype dtype;                /* LS_F32, or 16 bits (mixed.h) */
+    const void *params;            /* [nfloats] of dtype */
+    void *memory;                  /* [ls_infer_nbytes], the caller's */
+    int64_t n;                     /* samples that fit into the memory */
     const ls_frozen_value *frozen; /* [nparams]; of a model without frozen parameters NULL */
 } ls_infer;
 
@@ -24,7 +24,7 @@ size_t ls_infer_nbytes(const ls_model *, ls_dtype, int64_t n);
  * any number: samples are processed in parts that fit the memory. */
 void ls_infer_losses(const ls_infer *, int64_t n, const void *samples, double *losses);
 
-/* The same, with their weights and the model's measures: records [n][ls_record_size()]
+/* The same, with their weights, what the loss notes, and the model's measures: records [n][ls_record_size()]
  * (model/measure.h). LS_EINVAL: a weight that is none. */
 ls_status ls_infer_records(const ls_infer *, int64_t n, const void *samples, double *records,
                            ls_error *);

@@ -22,6 +22,28 @@ void ls_layers_number_metrics(ls_model *, bool binary, ls_value *x, ls_value *ta
  * the parameter's number. -1: the model has failed. */
 int ls_layers_tie_embedding(ls_model *, const ls_value *embedding, int64_t width);
 
+/* The loss of preferences (linear_dpo.c). */
+typedef enum ls_dpo_loss { LS_DPO_SIGMOID, LS_DPO_IPO, LS_DPO_HINGE } ls_dpo_loss;
+
+typedef struct ls_dpo_fields {
+    ls_value *targets;   /* i32 [T] negative: none */
+    ls_value *rejected;  /* i32 [1] the first row of the rejected text */
+    ls_value *reference; /* f32 [2] log-probabilities of the chosen and the rejected answer */
+} ls_dpo_fields;
+
+typedef struct ls_dpo_options {
+    const char *name;
+    int64_t classes; /* not with .tied */
+    ls_value *tied;  /* as of ls_linear_cross_entropy() */
+    ls_dpo_loss loss;
+    double beta, smoothing;
+} ls_dpo_options;
+
+void ls_linear_dpo(ls_model *, ls_value *x, const ls_dpo_fields *, ls_dpo_options);
+/* The place of the chosen answer's log-probability in what the loss notes; the rejected one's
+ * follows. */
+enum { LS_DPO_LOGP = 4 };
+
 /* For a layer that is not made by a call: y = the sum of `ninputs` values [T, C]. */
 void ls_add_declare(ls_layer *, int64_t T, int64_t C, int ninputs);
 

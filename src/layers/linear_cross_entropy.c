@@ -1,5 +1,5 @@
 /* linear_cross_entropy.c - the end of a language model: logits x . weight^T, and their cross-entropy
- * with labels, a block of rows at a time (model/vocabulary.h).
+ * with labels, a block of rows at a time (label_rows.h).
  *
  * params: weight [V, C], a table; an embedding's, if the layer is tied to one.
  * losses: the mean over a sample's rows that have a label. Rows without one cost nothing: the others
@@ -8,85 +8,29 @@
  */
 #include <string.h>
 
+#include "layers/label_rows.h"
 #include "layers/layers.h"
-#include "model/vocabulary.h"
-#include "tensor/dtype.h"
-
-enum { WEIGHT };
-
-/* A block of the rows that count, and where its parts are in `work`. */
-typedef struct block {
-    const ls_layer *l;
-    const ls_layer_call *c;
-    const int32_t *row; /* [rows] their numbers in the call */
-    ls_vocabulary v;
-} block;
-
-static int32_t label_of(const ls_layer *l, const ls_layer_call *c, int64_t row) {
-    int32_t label = 0;
-    const char *labels = ls_layer_field(l, c, 0, row / l->T);
-    memcpy(&label, labels + (size_t)(row % l->T) * sizeof label, sizeof label);
-    return label;
-}
-
-static int64_t target_of(const void *arg, int64_t r) {
-    const block *b = arg;
-    return label_of(b->l, b->c, b->row[r]);
-}
 
 /* Of a sample's rows, how many have a label? */
 static int64_t count_labels(const ls_layer *l, const ls_layer_call *c, int64_t sample) {
     int64_t n = 0;
-    for (int64_t t = 0; t < l->T; t++) n += label_of(l, c, sample * l->T + t) >= 0;
+    for (int64_t t = 0; t < l->T; t++) n += ls_label_of(l, c, sample * l->T + t) >= 0;
     return n;
 }
 
 /* A row's share of its sample's weight. */
-static float scale_of(const void *arg, int64_t r) {
-    const block *b = arg;
-    int64_t sample = b->row[r] / b->l->T;
+static float scale_of(const ls_label_rows *b, int64_t row) {
+    int64_t sample = row / b->l->T;
     double weight = b->c->weights ? b->c->weights[sample] : 1;
     return b->c->loss_scale * (float)(weight / (double)count_labels(b->l, b->c, sample));
 }
 
-/* Room for the numbers of all rows, an even number of floats, comes before that for a block. */
-static int64_t numbers_floats(const ls_layer *l) { return l->T + l->T % 2; }
-
-static size_t block_floats(int64_t C, int64_t V) { return (size_t)(2 * C + V + 4); }
-
-/* `b` must stay where it is. rows are the first numbers of those of all rows that count. */
-static void block_open(const ls_layer *l, const ls_layer_call *c, const int32_t *row, int64_t rows,
-                       block *b) {
-    float *room = c->work + c->n * numbers_floats(l);
-    *b = (block){.l = l, .c = c, .row = row};
-    b->v = (ls_vocabulary){.l = l,
-                           .c = c,
-                           .table = WEIGHT,
-                           .start = row == (const int32_t *)(const void *)c->work,
-                           .rows = rows,
-                           .h = room + 2 * rows,
-                           .dh = c->dx[0] ? room + (2 + l->C) * rows : NULL,
-                           .stat = room + (2 + 2 * l->C) * rows,
-                           .logits = room + (4 + 2 * l->C) * rows,
-                           .losses = (double *)(void *)room,
-                           .target = target_of,
-                           .scale = scale_of,
-                           .arg = b};
-    for (int64_t r = 0; r < rows; r++)
-        memcpy(room + 2 * rows + r * l->C, (const float *)c->x[0] + row[r] * l->C,
-               (size_t)l->C * sizeof(float));
-}
-
-/* The numbers of the rows that count. */
-static int64_t list_rows(const ls_layer *l, const ls_layer_call *c, int32_t *row) {
-    int64_t n = 0;
-    for (int64_t r = 0; r < c->n * c->T; r++)
-        if (!c->losses || label_of(l, c, r) >= 0) row[n++] = (int32_t)r;
-    return n;
+static ls_label_rows rows_of(const ls_layer *l, const ls_layer_call *c) {
+    return (ls_label_rows){.l = l, .c = c, .scale = scale_of};
 }
 
 /* A sample's loss is one chain over its rows, continued from block to block. */
-static void add_losses(const block *b) {
+static void add_losses(const ls_label_rows *b) {
     ls_vocabulary_losses(&b->v);
     for (int64_t r = 0; r < b->v.rows; r++) b->c->losses[b->row[r] / b->l->T] += b->v.losses[r];
 }
@@ -98,39 +42,32 @@ static void end_losses(const ls_layer *l, const ls_layer_call *c) {
     }
 }
 
-static bool has_half_grads(const ls_layer_call *c) {
-    return c->given && ls_dtype_is_half(c->given->grads_type);
-}
-
 static void forward(const ls_layer *l, const ls_layer_call *c) {
-    int32_t *row = (int32_t *)(void *)c->work;
-    int64_t all = list_rows(l, c, row), most = ls_layer_block(l, c->n * l->T, has_half_grads(c));
-    for (int64_t i = 0; c->losses && i < c->n; i++) c->losses[i] = 0;
-    for (int64_t first = 0; first < all; first += most) {
-        block b;
-        block_open(l, c, row + first, all - first < most ? all - first : most, &b);
-        if (!c->losses) b.v.logits = (float *)c->y + first * l->V;
-        ls_vocabulary_logits(&b.v);
-        if (c->losses) add_losses(&b);
+    ls_label_rows b = rows_of(l, c);
+    if (!c->losses) {
+        ls_label_rows_logits(&b);
+        return;
     }
-    if (c->losses) end_losses(l, c);
+    const int32_t *row = ls_label_rows_list(c);
+    int64_t all = ls_label_rows_find(l, c, false), most = ls_label_rows_most(l, c);
+    for (int64_t i = 0; i < c->n; i++) c->losses[i] = 0;
+    for (int64_t first = 0; first < all; first += most) {
+        ls_label_rows_open(&b, row + first, all - first < most ? all - first : most);
+        add_losses(&b);
+    }
+    end_losses(l, c);
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
-    int32_t *row = (int32_t *)(void *)c->work;
-    int64_t all = list_rows(l, c, row), most = ls_layer_block(l, c->n * l->T, has_half_grads(c));
-    int64_t first = 0;
-    float *dx = c->dx[0];
+    ls_label_rows b = rows_of(l, c);
+    const int32_t *row = ls_label_rows_list(c);
+    int64_t all = ls_label_rows_find(l, c, false), most = ls_label_rows_most(l, c), first = 0;
     for (int64_t i = 0; i < c->n; i++) c->losses[i] = 0;
-    if (dx) memset(dx, 0, (size_t)(c->n * l->T * l->C) * sizeof *dx);
+    if (c->dx[0]) memset(c->dx[0], 0, (size_t)(c->n * l->T * l->C) * sizeof(float));
     do { /* also for no rows: gradients are set to 0 */
-        block b;
-        block_open(l, c, row + first, all - first < most ? all - first : most, &b);
-        ls_vocabulary_logits(&b.v);
+        ls_label_rows_open(&b, row + first, all - first < most ? all - first : most);
         add_losses(&b);
-        ls_vocabulary_back(&b.v);
-        for (int64_t r = 0; dx && r < b.v.rows; r++)
-            memcpy(dx + b.row[r] * l->C, b.v.dh + r * l->C, (size_t)l->C * sizeof *dx);
+        ls_label_rows_back(&b);
         first += most;
     } while (first < all);
     end_losses(l, c);
@@ -161,9 +98,9 @@ void(ls_linear_cross_entropy)(ls_model *m, ls_value *x, ls_value *label,
     l->ops = &ops;
     l->T = x->dims.of[0];
     ls_vocabulary_declare(l, ls_value_last(x), V);
-    l->work_floats = (size_t)numbers_floats(l);
-    l->block_floats = block_floats(l->C, V);
-    ls_vocabulary_works(l, WEIGHT, l->T);
+    l->work_floats = ls_label_rows_numbers(l->T);
+    l->block_floats = ls_label_rows_block(l->C, V);
+    ls_vocabulary_works(l, 0, l->T);
     if (tied >= 0)
         ls_build_shared(m, l, tied);
     else

@@ -1,6 +1,7 @@
 /* builder.c - see builder.h. */
 #include "model/builder.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -293,6 +294,11 @@ ls_value *ls_build_measure(ls_model *m, ls_measure_kind kind, int classes, int n
         .kind = kind, .classes = classes, .nvalues = nvalues, .layer = m->layers[--m->nlayers]};
     return new_value(
         m, &(ls_value){.layer = -1, .field = -1, .measure = m->nmeasures, .type = LS_F32});
+}
+
+void ls_build_note(ls_model *m, const char *name) {
+    assert(m->nnotes < LS_NOTES);
+    snprintf(m->notes[m->nnotes++], LS_MEASURE_NAME, "%s", name);
 }
 
 /* Names are keys of JSON, and tags of events. */

@@ -56,6 +56,9 @@ ls_value *ls_build_measure(ls_model *, ls_measure_kind, int classes, int nvalues
 /* The measure has a metric of this name; is_default: unless others are asked for. */
 void ls_build_metric(ls_model *, const char *name, const ls_value *measure, bool is_default);
 
+/* The model's loss notes a number of each sample, as the next one of the call's notes. */
+void ls_build_note(ls_model *, const char *name);
+
 /* Has no call failed yet? */
 bool ls_build_is_good(const ls_model *);
 /* Remembers the first error: "FILE:LINE: KIND 'NAME': text". Returns ls_build_failed(). */

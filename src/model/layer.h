@@ -90,6 +90,9 @@ typedef struct ls_layer_call {
     double *losses; /* [n] sum of the losses of a sample's tokens, nats; of other models' losses:
                               factor times the mean over a sample's targets, without its weight; of
                               a measure: its values [n][nvalues] */
+    double *notes;  /* of a loss that notes numbers of each sample (measure.h): number k of sample i
+                      at [k * notes_stride + i] */
+    int64_t notes_stride;
     const double *weights; /* [n] of the samples (model/weight.h); NULL: 1 each */
 
     ls_past past; /* positions before the call's, in a forward without losses */

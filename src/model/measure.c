@@ -63,7 +63,7 @@ ls_status ls_measures_place(ls_model *m, ls_error *e) {
     else
         sort(m, needed);
     free(needed);
-    size_t at = LS_RECORD_VALUES;
+    size_t at = LS_RECORD_VALUES + (size_t)m->nnotes;
     for (int i = 0; i < m->nmeasures; i++) {
         m->measures[i].at = at;
         at += (size_t)m->measures[i].nvalues;
@@ -72,7 +72,7 @@ ls_status ls_measures_place(ls_model *m, ls_error *e) {
 }
 
 size_t ls_record_size(const ls_model *m) {
-    size_t n = LS_RECORD_VALUES;
+    size_t n = LS_RECORD_VALUES + (size_t)m->nnotes;
     for (int i = 0; i < m->nmeasures; i++) n += (size_t)m->measures[i].nvalues;
     return n;
 }

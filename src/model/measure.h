@@ -30,6 +30,10 @@ typedef struct ls_measure {
     ls_layer layer;  /* it writes `losses` [n][nvalues] of its calls */
 } ls_measure;
 
+/* A loss may note further numbers of each sample, beside the loss itself: at most LS_NOTES of them.
+ * Their means over the samples are metrics of each step, and of evaluations. */
+enum { LS_NOTES = 8 };
+
 /* What is known of a sample after its evaluation. */
 enum { LS_RECORD_LOSS, LS_RECORD_WEIGHT, LS_RECORD_VALUES };
 
@@ -40,7 +44,7 @@ struct ls_model;
  * has parameters. */
 ls_status ls_measures_place(struct ls_model *, ls_error *);
 
-/* Numbers of a record: those above, and the values of all measures. */
+/* Numbers of a record: those above, what losses note, and the values of all measures. */
 size_t ls_record_size(const struct ls_model *);
 
 #endif

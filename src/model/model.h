@@ -28,15 +28,18 @@ typedef struct ls_draft ls_draft; /* builder.h */
 
 struct ls_model {
     ls_gpt_config config; /* GPT's sizes, for infer/decode.h; else 0 */
-    ls_param *params; /* [nparams] */
+    ls_param *params;     /* [nparams] */
     int nparams;
     ls_layer *layers; /* [nlayers] */
     int nlayers;
     int nlate; /* layers behind these that only measures depend on: they run in evaluation alone */
-    size_t sample_nbytes; /* what layers read of a sample: GPT: its tokens [T + 1]; a multiple of 4 */
-    int64_t targets;      /* losses of a sample: GPT: of T tokens; other models: 1, a mean */
-    int nlosses;          /* layers that are losses; a sample's loss is their sum */
-    ls_measure *measures; /* [nmeasures] in evaluation */
+    size_t
+        sample_nbytes; /* what layers read of a sample: GPT: its tokens [T + 1]; a multiple of 4 */
+    int64_t targets;   /* losses of a sample: GPT: of T tokens; other models: 1, a mean */
+    int nlosses;       /* layers that are losses; a sample's loss is their sum */
+    int nnotes;        /* numbers of a sample that a loss notes (measure.h) */
+    char notes[LS_NOTES][LS_MEASURE_NAME]; /* [nnotes] their names */
+    ls_measure *measures;                  /* [nmeasures] in evaluation */
     int nmeasures;
     ls_weighing weighing; /* how samples count in the step's loss */
     size_t nfloats;       /* size of a flat buffer, padding included */

@@ -1,7 +1,7 @@
 /* llama.c - see llama.h. */
 #include "networks/llama.h"
 
-#include "model/builder.h"
+#include "layers/layers.h"
 #include "networks/adapters.h"
 
 static const float STD = 0.02f;
@@ -14,9 +14,10 @@ typedef struct llama {
     ls_value *positions; /* NULL: those of the rows */
 } llama;
 
-/* What a sample has: tokens to read, tokens to predict. */
+/* What a sample has: tokens to read, tokens to predict; and of a pair where its second text begins, and
+ * the reference's log-probabilities. */
 typedef struct texts {
-    ls_value *tokens, *targets;
+    ls_value *tokens, *targets, *rejected, *reference;
 } texts;
 
 /* A text's targets are its tokens, one further. Those of conversations are a field of their own, in
@@ -32,7 +33,11 @@ static texts add_inputs(llama *f) {
     }
     x.tokens = (ls_input)(m, "tokens", LS_I32, LS_DIMS(f->T));
     x.targets = (ls_input)(m, "targets", LS_I32, LS_DIMS(f->T));
-    if (f->c->data.packing) f->positions = (ls_input)(m, "positions", LS_I32, LS_DIMS(f->T));
+    if (ls_config_has_positions(f->c))
+        f->positions = (ls_input)(m, "positions", LS_I32, LS_DIMS(f->T));
+    if (!ls_config_has_pairs(f->c)) return x;
+    x.rejected = (ls_input)(m, "rejected", LS_I32, LS_DIMS(1));
+    x.reference = (ls_input)(m, "reference", LS_F32, LS_DIMS(2));
     return x;
 }
 
@@ -110,6 +115,25 @@ static ls_value *add_block(const llama *f, ls_value *x) {
     return (ls_add)(f->m, x, y);
 }
 
+static void add_dpo(const llama *f, const texts *t, ls_value *x, ls_value *tied) {
+    ls_dpo_fields fields = {t->targets, t->rejected, t->reference};
+    ls_dpo_options o = {.name = "lm_head",
+                        .classes = f->a->vocab,
+                        .tied = tied,
+                        .loss = (ls_dpo_loss)f->c->dpo.loss,
+                        .beta = f->c->dpo.beta,
+                        .smoothing = f->c->dpo.label_smoothing};
+    ls_linear_dpo(f->m, x, &fields, o);
+}
+
+static void add_loss(const llama *f, const texts *t, ls_value *x, ls_value *tied) {
+    ls_linear_cross_entropy_options o = {.name = "lm_head", .classes = f->a->vocab, .tied = tied};
+    if (ls_config_has_pairs(f->c))
+        add_dpo(f, t, x, tied);
+    else
+        (ls_linear_cross_entropy)(f->m, x, t->targets, o);
+}
+
 static void build(llama *f) {
     const ls_architecture *a = f->a;
     ls_model *m = f->m;
@@ -125,9 +149,7 @@ static void build(llama *f) {
     }
     x = norm(f, x, "norm");
     ls_scope_end(m);
-    ls_linear_cross_entropy_options head = {.name = "lm_head", .classes = a->vocab};
-    if (a->tied) head.tied = embedding;
-    (ls_linear_cross_entropy)(m, x, text.targets, head);
+    add_loss(f, &text, x, a->tied ? embedding : NULL);
 }
 
 static ls_status check(const ls_architecture *a, ls_error *e) {
@@ -149,7 +171,7 @@ ls_status ls_llama_create(const ls_config *c, ls_model *m_p, ls_error *e) {
     ls_model m = {0};
     ls_architecture a = ls_llama_architecture(c);
     LS_TRY(check(&a, e));
-    build(&(llama){.c = c, .a = &a, .m = &m, .T = c->model.context});
+    build(&(llama){.c = c, .a = &a, .m = &m, .T = ls_config_positions(c)});
     ls_status s = ls_build_finish(&m, e);
     if (s == LS_OK)
         *m_p = m;

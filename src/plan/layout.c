@@ -93,7 +93,7 @@ bool ls_plan_wide(const ls_plan *p) {
 
 size_t ls_plan_nscalars(const ls_plan *p) {
     const ls_model *m = p->c.model;
-    size_t each = (size_t)m->nlosses + ls_weighing_is_on(&m->weighing);
+    size_t each = (size_t)(m->nlosses + m->nnotes) + ls_weighing_is_on(&m->weighing);
     return m->nfloats / LS_BLOCK + each * (size_t)p->c.batch + 1;
 }
 
@@ -101,10 +101,14 @@ double *ls_plan_losses(const ls_plan *p, double *scalars) {
     return scalars + p->c.model->nfloats / LS_BLOCK;
 }
 
+double *ls_plan_notes(const ls_plan *p, double *scalars) {
+    return ls_plan_losses(p, scalars) + p->c.model->nlosses * p->c.batch;
+}
+
 double *ls_plan_weights(const ls_plan *p, double *scalars) {
     const ls_model *m = p->c.model;
     if (!ls_weighing_is_on(&m->weighing)) return NULL;
-    return ls_plan_losses(p, scalars) + m->nlosses * p->c.batch;
+    return ls_plan_notes(p, scalars) + m->nnotes * p->c.batch;
 }
 
 ls_bucket ls_plan_shard(const ls_plan *p, int bucket, int worker) {

@@ -201,12 +201,13 @@ int ls_plan_replicas(const ls_plan *);
 bool ls_plan_wide(const ls_plan *);
 
 /* Scalars that LS_SCALARS sums: a norm for each block; for each place in the batch a loss, of each
- * of the model's losses, and the sample's weight, if samples have weights; and 1 if the worker gave
- * the step up (exec/exec.h). */
+ * of the model's losses, what a loss notes, and the sample's weight, if samples have weights; and 1
+ * if the worker gave the step up (exec/exec.h). */
 size_t ls_plan_nscalars(const ls_plan *);
-/* The losses [nlosses][batch] and the weights [batch] in scalars [ls_plan_nscalars]; NULL: samples
- * have no weights. */
+/* The losses [nlosses][batch], the notes [nnotes][batch] and the weights [batch] in scalars
+ * [ls_plan_nscalars]; NULL: samples have no weights. */
 double *ls_plan_losses(const ls_plan *, double *scalars);
+double *ls_plan_notes(const ls_plan *, double *scalars);
 double *ls_plan_weights(const ls_plan *, double *scalars);
 
 /* A worker's shard of a bucket: contiguous, cut at multiples of LS_BLOCK; may be empty. */

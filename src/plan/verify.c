@@ -149,7 +149,7 @@ static size_t read_nbytes(const walk *w, const ls_action *a) {
     size_t n = (size_t)p->c.nworkers, replicas = (size_t)ls_plan_replicas(p), sum = 0;
     if (a->bucket == LS_SCALARS) {
         const ls_model *m = p->c.model;
-        size_t each = (size_t)m->nlosses + (ls_weighing_is_on(&m->weighing) ? 1 : 0);
+        size_t each = (size_t)(m->nlosses + m->nnotes) + (ls_weighing_is_on(&m->weighing) ? 1 : 0);
         return 2 * (n - 1) * (m->nfloats / LS_BLOCK + each * (size_t)p->c.batch + 1) *
                sizeof(double);
     }

@@ -97,6 +97,13 @@ static double metric_of(const ls_measure *m, const double *values, uint64_t n, s
     return m->kind == LS_MEASURE_ROOT ? sqrt(mean) : mean;
 }
 
+/* The mean over all samples of a number that the loss notes. */
+static double note_of(const double *values, uint64_t n, size_t stride) {
+    double sum = 0;
+    for (uint64_t i = 0; i < n; i++) sum += values[i * stride];
+    return n ? sum / (double)n : (double)NAN;
+}
+
 ls_evaluation ls_evaluation_of_records(const ls_model *m, const double *records, uint64_t n,
                                        double nbytes) {
     double nats = 0, sum = 0, weight = 0;
@@ -110,6 +117,11 @@ ls_evaluation ls_evaluation_of_records(const ls_model *m, const double *records,
     if (m->weighing.ntargets) nats = sum * (double)m->weighing.ntargets; /* losses are means */
     ls_evaluation v = ls_evaluation_of(nats, nbytes, n, m->targets);
     v.loss = weight > 0 ? sum / (weight * (double)m->targets) : 0;
+    for (int k = 0; k < m->nnotes; k++) {
+        ls_metric_value *to = &v.metrics[v.nmetrics++];
+        memcpy(to->name, m->notes[k], sizeof to->name);
+        to->value = note_of(records + LS_RECORD_VALUES + k, n, size);
+    }
     for (int k = 0; k < m->nmeasures; k++) {
         const ls_measure *x = &m->measures[k];
         if (x->kind == LS_MEASURE_CONFUSION) continue;

@@ -15,7 +15,7 @@ typedef struct ls_evaluation {
     double bits_per_byte; /* of the text that the targets stand for; 0: they are no text */
     uint64_t nsamples;
     int nmetrics;
-    ls_metric_value metrics[LS_MEASURES];
+    ls_metric_value metrics[LS_NOTES + LS_MEASURES];
 } ls_evaluation;
 
 /* From the sum of losses over samples [nsamples], each with this number of targets, which stand for

@@ -94,7 +94,7 @@ static void add_line(ls_run_history *h, const ls_line *line) {
     double value = 0;
     ls_json *j = parse(line, &step);
     if (ls_json_number(ls_json_get(j, "loss"), &value)) add_point(&h->train, step, value);
-    if (ls_json_get(j, "tokens_per_s")) h->has_tokens = true;
+    if (ls_json_get(j, "tokens_per_s")) h->has_tokens = !ls_json_get(j, "rewards/margins");
     if (ls_json_number(ls_json_get(j, "val_loss"), &value)) add_point(&h->val, step, value);
     ls_json_free(j);
 }

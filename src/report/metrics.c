@@ -19,6 +19,7 @@ enum { MOST_WAITING = 64 << 20 };
 
 struct ls_metrics {
     const ls_config *config;
+    const ls_model *model;
     char *run, *path; /* the directory, and metrics.jsonl in it */
     int64_t view;     /* number */
     int nworkers;
@@ -45,10 +46,11 @@ static void end_events(ls_metrics *m, const ls_error *why) {
     m->events = NULL;
 }
 
-ls_status ls_metrics_open(const char *run, const ls_config *config, ls_logged logged,
-                          ls_metrics **m_p, ls_error *e) {
+ls_status ls_metrics_open(const char *run, const ls_config *config, const ls_model *model,
+                          ls_logged logged, ls_metrics **m_p, ls_error *e) {
     ls_metrics *m = LS_NEW(ls_metrics);
     m->config = config;
+    m->model = model;
     m->logged = logged;
     m->run = ls_strdup(run);
     m->path = ls_metrics_path(run);
@@ -149,7 +151,16 @@ static void time_text(double seconds, char *text, size_t nbytes) {
         snprintf(text, nbytes, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
 }
 
-static void show_line(ls_metrics *m, int64_t steps, double loss, double rate) {
+/* Appends "  accuracies 0.7500" for each reward that the loss notes. */
+static void write_rewards(const ls_metrics *m, const double *notes, ls_buf *out) {
+    static const char group[] = "rewards/";
+    size_t n = sizeof group - 1;
+    for (int k = 0; k < m->model->nnotes; k++)
+        if (strncmp(m->model->notes[k], group, n) == 0)
+            ls_buf_printf(out, "  %s %.4f", m->model->notes[k] + n, notes[k]);
+}
+
+static void show_line(ls_metrics *m, int64_t steps, const ls_step_out *out, double rate) {
     const ls_config *c = m->config;
     bool last = steps == c->train.steps;
     int64_t now = ls_clock_ns();
@@ -160,8 +171,12 @@ static void show_line(ls_metrics *m, int64_t steps, double loss, double rate) {
     char left[32], skipped[32] = "";
     time_text(m->step_seconds * (double)(c->train.steps - steps), left, sizeof left);
     if (m->skipped) snprintf(skipped, sizeof skipped, "  skipped %lld", (long long)m->skipped);
-    ls_log_status("step %lld/%lld  loss %.4f%s  %.0f %s/s  left %s", (long long)steps,
-                  (long long)c->train.steps, loss, skipped, rate, ls_config_unit(c), left);
+    ls_buf rewards = {0};
+    write_rewards(m, out->notes, &rewards);
+    ls_log_status("step %lld/%lld  loss %.4f%s%s  %.0f %s/s  left %s", (long long)steps,
+                  (long long)c->train.steps, out->loss, rewards.len ? rewards.data : "", skipped,
+                  rate, ls_config_unit(c), left);
+    ls_buf_free(&rewards);
 }
 
 /* Marks a gap if lines of the steps before this one are missing: removed, or cut off. */
@@ -202,6 +217,8 @@ static ls_status log_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
     else
         ls_json_set(line, "grad_norm", ls_json_new_number(out->grad_norm));
     if (in->skips) ls_json_set(line, "loss_scale", ls_json_new_number(in->loss_scale));
+    for (int k = 0; k < m->model->nnotes; k++)
+        ls_json_set(line, m->model->notes[k], ls_json_new_number(out->notes[k]));
     ls_json_set(line, "seconds", ls_json_new_number(t->seconds));
     ls_json_set(line, rate_name, ls_json_new_number(rate));
     if (t->data_wait_s >= 0) ls_json_set(line, "data_wait_s", ls_json_new_number(t->data_wait_s));
@@ -210,6 +227,11 @@ static ls_status log_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
     put_scalar(m, steps, "train/lr", in->lr);
     if (!out->skipped) put_scalar(m, steps, "train/grad_norm", out->grad_norm);
     if (in->skips) put_scalar(m, steps, "train/loss_scale", in->loss_scale);
+    for (int k = 0; k < m->model->nnotes; k++) {
+        char tag[LS_MEASURE_NAME + 8];
+        snprintf(tag, sizeof tag, "train/%s", m->model->notes[k]);
+        put_scalar(m, steps, tag, out->notes[k]);
+    }
     put_scalar(m, steps, rate_scalar, rate);
     if (t->data_wait_s >= 0) put_scalar(m, steps, "train/data_wait_s", t->data_wait_s);
     return LS_OK;
@@ -222,7 +244,7 @@ ls_status ls_metrics_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
     double rate = (double)m->config->train.batch * ls_config_units(m->config) / m->step_seconds;
     LS_TRY(log_step(m, steps, in, out, t, e));
     m->skipped = steps - 1 - in->updates + (out->skipped ? 1 : 0);
-    show_line(m, steps, out->loss, rate);
+    show_line(m, steps, out, rate);
     return LS_OK;
 }
 

@@ -13,9 +13,9 @@
 typedef struct ls_metrics ls_metrics;
 
 /* Appends to the files in the run directory. The logged steps and evaluations are not appended
- * again. The config must outlive it. */
-ls_status ls_metrics_open(const char *run, const ls_config *, ls_logged, ls_metrics **m_p,
-                          ls_error *);
+ * again. The config and the model must outlive it. */
+ls_status ls_metrics_open(const char *run, const ls_config *, const ls_model *, ls_logged,
+                          ls_metrics **m_p, ls_error *);
 /* The lines to come belong to this view of nworkers workers. */
 void ls_metrics_set_view(ls_metrics *, int64_t number, int nworkers);
 /* Creates new files if the files were removed, or if TensorBoard's could not be written. */

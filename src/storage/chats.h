@@ -7,7 +7,9 @@
  *     id + model.vocab * 3                      of the first one, if it is of data.val_path
  *
  * A sample (a row of model.context positions) has one conversation, or with data.packing as many as
- * fit (chat/pack.h); a conversation of n tokens takes n - 1 positions.
+ * fit (chat/pack.h); a conversation of n tokens takes n - 1 positions. Of pairs (train.loss: dpo) each
+ * has two texts there, the chosen one and then the rejected one, and a sample (a row of twice as many
+ * positions) has one pair.
  */
 #ifndef LS_STORAGE_CHATS_H
 #define LS_STORAGE_CHATS_H
@@ -21,19 +23,23 @@ enum { LS_CHATS_FLAGS = 4 }; /* numbers of the file are below model.vocab times 
 
 typedef struct ls_chats {
     uint32_t vocab;
-    int64_t T;
-    uint64_t *begins; /* [n + 1] of the conversations */
-    uint64_t n;
+    int64_t T;          /* positions of a row */
+    int texts;          /* of a conversation: 1; of a pair: 2 */
+    uint64_t *begins;   /* [n * texts + 1] */
+    uint64_t n;         /* conversations, or pairs */
     uint64_t *of[2];    /* the numbers of those of the training part, and of validation */
     ls_packing rows[2]; /* of those */
     bool packed;
+    float *reference;   /* [n][2] of pairs: the reference's log-probabilities of the answers
+                           (reference.h) */
+    bool has_reference; /* false: they are not known yet, and 0 */
 } ls_chats;
 
 /* What became of the lines of files. */
 typedef struct ls_chats_read {
     uint64_t nsamples, ntokens, ntrained;
-    uint64_t ncut, nlost; /* conversations longer than the context, and tokens that they lost */
-    uint64_t nleft_out;   /* of them: those of which no answer was left */
+    uint64_t ncut, nlost; /* samples longer than the context, and tokens that they lost */
+    uint64_t nleft_out; /* of them: those of which no answer was left, or of a pair no difference */
     uint64_t
         napart; /* samples that are an answer each, of conversations with several (chat/lines.h) */
     uint64_t nbytes; /* of the files */
@@ -41,7 +47,7 @@ typedef struct ls_chats_read {
     ls_buf shown; /* the first sample, for people */
 } ls_chats_read;
 
-/* Appends the numbers of all conversations in data.path and data.val_path to *ids_p [*n_p]. LS_EINVAL:
+/* Appends the numbers of all conversations, or pairs, in data.path and data.val_path to *ids_p [*n_p]. LS_EINVAL:
  * a line is no conversation, or nothing of it would be trained on; the message names file and line.
  */
 ls_status ls_chats_encode(const ls_config *, const ls_chat_format *, uint32_t **ids_p, size_t *n_p,
@@ -61,5 +67,7 @@ void ls_chats_close(ls_chats *);
 ls_status ls_chats_row(const ls_chats *, const ls_tokens *, int part, uint64_t i, void *sample,
                        ls_error *);
 size_t ls_chats_sample_nbytes(const ls_config *);
+/* The number of the pair in row i of the part. */
+uint64_t ls_chats_pair(const ls_chats *, int part, uint64_t i);
 
 #endif

@@ -31,29 +31,56 @@ static void add(encoder *x, uint32_t id, uint32_t flag) {
     x->ids[x->n++] = id + (uint32_t)x->c->model.vocab * flag;
 }
 
-/* Cuts what is beyond the context. False: nothing that is trained on is left. */
+/* Cuts what is beyond the context. Returns whether there was any. */
 static bool cut(encoder *x, ls_chat_tokens *t) {
     size_t most = (size_t)x->c->model.context + 1;
-    if (t->n > most) {
-        x->r->ncut++;
-        x->r->nlost += t->n - most;
-        for (size_t i = most; i < t->n; i++) t->ntrained -= t->trained[i];
-        t->n = most;
-    }
-    x->r->nleft_out += t->ntrained == 0;
-    return t->ntrained > 0;
+    if (t->n <= most) return false;
+    x->r->nlost += t->n - most;
+    for (size_t i = most; i < t->n; i++) t->ntrained -= t->trained[i];
+    t->n = most;
+    return true;
 }
 
-static void add_sample(void *arg, const ls_chat_sample *sample) {
-    encoder *x = arg;
-    ls_chat_tokens *t = sample->tokens;
-    x->r->napart += sample->apart;
-    if (!cut(x, t)) return;
-    if (!x->r->nsamples) ls_chat_show(x->f->tokenizer, t, SHOWN, &x->r->shown);
+static bool same_tokens(const ls_chat_tokens *a, const ls_chat_tokens *b) {
+    return a->n == b->n && memcmp(a->ids, b->ids, a->n * sizeof *a->ids) == 0;
+}
+
+/* Cuts the texts of a sample. False: nothing is left to train on, or the texts of a pair no longer
+ * differ. */
+static bool cut_sample(encoder *x, const ls_chat_sample *s) {
+    ls_chat_tokens *a = s->tokens, *b = s->rejected;
+    bool is_cut = cut(x, a);
+    if (b) is_cut = cut(x, b) || is_cut;
+    bool left = a->ntrained > 0 && (!b || (b->ntrained > 0 && !same_tokens(a, b)));
+    x->r->ncut += is_cut;
+    x->r->nleft_out += !left;
+    return left;
+}
+
+static void add_text(encoder *x, const ls_chat_tokens *t) {
     for (size_t i = 0; i < t->n; i++) add(x, t->ids[i], i == 0 ? (x->val ? 3 : 2) : t->trained[i]);
-    x->r->nsamples++;
     x->r->ntokens += t->n;
     x->r->ntrained += t->ntrained;
+}
+
+static void show_pair(const encoder *x, const ls_chat_sample *s) {
+    ls_buf *out = &x->r->shown;
+    ls_buf_printf(out, "chosen:\n");
+    ls_chat_show(x->f->tokenizer, s->tokens, SHOWN / 2, out);
+    ls_buf_printf(out, "\nrejected:\n");
+    ls_chat_show(x->f->tokenizer, s->rejected, SHOWN / 2, out);
+}
+
+static void add_sample(void *arg, const ls_chat_sample *s) {
+    encoder *x = arg;
+    x->r->napart += s->apart;
+    if (!cut_sample(x, s)) return;
+    if (!x->r->nsamples && s->rejected) show_pair(x, s);
+    if (!x->r->nsamples && !s->rejected)
+        ls_chat_show(x->f->tokenizer, s->tokens, SHOWN, &x->r->shown);
+    add_text(x, s->tokens);
+    if (s->rejected) add_text(x, s->rejected);
+    x->r->nsamples++;
 }
 
 static ls_status encode_file(encoder *x, const ls_plain *p) {
@@ -61,6 +88,7 @@ static ls_status encode_file(encoder *x, const ls_plain *p) {
                        .text = (const char *)p->data,
                        .nbytes = p->nbytes,
                        .format = x->f,
+                       .wants = ls_config_has_pairs(x->c) ? LS_WANTS_PAIRS : LS_WANTS_CHATS,
                        .loss = (ls_chat_loss)x->c->data.loss,
                        .take = add_sample,
                        .arg = x};
@@ -84,18 +112,22 @@ static ls_status encode_files(encoder *x, const char *paths) {
     return s;
 }
 
+static const char *unit_of(const ls_config *c) {
+    return ls_config_has_pairs(c) ? "pair" : "conversation";
+}
+
 ls_status ls_chats_encode(const ls_config *c, const ls_chat_format *f, uint32_t **ids_p,
                           size_t *n_p, ls_chats_read *r_p, ls_error *e) {
     ls_chats_read r = {0};
     encoder x = {.c = c, .f = f, .r = &r, .e = e};
     ls_status s = encode_files(&x, c->data.path);
     if (s == LS_OK && !x.n)
-        s = ls_fail(e, LS_EINVAL, "%s: has no conversation to train on", c->data.path);
+        s = ls_fail(e, LS_EINVAL, "%s: has no %s to train on", c->data.path, unit_of(c));
     size_t before = x.n;
     x.val = true;
     if (s == LS_OK && *c->data.val_path) s = encode_files(&x, c->data.val_path);
     if (s == LS_OK && *c->data.val_path && x.n == before)
-        s = ls_fail(e, LS_EINVAL, "%s: has no conversation", c->data.val_path);
+        s = ls_fail(e, LS_EINVAL, "%s: has no %s", c->data.val_path, unit_of(c));
     if (s != LS_OK) {
         free(x.ids);
         ls_chats_read_free(&r);
@@ -107,17 +139,22 @@ ls_status ls_chats_encode(const ls_config *c, const ls_chat_format *f, uint32_t 
     return LS_OK;
 }
 
+static void log_cut(const ls_chats_read *r, const ls_config *c) {
+    const char *unit = unit_of(c);
+    ls_log("warning: %llu %s%s longer than model.context %lld: %llu tokens were cut off, and %llu "
+           "%s%s left out, of which no %s remained",
+           (unsigned long long)r->ncut, unit, r->ncut == 1 ? " is" : "s are",
+           (long long)c->model.context, (unsigned long long)r->nlost,
+           (unsigned long long)r->nleft_out, unit, r->nleft_out == 1 ? " was" : "s were",
+           ls_config_has_pairs(c) ? "two different answers" : "answer");
+}
+
 void ls_chats_log(const ls_chats_read *r, const ls_config *c) {
-    ls_log("%s: %llu conversation%s, %llu tokens, of which %llu are trained on and %llu are not",
-           c->data.path, (unsigned long long)r->nsamples, ls_plural((int64_t)r->nsamples),
-           (unsigned long long)r->ntokens, (unsigned long long)r->ntrained,
-           (unsigned long long)(r->ntokens - r->ntrained));
-    if (r->ncut)
-        ls_log("warning: %llu conversation%s longer than model.context %lld: %llu tokens were cut "
-               "off, and %llu conversation%s left out, of which no answer remained",
-               (unsigned long long)r->ncut, r->ncut == 1 ? " is" : "s are",
-               (long long)c->model.context, (unsigned long long)r->nlost,
-               (unsigned long long)r->nleft_out, r->nleft_out == 1 ? " was" : "s were");
+    ls_log("%s: %llu %s%s, %llu tokens, of which %llu are trained on and %llu are not",
+           c->data.path, (unsigned long long)r->nsamples, unit_of(c),
+           ls_plural((int64_t)r->nsamples), (unsigned long long)r->ntokens,
+           (unsigned long long)r->ntrained, (unsigned long long)(r->ntokens - r->ntrained));
+    if (r->ncut) log_cut(r, c);
     if (r->napart)
         ls_log(
             "the template writes an answer in another way when messages follow: %llu of them are "

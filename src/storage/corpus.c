@@ -13,6 +13,7 @@
 #include "storage/data_files.h"
 #include "storage/origin.h"
 #include "storage/published_record.h"
+#include "storage/reference.h"
 #include "weights/model_chat.h"
 
 enum { MAX_TOKENIZER = 64 << 20 };
@@ -223,6 +224,14 @@ static ls_status save_text(const char *run, const char *name, const ls_buf *text
     return s;
 }
 
+static ls_status save_reference(const ls_corpus *c, const char *run, ls_error *e) {
+    ls_buf text = {0};
+    ls_reference_write(&c->chats, c->record.tokens, &text);
+    ls_status s = save_text(run, LS_REFERENCE_FILE, &text, e);
+    ls_buf_free(&text);
+    return s;
+}
+
 ls_status ls_corpus_save(const ls_corpus *c, const char *run, ls_error *e) {
     char *tokens = ls_format("%s/%s", run, TOKENS);
     ls_buf record = {0};
@@ -230,6 +239,7 @@ ls_status ls_corpus_save(const ls_corpus *c, const char *run, ls_error *e) {
     ls_status s = save_text(run, TOKENIZER, &c->tokenizer_json, e);
     if (s == LS_OK && !ls_file_exists(tokens)) s = save_tokens(c, tokens, e);
     if (s == LS_OK) s = save_text(run, LS_CORPUS_RECORD, &record, e);
+    if (s == LS_OK && c->chats.has_reference) s = save_reference(c, run, e);
     ls_buf_free(&record);
     free(tokens);
     return s;
@@ -298,6 +308,9 @@ ls_status ls_corpus_open(ls_corpus *c, const char *run, const ls_config *config,
     char *tokenizer = ls_format("%s/%s", run, TOKENIZER), *tokens = ls_format("%s/%s", run, TOKENS);
     ls_status s = open_files(c, tokenizer, tokens, config, e);
     if (s == LS_OK) s = check_record(c, run, e);
+    bool there = false; /* a run that has not begun its first step lacks it */
+    if (s == LS_OK && c->chats.reference)
+        s = ls_reference_read(run, c->record.tokens, &c->chats, &there, e);
     free(tokenizer);
     free(tokens);
     if (s != LS_OK) ls_corpus_free(c);

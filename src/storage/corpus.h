@@ -31,8 +31,8 @@ typedef struct ls_corpus {
 ls_status ls_corpus_make(ls_corpus *, const ls_config *, ls_error *);
 /* The same with the tokenizer in a file. */
 ls_status ls_corpus_encode(ls_corpus *, const ls_config *, const char *tokenizer, ls_error *);
-/* Writes tokenizer.json, tokens.bin and corpus.json if `run` lacks them, each completely or not at
- * all. Replaces a tokenizer.json or corpus.json that differs, and logs that. */
+/* Writes tokenizer.json, tokens.bin, corpus.json and, once it is known, reference.json if `run` lacks
+ * them, each completely or not at all. Replaces one but tokens.bin that differs, and logs that. */
 ls_status ls_corpus_save(const ls_corpus *, const char *run, ls_error *);
 bool ls_corpus_is_saved(const char *run);
 /* Opens the corpus of a run directory. LS_EINVAL: a file is damaged, or differs from the run's

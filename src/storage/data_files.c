@@ -8,6 +8,7 @@
 #include "storage/corpus.h"
 #include "storage/data_record.h"
 #include "storage/published_record.h"
+#include "storage/reference.h"
 
 enum { MAX_TOKENIZER = 64 << 20 };
 
@@ -29,6 +30,21 @@ static ls_status read_tokenizer(const char *run, const ls_corpus_record *record,
     return s;
 }
 
+/* Adds a file that not each run has. */
+static ls_status add_file(ls_data_files *f, const char *run, const char *name, size_t most,
+                          ls_error *e) {
+    char *path = ls_format("%s/%s", run, name);
+    ls_buf text = {0};
+    bool there = ls_file_exists(path);
+    ls_status s = there ? ls_file_read(path, most, &text, e) : LS_OK;
+    if (there && s == LS_OK)
+        ls_data_files_add(f, name, text);
+    else
+        ls_buf_free(&text);
+    free(path);
+    return s;
+}
+
 static ls_status read_text_files(const char *run, ls_data_files *f_p, ls_error *e) {
     ls_data_files f = {0};
     ls_corpus_record record;
@@ -44,20 +60,13 @@ static ls_status read_text_files(const char *run, ls_data_files *f_p, ls_error *
     if (there) ls_corpus_record_write(&record, &text);
     if (there) ls_data_files_add(&f, LS_CORPUS_RECORD, text);
     *f_p = f;
-    return LS_OK;
+    s = add_file(f_p, run, LS_REFERENCE_FILE, LS_REFERENCE_NBYTES, e); /* of pairs */
+    if (s != LS_OK) ls_data_files_free(f_p);
+    return s;
 }
 
 ls_status ls_data_files_add_published(ls_data_files *f, const char *run, ls_error *e) {
-    char *path = ls_format("%s/" LS_PUBLISHED_RECORD, run);
-    ls_buf text = {0};
-    bool there = ls_file_exists(path);
-    ls_status s = there ? ls_file_read(path, MAX_TOKENIZER, &text, e) : LS_OK;
-    if (there && s == LS_OK)
-        ls_data_files_add(f, LS_PUBLISHED_RECORD, text);
-    else
-        ls_buf_free(&text);
-    free(path);
-    return s;
+    return add_file(f, run, LS_PUBLISHED_RECORD, MAX_TOKENIZER, e);
 }
 
 static ls_status read_data_files(const char *run, ls_data_files *f_p, ls_error *e) {

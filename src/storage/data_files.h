@@ -2,7 +2,7 @@
  * each checkpoint has copies.
  *
  *     of a text   tokenizer.json, and corpus.json (corpus_record.h), which a run from before that
- *                 file existed lacks
+ *                 file existed lacks; of pairs reference.json (reference.h), too
  *     of samples  data.json (data_record.h)
  *
  * A run that began with a published model also has published.json (published_record.h).
@@ -15,7 +15,7 @@
 
 #define LS_TOKENIZER_FILE "tokenizer.json"
 
-enum { LS_DATA_FILES = 3 };
+enum { LS_DATA_FILES = 4 };
 
 typedef struct ls_data_files {
     int n;

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "storage/reference.h"
 #include "storage/restore.h"
 
 /* ---- which data ---- */
@@ -172,6 +173,10 @@ void ls_dataset_files(const ls_dataset *d, ls_data_files *f_p) {
     ls_corpus_record_write(&d->text.record, &record);
     ls_data_files_add(f_p, LS_TOKENIZER_FILE, copy_of(&d->text.tokenizer_json));
     ls_data_files_add(f_p, LS_CORPUS_RECORD, record);
+    if (!d->text.chats.has_reference) return;
+    ls_buf reference = {0};
+    ls_reference_write(&d->text.chats, d->text.record.tokens, &reference);
+    ls_data_files_add(f_p, LS_REFERENCE_FILE, reference);
 }
 
 /* ---- what it is ---- */
@@ -204,9 +209,12 @@ ls_status ls_dataset_fail_changed(const ls_dataset *d, const char *run, ls_error
 void ls_dataset_describe(const ls_dataset *d, ls_buf *out) {
     ls_buf_printf(out, "%llu training samples of ", (unsigned long long)d->ntrain);
     if (d->text.has_chats)
-        ls_buf_printf(out, "%s, up to %lld tokens",
-                      d->text.chats.packed ? "several conversations" : "a conversation",
-                      (long long)d->text.chats.T);
+        ls_buf_printf(out, "%s, up to %lld tokens%s",
+                      d->text.chats.texts == 2 ? "a pair of answers"
+                      : d->text.chats.packed   ? "several conversations"
+                                               : "a conversation",
+                      (long long)(d->text.chats.T / d->text.chats.texts),
+                      d->text.chats.texts == 2 ? " each" : "");
     else if (is_corpus(d))
         ls_buf_printf(out, "%lld tokens", (long long)window_of(d));
     else
@@ -234,6 +242,7 @@ ls_loader_config ls_dataset_loader(const ls_dataset *d, const ls_config *c) {
     if (d->text.has_chats) {
         l.read = ls_corpus_chat_train;
         l.data = &d->text;
+        l.waits = d->text.chats.texts == 2; /* for the reference */
     }
     if (is_corpus(d)) return l;
     l.read = ls_samples_train;

@@ -16,6 +16,7 @@
 #include "storage/checkpoint.h"
 #include "storage/frozen_file.h"
 #include "storage/published_record.h"
+#include "storage/reference.h"
 #include "storage/restore.h"
 #include "storage/room.h"
 
@@ -24,11 +25,11 @@ static const double LOST_HOST_S = 120, SOON_S = 5;
 enum { MOST_TRIES = 1000 };
 
 /* Files of a run that a start makes: bits of notes->made. */
-enum { CONFIG, TOKENIZER, TOKENS, RECORD, SAMPLES, FROZEN, ORIGIN, METRICS, NFILES };
+enum { CONFIG, TOKENIZER, TOKENS, RECORD, REFERENCE, SAMPLES, FROZEN, ORIGIN, METRICS, NFILES };
 static const char *const names[] = {
-    [CONFIG] = "config.yaml",       [TOKENIZER] = "tokenizer.json", [TOKENS] = "tokens.bin",
-    [RECORD] = LS_CORPUS_RECORD,    [SAMPLES] = LS_DATA_RECORD,     [FROZEN] = LS_FROZEN_FILE,
-    [ORIGIN] = LS_PUBLISHED_RECORD, [METRICS] = "metrics.jsonl"};
+    [CONFIG] = "config.yaml",    [TOKENIZER] = "tokenizer.json",  [TOKENS] = "tokens.bin",
+    [RECORD] = LS_CORPUS_RECORD, [REFERENCE] = LS_REFERENCE_FILE, [SAMPLES] = LS_DATA_RECORD,
+    [FROZEN] = LS_FROZEN_FILE,   [ORIGIN] = LS_PUBLISHED_RECORD,  [METRICS] = "metrics.jsonl"};
 static const char CHECKPOINTS[] = "checkpoints";
 
 /* ---- from view to view ---- */

@@ -10,7 +10,7 @@
 #include "storage/corpus.h"
 #include "storage/data_files.h"
 
-enum { MAX_FILE = 64 << 20 };
+enum { MAX_FILE = 1 << 30 };
 
 typedef struct restoring {
     const char *run, *checkpoint;

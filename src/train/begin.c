@@ -11,6 +11,7 @@
 #include "coll/virtual.h"
 #include "storage/checkpoint.h"
 #include "train/layout.h"
+#include "train/reference.h"
 #include "train/save.h"
 
 /* For a worker that has had the directory open since an earlier view. */
@@ -163,7 +164,7 @@ static ls_status open_new_metrics(ls_loop *l, ls_error *e) {
     int64_t steps = follows ? INT64_MAX : l->folder->notes->step;
     if (old) LS_TRY(ls_metrics_cut(r->dir, steps, &logged, e));
     if (old) LS_TRY(ls_answers_cut(r->dir, steps, &l->answered, e));
-    return ls_metrics_open(r->dir, &r->config, logged, &l->metrics, e);
+    return ls_metrics_open(r->dir, &r->config, &l->m.layout->model, logged, &l->metrics, e);
 }
 
 /* Metrics of an earlier view stay open. The line of the latest step may be missing. */
@@ -188,6 +189,7 @@ ls_status ls_begin_steps(ls_loop *l, ls_error *e) {
     LS_TRY(s);
     ls_prompts_close(&l->prompts); /* of an earlier view */
     LS_TRY(ls_prompts_open(&l->prompts, &l->m, e));
+    LS_TRY(ls_reference_begin(l, e));
     if (l->m.worker == 0) {
         s = open_metrics(l, e);
         log_beginning(l);

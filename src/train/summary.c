@@ -61,7 +61,7 @@ static ls_status print_loss(const ls_loop *l, ls_error *e) {
     ls_buf metrics = {0};
     ls_evaluation_print(&l->latest, &metrics);
     ls_print("\nvalidation loss %.4f%s%s, of %llu samples\n", l->latest.loss,
-             ls_config_has_tokens(&l->run->config) ? " nats/token" : "",
+             ls_config_has_token_losses(&l->run->config) ? " nats/token" : "",
              metrics.len ? metrics.data : "", (unsigned long long)l->latest.nsamples);
     ls_buf_free(&metrics);
     return LS_OK;

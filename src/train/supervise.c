@@ -121,7 +121,7 @@ static ls_status write_line(const ls_host *h, ls_error *e) {
     ls_logged logged;
     ls_store_note last;
     LS_TRY(ls_metrics_cut(h->run->dir, INT64_MAX, &logged, e));
-    LS_TRY(ls_metrics_open(h->run->dir, &h->run->config, logged, &m, e));
+    LS_TRY(ls_metrics_open(h->run->dir, &h->run->config, &h->layout.model, logged, &m, e));
     ls_metrics_set_view(m, h->survival.view.id.number, h->layout.plan.c.nworkers);
     ls_status s = ls_store_last_note(h->store, &last) ? ls_metrics_missing(m, &last, e) : LS_OK;
     ls_status closed = ls_metrics_close(m, s == LS_OK ? e : NULL);

@@ -277,7 +277,7 @@ static void test_refused(void **state) {
             "bad.jsonl:1: trains no token: it has no answer of the assistant");
     refuses("", "has no conversation to train on");
     refuses("{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}\n",
-            "training on such pairs is not supported");
+            "set train.loss: dpo to train on such pairs");
     write_text("raises.jinja", "{{ raise_exception('not you') }}");
     expect(TUNE "-n 1 -o @/bad --set data.template=@/raises.jinja", 1,
            "raises.jinja:1:19: the template refuses this conversation: not you");

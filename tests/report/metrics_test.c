@@ -14,6 +14,7 @@
 #include "test.h"
 
 static ls_config config;
+static ls_model model;
 static const char *const run = folder;
 
 static int make_run(void **state) {
@@ -26,7 +27,7 @@ static int make_run(void **state) {
 static ls_metrics *open_at(ls_logged logged) {
     ls_error e = {0};
     ls_metrics *m = NULL;
-    assert_ls_ok(ls_metrics_open(run, &config, logged, &m, &e), e);
+    assert_ls_ok(ls_metrics_open(run, &config, &model, logged, &m, &e), e);
     ls_metrics_set_view(m, 3, 4);
     return m;
 }

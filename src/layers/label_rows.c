@@ -1,0 +1,95 @@
+/* label_rows.c - see label_rows.h. */
+#include "layers/label_rows.h"
+
+#include <string.h>
+
+#include "tensor/dtype.h"
+
+enum { TABLE };
+
+size_t ls_label_rows_numbers(int64_t T) { return (size_t)(T + T % 2); }
+
+size_t ls_label_rows_block(int64_t C, int64_t V) { return (size_t)(2 * C + V + 4); }
+
+int32_t *ls_label_rows_list(const ls_layer_call *c) { return (int32_t *)(void *)c->work; }
+
+int32_t ls_label_of(const ls_layer *l, const ls_layer_call *c, int64_t row) {
+    int32_t label = 0;
+    const char *labels = ls_layer_field(l, c, 0, row / l->T);
+    memcpy(&label, labels + (size_t)(row % l->T) * sizeof label, sizeof label);
+    return label;
+}
+
+int64_t ls_label_rows_find(const ls_layer *l, const ls_layer_call *c, bool all) {
+    int32_t *row = ls_label_rows_list(c);
+    int64_t n = 0;
+    for (int64_t r = 0; r < c->n * c->T; r++)
+        if (all || ls_label_of(l, c, r) >= 0) row[n++] = (int32_t)r;
+    return n;
+}
+
+static bool has_half_grads(const ls_layer_call *c) {
+    return c->given && ls_dtype_is_half(c->given->grads_type);
+}
+
+int64_t ls_label_rows_most(const ls_layer *l, const ls_layer_call *c) {
+    return ls_layer_block(l, c->n * l->T, has_half_grads(c));
+}
+
+static int64_t target_of(const void *arg, int64_t r) {
+    const ls_label_rows *b = arg;
+    return ls_label_of(b->l, b->c, b->row[r]);
+}
+
+static float scale_of(const void *arg, int64_t r) {
+    const ls_label_rows *b = arg;
+    return b->scale(b, b->row[r]);
+}
+
+/* The block without its logits. */
+static void open_block(ls_label_rows *b, const int32_t *row, int64_t rows) {
+    const ls_layer *l = b->l;
+    const ls_layer_call *c = b->c;
+    float *room = c->work + (size_t)c->n * ls_label_rows_numbers(l->T) + b->own;
+    b->row = row;
+    b->v = (ls_vocabulary){.l = l,
+                           .c = c,
+                           .table = TABLE,
+                           .start = row == ls_label_rows_list(c),
+                           .rows = rows,
+                           .h = room + 2 * rows,
+                           .dh = c->dx[0] ? room + (2 + l->C) * rows : NULL,
+                           .stat = room + (2 + 2 * l->C) * rows,
+                           .logits = room + (4 + 2 * l->C) * rows,
+                           .losses = (double *)(void *)room,
+                           .target = target_of,
+                           .scale = scale_of,
+                           .arg = b};
+    for (int64_t r = 0; r < rows; r++)
+        memcpy(room + 2 * rows + r * l->C, (const float *)c->x[0] + row[r] * l->C,
+               (size_t)l->C * sizeof(float));
+}
+
+void ls_label_rows_open(ls_label_rows *b, const int32_t *row, int64_t rows) {
+    open_block(b, row, rows);
+    ls_vocabulary_logits(&b->v);
+}
+
+void ls_label_rows_back(const ls_label_rows *b) {
+    const ls_layer *l = b->l;
+    float *dx = b->c->dx[0];
+    ls_vocabulary_back(&b->v);
+    for (int64_t r = 0; dx && r < b->v.rows; r++)
+        memcpy(dx + b->row[r] * l->C, b->v.dh + r * l->C, (size_t)l->C * sizeof *dx);
+}
+
+void ls_label_rows_logits(ls_label_rows *b) {
+    const ls_layer *l = b->l;
+    int32_t *row = ls_label_rows_list(b->c);
+    int64_t all = ls_label_rows_find(l, b->c, true), most = ls_label_rows_most(l, b->c);
+    for (int64_t first = 0; first < all; first += most) {
+        open_block(b, row + first, all - first < most ? all - first : most);
+        b->v.logits = (float *)b->c->y + first * l->V;
+        ls_vocabulary_logits(&b->v);
+    }
+}

@@ -1,0 +1,47 @@
+/* label_rows.h - the rows of a call that have a label, times a table of classes, a block of rows at a
+ * time (model/vocabulary.h): what the losses of language models share. Rows with a negative label
+ * cost nothing: the others are gathered.
+ *
+ * The layer's field 0 has the labels, and its parameter 0 is the table. Its work memory begins with
+ * the numbers of the rows that count (ls_label_rows_numbers() floats a sample); `own` floats for the
+ * layer itself follow, then the block.
+ */
+#ifndef LS_LAYERS_LABEL_ROWS_H
+#define LS_LAYERS_LABEL_ROWS_H
+
+#include "model/vocabulary.h"
+
+typedef struct ls_label_rows ls_label_rows;
+
+struct ls_label_rows {
+    const ls_layer *l;
+    const ls_layer_call *c;
+    size_t own; /* floats, in this call */
+    /* The factor of the gradient of a row of the call. */
+    float (*scale)(const ls_label_rows *, int64_t row);
+    const int32_t *row; /* [v.rows] the numbers of the block's rows */
+    ls_vocabulary v;    /* the block */
+};
+
+/* Floats of work memory: for the numbers of a sample's rows (even), and for a row of a block. */
+size_t ls_label_rows_numbers(int64_t T);
+size_t ls_label_rows_block(int64_t C, int64_t V);
+
+/* The numbers of the call's rows, at the beginning of its work memory. */
+int32_t *ls_label_rows_list(const ls_layer_call *);
+/* Writes those of the rows with a label, or of all rows; returns how many. */
+int64_t ls_label_rows_find(const ls_layer *, const ls_layer_call *, bool all);
+/* The most rows of a block. */
+int64_t ls_label_rows_most(const ls_layer *, const ls_layer_call *);
+
+int32_t ls_label_of(const ls_layer *, const ls_layer_call *, int64_t row);
+
+/* Opens the block of these rows, a part of the list, and computes its logits. *b must stay where it
+ * is; l, c, own and scale are set. */
+void ls_label_rows_open(ls_label_rows *b, const int32_t *row, int64_t rows);
+/* From the losses of the block: the gradient of its logits, of the table, and of its rows in dx. */
+void ls_label_rows_back(const ls_label_rows *);
+/* The logits of all rows: y [n * T, V]. */
+void ls_label_rows_logits(ls_label_rows *b);
+
+#endif

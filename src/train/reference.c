@@ -1,0 +1,113 @@
+/* reference.c - see reference.h. */
+#include "train/reference.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/plural.h"
+#include "layers/layers.h"
+#include "storage/checkpoint.h"
+#include "storage/reference.h"
+#include "storage/restore.h"
+
+static ls_chats *pairs_of(ls_loop *l) { return &l->data.text.chats; }
+
+/* ---- computing ---- */
+
+/* Samples of rows [i, i + k) of the part: their log-probabilities, by the numbers of their pairs. */
+static ls_status compute_rows(const ls_loop *l, int part, uint64_t i, uint64_t k, char *samples,
+                              double *logps, ls_error *e) {
+    const ls_corpus *c = &l->data.text;
+    const ls_model *model = &l->m.layout->model;
+    size_t size = ls_record_size(model), nbytes = l->data.sample_nbytes;
+    double *records = LS_NEW_ARRAY(double, k *size);
+    ls_status s = LS_OK;
+    for (uint64_t j = 0; s == LS_OK && j < k; j++)
+        s = ls_corpus_chat_row(c, part, i + j, samples + j * nbytes, e);
+    if (s == LS_OK) s = ls_infer_records(&l->m.infer, (int64_t)k, samples, records, e);
+    for (uint64_t j = 0; s == LS_OK && j < k; j++)
+        memcpy(logps + 2 * ls_chats_pair(&c->chats, part, i + j),
+               records + j * size + LS_RECORD_VALUES + LS_DPO_LOGP, 2 * sizeof *logps);
+    free(records);
+    return s;
+}
+
+/* This worker's share of the rows. Returns early if the worker is recalled. */
+static ls_status compute_share(const ls_loop *l, double *logps, ls_error *e) {
+    const ls_member *m = &l->m;
+    uint64_t size = (uint64_t)m->nworkers, w = (uint64_t)m->worker, most = (uint64_t)m->infer.n;
+    char *samples = ls_alloc(most * l->data.sample_nbytes);
+    ls_status s = LS_OK;
+    for (int part = 0; part < 2; part++) {
+        uint64_t n = l->data.text.chats.rows[part].nrows;
+        uint64_t i = n * w / size, end = n * (w + 1) / size;
+        for (; s == LS_OK && i < end && !ls_board_recalled(m->slot); i += most)
+            s = compute_rows(l, part, i, end - i < most ? end - i : most, samples, logps, e);
+    }
+    free(samples);
+    return s;
+}
+
+static ls_status compute_all(ls_loop *l, double *logps, ls_error *e) {
+    ls_member *m = &l->m;
+    uint64_t n = pairs_of(l)->n;
+    LS_TRY(ls_world_gather_params(&m->worlds[0], &m->layout->plan, e));
+    ls_status s = compute_share(l, logps, e);
+    ls_world_drop_params(&m->worlds[0], &m->layout->plan);
+    bool recalled = ls_board_recalled(m->slot);
+    if (s == LS_OK && recalled) s = ls_fail(e, LS_EABORT, "worker %d is recalled", m->worker);
+    if (!recalled) s = ls_member_wait(m, s, e);
+    if (s == LS_OK) s = ls_all_reduce(m->group, logps, logps, 2 * n, LS_F64, LS_SUM, e);
+    return s;
+}
+
+/* Worker 0 writes the file. */
+static ls_status compute(ls_loop *l, ls_error *e) {
+    ls_chats *c = pairs_of(l);
+    int64_t began = ls_clock_ns();
+    double *logps = LS_NEW_ARRAY(double, 2 * c->n);
+    ls_status s = compute_all(l, logps, e);
+    for (uint64_t i = 0; s == LS_OK && i < 2 * c->n; i++) c->reference[i] = (float)logps[i];
+    free(logps);
+    LS_TRY(s);
+    c->has_reference = true;
+    if (l->m.worker == 0) s = ls_dataset_save(&l->data, l->run->dir, e);
+    if (l->m.worker == 0 && s == LS_OK)
+        ls_log("the reference's log-probabilities of %llu pair%s: %.1f s", (unsigned long long)c->n,
+               ls_plural((int64_t)c->n), (double)(ls_clock_ns() - began) / 1e9);
+    return ls_member_wait(&l->m, s, e);
+}
+
+/* ---- beginning ---- */
+
+/* On worker 0, if the run directory had none: takes the copy of the checkpoint. */
+static ls_status restore(ls_loop *l, ls_error *e) {
+    const char *run = l->run->dir;
+    char *checkpoint = ls_checkpoint_path(run, l->steps);
+    ls_hash tokens = l->data.text.record.tokens;
+    bool there = false;
+    ls_status s = ls_restore_copy(run, checkpoint, LS_REFERENCE_FILE, &there, e);
+    free(checkpoint);
+    if (s == LS_OK) s = ls_reference_read(run, tokens, pairs_of(l), &there, e);
+    if (s != LS_OK || there) return s;
+    return ls_fail(e, LS_EINVAL,
+                   "%s/" LS_REFERENCE_FILE ": is missing, and was computed before step 1, from "
+                   "weights that have changed; resuming the run (--resume) takes the copy of a "
+                   "checkpoint",
+                   run);
+}
+
+ls_status ls_reference_begin(ls_loop *l, ls_error *e) {
+    if (!ls_config_has_pairs(&l->run->config)) return LS_OK;
+    ls_chats *c = pairs_of(l);
+    bool restores = l->m.worker == 0 && !c->has_reference && l->steps > 0;
+    LS_TRY(ls_member_wait(&l->m, restores ? restore(l, e) : LS_OK, e));
+    int32_t known = c->has_reference;
+    LS_TRY(ls_broadcast(l->m.group, &known, 1, LS_I32, 0, e));
+    if (!known) return compute(l, e);
+    LS_TRY(ls_broadcast(l->m.group, c->reference, 2 * c->n, LS_F32, 0, e));
+    c->has_reference = true;
+    return LS_OK;
+}

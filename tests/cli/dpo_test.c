@@ -1,0 +1,258 @@
+/* dpo_test.c - training on preferences: the same bits for any layout, resumed or with workers killed;
+ * the reference, its file and its copies; what is shown, measured, cut and refused. */
+/* ctest: busy seconds=20 timeout=600 */
+#include <math.h>
+
+#include "cli/hosts.h"
+#include "cli/models.h"
+
+#define TEMPLATE                                                                                   \
+    "{% for m in messages %}<{{ m.role }}>{{ m.content|trim }};{% endfor %}"                       \
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+#define TUNE                                                                                       \
+    "train @/dpo.yaml --set model.from=@/a --set data.path=@/pairs.jsonl "                         \
+    "--set data.template=@/chat.jinja "
+#define LORA "--set lora.rank=4 --set lora.targets=all-linear "
+
+static void write_text(const char *name, const char *text) { write_file(name, text, strlen(text)); }
+
+static void write_model(void) {
+    static bool done;
+    ls_buf pairs = {0};
+    if (done) return;
+    done = true;
+    small_write_whole(&small_models[0], gguf);
+    free(import("@/m.gguf -o @/a"));
+    for (int i = 0; i < 24; i++)
+        ls_buf_printf(&pairs,
+                      "{\"prompt\": [{\"role\": \"user\", \"content\": \"%d?\"}], \"chosen\": "
+                      "[{\"role\": \"assistant\", \"content\": \"%.*s\"}], \"rejected\": "
+                      "[{\"role\": \"assistant\", \"content\": \"%.*s\"}]}\n",
+                      i, 1 + i % 9, "yes it is", 1 + i % 5, "never");
+    write_file("pairs.jsonl", pairs.data, pairs.len);
+    ls_buf_free(&pairs);
+    write_text("chat.jinja", TEMPLATE);
+    write_text("dpo.yaml", "model: {context: 40}\ndata: {format: chat, val_fraction: 0.2}\n"
+                           "train: {loss: dpo, steps: 4, batch: 12, virtual_workers: 6, "
+                           "eval_every: 0}\n"
+                           "optim: {lr: 0.01, min_lr: 0, warmup: 0}\ncheckpoint: {every: 2}\n");
+}
+
+/* The number that follows `label` in metrics.jsonl for the n-th time, from 0. */
+static double number_of(const char *run, const char *label, int n) {
+    size_t size = 0;
+    char *path = ls_format("%s/metrics.jsonl", run), *text = read_file(path, &size);
+    const char *at = strstr(text, label);
+    for (; at && n > 0; n--) at = strstr(at + 1, label);
+    if (!at) fail_msg("%s: has not enough %s", path, label);
+    double x = strtod(at + strlen(label), NULL);
+    free(path);
+    free(text);
+    return x;
+}
+
+/* At first the model is its own reference; it learns to prefer the chosen answers. */
+static void test_learns(void **state) {
+    (void)state;
+    write_model();
+    expect(TUNE LORA "-n 2 -o @/learns --set train.steps=12 --set train.eval_every=6", 0,
+           "24 pairs, 1212 tokens, of which 224 are trained on and 988 are not");
+    assert_true(fabs(number_of("learns", "\"loss\": ", 0) - 0.69314718056) < 1e-8);
+    assert_true(number_of("learns", "\"rewards/margins\": ", 0) == 0);
+    assert_true(number_of("learns", "\"rewards/accuracies\": ", 0) == 0);
+    assert_true(number_of("learns", "\"loss\": ", 11) < 0.5);
+    assert_true(number_of("learns", "\"rewards/accuracies\": ", 11) == 1);
+    double chosen = number_of("learns", "\"rewards/chosen\": ", 11);
+    double rejected = number_of("learns", "\"rewards/rejected\": ", 11);
+    double margin = number_of("learns", "\"rewards/margins\": ", 11);
+    assert_true(margin > 0.5 && fabs(chosen - rejected - margin) < 1e-6);
+    assert_true(number_of("learns", "\"logps/chosen\": ", 0) < 0);
+    assert_true(number_of("learns", "\"val_loss\": ", 0) < 0.6931);
+    assert_true(number_of("learns", "\"val_rewards/margins\": ", 0) > 0);
+    char line[128];
+    double val = number_of("learns", "\"val_loss\": ", 1);
+    snprintf(line, sizeof line, "model    loss %.4f, rewards/accuracies 1.0000, rewards/margins",
+             val);
+    expect("eval @/learns", 0, line);
+    expect("eval @/learns --json", 0, "\"rewards/chosen\": ");
+    expect("generate @/learns --prompt <user>1?;<assistant> --tokens 4", 0, "<user>1?;<assistant>");
+    expect("export @/learns --to safetensors --merge -o @/merged", 0, "merged");
+}
+
+/* A run shows a pair, and the rewards in its line. */
+static void test_shown(void **state) {
+    (void)state;
+    write_model();
+    expect(TUNE LORA "-n 1 -o @/shown", 0,
+           "    chosen:\n    <user>0?;<assistant>\xe2\x9f\xa6"
+           "y;\xe2\x9f\xa7\n    rejected:\n    <user>0?;<assistant>\xe2\x9f\xa6"
+           "n;\xe2\x9f\xa7\n");
+    expect(TUNE LORA "-n 1 -o @/shown2 --set log.every=1", 0,
+           "loss 0.6931  accuracies 0.0000  margins 0.0000  chosen 0.0000  rejected 0.0000  ");
+    expect(TUNE LORA "-n 1 -o @/shown3", 0, "the reference's log-probabilities of 24 pairs: ");
+    expect(TUNE LORA "-n 1 -o @/shown4", 0,
+           "training samples of a pair of answers, up to 40 tokens each");
+    expect("tokens @/a --chat @/pairs.jsonl --template @/chat.jinja", 0,
+           "line 1, rejected: 22 tokens, 2 trained on\n");
+    expect("tokens @/a --chat @/pairs.jsonl --template @/chat.jinja --json", 0,
+           "\"rejected\": {\"text\": \"<user>0?;<assistant>n;\", \"ids\": [");
+    expect("plan @/dpo.yaml -n 2 --set model.from=@/a --set data.path=@/pairs.jsonl", 0,
+           "linear_dpo");
+}
+
+/* Texts are cut at the context; pairs of which no answers are left are left out. */
+static void test_cut(void **state) {
+    (void)state;
+    write_model();
+    expect(TUNE "-n 1 -o @/cut --set model.context=24", 0,
+           "warning: 15 pairs are longer than model.context 24: 47 tokens were cut off, and 0 "
+           "pairs were left out");
+    expect(TUNE "-n 1 -o @/cut2 --set model.context=20", 0,
+           "of which no two different answers remained");
+    expect(TUNE "-n 1 -o @/cut3 --set model.context=12", 1, "has no pair to train on");
+}
+
+static void test_layouts(void **state) {
+    static const char *const layouts[] = {
+        "-n 2 --set parallel.zero=0",
+        "-n 3 --set parallel.zero=3",
+        "-n 3 --set parallel.zero=1 --set parallel.transport=tcp",
+        "-n 5 --set parallel.zero=2 --set parallel.transport=thread",
+        "-n 1 --set parallel.threads=2",
+        "-n 2 --set train.micro_batch=2 --set parallel.recompute=2",
+        "-n 2 --set parallel.executor=sequential"};
+    static const char *const kinds[] = {LORA, "", LORA "--set train.compute=bf16 ",
+                                        LORA "--set dpo.loss=ipo "};
+    (void)state;
+    write_model();
+    for (int kind = 0; kind < 4; kind++) {
+        char one[256], other[256], line[512], run[32];
+        for (int i = -1; i < (int)(sizeof layouts / sizeof *layouts); i++) {
+            if (kind > 1 && i > 1) continue;
+            snprintf(run, sizeof run, "layout%d-%d", kind, i + 1);
+            snprintf(line, sizeof line, TUNE "-o @/%s %s%s", run, kinds[kind],
+                     i < 0 ? "-n 1" : layouts[i]);
+            expect(line, 0, "validation loss");
+            hash_of(run, i < 0 ? one : other);
+            if (i >= 0) assert_string_equal(other, one);
+        }
+    }
+    same_files("layout0-0/reference.json", "layout0-2/reference.json");
+}
+
+/* ---- the reference ---- */
+
+static void stop_after_two(const char *run) {
+    char line[256];
+    pace(run, 2);
+    snprintf(line, sizeof line, TUNE LORA "-n 2 -o @/%s", run);
+    program p = program_start(line, 0);
+    char *path = ls_format("%s/checkpoints/step-2/manifest.json", run);
+    wait_for_file(path);
+    kill(p.pid, SIGTERM);
+    char *output = NULL;
+    program_end(&p, &output);
+    free(output);
+    free(path);
+    pace(run, 0);
+}
+
+static void remove_file(const char *name) {
+    char *path = ls_format("%s/%s", folder, name);
+    assert_int_equal(unlink(path), 0);
+    free(path);
+}
+
+/* A run has its tokens and its reference, and needs neither the pairs nor the template. */
+static void test_resume(void **state) {
+    char straight[256], resumed[256];
+    (void)state;
+    write_model();
+    expect(TUNE LORA "-n 2 -o @/straight", 0, "validation loss");
+    stop_after_two("again");
+    char *from = ls_format("%s/pairs.jsonl", folder), *to = ls_format("%s/gone", folder);
+    assert_int_equal(rename(from, to), 0);
+    remove_file("again/reference.json");
+    expect(TUNE LORA "-n 3 -o @/again --resume", 0, "reference.json: was missing; restored from");
+    assert_int_equal(rename(to, from), 0);
+    free(from), free(to);
+    hash_of("straight", straight);
+    hash_of("again", resumed);
+    assert_string_equal(resumed, straight);
+    same_files("straight/reference.json", "again/reference.json");
+    same_files("straight/reference.json", "again/checkpoints/step-4/reference.json");
+}
+
+static void test_damaged(void **state) {
+    (void)state;
+    write_model();
+    stop_after_two("hurt");
+    write_text("hurt/reference.json", "{\"format\": \"lockstep reference\", \"version\": 1}");
+    expect(TUNE LORA "-n 1 -o @/hurt --resume", 1, "was computed for other pairs");
+    write_text("hurt/reference.json", "[]");
+    expect(TUNE LORA "-n 1 -o @/hurt --resume", 1, "has no log-probabilities of a reference");
+    size_t n = 0;
+    char *text = read_file("hurt/checkpoints/step-2/reference.json", &n), *at = strstr(text, "[-");
+    at[2] = at[2] == '1' ? '2' : '1';
+    write_file("hurt/reference.json", text, n - 1);
+    free(text);
+    expect(TUNE LORA "-n 1 -o @/hurt --resume", 1, "reference.json: is damaged; remove it");
+    remove_file("hurt/reference.json");
+    expect_line("eval @/hurt", 1, "reference.json: is missing; resuming the run (--resume)");
+}
+
+static void test_killed(void **state) {
+    char want[256], got[256];
+    (void)state;
+    write_model();
+#define LONG TUNE LORA "--set train.steps=40 --set survival.balance=off --set log.every=1000 "
+    expect(LONG "-n 1 -o @/whole", 0, "validation loss");
+    pace("killed", 12);
+    host h = host_start(LONG "-n 3 -o @/killed --set parallel.zero=3");
+    await_step("killed", 12, &h);
+    for (int i = 0; i < 2; i++) {
+        assert_true(host_signal_child(&h, SIGKILL));
+        sleep_ms(300);
+    }
+    let_go("killed");
+    host_expect(&h, 0, "was killed");
+    hash_of("whole", want);
+    hash_of("killed", got);
+    assert_string_equal(got, want);
+}
+
+/* ---- what is refused ---- */
+
+static void refuses(const char *line, const char *says) {
+    write_text("bad.jsonl", line);
+    expect_line(TUNE "-n 1 -o @/bad --set data.path=@/bad.jsonl", 1, says);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    write_model();
+    refuses("{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}\n{\"text\": \"a\"}\n",
+            "bad.jsonl:2: is no pair of answers");
+    refuses("{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"b\"}\n",
+            "bad.jsonl:1: \"chosen\" and \"rejected\" are the same");
+    refuses("", "has no pair to train on");
+    expect_line(TUNE "-n 1 -o @/bad --set data.packing=on", 1, "a sample is one pair: remove it");
+    expect_line(TUNE "-n 1 -o @/bad --set data.loss=all", 1, "data.loss is for conversations");
+    expect_line(TUNE "-n 1 -o @/bad --set train.loss=auto --set dpo.loss=ipo", 1,
+                "keys of dpo are set, and train.loss is auto");
+    expect_line(TUNE "-n 1 -o @/bad --set dpo.loss=hinge --set dpo.label_smoothing=0.1", 1,
+                "dpo.label_smoothing is for dpo.loss sigmoid");
+    expect_line(TUNE "-n 1 -o @/bad --set train.loss=auto", 1, "set train.loss: dpo");
+    expect_line("train configs/tiny.yaml -n 1 -o @/bad --set train.loss=dpo", 1,
+                "train.loss is dpo, which needs pairs of answers: set data.format: chat");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_learns), cmocka_unit_test(test_shown),
+        cmocka_unit_test(test_cut),    cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_resume), cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_killed), cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, models_make, folder_remove);
+}
