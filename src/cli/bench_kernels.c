@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/median.h"
@@ -48,6 +49,7 @@ typedef struct bench {
     ls_compute compute; /* one thread */
     cli_gemm_library libraries[CLI_GEMM_LIBRARIES];
     float *x, *y, *ring;
+    void *x_in, *y_in; /* as operands: themselves, or other memory in bf16 */
     size_t x_floats, y_floats;
     int64_t turn;
     double peak; /* FLOP/s: the median over all rounds */
@@ -56,9 +58,11 @@ typedef struct bench {
 
 static double measure_peak(const bench *b) {
     double begin = ls_clock_thread_s();
-    volatile float result = b->compute.k->fma_peak(PEAK_ROUNDS);
+    const ls_kernels *k = b->compute.k;
+    volatile float result = (b->o->bf16 ? k->bf16_peak : k->fma_peak)(PEAK_ROUNDS);
+    int depth = b->o->bf16 ? k->bf16_depth : 1;
     (void)result;
-    return PEAK_ROUNDS * 192.0 * 16.0 * 2.0 / (ls_clock_thread_s() - begin);
+    return PEAK_ROUNDS * 192.0 * 16.0 * 2.0 * depth / (ls_clock_thread_s() - begin);
 }
 
 /* ---- products ---- */
@@ -68,14 +72,20 @@ static float *next_weights(bench *b, int64_t floats) {
     return b->ring + b->turn++ % (RING / floats) * floats;
 }
 
+/* A row-major matrix in the type of operands. */
+static ls_matrix matrix_of(const bench *b, const void *p, int64_t ld) {
+    return (ls_matrix){p, ld, 1, b->o->bf16};
+}
+static ls_matrix transposed(ls_matrix m) { return (ls_matrix){m.p, m.cs, m.rs, m.bf16}; }
+
 /* With a table [out, in] instead of weights [in, out], all operands are transposed. */
 static ls_gemm_job job_of(bench *b, const shape *s, product p, int64_t rows) {
     int64_t in = s->in, out = s->out;
     float *w = next_weights(b, in * out), *x = b->x, *y = b->y;
-    ls_matrix weights = s->table ? ls_matrix_transposed(w, in) : ls_matrix_of(w, out);
-    ls_matrix back = s->table ? ls_matrix_of(w, in) : ls_matrix_transposed(w, out);
-    ls_matrix x_as_is = ls_matrix_of(x, in), y_as_is = ls_matrix_of(y, out);
-    ls_matrix xt = ls_matrix_transposed(x, in), yt = ls_matrix_transposed(y, out);
+    ls_matrix as_is = matrix_of(b, w, s->table ? in : out), across = transposed(as_is);
+    ls_matrix weights = s->table ? across : as_is, back = s->table ? as_is : across;
+    ls_matrix x_as_is = matrix_of(b, b->x_in, in), y_as_is = matrix_of(b, b->y_in, out);
+    ls_matrix xt = transposed(x_as_is), yt = transposed(y_as_is);
     ls_gemm_job g = {.M = rows, .N = out, .K = in, .a = x_as_is, .b = weights, .c = y, .ldc = out};
     if (p == DX)
         g = (ls_gemm_job){.M = rows, .N = in, .K = out, .a = y_as_is, .b = back, .c = x, .ldc = in};
@@ -84,6 +94,7 @@ static ls_gemm_job job_of(bench *b, const shape *s, product p, int64_t rows) {
     if (p == DW && !s->table)
         g = (ls_gemm_job){.M = in, .N = out, .K = rows, .a = xt, .b = y_as_is, .c = w, .ldc = out};
     if (p == DW) g.start = LS_GEMM_ADD;
+    g.bf16 = b->o->bf16;
     return g;
 }
 
@@ -123,10 +134,11 @@ static void print_product(const bench *b, const shape *s, product p, int64_t row
                           const double *flops) {
     double best = 0;
     if (b->o->json) {
-        ls_print("{\"product\": \"%s\", \"shape\": \"%s\", \"rows\": %lld, \"in\": %lld, "
+        ls_print("{\"product\": \"%s\", \"dtype\": \"%s\", \"shape\": \"%s\", \"rows\": %lld, "
+                 "\"in\": %lld, "
                  "\"out\": %lld, \"peak_gflops\": %.2f, \"lockstep_gflops\": %.2f",
-                 product_names[p], s->name, (long long)rows, (long long)s->in, (long long)s->out,
-                 b->peak / 1e9, flops[0] / 1e9);
+                 product_names[p], b->o->bf16 ? "bf16" : "f32", s->name, (long long)rows,
+                 (long long)s->in, (long long)s->out, b->peak / 1e9, flops[0] / 1e9);
         for (int i = 0; i < b->o->nlibraries; i++)
             ls_print(", \"%s_gflops\": %.2f", b->libraries[i].name, flops[1 + i] / 1e9);
         ls_print("}\n");
@@ -146,7 +158,8 @@ static void print_product(const bench *b, const shape *s, product p, int64_t row
 static void all_products(bench *b) {
     double flops[SYSTEMS];
     if (!b->o->json) {
-        ls_print("matrix products of GPT-2 124 M, one core, GFLOP/s:\n");
+        ls_print("matrix products of GPT-2 124 M in %s, one core, GFLOP/s:\n",
+                 b->o->bf16 ? "bf16" : "f32");
         ls_print("%-14s %-12s %6s %9s %8s", "", "", "rows", "lockstep", "of peak");
         for (int i = 0; i < b->o->nlibraries; i++) ls_print(" %9s", b->libraries[i].name);
         ls_print("%s\n", b->o->nlibraries ? "  ratio" : "");
@@ -284,13 +297,26 @@ static void all_passes(bench *b) {
 
 /* ---- all measurements ---- */
 
+/* Operands in bf16: those of x and y lie in one part, and the ring is filled with such values. */
+static ls_status open_bf16(bench *b, ls_error *e) {
+    size_t n = b->x_floats + b->y_floats;
+    void *p = NULL;
+    LS_TRY(ls_map(n * sizeof(uint16_t), "measuring", &p, e));
+    b->x_in = p;
+    b->y_in = (uint16_t *)p + b->x_floats;
+    b->compute.k->narrow(LS_BF16, n, b->x, p);
+    for (size_t i = 0; i < RING; i += n)
+        memcpy(b->ring + i, p, (RING - i < n ? RING - i : n) * sizeof(uint16_t));
+    return LS_OK;
+}
+
 static ls_status open_bench(bench *b, ls_error *e) {
     void *p = NULL;
     int64_t most = 0;
     for (int i = 0; i < b->o->nrows; i++)
         if (b->o->rows[i] > most) most = b->o->rows[i];
     for (int i = 0; i < b->o->nlibraries; i++)
-        LS_TRY(cli_gemm_library_open(b->o->libraries[i], &b->libraries[i], e));
+        LS_TRY(cli_gemm_library_open(b->o->libraries[i], b->o->bf16, &b->libraries[i], e));
     LS_TRY(ls_compute_init(&b->compute, 1, 0, e));
     b->x_floats = (size_t)most * 3072;
     b->y_floats = (size_t)most * 50257;
@@ -299,10 +325,13 @@ static ls_status open_bench(bench *b, ls_error *e) {
     b->y = b->x + b->x_floats;
     b->ring = b->y + b->y_floats;
     fill(b->x, b->x_floats + b->y_floats + RING);
-    return LS_OK;
+    b->x_in = b->x;
+    b->y_in = b->y;
+    return b->o->bf16 ? open_bf16(b, e) : LS_OK;
 }
 
 static void close_bench(bench *b) {
+    if (b->x_in != b->x) ls_unmap(b->x_in, (b->x_floats + b->y_floats) * sizeof(uint16_t));
     if (b->x) ls_unmap(b->x, (b->x_floats + b->y_floats + RING) * sizeof(float));
     ls_compute_close(&b->compute);
     for (int i = 0; i < CLI_GEMM_LIBRARIES; i++) cli_gemm_library_close(&b->libraries[i]);
@@ -315,15 +344,15 @@ int cli_bench_kernels_run(const cli_bench_kernels *o) {
     if (s == LS_OK) {
         b.peak = measure_peak(&b);
         if (!o->json) {
-            ls_print("kernels: %s; peak of multiply-adds %.1f GFLOP/s\n", b.compute.k->name,
-                     b.peak / 1e9);
+            ls_print("kernels: %s; peak of multiply-adds%s %.1f GFLOP/s\n", b.compute.k->name,
+                     o->bf16 ? " in bf16" : "", b.peak / 1e9);
             for (int i = 0; i < o->nlibraries; i++)
                 ls_print("%s: %s\n", b.libraries[i].name, b.libraries[i].version);
         }
         all_products(&b);
-        s = cli_bench_conv(o, &b.compute, &e);
+        if (!o->bf16) s = cli_bench_conv(o, &b.compute, &e);
     }
-    if (s == LS_OK) all_passes(&b);
+    if (s == LS_OK && !o->bf16) all_passes(&b);
     close_bench(&b);
     return s == LS_OK ? 0 : cli_fail(&e);
 }

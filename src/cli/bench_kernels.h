@@ -14,6 +14,7 @@ typedef struct cli_bench_kernels {
     int libraries[CLI_GEMM_LIBRARIES]; /* indices into cli_gemm_library_names */
     int nlibraries;
     int rounds;
+    bool bf16; /* matrix products in bf16, of operands in bf16, and nothing else */
     bool json;
 } cli_bench_kernels;
 

@@ -54,7 +54,7 @@ static const int belongs[NOPTIONS] = {[WORKERS] = TRAIN | COMM,
                                       [SET] = TRAIN | GENERATE,
                                       [OP] = COMM,
                                       [SIZES] = COMM,
-                                      [DTYPE] = COMM,
+                                      [DTYPE] = COMM | KERNELS,
                                       [REDOP] = COMM,
                                       [PLACE] = COMM,
                                       [TRANSPORT] = COMM,
@@ -343,6 +343,13 @@ static bool read_rows(const char *text, cli_bench_kernels *o) {
     return o->nrows > 0 || usage("--rows: no number");
 }
 
+static bool read_type(const ls_args *a, cli_bench_kernels *o) {
+    const char *name = cli_given(a, DTYPE) ? cli_value(a, DTYPE) : "f32";
+    o->bf16 = strcmp(name, "bf16") == 0;
+    return o->bf16 || strcmp(name, "f32") == 0 ||
+           usage("--dtype: kernels are measured in f32 or bf16, not in '%.40s'", name);
+}
+
 static int run_kernels(const ls_args *a) {
     cli_bench_kernels o = {.json = cli_given(a, JSON)};
     int64_t rounds = 5;
@@ -353,7 +360,7 @@ static int run_kernels(const ls_args *a) {
     }
     if (!read_rows(cli_given(a, ROWS) ? cli_value(a, ROWS) : "256,1024", &o) ||
         !read_peers(a, cli_gemm_library_names, CLI_GEMM_LIBRARIES, o.libraries, &o.nlibraries) ||
-        !cli_integer(&cmd_bench, a, ROUNDS, 1, 101, &rounds))
+        !read_type(a, &o) || !cli_integer(&cmd_bench, a, ROUNDS, 1, 101, &rounds))
         return CLI_USAGE;
     o.rounds = (int)rounds;
     return cli_bench_kernels_run(&o);
@@ -415,7 +422,7 @@ const ls_command cmd_bench = {
          [DTYPE] = {"dtype", 0, "NAME",
                     "comm: f32 (default), f64, bf16, f16, i64, i32, i8, u8, u16, u32, u64, i16, "
                     "bool, f64_i64, "
-                    "f32_i32, i64_i64 or i32_i32"},
+                    "f32_i32, i64_i64 or i32_i32; kernels: f32, or bf16 for matrix products alone"},
          [REDOP] =
              {"redop", 0, "NAME",
               "comm: sum (default), avg, prod, min, max, land, lor, lxor, band, bor, bxor, minloc "

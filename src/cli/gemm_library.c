@@ -16,6 +16,10 @@ typedef void cblas_fn(int order, int ta, int tb, int M, int N, int K, float alph
 /* dnnl_sgemm, of oneDNN; row-major. */
 typedef int dnnl_fn(char ta, char tb, int64_t M, int64_t N, int64_t K, float alpha, const float *a,
                     int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+/* The same of operands in bf16, as oneDNN 2 exports it beside its documented functions. */
+typedef int dnnl_bf16_fn(char ta, char tb, int64_t M, int64_t N, int64_t K, float alpha,
+                         const uint16_t *a, int64_t lda, const uint16_t *b, int64_t ldb, float beta,
+                         float *c, int64_t ldc);
 typedef char *config_fn(void);
 typedef struct dnnl_version {
     int major, minor, patch;
@@ -37,13 +41,19 @@ static void find_version(cli_gemm_library *l) {
     snprintf(l->version, sizeof l->version, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
 }
 
-ls_status cli_gemm_library_open(int which, cli_gemm_library *l_p, ls_error *e) {
-    cli_gemm_library l = {.name = cli_gemm_library_names[which], .which = which};
+static const char *function_of(int which, bool bf16) {
+    if (which == CLI_GEMM_OPENBLAS) return "cblas_sgemm";
+    return bf16 ? "dnnl_gemm_bf16bf16f32" : "dnnl_sgemm";
+}
+
+ls_status cli_gemm_library_open(int which, bool bf16, cli_gemm_library *l_p, ls_error *e) {
+    cli_gemm_library l = {.name = cli_gemm_library_names[which], .which = which, .bf16 = bf16};
+    if (bf16 && which == CLI_GEMM_OPENBLAS)
+        return ls_fail(e, LS_EINVAL, "--vs: openblas has no products in bf16; use onednn");
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     setenv("OMP_NUM_THREADS", "1", 1);
     l.handle = dlopen(files[which], RTLD_NOW | RTLD_LOCAL);
-    if (l.handle)
-        l.function = dlsym(l.handle, which == CLI_GEMM_OPENBLAS ? "cblas_sgemm" : "dnnl_sgemm");
+    if (l.handle) l.function = dlsym(l.handle, function_of(which, bf16));
     if (!l.function) {
         cli_gemm_library_close(&l);
         return ls_fail(e, LS_EINVAL, "--vs: %s is not installed; install Debian's package %s",
@@ -70,6 +80,9 @@ void cli_gemm_library_run(const cli_gemm_library *l, const ls_gemm_job *g) {
     if (l->which == CLI_GEMM_OPENBLAS) CALL(cblas_fn, l->function)
     (ROW_MAJOR, ta ? TRANSPOSE : NO_TRANSPOSE, tb ? TRANSPOSE : NO_TRANSPOSE, (int)g->M, (int)g->N,
      (int)g->K, 1.0f, g->a.p, (int)ld_of(g->a), g->b.p, (int)ld_of(g->b), beta, g->c, (int)g->ldc);
+    else if (l->bf16) CALL(dnnl_bf16_fn, l->function)(ta ? 'T' : 'N', tb ? 'T' : 'N', g->M, g->N,
+                                                      g->K, 1.0f, g->a.p, ld_of(g->a), g->b.p,
+                                                      ld_of(g->b), beta, g->c, g->ldc);
     else CALL(dnnl_fn, l->function)(ta ? 'T' : 'N', tb ? 'T' : 'N', g->M, g->N, g->K, 1.0f, g->a.p,
                                     ld_of(g->a), g->b.p, ld_of(g->b), beta, g->c, g->ldc);
 }

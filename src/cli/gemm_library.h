@@ -15,16 +15,18 @@ extern const char *const cli_gemm_library_names[CLI_GEMM_LIBRARIES];
 typedef struct cli_gemm_library {
     const char *name;
     int which;
+    bool bf16; /* products in bf16 */
     void *handle, *function;
     char version[64];
 } cli_gemm_library;
 
-/* With one thread. LS_EINVAL: it is not installed; the error names the package. */
-ls_status cli_gemm_library_open(int which, cli_gemm_library *, ls_error *);
+/* With one thread. LS_EINVAL: it is not installed, and the error names the package; or it has no
+ * products in bf16. */
+ls_status cli_gemm_library_open(int which, bool bf16, cli_gemm_library *, ls_error *);
 void cli_gemm_library_close(cli_gemm_library *);
 
 /* Computes the product of a job whose chains start at 0 or continue from c. Each matrix has a
- * stride of 1 in one direction. */
+ * stride of 1 in one direction; in bf16 a and b are in bf16. */
 void cli_gemm_library_run(const cli_gemm_library *, const ls_gemm_job *);
 
 #endif

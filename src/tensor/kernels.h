@@ -243,6 +243,8 @@ typedef struct ls_kernels {
 
     /* Runs `rounds` of 192 independent multiply-adds of 16 lanes: the machine's peak. */
     float (*fma_peak)(int64_t rounds);
+    /* The same for products in bf16: each is bf16_depth multiply-adds. */
+    float (*bf16_peak)(int64_t rounds);
 
     /* Elements of any type (group.h says what an operation means); pointers are aligned to an
      * element.

@@ -162,7 +162,24 @@ void LS_K(bf16_tile)(int64_t words, const float *restrict a, const float *restri
         r_store(c + i * ldc + j * LS_VR, t.c[i][j]);
 }
 
+float LS_K(bf16_peak)(int64_t rounds) {
+    enum { CHAINS = 12 };
+    const vr x = r_set1(f32_of(0x3f7f0000u)), y = r_set1(f32_of(0x33d60000u));
+    float at[CHAINS * LS_VR]; /* all different, or the compiler would compute equal chains once */
+    vr c[CHAINS], sum = r_set1(0.0f);
+    for (int i = 0; i < CHAINS * LS_VR; i++) at[i] = 0.01f * (float)i;
+    UNROLL for (int k = 0; k < CHAINS; k++) c[k] = r_load(at + k * LS_VR);
+    for (int64_t i = 0; i < rounds; i++)
+        UNROLL for (int j = 0; j < 16; j++) UNROLL for (int k = 0; k < CHAINS; k++) c[k] =
+            r_dot(x, y, c[k]);
+    UNROLL for (int k = 0; k < CHAINS; k++) sum = r_dot(c[k], x, sum);
+    r_store(at, sum);
+    return at[0];
+}
+
 #else
+
+float LS_K(bf16_peak)(int64_t rounds) { return LS_K(fma_peak)(rounds); }
 
 /* A strip of lines [first, first + n), `width` of them with zeros. */
 static void widen_strip(const ls_gemm_lines *from, int64_t first, int64_t n, int64_t depth,

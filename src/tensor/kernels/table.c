@@ -95,6 +95,7 @@ const ls_kernels LS_K(ls_kernels) = {
                [LS_RULE_LION] = LS_K(lion)},
     .ema = LS_K(ema),
     .fma_peak = LS_K(fma_peak),
+    .bf16_peak = LS_K(bf16_peak),
     .combine = LS_K(combine),
     .combine_both = LS_K(combine_both),
     .average = LS_K(average),
