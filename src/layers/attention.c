@@ -99,8 +99,9 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
     bool alone = !c->past.kept, begins = !alone && c->past.n == 0 && c->T > 1;
     if (alone || begins) ls_heads_forward(&h);
     if (alone) return;
-    past_job j = {c, &h, {c->past.kept, LS_LAYER_OWN_OF(options, l).S, h.kv_heads, h.D, h.bf16}};
-    ls_pool_run(c->compute->pool, keep_run, &j);
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    past_job j = {c, &h, {c->past.kept, o->S, h.kv_heads, h.D, h.bf16}};
+    ls_pool_run_sized(c->compute->pool, c->T * o->K, keep_run, &j);
     if (!begins) attend(&j);
 }
 

@@ -81,12 +81,10 @@ static void gate_dx_run(void *arg, int thread, int nthreads) {
 }
 
 static void gate_forward(const ls_layer *l, const ls_layer_call *c) {
-    ls_pool_run(c->compute->pool, gate_run,
-                &(gate_job){.compute = c->compute,
-                            .n = numbers_of(l, c),
-                            .gate = c->x[0],
-                            .x = c->x[1],
-                            .y = c->y});
+    int64_t n = numbers_of(l, c);
+    ls_pool_run_sized(
+        c->compute->pool, n, gate_run,
+        &(gate_job){.compute = c->compute, .n = n, .gate = c->x[0], .x = c->x[1], .y = c->y});
 }
 
 /* work: a gradient that is not wanted. */

@@ -48,7 +48,8 @@ static void run(void *arg, int thread, int nthreads) {
 }
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {
-    ls_pool_run(c->compute->pool, run, &(job){l, c, false, c->x[0], c->y});
+    ls_pool_run_sized(c->compute->pool, c->n * c->T * l->C, run,
+                      &(job){l, c, false, c->x[0], c->y});
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {

@@ -73,7 +73,7 @@ static void rms_dparams_run(void *arg, int thread, int nthreads) {
 }
 
 static void rms_forward(const ls_layer *l, const ls_layer_call *c) {
-    ls_pool_run(c->compute->pool, rms_forward_run, &(job){l, c});
+    ls_pool_run_sized(c->compute->pool, c->n * c->T * l->C, rms_forward_run, &(job){l, c});
 }
 
 static void rms_backward(const ls_layer *l, const ls_layer_call *c) {

@@ -115,6 +115,6 @@ void ls_kept_attend(const ls_kept *kept, const ls_compute *c, const ls_kept_quer
         j.q = rounded;
     }
     ls_pool_run(c->pool, scores_run, &j);
-    ls_pool_run(c->pool, weights_run, &j);
+    ls_pool_run_sized(c->pool, a->heads * (a->t + 1), weights_run, &j);
     ls_pool_run(c->pool, mix_run, &j);
 }

@@ -24,7 +24,8 @@ static void norm_run(void *arg, int thread, int nthreads) {
 }
 
 void ls_rows_norm(const ls_layer *l, const ls_layer_call *c, float *h, float *mean, float *rstd) {
-    ls_pool_run(c->compute->pool, norm_run, &(norm_job){l, c, h, mean, rstd});
+    ls_pool_run_sized(c->compute->pool, c->n * c->T * l->C, norm_run,
+                      &(norm_job){l, c, h, mean, rstd});
 }
 
 typedef struct norm_back_job {
@@ -117,7 +118,7 @@ void ls_rows_gelu_back(const ls_compute *c, int64_t n, const float *x, float *d,
 }
 
 void ls_rows_add(const ls_compute *c, int64_t n, const float *a, const float *b, float *out) {
-    ls_pool_run(c->pool, add_run, &(flat_job){c->k, n, a, b, out});
+    ls_pool_run_sized(c->pool, n, add_run, &(flat_job){c->k, n, a, b, out});
 }
 
 static bool has_bias(const ls_layer *l, int w) { return w + 1 < l->nparams; }

@@ -21,7 +21,7 @@
 
 #include "base/mem.h"
 
-enum { SPINS = 4000 };
+enum { SPINS = 4000, FEW = 4096 };
 
 struct ls_pool {
     int nthreads;
@@ -135,6 +135,13 @@ void ls_pool_run(ls_pool *p, ls_pool_fn *fn, void *arg) {
     give_job(p);
     fn(arg, 0, p->nthreads);
     wait_for_helpers(p);
+}
+
+void ls_pool_run_sized(ls_pool *p, int64_t n, ls_pool_fn *fn, void *arg) {
+    if (n < FEW)
+        fn(arg, 0, 1);
+    else
+        ls_pool_run(p, fn, arg);
 }
 
 void ls_pool_share(int64_t n, int64_t unit, int thread, int nthreads, int64_t *first_p,

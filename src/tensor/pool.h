@@ -24,6 +24,10 @@ void ls_pool_share_cores(ls_pool *);
 /* One caller at a time. */
 void ls_pool_run(ls_pool *, ls_pool_fn *fn, void *arg);
 
+/* The same for n elements of few operations each: where they are few, the calling thread does them
+ * alone, which takes less time than waking the others. */
+void ls_pool_run_sized(ls_pool *, int64_t n, ls_pool_fn *fn, void *arg);
+
 /* The part [*first_p, *end_p) of n items for thread `thread`, cut at multiples of `unit`. */
 void ls_pool_share(int64_t n, int64_t unit, int thread, int nthreads, int64_t *first_p,
                    int64_t *end_p);

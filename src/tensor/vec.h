@@ -6,7 +6,8 @@
  * are one AVX-512 register, two of AVX2, four of NEON.
  *
  * vec_NAME.h is a variant's part:
- *  - v16, and v_set1, v_load, v_store, v_add, v_sub, v_mul, v_div, v_sqrt;
+ *  - v16, LS_V16S, the number of them that registers hold, and v_set1, v_load, v_store, v_add,
+ *    v_sub, v_mul, v_div, v_sqrt;
  *  - v_max, v_min: a > b ? a : b and a < b ? a : b, also for NaN and zeros;
  *  - v_select: a > b ? x : y, y also where a or b is NaN;
  *  - v_fma: a * b + c, rounded once;
@@ -134,16 +135,25 @@ static inline v16 v_pick_i8(v16 a, int i) {
     for (int k = 0; k < LS_LANES; k++) t[k] = (int8_t)(u[k] >> 8 * i & 255);
     return v_load(t);
 }
-/* Nibble i of each lane, the lowest being 0: 0 to 15, or -8 to 7. */
-static inline v16 v_pick_nibble(v16 a, int i, int middle) {
+/* n bits of each lane, from bit `at` on, as an unsigned number; n is at most 8. */
+static inline v16 v_pick_bits(v16 a, int at, int n) {
     uint32_t u[LS_LANES];
     float t[LS_LANES];
     memcpy(u, &a, sizeof u);
-    for (int k = 0; k < LS_LANES; k++) t[k] = (float)((int)(u[k] >> 4 * i & 15) - middle);
+    for (int k = 0; k < LS_LANES; k++) t[k] = (float)(u[k] >> at & ((1u << n) - 1));
     return v_load(t);
 }
-static inline v16 v_pick_u4(v16 a, int i) { return v_pick_nibble(a, i, 0); }
-static inline v16 v_pick_s4(v16 a, int i) { return v_pick_nibble(a, i, 8); }
+/* Nibble i of each lane, the lowest being 0: 0 to 15, or -8 to 7. */
+static inline v16 v_pick_u4(v16 a, int i) { return v_pick_bits(a, 4 * i, 4); }
+static inline v16 v_pick_s4(v16 a, int i) { return v_sub(v_pick_u4(a, i), v_set1(8.0f)); }
+/* The bits of each lane, moved down. */
+static inline v16 v_down(v16 a, int by) {
+    uint32_t u[LS_LANES];
+    memcpy(u, &a, sizeof u);
+    for (int k = 0; k < LS_LANES; k++) u[k] >>= by;
+    memcpy(&a, u, sizeof u);
+    return a;
+}
 /* words[k], lane i = word k of the 16 bytes at p + i * stride. */
 static inline void v_rows4(const uint8_t *p, int64_t stride, v16 words[4]) {
     float t[4][LS_LANES];

@@ -10,6 +10,7 @@
 typedef struct v16 {
     __m256 lo, hi;
 } v16;
+enum { LS_V16S = 8 };
 
 static inline v16 v_set1(float x) { return (v16){_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
 static inline v16 v_load(const float *p) {
@@ -97,16 +98,21 @@ static inline __m256 v_half_pick_i8(__m256 a, int i) {
 static inline v16 v_pick_i8(v16 a, int i) {
     return (v16){v_half_pick_i8(a.lo, i), v_half_pick_i8(a.hi, i)};
 }
-static inline __m256 v_half_pick_u4(__m256 a, int i) {
-    __m256i down = _mm256_srli_epi32(_mm256_castps_si256(a), 4 * i);
-    return _mm256_cvtepi32_ps(_mm256_and_si256(down, _mm256_set1_epi32(15)));
+static inline __m256 v_half_down(__m256 a, int by) {
+    return _mm256_castsi256_ps(_mm256_srli_epi32(_mm256_castps_si256(a), by));
 }
-static inline v16 v_pick_u4(v16 a, int i) {
-    return (v16){v_half_pick_u4(a.lo, i), v_half_pick_u4(a.hi, i)};
+static inline v16 v_down(v16 a, int by) {
+    return (v16){v_half_down(a.lo, by), v_half_down(a.hi, by)};
 }
-static inline v16 v_pick_s4(v16 a, int i) {
-    return v_sub(v_pick_u4(a, i), v_set1(8.0f));
+static inline __m256 v_half_pick_bits(__m256 a, int at, int n) {
+    __m256i down = _mm256_castps_si256(v_half_down(a, at));
+    return _mm256_cvtepi32_ps(_mm256_and_si256(down, _mm256_set1_epi32((1 << n) - 1)));
 }
+static inline v16 v_pick_bits(v16 a, int at, int n) {
+    return (v16){v_half_pick_bits(a.lo, at, n), v_half_pick_bits(a.hi, at, n)};
+}
+static inline v16 v_pick_u4(v16 a, int i) { return v_pick_bits(a, 4 * i, 4); }
+static inline v16 v_pick_s4(v16 a, int i) { return v_sub(v_pick_u4(a, i), v_set1(8.0f)); }
 /* 16 bytes of rows i, 4 + i. */
 static inline __m256i v_two_rows(const uint8_t *p, int64_t stride) {
     __m256i x = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)p));

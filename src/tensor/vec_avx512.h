@@ -13,6 +13,7 @@
 typedef struct v16 {
     __m512 all;
 } v16;
+enum { LS_V16S = 32 };
 
 static inline v16 v_set1(float x) { return (v16){_mm512_set1_ps(x)}; }
 static inline v16 v_load(const float *p) { return (v16){_mm512_loadu_ps(p)}; }
@@ -54,8 +55,8 @@ static inline v16 v_of_i8(uint64_t lo, uint64_t hi) {
     __m128i bytes = _mm_set_epi64x((long long)hi, (long long)lo);
     return (v16){_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))};
 }
-/* The number becomes the low part of a float's mantissa, which is then reduced by `middle` and by the
- * float without it. */
+/* n bits from `at` on, with those of `flip` inverted, less `middle`: they become the low part of a
+ * float's mantissa, and the float without them is subtracted, too. */
 static inline v16 v_pick(v16 a, int at, int n, int flip, int middle) {
     __m512i words = _mm512_castps_si512(a.all);
     if (at + n > 23) words = _mm512_srli_epi32(words, 16), at -= 16;
@@ -66,6 +67,10 @@ static inline v16 v_pick(v16 a, int at, int n, int flip, int middle) {
                                _mm512_set1_ps((float)((1 << (23 - at)) + middle)))};
 }
 static inline v16 v_pick_i8(v16 a, int i) { return v_pick(a, 8 * i, 8, 128, 128); }
+static inline v16 v_pick_bits(v16 a, int at, int n) { return v_pick(a, at, n, 0, 0); }
+static inline v16 v_down(v16 a, int by) {
+    return (v16){_mm512_castsi512_ps(_mm512_srli_epi32(_mm512_castps_si512(a.all), (unsigned)by))};
+}
 /* Permuting reads the low four bits of an index. */
 static inline v16 v_pick_u4(v16 a, int i) {
     const __m512 of = _mm512_set_ps(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);

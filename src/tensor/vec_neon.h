@@ -13,6 +13,7 @@
 typedef struct v16 {
     float32x4_t a, b, c, d;
 } v16;
+enum { LS_V16S = 8 };
 
 static inline v16 v_set1(float x) {
     float32x4_t r = vdupq_n_f32(x);
@@ -84,14 +85,22 @@ static inline v16 v_pick_i8(v16 a, int i) {
     return (v16){v_quarter_i8(a.a, i), v_quarter_i8(a.b, i), v_quarter_i8(a.c, i),
                  v_quarter_i8(a.d, i)};
 }
-static inline float32x4_t v_quarter_u4(float32x4_t a, int i) {
-    uint32x4_t down = vshlq_u32(vreinterpretq_u32_f32(a), vdupq_n_s32(-4 * i));
-    return vcvtq_f32_u32(vandq_u32(down, vdupq_n_u32(15)));
+static inline float32x4_t v_quarter_down(float32x4_t a, int by) {
+    return vreinterpretq_f32_u32(vshlq_u32(vreinterpretq_u32_f32(a), vdupq_n_s32(-by)));
 }
-static inline v16 v_pick_u4(v16 a, int i) {
-    return (v16){v_quarter_u4(a.a, i), v_quarter_u4(a.b, i), v_quarter_u4(a.c, i),
-                 v_quarter_u4(a.d, i)};
+static inline v16 v_down(v16 a, int by) {
+    return (v16){v_quarter_down(a.a, by), v_quarter_down(a.b, by), v_quarter_down(a.c, by),
+                 v_quarter_down(a.d, by)};
 }
+static inline float32x4_t v_quarter_bits(float32x4_t a, int at, int n) {
+    uint32x4_t down = vreinterpretq_u32_f32(v_quarter_down(a, at));
+    return vcvtq_f32_u32(vandq_u32(down, vdupq_n_u32((1u << n) - 1)));
+}
+static inline v16 v_pick_bits(v16 a, int at, int n) {
+    return (v16){v_quarter_bits(a.a, at, n), v_quarter_bits(a.b, at, n), v_quarter_bits(a.c, at, n),
+                 v_quarter_bits(a.d, at, n)};
+}
+static inline v16 v_pick_u4(v16 a, int i) { return v_pick_bits(a, 4 * i, 4); }
 static inline v16 v_pick_s4(v16 a, int i) { return v_sub(v_pick_u4(a, i), v_set1(8.0f)); }
 /* words[k] = word k of 4 rows. */
 static inline void v_quarter_rows4(const uint8_t *p, int64_t stride, float32x4_t words[4]) {

@@ -9,6 +9,7 @@
 typedef struct v16 {
     float f[LS_LANES];
 } v16;
+enum { LS_V16S = 8 };
 
 #define V_EACH(expression)                                                                         \
     v16 r;                                                                                         \

@@ -183,13 +183,15 @@ static inline void do_gemv_blocks(const ls_kernels *k, int64_t n, values *v) {
     enum { DEPTH = 2 * LS_BLOCK_MOST, NBYTES = 420 };
     static const struct {
         ls_block_type type;
-        int nbytes, scales; /* of a block; its 16-bit floats, at its beginning */
-    } types[] = {{LS_BLOCK_Q8_0, 34, 1}, {LS_BLOCK_Q4_0, 18, 1}, {LS_BLOCK_Q4_1, 20, 2},
-                 {LS_BLOCK_Q5_0, 22, 1}, {LS_BLOCK_Q5_1, 24, 2}, {LS_BLOCK_Q4_K, 144, 2}};
+        int nbytes, scales, at; /* of a block; its 16-bit floats, and where they begin */
+    } types[NOUT] = {{LS_BLOCK_Q8_0, 34, 1, 0},  {LS_BLOCK_Q4_0, 18, 1, 0},
+                     {LS_BLOCK_Q4_1, 20, 2, 0},  {LS_BLOCK_Q5_0, 22, 1, 0},
+                     {LS_BLOCK_Q5_1, 24, 2, 0},  {LS_BLOCK_Q4_K, 144, 2, 0},
+                     {LS_BLOCK_Q5_K, 176, 2, 0}, {LS_BLOCK_Q6_K, 210, 1, 208}};
     static uint8_t w[MAX_N * NBYTES * 2];
     float x[DEPTH];
     for (int i = 0; i < DEPTH; i++) x[i] = fminf(fmaxf(v->in[0][i % MAX_N], -1e9f), 1e9f);
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < NOUT; i++) {
         int64_t elements = types[i].nbytes > 100 ? LS_BLOCK_MOST : 32;
         int64_t nblocks = n * (DEPTH / elements), nbytes = nblocks * types[i].nbytes;
         for (int64_t j = 0; j < nbytes; j++) {
@@ -198,7 +200,8 @@ static inline void do_gemv_blocks(const ls_kernels *k, int64_t n, values *v) {
             w[j] = (uint8_t)((bits ^ (uint32_t)j * 2654435761u) >> 24);
         }
         for (int64_t j = 0; j < nblocks; j++)
-            for (int s = 0; s < types[i].scales; s++) w[j * types[i].nbytes + 2 * s + 1] &= 0xbf;
+            for (int s = 0; s < types[i].scales; s++)
+                w[j * types[i].nbytes + types[i].at + 2 * s + 1] &= 0xbf;
         const float *bias = i % 2 ? v->in[2] : NULL;
         k->gemv_table(&(ls_gemv_table_job){
             .w = {w, types[i].type}, .V = n, .C = DEPTH, .x = x, .bias = bias, .y = v->out[i]});

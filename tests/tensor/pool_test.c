@@ -82,6 +82,23 @@ static void test_all_threads(void **state) {
     ls_pool_free(NULL);
 }
 
+/* A few elements: the caller alone, once. Many: all threads. */
+static void test_sized(void **state) {
+    (void)state;
+    ls_pool *p = NULL;
+    ls_error e;
+    assert_ls_ok(ls_pool_create(3, &p, &e), e);
+    for (int64_t n = 0; n <= 1000000; n = n * 10 + 1) {
+        meeting m = {0};
+        int nthreads = n <= 1111 ? 1 : 3;
+        ls_pool_run_sized(p, n, meet, &m);
+        assert_int_equal(atomic_load(&m.came), nthreads);
+        assert_int_equal(m.nthreads[0], nthreads);
+        assert_true(pthread_equal(m.threads[0], pthread_self()));
+    }
+    ls_pool_free(p);
+}
+
 enum { ITEMS = 64 };
 
 /* Not atomic on purpose: all threads of a job can read what the previous job wrote. */
@@ -156,6 +173,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_share),         cmocka_unit_test(test_share_large),
         cmocka_unit_test(test_all_threads),   cmocka_unit_test(test_short_jobs),
+        cmocka_unit_test(test_sized),
         cmocka_unit_test(test_after_a_pause), cmocka_unit_test(test_create_and_free),
         cmocka_unit_test(test_shared_cores),
     };

@@ -1,20 +1,31 @@
-/* gemv_blocks.h - products of one row with rows of blocks of 32 elements, for gemv_table.c. */
+/* gemv_blocks.h - products of one row with rows of blocks, for gemv_table.c.
+ *
+ * A row is a lane. Of each row 16 bytes are read as four words, which are transposed; then a word's
+ * bytes, or some of its bits, are picked in all lanes at once, widened and scaled.
+ */
 #ifndef LS_TENSOR_KERNELS_GEMV_BLOCKS_H
 #define LS_TENSOR_KERNELS_GEMV_BLOCKS_H
 
-#include "tensor/kernels/variant.h"
+#include "tensor/kernels/gemv_inline.h"
 
-/* Strips of sixteen rows that are computed together: at least as many as hide the time of a
- * multiply-add, whose chains they are. */
-#if defined(LS_VARIANT_avx512) || defined(LS_VARIANT_avx512bf16)
-enum { LS_GEMV_STRIPS = 4 };
-#else
-enum { LS_GEMV_STRIPS = 2 };
-#endif
+/* Strips of sixteen rows that are computed together, at most: one chain would wait for its own
+ * multiply-adds. */
+enum { LS_GEMV_STRIPS = LS_V16S < 32 ? 2 : 4 };
 
-/* Computes the rows of 2 or LS_GEMV_STRIPS strips of a table [., C]. sum: where their chains start, then their values. */
+/* Computes the rows of some strips of a table [., C]. sum: where their chains start, then their
+ * values. */
 typedef void ls_gemv_rows(int strips, int64_t C, const float *x, const uint8_t *w, float *sum);
 
+/* 2 or LS_GEMV_STRIPS strips: gemv_blocks.c. */
 ls_gemv_rows LS_K(gemv_rows_q8_0), LS_K(gemv_rows_q4_0), LS_K(gemv_rows_q4_1);
+/* 2 strips: gemv_bits.c. */
+ls_gemv_rows LS_K(gemv_rows_q5_0), LS_K(gemv_rows_q5_1), LS_K(gemv_rows_q4_k), LS_K(gemv_rows_q5_k),
+    LS_K(gemv_rows_q6_k);
+
+/* Prefetches part i, of nbytes, of the strips at w, which are the next. */
+INLINE void gemv_prefetch(const uint8_t *w, int64_t nbytes, int64_t i) {
+    const uint8_t *p = w + nbytes * i, *end = p + nbytes;
+    for (; p < end; p += 64) v_prefetch_far(p);
+}
 
 #endif

@@ -8,7 +8,9 @@
  * built with sanitizers, would grow to millions of lines. */
 #if defined(LS_VARIANT_portable)
 #define INLINE static inline
+#define UNROLL
 #else
+#define UNROLL _Pragma("GCC unroll 16")
 #define INLINE static inline __attribute__((always_inline))
 #endif
 

@@ -8,14 +8,7 @@
  */
 #include "tensor/kernels/gemv_inline.h"
 
-#define UNROLL _Pragma("GCC unroll 16")
-
-#if defined(LS_VARIANT_avx512) || defined(LS_VARIANT_avx512bf16)
-enum { QUERIES = 4, VECTORS = 4 };
-#else
-enum { QUERIES = 2, VECTORS = 2 };
-#endif
-enum { CHUNK = LS_KEPT_CHUNK };
+enum { QUERIES = LS_V16S < 32 ? 2 : 4, VECTORS = QUERIES, CHUNK = LS_KEPT_CHUNK };
 
 /* Scores of 16 nv keys of a chunk, for nq queries. n: how many of them are stored. */
 INLINE void scores(int nq, int nv, const ls_gemv_kept_job *j, const float *q, const float *keys,

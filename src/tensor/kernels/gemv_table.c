@@ -1,11 +1,10 @@
 /* gemv_table.c - products of one row with a table [V, C], which are limited by reading the weights.
  *
  * Sixteen rows are processed at a time, a row a lane: blocks of 16 x 16 are transposed, with two
- * 16-bit values as one. Blocks of weights have loops of their own (gemv_blocks.c), or are widened
- * first, as are rows that do not fill a strip: some values of sixteen rows at a time.
+ * 16-bit values as one. Blocks of weights have loops of their own (gemv_blocks.h); rows that
+ * do not fill two strips are widened first, some values of sixteen rows at a time.
  */
 #include "tensor/kernels/gemv_blocks.h"
-#include "tensor/kernels/gemv_inline.h"
 
 INLINE const void *element(ls_block_type type, const void *w, int64_t i) {
     return (const char *)w + i * (type == LS_BLOCK_F32 ? 4 : 2);
@@ -101,19 +100,21 @@ INLINE void table_product(ls_block_type type, const ls_gemv_table_job *j) {
 typedef struct block_rows {
     int64_t elements, nbytes; /* of a block */
     ls_unpack_kernel *unpack;
-    ls_gemv_rows *rows; /* NULL: there is no such loop */
+    ls_gemv_rows *rows;
+    int strips; /* the most that `rows` takes */
 } block_rows;
 
 static block_rows rows_of(ls_block_type type) {
+    enum { MOST = LS_GEMV_STRIPS };
     switch (type) {
-    case LS_BLOCK_Q8_0: return (block_rows){32, 34, LS_K(unpack_q8_0), LS_K(gemv_rows_q8_0)};
-    case LS_BLOCK_Q4_0: return (block_rows){32, 18, LS_K(unpack_q4_0), LS_K(gemv_rows_q4_0)};
-    case LS_BLOCK_Q4_1: return (block_rows){32, 20, LS_K(unpack_q4_1), LS_K(gemv_rows_q4_1)};
-    case LS_BLOCK_Q5_0: return (block_rows){32, 22, LS_K(unpack_q5_0), NULL};
-    case LS_BLOCK_Q5_1: return (block_rows){32, 24, LS_K(unpack_q5_1), NULL};
-    case LS_BLOCK_Q4_K: return (block_rows){256, 144, LS_K(unpack_q4_k), NULL};
-    case LS_BLOCK_Q5_K: return (block_rows){256, 176, LS_K(unpack_q5_k), NULL};
-    default: return (block_rows){256, 210, LS_K(unpack_q6_k), NULL};
+    case LS_BLOCK_Q8_0: return (block_rows){32, 34, LS_K(unpack_q8_0), LS_K(gemv_rows_q8_0), MOST};
+    case LS_BLOCK_Q4_0: return (block_rows){32, 18, LS_K(unpack_q4_0), LS_K(gemv_rows_q4_0), MOST};
+    case LS_BLOCK_Q4_1: return (block_rows){32, 20, LS_K(unpack_q4_1), LS_K(gemv_rows_q4_1), MOST};
+    case LS_BLOCK_Q5_0: return (block_rows){32, 22, LS_K(unpack_q5_0), LS_K(gemv_rows_q5_0), 2};
+    case LS_BLOCK_Q5_1: return (block_rows){32, 24, LS_K(unpack_q5_1), LS_K(gemv_rows_q5_1), 2};
+    case LS_BLOCK_Q4_K: return (block_rows){256, 144, LS_K(unpack_q4_k), LS_K(gemv_rows_q4_k), 2};
+    case LS_BLOCK_Q5_K: return (block_rows){256, 176, LS_K(unpack_q5_k), LS_K(gemv_rows_q5_k), 2};
+    default: return (block_rows){256, 210, LS_K(unpack_q6_k), LS_K(gemv_rows_q6_k), 2};
     }
 }
 
@@ -146,7 +147,10 @@ static void block_product(const ls_gemv_table_job *j) {
         memcpy(j->y, j->bias, (size_t)V * sizeof *j->y);
     else
         memset(j->y, 0, (size_t)V * sizeof *j->y);
-    for (int strips = LS_GEMV_STRIPS; b.rows && strips >= 2; strips /= 2)
+    /* The strips that follow are prefetched while these are computed. */
+    const int64_t begin = b.strips * LS_LANES * row;
+    gemv_prefetch(w, V * row < begin ? V * row : begin, 0);
+    for (int strips = b.strips; strips >= 2; strips /= 2)
         for (; v + strips * LS_LANES <= V; v += strips * LS_LANES)
             b.rows(strips, C, j->x, w + v * row, j->y + v);
     for (; v < V; v += LS_LANES)

@@ -1,0 +1,202 @@
+/* gemv_bits.c - products of one row with rows of blocks whose numbers have five or six bits, and with
+ * rows of blocks of 256 (tensor/block.h): see gemv_blocks.h.
+ *
+ * A row is a lane, as in gemv_blocks.c. A number is its low four bits and 16 times the bits above,
+ * which is exact; it is scaled to the bits of kernels/unpack.c.
+ */
+#include "tensor/kernels/gemv_blocks.h"
+
+enum { STRIPS = 2, GROUP = 32, PARTS = LS_BLOCK_MOST / 16 };
+
+/* A loop over the blocks of two strips: what is read of sixteen elements, and the chains. */
+typedef struct rows {
+    int64_t stride, strip; /* bytes between rows, between strips */
+    v16 sum[STRIPS], d[STRIPS], m[STRIPS];
+    v16 low[STRIPS][4]; /* the lower or the higher nibble of each byte counts */
+    v16 high[STRIPS]
+            [4]; /* the lowest bits of each byte; or the bits of the first words are those of
+                            sixteen elements */
+} rows;
+
+/* Sixteen bytes of each row, moved down by some bits. */
+INLINE void read_words(const rows *r, const uint8_t *p, int down, v16 words[STRIPS][4]) {
+    UNROLL for (int s = 0; s < STRIPS; s++) {
+        v_rows4(p + s * r->strip, r->stride, words[s]);
+        UNROLL for (int k = 0; k < 4; k++) words[s][k] = v_down(words[s][k], down);
+    }
+}
+
+/* The bits above the lowest four: how many; spread: one in each bit of the first word. */
+typedef struct above {
+    int bits, spread;
+} above;
+
+INLINE v16 number(const rows *r, int s, int i, above a) {
+    v16 q = v_pick_u4(r->low[s][i / 4], i % 4 * 2);
+    if (!a.bits) return q;
+    v16 high = a.spread ? v_pick_bits(r->high[s][0], i, 1)
+                        : v_pick_bits(r->high[s][i / 4], i % 4 * 8, a.bits);
+    return v_fma(high, v_set1(16.0f), q);
+}
+
+/* d q + m: the product is exact. */
+INLINE void add_affine(rows *r, const float *x, above a) {
+    UNROLL for (int i = 0; i < 16; i++) {
+        v16 y = v_set1(x[i]);
+        UNROLL for (int s = 0; s < STRIPS; s++) r->sum[s] =
+            v_fma(y, v_fma(number(r, s, i, a), r->d[s], r->m[s]), r->sum[s]);
+    }
+}
+
+/* d (q - middle) */
+INLINE void add_centred(rows *r, const float *x, float middle, above a) {
+    UNROLL for (int i = 0; i < 16; i++) {
+        v16 y = v_set1(x[i]);
+        UNROLL for (int s = 0; s < STRIPS; s++) {
+            v16 q = v_sub(number(r, s, i, a), v_set1(middle));
+            r->sum[s] = v_fma(y, v_mul(q, r->d[s]), r->sum[s]);
+        }
+    }
+}
+
+/* ---- blocks of 32 ---- */
+
+static const above FIFTH = {1, 1};
+
+INLINE void block_q5_0(rows *r, const float *x, const uint8_t *p) {
+    v16 words[STRIPS][4];
+    read_words(r, p, 0, words);
+    UNROLL for (int s = 0; s < STRIPS; s++) r->d[s] = v_pick_f16(words[s][0], 0);
+    for (int half = 0; half < 2; half++) {
+        read_words(r, p + 2, 16 * half, r->high);
+        read_words(r, p + 6, 4 * half, r->low);
+        add_centred(r, x + 16 * half, 16.0f, FIFTH);
+    }
+}
+
+INLINE void block_q5_1(rows *r, const float *x, const uint8_t *p) {
+    v16 words[STRIPS][4];
+    read_words(r, p, 0, words);
+    UNROLL for (int s = 0; s < STRIPS; s++) {
+        r->d[s] = v_pick_f16(words[s][0], 0);
+        r->m[s] = v_pick_f16(words[s][0], 1);
+    }
+    for (int half = 0; half < 2; half++) {
+        read_words(r, p + 4, 16 * half, r->high);
+        read_words(r, p + 8, 4 * half, r->low);
+        add_affine(r, x + 16 * half, FIFTH);
+    }
+}
+
+/* ---- blocks of 256 ---- */
+
+/* Scales and minima of a block: of each group of 32, or of each 16 elements. */
+typedef struct scales {
+    float d[PARTS][STRIPS][LS_LANES], m[PARTS][STRIPS][LS_LANES];
+} scales;
+
+INLINE void put_scales(scales *all, int g, int s, v16 d, v16 m) {
+    v_store(all->d[g][s], d);
+    v_store(all->m[g][s], v_mul(m, v_set1(-1.0f)));
+}
+
+/* From the 16 bytes with which Q4_K and Q5_K begin; unpack.c has the order of their bits. */
+INLINE void read_scales(const rows *r, const uint8_t *p, scales *all) {
+    v16 words[STRIPS][4];
+    read_words(r, p, 0, words);
+    UNROLL for (int s = 0; s < STRIPS; s++) {
+        v16 d = v_pick_f16(words[s][0], 0), m = v_pick_f16(words[s][0], 1), sixteen = v_set1(16.0f);
+        v16 scale = words[s][1], minimum = words[s][2], both = words[s][3];
+        UNROLL for (int g = 0; g < 4; g++) {
+            put_scales(all, g, s, v_mul(d, v_pick_bits(scale, 8 * g, 6)),
+                       v_mul(m, v_pick_bits(minimum, 8 * g, 6)));
+            v16 upper = v_fma(v_pick_bits(scale, 8 * g + 6, 2), sixteen, v_pick_u4(both, 2 * g));
+            v16 lower =
+                v_fma(v_pick_bits(minimum, 8 * g + 6, 2), sixteen, v_pick_u4(both, 2 * g + 1));
+            put_scales(all, 4 + g, s, v_mul(d, upper), v_mul(m, lower));
+        }
+    }
+}
+
+INLINE void take_scales(rows *r, const scales *all, int g) {
+    UNROLL for (int s = 0; s < STRIPS; s++) {
+        r->d[s] = v_load(all->d[g][s]);
+        r->m[s] = v_load(all->m[g][s]);
+    }
+}
+
+INLINE void block_q4_k(rows *r, const float *x, const uint8_t *p) {
+    scales all;
+    read_scales(r, p, &all);
+    for (int i = 0; i < PARTS; i++) {
+        take_scales(r, &all, i / 2);
+        read_words(r, p + 16 + i / 4 * GROUP + i % 2 * 16, i / 2 % 2 * 4, r->low);
+        add_affine(r, x + 16 * i, (above){0, 0});
+    }
+}
+
+INLINE void block_q5_k(rows *r, const float *x, const uint8_t *p) {
+    scales all;
+    read_scales(r, p, &all);
+    for (int i = 0; i < PARTS; i++) {
+        take_scales(r, &all, i / 2);
+        read_words(r, p + 48 + i / 4 * GROUP + i % 2 * 16, i / 2 % 2 * 4, r->low);
+        read_words(r, p + 16 + i % 2 * 16, i / 2, r->high);
+        add_affine(r, x + 16 * i, (above){1, 0});
+    }
+}
+
+/* The sixteen bytes that end with the block's last two have its scale. */
+INLINE void read_scales_q6_k(const rows *r, const uint8_t *p, scales *all) {
+    v16 words[STRIPS][4], last[STRIPS][4];
+    read_words(r, p + 192, 0, words);
+    read_words(r, p + 194, 0, last);
+    UNROLL for (int s = 0; s < STRIPS; s++) UNROLL for (int i = 0; i < PARTS; i++)
+        v_store(all->d[i][s], v_mul(v_pick_f16(last[s][3], 1), v_pick_i8(words[s][i / 4], i % 4)));
+}
+
+INLINE void block_q6_k(rows *r, const float *x, const uint8_t *p) {
+    scales all;
+    read_scales_q6_k(r, p, &all);
+    for (int i = 0; i < PARTS; i++) {
+        int half = i / 8, group = i / 2 % 4;
+        UNROLL for (int s = 0; s < STRIPS; s++) r->d[s] = v_load(all.d[i][s]);
+        read_words(r, p + 64 * half + group % 2 * GROUP + i % 2 * 16, group / 2 * 4, r->low);
+        read_words(r, p + 128 + half * GROUP + i % 2 * 16, 2 * group, r->high);
+        add_centred(r, x + 16 * i, 32.0f, (above){2, 0});
+    }
+}
+
+/* ---- all blocks of a row ---- */
+
+typedef void block_fn(rows *r, const float *x, const uint8_t *p);
+
+typedef struct rows_job {
+    int64_t C;
+    const float *x;
+    const uint8_t *w;
+    float *sum;
+} rows_job;
+
+INLINE void each_block(block_fn *block, int64_t elements, int64_t nbytes, const rows_job *j) {
+    int64_t nblocks = j->C / elements, stride = nblocks * nbytes;
+    rows r = {.stride = stride, .strip = LS_LANES * stride};
+    for (int s = 0; s < STRIPS; s++) r.sum[s] = v_load(j->sum + s * LS_LANES);
+    for (int64_t i = 0; i < nblocks; i++) {
+        gemv_prefetch(j->w + STRIPS * r.strip, STRIPS * LS_LANES * nbytes, i);
+        block(&r, j->x + i * elements, j->w + i * nbytes);
+    }
+    for (int s = 0; s < STRIPS; s++) v_store(j->sum + s * LS_LANES, r.sum[s]);
+}
+
+#define ROWS(type, elements, nbytes)                                                               \
+    void LS_K(gemv_rows_##type)(int strips, int64_t C, const float *x, const uint8_t *w,           \
+                                float *sum) {                                                      \
+        (void)strips;                                                                              \
+        each_block(block_##type, elements, nbytes, &(rows_job){C, x, w, sum});                     \
+    }
+ROWS(q5_0, 32, 22)
+ROWS(q5_1, 32, 24)
+ROWS(q4_k, 256, 144)
+ROWS(q5_k, 256, 176)
+ROWS(q6_k, 256, 210)
