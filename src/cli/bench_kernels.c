@@ -76,16 +76,15 @@ static float *next_weights(bench *b, int64_t floats) {
 static ls_matrix matrix_of(const bench *b, const void *p, int64_t ld) {
     return (ls_matrix){p, ld, 1, b->o->bf16};
 }
-static ls_matrix transposed(ls_matrix m) { return (ls_matrix){m.p, m.cs, m.rs, m.bf16}; }
 
 /* With a table [out, in] instead of weights [in, out], all operands are transposed. */
 static ls_gemm_job job_of(bench *b, const shape *s, product p, int64_t rows) {
     int64_t in = s->in, out = s->out;
     float *w = next_weights(b, in * out), *x = b->x, *y = b->y;
-    ls_matrix as_is = matrix_of(b, w, s->table ? in : out), across = transposed(as_is);
+    ls_matrix as_is = matrix_of(b, w, s->table ? in : out), across = ls_matrix_across(as_is);
     ls_matrix weights = s->table ? across : as_is, back = s->table ? as_is : across;
     ls_matrix x_as_is = matrix_of(b, b->x_in, in), y_as_is = matrix_of(b, b->y_in, out);
-    ls_matrix xt = transposed(x_as_is), yt = transposed(y_as_is);
+    ls_matrix xt = ls_matrix_across(x_as_is), yt = ls_matrix_across(y_as_is);
     ls_gemm_job g = {.M = rows, .N = out, .K = in, .a = x_as_is, .b = weights, .c = y, .ldc = out};
     if (p == DX)
         g = (ls_gemm_job){.M = rows, .N = in, .K = out, .a = y_as_is, .b = back, .c = x, .ldc = in};

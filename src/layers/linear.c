@@ -117,6 +117,7 @@ ls_value *(ls_linear)(ls_model *m, ls_value *x, ls_linear_options o) {
     ls_param w = {.ndims = 2, .dims = {in, o.out}, .decay = true};
     if (o.out_in) w.dims[0] = o.out, w.dims[1] = in;
     l->reads_stored[W] = o.out_in;
+    l->in_products[W] = true;
     w.init_std = o.deviation > 0 ? o.deviation : 1 / sqrtf((float)in);
     w.frozen = o.lora.rank != 0;
     ls_build_param(m, l, "weight", &w);

@@ -96,6 +96,7 @@ void ls_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) {
     l->input_floats[0] = (size_t)(T * C);
     l->heads = heads;
     l->y_floats = (size_t)(T * C);
+    l->in_products[W_QKV] = l->in_products[W_OUT] = true;
     l->saved_rough = (size_t)(5 * C);
     l->saved_floats = (size_t)(T * (5 * C + 2 + 2 * heads));
     l->work_floats = (size_t)(T * 4 * C);

@@ -129,6 +129,8 @@ struct ls_layer {
     bool reads_stored[LS_LAYER_MAX_PARAMS]; /* if that is frozen, it reads the values of any type
                                                (ls_layer_stored()), as of tables; else they are
                                                widened for it */
+    bool in_products[LS_LAYER_MAX_PARAMS];  /* if that is trained, only products read it: those in
+                                               bf16 as it is stored (ls_layer_stored()) */
     bool is_constant;       /* its output depends on no trained parameter: there is no
                                        backward */
     int last_reader;        /* the last layer that reads its output; -1: none */
@@ -169,11 +171,6 @@ struct ls_layer {
                             micro-batch, so that its chains come after another layer's */
 };
 
-/* Are products of the call in bf16 (tensor/gemm.h)? */
-static inline bool ls_layer_in_bf16(const ls_layer_call *c) {
-    return c->given && c->given->type == LS_BF16;
-}
-
 /* The tokens [T + 1] of a sample. */
 static inline const uint32_t *ls_layer_tokens(const ls_layer_call *c, int64_t sample) {
     const char *samples = c->samples;
@@ -185,9 +182,15 @@ static inline const uint32_t *ls_layer_tokens(const ls_layer_call *c, int64_t sa
 static inline const float *ls_layer_param(const ls_layer *l, const ls_layer_call *c, int i) {
     return c->held[i] ? c->held[i] : (const float *)c->params + (l->offsets[i] - c->params_at);
 }
+/* Are products of the call in bf16 (tensor/gemm.h)? */
+static inline bool ls_layer_in_bf16(const ls_layer_call *c) {
+    return c->given && c->given->type == LS_BF16;
+}
 /* The same of any type, of a matrix that the layer reads as it is. */
 static inline ls_stored ls_layer_stored(const ls_layer *l, const ls_layer_call *c, int i) {
     if (l->frozen[i]) return c->frozen[l->params[i]];
+    if (l->in_products[i] && ls_layer_in_bf16(c))
+        return (ls_stored){(const uint16_t *)c->given->params + l->offsets[i], LS_BLOCK_BF16};
     return (ls_stored){ls_layer_param(l, c, i), LS_BLOCK_F32};
 }
 static inline float *ls_layer_grad(const ls_layer *l, const ls_layer_call *c, int i) {

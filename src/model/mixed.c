@@ -111,6 +111,15 @@ static void hold_frozen(const ls_layer *l, const ls_layer_call *m, inner *f) {
     }
 }
 
+/* Those that only products read are read as they are stored. */
+static void widen_params(const ls_layer *l, const ls_layer_call *m, size_t first, float *to) {
+    for (int i = 0; i < l->nparams - l->ntables; i++)
+        if (!l->frozen[i] && !(l->in_products[i] && m->type == LS_BF16))
+            ls_table_widen(m->compute, m->type, l->counts[i],
+                           ls_flat_at(m->type, m->params, l->offsets[i]),
+                           to + (l->offsets[i] - first));
+}
+
 /* backward: inputs that it does not read may have been freed. */
 static inner begin(const ls_layer *l, const ls_layer_call *m, bool backward) {
     inner f = {
@@ -129,8 +138,7 @@ static inner begin(const ls_layer *l, const ls_layer_call *m, bool backward) {
     if (span) {
         f.c.params = work + f.at.params;
         f.c.params_at = first;
-        ls_table_widen(m->compute, m->type, span, ls_flat_at(m->type, m->params, first),
-                       work + f.at.params);
+        widen_params(l, m, first, work + f.at.params);
     }
     float *x = work + f.at.x;
     for (int k = 0; k < l->ninputs; k++) {
@@ -175,8 +183,8 @@ static void begin_grads(const ls_layer *l, const ls_layer_call *m, inner *f) {
     f->c.grads_at = first;
     f->c.grads_start = m->grads_start && fresh;
     if (fresh && !m->grads_start)
-        ls_table_widen(m->compute, m->grads_type, span,
-                       ls_flat_at(m->grads_type, m->grads, first), p);
+        ls_table_widen(m->compute, m->grads_type, span, ls_flat_at(m->grads_type, m->grads, first),
+                       p);
 }
 
 /* Rounds the finished chains. Padding between tensors is not written. */

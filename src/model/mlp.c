@@ -60,6 +60,7 @@ void ls_mlp_declare(ls_layer *l, int64_t T, int64_t C) {
     l->ninputs = 1;
     l->input_floats[0] = (size_t)(T * C);
     l->y_floats = (size_t)(T * C);
+    l->in_products[W_IN] = l->in_products[W_OUT] = true;
     l->saved_rough = (size_t)(5 * C);
     l->saved_floats = (size_t)(T * (5 * C + 2));
     l->work_floats = (size_t)(T * 8 * C);

@@ -129,6 +129,13 @@ static int64_t inputs_of(const ls_layer *l, int w) {
     return (int64_t)l->counts[w] / outputs_of(l, w);
 }
 
+/* Parameter w [in, out] as an operand. */
+static ls_matrix weights_of(const ls_layer *l, const ls_layer_call *c, int w) {
+    if (!l->frozen[w] && l->in_products[w] && ls_layer_in_bf16(c))
+        return ls_matrix_bf16(ls_layer_stored(l, c, w).data, outputs_of(l, w));
+    return ls_matrix_of(ls_layer_param(l, c, w), outputs_of(l, w));
+}
+
 void ls_rows_linear(const ls_layer *l, const ls_layer_call *c, int w, const float *x, float *y) {
     int64_t in = inputs_of(l, w), out = outputs_of(l, w);
     ls_gemm(c->compute,
@@ -137,7 +144,7 @@ void ls_rows_linear(const ls_layer *l, const ls_layer_call *c, int w, const floa
                            .N = out,
                            .K = in,
                            .a = ls_matrix_of(x, in),
-                           .b = ls_matrix_of(ls_layer_param(l, c, w), out),
+                           .b = weights_of(l, c, w),
                            .c = y,
                            .ldc = out,
                            .start = has_bias(l, w) ? LS_GEMM_BIAS : LS_GEMM_ZERO,
@@ -174,7 +181,7 @@ void ls_rows_linear_dx(const ls_layer *l, const ls_layer_call *c, int w, const f
                                        .N = in,
                                        .K = out,
                                        .a = ls_matrix_of(dy, out),
-                                       .b = ls_matrix_transposed(ls_layer_param(l, c, w), out),
+                                       .b = ls_matrix_across(weights_of(l, c, w)),
                                        .c = dx,
                                        .ldc = in});
 }

@@ -73,6 +73,11 @@ static inline ls_matrix ls_matrix_bf16(const void *p, int64_t ld) {
     return (ls_matrix){p, ld, 1, true};
 }
 
+/* The transpose of any. */
+static inline ls_matrix ls_matrix_across(ls_matrix m) {
+    return (ls_matrix){m.p, m.cs, m.rs, m.bf16};
+}
+
 /* The part from element (i, j) on. */
 static inline ls_matrix ls_matrix_from(ls_matrix m, int64_t i, int64_t j) {
     m.p = (const char *)m.p + (i * m.rs + j * m.cs) * (m.bf16 ? 2 : 4);

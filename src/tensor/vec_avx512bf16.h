@@ -55,20 +55,10 @@ static inline vr r_rows_bf16(const uint16_t *high, const uint16_t *low) {
     return r_pairs_bf16(_mm256_loadu_si256((const __m256i *)high),
                         _mm256_loadu_si256((const __m256i *)low));
 }
-/* Eight values: of two rows, then of the next two. */
-static inline vr r_halves_f32(const void *const p[4]) {
-    __m512i rows[2];
-    for (int i = 0; i < 2; i++) {
-        __m512i one = _mm512_castsi256_si512(_mm256_loadu_si256(p[i]));
-        rows[i] = _mm512_inserti64x4(one, _mm256_loadu_si256(p[i + 2]), 1);
-    }
-    return r_pairs_f32(_mm512_castsi512_ps(rows[0]), _mm512_castsi512_ps(rows[1]));
-}
-static inline vr r_halves_bf16(const void *const p[4]) {
-    __m512i all = _mm512_castsi128_si512(_mm_loadu_si128(p[1]));
-    all = _mm512_inserti32x4(all, _mm_loadu_si128(p[3]), 1);
-    all = _mm512_inserti32x4(all, _mm_loadu_si128(p[0]), 2);
-    return r_interleave(_mm512_inserti32x4(all, _mm_loadu_si128(p[2]), 3));
+static inline void r_store_half(float *p, vr a, int half) {
+    __m512i all = _mm512_castps_si512(a);
+    __m256i part = half ? _mm512_extracti64x4_epi64(all, 1) : _mm512_castsi512_si256(all);
+    _mm256_storeu_si256((__m256i *)(void *)p, part);
 }
 
 #endif

@@ -23,7 +23,8 @@ static inline const void *value_at(const ls_gemm_lines *x, int64_t line, int64_t
 
 enum { LINE = 32 }; /* values of a line that are packed at a time */
 
-/* A strip: `n` lines of `depth` values, `width` lines with the zeros after them. */
+/* A strip: `n` lines of `depth` values, `width` lines with the zeros after them. n may be up to two
+ * strips' (pack_across). */
 typedef struct strip {
     const ls_gemm_lines *from;
     int64_t first, n, depth, width; /* first: its first line */
@@ -52,72 +53,101 @@ static void pack_any(const strip *s, float *restrict out) {
         }
 }
 
-/* At most LINE contiguous values of a line from k on. */
-static vr line_pairs(const strip *s, int64_t i, int64_t k) {
-    const void *p = value_at(s->from, s->first + i, k);
-    if (s->depth - k >= LINE) return s->from->bf16 ? r_line_bf16(p) : r_line_f32(p);
+/* Values of a line from k on, fewer than LINE. */
+static vr last_pairs(const strip *s, int64_t i, int64_t k) {
     uint16_t some[LINE];
     for (int j = 0; j < LINE; j++) some[j] = bf16_at(s, i, k + j);
     return r_line_bf16(some);
 }
 
-static void pack_contiguous(const strip *s, float *restrict out) {
+/* Lines of LINE / 2 words, side by side. */
+static void interleave(const float *room, int64_t width, float *restrict out) {
+    for (int64_t k = 0; k < LINE / 2; k += 8)
+        for (int64_t i = 0; i < width; i += 4) {
+            const float *p = room + i * LINE / 2 + k;
+            const float *const from[4] = {p, p + LINE / 2, p + LINE, p + 3 * LINE / 2};
+            v_transpose4(from, out + k * width + i, width);
+        }
+}
+
+/* Lines whose values are contiguous. Memory is read in as many streams as there are lines, so it is
+ * prefetched by hand, here and below. */
+INLINE void pack_contiguous(const strip *s, bool bf16, float *restrict out) {
     float room[LS_TILE_WIDEST * LINE / 2];
     memset(room + s->n * LINE / 2, 0, (size_t)(s->width - s->n) * LINE / 2 * sizeof *room);
-    for (int64_t k = 0; k < s->depth; k += LINE, out += LINE / 2 * s->width) {
-        int64_t left = s->depth - k, words = left < LINE ? (left + 1) / 2 : LINE / 2;
-        for (int64_t i = 0; i < s->n; i++) r_store(room + i * LINE / 2, line_pairs(s, i, k));
-        pack_lines(words, room, LINE / 2, s->width, out);
+    int64_t k = 0;
+    for (; k + LINE <= s->depth; k += LINE, out += LINE / 2 * s->width) {
+        const char *p = value_at(s->from, s->first, k);
+        for (int64_t i = 0; i < s->n; i++, p += s->from->line * (bf16 ? 2 : 4)) {
+            v_prefetch(p + LINE * (bf16 ? 2 : 4));
+            if (!bf16) v_prefetch(p + LINE * 6);
+            r_store(room + i * LINE / 2,
+                    bf16 ? r_line_bf16((const void *)p) : r_line_f32((const void *)p));
+        }
+        interleave(room, s->width, out);
     }
+    int64_t left = s->depth - k;
+    for (int64_t i = 0; left > 0 && i < s->n; i++)
+        r_store(room + i * LINE / 2, last_pairs(s, i, k));
+    for (int64_t w = 0; w < (left + 1) / 2; w++)
+        for (int64_t i = 0; i < s->width; i++)
+            memcpy(out + w * s->width + i, room + i * LINE / 2 + w, sizeof *out);
 }
 
-/* Value k of all lines, which is contiguous: in place, or with the zeros after them. */
-static const void *row_at(const strip *s, int64_t k, char *room) {
-    const void *p = value_at(s->from, s->first, k);
-    return s->n == s->width ? p : memcpy(room, p, (size_t)s->n * (s->from->bf16 ? 2 : 4));
-}
-
-static void store_rows(const strip *s, const void *high, const void *low, float *out) {
-    for (int64_t i = 0; i < s->width; i += LS_VR)
-        r_store(out + i, s->from->bf16
-                             ? r_rows_bf16((const uint16_t *)high + i, (const uint16_t *)low + i)
-                             : r_rows_f32((const float *)high + i, (const float *)low + i));
-}
-
-static void pack_across(const strip *s, float *restrict out) {
-    char room[4][LS_TILE_WIDEST * sizeof(float)] = {{0}};
-    bool halves = s->width < LS_VR;
-    int64_t k = 0, rows = halves ? 4 : 2;
-    for (; k + rows <= s->depth; k += rows, out += rows / 2 * s->width) {
-        const void *p[4];
-        for (int r = 0; r < rows; r++) p[r] = row_at(s, k + r, room[r]);
-        if (halves)
-            r_store(out, s->from->bf16 ? r_halves_bf16(p) : r_halves_f32(p));
-        else
-            store_rows(s, p[0], p[1], out);
+/* Values k and k + 1 of the lines from i on, of which there may be fewer than LS_VR. */
+static vr some_pairs(const strip *s, int64_t i, int64_t k) {
+    uint16_t high[LS_VR] = {0}, low[LS_VR] = {0};
+    for (int64_t j = 0; j < LS_VR && i + j < s->n; j++) {
+        high[j] = bf16_at(s, i + j, k);
+        low[j] = bf16_at(s, i + j, k + 1);
     }
-    if (k == s->depth) return;
-    strip last = *s;
-    ls_gemm_lines from = {value_at(s->from, 0, k), s->from->bf16, s->from->line, s->from->step};
-    last.from = &from, last.depth -= k;
-    pack_any(&last, out);
+    return r_rows_bf16(high, low);
+}
+
+INLINE vr pairs_across(const strip *s, bool bf16, int64_t i, int64_t k) {
+    enum { AHEAD = 16 };
+    if (s->n - i < LS_VR || k + 1 == s->depth) return some_pairs(s, i, k);
+    const void *high = value_at(s->from, s->first + i, k);
+    const void *low = value_at(s->from, s->first + i, k + 1);
+    v_prefetch(value_at(s->from, s->first + i, k + AHEAD));
+    v_prefetch(value_at(s->from, s->first + i, k + 1 + AHEAD));
+    return bf16 ? r_rows_bf16(high, low) : r_rows_f32(high, low);
+}
+
+/* Neighbouring lines have contiguous values: a strip of whole registers, or two strips of half a
+ * register, of which the second may be missing. */
+INLINE void pack_across(const strip *s, bool bf16, float *restrict out) {
+    float *second = out + (s->depth + 1) / 2 * s->width;
+    for (int64_t k = 0; k < s->depth; k += 2, out += s->width) {
+        for (int64_t i = 0; i + LS_VR <= s->width; i += LS_VR)
+            r_store(out + i, pairs_across(s, bf16, i, k));
+        if (s->width >= LS_VR) continue;
+        vr two = pairs_across(s, bf16, 0, k);
+        r_store_half(out, two, 0);
+        if (s->n > s->width) r_store_half(second + k / 2 * s->width, two, 1);
+    }
 }
 
 static void pack(const strip *s, float *out) {
-    if (s->from->step == 1)
-        pack_contiguous(s, out);
+    if (s->from->line == 1 && s->from->bf16)
+        pack_across(s, true, out);
     else if (s->from->line == 1)
-        pack_across(s, out);
+        pack_across(s, false, out);
+    else if (s->from->step == 1 && s->from->bf16)
+        pack_contiguous(s, true, out);
+    else if (s->from->step == 1)
+        pack_contiguous(s, false, out);
     else
         pack_any(s, out);
 }
 
 static void pack_strips(int64_t n, int64_t depth, const ls_gemm_lines *from, strip s, float *out) {
     int64_t words = (depth + 1) / 2;
+    int64_t at_once = from->line == 1 && s.width < LS_VR ? 2 * s.width : s.width;
     s.from = from, s.depth = depth;
-    for (int64_t i = 0; i < n; i += s.width, out += words * s.width) {
+    for (int64_t i = 0; i < n; i += at_once, out += words * at_once) {
         s.first = i;
-        s.n = n - i < s.width ? n - i : s.width;
+        s.n = n - i < at_once ? n - i : at_once;
         pack(&s, out);
     }
 }

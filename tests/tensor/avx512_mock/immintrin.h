@@ -258,6 +258,13 @@ static inline __m512i _mm512_inserti64x4(__m512i a, __m256i b, int half) {
     memcpy(a.u + (half & 1) * 8, &b, sizeof b);
     return a;
 }
+static inline __m256i _mm512_extracti64x4_epi64(__m512i a, int half) {
+    __m256i r;
+    memcpy(&r, a.u + (half & 1) * 8, sizeof r);
+    return r;
+}
+static inline __m256i _mm512_castsi512_si256(__m512i a) { return _mm512_extracti64x4_epi64(a, 0); }
+static inline void _mm256_storeu_si256(__m256i *p, __m256i a) { memcpy(p, &a, sizeof a); }
 static inline __m512i _mm512_castsi256_si512(__m256i a) {
     __m512i r = {{0}};
     memcpy(&r, &a, sizeof a);
