@@ -89,6 +89,10 @@ printf ',"rope_theta":1e4,"rope_scaling":{"rope_type":"llama3","factor":8,"low_f
 printf ',"use_sliding_window":true,"sliding_window":3,"max_window_layers":0,"rope_parameters":{"rope_theta":5,"type":"linear","factor":2}}' >>"$seeds/weights/qwen2.json"
 printf '\000{"model_type":"gpt2","n_embd":8,"n_layer":2,"n_head":2,"n_positions":9,"n_inner":3,"layer_norm_epsilon":0,"vocab_size":7}' >"$seeds/weights/gpt2"
 printf '\001{"metadata":{},"weight_map":{"a":"a","b":"a","c":"c"}}' >"$seeds/weights/index"
+mkdir "$seeds/adapter" "$seeds/published"
+printf '{"peft_type":"LORA","r":8,"lora_alpha":16,"lora_dropout":0.1,"target_modules":["q_proj","v_proj"],"modules_to_save":["lm_head"],"bias":"none","use_rslora":true,"use_dora":false,"base_model_name_or_path":"/base","fan_in_fan_out":false,"rank_pattern":{}}' >"$seeds/adapter/lora"
+printf '{"peft_type":"LORA","r":4,"target_modules":"all-linear","task_type":"CAUSAL_LM"}' >"$seeds/adapter/all"
+{ printf '{"config":'; tail -c +2 "$seeds/weights/llama.json"; printf ',"generation":{"do_sample":true,"temperature":0.6,"top_p":0.9,"top_k":20,"min_p":0.1,"repetition_penalty":1.1,"eos_token_id":[1,2]},"template":"{%% for m in messages %%}<{{ m.role }}>{{ m.content }}{{ eos_token }}{%% endfor %%}","bos_token":null,"eos_token":"</s>"}'; } >"$seeds/published/llama"
 mkdir "$seeds/binary"
 printf '\000\000\000\010\002\000\000\000\002\000\000\000\003abcdef' >"$seeds/binary/idx"
 printf "\001\223NUMPY\001\000\071\000{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }12345678" >"$seeds/binary/npy"
@@ -152,6 +156,8 @@ target weights 12000
 target tokenizer 12000
 target template 12000
 target chat 8000
+target adapter 8000
+target published 8000
 target binary 20000
 target timeline 12000
 target image 10000

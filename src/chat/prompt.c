@@ -33,7 +33,7 @@ static size_t find_messages(const ls_chat_prompt *p, const ls_buf *text, ls_text
     for (size_t i = 0; i < p->n; i++) {
         const char *m = NULL, *there = NULL;
         size_t n = trimmed(p->messages[i].text, &m);
-        if (n) there = memmem(text->data + at, text->len - at, m, n);
+        if (n && at < text->len) there = memmem(text->data + at, text->len - at, m, n);
         if (!there) continue;
         plain[found].from = (size_t)(there - text->data);
         at = plain[found].from + n;

@@ -14,7 +14,7 @@
 
 enum { MOST_TOKENS = 1 << 24 };
 
-/* How a text is cut, by the name in `pre`. */
+/* How a text is cut, by the name in `pre`. Where names mean the same, the first one is written. */
 static const struct {
     const char *pre;
     ls_cut_kind steps[2];
@@ -34,6 +34,19 @@ static const struct {
      .nsteps = 1,
      .regex = LS_REGEX_QWEN2,
      .compose = true},
+    /* the same expressions with other settings */
+    {.pre = "deepseek-r1-qwen", .steps = {LS_CUT_EXPRESSION}, .nsteps = 1, .regex = LS_REGEX_QWEN2},
+    {.pre = "dbrx", .steps = {LS_CUT_EXPRESSION}, .nsteps = 1, .regex = LS_REGEX_LLAMA3},
+    {.pre = "tekken",
+     .steps = {LS_CUT_EXPRESSION},
+     .nsteps = 1,
+     .regex = LS_REGEX_TEKKEN,
+     .ignore_merges = true},
+    {.pre = "llama3",
+     .steps = {LS_CUT_EXPRESSION},
+     .nsteps = 1,
+     .regex = LS_REGEX_LLAMA3,
+     .ignore_merges = true},
 };
 
 static ls_status cut_set(const ls_tokenizer_parts *p, const char *what, ls_tokenizer *t,
@@ -42,8 +55,8 @@ static ls_status cut_set(const ls_tokenizer_parts *p, const char *what, ls_token
     while (i < n && strcmp(cuts[i].pre, p->pre ? p->pre : "") != 0) i++;
     if (i == n)
         return ls_fail(e, LS_EINVAL,
-                       "%s: the pre-tokenizer is '%s'; gpt-2, smollm, llama-bpe and qwen2 are "
-                       "supported",
+                       "%s: the pre-tokenizer is '%s'; gpt-2, smollm, llama-bpe, qwen2, "
+                       "deepseek-r1-qwen, dbrx and tekken are supported",
                        what, p->pre ? p->pre : "");
     t->compose = cuts[i].compose;
     t->ignore_merges = cuts[i].ignore_merges;

@@ -23,7 +23,7 @@ typedef struct ls_part_text {
 /* All is borrowed during the call. */
 typedef struct ls_tokenizer_parts {
     const char *model; /* "gpt2": byte-level BPE; "llama": SentencePiece's BPE */
-    const char *pre;   /* gpt2: "gpt-2", "smollm", "llama-bpe" or "qwen2"; how a text is cut */
+    const char *pre;   /* gpt2: "gpt-2", "smollm", "llama-bpe", "qwen2" ...; how a text is cut */
     const ls_part_text *tokens; /* [n] spelt as spelling.h says; control and user-defined: text */
     const int32_t *types;       /* [n] NULL: all are normal */
     const float *scores;        /* [n] llama */
@@ -35,8 +35,8 @@ typedef struct ls_tokenizer_parts {
     bool add_space_prefix;     /* llama: a space before the first word; GGUF's default is true */
 } ls_tokenizer_parts;
 
-/* Makes the tokenizer that Hugging Face's tokenizers has for the same model: "llama-bpe" takes words
- * that are tokens without merging, "qwen2" normalizes to NFC. `what` names the file.
+/* Makes the tokenizer that Hugging Face's tokenizers has for the same model: "llama-bpe" and "tekken" take
+ * words that are tokens without merging, "qwen2" normalizes to NFC. `what` names the file.
  * LS_EINVAL: model or pre is not one of those above, or a token, type, score, merge or id is wrong;
  * the message names it. */
 ls_status ls_tokenizer_create(const ls_tokenizer_parts *, const char *what, ls_tokenizer **t_p,

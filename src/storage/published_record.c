@@ -161,8 +161,8 @@ void ls_published_record_free(ls_published_record *r) {
 
 /* ---- conversations ---- */
 
-static ls_status format_of_record(const ls_published_record *r, const ls_tokenizer *t,
-                                  const char *file, ls_chat_format *f_p, ls_error *e) {
+ls_status ls_chat_format_of_record(const ls_published_record *r, const ls_tokenizer *t,
+                                   const char *file, ls_chat_format *f_p, ls_error *e) {
     ls_chat_format f = {.tokenizer = t, .end = LS_NO_TOKEN};
     const ls_architecture *a = &r->arch;
     if (file)
@@ -205,7 +205,7 @@ ls_status ls_chat_format_of_run(const char *path, const ls_config *c, const ls_t
     ls_status s = LS_OK;
     LS_TRY(ls_published_record_read(path, &r, e));
     if (r.there)
-        s = format_of_record(&r, t, file, f_p, e);
+        s = ls_chat_format_of_record(&r, t, file, f_p, e);
     else if (*c->model.from && ls_file_exists(c->model.from))
         s = ls_chat_format_of_model(c->model.from, t, file, f_p, e);
     else

@@ -38,6 +38,10 @@ ls_status ls_published_record_parse(const char *text, size_t nbytes, const char 
 
 void ls_published_record_free(ls_published_record *);
 
+/* How the model of the record writes conversations. file: a template in place of its own; NULL: none.
+ * LS_EINVAL: the template is damaged. The tokenizer must outlive the format. */
+ls_status ls_chat_format_of_record(const ls_published_record *, const ls_tokenizer *,
+                                   const char *file, ls_chat_format *f_p, ls_error *);
 /* How a run's or checkpoint's model writes conversations: as its record says, or, if it is older than
  * that file, its published model (model.from), or else its data.template. file: a template in place of
  * these; NULL: none. The format has no template if there is none. LS_EINVAL: the template is damaged.

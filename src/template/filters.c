@@ -252,6 +252,7 @@ ls_template_function *ls_template_filter(const char *name) {
                                                 {"safe", text_of},
                                                 {"list", list_of},
                                                 {"items", items},
+                                                {"dictsort", ls_dict_sort},
                                                 {"first", first},
                                                 {"last", last},
                                                 {"reverse", reverse},

@@ -20,5 +20,8 @@ ls_status ls_text_join(ls_rendering *, const ls_datum *list, const ls_datum *bet
                        ls_datum *x_p);
 /* Keys and values of a dict, as lists of two. */
 ls_status ls_dict_items(ls_rendering *, const ls_datum *dict, ls_datum *x_p);
+/* Jinja's filter dictsort: these, sorted. */
+ls_status ls_dict_sort(ls_rendering *, const ls_datum *dict, const ls_template_arguments *,
+                       ls_datum *x_p);
 
 #endif

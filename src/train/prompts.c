@@ -130,6 +130,7 @@ static ls_status make_model(ls_prompts *p, const ls_member *m, ls_error *e) {
     ls_config *c = LS_NEW(ls_config);
     *c = m->run->config;
     c->data.format = LS_DATA_TEXT;
+    c->train.loss = LS_TRAIN_LOSS_AUTO;
     ls_status s = ls_network_create(c, &p->model, e);
     free(c);
     if (s != LS_OK) return s;

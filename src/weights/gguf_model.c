@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
+
 enum { MOST_SEEN = 40, KEY = 128 };
 
 /* Those of all published models. */
@@ -353,21 +355,26 @@ static void put_generation(ls_gguf_writer *w, const ls_generation *g) {
     if (g->top_k > 0) ls_gguf_put_u32(w, settings[TOP_K], (uint32_t)g->top_k);
 }
 
-ls_status ls_gguf_put_architecture(ls_gguf_writer *w, const ls_architecture *a, ls_block_type type,
-                                   ls_error *e) {
+/* GGUF has no key for a window of these families; in a context of its length it changes nothing. */
+static int64_t context_of(const ls_architecture *a) {
+    if (!a->window || a->window >= a->context) return a->context;
+    ls_log(
+        "GGUF has no key for the window of %lld positions: the context is written as %lld instead "
+        "of %lld",
+        (long long)a->window, (long long)a->window, (long long)a->context);
+    return a->window;
+}
+
+void ls_gguf_put_architecture(ls_gguf_writer *w, const ls_architecture *a, ls_block_type type) {
     bool gpt2 = a->family == LS_FAMILY_GPT2;
     ls_family family = a->family == LS_FAMILY_MISTRAL ? LS_FAMILY_LLAMA : a->family;
     const char *p = ls_family_name(family);
-    if (a->window)
-        return ls_fail(e, LS_EINVAL,
-                       "GGUF has no window for the family %s; it has one of %lld positions",
-                       ls_family_name(a->family), (long long)a->window);
     ls_gguf_put_text(w, "general.architecture", p);
     ls_gguf_put_text(w, "general.type", "model");
     ls_gguf_put_u32(w, "general.file_type", file_type(type));
     ls_gguf_put_u32(w, "general.quantization_version", 2);
     put_size(w, p, "vocab_size", a->vocab);
-    put_size(w, p, "context_length", a->context);
+    put_size(w, p, "context_length", context_of(a));
     put_size(w, p, "embedding_length", a->width);
     put_size(w, p, "block_count", a->layers);
     put_size(w, p, "feed_forward_length", a->ffn);
@@ -382,7 +389,6 @@ ls_status ls_gguf_put_architecture(ls_gguf_writer *w, const ls_architecture *a, 
                a->norm_eps);
     put_tokens(w, a);
     put_generation(w, &a->generation);
-    return LS_OK;
 }
 
 int64_t ls_gguf_put_divisors(ls_gguf_writer *w, const ls_architecture *a) {

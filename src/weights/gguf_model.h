@@ -22,9 +22,8 @@
 ls_status ls_gguf_read_architecture(const ls_gguf *, ls_architecture *a_p, ls_error *);
 
 /* Appends general.* and the architecture's keys, not those of the tokenizer. `type`: that of most
- * tensors. LS_EINVAL: GGUF has no key for something, such as a window. */
-ls_status ls_gguf_put_architecture(ls_gguf_writer *, const ls_architecture *, ls_block_type type,
-                                   ls_error *);
+ * tensors. GGUF has no key for a window: the context is written no longer than it, which is logged. */
+void ls_gguf_put_architecture(ls_gguf_writer *, const ls_architecture *, ls_block_type type);
 
 /* Lists LS_GGUF_DIVISORS, as F32, if the architecture has them; returns their number. */
 int64_t ls_gguf_put_divisors(ls_gguf_writer *, const ls_architecture *);

@@ -101,14 +101,16 @@ static ls_status id_read(const reader *r, const char *key, int64_t *id_p, ls_err
 }
 
 /* The defaults are llama.cpp's: SentencePiece's models have <unk>, <s> and </s> first, and begin a
- * text with <s>, as Llama 3's do. */
+ * text with <s>, as those of Llama 3 and Tekken do. */
 static ls_status ends_read(reader *r, ls_error *e) {
+    static const char *const begins[] = {"llama-bpe", "llama3", "tekken"};
     ls_tokenizer_parts *p = r->p;
     bool llama = p->model && strcmp(p->model, "llama") == 0, trims = false;
     p->unknown = llama ? 0 : -1;
     p->bos = llama ? 1 : -1;
     p->eos = llama ? 2 : -1;
-    p->add_bos = llama || (p->pre && strcmp(p->pre, "llama-bpe") == 0);
+    p->add_bos = llama;
+    for (int i = 0; p->pre && i < 3; i++) p->add_bos = p->add_bos || !strcmp(p->pre, begins[i]);
     p->add_space_prefix = true;
     LS_TRY(id_read(r, PREFIX "unknown_token_id", &p->unknown, e));
     LS_TRY(id_read(r, PREFIX "bos_token_id", &p->bos, e));

@@ -125,7 +125,7 @@ static ls_status put_byte_level(ls_gguf_writer *w, const ls_tokenizer *t, ls_err
     if (!pre)
         return ls_fail(e, LS_EINVAL,
                        "GGUF has no name for how this tokenizer cuts a text; gpt-2, smollm, "
-                       "llama-bpe and qwen2 can be written");
+                       "llama-bpe, qwen2, deepseek-r1-qwen, dbrx and tekken can be written");
     ls_gguf_put_text(w, PREFIX "model", "gpt2");
     ls_gguf_put_text(w, PREFIX "pre", pre);
     put_merges(w, t);

@@ -286,7 +286,7 @@ ls_status ls_write_gguf(const ls_model_source *s, const char *path, ls_block_typ
         ls_buf_free(&types);
         return status;
     }
-    LS_TRY(ls_gguf_put_architecture(w, s->arch, type, e));
+    ls_gguf_put_architecture(w, s->arch, type);
     int64_t divisors = ls_gguf_put_divisors(w, s->arch);
     LS_TRY(list_tensors(s->arch, type, w, e));
     LS_TRY(ls_gguf_begin(w, path, e));

@@ -180,6 +180,15 @@ static void test_chats(void **state) {
     has_samples_of("lora2", "lora");
     expect(CHAT "-n 1 --set train.sample_prompts=[] -o @/without", 0, NULL);
     has_hash_of("without", "tuned");
+    write_text("pairs.jsonl",
+               "{\"prompt\": \"a?\", \"chosen\": \"yes\", \"rejected\": \"no\"}\n"
+               "{\"prompt\": \"b?\", \"chosen\": \"yes\", \"rejected\": \"never\"}\n"
+               "{\"prompt\": \"c?\", \"chosen\": \"yes\", \"rejected\": \"nothing\"}\n");
+    expect("train @/chat.yaml --set model.from=@/a --set data.path=@/pairs.jsonl --set "
+           "data.template=@/chat.jinja --set train.loss=dpo --set train.batch=2 --set "
+           "train.virtual_workers=2 --set data.packing=off --set lora.rank=4 -n 2 -o @/pairs",
+           0, NULL);
+    chats_samples_of("pairs", "7?");
     expect("train @/chat.yaml --set train.from=@/tuned --set data.path=@/chats.jsonl --set "
            "model.kind=llama --set model.vocab=100 --set model.width=64 --set model.heads=4 --set "
            "model.kv_heads=2 --set model.head_dim=16 --set model.ffn=96 --set model.layers=2 --set "

@@ -8,8 +8,9 @@
 #include "test.h"
 #include "weights/small_text.h"
 
-static const char TEMPLATE[] = "{% for m in messages %}{{ m.role[0] }}{{ m.content | trim }}\n{% endfor %}"
-                               "{% if add_generation_prompt %}a{% endif %}";
+static const char TEMPLATE[] =
+    "{% for m in messages %}{{ m.role[0] }}{{ m.content | trim }}\n{% endfor %}"
+    "{% if add_generation_prompt %}a{% endif %}";
 
 static ls_trained trained;
 static char *template_path;
@@ -156,6 +157,12 @@ static void test_refused(void **state) {
     assert_ls_fails(ls_chat_open(&trained, absent, &c, &e), LS_EIO, "absent", e);
     assert_ls_ok(ls_file_write(bad, "{% if %}", 8, &e), e);
     assert_ls_fails(ls_chat_open(&trained, bad, &c, &e), LS_EINVAL, "bad:1:", e);
+    assert_ls_ok(ls_file_replace(bad, "{# nothing #}", 13, &e), e);
+    assert_ls_ok(ls_chat_open(&trained, bad, &c, &e), e);
+    ls_chat_begin(&c, NULL);
+    assert_ls_fails(ls_chat_say(&c, "to", &o, &g, &answer, &e), LS_EINVAL,
+                    "the chat template writes nothing", e);
+    ls_chat_close(&c);
     free(absent), free(bad);
 }
 

@@ -124,6 +124,17 @@ static void test_filters_and_tests(void **state) {
            "{{ m|map(attribute='role')|join(', ') }}{{ ['a', 'B']|map('upper')|join }}"
            "{{ [1, 2, 3]|reject('odd')|list }}{{ [3, 4]|last }}{{ '5'|int + 1 }}",
            "1user, assistantAB[2]46");
+    prints("{% for k, v in {'b': 1, 'A': 2, 'c': 0, 'B': 3}|dictsort %}{{ k }}{{ v }} {% endfor %}",
+           "A2 b1 B3 c0 ");
+    prints(
+        "{% for k, v in {'b': 1, 'A': 2, 'c': 0, 'B': 3}|dictsort(true) %}{{ k }}{% endfor %}"
+        "{% for k, v in {'b': 1, 'A': 2, 'c': 0, 'B': 3}|dictsort(by='value') %}{{ k }}{% endfor %}"
+        "{% for k, v in {'b': 1, 'A': 2, 'c': 0, 'B': 3}|dictsort(reverse=true) %}{{ k }}{% endfor "
+        "%}{{ {}|dictsort|length }}",
+        "ABbccbABcbBA0");
+    prints("{% for k, v in {'a': 1, 'b': 0, 'c': 1, 'd': 0, 'e': 1}|dictsort(false, 'value', true) "
+           "%}{{ k }}{{ v }} {% endfor %}",
+           "a1 c1 e1 b0 d0 ");
     prints("{{ n is defined }}{{ zz is not defined }}{{ n is number }}{{ s is string }}"
            "{{ d is mapping }}{{ m is iterable }}{{ m[1].n is none }}{{ t is true }}"
            "{{ n is divisibleby 7 }}{{ t is false }}",
@@ -153,6 +164,9 @@ static void test_refused(void **state) {
     refuses("{% break %}", "no loop around");
     refuses("{% include 'x' %}", "at \"include\"");
     refuses("{{ n|zork }}", "the filter \"zork\" is not supported");
+    refuses("{{ {'a': 1}|dictsort(by='x') }}", "dictsort is by \"key\" or \"value\"");
+    refuses("{{ {'a': 1, 'b': 'x'}|dictsort(by='value') }}", "x.jinja:1");
+    refuses("{{ 'text'|dictsort }}", "has no keys");
     refuses("{{ n is zork }}", "the test \"zork\" is not supported");
     refuses("{{ m.append(1) }}", "the function or method \"append\" does not exist");
     refuses("{{ 1 / 0 }}", "division by zero");

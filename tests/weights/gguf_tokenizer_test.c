@@ -169,8 +169,9 @@ static void check_written(values *v, int64_t bos) {
 
 static void test_written(void **state) {
     (void)state;
-    static const char *const pres[] = {"gpt-2", "smollm", "llama-bpe", "qwen2"};
-    for (int i = 0; i < 4; i++) {
+    static const char *const pres[] = {"gpt-2", "smollm", "llama-bpe", "qwen2", "deepseek-r1-qwen",
+                                       "dbrx",  "tekken"};
+    for (int i = 0; i < 7; i++) {
         values v = {.pairs = 0};
         add_tokens(&v, false);
         add_merge(&v);
