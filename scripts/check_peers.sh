@@ -38,6 +38,11 @@ if $PYTHON -c 'import torch, transformers, peft, safetensors' 2>/dev/null; then
 else
     echo "skipped: check_lora: torch, transformers, peft or safetensors is not installed beside $PYTHON"
 fi
+if $PYTHON -c 'import torch, transformers, peft, trl, datasets, safetensors' 2>/dev/null; then
+    $PYTHON scripts/check_dpo.py build/lockstep
+else
+    echo "skipped: check_dpo: torch, transformers, peft, trl, datasets or safetensors is not installed beside $PYTHON"
+fi
 
 # Chat templates
 if [ -n "${model:-}" ] && $PYTHON -c 'import transformers, trl, jinja2' 2>/dev/null; then
