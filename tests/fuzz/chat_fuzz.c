@@ -33,6 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
                        .text = end + 1,
                        .nbytes = nbytes - (size_t)(end + 1 - text),
                        .format = &f,
+                       .wants = LS_WANTS_EITHER,
                        .take = check_sample};
     for (int loss = LS_CHAT_ASSISTANT; loss <= LS_CHAT_COMPLETION; loss++) {
         ls_error e = {0};
