@@ -182,7 +182,8 @@ void LS_K(bf16_tile)(int64_t words, const float *restrict a, const float *restri
         UNROLL for (int j = 0; j < LS_TILE_REGS; j++) t.c[i][j] =
             r_load(from + i * step + j * LS_VR);
         const char *below = (const char *)c + (TILE_M + i) * ldc * (int64_t)sizeof *c;
-        __builtin_prefetch(below, 1);
+        for (int j = 0; j < LS_TILE_REGS; j++)
+            __builtin_prefetch(below + j * LS_VR * (int64_t)sizeof *c, 1);
         __builtin_prefetch(below + (TILE_N - 1) * sizeof *c, 1);
     }
     for (; words >= 4; words -= 4, a += 4 * TILE_M, b += 4 * TILE_N)
