@@ -195,7 +195,7 @@ static ls_status try_messages(ls_group *g, const work *w, ls_error *e) {
     return LS_OK;
 }
 
-static ls_status try_everything(ls_group *g, void *arg, ls_error *e) {
+static ls_status try_one(ls_group *g, void *arg, ls_error *e) {
     const work *w = arg;
     LS_TRY(try_all_reduce(g, w, e));
     LS_TRY(try_reduce(g, w, e));
@@ -218,25 +218,45 @@ enum { STRIDE = 3 };
 enum { STRIDE = 1 };
 #endif
 
+typedef enum arenas { NO_ARENA, ODD_ARENA, EVEN_ARENA } arenas;
+
+/* Counts first, first + stride, ..., in one group: to open a group of processes takes more time
+ * than all of its calls. */
+typedef struct series {
+    int first, stride;
+    bool async;    /* every third count */
+    arenas arenas; /* which places of COUNTS have buffers of the group */
+} series;
+
+static ls_status try_everything(ls_group *g, void *arg, ls_error *e) {
+    const series *s = arg;
+    for (int k = s->first; k < NCOUNTS; k += s->stride) {
+        work w = {.count = COUNTS[k],
+                  .in_place = k % 2,
+                  .async = s->async && k % 3 == 0,
+                  .arena = s->arenas != NO_ARENA && k % 2 == (s->arenas == ODD_ARENA)};
+        LS_TRY(try_one(g, &w, e));
+    }
+    return LS_OK;
+}
+
 static void test_threads(void **state) {
     (void)state;
-    for (int s = 0; s < NSIZES; s++)
-        for (int k = s % STRIDE; k < NCOUNTS; k += STRIDE) {
-            work w = {.count = COUNTS[k], .in_place = k % 2, .async = k % 3 == 0};
-            run_threads(SIZES[s], NULL, try_everything, &w, NULL);
-        }
+    for (int s = 0; s < NSIZES; s++) {
+        series all = {.first = s % STRIDE, .stride = STRIDE, .async = true};
+        run_threads(SIZES[s], NULL, try_everything, &all, NULL);
+    }
 }
 
 static void test_processes(void **state) {
     (void)state;
     need_processes();
-    for (int s = 0; s < NSIZES; s++)
-        for (int k = s % STRIDE; k < NCOUNTS; k += STRIDE) {
-            work w = {.count = COUNTS[k], .in_place = k % 2, .async = k % 3 == 0, .arena = k % 2};
-            run_processes(SIZES[s], NULL, try_everything, &w);
-            w.arena = !w.arena;
-            run_processes(SIZES[s], NULL, try_everything, &w);
-        }
+    for (int s = 0; s < NSIZES; s++) {
+        series all = {.first = s % STRIDE, .stride = STRIDE, .async = true, .arenas = ODD_ARENA};
+        run_processes(SIZES[s], NULL, try_everything, &all);
+        all.arenas = EVEN_ARENA;
+        run_processes(SIZES[s], NULL, try_everything, &all);
+    }
 }
 
 /* A call of more than one round through the stages. */
@@ -244,9 +264,9 @@ static void test_staged(void **state) {
     (void)state;
     need_processes();
     work w = {.count = 700001, .in_place = true};
-    run_processes(3, NULL, try_everything, &w);
+    run_processes(3, NULL, try_one, &w);
     w = (work){.count = 300001};
-    run_processes(2, &(ls_group_options){.arena_nbytes = 2 << 20}, try_everything, &w);
+    run_processes(2, &(ls_group_options){.arena_nbytes = 2 << 20}, try_one, &w);
 }
 
 static void test_forced(void **state) {
@@ -254,18 +274,17 @@ static void test_forced(void **state) {
     static const char *const names[] = {"direct",   "exchange", "ring",        "halving",
                                         "doubling", "binomial", "double_tree", "hierarchical"};
     for (int a = 0; a < 8; a++)
-        for (int s = 0; s < NSIZES; s++)
-            for (int k = (a + s) % STRIDE * 3; k < NCOUNTS; k += 3 * STRIDE) {
-                ls_group_options o = {.algorithm = names[a]};
-                work w = {.count = COUNTS[k], .in_place = k % 2, .arena = k % 2};
-                run_threads(SIZES[s], &o, try_everything, &w, NULL);
-                if (s == 2) run_processes(SIZES[s], &o, try_everything, &w);
-            }
+        for (int s = 0; s < NSIZES; s++) {
+            ls_group_options o = {.algorithm = names[a]};
+            series all = {(a + s) % STRIDE * 3, 3 * STRIDE, .arenas = ODD_ARENA};
+            run_threads(SIZES[s], &o, try_everything, &all, NULL);
+            if (s == 2) run_processes(SIZES[s], &o, try_everything, &all);
+        }
 }
 
 /* Workers without memory from a launcher meet over TCP, and then share some. */
 static int neighbours(void *arg) {
-    team_process p = {NULL, try_everything, arg};
+    team_process p = {NULL, try_one, arg};
     unsetenv("LOCKSTEP_SHM");
     return team_process_main(&p);
 }
@@ -285,11 +304,10 @@ static void test_neighbours(void **state) {
 
 static void over_tcp(bool insecure) {
     ls_group_options o = {.transport = "tcp", .insecure = insecure};
-    for (int s = 0; s < NSIZES; s++)
-        for (int k = s % STRIDE; k < NCOUNTS; k += STRIDE) {
-            work w = {.count = COUNTS[k], .in_place = k % 2, .async = k % 3 == 0};
-            run_processes(SIZES[s], &o, try_everything, &w);
-        }
+    for (int s = 0; s < NSIZES; s++) {
+        series all = {.first = s % STRIDE, .stride = STRIDE, .async = true};
+        run_processes(SIZES[s], &o, try_everything, &all);
+    }
 }
 
 static void test_tcp(void **state) {
@@ -309,12 +327,11 @@ static void test_tcp_forced(void **state) {
     need_processes();
     static const char *const names[] = {"exchange", "ring",        "halving",     "doubling",
                                         "binomial", "double_tree", "hierarchical"};
-    for (int a = 0; a < 7; a++)
-        for (int k = a % STRIDE * 3; k < NCOUNTS; k += 3 * STRIDE) {
-            ls_group_options o = {.transport = "tcp", .algorithm = names[a], .insecure = a % 2};
-            work w = {.count = COUNTS[k], .in_place = k % 2};
-            run_processes(5, &o, try_everything, &w);
-        }
+    for (int a = 0; a < 7; a++) {
+        ls_group_options o = {.transport = "tcp", .algorithm = names[a], .insecure = a % 2};
+        series all = {.first = a % STRIDE * 3, .stride = 3 * STRIDE};
+        run_processes(5, &o, try_everything, &all);
+    }
 }
 
 /* ---- many in flight ---- */
