@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/name.h"
+#include "base/wait_policy.h"
 #include "cli/cli.h"
 #include "cluster/workers.h"
 #include "net/launch/process.h"
@@ -44,6 +45,8 @@ static int run_command(const ls_command *c, int argc, char **argv, const ls_args
         ls_buf_free(&out);
         return cli_streams_flush() ? 0 : CLI_FAILED;
     }
+    ls_error e = {0};
+    if (ls_wait_policy_check(&e) != LS_OK) return cli_fail(&e);
     ls_args args = *given;
     if (c->is_worker) ls_workers_hold_log();
     ls_note_once();

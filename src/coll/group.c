@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/mem.h"
+#include "base/wait_policy.h"
 #include "coll/health.h"
 #include "coll/request.h"
 #include "coll/virtual.h"
@@ -49,6 +50,7 @@ static uint32_t *logged_new(void) { return LS_NEW_ARRAY(uint32_t, (size_t)LS_NCA
 static ls_status read_options(ls_group *g, const ls_group_options *o, ls_error *e) {
     const char *name = o && o->algorithm ? o->algorithm : getenv("LOCKSTEP_ALGORITHM");
     const char *explain = getenv("LOCKSTEP_EXPLAIN");
+    LS_TRY(ls_wait_policy_check(e));
     g->timeout_ns = limit_ns(o ? o->timeout_s : 0, 300);
     g->report_ns = limit_ns(o ? o->report_s : 0, 10);
     if (explain && strcmp(explain, "1") == 0) g->logged = logged_new();

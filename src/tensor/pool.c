@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/wait_policy.h"
 
 enum { SPINS = 4000, FEW = 4096 };
 
@@ -91,7 +92,7 @@ ls_status ls_pool_create(int nthreads, ls_pool **p_p, ls_error *e) {
     ls_pool *p = LS_NEW(ls_pool);
     p->nthreads = 1;
     p->helpers = LS_NEW_ARRAY(pthread_t, (size_t)nthreads);
-    atomic_store(&p->spins, SPINS);
+    atomic_store(&p->spins, ls_wait_is_passive() ? 0 : SPINS);
     for (int i = 1; i < nthreads; i++) {
         helper_start *start = LS_NEW(helper_start);
         *start = (helper_start){p, i};

@@ -34,6 +34,9 @@ static void test_config(void **state) {
     assert_int_equal(setenv("LOCKSTEP_CPU", "abacus", 1), 0);
     expect("train configs/tiny.yaml -o @/bad", 1, "LOCKSTEP_CPU: no kernels 'abacus'");
     assert_int_equal(unsetenv("LOCKSTEP_CPU"), 0);
+    assert_int_equal(setenv("LOCKSTEP_WAIT_POLICY", "lazy", 1), 0);
+    expect("train configs/tiny.yaml -o @/bad", 1, "LOCKSTEP_WAIT_POLICY: 'lazy' is not a policy");
+    assert_int_equal(setenv("LOCKSTEP_WAIT_POLICY", "passive", 1), 0);
     expect("train configs/tiny.yaml -o @/bad -n 9", 1, "9 workers for train.virtual_workers 8");
     expect("train configs/tiny.yaml -o @/bad --min-workers 9", 1,
            "survival.min_workers 9 is more than train.virtual_workers 8");

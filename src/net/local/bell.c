@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/wait_policy.h"
 
 /* About 15 us of looking: two workers that spin on one core would keep each other waiting that
  * long. */
@@ -22,6 +23,7 @@ enum { BRIEF_LOOKS = 20, BRIEF_WAITS = 64, LOST_WAITS = 2, QUICK_WAITS = 16 };
 static const int64_t LONG_YIELD_NS = 1500000, LOST_NS = 1000000;
 
 ls_patience ls_patience_for(int workers, int cores) {
+    if (ls_wait_is_passive()) return (ls_patience){0};
     return (ls_patience){.looks = workers <= cores ? LOOKS : 1, .yields = YIELDS};
 }
 

@@ -27,7 +27,7 @@ typedef struct ls_patience {
     int yields; /* looks with a sched_yield() before each */
 } ls_patience;
 
-/* For `workers` that share `cores` cores. */
+/* For `workers` that share `cores` cores, by the policy of base/wait_policy.h. */
 ls_patience ls_patience_for(int workers, int cores);
 
 /* To be called after storing what the owner waits for. Costs a fence and a load if it is awake. */

@@ -280,6 +280,10 @@ static void test_patience(void **state) {
     (void)state;
     assert_true(ls_patience_for(2, 2).looks > ls_patience_for(3, 2).looks);
     assert_true(ls_patience_for(64, 2).looks >= 1);
+    assert_int_equal(setenv("LOCKSTEP_WAIT_POLICY", "passive", 1), 0);
+    ls_patience p = ls_patience_for(2, 2);
+    assert_int_equal(unsetenv("LOCKSTEP_WAIT_POLICY"), 0);
+    assert_int_equal(p.looks + p.yields, 0);
 }
 
 static int sleep_long(void **state) {
