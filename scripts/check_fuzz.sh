@@ -156,7 +156,7 @@ target weights 12000
 target tokenizer 12000
 target template 12000
 target chat 8000
-target adapter 8000
+target adapter 500
 target published 8000
 target binary 20000
 target timeline 12000
