@@ -67,6 +67,9 @@ static ls_status compute_all(ls_loop *l, double *logps, ls_error *e) {
 static ls_status compute(ls_loop *l, ls_error *e) {
     ls_chats *c = pairs_of(l);
     int64_t began = ls_clock_ns();
+    if (l->m.worker == 0)
+        ls_log("computing the reference's log-probabilities of %llu pair%s, before the first step",
+               (unsigned long long)c->n, ls_plural((int64_t)c->n));
     double *logps = LS_NEW_ARRAY(double, 2 * c->n);
     ls_status s = compute_all(l, logps, e);
     for (uint64_t i = 0; s == LS_OK && i < 2 * c->n; i++) c->reference[i] = (float)logps[i];
@@ -75,8 +78,7 @@ static ls_status compute(ls_loop *l, ls_error *e) {
     c->has_reference = true;
     if (l->m.worker == 0) s = ls_dataset_save(&l->data, l->run->dir, e);
     if (l->m.worker == 0 && s == LS_OK)
-        ls_log("the reference's log-probabilities of %llu pair%s: %.1f s", (unsigned long long)c->n,
-               ls_plural((int64_t)c->n), (double)(ls_clock_ns() - began) / 1e9);
+        ls_log("the reference is computed: %.1f s", (double)(ls_clock_ns() - began) / 1e9);
     return ls_member_wait(&l->m, s, e);
 }
 

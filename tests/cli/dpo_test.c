@@ -89,7 +89,8 @@ static void test_shown(void **state) {
            "n;\xe2\x9f\xa7\n");
     expect(TUNE LORA "-n 1 -o @/shown2 --set log.every=1", 0,
            "loss 0.6931  accuracies 0.0000  margins 0.0000  chosen 0.0000  rejected 0.0000  ");
-    expect(TUNE LORA "-n 1 -o @/shown3", 0, "the reference's log-probabilities of 24 pairs: ");
+    expect(TUNE LORA "-n 1 -o @/shown3", 0,
+           "computing the reference's log-probabilities of 24 pairs, before the first step");
     expect(TUNE LORA "-n 1 -o @/shown4", 0,
            "training samples of a pair of answers, up to 40 tokens each");
     expect("tokens @/a --chat @/pairs.jsonl --template @/chat.jinja", 0,
