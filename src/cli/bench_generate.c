@@ -99,12 +99,11 @@ static ls_status open_bench(bench *b, ls_error *e) {
     b->context = b->config.model.context;
     b->nprompt = b->o->nprompt < b->context ? b->o->nprompt : b->context;
     b->decode_nbytes = ls_decode_nbytes(&b->model, b->type);
-    b->decode = (ls_decode){
-        .model = &b->model,
-        .compute = &b->compute,
-        .dtype = b->type,
-        .params = b->params,
-        .frozen = b->trained.infer.frozen};
+    b->decode = (ls_decode){.model = &b->model,
+                            .compute = &b->compute,
+                            .dtype = b->type,
+                            .params = b->params,
+                            .frozen = b->trained.infer.frozen};
     LS_TRY(ls_map(b->decode_nbytes, "keys and values", &b->decode.memory, e));
     LS_TRY(ls_map(read_nbytes, "measuring", &b->read, e));
     float *x = b->read;

@@ -10,16 +10,12 @@
 
 /* Bytes by purpose, for the worker that needs most. */
 static ls_json *memory_json(const ls_config *c, const ls_plan *p) {
-    static const char *const keys[LS_NPURPOSES] = {[LS_MEM_PARAMS] = "parameters",
-                                                   [LS_MEM_FROZEN] = "frozen_parameters",
-                                                   [LS_MEM_GRADS] = "gradients",
-                                                   [LS_MEM_WIDE] = "wide_sums",
-                                                   [LS_MEM_OPTIMIZER] = "optimizer",
-                                                   [LS_MEM_ACTIVATIONS] = "activations",
-                                                   [LS_MEM_WORK] = "work",
-                                                   [LS_MEM_SCRATCH] = "scratch",
-                                                   [LS_MEM_SAMPLES] = "samples",
-                                                   [LS_MEM_SUMS] = "sums"};
+    static const char *const keys[LS_NPURPOSES] = {
+        [LS_MEM_PARAMS] = "parameters",   [LS_MEM_FROZEN] = "frozen_parameters",
+        [LS_MEM_GRADS] = "gradients",     [LS_MEM_WIDE] = "wide_sums",
+        [LS_MEM_OPTIMIZER] = "optimizer", [LS_MEM_ACTIVATIONS] = "activations",
+        [LS_MEM_WORK] = "work",           [LS_MEM_SCRATCH] = "scratch",
+        [LS_MEM_SAMPLES] = "samples",     [LS_MEM_SUMS] = "sums"};
     ls_memory m;
     ls_memory_config how = ls_layout_memory_config(c, p->c.nworkers, p->c.nworkers);
     ls_plan_memory(p, &how, &m);

@@ -9,9 +9,7 @@
 #include "base/print.h"
 #include "base/utf8.h"
 
-cli_stream cli_stream_open(void) {
-    return (cli_stream){.to_terminal = isatty(STDOUT_FILENO) == 1};
-}
+cli_stream cli_stream_open(void) { return (cli_stream){.to_terminal = isatty(STDOUT_FILENO) == 1}; }
 
 ls_status cli_stream_write(const uint8_t *bytes, size_t nbytes, void *arg, ls_error *e) {
     cli_stream *w = arg;

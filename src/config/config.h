@@ -182,7 +182,7 @@ typedef struct ls_config {
         int64_t eval_weights; /* an ls_eval_weights */
         int64_t eval_samples; /* per evaluation; the last one takes all */
         int64_t patience;     /* evaluations without a new lowest loss that end the run; 0: never */
-        int64_t compute, reduce_dtype; /* the enums above */
+        int64_t compute, reduce_dtype;                                    /* the enums above */
         char sample_prompts[LS_CONFIG_TEXT], sample_file[LS_CONFIG_TEXT]; /* one a line; a file */
         int64_t sample_tokens;
         double sample_temperature;

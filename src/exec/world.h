@@ -27,7 +27,8 @@ typedef struct ls_world {
     ls_flat flat;       /* the f32 parameters (params, or masters), and states */
     void *grads;        /* [slots of this worker][nfloats] of the plan's reduce type */
     float *wide;        /* [nfloats] sums over micro-batches; NULL: not needed (ls_plan_wide) */
-    const ls_frozen_value *frozen; /* [nparams] the caller's (train/frozen.h); NULL: there are none */
+    const ls_frozen_value
+        *frozen;        /* [nparams] the caller's (train/frozen.h); NULL: there are none */
     double *parts;      /* [ls_plan_nscalars] this worker's norms and losses; 0 elsewhere */
     double *sums;       /* [ls_plan_nscalars] sums over all workers */
     ls_store *store;    /* has all this, and outlives the worker; NULL: the world has it */

@@ -19,7 +19,8 @@ typedef struct ls_decode {
     void *memory;       /* [ls_decode_nbytes], the caller's, aligned to 64 */
     int64_t npositions; /* in the cache; initially 0 */
     int64_t ntext;      /* tokens of the text of ls_decode_text()'s latest call; initially 0 */
-    const ls_frozen_value *frozen; /* [nparams] of dtype; of a model without frozen parameters NULL */
+    const ls_frozen_value
+        *frozen; /* [nparams] of dtype; of a model without frozen parameters NULL */
 } ls_decode;
 
 size_t ls_decode_nbytes(const ls_model *, ls_dtype);

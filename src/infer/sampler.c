@@ -78,7 +78,8 @@ static void sort_few(ls_sampler *s) {
 static void choose(ls_sampler *s, const float *logits, float least, bool all) {
     size_t n = 0;
     for (size_t i = 0; i < s->V; i++)
-        if (all || logits[i] >= least) s->choices[n++] = (ls_choice){key_of(logits[i]), (uint32_t)i};
+        if (all || logits[i] >= least)
+            s->choices[n++] = (ls_choice){key_of(logits[i]), (uint32_t)i};
     s->nchoices = n;
     if (n > FEW)
         sort_many(s);

@@ -27,13 +27,15 @@ void ls_writer_close(ls_writer *);
 
 /* Appends tokens to the text. LS_EINVAL: a published model's context has no room for them. `what`
  * names them in the message. */
-ls_status ls_writer_add(ls_writer *, const uint32_t *tokens, size_t n, const char *what, ls_error *);
+ls_status ls_writer_add(ls_writer *, const uint32_t *tokens, size_t n, const char *what,
+                        ls_error *);
 /* Drops the text. */
 void ls_writer_clear(ls_writer *);
 
 typedef struct ls_writing {
     int64_t ntokens; /* at most */
-    uint64_t seed, number, first; /* random numbers: those of text `number`, from place `first` on */
+    uint64_t seed, number,
+        first; /* random numbers: those of text `number`, from place `first` on */
     ls_sampler_rule rule;
     const char *const *stops; /* [nstops] texts that end the writing, and are not written */
     int nstops;

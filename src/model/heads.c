@@ -55,7 +55,8 @@ static packed packed_of(int thread, const head *h) {
     k.rows = k.dp + QUERY_BLOCK * a->S;
     k.by_key = k.rows + ls_gemm_packed_floats(a->S, a->D);
     k.by_value = k.by_key + ls_gemm_packed_floats(a->D, a->S);
-    ls_gemm_pack(a->compute->k, a->bf16, a->D, a->S, ls_matrix_transposed(h->k, a->kv_row), k.by_key);
+    ls_gemm_pack(a->compute->k, a->bf16, a->D, a->S, ls_matrix_transposed(h->k, a->kv_row),
+                 k.by_key);
     return k;
 }
 
@@ -197,7 +198,8 @@ static void pack_forward(const packed *k, const head *h) {
 static void pack_backward(const packed *k, const head *h) {
     const ls_heads *a = h->all;
     float *dk = a->dk + h->k_at, *dv = a->dv + h->k_at;
-    ls_gemm_pack(a->compute->k, a->bf16, a->D, a->S, ls_matrix_transposed(h->v, a->kv_row), k->by_value);
+    ls_gemm_pack(a->compute->k, a->bf16, a->D, a->S, ls_matrix_transposed(h->v, a->kv_row),
+                 k->by_value);
     ls_gemm_pack(a->compute->k, a->bf16, a->S, a->D, ls_matrix_of(h->k, a->kv_row), k->rows);
     for (int64_t s = 0; s < a->S; s++) {
         memset(dk + s * a->kv_row, 0, (size_t)a->D * sizeof *dk);

@@ -129,8 +129,8 @@ static ls_status check_constants(const ls_model *m, const ls_layer *l, ls_error 
                        "all of them, or none",
                        l->name);
     if (l->fixed_input && !m->layers[l->inputs[l->fixed_input]].is_constant)
-        return ls_fail(e, LS_EINVAL, "layer '%s': the targets depend on parameters that are trained",
-                       l->name);
+        return ls_fail(e, LS_EINVAL,
+                       "layer '%s': the targets depend on parameters that are trained", l->name);
     return LS_OK;
 }
 

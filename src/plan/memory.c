@@ -10,11 +10,16 @@
 #include "base/wrap.h"
 
 static const char *const names[LS_NPURPOSES] = {
-    [LS_MEM_PARAMS] = "parameters",           [LS_MEM_FROZEN] = "frozen parameters",
-    [LS_MEM_GRADS] = "gradients",             [LS_MEM_OPTIMIZER] = "optimizer states",
-    [LS_MEM_WIDE] = "sums of micro-batches",  [LS_MEM_ACTIVATIONS] = "activations",
-    [LS_MEM_WORK] = "work of a layer",        [LS_MEM_SCRATCH] = "scratch of threads",
-    [LS_MEM_SAMPLES] = "samples",             [LS_MEM_SUMS] = "norms and losses",
+    [LS_MEM_PARAMS] = "parameters",
+    [LS_MEM_FROZEN] = "frozen parameters",
+    [LS_MEM_GRADS] = "gradients",
+    [LS_MEM_OPTIMIZER] = "optimizer states",
+    [LS_MEM_WIDE] = "sums of micro-batches",
+    [LS_MEM_ACTIVATIONS] = "activations",
+    [LS_MEM_WORK] = "work of a layer",
+    [LS_MEM_SCRATCH] = "scratch of threads",
+    [LS_MEM_SAMPLES] = "samples",
+    [LS_MEM_SUMS] = "norms and losses",
 };
 
 const char *ls_purpose_name(ls_purpose p) { return names[p]; }

@@ -55,13 +55,13 @@ typedef struct ls_memory {
 } ls_memory;
 
 typedef struct ls_memory_config {
-    int threads;  /* of a worker */
-    bool one;     /* a sharding group has one copy of parameters and optimizer in shared memory, of
+    int threads; /* of a worker */
+    bool one;    /* a sharding group has one copy of parameters and optimizer in shared memory, of
                      which each worker counts its part */
-    int near;     /* workers that share one copy of the frozen parameters, of which each counts its
+    int near;    /* workers that share one copy of the frozen parameters, of which each counts its
                      part; 0: 1 */
     size_t frozen_nbytes; /* of the frozen parameters as they are stored; 0: in the compute type */
-    bool in_file; /* the optimizer's state is in a file, and is not counted */
+    bool in_file;         /* the optimizer's state is in a file, and is not counted */
 } ls_memory_config;
 
 void ls_plan_memory(const ls_plan *, const ls_memory_config *, ls_memory *m_p);

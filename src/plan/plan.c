@@ -39,8 +39,9 @@ static ls_status check_types(const ls_plan_config *c, ls_error *e) {
 /* A loss is computed by its Backward. */
 static ls_status check_model(const ls_model *m, ls_error *e) {
     if (m->nfloats == 0)
-        return ls_fail(e, LS_EINVAL, m->nparams ? "all parameters are frozen; none is trained"
-                                                : "the model has no parameters to train");
+        return ls_fail(e, LS_EINVAL,
+                       m->nparams ? "all parameters are frozen; none is trained"
+                                  : "the model has no parameters to train");
     for (int i = 0; i < m->nlayers; i++)
         if (m->layers[i].loss && m->layers[i].is_constant)
             return ls_fail(e, LS_EINVAL,
@@ -129,7 +130,8 @@ static ls_status check_joining(const ls_plan_config *c, ls_error *e) {
             l->name);
     for (int i = 0; i < c->model->nlayers; i++) {
         const ls_layer *one = &c->model->layers[i];
-        if (!ls_model_joins(c->model, one) || samples * (int64_t)one->y_floats / one->C > 1) continue;
+        if (!ls_model_joins(c->model, one) || samples * (int64_t)one->y_floats / one->C > 1)
+            continue;
         return ls_fail(
             e, LS_EINVAL,
             "layer '%s' normalizes over the samples of a virtual worker, and it has one "

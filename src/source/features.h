@@ -27,11 +27,11 @@ typedef struct ls_feature {
     ls_dtype type; /* type of its values in the records; LS_F32 where they are spelled out */
     int ndims;
     int64_t dims[LS_FIELD_DIMS];
-    size_t count;  /* values: the product of dims */
-    bool spelled;  /* numbers as text */
-    bool text;     /* texts; then it has classes */
-    bool whole;    /* every value so far has no fraction and is in the range of an i32 */
-    bool integers; /* and may be stored as an i32 */
+    size_t count;   /* values: the product of dims */
+    bool spelled;   /* numbers as text */
+    bool text;      /* texts; then it has classes */
+    bool whole;     /* every value so far has no fraction and is in the range of an i32 */
+    bool integers;  /* and may be stored as an i32 */
     bool has_least; /* the least integer of its type is among the values: it can't become a list */
     bool is_list;   /* records have different numbers of values, at most dims[0] */
     const char

@@ -49,7 +49,7 @@ struct ls_source {      /* a reader's own struct begins with it */
     int nclasses;
     uint64_t nfiles, file_nbytes; /* on disk; nfiles 0: ls_source_open() counts the paths' files */
     uint64_t ndamaged;            /* records that were left out (skip_damaged) */
-    ls_source **parts; /* [nparts] sources that it is made of (mixed.h); NULL: files */
+    ls_source **parts;            /* [nparts] sources that it is made of (mixed.h); NULL: files */
     int nparts;
     ls_index_use index_use;
     ls_index

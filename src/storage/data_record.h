@@ -31,7 +31,7 @@ typedef struct ls_data_part {
 
 typedef struct ls_data_record {
     ls_data_part training, validation;
-    ls_mix mix; /* of the training part, as ranges of its samples */
+    ls_mix mix;                        /* of the training part, as ranges of its samples */
     char directory[LS_DATA_DIRECTORY]; /* "": not known */
 } ls_data_record;
 

@@ -33,8 +33,8 @@ static ls_status find_values(ls_frozen_file *f, const ls_model *m, ls_error *e) 
         n++;
     }
     if (n == f->file.n) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "%s: has %zu tensors, and the model %zu frozen parameters", f->path,
-                   f->file.n, n);
+    return ls_fail(e, LS_EINVAL, "%s: has %zu tensors, and the model %zu frozen parameters",
+                   f->path, f->file.n, n);
 }
 
 ls_status ls_frozen_file_open(const char *folder, const ls_model *m, ls_frozen_file *f_p,
@@ -83,9 +83,9 @@ ls_status ls_frozen_file_verify(ls_frozen_file *f, ls_error *e) {
         f->opened = now;
         return LS_OK;
     }
-    return ls_fail(e, LS_EINVAL,
-                   "%s: is not the file that this run opened; put that back and go on with --resume",
-                   f->path);
+    return ls_fail(
+        e, LS_EINVAL,
+        "%s: is not the file that this run opened; put that back and go on with --resume", f->path);
 }
 
 /* ---- writing ---- */
@@ -152,7 +152,8 @@ static ls_status draw(const ls_model *m, const ls_config *c, drawn *d, ls_error 
 }
 
 /* Those of a published model stay as its files have them. */
-static ls_status make_pretrained(const char *run, const ls_model *m, const char *from, ls_error *e) {
+static ls_status make_pretrained(const char *run, const ls_model *m, const char *from,
+                                 ls_error *e) {
     ls_pretrained f;
     LS_TRY(ls_pretrained_open(from, m, &f, e));
     ls_status s = ls_frozen_file_save(run, m, f.values, e);

@@ -9,8 +9,8 @@
 #include "base/file.h"
 #include "model/frozen.h"
 #include "networks/llama.h"
-#include "storage/peft_read.h"
 #include "source/guard.h"
+#include "storage/peft_read.h"
 
 enum { PART = 1 << 20 }; /* floats that are read at a time */
 

@@ -35,8 +35,8 @@ typedef struct ls_matrix {
 
 /* Rows of weights in a type of their own, and how they stand in a product. */
 typedef struct ls_weight_matrix {
-    ls_stored rows; /* [., width] row-major; data NULL: there are none */
-    int64_t width;  /* whole blocks */
+    ls_stored rows;  /* [., width] row-major; data NULL: there are none */
+    int64_t width;   /* whole blocks */
     bool transposed; /* each row is a column of the matrix */
     int64_t first;   /* the matrix's first column: of its rows, or a row */
 } ls_weight_matrix;
@@ -49,11 +49,11 @@ typedef enum ls_gemm_start {
 
 typedef struct ls_gemm_job {
     int64_t M, N, K;
-    bool bf16; /* the product is in bf16 */
-    ls_matrix a; /* [M, K] */
-    ls_matrix b; /* [K, N]; unused if one of the next is set */
+    bool bf16;          /* the product is in bf16 */
+    ls_matrix a;        /* [M, K] */
+    ls_matrix b;        /* [K, N]; unused if one of the next is set */
     ls_weight_matrix w; /* b as weights of any type; only of ls_gemm() */
-    float *c;    /* [M, N], rows ldc apart; does not overlap a or b */
+    float *c;           /* [M, N], rows ldc apart; does not overlap a or b */
     int64_t ldc;
     ls_gemm_start start;
     const float *bias;     /* [N] for LS_GEMM_BIAS */

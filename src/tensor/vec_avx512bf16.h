@@ -44,8 +44,7 @@ static inline vr r_swap_halves(__m512i words) {
     return _mm512_castsi512_ps(_mm512_rol_epi32(words, 16));
 }
 static inline vr r_line_f32(const float *p) {
-    return r_swap_halves(
-        r_words(_mm512_cvtne2ps_pbh(_mm512_loadu_ps(p + 16), _mm512_loadu_ps(p))));
+    return r_swap_halves(r_words(_mm512_cvtne2ps_pbh(_mm512_loadu_ps(p + 16), _mm512_loadu_ps(p))));
 }
 static inline vr r_line_bf16(const uint16_t *p) { return r_swap_halves(_mm512_loadu_si512(p)); }
 static inline vr r_rows_f32(const float *high, const float *low) {

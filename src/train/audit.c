@@ -34,8 +34,8 @@ static void hash_flat(const ls_model *model, ls_dtype type, const void *flat, ls
 static void hash_frozen(const ls_model *model, const ls_frozen_value *values, ls_hash *out) {
     for (int i = 0; i < model->nparams; i++)
         if (model->params[i].frozen)
-            out[i] = ls_hash_bytes(values[i].data,
-                                   ls_block_nbytes(values[i].type, (int64_t)model->params[i].count));
+            out[i] = ls_hash_bytes(
+                values[i].data, ls_block_nbytes(values[i].type, (int64_t)model->params[i].count));
 }
 
 static ls_status share(const ls_member *m, hashes *h, ls_error *e) {

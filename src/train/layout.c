@@ -81,15 +81,13 @@ static size_t stored_nbytes(const ls_config *c) {
 
 ls_memory_config ls_layout_memory_config(const ls_config *c, int nworkers, int near) {
     int64_t among = c->parallel.shard_group ? c->parallel.shard_group : nworkers;
-    return (ls_memory_config){.threads = (int)c->parallel.threads,
-                              .one = among > 1 && c->parallel.zero > 0 &&
-                                     ls_layout_shares_memory(c, nworkers, near),
-                              .near = c->parallel.transport == LS_TRANSPORT_MPI &&
-                                              ls_config_compute(c) != LS_F32
-                                          ? 1
-                                          : near,
-                              .frozen_nbytes = stored_nbytes(c),
-                              .in_file = c->parallel.optimizer_state == LS_STATE_FILE};
+    return (ls_memory_config){
+        .threads = (int)c->parallel.threads,
+        .one = among > 1 && c->parallel.zero > 0 && ls_layout_shares_memory(c, nworkers, near),
+        .near =
+            c->parallel.transport == LS_TRANSPORT_MPI && ls_config_compute(c) != LS_F32 ? 1 : near,
+        .frozen_nbytes = stored_nbytes(c),
+        .in_file = c->parallel.optimizer_state == LS_STATE_FILE};
 }
 
 /* All but the first and the last. */

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-
 enum { SMALL = 32 }; /* elements of the smaller blocks */
 
 /* ---- 16-bit floats ---- */

@@ -198,10 +198,9 @@ static ls_status read_dtype(const reader *r, const ls_json *entry, ls_tensor *t,
     const char *name = ls_json_text(ls_json_get(entry, "dtype"));
     int i = dtype_of_name(name);
     if (i < 0 || (r->types == F32_ONLY && dtypes[i].type != LS_BLOCK_F32))
-        return ls_fail(e, LS_EINVAL, "%s: tensor '%s' is %s%s", r->path, t->name,
-                       name ? name : "of no dtype",
-                       r->types == F32_ONLY ? "; only F32 can be read"
-                                            : ", which is no type of the format");
+        return ls_fail(
+            e, LS_EINVAL, "%s: tensor '%s' is %s%s", r->path, t->name, name ? name : "of no dtype",
+            r->types == F32_ONLY ? "; only F32 can be read" : ", which is no type of the format");
     t->dtype = dtypes[i].name;
     t->type = dtypes[i].type;
     *size_p = dtypes[i].nbytes;
@@ -214,8 +213,8 @@ static ls_status find_blocks(const reader *r, ls_tensor *t, ls_error *e) {
     ls_block_type type = LS_NBLOCK_TYPES;
     if (t->type != LS_NBLOCK_TYPES) return LS_OK;
     if (strcmp(t->dtype, "U8") != 0 || !name || !ls_block_named(name, &type) || !is_blocks(type))
-        return ls_fail(e, LS_EINVAL, "%s: tensor '%s' is %s, and no blocks of a known type", r->path,
-                       t->name, t->dtype);
+        return ls_fail(e, LS_EINVAL, "%s: tensor '%s' is %s, and no blocks of a known type",
+                       r->path, t->name, t->dtype);
     int64_t nbytes = (int64_t)ls_block_nbytes(type, ls_block_elements(type));
     int64_t *row = t->ndims ? &t->dims[t->ndims - 1] : NULL;
     if (!row || *row % nbytes || (uintptr_t)t->data % 2)

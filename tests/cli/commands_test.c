@@ -235,12 +235,11 @@ static void test_bench_kernels(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help),          cmocka_unit_test(test_run),
-        cmocka_unit_test(test_average),       cmocka_unit_test(test_crowd),
-        cmocka_unit_test(test_generate),      cmocka_unit_test(test_prompts),
-        cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_plan),          cmocka_unit_test(test_bench),
-        cmocka_unit_test(test_bench_kernels),
+        cmocka_unit_test(test_help),     cmocka_unit_test(test_run),
+        cmocka_unit_test(test_average),  cmocka_unit_test(test_crowd),
+        cmocka_unit_test(test_generate), cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_stop),     cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_bench),    cmocka_unit_test(test_bench_kernels),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

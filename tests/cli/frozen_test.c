@@ -7,9 +7,10 @@
 #define STEPS  "60"
 #define FREEZE "--set train.freeze=[wte.*,wpe.*,h.0.*] "
 
-static const char LINE[] = "train configs/tiny.yaml -n %d -o @/%s --set train.steps=" STEPS " " SMALLER
-                           "--set checkpoint.every=20 --set log.every=1000 --set train.eval_every=0 "
-                           "--set survival.balance=off " FREEZE "%s";
+static const char LINE[] =
+    "train configs/tiny.yaml -n %d -o @/%s --set train.steps=" STEPS " " SMALLER
+    "--set checkpoint.every=20 --set log.every=1000 --set train.eval_every=0 "
+    "--set survival.balance=off " FREEZE "%s";
 
 static host start(int workers, const char *run, const char *more) {
     char line[1024];

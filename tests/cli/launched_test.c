@@ -344,7 +344,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_openmpi),
         cmocka_unit_test(test_mpich),
-        cmocka_unit_test(test_lockstep_run), cmocka_unit_test(test_frozen),
+        cmocka_unit_test(test_lockstep_run),
+        cmocka_unit_test(test_frozen),
         cmocka_unit_test(test_torchrun),
         cmocka_unit_test(test_wrong),
         cmocka_unit_test(test_wrong_once_openmpi),

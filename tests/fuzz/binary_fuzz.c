@@ -1,6 +1,6 @@
 /* binary_fuzz.c - a file of IDX, .npy, CIFAR-10 or tokens: the first byte chooses the format. */
-#include "source/source.h"
 #include "fuzz.h"
+#include "source/source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
     static const char *const formats[] = {"idx", "npy", "cifar", "tokens"};

@@ -1,7 +1,7 @@
 /* image_fuzz.c - JPEG and PNG images. What can be decoded gives the same bits again, and nothing
  * is written beyond the image. */
-#include "source/image.h"
 #include "fuzz.h"
+#include "source/image.h"
 
 enum { MOST_PIXELS = 1 << 20 }; /* larger images take too long */
 

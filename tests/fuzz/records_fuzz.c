@@ -2,8 +2,8 @@
  * The first byte chooses. Every sample of a source that opens can be read, but an image's pixels
  * may be damaged, unless damaged records are left out. */
 #include "base/crc32c.h"
-#include "source/source.h"
 #include "fuzz.h"
+#include "source/source.h"
 
 static void read_all(const char *path, const char *format, int skip_damaged) {
     ls_error e = {0};

@@ -1,8 +1,8 @@
 /* webdataset_fuzz.c - tar archives from arbitrary bytes: opened strictly, and with damaged records
  * left out. Every sample of the index is read. */
 #include "base/log.h"
-#include "source/source.h"
 #include "fuzz.h"
+#include "source/source.h"
 
 static uint64_t use(const char *path, bool skip) {
     ls_source_options o = {

@@ -49,8 +49,7 @@ static void check_rule(const float *logits, size_t V, ls_sampler_rule rule) {
     }
     for (size_t i = 0; i < n; i++) {
         double share = exp((double)(logits[order[i]] - logits[order[0]]) / temperature) / sum;
-        if (share > 1e-5)
-            assert_int_equal(draw(&s, logits, rule, before + share / 2), order[i]);
+        if (share > 1e-5) assert_int_equal(draw(&s, logits, rule, before + share / 2), order[i]);
         before += share;
     }
     rule.temperature = 0;
@@ -145,8 +144,8 @@ static void test_order(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_draw), cmocka_unit_test(test_top_p),
-                                       cmocka_unit_test(test_order), cmocka_unit_test(test_min_p),
-                                       cmocka_unit_test(test_flat), cmocka_unit_test(test_penalty)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_draw),  cmocka_unit_test(test_top_p), cmocka_unit_test(test_order),
+        cmocka_unit_test(test_min_p), cmocka_unit_test(test_flat),  cmocka_unit_test(test_penalty)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,7 +155,8 @@ static inline void bench_open(layer_bench *b, const layer_case *c) {
     ls_value *y = c->build(m, x, c->arg);
     probe_add(m, y);
     assert_ls_ok(ls_build_finish(m, &e), e);
-    for (int p = 0; p < m->nparams; p++) m->params[p].frozen = false; /* the weight under an adapter */
+    for (int p = 0; p < m->nparams; p++)
+        m->params[p].frozen = false; /* the weight under an adapter */
     assert_ls_ok(ls_model_link(m, &e), e);
     b->value = m->layers[m->nlayers - 1].inputs[0];
     b->count = m->layers[m->nlayers - 1].V;
@@ -301,9 +302,8 @@ static inline layer_result result_of(const layer_bench *b, const layer_way *w) {
     ls_frozen_value frozen[CHECK_PARAMS] = {{NULL, LS_BLOCK_F32}};
     for (int p = 0; p < m->nparams; p++)
         if (b->frozen[p])
-            frozen[p] =
-                (ls_frozen_value){narrowed(k, w->type, b->frozen[p], m->params[p].count),
-                                  ls_block_of_dtype(w->type)};
+            frozen[p] = (ls_frozen_value){narrowed(k, w->type, b->frozen[p], m->params[p].count),
+                                          ls_block_of_dtype(w->type)};
     void *grads = narrowed(k, w->grads, r.grads, m->nfloats); /* zeros */
     float *wide = w->micro < CHECK_SAMPLES ? layer_nans(m->nfloats * sizeof *wide) : NULL;
     for (int f = 0; f < b->c->nfields; f++)
@@ -535,8 +535,8 @@ static inline void check_one_frozen(const layer_bench *b, const layer_result *r,
         }
         free(x.grads);
         x.grads = grads;
-        same_bits(b, &x, r, param == CHECK_ALL ? "freezing of all parameters"
-                                               : b->model.params[param].name);
+        same_bits(b, &x, r,
+                  param == CHECK_ALL ? "freezing of all parameters" : b->model.params[param].name);
         result_free(&x);
     }
     bench_close(&f);

@@ -89,13 +89,14 @@ static void with_size(ls_model *m) { ls_input(m, "x", LS_F32, LS_DIMS(INT32_MAX,
 static void with_scope(ls_model *m) { ls_scope(m, "a"); }
 static void with_end(ls_model *m) { ls_scope_end(m); }
 static void with_long(ls_model *m) {
-    ls_linear(m, image(m), 
-              .name = "a-name-of-more-than-seventy-nine-bytes-is-refused-and-this-one-has-some-more-"
-                      "than-that",
+    ls_linear(m, image(m),
+              .name =
+                  "a-name-of-more-than-seventy-nine-bytes-is-refused-and-this-one-has-some-more-"
+                  "than-that",
               .out = 1);
 }
 static void with_long_param(ls_model *m) {
-    ls_linear(m, image(m), 
+    ls_linear(m, image(m),
               .name = "a-name-of-seventy-six-bytes-is-possible-and-leaves-too-little-for-a-weight.",
               .out = 1);
 }
@@ -111,7 +112,8 @@ static void test_errors(void **state) {
         {with_twice, "linear 'a': another layer has this name"},
         {with_shapes, "add 'tail.add': the inputs have other shapes: [4, 3, 1] and [4, 3, 5]"},
         {with_label, "cross_entropy 'cross_entropy': the label is no i32 field"},
-        {with_logits, "the logits are [4, 3, 1], and the labels []; one row of logits a label is needed"},
+        {with_logits,
+         "the logits are [4, 3, 1], and the labels []; one row of logits a label is needed"},
         {with_type, "field 'x': its type is f64; u8, i32 and f32 are possible"},
         {with_dims, "field 'x': [3, -1] has a dimension below 1"},
         {with_field, "the model has a field 'label' already"},

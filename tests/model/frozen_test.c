@@ -159,12 +159,14 @@ static void test_teacher(void **state) {
         ls_model m = {0};
         ls_error e = {0};
         ls_value *x = input(&m), *teacher = ls_linear(&m, x, .name = "teacher", .out = 3);
-        ls_mean_squared_error(&m, ls_linear(&m, x, .name = "pupil", .out = 3), teacher, LS_DEFAULTS);
+        ls_mean_squared_error(&m, ls_linear(&m, x, .name = "pupil", .out = 3), teacher,
+                              LS_DEFAULTS);
         if (freezes) ls_freeze(&m, "teacher.*");
         if (freezes)
             assert_ls_ok(ls_build_finish(&m, &e), e);
         else
-            assert_non_null(strstr(refusal(&m), "the targets depend on parameters that are trained"));
+            assert_non_null(
+                strstr(refusal(&m), "the targets depend on parameters that are trained"));
         ls_model_free(&m);
     }
 }

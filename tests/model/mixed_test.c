@@ -191,8 +191,7 @@ static void check(int kind, ls_dtype type, ls_dtype grads, bool goes_on) {
         assert_memory_equal(got.y, y, ROWS * C * sizeof *y);
         free(y);
     }
-    if (l->loss && type != LS_BF16)
-        assert_memory_equal(got.losses, want.losses, sizeof got.losses);
+    if (l->loss && type != LS_BF16) assert_memory_equal(got.losses, want.losses, sizeof got.losses);
     if (!l->backward_whole) assert_near(got.dx, want.dx, ROWS * C, 4 * unit);
     for (int i = 0; i < l->nparams; i++) {
         size_t at = l->offsets[i], n = l->counts[i];

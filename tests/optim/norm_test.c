@@ -76,9 +76,9 @@ static void with_running(ls_model *m) {
         int64_t count;
         float momentum;
         bool frozen;
-    } params[] = {{40, 0, false},   {70, 0.1f, false}, {9000, 0.1f, true}, {800, 0, false},
-                  {20, 0.5f, true}, {2500, 0.5f, false}, {100, 0, false},    {544, 1, false},
-                  {33, 0, false}};
+    } params[] = {{40, 0, false},  {70, 0.1f, false}, {9000, 0.1f, true},
+                  {800, 0, false}, {20, 0.5f, true},  {2500, 0.5f, false},
+                  {100, 0, false}, {544, 1, false},   {33, 0, false}};
     size_t elsewhere = 0;
     ls_layer *l = ls_model_add_layer(m, "layer");
     for (size_t i = 0; i < sizeof params / sizeof *params; i++) {

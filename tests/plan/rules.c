@@ -75,7 +75,8 @@ bool rules_in_segment(const rules *u, int layer, bool *ends_p) {
     int frozen = 0; /* the last layer of a segment that has parameters and no Backward */
     for (int l = 1; l <= n; l++)
         if (u->m->layers[l].is_constant && u->m->layers[l].nparams) frozen = l;
-    for (int l = 1 + frozen; l <= n; l++) { /* begin: the first layer of the segment of l; 0: none */
+    for (int l = 1 + frozen; l <= n;
+         l++) { /* begin: the first layer of the segment of l; 0: none */
         if (!begin && is_cut(u->m, l)) begin = l;
         bool full = begin && (l - begin + 1 >= k || l == n) && is_cut(u->m, l + 1);
         full = full && !u->m->layers[l].is_constant;
@@ -98,7 +99,8 @@ bool rules_touches(const rules *u, int layer, int bucket) {
     const ls_layer *l = &u->m->layers[layer];
     const ls_bucket *b = &u->p->buckets[bucket];
     for (int i = 0; i < l->nparams; i++)
-        if (!l->frozen[i] && l->offsets[i] < b->end && b->first < l->offsets[i] + l->counts[i]) return true;
+        if (!l->frozen[i] && l->offsets[i] < b->end && b->first < l->offsets[i] + l->counts[i])
+            return true;
     return false;
 }
 

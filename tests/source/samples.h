@@ -3,8 +3,8 @@
 #ifndef LS_TEST_SAMPLES_H
 #define LS_TEST_SAMPLES_H
 
-#include "source/source.h"
 #include "folder.h"
+#include "source/source.h"
 #include "test.h"
 
 /* The caller frees it. */

@@ -2,8 +2,8 @@
 #ifndef LS_TEST_WRITTEN_H
 #define LS_TEST_WRITTEN_H
 
-#include "source/source.h"
 #include "folder.h"
+#include "source/source.h"
 #include "test.h"
 
 /* Runs a Python program in the test's directory. */

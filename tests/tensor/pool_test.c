@@ -171,11 +171,10 @@ static void test_create_and_free(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_share),         cmocka_unit_test(test_share_large),
-        cmocka_unit_test(test_all_threads),   cmocka_unit_test(test_short_jobs),
-        cmocka_unit_test(test_sized),
-        cmocka_unit_test(test_after_a_pause), cmocka_unit_test(test_create_and_free),
-        cmocka_unit_test(test_shared_cores),
+        cmocka_unit_test(test_share),           cmocka_unit_test(test_share_large),
+        cmocka_unit_test(test_all_threads),     cmocka_unit_test(test_short_jobs),
+        cmocka_unit_test(test_sized),           cmocka_unit_test(test_after_a_pause),
+        cmocka_unit_test(test_create_and_free), cmocka_unit_test(test_shared_cores),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,9 +19,10 @@ typedef struct hashes {
 
 /* The blocks below the first trained parameter, its norm, the tied embedding, and all biases. */
 static const char FREEZE[] = "train.freeze=[wte.*, wpe.*, h.0.*, \"h.1.ln_1.*\", \"*.bias\"]";
-static const char NO_RATE[] = "optim.groups=[{match: wte.*, lr_scale: 0}, {match: wpe.*, lr_scale: 0},"
-                              "{match: h.0.*, lr_scale: 0}, {match: h.1.ln_1.*, lr_scale: 0},"
-                              "{match: \"*.bias\", lr_scale: 0}]";
+static const char NO_RATE[] =
+    "optim.groups=[{match: wte.*, lr_scale: 0}, {match: wpe.*, lr_scale: 0},"
+    "{match: h.0.*, lr_scale: 0}, {match: h.1.ln_1.*, lr_scale: 0},"
+    "{match: \"*.bias\", lr_scale: 0}]";
 
 static char *run_path(int number) { return ls_format("%s/run-%d", folder, number); }
 
@@ -205,8 +206,9 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bits),    cmocka_unit_test(test_no_rate), cmocka_unit_test(test_half),
-        cmocka_unit_test(test_origin),  cmocka_unit_test(test_resume),  cmocka_unit_test(test_changed),
+        cmocka_unit_test(test_bits),    cmocka_unit_test(test_no_rate),
+        cmocka_unit_test(test_half),    cmocka_unit_test(test_origin),
+        cmocka_unit_test(test_resume),  cmocka_unit_test(test_changed),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -21,8 +21,8 @@ static const char NO_RATE[] = "optim.groups=[{match: \"*_proj.weight\", lr_scale
 static char *in_folder(const char *name) { return ls_format("%s/%s", folder, name); }
 
 static ls_status try(const char *name, int nworkers, const char *const *sets, ls_error *e) {
-    const char *all[MOST_SETS] = {"log.every=1000", "train.steps=3", "train.eval_samples=4",
-                                  "optim.clip=0", "optim.warmup=1", "train.eval_every=0"};
+    const char *all[MOST_SETS] = {"log.every=1000", "train.steps=3",  "train.eval_samples=4",
+                                  "optim.clip=0",   "optim.warmup=1", "train.eval_every=0"};
     int n = 6;
     for (int i = 0; sets[i]; i++) all[n++] = sets[i];
     char *run = in_folder(name), *own = ls_format("%s/config.yaml", run);
@@ -146,8 +146,10 @@ static void test_alone(void **state) {
     ls_error e = {0};
     char *to = publish("gone", LS_BLOCK_Q4_0), *from = ls_format("model.from=%s", to);
     hash want = TRAIN("whole", 1, from, FREEZE, "train.steps=5");
-    assert_ls_ok(try("part", 2, (const char *const[]){from, FREEZE, "train.steps=5",
-                                                      "checkpoint.every=3", NULL}, &e), e);
+    assert_ls_ok(
+        try("part", 2,
+            (const char *const[]){from, FREEZE, "train.steps=5", "checkpoint.every=3", NULL}, &e),
+        e);
     char *last = in_folder("part/checkpoints/step-5"), *first = in_folder("whole");
     assert_ls_ok(ls_file_remove_tree(to, &e), e);
     assert_ls_ok(ls_file_remove_tree(last, &e), e);

@@ -218,9 +218,9 @@ static inline __m512i _mm512_unpackhi_epi64(__m512i a, __m512i b) {
 /* bf16: first the high halves of pairs, then the low ones. */
 typedef __m512i __m512bh;
 static inline __m512 _mm512_dpbf16_ps(__m512 c, __m512bh a, __m512bh b) {
-    MOCK_512(chain_step(f32_of_u32(a.u[i] << 16), f32_of_u32(b.u[i] << 16),
-                        chain_step(f32_of_u32(a.u[i] & 0xffff0000u),
-                                   f32_of_u32(b.u[i] & 0xffff0000u), c.f[i])));
+    MOCK_512(chain_step(
+        f32_of_u32(a.u[i] << 16), f32_of_u32(b.u[i] << 16),
+        chain_step(f32_of_u32(a.u[i] & 0xffff0000u), f32_of_u32(b.u[i] & 0xffff0000u), c.f[i])));
 }
 static inline uint16_t mock_bf16(float x) {
     return isnan(x) ? 0x7fc0 : (uint16_t)(u32_of_f32(nearest_bf16(x)) >> 16);
@@ -241,8 +241,8 @@ static inline __m512i _mm512_permutexvar_epi16(__m512i at, __m512i a) {
     memcpy(&a, to, sizeof a);
     return a;
 }
-static inline __m512i _mm512_set_epi32(int p, int o, int n, int m, int l, int k, int j, int h, int g,
-                                       int f, int e, int d, int c, int b, int a, int first) {
+static inline __m512i _mm512_set_epi32(int p, int o, int n, int m, int l, int k, int j, int h,
+                                       int g, int f, int e, int d, int c, int b, int a, int first) {
     const int x[] = {first, a, b, c, d, e, f, g, h, j, k, l, m, n, o, p};
     MOCK_512I((uint32_t)x[i]);
 }
