@@ -9,8 +9,8 @@
  *     static const ls_own_source mine = {.count = 1000, .read = read, .own = &table, .hash = 17};
  *     ... (ls_program){.name = "mine", .build = build, .source = &mine} ...
  *
- * Which samples a step takes, their order, and which are held out for validation (data.val_fraction,
- * data.folds) are decided by the library, from the count alone.
+ * Which samples a step takes, their order, and which are held out for validation
+ * (data.val_fraction, data.folds) are decided by the library, from the count alone.
  */
 #ifndef LOCKSTEP_DATA_H
 #define LOCKSTEP_DATA_H
@@ -35,7 +35,8 @@ typedef struct ls_own_source {
      * e->msg what is wrong with which record; the run ends with this message. */
     ls_status (*read)(void *own, uint64_t i, ls_sample *, ls_error *e);
     void *own;
-    /* A number that differs if the samples do: a run that began with other data is not continued. */
+    /* A number that differs if the samples do: a run that began with other data is not
+     * continued. */
     uint64_t hash;
 } ls_own_source;
 

@@ -68,12 +68,12 @@ void ls_scope_end(ls_model *);
 
 /* ---- parameters that are not trained ---- */
 
-/* Freezes the parameters whose names match the pattern, as in a shell: "block.0.*", "*.bias". It may
- * be called before or after their layers are added. A frozen parameter retains its initial value, or
- * that of the run or checkpoint that the training begins with (train.from): it has no gradient and
- * no optimizer state, and workers of a host share one copy. Layers on which no trained parameter has
- * an effect have no backward. The config's key train.freeze does the same. A pattern that matches no
- * parameter fails. */
+/* Freezes the parameters whose names match the pattern, as in a shell: "block.0.*", "*.bias". It
+ * may be called before or after their layers are added. A frozen parameter retains its initial
+ * value, or that of the run or checkpoint that the training begins with (train.from): it has no
+ * gradient and no optimizer state, and workers of a host share one copy. Layers on which no trained
+ * parameter has an effect have no backward. The config's key train.freeze does the same. A pattern
+ * that matches no parameter fails. */
 void ls_freeze(ls_model *, const char *pattern);
 
 /* ---- fields of a sample ---- */
@@ -132,9 +132,9 @@ typedef struct ls_lora {
     float dropout; /* probability with which an input of the adapter is set to 0 */
 } ls_lora;
 
-/* x . weight + bias for each vector of x's last dimension: [.., in] -> [.., out]. Parameters: weight
- * [in, out], N(0, deviation^2), deviation 0: 1 / sqrt(in); bias [out], 0. With .out_in the weight is
- * [out, in], as PyTorch stores it, and the layer may have an adapter, with the parameters
+/* x . weight + bias for each vector of x's last dimension: [.., in] -> [.., out]. Parameters:
+ * weight [in, out], N(0, deviation^2), deviation 0: 1 / sqrt(in); bias [out], 0. With .out_in the
+ * weight is [out, in], as PyTorch stores it, and the layer may have an adapter, with the parameters
  * lora_A.weight, lora_B.weight and, with dora, lora_magnitude_vector. */
 typedef struct ls_linear_options {
     const char *name;
@@ -145,10 +145,10 @@ typedef struct ls_linear_options {
 } ls_linear_options;
 ls_value *ls_linear(ls_model *, ls_value *x, ls_linear_options);
 
-/* A convolution of an image: [h, w, in] -> [h', w', channels], h' = (h + 2 pad - kernel) / stride + 1,
- * rounded down. Pixels beyond the border are 0. Parameters: weight [kernel, kernel_w, in / groups,
- * channels], N(0, 2 / (kernel * kernel_w * in / groups)); bias [channels], 0. He, Zhang, Ren & Sun,
- * "Delving deep into rectifiers", ICCV 2015. */
+/* A convolution of an image: [h, w, in] -> [h', w', channels], h' = (h + 2 pad - kernel) / stride +
+ * 1, rounded down. Pixels beyond the border are 0. Parameters: weight [kernel, kernel_w, in /
+ * groups, channels], N(0, 2 / (kernel * kernel_w * in / groups)); bias [channels], 0. He, Zhang,
+ * Ren & Sun, "Delving deep into rectifiers", ICCV 2015. */
 enum { LS_NO_PAD = -1 };
 typedef struct ls_conv2d_options {
     const char *name;
@@ -182,18 +182,18 @@ typedef struct ls_group_norm_options {
 } ls_group_norm_options;
 ls_value *ls_group_norm(ls_model *, ls_value *x, ls_group_norm_options);
 
-/* Batch norm of [.., C]: each channel, over all numbers of all samples, gets mean 0 and deviation 1;
- * then times weight, plus bias. relu: then max(0, y), in the same pass.
+/* Batch norm of [.., C]: each channel, over all numbers of all samples, gets mean 0 and deviation
+ * 1; then times weight, plus bias. relu: then max(0, y), in the same pass.
  *
  * In training "all samples" are those of one virtual worker (train.batch / train.virtual_workers),
  * so the bits depend on the config alone; train.micro_batch must be that number, and gradients are
- * reduced in f32. Evaluation uses running values: after each step, running = (1 - momentum) running +
- * momentum * the mean over the virtual workers of their means, and of their variances (divided by
+ * reduced in f32. Evaluation uses running values: after each step, running = (1 - momentum) running
+ * + momentum * the mean over the virtual workers of their means, and of their variances (divided by
  * count - 1), each by its number of samples. A virtual worker with one number a channel, at the end
  * of an epoch, uses the running values and leaves them.
  *
- * Parameters: weight [C], 1; bias [C], 0; running_mean [C], 0; running_var [C], 1: no gradient trains
- * the last two. Ioffe & Szegedy, "Batch normalization", ICML 2015. */
+ * Parameters: weight [C], 1; bias [C], 0; running_mean [C], 0; running_var [C], 1: no gradient
+ * trains the last two. Ioffe & Szegedy, "Batch normalization", ICML 2015. */
 typedef struct ls_batch_norm_options {
     const char *name;
     float momentum; /* weight of the step's values in the running ones; 0: 0.1 */
@@ -219,7 +219,8 @@ typedef struct ls_rms_norm_options {
 } ls_rms_norm_options;
 ls_value *ls_rms_norm(ls_model *, ls_value *x, ls_rms_norm_options);
 
-/* (x - mean) / deviation, by channel of [.., C]. An image of bytes counts as numbers from 0 to 1. */
+/* (x - mean) / deviation, by channel of [.., C]. An image of bytes counts as numbers from 0 to
+ * 1. */
 enum { LS_NORMALIZE_CHANNELS = 16 };
 typedef struct ls_normalize_options {
     const char *name;
@@ -270,9 +271,9 @@ ls_value *ls_add(ls_model *, ls_value *a, ls_value *b);
 ls_value *ls_add_relu(ls_model *, ls_value *a, ls_value *b);
 
 /* Row ids[i] of a table, for each number of an LS_I32 field: [..] -> [.., width]. Ids are below
- * `rows`; a negative one stands for none, and gives zeros. Parameters: weight [rows, width],
- * N(0, deviation^2), deviation 0: 0.02; with .positions also positions [ids, width], the same, which
- * are added to the rows. */
+ * `rows`; a negative one stands for none, and gives zeros. Parameters: weight [rows, width], N(0,
+ * deviation^2), deviation 0: 0.02; with .positions also positions [ids, width], the same, which are
+ * added to the rows. */
 typedef struct ls_embedding_options {
     const char *name;
     int64_t rows, width;
@@ -292,20 +293,20 @@ typedef struct ls_embedding_sum_options {
 } ls_embedding_sum_options;
 ls_value *ls_embedding_sum(ls_model *, ls_value *ids, ls_embedding_sum_options);
 
-/* Attention: y = softmax(q k^T / sqrt(D)) v, for each of `heads` parts of D columns alone. q, k and v
- * are rows of linear layers; the result [T, heads D] is for another one.
+/* Attention: y = softmax(q k^T / sqrt(D)) v, for each of `heads` parts of D columns alone. q, k and
+ * v are rows of linear layers; the result [T, heads D] is for another one.
  *
  *     ls_attention(m, qkv, .heads = 12)                       qkv [T, 3 C]: the columns of q, k, v
  *     ls_attention(m, q, .heads = 12, .keys = kv)             q [T, C], kv [S, 2 C]
  *     ls_attention(m, q, .heads = 9, .kv_heads = 3, .keys = k, .values = v)
  *
- * .kv_heads: k and v have fewer heads, kv_heads D columns each, and heads / kv_heads heads of q after
- * each other share one (Ainslie et al., "GQA", EMNLP 2023). .causal: row t of q meets rows 0 to t of k;
- * with .window at most so many of them, the last ones. .mask, an LS_U8 field [S]: a row of k whose
- * number is 0 does not count; a row of q that meets no other gives zeros. .positions, an LS_I32 field
- * [T] of a causal one: a sample is several texts one after the other, and the number is a row's place in
- * its own text, from 0; a row meets rows of its text alone.
- * Vaswani et al., "Attention is all you need", NeurIPS 2017. */
+ * .kv_heads: k and v have fewer heads, kv_heads D columns each, and heads / kv_heads heads of q
+ * after each other share one (Ainslie et al., "GQA", EMNLP 2023). .causal: row t of q meets rows 0
+ * to t of k; with .window at most so many of them, the last ones. .mask, an LS_U8 field [S]: a row
+ * of k whose number is 0 does not count; a row of q that meets no other gives zeros. .positions, an
+ * LS_I32 field [T] of a causal one: a sample is several texts one after the other, and the number
+ * is a row's place in its own text, from 0; a row meets rows of its text alone. Vaswani et al.,
+ * "Attention is all you need", NeurIPS 2017. */
 typedef struct ls_attention_options {
     const char *name;
     int64_t heads, kv_heads; /* kv_heads 0: heads */
@@ -315,13 +316,14 @@ typedef struct ls_attention_options {
 } ls_attention_options;
 ls_value *ls_attention(ls_model *, ls_value *x, ls_attention_options);
 
-/* Rotary positions, for queries and keys: x [T, heads D], D even. In row t, elements i and i + D / 2 of
- * each head are turned by the angle t * base^(-2 i / D). .positions, an LS_I32 field [T], says other
- * places than t, each from 0 to T - 1 (ls_attention_options). Frequencies of models for longer texts
- * are scaled: .factor alone divides all of them ("linear"); with .original, the number of positions
- * that the model was first trained for, those of waves longer than original / low are divided, those
- * of waves shorter than original / high stay, and between them both are mixed ("llama3").
- * Su et al., "RoFormer", 2021. Frequencies and angles are rounded to f32, as in Hugging Face's. */
+/* Rotary positions, for queries and keys: x [T, heads D], D even. In row t, elements i and i + D /
+ * 2 of each head are turned by the angle t * base^(-2 i / D). .positions, an LS_I32 field [T], says
+ * other places than t, each from 0 to T - 1 (ls_attention_options). Frequencies of models for
+ * longer texts are scaled: .factor alone divides all of them ("linear"); with .original, the number
+ * of positions that the model was first trained for, those of waves longer than original / low are
+ * divided, those of waves shorter than original / high stay, and between them both are mixed
+ * ("llama3"). Su et al., "RoFormer", 2021. Frequencies and angles are rounded to f32, as in Hugging
+ * Face's. */
 typedef struct ls_rope_options {
     const char *name;
     int64_t heads;
@@ -476,7 +478,8 @@ void ls_cross_entropy(ls_model *, ls_value *logits, ls_value *label, ls_loss_opt
 /* Cross-entropy of labels [T], an LS_I32 field, and logits that are a linear layer of x [T, C]: for
  * many classes, as of a language model, since the logits are never in memory as a whole. Parameter:
  * weight [classes, C], N(0, 0.02^2); or that of .tied, the value of an ls_embedding() without
- * positions. Rows with a negative label have no loss, and cost nothing; what they count is as above. */
+ * positions. Rows with a negative label have no loss, and cost nothing; what they count is as
+ * above. */
 typedef struct ls_linear_cross_entropy_options {
     const char *name;
     int64_t classes; /* not with .tied */
@@ -514,10 +517,10 @@ void ls_metric(ls_model *, const char *name, ls_value *measure);
  * equal ones the lower classes come first. Negative labels do not count. */
 ls_value *ls_is_top(ls_model *, ls_value *logits, ls_value *label, int64_t k);
 
-/* The area under the receiver operating characteristic: the part of all pairs of a sample of class 1
- * and one of class 0 in which the former has the larger score; equal scores count half. score: one
- * number, or the logits of two classes. label: a field of one number, 1 if it is above 1/2; samples
- * with negative ones do not count. Mann & Whitney, Ann. Math. Stat. 18 (1947) 50-60. */
+/* The area under the receiver operating characteristic: the part of all pairs of a sample of class
+ * 1 and one of class 0 in which the former has the larger score; equal scores count half. score:
+ * one number, or the logits of two classes. label: a field of one number, 1 if it is above 1/2;
+ * samples with negative ones do not count. Mann & Whitney, Ann. Math. Stat. 18 (1947) 50-60. */
 ls_value *ls_auc(ls_model *, ls_value *score, ls_value *label);
 
 /* Which classes are taken for which, of samples with one label: a picture that the end of a run
@@ -530,9 +533,9 @@ ls_value *ls_squared_error(ls_model *, ls_value *x, ls_value *targets);
 ls_value *ls_root_squared_error(ls_model *, ls_value *x, ls_value *targets);
 ls_value *ls_absolute_error(ls_model *, ls_value *x, ls_value *targets);
 
-/* The coefficient of determination R^2 = 1 - sum((x - t)^2) / sum((t - mean(t))^2); of several targets
- * a sample, at most 64, the mean of theirs. Not defined where all t are the same. Wright, J.
- * Agricultural Research 20 (1921) 557-585. */
+/* The coefficient of determination R^2 = 1 - sum((x - t)^2) / sum((t - mean(t))^2); of several
+ * targets a sample, at most 64, the mean of theirs. Not defined where all t are the same. Wright,
+ * J. Agricultural Research 20 (1921) 557-585. */
 ls_value *ls_r2(ls_model *, ls_value *x, ls_value *targets);
 
 #define ls_scope(m, ...)              (ls_scope)(LS_HERE(m), __VA_ARGS__)

@@ -10,9 +10,10 @@
  *     int main(int argc, char **argv) { return ls_program_main(argc, argv, &cnn); }
  *
  * `./cnn train cnn.yaml -n 4` trains the model on the config's data: on any number of workers, to
- * the same bits, with checkpoints, `--resume`, under mpirun and srun; `./cnn plan`, `bench`, `ckpt`,
- * ... are those of `lockstep`. `./cnn check` finds wrong layers. The config has no model.kind; keys
- * of the program are in the group of its name ("cnn: {width: 48}"), and are saved with the run.
+ * the same bits, with checkpoints, `--resume`, under mpirun and srun; `./cnn plan`, `bench`,
+ * `ckpt`, ... are those of `lockstep`. `./cnn check` finds wrong layers. The config has no
+ * model.kind; keys of the program are in the group of its name ("cnn: {width: 48}"), and are saved
+ * with the run.
  *
  * A program ends with the process: all that it points to may be static, and is never freed.
  */
@@ -59,8 +60,8 @@ const char *ls_key_string(const ls_keys *, const char *name);
 typedef struct ls_program {
     const char *name;        /* the program's name, also that of its keys' group */
     const ls_key_spec *keys; /* NULL: none */
-    /* Builds the model. It may be called several times, and in several processes; the same keys must
-     * give the same model. */
+    /* Builds the model. It may be called several times, and in several processes; the same keys
+     * must give the same model. */
     void (*build)(ls_model *, const ls_keys *);
     /* Data of the program; else the config names files (data.path). `open`, if it is not NULL,
      * describes them when a run begins, in each of its processes; it may read keys. On failure it

@@ -15,9 +15,9 @@
  *
  * A worker that is lost ends the run: the calls of the others return LS_EPEER, or LS_ETIMEOUT if it
  * hangs (parallel.timeout_s). They can't continue, nor save what they have. A program that writes
- * checkpoints, and opens its trainers with `resume`, continues from the newest one when it is started
- * again; `lockstep run --restarts N` and torchrun's --max-restarts start all workers again by
- * themselves. The weights are those of an undisturbed run.
+ * checkpoints, and opens its trainers with `resume`, continues from the newest one when it is
+ * started again; `lockstep run --restarts N` and torchrun's --max-restarts start all workers again
+ * by themselves. The weights are those of an undisturbed run.
  *
  * One thread at a time uses a trainer. All programs of a process are the same ls_program.
  */
@@ -95,8 +95,8 @@ typedef struct ls_trainer_score {
  * workers, to the bit for any number of them. It is that of the weights, or of their average with
  * train.eval_weights ema.
  *
- * LS_EINVAL, LS_EIO: the samples are none, or one can't be read (the message is that of its worker);
- * training may go on. After other errors the trainer can only be closed. */
+ * LS_EINVAL, LS_EIO: the samples are none, or one can't be read (the message is that of its
+ * worker); training may go on. After other errors the trainer can only be closed. */
 ls_status ls_trainer_evaluate(ls_trainer *, const ls_own_source *samples, ls_trainer_score *out,
                               ls_error *);
 

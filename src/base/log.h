@@ -16,7 +16,8 @@
 
 #include "base/highlight.h"
 
-/* Writes the program's name (name.h), ": " and the message, whose quoted commands have that name. */
+/* Writes the program's name (name.h), ": " and the message, whose quoted commands have that
+ * name. */
 void ls_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Writes an intermediate result: the message without the name. */

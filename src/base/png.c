@@ -1,9 +1,9 @@
 /* png.c - see png.h. Nothing else knows libpng.
  *
  * libpng reports errors by calls that must not return. They jump to run() or run_writer(), which
- * change no variable of their own after setjmp(), so that none is indeterminate after the jump. What
- * the parts change lies in `reader` or `writer`, which belongs to the caller of run(): it frees
- * everything in each case. No code that may jump owns memory.
+ * change no variable of their own after setjmp(), so that none is indeterminate after the jump.
+ * What the parts change lies in `reader` or `writer`, which belongs to the caller of run(): it
+ * frees everything in each case. No code that may jump owns memory.
  */
 #include "base/png.h"
 

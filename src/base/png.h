@@ -12,8 +12,8 @@ typedef struct ls_image_shape {
     int channels; /* 1: gray, 3: red, green, blue */
 } ls_image_shape;
 
-/* LS_EINVAL: an image of shape `s` can't be decoded as `want`, its own shape, or with three channels
- * instead of one. */
+/* LS_EINVAL: an image of shape `s` can't be decoded as `want`, its own shape, or with three
+ * channels instead of one. */
 ls_status ls_image_shape_check(ls_image_shape s, ls_image_shape want, ls_error *);
 
 /* Reads the header. LS_EINVAL: it is damaged. Messages don't name the file: the caller does. */

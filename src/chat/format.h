@@ -32,8 +32,8 @@ typedef struct ls_chat_text {
     const struct tm *now;    /* NULL: LS_CHAT_DATE */
 } ls_chat_text;
 
-/* Appends the conversation as the template writes it. LS_EINVAL: there is no template, or it refuses
- * the conversation. */
+/* Appends the conversation as the template writes it. LS_EINVAL: there is no template, or it
+ * refuses the conversation. */
 ls_status ls_chat_write(const ls_chat_format *, const ls_chat_text *, ls_buf *out, ls_error *);
 
 /* The date of training samples, since some templates write today's: 26 July 2024, which Llama 3's

@@ -4,8 +4,8 @@
 
 #include "chat/encode.h"
 
-/* A sample: a conversation, or with `apart` one of its answers with what is before it; or a pair: its
- * chosen text, and its rejected one. */
+/* A sample: a conversation, or with `apart` one of its answers with what is before it; or a pair:
+ * its chosen text, and its rejected one. */
 typedef struct ls_chat_sample {
     uint64_t line; /* from 1 */
     bool apart;
@@ -32,8 +32,8 @@ typedef struct ls_chat_lines {
     void *arg;
 } ls_chat_lines;
 
-/* Empty lines are passed over. LS_EINVAL: a line is no conversation, or no pair, or nothing of it would
- * be trained on: "FILE:LINE: ..." */
+/* Empty lines are passed over. LS_EINVAL: a line is no conversation, or no pair, or nothing of it
+ * would be trained on: "FILE:LINE: ..." */
 ls_status ls_chat_lines_encode(const ls_chat_lines *, ls_error *);
 
 #endif

@@ -1,8 +1,8 @@
 /* pack.h - samples of different lengths into rows of one length, as few as are easily found.
  *
- * Best fit decreasing: the longest sample first, each into the row that it leaves the least room in;
- * of equal ones the earliest. A function of the lengths alone. Source: Johnson, "Near-optimal bin
- * packing algorithms", MIT, 1973. */
+ * Best fit decreasing: the longest sample first, each into the row that it leaves the least room
+ * in; of equal ones the earliest. A function of the lengths alone. Source: Johnson, "Near-optimal
+ * bin packing algorithms", MIT, 1973. */
 #ifndef LS_CHAT_PACK_H
 #define LS_CHAT_PACK_H
 

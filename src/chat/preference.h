@@ -22,8 +22,8 @@ typedef struct ls_preference {
 
 /* Has the line both answers? */
 bool ls_preference_is(const ls_json *line);
-/* Borrows from the line, which must outlive it. LS_EINVAL: a key is missing, an answer is empty, or the
- * answers are the same; the message names the key. */
+/* Borrows from the line, which must outlive it. LS_EINVAL: a key is missing, an answer is empty, or
+ * the answers are the same; the message names the key. */
 ls_status ls_preference_read(const ls_json *line, ls_preference *p_p, ls_error *);
 void ls_preference_free(ls_preference *);
 

@@ -17,8 +17,8 @@ typedef struct ls_chat_prompt {
     const struct tm *now; /* NULL: LS_CHAT_DATE */
 } ls_chat_prompt;
 
-/* The tokens of the messages and of an answer's beginning; the caller frees list_p->ids. LS_EINVAL: the
- * template refuses the messages. */
+/* The tokens of the messages and of an answer's beginning; the caller frees list_p->ids. LS_EINVAL:
+ * the template refuses the messages. */
 ls_status ls_chat_prompt_encode(const ls_chat_format *, const ls_chat_prompt *,
                                 ls_token_list *list_p, ls_error *);
 

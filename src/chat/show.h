@@ -1,5 +1,5 @@
-/* show.h - a sample for people: its text, with brackets around what is trained on, or colours in place of
- * them (base/highlight.h). */
+/* show.h - a sample for people: its text, with brackets around what is trained on, or colours in
+ * place of them (base/highlight.h). */
 #ifndef LS_CHAT_SHOW_H
 #define LS_CHAT_SHOW_H
 

@@ -29,8 +29,8 @@ typedef struct ls_chat_spans {
 /* LS_EINVAL: the template refuses the conversation, or nothing of it is trained on. */
 ls_status ls_chat_spans_find(const ls_chat_format *, const ls_conversation *, ls_chat_loss,
                              ls_chat_spans *s_p, ls_error *);
-/* The conversation up to message i, an answer, which alone is trained on. LS_EINVAL: the answer can't be
- * told from its prompt. */
+/* The conversation up to message i, an answer, which alone is trained on. LS_EINVAL: the answer
+ * can't be told from its prompt. */
 ls_status ls_chat_spans_answer(const ls_chat_format *, const ls_conversation *, size_t i,
                                ls_chat_spans *s_p, ls_error *);
 void ls_chat_spans_free(ls_chat_spans *);

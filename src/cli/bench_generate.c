@@ -1,9 +1,10 @@
 /* bench_generate.c - see bench_generate.h.
  *
- * Weights are random, or those of a published model as its files have them; threads, decoding and sampling are those of `lockstep generate`. After every
- * few tokens the same threads read memory once, which measures its speed under the same
- * conditions. Several tokens are measured in a row, since a small model's weights stay in
- * caches, as in normal use. A figure is the median over all tokens or all readings.
+ * Weights are random, or those of a published model as its files have them; threads, decoding and
+ * sampling are those of `lockstep generate`. After every few tokens the same threads read memory
+ * once, which measures its speed under the same conditions. Several tokens are measured in a row,
+ * since a small model's weights stay in caches, as in normal use. A figure is the median over all
+ * tokens or all readings.
  */
 #include "cli/bench_generate.h"
 

@@ -1,5 +1,5 @@
-/* bench_kernels.h - lockstep bench kernels: matrix products, convolutions and passes over memory, on
- * one core, as fractions of the core's peak; other libraries' products alternate with ours.
+/* bench_kernels.h - lockstep bench kernels: matrix products, convolutions and passes over memory,
+ * on one core, as fractions of the core's peak; other libraries' products alternate with ours.
  */
 #ifndef LS_CLI_BENCH_KERNELS_H
 #define LS_CLI_BENCH_KERNELS_H

@@ -8,7 +8,8 @@ typedef struct cli_conv_library {
     void *engine, *stream;
 } cli_conv_library;
 
-/* A product of one convolution, prepared for its shape; the library chooses the layout of weights. */
+/* A product of one convolution, prepared for its shape; the library chooses the layout of
+ * weights. */
 typedef struct cli_conv_product {
     const cli_conv_library *library;
     void *primitive, *memories[3], *weights;

@@ -1,4 +1,5 @@
-/* export_adapters.h - lockstep export RUN: adapters alone, for programs that load them beside their base. */
+/* export_adapters.h - lockstep export RUN: adapters alone, for programs that load them beside their
+ * base. */
 #ifndef LS_CLI_EXPORT_ADAPTERS_H
 #define LS_CLI_EXPORT_ADAPTERS_H
 

@@ -6,9 +6,9 @@
 
 #include "base/mem.h"
 
-/* A model writes bytes, and a pipe or a file gets them unchanged. On a terminal, control characters are
- * escaped, like all output of this program; there an incomplete character waits in `text` for its
- * last bytes. */
+/* A model writes bytes, and a pipe or a file gets them unchanged. On a terminal, control characters
+ * are escaped, like all output of this program; there an incomplete character waits in `text` for
+ * its last bytes. */
 typedef struct cli_stream {
     bool to_terminal, begun;
     ls_buf text;

@@ -146,9 +146,9 @@ static double timeout_of(const ls_group_options *o) {
     return o && o->timeout_s != 0 ? o->timeout_s : 300;
 }
 
-/* torchrun's agent has the port itself, and the ports after it may be in use: by connections of other
- * programs, if torchrun has chosen a port of those that the kernel gives to connections, or by
- * another torchrun. */
+/* torchrun's agent has the port itself, and the ports after it may be in use: by connections of
+ * other programs, if torchrun has chosen a port of those that the kernel gives to connections, or
+ * by another torchrun. */
 static ls_status choose_ports(const ls_environment *env, ls_join *j, ls_error *e) {
     int last = env->port + PORTS < 65535 ? env->port + PORTS : 65535;
     j->port = env->port + 1;

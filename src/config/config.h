@@ -245,10 +245,11 @@ void ls_config_defaults(ls_config *);
  * ls_config_check(). On failure *c_p is undefined. */
 ls_status ls_config_read(const char *path, ls_config *c_p, ls_error *);
 
-/* Is the run trained on a text, which it encodes itself? Otherwise its data are samples of files. */
+/* Is the run trained on a text, which it encodes itself? Otherwise its data are samples of
+ * files. */
 bool ls_config_has_text(const ls_config *);
-/* Are samples windows of model.context tokens? And are losses those of a token, as all are but those
- * of pairs? */
+/* Are samples windows of model.context tokens? And are losses those of a token, as all are but
+ * those of pairs? */
 bool ls_config_has_tokens(const ls_config *);
 bool ls_config_has_token_losses(const ls_config *);
 /* Is it trained on conversations? Or on a text or these: a corpus (storage/corpus.h)? */

@@ -6,8 +6,9 @@
 #include "lockstep/program.h"
 
 /* Adds a program's keys as the group `name`, in place of an earlier program's, and gives model.kind
- * the value `program`. has_data: it has data of its own, and configs name no files. specs may be NULL. LS_EINVAL: a name is not possible, or a default is out of
- * range. Before any config is read; one thread. */
+ * the value `program`. has_data: it has data of its own, and configs name no files. specs may be
+ * NULL. LS_EINVAL: a name is not possible, or a default is out of range. Before any config is read;
+ * one thread. */
 ls_status ls_config_use_program(const char *name, const ls_key_spec *specs, bool has_data,
                                 ls_error *);
 /* The name of the program; NULL: there is none. */

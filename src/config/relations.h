@@ -12,8 +12,8 @@ ls_status ls_config_check(const ls_config *, const char *where, ls_error *);
 ls_status ls_config_load(const char *path, const char *const *sets, int nsets, ls_config *c_p,
                          ls_error *);
 
-/* Does a tokenizer with so many tokens fit model.vocab? A model that has come with its tokenizer may
- * have more rows than tokens. */
+/* Does a tokenizer with so many tokens fit model.vocab? A model that has come with its tokenizer
+ * may have more rows than tokens. */
 bool ls_config_fits_tokens(const ls_config *, uint32_t ntokens);
 
 /* Appends the settings that must match on hosts that train together: a line with name and value

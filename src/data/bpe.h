@@ -37,8 +37,8 @@ typedef enum ls_token_kind {
     LS_TOKEN_UNUSED   /* no text becomes it */
 } ls_token_kind;
 
-/* How SentencePiece's spaces come about. A space before the text's first word makes that a word like
- * all others. */
+/* How SentencePiece's spaces come about. A space before the text's first word makes that a word
+ * like all others. */
 typedef enum ls_space_rule {
     LS_SPACE_AS_IS,   /* a normalizer spells spaces, and adds none */
     LS_SPACE_PREPEND, /* a normalizer puts a space before every piece of text */

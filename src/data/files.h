@@ -12,9 +12,9 @@ typedef struct ls_files {
 } ls_files;
 
 /* paths: files, directories and patterns, one a line: braces (braces.h), then glob(7). Files are
- * taken in the order of the lines; those that match a pattern, in byte order of their names. A file that several patterns
- * match is taken once. A path that exists is not a pattern. A path that does not exist is taken,
- * too: opening it reports the error.
+ * taken in the order of the lines; those that match a pattern, in byte order of their names. A file
+ * that several patterns match is taken once. A path that exists is not a pattern. A path that does
+ * not exist is taken, too: opening it reports the error.
  *
  * Errors: LS_EINVAL: a pattern matches no file. */
 ls_status ls_files_find(const char *paths, ls_files *f_p, ls_error *);

@@ -1,13 +1,14 @@
 /* mix.h - how often an epoch takes the samples of each of several ranges: a mixture by weights.
  *
  * A weight says how many times an epoch takes a sample, on average: 1 is every sample once, 0.5
- * every other one, 3 each three times. A range of n samples with weight w has exactly n w samples in
- * each epoch, rounded to the nearest whole number; the epoch has the sum of these.
+ * every other one, 3 each three times. A range of n samples with weight w has exactly n w samples
+ * in each epoch, rounded to the nearest whole number; the epoch has the sum of these.
  *
- * Nothing is lost or repeated beyond that, over any number of epochs: the samples that a range gives
- * are those of its own sequence of passes, each of which has every sample once. An epoch takes what
- * follows in that sequence. If passes and epochs end together (whole weights), a pass is in the
- * range's order; else it is shuffled, so that what an epoch takes of a pass is a random part.
+ * Nothing is lost or repeated beyond that, over any number of epochs: the samples that a range
+ * gives are those of its own sequence of passes, each of which has every sample once. An epoch
+ * takes what follows in that sequence. If passes and epochs end together (whole weights), a pass is
+ * in the range's order; else it is shuffled, so that what an epoch takes of a pass is a random
+ * part.
  *
  * Which sample it is follows from the seed, the epoch and the number within the epoch alone. The
  * order in which an epoch takes these numbers is that of order.h.

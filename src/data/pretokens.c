@@ -1,10 +1,10 @@
 /* pretokens.c - see pretokens.h.
  *
  * The regular expression of GPT-2 is that of Radford et al., "Language models are unsupervised
- * multitask learners", 2019, encoder.py; those of Llama 3 and Qwen 2
- * are known, too. Most words of most texts are ASCII: for these three, scan() finds the end of such a
- * word without PCRE2, with the same result. Where a character that is not ASCII could change the
- * end, and at an apostrophe, PCRE2 decides.
+ * multitask learners", 2019, encoder.py; those of Llama 3 and Qwen 2 are known, too. Most words of
+ * most texts are ASCII: for these three, scan() finds the end of such a word without PCRE2, with
+ * the same result. Where a character that is not ASCII could change the end, and at an apostrophe,
+ * PCRE2 decides.
  */
 #include "data/pretokens.h"
 

@@ -2,13 +2,14 @@
  *
  * SentencePiece merges, of all neighbours that form a token, those with the highest score, and of
  * several places with one score the leftmost. A list of merges (bpe.h) gives a rank to each pair,
- * where SentencePiece gives one to each result. The two agree as long as the pairs of one result are
- * ranked so that, where two of them overlap in a text, the left one comes first: of halves (u, v)
- * and (v, w) with the same result, (u, v). Both can be the left one only if u and v repeat one
+ * where SentencePiece gives one to each result. The two agree as long as the pairs of one result
+ * are ranked so that, where two of them overlap in a text, the left one comes first: of halves (u,
+ * v) and (v, w) with the same result, (u, v). Both can be the left one only if u and v repeat one
  * string ("a" and "aaa"), and then a text in which it matters doesn't come about, since runs are
- * merged from the left. Mistral's runs of spaces all have one score. There the pair with the longest
- * left half has to come first, and of these the one with the longest right half: what begins a run
- * grows before anything after it. Hugging Face's converter orders them in this way, too.
+ * merged from the left. Mistral's runs of spaces all have one score. There the pair with the
+ * longest left half has to come first, and of these the one with the longest right half: what
+ * begins a run grows before anything after it. Hugging Face's converter orders them in this way,
+ * too.
  *
  * Source: Kudo & Richardson, "SentencePiece", EMNLP 2018, and its bpe_model.cc.
  */

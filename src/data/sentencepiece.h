@@ -13,13 +13,13 @@ bool ls_sentencepiece_normalize(ls_space_rule, const uint8_t *text, size_t n, bo
 
 /* Adds the merges of a vocabulary whose tokens have scores [vocab]: two neighbours whose bytes
  * joined are a normal token merge, the one with the highest score first. LS_EINVAL: two tokens that
- * merges make have the same score and are not both runs of one character, a score is no number, or a
- * token is not UTF-8 or longer than 256 bytes; `what` names the file. */
+ * merges make have the same score and are not both runs of one character, a score is no number, or
+ * a token is not UTF-8 or longer than 256 bytes; `what` names the file. */
 ls_status ls_sentencepiece_add_merges(ls_tokenizer *, const float *scores, const char *what,
                                       ls_error *);
 
-/* Whether a text may be cut before each run of spaces, with the same tokens as uncut: no merge joins
- * what comes before a space with it. */
+/* Whether a text may be cut before each run of spaces, with the same tokens as uncut: no merge
+ * joins what comes before a space with it. */
 bool ls_sentencepiece_may_cut(const ls_tokenizer *);
 
 #endif

@@ -1,10 +1,10 @@
 /* split.h - which samples are trained on, and which are held out for validation.
  *
- * Consecutive samples form groups, and each group gives one sample to the validation part. Its place
- * in the group is a pseudo-random function of the group alone. So data that are sorted (images by
- * class) have validation samples of all classes, training reads neighbouring samples, and both
- * directions are O(1) without stored state. The seed is fixed: all runs on the same data hold out
- * the same samples.
+ * Consecutive samples form groups, and each group gives one sample to the validation part. Its
+ * place in the group is a pseudo-random function of the group alone. So data that are sorted
+ * (images by class) have validation samples of all classes, training reads neighbouring samples,
+ * and both directions are O(1) without stored state. The seed is fixed: all runs on the same data
+ * hold out the same samples.
  *
  *     fraction f   there are nval = n f groups, at least 1. The first n mod nval of them have one
  *                  sample more than the others.

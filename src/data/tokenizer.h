@@ -1,10 +1,10 @@
 /* tokenizer.h - text to token ids and back, as GPT-2, Llama, Mistral, Qwen and SmolLM do it.
  *
- * A tokenizer is a vocabulary, an ordered list of merges, and rules for how a text is normalized and
- * cut into words before. It is trained on a text (GPT-2's kind), read from Hugging Face's
+ * A tokenizer is a vocabulary, an ordered list of merges, and rules for how a text is normalized
+ * and cut into words before. It is trained on a text (GPT-2's kind), read from Hugging Face's
  * tokenizer.json, or made from the parts that a model file lists (GGUF), and doesn't change
- * afterwards: any number of threads may use one const tokenizer at the same time. The caller owns it
- * and frees it with ls_tokenizer_free().
+ * afterwards: any number of threads may use one const tokenizer at the same time. The caller owns
+ * it and frees it with ls_tokenizer_free().
  *
  * `what` names a text in messages, e.g. its path. A text must be UTF-8.
  */
@@ -58,8 +58,8 @@ ls_status ls_tokenizer_encode(const ls_tokenizer *, const uint8_t *text, size_t 
 typedef struct ls_encoding {
     const char *what; /* names the text in messages */
     bool special;     /* names of special tokens become these tokens */
-    /* Except in these parts of the text [nplain], in ascending order: the contents of messages within
-     * a chat template. */
+    /* Except in these parts of the text [nplain], in ascending order: the contents of messages
+     * within a chat template. */
     const ls_text_range *plain;
     size_t nplain;
     bool begin, end; /* add what the tokenizer puts before a text (often BOS), and after it */
@@ -77,8 +77,8 @@ void ls_token_list_log_dropped(const ls_token_list *, const char *what);
 
 /* ---- decoding ---- */
 
-/* The bytes of a token, [*nbytes_p]; valid while the tokenizer lives. A token may be only a part of a
- * character. An id that is not below vocab has none: models may have more rows than tokens. */
+/* The bytes of a token, [*nbytes_p]; valid while the tokenizer lives. A token may be only a part of
+ * a character. An id that is not below vocab has none: models may have more rows than tokens. */
 const uint8_t *ls_tokenizer_bytes(const ls_tokenizer *, uint32_t token, size_t *nbytes_p);
 
 /* Decodes a text token by token. Set the first two fields, and the others to 0. */

@@ -1,7 +1,7 @@
 /* tokenizer_parts.c - see tokenizer_parts.h.
  *
- * The names and meanings are llama.cpp's (src/llama-vocab.cpp). Of a SentencePiece model the file has
- * no merges, but scores: sentencepiece.h makes merges of them.
+ * The names and meanings are llama.cpp's (src/llama-vocab.cpp). Of a SentencePiece model the file
+ * has no merges, but scores: sentencepiece.h makes merges of them.
  */
 #include "data/tokenizer_parts.h"
 

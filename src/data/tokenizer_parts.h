@@ -35,10 +35,10 @@ typedef struct ls_tokenizer_parts {
     bool add_space_prefix;     /* llama: a space before the first word; GGUF's default is true */
 } ls_tokenizer_parts;
 
-/* Makes the tokenizer that Hugging Face's tokenizers has for the same model: "llama-bpe" and "tekken" take
- * words that are tokens without merging, "qwen2" normalizes to NFC. `what` names the file.
- * LS_EINVAL: model or pre is not one of those above, or a token, type, score, merge or id is wrong;
- * the message names it. */
+/* Makes the tokenizer that Hugging Face's tokenizers has for the same model: "llama-bpe" and
+ * "tekken" take words that are tokens without merging, "qwen2" normalizes to NFC. `what` names the
+ * file. LS_EINVAL: model or pre is not one of those above, or a token, type, score, merge or id is
+ * wrong; the message names it. */
 ls_status ls_tokenizer_create(const ls_tokenizer_parts *, const char *what, ls_tokenizer **t_p,
                               ls_error *);
 

@@ -1,9 +1,9 @@
 /* unicode.c - see unicode.h.
  *
- * Composing looks for the characters that can change: marks, characters that NFC replaces, and those
- * that join one before them. Only the stretches around them, from the character before to the next
- * character that can't change, are taken apart, sorted and put together again; the rest is copied.
- * A table of one bit per character says which are such: it is computed once, from utf8proc.
+ * Composing looks for the characters that can change: marks, characters that NFC replaces, and
+ * those that join one before them. Only the stretches around them, from the character before to the
+ * next character that can't change, are taken apart, sorted and put together again; the rest is
+ * copied. A table of one bit per character says which are such: it is computed once, from utf8proc.
  */
 #include "data/unicode.h"
 

@@ -1,5 +1,5 @@
-/* vocabulary.h - builds the vocabulary of a tokenizer from tokens as files spell them, and checks the
- * invariants of bpe.h. For tokenizer_json.c and tokenizer_parts.c. */
+/* vocabulary.h - builds the vocabulary of a tokenizer from tokens as files spell them, and checks
+ * the invariants of bpe.h. For tokenizer_json.c and tokenizer_parts.c. */
 #ifndef LS_DATA_VOCABULARY_H
 #define LS_DATA_VOCABULARY_H
 

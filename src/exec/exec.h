@@ -33,8 +33,8 @@ typedef void ls_exec_decided(void *arg, const ls_step_in *, const ls_step_out *,
 
 /* Workers that help each other. */
 typedef struct ls_exec_helpers {
-    /* The gradient [nfloats] of a virtual worker, and its losses and notes by place in the batch, if
-     * another worker has computed them in this step; else NULL. */
+    /* The gradient [nfloats] of a virtual worker, and its losses and notes by place in the batch,
+     * if another worker has computed them in this step; else NULL. */
     const void *(*given)(void *arg, int64_t step, int vw, const double **losses_p);
     /* Called while this worker waits for others, until the norm is known: does a piece of other
      * work. False: there is none. */

@@ -19,8 +19,8 @@ ls_scaler ls_store_scaler_after(const ls_store *, int64_t steps);
 void ls_store_adopt(ls_store *, const ls_plan *, int worker, unsigned char *missing);
 /* has [nfloats / LS_BLOCK]: 1 for a block that some area of this host has, after all steps. */
 void ls_store_list_blocks(ls_store *, unsigned char *has);
-/* Copy a block of each of these buffers, [1 + states][LS_BLOCK], after all steps: from an area that has it, and
- * into the worker's area, which lacks it. */
+/* Copy a block of each of these buffers, [1 + states][LS_BLOCK], after all steps: from an area that
+ * has it, and into the worker's area, which lacks it. */
 void ls_store_read_block(ls_store *, size_t block, float *to);
 void ls_store_write_block(ls_store *, int worker, size_t block, const float *from);
 

@@ -63,16 +63,16 @@ ls_status ls_world_gather_params(ls_world *, const ls_plan *, ls_error *);
 void ls_world_round(const ls_world *, const ls_plan *, const ls_compute *, size_t first,
                     size_t end);
 void ls_world_drop_params(const ls_world *, const ls_plan *);
-/* Collective: all workers have the average of all parameters (optim.ema) in *params_p, of the plan's
- * compute type: ls_unmap() it, ls_plan_params_nbytes(). */
+/* Collective: all workers have the average of all parameters (optim.ema) in *params_p, of the
+ * plan's compute type: ls_unmap() it, ls_plan_params_nbytes(). */
 ls_status ls_world_gather_ema(ls_world *, const ls_plan *, const ls_compute *, void **params_p,
                               ls_error *);
 
 /* Returns the memory of a bucket's optimizer state to the system, except what the worker owns. */
 void ls_world_drop_state(const ls_world *, const ls_plan *, int bucket);
 
-/* Collective: afterwards worker 0 has all parameters in f32, and all states. Drop returns the memory of other
- * workers' shards. */
+/* Collective: afterwards worker 0 has all parameters in f32, and all states. Drop returns the
+ * memory of other workers' shards. */
 ls_status ls_world_collect(ls_world *, const ls_plan *, ls_error *);
 void ls_world_drop_collected(ls_world *, const ls_plan *);
 

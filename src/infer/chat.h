@@ -1,8 +1,8 @@
 /* chat.h - a conversation with a model, as its chat template writes it.
  *
- * The whole conversation is written and cut into tokens for each turn (chat/prompt.h). Keys and values
- * of the tokens that are the same as before are retained (writer.h), so a turn costs what is new in
- * it.
+ * The whole conversation is written and cut into tokens for each turn (chat/prompt.h). Keys and
+ * values of the tokens that are the same as before are retained (writer.h), so a turn costs what is
+ * new in it.
  */
 #ifndef LS_INFER_CHAT_H
 #define LS_INFER_CHAT_H
@@ -27,8 +27,8 @@ void ls_chat_close(ls_chat *);
 void ls_chat_begin(ls_chat *, const char *system);
 
 /* Adds the user's message, and writes the model's answer as ls_writer_write() does, whose fields
- * `ends`, `first` and `special` are not read. LS_EINVAL: the template refuses the conversation, or the
- * context has no room for it; the message is dropped. *answer_p belongs to the conversation. */
+ * `ends`, `first` and `special` are not read. LS_EINVAL: the template refuses the conversation, or
+ * the context has no room for it; the message is dropped. *answer_p belongs to the conversation. */
 ls_status ls_chat_say(ls_chat *, const char *text, const ls_writing *, ls_generated *g_p,
                       const char **answer_p, ls_error *);
 

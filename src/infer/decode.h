@@ -37,8 +37,8 @@ const float *ls_decode_next(ls_decode *, uint32_t token);
 const float *ls_decode_more(ls_decode *, const uint32_t *tokens, int64_t T);
 
 /* The logits after text [n], n >= 1. If there was a call before, the text is that of the latest
- * call and one token or more. Of the first text, the latest `context` tokens count. If the context is
- * full, its older half is dropped: the latest context / 2 tokens (at least one) are a new
+ * call and one token or more. Of the first text, the latest `context` tokens count. If the context
+ * is full, its older half is dropped: the latest context / 2 tokens (at least one) are a new
  * prompt. */
 const float *ls_decode_text(ls_decode *, const uint32_t *text, int64_t n);
 

@@ -73,7 +73,8 @@ static ls_status load_weights(ls_trained *t, ls_error *e) {
     return LS_OK;
 }
 
-/* Applies "KEY=VALUE" settings, of keys that may differ from those that the weights are trained with. */
+/* Applies "KEY=VALUE" settings, of keys that may differ from those that the weights are trained
+ * with. */
 static ls_status change_config(ls_config *c, const ls_trained_options *o, ls_error *e) {
     ls_config *was = LS_NEW(ls_config);
     *was = *c;

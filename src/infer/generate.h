@@ -1,5 +1,5 @@
-/* generate.h - a trained model, loaded from a checkpoint or from published files: generates text, and evaluates the
- * model. */
+/* generate.h - a trained model, loaded from a checkpoint or from published files: generates text,
+ * and evaluates the model. */
 #ifndef LS_INFER_GENERATE_H
 #define LS_INFER_GENERATE_H
 
@@ -48,8 +48,8 @@ typedef struct ls_trained_options {
     int nsets;
 } ls_trained_options;
 
-/* `path`: a run, a checkpoint, or a published model (published.h). Uses all cores. LS_EINVAL: a set changes what the run's weights are
- * trained for. */
+/* `path`: a run, a checkpoint, or a published model (published.h). Uses all cores. LS_EINVAL: a set
+ * changes what the run's weights are trained for. */
 ls_status ls_trained_open(const char *path, const ls_trained_options *, ls_trained *t_p,
                           ls_error *);
 void ls_trained_close(ls_trained *);
@@ -83,15 +83,15 @@ typedef struct ls_generated {
  * text is the same for the same seed and number on any machine and any number of threads. An empty
  * prompt stands for a line end.
  *
- * Of a run's model the latest `context` tokens of a prompt count; if the context is full, its older half
- * is dropped, and the rest is computed again. LS_EINVAL: a published model's context is too short for the
- * prompt and ntokens more; its text also ends with the model's end token. */
+ * Of a run's model the latest `context` tokens of a prompt count; if the context is full, its older
+ * half is dropped, and the rest is computed again. LS_EINVAL: a published model's context is too
+ * short for the prompt and ntokens more; its text also ends with the model's end token. */
 typedef ls_status ls_write_fn(const uint8_t *bytes, size_t nbytes, void *arg, ls_error *);
 ls_status ls_generate(const ls_trained *, const ls_sampling *, ls_write_fn *, void *arg,
                       ls_generated *g_p, ls_error *);
 
-/* A rule whose numbers are below 0 where the user gives none: these become those of the published model,
- * or else those of `otherwise`. */
+/* A rule whose numbers are below 0 where the user gives none: these become those of the published
+ * model, or else those of `otherwise`. */
 void ls_trained_complete_rule(const ls_trained *, const ls_sampler_rule *otherwise,
                               ls_sampler_rule *);
 extern const ls_sampler_rule LS_RULE_UNKNOWN;
@@ -101,8 +101,8 @@ ls_status ls_trained_needs_text(const ls_trained *, const char *what, ls_error *
 /* Loss over the validation part of the run's data. */
 ls_status ls_trained_evaluate_data(const ls_trained *, const ls_dataset *, ls_evaluation *v_p,
                                    ls_error *);
-/* Of a run that was trained on a text: loss over the complete samples in tokens [n]; *v_p as in evaluation.h. `what` names the text in
- * messages. */
+/* Of a run that was trained on a text: loss over the complete samples in tokens [n]; *v_p as in
+ * evaluation.h. `what` names the text in messages. */
 ls_status ls_trained_evaluate(const ls_trained *, const uint32_t *tokens, size_t n,
                               const char *what, ls_evaluation *v_p, ls_error *);
 

@@ -47,8 +47,8 @@ static void show_nothing(void *arg, int layer, int64_t T, const float *saved) {
     (void)arg, (void)layer, (void)T, (void)saved;
 }
 
-/* Layers [0, end), each from its inputs, at the call's positions (0: at all of the model's); returns
- * the last output. A layer may have several rows for a position, e.g. one for each head. */
+/* Layers [0, end), each from its inputs, at the call's positions (0: at all of the model's);
+ * returns the last output. A layer may have several rows for a position, e.g. one for each head. */
 static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infer_show *show,
                            void *arg) {
     sizes s = sizes_of(f->model, f->dtype, f->n);

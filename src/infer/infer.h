@@ -19,13 +19,13 @@ typedef struct ls_infer {
 
 size_t ls_infer_nbytes(const ls_model *, ls_dtype, int64_t n);
 
-/* losses [n] of the samples, without their weights: of a text the sum over
- * its tokens, or where model->weighing.ntargets is not 0 the mean. samples [n][model->sample_nbytes]. n may be
- * any number: samples are processed in parts that fit the memory. */
+/* losses [n] of the samples, without their weights: of a text the sum over its tokens, or where
+ * model->weighing.ntargets is not 0 the mean. samples [n][model->sample_nbytes]. n may be any
+ * number: samples are processed in parts that fit the memory. */
 void ls_infer_losses(const ls_infer *, int64_t n, const void *samples, double *losses);
 
-/* The same, with their weights, what the loss notes, and the model's measures: records [n][ls_record_size()]
- * (model/measure.h). LS_EINVAL: a weight that is none. */
+/* The same, with their weights, what the loss notes, and the model's measures: records
+ * [n][ls_record_size()] (model/measure.h). LS_EINVAL: a weight that is none. */
 ls_status ls_infer_records(const ls_infer *, int64_t n, const void *samples, double *records,
                            ls_error *);
 
@@ -37,8 +37,8 @@ const float *ls_infer_next(const ls_infer *, const uint32_t *tokens, int64_t T);
  * of past_floats, rounded up to 16. A model whose layers work on positions (decode.h). */
 const float *ls_infer_continued(const ls_infer *, const uint32_t *tokens, int64_t T, ls_past);
 
-/* The same as ls_infer_next(); also calls the function for each layer but the head, with the f32 values that its
- * forward saved. */
+/* The same as ls_infer_next(); also calls the function for each layer but the head, with the f32
+ * values that its forward saved. */
 typedef void ls_infer_show(void *arg, int layer, int64_t T, const float *saved);
 const float *ls_infer_next_shown(const ls_infer *, const uint32_t *tokens, int64_t T,
                                  ls_infer_show *, void *arg);

@@ -1,7 +1,8 @@
 /* writer.h - continues a text token by token: what `generate` and `chat` share.
  *
- * Keys and values of what the model has seen are retained, so a token costs one position (decode.h).
- * A text that outgrows the context loses its older half, unless the model is a published one.
+ * Keys and values of what the model has seen are retained, so a token costs one position
+ * (decode.h). A text that outgrows the context loses its older half, unless the model is a
+ * published one.
  */
 #ifndef LS_INFER_WRITER_H
 #define LS_INFER_WRITER_H

@@ -14,7 +14,8 @@ typedef struct options {
     int mask, positions; /* fields of the layer; -1: none */
 } options;
 
-/* Where the queries, keys and values are, or their gradients: in the values of the layer's inputs. */
+/* Where the queries, keys and values are, or their gradients: in the values of the layer's
+ * inputs. */
 typedef struct place {
     size_t input;
     int64_t column;

@@ -1,4 +1,5 @@
-/* copy.h - rows of numbers that move between values: a range of a dimension, patches of an image. */
+/* copy.h - rows of numbers that move between values: a range of a dimension, patches of an
+ * image. */
 #ifndef LS_LAYERS_COPY_H
 #define LS_LAYERS_COPY_H
 

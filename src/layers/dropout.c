@@ -1,7 +1,7 @@
 /* dropout.c - y = x with zeros at random, the rest times 1 / (1 - rate); y = x outside of training.
  *
- * The mask of an element is a function of the run's seed, the step, the sample's place in the step's
- * batch, the number of the layer among those of dropout, and the element's index
+ * The mask of an element is a function of the run's seed, the step, the sample's place in the
+ * step's batch, the number of the layer among those of dropout, and the element's index
  * (tensor/kernels/dropout.c). So nothing is saved: a Recompute and Backward compute it again. */
 #include "layers/dropout.h"
 

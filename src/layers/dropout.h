@@ -4,7 +4,8 @@
 
 #include "model/builder.h"
 
-/* number: of the mask; each one of a model differs. Layers of kind dropout have those below this. */
+/* number: of the mask; each one of a model differs. Layers of kind dropout have those below
+ * this. */
 enum { LS_DROPOUT_OWN = 1 << 16 };
 
 /* y = x [samples of the call][count] with zeros at random, the rest times 1 / (1 - rate); y = x

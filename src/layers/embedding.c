@@ -1,8 +1,8 @@
 /* embedding.c - rows of a learned table, chosen by ids of the sample: each of them, or their sum.
  *
- * params: weight [rows, width]; positions [ids, width], which are added to the rows. Both are tables
- * (model/table.h). The gradient of a row is one chain over the samples and ids in order. A negative
- * id stands for none.
+ * params: weight [rows, width]; positions [ids, width], which are added to the rows. Both are
+ * tables (model/table.h). The gradient of a row is one chain over the samples and ids in order. A
+ * negative id stands for none.
  *
  * The weight may be tied to a loss at the model's end, whose backward begins the gradient. Then the
  * embedding's backward runs once for all samples of a virtual worker (backward_whole), after all

@@ -1,10 +1,10 @@
-/* label_rows.h - the rows of a call that have a label, times a table of classes, a block of rows at a
- * time (model/vocabulary.h): what the losses of language models share. Rows with a negative label
+/* label_rows.h - the rows of a call that have a label, times a table of classes, a block of rows at
+ * a time (model/vocabulary.h): what the losses of language models share. Rows with a negative label
  * cost nothing: the others are gathered.
  *
  * The layer's field 0 has the labels, and its parameter 0 is the table. Its work memory begins with
- * the numbers of the rows that count (ls_label_rows_numbers() floats a sample); `own` floats for the
- * layer itself follow, then the block.
+ * the numbers of the rows that count (ls_label_rows_numbers() floats a sample); `own` floats for
+ * the layer itself follow, then the block.
  */
 #ifndef LS_LAYERS_LABEL_ROWS_H
 #define LS_LAYERS_LABEL_ROWS_H

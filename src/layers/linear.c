@@ -1,9 +1,9 @@
 /* linear.c - y = x . w + bias, for each row of a sample.
  *
- * params: w [in, out], or w [out, in] (out_in); bias [out] (not with no_bias). Backward reads x, and
- * saves nothing else. Both layouts have the same bits: an element is one chain either way. A frozen w
- * [out, in] is read as it is stored, at one row at the speed of memory. With .lora the layer has an
- * adapter: lora.c. */
+ * params: w [in, out], or w [out, in] (out_in); bias [out] (not with no_bias). Backward reads x,
+ * and saves nothing else. Both layouts have the same bits: an element is one chain either way. A
+ * frozen w [out, in] is read as it is stored, at one row at the speed of memory. With .lora the
+ * layer has an adapter: lora.c. */
 #include "layers/linear.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* linear.h - what the adapter of a linear layer (lora.c) shares with the layer itself. The weight is
- * [out, in]. */
+/* linear.h - what the adapter of a linear layer (lora.c) shares with the layer itself. The weight
+ * is [out, in]. */
 #ifndef LS_LAYERS_LINEAR_H
 #define LS_LAYERS_LINEAR_H
 

@@ -1,10 +1,10 @@
-/* linear_cross_entropy.c - the end of a language model: logits x . weight^T, and their cross-entropy
- * with labels, a block of rows at a time (label_rows.h).
+/* linear_cross_entropy.c - the end of a language model: logits x . weight^T, and their
+ * cross-entropy with labels, a block of rows at a time (label_rows.h).
  *
- * params: weight [V, C], a table; an embedding's, if the layer is tied to one.
- * losses: the mean over a sample's rows that have a label. Rows without one cost nothing: the others
- * are gathered. forward without losses: the logits of all rows. backward: losses, dx, and the
- * weight's gradient, which a tied embedding continues. Nothing is saved, and training needs no forward.
+ * params: weight [V, C], a table; an embedding's, if the layer is tied to one. losses: the mean
+ * over a sample's rows that have a label. Rows without one cost nothing: the others are gathered.
+ * forward without losses: the logits of all rows. backward: losses, dx, and the weight's gradient,
+ * which a tied embedding continues. Nothing is saved, and training needs no forward.
  */
 #include <string.h>
 

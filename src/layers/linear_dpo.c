@@ -1,6 +1,6 @@
-/* linear_dpo.c - the end of a language model that learns from preferences: logits x . weight^T of two
- * texts, the chosen and the rejected answer to a prompt, and the loss of the pair (Rafailov et al.,
- * "Direct Preference Optimization", arXiv 2305.18290).
+/* linear_dpo.c - the end of a language model that learns from preferences: logits x . weight^T of
+ * two texts, the chosen and the rejected answer to a prompt, and the loss of the pair (Rafailov et
+ * al., "Direct Preference Optimization", arXiv 2305.18290).
  *
  * A sample has both texts, one after the other; its field `rejected` says where the second begins,
  * and `reference` what the reference model gives to both answers. With the log-probabilities of the
@@ -11,13 +11,13 @@
  *     hinge     max(0, 1 - beta D)
  *     ipo       (D - 1 / (2 beta))^2, of means over the rows   (Azar et al., arXiv 2310.12036)
  *
- * The gradient of a row needs the sums of all of its pair. So backward goes over the rows twice: for
- * the losses, a block of rows at a time (label_rows.h), then for the gradients, with the logits
+ * The gradient of a row needs the sums of all of its pair. So backward goes over the rows twice:
+ * for the losses, a block of rows at a time (label_rows.h), then for the gradients, with the logits
  * computed again, unless all rows are one block. Log-probabilities are rounded to f32, as the
  * reference is, so that a model that is its own reference has D = 0.
  *
- * params: weight [V, C], a table; an embedding's, if the layer is tied to one. Nothing is saved, and
- * training needs no forward.
+ * params: weight [V, C], a table; an embedding's, if the layer is tied to one. Nothing is saved,
+ * and training needs no forward.
  */
 #include <math.h>
 #include <string.h>

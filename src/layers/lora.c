@@ -1,7 +1,8 @@
-/* lora.c - the adapter of a linear layer: y = x . w^T + bias + scale (drop(x) . a^T) . b^T, and DoRA.
+/* lora.c - the adapter of a linear layer: y = x . w^T + bias + scale (drop(x) . a^T) . b^T, and
+ * DoRA.
  *
- * params: the layer's; a [r, in], b [out, r], with DoRA magnitude m [out]. An element of y is one chain:
- * over the inputs, and then over the adapter's r numbers t = scale drop(x) . a^T.
+ * params: the layer's; a [r, in], b [out, r], with DoRA magnitude m [out]. An element of y is one
+ * chain: over the inputs, and then over the adapter's r numbers t = scale drop(x) . a^T.
  *
  * DoRA: z is y without the bias as above, and y = g z + bias, where g = m / |w + scale b . a|, row by
  * row. The norms are a constant for the gradient: dm = sum(dy z / norm); all other gradients are
@@ -9,9 +10,8 @@
  * dropped-out input counts for g w, too.
  *
  * saved: with DoRA z [rows, out], which may be rounded; t [rows, r]. Backward draws the mask of
- * dropout again.
- * work: backward: dt [rows, r], with DoRA dz [rows, out]; both: with dropout drop(x) [rows, in]; with
- * DoRA 1 / norm and g [out].
+ * dropout again. work: backward: dt [rows, r], with DoRA dz [rows, out]; both: with dropout drop(x)
+ * [rows, in]; with DoRA 1 / norm and g [out].
  */
 #include <math.h>
 

@@ -1,11 +1,11 @@
-/* losses.c - cross-entropy, binary cross-entropy and squared error, between an input and targets that
- * are a field of the sample, or a second input that depends on no trained parameter.
+/* losses.c - cross-entropy, binary cross-entropy and squared error, between an input and targets
+ * that are a field of the sample, or a second input that depends on no trained parameter.
  *
  * losses: factor times the mean over a sample's targets. dx: times loss_scale and the sample's
  * weight. Targets without a label to learn count neither in the mean nor in the weight.
  *
- * A sample has T rows of V numbers. A row's loss and gradient are computed alone; a sample's loss is
- * the sum of its rows in their order. The kernels: tensor/loss.h. */
+ * A sample has T rows of V numbers. A row's loss and gradient are computed alone; a sample's loss
+ * is the sum of its rows in their order. The kernels: tensor/loss.h. */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* metrics.c - the measures behind metrics: is the label among the first, the predicted class, a score
- * and its class, sums of errors (model/measure.h). */
+/* metrics.c - the measures behind metrics: is the label among the first, the predicted class, a
+ * score and its class, sums of errors (model/measure.h). */
 #include <math.h>
 #include <string.h>
 

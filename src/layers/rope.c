@@ -62,7 +62,8 @@ static const ls_layer_ops ops = {.kind = "rope", .forward = forward, .backward =
 
 static const double TWO_PI = 6.28318530717958647693;
 
-/* Dubey et al., "The Llama 3 herd of models", 2024; the formula is that of Llama's reference code. */
+/* Dubey et al., "The Llama 3 herd of models", 2024; the formula is that of Llama's reference
+ * code. */
 static float scaled(const frequencies *f, float frequency) {
     if (!f->original) return frequency / f->factor;
     double wave = TWO_PI / (double)frequency, original = (double)f->original;

@@ -83,8 +83,8 @@ ls_value *ls_build_fail(ls_model *m, const char *fmt, ...) {
     return &d->failed;
 }
 
-/* Metrics that the builder has not asked for are left out if it asks for some, or has several losses. A
- * confusion matrix stays, for its picture. */
+/* Metrics that the builder has not asked for are left out if it asks for some, or has several
+ * losses. A confusion matrix stays, for its picture. */
 static void choose_metrics(ls_model *m) {
     bool asks = false;
     int n = 0, nlosses = 0;

@@ -42,12 +42,13 @@ void ls_build_param(ls_model *, ls_layer *, const char *suffix, const ls_param *
 void ls_build_shared(ls_model *, ls_layer *, int param);
 /* Memory [n] for numbers that a layer computes once, when it is added; freed with the model. */
 float *ls_build_constants(ls_model *, size_t n);
-/* Numbers [first, first + n) of a field of one dimension, for layers that read fields themselves. */
+/* Numbers [first, first + n) of a field of one dimension, for layers that read fields
+ * themselves. */
 ls_value *ls_build_part(ls_model *, const ls_value *field, int64_t first, int64_t n);
 /* The layer reads this field of the samples itself, as fields[] of the layer. */
 void ls_build_field(ls_model *, ls_layer *, const ls_value *field);
-/* The field's numbers are below n, and not negative unless `padded`: other samples are refused where
- * they are read. */
+/* The field's numbers are below n, and not negative unless `padded`: other samples are refused
+ * where they are read. */
 void ls_build_classes(ls_model *, const ls_value *field, int64_t n, bool padded);
 
 /* The latest layer becomes a measure (measure.h) of this many values a sample, which no layer can

@@ -115,8 +115,8 @@ static difference differ(const ls_check *c, const tensor *t, const direction *d,
     return r;
 }
 
-/* The derivative by differences with the steps h and h / 2, and how far from it a right gradient may
- * be, beside the tolerance. */
+/* The derivative by differences with the steps h and h / 2, and how far from it a right gradient
+ * may be, beside the tolerance. */
 typedef struct estimate {
     double derivative, open;
 } estimate;

@@ -4,16 +4,16 @@
  * were trained. But it has no place in the flat buffers, and with that no gradient, no optimizer
  * state, no bucket and no traffic. Its values are read only, and each has a type of its own
  * (ls_frozen_value): they lie in a mapped file, or in one buffer of all frozen parameters
- * [frozen_floats], each at its offset. Matrices and tables that layers read as they are stored may be
- * in blocks (tensor/stored.h); results have the bits of their values in f32.
+ * [frozen_floats], each at its offset. Matrices and tables that layers read as they are stored may
+ * be in blocks (tensor/stored.h); results have the bits of their values in f32.
  */
 #ifndef LS_MODEL_FROZEN_H
 #define LS_MODEL_FROZEN_H
 
 #include "model/model.h"
 
-/* Freezes the parameters whose names match the pattern, as in a shell, and returns their number. The
- * model must be linked afterwards, which gives all parameters other offsets. */
+/* Freezes the parameters whose names match the pattern, as in a shell, and returns their number.
+ * The model must be linked afterwards, which gives all parameters other offsets. */
 int ls_model_freeze(ls_model *, const char *pattern);
 
 /* Values [nparams] that lie in a buffer of elements of this type; those of trained parameters are
@@ -26,8 +26,8 @@ bool ls_model_reads_stored(const ls_model *, int i);
 /* Sets the buffer to the initial weights, a function of the seed alone. */
 void ls_frozen_init(const ls_model *, uint64_t seed, float *buffer);
 
-/* Sets those of the elements [first, end) of the flat buffer of trained parameters that begin as norms
- * of rows of frozen ones (ls_param.norms_of). */
+/* Sets those of the elements [first, end) of the flat buffer of trained parameters that begin as
+ * norms of rows of frozen ones (ls_param.norms_of). */
 void ls_frozen_norms(const ls_model *, const ls_compute *, const ls_frozen_value *, size_t first,
                      size_t end, float *params);
 

@@ -1,9 +1,8 @@
 /* head.c - final layer norm, logits by the token embedding (tied), cross-entropy: vocabulary.h.
  *
- * params: gamma, beta [C]; wte [V, C], which belongs to the embedding
- * forward: x -> losses [n], or logits if the call has no losses.
- * backward: x -> losses, dx, and the beginning of wte's gradient (see embedding.c). Nothing is saved,
- * and training needs no forward.
+ * params: gamma, beta [C]; wte [V, C], which belongs to the embedding forward: x -> losses [n], or
+ * logits if the call has no losses. backward: x -> losses, dx, and the beginning of wte's gradient
+ * (see embedding.c). Nothing is saved, and training needs no forward.
  */
 #include "model/rows.h"
 #include "model/vocabulary.h"

@@ -147,8 +147,8 @@ static void set_masked(const block *b, float *s, float value) {
     }
 }
 
-/* Before a softmax: a masked score is below all others, and the term that the softmax gives it is too
- * small to change a sum. After it: its probability is 0. */
+/* Before a softmax: a masked score is below all others, and the term that the softmax gives it is
+ * too small to change a sum. After it: its probability is 0. */
 static void probabilities(const block *b, bool again, float *s) {
     const head *h = b->h;
     float *stat = h->stat + b->first * 2;

@@ -1,13 +1,13 @@
 /* heads.h - attention by heads: y = softmax(q k^T / sqrt(D)) v, for each sample and head.
  *
- * Shapes: n samples, T queries, S keys, heads of size D; C = heads * D. With fewer heads of keys and
- * values (kv_heads), heads / kv_heads heads of queries one after the other share one of them
+ * Shapes: n samples, T queries, S keys, heads of size D; C = heads * D. With fewer heads of keys
+ * and values (kv_heads), heads / kv_heads heads of queries one after the other share one of them
  * (Ainslie et al., "GQA", EMNLP 2023); its gradient is a chain over their queries, head by head.
  *
  * The T x S scores are never in memory as a whole: queries are computed in blocks, and backward
- * recomputes the probabilities from the scores and each row's maximum and sum. Dao, Fu, Ermon, Rudra
- * & Re, "FlashAttention", NeurIPS 2022, section 3.1, with blocks over queries only. Blocks have a
- * fixed size and begin at position 0, so the bits depend neither on T nor on threads.
+ * recomputes the probabilities from the scores and each row's maximum and sum. Dao, Fu, Ermon,
+ * Rudra & Re, "FlashAttention", NeurIPS 2022, section 3.1, with blocks over queries only. Blocks
+ * have a fixed size and begin at position 0, so the bits depend neither on T nor on threads.
  */
 #ifndef LS_MODEL_HEADS_H
 #define LS_MODEL_HEADS_H

@@ -76,7 +76,8 @@ static void scores_run(void *arg, int thread, int nthreads) {
     }
 }
 
-/* A score that does not count is set as ls_heads_forward() sets it, before and after the softmax. */
+/* A score that does not count is set as ls_heads_forward() sets it, before and after the
+ * softmax. */
 static void weights_run(void *arg, int thread, int nthreads) {
     const attend_job *j = arg;
     const ls_kept_query *a = j->a;

@@ -32,9 +32,9 @@ typedef struct ls_param {
         offset; /* floats, in the flat buffers, or in that of frozen parameters; a multiple of 16 */
     size_t count; /* product of dims */
     bool decay;   /* weight decay applies */
-    /* Above 0: the parameter is a running value of what batches have, and no gradient trains it. Its
-     * "gradient" is the batch's value times the call's samples; an update makes it
-     * (1 - momentum) p + momentum * the mean over the samples of the step's batch. */
+    /* Above 0: the parameter is a running value of what batches have, and no gradient trains it.
+     * Its "gradient" is the batch's value times the call's samples; an update makes it (1 -
+     * momentum) p + momentum * the mean over the samples of the step's batch. */
     float momentum;
     unsigned char group;        /* number of its group of settings (optim/optimizer.h) */
     float init_std, init_value; /* N(0, init_std^2), or the constant where init_std is 0 */

@@ -30,8 +30,8 @@ void ls_model_add_param(ls_model *m, ls_layer *l, const char *name, const ls_par
     m->count += p->count;
 }
 
-/* Trained parameters lie in the flat buffers, and frozen ones in a buffer of their own, in the order
- * of the table. */
+/* Trained parameters lie in the flat buffers, and frozen ones in a buffer of their own, in the
+ * order of the table. */
 static void place_params(ls_model *m) {
     m->nfloats = m->frozen_floats = m->frozen_count = 0;
     for (int i = 0; i < m->nparams; i++) {

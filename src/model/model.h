@@ -4,9 +4,9 @@
  * topological order. A value that several layers read gets its gradient as a sum, in the order in
  * which Backward runs these layers: the last one first.
  *
- * The flat buffer of parameters has the trained tensors in the order of the table, each at a multiple
- * of 16 floats; its end is padded to a multiple of LS_BLOCK. Backward fills the gradient from its end.
- * Frozen ones are elsewhere (frozen.h).
+ * The flat buffer of parameters has the trained tensors in the order of the table, each at a
+ * multiple of 16 floats; its end is padded to a multiple of LS_BLOCK. Backward fills the gradient
+ * from its end. Frozen ones are elsewhere (frozen.h).
  */
 #ifndef LS_MODEL_MODEL_H
 #define LS_MODEL_MODEL_H
@@ -54,8 +54,8 @@ struct ls_model {
     ls_draft *draft; /* what is known while the model is being built; NULL: not built by calls */
 };
 
-/* A new model is {0}. Appends a layer, which the caller declares and gives its inputs; the pointer is
- * valid until the next layer is added. Parameters are appended to the table and to the layer's:
+/* A new model is {0}. Appends a layer, which the caller declares and gives its inputs; the pointer
+ * is valid until the next layer is added. Parameters are appended to the table and to the layer's:
  * dims, decay, init_std and init_value of the given one count. */
 ls_layer *ls_model_add_layer(ls_model *, const char *name);
 void ls_model_add_param(ls_model *, ls_layer *, const char *name, const ls_param *);

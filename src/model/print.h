@@ -11,8 +11,8 @@ size_t ls_layer_frozen_count(const ls_layer *);
 size_t ls_layer_saved_nbytes(const ls_layer *, ls_dtype compute);
 
 /* Appends a line a layer: name, kind, output, inputs that are not the layer before, parameters, and
- * if the model has any, frozen ones among these, floating-point operations of a sample's forward, bytes that a sample's forward leaves for
- * backward with activations of this type. */
+ * if the model has any, frozen ones among these, floating-point operations of a sample's forward,
+ * bytes that a sample's forward leaves for backward with activations of this type. */
 void ls_model_print(const ls_model *, ls_dtype compute, ls_buf *out);
 
 #endif

@@ -1,7 +1,8 @@
 /* table.h - a parameter that is used row by row, like the token embedding, in 16 bits or f32.
  *
- * A table is too large to be widened as a whole: products read it as it is stored (tensor/stored.h),
- * single rows and gradients are widened as they are needed. In f32 nothing is copied.
+ * A table is too large to be widened as a whole: products read it as it is stored
+ * (tensor/stored.h), single rows and gradients are widened as they are needed. In f32 nothing is
+ * copied.
  */
 #ifndef LS_MODEL_TABLE_H
 #define LS_MODEL_TABLE_H

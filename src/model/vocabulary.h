@@ -1,9 +1,9 @@
 /* vocabulary.h - the end of a language model: rows times a table of tokens, and cross-entropy.
  *
- * The logits [rows, V] are the largest tensor, and are never in memory as a whole: backward computes
- * a block of rows from the input to its gradient before the next block (as in Hsu et al., "Liger
- * Kernel", arXiv 2410.10989). Chains over rows continue from block to block, so the size of a block
- * does not affect the bits.
+ * The logits [rows, V] are the largest tensor, and are never in memory as a whole: backward
+ * computes a block of rows from the input to its gradient before the next block (as in Hsu et al.,
+ * "Liger Kernel", arXiv 2410.10989). Chains over rows continue from block to block, so the size of
+ * a block does not affect the bits.
  *
  * Shapes: a block of rows; C width, V tokens.
  */
@@ -33,10 +33,12 @@ typedef struct ls_vocabulary {
 void ls_vocabulary_logits(const ls_vocabulary *);
 /* losses and stat, from the logits */
 void ls_vocabulary_losses(const ls_vocabulary *);
-/* The gradient of the logits, in their place; then dh, and the table's gradient, unless it is frozen. */
+/* The gradient of the logits, in their place; then dh, and the table's gradient, unless it is
+ * frozen. */
 void ls_vocabulary_back(const ls_vocabulary *);
 
-/* Rows of a block, for `block_rows` of a layer; and what it declares for its table beside its own. */
+/* Rows of a block, for `block_rows` of a layer; and what it declares for its table beside its
+ * own. */
 void ls_vocabulary_declare(ls_layer *, int64_t C, int64_t V);
 /* The work of logits, losses and gradients, for T rows of a sample. */
 void ls_vocabulary_works(ls_layer *, int table, int64_t T);

@@ -43,8 +43,8 @@ typedef struct ls_work {
 
 typedef struct ls_works {
     ls_work list[LS_LAYER_MAX_WORKS];
-    /* Bit i: the work computes the gradient of the layer's parameter i. It is left out if all of these
-     * are frozen. */
+    /* Bit i: the work computes the gradient of the layer's parameter i. It is left out if all of
+     * these are frozen. */
     unsigned grads[LS_LAYER_MAX_WORKS];
     int n;
 } ls_works;
@@ -61,8 +61,8 @@ static inline void ls_works_pass(ls_works *w, ls_work_kind kind, int64_t element
     w->list[w->n++] = (ls_work){.kind = kind, .elements = (double)elements};
 }
 
-/* Adds a product with weights [in, out], the layer's parameter number w: its forward, and its backward
- * with the bias, the next parameter. */
+/* Adds a product with weights [in, out], the layer's parameter number w: its forward, and its
+ * backward with the bias, the next parameter. */
 static inline void ls_works_linear(ls_works *forward, ls_works *backward, int w, int64_t T,
                                    int64_t in, int64_t out) {
     ls_works_product(forward, LS_WORK_PRODUCT, 0, out, in);

@@ -6,8 +6,8 @@
 #include "config/config.h"
 #include "model/builder.h"
 
-/* The adapter of a linear layer that the config's model is about to get, in the open scopes; rank 0:
- * it gets none. */
+/* The adapter of a linear layer that the config's model is about to get, in the open scopes; rank
+ * 0: it gets none. */
 ls_lora ls_adapters_of(const ls_config *, ls_model *, const char *layer);
 
 /* Freezes all other parameters, except for those of lora.train. Does nothing without lora.rank.

@@ -1,5 +1,5 @@
-/* cnn.c - kind cnn: stages of two convolutions of 3x3, each with a norm and ReLU, and a pooling that
- * halves the image; then the mean over all pixels. */
+/* cnn.c - kind cnn: stages of two convolutions of 3x3, each with a norm and ReLU, and a pooling
+ * that halves the image; then the mean over all pixels. */
 #include "networks/usual.h"
 
 static ls_value *add_conv(const ls_config *c, ls_model *m, ls_value *x, int64_t channels) {

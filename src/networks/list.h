@@ -19,8 +19,8 @@
  * name one. */
 ls_value *ls_list_build(const ls_list_at *, const ls_yaml_node *list, ls_value *x);
 
-/* Calls the function for each name of a value that a layer of the list reads, in the list or outside
- * of it. is_ids: the layer takes whole numbers. */
+/* Calls the function for each name of a value that a layer of the list reads, in the list or
+ * outside of it. is_ids: the layer takes whole numbers. */
 typedef void ls_list_name(void *arg, const char *name, bool is_ids);
 void ls_list_names(const ls_yaml_node *list, ls_list_name *, void *arg);
 /* Does the first layer read what nothing in the list names? is_ids_p: it takes whole numbers. */

@@ -14,8 +14,8 @@ typedef struct llama {
     ls_value *positions; /* NULL: those of the rows */
 } llama;
 
-/* What a sample has: tokens to read, tokens to predict; and of a pair where its second text begins, and
- * the reference's log-probabilities. */
+/* What a sample has: tokens to read, tokens to predict; and of a pair where its second text begins,
+ * and the reference's log-probabilities. */
 typedef struct texts {
     ls_value *tokens, *targets, *rejected, *reference;
 } texts;

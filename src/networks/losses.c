@@ -129,7 +129,8 @@ ls_value *ls_target_get(const ls_list_at *at, const char *name, bool is_class) {
     return ls_names_find(at, name);
 }
 
-/* The numbers that the loss needs are known before it is added: its own message would not say why. */
+/* The numbers that the loss needs are known before it is added: its own message would not say
+ * why. */
 static bool fits(const ls_list_at *at, const ls_loss_wanted *w, const ls_value *target,
                  int64_t classes) {
     int64_t count = ls_value_count(w->x), needs = ls_value_count(target);

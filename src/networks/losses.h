@@ -39,8 +39,8 @@ const ls_loss_wanted *ls_losses_find(const ls_losses *, const char *target);
  * classes; 0: any. The target of a loss that is no value of the model becomes a field. */
 void ls_losses_build(ls_losses *, const ls_list_at *, ls_value *last, int64_t classes);
 
-/* A target by its name: a value of the model, or else a field, which is added: one i32 (is_class) or
- * one f32. */
+/* A target by its name: a value of the model, or else a field, which is added: one i32 (is_class)
+ * or one f32. */
 ls_value *ls_target_get(const ls_list_at *, const char *name, bool is_class);
 
 #endif

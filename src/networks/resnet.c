@@ -1,6 +1,7 @@
 /* resnet.c - kind resnet: a convolution, stages of residual blocks, the mean over all pixels. Each
- * stage but the first one halves the image. With 3 blocks and channels [16, 32, 64] it is ResNet-20,
- * with group norm unless model.norm is batch. He, Zhang, Ren & Sun, "Deep residual learning for image recognition", CVPR 2016.
+ * stage but the first one halves the image. With 3 blocks and channels [16, 32, 64] it is
+ * ResNet-20, with group norm unless model.norm is batch. He, Zhang, Ren & Sun, "Deep residual
+ * learning for image recognition", CVPR 2016.
  */
 #include "networks/usual.h"
 

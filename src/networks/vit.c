@@ -1,7 +1,7 @@
 /* vit.c - kind vit: patches of the image as tokens with learned positions, transformer blocks that
  * begin with their norms, the mean of all tokens. Dosovitskiy et al., "An image is worth 16x16
- * words", ICLR 2021; the mean in place of a class token: Beyer, Zhai & Kolesnikov, "Better plain ViT
- * baselines for ImageNet-1k", 2022. */
+ * words", ICLR 2021; the mean in place of a class token: Beyer, Zhai & Kolesnikov, "Better plain
+ * ViT baselines for ImageNet-1k", 2022. */
 #include "networks/usual.h"
 
 static ls_value *add_dropout(const ls_config *c, ls_model *m, ls_value *x) {

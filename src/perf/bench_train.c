@@ -190,8 +190,8 @@ static ls_status bench_worker(ls_group *g, ls_board_slot *me, void *arg, ls_erro
     return s;
 }
 
-/* Random samples; for an export those of the config's files, unless they are a text: that would take
- * a tokenizer, and any tokens take the same steps. */
+/* Random samples; for an export those of the config's files, unless they are a text: that would
+ * take a tokenizer, and any tokens take the same steps. */
 static ls_status open_data(const bench_job *b, ls_dataset *data, ls_error *e) {
     const ls_config *c = &b->host.run->config;
     const ls_model *m = &b->host.layout.model;

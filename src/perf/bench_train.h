@@ -32,7 +32,8 @@ typedef struct ls_bench_request {
 /* Worker 0 calls it with the result. */
 typedef void ls_bench_report(const ls_config *, const ls_bench_train *);
 
-/* Trains on random samples, or, for an export, on those of the config's files. Writes only the files that the request asks for. */
+/* Trains on random samples, or, for an export, on those of the config's files. Writes only the
+ * files that the request asks for. */
 ls_status ls_bench_train_run(const ls_config *, const ls_bench_request *, ls_bench_report *,
                              ls_error *);
 

@@ -38,7 +38,8 @@ static double product_s(const ls_pricer *p, const ls_work *w, double rows) {
     return ls_machine_product_s(m, w->kind, M, N, K, p->busy);
 }
 
-/* The time for n samples of T rows. Work that is done several times per sample is divided among threads. */
+/* The time for n samples of T rows. Work that is done several times per sample is divided among
+ * threads. */
 static double work_s(const ls_pricer *p, const ls_work *w, double T, double n) {
     const ls_machine *m = p->site->machine;
     double threads = p->site->threads;

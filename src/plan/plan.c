@@ -110,8 +110,8 @@ static ls_status check_rounds(const ls_plan_config *c, ls_error *e) {
                    c->nworkers, c->V);
 }
 
-/* A layer that joins samples needs those of a virtual worker in one call, and a variance of more than
- * one number. Running values are summed with the gradients. */
+/* A layer that joins samples needs those of a virtual worker in one call, and a variance of more
+ * than one number. Running values are summed with the gradients. */
 static ls_status check_joining(const ls_plan_config *c, ls_error *e) {
     const ls_layer *l = ls_model_find_joining(c->model);
     int64_t samples = c->batch / c->V;

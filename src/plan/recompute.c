@@ -2,14 +2,14 @@
  * again, just before it is needed (Chen et al., "Training Deep Nets with Sublinear Memory Cost",
  * 2016).
  *
- * Layers are cut into segments of at least `recompute` layers, from the first after the embedding to
- * the last before the head; a segment begins where one value is all that later layers read of
+ * Layers are cut into segments of at least `recompute` layers, from the first after the embedding
+ * to the last before the head; a segment begins where one value is all that later layers read of
  * earlier ones, and ends with a layer that has a Backward. From Forward to Backward only this value
  * stays in memory; before the Backward of the segment's last layer all its layers run again
  * (Recompute). `recompute_layers` limits segments to the first layers, whose memory is needed
- * longest. A frozen layer without a Backward is not computed again: segments begin after the last such
- * layer. No other pass is concerned: a Recompute writes what Forward wrote, so between the two the
- * buffers are dead (frees.c).
+ * longest. A frozen layer without a Backward is not computed again: segments begin after the last
+ * such layer. No other pass is concerned: a Recompute writes what Forward wrote, so between the two
+ * the buffers are dead (frees.c).
  */
 #include <stdlib.h>
 

@@ -130,7 +130,8 @@ static void check_compute(walk *w, const ls_action *a) {
     if (a->kind == LS_BACKWARD) check_chain(w, a, whole);
 }
 
-/* A Recompute follows its Forward, and precedes its Backward, which a constant layer does not have. */
+/* A Recompute follows its Forward, and precedes its Backward, which a constant layer does not
+ * have. */
 static void check_recompute(walk *w, const ls_action *a) {
     const ls_model *m = w->p->c.model;
     if (a->layer < 1 || a->layer >= m->nlayers || m->layers[a->layer].loss || !is_own(w, a)) {

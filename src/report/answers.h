@@ -1,4 +1,5 @@
-/* answers.h - what a model in training writes after the prompts of its run: RUN/samples.jsonl, and the log.
+/* answers.h - what a model in training writes after the prompts of its run: RUN/samples.jsonl, and
+ * the log.
  *
  * A line is one prompt after one evaluation:
  *
@@ -23,8 +24,8 @@ typedef struct ls_answer {
     const char *end; /* why it ends */
 } ls_answer;
 
-/* Before a run resumes from step `steps`: cuts off later or partly written lines. *step_p: the last step
- * with lines; 0: none. */
+/* Before a run resumes from step `steps`: cuts off later or partly written lines. *step_p: the last
+ * step with lines; 0: none. */
 ls_status ls_answers_cut(const char *run, int64_t steps, int64_t *step_p, ls_error *);
 /* Appends the lines of a step, all or none. */
 ls_status ls_answers_write(const char *run, int64_t step, const ls_answer *, int n, ls_error *);

@@ -17,8 +17,8 @@ typedef struct ls_confusion {
  * doubles after the one before. The caller frees counts. */
 ls_confusion ls_confusion_of(const double *pairs, uint64_t nsamples, size_t stride, int n);
 
-/* A picture: a row for each right class, its cells coloured by their parts of the row, with its recall
- * at the right and the precisions below. The caller closes the canvas. */
+/* A picture: a row for each right class, its cells coloured by their parts of the row, with its
+ * recall at the right and the precisions below. The caller closes the canvas. */
 void ls_confusion_draw(const ls_confusion *, bool is_svg, ls_canvas *);
 
 #endif

@@ -29,9 +29,9 @@ ls_evaluation ls_evaluation_of_records(const ls_model *, const double *records, 
 /* Appends ", accuracy 0.9312" for each metric. */
 void ls_evaluation_print(const ls_evaluation *, ls_buf *);
 
-/* The area under the receiver operating characteristic of pairs [n] of a score and a class (1, 0, or
- * negative: not counted), each `stride` doubles after the one before: exact, by ranks. NaN: one of
- * the classes has no sample, or a score is not a number. */
+/* The area under the receiver operating characteristic of pairs [n] of a score and a class (1, 0,
+ * or negative: not counted), each `stride` doubles after the one before: exact, by ranks. NaN: one
+ * of the classes has no sample, or a score is not a number. */
 double ls_evaluation_auc(const double *pairs, uint64_t n, size_t stride);
 
 #endif

@@ -1,5 +1,5 @@
-/* letters.c - see letters.h. The table is the font misc-fixed 6x12 of the X Window System, which is in
- * the public domain (Debian's package xfonts-base: "Public domain font. Share and enjoy."). */
+/* letters.c - see letters.h. The table is the font misc-fixed 6x12 of the X Window System, which is
+ * in the public domain (Debian's package xfonts-base: "Public domain font. Share and enjoy."). */
 #include "report/letters.h"
 
 enum { FIRST = 0x20, LAST = 0x7e, FIRST_LATIN = 0xa0, LAST_LATIN = 0xff };

@@ -9,9 +9,9 @@
  *     i32, u32   any whole number; a value out of range is refused when it is read
  *     others     the same type
  *
- * Whole numbers in one dimension whose negative values are possible (`padded`) may come from a list, or
- * from fewer or more numbers: what is missing is -1, and what is too long is refused, or cut at its
- * end.
+ * Whole numbers in one dimension whose negative values are possible (`padded`) may come from a
+ * list, or from fewer or more numbers: what is missing is -1, and what is too long is refused, or
+ * cut at its end.
  */
 #ifndef LS_SOURCE_ADAPT_H
 #define LS_SOURCE_ADAPT_H
@@ -29,8 +29,8 @@ typedef struct ls_adapt_wanted {
     const char *what;   /* names the data in messages: a path */
 } ls_adapt_wanted;
 
-/* Takes `from` over, also on failure; copies what is wanted. LS_EINVAL: a field is missing, or can't
- * be converted. Its read() refuses values out of range, with the sample's number. */
+/* Takes `from` over, also on failure; copies what is wanted. LS_EINVAL: a field is missing, or
+ * can't be converted. Its read() refuses values out of range, with the sample's number. */
 ls_status ls_adapt(ls_source *from, const ls_adapt_wanted *, ls_source **s_p, ls_error *);
 
 /* Appends type and dimensions: "u8 [28, 28, 1]". */

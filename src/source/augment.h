@@ -41,7 +41,8 @@ typedef struct ls_augment {
     ls_augment_step steps[LS_AUGMENT_STEPS];
 } ls_augment;
 
-/* Reads the key's value: a step a line, "crop=28x24" (base/yaml.h). LS_EINVAL: an unknown step, a value that is not possible, too many steps. */
+/* Reads the key's value: a step a line, "crop=28x24" (base/yaml.h). LS_EINVAL: an unknown step, a
+ * value that is not possible, too many steps. */
 ls_status ls_augment_read(const char *text, ls_augment *a_p, ls_error *);
 
 /* The shape of an image after all steps, in the dimensions of `image`; `what` names the data in

@@ -6,8 +6,8 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-/* The directory of this name in the cache; the caller frees it. cache NULL: $XDG_CACHE_HOME/lockstep,
- * else ~/.cache/lockstep. */
+/* The directory of this name in the cache; the caller frees it. cache NULL:
+ * $XDG_CACHE_HOME/lockstep, else ~/.cache/lockstep. */
 char *ls_cache_dir(const char *cache, const char *name);
 
 /* Makes the directory and waits until no other process or thread has a lock for `what` in it. It is

@@ -1,4 +1,5 @@
-/* example.c - the one file that knows protobuf-c; protoc-c generates the parser from example.proto. */
+/* example.c - the one file that knows protobuf-c; protoc-c generates the parser from
+ * example.proto. */
 #include "source/example.h"
 
 #include <stdlib.h>

@@ -51,8 +51,8 @@ typedef struct ls_features {
 /* Adds a feature, which owns a copy of the name [n bytes]; the caller fills in the rest: type
  * LS_F32, no dimensions and one value so far. The pointer is valid until the next is added. */
 ls_feature *ls_features_add(ls_features *, const char *name, size_t n);
-/* A record has n whole numbers in one dimension, where others had another number of them: the feature
- * becomes a list. False: it can't, since it is of another type or has too many. */
+/* A record has n whole numbers in one dimension, where others had another number of them: the
+ * feature becomes a list. False: it can't, since it is of another type or has too many. */
 bool ls_feature_grow(ls_feature *, size_t n);
 ls_feature *ls_features_find(const ls_features *, const char *name);
 void ls_features_free(ls_features *);

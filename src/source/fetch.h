@@ -26,8 +26,8 @@
 bool ls_is_url(const char *path);
 
 /* *path_p: the file in the cache; the caller frees it. `cache` NULL: $XDG_CACHE_HOME/lockstep, else
- * ~/.cache/lockstep. most_nbytes: the longest file. Errors: LS_EINVAL: the address, or a file that is
- * too long. LS_EIO: the server, after several attempts, or the disk. */
+ * ~/.cache/lockstep. most_nbytes: the longest file. Errors: LS_EINVAL: the address, or a file that
+ * is too long. LS_EIO: the server, after several attempts, or the disk. */
 ls_status ls_fetch(const char *url, const char *cache, uint64_t most_nbytes, char **path_p,
                    ls_error *);
 

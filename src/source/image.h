@@ -38,7 +38,8 @@ ls_status ls_image_inspect(const uint8_t *data, size_t nbytes, ls_image_shape *s
 
 /* Decodes into out [height, width, channels] of `want`, which is the image's own shape, or the
  * shape of a gray image with three channels: each pixel is then repeated. On failure `out` is
- * undefined. LS_EINVAL: as for ls_image_inspect(), the image has another shape, or it is damaged. */
+ * undefined. LS_EINVAL: as for ls_image_inspect(), the image has another shape, or it is
+ * damaged. */
 ls_status ls_image_decode(const uint8_t *data, size_t nbytes, ls_image_shape want, uint8_t *out,
                           ls_error *);
 

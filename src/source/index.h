@@ -6,9 +6,9 @@
  *     DIR/index/lock         a process that makes one of them locks it; others wait, then use it
  *
  * An index is used only while each of its files has the size, times and inode that it had: else the
- * index is made again. So is one that is damaged, was written by another version, or says what can't
- * be: a reader checks everything that it takes, and an opening that fails is repeated without. Data
- * below a megabyte have no index.
+ * index is made again. So is one that is damaged, was written by another version, or says what
+ * can't be: a reader checks everything that it takes, and an opening that fails is repeated
+ * without. Data below a megabyte have no index.
  *
  * One thread at a time, but ls_index_verify().
  */
@@ -57,7 +57,8 @@ void ls_index_add(ls_index *, const char *path, const ls_index_file *);
 /* A file whose state the reader itself puts: nothing is saved if it could change unseen. */
 void ls_index_note_state(ls_index *, const struct stat *);
 
-/* The directory for the unpacked copy of a file of nbytes packed bytes; NULL: it is not worth it. */
+/* The directory for the unpacked copy of a file of nbytes packed bytes; NULL: it is not worth
+ * it. */
 const char *ls_index_copies(const ls_index *, uint64_t nbytes);
 /* Failure to write to the cache, which matters for a large source only. */
 void ls_index_note_trouble(ls_index *, const ls_error *);

@@ -1,9 +1,9 @@
 /* jpeg.c - see jpeg.h.
  *
- * libjpeg reports errors by calls that must not return. They jump to run(), which changes no variable
- * of its own after setjmp(), so that none is indeterminate after the jump. What the parts change lies
- * in `reader`, which belongs to the caller of run(): it frees everything by close_reader() in each
- * case. No code that may jump owns memory.
+ * libjpeg reports errors by calls that must not return. They jump to run(), which changes no
+ * variable of its own after setjmp(), so that none is indeterminate after the jump. What the parts
+ * change lies in `reader`, which belongs to the caller of run(): it frees everything by
+ * close_reader() in each case. No code that may jump owns memory.
  */
 #include "source/jpeg.h"
 

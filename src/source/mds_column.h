@@ -53,8 +53,8 @@ void ls_mds_column_learn(const ls_mds_column *, const ls_mds_value *, ls_feature
 bool ls_mds_column_store(const ls_mds_column *, const ls_mds_value *, const ls_feature *,
                          void *sample);
 
-/* True if the feature, which an index has, can be one of this column: what it learned is then stored
- * without harm. */
+/* True if the feature, which an index has, can be one of this column: what it learned is then
+ * stored without harm. */
 bool ls_mds_column_fits(const ls_mds_column *, const ls_feature *);
 
 #endif

@@ -1,10 +1,10 @@
 /* read_csv.c - CSV files: a row is a sample, a column a field (features.h).
  *
  * The first line is a header if none of its cells is a number; further files then begin with the
- * same header. The first row decides what a column has: numbers, texts, or whole numbers in brackets,
- * as in "[3, 17]", which are a list (source.h) if rows have different numbers of them. All rows are read when
- * the source is opened, so that each is known to be readable; afterwards a row is found by its
- * offset.
+ * same header. The first row decides what a column has: numbers, texts, or whole numbers in
+ * brackets, as in "[3, 17]", which are a list (source.h) if rows have different numbers of them.
+ * All rows are read when the source is opened, so that each is known to be readable; afterwards a
+ * row is found by its offset.
  */
 #include <float.h>
 #include <math.h>
@@ -113,8 +113,8 @@ static ls_status read_header(csv_source *s, ls_csv *c, const ls_plain *file, row
                    (unsigned long long)r->line, s->places.files[0].path);
 }
 
-/* Reads the next number of a list in brackets: `at` begins behind "[" or a number before, and *at_p is
- * behind the number. False: there is none, or (bad) the text is no list. */
+/* Reads the next number of a list in brackets: `at` begins behind "[" or a number before, and *at_p
+ * is behind the number. False: there is none, or (bad) the text is no list. */
 static bool next_in_list(const ls_csv_cell *cell, size_t at, double *value_p, size_t *at_p,
                          bool *bad) {
     static const char between[] = " ,\t\r\n";

@@ -2,12 +2,11 @@
  *
  * A record: its length as a uint64, the masked CRC-32C of these 8 bytes, the message, its masked
  * CRC-32C; all little-endian. Every record has the features of the first one, with as many values:
- * floats are f32 fields, integers i64, bytes of one length u8, and bytes that are a JPEG or PNG image
- * are its pixels. Integers whose number varies are a list (source.h). A feature of other bytes whose
- * length varies, such as a text, becomes no field, nor do floats whose number varies, or images of
- * several sizes.
- * Both checksums of all records are checked when the source is opened, that of the message again
- * when it is read.
+ * floats are f32 fields, integers i64, bytes of one length u8, and bytes that are a JPEG or PNG
+ * image are its pixels. Integers whose number varies are a list (source.h). A feature of other
+ * bytes whose length varies, such as a text, becomes no field, nor do floats whose number varies,
+ * or images of several sizes. Both checksums of all records are checked when the source is opened,
+ * that of the message again when it is read.
  */
 #include <stdlib.h>
 #include <string.h>

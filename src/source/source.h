@@ -14,8 +14,8 @@
 
 enum { LS_SOURCE_FIELDS = 8, LS_FIELD_DIMS = 4, LS_FIELD_NAME = 32, LS_FIELD_ALIGN = 64 };
 
-/* A list: whole numbers, i32 or i64, in one dimension; a sample has at most dims[0] of them. Behind the
- * last one stands the least number of the type, unless the list is full.
+/* A list: whole numbers, i32 or i64, in one dimension; a sample has at most dims[0] of them. Behind
+ * the last one stands the least number of the type, unless the list is full.
  *
  * Names that have a meaning: "label" is a class, one LS_I32; an LS_U8 field of 3 dimensions whose
  * last is 1 or 3 is an image. */
@@ -112,7 +112,8 @@ ls_status ls_source_sample(const void *source, const ls_draw *, size_t nbytes, v
 #define LS_SAMPLE_NBYTES ((size_t)1 << 31)
 ls_status ls_source_add_field(ls_source *, const char *what, const ls_field *like, ls_error *);
 
-/* Copies the error of a damaged record, and adds what to do, unless it says so; returns its code. */
+/* Copies the error of a damaged record, and adds what to do, unless it says so; returns its
+ * code. */
 ls_status ls_source_refuse(const ls_error *damage, ls_error *e);
 
 /* The part that has record i: begins[part] <= i < begins[part + 1]; begins [nparts + 1] ascend. */

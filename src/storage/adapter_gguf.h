@@ -1,5 +1,5 @@
-/* adapter_gguf.h - the adapters of a run as a GGUF file, which llama.cpp loads beside the base model
- * (--lora):
+/* adapter_gguf.h - the adapters of a run as a GGUF file, which llama.cpp loads beside the base
+ * model (--lora):
  *
  *     general.type          "adapter"
  *     adapter.type          "lora"
@@ -12,8 +12,9 @@
 
 #include "storage/peft.h"
 
-/* Writes the new file `to`, whole or not at all. from: a run or a checkpoint. ema: the average of the
- * weights. LS_EINVAL: the run has no adapters, or llama.cpp has no form for what it has trained. */
+/* Writes the new file `to`, whole or not at all. from: a run or a checkpoint. ema: the average of
+ * the weights. LS_EINVAL: the run has no adapters, or llama.cpp has no form for what it has
+ * trained. */
 ls_status ls_adapter_gguf_export(const char *from, bool ema, const char *to, ls_peft_written *w_p,
                                  ls_error *);
 

@@ -7,9 +7,9 @@
  *     id + model.vocab * 3                      of the first one, if it is of data.val_path
  *
  * A sample (a row of model.context positions) has one conversation, or with data.packing as many as
- * fit (chat/pack.h); a conversation of n tokens takes n - 1 positions. Of pairs (train.loss: dpo) each
- * has two texts there, the chosen one and then the rejected one, and a sample (a row of twice as many
- * positions) has one pair.
+ * fit (chat/pack.h); a conversation of n tokens takes n - 1 positions. Of pairs (train.loss: dpo)
+ * each has two texts there, the chosen one and then the rejected one, and a sample (a row of twice
+ * as many positions) has one pair.
  */
 #ifndef LS_STORAGE_CHATS_H
 #define LS_STORAGE_CHATS_H
@@ -47,8 +47,9 @@ typedef struct ls_chats_read {
     ls_buf shown; /* the first sample, for people */
 } ls_chats_read;
 
-/* Appends the numbers of all conversations, or pairs, in data.path and data.val_path to *ids_p [*n_p]. LS_EINVAL:
- * a line is no conversation, or nothing of it would be trained on; the message names file and line.
+/* Appends the numbers of all conversations, or pairs, in data.path and data.val_path to *ids_p
+ * [*n_p]. LS_EINVAL: a line is no conversation, or nothing of it would be trained on; the message
+ * names file and line.
  */
 ls_status ls_chats_encode(const ls_config *, const ls_chat_format *, uint32_t **ids_p, size_t *n_p,
                           ls_chats_read *r_p, ls_error *);

@@ -110,7 +110,8 @@ ls_status ls_checkpoint_verify(const char *path, ls_checkpoint_info *i_p, ls_err
 /* The same, without looking for an older checkpoint to name in the message. */
 ls_status ls_checkpoint_read_back(const char *path, ls_checkpoint_info *i_p, ls_error *);
 
-/* Creates a safetensors file with the weights, or with their average (optim.ema) under the same names. */
+/* Creates a safetensors file with the weights, or with their average (optim.ema) under the same
+ * names. */
 ls_status ls_checkpoint_export(const char *path, bool ema, const char *file, ls_error *);
 
 /* Appends a table of the checkpoint's tensors. */

@@ -31,8 +31,9 @@ typedef struct ls_corpus {
 ls_status ls_corpus_make(ls_corpus *, const ls_config *, ls_error *);
 /* The same with the tokenizer in a file. */
 ls_status ls_corpus_encode(ls_corpus *, const ls_config *, const char *tokenizer, ls_error *);
-/* Writes tokenizer.json, tokens.bin, corpus.json and, once it is known, reference.json if `run` lacks
- * them, each completely or not at all. Replaces one but tokens.bin that differs, and logs that. */
+/* Writes tokenizer.json, tokens.bin, corpus.json and, once it is known, reference.json if `run`
+ * lacks them, each completely or not at all. Replaces one but tokens.bin that differs, and logs
+ * that. */
 ls_status ls_corpus_save(const ls_corpus *, const char *run, ls_error *);
 bool ls_corpus_is_saved(const char *run);
 /* Opens the corpus of a run directory. LS_EINVAL: a file is damaged, or differs from the run's
@@ -40,14 +41,16 @@ bool ls_corpus_is_saved(const char *run);
 ls_status ls_corpus_open(ls_corpus *, const char *run, const ls_config *, ls_error *);
 void ls_corpus_free(ls_corpus *);
 
-/* Of a text: copies sample i of the validation part: out [T + 1]. Errors: those of ls_tokens_read(). */
+/* Of a text: copies sample i of the validation part: out [T + 1]. Errors: those of
+ * ls_tokens_read(). */
 ls_status ls_corpus_val_sample(const ls_corpus *, int64_t T, uint64_t i, uint32_t *out, ls_error *);
 /* The mean loss of a bigram model of the training part, and the bytes that its targets stand for,
  * over the first nval tokens of the validation part. Reads all tokens. */
 ls_status ls_corpus_bigram(const ls_corpus *, size_t nval, double *loss_p, double *nbytes_p,
                            ls_error *);
 
-/* Of conversations: reads row i of the training part (0) or of validation (1), for ls_chats_row(). */
+/* Of conversations: reads row i of the training part (0) or of validation (1), for
+ * ls_chats_row(). */
 ls_status ls_corpus_chat_row(const ls_corpus *, int part, uint64_t i, void *sample, ls_error *);
 /* A training row, for the loader (data/loader.h); corpus: an ls_corpus. */
 ls_status ls_corpus_chat_train(const void *corpus, const ls_draw *, size_t nbytes, void *sample,

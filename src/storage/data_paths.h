@@ -1,17 +1,17 @@
-/* data_paths.h - the files that a config names, by paths that may be relative to the directory in which
- * the run began: it may be resumed or evaluated in another one. */
+/* data_paths.h - the files that a config names, by paths that may be relative to the directory in
+ * which the run began: it may be resumed or evaluated in another one. */
 #ifndef LS_STORAGE_DATA_PATHS_H
 #define LS_STORAGE_DATA_PATHS_H
 
 #include "config/config.h"
 
-/* paths, one a line: relative ones are those of `dir`, unless it is NULL; addresses stay. The caller
- * frees them. */
+/* paths, one a line: relative ones are those of `dir`, unless it is NULL; addresses stay. The
+ * caller frees them. */
 char *ls_data_paths_from(const char *paths, const char *dir);
 
 /* In which directory are all files that the config names? *dir_p: NULL: the working directory; else
- * `began`, where the run began ("": that is not known). LS_EIO: in neither; the message names the first
- * file and says what to do. */
+ * `began`, where the run began ("": that is not known). LS_EIO: in neither; the message names the
+ * first file and says what to do. */
 ls_status ls_data_paths_find(const ls_config *, const char *began, const char **dir_p, ls_error *);
 
 #endif

@@ -31,9 +31,9 @@ double ls_dataset_saved_nbytes(const ls_dataset *);
  * files that differ, and logs that. */
 ls_status ls_dataset_save(const ls_dataset *, const char *run, ls_error *);
 bool ls_dataset_is_saved(const char *run, const ls_config *);
-/* Writes files that `run` lacks: copies of those of the checkpoint (NULL: there is none, and nothing
- * has been trained), or new ones from the config's files. Logs it. LS_EINVAL: those have changed.
- * LS_EIO: they can't be read. Both messages say what to do. */
+/* Writes files that `run` lacks: copies of those of the checkpoint (NULL: there is none, and
+ * nothing has been trained), or new ones from the config's files. Logs it. LS_EINVAL: those have
+ * changed. LS_EIO: they can't be read. Both messages say what to do. */
 ls_status ls_dataset_restore(const char *run, const char *checkpoint, const ls_config *,
                              const ls_model *, ls_error *);
 /* Opens the data set of a run directory. LS_EINVAL: a file is damaged, or differs from the run's

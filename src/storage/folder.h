@@ -87,8 +87,8 @@ ls_status ls_folder_check(const ls_folder_run *, ls_error *);
  * is compatible. follows: an earlier view began the directory, maybe on another host, whose worker
  * 0 may still hold the lock. */
 ls_status ls_folder_open(const ls_folder_run *, bool follows, ls_folder **f_p, ls_error *);
-/* Writes the config and the files of the data set that are missing, or finds the newest good checkpoint and
- * sets notes->step. Can be repeated after an interruption. */
+/* Writes the config and the files of the data set that are missing, or finds the newest good
+ * checkpoint and sets notes->step. Can be repeated after an interruption. */
 ls_status ls_folder_take_up(ls_folder *, ls_error *);
 /* The same for a run whose workers were lost: uses the state in memory, if there is any. */
 ls_status ls_folder_follow(ls_folder *, ls_error *);

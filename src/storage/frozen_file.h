@@ -1,9 +1,10 @@
-/* frozen_file.h - the frozen parameters of a run (model/frozen.h) in a file: RUN/frozen.safetensors.
+/* frozen_file.h - the frozen parameters of a run (model/frozen.h) in a file:
+ * RUN/frozen.safetensors.
  *
- * They never change, so the file is written once, when the run begins. Every checkpoint has a link to
- * it, and so is complete by itself; on a file system without hard links it has a copy. Workers map the
- * file: the processes of a host share one copy of its pages. Those of a published model (model.from)
- * have the types that its files have, those of another origin f32.
+ * They never change, so the file is written once, when the run begins. Every checkpoint has a link
+ * to it, and so is complete by itself; on a file system without hard links it has a copy. Workers
+ * map the file: the processes of a host share one copy of its pages. Those of a published model
+ * (model.from) have the types that its files have, those of another origin f32.
  */
 #ifndef LS_STORAGE_FROZEN_FILE_H
 #define LS_STORAGE_FROZEN_FILE_H
@@ -37,8 +38,8 @@ bool ls_frozen_file_is_saved(const char *run, const ls_model *);
 /* Writes the values, in their types, as the run's file, which is replaced. */
 ls_status ls_frozen_file_save(const char *run, const ls_model *, const ls_frozen_value *,
                               ls_error *);
-/* The same, with the values with which a run of this config begins: drawn from its seed, or those of
- * train.from or model.from. Does nothing if the model has none. */
+/* The same, with the values with which a run of this config begins: drawn from its seed, or those
+ * of train.from or model.from. Does nothing if the model has none. */
 ls_status ls_frozen_file_make(const char *run, const ls_model *, const ls_config *, ls_error *);
 /* For a run that continues from `checkpoint` (NULL: from none): restores the run's file if it is
  * missing. LS_EINVAL: it is not that of the checkpoint. */

@@ -66,8 +66,8 @@ static ls_json *targets_of(const ls_model *m) {
     return list;
 }
 
-/* The layers that are trained as a whole, of which peft makes copies. A tied embedding is two layers
- * there. */
+/* The layers that are trained as a whole, of which peft makes copies. A tied embedding is two
+ * layers there. */
 static ls_json *saved_of(const exporting *x) {
     ls_json *list = ls_json_new_array();
     char layer[LS_NAME];

@@ -1,5 +1,5 @@
-/* pretrained.h - a new run can begin with a published model (model.from): its architecture, tokenizer
- * and weights (weights/weights.h).
+/* pretrained.h - a new run can begin with a published model (model.from): its architecture,
+ * tokenizer and weights (weights/weights.h).
  */
 #ifndef LS_STORAGE_PRETRAINED_H
 #define LS_STORAGE_PRETRAINED_H
@@ -13,9 +13,8 @@
  * model that can be trained is there. */
 ls_status ls_pretrained_resolve(ls_config *, const char *run, ls_error *);
 
-/* Reads the trained weights, without those of adapters, into flat.of[0] of the state, of which `owned` and
- * `all_params` count. LS_EIO,
- * LS_EINVAL: the files have changed. */
+/* Reads the trained weights, without those of adapters, into flat.of[0] of the state, of which
+ * `owned` and `all_params` count. LS_EIO, LS_EINVAL: the files have changed. */
 ls_status ls_pretrained_load(const char *path, const ls_train_state *, ls_error *);
 /* The frozen weights as the files have them, mapped: in the files' types, but in f32 where a layer
  * does not read these. */

@@ -1,14 +1,14 @@
-/* published_record.h - what a run keeps of the published model that it began with (model.from), so that
- * it is complete without it: RUN/published.json has the architecture, with the ids of its tokens and
- * its greatest context, and the chat template. Checkpoints have copies.
+/* published_record.h - what a run keeps of the published model that it began with (model.from), so
+ * that it is complete without it: RUN/published.json has the architecture, with the ids of its
+ * tokens and its greatest context, and the chat template. Checkpoints have copies.
  *
  *     {"config": {...},                      as Hugging Face's config.json
  *      "generation": {...},                  as its generation_config.json
  *      "template": "...",                    that of data.template if that is set, else the model's
  *      "bos_token": "...", "eos_token": "..."}
  *
- * The last two are what the template calls by these names; null: the model has none. A run that begins
- * with such a run (train.from) has a copy.
+ * The last two are what the template calls by these names; null: the model has none. A run that
+ * begins with such a run (train.from) has a copy.
  */
 #ifndef LS_STORAGE_PUBLISHED_RECORD_H
 #define LS_STORAGE_PUBLISHED_RECORD_H
@@ -38,14 +38,14 @@ ls_status ls_published_record_parse(const char *text, size_t nbytes, const char 
 
 void ls_published_record_free(ls_published_record *);
 
-/* How the model of the record writes conversations. file: a template in place of its own; NULL: none.
- * LS_EINVAL: the template is damaged. The tokenizer must outlive the format. */
+/* How the model of the record writes conversations. file: a template in place of its own; NULL:
+ * none. LS_EINVAL: the template is damaged. The tokenizer must outlive the format. */
 ls_status ls_chat_format_of_record(const ls_published_record *, const ls_tokenizer *,
                                    const char *file, ls_chat_format *f_p, ls_error *);
-/* How a run's or checkpoint's model writes conversations: as its record says, or, if it is older than
- * that file, its published model (model.from), or else its data.template. file: a template in place of
- * these; NULL: none. The format has no template if there is none. LS_EINVAL: the template is damaged.
- * The tokenizer must outlive the format. */
+/* How a run's or checkpoint's model writes conversations: as its record says, or, if it is older
+ * than that file, its published model (model.from), or else its data.template. file: a template in
+ * place of these; NULL: none. The format has no template if there is none. LS_EINVAL: the template
+ * is damaged. The tokenizer must outlive the format. */
 ls_status ls_chat_format_of_run(const char *path, const ls_config *, const ls_tokenizer *,
                                 const char *file, ls_chat_format *f_p, ls_error *);
 /* The same of a published model. */

@@ -4,8 +4,8 @@
  *     RUN/reference.json   {"format": "lockstep reference", "version": 1, "tokens": "...",
  *                           "chosen": [...], "rejected": [...], "xxh3_128": "..."}
  *
- * `tokens` is the hash of the tokens that have the pairs (corpus_record.h), and the last hash that of
- * the numbers. Each checkpoint has a copy. A run resumes with these numbers or not at all.
+ * `tokens` is the hash of the tokens that have the pairs (corpus_record.h), and the last hash that
+ * of the numbers. Each checkpoint has a copy. A run resumes with these numbers or not at all.
  */
 #ifndef LS_STORAGE_REFERENCE_H
 #define LS_STORAGE_REFERENCE_H

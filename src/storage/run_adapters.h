@@ -1,4 +1,5 @@
-/* run_adapters.h - the adapters of a run (lora.*), for programs that load them beside their base model. */
+/* run_adapters.h - the adapters of a run (lora.*), for programs that load them beside their base
+ * model. */
 #ifndef LS_STORAGE_RUN_ADAPTERS_H
 #define LS_STORAGE_RUN_ADAPTERS_H
 

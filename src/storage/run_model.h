@@ -1,8 +1,8 @@
 /* run_model.h - a run's model as a published one: its architecture, weights, tokenizer and chat
  * template.
  *
- * Ids of tokens, the greatest context and the template are those of the model that the run began with
- * (published_record.h).
+ * Ids of tokens, the greatest context and the template are those of the model that the run began
+ * with (published_record.h).
  */
 #ifndef LS_STORAGE_RUN_MODEL_H
 #define LS_STORAGE_RUN_MODEL_H

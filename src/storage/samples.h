@@ -25,14 +25,14 @@ typedef struct ls_samples {
     ls_buf record_text;
 } ls_samples;
 
-/* Sets what the config leaves open of its model (networks/network.h): as the run's config.yaml has it
- * (run: its directory; NULL: a new one), else as the files that the config names decide. LS_EINVAL,
- * LS_EIO: they can't. */
+/* Sets what the config leaves open of its model (networks/network.h): as the run's config.yaml has
+ * it (run: its directory; NULL: a new one), else as the files that the config names decide.
+ * LS_EINVAL, LS_EIO: they can't. */
 ls_status ls_samples_resolve(ls_config *, const char *run, ls_error *);
 
 /* Opens the files that the config names. r: the record of a run that has begun, which says where
- * relative paths are, if they are not in the working directory; NULL: a new run. LS_EINVAL: they lack
- * what the model reads, or are damaged. LS_EIO: they are not there, or can't be read. */
+ * relative paths are, if they are not in the working directory; NULL: a new run. LS_EINVAL: they
+ * lack what the model reads, or are damaged. LS_EIO: they are not there, or can't be read. */
 ls_status ls_samples_open(const ls_config *, const ls_model *, const ls_data_record *r,
                           ls_samples **s_p, ls_error *);
 /* All samples of a source that has the model's layout, for training, in the global order of the

@@ -31,9 +31,8 @@ typedef struct ls_state_tensors {
     int *from; /* [nparams + 1] */
 } ls_state_tensors;
 
-/* The tensor of a parameter, or of its state NAME.suffix; of the trained weights, by the names of the
- * parameters; of the optimizer's states, NAME.exp_avg and so on
- * (optim/optimizer.h). */
+/* The tensor of a parameter, or of its state NAME.suffix; of the trained weights, by the names of
+ * the parameters; of the optimizer's states, NAME.exp_avg and so on (optim/optimizer.h). */
 ls_tensor ls_state_tensor(const ls_param *, const char *suffix, const float *data);
 /* That of a frozen parameter has its own type. */
 ls_tensor ls_state_frozen_tensor(const ls_param *, ls_frozen_value);
@@ -41,13 +40,14 @@ ls_state_tensors ls_state_weights(const ls_train_state *);
 ls_state_tensors ls_state_optimizer(const ls_train_state *);
 void ls_state_tensors_free(ls_state_tensors *);
 
-/* Writes the weights, and frozen ones in f32, as a safetensors file. An old file is replaced once the new one is complete. */
+/* Writes the weights, and frozen ones in f32, as a safetensors file. An old file is replaced once
+ * the new one is complete. */
 ls_status ls_state_write_weights(const ls_train_state *, const char *path, ls_error *);
 
 /* The hash of the logical state (`lockstep ckpt hash`), whatever the layout in files: over the
  * tensors [n] sorted by name: name, dims, data. That of the weights has the frozen ones among them
- * (may be NULL), so it does not depend on what is frozen. That of the optimizer's states begins with
- * the step, and the loss scale if one is in use. */
+ * (may be NULL), so it does not depend on what is frozen. That of the optimizer's states begins
+ * with the step, and the loss scale if one is in use. */
 ls_hash ls_state_hash_weights(const ls_tensor *, size_t n, const ls_safetensors *frozen);
 ls_hash ls_state_hash_optimizer(const ls_tensor *, size_t n, int64_t step, const ls_scaler *);
 

@@ -1,4 +1,5 @@
-/* dictsort.c - the filter dictsort: keys and values of a dict in their order, as Python's stable sort.
+/* dictsort.c - the filter dictsort: keys and values of a dict in their order, as Python's stable
+ * sort.
  *
  * A merge sort from the bottom up: runs of 1, 2, 4 ... pairs. */
 #include <string.h>
@@ -37,7 +38,8 @@ static ls_status is_before(ls_rendering *r, const order *o, const entry *a, cons
     return LS_OK;
 }
 
-/* Merges the sorted runs [0, half) and [half, n); of equal entries that of the first comes first. */
+/* Merges the sorted runs [0, half) and [half, n); of equal entries that of the first comes
+ * first. */
 static ls_status merge(ls_rendering *r, const order *o, const entry *from, size_t half, size_t n,
                        entry *to) {
     size_t i = 0, j = half;

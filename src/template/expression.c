@@ -1,5 +1,5 @@
-/* expression.c - expressions, from the loosest binding to the tightest: a if b else c; or; and; not;
- * comparisons; + -; ~; * / // %; signs; members, items and calls; filters and tests. */
+/* expression.c - expressions, from the loosest binding to the tightest: a if b else c; or; and;
+ * not; comparisons; + -; ~; * / // %; signs; members, items and calls; filters and tests. */
 #include <string.h>
 
 #include "template/parser.h"

@@ -1,5 +1,5 @@
-/* methods.c - methods of texts and dicts, as Python has them. Those that would change a value do not
- * exist. */
+/* methods.c - methods of texts and dicts, as Python has them. Those that would change a value do
+ * not exist. */
 #include "template/methods.h"
 
 #include <string.h>

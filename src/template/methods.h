@@ -4,7 +4,8 @@
 
 #include "template/value.h"
 
-/* Python's str.strip(): white space, or the characters of argument 0, at the start, the end or both.
+/* Python's str.strip(): white space, or the characters of argument 0, at the start, the end or
+ * both.
  */
 ls_status ls_text_strip(ls_rendering *, const ls_datum *text, const ls_template_arguments *,
                         int sides, ls_datum *x_p);

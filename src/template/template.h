@@ -1,10 +1,10 @@
 /* template.h - Jinja templates, as chat templates of language models use them.
  *
- * Templates are data from strangers: a template can't read files, call the program, or run for ever.
- * What it computes is limited in steps, depth, memory and output (LS_TEMPLATE_...). The environment
- * is that of Hugging Face's apply_chat_template(): trim_blocks and lstrip_blocks are on, break and
- * continue exist, tojson leaves characters as they are, raise_exception() refuses a conversation,
- * strftime_now() is the date.
+ * Templates are data from strangers: a template can't read files, call the program, or run for
+ * ever. What it computes is limited in steps, depth, memory and output (LS_TEMPLATE_...). The
+ * environment is that of Hugging Face's apply_chat_template(): trim_blocks and lstrip_blocks are
+ * on, break and continue exist, tojson leaves characters as they are, raise_exception() refuses a
+ * conversation, strftime_now() is the date.
  *
  * Not here: inheritance, includes, imports, call blocks, filter blocks. A template that uses a tag,
  * filter, test or method that is not known is refused by name, with line and column.
@@ -33,9 +33,9 @@ ls_status ls_template_parse(const char *text, size_t n, const char *name, ls_tem
 void ls_template_free(ls_template *); /* NULL is fine */
 
 /* Appends the text to *out. The members of the object `globals` are the template's variables. `now`
- * is the date of strftime_now(); NULL: that function is not defined. Any threads may render the same
- * template at the same time. LS_EINVAL: the template refuses, fails or exceeds a limit; *out has what
- * it has printed until then. */
+ * is the date of strftime_now(); NULL: that function is not defined. Any threads may render the
+ * same template at the same time. LS_EINVAL: the template refuses, fails or exceeds a limit; *out
+ * has what it has printed until then. */
 ls_status ls_template_render(const ls_template *, const ls_json *globals, const struct tm *now,
                              ls_buf *out, ls_error *);
 

@@ -1,8 +1,8 @@
 /* token.c - see token.h.
  *
- * White space around tags follows Jinja with trim_blocks and lstrip_blocks: a line break behind %} or
- * #} goes, and so do blanks between the beginning of a line and {% or {#. A "-" inside a delimiter
- * takes all white space on its side, a "+" none. The last line break of a template goes.
+ * White space around tags follows Jinja with trim_blocks and lstrip_blocks: a line break behind %}
+ * or #} goes, and so do blanks between the beginning of a line and {% or {#. A "-" inside a
+ * delimiter takes all white space on its side, a "+" none. The last line break of a template goes.
  */
 #include "template/token.h"
 

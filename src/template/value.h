@@ -152,8 +152,8 @@ ls_status ls_datum_math(ls_rendering *, const char *operator_text, const ls_datu
 
 /* Argument i, or that of the keyword; NULL: not given. */
 const ls_datum *ls_template_argument(const ls_template_arguments *, int i, const char *keyword);
-/* Fails unless all arguments are among the first `most`, or have one of the keywords (blanks between
- * them). */
+/* Fails unless all arguments are among the first `most`, or have one of the keywords (blanks
+ * between them). */
 ls_status ls_arguments_check(ls_rendering *, const ls_template_arguments *, int most,
                              const char *keywords);
 /* The text of argument i. Fails if there is none, or if it is not text. */

@@ -6,8 +6,8 @@
  * whose chains run over the rows of the kernel and, in each, over that contiguous part.
  *
  * y and dx are the same computation, a sweep: dx is a sweep over dy with the kernel's rows and
- * columns reversed. With a stride, pixels of dx fall into stride_h * stride_w classes, each of which
- * meets other rows and columns of the kernel: a sweep for each.
+ * columns reversed. With a stride, pixels of dx fall into stride_h * stride_w classes, each of
+ * which meets other rows and columns of the kernel: a sweep for each.
  *
  * dw has tiles of (s, c) x channels of dy, whose chains run over pixels: the same tile with other
  * strides. Its blocks of x and dy stay in the first-level cache while all tiles pass over them.

@@ -3,8 +3,8 @@
  * Goto's scheme: b is packed in panels of KC x NC (strips of tile_n columns), a in blocks of MC x
  * KC (strips of tile_m rows); a tile of c stays in registers while k runs over the panel. Panels
  * are taken in the order of k, and a tile continues from the values in c, so each element remains
- * one chain. Products in bf16 pack words of one or two values of k (kernels.h). Threads split the columns or the rows of c, whichever are more, and each packs its own
- * operands.
+ * one chain. Products in bf16 pack words of one or two values of k (kernels.h). Threads split the
+ * columns or the rows of c, whichever are more, and each packs its own operands.
  *
  * Source: Goto & van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 34
  * (2008), article 12.

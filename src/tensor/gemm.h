@@ -1,12 +1,12 @@
 /* gemm.h - matrix products in which every element is one chain of multiply-adds over k, in order.
  *
- * Products in bf16 round their operands to bf16 (to nearest, ties to even; NaN stays NaN) and sum in
- * f32; there, operands, start values and results below 1.2e-38 are zeros, as processors with an
+ * Products in bf16 round their operands to bf16 (to nearest, ties to even; NaN stays NaN) and sum
+ * in f32; there, operands, start values and results below 1.2e-38 are zeros, as processors with an
  * instruction for pairs of bf16 have it.
  *
  * So an element's bits do not depend on blocking, threads or other elements, and a product that is
- * continued over further rows (LS_GEMM_ADD) has the bits of one product over all rows. Weights may be
- * in 16 bits or in blocks: they are widened as they are packed, and the bits are those of their
+ * continued over further rows (LS_GEMM_ADD) has the bits of one product over all rows. Weights may
+ * be in 16 bits or in blocks: they are widened as they are packed, and the bits are those of their
  * values in f32.
  */
 #ifndef LS_TENSOR_GEMM_H
@@ -25,8 +25,8 @@ enum {
     LS_GEMM_WORK = LS_GEMM_KALL * (LS_GEMM_MC + LS_GEMM_NC), /* floats of work memory a thread */
 };
 
-/* A matrix in memory: element (i, j) is p[i * rs + j * cs], in f32, or in bf16, for products in bf16
- * alone. Transposing swaps the strides. */
+/* A matrix in memory: element (i, j) is p[i * rs + j * cs], in f32, or in bf16, for products in
+ * bf16 alone. Transposing swaps the strides. */
 typedef struct ls_matrix {
     const void *p;
     int64_t rs, cs;

@@ -26,7 +26,8 @@ void ls_gemv_columns(const ls_kernels *, const ls_gemv_job *, int64_t first, int
 /* A thread's columns, in whole cache lines, for ls_gemv_columns() inside ls_pool_run(). */
 void ls_gemv_share(const ls_gemv_job *, int thread, int nthreads, int64_t *first_p, int64_t *end_p);
 
-/* Uses all threads of the worker, and in bf16 the work memory of ls_gemm(). Must not be called inside ls_pool_run(). */
+/* Uses all threads of the worker, and in bf16 the work memory of ls_gemm(). Must not be called
+ * inside ls_pool_run(). */
 void ls_gemv_table(const ls_compute *, const ls_gemv_table_job *);
 
 #endif

@@ -144,8 +144,8 @@ typedef struct ls_kernels {
     void (*gemv)(ls_dtype, int64_t K, int64_t N, const float *x, const void *w, int64_t ld,
                  float *y);
     void (*gemv_table)(const ls_gemv_table_job *);
-    /* Positions [first, end) of s = q . keys^T; first is a multiple of LS_KEPT_CHUNK. Columns [first,
-     * end) of y = s . values over `seen` positions. */
+    /* Positions [first, end) of s = q . keys^T; first is a multiple of LS_KEPT_CHUNK. Columns
+     * [first, end) of y = s . values over `seen` positions. */
     void (*kept_scores)(const ls_gemv_kept_job *, int64_t first, int64_t end);
     void (*kept_mix)(const ls_gemv_kept_job *, int64_t seen, int64_t first, int64_t end);
 

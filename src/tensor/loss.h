@@ -13,7 +13,8 @@ typedef enum ls_loss {
     /* log(sum(e^x)) - sum(q * x), q = (1 - smoothing) at the label, plus smoothing / n everywhere.
      * A row with a negative label has loss and gradient 0. Gradient: softmax(x) - q. */
     LS_LOSS_CROSS_ENTROPY,
-    /* With logits; t in [0, 1]: sum(max(x, 0) - x * t + log(1 + e^-|x|)). Gradient: sigmoid(x) - t. */
+    /* With logits; t in [0, 1]: sum(max(x, 0) - x * t + log(1 + e^-|x|)). Gradient: sigmoid(x) -
+     * t. */
     LS_LOSS_BINARY,
     /* sum((x - t)^2). Gradient: 2 (x - t). */
     LS_LOSS_SQUARES,

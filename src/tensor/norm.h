@@ -39,9 +39,9 @@ typedef struct ls_rms_norm_job {
     float *dgamma;
 } ls_rms_norm_job;
 
-/* Batch norm: mean and variance of each channel over a set of rows. A channel's sum is one chain over
- * runs of 64 rows; the sum of a run is 4 chains, row r in chain r mod 4, added as (0 + 2) + (1 + 3).
- * The kernels over columns and those over rows do the share [from, to) of theirs. */
+/* Batch norm: mean and variance of each channel over a set of rows. A channel's sum is one chain
+ * over runs of 64 rows; the sum of a run is 4 chains, row r in chain r mod 4, added as (0 + 2) + (1
+ * + 3). The kernels over columns and those over rows do the share [from, to) of theirs. */
 typedef struct ls_batch_norm_job {
     int64_t rows, C; /* rows >= 1 */
     int64_t from, to;

@@ -108,7 +108,8 @@ static inline v16 v_pick_f16(v16 a, int odd) {
 }
 #endif
 
-/* Numbers of 8 and 4 bits as f32. Sixteen bytes: those of `lo`, the lowest first, then those of `hi`. */
+/* Numbers of 8 and 4 bits as f32. Sixteen bytes: those of `lo`, the lowest first, then those of
+ * `hi`. */
 #ifndef V_BYTES
 static inline v16 v_of_u8(uint64_t lo, uint64_t hi) {
     uint8_t bytes[LS_LANES];

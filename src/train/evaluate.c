@@ -6,8 +6,8 @@
 /* The i-th of n samples out of `all`: spread evenly over the validation part. */
 static uint64_t sample_at(uint64_t i, uint64_t n, uint64_t all) { return i * all / n; }
 
-/* records [n] of this worker's part of the samples; the rest stays 0. Returns early if the worker is
- * recalled. */
+/* records [n] of this worker's part of the samples; the rest stays 0. Returns early if the worker
+ * is recalled. */
 static ls_status compute_records(const ls_member *m, const ls_dataset *d, uint64_t n,
                                  double *records, ls_error *e) {
     size_t record = ls_record_size(m->infer.model);

@@ -1,7 +1,7 @@
 /* feed.h - the samples that a program hands to its trainer, as a data set (lockstep/train.h).
  *
- * The executor's loader reads the samples of a step in a thread of its own, and begins with those of
- * the next step early: a read waits until the program has written that step's samples.
+ * The executor's loader reads the samples of a step in a thread of its own, and begins with those
+ * of the next step early: a read waits until the program has written that step's samples.
  */
 #ifndef LS_TRAIN_FEED_H
 #define LS_TRAIN_FEED_H

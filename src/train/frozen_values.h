@@ -21,8 +21,8 @@ typedef struct ls_frozen_values {
     size_t own_nbytes;
 } ls_frozen_values;
 
-/* Collective, in each view; the run directory has the file. LS_EINVAL: a file is not that of the other
- * workers, or of earlier views. */
+/* Collective, in each view; the run directory has the file. LS_EINVAL: a file is not that of the
+ * other workers, or of earlier views. */
 ls_status ls_frozen_values_open(struct ls_member *, ls_frozen_values *, ls_error *);
 void ls_frozen_values_close(ls_frozen_values *);
 

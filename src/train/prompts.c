@@ -124,7 +124,8 @@ static ls_status share(ls_prompts *p, const ls_member *m, ls_error *e) {
     return LS_OK;
 }
 
-/* The model of conversations reads the fields of a sample; that of a text has the same parameters. */
+/* The model of conversations reads the fields of a sample; that of a text has the same
+ * parameters. */
 static ls_status make_model(ls_prompts *p, const ls_member *m, ls_error *e) {
     const ls_model *own = &m->layout->model;
     ls_config *c = LS_NEW(ls_config);

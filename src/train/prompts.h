@@ -1,7 +1,7 @@
 /* prompts.h - what a run's model writes after prompts while it trains (train.sample_prompts).
  *
- * Worker 0 reads the prompts and cuts them into tokens; workers divide them, write with the weights that
- * evaluations use, and worker 0 collects the texts. Nothing of this changes the run. The texts
+ * Worker 0 reads the prompts and cuts them into tokens; workers divide them, write with the weights
+ * that evaluations use, and worker 0 collects the texts. Nothing of this changes the run. The texts
  * are the same for any number of workers and threads.
  */
 #ifndef LS_TRAIN_PROMPTS_H
@@ -20,13 +20,13 @@ typedef struct ls_prompts {
     ls_model model;      /* the run's; it reads plain tokens */
 } ls_prompts;
 
-/* Collective, once the member has begun. LS_EINVAL: a prompt is longer than the context, or the template
- * refuses it. */
+/* Collective, once the member has begun. LS_EINVAL: a prompt is longer than the context, or the
+ * template refuses it. */
 ls_status ls_prompts_open(ls_prompts *p_p, ls_member *, ls_error *);
 void ls_prompts_close(ls_prompts *);
 
-/* Collective, between steps. On worker 0 answers [n], to be freed with ls_prompts_free_answers(); elsewhere
- * NULL. */
+/* Collective, between steps. On worker 0 answers [n], to be freed with ls_prompts_free_answers();
+ * elsewhere NULL. */
 ls_status ls_prompts_answer(const ls_prompts *, ls_member *, int64_t steps, ls_answer **answers_p,
                             ls_error *);
 void ls_prompts_free_answers(const ls_prompts *, ls_answer *);

@@ -16,7 +16,8 @@ static ls_chats *pairs_of(ls_loop *l) { return &l->data.text.chats; }
 
 /* ---- computing ---- */
 
-/* Samples of rows [i, i + k) of the part: their log-probabilities, by the numbers of their pairs. */
+/* Samples of rows [i, i + k) of the part: their log-probabilities, by the numbers of their
+ * pairs. */
 static ls_status compute_rows(const ls_loop *l, int part, uint64_t i, uint64_t k, char *samples,
                               double *logps, ls_error *e) {
     const ls_corpus *c = &l->data.text;

@@ -9,9 +9,9 @@
 
 #include "train/loop.h"
 
-/* Collective, before the first step of a view: the data set gets the reference, from the run directory,
- * from the copy in a checkpoint, or by computing it. Nothing happens without pairs. LS_EINVAL: steps
- * are done, and it is missing or damaged. */
+/* Collective, before the first step of a view: the data set gets the reference, from the run
+ * directory, from the copy in a checkpoint, or by computing it. Nothing happens without pairs.
+ * LS_EINVAL: steps are done, and it is missing or damaged. */
 ls_status ls_reference_begin(ls_loop *, ls_error *);
 
 #endif

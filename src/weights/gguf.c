@@ -1,8 +1,8 @@
 /* gguf.c - see gguf.h.
  *
- * A file: "GGUF", u32 version, u64 tensors, u64 key-values; the key-values: key, u32 kind, value; the
- * tensors: name, u32 ndims, u64 dims, u32 type, u64 offset; padding; data. A text is a u64 length and
- * bytes; an array a u32 kind, a u64 length and elements.
+ * A file: "GGUF", u32 version, u64 tensors, u64 key-values; the key-values: key, u32 kind, value;
+ * the tensors: name, u32 ndims, u64 dims, u32 type, u64 offset; padding; data. A text is a u64
+ * length and bytes; an array a u32 kind, a u64 length and elements.
  */
 #include "weights/gguf.h"
 

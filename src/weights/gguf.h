@@ -1,10 +1,11 @@
 /* gguf.h - reads GGUF files: key-value pairs and tensors, mapped.
  *
- * Versions 2 and 3, little-endian. Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
- * Opening checks every count, length and offset, so that what a file says can be used as it is: a
- * damaged or hostile file is an error that names the file, the key or tensor and the offset.
- * As in llama.cpp, tensors follow each other in the order of their list, each padded to the
- * alignment; keys and names are distinct. Bytes after the last tensor are ignored.
+ * Versions 2 and 3, little-endian. Format:
+ * https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Opening checks every count, length and
+ * offset, so that what a file says can be used as it is: a damaged or hostile file is an error that
+ * names the file, the key or tensor and the offset. As in llama.cpp, tensors follow each other in
+ * the order of their list, each padded to the alignment; keys and names are distinct. Bytes after
+ * the last tensor are ignored.
  *
  * A file that is truncated while it is open reads as zeros from there on: see source/guard.h, whose
  * ls_guard_check() then fails.

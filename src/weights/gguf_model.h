@@ -1,9 +1,9 @@
 /* gguf_model.h - an architecture in the metadata of a GGUF file.
  *
- * Source: llama.cpp's gguf-py/gguf/constants.py (keys), src/llama-model.cpp (what they mean, and the
- * defaults of missing ones), conversion/{base,llama,gpt2}.py (what they are made from). A key of the
- * architecture that is not understood is refused by its name. Mistral's models are of architecture
- * llama there.
+ * Source: llama.cpp's gguf-py/gguf/constants.py (keys), src/llama-model.cpp (what they mean, and
+ * the defaults of missing ones), conversion/{base,llama,gpt2}.py (what they are made from). A key
+ * of the architecture that is not understood is refused by its name. Mistral's models are of
+ * architecture llama there.
  *
  * GGUF has no rope_type llama3 but the divisors that follow from it, in the tensor
  * rope_freqs.weight. They are read if they are those of Llama 3.1 to 3.3 (low_freq_factor 1,
@@ -22,7 +22,8 @@
 ls_status ls_gguf_read_architecture(const ls_gguf *, ls_architecture *a_p, ls_error *);
 
 /* Appends general.* and the architecture's keys, not those of the tokenizer. `type`: that of most
- * tensors. GGUF has no key for a window: the context is written no longer than it, which is logged. */
+ * tensors. GGUF has no key for a window: the context is written no longer than it, which is
+ * logged. */
 void ls_gguf_put_architecture(ls_gguf_writer *, const ls_architecture *, ls_block_type type);
 
 /* Lists LS_GGUF_DIVISORS, as F32, if the architecture has them; returns their number. */

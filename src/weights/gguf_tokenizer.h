@@ -1,7 +1,7 @@
 /* gguf_tokenizer.h - the tokenizer in the metadata of a GGUF file.
  *
- * Source: llama.cpp's gguf-py/gguf/constants.py (keys), src/llama-vocab.cpp (what they mean, and the
- * defaults of missing ones).
+ * Source: llama.cpp's gguf-py/gguf/constants.py (keys), src/llama-vocab.cpp (what they mean, and
+ * the defaults of missing ones).
  */
 #ifndef LS_WEIGHTS_GGUF_TOKENIZER_H
 #define LS_WEIGHTS_GGUF_TOKENIZER_H

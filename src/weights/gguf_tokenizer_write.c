@@ -1,7 +1,8 @@
 /* gguf_tokenizer_write.c - writes tokenizers as GGUF's keys; see gguf_tokenizer.h.
  *
- * A SentencePiece tokenizer has scores there and no merges. A token's score is minus the rank of the
- * first merge that makes it: sentencepiece.h makes the same merges of these again, which is checked.
+ * A SentencePiece tokenizer has scores there and no merges. A token's score is minus the rank of
+ * the first merge that makes it: sentencepiece.h makes the same merges of these again, which is
+ * checked.
  */
 #include <stdlib.h>
 #include <string.h>

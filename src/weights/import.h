@@ -4,8 +4,8 @@
  *     model.gguf, or model.safetensors (or its shards and their index)
  *     tokenizer.json, tokenizer_config.json, and chat_template.jinja if the model has a template
  *
- * All of the model is read and checked before anything is written: the architecture, every number, the
- * tokenizer, the template. The directory appears whole or not at all.
+ * All of the model is read and checked before anything is written: the architecture, every number,
+ * the tokenizer, the template. The directory appears whole or not at all.
  */
 #ifndef LS_WEIGHTS_IMPORT_H
 #define LS_WEIGHTS_IMPORT_H
@@ -20,7 +20,8 @@ typedef struct ls_imported {
 } ls_imported;
 
 /* `from`: a GGUF file, or a directory (weights.h). type: F32, F16 or BF16, as safetensors, or one
- * of blocks, as GGUF; LS_NBLOCK_TYPES: weights stay as they are stored. LS_EINVAL: `to` exists, or the model is damaged or not supported. */
+ * of blocks, as GGUF; LS_NBLOCK_TYPES: weights stay as they are stored. LS_EINVAL: `to` exists, or
+ * the model is damaged or not supported. */
 ls_status ls_model_import(const char *from, const char *to, ls_block_type type, ls_imported *i_p,
                           ls_error *);
 void ls_imported_free(ls_imported *);

@@ -1,5 +1,5 @@
-/* model_folder.h - a model's directory that appears whole or not at all: it is written under another
- * name beside its own, and renamed last.
+/* model_folder.h - a model's directory that appears whole or not at all: it is written under
+ * another name beside its own, and renamed last.
  */
 #ifndef LS_WEIGHTS_MODEL_FOLDER_H
 #define LS_WEIGHTS_MODEL_FOLDER_H

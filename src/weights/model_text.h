@@ -1,7 +1,7 @@
 /* model_text.h - what a published model has for text: its tokenizer and its chat template.
  *
- * A directory has tokenizer.json, and the template in chat_template.jinja or tokenizer_config.json; a
- * GGUF file has both in its metadata, which also serve a directory with model.gguf.
+ * A directory has tokenizer.json, and the template in chat_template.jinja or tokenizer_config.json;
+ * a GGUF file has both in its metadata, which also serve a directory with model.gguf.
  */
 #ifndef LS_WEIGHTS_MODEL_TEXT_H
 #define LS_WEIGHTS_MODEL_TEXT_H

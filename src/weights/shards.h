@@ -1,8 +1,8 @@
 /* shards.h - the tensors of a model in a directory of Hugging Face's form: in model.safetensors, or
  * in several files that model.safetensors.index.json lists.
  *
- * Index: {"metadata": {"total_size": BYTES}, "weight_map": {TENSOR: FILE, ...}}. Each tensor is in the
- * file that the index names and in no other, and each file is in the directory itself.
+ * Index: {"metadata": {"total_size": BYTES}, "weight_map": {TENSOR: FILE, ...}}. Each tensor is in
+ * the file that the index names and in no other, and each file is in the directory itself.
  */
 #ifndef LS_WEIGHTS_SHARDS_H
 #define LS_WEIGHTS_SHARDS_H
@@ -22,8 +22,8 @@ typedef struct ls_shards {
 
 /* Does the directory have such a file? */
 bool ls_shards_exist(const char *folder);
-/* LS_EINVAL: a file is damaged, the index and the files differ, or there are both the one file and an
- * index. LS_EIO: a file can't be read. */
+/* LS_EINVAL: a file is damaged, the index and the files differ, or there are both the one file and
+ * an index. LS_EIO: a file can't be read. */
 ls_status ls_shards_open(const char *folder, ls_shards *s_p, ls_error *);
 void ls_shards_close(ls_shards *);
 const ls_tensor *ls_shards_find(const ls_shards *, const char *name); /* or NULL */

@@ -42,8 +42,8 @@ void ls_weights_close(ls_weights *);
 
 const ls_weight *ls_weights_find(const ls_weights *, const char *name); /* or NULL */
 
-/* out [end - first, dims[1]] = rows [first, end) of a matrix, or [end - first] elements of a vector,
- * in canonical order. LS_EIO: bytes of a file were lost. */
+/* out [end - first, dims[1]] = rows [first, end) of a matrix, or [end - first] elements of a
+ * vector, in canonical order. LS_EIO: bytes of a file were lost. */
 ls_status ls_weights_rows(const ls_weights *, const ls_weight *, int64_t first, int64_t end,
                           float *out, ls_error *);
 

@@ -32,9 +32,9 @@ ls_status ls_write_config(const ls_architecture *, const char *folder, ls_block_
                           ls_error *);
 
 /* Writes a GGUF file: matrices of the type, vectors and GPT-2's positions of F32. *w has the
- * key-values of the tokenizer, and others, but those of ls_gguf_put_architecture(); the caller frees
- * it. LS_EINVAL: GGUF can't say something of the architecture, rows have no whole blocks, or a
- * number can't be held. */
+ * key-values of the tokenizer, and others, but those of ls_gguf_put_architecture(); the caller
+ * frees it. LS_EINVAL: GGUF can't say something of the architecture, rows have no whole blocks, or
+ * a number can't be held. */
 ls_status ls_write_gguf(const ls_model_source *, const char *path, ls_block_type type,
                         ls_gguf_writer *w, ls_error *);
 

@@ -1,5 +1,5 @@
-/* encode_test.c - conversations as tokens: what is trained on for each form and loss, special names in
- * contents, and what is refused. */
+/* encode_test.c - conversations as tokens: what is trained on for each form and loss, special names
+ * in contents, and what is refused. */
 #include "chat/encode.h"
 
 #include "chat/conversation.h"

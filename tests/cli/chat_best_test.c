@@ -1,6 +1,6 @@
-/* chat_best_test.c - a run on conversations ends when its validation loss no longer falls, and the best
- * checkpoint is used as any other: with a part of the file or a file of its own for validation, with
- * adapters, with an average of the weights, in any layout. */
+/* chat_best_test.c - a run on conversations ends when its validation loss no longer falls, and the
+ * best checkpoint is used as any other: with a part of the file or a file of its own for
+ * validation, with adapters, with an average of the weights, in any layout. */
 /* ctest: busy seconds=20 timeout=600 */
 #include <math.h>
 
@@ -13,7 +13,8 @@
 
 static void write_text(const char *name, const char *text) { write_file(name, text, strlen(text)); }
 
-/* In validation the answers to the same questions are others: what is learned by heart is wrong there. */
+/* In validation the answers to the same questions are others: what is learned by heart is wrong
+ * there. */
 static void write_chats(const char *name, int from, int n, const char *word) {
     ls_buf chats = {0};
     for (int i = from; i < from + n; i++)

@@ -77,7 +77,8 @@ static void shows_on_terminal(const char *line, const char *no_color, const char
     free(output);
 }
 
-/* In colour on a terminal, unless the user wants none; a template that ends answers with a line end. */
+/* In colour on a terminal, unless the user wants none; a template that ends answers with a line
+ * end. */
 static void test_colours(void **state) {
     (void)state;
     write_model();

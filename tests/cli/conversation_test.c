@@ -1,4 +1,5 @@
-/* conversation_test.c - lockstep chat: lines from a pipe, as text and as JSON, and a real terminal. */
+/* conversation_test.c - lockstep chat: lines from a pipe, as text and as JSON, and a real
+ * terminal. */
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>

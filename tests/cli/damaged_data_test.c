@@ -1,7 +1,7 @@
 /* damaged_data_test.c - runs on samples of files with damaged records, which are refused, or left
  * out and counted (data.damaged: skip); and files that are truncated, overwritten, replaced or
- * removed while a run trains: it ends with a line that names the file, writes no checkpoint of other
- * data, and with the files restored continues to the same bits.
+ * removed while a run trains: it ends with a line that names the file, writes no checkpoint of
+ * other data, and with the files restored continues to the same bits.
  */
 /* ctest: slow seconds=20 */
 #include "cli/program.h"
@@ -60,7 +60,8 @@ static const struct {
     {"bad.tar", "image: [2, 3, 3]", "bad.tar: member 0003.png at offset 12800: PNG image", 1, NULL},
 };
 
-/* However often a run opens the data, also in its workers, the first damaged record is logged once. */
+/* However often a run opens the data, also in its workers, the first damaged record is logged
+ * once. */
 static void assert_one_note(const char *more) {
     char line[512], *output = NULL;
     snprintf(line, sizeof line, "train @/c.yaml -o @/noted -n 3 --set data.cache=@/cache %s", more);

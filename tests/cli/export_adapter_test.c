@@ -1,5 +1,5 @@
-/* export_adapter_test.c - lockstep export of a run's adapters as GGUF: keys, names and values, rows in the
- * order of llama.cpp; what is refused. */
+/* export_adapter_test.c - lockstep export of a run's adapters as GGUF: keys, names and values, rows
+ * in the order of llama.cpp; what is refused. */
 #include "cli/program.h"
 #include "weights/gguf.h"
 #include "weights/safetensors.h"

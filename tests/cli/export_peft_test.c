@@ -1,5 +1,5 @@
-/* export_peft_test.c - lockstep export of a run with adapters: names, values and config of peft's form;
- * adapters added to the weights; what is refused. */
+/* export_peft_test.c - lockstep export of a run with adapters: names, values and config of peft's
+ * form; adapters added to the weights; what is refused. */
 #include <math.h>
 
 #include "base/json.h"
@@ -126,7 +126,8 @@ static void test_merge(void **state) {
     "train configs/tiny.yaml -n 2 --set model.from=@/merged --set model.context=16 "               \
     "--set optim.warmup=0 --set train.steps=1 --set train.eval_every=0 "
 
-/* A run begins with the adapter of another one: with a learning rate of 0 it has the same weights. */
+/* A run begins with the adapter of another one: with a learning rate of 0 it has the same
+ * weights. */
 static void test_adapter(void **state) {
     (void)state;
     expect("export @/base --to safetensors -o @/published", 0, NULL);

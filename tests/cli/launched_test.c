@@ -86,7 +86,8 @@ static void test_lockstep_run(void **state) {
     same_bits(LOCKSTEP_PROGRAM " run -n 3", "run", "");
 }
 
-/* Frozen parameters: of the run's file in f32; in 16 bits one copy in shared memory, or one each. */
+/* Frozen parameters: of the run's file in f32; in 16 bits one copy in shared memory, or one
+ * each. */
 static void test_frozen(void **state) {
     (void)state;
     static const char F32[] = "--set 'train.freeze=[wte.*, h.0.*]'";

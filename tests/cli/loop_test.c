@@ -1,5 +1,5 @@
-/* loop_test.c - a program that owns its loop (lockstep/train.h), and a lost worker: the others get an
- * error within a limit, and a start with `resume` ends with the bits of an undisturbed run. */
+/* loop_test.c - a program that owns its loop (lockstep/train.h), and a lost worker: the others get
+ * an error within a limit, and a start with `resume` ends with the bits of an undisturbed run. */
 /* ctest: slow seconds=6 */
 #include "cli/program.h"
 #include "free_port.h"
@@ -35,7 +35,8 @@ static void skip_without(const char *mpirun) {
     if (shell(line)) skip_because("there is no %s", mpirun);
 }
 
-/* `lockstep run --restarts` starts all workers again: after a worker was killed, failed, or hung. */
+/* `lockstep run --restarts` starts all workers again: after a worker was killed, failed, or
+ * hung. */
 static void test_restarts(void **state) {
     (void)state;
     expect_shell(

@@ -1,5 +1,6 @@
 /* order_test.c - runs whose samples are ordered by blocks, whose images are changed at random, and
- * whose samples are a mixture of sources: the same bits for any layout and number of threads, also resumed, and a clean ledger. */
+ * whose samples are a mixture of sources: the same bits for any layout and number of threads, also
+ * resumed, and a clean ledger. */
 /* ctest: slow seconds=3 */
 #include "cli/program.h"
 

@@ -1,6 +1,7 @@
-/* own_launched_test.c - a program with a model and data of its own (examples/tabular.c) under mpirun,
- * as torchrun starts workers, and on several hosts: the bits of one worker, also where a worker is
- * killed. scripts/check_hosts.sh and check_slurm.sh try it between real hosts and under srun. */
+/* own_launched_test.c - a program with a model and data of its own (examples/tabular.c) under
+ * mpirun, as torchrun starts workers, and on several hosts: the bits of one worker, also where a
+ * worker is killed. scripts/check_hosts.sh and check_slurm.sh try it between real hosts and under
+ * srun. */
 /* ctest: slow seconds=8 */
 #undef LOCKSTEP_PROGRAM
 #define LOCKSTEP_PROGRAM EXAMPLE_TABULAR

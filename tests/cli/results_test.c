@@ -1,6 +1,6 @@
 /* ctest: seconds=3 */
-/* results_test.c - a classifier of images from a config: metrics, and the pictures that a run leaves:
- * which classes it takes for which, its worst mistakes. */
+/* results_test.c - a classifier of images from a config: metrics, and the pictures that a run
+ * leaves: which classes it takes for which, its worst mistakes. */
 #include <png.h>
 
 #include "cli/program.h"

@@ -1,5 +1,5 @@
-/* weights_test.c - lockstep weights: what it prints of models and of files that are none, for people
- * and for programs. */
+/* weights_test.c - lockstep weights: what it prints of models and of files that are none, for
+ * people and for programs. */
 #include "cli/program.h"
 
 #include "base/json.h"

@@ -1,4 +1,5 @@
-/* own_test.c - keys that a program adds: values, limits, defaults, what is refused, the saved config. */
+/* own_test.c - keys that a program adds: values, limits, defaults, what is refused, the saved
+ * config. */
 #include "config/own.h"
 
 #include <stdlib.h>

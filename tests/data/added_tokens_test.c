@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "test.h"
 
-/* Names with flags: s special, w single word, l lstrip, r rstrip, n normalized. The id of a token is
- * its place. */
+/* Names with flags: s special, w single word, l lstrip, r rstrip, n normalized. The id of a token
+ * is its place. */
 static ls_added_tokens make(const char *const (*tokens)[2]) {
     ls_added_tokens a = {0};
     for (uint32_t i = 0; tokens[i][0]; i++) {

@@ -1,5 +1,5 @@
-/* tokenizer_parts_test.c - tokenizers from the parts that GGUF lists; tokens worked out by hand, and
- * parts that are wrong. SentencePiece's are in sentencepiece_test.c. */
+/* tokenizer_parts_test.c - tokenizers from the parts that GGUF lists; tokens worked out by hand,
+ * and parts that are wrong. SentencePiece's are in sentencepiece_test.c. */
 #include "data/tokenizer_parts.h"
 
 #include "small_tokenizer.h"

@@ -69,8 +69,8 @@ static void run(make_model *make, const way *w, int64_t steps, double lr, traine
 
 /* ---- bits ---- */
 
-/* Norms of images, with and without ReLU, and one of vectors, which has one number a channel where a
- * virtual worker has one sample. */
+/* Norms of images, with and without ReLU, and one of vectors, which has one number a channel where
+ * a virtual worker has one sample. */
 static void residual(ls_model *m) {
     ls_value *x = ls_input(m, "image", LS_F32, LS_DIMS(4, 4, 2)),
              *label = ls_input(m, "label", LS_I32, LS_SCALAR);

@@ -1,6 +1,6 @@
 /* weights_test.c - the step's loss and gradient of models with several losses, and of samples with
- * weights and ignored targets: the same bits for any workers, and those of a batch without weights in
- * which samples are repeated instead. */
+ * weights and ignored targets: the same bits for any workers, and those of a batch without weights
+ * in which samples are repeated instead. */
 #include <math.h>
 
 #include "base/random.h"
@@ -11,8 +11,8 @@ enum { BATCH = 24, V = 12, STEPS = 4, WIDTH = 9, TARGETS = 3, CLASSES = 4 };
 
 /* Sample i has weight 2 if i is even, and else 0; `twice`: it is sample i - i % 2, of weight 1.
  * MANY: samples also have losses of other kinds. IGNORED: every other sample has no target that
- * counts, in place of weights. TIED: so too, and an embedding of the labels of the sample before is tied
- * to the loss. */
+ * counts, in place of weights. TIED: so too, and an embedding of the labels of the sample before is
+ * tied to the loss. */
 typedef enum variant {
     WEIGHTS,
     WEIGHTS_TWICE,

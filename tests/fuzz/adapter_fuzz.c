@@ -1,5 +1,5 @@
-/* adapter_fuzz.c - an adapter_config.json from a stranger: a config that it is accepted for can be written
- * and read again. */
+/* adapter_fuzz.c - an adapter_config.json from a stranger: a config that it is accepted for can be
+ * written and read again. */
 #include <ftw.h>
 
 #include "base/file.h"

@@ -1,6 +1,6 @@
 /* gguf_fuzz.c - a GGUF file: everything that it lists can be read, by key and by name, also as a
- * tokenizer. Inputs are whole files, and what follows the header of one, with the numbers of tensors and keys in its first
- * two bytes. */
+ * tokenizer. Inputs are whole files, and what follows the header of one, with the numbers of
+ * tensors and keys in its first two bytes. */
 #include "fuzz.h"
 #include "weights/gguf_tokenizer.h"
 

@@ -1,7 +1,7 @@
 /* index_fuzz.c - forged indexes in the cache: the index of a real data set whose bytes the input
- * changes, with the right checksum. The first byte chooses the data set, the second cuts off the end;
- * then an offset and a value for each byte that changes. Whatever the index says, reading stays
- * within the files. Run in the project's directory. */
+ * changes, with the right checksum. The first byte chooses the data set, the second cuts off the
+ * end; then an offset and a value for each byte that changes. Whatever the index says, reading
+ * stays within the files. Run in the project's directory. */
 #include <dirent.h>
 #include <sys/stat.h>
 

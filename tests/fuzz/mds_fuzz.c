@@ -1,6 +1,6 @@
 /* mds_fuzz.c - the input is the index.json of an MDS data set, beside real shards. The first byte
- * chooses the data set. Whatever it says, names stay inside of the directory, and samples of a source
- * that opens can be read. Run in the project's directory. */
+ * chooses the data set. Whatever it says, names stay inside of the directory, and samples of a
+ * source that opens can be read. Run in the project's directory. */
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"

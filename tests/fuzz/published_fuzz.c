@@ -1,5 +1,5 @@
-/* published_fuzz.c - a run's published.json, which may be a stranger's: what is accepted describes a model,
- * how text is drawn, and how conversations are written. */
+/* published_fuzz.c - a run's published.json, which may be a stranger's: what is accepted describes
+ * a model, how text is drawn, and how conversations are written. */
 #include "chat/prompt.h"
 #include "data/cut.h"
 #include "fuzz.h"

@@ -1,6 +1,6 @@
-/* records_fuzz.c - files of records: CSV, JSON lines, TFRecord, and MDS, where the input is a shard.
- * The first byte chooses. Every sample of a source that opens can be read, but an image's pixels
- * may be damaged, unless damaged records are left out. */
+/* records_fuzz.c - files of records: CSV, JSON lines, TFRecord, and MDS, where the input is a
+ * shard. The first byte chooses. Every sample of a source that opens can be read, but an image's
+ * pixels may be damaged, unless damaged records are left out. */
 #include "base/crc32c.h"
 #include "fuzz.h"
 #include "source/source.h"

@@ -1,5 +1,5 @@
-/* tokenizer_fuzz.c - a tokenizer.json of any kind. What is accepted encodes and decodes texts, and is
- * written so that it can be read again, with the same tokens. */
+/* tokenizer_fuzz.c - a tokenizer.json of any kind. What is accepted encodes and decodes texts, and
+ * is written so that it can be read again, with the same tokens. */
 #include "data/tokenizer.h"
 #include "fuzz.h"
 

@@ -1,6 +1,6 @@
-/* weights_fuzz.c - what files say of a model. The first byte chooses: a config.json (0), the index of
- * two files of tensors (1), or a GGUF file (2). What is accepted can be written and read again, and
- * its weights can be read. */
+/* weights_fuzz.c - what files say of a model. The first byte chooses: a config.json (0), the index
+ * of two files of tensors (1), or a GGUF file (2). What is accepted can be written and read again,
+ * and its weights can be read. */
 #include "fuzz.h"
 #include "weights/config_json.h"
 #include "weights/weights.h"

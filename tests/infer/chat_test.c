@@ -1,5 +1,5 @@
-/* chat_test.c - a conversation: what a turn costs, that retained keys and values change nothing, how
- * answers end, and what is refused. */
+/* chat_test.c - a conversation: what a turn costs, that retained keys and values change nothing,
+ * how answers end, and what is refused. */
 #include "infer/chat.h"
 
 #include <unistd.h>

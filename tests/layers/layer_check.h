@@ -181,7 +181,8 @@ static inline void bench_close(layer_bench *b) {
 
 enum { CHECK_ALL = -1 };
 
-/* Freezes a parameter, or all: its values move to memory of its own. False: that is not possible. */
+/* Freezes a parameter, or all: its values move to memory of its own. False: that is not
+ * possible. */
 static inline bool bench_freeze(layer_bench *b, int param) {
     ls_model *m = &b->model;
     float *was = b->params;
@@ -397,8 +398,9 @@ static inline double reference_loss(const layer_bench *b, layer_doubles *d) {
     return sum;
 }
 
-/* The derivative of the loss of samples [first, end) with respect to *at, a parameter's element or a
- * field's, for one sample or all that are joined: central differences with two steps, and Richardson's extrapolation. */
+/* The derivative of the loss of samples [first, end) with respect to *at, a parameter's element or
+ * a field's, for one sample or all that are joined: central differences with two steps, and
+ * Richardson's extrapolation. */
 static inline double derivative(const layer_bench *b, layer_doubles *d, double *at, int64_t first,
                                 int64_t end) {
     static const double steps[] = {2e-6, -2e-6, 4e-6, -4e-6}; /* few kinks are that near */

@@ -1,6 +1,6 @@
 /* linear_cross_entropy_test.c - the fused end of a language model: against formulas in double
- * precision, the same bits for any micro-batch, threads and variant, tied to an embedding. The whole
- * step, with weights of samples: exec/weights_test. */
+ * precision, the same bits for any micro-batch, threads and variant, tied to an embedding. The
+ * whole step, with weights of samples: exec/weights_test. */
 #include <math.h>
 
 #include "base/mem.h"

@@ -1,5 +1,6 @@
-/* linear_dpo_test.c - the loss of preferences: against its formulas in double precision, with all its
- * kinds; the same bits for any micro-batch, block of rows, threads and variant; tied to an embedding. */
+/* linear_dpo_test.c - the loss of preferences: against its formulas in double precision, with all
+ * its kinds; the same bits for any micro-batch, block of rows, threads and variant; tied to an
+ * embedding. */
 #include <math.h>
 
 #include "base/mem.h"

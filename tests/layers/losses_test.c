@@ -1,5 +1,5 @@
-/* losses_test.c - losses against formulas in double precision and their central differences; the same
- * bits for any micro-batch, threads, variant and type of the operands; what is refused. */
+/* losses_test.c - losses against formulas in double precision and their central differences; the
+ * same bits for any micro-batch, threads, variant and type of the operands; what is refused. */
 #include <math.h>
 
 #include "base/mem.h"

@@ -1,4 +1,5 @@
-/* shape_test.c - layers that move numbers: other shapes, ranges, patches, means over a dimension. */
+/* shape_test.c - layers that move numbers: other shapes, ranges, patches, means over a
+ * dimension. */
 #include "layers/layer_check.h"
 
 enum { A = 4, B = 3, C = 5 };

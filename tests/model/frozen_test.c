@@ -1,5 +1,5 @@
-/* frozen_test.c - parameters that are not trained: where they lie, their initial weights, which layers
- * have a backward, and what is refused. */
+/* frozen_test.c - parameters that are not trained: where they lie, their initial weights, which
+ * layers have a backward, and what is refused. */
 #include "model/frozen.h"
 
 #include "base/mem.h"
@@ -73,8 +73,8 @@ static void test_initial(void **state) {
     ls_model_free(&whole), ls_model_free(&m);
 }
 
-/* A layer that no trained parameter reaches has no backward, and its reader computes no gradient for
- * it. */
+/* A layer that no trained parameter reaches has no backward, and its reader computes no gradient
+ * for it. */
 static void test_constant(void **state) {
     (void)state;
     ls_model m;

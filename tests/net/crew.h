@@ -51,8 +51,8 @@ typedef struct crew {
     bool plain;
     bool looks;       /* it reports `doors` */
     bool bind_itself; /* worker 0 makes its own listening socket */
-    /* Workers have torchrun's variables. The test sets `port`, that of its agent, and `held`: its own
-     * sockets [nheld], which are not the workers'. */
+    /* Workers have torchrun's variables. The test sets `port`, that of its agent, and `held`: its
+     * own sockets [nheld], which are not the workers'. */
     bool torchrun;
     const int *held;
     int nheld;

@@ -1,5 +1,5 @@
-/* llama_test.c - kind llama: names and shapes of its parameters, gradients, tokens one by one with the
- * bits of the whole text, the same bits for any number of workers, and what is refused. */
+/* llama_test.c - kind llama: names and shapes of its parameters, gradients, tokens one by one with
+ * the bits of the whole text, the same bits for any number of workers, and what is refused. */
 /* ctest: busy */
 #include "networks/llama.h"
 
@@ -185,7 +185,8 @@ static void test_decode_far(void **state) {
     }
 }
 
-/* What is read for a token: all weights once, and the keys and values of 2 layers and 1 head of 6. */
+/* What is read for a token: all weights once, and the keys and values of 2 layers and 1 head of
+ * 6. */
 static void test_read(void **state) {
     (void)state;
     ls_config c = config_of(1, LS_HEAD_TIED);

@@ -1,4 +1,5 @@
-/* own_source_test.c - a program's data as a source: fields, order of calls, errors, what is refused. */
+/* own_source_test.c - a program's data as a source: fields, order of calls, errors, what is
+ * refused. */
 #include "networks/own_source.h"
 
 #include "networks/network.h"

@@ -186,7 +186,8 @@ static const char classes[] = "model:\n  kind: layers\n  input: {x: [2]}\n  laye
                               "  loss: {cross_entropy: {target: kind}}\n"
                               "  metrics: [accuracy, top, top: 2, auc, confusion: {name: kinds}]\n";
 
-/* Layers of a language model: grouped queries, rotary positions, a gate, logits tied to the tokens. */
+/* Layers of a language model: grouped queries, rotary positions, a gate, logits tied to the
+ * tokens. */
 static void build_language(ls_model *m) {
     ls_value *tokens = ls_input(m, "tokens", LS_I32, LS_DIMS(6));
     ls_value *places = ls_input(m, "places", LS_I32, LS_DIMS(6));

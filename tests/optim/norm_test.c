@@ -69,8 +69,8 @@ static void test_same_bits(void **state) {
     free(x);
 }
 
-/* A model with running values in the middle of a block, in three blocks, and at the end of one. Frozen
- * ones among them have places elsewhere. */
+/* A model with running values in the middle of a block, in three blocks, and at the end of one.
+ * Frozen ones among them have places elsewhere. */
 static void with_running(ls_model *m) {
     static const struct {
         int64_t count;

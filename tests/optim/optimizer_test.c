@@ -1,5 +1,5 @@
-/* optimizer_test.c - each optimizer with clipping, and the average of its weights, against a plain loop in double precision, the
- * promise, and groups of parameters. */
+/* optimizer_test.c - each optimizer with clipping, and the average of its weights, against a plain
+ * loop in double precision, the promise, and groups of parameters. */
 /* ctest: no-tsan: exec_test updates with threads */
 #include "optim/apply.h"
 

@@ -1,5 +1,5 @@
-/* answers_test.c - the lines of what a model writes while it trains: appended, and cut off where a run
- * resumes. */
+/* answers_test.c - the lines of what a model writes while it trains: appended, and cut off where a
+ * run resumes. */
 #include "report/answers.h"
 
 #include <string.h>

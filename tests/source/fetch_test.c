@@ -143,7 +143,8 @@ static void set_authorities(const char *name) {
     free(path);
 }
 
-/* The server's certificate is verified, against our authority; interrupted downloads are resumed. */
+/* The server's certificate is verified, against our authority; interrupted downloads are
+ * resumed. */
 static void test_https(void **state) {
     (void)state;
     char *path = NULL;

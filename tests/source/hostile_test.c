@@ -1,6 +1,6 @@
-/* hostile_test.c - what is no file of data at all, for each format: directories, pipes, devices, empty
- * files, broken links, files that may not be read, headers without samples, names that are no UTF-8.
- * Each is refused at once, by a line that names it. */
+/* hostile_test.c - what is no file of data at all, for each format: directories, pipes, devices,
+ * empty files, broken links, files that may not be read, headers without samples, names that are no
+ * UTF-8. Each is refused at once, by a line that names it. */
 #include <sys/stat.h>
 #include <unistd.h>
 

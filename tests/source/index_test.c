@@ -1,5 +1,6 @@
-/* index_test.c - indexes in the cache: a second opening finds the same samples by the index; one that
- * is stale, damaged or forged is made again; processes share it; and without a cache all works. */
+/* index_test.c - indexes in the cache: a second opening finds the same samples by the index; one
+ * that is stale, damaged or forged is made again; processes share it; and without a cache all
+ * works. */
 #include "source/index.h"
 
 #include <dirent.h>

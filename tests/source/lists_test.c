@@ -1,5 +1,5 @@
-/* lists_test.c - lists of ids of different lengths, in all formats that have them: as they are in the
- * files, as a model reads them, and from several sources. */
+/* lists_test.c - lists of ids of different lengths, in all formats that have them: as they are in
+ * the files, as a model reads them, and from several sources. */
 #include "source/adapt.h"
 #include "source/mixed.h"
 #include "source/samples.h"

@@ -1,5 +1,5 @@
-/* record_images_test.c - images in records: bytes of TFRecord and MDS files that are PNG images become
- * their pixels; damaged ones are refused, or left out. */
+/* record_images_test.c - images in records: bytes of TFRecord and MDS files that are PNG images
+ * become their pixels; damaged ones are refused, or left out. */
 #include "source/samples.h"
 
 enum { N = 40, H = 2, W = 3 };

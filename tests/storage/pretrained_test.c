@@ -1,5 +1,5 @@
-/* pretrained_test.c - a run that begins with a published model: its keys, its weights, whole or in the
- * parts that a worker owns, and what is refused. */
+/* pretrained_test.c - a run that begins with a published model: its keys, its weights, whole or in
+ * the parts that a worker owns, and what is refused. */
 #include "storage/pretrained.h"
 
 #include "folder.h"

@@ -1,6 +1,6 @@
-/* bf16_chain.h - the arithmetic of products in bf16, written from the rule and not from the kernels:
- * one multiply-add is the exact sum, rounded to 24 digits as if exponents had no end; what is then
- * below 2^-126 is zero, and so are such operands. */
+/* bf16_chain.h - the arithmetic of products in bf16, written from the rule and not from the
+ * kernels: one multiply-add is the exact sum, rounded to 24 digits as if exponents had no end; what
+ * is then below 2^-126 is zero, and so are such operands. */
 #ifndef LS_TEST_BF16_CHAIN_H
 #define LS_TEST_BF16_CHAIN_H
 

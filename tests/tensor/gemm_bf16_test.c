@@ -121,8 +121,8 @@ static uint32_t random_u32(uint64_t *state) {
     return (uint32_t)(*state >> 32);
 }
 
-/* Numbers of any bits; or operands whose products are about 2^-126 and below, with start values that
- * are there, too, so that sums are rounded to that number or to the one below it. */
+/* Numbers of any bits; or operands whose products are about 2^-126 and below, with start values
+ * that are there, too, so that sums are rounded to that number or to the one below it. */
 static void fill_wild(problem *p, int kind, uint64_t seed) {
     uint64_t state = seed * 2 + 1;
     for (int64_t i = 0; i < p->M * p->K; i++) {
@@ -164,8 +164,8 @@ static void test_extreme(void **state) {
     each_kernel(extreme_numbers, 1);
 }
 
-/* A product that is continued after any k, odd ones too, has the bits of the whole, with sums that are
- * -0, too. */
+/* A product that is continued after any k, odd ones too, has the bits of the whole, with sums that
+ * are -0, too. */
 static void in_parts(const ls_compute *c) {
     for (int kind = 0; kind < 3; kind++)
         for (int64_t step = 1; step < 80; step += 1 + step / 3) {

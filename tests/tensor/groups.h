@@ -1,6 +1,6 @@
-/* groups.h - calls the f32 kernels once each, in groups (layer_groups.h has more), on ordinary and on extreme numbers:
- * kernels_test.c compares the results with formulas, variant_bits.c between variants. For other
- * types, see elements.h. */
+/* groups.h - calls the f32 kernels once each, in groups (layer_groups.h has more), on ordinary and
+ * on extreme numbers: kernels_test.c compares the results with formulas, variant_bits.c between
+ * variants. For other types, see elements.h. */
 #ifndef LS_TEST_GROUPS_H
 #define LS_TEST_GROUPS_H
 
@@ -208,8 +208,8 @@ static inline void do_gemv_blocks(const ls_kernels *k, int64_t n, values *v) {
     }
 }
 
-/* Four queries of n elements over a chunk of keys and values, and some of the next: scores from each
- * chunk on, and as many columns of the mixed values as there are. */
+/* Four queries of n elements over a chunk of keys and values, and some of the next: scores from
+ * each chunk on, and as many columns of the mixed values as there are. */
 static inline void do_kept(const ls_kernels *k, int64_t n, values *v, bool bf16) {
     enum { QUERIES = 4, SEEN = LS_KEPT_CHUNK + 21, S_ROW = 2 * LS_KEPT_CHUNK };
     static float kept[2 * 2 * LS_KEPT_CHUNK * MAX_N], q[QUERIES * MAX_N], s[QUERIES * S_ROW];

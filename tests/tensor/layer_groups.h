@@ -1,4 +1,5 @@
-/* layer_groups.h - calls the f32 kernels of vision's and tables' layers, in groups: see groups.h. */
+/* layer_groups.h - calls the f32 kernels of vision's and tables' layers, in groups: see
+ * groups.h. */
 #ifndef LS_TEST_LAYER_GROUPS_H
 #define LS_TEST_LAYER_GROUPS_H
 

@@ -1,10 +1,12 @@
-/* pooling_test.c - maxima and means of windows, forward and backward, against loops over windows. */
+/* pooling_test.c - maxima and means of windows, forward and backward, against loops over
+ * windows. */
 #include "tensor/pooling.h"
 
 #include "tensor/check_group.h"
 #include "tensor/layer_groups.h"
 
-/* Adds what output pixel o of one channel contributes: the references scatter, the kernels gather. */
+/* Adds what output pixel o of one channel contributes: the references scatter, the kernels
+ * gather. */
 typedef struct reference {
     double max, sum;
     int64_t first, count; /* the place of the maximum, and the pixels inside */

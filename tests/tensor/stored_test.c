@@ -1,5 +1,5 @@
-/* stored_test.c - products with weights as files have them: the bits of products with their values in
- * f32, for every type, shape of a product, number of threads and variant. */
+/* stored_test.c - products with weights as files have them: the bits of products with their values
+ * in f32, for every type, shape of a product, number of threads and variant. */
 #include "tensor/stored.h"
 
 #include <math.h>

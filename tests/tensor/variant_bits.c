@@ -4,7 +4,8 @@
  * Each variant that runs here does the same list of calls; the results of each call are hashed, and
  * the hash must be that of the portable variant. Then one hash per kernel is printed, which must be
  * the same on every machine: scripts/check_neon.sh compares those of two kinds of processors.
- * `avx512bf16_mock` is the AVX-512 variant with its instructions in plain C, those for bf16 included.
+ * `avx512bf16_mock` is the AVX-512 variant with its instructions in plain C, those for bf16
+ * included.
  *
  * Which NaN an operation on f32 or f64 produces is not defined (kernels.h), so all NaNs count as
  * the same, except where the operation only selects.

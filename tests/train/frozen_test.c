@@ -1,5 +1,5 @@
-/* frozen_test.c - training with frozen parameters: the same bits for any workers and layout, those of
- * a run in which these parameters have a learning rate of 0, and where the values come from. */
+/* frozen_test.c - training with frozen parameters: the same bits for any workers and layout, those
+ * of a run in which these parameters have a learning rate of 0, and where the values come from. */
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -112,8 +112,8 @@ static void test_half(void **state) {
     same(TRAIN(5, FREEZE, "train.compute=bf16", "parallel.executor=sequential"), one);
 }
 
-/* What is frozen, and what is trained, begins with the weights of another run, of which another part
- * was frozen. */
+/* What is frozen, and what is trained, begins with the weights of another run, of which another
+ * part was frozen. */
 static void test_origin(void **state) {
     (void)state;
     char *first = run_path(nruns), *from = ls_format("train.from=%s", first);

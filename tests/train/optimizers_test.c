@@ -1,5 +1,6 @@
-/* optimizers_test.c - every optimizer, groups of parameters, the average of weights: the same bits for any number of
- * workers, any sharding and after a resumption; checkpoints have the optimizer's states. */
+/* optimizers_test.c - every optimizer, groups of parameters, the average of weights: the same bits
+ * for any number of workers, any sharding and after a resumption; checkpoints have the optimizer's
+ * states. */
 /* ctest: busy */
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* stored_test.c - training on frozen weights as a published model's file has them: the bits of a run
- * that widens them, for any workers; the run's file, and what is written out of it. */
+/* stored_test.c - training on frozen weights as a published model's file has them: the bits of a
+ * run that widens them, for any workers; the run's file, and what is written out of it. */
 /* ctest: busy */
 #include <unistd.h>
 

@@ -241,8 +241,8 @@ static void reference(const char *file, double *loss_p, double *accuracy_p) {
     *accuracy_p = (double)right / VALIDATION;
 }
 
-/* The score is that of the saved weights, to the same bits for any number of workers and layout, and
- * changes no weights. */
+/* The score is that of the saved weights, to the same bits for any number of workers and layout,
+ * and changes no weights. */
 static void test_evaluation(void **state) {
     (void)state;
     char *file = path_of("weights");

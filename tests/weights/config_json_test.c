@@ -1,5 +1,5 @@
-/* config_json_test.c - config.json of each family, in the forms of transformers 4 and 5; what is not
- * supported is refused by the name of its key. */
+/* config_json_test.c - config.json of each family, in the forms of transformers 4 and 5; what is
+ * not supported is refused by the name of its key. */
 #include "weights/config_json.h"
 
 #include <math.h>

@@ -2,7 +2,8 @@
  *
  *     convert_weights MODEL OUT TYPE [SHARD_BYTES]
  *
- * OUT: FILE.gguf, or a directory that is created. A GGUF file gets the keys of MODEL's tokenizer. */
+ * OUT: FILE.gguf, or a directory that is created. A GGUF file gets the keys of MODEL's
+ * tokenizer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

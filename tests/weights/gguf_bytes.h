@@ -1,5 +1,5 @@
-/* gguf_bytes.h - the bytes of a GGUF file, laid out by hand: independent of gguf_write.h, and able to
- * be wrong in any place. */
+/* gguf_bytes.h - the bytes of a GGUF file, laid out by hand: independent of gguf_write.h, and able
+ * to be wrong in any place. */
 #ifndef LS_TEST_GGUF_BYTES_H
 #define LS_TEST_GGUF_BYTES_H
 

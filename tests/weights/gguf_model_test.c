@@ -1,5 +1,5 @@
-/* gguf_model_test.c - an architecture in GGUF's metadata: read from files that are laid out by hand,
- * written and read again; what is not supported is refused by the name of its key. */
+/* gguf_model_test.c - an architecture in GGUF's metadata: read from files that are laid out by
+ * hand, written and read again; what is not supported is refused by the name of its key. */
 #include "weights/gguf_model.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* small_model.h - small models of each family, whose tensors, names and shapes are written down here:
- * as directories of Hugging Face's form, and as GGUF files laid out by hand. */
+/* small_model.h - small models of each family, whose tensors, names and shapes are written down
+ * here: as directories of Hugging Face's form, and as GGUF files laid out by hand. */
 #ifndef LS_TEST_SMALL_MODEL_H
 #define LS_TEST_SMALL_MODEL_H
 
@@ -7,8 +7,8 @@
 #include "weights/gguf_bytes.h"
 #include "weights/safetensors.h"
 
-/* Width 64, feed-forward 96 (of one gpt2: 256), 4 heads of 16 elements (qwen3: of 32), 2 KV heads, 100 tokens, 48
- * positions, 2 layers. */
+/* Width 64, feed-forward 96 (of one gpt2: 256), 4 heads of 16 elements (qwen3: of 32), 2 KV heads,
+ * 100 tokens, 48 positions, 2 layers. */
 typedef struct small_row {
     const char *hf, *gguf; /* %d: the layer */
     int64_t dims[2];       /* as in Hugging Face's files; 0: a vector */

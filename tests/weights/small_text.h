@@ -1,5 +1,5 @@
-/* small_text.h - the keys of a GGUF file that small models have for text: a byte-level tokenizer of 95
- * ASCII characters, and a chat template. */
+/* small_text.h - the keys of a GGUF file that small models have for text: a byte-level tokenizer of
+ * 95 ASCII characters, and a chat template. */
 #ifndef LS_TEST_SMALL_TEXT_H
 #define LS_TEST_SMALL_TEXT_H
 

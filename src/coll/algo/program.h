@@ -2,9 +2,9 @@
  *
  * An algorithm (direct.c, ring.c, ...) writes, for one worker, a sequential program: send, receive,
  * combine, copy, over ranges of buffers. Which steps may overlap follows from the ranges:
- * ls_coll_program_finish() makes a step wait for the earlier ones that touch the same elements, if one
- * of the two writes. Algorithms name no waits and keep no state. The engine runs a program over a
- * transport; tests run it over the fake one; its messages and bytes are counted here.
+ * ls_coll_program_finish() makes a step wait for the earlier ones that touch the same elements, if
+ * one of the two writes. Algorithms name no waits and keep no state. The engine runs a program over
+ * a transport; tests run it over the fake one; its messages and bytes are counted here.
  *
  * Messages from one worker to another are numbered in the order of the sender's program; the
  * receiver's program takes them in the same order, so both use the same numbers. A step of no

@@ -44,8 +44,8 @@ typedef struct ls_launch_options {
  * failed (128 + the signal's number if it was killed); *e then names the worker and the reason.
  * SIGINT, SIGTERM and SIGHUP are passed on; a second SIGINT or SIGTERM kills.
  *
- * With `restarts` all workers start again after a failure, in a new group; LOCKSTEP_RESTART_COUNT is
- * then the number of starts before. They do not after a signal, nor where a program could not be
+ * With `restarts` all workers start again after a failure, in a new group; LOCKSTEP_RESTART_COUNT
+ * is then the number of starts before. They do not after a signal, nor where a program could not be
  * started, or ended with 75 (EX_TEMPFAIL: it was stopped). */
 ls_status ls_launch_run(const ls_launch_options *, int *code_p, ls_error *e);
 

@@ -15,9 +15,10 @@
  * be looked up. */
 ls_status ls_door_configured(struct sockaddr_storage *a_p, ls_error *);
 
-/* Worker 0's socket, at the first of nports ports, from `port` on, that no other socket uses. If `host` is not an address of this host (but a forwarded one), or is a name
- * that means the loopback here and may mean something else elsewhere, the socket listens at all
- * addresses, and a log line says so. */
+/* Worker 0's socket, at the first of nports ports, from `port` on, that no other socket uses. If
+ * `host` is not an address of this host (but a forwarded one), or is a name that means the loopback
+ * here and may mean something else elsewhere, the socket listens at all addresses, and a log line
+ * says so. */
 ls_status ls_door_first(const char *host, int port, int nports, int *fd_p, ls_error *);
 
 /* The socket of a worker that has reached worker 0 through the socket `reached`; any port. */

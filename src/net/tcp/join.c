@@ -357,8 +357,8 @@ static ls_status visit(search *x, int fd, ls_roster *r, ls_error *e) {
     return s;
 }
 
-/* Connects to x->port. *fd_p: -1, nobody listens there. LS_EINVAL: worker 0's address can't be looked
- * up. */
+/* Connects to x->port. *fd_p: -1, nobody listens there. LS_EINVAL: worker 0's address can't be
+ * looked up. */
 static ls_status dial(const search *x, int *fd_p, ls_error *e) {
     struct addrinfo *list = NULL;
     const char *why = ls_address_look_up(x->j->host, x->port, 0, &list);
@@ -377,8 +377,8 @@ static ls_status no_worker_0(const ls_join *j, ls_error *e) {
                    j->host, j->port, last, j->timeout_s);
 }
 
-/* Tries all ports once. LS_OK: this worker has joined. *met_p: somebody listened at a port, this time
- * or before; then *e says why the latest visit failed, else why nobody could be looked for. */
+/* Tries all ports once. LS_OK: this worker has joined. *met_p: somebody listened at a port, this
+ * time or before; then *e says why the latest visit failed, else why nobody could be looked for. */
 static ls_status search_once(search *x, ls_roster *r, bool *met_p, ls_error *e) {
     ls_status s = LS_EPEER;
     for (int i = 0; i < x->j->nports && s != LS_OK && !x->decided; i++) {

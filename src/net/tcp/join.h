@@ -30,9 +30,9 @@ typedef struct ls_roster {
 typedef struct ls_join {
     int rank, size;
     const char *host; /* of worker 0; a name or an address */
-    /* Worker 0 listens at the first free one of the ports [port, port + nports); the others try all of
-     * them. With nports above 1 a neighbour may be another group's worker 0: `meeting` (0 to 65535)
-     * is the same for workers of one group, and differs between the groups of a host. */
+    /* Worker 0 listens at the first free one of the ports [port, port + nports); the others try all
+     * of them. With nports above 1 a neighbour may be another group's worker 0: `meeting` (0 to
+     * 65535) is the same for workers of one group, and differs between the groups of a host. */
     int port, nports, meeting;
     int inherited_fd;  /* worker 0's listening socket, made by the launcher; -1: none */
     const ls_key *key; /* NULL: plain text */

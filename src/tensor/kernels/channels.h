@@ -1,6 +1,6 @@
 /* channels.h - sums and products over the rows of up to 16 channels, for norms over pixels: group
- * norm and batch norm. Rows are C apart; n is the number of channels, 16 or fewer, and is known when
- * it is compiled where it is 16. */
+ * norm and batch norm. Rows are C apart; n is the number of channels, 16 or fewer, and is known
+ * when it is compiled where it is 16. */
 #ifndef LS_TENSOR_KERNELS_CHANNELS_H
 #define LS_TENSOR_KERNELS_CHANNELS_H
 

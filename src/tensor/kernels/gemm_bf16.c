@@ -1,10 +1,11 @@
 /* gemm_bf16.c - the innermost part of products in bf16: every element is one chain of multiply-adds
  * in f32 over k, in order, in which operands and results below 1.2e-38 are zeros.
  *
- * With an instruction for pairs (V_PAIRS), a packed word has the bf16 of k in its high half and that of
- * k + 1 in its low half. An odd last k gets a partner: -0 in a and 0 in b, whose product -0 changes
- * no sum, not even one that is -0. Without the instruction, a packed word is an operand that was
- * rounded to bf16, as f32, and the tile is that of f32 while the processor flushes denormals.
+ * With an instruction for pairs (V_PAIRS), a packed word has the bf16 of k in its high half and
+ * that of k + 1 in its low half. An odd last k gets a partner: -0 in a and 0 in b, whose product -0
+ * changes no sum, not even one that is -0. Without the instruction, a packed word is an operand
+ * that was rounded to bf16, as f32, and the tile is that of f32 while the processor flushes
+ * denormals.
  */
 #include <assert.h>
 

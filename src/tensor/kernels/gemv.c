@@ -2,8 +2,8 @@
  *
  * Weights [K, N] are processed eight rows at a time: the eight continue one chain for each column,
  * so y is read and written once for eight rows, and memory is read in eight streams. The next rows
- * are prefetched by hand: rows of weights are split among threads, and the hardware prefetcher would
- * have to relearn its streams for each part.
+ * are prefetched by hand: rows of weights are split among threads, and the hardware prefetcher
+ * would have to relearn its streams for each part.
  */
 #include <assert.h>
 

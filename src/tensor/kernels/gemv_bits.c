@@ -1,5 +1,5 @@
-/* gemv_bits.c - products of one row with rows of blocks whose numbers have five or six bits, and with
- * rows of blocks of 256 (tensor/block.h): see gemv_blocks.h.
+/* gemv_bits.c - products of one row with rows of blocks whose numbers have five or six bits, and
+ * with rows of blocks of 256 (tensor/block.h): see gemv_blocks.h.
  *
  * A row is a lane, as in gemv_blocks.c. A number is its low four bits and 16 times the bits above,
  * which is exact; it is scaled to the bits of kernels/unpack.c.

@@ -1,7 +1,8 @@
 /* rope.c - turns pairs of numbers by angles: positions for attention.
  *
- * Su, Lu, Pan, Murtadha, Wen & Liu, "RoFormer: enhanced transformer with rotary position embedding",
- * Neurocomputing 568 (2024), with the pairs of GPT-NeoX: element i with element D / 2 + i. */
+ * Su, Lu, Pan, Murtadha, Wen & Liu, "RoFormer: enhanced transformer with rotary position
+ * embedding", Neurocomputing 568 (2024), with the pairs of GPT-NeoX: element i with element D / 2 +
+ * i. */
 #include "tensor/kernels/variant.h"
 
 void LS_K(rope)(int64_t heads, int64_t D, const float *turn, bool back, const float *x, float *y) {

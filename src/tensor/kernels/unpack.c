@@ -161,7 +161,8 @@ void LS_K(unpack_q5_k)(int64_t n, const uint8_t *x, float *y) {
 }
 
 /* Each half has 64 bytes whose low nibbles belong to its groups 0 and 1, the high ones to groups 2
- * and 3; and 32 bytes with two high bits of each of these groups. A scale is that of 16 elements. */
+ * and 3; and 32 bytes with two high bits of each of these groups. A scale is that of 16
+ * elements. */
 void LS_K(unpack_q6_k)(int64_t n, const uint8_t *x, float *y) {
     for (; n-- > 0; x += 210) {
         const int8_t *scales = (const int8_t *)(const void *)(x + 192);
