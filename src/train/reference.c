@@ -16,20 +16,25 @@ static ls_chats *pairs_of(ls_loop *l) { return &l->data.text.chats; }
 
 /* ---- computing ---- */
 
-/* Samples of rows [i, i + k) of the part: their log-probabilities, by the numbers of their
- * pairs. */
-static ls_status compute_rows(const ls_loop *l, int part, uint64_t i, uint64_t k, char *samples,
-                              double *logps, ls_error *e) {
+/* Rows [first, first + n) of a part. */
+typedef struct some_rows {
+    int part;
+    uint64_t first, n;
+} some_rows;
+
+/* Their log-probabilities, by the numbers of their pairs. */
+static ls_status compute_rows(const ls_loop *l, some_rows r, char *samples, double *logps,
+                              ls_error *e) {
     const ls_corpus *c = &l->data.text;
     const ls_model *model = &l->m.layout->model;
     size_t size = ls_record_size(model), nbytes = l->data.sample_nbytes;
-    double *records = LS_NEW_ARRAY(double, k *size);
+    double *records = LS_NEW_ARRAY(double, r.n *size);
     ls_status s = LS_OK;
-    for (uint64_t j = 0; s == LS_OK && j < k; j++)
-        s = ls_corpus_chat_row(c, part, i + j, samples + j * nbytes, e);
-    if (s == LS_OK) s = ls_infer_records(&l->m.infer, (int64_t)k, samples, records, e);
-    for (uint64_t j = 0; s == LS_OK && j < k; j++)
-        memcpy(logps + 2 * ls_chats_pair(&c->chats, part, i + j),
+    for (uint64_t j = 0; s == LS_OK && j < r.n; j++)
+        s = ls_corpus_chat_row(c, r.part, r.first + j, samples + j * nbytes, e);
+    if (s == LS_OK) s = ls_infer_records(&l->m.infer, (int64_t)r.n, samples, records, e);
+    for (uint64_t j = 0; s == LS_OK && j < r.n; j++)
+        memcpy(logps + 2 * ls_chats_pair(&c->chats, r.part, r.first + j),
                records + j * size + LS_RECORD_VALUES + LS_DPO_LOGP, 2 * sizeof *logps);
     free(records);
     return s;
@@ -45,7 +50,8 @@ static ls_status compute_share(const ls_loop *l, double *logps, ls_error *e) {
         uint64_t n = l->data.text.chats.rows[part].nrows;
         uint64_t i = n * w / size, end = n * (w + 1) / size;
         for (; s == LS_OK && i < end && !ls_board_recalled(m->slot); i += most)
-            s = compute_rows(l, part, i, end - i < most ? end - i : most, samples, logps, e);
+            s = compute_rows(l, (some_rows){part, i, end - i < most ? end - i : most}, samples,
+                             logps, e);
     }
     free(samples);
     return s;
