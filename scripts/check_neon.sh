@@ -30,7 +30,7 @@ for variant in portable neon; do
     done
 done
 $cc $flags -static -o "$folder/variant_bits" tests/tensor/variant_bits.c $objects src/tensor/*.c \
-    src/base/error.c src/base/escape.c src/base/math.c src/base/mem.c src/base/random.c src/base/utf8.c \
+    src/base/error.c src/base/escape.c src/base/math.c src/base/mem.c src/base/random.c src/base/utf8.c src/base/wait_policy.c \
     -lpthread -lm
 
 "$here" >"$folder/here" || { cat "$folder/here"; exit 1; }
