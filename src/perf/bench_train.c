@@ -181,8 +181,10 @@ static ls_status bench_worker(ls_group *g, ls_board_slot *me, void *arg, ls_erro
     ls_status s = ls_tracer_check(&b->trace, g, e);
     if (s == LS_OK) s = ls_member_join(&m, e);
     if (s == LS_OK) s = ls_member_begin(&m, 0, NULL, e);
+    const char *dir = b->export_dir;
+    if (s == LS_OK && dir) s = ls_export_weights(&m, dir, "weights.safetensors", e);
     if (s == LS_OK) s = measure(&m, b, &out, e);
-    if (s == LS_OK && b->export_dir) s = ls_export_trained(&m, b->export_dir, e);
+    if (s == LS_OK && dir) s = ls_export_weights(&m, dir, "trained.safetensors", e);
     if (s == LS_OK) s = trace_steps(&m, b, e);
     if (s == LS_OK && m.worker == 0) b->report(&b->host.run->config, &out);
     ls_member_leave(&m);

@@ -19,22 +19,12 @@ static ls_status write_weights(const ls_host *h, float *flat, const char *dir, c
     return s;
 }
 
-static ls_status write_initial(const ls_host *h, const char *dir, ls_error *e) {
-    const ls_model *m = &h->layout.model;
-    void *flat = NULL;
-    LS_TRY(ls_map(m->nfloats * sizeof(float), "weights", &flat, e));
-    ls_model_init(m, (uint64_t)h->run->config.train.seed, 0, m->nfloats, flat);
-    ls_status s = write_weights(h, flat, dir, "weights.safetensors", e);
-    ls_unmap(flat, m->nfloats * sizeof(float));
-    return s;
-}
-
-ls_status ls_export_trained(ls_member *m, const char *dir, ls_error *e) {
+ls_status ls_export_weights(ls_member *m, const char *dir, const char *name, ls_error *e) {
     ls_world *w = &m->worlds[0];
     const ls_plan *p = &m->layout->plan;
     ls_status s = LS_OK;
     LS_TRY(ls_world_collect(w, p, e));
-    if (m->worker == 0) s = write_weights(m->host, w->flat.of[0], dir, "trained.safetensors", e);
+    if (m->worker == 0) s = write_weights(m->host, w->flat.of[0], dir, name, e);
     ls_world_drop_collected(w, p);
     return ls_member_wait(m, s, e);
 }
@@ -126,7 +116,6 @@ ls_status ls_export(const ls_host *h, const ls_dataset *d, int64_t steps, const 
     char *samples = ls_format("%s/%s", dir, has_tokens ? "tokens.u32" : "samples.bin"),
          *settings = ls_format("%s/settings.json", dir), *config = ls_format("%s/config.yaml", dir);
     ls_status s = ls_file_make_dirs(dir, e);
-    if (s == LS_OK) s = write_initial(h, dir, e);
     if (s == LS_OK) s = write_samples(h->run, d, steps, samples, e);
     if (s == LS_OK) s = write_settings(h, steps, settings, e);
     if (s == LS_OK) s = write_config(&h->run->config, config, e);

@@ -1,6 +1,6 @@
 /* export.h - the data of bench train, as files on which another program can train too.
  *
- *     DIR/weights.safetensors   the initial weights, by the names of checkpoints
+ *     DIR/weights.safetensors   the weights before the first step, by the names of checkpoints
  *     DIR/tokens.u32            a language model's samples of each step, in order:
  *                               [steps][batch][context + 1]
  *     DIR/samples.bin           other models' samples: [steps][batch][sample_bytes]
@@ -14,11 +14,11 @@
 
 #include "train/member.h"
 
-/* Creates the directory if necessary and replaces these files in it, but for the trained weights.
+/* Creates the directory if necessary and replaces these files in it, but for those of weights.
  * Refuses steps beyond the end of an epoch whose last batch is short. */
 ls_status ls_export(const ls_host *, const ls_dataset *, int64_t steps, const char *dir,
                     ls_error *);
-/* Collective. Writes the weights as they are now: trained.safetensors. */
-ls_status ls_export_trained(ls_member *, const char *dir, ls_error *);
+/* Collective. Writes the weights as they are now to DIR/NAME. */
+ls_status ls_export_weights(ls_member *, const char *dir, const char *name, ls_error *);
 
 #endif
