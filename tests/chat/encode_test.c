@@ -5,35 +5,16 @@
 #include "chat/conversation.h"
 #include "chat/lines.h"
 #include "chat/show.h"
-#include "data/small_tokenizer.h"
+#include "chat/small_chat.h"
 
-#define PLAIN                                                                                      \
-    "{% for m in messages %}<|a|>{{ m.role }}\n{{ m.content|trim }}<|r|>{% endfor %}"              \
-    "{% if add_generation_prompt %}<|a|>assistant\n{% endif %}"
 /* Thoughts of the last answer alone are written, as Qwen 3's template does. */
 #define LAST                                                                                       \
     "{% for m in messages %}<|a|>{{ m.role }}\n{{ '[]' if loop.last and m.role == 'assistant' }}"  \
     "{{ m.content }}<|r|>{% endfor %}{% if add_generation_prompt %}<|a|>assistant\n{% endif %}"
 
-static ls_tokenizer *make_tokenizer(void) {
-    static const char *const none[] = {NULL};
-    const small_tokenizer s = {
-        .pre_tokenizer = SMALL_BYTE_LEVEL,
-        .tokens = none,
-        .merges = none,
-        .added = "[{\"id\": 256, \"content\": \"<|a|>\", \"special\": true}, {\"id\": 257, "
-                 "\"content\": \"<|r|>\", \"special\": true}]"};
-    char *json = small_json(&s);
-    ls_tokenizer *t = NULL;
-    ls_error e = {0};
-    assert_ls_ok(ls_tokenizer_parse(json, strlen(json), "t", &t, &e), e);
-    free(json);
-    return t;
-}
-
 static ls_status encode(const char *template, const char *line, ls_chat_loss loss, ls_buf *shown,
                         ls_chat_tokens *tokens, ls_error *e) {
-    ls_tokenizer *t = make_tokenizer();
+    ls_tokenizer *t = small_chat_tokenizer();
     ls_chat_format f = {.tokenizer = t, .end = 257};
     ls_json *j = NULL;
     ls_conversation c = {0};
@@ -130,7 +111,7 @@ static void test_special(void **state) {
 }
 
 static void add_shown(void *arg, const ls_chat_sample *s) {
-    ls_tokenizer *t = make_tokenizer();
+    ls_tokenizer *t = small_chat_tokenizer();
     ls_chat_show(t, s->tokens, 1000, arg);
     ls_buf_printf(arg, " %llu%s\n", (unsigned long long)s->line, s->apart ? " apart" : "");
     ls_tokenizer_free(t);
@@ -140,7 +121,7 @@ static void add_shown(void *arg, const ls_chat_sample *s) {
 static void test_apart(void **state) {
     (void)state;
     static const char text[] = "\n{\"text\": \"xy\"}\n" TWO;
-    ls_tokenizer *t = make_tokenizer();
+    ls_tokenizer *t = small_chat_tokenizer();
     ls_chat_format f = {.tokenizer = t, .end = 257};
     ls_buf shown = {0};
     ls_error e = {0};

@@ -4,33 +4,14 @@
 
 #include "chat/lines.h"
 #include "chat/show.h"
-#include "data/small_tokenizer.h"
+#include "chat/small_chat.h"
 
-#define PLAIN                                                                                      \
-    "{% for m in messages %}<|a|>{{ m.role }}\n{{ m.content|trim }}<|r|>{% endfor %}"              \
-    "{% if add_generation_prompt %}<|a|>assistant\n{% endif %}"
 /* Thoughts of the last answer alone are written. */
 #define LAST                                                                                       \
     "{% for m in messages %}<|a|>{{ m.role }}\n{{ '-' if loop.last and m.role == 'assistant' }}"   \
     "{{ m.content }}<|r|>{% endfor %}{% if add_generation_prompt %}<|a|>assistant\n{% endif %}"
 #define U(text) "{\"role\": \"user\", \"content\": \"" text "\"}"
 #define A(text) "{\"role\": \"assistant\", \"content\": \"" text "\"}"
-
-static ls_tokenizer *make_tokenizer(void) {
-    static const char *const none[] = {NULL};
-    const small_tokenizer s = {
-        .pre_tokenizer = SMALL_BYTE_LEVEL,
-        .tokens = none,
-        .merges = none,
-        .added = "[{\"id\": 256, \"content\": \"<|a|>\", \"special\": true}, {\"id\": 257, "
-                 "\"content\": \"<|r|>\", \"special\": true}]"};
-    char *json = small_json(&s);
-    ls_tokenizer *t = NULL;
-    ls_error e = {0};
-    assert_ls_ok(ls_tokenizer_parse(json, strlen(json), "t", &t, &e), e);
-    free(json);
-    return t;
-}
 
 typedef struct shown {
     const ls_tokenizer *t;
@@ -46,7 +27,7 @@ static void show(void *arg, const ls_chat_sample *s) {
 
 static ls_status encode(const char *template, ls_chat_wants wants, const char *line, ls_buf *out,
                         ls_error *e) {
-    ls_tokenizer *t = make_tokenizer();
+    ls_tokenizer *t = small_chat_tokenizer();
     ls_chat_format f = {.tokenizer = t, .end = 257};
     shown x = {.t = t};
     assert_ls_ok(ls_template_parse(template, strlen(template), "x", &f.template, e), *e);
