@@ -17,6 +17,9 @@
 
 static const char DIRECTORY[] = "control", NAME[] = "socket";
 
+/* The socket gets its name when it listens: whoever connects finds the old one or the new one. */
+static const char NEW_NAME[] = "socket.%d";
+
 /* How long a guest, a program that connects, may take to send its request. */
 static const int64_t PATIENCE_NS = (int64_t)2 * 1000000000;
 
@@ -29,6 +32,7 @@ typedef struct reader {
 struct ls_control {
     int run, folder;     /* the run directory; `control` in it */
     int listener, guest; /* guest: it sends a request, or waits for the answer; -1: none */
+    struct stat file;    /* of the socket */
     int64_t came_ns;     /* when the guest connected */
     reader asks;
 };
@@ -42,29 +46,48 @@ static struct sockaddr_un address_in(int folder, const char *path) {
 
 static int open_folder(const char *run) { return open(run, O_RDONLY | O_DIRECTORY | O_CLOEXEC); }
 
+static int enter(int run) {
+    return openat(run, DIRECTORY, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
 /* Removes what a killed program has left, as root also that of another user. */
 static void clear_away(int run) {
-    int folder = openat(run, DIRECTORY, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int folder = enter(run);
     if (folder >= 0) unlinkat(folder, NAME, 0);
     if (folder >= 0) close(folder);
     if (unlinkat(run, DIRECTORY, AT_REMOVEDIR) != 0) unlinkat(run, DIRECTORY, 0);
 }
 
-/* A new directory that only this user can enter, whatever the umask; -1 with errno. */
+static bool is_private(int folder) {
+    struct stat there;
+    return fstat(folder, &there) == 0 && there.st_uid == geteuid() &&
+           (there.st_mode & 07777) == 0700;
+}
+
+/* A directory that only this user can enter, whatever the umask; -1 with errno. That of another
+ * supervisor of this run (hosts of one run may share its directory) stays in use. */
 static int make_folder(int run) {
+    int folder = enter(run);
+    if (folder >= 0 && is_private(folder)) return folder;
+    if (folder >= 0) close(folder);
     clear_away(run);
     if (mkdirat(run, DIRECTORY, 0700) != 0) return -1;
     fchmodat(run, DIRECTORY, 0700, 0); /* the umask may have taken away too much */
-    return openat(run, DIRECTORY, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return enter(run);
 }
 
 /* The file gets the mode of the socket, less the umask's bits: it never has another mode. */
 static bool make_socket(ls_control *c) {
-    struct sockaddr_un a = address_in(c->folder, NAME);
+    char name[32];
+    snprintf(name, sizeof name, NEW_NAME, (int)getpid());
+    struct sockaddr_un a = address_in(c->folder, name);
+    unlinkat(c->folder, name, 0);
     c->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     return c->listener >= 0 && fchmod(c->listener, 0600) == 0 &&
            bind(c->listener, (struct sockaddr *)&a, sizeof a) == 0 &&
-           fchmodat(c->folder, NAME, 0600, 0) == 0 && listen(c->listener, 16) == 0;
+           fchmodat(c->folder, name, 0600, 0) == 0 && listen(c->listener, 16) == 0 &&
+           fstatat(c->folder, name, &c->file, AT_SYMLINK_NOFOLLOW) == 0 &&
+           renameat(c->folder, name, c->folder, NAME) == 0;
 }
 
 ls_status ls_control_open(const char *run, ls_control **c_p, ls_error *e) {
@@ -80,17 +103,19 @@ ls_status ls_control_open(const char *run, ls_control **c_p, ls_error *e) {
     return LS_OK;
 }
 
-/* False if another program has replaced the directory. */
-static bool is_own_folder(const ls_control *c) {
-    struct stat own, there;
-    return fstat(c->folder, &own) == 0 &&
-           fstatat(c->run, DIRECTORY, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-           own.st_ino == there.st_ino && own.st_dev == there.st_dev;
+/* False if another program has replaced the socket. */
+static bool is_own_socket(const ls_control *c) {
+    struct stat there;
+    int folder = enter(c->run);
+    bool own = folder >= 0 && fstatat(folder, NAME, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+               c->file.st_ino == there.st_ino && c->file.st_dev == there.st_dev;
+    if (folder >= 0) close(folder);
+    return own;
 }
 
 void ls_control_close(ls_control *c) {
     if (!c) return;
-    if (c->folder >= 0 && is_own_folder(c)) clear_away(c->run);
+    if (is_own_socket(c)) clear_away(c->run);
     if (c->listener >= 0) close(c->listener);
     if (c->guest >= 0) close(c->guest);
     if (c->folder >= 0) close(c->folder);

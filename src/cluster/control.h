@@ -17,7 +17,8 @@ enum { LS_CONTROL_LINE = 256 };
 
 typedef struct ls_control ls_control;
 
-/* One program per run; replaces what a killed one has left. */
+/* Takes the place of what another program has left, or serves: hosts that share a run directory
+ * replace each other, without a moment at which there is no socket. */
 ls_status ls_control_open(const char *run, ls_control **c_p, ls_error *);
 void ls_control_close(ls_control *); /* NULL is fine */
 

@@ -1,6 +1,7 @@
 /* control_test.c - a run's socket: requests, answers, bad clients, and other users. */
 #include "cluster/control.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -229,11 +230,48 @@ static void test_left_behind(void **state) {
     assert_int_equal(access(path, F_OK), -1);
 }
 
+/* Connects again and again until the file `stop` exists, in the run directory. */
+static int count_failures(void) {
+    struct sockaddr_un a = {.sun_family = AF_UNIX, .sun_path = "control/socket"};
+    int failures = 0;
+    while (access("stop", F_OK) != 0) {
+        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        failures += connect(fd, (struct sockaddr *)&a, sizeof a) != 0 && errno != EAGAIN;
+        close(fd);
+    }
+    return failures;
+}
+
+/* Hosts of a run may share its directory: a request always finds one of their sockets. */
+static void test_shared_folder(void **state) {
+    (void)state;
+    enum { N = 100 };
+    ls_control *all[N] = {NULL};
+    ls_error e = {0};
+    char path[600];
+    int how = 0;
+    snprintf(path, sizeof path, "%s/stop", run);
+    assert_ls_ok(ls_control_open(run, &all[0], &e), e);
+    pid_t pid = fork();
+    if (pid == 0) _exit(chdir(run) != 0 || count_failures() > 0);
+    for (int i = 1; i < N; i++) {
+        assert_ls_ok(ls_control_open(run, &all[i], &e), e);
+        usleep(500);
+    }
+    assert_int_equal(mknod(path, S_IFREG | 0600, 0), 0);
+    assert_int_equal(waitpid(pid, &how, 0), pid);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    for (int i = 0; i < N - 1; i++) ls_control_close(all[i]);
+    is_answered(all[N - 1]);
+    ls_control_close(all[N - 1]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers),      cmocka_unit_test(test_bad_guests),
         cmocka_unit_test(test_slow_guest),   cmocka_unit_test(test_modes),
         cmocka_unit_test(test_another_user), cmocka_unit_test(test_left_behind),
+        cmocka_unit_test(test_shared_folder),
     };
     return cmocka_run_group_tests(tests, make_run, remove_folder);
 }
