@@ -5,21 +5,26 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/plural.h"
 #include "base/print.h"
 #include "cli/cli.h"
-#include "infer/generate.h"
+#include "config/relations.h"
+#include "model/shape.h"
+#include "infer/conversations.h"
+#include "infer/published.h"
 #include "storage/dataset.h"
 #include "storage/reference.h"
 
-enum { DATA, CHAT, EMA, SET, JSON };
+enum { DATA, CHAT, REFERENCE, EMA, SET, JSON };
 
 /* The result of an evaluation. */
 typedef struct measured {
     const char *checkpoint;
     bool ema, has_tokens;
-    const char *data;   /* a file; NULL: the validation part of the run's data */
-    int64_t count;      /* of tokens, or of samples */
-    size_t file_tokens; /* tokens of that file; 0: it has conversations */
+    const char *data;      /* a file; NULL: the validation part of the run's data */
+    int64_t count;         /* of tokens, or of samples */
+    size_t file_tokens;    /* tokens of that file; 0: it has conversations */
+    const char *reference; /* of the pairs of that file; NULL: it has no pairs */
     ls_evaluation model, bigram;
     bool has_bigram;
 } measured;
@@ -44,6 +49,7 @@ static void print_json(const measured *m) {
     ls_json_set(o, "checkpoint", ls_json_new_path(m->checkpoint));
     ls_json_set_text(o, "weights", m->ema ? "ema" : "last");
     ls_json_set(o, "data", m->data ? ls_json_new_path(m->data) : ls_json_new_null());
+    if (m->reference) ls_json_set(o, "reference", ls_json_new_path(m->reference));
     ls_json_set_integer(o, m->has_tokens ? "tokens" : "samples", m->count);
     set_level(o, "model", m, &m->model);
     if (m->has_bigram) set_level(o, "bigram", m, &m->bigram);
@@ -66,7 +72,10 @@ static void print(const measured *m, bool json) {
         print_json(m);
         return;
     }
-    if (m->data && !m->file_tokens)
+    if (m->reference)
+        ls_print("%s on the %lld pair%s of %s, beside %s\n", m->checkpoint, (long long)m->count,
+                 ls_plural(m->count), m->data, m->reference);
+    else if (m->data && !m->file_tokens)
         ls_print("%s on the conversations of %s\n", m->checkpoint, m->data);
     else if (m->data)
         ls_print("%s on %s: %lld of %zu tokens, in whole contexts\n", m->checkpoint, m->data,
@@ -116,21 +125,76 @@ static ls_status eval_run(const char *run, const ls_trained *t, bool json, ls_er
     return s;
 }
 
-/* Evaluates on a file of conversations, as if it were the run's data.val_path. */
-static ls_status eval_chats(const char *path, const ls_trained *t, bool json, ls_error *e) {
-    ls_config c = t->config;
+/* ---- conversations and pairs ---- */
+
+/* The template that a --set names; NULL: none does. */
+static const char *set_template(const ls_args *a, const ls_trained *t) {
+    static const char key[] = "data.template=";
+    for (int i = 0; i < a->options[SET].n; i++)
+        if (strncmp(a->options[SET].values[i], key, sizeof key - 1) == 0)
+            return *t->config.data.template ? t->config.data.template : NULL;
+    return NULL;
+}
+
+/* The model that a run began with. */
+static ls_status find_reference(const ls_args *a, const ls_trained *t, const char **path_p,
+                                ls_error *e) {
+    const ls_config *c = &t->config;
+    *path_p = cli_value(a, REFERENCE);
+    if (*path_p) return LS_OK;
+    if (t->is_published || *c->model.adapter)
+        return ls_fail(e, LS_EINVAL,
+                       "the loss of pairs compares with a reference: give the model before it was "
+                       "trained on preferences with --reference");
+    *path_p = *c->train.from ? c->train.from : c->model.from;
+    if (ls_file_exists(*path_p)) return LS_OK;
+    return ls_fail(e, LS_EIO,
+                   "%s: is missing; the run began with it, and pairs compare with it: give it, "
+                   "or a copy, with --reference",
+                   *path_p);
+}
+
+/* The reference reads the same samples, and computes as the model does. */
+static ls_status check_same_samples(const ls_trained *t, const ls_trained *r, ls_error *e) {
+    const ls_config *a = &t->config, *b = &r->config;
+    if (a->model.context == b->model.context && a->model.vocab == b->model.vocab) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "--reference: %s: has a context of %lld and %lld tokens, %s %lld and %lld; both "
+                   "must be the same",
+                   r->path, (long long)b->model.context, (long long)b->model.vocab, t->path,
+                   (long long)a->model.context, (long long)a->model.vocab);
+}
+
+static ls_status refer(const char *path, const ls_trained *t, ls_dataset *d, ls_error *e) {
+    ls_trained r;
+    char *sets[] = {ls_format("model.context=%lld", (long long)t->config.model.context),
+                    ls_format("train.compute=%s", ls_dtype_name(ls_config_compute(&t->config)))};
+    ls_trained_options o = {.samples = LS_READS_PAIRS,
+                            .sets = (const char *const *)sets,
+                            .nsets = ls_published_is(path) ? 2 : 0};
+    ls_status s = ls_trained_open(path, &o, &r, e);
+    if (s == LS_OK) {
+        s = check_same_samples(t, &r, e);
+        if (s == LS_OK) s = ls_trained_refer(&r, d, e);
+        ls_trained_close(&r);
+    }
+    free(sets[0]);
+    free(sets[1]);
+    return s;
+}
+
+/* Evaluates on all conversations, or pairs, of a file. */
+static ls_status eval_chats(const ls_args *a, const ls_trained *t, ls_error *e) {
     ls_dataset d;
-    size_t n = strlen(path) + 1;
-    if (n > sizeof c.data.path)
-        return ls_fail(e, LS_EINVAL, "--chat: a path of %zu bytes; at most %zu are possible", n - 1,
-                       sizeof c.data.path - 1);
-    memcpy(c.data.path, path, n);
-    memcpy(c.data.val_path, path, n);
-    LS_TRY(ls_dataset_make(&d, &c, &t->model, e));
-    measured m = {.checkpoint = t->path, .ema = t->ema, .has_tokens = true, .data = path};
-    m.count = (int64_t)((double)d.nval * ls_config_units(&c));
-    ls_status s = ls_trained_evaluate_data(t, &d, &m.model, e);
-    if (s == LS_OK) print(&m, json);
+    bool pairs = ls_config_has_pairs(&t->config);
+    measured m = {
+        .checkpoint = t->path, .ema = t->ema, .has_tokens = !pairs, .data = cli_value(a, CHAT)};
+    if (pairs) LS_TRY(find_reference(a, t, &m.reference, e));
+    LS_TRY(ls_trained_chats(t, m.data, set_template(a, t), &d, e));
+    m.count = (int64_t)((double)d.nval * (m.has_tokens ? ls_config_units(&t->config) : 1));
+    ls_status s = pairs ? refer(m.reference, t, &d, e) : LS_OK;
+    if (s == LS_OK) s = ls_trained_evaluate_data(t, &d, &m.model, e);
+    if (s == LS_OK) print(&m, cli_given(a, JSON));
     ls_dataset_free(&d);
     return s;
 }
@@ -171,26 +235,34 @@ static char *run_of(const char *path) {
     return run;
 }
 
+static ls_status choose_samples(const ls_args *a, ls_trained_samples *s_p, ls_error *e) {
+    const char *data = cli_value(a, DATA), *chats = cli_value(a, CHAT);
+    if (data && chats) return ls_fail(e, LS_EINVAL, "give --data or --chat, not both");
+    *s_p = data                        ? LS_READS_TEXT
+           : !chats                    ? LS_READS_OWN_DATA
+           : ls_chats_are_pairs(chats) ? LS_READS_PAIRS
+                                       : LS_READS_CHATS;
+    if (!cli_given(a, REFERENCE) || *s_p == LS_READS_PAIRS) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "--reference is for a file of chosen and rejected answers (--chat)");
+}
+
 static int run(const ls_args *a) {
     ls_error e = {0};
     ls_trained t;
-    const char *data = cli_value(a, DATA), *chats = cli_value(a, CHAT);
-    if (data && chats) {
-        ls_fail(&e, LS_EINVAL, "give --data or --chat, not both");
-        return cli_fail(&e);
-    }
+    ls_trained_samples samples = LS_READS_OWN_DATA;
+    const char *data = cli_value(a, DATA);
+    if (choose_samples(a, &samples, &e) != LS_OK) return cli_fail(&e);
     ls_trained_options o = {.ema = cli_given(a, EMA),
-                            .samples = data    ? LS_READS_TEXT
-                                       : chats ? LS_READS_CHATS
-                                               : LS_READS_OWN_DATA,
+                            .samples = samples,
                             .sets = a->options[SET].values,
                             .nsets = a->options[SET].n};
     if (ls_trained_open(a->words[0], &o, &t, &e) != LS_OK) return cli_fail(&e);
     bool json = cli_given(a, JSON);
     char *dir = run_of(a->words[0]);
-    ls_status s = data    ? eval_file(data, &t, json, &e)
-                  : chats ? eval_chats(chats, &t, json, &e)
-                          : eval_run(dir, &t, json, &e);
+    ls_status s = data                           ? eval_file(data, &t, json, &e)
+                  : samples == LS_READS_OWN_DATA ? eval_run(dir, &t, json, &e)
+                                                 : eval_chats(a, &t, &e);
     free(dir);
     ls_trained_close(&t);
     return s == LS_OK ? 0 : cli_fail(&e);
@@ -213,7 +285,10 @@ const ls_command cmd_eval = {
     .options = {[DATA] = {"data", 0, "FILE", "evaluate on this UTF-8 text"},
                 [CHAT] = {"chat", 0, "FILE",
                           "evaluate on these conversations, of a model with a chat template "
-                          "(docs/training.md)"},
+                          "(docs/training.md), or on pairs of a chosen and a rejected answer"},
+                [REFERENCE] = {"reference", 0, "RUN|MODEL",
+                               "what a loss of pairs compares with (default: the model that the "
+                               "run began with)"},
                 [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
                 [SET] = {"set", 0, "KEY=VALUE",
                          "override a key of the run's config, e.g. data.path or model.metrics; "

@@ -5,20 +5,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "storage/published_record.h"
-
-static ls_status read_format(ls_chat *c, const char *file, ls_error *e) {
-    const ls_trained *t = c->writer.trained;
-    return t->is_published
-               ? ls_chat_format_of_model(t->path, t->tokenizer, file, &c->format, e)
-               : ls_chat_format_of_run(t->path, &t->config, t->tokenizer, file, &c->format, e);
-}
+#include "infer/conversations.h"
 
 ls_status ls_chat_open(const ls_trained *t, const char *file, ls_chat *c_p, ls_error *e) {
     ls_chat c = {0};
     LS_TRY(ls_trained_needs_text(t, "chat", e));
     LS_TRY(ls_writer_open(t, &c.writer, e));
-    ls_status s = read_format(&c, file, e);
+    ls_status s = ls_trained_chat_format(t, file, &c.format, e);
     if (s == LS_OK && !c.format.template)
         s = ls_fail(e, LS_EINVAL, "%s: has no chat template; give one with --template", t->path);
     if (s == LS_OK)

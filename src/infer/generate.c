@@ -95,12 +95,22 @@ static void set_generation(ls_trained *t, const ls_architecture *a) {
     for (int i = 0; i < a->neos; i++) t->ends[t->nends++] = (uint32_t)a->eos[i];
 }
 
+static bool reads_chats(const ls_trained_options *o) {
+    return o->samples == LS_READS_CHATS || o->samples == LS_READS_PAIRS;
+}
+
+static void read_pairs(ls_config *c) {
+    c->train.loss = LS_TRAIN_LOSS_DPO;
+    c->data.packing = false; /* a sample is one pair */
+}
+
 static ls_status open_published(ls_trained *t, const ls_trained_options *o, ls_error *e) {
     if (o->ema)
         return ls_fail(e, LS_EINVAL, "%s: is a published model, without an average of its weights",
                        t->path);
     LS_TRY(ls_published_config(t->path, o->sets, o->nsets, &t->config, e));
-    t->config.data.format = o->samples == LS_READS_CHATS ? LS_DATA_CHAT : LS_DATA_TEXT;
+    t->config.data.format = reads_chats(o) ? LS_DATA_CHAT : LS_DATA_TEXT;
+    if (o->samples == LS_READS_PAIRS) read_pairs(&t->config);
     LS_TRY(ls_published_tokenizer(t->path, &t->tokenizer, e));
     LS_TRY(load_weights(t, e));
     set_generation(t, &t->published.files.arch);
@@ -125,7 +135,8 @@ static ls_status open_trained(ls_trained *t, const ls_trained_options *o, ls_err
     bool has_text = s == LS_OK && ls_config_has_corpus(&t->config);
     if (has_text && o->samples == LS_READS_TEXT) t->config.data.format = LS_DATA_TEXT;
     if (o->samples != LS_READS_OWN_DATA) t->config.train.loss = LS_TRAIN_LOSS_AUTO;
-    if (s == LS_OK && o->samples == LS_READS_CHATS && !ls_config_has_chats(&t->config))
+    if (o->samples == LS_READS_PAIRS) read_pairs(&t->config);
+    if (s == LS_OK && reads_chats(o) && !ls_config_has_chats(&t->config))
         s = ls_fail(e, LS_EINVAL, "%s: was not trained on conversations (data.format: chat)",
                     t->path);
     if (s == LS_OK) s = load_weights(t, e); /* checks the files against the manifest */

@@ -38,7 +38,8 @@ typedef enum ls_trained_samples {
     LS_READS_TEXT,     /* a text, also if the run was trained on conversations; if it was trained on
                           samples of files, those */
     LS_READS_OWN_DATA, /* those of the run's own data */
-    LS_READS_CHATS     /* conversations */
+    LS_READS_CHATS,    /* conversations */
+    LS_READS_PAIRS     /* pairs of answers: the loss is that of train.loss dpo */
 } ls_trained_samples;
 
 typedef struct ls_trained_options {

@@ -47,9 +47,14 @@ typedef struct ls_chats_read {
     ls_buf shown; /* the first sample, for people */
 } ls_chats_read;
 
-/* Appends the numbers of all conversations, or pairs, in data.path and data.val_path to *ids_p
- * [*n_p]. LS_EINVAL: a line is no conversation, or nothing of it would be trained on; the message
- * names file and line.
+/* Does the first line of the files have a pair of answers? False also if it can't be read. */
+bool ls_chats_are_pairs(const char *paths);
+/* The files that messages name: data.path, or data.val_path if that is empty. */
+const char *ls_chats_path(const ls_config *);
+
+/* Appends the numbers of all conversations, or pairs, in data.path (unless that is empty) and
+ * data.val_path to *ids_p [*n_p]. LS_EINVAL: a line is no conversation, or nothing of it would be
+ * trained on; the message names file and line.
  */
 ls_status ls_chats_encode(const ls_config *, const ls_chat_format *, uint32_t **ids_p, size_t *n_p,
                           ls_chats_read *r_p, ls_error *);

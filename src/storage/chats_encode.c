@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/plural.h"
 #include "chat/lines.h"
+#include "chat/preference.h"
 #include "chat/show.h"
 #include "data/files.h"
 #include "source/plain.h"
@@ -95,6 +96,33 @@ static ls_status encode_file(encoder *x, const ls_plain *p) {
     return ls_chat_lines_encode(&l, x->e);
 }
 
+/* The first line that is not empty. */
+static bool begins_with_pair(const ls_plain *p) {
+    const char *at = (const char *)p->data, *end = at ? at + p->nbytes : at;
+    while (at < end && strchr(" \t\r\n", *at)) at++;
+    size_t n = at < end ? (size_t)(end - at) : 0;
+    const char *newline = n ? memchr(at, '\n', n) : NULL;
+    ls_json *line = NULL;
+    ls_error why = {0};
+    if (ls_json_parse(at, newline ? (size_t)(newline - at) : n, "", &line, &why) != LS_OK)
+        return false;
+    bool is = ls_preference_is(line);
+    ls_json_free(line);
+    return is;
+}
+
+bool ls_chats_are_pairs(const char *paths) {
+    ls_files files = {0};
+    ls_plain first = {0};
+    ls_error why = {0};
+    if (ls_files_find(paths, &files, &why) != LS_OK) return false;
+    bool opens = files.n && ls_plain_open(files.paths[0], NULL, &first, &why) == LS_OK;
+    bool are = opens && begins_with_pair(&first);
+    if (opens) ls_plain_close(&first);
+    ls_files_free(&files);
+    return are;
+}
+
 static ls_status encode_files(encoder *x, const char *paths) {
     ls_files files = {0};
     ls_plain *list = NULL;
@@ -116,12 +144,17 @@ static const char *unit_of(const ls_config *c) {
     return ls_config_has_pairs(c) ? "pair" : "conversation";
 }
 
+const char *ls_chats_path(const ls_config *c) {
+    return *c->data.path ? c->data.path : c->data.val_path;
+}
+
 ls_status ls_chats_encode(const ls_config *c, const ls_chat_format *f, uint32_t **ids_p,
                           size_t *n_p, ls_chats_read *r_p, ls_error *e) {
     ls_chats_read r = {0};
     encoder x = {.c = c, .f = f, .r = &r, .e = e};
-    ls_status s = encode_files(&x, c->data.path);
-    if (s == LS_OK && !x.n)
+    bool trains = *c->data.path;
+    ls_status s = trains ? encode_files(&x, c->data.path) : LS_OK;
+    if (s == LS_OK && trains && !x.n)
         s = ls_fail(e, LS_EINVAL, "%s: has no %s to train on", c->data.path, unit_of(c));
     size_t before = x.n;
     x.val = true;
@@ -151,7 +184,7 @@ static void log_cut(const ls_chats_read *r, const ls_config *c) {
 
 void ls_chats_log(const ls_chats_read *r, const ls_config *c) {
     ls_log("%s: %llu %s%s, %llu tokens, of which %llu are trained on and %llu are not",
-           c->data.path, (unsigned long long)r->nsamples, unit_of(c),
+           ls_chats_path(c), (unsigned long long)r->nsamples, unit_of(c),
            ls_plural((int64_t)r->nsamples), (unsigned long long)r->ntokens,
            (unsigned long long)r->ntrained, (unsigned long long)(r->ntokens - r->ntrained));
     if (r->ncut) log_cut(r, c);

@@ -129,11 +129,26 @@ static ls_status read_format(const ls_corpus *c, const ls_config *config, ls_cha
     return s;
 }
 
+/* Encodes the files that the config names. */
+static ls_status encode_lines(ls_corpus *c, const ls_config *config, const ls_chat_format *f,
+                              ls_error *e) {
+    ls_chats_read r = {0};
+    size_t n = 0;
+    LS_TRY(ls_chats_encode(config, f, &c->encoded, &n, &r, e));
+    c->tokens =
+        ls_tokens_hashed(c->encoded, n, (uint32_t)config->model.vocab * LS_CHATS_FLAGS, r.nbytes);
+    set_record(c);
+    c->record.has_text = true;
+    c->record.text = r.hash;
+    c->record.text_bytes = r.nbytes;
+    ls_chats_log(&r, config);
+    ls_chats_read_free(&r);
+    return open_chats(c, config, ls_chats_path(config), e);
+}
+
 static ls_status encode_chats(ls_corpus *c, const ls_config *config, const char *tokenizer,
                               ls_error *e) {
     ls_chat_format f = {0};
-    ls_chats_read r = {0};
-    size_t n = 0;
     uint32_t vocab = (uint32_t)config->model.vocab;
     if (config->model.kind != LS_MODEL_LLAMA)
         return ls_fail(e, LS_EINVAL,
@@ -145,17 +160,17 @@ static ls_status encode_chats(ls_corpus *c, const ls_config *config, const char 
         return ls_fail(e, LS_EINVAL, "%s: has %u tokens, model.vocab is %u", tokenizer,
                        ls_tokenizer_vocab(c->tokenizer), vocab);
     LS_TRY(read_format(c, config, &f, e));
-    ls_status s = ls_chats_encode(config, &f, &c->encoded, &n, &r, e);
+    ls_status s = encode_lines(c, config, &f, e);
     ls_chat_format_free(&f);
-    LS_TRY(s);
-    c->tokens = ls_tokens_hashed(c->encoded, n, vocab * LS_CHATS_FLAGS, r.nbytes);
-    set_record(c);
-    c->record.has_text = true;
-    c->record.text = r.hash;
-    c->record.text_bytes = r.nbytes;
-    ls_chats_log(&r, config);
-    ls_chats_read_free(&r);
-    return open_chats(c, config, config->data.path, e);
+    return s;
+}
+
+ls_status ls_corpus_of_chats(ls_corpus *c, const ls_config *config, const ls_chat_format *f,
+                             ls_error *e) {
+    *c = (ls_corpus){0};
+    ls_status s = encode_lines(c, config, f, e);
+    if (s != LS_OK) ls_corpus_free(c);
+    return s;
 }
 
 ls_status ls_corpus_chat_row(const ls_corpus *c, int part, uint64_t i, void *sample, ls_error *e) {

@@ -31,6 +31,9 @@ typedef struct ls_corpus {
 ls_status ls_corpus_make(ls_corpus *, const ls_config *, ls_error *);
 /* The same with the tokenizer in a file. */
 ls_status ls_corpus_encode(ls_corpus *, const ls_config *, const char *tokenizer, ls_error *);
+/* Of conversations, or pairs, in the files that the config names; without data.path all are of the
+ * validation part. The corpus has no tokenizer of its own. */
+ls_status ls_corpus_of_chats(ls_corpus *, const ls_config *, const ls_chat_format *, ls_error *);
 /* Writes tokenizer.json, tokens.bin, corpus.json and, once it is known, reference.json if `run`
  * lacks them, each completely or not at all. Replaces one but tokens.bin that differs, and logs
  * that. */

@@ -237,7 +237,12 @@ static void test_forms(void **state) {
                "{\"instruction\": \"i\", \"input\": \"\", \"output\": \"o\"}\n"
                "{\"prompt\": \"1 2\", \"completion\": \" 3\"}\n{\"text\": \"a b c\"}\n");
     expect(TUNE "-n 1 -o @/forms --set data.val_path=@/forms.jsonl", 0, "of 4 samples");
+    char *a = ls_format("%s/a", folder), *gone = ls_format("%s/gone", folder);
+    assert_int_equal(rename(a, gone), 0); /* a run has its tokenizer and its template */
     evaluates_alike("eval @/forms", "eval @/forms --chat @/forms.jsonl");
+    expect("eval @/forms --chat @/forms.jsonl", 0, "forms.jsonl: 4 conversations, ");
+    assert_int_equal(rename(gone, a), 0);
+    free(a), free(gone);
     expect("eval @/a --chat @/forms.jsonl --set model.context=46 --set data.template=@/chat.jinja",
            0, "/a on the conversations of ");
     expect_line("eval @/forms --chat @/forms.jsonl --data @/forms.jsonl", 1, "not both");

@@ -79,6 +79,60 @@ static void test_learns(void **state) {
     expect("export @/learns --to safetensors --merge -o @/merged", 0, "merged");
 }
 
+/* The second line that a command prints: the figures of an evaluation. */
+static char *figures_of(const char *line) {
+    char *output = NULL;
+    program p = program_start(line, 0);
+    assert_int_equal(program_end(&p, &output), 0);
+    char *at = strstr(output, "\nmodel    loss ");
+    if (!at) fail_msg("%s: prints no figures: %s", line, output);
+    char *figures = strdup(at + 1);
+    figures[strcspn(figures, "\n")] = 0;
+    free(output);
+    return figures;
+}
+
+/* Pairs of a file are measured as those of the validation part, beside the model that the run began
+ * with. */
+static void test_eval_of_a_file(void **state) {
+    static const char *const computes[] = {"f32", "bf16"};
+    (void)state;
+    write_model();
+    size_t n = 0;
+    char *pairs = read_file("pairs.jsonl", &n), *at = pairs, line[512];
+    for (int i = 0; i < 5; i++) at = strchr(at, '\n') + 1;
+    write_file("five.jsonl", pairs, (size_t)(at - pairs));
+    free(pairs);
+    for (int i = 0; i < 2; i++) {
+        snprintf(line, sizeof line,
+                 TUNE LORA "-n 1 -o @/five%d --set data.val_path=@/five.jsonl --set "
+                           "train.compute=%s",
+                 i, computes[i]);
+        expect(line, 0, "validation loss");
+        snprintf(line, sizeof line, "eval @/five%d", i);
+        char *of_run = figures_of(line);
+        snprintf(line, sizeof line, "eval @/five%d --chat @/five.jsonl", i);
+        char *of_file = figures_of(line);
+        assert_string_equal(of_file, of_run);
+        free(of_run), free(of_file);
+    }
+    expect("eval @/five0 --chat @/five.jsonl --json", 0, "\"samples\": 5");
+    expect("eval @/five0 --chat @/five.jsonl", 0, "5 pairs, 239 tokens");
+    expect("eval @/a --chat @/five.jsonl --reference @/a --set data.template=@/chat.jinja "
+           "--set model.context=40",
+           0, "model    loss 0.6931, rewards/accuracies 0.0000, rewards/margins 0.0000");
+    expect_line("eval @/a --chat @/five.jsonl", 1, "give the model before it was trained on");
+    expect_line("eval @/five0 --reference @/a", 1, "--reference is for a file of chosen and");
+    expect_line("eval @/five0 --chat @/five.jsonl --reference @/m.gguf --set data.template=/x", 1,
+                "/x: can't be opened");
+    char *a = ls_format("%s/a", folder), *gone = ls_format("%s/a-gone", folder);
+    assert_int_equal(rename(a, gone), 0);
+    expect_line("eval @/five0 --chat @/five.jsonl", 1, "give it, or a copy, with --reference");
+    expect("eval @/five0 --chat @/five.jsonl --reference @/a-gone", 0, "5 pairs of ");
+    assert_int_equal(rename(gone, a), 0);
+    free(a), free(gone);
+}
+
 /* A run shows a pair, and the rewards in its line. */
 static void test_shown(void **state) {
     (void)state;
@@ -250,10 +304,11 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_learns), cmocka_unit_test(test_shown),
-        cmocka_unit_test(test_cut),    cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_resume), cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_killed), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_learns),         cmocka_unit_test(test_shown),
+        cmocka_unit_test(test_eval_of_a_file), cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_layouts),        cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_damaged),        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, models_make, folder_remove);
 }

@@ -1,0 +1,23 @@
+/* conversations.h - the conversations, or pairs of answers, of a file as samples of a trained
+ * model. */
+#ifndef LS_INFER_CONVERSATIONS_H
+#define LS_INFER_CONVERSATIONS_H
+
+#include "chat/format.h"
+#include "infer/generate.h"
+
+/* How the model writes conversations. template: a file in place of its own; NULL: none. The model
+ * must outlive the format. */
+ls_status ls_trained_chat_format(const ls_trained *, const char *template, ls_chat_format *f_p,
+                                 ls_error *);
+
+/* The validation part of *d_p is the file's conversations; of a model opened with LS_READS_PAIRS,
+ * its pairs, which have no reference yet. LS_EINVAL: a line is damaged, or the model has no
+ * conversations. */
+ls_status ls_trained_chats(const ls_trained *, const char *path, const char *template,
+                           ls_dataset *d_p, ls_error *);
+
+/* Of pairs: their reference becomes what this model gives to the answers. */
+ls_status ls_trained_refer(const ls_trained *, ls_dataset *, ls_error *);
+
+#endif
