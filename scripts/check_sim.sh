@@ -1,5 +1,6 @@
 #!/bin/sh
-# Compares predictions with measurements: ten configs with 1 and 2 workers, step time and memory.
+# Compares predictions with measurements: ten configs with 1 and 2 workers, step time and memory, in
+# f32 and in bf16 (TYPES="f32 bf16").
 # Not a part of `make check`: it takes some minutes, and measures only while the machine is idle
 # (WHAT=cpu: measures processor time instead, for a machine that is never idle).
 # ROUNDS=N: measures all configs N times, and takes medians. MACHINE=FILE as `lockstep bench
@@ -11,6 +12,7 @@ lockstep=${BUILD:-build}/lockstep
 rounds=${ROUNDS:-5}
 steps=${STEPS:-8}
 what=${WHAT:-step}
+types=${TYPES:-f32 bf16}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' INT TERM HUP
@@ -32,7 +34,9 @@ configs="
 8 320 5  64 16 4 2 3 4
 "
 
-settings() { # settings LAYERS WIDTH HEADS CONTEXT BATCH MICRO V ZERO RECOMPUTE
+settings() { # settings TYPE LAYERS WIDTH HEADS CONTEXT BATCH MICRO V ZERO RECOMPUTE
+    echo "--set train.compute=$1"
+    shift
     echo "--set model.layers=$1 --set model.width=$2 --set model.heads=$3 --set model.context=$4" \
         "--set train.batch=$5 --set train.micro_batch=$6 --set train.virtual_workers=$7" \
         "--set parallel.zero=$8 --set parallel.recompute=$9"
@@ -40,7 +44,9 @@ settings() { # settings LAYERS WIDTH HEADS CONTEXT BATCH MICRO V ZERO RECOMPUTE
 
 echo "$configs" | while read -r line; do
     [ -n "$line" ] || continue
-    for n in 1 2; do echo "$n $line"; done
+    for n in 1 2; do
+        for type in $types; do echo "$n $type $line"; done
+    done
 done >"$dir/cases"
 
 measure() { # measure step|memory STEPS N SETTINGS...
@@ -64,8 +70,8 @@ done
 
 median() { sort -n "$1" | awk '{ x[NR] = $1 } END { print x[int((NR + 1) / 2)] }'; }
 
-echo "layers width heads context batch micro V zero recompute, workers: step in s, memory in MB"
-printf '%-34s %2s %10s %10s %6s   %9s %9s %6s\n' config n predicted measured ratio \
+echo "type layers width heads context batch micro V zero recompute, workers: step in s, memory in MB"
+printf '%-38s %2s %10s %10s %6s   %9s %9s %6s\n' config n predicted measured ratio \
     predicted measured ratio
 i=0
 while read -r n line; do
@@ -82,15 +88,17 @@ done <"$dir/cases" | awk -F '|' '
     {
         split($2, x, " ")
         ratio = x[2] / x[3]
-        printf "%-34s %2d %10.4f %10.4f %6.3f   %9.1f %9.1f %6.3f\n", $1, x[1], x[2], x[3], ratio,
+        printf "%-38s %2d %10.4f %10.4f %6.3f   %9.1f %9.1f %6.3f\n", $1, x[1], x[2], x[3], ratio,
             x[4], x[5], x[4] / x[5]
         off = ratio > 1 ? ratio - 1 : 1 - ratio
-        if (off > worst) worst = off
-        if (off <= 0.1) good++
-        sum += off
-        count++
+        type = substr($1, 1, index($1, " ") - 1)
+        if (off > worst[type]) worst[type] = off
+        if (off <= 0.1) good[type]++
+        sum[type] += off
+        count[type]++
     }
     END {
-        printf "%d of %d within 10 %%; on average off by %.1f %%, at worst by %.1f %%\n", good,
-            count, 100 * sum / count, 100 * worst
+        for (type in count)
+            printf "%s: %d of %d within 10 %%; on average off by %.1f %%, at worst by %.1f %%\n", type,
+                good[type], count[type], 100 * sum[type] / count[type], 100 * worst[type]
     }'

@@ -6,14 +6,20 @@
 #include "cli/cli.h"
 #include "perf/calibrate.h"
 
+/* Of the largest work of its kind. */
+static const ls_speed *last(const ls_machine *m, ls_work_kind k) {
+    const ls_speeds *t = &m->speeds[k];
+    return &t->points[t->n[0] * t->n[1] * t->n[2] - 1];
+}
+
 /* Prints the most important numbers; the file contains all of them. */
 static void print(const ls_machine *m) {
-    const ls_speeds *p = &m->speeds[LS_WORK_PRODUCT], *a = &m->speeds[LS_WORK_UPDATE];
-    const ls_speed *large = &p->points[p->n[0] * p->n[1] * p->n[2] - 1];
-    const ls_speed *stream = &a->points[a->n[0] - 1];
+    const ls_speed *large = last(m, LS_WORK_PRODUCT), *bf16 = last(m, LS_WORK_PRODUCT_BF16);
+    const ls_speed *stream = last(m, LS_WORK_UPDATE);
     ls_print("%s, %d core%s; speeds of one core, alone and while all compute:\n", m->name, m->cores,
              ls_plural(m->cores));
     ls_print("  matrix products  %8.1f %8.1f GFLOP/s\n", large->alone / 1e9, large->busy / 1e9);
+    ls_print("  in bf16          %8.1f %8.1f GFLOP/s\n", bf16->alone / 1e9, bf16->busy / 1e9);
     ls_print("  AdamW            %8.2f %8.2f G parameters/s\n", stream->alone / 1e9,
              stream->busy / 1e9);
     ls_print("shared memory      %8.1f us a call, sums %.2f GB/s, copies %.2f GB/s a worker\n",

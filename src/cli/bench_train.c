@@ -21,9 +21,9 @@ static void print(const ls_config *c, const ls_bench_train *b) {
              context, (long long)b->steps, ls_plural(b->steps), (long long)b->warmup);
     ls_print("  step             %10.4f s (median)\n", b->step_seconds);
     ls_print("  %-16s %10.1f\n", rate, b->units_per_s);
-    ls_print("  model FLOP/s     %10.2f G, %.1f%% of the measured FMA peak of %.1f G\n",
+    ls_print("  model FLOP/s     %10.2f G, %.1f%% of the measured FMA peak%s of %.1f G\n",
              b->flops_per_s / 1e9, 100 * b->flops_per_s / b->peak_flops_per_s,
-             b->peak_flops_per_s / 1e9);
+             c->train.compute == LS_COMPUTE_BF16 ? " in bf16" : "", b->peak_flops_per_s / 1e9);
     ls_print("  state            %10.3f MB a worker: parameters, gradients, moments\n",
              b->state_nbytes / 1e6);
     ls_print("  planned          %10.3f MB a worker; resident %.3f MB a process, at most\n",

@@ -406,7 +406,7 @@ const ls_command cmd_bench = {
         "       its peak and of its memory's speed; with --vs, other libraries' products in\n"
         "       alternation\n"
         "machine  the speed of this machine's kernels, shared memory and TCP, for `lockstep plan\n"
-        "       --machine`. Takes about half a minute, during which nothing else should run",
+        "       --machine`. Takes about 45 seconds, during which nothing else should run",
     .options =
         {[WORKERS] = {"workers", 'n', "N",
                       "number of workers (default: one per core; comm: at least 2)"},

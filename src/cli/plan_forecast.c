@@ -97,7 +97,7 @@ static ls_status open_world(const cli_forecast *o, ls_machine *m, ls_forecast_wo
                        "--link 200Gb/s,3us");
     w->host_workers = o->host_workers ? o->host_workers : o->link ? 1 : 0;
     if (o->machine) return ls_machine_read(o->machine, m, e);
-    ls_log("plan: measuring this machine, which takes half a minute; --machine FILE reads what "
+    ls_log("plan: measuring this machine, which takes 45 seconds; --machine FILE reads what "
            "`lockstep bench machine --save FILE` has measured");
     return ls_calibrate(m, e);
 }

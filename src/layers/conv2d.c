@@ -101,13 +101,20 @@ static ls_conv2d_options complete(ls_conv2d_options o) {
 static void declare_cost(ls_layer *l, const ls_conv *v, bool transposed) {
     int64_t pixels = ls_conv_out_h(v) * ls_conv_out_w(v);
     int64_t depth = v->kernel_h * v->kernel_w * (v->in / v->groups);
-    ls_work forward = {.kind = LS_WORK_PRODUCT, .M = pixels, .N = v->out, .K = depth, .times = 1};
+    ls_work forward = {
+        .kind = LS_WORK_PRODUCT, .M = pixels, .N = v->out, .K = depth, .times = 1, .in_f32 = true};
     ls_work dx = {.kind = LS_WORK_PRODUCT_DX,
                   .M = v->h * v->w,
                   .N = v->in,
                   .K = v->kernel_h * v->kernel_w * (v->out / v->groups),
-                  .times = 1.0 / (double)(v->stride_h * v->stride_w)};
-    ls_work dw = {.kind = LS_WORK_PRODUCT_DW, .M = depth, .N = v->out, .K = pixels, .times = 1};
+                  .times = 1.0 / (double)(v->stride_h * v->stride_w),
+                  .in_f32 = true};
+    ls_work dw = {.kind = LS_WORK_PRODUCT_DW,
+                  .M = depth,
+                  .N = v->out,
+                  .K = pixels,
+                  .times = 1,
+                  .in_f32 = true};
     ls_works *f = &l->forward_work, *b = &l->backward_work;
     l->forward_flops = 2.0 * (double)(pixels * v->out * depth);
     f->list[f->n++] = transposed ? dx : forward;

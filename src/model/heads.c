@@ -244,14 +244,14 @@ void ls_heads_works(const ls_heads *a, ls_works *f, ls_works *b) {
     int64_t width = a->causal ? (T + m) / 2 : a->S;
     double times = (double)a->heads * (double)T / (double)m;
     double seen = (double)m * (a->causal ? (double)(T + 1) / 2 : (double)a->S);
-    const ls_work forward[] = {{LS_WORK_PRODUCT_DX, m, width, D, times, 0},
-                               {LS_WORK_SOFTMAX, 0, 0, 0, times, seen},
-                               {LS_WORK_PRODUCT, m, D, width, times, 0}};
-    const ls_work backward[] = {{LS_WORK_PRODUCT_DX, m, width, D, 2 * times, 0},
-                                {LS_WORK_SOFTMAX_AGAIN, 0, 0, 0, times, seen},
-                                {LS_WORK_PRODUCT_DW, width, D, m, 2 * times, 0},
-                                {LS_WORK_SOFTMAX_DX, 0, 0, 0, times, seen},
-                                {LS_WORK_PRODUCT, m, D, width, times, 0}};
+    const ls_work forward[] = {{LS_WORK_PRODUCT_DX, m, width, D, times, 0, false},
+                               {LS_WORK_SOFTMAX, 0, 0, 0, times, seen, false},
+                               {LS_WORK_PRODUCT, m, D, width, times, 0, false}};
+    const ls_work backward[] = {{LS_WORK_PRODUCT_DX, m, width, D, 2 * times, 0, false},
+                                {LS_WORK_SOFTMAX_AGAIN, 0, 0, 0, times, seen, false},
+                                {LS_WORK_PRODUCT_DW, width, D, m, 2 * times, 0, false},
+                                {LS_WORK_SOFTMAX_DX, 0, 0, 0, times, seen, false},
+                                {LS_WORK_PRODUCT, m, D, width, times, 0, false}};
     memcpy(f->list + f->n, forward, sizeof forward);
     f->n += (int)(sizeof forward / sizeof *forward);
     memcpy(b->list + b->n, backward, sizeof backward);

@@ -247,3 +247,39 @@ void ls_mixed_backward(const ls_layer *l, const ls_layer_call *m) {
     end_grads(l, m, &f);
     end_dx(l, m, &f);
 }
+
+/* ---- for prices ---- */
+
+/* Parameters and inputs: begin(). */
+static size_t begin_floats(const ls_layer *l, int64_t n, ls_dtype compute, bool backward) {
+    size_t sum = 0;
+    for (int i = 0; i < l->nparams - l->ntables; i++)
+        if (l->frozen[i] ? is_held(l, i) : !(l->in_products[i] && compute == LS_BF16))
+            sum += l->counts[i];
+    for (int k = 0; k < l->ninputs; k++)
+        if (!backward || !l->unread[k]) sum += input_of(l, k, n * l->T);
+    return sum;
+}
+
+ls_mixed_floats ls_mixed_forward_floats(const ls_layer *l, int64_t n, ls_dtype compute) {
+    if (!ls_dtype_is_half(compute)) return (ls_mixed_floats){0};
+    size_t y = l->loss ? 0 : output_of(l, n * l->T);
+    return (ls_mixed_floats){.widened = begin_floats(l, n, compute, false),
+                             .narrowed = y + rough_of(l, n * l->T)};
+}
+
+ls_mixed_floats ls_mixed_backward_floats(const ls_layer *l, int64_t n, ls_dtype compute,
+                                         ls_dtype grads, bool dx) {
+    ls_mixed_floats f = {0};
+    int64_t rows = n * l->T;
+    for (int i = 0; i < l->nparams - l->ntables && ls_dtype_is_half(grads); i++)
+        if (!l->frozen[i]) f.narrowed += l->counts[i];
+    if (!ls_dtype_is_half(compute)) return f;
+    f.widened = begin_floats(l, n, compute, true) + rough_of(l, rows);
+    if (!l->loss) f.widened += output_of(l, rows);
+    for (int k = 0; k < l->ninputs && dx; k++) {
+        f.narrowed += input_of(l, k, rows);
+        if (l->adds[k]) f.widened += input_of(l, k, rows);
+    }
+    return f;
+}

@@ -29,4 +29,14 @@ const float *ls_mixed_unrounded(const ls_layer *, const ls_layer_call *);
 size_t ls_mixed_saved_nbytes(const ls_layer *, int64_t n, ls_dtype compute);
 size_t ls_mixed_work_nbytes(const ls_layer *, int64_t n, ls_dtype compute, ls_dtype grads);
 
+/* The floats that a forward or backward for n samples widens and rounds, for prices; dx: whether the
+ * gradients of inputs are wanted. */
+typedef struct ls_mixed_floats {
+    size_t widened, narrowed;
+} ls_mixed_floats;
+
+ls_mixed_floats ls_mixed_forward_floats(const ls_layer *, int64_t n, ls_dtype compute);
+ls_mixed_floats ls_mixed_backward_floats(const ls_layer *, int64_t n, ls_dtype compute,
+                                         ls_dtype grads, bool dx);
+
 #endif

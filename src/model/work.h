@@ -3,6 +3,7 @@
 #ifndef LS_MODEL_WORK_H
 #define LS_MODEL_WORK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum ls_work_kind {
@@ -11,6 +12,10 @@ typedef enum ls_work_kind {
     LS_WORK_PRODUCT_DX, /* the second operand is transposed: gradient of the input */
     LS_WORK_PRODUCT_DW, /* the first operand is transposed, and the product is added:
                            gradient of a weight */
+    /* The same in bf16 (tensor/gemm.h). Layers declare the others: ls_work_in_bf16(). */
+    LS_WORK_PRODUCT_BF16,
+    LS_WORK_PRODUCT_DX_BF16,
+    LS_WORK_PRODUCT_DW_BF16,
     LS_NPRODUCTS,
     /* Passes over memory: kernels of tensor/kernels.h. */
     LS_WORK_NORM = LS_NPRODUCTS,
@@ -25,6 +30,8 @@ typedef enum ls_work_kind {
     LS_WORK_LOSS,
     LS_WORK_LOSS_DX,
     LS_WORK_ADD,
+    LS_WORK_WIDEN,  /* from 16 bits to f32 */
+    LS_WORK_NARROW, /* from f32 to 16 bits */
     /* Work of the step, not of a layer: */
     LS_WORK_SQUARES,
     LS_WORK_UPDATE, /* of AdamW */
@@ -39,7 +46,13 @@ typedef struct ls_work {
     int64_t M, N, K; /* of a product; 0: the number of rows of the call */
     double times;    /* per sample; 0: once, for all samples of the call together */
     double elements; /* of a pass over memory, each time; if times is 0: per sample */
+    bool in_f32;     /* a product that is in f32 also with train.compute bf16 */
 } ls_work;
+
+/* The kind of a product if it is in bf16. */
+static inline ls_work_kind ls_work_in_bf16(ls_work_kind k) {
+    return k < LS_WORK_PRODUCT_BF16 ? (ls_work_kind)(k + LS_WORK_PRODUCT_BF16) : k;
+}
 
 typedef struct ls_works {
     ls_work list[LS_LAYER_MAX_WORKS];

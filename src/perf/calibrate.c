@@ -22,7 +22,7 @@
 #include "coll/virtual.h"
 #include "perf/probe.h"
 
-enum { PASSES = 3, ROUNDS = 3, TIMES = PASSES * ROUNDS, MAX_PROBES = 320 };
+enum { PASSES = 3, ROUNDS = 3, TIMES = PASSES * ROUNDS, MAX_PROBES = 448 };
 static const double round_s = 3e-3;
 
 static const double rows_axis[] = {16, 64, 256, 1024}, side_axis[] = {32, 128, 512, 2048},
@@ -36,9 +36,13 @@ typedef struct probes {
     int n;
 } probes;
 
+static bool is_dw(ls_work_kind k) {
+    return k == LS_WORK_PRODUCT_DW || k == LS_WORK_PRODUCT_DW_BF16;
+}
+
 /* For dw, K is the number of rows, and M a side of the weights. */
 static void add_products(probes *p, ls_work_kind k) {
-    bool dw = k == LS_WORK_PRODUCT_DW;
+    bool dw = is_dw(k);
     const double *first = dw ? side_axis : rows_axis, *last = dw ? rows_axis : side_axis;
     for (int i = 0; i < 64; i++)
         p->list[p->n++] = (ls_probe){.kind = k,
@@ -134,7 +138,7 @@ static ls_status probe_on(const probes *p, int cores, double *seconds, ls_error 
 
 static void fill_table(ls_machine *m, const probes *p, const double *busy, ls_work_kind k) {
     const int n[3] = {k < LS_NPRODUCTS ? 4 : 3, 4, 4};
-    bool dw = k == LS_WORK_PRODUCT_DW;
+    bool dw = is_dw(k);
     double seen[3];
     const double *axis[3] = {dw ? side_axis : rows_axis, side_axis, dw ? rows_axis : side_axis};
     if (k >= LS_NPRODUCTS) axis[0] = pass_axis;

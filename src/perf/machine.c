@@ -18,6 +18,9 @@
 static const char *const names[] = {[LS_WORK_PRODUCT] = "product",
                                     [LS_WORK_PRODUCT_DX] = "product_dx",
                                     [LS_WORK_PRODUCT_DW] = "product_dw",
+                                    [LS_WORK_PRODUCT_BF16] = "product_bf16",
+                                    [LS_WORK_PRODUCT_DX_BF16] = "product_dx_bf16",
+                                    [LS_WORK_PRODUCT_DW_BF16] = "product_dw_bf16",
                                     [LS_WORK_NORM] = "norm",
                                     [LS_WORK_NORM_DX] = "norm_dx",
                                     [LS_WORK_NORM_DPARAMS] = "norm_dparams",
@@ -30,6 +33,8 @@ static const char *const names[] = {[LS_WORK_PRODUCT] = "product",
                                     [LS_WORK_LOSS] = "loss",
                                     [LS_WORK_LOSS_DX] = "loss_dx",
                                     [LS_WORK_ADD] = "add",
+                                    [LS_WORK_WIDEN] = "widen",
+                                    [LS_WORK_NARROW] = "narrow",
                                     [LS_WORK_SQUARES] = "squares",
                                     [LS_WORK_UPDATE] = "adamw",
                                     [LS_WORK_PAGES] = "pages"};
@@ -227,6 +232,12 @@ static ls_status missing_point(const reader *r, const ls_speeds *t, ls_work_kind
                    r->path, names[k], t->axis[0][i0], t->axis[1][i1], t->axis[2][i2], how_made);
 }
 
+/* Files that were written before these kinds existed, or by hand, may lack them. */
+static bool is_of_16_bits(ls_work_kind k) {
+    return k == LS_WORK_WIDEN || k == LS_WORK_NARROW ||
+           (k >= LS_WORK_PRODUCT_BF16 && k < LS_NPRODUCTS);
+}
+
 static ls_status fill_table(const reader *r, ls_work_kind k, ls_speeds *t, ls_error *e) {
     t->naxes = naxes_of(k);
     for (int a = t->naxes; a < 3; a++) t->n[a] = 1;
@@ -236,6 +247,7 @@ static ls_status fill_table(const reader *r, ls_work_kind k, ls_speeds *t, ls_er
                 return ls_fail(e, LS_EINVAL, "%s:%d: %s has more than %d sizes along one axis",
                                r->path, r->points[i].line, names[k], LS_MACHINE_AXIS);
     size_t n = (size_t)(t->n[0] * t->n[1] * t->n[2]);
+    if (n == 0 && is_of_16_bits(k)) return LS_OK;
     if (n == 0)
         return ls_fail(e, LS_EINVAL, "%s: the speeds of '%s' are missing; %s", r->path, names[k],
                        how_made);
@@ -283,6 +295,7 @@ ls_status ls_machine_read(const char *path, ls_machine *m_p, ls_error *e) {
 /* ---- writing ---- */
 
 static void write_table(ls_buf *text, ls_work_kind k, const ls_speeds *t) {
+    if (!t->points) return;
     ls_buf_printf(text, "%s:\n", names[k]);
     const ls_speed *p = t->points;
     for (int i = 0; i < t->n[0]; i++)
@@ -319,6 +332,14 @@ ls_status ls_machine_write(const char *path, const ls_machine *m, const char *ti
 }
 
 /* ---- speeds ---- */
+
+ls_status ls_machine_has(const ls_machine *m, ls_work_kind k, ls_error *e) {
+    if (m->speeds[k].points) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "the machine file of '%s' has no speeds of '%s', which a step in 16 bits "
+                   "(train.compute, train.reduce_dtype) needs; %s",
+                   m->name, names[k], how_made);
+}
 
 /* Where x is on an axis: at point *i_p, plus the returned fraction of the way to the next. */
 static double find(const ls_speeds *t, int a, double x, int *i_p) {

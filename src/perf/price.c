@@ -3,7 +3,18 @@
 
 #include <math.h>
 
+#include "model/mixed.h"
 #include "tensor/dtype.h"
+
+/* The speeds of 16 bits that the plan needs. */
+static ls_status check_speeds(const ls_plan_config *c, const ls_machine *m, ls_error *e) {
+    bool half = ls_dtype_is_half(c->compute);
+    if (half) LS_TRY(ls_machine_has(m, LS_WORK_WIDEN, e));
+    if (half || ls_dtype_is_half(c->reduce)) LS_TRY(ls_machine_has(m, LS_WORK_NARROW, e));
+    for (int k = LS_WORK_PRODUCT_BF16; c->compute == LS_BF16 && k < LS_NPRODUCTS; k++)
+        LS_TRY(ls_machine_has(m, (ls_work_kind)k, e));
+    return LS_OK;
+}
 
 ls_status ls_pricer_open(const ls_plan *p, const ls_site *s, ls_pricer *p_p, ls_error *e) {
     int n = p->c.nworkers, host = s->host_workers ? s->host_workers : n;
@@ -11,6 +22,7 @@ ls_status ls_pricer_open(const ls_plan *p, const ls_site *s, ls_pricer *p_p, ls_
         return ls_fail(e, LS_EINVAL,
                        "%d workers don't fill a whole number of hosts with %d workers each", n,
                        host);
+    LS_TRY(check_speeds(&p->c, s->machine, e));
     ls_pricer r = {.plan = p, .site = s, .busy = host * s->threads};
     r.fabric = (ls_fabric){.nworkers = n,
                            .host_workers = host,
@@ -26,6 +38,11 @@ ls_status ls_pricer_open(const ls_plan *p, const ls_site *s, ls_pricer *p_p, ls_
 
 /* ---- computing ---- */
 
+static ls_work_kind kind_of(const ls_pricer *p, const ls_work *w) {
+    bool bf16 = p->plan->c.compute == LS_BF16 && w->kind < LS_NPRODUCTS && !w->in_f32;
+    return bf16 ? ls_work_in_bf16(w->kind) : w->kind;
+}
+
 /* Threads split the longer side of the result. */
 static double product_s(const ls_pricer *p, const ls_work *w, double rows) {
     const ls_machine *m = p->site->machine;
@@ -35,7 +52,7 @@ static double product_s(const ls_pricer *p, const ls_work *w, double rows) {
         N = ceil(N / threads);
     else
         M = ceil(M / threads);
-    return ls_machine_product_s(m, w->kind, M, N, K, p->busy);
+    return ls_machine_product_s(m, kind_of(p, w), M, N, K, p->busy);
 }
 
 /* The time for n samples of T rows. Work that is done several times per sample is divided among
@@ -46,26 +63,26 @@ static double work_s(const ls_pricer *p, const ls_work *w, double T, double n) {
     double rows = n * T, times = w->times * n / threads;
     if (w->kind < LS_NPRODUCTS && w->times == 0) return product_s(p, w, rows);
     if (w->kind < LS_NPRODUCTS)
-        return times *
-               ls_machine_product_s(m, w->kind, (double)w->M, (double)w->N, (double)w->K, p->busy);
+        return times * ls_machine_product_s(m, kind_of(p, w), (double)w->M, (double)w->N,
+                                            (double)w->K, p->busy);
     if (w->times == 0) return ls_machine_pass_s(m, w->kind, w->elements * n / threads, p->busy);
     return times * ls_machine_pass_s(m, w->kind, w->elements, p->busy);
 }
 
-/* Widening and rounding of operands in 16 bits (model/mixed.c), at the speed of additions. */
-static double convert_s(const ls_pricer *p, const ls_layer *l, bool backward, double n) {
+/* A pass over `floats` floats. */
+static double pass_s(const ls_pricer *p, ls_work_kind k, size_t floats) {
+    return floats
+               ? ls_machine_pass_s(p->site->machine, k, (double)floats / p->site->threads, p->busy)
+               : 0;
+}
+
+/* Operands in 16 bits (model/mixed.h). */
+static double convert_s(const ls_pricer *p, const ls_layer *l, bool backward, int64_t n) {
     const ls_plan_config *c = &p->plan->c;
-    double params = 0, trained = 0, rows = n * (double)(l->T * l->C), floats = 0;
-    for (int i = 0; i < l->nparams; i++) {
-        params += (double)l->counts[i];
-        if (!l->frozen[i]) trained += (double)l->counts[i];
-    }
-    if (c->compute != LS_F32)
-        floats += params + (backward ? 3 : 2) * rows + n * (double)l->T * (double)l->saved_rough;
-    if (c->reduce != LS_F32 && backward) floats += trained;
-    return floats > 0 ? ls_machine_pass_s(p->site->machine, LS_WORK_ADD, floats / p->site->threads,
-                                          p->busy)
-                      : 0;
+    bool dx = ls_model_has_dx(c->model, l);
+    ls_mixed_floats f = backward ? ls_mixed_backward_floats(l, n, c->compute, c->reduce, dx)
+                                 : ls_mixed_forward_floats(l, n, c->compute);
+    return pass_s(p, LS_WORK_WIDEN, f.widened) + pass_s(p, LS_WORK_NARROW, f.narrowed);
 }
 
 /* Does the work compute gradients that are not wanted? */
@@ -89,7 +106,7 @@ static double layer_s(const ls_pricer *p, const ls_action *a) {
         if (is_left_out(l, works, i, dx)) continue;
         sum += work_s(p, &works->list[i], (double)l->T, (double)n) + p->site->machine->call_s;
     }
-    return sum + convert_s(p, l, a->kind == LS_BACKWARD, (double)n);
+    return sum + convert_s(p, l, a->kind == LS_BACKWARD, n);
 }
 
 /* The machine's price of an update is that of AdamW. Another optimizer's is taken for as much less
@@ -98,9 +115,11 @@ static double update_share(const ls_plan *plan) {
     return (3.0 + 2 * ls_optim_nstates(&plan->c.optim)) / 7.0;
 }
 
-/* A pass over `floats` floats of the flat buffers. */
-static double pass_s(const ls_pricer *p, ls_work_kind k, size_t floats) {
-    return ls_machine_pass_s(p->site->machine, k, (double)floats / p->site->threads, p->busy);
+/* It rounds the weights that layers read. */
+static double update_s(const ls_pricer *p, size_t floats) {
+    bool half = ls_dtype_is_half(p->plan->c.compute);
+    return update_share(p->plan) * pass_s(p, LS_WORK_UPDATE, floats) +
+           (half ? pass_s(p, LS_WORK_NARROW, floats) : 0);
 }
 
 static double norm_s(const ls_pricer *p, int worker) {
@@ -208,7 +227,7 @@ static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
     case LS_NORM: return (ls_price){.cpu_s = norm_s(p, worker)};
     case LS_UPDATE:
         b = ls_plan_owned(plan, a->bucket, worker);
-        return (ls_price){.cpu_s = update_share(plan) * pass_s(p, LS_WORK_UPDATE, b.end - b.first)};
+        return (ls_price){.cpu_s = update_s(p, b.end - b.first)};
     case LS_FREE: return (ls_price){.cpu_s = free_s(p, a, worker)};
     case LS_REDUCE_SCATTER:
     case LS_ALL_REDUCE:

@@ -29,6 +29,9 @@ ls_status ls_probe_open(ls_probe_bench *b, ls_error *e) {
     b->memory = p;
     for (size_t i = 0; i < floats; i++)
         b->memory[i] = (float)((i * 2654435761u >> 8) & 0xffff) / 65536.0f - 0.5f;
+    LS_TRY(ls_map(RING * sizeof(uint16_t), "measuring", &p, e));
+    b->weights_bf16 = p;
+    b->compute.k->narrow(LS_BF16, RING, part(b, PARTS), p);
     int file = memfd_create("lockstep", 0);
     if (file < 0 || ftruncate(file, PART * sizeof(float)) != 0)
         return ls_fail(e, LS_ENOMEM, "no shared memory to measure with");
@@ -41,6 +44,7 @@ ls_status ls_probe_open(ls_probe_bench *b, ls_error *e) {
 
 void ls_probe_close(ls_probe_bench *b) {
     if (b->pages) munmap(b->pages, PART * sizeof(float));
+    if (b->weights_bf16) ls_unmap(b->weights_bf16, RING * sizeof(uint16_t));
     if (b->memory) ls_unmap(b->memory, ((size_t)PARTS * PART + RING) * sizeof(float));
     ls_compute_close(&b->compute);
 }
@@ -56,25 +60,33 @@ double ls_probe_units(const ls_probe *p) {
     return QUERIES * (first + (QUERIES + 1) / 2.0);
 }
 
-/* The next place in the ring for `floats` floats. */
-static float *next_weights(ls_probe_bench *b, int64_t floats) {
+/* The next place in the ring for `floats` elements. */
+static int64_t next_place(ls_probe_bench *b, int64_t floats) {
     int64_t places = RING / floats < PLACES ? RING / floats : PLACES;
-    return part(b, PARTS) + b->turn++ % places * floats;
+    return b->turn++ % places * floats;
+}
+
+/* The next weights [rows, width]; in bf16 layers read them as they are stored. */
+static ls_matrix next_weights(ls_probe_bench *b, bool bf16, int64_t rows, int64_t width) {
+    int64_t at = next_place(b, rows * width);
+    return bf16 ? ls_matrix_bf16(b->weights_bf16 + at, width)
+                : ls_matrix_of(part(b, PARTS) + at, width);
 }
 
 static void run_product(ls_probe_bench *b, const ls_probe *p) {
     int64_t M = p->M, N = p->N, K = p->K;
-    ls_gemm_job g = {.M = M, .N = N, .K = K, .c = part(b, 1), .ldc = N, .bias = part(b, 2)};
-    if (p->kind == LS_WORK_PRODUCT_DW) {
+    bool bf16 = p->kind >= LS_WORK_PRODUCT_BF16;
+    ls_gemm_job g = {
+        .M = M, .N = N, .K = K, .bf16 = bf16, .c = part(b, 1), .ldc = N, .bias = part(b, 2)};
+    if (p->kind == LS_WORK_PRODUCT_DW || p->kind == LS_WORK_PRODUCT_DW_BF16) {
         g.a = ls_matrix_transposed(part(b, 0), M);
         g.b = ls_matrix_of(part(b, 1), N);
-        g.c = next_weights(b, M * N);
+        g.c = part(b, PARTS) + next_place(b, M * N);
         g.start = LS_GEMM_ADD;
     } else {
-        bool dx = p->kind == LS_WORK_PRODUCT_DX;
-        const float *w = next_weights(b, K * N);
+        bool dx = p->kind == LS_WORK_PRODUCT_DX || p->kind == LS_WORK_PRODUCT_DX_BF16;
         g.a = ls_matrix_of(part(b, 0), K);
-        g.b = dx ? ls_matrix_transposed(w, K) : ls_matrix_of(w, N);
+        g.b = dx ? ls_matrix_across(next_weights(b, bf16, N, K)) : next_weights(b, bf16, K, N);
         g.start = dx ? LS_GEMM_ZERO : LS_GEMM_BIAS;
     }
     ls_gemm_in_thread(&b->compute, 0, &g);
@@ -135,6 +147,8 @@ static void run_flat(ls_probe_bench *b, const ls_probe *p) {
     case LS_WORK_GELU: k->gelu(p->n, x, y); break;
     case LS_WORK_GELU_BACK: k->gelu_back(p->n, x, y, z, part(b, 3)); break;
     case LS_WORK_ADD: k->add(p->n, x, y, z); break;
+    case LS_WORK_WIDEN: k->widen(LS_BF16, (size_t)p->n, x, y); break;
+    case LS_WORK_NARROW: k->narrow(LS_BF16, (size_t)p->n, x, y); break;
     case LS_WORK_UPDATE: k->update[LS_RULE_ADAMW](p->n, &scalars, x, y, states); break;
     default:
         for (int64_t i = 0; i < p->n; i += 1024) sum += k->sum_squares(1024, x + i);
@@ -152,7 +166,10 @@ void ls_probe_run(ls_probe_bench *b, const ls_probe *p) {
     switch (p->kind) {
     case LS_WORK_PRODUCT:
     case LS_WORK_PRODUCT_DX:
-    case LS_WORK_PRODUCT_DW: run_product(b, p); break;
+    case LS_WORK_PRODUCT_DW:
+    case LS_WORK_PRODUCT_BF16:
+    case LS_WORK_PRODUCT_DX_BF16:
+    case LS_WORK_PRODUCT_DW_BF16: run_product(b, p); break;
     case LS_WORK_NORM:
     case LS_WORK_NORM_DX:
     case LS_WORK_NORM_DPARAMS:
@@ -165,6 +182,8 @@ void ls_probe_run(ls_probe_bench *b, const ls_probe *p) {
     case LS_WORK_GELU:
     case LS_WORK_GELU_BACK:
     case LS_WORK_ADD:
+    case LS_WORK_WIDEN:
+    case LS_WORK_NARROW:
     case LS_WORK_SQUARES:
     case LS_WORK_UPDATE: run_flat(b, p); break;
     case LS_WORK_PAGES: run_pages(b, p); break;

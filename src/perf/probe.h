@@ -19,6 +19,7 @@ typedef struct ls_probe {
 typedef struct ls_probe_bench {
     ls_compute compute; /* of one thread */
     float *memory;
+    uint16_t *weights_bf16; /* of successive runs, as in `memory` */
     char *pages;
     int64_t turn;
 } ls_probe_bench;

@@ -123,9 +123,28 @@ static void test_wrong(void **state) {
     expect("bench machine now", 2, "one argument too many");
 }
 
+/* A machine file from before bf16 had speeds of its own serves for all other types. */
+static void test_old_machine(void **state) {
+    (void)state;
+    static const char table[] = "product_bf16:\n  1x1x1: 1 1\n";
+    ls_buf text = {0};
+    round_machine_text(&text);
+    char *at = strstr(text.data, table);
+    assert_non_null(at);
+    memset(at, '\n', sizeof table - 1);
+    write_file("old.yaml", text.data, text.len);
+    ls_buf_free(&text);
+    free(output_of("plan configs/tiny.yaml --machine @/old.yaml"));
+    free(output_of("plan configs/tiny.yaml --machine @/old.yaml --set train.compute=f16"));
+    free(output_of("plan configs/tiny.yaml --machine @/round.yaml --set train.compute=bf16"));
+    expect("plan configs/tiny.yaml --machine @/old.yaml --set train.compute=bf16", 1,
+           "the machine file of 'round' has no speeds of 'product_bf16'");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_plan),
                                        cmocka_unit_test(test_timeline),
-                                       cmocka_unit_test(test_table), cmocka_unit_test(test_wrong)};
+                                       cmocka_unit_test(test_table), cmocka_unit_test(test_wrong),
+                                       cmocka_unit_test(test_old_machine)};
     return cmocka_run_group_tests(tests, make_files, folder_remove);
 }

@@ -19,6 +19,7 @@ typedef struct bench {
     ls_dtype type, grads;
     ls_frozen_value *frozen; /* [nparams] */
     bool no_dx;              /* gradients of inputs are not wanted */
+    const ls_compute *with;  /* for the calls; NULL: `compute` */
 } bench;
 
 static void round_to(const bench *b, float *x, size_t n) {
@@ -123,7 +124,7 @@ static result run(const bench *b, int64_t micro, bool goes_on) {
         void *saved = nans(ls_mixed_saved_nbytes(l, n, b->type));
         int64_t most = l->backward_whole ? N : n;
         void *work = nans(ls_mixed_work_nbytes(l, most, b->type, b->grads));
-        ls_layer_call c = {.compute = &b->compute,
+        ls_layer_call c = {.compute = b->with ? b->with : &b->compute,
                            .type = b->type,
                            .grads_type = b->grads,
                            .params = params,
@@ -268,8 +269,56 @@ static void test_sizes(void **state) {
     bench_close(&b);
 }
 
+/* ---- what a call converts, as prices have it ---- */
+
+static _Atomic size_t widened_floats, narrowed_floats;
+
+static void count_widen(ls_dtype type, size_t n, const void *x, float *y) {
+    widened_floats += n;
+    ls_kernels_at(0)->widen(type, n, x, y);
+}
+
+static void count_narrow(ls_dtype type, size_t n, const float *x, void *y) {
+    narrowed_floats += n;
+    ls_kernels_at(0)->narrow(type, n, x, y);
+}
+
+/* The counts are those of the kernels that the calls really use. */
+static void check_floats(bench *b) {
+    ls_kernels counting = *b->compute.k;
+    ls_compute with = b->compute;
+    counting.widen = count_widen, counting.narrow = count_narrow;
+    with.k = &counting, b->with = &with;
+    ls_mixed_floats f = ls_mixed_forward_floats(b->l, N, b->type);
+    ls_mixed_floats back = ls_mixed_backward_floats(b->l, N, b->type, b->grads, !b->no_dx);
+    widened_floats = narrowed_floats = 0;
+    result r = run(b, N, false);
+    assert_int_equal(widened_floats, f.widened + back.widened);
+    assert_int_equal(narrowed_floats, f.narrowed + back.narrowed);
+    assert_true(b->type == LS_F32 ? widened_floats == 0 : widened_floats > 0);
+    result_free(&r);
+    b->with = NULL;
+}
+
+static void test_floats(void **state) {
+    (void)state;
+    static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
+    for (int kind = ATTENTION; kind <= MLP; kind++)
+        for (int t = 0; t < 3; t++)
+            for (int g = 0; g < 3; g++) {
+                bench b;
+                bench_open(&b, kind, types[t], types[g]);
+                check_floats(&b);
+                b.no_dx = true;
+                check_floats(&b);
+                freeze(&b, 5);
+                check_floats(&b);
+                bench_close(&b);
+            }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers), cmocka_unit_test(test_frozen),
-                                       cmocka_unit_test(test_sizes)};
+                                       cmocka_unit_test(test_sizes), cmocka_unit_test(test_floats)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,6 +150,39 @@ static void test_wrong(void **state) {
     ls_buf_free(&text);
 }
 
+/* A file without speeds of 16 bits is read, and written, as it is; a step that needs them is refused
+ * (cli/forecast_test.c). */
+static void test_16_bits(void **state) {
+    (void)state;
+    static const ls_work_kind kinds[] = {LS_WORK_PRODUCT_BF16, LS_WORK_PRODUCT_DX_BF16,
+                                         LS_WORK_PRODUCT_DW_BF16, LS_WORK_WIDEN, LS_WORK_NARROW};
+    ls_buf text = {0};
+    round_machine_text(&text);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        ls_machine m, again;
+        ls_error e;
+        char table[64], wanted[64];
+        const char *name = ls_work_name(kinds[i]);
+        snprintf(table, sizeof table, "\n%s:\n  %s: 1 1\n", name,
+                 kinds[i] < LS_NPRODUCTS ? "1x1x1" : "1");
+        char *without = changed(text.data, table, "\n");
+        assert_ls_ok(read_text(without, &m, &e), e);
+        assert_ls_ok(ls_machine_write(path, &m, "a test", &e), e);
+        assert_ls_ok(ls_machine_read(path, &again, &e), e);
+        snprintf(wanted, sizeof wanted, "'round' has no speeds of '%s'", name);
+        for (int k = 0; k < LS_NWORK_KINDS; k++) {
+            if ((ls_work_kind)k == kinds[i])
+                assert_ls_fails(ls_machine_has(&again, kinds[i], &e), LS_EINVAL, wanted, e);
+            else
+                assert_ls_ok(ls_machine_has(&again, (ls_work_kind)k, &e), e);
+        }
+        ls_machine_free(&m);
+        ls_machine_free(&again);
+        free(without);
+    }
+    ls_buf_free(&text);
+}
+
 static void test_hostile(void **state) {
     (void)state;
     ls_machine m;
@@ -178,8 +211,9 @@ static void test_hostile(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_round), cmocka_unit_test(test_between),
-                                       cmocka_unit_test(test_again), cmocka_unit_test(test_wrong),
-                                       cmocka_unit_test(test_hostile)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round),   cmocka_unit_test(test_between),
+        cmocka_unit_test(test_again),   cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_16_bits), cmocka_unit_test(test_hostile)};
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }

@@ -33,6 +33,7 @@ typedef struct setting {
     int64_t part; /* samples of a virtual worker */
     bool untree;
     size_t bucket;
+    ls_dtype compute, reduce; /* 0: f32 */
 } setting;
 
 static ls_plan make(const ls_model *m, const setting *s) {
@@ -46,8 +47,8 @@ static ls_plan make(const ls_model *m, const setting *s) {
                         .zero = s->zero,
                         .recompute = s->recompute,
                         .prefetch = 1,
-                        .compute = LS_F32,
-                        .reduce = LS_F32};
+                        .compute = s->compute ? s->compute : LS_F32,
+                        .reduce = s->reduce ? s->reduce : LS_F32};
     ls_plan p;
     ls_error e;
     assert_ls_ok(ls_plan_make(&c, &p, &e), e);
@@ -67,6 +68,13 @@ static ls_sim simulate(const ls_plan *p, const ls_site *site) {
     ls_error e;
     assert_ls_ok(ls_sim_run(p, site, false, &s, &e), e);
     return s;
+}
+
+static double step_of(const ls_plan *p, const ls_site *site) {
+    ls_sim s = simulate(p, site);
+    double step_s = s.step_s;
+    ls_sim_free(&s);
+    return step_s;
 }
 
 /* In nanoseconds: all prices here are whole numbers of them. */
@@ -147,6 +155,62 @@ static void test_graph(void **state) {
         ls_sim_free(&s);
         ls_plan_free(&p);
     }
+    ls_model_free(&m);
+}
+
+/* In bf16 products have speeds of their own; convolutions stay in f32. */
+static void test_bf16(void **state) {
+    (void)state;
+    enum {
+        ATT_PRODUCTS = 3 * (QKV + OUT) + 7 * SCORES,
+        PRODUCTS = ATT_PRODUCTS + 3 * 2 * WIDE + 3 * LOGITS
+    };
+    ls_model m;
+    ls_machine half = machine;
+    ls_speed twice = {2e9, 2e9};
+    for (int k = LS_WORK_PRODUCT_BF16; k < LS_NPRODUCTS; k++) half.speeds[k].points = &twice;
+    ls_site site = site_of(0), fast = site;
+    fast.machine = &half;
+    make_model(1, 8, &m);
+    ls_plan p = make(&m, &(setting){.n = 1, .V = 1});
+    ls_plan bf16 = make(&m, &(setting){.n = 1, .V = 1, .compute = LS_BF16});
+    double exact = step_of(&p, &site), slow = step_of(&bf16, &site);
+    assert_ns(step_of(&p, &fast), exact * 1e9);
+    assert_true(slow > exact); /* conversions */
+    assert_ns(step_of(&bf16, &fast), slow * 1e9 - PRODUCTS / 2.0);
+    ls_plan_free(&p);
+    ls_plan_free(&bf16);
+    /* conversions alone: the weights that the update rounds are the last */
+    ls_speed none = {1e30, 1e30};
+    half = machine;
+    half.speeds[LS_WORK_WIDEN].points = half.speeds[LS_WORK_NARROW].points = &none;
+    for (int t = LS_BF16; t <= LS_F16; t++) {
+        p = make(&m, &(setting){.n = 1, .V = 1, .compute = (ls_dtype)t, .reduce = (ls_dtype)t});
+        assert_ns(step_of(&p, &fast), exact * 1e9);
+        assert_true(step_of(&p, &site) > exact);
+        ls_plan_free(&p);
+    }
+    ls_model_free(&m);
+}
+
+static void test_convolution(void **state) {
+    (void)state;
+    ls_error e = {0};
+    ls_model m = {0};
+    ls_value *x = ls_input(&m, "image", LS_F32, LS_DIMS(5, 5, 3));
+    ls_value *class = ls_input(&m, "class", LS_I32, LS_SCALAR);
+    x = ls_reshape(&m, ls_conv2d(&m, x, .channels = 4, .kernel = 3), LS_DIMS(25, 4));
+    ls_cross_entropy(&m, ls_mean(&m, x, 0), class, LS_DEFAULTS);
+    assert_ls_ok(ls_build_finish(&m, &e), e);
+    ls_machine fast = machine;
+    ls_speed twice = {2e9, 2e9};
+    for (int k = LS_WORK_PRODUCT_BF16; k < LS_NPRODUCTS; k++) fast.speeds[k].points = &twice;
+    ls_site site = site_of(0);
+    ls_plan p = make(&m, &(setting){.n = 1, .V = 1, .compute = LS_BF16});
+    double slow = step_of(&p, &site);
+    site.machine = &fast;
+    assert_ns(step_of(&p, &site), slow * 1e9);
+    ls_plan_free(&p);
     ls_model_free(&m);
 }
 
@@ -428,6 +492,7 @@ static void test_hosts(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one),     cmocka_unit_test(test_graph),
+        cmocka_unit_test(test_bf16),    cmocka_unit_test(test_convolution),
         cmocka_unit_test(test_threads), cmocka_unit_test(test_shared),
         cmocka_unit_test(test_crowd),   cmocka_unit_test(test_overlap),
         cmocka_unit_test(test_card),    cmocka_unit_test(test_kinds),
