@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Attacks the program as strangers, careless users and broken disks would.
 
-    scripts/attack.py build/asan/lockstep [--only starts,user,flood,files,words] [--rounds 40] [--seed 1]
+    scripts/attack.py build/asan/lockstep [--only starts,user,flood,files,models,words] [--rounds 40] [--seed 1]
 
     starts   starts one run two or three times at once, at random intervals
     user     another user of this machine (nobody; needs root) reads, locks and queries the run
     flood    thousands of strangers connect to the port where workers or hosts meet
     files    damages every input file at random: the command must end by itself, with a message
+    models   damages published models, adapters, conversations, pairs, and runs on pairs
     words    random command lines and environments
 
 Each attack is drawn from the seed, which is printed with each failure. Build the program with the
@@ -15,6 +16,7 @@ address and undefined-behaviour sanitizers, whose reports count as failures. All
 """
 import argparse
 import glob
+import json
 import os
 import random
 import re
@@ -84,6 +86,14 @@ class Attack:
     def clean_ledger(self, run):
         code, output = self.run(["ckpt", "ledger", run])
         return code == 0, output
+
+    def all_run(self, commands):
+        """Returns True if all succeeded, in their order."""
+        for words in commands:
+            code, output = self.run(words)
+            if not self.check(code == 0, " ".join(words), output):
+                return False
+        return True
 
     def hash_of(self, run):
         code, output = self.run(["ckpt", "hash", run])
@@ -382,6 +392,96 @@ def attack_files(a):
                 % (" ".join(command), source, code), output)
 
 
+# ---- published models, adapters, conversations, pairs ----
+
+TEMPLATE = ("{% for m in messages %}<{{ m.role }}>{{ m.content|trim }};{% endfor %}"
+            "{% if add_generation_prompt %}<assistant>{% endif %}")
+PAIRS = """model: {from: pub, context: 40}
+data: {path: pairs.jsonl, format: chat, val_fraction: 0.2}
+train: {loss: dpo, steps: 6, batch: 4, virtual_workers: 4, eval_every: 3, sample_prompts: [hello], sample_tokens: 4}
+lora: {rank: 2, targets: all-linear}
+optim: {lr: 0.01, schedule: constant, warmup: 0}
+checkpoint: {every: 2}
+log: {every: 1000}
+"""
+
+
+def write_lines(path, lines):
+    with open(path, "w") as f:
+        f.write("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def make_models(a):
+    """Writes a published model in both forms, adapters, conversations, pairs and a run on pairs; returns whether all
+    commands succeeded."""
+    turns = [([{"role": "user", "content": "%d?" % i}], [{"role": "assistant", "content": "yes it is"[:1 + i % 9]}],
+              [{"role": "assistant", "content": "never"[:1 + i % 5]}]) for i in range(24)]
+    write_lines(a.path("pairs.jsonl"), [{"prompt": p, "chosen": c, "rejected": r} for p, c, r in turns])
+    write_lines(a.path("chats.jsonl"), [{"messages": p + c} for p, c, _ in turns])
+    with open(a.path("pairs.yaml"), "w") as f:
+        f.write(PAIRS)
+    small = ["-n", "1", "--set", "model.kind=llama", "--set", "model.width=12", "--set", "model.context=64", "--set",
+             "train.steps=2", "--set", "optim.warmup=1"]
+    good = a.all_run([["train", "configs/tiny.yaml", "-o", "own"] + small, ["export", "own", "--to", "safetensors", "-o", "pub"]])
+    if not good:
+        return False
+    with open(a.path("pub", "chat_template.jinja"), "w") as f:
+        f.write(TEMPLATE)
+    return a.all_run([["export", "pub", "--to", "gguf", "-o", "pub.gguf"], ["train", "pairs.yaml", "-n", "1", "-o", "pairs"],
+                      ["export", "pairs", "--to", "peft", "-o", "adapter"],
+                      ["train", "pairs.yaml", "-n", "1", "-o", "half", "--set", "train.steps=4"]])
+
+
+def attack_models(a):
+    if not make_models(a):
+        return
+    whole = a.hash_of("pairs")
+    train = ["train", "pairs.yaml", "-n", "1", "-o", "out", "--set"]
+    of_model = [["weights", "X"], ["import", "X", "-o", "out"], ["generate", "X", "--prompt", "hello", "--tokens", "3"],
+                ["eval", "X", "--chat", "chats.jsonl"], ["tokens", "X", "hello"], ["tokens", "X", "--chat", "chats.jsonl"],
+                ["export", "X", "--to", "gguf", "-o", "out"]]
+    of_files = [["tokens", "pub", "--chat", "X"], ["eval", "pub", "--chat", "X"], ["eval", "pub", "--chat", "X", "--reference", "pub"],
+                train + ["data.path=X"], train + ["data.path=X", "--set", "train.loss=auto"]]
+    resume = ["train", "--resume", "X", "-n", "1", "--set", "train.steps=6"]
+    of_run = [resume, resume, ["eval", "X"], ["eval", "X", "--chat", "pairs.jsonl"], ["ckpt", "verify", "X"],
+              ["generate", "X", "--prompt", "hello", "--tokens", "3"], ["export", "X", "--to", "peft", "-o", "out"],
+              ["export", "X", "--merge", "--to", "gguf", "-o", "out"]]
+    of_checkpoint = [["eval", "X"], ["export", "X", "--to", "peft", "-o", "out"], ["ckpt", "verify", "X"],
+                     ["generate", "X", "--prompt", "hello", "--tokens", "3"]]
+    newest = "checkpoints/step-4/"
+    targets = [("pub", name, of_model + [train + ["model.from=X"]]) for name in sorted(os.listdir(a.path("pub")))]
+    targets += [("pub.gguf", "", of_model + [["weights", "X", "--keys"]])] * 3
+    targets += [(name, "", of_files) for name in ("pairs.jsonl", "chats.jsonl")]
+    targets += [("adapter", name, [train + ["model.adapter=X"]]) for name in sorted(os.listdir(a.path("adapter")))]
+    names = ["tokenizer.json", "tokens.bin", "corpus.json", "published.json", "reference.json", "frozen.safetensors", "samples.jsonl"]
+    targets += [("half", name, of_run) for name in names]
+    targets += [("half", newest + name, of_run) for name in sorted(os.listdir(a.path("half", newest)))]
+    targets += [("half/checkpoints/step-4", name, of_checkpoint) for name in ("published.json", "frozen.safetensors", "manifest.json")]
+    for i in range(2 * a.rounds):
+        source, name, commands = random.choice(targets)
+        bad = "bad" + os.path.splitext(source)[1]
+        for old in (bad, "out"):
+            shutil.rmtree(a.path(old), ignore_errors=True)
+            if os.path.exists(a.path(old)):
+                os.unlink(a.path(old))
+        shutil.copytree(a.path(source), a.path(bad), symlinks=True) if name else shutil.copy(a.path(source), a.path(bad))
+        path = os.path.join(a.path(bad), name) if name else a.path(bad)
+        with open(path, "rb") as f:
+            data = damage(f.read())
+        with open(path, "wb") as f:
+            f.write(data)
+        command = [word.replace("X", bad) for word in random.choice(commands)]
+        code, output = a.run(command)
+        raw = CONTROL.search(output) if command[0] != "generate" else None
+        same = code != 0 or "--resume" not in command or name.endswith("config.yaml") or a.hash_of(bad) == whole
+        if not a.check(a.is_sane(code, output) and not raw and same,
+                       "%s after %s/%s was damaged: exit code %d%s%s" % (" ".join(command), source, name, code, ", raw control "
+                       "characters" if raw else "", "" if same else ", other bits"), output):
+            saved = a.path("saved-models-%d" % i)
+            (shutil.copytree if name else shutil.copy)(a.path(bad), saved)
+            print("saved: %s" % saved)
+
+
 # ---- random command lines and environments ----
 
 def attack_words(a):
@@ -420,7 +520,8 @@ def attack_words(a):
         a.check(ok, ("lockstep %r with %r: exit code %d" % (line, env, code))[:600], output)
 
 
-CLASSES = {"starts": attack_starts, "user": attack_user, "flood": attack_flood, "files": attack_files, "words": attack_words}
+CLASSES = {"starts": attack_starts, "user": attack_user, "flood": attack_flood, "files": attack_files,
+           "models": attack_models, "words": attack_words}
 
 
 def main():

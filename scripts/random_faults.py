@@ -63,13 +63,13 @@ def draw_settings(hosts, model):
     workers = [random.randint(1, 3 if hosts else 8) for _ in range(random.choice(hosts or [1]))]
     samples = random.choice([1, 2])
     bits = ["train.virtual_workers=%d" % V, "train.batch=%d" % (V * samples),
-            "train.steps=120", "train.compute=" + random.choice(["f32", "bf16", "f16"])]
+            "train.steps=120", "train.compute=" + random.choice(["f32", "bf16", "f16"]),
+            "train.eval_every=%d" % random.choice([0, 17])]
     if model.has_batch_norm:
         bits += ["train.micro_batch=%d" % samples, "train.reduce_dtype=f32"]
     bits += draw_optimizer(model.patterns)
     zero = random.choice([0, 1, 2, 3])
     free = ["log.every=1000", "parallel.zero=%d" % zero, "survival.min_workers=1",
-            "train.eval_every=%d" % random.choice([0, 17]),
             "checkpoint.every=%d" % random.choice([0, 7, 20]),
             "survival.heartbeat_s=%g" % random.choice([0.3, 0.6, 1]),
             "survival.balance=" + random.choice(["off", "auto"])]
@@ -255,7 +255,9 @@ def once(options, seed):
     codes = run.end()
     want, got = ckpt(options, "hash", undisturbed).stdout, ckpt(options, "hash", run.run).stdout
     ledger = ckpt(options, "ledger", run.run)
-    good = codes[0] == 0 and "hangs" not in codes and want == got and ledger.returncode == 0
+    strange = strange_samples(undisturbed, run.run)
+    good = (codes[0] == 0 and "hangs" not in codes and want == got and ledger.returncode == 0
+            and not strange)
     used = ledger.stdout.partition(" by ")[2].partition("\n")[0]
     print(drawn % ("good" if good else "FAILED") + "; %s; %s" % (", ".join(run.done), used),
           flush=True)
@@ -263,11 +265,19 @@ def once(options, seed):
         shutil.rmtree(folder)
         return True
     print("exit codes %s\nhash %swanted %s%s" % (codes, got, want, ledger.stderr))
-    print("\n".join(run.hangs))
+    print("".join(strange) + "\n".join(run.hangs))
     for log in run.logs:
         print("-- " + log)
         print(open(log).read()[-3000:])
     return False
+
+
+def strange_samples(undisturbed, faulty):
+    """The lines of the faulty run's samples.jsonl that the undisturbed run has not written."""
+    def lines(run):
+        path = os.path.join(run, "samples.jsonl")
+        return set(open(path)) if os.path.exists(path) else set()
+    return lines(faulty) - lines(undisturbed)
 
 
 def main():
@@ -284,7 +294,7 @@ def main():
         sys.exit("%s: is missing; make build-tests" % options.faults)
     options.refused = []
     with tempfile.TemporaryDirectory(prefix="lockstep-faults-data-") as options.data:
-        random_models.make_data(options.data)
+        random_models.make_data(options.data, os.path.abspath(options.lockstep))
         good = sum(once(options, options.seed + i) for i in range(options.runs))
     bad = options.runs - good
     print("%d good, %d failed; %d drawn settings were refused" % (good, bad, len(options.refused)))

@@ -1,12 +1,13 @@
 """Draws small models and the data that they are trained on: for random_faults.py.
 
 A drawn model is a config's `model` and `data` of any kind and format that Lockstep has: language
-models of text and tokens, the usual networks, lists of layers with branches, several inputs and
+models of text and tokens, a published one tuned on conversations or pairs, the usual networks, lists of layers with branches, several inputs and
 losses; files that are plain or packed, damaged, mixed, augmented. All is a function of the state of
 the module `random`. tests/source/write_sets.py writes the files.
 """
 import collections
 import gzip
+import json
 import os
 import random
 import subprocess
@@ -54,10 +55,13 @@ PATTERNS = {
 }
 
 
-def make_data(folder):
-    """Writes all files of SETS, plain and packed by gzip and zstd."""
+def make_data(folder, lockstep):
+    """Writes all files of SETS, plain and packed by gzip and zstd, conversations, pairs, and a small
+    published model that `lockstep` writes."""
     source = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     subprocess.run([sys.executable, source + "/tests/source/write_sets.py", folder], check=True)
+    make_chats(folder)
+    make_published(folder, lockstep)
     for place, _, names in os.walk(folder):
         for name in names:
             if name.endswith((".png", ".mds", ".json", ".gz")):
@@ -66,6 +70,32 @@ def make_data(folder):
             with open(path, "rb") as f, gzip.open(path + ".gz", "wb") as out:
                 out.write(f.read())
             subprocess.run(["zstd", "-q", "-f", path], check=True)
+
+
+def make_chats(folder):
+    with open(folder + "/chats.jsonl", "w") as chats, open(folder + "/pairs.jsonl", "w") as pairs:
+        for i in range(60):
+            prompt = [{"role": "user", "content": "%d?" % i}]
+            chosen, rejected = [[{"role": "assistant", "content": text}]
+                                for text in ("yes it is"[:1 + i % 9], "never"[:1 + i % 5])]
+            json.dump({"messages": (prompt + chosen) * (1 + i % 3)}, chats)
+            json.dump({"prompt": prompt, "chosen": chosen, "rejected": rejected}, pairs)
+            chats.write("\n")
+            pairs.write("\n")
+
+
+def make_published(folder, lockstep):
+    settings = ["model.kind=llama", "model.width=12", "model.context=64", "model.kv_heads=1",
+                "train.steps=2", "optim.warmup=1"]
+    train = [lockstep, "train", "configs/tiny.yaml", "-n", "1", "-o", folder + "/own"]
+    for s in settings:
+        train += ["--set", s]
+    export = [lockstep, "export", folder + "/own", "--to", "safetensors", "-o", folder + "/published"]
+    for command in (train, export):
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with open(folder + "/published/chat_template.jinja", "w") as f:
+        f.write("{% for m in messages %}<{{ m.role }}>{{ m.content|trim }};{% endfor %}"
+                "{% if add_generation_prompt %}<assistant>{% endif %}")
 
 
 # ---- the usual networks, and language models ----
@@ -106,6 +136,41 @@ def draw_language_model():
                      head=random.choice(["tied", "own"]), qk_norm=random.choice(["on", "off"]),
                      rope=random.choice(["default", "llama3"]))
     return model
+
+
+def draw_adapters():
+    """Keys of `lora`, and patterns of the names of what is trained."""
+    lora = {"rank": random.choice([1, 2, 4]), "targets": random.choice(["all-linear", ["q_proj", "v_proj"]]),
+            "rs": random.choice(["on", "off"]), "dora": random.choice(["on", "off", "off"])}
+    if chance(0.3):
+        lora["dropout"] = 0.1
+    if chance(0.3):
+        lora["train"] = "*norm.weight"
+    return lora, ["*lora_A*", "*layers.0.*lora_B*"]
+
+
+def draw_tuned(folder):
+    """A published model, tuned on conversations or on pairs."""
+    pairs = chance(0.6)
+    config = {"model": {"from": folder + "/published", "context": random.choice([24, 40])},
+              "data": {"path": folder + ("/pairs.jsonl" if pairs else "/chats.jsonl"), "format": "chat",
+                       "val_fraction": 0.2}, "train": {}}
+    patterns = PATTERNS["llama"]
+    if pairs:
+        loss = random.choice(["sigmoid", "ipo", "hinge"])
+        config["train"]["loss"] = "dpo"
+        config["dpo"] = {"loss": loss, "beta": random.choice([0.1, 0.5])}
+        if loss == "sigmoid" and chance(0.3):
+            config["dpo"]["label_smoothing"] = 0.1
+    else:
+        config["data"].update(packing=random.choice(["on", "off"]), loss=random.choice(["assistant", "completion", "all"]))
+    if chance(0.7):
+        config["lora"], patterns = draw_adapters()
+    if chance(0.5):
+        config["train"].update(sample_prompts=["1?", "hello"], sample_tokens=5,
+                               sample_temperature=random.choice([0, 0.8]))
+    name = "%s of %s" % ("adapters" if "lora" in config else "published", "pairs" if pairs else "chats")
+    return Model(name, config, [], False, patterns)
 
 
 # ---- data ----
@@ -173,6 +238,8 @@ def patterns_of(model):
 
 def draw(folder):
     """Draws a model; make_data() wrote the files of `folder`."""
+    if chance(0.25):
+        return draw_tuned(folder)
     if chance(0.7):
         return draw_samples(folder)
     model, free = draw_language_model(), []
