@@ -64,6 +64,17 @@ MODELS += [published("SmolLM2 135 M, all weights", ["lora.rank=0", "lora.targets
 MODELS += [VISION]
 
 
+def processor():
+    """Its name, family and model (virtual machines often have no more than a maker's name), and what
+    decides how fast it multiplies."""
+    with open("/proc/cpuinfo") as f:
+        fields = dict(reversed([[x.strip() for x in line.split(":", 1)] for line in f if ":" in line]))
+    flags = fields.get("flags", "").split()
+    has = [name for name in ["avx2", "avx512f", "avx512_bf16", "amx_bf16"] if name in flags]
+    numbers = f", family {fields['cpu family']}, model {fields['model']}" if "cpu family" in fields else ""
+    return f"{fields.get('model name', platform.machine())}{numbers}, {' '.join(has) or 'no AVX2'}"
+
+
 def tree(pid):
     """Returns the process and all its descendants."""
     found, todo = [], [pid]
@@ -211,9 +222,8 @@ def main():
     a = p.parse_args()
     os.makedirs(a.out, exist_ok=True)
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    with open("/proc/cpuinfo") as f:
-        cpu = next((x.split(":")[1].strip() for x in f if x.startswith("model name")), platform.machine())
-    everything = {"commit": commit, "cpu": cpu, "cores": os.cpu_count(), "load": os.getloadavg(),
+    cpu, load = processor(), os.getloadavg()
+    everything = {"commit": commit, "cpu": cpu, "cores": os.cpu_count(), "load": load,
                   "time": time.strftime("%Y-%m-%d %H:%M"), "models": []}
     lines = ["| model | lockstep, tokens or images/s | PyTorch's best | ratio | memory | of PyTorch's best way's | of its smallest's | losses, trained weights differ by |",
              "|---|---|---|---|---|---|---|---|"]
@@ -233,7 +243,7 @@ def main():
         everything["models"].append({"name": model["name"], "differences": differences, "samples": samples})
         print(lines[-1], flush=True)
     everything["pytorch"] = version
-    head = f"commit {commit}, {cpu}, {os.cpu_count()} cores, PyTorch {version}, {a.rounds} rounds of {a.steps} steps\n\n"
+    head = f"commit {commit}, {cpu}, {os.cpu_count()} cores, load {load[0]:.1f} before; PyTorch {version}, {a.rounds} rounds of {a.steps} steps\n\n"
     with open(f"{a.out}/results.json", "w") as f:
         json.dump(everything, f, indent=1)
     with open(f"{a.out}/table.md", "w") as f:

@@ -44,6 +44,8 @@ static inline vr r_pairs_bf16(__m256i high, __m256i low) {
 static inline vr r_swap_halves(__m512i words) {
     return _mm512_castsi512_ps(_mm512_rol_epi32(words, 16));
 }
+/* Values in memory order become pairs. */
+static inline vr r_first_high(v16 a) { return r_swap_halves(_mm512_castps_si512(a.all)); }
 static inline vr r_line_f32(const float *p) {
     return r_swap_halves(r_words(_mm512_cvtne2ps_pbh(_mm512_loadu_ps(p + 16), _mm512_loadu_ps(p))));
 }

@@ -124,9 +124,55 @@ void LS_K(gemv_bf16)(ls_dtype type, int64_t K, int64_t N, const float *x, const 
     }
 }
 
+#ifdef V_PAIRS
+
+/* Strips of sixteen rows of weights in bf16, a row a lane, by the instruction for pairs: four words
+ * of each row at a time. */
+enum { STRIPS = 2, WORDS = 4 };
+#define UNROLL _Pragma("GCC unroll 16")
+
+INLINE void pair_words(const ls_gemv_table_job *j, int64_t k, const uint8_t *w, vr sum[STRIPS]) {
+    int64_t stride = j->C * 2;
+    v16 words[STRIPS][WORDS];
+    UNROLL for (int s = 0; s < STRIPS; s++)
+        v_rows4(w + s * LS_LANES * stride + k * 2, stride, words[s]);
+    UNROLL for (int i = 0; i < WORDS; i++) {
+        uint32_t pair = bits_f32(j->x[k + 2 * i]) | bits_f32(j->x[k + 2 * i + 1]) >> 16;
+        vr x = r_set1(f32_of(pair));
+        UNROLL for (int s = 0; s < STRIPS; s++) sum[s] =
+            r_dot(x, r_first_high(words[s][i]), sum[s]);
+    }
+}
+
+/* Returns the number of rows that it has computed. */
+static int64_t pair_rows(const ls_gemv_table_job *j) {
+    enum { ROWS_OF = STRIPS * LS_LANES };
+    int64_t v = 0, row = j->C * 2;
+    if (j->C % (2 * WORDS)) return 0;
+    for (; v + ROWS_OF <= j->V; v += ROWS_OF) {
+        const uint8_t *w = (const uint8_t *)j->w.data + v * row;
+        vr sum[STRIPS];
+        UNROLL for (int s = 0; s < STRIPS; s++) sum[s] =
+            j->bias ? r_load(j->bias + v + s * LS_LANES) : r_set1(0);
+        for (int64_t k = 0; k < j->C; k += 2 * WORDS) {
+            const uint8_t *ahead = w + ROWS_OF * (row + k * 2); /* of the strips that follow */
+            for (int i = 0; i < ROWS_OF * 4 * WORDS; i += 64) v_prefetch_far(ahead + i);
+            pair_words(j, k, w, sum);
+        }
+        UNROLL for (int s = 0; s < STRIPS; s++) r_store(j->y + v + s * LS_LANES, sum[s]);
+    }
+    return v;
+}
+
+#endif
+
 void LS_K(gemv_table_bf16)(const ls_gemv_table_job *whole) {
     bool half = whole->w.type == LS_BLOCK_BF16;
-    for (int64_t i = 0; i < whole->V; i += ROWS) {
+    int64_t i = 0;
+#ifdef V_PAIRS
+    if (half) i = pair_rows(whole);
+#endif
+    for (; i < whole->V; i += ROWS) {
         ls_gemv_table_job j = *whole;
         j.w.data = weight_at(half, j.w.data, i * j.C);
         j.V = j.V - i < ROWS ? j.V - i : ROWS;
