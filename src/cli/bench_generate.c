@@ -70,7 +70,7 @@ static ls_status random_weights(bench *b, ls_error *e) {
 
 /* A published model with its own weights. */
 static ls_status open_published(bench *b, ls_error *e) {
-    ls_trained_options o = {.sets = b->o->set, .nsets = b->o->nset};
+    ls_trained_options o = {.sets = b->o->set, .nsets = b->o->nset, .writes = true};
     LS_TRY(ls_trained_open(b->o->config, &o, &b->trained, e));
     b->config = b->trained.config;
     b->model = b->trained.model;

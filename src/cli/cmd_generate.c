@@ -11,7 +11,10 @@
 #include "infer/generate.h"
 
 enum { PROMPT, PROMPTS, TOKENS, SEED, TEMPERATURE, TOP_K, TOP_P, MIN_P, PENALTY, STOP, EMA, JSON };
-enum { MAX_PROMPTS = 64 << 20 }; /* largest file of prompts, in bytes */
+enum {
+    MAX_PROMPTS = 64 << 20, /* largest file of prompts, in bytes */
+    FEW = 32                /* tokens: preparing the weights for fewer takes longer than it saves */
+};
 
 static ls_status write_text(const ls_trained *t, const ls_sampling *s, ls_error *e) {
     cli_stream out = cli_stream_open();
@@ -108,9 +111,8 @@ static int run(const ls_args *a) {
         return CLI_USAGE;
     }
     ls_trained t;
-    if (ls_trained_open(a->words[0], &(ls_trained_options){.ema = cli_given(a, EMA)}, &t, &e) !=
-        LS_OK)
-        return cli_fail(&e);
+    ls_trained_options o = {.ema = cli_given(a, EMA), .writes = prompts || s.ntokens >= FEW};
+    if (ls_trained_open(a->words[0], &o, &t, &e) != LS_OK) return cli_fail(&e);
     ls_trained_complete_rule(&t, &(ls_sampler_rule){.temperature = 1}, &s.rule);
     write_fn *fn = cli_given(a, JSON) ? write_json : write_text;
     ls_status status = prompts ? write_all(&t, s, prompts, fn, &e) : fn(&t, &s, &e);

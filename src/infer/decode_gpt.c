@@ -116,7 +116,7 @@ static const void *param(const step *s, const ls_layer *l, int i) {
 /* A table, whose frozen values may have any type. */
 static ls_stored table(const step *s, const ls_layer *l, int i) {
     if (l->frozen[i]) return s->d->frozen[l->params[i]];
-    return (ls_stored){param(s, l, i), ls_block_of_dtype(s->d->dtype)};
+    return (ls_stored){.data = param(s, l, i), .type = ls_block_of_dtype(s->d->dtype)};
 }
 
 /* n parameters in f32: in place, or widened into room. */

@@ -13,6 +13,7 @@
 #include "model/shape.h"
 #include "model/table.h"
 #include "networks/network.h"
+#include "source/guard.h"
 #include "storage/checkpoint.h"
 #include "storage/published_record.h"
 
@@ -41,7 +42,7 @@ static ls_status create_model(ls_trained *t, ls_error *e) {
     return ls_model_link(&t->model, e);
 }
 
-static const ls_frozen_value *frozen_values(const ls_trained *t) {
+static ls_frozen_value *frozen_values(const ls_trained *t) {
     if (t->published.values) return t->published.values;
     return t->frozen ? t->frozen : t->frozen_file.values;
 }
@@ -159,6 +160,12 @@ static ls_status report_damage(const char *path, ls_status s, ls_error *e) {
     return damaged == LS_OK ? s : ls_fail(e, damaged, "%s", why.msg);
 }
 
+/* A file that is truncated while it is read is an error. */
+static ls_status open_strips(ls_trained *t, ls_error *e) {
+    LS_TRY(ls_strips_open(&t->model, &t->compute, frozen_values(t), &t->strips, e));
+    return ls_guard_check(e);
+}
+
 ls_status ls_trained_open(const char *path, const ls_trained_options *o, ls_trained *t_p,
                           ls_error *e) {
     ls_trained t = {.ema = o->ema, .is_published = ls_published_is(path)};
@@ -168,6 +175,7 @@ ls_status ls_trained_open(const char *path, const ls_trained_options *o, ls_trai
         LS_TRY(ls_checkpoint_resolve(path, &t.path, e));
     *t_p = t;
     ls_status s = t.is_published ? open_published(t_p, o, e) : open_trained(t_p, o, e);
+    if (s == LS_OK && o->writes && t_p->model.frozen_count > 0) s = open_strips(t_p, e);
     if (s != LS_OK && !t.is_published) s = report_damage(t.path, s, e);
     if (s != LS_OK) ls_trained_close(t_p);
     return s;
@@ -178,6 +186,7 @@ void ls_trained_close(ls_trained *t) {
     ls_unmap(t->memory, t->memory_nbytes);
     ls_unmap(t->params, t->params_nbytes);
     ls_unmap(t->rounded, t->rounded_nbytes);
+    ls_strips_close(&t->strips);
     free(t->frozen);
     ls_frozen_file_close(&t->frozen_file);
     ls_pretrained_close(&t->published);

@@ -7,6 +7,7 @@
 #include "data/tokenizer.h"
 #include "infer/infer.h"
 #include "infer/sampler.h"
+#include "infer/strips.h"
 #include "report/evaluation.h"
 #include "storage/dataset.h"
 #include "storage/frozen_file.h"
@@ -26,6 +27,7 @@ typedef struct ls_trained {
     ls_pretrained published; /* weights of files as they are; values NULL: they are in params */
     ls_frozen_value *frozen; /* [nparams] in 16 bits, in `rounded`; NULL: in the file, if any */
     void *rounded;
+    ls_strips strips;          /* of frozen weights, if it was opened for writing text */
     uint32_t ends[LS_MAX_EOS]; /* [nends] tokens that end a text of a published model */
     int nends;
     ls_generation generation; /* how that model's makers draw text */
@@ -43,7 +45,8 @@ typedef enum ls_trained_samples {
 } ls_trained_samples;
 
 typedef struct ls_trained_options {
-    bool ema; /* the average of the weights */
+    bool ema;    /* the average of the weights */
+    bool writes; /* it writes text: weights are prepared for tokens one by one (strips.h) */
     ls_trained_samples samples;
     const char *const *sets; /* [nsets] "KEY=VALUE": changes of the run's config */
     int nsets;

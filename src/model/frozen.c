@@ -23,7 +23,7 @@ void ls_frozen_place(const ls_model *m, ls_dtype type, const void *buffer,
                      ls_frozen_value *values) {
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *p = &m->params[i];
-        values[i] = (ls_frozen_value){NULL, ls_block_of_dtype(type)};
+        values[i] = (ls_frozen_value){.type = ls_block_of_dtype(type)};
         if (p->frozen) values[i].data = ls_flat_at(type, buffer, p->offset);
     }
 }

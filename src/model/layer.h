@@ -190,8 +190,9 @@ static inline bool ls_layer_in_bf16(const ls_layer_call *c) {
 static inline ls_stored ls_layer_stored(const ls_layer *l, const ls_layer_call *c, int i) {
     if (l->frozen[i]) return c->frozen[l->params[i]];
     if (l->in_products[i] && ls_layer_in_bf16(c))
-        return (ls_stored){(const uint16_t *)c->given->params + l->offsets[i], LS_BLOCK_BF16};
-    return (ls_stored){ls_layer_param(l, c, i), LS_BLOCK_F32};
+        return (ls_stored){.data = (const uint16_t *)c->given->params + l->offsets[i],
+                           .type = LS_BLOCK_BF16};
+    return (ls_stored){.data = ls_layer_param(l, c, i), .type = LS_BLOCK_F32};
 }
 static inline float *ls_layer_grad(const ls_layer *l, const ls_layer_call *c, int i) {
     return l->frozen[i] ? NULL : (float *)c->grads + (l->offsets[i] - c->grads_at);

@@ -56,8 +56,8 @@ ls_stored ls_table_stored(const ls_layer *l, const ls_layer_call *c, int i, int6
     const ls_layer_call *s = c->given;
     if (l->frozen[i]) return ls_stored_at(c->frozen[l->params[i]], row * l->C);
     ls_dtype type = s ? s->type : LS_F32;
-    return (ls_stored){ls_flat_at(type, s ? s->params : c->params, place(l, i, row)),
-                       ls_block_of_dtype(type)};
+    return (ls_stored){.data = ls_flat_at(type, s ? s->params : c->params, place(l, i, row)),
+                       .type = ls_block_of_dtype(type)};
 }
 
 const float *ls_table_row(const ls_layer *l, const ls_layer_call *c, int i, int64_t row,

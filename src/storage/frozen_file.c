@@ -29,7 +29,7 @@ static ls_status find_values(ls_frozen_file *f, const ls_model *m, ls_error *e) 
         if (!same)
             return ls_fail(e, LS_EINVAL, "%s: %s the frozen parameter '%s'", f->path,
                            t ? "has another shape of" : "does not have", p->name);
-        f->values[i] = (ls_frozen_value){t->data, t->type};
+        f->values[i] = (ls_frozen_value){.data = t->data, .type = t->type};
         n++;
     }
     if (n == f->file.n) return LS_OK;

@@ -164,7 +164,8 @@ ls_status ls_peft_adopt(ls_config *c, ls_error *e) {
 /* Copies the tensor's owned part to its place. */
 static void copy(const ls_train_state *s, const ls_param *p, const ls_tensor *t, float *room) {
     bool all = !s->owned || s->all_params;
-    ls_stored_read(ls_kernels_at(0), (ls_stored){t->data, t->type}, 0, (int64_t)p->count, room);
+    ls_stored_read(ls_kernels_at(0), (ls_stored){.data = t->data, .type = t->type}, 0,
+                   (int64_t)p->count, room);
     for (int k = 0; k < (all ? 1 : s->nowned); k++) {
         size_t first = p->offset, end = p->offset + p->count;
         if (!all && s->owned[k].first > first) first = s->owned[k].first;

@@ -162,7 +162,7 @@ static ls_status open_param(ls_pretrained *f, const ls_model *m, int i, ls_error
     const ls_param *p = &m->params[i];
     const ls_weight *w = NULL;
     LS_TRY(find(&f->files, p, &w, e));
-    f->values[i] = (ls_frozen_value){w->data, w->type};
+    f->values[i] = (ls_frozen_value){.data = w->data, .type = w->type};
     bool as_is = ls_model_reads_stored(m, i) || w->type == LS_BLOCK_F32;
     bool whole = p->ndims > 1 && w->order == LS_ROWS_PAIRS;
     if (as_is && w->order == LS_ROWS_SAME) return LS_OK;

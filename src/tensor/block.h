@@ -45,6 +45,7 @@ enum { LS_BLOCK_MOST = 256 }; /* elements */
 typedef struct ls_stored {
     const void *data; /* aligned to an element of f32 or 16 bits; blocks: to 2 bytes */
     ls_block_type type;
+    const void *strips; /* the same in the order of products of one row (gemv.h), or NULL */
 } ls_stored;
 
 /* y = the values of n blocks at x, which is aligned to 2 bytes. A scale that is NaN gives NaN. */

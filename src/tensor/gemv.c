@@ -36,9 +36,11 @@ static void table_run(void *arg, int thread, int nthreads) {
     const table_split_job *s = arg;
     ls_gemv_table_job j = *s->whole;
     int64_t first = 0, end = 0;
-    ls_pool_share(j.V, 32, thread, nthreads, &first, &end);
+    ls_pool_share(j.V, j.w.strips ? LS_GEMV_GROUP : 32, thread, nthreads, &first, &end);
+    const char *strips = j.w.strips;
     j.V = end - first;
     j.w = ls_stored_at(j.w, first * j.C);
+    if (strips) j.w.strips = strips + ls_block_nbytes(j.w.type, first * j.C);
     if (j.bias) j.bias += first;
     j.y += first;
     (j.bf16 ? s->k->gemv_table_bf16 : s->k->gemv_table)(&j);
@@ -71,4 +73,29 @@ void ls_gemv_table(const ls_compute *c, const ls_gemv_table_job *given) {
         rounded.x = x;
     }
     ls_pool_run(c->pool, table_run, &(table_split_job){c->k, j});
+}
+
+/* ---- strips ---- */
+
+bool ls_gemv_has_strips(ls_block_type t) {
+    return t == LS_BLOCK_Q8_0 || t == LS_BLOCK_Q4_0 || t == LS_BLOCK_Q4_1;
+}
+
+typedef struct strips_job {
+    const ls_kernels *k;
+    ls_stored w;
+    int64_t V, C;
+    char *to;
+} strips_job;
+
+static void strips_run(void *arg, int thread, int nthreads) {
+    const strips_job *j = arg;
+    int64_t first = 0, end = 0;
+    ls_pool_share(j->V, LS_GEMV_GROUP, thread, nthreads, &first, &end);
+    j->k->gemv_strips(j->w.type, end - first, j->C, ls_stored_at(j->w, first * j->C).data,
+                      (uint8_t *)j->to + ls_block_nbytes(j->w.type, first * j->C));
+}
+
+void ls_gemv_strips(const ls_compute *c, ls_stored w, int64_t V, int64_t C, void *to) {
+    ls_pool_run(c->pool, strips_run, &(strips_job){c->k, w, V, C, to});
 }

@@ -30,4 +30,13 @@ void ls_gemv_share(const ls_gemv_job *, int thread, int nthreads, int64_t *first
  * inside ls_pool_run(). */
 void ls_gemv_table(const ls_compute *, const ls_gemv_table_job *);
 
+/* Strips: a table in blocks is read in another order than that of its rows, since a row is a lane
+ * of vectors. Where its bytes are stored in that order, too, products are limited by memory alone.
+ * Only some types have them. */
+bool ls_gemv_has_strips(ls_block_type);
+
+/* to [ls_block_nbytes(w.type, V C)], aligned to 64 = the strips of w [V, C], for w.strips on this
+ * processor. Uses all threads of the worker. */
+void ls_gemv_strips(const ls_compute *, ls_stored w, int64_t V, int64_t C, void *to);
+
 #endif

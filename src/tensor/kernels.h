@@ -84,7 +84,9 @@ typedef struct ls_gemm_lines {
     int64_t line, step;
 } ls_gemm_lines;
 
-/* y [V] = x [C] . w [V, C]^T. The rows of w are whole blocks. */
+/* y [V] = x [C] . w [V, C]^T. The rows of w are whole blocks. Strips are in groups of rows, of
+ * which LS_GEMV_GROUP is a multiple for all processors. */
+enum { LS_GEMV_GROUP = 64 };
 typedef struct ls_gemv_table_job {
     ls_stored w;
     int64_t V, C;
@@ -144,6 +146,9 @@ typedef struct ls_kernels {
     void (*gemv)(ls_dtype, int64_t K, int64_t N, const float *x, const void *w, int64_t ld,
                  float *y);
     void (*gemv_table)(const ls_gemv_table_job *);
+    /* Writes rows of whole blocks [V, C] in the order of gemv_table(), at their own offsets: V is a
+     * multiple of LS_GEMV_GROUP, or the last rows are among these. Types: ls_gemv_has_strips(). */
+    void (*gemv_strips)(ls_block_type, int64_t V, int64_t C, const uint8_t *from, uint8_t *to);
     /* Positions [first, end) of s = q . keys^T; first is a multiple of LS_KEPT_CHUNK. Columns
      * [first, end) of y = s . values over `seen` positions. */
     void (*kept_scores)(const ls_gemv_kept_job *, int64_t first, int64_t end);

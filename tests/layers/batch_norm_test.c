@@ -192,10 +192,10 @@ static void test_frozen(void **state) {
     alone_open(&a, 5, true);
     ls_model *m = &a.model;
     ls_layer *l = &m->layers[1];
-    ls_frozen_value frozen[4] = {{NULL, LS_BLOCK_F32}};
+    ls_frozen_value frozen[4] = {{.type = LS_BLOCK_F32}};
     for (int p = MEAN; p <= VARIANCE; p++) {
         memcpy(values[p - MEAN], a.params + 16 * p, sizeof values[0]);
-        frozen[p] = (ls_frozen_value){values[p - MEAN], LS_BLOCK_F32};
+        frozen[p] = (ls_frozen_value){.data = values[p - MEAN], .type = LS_BLOCK_F32};
         l->frozen[p] = m->params[p].frozen = true;
     }
     assert_null(ls_model_find_joining(m));

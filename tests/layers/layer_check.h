@@ -300,11 +300,12 @@ static inline layer_result result_of(const layer_bench *b, const layer_way *w) {
     if (w->k) compute.k = w->k;
     const ls_kernels *k = compute.k;
     void *params = narrowed(k, w->type, b->params, m->nfloats);
-    ls_frozen_value frozen[CHECK_PARAMS] = {{NULL, LS_BLOCK_F32}};
+    ls_frozen_value frozen[CHECK_PARAMS] = {{.type = LS_BLOCK_F32}};
     for (int p = 0; p < m->nparams; p++)
         if (b->frozen[p])
-            frozen[p] = (ls_frozen_value){narrowed(k, w->type, b->frozen[p], m->params[p].count),
-                                          ls_block_of_dtype(w->type)};
+            frozen[p] =
+                (ls_frozen_value){.data = narrowed(k, w->type, b->frozen[p], m->params[p].count),
+                                  .type = ls_block_of_dtype(w->type)};
     void *grads = narrowed(k, w->grads, r.grads, m->nfloats); /* zeros */
     float *wide = w->micro < CHECK_SAMPLES ? layer_nans(m->nfloats * sizeof *wide) : NULL;
     for (int f = 0; f < b->c->nfields; f++)

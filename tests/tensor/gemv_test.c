@@ -111,7 +111,7 @@ static void check(const ls_compute *c, ls_dtype type, int64_t K, int64_t N) {
         equal(&p, "ls_gemm");
     }
     for (int bias = 0; bias < 2; bias++) {
-        const ls_stored w = {p.w, ls_block_of_dtype(type)};
+        const ls_stored w = {.data = p.w, .type = ls_block_of_dtype(type)};
         for (int64_t j = 0; j < N; j++) p.y[j] = NAN;
         ls_gemv_table(c, &(ls_gemv_table_job){w, N, K, p.x, bias ? p.bias32 : NULL, p.y, false});
         chains(&p, true, bias);

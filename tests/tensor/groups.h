@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "tensor/gemv.h"
 #include "tensor/kernels.h"
 
 enum {
@@ -153,8 +154,11 @@ static inline void do_gemv(const ls_kernels *k, int64_t n, values *v) {
         const void *weights = i > 0 ? (const void *)half : w;
         start_from(v, 2 * i, 3, n);
         k->gemv(types[i], ROWS, n, v->in[0], weights, n, v->out[2 * i]);
-        k->gemv_table(&(ls_gemv_table_job){
-            .w = {weights, halves[i]}, .V = ROWS, .C = n, .x = v->in[0], .y = v->out[2 * i + 1]});
+        k->gemv_table(&(ls_gemv_table_job){.w = {.data = weights, .type = halves[i]},
+                                           .V = ROWS,
+                                           .C = n,
+                                           .x = v->in[0],
+                                           .y = v->out[2 * i + 1]});
     }
 }
 
@@ -169,11 +173,12 @@ static inline void do_gemv_bf16(const ls_kernels *k, int64_t n, values *v) {
         const void *weights = i ? (const void *)half : w;
         start_from(v, 2 * i, 3, n);
         k->gemv_bf16(i ? LS_BF16 : LS_F32, ROWS, n, x, weights, n, v->out[2 * i]);
-        k->gemv_table_bf16(&(ls_gemv_table_job){.w = {weights, i ? LS_BLOCK_BF16 : LS_BLOCK_F32},
-                                                .V = ROWS,
-                                                .C = n,
-                                                .x = x,
-                                                .y = v->out[2 * i + 1]});
+        k->gemv_table_bf16(
+            &(ls_gemv_table_job){.w = {.data = weights, .type = i ? LS_BLOCK_BF16 : LS_BLOCK_F32},
+                                 .V = ROWS,
+                                 .C = n,
+                                 .x = x,
+                                 .y = v->out[2 * i + 1]});
     }
     memcpy(v->out[4], x, (size_t)(ROWS * n) * sizeof *x);
     k->gemv_table_bf16(&(ls_gemv_table_job){.w = {half, LS_BLOCK_BF16}, /* for many short rows */
@@ -184,7 +189,8 @@ static inline void do_gemv_bf16(const ls_kernels *k, int64_t n, values *v) {
                                             .y = v->out[5]});
 }
 
-/* Blocks of any bytes, but with scales that are finite: of n rows, each has two blocks of 256. */
+/* Blocks of any bytes, but with scales that are finite: of n rows, each has two blocks of 256. Odd
+ * numbers of rows are read from strips, where the type has them. */
 static inline void do_gemv_blocks(const ls_kernels *k, int64_t n, values *v) {
     enum { DEPTH = 2 * LS_BLOCK_MOST, NBYTES = 420 };
     static const struct {
@@ -194,7 +200,7 @@ static inline void do_gemv_blocks(const ls_kernels *k, int64_t n, values *v) {
                      {LS_BLOCK_Q4_1, 20, 2, 0},  {LS_BLOCK_Q5_0, 22, 1, 0},
                      {LS_BLOCK_Q5_1, 24, 2, 0},  {LS_BLOCK_Q4_K, 144, 2, 0},
                      {LS_BLOCK_Q5_K, 176, 2, 0}, {LS_BLOCK_Q6_K, 210, 1, 208}};
-    static uint8_t w[MAX_N * NBYTES * 2];
+    static uint8_t w[MAX_N * NBYTES * 2], strips[MAX_N * NBYTES * 2];
     float x[DEPTH];
     for (int i = 0; i < DEPTH; i++) x[i] = fminf(fmaxf(v->in[0][i % MAX_N], -1e9f), 1e9f);
     for (int i = 0; i < NOUT; i++) {
@@ -209,8 +215,13 @@ static inline void do_gemv_blocks(const ls_kernels *k, int64_t n, values *v) {
             for (int s = 0; s < types[i].scales; s++)
                 w[j * types[i].nbytes + types[i].at + 2 * s + 1] &= 0xbf;
         const float *bias = i % 2 ? v->in[2] : NULL;
+        ls_stored table = {.data = w, .type = types[i].type};
+        if (n % 2 && ls_gemv_has_strips(types[i].type)) {
+            k->gemv_strips(types[i].type, n, DEPTH, w, strips);
+            table.strips = strips;
+        }
         k->gemv_table(&(ls_gemv_table_job){
-            .w = {w, types[i].type}, .V = n, .C = DEPTH, .x = x, .bias = bias, .y = v->out[i]});
+            .w = table, .V = n, .C = DEPTH, .x = x, .bias = bias, .y = v->out[i]});
     }
 }
 

@@ -28,7 +28,7 @@ static int scales_of(ls_block_type t, int64_t at[2]) {
 static table make_table(const ls_kernels *k, ls_block_type type, int64_t rows, int64_t width) {
     int64_t elements = ls_block_elements(type), nblocks = rows * width / elements, scales[2];
     size_t block = ls_block_nbytes(type, elements), nbytes = ls_block_nbytes(type, rows * width);
-    table t = {rows, width, malloc(nbytes + 2), {NULL, type}, NULL};
+    table t = {rows, width, malloc(nbytes + 2), {.type = type}, NULL};
     uint8_t *p = t.bytes + 2; /* not aligned to more than two bytes */
     for (size_t i = 0; i < nbytes; i++)
         p[i] = (uint8_t)(ls_random_uniform(7, LS_STREAM_SAMPLE, type, i) * 256);
@@ -44,7 +44,7 @@ static table make_table(const ls_kernels *k, ls_block_type type, int64_t rows, i
 /* Whole numbers of 16 bits, so that elements of one value are what they are. */
 static table make_halves(const ls_kernels *k, ls_dtype type, int64_t rows, int64_t width) {
     size_t n = (size_t)(rows * width);
-    table t = {rows, width, malloc(n * 4 + 4), {NULL, ls_block_of_dtype(type)}, NULL};
+    table t = {rows, width, malloc(n * 4 + 4), {.type = ls_block_of_dtype(type)}, NULL};
     t.values = malloc(n * sizeof *t.values + 4);
     ls_random_normal((ls_random_place){3, LS_STREAM_SAMPLE, 1, 0}, n, 1.0f, t.values);
     t.w.data = t.bytes;
@@ -96,10 +96,32 @@ static void check_gemm(const ls_compute *c, const table *t, int64_t M) {
     }
 }
 
+/* The same weights with strips, in a copy of the table whose whole groups are NaN: the strips are
+ * read. */
+typedef struct copy {
+    ls_stored w;
+    uint8_t *bytes;
+    void *strips;
+} copy;
+
+static copy with_strips(const ls_compute *c, const table *t) {
+    size_t nbytes = ls_block_nbytes(t->w.type, t->rows * t->width);
+    int64_t whole = t->rows / LS_GEMV_GROUP * LS_GEMV_GROUP;
+    copy y = {.bytes = malloc(nbytes)};
+    assert_int_equal(posix_memalign(&y.strips, 64, nbytes), 0);
+    ls_gemv_strips(c, t->w, t->rows, t->width, y.strips);
+    memcpy(y.bytes, t->w.data, nbytes);
+    memset(y.bytes, 0xff, ls_block_nbytes(t->w.type, whole * t->width));
+    y.w = (ls_stored){.data = y.bytes, .type = t->w.type, .strips = y.strips};
+    return y;
+}
+
 /* One row: chains by fmaf. */
 static void check_gemv(const ls_compute *c, const table *t) {
     float *x = normal(t->width, 4), *bias = normal(t->rows, 5);
     float *got = normal(t->rows, 6), *want = normal(t->rows, 6);
+    copy second = {.w = t->w};
+    if (ls_gemv_has_strips(t->w.type)) second = with_strips(c, t);
     for (int i = 0; i < 2; i++) {
         for (int64_t r = 0; r < t->rows; r++) {
             want[r] = i ? bias[r] : 0.0f;
@@ -109,8 +131,11 @@ static void check_gemv(const ls_compute *c, const table *t) {
         ls_gemv_table(
             c, &(ls_gemv_table_job){t->w, t->rows, t->width, x, i ? bias : NULL, got, false});
         same(t, 1, "a row", t->rows, got, want);
+        ls_gemv_table(
+            c, &(ls_gemv_table_job){second.w, t->rows, t->width, x, i ? bias : NULL, got, false});
+        same(t, 1, "a row, from strips", t->rows, got, want);
     }
-    free(x), free(bias), free(got), free(want);
+    free(x), free(bias), free(got), free(want), free(second.bytes), free(second.strips);
 }
 
 static void check(const ls_compute *c) {

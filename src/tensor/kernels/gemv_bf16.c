@@ -40,7 +40,7 @@ static void exact_scores(const ls_gemv_kept_job *j, int64_t first, int64_t end) 
         for (int64_t t = first; t < end; t++) {
             const float *key = j->kept + t / LS_KEPT_CHUNK * j->chunk + t % LS_KEPT_CHUNK;
             const ls_gemv_table_job one = {
-                .w = {key, LS_BLOCK_F32}, .C = j->D, .x = j->q + i * j->D};
+                .w = {.data = key, .type = LS_BLOCK_F32}, .C = j->D, .x = j->q + i * j->D};
             j->s[i * j->s_row + t] = exact_chain(&one, 0, LS_KEPT_CHUNK, 0.0f);
         }
 }
@@ -52,7 +52,7 @@ static void exact_mix(const ls_gemv_kept_job *j, int64_t seen, int64_t first, in
             for (int64_t t = 0; t < seen; t += LS_KEPT_CHUNK) {
                 const float *values =
                     j->kept + t / LS_KEPT_CHUNK * j->chunk + LS_KEPT_CHUNK * j->D + c;
-                const ls_gemv_table_job some = {.w = {values, LS_BLOCK_F32},
+                const ls_gemv_table_job some = {.w = {.data = values, .type = LS_BLOCK_F32},
                                                 .C = seen - t < LS_KEPT_CHUNK ? seen - t
                                                                               : LS_KEPT_CHUNK,
                                                 .x = j->s + i * j->s_row + t};
@@ -115,11 +115,12 @@ void LS_K(gemv_bf16)(ls_dtype type, int64_t K, int64_t N, const float *x, const 
                      float *y) {
     bool half = type == LS_BF16;
     for (int64_t i = 0; i < N; i += COLUMNS) {
-        ls_gemv_table_job j = {.w = {weight_at(half, w, i), half ? LS_BLOCK_BF16 : LS_BLOCK_F32},
-                               .V = N - i < COLUMNS ? N - i : COLUMNS,
-                               .C = K,
-                               .x = x,
-                               .y = y + i};
+        ls_gemv_table_job j = {
+            .w = {.data = weight_at(half, w, i), .type = half ? LS_BLOCK_BF16 : LS_BLOCK_F32},
+            .V = N - i < COLUMNS ? N - i : COLUMNS,
+            .C = K,
+            .x = x,
+            .y = y + i};
         some_columns(&j, ld);
     }
 }

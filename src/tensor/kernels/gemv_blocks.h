@@ -22,10 +22,14 @@ ls_gemv_rows LS_K(gemv_rows_q8_0), LS_K(gemv_rows_q4_0), LS_K(gemv_rows_q4_1);
 ls_gemv_rows LS_K(gemv_rows_q5_0), LS_K(gemv_rows_q5_1), LS_K(gemv_rows_q4_k), LS_K(gemv_rows_q5_k),
     LS_K(gemv_rows_q6_k);
 
+/* From the chains in y, which it completes; returns how many of the rows the strips have. Types:
+ * gemv_strips.c. */
+int64_t LS_K(gemv_strip_rows)(const ls_gemv_table_job *);
+
 /* Prefetches part i, of nbytes, of the strips at w, which are the next. */
 INLINE void gemv_prefetch(const uint8_t *w, int64_t nbytes, int64_t i) {
     const uint8_t *p = w + nbytes * i, *end = p + nbytes;
-    for (; p < end; p += 64) v_prefetch_far(p);
+    for (; p < end; p += 64) v_prefetch(p);
 }
 
 #endif

@@ -147,9 +147,10 @@ static void block_product(const ls_gemv_table_job *j) {
         memcpy(j->y, j->bias, (size_t)V * sizeof *j->y);
     else
         memset(j->y, 0, (size_t)V * sizeof *j->y);
+    if (j->w.strips) v = LS_K(gemv_strip_rows)(j);
     /* The strips that follow are prefetched while these are computed. */
-    const int64_t begin = b.strips * LS_LANES * row;
-    gemv_prefetch(w, V * row < begin ? V * row : begin, 0);
+    const int64_t begin = b.strips * LS_LANES * row, left = (V - v) * row;
+    gemv_prefetch(w + v * row, left < begin ? left : begin, 0);
     for (int strips = b.strips; strips >= 2; strips /= 2)
         for (; v + strips * LS_LANES <= V; v += strips * LS_LANES)
             b.rows(strips, C, j->x, w + v * row, j->y + v);

@@ -1,0 +1,59 @@
+/* strips.c - see strips.h. */
+#include "infer/strips.h"
+
+#include <unistd.h>
+
+#include "base/cgroup.h"
+#include "base/mem.h"
+#include "tensor/gemv.h"
+
+enum { LINE = 64, PART = 4 }; /* of memory */
+
+/* Of a layer's tables only the last layer's are multiplied with: the others' rows are looked up. */
+static bool multiplies(const ls_layer *l, int k) {
+    return l->in_products[k] || (l->loss && k >= l->nparams - l->ntables);
+}
+
+static bool is_multiplied(const ls_model *m, int param) {
+    for (int i = 0; i < m->nlayers; i++)
+        for (int k = 0; k < m->layers[i].nparams; k++)
+            if (m->layers[i].params[k] == param && multiplies(&m->layers[i], k)) return true;
+    return false;
+}
+
+/* Bytes of the strips of parameter i; 0: it has none. */
+static size_t nbytes_of(const ls_model *m, const ls_frozen_value *values, int i) {
+    const ls_param *p = &m->params[i];
+    if (!p->frozen || p->ndims != 2 || !ls_gemv_has_strips(values[i].type)) return 0;
+    if (!ls_model_reads_stored(m, i) || !is_multiplied(m, i)) return 0;
+    return (ls_block_nbytes(values[i].type, (int64_t)p->count) + LINE - 1) / LINE * LINE;
+}
+
+static double memory_allowed(void) {
+    double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    double group = ls_cgroup_memory(LS_CGROUP_ROOT, LS_CGROUP_SELF);
+    return group > 0 && group < machine ? group : machine;
+}
+
+ls_status ls_strips_open(const ls_model *m, const ls_compute *c, ls_frozen_value *values,
+                         ls_strips *s_p, ls_error *e) {
+    ls_strips s = {0};
+    for (int i = 0; i < m->nparams; i++) s.nbytes += nbytes_of(m, values, i);
+    if (s.nbytes == 0 || (double)s.nbytes > memory_allowed() / PART) return LS_OK;
+    LS_TRY(ls_map(s.nbytes, "weights in strips", &s.memory, e));
+    char *to = s.memory;
+    for (int i = 0; i < m->nparams; i++) {
+        size_t nbytes = nbytes_of(m, values, i);
+        if (nbytes == 0) continue;
+        ls_gemv_strips(c, values[i], m->params[i].dims[0], m->params[i].dims[1], to);
+        values[i].strips = to;
+        to += nbytes;
+    }
+    *s_p = s;
+    return LS_OK;
+}
+
+void ls_strips_close(ls_strips *s) {
+    ls_unmap(s->memory, s->nbytes);
+    *s = (ls_strips){0};
+}

@@ -1,0 +1,24 @@
+/* strips.h - the weights of a model a second time, in the order in which products of one row read
+ * them (tensor/gemv.h), so that a token takes as long as memory needs to deliver them.
+ *
+ * Prompts and rows of tables are read from the weights as the files have them, so both stay in use.
+ */
+#ifndef LS_INFER_STRIPS_H
+#define LS_INFER_STRIPS_H
+
+#include "model/frozen.h"
+#include "tensor/compute.h"
+
+typedef struct ls_strips {
+    void *memory; /* NULL: there are none */
+    size_t nbytes;
+} ls_strips;
+
+/* Makes those of all matrices that a token is multiplied with and whose types have strips, and sets
+ * them in values [nparams]. None are made if they need more than a quarter of the memory that this
+ * process may use: tokens then take longer, and have the same bits. */
+ls_status ls_strips_open(const ls_model *, const ls_compute *, ls_frozen_value *values,
+                         ls_strips *s_p, ls_error *);
+void ls_strips_close(ls_strips *);
+
+#endif

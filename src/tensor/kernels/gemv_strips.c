@@ -1,0 +1,178 @@
+/* gemv_strips.c - products of one row with tables of blocks of 32 whose bytes are stored a second
+ * time, in the order in which these products read them: as fast as memory delivers them.
+ *
+ * Rows are stored in groups of LS_GEMV_STRIPS strips of sixteen rows. A group has its rows' blocks
+ * one after the other; a block of a group has the scales of all strips (16 x f16: one of each row;
+ * then the minima, if there are any), then the words of each strip (a word: four bytes of each row).
+ * So a row is a lane, as in gemv_blocks.c, but nothing has to be transposed, and all is read once,
+ * from the first byte to the last. Rows that do not fill a group are not stored: gemv_table.c reads
+ * them as the file has them.
+ *
+ * A number is scaled to the bits of kernels/unpack.c, as in gemv_blocks.c.
+ */
+#include "tensor/block.h"
+#include "tensor/kernels/gemv_blocks.h"
+
+enum {
+    STRIPS = LS_GEMV_STRIPS,
+    GROUP = 32,
+    LINE = 64,
+    SCALES = LS_LANES * 2, /* bytes */
+    WORDS = LS_LANES * 4,
+    AHEAD = 8192 /* bytes: what is prefetched; some of the next rows at the end of a group */
+};
+
+/* A block of a group: bytes of scales and minima, of words, and of both. */
+typedef struct layout {
+    int nscales, nwords; /* of a row */
+    int nbytes;          /* of a row's block */
+} layout;
+
+static layout layout_of(ls_block_type type) {
+    switch (type) {
+    case LS_BLOCK_Q8_0: return (layout){1, 8, 34};
+    case LS_BLOCK_Q4_0: return (layout){1, 4, 18};
+    default: return (layout){2, 4, 20};
+    }
+}
+
+/* ---- writing ---- */
+
+static void put_scale(const uint8_t *from, int64_t stride, uint8_t *to) {
+    for (int i = 0; i < LS_LANES; i++) memcpy(to + 2 * i, from + i * stride, 2);
+}
+
+static void put_words(const uint8_t *from, int64_t stride, int n, uint8_t *to) {
+    for (int i = 0; i < n; i += 4, from += 16) {
+        v16 words[4];
+        v_rows4(from, stride, words);
+        for (int k = 0; k < 4; k++, to += WORDS) {
+            float lanes[LS_LANES];
+            v_store(lanes, words[k]);
+            memcpy(to, lanes, sizeof lanes);
+        }
+    }
+}
+
+void LS_K(gemv_strips)(ls_block_type type, int64_t V, int64_t C, const uint8_t *from, uint8_t *to) {
+    const layout l = layout_of(type);
+    const int64_t stride = C / GROUP * l.nbytes, strip = LS_LANES * stride;
+    for (int64_t v = 0; v + STRIPS * LS_LANES <= V; v += STRIPS * LS_LANES, from += STRIPS * strip)
+        for (const uint8_t *p = from; p < from + stride; p += l.nbytes) {
+            for (int k = 0; k < l.nscales; k++)
+                for (int s = 0; s < STRIPS; s++, to += SCALES)
+                    put_scale(p + s * strip + 2 * k, stride, to);
+            for (int s = 0; s < STRIPS; s++, to += l.nwords * WORDS)
+                put_words(p + s * strip + 2 * l.nscales, stride, l.nwords, to);
+        }
+}
+
+/* ---- products ---- */
+
+INLINE v16 words_at(const uint8_t *p) {
+    float lanes[LS_LANES];
+    memcpy(lanes, p, sizeof lanes);
+    return v_load(lanes);
+}
+
+/* Strip s of scales, or of minima. */
+INLINE v16 scale_at(const uint8_t *p, int s) {
+    uint16_t lanes[LS_LANES];
+    memcpy(lanes, p + s * SCALES, sizeof lanes);
+    return v_load_f16(lanes);
+}
+
+/* What is added for a block of a group at p: 32 elements of each row. */
+typedef void block_fn(const float *x, const uint8_t *p, v16 sum[STRIPS]);
+
+INLINE void block_q8_0(const float *x, const uint8_t *p, v16 sum[STRIPS]) {
+    v16 d[STRIPS];
+    UNROLL for (int s = 0; s < STRIPS; s++) d[s] = scale_at(p, s);
+    p += STRIPS * SCALES;
+    UNROLL for (int k = 0; k < 8; k++) {
+        v16 words[STRIPS];
+        UNROLL for (int s = 0; s < STRIPS; s++) words[s] = words_at(p + (8 * s + k) * WORDS);
+        UNROLL for (int i = 0; i < 4; i++) {
+            v16 y = v_set1(x[4 * k + i]);
+            UNROLL for (int s = 0; s < STRIPS; s++) sum[s] =
+                v_fma(y, v_mul(v_pick_i8(words[s], i), d[s]), sum[s]);
+        }
+    }
+}
+
+/* The low nibbles of sixteen bytes are elements 0 to 15, the high ones 16 to 31. */
+INLINE void add_centred(int high, const float *x, const uint8_t *p, const v16 d[STRIPS],
+                        v16 sum[STRIPS]) {
+    UNROLL for (int k = 0; k < 4; k++) {
+        v16 words[STRIPS];
+        UNROLL for (int s = 0; s < STRIPS; s++) words[s] = words_at(p + (4 * s + k) * WORDS);
+        UNROLL for (int i = 0; i < 4; i++) {
+            v16 y = v_set1(x[4 * k + i]);
+            UNROLL for (int s = 0; s < STRIPS; s++) {
+                v16 q = v_pick_s4(words[s], 2 * i + high);
+                sum[s] = v_fma(y, v_mul(q, d[s]), sum[s]);
+            }
+        }
+    }
+}
+
+INLINE void block_q4_0(const float *x, const uint8_t *p, v16 sum[STRIPS]) {
+    v16 d[STRIPS];
+    UNROLL for (int s = 0; s < STRIPS; s++) d[s] = scale_at(p, s);
+    p += STRIPS * SCALES;
+    add_centred(0, x, p, d, sum);
+    add_centred(1, x + GROUP / 2, p, d, sum);
+}
+
+typedef struct affine {
+    v16 d[STRIPS], m[STRIPS];
+} affine;
+
+INLINE void add_affine(int high, const float *x, const uint8_t *p, const affine *a,
+                       v16 sum[STRIPS]) {
+    UNROLL for (int k = 0; k < 4; k++) {
+        v16 words[STRIPS];
+        UNROLL for (int s = 0; s < STRIPS; s++) words[s] = words_at(p + (4 * s + k) * WORDS);
+        UNROLL for (int i = 0; i < 4; i++) {
+            v16 y = v_set1(x[4 * k + i]);
+            UNROLL for (int s = 0; s < STRIPS; s++) {
+                v16 q = v_pick_u4(words[s], 2 * i + high);
+                sum[s] = v_fma(y, v_fma(q, a->d[s], a->m[s]), sum[s]);
+            }
+        }
+    }
+}
+
+INLINE void block_q4_1(const float *x, const uint8_t *p, v16 sum[STRIPS]) {
+    affine a;
+    UNROLL for (int s = 0; s < STRIPS; s++) {
+        a.d[s] = scale_at(p, s);
+        a.m[s] = scale_at(p + STRIPS * SCALES, s);
+    }
+    p += 2 * STRIPS * SCALES;
+    add_affine(0, x, p, &a, sum);
+    add_affine(1, x + GROUP / 2, p, &a, sum);
+}
+
+INLINE void each_group(block_fn *block, int64_t nbytes, const ls_gemv_table_job *j) {
+    const int64_t nblocks = j->C / GROUP;
+    const uint8_t *p = j->w.strips;
+    for (int64_t v = 0; v + STRIPS * LS_LANES <= j->V; v += STRIPS * LS_LANES) {
+        v16 sum[STRIPS];
+        UNROLL for (int s = 0; s < STRIPS; s++) sum[s] = v_load(j->y + v + s * LS_LANES);
+        for (int64_t i = 0; i < nblocks; i++, p += STRIPS * LS_LANES * nbytes) {
+            for (int k = 0; k < STRIPS * LS_LANES * nbytes; k += LINE) v_prefetch(p + AHEAD + k);
+            block(j->x + i * GROUP, p, sum);
+        }
+        UNROLL for (int s = 0; s < STRIPS; s++) v_store(j->y + v + s * LS_LANES, sum[s]);
+    }
+}
+
+int64_t LS_K(gemv_strip_rows)(const ls_gemv_table_job *j) {
+    switch (j->w.type) {
+    case LS_BLOCK_Q8_0: each_group(block_q8_0, 34, j); break;
+    case LS_BLOCK_Q4_0: each_group(block_q4_0, 18, j); break;
+    default: each_group(block_q4_1, 20, j); break;
+    }
+    return j->V / (STRIPS * LS_LANES) * (STRIPS * LS_LANES);
+}
