@@ -2,7 +2,8 @@
  *
  * Every rule admits the first tokens in the order of their logits, and most draws need few of them.
  * So only the tokens within some distance of the best logit are sorted; where they are not enough,
- * the distance grows. Probabilities of all tokens are one pass of a kernel.
+ * the distance grows. Passes over all tokens are kernels; what scans logits one by one skips those
+ * parts of them whose maximum is too small.
  */
 #include "infer/sampler.h"
 
@@ -22,6 +23,7 @@ ls_sampler ls_sampler_create(size_t V, const ls_kernels *k) {
                         .k = k,
                         .logits = LS_NEW_ARRAY(float, V),
                         .weights = LS_NEW_ARRAY(float, V),
+                        .maxima = LS_NEW_ARRAY(float, (V + LS_MAXIMA - 1) / LS_MAXIMA),
                         .choices = LS_NEW_ARRAY(ls_choice, V),
                         .other = LS_NEW_ARRAY(ls_choice, V)};
 }
@@ -29,6 +31,7 @@ ls_sampler ls_sampler_create(size_t V, const ls_kernels *k) {
 void ls_sampler_free(ls_sampler *s) {
     free(s->logits);
     free(s->weights);
+    free(s->maxima);
     free(s->choices);
     free(s->other);
     *s = (ls_sampler){0};
@@ -74,24 +77,34 @@ static void sort_few(ls_sampler *s) {
     }
 }
 
+/* Adds the tokens of one part of the logits, [first, first + LS_MAXIMA), that are at least `least`,
+ * or all. */
+static void add_choices(ls_sampler *s, const float *logits, size_t first, float least, bool all) {
+    size_t end = s->V - first < LS_MAXIMA ? s->V : first + LS_MAXIMA;
+    for (size_t i = first; i < end; i++)
+        if (all || logits[i] >= least)
+            s->choices[s->nchoices++] = (ls_choice){key_of(logits[i]), (uint32_t)i};
+}
+
 /* Sorts the tokens whose logits are at least `least`, or all. */
 static void choose(ls_sampler *s, const float *logits, float least, bool all) {
-    size_t n = 0;
-    for (size_t i = 0; i < s->V; i++)
-        if (all || logits[i] >= least)
-            s->choices[n++] = (ls_choice){key_of(logits[i]), (uint32_t)i};
-    s->nchoices = n;
-    if (n > FEW)
+    s->nchoices = 0;
+    for (size_t i = 0; i < s->V; i += LS_MAXIMA)
+        if (all || s->maxima[i / LS_MAXIMA] >= least) add_choices(s, logits, i, least, all);
+    if (s->nchoices > FEW)
         sort_many(s);
     else
         sort_few(s);
 }
 
-static uint32_t likeliest(const float *logits, size_t V) {
-    size_t best = 0;
-    for (size_t i = 1; i < V; i++)
-        if (logits[i] > logits[best]) best = i;
-    return (uint32_t)best;
+/* The first of the largest; the first of all if there is none. */
+static uint32_t likeliest(const ls_sampler *s, const float *logits) {
+    size_t nparts = (s->V + LS_MAXIMA - 1) / LS_MAXIMA, best = 0;
+    for (size_t i = 1; i < nparts; i++)
+        if (s->maxima[i] > s->maxima[best]) best = i;
+    for (size_t i = best * LS_MAXIMA; i < s->V; i++)
+        if (logits[i] == s->maxima[best]) return (uint32_t)i;
+    return 0;
 }
 
 /* ---- rules ---- */
@@ -105,17 +118,6 @@ static const float *penalize(ls_sampler *s, const float *logits, double penalty,
         s->logits[seen.tokens[i]] = (float)(x < 0 ? x * penalty : x / penalty);
     }
     return s->logits;
-}
-
-/* The sum of n probabilities, in eight chains. */
-static double sum_of(const float *weights, size_t n) {
-    double sum[8] = {0}, all = 0;
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (size_t k = 0; k < 8; k++) sum[k] += (double)weights[i + k];
-    for (size_t k = 0; i + k < n; k++) sum[k] += (double)weights[i + k];
-    for (int k = 0; k < 8; k++) all += sum[k];
-    return all;
 }
 
 /* The first choices that a rule admits: their number and sum. False: more choices are needed. */
@@ -183,13 +185,14 @@ static bool draw(const ls_sampler *s, const ls_sampler_rule *rule, double total,
 uint32_t ls_sampler_draw(ls_sampler *s, const float *given, const ls_sampler_rule *rule,
                          ls_sampler_seen seen, double u) {
     const float *logits = penalize(s, given, rule->penalty, seen);
-    uint32_t best = likeliest(logits, s->V), token = best;
+    s->k->maxima((int64_t)s->V, logits, s->maxima);
+    uint32_t best = likeliest(s, logits), token = best;
     if (rule->temperature <= 0) return best;
     double by = 1 / rule->temperature, top = (double)logits[best];
     s->k->affine((int64_t)s->V, logits, 1, -logits[best], s->weights);
     s->k->affine((int64_t)s->V, s->weights, (float)by, 0, s->weights);
     s->k->softmax(1, (int64_t)s->V, s->weights, s->weights);
-    double total = sum_of(s->weights, s->V);
+    double total = s->k->sum_wide((int64_t)s->V, s->weights);
     for (double distance = NEAR; distance <= FAR; distance *= 2) {
         choose(s, logits, (float)(top - distance * rule->temperature), false);
         if (draw(s, rule, total, u, &token)) return token;

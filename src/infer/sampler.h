@@ -15,6 +15,7 @@ typedef struct ls_sampler {
     size_t V;
     const ls_kernels *k;
     float *logits, *weights;    /* [V] of each token: with penalties; its probability */
+    float *maxima;              /* of each LS_MAXIMA logits: parts without choices are skipped */
     ls_choice *choices, *other; /* [V] of each: the likeliest tokens, in order */
     size_t nchoices;
 } ls_sampler;

@@ -96,6 +96,8 @@ typedef struct ls_gemv_table_job {
     bool bf16; /* the product is in bf16; only of ls_gemv_table() */
 } ls_gemv_table_job;
 
+enum { LS_MAXIMA = 256 };
+
 /* Queries of one position, and the head of keys and values that they share, kept in chunks of
  * LS_KEPT_CHUNK positions: of each chunk the keys [D, LS_KEPT_CHUNK], then the values
  * [LS_KEPT_CHUNK, D]. */
@@ -218,6 +220,11 @@ typedef struct ls_kernels {
     /* Softmax of rows of n; x and y may be the same. Terms below 1.2e-38 of the greatest are 0; NaN
      * gives a row of NaN. Its gradient is softmax_causal_dx with scale 1. */
     void (*softmax)(int64_t rows, int64_t n, const float *x, float *y);
+    /* most [ceil(n / LS_MAXIMA)] = the largest of each LS_MAXIMA values of x, without NaN; -inf if
+     * there are none. */
+    void (*maxima)(int64_t n, const float *x, float *most);
+    /* The sum in f64, in eight chains: of x[8i], of x[8i + 1] ..., and then of these. */
+    double (*sum_wide)(int64_t n, const float *x);
     /* Losses over rows of logits or predictions. */
     ls_loss_kernel *loss[LS_NLOSSES], *loss_dx[LS_NLOSSES];
 

@@ -106,6 +106,13 @@ static inline void do_cross_entropy(const ls_kernels *k, int64_t n, values *v) {
     k->cross_entropy_dx(n, v->out[0], v->out[1], n / 2, 0.125f);
 }
 
+/* Outputs: the maxima, the sum's 8 bytes. */
+static inline void do_draw(const ls_kernels *k, int64_t n, values *v) {
+    k->maxima(ROWS * n, v->in[0], v->out[0]);
+    double sum = k->sum_wide(ROWS * n, v->in[0]);
+    memcpy(v->out[1], &sum, sizeof sum);
+}
+
 static const ls_update_scalars SCALARS = {.lr = 1e-3f,
                                           .beta1 = 0.9f,
                                           .beta2 = 0.95f,

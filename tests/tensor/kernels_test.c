@@ -217,6 +217,44 @@ static void test_softmax_masks(void **state) {
     for (int i = 2; i < 6; i++) assert_true(s[i] == 0);
 }
 
+static void check_draw(int64_t n, const values *v) {
+    int64_t count = ROWS * n, nparts = (count + LS_MAXIMA - 1) / LS_MAXIMA;
+    double chains[8] = {0}, want = 0, sum;
+    for (int64_t part = 0; part < nparts; part++) {
+        float most = -INFINITY;
+        for (int64_t i = part * LS_MAXIMA; i < count && i < (part + 1) * LS_MAXIMA; i++)
+            most = fmaxf(most, v->in[0][i]);
+        assert_true(v->out[0][part] == most);
+    }
+    for (int64_t i = 0; i < count; i++) chains[i % 8] += (double)v->in[0][i];
+    for (int k = 0; k < 8; k++) want += chains[k];
+    memcpy(&sum, v->out[1], sizeof sum);
+    assert_true(sum == want);
+    assert_untouched(v, 0, nparts);
+    assert_untouched(v, 1, 2);
+}
+
+static void test_draw(void **state) {
+    (void)state;
+    each(do_draw, check_draw);
+}
+
+/* What is not a number is no maximum. */
+static void test_maxima_nan(void **state) {
+    (void)state;
+    const ls_kernels *k = NULL;
+    for (int i = 0; (k = ls_kernels_at(i)); i++)
+        for (int at = 0; at < 20; at++) {
+            float x[20], most = 0;
+            for (int j = 0; j < 20; j++) x[j] = j == at ? NAN : (float)-j;
+            k->maxima(20, x, &most);
+            assert_true(most == (at == 0 ? -1 : 0));
+            x[0] = NAN;
+            k->maxima(1, x, &most);
+            assert_true(most == -INFINITY);
+        }
+}
+
 static void check_cross_entropy(int64_t n, const values *v) {
     const float *x = v->in[0];
     double max = -INFINITY, sum = 0;
@@ -349,7 +387,8 @@ int main(void) {
         cmocka_unit_test(test_layernorm),     cmocka_unit_test(test_sums),
         cmocka_unit_test(test_lanes),         cmocka_unit_test(test_chains),
         cmocka_unit_test(test_gelu),          cmocka_unit_test(test_gelu_range),
-        cmocka_unit_test(test_softmax),       cmocka_unit_test(test_softmax_masks),
+        cmocka_unit_test(test_softmax),       cmocka_unit_test(test_draw),
+        cmocka_unit_test(test_maxima_nan),    cmocka_unit_test(test_softmax_masks),
         cmocka_unit_test(test_cross_entropy), cmocka_unit_test(test_exp),
         cmocka_unit_test(test_adamw),         cmocka_unit_test(test_gemm_parts),
         cmocka_unit_test(test_pick),

@@ -75,6 +75,8 @@ const ls_kernels LS_K(ls_kernels) = {
     .softmax_causal_again = LS_K(softmax_causal_again),
     .softmax_causal_dx = LS_K(softmax_causal_dx),
     .softmax = LS_K(softmax),
+    .maxima = LS_K(maxima),
+    .sum_wide = LS_K(sum_wide),
     .loss = {[LS_LOSS_CROSS_ENTROPY] = LS_K(smoothed_cross_entropy),
              [LS_LOSS_BINARY] = LS_K(binary_cross_entropy),
              [LS_LOSS_SQUARES] = LS_K(squared_error)},
