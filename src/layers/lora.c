@@ -20,6 +20,7 @@
 #include "layers/lora_merge.h"
 #include "model/rows.h"
 #include "tensor/gemm.h"
+#include "tensor/gemv.h"
 
 enum { W, NORM_ROWS = 48 }; /* rows of w whose norms a thread computes at a time */
 
@@ -62,6 +63,39 @@ static void multiply(const lora *f, const float *x, ls_gemm_job j) {
     j.a = ls_matrix_of(x, j.K);
     j.ldc = j.N;
     ls_gemm(f->c->compute, &j);
+}
+
+/* y [N] = x [C] . w [N, C]^T for one row in f32, from its bias on: the same bits as by
+ * multiply(), without packing w. */
+static void multiply_row(const lora *f, const float *x, const float *w, ls_gemv_table_job j) {
+    j.x = x;
+    j.w = (ls_stored){.data = w, .type = LS_BLOCK_F32};
+    ls_gemv_table(f->c->compute, &j);
+}
+
+static bool is_row(const lora *f) { return f->rows == 1 && !ls_layer_in_bf16(f->c); }
+
+/* t = x . a^T */
+static void multiply_a(const lora *f, const float *x) {
+    if (is_row(f))
+        multiply_row(f, x, f->a, (ls_gemv_table_job){.V = f->r, .C = f->in, .y = f->t});
+    else
+        multiply(f, x,
+                 (ls_gemm_job){
+                     .N = f->r, .K = f->in, .b = ls_matrix_transposed(f->a, f->in), .c = f->t});
+}
+
+/* y += t . b^T */
+static void add_b(const lora *f, float *y) {
+    if (is_row(f))
+        multiply_row(f, f->t, f->b, (ls_gemv_table_job){.V = f->out, .C = f->r, .bias = y, .y = y});
+    else
+        multiply(f, f->t,
+                 (ls_gemm_job){.N = f->out,
+                               .K = f->r,
+                               .b = ls_matrix_transposed(f->b, f->r),
+                               .c = y,
+                               .start = LS_GEMM_ADD});
 }
 
 /* grad [M, N] = p [rows, M]^T . q [rows, N], a chain over all rows. */
@@ -170,16 +204,10 @@ static const float *magnitude_back(lora *f) {
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     lora f = lora_of(l, c);
     float *y = f.z ? f.z : c->y;
-    multiply(&f, input_of(&f),
-             (ls_gemm_job){.N = f.r, .K = f.in, .b = ls_matrix_transposed(f.a, f.in), .c = f.t});
+    multiply_a(&f, input_of(&f));
     scale(&f, f.t);
     ls_linear_product(l, c, !f.z, y);
-    multiply(&f, f.t,
-             (ls_gemm_job){.N = f.out,
-                           .K = f.r,
-                           .b = ls_matrix_transposed(f.b, f.r),
-                           .c = y,
-                           .start = LS_GEMM_ADD});
+    add_b(&f, y);
     if (!f.z) return;
     find_norms(&f);
     ls_pool_run(c->compute->pool, scale_run, &f);

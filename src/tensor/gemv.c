@@ -6,7 +6,10 @@
 #include "tensor/dtype.h"
 #include "tensor/gemm.h"
 
-enum { UNIT = 32 }; /* columns: at least a cache line, also of 16-bit values */
+enum {
+    UNIT = 32,    /* columns: at least a cache line, also of 16-bit values */
+    FEW_ROWS = 32 /* rows of a table that one thread computes */
+};
 
 void ls_gemv_columns(const ls_kernels *k, const ls_gemv_job *g, int64_t first, int64_t end) {
     size_t n = (size_t)(end - first);
@@ -36,7 +39,7 @@ static void table_run(void *arg, int thread, int nthreads) {
     const table_split_job *s = arg;
     ls_gemv_table_job j = *s->whole;
     int64_t first = 0, end = 0;
-    ls_pool_share(j.V, j.w.strips ? LS_GEMV_GROUP : 32, thread, nthreads, &first, &end);
+    ls_pool_share(j.V, j.w.strips ? LS_GEMV_GROUP : FEW_ROWS, thread, nthreads, &first, &end);
     const char *strips = j.w.strips;
     j.V = end - first;
     j.w = ls_stored_at(j.w, first * j.C);
@@ -72,7 +75,11 @@ void ls_gemv_table(const ls_compute *c, const ls_gemv_table_job *given) {
         c->k->round_bf16(j->C, j->x, x);
         rounded.x = x;
     }
-    ls_pool_run(c->pool, table_run, &(table_split_job){c->k, j});
+    table_split_job all = {c->k, j};
+    if (j->V <= FEW_ROWS)
+        table_run(&all, 0, 1);
+    else
+        ls_pool_run(c->pool, table_run, &all);
 }
 
 /* ---- strips ---- */

@@ -91,7 +91,7 @@ typedef struct ls_gemv_table_job {
     ls_stored w;
     int64_t V, C;
     const float *x;
-    const float *bias; /* [V]: where chains start; NULL: at 0 */
+    const float *bias; /* [V]: where chains start, may be y; NULL: at 0 */
     float *y;
     bool bf16; /* the product is in bf16; only of ls_gemv_table() */
 } ls_gemv_table_job;

@@ -6,6 +6,7 @@ enum { ROWS = 3, IN = 18, OUT = 7, RANK = 4 };
 /* The norms of DoRA are constants for the gradient: those of the first call. */
 typedef struct options {
     ls_lora lora;
+    int rows;
     bool no_bias;
     double scale;
     double *norms; /* [OUT] 0: not known yet */
@@ -35,7 +36,7 @@ static double factor(const options *o, const double *w, const double *a, const d
 static void reference(const void *arg, double *const *x, double *const *p, double *y) {
     const options *o = arg;
     const double *w = p[0], *bias = o->no_bias ? NULL : *++p, *a = p[1], *b = p[2];
-    for (int r = 0; r < ROWS; r++)
+    for (int r = 0; r < o->rows; r++)
         for (int k = 0; k < OUT; k++) {
             double sum = 0;
             for (int i = 0; i < IN; i++) sum += x[0][r * IN + i] * weight(o, w, a, b, k, i);
@@ -44,12 +45,12 @@ static void reference(const void *arg, double *const *x, double *const *p, doubl
         }
 }
 
-static void check(const char *name, ls_lora lora, bool no_bias, double scale) {
+static void check_rows(const char *name, ls_lora lora, int rows, bool no_bias, double scale) {
     double norms[OUT] = {0};
-    const options o = {lora, no_bias, scale, norms};
+    const options o = {lora, rows, no_bias, scale, norms};
     layer_check(&(layer_case){.name = name,
                               .arg = &o,
-                              .fields = {{.type = LS_F32, .dims = LS_DIMS(ROWS, IN)}},
+                              .fields = {{.type = LS_F32, .dims = LS_DIMS(rows, IN)}},
                               .nfields = 1,
                               .build = build,
                               .reference = lora.dropout > 0 ? NULL : reference,
@@ -57,11 +58,16 @@ static void check(const char *name, ls_lora lora, bool no_bias, double scale) {
                               .half_units = 8});
 }
 
+static void check(const char *name, ls_lora lora, bool no_bias, double scale) {
+    check_rows(name, lora, ROWS, no_bias, scale);
+}
+
 static void test_lora(void **state) {
     (void)state;
     check("lora", (ls_lora){.rank = RANK}, false, 2);
     check("lora without bias", (ls_lora){.rank = RANK, .alpha = 2}, true, 0.5);
     check("rslora", (ls_lora){.rank = RANK, .alpha = 3, .rs = true}, true, 1.5);
+    check_rows("lora of one row", (ls_lora){.rank = RANK}, 1, false, 2);
     check("lora with dropout", (ls_lora){.rank = RANK, .dropout = 0.4f}, false, 2);
 }
 
@@ -69,6 +75,7 @@ static void test_dora(void **state) {
     (void)state;
     check("dora", (ls_lora){.rank = RANK, .dora = true}, false, 2);
     check("rsdora", (ls_lora){.rank = RANK, .alpha = 1, .rs = true, .dora = true}, true, 0.5);
+    check_rows("dora of one row", (ls_lora){.rank = RANK, .dora = true}, 1, false, 2);
     check("dora with dropout", (ls_lora){.rank = RANK, .dora = true, .dropout = 0.2f}, true, 2);
 }
 

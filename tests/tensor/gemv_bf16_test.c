@@ -63,7 +63,7 @@ static void check_table(const ls_compute *c, ls_block_type type, int64_t C, int6
         for (size_t i = 0; i < nbytes; i++)
             stored[i] = (uint8_t)(u32_of_f32(values[i % (size_t)(V * C)]) >> 5 & 0x3f);
     }
-    ls_stored w = {stored, type};
+    ls_stored w = {.data = stored, .type = type};
     ls_stored_read(c->k, w, 0, V * C, values);
     for (int with = 0; with < 2; with++) {
         for (int64_t i = 0; i < V; i++) {

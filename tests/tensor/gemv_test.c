@@ -119,6 +119,12 @@ static void check(const ls_compute *c, ls_dtype type, int64_t K, int64_t N) {
         by_gemm(c, &p, true, bias);
         equal(&p, "ls_gemm of a table");
     }
+    memcpy(p.y, p.bias32, (size_t)N * sizeof *p.y); /* the bias may be y */
+    ls_gemv_table(c,
+                  &(ls_gemv_table_job){
+                      {.data = p.w, .type = ls_block_of_dtype(type)}, N, K, p.x, p.y, p.y, false});
+    chains(&p, true, true);
+    equal(&p, "chains of a table, in place");
     drop(&p);
 }
 

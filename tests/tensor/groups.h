@@ -188,12 +188,13 @@ static inline void do_gemv_bf16(const ls_kernels *k, int64_t n, values *v) {
                                  .y = v->out[2 * i + 1]});
     }
     memcpy(v->out[4], x, (size_t)(ROWS * n) * sizeof *x);
-    k->gemv_table_bf16(&(ls_gemv_table_job){.w = {half, LS_BLOCK_BF16}, /* for many short rows */
-                                            .V = ROWS * n / 16,
-                                            .C = 16,
-                                            .x = x,
-                                            .bias = v->in[2],
-                                            .y = v->out[5]});
+    k->gemv_table_bf16(
+        &(ls_gemv_table_job){.w = {.data = half, .type = LS_BLOCK_BF16}, /* for many short rows */
+                             .V = ROWS * n / 16,
+                             .C = 16,
+                             .x = x,
+                             .bias = v->in[2],
+                             .y = v->out[5]});
 }
 
 /* Blocks of any bytes, but with scales that are finite: of n rows, each has two blocks of 256. Odd

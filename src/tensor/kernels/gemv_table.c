@@ -143,9 +143,9 @@ static void block_product(const ls_gemv_table_job *j) {
     const uint8_t *w = j->w.data;
     const int64_t V = j->V, C = j->C, row = C / b.elements * b.nbytes;
     int64_t v = 0;
-    if (j->bias)
+    if (j->bias && j->bias != j->y)
         memcpy(j->y, j->bias, (size_t)V * sizeof *j->y);
-    else
+    else if (!j->bias)
         memset(j->y, 0, (size_t)V * sizeof *j->y);
     if (j->w.strips) v = LS_K(gemv_strip_rows)(j);
     /* The strips that follow are prefetched while these are computed. */
