@@ -128,6 +128,9 @@ static void print_forecast(const ls_forecast *f) {
              100 * f->efficiency);
     ls_print("  predicted exposed      %12.6f s  of %.6f s communication (%s)\n", f->exposed_s,
              f->comm_s, f->algorithm);
+    if (f->reference_s > 0)
+        ls_print("  predicted reference    %12.6f s  a pair, before the first step\n",
+                 f->reference_s);
     ls_print("  predicted memory       %12.3f MB a worker%s\n", (double)f->memory_nbytes / 1e6,
              f->fits ? "" : ": exceeds parallel.memory_limit_mb");
     ls_print("  predicted seconds of the step by action kind\n");

@@ -10,12 +10,17 @@
 
 /* Bytes by purpose, for the worker that needs most. */
 static ls_json *memory_json(const ls_config *c, const ls_plan *p) {
-    static const char *const keys[LS_NPURPOSES] = {
-        [LS_MEM_PARAMS] = "parameters",   [LS_MEM_FROZEN] = "frozen_parameters",
-        [LS_MEM_GRADS] = "gradients",     [LS_MEM_WIDE] = "wide_sums",
-        [LS_MEM_OPTIMIZER] = "optimizer", [LS_MEM_ACTIVATIONS] = "activations",
-        [LS_MEM_WORK] = "work",           [LS_MEM_SCRATCH] = "scratch",
-        [LS_MEM_SAMPLES] = "samples",     [LS_MEM_SUMS] = "sums"};
+    static const char *const keys[LS_NPURPOSES] = {[LS_MEM_PARAMS] = "parameters",
+                                                   [LS_MEM_FROZEN] = "frozen_parameters",
+                                                   [LS_MEM_GRADS] = "gradients",
+                                                   [LS_MEM_WIDE] = "wide_sums",
+                                                   [LS_MEM_OPTIMIZER] = "optimizer",
+                                                   [LS_MEM_ACTIVATIONS] = "activations",
+                                                   [LS_MEM_WORK] = "work",
+                                                   [LS_MEM_SCRATCH] = "scratch",
+                                                   [LS_MEM_WRITING] = "writing",
+                                                   [LS_MEM_SAMPLES] = "samples",
+                                                   [LS_MEM_SUMS] = "sums"};
     ls_memory m;
     ls_memory_config how = ls_layout_memory_config(c, p->c.nworkers, p->c.nworkers);
     ls_plan_memory(p, &how, &m);
@@ -73,6 +78,7 @@ ls_json *cli_forecast_json(const ls_forecast *f) {
     ls_json_set_number(o, "efficiency", f->efficiency);
     ls_json_set_number(o, "exposed_s", f->exposed_s);
     ls_json_set_number(o, "communication_s", f->comm_s);
+    if (f->reference_s > 0) ls_json_set_number(o, "reference_pair_s", f->reference_s);
     ls_json_set_integer(o, "memory_bytes", (int64_t)f->memory_nbytes);
     ls_json_set(o, "fits", ls_json_new_bool(f->fits));
     ls_json_set_text(o, "algorithm", f->algorithm);

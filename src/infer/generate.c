@@ -110,6 +110,11 @@ static ls_status open_published(ls_trained *t, const ls_trained_options *o, ls_e
         return ls_fail(e, LS_EINVAL, "%s: is a published model, without an average of its weights",
                        t->path);
     LS_TRY(ls_published_config(t->path, o->sets, o->nsets, &t->config, e));
+    if (t->config.lora.rank || *t->config.model.adapter)
+        return ls_fail(e, LS_EINVAL,
+                       "--set %s: %s is a published model, which is read without adapters; a run "
+                       "has them, and `lockstep export RUN --merge` adds them to the weights",
+                       t->config.lora.rank ? "lora.rank" : "model.adapter", t->path);
     t->config.data.format = reads_chats(o) ? LS_DATA_CHAT : LS_DATA_TEXT;
     if (o->samples == LS_READS_PAIRS) read_pairs(&t->config);
     LS_TRY(ls_published_tokenizer(t->path, &t->tokenizer, e));

@@ -226,11 +226,24 @@ static ls_status check_norms(const ls_model *m, ls_error *e) {
     return LS_OK;
 }
 
+/* Frozen parameters of a published model stay in its files, which have no adapters. */
+static ls_status check_adapters(const ls_config *c, const ls_model *m, ls_error *e) {
+    for (int i = 0; *c->model.from && i < m->nparams; i++)
+        if (m->params[i].adapter && m->params[i].frozen)
+            return ls_fail(
+                e, LS_EINVAL,
+                "train.freeze: %s is an adapter of a published model (model.from), which "
+                "is trained; use patterns that do not match it",
+                m->params[i].name);
+    return LS_OK;
+}
+
 static ls_status freeze(const ls_config *c, ls_model *m, ls_error *e) {
     char *patterns = ls_strdup(c->train.freeze), *rest = *patterns ? patterns : NULL, *pattern;
     ls_status s = ls_adapters_freeze(c, m, e);
     while (s == LS_OK && (pattern = strsep(&rest, "\n"))) s = freeze_one(m, pattern, e);
     if (s == LS_OK) s = check_norms(m, e);
+    if (s == LS_OK) s = check_adapters(c, m, e);
     if (s == LS_OK && (*patterns || c->lora.rank)) s = ls_model_link(m, e);
     free(patterns);
     return s;

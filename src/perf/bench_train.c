@@ -12,6 +12,7 @@
 #include "train/fit.h"
 #include "train/layout.h"
 #include "train/member.h"
+#include "train/reference.h"
 
 enum { MAX_STEPS = 10000, ROUNDS = 400000, TRIES = 5 };
 
@@ -172,9 +173,27 @@ static ls_status trace_steps(ls_member *m, const bench_job *b, ls_error *e) {
     return s;
 }
 
+/* Samples of pairs have their reference, which is computed with the weights before the first step. */
+static ls_status export_pairs(ls_member *m, const bench_job *b, ls_dataset *d, ls_error *e) {
+    const ls_run *r = b->host.run;
+    if (!ls_config_has_pairs(&r->config)) return LS_OK;
+    LS_TRY(ls_reference_compute(m, &d->text.chats, e));
+    ls_status s = LS_OK;
+    if (m->worker == 0) s = ls_export_samples(r, d, b->warmup + b->steps, b->export_dir, e);
+    return ls_member_wait(m, s, e);
+}
+
+/* The job's data set, but for the reference: workers that are threads share the rest. */
+static ls_dataset own_data(const bench_job *b) {
+    ls_dataset d = *b->data;
+    if (d.text.chats.reference) d.text.chats.reference = LS_NEW_ARRAY(float, 2 * d.text.chats.n);
+    return d;
+}
+
 static ls_status bench_worker(ls_group *g, ls_board_slot *me, void *arg, ls_error *e) {
     const bench_job *b = arg;
-    ls_member m = ls_member_of(&b->host, g, me, b->data);
+    ls_dataset data = own_data(b);
+    ls_member m = ls_member_of(&b->host, g, me, &data);
     ls_bench_train out = {.nworkers = b->host.run->nworkers,
                           .threads = (int)b->host.run->config.parallel.threads,
                           .steps = b->steps,
@@ -186,11 +205,13 @@ static ls_status bench_worker(ls_group *g, ls_board_slot *me, void *arg, ls_erro
     if (s == LS_OK) s = ls_member_begin(&m, 0, NULL, e);
     const char *dir = b->export_dir;
     if (s == LS_OK && dir) s = ls_export_weights(&m, dir, "weights.safetensors", e);
+    if (s == LS_OK && dir) s = export_pairs(&m, b, &data, e);
     if (s == LS_OK) s = measure(&m, b, &out, e);
     if (s == LS_OK && dir) s = ls_export_weights(&m, dir, "trained.safetensors", e);
     if (s == LS_OK) s = trace_steps(&m, b, e);
     if (s == LS_OK && m.worker == 0) b->report(&b->host.run->config, &out);
     ls_member_leave(&m);
+    free(data.text.chats.reference);
     free(out.losses);
     return s;
 }

@@ -29,7 +29,7 @@ ls_status ls_export_weights(ls_member *m, const char *dir, const char *name, ls_
     return ls_member_wait(m, s, e);
 }
 
-/* The samples in the order in which the steps take them. */
+/* Samples in the order in which the steps take them. */
 static ls_status write_samples(const ls_run *r, const ls_dataset *d, int64_t steps,
                                const char *path, ls_error *e) {
     ls_loader_config c = ls_dataset_loader(d, &r->config);
@@ -110,16 +110,23 @@ static ls_status write_settings(const ls_host *h, int64_t steps, const char *pat
     return s;
 }
 
+ls_status ls_export_samples(const ls_run *r, const ls_dataset *d, int64_t steps, const char *dir,
+                            ls_error *e) {
+    bool has_tokens = ls_config_has_tokens(&r->config);
+    char *path = ls_format("%s/%s", dir, has_tokens ? "tokens.u32" : "samples.bin");
+    ls_status s = write_samples(r, d, steps, path, e);
+    free(path);
+    return s;
+}
+
 ls_status ls_export(const ls_host *h, const ls_dataset *d, int64_t steps, const char *dir,
                     ls_error *e) {
-    bool has_tokens = ls_config_has_tokens(&h->run->config);
-    char *samples = ls_format("%s/%s", dir, has_tokens ? "tokens.u32" : "samples.bin"),
-         *settings = ls_format("%s/settings.json", dir), *config = ls_format("%s/config.yaml", dir);
+    char *settings = ls_format("%s/settings.json", dir), *config = ls_format("%s/config.yaml", dir);
     ls_status s = ls_file_make_dirs(dir, e);
-    if (s == LS_OK) s = write_samples(h->run, d, steps, samples, e);
+    if (s == LS_OK && !ls_config_has_pairs(&h->run->config))
+        s = ls_export_samples(h->run, d, steps, dir, e);
     if (s == LS_OK) s = write_settings(h, steps, settings, e);
     if (s == LS_OK) s = write_config(&h->run->config, config, e);
-    free(samples);
     free(settings);
     free(config);
     return s;

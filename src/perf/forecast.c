@@ -52,6 +52,17 @@ static const char *algorithm_of(const ls_plan *p, const ls_site *site) {
     return largest ? ls_price_algorithm(&pricer, largest) : "none";
 }
 
+/* Workers divide the pairs. */
+static ls_status find_reference_s(const ls_config *c, const ls_plan *p, const ls_site *site,
+                                  double *s_p, ls_error *e) {
+    ls_pricer pricer;
+    *s_p = 0;
+    if (!ls_config_has_pairs(c)) return LS_OK;
+    LS_TRY(ls_pricer_open(p, site, &pricer, e));
+    *s_p = ls_price_losses(&pricer) / p->c.nworkers;
+    return LS_OK;
+}
+
 ls_status ls_forecast_plan(const ls_config *c, const ls_plan *p, const ls_forecast_world *w,
                            ls_forecast *f_p, ls_error *e) {
     int n = p->c.nworkers;
@@ -67,6 +78,7 @@ ls_status ls_forecast_plan(const ls_config *c, const ls_plan *p, const ls_foreca
     for (int k = 0; k < LS_NACTION_KINDS; k++) f.kinds_s[k] = sim.kinds_s[k];
     ls_sim_free(&sim);
     LS_TRY(alone_s(c, n, w, &alone, e));
+    LS_TRY(find_reference_s(c, p, &site, &f.reference_s, e));
     f.nhosts = n / site.host_workers;
     f.efficiency = alone / f.step_s;
     f.unit = ls_config_unit(c);

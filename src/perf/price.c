@@ -109,6 +109,13 @@ static double layer_s(const ls_pricer *p, const ls_action *a) {
     return sum + convert_s(p, l, a->kind == LS_BACKWARD, n);
 }
 
+double ls_price_losses(const ls_pricer *p) {
+    double sum = 0;
+    for (int i = 0; i < p->plan->c.model->nlayers; i++)
+        sum += layer_s(p, &(ls_action){.kind = LS_FORWARD, .layer = i});
+    return sum / (double)ls_plan_samples(p->plan, 0);
+}
+
 /* The machine's price of an update is that of AdamW. Another optimizer's is taken for as much less
  * as it moves fewer bytes: it reads the gradient, and reads and writes parameters and states. */
 static double update_share(const ls_plan *plan) {

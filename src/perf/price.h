@@ -43,6 +43,9 @@ ls_status ls_pricer_open(const ls_plan *, const ls_site *, ls_pricer *p_p, ls_er
 
 ls_price ls_price_action(const ls_pricer *, const ls_action *, int worker);
 
+/* Seconds in which a worker computes the losses of one sample, without gradients. */
+double ls_price_losses(const ls_pricer *);
+
 /* The algorithm that a communication uses; "shared" through shared memory. */
 const char *ls_price_algorithm(const ls_pricer *, const ls_action *);
 

@@ -18,6 +18,7 @@ static const char *const names[LS_NPURPOSES] = {
     [LS_MEM_ACTIVATIONS] = "activations",
     [LS_MEM_WORK] = "work of a layer",
     [LS_MEM_SCRATCH] = "scratch of threads",
+    [LS_MEM_WRITING] = "keys and values",
     [LS_MEM_SAMPLES] = "samples",
     [LS_MEM_SUMS] = "norms and losses",
 };
@@ -205,6 +206,7 @@ void ls_plan_memory(const ls_plan *p, const ls_memory_config *c, ls_memory *m_p)
     m.nbytes[LS_MEM_ACTIVATIONS] = arena.nbytes;
     m.nbytes[LS_MEM_WORK] = ls_plan_work_nbytes(p);
     m.nbytes[LS_MEM_SCRATCH] = ls_compute_nbytes(c->threads, ls_model_scratch_floats(model));
+    if (c->writing_nbytes > arena.nbytes) m.nbytes[LS_MEM_WRITING] = c->writing_nbytes;
     m.nbytes[LS_MEM_SAMPLES] =
         2 * (whole * (size_t)ls_plan_nvws(p, m.worker) + 1) * model->sample_nbytes;
     m.nbytes[LS_MEM_SUMS] = 2 * ls_plan_scalars_nbytes(p);
@@ -255,6 +257,7 @@ static void note(const ls_plan *p, const ls_memory_config *c, const ls_memory *m
         ls_buf_printf(out, "gradients in f32 until they are complete");
     if (what == LS_MEM_OPTIMIZER) note_states(p, m, out);
     if (what == LS_MEM_SCRATCH) ls_buf_printf(out, "packed panels, attention scores");
+    if (what == LS_MEM_WRITING) ls_buf_printf(out, "while it writes after train.sample_prompts");
     if (what == LS_MEM_SAMPLES) ls_buf_printf(out, "this step's and the next");
 }
 
@@ -268,7 +271,7 @@ void ls_memory_print(const ls_plan *p, const ls_memory_config *c, const ls_memor
     ls_buf text = {0};
     ls_buf_printf(out, "  memory of a worker, MB\n");
     for (int i = 0; i < LS_NPURPOSES; i++) {
-        if (i == LS_MEM_FROZEN && !m->nbytes[i]) continue;
+        if ((i == LS_MEM_FROZEN || i == LS_MEM_WRITING) && !m->nbytes[i]) continue;
         text.len = 0;
         ls_buf_append(&text, "", 0);
         note(p, c, m, (ls_purpose)i, &text);

@@ -40,6 +40,7 @@ typedef enum ls_purpose {
     LS_MEM_ACTIVATIONS,
     LS_MEM_WORK,
     LS_MEM_SCRATCH,
+    LS_MEM_WRITING,
     LS_MEM_SAMPLES,
     LS_MEM_SUMS,
     LS_NPURPOSES
@@ -60,8 +61,10 @@ typedef struct ls_memory_config {
                      which each worker counts its part */
     int near;    /* workers that share one copy of the frozen parameters, of which each counts its
                      part; 0: 1 */
-    size_t frozen_nbytes; /* of the frozen parameters as they are stored; 0: in the compute type */
-    bool in_file;         /* the optimizer's state is in a file, and is not counted */
+    size_t frozen_nbytes;  /* of the frozen parameters as they are stored; 0: in the compute type */
+    size_t writing_nbytes; /* of keys and values, while the model writes after prompts between
+                              steps; they lie where activations do if these take as much; 0: none */
+    bool in_file;          /* the optimizer's state is in a file, and is not counted */
 } ls_memory_config;
 
 void ls_plan_memory(const ls_plan *, const ls_memory_config *, ls_memory *m_p);

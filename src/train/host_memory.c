@@ -77,6 +77,7 @@ static const char *advice(const ls_config *c, const ls_model *m, ls_purpose most
         return "a smaller train.micro_batch";
     if (calls && !ls_config_has_tokens(c)) return "parallel.recompute=2, or a smaller model";
     if (calls) return "parallel.recompute=2, or a smaller model.context";
+    if (most == LS_MEM_WRITING) return "a smaller model.context, or no train.sample_prompts";
     if (most == LS_MEM_SAMPLES) return "a smaller train.batch";
     return "fewer workers or virtual workers, or a smaller model";
 }

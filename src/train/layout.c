@@ -4,6 +4,7 @@
 #include "model/shape.h"
 #include "networks/network.h"
 #include "storage/pretrained.h"
+#include "train/prompts.h"
 
 ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_layout *l_p,
                          ls_error *e) {
@@ -87,6 +88,7 @@ ls_memory_config ls_layout_memory_config(const ls_config *c, int nworkers, int n
         .near =
             c->parallel.transport == LS_TRANSPORT_MPI && ls_config_compute(c) != LS_F32 ? 1 : near,
         .frozen_nbytes = stored_nbytes(c),
+        .writing_nbytes = ls_prompts_nbytes(c),
         .in_file = c->parallel.optimizer_state == LS_STATE_FILE};
 }
 

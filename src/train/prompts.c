@@ -11,6 +11,7 @@
 #include "chat/prompt.h"
 #include "infer/decode.h"
 #include "infer/generate.h"
+#include "model/shape.h"
 #include "networks/network.h"
 #include "storage/published_record.h"
 #include "train/evaluate.h"
@@ -126,27 +127,41 @@ static ls_status share(ls_prompts *p, const ls_member *m, ls_error *e) {
 
 /* The model of conversations reads the fields of a sample; that of a text has the same
  * parameters. */
-static ls_status make_model(ls_prompts *p, const ls_member *m, ls_error *e) {
-    const ls_model *own = &m->layout->model;
+static ls_status model_of(const ls_config *config, ls_model *m_p, ls_error *e) {
     ls_config *c = LS_NEW(ls_config);
-    *c = m->run->config;
+    *c = *config;
     c->data.format = LS_DATA_TEXT;
     c->train.loss = LS_TRAIN_LOSS_AUTO;
-    ls_status s = ls_network_create(c, &p->model, e);
+    ls_status s = ls_network_create(c, m_p, e);
     free(c);
-    if (s != LS_OK) return s;
+    return s;
+}
+
+static ls_status make_model(ls_prompts *p, const ls_member *m, ls_error *e) {
+    const ls_model *own = &m->layout->model;
+    LS_TRY(model_of(&m->run->config, &p->model, e));
     assert(p->model.nparams == own->nparams && p->model.nfloats == own->nfloats);
     for (int i = 0; i < own->nparams; i++)
         assert(p->model.params[i].offset == own->params[i].offset);
     return LS_OK;
 }
 
+static bool has_prompts(const ls_config *c) {
+    return *c->train.sample_prompts || *c->train.sample_file;
+}
+
+size_t ls_prompts_nbytes(const ls_config *c) {
+    ls_model m;
+    if (!has_prompts(c) || model_of(c, &m, NULL) != LS_OK) return 0;
+    size_t nbytes = ls_decode_nbytes(&m, ls_config_compute(c));
+    ls_model_free(&m);
+    return nbytes;
+}
+
 ls_status ls_prompts_open(ls_prompts *p_p, ls_member *m, ls_error *e) {
     ls_prompts p = {0};
-    const ls_config *c = &m->run->config;
-    bool has = *c->train.sample_prompts || *c->train.sample_file;
     *p_p = p;
-    if (!m->run->dir || !has) return LS_OK;
+    if (!m->run->dir || !has_prompts(&m->run->config)) return LS_OK;
     ls_status s = m->worker == 0 ? read_prompts(&p, m, e) : LS_OK;
     if (s == LS_OK) s = make_model(&p, m, e);
     s = ls_member_wait(m, s, e);

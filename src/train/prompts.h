@@ -20,6 +20,9 @@ typedef struct ls_prompts {
     ls_model model;      /* the run's; it reads plain tokens */
 } ls_prompts;
 
+/* Bytes of a worker's keys and values while it writes; 0: the config has no prompts. */
+size_t ls_prompts_nbytes(const ls_config *);
+
 /* Collective, once the member has begun. LS_EINVAL: a prompt is longer than the context, or the
  * template refuses it. */
 ls_status ls_prompts_open(ls_prompts *p_p, ls_member *, ls_error *);

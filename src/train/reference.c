@@ -12,8 +12,6 @@
 #include "storage/reference.h"
 #include "storage/restore.h"
 
-static ls_chats *pairs_of(ls_loop *l) { return &l->data.text.chats; }
-
 /* ---- computing ---- */
 
 /* Rows [first, first + n) of a part. */
@@ -23,16 +21,16 @@ typedef struct some_rows {
 } some_rows;
 
 /* Their log-probabilities, by the numbers of their pairs. */
-static ls_status compute_rows(const ls_loop *l, some_rows r, char *samples, double *logps,
+static ls_status compute_rows(const ls_member *m, some_rows r, char *samples, double *logps,
                               ls_error *e) {
-    const ls_corpus *c = &l->data.text;
-    const ls_model *model = &l->m.layout->model;
-    size_t size = ls_record_size(model), nbytes = l->data.sample_nbytes;
+    const ls_corpus *c = &m->data->text;
+    const ls_model *model = &m->layout->model;
+    size_t size = ls_record_size(model), nbytes = m->data->sample_nbytes;
     double *records = LS_NEW_ARRAY(double, r.n *size);
     ls_status s = LS_OK;
     for (uint64_t j = 0; s == LS_OK && j < r.n; j++)
         s = ls_corpus_chat_row(c, r.part, r.first + j, samples + j * nbytes, e);
-    if (s == LS_OK) s = ls_infer_records(&l->m.infer, (int64_t)r.n, samples, records, e);
+    if (s == LS_OK) s = ls_infer_records(&m->infer, (int64_t)r.n, samples, records, e);
     for (uint64_t j = 0; s == LS_OK && j < r.n; j++)
         memcpy(logps + 2 * ls_chats_pair(&c->chats, r.part, r.first + j),
                records + j * size + LS_RECORD_VALUES + LS_DPO_LOGP, 2 * sizeof *logps);
@@ -41,27 +39,25 @@ static ls_status compute_rows(const ls_loop *l, some_rows r, char *samples, doub
 }
 
 /* This worker's share of the rows. Returns early if the worker is recalled. */
-static ls_status compute_share(const ls_loop *l, double *logps, ls_error *e) {
-    const ls_member *m = &l->m;
+static ls_status compute_share(const ls_member *m, double *logps, ls_error *e) {
     uint64_t size = (uint64_t)m->nworkers, w = (uint64_t)m->worker, most = (uint64_t)m->infer.n;
-    char *samples = ls_alloc(most * l->data.sample_nbytes);
+    char *samples = ls_alloc(most * m->data->sample_nbytes);
     ls_status s = LS_OK;
     for (int part = 0; part < 2; part++) {
-        uint64_t n = l->data.text.chats.rows[part].nrows;
+        uint64_t n = m->data->text.chats.rows[part].nrows;
         uint64_t i = n * w / size, end = n * (w + 1) / size;
         for (; s == LS_OK && i < end && !ls_board_recalled(m->slot); i += most)
-            s = compute_rows(l, (some_rows){part, i, end - i < most ? end - i : most}, samples,
+            s = compute_rows(m, (some_rows){part, i, end - i < most ? end - i : most}, samples,
                              logps, e);
     }
     free(samples);
     return s;
 }
 
-static ls_status compute_all(ls_loop *l, double *logps, ls_error *e) {
-    ls_member *m = &l->m;
-    uint64_t n = pairs_of(l)->n;
+static ls_status compute_all(ls_member *m, double *logps, ls_error *e) {
+    uint64_t n = m->data->text.chats.n;
     LS_TRY(ls_world_gather_params(&m->worlds[0], &m->layout->plan, e));
-    ls_status s = compute_share(l, logps, e);
+    ls_status s = compute_share(m, logps, e);
     ls_world_drop_params(&m->worlds[0], &m->layout->plan);
     bool recalled = ls_board_recalled(m->slot);
     if (s == LS_OK && recalled) s = ls_fail(e, LS_EABORT, "worker %d is recalled", m->worker);
@@ -70,6 +66,19 @@ static ls_status compute_all(ls_loop *l, double *logps, ls_error *e) {
     return s;
 }
 
+ls_status ls_reference_compute(ls_member *m, ls_chats *c, ls_error *e) {
+    double *logps = LS_NEW_ARRAY(double, 2 * c->n);
+    ls_status s = compute_all(m, logps, e);
+    for (uint64_t i = 0; s == LS_OK && i < 2 * c->n; i++) c->reference[i] = (float)logps[i];
+    c->has_reference = s == LS_OK;
+    free(logps);
+    return s;
+}
+
+/* ---- in the run directory ---- */
+
+static ls_chats *pairs_of(ls_loop *l) { return &l->data.text.chats; }
+
 /* Worker 0 writes the file. */
 static ls_status compute(ls_loop *l, ls_error *e) {
     ls_chats *c = pairs_of(l);
@@ -77,19 +86,13 @@ static ls_status compute(ls_loop *l, ls_error *e) {
     if (l->m.worker == 0)
         ls_log("computing the reference's log-probabilities of %llu pair%s, before the first step",
                (unsigned long long)c->n, ls_plural((int64_t)c->n));
-    double *logps = LS_NEW_ARRAY(double, 2 * c->n);
-    ls_status s = compute_all(l, logps, e);
-    for (uint64_t i = 0; s == LS_OK && i < 2 * c->n; i++) c->reference[i] = (float)logps[i];
-    free(logps);
-    LS_TRY(s);
-    c->has_reference = true;
+    LS_TRY(ls_reference_compute(&l->m, c, e));
+    ls_status s = LS_OK;
     if (l->m.worker == 0) s = ls_dataset_save(&l->data, l->run->dir, e);
     if (l->m.worker == 0 && s == LS_OK)
         ls_log("the reference is computed: %.1f s", (double)(ls_clock_ns() - began) / 1e9);
     return ls_member_wait(&l->m, s, e);
 }
-
-/* ---- beginning ---- */
 
 /* On worker 0, if the run directory had none: takes the copy of the checkpoint. */
 static ls_status restore(ls_loop *l, ls_error *e) {

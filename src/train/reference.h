@@ -9,6 +9,10 @@
 
 #include "train/loop.h"
 
+/* Collective, before the first step: computes the reference of all pairs of the member's data set,
+ * with the weights that the member has; c: the pairs of that data set. */
+ls_status ls_reference_compute(ls_member *, ls_chats *c, ls_error *);
+
 /* Collective, before the first step of a view: the data set gets the reference, from the run
  * directory, from the copy in a checkpoint, or by computing it. Nothing happens without pairs.
  * LS_EINVAL: steps are done, and it is missing or damaged. */

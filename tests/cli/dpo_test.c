@@ -276,6 +276,59 @@ static void test_killed(void **state) {
     assert_string_equal(got, want);
 }
 
+/* Another program trains on the same samples: with their reference, for any number of workers. */
+static void test_bench_export(void **state) {
+    enum { SAMPLES = 3 * 4 }; /* two steps before the measured one */
+    (void)state;
+    write_model();
+#define BENCH                                                                                      \
+    "bench train @/dpo.yaml --set model.from=@/a --set data.path=@/pairs.jsonl "                   \
+    "--set data.template=@/chat.jinja --steps 1 --set train.batch=4 --set "                        \
+    "train.virtual_workers=4 "
+    expect(BENCH LORA "-n 1 --export @/one", 0, "seconds of a step");
+    expect(BENCH LORA "-n 3 --set parallel.transport=thread --export @/three", 0, NULL);
+    same_files("one/tokens.u32", "three/tokens.u32");
+    same_files("one/trained.safetensors", "three/trained.safetensors");
+    size_t size = 0;
+    char *samples = read_file("one/tokens.u32", &size);
+    size_t nbytes = --size / SAMPLES;
+    assert_int_equal(size % SAMPLES, 0);
+    for (size_t i = 1; i <= SAMPLES; i++) {
+        float reference[2]; /* the last field of a sample */
+        memcpy(reference, samples + i * nbytes - sizeof reference, sizeof reference);
+        assert_true(reference[0] < -1 && reference[1] < -1);
+    }
+    free(samples);
+}
+
+/* ---- predictions ---- */
+
+/* Seconds of the reference of a pair. */
+static double predicted(int workers) {
+    static const char begin[] = "  predicted reference    ", end[] = " s  a pair, before the first";
+    char line[256], *output = NULL;
+    snprintf(line, sizeof line,
+             "plan @/dpo.yaml --set model.from=@/a --set data.path=@/pairs.jsonl -n %d --machine "
+             "configs/machines/p100.yaml",
+             workers);
+    program p = program_start(line, 0);
+    assert_int_equal(program_end(&p, &output), 0);
+    char *at = strstr(output, begin);
+    if (!at || !strstr(at, end)) fail_msg("%s", output);
+    double seconds = strtod(at + sizeof begin - 1, NULL);
+    free(output);
+    return seconds;
+}
+
+/* Workers divide the pairs. */
+static void test_predicted(void **state) {
+    (void)state;
+    write_model();
+    double one = predicted(1), two = predicted(2);
+    assert_true(one > 1e-5 && one < 1);
+    assert_true(fabs(one - 2 * two) < 0.02 * one);
+}
+
 /* ---- what is refused ---- */
 
 static void refuses(const char *line, const char *says) {
@@ -297,6 +350,10 @@ static void test_refused(void **state) {
                 "keys of dpo are set, and train.loss is auto");
     expect_line(TUNE "-n 1 -o @/bad --set dpo.loss=hinge --set dpo.label_smoothing=0.1", 1,
                 "dpo.label_smoothing is for dpo.loss sigmoid");
+    expect_line(TUNE LORA "-n 1 -o @/bad --set train.freeze=*lora_A*", 1,
+                "lora_A.weight is an adapter of a published model (model.from), which is trained");
+    expect_line("eval @/a --chat @/pairs.jsonl --reference @/a --set lora.rank=2", 1,
+                "is a published model, which is read without adapters");
     expect_line(TUNE "-n 1 -o @/bad --set train.loss=auto", 1, "set train.loss: dpo");
     expect_line("train configs/tiny.yaml -n 1 -o @/bad --set train.loss=dpo", 1,
                 "train.loss is dpo, which needs pairs of answers: set data.format: chat");
@@ -308,6 +365,7 @@ int main(void) {
         cmocka_unit_test(test_eval_of_a_file), cmocka_unit_test(test_cut),
         cmocka_unit_test(test_layouts),        cmocka_unit_test(test_resume),
         cmocka_unit_test(test_damaged),        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_bench_export),   cmocka_unit_test(test_predicted),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, models_make, folder_remove);

@@ -215,11 +215,32 @@ static void test_refused(void **state) {
                 1, "has no tokenizer to read prompts with");
 }
 
+static bool plan_has(const char *options, const char *text) {
+    char *output = NULL;
+    char *line = ls_format("plan configs/tiny.yaml -n 1 --set train.micro_batch=1 %s", options);
+    assert_int_equal(run_program(line, &output), 0);
+    bool has = strstr(output, text) != NULL;
+    free(line), free(output);
+    return has;
+}
+
+/* Keys and values that take more than the activations are counted. */
+static void test_memory(void **state) {
+    static const char row[] = "  keys and values               0.095  while it writes after";
+    (void)state;
+#define RECOMPUTED "--set parallel.recompute=4 "
+    assert_true(plan_has(RECOMPUTED "--set train.sample_prompts=a", row));
+    assert_true(plan_has(RECOMPUTED "--set train.sample_prompts=a --json", "\"writing\": 94976,"));
+    assert_true(plan_has(RECOMPUTED "--json", "\"writing\": 0,"));
+    assert_false(plan_has(RECOMPUTED, "keys and values"));
+    assert_false(plan_has("--set train.micro_batch=2 --set train.sample_prompts=a", "keys and"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layouts), cmocka_unit_test(test_killed),
         cmocka_unit_test(test_resumed), cmocka_unit_test(test_chats),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
