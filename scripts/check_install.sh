@@ -31,7 +31,7 @@ version=$(pkg-config --modversion lockstep)
 strict="-std=c11 -O2 -Wall -Wextra -Wpedantic -Werror"
 run3() { "$here/bin/lockstep" run -n 3 "$1" | sort; }
 for how in shared static; do
-    for example in hello least_squares threads; do
+    for example in hello least_squares threads factors; do
         if [ $how = shared ]; then
             flags=$(pkg-config --cflags --libs lockstep)
         else
@@ -51,6 +51,8 @@ for how in shared static; do
     done)" ] || fail "hello ($how) on three workers"
     alone=$($fit | sort) three=$(run3 "$fit")
     [ "$alone" = "$three" ] || fail "least_squares ($how): $alone on one worker, $three on three"
+    [ "$("$root/factors-$how")" = "$("$here/bin/lockstep" run -n 3 "$root/factors-$how")" ] ||
+        fail "factors ($how): other rows on three workers"
     echo "$alone" | grep -qE '^w = (2\.0|1\.9)[0-9]* -(1\.0|0\.9)[0-9]* 0\.(5|49)[0-9]*, b = (3\.0|2\.9)' ||
         fail "least_squares ($how): $alone"
 done

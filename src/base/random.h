@@ -22,6 +22,7 @@ typedef enum ls_stream {
     LS_STREAM_WINDOWS = 8, /* keys of the orders within windows of blocks */
     LS_STREAM_AUGMENT = 9, /* changes of images */
     LS_STREAM_MIX = 10,    /* keys of the orders of a mixture's sources */
+    LS_STREAM_ROWS = 11,   /* initial values of a table's rows */
 } ls_stream;
 
 /* The four 32-bit words at place `index` of (seed, stream, substream). */

@@ -46,7 +46,15 @@ static int dtype_of_type(ls_block_type type) {
     abort(); /* our own bug */
 }
 
-size_t ls_tensor_nbytes(const ls_tensor *t) { return ls_block_nbytes(t->type, (int64_t)t->count); }
+/* The type in the file: what can't be read as numbers has its name alone. */
+static int dtype_of(const ls_tensor *t) {
+    return t->type == LS_NBLOCK_TYPES ? dtype_of_name(t->dtype) : dtype_of_type(t->type);
+}
+
+size_t ls_tensor_nbytes(const ls_tensor *t) {
+    if (t->type == LS_NBLOCK_TYPES) return t->count * dtypes[dtype_of(t)].nbytes;
+    return ls_block_nbytes(t->type, (int64_t)t->count);
+}
 
 void ls_tensor_read(const ls_tensor *t, size_t first, size_t n, float *out) {
     ls_block_read(ls_kernels_at(0), t->type, t->data, (int64_t)first, (int64_t)n, out);
@@ -72,7 +80,7 @@ static void header_of(const ls_tensor *t, size_t n, ls_buf *out) {
         ls_json_push(offsets, ls_json_new_integer((int64_t)at));
         at += ls_tensor_nbytes(&t[i]);
         ls_json_push(offsets, ls_json_new_integer((int64_t)at));
-        ls_json_set(entry, "dtype", ls_json_new_text(dtypes[dtype_of_type(t[i].type)].name));
+        ls_json_set(entry, "dtype", ls_json_new_text(dtypes[dtype_of(&t[i])].name));
         ls_json_set(entry, "shape", shape);
         ls_json_set(entry, "data_offsets", offsets);
         ls_json_set(header, t[i].name, entry);
@@ -269,8 +277,7 @@ static ls_status check_places(const reader *r, ls_error *e) {
         if (t->data != at)
             return ls_fail(e, LS_EINVAL, "%s: tensor '%s' overlaps another or leaves a gap",
                            r->path, t->name);
-        at += is_blocks(t->type) ? ls_tensor_nbytes(t)
-                                 : t->count * dtypes[dtype_of_name(t->dtype)].nbytes;
+        at += ls_tensor_nbytes(t);
     }
     if (at != r->data + r->nbytes)
         return ls_fail(e, LS_EINVAL, "%s: has %zu bytes that belong to no tensor", r->path,

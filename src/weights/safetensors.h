@@ -21,10 +21,10 @@ typedef struct ls_tensor {
     size_t count;       /* product of dims */
     const void *data;   /* [count] of the type, aligned to an element */
     ls_block_type type; /* LS_NBLOCK_TYPES: one that can't be read */
-    const char *dtype;  /* its name in the file; NULL where the tensor is not of a file */
+    const char *dtype;  /* its name in the file; NULL: `type` says it */
 } ls_tensor;
 
-/* Bytes of the data, of a type that can be read. */
+/* Bytes of the data. */
 size_t ls_tensor_nbytes(const ls_tensor *);
 /* out [n] = elements first, first + 1 ... in f32. */
 void ls_tensor_read(const ls_tensor *, size_t first, size_t n, float *out);
