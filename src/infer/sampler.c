@@ -189,10 +189,7 @@ uint32_t ls_sampler_draw(ls_sampler *s, const float *given, const ls_sampler_rul
     uint32_t best = likeliest(s, logits), token = best;
     if (rule->temperature <= 0) return best;
     double by = 1 / rule->temperature, top = (double)logits[best];
-    s->k->affine((int64_t)s->V, logits, 1, -logits[best], s->weights);
-    s->k->affine((int64_t)s->V, s->weights, (float)by, 0, s->weights);
-    s->k->softmax(1, (int64_t)s->V, s->weights, s->weights);
-    double total = s->k->sum_wide((int64_t)s->V, s->weights);
+    double total = s->k->draw_weights((int64_t)s->V, logits, logits[best], (float)by, s->weights);
     for (double distance = NEAR; distance <= FAR; distance *= 2) {
         choose(s, logits, (float)(top - distance * rule->temperature), false);
         if (draw(s, rule, total, u, &token)) return token;

@@ -223,8 +223,9 @@ typedef struct ls_kernels {
     /* most [ceil(n / LS_MAXIMA)] = the largest of each LS_MAXIMA values of x, without NaN; -inf if
      * there are none. */
     void (*maxima)(int64_t n, const float *x, float *most);
-    /* The sum in f64, in eight chains: of x[8i], of x[8i + 1] ..., and then of these. */
-    double (*sum_wide)(int64_t n, const float *x);
+    /* y = softmax((x - top) by), top being the largest of x. Returns y's sum in f64, in eight chains:
+     * of y[8i], of y[8i + 1] ..., and then of these. */
+    double (*draw_weights)(int64_t n, const float *x, float top, float by, float *y);
     /* Losses over rows of logits or predictions. */
     ls_loss_kernel *loss[LS_NLOSSES], *loss_dx[LS_NLOSSES];
 

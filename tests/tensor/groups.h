@@ -106,10 +106,14 @@ static inline void do_cross_entropy(const ls_kernels *k, int64_t n, values *v) {
     k->cross_entropy_dx(n, v->out[0], v->out[1], n / 2, 0.125f);
 }
 
-/* Outputs: the maxima, the sum's 8 bytes. */
+static const float DRAW_BY = 0.7f;
+
+/* Outputs: the maxima; the sum's 8 bytes; the weights. */
 static inline void do_draw(const ls_kernels *k, int64_t n, values *v) {
+    float top = -INFINITY;
     k->maxima(ROWS * n, v->in[0], v->out[0]);
-    double sum = k->sum_wide(ROWS * n, v->in[0]);
+    for (int64_t i = 0; i < ROWS * n; i++) top = fmaxf(top, v->in[0][i]);
+    double sum = k->draw_weights(ROWS * n, v->in[0], top, DRAW_BY, v->out[2]);
     memcpy(v->out[1], &sum, sizeof sum);
 }
 

@@ -226,12 +226,20 @@ static void check_draw(int64_t n, const values *v) {
             most = fmaxf(most, v->in[0][i]);
         assert_true(v->out[0][part] == most);
     }
-    for (int64_t i = 0; i < count; i++) chains[i % 8] += (double)v->in[0][i];
+    double top = -INFINITY, all = 0;
+    for (int64_t i = 0; i < count; i++) top = fmax(top, (double)v->in[0][i]);
+    for (int64_t i = 0; i < count; i++) all += exp(((double)v->in[0][i] - top) * (double)DRAW_BY);
+    for (int64_t i = 0; i < count; i++) {
+        double p = exp(((double)v->in[0][i] - top) * (double)DRAW_BY) / all;
+        assert_close(v->out[2][i], p, 4e-6 * p + 1e-30, "weights", n, i);
+        chains[i % 8] += (double)v->out[2][i];
+    }
     for (int k = 0; k < 8; k++) want += chains[k];
     memcpy(&sum, v->out[1], sizeof sum);
     assert_true(sum == want);
     assert_untouched(v, 0, nparts);
     assert_untouched(v, 1, 2);
+    assert_untouched(v, 2, count);
 }
 
 static void test_draw(void **state) {

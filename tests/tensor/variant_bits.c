@@ -135,7 +135,7 @@ static const struct {
     {do_softmax_all,
      {"softmax_causal", "softmax_causal", "softmax_causal_again", "softmax_causal_dx"}},
     {do_cross_entropy, {"cross_entropy_dx", "cross_entropy", "cross_entropy"}},
-    {do_draw, {"maxima", "sum_wide"}},
+    {do_draw, {"maxima", "draw_weights", "draw_weights"}},
     {do_adamw, {"adamw", "adamw", "adamw"}},
     {do_adam, {"adam", "adam", "adam"}},
     {do_sgd, {"sgd", "sgd", "sgd"}},

@@ -1,8 +1,9 @@
 /* loss.c - softmax of whole rows, and losses over rows. Label smoothing: Szegedy et al., arXiv
- * 1512.00567. Terms e^x below 1.2e-38 are 0. */
+ * 1512.00567. */
 #include "base/math.h"
 #include "tensor/kernels/each.h"
 #include "tensor/kernels/sigmoid.h"
+#include "tensor/kernels/term.h"
 #include "tensor/kernels/variant.h"
 
 static float greatest(int64_t n, const float *x) {
@@ -10,13 +11,6 @@ static float greatest(int64_t n, const float *x) {
     for (int64_t i = 0; i < n; i += LS_LANES)
         m = v_max(m, v_keep(v_load_n(x + i, n - i), n - i, -INFINITY));
     return v_max_lane(m);
-}
-
-/* e^d for d <= 0: 0 below v_exp's range, NaN for NaN, which v_exp would clamp. */
-static inline v16 term(v16 d) {
-    const v16 least = v_set1(-87.3f), zero = v_set1(0.0f);
-    v16 e = v_select(least, d, zero, v_exp(d));
-    return v_fma(v_max(least, d), zero, e);
 }
 
 /* The maximum, and 1/sum of e^(x - maximum), which is returned. */

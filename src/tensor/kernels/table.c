@@ -76,7 +76,7 @@ const ls_kernels LS_K(ls_kernels) = {
     .softmax_causal_dx = LS_K(softmax_causal_dx),
     .softmax = LS_K(softmax),
     .maxima = LS_K(maxima),
-    .sum_wide = LS_K(sum_wide),
+    .draw_weights = LS_K(draw_weights),
     .loss = {[LS_LOSS_CROSS_ENTROPY] = LS_K(smoothed_cross_entropy),
              [LS_LOSS_BINARY] = LS_K(binary_cross_entropy),
              [LS_LOSS_SQUARES] = LS_K(squared_error)},

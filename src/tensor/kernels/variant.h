@@ -71,7 +71,7 @@ void LS_K(softmax_causal_again)(int64_t rows, int64_t width, int64_t first, floa
 void LS_K(softmax_causal_dx)(int64_t rows, int64_t width, float scale, const float *p, float *dp);
 void LS_K(softmax)(int64_t rows, int64_t n, const float *x, float *y);
 void LS_K(maxima)(int64_t n, const float *x, float *most);
-double LS_K(sum_wide)(int64_t n, const float *x);
+double LS_K(draw_weights)(int64_t n, const float *x, float top, float by, float *y);
 ls_loss_kernel LS_K(smoothed_cross_entropy), LS_K(smoothed_cross_entropy_dx);
 ls_loss_kernel LS_K(binary_cross_entropy), LS_K(binary_cross_entropy_dx);
 ls_loss_kernel LS_K(squared_error), LS_K(squared_error_dx);
