@@ -153,11 +153,24 @@ ls_status ls_file_write(const char *path, const void *data, size_t nbytes, ls_er
     return s;
 }
 
-ls_status ls_file_rename(const char *from, const char *to, ls_error *e) {
-    if (rename(from, to) == 0) return LS_OK;
-    int why = errno;
+static ls_status fail_rename(const char *from, int why, ls_error *e) {
     unlink(from); /* fails if it is a directory */
     return ls_fail(e, LS_EIO, "%s: can't be renamed: %s", from, strerror(why));
+}
+
+ls_status ls_file_rename(const char *from, const char *to, ls_error *e) {
+    return rename(from, to) == 0 ? LS_OK : fail_rename(from, errno, e);
+}
+
+/* Some file systems can't refuse to replace: there, two programs at the same moment can. */
+ls_status ls_file_rename_new(const char *from, const char *to, ls_error *e) {
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return LS_OK;
+    bool unknown = errno == EINVAL || errno == ENOSYS;
+    if (unknown && !ls_file_exists(to)) return ls_file_rename(from, to, e);
+    if (!unknown && errno != EEXIST) return fail_rename(from, errno, e);
+    unlink(from);
+    return ls_fail(e, LS_EINVAL,
+                   "%s: exists; another program has made it meanwhile: give another name", to);
 }
 
 ls_status ls_file_replace(const char *path, const void *data, size_t nbytes, ls_error *e) {

@@ -31,6 +31,9 @@ ls_status ls_file_write(const char *path, const void *data, size_t nbytes, ls_er
 
 /* If the rename fails, `from` is removed if it is a file; a directory stays. */
 ls_status ls_file_rename(const char *from, const char *to, ls_error *);
+/* The same to a name that is not in use: of several programs that do so at once, one succeeds.
+ * LS_EINVAL: `to` exists. */
+ls_status ls_file_rename_new(const char *from, const char *to, ls_error *);
 
 /* Replaces or creates `path` atomically: writes path.new, syncs it and renames it. On failure the
  * old file stays. */

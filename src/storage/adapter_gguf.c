@@ -128,7 +128,7 @@ static ls_status write_run(const ls_run_adapters *r, const char *to, ls_peft_wri
     char *fresh = ls_format("%s.%ld.new", to, (long)getpid());
     ls_status s = write_file(&x, fresh, e);
     ls_gguf_writer_free(&x.writer);
-    if (s == LS_OK) s = ls_file_rename(fresh, to, e);
+    if (s == LS_OK) s = ls_file_rename_new(fresh, to, e);
     if (s == LS_OK)
         *w_p = (ls_peft_written){x.ntensors, x.count};
     else

@@ -130,7 +130,7 @@ ls_status ls_export_gguf(const ls_export *x, const char *path, ls_written *w_p, 
     ls_written w = {0};
     ls_status s = write_gguf(x, at, e);
     if (s == LS_OK) s = ls_written_read(at, &w, e);
-    if (s == LS_OK) s = ls_file_rename(at, path, e);
+    if (s == LS_OK) s = ls_file_rename_new(at, path, e);
     if (s == LS_OK)
         *w_p = w;
     else

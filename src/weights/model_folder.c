@@ -56,7 +56,7 @@ static void end(ls_model_folder *f) {
 ls_status ls_model_folder_end(ls_model_folder *f, ls_error *e) {
     char *parent = parent_of(f->path);
     ls_status s = ls_file_sync_dir(f->at, e);
-    if (s == LS_OK) s = ls_file_rename(f->at, f->path, e);
+    if (s == LS_OK) s = ls_file_rename_new(f->at, f->path, e);
     if (s == LS_OK) s = ls_file_sync_dir(parent, e);
     free(parent);
     if (s == LS_OK)

@@ -171,12 +171,36 @@ static void test_links(void **state) {
     free(inside);
 }
 
+/* Of several programs that give their files or directories one name, one succeeds. */
+static void test_new_names(void **state) {
+    (void)state;
+    char *a = in_folder("a"), *b = in_folder("b"), *to = in_folder("to");
+    for (int dirs = 0; dirs < 2; dirs++) {
+        ls_error e = {0};
+        for (int i = 0; i < 2; i++) {
+            const char *from = i ? b : a;
+            if (dirs)
+                assert_int_equal(mkdir(from, 0700), 0);
+            else
+                assert_ls_ok(ls_file_write(from, from, 3, &e), e);
+        }
+        assert_ls_ok(ls_file_rename_new(a, to, &e), e);
+        assert_int_equal(ls_file_rename_new(b, to, &e), LS_EINVAL);
+        assert_non_null(strstr(e.msg, "to: exists; another program has made it meanwhile: give"));
+        assert_false(ls_file_exists(a));
+        assert_int_equal(ls_file_exists(b), dirs); /* a directory stays, for its owner to remove */
+        assert_int_equal(remove(to), 0);
+        if (dirs) assert_int_equal(remove(b), 0);
+    }
+    free(a), free(b), free(to);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole),    cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_refusals), cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_limit),    cmocka_unit_test(test_folders),
-        cmocka_unit_test(test_links),
+        cmocka_unit_test(test_links),    cmocka_unit_test(test_new_names),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
