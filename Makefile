@@ -1,5 +1,5 @@
 # Short names for common tasks. CMake and Ninja build; see CMakePresets.json.
-.PHONY: all build install demo demo-vision demo-chat check check-peers bench bench-kernels bench-peers format clean check-netns check-fuzz check-hurt check-sim check-slurm check-deploy check-attack build-tests
+.PHONY: all build install demo demo-vision demo-chat check check-peers bench bench-kernels bench-peers format clean check-netns check-fuzz check-hurt check-sim check-slurm check-deploy check-attack check-bf16 build-tests
 
 PREFIX ?= /usr/local
 
@@ -74,6 +74,14 @@ bench-peers:
 # Compares predicted step times and memory with measured ones; some minutes on a quiet machine.
 check-sim: build
 	@scripts/check_sim.sh
+
+# Trains the demo's model and one of twelve million parameters in f32 and in bf16, three seeds each,
+# and compares their validation losses; an hour on a quiet machine. BF16="configs/demo.yaml" or
+# BF16="configs/gpt-12m.yaml:300" trains only that, for so many steps.
+check-bf16:
+	@scripts/install.sh build demo
+	@$(MAKE) --no-print-directory build
+	@scripts/check_bf16_quality.sh $(BF16)
 
 # Runs between network namespaces, as between hosts (root).
 check-netns:
