@@ -49,7 +49,13 @@ static void table_run(void *arg, int thread, int nthreads) {
     (j.bf16 ? s->k->gemv_table_bf16 : s->k->gemv_table)(&j);
 }
 
-/* In bf16, weights of other types would have to be rounded: ls_gemm() does it. */
+/* In bf16, weights of other types have to be rounded: ls_gemm() does it, and kernels with an
+ * instruction for pairs do it to blocks. */
+static bool is_rounded(const ls_kernels *k, const ls_gemv_table_job *j) {
+    bool blocks = ls_block_elements(j->w.type) > 1;
+    return j->w.type == LS_BLOCK_BF16 || (blocks && k->bf16_depth == 2);
+}
+
 static void by_gemm(const ls_compute *c, const ls_gemv_table_job *j) {
     ls_gemm(c, &(ls_gemm_job){.M = 1,
                               .N = j->V,
@@ -66,7 +72,7 @@ static void by_gemm(const ls_compute *c, const ls_gemv_table_job *j) {
 void ls_gemv_table(const ls_compute *c, const ls_gemv_table_job *given) {
     ls_gemv_table_job rounded = *given;
     const ls_gemv_table_job *j = &rounded;
-    if (j->bf16 && (j->w.type != LS_BLOCK_BF16 || j->C > LS_GEMM_WORK)) {
+    if (j->bf16 && (!is_rounded(c->k, j) || j->C > LS_GEMM_WORK)) {
         by_gemm(c, given);
         return;
     }

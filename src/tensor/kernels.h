@@ -93,7 +93,7 @@ typedef struct ls_gemv_table_job {
     const float *x;
     const float *bias; /* [V]: where chains start, may be y; NULL: at 0 */
     float *y;
-    bool bf16; /* the product is in bf16; only of ls_gemv_table() */
+    bool bf16; /* the product is in bf16 */
 } ls_gemv_table_job;
 
 enum { LS_MAXIMA = 256 };
@@ -157,7 +157,7 @@ typedef struct ls_kernels {
     void (*kept_mix)(const ls_gemv_kept_job *, int64_t seen, int64_t first, int64_t end);
 
     /* The same as products in bf16. x has bf16 values (round_bf16), and so have the weights, in f32
-     * or bf16. */
+     * or bf16; a table of blocks is rounded, where bf16_depth is 2, and else not allowed. */
     void (*gemv_bf16)(ls_dtype, int64_t K, int64_t N, const float *x, const void *w, int64_t ld,
                       float *y);
     void (*gemv_table_bf16)(const ls_gemv_table_job *);

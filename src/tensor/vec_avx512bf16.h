@@ -57,6 +57,14 @@ static inline vr r_rows_bf16(const uint16_t *high, const uint16_t *low) {
     return r_pairs_bf16(_mm256_loadu_si256((const __m256i *)high),
                         _mm256_loadu_si256((const __m256i *)low));
 }
+/* sum + x[0] * w0, then + x[1] * w1, the weights rounded to bf16; x has bf16 values. */
+static inline v16 r_add_two(const float *x, v16 w0, v16 w1, v16 sum) {
+    uint32_t first, second;
+    memcpy(&first, x, sizeof first);
+    memcpy(&second, x + 1, sizeof second);
+    __m512i pair = _mm512_set1_epi32((int)(first | second >> 16));
+    return (v16){r_dot(_mm512_castsi512_ps(pair), r_pairs_f32(w0.all, w1.all), sum.all)};
+}
 static inline void r_store_half(float *p, vr a, int half) {
     __m512i all = _mm512_castps_si512(a);
     __m256i part = half ? _mm512_extracti64x4_epi64(all, 1) : _mm512_castsi512_si256(all);

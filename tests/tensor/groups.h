@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "tensor/gemv.h"
 #include "tensor/kernels.h"
+#include "tensor/stored.h"
 
 enum {
     ROWS = 3,
@@ -201,9 +202,11 @@ static inline void do_gemv_bf16(const ls_kernels *k, int64_t n, values *v) {
                              .y = v->out[5]});
 }
 
+typedef void blocks_fn(const ls_kernels *, const ls_gemv_table_job *);
+
 /* Blocks of any bytes, but with scales that are finite: of n rows, each has two blocks of 256. Odd
  * numbers of rows are read from strips, where the type has them. */
-static inline void do_gemv_blocks(const ls_kernels *k, int64_t n, values *v) {
+static inline void do_blocks(const ls_kernels *k, int64_t n, values *v, blocks_fn *fn) {
     enum { DEPTH = 2 * LS_BLOCK_MOST, NBYTES = 420 };
     static const struct {
         ls_block_type type;
@@ -232,9 +235,34 @@ static inline void do_gemv_blocks(const ls_kernels *k, int64_t n, values *v) {
             k->gemv_strips(types[i].type, n, DEPTH, w, strips);
             table.strips = strips;
         }
-        k->gemv_table(&(ls_gemv_table_job){
-            .w = table, .V = n, .C = DEPTH, .x = x, .bias = bias, .y = v->out[i]});
+        fn(k, &(ls_gemv_table_job){
+                  .w = table, .V = n, .C = DEPTH, .x = x, .bias = bias, .y = v->out[i]});
     }
+}
+
+static inline void blocks_in_f32(const ls_kernels *k, const ls_gemv_table_job *j) {
+    k->gemv_table(j);
+}
+static inline void do_gemv_blocks(const ls_kernels *k, int64_t n, values *v) {
+    do_blocks(k, n, v, blocks_in_f32);
+}
+
+/* Kernels that can't round blocks in a product get their rounded values. */
+static inline void blocks_in_bf16(const ls_kernels *k, const ls_gemv_table_job *given) {
+    enum { MOST = MAX_N * 2 * LS_BLOCK_MOST };
+    static float x[2 * LS_BLOCK_MOST], rounded[MOST];
+    ls_gemv_table_job j = *given;
+    k->round_bf16(j.C, j.x, x);
+    j.x = x;
+    if (k->bf16_depth == 1) {
+        ls_stored_read(k, j.w, 0, j.V * j.C, rounded);
+        k->round_bf16(j.V * j.C, rounded, rounded);
+        j.w = (ls_stored){.data = rounded, .type = LS_BLOCK_F32};
+    }
+    k->gemv_table_bf16(&j);
+}
+static inline void do_gemv_blocks_bf16(const ls_kernels *k, int64_t n, values *v) {
+    do_blocks(k, n, v, blocks_in_bf16);
 }
 
 /* Four queries of n elements over a chunk of keys and values, and some of the next: scores from

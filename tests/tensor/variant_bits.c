@@ -73,7 +73,7 @@ static int find_subjects(subject *s) {
 
 /* ---- results ---- */
 
-enum { MAX_RESULTS = 40000, MAX_KERNELS = 96 };
+enum { MAX_RESULTS = 40000, MAX_KERNELS = 128 };
 
 static struct {
     const char *kernel; /* a literal */
@@ -173,6 +173,10 @@ static const struct {
     {do_gemv_blocks,
      {"gemv_table q8_0", "gemv_table q4_0", "gemv_table q4_1", "gemv_table q5_0", "gemv_table q5_1",
       "gemv_table q4_k", "gemv_table q5_k", "gemv_table q6_k"}},
+    {do_gemv_blocks_bf16,
+     {"gemv_table_bf16 q8_0", "gemv_table_bf16 q4_0", "gemv_table_bf16 q4_1",
+      "gemv_table_bf16 q5_0", "gemv_table_bf16 q5_1", "gemv_table_bf16 q4_k",
+      "gemv_table_bf16 q5_k", "gemv_table_bf16 q6_k"}},
     {do_kept_bf16, {"kept_scores_bf16", "kept_mix_bf16", "kept_mix_bf16"}},
     {do_gemv_kept, {"kept_scores", "kept_mix", "kept_mix"}},
 };

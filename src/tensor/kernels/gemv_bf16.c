@@ -172,6 +172,12 @@ void LS_K(gemv_table_bf16)(const ls_gemv_table_job *whole) {
     int64_t i = 0;
 #ifdef V_PAIRS
     if (half) i = pair_rows(whole);
+    if (!half && whole->w.type != LS_BLOCK_F32) {
+        ls_gemv_table_job blocks = *whole;
+        blocks.bf16 = true;
+        LS_K(gemv_table)(&blocks);
+        return;
+    }
 #endif
     for (; i < whole->V; i += ROWS) {
         ls_gemv_table_job j = *whole;

@@ -40,22 +40,21 @@ INLINE v16 number(const rows *r, int s, int i, above a) {
 }
 
 /* d q + m: the product is exact. */
-INLINE void add_affine(rows *r, const float *x, above a) {
-    UNROLL for (int i = 0; i < 16; i++) {
-        v16 y = v_set1(x[i]);
-        UNROLL for (int s = 0; s < STRIPS; s++) r->sum[s] =
-            v_fma(y, v_fma(number(r, s, i, a), r->d[s], r->m[s]), r->sum[s]);
+INLINE void add_affine(int bf16, rows *r, const float *x, above a) {
+    UNROLL for (int i = 0; i < 16; i += 2) UNROLL for (int s = 0; s < STRIPS; s++) {
+        v16 w0 = v_fma(number(r, s, i, a), r->d[s], r->m[s]);
+        v16 w1 = v_fma(number(r, s, i + 1, a), r->d[s], r->m[s]);
+        r->sum[s] = gemv_two(bf16, x + i, w0, w1, r->sum[s]);
     }
 }
 
 /* d (q - middle) */
-INLINE void add_centred(rows *r, const float *x, float middle, above a) {
-    UNROLL for (int i = 0; i < 16; i++) {
-        v16 y = v_set1(x[i]);
-        UNROLL for (int s = 0; s < STRIPS; s++) {
-            v16 q = v_sub(number(r, s, i, a), v_set1(middle));
-            r->sum[s] = v_fma(y, v_mul(q, r->d[s]), r->sum[s]);
-        }
+INLINE void add_centred(int bf16, rows *r, const float *x, float middle, above a) {
+    UNROLL for (int i = 0; i < 16; i += 2) UNROLL for (int s = 0; s < STRIPS; s++) {
+        v16 q0 = v_sub(number(r, s, i, a), v_set1(middle));
+        v16 q1 = v_sub(number(r, s, i + 1, a), v_set1(middle));
+        v16 w0 = v_mul(q0, r->d[s]), w1 = v_mul(q1, r->d[s]);
+        r->sum[s] = gemv_two(bf16, x + i, w0, w1, r->sum[s]);
     }
 }
 
@@ -63,18 +62,18 @@ INLINE void add_centred(rows *r, const float *x, float middle, above a) {
 
 static const above FIFTH = {1, 1};
 
-INLINE void block_q5_0(rows *r, const float *x, const uint8_t *p) {
+INLINE void block_q5_0(int bf16, rows *r, const float *x, const uint8_t *p) {
     v16 words[STRIPS][4];
     read_words(r, p, 0, words);
     UNROLL for (int s = 0; s < STRIPS; s++) r->d[s] = v_pick_f16(words[s][0], 0);
     for (int half = 0; half < 2; half++) {
         read_words(r, p + 2, 16 * half, r->high);
         read_words(r, p + 6, 4 * half, r->low);
-        add_centred(r, x + 16 * half, 16.0f, FIFTH);
+        add_centred(bf16, r, x + 16 * half, 16.0f, FIFTH);
     }
 }
 
-INLINE void block_q5_1(rows *r, const float *x, const uint8_t *p) {
+INLINE void block_q5_1(int bf16, rows *r, const float *x, const uint8_t *p) {
     v16 words[STRIPS][4];
     read_words(r, p, 0, words);
     UNROLL for (int s = 0; s < STRIPS; s++) {
@@ -84,7 +83,7 @@ INLINE void block_q5_1(rows *r, const float *x, const uint8_t *p) {
     for (int half = 0; half < 2; half++) {
         read_words(r, p + 4, 16 * half, r->high);
         read_words(r, p + 8, 4 * half, r->low);
-        add_affine(r, x + 16 * half, FIFTH);
+        add_affine(bf16, r, x + 16 * half, FIFTH);
     }
 }
 
@@ -125,24 +124,24 @@ INLINE void take_scales(rows *r, const scales *all, int g) {
     }
 }
 
-INLINE void block_q4_k(rows *r, const float *x, const uint8_t *p) {
+INLINE void block_q4_k(int bf16, rows *r, const float *x, const uint8_t *p) {
     scales all;
     read_scales(r, p, &all);
     for (int i = 0; i < PARTS; i++) {
         take_scales(r, &all, i / 2);
         read_words(r, p + 16 + i / 4 * GROUP + i % 2 * 16, i / 2 % 2 * 4, r->low);
-        add_affine(r, x + 16 * i, (above){0, 0});
+        add_affine(bf16, r, x + 16 * i, (above){0, 0});
     }
 }
 
-INLINE void block_q5_k(rows *r, const float *x, const uint8_t *p) {
+INLINE void block_q5_k(int bf16, rows *r, const float *x, const uint8_t *p) {
     scales all;
     read_scales(r, p, &all);
     for (int i = 0; i < PARTS; i++) {
         take_scales(r, &all, i / 2);
         read_words(r, p + 48 + i / 4 * GROUP + i % 2 * 16, i / 2 % 2 * 4, r->low);
         read_words(r, p + 16 + i % 2 * 16, i / 2, r->high);
-        add_affine(r, x + 16 * i, (above){1, 0});
+        add_affine(bf16, r, x + 16 * i, (above){1, 0});
     }
 }
 
@@ -155,7 +154,7 @@ INLINE void read_scales_q6_k(const rows *r, const uint8_t *p, scales *all) {
         v_store(all->d[i][s], v_mul(v_pick_f16(last[s][3], 1), v_pick_i8(words[s][i / 4], i % 4)));
 }
 
-INLINE void block_q6_k(rows *r, const float *x, const uint8_t *p) {
+INLINE void block_q6_k(int bf16, rows *r, const float *x, const uint8_t *p) {
     scales all;
     read_scales_q6_k(r, p, &all);
     for (int i = 0; i < PARTS; i++) {
@@ -163,13 +162,13 @@ INLINE void block_q6_k(rows *r, const float *x, const uint8_t *p) {
         UNROLL for (int s = 0; s < STRIPS; s++) r->d[s] = v_load(all.d[i][s]);
         read_words(r, p + 64 * half + group % 2 * GROUP + i % 2 * 16, group / 2 * 4, r->low);
         read_words(r, p + 128 + half * GROUP + i % 2 * 16, 2 * group, r->high);
-        add_centred(r, x + 16 * i, 32.0f, (above){2, 0});
+        add_centred(bf16, r, x + 16 * i, 32.0f, (above){2, 0});
     }
 }
 
 /* ---- all blocks of a row ---- */
 
-typedef void block_fn(rows *r, const float *x, const uint8_t *p);
+typedef void block_fn(int bf16, rows *r, const float *x, const uint8_t *p);
 
 typedef struct rows_job {
     int64_t C;
@@ -178,25 +177,33 @@ typedef struct rows_job {
     float *sum;
 } rows_job;
 
-INLINE void each_block(block_fn *block, int64_t elements, int64_t nbytes, const rows_job *j) {
+INLINE void each_block(int bf16, block_fn *block, int64_t elements, int64_t nbytes,
+                       const rows_job *j) {
     int64_t nblocks = j->C / elements, stride = nblocks * nbytes;
     rows r = {.stride = stride, .strip = LS_LANES * stride};
     for (int s = 0; s < STRIPS; s++) r.sum[s] = v_load(j->sum + s * LS_LANES);
     for (int64_t i = 0; i < nblocks; i++) {
         gemv_prefetch(j->w + STRIPS * r.strip, STRIPS * LS_LANES * nbytes, i);
-        block(&r, j->x + i * elements, j->w + i * nbytes);
+        block(bf16, &r, j->x + i * elements, j->w + i * nbytes);
     }
     for (int s = 0; s < STRIPS; s++) v_store(j->sum + s * LS_LANES, r.sum[s]);
 }
 
-#define ROWS(type, elements, nbytes)                                                               \
-    void LS_K(gemv_rows_##type)(int strips, int64_t C, const float *x, const uint8_t *w,           \
+#define ROWS(name, bf16, type, elements, nbytes)                                                   \
+    void LS_K(gemv_rows_##name)(int strips, int64_t C, const float *x, const uint8_t *w,           \
                                 float *sum) {                                                      \
         (void)strips;                                                                              \
-        each_block(block_##type, elements, nbytes, &(rows_job){C, x, w, sum});                     \
+        each_block(bf16, block_##type, elements, nbytes, &(rows_job){C, x, w, sum});               \
     }
-ROWS(q5_0, 32, 22)
-ROWS(q5_1, 32, 24)
-ROWS(q4_k, 256, 144)
-ROWS(q5_k, 256, 176)
-ROWS(q6_k, 256, 210)
+ROWS(q5_0, 0, q5_0, 32, 22)
+ROWS(q5_1, 0, q5_1, 32, 24)
+ROWS(q4_k, 0, q4_k, 256, 144)
+ROWS(q5_k, 0, q5_k, 256, 176)
+ROWS(q6_k, 0, q6_k, 256, 210)
+#ifdef V_PAIRS
+ROWS(q5_0_bf16, 1, q5_0, 32, 22)
+ROWS(q5_1_bf16, 1, q5_1, 32, 24)
+ROWS(q4_k_bf16, 1, q4_k, 256, 144)
+ROWS(q5_k_bf16, 1, q5_k, 256, 176)
+ROWS(q6_k_bf16, 1, q6_k, 256, 210)
+#endif

@@ -55,67 +55,78 @@ INLINE void read_ahead(int n, int i, rows *r, ahead a) {
     if (a.scales && i % each == each - 1) read_scales(i / each, a.minima, r, a.scales);
 }
 
-INLINE void add_bytes(int n, rows *r, const float *x, ahead a) {
-    UNROLL for (int i = 0; i < 16; i++) {
-        v16 y = v_set1(x[i]);
-        UNROLL for (int s = 0; s < n; s++) r->sum[s] =
-            v_fma(y, v_mul(v_pick_i8(r->words[s][i / 4], i % 4), r->d[s]), r->sum[s]);
+INLINE void add_bytes(int n, int bf16, rows *r, const float *x, ahead a) {
+    UNROLL for (int i = 0; i < 16; i += 2) {
+        UNROLL for (int s = 0; s < n; s++) {
+            v16 w0 = v_mul(v_pick_i8(r->words[s][i / 4], i % 4), r->d[s]);
+            v16 w1 = v_mul(v_pick_i8(r->words[s][i / 4], i % 4 + 1), r->d[s]);
+            r->sum[s] = gemv_two(bf16, x + i, w0, w1, r->sum[s]);
+        }
         read_ahead(n, i, r, a);
+        read_ahead(n, i + 1, r, a);
     }
 }
 
 /* The low nibbles of 16 bytes, or the high ones. */
-INLINE void add_centred(int n, int high, rows *r, const float *x, ahead a) {
-    UNROLL for (int i = 0; i < 16; i++) {
-        v16 y = v_set1(x[i]);
+INLINE void add_centred(int n, int bf16, int high, rows *r, const float *x, ahead a) {
+    UNROLL for (int i = 0; i < 16; i += 2) {
         UNROLL for (int s = 0; s < n; s++) {
-            v16 q = v_pick_s4(r->words[s][i / 4], i % 4 * 2 + high);
-            r->sum[s] = v_fma(y, v_mul(q, r->d[s]), r->sum[s]);
+            v16 q0 = v_pick_s4(r->words[s][i / 4], i % 4 * 2 + high);
+            v16 q1 = v_pick_s4(r->words[s][i / 4], i % 4 * 2 + 2 + high);
+            v16 w0 = v_mul(q0, r->d[s]), w1 = v_mul(q1, r->d[s]);
+            r->sum[s] = gemv_two(bf16, x + i, w0, w1, r->sum[s]);
         }
         read_ahead(n, i, r, a);
+        read_ahead(n, i + 1, r, a);
     }
 }
 
-INLINE void add_affine(int n, int high, rows *r, const float *x, ahead a) {
-    UNROLL for (int i = 0; i < 16; i++) {
-        v16 y = v_set1(x[i]);
+INLINE void add_affine(int n, int bf16, int high, rows *r, const float *x, ahead a) {
+    UNROLL for (int i = 0; i < 16; i += 2) {
         UNROLL for (int s = 0; s < n; s++) {
-            v16 q = v_pick_u4(r->words[s][i / 4], i % 4 * 2 + high);
-            r->sum[s] = v_fma(y, v_fma(q, r->d[s], r->m[s]), r->sum[s]);
+            v16 q0 = v_pick_u4(r->words[s][i / 4], i % 4 * 2 + high);
+            v16 q1 = v_pick_u4(r->words[s][i / 4], i % 4 * 2 + 2 + high);
+            v16 w0 = v_fma(q0, r->d[s], r->m[s]), w1 = v_fma(q1, r->d[s], r->m[s]);
+            r->sum[s] = gemv_two(bf16, x + i, w0, w1, r->sum[s]);
         }
         read_ahead(n, i, r, a);
+        read_ahead(n, i + 1, r, a);
     }
 }
 
 /* ---- a block of each type: p, and the next one ---- */
 
-INLINE void block_q8_0(int n, rows *r, const float *x, const uint8_t *p, const uint8_t *next) {
+INLINE void block_q8_0(int n, int bf16, rows *r, const float *x, const uint8_t *p,
+                       const uint8_t *next) {
     take_scales(n, 0, r);
     take_words(n, r);
-    add_bytes(n, r, x, (ahead){.words = p + 18});
+    add_bytes(n, bf16, r, x, (ahead){.words = p + 18});
     take_words(n, r);
-    add_bytes(n, r, x + 16, (ahead){.words = next + 2, .scales = next});
+    add_bytes(n, bf16, r, x + 16, (ahead){.words = next + 2, .scales = next});
 }
 
-INLINE void block_q4_0(int n, rows *r, const float *x, const uint8_t *p, const uint8_t *next) {
+INLINE void block_q4_0(int n, int bf16, rows *r, const float *x, const uint8_t *p,
+                       const uint8_t *next) {
     (void)p;
     take_scales(n, 0, r);
     take_words(n, r);
-    add_centred(n, 0, r, x, (ahead){.scales = next});
-    add_centred(n, 1, r, x + 16, (ahead){.words = next + 2});
+    add_centred(n, bf16, 0, r, x, (ahead){.scales = next});
+    add_centred(n, bf16, 1, r, x + 16, (ahead){.words = next + 2});
 }
 
-INLINE void block_q4_1(int n, rows *r, const float *x, const uint8_t *p, const uint8_t *next) {
+INLINE void block_q4_1(int n, int bf16, rows *r, const float *x, const uint8_t *p,
+                       const uint8_t *next) {
     (void)p;
     take_scales(n, 1, r);
     take_words(n, r);
-    add_affine(n, 0, r, x, (ahead){.scales = next, .minima = 1});
-    add_affine(n, 1, r, x + 16, (ahead){.words = next + 4});
+    add_affine(n, bf16, 0, r, x, (ahead){.scales = next, .minima = 1});
+    add_affine(n, bf16, 1, r, x + 16, (ahead){.words = next + 4});
 }
 
 /* ---- all blocks of a row ---- */
 
-typedef void block_fn(int n, rows *r, const float *x, const uint8_t *p, const uint8_t *next);
+typedef void block_fn(int n, int bf16, rows *r, const float *x, const uint8_t *p,
+                      const uint8_t *next);
 
 typedef struct rows_job {
     int64_t C;
@@ -125,7 +136,8 @@ typedef struct rows_job {
 } rows_job;
 
 /* first: where the words are that a block's first elements need. */
-INLINE void each_block(int n, block_fn *block, int64_t nbytes, int64_t first, const rows_job *j) {
+INLINE void each_block(int n, int bf16, block_fn *block, int64_t nbytes, int64_t first,
+                       const rows_job *j) {
     int64_t nblocks = j->C / GROUP, stride = nblocks * nbytes;
     rows r;
     r.stride = stride, r.strip = LS_LANES * stride;
@@ -137,19 +149,24 @@ INLINE void each_block(int n, block_fn *block, int64_t nbytes, int64_t first, co
     for (int64_t i = 0; i < nblocks; i++) {
         const uint8_t *p = j->w + i * nbytes, *next = i + 1 < nblocks ? p + nbytes : p;
         gemv_prefetch(j->w + n * r.strip, n * LS_LANES * nbytes, i);
-        block(n, &r, j->x + i * GROUP, p, next);
+        block(n, bf16, &r, j->x + i * GROUP, p, next);
     }
     for (int s = 0; s < n; s++) v_store(j->sum + s * LS_LANES, r.sum[s]);
 }
 
-#define ROWS(type, nbytes, first)                                                                  \
-    void LS_K(gemv_rows_##type)(int strips, int64_t C, const float *x, const uint8_t *w,           \
+#define ROWS(name, bf16, type, nbytes, first)                                                      \
+    void LS_K(gemv_rows_##name)(int strips, int64_t C, const float *x, const uint8_t *w,           \
                                 float *sum) {                                                      \
         if (strips == 2)                                                                           \
-            each_block(2, block_##type, nbytes, first, &(rows_job){C, x, w, sum});                 \
+            each_block(2, bf16, block_##type, nbytes, first, &(rows_job){C, x, w, sum});           \
         else                                                                                       \
-            each_block(STRIPS, block_##type, nbytes, first, &(rows_job){C, x, w, sum});            \
+            each_block(STRIPS, bf16, block_##type, nbytes, first, &(rows_job){C, x, w, sum});      \
     }
-ROWS(q8_0, 34, 2)
-ROWS(q4_0, 18, 2)
-ROWS(q4_1, 20, 4)
+ROWS(q8_0, 0, q8_0, 34, 2)
+ROWS(q4_0, 0, q4_0, 18, 2)
+ROWS(q4_1, 0, q4_1, 20, 4)
+#ifdef V_PAIRS
+ROWS(q8_0_bf16, 1, q8_0, 34, 2)
+ROWS(q4_0_bf16, 1, q4_0, 18, 2)
+ROWS(q4_1_bf16, 1, q4_1, 20, 4)
+#endif

@@ -26,6 +26,22 @@ ls_gemv_rows LS_K(gemv_rows_q5_0), LS_K(gemv_rows_q5_1), LS_K(gemv_rows_q4_k), L
  * gemv_strips.c. */
 int64_t LS_K(gemv_strip_rows)(const ls_gemv_table_job *);
 
+#ifdef V_PAIRS
+/* The same in bf16: x has bf16 values, weights are rounded to bf16 as they are scaled. */
+ls_gemv_rows LS_K(gemv_rows_q8_0_bf16), LS_K(gemv_rows_q4_0_bf16), LS_K(gemv_rows_q4_1_bf16);
+ls_gemv_rows LS_K(gemv_rows_q5_0_bf16), LS_K(gemv_rows_q5_1_bf16), LS_K(gemv_rows_q4_k_bf16),
+    LS_K(gemv_rows_q5_k_bf16), LS_K(gemv_rows_q6_k_bf16);
+#endif
+
+/* sum + x[0] w0, then + x[1] w1; in bf16 by the instruction for pairs. */
+INLINE v16 gemv_two(int bf16, const float *x, v16 w0, v16 w1, v16 sum) {
+#ifdef V_PAIRS
+    if (bf16) return r_add_two(x, w0, w1, sum);
+#endif
+    (void)bf16;
+    return v_fma(v_set1(x[1]), w1, v_fma(v_set1(x[0]), w0, sum));
+}
+
 /* Prefetches part i, of nbytes, of the strips at w, which are the next. */
 INLINE void gemv_prefetch(const uint8_t *w, int64_t nbytes, int64_t i) {
     const uint8_t *p = w + nbytes * i, *end = p + nbytes;

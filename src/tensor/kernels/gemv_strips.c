@@ -83,78 +83,74 @@ INLINE v16 scale_at(const uint8_t *p, int s) {
 }
 
 /* What is added for a block of a group at p: 32 elements of each row. */
-typedef void block_fn(const float *x, const uint8_t *p, v16 sum[STRIPS]);
+typedef void block_fn(int bf16, const float *x, const uint8_t *p, v16 sum[STRIPS]);
 
-INLINE void block_q8_0(const float *x, const uint8_t *p, v16 sum[STRIPS]) {
+INLINE void block_q8_0(int bf16, const float *x, const uint8_t *p, v16 sum[STRIPS]) {
     v16 d[STRIPS];
     UNROLL for (int s = 0; s < STRIPS; s++) d[s] = scale_at(p, s);
     p += STRIPS * SCALES;
     UNROLL for (int k = 0; k < 8; k++) {
         v16 words[STRIPS];
         UNROLL for (int s = 0; s < STRIPS; s++) words[s] = words_at(p + (8 * s + k) * WORDS);
-        UNROLL for (int i = 0; i < 4; i++) {
-            v16 y = v_set1(x[4 * k + i]);
-            UNROLL for (int s = 0; s < STRIPS; s++) sum[s] =
-                v_fma(y, v_mul(v_pick_i8(words[s], i), d[s]), sum[s]);
+        UNROLL for (int i = 0; i < 4; i += 2) UNROLL for (int s = 0; s < STRIPS; s++) {
+            v16 w0 = v_mul(v_pick_i8(words[s], i), d[s]);
+            v16 w1 = v_mul(v_pick_i8(words[s], i + 1), d[s]);
+            sum[s] = gemv_two(bf16, x + 4 * k + i, w0, w1, sum[s]);
         }
     }
 }
 
 /* The low nibbles of sixteen bytes are elements 0 to 15, the high ones 16 to 31. */
-INLINE void add_centred(int high, const float *x, const uint8_t *p, const v16 d[STRIPS],
+INLINE void add_centred(int bf16, int high, const float *x, const uint8_t *p, const v16 d[STRIPS],
                         v16 sum[STRIPS]) {
     UNROLL for (int k = 0; k < 4; k++) {
         v16 words[STRIPS];
         UNROLL for (int s = 0; s < STRIPS; s++) words[s] = words_at(p + (4 * s + k) * WORDS);
-        UNROLL for (int i = 0; i < 4; i++) {
-            v16 y = v_set1(x[4 * k + i]);
-            UNROLL for (int s = 0; s < STRIPS; s++) {
-                v16 q = v_pick_s4(words[s], 2 * i + high);
-                sum[s] = v_fma(y, v_mul(q, d[s]), sum[s]);
-            }
+        UNROLL for (int i = 0; i < 4; i += 2) UNROLL for (int s = 0; s < STRIPS; s++) {
+            v16 w0 = v_mul(v_pick_s4(words[s], 2 * i + high), d[s]);
+            v16 w1 = v_mul(v_pick_s4(words[s], 2 * i + 2 + high), d[s]);
+            sum[s] = gemv_two(bf16, x + 4 * k + i, w0, w1, sum[s]);
         }
     }
 }
 
-INLINE void block_q4_0(const float *x, const uint8_t *p, v16 sum[STRIPS]) {
+INLINE void block_q4_0(int bf16, const float *x, const uint8_t *p, v16 sum[STRIPS]) {
     v16 d[STRIPS];
     UNROLL for (int s = 0; s < STRIPS; s++) d[s] = scale_at(p, s);
     p += STRIPS * SCALES;
-    add_centred(0, x, p, d, sum);
-    add_centred(1, x + GROUP / 2, p, d, sum);
+    add_centred(bf16, 0, x, p, d, sum);
+    add_centred(bf16, 1, x + GROUP / 2, p, d, sum);
 }
 
 typedef struct affine {
     v16 d[STRIPS], m[STRIPS];
 } affine;
 
-INLINE void add_affine(int high, const float *x, const uint8_t *p, const affine *a,
+INLINE void add_affine(int bf16, int high, const float *x, const uint8_t *p, const affine *a,
                        v16 sum[STRIPS]) {
     UNROLL for (int k = 0; k < 4; k++) {
         v16 words[STRIPS];
         UNROLL for (int s = 0; s < STRIPS; s++) words[s] = words_at(p + (4 * s + k) * WORDS);
-        UNROLL for (int i = 0; i < 4; i++) {
-            v16 y = v_set1(x[4 * k + i]);
-            UNROLL for (int s = 0; s < STRIPS; s++) {
-                v16 q = v_pick_u4(words[s], 2 * i + high);
-                sum[s] = v_fma(y, v_fma(q, a->d[s], a->m[s]), sum[s]);
-            }
+        UNROLL for (int i = 0; i < 4; i += 2) UNROLL for (int s = 0; s < STRIPS; s++) {
+            v16 w0 = v_fma(v_pick_u4(words[s], 2 * i + high), a->d[s], a->m[s]);
+            v16 w1 = v_fma(v_pick_u4(words[s], 2 * i + 2 + high), a->d[s], a->m[s]);
+            sum[s] = gemv_two(bf16, x + 4 * k + i, w0, w1, sum[s]);
         }
     }
 }
 
-INLINE void block_q4_1(const float *x, const uint8_t *p, v16 sum[STRIPS]) {
+INLINE void block_q4_1(int bf16, const float *x, const uint8_t *p, v16 sum[STRIPS]) {
     affine a;
     UNROLL for (int s = 0; s < STRIPS; s++) {
         a.d[s] = scale_at(p, s);
         a.m[s] = scale_at(p + STRIPS * SCALES, s);
     }
     p += 2 * STRIPS * SCALES;
-    add_affine(0, x, p, &a, sum);
-    add_affine(1, x + GROUP / 2, p, &a, sum);
+    add_affine(bf16, 0, x, p, &a, sum);
+    add_affine(bf16, 1, x + GROUP / 2, p, &a, sum);
 }
 
-INLINE void each_group(block_fn *block, int64_t nbytes, const ls_gemv_table_job *j) {
+INLINE void each_group(int bf16, block_fn *block, int64_t nbytes, const ls_gemv_table_job *j) {
     const int64_t nblocks = j->C / GROUP;
     const uint8_t *p = j->w.strips;
     for (int64_t v = 0; v + STRIPS * LS_LANES <= j->V; v += STRIPS * LS_LANES) {
@@ -162,17 +158,26 @@ INLINE void each_group(block_fn *block, int64_t nbytes, const ls_gemv_table_job 
         UNROLL for (int s = 0; s < STRIPS; s++) sum[s] = v_load(j->y + v + s * LS_LANES);
         for (int64_t i = 0; i < nblocks; i++, p += STRIPS * LS_LANES * nbytes) {
             for (int k = 0; k < STRIPS * LS_LANES * nbytes; k += LINE) v_prefetch(p + AHEAD + k);
-            block(j->x + i * GROUP, p, sum);
+            block(bf16, j->x + i * GROUP, p, sum);
         }
         UNROLL for (int s = 0; s < STRIPS; s++) v_store(j->y + v + s * LS_LANES, sum[s]);
     }
 }
 
-int64_t LS_K(gemv_strip_rows)(const ls_gemv_table_job *j) {
+INLINE void all_groups(int bf16, const ls_gemv_table_job *j) {
     switch (j->w.type) {
-    case LS_BLOCK_Q8_0: each_group(block_q8_0, 34, j); break;
-    case LS_BLOCK_Q4_0: each_group(block_q4_0, 18, j); break;
-    default: each_group(block_q4_1, 20, j); break;
+    case LS_BLOCK_Q8_0: each_group(bf16, block_q8_0, 34, j); break;
+    case LS_BLOCK_Q4_0: each_group(bf16, block_q4_0, 18, j); break;
+    default: each_group(bf16, block_q4_1, 20, j); break;
     }
+}
+
+int64_t LS_K(gemv_strip_rows)(const ls_gemv_table_job *j) {
+#ifdef V_PAIRS
+    if (j->bf16)
+        all_groups(1, j);
+    else
+#endif
+        all_groups(0, j);
     return j->V / (STRIPS * LS_LANES) * (STRIPS * LS_LANES);
 }

@@ -100,42 +100,50 @@ INLINE void table_product(ls_block_type type, const ls_gemv_table_job *j) {
 typedef struct block_rows {
     int64_t elements, nbytes; /* of a block */
     ls_unpack_kernel *unpack;
-    ls_gemv_rows *rows;
-    int strips; /* the most that `rows` takes */
+    ls_gemv_rows *rows[2]; /* in f32, in bf16 */
+    int strips;            /* the most that `rows` takes */
 } block_rows;
+
+#ifdef V_PAIRS
+#define BOTH(type)                                                                                 \
+    { LS_K(gemv_rows_##type), LS_K(gemv_rows_##type##_bf16) }
+#else
+#define BOTH(type)                                                                                 \
+    { LS_K(gemv_rows_##type), NULL }
+#endif
 
 static block_rows rows_of(ls_block_type type) {
     enum { MOST = LS_GEMV_STRIPS };
     switch (type) {
-    case LS_BLOCK_Q8_0: return (block_rows){32, 34, LS_K(unpack_q8_0), LS_K(gemv_rows_q8_0), MOST};
-    case LS_BLOCK_Q4_0: return (block_rows){32, 18, LS_K(unpack_q4_0), LS_K(gemv_rows_q4_0), MOST};
-    case LS_BLOCK_Q4_1: return (block_rows){32, 20, LS_K(unpack_q4_1), LS_K(gemv_rows_q4_1), MOST};
-    case LS_BLOCK_Q5_0: return (block_rows){32, 22, LS_K(unpack_q5_0), LS_K(gemv_rows_q5_0), 2};
-    case LS_BLOCK_Q5_1: return (block_rows){32, 24, LS_K(unpack_q5_1), LS_K(gemv_rows_q5_1), 2};
-    case LS_BLOCK_Q4_K: return (block_rows){256, 144, LS_K(unpack_q4_k), LS_K(gemv_rows_q4_k), 2};
-    case LS_BLOCK_Q5_K: return (block_rows){256, 176, LS_K(unpack_q5_k), LS_K(gemv_rows_q5_k), 2};
-    default: return (block_rows){256, 210, LS_K(unpack_q6_k), LS_K(gemv_rows_q6_k), 2};
+    case LS_BLOCK_Q8_0: return (block_rows){32, 34, LS_K(unpack_q8_0), BOTH(q8_0), MOST};
+    case LS_BLOCK_Q4_0: return (block_rows){32, 18, LS_K(unpack_q4_0), BOTH(q4_0), MOST};
+    case LS_BLOCK_Q4_1: return (block_rows){32, 20, LS_K(unpack_q4_1), BOTH(q4_1), MOST};
+    case LS_BLOCK_Q5_0: return (block_rows){32, 22, LS_K(unpack_q5_0), BOTH(q5_0), 2};
+    case LS_BLOCK_Q5_1: return (block_rows){32, 24, LS_K(unpack_q5_1), BOTH(q5_1), 2};
+    case LS_BLOCK_Q4_K: return (block_rows){256, 144, LS_K(unpack_q4_k), BOTH(q4_k), 2};
+    case LS_BLOCK_Q5_K: return (block_rows){256, 176, LS_K(unpack_q5_k), BOTH(q5_k), 2};
+    default: return (block_rows){256, 210, LS_K(unpack_q6_k), BOTH(q6_k), 2};
     }
 }
 
-/* n rows, 1 to 16, by their values in f32. */
-static void widened_rows(const block_rows *b, int64_t n, int64_t C, const float *x,
-                         const uint8_t *w, float *sum) {
+/* n rows, 1 to 16, by their values in f32: chains go on from those in y. */
+static void widened_rows(const block_rows *b, const ls_gemv_table_job *j, int64_t first,
+                         int64_t n) {
     enum { DEPTH = LS_BLOCK_MOST };
     float values[LS_LANES * DEPTH];
-    strip s;
-    int64_t row = C / b->elements * b->nbytes;
-    v16 chains = v_load_n(sum, n);
-    for (int i = 0; i < LS_LANES; i++) s.rows[i] = values + (i < n ? i : n - 1) * DEPTH;
-    for (int64_t first = 0; first < C; first += DEPTH) {
-        int64_t depth = C - first < DEPTH ? C - first : DEPTH;
+    int64_t row = j->C / b->elements * b->nbytes;
+    const uint8_t *w = (const uint8_t *)j->w.data + first * row;
+    for (int64_t k = 0; k < j->C; k += DEPTH) {
+        int64_t depth = j->C - k < DEPTH ? j->C - k : DEPTH;
+        float *sum = j->y + first;
+        ls_gemv_table_job part = {
+            {.data = values, .type = LS_BLOCK_F32}, n, depth, j->x + k, sum, sum, j->bf16};
         for (int64_t i = 0; i < n; i++)
-            b->unpack(depth / b->elements, w + i * row + first / b->elements * b->nbytes,
-                      values + i * DEPTH);
-        for (int64_t k = 0; k < depth; k += LS_LANES) /* blocks have whole sixteens */
-            chains = strip_values(LS_BLOCK_F32, &s, k, LS_LANES, x + first, chains);
+            b->unpack(depth / b->elements, w + i * row + k / b->elements * b->nbytes,
+                      values + i * depth);
+        if (j->bf16) LS_K(round_bf16)(n * depth, values, values);
+        (j->bf16 ? LS_K(gemv_table_bf16) : LS_K(gemv_table))(&part);
     }
-    v_store_n(sum, chains, n);
 }
 
 static void block_product(const ls_gemv_table_job *j) {
@@ -153,9 +161,8 @@ static void block_product(const ls_gemv_table_job *j) {
     gemv_prefetch(w + v * row, left < begin ? left : begin, 0);
     for (int strips = b.strips; strips >= 2; strips /= 2)
         for (; v + strips * LS_LANES <= V; v += strips * LS_LANES)
-            b.rows(strips, C, j->x, w + v * row, j->y + v);
-    for (; v < V; v += LS_LANES)
-        widened_rows(&b, V - v < LS_LANES ? V - v : LS_LANES, C, j->x, w + v * row, j->y + v);
+            b.rows[j->bf16](strips, C, j->x, w + v * row, j->y + v);
+    for (; v < V; v += LS_LANES) widened_rows(&b, j, v, V - v < LS_LANES ? V - v : LS_LANES);
 }
 
 void LS_K(gemv_table)(const ls_gemv_table_job *j) {
