@@ -1,5 +1,5 @@
 # Short names for common tasks. CMake and Ninja build; see CMakePresets.json.
-.PHONY: all build install demo demo-vision demo-chat check check-peers bench bench-kernels bench-peers format clean check-netns check-fuzz check-hurt check-sim check-slurm check-deploy check-attack check-bf16 build-tests
+.PHONY: all build install demo demo-vision demo-chat check check-peers bench bench-kernels bench-peers bench-table format clean check-netns check-fuzz check-hurt check-sim check-slurm check-deploy check-attack check-bf16 build-tests
 
 PREFIX ?= /usr/local
 
@@ -70,6 +70,12 @@ bench-peers:
 	@$(MAKE) --no-print-directory build
 	@scripts/bench_peers.sh generate
 	@scripts/bench_peers.sh
+
+# Rows of a table read and updated a second, beside PyTorch (docs/tables.md). Takes a minute.
+bench-table:
+	@scripts/install.sh build peers
+	@scripts/build.sh release
+	@scripts/bench_table.sh
 
 # Compares predicted step times and memory with measured ones; some minutes on a quiet machine.
 check-sim: build

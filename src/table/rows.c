@@ -138,8 +138,10 @@ static ls_status add_chunk(ls_rows *r, size_t at, ls_error *e) {
         free_chunk(r, &c);
         return s;
     }
-    for (; r->nchunks <= at; r->nchunks++)
+    for (; r->nchunks <= at; r->nchunks++) {
         r->chunks = ls_grow(r->chunks, r->nchunks, sizeof *r->chunks);
+        r->chunks[r->nchunks] = (ls_row_chunk){0};
+    }
     r->chunks[at] = c;
     return LS_OK;
 }

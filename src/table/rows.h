@@ -17,7 +17,7 @@ typedef struct ls_row_chunk {
     uint64_t *ids;  /* [LS_CHUNK_ROWS]; NULL: they follow from the slot */
 } ls_row_chunk;
 
-enum { LS_CHUNK_ROWS = 1 << 14 };
+enum { LS_CHUNK_ROWS = 1 << 16 };
 
 typedef struct ls_rows {
     const ls_table_config *c;

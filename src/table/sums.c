@@ -131,9 +131,10 @@ typedef struct chains {
 } chains;
 
 static void link_rows(const ls_sums *s, ls_id_map *map, chains *c) {
-    ls_id_map_clear(map);
+    enum { AHEAD = 8 };
     for (size_t i = 0; i < s->n; i++) {
         bool new = false;
+        if (i + AHEAD < s->n) ls_id_map_prefetch(map, s->heads[i + AHEAD].id);
         uint32_t *row = ls_id_map_put(map, s->heads[i].id, &new);
         c->next[i] = LS_ID_NONE;
         if (new) {
@@ -169,6 +170,7 @@ static void compact(ls_sums *s, const bool *remains) {
 
 ls_status ls_sums_fold(ls_sums *s, ls_id_map *map, int V, int first, int end, ls_error *e) {
     fold f = {.sums = s, .V = V, .first = first, .end = end};
+    ls_id_map_clear(map);
     LS_TRY(ls_id_map_reserve(map, s->n, e));
     chains c = {LS_NEW_ARRAY(uint32_t, s->n), LS_NEW_ARRAY(uint32_t, s->n),
                 LS_NEW_ARRAY(uint32_t, s->n), 0};

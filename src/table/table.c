@@ -161,11 +161,11 @@ static ls_status sort_by_owner(ls_table *t, const int64_t *ids, size_t n, ls_err
     LS_TRY(take_room(&t->ids, n * sizeof(uint64_t), e));
     LS_TRY(take_room(&t->order, n * 2 * sizeof(uint32_t), e));
     LS_TRY(take_room(&t->sent, n * sizeof(uint64_t), e));
+    ls_id_map_clear(&t->scratch);
     LS_TRY(ls_id_map_reserve(&t->scratch, n, e));
     uint64_t *different = t->ids.data, *sent = t->sent.data;
     uint32_t *order = t->order.data, *place = order + n;
     size_t ndifferent = 0;
-    ls_id_map_clear(&t->scratch);
     for (size_t i = 0; i < n; i++) {
         bool new = false;
         if (i + AHEAD < n) ls_id_map_prefetch(&t->scratch, (uint64_t)ids[i + AHEAD]);

@@ -238,6 +238,39 @@ static void test_initial_values(void **state) {
     assert_ls_ok(ls_run_threads(3, initial, NULL, &e), e);
 }
 
+/* Many rows, far apart: each has what it was given. */
+static ls_status far_apart(ls_group *g, void *arg, ls_error *e) {
+    enum { N = 20000 };
+    const ls_table_config *c = arg;
+    ls_table *t = NULL;
+    int rank = ls_group_rank(g), n = ls_group_size(g), first = N * rank / n;
+    int count = N * (rank + 1) / n - first;
+    float *rows = calloc(N, sizeof *rows);
+    int64_t *ids = calloc(N, sizeof *ids);
+    assert_ls_ok(ls_table_open(g, c, &t, e), *e);
+    for (int i = 0; i < N; i++) ids[i] = c->rows - 1 - (int64_t)i * 9973;
+    for (int i = 0; i < count; i++) rows[i] = -(float)(first + i);
+    assert_ls_ok(ls_table_add(t, rank, ids + first, (size_t)count, rows, e), *e);
+    assert_ls_ok(ls_table_update(t, 1, e), *e);
+    assert_ls_ok(ls_table_read(t, ids, N, rows, e), *e);
+    for (int i = 0; i < N; i++) assert_true(rows[i] == (float)i);
+    ls_table_close(t);
+    free(rows);
+    free(ids);
+    return LS_OK;
+}
+
+static void test_far_apart(void **state) {
+    (void)state;
+    ls_error e = {0};
+    ls_table_config limited = {.width = 1, .rows = (int64_t)1 << 28};
+    ls_table_config any = {.width = 1};
+    for (int n = 1; n <= 3; n++) {
+        assert_ls_ok(ls_run_threads(n, far_apart, &limited, &e), e);
+        assert_ls_ok(ls_run_threads(n, far_apart, &any, &e), e);
+    }
+}
+
 /* ---- bad arguments ---- */
 
 static ls_status bad(ls_group *g, void *arg, ls_error *e) {
@@ -295,10 +328,10 @@ static void test_bad_arguments(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits),     cmocka_unit_test(test_hash_differs),
-        cmocka_unit_test(test_pushes),        cmocka_unit_test(test_factorization),
-        cmocka_unit_test(test_come_and_go),   cmocka_unit_test(test_initial_values),
-        cmocka_unit_test(test_bad_arguments),
+        cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_hash_differs),
+        cmocka_unit_test(test_pushes),      cmocka_unit_test(test_factorization),
+        cmocka_unit_test(test_come_and_go), cmocka_unit_test(test_initial_values),
+        cmocka_unit_test(test_far_apart),   cmocka_unit_test(test_bad_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
