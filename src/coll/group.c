@@ -137,6 +137,7 @@ void ls_group_close(ls_group *g) {
     bool last = --p->users == 0;
     pthread_mutex_unlock(&p->lock);
     free(g->history);
+    free(g->work);
     free(g->logged);
     free(g->ranks);
     free(g->hosts);

@@ -80,6 +80,7 @@ void ls_record_place(const ls_record *r, char *text, size_t nbytes) {
 static const char *call_name(const ls_record *r, char name[40]) {
     if (r->form == LS_FORM_SPLIT) return "group_split";
     if (r->form == LS_FORM_DUP) return "group_dup";
+    if (r->form == LS_FORM_COMPRESSED) return "all_reduce_compressed";
     snprintf(name, 40, "%s%s", ls_collective_name((ls_collective)(r->what % LS_NCALLS)),
              r->nblocks ? "_v" : "");
     return name;
@@ -99,7 +100,8 @@ static void put_elements(const ls_record *r, char *text, size_t nbytes) {
 void ls_record_text(const ls_record *r, char *text, size_t nbytes) {
     ls_collective what = (ls_collective)(r->what % LS_NCALLS);
     char name[40], op[16] = "", root[32] = "", elements[160] = "", file[sizeof r->file];
-    bool plain = r->form == LS_FORM_PLAIN && what != LS_CALL_BARRIER;
+    bool sized = r->form == LS_FORM_PLAIN || r->form == LS_FORM_COMPRESSED;
+    bool plain = sized && what != LS_CALL_BARRIER;
     int at = snprintf(text, nbytes, "%s", call_name(r, name));
     if (ls_collective_reduces(what)) snprintf(op, sizeof op, " %s", ls_op_name((ls_op)r->op));
     bool rooted = what == LS_CALL_BROADCAST || what == LS_CALL_REDUCE || what == LS_CALL_GATHER ||

@@ -87,6 +87,8 @@ struct ls_group {
     ls_call_site site; /* where the call that is made now stands */
     ls_call_form form; /* of collectives that the library makes on behalf of a user's call */
     ls_call_mark mark; /* of the next call */
+    void *work;        /* of compressed sums: the largest that one needed so far */
+    size_t work_nbytes;
     ls_counters counters;
     /* health.c's */
     ls_history *history; /* of this worker; NULL: it is on the page, since all share memory */

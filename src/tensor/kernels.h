@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "lockstep/group.h"
 #include "tensor/block.h"
+#include "tensor/compress.h"
 #include "tensor/loss.h"
 #include "tensor/norm.h"
 #include "tensor/pooling.h"
@@ -279,6 +280,8 @@ typedef struct ls_kernels {
     void (*narrow)(ls_dtype to, size_t n, const float *x, void *y);
     /* Blocks of weights, as files hold them, as f32. */
     ls_unpack_kernel *unpack[LS_NBLOCK_TYPES];
+
+    ls_compress_kernels compress;
 } ls_kernels;
 
 /* Names: avx512bf16, avx512, avx2 (x86-64), neon (AArch64), portable (everywhere).

@@ -44,6 +44,12 @@ static inline v16 v_select(v16 a, v16 b, v16 x, v16 y) {
     return (v16){_mm256_blendv_ps(y.lo, x.lo, _mm256_cmp_ps(a.lo, b.lo, _CMP_GT_OQ)),
                  _mm256_blendv_ps(y.hi, x.hi, _mm256_cmp_ps(a.hi, b.hi, _CMP_GT_OQ))};
 }
+static inline uint32_t v_half_over(__m256 a, __m256 b) {
+    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ));
+}
+static inline uint32_t v_over(v16 a, v16 b) {
+    return v_half_over(a.lo, b.lo) | v_half_over(a.hi, b.hi) << 8;
+}
 #define V_HALF
 static inline __m256 v_widen_bf16(const uint16_t *p) {
     __m128i h = _mm_loadu_si128((const __m128i *)p);

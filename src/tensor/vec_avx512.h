@@ -28,6 +28,9 @@ static inline v16 v_min(v16 a, v16 b) { return (v16){_mm512_min_ps(a.all, b.all)
 static inline v16 v_select(v16 a, v16 b, v16 x, v16 y) {
     return (v16){_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.all, b.all, _CMP_GT_OQ), y.all, x.all)};
 }
+static inline uint32_t v_over(v16 a, v16 b) {
+    return (uint32_t)_mm512_cmp_ps_mask(a.all, b.all, _CMP_GT_OQ);
+}
 #define V_HALF
 static inline v16 v_widen_bf16(__m512i low) {
     return (v16){_mm512_castsi512_ps(_mm512_slli_epi32(low, 16))};

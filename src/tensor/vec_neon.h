@@ -66,6 +66,14 @@ static inline v16 v_select(v16 a, v16 b, v16 x, v16 y) {
                  vbslq_f32(vcgtq_f32(a.c, b.c), x.c, y.c),
                  vbslq_f32(vcgtq_f32(a.d, b.d), x.d, y.d)};
 }
+static inline uint32_t v_quarter_over(float32x4_t a, float32x4_t b) {
+    static const uint32_t bits[4] = {1, 2, 4, 8};
+    return vaddvq_u32(vandq_u32(vcgtq_f32(a, b), vld1q_u32(bits)));
+}
+static inline uint32_t v_over(v16 a, v16 b) {
+    return v_quarter_over(a.a, b.a) | v_quarter_over(a.b, b.b) << 4 |
+           v_quarter_over(a.c, b.c) << 8 | v_quarter_over(a.d, b.d) << 12;
+}
 #define V_BYTES
 static inline v16 v_of_u8(uint64_t lo, uint64_t hi) {
     uint16x8_t x = vmovl_u8(vcreate_u8(lo)), y = vmovl_u8(vcreate_u8(hi));

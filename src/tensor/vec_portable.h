@@ -29,6 +29,11 @@ static inline v16 v_min(v16 a, v16 b) { V_EACH(a.f[i] < b.f[i] ? a.f[i] : b.f[i]
 static inline v16 v_select(v16 a, v16 b, v16 x, v16 y) {
     V_EACH(a.f[i] > b.f[i] ? x.f[i] : y.f[i]);
 }
+static inline uint32_t v_over(v16 a, v16 b) {
+    uint32_t bits = 0;
+    for (int i = 0; i < LS_LANES; i++) bits |= (uint32_t)(a.f[i] > b.f[i]) << i;
+    return bits;
+}
 static inline v16 v_fma(v16 a, v16 b, v16 c) { V_EACH(fmaf(a.f[i], b.f[i], c.f[i])); }
 static inline v16 v_pow2(v16 t) {
     uint32_t u[LS_LANES];

@@ -73,7 +73,7 @@ static int find_subjects(subject *s) {
 
 /* ---- results ---- */
 
-enum { MAX_RESULTS = 40000, MAX_KERNELS = 128 };
+enum { MAX_RESULTS = 60000, MAX_KERNELS = 128 };
 
 static struct {
     const char *kernel; /* a literal */
@@ -179,6 +179,12 @@ static const struct {
       "gemv_table_bf16 q5_k", "gemv_table_bf16 q6_k"}},
     {do_kept_bf16, {"kept_scores_bf16", "kept_mix_bf16", "kept_mix_bf16"}},
     {do_gemv_kept, {"kept_scores", "kept_mix", "kept_mix"}},
+    {do_compress_passes,
+     {"add_error", "add_error", "subtract", "abs_max and abs_sum", "dot", "subtract_scaled",
+      "above", "above"}},
+    {do_compress_packing,
+     {"pack_signs", "pack_thirds", "unpack_thirds", "pack_i8", "unpack_i8", "pack_i4",
+      "unpack_i4"}},
 };
 
 /* All but those of the products (do_products). Every size about one and two vectors, about a

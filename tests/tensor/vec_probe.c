@@ -16,6 +16,7 @@ void LS_K(vec_probe)(const float *a, const float *b, const float *c, const float
     out = put(out, v_max(x, y));
     out = put(out, v_min(x, y));
     out = put(out, v_select(x, y, z, x));
+    out = put(out, v_set1((float)v_over(x, y)));
     out = put(out, v_pow2(x));
     out = put(out, v_set1(v_max_lane(x)));
     out = put(out, v_keep(v_load_n(a, 5), 11, b[0]));

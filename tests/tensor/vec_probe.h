@@ -4,7 +4,8 @@
 #define LS_TEST_VEC_PROBE_H
 
 enum {
-    PROBE_EXACT = 6 * 16, /* max, min, select, pow2, the greatest lane: exact bits, also of NaNs */
+    PROBE_EXACT =
+        7 * 16, /* max, min, select, over, pow2, the greatest lane: exact bits, also of NaNs */
     PROBE_SUMS = 11 * 16, /* the other functions: any NaN matches any other */
     PROBE_PACKED = 128,   /* transposed, rows of 16 or of 4 */
     PROBE_FLOATS = PROBE_EXACT + PROBE_SUMS + 2 * PROBE_PACKED

@@ -57,7 +57,12 @@ typedef enum ls_collective {
 } ls_collective;
 
 /* What the user called: the collective itself (plain), or a function that makes collectives. */
-typedef enum ls_call_form { LS_FORM_PLAIN, LS_FORM_SPLIT, LS_FORM_DUP } ls_call_form;
+typedef enum ls_call_form {
+    LS_FORM_PLAIN,
+    LS_FORM_SPLIT,
+    LS_FORM_DUP,
+    LS_FORM_COMPRESSED
+} ls_call_form;
 
 /* The buffers of a call at one worker. */
 typedef struct ls_operands {

@@ -102,5 +102,21 @@ void LS_K(narrow)(ls_dtype to, size_t n, const float *x, void *y);
 ls_unpack_kernel LS_K(unpack_f32), LS_K(unpack_f16), LS_K(unpack_bf16), LS_K(unpack_q8_0),
     LS_K(unpack_q4_0), LS_K(unpack_q4_1), LS_K(unpack_q5_0), LS_K(unpack_q5_1), LS_K(unpack_q4_k),
     LS_K(unpack_q5_k), LS_K(unpack_q6_k);
+int64_t LS_K(add_error)(int64_t n, float keep, const float *error, const float *x, float *out);
+void LS_K(subtract)(int64_t n, const float *a, const float *b, float *out);
+float LS_K(abs_max)(int64_t n, const float *x);
+float LS_K(abs_sum)(int64_t n, const float *x);
+float LS_K(dot)(int64_t n, const float *x, const float *y);
+void LS_K(subtract_scaled)(int64_t n, float a, const float *x, float *y);
+int64_t LS_K(above)(int64_t n, const float *x, float threshold, uint32_t first, uint32_t *index,
+                    int64_t room);
+void LS_K(pack_signs)(int64_t n, const float *x, uint32_t *words);
+void LS_K(unpack_signs)(int64_t n, const uint32_t *words, float scale, float *y);
+void LS_K(pack_thirds)(int64_t n, const float *x, float threshold, uint32_t *words);
+void LS_K(unpack_thirds)(int64_t n, const uint32_t *words, float threshold, float *y);
+void LS_K(pack_i8)(int64_t n, const float *x, float inverse, int8_t *bytes);
+void LS_K(unpack_i8)(int64_t n, const int8_t *bytes, float scale, float *y);
+void LS_K(pack_i4)(int64_t n, const float *x, float inverse, uint8_t *bytes);
+void LS_K(unpack_i4)(int64_t n, const uint8_t *bytes, float scale, float *y);
 
 #endif

@@ -1,6 +1,7 @@
 /* mpi_calls_test.c - groups over MPI, under real mpiruns: the collectives that mpi_test.c, which
  * runs single algorithms, does not call. */
 /* ctest: slow busy seconds=15 */
+#include "coll/compressed_sums.h"
 #include "coll/ops.h"
 #include "coll/uneven.h"
 #include "net/mpi/mpirun.h"
@@ -16,6 +17,7 @@ static void case_calls(void) {
         uneven u = {.count = UNEVEN[i], .async = i % 2};
         succeed(uneven_all(g, &u, &err));
     }
+    succeed(compressed_all(g, &(size_t){3001}, &err));
     printf("ok %d\n", ls_group_rank(g));
     fflush(stdout);
     ls_group_close(g);
