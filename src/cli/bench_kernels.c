@@ -15,6 +15,7 @@
 #include "base/median.h"
 #include "base/mem.h"
 #include "base/print.h"
+#include "cli/bench_codecs.h"
 #include "cli/bench_conv.h"
 #include "cli/cli.h"
 
@@ -352,6 +353,7 @@ int cli_bench_kernels_run(const cli_bench_kernels *o) {
         if (!o->bf16) s = cli_bench_conv(o, &b.compute, &e);
     }
     if (s == LS_OK && !o->bf16) all_passes(&b);
+    if (s == LS_OK && !o->bf16) s = cli_bench_codecs(b.compute.k, o->rounds, o->json, &e);
     close_bench(&b);
     return s == LS_OK ? 0 : cli_fail(&e);
 }

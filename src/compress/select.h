@@ -1,5 +1,5 @@
 /* select.h - elements by magnitude: keys whose order is that of magnitudes, and among equal ones the
- * reverse of indexes, so that no two keys of a vector are equal. */
+ * reverse of indexes, so that no two keys of a vector are equal. The lowest bit is the sign. */
 #ifndef LS_COMPRESS_SELECT_H
 #define LS_COMPRESS_SELECT_H
 
@@ -14,14 +14,20 @@ static inline uint32_t ls_select_bits(float x) {
     return u & 0x7fffffffu;
 }
 static inline uint64_t ls_select_key(float x, uint32_t index) {
-    return (uint64_t)ls_select_bits(x) << 32 | (uint32_t)~index;
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return (uint64_t)(u & 0x7fffffffu) << 33 | (uint64_t)(uint32_t)~index << 1 | u >> 31;
 }
-static inline uint32_t ls_select_index(uint64_t key) { return ~(uint32_t)key; }
+static inline uint32_t ls_select_index(uint64_t key) { return ~(uint32_t)(key >> 1); }
 static inline float ls_select_magnitude(uint64_t key) {
-    uint32_t u = (uint32_t)(key >> 32);
+    uint32_t u = (uint32_t)(key >> 33);
     float x;
     memcpy(&x, &u, sizeof x);
     return x;
+}
+/* The element itself. */
+static inline float ls_select_value(uint64_t key) {
+    return key & 1 ? -ls_select_magnitude(key) : ls_select_magnitude(key);
 }
 
 /* The key that `rank` of the n keys exceed, rank < n; keys are reordered, so that those before the

@@ -13,12 +13,12 @@
 #include "compress/codec.h"
 #include "compress/select.h"
 
-enum { SAMPLE = 4096, COUNTERS = 1 << 11 };
+enum { SAMPLE = 4096, COUNTERS = 1 << 11, CACHED = 1 << 12 };
 
 /* What work memory holds. */
 typedef struct topk_work {
-    uint64_t *keys;   /* [room] */
-    uint32_t *places; /* [room] */
+    uint64_t *keys;  /* [room] of the elements above the threshold, in their order */
+    uint64_t *apart; /* [room] those of them that are not certain */
 } topk_work;
 
 static size_t room_of(const ls_compression *how, size_t n) {
@@ -28,12 +28,12 @@ static size_t room_of(const ls_compression *how, size_t n) {
 
 static size_t nwork(const ls_compression *how, size_t n) {
     size_t room = room_of(how, n) > SAMPLE ? room_of(how, n) : SAMPLE;
-    return room * (sizeof(uint64_t) + sizeof(uint32_t));
+    return 2 * room * sizeof(uint64_t);
 }
 
 static topk_work work_of(const ls_codec_job *j) {
     size_t room = room_of(j->how, j->n) > SAMPLE ? room_of(j->how, j->n) : SAMPLE;
-    return (topk_work){j->work, (uint32_t *)((uint64_t *)j->work + room)};
+    return (topk_work){j->work, (uint64_t *)j->work + room};
 }
 
 static size_t nbytes(const ls_compression *how, size_t n, int round) {
@@ -48,15 +48,24 @@ static size_t unit(const ls_compression *how) {
 
 /* ---- selection ---- */
 
-/* A magnitude that somewhat more than k of the elements exceed, most likely; -1: all do. */
-static float guess(const float *x, size_t n, size_t k, uint64_t *keys) {
+/* Magnitudes about the k-th: somewhat more than k of the elements exceed `low`, and somewhat fewer
+ * exceed `high`, most likely. */
+typedef struct bracket {
+    float low, high;
+} bracket;
+
+/* Without a guess all elements exceed `low`, and none `high`. */
+static bracket guess(const float *x, size_t n, size_t k, uint64_t *keys) {
     size_t step = n / SAMPLE;
-    if (step < 2) return -1.0f;
+    bracket b = {-1.0f, INFINITY};
+    if (step < 2) return b;
     for (size_t i = 0; i < SAMPLE; i++) keys[i] = ls_select_key(x[i * step], 0);
-    double share = (double)k / (double)n * SAMPLE;
-    size_t rank = (size_t)(share + 4 * sqrt(share)) + 8;
-    if (rank >= SAMPLE) return -1.0f;
-    return ls_select_magnitude(ls_select(keys, SAMPLE, rank));
+    double share = (double)k / (double)n * SAMPLE, spread = 4 * sqrt(share) + 8;
+    if (share + spread >= SAMPLE) return b;
+    b.low = ls_select_magnitude(ls_select(keys, SAMPLE, (size_t)(share + spread)));
+    if (share > spread)
+        b.high = ls_select_magnitude(ls_select(keys, SAMPLE, (size_t)(share - spread)));
+    return b;
 }
 
 /* The k-th greatest magnitude's bits: 11, 10 and 10 bits at a time. *above_p: how many elements are
@@ -80,8 +89,8 @@ static uint32_t kth_magnitude(const float *x, size_t n, size_t k, size_t *above_
     return prefix;
 }
 
-/* Writes the k indexes by counting. */
-static void choose_by_counting(const float *x, size_t n, size_t k, uint32_t *index) {
+/* Writes the k elements that counting finds. */
+static void choose_by_counting(const float *x, size_t n, size_t k, uint32_t *index, float *values) {
     size_t above = 0, found = 0;
     uint32_t least = kth_magnitude(x, n, k, &above);
     size_t equal = k - above;
@@ -89,26 +98,55 @@ static void choose_by_counting(const float *x, size_t n, size_t k, uint32_t *ind
         uint32_t bits = ls_select_bits(x[i]);
         if (bits < least || (bits == least && equal == 0)) continue;
         if (bits == least) equal--;
+        values[found] = x[i];
         index[found++] = (uint32_t)i;
     }
 }
 
-static void choose(const ls_codec_job *j, const float *x, uint32_t *index) {
+/* Writes the keys of the elements above `low`, in their order; returns their number, or `room` if
+ * there may be more. Values are read again while they are in the cache. */
+static size_t collect(const ls_codec_job *j, const float *x, float low, size_t room,
+                      uint64_t *keys) {
+    uint32_t index[CACHED];
+    size_t found = 0;
+    for (size_t at = 0; at < j->n && found < room; at += CACHED) {
+        size_t n = j->n - at < CACHED ? j->n - at : CACHED, left = room - found;
+        int64_t m = j->k->compress.above((int64_t)n, x + at, low, (uint32_t)at, index,
+                                         (int64_t)(left < n ? left : n));
+        for (int64_t i = 0; i < m; i++) keys[found++] = ls_select_key(x[index[i]], index[i]);
+    }
+    return found;
+}
+
+/* The k-th of m keys, where those above `high` are likely to be fewer. */
+static uint64_t kth_key(const topk_work *w, size_t m, size_t k, float high) {
+    uint64_t least = ls_select_key(high, 0);
+    size_t certain = 0, open = 0;
+    for (size_t i = 0; i < m; i++) {
+        w->apart[open] = w->keys[i];
+        open += w->keys[i] <= least;
+    }
+    certain = m - open;
+    if (certain < k) return ls_select(w->apart, open, k - 1 - certain);
+    memcpy(w->apart, w->keys, m * sizeof *w->keys);
+    return ls_select(w->apart, m, k - 1);
+}
+
+static void choose(const ls_codec_job *j, const float *x, uint32_t *index, float *values) {
     topk_work w = work_of(j);
-    size_t k = j->how->k, room = room_of(j->how, j->n);
-    float threshold = guess(x, j->n, k, w.keys);
-    size_t m =
-        (size_t)j->k->compress.above((int64_t)j->n, x, threshold, 0, w.places, (int64_t)room);
-    bool complete = m < room || room == j->n;
-    if (m < k || !complete) {
-        choose_by_counting(x, j->n, k, index);
+    size_t k = j->how->k, room = room_of(j->how, j->n), found = 0;
+    bracket b = guess(x, j->n, k, w.keys);
+    size_t m = collect(j, x, b.low, room, w.keys);
+    if (m < k || (m == room && room < j->n)) {
+        choose_by_counting(x, j->n, k, index, values);
         return;
     }
-    for (size_t i = 0; i < m; i++) w.keys[i] = ls_select_key(x[w.places[i]], w.places[i]);
-    uint64_t least = ls_select(w.keys, m, k - 1);
-    size_t found = 0;
-    for (size_t i = 0; i < m && found < k; i++)
-        if (ls_select_key(x[w.places[i]], w.places[i]) >= least) index[found++] = w.places[i];
+    uint64_t least = kth_key(&w, m, k, b.high);
+    for (size_t i = 0; i < m && found < k; i++) {
+        if (w.keys[i] < least) continue;
+        values[found] = ls_select_value(w.keys[i]);
+        index[found++] = ls_select_index(w.keys[i]);
+    }
 }
 
 /* ---- the codec ---- */
@@ -119,10 +157,9 @@ static void encode(const ls_codec_job *j, int round, const float *x, void *messa
     float *values = (float *)message + k;
     (void)round;
     if (k == j->n)
-        for (size_t i = 0; i < k; i++) index[i] = (uint32_t)i;
+        for (size_t i = 0; i < k; i++) index[i] = (uint32_t)i, values[i] = x[i];
     else if (k)
-        choose(j, x, index);
-    for (size_t i = 0; i < k; i++) values[i] = x[index[i]];
+        choose(j, x, index, values);
 }
 
 /* The number of indexes below `first`. */
