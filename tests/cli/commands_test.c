@@ -220,18 +220,20 @@ static void test_bench(void **state) {
 static void test_bench_kernels(void **state) {
     (void)state;
     char *output = NULL;
-    int products = 0, passes = 0, convolutions = 0;
+    int products = 0, passes = 0, convolutions = 0, codecs = 0;
     assert_int_equal(run_program("bench kernels --rows 5 --rounds 1 --json", &output), 0);
     for (char *rest = output, *line; (line = strtok_r(rest, "\n", &rest));) {
         double rate = 0;
-        const char *number = strstr(line, "gflops\": "), *pass = strstr(line, "gb_per_s\": ");
+        const char *number = strstr(line, "gflops\": "), *pass = strstr(line, "\"gb_per_s\": ");
+        codecs += strstr(line, "\"codec\": ") && strstr(line, "\"encode_gb_per_s\": ");
         convolutions += strstr(line, "\"convolution\": ") != NULL;
         products += number && sscanf(number, "gflops\": %lf", &rate) == 1 && rate > 0;
-        passes += pass && sscanf(pass, "gb_per_s\": %lf", &rate) == 1 && rate > 0;
+        passes += pass && sscanf(pass, "\"gb_per_s\": %lf", &rate) == 1 && rate > 0;
     }
     assert_int_equal(convolutions, 3 * 3);
     assert_int_equal(products, 5 * 3 + 3 * 3);
     assert_int_equal(passes, 10);
+    assert_int_equal(codecs, 8);
     free(output);
 }
 

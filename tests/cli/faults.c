@@ -139,8 +139,8 @@ static int slow_factor(const char *file) {
 static void be_slow(clock_function *real, const char *file) {
     static _Thread_local int64_t before; /* processor time */
     int64_t used = read_clock(real, CLOCK_THREAD_CPUTIME_ID) - before;
-    int factor = before && used > LEAST_NS ? slow_factor(file) : 1;
-    int64_t ns = used * (factor - 1);
+    if (before && used <= LEAST_NS) return; /* it counts with what follows */
+    int64_t ns = before ? used * (slow_factor(file) - 1) : 0;
     if (ns) nanosleep(&(struct timespec){ns / 1000000000, ns % 1000000000}, NULL);
     before = read_clock(real, CLOCK_THREAD_CPUTIME_ID);
 }

@@ -297,10 +297,10 @@ static void slow_down(int factor) {
 }
 
 /* Two workers, of which worker 1 is slow. */
-static program start_slow(const char *run, int steps, const char *how) {
+static program start_slow(const char *run, int steps, int factor, const char *how) {
     char sets[256];
     snprintf(sets, sizeof sets, STEADY "%s", how);
-    slow_down(4);
+    slow_down(factor);
     return start(2, run, steps, sets);
 }
 
@@ -366,7 +366,7 @@ static void test_slow(void **arg) {
     static const char moved[] = "virtual workers are divided anew among workers 0 to 1: ";
     static heard h;
     int counts[2] = {0};
-    program p = start_slow("slow", MANY, "--set survival.balance=auto");
+    program p = start_slow("slow", MANY, 4, "--set survival.balance=auto");
     size_t at = 0;
     await_line(&p, &h, 0, "worker 1 is slow: ");
     while (counts[0] <= counts[1]) {
@@ -383,7 +383,7 @@ static void test_slow(void **arg) {
 static void test_backup(void **arg) {
     (void)arg;
     char want[256], got[256], *output = NULL;
-    program p = start_slow("backup", SLOW_STEPS,
+    program p = start_slow("backup", SLOW_STEPS, 20,
                            "--set survival.balance=off --set survival.backup_workers=4");
     assert_int_equal(program_end(&p, &output), 0);
     assert_non_null(strstr(output, " a backup worker had a virtual worker's gradient first"));
@@ -403,7 +403,7 @@ static void test_slow_limit(void **arg) {
     static heard h;
     pid_t pids[16] = {0};
     program p =
-        start_slow("limit", MANY, "--set survival.balance=auto --set survival.slow_limit=1.6");
+        start_slow("limit", MANY, 4, "--set survival.balance=auto --set survival.slow_limit=1.6");
     wait_for_file("limit/control");
     settled_children_of(&p, 0, pids, 2);
     size_t at = await_line(&p, &h, 0, "worker 1 is slow: ");
