@@ -71,17 +71,18 @@ static void store_run(void *arg, int thread, int nthreads) {
     ls_kept cache = cache_of(j->d, j->block);
     ls_pool_share(cache.heads, 1, thread, nthreads, &head, &end);
     for (; head < end; head++)
-        for (int64_t t = 0; t < j->T; t++) {
-            int64_t at = t * j->seen.ld + head * cache.D;
+        for (int64_t t = 0; t < j->T; t++)
             ls_kept_put(&cache, j->d->compute->k,
-                        &(ls_kept_position){head, t, j->seen.k + at, j->seen.v + at});
-        }
+                        &(ls_kept_position){head, t, ls_matrix_from(j->seen.k, t, head * cache.D),
+                                            ls_matrix_from(j->seen.v, t, head * cache.D)});
 }
 
-static void store(void *arg, int layer, int64_t T, const float *saved) {
+static void store(void *arg, int layer, int64_t T, const void *saved) {
     const ls_decode *d = arg;
     if (!is_attention(layer)) return;
-    store_job j = {d, block_of(layer), T, ls_attention_saw(&d->model->layers[layer], T, saved)};
+    bool bf16 = d->dtype == LS_BF16;
+    store_job j = {d, block_of(layer), T,
+                   ls_attention_saw(&d->model->layers[layer], T, bf16, saved)};
     ls_pool_run(d->compute->pool, store_run, &j);
 }
 
@@ -194,7 +195,8 @@ static void keep(const step *s, const ls_kept *cache) {
     const float *k = s->wide + s->C, *v = k + s->C;
     for (int64_t head = 0; head < cache->heads; head++)
         ls_kept_put(cache, s->k,
-                    &(ls_kept_position){head, s->t, k + head * cache->D, v + head * cache->D});
+                    &(ls_kept_position){head, s->t, ls_matrix_of(k + head * cache->D, cache->D),
+                                        ls_matrix_of(v + head * cache->D, cache->D)});
 }
 
 static void attention(const step *s, const ls_layer *l, int64_t block) {

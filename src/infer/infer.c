@@ -43,7 +43,7 @@ static void *output_of(const ls_infer *f, const sizes *s, int i) {
     return (char *)f->memory + (size_t)f->model->layers[i].slot * s->y;
 }
 
-static void show_nothing(void *arg, int layer, int64_t T, const float *saved) {
+static void show_nothing(void *arg, int layer, int64_t T, const void *saved) {
     (void)arg, (void)layer, (void)T, (void)saved;
 }
 
@@ -72,7 +72,7 @@ static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infe
         c->y = output_of(f, &s, i);
         if (losses) c->losses = losses + l->loss_at * f->n;
         ls_mixed_forward(l, c);
-        show(arg, i, c->T, ls_mixed_unrounded(l, c));
+        show(arg, i, c->T, ls_mixed_shown(l, c));
     }
     return c->y;
 }

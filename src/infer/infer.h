@@ -37,9 +37,9 @@ const float *ls_infer_next(const ls_infer *, const uint32_t *tokens, int64_t T);
  * of past_floats, rounded up to 16. A model whose layers work on positions (decode.h). */
 const float *ls_infer_continued(const ls_infer *, const uint32_t *tokens, int64_t T, ls_past);
 
-/* The same as ls_infer_next(); also calls the function for each layer but the head, with the f32
- * values that its forward saved. */
-typedef void ls_infer_show(void *arg, int layer, int64_t T, const float *saved);
+/* The same as ls_infer_next(); also calls the function for each layer but the head, with what its
+ * forward saved (ls_mixed_shown()). */
+typedef void ls_infer_show(void *arg, int layer, int64_t T, const void *saved);
 const float *ls_infer_next_shown(const ls_infer *, const uint32_t *tokens, int64_t T,
                                  ls_infer_show *, void *arg);
 

@@ -9,15 +9,16 @@
 /* ---- GELU ---- */
 
 static void gelu_forward(const ls_layer *l, const ls_layer_call *c) {
-    ls_rows_gelu(c->compute, c->n * (int64_t)l->y_floats, c->x[0], c->y);
+    int64_t n = c->n * (int64_t)l->y_floats;
+    ls_rows_gelu(c->compute, n, ls_matrix_of(c->x[0], n), ls_numbers_f32(c->y));
 }
 
 /* work: the output again, which is not used. */
 static void gelu_backward(const ls_layer *l, const ls_layer_call *c) {
-    int64_t floats = c->n * (int64_t)l->y_floats;
+    int64_t n = c->n * (int64_t)l->y_floats;
     if (!c->dx[0]) return;
-    memcpy(c->dx[0], c->dy, (size_t)floats * sizeof(float));
-    ls_rows_gelu_back(c->compute, floats, c->x[0], c->dx[0], c->work);
+    memcpy(c->dx[0], c->dy, (size_t)n * sizeof(float));
+    ls_rows_gelu_back(c->compute, n, ls_matrix_of(c->x[0], n), c->dx[0], ls_numbers_f32(c->work));
 }
 
 static const ls_layer_ops gelu_ops = {

@@ -9,8 +9,10 @@
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     int64_t floats = c->n * c->T * l->C;
-    ls_rows_add(c->compute, floats, c->x[0], c->x[1], c->y);
-    for (int k = 2; k < l->ninputs; k++) ls_rows_add(c->compute, floats, c->y, c->x[k], c->y);
+    for (int k = 1; k < l->ninputs; k++) {
+        const float *sum = k == 1 ? c->x[0] : c->y;
+        ls_rows_add(c->compute, floats, ls_matrix_of(sum, floats), c->x[k], ls_numbers_f32(c->y));
+    }
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {

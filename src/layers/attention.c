@@ -6,6 +6,7 @@
 #include "model/builder.h"
 #include "model/heads.h"
 #include "model/kept.h"
+#include "model/rows.h"
 
 typedef struct options {
     int64_t T, S, kv_heads, window;
@@ -74,8 +75,10 @@ static void keep_run(void *arg, int thread, int nthreads) {
     for (; head < end; head++)
         for (int64_t i = 0; i < j->c->T; i++) {
             int64_t at = i * h->kv_row + head * h->D;
+            ls_matrix key = {h->k, h->D, 1, h->stored}, value = {h->v, h->D, 1, h->stored};
             ls_kept_put(&j->kept, h->compute->k,
-                        &(ls_kept_position){head, j->c->past.n + i, h->k + at, h->v + at});
+                        &(ls_kept_position){head, j->c->past.n + i, ls_matrix_from(key, 0, at),
+                                            ls_matrix_from(value, 0, at)});
         }
 }
 
@@ -89,9 +92,9 @@ static void attend(const past_job *j) {
             &(ls_kept_query){.heads = h->heads,
                              .first = h->window && h->window <= t ? t - h->window + 1 : 0,
                              .t = t,
-                             .q = h->q + i * h->q_row,
+                             .q = (const float *)h->q + i * h->q_row,
                              .room = ls_compute_scratch(h->compute, 0),
-                             .y = h->y + i * h->heads * h->D});
+                             .y = (float *)h->y + i * h->heads * h->D});
     }
 }
 
@@ -118,7 +121,7 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     }
     if (!wanted) return;
     place k = keys_at(l, o), v = values_at(l, o);
-    h.dy = c->dy;
+    h.dy = ls_rows_dy(l, c, o->Q);
     h.dq = dx[0];
     h.dk = dx[k.input] + k.column;
     h.dv = dx[v.input] + v.column;

@@ -73,7 +73,8 @@ static void transposed_backward(const ls_layer *l, const ls_layer_call *c) {
     j.start = chains_of(c);
     if (j.dw) ls_conv_back_w(c->compute, v, &j);
     if (l->nparams > BIAS && !l->frozen[BIAS])
-        ls_rows_column_sum(c, c->n * v->h * v->w, v->in, c->dy, ls_layer_grad(l, c, BIAS));
+        ls_rows_column_sum(c, c->n * v->h * v->w, ls_matrix_of(c->dy, v->in),
+                           ls_layer_grad(l, c, BIAS));
 }
 
 static const ls_layer_ops transposed_ops = {

@@ -14,22 +14,23 @@
 
 enum { W, BIAS };
 
+int64_t ls_linear_outputs(const ls_layer *l) { return (int64_t)l->counts[W] / l->C; }
+
 /* ---- w [in, out] ---- */
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {
-    ls_rows_linear(l, c, W, c->x[0], c->y);
+    ls_rows_linear(l, c, W, ls_rows_x(l, c, 0, l->C), c->y);
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
-    if (c->dx[0]) ls_rows_linear_dx(l, c, W, c->dy, c->dx[0]);
-    ls_rows_linear_dw(l, c, W, c->x[0], c->dy);
+    ls_matrix dy = ls_rows_dy(l, c, ls_linear_outputs(l));
+    if (c->dx[0]) ls_rows_linear_dx(l, c, W, dy, c->dx[0]);
+    ls_rows_linear_dw(l, c, W, ls_rows_x(l, c, 0, l->C), dy);
 }
 
 static const ls_layer_ops ops = {.kind = "linear", .forward = forward, .backward = backward};
 
 /* ---- w [out, in] ---- */
-
-int64_t ls_linear_outputs(const ls_layer *l) { return (int64_t)l->counts[W] / l->C; }
 
 /* Its number; 0: there is none. */
 static int bias_of(const ls_layer *l) { return LS_LAYER_OWN_OF(ls_linear_own, l).bias; }
@@ -38,15 +39,22 @@ void ls_linear_product(const ls_layer *l, const ls_layer_call *c, bool with_bias
     int64_t rows = c->n * c->T, out = ls_linear_outputs(l);
     ls_stored w = ls_layer_stored(l, c, W);
     const float *bias = with_bias && bias_of(l) ? ls_layer_param(l, c, bias_of(l)) : NULL;
+    ls_matrix x = ls_rows_x(l, c, 0, l->C);
     if (rows == 1)
-        ls_gemv_table(c->compute,
-                      &(ls_gemv_table_job){w, out, l->C, c->x[0], bias, y, ls_layer_in_bf16(c)});
+        ls_gemv_table(c->compute, &(ls_gemv_table_job){.w = w,
+                                                       .V = out,
+                                                       .C = l->C,
+                                                       .x = x.bf16 ? NULL : x.p,
+                                                       .x_bf16 = x.bf16 ? x.p : NULL,
+                                                       .bias = bias,
+                                                       .y = y,
+                                                       .bf16 = ls_layer_in_bf16(c)});
     else
         ls_gemm(c->compute, &(ls_gemm_job){.bf16 = ls_layer_in_bf16(c),
                                            .M = rows,
                                            .N = out,
                                            .K = l->C,
-                                           .a = ls_matrix_of(c->x[0], l->C),
+                                           .a = x,
                                            .w = ls_weights_transposed(w, l->C),
                                            .c = y,
                                            .ldc = out,
@@ -54,27 +62,27 @@ void ls_linear_product(const ls_layer *l, const ls_layer_call *c, bool with_bias
                                            .bias = bias});
 }
 
-void ls_linear_product_dx(const ls_layer *l, const ls_layer_call *c, const float *dy, float *dx) {
+void ls_linear_product_dx(const ls_layer *l, const ls_layer_call *c, ls_matrix dy, float *dx) {
     int64_t out = ls_linear_outputs(l);
     ls_gemm(c->compute, &(ls_gemm_job){.bf16 = ls_layer_in_bf16(c),
                                        .M = c->n * c->T,
                                        .N = l->C,
                                        .K = out,
-                                       .a = ls_matrix_of(dy, out),
+                                       .a = dy,
                                        .w = ls_weights_of(ls_layer_stored(l, c, W), l->C),
                                        .c = dx,
                                        .ldc = l->C});
 }
 
-void ls_linear_product_dw(const ls_layer *l, const ls_layer_call *c, const float *dy) {
+void ls_linear_product_dw(const ls_layer *l, const ls_layer_call *c, ls_matrix dy) {
     int64_t out = ls_linear_outputs(l);
     if (!l->frozen[W])
         ls_gemm(c->compute, &(ls_gemm_job){.bf16 = ls_layer_in_bf16(c),
                                            .M = out,
                                            .N = l->C,
                                            .K = c->n * c->T,
-                                           .a = ls_matrix_transposed(dy, out),
-                                           .b = ls_matrix_of(c->x[0], l->C),
+                                           .a = ls_matrix_across(dy),
+                                           .b = ls_rows_x(l, c, 0, l->C),
                                            .c = ls_layer_grad(l, c, W),
                                            .ldc = l->C,
                                            .start = c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD});
@@ -83,7 +91,8 @@ void ls_linear_product_dw(const ls_layer *l, const ls_layer_call *c, const float
 void ls_linear_bias_back(const ls_layer *l, const ls_layer_call *c) {
     int bias = bias_of(l);
     if (bias && !l->frozen[bias])
-        ls_rows_column_sum(c, c->n * c->T, ls_linear_outputs(l), c->dy, ls_layer_grad(l, c, bias));
+        ls_rows_column_sum(c, c->n * c->T, ls_rows_dy(l, c, ls_linear_outputs(l)),
+                           ls_layer_grad(l, c, bias));
 }
 
 static void forward_out_in(const ls_layer *l, const ls_layer_call *c) {
@@ -91,8 +100,9 @@ static void forward_out_in(const ls_layer *l, const ls_layer_call *c) {
 }
 
 static void backward_out_in(const ls_layer *l, const ls_layer_call *c) {
-    if (c->dx[0]) ls_linear_product_dx(l, c, c->dy, c->dx[0]);
-    ls_linear_product_dw(l, c, c->dy);
+    ls_matrix dy = ls_rows_dy(l, c, ls_linear_outputs(l));
+    if (c->dx[0]) ls_linear_product_dx(l, c, dy, c->dx[0]);
+    ls_linear_product_dw(l, c, dy);
     ls_linear_bias_back(l, c);
 }
 
@@ -118,6 +128,7 @@ ls_value *(ls_linear)(ls_model *m, ls_value *x, ls_linear_options o) {
     if (o.out_in) w.dims[0] = o.out, w.dims[1] = in;
     l->reads_stored[W] = o.out_in;
     l->in_products[W] = true;
+    l->as_stored = LS_OPERAND_X | LS_OPERAND_DY;
     w.init_std = o.deviation > 0 ? o.deviation : 1 / sqrtf((float)in);
     w.frozen = o.lora.rank != 0;
     ls_build_param(m, l, "weight", &w);

@@ -4,6 +4,7 @@
 #define LS_LAYERS_LINEAR_H
 
 #include "model/builder.h"
+#include "tensor/gemm.h"
 
 /* The layer's own options. Numbers of its parameters: the weight is number 0; 0: there is none. */
 typedef struct ls_linear_own {
@@ -19,9 +20,9 @@ int64_t ls_linear_outputs(const ls_layer *);
 /* y = x . w^T, plus the bias if it is wanted and there is one. */
 void ls_linear_product(const ls_layer *, const ls_layer_call *, bool with_bias, float *y);
 /* dx = dy . w */
-void ls_linear_product_dx(const ls_layer *, const ls_layer_call *, const float *dy, float *dx);
+void ls_linear_product_dx(const ls_layer *, const ls_layer_call *, ls_matrix dy, float *dx);
 /* The gradients of the weight and the bias, unless they are frozen. */
-void ls_linear_product_dw(const ls_layer *, const ls_layer_call *, const float *dy);
+void ls_linear_product_dw(const ls_layer *, const ls_layer_call *, ls_matrix dy);
 void ls_linear_bias_back(const ls_layer *, const ls_layer_call *);
 
 bool ls_lora_is(const ls_layer *); /* has the layer an adapter? */

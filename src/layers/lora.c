@@ -57,10 +57,10 @@ static lora lora_of(const ls_layer *l, const ls_layer_call *c) {
 /* ---- products ---- */
 
 /* c [rows, N] (+)= x [rows, K] . b, of a job that has all but the rows. */
-static void multiply(const lora *f, const float *x, ls_gemm_job j) {
+static void multiply(const lora *f, ls_matrix x, ls_gemm_job j) {
     j.M = f->rows;
     j.bf16 = ls_layer_in_bf16(f->c);
-    j.a = ls_matrix_of(x, j.K);
+    j.a = x;
     j.ldc = j.N;
     ls_gemm(f->c->compute, &j);
 }
@@ -76,9 +76,9 @@ static void multiply_row(const lora *f, const float *x, const float *w, ls_gemv_
 static bool is_row(const lora *f) { return f->rows == 1 && !ls_layer_in_bf16(f->c); }
 
 /* t = x . a^T */
-static void multiply_a(const lora *f, const float *x) {
+static void multiply_a(const lora *f, ls_matrix x) {
     if (is_row(f))
-        multiply_row(f, x, f->a, (ls_gemv_table_job){.V = f->r, .C = f->in, .y = f->t});
+        multiply_row(f, x.p, f->a, (ls_gemv_table_job){.V = f->r, .C = f->in, .y = f->t});
     else
         multiply(f, x,
                  (ls_gemm_job){
@@ -90,7 +90,7 @@ static void add_b(const lora *f, float *y) {
     if (is_row(f))
         multiply_row(f, f->t, f->b, (ls_gemv_table_job){.V = f->out, .C = f->r, .bias = y, .y = y});
     else
-        multiply(f, f->t,
+        multiply(f, ls_matrix_of(f->t, f->r),
                  (ls_gemm_job){.N = f->out,
                                .K = f->r,
                                .b = ls_matrix_transposed(f->b, f->r),
@@ -98,17 +98,16 @@ static void add_b(const lora *f, float *y) {
                                .start = LS_GEMM_ADD});
 }
 
-/* grad [M, N] = p [rows, M]^T . q [rows, N], a chain over all rows. */
-static void sum_products(const lora *f, const float *p, const float *q, int64_t M, int64_t N,
-                         float *grad) {
-    ls_gemm(f->c->compute, &(ls_gemm_job){.M = M,
+/* grad [M, N] = p [rows, M]^T . q [rows, N], a chain over all rows; these are contiguous. */
+static void sum_products(const lora *f, ls_matrix p, ls_matrix q, float *grad) {
+    ls_gemm(f->c->compute, &(ls_gemm_job){.M = p.rs,
                                           .bf16 = ls_layer_in_bf16(f->c),
-                                          .N = N,
+                                          .N = q.rs,
                                           .K = f->rows,
-                                          .a = ls_matrix_transposed(p, M),
-                                          .b = ls_matrix_of(q, N),
+                                          .a = ls_matrix_across(p),
+                                          .b = q,
                                           .c = grad,
-                                          .ldc = N,
+                                          .ldc = q.rs,
                                           .start = f->c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD});
 }
 
@@ -117,11 +116,11 @@ static void scale(const lora *f, float *x) {
 }
 
 /* The input of the adapter. */
-static const float *input_of(const lora *f) {
+static ls_matrix input_of(const lora *f) {
     const ls_layer_call *c = f->c;
-    if (!(f->o->dropout > 0) || !c->training) return c->x[0];
+    if (!(f->o->dropout > 0) || !c->training) return ls_rows_x(f->l, c, 0, f->in);
     ls_dropout_run(c, f->o->number, f->o->dropout, c->T * f->in, c->x[0], f->dropped);
-    return f->dropped;
+    return ls_matrix_of(f->dropped, f->in);
 }
 
 /* ---- DoRA ---- */
@@ -187,16 +186,17 @@ static void magnitude_run(void *arg, int thread, int nthreads) {
 }
 
 /* The gradient of the magnitudes; returns dz. */
-static const float *magnitude_back(lora *f) {
+static ls_matrix magnitude_back(lora *f) {
     const ls_compute *compute = f->c->compute;
     int m = f->o->magnitude;
     find_norms(f);
     if (!f->l->frozen[m]) {
         ls_pool_run(compute->pool, magnitude_run, f);
-        ls_rows_column_sum(f->c, f->rows, f->out, f->dz, ls_layer_grad(f->l, f->c, m));
+        ls_rows_column_sum(f->c, f->rows, ls_matrix_of(f->dz, f->out),
+                           ls_layer_grad(f->l, f->c, m));
     }
     ls_pool_run(compute->pool, back_run, f);
-    return f->dz;
+    return ls_matrix_of(f->dz, f->out);
 }
 
 /* ---- passes ---- */
@@ -214,12 +214,12 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
 }
 
 /* dx = dz . w + drop(dt . a), one chain without dropout. */
-static void input_back(const lora *f, const float *dz) {
+static void input_back(const lora *f, ls_matrix dz) {
     const ls_layer_call *c = f->c;
     float *dx = c->dx[0];
     bool drops = f->o->dropout > 0 && c->training;
     ls_linear_product_dx(f->l, c, dz, dx);
-    multiply(f, f->dt,
+    multiply(f, ls_matrix_of(f->dt, f->r),
              (ls_gemm_job){.N = f->in,
                            .K = f->r,
                            .b = ls_matrix_of(f->a, f->in),
@@ -227,20 +227,22 @@ static void input_back(const lora *f, const float *dz) {
                            .start = drops ? LS_GEMM_ZERO : LS_GEMM_ADD});
     if (!drops) return;
     ls_dropout_run(c, f->o->number, f->o->dropout, c->T * f->in, f->dropped, f->dropped);
-    ls_rows_add(c->compute, f->rows * f->in, dx, f->dropped, dx);
+    int64_t n = f->rows * f->in;
+    ls_rows_add(c->compute, n, ls_matrix_of(dx, n), f->dropped, ls_numbers_f32(dx));
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     lora f = lora_of(l, c);
-    const float *dz = f.z ? magnitude_back(&f) : c->dy;
+    ls_matrix dz = f.z ? magnitude_back(&f) : ls_rows_dy(l, c, f.out);
     int a = f.o->a, b = f.o->b;
     ls_linear_bias_back(l, c);
     ls_linear_product_dw(l, c, dz);
-    if (!l->frozen[b]) sum_products(&f, dz, f.t, f.out, f.r, ls_layer_grad(l, c, b));
+    if (!l->frozen[b]) sum_products(&f, dz, ls_matrix_of(f.t, f.r), ls_layer_grad(l, c, b));
     if (l->frozen[a] && !c->dx[0]) return;
     multiply(&f, dz, (ls_gemm_job){.N = f.r, .K = f.out, .b = ls_matrix_of(f.b, f.r), .c = f.dt});
     scale(&f, f.dt);
-    if (!l->frozen[a]) sum_products(&f, f.dt, input_of(&f), f.r, f.in, ls_layer_grad(l, c, a));
+    if (!l->frozen[a])
+        sum_products(&f, ls_matrix_of(f.dt, f.r), input_of(&f), ls_layer_grad(l, c, a));
     if (c->dx[0]) input_back(&f, dz);
 }
 
@@ -294,6 +296,8 @@ ls_layer *ls_lora_add(ls_model *m, ls_layer *l, const ls_lora *given) {
     if (!check(m, given)) return NULL;
     l->ops = &ops;
     l->only_first_reads = false;
+    if (given->dropout > 0) l->as_stored &= ~(unsigned)LS_OPERAND_X;
+    if (given->dora) l->as_stored &= ~(unsigned)LS_OPERAND_DY;
     o->rank = r;
     o->scale = alpha / (given->rs ? sqrtf((float)r) : (float)r);
     o->dropout = given->dropout;

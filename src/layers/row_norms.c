@@ -12,12 +12,12 @@
 
 static void layer_forward(const ls_layer *l, const ls_layer_call *c) {
     float *mean = c->saved;
-    ls_rows_norm(l, c, c->y, mean, mean + c->n * c->T);
+    ls_rows_norm(l, c, ls_numbers_f32(c->y), mean, mean + c->n * c->T);
 }
 
 static void layer_backward(const ls_layer *l, const ls_layer_call *c) {
     const float *mean = c->saved;
-    ls_rows_norm_back(l, c, mean, mean + c->n * c->T, c->dy, NULL);
+    ls_rows_norm_back(l, c, mean, mean + c->n * c->T, c->dy, false);
 }
 
 static const ls_layer_ops layer_ops = {

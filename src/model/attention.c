@@ -14,30 +14,33 @@
 enum { W_QKV = 2, W_OUT = 4 }; /* the bias of each follows it */
 
 typedef struct saved {
-    float *h, *qkv, *att, *mean, *rstd, *stat;
+    ls_numbers h, qkv, att;
+    float *mean, *rstd, *stat;
 } saved;
 
 static saved saved_of(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T;
     saved s;
-    s.h = c->saved;
-    s.qkv = s.h + rows * l->C;
-    s.att = s.qkv + rows * 3 * l->C;
-    s.mean = s.att + rows * l->C;
+    s.h = ls_rows_saved(l, c);
+    s.qkv = ls_numbers_at(s.h, rows * l->C);
+    s.att = ls_numbers_at(s.qkv, rows * 3 * l->C);
+    s.mean = ls_layer_saved_exact(l, c);
     s.rstd = s.mean + rows;
     s.stat = s.rstd + rows; /* [n, heads, T, 2] */
     return s;
 }
 
-ls_attention_seen ls_attention_saw(const ls_layer *l, int64_t T, const float *p) {
-    const float *qkv = p + T * l->C;
-    return (ls_attention_seen){qkv + l->C, qkv + 2 * l->C, 3 * l->C};
+ls_attention_seen ls_attention_saw(const ls_layer *l, int64_t T, bool bf16, const void *from) {
+    ls_matrix rows = {from, 3 * l->C, 1, bf16 && l->as_stored & LS_OPERAND_SAVED};
+    ls_matrix qkv = ls_matrix_from(rows, 0, T * l->C);
+    return (ls_attention_seen){ls_matrix_from(qkv, 0, l->C), ls_matrix_from(qkv, 0, 2 * l->C)};
 }
 
 static ls_heads heads_of(const ls_layer *l, const ls_layer_call *c, const saved *s) {
     int64_t C = l->C;
     return (ls_heads){.compute = c->compute,
                       .bf16 = ls_layer_in_bf16(c),
+                      .stored = s->qkv.bf16,
                       .n = c->n,
                       .T = c->T,
                       .S = c->T,
@@ -45,24 +48,28 @@ static ls_heads heads_of(const ls_layer *l, const ls_layer_call *c, const saved 
                       .kv_heads = l->heads,
                       .D = C / l->heads,
                       .causal = true,
-                      .q = s->qkv,
-                      .k = s->qkv + C,
-                      .v = s->qkv + 2 * C,
+                      .q = s->qkv.p,
+                      .k = ls_numbers_at(s->qkv, C).p,
+                      .v = ls_numbers_at(s->qkv, 2 * C).p,
                       .q_row = 3 * C,
                       .kv_row = 3 * C,
                       .stat = s->stat,
-                      .y = s->att};
+                      .y = s->att.p};
 }
 
+/* In bf16, work: qkv [rows, 3C] before it is rounded, later y [rows, C]. */
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T, C = l->C;
     saved s = saved_of(l, c);
+    bool stored = s.qkv.bf16;
+    float *qkv = stored ? c->work : s.qkv.p, *y = stored ? c->work : c->y;
     ls_rows_norm(l, c, s.h, s.mean, s.rstd);
-    ls_rows_linear(l, c, W_QKV, s.h, s.qkv);
+    ls_rows_linear(l, c, W_QKV, ls_numbers_rows(s.h, C), qkv);
+    if (stored) ls_rows_round(c->compute, rows * 3 * C, qkv, s.qkv.p);
     ls_heads heads = heads_of(l, c, &s);
     ls_heads_forward(&heads);
-    ls_rows_linear(l, c, W_OUT, s.att, c->y);
-    ls_rows_add(c->compute, rows * C, c->x[0], c->y, c->y);
+    ls_rows_linear(l, c, W_OUT, ls_numbers_rows(s.att, C), y);
+    ls_rows_add(c->compute, rows * C, ls_rows_x(l, c, 0, C), y, (ls_numbers){c->y, stored});
 }
 
 /* work: datt [rows, C] (later dh) | dqkv [rows, 3C] */
@@ -70,20 +77,21 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T, C = l->C;
     float *datt = c->work, *dqkv = datt + rows * C, *dh = datt;
     saved s = saved_of(l, c);
+    ls_matrix dy = ls_rows_dy(l, c, C);
     bool norm = ls_rows_norm_has_back(l, c);
-    ls_rows_linear_dw(l, c, W_OUT, s.att, c->dy);
+    ls_rows_linear_dw(l, c, W_OUT, ls_numbers_rows(s.att, C), dy);
     if (!norm && !ls_rows_linear_has_dw(l, W_QKV)) return;
-    ls_rows_linear_dx(l, c, W_OUT, c->dy, datt);
+    ls_rows_linear_dx(l, c, W_OUT, dy, datt);
     ls_heads heads = heads_of(l, c, &s);
-    heads.dy = datt;
+    heads.dy = ls_matrix_of(datt, C);
     heads.dq = dqkv;
     heads.dk = dqkv + C;
     heads.dv = dqkv + 2 * C;
     ls_heads_backward(&heads);
-    ls_rows_linear_dw(l, c, W_QKV, s.h, dqkv);
+    ls_rows_linear_dw(l, c, W_QKV, ls_numbers_rows(s.h, C), ls_matrix_of(dqkv, 3 * C));
     if (!norm) return;
-    ls_rows_linear_dx(l, c, W_QKV, dqkv, dh);
-    ls_rows_norm_back(l, c, s.mean, s.rstd, dh, c->dy);
+    ls_rows_linear_dx(l, c, W_QKV, ls_matrix_of(dqkv, 3 * C), dh);
+    ls_rows_norm_back(l, c, s.mean, s.rstd, dh, true);
 }
 
 static const ls_layer_ops ops = {.kind = "attention", .forward = forward, .backward = backward};
@@ -97,12 +105,14 @@ void ls_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) {
     l->heads = heads;
     l->y_floats = (size_t)(T * C);
     l->in_products[W_QKV] = l->in_products[W_OUT] = true;
+    l->as_stored = LS_OPERAND_ALL;
     l->saved_rough = (size_t)(5 * C);
     l->saved_floats = (size_t)(T * (5 * C + 2 + 2 * heads));
     l->work_floats = (size_t)(T * 4 * C);
-    size_t heads_floats = ls_heads_scratch_floats(T, C / heads),
-           room = ls_kept_room(heads, T, C / heads);
-    l->scratch_floats = heads_floats > room ? heads_floats : room;
+    const size_t scratch[] = {ls_heads_scratch_floats(T, C / heads),
+                              ls_kept_room(heads, T, C / heads), ls_rows_norm_scratch(C)};
+    for (int i = 0; i < 3; i++)
+        if (scratch[i] > l->scratch_floats) l->scratch_floats = scratch[i];
     /* 8 C^2 per position for the products with weights; causal scores and mixing: 2 T C */
     l->forward_flops = 8.0 * (double)(T * C * C) + 2.0 * (double)(T * T * C);
     ls_works *f = &l->forward_work, *b = &l->backward_work;

@@ -90,7 +90,7 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
         block b;
         block_open(l, c, &part, first, &b);
         if (!c->losses) b.v.logits = (float *)c->y + first * l->V;
-        ls_rows_norm(l, &part, b.h, b.mean, b.rstd);
+        ls_rows_norm(l, &part, ls_numbers_f32(b.h), b.mean, b.rstd);
         ls_vocabulary_logits(&b.v);
         if (c->losses) find_losses(&b);
     }
@@ -103,11 +103,11 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
         ls_layer_call part = part_of(l, c, first, rows - first < most ? rows - first : most);
         block b;
         block_open(l, c, &part, first, &b);
-        ls_rows_norm(l, &part, b.h, b.mean, b.rstd);
+        ls_rows_norm(l, &part, ls_numbers_f32(b.h), b.mean, b.rstd);
         ls_vocabulary_logits(&b.v);
         find_losses(&b);
         ls_vocabulary_back(&b.v);
-        if (b.v.dh) ls_rows_norm_back(l, &part, b.mean, b.rstd, b.v.dh, NULL);
+        if (b.v.dh) ls_rows_norm_back(l, &part, b.mean, b.rstd, b.v.dh, false);
         first += most;
     } while (first < rows);
 }

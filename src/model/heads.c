@@ -11,7 +11,7 @@ enum { QUERY_BLOCK = 48 };
 /* One (sample, head): where its parts are. */
 typedef struct head {
     const ls_heads *all;
-    const float *q, *k, *v; /* [T, D], [S, D], [S, D] */
+    ls_matrix q, k, v; /* [T, D], [S, D], [S, D] */
     float scale;
     float *stat;               /* [T, 2] */
     int64_t y;                 /* offset of its columns in a [n, T, C] matrix */
@@ -25,9 +25,9 @@ static head head_of(const ls_heads *a, int64_t sample, int64_t which) {
     head h = {.all = a, .scale = 1.0f / sqrtf((float)a->D)};
     h.q_at = sample * a->T * a->q_row + which * a->D;
     h.k_at = sample * a->S * a->kv_row + kv * a->D;
-    h.q = a->q + h.q_at;
-    h.k = a->k + h.k_at;
-    h.v = a->v + h.k_at;
+    h.q = ls_matrix_from((ls_matrix){a->q, a->q_row, 1, a->stored}, 0, h.q_at);
+    h.k = ls_matrix_from((ls_matrix){a->k, a->kv_row, 1, a->stored}, 0, h.k_at);
+    h.v = ls_matrix_from((ls_matrix){a->v, a->kv_row, 1, a->stored}, 0, h.k_at);
     h.stat = a->stat + (sample * a->heads + which) * a->T * 2;
     h.y = sample * a->T * a->heads * a->D + which * a->D;
     h.mask = a->mask ? a->mask + (size_t)sample * a->mask_nbytes : NULL;
@@ -36,15 +36,18 @@ static head head_of(const ls_heads *a, int64_t sample, int64_t which) {
 }
 
 /* The operands that all blocks of queries of a head of keys use are packed once. In a thread's
- * scratch memory: p, dp [QUERY_BLOCK, S], then these. */
+ * scratch memory: p [QUERY_BLOCK, S], dp [QUERY_BLOCK, S], which also has room for results
+ * [QUERY_BLOCK, D] before they are rounded, then these. */
 typedef struct packed {
     float *p, *dp;
     float *by_key, *by_value; /* keys, values, transposed [D, S] */
     float *rows;              /* forward: values [S, D]; backward: keys */
 } packed;
 
+static int64_t dp_floats(int64_t S, int64_t D) { return QUERY_BLOCK * (S > D ? S : D); }
+
 size_t ls_heads_scratch_floats(int64_t S, int64_t D) {
-    return (size_t)(2 * QUERY_BLOCK * S + 2 * ls_gemm_packed_floats(D, S) +
+    return (size_t)(QUERY_BLOCK * S + dp_floats(S, D) + 2 * ls_gemm_packed_floats(D, S) +
                     ls_gemm_packed_floats(S, D));
 }
 
@@ -52,11 +55,10 @@ static packed packed_of(int thread, const head *h) {
     const ls_heads *a = h->all;
     packed k = {.p = ls_compute_scratch(a->compute, thread)};
     k.dp = k.p + QUERY_BLOCK * a->S;
-    k.rows = k.dp + QUERY_BLOCK * a->S;
+    k.rows = k.dp + dp_floats(a->S, a->D);
     k.by_key = k.rows + ls_gemm_packed_floats(a->S, a->D);
     k.by_value = k.by_key + ls_gemm_packed_floats(a->D, a->S);
-    ls_gemm_pack(a->compute->k, a->bf16, a->D, a->S, ls_matrix_transposed(h->k, a->kv_row),
-                 k.by_key);
+    ls_gemm_pack(a->compute->k, a->bf16, a->D, a->S, ls_matrix_across(h->k), k.by_key);
     return k;
 }
 
@@ -81,7 +83,7 @@ static block block_of(int thread, const head *h, int64_t first) {
                    .m = m,
                    .width = a->causal ? first + m : a->S,
                    .seen = a->causal ? first : a->S,
-                   .queries = ls_matrix_of(h->q + first * a->q_row, a->q_row)};
+                   .queries = ls_matrix_from(h->q, first, 0)};
 }
 
 /* out [m, width] = rows [m, D] . b [D, width], b the first columns of a packed [D, S] */
@@ -160,6 +162,19 @@ static void probabilities(const block *b, bool again, float *s) {
     set_masked(b, s, 0);
 }
 
+/* The block's rows of y, which begin with number `at`. */
+static void mix_into_y(const block *b, const packed *k, int64_t at) {
+    const ls_heads *a = b->h->all;
+    int64_t C = a->heads * a->D;
+    if (!a->stored) {
+        mix(b, k->p, k->rows, (float *)a->y + at, C);
+        return;
+    }
+    mix(b, k->p, k->rows, k->dp, a->D);
+    for (int64_t r = 0; r < b->m; r++)
+        b->c->k->to_bf16(a->D, k->dp + r * a->D, (uint16_t *)a->y + at + r * C);
+}
+
 static void head_forward(const packed *k, int thread, const head *h) {
     const ls_heads *a = h->all;
     int64_t C = a->heads * a->D;
@@ -167,7 +182,7 @@ static void head_forward(const packed *k, int thread, const head *h) {
         block b = block_of(thread, h, first);
         by_keys(&b, b.queries, k->by_key, k->p);
         probabilities(&b, false, k->p);
-        mix(&b, k->p, k->rows, a->y + h->y + first * C, C);
+        mix_into_y(&b, k, h->y + first * C);
     }
 }
 
@@ -177,7 +192,7 @@ static void head_backward(const packed *k, int thread, const head *h) {
     float *dq = a->dq + h->q_at, *dk = a->dk + h->k_at, *dv = a->dv + h->k_at;
     for (int64_t first = 0; first < a->T; first += QUERY_BLOCK) {
         block b = block_of(thread, h, first);
-        ls_matrix dy = ls_matrix_of(a->dy + h->y + first * C, C);
+        ls_matrix dy = ls_matrix_from(a->dy, 0, h->y + first * C);
         by_keys(&b, b.queries, k->by_key, k->p);
         probabilities(&b, true, k->p);
         add_by_key(&b, k->p, dy, dv);
@@ -192,15 +207,14 @@ static void head_backward(const packed *k, int thread, const head *h) {
 
 static void pack_forward(const packed *k, const head *h) {
     const ls_heads *a = h->all;
-    ls_gemm_pack(a->compute->k, a->bf16, a->S, a->D, ls_matrix_of(h->v, a->kv_row), k->rows);
+    ls_gemm_pack(a->compute->k, a->bf16, a->S, a->D, h->v, k->rows);
 }
 
 static void pack_backward(const packed *k, const head *h) {
     const ls_heads *a = h->all;
     float *dk = a->dk + h->k_at, *dv = a->dv + h->k_at;
-    ls_gemm_pack(a->compute->k, a->bf16, a->D, a->S, ls_matrix_transposed(h->v, a->kv_row),
-                 k->by_value);
-    ls_gemm_pack(a->compute->k, a->bf16, a->S, a->D, ls_matrix_of(h->k, a->kv_row), k->rows);
+    ls_gemm_pack(a->compute->k, a->bf16, a->D, a->S, ls_matrix_across(h->v), k->by_value);
+    ls_gemm_pack(a->compute->k, a->bf16, a->S, a->D, h->k, k->rows);
     for (int64_t s = 0; s < a->S; s++) {
         memset(dk + s * a->kv_row, 0, (size_t)a->D * sizeof *dk);
         memset(dv + s * a->kv_row, 0, (size_t)a->D * sizeof *dv);

@@ -13,7 +13,7 @@
 #define LS_MODEL_HEADS_H
 
 #include "model/work.h"
-#include "tensor/compute.h"
+#include "tensor/gemm.h"
 
 typedef struct ls_heads {
     const ls_compute *compute;
@@ -21,16 +21,17 @@ typedef struct ls_heads {
     bool bf16;                 /* products are in bf16 */
     bool causal;               /* query t sees keys up to t; S is T */
     int64_t window;            /* causal: query t sees at most this many keys; 0: all up to t */
-    const float *q, *k, *v;    /* [n, T, C], [n, S, kv_heads D], [n, S, kv_heads D] */
-    int64_t q_row, kv_row;     /* floats between rows of q; of k and v */
+    bool stored;               /* q, k, v and y are in bf16, else in f32 */
+    const void *q, *k, *v;     /* [n, T, C], [n, S, kv_heads D], [n, S, kv_heads D] */
+    int64_t q_row, kv_row;     /* numbers between rows of q; of k and v */
     const unsigned char *mask; /* [n][S], 0: no query sees the key; NULL: all keys count */
     size_t mask_nbytes;        /* between samples */
     const char *positions;   /* causal: i32 [n][T], the place of a position in its document: a query
                                   sees keys of its document alone; NULL: a sample is one document */
     size_t positions_nbytes; /* between samples */
     float *stat;             /* [n, heads, T, 2] from forward to backward */
-    float *y;                /* [n, T, C]; 0 for a query that sees no key */
-    const float *dy;         /* like y */
+    void *y;                 /* [n, T, C]; 0 for a query that sees no key; in bf16 for products */
+    ls_matrix dy;            /* [n T, C] */
     float *dq, *dk, *dv;     /* rows as far apart as those of q, k, v */
 } ls_heads;
 

@@ -25,19 +25,20 @@ static float *part_of(const ls_kept *k, int64_t head, int64_t t) {
     return k->p + (t / CHUNK * k->heads + head) * 2 * CHUNK * k->D;
 }
 
+/* A row of it as products in bf16 or f32 read it: in place, or in room. */
+static const float *operand(const ls_kept *k, const ls_kernels *kernels, ls_matrix x, float *room) {
+    if (x.bf16) kernels->widen(LS_BF16, (size_t)k->D, x.p, room);
+    if (k->bf16) kernels->round_bf16(k->D, x.bf16 ? room : x.p, room);
+    return k->bf16 || x.bf16 ? room : x.p;
+}
+
 void ls_kept_put(const ls_kept *k, const ls_kernels *kernels, const ls_kept_position *p) {
     float *keys = part_of(k, p->head, p->t);
     float *value = keys + CHUNK * k->D + p->t % CHUNK * k->D;
-    const float *key = p->key;
-    if (k->bf16) {
-        kernels->round_bf16(k->D, key, value);
-        key = value;
-    }
+    const float *key = operand(k, kernels, p->key, value);
     for (int64_t i = 0; i < k->D; i++) keys[i * CHUNK + p->t % CHUNK] = key[i];
-    if (k->bf16)
-        kernels->round_bf16(k->D, p->value, value);
-    else
-        memcpy(value, p->value, (size_t)k->D * sizeof *value);
+    const float *from = operand(k, kernels, p->value, value);
+    if (from != value) memcpy(value, from, (size_t)k->D * sizeof *value);
 }
 
 typedef struct attend_job {

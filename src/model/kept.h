@@ -8,7 +8,7 @@
 #ifndef LS_MODEL_KEPT_H
 #define LS_MODEL_KEPT_H
 
-#include "tensor/compute.h"
+#include "tensor/gemm.h"
 
 typedef struct ls_kept {
     float *p;            /* [ls_kept_floats()] */
@@ -21,7 +21,7 @@ size_t ls_kept_floats(int64_t T, int64_t heads, int64_t D);
 /* Position t's key and value [D] of a head. */
 typedef struct ls_kept_position {
     int64_t head, t;
-    const float *key, *value;
+    ls_matrix key, value; /* a row */
 } ls_kept_position;
 
 void ls_kept_put(const ls_kept *, const ls_kernels *, const ls_kept_position *);

@@ -97,15 +97,25 @@ typedef struct ls_layer_call {
 
     ls_past past; /* positions before the call's, in a forward without losses */
 
-    /* For a layer's own functions: its frozen parameters in f32, without tables; NULL: trained. */
+    /* For a layer's own functions: its parameters in f32, without tables, that are not in `params`
+     * as f32; NULL: it is there, or only products read it. */
     const float *held[LS_LAYER_MAX_PARAMS];
     /* The same, if any operand was in 16 bits: */
     const struct ls_layer_call *given; /* the original call; NULL: all operands were in f32 */
     float *room;                       /* [room_floats + n * room_each] within one call */
-    size_t params_at;                  /* offset in the flat buffer at which `params` begins: this
-                                          layer's parameters without tables (ls_layer_param()) */
-    size_t grads_at;                   /* the same of `grads` */
+    size_t grads_at;                   /* offset in the flat buffer at which `grads` begins: this
+                                          layer's gradients without tables (ls_layer_grad()) */
 } ls_layer_call;
+
+/* Operands of a layer's own functions. */
+enum {
+    LS_OPERAND_X = 1 << 0,
+    LS_OPERAND_Y = 1 << 1,
+    LS_OPERAND_SAVED = 1 << 2, /* the numbers that may be rounded (saved_rough) */
+    LS_OPERAND_DY = 1 << 3,
+    LS_OPERAND_DX = 1 << 4,
+    LS_OPERAND_ALL = (1 << 5) - 1
+};
 
 typedef struct ls_layer_ops {
     const char *kind;
@@ -131,6 +141,8 @@ struct ls_layer {
                                                widened for it */
     bool in_products[LS_LAYER_MAX_PARAMS];  /* if that is trained, only products read it: those in
                                                bf16 as it is stored (ls_layer_stored()) */
+    unsigned as_stored;     /* operands that its own functions take as they are stored if that is in
+                           bf16 (LS_OPERAND_X ...); all others are converted for it */
     bool is_constant;       /* its output depends on no trained parameter: there is no
                                        backward */
     int last_reader;        /* the last layer that reads its output; -1: none */
@@ -180,11 +192,24 @@ static inline const uint32_t *ls_layer_tokens(const ls_layer_call *c, int64_t sa
 /* A parameter of the layer that is not a table, and its gradient; NULL: it is frozen, and has none.
  */
 static inline const float *ls_layer_param(const ls_layer *l, const ls_layer_call *c, int i) {
-    return c->held[i] ? c->held[i] : (const float *)c->params + (l->offsets[i] - c->params_at);
+    return c->held[i] ? c->held[i] : (const float *)c->params + l->offsets[i];
 }
 /* Are products of the call in bf16 (tensor/gemm.h)? */
 static inline bool ls_layer_in_bf16(const ls_layer_call *c) {
     return c->given && c->given->type == LS_BF16;
+}
+/* Is the operand in bf16 as the layer's own functions see it? */
+static inline bool ls_layer_has_bf16(const ls_layer *l, const ls_layer_call *c, unsigned operand) {
+    return l->as_stored & operand && ls_layer_in_bf16(c);
+}
+/* Bytes of n numbers that a layer saves rounded to 16 bits, with those up to the next ones. */
+static inline size_t ls_layer_rounded_nbytes(size_t n) { return (n * 2 + 63) / 64 * 64; }
+/* What the layer saves in f32, after the numbers that may be rounded. */
+static inline float *ls_layer_saved_exact(const ls_layer *l, const ls_layer_call *c) {
+    size_t rough = (size_t)(c->n * c->T) * l->saved_rough;
+    bool half = ls_layer_has_bf16(l, c, LS_OPERAND_SAVED);
+    size_t nbytes = half ? ls_layer_rounded_nbytes(rough) : rough * sizeof(float);
+    return (float *)(void *)((char *)c->saved + nbytes);
 }
 /* The same of any type, of a matrix that the layer reads as it is. */
 static inline ls_stored ls_layer_stored(const ls_layer *l, const ls_layer_call *c, int i) {

@@ -2,10 +2,10 @@
  *
  * Layers compute in f32, but for matrix products, which are in bf16 with that type
  * (ls_layer_in_bf16()). Operands in 16 bits are widened before a call and results are rounded
- * after it, so "compute bf16" means: parameters, activations between layers and most of the values
- * that a layer saves are representable in bf16; every sum is in f32. Micikevicius et al., "Mixed
- * precision training", ICLR 2018, with f32 master weights (optim). Saved means, maxima and logits
- * stay in f32.
+ * after it, but for those in bf16 that a layer takes as they are stored (as_stored). So "compute
+ * bf16" means: parameters, activations between layers and most of the values that a layer saves
+ * are representable in bf16; every sum is in f32. Micikevicius et al., "Mixed precision training",
+ * ICLR 2018, with f32 master weights (optim). Saved means, maxima and logits stay in f32.
  *
  * A gradient in 16 bits is one f32 chain over a virtual worker's samples, rounded once at its end.
  * With several micro-batches the chain is stored in `wide` between them, so their size does not
@@ -21,16 +21,16 @@
 void ls_mixed_forward(const ls_layer *, const ls_layer_call *);
 void ls_mixed_backward(const ls_layer *, const ls_layer_call *);
 
-/* The values that the call's forward saved, in f32 and not yet rounded. Valid until `work` or
- * `saved` is used again. */
-const float *ls_mixed_unrounded(const ls_layer *, const ls_layer_call *);
+/* What the call's forward saved, as the layer's own functions wrote it, before anything was
+ * converted for storage. Valid until `work` or `saved` is used again. */
+const void *ls_mixed_shown(const ls_layer *, const ls_layer_call *);
 
 /* Sizes for n samples. */
 size_t ls_mixed_saved_nbytes(const ls_layer *, int64_t n, ls_dtype compute);
 size_t ls_mixed_work_nbytes(const ls_layer *, int64_t n, ls_dtype compute, ls_dtype grads);
 
-/* The floats that a forward or backward for n samples widens and rounds, for prices; dx: whether the
- * gradients of inputs are wanted. */
+/* The floats that a forward or backward for n samples widens and rounds beside the layer's own
+ * functions, for prices; dx: whether the gradients of inputs are wanted. */
 typedef struct ls_mixed_floats {
     size_t widened, narrowed;
 } ls_mixed_floats;

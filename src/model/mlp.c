@@ -9,46 +9,56 @@
 enum { W_IN = 2, W_OUT = 4 }; /* the bias of each follows it */
 
 typedef struct saved {
-    float *h, *u, *mean, *rstd;
+    ls_numbers h, u;
+    float *mean, *rstd;
 } saved;
 
 static saved saved_of(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T;
     saved s;
-    s.h = c->saved;
-    s.u = s.h + rows * l->C;
-    s.mean = s.u + rows * 4 * l->C;
+    s.h = ls_rows_saved(l, c);
+    s.u = ls_numbers_at(s.h, rows * l->C);
+    s.mean = ls_layer_saved_exact(l, c);
     s.rstd = s.mean + rows;
     return s;
 }
 
-/* work: gelu(u) [rows, 4C] */
+/* work: gelu(u) [rows, 4C], in bf16 or f32; in bf16 then u [rows, 4C] before it is rounded, later y
+ * [rows, C] */
 static void forward(const ls_layer *l, const ls_layer_call *c) {
-    int64_t rows = c->n * c->T, C = l->C;
+    int64_t rows = c->n * c->T, C = l->C, n = rows * 4 * C;
     saved s = saved_of(l, c);
+    bool stored = s.u.bf16;
+    ls_numbers act = {c->work, stored};
+    float *room = c->work + n / 2, *u = stored ? room : s.u.p, *y = stored ? room : c->y;
     ls_rows_norm(l, c, s.h, s.mean, s.rstd);
-    ls_rows_linear(l, c, W_IN, s.h, s.u);
-    ls_rows_gelu(c->compute, rows * 4 * C, s.u, c->work);
-    ls_rows_linear(l, c, W_OUT, c->work, c->y);
-    ls_rows_add(c->compute, rows * C, c->x[0], c->y, c->y);
+    ls_rows_linear(l, c, W_IN, ls_numbers_rows(s.h, C), u);
+    if (stored)
+        ls_rows_gelu_keep(c->compute, n, ls_matrix_of(u, n), act, s.u.p);
+    else
+        ls_rows_gelu(c->compute, n, ls_matrix_of(u, n), act);
+    ls_rows_linear(l, c, W_OUT, ls_numbers_rows(act, 4 * C), y);
+    ls_rows_add(c->compute, rows * C, ls_rows_x(l, c, 0, C), y, (ls_numbers){c->y, stored});
 }
 
-/* work: gelu(u) [rows, 4C] (later dh [rows, C]) | du [rows, 4C] */
+/* work: gelu(u) [rows, 4C], in bf16 or f32 (later dh [rows, C]) | du [rows, 4C] */
 static void backward(const ls_layer *l, const ls_layer_call *c) {
-    int64_t rows = c->n * c->T, C = l->C;
-    float *act = c->work, *du = act + rows * 4 * C, *dh = act;
+    int64_t rows = c->n * c->T, C = l->C, n = rows * 4 * C;
     saved s = saved_of(l, c);
+    ls_numbers act = {c->work, s.u.bf16};
+    float *du = c->work + (act.bf16 ? n / 2 : n), *dh = c->work;
+    ls_matrix u = ls_numbers_rows(s.u, n), dy = ls_rows_dy(l, c, C), dus = ls_matrix_of(du, 4 * C);
     bool norm = ls_rows_norm_has_back(l, c), inner = norm || ls_rows_linear_has_dw(l, W_IN);
-    if (inner) ls_rows_linear_dx(l, c, W_OUT, c->dy, du);
+    if (inner) ls_rows_linear_dx(l, c, W_OUT, dy, du);
     if (inner)
-        ls_rows_gelu_back(c->compute, rows * 4 * C, s.u, du, act);
+        ls_rows_gelu_back(c->compute, n, u, du, act);
     else
-        ls_rows_gelu(c->compute, rows * 4 * C, s.u, act);
-    ls_rows_linear_dw(l, c, W_OUT, act, c->dy);
-    if (inner) ls_rows_linear_dw(l, c, W_IN, s.h, du);
+        ls_rows_gelu(c->compute, n, u, act);
+    ls_rows_linear_dw(l, c, W_OUT, ls_numbers_rows(act, 4 * C), dy);
+    if (inner) ls_rows_linear_dw(l, c, W_IN, ls_numbers_rows(s.h, C), dus);
     if (!norm) return;
-    ls_rows_linear_dx(l, c, W_IN, du, dh);
-    ls_rows_norm_back(l, c, s.mean, s.rstd, dh, c->dy);
+    ls_rows_linear_dx(l, c, W_IN, dus, dh);
+    ls_rows_norm_back(l, c, s.mean, s.rstd, dh, true);
 }
 
 static const ls_layer_ops ops = {.kind = "mlp", .forward = forward, .backward = backward};
@@ -61,6 +71,8 @@ void ls_mlp_declare(ls_layer *l, int64_t T, int64_t C) {
     l->input_floats[0] = (size_t)(T * C);
     l->y_floats = (size_t)(T * C);
     l->in_products[W_IN] = l->in_products[W_OUT] = true;
+    l->as_stored = LS_OPERAND_ALL;
+    l->scratch_floats = ls_rows_norm_scratch(C);
     l->saved_rough = (size_t)(5 * C);
     l->saved_floats = (size_t)(T * (5 * C + 2));
     l->work_floats = (size_t)(T * 8 * C);

@@ -101,6 +101,8 @@ static void link_gradients(ls_model *m, int l) {
             layer->adds[k] = layer->adds[k] || layer->inputs[i] == layer->inputs[k];
         if (layer->adds[k]) layer->added_floats += layer->input_floats[k];
     }
+    /* Sums of gradients are in f32: its own part is too. */
+    if (layer->added_floats > 0) layer->as_stored &= ~(unsigned)LS_OPERAND_DX;
 }
 
 static bool is_constant(const ls_model *m, const ls_layer *l) {

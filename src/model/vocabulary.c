@@ -56,11 +56,20 @@ void ls_vocabulary_losses(const ls_vocabulary *b) {
 
 static void dlogits_run(void *arg, int thread, int nthreads) {
     const ls_vocabulary *b = arg;
+    const ls_kernels *k = b->c->compute->k;
     int64_t r = 0, end = 0, V = b->l->V;
     ls_pool_share(b->rows, 1, thread, nthreads, &r, &end);
-    for (; r < end; r++)
-        b->c->compute->k->cross_entropy_dx(V, b->logits + r * V, b->stat + 2 * r,
-                                           b->target(b->arg, r), b->scale(b->arg, r));
+    for (; r < end; r++) {
+        float *x = b->logits + r * V;
+        k->cross_entropy_dx(V, x, b->stat + 2 * r, b->target(b->arg, r), b->scale(b->arg, r));
+        if (ls_layer_in_bf16(b->c)) k->to_bf16(V, x, x);
+    }
+}
+
+/* The gradient of the logits [rows, V]. In bf16 a row has the first half of its place. */
+static ls_matrix dlogits_of(const ls_vocabulary *b) {
+    bool half = ls_layer_in_bf16(b->c);
+    return (ls_matrix){b->logits, (half ? 2 : 1) * b->l->V, 1, half};
 }
 
 /* The gradient of rows [v, v + n) of the table: += dlogits^T . h */
@@ -73,7 +82,7 @@ static void add_to_table(const ls_vocabulary *b, int64_t v, int64_t n) {
                            .M = n,
                            .N = l->C,
                            .K = b->rows,
-                           .a = ls_matrix_transposed(b->logits + v, l->V),
+                           .a = ls_matrix_across(ls_matrix_from(dlogits_of(b), 0, v)),
                            .b = ls_matrix_of(b->h, l->C),
                            .c = g.p,
                            .ldc = l->C,
@@ -93,7 +102,7 @@ void ls_vocabulary_back(const ls_vocabulary *b) {
                                           .M = b->rows,
                                           .N = C,
                                           .K = V,
-                                          .a = ls_matrix_of(b->logits, V),
+                                          .a = dlogits_of(b),
                                           .w = ls_weights_of(w, C),
                                           .c = b->dh,
                                           .ldc = C});

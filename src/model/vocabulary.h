@@ -21,7 +21,7 @@ typedef struct ls_vocabulary {
     const float *h; /* [rows, C] */
     float *dh;      /* [rows, C]; NULL: it is not wanted */
     float *stat;    /* [rows, 2] */
-    float *logits;  /* [rows, V] the gradient replaces them */
+    float *logits;  /* [rows, V] the gradient replaces them, in bf16 for products in bf16 */
     double *losses; /* [rows] nats */
     /* The token that row r is to predict, and the factor of its gradient. */
     int64_t (*target)(const void *arg, int64_t r);

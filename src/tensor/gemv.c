@@ -61,7 +61,8 @@ static void by_gemm(const ls_compute *c, const ls_gemv_table_job *j) {
                               .N = j->V,
                               .K = j->C,
                               .bf16 = true,
-                              .a = ls_matrix_of(j->x, j->C),
+                              .a = j->x_bf16 ? ls_matrix_bf16(j->x_bf16, j->C)
+                                             : ls_matrix_of(j->x, j->C),
                               .w = ls_weights_transposed(j->w, j->C),
                               .c = j->y,
                               .ldc = j->V,
@@ -78,7 +79,8 @@ void ls_gemv_table(const ls_compute *c, const ls_gemv_table_job *given) {
     }
     if (j->bf16) {
         float *x = ls_compute_gemm_work(c, 0);
-        c->k->round_bf16(j->C, j->x, x);
+        if (j->x_bf16) c->k->widen(LS_BF16, (size_t)j->C, j->x_bf16, x);
+        c->k->round_bf16(j->C, j->x_bf16 ? x : j->x, x);
         rounded.x = x;
     }
     table_split_job all = {c->k, j};

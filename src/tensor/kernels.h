@@ -94,7 +94,8 @@ typedef struct ls_gemv_table_job {
     const float *x;
     const float *bias; /* [V]: where chains start, may be y; NULL: at 0 */
     float *y;
-    bool bf16; /* the product is in bf16 */
+    bool bf16;          /* the product is in bf16 */
+    const void *x_bf16; /* of ls_gemv_table(), if it is: x in bf16; NULL: x is in f32 */
 } ls_gemv_table_job;
 
 enum { LS_MAXIMA = 256 };
@@ -166,6 +167,8 @@ typedef struct ls_kernels {
     void (*kept_mix_bf16)(const ls_gemv_kept_job *, int64_t seen, int64_t first, int64_t end);
     /* Rounds as products in bf16 round their operands; x and y may be the same. */
     void (*round_bf16)(int64_t n, const float *x, float *y);
+    /* The same, stored as bf16: [n] 16-bit values at y, which may be x. */
+    void (*to_bf16)(int64_t n, const float *x, void *y);
 
     /* Layer norm over rows of C: y = (x - mean) * rstd * gamma + beta. x, y [rows, C];
      * mean, rstd [rows]. */

@@ -26,6 +26,7 @@
  *  - if it has an instruction for pairs of bf16: V_PAIRS; r_dot: c + the product of the high halves,
  *    then + that of the low halves; r_line_f32 and r_line_bf16, 32 values as 16 pairs; r_rows_f32 and
  *    r_rows_bf16, 16 values of two rows as pairs; r_first_high: words of two values, as v_rows4 has them, as pairs; r_store_half, lanes 0 to 7 or 8 to 15. The first value is in the high half.
+ *    r_store_line_bf16 writes 32 values as bf16 in their order.
  *
  * Included by src/tensor/kernels/ only.
  */

@@ -50,6 +50,10 @@ static inline vr r_line_f32(const float *p) {
     return r_swap_halves(r_words(_mm512_cvtne2ps_pbh(_mm512_loadu_ps(p + 16), _mm512_loadu_ps(p))));
 }
 static inline vr r_line_bf16(const uint16_t *p) { return r_swap_halves(_mm512_loadu_si512(p)); }
+static inline void r_store_line_bf16(const float *x, void *p) {
+    __m512i words = r_words(_mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + 16), _mm512_loadu_ps(x)));
+    memcpy(p, &words, sizeof words);
+}
 static inline vr r_rows_f32(const float *high, const float *low) {
     return r_pairs_f32(_mm512_loadu_ps(high), _mm512_loadu_ps(low));
 }

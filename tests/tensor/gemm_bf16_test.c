@@ -196,12 +196,38 @@ static void test_parts(void **state) {
     each_kernel(in_parts, 1);
 }
 
+/* Numbers of all kinds, rounded into other memory and in their own place. */
+static void rounding(const ls_compute *c) {
+    enum { MOST = 131 };
+    uint64_t seed = 3;
+    for (int64_t n = 0; n <= MOST; n++) {
+        float x[MOST + 1], place[MOST + 1];
+        uint16_t out[MOST + 1], again[MOST + 1];
+        for (int64_t i = 0; i <= n; i++) x[i] = f32_of_u32(random_u32(&seed));
+        if (n) x[0] = f32_of_u32(0x7fffffu), x[n / 2] = f32_of_u32(0x7f80u + (uint32_t)n);
+        memcpy(place, x, sizeof x);
+        out[n] = 0x1234;
+        c->k->to_bf16(n, x, out);
+        c->k->to_bf16(n, place, place);
+        memcpy(again, place, (size_t)n * sizeof *again);
+        assert_int_equal(out[n], 0x1234);
+        for (int64_t i = 0; i < n; i++) {
+            assert_true(same_or_nan(f32_of_u32((uint32_t)out[i] << 16), nearest_bf16(x[i])));
+            assert_int_equal(out[i], again[i]);
+        }
+    }
+}
+
+static void test_rounding(void **state) {
+    (void)state;
+    each_kernel(rounding, 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small),
-        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_extreme),
-        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_small),    cmocka_unit_test(test_large),
+        cmocka_unit_test(test_extreme),  cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_rounding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

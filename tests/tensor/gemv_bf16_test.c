@@ -71,7 +71,7 @@ static void check_table(const ls_compute *c, ls_block_type type, int64_t C, int6
             for (int64_t k = 0; k < C; k++)
                 want[i] = chain_step(nearest_bf16(x[k]), nearest_bf16(values[i * C + k]), want[i]);
         }
-        ls_gemv_table(c, &(ls_gemv_table_job){w, V, C, x, with ? bias : NULL, got, true});
+        ls_gemv_table(c, &(ls_gemv_table_job){w, V, C, x, with ? bias : NULL, got, true, NULL});
         compare("a table", C, V, want, got);
     }
     free(x), free(values), free(bias), free(got), free(want), free(stored);

@@ -113,16 +113,17 @@ static void check(const ls_compute *c, ls_dtype type, int64_t K, int64_t N) {
     for (int bias = 0; bias < 2; bias++) {
         const ls_stored w = {.data = p.w, .type = ls_block_of_dtype(type)};
         for (int64_t j = 0; j < N; j++) p.y[j] = NAN;
-        ls_gemv_table(c, &(ls_gemv_table_job){w, N, K, p.x, bias ? p.bias32 : NULL, p.y, false});
+        ls_gemv_table(c,
+                      &(ls_gemv_table_job){w, N, K, p.x, bias ? p.bias32 : NULL, p.y, false, NULL});
         chains(&p, true, bias);
         equal(&p, "chains of a table");
         by_gemm(c, &p, true, bias);
         equal(&p, "ls_gemm of a table");
     }
     memcpy(p.y, p.bias32, (size_t)N * sizeof *p.y); /* the bias may be y */
-    ls_gemv_table(c,
-                  &(ls_gemv_table_job){
-                      {.data = p.w, .type = ls_block_of_dtype(type)}, N, K, p.x, p.y, p.y, false});
+    ls_gemv_table(
+        c, &(ls_gemv_table_job){
+               {.data = p.w, .type = ls_block_of_dtype(type)}, N, K, p.x, p.y, p.y, false, NULL});
     chains(&p, true, true);
     equal(&p, "chains of a table, in place");
     drop(&p);

@@ -200,6 +200,8 @@ static inline void do_gemv_bf16(const ls_kernels *k, int64_t n, values *v) {
                              .x = x,
                              .bias = v->in[2],
                              .y = v->out[5]});
+    k->to_bf16(ROWS * n, v->in[0], half);
+    k->widen(LS_BF16, (size_t)(ROWS * n), half, v->out[6]);
 }
 
 typedef void blocks_fn(const ls_kernels *, const ls_gemv_table_job *);

@@ -129,14 +129,15 @@ static void check_gemv(const ls_compute *c, const table *t) {
                 want[r] = fmaf(x[k], t->values[r * t->width + k], want[r]);
         }
         ls_gemv_table(
-            c, &(ls_gemv_table_job){t->w, t->rows, t->width, x, i ? bias : NULL, got, false});
+            c, &(ls_gemv_table_job){t->w, t->rows, t->width, x, i ? bias : NULL, got, false, NULL});
         same(t, 1, "a row", t->rows, got, want);
-        ls_gemv_table(
-            c, &(ls_gemv_table_job){second.w, t->rows, t->width, x, i ? bias : NULL, got, false});
+        ls_gemv_table(c, &(ls_gemv_table_job){second.w, t->rows, t->width, x, i ? bias : NULL, got,
+                                              false, NULL});
         same(t, 1, "a row, from strips", t->rows, got, want);
         if (!i) continue;
         memcpy(got, bias, (size_t)t->rows * sizeof *got);
-        ls_gemv_table(c, &(ls_gemv_table_job){second.w, t->rows, t->width, x, got, got, false});
+        ls_gemv_table(c,
+                      &(ls_gemv_table_job){second.w, t->rows, t->width, x, got, got, false, NULL});
         same(t, 1, "a row, in place", t->rows, got, want);
     }
     free(x), free(bias), free(got), free(want), free(second.bytes), free(second.strips);

@@ -169,7 +169,7 @@ static const struct {
     {do_gemv, {"gemv", "gemv_table", "gemv", "gemv_table", "gemv", "gemv_table"}},
     {do_gemv_bf16,
      {"gemv_bf16", "gemv_table_bf16", "gemv_bf16", "gemv_table_bf16", "round_bf16",
-      "gemv_table_bf16"}},
+      "gemv_table_bf16", "to_bf16"}},
     {do_gemv_blocks,
      {"gemv_table q8_0", "gemv_table q4_0", "gemv_table q4_1", "gemv_table q5_0", "gemv_table q5_1",
       "gemv_table q4_k", "gemv_table q5_k", "gemv_table q6_k"}},

@@ -13,16 +13,35 @@
 #include "tensor/kernels/pack_strip.h"
 
 enum { TILE_M = LS_TILE_ROWS, TILE_N = LS_TILE_REGS * LS_VR };
+enum { LINE = 32 }; /* values of a line that are rounded or packed at a time */
 
 static inline const void *value_at(const ls_gemm_lines *x, int64_t line, int64_t k) {
     return (const char *)x->p + (line * x->line + k * x->step) * (x->bf16 ? 2 : 4);
 }
 
+/* n <= LINE values; y may be x. */
+INLINE void line_to_bf16(int64_t n, const float *x, char *y) {
+    uint16_t some[LINE];
+    EACH for (int64_t i = 0; i < n; i++) some[i] = (uint16_t)(bits_f32(bf16_round(x[i])) >> 16);
+    memcpy(y, some, (size_t)n * sizeof *some);
+}
+
+void LS_K(to_bf16)(int64_t n, const float *x, void *y) {
+    int64_t i = 0;
+    char *to = y;
+    for (; i + LINE <= n; i += LINE) {
+#ifdef V_PAIRS
+        r_store_line_bf16(x + i, to + 2 * i);
+#else
+        line_to_bf16(LINE, x + i, to + 2 * i);
+#endif
+    }
+    line_to_bf16(n - i, x + i, to + 2 * i);
+}
+
 #ifdef V_PAIRS
 
 #define UNROLL _Pragma("GCC unroll 16")
-
-enum { LINE = 32 }; /* values of a line that are packed at a time */
 
 /* A strip: `n` lines of `depth` values, `width` lines with the zeros after them. n may be up to two
  * strips' (pack_across). */
@@ -213,33 +232,50 @@ float LS_K(bf16_peak)(int64_t rounds) {
 
 float LS_K(bf16_peak)(int64_t rounds) { return LS_K(fma_peak)(rounds); }
 
-/* A strip of lines [first, first + n), `width` of them with zeros. */
-static void widen_strip(const ls_gemm_lines *from, int64_t first, int64_t n, int64_t depth,
-                        int64_t width, float *out) {
-    enum { DEPTH = 64 };
-    float room[LS_TILE_WIDEST * DEPTH];
-    assert(width <= LS_TILE_WIDEST);
-    for (int64_t k = 0; k < depth; k += DEPTH) {
-        int64_t some = depth - k < DEPTH ? depth - k : DEPTH;
-        const uint16_t *p = value_at(from, first, k);
-        for (int64_t i = 0; from->line != 1 && i < n; i++)
-            EACH for (int64_t j = 0; j < some; j++) room[i * DEPTH + j] =
-                f32_of_bf16(p[i * from->line + j * from->step]);
-        for (int64_t j = 0; from->line == 1 && j < some; j++)
-            EACH for (int64_t i = 0; i < n; i++) room[j * width + i] =
-                f32_of_bf16(p[i + j * from->step]);
-        lines wide = {room, from->line == 1 ? 1 : DEPTH, from->line == 1 ? width : 1};
-        pack_strip(wide, n, some, width, out + k * width);
+enum { DEPTH = 64, LINES = 96 }; /* of operands in bf16 that are widened at a time */
+
+/* Neighbours in memory are widened together. They are values of k, or else lines. */
+static lines widen(const ls_gemm_lines *from, int64_t line, int64_t n, int64_t k, int64_t some,
+                   float *room) {
+    bool across = from->line == 1;
+    int64_t outer = across ? some : n, inner = across ? n : some;
+    int64_t next = across ? from->step : from->line, step = across ? 1 : from->step;
+    const uint16_t *p = value_at(from, line, k);
+    for (int64_t i = 0; i < outer; i++, p += next) {
+        float *to = room + i * inner;
+        if (step == 1)
+            EACH for (int64_t j = 0; j < inner; j++) to[j] = f32_of_bf16(p[j]);
+        else
+            for (int64_t j = 0; j < inner; j++) to[j] = f32_of_bf16(p[j * step]);
     }
+    return across ? (lines){room, 1, inner} : (lines){room, inner, 1};
+}
+
+/* Strips of `width` lines in bf16. */
+static void pack_halves(int64_t n, int64_t depth, const ls_gemm_lines *from, int64_t width,
+                        float *out) {
+    float room[LINES * DEPTH];
+    assert(width <= LINES);
+    int64_t most = from->line == 1 ? LINES / width * width : width;
+    for (int64_t i = 0; i < n; i += most)
+        for (int64_t k = 0; k < depth; k += DEPTH) {
+            int64_t m = n - i < most ? n - i : most, some = depth - k < DEPTH ? depth - k : DEPTH;
+            lines wide = widen(from, i, m, k, some, room);
+            for (int64_t s = 0; s < m; s += width) {
+                lines strip = {wide.p + s * wide.line, wide.line, wide.step};
+                pack_strip(strip, m - s < width ? m - s : width, some, width,
+                           out + (i + s) * depth + k * width);
+            }
+        }
 }
 
 static void pack(int64_t n, int64_t depth, const ls_gemm_lines *from, int64_t width, float *out) {
+    if (from->bf16) {
+        pack_halves(n, depth, from, width, out);
+        return;
+    }
     for (int64_t i = 0; i < n; i += width, out += depth * width) {
         int64_t some = n - i < width ? n - i : width;
-        if (from->bf16) {
-            widen_strip(from, i, some, depth, width, out);
-            continue;
-        }
         pack_strip((lines){value_at(from, i, 0), from->line, from->step}, some, depth, width, out);
         EACH for (int64_t j = 0; j < depth * width; j++) out[j] = bf16_round(out[j]);
     }

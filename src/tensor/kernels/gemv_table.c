@@ -137,7 +137,7 @@ static void widened_rows(const block_rows *b, const ls_gemv_table_job *j, int64_
         int64_t depth = j->C - k < DEPTH ? j->C - k : DEPTH;
         float *sum = j->y + first;
         ls_gemv_table_job part = {
-            {.data = values, .type = LS_BLOCK_F32}, n, depth, j->x + k, sum, sum, j->bf16};
+            {.data = values, .type = LS_BLOCK_F32}, n, depth, j->x + k, sum, sum, j->bf16, NULL};
         for (int64_t i = 0; i < n; i++)
             b->unpack(depth / b->elements, w + i * row + k / b->elements * b->nbytes,
                       values + i * depth);

@@ -38,6 +38,7 @@ const ls_kernels LS_K(ls_kernels) = {
     .kept_scores_bf16 = LS_K(kept_scores_bf16),
     .kept_mix_bf16 = LS_K(kept_mix_bf16),
     .round_bf16 = LS_K(round_bf16),
+    .to_bf16 = LS_K(to_bf16),
     .layernorm = LS_K(layernorm),
     .layernorm_dx = LS_K(layernorm_dx),
     .layernorm_dparams = LS_K(layernorm_dparams),
