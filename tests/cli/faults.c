@@ -126,14 +126,16 @@ static int64_t read_clock(clock_function *real, clockid_t id) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* 1: full speed. */
+/* 1: full speed. Takes no memory: a sanitizer reads the clock while its allocator is locked. */
 static int slow_factor(const char *file) {
     const char *own = getenv("LOCKSTEP_RANK");
-    int rank = 0, factor = 1;
-    FILE *f = own ? fopen(file, "re") : NULL;
-    bool given = f && fscanf(f, "%d %d", &rank, &factor) == 2;
-    if (f) fclose(f);
-    return given && rank == atoi(own) ? factor : 1;
+    char text[32] = "", *end = text;
+    int fd = own ? open(file, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0) return 1;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    long rank = strtol(text, &end, 10), factor = strtol(end, NULL, 10);
+    return n > 0 && factor > 0 && rank == atoi(own) ? (int)factor : 1;
 }
 
 static void be_slow(clock_function *real, const char *file) {
