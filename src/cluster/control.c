@@ -20,6 +20,9 @@ static const char DIRECTORY[] = "control", NAME[] = "socket";
 /* The socket gets its name when it listens: whoever connects finds the old one or the new one. */
 static const char NEW_NAME[] = "socket.%d";
 
+/* How long a program waits for the socket of a run that may just be beginning. */
+static const int64_t BEGINNING_NS = (int64_t)3 * 1000000000;
+
 /* How long a guest, a program that connects, may take to send its request. */
 static const int64_t PATIENCE_NS = (int64_t)2 * 1000000000;
 
@@ -193,6 +196,19 @@ static ls_status not_connected(const char *run, int folder, int why, ls_error *e
     return ls_fail(e, LS_EIO, "%s: can't be asked: %s", run, strerror(why));
 }
 
+/* A run has steps before its supervisor next looks for requests, and only then the socket. 0, or why
+ * not. */
+static int connect_to(int fd, const struct sockaddr_un *a) {
+    int64_t begin = ls_clock_ns();
+    for (;;) {
+        if (connect(fd, (const struct sockaddr *)a, sizeof *a) == 0) return 0;
+        int why = errno;
+        bool may_come = why == ENOENT || why == ECONNREFUSED;
+        if (!may_come || ls_clock_ns() - begin > BEGINNING_NS) return why;
+        usleep(20000);
+    }
+}
+
 ls_status ls_control_ask(const char *run, const char *line, char answer[LS_CONTROL_LINE],
                          ls_error *e) {
     struct timeval limit = {.tv_sec = 10};
@@ -204,8 +220,8 @@ ls_status ls_control_ask(const char *run, const char *line, char answer[LS_CONTR
     ls_status s = LS_OK;
     if (folder < 0)
         s = ls_fail(e, LS_EIO, "%s: can't be opened: %s", run, strerror(why));
-    else if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof a) != 0)
-        s = not_connected(run, folder, errno, e);
+    else if (fd < 0 || (why = connect_to(fd, &a)) != 0)
+        s = not_connected(run, folder, fd < 0 ? errno : why, e);
     if (s == LS_OK) {
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
         write_line(fd, line);

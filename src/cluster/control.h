@@ -26,8 +26,8 @@ void ls_control_close(ls_control *); /* NULL is fine */
 bool ls_control_next(ls_control *, char line[LS_CONTROL_LINE]);
 void ls_control_answer(ls_control *, const char *text);
 
-/* Sends a request and waits for the answer. LS_EIO: the run is not running on this host, or belongs
- * to another user. */
+/* Sends a request and waits for the answer; if the run has no socket yet, it waits for up to three
+ * seconds. LS_EIO: the run is not running on this host, or belongs to another user. */
 ls_status ls_control_ask(const char *run, const char *line, char answer[LS_CONTROL_LINE],
                          ls_error *);
 

@@ -200,6 +200,7 @@ static void test_late(void **arg) {
 static void test_scale(void **arg) {
     (void)arg;
     pair p = two_until("scaled", 5, "");
+    wait_for_file("scaled/control/socket");
     expect("scale @/scaled 7", 0, "from 4 to 7 workers");
     host_await(&p.b, "with 7 workers on 2 hosts, 3 of them here");
     expect("scale @/scaled 9", 1, "this run can have 1 to 8");

@@ -170,7 +170,7 @@ static void test_stay(void **arg) {
     int times = 0;
     program p =
         start_until(20, N, "stay", "--set checkpoint.every=0 --set survival.heartbeat_s=60");
-    wait_for_file("stay/control");
+    wait_for_file("stay/control/socket");
     settled_children_of(&p, 0, was, N);
     while (times < N && !is_over(&p)) {
         kill(was[0], SIGKILL); /* the one that has lived longest */
@@ -188,7 +188,7 @@ static void test_scale(void **arg) {
     (void)arg;
     program p = start_until(5, 2, "scaled", "--set checkpoint.every=0");
     pid_t pids[16] = {0};
-    wait_for_file("scaled/control");
+    wait_for_file("scaled/control/socket");
     settled_children_of(&p, 0, pids, 2);
     expect("scale @/scaled 5", 0, "from 2 to 5 workers");
     await_others(&p, pids, 5);
