@@ -196,8 +196,8 @@ static ls_status not_connected(const char *run, int folder, int why, ls_error *e
     return ls_fail(e, LS_EIO, "%s: can't be asked: %s", run, strerror(why));
 }
 
-/* A run has steps before its supervisor next looks for requests, and only then the socket. 0, or why
- * not. */
+/* A run may have had steps before its supervisor first looks for requests, and makes the socket.
+ * Returns 0, or why not. */
 static int connect_to(int fd, const struct sockaddr_un *a) {
     int64_t begin = ls_clock_ns();
     for (;;) {
