@@ -55,6 +55,15 @@ ls_status ls_exchange_counts(ls_exchange *x, ls_status own, const char *what, ls
     return LS_OK;
 }
 
+size_t *ls_exchange_places(ls_exchange *x) {
+    size_t sum = 0;
+    for (int i = 0; i < x->size; i++) {
+        x->scaled[i] = sum;
+        sum += x->to[i];
+    }
+    return x->scaled;
+}
+
 /* What moves between workers: to[i] things of `each` elements go to worker i, from[i] come. */
 typedef struct cargo {
     const size_t *to, *from;

@@ -177,11 +177,7 @@ static ls_status sort_by_owner(ls_table *t, const int64_t *ids, size_t n, ls_err
         }
         order[i] = *at;
     }
-    size_t *next = x->scaled, sum = 0; /* where the next id of each owner goes */
-    for (int r = 0; r < x->size; r++) {
-        next[r] = sum;
-        sum += x->to[r];
-    }
+    size_t *next = ls_exchange_places(x);
     for (size_t i = 0; i < ndifferent; i++) {
         place[i] = (uint32_t)next[ls_rows_owner(&t->rows, different[i])]++;
         sent[place[i]] = different[i];
@@ -192,9 +188,7 @@ static ls_status sort_by_owner(ls_table *t, const int64_t *ids, size_t n, ls_err
 
 static ls_status read_alone(ls_table *t, const int64_t *ids, size_t n, float *rows, ls_error *e) {
     LS_TRY(check_ids(t, ids, n, e));
-    LS_TRY(take_room(&t->ids, n * sizeof(uint64_t), e));
-    if (n > 0) memcpy(t->ids.data, ids, n * sizeof *ids);
-    ls_rows_read(&t->rows, t->ids.data, n, t->clock, rows);
+    ls_rows_read(&t->rows, (const uint64_t *)ids, n, t->clock, rows);
     return LS_OK;
 }
 
@@ -240,7 +234,7 @@ void ls_table_discard(ls_table *t) {
 static ls_status sort_sums(ls_table *t, ls_error *e) {
     ls_exchange *x = &t->exchange;
     ls_sums *all = &t->incoming; /* not needed before the exchange */
-    size_t n = 0, width = all->width, sum = 0;
+    size_t n = 0, width = all->width;
     for (int i = 0; i < t->end - t->first; i++) n += t->added[i].sums.n;
     all->n = t->outgoing.n = 0;
     LS_TRY(ls_sums_reserve(all, n, e));
@@ -255,12 +249,9 @@ static ls_status sort_sums(ls_table *t, ls_error *e) {
     if (t->end - t->first > 1)
         LS_TRY(ls_sums_fold(all, &t->scratch, t->c.virtual_workers, t->first, t->end, e));
     for (size_t i = 0; i < all->n; i++) x->to[ls_rows_owner(&t->rows, all->heads[i].id)]++;
-    for (int r = 0; r < x->size; r++) {
-        x->scaled[r] = sum;
-        sum += x->to[r];
-    }
+    size_t *next = ls_exchange_places(x);
     for (size_t i = 0; i < all->n; i++) {
-        size_t at = x->scaled[ls_rows_owner(&t->rows, all->heads[i].id)]++;
+        size_t at = next[ls_rows_owner(&t->rows, all->heads[i].id)]++;
         t->outgoing.heads[at] = all->heads[i];
         memcpy(t->outgoing.rows + at * width, all->rows + i * width, width * sizeof *all->rows);
     }
