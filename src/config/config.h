@@ -99,6 +99,8 @@ typedef enum ls_damaged_kind { LS_DAMAGED_REFUSE, LS_DAMAGED_SKIP } ls_damaged_k
 typedef enum ls_lists_kind { LS_LISTS_REFUSE, LS_LISTS_CUT } ls_lists_kind;
 typedef enum ls_eval_weights { LS_EVAL_LAST, LS_EVAL_EMA } ls_eval_weights;
 typedef enum ls_config_best { LS_BEST_OFF, LS_BEST_ON } ls_config_best;
+/* How workers share what they learn (sync.mode). */
+typedef enum ls_sync_mode { LS_SYNC_ALL_REDUCE, LS_SYNC_ASYNC } ls_sync_mode;
 typedef enum ls_config_balance { LS_BALANCE_AUTO, LS_BALANCE_OFF } ls_config_balance;
 
 typedef struct ls_config_optim {
@@ -212,6 +214,11 @@ typedef struct ls_config {
         double memory_limit_mb; /* the most memory that a worker may need; 0: no limit */
         double timeout_s;       /* for each wait on another worker */
     } parallel;
+    struct {
+        int64_t mode;        /* an ls_sync_mode */
+        int64_t servers;     /* 0: each worker serves a shard */
+        int64_t delay_aware; /* 1: on */
+    } sync;
     struct {
         double heartbeat_s; /* a worker without a sign of life for longer is replaced */
         double stop_s;      /* a run that was asked to stop then abandons its step */

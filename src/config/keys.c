@@ -12,6 +12,7 @@ static const char *const computes[] = {"f32", "bf16", "f16", NULL};
 static const char *const reduce_dtypes[] = {"auto", "f32", "bf16", "f16", NULL};
 static const char *const accumulates[] = {"late", "early", NULL};
 static const char *const states[] = {"memory", "file", NULL};
+static const char *const syncs[] = {"all_reduce", "async", NULL};
 static const char *const balances[] = {"auto", "off", NULL};
 static const char *const bests[] = {"off", "on", NULL};
 static const char *const optimizers[] = {"adamw", "adam", "sgd", "lion", NULL};
@@ -348,6 +349,13 @@ const ls_config_key ls_config_keys[] = {
            "auto: if the limit requires it, zero, recompute and micro_batch are chosen"),
     NUM("parallel.timeout_s", parallel.timeout_s, 0.1, 86400, 60, FREE,
         "seconds that a worker waits for another one"),
+    ONE_OF("sync.mode", sync.mode, syncs, FIXED,
+           "how workers share what they learn; all_reduce: they sum their gradients in each step; "
+           "async: each worker pushes its gradients to parameter servers, and waits for no other"),
+    INT("sync.servers", sync.servers, 0, 64, 0, FREE,
+        "async: processes that each serve a shard of the parameters; 0: each worker serves one"),
+    ONE_OF("sync.delay_aware", sync.delay_aware, switches, FIXED,
+           "async: on: the learning rate of a gradient is divided by its staleness"),
     NUM("survival.heartbeat_s", survival.heartbeat_s, 0.3, 3600, 1, FREE,
         "a worker that shows no sign of life for this many seconds is replaced"),
     NUM("survival.stop_s", survival.stop_s, 0, 1e6, 10, FREE,

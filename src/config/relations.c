@@ -244,12 +244,25 @@ static ls_status check_data(const ls_config *c, const char *where, ls_error *e) 
     return LS_OK;
 }
 
+static ls_status check_sync(const ls_config *c, const char *where, ls_error *e) {
+    const char *key = c->sync.servers       ? "sync.servers"
+                      : c->sync.delay_aware ? "sync.delay_aware"
+                                            : NULL;
+    if (c->sync.mode == LS_SYNC_ASYNC)
+        return ls_fail(e, LS_EINVAL, "%s: sync.mode async is not possible yet; leave the key out",
+                       where);
+    if (!key) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: %s is for sync.mode async; set that, or leave the key out",
+                   where, key);
+}
+
 ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     LS_TRY(check_model(c, where, e));
     LS_TRY(check_vocab(c, where, e));
     LS_TRY(check_lora(c, where, e));
     LS_TRY(check_train(c, where, e));
     LS_TRY(check_data(c, where, e));
+    LS_TRY(check_sync(c, where, e));
     if ((*c->train.sample_prompts || *c->train.sample_file) && !ls_config_has_corpus(c))
         return ls_fail(
             e, LS_EINVAL,
