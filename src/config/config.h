@@ -72,7 +72,9 @@ typedef enum ls_optimizer_kind {
     LS_OPTIMIZER_ADAMW,
     LS_OPTIMIZER_ADAM,
     LS_OPTIMIZER_SGD,
-    LS_OPTIMIZER_LION
+    LS_OPTIMIZER_LION,
+    LS_OPTIMIZER_ADAGRAD,
+    LS_OPTIMIZER_SCHEDULE_FREE
 } ls_optimizer_kind;
 typedef enum ls_schedule_kind {
     LS_SCHEDULE_COSINE,

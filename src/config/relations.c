@@ -127,6 +127,21 @@ static ls_status check_train(const ls_config *c, const char *where, ls_error *e)
     return LS_OK;
 }
 
+/* Its average takes the place of a falling learning rate. */
+static ls_status check_schedule_free(const ls_config *c, const char *where, ls_error *e) {
+    if (c->optim.schedule != LS_SCHEDULE_CONSTANT)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: optim.optimizer is schedule-free, and optim.schedule is not constant; "
+                       "set optim.schedule=constant",
+                       where);
+    if (c->optim.ema > 0)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: optim.optimizer is schedule-free, which is an average of weights, and "
+                       "optim.ema is %g; leave out optim.ema",
+                       where, c->optim.ema);
+    return LS_OK;
+}
+
 /* A momentum that no update uses would be silently ignored. */
 static ls_status check_optimizers(const ls_config *c, const char *where, ls_error *e) {
     ls_config_group groups[LS_CONFIG_GROUPS];
@@ -136,6 +151,7 @@ static ls_status check_optimizers(const ls_config *c, const char *where, ls_erro
     for (int i = -1; i < n; i++) {
         const ls_config_optim *o = i < 0 ? &c->optim : &groups[i].with;
         bool is_sgd = o->optimizer == LS_OPTIMIZER_SGD;
+        if (o->optimizer == LS_OPTIMIZER_SCHEDULE_FREE) LS_TRY(check_schedule_free(c, where, e));
         has_sgd = has_sgd || is_sgd;
         has_plain_nesterov = has_plain_nesterov || (is_sgd && o->nesterov && o->momentum == 0);
     }

@@ -269,10 +269,28 @@ ls_status ls_world_gather_params(ls_world *w, const ls_plan *p, ls_error *e) {
     return s;
 }
 
+/* Rounds elements of the average `ema`, or of the averages of rules, to params. */
+static void round_average(const ls_world *w, const ls_plan *p, const ls_compute *c, ls_bucket b,
+                          bool ema, void *params) {
+    const ls_model *m = p->c.model;
+    for (int i = 0; i < m->nparams; i++) {
+        const ls_param *q = &m->params[i];
+        size_t first = q->offset > b.first ? q->offset : b.first;
+        size_t end = q->offset + q->count < b.end ? q->offset + q->count : b.end;
+        if (q->frozen || first >= end) continue;
+        int of = ema ? 1 + ls_optim_ema(&p->c.optim) : ls_optim_weights(&p->c.optim, q, 1);
+        const float *from = w->flat.of[of] + first;
+        if (ls_plan_has_masters(p))
+            ls_table_narrow(c, p->c.compute, end - first, from,
+                            ls_flat_at_mut(p->c.compute, params, first));
+        else
+            memcpy((float *)params + first, from, (end - first) * sizeof *from);
+    }
+}
+
 /* Each worker rounds what it has: all, if its sharding group has one copy of the states. */
-ls_status ls_world_gather_ema(ls_world *w, const ls_plan *p, const ls_compute *c, void **params_p,
-                              ls_error *e) {
-    const float *ema = w->flat.of[1 + ls_optim_ema(&p->c.optim)];
+ls_status ls_world_gather_average(ls_world *w, const ls_plan *p, const ls_compute *c, bool ema,
+                                  void **params_p, ls_error *e) {
     bool one = w->in_one_thread || w->shares_state, gathers = !one && ls_plan_shards_moments(p);
     size_t *counts = LS_NEW_ARRAY(size_t, (size_t)ls_plan_shards(p));
     void *params = NULL;
@@ -281,11 +299,7 @@ ls_status ls_world_gather_ema(ls_world *w, const ls_plan *p, const ls_compute *c
         s = ls_barrier(w->shards, e); /* until all have written their shards */
     for (int k = 0; s == LS_OK && k < p->nbuckets; k++) {
         ls_bucket b = gathers ? ls_plan_owned(p, k, ls_group_rank(w->group)) : p->buckets[k];
-        void *to = ls_flat_at_mut(p->c.compute, params, b.first);
-        if (ls_plan_has_masters(p))
-            ls_table_narrow(c, p->c.compute, b.end - b.first, ema + b.first, to);
-        else
-            memcpy(to, ema + b.first, (b.end - b.first) * sizeof *ema);
+        round_average(w, p, c, b, ema, params);
         if (gathers) s = gather_bucket(w, p, params, k, counts, e);
     }
     free(counts);

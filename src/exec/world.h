@@ -63,10 +63,11 @@ ls_status ls_world_gather_params(ls_world *, const ls_plan *, ls_error *);
 void ls_world_round(const ls_world *, const ls_plan *, const ls_compute *, size_t first,
                     size_t end);
 void ls_world_drop_params(const ls_world *, const ls_plan *);
-/* Collective: all workers have the average of all parameters (optim.ema) in *params_p, of the
- * plan's compute type: ls_unmap() it, ls_plan_params_nbytes(). */
-ls_status ls_world_gather_ema(ls_world *, const ls_plan *, const ls_compute *, void **params_p,
-                              ls_error *);
+/* Collective: all workers have the average of all parameters (ema: optim.ema, else those of rules,
+ * ls_optim_weights()) in *params_p, of the plan's compute type: ls_unmap() it,
+ * ls_plan_params_nbytes(). */
+ls_status ls_world_gather_average(ls_world *, const ls_plan *, const ls_compute *, bool ema,
+                                  void **params_p, ls_error *);
 
 /* Returns the memory of a bucket's optimizer state to the system, except what the worker owns. */
 void ls_world_drop_state(const ls_world *, const ls_plan *, int bucket);

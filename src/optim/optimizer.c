@@ -8,18 +8,22 @@
 #include "config/groups.h"
 
 const ls_optim_rule ls_optim_rules[LS_NRULES] = {
-    [LS_RULE_ADAMW] = {"adamw", 2, {"exp_avg", "exp_avg_sq"}},
-    [LS_RULE_ADAM] = {"adam", 2, {"exp_avg", "exp_avg_sq"}},
-    [LS_RULE_SGD] = {"sgd", 0, {NULL}},
-    [LS_RULE_MOMENTUM] = {"sgd with momentum", 1, {"momentum_buffer"}},
-    [LS_RULE_LION] = {"lion", 1, {"exp_avg"}},
+    [LS_RULE_ADAMW] = {"adamw", 2, {"exp_avg", "exp_avg_sq"}, 0},
+    [LS_RULE_ADAM] = {"adam", 2, {"exp_avg", "exp_avg_sq"}, 0},
+    [LS_RULE_SGD] = {"sgd", 0, {NULL}, 0},
+    [LS_RULE_MOMENTUM] = {"sgd with momentum", 1, {"momentum_buffer"}, 0},
+    [LS_RULE_LION] = {"lion", 1, {"exp_avg"}, 0},
+    [LS_RULE_ADAGRAD] = {"adagrad", 1, {"sum"}, 0},
+    [LS_RULE_SCHEDULE_FREE] = {"schedule-free", 3, {"z", "exp_avg_sq", "y"}, 3},
 };
 
 static ls_update_rule rule_of(const ls_config_optim *c) {
     static const ls_update_rule rules[] = {[LS_OPTIMIZER_ADAMW] = LS_RULE_ADAMW,
                                            [LS_OPTIMIZER_ADAM] = LS_RULE_ADAM,
                                            [LS_OPTIMIZER_SGD] = LS_RULE_SGD,
-                                           [LS_OPTIMIZER_LION] = LS_RULE_LION};
+                                           [LS_OPTIMIZER_LION] = LS_RULE_LION,
+                                           [LS_OPTIMIZER_ADAGRAD] = LS_RULE_ADAGRAD,
+                                           [LS_OPTIMIZER_SCHEDULE_FREE] = LS_RULE_SCHEDULE_FREE};
     if (c->optimizer == LS_OPTIMIZER_SGD && c->momentum > 0) return LS_RULE_MOMENTUM;
     return rules[c->optimizer];
 }
@@ -33,6 +37,7 @@ static ls_optim_group group_of(const ls_config_optim *c, double lr_scale, bool d
                             .momentum = c->momentum,
                             .nesterov = c->nesterov,
                             .lr_scale = lr_scale,
+                            .warmup = c->warmup,
                             .decays_all = decays_all};
 }
 
@@ -101,6 +106,16 @@ const char *ls_optim_state_name(const ls_optim *o, const ls_param *p, int i) {
     return i < rule->nstates && p->momentum == 0 ? rule->states[i] : NULL;
 }
 
+int ls_optim_weights(const ls_optim *o, const ls_param *p, int64_t updates) {
+    return updates > 0 && p->momentum == 0 ? ls_optim_rules[o->groups[p->group].rule].average : 0;
+}
+
+bool ls_optim_averages(const ls_optim *o) {
+    bool any = false;
+    for (int g = 0; g < o->ngroups; g++) any = any || ls_optim_rules[o->groups[g].rule].average;
+    return any;
+}
+
 /* Does a group before this one have the state? */
 static bool is_listed(const ls_optim *o, int group, const char *name) {
     for (int g = 0; g < group; g++) {
@@ -124,6 +139,15 @@ void ls_optim_list_states(const ls_optim *o, ls_buf *out) {
     if (o->ema > 0) ls_buf_printf(out, "%s" LS_OPTIM_EMA, comma);
 }
 
+/* Schedule-free: the weight of update t in an average weighted by the squares of learning rates,
+ * which rise linearly over the warm-up and are constant then. */
+static double weight_of(const ls_optim_group *g, uint64_t t) {
+    double w = (double)g->warmup, last = (double)t < w ? (double)t : w;
+    double squares = w > 0 ? last * (last + 1) * (2 * last + 1) / (6 * w * w) : 0;
+    double now = (double)t < w ? (double)t * (double)t / (w * w) : 1;
+    return now / (squares + ((double)t > w ? (double)t - w : 0));
+}
+
 ls_update_scalars ls_optim_scalars(const ls_optim_group *g, const ls_optim_step *s, bool decay) {
     uint64_t t = (uint64_t)s->updates + 1;
     return (ls_update_scalars){
@@ -136,6 +160,8 @@ ls_update_scalars ls_optim_scalars(const ls_optim_group *g, const ls_optim_step 
         .correct1 = (float)(1.0 / (1.0 - ls_math_pow_int(g->beta1, t))),
         .correct2 = (float)(1.0 / (1.0 - ls_math_pow_int(g->beta2, t))),
         .grad_scale = (float)s->grad_scale,
+        .weight = (float)weight_of(g, t),
         .nesterov = g->nesterov,
+        .first = t == 1,
     };
 }

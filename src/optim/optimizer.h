@@ -14,7 +14,7 @@
 #include "model/model.h"
 
 /* At most: states of a rule, all states, groups. */
-enum { LS_RULE_STATES = 2, LS_OPTIM_STATES = LS_RULE_STATES + 1, LS_OPTIM_GROUPS = 16 };
+enum { LS_RULE_STATES = 3, LS_OPTIM_STATES = LS_RULE_STATES + 1, LS_OPTIM_GROUPS = 16 };
 
 /* The suffix of the average's tensors. */
 #define LS_OPTIM_EMA "ema"
@@ -23,6 +23,10 @@ typedef struct ls_optim_rule {
     const char *name; /* optim.optimizer in configs */
     int nstates;
     const char *states[LS_RULE_STATES]; /* tensor NAME has its state in NAME.<this> */
+    /* Above 0: state `average` - 1 is an average of the parameter, and is what the training is for:
+     * evaluations use it, and checkpoints have it as the weight, and the parameter, where gradients
+     * are taken, as the state. */
+    int average;
 } ls_optim_rule;
 
 extern const ls_optim_rule ls_optim_rules[LS_NRULES];
@@ -32,6 +36,7 @@ typedef struct ls_optim_group {
     ls_update_rule rule;
     double beta1, beta2, eps, weight_decay, momentum;
     double lr_scale; /* multiplies the learning rate */
+    int64_t warmup;  /* of the learning rate, steps */
     bool nesterov;
     bool decays_all; /* weight decay also applies to parameters without `decay` (layer.h) */
 } ls_optim_group;
@@ -59,6 +64,12 @@ int ls_optim_ema(const ls_optim *);
 /* The name of a parameter's state `i`; NULL: it has none of this number. A running value has no
  * states of a rule. */
 const char *ls_optim_state_name(const ls_optim *, const ls_param *, int i);
+
+/* The buffer (flat.h) that has a parameter's weights after `updates` updates: 0, or that of the
+ * rule's average. */
+int ls_optim_weights(const ls_optim *, const ls_param *, int64_t updates);
+/* Is it another one than 0 for any group? */
+bool ls_optim_averages(const ls_optim *);
 
 /* Appends the names of all states, each once: "exp_avg, exp_avg_sq, ema". */
 void ls_optim_list_states(const ls_optim *, ls_buf *);

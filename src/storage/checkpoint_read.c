@@ -133,23 +133,45 @@ static ls_status check_count(const opened *o, const ls_model *m, bool begins, ls
                    o->path, o->weights.n + o->frozen.n, m->nparams);
 }
 
+/* The buffer of the average that the file has as the weight (ls_optim_rule), and where gradients are
+ * taken beside it. */
+static ls_status load_average(const loading *weights, ls_train_state *s, const ls_param *p,
+                              int average, ls_error *e) {
+    loading point = *weights, mean = *weights;
+    point.file = &weights->from->optimizer;
+    mean.flat = s->flat.of[average];
+    mean.part = s;
+    LS_TRY(load_param(&point, p, ls_optim_state_name(s->optim, p, average - 1), e));
+    return load_param(&mean, p, NULL, e);
+}
+
+/* A parameter and its states. */
+static ls_status load_all(const loading *weights, ls_train_state *s, const ls_param *p,
+                          ls_error *e) {
+    int average = s->flat.n > 1 ? ls_optim_weights(s->optim, p, 1) : 0;
+    if (average)
+        LS_TRY(load_average(weights, s, p, average, e));
+    else
+        LS_TRY(load_param(weights, p, s->ema ? LS_OPTIM_EMA : NULL, e));
+    for (int k = 1; k < s->flat.n; k++) {
+        const loading states = {weights->from, &weights->from->optimizer, NULL, s, s->flat.of[k]};
+        const char *name = ls_optim_state_name(s->optim, p, k - 1);
+        if (name && k != average) LS_TRY(load_param(&states, p, name, e));
+    }
+    return LS_OK;
+}
+
 /* What is trained now may have been frozen in the run of the checkpoint (train.from). */
 static ls_status load_state(const opened *o, ls_train_state *s, ls_error *e) {
     LS_TRY(check_count(o, s->model, s->begins, e));
     const ls_train_state whole = {0};
-    const char *suffix = s->ema ? LS_OPTIM_EMA : NULL;
     if (s->ema) LS_TRY(check_ema(o, e));
     const loading weights = {o, s->ema ? &o->optimizer : &o->weights, s->ema ? NULL : &o->frozen,
                              s->all_params ? &whole : s, s->flat.of[0]};
     for (int i = 0; i < s->model->nparams; i++) {
         const ls_param *p = &s->model->params[i];
         if (p->frozen || (s->begins && lacks(o, p))) continue;
-        LS_TRY(load_param(&weights, p, suffix, e));
-        for (int k = 1; k < s->flat.n; k++) {
-            const loading states = {o, &o->optimizer, NULL, s, s->flat.of[k]};
-            const char *name = ls_optim_state_name(s->optim, p, k - 1);
-            if (name) LS_TRY(load_param(&states, p, name, e));
-        }
+        LS_TRY(load_all(&weights, s, p, e));
     }
     s->step = o->manifest.step;
     s->scaler = o->manifest.scaler;

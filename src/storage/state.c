@@ -85,11 +85,22 @@ static ls_state_tensors new_tensors(const ls_model *m, int each) {
                               .from = LS_NEW_ARRAY(int, (size_t)m->nparams + 1)};
 }
 
+/* Updates so far: steps that did not overflow. */
+static int64_t updates(const ls_train_state *s) {
+    return s->step - (s->scaler.scale > 0 ? s->scaler.skipped : 0);
+}
+
+/* The buffer that has a parameter's weights. */
+static int weights_at(const ls_train_state *s, const ls_param *p) {
+    return s->optim ? ls_optim_weights(s->optim, p, updates(s)) : 0;
+}
+
 ls_state_tensors ls_state_weights(const ls_train_state *s) {
     ls_state_tensors t = new_tensors(s->model, 1);
     for (int i = 0; i < s->model->nparams; i++) {
         const ls_param *p = &s->model->params[i];
-        if (!p->frozen) t.list[t.n++] = ls_state_tensor(p, NULL, s->flat.of[0] + p->offset);
+        if (!p->frozen)
+            t.list[t.n++] = ls_state_tensor(p, NULL, s->flat.of[weights_at(s, p)] + p->offset);
         t.from[i + 1] = (int)t.n;
     }
     return t;
@@ -101,7 +112,10 @@ ls_state_tensors ls_state_optimizer(const ls_train_state *s) {
         const ls_param *p = &s->model->params[i];
         for (int k = 1; k < s->flat.n && !p->frozen; k++) {
             const char *name = ls_optim_state_name(s->optim, p, k - 1);
-            if (name) t.list[t.n++] = ls_state_tensor(p, name, s->flat.of[k] + p->offset);
+            /* the average stands with the weights, and the parameter in its place */
+            const float *data =
+                s->flat.of[k == ls_optim_weights(s->optim, p, 1) ? 0 : k] + p->offset;
+            if (name) t.list[t.n++] = ls_state_tensor(p, name, data);
         }
         t.from[i + 1] = (int)t.n;
     }

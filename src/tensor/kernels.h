@@ -31,7 +31,8 @@ typedef struct ls_update_scalars {
     float lr, beta1, beta2, eps, weight_decay, momentum;
     float correct1, correct2; /* Adam: 1 / (1 - beta^t) */
     float grad_scale;         /* clip factor */
-    bool nesterov;
+    float weight;             /* schedule-free: of the newest point in the average */
+    bool nesterov, first;     /* first: no update came before */
 } ls_update_scalars;
 
 /* Updates n elements of a parameter and of the optimizer's states, with their gradient. */
@@ -39,13 +40,16 @@ typedef void ls_update_kernel(int64_t n, const ls_update_scalars *, const float 
                               float *const *states);
 
 /* Their states: adamw and adam: means of gradients and of their squares; momentum: the velocity;
- * lion: the mean of gradients; sgd: none. */
+ * lion: the mean of gradients; sgd: none; adagrad: the sum of squares; schedule-free: z, the mean of
+ * squares, and the average of z. */
 typedef enum ls_update_rule {
     LS_RULE_ADAMW,
     LS_RULE_ADAM,
     LS_RULE_SGD,
     LS_RULE_MOMENTUM,
     LS_RULE_LION,
+    LS_RULE_ADAGRAD,
+    LS_RULE_SCHEDULE_FREE,
     LS_NRULES
 } ls_update_rule;
 

@@ -73,19 +73,21 @@ ls_status ls_with_evaluated_weights(ls_member *m, int64_t steps, ls_use_weights 
                                     ls_error *e) {
     const ls_plan *p = &m->layout->plan;
     ls_world *w = &m->worlds[0];
-    void *ema = NULL;
-    if (m->run->config.train.eval_weights == LS_EVAL_LAST || m->scaler.skipped >= steps) {
+    void *average = NULL;
+    bool ema = m->run->config.train.eval_weights == LS_EVAL_EMA;
+    bool averages = ema || ls_optim_averages(&p->c.optim);
+    if (!averages || m->scaler.skipped >= steps) {
         LS_TRY(ls_world_gather_params(w, p, e));
         ls_status s = use(m, arg, e);
         ls_world_drop_params(w, p);
         return s;
     }
-    LS_TRY(ls_world_gather_ema(w, p, ls_exec_compute(m->execs[0]), &ema, e));
+    LS_TRY(ls_world_gather_average(w, p, ls_exec_compute(m->execs[0]), ema, &average, e));
     const void *params = m->infer.params;
-    m->infer.params = ema;
+    m->infer.params = average;
     ls_status s = use(m, arg, e);
     m->infer.params = params;
-    ls_unmap(ema, ls_plan_params_nbytes(p));
+    ls_unmap(average, ls_plan_params_nbytes(p));
     return s;
 }
 

@@ -2,6 +2,7 @@
 /* ctest: no-tsan: its threads belong to processes that are killed; exec_test updates with threads */
 #include "optim/journal.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -12,10 +13,11 @@
 #include "optim/apply.h"
 #include "test.h"
 
-enum { KILLS = 300, NTHREADS = 2 };
+enum { KILLS = 60, NTHREADS = 2 }; /* of each rule */
 
 /* All of it in memory that a dead child leaves to its parent. */
 typedef struct setup {
+    ls_optim optim;
     ls_model model;
     size_t n;
     ls_journal journal;
@@ -30,10 +32,12 @@ static void *shared(size_t nbytes) {
     return p;
 }
 
-static void set_up(setup *s) {
+static void set_up(setup *s, ls_update_rule rule) {
     ls_error e = {0};
     ls_gpt_config c = {2, 64, 4, 16, 300};
-    *s = (setup){0};
+    *s = (setup){.optim = ls_optim_usual()};
+    s->optim.ema = 0.9;
+    s->optim.groups[0].rule = rule;
     assert_ls_ok(ls_gpt_create(&c, &s->model, &e), e);
     s->n = s->model.nfloats;
     s->journal = (ls_journal){shared(s->n / LS_BLOCK * sizeof(atomic_uint)),
@@ -48,38 +52,22 @@ static void gradients(setup *s, int step) {
         s->grads[i] = (float)((int)((i * 7 + (size_t)step * 13) % 1000) - 500) / 5000.0f;
 }
 
+static ls_flat flat_of(const setup *s) {
+    return ls_flat_of_state(s->state, NULL, ls_optim_nstates(&s->optim), s->n);
+}
+
 static void update(setup *s, const ls_compute *c, int step, bool journal) {
-    ls_optim o = ls_optim_usual();
-    o.ema = 0.9;
-    const ls_optim_update u = {.optim = &o,
+    const ls_optim_update u = {.optim = &s->optim,
                                .model = &s->model,
                                .step = {step, 1e-2, 1, 0},
                                .grads_type = LS_F32,
                                .params_type = LS_BF16,
                                .grads = s->grads,
                                .params = s->params,
-                               .flat = ls_flat_of_state(s->state, NULL, LS_OPTIM_STATES, s->n),
+                               .flat = flat_of(s),
                                .journal = journal ? &s->journal : NULL,
                                .steps = (uint32_t)step + 1};
     ls_optim_apply(&u, c, 0, s->n);
-}
-
-/* A process that updates until it is killed, after about `us` microseconds. */
-static void update_and_die(setup *s, int step, unsigned us) {
-    pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        ls_error e = {0};
-        ls_compute c;
-        if (ls_compute_init(&c, NTHREADS, 16, &e) == LS_OK) update(s, &c, step, true);
-        pause();
-        _exit(1);
-    }
-    usleep(us);
-    kill(pid, SIGKILL);
-    int how = 0;
-    assert_int_equal(waitpid(pid, &how, 0), pid);
-    assert_true(WIFSIGNALED(how));
 }
 
 /* The number of blocks that have had the step. */
@@ -90,23 +78,43 @@ static size_t done_blocks(const setup *s, int step) {
     return done;
 }
 
-static void test_killed(void **arg) {
-    (void)arg;
+/* A process that updates until it is killed: once this many blocks have had the step, or after
+ * about `us` microseconds if that is 0. */
+static void update_and_die(setup *s, int step, size_t blocks, unsigned us) {
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        ls_error e = {0};
+        ls_compute c;
+        if (ls_compute_init(&c, NTHREADS, 16, &e) == LS_OK) update(s, &c, step, true);
+        pause();
+        _exit(1);
+    }
+    if (!blocks) usleep(us);
+    while (done_blocks(s, step) < blocks) sched_yield();
+    kill(pid, SIGKILL);
+    int how = 0;
+    assert_int_equal(waitpid(pid, &how, 0), pid);
+    assert_true(WIFSIGNALED(how));
+}
+
+static void check_killed(ls_update_rule rule) {
     setup cut, whole;
     ls_error e = {0};
     ls_compute c;
     assert_ls_ok(ls_compute_init(&c, 1, 16, &e), e);
-    set_up(&cut);
-    set_up(&whole);
+    set_up(&cut, rule);
+    set_up(&whole, rule);
     int half_done = 0;
     for (int step = 0; step < KILLS; step++) {
         gradients(&cut, step);
         gradients(&whole, step);
         update(&whole, &c, step, false);
-        update_and_die(&cut, step, 200 + (unsigned)(step * 37 % 400));
+        size_t nblocks = cut.n / LS_BLOCK;
+        update_and_die(&cut, step, (size_t)step * 7 % nblocks, 200 + (unsigned)(step * 37 % 400));
         size_t done = done_blocks(&cut, step);
-        half_done += done > 0 && done < cut.n / LS_BLOCK;
-        const ls_flat flat = ls_flat_of_state(cut.state, NULL, LS_OPTIM_STATES, cut.n);
+        half_done += done > 0 && done < nblocks;
+        const ls_flat flat = flat_of(&cut);
         ls_journal_repair(&cut.journal, &flat);
         ls_journal_repair(&cut.journal, &flat); /* may be repeated */
         update(&cut, &c, step, true);
@@ -114,16 +122,22 @@ static void test_killed(void **arg) {
         assert_memory_equal(cut.state, whole.state, LS_FLAT_MOST * cut.n * sizeof(float));
         assert_memory_equal(cut.params, whole.params, cut.n * sizeof *cut.params);
     }
-    print_message("%d of %d updates were killed half done\n", half_done, KILLS);
+    print_message("%s: %d of %d updates were killed half done\n", ls_optim_rules[rule].name,
+                  half_done, KILLS);
     ls_compute_close(&c);
     ls_model_free(&cut.model);
     ls_model_free(&whole.model);
 }
 
+static void test_killed(void **arg) {
+    (void)arg;
+    for (int rule = 0; rule < LS_NRULES; rule++) check_killed((ls_update_rule)rule);
+}
+
 /* A block that was being changed is restored, wherever its worker dies. */
 static void check_torn_block(int nstates) {
     setup s;
-    set_up(&s);
+    set_up(&s, LS_RULE_ADAMW);
     const ls_flat flat = ls_flat_of_state(s.state, NULL, nstates, s.n);
     const size_t at = 3 * LS_BLOCK, n = (size_t)flat.n * s.n;
     for (size_t i = 0; i < n; i++) s.state[i] = (float)i;

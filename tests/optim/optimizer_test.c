@@ -81,7 +81,8 @@ static ls_optim optim_of(ls_update_rule rule, bool nesterov) {
                                   .weight_decay = 0.1,
                                   .momentum = 0.8,
                                   .nesterov = nesterov,
-                                  .lr_scale = 0.5}}};
+                                  .lr_scale = 0.5,
+                                  .warmup = 5}}};
 }
 
 /* STEPS steps, each in ranges of `cut` elements; returns [1 + states][n]: weights, states. */
@@ -121,10 +122,26 @@ typedef struct element {
 
 static double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
 
+/* As its authors' program computes it, which has no average but follows y = (1 - beta1) z + beta1 x
+ * from step to step; here x is made of these. */
+static void exact_schedule_free(const ls_optim_group *o, int t, double g, double decay,
+                                element *x) {
+    double *z = &x->states[0], *v = &x->states[1], y = x->p, weights = 0;
+    for (int i = 1; i <= t; i++) weights += pow(fmin(1, (double)i / (double)o->warmup), 2);
+    double share = pow(fmin(1, (double)t / (double)o->warmup), 2) / weights;
+    if (t == 1) *z = y;
+    *v = o->beta2 * *v + (1 - o->beta2) * g * g;
+    double d = g / (sqrt(*v / (1 - pow(o->beta2, t))) + o->eps) + decay * y;
+    x->p = y + share * (*z - y) + LR * (o->beta1 * (1 - share) - 1) * d;
+    *z -= LR * d;
+    x->states[2] = x->p + (1 - 1 / o->beta1) * (*z - x->p);
+}
+
 /* One step of one element, by the papers' formulas; t from 1. */
 static void exact_step(const ls_optim_group *o, int t, double g, bool decays, element *x) {
     double decay = decays ? o->weight_decay : 0, *m = &x->states[0], *v = &x->states[1];
-    bool adds = o->rule != LS_RULE_ADAMW && o->rule != LS_RULE_LION;
+    bool adds =
+        o->rule != LS_RULE_ADAMW && o->rule != LS_RULE_LION && o->rule != LS_RULE_SCHEDULE_FREE;
     double p = adds ? x->p : x->p * (1 - LR * decay), mean = 0;
     if (adds) g += decay * x->p;
     switch (o->rule) {
@@ -144,6 +161,11 @@ static void exact_step(const ls_optim_group *o, int t, double g, bool decays, el
         x->p = p - LR * sign(o->beta1 * *m + (1 - o->beta1) * g);
         *m = o->beta2 * *m + (1 - o->beta2) * g;
         break;
+    case LS_RULE_ADAGRAD:
+        *m += g * g;
+        x->p = p - LR * g / (sqrt(*m) + o->eps);
+        break;
+    case LS_RULE_SCHEDULE_FREE: exact_schedule_free(o, t, g, decay, x); break;
     case LS_NRULES: break;
     }
 }
@@ -414,6 +436,7 @@ static void test_states(void **arg) {
     list_states(*arg, "optim.optimizer=adam", 0, "exp_avg, exp_avg_sq");
     list_states(*arg, "optim.optimizer=sgd", 0, "");
     list_states(*arg, "optim.optimizer=sgd", 0.9, "ema");
+    list_states(*arg, "optim.optimizer=schedule-free", 0, "z, exp_avg_sq, y");
     list_states(*arg,
                 "optim.groups=[{match: \"*.bias\", optimizer: sgd, momentum: 0.5}, "
                 "{match: wte.*, optimizer: lion}]",
@@ -440,8 +463,8 @@ static void test_bad_groups(void **arg) {
                   "lr_scale: 'fast' is not a number from 0 to 1000");
     refuse_groups(*arg, "optim.groups=[{match: h.*, beta1: 1}]",
                   "optim.beta1: 1 is out of range; expected 0 to 0.999999");
-    refuse_groups(*arg, "optim.groups=[{match: h.*, optimizer: adagrad}]",
-                  "'adagrad' is not one of adamw, adam, sgd, lion");
+    refuse_groups(*arg, "optim.groups=[{match: h.*, optimizer: adamax}]",
+                  "'adamax' is not one of adamw, adam, sgd, lion, adagrad, schedule-free");
 }
 
 int main(void) {

@@ -127,14 +127,17 @@ static const ls_update_scalars SCALARS = {.lr = 1e-3f,
                                           .correct1 = 1 / (1 - 0.81f),
                                           .correct2 = 1 / (1 - 0.9025f),
                                           .grad_scale = 0.7f,
+                                          .weight = 0.3f,
                                           .nesterov = true};
 
-/* The weights in output 0, the states in outputs 1 and 2. */
+/* The weights in output 0, the states in outputs 1 to 3. */
 static inline void do_update(const ls_kernels *k, int64_t n, values *v, ls_update_rule rule) {
-    float *const states[] = {v->out[1], v->out[2]};
+    float *const states[] = {v->out[1], v->out[2], v->out[3]};
     start_from(v, 0, 1, n);
     start_from(v, 1, 2, n);
+    start_from(v, 3, 0, n);
     for (int64_t i = 0; i < n; i++) v->out[2][i] = fabsf(v->in[3][i]); /* a mean of squares */
+    for (int64_t i = 0; rule == LS_RULE_ADAGRAD && i < n; i++) v->out[1][i] = fabsf(v->out[1][i]);
     k->update[rule](n, &SCALARS, v->in[0], v->out[0], states);
 }
 static inline void do_adamw(const ls_kernels *k, int64_t n, values *v) {
@@ -151,6 +154,12 @@ static inline void do_momentum(const ls_kernels *k, int64_t n, values *v) {
 }
 static inline void do_lion(const ls_kernels *k, int64_t n, values *v) {
     do_update(k, n, v, LS_RULE_LION);
+}
+static inline void do_adagrad(const ls_kernels *k, int64_t n, values *v) {
+    do_update(k, n, v, LS_RULE_ADAGRAD);
+}
+static inline void do_schedule_free(const ls_kernels *k, int64_t n, values *v) {
+    do_update(k, n, v, LS_RULE_SCHEDULE_FREE);
 }
 
 /* Sums continue from the values in y. The weights are representable in 16 bits, so that no sum is

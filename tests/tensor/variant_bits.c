@@ -141,6 +141,8 @@ static const struct {
     {do_sgd, {"sgd", "sgd", "sgd"}},
     {do_momentum, {"momentum", "momentum", "momentum"}},
     {do_lion, {"lion", "lion", "lion"}},
+    {do_adagrad, {"adagrad", "adagrad", "adagrad"}},
+    {do_schedule_free, {"schedule_free", "schedule_free", "schedule_free", "schedule_free"}},
     {do_activations,
      {"relu", "relu_dx", "sigmoid", "sigmoid_dx", "tanh", "tanh_dx", "silu", "silu_dx"}},
     {do_gates, {"silu_gate", "silu_gate", "silu_gate_dx", "silu_gate_dx", "rope", "rope"}},

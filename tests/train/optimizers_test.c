@@ -33,6 +33,10 @@ static const optimizer optimizers[] = {
     {{"optim.optimizer=lion", "optim.schedule=wsd"}, "exp_avg", "exp_avg"},
     {{GROUPS, "optim.schedule=linear", "optim.ema=0.75"}, "exp_avg ema", "momentum_buffer ema"},
     {{"optim.optimizer=sgd", "optim.ema=0.75"}, "ema", "ema"},
+    {{"optim.optimizer=adagrad"}, "sum", "sum"},
+    {{"optim.optimizer=schedule-free", "optim.schedule=constant"},
+     "z exp_avg_sq y",
+     "z exp_avg_sq y"},
 };
 enum { NOPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 
@@ -125,7 +129,7 @@ static void test_resumed(void **state) {
 /* In 16 bits the masters are trained. */
 static void test_masters(void **state) {
     (void)state;
-    for (int i = 1; i < NOPTIMIZERS; i += 2) {
+    for (int i = 1; i < NOPTIMIZERS; i++) {
         const optimizer *o = &optimizers[i];
         result one = run_with(o, 1, "train.compute=bf16", false);
         assert_same(o, 3, "train.compute=bf16", false, &one);
@@ -134,7 +138,8 @@ static void test_masters(void **state) {
 
 /* The parameter has these states in the file, and no others. */
 static void check_states(const ls_safetensors *f, const char *name, const char *states) {
-    static const char *const all[] = {"exp_avg", "exp_avg_sq", "momentum_buffer", "ema"};
+    static const char *const all[] = {"exp_avg", "exp_avg_sq", "momentum_buffer", "ema", "sum",
+                                      "z",       "y"};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         char *tensor = ls_format("%s.%s", name, all[i]), *pattern = ls_format(" %s ", all[i]);
         char *list = ls_format(" %s ", states);
@@ -162,8 +167,6 @@ static void test_states(void **state) {
     }
 }
 
-/* ---- the average of the weights ---- */
-
 /* The tensors of a step's checkpoint of the latest run. */
 static void open_tensors(int step, const char *name, ls_safetensors *f_p) {
     ls_error e = {0};
@@ -171,6 +174,29 @@ static void open_tensors(int step, const char *name, ls_safetensors *f_p) {
     assert_ls_ok(ls_safetensors_open(path, f_p, &e), e);
     free(path);
 }
+
+/* Checkpoints of schedule-free have the average x as the weight, and y = 0.1 z + 0.9 x beside it. */
+static void test_schedule_free(void **state) {
+    (void)state;
+    ls_safetensors weights, states;
+    double most = 0;
+    run_with(&optimizers[NOPTIMIZERS - 1], 2, "parallel.zero=1", false);
+    open_tensors(6, "model.safetensors", &weights);
+    open_tensors(6, "optimizer.safetensors", &states);
+    const float *x = ls_safetensors_find(&weights, "wte.weight")->data;
+    const float *y = ls_safetensors_find(&states, "wte.weight.y")->data;
+    const ls_tensor *z = ls_safetensors_find(&states, "wte.weight.z");
+    for (size_t i = 0; i < z->count; i++) {
+        double zi = (double)((const float *)z->data)[i];
+        assert_true(fabs((double)y[i] - (0.1 * zi + 0.9 * (double)x[i])) < 1e-6);
+        most = fmax(most, fabs((double)y[i] - (double)x[i]));
+    }
+    assert_true(most > 1e-5);
+    ls_safetensors_close(&weights);
+    ls_safetensors_close(&states);
+}
+
+/* ---- the average of the weights ---- */
 
 /* Includes the weights after a step, if it changed them. */
 static bool include(int step, double *mean, size_t n, bool first) {
@@ -308,7 +334,7 @@ int main(void) {
         cmocka_unit_test(test_same_bits), cmocka_unit_test(test_resumed),
         cmocka_unit_test(test_masters),   cmocka_unit_test(test_states),
         cmocka_unit_test(test_average),   cmocka_unit_test(test_evaluated),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_schedule_free),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

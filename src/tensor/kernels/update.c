@@ -91,6 +91,42 @@ void LS_K(lion)(int64_t n, const ls_update_scalars *s, const float *grad, float 
     }
 }
 
+/* Duchi, Hazan & Singer, "Adaptive subgradient methods for online learning and stochastic
+ * optimization", JMLR 12, 2011, with the sum from 0, as in PyTorch. */
+void LS_K(adagrad)(int64_t n, const ls_update_scalars *s, const float *grad, float *param,
+                   float *const *states) {
+    float *sum = states[0];
+    for (int64_t i = 0; i < n; i += LS_LANES) {
+        v16 p = v_load_n(param + i, n - i), g = penalized(n - i, s, grad + i, p);
+        v16 squares = v_fma(g, g, v_load_n(sum + i, n - i));
+        v16 ratio = v_div(g, v_add(v_sqrt(squares), v_set1(s->eps)));
+        v_store_n(sum + i, squares, n - i);
+        v_store_n(param + i, v_fma(ratio, v_set1(-s->lr), p), n - i);
+    }
+}
+
+/* Defazio et al., "The road less scheduled", NeurIPS 2024, algorithm 1: z goes against the gradient
+ * at y, which is the parameter; x is the average of z; y is between them:
+ * z = z - lr d, x = x + weight (z - x), y = z + beta1 (x - z). */
+void LS_K(schedule_free)(int64_t n, const ls_update_scalars *s, const float *grad, float *param,
+                         float *const *states) {
+    float *z = states[0], *v = states[1], *x = states[2];
+    const v16 minus_lr = v_set1(-s->lr), beta2 = v_set1(s->beta2), rest2 = v_set1(1.0f - s->beta2);
+    for (int64_t i = 0; i < n; i += LS_LANES) {
+        v16 y = v_load_n(param + i, n - i),
+            g = v_mul(v_load_n(grad + i, n - i), v_set1(s->grad_scale));
+        v16 zi = s->first ? y : v_load_n(z + i, n - i), xi = s->first ? y : v_load_n(x + i, n - i);
+        v16 vi = v_fma(v_load_n(v + i, n - i), beta2, v_mul(v_mul(g, g), rest2));
+        v16 below = v_add(v_sqrt(v_mul(vi, v_set1(s->correct2))), v_set1(s->eps));
+        zi = v_fma(v_fma(y, v_set1(s->weight_decay), v_div(g, below)), minus_lr, zi);
+        xi = v_fma(v_sub(zi, xi), v_set1(s->weight), xi);
+        v_store_n(z + i, zi, n - i);
+        v_store_n(v + i, vi, n - i);
+        v_store_n(x + i, xi, n - i);
+        v_store_n(param + i, v_fma(v_sub(xi, zi), v_set1(s->beta1), zi), n - i);
+    }
+}
+
 void LS_K(ema)(int64_t n, float weight, const float *x, float *mean) {
     for (int64_t i = 0; i < n; i += LS_LANES) {
         v16 was = v_load_n(mean + i, n - i);

@@ -87,7 +87,8 @@ void LS_K(dropout)(const ls_dropout_place *place, int64_t first, int64_t n, cons
                    float *y);
 float LS_K(sum_squares)(int64_t n, const float *x);
 void LS_K(ema)(int64_t n, float weight, const float *x, float *mean);
-ls_update_kernel LS_K(adamw), LS_K(adam), LS_K(sgd), LS_K(momentum), LS_K(lion);
+ls_update_kernel LS_K(adamw), LS_K(adam), LS_K(sgd), LS_K(momentum), LS_K(lion), LS_K(adagrad),
+    LS_K(schedule_free);
 float LS_K(fma_peak)(int64_t rounds);
 float LS_K(bf16_peak)(int64_t rounds);
 void LS_K(combine)(ls_dtype dtype, ls_op op, size_t n, const void *a, const void *b, void *out);
