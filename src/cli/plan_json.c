@@ -10,17 +10,13 @@
 
 /* Bytes by purpose, for the worker that needs most. */
 static ls_json *memory_json(const ls_config *c, const ls_plan *p) {
-    static const char *const keys[LS_NPURPOSES] = {[LS_MEM_PARAMS] = "parameters",
-                                                   [LS_MEM_FROZEN] = "frozen_parameters",
-                                                   [LS_MEM_GRADS] = "gradients",
-                                                   [LS_MEM_WIDE] = "wide_sums",
-                                                   [LS_MEM_OPTIMIZER] = "optimizer",
-                                                   [LS_MEM_ACTIVATIONS] = "activations",
-                                                   [LS_MEM_WORK] = "work",
-                                                   [LS_MEM_SCRATCH] = "scratch",
-                                                   [LS_MEM_WRITING] = "writing",
-                                                   [LS_MEM_SAMPLES] = "samples",
-                                                   [LS_MEM_SUMS] = "sums"};
+    static const char *const keys[LS_NPURPOSES] = {
+        [LS_MEM_PARAMS] = "parameters",   [LS_MEM_FROZEN] = "frozen_parameters",
+        [LS_MEM_GRADS] = "gradients",     [LS_MEM_WIDE] = "wide_sums",
+        [LS_MEM_OPTIMIZER] = "optimizer", [LS_MEM_ACTIVATIONS] = "activations",
+        [LS_MEM_WORK] = "work",           [LS_MEM_ERRORS] = "compression_errors",
+        [LS_MEM_SCRATCH] = "scratch",     [LS_MEM_WRITING] = "writing",
+        [LS_MEM_SAMPLES] = "samples",     [LS_MEM_SUMS] = "sums"};
     ls_memory m;
     ls_memory_config how = ls_layout_memory_config(c, p->c.nworkers, p->c.nworkers);
     ls_plan_memory(p, &how, &m);
@@ -30,8 +26,7 @@ static ls_json *memory_json(const ls_config *c, const ls_plan *p) {
     ls_json_set_integer(o, "peak", (int64_t)m.peak);
     ls_json_set_integer(o, "file", (int64_t)m.file);
     bool copied = ls_run_can_survive(c);
-    ls_json_set_integer(o, "checkpoint_copy",
-                        copied ? (int64_t)(3 * sizeof(float) * p->c.model->nfloats) : 0);
+    ls_json_set_integer(o, "checkpoint_copy", copied ? (int64_t)ls_plan_copy_nbytes(p) : 0);
     return o;
 }
 

@@ -105,6 +105,18 @@ typedef enum ls_config_best { LS_BEST_OFF, LS_BEST_ON } ls_config_best;
 typedef enum ls_sync_mode { LS_SYNC_ALL_REDUCE, LS_SYNC_ASYNC } ls_sync_mode;
 typedef enum ls_config_balance { LS_BALANCE_AUTO, LS_BALANCE_OFF } ls_config_balance;
 
+/* Of lockstep/compress.h. */
+typedef enum ls_compress_kind {
+    LS_COMPRESS_OFF,
+    LS_COMPRESS_WITH_TOPK,
+    LS_COMPRESS_WITH_RANDOMK,
+    LS_COMPRESS_WITH_ONEBIT,
+    LS_COMPRESS_WITH_TWOBIT,
+    LS_COMPRESS_WITH_INT8,
+    LS_COMPRESS_WITH_INT4,
+    LS_COMPRESS_WITH_DEMO
+} ls_compress_kind;
+
 typedef struct ls_config_optim {
     int64_t optimizer; /* an ls_optimizer_kind */
     double lr, min_lr;
@@ -221,6 +233,14 @@ typedef struct ls_config {
         int64_t servers;     /* 0: each worker serves a shard */
         int64_t delay_aware; /* 1: on */
     } sync;
+    struct {
+        int64_t kind; /* an ls_compress_kind */
+        double ratio;
+        int64_t k, block; /* 0: the kind's */
+        double threshold;
+        int64_t feedback; /* an ls_feedback (lockstep/compress.h) */
+        int64_t warmup, min_size;
+    } compress;
     struct {
         double heartbeat_s; /* a worker without a sign of life for longer is replaced */
         double stop_s;      /* a run that was asked to stop then abandons its step */

@@ -35,6 +35,9 @@ static const char *const norms[] = {"group", "batch", NULL};
 static const char *const ropes[] = {"default", "linear", "llama3", NULL};
 static const char *const biases[] = {"none", "qkv", "attention", "mlp", "all", NULL};
 static const char *const heads[] = {"tied", "own", NULL};
+static const char *const compressions[] = {"none", "topk", "randomk", "onebit", "twobit",
+                                           "int8", "int4", "demo",    NULL};
+static const char *const feedbacks[] = {"error", "ef21", "none", NULL};
 static const char *const autos[] = {"auto", NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
 
@@ -363,6 +366,26 @@ const ls_config_key ls_config_keys[] = {
         "async: processes that each serve a shard of the parameters; 0: each worker serves one"),
     ONE_OF("sync.delay_aware", sync.delay_aware, switches, FIXED,
            "async: on: the learning rate of a gradient is divided by its staleness"),
+    ONE_OF(
+        "compress.kind", compress.kind, compressions, FIXED,
+        "code of each virtual worker's gradient, in few bytes, before gradients are summed: topk, "
+        "randomk: few elements; onebit, twobit, int8, int4: few bits of each; demo: few cosine "
+        "coefficients; none"),
+    NUM("compress.ratio", compress.ratio, 1e-6, 1, 0.01, FIXED,
+        "topk, randomk: share of the elements that the code has"),
+    INT("compress.k", compress.k, 0, 1024, 0, FIXED, "demo: coefficients of each chunk; 0: 8"),
+    INT("compress.block", compress.block, 0, 65536, 0, FIXED,
+        "onebit, int8, int4: elements with a scale of their own; demo: of a chunk; a multiple of "
+        "32; 0: 4096, 256, 64, 64"),
+    NUM("compress.threshold", compress.threshold, 1e-30, 1e30, 0.5, FIXED,
+        "twobit: elements of at least this magnitude are sent, as this magnitude"),
+    ONE_OF("compress.feedback", compress.feedback, feedbacks, FIXED,
+           "what a code loses: error, is added to the next gradient; ef21: codes are of changes of "
+           "an estimate; none, is dropped"),
+    INT("compress.warmup", compress.warmup, 0, BILLION, 0, FIXED,
+        "steps before the first that is compressed"),
+    INT("compress.min_size", compress.min_size, 0, BILLION, 1024, FIXED,
+        "parameters with fewer elements are not compressed"),
     NUM("survival.heartbeat_s", survival.heartbeat_s, 0.3, 3600, 1, FREE,
         "a worker that shows no sign of life for this many seconds is replaced"),
     NUM("survival.stop_s", survival.stop_s, 0, 1e6, 10, FREE,

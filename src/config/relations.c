@@ -106,6 +106,23 @@ static ls_status check_dpo(const ls_config *c, const char *where, ls_error *e) {
     return LS_OK;
 }
 
+static ls_status check_compress(const ls_config *c, const char *where, ls_error *e) {
+    ls_config usual;
+    ls_config_defaults(&usual);
+    bool has_keys = memcmp(&c->compress, &usual.compress, sizeof usual.compress) != 0;
+    if (c->compress.kind == LS_COMPRESS_OFF && has_keys)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: keys of compress are set, and compress.kind is none; set it, e.g. "
+                       "compress.kind: topk",
+                       where);
+    if (c->compress.kind != LS_COMPRESS_OFF && c->sync.mode != LS_SYNC_ALL_REDUCE)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: compress.kind compresses the sums of sync.mode all_reduce; set one of "
+                       "the two",
+                       where);
+    return LS_OK;
+}
+
 static ls_status check_train(const ls_config *c, const char *where, ls_error *e) {
     int64_t B = c->train.batch, V = c->train.virtual_workers, below = B / V * V;
     char nearby[64];
@@ -277,6 +294,7 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     LS_TRY(check_vocab(c, where, e));
     LS_TRY(check_lora(c, where, e));
     LS_TRY(check_train(c, where, e));
+    LS_TRY(check_compress(c, where, e));
     LS_TRY(check_data(c, where, e));
     LS_TRY(check_sync(c, where, e));
     if ((*c->train.sample_prompts || *c->train.sample_file) && !ls_config_has_corpus(c))

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "coll/virtual.h"
+#include "exec/errors.h"
 #include "exec/exec_state.h"
 #include "exec/store_step.h"
 #include "exec/update.h"
@@ -171,6 +172,22 @@ static ls_status run_backward(ls_exec *x, const ls_action *a) {
     return LS_OK;
 }
 
+static ls_status run_encode(ls_exec *x, const ls_action *a) {
+    const ls_plan *p = x->c.plan;
+    ls_encode n = {.plan = p,
+                   .bucket = a->bucket,
+                   .step = x->in->step,
+                   .grads = (float *)(void *)sum_at(x, a->slot, 0),
+                   .room = &x->encodes};
+    if (n.step < p->c.compress.warmup) return LS_OK;
+    if (ls_plan_has_errors(p)) {
+        n.errors = ls_errors_of(x->c.world->errors, p, n.step, a->vw);
+        n.next = ls_errors_of(x->c.world->errors, p, n.step + 1, a->vw);
+    }
+    ls_encode_bucket(&n, &x->compute);
+    return LS_OK;
+}
+
 typedef struct add_job {
     const ls_exec *x;
     char *to, *from;
@@ -253,6 +270,7 @@ static ls_status run_compute(ls_exec *x, const ls_action *a, ls_error *e) {
     case LS_FORWARD:
     case LS_RECOMPUTE: return run_forward(x, a);
     case LS_BACKWARD: return run_backward(x, a);
+    case LS_ENCODE: return run_encode(x, a);
     case LS_ADD: return run_add(x, a);
     case LS_NORM: return run_norm(x);
     case LS_UPDATE: return run_update(x, a);

@@ -215,7 +215,8 @@ ls_status ls_exec_gradient_next(ls_exec *x, const ls_step_in *in, int *at_p, ls_
         int index = x->lanes.steps[LS_LANE_COMPUTE][i].action;
         ls_action_kind kind = x->c.plan->actions[index].kind;
         if (kind == LS_NORM) i = n;
-        if (kind != LS_NORM && kind != LS_FREE) LS_TRY(ls_exec_run_action(x, index, e));
+        bool runs = kind != LS_NORM && kind != LS_FREE && kind != LS_ENCODE;
+        if (runs) LS_TRY(ls_exec_run_action(x, index, e));
     }
     *at_p = i + 1 < n ? i + 1 : -1;
     return LS_OK;
@@ -273,6 +274,10 @@ static void plan_restart(ls_exec *x) {
         x->sums_last = x->sums_last && x->lanes.steps[LS_LANE_COMPUTE][i].wait == 0;
 }
 
+static size_t encodes_nbytes(const ls_exec *x) {
+    return (size_t)x->c.threads * x->encodes.each_nbytes;
+}
+
 static ls_status set_up(ls_exec *x, ls_error *e) {
     const ls_plan *p = x->c.plan;
     ls_plan_project(p, x->c.worker, &x->lanes);
@@ -284,6 +289,10 @@ static ls_status set_up(ls_exec *x, ls_error *e) {
     x->work_nbytes = ls_plan_work_nbytes(p);
     LS_TRY(ls_map(x->arena_nbytes, "activations", &x->arena, e));
     LS_TRY(ls_map(x->work_nbytes, "a layer's work", &x->work, e));
+    if (ls_plan_compresses(p)) {
+        x->encodes = ls_encode_room_of(p);
+        LS_TRY(ls_map(encodes_nbytes(x), "codes of gradients", &x->encodes.memory, e));
+    }
     LS_TRY(ls_compute_init(&x->compute, x->c.threads, ls_model_scratch_floats(p->c.model), e));
     if (x->c.busy > x->c.cores) ls_pool_share_cores(x->compute.pool);
     LS_TRY(ls_loader_create(&x->c.loader, (uint64_t)x->c.first_step, &x->loader, e));
@@ -315,6 +324,7 @@ void ls_exec_free(ls_exec *x) {
     ls_compute_close(&x->compute);
     ls_unmap(x->arena, x->arena_nbytes);
     ls_unmap(x->work, x->work_nbytes);
+    ls_unmap(x->encodes.memory, encodes_nbytes(x));
     ls_arena_plan_free(&x->places);
     ls_lanes_free(&x->lanes);
     free(x->counts);

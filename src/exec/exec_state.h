@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "exec/encode.h"
 #include "exec/exec.h"
 #include "net/local/bell.h"
 
@@ -35,6 +36,7 @@ struct ls_exec {
     ls_loader *loader;
     void *arena, *work;
     size_t arena_nbytes, work_nbytes;
+    ls_encode_room encodes; /* memory NULL: nothing is encoded */
 
     /* operands of the step in flight */
     const ls_step_in *in;

@@ -10,6 +10,7 @@
  *     claims                  [V]
  *     backups                 [V]: gradients that are computed twice, and parts
  *     marks of sums           [most][buckets][2]
+ *     errors                  [2][V]: what encoding has lost (errors.h)
  *     frozen parameters
  *
  * Each of them begins a page. There is room for any number of workers up to `most`; what no worker
@@ -62,7 +63,9 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, size_t carried_
     s->backup_nbytes = pages(ls_plan_slot_nbytes(p)) + s->sums_nbytes;
     size_t made_at = backups_at + (size_t)p->c.V * s->backup_nbytes;
     s->nbuckets = p->nbuckets;
-    size_t frozen_at = made_at + pages(n * (size_t)p->nbuckets * 2 * sizeof(atomic_uint));
+    size_t errors_at = made_at + pages(n * (size_t)p->nbuckets * 2 * sizeof(atomic_uint));
+    s->errors_nbytes = ls_plan_errors_nbytes(p);
+    size_t frozen_at = errors_at + pages(s->errors_nbytes);
     s->nbytes = frozen_at + pages(ls_plan_frozen_nbytes(p));
     s->memory = mmap(NULL, s->nbytes, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -82,6 +85,7 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, size_t carried_
     s->claims = (ls_store_claim *)(void *)(s->memory + claims_at);
     s->backups = s->memory + backups_at;
     s->made = (atomic_uint *)(void *)(s->memory + made_at);
+    s->errors = s->memory + errors_at;
     s->frozen = s->memory + frozen_at;
     atomic_store(&s->head->steps, -1);
     *s_p = s;
@@ -130,6 +134,8 @@ void *ls_store_grads(ls_store *s, int worker) {
 double *ls_store_sums(ls_store *s, int worker) {
     return (double *)(void *)(s->sums + (size_t)worker * s->sums_nbytes);
 }
+
+float *ls_store_errors(ls_store *s) { return (float *)(void *)s->errors; }
 
 void *ls_store_frozen(ls_store *s) { return s->frozen; }
 

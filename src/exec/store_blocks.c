@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "exec/errors.h"
 #include "exec/store_inside.h"
 
 /* The area in which the block has this mark; -1: none. */
@@ -99,4 +100,9 @@ ls_status ls_store_copy_owned(ls_store *s, const ls_plan *p, int w, int64_t step
         LS_TRY(copy_range(s, steps, b.first, b.end, &to, e));
     }
     return LS_OK;
+}
+
+void ls_store_copy_errors(ls_store *s, const ls_plan *p, int64_t steps, float *errors) {
+    const float *from = ls_errors_of(ls_store_errors(s), p, steps, 0);
+    memcpy(errors, from, (size_t)p->c.V * s->nfloats * sizeof *errors);
 }

@@ -11,6 +11,8 @@ ls_status ls_store_copy(ls_store *, int64_t steps, float *flat, ls_error *);
 /* The same for what the worker owns by the plan; the rest of flat does not change. */
 ls_status ls_store_copy_owned(ls_store *, const ls_plan *, int worker, int64_t steps, float *flat,
                               ls_error *);
+/* errors [V][nfloats]: copies what encoding has lost after `steps` steps. */
+void ls_store_copy_errors(ls_store *, const ls_plan *, int64_t steps, float *errors);
 /* The scaler of this state. */
 ls_scaler ls_store_scaler_after(const ls_store *, int64_t steps);
 

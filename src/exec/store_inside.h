@@ -39,7 +39,8 @@ struct ls_store {
     ls_store_head *head;
     ls_store_record *workers; /* [most] */
     ls_journal_saved *saved;  /* [most][threads] */
-    unsigned char *carried, *areas, *grads, *sums, *backups, *frozen;
+    unsigned char *carried, *areas, *grads, *sums, *backups, *errors, *frozen;
+    size_t errors_nbytes;   /* 0: there are none */
     ls_store_claim *claims; /* [V] */
     /* [most][nbuckets][2] for each sum of a bucket: 2 (step + 1) while it is made, 2 (step + 1) + 1
      * when it is complete */

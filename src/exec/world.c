@@ -9,6 +9,7 @@
 #include "base/scratch.h"
 #include "coll/virtual.h"
 #include "exec/adopt.h"
+#include "exec/errors.h"
 #include "exec/store_blocks.h"
 #include "model/table.h"
 #include "plan/memory.h"
@@ -40,6 +41,10 @@ static ls_status take_own(ls_world *w, const ls_plan *p, ls_error *e) {
     w->parts = ls_group_alloc(w->group, ls_plan_scalars_nbytes(p));
     w->sums = ls_group_alloc(w->group, ls_plan_scalars_nbytes(p));
     if (!w->grads || !w->parts || !w->sums) return no_memory(p, e);
+    if (ls_plan_has_errors(p) && !w->errors) {
+        LS_TRY(ls_errors_map(p, &w->errors, e));
+        w->frees_errors = true;
+    }
     return take_wide(w, p, e);
 }
 
@@ -93,6 +98,7 @@ static ls_status open_in_store(ls_world *w, const ls_plan *p, ls_error *e) {
     w->grads = ls_store_grads(w->store, rank);
     w->parts = ls_store_sums(w->store, rank);
     w->sums = w->parts + ls_plan_nscalars(p);
+    if (ls_plan_has_errors(p)) w->errors = ls_store_errors(w->store);
     return take_wide(w, p, e);
 }
 
@@ -159,6 +165,7 @@ ls_status ls_world_open_all(ls_world *worlds, const ls_plan *p, ls_group **group
             LS_TRY(ls_map(ls_plan_state_nbytes(p), "optimizer", &state, e));
         }
         place_state(w, p, state);
+        w->errors = worlds[0].errors;
         LS_TRY(take_own(w, p, e));
     }
     return LS_OK;
@@ -180,6 +187,7 @@ void ls_world_close(ls_world *w, const ls_plan *p) {
     if (w->frees_params) ls_unmap(w->params, ls_plan_params_nbytes(p));
     if (w->frees_state) ls_unmap(w->state, ls_plan_state_nbytes(p));
     ls_unmap(w->wide, ls_plan_wide_nbytes(p));
+    if (w->frees_errors) ls_errors_unmap(p, w->errors);
     ls_world_part(w);
     *w = (ls_world){0};
 }
@@ -330,6 +338,11 @@ static ls_status collect(ls_world *w, const ls_plan *p, float *x, ls_error *e) {
     return LS_OK;
 }
 
+ls_status ls_world_collect_errors(ls_world *w, const ls_plan *p, int64_t steps, ls_error *e) {
+    if (w->in_one_thread || !ls_plan_has_errors(p)) return LS_OK;
+    return ls_errors_collect(w->group, p, steps, w->errors, e);
+}
+
 ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
     if (w->in_one_thread || !ls_plan_shards_moments(p)) return LS_OK;
     if (w->shares_params) LS_TRY(ls_barrier(w->shards, e));
@@ -349,6 +362,7 @@ void ls_world_drop_state(const ls_world *w, const ls_plan *p, int bucket) {
 
 void ls_world_drop_collected(ls_world *w, const ls_plan *p) {
     if (w->in_one_thread || ls_group_rank(w->group) != 0) return;
+    if (ls_plan_has_errors(p)) ls_errors_drop(p, 0, w->errors);
     for (int k = 0; k < p->nbuckets; k++) ls_world_drop_state(w, p, k);
     ls_world_drop_params(w, p);
 }

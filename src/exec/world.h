@@ -28,7 +28,10 @@ typedef struct ls_world {
     void *grads;        /* [slots of this worker][nfloats] of the plan's reduce type */
     float *wide;        /* [nfloats] sums over micro-batches; NULL: not needed (ls_plan_wide) */
     const ls_frozen_value
-        *frozen;        /* [nparams] the caller's (train/frozen.h); NULL: there are none */
+        *frozen; /* [nparams] the caller's (train/frozen.h); NULL: there are none */
+    /* [2][V][nfloats] errors of virtual workers (exec/errors.h); NULL: the plan has none */
+    float *errors;
+    bool frees_errors;  /* this world frees them */
     double *parts;      /* [ls_plan_nscalars] this worker's norms and losses; 0 elsewhere */
     double *sums;       /* [ls_plan_nscalars] sums over all workers */
     ls_store *store;    /* has all this, and outlives the worker; NULL: the world has it */
@@ -72,9 +75,10 @@ ls_status ls_world_gather_average(ls_world *, const ls_plan *, const ls_compute 
 /* Returns the memory of a bucket's optimizer state to the system, except what the worker owns. */
 void ls_world_drop_state(const ls_world *, const ls_plan *, int bucket);
 
-/* Collective: afterwards worker 0 has all parameters in f32, and all states. Drop returns the
- * memory of other workers' shards. */
+/* Collective: afterwards worker 0 has all parameters in f32, and all states; or all errors after
+ * `steps` steps. Drop returns the memory of other workers' shards and errors. */
 ls_status ls_world_collect(ls_world *, const ls_plan *, ls_error *);
+ls_status ls_world_collect_errors(ls_world *, const ls_plan *, int64_t steps, ls_error *);
 void ls_world_drop_collected(ls_world *, const ls_plan *);
 
 /* Bytes of parameters, gradients and moments in memory now; a worker counts its part of a shared

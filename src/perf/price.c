@@ -129,6 +129,16 @@ static double update_s(const ls_pricer *p, size_t floats) {
            (half ? pass_s(p, LS_WORK_NARROW, floats) : 0);
 }
 
+/* Codes as passes of additions: adding the errors, decoding, keeping what is left; and encoding, by
+ * the speeds of `lockstep bench kernels`. */
+static double encode_s(const ls_pricer *p, size_t floats) {
+    static const double passes[LS_NCOMPRESSIONS] = {
+        [LS_COMPRESS_TOPK] = 5,     [LS_COMPRESS_RANDOMK] = 3, [LS_COMPRESS_ONEBIT] = 4,
+        [LS_COMPRESS_TWOBIT] = 4,   [LS_COMPRESS_INT8] = 4,    [LS_COMPRESS_INT4] = 4,
+        [LS_COMPRESS_POWERSGD] = 8, [LS_COMPRESS_DEMO] = 100};
+    return passes[p->plan->c.compress.how.kind] * pass_s(p, LS_WORK_ADD, floats);
+}
+
 static double norm_s(const ls_pricer *p, int worker) {
     size_t floats = 0;
     for (int k = 0; k < p->plan->nbuckets; k++) {
@@ -228,6 +238,9 @@ static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
     case LS_FORWARD:
     case LS_RECOMPUTE:
     case LS_BACKWARD: return (ls_price){.cpu_s = layer_s(p, a)};
+    case LS_ENCODE:
+        b = plan->buckets[a->bucket];
+        return (ls_price){.cpu_s = encode_s(p, b.end - b.first)};
     case LS_ADD:
         b = a->summed ? ls_plan_shard(plan, a->bucket, worker) : plan->buckets[a->bucket];
         return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADD, b.end - b.first)};

@@ -1,7 +1,8 @@
 /* bucket.c - cuts the flat gradient into buckets, and lists the buckets of each layer.
  *
  * Buckets are cut from the end of the flat gradient, in the order in which Backward fills it. Each
- * has as many blocks as fit into bucket_nbytes, but at least one. So all have the same size, only
+ * has as many blocks as fit into bucket_nbytes, but at least one; where gradients are compressed, as
+ * many chunks of pieces (piece.c). So all have the same size, only
  * the last may be smaller, and the buckets of a parameter follow from its offset. The list of each
  * layer is made once, since passes and readers need it at every action.
  */
@@ -10,8 +11,9 @@
 #include "plan/plan.h"
 
 size_t ls_plan_bucket_floats(const ls_plan_config *c) {
-    size_t size = c->bucket_nbytes / sizeof(float) / LS_BLOCK * LS_BLOCK;
-    return size < LS_BLOCK ? LS_BLOCK : size;
+    size_t unit = c->compress.on ? ls_plan_chunk(c) : LS_BLOCK;
+    size_t size = c->bucket_nbytes / sizeof(float) / unit * unit;
+    return size < unit ? unit : size;
 }
 
 /* The buckets of a layer's parameter. */

@@ -7,12 +7,14 @@
 
 #include <stdlib.h>
 
+#include "base/plural.h"
 #include "base/wrap.h"
 
 static const char *const names[LS_NPURPOSES] = {
     [LS_MEM_PARAMS] = "parameters",
     [LS_MEM_FROZEN] = "frozen parameters",
     [LS_MEM_GRADS] = "gradients",
+    [LS_MEM_ERRORS] = "compression errors",
     [LS_MEM_OPTIMIZER] = "optimizer states",
     [LS_MEM_WIDE] = "sums of micro-batches",
     [LS_MEM_ACTIVATIONS] = "activations",
@@ -66,6 +68,18 @@ size_t ls_plan_grads_nbytes(const ls_plan *p, int worker) {
 
 size_t ls_plan_wide_nbytes(const ls_plan *p) { return ls_plan_wide(p) ? flat_nbytes(p) : 0; }
 
+size_t ls_plan_errors_nbytes(const ls_plan *p) {
+    return ls_plan_has_errors(p) ? 2 * (size_t)p->c.V * flat_nbytes(p) : 0;
+}
+
+size_t ls_plan_own_errors_nbytes(const ls_plan *p, int worker) {
+    return ls_plan_has_errors(p) ? 2 * (size_t)ls_plan_nvws(p, worker) * flat_nbytes(p) : 0;
+}
+
+size_t ls_plan_copy_nbytes(const ls_plan *p) {
+    return (size_t)ls_optim_nflats(&p->c.optim) * flat_nbytes(p) + ls_plan_errors_nbytes(p) / 2;
+}
+
 size_t ls_plan_scalars_nbytes(const ls_plan *p) { return ls_plan_nscalars(p) * sizeof(double); }
 
 size_t ls_plan_group_nbytes(const ls_plan *p) {
@@ -78,7 +92,7 @@ size_t ls_plan_group_nbytes(const ls_plan *p) {
 
 size_t ls_plan_host_nbytes(const ls_plan *p) {
     size_t copy = ls_plan_params_nbytes(p) + ls_plan_state_nbytes(p);
-    size_t sum = copy * (size_t)ls_plan_replicas(p);
+    size_t sum = copy * (size_t)ls_plan_replicas(p) + ls_plan_errors_nbytes(p);
     for (int w = 0; w < p->c.nworkers; w++)
         sum += ls_plan_grads_nbytes(p, w) + ls_plan_wide_nbytes(p) + 2 * ls_plan_scalars_nbytes(p);
     return sum;
@@ -186,6 +200,7 @@ static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *
     size_t frozen = c->frozen_nbytes ? c->frozen_nbytes : ls_plan_frozen_nbytes(p);
     m->nbytes[LS_MEM_FROZEN] = frozen / (size_t)(c->near ? c->near : 1);
     m->nbytes[LS_MEM_WIDE] = ls_plan_wide_nbytes(p);
+    m->nbytes[LS_MEM_ERRORS] = ls_plan_own_errors_nbytes(p, m->worker);
     m->nbytes[LS_MEM_OPTIMIZER] = (ls_plan_shards_moments(p) ? own : all) * state;
     if (!c->in_file) return;
     m->file = m->nbytes[LS_MEM_OPTIMIZER];
@@ -255,6 +270,9 @@ static void note(const ls_plan *p, const ls_memory_config *c, const ls_memory *m
                       ls_plan_slots(p, m->worker));
     if (what == LS_MEM_WIDE && m->nbytes[what])
         ls_buf_printf(out, "gradients in f32 until they are complete");
+    if (what == LS_MEM_ERRORS)
+        ls_buf_printf(out, "before and after a step, of %d virtual worker%s",
+                      ls_plan_nvws(p, m->worker), ls_plural(ls_plan_nvws(p, m->worker)));
     if (what == LS_MEM_OPTIMIZER) note_states(p, m, out);
     if (what == LS_MEM_SCRATCH) ls_buf_printf(out, "packed panels, attention scores");
     if (what == LS_MEM_WRITING) ls_buf_printf(out, "while it writes after train.sample_prompts");
@@ -267,11 +285,16 @@ static void put_row(const char *name, size_t nbytes, const char *text, ls_buf *o
     ls_buf_wrap(out, text ? text : "", NOTE_COLUMN, NOTE_COLUMN);
 }
 
+/* Left out where there are none. */
+static bool is_rare(ls_purpose p) {
+    return p == LS_MEM_FROZEN || p == LS_MEM_WRITING || p == LS_MEM_ERRORS;
+}
+
 void ls_memory_print(const ls_plan *p, const ls_memory_config *c, const ls_memory *m, ls_buf *out) {
     ls_buf text = {0};
     ls_buf_printf(out, "  memory of a worker, MB\n");
     for (int i = 0; i < LS_NPURPOSES; i++) {
-        if ((i == LS_MEM_FROZEN || i == LS_MEM_WRITING) && !m->nbytes[i]) continue;
+        if (is_rare((ls_purpose)i) && !m->nbytes[i]) continue;
         text.len = 0;
         ls_buf_append(&text, "", 0);
         note(p, c, m, (ls_purpose)i, &text);

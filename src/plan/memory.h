@@ -18,6 +18,13 @@ size_t ls_plan_slot_nbytes(const ls_plan *);
 size_t ls_plan_grads_nbytes(const ls_plan *, int worker);
 /* Sums over micro-batches in f32; 0: not needed (ls_plan_wide). */
 size_t ls_plan_wide_nbytes(const ls_plan *);
+/* What encoding loses of the gradients of all virtual workers, twice: before a step and after it
+ * (exec/errors.h); and of those that one worker runs. */
+size_t ls_plan_errors_nbytes(const ls_plan *);
+size_t ls_plan_own_errors_nbytes(const ls_plan *, int worker);
+/* A copy of the state, for a checkpoint: parameters in f32, states, and the errors of all virtual
+ * workers. */
+size_t ls_plan_copy_nbytes(const ls_plan *);
 /* The scalars of LS_SCALARS, of one worker or summed. */
 size_t ls_plan_scalars_nbytes(const ls_plan *);
 
@@ -36,6 +43,7 @@ typedef enum ls_purpose {
     LS_MEM_FROZEN,
     LS_MEM_GRADS,
     LS_MEM_WIDE,
+    LS_MEM_ERRORS,
     LS_MEM_OPTIMIZER,
     LS_MEM_ACTIVATIONS,
     LS_MEM_WORK,

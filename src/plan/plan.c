@@ -6,6 +6,7 @@
 
 #include "base/plural.h"
 #include "coll/algo/tree.h"
+#include "compress/codec.h"
 #include "tensor/dtype.h"
 
 static const struct {
@@ -16,6 +17,7 @@ static const struct {
     [LS_FORWARD] = {"Forward", LS_LANE_COMPUTE},
     [LS_RECOMPUTE] = {"Recompute", LS_LANE_COMPUTE},
     [LS_BACKWARD] = {"Backward", LS_LANE_COMPUTE},
+    [LS_ENCODE] = {"Encode", LS_LANE_COMPUTE},
     [LS_ADD] = {"Add", LS_LANE_COMPUTE},
     [LS_REDUCE_SCATTER] = {"ReduceScatter", LS_LANE_COMM},
     [LS_NORM] = {"Norm", LS_LANE_COMPUTE},
@@ -110,6 +112,24 @@ static ls_status check_rounds(const ls_plan_config *c, ls_error *e) {
                    c->nworkers, c->V);
 }
 
+/* Each virtual worker's gradient must be there by itself, in f32, which codecs encode. */
+static ls_status check_compress(const ls_plan_config *c, ls_error *e) {
+    ls_compression complete;
+    if (!c->compress.on) return LS_OK;
+    if (!c->tree)
+        return ls_fail(
+            e, LS_EINVAL,
+            "compress.kind %s: with parallel.reduce fastest gradients of virtual workers "
+            "are not apart; use parallel.reduce tree",
+            ls_compression_name(c->compress.how.kind));
+    if (c->reduce != LS_F32)
+        return ls_fail(e, LS_EINVAL,
+                       "compress.kind %s: gradients are encoded in f32; set train.reduce_dtype to "
+                       "f32",
+                       ls_compression_name(c->compress.how.kind));
+    return ls_compression_complete(&c->compress.how, ls_plan_chunk(c), &complete, e);
+}
+
 /* A layer that joins samples needs those of a virtual worker in one call, and a variance of more
  * than one number. Running values are summed with the gradients. */
 static ls_status check_joining(const ls_plan_config *c, ls_error *e) {
@@ -183,6 +203,7 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
     LS_TRY(check_ranges(c, e));
     LS_TRY(check_groups(c, e));
     LS_TRY(check_rounds(c, e));
+    LS_TRY(check_compress(c, e));
     LS_TRY(check_joining(c, e));
     LS_TRY(check_calls(c, e));
     LS_TRY(check_buckets(c, e));
@@ -195,6 +216,7 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
     for (int w = 0; w < c->nworkers; w++)
         if (ls_plan_slots(&p, w) > p.nslots) p.nslots = ls_plan_slots(&p, w);
     ls_plan_cut_buckets(&p);
+    if (ls_plan_compresses(&p)) ls_plan_cut_pieces(&p);
     ls_plan_order_plain(&p);
     if (c->recompute > 0) ls_plan_add_recompute(&p);
     if (ls_plan_shards_params(&p)) ls_plan_add_gathers(&p);
@@ -222,6 +244,8 @@ void ls_plan_free(ls_plan *p) {
     free(p->buckets);
     free(p->touched);
     free(p->touched_from);
+    free(p->pieces);
+    free(p->pieces_from);
     free(p->actions);
     *p = (ls_plan){0};
 }

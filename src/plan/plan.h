@@ -5,7 +5,8 @@
  *
  *   ls_plan_add_recompute()  computes activations again, so that fewer are saved for Backward
  *   ls_plan_add_gathers()    gathers sharded parameters before they are used
- *   ls_plan_add_reduction()  sums gradients over virtual workers, bucket by bucket
+ *   ls_plan_add_reduction()  sums gradients over virtual workers, bucket by bucket, after encoding
+ *                            each of them where gradients are compressed
  *   ls_plan_add_update()     adds norm, clipping, AdamW, and sends new parameters to all workers
  *   ls_plan_add_frees()      ends the life of each transient buffer after its last use
  *
@@ -29,15 +30,17 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "lockstep/compress.h"
 #include "model/model.h"
 #include "optim/optimizer.h"
 
 typedef enum ls_action_kind {
-    LS_LOAD,           /* takes this step's samples from the loader */
-    LS_FORWARD,        /* runs a layer on one micro-batch */
-    LS_RECOMPUTE,      /* runs Forward again, for what Backward needs */
-    LS_BACKWARD,       /* runs a layer on one micro-batch, and adds to the gradient in `slot` */
-    LS_ADD,            /* gradient slot += slot + 1, for one bucket: a fold of the tree */
+    LS_LOAD,      /* takes this step's samples from the loader */
+    LS_FORWARD,   /* runs a layer on one micro-batch */
+    LS_RECOMPUTE, /* runs Forward again, for what Backward needs */
+    LS_BACKWARD,  /* runs a layer on one micro-batch, and adds to the gradient in `slot` */
+    LS_ENCODE,    /* replaces a virtual worker's gradient of one bucket by what its code holds */
+    LS_ADD,       /* gradient slot += slot + 1, for one bucket: a fold of the tree */
     LS_REDUCE_SCATTER, /* all workers: the owner of each shard of a bucket sums it */
     LS_NORM,           /* sums the squares of the worker's shards */
     /* all workers: each gets the sum of a bucket (among replicas: of the shard), or (LS_SCALARS) of
@@ -60,15 +63,16 @@ typedef enum ls_axis { LS_AXIS_ALL, LS_AXIS_SHARDS, LS_AXIS_REPLICAS } ls_axis;
 
 typedef struct ls_action {
     ls_action_kind kind;
-    int worker;    /* or LS_ALL_WORKERS */
-    int vw, micro; /* Forward, Recompute, Backward: virtual worker, micro-batch (-1: all of them) */
-    int layer;     /* Forward, Recompute, Backward */
-    int slot; /* Backward: the sum; Add: the lower of the two; reduction of a round: its result */
+    int worker; /* or LS_ALL_WORKERS */
+    /* Forward, Recompute, Backward, Encode: virtual worker, micro-batch (-1: all of them) */
+    int vw, micro;
+    int layer; /* Forward, Recompute, Backward */
+    int slot; /* Backward, Encode: the sum; Add: the lower of the two; reduction of a round: its result */
     bool summed;    /* Add: adds sums over all workers, in the worker's shard */
     int round;      /* communication: the round, where each round is reduced */
     bool start;     /* Backward: the slot's chains start at 0 */
     bool last;      /* Backward: the last micro-batch of the virtual worker */
-    int bucket;     /* Add, ReduceScatter, AllReduce (or LS_SCALARS), Update, AllGather */
+    int bucket;     /* Encode, Add, ReduceScatter, AllReduce (or LS_SCALARS), Update, AllGather */
     int buffer;     /* Free */
     ls_axis axis;   /* communication: among which workers */
     int64_t nbytes; /* communication: bytes that a worker reads from others, the mean of all */
@@ -78,6 +82,24 @@ typedef struct ls_bucket {
     size_t first, end;  /* floats of the flat gradient; multiples of LS_BLOCK */
     int opener, writer; /* the first and the last layer in the order of Backward that write it */
 } ls_bucket;
+
+/* How gradients are compressed before they are summed (docs/communication.md). Each virtual worker's
+ * gradient is encoded by itself, piece by piece. What an encoding loses is an error that the virtual
+ * worker adds to its next gradient. */
+typedef struct ls_plan_compress {
+    bool on;
+    ls_compression how; /* virtual_workers and step are not used */
+    int64_t warmup;     /* the first step that is compressed */
+    size_t min_count;   /* parameters with fewer elements are summed as they are */
+} ls_plan_compress;
+
+/* A part of one parameter, in one bucket, that is encoded by itself. Pieces are cut at multiples of
+ * a fixed size from the end of the flat gradient, so they depend on the config alone. */
+typedef struct ls_plan_piece {
+    size_t first, end; /* floats of the flat gradient */
+    size_t cols;       /* of the parameter as a matrix */
+    bool plain;        /* it is summed as it is */
+} ls_plan_piece;
 
 /* Limits of a plan. CALLS: Forward and Backward of layers, by all workers. */
 enum { LS_PLAN_MAX_BUCKETS = 4096, LS_PLAN_MAX_CALLS = 1 << 25 };
@@ -107,6 +129,7 @@ typedef struct ls_plan_config {
     ls_dtype compute;    /* of parameters and activations: LS_F32, or 16 bits beside f32 masters */
     ls_dtype reduce;     /* of gradients, in memory and on the wire */
     ls_optim optim;      /* ngroups 0: ls_optim_usual() */
+    ls_plan_compress compress; /* needs `tree`, and reduce LS_F32 */
 } ls_plan_config;
 
 typedef struct ls_plan {
@@ -116,6 +139,8 @@ typedef struct ls_plan {
     ls_bucket *buckets;
     int nbuckets;                /* in the order in which Backward fills them */
     int *touched, *touched_from; /* see ls_plan_touched() */
+    ls_plan_piece *pieces;       /* see ls_plan_pieces() */
+    int *pieces_from;
     ls_action *actions;
     int nactions, capacity;
 } ls_plan;
@@ -126,6 +151,7 @@ void ls_plan_free(ls_plan *);
 
 /* The passes. */
 void ls_plan_cut_buckets(ls_plan *);
+void ls_plan_cut_pieces(ls_plan *);
 void ls_plan_order_plain(ls_plan *);
 void ls_plan_add_recompute(ls_plan *);
 void ls_plan_add_gathers(ls_plan *);
@@ -222,11 +248,26 @@ ls_bucket ls_plan_normed(const ls_plan *, int bucket, int worker);
 /* The part of a bucket that a worker updates: its shard, or all if moments are not sharded. */
 ls_bucket ls_plan_owned(const ls_plan *, int bucket, int worker);
 
-/* Floats of each bucket but the last: as many blocks as fit into bucket_nbytes, at least one. */
+/* Floats of each bucket but the last: as many blocks (with compression, chunks) as fit into
+ * bucket_nbytes, at least one. */
 size_t ls_plan_bucket_floats(const ls_plan_config *);
 
 /* The buckets that have parameters of a layer, in ascending order; returns their number. */
 int ls_plan_touched(const ls_plan *, int layer, const int **buckets_p);
+
+/* ---- compression ---- */
+
+/* Is a virtual worker's gradient encoded before it is summed? And does it carry errors from step to
+ * step? */
+bool ls_plan_compresses(const ls_plan *);
+bool ls_plan_has_errors(const ls_plan *);
+/* Floats at whose multiples, from the end, pieces are cut; buckets end there, too. */
+size_t ls_plan_chunk(const ls_plan_config *);
+/* The pieces of a bucket, in ascending order; returns their number. What lies between them is no
+ * parameter, and 0. */
+int ls_plan_pieces(const ls_plan *, int bucket, const ls_plan_piece **pieces_p);
+/* The complete settings for a piece in a step. */
+ls_compression ls_plan_piece_how(const ls_plan *, const ls_plan_piece *, int64_t step);
 
 /* ---- buffers: numbers that mean the same on all workers ---- */
 
@@ -242,6 +283,7 @@ typedef enum ls_buffer_kind {
     LS_BUF_PARAM,   /* [bucket] all its parameters */
     LS_BUF_SHARD,   /* [bucket] parameters of the worker's shard; part of PARAM */
     LS_BUF_MOMENT,  /* [bucket] masters and the optimizer's states */
+    LS_BUF_ERROR,   /* [bucket] errors of the worker's virtual workers */
     /* [bucket][slot] sum over all workers; part of GRAD, slot 0, or where rounds are reduced, in
      * slots of its own */
     LS_BUF_SUM,

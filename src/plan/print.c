@@ -17,6 +17,10 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
         if (a->kind == LS_BACKWARD)
             ls_buf_printf(out, "  sum %d%s", a->slot, a->start ? " (start)" : "");
         break;
+    case LS_ENCODE:
+        ls_buf_printf(out, "  bucket %-3d vw %d  sum %d, %s", a->bucket, a->vw, a->slot,
+                      ls_compression_name(p->c.compress.how.kind));
+        break;
     case LS_ADD:
         ls_buf_printf(out, "  bucket %-3d vw %d  sum %d += sum %d%s", a->bucket, a->vw, a->slot,
                       a->slot + 1, a->summed ? ", over all workers" : "");
@@ -75,6 +79,14 @@ ls_hash ls_plan_hash(const ls_plan *p) {
                   p->c.tree, ls_dtype_name(p->c.compute), ls_dtype_name(p->c.reduce));
     for (int w = 0; p->c.first && w < p->c.nworkers; w++)
         ls_buf_printf(&text, "worker %d from %d\n", w, p->c.first[w]);
+    const ls_plan_compress *z = &p->c.compress;
+    if (z->on)
+        ls_buf_printf(&text,
+                      "compress %s feedback %d k %zu ratio %g block %zu threshold %g rank %d "
+                      "warmup %lld min %zu\n",
+                      ls_compression_name(z->how.kind), (int)z->how.feedback, z->how.k,
+                      z->how.ratio, z->how.block, (double)z->how.threshold, z->how.rank,
+                      (long long)z->warmup, z->min_count);
     for (int at = 0; at < p->nactions; text.len = 0) {
         at = ls_plan_print_some(p, LS_ALL_WORKERS, at, &text);
         ls_hasher_add(h, text.data, text.len);

@@ -1,7 +1,7 @@
 /* reduction.c - the pass that sums gradients over virtual workers, bucket by bucket.
  *
- * The last Backward of a virtual worker that writes a bucket (bucket.c) is followed by the folds of
- * the tree (Add). The bucket's ReduceScatter (or AllReduce) follows the folds of the last virtual
+ * The last Backward of a virtual worker that writes a bucket (bucket.c) is followed by its Encode, if
+ * gradients are compressed, and by the folds of the tree (Add). The bucket's ReduceScatter (or AllReduce) follows the folds of the last virtual
  * worker on the last worker, so it may run while Backward continues with other buckets. If rounds
  * are reduced, a reduction follows each round instead.
  */
@@ -32,7 +32,7 @@ static void add_reduction(ls_plan *to, int bucket, int round) {
                                             .summed = true});
 }
 
-/* Appends what follows a Backward: folds of each bucket that it finishes, and reductions for which
+/* Appends what follows a Backward: Encode and folds of each bucket that it finishes, and reductions for which
  * it was the last. missing [nbuckets][rounds]: workers that have not finished the bucket. */
 static void finish_buckets(ls_plan *to, const ls_action *done, int *missing) {
     int index = ls_plan_vw_index(to, done->worker, done->vw), slot = 0;
@@ -43,6 +43,12 @@ static void finish_buckets(ls_plan *to, const ls_action *done, int *missing) {
     for (int j = 0, n = ls_plan_touched(to, done->layer, &touched); j < n; j++) {
         int k = touched[j];
         if (to->buckets[k].writer != done->layer) continue;
+        if (ls_plan_compresses(to))
+            ls_plan_append(to, &(ls_action){.kind = LS_ENCODE,
+                                            .worker = done->worker,
+                                            .vw = done->vw,
+                                            .bucket = k,
+                                            .slot = slot});
         for (int i = 1; i <= folds; i++)
             ls_plan_append(to, &(ls_action){.kind = LS_ADD,
                                             .worker = done->worker,

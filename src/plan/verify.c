@@ -13,7 +13,7 @@ typedef struct walk {
     char *state;            /* [nworkers][nbuffers] */
     int *forwards, *backs;  /* [V][nlayers] micro-batches so far */
     int *recomputes;        /* [V][nlayers] micro-batches computed again */
-    int *adds;              /* [V][nbuckets] folds so far */
+    int *encodes, *adds;    /* [V][nbuckets] so far; adds: folds */
     int *reduced, *updated; /* [nbuckets], [nbuckets][nworkers] */
     int *loads, *norms;     /* [nworkers] */
     int *gathered;          /* [nbuckets] */
@@ -49,7 +49,7 @@ static void on_use(int buffer, ls_use how, void *arg) {
     }
     ls_buffer b = ls_plan_buffer_of(w->p, buffer);
     char *s = &w->state[(size_t)w->worker * (size_t)ls_plan_nbuffers(w->p) + (size_t)buffer];
-    bool persistent = b.kind == LS_BUF_SHARD || b.kind == LS_BUF_MOMENT ||
+    bool persistent = b.kind == LS_BUF_SHARD || b.kind == LS_BUF_MOMENT || b.kind == LS_BUF_ERROR ||
                       (b.kind == LS_BUF_PARAM && !ls_plan_transient(w->p, b));
     if ((how & LS_USE_READ) && *s == FREED) wrong(w, "reads a buffer after its Free");
     if ((how & LS_USE_READ) && *s == UNWRITTEN && !persistent)
@@ -82,6 +82,25 @@ static bool is_done(const walk *w, int vw, int bucket) {
     return w->backs[vw * m->nlayers + layer] == all;
 }
 
+/* Is the gradient of a bucket ready to be summed? */
+static bool is_encoded(const walk *w, int vw, int bucket) {
+    return w->encodes[vw * w->p->nbuckets + bucket] == ls_plan_compresses(w->p);
+}
+
+static void check_encode(walk *w, const ls_action *a) {
+    int slot = 0;
+    if (!is_own(w, a)) {
+        wrong(w, "belongs to another worker");
+        return;
+    }
+    ls_plan_fold(w->p, a->worker, ls_plan_vw_index(w->p, a->worker, a->vw), &slot);
+    if (a->slot != slot) wrong(w, "encodes the wrong sum");
+    if (!is_done(w, a->vw, a->bucket)) wrong(w, "encodes a gradient before it is complete");
+    w->encodes[a->vw * w->p->nbuckets + a->bucket]++;
+    if (!is_encoded(w, a->vw, a->bucket)) wrong(w, "encodes a gradient twice");
+    if (w->adds[a->vw * w->p->nbuckets + a->bucket]) wrong(w, "encodes a gradient after a fold");
+}
+
 static void check_add(walk *w, const ls_action *a) {
     int slot = 0;
     if (!is_own(w, a)) {
@@ -96,6 +115,7 @@ static void check_add(walk *w, const ls_action *a) {
     int done = ++w->adds[a->vw * w->p->nbuckets + a->bucket];
     if (done > folds || a->slot != slot - done) wrong(w, "is not a fold of the tree");
     if (!is_done(w, a->vw, a->bucket)) wrong(w, "adds a sum before it is complete");
+    if (!is_encoded(w, a->vw, a->bucket)) wrong(w, "adds a sum before it is encoded");
 }
 
 /* Checks the sum to which a Backward adds, where chains start, and which micro-batch ends them. */
@@ -194,6 +214,7 @@ static void check_reduction(walk *w, const ls_action *a) {
         for (int i = first; i < (ls_plan_reduces_rounds(p) ? first + 1 : n); i++) {
             int v = ls_plan_vw(p, worker, i);
             if (!is_done(w, v, a->bucket)) wrong(w, "reduces before a virtual worker is complete");
+            if (!is_encoded(w, v, a->bucket)) wrong(w, "reduces before an Encode");
             if (!ls_plan_reduces_rounds(p) &&
                 w->adds[v * p->nbuckets + a->bucket] != folds_of(p, worker, i, &slot))
                 wrong(w, "reduces before a fold");
@@ -251,6 +272,7 @@ static void check_action(walk *w, const ls_action *a) {
     case LS_LOAD:
         if (w->loads[a->worker]++) wrong(w, "loads twice");
         break;
+    case LS_ENCODE: check_encode(w, a); break;
     case LS_ADD: check_add(w, a); break;
     case LS_REDUCE_SCATTER: check_reduction(w, a); break;
     case LS_NORM:
@@ -282,12 +304,13 @@ static void check_action(walk *w, const ls_action *a) {
         ls_action_uses(w->p, a, w->worker, on_use, w);
 }
 
-/* Buckets are cut from the end of the flat gradient: each has as many blocks as its bytes allow,
- * but at least one, and the last has the rest. */
+/* Buckets are cut from the end of the flat gradient: each has as many blocks, or chunks, as its bytes
+ * allow, but at least one, and the last has the rest. */
 static void check_buckets(walk *w) {
     const ls_plan *p = w->p;
-    size_t blocks = p->c.bucket_nbytes / (LS_BLOCK * sizeof(float)), end = p->c.model->nfloats;
-    size_t most = (blocks ? blocks : 1) * LS_BLOCK;
+    size_t unit = p->c.compress.on ? ls_plan_chunk(&p->c) : LS_BLOCK, end = p->c.model->nfloats;
+    size_t units = p->c.bucket_nbytes / (unit * sizeof(float));
+    size_t most = (units ? units : 1) * unit;
     for (int k = 0; k < p->nbuckets; k++) {
         size_t first = end > most ? end - most : 0;
         if (end == 0 || p->buckets[k].end != end || p->buckets[k].first != first)
@@ -337,6 +360,7 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     w.backs = LS_NEW_ARRAY(int, cells);
     w.recomputes = LS_NEW_ARRAY(int, cells);
     w.adds = LS_NEW_ARRAY(int, (size_t)(p->c.V * p->nbuckets));
+    w.encodes = LS_NEW_ARRAY(int, (size_t)(p->c.V * p->nbuckets));
     w.loads = LS_NEW_ARRAY(int, n);
     w.norms = LS_NEW_ARRAY(int, n);
     w.reduced = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
@@ -352,6 +376,7 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     free(w.backs);
     free(w.recomputes);
     free(w.adds);
+    free(w.encodes);
     free(w.loads);
     free(w.norms);
     free(w.reduced);

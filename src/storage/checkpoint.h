@@ -1,7 +1,8 @@
 /* checkpoint.h - a step's state on disk, complete or absent.
  *
  *     RUN/checkpoints/step-N/model.safetensors       weights, by GPT-2's names
- *                            optimizer.safetensors   the optimizer's states, NAME.exp_avg and so on
+ *                            optimizer.safetensors   the optimizer's states, NAME.exp_avg and so on,
+ *                                                    and what compression has yet to send, NAME.error.V
  *                            frozen.safetensors      weights that are not trained (frozen_file.h)
  *                            config.yaml             and what it was trained on (data_files.h)
  *                            manifest.json           step, hashes of files and of the logical state
@@ -93,6 +94,16 @@ ls_status ls_checkpoint_resolve(const char *path, char **path_p, ls_error *);
 /* Checks every file against the manifest, then fills the state. m and v may be NULL: only weights
  * are loaded. The model must have the tensors' names and shapes. */
 ls_status ls_checkpoint_load(const char *path, ls_train_state *, ls_error *);
+
+/* Sets errors [nerrors][nfloats] to those of the virtual workers in wants [nerrors]. Checks the
+ * checkpoint's files. */
+typedef struct ls_checkpoint_errors {
+    const ls_model *model;
+    const bool *wants;
+    int nerrors;
+    float *errors;
+} ls_checkpoint_errors;
+ls_status ls_checkpoint_load_errors(const char *path, const ls_checkpoint_errors *, ls_error *);
 
 /* Sets a buffer [frozen_floats] to the weights of the model's frozen parameters, whether the
  * checkpoint's run has trained them or not. Checks its files. */

@@ -191,6 +191,23 @@ static ls_status load_frozen(const char *path, const ls_model *m, float *buffer,
     return s;
 }
 
+static ls_status load_errors(const char *path, const ls_checkpoint_errors *x, ls_error *e) {
+    opened o;
+    const ls_train_state whole = {0};
+    ls_status s = LS_OK;
+    LS_TRY(open_all(path, &o, e));
+    for (int v = 0; v < x->nerrors; v++) {
+        char name[LS_STATE_ERROR_NAME];
+        const loading all = {&o, &o.optimizer, NULL, &whole,
+                             x->errors + (size_t)v * x->model->nfloats};
+        ls_state_error_name(v, name);
+        for (int i = 0; x->wants[v] && s == LS_OK && i < x->model->nparams; i++)
+            if (!x->model->params[i].frozen) s = load_param(&all, &x->model->params[i], name, e);
+    }
+    close_all(&o);
+    return s;
+}
+
 static ls_status load(const char *path, ls_train_state *s, ls_error *e) {
     opened o;
     LS_TRY(open_all(path, &o, e));
@@ -317,6 +334,10 @@ static ls_status name_older(const char *path, ls_status s, ls_error *e) {
 
 ls_status ls_checkpoint_load(const char *path, ls_train_state *s, ls_error *e) {
     return name_older(path, load(path, s, e), e);
+}
+
+ls_status ls_checkpoint_load_errors(const char *path, const ls_checkpoint_errors *x, ls_error *e) {
+    return name_older(path, load_errors(path, x, e), e);
 }
 
 ls_status ls_checkpoint_load_frozen(const char *path, const ls_model *m, float *buffer,

@@ -17,6 +17,7 @@
 #include "exec/store_blocks.h"
 #include "net/launch/launch.h"
 #include "net/launch/process.h"
+#include "plan/memory.h"
 #include "storage/best.h"
 #include "storage/checkpoint.h"
 #include "storage/data_files.h"
@@ -61,12 +62,19 @@ typedef struct writing {
     ls_best best;   /* as of the state's step */
 } writing;
 
+/* The copy has parameters and states, then the errors of all virtual workers. */
+static float *errors_in(const ls_plan *p, float *flat) {
+    return flat + (size_t)ls_optim_nflats(&p->c.optim) * p->c.model->nfloats;
+}
+
 static ls_status copy_parts(const writing *w, float *flat, ls_scaler *scaler_p, ls_error *e) {
     const ls_snapshot_run *r = w->run;
     int64_t steps = w->state.step;
     if (!w->end) LS_TRY(ls_store_copy(r->store, steps, flat, e));
     for (int i = w->first; i < w->end; i++)
         LS_TRY(ls_store_copy_owned(r->store, r->plan, i, steps, flat, e));
+    if (ls_plan_has_errors(r->plan))
+        ls_store_copy_errors(r->store, r->plan, steps, errors_in(r->plan, flat));
     *scaler_p = ls_store_scaler_after(r->store, steps);
     return LS_OK;
 }
@@ -81,6 +89,10 @@ static ls_status copy(writing *w, float *flat, ls_error *e) {
     ls_best_load(&w->best, r->best); /* the next evaluation comes after the next update */
     w->state.flat = ls_flat_of_state(flat, NULL, ls_optim_nstates(&r->plan->c.optim),
                                      r->plan->c.model->nfloats);
+    if (ls_plan_has_errors(r->plan)) {
+        w->state.errors = errors_in(r->plan, flat);
+        w->state.nerrors = r->plan->c.V;
+    }
     if (has_scale(r->plan)) w->state.scaler = scaler;
     return LS_OK;
 }
@@ -207,8 +219,7 @@ static void finish(ls_snapshot *x, const ls_snapshot_run *r, bool good) {
  * the system must take them from another program. So they are touched before the first copy, and
  * retained. Parts that are not copied take no pages. */
 static ls_status take_memory(ls_snapshot *x, const ls_snapshot_run *r, ls_error *e) {
-    size_t nbytes =
-        (size_t)ls_optim_nflats(&r->plan->c.optim) * r->plan->c.model->nfloats * sizeof(float);
+    size_t nbytes = ls_plan_copy_nbytes(r->plan);
     if (x->copy) return LS_OK;
     void *p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
                    -1, 0);
@@ -233,7 +244,7 @@ static _Noreturn void warm(const ls_snapshot_run *r, float *flat) {
     int flats = ls_optim_nflats(&p->c.optim);
     writing w = writing_of(r, 0, ls_snapshot_is_shared(p, r->n));
     if (nice(NICE) < 0) errno = 0;
-    if (!w.end) touch(flat, (size_t)flats * n);
+    if (!w.end) touch(flat, ls_plan_copy_nbytes(p) / sizeof *flat);
     for (int i = w.first; i < w.end; i++)
         for (int k = 0; k < flats * p->nbuckets; k++) {
             ls_bucket b = ls_plan_owned(p, k / flats, i);

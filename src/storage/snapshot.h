@@ -122,7 +122,7 @@ typedef struct ls_snapshot {
     int64_t steps;
     int tries;     /* of this checkpoint */
     bool given_up; /* the view ended in which other hosts were to write parts of it */
-    float *copy;   /* [3 nfloats] shared with writers; retained, and warm, for the next one */
+    float *copy;   /* of the state; shared with writers; retained, and warm, for the next one */
     size_t nbytes; /* of the copy */
 } ls_snapshot;
 

@@ -80,6 +80,10 @@ ls_tensor ls_state_frozen_tensor(const ls_param *p, ls_frozen_value v) {
     return t;
 }
 
+void ls_state_error_name(int vw, char text[LS_STATE_ERROR_NAME]) {
+    snprintf(text, LS_STATE_ERROR_NAME, "error.%d", vw);
+}
+
 static ls_state_tensors new_tensors(const ls_model *m, int each) {
     return (ls_state_tensors){.list = LS_NEW_ARRAY(ls_tensor, (size_t)(m->nparams * each)),
                               .from = LS_NEW_ARRAY(int, (size_t)m->nparams + 1)};
@@ -107,7 +111,7 @@ ls_state_tensors ls_state_weights(const ls_train_state *s) {
 }
 
 ls_state_tensors ls_state_optimizer(const ls_train_state *s) {
-    ls_state_tensors t = new_tensors(s->model, s->flat.n);
+    ls_state_tensors t = new_tensors(s->model, s->flat.n + s->nerrors);
     for (int i = 0; i < s->model->nparams; i++) {
         const ls_param *p = &s->model->params[i];
         for (int k = 1; k < s->flat.n && !p->frozen; k++) {
@@ -116,6 +120,12 @@ ls_state_tensors ls_state_optimizer(const ls_train_state *s) {
             const float *data =
                 s->flat.of[k == ls_optim_weights(s->optim, p, 1) ? 0 : k] + p->offset;
             if (name) t.list[t.n++] = ls_state_tensor(p, name, data);
+        }
+        for (int v = 0; v < s->nerrors && !p->frozen; v++) {
+            char name[LS_STATE_ERROR_NAME];
+            ls_state_error_name(v, name);
+            const float *errors = s->errors + (size_t)v * s->model->nfloats;
+            t.list[t.n++] = ls_state_tensor(p, name, errors + p->offset);
         }
         t.from[i + 1] = (int)t.n;
     }

@@ -19,9 +19,14 @@ typedef struct ls_train_state {
     bool all_params; /* load all parameters, whatever is owned */
     bool begins; /* a new run begins with them: adapters that the file lacks are left as they are */
     bool ema;    /* flat.of[0] is loaded with their average (optim.ema) */
+    /* [nerrors][nfloats] what encoding has lost of virtual workers' gradients (exec/errors.h) */
+    float *errors;
+    int nerrors;
     ls_scaler scaler;              /* scale 0: none is in use */
     const ls_frozen_value *frozen; /* [nparams] for ls_state_write_weights() */
 } ls_train_state;
+
+enum { LS_STATE_ERROR_NAME = 24 };
 
 /* The tensors of a file, in the order of the model's parameters: parameter i has those from
  * from[i] to from[i + 1] - 1. Their data belongs to the state. */
@@ -32,12 +37,15 @@ typedef struct ls_state_tensors {
 } ls_state_tensors;
 
 /* The tensor of a parameter, or of its state NAME.suffix; of the trained weights, by the names of
- * the parameters; of the optimizer's states, NAME.exp_avg and so on (optim/optimizer.h). */
+ * the parameters; of the optimizer's states, NAME.exp_avg and so on (optim/optimizer.h); of virtual
+ * worker V's errors, NAME.error.V, after the states. */
 ls_tensor ls_state_tensor(const ls_param *, const char *suffix, const float *data);
 /* That of a frozen parameter has its own type. */
 ls_tensor ls_state_frozen_tensor(const ls_param *, ls_frozen_value);
 ls_state_tensors ls_state_weights(const ls_train_state *);
 ls_state_tensors ls_state_optimizer(const ls_train_state *);
+/* "error.V" */
+void ls_state_error_name(int vw, char text[LS_STATE_ERROR_NAME]);
 void ls_state_tensors_free(ls_state_tensors *);
 
 /* Writes the weights, and frozen ones in f32, as a safetensors file. An old file is replaced once

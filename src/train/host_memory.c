@@ -89,7 +89,7 @@ ls_status ls_host_memory_for_plan(const ls_config *c, const ls_plan *p, int work
     memory r = available();
     char wanted[32], has[32], each[32], beside[80] = "", size[32], largest[160];
     ls_plan_memory(p, &how, &m);
-    double copies = copy ? 3.0 * sizeof(float) * (double)p->c.model->nfloats : 0;
+    double copies = copy ? (double)ls_plan_copy_nbytes(p) : 0;
     /* Some workers need less than m.peak; the sum over all workers is known, too. */
     double all = (double)m.peak * workers, calls = 0;
     for (int i = LS_MEM_ACTIVATIONS; i <= LS_MEM_SAMPLES; i++) calls += (double)m.nbytes[i];

@@ -6,6 +6,28 @@
 #include "storage/pretrained.h"
 #include "train/prompts.h"
 
+static ls_plan_compress compress_of(const ls_config *c) {
+    static const ls_compression_kind kinds[] = {[LS_COMPRESS_WITH_TOPK] = LS_COMPRESS_TOPK,
+                                                [LS_COMPRESS_WITH_RANDOMK] = LS_COMPRESS_RANDOMK,
+                                                [LS_COMPRESS_WITH_ONEBIT] = LS_COMPRESS_ONEBIT,
+                                                [LS_COMPRESS_WITH_TWOBIT] = LS_COMPRESS_TWOBIT,
+                                                [LS_COMPRESS_WITH_INT8] = LS_COMPRESS_INT8,
+                                                [LS_COMPRESS_WITH_INT4] = LS_COMPRESS_INT4,
+                                                [LS_COMPRESS_WITH_DEMO] = LS_COMPRESS_DEMO};
+    if (c->compress.kind == LS_COMPRESS_OFF) return (ls_plan_compress){0};
+    return (ls_plan_compress){.on = true,
+                              .how = {.kind = kinds[c->compress.kind],
+                                      .feedback = (ls_feedback)c->compress.feedback,
+                                      .op = LS_SUM,
+                                      .k = (size_t)c->compress.k,
+                                      .ratio = c->compress.ratio,
+                                      .block = (size_t)c->compress.block,
+                                      .threshold = (float)c->compress.threshold,
+                                      .seed = (uint64_t)c->train.seed},
+                              .warmup = c->compress.warmup,
+                              .min_count = (size_t)c->compress.min_size};
+}
+
 ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_layout *l_p,
                          ls_error *e) {
     LS_TRY(ls_network_create(c, &l_p->model, e));
@@ -25,7 +47,8 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
                            .prefetch = (int)c->parallel.prefetch,
                            .shards = (int)c->parallel.shard_group,
                            .compute = ls_config_compute(c),
-                           .reduce = ls_config_reduce(c)};
+                           .reduce = ls_config_reduce(c),
+                           .compress = compress_of(c)};
     ls_status s = ls_optim_of(c, &l_p->model, &plan.optim, e);
     if (s == LS_OK) s = ls_plan_make(&plan, &l_p->plan, e);
     if (s != LS_OK) ls_model_free(&l_p->model);

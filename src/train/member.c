@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/cores.h"
 #include "coll/virtual.h"
+#include "exec/errors.h"
 #include "model/frozen.h"
 #include "plan/memory.h"
 #include "storage/checkpoint.h"
@@ -182,6 +183,31 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
     return status;
 }
 
+void ls_member_errors(const ls_member *m, int64_t steps, ls_train_state *s) {
+    const ls_plan *p = &m->layout->plan;
+    if (!ls_plan_has_errors(p)) return;
+    s->errors = ls_errors_of(m->worlds[0].errors, p, steps, 0);
+    s->nerrors = p->c.V;
+}
+
+/* Each worker reads the errors of its own virtual workers. */
+static ls_status load_errors(ls_member *m, const char *path, ls_error *e) {
+    const ls_plan *p = &m->layout->plan;
+    if (!ls_plan_has_errors(p)) return LS_OK;
+    bool *wants = LS_NEW_ARRAY(bool, (size_t)p->c.V);
+    for (int i = 0; i < m->nexecs; i++)
+        for (int k = 0; k < ls_plan_nvws(p, worker_of(m, i)); k++)
+            wants[ls_plan_vw(p, worker_of(m, i), k)] = true;
+    const ls_checkpoint_errors x = {.model = &m->layout->model,
+                                    .wants = wants,
+                                    .nerrors = p->c.V,
+                                    .errors =
+                                        ls_errors_of(m->worlds[0].errors, p, m->first_step, 0)};
+    ls_status s = ls_checkpoint_load_errors(path, &x, e);
+    free(wants);
+    return s;
+}
+
 /* Workers that read nothing get the scale from worker 0. */
 static ls_status agree_on_scaler(ls_member *m, ls_error *e) {
     return ls_broadcast(m->group, &m->scaler, sizeof m->scaler, LS_U8, 0, e);
@@ -202,6 +228,7 @@ static ls_status make_state(ls_member *m, const char *path, ls_error *e) {
         draw_params(m);
     else
         for (int i = 0; s == LS_OK && i < m->nexecs; i++) s = load_state(m, i, path, e);
+    if (s == LS_OK && m->first_step > 0) s = load_errors(m, path, e);
     return s;
 }
 

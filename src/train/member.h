@@ -4,6 +4,7 @@
 
 #include "infer/infer.h"
 #include "report/tracer.h"
+#include "storage/state.h"
 #include "train/frozen_values.h"
 #include "train/host.h"
 
@@ -42,6 +43,10 @@ void ls_member_part(ls_member *);
 /* Collective. The step may be given up (ls_exec_gave_up()). LS_EINVAL, with the layer, where f16
  * overflows at the lowest loss scale. */
 ls_status ls_member_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls_error *);
+
+/* Adds the errors of compression after `steps` steps to a state that is saved: on worker 0, which
+ * has collected them (exec/world.h). */
+void ls_member_errors(const ls_member *, int64_t steps, ls_train_state *);
 
 /* How long this process's workers waited for the samples of the latest step. */
 int64_t ls_member_data_wait_ns(const ls_member *);

@@ -15,6 +15,7 @@ static ls_status write_checkpoint(ls_loop *l, ls_error *e) {
                         .step = l->steps,
                         .flat = w->flat};
     if (ls_run_has_scale(l->run)) s.scaler = l->m.scaler;
+    ls_member_errors(&l->m, l->steps, &s);
     ls_data_files data;
     ls_dataset_files(&l->data, &data);
     ls_checkpoint_extra x = {.data = &data,
@@ -73,6 +74,7 @@ ls_status ls_save_plain(ls_loop *l, ls_urgency u, ls_error *e) {
     ls_status s = LS_OK;
     ls_error why;
     LS_TRY(ls_world_collect(&l->m.worlds[0], p, e));
+    LS_TRY(ls_world_collect_errors(&l->m.worlds[0], p, l->steps, e));
     if (l->m.worker == 0) {
         s = ls_save_restore_folder(l, &why);
         if (s == LS_OK) s = write_checkpoint(l, &why);

@@ -28,6 +28,7 @@ ls_status ls_solo_plan(const ls_member *m, ls_plan *plan_p, ls_error *e) {
     c.zero = c.shards = 0;
     c.early = false;
     c.first = NULL;
+    c.compress.on = false;
     return ls_plan_make(&c, plan_p, e);
 }
 

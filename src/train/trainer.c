@@ -267,6 +267,7 @@ static ls_train_state state_of(const ls_trainer *t) {
                         .step = t->steps,
                         .flat = t->m.worlds[0].flat};
     if (ls_run_has_scale(&t->run)) s.scaler = t->m.scaler;
+    ls_member_errors(&t->m, t->steps, &s);
     return s;
 }
 
@@ -295,6 +296,7 @@ static ls_status write_checkpoint(ls_trainer *t, ls_error *e) {
 static ls_status save(ls_trainer *t, const char *path, bool whole, ls_error *e) {
     ls_status s = LS_OK;
     LS_TRY(ls_world_collect(&t->m.worlds[0], &t->host.layout.plan, e));
+    if (whole) LS_TRY(ls_world_collect_errors(&t->m.worlds[0], &t->host.layout.plan, t->steps, e));
     if (t->m.worker == 0) s = whole ? write_checkpoint(t, e) : write_weights(t, path, e);
     ls_world_drop_collected(&t->m.worlds[0], &t->host.layout.plan);
     return ls_member_wait(&t->m, s, e);

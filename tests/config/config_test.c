@@ -215,8 +215,9 @@ static void test_lines(void **state) {
         {"train:\n  seed: -1\n", ":2: train.seed: -1 is out of range; expected 0 to "
                                  "9223372036854775807"},
         {"train:\nmodel:\n  width: 8\n", ":1: 'train' is a group, not a key"},
-        {"model: 5\n", "the groups are model, data, train, lora, dpo, optim, parallel, sync, "
-                       "survival, checkpoint, log"},
+        {"model: 5\n",
+         "the groups are model, data, train, lora, dpo, optim, parallel, sync, compress, "
+         "survival, checkpoint, log"},
         {"log:\n  every: 5\n  every: 5\n", ":3: 'log.every' occurs twice; first in line 2"},
         {"optim:\n  lr: .nan\n", ":2: optim.lr: '.nan' is not a number; expected 0 to 1000"},
         {"parallel:\n  overlap: yes\n", ":2: parallel.overlap: 'yes' is not one of auto, on, off"},

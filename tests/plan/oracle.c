@@ -38,9 +38,15 @@ static int add_chain(oracle *o, int chain, int param, int vw) {
     return chain;
 }
 
+/* What the code of a virtual worker's chain holds: a last link, of no layer. */
+static int encoded(oracle *o, int chain, int vw) {
+    if (!o->u.c->compress.on) return chain;
+    return term_link(&o->terms, chain, (link_term){-1, vw, -1});
+}
+
 /* The sum over the virtual workers of node [lo, hi). */
 static int expected_sum(oracle *o, int param, int lo, int hi) {
-    if (hi - lo == 1) return add_chain(o, TERM_EMPTY, param, lo);
+    if (hi - lo == 1) return encoded(o, add_chain(o, TERM_EMPTY, param, lo), lo);
     int left = expected_sum(o, param, lo, rules_middle_of(lo, hi));
     return term_sum(&o->terms, left, expected_sum(o, param, rules_middle_of(lo, hi), hi));
 }
@@ -277,6 +283,22 @@ static void run_compute(oracle *o, const ls_action *a) {
         wrong(o, "it takes the wrong micro-batches");
     else
         run_forward(o, a);
+}
+
+/* The chain must be complete: what is encoded later would be lost. */
+static void run_encode(oracle *o, const ls_action *a) {
+    if (a->slot < 0 || a->slot >= o->u.p->nslots || !rules_runs(&o->u, a->worker, a->vw)) {
+        wrong(o, "there is no such sum");
+        return;
+    }
+    for (int i = 0; i < o->natoms; i++) {
+        if (o->atoms[i].bucket != a->bucket) continue;
+        int *sum = grad_at(o, a->worker, a->slot, i);
+        if (*sum != add_chain(o, TERM_EMPTY, o->atoms[i].param, a->vw))
+            wrong(o, "the gradient is not that of the virtual worker, or not complete");
+        *sum = encoded(o, *sum, a->vw);
+    }
+    touch(o, &o->workers[a->worker].grads[a->bucket * o->u.p->nslots + a->slot]);
 }
 
 static void run_add(oracle *o, const ls_action *a) {
@@ -586,6 +608,7 @@ static void run_action(oracle *o, const ls_action *a) {
     case LS_FORWARD:
     case LS_RECOMPUTE:
     case LS_BACKWARD: run_compute(o, a); break;
+    case LS_ENCODE: run_encode(o, a); break;
     case LS_ADD: run_add(o, a); break;
     case LS_NORM: run_norm(o, a); break;
     case LS_ALL_REDUCE:
@@ -608,17 +631,20 @@ static void run_action(oracle *o, const ls_action *a) {
         o->r->nbytes[a->kind] += o->read;
 }
 
-/* Buckets are cut from the end, at blocks; each has as many blocks as its bytes allow, but at least
- * one, and the last has the rest. */
+/* Buckets are cut from the end, at blocks, or where gradients are compressed at chunks of 64 blocks
+ * (of low rank: of 1024); each has as many as its bytes allow, but at least one, and the last has
+ * the rest. */
 static void check_buckets(oracle *o) {
-    size_t end = o->u.m->nfloats, most = o->u.c->bucket_nbytes / sizeof(float);
+    const ls_plan_compress *z = &o->u.c->compress;
+    size_t end = o->u.m->nfloats, most = o->u.c->bucket_nbytes / sizeof(float), unit = LS_BLOCK;
+    if (z->on) unit *= z->how.kind == LS_COMPRESS_POWERSGD ? 1024 : 64;
     for (int k = 0; k < o->u.p->nbuckets; k++) {
         const ls_bucket *b = &o->u.p->buckets[k];
         size_t n = b->end - b->first;
         if (b->end != end || b->first >= end || b->first % LS_BLOCK)
             wrong(o, "bucket %d does not follow the one before", k);
-        if (n > most && n != LS_BLOCK) wrong(o, "bucket %d is too large", k);
-        if (n + LS_BLOCK <= most && b->first > 0) wrong(o, "bucket %d is too small", k);
+        if (n > most && n > unit) wrong(o, "bucket %d is too large", k);
+        if ((n < unit || n + unit <= most) && b->first > 0) wrong(o, "bucket %d is too small", k);
         end = b->first;
     }
     if (end > 0) wrong(o, "buckets leave out a part");

@@ -98,6 +98,8 @@ static ls_plan_config pick_config(uint64_t seed, const models *m, int *first) {
     c.batch = part * c.V;
     c.micro_batch = 1 + pick(seed, 18, part);
     if (c.zero && pick(seed, 19, 3) == 0) c.shards = 1 + pick(seed, 20, c.nworkers);
+    if (c.tree && c.reduce == LS_F32 && pick(seed, 22, 2))
+        c.compress = (ls_plan_compress){.on = true, .how.feedback = (ls_feedback)pick(seed, 23, 3)};
     if (!c.early && !c.shards && pick(seed, 21, 3) == 0) {
         pick_ranges(seed, c.nworkers, c.V, first);
         c.first = first;
@@ -175,7 +177,7 @@ static void shuffle_order(const ls_plan *p, uint64_t seed, int *order) {
 }
 
 static void test_random(void **state) {
-    int made = 0, uneven = 0, sharded = 0, rounds = 0;
+    int made = 0, uneven = 0, sharded = 0, rounds = 0, compressed = 0;
     for (uint64_t seed = 0; seed < NSEEDS; seed++) {
         int first[MAX_WORKERS + 1];
         ls_plan_config c = pick_config(seed, *state, first);
@@ -202,11 +204,13 @@ static void test_random(void **state) {
         uneven += c.first != NULL;
         sharded += c.shards > 0 && c.shards < c.nworkers;
         rounds += c.early;
+        compressed += c.compress.on;
         ls_plan_free(&p);
     }
-    print_message("%d plans: %d with given ranges, %d with several groups, %d of rounds\n", made,
-                  uneven, sharded, rounds);
-    assert_true(made > NSEEDS / 2 && uneven > NSEEDS / 10);
+    print_message(
+        "%d plans: %d with given ranges, %d with several groups, %d of rounds, %d with codes\n",
+        made, uneven, sharded, rounds, compressed);
+    assert_true(made > NSEEDS / 2 && uneven > NSEEDS / 10 && compressed > NSEEDS / 20);
     assert_true(sharded > NSEEDS / 40 && rounds > NSEEDS / 40);
 }
 
@@ -277,6 +281,9 @@ static bool is_add(const ls_plan *p, const ls_action *a) {
     ls_bucket own = ls_plan_shard(p, a->bucket, a->worker);
     return own.end > own.first;
 }
+static bool is_encode(const ls_plan *p, const ls_action *a) {
+    return (void)p, is_kind(a, LS_ENCODE);
+}
 static bool is_norm(const ls_plan *p, const ls_action *a) { return (void)p, is_kind(a, LS_NORM); }
 static bool is_update(const ls_plan *p, const ls_action *a) {
     return (void)p, is_kind(a, LS_UPDATE);
@@ -305,6 +312,7 @@ static bool no_forward(ls_plan *p, uint64_t s) { return drop_one(p, s, is_forwar
 static bool no_recompute(ls_plan *p, uint64_t s) { return drop_one(p, s, is_recompute); }
 static bool no_backward(ls_plan *p, uint64_t s) { return drop_one(p, s, is_backward); }
 static bool no_fold(ls_plan *p, uint64_t s) { return drop_one(p, s, is_add); }
+static bool no_encode(ls_plan *p, uint64_t s) { return drop_one(p, s, is_encode); }
 static bool no_reduction(ls_plan *p, uint64_t s) { return drop_one(p, s, is_reduction); }
 static bool no_norm(ls_plan *p, uint64_t s) { return drop_one(p, s, is_norm); }
 static bool no_scalars(ls_plan *p, uint64_t s) { return drop_one(p, s, is_scalars); }
@@ -312,6 +320,7 @@ static bool no_update(ls_plan *p, uint64_t s) { return drop_one(p, s, is_update)
 static bool no_gather(ls_plan *p, uint64_t s) { return drop_one(p, s, is_gather); }
 static bool no_free(ls_plan *p, uint64_t s) { return drop_one(p, s, is_free); }
 static bool two_backwards(ls_plan *p, uint64_t s) { return repeat_one(p, s, is_backward); }
+static bool two_encodes(ls_plan *p, uint64_t s) { return repeat_one(p, s, is_encode); }
 static bool two_folds(ls_plan *p, uint64_t s) { return repeat_one(p, s, is_add); }
 static bool two_reductions(ls_plan *p, uint64_t s) { return repeat_one(p, s, is_reduction); }
 static bool two_updates(ls_plan *p, uint64_t s) { return repeat_one(p, s, is_update); }
@@ -526,6 +535,7 @@ static const struct {
     {"no Forward", no_forward, false},
     {"no Recompute", no_recompute, false},
     {"no Backward", no_backward, false},
+    {"no Encode", no_encode, false},
     {"no Add", no_fold, false},
     {"no reduction", no_reduction, false},
     {"no Norm", no_norm, false},
@@ -534,6 +544,7 @@ static const struct {
     {"no AllGather", no_gather, false},
     {"no Free", no_free, false},
     {"two Backwards", two_backwards, false},
+    {"two Encodes", two_encodes, false},
     {"two Adds", two_folds, false},
     {"two reductions", two_reductions, false},
     {"two Updates", two_updates, false},

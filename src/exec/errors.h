@@ -1,0 +1,29 @@
+/* errors.h - what encoding has lost of each virtual worker's gradients so far.
+ *
+ * A virtual worker's errors after an even number of steps are in the first half of the memory, after
+ * an odd number in the second. A step reads the one and writes the other, so a step that is
+ * interrupted can be repeated. They belong to virtual workers: a worker touches only those of the
+ * virtual workers that it runs, and what no worker touches takes no memory.
+ */
+#ifndef LS_EXEC_ERRORS_H
+#define LS_EXEC_ERRORS_H
+
+#include "lockstep/group.h"
+#include "plan/plan.h"
+
+/* errors [2][V][nfloats], clear at first. */
+ls_status ls_errors_map(const ls_plan *, float **errors_p, ls_error *);
+void ls_errors_unmap(const ls_plan *, float *errors);
+
+/* [nfloats] those of a virtual worker after `steps` steps. Those of the next one follow. */
+static inline float *ls_errors_of(float *errors, const ls_plan *p, int64_t steps, int vw) {
+    size_t row = (size_t)(steps % 2) * (size_t)p->c.V + (size_t)vw;
+    return errors + row * p->c.model->nfloats;
+}
+
+/* Collective: worker 0 gets all errors after `steps` steps. */
+ls_status ls_errors_collect(ls_group *, const ls_plan *, int64_t steps, float *errors, ls_error *);
+/* Returns the memory of errors of other workers' virtual workers to the system. */
+void ls_errors_drop(const ls_plan *, int worker, float *errors);
+
+#endif

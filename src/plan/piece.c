@@ -1,0 +1,81 @@
+/* piece.c - cuts the flat gradient into pieces, each of which is encoded by itself.
+ *
+ * A piece is the part of one parameter that lies in one chunk. Chunks are cut from the end of the
+ * flat gradient, and buckets hold whole chunks (bucket.c). So pieces depend on the model and on the
+ * kind of code, and neither on workers nor on the size of buckets. A chunk of elements fits into the
+ * cache of a core, so that the passes over a piece read memory once; factors of low rank are the
+ * smaller, the larger the matrix is.
+ *
+ * Small parameters, running values of norms and, for factors, vectors are summed as they are.
+ */
+#include <stdlib.h>
+
+#include "compress/codec.h"
+#include "plan/plan.h"
+
+enum { CHUNK = 64 * LS_BLOCK, MATRIX_CHUNK = 1024 * LS_BLOCK };
+
+bool ls_plan_compresses(const ls_plan *p) { return p->c.compress.on; }
+
+bool ls_plan_has_errors(const ls_plan *p) {
+    return p->c.compress.on && p->c.compress.how.feedback != LS_FEEDBACK_NONE;
+}
+
+size_t ls_plan_chunk(const ls_plan_config *c) {
+    return c->compress.how.kind == LS_COMPRESS_POWERSGD ? MATRIX_CHUNK : CHUNK;
+}
+
+static bool is_plain(const ls_plan *p, const ls_param *x) {
+    bool vector = p->c.compress.how.kind == LS_COMPRESS_POWERSGD && x->ndims < 2;
+    return vector || x->momentum > 0 || x->count < p->c.compress.min_count;
+}
+
+static size_t cols_of(const ls_param *x) {
+    return x->ndims < 2 ? x->count : x->count / (size_t)x->dims[0];
+}
+
+/* Appends the pieces of a bucket. */
+static void cut(ls_plan *p, const ls_bucket *b, int *n_p, int *capacity_p) {
+    const ls_model *m = p->c.model;
+    size_t chunk = ls_plan_chunk(&p->c);
+    for (int i = 0; i < m->nparams; i++) {
+        const ls_param *x = &m->params[i];
+        size_t first = x->offset > b->first ? x->offset : b->first;
+        size_t end = x->offset + x->count < b->end ? x->offset + x->count : b->end;
+        for (size_t next = 0; !x->frozen && first < end; first = next) {
+            next = m->nfloats - (m->nfloats - first - 1) / chunk * chunk; /* of this chunk */
+            if (next > end) next = end;
+            if (*n_p == *capacity_p) {
+                *capacity_p = *capacity_p ? 2 * *capacity_p : 64;
+                p->pieces = ls_realloc(p->pieces, (size_t)*capacity_p * sizeof *p->pieces);
+            }
+            p->pieces[(*n_p)++] = (ls_plan_piece){first, next, cols_of(x), is_plain(p, x)};
+        }
+    }
+}
+
+void ls_plan_cut_pieces(ls_plan *p) {
+    int n = 0, capacity = 0;
+    p->pieces_from = LS_NEW_ARRAY(int, (size_t)p->nbuckets + 1);
+    for (int k = 0; k < p->nbuckets; k++) {
+        cut(p, &p->buckets[k], &n, &capacity);
+        p->pieces_from[k + 1] = n;
+    }
+}
+
+int ls_plan_pieces(const ls_plan *p, int bucket, const ls_plan_piece **pieces_p) {
+    *pieces_p = p->pieces + p->pieces_from[bucket];
+    return p->pieces_from[bucket + 1] - p->pieces_from[bucket];
+}
+
+/* The settings of a whole chunk are good (plan.c), so are those of a part. */
+ls_compression ls_plan_piece_how(const ls_plan *p, const ls_plan_piece *x, int64_t step) {
+    ls_compression how = p->c.compress.how;
+    ls_error e;
+    size_t n = x->end - x->first;
+    how.seed += x->first;
+    how.step = (uint64_t)step;
+    if (how.kind == LS_COMPRESS_POWERSGD) how.rows = (n + x->cols - 1) / x->cols;
+    if (ls_compression_complete(&how, n, &how, &e) != LS_OK) abort();
+    return how;
+}

@@ -1,0 +1,46 @@
+/* compress_test.c - a run with compressed gradients whose workers are killed has the bits of an
+ * undisturbed one: the step that is repeated begins with the errors before it. */
+/* ctest: busy seconds=10 timeout=600 */
+#include "cli/hosts.h"
+
+#define STEPS "60"
+
+static const char LINE[] =
+    "train configs/tiny.yaml -n %d -o @/%s --set train.steps=" STEPS " " SMALLER
+    "--set checkpoint.every=20 --set log.every=1000 --set train.eval_every=0 "
+    "--set survival.balance=off --set compress.kind=topk --set compress.ratio=0.05 %s";
+
+static host start(int workers, const char *run, const char *more) {
+    char line[1024];
+    snprintf(line, sizeof line, LINE, workers, run, more);
+    return host_start(line);
+}
+
+static void killed(const char *run, int workers, const char *more) {
+    char want[256], got[256];
+    pace(run, 25);
+    host h = start(workers, run, more);
+    await_step(run, 25, &h);
+    for (int i = 0; i < 3; i++) {
+        assert_true(host_signal_child(&h, SIGKILL));
+        sleep_ms(300);
+    }
+    let_go(run);
+    host_expect(&h, 0, "was killed");
+    hash_of("whole", want);
+    hash_of(run, got);
+    assert_string_equal(got, want);
+}
+
+static void test_killed(void **state) {
+    (void)state;
+    host h = start(1, "whole", "");
+    host_expect(&h, 0, NULL);
+    killed("killed-3", 3, "--set parallel.zero=0");
+    killed("killed-2", 2, "--set parallel.transport=tcp --set parallel.zero=2");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed)};
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}

@@ -1,0 +1,221 @@
+/* compress_test.c - training with compressed gradients: the same bits for any number of workers, any
+ * sharding, and after a resumption; errors are part of checkpoints; what is refused. */
+/* ctest: busy seconds=20 timeout=600 */
+#include <string.h>
+
+#include "base/mem.h"
+#include "folder.h"
+#include "storage/checkpoint.h"
+#include "test.h"
+#include "train/train.h"
+#include "weights/safetensors.h"
+
+enum { OWN_SETS = 3, MOST_SETS = 16 };
+
+typedef struct kind {
+    const char *sets[OWN_SETS];
+} kind;
+
+static const kind kinds[] = {
+    {{"compress.kind=topk", "compress.ratio=0.05"}},
+    {{"compress.kind=topk", "compress.feedback=ef21", "compress.warmup=2"}},
+    {{"compress.kind=randomk", "compress.ratio=0.1", "compress.warmup=3"}},
+    {{"compress.kind=onebit", "compress.block=128"}},
+    {{"compress.kind=twobit", "compress.threshold=0.001"}},
+    {{"compress.kind=int8", "compress.feedback=none"}},
+    {{"compress.kind=int4", "compress.min_size=0"}},
+    {{"compress.kind=demo", "compress.k=4"}},
+};
+enum { NKINDS = sizeof kinds / sizeof *kinds };
+
+static int nruns;
+
+typedef struct result {
+    char weights[LS_HASH_TEXT], states[LS_HASH_TEXT];
+} result;
+
+static void train(const char *run, int n, const char *const *sets, int nsets, bool resume) {
+    bool unfinished = false;
+    ls_error e = {0};
+    ls_train_options o = {.config = "configs/tiny.yaml",
+                          .sets = sets,
+                          .nsets = nsets,
+                          .nworkers = n,
+                          .run = run,
+                          .resume = resume};
+    assert_ls_ok(ls_train(&o, &unfinished, &e), e);
+}
+
+static int first_sets(const char **sets) {
+    static const char *const usual[] = {"log.every=1000", "train.steps=6", "optim.warmup=2",
+                                        "train.eval_every=0", "optim.schedule=constant"};
+    memcpy(sets, usual, sizeof usual);
+    return sizeof usual / sizeof *usual;
+}
+
+static result last_of(const char *run) {
+    char *path = NULL;
+    ls_error e = {0};
+    ls_checkpoint_info i;
+    result r;
+    assert_ls_ok(ls_checkpoint_newest(run, &path, NULL, &e), e);
+    assert_ls_ok(ls_checkpoint_verify(path, &i, &e), e);
+    ls_hash_text(i.weights, r.weights);
+    ls_hash_text(i.optimizer, r.states);
+    free(path);
+    return r;
+}
+
+/* Six steps on n workers; in two parts: it ends after three, and n + 1 workers continue. */
+static result run_with(const kind *k, int n, const char *more, bool in_two_parts) {
+    const char *sets[MOST_SETS];
+    char *run = ls_format("%s/run-%d", folder, nruns++);
+    int nsets = first_sets(sets);
+    for (int i = 0; k && i < OWN_SETS && k->sets[i]; i++) sets[nsets++] = k->sets[i];
+    for (const char *at = more; *at; at += strlen(at) + 1) sets[nsets++] = at;
+    if (in_two_parts) {
+        sets[nsets] = "train.steps=3";
+        train(run, n, sets, nsets + 1, false);
+    }
+    train(run, n + in_two_parts, sets, nsets, in_two_parts);
+    result r = last_of(run);
+    free(run);
+    return r;
+}
+
+static void assert_same(const kind *k, int n, const char *more, bool in_two_parts,
+                        const result *want) {
+    result got = run_with(k, n, more, in_two_parts);
+    if (memcmp(&got, want, sizeof got) != 0)
+        print_error("%s: other bits with %d workers, %s\n", k->sets[0], n, more);
+    assert_string_equal(got.weights, want->weights);
+    assert_string_equal(got.states, want->states);
+}
+
+#define THREADS "parallel.transport=thread\0"
+
+static void test_same_bits(void **state) {
+    (void)state;
+    result none = run_with(NULL, 1, THREADS, false), one[NKINDS];
+    for (int i = 0; i < NKINDS; i++) {
+        const kind *k = &kinds[i];
+        one[i] = run_with(k, 1, THREADS "parallel.zero=0\0", false);
+        assert_string_not_equal(one[i].weights, none.weights);
+        for (int other = 0; other < i; other++)
+            assert_string_not_equal(one[i].weights, one[other].weights);
+        assert_same(k, 3, THREADS "parallel.zero=0\0parallel.threads=2\0", false, &one[i]);
+        assert_same(k, 2, "parallel.zero=1\0train.micro_batch=2\0", false, &one[i]);
+        assert_same(k, 5, THREADS "parallel.zero=3\0parallel.bucket_mb=0.02\0", false, &one[i]);
+    }
+}
+
+/* Every way in which workers can be laid out, for one kind. */
+static void test_layouts(void **state) {
+    (void)state;
+    static const char *const layouts[] = {
+        "parallel.transport=tcp\0parallel.zero=0\0",
+        "parallel.transport=tcp\0parallel.zero=1\0parallel.overlap=on\0",
+        THREADS "parallel.zero=2\0parallel.shard_group=2\0",
+        THREADS "parallel.zero=2\0parallel.accumulate=early\0",
+        "parallel.executor=sequential\0parallel.zero=1\0",
+        "parallel.optimizer_state=file\0",
+        "survival.backup_workers=2\0parallel.recompute=2\0",
+        "survival.audit=2\0",
+    };
+    const kind *k = &kinds[0];
+    result one = run_with(k, 1, "", false);
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+        assert_same(k, 4, layouts[i], false, &one);
+}
+
+static void test_resumed(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        result whole = run_with(&kinds[i], 1, THREADS, false);
+        assert_same(&kinds[i], 1, THREADS "parallel.zero=0\0", true, &whole);
+        assert_same(&kinds[i], 2, "parallel.zero=1\0", true, &whole);
+        assert_same(&kinds[i], 3, "parallel.transport=tcp\0parallel.zero=3\0", true, &whole);
+    }
+}
+
+/* ---- what a checkpoint has ---- */
+
+static void open_states(const char *run, ls_safetensors *f_p) {
+    char *path = NULL;
+    ls_error e = {0};
+    assert_ls_ok(ls_checkpoint_newest(run, &path, NULL, &e), e);
+    char *file = ls_format("%s/optimizer.safetensors", path);
+    assert_ls_ok(ls_safetensors_open(file, f_p, &e), e);
+    free(file);
+    free(path);
+}
+
+static bool is_zero(const ls_safetensors *f, const char *name) {
+    const ls_tensor *t = ls_safetensors_find(f, name);
+    assert_non_null(t);
+    bool zero = true;
+    for (size_t i = 0; i < t->count; i++) zero = zero && ((const float *)t->data)[i] == 0;
+    return zero;
+}
+
+/* Each virtual worker has errors of its own; small parameters have none. */
+static void test_errors(void **state) {
+    (void)state;
+    ls_safetensors f;
+    run_with(&kinds[0], 2, THREADS, false);
+    char *run = ls_format("%s/run-%d", folder, nruns - 1);
+    open_states(run, &f);
+    assert_false(is_zero(&f, "wte.weight.error.0"));
+    assert_false(is_zero(&f, "wte.weight.error.7"));
+    assert_true(is_zero(&f, "h.0.ln_1.bias.error.3"));
+    assert_null(ls_safetensors_find(&f, "wte.weight.error.8"));
+    ls_safetensors_close(&f);
+    free(run);
+}
+
+/* Before the first compressed step all is as without compression. */
+static void test_warmup(void **state) {
+    (void)state;
+    ls_safetensors f;
+    const kind late = {{"compress.kind=topk", "compress.warmup=6"}};
+    result none = run_with(NULL, 1, THREADS, false), got = run_with(&late, 3, THREADS, false);
+    assert_string_equal(got.weights, none.weights);
+    char *run = ls_format("%s/run-%d", folder, nruns - 1);
+    open_states(run, &f);
+    assert_true(is_zero(&f, "wte.weight.error.0"));
+    ls_safetensors_close(&f);
+    free(run);
+}
+
+static void refused(const char *const *own, int n, const char *message) {
+    const char *sets[MOST_SETS];
+    int nsets = first_sets(sets);
+    bool unfinished = false;
+    ls_error e = {0};
+    char *run = ls_format("%s/refused", folder);
+    for (int i = 0; i < n; i++) sets[nsets++] = own[i];
+    ls_train_options o = {
+        .config = "configs/tiny.yaml", .sets = sets, .nsets = nsets, .nworkers = 2, .run = run};
+    assert_int_equal(ls_train(&o, &unfinished, &e), LS_EINVAL);
+    if (!strstr(e.msg, message)) fail_msg("%s", e.msg);
+    free(run);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    refused((const char *[]){"compress.kind=topk", "parallel.reduce=fastest"}, 2,
+            "use parallel.reduce tree");
+    refused((const char *[]){"compress.kind=topk", "train.compute=bf16"}, 2,
+            "set train.reduce_dtype to f32");
+    refused((const char *[]){"compress.kind=int8", "compress.block=100"}, 2, "multiple of 32");
+    refused((const char *[]){"compress.warmup=3"}, 1, "compress.kind is none");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_resumed),   cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_warmup),    cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
