@@ -7,18 +7,63 @@
 #include "layers/layers.h"
 #include "model/rows.h"
 
-static void forward(const ls_layer *l, const ls_layer_call *c) {
-    int64_t floats = c->n * c->T * l->C;
-    for (int k = 1; k < l->ninputs; k++) {
-        const float *sum = k == 1 ? c->x[0] : c->y;
-        ls_rows_add(c->compute, floats, ls_matrix_of(sum, floats), c->x[k], ls_numbers_f32(c->y));
+enum { BLOCK = LS_PART };
+
+typedef struct job {
+    const ls_layer *l;
+    const ls_layer_call *c;
+} job;
+
+/* The thread's numbers [*at_p, *at_p + n), n is returned. */
+static int64_t share_of(const job *j, int thread, int nthreads, int64_t *at_p) {
+    int64_t end = 0;
+    ls_pool_share(j->c->n * j->c->T * j->l->C, 16, thread, nthreads, at_p, &end);
+    return end - *at_p;
+}
+
+static int64_t part_of(int64_t n) { return n < BLOCK ? n : BLOCK; }
+
+/* ---- the sum ---- */
+
+static void forward_run(void *arg, int thread, int nthreads) {
+    const job *j = arg;
+    const ls_kernels *k = j->c->compute->k;
+    ls_numbers y = ls_rows_y(j->l, j->c);
+    float one[BLOCK], other[BLOCK], room[BLOCK];
+    int64_t at = 0, n = share_of(j, thread, nthreads, &at);
+    for (int64_t some; n > 0; n -= some, at += some) {
+        some = part_of(n);
+        float *sum = ls_part_result(y, at, room);
+        const float *from = ls_part_read(k, ls_rows_x(j->l, j->c, 0, 0), 0, at, some, one);
+        for (int i = 1; i < j->l->ninputs; i++, from = sum)
+            k->add(some, from, ls_part_read(k, ls_rows_x(j->l, j->c, i, 0), 0, at, some, other),
+                   sum);
+        ls_part_store(k, y, at, some, sum);
     }
 }
 
+static void backward_run(void *arg, int thread, int nthreads) {
+    const job *j = arg;
+    const ls_kernels *k = j->c->compute->k;
+    ls_matrix dy = ls_rows_dy(j->l, j->c, 0);
+    int64_t at = 0, n = share_of(j, thread, nthreads, &at);
+    for (int i = 0; i < j->l->ninputs; i++) {
+        ls_numbers dx = ls_rows_dx(j->l, j->c, i);
+        if (!dx.p) continue;
+        void *to = ls_numbers_at(dx, at).p;
+        if (dy.bf16 && !dx.bf16)
+            k->widen(LS_BF16, (size_t)n, ls_matrix_from(dy, 0, at).p, to);
+        else
+            memcpy(to, ls_matrix_from(dy, 0, at).p, (size_t)n * (dx.bf16 ? 2 : sizeof(float)));
+    }
+}
+
+static void forward(const ls_layer *l, const ls_layer_call *c) {
+    ls_pool_run_sized(c->compute->pool, c->n * c->T * l->C, forward_run, &(job){l, c});
+}
+
 static void backward(const ls_layer *l, const ls_layer_call *c) {
-    size_t nbytes = (size_t)(c->n * c->T * l->C) * sizeof(float);
-    for (int k = 0; k < l->ninputs; k++)
-        if (c->dx[k]) memcpy(c->dx[k], c->dy, nbytes);
+    ls_pool_run_sized(c->compute->pool, c->n * c->T * l->C, backward_run, &(job){l, c});
 }
 
 static const ls_layer_ops ops = {.kind = "add", .forward = forward, .backward = backward};
@@ -31,6 +76,7 @@ void ls_add_declare(ls_layer *l, int64_t T, int64_t C, int ninputs) {
     for (int k = 0; k < ninputs; k++) l->input_floats[k] = (size_t)(T * C);
     for (int k = 0; k < ninputs; k++) l->unread[k] = true;
     l->y_floats = (size_t)(T * C);
+    l->as_stored = LS_OPERAND_ALL;
     l->forward_flops = (double)((ninputs - 1) * T * C);
     for (int k = 1; k < ninputs; k++) ls_works_pass(&l->forward_work, LS_WORK_ADD, T * C);
     for (int k = 0; k < ninputs; k++) ls_works_pass(&l->backward_work, LS_WORK_ADD, T * C);
@@ -46,6 +92,7 @@ static ls_value *add_two(ls_model *m, ls_value *a, ls_value *b, const ls_layer_o
     int64_t T = a->ndims == 2 ? a->dims.of[0] : 1; /* positions, if these are rows */
     ls_add_declare(l, T, ls_value_count(a) / T, 2);
     l->ops = of;
+    if (of != &ops) l->as_stored = 0;
     l->unread[0] = l->unread[1] = of == &ops;
     return ls_build_value(m, a->dims);
 }
@@ -54,20 +101,6 @@ ls_value *(ls_add)(ls_model *m, ls_value *a, ls_value *b) { return add_two(m, a,
 
 /* ---- the sum of two, and ReLU ---- */
 
-enum { BLOCK = 2048 }; /* floats of each operand, which stay in the first-level cache */
-
-typedef struct job {
-    const ls_layer *l;
-    const ls_layer_call *c;
-} job;
-
-/* The thread's numbers [*at_p, *at_p + n), n is returned. */
-static int64_t share_of(const job *j, int thread, int nthreads, int64_t *at_p) {
-    int64_t end = 0;
-    ls_pool_share(j->c->n * (int64_t)j->l->y_floats, 16, thread, nthreads, at_p, &end);
-    return end - *at_p;
-}
-
 static void relu_forward_run(void *arg, int thread, int nthreads) {
     const job *j = arg;
     const ls_kernels *k = j->c->compute->k;
@@ -75,7 +108,7 @@ static void relu_forward_run(void *arg, int thread, int nthreads) {
     const float *a = (const float *)j->c->x[0] + at, *b = (const float *)j->c->x[1] + at;
     float *y = (float *)j->c->y + at;
     for (int64_t i = 0; i < n; i += BLOCK) {
-        int64_t part = n - i < BLOCK ? n - i : BLOCK;
+        int64_t part = part_of(n - i);
         k->add(part, a + i, b + i, y + i);
         k->activation[LS_RELU](part, y + i, y + i);
     }
@@ -89,7 +122,7 @@ static void relu_backward_run(void *arg, int thread, int nthreads) {
     float *dx = (float *)(c->dx[0] ? c->dx[0] : c->dx[1]) + at;
     float *other = c->dx[0] && c->dx[1] ? (float *)c->dx[1] + at : NULL;
     for (int64_t i = 0; i < n; i += BLOCK) {
-        int64_t part = n - i < BLOCK ? n - i : BLOCK;
+        int64_t part = part_of(n - i);
         c->compute->k->add(part, a + i, b + i, dx + i);
         c->compute->k->activation_dx[LS_RELU](part, dx + i, (const float *)c->dy + at + i, dx + i);
         if (other) memcpy(other + i, dx + i, (size_t)part * sizeof *dx);

@@ -44,8 +44,9 @@ static ls_heads heads_of(const ls_layer *l, const ls_layer_call *c) {
                   .causal = o->causal,
                   .window = o->window,
                   .q = c->x[0],
-                  .k = (const float *)c->x[k.input] + k.column,
-                  .v = (const float *)c->x[v.input] + v.column,
+                  .stored = ls_layer_has_bf16(l, c, LS_OPERAND_X),
+                  .k = ls_matrix_from(ls_rows_x(l, c, (int)k.input, 0), 0, k.column).p,
+                  .v = ls_matrix_from(ls_rows_x(l, c, (int)v.input, 0), 0, v.column).p,
                   .q_row = l->ninputs == 1 ? o->Q + 2 * o->K : o->Q,
                   .kv_row = l->ninputs == 1   ? o->Q + 2 * o->K
                             : l->ninputs == 2 ? 2 * o->K
@@ -82,19 +83,27 @@ static void keep_run(void *arg, int thread, int nthreads) {
         }
 }
 
-/* One position after the other. */
+/* One position after the other. In scratch memory: q and y [heads, D], if they are stored in bf16 |
+ * the room of the call. */
 static void attend(const past_job *j) {
     const ls_heads *h = j->h;
+    const ls_kernels *k = h->compute->k;
+    int64_t C = h->heads * h->D;
+    float *room = ls_compute_scratch(h->compute, 0);
+    ls_matrix q = {h->q, h->q_row, 1, h->stored};
+    ls_numbers y = {h->y, h->stored};
     for (int64_t i = 0; i < j->c->T; i++) {
         int64_t t = j->c->past.n + i;
+        float *result = ls_part_result(y, i * C, room + C);
         ls_kept_attend(
             &j->kept, h->compute,
             &(ls_kept_query){.heads = h->heads,
                              .first = h->window && h->window <= t ? t - h->window + 1 : 0,
                              .t = t,
-                             .q = (const float *)h->q + i * h->q_row,
-                             .room = ls_compute_scratch(h->compute, 0),
-                             .y = (float *)h->y + i * h->heads * h->D});
+                             .q = ls_part_read(k, q, i, 0, C, room),
+                             .room = room + 2 * C,
+                             .y = result});
+        ls_part_store(k, y, i * C, C, result);
     }
 }
 
@@ -205,6 +214,7 @@ ls_value *(ls_attention)(ls_model *m, ls_value *x, ls_attention_options o) {
     if (o.positions) ls_build_field(m, l, o.positions), own.positions = l->nfields - 1;
     LS_LAYER_OWN_AS(options, l) = own;
     l->saved_floats = (size_t)(2 * o.heads * own.T);
+    l->as_stored = LS_OPERAND_X | LS_OPERAND_Y | LS_OPERAND_DY;
     if (own.causal) l->past_floats = ls_kept_floats(own.S, own.kv_heads, own.Q / o.heads);
     for (int i = 0; i < l->ninputs && l->ninputs > 1; i++) l->work_floats += l->input_floats[i];
     ls_heads h = {.T = own.T,
@@ -214,7 +224,7 @@ ls_value *(ls_attention)(ls_model *m, ls_value *x, ls_attention_options o) {
                   .D = own.Q / o.heads,
                   .causal = own.causal};
     l->scratch_floats = ls_heads_scratch_floats(h.S, h.D);
-    size_t room = ls_kept_room(h.heads, h.S, h.D);
+    size_t room = (size_t)(2 * own.Q) + ls_kept_room(h.heads, h.S, h.D);
     if (own.causal && room > l->scratch_floats) l->scratch_floats = room;
     l->forward_flops = 4.0 * (double)(own.T * own.Q) * (double)own.S / (own.causal ? 2 : 1);
     ls_heads_works(&h, &l->forward_work, &l->backward_work);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "model/rows.h"
 #include "tensor/dtype.h"
 
 enum { TABLE };
@@ -65,9 +66,11 @@ static void open_block(ls_label_rows *b, const int32_t *row, int64_t rows) {
                            .target = target_of,
                            .scale = scale_of,
                            .arg = b};
-    for (int64_t r = 0; r < rows; r++)
-        memcpy(room + 2 * rows + r * l->C, (const float *)c->x[0] + row[r] * l->C,
-               (size_t)l->C * sizeof(float));
+    for (int64_t r = 0; r < rows; r++) {
+        float *h = room + 2 * rows + r * l->C;
+        const float *x = ls_part_read(c->compute->k, ls_rows_x(l, c, 0, l->C), row[r], 0, l->C, h);
+        if (x != h) memcpy(h, x, (size_t)l->C * sizeof *h);
+    }
 }
 
 void ls_label_rows_open(ls_label_rows *b, const int32_t *row, int64_t rows) {
@@ -77,10 +80,25 @@ void ls_label_rows_open(ls_label_rows *b, const int32_t *row, int64_t rows) {
 
 void ls_label_rows_back(const ls_label_rows *b) {
     const ls_layer *l = b->l;
-    float *dx = b->c->dx[0];
+    ls_numbers dx = ls_rows_dx(l, b->c, 0);
     ls_vocabulary_back(&b->v);
-    for (int64_t r = 0; dx && r < b->v.rows; r++)
-        memcpy(dx + b->row[r] * l->C, b->v.dh + r * l->C, (size_t)l->C * sizeof *dx);
+    for (int64_t r = 0; dx.p && r < b->v.rows; r++) {
+        int64_t at = b->row[r] * l->C;
+        const float *dh = b->v.dh + r * l->C;
+        if (!dx.bf16) memcpy((float *)dx.p + at, dh, (size_t)l->C * sizeof *dh);
+        ls_part_store(b->c->compute->k, dx, at, l->C, dh);
+    }
+}
+
+void ls_label_rows_clear(const ls_layer *l, const ls_layer_call *c) {
+    ls_numbers dx = ls_rows_dx(l, c, 0);
+    size_t n = (size_t)(c->n * l->T * l->C);
+    if (dx.p) memset(dx.p, 0, n * (dx.bf16 ? sizeof(uint16_t) : sizeof(float)));
+}
+
+void ls_label_rows_declare(ls_layer *l, int64_t C, int64_t V) {
+    ls_vocabulary_declare(l, C, V);
+    l->as_stored = LS_OPERAND_X | LS_OPERAND_DX;
 }
 
 void ls_label_rows_logits(ls_label_rows *b) {

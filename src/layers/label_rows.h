@@ -23,6 +23,8 @@ struct ls_label_rows {
     ls_vocabulary v;    /* the block */
 };
 
+/* What the layer declares for its table and its rows, beside its own. */
+void ls_label_rows_declare(ls_layer *, int64_t C, int64_t V);
 /* Floats of work memory: for the numbers of a sample's rows (even), and for a row of a block. */
 size_t ls_label_rows_numbers(int64_t T);
 size_t ls_label_rows_block(int64_t C, int64_t V);
@@ -41,6 +43,8 @@ int32_t ls_label_of(const ls_layer *, const ls_layer_call *, int64_t row);
 void ls_label_rows_open(ls_label_rows *b, const int32_t *row, int64_t rows);
 /* From the losses of the block: the gradient of its logits, of the table, and of its rows in dx. */
 void ls_label_rows_back(const ls_label_rows *);
+/* dx = 0, if it is wanted. */
+void ls_label_rows_clear(const ls_layer *, const ls_layer_call *);
 /* The logits of all rows: y [n * T, V]. */
 void ls_label_rows_logits(ls_label_rows *b);
 

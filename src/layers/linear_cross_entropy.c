@@ -63,7 +63,7 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     const int32_t *row = ls_label_rows_list(c);
     int64_t all = ls_label_rows_find(l, c, false), most = ls_label_rows_most(l, c), first = 0;
     for (int64_t i = 0; i < c->n; i++) c->losses[i] = 0;
-    if (c->dx[0]) memset(c->dx[0], 0, (size_t)(c->n * l->T * l->C) * sizeof(float));
+    ls_label_rows_clear(l, c);
     do { /* also for no rows: gradients are set to 0 */
         ls_label_rows_open(&b, row + first, all - first < most ? all - first : most);
         add_losses(&b);
@@ -97,7 +97,7 @@ void(ls_linear_cross_entropy)(ls_model *m, ls_value *x, ls_value *label,
     if (!ls_build_is_good(m) || !look(m, x, label, V)) return;
     l->ops = &ops;
     l->T = x->dims.of[0];
-    ls_vocabulary_declare(l, ls_value_last(x), V);
+    ls_label_rows_declare(l, ls_value_last(x), V);
     l->work_floats = ls_label_rows_numbers(l->T);
     l->block_floats = ls_label_rows_block(l->C, V);
     ls_vocabulary_works(l, 0, l->T);

@@ -176,7 +176,7 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     ls_label_rows b = rows_of(l, c);
     const int32_t *row = ls_label_rows_list(c);
     int64_t all = find_losses(l, c, &b), most = ls_label_rows_most(l, c);
-    if (c->dx[0]) memset(c->dx[0], 0, (size_t)(c->n * l->T * l->C) * sizeof(float));
+    ls_label_rows_clear(l, c);
     if (all <= most) ls_label_rows_back(&b);
     for (int64_t first = 0; all > most && first < all; first += most) {
         ls_label_rows_open(&b, row + first, all - first < most ? all - first : most);
@@ -218,7 +218,7 @@ void ls_linear_dpo(ls_model *m, ls_value *x, const ls_dpo_fields *f, ls_dpo_opti
     if (!ls_build_is_good(m) || !look(m, x, f, &o, V)) return;
     l->ops = &ops;
     l->T = x->dims.of[0];
-    ls_vocabulary_declare(l, ls_value_last(x), V);
+    ls_label_rows_declare(l, ls_value_last(x), V);
     l->work_floats = ls_label_rows_numbers(l->T) + PAIR_FLOATS;
     l->block_floats = ls_label_rows_block(l->C, V);
     LS_LAYER_OWN_AS(ls_dpo_options, l) = o;

@@ -1,5 +1,6 @@
 /* multiply.c - products by element: y = a b, and y = SiLU(gate) x. */
 #include "model/builder.h"
+#include "model/rows.h"
 
 static int64_t numbers_of(const ls_layer *l, const ls_layer_call *c) {
     return c->n * c->T * ((int64_t)l->y_floats / l->T);
@@ -59,45 +60,70 @@ ls_value *(ls_multiply)(ls_model *m, ls_value *a, ls_value *b) {
 
 /* ---- SiLU(gate) x ---- */
 
+/* Operands are one row each. */
 typedef struct gate_job {
     const ls_compute *compute;
     int64_t n;
-    const float *gate, *x, *dy;
-    float *y, *dgate, *dx;
+    ls_matrix gate, x, dy;
+    ls_numbers y, dgate, dx; /* p NULL: it is not wanted */
 } gate_job;
+
+static int64_t part_of(int64_t i, int64_t end) { return end - i < LS_PART ? end - i : LS_PART; }
 
 static void gate_run(void *arg, int thread, int nthreads) {
     const gate_job *j = arg;
+    const ls_kernels *k = j->compute->k;
+    float gate[LS_PART], x[LS_PART], room[LS_PART];
     int64_t i = 0, end = 0;
     ls_pool_share(j->n, 16, thread, nthreads, &i, &end);
-    j->compute->k->silu_gate(end - i, j->gate + i, j->x + i, j->y + i);
+    for (int64_t n; i < end; i += n) {
+        n = part_of(i, end);
+        float *y = ls_part_result(j->y, i, room);
+        k->silu_gate(n, ls_part_read(k, j->gate, 0, i, n, gate), ls_part_read(k, j->x, 0, i, n, x),
+                     y);
+        ls_part_store(k, j->y, i, n, y);
+    }
 }
 
 static void gate_dx_run(void *arg, int thread, int nthreads) {
     const gate_job *j = arg;
+    const ls_kernels *k = j->compute->k;
+    float gate[LS_PART], x[LS_PART], dy[LS_PART];
+    float gate_room[LS_PART], x_room[LS_PART];
     int64_t i = 0, end = 0;
     ls_pool_share(j->n, 16, thread, nthreads, &i, &end);
-    j->compute->k->silu_gate_dx(end - i, j->gate + i, j->x + i, j->dy + i, j->dgate + i, j->dx + i);
+    for (int64_t n; i < end; i += n) {
+        n = part_of(i, end);
+        float *dgate = j->dgate.p ? ls_part_result(j->dgate, i, gate_room) : gate_room;
+        float *dx = j->dx.p ? ls_part_result(j->dx, i, x_room) : x_room;
+        k->silu_gate_dx(n, ls_part_read(k, j->gate, 0, i, n, gate),
+                        ls_part_read(k, j->x, 0, i, n, x), ls_part_read(k, j->dy, 0, i, n, dy),
+                        dgate, dx);
+        if (j->dgate.p) ls_part_store(k, j->dgate, i, n, dgate);
+        if (j->dx.p) ls_part_store(k, j->dx, i, n, dx);
+    }
+}
+
+/* The operands that both passes have. */
+static gate_job gate_of(const ls_layer *l, const ls_layer_call *c) {
+    int64_t n = numbers_of(l, c);
+    return (gate_job){
+        .compute = c->compute, .n = n, .gate = ls_rows_x(l, c, 0, n), .x = ls_rows_x(l, c, 1, n)};
 }
 
 static void gate_forward(const ls_layer *l, const ls_layer_call *c) {
-    int64_t n = numbers_of(l, c);
-    ls_pool_run_sized(
-        c->compute->pool, n, gate_run,
-        &(gate_job){.compute = c->compute, .n = n, .gate = c->x[0], .x = c->x[1], .y = c->y});
+    gate_job j = gate_of(l, c);
+    j.y = ls_rows_y(l, c);
+    ls_pool_run_sized(c->compute->pool, j.n, gate_run, &j);
 }
 
-/* work: a gradient that is not wanted. */
 static void gate_backward(const ls_layer *l, const ls_layer_call *c) {
     if (!c->dx[0] && !c->dx[1]) return;
-    ls_pool_run(c->compute->pool, gate_dx_run,
-                &(gate_job){.compute = c->compute,
-                            .n = numbers_of(l, c),
-                            .gate = c->x[0],
-                            .x = c->x[1],
-                            .dy = c->dy,
-                            .dgate = c->dx[0] ? c->dx[0] : c->work,
-                            .dx = c->dx[1] ? c->dx[1] : c->work});
+    gate_job j = gate_of(l, c);
+    j.dy = ls_rows_dy(l, c, j.n);
+    j.dgate = ls_rows_dx(l, c, 0);
+    j.dx = ls_rows_dx(l, c, 1);
+    ls_pool_run(c->compute->pool, gate_dx_run, &j);
 }
 
 static const ls_layer_ops gate_ops = {
@@ -106,7 +132,7 @@ static const ls_layer_ops gate_ops = {
 ls_value *(ls_silu_gate)(ls_model *m, ls_value *gate, ls_value *x) {
     ls_layer *l = add_layer(m, &gate_ops, gate, x);
     if (!l) return ls_build_failed(m);
-    l->work_floats = (size_t)ls_value_count(x);
+    l->as_stored = LS_OPERAND_ALL;
     ls_works_pass(&l->forward_work, LS_WORK_GELU, ls_value_count(x));
     ls_works_pass(&l->backward_work, LS_WORK_GELU_BACK, ls_value_count(x));
     return ls_build_value(m, x->dims);

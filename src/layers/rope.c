@@ -7,6 +7,7 @@
 
 #include "base/math.h"
 #include "model/builder.h"
+#include "model/rows.h"
 
 typedef struct frequencies {
     int64_t T, D;
@@ -24,8 +25,8 @@ typedef struct job {
     const ls_layer *l;
     const ls_layer_call *c;
     bool back;
-    const float *x;
-    float *y;
+    ls_matrix x;
+    ls_numbers y;
 } job;
 
 static int64_t place_of(const job *j, int64_t sample, int64_t t) {
@@ -40,20 +41,27 @@ static int64_t place_of(const job *j, int64_t sample, int64_t t) {
 static void run(void *arg, int thread, int nthreads) {
     const job *j = arg;
     const options *o = &LS_LAYER_OWN_OF(options, j->l);
+    const ls_kernels *k = j->c->compute->k;
     int64_t r = 0, end = 0, T = j->c->T, D = o->f.D, C = j->l->C;
+    float *room = ls_compute_scratch(j->c->compute, thread);
     ls_pool_share(j->c->n * T, 1, thread, nthreads, &r, &end);
-    for (; r < end; r++)
-        j->c->compute->k->rope(C / D, D, o->turns + place_of(j, r / T, r % T) * D, j->back,
-                               j->x + r * C, j->y + r * C);
+    for (; r < end; r++) {
+        const float *turns = o->turns + place_of(j, r / T, r % T) * D;
+        float *y = ls_part_result(j->y, r * C, room + C);
+        k->rope(C / D, D, turns, j->back, ls_part_read(k, j->x, r, 0, C, room), y);
+        ls_part_store(k, j->y, r * C, C, y);
+    }
 }
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     ls_pool_run_sized(c->compute->pool, c->n * c->T * l->C, run,
-                      &(job){l, c, false, c->x[0], c->y});
+                      &(job){l, c, false, ls_rows_x(l, c, 0, l->C), ls_rows_y(l, c)});
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
-    if (c->dx[0]) ls_pool_run(c->compute->pool, run, &(job){l, c, true, c->dy, c->dx[0]});
+    if (c->dx[0])
+        ls_pool_run(c->compute->pool, run,
+                    &(job){l, c, true, ls_rows_dy(l, c, l->C), ls_rows_dx(l, c, 0)});
 }
 
 static const ls_layer_ops ops = {.kind = "rope", .forward = forward, .backward = backward};
@@ -151,6 +159,8 @@ ls_value *(ls_rope)(ls_model *m, ls_value *x, ls_rope_options o) {
     ls_build_unread(l);
     l->T = f.T;
     l->C = ls_value_last(x);
+    l->as_stored = LS_OPERAND_ALL;
+    l->scratch_floats = (size_t)(2 * l->C);
     if (o.positions) {
         ls_build_field(m, l, o.positions);
         ls_build_classes(m, o.positions, f.T, false);

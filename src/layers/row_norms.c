@@ -30,46 +30,82 @@ typedef struct job {
     const ls_layer_call *c;
 } job;
 
-/* Rows [r, end) of the call. */
-static ls_rms_norm_job rms_of(const job *j, int64_t r, int64_t end) {
-    const ls_layer *l = j->l;
-    const ls_layer_call *c = j->c;
-    return (ls_rms_norm_job){.rows = end - r,
-                             .C = l->C,
-                             .eps = LS_LAYER_OWN_OF(float, l),
-                             .gamma = ls_layer_param(l, c, 0),
-                             .x = (const float *)c->x[0] + r * l->C,
-                             .rstd = (float *)c->saved + r};
+enum { RMS_ROWS = 16 }; /* rows of operands in bf16 that are widened at a time */
+
+/* The job of rows from r on, without x and rows. */
+static ls_rms_norm_job rms_of(const job *j, int64_t r) {
+    return (ls_rms_norm_job){.C = j->l->C,
+                             .eps = LS_LAYER_OWN_OF(float, j->l),
+                             .gamma = ls_layer_param(j->l, j->c, 0),
+                             .rstd = (float *)j->c->saved + r};
 }
 
+/* Columns [from, to) of n rows from r on: in place, or widened into room [n, C]. */
+static const float *rms_read(const job *j, ls_matrix x, int64_t r, const ls_rms_norm_job *m,
+                             float *room) {
+    const ls_kernels *k = j->c->compute->k;
+    if (!x.bf16) return ls_matrix_from(x, r, 0).p;
+    for (int64_t i = 0; i < m->rows; i++)
+        ls_part_read(k, x, r + i, m->from, m->to - m->from, room + i * m->C + m->from);
+    return room;
+}
+
+/* Operands in bf16 are widened in the threads' scratch memory, one row at a time. */
 static void rms_forward_run(void *arg, int thread, int nthreads) {
     const job *j = arg;
-    int64_t r = 0, end = 0;
+    const ls_kernels *k = j->c->compute->k;
+    ls_matrix x = ls_rows_x(j->l, j->c, 0, j->l->C);
+    ls_numbers y = ls_rows_y(j->l, j->c);
+    float *room = ls_compute_scratch(j->c->compute, thread);
+    int64_t r = 0, end = 0, C = j->l->C;
     ls_pool_share(j->c->n * j->c->T, 1, thread, nthreads, &r, &end);
-    ls_rms_norm_job m = rms_of(j, r, end);
-    m.y = (float *)j->c->y + r * m.C;
-    j->c->compute->k->norm.rms_norm(&m);
+    for (; r < end; r++) {
+        ls_rms_norm_job m = rms_of(j, r);
+        m.rows = 1;
+        m.x = ls_part_read(k, x, r, 0, C, room);
+        m.y = ls_part_result(y, r * C, room + C);
+        k->norm.rms_norm(&m);
+        ls_part_store(k, y, r * C, C, m.y);
+    }
 }
 
 static void rms_dx_run(void *arg, int thread, int nthreads) {
     const job *j = arg;
-    int64_t r = 0, end = 0;
+    const ls_kernels *k = j->c->compute->k;
+    int64_t r = 0, end = 0, C = j->l->C;
+    ls_matrix x = ls_rows_x(j->l, j->c, 0, C), dy = ls_rows_dy(j->l, j->c, C);
+    ls_numbers dx = ls_rows_dx(j->l, j->c, 0);
+    float *room = ls_compute_scratch(j->c->compute, thread);
     ls_pool_share(j->c->n * j->c->T, 1, thread, nthreads, &r, &end);
-    ls_rms_norm_job m = rms_of(j, r, end);
-    m.dy = (const float *)j->c->dy + r * m.C;
-    m.dx = (float *)j->c->dx[0] + r * m.C;
-    j->c->compute->k->norm.rms_norm_dx(&m);
+    for (; r < end; r++) {
+        ls_rms_norm_job m = rms_of(j, r);
+        m.rows = 1;
+        m.x = ls_part_read(k, x, r, 0, C, room);
+        m.dy = ls_part_read(k, dy, r, 0, C, room + C);
+        m.dx = ls_part_result(dx, r * C, room + 2 * C);
+        k->norm.rms_norm_dx(&m);
+        ls_part_store(k, dx, r * C, C, m.dx);
+    }
 }
 
 static void rms_dparams_run(void *arg, int thread, int nthreads) {
     const job *j = arg;
     const ls_layer_call *c = j->c;
-    ls_rms_norm_job m = rms_of(j, 0, c->n * c->T);
-    ls_pool_share(m.C, 16, thread, nthreads, &m.from, &m.to);
-    m.dy = c->dy;
-    m.dgamma = ls_layer_grad(j->l, c, 0);
-    if (c->grads_start) memset(m.dgamma + m.from, 0, (size_t)(m.to - m.from) * sizeof *m.dgamma);
-    c->compute->k->norm.rms_norm_dparams(&m);
+    int64_t rows = c->n * c->T, C = j->l->C, from = 0, to = 0;
+    ls_matrix x = ls_rows_x(j->l, c, 0, C), dy = ls_rows_dy(j->l, c, C);
+    float *room = ls_compute_scratch(c->compute, thread), *dgamma = ls_layer_grad(j->l, c, 0);
+    ls_pool_share(C, 16, thread, nthreads, &from, &to);
+    if (c->grads_start) memset(dgamma + from, 0, (size_t)(to - from) * sizeof *dgamma);
+    int64_t most = x.bf16 || dy.bf16 ? RMS_ROWS : rows;
+    for (int64_t r = 0; r < rows; r += most) {
+        ls_rms_norm_job m = rms_of(j, r);
+        m.rows = rows - r < most ? rows - r : most;
+        m.from = from, m.to = to;
+        m.dgamma = dgamma;
+        m.x = rms_read(j, x, r, &m, room);
+        m.dy = rms_read(j, dy, r, &m, room + RMS_ROWS * C);
+        c->compute->k->norm.rms_norm_dparams(&m);
+    }
 }
 
 static void rms_forward(const ls_layer *l, const ls_layer_call *c) {
@@ -111,5 +147,7 @@ ls_value *(ls_rms_norm)(ls_model *m, ls_value *x, ls_rms_norm_options o) {
     if (!(o.eps >= 0)) return ls_build_fail(m, "eps is %g; it is at least 0", (double)o.eps);
     LS_LAYER_OWN_AS(float, l) = o.eps > 0 ? o.eps : 1e-5f;
     l->saved_floats = (size_t)l->T;
+    l->as_stored = LS_OPERAND_ALL & ~(unsigned)LS_OPERAND_SAVED;
+    l->scratch_floats = (size_t)(2 * RMS_ROWS * l->C);
     return ls_build_value(m, x->dims);
 }

@@ -172,7 +172,7 @@ static void mix_into_y(const block *b, const packed *k, int64_t at) {
     }
     mix(b, k->p, k->rows, k->dp, a->D);
     for (int64_t r = 0; r < b->m; r++)
-        b->c->k->to_bf16(a->D, k->dp + r * a->D, (uint16_t *)a->y + at + r * C);
+        b->c->k->narrow(LS_BF16, (size_t)a->D, k->dp + r * a->D, (uint16_t *)a->y + at + r * C);
 }
 
 static void head_forward(const packed *k, int thread, const head *h) {

@@ -30,7 +30,7 @@ typedef struct ls_heads {
                                   sees keys of its document alone; NULL: a sample is one document */
     size_t positions_nbytes; /* between samples */
     float *stat;             /* [n, heads, T, 2] from forward to backward */
-    void *y;                 /* [n, T, C]; 0 for a query that sees no key; in bf16 for products */
+    void *y;                 /* [n, T, C]; 0 for a query that sees no key */
     ls_matrix dy;            /* [n T, C] */
     float *dq, *dk, *dv;     /* rows as far apart as those of q, k, v */
 } ls_heads;

@@ -90,7 +90,7 @@ static places places_of(const ls_layer *l, int64_t n, ls_dtype type, bool half_g
     p.saved = p.dy + (is_converted(l, LS_OPERAND_DY, type) ? output : 0);
     bool saved = l->saved_rough && is_converted(l, LS_OPERAND_SAVED, type);
     p.added = p.saved + (saved ? saved_of(l, rows) : 0);
-    p.end = p.added + (size_t)n * l->added_floats;
+    p.end = p.added + (type == LS_BF16 ? 0 : (size_t)n * l->added_floats);
     return p;
 }
 
@@ -230,11 +230,21 @@ static void begin_dx(const ls_layer *l, const ls_layer_call *m, inner *f) {
     }
 }
 
+/* Adds n numbers to those in bf16 at y. */
+static void add_stored(const ls_layer_call *m, size_t n, const float *x, void *y) {
+    ls_matrix row = {y, (int64_t)n, 1, true};
+    ls_rows_add(m->compute, (int64_t)n, row, x, (ls_numbers){y, true});
+}
+
 static void end_dx(const ls_layer *l, const ls_layer_call *m, const inner *f) {
     for (int k = 0; k < l->ninputs; k++) {
         size_t n = input_of(l, k, m->n * m->T);
         float *dx = f->c.dx[k], *sum = f->half ? m->work + f->at.added : m->dx[k];
         if (!dx || dx == m->dx[k]) continue;
+        if (l->adds[k] && m->type == LS_BF16) {
+            add_stored(m, n, dx, m->dx[k]);
+            continue;
+        }
         if (l->adds[k] && f->half) ls_table_widen(m->compute, m->type, n, m->dx[k], sum);
         if (l->adds[k])
             ls_rows_add(m->compute, (int64_t)n, ls_matrix_of(sum, (int64_t)n), dx,

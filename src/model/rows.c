@@ -7,7 +7,7 @@
 
 enum { GAMMA, BETA };
 enum {
-    CHUNK = 2048,   /* numbers that a thread widens at a time */
+    CHUNK = LS_PART,
     NORM_ROWS = 16, /* rows of x, for the gradients of a norm's parameters */
 };
 
@@ -23,26 +23,36 @@ ls_numbers ls_rows_saved(const ls_layer *l, const ls_layer_call *c) {
     return (ls_numbers){c->saved, ls_layer_has_bf16(l, c, LS_OPERAND_SAVED)};
 }
 
+ls_numbers ls_rows_y(const ls_layer *l, const ls_layer_call *c) {
+    return (ls_numbers){c->y, ls_layer_has_bf16(l, c, LS_OPERAND_Y)};
+}
+
+ls_numbers ls_rows_dx(const ls_layer *l, const ls_layer_call *c, int k) {
+    return (ls_numbers){c->dx[k], ls_layer_has_bf16(l, c, LS_OPERAND_DX)};
+}
+
 /* ---- parts of operands, by the calling thread alone ---- */
 
-/* n numbers from element (r, j) on: in place, or widened into room. */
-static const float *read_part(const ls_kernels *k, ls_matrix x, int64_t r, int64_t j, int64_t n,
-                              float *room) {
+const float *ls_part_read(const ls_kernels *k, ls_matrix x, int64_t r, int64_t j, int64_t n,
+                          float *room) {
     const void *p = ls_matrix_from(x, r, j).p;
     if (!x.bf16) return p;
     k->widen(LS_BF16, (size_t)n, p, room);
     return room;
 }
 
-/* Where a result is computed that goes to y from number i on: there, or in room. */
-static float *result_at(ls_numbers y, int64_t i, float *room) {
+float *ls_part_result(ls_numbers y, int64_t i, float *room) {
     return y.bf16 ? room : (float *)y.p + i;
 }
 
-/* Stores a result that is in room, for products. */
+void ls_part_store(const ls_kernels *k, ls_numbers y, int64_t i, int64_t n, const float *result) {
+    if (y.bf16) k->narrow(LS_BF16, (size_t)n, result, ls_numbers_at(y, i).p);
+}
+
+/* The same for what only products read. */
 static void store_operand(const ls_kernels *k, ls_numbers y, int64_t i, int64_t n,
-                          const float *room) {
-    if (y.bf16) k->to_bf16(n, room, ls_numbers_at(y, i).p);
+                          const float *result) {
+    if (y.bf16) k->to_bf16(n, result, ls_numbers_at(y, i).p);
 }
 
 /* ---- the norm ---- */
@@ -65,8 +75,8 @@ static void norm_run(void *arg, int thread, int nthreads) {
     ls_pool_share(c->n * c->T, 1, thread, nthreads, &r, &end);
     if (!j->x.bf16 && !j->h.bf16) n = end - r;
     for (; r < end; r += n) {
-        float *h = result_at(j->h, r * C, room);
-        k->layernorm(n, C, read_part(k, j->x, r, 0, C, room + C), ls_layer_param(j->l, c, GAMMA),
+        float *h = ls_part_result(j->h, r * C, room);
+        k->layernorm(n, C, ls_part_read(k, j->x, r, 0, C, room + C), ls_layer_param(j->l, c, GAMMA),
                      ls_layer_param(j->l, c, BETA), h, j->mean + r, j->rstd + r);
         store_operand(k, j->h, r * C, C, h);
     }
@@ -103,7 +113,7 @@ static void norm_dparams_run(void *arg, int thread, int nthreads) {
         n = rows - r < most ? rows - r : most;
         const float *x = j->x.bf16 ? room : ls_matrix_from(j->x, r, 0).p;
         for (int64_t i = 0; j->x.bf16 && i < n; i++)
-            read_part(k, j->x, r + i, c0, c1 - c0, room + i * C + c0);
+            ls_part_read(k, j->x, r + i, c0, c1 - c0, room + i * C + c0);
         k->layernorm_dparams(n, C, c0, c1, j->dh + r * C, x, j->mean + r, j->rstd + r, dgamma,
                              dbeta);
     }
@@ -114,16 +124,16 @@ static void norm_dx_run(void *arg, int thread, int nthreads) {
     const ls_layer_call *c = j->c;
     const ls_kernels *k = c->compute->k;
     int64_t C = j->l->C, r = 0, end = 0, n = 1;
-    ls_numbers dx = {c->dx[0], ls_layer_has_bf16(j->l, c, LS_OPERAND_DX)};
+    ls_numbers dx = ls_rows_dx(j->l, c, 0);
     float *room = ls_compute_scratch(c->compute, thread), *y = room + 2 * C;
     ls_pool_share(c->n * c->T, 1, thread, nthreads, &r, &end);
     if (!j->x.bf16 && !j->residual.bf16 && !dx.bf16) n = end - r;
     for (; r < end; r += n) {
-        const float *added = j->residual.p ? read_part(k, j->residual, r, 0, C, room + C) : NULL;
-        float *to = result_at(dx, r * C, y);
-        k->layernorm_dx(n, C, j->dh + r * C, read_part(k, j->x, r, 0, C, room),
+        const float *added = j->residual.p ? ls_part_read(k, j->residual, r, 0, C, room + C) : NULL;
+        float *to = ls_part_result(dx, r * C, y);
+        k->layernorm_dx(n, C, j->dh + r * C, ls_part_read(k, j->x, r, 0, C, room),
                         ls_layer_param(j->l, c, GAMMA), j->mean + r, j->rstd + r, added, to);
-        if (dx.bf16) k->narrow(LS_BF16, (size_t)C, to, ls_numbers_at(dx, r * C).p);
+        ls_part_store(k, dx, r * C, C, to);
     }
 }
 
@@ -168,8 +178,8 @@ static void gelu_run(void *arg, int thread, int nthreads) {
     float from[CHUNK], to[CHUNK];
     for (int64_t n; i < end; i += n) {
         n = min64(most, end - i);
-        const float *x = read_part(j->k, j->x, 0, i, n, from);
-        float *y = result_at(j->y, i, to);
+        const float *x = ls_part_read(j->k, j->x, 0, i, n, from);
+        float *y = ls_part_result(j->y, i, to);
         if (j->kept) j->k->narrow(LS_BF16, (size_t)n, x, (uint16_t *)j->kept + i);
         j->k->gelu(n, x, y);
         store_operand(j->k, j->y, i, n, y);
@@ -182,8 +192,8 @@ static void gelu_back_run(void *arg, int thread, int nthreads) {
     float from[CHUNK], to[CHUNK];
     for (int64_t n; i < end; i += n) {
         n = min64(most, end - i);
-        float *y = result_at(j->y, i, to);
-        j->k->gelu_back(n, read_part(j->k, j->x, 0, i, n, from), j->d + i, j->d + i, y);
+        float *y = ls_part_result(j->y, i, to);
+        j->k->gelu_back(n, ls_part_read(j->k, j->x, 0, i, n, from), j->d + i, j->d + i, y);
         store_operand(j->k, j->y, i, n, y);
     }
 }
@@ -195,9 +205,9 @@ static void add_run(void *arg, int thread, int nthreads) {
     float from[CHUNK], to[CHUNK];
     for (int64_t n; i < end; i += n) {
         n = min64(most, end - i);
-        float *y = result_at(j->y, i, to);
-        j->k->add(n, read_part(j->k, j->x, 0, i, n, from), j->a + i, y);
-        if (j->y.bf16) j->k->narrow(LS_BF16, (size_t)n, y, ls_numbers_at(j->y, i).p);
+        float *y = ls_part_result(j->y, i, to);
+        j->k->add(n, ls_part_read(j->k, j->x, 0, i, n, from), j->a + i, y);
+        ls_part_store(j->k, j->y, i, n, y);
     }
 }
 
@@ -277,7 +287,7 @@ static void column_sum_bf16(const column_sum_job *j, int64_t c0, int64_t c1) {
         w = min64(COLUMNS, c1 - col);
         for (int64_t r = 0, n; r < j->rows; r += n) {
             n = min64(ROWS, j->rows - r);
-            for (int64_t i = 0; i < n; i++) read_part(j->k, j->x, r + i, col, w, room + i * w);
+            for (int64_t i = 0; i < n; i++) ls_part_read(j->k, j->x, r + i, col, w, room + i * w);
             j->k->column_sum(n, w, 0, w, room, j->sum + col);
         }
     }

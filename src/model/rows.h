@@ -25,11 +25,23 @@ static inline ls_matrix ls_numbers_rows(ls_numbers x, int64_t width) {
     return (ls_matrix){x.p, width, 1, x.bf16};
 }
 
-/* Operands of the call: input k, and dy, as rows of `width`; the numbers that are saved and may be
- * rounded. */
+/* Operands of the call: input k, and dy, as rows of `width`; y, and the gradient of input k; the
+ * numbers that are saved and may be rounded. */
 ls_matrix ls_rows_x(const ls_layer *, const ls_layer_call *, int k, int64_t width);
 ls_matrix ls_rows_dy(const ls_layer *, const ls_layer_call *, int64_t width);
+ls_numbers ls_rows_y(const ls_layer *, const ls_layer_call *);
+ls_numbers ls_rows_dx(const ls_layer *, const ls_layer_call *, int k);
 ls_numbers ls_rows_saved(const ls_layer *, const ls_layer_call *);
+
+/* Parts of operands, by the calling thread alone: n numbers of row r from column j on, in place or
+ * widened into room; where a result is computed that goes to y from number i on, there or in room;
+ * and the end of that, which rounds what is in room as layers' outputs are rounded. A layer that
+ * takes operands as they are stored reads and writes some numbers at a time in this way. */
+enum { LS_PART = 2048 }; /* as many numbers stay in the first-level cache */
+const float *ls_part_read(const ls_kernels *, ls_matrix x, int64_t r, int64_t j, int64_t n,
+                          float *room);
+float *ls_part_result(ls_numbers y, int64_t i, float *room);
+void ls_part_store(const ls_kernels *, ls_numbers y, int64_t i, int64_t n, const float *result);
 
 /* Results that only products read are rounded as these round their operands (tensor/gemm.h). */
 

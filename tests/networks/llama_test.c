@@ -205,8 +205,8 @@ static void test_read(void **state) {
 
 /* ---- training ---- */
 
-static void train(int n, const char *zero, const char *micro, const char *recompute,
-                  char hash[LS_HASH_TEXT]) {
+/* Trains with four settings beside the usual ones. */
+static void train(int n, const char *const own[4], char hash[LS_HASH_TEXT]) {
     static int nruns;
     const char *sets[] = {"model.kind=llama",
                           "model.kv_heads=1",
@@ -217,9 +217,10 @@ static void train(int n, const char *zero, const char *micro, const char *recomp
                           "optim.warmup=2",
                           "train.eval_every=0",
                           "parallel.transport=thread",
-                          zero,
-                          micro,
-                          recompute};
+                          own[0],
+                          own[1],
+                          own[2],
+                          own[3]};
     char *run = ls_format("%s/run-%d", folder, nruns++), *path = NULL;
     bool unfinished = false;
     ls_error e = {0};
@@ -235,16 +236,41 @@ static void train(int n, const char *zero, const char *micro, const char *recomp
     ls_hash_text(i.weights, hash);
     free(path), free(run);
 }
+#define TRAIN(n, hash, ...) train(n, (const char *const[4]){__VA_ARGS__}, hash)
+
+static void same_bits(const char *type, char one[LS_HASH_TEXT]) {
+    char other[LS_HASH_TEXT];
+    const char *usual = "parallel.recompute=0";
+    TRAIN(1, one, type, "parallel.zero=0", "train.micro_batch=1", usual);
+    TRAIN(2, other, type, "parallel.zero=1", "train.micro_batch=2", usual);
+    assert_string_equal(other, one);
+    TRAIN(3, other, type, "parallel.zero=3", "train.micro_batch=1", "parallel.recompute=2");
+    assert_string_equal(other, one);
+}
 
 static void test_bits(void **state) {
     (void)state;
+    char one[LS_HASH_TEXT];
+    same_bits("train.compute=f32", one);
+}
+
+/* Layers take operands in bf16 as they are stored. */
+static void test_bits_in_bf16(void **state) {
+    (void)state;
+    static const char TYPE[] = "train.compute=bf16", MICRO[] = "train.micro_batch=2";
     char one[LS_HASH_TEXT], other[LS_HASH_TEXT];
-    const char *usual = "parallel.recompute=0";
-    train(1, "parallel.zero=0", "train.micro_batch=1", usual, one);
-    train(2, "parallel.zero=1", "train.micro_batch=2", usual, other);
+    same_bits(TYPE, one);
+    TRAIN(1, other, TYPE, MICRO, "parallel.threads=3", "parallel.zero=0");
     assert_string_equal(other, one);
-    train(3, "parallel.zero=3", "train.micro_batch=1", "parallel.recompute=2", other);
-    assert_string_equal(other, one);
+    const ls_kernels *k = NULL;
+    for (int i = 1; (k = ls_kernels_at(i)); i++) { /* 0: the runs above use these */
+        assert_int_equal(setenv("LOCKSTEP_CPU", k->name, 1), 0);
+        TRAIN(2, other, TYPE, MICRO, "parallel.threads=1", "parallel.zero=1");
+        assert_int_equal(unsetenv("LOCKSTEP_CPU"), 0);
+        assert_string_equal(other, one);
+    }
+    TRAIN(1, other, "train.compute=f32", MICRO, "parallel.threads=1", "parallel.zero=0");
+    assert_string_not_equal(other, one);
 }
 
 static void refuse(const ls_config *c, const char *why) {
@@ -271,6 +297,7 @@ int main(void) {
         cmocka_unit_test(test_decode_far),
         cmocka_unit_test(test_read),
         cmocka_unit_test_setup_teardown(test_bits, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_bits_in_bf16, make_folder, remove_folder),
         cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
