@@ -346,6 +346,15 @@ ls_value *ls_dropout(ls_model *, ls_value *x, ls_dropout_options);
 /* The product of two values of one shape, by element. */
 ls_value *ls_multiply(ls_model *, ls_value *a, ls_value *b);
 
+/* The dot products of a [C] with b [rows, C]: [rows]; or with b [C]: [1]. A user's row and those of
+ * items give their scores. */
+ls_value *ls_dot(ls_model *, ls_value *a, ls_value *b);
+
+/* The dot products of all pairs of rows of x [rows, C]: [rows (rows - 1) / 2], of row 1 with 0, of
+ * row 2 with 0 and 1, and so on. Naumov et al., "Deep learning recommendation model for
+ * personalization and recommendation systems", 2019. */
+ls_value *ls_interaction(ls_model *, ls_value *x);
+
 /* SiLU(gate) * x, by element, of two values of one shape: SwiGLU, with a linear layer for each.
  * Shazeer, "GLU variants improve transformer", 2020. */
 ls_value *ls_silu_gate(ls_model *, ls_value *gate, ls_value *x);
@@ -496,6 +505,11 @@ void ls_binary_cross_entropy(ls_model *, ls_value *logits, ls_value *targets, ls
 /* The mean of (x - t)^2 over as many targets t, as above. */
 void ls_mean_squared_error(ls_model *, ls_value *x, ls_value *targets, ls_loss_options);
 
+/* The loss of Bayesian personalized ranking, of two or more scores and as many targets, a field: the
+ * mean over all pairs of a score x whose target is above 1/2 and a score y whose target is not of
+ * log(1 + e^-(x - y)). Rendle, Freudenthaler, Gantner & Schmidt-Thieme, UAI 2009. */
+void ls_bpr(ls_model *, ls_value *scores, ls_value *targets, ls_loss_options);
+
 /* The field, one LS_F32 or LS_I32, is the weight of a sample in the step's loss: at least 0. */
 void ls_sample_weight(ls_model *, ls_value *field);
 
@@ -569,6 +583,8 @@ ls_value *ls_r2(ls_model *, ls_value *x, ls_value *targets);
 #define ls_dropout(m, x, ...)                                                                      \
     (ls_dropout)(LS_HERE(m), x, LS_OPTIONS(ls_dropout_options, __VA_ARGS__))
 #define ls_multiply(m, a, b)     (ls_multiply)(LS_HERE(m), a, b)
+#define ls_dot(m, a, b)          (ls_dot)(LS_HERE(m), a, b)
+#define ls_interaction(m, x)     (ls_interaction)(LS_HERE(m), x)
 #define ls_silu_gate(m, gate, x) (ls_silu_gate)(LS_HERE(m), gate, x)
 #define ls_rope(m, x, ...)       (ls_rope)(LS_HERE(m), x, LS_OPTIONS(ls_rope_options, __VA_ARGS__))
 #define ls_scale(m, x, ...)      (ls_scale)(LS_HERE(m), x, LS_OPTIONS(ls_scale_options, __VA_ARGS__))
@@ -600,6 +616,8 @@ ls_value *ls_r2(ls_model *, ls_value *x, ls_value *targets);
     (ls_binary_cross_entropy)(LS_HERE(m), x, targets, LS_OPTIONS(ls_loss_options, __VA_ARGS__))
 #define ls_mean_squared_error(m, x, targets, ...)                                                  \
     (ls_mean_squared_error)(LS_HERE(m), x, targets, LS_OPTIONS(ls_loss_options, __VA_ARGS__))
+#define ls_bpr(m, x, targets, ...)                                                                 \
+    (ls_bpr)(LS_HERE(m), x, targets, LS_OPTIONS(ls_loss_options, __VA_ARGS__))
 #define ls_sample_weight(m, field)           (ls_sample_weight)(LS_HERE(m), field)
 #define ls_metric(m, name, measure)          (ls_metric)(LS_HERE(m), name, measure)
 #define ls_is_top(m, x, label, k)            (ls_is_top)(LS_HERE(m), x, label, k)

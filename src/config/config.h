@@ -33,6 +33,8 @@ typedef enum ls_model_kind {
     LS_MODEL_CNN,
     LS_MODEL_RESNET,
     LS_MODEL_VIT,
+    LS_MODEL_FACTORS,
+    LS_MODEL_TWO_TOWERS,
     LS_MODEL_LAYERS,
     LS_MODEL_PROGRAM /* a model of a program that was built with the library (own.h) */
 } ls_model_kind;
@@ -188,6 +190,7 @@ typedef struct ls_config {
         int64_t block, window;         /* samples; blocks (data/order.h) */
         char mix[LS_CONFIG_TEXT];      /* several sources, with weights (storage/mixture.h) */
         char augment[LS_CONFIG_TEXT];  /* changes of images (source/augment.h) */
+        ls_config_tree ratings;        /* columns of interactions (source/ratings.h) */
     } data;
     struct {
         char from[LS_CONFIG_TEXT]; /* a run or checkpoint (storage/origin.h); "": random weights */
@@ -284,6 +287,8 @@ bool ls_config_has_token_losses(const ls_config *);
 /* Is it trained on conversations? Or on a text or these: a corpus (storage/corpus.h)? */
 bool ls_config_has_chats(const ls_config *);
 bool ls_config_has_corpus(const ls_config *);
+/* Are samples made of interactions of users with items (data.ratings)? */
+bool ls_config_has_ratings(const ls_config *);
 /* Is a sample a pair of conversations, of which one is preferred (train.loss: dpo)? */
 bool ls_config_has_pairs(const ls_config *);
 /* Has a sample several texts, with positions of their own? */

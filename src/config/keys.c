@@ -29,8 +29,8 @@ static const char *const damages[] = {"refuse", "skip", NULL};
 static const char *const lists[] = {"refuse", "cut", NULL};
 static const char *const eval_weights[] = {"last", "ema", NULL};
 static const char *const switches[] = {"off", "on", NULL};
-static const char *const kinds[] = {"gpt2", "llama",  "mlp",     "cnn", "resnet",
-                                    "vit",  "layers", "program", NULL};
+static const char *const kinds[] = {"gpt2",    "llama",      "mlp",    "cnn",     "resnet", "vit",
+                                    "factors", "two_towers", "layers", "program", NULL};
 static const char *const norms[] = {"group", "batch", NULL};
 static const char *const ropes[] = {"default", "linear", "llama3", NULL};
 static const char *const biases[] = {"none", "qkv", "attention", "mlp", "all", NULL};
@@ -62,11 +62,13 @@ enum { BILLION = 1000000000 };
     { name, LS_KEY_CHOICE, offsetof(ls_config, field), {0}, {0}, list, free, help }
 
 const ls_config_key ls_config_keys[] = {
-    ONE_OF("model.kind", model.kind, kinds, FIXED,
-           "gpt2, llama: a language model, from text; for samples of data: mlp, layers of neurons; "
-           "cnn, "
-           "convolutions; resnet, convolutions with shortcuts; vit, a transformer of images; "
-           "layers: as model.layers lists them; program: of the program that has the model"),
+    ONE_OF(
+        "model.kind", model.kind, kinds, FIXED,
+        "gpt2, llama: a language model, from text; for samples of data: mlp, layers of neurons; "
+        "cnn, "
+        "convolutions; resnet, convolutions with shortcuts; vit, a transformer of images; factors, "
+        "two_towers: scores of users for items (data.ratings); "
+        "layers: as model.layers lists them; program: of the program that has the model"),
     STRING(
         "model.from", model.from, FIXED,
         "the file or directory of a published model (GGUF, or Hugging Face's form), of kind llama "
@@ -140,7 +142,7 @@ const ls_config_key ls_config_keys[] = {
            "field with the weight of a sample in the loss, at least 0; empty: all count the same"),
     TREE("model.metrics", model.metrics, FREE,
          "what evaluations measure beside the loss, e.g. [accuracy, top: 5]: accuracy, auc, "
-         "confusion, mae, mse, r2, rmse, top; empty: the usual ones of the loss"),
+         "confusion, hr, mae, mse, ndcg, r2, rmse, top; empty: the usual ones of the loss"),
     STRINGS("data.path", data.path, FREE,
             "the data, e.g. a UTF-8 text: a file, a pattern (books/*.txt), or a list of files and "
             "patterns, read in order; a run saves its tokens, so resuming does not read a text "
@@ -194,6 +196,11 @@ const ls_config_key ls_config_keys[] = {
     MAPS("data.augment", data.augment, FIXED,
          "random changes of images during training, in this order, e.g. [{pad: 2}, {crop: 28}, "
          "{flip: 0.5}, {cutout: 8}]; for validation only pad and a crop at the centre"),
+    TREE(
+        "data.ratings", data.ratings, FIXED,
+        "the files are CSV with a row for each interaction of a user with an item, e.g. {user: "
+        "userId, item: movieId, rating: rating, time: timestamp, at_least: 4, negatives: 4, split: "
+        "leave_one_out}; split: ratio holds out data.val_fraction of those of each user"),
     STRING("train.from", train.from, FREE,
            "a run or checkpoint from which a new run takes its initial weights and its "
            "tokenizer, e.g. to fine-tune; empty: weights are random and the tokenizer is trained"),
@@ -440,6 +447,8 @@ bool ls_config_has_text(const ls_config *c) {
     bool is_text = c->data.format == LS_DATA_AUTO || c->data.format == LS_DATA_TEXT;
     return is_text && ls_config_has_tokens(c);
 }
+
+bool ls_config_has_ratings(const ls_config *c) { return *c->data.ratings.text != 0; }
 
 bool ls_config_has_chats(const ls_config *c) { return c->data.format == LS_DATA_CHAT; }
 

@@ -241,6 +241,30 @@ static ls_status check_format(const ls_config *c, const char *where, ls_error *e
     return LS_OK;
 }
 
+/* Interactions are split by user, and have fields of their own. */
+static ls_status check_ratings(const ls_config *c, const char *where, ls_error *e) {
+    bool reads = c->model.kind == LS_MODEL_FACTORS || c->model.kind == LS_MODEL_TWO_TOWERS;
+    const char *key = *c->data.labels     ? "data.labels"
+                      : *c->data.val_path ? "data.val_path"
+                      : c->data.folds     ? "data.folds"
+                      : *c->data.augment  ? "data.augment"
+                      : *c->data.mix      ? "data.mix"
+                                          : NULL;
+    if (reads && !*c->data.ratings.text)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: model.kind factors and two_towers read interactions of users: set "
+                       "data.ratings, e.g. {user: userId, item: movieId, negatives: 4}",
+                       where);
+    if (reads && !*c->model.loss.text)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: model.loss is missing, e.g. {bpr: {target: clicked}}, or "
+                       "{mean_squared_error: {target: rating}}",
+                       where);
+    if (!*c->data.ratings.text || (!key && !ls_config_has_tokens(c))) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: data.ratings: %s is not possible with it; remove one of them",
+                   where, key ? key : "a language model");
+}
+
 static ls_status check_data(const ls_config *c, const char *where, ls_error *e) {
     long long folds = (long long)c->data.folds, fold = (long long)c->data.fold;
     if (ls_config_program_has_data() && (*c->data.path || *c->data.val_path || *c->data.mix))
@@ -258,6 +282,7 @@ static ls_status check_data(const ls_config *c, const char *where, ls_error *e) 
                        ls_config_has_text(c) ? "a UTF-8 text" : "files of data");
     if (ls_config_has_text(c)) LS_TRY(check_text(c, where, e));
     LS_TRY(check_format(c, where, e));
+    LS_TRY(check_ratings(c, where, e));
     if (*c->data.val_labels && !*c->data.val_path)
         return ls_fail(e, LS_EINVAL,
                        "%s: data.val_labels is set without data.val_path; set both, or neither",

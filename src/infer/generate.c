@@ -8,6 +8,7 @@
 #include "base/cores.h"
 #include "config/relations.h"
 #include "infer/published.h"
+#include "infer/ranking.h"
 #include "infer/writer.h"
 #include "model/frozen.h"
 #include "model/shape.h"
@@ -292,6 +293,23 @@ static ls_status check_loss(double nats, const char *what, ls_error *e) {
                    nats);
 }
 
+static ls_status add_ranks(const ls_trained *t, const ls_dataset *d, ls_evaluation *v_p,
+                           ls_error *e) {
+    ls_ranking *r = NULL;
+    if (!ls_ranking_is_wanted(&t->model)) return LS_OK;
+    LS_TRY(ls_ranking_open(&t->infer, d, 0, &r, e));
+    uint64_t n = ls_ranking_users(r);
+    size_t record = ls_ranking_size(r);
+    double *records = LS_NEW_ARRAY(double, n *record);
+    ls_status s = LS_OK;
+    for (uint64_t i = 0; s == LS_OK && i < n; i++)
+        s = ls_ranking_record(r, i, records + i * record, e);
+    if (s == LS_OK) ls_ranking_add(r, records, v_p);
+    free(records);
+    ls_ranking_close(r);
+    return s;
+}
+
 ls_status ls_trained_evaluate_data(const ls_trained *t, const ls_dataset *d, ls_evaluation *v_p,
                                    ls_error *e) {
     size_t record = ls_record_size(&t->model);
@@ -309,6 +327,7 @@ ls_status ls_trained_evaluate_data(const ls_trained *t, const ls_dataset *d, ls_
             s = ls_infer_records(&t->infer, (int64_t)k, samples, records + i * record, e);
     }
     if (s == LS_OK) *v_p = ls_evaluation_of_records(&t->model, records, d->nval, nbytes);
+    if (s == LS_OK) s = add_ranks(t, d, v_p, e);
     free(records);
     free(samples);
     return s == LS_OK ? check_loss(v_p->loss, t->path, e) : s;

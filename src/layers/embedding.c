@@ -157,11 +157,17 @@ typedef struct wanted {
     options own;
 } wanted;
 
+/* Rows that are not given are as many as the field has ids. */
+static int64_t rows_of(const ls_model *m, const wanted *w, const ls_value *ids) {
+    return w->rows || ids->field < 0 ? w->rows : m->inputs[ids->field].ids;
+}
+
 static bool check_sizes(ls_model *m, const wanted *w, const ls_value *ids) {
     if (!ids || ids->layer >= 0 || ids->type != LS_I32)
         ls_build_fail(m, "the ids are no field of i32");
-    else if (w->rows < 1 || w->rows > INT32_MAX)
-        ls_build_fail(m, "rows is %lld; 1 to %d are possible", (long long)w->rows, INT32_MAX);
+    else if (rows_of(m, w, ids) < 1 || rows_of(m, w, ids) > INT32_MAX)
+        ls_build_fail(m, "rows is %lld; 1 to %d are possible", (long long)rows_of(m, w, ids),
+                      INT32_MAX);
     else if (w->width < 1 || w->width > INT32_MAX)
         ls_build_fail(m, "width is %lld; 1 to %d are possible", (long long)w->width, INT32_MAX);
     else if (w->deviation < 0)
@@ -172,16 +178,16 @@ static bool check_sizes(ls_model *m, const wanted *w, const ls_value *ids) {
 static ls_value *add_layer(ls_model *m, ls_value *ids, const wanted *w) {
     ls_layer *l = ls_build_layer(m, w->kind, w->name, NULL, 0);
     if (!l || !check_sizes(m, w, ids)) return ls_build_failed(m);
-    int64_t n = ls_value_count(ids), C = w->width;
+    int64_t n = ls_value_count(ids), C = w->width, rows = rows_of(m, w, ids);
     l->ops = &ops;
     l->T = w->own.sums ? 1 : n;
     l->C = C;
-    l->V = w->rows;
+    l->V = rows;
     LS_LAYER_OWN_AS(options, l) = w->own;
     LS_LAYER_OWN_AS(options, l).n = n;
     ls_build_field(m, l, ids);
-    ls_build_classes(m, ids, w->rows, true);
-    ls_param p = {.ndims = 2, .dims = {w->rows, C}, .decay = true};
+    ls_build_classes(m, ids, rows, true);
+    ls_param p = {.ndims = 2, .dims = {rows, C}, .decay = true};
     p.init_std = w->deviation > 0 ? w->deviation : 0.02f;
     ls_build_param(m, l, "weight", &p);
     p.dims[0] = n;
@@ -189,7 +195,7 @@ static ls_value *add_layer(ls_model *m, ls_value *ids, const wanted *w) {
     l->ntables = l->nparams;
     l->backward_alone = true;
     l->scratch_floats = (size_t)C;
-    l->room_floats = (size_t)((w->rows + (w->own.positions ? n : 0)) * C);
+    l->room_floats = (size_t)((rows + (w->own.positions ? n : 0)) * C);
     for (int i = 0; i < l->nparams; i++) ls_works_pass(&l->forward_work, LS_WORK_ADD, n * C);
     for (int i = 0; i < l->nparams; i++) ls_works_pass(&l->backward_work, LS_WORK_ADD, n * C);
     ls_dims dims = w->own.sums ? (ls_dims){{0}} : ids->dims;

@@ -14,6 +14,10 @@ ls_value *ls_layers_is_top(ls_model *, ls_value *logits, ls_value *label, int64_
 /* The measure behind a confusion matrix, of samples with one label. */
 ls_value *ls_layers_confusion(ls_model *, ls_value *logits, ls_value *label, int32_t ignored);
 
+/* The measures behind HR@k and NDCG@k: the scores of a user for items. */
+ls_value *ls_layers_ranking(ls_model *, ls_measure_kind, ls_value *scores, int64_t k,
+                            int64_t candidates);
+
 /* The metrics of a model that asks for none, and has one loss: a cross-entropy, or another one. */
 void ls_layers_class_metrics(ls_model *, ls_value *logits, ls_value *label, int32_t ignored);
 void ls_layers_number_metrics(ls_model *, bool binary, ls_value *x, ls_value *targets);

@@ -7,7 +7,15 @@
 
 enum { MOST_CONFUSED = 100 }; /* classes of a confusion matrix */
 
-typedef enum metric_kind { IS_TOP, PREDICTION, SCORE, SQUARES, DISTANCES, EACH } metric_kind;
+typedef enum metric_kind {
+    IS_TOP,
+    PREDICTION,
+    SCORE,
+    SQUARES,
+    DISTANCES,
+    EACH,
+    ALL_SCORES
+} metric_kind;
 
 typedef struct options {
     metric_kind what;
@@ -86,10 +94,16 @@ static void each_of(const job *j, int64_t sample, const float *x, double *values
     }
 }
 
+static void scores_of(const job *j, int64_t sample, const float *x, double *values) {
+    (void)sample;
+    for (int i = 0; i < LS_LAYER_OWN_OF(options, j->l).nvalues; i++) values[i] = (double)x[i];
+}
+
 static void run(void *arg, int thread, int nthreads) {
     static void (*const functions[])(const job *, int64_t, const float *, double *) = {
-        [IS_TOP] = top_of,     [PREDICTION] = prediction_of, [SCORE] = score_of,
-        [SQUARES] = errors_of, [DISTANCES] = errors_of,      [EACH] = each_of};
+        [IS_TOP] = top_of,       [PREDICTION] = prediction_of, [SCORE] = score_of,
+        [SQUARES] = errors_of,   [DISTANCES] = errors_of,      [EACH] = each_of,
+        [ALL_SCORES] = scores_of};
     const job *j = arg;
     const options *o = &LS_LAYER_OWN_OF(options, j->l);
     int64_t i = 0, end = 0, n = j->l->T * j->l->V;
@@ -116,7 +130,8 @@ static ls_value *finish(ls_model *m, ls_layer *l, const ls_value *x, const optio
     l->loss = true;
     l->C = l->V = ls_value_last(x);
     l->T = ls_value_count(x) / l->V;
-    int nvalues = o->what == EACH ? 2 * (int)ls_value_count(x) : 2;
+    int count = (int)ls_value_count(x);
+    int nvalues = o->what == EACH ? 2 * count : o->what == ALL_SCORES ? count : 2;
     LS_LAYER_OWN_AS(options, l) = *o;
     LS_LAYER_OWN_AS(options, l).nvalues = nvalues;
     return ls_build_measure(m, kind, (int)l->V, nvalues);
@@ -207,6 +222,17 @@ ls_value *(ls_absolute_error)(ls_model *m, ls_value *x, ls_value *targets) {
 
 ls_value *(ls_r2)(ls_model *m, ls_value *x, ls_value *targets) {
     return add_errors(m, "r2", EACH, LS_MEASURE_R2, (ls_value *[]){x, targets});
+}
+
+ls_value *ls_layers_ranking(ls_model *m, ls_measure_kind kind, ls_value *scores, int64_t k,
+                            int64_t candidates) {
+    ls_layer *l = ls_build_layer(m, "scores", NULL, &scores, 1);
+    if (!l) return ls_build_failed(m);
+    ls_value *v = finish(m, l, scores, &(options){.what = ALL_SCORES}, kind);
+    if (!ls_build_is_good(m)) return v;
+    m->measures[v->measure - 1].k = k;
+    m->measures[v->measure - 1].candidates = candidates;
+    return v;
 }
 
 void(ls_metric)(ls_model *m, const char *name, ls_value *measure) {

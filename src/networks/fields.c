@@ -34,17 +34,21 @@ static bool read_dims(const ls_yaml_node *n, ls_field *f) {
 }
 
 static bool read_field(const ls_yaml_node *n, ls_field *f) {
-    const ls_yaml_node *dims = n, *type = NULL;
+    const ls_yaml_node *dims = n, *type = NULL, *ids = NULL;
     if (n->kind == LS_YAML_MAP) {
         dims = ls_yaml_node_find(n, "dims");
         type = ls_yaml_node_find(n, "type");
-        if (!dims || !type || n->nitems != 2) return false;
+        ids = ls_yaml_node_find(n, "ids");
+        if (!dims || !type || n->nitems != 2 + (ids != NULL)) return false;
     }
     if (strlen(n->key) >= sizeof f->name || !read_dims(dims, f)) return false;
     snprintf(f->name, sizeof f->name, "%s", n->key);
     f->type = LS_U8;
     if (!ls_field_is_image(f)) f->type = LS_F32;
-    return !type || read_type(type, &f->type);
+    if (type && !read_type(type, &f->type)) return false;
+    if (!ids) return true;
+    return f->type == LS_I32 && ids->kind == LS_YAML_TEXT && ls_option_whole(ids->text, &f->ids) &&
+           f->ids >= 1 && f->ids <= INT32_MAX;
 }
 
 ls_status ls_fields_read(const ls_config_tree *t, ls_fields *f_p, ls_error *e) {
@@ -60,7 +64,7 @@ ls_status ls_fields_read(const ls_config_tree *t, ls_fields *f_p, ls_error *e) {
         if (!read_field(root->items[i], &f_p->list[f_p->n++]))
             s = ls_fail(e, LS_EINVAL,
                         "%s:%d: model.input: field '%.40s' is [at most %d dimensions], or {type: "
-                        "u8|i32|f32, dims: [...]}",
+                        "u8|i32|f32, dims: [...]}; of i32 also ids: N",
                         t->file, root->items[i]->line, root->items[i]->key, LS_FIELD_DIMS);
     ls_yaml_node_free(root);
     return s;
@@ -79,7 +83,9 @@ void ls_fields_write(const ls_fields *f, ls_config_tree *t) {
         ls_buf_printf(&out, "[");
         for (int d = 0; d < field->ndims; d++)
             ls_buf_printf(&out, "%s\"%lld\"", d ? ", " : "", (long long)field->dims[d]);
-        ls_buf_printf(&out, has_type ? "]}" : "]");
+        ls_buf_printf(&out, "]");
+        if (field->ids) ls_buf_printf(&out, ", \"ids\": \"%lld\"", (long long)field->ids);
+        ls_buf_printf(&out, has_type ? "}" : "");
     }
     ls_buf_printf(&out, "}");
     snprintf(t->text, sizeof t->text, "%s", out.data);

@@ -3,6 +3,7 @@
  *     {image: [28, 28, 1]}                      bytes of an image, as [height, width, channels]
  *     {x: [13], price: []}                      numbers
  *     {tokens: {type: i32, dims: [128]}}        any type: u8, i32, f32
+ *     {user: {type: i32, dims: [], ids: 610}}   numbers from 0 to 609
  */
 #ifndef LS_NETWORKS_FIELDS_H
 #define LS_NETWORKS_FIELDS_H

@@ -33,6 +33,7 @@ OF_PAIRS(add)
 OF_PAIRS(multiply)
 PLAIN(flatten)
 PLAIN(gelu)
+PLAIN(interaction)
 PLAIN(mean_pool)
 PLAIN(relu)
 PLAIN(sigmoid)
@@ -118,6 +119,11 @@ static ls_value *add_silu_gate(ls_model *m, const ls_values *x, const void *o) {
     return (ls_silu_gate)(m, x->of[0], x->of[1]);
 }
 
+static ls_value *add_dot(ls_model *m, const ls_values *x, const void *o) {
+    (void)o;
+    return (ls_dot)(m, x->of[0], x->of[1]);
+}
+
 /* max(0, the sum of all values). */
 static ls_value *add_add_relu(ls_model *m, const ls_values *x, const void *o) {
     ls_values first = *x;
@@ -168,16 +174,17 @@ static const ls_layer_entry entries[] = {
      .reads = LS_READS_MANY},
     {{"conv2d", NULL, CONV_OPTIONS}, .add = add_conv2d},
     {{"conv2d_transposed", NULL, CONV_OPTIONS}, .add = add_conv2d_transposed},
+    {{"dot", NULL, {{0}}}, .add = add_dot, .reads = LS_READS_TWO},
     {{"dropout", "rate", {REAL(ls_dropout_options, rate, 0, 0.999)}}, .add = add_dropout},
     {{"embedding",
       NULL,
-      {INT(ls_embedding_options, rows, 1, MOST), INT(ls_embedding_options, width, 1, MOST),
+      {INT(ls_embedding_options, rows, 0, MOST), INT(ls_embedding_options, width, 1, MOST),
        FLAG(ls_embedding_options, positions), REAL(ls_embedding_options, deviation, 0, 1e6)}},
      .add = add_embedding,
      .takes_ids = true},
     {{"embedding_sum",
       NULL,
-      {INT(ls_embedding_sum_options, rows, 1, MOST), INT(ls_embedding_sum_options, width, 1, MOST),
+      {INT(ls_embedding_sum_options, rows, 0, MOST), INT(ls_embedding_sum_options, width, 1, MOST),
        FLAG(ls_embedding_sum_options, mean), REAL(ls_embedding_sum_options, deviation, 0, 1e6)}},
      .add = add_embedding_sum,
      .takes_ids = true},
@@ -188,6 +195,7 @@ static const ls_layer_entry entries[] = {
       {INT(ls_group_norm_options, groups, 1, MOST), REAL(ls_group_norm_options, eps, 0, 1),
        FLAG(ls_group_norm_options, relu)}},
      .add = add_group_norm},
+    {{"interaction", NULL, {{0}}}, .add = add_interaction},
     {{"layer_norm", NULL, {{0}}}, .add = add_layer_norm},
     {{"learned",
       "dims",

@@ -31,6 +31,7 @@ struct ls_loss_entry {
     }
 
 LOSS(binary_cross_entropy)
+LOSS(bpr)
 LOSS(cross_entropy)
 LOSS(mean_squared_error)
 
@@ -45,6 +46,7 @@ static void add_linear_cross_entropy(ls_model *m, ls_value *x, ls_value *target,
 
 static const ls_loss_entry entries[] = {
     {{"binary_cross_entropy", NULL, {FACTOR}}, false, true, add_binary_cross_entropy},
+    {{"bpr", NULL, {FACTOR}}, false, true, add_bpr},
     {{"cross_entropy",
       NULL,
       {FACTOR, LS_OPT_REAL(loss_options, smoothing, 0, 1),

@@ -10,13 +10,13 @@
 
 typedef struct metric_options {
     const char *name;
-    int64_t k;
+    int64_t k, candidates;
 } metric_options;
 
 /* What a metric is made of. ignored: a class that does not count. */
 typedef struct operands {
     ls_value *x, *target;
-    int64_t k;
+    int64_t k, candidates;
     int32_t ignored;
 } operands;
 
@@ -24,6 +24,8 @@ struct ls_metric_entry {
     ls_option_list options;
     bool of_classes;
     ls_value *(*add)(ls_model *, const operands *);
+    int64_t usual_k; /* of those that count the first k; 0: of others */
+    bool ranks;      /* items of users */
 };
 
 static ls_value *add_accuracy(ls_model *m, const operands *o) {
@@ -45,17 +47,34 @@ static ls_value *add_rmse(ls_model *m, const operands *o) {
 static ls_value *add_mae(ls_model *m, const operands *o) {
     return (ls_absolute_error)(m, o->x, o->target);
 }
+static ls_value *add_hr(ls_model *m, const operands *o) {
+    return ls_layers_ranking(m, LS_MEASURE_HIT, o->x, o->k, o->candidates);
+}
+static ls_value *add_ndcg(ls_model *m, const operands *o) {
+    return ls_layers_ranking(m, LS_MEASURE_NDCG, o->x, o->k, o->candidates);
+}
 static ls_value *add_r2(ls_model *m, const operands *o) { return (ls_r2)(m, o->x, o->target); }
 
+#define RANKING_OPTIONS                                                                            \
+    {                                                                                              \
+        LS_OPT_INT(metric_options, k, 1, 1000000),                                                 \
+            LS_OPT_INT(metric_options, candidates, 1, 1000000)                                     \
+    }
+
 static const ls_metric_entry entries[] = {
-    {{"accuracy", NULL, {{0}}}, true, add_accuracy},
-    {{"auc", NULL, {{0}}}, true, add_auc},
-    {{"confusion", NULL, {{0}}}, true, add_confusion},
-    {{"mae", NULL, {{0}}}, false, add_mae},
-    {{"mse", NULL, {{0}}}, false, add_mse},
-    {{"r2", NULL, {{0}}}, false, add_r2},
-    {{"rmse", NULL, {{0}}}, false, add_rmse},
-    {{"top", "k", {LS_OPT_INT(metric_options, k, 1, INT32_MAX)}}, true, add_top},
+    {{"accuracy", NULL, {{0}}}, true, .add = add_accuracy},
+    {{"auc", NULL, {{0}}}, true, .add = add_auc},
+    {{"confusion", NULL, {{0}}}, true, .add = add_confusion},
+    {{"hr", "k", RANKING_OPTIONS}, .add = add_hr, .usual_k = 10, .ranks = true},
+    {{"mae", NULL, {{0}}}, .add = add_mae},
+    {{"mse", NULL, {{0}}}, .add = add_mse},
+    {{"ndcg", "k", RANKING_OPTIONS}, .add = add_ndcg, .usual_k = 10, .ranks = true},
+    {{"r2", NULL, {{0}}}, .add = add_r2},
+    {{"rmse", NULL, {{0}}}, .add = add_rmse},
+    {{"top", "k", {LS_OPT_INT(metric_options, k, 1, INT32_MAX)}},
+     true,
+     .add = add_top,
+     .usual_k = 5},
 };
 enum { NENTRIES = sizeof entries / sizeof *entries };
 
@@ -78,6 +97,13 @@ static ls_status fail_unknown(const ls_config_tree *t, const ls_want *item, ls_e
     return s;
 }
 
+static ls_status fail_ranks(const ls_config_tree *t, const ls_want *item, ls_error *e) {
+    return ls_fail(
+        e, LS_EINVAL,
+        "%s:%d: model.metrics: %s ranks items of users: set data.ratings, or leave it out", t->file,
+        item->node->line, item->kind);
+}
+
 ls_status ls_metrics_read(const ls_config *c, ls_metric_list *s, ls_error *e) {
     *s = (ls_metric_list){0};
     LS_TRY(ls_wants_read(&c->model.metrics, "model.metrics", &s->wants, e));
@@ -86,6 +112,11 @@ ls_status ls_metrics_read(const ls_config *c, ls_metric_list *s, ls_error *e) {
         const ls_metric_entry *entry = find_entry(item->kind);
         if (!entry) {
             ls_status status = fail_unknown(&c->model.metrics, item, e);
+            ls_metrics_free(s);
+            return status;
+        }
+        if (entry->ranks && !ls_config_has_ratings(c)) {
+            ls_status status = fail_ranks(&c->model.metrics, item, e);
             ls_metrics_free(s);
             return status;
         }
@@ -125,10 +156,19 @@ static bool find_operands(const ls_metric_wanted *w, const ls_list_at *at, const
     return ls_build_is_good(at->m);
 }
 
+/* "accuracy", "top5", "ndcg10_full", "ndcg10_sampled99" */
+static void write_name(const ls_metric_wanted *w, const operands *o, char name[LS_MEASURE_NAME]) {
+    char k[24] = "", among[32] = "";
+    if (w->entry->usual_k) snprintf(k, sizeof k, "%lld", (long long)o->k);
+    if (w->entry->ranks) snprintf(among, sizeof among, "_full");
+    if (o->candidates) snprintf(among, sizeof among, "_sampled%lld", (long long)o->candidates);
+    snprintf(name, LS_MEASURE_NAME, "%.8s%.7s%.16s", w->item->kind, k, among);
+}
+
 static void build(const ls_metric_wanted *w, const ls_list_at *at, const ls_losses *losses,
                   ls_value *last) {
     static const char *const others[] = {"target", "of", NULL};
-    metric_options given = {.k = 5};
+    metric_options given = {.k = w->entry->usual_k};
     operands o = {0};
     char name[LS_MEASURE_NAME];
     ls_list_go(at, w->item->node);
@@ -136,8 +176,8 @@ static void build(const ls_metric_wanted *w, const ls_list_at *at, const ls_loss
     ls_list_go(at, w->item->node);
     if (!ls_build_is_good(at->m) || !find_operands(w, at, losses, last, &o)) return;
     o.k = given.k;
-    bool counts = strcmp(w->item->kind, "top") == 0;
-    snprintf(name, sizeof name, counts ? "%s%lld" : "%s", w->item->kind, (long long)o.k);
+    o.candidates = given.candidates;
+    write_name(w, &o, name);
     ls_value *measure = w->entry->add(at->m, &o);
     if (ls_build_is_good(at->m))
         ls_build_metric(at->m, given.name ? given.name : name, measure, false);

@@ -14,6 +14,7 @@
 #include "networks/losses.h"
 #include "networks/metrics.h"
 #include "networks/program.h"
+#include "networks/recommenders.h"
 #include "networks/usual.h"
 
 typedef struct network {
@@ -51,6 +52,7 @@ static void declare(network *n, const ls_list_at *at, const ls_field *f) {
     ls_dims dims = {0};
     for (int i = 0; i < f->ndims; i++) dims.of[i] = f->dims[i];
     ls_names_add(at, f->name, (ls_input)(n->m, f->name, f->type, dims));
+    if (ls_build_is_good(n->m)) n->m->inputs[n->m->ninputs - 1].ids = f->ids;
 }
 
 /* The targets come last. */
@@ -129,10 +131,24 @@ static ls_value *build_usual(network *n) {
     case LS_MODEL_VIT: return ls_vit_build(n->c, n->m, x, out);
     case LS_MODEL_GPT2:
     case LS_MODEL_LLAMA:
+    case LS_MODEL_FACTORS:
+    case LS_MODEL_TWO_TOWERS:
     case LS_MODEL_PROGRAM:
     case LS_MODEL_LAYERS: break;
     }
     return x;
+}
+
+static ls_value *build_recommender(network *n, const char *const *fields) {
+    ls_list_at at = at_tree(n, &n->c->model.input);
+    ls_value *x[LS_RECOMMENDER_FIELDS];
+    for (int i = 0; i < LS_RECOMMENDER_FIELDS; i++) {
+        x[i] = ls_names_find(&at, fields[i]);
+        if (!x[i])
+            return ls_build_fail(n->m, "model.input has no field '%s', which model.kind reads",
+                                 fields[i]);
+    }
+    return ls_recommender_build(n->c, n->m, x);
 }
 
 /* The first layer reads the only input, unless it names what it reads. */
@@ -155,6 +171,12 @@ static ls_value *build_list(network *n) {
         x = ls_list_build(&at, root, x);
     ls_yaml_node_free(root);
     return x;
+}
+
+static ls_value *build_kind(network *n) {
+    const char *const *fields = ls_recommender_fields((ls_model_kind)n->c->model.kind);
+    if (fields) return build_recommender(n, fields);
+    return n->c->model.kind == LS_MODEL_LAYERS ? build_list(n) : build_usual(n);
 }
 
 /* ---- losses, weights, metrics ---- */
@@ -181,7 +203,7 @@ static ls_status build(network *n, ls_error *e) {
     LS_TRY(ls_metrics_read(c, &n->metrics, e));
     LS_TRY(ls_fields_read(&c->model.input, &n->fields, e));
     declare_fields(n);
-    ls_value *x = c->model.kind == LS_MODEL_LAYERS ? build_list(n) : build_usual(n);
+    ls_value *x = build_kind(n);
     if (ls_build_is_good(n->m)) build_ends(n, x);
     return ls_build_finish(n->m, e);
 }

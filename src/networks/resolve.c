@@ -9,6 +9,7 @@
 #include "networks/losses.h"
 #include "networks/metrics.h"
 #include "networks/network.h"
+#include "networks/recommenders.h"
 
 enum { MOST_NAMES = 64 };
 
@@ -71,6 +72,10 @@ static ls_status open_resolver(resolver *r, ls_config *c, ls_error *e) {
         add_name(r, (named){.name = c->model.sample_weight, .is_target = true});
     for (int i = 0; i < r->losses.n; i++) add_of(r, r->losses.list[i].item);
     for (int i = 0; i < r->metrics.n; i++) add_of(r, r->metrics.list[i].item);
+    const char *const *fields = ls_recommender_fields((ls_model_kind)c->model.kind);
+    for (int i = 0; fields && i < LS_RECOMMENDER_FIELDS; i++)
+        add_name(r, (named){.name = fields[i]});
+    if (fields) r->has_input = false;
     if (r->list) r->has_input = ls_list_has_input(r->list, &r->is_ids);
     if (r->list) ls_list_names(r->list, add_layer_name, r);
     return LS_OK;
@@ -88,7 +93,7 @@ static void close_resolver(resolver *r) {
 static ls_field model_field(const ls_field *f, bool is_whole) {
     ls_field g = *f;
     g.is_list = false;
-    if (is_whole)
+    if (is_whole || g.ids)
         g.type = LS_I32;
     else if (g.type != LS_U8)
         g.type = LS_F32;

@@ -124,7 +124,9 @@ ls_evaluation ls_evaluation_of_records(const ls_model *m, const double *records,
     }
     for (int k = 0; k < m->nmeasures; k++) {
         const ls_measure *x = &m->measures[k];
-        if (x->kind == LS_MEASURE_CONFUSION) continue;
+        if (x->kind == LS_MEASURE_CONFUSION || x->kind == LS_MEASURE_HIT ||
+            x->kind == LS_MEASURE_NDCG)
+            continue;
         ls_metric_value *to = &v.metrics[v.nmetrics++];
         memcpy(to->name, x->name, sizeof to->name);
         to->value = metric_of(x, records + x->at, n, size);

@@ -22,7 +22,8 @@ typedef struct ls_evaluation {
  * `nbytes` bytes of text; nbytes 0: for none. */
 ls_evaluation ls_evaluation_of(double nats, double nbytes, uint64_t nsamples, int64_t targets);
 
-/* From the records [n][ls_record_size()] of samples: the mean loss by weights, and metrics. */
+/* From the records [n][ls_record_size()] of samples: the mean loss by weights, and metrics but those
+ * of ranks (infer/ranking.h). */
 ls_evaluation ls_evaluation_of_records(const ls_model *, const double *records, uint64_t n,
                                        double nbytes);
 

@@ -86,7 +86,7 @@ static ls_status index_files(cifar *c, bool skip, ls_error *e) {
     for (size_t i = 0; i < c->n; i++) LS_TRY(index_file(c, i, skip, e));
     c->source.count = c->begins[c->n];
     if (skip) skip_damaged(c);
-    const ls_field image = {"image", LS_U8, 3, {32, 32, CHANNELS}, 0, 0, false};
+    const ls_field image = {.name = "image", .type = LS_U8, .ndims = 3, .dims = {32, 32, CHANNELS}};
     LS_TRY(ls_source_add_field(&c->source, c->files[0].path, &image, e));
     return ls_source_add_field(&c->source, c->files[0].path,
                                &(ls_field){.name = "label", .type = LS_I32}, e);

@@ -101,8 +101,10 @@ static ls_status index_files(tokens *t, ls_error *e) {
                        "%s: has %llu tokens, fewer than a window of %llu and one more; choose a "
                        "shorter window",
                        t->files[0].path, (unsigned long long)all, (unsigned long long)t->window);
-    ls_field f = {"tokens", t->size == 2 ? LS_U16 : LS_U32, 1, {(int64_t)t->window + 1}, 0, 0,
-                  false};
+    ls_field f = {.name = "tokens",
+                  .type = t->size == 2 ? LS_U16 : LS_U32,
+                  .ndims = 1,
+                  .dims = {(int64_t)t->window + 1}};
     return ls_source_add_field(&t->source, t->files[0].path, &f, e);
 }
 

@@ -196,7 +196,9 @@ static ls_status open_files(const ls_files *files, const ls_source_options *o, l
     if (files->n == 0) return ls_fail(e, LS_EINVAL, "a file of data is missing");
     const ls_data_format *f = NULL;
     ls_source *s = NULL;
-    if (o->format)
+    if (o->ratings)
+        f = &ls_format_ratings;
+    else if (o->format)
         LS_TRY(by_name(o->format, &f, e));
     else
         LS_TRY(by_contents(files->paths[0], &f, e));

@@ -26,6 +26,7 @@ typedef struct ls_field {
     int64_t dims[LS_FIELD_DIMS]; /* an image: height, width, channels; each at least 1 */
     size_t offset, nbytes;       /* in a sample; offsets are multiples of LS_FIELD_ALIGN */
     bool is_list;
+    int64_t ids; /* its numbers are ids from 0 to ids - 1; 0: they are none, or it is not known */
 } ls_field;
 
 typedef struct ls_index ls_index; /* index.h */
@@ -65,6 +66,8 @@ struct ls_source {      /* a reader's own struct begins with it */
     void (*close)(ls_source *); /* frees it */
 };
 
+typedef struct ls_ratings_wanted ls_ratings_wanted; /* ratings.h */
+
 typedef struct ls_source_options {
     const char *format; /* NULL: by the file's name, then by its first bytes */
     const char *labels; /* files with labels, where the format has them apart (IDX, .npy) */
@@ -73,10 +76,11 @@ typedef struct ls_source_options {
     int64_t window;     /* tokens: a sample has window + 1 of them; 0: 1024 */
     bool fresh;         /* an index in the cache is not used, but made again */
     /* limits: what a file may be unpacked to */
-    uint64_t most_nbytes;  /* 0: 1 TB */
-    double most_ratio;     /* largest ratio of unpacked to packed bytes; 0: 1000 */
-    uint64_t index_nbytes; /* files of fewer bytes in all have no index; 0: 1 MiB */
-    ls_index *index;       /* for readers; ls_source_open() sets it */
+    uint64_t most_nbytes;             /* 0: 1 TB */
+    double most_ratio;                /* largest ratio of unpacked to packed bytes; 0: 1000 */
+    uint64_t index_nbytes;            /* files of fewer bytes in all have no index; 0: 1 MiB */
+    ls_index *index;                  /* for readers; ls_source_open() sets it */
+    const ls_ratings_wanted *ratings; /* the files have interactions of users; NULL: they don't */
 } ls_source_options;
 
 /* paths: one or several, or patterns, one a line (data.path). options may be NULL. Errors name the

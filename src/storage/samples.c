@@ -67,13 +67,23 @@ static ls_source_options options_of(const ls_config *c) {
                                .window = c->model.context};
 }
 
+/* What data.ratings says, if it is set. */
+static ls_status read_ratings(const ls_config *c, ls_ratings_wanted *w_p, ls_error *e) {
+    const ls_config_tree *t = &c->data.ratings;
+    if (!ls_config_has_ratings(c)) return LS_OK;
+    return ls_ratings_read(t->text, t->file, t->line, c->data.val_fraction, w_p, e);
+}
+
 static ls_status open_files(const opening *how, const char *paths, const char *labels, opened *o_p,
                             ls_error *e) {
     ls_source_options o = options_of(how->c);
     char *from = ls_data_paths_from(paths, how->dir), *of = ls_data_paths_from(labels, how->dir);
-    if (*of) o.labels = of;
+    ls_ratings_wanted ratings;
     ls_source *s = NULL;
-    ls_status status = ls_source_open(from, &o, &s, e);
+    if (*of) o.labels = of;
+    if (ls_config_has_ratings(how->c)) o.ratings = &ratings;
+    ls_status status = read_ratings(how->c, &ratings, e);
+    if (status == LS_OK) status = ls_source_open(from, &o, &s, e);
     free(from);
     free(of);
     return status == LS_OK ? add_changes(how->c, paths, s, o_p, e) : status;
@@ -121,7 +131,7 @@ static const char *train_name(const ls_config *c) {
 static ls_status split(const ls_config *c, uint64_t n, ls_split *s_p, ls_error *e) {
     char *name = name_of(train_name(c));
     ls_status s = LS_OK;
-    if (*c->data.val_path)
+    if (*c->data.val_path || ls_config_has_ratings(c))
         *s_p = ls_split_nothing(n);
     else if (c->data.folds)
         s = ls_split_by_folds(n, (uint64_t)c->data.folds, (uint64_t)c->data.fold, name, s_p, e);
@@ -189,6 +199,11 @@ static ls_status open_parts(ls_samples *s, const opening *how, const ls_model *m
     if (*c->data.val_path) {
         LS_TRY(open_files(how, c->data.val_path, c->data.val_labels, &val, e));
         LS_TRY(adapt(c, m, c->data.val_path, val, &val, e));
+    }
+    if (ls_config_has_ratings(c)) {
+        s->ratings = ls_ratings_of(train.files);
+        LS_TRY(ls_ratings_held_out(train.files, c->data.path, &val.source, e));
+        LS_TRY(adapt(c, m, c->data.path, val, &val, e));
     }
     s->val = val.source;
     s->files[0] = train.files;

@@ -11,6 +11,7 @@
 #include "data/order.h"
 #include "data/split.h"
 #include "model/model.h"
+#include "source/ratings.h"
 #include "storage/data_record.h"
 
 typedef struct ls_samples {
@@ -21,6 +22,7 @@ typedef struct ls_samples {
     ls_mix mix;     /* of the training part; 0 parts: each sample once */
     ls_order order; /* of an epoch */
     uint64_t nval;
+    const ls_ratings *ratings; /* that the samples are made of; NULL: they are made of no ratings */
     ls_data_record record;
     ls_buf record_text;
 } ls_samples;

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "infer/ranking.h"
+
 /* The i-th of n samples out of `all`: spread evenly over the validation part. */
 static uint64_t sample_at(uint64_t i, uint64_t n, uint64_t all) { return i * all / n; }
 
@@ -41,6 +43,30 @@ static ls_status count_bytes(const ls_dataset *d, uint64_t n, double *nbytes_p, 
     return s;
 }
 
+/* The ranks of held-out items, of as many users as samples are evaluated. */
+static ls_status add_ranks(ls_member *m, const ls_dataset *d, uint64_t nusers, ls_evaluation *v_p,
+                           ls_error *e) {
+    ls_ranking *r = NULL;
+    if (!ls_ranking_is_wanted(&m->layout->model)) return LS_OK;
+    LS_TRY(ls_ranking_open(&m->infer, d, nusers, &r, e));
+    uint64_t n = ls_ranking_users(r), size = (uint64_t)m->nworkers, w = (uint64_t)m->worker;
+    size_t record = ls_ranking_size(r);
+    double *records = LS_NEW_ARRAY(double, n *record);
+    ls_status s = LS_OK;
+    for (uint64_t i = n * w / size; s == LS_OK && i < n * (w + 1) / size; i++) {
+        if (ls_board_recalled(m->slot)) break;
+        s = ls_ranking_record(r, i, records + i * record, e);
+    }
+    bool recalled = ls_board_recalled(m->slot);
+    if (s == LS_OK && recalled) s = ls_fail(e, LS_EABORT, "worker %d is recalled", m->worker);
+    if (!recalled) s = ls_member_wait(m, s, e);
+    if (s == LS_OK) s = ls_all_reduce(m->group, records, records, n * record, LS_F64, LS_SUM, e);
+    if (s == LS_OK) ls_ranking_add(r, records, v_p);
+    free(records);
+    ls_ranking_close(r);
+    return s;
+}
+
 typedef struct evaluating {
     const ls_evaluate_request *q;
     ls_evaluation *v_p;
@@ -62,6 +88,7 @@ static ls_status evaluate(ls_member *m, void *arg, ls_error *e) {
     if (!recalled) s = ls_member_wait(m, s, e);
     if (s == LS_OK) s = ls_all_reduce(m->group, records, records, n * record, LS_F64, LS_SUM, e);
     if (s == LS_OK) *x->v_p = ls_evaluation_of_records(model, records, n, nbytes);
+    if (s == LS_OK) s = add_ranks(m, d, q->nsamples, x->v_p, e);
     if (s == LS_OK && x->records_p)
         *x->records_p = records;
     else

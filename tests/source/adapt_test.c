@@ -73,7 +73,7 @@ static void convert(given *g, ls_dtype to, double *got) {
     ls_source *s = NULL;
     ls_error e = {0};
     unsigned char sample[MOST] = {0};
-    ls_field want = {"x", to, 1, {3}, 16, 0, false}; /* at another place */
+    ls_field want = {"x", to, 1, {3}, 16, 0, false, 0}; /* at another place */
     assert_ls_ok(adapt(g, &want, 0, &s, &e), e);
     assert_int_equal(s->nbytes, 16 + 3 * 4);
     assert_ls_ok(s->read(s, 0, sample, &e), e);
@@ -111,7 +111,7 @@ static void test_range(void **state) {
         unsigned char sample[MOST];
         ls_source *s = NULL;
         memcpy(g.bytes, values, sizeof values);
-        assert_ls_ok(adapt(&g, &(ls_field){"x", LS_I32, 1, {3}, 0, 0, false}, 0, &s, &e), e);
+        assert_ls_ok(adapt(&g, &(ls_field){"x", LS_I32, 1, {3}, 0, 0, false, 0}, 0, &s, &e), e);
         assert_int_equal(s->read(s, 0, sample, &e), LS_EINVAL);
         assert_non_null(strstr(e.msg, "a.bin: sample 0: 'x' is "));
         assert_non_null(strstr(e.msg, "out of the range of i32"));
@@ -147,7 +147,7 @@ static void test_padded(void **state) {
     ls_error e = {0};
     for (int i = 0; i < 3; i++) {
         given g = give(LS_I32, 1, (int64_t[]){3});
-        const ls_field f = {"x", LS_I32, 1, {3}, 0, sizeof lists[i], false};
+        const ls_field f = {"x", LS_I32, 1, {3}, 0, sizeof lists[i], false, 0};
         int32_t sample[32] = {0};
         ls_source *s = NULL;
         memcpy(g.bytes, lists[i], sizeof lists[i]);
@@ -168,12 +168,15 @@ static void test_padded(void **state) {
 
 static void test_refused(void **state) {
     (void)state;
-    refuses(LS_U8, &(ls_field){"x", LS_U8, 1, {4}, 0, 0, false},
+    refuses(LS_U8, &(ls_field){"x", LS_U8, 1, {4}, 0, 0, false, 0},
             "a.bin: field 'x' is u8 [3]; the model's input 'x' is u8 [4]");
-    refuses(LS_F32, &(ls_field){"x", LS_I32, 1, {3}, 0, 0, false}, "is f32 [3]; the model's input");
-    refuses(LS_I32, &(ls_field){"x", LS_U8, 1, {3}, 0, 0, false}, "is i32 [3]; the model's input");
-    refuses(LS_F16, &(ls_field){"x", LS_F32, 1, {3}, 0, 0, false}, "is f16 [3]; the model's input");
-    refuses(LS_U8, &(ls_field){"image", LS_U8, 1, {3}, 0, 0, false},
+    refuses(LS_F32, &(ls_field){"x", LS_I32, 1, {3}, 0, 0, false, 0},
+            "is f32 [3]; the model's input");
+    refuses(LS_I32, &(ls_field){"x", LS_U8, 1, {3}, 0, 0, false, 0},
+            "is i32 [3]; the model's input");
+    refuses(LS_F16, &(ls_field){"x", LS_F32, 1, {3}, 0, 0, false, 0},
+            "is f16 [3]; the model's input");
+    refuses(LS_U8, &(ls_field){"image", LS_U8, 1, {3}, 0, 0, false, 0},
             "a.bin: has no field 'image', which the model reads; its fields are 'x' u8 [3], "
             "'label' i64");
 }
@@ -184,13 +187,14 @@ static void test_dims(void **state) {
     ls_error e = {0};
     ls_source *s = NULL;
     given g = give(LS_U8, 3, (int64_t[]){2, 2, 1});
-    assert_ls_ok(adapt(&g, &(ls_field){"x", LS_U8, 2, {2, 2}, 0, 0, false}, 0, &s, &e), e);
+    assert_ls_ok(adapt(&g, &(ls_field){"x", LS_U8, 2, {2, 2}, 0, 0, false, 0}, 0, &s, &e), e);
     ls_source_close(s);
     g = give(LS_U8, 1, (int64_t[]){1});
     assert_ls_ok(adapt(&g, &(ls_field){.name = "x", .type = LS_I32}, 0, &s, &e), e);
     ls_source_close(s);
     g = give(LS_U8, 2, (int64_t[]){1, 2});
-    assert_int_equal(adapt(&g, &(ls_field){"x", LS_U8, 1, {2}, 0, 0, false}, 0, &s, &e), LS_EINVAL);
+    assert_int_equal(adapt(&g, &(ls_field){"x", LS_U8, 1, {2}, 0, 0, false, 0}, 0, &s, &e),
+                     LS_EINVAL);
 }
 
 int main(void) {

@@ -1,0 +1,124 @@
+/* recommend_test.c - runs on ratings: the same bits for any layout, killed and resumed; what
+ * evaluations print; what is refused. */
+/* ctest: slow seconds=4 */
+#include "cli/program.h"
+
+enum { USERS = 60, ITEMS = 90 };
+
+static char alone[256]; /* `ckpt hash` of the run with one worker */
+
+static const char CONFIG[] =
+    "model:\n"
+    "  kind: factors\n"
+    "  width: 8\n"
+    "  loss: {bpr: {target: clicked}}\n"
+    "  metrics: [hr: 10, ndcg: 10, ndcg: {k: 10, candidates: 20}]\n"
+    "data:\n"
+    "  path: ratings.csv\n"
+    "  ratings: {user: u, item: i, rating: r, time: t, at_least: 2, negatives: 3, split: "
+    "leave_one_out}\n"
+    "train: {steps: 60, batch: 32, virtual_workers: 8, micro_batch: 2, eval_every: 30}\n"
+    "checkpoint: {every: 20}\n"
+    "log: {every: 1000}\n"
+    "optim: {optimizer: adam, lr: 0.02, weight_decay: 0, warmup: 0}\n"
+    "survival: {balance: \"off\"}\n";
+
+/* Users like items of their own third. */
+static int make(void **state) {
+    if (folder_make(state)) return -1;
+    ls_buf b = {0};
+    ls_buf_printf(&b, "u,i,r,t\n");
+    for (int u = 0; u < USERS; u++)
+        for (int k = 0; k < 14; k++)
+            ls_buf_printf(&b, "u%d,%d,%d,%d\n", u, u % 3 + 3 * ((7 * u + 11 * k) % (ITEMS / 3)),
+                          1 + (u + k) % 5, 100 * k + u);
+    write_file("ratings.csv", b.data, b.len);
+    write_file("mf.yaml", CONFIG, sizeof CONFIG - 1);
+    ls_buf_free(&b);
+    return 0;
+}
+
+#define TRAIN "train @/mf.yaml -o @/%s --set data.path=@/ratings.csv "
+
+static void train(const char *run, const char *more, int code, const char *says) {
+    char line[1024];
+    snprintf(line, sizeof line, TRAIN "%s", run, more);
+    expect(line, code, says);
+}
+
+static void has_bits_of_alone(const char *run) {
+    char hash[256];
+    hash_of(run, hash);
+    assert_string_equal(hash, alone);
+}
+
+static void test_alone(void **state) {
+    (void)state;
+    train("alone", "-n 1", 0, ", ndcg10_sampled20 0.");
+    hash_of("alone", alone);
+    expect("eval @/alone", 0, "60 samples of the validation part\nmodel    loss 0.");
+    expect("eval @/alone --json", 0, "\"ndcg10_full\":");
+    train("float", "-n 1 --set model.kind=two_towers --set model.hidden=[16,8]", 0,
+          ", hr10_full 0.");
+}
+
+static void test_same_bits(void **state) {
+    (void)state;
+    static const char *const layouts[][2] = {
+        {"two", "-n 2 --set parallel.zero=0"},
+        {"three", "-n 3 --set parallel.zero=3"},
+        {"five", "-n 5 --set parallel.zero=1 --set train.micro_batch=4"},
+        {"threads", "-n 3 --set parallel.transport=thread"}};
+    for (int i = 0; i < 4; i++) {
+        train(layouts[i][0], layouts[i][1], 0, NULL);
+        has_bits_of_alone(layouts[i][0]);
+    }
+}
+
+static void test_killed(void **state) {
+    (void)state;
+    char line[1024], *output = NULL;
+    pid_t pids[8];
+    pace("killed", 20);
+    snprintf(line, sizeof line, TRAIN "-n 2", "killed");
+    program p = program_start(line, 0);
+    wait_for_file("killed/checkpoints/step-20");
+    assert_true(children_of(p.pid, pids, 8) >= 2);
+    kill(pids[1], SIGKILL);
+    let_go("killed");
+    assert_int_equal(program_end(&p, &output), 0);
+    free(output);
+    has_bits_of_alone("killed");
+
+    pace("ended", 20);
+    snprintf(line, sizeof line, TRAIN "-n 2", "ended");
+    p = program_start(line, 0);
+    wait_for_file("ended/checkpoints/step-20");
+    kill(p.pid, SIGKILL);
+    let_go("ended");
+    assert_int_equal(program_end(&p, &output), 128 + SIGKILL);
+    free(output);
+    train("ended", "-n 3 --resume", 0, "continuing from");
+    has_bits_of_alone("ended");
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    expect_line("train @/mf.yaml -o @/no --set model.loss=", 1, "model.loss is missing, e.g. {bpr");
+    expect_line("train @/mf.yaml -o @/no --set data.ratings=", 1,
+                "model.kind factors and two_towers read interactions");
+    expect_line("train @/mf.yaml -o @/no --set data.folds=5", 1,
+                "data.ratings: data.folds is not possible with it");
+    train("no", "--set data.ratings={user:film,item:i}", 1, "data.ratings");
+    train("no", "--set model.loss={bpr:1}", 1, NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, make, folder_remove);
+}
