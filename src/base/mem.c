@@ -40,9 +40,8 @@ char *ls_format(const char *fmt, ...) {
     return or_die(s, strlen(fmt));
 }
 
-ls_status ls_map(size_t nbytes, const char *what, void **p_p, ls_error *e) {
-    void *p =
-        mmap(NULL, nbytes ? nbytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+static ls_status map(size_t nbytes, int flags, const char *what, void **p_p, ls_error *e) {
+    void *p = mmap(NULL, nbytes ? nbytes : 1, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
         return ls_fail(e, LS_ENOMEM,
                        "no memory for %s: %.1f MB wanted; use a smaller model or micro-batch", what,
@@ -50,6 +49,14 @@ ls_status ls_map(size_t nbytes, const char *what, void **p_p, ls_error *e) {
     if (nbytes >= HUGE_FROM) madvise(p, nbytes, MADV_HUGEPAGE); /* where the system has them */
     *p_p = p;
     return LS_OK;
+}
+
+ls_status ls_map(size_t nbytes, const char *what, void **p_p, ls_error *e) {
+    return map(nbytes, MAP_PRIVATE, what, p_p, e);
+}
+
+ls_status ls_map_shared(size_t nbytes, const char *what, void **p_p, ls_error *e) {
+    return map(nbytes, MAP_SHARED | MAP_NORESERVE, what, p_p, e);
 }
 
 void ls_unmap(void *p, size_t nbytes) {

@@ -9,9 +9,9 @@
 #include "base/print.h"
 #include "cli/cli.h"
 #include "config/relations.h"
-#include "model/shape.h"
 #include "infer/conversations.h"
 #include "infer/published.h"
+#include "model/shape.h"
 #include "storage/dataset.h"
 #include "storage/reference.h"
 

@@ -51,6 +51,7 @@ static const struct {
     {"run", "_lockstep_commands", "_lockstep_files"},
     {"ckpt", "_lockstep_words hash show verify list ledger", "_lockstep_runs"},
     {"scale", "_lockstep_runs", ""},
+    {"replay", "_lockstep_runs", ""},
     {"data", "_lockstep_files", "_lockstep_files"},
     {"weights", "_lockstep_files", ""},
     {"tokens", "_lockstep_tokenizers", ""},

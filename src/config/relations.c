@@ -302,13 +302,37 @@ static ls_status check_data(const ls_config *c, const char *where, ls_error *e) 
     return LS_OK;
 }
 
+/* What has no meaning without common steps is refused. */
+static ls_status check_async(const ls_config *c, const char *where, ls_error *e) {
+    bool half = c->train.compute == LS_COMPUTE_F16 || c->train.reduce_dtype == LS_REDUCE_F16;
+    const char *key = half                                             ? "f16"
+                      : c->parallel.zero > 1                           ? "parallel.zero"
+                      : c->parallel.shard_group                        ? "parallel.shard_group"
+                      : c->parallel.accumulate == LS_ACCUMULATE_EARLY  ? "parallel.accumulate"
+                      : c->parallel.executor == LS_EXECUTOR_SEQUENTIAL ? "parallel.executor"
+                      : c->parallel.transport > LS_TRANSPORT_SHM       ? "parallel.transport"
+                      : c->parallel.optimizer_state == LS_STATE_FILE   ? "parallel.optimizer_state"
+                      : c->survival.audit                              ? "survival.audit"
+                      : c->survival.backup_workers                     ? "survival.backup_workers"
+                      : c->survival.copies > 1                         ? "survival.copies"
+                                                                       : NULL;
+    if (!key) return LS_OK;
+    if (half)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: sync.mode async: f16 needs a loss scale that all workers share; use "
+                       "train.compute bf16 or f32",
+                       where);
+    return ls_fail(e, LS_EINVAL,
+                   "%s: %s is for workers that sum their gradients in each step; leave it out, or "
+                   "set sync.mode: all_reduce",
+                   where, key);
+}
+
 static ls_status check_sync(const ls_config *c, const char *where, ls_error *e) {
     const char *key = c->sync.servers       ? "sync.servers"
                       : c->sync.delay_aware ? "sync.delay_aware"
                                             : NULL;
-    if (c->sync.mode == LS_SYNC_ASYNC)
-        return ls_fail(e, LS_EINVAL, "%s: sync.mode async is not possible yet; leave the key out",
-                       where);
+    if (c->sync.mode == LS_SYNC_ASYNC) return check_async(c, where, e);
     if (!key) return LS_OK;
     return ls_fail(e, LS_EINVAL, "%s: %s is for sync.mode async; set that, or leave the key out",
                    where, key);

@@ -376,14 +376,10 @@ static double note_of(const ls_exec *x, int k) {
     return weight > 0 ? sum / weight : 0;
 }
 
-/* Each worker adds up the norms, losses and weights itself, in the same order. Gradients are so far
- * those of the sum over the batch, divided by its number of samples. */
-void ls_exec_finish_comm(ls_exec *x, const ls_action *a) {
-    if (a->kind != LS_ALL_REDUCE || a->bucket != LS_SCALARS) return;
+/* Adds up the norms, losses and weights. Gradients are so far those of the sum over the batch,
+ * divided by its number of samples. */
+static void decide(ls_exec *x) {
     const ls_plan *p = x->c.plan;
-    x->knows_norm = true;
-    x->gave_up = x->c.world->sums[ls_plan_nscalars(p) - 1] > 0;
-    if (x->gave_up) return;
     x->out.batch = x->batch;
     double norm = ls_norm_total(x->c.world->sums, p->c.model->nfloats / LS_BLOCK);
     batch_sums s = sums_of(x);
@@ -397,7 +393,25 @@ void ls_exec_finish_comm(ls_exec *x, const ls_action *a) {
                                 .lr = x->in->lr,
                                 .grad_scale = clip / x->in->loss_scale * mean,
                                 .samples = (double)x->batch.count};
+}
+
+/* Each worker decides itself, with sums in the same order. */
+void ls_exec_finish_comm(ls_exec *x, const ls_action *a) {
+    if (a->kind != LS_ALL_REDUCE || a->bucket != LS_SCALARS) return;
+    x->knows_norm = true;
+    x->gave_up = x->c.world->sums[ls_plan_nscalars(x->c.plan) - 1] > 0;
+    if (x->gave_up) return;
+    decide(x);
     if (x->c.decided) x->c.decided(x->c.decided_arg, x->in, &x->out, &x->update);
+}
+
+void ls_exec_measure(ls_exec *x, const ls_step_in *in, ls_step_out *out_p,
+                     ls_optim_step *update_p) {
+    x->in = in;
+    run_norm(x);
+    decide(x);
+    *out_p = x->out;
+    *update_p = x->update;
 }
 
 int64_t ls_exec_enter(ls_exec *x, int index) {

@@ -230,6 +230,10 @@ void ls_exec_aim(ls_exec *x, int vw, int64_t steps) {
     ls_loader_seek(x->loader, vw, vw + 1, (uint64_t)steps);
 }
 
+void ls_exec_seek(ls_exec *x, int64_t steps) {
+    ls_loader_seek(x->loader, x->c.loader.a, x->c.loader.b, (uint64_t)steps);
+}
+
 ls_status ls_exec_gradient(ls_exec *x, const ls_step_in *in, ls_error *e) {
     for (int at = 0; at >= 0;) LS_TRY(ls_exec_gradient_next(x, in, &at, e));
     return LS_OK;

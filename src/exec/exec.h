@@ -84,6 +84,12 @@ ls_status ls_exec_gradient(ls_exec *, const ls_step_in *, ls_error *);
 /* The same, one action a call; *at_p is 0 at first, and -1 when the gradient is complete. */
 ls_status ls_exec_gradient_next(ls_exec *, const ls_step_in *, int *at_p, ls_error *);
 
+/* After ls_exec_gradient(), in a plan of one worker whose world has its sums at `parts`: the loss,
+ * the norm and what an update needs. */
+void ls_exec_measure(ls_exec *, const ls_step_in *, ls_step_out *out_p, ls_optim_step *update_p);
+/* The next gradient is that of the step after `steps` others. */
+void ls_exec_seek(ls_exec *, int64_t steps);
+
 /* For a plan in which each worker runs one virtual worker: the next gradient is that of virtual
  * worker vw, instead of the executor's own, in the step after `steps` others. */
 void ls_exec_aim(ls_exec *, int vw, int64_t steps);

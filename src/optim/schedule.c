@@ -23,6 +23,17 @@ static double left(const ls_schedule *s, int64_t step) {
     return 1;
 }
 
+ls_schedule ls_schedule_of(const ls_config *c) {
+    return (ls_schedule){.kind = (ls_schedule_kind)c->optim.schedule,
+                         .lr = c->optim.lr,
+                         .min_lr = c->optim.min_lr,
+                         .warmup = c->optim.warmup,
+                         .steps = c->train.steps,
+                         .decay_fraction = c->optim.decay_fraction,
+                         .step_every = c->optim.step_every,
+                         .step_factor = c->optim.step_factor};
+}
+
 double ls_schedule_rate(const ls_schedule *s, int64_t step) {
     if (step < s->warmup) return s->lr * (double)(step + 1) / (double)s->warmup;
     if (s->kind == LS_SCHEDULE_CONSTANT) return s->lr;

@@ -16,6 +16,9 @@ typedef struct ls_schedule {
     double step_factor;    /* step: of the rate, at each change */
 } ls_schedule;
 
+/* That of a config. */
+ls_schedule ls_schedule_of(const ls_config *);
+
 /* The rate of step `step`, counted from 0. The last step of the warm-up has the full rate. */
 double ls_schedule_rate(const ls_schedule *, int64_t step);
 

@@ -193,6 +193,18 @@ static ls_status log_gap(ls_metrics *m, int64_t steps, ls_error *e) {
     return write_line(m, line, e);
 }
 
+static void put_push(ls_metrics *m, int64_t steps, const ls_step_push *p, ls_json *line) {
+    ls_json *list = ls_json_new_array();
+    double sum = 0;
+    for (int i = 0; i < p->nshards; i++) {
+        ls_json_push(list, ls_json_new_integer(p->staleness[i]));
+        sum += (double)p->staleness[i];
+    }
+    ls_json_set(line, "worker", ls_json_new_integer(p->worker));
+    ls_json_set(line, "staleness", list);
+    put_scalar(m, steps, "train/staleness", sum / p->nshards);
+}
+
 /* A step that is repeated has the same bits, and already has its line. */
 static ls_status log_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
                           const ls_step_out *out, const ls_step_time *t, ls_error *e) {
@@ -222,6 +234,7 @@ static ls_status log_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
     ls_json_set(line, "seconds", ls_json_new_number(t->seconds));
     ls_json_set(line, rate_name, ls_json_new_number(rate));
     if (t->data_wait_s >= 0) ls_json_set(line, "data_wait_s", ls_json_new_number(t->data_wait_s));
+    if (t->push) put_push(m, steps, t->push, line);
     LS_TRY(write_line(m, line, e));
     put_scalar(m, steps, "train/loss", out->loss);
     put_scalar(m, steps, "train/lr", in->lr);

@@ -25,8 +25,16 @@ ls_status ls_metrics_close(ls_metrics *, ls_error *); /* NULL is fine */
 /* How long a step took; a negative number is not known, and not reported. */
 typedef struct ls_step_time {
     double seconds;
-    double data_wait_s; /* until this worker had the step's samples */
+    double data_wait_s;              /* until this worker had the step's samples */
+    const struct ls_step_push *push; /* with sync.mode async; else NULL */
 } ls_step_time;
+
+/* A step of one worker alone. */
+typedef struct ls_step_push {
+    int worker;
+    const int64_t *staleness; /* [nshards] of its gradient, when each shard applied it */
+    int nshards;
+} ls_step_push;
 
 /* steps: complete, including this one. Lines that can't be written wait in memory until they can
  * be; if they never can, ls_metrics_close() fails. LS_EIO: too many lines wait. */

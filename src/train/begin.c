@@ -10,6 +10,7 @@
 #include "base/plural.h"
 #include "coll/virtual.h"
 #include "storage/checkpoint.h"
+#include "train/async_steps.h"
 #include "train/layout.h"
 #include "train/reference.h"
 #include "train/save.h"
@@ -139,7 +140,7 @@ static void warn_crowded(const ls_member *m) {
  * workers. */
 static void log_beginning(const ls_loop *l) {
     const ls_run *r = l->run;
-    int n = l->m.nworkers;
+    int n = r->nasync ? r->nasync : l->m.nworkers;
     if (l->host->survival.view.id.number > 1) return;
     const ls_model *model = &l->m.layout->model;
     ls_buf samples = {0};
@@ -174,7 +175,7 @@ static ls_status open_metrics(ls_loop *l, ls_error *e) {
     if (!l->metrics) LS_TRY(open_new_metrics(l, e));
     ls_folder_stay(l->folder);
     ls_metrics_set_view(l->metrics, h->runtime->survives ? h->survival.view.id.number : 1,
-                        h->layout.plan.c.nworkers);
+                        l->run->nasync ? l->run->nasync : h->layout.plan.c.nworkers);
     bool known = h->runtime->survives && ls_store_last_note(h->store, &last);
     return known ? ls_metrics_missing(l->metrics, &last, e) : LS_OK;
 }
@@ -200,5 +201,6 @@ ls_status ls_begin_steps(ls_loop *l, ls_error *e) {
     ls_tracer_close(&l->tracer);
     ls_traced_workers traced = ls_member_traced(&l->m);
     ls_tracer_open(&l->tracer, &l->job->trace, &traced, l->steps, r->config.train.steps);
+    if (s == LS_OK && r->nasync) s = ls_async_steps_begin(l, e);
     return ls_agree(l->m.group, s, e);
 }

@@ -26,13 +26,14 @@ ls_status ls_host_open(ls_host *h, const ls_run *r, ls_error *e) {
                        "its errors; start all workers on one host, or with a launcher",
                        ls_compression_name(h->layout.plan.c.compress.how.kind));
     bool copy = !r->started && r->dir && ls_run_can_survive(&r->config);
-    return ls_host_memory_for_plan(&r->config, &h->layout.plan, r->started ? 1 : r->nworkers, copy,
-                                   e);
+    int workers = r->started ? 1 : r->nasync ? r->nasync + 1 : r->nworkers;
+    LS_TRY(ls_host_memory_for_plan(&r->config, &h->layout.plan, workers, copy, e));
+    return r->nasync ? ls_store_make(&h->layout.plan, 1, 1, 0, &h->store, e) : LS_OK;
 }
 
 void ls_host_close(ls_host *h) {
     ls_snapshot_run own = ls_host_snapshot_run(h);
-    if (h->store) ls_snapshot_close(&h->snapshot, &own);
+    if (h->runtime->survives) ls_snapshot_close(&h->snapshot, &own);
     ls_control_close(h->control);
     ls_store_free(h->store);
     ls_ranges_free(&h->ranges);
@@ -91,9 +92,9 @@ ls_status ls_host_launch(ls_host *h, ls_worker_main *worker_main, void *arg, ls_
                                         [LS_TRANSPORT_TCP] = "tcp",
                                         [LS_TRANSPORT_MPI] = "mpi"};
     const ls_run *r = h->run;
-    bool sequential = ls_run_is_sequential(r);
-    ls_workers w = {.n = sequential ? 1 : r->nworkers,
-                    .transport = sequential ? "thread" : names[r->config.parallel.transport],
+    bool alone = ls_run_is_sequential(r) || r->nasync;
+    ls_workers w = {.n = alone ? 1 : r->nworkers,
+                    .transport = alone ? "thread" : names[r->config.parallel.transport],
                     .arena_nbytes = ls_plan_group_nbytes(&h->layout.plan),
                     .timeout_s = r->config.parallel.timeout_s,
                     .where = where,

@@ -28,7 +28,7 @@ typedef struct ls_host {
     ls_run_notes *notes;    /* for the workers of later views: the store's, else own_notes */
     ls_run_notes own_notes; /* used if no workers follow these */
     ls_folder *folder;      /* opened for all workers; NULL: worker 0 opens it */
-    ls_store *store;
+    ls_store *store;        /* also with sync.mode async: for workers and servers */
     ls_supervisor survival;
     ls_buf must_match; /* what all hosts must have in common */
     ls_ranges ranges;

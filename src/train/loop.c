@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "train/async_steps.h"
 #include "train/audit.h"
 #include "train/evaluate.h"
 #include "train/save.h"
@@ -98,8 +99,7 @@ static ls_status after_step(ls_loop *l, ls_error *e) {
     return is_due(c->train.eval_every, l->steps) && !evaluated ? evaluate(l, false, e) : LS_OK;
 }
 
-/* Is a checkpoint due by worker 0's clock? */
-static bool is_time(const ls_loop *l) {
+bool ls_loop_is_time(const ls_loop *l) {
     double minutes = l->run->config.checkpoint.minutes;
     if (l->m.worker != 0 || minutes == 0 || l->evicts) return false;
     return (double)(ls_clock_ns() - l->saved_ns) / 60e9 >= minutes;
@@ -109,8 +109,8 @@ static bool is_time(const ls_loop *l) {
  * of the state, which can be saved. */
 static ls_status agree_on_asked(ls_loop *l, ls_error *e) {
     enum { OWN = 3 };
-    int32_t asked[OWN + LS_SNAPSHOT_WORDS] = {(int32_t)l->host->runtime->asked(l), is_time(l),
-                                              l->waited_us};
+    int32_t asked[OWN + LS_SNAPSHOT_WORDS] = {(int32_t)l->host->runtime->asked(l),
+                                              ls_loop_is_time(l), l->waited_us};
     ls_snapshot_run own = ls_host_snapshot_run(l->host);
     ls_snapshot_say(&own, l->m.worker, l->asked_share, asked + OWN);
     LS_TRY(ls_all_reduce(l->m.group, asked, asked, OWN + LS_SNAPSHOT_WORDS, LS_I32, LS_MAX, e));
@@ -200,7 +200,7 @@ ls_status ls_loop_run(ls_loop *l, ls_error *e) {
     }
     while (l->asked == LS_ASKED_NOTHING && !ls_loop_is_complete(l)) {
         LS_TRY(ls_tracer_before(&l->tracer, l->steps, e));
-        LS_TRY(one_step(l, e));
+        LS_TRY(l->async ? ls_async_steps(l, e) : one_step(l, e));
         if (l->asked != LS_ASKED_NOTHING) break; /* the step was given up */
         LS_TRY(ls_tracer_after(&l->tracer, l->steps - 1, e));
         LS_TRY(after_step(l, e));

@@ -32,13 +32,15 @@ typedef struct ls_loop {
     int64_t nskipped;          /* on worker 0: checkpoints in a row that were skipped */
     ls_checkpoint_known known; /* worker 0's, where it writes checkpoints itself */
     ls_tracer tracer;
-    ls_in_flight *flight; /* worker 0's */
-    int64_t steps;        /* complete */
-    int64_t saved;        /* steps complete at the latest checkpoint; -1: none */
-    int64_t evaluated;    /* steps complete at the latest evaluation of earlier views */
+    ls_in_flight *flight;   /* worker 0's */
+    struct ls_async *async; /* sync.mode async: what makes the steps; else NULL */
+    int64_t steps;          /* complete */
+    int64_t saved;          /* steps complete at the latest checkpoint; -1: none */
+    int64_t evaluated;      /* steps complete at the latest evaluation of earlier views */
     int64_t saved_ns;
-    int64_t measured; /* steps of this view */
-    double seconds;   /* of `nsteps` complete steps */
+    int64_t latest_ns; /* sync.mode async: when the latest step was complete */
+    int64_t measured;  /* steps of this view */
+    double seconds;    /* of `nsteps` complete steps */
     int64_t nsteps;
     int32_t waited_us;   /* by this worker in the latest step; 0 once data_wait_s has it */
     double data_wait_s;  /* in these steps: each step's longest wait of a worker for its samples */
@@ -51,6 +53,9 @@ typedef struct ls_loop {
 
 /* For the workers of later views: notes that a checkpoint was made after l->steps steps. */
 void ls_loop_note_saved(const ls_loop *);
+
+/* Is a checkpoint due by worker 0's clock? */
+bool ls_loop_is_time(const ls_loop *);
 
 /* Are all steps done, or has the run ended early? */
 bool ls_loop_is_complete(const ls_loop *);

@@ -40,8 +40,23 @@ ls_status ls_run_workers(const ls_config *c, int asked, int *n_p, bool *started_
     return *started_p ? check_workers(c, *n_p, e) : ls_run_workers_here(c, asked, n_p, e);
 }
 
+ls_status ls_run_workers_async(ls_run *r, int asked, ls_error *e) {
+    int cores = (int)(ls_cores() / r->config.parallel.threads), n = 0;
+    LS_TRY(ls_workers_started(&r->started, &n, e));
+    if (r->started || r->listen || r->join || *r->config.survival.membership)
+        return ls_fail(e, LS_EINVAL,
+                       "sync.mode async: its workers are processes of one host, which this command "
+                       "starts; start it without %s",
+                       r->started                       ? "a launcher"
+                       : *r->config.survival.membership ? "survival.membership"
+                                                        : "--listen and --join");
+    r->nasync = asked ? asked : cores > 1 ? cores : 1;
+    r->nworkers = 1;
+    return LS_OK;
+}
+
 bool ls_run_can_survive(const ls_config *c) {
-    return c->parallel.executor != LS_EXECUTOR_SEQUENTIAL &&
+    return c->sync.mode != LS_SYNC_ASYNC && c->parallel.executor != LS_EXECUTOR_SEQUENTIAL &&
            c->parallel.transport != LS_TRANSPORT_THREAD &&
            c->parallel.transport != LS_TRANSPORT_MPI &&
            c->parallel.optimizer_state != LS_STATE_FILE;
@@ -53,6 +68,7 @@ void ls_run_free(ls_run *r) {
 }
 
 const char *ls_run_workers_name(const ls_run *r) {
+    if (r->nasync) return "asynchronous";
     if (ls_run_is_sequential(r)) return "sequential";
     if (r->started) return "started by a launcher";
     return r->config.parallel.transport == LS_TRANSPORT_THREAD ? "threads" : "processes";
@@ -72,14 +88,7 @@ bool ls_run_has_scale(const ls_run *r) {
 
 ls_step_in ls_run_step(const ls_run *r, int64_t step, const ls_scaler *scaler) {
     const ls_config *c = &r->config;
-    const ls_schedule s = {.kind = (ls_schedule_kind)c->optim.schedule,
-                           .lr = c->optim.lr,
-                           .min_lr = c->optim.min_lr,
-                           .warmup = c->optim.warmup,
-                           .steps = c->train.steps,
-                           .decay_fraction = c->optim.decay_fraction,
-                           .step_every = c->optim.step_every,
-                           .step_factor = c->optim.step_factor};
+    const ls_schedule s = ls_schedule_of(c);
     return (ls_step_in){.step = step,
                         .updates = step - scaler->skipped,
                         .loss_scale = ls_run_has_scale(r) ? scaler->scale : 1,

@@ -16,6 +16,8 @@ typedef struct ls_run {
     const char *dir;    /* the run directory; NULL: leaves nothing on disk */
     const char *again;  /* the command that continues this run, to be printed; NULL: none */
     int nworkers;       /* at the beginning; of this host, if there are several */
+    int nasync;         /* sync.mode async: workers that push gradients; this process, which is then
+                           worker 0 of 1, gives them batches. Else 0 */
     bool started;       /* by a launcher: this process is one of the workers */
     bool resumes;       /* the run directory may be there already */
     /* Between hosts (cluster/supervisor.h): where this one listens for others, the first host's
@@ -29,6 +31,9 @@ typedef struct ls_run {
 /* The number of workers: those that a launcher has started; else `asked`, or if that is 0 one per
  * core, at most one per virtual worker. */
 ls_status ls_run_workers(const ls_config *, int asked, int *n_p, bool *started_p, ls_error *);
+/* With sync.mode async: as many as asked, or one per core. Sets r->nasync and r->nworkers. LS_EINVAL:
+ * a launcher or another host takes part. */
+ls_status ls_run_workers_async(ls_run *r, int asked, ls_error *);
 /* The same without a launcher, whatever the environment says. */
 ls_status ls_run_workers_here(const ls_config *, int asked, int *n_p, ls_error *);
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "async/async.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/plural.h"
@@ -24,6 +25,14 @@ static void log_held(const ls_loop *l) {
 static void log_data_wait(const ls_loop *l) {
     if (l->seconds > 0)
         ls_log("waited for data: %.1f%% of the time", 100 * l->data_wait_s / l->seconds);
+}
+
+static void log_staleness(const ls_loop *l) {
+    if (!l->async) return;
+    ls_buf text = {0};
+    ls_staleness_write(ls_async_staleness_of(l->async), &text);
+    ls_log("staleness of gradients: %s", text.data);
+    ls_buf_free(&text);
 }
 
 static void print_best(const ls_loop *l) {
@@ -77,6 +86,7 @@ ls_status ls_summary_print(ls_loop *l, ls_error *e) {
                (long long)nbacked, ls_plural(nbacked));
     log_held(l);
     log_data_wait(l);
+    log_staleness(l);
     if (l->steps < all) ls_report_picture(&l->picture, r->dir, true);
     if (l->steps < all && ls_loop_is_complete(l)) {
         print_best(l);

@@ -23,8 +23,12 @@ static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) 
     LS_TRY(ls_samples_resolve(&r->config, o->resume ? o->run : NULL, e));
     const ls_kernels *k = NULL;
     LS_TRY(ls_kernels_pick(&k, e)); /* reports a bad LOCKSTEP_CPU before workers start */
-    LS_TRY(ls_run_workers(&r->config, o->nworkers, &r->nworkers, &r->started, e));
-    return LS_OK;
+    if (r->config.sync.mode != LS_SYNC_ASYNC)
+        return ls_run_workers(&r->config, o->nworkers, &r->nworkers, &r->started, e);
+    if (o->trace)
+        return ls_fail(e, LS_EINVAL,
+                       "--trace: sync.mode async has no common steps to draw; leave it out");
+    return ls_run_workers_async(r, o->nworkers, e);
 }
 
 /* Planning may take long, so it is announced, but not by each worker of a launcher. */

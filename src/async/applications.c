@@ -1,0 +1,134 @@
+/* applications.c - see applications.h: writing and cutting. Reading is in applications_read.c. */
+#include "async/applications.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/lines.h"
+
+struct ls_applications {
+    char *path;
+    int file;
+};
+
+static char *path_in(const char *run) { return ls_format("%s/" LS_APPLICATIONS_FILE, run); }
+
+/* ---- cutting ---- */
+
+/* Does the line belong to the first `steps` steps? A line that is torn or damaged does not. */
+static bool remains(const ls_line *line, int64_t steps) {
+    ls_json *j = NULL;
+    int64_t step = 0, begins = 0;
+    if (!line->whole || line->too_long) return false;
+    if (ls_json_parse(line->text, line->nbytes, "a line", &j, NULL) != LS_OK) return false;
+    bool is_step = ls_json_integer(ls_json_get(j, "step"), &step);
+    bool is_part = ls_json_integer(ls_json_get(j, "begins"), &begins);
+    ls_json_free(j);
+    return (is_step && step <= steps) || (is_part && begins < steps);
+}
+
+static ls_status cut_file(const char *path, int64_t steps, ls_error *e) {
+    ls_lines *l = NULL;
+    ls_line line;
+    bool there = true;
+    LS_TRY(ls_lines_open(path, true, &l, e));
+    ls_status s = LS_OK;
+    uint64_t size = ls_lines_size(l), end = size;
+    while ((s = ls_lines_next(l, &line, &there, e)) == LS_OK && there) {
+        if (remains(&line, steps)) break;
+        end = line.at;
+    }
+    ls_lines_close(l);
+    return s == LS_OK && end < size ? ls_file_cut(path, end, e) : s;
+}
+
+ls_status ls_applications_cut(const char *run, int64_t steps, ls_error *e) {
+    char *path = path_in(run);
+    ls_status s = ls_file_exists(path) ? cut_file(path, steps, e) : LS_OK;
+    free(path);
+    return s;
+}
+
+/* ---- writing ---- */
+
+static ls_status write_all(ls_applications *a, const ls_buf *line, ls_error *e) {
+    for (size_t done = 0; done < line->len;) {
+        ssize_t n = write(a->file, line->data + done, line->len - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0)
+            return ls_fail(e, LS_EIO,
+                           "%s: can't be written: %s; without it the run can't be replayed: make "
+                           "room, and continue with --resume",
+                           a->path, strerror(errno));
+        done += (size_t)n;
+    }
+    return LS_OK;
+}
+
+static ls_status write_part(ls_applications *a, const ls_async_board *b, int64_t steps, int64_t of,
+                            ls_error *e) {
+    ls_buf line = {0};
+    ls_buf_printf(&line, "{\"begins\": %lld, \"of\": %lld, \"workers\": %d, \"shards\": [",
+                  (long long)steps, (long long)of, b->nworkers);
+    for (int i = 0; i < b->nshards; i++)
+        ls_buf_printf(&line, "%s%zu", i ? ", " : "", b->shards[i].end);
+    ls_buf_printf(&line, "]}\n");
+    ls_status s = write_all(a, &line, e);
+    ls_buf_free(&line);
+    return s;
+}
+
+ls_status ls_applications_open(const char *run, const ls_async_board *b, int64_t steps, int64_t of,
+                               ls_applications **a_p, ls_error *e) {
+    ls_applications *a = LS_NEW(ls_applications);
+    a->path = path_in(run);
+    a->file = open(a->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    ls_status s = LS_OK;
+    if (a->file < 0)
+        s = ls_fail(e, LS_EIO, "%s: can't be opened: %s", a->path, strerror(errno));
+    else
+        s = write_part(a, b, steps, of, e);
+    if (s == LS_OK)
+        *a_p = a;
+    else
+        ls_applications_close(a);
+    return s;
+}
+
+static void put_versions(const char *name, const int64_t *versions, int n, ls_buf *line) {
+    ls_buf_printf(line, ", \"%s\": [", name);
+    for (int i = 0; i < n; i++)
+        ls_buf_printf(line, "%s%lld", i ? ", " : "", (long long)versions[i]);
+    ls_buf_printf(line, "]");
+}
+
+ls_status ls_applications_add(ls_applications *a, const ls_async_board *b, int worker,
+                              ls_error *e) {
+    const ls_async_slot *slot = &b->slots[worker];
+    ls_buf line = {0};
+    ls_buf_printf(&line, "{\"step\": %lld, \"worker\": %d", (long long)atomic_load(&slot->step) + 1,
+                  worker);
+    put_versions("base", slot->base, b->nshards, &line);
+    put_versions("at", slot->at, b->nshards, &line);
+    ls_buf_printf(&line, "}\n");
+    ls_status s = write_all(a, &line, e);
+    ls_buf_free(&line);
+    return s;
+}
+
+ls_status ls_applications_sync(ls_applications *a, ls_error *e) {
+    if (fdatasync(a->file) == 0) return LS_OK;
+    return ls_fail(e, LS_EIO, "%s: can't be written: %s", a->path, strerror(errno));
+}
+
+void ls_applications_close(ls_applications *a) {
+    if (!a) return;
+    if (a->file >= 0) close(a->file);
+    free(a->path);
+    free(a);
+}

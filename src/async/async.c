@@ -1,0 +1,195 @@
+/* async.c - see async.h. */
+#include "async/async.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "async/applications.h"
+#include "async/nursery.h"
+#include "base/clock.h"
+#include "base/cores.h"
+#include "plan/memory.h"
+
+struct ls_async {
+    ls_async_crew crew;
+    ls_async_nursery nursery;
+    ls_applications *log;
+    ls_staleness staleness;
+    int64_t next;         /* the step that is given out next */
+    int64_t done;         /* steps that are complete */
+    int64_t told;         /* steps that the watch knows */
+    ls_async_step *early; /* [nearly] complete, while one before them is not */
+    size_t nearly, room;
+};
+
+ls_async_parameters ls_async_parameters_of(const ls_config *c, const ls_plan *p, const ls_world *w,
+                                           atomic_uint *mark) {
+    return (ls_async_parameters){.model = p->c.model,
+                                 .optim = &p->c.optim,
+                                 .schedule = ls_schedule_of(c),
+                                 .delay_aware = c->sync.delay_aware,
+                                 .grads_type = p->c.reduce,
+                                 .params_type = p->c.compute,
+                                 .params = w->params,
+                                 .flat = w->flat,
+                                 .mark = mark};
+}
+
+/* ---- set-up ---- */
+
+static ls_status take_memory(ls_async *a, const ls_async_config *c, ls_error *e) {
+    ls_async_crew *crew = &a->crew;
+    int nshards = crew->nservers ? crew->nservers : c->nworkers;
+    if (nshards > LS_ASYNC_SHARDS) nshards = LS_ASYNC_SHARDS;
+    void *grads = NULL;
+    crew->grads_nbytes = (ls_plan_grads_nbytes(c->plan, 0) + 4095) / 4096 * 4096;
+    LS_TRY(ls_async_board_open(c->nworkers, nshards, c->plan->c.model->nfloats, &crew->board, e));
+    LS_TRY(ls_map_shared((size_t)c->nworkers * crew->grads_nbytes, "gradients", &grads, e));
+    crew->grads = grads;
+    for (int i = 0; i < nshards; i++) atomic_store(&crew->board->shards[i].version, c->steps);
+    return ls_board_open(1, &crew->errors, e);
+}
+
+static ls_status set_up(ls_async *a, const ls_async_config *c, ls_error *e) {
+    ls_async_crew *crew = &a->crew;
+    int n = c->nworkers, busy = n * (int)c->config->parallel.threads;
+    crew->plan = c->plan;
+    crew->frozen = c->frozen;
+    crew->loader = c->loader;
+    crew->threads = (int)c->config->parallel.threads;
+    crew->clip = c->config->optim.clip;
+    crew->nservers = (int)c->config->sync.servers;
+    crew->parameters =
+        ls_async_parameters_of(c->config, c->plan, c->world, c->world->journal.steps);
+    crew->patience = ls_patience_for(busy + n, ls_cores());
+    a->next = a->done = a->told = c->steps;
+    LS_TRY(take_memory(a, c, e));
+    LS_TRY(ls_applications_cut(c->run, c->steps, e));
+    LS_TRY(ls_applications_open(c->run, crew->board, c->steps, c->config->train.steps, &a->log, e));
+    return ls_async_nursery_open(&a->nursery, crew, e);
+}
+
+ls_status ls_async_open(const ls_async_config *c, ls_async **a_p, ls_error *e) {
+    ls_async *a = LS_NEW(ls_async);
+    ls_status s = set_up(a, c, e);
+    if (s == LS_OK)
+        *a_p = a;
+    else
+        ls_async_close(a);
+    return s;
+}
+
+void ls_async_close(ls_async *a) {
+    if (!a) return;
+    ls_async_nursery_close(&a->nursery);
+    ls_applications_close(a->log);
+    ls_board_close(a->crew.errors);
+    if (a->crew.grads)
+        ls_unmap(a->crew.grads, (size_t)a->crew.board->nworkers * a->crew.grads_nbytes);
+    ls_async_board_close(a->crew.board);
+    free(a->early);
+    free(a);
+}
+
+const ls_staleness *ls_async_staleness_of(const ls_async *a) { return &a->staleness; }
+
+/* ---- a run ---- */
+
+static void describe(const ls_async *a, int worker, ls_async_step *s) {
+    const ls_async_board *b = a->crew.board;
+    const ls_async_slot *slot = &b->slots[worker];
+    *s = (ls_async_step){.step = atomic_load(&slot->step),
+                         .worker = worker,
+                         .seconds = (double)(ls_clock_ns() - slot->given_ns) / 1e9,
+                         .data_wait_s = slot->data_wait_s,
+                         .lr = ls_async_rate(&a->crew.parameters, slot->base[0], slot->at[0]),
+                         .out = slot->out,
+                         .nshards = b->nshards};
+    for (int i = 0; i < b->nshards; i++)
+        s->staleness[i] = ls_async_staleness(slot->base[i], slot->at[i]);
+}
+
+static void retain(ls_async *a, const ls_async_step *s) {
+    if (a->nearly == a->room) {
+        a->room = a->room ? 2 * a->room : 16;
+        a->early = realloc(a->early, a->room * sizeof *a->early);
+        if (!a->early) abort();
+    }
+    a->early[a->nearly++] = *s;
+}
+
+/* The worker's gradient was applied: its slot is free again. */
+static ls_status complete(ls_async *a, int worker, ls_error *e) {
+    ls_async_slot *slot = &a->crew.board->slots[worker];
+    ls_async_step s;
+    LS_TRY(ls_applications_add(a->log, a->crew.board, worker, e));
+    describe(a, worker, &s);
+    for (int i = 0; i < s.nshards; i++) ls_staleness_add(&a->staleness, s.staleness[i]);
+    retain(a, &s);
+    a->done++;
+    atomic_store(&slot->state, LS_ASYNC_IDLE);
+    return LS_OK;
+}
+
+static void give(ls_async *a, ls_async_slot *slot) {
+    slot->given_ns = ls_clock_ns();
+    atomic_store(&slot->step, a->next++);
+    atomic_store(&slot->state, LS_ASYNC_GIVEN);
+    ls_bell_ring(&slot->bell);
+}
+
+/* Passes steps on, as far as all before them are complete. */
+static ls_status tell(ls_async *a, const ls_async_watch *w, ls_error *e) {
+    for (size_t i = 0; i < a->nearly;) {
+        if (a->early[i].step != a->told) {
+            i++;
+            continue;
+        }
+        ls_async_step s = a->early[i];
+        a->early[i] = a->early[--a->nearly];
+        a->told++;
+        LS_TRY(w->step(w->arg, &s, e));
+        i = 0;
+    }
+    return LS_OK;
+}
+
+static bool has_news(void *arg) {
+    const ls_async *a = arg;
+    ls_error none;
+    if (ls_board_failed(a->crew.errors, &none) || ls_board_lost(a->crew.errors, &none)) return true;
+    for (int i = 0; i < a->crew.board->nworkers; i++)
+        if (ls_async_is_applied(a->crew.board, &a->crew.board->slots[i])) return true;
+    return false;
+}
+
+static ls_status check(ls_async *a, ls_error *e) {
+    if (ls_board_failed(a->crew.errors, e) || ls_board_lost(a->crew.errors, e)) return e->code;
+    return ls_async_nursery_check(&a->nursery, e);
+}
+
+/* Until all steps that were given out are complete. */
+static ls_status run(ls_async *a, int64_t until, const ls_async_watch *w, ls_error *e) {
+    enum { LOOK_NS = 100 * 1000 * 1000 };
+    ls_async_board *b = a->crew.board;
+    while (a->done < until) {
+        for (int i = 0; i < b->nworkers; i++) {
+            ls_async_slot *slot = &b->slots[i];
+            if (ls_async_is_applied(b, slot)) LS_TRY(complete(a, i, e));
+            if (w->stops(w->arg)) until = a->next;
+            if (a->next < until && atomic_load(&slot->state) == LS_ASYNC_IDLE) give(a, slot);
+        }
+        LS_TRY(tell(a, w, e));
+        if (a->done == until) break;
+        ls_bell_wait(&b->bell, has_news, a, &a->crew.patience, LOOK_NS);
+        LS_TRY(check(a, e));
+    }
+    return ls_applications_sync(a->log, e);
+}
+
+ls_status ls_async_run(ls_async *a, int64_t until, const ls_async_watch *w, int64_t *steps_p,
+                       ls_error *e) {
+    LS_TRY(run(a, until, w, e));
+    *steps_p = a->done;
+    return LS_OK;
+}

@@ -1,0 +1,56 @@
+/* board.h - what the coordinator, the workers and the servers of one host share.
+ *
+ * Each worker has a slot with one gradient. Its state goes round:
+ *
+ *     IDLE ---> GIVEN ---> PUSHED ---> APPLIED ---> IDLE
+ *
+ *     IDLE     the worker waits
+ *     GIVEN    the coordinator has given it the batch of `step`: it pulls and computes
+ *     PUSHED   its gradient can be applied; each server records `at`, applies it to its shard, and
+ *              sets `applied`
+ *     APPLIED  by all servers (seen by the coordinator, which logs it)
+ *
+ * Only the worker makes PUSHED, only the coordinator the other states. So whoever is killed, its
+ * successor finds in the slot what is to be done: a worker in GIVEN computes the batch again, and
+ * the gradient of a worker that dies later is applied without it.
+ */
+#ifndef LS_ASYNC_BOARD_H
+#define LS_ASYNC_BOARD_H
+
+#include "async/shard.h"
+#include "exec/exec.h"
+
+typedef enum ls_async_state { LS_ASYNC_IDLE, LS_ASYNC_GIVEN, LS_ASYNC_PUSHED } ls_async_state;
+
+typedef struct ls_async_slot {
+    _Alignas(128) atomic_int state; /* an ls_async_state */
+    atomic_llong step;              /* whose batch; from 0 */
+    atomic_llong turn;              /* servers apply gradients in the order of their turns */
+    ls_bell bell;                   /* the worker's */
+    ls_step_out out;
+    ls_optim_step update;
+    double data_wait_s;
+    int64_t given_ns;
+    int64_t base[LS_ASYNC_SHARDS]; /* the version of each shard that was pulled */
+    int64_t at[LS_ASYNC_SHARDS];   /* and of each to which the gradient was applied */
+    atomic_int applied[LS_ASYNC_SHARDS];
+} ls_async_slot;
+
+typedef struct ls_async_board {
+    int nworkers, nshards;
+    ls_bell bell; /* the coordinator's */
+    atomic_llong turns;
+    ls_bell shard_bells[LS_ASYNC_SHARDS]; /* the servers' */
+    ls_async_shard shards[LS_ASYNC_SHARDS];
+    ls_async_slot slots[]; /* [nworkers] */
+} ls_async_board;
+
+/* Shared memory, and in it nshards shards of nfloats elements. */
+ls_status ls_async_board_open(int nworkers, int nshards, size_t nfloats, ls_async_board **b_p,
+                              ls_error *);
+void ls_async_board_close(ls_async_board *);
+
+/* PUSHED, and all servers have applied it. */
+bool ls_async_is_applied(const ls_async_board *, const ls_async_slot *);
+
+#endif

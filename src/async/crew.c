@@ -1,0 +1,11 @@
+/* crew.c - see crew.h. */
+#include "async/crew.h"
+
+void *ls_async_grads(const ls_async_crew *c, int worker) {
+    return c->grads + (size_t)worker * c->grads_nbytes;
+}
+
+void ls_async_fail(const ls_async_crew *c, const ls_error *e) {
+    ls_board_fail(c->errors, e);
+    ls_bell_ring(&c->board->bell);
+}

@@ -1,0 +1,50 @@
+/* crew.h - the processes of an asynchronous run, and what they have from the one that starts them.
+ *
+ *     coordinator    the process that runs the training loop: gives batches out, logs, saves
+ *       nursery      starts the others, and starts another in place of one that was killed
+ *         workers    compute gradients; with sync.servers 0 each also serves a shard
+ *         servers    sync.servers of them
+ *
+ * What a child needs is here before it is forked, and does not change. The parameters, the states,
+ * the gradients and the board are in memory that all of them share.
+ */
+#ifndef LS_ASYNC_CREW_H
+#define LS_ASYNC_CREW_H
+
+#include "async/board.h"
+#include "net/local/board.h"
+
+typedef struct ls_async_crew {
+    ls_async_board *board;
+    ls_async_parameters parameters;
+    const ls_plan *plan; /* of one worker */
+    const ls_frozen_value *frozen;
+    ls_loader_config loader;
+    int threads; /* of a worker */
+    double clip;
+    unsigned char *grads; /* [nworkers][grads_nbytes] */
+    size_t grads_nbytes;
+    int nservers;     /* processes; 0: the first workers serve */
+    ls_board *errors; /* why a worker or server failed */
+    ls_patience patience;
+} ls_async_crew;
+
+/* The worker's gradients. */
+void *ls_async_grads(const ls_async_crew *, int worker);
+
+/* Records why this process ends. */
+void ls_async_fail(const ls_async_crew *, const ls_error *);
+
+/* ---- server.c ---- */
+
+/* Serves a shard until the process ends. */
+ls_status ls_async_serve(const ls_async_crew *, int shard, ls_error *);
+/* In a thread. */
+ls_status ls_async_serve_beside(const ls_async_crew *, int shard, ls_error *);
+
+/* ---- worker.c ---- */
+
+/* Computes gradients until the process ends. */
+ls_status ls_async_work(const ls_async_crew *, int worker, ls_error *);
+
+#endif

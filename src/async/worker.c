@@ -1,0 +1,61 @@
+/* worker.c - an asynchronous worker: pulls parameters, computes the gradient of a batch, and pushes
+ * it (crew.h). It waits for no other worker. */
+#include "async/crew.h"
+#include "async/gradient.h"
+#include "base/cores.h"
+
+static bool is_given(void *arg) {
+    const ls_async_slot *slot = arg;
+    return atomic_load(&slot->state) == LS_ASYNC_GIVEN;
+}
+
+/* Workers begin with different shards, and so rarely wait for each other. */
+static void pull(const ls_async_crew *c, int worker, void *params) {
+    ls_async_board *b = c->board;
+    for (int i = 0; i < b->nshards; i++) {
+        int shard = (worker + i) % b->nshards;
+        b->slots[worker].base[shard] = ls_async_pull(&c->parameters, &b->shards[shard], params);
+    }
+}
+
+static void push(const ls_async_crew *c, ls_async_slot *slot) {
+    ls_async_board *b = c->board;
+    for (int i = 0; i < b->nshards; i++) {
+        slot->at[i] = -1;
+        atomic_store(&slot->applied[i], 0);
+    }
+    atomic_store(&slot->turn, atomic_fetch_add(&b->turns, 1));
+    atomic_store(&slot->state, LS_ASYNC_PUSHED);
+    for (int i = 0; i < b->nshards; i++) ls_bell_ring(&b->shard_bells[i]);
+}
+
+static ls_status open_gradient(const ls_async_crew *c, int worker, ls_async_gradient *g,
+                               ls_error *e) {
+    const ls_async_slot *slot = &c->board->slots[worker];
+    const ls_async_gradient_config gc = {.plan = c->plan,
+                                         .frozen = c->frozen,
+                                         .loader = c->loader,
+                                         .threads = c->threads,
+                                         .busy = c->board->nworkers * c->threads,
+                                         .cores = ls_cores_among(c->board->nworkers),
+                                         .clip = c->clip,
+                                         .grads = ls_async_grads(c, worker)};
+    return ls_async_gradient_open(g, &gc, atomic_load(&slot->step), e);
+}
+
+ls_status ls_async_work(const ls_async_crew *c, int worker, ls_error *e) {
+    ls_async_slot *slot = &c->board->slots[worker];
+    ls_async_gradient g = {0};
+    ls_status s = LS_OK;
+    ls_bell_wait(&slot->bell, is_given, slot, &c->patience, -1);
+    s = open_gradient(c, worker, &g, e);
+    while (s == LS_OK) {
+        ls_bell_wait(&slot->bell, is_given, slot, &c->patience, -1);
+        pull(c, worker, ls_async_gradient_params(&g));
+        s = ls_async_gradient_compute(&g, atomic_load(&slot->step), &slot->out, &slot->update, e);
+        slot->data_wait_s = (double)ls_exec_data_wait_ns(g.exec) / 1e9;
+        if (s == LS_OK) push(c, slot);
+    }
+    ls_async_gradient_close(&g);
+    return s;
+}

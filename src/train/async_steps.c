@@ -1,0 +1,63 @@
+/* async_steps.c - see async_steps.h. */
+#include "train/async_steps.h"
+
+#include <math.h>
+
+#include "async/async.h"
+#include "base/clock.h"
+
+ls_status ls_async_steps_begin(ls_loop *l, ls_error *e) {
+    const ls_async_config c = {.run = l->run->dir,
+                               .config = &l->run->config,
+                               .plan = &l->m.layout->plan,
+                               .world = &l->m.worlds[0],
+                               .frozen = l->m.frozen.values,
+                               .loader = ls_dataset_loader(&l->data, &l->run->config),
+                               .nworkers = l->run->nasync,
+                               .steps = l->steps};
+    return ls_async_open(&c, &l->async, e);
+}
+
+static int64_t next_multiple(int64_t every, int64_t steps, int64_t most) {
+    int64_t next = every > 0 ? (steps / every + 1) * every : most;
+    return next < most ? next : most;
+}
+
+/* The steps after which something is due next. */
+static int64_t next_stop(const ls_loop *l) {
+    const ls_config *c = &l->run->config;
+    int64_t next = next_multiple(c->train.eval_every, l->steps, c->train.steps);
+    return next_multiple(c->checkpoint.every, l->steps, next);
+}
+
+static bool stops(void *arg) {
+    const ls_loop *l = arg;
+    return l->host->runtime->asked(l) != LS_ASKED_NOTHING || ls_loop_is_time(l);
+}
+
+/* The time of a step is that between its end and the one before: workers overlap. */
+static ls_status on_step(void *arg, const ls_async_step *s, ls_error *e) {
+    ls_loop *l = arg;
+    int64_t now = ls_clock_ns();
+    const ls_step_push push = {s->worker, s->staleness, s->nshards};
+    const ls_step_time t = {.seconds = (double)(now - l->latest_ns) / 1e9,
+                            .data_wait_s = s->data_wait_s,
+                            .push = &push};
+    const ls_step_in in = {.step = s->step, .updates = s->step, .lr = s->lr, .loss_scale = 1};
+    l->latest_ns = now;
+    l->data_wait_s += s->data_wait_s / l->run->nasync;
+    l->seconds += t.seconds;
+    l->nsteps++;
+    if (!isfinite(s->out.loss) || !isfinite(s->out.grad_norm))
+        return ls_fail(e, LS_EINVAL,
+                       "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, set "
+                       "sync.delay_aware: on, or continue from an earlier checkpoint",
+                       (long long)s->step + 1, s->out.loss, s->out.grad_norm);
+    return ls_metrics_step(l->metrics, s->step + 1, &in, &s->out, &t, e);
+}
+
+ls_status ls_async_steps(ls_loop *l, ls_error *e) {
+    const ls_async_watch w = {.step = on_step, .stops = stops, .arg = l};
+    l->latest_ns = ls_clock_ns();
+    return ls_async_run(l->async, next_stop(l), &w, &l->steps, e);
+}

@@ -1,0 +1,141 @@
+/* replay.c - see replay.h. */
+#include "train/replay.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "async/replay.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/waiting.h"
+#include "config/relations.h"
+#include "config/writer.h"
+#include "storage/frozen_file.h"
+#include "storage/origin.h"
+#include "train/member.h"
+
+/* What one worker needs. */
+typedef struct replay {
+    ls_run run;
+    ls_host host;
+    ls_group *group;
+    ls_board_slot slot;
+    ls_dataset data;
+    ls_member m;
+    ls_applications_read log;
+} replay;
+
+static ls_status read_config(const char *dir, ls_config *c, ls_error *e) {
+    char *path = ls_format("%s/config.yaml", dir);
+    ls_status s = ls_config_load(path, NULL, 0, c, e);
+    if (s == LS_OK && c->sync.mode != LS_SYNC_ASYNC)
+        s = ls_fail(e, LS_EINVAL,
+                    "%s: sync.mode is not async: such a run makes the same bits each time, and has "
+                    "no log to replay; run it again instead",
+                    path);
+    free(path);
+    if (s == LS_OK) s = ls_origin_resolve(c, dir, e);
+    return s == LS_OK ? ls_samples_resolve(c, dir, e) : s;
+}
+
+static ls_status find_checkpoint(const char *dir, int64_t step, ls_replay *r, ls_error *e) {
+    if (step > 0)
+        r->checkpoint = ls_checkpoint_path(dir, step);
+    else
+        LS_TRY(ls_checkpoint_newest_good(dir, &r->checkpoint, &step, e));
+    if (!r->checkpoint)
+        return ls_fail(e, LS_EINVAL, "%s: has no checkpoint to compare a replay with", dir);
+    LS_TRY(ls_checkpoint_verify(r->checkpoint, &r->saved, e));
+    r->steps = r->saved.step;
+    return LS_OK;
+}
+
+static ls_status open_worker(replay *x, ls_error *e) {
+    const ls_config *c = &x->run.config;
+    x->run.nworkers = 1;
+    x->run.began_ns = ls_clock_ns();
+    ls_config_write(c, &x->run.config_text);
+    LS_TRY(ls_host_open(&x->host, &x->run, e));
+    const ls_layout *l = &x->host.layout;
+    LS_TRY(ls_dataset_open(&x->data, x->run.dir, c, &l->model, e));
+    ls_group_options o = {.arena_nbytes = ls_plan_group_nbytes(&l->plan)};
+    LS_TRY(ls_group_open_threads(1, &o, &x->group, e));
+    x->m = ls_member_of(&x->host, x->group, &x->slot, &x->data);
+    LS_TRY(ls_member_join(&x->m, e));
+    return ls_member_begin(&x->m, 0, NULL, e);
+}
+
+static void close_worker(replay *x) {
+    ls_applications_free(&x->log);
+    ls_member_leave(&x->m);
+    ls_group_close(x->group);
+    ls_dataset_free(&x->data);
+    ls_host_free(&x->host);
+    ls_run_free(&x->run);
+}
+
+static void on_step(void *arg, int64_t steps) {
+    const ls_replay *r = arg;
+    if (ls_log_is_terminal())
+        ls_log_status("replayed %lld of %lld", (long long)steps, (long long)r->steps);
+}
+
+/* The hashes of the state, as a checkpoint of it would have them. */
+static ls_status hash(const replay *x, ls_replay *r, ls_error *e) {
+    const ls_plan *p = &x->host.layout.plan;
+    const ls_train_state s = {
+        .model = p->c.model, .optim = &p->c.optim, .step = r->steps, .flat = x->m.worlds[0].flat};
+    ls_safetensors frozen = {0};
+    if (p->c.model->frozen_count) {
+        char *path = ls_format("%s/" LS_FROZEN_FILE, r->checkpoint);
+        ls_status opened = ls_safetensors_open_stored(path, &frozen, e);
+        free(path);
+        LS_TRY(opened);
+    }
+    ls_state_tensors weights = ls_state_weights(&s), states = ls_state_optimizer(&s);
+    r->weights = ls_state_hash_weights(weights.list, weights.n, &frozen);
+    r->optimizer = ls_state_hash_optimizer(states.list, states.n, r->steps, &s.scaler);
+    ls_state_tensors_free(&weights);
+    ls_state_tensors_free(&states);
+    ls_safetensors_close(&frozen);
+    return LS_OK;
+}
+
+static ls_status run_replay(replay *x, ls_replay *r, ls_error *e) {
+    const ls_plan *p = &x->host.layout.plan;
+    LS_TRY(ls_applications_load(x->run.dir, r->steps, p->c.model->nfloats, &x->log, e));
+    const ls_async_replay_config c = {.config = &x->run.config,
+                                      .plan = p,
+                                      .world = &x->m.worlds[0],
+                                      .frozen = x->m.frozen.values,
+                                      .loader = ls_dataset_loader(&x->data, &x->run.config),
+                                      .log = &x->log,
+                                      .done = on_step,
+                                      .arg = r};
+    LS_TRY(ls_async_replay(&c, e));
+    ls_log_end_status();
+    return hash(x, r, e);
+}
+
+ls_status ls_replay_run(const char *dir, int64_t step, ls_replay *r, ls_error *e) {
+    replay *x = aligned_alloc(_Alignof(replay), sizeof *x);
+    if (!x) abort();
+    memset(x, 0, sizeof *x);
+    *r = (ls_replay){0};
+    x->run.dir = dir;
+    ls_status s = read_config(dir, &x->run.config, e);
+    if (s == LS_OK) s = find_checkpoint(dir, step, r, e);
+    if (s == LS_OK) s = open_worker(x, e);
+    if (s == LS_OK) s = run_replay(x, r, e);
+    close_worker(x);
+    free(x);
+    if (s == LS_OK) return LS_OK;
+    free(r->checkpoint);
+    r->checkpoint = NULL;
+    return s;
+}
+
+bool ls_replay_is_same(const ls_replay *r) {
+    return ls_hash_same(r->weights, r->saved.weights) &&
+           ls_hash_same(r->optimizer, r->saved.optimizer);
+}

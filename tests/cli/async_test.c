@@ -1,0 +1,221 @@
+/* async_test.c - asynchronous runs: the bits of one worker, replays, workers and servers that are
+ * killed, runs that are stopped, and what is refused. */
+/* ctest: busy seconds=40 timeout=900 */
+#include <dirent.h>
+
+#include "cli/program.h"
+
+enum { STEPS = 200 };
+
+static const char START[] = "train configs/tiny.yaml -n %d -o @/%s --set train.steps=%d " SMALLER
+                            "--set sync.mode=async --set train.eval_every=50 "
+                            "--set checkpoint.every=40 --set log.every=1000 %s";
+
+static program start(int workers, const char *run, const char *more) {
+    char line[640];
+    snprintf(line, sizeof line, START, workers, run, STEPS, more);
+    return program_start(line, 0);
+}
+
+static void end(program *p, int code, const char *says) {
+    char *output = NULL;
+    int got = program_end(p, &output);
+    if (got != code || (says && !strstr(output, says)))
+        fail_msg("exit code %d, expected %d and '%s':\n%s", got, code, says ? says : "", output);
+    free(output);
+}
+
+static void train(int workers, const char *run, const char *more) {
+    program p = start(workers, run, more);
+    end(&p, 0, "staleness of gradients: mean ");
+}
+
+/* Each batch is used once, and one worker makes the same bits again. */
+static void check(const char *run) {
+    char line[128];
+    snprintf(line, sizeof line, "ckpt ledger @/%s", run);
+    expect(line, 0, ": clean: 200 steps");
+    snprintf(line, sizeof line, "replay @/%s", run);
+    expect(line, 0, ": the same bits after 200 steps by one worker");
+}
+
+/* One worker's gradients are never stale: the bits are those of a synchronous run. */
+static void test_one(void **arg) {
+    (void)arg;
+    char want[256], got[256];
+    expect("train configs/tiny.yaml -n 2 -o @/sync --set train.steps=200 " SMALLER
+           "--set train.eval_every=0",
+           0, NULL);
+    train(1, "one", "");
+    hash_of("sync", want);
+    hash_of("one", got);
+    assert_string_equal(want, got);
+    check("one");
+}
+
+static void test_replay(void **arg) {
+    (void)arg;
+    train(3, "three", "");
+    check("three");
+    expect("replay @/three --step 160", 0, "after 160 steps");
+    expect("replay @/three --json", 0, "\"same\": true");
+    train(2, "servers", "--set sync.servers=3");
+    check("servers");
+    train(5, "aware", "--set sync.delay_aware=on --set optim.ema=0.9");
+    check("aware");
+    train(3, "bf16", "--set train.compute=bf16");
+    check("bf16");
+    train(2, "threads", "--set parallel.threads=2 --set optim.clip=0.5");
+    check("threads");
+}
+
+/* ---- processes that are killed ---- */
+
+/* The children of any thread of a process. */
+static int all_children(pid_t parent, pid_t *pids, int most) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task", parent);
+    DIR *d = opendir(path);
+    int n = 0, pid = 0;
+    for (struct dirent *t; d && (t = readdir(d));) {
+        char list[384];
+        snprintf(list, sizeof list, "%s/%s/children", path, t->d_name);
+        FILE *f = *t->d_name == '.' ? NULL : fopen(list, "r");
+        while (f && n < most && fscanf(f, "%d", &pid) == 1) pids[n++] = pid;
+        if (f) fclose(f);
+    }
+    if (d) closedir(d);
+    return n;
+}
+
+/* The process that starts workers and servers; then these. */
+static int crew_of(const program *p, pid_t *nursery_p, pid_t *pids, int most) {
+    if (all_children(p->pid, nursery_p, 1) != 1) return 0;
+    return all_children(*nursery_p, pids, most);
+}
+
+static int kill_some(const program *p, int most) {
+    static uint64_t state = 1;
+    int times = 0;
+    for (int i = 0; i < most; i++) {
+        pid_t nursery = 0, pids[16];
+        sleep_ms(40);
+        int n = crew_of(p, &nursery, pids, 16);
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        if (n && kill(pids[(state >> 33) % (unsigned)n], SIGKILL) == 0) times++;
+    }
+    return times;
+}
+
+/* The run is slow from step 50 on, until enough were killed. */
+static void killed(int workers, const char *run, const char *more) {
+    pace(run, 50);
+    program p = start(workers, run, more);
+    char name[128];
+    snprintf(name, sizeof name, "%s/checkpoints/step-40", run);
+    wait_for_file(name);
+    int times = kill_some(&p, 12);
+    let_go(run);
+    end(&p, 0, "another takes its place, and the others go on");
+    print_message("%s: %d processes were killed\n", run, times);
+    assert_true(times > 6);
+    check(run);
+}
+
+static void test_killed(void **arg) {
+    (void)arg;
+    killed(3, "killed", "");
+    killed(3, "killed-servers", "--set sync.servers=2");
+}
+
+/* All is lost: the run continues from its checkpoint, and the log with it. */
+static void test_lost(void **arg) {
+    (void)arg;
+    pid_t nursery = 0, pids[16];
+    pace("lost", 90);
+    program p = start(3, "lost", "");
+    wait_for_file("lost/checkpoints/step-80");
+    assert_true(crew_of(&p, &nursery, pids, 16) > 0);
+    kill(nursery, SIGKILL);
+    let_go("lost");
+    end(&p, 1, "continue from the last checkpoint with --resume");
+    char *output = NULL;
+    p = start(2, "lost", "--set sync.servers=1 --resume");
+    assert_int_equal(program_end(&p, &output), 0);
+    free(output);
+    check("lost");
+}
+
+/* SIGTERM: the gradients on their way are applied, and the run is saved. */
+static void test_stopped(void **arg) {
+    (void)arg;
+    pace("stopped", 90);
+    program p = start(3, "stopped", "");
+    wait_for_file("stopped/checkpoints/step-80");
+    kill(p.pid, SIGTERM);
+    end(&p, 75, "with a checkpoint");
+    let_go("stopped");
+    expect("replay @/stopped", 0, ": the same bits after ");
+    p = start(4, "stopped", "--resume");
+    end(&p, 0, NULL);
+    check("stopped");
+}
+
+/* ---- what is refused ---- */
+
+static void refuse(const char *set, const char *says) {
+    char line[512];
+    snprintf(line, sizeof line,
+             "train configs/tiny.yaml -n 2 -o @/refused --set sync.mode=async %s", set);
+    expect_line(line, 1, says);
+    assert_false(file_exists("refused"));
+}
+
+static void test_refused(void **arg) {
+    (void)arg;
+    refuse("--set parallel.zero=3", "parallel.zero is for workers that sum their gradients");
+    refuse("--set survival.audit=5", "survival.audit is for workers that sum");
+    refuse("--set train.compute=f16", "use train.compute bf16 or f32");
+    refuse("--set parallel.transport=tcp", "parallel.transport is for workers that sum");
+    refuse("--trace @/t.json", "--trace: sync.mode async has no common steps");
+    refuse("--listen localhost:0", "start it without --listen and --join");
+    expect_line("train configs/tiny.yaml -o @/refused --set sync.servers=2", 1,
+                "sync.servers is for sync.mode async");
+    expect_line("replay @/sync", 1, "sync.mode is not async");
+    expect_line("replay @/nothing", 1, "nothing/config.yaml: can't be opened");
+}
+
+/* ---- a log that is damaged ---- */
+
+static void edit(const char *command) {
+    char line[512];
+    snprintf(line, sizeof line, "cd %s/three && %s", folder, command);
+    assert_int_equal(system(line), 0);
+}
+
+static void test_log(void **arg) {
+    (void)arg;
+    edit("cp applications.jsonl good && sed -i '7d' applications.jsonl");
+    expect_line("replay @/three", 1, "lacks lines of some steps from 1 to 200");
+    edit("cp good applications.jsonl && sed -i '7{p}' applications.jsonl");
+    expect_line("replay @/three", 1, "lacks lines of some steps from 1 to 200");
+    edit("cp good applications.jsonl && sed -i '9s/base/based/' applications.jsonl");
+    expect_line("replay @/three", 1, "applications.jsonl:9: does not name the versions");
+    edit("cp good applications.jsonl && sed -i '9s/\"base\": \\[[0-9]*/\"base\": [999/' "
+         "applications.jsonl");
+    expect_line("replay @/three", 1, "applications.jsonl:9: names a version that is not possible");
+    edit("cp good applications.jsonl && sed -i '1d' applications.jsonl");
+    expect_line("replay @/three", 1, "applications.jsonl:1: comes before the line about shards");
+    edit("cp good applications.jsonl && sed -i '4s/.*/{/' applications.jsonl");
+    expect_line("replay @/three", 1, "applications.jsonl:4: is damaged");
+    edit("rm applications.jsonl");
+    expect_line("replay @/three", 1, "applications.jsonl");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one),  cmocka_unit_test(test_replay),  cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_lost), cmocka_unit_test(test_stopped), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_log)};
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
