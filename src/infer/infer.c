@@ -25,7 +25,7 @@ static sizes sizes_of(const ls_model *m, ls_dtype dtype, int64_t n) {
         s.y = larger(s.y, (size_t)n * l->y_floats * ls_dtype_size(dtype));
         if (l->loss) s.y = larger(s.y, (size_t)l->V * sizeof(float)); /* one position's logits */
         s.saved = larger(s.saved, ls_mixed_saved_nbytes(l, n, dtype));
-        s.work = larger(s.work, ls_mixed_work_nbytes(l, n, dtype, LS_F32));
+        s.work = larger(s.work, ls_mixed_work_nbytes(l, n, dtype, LS_F32, false));
     }
     s.y = (s.y + 63) / 64 * 64;
     s.saved = (s.saved + 63) / 64 * 64;

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "model/mixed.h"
 #include "model/rows.h"
-#include "tensor/dtype.h"
 
 enum { TABLE };
 
@@ -21,20 +21,16 @@ int32_t ls_label_of(const ls_layer *l, const ls_layer_call *c, int64_t row) {
     return label;
 }
 
-int64_t ls_label_rows_find(const ls_layer *l, const ls_layer_call *c, bool all) {
-    int32_t *row = ls_label_rows_list(c);
-    int64_t n = 0;
-    for (int64_t r = 0; r < c->n * c->T; r++)
-        if (all || ls_label_of(l, c, r) >= 0) row[n++] = (int32_t)r;
-    return n;
-}
-
-static bool has_half_grads(const ls_layer_call *c) {
-    return c->given && ls_dtype_is_half(c->given->grads_type);
+int64_t ls_label_rows_find(ls_label_rows *b, bool all) {
+    int32_t *row = ls_label_rows_list(b->c);
+    b->all = 0;
+    for (int64_t r = 0; r < b->c->n * b->c->T; r++)
+        if (all || ls_label_of(b->l, b->c, r) >= 0) row[b->all++] = (int32_t)r;
+    return b->all;
 }
 
 int64_t ls_label_rows_most(const ls_layer *l, const ls_layer_call *c) {
-    return ls_layer_block(l, c->n * l->T, has_half_grads(c));
+    return ls_layer_block(l, c->n * l->T, ls_mixed_rounds(c));
 }
 
 static int64_t target_of(const void *arg, int64_t r) {
@@ -57,6 +53,7 @@ static void open_block(ls_label_rows *b, const int32_t *row, int64_t rows) {
                            .c = c,
                            .table = TABLE,
                            .start = row == ls_label_rows_list(c),
+                           .end = row + rows == ls_label_rows_list(c) + b->all,
                            .rows = rows,
                            .h = room + 2 * rows,
                            .dh = c->dx[0] ? room + (2 + l->C) * rows : NULL,
@@ -104,7 +101,7 @@ void ls_label_rows_declare(ls_layer *l, int64_t C, int64_t V) {
 void ls_label_rows_logits(ls_label_rows *b) {
     const ls_layer *l = b->l;
     int32_t *row = ls_label_rows_list(b->c);
-    int64_t all = ls_label_rows_find(l, b->c, true), most = ls_label_rows_most(l, b->c);
+    int64_t all = ls_label_rows_find(b, true), most = ls_label_rows_most(l, b->c);
     for (int64_t first = 0; first < all; first += most) {
         open_block(b, row + first, all - first < most ? all - first : most);
         b->v.logits = (float *)b->c->y + first * l->V;

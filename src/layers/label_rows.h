@@ -16,7 +16,8 @@ typedef struct ls_label_rows ls_label_rows;
 struct ls_label_rows {
     const ls_layer *l;
     const ls_layer_call *c;
-    size_t own; /* floats, in this call */
+    size_t own;  /* floats, in this call */
+    int64_t all; /* rows in the list */
     /* The factor of the gradient of a row of the call. */
     float (*scale)(const ls_label_rows *, int64_t row);
     const int32_t *row; /* [v.rows] the numbers of the block's rows */
@@ -31,15 +32,15 @@ size_t ls_label_rows_block(int64_t C, int64_t V);
 
 /* The numbers of the call's rows, at the beginning of its work memory. */
 int32_t *ls_label_rows_list(const ls_layer_call *);
-/* Writes those of the rows with a label, or of all rows; returns how many. */
-int64_t ls_label_rows_find(const ls_layer *, const ls_layer_call *, bool all);
+/* Writes those of the rows with a label, or of all rows, and sets b->all; returns it. */
+int64_t ls_label_rows_find(ls_label_rows *b, bool all);
 /* The most rows of a block. */
 int64_t ls_label_rows_most(const ls_layer *, const ls_layer_call *);
 
 int32_t ls_label_of(const ls_layer *, const ls_layer_call *, int64_t row);
 
 /* Opens the block of these rows, a part of the list, and computes its logits. *b must stay where it
- * is; l, c, own and scale are set. */
+ * is; l, c, own, scale and all are set. */
 void ls_label_rows_open(ls_label_rows *b, const int32_t *row, int64_t rows);
 /* From the losses of the block: the gradient of its logits, of the table, and of its rows in dx. */
 void ls_label_rows_back(const ls_label_rows *);

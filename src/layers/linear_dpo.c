@@ -153,7 +153,7 @@ static void add_losses(const ls_label_rows *b) {
 /* Returns the number of rows that count. *b: the last block, with its logits. */
 static int64_t find_losses(const ls_layer *l, const ls_layer_call *c, ls_label_rows *b) {
     const int32_t *row = ls_label_rows_list(c);
-    int64_t all = ls_label_rows_find(l, c, false), most = ls_label_rows_most(l, c), first = 0;
+    int64_t all = ls_label_rows_find(b, false), most = ls_label_rows_most(l, c), first = 0;
     memset(pairs_of(l, c), 0, (size_t)c->n * sizeof(pair));
     do { /* also for no rows, so that there is a block */
         ls_label_rows_open(b, row + first, all - first < most ? all - first : most);

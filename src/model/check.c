@@ -84,7 +84,7 @@ static void fill_values(ls_check *c) {
                            .y = c->values[i]};
         for (int k = 0; k < l->ninputs; k++) a.x[k] = c->values[l->inputs[k]];
         a.saved = ls_alloc(ls_mixed_saved_nbytes(l, ALL, LS_F32) + 1);
-        a.work = ls_alloc(ls_mixed_work_nbytes(l, ALL, LS_F32, LS_F32) + 1);
+        a.work = ls_alloc(ls_mixed_work_nbytes(l, ALL, LS_F32, LS_F32, false) + 1);
         ls_mixed_forward(l, &a);
         free(a.saved);
         free(a.work);

@@ -165,7 +165,7 @@ static void call(const ls_check *c, ls_check_run *r, const operands *o, int firs
                        .step = 1,
                        .first_sample = (uint64_t)(r->way.which[0] + first)};
     ls_guarded saved = guarded(ls_mixed_saved_nbytes(l, n, LS_F32), r->way.fill);
-    ls_guarded work = guarded(ls_mixed_work_nbytes(l, n, LS_F32, LS_F32), r->way.fill);
+    ls_guarded work = guarded(ls_mixed_work_nbytes(l, n, LS_F32, LS_F32, false), r->way.fill);
     a.samples = (char *)at(&o->samples) + f * c->model->sample_nbytes;
     for (int k = 0; k < l->ninputs; k++) {
         a.x[k] = (float *)at(&o->x[k]) + f * l->input_floats[k];

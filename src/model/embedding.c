@@ -132,6 +132,7 @@ void ls_embedding_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     l->scratch_floats = (size_t)(2 * C);
     l->room_floats = (size_t)(V + T * C);
     l->room_each = (size_t)(T * (C + 1));
+    l->room_always = true;
     l->backward_whole = true;
     l->backward_alone = true;
     ls_works_pass(&l->forward_work, LS_WORK_ADD, T * C);

@@ -4,9 +4,9 @@
  * logits if the call has no losses. backward: x -> losses, dx, and the beginning of wte's gradient
  * (see embedding.c). Nothing is saved, and training needs no forward.
  */
+#include "model/mixed.h"
 #include "model/rows.h"
 #include "model/vocabulary.h"
-#include "tensor/dtype.h"
 
 enum { WTE = 2 };
 
@@ -39,7 +39,8 @@ static void block_open(const ls_layer *l, const ls_layer_call *whole, const ls_l
     b->v = (ls_vocabulary){.l = l,
                            .c = part,
                            .table = WTE,
-                           .start = true,
+                           .start = first == 0,
+                           .end = first + rows == whole->n * whole->T,
                            .rows = rows,
                            .losses = (double *)(void *)part->work,
                            .target = target_of,
@@ -56,18 +57,14 @@ static void block_open(const ls_layer *l, const ls_layer_call *whole, const ls_l
 
 static size_t block_floats(int64_t C, int64_t V) { return (size_t)(2 * C + V + 6); }
 
-static bool has_half_grads(const ls_layer_call *c) {
-    return c->given && ls_dtype_is_half(c->given->grads_type);
-}
-
 /* The call of rows [first, first + rows). */
 static ls_layer_call part_of(const ls_layer *l, const ls_layer_call *c, int64_t first,
                              int64_t rows) {
     ls_layer_call part = *c;
     part.n = 1;
     part.T = rows;
-    part.x[0] = (const float *)c->x[0] + first * l->C;
-    part.dx[0] = c->dx[0] ? (float *)c->dx[0] + first * l->C : NULL;
+    part.x[0] = ls_matrix_from(ls_rows_x(l, c, 0, l->C), first, 0).p;
+    part.dx[0] = c->dx[0] ? ls_numbers_at(ls_rows_dx(l, c, 0), first * l->C).p : NULL;
     part.grads_start = c->grads_start && first == 0;
     return part;
 }
@@ -84,7 +81,7 @@ static void find_losses(const block *b) {
 }
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {
-    int64_t rows = c->n * c->T, most = ls_layer_block(l, rows, has_half_grads(c));
+    int64_t rows = c->n * c->T, most = ls_layer_block(l, rows, ls_mixed_rounds(c));
     for (int64_t first = 0; first < rows; first += most) {
         ls_layer_call part = part_of(l, c, first, rows - first < most ? rows - first : most);
         block b;
@@ -97,7 +94,7 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
-    int64_t rows = c->n * c->T, most = ls_layer_block(l, rows, has_half_grads(c));
+    int64_t rows = c->n * c->T, most = ls_layer_block(l, rows, ls_mixed_rounds(c));
     int64_t first = 0;
     do { /* also for no rows: gradients are set to 0 */
         ls_layer_call part = part_of(l, c, first, rows - first < most ? rows - first : most);
@@ -121,6 +118,8 @@ void ls_head_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     l->ninputs = 1;
     l->input_floats[0] = (size_t)(T * C);
     l->block_floats = block_floats(C, V);
+    l->as_stored = LS_OPERAND_X | LS_OPERAND_DX;
+    l->scratch_floats = ls_rows_norm_scratch(C);
     ls_vocabulary_declare(l, C, V);
     ls_works_pass(&l->backward_work, LS_WORK_NORM, T * C);
     ls_vocabulary_works(l, WTE, T);

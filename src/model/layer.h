@@ -102,8 +102,9 @@ typedef struct ls_layer_call {
     const float *held[LS_LAYER_MAX_PARAMS];
     /* The same, if any operand was in 16 bits: */
     const struct ls_layer_call *given; /* the original call; NULL: all operands were in f32 */
-    float *room;                       /* [room_floats + n * room_each] within one call */
-    size_t grads_at;                   /* offset in the flat buffer at which `grads` begins: this
+    float *room;     /* [room_floats + n * room_each] within one call; NULL: none is
+                                          needed */
+    size_t grads_at; /* offset in the flat buffer at which `grads` begins: this
                                           layer's gradients without tables (ls_layer_grad()) */
 } ls_layer_call;
 
@@ -161,8 +162,10 @@ struct ls_layer {
     int64_t block_rows;  /* the most rows that are computed at a time; 0: all */
     /* Per position: the first floats of `saved`, which may be stored in 16 bits. */
     size_t saved_rough;
-    size_t room_floats;    /* to convert tables from 16 bits, for any number of samples */
-    size_t room_each;      /* and per sample */
+    /* To sum gradients of tables that are stored in 16 bits, for any number of samples, and per
+     * sample. Where `wide` has the sums, only a layer that ignores it needs them (room_always). */
+    size_t room_floats, room_each;
+    bool room_always;
     size_t scratch_floats; /* per thread */
     size_t past_floats;    /* what it keeps of all positions of a text, for generating (ls_past) */
     double forward_flops;  /* per sample; backward: twice as many, for a loss three times */
@@ -223,13 +226,13 @@ static inline float *ls_layer_grad(const ls_layer *l, const ls_layer_call *c, in
     return l->frozen[i] ? NULL : (float *)c->grads + (l->offsets[i] - c->grads_at);
 }
 
-/* The number of rows that a layer with block_rows computes at a time. With gradients in 16 bits all
- * rows: a chain must be rounded only once. */
-static inline int64_t ls_layer_block(const ls_layer *l, int64_t rows, bool half_grads) {
-    return rows < l->block_rows || half_grads ? rows : l->block_rows;
+/* The number of rows that a layer with block_rows computes at a time. rounds: gradients are rounded
+ * to 16 bits in the call that computes them. Then all rows: a chain must be rounded only once. */
+static inline int64_t ls_layer_block(const ls_layer *l, int64_t rows, bool rounds) {
+    return rows < l->block_rows || rounds ? rows : l->block_rows;
 }
-static inline size_t ls_layer_work_floats(const ls_layer *l, int64_t n, bool half_grads) {
-    size_t block = (size_t)ls_layer_block(l, n * l->T, half_grads);
+static inline size_t ls_layer_work_floats(const ls_layer *l, int64_t n, bool rounds) {
+    size_t block = (size_t)ls_layer_block(l, n * l->T, rounds);
     return (size_t)n * l->work_floats + block * l->block_floats;
 }
 

@@ -74,17 +74,32 @@ typedef struct places {
     size_t room, params, grads, x, y, dy, saved, added, end;
 } places;
 
-static places places_of(const ls_layer *l, int64_t n, ls_dtype type, bool half_grads) {
+/* Where gradients in 16 bits are summed. */
+typedef struct sums {
+    bool half, wide; /* there are such gradients; `wide` has their sums */
+} sums;
+
+static sums sums_of(const ls_layer_call *c) {
+    return (sums){ls_dtype_is_half(c->grads_type), c->wide != NULL};
+}
+
+bool ls_mixed_rounds(const ls_layer_call *c) {
+    const ls_layer_call *given = c->given ? c->given : c;
+    return ls_dtype_is_half(given->grads_type) && !given->wide;
+}
+
+static places places_of(const ls_layer *l, int64_t n, ls_dtype type, sums grads) {
     int64_t rows = n * l->T;
     size_t inputs = inputs_of(l, rows), output = output_of(l, rows);
     size_t y = is_converted(l, LS_OPERAND_Y, type) ? output : 0;
     size_t dx = is_converted(l, LS_OPERAND_DX, type) ? inputs : 0;
-    bool half = ls_dtype_is_half(type);
-    places p = {.room = whole(ls_layer_work_floats(l, n, half_grads))};
-    size_t room = half || half_grads ? l->room_floats + (size_t)n * l->room_each : 0;
+    bool half = ls_dtype_is_half(type), rounds = grads.half && !grads.wide;
+    bool has_room = rounds || (grads.half && l->room_always);
+    places p = {.room = whole(ls_layer_work_floats(l, n, rounds))};
+    size_t room = has_room ? l->room_floats + (size_t)n * l->room_each : 0;
     p.params = p.room + whole(room);
     p.grads = p.params + (half ? params_of(l, type) : 0);
-    p.x = p.grads + (half_grads ? whole(span_of(l, NULL)) : 0);
+    p.x = p.grads + (rounds ? whole(span_of(l, NULL)) : 0);
     p.y = p.x + (is_converted(l, LS_OPERAND_X, type) ? inputs : 0);
     p.dy = p.y + (dx > y ? dx : y);
     p.saved = p.dy + (is_converted(l, LS_OPERAND_DY, type) ? output : 0);
@@ -94,8 +109,9 @@ static places places_of(const ls_layer *l, int64_t n, ls_dtype type, bool half_g
     return p;
 }
 
-size_t ls_mixed_work_nbytes(const ls_layer *l, int64_t n, ls_dtype compute, ls_dtype grads) {
-    return places_of(l, n, compute, ls_dtype_is_half(grads)).end * sizeof(float);
+size_t ls_mixed_work_nbytes(const ls_layer *l, int64_t n, ls_dtype compute, ls_dtype grads,
+                            bool wide) {
+    return places_of(l, n, compute, (sums){ls_dtype_is_half(grads), wide}).end * sizeof(float);
 }
 
 /* The call of the layer's own functions, and the places of its copies. */
@@ -141,13 +157,13 @@ static void begin_inputs(const ls_layer *l, const ls_layer_call *m, bool backwar
 static inner begin(const ls_layer *l, const ls_layer_call *m, bool backward) {
     inner f = {
         .c = *m, .half = ls_dtype_is_half(m->type), .half_grads = ls_dtype_is_half(m->grads_type)};
-    f.at = places_of(l, m->n, m->type, f.half_grads);
+    f.at = places_of(l, m->n, m->type, sums_of(m));
     f.c.type = f.c.grads_type = LS_F32;
     hold_params(l, m, &f);
     begin_inputs(l, m, backward, &f);
     if (f.half || f.half_grads) {
         f.c.given = m;
-        f.c.room = m->work + f.at.room;
+        f.c.room = f.at.params > f.at.room ? m->work + f.at.room : NULL;
     }
     if (l->saved_rough && is_converted(l, LS_OPERAND_SAVED, m->type))
         f.c.saved = m->work + f.at.saved;
@@ -170,7 +186,7 @@ void ls_mixed_forward(const ls_layer *l, const ls_layer_call *m) {
 
 const void *ls_mixed_shown(const ls_layer *l, const ls_layer_call *m) {
     if (!l->saved_rough || !is_converted(l, LS_OPERAND_SAVED, m->type)) return m->saved;
-    return m->work + places_of(l, m->n, m->type, ls_dtype_is_half(m->grads_type)).saved;
+    return m->work + places_of(l, m->n, m->type, sums_of(m)).saved;
 }
 
 /* Chooses where the gradients of parameters that are not tables are summed: in `wide`, or in work

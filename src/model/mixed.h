@@ -25,9 +25,12 @@ void ls_mixed_backward(const ls_layer *, const ls_layer_call *);
  * converted for storage. Valid until `work` or `saved` is used again. */
 const void *ls_mixed_shown(const ls_layer *, const ls_layer_call *);
 
-/* Sizes for n samples. */
+/* Sizes for n samples. wide: calls have `wide`, if gradients are in 16 bits. */
 size_t ls_mixed_saved_nbytes(const ls_layer *, int64_t n, ls_dtype compute);
-size_t ls_mixed_work_nbytes(const ls_layer *, int64_t n, ls_dtype compute, ls_dtype grads);
+size_t ls_mixed_work_nbytes(const ls_layer *, int64_t n, ls_dtype compute, ls_dtype grads,
+                            bool wide);
+/* Does the call round gradients that it sums? Else they are in f32, or `wide` has the sums. */
+bool ls_mixed_rounds(const ls_layer_call *);
 
 /* The floats that a forward or backward for n samples widens and rounds beside the layer's own
  * functions, for prices; dx: whether the gradients of inputs are wanted. */

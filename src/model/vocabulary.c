@@ -2,18 +2,19 @@
 #include "model/vocabulary.h"
 
 #include "base/math.h"
+#include "model/mixed.h"
 #include "model/table.h"
 #include "tensor/gemm.h"
 #include "tensor/gemv.h"
 
 enum {
-    TABLE_BLOCK = 2048,      /* rows of a gradient that are widened at a time */
+    TABLE_BLOCK = 512,       /* rows of a gradient that are rounded at a time */
     LOGITS_FLOATS = 16 << 20 /* per block */
 };
 
-/* A gradient that has to be widened is computed in blocks of the vocabulary. */
+/* A gradient that has to be rounded is computed in blocks of the vocabulary. */
 static int64_t gradient_rows(const ls_vocabulary *b) {
-    return b->c->given && b->l->V > TABLE_BLOCK ? TABLE_BLOCK : b->l->V;
+    return ls_mixed_rounds(b->c) && b->l->V > TABLE_BLOCK ? TABLE_BLOCK : b->l->V;
 }
 
 void ls_vocabulary_logits(const ls_vocabulary *b) {
@@ -75,7 +76,14 @@ static ls_matrix dlogits_of(const ls_vocabulary *b) {
 /* The gradient of rows [v, v + n) of the table: += dlogits^T . h */
 static void add_to_table(const ls_vocabulary *b, int64_t v, int64_t n) {
     const ls_layer *l = b->l;
-    ls_table_grad g = ls_table_grad_begin(l, b->c, b->table, v, n, b->c->room);
+    ls_layer_call given, c = *b->c;
+    if (c.given) { /* the first and the last block of the rows begin and end its sum */
+        given = *c.given;
+        given.first = given.first && b->start;
+        given.last = given.last && b->end;
+        c.given = &given;
+    }
+    ls_table_grad g = ls_table_grad_begin(l, &c, b->table, v, n, c.room);
     if (!g.p) return; /* it is frozen */
     ls_gemm(b->c->compute,
             &(ls_gemm_job){.bf16 = ls_layer_in_bf16(b->c),
@@ -87,7 +95,7 @@ static void add_to_table(const ls_vocabulary *b, int64_t v, int64_t n) {
                            .c = g.p,
                            .ldc = l->C,
                            .start = g.start && b->start ? LS_GEMM_ZERO : LS_GEMM_ADD});
-    ls_table_grad_end(l, b->c, b->table, v, n, &g);
+    ls_table_grad_end(l, &c, b->table, v, n, &g);
 }
 
 void ls_vocabulary_back(const ls_vocabulary *b) {

@@ -16,7 +16,8 @@ typedef struct ls_vocabulary {
     const ls_layer *l;
     const ls_layer_call *c;
     int table;      /* the layer's parameter [V, C] */
-    bool start;     /* the table's gradient starts at 0 with this block */
+    bool start;     /* the table's gradient begins with this block */
+    bool end;       /* and is complete with it, as far as the call computes it */
     int64_t rows;   /* of the block */
     const float *h; /* [rows, C] */
     float *dh;      /* [rows, C]; NULL: it is not wanted */

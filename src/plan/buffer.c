@@ -83,7 +83,7 @@ size_t ls_plan_work_nbytes(const ls_plan *p) {
     for (int i = 0; i < p->c.model->nlayers; i++) {
         const ls_layer *l = &p->c.model->layers[i];
         int64_t n = l->backward_whole ? p->c.batch / p->c.V : p->c.micro_batch;
-        size_t nbytes = ls_mixed_work_nbytes(l, n, p->c.compute, p->c.reduce);
+        size_t nbytes = ls_mixed_work_nbytes(l, n, p->c.compute, p->c.reduce, ls_plan_wide(p));
         if (nbytes > most) most = nbytes;
     }
     return most;

@@ -262,7 +262,7 @@ static inline void call_layer(const ls_model *m, const layer_memory *a, ls_layer
     c.y = a->act[i];
     c.dy = a->dact[i];
     c.saved = a->saved[i];
-    c.work = layer_nans(ls_mixed_work_nbytes(l, c.n, c.type, c.grads_type));
+    c.work = layer_nans(ls_mixed_work_nbytes(l, c.n, c.type, c.grads_type, c.wide != NULL));
     for (int k = 0; k < l->ninputs; k++) c.x[k] = a->act[l->inputs[k]];
     for (int k = 0; k < l->ninputs && backward; k++) c.dx[k] = a->dact[l->inputs[k]];
     if (!backward)

@@ -79,7 +79,7 @@ static void run_part(const setup *s, const ls_compute *compute, int64_t i, int64
     const ls_layer *l = &s->model.layers[s->model.nlayers - 1];
     float x[SAMPLES][ROWS][WIDTH];
     for (int64_t k = 0; k < n; k++) memcpy(x[k], x_of(s, i + k), sizeof x[k]);
-    void *work = nans(ls_mixed_work_nbytes(l, n, LS_F32, LS_F32));
+    void *work = nans(ls_mixed_work_nbytes(l, n, LS_F32, LS_F32, false));
     ls_layer_call c = {.compute = compute,
                        .n = n,
                        .T = l->T,
@@ -247,7 +247,7 @@ static void test_continued(void **state) {
                        .loss_scale = 1,
                        .losses = &loss};
     for (int i = m.nlayers - 1; i >= 0; i--) {
-        c.work = nans(ls_mixed_work_nbytes(&m.layers[i], 1, LS_F32, LS_F32));
+        c.work = nans(ls_mixed_work_nbytes(&m.layers[i], 1, LS_F32, LS_F32, false));
         c.T = m.layers[i].T;
         ls_mixed_backward(&m.layers[i], &c);
         free(c.work);

@@ -92,7 +92,7 @@ static void run_part(const setup *s, const ls_compute *compute, int64_t i, int64
     const ls_layer *l = &s->model.layers[s->model.nlayers - 1];
     float x[SAMPLES][ROWS][WIDTH];
     for (int64_t k = 0; k < n; k++) memcpy(x[k], field_of(s, i + k, 0), sizeof x[k]);
-    void *work = nans(ls_mixed_work_nbytes(l, n, LS_F32, LS_F32));
+    void *work = nans(ls_mixed_work_nbytes(l, n, LS_F32, LS_F32, false));
     ls_layer_call c = {.compute = compute,
                        .n = n,
                        .T = l->T,

@@ -154,7 +154,7 @@ static void run_part(const setup *s, const way *w, const ls_compute *compute, in
     const ls_layer *l = loss_of(s);
     ls_dtype type = w->half ? LS_BF16 : LS_F32;
     size_t count = (size_t)(n * s->T * s->V), at = (size_t)(i * s->T * s->V);
-    size_t nbytes = ls_mixed_work_nbytes(l, n, type, LS_F32);
+    size_t nbytes = ls_mixed_work_nbytes(l, n, type, LS_F32, false);
     float *x = calloc(count + 1, sizeof *x), *t = calloc(count + 1, sizeof *t);
     float *dx = calloc(count + 1, sizeof *dx);
     void *work = malloc(nbytes + 1);

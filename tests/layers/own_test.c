@@ -102,7 +102,7 @@ static void run(bench *b, int64_t first, int64_t end, int nthreads, bool wants_d
     ls_compute compute;
     assert_ls_ok(ls_compute_init(&compute, nthreads, 0, &e), e);
     int64_t n = end - first;
-    size_t work = ls_mixed_work_nbytes(b->l, n, LS_F32, LS_F32);
+    size_t work = ls_mixed_work_nbytes(b->l, n, LS_F32, LS_F32, false);
     size_t saved = ls_mixed_saved_nbytes(b->l, n, LS_F32);
     ls_layer_call c = {.compute = &compute, .n = n, .T = 1, .type = LS_F32, .grads_type = LS_F32};
     c.params = b->params;

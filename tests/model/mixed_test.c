@@ -123,7 +123,7 @@ static result run(const bench *b, int64_t micro, bool goes_on) {
         int64_t n = N - i < micro ? N - i : micro;
         void *saved = nans(ls_mixed_saved_nbytes(l, n, b->type));
         int64_t most = l->backward_whole ? N : n;
-        void *work = nans(ls_mixed_work_nbytes(l, most, b->type, b->grads));
+        void *work = nans(ls_mixed_work_nbytes(l, most, b->type, b->grads, wide != NULL));
         ls_layer_call c = {.compute = b->with ? b->with : &b->compute,
                            .type = b->type,
                            .grads_type = b->grads,
@@ -214,6 +214,31 @@ static void test_layers(void **state) {
         for (int t = 0; t < 3; t++)
             for (int g = 0; g < 3; g++)
                 for (int on = 0; on < 2; on++) check(kind, types[t], types[g], on);
+}
+
+/* Where sums in f32 outlive a call, the head computes some rows at a time, to the same bits. */
+static void test_blocks(void **state) {
+    (void)state;
+    static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
+    for (int t = 0; t < 3; t++)
+        for (int on = 0; on < 2; on++) {
+            bench b;
+            bench_open(&b, HEAD, types[t], LS_BF16);
+            result whole = run(&b, N, on), some = run(&b, 2, on);
+            size_t most = ls_mixed_work_nbytes(b.l, 2, b.type, b.grads, true);
+            b.model.layers[HEAD].block_rows = 3;
+            assert_true(ls_mixed_work_nbytes(b.l, 2, b.type, b.grads, true) < most);
+            result blocks = run(&b, 2, on), rounded = run(&b, N, on);
+            const result *same[] = {&some, &blocks, &rounded};
+            for (int i = 0; i < 3; i++) {
+                assert_memory_equal(same[i]->grads, whole.grads,
+                                    b.model.nfloats * sizeof *whole.grads);
+                assert_memory_equal(same[i]->dx, whole.dx, ROWS * C * sizeof *whole.dx);
+                assert_memory_equal(same[i]->losses, whole.losses, sizeof whole.losses);
+            }
+            result_free(&whole), result_free(&some), result_free(&blocks), result_free(&rounded);
+            bench_close(&b);
+        }
 }
 
 /* What is not frozen has the bits that it has in `want`, where nothing is. */
@@ -323,6 +348,7 @@ static void test_floats(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers), cmocka_unit_test(test_frozen),
-                                       cmocka_unit_test(test_sizes), cmocka_unit_test(test_floats)};
+                                       cmocka_unit_test(test_blocks), cmocka_unit_test(test_sizes),
+                                       cmocka_unit_test(test_floats)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
