@@ -35,6 +35,8 @@ typedef enum ls_model_kind {
     LS_MODEL_VIT,
     LS_MODEL_FACTORS,
     LS_MODEL_TWO_TOWERS,
+    LS_MODEL_DLRM,
+    LS_MODEL_WIDE_DEEP,
     LS_MODEL_LAYERS,
     LS_MODEL_PROGRAM /* a model of a program that was built with the library (own.h) */
 } ls_model_kind;
@@ -163,6 +165,7 @@ typedef struct ls_config {
         int64_t qk_norm;               /* 1: on */
         int64_t head;                  /* an ls_head_kind */
         char hidden[LS_CONFIG_TEXT];   /* widths of layers, one a line; "": the kind's */
+        char bottom[LS_CONFIG_TEXT];   /* the same of a DLRM's layers for numbers */
         char channels[LS_CONFIG_TEXT]; /* the same of stages */
         int64_t norm;                  /* an ls_norm_kind */
         int64_t blocks, patch;
@@ -191,6 +194,7 @@ typedef struct ls_config {
         char mix[LS_CONFIG_TEXT];      /* several sources, with weights (storage/mixture.h) */
         char augment[LS_CONFIG_TEXT];  /* changes of images (source/augment.h) */
         ls_config_tree ratings;        /* columns of interactions (source/ratings.h) */
+        ls_config_tree clicks;         /* columns of ids and numbers (source/clicks.h) */
     } data;
     struct {
         char from[LS_CONFIG_TEXT]; /* a run or checkpoint (storage/origin.h); "": random weights */
@@ -289,6 +293,8 @@ bool ls_config_has_chats(const ls_config *);
 bool ls_config_has_corpus(const ls_config *);
 /* Are samples made of interactions of users with items (data.ratings)? */
 bool ls_config_has_ratings(const ls_config *);
+/* Or of ids, numbers and clicks (data.clicks)? */
+bool ls_config_has_clicks(const ls_config *);
 /* Is a sample a pair of conversations, of which one is preferred (train.loss: dpo)? */
 bool ls_config_has_pairs(const ls_config *);
 /* Has a sample several texts, with positions of their own? */

@@ -29,8 +29,9 @@ static const char *const damages[] = {"refuse", "skip", NULL};
 static const char *const lists[] = {"refuse", "cut", NULL};
 static const char *const eval_weights[] = {"last", "ema", NULL};
 static const char *const switches[] = {"off", "on", NULL};
-static const char *const kinds[] = {"gpt2",    "llama",      "mlp",    "cnn",     "resnet", "vit",
-                                    "factors", "two_towers", "layers", "program", NULL};
+static const char *const kinds[] = {"gpt2",   "llama",   "mlp",        "cnn",  "resnet",
+                                    "vit",    "factors", "two_towers", "dlrm", "wide_deep",
+                                    "layers", "program", NULL};
 static const char *const norms[] = {"group", "batch", NULL};
 static const char *const ropes[] = {"default", "linear", "llama3", NULL};
 static const char *const biases[] = {"none", "qkv", "attention", "mlp", "all", NULL};
@@ -67,7 +68,8 @@ const ls_config_key ls_config_keys[] = {
         "gpt2, llama: a language model, from text; for samples of data: mlp, layers of neurons; "
         "cnn, "
         "convolutions; resnet, convolutions with shortcuts; vit, a transformer of images; factors, "
-        "two_towers: scores of users for items (data.ratings); "
+        "two_towers: scores of users for items (data.ratings); dlrm, wide_deep: of ids and numbers "
+        "(data.clicks); "
         "layers: as model.layers lists them; program: of the program that has the model"),
     STRING(
         "model.from", model.from, FIXED,
@@ -118,7 +120,11 @@ const ls_config_key ls_config_keys[] = {
            "llama: tied: the output layer has the weights of the token embedding; own: weights of "
            "its own"),
     STRINGS("model.hidden", model.hidden, FIXED,
-            "mlp: widths of the hidden layers, e.g. [512, 256]; empty: [256]"),
+            "mlp: widths of the hidden layers, e.g. [512, 256]; empty: [256]; two_towers, dlrm, "
+            "wide_deep: the same, empty: [64]"),
+    STRINGS("model.bottom", model.bottom, FIXED,
+            "dlrm: widths of the layers that read the numbers, before one of model.width; empty: "
+            "[64]"),
     STRINGS("model.channels", model.channels, FIXED,
             "cnn, resnet: channels of each stage, which halves the image; empty: [32, 64] (cnn), "
             "[16, 32, 64] (resnet)"),
@@ -201,6 +207,11 @@ const ls_config_key ls_config_keys[] = {
         "the files are CSV with a row for each interaction of a user with an item, e.g. {user: "
         "userId, item: movieId, rating: rating, time: timestamp, at_least: 4, negatives: 4, split: "
         "leave_one_out}; split: ratio holds out data.val_fraction of those of each user"),
+    TREE(
+        "data.clicks", data.clicks, FIXED,
+        "the files are CSV with ids, numbers and a click in each row, e.g. {clicked: income, "
+        "positive: \">50K\", ids: [job, city], numbers: [age], scale: standard}; scale: none, log, "
+        "or standard"),
     STRING("train.from", train.from, FREE,
            "a run or checkpoint from which a new run takes its initial weights and its "
            "tokenizer, e.g. to fine-tune; empty: weights are random and the tokenizer is trained"),
@@ -449,6 +460,8 @@ bool ls_config_has_text(const ls_config *c) {
 }
 
 bool ls_config_has_ratings(const ls_config *c) { return *c->data.ratings.text != 0; }
+
+bool ls_config_has_clicks(const ls_config *c) { return *c->data.clicks.text != 0; }
 
 bool ls_config_has_chats(const ls_config *c) { return c->data.format == LS_DATA_CHAT; }
 

@@ -241,28 +241,48 @@ static ls_status check_format(const ls_config *c, const char *where, ls_error *e
     return LS_OK;
 }
 
-/* Interactions are split by user, and have fields of their own. */
-static ls_status check_ratings(const ls_config *c, const char *where, ls_error *e) {
-    bool reads = c->model.kind == LS_MODEL_FACTORS || c->model.kind == LS_MODEL_TWO_TOWERS;
-    const char *key = *c->data.labels     ? "data.labels"
-                      : *c->data.val_path ? "data.val_path"
-                      : c->data.folds     ? "data.folds"
-                      : *c->data.augment  ? "data.augment"
-                      : *c->data.mix      ? "data.mix"
-                                          : NULL;
-    if (reads && !*c->data.ratings.text)
+static bool reads_ratings(const ls_config *c) {
+    return c->model.kind == LS_MODEL_FACTORS || c->model.kind == LS_MODEL_TWO_TOWERS;
+}
+
+static bool reads_clicks(const ls_config *c) {
+    return c->model.kind == LS_MODEL_DLRM || c->model.kind == LS_MODEL_WIDE_DEEP;
+}
+
+/* What recommenders read, and how they learn. */
+static ls_status check_recommender(const ls_config *c, const char *where, ls_error *e) {
+    if (reads_ratings(c) && !ls_config_has_ratings(c))
         return ls_fail(e, LS_EINVAL,
                        "%s: model.kind factors and two_towers read interactions of users: set "
                        "data.ratings, e.g. {user: userId, item: movieId, negatives: 4}",
                        where);
-    if (reads && !*c->model.loss.text)
+    if (reads_clicks(c) && !ls_config_has_clicks(c))
         return ls_fail(e, LS_EINVAL,
-                       "%s: model.loss is missing, e.g. {bpr: {target: clicked}}, or "
-                       "{mean_squared_error: {target: rating}}",
+                       "%s: model.kind dlrm and wide_deep read ids and numbers: set data.clicks, "
+                       "e.g. {clicked: bought, ids: [shop, city], numbers: [price]}",
                        where);
-    if (!*c->data.ratings.text || (!key && !ls_config_has_tokens(c))) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "%s: data.ratings: %s is not possible with it; remove one of them",
-                   where, key ? key : "a language model");
+    if ((!reads_ratings(c) && !reads_clicks(c)) || *c->model.loss.text) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: model.loss is missing, e.g. %s", where,
+                   reads_clicks(c) ? "{binary_cross_entropy: {target: clicked}}"
+                                   : "{bpr: {target: clicked}}, or {mean_squared_error: {target: "
+                                     "rating}}");
+}
+
+/* Ids are numbered within the files of data.path; interactions are split by user. */
+static ls_status check_columns(const ls_config *c, const char *where, ls_error *e) {
+    bool ratings = ls_config_has_ratings(c), clicks = ls_config_has_clicks(c);
+    const char *key = *c->data.labels            ? "data.labels"
+                      : *c->data.val_path        ? "data.val_path"
+                      : ratings && c->data.folds ? "data.folds"
+                      : *c->data.augment         ? "data.augment"
+                      : *c->data.mix             ? "data.mix"
+                      : ratings && clicks        ? "data.clicks"
+                      : ls_config_has_tokens(c)  ? "a language model"
+                                                 : NULL;
+    LS_TRY(check_recommender(c, where, e));
+    if ((!ratings && !clicks) || !key) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: %s: %s is not possible with it; remove one of them", where,
+                   ratings ? "data.ratings" : "data.clicks", key);
 }
 
 static ls_status check_data(const ls_config *c, const char *where, ls_error *e) {
@@ -282,7 +302,7 @@ static ls_status check_data(const ls_config *c, const char *where, ls_error *e) 
                        ls_config_has_text(c) ? "a UTF-8 text" : "files of data");
     if (ls_config_has_text(c)) LS_TRY(check_text(c, where, e));
     LS_TRY(check_format(c, where, e));
-    LS_TRY(check_ratings(c, where, e));
+    LS_TRY(check_columns(c, where, e));
     if (*c->data.val_labels && !*c->data.val_path)
         return ls_fail(e, LS_EINVAL,
                        "%s: data.val_labels is set without data.val_path; set both, or neither",

@@ -133,6 +133,8 @@ static ls_value *build_usual(network *n) {
     case LS_MODEL_LLAMA:
     case LS_MODEL_FACTORS:
     case LS_MODEL_TWO_TOWERS:
+    case LS_MODEL_DLRM:
+    case LS_MODEL_WIDE_DEEP:
     case LS_MODEL_PROGRAM:
     case LS_MODEL_LAYERS: break;
     }
@@ -144,7 +146,7 @@ static ls_value *build_recommender(network *n, const char *const *fields) {
     ls_value *x[LS_RECOMMENDER_FIELDS];
     for (int i = 0; i < LS_RECOMMENDER_FIELDS; i++) {
         x[i] = ls_names_find(&at, fields[i]);
-        if (!x[i])
+        if (!x[i] && strcmp(fields[i], "x") != 0)
             return ls_build_fail(n->m, "model.input has no field '%s', which model.kind reads",
                                  fields[i]);
     }

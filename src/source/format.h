@@ -33,5 +33,6 @@ typedef struct ls_data_format {
 extern const ls_data_format ls_format_idx, ls_format_npy, ls_format_cifar, ls_format_tokens;
 extern const ls_data_format ls_format_csv, ls_format_jsonl, ls_format_tfrecord, ls_format_mds;
 extern const ls_data_format ls_format_images, ls_format_webdataset, ls_format_ratings;
+extern const ls_data_format ls_format_clicks;
 
 #endif

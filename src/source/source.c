@@ -198,6 +198,8 @@ static ls_status open_files(const ls_files *files, const ls_source_options *o, l
     ls_source *s = NULL;
     if (o->ratings)
         f = &ls_format_ratings;
+    else if (o->clicks)
+        f = &ls_format_clicks;
     else if (o->format)
         LS_TRY(by_name(o->format, &f, e));
     else

@@ -67,6 +67,7 @@ struct ls_source {      /* a reader's own struct begins with it */
 };
 
 typedef struct ls_ratings_wanted ls_ratings_wanted; /* ratings.h */
+typedef struct ls_clicks_wanted ls_clicks_wanted;   /* clicks.h */
 
 typedef struct ls_source_options {
     const char *format; /* NULL: by the file's name, then by its first bytes */
@@ -80,7 +81,8 @@ typedef struct ls_source_options {
     double most_ratio;                /* largest ratio of unpacked to packed bytes; 0: 1000 */
     uint64_t index_nbytes;            /* files of fewer bytes in all have no index; 0: 1 MiB */
     ls_index *index;                  /* for readers; ls_source_open() sets it */
-    const ls_ratings_wanted *ratings; /* the files have interactions of users; NULL: they don't */
+    const ls_ratings_wanted *ratings; /* the files have interactions of users; NULL: they do not */
+    const ls_clicks_wanted *clicks;   /* or ids, numbers and clicks; NULL: they do not */
 } ls_source_options;
 
 /* paths: one or several, or patterns, one a line (data.path). options may be NULL. Errors name the

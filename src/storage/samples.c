@@ -14,6 +14,7 @@
 #include "networks/program.h"
 #include "source/adapt.h"
 #include "source/augmented.h"
+#include "source/clicks.h"
 #include "storage/data_paths.h"
 #include "storage/mixture.h"
 #include "storage/pretrained.h"
@@ -67,22 +68,32 @@ static ls_source_options options_of(const ls_config *c) {
                                .window = c->model.context};
 }
 
-/* What data.ratings says, if it is set. */
-static ls_status read_ratings(const ls_config *c, ls_ratings_wanted *w_p, ls_error *e) {
-    const ls_config_tree *t = &c->data.ratings;
-    if (!ls_config_has_ratings(c)) return LS_OK;
-    return ls_ratings_read(t->text, t->file, t->line, c->data.val_fraction, w_p, e);
+/* What data.ratings or data.clicks say. */
+typedef struct columns_wanted {
+    ls_ratings_wanted ratings;
+    ls_clicks_wanted clicks;
+} columns_wanted;
+
+static ls_status read_columns(const ls_config *c, columns_wanted *w, ls_source_options *o,
+                              ls_error *e) {
+    const ls_config_tree *t = &c->data.ratings, *u = &c->data.clicks;
+    if (ls_config_has_ratings(c)) {
+        o->ratings = &w->ratings;
+        return ls_ratings_read(t->text, t->file, t->line, c->data.val_fraction, &w->ratings, e);
+    }
+    if (!ls_config_has_clicks(c)) return LS_OK;
+    o->clicks = &w->clicks;
+    return ls_clicks_read(u->text, u->file, u->line, &w->clicks, e);
 }
 
 static ls_status open_files(const opening *how, const char *paths, const char *labels, opened *o_p,
                             ls_error *e) {
     ls_source_options o = options_of(how->c);
     char *from = ls_data_paths_from(paths, how->dir), *of = ls_data_paths_from(labels, how->dir);
-    ls_ratings_wanted ratings;
+    columns_wanted columns;
     ls_source *s = NULL;
     if (*of) o.labels = of;
-    if (ls_config_has_ratings(how->c)) o.ratings = &ratings;
-    ls_status status = read_ratings(how->c, &ratings, e);
+    ls_status status = read_columns(how->c, &columns, &o, e);
     if (status == LS_OK) status = ls_source_open(from, &o, &s, e);
     free(from);
     free(of);

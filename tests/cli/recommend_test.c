@@ -1,4 +1,4 @@
-/* recommend_test.c - runs on ratings: the same bits for any layout, killed and resumed; what
+/* recommend_test.c - runs on ratings and clicks: the same bits for any layout, killed and resumed; what
  * evaluations print; what is refused. */
 /* ctest: slow seconds=4 */
 #include "cli/program.h"
@@ -23,6 +23,17 @@ static const char CONFIG[] =
     "optim: {optimizer: adam, lr: 0.02, weight_decay: 0, warmup: 0}\n"
     "survival: {balance: \"off\"}\n";
 
+/* numbers: ", numbers: [t], scale: log", or "" */
+#define CLICKS(numbers)                                                                            \
+    "model: {kind: dlrm, width: 4, hidden: [8], bottom: [6], loss: {binary_cross_entropy: "        \
+    "{target: clicked}}}\n"                                                                        \
+    "data: {path: ratings.csv, val_fraction: 0.1, clicks: {clicked: r, positive: \"5\", ids: [u, " \
+    "i]" numbers "}}\n"                                                                            \
+    "train: {steps: 20, batch: 32, virtual_workers: 8, micro_batch: 2}\n"                          \
+    "log: {every: 1000}\n"                                                                         \
+    "optim: {warmup: 0}\n"
+static const char NUMBERS[] = CLICKS(", numbers: [t], scale: log"), BARE[] = CLICKS("");
+
 /* Users like items of their own third. */
 static int make(void **state) {
     if (folder_make(state)) return -1;
@@ -34,6 +45,8 @@ static int make(void **state) {
                           1 + (u + k) % 5, 100 * k + u);
     write_file("ratings.csv", b.data, b.len);
     write_file("mf.yaml", CONFIG, sizeof CONFIG - 1);
+    write_file("dlrm.yaml", NUMBERS, sizeof NUMBERS - 1);
+    write_file("bare.yaml", BARE, sizeof BARE - 1);
     ls_buf_free(&b);
     return 0;
 }
@@ -102,6 +115,24 @@ static void test_killed(void **state) {
     has_bits_of_alone("ended");
 }
 
+/* A DLRM and a wide and deep model, with numbers and without. */
+static void test_clicks(void **state) {
+    (void)state;
+    static const char *const kinds[] = {"dlrm.yaml", "dlrm.yaml --set model.kind=wide_deep",
+                                        "bare.yaml"};
+    char line[512], one[256], hash[256];
+    for (int k = 0; k < 3; k++)
+        for (int n = 1; n <= 5; n += 2) {
+            char run[32];
+            snprintf(run, sizeof run, "clicks-%d-%d", k, n);
+            snprintf(line, sizeof line, "train @/%s -o @/%s -n %d --set data.path=@/ratings.csv",
+                     kinds[k], run, n);
+            expect(line, 0, ", auc 0.");
+            hash_of(run, n == 1 ? one : hash);
+            if (n > 1) assert_string_equal(hash, one);
+        }
+}
+
 static void test_refused(void **state) {
     (void)state;
     expect_line("train @/mf.yaml -o @/no --set model.loss=", 1, "model.loss is missing, e.g. {bpr");
@@ -111,13 +142,16 @@ static void test_refused(void **state) {
                 "data.ratings: data.folds is not possible with it");
     train("no", "--set data.ratings={user:film,item:i}", 1, "data.ratings");
     train("no", "--set model.loss={bpr:1}", 1, NULL);
+    expect_line("train @/dlrm.yaml -o @/no --set data.val_path=x", 1,
+                "data.clicks: data.val_path is not possible with it");
+    expect_line("train @/dlrm.yaml -o @/no --set data.clicks=", 1,
+                "model.kind dlrm and wide_deep read ids and numbers");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_alone),   cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_killed),  cmocka_unit_test(test_clicks),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);

@@ -15,6 +15,7 @@ typedef struct trained {
     uint64_t nsamples;
     int64_t steps;
     double lr, clip, loss_scale;
+    const float *initial;        /* [nfloats] initial weights; NULL: they are drawn */
     bool overlap, mixes_threads; /* mixes_threads: every other worker has two */
     /* The result. */
     ls_plan plan;
@@ -61,6 +62,8 @@ static inline ls_status trained_worker(ls_group *g, void *arg, ls_error *e) {
     for (int k = 0; k < p->nbuckets; k++) {
         ls_bucket b = w.shares_params ? ls_plan_shard(p, k, rank) : p->buckets[k];
         ls_model_init(&t->model, 1, b.first, b.end, w.flat.of[0]);
+        if (t->initial)
+            memcpy(w.flat.of[0] + b.first, t->initial + b.first, (b.end - b.first) * sizeof(float));
     }
     LS_TRY(ls_barrier(g, e));
     LS_TRY(trained_steps(t, x, rank == 0, e));

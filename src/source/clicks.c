@@ -1,0 +1,255 @@
+/* clicks.c - see clicks.h. */
+#include "source/clicks.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/math.h"
+#include "base/yaml.h"
+#include "source/format.h"
+#include "source/id_names.h"
+
+/* ---- data.clicks ---- */
+
+static ls_status fail_at(const ls_yaml_node *n, const char *file, const char *what, ls_error *e) {
+    return ls_fail(e, LS_EINVAL, "%s:%d: data.clicks: %s %s", file, n->line, n->key, what);
+}
+
+static ls_status set_text(const ls_yaml_node *n, const char *file, char *to, ls_error *e) {
+    bool good = n->kind == LS_YAML_TEXT && *n->text && strlen(n->text) < LS_CLICKS_NAME;
+    if (good) snprintf(to, LS_CLICKS_NAME, "%s", n->text);
+    return good ? LS_OK : fail_at(n, file, "is a text of 1 to 63 characters", e);
+}
+
+/* The columns of a list, as names[from] and so on. */
+static ls_status set_columns(const ls_yaml_node *n, const char *file, ls_clicks_wanted *w, int from,
+                             ls_error *e) {
+    bool good = n->kind == LS_YAML_LIST && from + n->nitems <= LS_CSV_COLUMNS;
+    for (int i = 0; good && i < n->nitems; i++) {
+        const ls_yaml_node *item = n->items[i];
+        good = item->kind == LS_YAML_TEXT && *item->text && strlen(item->text) < LS_CLICKS_NAME;
+        if (good) snprintf(w->names[from + i], LS_CLICKS_NAME, "%s", item->text);
+    }
+    return good ? LS_OK
+                : fail_at(n, file,
+                          "is a list of columns, of at most 63 characters each and at most 127 in "
+                          "all",
+                          e);
+}
+
+static ls_status set_scale(const ls_yaml_node *n, const char *file, ls_clicks_scale *s,
+                           ls_error *e) {
+    static const char *const words[] = {"none", "log", "standard"};
+    for (int i = 0; n->kind == LS_YAML_TEXT && i < 3; i++)
+        if (strcmp(n->text, words[i]) == 0) {
+            *s = (ls_clicks_scale)i;
+            return LS_OK;
+        }
+    return fail_at(n, file, "is none, log or standard", e);
+}
+
+static ls_status check_keys(const ls_yaml_node *root, const char *file, ls_error *e) {
+    static const char *const keys[] = {"clicked", "positive", "ids", "numbers", "scale"};
+    for (int i = 0; i < root->nitems; i++) {
+        bool known = false;
+        for (int k = 0; k < 5; k++) known = known || strcmp(root->items[i]->key, keys[k]) == 0;
+        if (!known)
+            return fail_at(root->items[i], file,
+                           "is not a key; choose among clicked, positive, ids, numbers, scale", e);
+    }
+    return LS_OK;
+}
+
+static ls_status read_tree(const ls_yaml_node *root, const char *file, ls_clicks_wanted *w,
+                           ls_error *e) {
+    LS_TRY(check_keys(root, file, e));
+    const ls_yaml_node *clicked = ls_yaml_node_find(root, "clicked"),
+                       *ids = ls_yaml_node_find(root, "ids"),
+                       *numbers = ls_yaml_node_find(root, "numbers"),
+                       *positive = ls_yaml_node_find(root, "positive"),
+                       *scale = ls_yaml_node_find(root, "scale");
+    if (!clicked || !ids)
+        return ls_fail(e, LS_EINVAL, "%s:%d: data.clicks: %s is missing", file, root->line,
+                       clicked ? "ids" : "clicked");
+    LS_TRY(set_text(clicked, file, w->names[0], e));
+    LS_TRY(set_columns(ids, file, w, 1, e));
+    w->nids = ids->nitems;
+    if (w->nids == 0) return fail_at(ids, file, "is empty; name at least one column", e);
+    if (numbers) LS_TRY(set_columns(numbers, file, w, 1 + w->nids, e));
+    if (numbers) w->nnumbers = numbers->nitems;
+    if (positive) LS_TRY(set_text(positive, file, w->positive, e));
+    return scale ? set_scale(scale, file, &w->scale, e) : LS_OK;
+}
+
+ls_status ls_clicks_read(const char *text, const char *file, int line, ls_clicks_wanted *w_p,
+                         ls_error *e) {
+    ls_yaml_node *root = NULL;
+    LS_TRY(ls_yaml_parse_tree(text, file, line, &root, e));
+    *w_p = (ls_clicks_wanted){.scale = LS_CLICKS_AS_IS};
+    ls_status s = LS_OK;
+    if (root->kind != LS_YAML_MAP)
+        s = ls_fail(e, LS_EINVAL,
+                    "%s:%d: data.clicks is a map, e.g. {clicked: bought, ids: [shop]}", file, line);
+    else
+        s = read_tree(root, file, w_p, e);
+    ls_yaml_node_free(root);
+    return s;
+}
+
+/* ---- rows ---- */
+
+typedef struct clicks {
+    ls_source base;
+    ls_clicks_wanted wanted;
+    int32_t *ids;           /* [count][nids] */
+    float *numbers;         /* [count][nnumbers] */
+    unsigned char *clicked; /* [count] */
+    uint64_t room;          /* rows that the arrays have room for */
+    ls_id_names *names;     /* [nids] while rows are read */
+} clicks;
+
+static void make_room(clicks *s) {
+    const ls_clicks_wanted *w = &s->wanted;
+    if (s->base.count < s->room) return;
+    s->room = s->room ? 2 * s->room : 1024;
+    s->ids = ls_realloc(s->ids, s->room * (size_t)w->nids * sizeof *s->ids);
+    s->numbers = ls_realloc(s->numbers, s->room * (size_t)w->nnumbers * sizeof *s->numbers + 1);
+    s->clicked = ls_realloc(s->clicked, s->room);
+}
+
+static ls_status read_clicked(const clicks *s, const ls_csv_cell *cell, unsigned char *to,
+                              ls_error *e) {
+    const ls_clicks_wanted *w = &s->wanted;
+    double x = 0;
+    if (*w->positive) {
+        char text[LS_CLICKS_NAME];
+        size_t n = ls_csv_unquote(cell, text, sizeof text);
+        *to = n == strlen(w->positive) && memcmp(text, w->positive, n) == 0;
+        return LS_OK;
+    }
+    LS_TRY(ls_csv_number(cell, w->names[0], &x, e));
+    *to = x > 0;
+    if (x == 0 || x == 1) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "column '%s' has %g; it has 1 and 0, or name the text that stands "
+                   "for 1 (positive in data.clicks)",
+                   w->names[0], x);
+}
+
+static ls_status add_row(void *arg, const ls_csv_cell *cells, ls_error *e) {
+    clicks *s = arg;
+    const ls_clicks_wanted *w = &s->wanted;
+    make_room(s);
+    uint64_t row = s->base.count;
+    LS_TRY(read_clicked(s, &cells[0], &s->clicked[row], e));
+    for (int k = 0; k < w->nnumbers; k++) {
+        int column = 1 + w->nids + k;
+        double x = 0;
+        LS_TRY(ls_csv_number(&cells[column], w->names[column], &x, e));
+        if (w->scale == LS_CLICKS_LOG) x = x > 0 ? ls_math_log(1 + x) : 0;
+        s->numbers[row * (uint64_t)w->nnumbers + (uint64_t)k] = (float)x;
+    }
+    for (int k = 0; k < w->nids; k++)
+        LS_TRY(ls_id_of_cell(&s->names[k], &cells[1 + k], w->names[1 + k],
+                             &s->ids[row * (uint64_t)w->nids + (uint64_t)k], e));
+    s->base.count++;
+    return LS_OK;
+}
+
+/* Sums over the rows in their order, in double precision. */
+static void standardize(clicks *s) {
+    uint64_t n = s->base.count, width = (uint64_t)s->wanted.nnumbers;
+    for (uint64_t k = 0; k < width; k++) {
+        double sum = 0, squares = 0;
+        for (uint64_t i = 0; i < n; i++) sum += (double)s->numbers[i * width + k];
+        for (uint64_t i = 0; i < n; i++) {
+            double d = (double)s->numbers[i * width + k] - sum / (double)n;
+            squares += d * d;
+        }
+        double by = squares > 0 ? sqrt((double)n / squares) : 0;
+        for (uint64_t i = 0; i < n; i++) {
+            float *x = &s->numbers[i * width + k];
+            *x = (float)(((double)*x - sum / (double)n) * by);
+        }
+    }
+}
+
+/* The ids of a column follow those of the column before. Returns the number of all. */
+static int64_t place_ids(clicks *s) {
+    int64_t first = 0;
+    for (int k = 0; k < s->wanted.nids; k++) {
+        for (uint64_t i = 0; i < s->base.count; i++)
+            s->ids[i * (uint64_t)s->wanted.nids + (uint64_t)k] += (int32_t)first;
+        first += s->names[k].n;
+    }
+    return first;
+}
+
+/* ---- the source ---- */
+
+static ls_status read_sample(const ls_source *source, uint64_t i, void *sample, ls_error *e) {
+    const clicks *s = (const clicks *)source;
+    uint64_t nids = (uint64_t)s->wanted.nids, nnumbers = (uint64_t)s->wanted.nnumbers;
+    const ls_field *f = source->fields;
+    float clicked = s->clicked[i];
+    char *to = sample;
+    (void)e;
+    memcpy(to + (f++)->offset, s->ids + i * nids, nids * sizeof *s->ids);
+    if (nnumbers)
+        memcpy(to + (f++)->offset, s->numbers + i * nnumbers, nnumbers * sizeof *s->numbers);
+    memcpy(to + f->offset, &clicked, sizeof clicked);
+    return LS_OK;
+}
+
+static void free_names(clicks *s) {
+    for (int k = 0; s->names && k < s->wanted.nids; k++) ls_id_names_free(&s->names[k]);
+    free(s->names);
+    s->names = NULL;
+}
+
+static void close_clicks(ls_source *source) {
+    clicks *s = (clicks *)source;
+    free_names(s);
+    free(s->ids);
+    free(s->numbers);
+    free(s->clicked);
+    free(s);
+}
+
+static ls_status finish(clicks *s, const char *what, ls_error *e) {
+    const ls_clicks_wanted *w = &s->wanted;
+    int64_t nids = place_ids(s);
+    if (w->scale == LS_CLICKS_STANDARD) standardize(s);
+    if (nids > INT32_MAX)
+        return ls_fail(e, LS_EINVAL, "%s: the columns have %lld ids; at most %d are possible", what,
+                       (long long)nids, INT32_MAX);
+    ls_field ids = {.name = "ids", .type = LS_I32, .ndims = 1, .dims = {w->nids}, .ids = nids};
+    ls_field x = {.name = "x", .type = LS_F32, .ndims = 1, .dims = {w->nnumbers}};
+    LS_TRY(ls_source_add_field(&s->base, what, &ids, e));
+    if (w->nnumbers) LS_TRY(ls_source_add_field(&s->base, what, &x, e));
+    return ls_source_add_field(&s->base, what, &(ls_field){.name = "clicked", .type = LS_F32}, e);
+}
+
+static ls_status open_clicks(const ls_files *files, const ls_source_options *o, ls_source **s_p,
+                             ls_error *e) {
+    clicks *s = LS_NEW(clicks);
+    const char *names[LS_CSV_COLUMNS];
+    s->wanted = *o->clicks;
+    s->base = (ls_source){.format = "clicks", .read = read_sample, .close = close_clicks};
+    s->names = LS_NEW_ARRAY(ls_id_names, (size_t)s->wanted.nids);
+    ls_csv_wanted columns = {
+        .names = names, .n = 1 + s->wanted.nids + s->wanted.nnumbers, .row = add_row, .arg = s};
+    for (int i = 0; i < columns.n; i++) names[i] = s->wanted.names[i];
+    ls_status status = ls_csv_columns_read(files, o, &columns, &s->base, e);
+    if (status == LS_OK) status = finish(s, files->paths[0], e);
+    free_names(s);
+    if (status == LS_OK)
+        *s_p = &s->base;
+    else
+        close_clicks(&s->base);
+    return status;
+}
+
+const ls_data_format ls_format_clicks = {.name = "clicks", .open = open_clicks};
