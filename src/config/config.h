@@ -78,7 +78,11 @@ typedef enum ls_optimizer_kind {
     LS_OPTIMIZER_SGD,
     LS_OPTIMIZER_LION,
     LS_OPTIMIZER_ADAGRAD,
-    LS_OPTIMIZER_SCHEDULE_FREE
+    LS_OPTIMIZER_SCHEDULE_FREE,
+    LS_OPTIMIZER_LARS,
+    LS_OPTIMIZER_LAMB,
+    LS_OPTIMIZER_ADAFACTOR,
+    LS_OPTIMIZER_MUON
 } ls_optimizer_kind;
 typedef enum ls_schedule_kind {
     LS_SCHEDULE_COSINE,

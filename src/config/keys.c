@@ -15,8 +15,9 @@ static const char *const states[] = {"memory", "file", NULL};
 static const char *const syncs[] = {"all_reduce", "async", NULL};
 static const char *const balances[] = {"auto", "off", NULL};
 static const char *const bests[] = {"off", "on", NULL};
-static const char *const optimizers[] = {"adamw",   "adam",          "sgd", "lion",
-                                         "adagrad", "schedule-free", NULL};
+static const char *const optimizers[] = {"adamw",     "adam",          "sgd",  "lion",
+                                         "adagrad",   "schedule-free", "lars", "lamb",
+                                         "adafactor", "muon",          NULL};
 static const char *const schedules[] = {"cosine", "linear", "constant", "step", "wsd", NULL};
 static const char *const formats[] = {"auto",       "text",     "chat",  "tokens", "idx",
                                       "cifar",      "csv",      "jsonl", "npy",    "images",
@@ -281,10 +282,10 @@ const ls_config_key ls_config_keys[] = {
         "closer the model stays to it"),
     NUM("dpo.label_smoothing", dpo.label_smoothing, 0, 0.5, 0, FIXED,
         "dpo.loss sigmoid: the probability that a pair's answers are exchanged (conservative DPO)"),
-    ONE_OF(
-        "optim.optimizer", optim.optimizer, optimizers, FIXED,
-        "the update of the weights; sgd has momentum where optim.momentum is not 0; schedule-free "
-        "needs optim.schedule=constant, and evaluates and saves the average of its weights"),
+    ONE_OF("optim.optimizer", optim.optimizer, optimizers, FIXED,
+           "the update of the weights; sgd has momentum where optim.momentum is not 0; muon is for "
+           "matrices, the rest has adamw; lars and lamb are for weights that decay; schedule-free "
+           "needs optim.schedule=constant, and evaluates and saves the average of its weights"),
     NUM("optim.lr", optim.lr, 0, 1000, 1e-3, FIXED, "learning rate after the warm-up"),
     NUM("optim.min_lr", optim.min_lr, 0, 1000, 1e-4, FIXED,
         "learning rate at the end of the schedules cosine, linear and wsd"),
@@ -299,21 +300,24 @@ const ls_config_key ls_config_keys[] = {
     NUM("optim.step_factor", optim.step_factor, 0, 1, 0.1, FIXED,
         "schedule step: factor of the learning rate at each change"),
     NUM("optim.beta1", optim.beta1, 0, 0.999999, 0.9, FIXED,
-        "AdamW, Adam: decay rate of the first moment; lion: weight of the mean in the update; "
+        "adamw, adam, lamb: decay rate of the first moment; lion: weight of the mean in the "
+        "update; "
         "schedule-free: of the average"),
     NUM("optim.beta2", optim.beta2, 0, 0.999999, 0.95, FIXED,
-        "AdamW, Adam, schedule-free: decay rate of the second moment; lion: of its mean (usually "
+        "adamw, adam, lamb, schedule-free: decay rate of the second moment; lion: of its mean "
+        "(usually "
         "0.99)"),
     NUM("optim.eps", optim.eps, 1e-30, 1, 1e-8, FIXED,
         "added to the denominator of adamw, adam, adagrad, "
-        "schedule-free"),
+        "schedule-free, lamb"),
     NUM("optim.momentum", optim.momentum, 0, 0.999999, 0, FIXED,
-        "sgd: factor of the velocity; 0: no momentum, and no state"),
+        "sgd, lars, muon: factor of the velocity; 0: sgd has no momentum, and no state, lars has "
+        "0.9, muon 0.95"),
     ONE_OF("optim.nesterov", optim.nesterov, switches, FIXED,
-           "on: sgd looks ahead by the momentum"),
+           "on: sgd and lars look ahead by the momentum, as muon always does"),
     NUM("optim.weight_decay", optim.weight_decay, 0, 1000, 0.1, FIXED,
-        "AdamW, lion, schedule-free: decoupled weight decay; adam, sgd, adagrad: added to the "
-        "gradient; norms and biases have none"),
+        "decoupled weight decay; adam, sgd, adagrad, lars: added to the gradient; norms and biases "
+        "have none"),
     NUM("optim.ema", optim.ema, 0, 0.999999, 0, FIXED,
         "a moving average of the weights, e.g. 0.999: the factor of its old value in each update; "
         "eval --ema and ckpt export --ema use it; 0: none"),

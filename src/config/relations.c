@@ -159,17 +159,30 @@ static ls_status check_schedule_free(const ls_config *c, const char *where, ls_e
     return LS_OK;
 }
 
+/* Parameter servers have parts of parameters, of which every worker reads the newest values. */
+static ls_status check_elementwise(const ls_config *c, int64_t optimizer, const char *where,
+                                   ls_error *e) {
+    if (c->sync.mode != LS_SYNC_ASYNC || optimizer < LS_OPTIMIZER_SCHEDULE_FREE) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: sync.mode async: optim.optimizer must update each element by itself; use "
+                   "adamw, adam, sgd, lion or adagrad",
+                   where);
+}
+
 /* A momentum that no update uses would be silently ignored. */
 static ls_status check_optimizers(const ls_config *c, const char *where, ls_error *e) {
     ls_config_group groups[LS_CONFIG_GROUPS];
     int n = 0;
     LS_TRY(ls_config_read_groups(c, where, groups, &n, e));
-    bool has_sgd = false, has_plain_nesterov = false;
+    bool any_momentum = false, has_plain_nesterov = false;
     for (int i = -1; i < n; i++) {
         const ls_config_optim *o = i < 0 ? &c->optim : &groups[i].with;
+        LS_TRY(check_elementwise(c, o->optimizer, where, e));
         bool is_sgd = o->optimizer == LS_OPTIMIZER_SGD;
+        bool has_momentum =
+            is_sgd || o->optimizer == LS_OPTIMIZER_LARS || o->optimizer == LS_OPTIMIZER_MUON;
         if (o->optimizer == LS_OPTIMIZER_SCHEDULE_FREE) LS_TRY(check_schedule_free(c, where, e));
-        has_sgd = has_sgd || is_sgd;
+        any_momentum = any_momentum || has_momentum;
         has_plain_nesterov = has_plain_nesterov || (is_sgd && o->nesterov && o->momentum == 0);
     }
     if (has_plain_nesterov)
@@ -178,10 +191,10 @@ static ls_status check_optimizers(const ls_config *c, const char *where, ls_erro
             "%s: optim.nesterov is on, and optim.momentum is 0; set optim.momentum, e.g. "
             "to 0.9",
             where);
-    if (has_sgd || (c->optim.momentum == 0 && !c->optim.nesterov)) return LS_OK;
+    if (any_momentum || (c->optim.momentum == 0 && !c->optim.nesterov)) return LS_OK;
     return ls_fail(e, LS_EINVAL,
-                   "%s: optim.%s is set, and only optim.optimizer=sgd uses it; the betas are those "
-                   "of the other optimizers",
+                   "%s: optim.%s is set, and only optim.optimizer=sgd, lars and muon use it; the "
+                   "betas are those of the other optimizers",
                    where, c->optim.momentum > 0 ? "momentum" : "nesterov");
 }
 

@@ -230,6 +230,7 @@ static ls_status run_update(ls_exec *x, const ls_action *a) {
                          .params = w->params,
                          .flat = w->flat,
                          .journal = w->store ? &w->journal : NULL,
+                         .room = w->room,
                          .step = x->update,
                          .skipped = x->out.skipped,
                          .steps = x->in->step + 1};

@@ -7,6 +7,7 @@
  *     areas                   [most]: steps, params, state
  *     gradients               [most]
  *     parts and sums          [most]
+ *     rooms of whole updates  [most]
  *     claims                  [V]
  *     backups                 [V]: gradients that are computed twice, and parts
  *     marks of sums           [most][buckets][2]
@@ -57,7 +58,8 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, size_t carried_
            saved_at = workers_at + pages(n * sizeof(ls_store_record));
     size_t areas_at = saved_at + pages(n * (size_t)threads * sizeof(ls_journal_saved));
     size_t grads_at = areas_at + n * s->area_nbytes, sums_at = grads_at + n * s->grads_nbytes;
-    size_t claims_at = sums_at + n * s->sums_nbytes;
+    s->room_nbytes = pages(ls_plan_room_nbytes(p));
+    size_t rooms_at = sums_at + n * s->sums_nbytes, claims_at = rooms_at + n * s->room_nbytes;
     size_t backups_at = claims_at + pages((size_t)p->c.V * sizeof(ls_store_claim));
     s->V = p->c.V;
     s->backup_nbytes = pages(ls_plan_slot_nbytes(p)) + s->sums_nbytes;
@@ -82,6 +84,7 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, size_t carried_
     s->areas = s->memory + areas_at;
     s->grads = s->memory + grads_at;
     s->sums = s->memory + sums_at;
+    s->rooms = s->memory + rooms_at;
     s->claims = (ls_store_claim *)(void *)(s->memory + claims_at);
     s->backups = s->memory + backups_at;
     s->made = (atomic_uint *)(void *)(s->memory + made_at);
@@ -129,6 +132,10 @@ ls_flat ls_store_flat_of(ls_store *s, int area) {
 
 void *ls_store_grads(ls_store *s, int worker) {
     return s->grads + (size_t)worker * s->grads_nbytes;
+}
+
+void *ls_store_room(ls_store *s, int worker) {
+    return s->room_nbytes ? s->rooms + (size_t)worker * s->room_nbytes : NULL;
 }
 
 double *ls_store_sums(ls_store *s, int worker) {

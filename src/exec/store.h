@@ -62,6 +62,7 @@ void *ls_store_params(ls_store *, int area); /* [nfloats] of the plan's compute 
 float *ls_store_state(ls_store *, int area); /* masters (16-bit parameters alone), states */
 void *ls_store_grads(ls_store *, int worker);
 float *ls_store_errors(ls_store *);            /* of all virtual workers (exec/errors.h) */
+void *ls_store_room(ls_store *, int worker);   /* ls_plan_room_nbytes(); NULL where that is 0 */
 double *ls_store_sums(ls_store *, int worker); /* parts, then sums */
 void *ls_store_frozen(ls_store *); /* [frozen_floats] of the plan's compute type, for all
                                                   workers; what is not written takes no memory */

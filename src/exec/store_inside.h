@@ -33,13 +33,14 @@ struct ls_store {
     size_t nblocks, backup_nbytes;
     bool has_masters;
     int nstates; /* states of the optimizer */
-    size_t nfloats, steps_nbytes, params_nbytes, area_nbytes, grads_nbytes, sums_nbytes;
+    size_t nfloats, steps_nbytes, params_nbytes, area_nbytes, grads_nbytes, sums_nbytes,
+        room_nbytes;
     unsigned char *memory;
     size_t nbytes;
     ls_store_head *head;
     ls_store_record *workers; /* [most] */
     ls_journal_saved *saved;  /* [most][threads] */
-    unsigned char *carried, *areas, *grads, *sums, *backups, *errors, *frozen;
+    unsigned char *carried, *areas, *grads, *sums, *rooms, *backups, *errors, *frozen;
     size_t errors_nbytes;   /* 0: there are none */
     ls_store_claim *claims; /* [V] */
     /* [most][nbuckets][2] for each sum of a bucket: 2 (step + 1) while it is made, 2 (step + 1) + 1

@@ -18,6 +18,7 @@ static void finish_update(ls_store *s, const ls_plan *p, int w, const ls_store_n
                          .params = ls_store_params(s, area),
                          .flat = ls_store_flat_of(s, area),
                          .journal = &journal,
+                         .room = ls_store_room(s, w),
                          .step = n->update,
                          .skipped = n->out.skipped,
                          .steps = n->steps};

@@ -17,6 +17,7 @@ void ls_update_bucket(const ls_update *u, const ls_compute *c, int bucket) {
                          .params = u->params,
                          .flat = u->flat,
                          .journal = u->journal,
+                         .room = u->room,
                          .steps = ls_store_mark(u->steps)};
     if (!u->skipped)
         ls_optim_apply(&o, c, own.first, own.end);

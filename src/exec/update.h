@@ -14,6 +14,7 @@ typedef struct ls_update {
     void *params;      /* [nfloats] of the plan's compute type */
     ls_flat flat;
     const ls_journal *journal; /* NULL: there is none */
+    void *room;                /* for whole parameters (optim/whole.h); NULL: there are none */
     ls_optim_step step;
     bool skipped;  /* the gradient overflowed: nothing changes but the journal */
     int64_t steps; /* complete with this one */

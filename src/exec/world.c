@@ -35,6 +35,11 @@ static ls_status take_wide(ls_world *w, const ls_plan *p, ls_error *e) {
     return LS_OK;
 }
 
+static ls_status take_room(ls_world *w, const ls_plan *p, ls_error *e) {
+    if (!ls_plan_room_nbytes(p)) return LS_OK;
+    return ls_map(ls_plan_room_nbytes(p), "updates of whole parameters", &w->room, e);
+}
+
 /* The buffers that no other worker writes. */
 static ls_status take_own(ls_world *w, const ls_plan *p, ls_error *e) {
     w->grads = ls_group_alloc(w->group, ls_plan_grads_nbytes(p, ls_group_rank(w->group)));
@@ -45,6 +50,7 @@ static ls_status take_own(ls_world *w, const ls_plan *p, ls_error *e) {
         LS_TRY(ls_errors_map(p, &w->errors, e));
         w->frees_errors = true;
     }
+    LS_TRY(take_room(w, p, e));
     return take_wide(w, p, e);
 }
 
@@ -99,6 +105,7 @@ static ls_status open_in_store(ls_world *w, const ls_plan *p, ls_error *e) {
     w->parts = ls_store_sums(w->store, rank);
     w->sums = w->parts + ls_plan_nscalars(p);
     if (ls_plan_has_errors(p)) w->errors = ls_store_errors(w->store);
+    w->room = ls_store_room(w->store, rank);
     return take_wide(w, p, e);
 }
 
@@ -180,6 +187,7 @@ void ls_world_part(ls_world *w) {
 void ls_world_close(ls_world *w, const ls_plan *p) {
     if (!w->group && !w->store) return;
     if (!w->store) {
+        ls_unmap(w->room, ls_plan_room_nbytes(p));
         ls_group_free(w->group, w->grads);
         ls_group_free(w->group, w->parts);
         ls_group_free(w->group, w->sums);

@@ -34,6 +34,7 @@ typedef struct ls_world {
     bool frees_errors;  /* this world frees them */
     double *parts;      /* [ls_plan_nscalars] this worker's norms and losses; 0 elsewhere */
     double *sums;       /* [ls_plan_nscalars] sums over all workers */
+    void *room;         /* for updates of whole parameters (optim/whole.h); NULL: there are none */
     ls_store *store;    /* has all this, and outlives the worker; NULL: the world has it */
     ls_journal journal; /* in the store */
 } ls_world;

@@ -32,6 +32,7 @@ typedef struct ls_param {
         offset; /* floats, in the flat buffers, or in that of frozen parameters; a multiple of 16 */
     size_t count; /* product of dims */
     bool decay;   /* weight decay applies */
+    bool whole;   /* one worker updates all of it: no other parameter is in its blocks (LS_BLOCK) */
     /* Above 0: the parameter is a running value of what batches have, and no gradient trains it.
      * Its "gradient" is the batch's value times the call's samples; an update makes it (1 -
      * momentum) p + momentum * the mean over the samples of the step's batch. */

@@ -30,18 +30,21 @@ void ls_model_add_param(ls_model *m, ls_layer *l, const char *name, const ls_par
     m->count += p->count;
 }
 
+static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
+
 /* Trained parameters lie in the flat buffers, and frozen ones in a buffer of their own, in the
  * order of the table. */
-static void place_params(ls_model *m) {
+void ls_model_place(ls_model *m) {
     m->nfloats = m->frozen_floats = m->frozen_count = 0;
     for (int i = 0; i < m->nparams; i++) {
         ls_param *p = &m->params[i];
         size_t *end = p->frozen ? &m->frozen_floats : &m->nfloats;
-        p->offset = *end;
-        *end += (p->count + 15) / 16 * 16;
+        size_t unit = p->whole && !p->frozen ? LS_BLOCK : 16;
+        p->offset = round_up(*end, unit);
+        *end = p->offset + round_up(p->count, unit);
         if (p->frozen) m->frozen_count += p->count;
     }
-    m->nfloats = (m->nfloats + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;
+    m->nfloats = round_up(m->nfloats, LS_BLOCK);
     for (int i = 0; i < m->nlayers; i++) {
         ls_layer *l = &m->layers[i];
         for (int k = 0; k < l->nparams; k++) {
@@ -155,7 +158,7 @@ static ls_status choose_slot(ls_model *m, int l, ls_error *e) {
 
 ls_status ls_model_link(ls_model *m, ls_error *e) {
     m->nslots = m->nlosses = 0;
-    place_params(m);
+    ls_model_place(m);
     for (int l = 0; l < m->nlayers; l++) {
         m->layers[l].last_reader = -1;
         if (m->layers[l].loss) m->layers[l].loss_at = m->nlosses++;

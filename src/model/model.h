@@ -66,6 +66,8 @@ void ls_model_add_param(ls_model *, ls_layer *, const char *name, const ls_param
  * there is no loss; more than LS_MODEL_MAX_SLOTS values are needed at the same time; a layer with
  * frozen parameters computes the gradients of all. */
 ls_status ls_model_link(ls_model *, ls_error *);
+/* Places the parameters anew, after a change of their `whole` or `frozen`. */
+void ls_model_place(ls_model *);
 void ls_model_free(ls_model *);
 void ls_draft_free(ls_draft *); /* NULL is fine */
 

@@ -3,24 +3,32 @@
 
 #include <string.h>
 
+#include "optim/whole.h"
 #include "tensor/dtype.h"
 
 typedef struct job {
     const ls_optim_update *u;
     const ls_kernels *k;
     size_t first, end;
-    int ema; /* the number of the average among the states; -1: none */
     ls_update_scalars scalars[LS_OPTIM_GROUPS][2]; /* without weight decay, and with it */
 } job;
 
 /* Includes elements [from, from + n) in the average, which begins with the first update. */
-static void average_range(const job *j, size_t from, size_t n) {
-    const float *params = j->u->flat.of[0] + from;
-    float *ema = j->u->flat.of[1 + j->ema] + from;
-    if (j->u->step.updates == 0)
-        memcpy(ema, params, n * sizeof *ema);
+static void average_range(const ls_optim_update *u, const ls_kernels *k, int ema, size_t from,
+                          size_t n) {
+    const float *params = u->flat.of[0] + from;
+    float *mean = u->flat.of[1 + ema] + from;
+    if (u->step.updates == 0)
+        memcpy(mean, params, n * sizeof *mean);
     else
-        j->k->ema((int64_t)n, (float)(1 - j->u->optim->ema), params, ema);
+        k->ema((int64_t)n, (float)(1 - u->optim->ema), params, mean);
+}
+
+void ls_optim_finish_range(const ls_optim_update *u, const ls_kernels *k, size_t from, size_t n) {
+    int ema = ls_optim_ema(u->optim);
+    if (ema >= 0) average_range(u, k, ema, from, n);
+    if (ls_dtype_is_half(u->params_type))
+        k->narrow(u->params_type, n, u->flat.of[0] + from, (uint16_t *)u->params + from);
 }
 
 /* A new running value; batch [n]: the sum over the samples of the batch's values. */
@@ -47,9 +55,7 @@ static void update_range(const job *j, const ls_param *p, size_t from, size_t to
     else
         j->k->update[g->rule]((int64_t)n, &j->scalars[p->group][p->decay || g->decays_all],
                               half_grads ? wide : grads, u->flat.of[0] + from, states);
-    if (j->ema >= 0) average_range(j, from, n);
-    if (ls_dtype_is_half(u->params_type))
-        j->k->narrow(u->params_type, n, u->flat.of[0] + from, (uint16_t *)u->params + from);
+    ls_optim_finish_range(u, j->k, from, n);
 }
 
 /* Updates elements [first, end), at most LS_BLOCK. *param_p: the first parameter that may have
@@ -83,11 +89,25 @@ static void update_run(void *arg, int thread, int nthreads) {
     }
 }
 
-void ls_optim_apply(const ls_optim_update *u, const ls_compute *c, size_t first, size_t end) {
+/* Updates elements [first, end), which have no whole parameter. */
+static void update_elements(const ls_optim_update *u, const ls_compute *c, size_t first,
+                            size_t end) {
     job j = {.u = u, .k = c->k, .first = first, .end = end};
-    j.ema = ls_optim_ema(u->optim);
+    if (first >= end) return;
     for (int g = 0; g < u->optim->ngroups; g++)
         for (int decay = 0; decay < 2; decay++)
             j.scalars[g][decay] = ls_optim_scalars(&u->optim->groups[g], &u->step, decay);
     ls_pool_run(c->pool, update_run, &j);
+}
+
+void ls_optim_apply(const ls_optim_update *u, const ls_compute *c, size_t first, size_t end) {
+    size_t at = first;
+    for (int i = 0; i < u->model->nparams; i++) {
+        const ls_param *p = &u->model->params[i];
+        if (!p->whole || p->frozen || p->offset < first || p->offset >= end) continue;
+        update_elements(u, c, at, p->offset);
+        ls_whole_update(u, c, i);
+        at = (p->offset + p->count + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;
+    }
+    update_elements(u, c, at, end);
 }

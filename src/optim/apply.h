@@ -1,5 +1,5 @@
 /* apply.h - applies the optimizer to a range of the flat buffers, each parameter by the rule of its
- * group. Elementwise: any cut into ranges gives the same bits.
+ * group. Any cut into ranges gives the same bits, if no whole parameter (whole.h) is cut.
  */
 #ifndef LS_OPTIM_APPLY_H
 #define LS_OPTIM_APPLY_H
@@ -17,10 +17,19 @@ typedef struct ls_optim_update {
     ls_flat flat;              /* the masters or parameters, and the states */
     const ls_journal *journal; /* NULL: none */
     uint32_t steps;            /* with a journal: steps that a block has had after this update */
+    void *room;                /* ls_whole_nbytes(); NULL where that is 0 */
 } ls_optim_update;
 
 /* Updates elements [first, end). With a journal these are multiples of LS_BLOCK, and blocks that
  * have had the step are skipped. */
 void ls_optim_apply(const ls_optim_update *, const ls_compute *, size_t first, size_t end);
+
+/* What follows a change of elements [first, first + n) of one parameter, at most LS_BLOCK: includes
+ * them in the average of the weights, and rounds them to 16 bits. */
+void ls_optim_finish_range(const ls_optim_update *, const ls_kernels *, size_t first, size_t n);
+
+/* What follows a change of elements [first, first + n) of one parameter, at most LS_BLOCK: includes
+ * them in the average of the weights, and rounds them to 16 bits. */
+void ls_optim_finish_range(const ls_optim_update *, const ls_kernels *, size_t first, size_t n);
 
 #endif

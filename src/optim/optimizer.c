@@ -8,13 +8,39 @@
 #include "config/groups.h"
 
 const ls_optim_rule ls_optim_rules[LS_NRULES] = {
-    [LS_RULE_ADAMW] = {"adamw", 2, {"exp_avg", "exp_avg_sq"}, 0},
-    [LS_RULE_ADAM] = {"adam", 2, {"exp_avg", "exp_avg_sq"}, 0},
-    [LS_RULE_SGD] = {"sgd", 0, {NULL}, 0},
-    [LS_RULE_MOMENTUM] = {"sgd with momentum", 1, {"momentum_buffer"}, 0},
-    [LS_RULE_LION] = {"lion", 1, {"exp_avg"}, 0},
-    [LS_RULE_ADAGRAD] = {"adagrad", 1, {"sum"}, 0},
-    [LS_RULE_SCHEDULE_FREE] = {"schedule-free", 3, {"z", "exp_avg_sq", "y"}, 3},
+    [LS_RULE_ADAMW] = {.name = "adamw", .nstates = 2, .states = {"exp_avg", "exp_avg_sq"}},
+    [LS_RULE_ADAM] = {.name = "adam", .nstates = 2, .states = {"exp_avg", "exp_avg_sq"}},
+    [LS_RULE_SGD] = {.name = "sgd"},
+    [LS_RULE_MOMENTUM] = {.name = "sgd with momentum", .nstates = 1, .states = {"momentum_buffer"}},
+    [LS_RULE_LION] = {.name = "lion", .nstates = 1, .states = {"exp_avg"}},
+    [LS_RULE_ADAGRAD] = {.name = "adagrad", .nstates = 1, .states = {"sum"}},
+    [LS_RULE_SCHEDULE_FREE] = {.name = "schedule-free",
+                               .nstates = 3,
+                               .states = {"z", "exp_avg_sq", "y"},
+                               .average = 3},
+    [LS_RULE_LARS] = {.name = "lars",
+                      .nstates = 1,
+                      .states = {"momentum_buffer"},
+                      .whole = true,
+                      .decaying = true,
+                      .rest = LS_RULE_MOMENTUM},
+    [LS_RULE_LAMB] = {.name = "lamb",
+                      .nstates = 2,
+                      .states = {"exp_avg", "exp_avg_sq"},
+                      .whole = true,
+                      .decaying = true,
+                      .rest = LS_RULE_ADAMW},
+    [LS_RULE_ADAFACTOR] = {.name = "adafactor",
+                           .nstates = 2,
+                           .states = {"row_var", "col_var"},
+                           .factored = "variance",
+                           .whole = true},
+    [LS_RULE_MUON] = {.name = "muon",
+                      .nstates = 1,
+                      .states = {"momentum_buffer"},
+                      .whole = true,
+                      .matrices = true,
+                      .rest = LS_RULE_ADAMW},
 };
 
 static ls_update_rule rule_of(const ls_config_optim *c) {
@@ -23,9 +49,19 @@ static ls_update_rule rule_of(const ls_config_optim *c) {
                                            [LS_OPTIMIZER_SGD] = LS_RULE_SGD,
                                            [LS_OPTIMIZER_LION] = LS_RULE_LION,
                                            [LS_OPTIMIZER_ADAGRAD] = LS_RULE_ADAGRAD,
-                                           [LS_OPTIMIZER_SCHEDULE_FREE] = LS_RULE_SCHEDULE_FREE};
+                                           [LS_OPTIMIZER_SCHEDULE_FREE] = LS_RULE_SCHEDULE_FREE,
+                                           [LS_OPTIMIZER_LARS] = LS_RULE_LARS,
+                                           [LS_OPTIMIZER_LAMB] = LS_RULE_LAMB,
+                                           [LS_OPTIMIZER_ADAFACTOR] = LS_RULE_ADAFACTOR,
+                                           [LS_OPTIMIZER_MUON] = LS_RULE_MUON};
     if (c->optimizer == LS_OPTIMIZER_SGD && c->momentum > 0) return LS_RULE_MOMENTUM;
     return rules[c->optimizer];
+}
+
+/* optim.momentum; where it is not set, the usual one of a rule that needs it. */
+static double momentum_of(const ls_config_optim *c) {
+    if (c->momentum > 0 || c->optimizer == LS_OPTIMIZER_SGD) return c->momentum;
+    return c->optimizer == LS_OPTIMIZER_MUON ? 0.95 : 0.9;
 }
 
 static ls_optim_group group_of(const ls_config_optim *c, double lr_scale, bool decays_all) {
@@ -34,7 +70,7 @@ static ls_optim_group group_of(const ls_config_optim *c, double lr_scale, bool d
                             .beta2 = c->beta2,
                             .eps = c->eps,
                             .weight_decay = c->weight_decay,
-                            .momentum = c->momentum,
+                            .momentum = momentum_of(c),
                             .nesterov = c->nesterov,
                             .lr_scale = lr_scale,
                             .warmup = c->warmup,
@@ -70,16 +106,69 @@ static ls_status take(const char *pattern, int number, ls_model *m, ls_error *e)
                    trains ? "earlier groups have" : "are frozen (train.freeze)");
 }
 
+/* Does the layer compute the model's output: is it a loss with parameters, or read by one without?
+ */
+static bool is_output(const ls_model *m, int layer) {
+    bool is = m->layers[layer].loss;
+    for (int i = 0; i < m->nlayers; i++)
+        for (int k = 0; k < m->layers[i].ninputs; k++)
+            is = is ||
+                 (m->layers[i].loss && !m->layers[i].nparams && m->layers[i].inputs[k] == layer);
+    return is;
+}
+
+/* Is it a matrix between layers: neither a table nor of the output? */
+static bool is_matrix(const ls_model *m, int param) {
+    bool at_end = false;
+    for (int i = 0; i < m->nlayers; i++) {
+        const ls_layer *l = &m->layers[i];
+        for (int k = 0; k < l->nparams; k++)
+            at_end = at_end ||
+                     (l->params[k] == param && (k >= l->nparams - l->ntables || is_output(m, i)));
+    }
+    return m->params[param].ndims == 2 && !at_end;
+}
+
+static bool trains(const ls_optim *o, const ls_model *m, int param) {
+    const ls_param *p = &m->params[param];
+    const ls_optim_group *g = &o->groups[p->group];
+    const ls_optim_rule *rule = &ls_optim_rules[g->rule];
+    if (rule->matrices) return is_matrix(m, param);
+    return !rule->decaying || ((p->decay || g->decays_all) && g->weight_decay > 0);
+}
+
+void ls_optim_place(ls_optim *o, ls_model *m) {
+    int rest[LS_OPTIM_GROUPS] = {0}; /* of each group, the one for what its rule does not train */
+    for (int i = 0; i < m->nparams; i++) {
+        ls_param *p = &m->params[i];
+        int g = p->group;
+        p->whole = false;
+        if (p->momentum > 0 || p->frozen) continue;
+        if (trains(o, m, i)) {
+            p->whole = ls_optim_rules[o->groups[g].rule].whole;
+            continue;
+        }
+        if (!rest[g]) {
+            rest[g] = o->ngroups++;
+            o->groups[rest[g]] = o->groups[g];
+            o->groups[rest[g]].rule = ls_optim_rules[o->groups[g].rule].rest;
+        }
+        p->group = (unsigned char)rest[g];
+    }
+    ls_model_place(m);
+}
+
 ls_status ls_optim_of(const ls_config *c, ls_model *m, ls_optim *o_p, ls_error *e) {
     ls_config_group groups[LS_CONFIG_GROUPS];
     int n = 0;
-    _Static_assert(LS_OPTIM_GROUPS == LS_CONFIG_GROUPS + 1, "group 0 has the other parameters");
+    _Static_assert(LS_OPTIM_GROUPS == 2 * (LS_CONFIG_GROUPS + 1), "group 0 has the others");
     LS_TRY(ls_config_read_groups(c, "config", groups, &n, e));
     ls_optim o = {.ema = c->optim.ema, .ngroups = 1 + n, .groups = {group_of(&c->optim, 1, false)}};
     for (int i = 0; i < n; i++) {
         LS_TRY(take(groups[i].match, i + 1, m, e));
         o.groups[i + 1] = group_of(&groups[i].with, groups[i].lr_scale, groups[i].decays_all);
     }
+    ls_optim_place(&o, m);
     *o_p = o;
     return LS_OK;
 }
@@ -103,7 +192,17 @@ int ls_optim_nflats(const ls_optim *o) { return 1 + ls_optim_nstates(o); }
 const char *ls_optim_state_name(const ls_optim *o, const ls_param *p, int i) {
     const ls_optim_rule *rule = &ls_optim_rules[o->groups[p->group].rule];
     if (i == ls_optim_ema(o)) return LS_OPTIM_EMA;
+    if (rule->factored && p->ndims < 2) return i == 0 ? rule->factored : NULL;
     return i < rule->nstates && p->momentum == 0 ? rule->states[i] : NULL;
+}
+
+ls_param ls_optim_state_param(const ls_optim *o, const ls_param *p, int i) {
+    ls_param s = *p;
+    if (!ls_optim_rules[o->groups[p->group].rule].factored || p->ndims < 2 || i > 1) return s;
+    int d = p->ndims - (i == 0 ? 1 : 2);
+    s.count /= (size_t)s.dims[d];
+    s.dims[d] = 1;
+    return s;
 }
 
 int ls_optim_weights(const ls_optim *o, const ls_param *p, int64_t updates) {

@@ -13,8 +13,9 @@
 #include "config/config.h"
 #include "model/model.h"
 
-/* At most: states of a rule, all states, groups. */
-enum { LS_RULE_STATES = 3, LS_OPTIM_STATES = LS_RULE_STATES + 1, LS_OPTIM_GROUPS = 16 };
+/* At most: states of a rule, all states, groups: those of a config, and each once more
+ * (ls_optim_rule.rest). */
+enum { LS_RULE_STATES = 3, LS_OPTIM_STATES = LS_RULE_STATES + 1, LS_OPTIM_GROUPS = 32 };
 
 /* The suffix of the average's tensors. */
 #define LS_OPTIM_EMA "ema"
@@ -27,6 +28,13 @@ typedef struct ls_optim_rule {
      * evaluations use it, and checkpoints have it as the weight, and the parameter, where gradients
      * are taken, as the state. */
     int average;
+    /* Not NULL: the states of a parameter with several dims are means over its last dim, and over the
+     * one before that; that of a vector has this name and one value an element. */
+    const char *factored;
+    /* A parameter that it trains has one owner (ls_param.whole). It trains only matrices, or only
+     * parameters that decay, and `rest` trains the others. */
+    bool whole, matrices, decaying;
+    ls_update_rule rest;
 } ls_optim_rule;
 
 extern const ls_optim_rule ls_optim_rules[LS_NRULES];
@@ -48,9 +56,13 @@ typedef struct ls_optim {
     ls_optim_group groups[LS_OPTIM_GROUPS];
 } ls_optim;
 
-/* That of a config; sets the group of each parameter of the model. LS_EINVAL: optim.groups has a
+/* That of a config; sets the group of each parameter of the model, and which of them are whole, and
+ * places them anew. LS_EINVAL: optim.groups has a
  * pattern that matches no parameter, or one that an earlier group has taken. */
 ls_status ls_optim_of(const ls_config *, ls_model *, ls_optim *o_p, ls_error *);
+/* The same once parameters have their groups: a group whose rule trains only some kinds of
+ * parameters becomes two; whole parameters are placed. */
+void ls_optim_place(ls_optim *, ls_model *);
 /* AdamW, with the defaults of the config's keys, for all parameters. */
 ls_optim ls_optim_usual(void);
 
@@ -64,6 +76,9 @@ int ls_optim_ema(const ls_optim *);
 /* The name of a parameter's state `i`; NULL: it has none of this number. A running value has no
  * states of a rule. */
 const char *ls_optim_state_name(const ls_optim *, const ls_param *, int i);
+
+/* The parameter as its state `i` is: with the state's dims and number of elements. */
+ls_param ls_optim_state_param(const ls_optim *, const ls_param *, int i);
 
 /* The buffer (flat.h) that has a parameter's weights after `updates` updates: 0, or that of the
  * rule's average. */

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "model/mixed.h"
+#include "optim/whole.h"
 #include "tensor/dtype.h"
 
 /* The speeds of 16 bits that the plan needs. */
@@ -122,10 +123,28 @@ static double update_share(const ls_plan *plan) {
     return (3.0 + 2 * ls_optim_nstates(&plan->c.optim)) / 7.0;
 }
 
+/* The products, in f32, of optimizers of matrices. */
+static double update_products_s(const ls_pricer *p, ls_bucket own) {
+    double sum = 0;
+    const ls_model *m = p->plan->c.model;
+    for (int i = 0; i < m->nparams; i++) {
+        ls_whole_product list[LS_WHOLE_PRODUCTS];
+        if (m->params[i].offset < own.first || m->params[i].offset >= own.end) continue;
+        ls_whole_products(&p->plan->c.optim, &m->params[i], list);
+        for (int k = 0; k < LS_WHOLE_PRODUCTS; k++)
+            if (list[k].times > 0)
+                sum += list[k].times * ls_machine_product_s(p->site->machine, LS_WORK_PRODUCT,
+                                                            ceil(list[k].M / p->site->threads),
+                                                            list[k].N, list[k].K, p->busy);
+    }
+    return sum;
+}
+
 /* It rounds the weights that layers read. */
-static double update_s(const ls_pricer *p, size_t floats) {
+static double update_s(const ls_pricer *p, ls_bucket own) {
     bool half = ls_dtype_is_half(p->plan->c.compute);
-    return update_share(p->plan) * pass_s(p, LS_WORK_UPDATE, floats) +
+    size_t floats = own.end - own.first;
+    return update_share(p->plan) * pass_s(p, LS_WORK_UPDATE, floats) + update_products_s(p, own) +
            (half ? pass_s(p, LS_WORK_NARROW, floats) : 0);
 }
 
@@ -247,7 +266,7 @@ static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
     case LS_NORM: return (ls_price){.cpu_s = norm_s(p, worker)};
     case LS_UPDATE:
         b = ls_plan_owned(plan, a->bucket, worker);
-        return (ls_price){.cpu_s = update_s(p, b.end - b.first)};
+        return (ls_price){.cpu_s = update_s(p, b)};
     case LS_FREE: return (ls_price){.cpu_s = free_s(p, a, worker)};
     case LS_REDUCE_SCATTER:
     case LS_ALL_REDUCE:

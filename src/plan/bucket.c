@@ -2,9 +2,13 @@
  *
  * Buckets are cut from the end of the flat gradient, in the order in which Backward fills it. Each
  * has as many blocks as fit into bucket_nbytes, but at least one; where gradients are compressed, as
- * many chunks of pieces (piece.c). So all have the same size, only
- * the last may be smaller, and the buckets of a parameter follow from its offset. The list of each
- * layer is made once, since passes and readers need it at every action.
+ * many chunks of pieces (piece.c); where the cut would be inside a whole parameter (ls_param), the
+ * bucket begins with this parameter. The list of each layer is made
+ * once, since passes and readers need it at every action.
+ *
+ * Shards are even cuts of a bucket. With whole parameters a cut moves to the nearest end of the
+ * parameter that it is inside of, and each bucket is divided so that the workers' shards of all
+ * buckets so far have the same size, as nearly as possible: a bucket may have one owner.
  */
 #include <stdlib.h>
 
@@ -16,11 +20,23 @@ size_t ls_plan_bucket_floats(const ls_plan_config *c) {
     return size < unit ? unit : size;
 }
 
+/* The bucket of an element. */
+static int bucket_at(const ls_plan *p, size_t at) {
+    int low = 0, high = p->nbuckets - 1;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (p->buckets[middle].first <= at)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
 /* The buckets of a layer's parameter. */
 static void buckets_of(const ls_plan *p, const ls_layer *l, int param, int *first_p, int *last_p) {
-    size_t size = ls_plan_bucket_floats(&p->c), end = p->c.model->nfloats - 1;
-    *first_p = (int)((end - (l->offsets[param] + l->counts[param] - 1)) / size);
-    *last_p = (int)((end - l->offsets[param]) / size);
+    *first_p = bucket_at(p, l->offsets[param] + l->counts[param] - 1);
+    *last_p = bucket_at(p, l->offsets[param]);
 }
 
 static int by_number(const void *a, const void *b) {
@@ -59,15 +75,70 @@ static void list_touched(ls_plan *p) {
     free(seen);
 }
 
+/* The whole parameter that an element, which does not begin it, is inside of; its end with the rest
+ * of its last block. NULL: none. */
+static const ls_param *whole_around(const ls_model *m, size_t at, size_t *end_p) {
+    for (int i = 0; i < m->nparams; i++) {
+        const ls_param *q = &m->params[i];
+        size_t end = (q->offset + q->count + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;
+        if (!q->whole || q->frozen || at <= q->offset || at >= end) continue;
+        *end_p = end;
+        return q;
+    }
+    return NULL;
+}
+
+/* The nearest place to `at` where a shard may end. */
+static size_t nearest_cut(const ls_model *m, size_t at) {
+    size_t end = 0;
+    const ls_param *q = whole_around(m, at, &end);
+    if (!q) return at;
+    return at - q->offset < end - at ? q->offset : end;
+}
+
+/* Cuts bucket k, in which each worker gets what it has less than its part of this bucket and all
+ * before it. sizes [n]: of the shards before. */
+static void cut_shards(ls_plan *p, int k, size_t *sizes, size_t n) {
+    const ls_bucket *b = &p->buckets[k];
+    size_t *cuts = p->cuts + (size_t)k * (n + 1), total = 0, lacking = 0, given = 0;
+    for (size_t w = 0; w < n; w++) total += sizes[w];
+    size_t part = (total + b->end - b->first + n - 1) / n;
+    for (size_t w = 0; w < n; w++) lacking += sizes[w] < part ? part - sizes[w] : 0;
+    cuts[0] = b->first;
+    for (size_t w = 0; w < n; w++) {
+        given += sizes[w] < part ? part - sizes[w] : 0;
+        size_t blocks = (b->end - b->first) / LS_BLOCK;
+        double share = (double)given / (double)lacking * (double)blocks;
+        size_t at =
+            w + 1 < n ? nearest_cut(p->c.model, b->first + (size_t)share * LS_BLOCK) : b->end;
+        cuts[w + 1] = at < b->end ? at : b->end;
+        sizes[w] += cuts[w + 1] - cuts[w];
+    }
+}
+
+static void cut_all_shards(ls_plan *p) {
+    size_t n = (size_t)ls_plan_shards(p);
+    bool any = false;
+    for (int i = 0; i < p->c.model->nparams; i++) any = any || p->c.model->params[i].whole;
+    if (!any) return;
+    p->cuts = LS_NEW_ARRAY(size_t, (size_t)p->nbuckets * (n + 1));
+    size_t *sizes = LS_NEW_ARRAY(size_t, n);
+    for (int k = 0; k < p->nbuckets; k++) cut_shards(p, k, sizes, n);
+    free(sizes);
+}
+
 void ls_plan_cut_buckets(ls_plan *p) {
     const ls_model *m = p->c.model;
     size_t size = ls_plan_bucket_floats(&p->c);
     p->buckets = LS_NEW_ARRAY(ls_bucket, m->nfloats / size + 1);
     for (size_t end = m->nfloats; end > 0;) {
-        size_t first = end > size ? end - size : 0;
+        size_t first = end > size ? end - size : 0, whole_end = 0;
+        const ls_param *q = whole_around(m, first, &whole_end);
+        if (q) first = q->offset;
         p->buckets[p->nbuckets++] = (ls_bucket){.first = first, .end = end, .writer = m->nlayers};
         end = first;
     }
+    cut_all_shards(p);
     list_touched(p);
     for (int layer = 0; layer < m->nlayers; layer++)
         for (int i = p->touched_from[layer]; i < p->touched_from[layer + 1]; i++) {

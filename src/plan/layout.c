@@ -115,6 +115,8 @@ ls_bucket ls_plan_shard(const ls_plan *p, int bucket, int worker) {
     const ls_bucket *b = &p->buckets[bucket];
     size_t blocks = (b->end - b->first) / LS_BLOCK, n = (size_t)ls_plan_shards(p);
     size_t w = (size_t)worker % n;
+    const size_t *cuts = p->cuts ? p->cuts + (size_t)bucket * (n + 1) : NULL;
+    if (cuts) return (ls_bucket){.first = cuts[w], .end = cuts[w + 1], .writer = b->writer};
     return (ls_bucket){.first = b->first + blocks * w / n * LS_BLOCK,
                        .end = b->first + blocks * (w + 1) / n * LS_BLOCK,
                        .writer = b->writer};

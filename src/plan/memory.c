@@ -9,6 +9,7 @@
 
 #include "base/plural.h"
 #include "base/wrap.h"
+#include "optim/whole.h"
 
 static const char *const names[LS_NPURPOSES] = {
     [LS_MEM_PARAMS] = "parameters",
@@ -23,6 +24,7 @@ static const char *const names[LS_NPURPOSES] = {
     [LS_MEM_WRITING] = "keys and values",
     [LS_MEM_SAMPLES] = "samples",
     [LS_MEM_SUMS] = "norms and losses",
+    [LS_MEM_ROOM] = "update of a parameter",
 };
 
 const char *ls_purpose_name(ls_purpose p) { return names[p]; }
@@ -61,6 +63,10 @@ size_t ls_plan_slot_nbytes(const ls_plan *p) {
     return p->c.model->nfloats * ls_dtype_size(p->c.reduce);
 }
 
+size_t ls_plan_room_nbytes(const ls_plan *p) {
+    return ls_whole_nbytes(&p->c.optim, p->c.model, p->c.reduce);
+}
+
 /* In slots for sums over all workers, only the worker's shards are used. */
 size_t ls_plan_grads_nbytes(const ls_plan *p, int worker) {
     return (size_t)ls_plan_all_slots(p, worker) * ls_plan_slot_nbytes(p);
@@ -94,7 +100,8 @@ size_t ls_plan_host_nbytes(const ls_plan *p) {
     size_t copy = ls_plan_params_nbytes(p) + ls_plan_state_nbytes(p);
     size_t sum = copy * (size_t)ls_plan_replicas(p) + ls_plan_errors_nbytes(p);
     for (int w = 0; w < p->c.nworkers; w++)
-        sum += ls_plan_grads_nbytes(p, w) + ls_plan_wide_nbytes(p) + 2 * ls_plan_scalars_nbytes(p);
+        sum += ls_plan_grads_nbytes(p, w) + ls_plan_wide_nbytes(p) + 2 * ls_plan_scalars_nbytes(p) +
+               ls_plan_room_nbytes(p);
     return sum;
 }
 
@@ -225,6 +232,7 @@ void ls_plan_memory(const ls_plan *p, const ls_memory_config *c, ls_memory *m_p)
     m.nbytes[LS_MEM_SAMPLES] =
         2 * (whole * (size_t)ls_plan_nvws(p, m.worker) + 1) * model->sample_nbytes;
     m.nbytes[LS_MEM_SUMS] = 2 * ls_plan_scalars_nbytes(p);
+    m.nbytes[LS_MEM_ROOM] = ls_plan_room_nbytes(p);
     m.peak = w.both;
     for (int i = 0; i < LS_NPURPOSES; i++) m.peak += m.nbytes[i];
     m.peak_action = w.peak_action;
@@ -276,6 +284,7 @@ static void note(const ls_plan *p, const ls_memory_config *c, const ls_memory *m
     if (what == LS_MEM_OPTIMIZER) note_states(p, m, out);
     if (what == LS_MEM_SCRATCH) ls_buf_printf(out, "packed panels, attention scores");
     if (what == LS_MEM_WRITING) ls_buf_printf(out, "while it writes after train.sample_prompts");
+    if (what == LS_MEM_ROOM) ls_buf_printf(out, "the largest that the optimizer needs whole");
     if (what == LS_MEM_SAMPLES) ls_buf_printf(out, "this step's and the next");
 }
 
@@ -287,7 +296,7 @@ static void put_row(const char *name, size_t nbytes, const char *text, ls_buf *o
 
 /* Left out where there are none. */
 static bool is_rare(ls_purpose p) {
-    return p == LS_MEM_FROZEN || p == LS_MEM_WRITING || p == LS_MEM_ERRORS;
+    return p == LS_MEM_FROZEN || p == LS_MEM_WRITING || p == LS_MEM_ERRORS || p == LS_MEM_ROOM;
 }
 
 void ls_memory_print(const ls_plan *p, const ls_memory_config *c, const ls_memory *m, ls_buf *out) {

@@ -12,6 +12,8 @@ bool ls_plan_has_masters(const ls_plan *);
 size_t ls_plan_params_nbytes(const ls_plan *);
 /* The optimizer's buffers that are f32: masters (if any) and states. */
 int ls_plan_nflats(const ls_plan *);
+/* A worker's room for updates of whole parameters (optim/whole.h). */
+size_t ls_plan_room_nbytes(const ls_plan *);
 size_t ls_plan_state_nbytes(const ls_plan *);
 /* One sum of the whole gradient, and all sums of a worker. */
 size_t ls_plan_slot_nbytes(const ls_plan *);
@@ -51,6 +53,7 @@ typedef enum ls_purpose {
     LS_MEM_WRITING,
     LS_MEM_SAMPLES,
     LS_MEM_SUMS,
+    LS_MEM_ROOM,
     LS_NPURPOSES
 } ls_purpose;
 

@@ -137,7 +137,9 @@ typedef struct ls_plan {
     int nslots; /* gradient sums of a worker, at most */
     int nsums;  /* sums over all workers of a worker's shards, at most; 1 without `early` */
     ls_bucket *buckets;
-    int nbuckets;                /* in the order in which Backward fills them */
+    int nbuckets; /* in the order in which Backward fills them */
+    size_t *cuts; /* [nbuckets][shards + 1] where shards of buckets begin, in a model with whole
+                     parameters (ls_param); NULL: even cuts */
     int *touched, *touched_from; /* see ls_plan_touched() */
     ls_plan_piece *pieces;       /* see ls_plan_pieces() */
     int *pieces_from;
@@ -236,7 +238,8 @@ double *ls_plan_losses(const ls_plan *, double *scalars);
 double *ls_plan_notes(const ls_plan *, double *scalars);
 double *ls_plan_weights(const ls_plan *, double *scalars);
 
-/* A worker's shard of a bucket: contiguous, cut at multiples of LS_BLOCK; may be empty. */
+/* A worker's shard of a bucket: contiguous, cut at multiples of LS_BLOCK, and not inside a whole
+ * parameter (bucket.c); may be empty. */
 ls_bucket ls_plan_shard(const ls_plan *, int bucket, int worker);
 
 /* counts [shards]: the elements of each shard of a bucket. */

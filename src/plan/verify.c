@@ -304,18 +304,46 @@ static void check_action(walk *w, const ls_action *a) {
         ls_action_uses(w->p, a, w->worker, on_use, w);
 }
 
-/* Buckets are cut from the end of the flat gradient: each has as many blocks, or chunks, as its bytes
- * allow, but at least one, and the last has the rest. */
+/* Does a whole parameter (ls_param) begin before `at` and end after it? first: where it would. */
+static bool is_whole_at(const ls_model *m, size_t at, size_t first) {
+    bool is = false;
+    for (int i = 0; i < m->nparams; i++) {
+        const ls_param *q = &m->params[i];
+        is = is || (q->whole && !q->frozen && q->offset == first && q->offset < at &&
+                    q->offset + q->count > at);
+    }
+    return is;
+}
+
+/* Each whole parameter is in one bucket, and one worker of a sharding group has all of it. */
+static void check_whole(walk *w) {
+    const ls_plan *p = w->p;
+    for (int i = 0; i < p->c.model->nparams; i++) {
+        const ls_param *q = &p->c.model->params[i];
+        int owners = 0;
+        for (int k = 0; q->whole && !q->frozen && k < p->nbuckets; k++)
+            for (int n = 0; p->buckets[k].first <= q->offset && n < ls_plan_shards(p); n++) {
+                ls_bucket s = ls_plan_shard(p, k, n);
+                owners += s.first <= q->offset && q->offset + q->count <= s.end;
+            }
+        if (q->whole && !q->frozen && owners != 1)
+            wrong(w, "belongs to a plan that divides a parameter which its optimizer needs whole");
+    }
+}
+
+/* Buckets are cut from the end of the flat gradient: each has as many blocks, or chunks, as its
+ * bytes allow, but at least one, and the last has the rest. A bucket is larger if a whole parameter begins it. */
 static void check_buckets(walk *w) {
     const ls_plan *p = w->p;
     size_t unit = p->c.compress.on ? ls_plan_chunk(&p->c) : LS_BLOCK, end = p->c.model->nfloats;
     size_t units = p->c.bucket_nbytes / (unit * sizeof(float));
     size_t most = (units ? units : 1) * unit;
     for (int k = 0; k < p->nbuckets; k++) {
-        size_t first = end > most ? end - most : 0;
-        if (end == 0 || p->buckets[k].end != end || p->buckets[k].first != first)
+        size_t first = end > most ? end - most : 0, begin = p->buckets[k].first;
+        bool fits = begin == first || is_whole_at(p->c.model, first, begin);
+        if (end == 0 || p->buckets[k].end != end || !fits)
             wrong(w, "belongs to a plan with wrong buckets");
-        end = first;
+        end = begin;
     }
     if (end > 0) wrong(w, "belongs to a plan whose buckets leave out a part");
 }
@@ -368,6 +396,7 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     w.updated = LS_NEW_ARRAY(int, (size_t)p->nbuckets *n);
     for (int i = 0; i < p->c.nworkers; i++) w.partial += (size_t)ls_plan_sums(p, i);
     check_buckets(&w);
+    check_whole(&w);
     for (w.at = 0; w.at < p->nactions && w.status == LS_OK; w.at++)
         check_action(&w, &p->actions[w.at]);
     if (w.status == LS_OK) check_end(&w);

@@ -156,7 +156,8 @@ static ls_status load_all(const loading *weights, ls_train_state *s, const ls_pa
     for (int k = 1; k < s->flat.n; k++) {
         const loading states = {weights->from, &weights->from->optimizer, NULL, s, s->flat.of[k]};
         const char *name = ls_optim_state_name(s->optim, p, k - 1);
-        if (name && k != average) LS_TRY(load_param(&states, p, name, e));
+        const ls_param shape = ls_optim_state_param(s->optim, p, k - 1);
+        if (name && k != average) LS_TRY(load_param(&states, &shape, name, e));
     }
     return LS_OK;
 }

@@ -55,6 +55,9 @@ static ls_status put(work *w, int file, const ls_tensor *t, size_t first, size_t
     return LS_OK;
 }
 
+/* A state may have fewer elements than its parameter, which then has one owner. */
+static size_t at_most(size_t n, size_t most) { return n < most ? n : most; }
+
 /* The part of a parameter that lies in elements `own` of the flat buffers. */
 static ls_status put_param(work *w, int param, ls_bucket own, ls_error *e) {
     const ls_param *p = &w->plan->c.model->params[param];
@@ -63,8 +66,11 @@ static ls_status put_param(work *w, int param, ls_bucket own, ls_error *e) {
     if (p->frozen || first >= end) return LS_OK;
     for (int i = 0; i < LS_PART_FILES; i++) {
         const ls_part_file *f = &w->files[i];
-        for (int k = f->tensors->from[param]; k < f->tensors->from[param + 1]; k++)
-            LS_TRY(put(w, i, &f->tensors->list[k], first - p->offset, end - p->offset, e));
+        for (int k = f->tensors->from[param]; k < f->tensors->from[param + 1]; k++) {
+            const ls_tensor *t = &f->tensors->list[k];
+            LS_TRY(put(w, i, t, at_most(first - p->offset, t->count),
+                       at_most(end - p->offset, t->count), e));
+        }
     }
     return LS_OK;
 }

@@ -119,7 +119,8 @@ ls_state_tensors ls_state_optimizer(const ls_train_state *s) {
             /* the average stands with the weights, and the parameter in its place */
             const float *data =
                 s->flat.of[k == ls_optim_weights(s->optim, p, 1) ? 0 : k] + p->offset;
-            if (name) t.list[t.n++] = ls_state_tensor(p, name, data);
+            const ls_param shape = ls_optim_state_param(s->optim, p, k - 1);
+            if (name) t.list[t.n++] = ls_state_tensor(&shape, name, data);
         }
         for (int v = 0; v < s->nerrors && !p->frozen; v++) {
             char name[LS_STATE_ERROR_NAME];

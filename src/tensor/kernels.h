@@ -50,6 +50,12 @@ typedef enum ls_update_rule {
     LS_RULE_LION,
     LS_RULE_ADAGRAD,
     LS_RULE_SCHEDULE_FREE,
+    LS_NUPDATES,
+    /* Rules that need all of a parameter (optim/whole.h) have no kernel of their own. */
+    LS_RULE_LARS = LS_NUPDATES,
+    LS_RULE_LAMB,
+    LS_RULE_ADAFACTOR,
+    LS_RULE_MUON,
     LS_NRULES
 } ls_update_rule;
 
@@ -258,7 +264,7 @@ typedef struct ls_kernels {
     /* Sum of squares of n values. */
     float (*sum_squares)(int64_t n, const float *x);
     /* One step of an optimizer, in place (kernels/update.c has the sources). */
-    ls_update_kernel *update[LS_NRULES];
+    ls_update_kernel *update[LS_NUPDATES];
     /* mean += weight * (x - mean) */
     void (*ema)(int64_t n, float weight, const float *x, float *mean);
 

@@ -167,7 +167,7 @@ static void test_plan(void **state) {
     has_fields(ls_json_get(j, "memory"),
                "i:worker i:parameters i:frozen_parameters i:gradients i:wide_sums "
                "i:compression_errors i:optimizer i:activations i:work i:scratch i:writing "
-               "i:samples i:sums i:peak i:file "
+               "i:samples i:sums i:update i:peak i:file "
                "i:checkpoint_copy");
     ls_json_free(j);
     snprintf(fields, sizeof fields, "%s o:prediction", sizes);

@@ -12,7 +12,16 @@
 #include "exec/store_step.h"
 #include "model/gpt.h"
 
-enum { T = 6, VOCAB = 40, NSAMPLES = 13, BATCH = 8, STEPS = 3, MOST = 4, THREADS = 1 };
+enum {
+    T = 6,
+    VOCAB = 40,
+    NSAMPLES = 13,
+    BATCH = 8,
+    STEPS = 3,
+    MOST = 4,
+    THREADS = 1,
+    MOST_FLOATS = 1 << 16
+};
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* many times slower */
 enum { BREAKS = 6 };
 #else
@@ -54,9 +63,13 @@ static uint32_t draw(setup *s, uint32_t below) {
     return r[0] % below;
 }
 
-static void set_up(setup *s, int n, int zero, int shards) {
+static void set_up(setup *s, int n, int zero, int shards, ls_update_rule rule) {
     ls_error e = {0};
+    ls_optim optim = ls_optim_usual();
     assert_ls_ok(ls_gpt_create(&SHAPE, &s->model, &e), e);
+    optim.groups[0].rule = rule;
+    optim.groups[0].momentum = 0.9;
+    ls_optim_place(&optim, &s->model);
     ls_plan_config p = {.model = &s->model,
                         .nworkers = n,
                         .V = BATCH,
@@ -68,7 +81,8 @@ static void set_up(setup *s, int n, int zero, int shards) {
                         .prefetch = 1,
                         .shards = shards,
                         .compute = LS_F32,
-                        .reduce = LS_F32};
+                        .reduce = LS_F32,
+                        .optim = optim};
     assert_ls_ok(ls_plan_make(&p, &s->plan, &e), e);
     assert_ls_ok(ls_store_make(&s->plan, n, THREADS, 0, &s->store, &e), e);
     for (size_t i = 0; i < NSAMPLES * T + 1; i++) {
@@ -254,9 +268,9 @@ static void check_counts(setup *s, int64_t step, int new) {
 }
 
 static float *copy_state(const setup *s) {
-    size_t n = s->model.nfloats;
-    float *all = LS_NEW_ARRAY(float, 3 * n);
+    float *all = LS_NEW_ARRAY(float, LS_FLAT_MOST *MOST_FLOATS);
     ls_error e = {0};
+    assert_in_range(s->model.nfloats, 1, MOST_FLOATS);
     assert_ls_ok(ls_store_copy(s->store, STEPS, all, &e), e);
     return all;
 }
@@ -274,9 +288,9 @@ static void tear_sum(setup *s, int worker) {
 
 typedef enum fault { UNDISTURBED, BROKEN, TORN } fault;
 
-static float *run(int n, int zero, int shards, fault how, uint64_t seed) {
+static float *run(int n, int zero, int shards, ls_update_rule rule, fault how, uint64_t seed) {
     setup *s = LS_NEW(setup);
-    set_up(s, n, zero, shards);
+    set_up(s, n, zero, shards, rule);
     s->draws = seed << 32;
     int64_t step = draw(s, STEPS);
     int action = (int)draw(s, (uint32_t)s->plan.nactions), new = (int)draw(s, (uint32_t)n);
@@ -299,23 +313,19 @@ static float *run(int n, int zero, int shards, fault how, uint64_t seed) {
     return state;
 }
 
-static size_t state_nbytes(void) {
-    ls_model m;
-    ls_error e = {0};
-    assert_ls_ok(ls_gpt_create(&SHAPE, &m, &e), e);
-    size_t nbytes = 3 * m.nfloats * sizeof(float);
-    ls_model_free(&m);
-    return nbytes;
-}
-
-static void same_bits(int n, int zero, int shards) {
-    float *want = run(n, zero, shards, UNDISTURBED, 0);
-    for (uint64_t seed = 1; seed <= BREAKS; seed++) {
-        float *got = run(n, zero, shards, seed % 4 ? BROKEN : TORN, seed);
-        if (memcmp(got, want, state_nbytes()) != 0) fail_msg("zero %d, seed %d", zero, (int)seed);
+static void same_bits_of(ls_update_rule rule, uint64_t breaks, int n, int zero, int shards) {
+    float *want = run(n, zero, shards, rule, UNDISTURBED, 0);
+    for (uint64_t seed = 1; seed <= breaks; seed++) {
+        float *got = run(n, zero, shards, rule, seed % 4 ? BROKEN : TORN, seed);
+        if (memcmp(got, want, LS_FLAT_MOST * MOST_FLOATS * sizeof *got) != 0)
+            fail_msg("zero %d, rule %d, seed %d", zero, (int)rule, (int)seed);
         free(got);
     }
     free(want);
+}
+
+static void same_bits(int n, int zero, int shards) {
+    same_bits_of(LS_RULE_ADAMW, BREAKS, n, zero, shards);
 }
 
 static void test_replicas(void **state) {
@@ -335,11 +345,21 @@ static void test_all_sharded(void **state) {
     same_bits(4, 3, 0);
 }
 
+/* Every optimizer, with its states. */
+static void test_optimizers(void **state) {
+    (void)state;
+    for (int rule = 0; rule < LS_NRULES; rule++) {
+        same_bits_of((ls_update_rule)rule, BREAKS / 3, 3, rule % 2, 0);
+        same_bits_of((ls_update_rule)rule, BREAKS / 3, 3, 2 + rule % 2, 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replicas),
         cmocka_unit_test(test_moments_sharded),
         cmocka_unit_test(test_all_sharded),
+        cmocka_unit_test(test_optimizers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

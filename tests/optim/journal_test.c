@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "model/gpt.h"
-#include "optim/apply.h"
+#include "optim/whole.h"
 #include "test.h"
 
 enum { KILLS = 60, NTHREADS = 2 }; /* of each rule */
@@ -21,6 +21,7 @@ typedef struct setup {
     ls_model model;
     size_t n;
     ls_journal journal;
+    void *room;
     uint16_t *params; /* bf16, beside the masters */
     float *state;     /* [LS_FLAT_MOST][n] */
     float *grads;     /* [n] */
@@ -39,7 +40,10 @@ static void set_up(setup *s, ls_update_rule rule) {
     s->optim.ema = 0.9;
     s->optim.groups[0].rule = rule;
     assert_ls_ok(ls_gpt_create(&c, &s->model, &e), e);
+    ls_optim_place(&s->optim, &s->model);
     s->n = s->model.nfloats;
+    size_t room = ls_whole_nbytes(&s->optim, &s->model, LS_F32);
+    if (room) s->room = shared(room);
     s->journal = (ls_journal){shared(s->n / LS_BLOCK * sizeof(atomic_uint)),
                               shared(NTHREADS * sizeof(ls_journal_saved)), NTHREADS};
     s->params = shared(s->n * sizeof *s->params);
@@ -66,6 +70,7 @@ static void update(setup *s, const ls_compute *c, int step, bool journal) {
                                .params = s->params,
                                .flat = flat_of(s),
                                .journal = journal ? &s->journal : NULL,
+                               .room = s->room,
                                .steps = (uint32_t)step + 1};
     ls_optim_apply(&u, c, 0, s->n);
 }

@@ -428,10 +428,8 @@ static void test_arena(void **state) {
 }
 
 /* Shards of a bucket cover it, in blocks. */
-static void test_shards(void **state) {
-    (void)state;
-    ls_model m;
-    make_model(2, &m);
+static void check_shards(const ls_model *model) {
+    ls_model m = *model;
     for (int n = 1; n <= 8; n++) {
         ls_plan p = make(&m, n, 8, 1, 1, true);
         size_t end = m.nfloats;
@@ -448,6 +446,60 @@ static void test_shards(void **state) {
             end = p.buckets[k].first;
         }
         assert_int_equal(end, 0);
+        ls_plan_free(&p);
+    }
+}
+
+static void test_shards(void **state) {
+    (void)state;
+    ls_model m;
+    make_model(2, &m);
+    check_shards(&m);
+    ls_model_free(&m);
+}
+
+/* The numbers of floats that workers update, at most. */
+static size_t most_owned(const ls_plan *p) {
+    size_t most = 0;
+    for (int w = 0; w < p->c.nworkers; w++) {
+        size_t own = 0;
+        for (int k = 0; k < p->nbuckets; k++) {
+            ls_bucket s = ls_plan_shard(p, k, w);
+            own += s.end - s.first;
+        }
+        if (own > most) most = own;
+    }
+    return most;
+}
+
+/* One worker has all of a parameter that its optimizer needs whole, in one bucket; workers have
+ * about the same to update; and the verifier sees where it is divided. */
+static void test_whole_parameters(void **state) {
+    (void)state;
+    ls_model m;
+    ls_error e = {0};
+    size_t largest = 0;
+    make_model(3, &m);
+    for (int i = 0; i < m.nparams; i++) {
+        m.params[i].whole = m.params[i].ndims == 2;
+        if (m.params[i].whole && m.params[i].count > largest) largest = m.params[i].count;
+    }
+    ls_model_place(&m);
+    check_shards(&m);
+    for (int n = 1; n <= 8; n++) {
+        ls_plan p = make(&m, n, 8, 1, 1, true); /* the verifier has seen that no one is divided */
+        assert_in_range(most_owned(&p), 1, m.nfloats / (size_t)n + largest + LS_BLOCK);
+        for (int k = 0; n == 2 && k < p.nbuckets; k++)
+            for (int i = 0; i < m.nparams; i++) {
+                const ls_param *q = &m.params[i];
+                ls_bucket b = p.buckets[k];
+                if (!q->whole || q->count <= LS_BLOCK || q->offset < b.first || q->offset >= b.end)
+                    continue;
+                size_t *cuts = p.cuts + (size_t)k * 3, was = cuts[1];
+                cuts[1] = q->offset + LS_BLOCK;
+                assert_ls_fails(ls_plan_verify(&p, LS_STAGE_WHOLE, &e), LS_EINVAL, "", e);
+                cuts[1] = was;
+            }
         ls_plan_free(&p);
     }
     ls_model_free(&m);
@@ -503,12 +555,19 @@ static void test_joined_samples(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),  cmocka_unit_test(test_random),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_joined_samples),
-        cmocka_unit_test(test_golden),  cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_lanes),   cmocka_unit_test(test_arena),
-        cmocka_unit_test(test_shards),  cmocka_unit_test(test_large),
-        cmocka_unit_test(test_hash),    cmocka_unit_test(test_too_many_buckets),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_joined_samples),
+        cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_whole_parameters),
+        cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_too_many_buckets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,16 @@ static const optimizer optimizers[] = {
     {{"optim.optimizer=schedule-free", "optim.schedule=constant"},
      "z exp_avg_sq y",
      "z exp_avg_sq y"},
+    {{"optim.optimizer=lars", "parallel.bucket_mb=0.02"}, "momentum_buffer", "momentum_buffer"},
+    {{"optim.optimizer=lamb", "parallel.bucket_mb=0.02"},
+     "exp_avg exp_avg_sq",
+     "exp_avg exp_avg_sq"},
+    {{"optim.optimizer=adafactor", "parallel.bucket_mb=0.02"}, "row_var col_var", "variance"},
+    {{"optim.optimizer=muon", "parallel.bucket_mb=0.02"},
+     "exp_avg exp_avg_sq",
+     "exp_avg exp_avg_sq"},
 };
+enum { SCHEDULE_FREE = 7 }; /* its number */
 enum { NOPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 
 static int nruns;
@@ -162,6 +171,8 @@ static void test_states(void **state) {
         assert_ls_ok(ls_safetensors_open(path, &f, &e), e);
         check_states(&f, "wte.weight", o->table);
         check_states(&f, "h.0.ln_1.bias", o->bias);
+        if (strcmp(o->sets[0], "optim.optimizer=muon") == 0)
+            check_states(&f, "h.0.attn.c_attn.weight", "momentum_buffer");
         ls_safetensors_close(&f);
         free(path);
     }
@@ -180,7 +191,7 @@ static void test_schedule_free(void **state) {
     (void)state;
     ls_safetensors weights, states;
     double most = 0;
-    run_with(&optimizers[NOPTIMIZERS - 1], 2, "parallel.zero=1", false);
+    run_with(&optimizers[SCHEDULE_FREE], 2, "parallel.zero=1", false);
     open_tensors(6, "model.safetensors", &weights);
     open_tensors(6, "optimizer.safetensors", &states);
     const float *x = ls_safetensors_find(&weights, "wte.weight")->data;
