@@ -3,11 +3,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "async/applications.h"
 #include "async/nursery.h"
 #include "base/clock.h"
 #include "base/cores.h"
+#include "net/address.h"
 #include "plan/memory.h"
 
 struct ls_async {
@@ -20,6 +22,8 @@ struct ls_async {
     int64_t told;         /* steps that the watch knows */
     ls_async_step *early; /* [nearly] complete, while one before them is not */
     size_t nearly, room;
+    int64_t lost[LS_ASYNC_GUESTS]; /* [nlost] steps whose workers have gone */
+    int nlost;
 };
 
 ls_async_parameters ls_async_parameters_of(const ls_config *c, const ls_plan *p, const ls_world *w,
@@ -43,11 +47,22 @@ static ls_status take_memory(ls_async *a, const ls_async_config *c, ls_error *e)
     if (nshards > LS_ASYNC_SHARDS) nshards = LS_ASYNC_SHARDS;
     void *grads = NULL;
     crew->grads_nbytes = (ls_plan_grads_nbytes(c->plan, 0) + 4095) / 4096 * 4096;
-    LS_TRY(ls_async_board_open(c->nworkers, nshards, c->plan->c.model->nfloats, &crew->board, e));
-    LS_TRY(ls_map_shared((size_t)c->nworkers * crew->grads_nbytes, "gradients", &grads, e));
+    LS_TRY(ls_async_board_open(c->nworkers, c->listen ? LS_ASYNC_GUESTS : 0, nshards,
+                               c->plan->c.model->nfloats, &crew->board, e));
+    size_t n = (size_t)crew->board->nworkers;
+    LS_TRY(ls_map_shared(n * crew->grads_nbytes, "gradients", &grads, e));
     crew->grads = grads;
     for (int i = 0; i < nshards; i++) atomic_store(&crew->board->shards[i].version, c->steps);
     return ls_board_open(1, &crew->errors, e);
+}
+
+static ls_status listen_at(ls_async_crew *crew, const ls_async_config *c, ls_error *e) {
+    ls_address at;
+    crew->settings = c->settings;
+    if (!c->listen) return LS_OK;
+    LS_TRY(ls_key_require(false, &crew->key, &crew->has_key, e));
+    LS_TRY(ls_address_parse(c->listen, &at, e));
+    return ls_address_listen(&at, &crew->listen_fd, e);
 }
 
 static ls_status set_up(ls_async *a, const ls_async_config *c, ls_error *e) {
@@ -64,6 +79,7 @@ static ls_status set_up(ls_async *a, const ls_async_config *c, ls_error *e) {
     crew->patience = ls_patience_for(busy + n, ls_cores());
     a->next = a->done = a->told = c->steps;
     LS_TRY(take_memory(a, c, e));
+    LS_TRY(listen_at(crew, c, e));
     LS_TRY(ls_applications_cut(c->run, c->steps, e));
     LS_TRY(ls_applications_open(c->run, crew->board, c->steps, c->config->train.steps, &a->log, e));
     return ls_async_nursery_open(&a->nursery, crew, e);
@@ -71,19 +87,34 @@ static ls_status set_up(ls_async *a, const ls_async_config *c, ls_error *e) {
 
 ls_status ls_async_open(const ls_async_config *c, ls_async **a_p, ls_error *e) {
     ls_async *a = LS_NEW(ls_async);
+    a->crew.listen_fd = -1;
     ls_status s = set_up(a, c, e);
     if (s == LS_OK)
         *a_p = a;
     else
-        ls_async_close(a);
+        ls_async_close(a, false);
     return s;
 }
 
-void ls_async_close(ls_async *a) {
+/* The gate says it to the workers of other hosts. */
+static void say_over(ls_async_board *b) {
+    enum { LOOKS = 2000 };
+    atomic_store(&b->over, 1);
+    for (int i = b->nlocal; i < b->nworkers; i++) {
+        ls_bell_ring(&b->slots[i].bell);
+        for (int k = 0; k < LOOKS && atomic_load(&b->slots[i].state) != LS_ASYNC_AWAY; k++)
+            usleep(1000);
+    }
+}
+
+void ls_async_close(ls_async *a, bool over) {
     if (!a) return;
+    if (over && a->crew.board) say_over(a->crew.board);
     ls_async_nursery_close(&a->nursery);
     ls_applications_close(a->log);
     ls_board_close(a->crew.errors);
+    if (a->crew.listen_fd >= 0) close(a->crew.listen_fd);
+    ls_key_wipe(&a->crew.key);
     if (a->crew.grads)
         ls_unmap(a->crew.grads, (size_t)a->crew.board->nworkers * a->crew.grads_nbytes);
     ls_async_board_close(a->crew.board);
@@ -101,9 +132,9 @@ static void describe(const ls_async *a, int worker, ls_async_step *s) {
     *s = (ls_async_step){.step = atomic_load(&slot->step),
                          .worker = worker,
                          .seconds = (double)(ls_clock_ns() - slot->given_ns) / 1e9,
-                         .data_wait_s = slot->data_wait_s,
+                         .data_wait_s = slot->result.data_wait_s,
                          .lr = ls_async_rate(&a->crew.parameters, slot->base[0], slot->at[0]),
-                         .out = slot->out,
+                         .out = slot->result.out,
                          .nshards = b->nshards};
     for (int i = 0; i < b->nshards; i++)
         s->staleness[i] = ls_async_staleness(slot->base[i], slot->at[i]);
@@ -131,10 +162,22 @@ static ls_status complete(ls_async *a, int worker, ls_error *e) {
     return LS_OK;
 }
 
+/* Its worker has gone: another one gets the batch. */
+static void take_back(ls_async *a, ls_async_slot *slot) {
+    a->lost[a->nlost++] = atomic_load(&slot->step);
+    atomic_store(&slot->state, LS_ASYNC_AWAY);
+}
+
+/* Gives the worker the next batch, if it is still there. */
 static void give(ls_async *a, ls_async_slot *slot) {
+    int idle = LS_ASYNC_IDLE;
     slot->given_ns = ls_clock_ns();
-    atomic_store(&slot->step, a->next++);
-    atomic_store(&slot->state, LS_ASYNC_GIVEN);
+    atomic_store(&slot->step, a->nlost ? a->lost[a->nlost - 1] : a->next);
+    if (!atomic_compare_exchange_strong(&slot->state, &idle, LS_ASYNC_GIVEN)) return;
+    if (a->nlost)
+        a->nlost--;
+    else
+        a->next++;
     ls_bell_ring(&slot->bell);
 }
 
@@ -158,8 +201,11 @@ static bool has_news(void *arg) {
     const ls_async *a = arg;
     ls_error none;
     if (ls_board_failed(a->crew.errors, &none) || ls_board_lost(a->crew.errors, &none)) return true;
-    for (int i = 0; i < a->crew.board->nworkers; i++)
-        if (ls_async_is_applied(a->crew.board, &a->crew.board->slots[i])) return true;
+    for (int i = 0; i < a->crew.board->nworkers; i++) {
+        const ls_async_slot *slot = &a->crew.board->slots[i];
+        if (ls_async_is_applied(a->crew.board, slot)) return true;
+        if (atomic_load(&slot->state) == LS_ASYNC_LOST) return true;
+    }
     return false;
 }
 
@@ -176,8 +222,10 @@ static ls_status run(ls_async *a, int64_t until, const ls_async_watch *w, ls_err
         for (int i = 0; i < b->nworkers; i++) {
             ls_async_slot *slot = &b->slots[i];
             if (ls_async_is_applied(b, slot)) LS_TRY(complete(a, i, e));
+            if (atomic_load(&slot->state) == LS_ASYNC_LOST) take_back(a, slot);
             if (w->stops(w->arg)) until = a->next;
-            if (a->next < until && atomic_load(&slot->state) == LS_ASYNC_IDLE) give(a, slot);
+            bool more = a->nlost || a->next < until;
+            if (more && atomic_load(&slot->state) == LS_ASYNC_IDLE) give(a, slot);
         }
         LS_TRY(tell(a, w, e));
         if (a->done == until) break;

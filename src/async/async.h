@@ -1,4 +1,4 @@
-/* async.h - asynchronous training on this host (sync.mode: async): the coordinator.
+/* async.h - asynchronous training (sync.mode: async): the coordinator.
  *
  * A step is one application: the gradient that one worker computes from one batch, with the
  * parameters that it pulled, applied by all servers. Batches are given out in their order, each to
@@ -21,8 +21,10 @@ typedef struct ls_async_config {
     const ls_world *world; /* with the state, in shared memory (exec/store.h) */
     const ls_frozen_value *frozen;
     ls_loader_config loader;
-    int nworkers;
-    int64_t steps; /* complete */
+    int nworkers;         /* of this host */
+    const char *listen;   /* where workers of other hosts come; NULL: nowhere */
+    const char *settings; /* that must match there: lines */
+    int64_t steps;        /* complete */
 } ls_async_config;
 
 /* A step that is complete. */
@@ -48,8 +50,8 @@ typedef struct ls_async_watch {
 /* Starts workers and servers, and appends to RUN/applications.jsonl. What the config names outlives
  * it. */
 ls_status ls_async_open(const ls_async_config *, ls_async **a_p, ls_error *);
-/* Ends workers and servers. NULL is fine. */
-void ls_async_close(ls_async *);
+/* Ends workers and servers; over: those of other hosts learn that the run is. NULL is fine. */
+void ls_async_close(ls_async *, bool over);
 
 /* Trains until `until` steps are complete, or fewer if the watch stops it; *steps_p of them are.
  * Then all gradients are applied, and nobody changes the parameters. */

@@ -9,14 +9,17 @@ static size_t nbytes_of(int nworkers) {
     return sizeof(ls_async_board) + (size_t)nworkers * sizeof(ls_async_slot);
 }
 
-ls_status ls_async_board_open(int nworkers, int nshards, size_t nfloats, ls_async_board **b_p,
-                              ls_error *e) {
+ls_status ls_async_board_open(int nlocal, int nguests, int nshards, size_t nfloats,
+                              ls_async_board **b_p, ls_error *e) {
+    int nworkers = nlocal + nguests;
     ls_async_board *b =
         mmap(NULL, nbytes_of(nworkers), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (b == MAP_FAILED)
         return ls_fail(e, LS_ENOMEM, "no memory for %d workers: %s", nworkers, strerror(errno));
     b->nworkers = nworkers;
+    b->nlocal = nlocal;
     b->nshards = nshards;
+    for (int i = nlocal; i < nworkers; i++) atomic_store(&b->slots[i].state, LS_ASYNC_AWAY);
     ls_status s = ls_async_shards_begin(b->shards, nshards, nfloats, e);
     if (s == LS_OK)
         *b_p = b;

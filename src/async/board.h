@@ -10,7 +10,11 @@
  *              sets `applied`
  *     APPLIED  by all servers (seen by the coordinator, which logs it)
  *
- * Only the worker makes PUSHED, only the coordinator the other states. So whoever is killed, its
+ * A slot of a worker on another host (gate.h) may be AWAY: nobody has it. When its worker comes, it
+ * is IDLE; when it goes, AWAY, or LOST if it had a batch, which the coordinator then gives to
+ * another worker.
+ *
+ * Only the worker makes PUSHED, only the coordinator GIVEN, and IDLE after it. So whoever is killed, its
  * successor finds in the slot what is to be done: a worker in GIVEN computes the batch again, and
  * the gradient of a worker that dies later is applied without it.
  */
@@ -20,16 +24,29 @@
 #include "async/shard.h"
 #include "exec/exec.h"
 
-typedef enum ls_async_state { LS_ASYNC_IDLE, LS_ASYNC_GIVEN, LS_ASYNC_PUSHED } ls_async_state;
+typedef enum ls_async_state {
+    LS_ASYNC_IDLE,
+    LS_ASYNC_GIVEN,
+    LS_ASYNC_PUSHED,
+    LS_ASYNC_AWAY,
+    LS_ASYNC_LOST
+} ls_async_state;
+
+enum { LS_ASYNC_GUESTS = 64 }; /* workers of other hosts, at most */
+
+/* What a worker says of its gradient. */
+typedef struct ls_async_result {
+    ls_step_out out;
+    ls_optim_step update;
+    double data_wait_s;
+} ls_async_result;
 
 typedef struct ls_async_slot {
     _Alignas(128) atomic_int state; /* an ls_async_state */
     atomic_llong step;              /* whose batch; from 0 */
     atomic_llong turn;              /* servers apply gradients in the order of their turns */
     ls_bell bell;                   /* the worker's */
-    ls_step_out out;
-    ls_optim_step update;
-    double data_wait_s;
+    ls_async_result result;
     int64_t given_ns;
     int64_t base[LS_ASYNC_SHARDS]; /* the version of each shard that was pulled */
     int64_t at[LS_ASYNC_SHARDS];   /* and of each to which the gradient was applied */
@@ -38,16 +55,18 @@ typedef struct ls_async_slot {
 
 typedef struct ls_async_board {
     int nworkers, nshards;
-    ls_bell bell; /* the coordinator's */
+    int nlocal;      /* workers of this host; the others' slots follow */
+    atomic_int over; /* the run is */
+    ls_bell bell;    /* the coordinator's */
     atomic_llong turns;
     ls_bell shard_bells[LS_ASYNC_SHARDS]; /* the servers' */
     ls_async_shard shards[LS_ASYNC_SHARDS];
     ls_async_slot slots[]; /* [nworkers] */
 } ls_async_board;
 
-/* Shared memory, and in it nshards shards of nfloats elements. */
-ls_status ls_async_board_open(int nworkers, int nshards, size_t nfloats, ls_async_board **b_p,
-                              ls_error *);
+/* Shared memory with slots for workers of this host and of others, and in it nshards shards of nfloats elements. */
+ls_status ls_async_board_open(int nlocal, int nguests, int nshards, size_t nfloats,
+                              ls_async_board **b_p, ls_error *);
 void ls_async_board_close(ls_async_board *);
 
 /* PUSHED, and all servers have applied it. */

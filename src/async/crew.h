@@ -4,6 +4,7 @@
  *       nursery      starts the others, and starts another in place of one that was killed
  *         workers    compute gradients; with sync.servers 0 each also serves a shard
  *         servers    sync.servers of them
+ *         gate       with --listen: plays the workers of other hosts (gate.h)
  *
  * What a child needs is here before it is forked, and does not change. The parameters, the states,
  * the gradients and the board are in memory that all of them share.
@@ -12,6 +13,7 @@
 #define LS_ASYNC_CREW_H
 
 #include "async/board.h"
+#include "net/key.h"
 #include "net/local/board.h"
 
 typedef struct ls_async_crew {
@@ -24,13 +26,18 @@ typedef struct ls_async_crew {
     double clip;
     unsigned char *grads; /* [nworkers][grads_nbytes] */
     size_t grads_nbytes;
-    int nservers;     /* processes; 0: the first workers serve */
-    ls_board *errors; /* why a worker or server failed */
+    int nservers;  /* processes; 0: the first workers serve */
+    int listen_fd; /* for workers of other hosts; -1: there are none */
+    bool has_key;  /* and the join key */
+    ls_key key;
+    const char *settings; /* that must match */
+    ls_board *errors;     /* why a worker or server failed */
     ls_patience patience;
 } ls_async_crew;
 
-/* The worker's gradients. */
+/* Where the worker computes gradients, and where in it the gradient of the whole batch is. */
 void *ls_async_grads(const ls_async_crew *, int worker);
+void *ls_async_gradient_of(const ls_async_crew *, int worker);
 
 /* Records why this process ends. */
 void ls_async_fail(const ls_async_crew *, const ls_error *);
@@ -44,6 +51,10 @@ ls_status ls_async_serve_beside(const ls_async_crew *, int shard, ls_error *);
 
 /* ---- worker.c ---- */
 
+/* The worker's pull, of all shards into params [nfloats]; and its push, when the gradient and the
+ * result are in their places. */
+void ls_async_pull_all(const ls_async_crew *, int worker, void *params);
+void ls_async_push_all(const ls_async_crew *, int worker);
 /* Computes gradients until the process ends. */
 ls_status ls_async_work(const ls_async_crew *, int worker, ls_error *);
 

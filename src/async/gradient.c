@@ -57,6 +57,7 @@ ls_status ls_async_gradient_compute(ls_async_gradient *g, int64_t step, ls_step_
     return LS_OK;
 }
 
-const void *ls_async_gradient_at(const ls_plan *p, const void *grads) {
-    return (const char *)grads + (size_t)ls_plan_sum_slot(p, 0) * ls_plan_slot_nbytes(p);
+const void *ls_async_gradient_of_batch(const ls_async_gradient *g) {
+    const ls_plan *p = g->c.plan;
+    return (const char *)g->c.grads + (size_t)ls_plan_sum_slot(p, 0) * ls_plan_slot_nbytes(p);
 }

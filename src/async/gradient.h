@@ -33,7 +33,7 @@ void *ls_async_gradient_params(const ls_async_gradient *);
 /* The gradient of the batch of `step`, at `grads`. */
 ls_status ls_async_gradient_compute(ls_async_gradient *, int64_t step, ls_step_out *out_p,
                                     ls_optim_step *update_p, ls_error *);
-/* Where the latest gradient is: [nfloats] of the plan's reduce type. */
-const void *ls_async_gradient_at(const ls_plan *, const void *grads);
+/* [nfloats] of the plan's reduce type: the latest one. */
+const void *ls_async_gradient_of_batch(const ls_async_gradient *);
 
 #endif

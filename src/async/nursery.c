@@ -7,11 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "async/gate.h"
 #include "base/log.h"
 
 enum { TRIES = 5 }; /* of a process that is killed before any gradient is pushed */
 
-/* Roles: the workers, then the servers. */
+/* Roles: the workers of this host, the servers, and the gate. */
 typedef struct nursery {
     const ls_async_crew *crew;
     ls_child *children; /* [nroles] */
@@ -21,16 +22,18 @@ typedef struct nursery {
 } nursery;
 
 static const char *kind_of(const nursery *n, int role) {
-    return role < n->crew->board->nworkers ? "worker" : "server";
+    int nlocal = n->crew->board->nlocal;
+    return role < nlocal ? "worker" : role < nlocal + n->crew->nservers ? "server" : "gate";
 }
 
 static int number_of(const nursery *n, int role) {
-    int nworkers = n->crew->board->nworkers;
-    return role < nworkers ? role : role - nworkers;
+    int nlocal = n->crew->board->nlocal, nservers = n->crew->nservers;
+    return role < nlocal ? role : role < nlocal + nservers ? role - nlocal : 0;
 }
 
 static ls_status run_role(const ls_async_crew *c, int role, ls_error *e) {
-    int n = c->board->nworkers;
+    int n = c->board->nlocal;
+    if (role == n + c->nservers) return ls_async_guard(c, e);
     if (role >= n) return ls_async_serve(c, role - n, e);
     if (!c->nservers && role < c->board->nshards) LS_TRY(ls_async_serve_beside(c, role, e));
     return ls_async_work(c, role, e);
@@ -85,7 +88,7 @@ static ls_status watch(nursery *n, ls_error *e) {
 
 /* The coordinator gets the signals that ask to stop, and ends this process at the end. */
 static _Noreturn void run_nursery(const ls_async_crew *c) {
-    int nroles = c->board->nworkers + c->nservers;
+    int nroles = c->board->nlocal + c->nservers + (c->listen_fd >= 0);
     nursery n = {.crew = c, .nroles = nroles};
     ls_error e = {0};
     signal(SIGINT, SIG_IGN);

@@ -77,7 +77,7 @@ static ls_status compute(replay *r, size_t line, ls_error *e) {
     LS_TRY(ls_async_gradient_compute(&r->gradient, a->step, &out, &p->update, e));
     size_t nbytes = ls_plan_slot_nbytes(r->c->plan);
     p->grads = ls_alloc(nbytes);
-    memcpy(p->grads, ls_async_gradient_at(r->c->plan, r->grads), nbytes);
+    memcpy(p->grads, ls_async_gradient_of_batch(&r->gradient), nbytes);
     p->left = r->part->nshards;
     return LS_OK;
 }

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "async/crew.h"
-#include "async/gradient.h"
 
 typedef struct server {
     const ls_async_crew *crew;
@@ -42,10 +41,9 @@ static void apply(const server *s, const ls_compute *c) {
     ls_async_shard *shard = &b->shards[s->shard];
     ls_async_slot *slot = s->next;
     int worker = (int)(slot - b->slots);
-    const ls_async_push push = {.grads =
-                                    ls_async_gradient_at(crew->plan, ls_async_grads(crew, worker)),
-                                .grad_scale = slot->update.grad_scale,
-                                .samples = slot->update.samples,
+    const ls_async_push push = {.grads = ls_async_gradient_of(crew, worker),
+                                .grad_scale = slot->result.update.grad_scale,
+                                .samples = slot->result.update.samples,
                                 .base = slot->base[s->shard]};
     if (slot->at[s->shard] < 0) slot->at[s->shard] = ls_async_version(shard);
     ls_async_apply(&crew->parameters, shard, &push, slot->at[s->shard], c);

@@ -10,7 +10,7 @@ static bool is_given(void *arg) {
 }
 
 /* Workers begin with different shards, and so rarely wait for each other. */
-static void pull(const ls_async_crew *c, int worker, void *params) {
+void ls_async_pull_all(const ls_async_crew *c, int worker, void *params) {
     ls_async_board *b = c->board;
     for (int i = 0; i < b->nshards; i++) {
         int shard = (worker + i) % b->nshards;
@@ -18,8 +18,9 @@ static void pull(const ls_async_crew *c, int worker, void *params) {
     }
 }
 
-static void push(const ls_async_crew *c, ls_async_slot *slot) {
+void ls_async_push_all(const ls_async_crew *c, int worker) {
     ls_async_board *b = c->board;
+    ls_async_slot *slot = &b->slots[worker];
     for (int i = 0; i < b->nshards; i++) {
         slot->at[i] = -1;
         atomic_store(&slot->applied[i], 0);
@@ -36,8 +37,8 @@ static ls_status open_gradient(const ls_async_crew *c, int worker, ls_async_grad
                                          .frozen = c->frozen,
                                          .loader = c->loader,
                                          .threads = c->threads,
-                                         .busy = c->board->nworkers * c->threads,
-                                         .cores = ls_cores_among(c->board->nworkers),
+                                         .busy = c->board->nlocal * c->threads,
+                                         .cores = ls_cores_among(c->board->nlocal),
                                          .clip = c->clip,
                                          .grads = ls_async_grads(c, worker)};
     return ls_async_gradient_open(g, &gc, atomic_load(&slot->step), e);
@@ -45,16 +46,17 @@ static ls_status open_gradient(const ls_async_crew *c, int worker, ls_async_grad
 
 ls_status ls_async_work(const ls_async_crew *c, int worker, ls_error *e) {
     ls_async_slot *slot = &c->board->slots[worker];
+    ls_async_result *r = &slot->result;
     ls_async_gradient g = {0};
     ls_status s = LS_OK;
     ls_bell_wait(&slot->bell, is_given, slot, &c->patience, -1);
     s = open_gradient(c, worker, &g, e);
     while (s == LS_OK) {
         ls_bell_wait(&slot->bell, is_given, slot, &c->patience, -1);
-        pull(c, worker, ls_async_gradient_params(&g));
-        s = ls_async_gradient_compute(&g, atomic_load(&slot->step), &slot->out, &slot->update, e);
-        slot->data_wait_s = (double)ls_exec_data_wait_ns(g.exec) / 1e9;
-        if (s == LS_OK) push(c, slot);
+        ls_async_pull_all(c, worker, ls_async_gradient_params(&g));
+        s = ls_async_gradient_compute(&g, atomic_load(&slot->step), &r->out, &r->update, e);
+        r->data_wait_s = (double)ls_exec_data_wait_ns(g.exec) / 1e9;
+        if (s == LS_OK) ls_async_push_all(c, worker);
     }
     ls_async_gradient_close(&g);
     return s;

@@ -78,6 +78,11 @@ int cli_bench_train_run(const cli_bench_train *o) {
                                 .trace = {.path = o->trace},
                                 .export_dir = o->export_dir};
     ls_status s = ls_config_load(o->config, o->set, o->nset, &c, &e);
+    if (s == LS_OK && c.sync.mode != LS_SYNC_ALL_REDUCE)
+        s = ls_fail(&e, LS_EINVAL,
+                    "%s: `bench train` times common steps; leave sync.mode out, or see "
+                    "docs/async.md for the speed of asynchronous runs",
+                    o->config);
     if (s == LS_OK) s = ls_samples_resolve(&c, NULL, &e);
     if (s == LS_OK) s = ls_bench_train_run(&c, &q, o->json ? print_json : print, &e);
     if (s != LS_OK) return cli_fail(&e);

@@ -13,6 +13,7 @@
 #include "cli/plan_json.h"
 #include "config/relations.h"
 #include "model/print.h"
+#include "plan/memory.h"
 #include "report/timeline.h"
 #include "storage/samples.h"
 #include "train/fit.h"
@@ -42,6 +43,7 @@ static ls_status read_config(const ls_args *a, ls_config *c, ls_error *e) {
 static ls_status make(const ls_args *a, int workers, ls_config *c, ls_layout *l, ls_error *e) {
     LS_TRY(read_config(a, c, e));
     LS_TRY(ls_run_workers_here(c, workers, &workers, e));
+    if (c->sync.mode == LS_SYNC_ASYNC) workers = 1; /* each runs a step of its own */
     ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, workers);
     ls_status s = ls_fit_auto(c, workers, e);
     if (s == LS_OK) s = ls_layout_make(c, workers, NULL, l, e);
@@ -113,6 +115,19 @@ static void print_copy(const ls_config *c, const ls_model *m, ls_buf *out) {
     ls_buf_wrap(out, "of a host, beside its workers; several hosts hold a part each", 39, 39);
 }
 
+static void print_async(const ls_config *c, const ls_plan *p, ls_buf *out) {
+    if (c->sync.mode != LS_SYNC_ASYNC) return;
+    ls_buf line = {0};
+    ls_buf_printf(&line,
+                  "sync.mode async: each worker runs this plan up to Norm, for a batch of its own. "
+                  "Before it pulls %.3f MB of parameters, and afterwards it pushes %.3f MB of "
+                  "gradients to the servers, which run Update (docs/async.md).",
+                  (double)ls_plan_params_nbytes(p) / 1e6, (double)ls_plan_slot_nbytes(p) / 1e6);
+    ls_buf_printf(out, "\n");
+    ls_buf_wrap(out, line.data, 0, 0);
+    ls_buf_free(&line);
+}
+
 /* Actions are printed in pieces: all at once could take gigabytes. */
 static void print_actions(const ls_plan *p, int worker) {
     ls_buf out = {0};
@@ -142,6 +157,7 @@ static void print_plan(const ls_config *c, const ls_plan *p, int worker) {
     ls_plan_memory(p, &how, &memory);
     ls_memory_print(p, &how, &memory, &out);
     print_copy(c, p->c.model, &out);
+    print_async(c, p, &out);
     ls_print_text(out.data, out.len);
     ls_buf_free(&out);
 }
@@ -184,6 +200,13 @@ static bool read_megabytes(const ls_args *a, double *mb_p) {
     return false;
 }
 
+static ls_status check_predictable(const ls_config *c, ls_error *e) {
+    if (c->sync.mode != LS_SYNC_ASYNC) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "a step with sync.mode async has no common end to predict; leave out --machine, "
+                   "--link and --trace, or set sync.mode=all_reduce");
+}
+
 static int run_table(const ls_args *a, const cli_forecast *o, const int *counts, int n) {
     ls_config c;
     ls_error e = {0};
@@ -195,6 +218,7 @@ static int run_table(const ls_args *a, const cli_forecast *o, const int *counts,
         return CLI_USAGE;
     }
     ls_status s = read_config(a, &c, &e);
+    if (s == LS_OK) s = check_predictable(&c, &e);
     if (s != LS_OK) return cli_fail(&e);
     ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, counts[n > 0 ? n - 1 : 0]);
     s = cli_forecast_table(o, &c, counts, n, &e);
@@ -209,7 +233,11 @@ static ls_status run_one(const ls_args *a, const cli_forecast *o, int workers, i
     const ls_plan *p = &l.plan;
     bool predicts = o->machine || o->link || o->trace;
     LS_TRY(make(a, workers, &c, &l, e));
-    ls_status s = LS_OK;
+    ls_status s = predicts ? check_predictable(&c, e) : LS_OK;
+    if (s != LS_OK) {
+        ls_layout_free(&l);
+        return s;
+    }
     if (fit > 0)
         s = print_fits(&c, p->c.nworkers, fit, o->json, e);
     else if (worker >= p->c.nworkers)

@@ -5,8 +5,10 @@
 
 #include "async/async.h"
 #include "base/clock.h"
+#include "config/relations.h"
 
 ls_status ls_async_steps_begin(ls_loop *l, ls_error *e) {
+    ls_config_must_match(&l->run->config, &l->settings);
     const ls_async_config c = {.run = l->run->dir,
                                .config = &l->run->config,
                                .plan = &l->m.layout->plan,
@@ -14,6 +16,8 @@ ls_status ls_async_steps_begin(ls_loop *l, ls_error *e) {
                                .frozen = l->m.frozen.values,
                                .loader = ls_dataset_loader(&l->data, &l->run->config),
                                .nworkers = l->run->nasync,
+                               .listen = l->run->listen,
+                               .settings = l->settings.data,
                                .steps = l->steps};
     return ls_async_open(&c, &l->async, e);
 }

@@ -34,6 +34,7 @@ typedef struct ls_loop {
     ls_tracer tracer;
     ls_in_flight *flight;   /* worker 0's */
     struct ls_async *async; /* sync.mode async: what makes the steps; else NULL */
+    ls_buf settings;        /* that must match on hosts that join it */
     int64_t steps;          /* complete */
     int64_t saved;          /* steps complete at the latest checkpoint; -1: none */
     int64_t evaluated;      /* steps complete at the latest evaluation of earlier views */

@@ -2,28 +2,13 @@
 #include "train/replay.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "async/replay.h"
-#include "base/clock.h"
 #include "base/log.h"
-#include "base/waiting.h"
 #include "config/relations.h"
-#include "config/writer.h"
 #include "storage/frozen_file.h"
 #include "storage/origin.h"
-#include "train/member.h"
-
-/* What one worker needs. */
-typedef struct replay {
-    ls_run run;
-    ls_host host;
-    ls_group *group;
-    ls_board_slot slot;
-    ls_dataset data;
-    ls_member m;
-    ls_applications_read log;
-} replay;
+#include "train/alone.h"
 
 static ls_status read_config(const char *dir, ls_config *c, ls_error *e) {
     char *path = ls_format("%s/config.yaml", dir);
@@ -50,30 +35,6 @@ static ls_status find_checkpoint(const char *dir, int64_t step, ls_replay *r, ls
     return LS_OK;
 }
 
-static ls_status open_worker(replay *x, ls_error *e) {
-    const ls_config *c = &x->run.config;
-    x->run.nworkers = 1;
-    x->run.began_ns = ls_clock_ns();
-    ls_config_write(c, &x->run.config_text);
-    LS_TRY(ls_host_open(&x->host, &x->run, e));
-    const ls_layout *l = &x->host.layout;
-    LS_TRY(ls_dataset_open(&x->data, x->run.dir, c, &l->model, e));
-    ls_group_options o = {.arena_nbytes = ls_plan_group_nbytes(&l->plan)};
-    LS_TRY(ls_group_open_threads(1, &o, &x->group, e));
-    x->m = ls_member_of(&x->host, x->group, &x->slot, &x->data);
-    LS_TRY(ls_member_join(&x->m, e));
-    return ls_member_begin(&x->m, 0, NULL, e);
-}
-
-static void close_worker(replay *x) {
-    ls_applications_free(&x->log);
-    ls_member_leave(&x->m);
-    ls_group_close(x->group);
-    ls_dataset_free(&x->data);
-    ls_host_free(&x->host);
-    ls_run_free(&x->run);
-}
-
 static void on_step(void *arg, int64_t steps) {
     const ls_replay *r = arg;
     if (ls_log_is_terminal())
@@ -81,7 +42,7 @@ static void on_step(void *arg, int64_t steps) {
 }
 
 /* The hashes of the state, as a checkpoint of it would have them. */
-static ls_status hash(const replay *x, ls_replay *r, ls_error *e) {
+static ls_status hash(const ls_alone *x, ls_replay *r, ls_error *e) {
     const ls_plan *p = &x->host.layout.plan;
     const ls_train_state s = {
         .model = p->c.model, .optim = &p->c.optim, .step = r->steps, .flat = x->m.worlds[0].flat};
@@ -101,34 +62,34 @@ static ls_status hash(const replay *x, ls_replay *r, ls_error *e) {
     return LS_OK;
 }
 
-static ls_status run_replay(replay *x, ls_replay *r, ls_error *e) {
+static ls_status run_replay(ls_alone *x, ls_replay *r, ls_error *e) {
     const ls_plan *p = &x->host.layout.plan;
-    LS_TRY(ls_applications_load(x->run.dir, r->steps, p->c.model->nfloats, &x->log, e));
+    ls_applications_read log;
+    LS_TRY(ls_applications_load(x->run.dir, r->steps, p->c.model->nfloats, &log, e));
     const ls_async_replay_config c = {.config = &x->run.config,
                                       .plan = p,
                                       .world = &x->m.worlds[0],
                                       .frozen = x->m.frozen.values,
                                       .loader = ls_dataset_loader(&x->data, &x->run.config),
-                                      .log = &x->log,
+                                      .log = &log,
                                       .done = on_step,
                                       .arg = r};
-    LS_TRY(ls_async_replay(&c, e));
+    ls_status s = ls_async_replay(&c, e);
+    ls_applications_free(&log);
+    LS_TRY(s);
     ls_log_end_status();
     return hash(x, r, e);
 }
 
 ls_status ls_replay_run(const char *dir, int64_t step, ls_replay *r, ls_error *e) {
-    replay *x = aligned_alloc(_Alignof(replay), sizeof *x);
-    if (!x) abort();
-    memset(x, 0, sizeof *x);
+    ls_alone *x = ls_alone_new();
     *r = (ls_replay){0};
     x->run.dir = dir;
     ls_status s = read_config(dir, &x->run.config, e);
     if (s == LS_OK) s = find_checkpoint(dir, step, r, e);
-    if (s == LS_OK) s = open_worker(x, e);
+    if (s == LS_OK) s = ls_alone_open(x, e);
     if (s == LS_OK) s = run_replay(x, r, e);
-    close_worker(x);
-    free(x);
+    ls_alone_close(x);
     if (s == LS_OK) return LS_OK;
     free(r->checkpoint);
     r->checkpoint = NULL;

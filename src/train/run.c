@@ -43,13 +43,13 @@ ls_status ls_run_workers(const ls_config *c, int asked, int *n_p, bool *started_
 ls_status ls_run_workers_async(ls_run *r, int asked, ls_error *e) {
     int cores = (int)(ls_cores() / r->config.parallel.threads), n = 0;
     LS_TRY(ls_workers_started(&r->started, &n, e));
-    if (r->started || r->listen || r->join || *r->config.survival.membership)
+    if (r->started || *r->config.survival.membership || r->hosts)
         return ls_fail(e, LS_EINVAL,
-                       "sync.mode async: its workers are processes of one host, which this command "
-                       "starts; start it without %s",
+                       "sync.mode async: this command starts the workers of its host, and others "
+                       "join when they come; start it without %s",
                        r->started                       ? "a launcher"
                        : *r->config.survival.membership ? "survival.membership"
-                                                        : "--listen and --join");
+                                                        : "--hosts");
     r->nasync = asked ? asked : cores > 1 ? cores : 1;
     r->nworkers = 1;
     return LS_OK;

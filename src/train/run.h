@@ -31,8 +31,7 @@ typedef struct ls_run {
 /* The number of workers: those that a launcher has started; else `asked`, or if that is 0 one per
  * core, at most one per virtual worker. */
 ls_status ls_run_workers(const ls_config *, int asked, int *n_p, bool *started_p, ls_error *);
-/* With sync.mode async: as many as asked, or one per core. Sets r->nasync and r->nworkers. LS_EINVAL:
- * a launcher or another host takes part. */
+/* With sync.mode async: as many as asked, or one per core. Sets r->nasync and r->nworkers. LS_EINVAL: a launcher takes part. */
 ls_status ls_run_workers_async(ls_run *r, int asked, ls_error *);
 /* The same without a launcher, whatever the environment says. */
 ls_status ls_run_workers_here(const ls_config *, int asked, int *n_p, ls_error *);

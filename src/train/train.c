@@ -12,6 +12,7 @@
 #include "storage/folder.h"
 #include "storage/origin.h"
 #include "storage/samples.h"
+#include "train/async_host.h"
 #include "train/fit.h"
 #include "train/host_memory.h"
 #include "train/worker.h"
@@ -54,7 +55,8 @@ static ls_status share_flag(atomic_int **flag_p, ls_error *e) {
 
 /* Does this process open the directory, for the workers that it starts? Else worker 0 does. */
 static bool opens_folder(const ls_run *r) {
-    return r->dir && !r->started && !r->listen && !r->join && !*r->config.survival.membership;
+    return r->dir && !r->started && (!r->listen || r->nasync) && !r->join &&
+           !*r->config.survival.membership;
 }
 
 /* Before workers start: they find the directory locked, without files of another run. */
@@ -78,9 +80,13 @@ ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
     ls_process_heed_usr1();
     ls_status s = read_config(o, &run, e);
     if (s == LS_OK) s = make_plan(&run, h, e);
-    if (s == LS_OK) s = ls_host_supervise(h, e);
-    if (s == LS_OK) s = open_folder(h, e);
-    if (s == LS_OK) s = ls_host_launch(h, ls_train_worker, &job, e);
+    bool joins = s == LS_OK && run.nasync && run.join;
+    if (s == LS_OK && !run.nasync) s = ls_host_supervise(h, e);
+    if (s == LS_OK && !joins) s = open_folder(h, e);
+    if (s == LS_OK && joins)
+        s = ls_async_host_run(h, e);
+    else if (s == LS_OK)
+        s = ls_host_launch(h, ls_train_worker, &job, e);
     if (s == LS_OK) s = h->runtime->finish(h, atomic_load(job.unfinished) != 0, unfinished_p, e);
     ls_folder *folder = h->folder;
     if (h->run) ls_host_close(h); /* the control socket goes before the directory */

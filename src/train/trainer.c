@@ -66,6 +66,9 @@ static ls_status read_config(const ls_trainer_options *o, ls_config *c, ls_error
         ls_config_defaults(c);
     for (int i = 0; o->sets && o->sets[i]; i++) LS_TRY(ls_config_set(c, o->sets[i], e));
     LS_TRY(ls_config_check(c, o->config ? o->config : o->program->name, e));
+    if (c->sync.mode != LS_SYNC_ALL_REDUCE)
+        return ls_fail(e, LS_EINVAL,
+                       "sync.mode: a trainer is one worker of synchronous steps; leave it out");
     if (c->parallel.executor != LS_EXECUTOR_SEQUENTIAL) return LS_OK;
     return ls_fail(
         e, LS_EINVAL,

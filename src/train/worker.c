@@ -42,7 +42,8 @@ static ls_loop *new_loop(const ls_train_job *job, ls_board_slot *me) {
  * because another worker was lost, abandons the directory. */
 static void free_loop(ls_loop *l, ls_status how) {
     bool fails = how != LS_OK && how != LS_EPEER && how != LS_EABORT && how != LS_ETIMEOUT;
-    ls_async_close(l->async);
+    ls_async_close(l->async, how == LS_OK);
+    ls_buf_free(&l->settings);
     ls_metrics_close(l->metrics, NULL);
     ls_tracer_close(&l->tracer);
     ls_in_flight_close(l->flight);

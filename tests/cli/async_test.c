@@ -1,9 +1,7 @@
 /* async_test.c - asynchronous runs: the bits of one worker, replays, workers and servers that are
  * killed, runs that are stopped, and what is refused. */
 /* ctest: busy seconds=40 timeout=900 */
-#include <dirent.h>
-
-#include "cli/program.h"
+#include "cli/crew.h"
 
 enum { STEPS = 200 };
 
@@ -71,36 +69,13 @@ static void test_replay(void **arg) {
 
 /* ---- processes that are killed ---- */
 
-/* The children of any thread of a process. */
-static int all_children(pid_t parent, pid_t *pids, int most) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/task", parent);
-    DIR *d = opendir(path);
-    int n = 0, pid = 0;
-    for (struct dirent *t; d && (t = readdir(d));) {
-        char list[384];
-        snprintf(list, sizeof list, "%s/%s/children", path, t->d_name);
-        FILE *f = *t->d_name == '.' ? NULL : fopen(list, "r");
-        while (f && n < most && fscanf(f, "%d", &pid) == 1) pids[n++] = pid;
-        if (f) fclose(f);
-    }
-    if (d) closedir(d);
-    return n;
-}
-
-/* The process that starts workers and servers; then these. */
-static int crew_of(const program *p, pid_t *nursery_p, pid_t *pids, int most) {
-    if (all_children(p->pid, nursery_p, 1) != 1) return 0;
-    return all_children(*nursery_p, pids, most);
-}
-
 static int kill_some(const program *p, int most) {
     static uint64_t state = 1;
     int times = 0;
     for (int i = 0; i < most; i++) {
         pid_t nursery = 0, pids[16];
         sleep_ms(40);
-        int n = crew_of(p, &nursery, pids, 16);
+        int n = crew_of(p->pid, &nursery, pids, 16);
         state = state * 6364136223846793005u + 1442695040888963407u;
         if (n && kill(pids[(state >> 33) % (unsigned)n], SIGKILL) == 0) times++;
     }
@@ -135,7 +110,7 @@ static void test_lost(void **arg) {
     pace("lost", 90);
     program p = start(3, "lost", "");
     wait_for_file("lost/checkpoints/step-80");
-    assert_true(crew_of(&p, &nursery, pids, 16) > 0);
+    assert_true(crew_of(p.pid, &nursery, pids, 16) > 0);
     kill(nursery, SIGKILL);
     let_go("lost");
     end(&p, 1, "continue from the last checkpoint with --resume");
@@ -178,9 +153,16 @@ static void test_refused(void **arg) {
     refuse("--set train.compute=f16", "use train.compute bf16 or f32");
     refuse("--set parallel.transport=tcp", "parallel.transport is for workers that sum");
     refuse("--trace @/t.json", "--trace: sync.mode async has no common steps");
-    refuse("--listen localhost:0", "start it without --listen and --join");
+    refuse("--listen localhost:0 --hosts 2", "start it without --hosts");
+    refuse("--listen localhost:0 --set survival.membership=etcd://localhost:1",
+           "start it without survival.membership");
     expect_line("train configs/tiny.yaml -o @/refused --set sync.servers=2", 1,
                 "sync.servers is for sync.mode async");
+    expect_line("plan configs/tiny.yaml --set sync.mode=async --link 1Gb/s,10us", 1,
+                "has no common end to predict");
+    expect_line("bench train configs/tiny.yaml --set sync.mode=async", 1,
+                "`bench train` times common steps");
+    expect("plan configs/tiny.yaml --set sync.mode=async -n 3", 0, "it pulls 0.094 MB of");
     expect_line("replay @/sync", 1, "sync.mode is not async");
     expect_line("replay @/nothing", 1, "nothing/config.yaml: can't be opened");
 }

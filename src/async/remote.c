@@ -1,0 +1,114 @@
+/* remote.c - see remote.h. */
+#include "async/remote.h"
+
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "async/board.h"
+#include "async/wire.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/address.h"
+
+enum { REACH_MS = 3000, AGAIN_US = 250 * 1000 };
+
+typedef struct remote {
+    const ls_remote_config *c;
+    bool has_key;
+    ls_key key;
+    ls_conn *conn;
+    ls_async_gradient *gradient; /* NULL: not begun */
+    bool over;
+} remote;
+
+static ls_status connect_to(remote *r, ls_error *e) {
+    ls_address at;
+    struct addrinfo *list = NULL;
+    LS_TRY(ls_address_parse(r->c->address, &at, e));
+    const char *why = ls_address_look_up(at.host, at.port, 0, &list);
+    if (why) return ls_fail(e, LS_EPEER, "'%.200s:%d': %s", at.host, at.port, why);
+    const struct sockaddr_storage any = {.ss_family = AF_UNSPEC};
+    int fd = ls_socket_reach(list, &any, REACH_MS);
+    freeaddrinfo(list);
+    if (fd < 0) return ls_fail(e, LS_EPEER, "'%.200s': no connection", r->c->address);
+    ls_socket_options(fd);
+    return ls_conn_new(fd, false, r->has_key ? &r->key : NULL, &r->conn, e);
+}
+
+/* Names the first line that differs. */
+static ls_status compare(const char *own, const char *theirs, ls_error *e) {
+    const char *a = own, *b = theirs;
+    while (*a && *b) {
+        size_t na = strcspn(a, "\n"), nb = strcspn(b, "\n");
+        if (na != nb || strncmp(a, b, na) != 0) break;
+        a += na + (a[na] != 0);
+        b += nb + (b[nb] != 0);
+    }
+    if (!*a && !*b) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "this host has %.*s, the host of the servers has %.*s; these must match",
+                   (int)(strcspn(a, "\n") % 100), a, (int)(strcspn(b, "\n") % 100), b);
+}
+
+static ls_status introduce(remote *r, ls_error *e) {
+    const ls_wire_hello h = {LS_WIRE_PROTOCOL, sizeof(ls_async_result), r->c->params_nbytes,
+                             r->c->grads_nbytes};
+    char text[LS_WIRE_SETTINGS_NBYTES + 1];
+    ls_frame f;
+    LS_TRY(ls_wire_send(r->conn, LS_WIRE_HELLO, 0, &h, sizeof h, e));
+    LS_TRY(ls_wire_next(r->conn, &f, e));
+    size_t n = f.nbytes < sizeof text ? (size_t)f.nbytes : 0;
+    LS_TRY(ls_wire_take(r->conn, &f, LS_WIRE_SETTINGS, text, n, e));
+    text[n] = 0;
+    LS_TRY(compare(r->c->settings, text, e));
+    if (!r->gradient) LS_TRY(r->c->begin(r->c->arg, &r->gradient, e));
+    return ls_wire_send(r->conn, LS_WIRE_READY, 0, NULL, 0, e);
+}
+
+static ls_status one_batch(remote *r, ls_error *e) {
+    ls_async_gradient *g = r->gradient;
+    ls_async_result result = {0};
+    ls_frame f;
+    LS_TRY(ls_wire_next(r->conn, &f, e));
+    r->over = f.kind == LS_WIRE_END;
+    if (r->over) return LS_OK;
+    LS_TRY(ls_wire_take(r->conn, &f, LS_WIRE_BATCH, ls_async_gradient_params(g),
+                        r->c->params_nbytes, e));
+    LS_TRY(ls_async_gradient_compute(g, (int64_t)f.tag, &result.out, &result.update, e));
+    result.data_wait_s = (double)ls_exec_data_wait_ns(g->exec) / 1e9;
+    LS_TRY(ls_wire_send(r->conn, LS_WIRE_RESULT, f.tag, &result, sizeof result, e));
+    return ls_wire_send(r->conn, LS_WIRE_GRADIENT, f.tag, ls_async_gradient_of_batch(g),
+                        r->c->grads_nbytes, e);
+}
+
+/* One connection, from its beginning to its end. */
+static ls_status visit(remote *r, int64_t *latest_p, ls_error *e) {
+    ls_status s = connect_to(r, e);
+    if (s == LS_OK) s = introduce(r, e);
+    while (s == LS_OK && !r->over) {
+        *latest_p = ls_clock_ns();
+        s = one_batch(r, e);
+    }
+    ls_conn_free(r->conn);
+    r->conn = NULL;
+    return s;
+}
+
+ls_status ls_remote_work(const ls_remote_config *c, ls_error *e) {
+    remote r = {.c = c};
+    int64_t latest = ls_clock_ns();
+    LS_TRY(ls_key_require(false, &r.key, &r.has_key, e));
+    ls_status s = visit(&r, &latest, e);
+    while (s == LS_EPEER && (double)(ls_clock_ns() - latest) / 1e9 < c->patience_s) {
+        usleep(AGAIN_US);
+        *e = (ls_error){0};
+        s = visit(&r, &latest, e);
+    }
+    ls_key_wipe(&r.key);
+    if (s != LS_EPEER) return s;
+    ls_error why = *e;
+    return ls_fail(e, LS_EPEER, "no host of parameter servers for %.0f s (survival.rejoin_s): %s",
+                   c->patience_s, why.msg);
+}

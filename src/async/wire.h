@@ -1,0 +1,46 @@
+/* wire.h - what a worker on another host and the host of the servers send each other, over a
+ * connection of net/tcp: with the join key and TLS, as between all hosts.
+ *
+ *     worker                                 host of the servers (gate.h)
+ *     HELLO     who it is               -->
+ *                                       <--  SETTINGS  those that must match
+ *     READY     it has the run's data   -->
+ *                                       <--  BATCH     the step, and the parameters
+ *     RESULT    loss, norm, ...         -->
+ *     GRADIENT  of the step's batch     -->            and so on
+ *                                       <--  END       the run is over
+ */
+#ifndef LS_ASYNC_WIRE_H
+#define LS_ASYNC_WIRE_H
+
+#include "net/tcp/conn.h"
+
+typedef enum ls_wire_kind {
+    LS_WIRE_HELLO = 41,
+    LS_WIRE_SETTINGS,
+    LS_WIRE_READY,
+    LS_WIRE_BATCH,
+    LS_WIRE_RESULT,
+    LS_WIRE_GRADIENT,
+    LS_WIRE_END
+} ls_wire_kind;
+
+typedef struct ls_wire_hello {
+    uint32_t protocol, result_nbytes; /* other versions differ in either */
+    uint64_t params_nbytes, grads_nbytes;
+} ls_wire_hello;
+
+enum { LS_WIRE_PROTOCOL = 1, LS_WIRE_SETTINGS_NBYTES = 16384 };
+
+/* Blocks until all is sent, also the handshake. LS_EPEER: the connection is lost. */
+ls_status ls_wire_send(ls_conn *, ls_wire_kind, uint64_t tag, const void *data, size_t nbytes,
+                       ls_error *);
+/* Blocks until the next frame's header is there. */
+ls_status ls_wire_next(ls_conn *, ls_frame *f_p, ls_error *);
+/* Receives what follows the header. LS_EPEER: it is not of this kind and size. */
+ls_status ls_wire_take(ls_conn *, const ls_frame *, ls_wire_kind, void *to, size_t nbytes,
+                       ls_error *);
+/* Has the peer closed the connection, while nothing is to be received? */
+bool ls_wire_is_lost(ls_conn *);
+
+#endif
