@@ -68,6 +68,17 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
 
 static const ls_layer_ops ops = {.kind = "add", .forward = forward, .backward = backward};
 
+/* Backward copies. */
+static void declare_conversions(ls_layer *l, int64_t n) {
+    ls_conversions *f = &l->forward_conversions, *b = &l->backward_conversions;
+    ls_conversions_add(f, (ls_conversion){.operand = LS_OPERAND_X, .numbers = l->ninputs * n});
+    ls_conversions_add(f, (ls_conversion){.operand = LS_OPERAND_Y, .rounds = true, .numbers = n});
+    ls_conversions_add(b, (ls_conversion){.operand = LS_OPERAND_DY,
+                                          .but_not = LS_OPERAND_DX,
+                                          .for_dx = true,
+                                          .numbers = l->ninputs * n});
+}
+
 void ls_add_declare(ls_layer *l, int64_t T, int64_t C, int ninputs) {
     l->ops = &ops;
     l->T = T;
@@ -80,6 +91,7 @@ void ls_add_declare(ls_layer *l, int64_t T, int64_t C, int ninputs) {
     l->forward_flops = (double)((ninputs - 1) * T * C);
     for (int k = 1; k < ninputs; k++) ls_works_pass(&l->forward_work, LS_WORK_ADD, T * C);
     for (int k = 0; k < ninputs; k++) ls_works_pass(&l->backward_work, LS_WORK_ADD, T * C);
+    declare_conversions(l, T * C);
 }
 
 static ls_value *add_two(ls_model *m, ls_value *a, ls_value *b, const ls_layer_ops *of) {

@@ -228,5 +228,8 @@ ls_value *(ls_attention)(ls_model *m, ls_value *x, ls_attention_options o) {
     if (own.causal && room > l->scratch_floats) l->scratch_floats = room;
     l->forward_flops = 4.0 * (double)(own.T * own.Q) * (double)own.S / (own.causal ? 2 : 1);
     ls_heads_works(&h, &l->forward_work, &l->backward_work);
+    ls_conversions_add(
+        &l->forward_conversions,
+        (ls_conversion){.operand = LS_OPERAND_Y, .rounds = true, .numbers = own.T * own.Q});
     return ls_build_value(m, LS_DIMS(own.T, own.Q));
 }

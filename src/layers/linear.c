@@ -133,7 +133,12 @@ ls_value *(ls_linear)(ls_model *m, ls_value *x, ls_linear_options o) {
     w.frozen = o.lora.rank != 0;
     ls_build_param(m, l, "weight", &w);
     ls_param bias = {.ndims = 1, .dims = {o.out}, .frozen = w.frozen};
-    if (!o.no_bias) ls_build_param(m, l, "bias", &bias);
+    if (!o.no_bias) {
+        ls_build_param(m, l, "bias", &bias);
+        ls_conversions_add(&l->backward_conversions, (ls_conversion){.operand = LS_OPERAND_DY,
+                                                                     .grads = 1u << BIAS,
+                                                                     .numbers = rows * o.out});
+    }
     LS_LAYER_OWN_AS(ls_linear_own, l) = (ls_linear_own){.bias = o.no_bias ? 0 : BIAS};
     if (o.lora.rank && !ls_lora_add(m, l, &o.lora)) return ls_build_failed(m);
     ls_dims dims = x->dims;

@@ -126,6 +126,18 @@ static void gate_backward(const ls_layer *l, const ls_layer_call *c) {
     ls_pool_run(c->compute->pool, gate_dx_run, &j);
 }
 
+static void gate_converts(ls_layer *l, int64_t n) {
+    ls_conversions *f = &l->forward_conversions, *b = &l->backward_conversions;
+    ls_conversions_add(f, (ls_conversion){.operand = LS_OPERAND_X, .numbers = 2 * n});
+    ls_conversions_add(f, (ls_conversion){.operand = LS_OPERAND_Y, .rounds = true, .numbers = n});
+    ls_conversions_add(b,
+                       (ls_conversion){.operand = LS_OPERAND_X, .for_dx = true, .numbers = 2 * n});
+    ls_conversions_add(b, (ls_conversion){.operand = LS_OPERAND_DY, .for_dx = true, .numbers = n});
+    ls_conversions_add(
+        b, (ls_conversion){
+               .operand = LS_OPERAND_DX, .rounds = true, .for_dx = true, .numbers = 2 * n});
+}
+
 static const ls_layer_ops gate_ops = {
     .kind = "silu_gate", .forward = gate_forward, .backward = gate_backward};
 
@@ -135,5 +147,6 @@ ls_value *(ls_silu_gate)(ls_model *m, ls_value *gate, ls_value *x) {
     l->as_stored = LS_OPERAND_ALL;
     ls_works_pass(&l->forward_work, LS_WORK_GELU, ls_value_count(x));
     ls_works_pass(&l->backward_work, LS_WORK_GELU_BACK, ls_value_count(x));
+    gate_converts(l, ls_value_count(x));
     return ls_build_value(m, x->dims);
 }

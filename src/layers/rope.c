@@ -125,6 +125,15 @@ static const float *find_turns(ls_model *m, const frequencies *f) {
 
 /* ---- adding it ---- */
 
+static void declare_conversions(ls_layer *l, int64_t n) {
+    ls_conversions *f = &l->forward_conversions, *b = &l->backward_conversions;
+    ls_conversions_add(f, (ls_conversion){.operand = LS_OPERAND_X, .numbers = n});
+    ls_conversions_add(f, (ls_conversion){.operand = LS_OPERAND_Y, .rounds = true, .numbers = n});
+    ls_conversions_add(b, (ls_conversion){.operand = LS_OPERAND_DY, .for_dx = true, .numbers = n});
+    ls_conversions_add(
+        b, (ls_conversion){.operand = LS_OPERAND_DX, .rounds = true, .for_dx = true, .numbers = n});
+}
+
 static bool look(ls_model *m, const ls_value *x, const ls_rope_options *o, const frequencies *f) {
     const ls_value *places = o->positions;
     if (x->ndims != 2 || o->heads < 1 || ls_value_last(x) % o->heads || f->D % 2)
@@ -169,5 +178,6 @@ ls_value *(ls_rope)(ls_model *m, ls_value *x, ls_rope_options o) {
         (options){.f = f, .turns = find_turns(m, &f), .positions = o.positions != NULL};
     ls_works_pass(&l->forward_work, LS_WORK_ADD, ls_value_count(x));
     ls_works_pass(&l->backward_work, LS_WORK_ADD, ls_value_count(x));
+    declare_conversions(l, ls_value_count(x));
     return ls_build_value(m, x->dims);
 }

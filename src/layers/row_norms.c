@@ -120,6 +120,23 @@ static void rms_backward(const ls_layer *l, const ls_layer_call *c) {
 static const ls_layer_ops rms_ops = {
     .kind = "rms_norm", .forward = rms_forward, .backward = rms_backward};
 
+static void rms_converts(ls_layer *l) {
+    ls_conversions *f = &l->forward_conversions, *b = &l->backward_conversions;
+    const ls_conversion list[] = {{.operand = LS_OPERAND_X, .grads = 1},
+                                  {.operand = LS_OPERAND_DY, .grads = 1},
+                                  {.operand = LS_OPERAND_X, .for_dx = true},
+                                  {.operand = LS_OPERAND_DY, .for_dx = true},
+                                  {.operand = LS_OPERAND_DX, .rounds = true, .for_dx = true}};
+    int64_t n = l->T * l->C;
+    ls_conversions_add(f, (ls_conversion){.operand = LS_OPERAND_X, .numbers = n});
+    ls_conversions_add(f, (ls_conversion){.operand = LS_OPERAND_Y, .rounds = true, .numbers = n});
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        ls_conversion c = list[i];
+        c.numbers = n;
+        ls_conversions_add(b, c);
+    }
+}
+
 /* ---- the calls ---- */
 
 static ls_layer *add(ls_model *m, ls_value *x, const ls_layer_ops *ops, const char *name) {
@@ -149,5 +166,6 @@ ls_value *(ls_rms_norm)(ls_model *m, ls_value *x, ls_rms_norm_options o) {
     l->saved_floats = (size_t)l->T;
     l->as_stored = LS_OPERAND_ALL & ~(unsigned)LS_OPERAND_SAVED;
     l->scratch_floats = (size_t)(2 * RMS_ROWS * l->C);
+    rms_converts(l);
     return ls_build_value(m, x->dims);
 }

@@ -96,6 +96,20 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
 
 static const ls_layer_ops ops = {.kind = "attention", .forward = forward, .backward = backward};
 
+/* Queries, keys and values, and heads' results, are rounded; the sum reads x again. */
+static void declare_conversions(ls_layer *l, int64_t T, int64_t C) {
+    ls_conversions *f = &l->forward_conversions;
+    ls_rows_norm_converts(l, T, C, true, true);
+    ls_conversions_add(
+        f, (ls_conversion){.operand = LS_OPERAND_SAVED, .rounds = true, .numbers = T * 4 * C});
+    ls_conversions_add(f, (ls_conversion){.operand = LS_OPERAND_X, .numbers = T * C});
+    ls_conversions_add(f,
+                       (ls_conversion){.operand = LS_OPERAND_Y, .rounds = true, .numbers = T * C});
+    ls_conversions_add(
+        &l->backward_conversions,
+        (ls_conversion){.operand = LS_OPERAND_DY, .grads = 2u << W_OUT, .numbers = T * C});
+}
+
 void ls_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) {
     l->ops = &ops;
     l->T = T;
@@ -124,4 +138,5 @@ void ls_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) {
         f, b);
     ls_works_linear(f, b, W_OUT, T, C, C);
     ls_works_pass(f, LS_WORK_ADD, T * C);
+    declare_conversions(l, T, C);
 }

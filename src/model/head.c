@@ -124,4 +124,7 @@ void ls_head_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     ls_works_pass(&l->backward_work, LS_WORK_NORM, T * C);
     ls_vocabulary_works(l, WTE, T);
     ls_works_norm(&unused, &l->backward_work, T, C);
+    ls_rows_norm_converts(l, T, C, false, false);
+    ls_conversions_add(&l->backward_conversions, /* backward computes the norm, too */
+                       (ls_conversion){.operand = LS_OPERAND_X, .numbers = T * C});
 }

@@ -171,10 +171,11 @@ struct ls_layer {
     size_t past_floats;    /* what it keeps of all positions of a text, for generating (ls_past) */
     double forward_flops;  /* per sample; backward: twice as many, for a loss three times */
     ls_works forward_work, backward_work; /* the same in detail, for prices */
-    bool loss;                            /* it has losses instead of y; backward computes them,
+    ls_conversions forward_conversions, backward_conversions;
+    bool loss;                        /* it has losses instead of y; backward computes them,
                                              too, so training needs no forward */
-    int loss_at;                          /* which one of the model's losses; ls_model_link() */
-    size_t field_at[LS_LAYER_FIELDS];     /* [nfields] fields of a sample that it reads itself */
+    int loss_at;                      /* which one of the model's losses; ls_model_link() */
+    size_t field_at[LS_LAYER_FIELDS]; /* [nfields] fields of a sample that it reads itself */
     int nfields;
     _Alignas(16) unsigned char own
         [LS_LAYER_OWN];  /* what only this layer's file knows (LS_LAYER_OWN_AS) */

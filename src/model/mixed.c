@@ -296,19 +296,35 @@ static size_t converted_of(const ls_layer *l, unsigned operand, ls_dtype compute
     return is_converted(l, operand, compute) ? count : 0;
 }
 
+/* What the layer's own functions convert. */
+static void count_parts(const ls_layer *l, const ls_conversions *list, int64_t n, bool dx,
+                        ls_mixed_floats *f) {
+    unsigned trained = 0;
+    for (int i = 0; i < l->nparams; i++) trained |= (unsigned)!l->frozen[i] << i;
+    for (int i = 0; i < list->n; i++) {
+        const ls_conversion *c = &list->list[i];
+        if (!(l->as_stored & c->operand) || (l->as_stored & c->but_not)) continue;
+        if (c->for_dx && !dx) continue;
+        if (c->grads && !(c->grads & trained)) continue;
+        *(c->rounds ? &f->narrowed_parts : &f->widened_parts) += (size_t)(n * c->numbers);
+    }
+}
+
 ls_mixed_floats ls_mixed_forward_floats(const ls_layer *l, int64_t n, ls_dtype compute) {
     if (!ls_dtype_is_half(compute)) return (ls_mixed_floats){0};
     int64_t rows = n * l->T;
     size_t y = l->loss ? 0 : converted_of(l, LS_OPERAND_Y, compute, output_of(l, rows));
     size_t saved = converted_of(l, LS_OPERAND_SAVED, compute, rough_of(l, rows));
-    return (ls_mixed_floats){.widened = begin_floats(l, n, compute, false), .narrowed = y + saved};
+    ls_mixed_floats f = {.widened = begin_floats(l, n, compute, false), .narrowed = y + saved};
+    if (compute == LS_BF16) count_parts(l, &l->forward_conversions, n, false, &f);
+    return f;
 }
 
 ls_mixed_floats ls_mixed_backward_floats(const ls_layer *l, int64_t n, ls_dtype compute,
-                                         ls_dtype grads, bool dx) {
+                                         ls_dtype grads, bool dx, bool last) {
     ls_mixed_floats f = {0};
     int64_t rows = n * l->T;
-    for (int i = 0; i < l->nparams - l->ntables && ls_dtype_is_half(grads); i++)
+    for (int i = 0; i < l->nparams - l->ntables && ls_dtype_is_half(grads) && last; i++)
         if (!l->frozen[i]) f.narrowed += l->counts[i];
     if (!ls_dtype_is_half(compute)) return f;
     f.widened = begin_floats(l, n, compute, true);
@@ -318,5 +334,6 @@ ls_mixed_floats ls_mixed_backward_floats(const ls_layer *l, int64_t n, ls_dtype 
         f.narrowed += converted_of(l, LS_OPERAND_DX, compute, input_of(l, k, rows));
         if (l->adds[k]) f.widened += input_of(l, k, rows);
     }
+    if (compute == LS_BF16) count_parts(l, &l->backward_conversions, n, dx, &f);
     return f;
 }

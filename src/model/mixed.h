@@ -32,14 +32,16 @@ size_t ls_mixed_work_nbytes(const ls_layer *, int64_t n, ls_dtype compute, ls_dt
 /* Does the call round gradients that it sums? Else they are in f32, or `wide` has the sums. */
 bool ls_mixed_rounds(const ls_layer_call *);
 
-/* The floats that a forward or backward for n samples widens and rounds beside the layer's own
- * functions, for prices; dx: whether the gradients of inputs are wanted. */
+/* The floats that a forward or backward for n samples widens and rounds, for prices: around the
+ * layer's own functions; and inside them, some at a time (`parts`). dx: whether the gradients of
+ * inputs are wanted; last: the call computes the virtual worker's last micro-batch. */
 typedef struct ls_mixed_floats {
     size_t widened, narrowed;
+    size_t widened_parts, narrowed_parts;
 } ls_mixed_floats;
 
 ls_mixed_floats ls_mixed_forward_floats(const ls_layer *, int64_t n, ls_dtype compute);
 ls_mixed_floats ls_mixed_backward_floats(const ls_layer *, int64_t n, ls_dtype compute,
-                                         ls_dtype grads, bool dx);
+                                         ls_dtype grads, bool dx, bool last);
 
 #endif

@@ -63,6 +63,22 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
 
 static const ls_layer_ops ops = {.kind = "mlp", .forward = forward, .backward = backward};
 
+/* Forward rounds u and gelu(u), and the sum reads x again; backward computes gelu(u) again. */
+static void declare_conversions(ls_layer *l, int64_t T, int64_t C) {
+    ls_conversions *f = &l->forward_conversions, *b = &l->backward_conversions;
+    ls_rows_norm_converts(l, T, C, true, true);
+    ls_conversions_add(
+        f, (ls_conversion){.operand = LS_OPERAND_SAVED, .rounds = true, .numbers = T * 8 * C});
+    ls_conversions_add(f, (ls_conversion){.operand = LS_OPERAND_X, .numbers = T * C});
+    ls_conversions_add(f,
+                       (ls_conversion){.operand = LS_OPERAND_Y, .rounds = true, .numbers = T * C});
+    ls_conversions_add(b, (ls_conversion){.operand = LS_OPERAND_SAVED, .numbers = T * 4 * C});
+    ls_conversions_add(
+        b, (ls_conversion){.operand = LS_OPERAND_SAVED, .rounds = true, .numbers = T * 4 * C});
+    ls_conversions_add(
+        b, (ls_conversion){.operand = LS_OPERAND_DY, .grads = 2u << W_OUT, .numbers = T * C});
+}
+
 void ls_mlp_declare(ls_layer *l, int64_t T, int64_t C) {
     l->ops = &ops;
     l->T = T;
@@ -84,4 +100,5 @@ void ls_mlp_declare(ls_layer *l, int64_t T, int64_t C) {
     ls_works_pass(f, LS_WORK_GELU, T * 4 * C);
     ls_works_pass(f, LS_WORK_ADD, T * C);
     ls_works_pass(b, LS_WORK_GELU_BACK, T * 4 * C);
+    declare_conversions(l, T, C);
 }

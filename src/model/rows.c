@@ -150,6 +150,24 @@ bool ls_rows_norm_has_back(const ls_layer *l, const ls_layer_call *c) {
     return c->dx[0] || !l->frozen[GAMMA] || !l->frozen[BETA];
 }
 
+void ls_rows_norm_converts(ls_layer *l, int64_t T, int64_t C, bool add_dy, bool h) {
+    ls_conversions *f = &l->forward_conversions, *b = &l->backward_conversions;
+    int64_t n = T * C;
+    ls_conversions_add(f, (ls_conversion){.operand = LS_OPERAND_X, .numbers = n});
+    if (h)
+        ls_conversions_add(
+            f, (ls_conversion){.operand = LS_OPERAND_SAVED, .rounds = true, .numbers = n});
+    ls_conversions_add(
+        b,
+        (ls_conversion){.operand = LS_OPERAND_X, .grads = 1u << GAMMA | 1u << BETA, .numbers = n});
+    ls_conversions_add(b, (ls_conversion){.operand = LS_OPERAND_X, .for_dx = true, .numbers = n});
+    if (add_dy)
+        ls_conversions_add(b,
+                           (ls_conversion){.operand = LS_OPERAND_DY, .for_dx = true, .numbers = n});
+    ls_conversions_add(
+        b, (ls_conversion){.operand = LS_OPERAND_DX, .rounds = true, .for_dx = true, .numbers = n});
+}
+
 /* ---- element by element ---- */
 
 /* Which of its operands a job has, its function says. */

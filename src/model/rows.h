@@ -56,6 +56,8 @@ void ls_rows_norm_back(const ls_layer *, const ls_layer_call *, const float *mea
                        const float *rstd, const float *dh, bool add_dy);
 /* Does the norm have any of these gradients? */
 bool ls_rows_norm_has_back(const ls_layer *, const ls_layer_call *);
+/* Declares what both convert; add_dy as above, h: it is stored as what is saved. */
+void ls_rows_norm_converts(ls_layer *, int64_t T, int64_t C, bool add_dy, bool h);
 /* Scratch memory of each thread for a norm whose x is in bf16. */
 size_t ls_rows_norm_scratch(int64_t C);
 

@@ -135,4 +135,6 @@ void ls_vocabulary_works(ls_layer *l, int table, int64_t T) {
     ls_works_product(b, LS_WORK_PRODUCT_DW, V, C, 0);
     ls_works_grads(b, 1u << table);
     ls_works_product(b, LS_WORK_PRODUCT, 0, C, V);
+    ls_conversions_add(&l->backward_conversions, /* the gradient of the logits */
+                       (ls_conversion){.operand = LS_OPERAND_X, .rounds = true, .numbers = T * V});
 }

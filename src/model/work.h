@@ -94,4 +94,24 @@ static inline void ls_works_norm(ls_works *forward, ls_works *backward, int64_t 
     ls_works_pass(backward, LS_WORK_NORM_DX, T * C);
 }
 
+/* Numbers that a layer's own functions convert, of operands in bf16 that they take as they are
+ * stored: some at a time, from cache to cache. */
+typedef struct ls_conversion {
+    unsigned operand; /* counts only if this is taken as stored (LS_OPERAND_X ..., layer.h) */
+    unsigned but_not; /* and none of these is */
+    bool rounds;      /* f32 to bf16; false: bf16 to f32 */
+    bool for_dx;      /* only if gradients of inputs are wanted */
+    unsigned grads;   /* only if one of these parameters is trained (bit i: number i); 0: always */
+    int64_t numbers;  /* per sample */
+} ls_conversion;
+
+enum { LS_LAYER_MAX_CONVERSIONS = 8 };
+
+typedef struct ls_conversions {
+    ls_conversion list[LS_LAYER_MAX_CONVERSIONS];
+    int n;
+} ls_conversions;
+
+static inline void ls_conversions_add(ls_conversions *c, ls_conversion x) { c->list[c->n++] = x; }
+
 #endif

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "model/mixed.h"
+#include "model/rows.h"
 #include "optim/whole.h"
 #include "tensor/dtype.h"
 
@@ -70,6 +71,13 @@ static double work_s(const ls_pricer *p, const ls_work *w, double T, double n) {
     return times * ls_machine_pass_s(m, w->kind, w->elements, p->busy);
 }
 
+/* Conversions of `floats` floats from cache to cache, some at a time. */
+static double parts_s(const ls_pricer *p, ls_work_kind k, size_t floats) {
+    if (!floats) return 0;
+    double part = ls_machine_pass_s(p->site->machine, k, LS_PART, p->busy) / LS_PART;
+    return part * (double)floats / p->site->threads;
+}
+
 /* A pass over `floats` floats. */
 static double pass_s(const ls_pricer *p, ls_work_kind k, size_t floats) {
     return floats
@@ -78,12 +86,15 @@ static double pass_s(const ls_pricer *p, ls_work_kind k, size_t floats) {
 }
 
 /* Operands in 16 bits (model/mixed.h). */
-static double convert_s(const ls_pricer *p, const ls_layer *l, bool backward, int64_t n) {
+static double convert_s(const ls_pricer *p, const ls_layer *l, const ls_action *a, int64_t n) {
     const ls_plan_config *c = &p->plan->c;
     bool dx = ls_model_has_dx(c->model, l);
-    ls_mixed_floats f = backward ? ls_mixed_backward_floats(l, n, c->compute, c->reduce, dx)
-                                 : ls_mixed_forward_floats(l, n, c->compute);
-    return pass_s(p, LS_WORK_WIDEN, f.widened) + pass_s(p, LS_WORK_NARROW, f.narrowed);
+    ls_mixed_floats f = a->kind == LS_BACKWARD
+                            ? ls_mixed_backward_floats(l, n, c->compute, c->reduce, dx, a->last)
+                            : ls_mixed_forward_floats(l, n, c->compute);
+    return pass_s(p, LS_WORK_WIDEN, f.widened) + pass_s(p, LS_WORK_NARROW, f.narrowed) +
+           parts_s(p, LS_WORK_WIDEN, f.widened_parts) +
+           parts_s(p, LS_WORK_NARROW, f.narrowed_parts);
 }
 
 /* Does the work compute gradients that are not wanted? */
@@ -107,7 +118,7 @@ static double layer_s(const ls_pricer *p, const ls_action *a) {
         if (is_left_out(l, works, i, dx)) continue;
         sum += work_s(p, &works->list[i], (double)l->T, (double)n) + p->site->machine->call_s;
     }
-    return sum + convert_s(p, l, a->kind == LS_BACKWARD, n);
+    return sum + convert_s(p, l, a, n);
 }
 
 double ls_price_losses(const ls_pricer *p) {

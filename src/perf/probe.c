@@ -32,6 +32,9 @@ ls_status ls_probe_open(ls_probe_bench *b, ls_error *e) {
     LS_TRY(ls_map(RING * sizeof(uint16_t), "measuring", &p, e));
     b->weights_bf16 = p;
     b->compute.k->narrow(LS_BF16, RING, part(b, PARTS), p);
+    LS_TRY(ls_map(PART * sizeof(uint16_t), "measuring", &p, e));
+    b->first_bf16 = p;
+    b->compute.k->narrow(LS_BF16, PART, part(b, 0), p);
     int file = memfd_create("lockstep", 0);
     if (file < 0 || ftruncate(file, PART * sizeof(float)) != 0)
         return ls_fail(e, LS_ENOMEM, "no shared memory to measure with");
@@ -44,6 +47,7 @@ ls_status ls_probe_open(ls_probe_bench *b, ls_error *e) {
 
 void ls_probe_close(ls_probe_bench *b) {
     if (b->pages) munmap(b->pages, PART * sizeof(float));
+    if (b->first_bf16) ls_unmap(b->first_bf16, PART * sizeof(uint16_t));
     if (b->weights_bf16) ls_unmap(b->weights_bf16, RING * sizeof(uint16_t));
     if (b->memory) ls_unmap(b->memory, ((size_t)PARTS * PART + RING) * sizeof(float));
     ls_compute_close(&b->compute);
@@ -73,19 +77,24 @@ static ls_matrix next_weights(ls_probe_bench *b, bool bf16, int64_t rows, int64_
                 : ls_matrix_of(part(b, PARTS) + at, width);
 }
 
+/* The first operand [rows, width], of which layers keep most in bf16 for products in bf16. */
+static ls_matrix first_operand(const ls_probe_bench *b, bool bf16, int64_t width) {
+    return bf16 ? ls_matrix_bf16(b->first_bf16, width) : ls_matrix_of(part(b, 0), width);
+}
+
 static void run_product(ls_probe_bench *b, const ls_probe *p) {
     int64_t M = p->M, N = p->N, K = p->K;
     bool bf16 = p->kind >= LS_WORK_PRODUCT_BF16;
     ls_gemm_job g = {
         .M = M, .N = N, .K = K, .bf16 = bf16, .c = part(b, 1), .ldc = N, .bias = part(b, 2)};
     if (p->kind == LS_WORK_PRODUCT_DW || p->kind == LS_WORK_PRODUCT_DW_BF16) {
-        g.a = ls_matrix_transposed(part(b, 0), M);
+        g.a = ls_matrix_across(first_operand(b, bf16, M));
         g.b = ls_matrix_of(part(b, 1), N);
         g.c = part(b, PARTS) + next_place(b, M * N);
         g.start = LS_GEMM_ADD;
     } else {
         bool dx = p->kind == LS_WORK_PRODUCT_DX || p->kind == LS_WORK_PRODUCT_DX_BF16;
-        g.a = ls_matrix_of(part(b, 0), K);
+        g.a = first_operand(b, bf16, K);
         g.b = dx ? ls_matrix_across(next_weights(b, bf16, N, K)) : next_weights(b, bf16, K, N);
         g.start = dx ? LS_GEMM_ZERO : LS_GEMM_BIAS;
     }

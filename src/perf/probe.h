@@ -20,6 +20,7 @@ typedef struct ls_probe_bench {
     ls_compute compute; /* of one thread */
     float *memory;
     uint16_t *weights_bf16; /* of successive runs, as in `memory` */
+    uint16_t *first_bf16;   /* the first operand of products in bf16 */
     char *pages;
     int64_t turn;
 } ls_probe_bench;

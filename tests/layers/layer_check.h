@@ -28,6 +28,7 @@
 
 #include "base/mem.h"
 #include "base/random.h"
+#include "layers/linear.h"
 #include "model/builder.h"
 #include "model/mixed.h"
 #include "tensor/dtype.h"
@@ -253,6 +254,53 @@ static inline void memory_free(const ls_model *m, layer_memory *a) {
     free(a->act), free(a->dact), free(a->saved);
 }
 
+/* ---- what a call converts, as prices have it ---- */
+
+static _Atomic size_t layer_widened, layer_narrowed;
+
+static inline void layer_count_widen(ls_dtype type, size_t n, const void *x, float *y) {
+    layer_widened += n;
+    ls_kernels_at(0)->widen(type, n, x, y);
+}
+
+static inline void layer_count_narrow(ls_dtype type, size_t n, const float *x, void *y) {
+    layer_narrowed += n;
+    ls_kernels_at(0)->narrow(type, n, x, y);
+}
+
+static inline void layer_count_to_bf16(int64_t n, const float *x, void *y) {
+    layer_narrowed += (size_t)n;
+    ls_kernels_at(0)->to_bf16(n, x, y);
+}
+
+/* Runs the call. In 16 bits its conversions are counted; tables are converted as they are used,
+ * and adapters as their options have it. */
+static inline void call_counted(const ls_layer *l, const ls_layer_call *c, bool backward) {
+    void (*pass)(const ls_layer *, const ls_layer_call *) =
+        backward ? ls_mixed_backward : ls_mixed_forward;
+    if (!ls_dtype_is_half(c->type) || l->ntables || ls_lora_is(l)) {
+        pass(l, c);
+        return;
+    }
+    ls_kernels counting = *c->compute->k;
+    ls_compute with = *c->compute;
+    ls_layer_call call = *c;
+    counting.widen = layer_count_widen, counting.narrow = layer_count_narrow;
+    counting.to_bf16 = layer_count_to_bf16;
+    with.k = &counting, call.compute = &with;
+    layer_widened = layer_narrowed = 0;
+    pass(l, &call);
+    ls_mixed_floats f =
+        backward ? ls_mixed_backward_floats(l, c->n, c->type, c->grads_type, l->ninputs, c->last)
+                 : ls_mixed_forward_floats(l, c->n, c->type);
+    if (layer_widened != f.widened + f.widened_parts ||
+        layer_narrowed != f.narrowed + f.narrowed_parts)
+        print_error("%s, %s: the call converts otherwise than its price\n", l->name,
+                    backward ? "backward" : "forward");
+    assert_int_equal(layer_widened, f.widened + f.widened_parts);
+    assert_int_equal(layer_narrowed, f.narrowed + f.narrowed_parts);
+}
+
 /* The call `c` for layer i, with NaN in the work memory; the inputs' gradients only if they are
  * wanted. */
 static inline void call_layer(const ls_model *m, const layer_memory *a, ls_layer_call c, int i,
@@ -265,10 +313,7 @@ static inline void call_layer(const ls_model *m, const layer_memory *a, ls_layer
     c.work = layer_nans(ls_mixed_work_nbytes(l, c.n, c.type, c.grads_type, c.wide != NULL));
     for (int k = 0; k < l->ninputs; k++) c.x[k] = a->act[l->inputs[k]];
     for (int k = 0; k < l->ninputs && backward; k++) c.dx[k] = a->dact[l->inputs[k]];
-    if (!backward)
-        ls_mixed_forward(l, &c);
-    else if (l->ops->backward)
-        ls_mixed_backward(l, &c);
+    if (!backward || l->ops->backward) call_counted(l, &c, backward);
     free(c.work);
 }
 
