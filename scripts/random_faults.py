@@ -57,6 +57,15 @@ def draw_optimizer(patterns):
     return bits
 
 
+def draw_compression():
+    """Draws how gradients are compressed, which changes bits."""
+    kind = random.choice(["topk", "randomk", "onebit", "twobit", "int8", "int4", "demo"])
+    return ["train.reduce_dtype=f32", "compress.kind=" + kind, "compress.ratio=0.1",
+            "compress.threshold=0.001", "compress.min_size=%d" % random.choice([0, 64, 1024]),
+            "compress.warmup=%d" % random.choice([0, 0, 30]),
+            "compress.feedback=" + random.choice(["error", "error", "ef21", "none"])]
+
+
 def draw_settings(hosts, model):
     """Returns (virtual workers, workers of each host, settings that change bits, others)."""
     V = random.choice([4, 5, 6, 7, 8, 9, 12])
@@ -68,6 +77,9 @@ def draw_settings(hosts, model):
     if model.has_batch_norm:
         bits += ["train.micro_batch=%d" % samples, "train.reduce_dtype=f32"]
     bits += draw_optimizer(model.patterns)
+    compresses = random.random() < 0.25
+    if compresses:
+        bits += draw_compression()
     zero = random.choice([0, 1, 2, 3])
     free = ["log.every=1000", "parallel.zero=%d" % zero, "survival.min_workers=1",
             "checkpoint.every=%d" % random.choice([0, 7, 20]),
@@ -77,6 +89,8 @@ def draw_settings(hosts, model):
                  (0.3, "survival.audit=%d" % random.choice([3, 10])),
                  (0.2, "parallel.threads=2"),
                  (0.4, "parallel.bucket_mb=%g" % random.choice([0.01, 0.02, 0.05])))
+    if compresses:
+        free += some((0.4, "compress.send=codes"))
     if not model.has_batch_norm:
         free += some((0.4, "train.micro_batch=%d" % samples))
     if zero > 0:

@@ -108,10 +108,10 @@ static int diff(const ls_args *a) {
 }
 
 /* Prints the copy of the state for checkpoints (storage/snapshot.h), which belongs to no worker. */
-static void print_copy(const ls_config *c, const ls_model *m, ls_buf *out) {
+static void print_copy(const ls_config *c, const ls_plan *p, ls_buf *out) {
     if (!ls_run_can_survive(c)) return;
     ls_buf_printf(out, "  %-22s %12.3f  ", "copy for checkpoints",
-                  3.0 * sizeof(float) * (double)m->nfloats / 1e6);
+                  (double)ls_plan_copy_nbytes(p) / 1e6);
     ls_buf_wrap(out, "of a host, beside its workers; several hosts hold a part each", 39, 39);
 }
 
@@ -156,7 +156,7 @@ static void print_plan(const ls_config *c, const ls_plan *p, int worker) {
     ls_buf_printf(&out, "\n");
     ls_plan_memory(p, &how, &memory);
     ls_memory_print(p, &how, &memory, &out);
-    print_copy(c, p->c.model, &out);
+    print_copy(c, p, &out);
     print_async(c, p, &out);
     ls_print_text(out.data, out.len);
     ls_buf_free(&out);

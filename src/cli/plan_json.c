@@ -15,9 +15,9 @@ static ls_json *memory_json(const ls_config *c, const ls_plan *p) {
         [LS_MEM_GRADS] = "gradients",     [LS_MEM_WIDE] = "wide_sums",
         [LS_MEM_OPTIMIZER] = "optimizer", [LS_MEM_ACTIVATIONS] = "activations",
         [LS_MEM_WORK] = "work",           [LS_MEM_ERRORS] = "compression_errors",
-        [LS_MEM_SCRATCH] = "scratch",     [LS_MEM_WRITING] = "writing",
-        [LS_MEM_SAMPLES] = "samples",     [LS_MEM_SUMS] = "sums",
-        [LS_MEM_ROOM] = "update"};
+        [LS_MEM_CODES] = "codes",         [LS_MEM_SCRATCH] = "scratch",
+        [LS_MEM_WRITING] = "writing",     [LS_MEM_SAMPLES] = "samples",
+        [LS_MEM_SUMS] = "sums",           [LS_MEM_ROOM] = "update"};
     ls_memory m;
     ls_memory_config how = ls_layout_memory_config(c, p->c.nworkers, p->c.nworkers);
     ls_plan_memory(p, &how, &m);

@@ -125,6 +125,12 @@ typedef enum ls_compress_kind {
     LS_COMPRESS_WITH_DEMO
 } ls_compress_kind;
 
+typedef enum ls_compress_send {
+    LS_COMPRESS_SEND_AUTO,
+    LS_COMPRESS_SEND_CODES,
+    LS_COMPRESS_SEND_VALUES
+} ls_compress_send;
+
 typedef struct ls_config_optim {
     int64_t optimizer; /* an ls_optimizer_kind */
     double lr, min_lr;
@@ -251,6 +257,7 @@ typedef struct ls_config {
         double threshold;
         int64_t feedback; /* an ls_feedback (lockstep/compress.h) */
         int64_t warmup, min_size;
+        int64_t send; /* an ls_compress_send */
     } compress;
     struct {
         double heartbeat_s; /* a worker without a sign of life for longer is replaced */

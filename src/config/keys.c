@@ -39,6 +39,7 @@ static const char *const biases[] = {"none", "qkv", "attention", "mlp", "all", N
 static const char *const heads[] = {"tied", "own", NULL};
 static const char *const compressions[] = {"none", "topk", "randomk", "onebit", "twobit",
                                            "int8", "int4", "demo",    NULL};
+static const char *const sends[] = {"auto", "codes", "values", NULL};
 static const char *const feedbacks[] = {"error", "ef21", "none", NULL};
 static const char *const autos[] = {"auto", NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
@@ -408,6 +409,9 @@ const ls_config_key ls_config_keys[] = {
         "steps before the first that is compressed"),
     INT("compress.min_size", compress.min_size, 0, BILLION, 1024, FIXED,
         "parameters with fewer elements are not compressed"),
+    ONE_OF("compress.send", compress.send, sends, FREE,
+           "what workers send each other: codes, or the values that these hold; auto: codes unless "
+           "all workers share memory. It does not change the bits"),
     NUM("survival.heartbeat_s", survival.heartbeat_s, 0.3, 3600, 1, FREE,
         "a worker that shows no sign of life for this many seconds is replaced"),
     NUM("survival.stop_s", survival.stop_s, 0, 1e6, 10, FREE,

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "coll/virtual.h"
+#include "exec/decode.h"
 #include "exec/errors.h"
 #include "exec/exec_state.h"
 #include "exec/store_step.h"
@@ -178,13 +179,25 @@ static ls_status run_encode(ls_exec *x, const ls_action *a) {
                    .bucket = a->bucket,
                    .step = x->in->step,
                    .grads = (float *)(void *)sum_at(x, a->slot, 0),
-                   .room = &x->encodes};
-    if (n.step < p->c.compress.warmup) return LS_OK;
+                   .room = &x->encodes,
+                   .bad = &x->not_finite};
     if (ls_plan_has_errors(p)) {
         n.errors = ls_errors_of(x->c.world->errors, p, n.step, a->vw);
         n.next = ls_errors_of(x->c.world->errors, p, n.step + 1, a->vw);
     }
+    if (ls_plan_sends_codes(p)) n.code = ls_codes_of(&x->codes, a->bucket, a->vw);
     ls_encode_bucket(&n, &x->compute);
+    return LS_OK;
+}
+
+/* The sum takes the place of the worker's part of its lowest sum. */
+static ls_status run_decode(ls_exec *x, const ls_action *a) {
+    const ls_decode d = {.codes = &x->codes,
+                         .bucket = a->bucket,
+                         .step = x->in->step,
+                         .sum = (float *)(void *)sum_at(x, 0, 0),
+                         .room = &x->encodes};
+    ls_decode_bucket(&d, &x->compute);
     return LS_OK;
 }
 
@@ -212,6 +225,7 @@ static ls_status run_add(ls_exec *x, const ls_action *a) {
     return LS_OK;
 }
 
+/* A code can't hold what is not finite: the norm shows it. */
 static ls_status run_norm(ls_exec *x) {
     const ls_plan *p = x->c.plan;
     const ls_norm_input sum = {p->c.model, p->c.reduce, sum_at(x, sum_slot(x), 0)};
@@ -219,6 +233,7 @@ static ls_status run_norm(ls_exec *x) {
         ls_bucket s = ls_plan_normed(p, k, x->c.worker);
         ls_norm_blocks(&x->compute, &sum, s.first, s.end, x->c.world->parts);
     }
+    if (atomic_load(&x->not_finite)) x->c.world->parts[0] = NAN;
     return LS_OK;
 }
 
@@ -245,6 +260,7 @@ void ls_exec_begin(ls_exec *x, const ls_step_in *in) {
     x->knows_norm = false;
     x->gave_up = false;
     atomic_store(&x->gives_up, false);
+    atomic_store(&x->not_finite, false);
 }
 
 /* The gradients computed so far must not be taken for the whole. */
@@ -272,6 +288,7 @@ static ls_status run_compute(ls_exec *x, const ls_action *a, ls_error *e) {
     case LS_RECOMPUTE: return run_forward(x, a);
     case LS_BACKWARD: return run_backward(x, a);
     case LS_ENCODE: return run_encode(x, a);
+    case LS_DECODE: return run_decode(x, a);
     case LS_ADD: return run_add(x, a);
     case LS_NORM: return run_norm(x);
     case LS_UPDATE: return run_update(x, a);
@@ -313,6 +330,8 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
     int V = p->c.tree ? ls_plan_round_vws(p) : 0, slot = sum_slot(x) + a->slot;
     char *sum = sum_at(x, slot, own.first); /* of the own shard */
     ls_dtype sums = p->c.reduce, params = p->c.compute;
+    if (a->kind == LS_EXCHANGE)
+        return ls_codes_exchange_start(&x->codes, w->group, a->bucket, r_p, e);
     if (a->kind != LS_ALL_GATHER && x->restarts) mark_sum(x, a);
     ls_virtual_sum whole = {.V = V,
                             .first = p->c.first,
@@ -430,6 +449,7 @@ void ls_exec_leave(ls_exec *x, int index, int64_t begin, bool complete) {
 
 ls_status ls_exec_run_action(ls_exec *x, int index, ls_error *e) {
     const ls_action *a = &x->c.plan->actions[index];
+    if (!ls_plan_runs(x->c.plan, a, x->in->step)) return LS_OK;
     int64_t begin = ls_exec_enter(x, index);
     ls_status s = LS_OK;
     if (a->kind == LS_FREE) {

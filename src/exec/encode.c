@@ -25,7 +25,7 @@ ls_encode_room ls_encode_room_of(const ls_plan *p) {
     for (int i = 0; i < p->pieces_from[p->nbuckets]; i++) {
         const ls_plan_piece *x = &p->pieces[i];
         ls_compression how = ls_plan_piece_how(p, x, 0);
-        size_t message = rounded_up(codec->nbytes(&how, x->end - x->first, 0));
+        size_t message = rounded_up(x->code_nbytes);
         size_t work = rounded_up(codec->nwork(&how, x->end - x->first));
         if (message > r.message_nbytes) r.message_nbytes = message;
         if (work > most) most = work;
@@ -76,16 +76,24 @@ static void encode_piece(const job *j, const ls_plan_piece *piece, unsigned char
     if (x->errors) b.next = x->next + piece->first;
     float *p = b.next ? b.next : b.g;
     float keep = how.feedback == LS_FEEDBACK_EF21 ? -1.0f : 1.0f - how.decay;
+    void *message = x->code ? x->code + piece->code_at : memory;
     int64_t bad = j->c->k->compress.add_error((int64_t)n, keep, b.errors, b.g, p);
     if (bad >= 0) {
+        atomic_store(x->bad, true);
+        memset(message, 0, piece->code_nbytes);
         b.g[bad] = p[bad];
         if (b.next) memset(b.next, 0, n * sizeof *b.next);
         return;
     }
     code.work = memory + x->room->message_nbytes;
     codec->prepare(&code);
-    codec->encode(&code, 0, p, memory);
-    decode(&code, memory, &b);
+    codec->encode(&code, 0, p, message);
+    decode(&code, message, &b);
+}
+
+static void copy_piece(const job *j, const ls_plan_piece *piece) {
+    const ls_encode *x = j->x;
+    if (x->code) memcpy(x->code + piece->code_at, x->grads + piece->first, piece->code_nbytes);
 }
 
 static void encode_run(void *arg, int thread, int nthreads) {
@@ -93,7 +101,10 @@ static void encode_run(void *arg, int thread, int nthreads) {
     unsigned char *memory =
         (unsigned char *)j->x->room->memory + (size_t)thread * j->x->room->each_nbytes;
     for (int i = thread; i < j->npieces; i += nthreads)
-        if (!j->pieces[i].plain) encode_piece(j, &j->pieces[i], memory);
+        if (j->pieces[i].plain)
+            copy_piece(j, &j->pieces[i]);
+        else
+            encode_piece(j, &j->pieces[i], memory);
 }
 
 void ls_encode_bucket(const ls_encode *x, const ls_compute *c) {

@@ -2,6 +2,8 @@
 #ifndef LS_EXEC_ENCODE_H
 #define LS_EXEC_ENCODE_H
 
+#include <stdatomic.h>
+
 #include "plan/plan.h"
 
 /* What threads work in: a code, then what its codec needs. In whole cache lines. */
@@ -22,9 +24,11 @@ typedef struct ls_encode {
     const float *errors; /* [nfloats] before this step; NULL: the plan has no errors */
     float *next;         /* [nfloats] after it */
     const ls_encode_room *room;
+    unsigned char *code; /* [ls_plan_code_nbytes()] the bucket's; NULL: it is not sent */
+    atomic_bool *bad;    /* set if a value is not finite */
 } ls_encode;
 
-/* A piece with a value that is not finite stays as it is, so that the gradient's norm shows it. */
+/* A piece with a value that is not finite stays as it is, and its code is that of nothing. */
 void ls_encode_bucket(const ls_encode *, const ls_compute *);
 
 #endif

@@ -58,7 +58,7 @@ ls_status ls_exec_move_comm(ls_exec *x, ls_exec_progress *p, bool wait, ls_error
     if (!x->request && !ls_exec_is_ready(x, p, LS_LANE_COMM)) return LS_OK;
     int index = x->lanes.steps[LS_LANE_COMM][p->at[LS_LANE_COMM]].action;
     const ls_action *a = &x->c.plan->actions[index];
-    if (a->kind == LS_FREE) {
+    if (a->kind == LS_FREE || !ls_plan_runs(x->c.plan, a, x->in->step)) {
         p->at[LS_LANE_COMM]++;
         return ls_exec_run_action(x, index, e);
     }
@@ -296,6 +296,7 @@ static ls_status set_up(ls_exec *x, ls_error *e) {
     if (ls_plan_compresses(p)) {
         x->encodes = ls_encode_room_of(p);
         LS_TRY(ls_map(encodes_nbytes(x), "codes of gradients", &x->encodes.memory, e));
+        if (ls_plan_sends_codes(p)) LS_TRY(ls_codes_open(&x->codes, p, x->c.worker, e));
     }
     LS_TRY(ls_compute_init(&x->compute, x->c.threads, ls_model_scratch_floats(p->c.model), e));
     if (x->c.busy > x->c.cores) ls_pool_share_cores(x->compute.pool);
@@ -329,6 +330,7 @@ void ls_exec_free(ls_exec *x) {
     ls_unmap(x->arena, x->arena_nbytes);
     ls_unmap(x->work, x->work_nbytes);
     ls_unmap(x->encodes.memory, encodes_nbytes(x));
+    ls_codes_close(&x->codes);
     ls_arena_plan_free(&x->places);
     ls_lanes_free(&x->lanes);
     free(x->counts);

@@ -8,6 +8,7 @@
 /* Runs a communication of all workers, each of which is polled in turn. */
 static ls_status run_comm_all(ls_exec **execs, int n, int index, ls_error *e) {
     const ls_action *a = &execs[0]->c.plan->actions[index];
+    if (!ls_plan_runs(execs[0]->c.plan, a, execs[0]->in->step)) return LS_OK;
     for (int w = 0; w < n; w++) {
         int64_t begin = ls_exec_enter(execs[w], index);
         LS_TRY(ls_exec_start_comm(execs[w], a, &execs[w]->request, e));

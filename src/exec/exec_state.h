@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "exec/codes.h"
 #include "exec/encode.h"
 #include "exec/exec.h"
 #include "net/local/bell.h"
@@ -37,6 +38,8 @@ struct ls_exec {
     void *arena, *work;
     size_t arena_nbytes, work_nbytes;
     ls_encode_room encodes; /* memory NULL: nothing is encoded */
+    ls_codes codes;         /* if codes are sent */
+    atomic_bool not_finite; /* a gradient that was encoded in this step */
 
     /* operands of the step in flight */
     const ls_step_in *in;

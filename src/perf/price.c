@@ -198,6 +198,12 @@ static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
         c.count = ls_plan_nscalars(plan);
         return c;
     }
+    if (a->kind == LS_EXCHANGE) { /* as a gather in which each worker reads as much */
+        c.what = LS_FABRIC_GATHER;
+        c.dtype = LS_U8;
+        c.count = (size_t)(a->nbytes * plan->c.nworkers / (plan->c.nworkers - 1));
+        return c;
+    }
     if (a->kind == LS_REDUCE_SCATTER) c.what = LS_FABRIC_SUM;
     if (a->kind == LS_ALL_GATHER) c.what = LS_FABRIC_GATHER;
     c.dtype = c.what == LS_FABRIC_GATHER ? plan->c.compute : plan->c.reduce;
@@ -271,6 +277,9 @@ static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
     case LS_ENCODE:
         b = plan->buckets[a->bucket];
         return (ls_price){.cpu_s = encode_s(p, b.end - b.first)};
+    case LS_DECODE:
+        b = ls_plan_owned(plan, a->bucket, worker);
+        return (ls_price){.cpu_s = 2 * plan->c.V * pass_s(p, LS_WORK_ADD, b.end - b.first)};
     case LS_ADD:
         b = a->summed ? ls_plan_shard(plan, a->bucket, worker) : plan->buckets[a->bucket];
         return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADD, b.end - b.first)};
@@ -279,6 +288,7 @@ static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
         b = ls_plan_owned(plan, a->bucket, worker);
         return (ls_price){.cpu_s = update_s(p, b)};
     case LS_FREE: return (ls_price){.cpu_s = free_s(p, a, worker)};
+    case LS_EXCHANGE:
     case LS_REDUCE_SCATTER:
     case LS_ALL_REDUCE:
     case LS_ALL_GATHER: return comm_price(p, a);
@@ -288,6 +298,7 @@ static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
 }
 
 ls_price ls_price_action(const ls_pricer *p, const ls_action *a, int worker) {
+    if (a->phase == LS_PHASE_VALUES) return (ls_price){0}; /* only in the warm-up */
     ls_price x = price_of(p, a, worker);
     if (a->kind != LS_FREE) x.cpu_s += p->site->machine->action_s;
     return x;

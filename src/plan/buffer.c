@@ -5,7 +5,7 @@
 #include "plan/plan.h"
 #include "tensor/dtype.h"
 
-/* ---- numbers: a fixed few, then three a layer, five a bucket, and the sums of each bucket ---- */
+/* ---- numbers: a fixed few, then three a layer, seven a bucket, and the sums of each bucket ---- */
 
 static int first_of(const ls_plan *p, ls_buffer_kind kind) {
     int layers = p->c.model->nlayers, buckets = p->nbuckets;
@@ -17,8 +17,10 @@ static int first_of(const ls_plan *p, ls_buffer_kind kind) {
     case LS_BUF_SHARD: return LS_BUF_ACT + 3 * layers + buckets;
     case LS_BUF_MOMENT: return LS_BUF_ACT + 3 * layers + 2 * buckets;
     case LS_BUF_ERROR: return LS_BUF_ACT + 3 * layers + 3 * buckets;
-    case LS_BUF_SUM: return LS_BUF_ACT + 3 * layers + 4 * buckets;
-    case LS_BUF_GRAD: return LS_BUF_ACT + 3 * layers + (4 + p->nsums) * buckets;
+    case LS_BUF_CODE: return LS_BUF_ACT + 3 * layers + 4 * buckets;
+    case LS_BUF_CODES: return LS_BUF_ACT + 3 * layers + 5 * buckets;
+    case LS_BUF_SUM: return LS_BUF_ACT + 3 * layers + 6 * buckets;
+    case LS_BUF_GRAD: return LS_BUF_ACT + 3 * layers + (6 + p->nsums) * buckets;
     default: return (int)kind;
     }
 }
@@ -100,9 +102,10 @@ size_t ls_plan_buffer_nbytes(const ls_plan *p, int id, int worker) {
 }
 
 void ls_plan_buffer_name(const ls_plan *p, int id, char *text, size_t nbytes) {
-    static const char *const names[] = {"samples", "losses", "norms",           "scalars", "work",
-                                        "output",  "saved",  "output gradient", "params",  "shard",
-                                        "moments", "errors", "gradient",        "sum"};
+    static const char *const names[] = {"samples", "losses",       "norms",    "scalars",
+                                        "work",    "output",       "saved",    "output gradient",
+                                        "params",  "shard",        "moments",  "errors",
+                                        "codes",   "codes of all", "gradient", "sum"};
     ls_buffer b = ls_plan_buffer_of(p, id);
     if (ls_buffer_in_arena(b.kind))
         snprintf(text, nbytes, "%s %s", p->c.model->layers[b.index].name, names[b.kind]);
@@ -177,6 +180,18 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
     case LS_ENCODE:
         use(&u, LS_BUF_GRAD, a->bucket, a->slot, LS_USE_UPDATE);
         if (ls_plan_has_errors(p)) use(&u, LS_BUF_ERROR, a->bucket, 0, LS_USE_UPDATE);
+        if (ls_plan_sends_codes(p))
+            use(&u, LS_BUF_CODE, a->bucket, 0,
+                ls_plan_vw_index(p, worker, a->vw) ? LS_USE_UPDATE : LS_USE_WRITE);
+        break;
+    case LS_EXCHANGE:
+        use(&u, LS_BUF_CODE, a->bucket, 0, LS_USE_READ);
+        use(&u, LS_BUF_CODES, a->bucket, 0, LS_USE_WRITE);
+        break;
+    case LS_DECODE: /* the sum takes the place of the worker's part of its gradient */
+        use(&u, LS_BUF_CODES, a->bucket, 0, LS_USE_READ);
+        use(&u, LS_BUF_GRAD, a->bucket, 0, LS_USE_READ);
+        use(&u, LS_BUF_SUM, a->bucket, 0, LS_USE_WRITE);
         break;
     case LS_ADD: {
         ls_buffer_kind what = a->summed ? LS_BUF_SUM : LS_BUF_GRAD;

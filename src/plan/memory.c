@@ -16,6 +16,7 @@ static const char *const names[LS_NPURPOSES] = {
     [LS_MEM_FROZEN] = "frozen parameters",
     [LS_MEM_GRADS] = "gradients",
     [LS_MEM_ERRORS] = "compression errors",
+    [LS_MEM_CODES] = "codes",
     [LS_MEM_OPTIMIZER] = "optimizer states",
     [LS_MEM_WIDE] = "sums of micro-batches",
     [LS_MEM_ACTIVATIONS] = "activations",
@@ -156,7 +157,7 @@ static void follow(walk *w) {
     for (w->action = 0; w->action < p->nactions; w->action++) {
         const ls_action *a = &p->actions[w->action];
         if (!ls_action_concerns(a, w->worker)) continue;
-        if (a->kind == LS_REDUCE_SCATTER) {
+        if (a->kind == LS_REDUCE_SCATTER || a->kind == LS_EXCHANGE) {
             w->now[1] -= w->late;
             w->late = 0;
         }
@@ -207,6 +208,9 @@ static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *
     size_t frozen = c->frozen_nbytes ? c->frozen_nbytes : ls_plan_frozen_nbytes(p);
     m->nbytes[LS_MEM_FROZEN] = frozen / (size_t)(c->near ? c->near : 1);
     m->nbytes[LS_MEM_WIDE] = ls_plan_wide_nbytes(p);
+    m->nbytes[LS_MEM_CODES] = ls_plan_own_codes_nbytes(p, m->worker) +
+                              ls_plan_all_codes_nbytes(p, m->worker) +
+                              ls_plan_sent_codes_nbytes(p, m->worker);
     m->nbytes[LS_MEM_ERRORS] = ls_plan_own_errors_nbytes(p, m->worker);
     m->nbytes[LS_MEM_OPTIMIZER] = (ls_plan_shards_moments(p) ? own : all) * state;
     if (!c->in_file) return;
@@ -281,6 +285,8 @@ static void note(const ls_plan *p, const ls_memory_config *c, const ls_memory *m
     if (what == LS_MEM_ERRORS)
         ls_buf_printf(out, "before and after a step, of %d virtual worker%s",
                       ls_plan_nvws(p, m->worker), ls_plural(ls_plan_nvws(p, m->worker)));
+    if (what == LS_MEM_CODES)
+        ls_buf_printf(out, "its own, and those of all virtual workers that it decodes");
     if (what == LS_MEM_OPTIMIZER) note_states(p, m, out);
     if (what == LS_MEM_SCRATCH) ls_buf_printf(out, "packed panels, attention scores");
     if (what == LS_MEM_WRITING) ls_buf_printf(out, "while it writes after train.sample_prompts");
@@ -296,7 +302,8 @@ static void put_row(const char *name, size_t nbytes, const char *text, ls_buf *o
 
 /* Left out where there are none. */
 static bool is_rare(ls_purpose p) {
-    return p == LS_MEM_FROZEN || p == LS_MEM_WRITING || p == LS_MEM_ERRORS || p == LS_MEM_ROOM;
+    return p == LS_MEM_FROZEN || p == LS_MEM_WRITING || p == LS_MEM_ERRORS || p == LS_MEM_CODES ||
+           p == LS_MEM_ROOM;
 }
 
 void ls_memory_print(const ls_plan *p, const ls_memory_config *c, const ls_memory *m, ls_buf *out) {

@@ -46,6 +46,7 @@ typedef enum ls_purpose {
     LS_MEM_GRADS,
     LS_MEM_WIDE,
     LS_MEM_ERRORS,
+    LS_MEM_CODES,
     LS_MEM_OPTIMIZER,
     LS_MEM_ACTIVATIONS,
     LS_MEM_WORK,

@@ -34,22 +34,33 @@ static size_t cols_of(const ls_param *x) {
     return x->ndims < 2 ? x->count : x->count / (size_t)x->dims[0];
 }
 
+/* Codes are of whole words. */
+static size_t code_nbytes(const ls_plan *p, const ls_plan_piece *x) {
+    if (x->plain) return (x->end - x->first) * sizeof(float);
+    ls_compression how = ls_plan_piece_how(p, x, 0);
+    return (ls_codec_nbytes(ls_codec_of(how.kind), &how, x->end - x->first) + 3) / 4 * 4;
+}
+
 /* Appends the pieces of a bucket. */
 static void cut(ls_plan *p, const ls_bucket *b, int *n_p, int *capacity_p) {
     const ls_model *m = p->c.model;
-    size_t chunk = ls_plan_chunk(&p->c);
+    size_t chunk = ls_plan_chunk(&p->c), at = 0;
     for (int i = 0; i < m->nparams; i++) {
-        const ls_param *x = &m->params[i];
-        size_t first = x->offset > b->first ? x->offset : b->first;
-        size_t end = x->offset + x->count < b->end ? x->offset + x->count : b->end;
-        for (size_t next = 0; !x->frozen && first < end; first = next) {
+        const ls_param *param = &m->params[i];
+        size_t last = param->offset + param->count;
+        size_t first = param->offset > b->first ? param->offset : b->first;
+        size_t end = last < b->end ? last : b->end;
+        for (size_t next = 0; !param->frozen && first < end; first = next) {
             next = m->nfloats - (m->nfloats - first - 1) / chunk * chunk; /* of this chunk */
             if (next > end) next = end;
             if (*n_p == *capacity_p) {
                 *capacity_p = *capacity_p ? 2 * *capacity_p : 64;
                 p->pieces = ls_realloc(p->pieces, (size_t)*capacity_p * sizeof *p->pieces);
             }
-            p->pieces[(*n_p)++] = (ls_plan_piece){first, next, cols_of(x), is_plain(p, x)};
+            ls_plan_piece *x = &p->pieces[(*n_p)++];
+            *x = (ls_plan_piece){first, next, cols_of(param), is_plain(p, param), at, 0};
+            x->code_nbytes = code_nbytes(p, x);
+            at += x->code_nbytes;
         }
     }
 }

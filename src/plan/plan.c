@@ -18,6 +18,8 @@ static const struct {
     [LS_RECOMPUTE] = {"Recompute", LS_LANE_COMPUTE},
     [LS_BACKWARD] = {"Backward", LS_LANE_COMPUTE},
     [LS_ENCODE] = {"Encode", LS_LANE_COMPUTE},
+    [LS_EXCHANGE] = {"Exchange", LS_LANE_COMM},
+    [LS_DECODE] = {"Decode", LS_LANE_COMPUTE},
     [LS_ADD] = {"Add", LS_LANE_COMPUTE},
     [LS_REDUCE_SCATTER] = {"ReduceScatter", LS_LANE_COMM},
     [LS_NORM] = {"Norm", LS_LANE_COMPUTE},
@@ -284,13 +286,27 @@ static int64_t read_to_sum_for_all(const ls_plan *p, int64_t nbytes) {
     return nbytes * others * sums / p->c.nworkers + nbytes * others;
 }
 
+/* The same if codes are sent: each worker reads the part that it decodes of those of all virtual
+ * workers that others run. */
+static int64_t read_to_decode(const ls_plan *p, int bucket) {
+    size_t sum = 0;
+    for (int w = 0; w < p->c.nworkers; w++) {
+        size_t first = 0, end = 0;
+        ls_plan_code_part(p, bucket, w, &first, &end);
+        sum += (size_t)(p->c.V - ls_plan_nvws(p, w)) * (end - first);
+    }
+    return (int64_t)sum;
+}
+
 void ls_plan_append_comm(ls_plan *p, ls_action_kind kind, ls_axis axis, int bucket, int round) {
     ls_action a = {.kind = kind, .worker = LS_ALL_WORKERS, .bucket = bucket, .axis = axis};
     bool gather = kind == LS_ALL_GATHER;
     int64_t floats = (int64_t)(p->buckets[bucket].end - p->buckets[bucket].first), read = 0;
     int64_t nbytes = floats * (int64_t)ls_dtype_size(gather ? p->c.compute : p->c.reduce);
     int replicas = ls_plan_replicas(p);
-    if (gather)
+    if (kind == LS_EXCHANGE)
+        read = read_to_decode(p, bucket);
+    else if (gather)
         read = nbytes * (ls_plan_shards(p) - 1) * replicas;
     else if (axis == LS_AXIS_SHARDS)
         read = read_to_sum(p, bucket);
@@ -299,6 +315,7 @@ void ls_plan_append_comm(ls_plan *p, ls_action_kind kind, ls_axis axis, int buck
     else
         read = read_to_sum_for_all(p, nbytes);
     if (!gather) ls_plan_fold_round(p, round, &a.slot);
+    if (!gather) a.phase = kind == LS_EXCHANGE ? LS_PHASE_CODES : ls_plan_values_phase(p);
     a.round = round;
     a.nbytes = read / p->c.nworkers;
     ls_plan_append(p, &a);

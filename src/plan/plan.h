@@ -40,6 +40,8 @@ typedef enum ls_action_kind {
     LS_RECOMPUTE, /* runs Forward again, for what Backward needs */
     LS_BACKWARD,  /* runs a layer on one micro-batch, and adds to the gradient in `slot` */
     LS_ENCODE,    /* replaces a virtual worker's gradient of one bucket by what its code holds */
+    LS_EXCHANGE,  /* all workers: each gets the codes of a bucket that it decodes */
+    LS_DECODE,    /* sums what the codes of all virtual workers hold, in the worker's part */
     LS_ADD,       /* gradient slot += slot + 1, for one bucket: a fold of the tree */
     LS_REDUCE_SCATTER, /* all workers: the owner of each shard of a bucket sums it */
     LS_NORM,           /* sums the squares of the worker's shards */
@@ -61,6 +63,13 @@ enum { LS_ALL_WORKERS = -1, LS_SCALARS = -1 };
  * of each sharding group, that have the same shard. */
 typedef enum ls_axis { LS_AXIS_ALL, LS_AXIS_SHARDS, LS_AXIS_REPLICAS } ls_axis;
 
+/* Where gradients are compressed, and codes are sent: the steps in which an action runs. */
+typedef enum ls_phase {
+    LS_PHASE_ALL,
+    LS_PHASE_VALUES, /* the warm-up: gradients are sent */
+    LS_PHASE_CODES   /* all later steps */
+} ls_phase;
+
 typedef struct ls_action {
     ls_action_kind kind;
     int worker; /* or LS_ALL_WORKERS */
@@ -76,6 +85,7 @@ typedef struct ls_action {
     int buffer;     /* Free */
     ls_axis axis;   /* communication: among which workers */
     int64_t nbytes; /* communication: bytes that a worker reads from others, the mean of all */
+    ls_phase phase;
 } ls_action;
 
 typedef struct ls_bucket {
@@ -91,6 +101,7 @@ typedef struct ls_plan_compress {
     ls_compression how; /* virtual_workers and step are not used */
     int64_t warmup;     /* the first step that is compressed */
     size_t min_count;   /* parameters with fewer elements are summed as they are */
+    bool codes;         /* codes are sent instead of gradients, where that is possible */
 } ls_plan_compress;
 
 /* A part of one parameter, in one bucket, that is encoded by itself. Pieces are cut at multiples of
@@ -99,6 +110,8 @@ typedef struct ls_plan_piece {
     size_t first, end; /* floats of the flat gradient */
     size_t cols;       /* of the parameter as a matrix */
     bool plain;        /* it is summed as it is */
+    size_t code_at;    /* bytes: where its code is in that of the bucket */
+    size_t code_nbytes;
 } ls_plan_piece;
 
 /* Limits of a plan. CALLS: Forward and Backward of layers, by all workers. */
@@ -269,6 +282,23 @@ size_t ls_plan_chunk(const ls_plan_config *);
 /* The pieces of a bucket, in ascending order; returns their number. What lies between them is no
  * parameter, and 0. */
 int ls_plan_pieces(const ls_plan *, int bucket, const ls_plan_piece **pieces_p);
+/* Are codes sent? They are decoded where they arrive, and summed there in the tree's order. Not where
+ * each round is reduced, nor with estimates (EF21), which a code does not hold. */
+bool ls_plan_sends_codes(const ls_plan *);
+/* Are gradients sent, in a warm-up or because codes are not? And in which steps? */
+bool ls_plan_sends_values(const ls_plan *);
+ls_phase ls_plan_values_phase(const ls_plan *);
+/* Does an action run in a step? */
+bool ls_plan_runs(const ls_plan *, const ls_action *, int64_t step);
+/* Bytes of a virtual worker's code of a bucket; and the range of them that a worker decodes: the
+ * pieces in which its part of the bucket (ls_plan_owned()) lies. */
+size_t ls_plan_code_nbytes(const ls_plan *, int bucket);
+void ls_plan_code_part(const ls_plan *, int bucket, int worker, size_t *first_p, size_t *end_p);
+/* Bytes of a worker's own codes in a step; of those that it decodes; and of those that it sends in
+ * the largest bucket, if it does not send all to all. */
+size_t ls_plan_own_codes_nbytes(const ls_plan *, int worker);
+size_t ls_plan_all_codes_nbytes(const ls_plan *, int worker);
+size_t ls_plan_sent_codes_nbytes(const ls_plan *, int worker);
 /* The complete settings for a piece in a step. */
 ls_compression ls_plan_piece_how(const ls_plan *, const ls_plan_piece *, int64_t step);
 
@@ -287,6 +317,8 @@ typedef enum ls_buffer_kind {
     LS_BUF_SHARD,   /* [bucket] parameters of the worker's shard; part of PARAM */
     LS_BUF_MOMENT,  /* [bucket] masters and the optimizer's states */
     LS_BUF_ERROR,   /* [bucket] errors of the worker's virtual workers */
+    LS_BUF_CODE,    /* [bucket] codes of the worker's virtual workers */
+    LS_BUF_CODES,   /* [bucket] codes of all virtual workers, of what the worker decodes */
     /* [bucket][slot] sum over all workers; part of GRAD, slot 0, or where rounds are reduced, in
      * slots of its own */
     LS_BUF_SUM,

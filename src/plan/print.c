@@ -25,6 +25,8 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
         ls_buf_printf(out, "  bucket %-3d vw %d  sum %d += sum %d%s", a->bucket, a->vw, a->slot,
                       a->slot + 1, a->summed ? ", over all workers" : "");
         break;
+    case LS_DECODE: ls_buf_printf(out, "  bucket %-3d", a->bucket); break;
+    case LS_EXCHANGE:
     case LS_REDUCE_SCATTER:
     case LS_ALL_REDUCE:
     case LS_ALL_GATHER:
@@ -34,7 +36,7 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
         }
         ls_buf_printf(out, "  bucket %-3d [%zu, %zu)  %lld bytes a worker", a->bucket,
                       p->buckets[a->bucket].first, p->buckets[a->bucket].end, (long long)a->nbytes);
-        if (ls_plan_replicas(p) > 1)
+        if (ls_plan_replicas(p) > 1 && a->axis != LS_AXIS_ALL)
             ls_buf_printf(out,
                           a->axis == LS_AXIS_SHARDS ? ", in groups of %d"
                                                     : ", of its shard, among %d groups",
@@ -60,6 +62,7 @@ void ls_plan_print_action(const ls_plan *p, int i, ls_buf *out) {
     else
         ls_buf_printf(out, "%6d  w%-3d %-13s", i, a->worker, ls_action_kind_name(a->kind));
     print_details(p, a, out);
+    if (a->phase == LS_PHASE_VALUES) ls_buf_printf(out, ", in the warm-up");
     ls_buf_append(out, "\n", 1);
 }
 

@@ -51,7 +51,8 @@ void ls_plan_project(const ls_plan *p, int worker, ls_lanes *l_p) {
         w.wait = a->kind == LS_ALL_GATHER ? l.n[LS_LANE_COMPUTE] : 0; /* its buffer becomes live */
         ls_action_uses(p, a, worker, on_use, &w);
         l.steps[w.lane][l.n[w.lane]++] = (ls_lane_step){i, w.wait};
-        if (a->kind == LS_REDUCE_SCATTER) w.freed_earlier = w.freed;
+        bool reduces = a->kind == LS_REDUCE_SCATTER || a->kind == LS_EXCHANGE;
+        if (reduces) w.freed_earlier = w.freed;
         if (a->kind == LS_FREE && w.lane == LS_LANE_COMM) w.freed = w.position;
     }
     free(w.last);

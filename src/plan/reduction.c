@@ -10,6 +10,15 @@
 
 #include "plan/plan.h"
 
+/* All codes go to those who decode them. */
+static void add_exchange(ls_plan *to, int bucket) {
+    ls_plan_append_comm(to, LS_EXCHANGE, LS_AXIS_ALL, bucket, 0);
+    for (int w = 0; w < to->c.nworkers; w++)
+        ls_plan_append(
+            to, &(ls_action){
+                    .kind = LS_DECODE, .worker = w, .bucket = bucket, .phase = LS_PHASE_CODES});
+}
+
 /* The sum goes to the owner of each shard, or to all workers if nothing is sharded. Then replicas
  * add up the sums of their sharding groups. If rounds are reduced, the owner folds the result into
  * the sums of earlier rounds. */
@@ -48,15 +57,19 @@ static void finish_buckets(ls_plan *to, const ls_action *done, int *missing) {
                                             .worker = done->worker,
                                             .vw = done->vw,
                                             .bucket = k,
-                                            .slot = slot});
-        for (int i = 1; i <= folds; i++)
+                                            .slot = slot,
+                                            .phase = LS_PHASE_CODES});
+        for (int i = 1; i <= folds && ls_plan_sends_values(to); i++)
             ls_plan_append(to, &(ls_action){.kind = LS_ADD,
                                             .worker = done->worker,
                                             .vw = done->vw,
                                             .bucket = k,
-                                            .slot = slot - i});
+                                            .slot = slot - i,
+                                            .phase = ls_plan_values_phase(to)});
         if (!ls_plan_reduces_rounds(to) && !last) continue;
-        if (--missing[k * rounds + round] == 0) add_reduction(to, k, round);
+        if (--missing[k * rounds + round] > 0) continue;
+        if (ls_plan_sends_values(to)) add_reduction(to, k, round);
+        if (ls_plan_sends_codes(to)) add_exchange(to, k);
     }
 }
 

@@ -10,14 +10,15 @@ typedef struct walk {
     ls_plan_stage stage;
     int at; /* action */
     int worker;
-    char *state;            /* [nworkers][nbuffers] */
-    int *forwards, *backs;  /* [V][nlayers] micro-batches so far */
-    int *recomputes;        /* [V][nlayers] micro-batches computed again */
-    int *encodes, *adds;    /* [V][nbuckets] so far; adds: folds */
-    int *reduced, *updated; /* [nbuckets], [nbuckets][nworkers] */
-    int *loads, *norms;     /* [nworkers] */
-    int *gathered;          /* [nbuckets] */
-    size_t partial;         /* sums of a bucket, of all workers together */
+    char *state;              /* [nworkers][nbuffers] */
+    int *forwards, *backs;    /* [V][nlayers] micro-batches so far */
+    int *recomputes;          /* [V][nlayers] micro-batches computed again */
+    int *encodes, *adds;      /* [V][nbuckets] so far; adds: folds */
+    int *reduced, *updated;   /* [nbuckets], [nbuckets][nworkers] */
+    int *loads, *norms;       /* [nworkers] */
+    int *gathered;            /* [nbuckets] */
+    int *exchanged, *decoded; /* [nbuckets], [nbuckets][nworkers] */
+    size_t partial;           /* sums of a bucket, of all workers together */
     int all_reduces;
     ls_status status;
     ls_error *e;
@@ -39,7 +40,14 @@ static void wrong(walk *w, const char *what) {
 static int reductions(const ls_plan *p) {
     return ls_plan_shards_moments(p) && ls_plan_replicas(p) > 1 ? 2 : 1;
 }
-static int total(const ls_plan *p) { return reductions(p) * ls_plan_rounds(p); }
+static int total(const ls_plan *p) {
+    return ls_plan_sends_values(p) ? reductions(p) * ls_plan_rounds(p) : 0;
+}
+
+/* Is the gradient of a bucket sent, in some phase? */
+static bool is_sent(const walk *w, int bucket) {
+    return w->exchanged[bucket] || (total(w->p) && w->reduced[bucket] == total(w->p));
+}
 
 static void on_use(int buffer, ls_use how, void *arg) {
     walk *w = arg;
@@ -57,7 +65,7 @@ static void on_use(int buffer, ls_use how, void *arg) {
     if (how == LS_USE_WRITE && *s == WRITTEN && w->stage == LS_STAGE_WHOLE &&
         ls_plan_transient(w->p, b))
         wrong(w, "begins a buffer that is in use");
-    if (b.kind == LS_BUF_GRAD && (how & LS_USE_WRITE) && w->reduced[b.index] == total(w->p) &&
+    if (b.kind == LS_BUF_GRAD && (how & LS_USE_WRITE) && is_sent(w, b.index) &&
         w->p->actions[w->at].kind != LS_FREE)
         wrong(w, "writes a gradient after its reduction");
     if (how & LS_USE_WRITE) *s = WRITTEN;
@@ -70,8 +78,18 @@ static bool is_own(const walk *w, const ls_action *a) {
 
 /* Folds that follow the i-th virtual worker, and the slot of its own sum. */
 static int folds_of(const ls_plan *p, int worker, int i, int *slot_p) {
-    return ls_plan_reduces_rounds(p) ? ls_plan_fold_round(p, i, slot_p)
-                                     : ls_plan_fold(p, worker, i, slot_p);
+    int folds = ls_plan_reduces_rounds(p) ? ls_plan_fold_round(p, i, slot_p)
+                                          : ls_plan_fold(p, worker, i, slot_p);
+    return ls_plan_sends_values(p) ? folds : 0;
+}
+
+/* An action of sums of gradients, and one of codes, run in their phases alone. */
+static void check_phase(walk *w, const ls_action *a) {
+    bool codes = a->kind == LS_ENCODE || a->kind == LS_EXCHANGE || a->kind == LS_DECODE;
+    bool values = a->kind == LS_ADD || a->kind == LS_REDUCE_SCATTER ||
+                  (a->kind == LS_ALL_REDUCE && a->bucket != LS_SCALARS);
+    ls_phase want = codes ? LS_PHASE_CODES : values ? ls_plan_values_phase(w->p) : LS_PHASE_ALL;
+    if (a->phase != want) wrong(w, "runs in the wrong steps");
 }
 
 /* Has the layer that is the last to write a bucket taken all micro-batches? */
@@ -174,6 +192,14 @@ static size_t read_nbytes(const walk *w, const ls_action *a) {
         return 2 * (n - 1) * (m->nfloats / LS_BLOCK + each * (size_t)p->c.batch + 1) *
                sizeof(double);
     }
+    if (a->kind == LS_EXCHANGE) {
+        for (int i = 0; i < p->c.nworkers; i++) {
+            size_t first = 0, end = 0;
+            ls_plan_code_part(p, a->bucket, i, &first, &end);
+            sum += (end - first) * (size_t)(p->c.V - ls_plan_nvws(p, i));
+        }
+        return sum;
+    }
     size_t floats = p->buckets[a->bucket].end - p->buckets[a->bucket].first;
     if (a->kind == LS_ALL_GATHER) return (n - replicas) * floats * ls_dtype_size(p->c.compute);
     size_t nbytes = floats * ls_dtype_size(p->c.reduce);
@@ -190,13 +216,33 @@ static size_t read_nbytes(const walk *w, const ls_action *a) {
 static void check_comm(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     bool sharded = ls_plan_shards_moments(p), fits = a->axis == LS_AXIS_SHARDS;
-    if (a->kind == LS_ALL_REDUCE && (a->bucket == LS_SCALARS || !sharded))
+    if (a->kind == LS_EXCHANGE ||
+        (a->kind == LS_ALL_REDUCE && (a->bucket == LS_SCALARS || !sharded)))
         fits = a->axis == LS_AXIS_ALL;
     else if (a->kind == LS_ALL_REDUCE)
         fits = a->axis == LS_AXIS_REPLICAS;
-    if (!fits || (!sharded && a->kind != LS_ALL_REDUCE)) wrong(w, "has the wrong participants");
+    if (!fits || (!sharded && a->kind != LS_ALL_REDUCE && a->kind != LS_EXCHANGE))
+        wrong(w, "has the wrong participants");
     if (a->nbytes != (int64_t)(read_nbytes(w, a) / (size_t)p->c.nworkers))
         wrong(w, "has the wrong number of bytes");
+}
+
+/* All codes are complete; each worker decodes after all have them. */
+static void check_exchange(walk *w, const ls_action *a) {
+    const ls_plan *p = w->p;
+    if (!ls_plan_sends_codes(p)) wrong(w, "sends codes");
+    if (w->exchanged[a->bucket]++) wrong(w, "sends codes twice");
+    for (int v = 0; v < p->c.V; v++)
+        if (!is_encoded(w, v, a->bucket)) wrong(w, "sends codes before an Encode");
+}
+
+static void check_decode(walk *w, const ls_action *a) {
+    if (!w->exchanged[a->bucket]) wrong(w, "decodes before codes are sent");
+    if (w->decoded[a->bucket * w->p->c.nworkers + a->worker]++) wrong(w, "decodes twice");
+}
+
+static bool is_decoded(const walk *w, int bucket, int worker) {
+    return w->decoded[bucket * w->p->c.nworkers + worker] == ls_plan_sends_codes(w->p);
 }
 
 static void check_reduction(walk *w, const ls_action *a) {
@@ -255,8 +301,8 @@ static void check_gather(walk *w, const ls_action *a) {
 }
 
 static void check_action(walk *w, const ls_action *a) {
-    bool comm =
-        a->kind == LS_REDUCE_SCATTER || a->kind == LS_ALL_REDUCE || a->kind == LS_ALL_GATHER;
+    bool comm = a->kind == LS_REDUCE_SCATTER || a->kind == LS_ALL_REDUCE ||
+                a->kind == LS_ALL_GATHER || a->kind == LS_EXCHANGE;
     bool scalars = a->kind == LS_ALL_REDUCE && a->bucket == LS_SCALARS;
     if (comm != (a->worker == LS_ALL_WORKERS)) wrong(w, "has the wrong participants");
     if (!comm && (a->worker < 0 || a->worker >= w->p->c.nworkers))
@@ -264,6 +310,7 @@ static void check_action(walk *w, const ls_action *a) {
     if (!scalars && (a->bucket < 0 || a->bucket >= w->p->nbuckets))
         wrong(w, "names a bucket that does not exist");
     if (w->status == LS_OK && comm) check_comm(w, a);
+    check_phase(w, a);
     if (w->status != LS_OK) return;
     switch (a->kind) {
     case LS_FORWARD:
@@ -273,11 +320,14 @@ static void check_action(walk *w, const ls_action *a) {
         if (w->loads[a->worker]++) wrong(w, "loads twice");
         break;
     case LS_ENCODE: check_encode(w, a); break;
+    case LS_EXCHANGE: check_exchange(w, a); break;
+    case LS_DECODE: check_decode(w, a); break;
     case LS_ADD: check_add(w, a); break;
     case LS_REDUCE_SCATTER: check_reduction(w, a); break;
     case LS_NORM:
         for (int k = 0; k < w->p->nbuckets; k++)
-            if (w->reduced[k] != total(w->p)) wrong(w, "comes before a reduction");
+            if (w->reduced[k] != total(w->p) || !is_decoded(w, k, a->worker))
+                wrong(w, "comes before a reduction");
         check_folds(w, a->worker);
         if (w->norms[a->worker]++) wrong(w, "is a second norm");
         break;
@@ -370,7 +420,8 @@ static void check_end(walk *w) {
             wrong(w, "ends a plan that leaves out a micro-batch");
     }
     for (int k = 0; w->stage >= LS_STAGE_REDUCTION && k < p->nbuckets; k++)
-        if (w->reduced[k] != total(p)) wrong(w, "ends a plan that leaves out a bucket");
+        if (w->reduced[k] != total(p) || w->exchanged[k] != ls_plan_sends_codes(p))
+            wrong(w, "ends a plan that leaves out a bucket");
     for (int k = 0; w->stage >= LS_STAGE_UPDATE && k < p->nbuckets * n; k++)
         if (w->updated[k] != 1) wrong(w, "ends a plan that leaves out an update");
     for (int k = 0; w->stage >= LS_STAGE_UPDATE && k < p->nbuckets; k++)
@@ -393,6 +444,8 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     w.norms = LS_NEW_ARRAY(int, n);
     w.reduced = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
     w.gathered = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
+    w.exchanged = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
+    w.decoded = LS_NEW_ARRAY(int, (size_t)p->nbuckets *n);
     w.updated = LS_NEW_ARRAY(int, (size_t)p->nbuckets *n);
     for (int i = 0; i < p->c.nworkers; i++) w.partial += (size_t)ls_plan_sums(p, i);
     check_buckets(&w);
@@ -410,6 +463,8 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     free(w.norms);
     free(w.reduced);
     free(w.updated);
+    free(w.exchanged);
+    free(w.decoded);
     free(w.gathered);
     return w.status;
 }

@@ -45,7 +45,9 @@ static ls_timeline_event event_of(const ls_plan *p, const ls_span *s, int step) 
         v.vw = a->vw;
         v.bucket = a->bucket;
         break;
+    case LS_DECODE:
     case LS_UPDATE: v.bucket = a->bucket; break;
+    case LS_EXCHANGE:
     case LS_REDUCE_SCATTER:
     case LS_ALL_REDUCE:
     case LS_ALL_GATHER:

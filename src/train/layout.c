@@ -6,6 +6,13 @@
 #include "storage/pretrained.h"
 #include "train/prompts.h"
 
+static bool sends_codes(const ls_config *c) {
+    int64_t t = c->parallel.transport;
+    if (c->compress.send != LS_COMPRESS_SEND_AUTO)
+        return c->compress.send == LS_COMPRESS_SEND_CODES;
+    return t == LS_TRANSPORT_TCP || t == LS_TRANSPORT_MPI;
+}
+
 static ls_plan_compress compress_of(const ls_config *c) {
     static const ls_compression_kind kinds[] = {[LS_COMPRESS_WITH_TOPK] = LS_COMPRESS_TOPK,
                                                 [LS_COMPRESS_WITH_RANDOMK] = LS_COMPRESS_RANDOMK,
@@ -24,6 +31,7 @@ static ls_plan_compress compress_of(const ls_config *c) {
                                       .block = (size_t)c->compress.block,
                                       .threshold = (float)c->compress.threshold,
                                       .seed = (uint64_t)c->train.seed},
+                              .codes = sends_codes(c),
                               .warmup = c->compress.warmup,
                               .min_count = (size_t)c->compress.min_size};
 }

@@ -166,7 +166,7 @@ static void test_plan(void **state) {
     assert_int_equal(lines_have("plan configs/tiny.yaml -n 2 --json", 0, sizes, &j), 1);
     has_fields(ls_json_get(j, "memory"),
                "i:worker i:parameters i:frozen_parameters i:gradients i:wide_sums "
-               "i:compression_errors i:optimizer i:activations i:work i:scratch i:writing "
+               "i:compression_errors i:codes i:optimizer i:activations i:work i:scratch i:writing "
                "i:samples i:sums i:update i:peak i:file "
                "i:checkpoint_copy");
     ls_json_free(j);

@@ -115,6 +115,7 @@ static void encode(const ls_plan *p, vectors *v, int threads) {
     assert_ls_ok(ls_compute_init(&c, threads, 0, &e), e);
     assert_int_equal(posix_memalign(&room.memory, 64, (size_t)threads * room.each_nbytes), 0);
     bool has = ls_plan_has_errors(p);
+    atomic_bool bad = false;
     for (int k = 0; k < p->nbuckets; k++)
         ls_encode_bucket(&(ls_encode){.plan = p,
                                       .bucket = k,
@@ -122,7 +123,8 @@ static void encode(const ls_plan *p, vectors *v, int threads) {
                                       .grads = v->g,
                                       .errors = has ? v->e : NULL,
                                       .next = has ? v->next : NULL,
-                                      .room = &room},
+                                      .room = &room,
+                                      .bad = &bad},
                          &c);
     free(room.memory);
     ls_compute_close(&c);

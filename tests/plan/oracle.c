@@ -40,7 +40,7 @@ static int add_chain(oracle *o, int chain, int param, int vw) {
 
 /* What the code of a virtual worker's chain holds: a last link, of no layer. */
 static int encoded(oracle *o, int chain, int vw) {
-    if (!o->u.c->compress.on) return chain;
+    if (!o->u.c->compress.on || o->warm) return chain;
     return term_link(&o->terms, chain, (link_term){-1, vw, -1});
 }
 
@@ -297,8 +297,65 @@ static void run_encode(oracle *o, const ls_action *a) {
         if (*sum != add_chain(o, TERM_EMPTY, o->atoms[i].param, a->vw))
             wrong(o, "the gradient is not that of the virtual worker, or not complete");
         *sum = encoded(o, *sum, a->vw);
+        if (rules_sends_codes(&o->u)) o->codes[a->vw * o->natoms + i] = *sum;
     }
     touch(o, &o->workers[a->worker].grads[a->bucket * o->u.p->nslots + a->slot]);
+}
+
+/* Does worker w decode a range of a bucket's elements? Its shard; without shards, all. */
+static bool decodes(const oracle *o, int w, int bucket, size_t first, size_t end) {
+    ls_bucket own = o->u.p->buckets[bucket];
+    if (o->u.c->zero > 0) own = rules_shard_of(&o->u, bucket, w);
+    return own.first < own.end && first < own.end && end > own.first;
+}
+
+/* A piece is sent whole, in whole words, to all who decode some of it. */
+static int64_t code_nbytes(const oracle *o, const ls_plan_piece *x) {
+    ls_compression how = o->u.c->compress.how;
+    size_t n = x->end - x->first;
+    return (int64_t)(x->plain ? 4 * n : (ls_compression_nbytes(&how, n) + 3) / 4 * 4);
+}
+
+static void run_exchange(oracle *o, const ls_action *a) {
+    int first = 0, end = 0;
+    if (a->axis != LS_AXIS_ALL || !rules_sends_codes(&o->u))
+        wrong(o, "it is not for these settings");
+    for (int v = 0; v < o->u.c->V; v++)
+        for (int i = 0; i < o->natoms; i++)
+            if (o->atoms[i].bucket == a->bucket && o->codes[v * o->natoms + i] == TERM_NOTHING)
+                wrong(o, "virtual worker %d has no code", v);
+    for (int w = 0; w < o->u.n; w++) {
+        if (o->workers[w].got[a->bucket]) wrong(o, "it is done twice");
+        o->workers[w].got[a->bucket] = true;
+        rules_range_of(&o->u, w, &first, &end);
+        for (int i = o->u.p->pieces_from[a->bucket]; i < o->u.p->pieces_from[a->bucket + 1]; i++) {
+            const ls_plan_piece *x = &o->u.p->pieces[i];
+            if (decodes(o, w, a->bucket, x->first, x->end))
+                o->read += (o->u.c->V - (end - first)) * code_nbytes(o, x);
+        }
+    }
+}
+
+/* The sum of the codes of virtual workers [lo, hi). */
+static int code_sum(oracle *o, int i, int lo, int hi) {
+    if (hi - lo == 1) return o->codes[lo * o->natoms + i];
+    int left = code_sum(o, i, lo, rules_middle_of(lo, hi));
+    return term_sum(&o->terms, left, code_sum(o, i, rules_middle_of(lo, hi), hi));
+}
+
+static void run_decode(oracle *o, const ls_action *a) {
+    worker *w = &o->workers[a->worker];
+    if (!w->got[a->bucket]) wrong(o, "codes are not there");
+    if (w->decoded[a->bucket]) wrong(o, "it is done twice");
+    w->decoded[a->bucket] = true;
+    touch(o, &w->grads[a->bucket * o->u.p->nslots]);
+    for (int i = 0; i < o->natoms; i++) {
+        const atom *x = &o->atoms[i];
+        if (x->bucket != a->bucket) continue;
+        w->summed[i] = true;
+        if (decodes(o, a->worker, a->bucket, x->first, x->end))
+            *grad_at(o, a->worker, 0, i) = code_sum(o, i, 0, o->u.c->V);
+    }
 }
 
 static void run_add(oracle *o, const ls_action *a) {
@@ -453,8 +510,11 @@ static void run_norm(oracle *o, const ls_action *a) {
     if (o->workers[a->worker].normed) wrong(o, "it has a norm");
     o->workers[a->worker].normed = true;
     int rounds = o->u.c->early ? o->u.c->V / o->u.n : 1, groups = o->u.c->zero && o->u.R > 1;
+    bool codes = rules_sends_codes(&o->u) && !o->warm;
+    if (codes) rounds = 0;
     for (int k = 0; k < o->u.p->nbuckets; k++)
-        if (o->rounds[2 * k] != rounds || o->rounds[2 * k + 1] != groups * rounds)
+        if (o->workers[a->worker].decoded[k] != codes || o->rounds[2 * k] != rounds ||
+            o->rounds[2 * k + 1] != groups * rounds)
             wrong(o, "bucket %d is not reduced", k);
     if (a->worker >= o->u.S) return;
     for (int k = 0; k < o->u.p->nbuckets; k++) {
@@ -573,7 +633,8 @@ static void run_free(oracle *o, const ls_action *a) {
         return;
     }
     c->used = false;
-    for (int i = c->touched + 1; i < o->at && o->in_order; i++)
+    bool later = o->warm && rules_sends_codes(&o->u); /* a Decode that this step leaves out */
+    for (int i = c->touched + 1; i < o->at && o->in_order && !later; i++)
         if (o->u.p->actions[i].kind != LS_FREE) {
             wrong(o, "it could have been freed at action %d", i);
             break;
@@ -592,8 +653,9 @@ static void run_free(oracle *o, const ls_action *a) {
 
 static void run_action(oracle *o, const ls_action *a) {
     bool scalars = a->kind == LS_ALL_REDUCE && a->bucket == LS_SCALARS;
-    bool comm =
-        a->kind == LS_REDUCE_SCATTER || a->kind == LS_ALL_REDUCE || a->kind == LS_ALL_GATHER;
+    bool comm = a->kind == LS_REDUCE_SCATTER || a->kind == LS_ALL_REDUCE ||
+                a->kind == LS_ALL_GATHER || a->kind == LS_EXCHANGE;
+    if (a->phase != LS_PHASE_ALL && o->warm != (a->phase == LS_PHASE_VALUES)) return;
     if (comm ? a->worker != LS_ALL_WORKERS : a->worker < 0 || a->worker >= o->u.n)
         wrong(o, "the wrong workers take part");
     else if (!scalars && (a->bucket < 0 || a->bucket >= o->u.p->nbuckets))
@@ -609,6 +671,8 @@ static void run_action(oracle *o, const ls_action *a) {
     case LS_RECOMPUTE:
     case LS_BACKWARD: run_compute(o, a); break;
     case LS_ENCODE: run_encode(o, a); break;
+    case LS_EXCHANGE: run_exchange(o, a); break;
+    case LS_DECODE: run_decode(o, a); break;
     case LS_ADD: run_add(o, a); break;
     case LS_NORM: run_norm(o, a); break;
     case LS_ALL_REDUCE:
@@ -691,8 +755,9 @@ static void check_end(oracle *o) {
     for (int w = 0; w < o->u.n; w++) check_worker(o, w);
 }
 
-void oracle_run(const ls_plan *p, const int *order, oracle_result *r_p) {
-    oracle o = {.u = rules_of(p), .r = r_p, .in_order = !order, .at = p->nactions};
+/* One step, in the warm-up or after it. */
+static void run_step(const ls_plan *p, const int *order, bool warm, oracle_result *r_p) {
+    oracle o = {.u = rules_of(p), .r = r_p, .in_order = !order, .at = p->nactions, .warm = warm};
     *r_p = (oracle_result){0};
     check_buckets(&o);
     if (r_p->wrong[0]) return;
@@ -704,4 +769,10 @@ void oracle_run(const ls_plan *p, const int *order, oracle_result *r_p) {
     }
     if (!r_p->wrong[0]) check_end(&o);
     oracle_close(&o);
+}
+
+void oracle_run(const ls_plan *p, const int *order, oracle_result *r_p) {
+    *r_p = (oracle_result){0};
+    if (p->c.compress.on && p->c.compress.warmup > 0) run_step(p, order, true, r_p);
+    if (!r_p->wrong[0]) run_step(p, order, false, r_p);
 }

@@ -39,6 +39,8 @@ static void open_worker(oracle *o, int index) {
     w->grads = LS_NEW_ARRAY(cell, buckets * (size_t)o->u.p->nslots);
     w->grad = LS_NEW_ARRAY(int, atoms *(size_t)o->u.p->nslots);
     w->sum = LS_NEW_ARRAY(int, atoms *(size_t)o->u.p->nsums);
+    w->got = LS_NEW_ARRAY(bool, buckets);
+    w->decoded = LS_NEW_ARRAY(bool, buckets);
     w->summed = LS_NEW_ARRAY(bool, atoms);
     w->version = LS_NEW_ARRAY(int, atoms);
     w->moment = LS_NEW_ARRAY(int, atoms);
@@ -62,6 +64,8 @@ static void close_worker(worker *w) {
     free(w->grad);
     free(w->sum);
     free(w->summed);
+    free(w->got);
+    free(w->decoded);
     free(w->version);
     free(w->moment);
     free(w->updated);
@@ -80,6 +84,7 @@ void oracle_open(oracle *o) {
     o->seen = LS_NEW_ARRAY(int, times);
     o->rounds = LS_NEW_ARRAY(int, 2 * (size_t)o->u.p->nbuckets);
     o->losses = LS_NEW_ARRAY(int, cells);
+    o->codes = LS_NEW_ARRAY(int, (size_t)(o->u.c->V * o->natoms));
     o->expected = LS_NEW_ARRAY(int, (size_t)o->u.m->nparams);
     o->squared = LS_NEW_ARRAY(int, o->u.m->nfloats / LS_BLOCK);
 }
@@ -94,6 +99,7 @@ void oracle_close(oracle *o) {
     free(o->seen);
     free(o->rounds);
     free(o->expected);
+    free(o->codes);
     free(o->squared);
     free(o->atoms);
     terms_close(&o->terms);

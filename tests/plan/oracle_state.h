@@ -33,6 +33,7 @@ typedef struct worker {
     cell *grads;                /* [nbuckets][nslots] */
     int *grad;                  /* [nslots][natoms] terms */
     int *sum;                   /* [nsums][natoms] over workers, where rounds are reduced */
+    bool *got, *decoded;        /* [nbuckets] the codes of all virtual workers; their sum */
     bool *summed;               /* [natoms] a sum over workers is made of these gradients */
     int *version, *moment;      /* [natoms] */
     int *updated;               /* [nbuckets] times */
@@ -42,6 +43,7 @@ typedef struct worker {
 typedef struct oracle {
     rules u;
     bool in_order; /* of the plan */
+    bool warm;     /* a step of the warm-up, in which nothing is encoded */
     int at;        /* action */
     terms terms;
     atom *atoms; /* [natoms] */
@@ -51,6 +53,7 @@ typedef struct oracle {
     int *seen;                     /* the same, of a sum's links */
     int *rounds;                   /* [buckets][2] sums over workers, then over groups */
     int *squared, *losses;         /* [blocks], [V][M] times */
+    int *codes;                    /* [V][natoms] terms, where codes are sent */
     int *expected;                 /* [nparams] terms: the whole sum in the tree's order */
     int64_t read;                  /* bytes that workers read from others in this action */
     oracle_result *r;

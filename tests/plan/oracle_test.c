@@ -99,7 +99,11 @@ static ls_plan_config pick_config(uint64_t seed, const models *m, int *first) {
     c.micro_batch = 1 + pick(seed, 18, part);
     if (c.zero && pick(seed, 19, 3) == 0) c.shards = 1 + pick(seed, 20, c.nworkers);
     if (c.tree && c.reduce == LS_F32 && pick(seed, 22, 2))
-        c.compress = (ls_plan_compress){.on = true, .how.feedback = (ls_feedback)pick(seed, 23, 3)};
+        c.compress = (ls_plan_compress){.on = true,
+                                        .how.feedback = (ls_feedback)pick(seed, 23, 3),
+                                        .codes = pick(seed, 24, 4) > 0,
+                                        .warmup = pick(seed, 25, 2),
+                                        .min_count = 50};
     if (!c.early && !c.shards && pick(seed, 21, 3) == 0) {
         pick_ranges(seed, c.nworkers, c.V, first);
         c.first = first;
@@ -120,12 +124,14 @@ static void check_bytes(const ls_plan *p, const oracle_result *r, uint64_t seed)
     int64_t params = floats * (c->compute == LS_F32 ? 4 : 2), sums = 0;
     for (int w = 0; w < n; w++) sums += ls_plan_sums(p, w);
     int64_t each = c->model->weighing.ntargets ? 2 : 1; /* a loss; a weight */
+    if (ls_plan_sends_codes(p)) grads = 0;              /* the oracle has counted codes */
     bool good = r->scalars_nbytes == 2 * (n - 1) * 8 * (floats / LS_BLOCK + each * c->batch + 1);
     if (sums == n && c->zero == 0) good = good && r->nbytes[LS_ALL_REDUCE] == 2 * (n - 1) * grads;
     if (sums == n && c->zero > 0)
         good = good && r->nbytes[LS_REDUCE_SCATTER] == R * (S - 1) * grads &&
                r->nbytes[LS_ALL_REDUCE] == 2 * (R - 1) * grads;
-    if (sums > n) good = good && r->nbytes[LS_REDUCE_SCATTER] + r->nbytes[LS_ALL_REDUCE] > 0;
+    if (sums > n && grads)
+        good = good && r->nbytes[LS_REDUCE_SCATTER] + r->nbytes[LS_ALL_REDUCE] > 0;
     if (c->zero == 1 || c->zero == 2)
         good = good && r->nbytes[LS_ALL_GATHER] == R * (S - 1) * params;
     if (c->zero == 3 && S > 1) good = good && r->nbytes[LS_ALL_GATHER] >= R * (S - 1) * params;
@@ -284,6 +290,12 @@ static bool is_add(const ls_plan *p, const ls_action *a) {
 static bool is_encode(const ls_plan *p, const ls_action *a) {
     return (void)p, is_kind(a, LS_ENCODE);
 }
+static bool is_exchange(const ls_plan *p, const ls_action *a) {
+    return (void)p, is_kind(a, LS_EXCHANGE);
+}
+static bool is_decode(const ls_plan *p, const ls_action *a) {
+    return (void)p, is_kind(a, LS_DECODE);
+}
 static bool is_norm(const ls_plan *p, const ls_action *a) { return (void)p, is_kind(a, LS_NORM); }
 static bool is_update(const ls_plan *p, const ls_action *a) {
     return (void)p, is_kind(a, LS_UPDATE);
@@ -313,6 +325,8 @@ static bool no_recompute(ls_plan *p, uint64_t s) { return drop_one(p, s, is_reco
 static bool no_backward(ls_plan *p, uint64_t s) { return drop_one(p, s, is_backward); }
 static bool no_fold(ls_plan *p, uint64_t s) { return drop_one(p, s, is_add); }
 static bool no_encode(ls_plan *p, uint64_t s) { return drop_one(p, s, is_encode); }
+static bool no_exchange(ls_plan *p, uint64_t s) { return drop_one(p, s, is_exchange); }
+static bool no_decode(ls_plan *p, uint64_t s) { return drop_one(p, s, is_decode); }
 static bool no_reduction(ls_plan *p, uint64_t s) { return drop_one(p, s, is_reduction); }
 static bool no_norm(ls_plan *p, uint64_t s) { return drop_one(p, s, is_norm); }
 static bool no_scalars(ls_plan *p, uint64_t s) { return drop_one(p, s, is_scalars); }
@@ -321,6 +335,8 @@ static bool no_gather(ls_plan *p, uint64_t s) { return drop_one(p, s, is_gather)
 static bool no_free(ls_plan *p, uint64_t s) { return drop_one(p, s, is_free); }
 static bool two_backwards(ls_plan *p, uint64_t s) { return repeat_one(p, s, is_backward); }
 static bool two_encodes(ls_plan *p, uint64_t s) { return repeat_one(p, s, is_encode); }
+static bool two_exchanges(ls_plan *p, uint64_t s) { return repeat_one(p, s, is_exchange); }
+static bool two_decodes(ls_plan *p, uint64_t s) { return repeat_one(p, s, is_decode); }
 static bool two_folds(ls_plan *p, uint64_t s) { return repeat_one(p, s, is_add); }
 static bool two_reductions(ls_plan *p, uint64_t s) { return repeat_one(p, s, is_reduction); }
 static bool two_updates(ls_plan *p, uint64_t s) { return repeat_one(p, s, is_update); }
@@ -388,7 +404,7 @@ static bool other_dtype(ls_plan *p, uint64_t seed) {
 
 static bool other_bucket(ls_plan *p, uint64_t seed) {
     int at = find(p, seed, is_reduction);
-    if (p->nbuckets < 2) return false;
+    if (at < 0 || p->nbuckets < 2) return false;
     p->actions[at].bucket = (p->actions[at].bucket + 1) % p->nbuckets;
     return true;
 }
@@ -442,6 +458,7 @@ static bool other_axis(ls_plan *p, uint64_t seed) {
 
 static bool other_kind(ls_plan *p, uint64_t seed) {
     int at = find(p, seed, is_reduction);
+    if (at < 0) return false;
     ls_action *a = &p->actions[at];
     a->kind = a->kind == LS_ALL_REDUCE ? LS_REDUCE_SCATTER : LS_ALL_REDUCE;
     return true;
@@ -449,12 +466,14 @@ static bool other_kind(ls_plan *p, uint64_t seed) {
 
 static bool other_round(ls_plan *p, uint64_t seed) {
     int at = find(p, seed, is_reduction);
+    if (at < 0) return false;
     p->actions[at].round++;
     return true;
 }
 
 static bool other_place(ls_plan *p, uint64_t seed) {
     int at = find(p, seed, is_reduction);
+    if (at < 0) return false;
     p->actions[at].slot++;
     return true;
 }
@@ -463,7 +482,7 @@ static bool other_place(ls_plan *p, uint64_t seed) {
 static bool early_reduction(ls_plan *p, uint64_t seed) {
     int at = find(p, seed, is_reduction), to = at;
     rules u = rules_of(p);
-    if (p->actions[at].axis == LS_AXIS_REPLICAS) return false;
+    if (at < 0 || p->actions[at].axis == LS_AXIS_REPLICAS) return false;
     while (to >= 0 && (p->actions[to].kind != LS_BACKWARD ||
                        !rules_touches(&u, p->actions[to].layer, p->actions[at].bucket)))
         to--;
@@ -536,6 +555,8 @@ static const struct {
     {"no Recompute", no_recompute, false},
     {"no Backward", no_backward, false},
     {"no Encode", no_encode, false},
+    {"no Exchange", no_exchange, false},
+    {"no Decode", no_decode, false},
     {"no Add", no_fold, false},
     {"no reduction", no_reduction, false},
     {"no Norm", no_norm, false},
@@ -545,6 +566,8 @@ static const struct {
     {"no Free", no_free, false},
     {"two Backwards", two_backwards, false},
     {"two Encodes", two_encodes, false},
+    {"two Exchanges", two_exchanges, false},
+    {"two Decodes", two_decodes, false},
     {"two Adds", two_folds, false},
     {"two reductions", two_reductions, false},
     {"two Updates", two_updates, false},

@@ -89,6 +89,11 @@ bool rules_in_segment(const rules *u, int layer, bool *ends_p) {
     return false;
 }
 
+bool rules_sends_codes(const rules *u) {
+    const ls_plan_compress *z = &u->c->compress;
+    return z->on && z->codes && z->how.feedback != LS_FEEDBACK_EF21 && u->n > 1 && !u->c->early;
+}
+
 bool rules_has_param(const ls_layer *l, int param) {
     for (int i = 0; i < l->nparams; i++)
         if (l->params[i] == param) return !l->frozen[i];

@@ -49,6 +49,9 @@ bool rules_grads_are_freed(const rules *);
  * earlier ones. Is this one in a segment, and (*ends_p) its last? */
 bool rules_in_segment(const rules *, int layer, bool *ends_p);
 
+/* Are codes sent instead of gradients? Not with estimates, nor where rounds are reduced. */
+bool rules_sends_codes(const rules *);
+
 bool rules_has_param(const ls_layer *, int param);
 bool rules_touches(const rules *, int layer, int bucket);
 bool rules_reads_params(const rules *, const ls_action *);

@@ -105,6 +105,9 @@ static void test_same_bits(void **state) {
             assert_string_not_equal(one[i].weights, one[other].weights);
         assert_same(k, 3, THREADS "parallel.zero=0\0parallel.threads=2\0", false, &one[i]);
         assert_same(k, 2, "parallel.zero=1\0train.micro_batch=2\0", false, &one[i]);
+        assert_same(k, 3, "parallel.transport=tcp\0parallel.zero=0\0", false, &one[i]);
+        assert_same(k, 5, THREADS "compress.send=codes\0parallel.zero=1\0parallel.threads=2\0",
+                    false, &one[i]);
         assert_same(k, 5, THREADS "parallel.zero=3\0parallel.bucket_mb=0.02\0", false, &one[i]);
     }
 }
@@ -118,6 +121,9 @@ static void test_layouts(void **state) {
         THREADS "parallel.zero=2\0parallel.shard_group=2\0",
         THREADS "parallel.zero=2\0parallel.accumulate=early\0",
         "parallel.executor=sequential\0parallel.zero=1\0",
+        "parallel.executor=sequential\0parallel.zero=0\0compress.send=codes\0",
+        "parallel.transport=tcp\0parallel.zero=3\0parallel.shard_group=2\0",
+        "parallel.transport=tcp\0compress.send=values\0",
         "parallel.optimizer_state=file\0",
         "survival.backup_workers=2\0parallel.recompute=2\0",
         "survival.audit=2\0",
