@@ -182,21 +182,23 @@ static ls_status run_encode(ls_exec *x, const ls_action *a) {
                    .room = &x->encodes,
                    .bad = &x->not_finite};
     if (ls_plan_has_errors(p)) {
+        if (a->start) ls_errors_mark(x->c.world, p, n.step + 1, a->vw, false);
         n.errors = ls_errors_of(x->c.world->errors, p, n.step, a->vw);
         n.next = ls_errors_of(x->c.world->errors, p, n.step + 1, a->vw);
     }
     if (ls_plan_sends_codes(p)) n.code = ls_codes_of(&x->codes, a->bucket, a->vw);
     ls_encode_bucket(&n, &x->compute);
+    if (a->last && n.errors) ls_errors_mark(x->c.world, p, n.step + 1, a->vw, true);
     return LS_OK;
 }
 
 /* The sum takes the place of the worker's part of its lowest sum. */
 static ls_status run_decode(ls_exec *x, const ls_action *a) {
-    const ls_decode d = {.codes = &x->codes,
-                         .bucket = a->bucket,
-                         .step = x->in->step,
-                         .sum = (float *)(void *)sum_at(x, 0, 0),
-                         .room = &x->encodes};
+    const ls_code_sum d = {.codes = &x->codes,
+                           .bucket = a->bucket,
+                           .step = x->in->step,
+                           .sum = (float *)(void *)sum_at(x, 0, 0),
+                           .room = &x->encodes};
     ls_decode_bucket(&d, &x->compute);
     return LS_OK;
 }

@@ -14,7 +14,7 @@
 enum { MAX_DEPTH = 34 };
 
 typedef struct job {
-    const ls_decode *x;
+    const ls_code_sum *x;
     const ls_compute *c;
     const ls_plan_piece *pieces;
     int npieces;
@@ -87,7 +87,7 @@ static void decode_run(void *arg, int thread, int nthreads) {
         decode_piece(j, &j->pieces[i], memory + room->message_nbytes);
 }
 
-void ls_decode_bucket(const ls_decode *x, const ls_compute *c) {
+void ls_decode_bucket(const ls_code_sum *x, const ls_compute *c) {
     const ls_plan *p = x->codes->plan;
     job j = {.x = x, .c = c, .own = ls_plan_owned(p, x->bucket, x->codes->worker)};
     j.npieces = ls_plan_pieces(p, x->bucket, &j.pieces);

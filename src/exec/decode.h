@@ -6,14 +6,14 @@
 #include "exec/encode.h"
 
 /* A worker's part of one bucket. */
-typedef struct ls_decode {
+typedef struct ls_code_sum {
     const ls_codes *codes; /* that have arrived */
     int bucket;
     int64_t step;
     float *sum; /* [nfloats] its part is written, but for what is no parameter */
     const ls_encode_room *room;
-} ls_decode;
+} ls_code_sum;
 
-void ls_decode_bucket(const ls_decode *, const ls_compute *);
+void ls_decode_bucket(const ls_code_sum *, const ls_compute *);
 
 #endif

@@ -8,8 +8,7 @@
 #ifndef LS_EXEC_ERRORS_H
 #define LS_EXEC_ERRORS_H
 
-#include "lockstep/group.h"
-#include "plan/plan.h"
+#include "exec/world.h"
 
 /* errors [2][V][nfloats], clear at first. */
 ls_status ls_errors_map(const ls_plan *, float **errors_p, ls_error *);
@@ -20,6 +19,19 @@ static inline float *ls_errors_of(float *errors, const ls_plan *p, int64_t steps
     size_t row = (size_t)(steps % 2) * (size_t)p->c.V + (size_t)vw;
     return errors + row * p->c.model->nfloats;
 }
+
+/* Records that a virtual worker's errors after `steps` steps are complete in the world's store, or
+ * (good false) that they are not any more. Without a store, nothing. */
+void ls_errors_mark(const ls_world *, const ls_plan *, int64_t steps, int vw, bool good);
+/* The same of all that the worker runs: they are complete. */
+void ls_errors_mark_own(const ls_world *, const ls_plan *, int64_t steps);
+/* Does the store have the errors of a virtual worker after `steps` steps? Those of the warm-up are
+ * clear on every host. */
+bool ls_errors_are_in(ls_store *, const ls_plan *, int64_t steps, int vw);
+/* Collective, when a view begins: each worker gets the errors of its virtual workers that its host
+ * does not have, from the first worker whose host has them. LS_EPEER: no host has some; all stores
+ * record that (LS_STORE_LOST). */
+ls_status ls_errors_adopt(const ls_world *, const ls_plan *, ls_error *);
 
 /* Collective: worker 0 gets all errors after `steps` steps. */
 ls_status ls_errors_collect(ls_group *, const ls_plan *, int64_t steps, float *errors, ls_error *);

@@ -11,7 +11,7 @@
  *     claims                  [V]
  *     backups                 [V]: gradients that are computed twice, and parts
  *     marks of sums           [most][buckets][2]
- *     errors                  [2][V]: what encoding has lost (errors.h)
+ *     errors                  [2][V]: what encoding has lost (errors.h), and their marks
  *     frozen parameters
  *
  * Each of them begins a page. There is room for any number of workers up to `most`; what no worker
@@ -67,7 +67,8 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, size_t carried_
     s->nbuckets = p->nbuckets;
     size_t errors_at = made_at + pages(n * (size_t)p->nbuckets * 2 * sizeof(atomic_uint));
     s->errors_nbytes = ls_plan_errors_nbytes(p);
-    size_t frozen_at = errors_at + pages(s->errors_nbytes);
+    size_t error_marks_at = errors_at + pages(s->errors_nbytes);
+    size_t frozen_at = error_marks_at + pages(2 * (size_t)p->c.V * sizeof(atomic_uint));
     s->nbytes = frozen_at + pages(ls_plan_frozen_nbytes(p));
     s->memory = mmap(NULL, s->nbytes, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -89,6 +90,7 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, size_t carried_
     s->backups = s->memory + backups_at;
     s->made = (atomic_uint *)(void *)(s->memory + made_at);
     s->errors = s->memory + errors_at;
+    s->error_marks = (atomic_uint *)(void *)(s->memory + error_marks_at);
     s->frozen = s->memory + frozen_at;
     atomic_store(&s->head->steps, -1);
     *s_p = s;
@@ -143,6 +145,8 @@ double *ls_store_sums(ls_store *s, int worker) {
 }
 
 float *ls_store_errors(ls_store *s) { return (float *)(void *)s->errors; }
+
+atomic_uint *ls_store_error_marks(ls_store *s) { return s->error_marks; }
 
 void *ls_store_frozen(ls_store *s) { return s->frozen; }
 

@@ -61,8 +61,11 @@ void ls_store_place(ls_store *, int worker, int area);
 void *ls_store_params(ls_store *, int area); /* [nfloats] of the plan's compute type */
 float *ls_store_state(ls_store *, int area); /* masters (16-bit parameters alone), states */
 void *ls_store_grads(ls_store *, int worker);
-float *ls_store_errors(ls_store *);            /* of all virtual workers (exec/errors.h) */
-void *ls_store_room(ls_store *, int worker);   /* ls_plan_room_nbytes(); NULL where that is 0 */
+float *ls_store_errors(ls_store *);          /* of all virtual workers (exec/errors.h) */
+void *ls_store_room(ls_store *, int worker); /* ls_plan_room_nbytes(); NULL where that is 0 */
+/* For each half and virtual worker, the journal's mark of the steps after which its errors are
+ * complete on this host; 0: they are not. */
+atomic_uint *ls_store_error_marks(ls_store *);
 double *ls_store_sums(ls_store *, int worker); /* parts, then sums */
 void *ls_store_frozen(ls_store *); /* [frozen_floats] of the plan's compute type, for all
                                                   workers; what is not written takes no memory */

@@ -102,7 +102,14 @@ ls_status ls_store_copy_owned(ls_store *s, const ls_plan *p, int w, int64_t step
     return LS_OK;
 }
 
-void ls_store_copy_errors(ls_store *s, const ls_plan *p, int64_t steps, float *errors) {
-    const float *from = ls_errors_of(ls_store_errors(s), p, steps, 0);
-    memcpy(errors, from, (size_t)p->c.V * s->nfloats * sizeof *errors);
+ls_status ls_store_copy_errors(ls_store *s, const ls_plan *p, int64_t steps, int vw, float *errors,
+                               ls_error *e) {
+    if (!ls_errors_are_in(s, p, steps, vw))
+        return ls_fail(e, LS_EINVAL,
+                       "the state in memory after step %lld is incomplete: no worker has the "
+                       "compression errors of virtual worker %d; continue from the last checkpoint "
+                       "with --resume",
+                       (long long)steps, vw);
+    memcpy(errors, ls_errors_of(ls_store_errors(s), p, steps, vw), s->nfloats * sizeof *errors);
+    return LS_OK;
 }

@@ -11,8 +11,10 @@ ls_status ls_store_copy(ls_store *, int64_t steps, float *flat, ls_error *);
 /* The same for what the worker owns by the plan; the rest of flat does not change. */
 ls_status ls_store_copy_owned(ls_store *, const ls_plan *, int worker, int64_t steps, float *flat,
                               ls_error *);
-/* errors [V][nfloats]: copies what encoding has lost after `steps` steps. */
-void ls_store_copy_errors(ls_store *, const ls_plan *, int64_t steps, float *errors);
+/* errors [nfloats]: copies what encoding has lost of the gradients of virtual worker vw after
+ * `steps` steps. LS_EINVAL: this host does not have it. */
+ls_status ls_store_copy_errors(ls_store *, const ls_plan *, int64_t steps, int vw, float *errors,
+                               ls_error *);
 /* The scaler of this state. */
 ls_scaler ls_store_scaler_after(const ls_store *, int64_t steps);
 

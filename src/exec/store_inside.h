@@ -41,8 +41,9 @@ struct ls_store {
     ls_store_record *workers; /* [most] */
     ls_journal_saved *saved;  /* [most][threads] */
     unsigned char *carried, *areas, *grads, *sums, *rooms, *backups, *errors, *frozen;
-    size_t errors_nbytes;   /* 0: there are none */
-    ls_store_claim *claims; /* [V] */
+    size_t errors_nbytes;     /* 0: there are none */
+    atomic_uint *error_marks; /* [2][V] */
+    ls_store_claim *claims;   /* [V] */
     /* [most][nbuckets][2] for each sum of a bucket: 2 (step + 1) while it is made, 2 (step + 1) + 1
      * when it is complete */
     atomic_uint *made;

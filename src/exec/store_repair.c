@@ -72,6 +72,7 @@ void ls_store_restart(ls_store *s, int64_t steps, const ls_scaler *scaler) {
     if (steps < 0) { /* training starts over, with memory that is clear */
         for (int area = 0; area < s->most; area++) clear(ls_store_area_at(s, area), s->area_nbytes);
         clear(s->errors, s->errors_nbytes);
+        for (int i = 0; i < 2 * s->V; i++) atomic_store(&s->error_marks[i], 0);
     }
     s->head->scaler = *scaler;
     atomic_store(&s->head->steps, steps);

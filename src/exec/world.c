@@ -261,6 +261,7 @@ ls_status ls_world_adopt(ls_world *w, const ls_plan *p, const ls_compute *c, ls_
     ls_status s = ls_adopt(w, p, missing, e);
     free(missing);
     LS_TRY(s);
+    LS_TRY(ls_errors_adopt(w, p, e));
     for (int k = 0; ls_plan_has_masters(p) && k < p->nbuckets; k++) {
         ls_bucket own = ls_plan_owned(p, k, rank);
         ls_world_round(w, p, c, own.first, own.end);

@@ -127,12 +127,21 @@ static void cut_all_shards(ls_plan *p) {
     free(sizes);
 }
 
+/* Where gradients are compressed: the last cut between chunks up to `at`, so that buckets after a
+ * whole parameter don't divide chunks. */
+static size_t at_chunk(const ls_plan *p, size_t at) {
+    size_t chunk = ls_plan_chunk(&p->c), n = p->c.model->nfloats;
+    if (!p->c.compress.on) return at;
+    size_t after = (n - at + chunk - 1) / chunk * chunk;
+    return after < n ? n - after : 0;
+}
+
 void ls_plan_cut_buckets(ls_plan *p) {
     const ls_model *m = p->c.model;
     size_t size = ls_plan_bucket_floats(&p->c);
     p->buckets = LS_NEW_ARRAY(ls_bucket, m->nfloats / size + 1);
     for (size_t end = m->nfloats; end > 0;) {
-        size_t first = end > size ? end - size : 0, whole_end = 0;
+        size_t first = at_chunk(p, end > size ? end - size : 0), whole_end = 0;
         const ls_param *q = whole_around(m, first, &whole_end);
         if (q) first = q->offset;
         p->buckets[p->nbuckets++] = (ls_bucket){.first = first, .end = end, .writer = m->nlayers};

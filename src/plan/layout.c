@@ -31,6 +31,11 @@ int ls_plan_vw_index(const ls_plan *p, int worker, int vw) {
     return ls_plan_reduces_rounds(p) ? vw / p->c.nworkers : vw - ls_plan_vw(p, worker, 0);
 }
 
+bool ls_plan_runs_vw(const ls_plan *p, int worker, int vw) {
+    int i = ls_plan_vw_index(p, worker, vw);
+    return i >= 0 && i < ls_plan_nvws(p, worker) && ls_plan_vw(p, worker, i) == vw;
+}
+
 int ls_plan_rounds(const ls_plan *p) {
     return ls_plan_reduces_rounds(p) ? p->c.V / p->c.nworkers : 1;
 }

@@ -129,12 +129,6 @@ static ls_status check_compress(const ls_plan_config *c, ls_error *e) {
                        "compress.kind %s: gradients are encoded in f32; set train.reduce_dtype to "
                        "f32",
                        ls_compression_name(c->compress.how.kind));
-    for (int i = 0; i < c->model->nparams; i++)
-        if (c->model->params[i].whole && !c->model->params[i].frozen)
-            return ls_fail(e, LS_EINVAL,
-                           "compress.kind %s: gradients are cut into chunks, and optim.optimizer "
-                           "needs all of '%.60s' at one worker; use another optimizer, e.g. adamw",
-                           ls_compression_name(c->compress.how.kind), c->model->params[i].name);
     return ls_compression_complete(&c->compress.how, ls_plan_chunk(c), &complete, e);
 }
 

@@ -79,8 +79,8 @@ typedef struct ls_action {
     int slot; /* Backward, Encode: the sum; Add: the lower of the two; reduction of a round: its result */
     bool summed;    /* Add: adds sums over all workers, in the worker's shard */
     int round;      /* communication: the round, where each round is reduced */
-    bool start;     /* Backward: the slot's chains start at 0 */
-    bool last;      /* Backward: the last micro-batch of the virtual worker */
+    bool start;     /* Backward: the slot's chains start at 0; Encode: the virtual worker's first */
+    bool last;      /* Backward: the last micro-batch of the virtual worker; Encode: its last */
     int bucket;     /* Encode, Add, ReduceScatter, AllReduce (or LS_SCALARS), Update, AllGather */
     int buffer;     /* Free */
     ls_axis axis;   /* communication: among which workers */
@@ -215,6 +215,8 @@ int ls_plan_nvws(const ls_plan *, int worker);
 int ls_plan_vw_step(const ls_plan *);
 /* The i for which ls_plan_vw() gives vw. */
 int ls_plan_vw_index(const ls_plan *, int worker, int vw);
+/* Is it one of the worker's? */
+bool ls_plan_runs_vw(const ls_plan *, int worker, int vw);
 /* Gradient sums (slots) that a worker needs while its virtual workers run. */
 int ls_plan_slots(const ls_plan *, int worker);
 /* Sums of a bucket that remain when all its virtual workers are done. */

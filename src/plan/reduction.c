@@ -42,8 +42,9 @@ static void add_reduction(ls_plan *to, int bucket, int round) {
 }
 
 /* Appends what follows a Backward: Encode and folds of each bucket that it finishes, and reductions for which
- * it was the last. missing [nbuckets][rounds]: workers that have not finished the bucket. */
-static void finish_buckets(ls_plan *to, const ls_action *done, int *missing) {
+ * it was the last. missing [nbuckets][rounds]: workers that have not finished the bucket. encodes
+ * [V]: buckets that a virtual worker has finished. */
+static void finish_buckets(ls_plan *to, const ls_action *done, int *missing, int *encodes) {
     int index = ls_plan_vw_index(to, done->worker, done->vw), slot = 0;
     int folds = ls_plan_fold(to, done->worker, index, &slot), rounds = ls_plan_rounds(to);
     bool last = index == ls_plan_nvws(to, done->worker) - 1;
@@ -52,8 +53,11 @@ static void finish_buckets(ls_plan *to, const ls_action *done, int *missing) {
     for (int j = 0, n = ls_plan_touched(to, done->layer, &touched); j < n; j++) {
         int k = touched[j];
         if (to->buckets[k].writer != done->layer) continue;
+        encodes[done->vw]++;
         if (ls_plan_compresses(to))
             ls_plan_append(to, &(ls_action){.kind = LS_ENCODE,
+                                            .start = encodes[done->vw] == 1,
+                                            .last = encodes[done->vw] == to->nbuckets,
                                             .worker = done->worker,
                                             .vw = done->vw,
                                             .bucket = k,
@@ -79,13 +83,15 @@ void ls_plan_add_reduction(ls_plan *p) {
     to.nactions = to.capacity = 0;
     int cells = p->nbuckets * ls_plan_rounds(p);
     int *missing = LS_NEW_ARRAY(int, (size_t)cells);
+    int *encodes = LS_NEW_ARRAY(int, (size_t)p->c.V);
     for (int i = 0; i < cells; i++) missing[i] = p->c.nworkers;
     for (int i = 0; i < p->nactions; i++) {
         ls_plan_append(&to, &p->actions[i]);
         if (p->actions[i].kind == LS_BACKWARD && p->actions[i].last)
-            finish_buckets(&to, &p->actions[i], missing);
+            finish_buckets(&to, &p->actions[i], missing, encodes);
     }
     free(missing);
+    free(encodes);
     free(p->actions);
     *p = to;
 }

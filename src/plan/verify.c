@@ -116,6 +116,10 @@ static void check_encode(walk *w, const ls_action *a) {
     if (!is_done(w, a->vw, a->bucket)) wrong(w, "encodes a gradient before it is complete");
     w->encodes[a->vw * w->p->nbuckets + a->bucket]++;
     if (!is_encoded(w, a->vw, a->bucket)) wrong(w, "encodes a gradient twice");
+    int all = 0;
+    for (int k = 0; k < w->p->nbuckets; k++) all += w->encodes[a->vw * w->p->nbuckets + k];
+    if (a->start != (all == 1) || a->last != (all == w->p->nbuckets))
+        wrong(w, "begins or ends a virtual worker's codes at the wrong bucket");
     if (w->adds[a->vw * w->p->nbuckets + a->bucket]) wrong(w, "encodes a gradient after a fold");
 }
 
@@ -390,6 +394,9 @@ static void check_buckets(walk *w) {
     size_t most = (units ? units : 1) * unit;
     for (int k = 0; k < p->nbuckets; k++) {
         size_t first = end > most ? end - most : 0, begin = p->buckets[k].first;
+        while (p->c.compress.on && first > 0 && (p->c.model->nfloats - first) % unit) {
+            first -= LS_BLOCK; /* to a cut between chunks */
+        }
         bool fits = begin == first || is_whole_at(p->c.model, first, begin);
         if (end == 0 || p->buckets[k].end != end || !fits)
             wrong(w, "belongs to a plan with wrong buckets");

@@ -58,6 +58,8 @@ static ls_status put(work *w, int file, const ls_tensor *t, size_t first, size_t
 /* A state may have fewer elements than its parameter, which then has one owner. */
 static size_t at_most(size_t n, size_t most) { return n < most ? n : most; }
 
+int ls_part_nholders(const ls_plan *p) { return ls_plan_shards_moments(p) ? ls_plan_shards(p) : 1; }
+
 /* The part of a parameter that lies in elements `own` of the flat buffers. */
 static ls_status put_param(work *w, int param, ls_bucket own, ls_error *e) {
     const ls_param *p = &w->plan->c.model->params[param];
@@ -68,9 +70,21 @@ static ls_status put_param(work *w, int param, ls_bucket own, ls_error *e) {
         const ls_part_file *f = &w->files[i];
         for (int k = f->tensors->from[param]; k < f->tensors->from[param + 1]; k++) {
             const ls_tensor *t = &f->tensors->list[k];
-            LS_TRY(put(w, i, t, at_most(first - p->offset, t->count),
-                       at_most(end - p->offset, t->count), e));
+            if (!f->tensors->vws[k])
+                LS_TRY(put(w, i, t, at_most(first - p->offset, t->count),
+                           at_most(end - p->offset, t->count), e));
         }
+    }
+    return LS_OK;
+}
+
+/* The errors of the virtual workers that a worker runs. */
+static ls_status put_errors(work *w, int worker, ls_error *e) {
+    for (int i = 0; i < LS_PART_FILES; i++) {
+        const ls_state_tensors *t = w->files[i].tensors;
+        for (size_t k = 0; k < t->n; k++)
+            if (t->vws[k] && ls_plan_runs_vw(w->plan, worker, t->vws[k] - 1))
+                LS_TRY(put(w, i, &t->list[k], 0, t->list[k].count, e));
     }
     return LS_OK;
 }
@@ -79,10 +93,11 @@ static ls_status put_worker(work *w, int worker, ls_hash *hash_p, ls_error *e) {
     const ls_plan *p = w->plan;
     ls_status s = LS_OK;
     w->hasher = ls_hasher_new();
-    for (int k = 0; k < p->nbuckets; k++) {
+    for (int k = 0; k < p->nbuckets && worker < ls_part_nholders(p); k++) {
         ls_bucket own = ls_plan_owned(p, k, worker);
         for (int i = 0; s == LS_OK && i < p->c.model->nparams; i++) s = put_param(w, i, own, e);
     }
+    if (s == LS_OK) s = put_errors(w, worker, e);
     *hash_p = ls_hasher_finish(w->hasher);
     return s;
 }

@@ -20,6 +20,10 @@ typedef struct ls_part_file {
     const ls_state_tensors *tensors;
 } ls_part_file;
 
+/* The first workers, which together hold all parameters and states; others have copies of these.
+ * Each worker also holds the compression errors of its virtual workers. */
+int ls_part_nholders(const ls_plan *);
+
 /* Writes the data that workers first to end - 1 own by the plan, from the tensors, to the files
  * [LS_PART_FILES] in `folder`. On failure the files stay, since other hosts may be writing to them:
  * the host that made them removes them. */

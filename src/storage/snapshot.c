@@ -21,6 +21,7 @@
 #include "storage/best.h"
 #include "storage/checkpoint.h"
 #include "storage/data_files.h"
+#include "storage/part.h"
 
 enum { NICE = 10, MOST_TRIES = 20 };
 static const int64_t LOOK_NS = (int64_t)3 * 1000000000;
@@ -48,8 +49,11 @@ static void set_peers(ls_snapshot_state *s, ls_snapshot_peers peers) {
     atomic_compare_exchange_strong(&s->peers, &silent, (int)peers);
 }
 
-/* The number of workers that write: the first of those that hold a block writes it. */
-static int nwriters(const ls_plan *p) { return ls_plan_shards_moments(p) ? ls_plan_shards(p) : 1; }
+/* The number of workers that write: the first of those that hold a block writes it, and each the
+ * compression errors of its virtual workers. */
+static int nwriters(const ls_plan *p) {
+    return ls_plan_has_errors(p) ? p->c.nworkers : ls_part_nholders(p);
+}
 
 bool ls_snapshot_is_shared(const ls_plan *p, int n) { return nwriters(p) > n; }
 
@@ -67,14 +71,25 @@ static float *errors_in(const ls_plan *p, float *flat) {
     return flat + (size_t)ls_optim_nflats(&p->c.optim) * p->c.model->nfloats;
 }
 
+/* Those of the virtual workers that workers of this host run, or of all. */
+static ls_status copy_errors(const writing *w, float *errors, ls_error *e) {
+    const ls_plan *p = w->run->plan;
+    for (int v = 0; ls_plan_has_errors(p) && v < p->c.V; v++) {
+        bool wanted = !w->end;
+        for (int i = w->first; i < w->end; i++) wanted = wanted || ls_plan_runs_vw(p, i, v);
+        float *to = errors + (size_t)v * p->c.model->nfloats;
+        if (wanted) LS_TRY(ls_store_copy_errors(w->run->store, p, w->state.step, v, to, e));
+    }
+    return LS_OK;
+}
+
 static ls_status copy_parts(const writing *w, float *flat, ls_scaler *scaler_p, ls_error *e) {
     const ls_snapshot_run *r = w->run;
     int64_t steps = w->state.step;
     if (!w->end) LS_TRY(ls_store_copy(r->store, steps, flat, e));
-    for (int i = w->first; i < w->end; i++)
+    for (int i = w->first; i < w->end && i < ls_part_nholders(r->plan); i++)
         LS_TRY(ls_store_copy_owned(r->store, r->plan, i, steps, flat, e));
-    if (ls_plan_has_errors(r->plan))
-        ls_store_copy_errors(r->store, r->plan, steps, errors_in(r->plan, flat));
+    LS_TRY(copy_errors(w, errors_in(r->plan, flat), e));
     *scaler_p = ls_store_scaler_after(r->store, steps);
     return LS_OK;
 }
@@ -245,7 +260,7 @@ static _Noreturn void warm(const ls_snapshot_run *r, float *flat) {
     writing w = writing_of(r, 0, ls_snapshot_is_shared(p, r->n));
     if (nice(NICE) < 0) errno = 0;
     if (!w.end) touch(flat, ls_plan_copy_nbytes(p) / sizeof *flat);
-    for (int i = w.first; i < w.end; i++)
+    for (int i = w.first; i < w.end && i < ls_part_nholders(p); i++)
         for (int k = 0; k < flats * p->nbuckets; k++) {
             ls_bucket b = ls_plan_owned(p, k / flats, i);
             touch(flat + (size_t)(k % flats) * n + b.first, b.end - b.first);

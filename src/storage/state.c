@@ -86,7 +86,8 @@ void ls_state_error_name(int vw, char text[LS_STATE_ERROR_NAME]) {
 
 static ls_state_tensors new_tensors(const ls_model *m, int each) {
     return (ls_state_tensors){.list = LS_NEW_ARRAY(ls_tensor, (size_t)(m->nparams * each)),
-                              .from = LS_NEW_ARRAY(int, (size_t)m->nparams + 1)};
+                              .from = LS_NEW_ARRAY(int, (size_t)m->nparams + 1),
+                              .vws = LS_NEW_ARRAY(int, (size_t)(m->nparams * each))};
 }
 
 /* Updates so far: steps that did not overflow. */
@@ -126,6 +127,7 @@ ls_state_tensors ls_state_optimizer(const ls_train_state *s) {
             char name[LS_STATE_ERROR_NAME];
             ls_state_error_name(v, name);
             const float *errors = s->errors + (size_t)v * s->model->nfloats;
+            t.vws[t.n] = 1 + v;
             t.list[t.n++] = ls_state_tensor(p, name, errors + p->offset);
         }
         t.from[i + 1] = (int)t.n;
@@ -136,6 +138,7 @@ ls_state_tensors ls_state_optimizer(const ls_train_state *s) {
 void ls_state_tensors_free(ls_state_tensors *t) {
     free(t->list);
     free(t->from);
+    free(t->vws);
     *t = (ls_state_tensors){0};
 }
 

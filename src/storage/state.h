@@ -34,6 +34,7 @@ typedef struct ls_state_tensors {
     ls_tensor *list; /* [n] */
     size_t n;
     int *from; /* [nparams + 1] */
+    int *vws;  /* [n] 1 + the virtual worker whose errors a tensor has; 0: it has none */
 } ls_state_tensors;
 
 /* The tensor of a parameter, or of its state NAME.suffix; of the trained weights, by the names of

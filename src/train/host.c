@@ -20,11 +20,6 @@ ls_status ls_host_open(ls_host *h, const ls_run *r, ls_error *e) {
         LS_TRY(make_own(h, e));
     else
         LS_TRY(ls_layout_make(&r->config, r->nworkers, NULL, &h->layout, e));
-    if ((r->listen || r->join) && ls_plan_has_errors(&h->layout.plan))
-        return ls_fail(e, LS_EINVAL,
-                       "compress.kind %s: hosts that may come and go (--listen, --join) can't move "
-                       "its errors; start all workers on one host, or with a launcher",
-                       ls_compression_name(h->layout.plan.c.compress.how.kind));
     bool copy = !r->started && r->dir && ls_run_can_survive(&r->config);
     int workers = r->started ? 1 : r->nasync ? r->nasync + 1 : r->nworkers;
     LS_TRY(ls_host_memory_for_plan(&r->config, &h->layout.plan, workers, copy, e));

@@ -63,6 +63,13 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
     return s;
 }
 
+ls_config ls_layout_config_apart(const ls_config *c) {
+    ls_config apart = *c;
+    if (c->compress.kind != LS_COMPRESS_OFF && c->compress.send == LS_COMPRESS_SEND_AUTO)
+        apart.compress.send = LS_COMPRESS_SEND_CODES;
+    return apart;
+}
+
 void ls_layout_free(ls_layout *l) {
     ls_plan_free(&l->plan);
     ls_model_free(&l->model);

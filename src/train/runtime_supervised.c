@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "exec/errors.h"
 #include "train/audit.h"
 #include "train/backup.h"
 #include "train/host.h"
@@ -61,6 +62,7 @@ static void connect(ls_member *m, ls_exec_config *x) {
 
 static void has_made(const ls_member *m) {
     ls_store_mark_filled(m->host->store, &m->layout->plan, m->worker, m->first_step);
+    ls_errors_mark_own(m->worlds, &m->layout->plan, m->first_step);
 }
 
 static ls_status take_up(ls_member *m, bool found, ls_error *e) {

@@ -109,8 +109,9 @@ static ls_status resize(void *arg, const ls_view *v, bool unchanged, ls_error *e
     }
     ls_layout_free(&h->layout);
     ls_ranges_begin(&h->ranges, same);
-    LS_TRY(ls_layout_make_nearest(&h->run->config, n, most_of_group(&h->run->config, v),
-                                  h->ranges.now, &h->layout, e));
+    ls_config c = v->nhosts > 1 ? ls_layout_config_apart(&h->run->config) : h->run->config;
+    LS_TRY(ls_layout_make_nearest(&c, n, most_of_group(&h->run->config, v), h->ranges.now,
+                                  &h->layout, e));
     log_plan(h, v);
     log_copies(h, v);
     return LS_OK;

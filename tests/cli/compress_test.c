@@ -1,6 +1,6 @@
 /* compress_test.c - a run with compressed gradients whose workers are killed has the bits of an
  * undisturbed one: the step that is repeated begins with the errors before it. */
-/* ctest: busy seconds=10 timeout=600 */
+/* ctest: busy seconds=20 timeout=600 */
 #include "cli/hosts.h"
 
 #define STEPS "60"
@@ -40,7 +40,73 @@ static void test_killed(void **state) {
     killed("killed-2", 2, "--set parallel.transport=tcp --set parallel.zero=2");
 }
 
+/* ---- two hosts ---- */
+
+typedef struct pair {
+    host a, b;
+    int port;
+} pair;
+
+/* Two hosts of two workers, the first step of which is paced. */
+static pair start_two(const char *run, const char *more) {
+    pair p = {.port = free_port()};
+    char how[256];
+    pace(run, 25);
+    snprintf(how, sizeof how, "--listen 127.0.0.1:%d --hosts 2 %s", p.port, more);
+    p.a = start(2, run, how);
+    snprintf(how, sizeof how, "--join 127.0.0.1:%d %s", p.port, more);
+    p.b = start(2, run, how);
+    await_step(run, 25, &p.a);
+    return p;
+}
+
+static void same_as_whole(const char *run) {
+    char want[256], got[256];
+    hash_of("whole", want);
+    hash_of(run, got);
+    assert_string_equal(got, want);
+}
+
+/* Both hosts stay, and a worker of each is killed. */
+static void test_hosts(void **state) {
+    (void)state;
+    pair p = start_two("hosts", "--set parallel.zero=0");
+    assert_true(host_signal_child(&p.a, SIGKILL));
+    sleep_ms(300);
+    assert_true(host_signal_child(&p.b, SIGKILL));
+    let_go("hosts");
+    host_expect(&p.a, 0, "was killed");
+    host_expect(&p.b, 0, "the run has ended");
+    same_as_whole("hosts");
+}
+
+/* A host leaves after a step: its virtual workers' errors go to the other one. */
+static void test_host_leaves(void **state) {
+    (void)state;
+    pair p = start_two("leaves", "--set parallel.zero=0");
+    kill(p.b.pid, SIGTERM);
+    sleep_ms(500);
+    let_go("leaves");
+    host_expect(&p.a, 0, NULL);
+    host_expect(&p.b, 0, "this host has left the run");
+    same_as_whole("leaves");
+}
+
+/* A host is lost with errors that no other has: the run goes on from its newest checkpoint. */
+static void test_host_lost(void **state) {
+    (void)state;
+    pair p = start_two("lost", "--set parallel.zero=1 --set survival.copies=2");
+    host_kill(&p.b);
+    sleep_ms(500);
+    let_go("lost");
+    host_expect(&p.a, 0, "compression errors of virtual worker");
+    same_as_whole("lost");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed)};
+    setenv("LOCKSTEP_KEY", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed), cmocka_unit_test(test_hosts),
+                                       cmocka_unit_test(test_host_leaves),
+                                       cmocka_unit_test(test_host_lost)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -134,6 +134,21 @@ static void test_layouts(void **state) {
         assert_same(k, 4, layouts[i], false, &one);
 }
 
+/* A model of several chunks, in buckets of one chunk and more; with muon buckets begin where a whole
+ * matrix does. */
+static void test_chunks(void **state) {
+    (void)state;
+    static const kind large[] = {
+        {{"compress.kind=topk", "model.width=96"}},
+        {{"compress.kind=int4", "model.width=96", "optim.optimizer=muon"}}};
+    for (int i = 0; i < 2; i++) {
+        result one = run_with(&large[i], 1, THREADS "parallel.zero=0\0train.steps=3\0", false);
+        assert_same(&large[i], 3, "parallel.bucket_mb=0.3\0train.steps=3\0", false, &one);
+        assert_same(&large[i], 2, "parallel.transport=tcp\0parallel.bucket_mb=0.6\0train.steps=3\0",
+                    false, &one);
+    }
+}
+
 static void test_resumed(void **state) {
     (void)state;
     for (int i = 0; i < 3; i++) {
@@ -220,8 +235,9 @@ static void test_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits), cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_resumed),   cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_warmup),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_resumed),   cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_errors),    cmocka_unit_test(test_warmup),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
