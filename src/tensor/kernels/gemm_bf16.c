@@ -73,11 +73,20 @@ static void pack_any(const strip *s, float *restrict out) {
         }
 }
 
-/* Values of a line from k on, fewer than LINE. */
+/* The last values of a line, from k on, fewer than LINE. */
 static vr last_pairs(const strip *s, int64_t i, int64_t k) {
-    uint16_t some[LINE];
-    for (int j = 0; j < LINE; j++) some[j] = bf16_at(s, i, k + j);
-    return r_line_bf16(some);
+    uint16_t halves[LINE] = {0};
+    float floats[LINE] = {0};
+    const void *p = value_at(s->from, s->first + i, k);
+    int64_t n = s->depth - k;
+    if (s->from->bf16) {
+        memcpy(halves, p, (size_t)n * sizeof *halves);
+        halves[n] = s->pad;
+        return r_line_bf16(halves);
+    }
+    memcpy(floats, p, (size_t)n * sizeof *floats);
+    floats[n] = f32_of((uint32_t)s->pad << 16);
+    return r_line_f32(floats);
 }
 
 /* Lines of LINE / 2 words, side by side. */
