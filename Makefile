@@ -1,5 +1,5 @@
 # Short names for common tasks. CMake and Ninja build; see CMakePresets.json.
-.PHONY: all build install demo demo-vision demo-chat check check-peers bench bench-kernels bench-peers bench-table format clean check-netns check-fuzz check-hurt check-sim check-slurm check-deploy check-attack check-bf16 build-tests
+.PHONY: all build install demo demo-vision demo-chat check check-peers bench bench-kernels bench-peers bench-table bench-stragglers format clean check-netns check-fuzz check-hurt check-sim check-slurm check-deploy check-attack check-bf16 build-tests
 
 PREFIX ?= /usr/local
 
@@ -76,6 +76,11 @@ bench-table:
 	@scripts/install.sh build peers
 	@scripts/build.sh release
 	@scripts/bench_table.sh
+
+# Steps a second with one of four workers at a third of its speed: synchronous and asynchronous runs.
+bench-stragglers:
+	@scripts/build.sh release lockstep faults
+	@scripts/bench_stragglers.py
 
 # Compares predicted step times and memory with measured ones; some minutes on a quiet machine.
 check-sim: build

@@ -15,6 +15,8 @@
 struct ls_async {
     ls_async_crew crew;
     ls_async_nursery nursery;
+    const char *run;
+    int64_t all; /* train.steps */
     ls_applications *log;
     ls_staleness staleness;
     int64_t next;         /* the step that is given out next */
@@ -70,6 +72,9 @@ static ls_status set_up(ls_async *a, const ls_async_config *c, ls_error *e) {
     int n = c->nworkers, busy = n * (int)c->config->parallel.threads;
     crew->plan = c->plan;
     crew->frozen = c->frozen;
+    crew->frozen_arg = c->frozen_arg;
+    a->run = c->run;
+    a->all = c->config->train.steps;
     crew->loader = c->loader;
     crew->threads = (int)c->config->parallel.threads;
     crew->clip = c->config->optim.clip;
@@ -80,8 +85,6 @@ static ls_status set_up(ls_async *a, const ls_async_config *c, ls_error *e) {
     a->next = a->done = a->told = c->steps;
     LS_TRY(take_memory(a, c, e));
     LS_TRY(listen_at(crew, c, e));
-    LS_TRY(ls_applications_cut(c->run, c->steps, e));
-    LS_TRY(ls_applications_open(c->run, crew->board, c->steps, c->config->train.steps, &a->log, e));
     return ls_async_nursery_open(&a->nursery, crew, e);
 }
 
@@ -120,6 +123,11 @@ void ls_async_close(ls_async *a, bool over) {
     ls_async_board_close(a->crew.board);
     free(a->early);
     free(a);
+}
+
+ls_status ls_async_begin(ls_async *a, ls_error *e) {
+    LS_TRY(ls_applications_cut(a->run, a->done, e));
+    return ls_applications_open(a->run, a->crew.board, a->done, a->all, &a->log, e);
 }
 
 const ls_staleness *ls_async_staleness_of(const ls_async *a) { return &a->staleness; }

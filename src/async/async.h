@@ -17,9 +17,10 @@ typedef struct ls_async ls_async;
 typedef struct ls_async_config {
     const char *run; /* the directory */
     const ls_config *config;
-    const ls_plan *plan;   /* of one worker */
-    const ls_world *world; /* with the state, in shared memory (exec/store.h) */
-    const ls_frozen_value *frozen;
+    const ls_plan *plan;     /* of one worker */
+    const ls_world *world;   /* with the state, in shared memory (exec/store.h) */
+    ls_async_frozen *frozen; /* NULL: nothing is frozen */
+    void *frozen_arg;
     ls_loader_config loader;
     int nworkers;         /* of this host */
     const char *listen;   /* where workers of other hosts come; NULL: nowhere */
@@ -47,9 +48,13 @@ typedef struct ls_async_watch {
     void *arg;
 } ls_async_watch;
 
-/* Starts workers and servers, and appends to RUN/applications.jsonl. What the config names outlives
- * it. */
+/* Starts workers and servers, by forks: before this process starts threads, since one of them could
+ * hold a lock that the children need. What the config names outlives it; the state may be set until
+ * ls_async_begin(). */
 ls_status ls_async_open(const ls_async_config *, ls_async **a_p, ls_error *);
+/* The state is complete. Cuts RUN/applications.jsonl off at the config's steps, and appends from
+ * there on. */
+ls_status ls_async_begin(ls_async *, ls_error *);
 /* Ends workers and servers; over: those of other hosts learn that the run is. NULL is fine. */
 void ls_async_close(ls_async *, bool over);
 

@@ -16,11 +16,16 @@
 #include "net/key.h"
 #include "net/local/board.h"
 
+/* In a worker, once it has an executor: the frozen values [nparams], for as long as it lives. */
+typedef ls_status ls_async_frozen(void *arg, ls_exec *, const ls_frozen_value **values_p,
+                                  ls_error *);
+
 typedef struct ls_async_crew {
     ls_async_board *board;
     ls_async_parameters parameters;
-    const ls_plan *plan; /* of one worker */
-    const ls_frozen_value *frozen;
+    const ls_plan *plan;     /* of one worker */
+    ls_async_frozen *frozen; /* NULL: nothing is frozen */
+    void *frozen_arg;
     ls_loader_config loader;
     int threads; /* of a worker */
     double clip;

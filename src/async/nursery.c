@@ -2,6 +2,7 @@
 #include "async/nursery.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -48,6 +49,9 @@ static ls_status start(nursery *n, int role, ls_error *e) {
         return ls_fail(e, LS_ENOMEM, "%s %d can't be started: %s", kind_of(n, role),
                        number_of(n, role), strerror(errno));
     ls_error why = {0};
+    char rank[16];
+    snprintf(rank, sizeof rank, "%d", role);
+    if (role < n->crew->board->nlocal) setenv("LOCKSTEP_RANK", rank, 1); /* as launchers set it */
     if (run_role(n->crew, role, &why) != LS_OK) ls_async_fail(n->crew, &why);
     _exit(1);
 }

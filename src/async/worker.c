@@ -34,14 +34,14 @@ static ls_status open_gradient(const ls_async_crew *c, int worker, ls_async_grad
                                ls_error *e) {
     const ls_async_slot *slot = &c->board->slots[worker];
     const ls_async_gradient_config gc = {.plan = c->plan,
-                                         .frozen = c->frozen,
                                          .loader = c->loader,
                                          .threads = c->threads,
                                          .busy = c->board->nlocal * c->threads,
                                          .cores = ls_cores_among(c->board->nlocal),
                                          .clip = c->clip,
                                          .grads = ls_async_grads(c, worker)};
-    return ls_async_gradient_open(g, &gc, atomic_load(&slot->step), e);
+    LS_TRY(ls_async_gradient_open(g, &gc, atomic_load(&slot->step), e));
+    return c->frozen ? c->frozen(c->frozen_arg, g->exec, &g->world.frozen, e) : LS_OK;
 }
 
 ls_status ls_async_work(const ls_async_crew *c, int worker, ls_error *e) {

@@ -7,13 +7,24 @@
 #include "base/clock.h"
 #include "config/relations.h"
 
-ls_status ls_async_steps_begin(ls_loop *l, ls_error *e) {
+/* In a worker: a member of this process's group of one, with the worker's executor. */
+static ls_status open_frozen(void *arg, ls_exec *exec, const ls_frozen_value **values_p,
+                             ls_error *e) {
+    ls_loop *l = arg;
+    l->m.execs[0] = exec;
+    LS_TRY(ls_frozen_values_open(&l->m, &l->m.frozen, e));
+    *values_p = l->m.frozen.values;
+    return LS_OK;
+}
+
+ls_status ls_async_steps_open(ls_loop *l, ls_error *e) {
     ls_config_must_match(&l->run->config, &l->settings);
     const ls_async_config c = {.run = l->run->dir,
                                .config = &l->run->config,
                                .plan = &l->m.layout->plan,
                                .world = &l->m.worlds[0],
-                               .frozen = l->m.frozen.values,
+                               .frozen = l->m.layout->model.frozen_count ? open_frozen : NULL,
+                               .frozen_arg = l,
                                .loader = ls_dataset_loader(&l->data, &l->run->config),
                                .nworkers = l->run->nasync,
                                .listen = l->run->listen,

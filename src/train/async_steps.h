@@ -4,8 +4,8 @@
 
 #include "train/loop.h"
 
-/* Starts workers and servers. */
-ls_status ls_async_steps_begin(ls_loop *, ls_error *);
+/* Starts workers and servers: when the member has joined, and before it begins. */
+ls_status ls_async_steps_open(ls_loop *, ls_error *);
 /* Trains until something is due, or until the run is asked to stop: then all gradients are applied,
  * and l->steps of them are complete. */
 ls_status ls_async_steps(ls_loop *, ls_error *);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "async/async.h"
 #include "base/clock.h"
 #include "base/cores.h"
 #include "base/log.h"
@@ -184,6 +185,7 @@ ls_status ls_begin_steps(ls_loop *l, ls_error *e) {
     const ls_run *r = l->run;
     l->m.data = &l->data;
     LS_TRY(ls_member_join(&l->m, e));
+    if (r->nasync) LS_TRY(ls_async_steps_open(l, e));
     char *path = ls_checkpoint_path(r->dir, l->steps);
     ls_status s = ls_member_begin(&l->m, l->steps, path, e);
     free(path);
@@ -201,6 +203,6 @@ ls_status ls_begin_steps(ls_loop *l, ls_error *e) {
     ls_tracer_close(&l->tracer);
     ls_traced_workers traced = ls_member_traced(&l->m);
     ls_tracer_open(&l->tracer, &l->job->trace, &traced, l->steps, r->config.train.steps);
-    if (s == LS_OK && r->nasync) s = ls_async_steps_begin(l, e);
+    if (s == LS_OK && l->async) s = ls_async_begin(l->async, e);
     return ls_agree(l->m.group, s, e);
 }

@@ -63,8 +63,10 @@ static void test_replay(void **arg) {
     check("aware");
     train(3, "bf16", "--set train.compute=bf16");
     check("bf16");
-    train(2, "threads", "--set parallel.threads=2 --set optim.clip=0.5");
-    check("threads");
+    train(2, "clip", "--set optim.clip=0.5");
+    check("clip");
+    train(2, "threads", "--set parallel.threads=2 --set train.steps=20 --set optim.warmup=5");
+    expect("replay @/threads", 0, ": the same bits after 20 steps by one worker");
 }
 
 /* ---- processes that are killed ---- */

@@ -13,7 +13,8 @@
  * of all later steps to metrics.jsonl takes a quarter of a second each.
  *
  * While the file named by LOCKSTEP_SLOW has "RANK FACTOR" in it, the worker of this rank takes
- * FACTOR times as long for all its computation. Whenever it reads the clock, it sleeps in
+ * FACTOR times as long for all its computation; several pairs may follow each other, and the rank
+ * -1 stands for all workers without one. Whenever it reads the clock, it sleeps in
  * proportion to the processor time that it has used since the previous reading: so the factor is
  * exact whatever else the machine does.
  */
@@ -134,8 +135,14 @@ static int slow_factor(const char *file) {
     if (fd < 0) return 1;
     ssize_t n = read(fd, text, sizeof text - 1);
     close(fd);
-    long rank = strtol(text, &end, 10), factor = strtol(end, NULL, 10);
-    return n > 0 && factor > 0 && rank == atoi(own) ? (int)factor : 1;
+    long others = 1;
+    while (n > 0 && *end && *end != '\n') {
+        long rank = strtol(end, &end, 10), factor = strtol(end, &end, 10);
+        if (factor <= 0) break;
+        if (rank == atoi(own)) return (int)factor;
+        if (rank == -1) others = factor;
+    }
+    return (int)others;
 }
 
 static void be_slow(clock_function *real, const char *file) {
