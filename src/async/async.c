@@ -47,13 +47,16 @@ static ls_status take_memory(ls_async *a, const ls_async_config *c, ls_error *e)
     ls_async_crew *crew = &a->crew;
     int nshards = crew->nservers ? crew->nservers : c->nworkers;
     if (nshards > LS_ASYNC_SHARDS) nshards = LS_ASYNC_SHARDS;
-    void *grads = NULL;
+    void *grads = NULL, *rooms = NULL;
     crew->grads_nbytes = (ls_plan_grads_nbytes(c->plan, 0) + 4095) / 4096 * 4096;
     LS_TRY(ls_async_board_open(c->nworkers, c->listen ? LS_ASYNC_GUESTS : 0, nshards,
-                               c->plan->c.model->nfloats, &crew->board, e));
+                               c->plan->c.model, &crew->board, e));
     size_t n = (size_t)crew->board->nworkers;
     LS_TRY(ls_map_shared(n * crew->grads_nbytes, "gradients", &grads, e));
     crew->grads = grads;
+    crew->parameters.room_nbytes = (ls_plan_room_nbytes(c->plan) + 63) / 64 * 64;
+    LS_TRY(ls_map_shared((size_t)nshards * crew->parameters.room_nbytes, "updates", &rooms, e));
+    crew->parameters.rooms = rooms;
     for (int i = 0; i < nshards; i++) atomic_store(&crew->board->shards[i].version, c->steps);
     return ls_board_open(1, &crew->errors, e);
 }
@@ -120,6 +123,9 @@ void ls_async_close(ls_async *a, bool over) {
     ls_key_wipe(&a->crew.key);
     if (a->crew.grads)
         ls_unmap(a->crew.grads, (size_t)a->crew.board->nworkers * a->crew.grads_nbytes);
+    if (a->crew.parameters.rooms)
+        ls_unmap(a->crew.parameters.rooms,
+                 (size_t)a->crew.board->nshards * a->crew.parameters.room_nbytes);
     ls_async_board_close(a->crew.board);
     free(a->early);
     free(a);

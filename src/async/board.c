@@ -9,7 +9,7 @@ static size_t nbytes_of(int nworkers) {
     return sizeof(ls_async_board) + (size_t)nworkers * sizeof(ls_async_slot);
 }
 
-ls_status ls_async_board_open(int nlocal, int nguests, int nshards, size_t nfloats,
+ls_status ls_async_board_open(int nlocal, int nguests, int nshards, const ls_model *m,
                               ls_async_board **b_p, ls_error *e) {
     int nworkers = nlocal + nguests;
     ls_async_board *b =
@@ -20,7 +20,7 @@ ls_status ls_async_board_open(int nlocal, int nguests, int nshards, size_t nfloa
     b->nlocal = nlocal;
     b->nshards = nshards;
     for (int i = nlocal; i < nworkers; i++) atomic_store(&b->slots[i].state, LS_ASYNC_AWAY);
-    ls_status s = ls_async_shards_begin(b->shards, nshards, nfloats, e);
+    ls_status s = ls_async_shards_begin(b->shards, nshards, m, e);
     if (s == LS_OK)
         *b_p = b;
     else

@@ -126,7 +126,7 @@ static ls_status advance(replay *r, int shard, bool *moved_p, ls_error *e) {
 
 static ls_status begin_part(replay *r, ls_error *e) {
     const ls_applications_part *p = r->part;
-    LS_TRY(ls_async_shards_begin(r->shards, p->nshards, r->parameters.model->nfloats, e));
+    LS_TRY(ls_async_shards_begin(r->shards, p->nshards, r->parameters.model, e));
     r->parameters.schedule.steps = p->of;
     r->pending = LS_NEW_ARRAY(pending, p->n);
     for (int i = 0; i < p->nshards; i++) {
@@ -173,6 +173,14 @@ static ls_status run_part(replay *r, ls_error *e) {
     }
 }
 
+static ls_status take_rooms(replay *r, ls_error *e) {
+    void *rooms = NULL;
+    r->parameters.room_nbytes = ls_plan_room_nbytes(r->c->plan);
+    LS_TRY(ls_map(LS_ASYNC_SHARDS * r->parameters.room_nbytes, "updates", &rooms, e));
+    r->parameters.rooms = rooms;
+    return LS_OK;
+}
+
 static ls_status open_gradient(replay *r, ls_error *e) {
     const ls_async_replay_config *c = r->c;
     LS_TRY(ls_map(ls_plan_grads_nbytes(c->plan, 0), "gradients", &r->grads, e));
@@ -192,8 +200,10 @@ ls_status ls_async_replay(const ls_async_replay_config *c, ls_error *e) {
     r->c = c;
     r->mark = LS_NEW_ARRAY(atomic_uint, c->plan->c.model->nfloats / LS_BLOCK);
     r->parameters = ls_async_parameters_of(c->config, c->plan, c->world, r->mark);
-    ls_status s = open_gradient(r, e);
-    if (s == LS_OK) s = ls_compute_init(&r->compute, 1, 0, e);
+    ls_status s = take_rooms(r, e);
+    if (s == LS_OK) s = open_gradient(r, e);
+    if (s == LS_OK)
+        s = ls_compute_init(&r->compute, 1, ls_model_scratch_floats(c->plan->c.model), e);
     for (size_t i = 0; s == LS_OK && i < c->log->n; i++) {
         r->part = &c->log->parts[i];
         s = begin_part(r, e);
@@ -203,6 +213,7 @@ ls_status ls_async_replay(const ls_async_replay_config *c, ls_error *e) {
     ls_compute_close(&r->compute);
     ls_async_gradient_close(&r->gradient);
     ls_unmap(r->grads, ls_plan_grads_nbytes(c->plan, 0));
+    ls_unmap(r->parameters.rooms, LS_ASYNC_SHARDS * r->parameters.room_nbytes);
     free(r->mark);
     free(r);
     return s;

@@ -17,12 +17,24 @@ static ls_status make_lock(pthread_mutex_t *lock, ls_error *e) {
     return failed ? ls_fail(e, LS_ENOMEM, "no lock for a shard: %s", strerror(failed)) : LS_OK;
 }
 
-ls_status ls_async_shards_begin(ls_async_shard *shards, int n, size_t nfloats, ls_error *e) {
-    size_t nblocks = nfloats / LS_BLOCK;
+/* The end of the whole parameter that a cut would divide; else the cut itself. */
+static size_t move_cut(const ls_model *m, size_t cut) {
+    for (int i = 0; i < m->nparams; i++) {
+        const ls_param *p = &m->params[i];
+        if (!p->whole || p->frozen || p->offset >= cut || p->offset + p->count <= cut) continue;
+        return (p->offset + p->count + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;
+    }
+    return cut;
+}
+
+ls_status ls_async_shards_begin(ls_async_shard *shards, int n, const ls_model *m, ls_error *e) {
+    size_t nblocks = m->nfloats / LS_BLOCK;
     for (int i = 0; i < n; i++) {
         memset(&shards[i], 0, sizeof shards[i]);
-        shards[i].first = nblocks * (size_t)i / (size_t)n * LS_BLOCK;
-        shards[i].end = nblocks * (size_t)(i + 1) / (size_t)n * LS_BLOCK;
+        shards[i].number = i;
+        shards[i].first = i ? shards[i - 1].end : 0;
+        shards[i].end = move_cut(m, nblocks * (size_t)(i + 1) / (size_t)n * LS_BLOCK);
+        if (shards[i].end < shards[i].first) shards[i].end = shards[i].first;
         LS_TRY(make_lock(&shards[i].lock, e));
     }
     return LS_OK;
@@ -76,6 +88,7 @@ void ls_async_apply(const ls_async_parameters *p, ls_async_shard *s, const ls_as
                          .params = p->params,
                          .flat = p->flat,
                          .journal = &journal,
+                         .room = p->rooms ? p->rooms + (size_t)s->number * p->room_nbytes : NULL,
                          .steps = (uint32_t)at + 2}; /* 0 and 1: no block has had a gradient */
     lock(s);
     if (atomic_load(&s->version) == at) {

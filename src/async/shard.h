@@ -26,12 +26,15 @@ typedef struct ls_async_parameters {
     ls_schedule schedule; /* of the learning rate; its steps are versions */
     bool delay_aware;     /* the rate of a gradient is divided by its staleness */
     ls_dtype grads_type, params_type;
-    void *params;      /* [nfloats] flat.of[0], where they are f32 */
-    ls_flat flat;      /* masters or parameters, and the optimizer's states */
-    atomic_uint *mark; /* [nfloats / LS_BLOCK] of the journal */
+    void *params;         /* [nfloats] flat.of[0], where they are f32 */
+    ls_flat flat;         /* masters or parameters, and the optimizer's states */
+    atomic_uint *mark;    /* [nfloats / LS_BLOCK] of the journal */
+    unsigned char *rooms; /* [shards][room_nbytes] for updates of whole parameters; may be NULL */
+    size_t room_nbytes;
 } ls_async_parameters;
 
 typedef struct ls_async_shard {
+    int number;
     size_t first, end; /* elements */
     pthread_mutex_t lock;
     atomic_llong version;
@@ -46,8 +49,9 @@ typedef struct ls_async_push {
     int64_t base; /* the version of the shard with which it was computed */
 } ls_async_push;
 
-/* shards [n] over nfloats elements, each at version 0. LS_ENOMEM: there is no lock. */
-ls_status ls_async_shards_begin(ls_async_shard *shards, int n, size_t nfloats, ls_error *);
+/* shards [n] over all elements of the model, each at version 0; none is cut inside a whole parameter
+ * (optim/whole.h), so some may be empty. LS_ENOMEM: there is no lock. */
+ls_status ls_async_shards_begin(ls_async_shard *shards, int n, const ls_model *, ls_error *);
 
 /* Copies the shard's parameters to the same place of `to` [nfloats], and returns their version. */
 int64_t ls_async_pull(const ls_async_parameters *, ls_async_shard *, void *to);

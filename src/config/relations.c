@@ -159,16 +159,6 @@ static ls_status check_schedule_free(const ls_config *c, const char *where, ls_e
     return LS_OK;
 }
 
-/* Parameter servers have parts of parameters, of which every worker reads the newest values. */
-static ls_status check_elementwise(const ls_config *c, int64_t optimizer, const char *where,
-                                   ls_error *e) {
-    if (c->sync.mode != LS_SYNC_ASYNC || optimizer < LS_OPTIMIZER_SCHEDULE_FREE) return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "%s: sync.mode async: optim.optimizer must update each element by itself; use "
-                   "adamw, adam, sgd, lion or adagrad",
-                   where);
-}
-
 /* A momentum that no update uses would be silently ignored. */
 static ls_status check_optimizers(const ls_config *c, const char *where, ls_error *e) {
     ls_config_group groups[LS_CONFIG_GROUPS];
@@ -177,7 +167,6 @@ static ls_status check_optimizers(const ls_config *c, const char *where, ls_erro
     bool any_momentum = false, has_plain_nesterov = false;
     for (int i = -1; i < n; i++) {
         const ls_config_optim *o = i < 0 ? &c->optim : &groups[i].with;
-        LS_TRY(check_elementwise(c, o->optimizer, where, e));
         bool is_sgd = o->optimizer == LS_OPTIMIZER_SGD;
         bool has_momentum =
             is_sgd || o->optimizer == LS_OPTIMIZER_LARS || o->optimizer == LS_OPTIMIZER_MUON;

@@ -55,7 +55,7 @@ static void set_up(setup *s, int nshards, bool sgd, double lr) {
     s->shards = shared((size_t)nshards * sizeof *s->shards);
     s->grads = shared(N * sizeof *s->grads);
     s->pulled = shared(N * sizeof *s->pulled);
-    assert_ls_ok(ls_async_shards_begin(s->shards, nshards, N, &e), e);
+    assert_ls_ok(ls_async_shards_begin(s->shards, nshards, &s->model, &e), e);
     assert_ls_ok(ls_compute_init(&s->compute, 1, 0, &e), e);
 }
 

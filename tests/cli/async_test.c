@@ -63,6 +63,10 @@ static void test_replay(void **arg) {
     check("aware");
     train(3, "bf16", "--set train.compute=bf16");
     check("bf16");
+    train(3, "muon", "--set optim.optimizer=muon");
+    check("muon");
+    train(2, "frozen", "--set train.freeze=wte.* --set train.compute=bf16");
+    check("frozen");
     train(2, "clip", "--set optim.clip=0.5");
     check("clip");
     train(2, "threads", "--set parallel.threads=2 --set train.steps=20 --set optim.warmup=5");

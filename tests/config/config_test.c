@@ -170,7 +170,6 @@ static void test_momentum(void **state) {
          "optim.groups=", "optim.momentum is set, and only optim.optimizer=sgd"},
         {"optim.nesterov=on", "optim.groups=", "optim.nesterov is set, and only"},
         {"optim.optimizer=schedule-free", "optim.groups=", "set optim.schedule=constant"},
-        {"optim.optimizer=muon", "sync.mode=async", "must update each element by itself"},
         {"optim.nesterov=on", "optim.optimizer=sgd", "optim.momentum is 0; set optim.momentum"},
         {"optim.momentum=0.9", "optim.optimizer=sgd", NULL},
         {"optim.momentum=0.9", "optim.groups=[{match: a, optimizer: sgd}]", NULL},
