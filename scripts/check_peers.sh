@@ -38,6 +38,11 @@ if $PYTHON -c 'import torch, transformers, peft, safetensors' 2>/dev/null; then
 else
     echo "skipped: check_lora: torch, transformers, peft or safetensors is not installed beside $PYTHON"
 fi
+if $PYTHON -c 'import torch, safetensors; torch.optim.Muon' 2>/dev/null; then
+    $PYTHON scripts/check_optimizers.py build/lockstep
+else
+    echo "skipped: check_optimizers: torch with Muon, or safetensors, is not installed beside $PYTHON"
+fi
 if $PYTHON -c 'import torch, transformers, peft, trl, datasets, safetensors' 2>/dev/null; then
     $PYTHON scripts/check_dpo.py build/lockstep
 else
