@@ -6,7 +6,8 @@ usage: check_optimizers.py LOCKSTEP
 Trains a small network on all its samples with each optimizer, with a checkpoint of every step, and
 computes the gradient at each checkpoint's weights in double precision. torch.optim, or for what it
 does not have the published formula, makes 20 steps of these gradients from the same weights. The
-weights may differ by 1e-5. Needs torch; with torch.optim.Muon, whose iteration is replaced by one in
+weights may differ by 1e-5, and soap's by 1e-4: with its states in single precision, the same formula
+in torch differs by 4e-5. Needs torch with torch.optim.Muon, whose iteration is replaced by one in
 double precision.
 """
 import random
@@ -18,8 +19,8 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
-STEPS, CLIP, LIMIT = 20, 0.5, 1e-5
-CONFIG = """model: {kind: mlp, hidden: [24]}
+STEPS, CLIP, LIMIT, SOAP_LIMIT = 20, 0.5, 1e-5, 1e-4
+CONFIG = """model: {kind: mlp, hidden: [24, 12]}
 data: {path: data.csv, format: csv, val_path: val.csv}
 train: {steps: 1, batch: 64, virtual_workers: 4, micro_batch: 16, eval_every: 0}
 optim: {lr: 0, min_lr: 0, warmup: 0, schedule: constant, clip: %g}
@@ -62,7 +63,9 @@ def samples(where):
 
 def gradients(weights, x, y):
     w = {k: v.clone().requires_grad_(True) for k, v in weights.items()}
-    h = torch.relu(x @ w["hidden.0.linear.weight"] + w["hidden.0.linear.bias"])
+    h = x
+    for layer in ("hidden.0.linear", "hidden.1.linear"):
+        h = torch.relu(h @ w[layer + ".weight"] + w[layer + ".bias"])
     loss = torch.nn.functional.cross_entropy(h @ w["head.weight"] + w["head.bias"], y)
     loss.backward()
     g = {k: v.grad for k, v in w.items()}
@@ -126,19 +129,45 @@ def orthogonal(grad, ns_coefficients, ns_steps, eps):
     return x.T if grad.size(0) > grad.size(1) else x
 
 
-class Both:
-    """Muon of the hidden matrix, AdamW of the rest."""
+def soap(w, g, s, t, decay, lr=1e-2):
+    """One-sided: the basis is that of the shorter side."""
+    if w.size(0) > w.size(1):
+        soap(w.T, g.T, s, t, decay, lr)
+        return
+    if t == 1:
+        s["m"], s["v"], s["gg"] = torch.zeros_like(w), torch.zeros_like(w), 0.05 * g @ g.T
+        s["q"] = torch.linalg.eigh(s["gg"])[1].flip(1)
+        return
+    t -= 1
+    m, v, q = s["m"], s["v"], s["q"]
+    m.mul_(0.9).add_(0.1 * g)
+    v.mul_(0.95).add_(0.05 * (q.T @ g) ** 2)
+    rate = lr * (1 - 0.95**t) ** 0.5 / (1 - 0.9**t)
+    w.sub_(rate * q @ ((q.T @ m) / (v.sqrt() + 1e-8)))
+    w.sub_(lr * decay * w)
+    s["gg"].mul_(0.95).add_(0.05 * g @ g.T)
+    if t % 10 == 0:
+        order = torch.argsort(torch.diag(q.T @ s["gg"] @ q), descending=True)
+        s["v"] = v[order]
+        s["q"] = torch.linalg.qr(s["gg"] @ q[:, order])[0]
 
-    def __init__(self, params):
+
+class Both:
+    """A rule of the hidden matrices, AdamW of the rest."""
+
+    def __init__(self, params, rule):
         torch.optim._muon._zeropower_via_newtonschulz = orthogonal
-        hidden = params["hidden.0.linear.weight"]
-        self.muon = torch.optim.Muon([hidden], lr=1e-2, weight_decay=0.1, momentum=0.95,
-                                     adjust_lr_fn="match_rms_adamw")
-        rest = {k: p for k, p in params.items() if p is not hidden}
+        hidden = {k: p for k, p in params.items() if k.startswith("hidden") and p.ndim > 1}
+        if rule is None:
+            self.hidden = torch.optim.Muon(list(hidden.values()), lr=1e-2, weight_decay=0.1,
+                                           momentum=0.95, adjust_lr_fn="match_rms_adamw")
+        else:
+            self.hidden = Rule(hidden, rule)
+        rest = {k: p for k, p in params.items() if k not in hidden}
         self.rest = torch.optim.AdamW(decayed(rest), lr=1e-2, betas=(0.9, 0.95))
 
     def step(self):
-        self.muon.step()
+        self.hidden.step()
         self.rest.step()
 
 
@@ -155,19 +184,23 @@ OPTIMIZERS = {
     "adamw": lambda p: torch.optim.AdamW(decayed(p), lr=1e-2, betas=(0.9, 0.95)),
     "adam": lambda p: torch.optim.Adam(decayed(p), lr=1e-2, betas=(0.9, 0.95)),
     "sgd": lambda p: torch.optim.SGD(decayed(p), lr=1e-2),
-    "sgd with momentum": lambda p: torch.optim.SGD(decayed(p), lr=1e-2, momentum=0.9, nesterov=True),
+    "sgd with momentum": lambda p: torch.optim.SGD(
+        decayed(p), lr=1e-2, momentum=0.9, nesterov=True
+    ),
     "lion": lambda p: Rule(p, lion),
     "adagrad": lambda p: torch.optim.Adagrad(decayed(p), lr=1e-2, eps=1e-8),
     "schedule-free": lambda p: Rule(p, schedule_free),
     "lars": lambda p: Rule(p, lars),
     "lamb": lambda p: Rule(p, lamb),
     "adafactor": adafactor,
-    "muon": Both,
+    "muon": lambda p: Both(p, None),
+    "soap": lambda p: Both(p, soap),
 }
 
 
 def check(lockstep, where, name):
-    sets = ["optim.optimizer=" + name.split()[0], "optim.lr=0.01", "train.from=first", "train.steps=%d" % STEPS]
+    sets = ["optim.optimizer=" + name.split()[0], "optim.lr=0.01", "train.from=first"]
+    sets.append("train.steps=%d" % STEPS)
     if "momentum" in name:
         sets += ["optim.momentum=0.9", "optim.nesterov=on"]
     train(lockstep, where, name, sets)
@@ -191,13 +224,14 @@ def check_all(lockstep, where):
     make_data(where / "val.csv", 16, 2)
     (where / "config.yaml").write_text(CONFIG)
     train(lockstep, where, "first", ["optim.optimizer=sgd"])
-    worst = 0.0
+    failed = []
     for name in OPTIMIZERS:
         error = check(lockstep, where, name)
-        worst = max(worst, error)
+        if error > (SOAP_LIMIT if name == "soap" else LIMIT):
+            failed.append(name)
         print("%-18s %.1e" % (name, error))
-    if worst > LIMIT:
-        sys.exit("differs from torch by more than %g" % LIMIT)
+    if failed:
+        sys.exit("differ from torch by more than they may: " + ", ".join(failed))
 
 
 with tempfile.TemporaryDirectory() as directory:

@@ -82,7 +82,8 @@ typedef enum ls_optimizer_kind {
     LS_OPTIMIZER_LARS,
     LS_OPTIMIZER_LAMB,
     LS_OPTIMIZER_ADAFACTOR,
-    LS_OPTIMIZER_MUON
+    LS_OPTIMIZER_MUON,
+    LS_OPTIMIZER_SOAP
 } ls_optimizer_kind;
 typedef enum ls_schedule_kind {
     LS_SCHEDULE_COSINE,

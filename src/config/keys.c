@@ -17,7 +17,7 @@ static const char *const balances[] = {"auto", "off", NULL};
 static const char *const bests[] = {"off", "on", NULL};
 static const char *const optimizers[] = {"adamw",     "adam",          "sgd",  "lion",
                                          "adagrad",   "schedule-free", "lars", "lamb",
-                                         "adafactor", "muon",          NULL};
+                                         "adafactor", "muon",          "soap", NULL};
 static const char *const schedules[] = {"cosine", "linear", "constant", "step", "wsd", NULL};
 static const char *const formats[] = {"auto",       "text",     "chat",  "tokens", "idx",
                                       "cifar",      "csv",      "jsonl", "npy",    "images",
@@ -284,7 +284,8 @@ const ls_config_key ls_config_keys[] = {
     NUM("dpo.label_smoothing", dpo.label_smoothing, 0, 0.5, 0, FIXED,
         "dpo.loss sigmoid: the probability that a pair's answers are exchanged (conservative DPO)"),
     ONE_OF("optim.optimizer", optim.optimizer, optimizers, FIXED,
-           "the update of the weights; sgd has momentum where optim.momentum is not 0; muon is for "
+           "the update of the weights; sgd has momentum where optim.momentum is not 0; muon and "
+           "soap are for "
            "matrices, the rest has adamw; lars and lamb are for weights that decay; schedule-free "
            "needs optim.schedule=constant, and evaluates and saves the average of its weights"),
     NUM("optim.lr", optim.lr, 0, 1000, 1e-3, FIXED, "learning rate after the warm-up"),

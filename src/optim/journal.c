@@ -19,13 +19,14 @@ static inline void copy_streams(ls_journal_saved *k, const ls_flat *f, size_t fi
 
 /* Each number of streams has a loop of its own, which the compiler unrolls. */
 static void save(ls_journal_saved *k, const ls_flat *f, size_t first) {
-    _Static_assert(LS_FLAT_MOST == 5, "a case for each number of streams");
+    _Static_assert(LS_FLAT_MOST == 6, "a case for each number of streams");
     switch (f->n) {
     case 1: copy_streams(k, f, first, 1); break;
     case 2: copy_streams(k, f, first, 2); break;
     case 3: copy_streams(k, f, first, 3); break;
     case 4: copy_streams(k, f, first, 4); break;
-    default: copy_streams(k, f, first, 5); break;
+    case 5: copy_streams(k, f, first, 5); break;
+    default: copy_streams(k, f, first, 6); break;
     }
 }
 

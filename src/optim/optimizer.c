@@ -41,6 +41,13 @@ const ls_optim_rule ls_optim_rules[LS_NRULES] = {
                       .whole = true,
                       .matrices = true,
                       .rest = LS_RULE_ADAMW},
+    [LS_RULE_SOAP] = {.name = "soap",
+                      .nstates = 4,
+                      .states = {"exp_avg", "exp_avg_sq", "GG", "Q"},
+                      .squares = 2,
+                      .whole = true,
+                      .matrices = true,
+                      .rest = LS_RULE_ADAMW},
 };
 
 static ls_update_rule rule_of(const ls_config_optim *c) {
@@ -53,7 +60,8 @@ static ls_update_rule rule_of(const ls_config_optim *c) {
                                            [LS_OPTIMIZER_LARS] = LS_RULE_LARS,
                                            [LS_OPTIMIZER_LAMB] = LS_RULE_LAMB,
                                            [LS_OPTIMIZER_ADAFACTOR] = LS_RULE_ADAFACTOR,
-                                           [LS_OPTIMIZER_MUON] = LS_RULE_MUON};
+                                           [LS_OPTIMIZER_MUON] = LS_RULE_MUON,
+                                           [LS_OPTIMIZER_SOAP] = LS_RULE_SOAP};
     if (c->optimizer == LS_OPTIMIZER_SGD && c->momentum > 0) return LS_RULE_MOMENTUM;
     return rules[c->optimizer];
 }
@@ -197,11 +205,18 @@ const char *ls_optim_state_name(const ls_optim *o, const ls_param *p, int i) {
 }
 
 ls_param ls_optim_state_param(const ls_optim *o, const ls_param *p, int i) {
+    const ls_optim_rule *rule = &ls_optim_rules[o->groups[p->group].rule];
     ls_param s = *p;
-    if (!ls_optim_rules[o->groups[p->group].rule].factored || p->ndims < 2 || i > 1) return s;
-    int d = p->ndims - (i == 0 ? 1 : 2);
-    s.count /= (size_t)s.dims[d];
-    s.dims[d] = 1;
+    if (i >= rule->nstates) return s;
+    if (rule->squares && i >= rule->squares) {
+        s.dims[0] = s.dims[1] = p->dims[0] < p->dims[1] ? p->dims[0] : p->dims[1];
+        s.count = (size_t)(s.dims[0] * s.dims[1]);
+    }
+    if (rule->factored && p->ndims > 1) {
+        int d = p->ndims - (i == 0 ? 1 : 2);
+        s.count /= (size_t)s.dims[d];
+        s.dims[d] = 1;
+    }
     return s;
 }
 

@@ -15,7 +15,7 @@
 
 /* At most: states of a rule, all states, groups: those of a config, and each once more
  * (ls_optim_rule.rest). */
-enum { LS_RULE_STATES = 3, LS_OPTIM_STATES = LS_RULE_STATES + 1, LS_OPTIM_GROUPS = 32 };
+enum { LS_RULE_STATES = 4, LS_OPTIM_STATES = LS_RULE_STATES + 1, LS_OPTIM_GROUPS = 32 };
 
 /* The suffix of the average's tensors. */
 #define LS_OPTIM_EMA "ema"
@@ -31,6 +31,7 @@ typedef struct ls_optim_rule {
     /* Not NULL: the states of a parameter with several dims are means over its last dim, and over the
      * one before that; that of a vector has this name and one value an element. */
     const char *factored;
+    int squares; /* above 0: states from this one on are square, of the shorter of two dims */
     /* A parameter that it trains has one owner (ls_param.whole). It trains only matrices, or only
      * parameters that decay, and `rest` trains the others. */
     bool whole, matrices, decaying;

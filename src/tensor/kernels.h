@@ -56,6 +56,7 @@ typedef enum ls_update_rule {
     LS_RULE_LAMB,
     LS_RULE_ADAFACTOR,
     LS_RULE_MUON,
+    LS_RULE_SOAP,
     LS_NRULES
 } ls_update_rule;
 

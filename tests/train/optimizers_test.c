@@ -45,6 +45,9 @@ static const optimizer optimizers[] = {
     {{"optim.optimizer=muon", "parallel.bucket_mb=0.02"},
      "exp_avg exp_avg_sq",
      "exp_avg exp_avg_sq"},
+    {{"optim.optimizer=soap", "parallel.bucket_mb=0.02"},
+     "exp_avg exp_avg_sq",
+     "exp_avg exp_avg_sq"},
 };
 enum { SCHEDULE_FREE = 7 }; /* its number */
 enum { NOPTIMIZERS = sizeof optimizers / sizeof *optimizers };
@@ -173,6 +176,8 @@ static void test_states(void **state) {
         check_states(&f, "h.0.ln_1.bias", o->bias);
         if (strcmp(o->sets[0], "optim.optimizer=muon") == 0)
             check_states(&f, "h.0.attn.c_attn.weight", "momentum_buffer");
+        if (strcmp(o->sets[0], "optim.optimizer=soap") == 0)
+            check_states(&f, "h.0.attn.c_attn.weight", "exp_avg exp_avg_sq GG Q");
         ls_safetensors_close(&f);
         free(path);
     }
