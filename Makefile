@@ -1,5 +1,5 @@
 # Short names for common tasks. CMake and Ninja build; see CMakePresets.json.
-.PHONY: all build install demo demo-vision demo-chat check check-peers bench bench-kernels bench-peers bench-table bench-stragglers format clean check-netns check-fuzz check-hurt check-sim check-slurm check-deploy check-attack check-bf16 build-tests
+.PHONY: all build install demo demo-vision demo-chat check check-peers bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-netns check-fuzz check-hurt check-sim check-slurm check-deploy check-attack check-bf16 build-tests
 
 PREFIX ?= /usr/local
 
@@ -70,6 +70,13 @@ bench-peers:
 	@$(MAKE) --no-print-directory build
 	@scripts/bench_peers.sh generate
 	@scripts/bench_peers.sh
+
+# Training with compressed gradients between two hosts with slow links (docs/communication.md):
+# network namespaces with limited cards, so it needs root. An hour.
+bench-compress:
+	@scripts/install.sh build
+	@scripts/build.sh release
+	@scripts/bench_compress.sh
 
 # Rows of a table read and updated a second, beside PyTorch (docs/tables.md). Takes a minute.
 bench-table:

@@ -42,6 +42,7 @@ static ls_status read_config(const ls_args *a, ls_config *c, ls_error *e) {
 
 static ls_status make(const ls_args *a, int workers, ls_config *c, ls_layout *l, ls_error *e) {
     LS_TRY(read_config(a, c, e));
+    if (cli_value(a, LINK)) *c = ls_layout_config_apart(c);
     LS_TRY(ls_run_workers_here(c, workers, &workers, e));
     if (c->sync.mode == LS_SYNC_ASYNC) workers = 1; /* each runs a step of its own */
     ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, workers);
