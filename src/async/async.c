@@ -81,6 +81,7 @@ static ls_status set_up(ls_async *a, const ls_async_config *c, ls_error *e) {
     crew->loader = c->loader;
     crew->threads = (int)c->config->parallel.threads;
     crew->clip = c->config->optim.clip;
+    crew->heartbeat_s = c->config->survival.heartbeat_s;
     crew->nservers = (int)c->config->sync.servers;
     crew->parameters =
         ls_async_parameters_of(c->config, c->plan, c->world, c->world->journal.steps);

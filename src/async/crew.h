@@ -31,9 +31,10 @@ typedef struct ls_async_crew {
     double clip;
     unsigned char *grads; /* [nworkers][grads_nbytes] */
     size_t grads_nbytes;
-    int nservers;  /* processes; 0: the first workers serve */
-    int listen_fd; /* for workers of other hosts; -1: there are none */
-    bool has_key;  /* and the join key */
+    int nservers;       /* processes; 0: the first workers serve */
+    double heartbeat_s; /* a process that is stopped for longer is replaced */
+    int listen_fd;      /* for workers of other hosts; -1: there are none */
+    bool has_key;       /* and the join key */
     ls_key key;
     const char *settings; /* that must match */
     ls_board *errors;     /* why a worker or server failed */

@@ -11,7 +11,10 @@
 #include "async/gate.h"
 #include "base/log.h"
 
-enum { TRIES = 5 }; /* of a process that is killed before any gradient is pushed */
+enum {
+    LOOK_US = 50 * 1000,
+    TRIES = 5
+}; /* of a process that is killed before any gradient is pushed */
 
 /* Roles: the workers of this host, the servers, and the gate. */
 typedef struct nursery {
@@ -56,12 +59,6 @@ static ls_status start(nursery *n, int role, ls_error *e) {
     _exit(1);
 }
 
-static int role_of(const nursery *n, pid_t pid) {
-    for (int i = 0; i < n->nroles; i++)
-        if (n->children[i].pid == pid) return i;
-    return -1;
-}
-
 /* A process that ends by itself has recorded why. */
 static ls_status replace(nursery *n, int role, int how, ls_error *e) {
     bool pushed = atomic_load(&n->crew->board->turns) > n->turns[role];
@@ -78,16 +75,15 @@ static ls_status replace(nursery *n, int role, int how, ls_error *e) {
     return start(n, role, e);
 }
 
+/* Looks at all processes again and again. One that stays stopped is killed, and so replaced. */
 static ls_status watch(nursery *n, ls_error *e) {
     for (int i = 0; i < n->nroles; i++) LS_TRY(start(n, i, e));
-    for (;;) {
-        int how = 0;
-        pid_t pid = waitpid(-1, &how, 0);
-        int role = pid > 0 ? role_of(n, pid) : -1;
-        if (role >= 0) LS_TRY(replace(n, role, how, e));
-        if (pid < 0 && errno != EINTR)
-            return ls_fail(e, LS_EIO, "the workers can't be watched: %s", strerror(errno));
-    }
+    for (;; usleep(LOOK_US))
+        for (int i = 0; i < n->nroles; i++) {
+            int how = 0;
+            if (ls_child_ended(&n->children[i], n->crew->heartbeat_s, &how))
+                LS_TRY(replace(n, i, how, e));
+        }
 }
 
 /* The coordinator gets the signals that ask to stop, and ends this process at the end. */

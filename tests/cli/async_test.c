@@ -109,6 +109,32 @@ static void test_killed(void **arg) {
     killed(3, "killed-servers", "--set sync.servers=2");
 }
 
+/* A worker that is stopped, as by a debugger, holds the run up only for a heartbeat. */
+static void test_paused(void **arg) {
+    (void)arg;
+    pid_t nursery = 0, pids[16];
+    pace("paused", 90);
+    program p = start(3, "paused", "--set survival.heartbeat_s=0.5");
+    wait_for_file("paused/checkpoints/step-80");
+    assert_int_equal(crew_of(p.pid, &nursery, pids, 16), 3);
+    kill(pids[1], SIGSTOP);
+    let_go("paused");
+    end(&p, 0, "was killed by signal 9; another takes its place");
+    check("paused");
+}
+
+/* The disk is full: the run ends with one line, and continues when there is room. */
+static void test_full(void **arg) {
+    (void)arg;
+    setenv("LOCKSTEP_FAULTS", "write applications.jsonl$ ENOSPC 90", 1);
+    program p = start(2, "full", "");
+    end(&p, 1, "applications.jsonl: can't be written: No space left on device");
+    unsetenv("LOCKSTEP_FAULTS");
+    p = start(2, "full", "--resume");
+    end(&p, 0, NULL);
+    check("full");
+}
+
 /* All is lost: the run continues from its checkpoint, and the log with it. */
 static void test_lost(void **arg) {
     (void)arg;
@@ -202,8 +228,10 @@ static void test_log(void **arg) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one),  cmocka_unit_test(test_replay),  cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_lost), cmocka_unit_test(test_stopped), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_one),     cmocka_unit_test(test_replay),
+        cmocka_unit_test(test_killed),  cmocka_unit_test(test_paused),
+        cmocka_unit_test(test_full),    cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_stopped), cmocka_unit_test(test_refused),
         cmocka_unit_test(test_log)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
