@@ -92,6 +92,7 @@ typedef enum ls_schedule_kind {
     LS_SCHEDULE_STEP,
     LS_SCHEDULE_WSD /* warm-up, stable, decay */
 } ls_schedule_kind;
+typedef enum ls_scale_kind { LS_SCALE_OFF, LS_SCALE_LINEAR, LS_SCALE_SQRT } ls_scale_kind;
 /* The words from `tokens` on are names of formats of files (source/source.h). */
 typedef enum ls_data_kind { LS_DATA_AUTO, LS_DATA_TEXT, LS_DATA_CHAT, LS_DATA_TOKENS } ls_data_kind;
 typedef enum ls_chat_kind { /* as in chat/spans.h */
@@ -135,8 +136,10 @@ typedef enum ls_compress_send {
 typedef struct ls_config_optim {
     int64_t optimizer; /* an ls_optimizer_kind */
     double lr, min_lr;
-    int64_t warmup;   /* steps */
-    int64_t schedule; /* an ls_schedule_kind */
+    int64_t scale_lr;    /* an ls_scale_kind */
+    int64_t scale_batch; /* the batch that lr is for; 0: not set */
+    int64_t warmup;      /* steps */
+    int64_t schedule;    /* an ls_schedule_kind */
     double decay_fraction;
     int64_t step_every;
     double step_factor;

@@ -19,6 +19,7 @@ static const char *const optimizers[] = {"adamw",     "adam",          "sgd",  "
                                          "adagrad",   "schedule-free", "lars", "lamb",
                                          "adafactor", "muon",          "soap", NULL};
 static const char *const schedules[] = {"cosine", "linear", "constant", "step", "wsd", NULL};
+static const char *const scales[] = {"off", "linear", "sqrt", NULL};
 static const char *const formats[] = {"auto",       "text",     "chat",  "tokens", "idx",
                                       "cifar",      "csv",      "jsonl", "npy",    "images",
                                       "webdataset", "tfrecord", "mds",   NULL};
@@ -291,6 +292,11 @@ const ls_config_key ls_config_keys[] = {
     NUM("optim.lr", optim.lr, 0, 1000, 1e-3, FIXED, "learning rate after the warm-up"),
     NUM("optim.min_lr", optim.min_lr, 0, 1000, 1e-4, FIXED,
         "learning rate at the end of the schedules cosine, linear and wsd"),
+    ONE_OF("optim.scale_lr", optim.scale_lr, scales, FIXED,
+           "lr and min_lr are multiplied by train.batch / optim.scale_batch (usual for sgd, lars), "
+           "or by its root (for adamw and its kind)"),
+    INT("optim.scale_batch", optim.scale_batch, 0, BILLION, 0, FIXED,
+        "scale_lr: the batch that lr is meant for"),
     INT("optim.warmup", optim.warmup, 0, BILLION, 50, FIXED, "steps of linear warm-up"),
     ONE_OF("optim.schedule", optim.schedule, schedules, FIXED,
            "learning rate after the warm-up: cosine and linear fall to min_lr over all steps; "

@@ -159,11 +159,20 @@ static ls_status check_schedule_free(const ls_config *c, const char *where, ls_e
     return LS_OK;
 }
 
+/* A batch that lr is meant for belongs to a scaled lr. */
+static ls_status check_scale(const ls_config *c, const char *where, ls_error *e) {
+    if ((c->optim.scale_lr != LS_SCALE_OFF) == (c->optim.scale_batch > 0)) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: optim.%s is set without optim.%s; set both, or neither",
+                   where, c->optim.scale_batch ? "scale_batch" : "scale_lr",
+                   c->optim.scale_batch ? "scale_lr" : "scale_batch");
+}
+
 /* A momentum that no update uses would be silently ignored. */
 static ls_status check_optimizers(const ls_config *c, const char *where, ls_error *e) {
     ls_config_group groups[LS_CONFIG_GROUPS];
     int n = 0;
     LS_TRY(ls_config_read_groups(c, where, groups, &n, e));
+    LS_TRY(check_scale(c, where, e));
     bool any_momentum = false, has_plain_nesterov = false;
     for (int i = -1; i < n; i++) {
         const ls_config_optim *o = i < 0 ? &c->optim : &groups[i].with;

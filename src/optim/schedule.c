@@ -1,6 +1,8 @@
 /* schedule.c - see schedule.h. */
 #include "optim/schedule.h"
 
+#include <math.h>
+
 #include "base/math.h"
 
 /* From 0 at `first` to 1 at `end`, with 1 from there on. */
@@ -23,10 +25,19 @@ static double left(const ls_schedule *s, int64_t step) {
     return 1;
 }
 
+/* Goyal et al., "Accurate, large minibatch SGD", arXiv 1706.02677: linear; Malladi et al., "On the
+ * SDEs and scaling rules for adaptive gradient algorithms", NeurIPS 2022: the root. */
+static double scale_of(const ls_config *c) {
+    if (c->optim.scale_lr == LS_SCALE_OFF) return 1;
+    double times = (double)c->train.batch / (double)c->optim.scale_batch;
+    return c->optim.scale_lr == LS_SCALE_SQRT ? sqrt(times) : times;
+}
+
 ls_schedule ls_schedule_of(const ls_config *c) {
+    double scale = scale_of(c);
     return (ls_schedule){.kind = (ls_schedule_kind)c->optim.schedule,
-                         .lr = c->optim.lr,
-                         .min_lr = c->optim.min_lr,
+                         .lr = scale * c->optim.lr,
+                         .min_lr = scale * c->optim.min_lr,
                          .warmup = c->optim.warmup,
                          .steps = c->train.steps,
                          .decay_fraction = c->optim.decay_fraction,

@@ -23,6 +23,26 @@ static void test_end_points(void **state) {
     assert_near(ls_schedule_rate(&s, 1000000), 3e-5);
 }
 
+/* The batch of a config is 4 times that which its rates are for. */
+static void test_scaled(void **state) {
+    (void)state;
+    static const char *const scales[] = {"optim.scale_lr=linear", "optim.scale_lr=sqrt"};
+    ls_config c;
+    ls_error e = {0};
+    ls_config_defaults(&c);
+    c.train.batch = 256;
+    c.optim.lr = 3e-3;
+    c.optim.min_lr = 3e-4;
+    assert_near(ls_schedule_of(&c).lr, 3e-3);
+    assert_ls_ok(ls_config_set(&c, "optim.scale_batch=64", &e), e);
+    for (int i = 0; i < 2; i++) {
+        double want = i ? 2 : 4;
+        assert_ls_ok(ls_config_set(&c, scales[i], &e), e);
+        assert_near(ls_schedule_of(&c).lr, want * 3e-3);
+        assert_near(ls_schedule_of(&c).min_lr, want * 3e-4);
+    }
+}
+
 static void test_formula(void **state) {
     (void)state;
     const ls_schedule s = {LS_SCHEDULE_COSINE, 1e-2, 1e-4, 7, 93, 0, 1, 0};
@@ -97,9 +117,9 @@ static void test_curves(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_end_points), cmocka_unit_test(test_formula),
-        cmocka_unit_test(test_monotone),   cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_curves),
+        cmocka_unit_test(test_scaled),   cmocka_unit_test(test_end_points),
+        cmocka_unit_test(test_formula),  cmocka_unit_test(test_monotone),
+        cmocka_unit_test(test_extremes), cmocka_unit_test(test_curves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
