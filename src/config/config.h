@@ -188,6 +188,7 @@ typedef struct ls_config {
         int64_t classes;      /* 0: those of the data */
         ls_config_tree list;  /* model.layers of the kind `layers` */
         ls_config_tree loss, metrics;
+        int64_t sparse;                     /* 1: on */
         char sample_weight[LS_CONFIG_TEXT]; /* a field; "": samples have no weights */
     } model;
     struct {

@@ -369,7 +369,32 @@ static ls_status check_sync(const ls_config *c, const char *where, ls_error *e) 
                    where, key);
 }
 
+/* Rows of tables are updated by elements, in f32, by the workers of one host. */
+static ls_status check_sparse(const ls_config *c, const char *where, ls_error *e) {
+    const char *key =
+        !c->model.sparse                                 ? NULL
+        : ls_config_has_tokens(c)                        ? "a language model"
+        : c->train.compute != LS_COMPUTE_F32             ? "train.compute"
+        : c->train.reduce_dtype > LS_REDUCE_F32          ? "train.reduce_dtype"
+        : *c->train.freeze                               ? "train.freeze"
+        : c->optim.ema > 0                               ? "optim.ema"
+        : c->optim.optimizer > LS_OPTIMIZER_ADAGRAD      ? "optim.optimizer"
+        : c->compress.kind                               ? "compress.kind"
+        : c->sync.mode                                   ? "sync.mode"
+        : c->parallel.executor == LS_EXECUTOR_SEQUENTIAL ? "parallel.executor"
+        : c->parallel.optimizer_state == LS_STATE_FILE   ? "parallel.optimizer_state"
+        : c->parallel.transport == LS_TRANSPORT_THREAD || c->parallel.transport == LS_TRANSPORT_MPI
+            ? "parallel.transport"
+            : NULL;
+    if (!key) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: model.sparse is on, which is not possible with this value of %s; set "
+                   "model.sparse: off, or leave the other key out",
+                   where, key);
+}
+
 ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
+    LS_TRY(check_sparse(c, where, e));
     LS_TRY(check_model(c, where, e));
     LS_TRY(check_vocab(c, where, e));
     LS_TRY(check_lora(c, where, e));

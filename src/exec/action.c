@@ -89,6 +89,7 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
         .grads_type = p->c.reduce,
         .params = x->c.world->params,
         .frozen = x->c.world->frozen,
+        .rows = x->c.rows,
         .grads = sum_at(x, a->slot, 0),
         .wide = x->c.world->wide,
         .first = a->micro <= 0,

@@ -50,6 +50,7 @@ typedef struct ls_exec_config {
     int busy, cores; /* threads of all workers of this host, and cores: they decide how to wait */
     bool overlap;    /* give the communication lane a thread */
     ls_loader_config loader;
+    const ls_layer_rows *rows; /* of tables; NULL: the model has no windows of them */
     int64_t first_step;
     ls_exec_decided *decided; /* may be NULL */
     void *decided_arg;

@@ -37,6 +37,7 @@ static ls_status open_frozen(ls_trained *t, ls_error *e) {
 
 /* The weights of a published model stay as its files have them: all are frozen. */
 static ls_status create_model(ls_trained *t, ls_error *e) {
+    t->config.model.sparse = 0; /* tables are read as a whole */
     LS_TRY(ls_network_create(&t->config, &t->model, e));
     if (!t->is_published || ls_config_compute(&t->config) != LS_F32) return LS_OK;
     ls_model_freeze(&t->model, "*");

@@ -59,6 +59,7 @@ static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infe
     c->grads_type = LS_F32;
     c->params = f->params;
     c->frozen = f->frozen;
+    c->rows = f->rows;
     c->saved = memory;
     c->work = (float *)(void *)(memory + s.saved + s.losses);
     double *losses = c->losses;

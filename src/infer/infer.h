@@ -15,6 +15,7 @@ typedef struct ls_infer {
     void *memory;                  /* [ls_infer_nbytes], the caller's */
     int64_t n;                     /* samples that fit into the memory */
     const ls_frozen_value *frozen; /* [nparams]; of a model without frozen parameters NULL */
+    const ls_layer_rows *rows;     /* of tables; of a model without windows of them NULL */
 } ls_infer;
 
 size_t ls_infer_nbytes(const ls_model *, ls_dtype, int64_t n);

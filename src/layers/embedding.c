@@ -17,7 +17,10 @@ enum { WEIGHT, POSITIONS };
 typedef struct options {
     int64_t n; /* ids of a sample */
     bool sums, mean, positions;
-    bool tied; /* another layer has begun the gradient of the weight */
+    bool tied;         /* another layer has begun the gradient of the weight */
+    bool is_window;    /* the weight is one (ls_param.rows) */
+    size_t rows_at;    /* } of its table */
+    int64_t first_row; /* } */
 } options;
 
 typedef struct job {
@@ -51,6 +54,16 @@ static float factor_of(const job *j, int64_t sample, int64_t n) {
     return count ? 1.0f / (float)count : 0;
 }
 
+static const float *row_of(const job *j, int32_t id, float *room) {
+    if (!j->o->is_window) return ls_table_row(j->l, j->c, WEIGHT, id, room);
+    return j->c->rows->values + j->o->rows_at + (int64_t)id * j->l->C;
+}
+
+/* The row of the weight's gradient that an id has. */
+static int64_t slot_of(const job *j, int32_t id) {
+    return j->o->is_window ? j->c->rows->slots[j->o->first_row + id] : id;
+}
+
 static void embed_each(const job *j, int64_t sample, float *room) {
     int64_t C = j->l->C;
     for (int64_t i = 0; i < j->c->T; i++) {
@@ -59,7 +72,7 @@ static void embed_each(const job *j, int64_t sample, float *room) {
         if (id < 0)
             memset(y, 0, (size_t)C * sizeof *y);
         else
-            memcpy(y, ls_table_row(j->l, j->c, WEIGHT, id, room), (size_t)C * sizeof *y);
+            memcpy(y, row_of(j, id, room), (size_t)C * sizeof *y);
         if (!j->o->positions) continue;
         const float *place = ls_table_row(j->l, j->c, POSITIONS, i, room);
         j->c->compute->k->add(C, y, place, y);
@@ -73,7 +86,7 @@ static void embed_sum(const job *j, int64_t sample, float *room) {
     memset(y, 0, (size_t)C * sizeof *y);
     for (int64_t i = 0; i < n; i++) {
         int32_t id = id_of(j, sample, i);
-        if (id >= 0) k->add(C, y, ls_table_row(j->l, j->c, WEIGHT, id, room), y);
+        if (id >= 0) k->add(C, y, row_of(j, id, room), y);
     }
     if (j->o->mean) k->affine(C, y, factor_of(j, sample, n), 0, y);
 }
@@ -117,7 +130,7 @@ static void add_sample(const job *j, int64_t sample, int64_t c0, int64_t c1, flo
     }
     for (int64_t i = 0; i < n; i++) {
         int32_t id = id_of(j, sample, i);
-        if (id >= 0 && j->weight.p) add_row(k, c1 - c0, dy, j->weight.p + id * C + c0);
+        if (id >= 0 && j->weight.p) add_row(k, c1 - c0, dy, j->weight.p + slot_of(j, id) * C + c0);
         if (j->positions.p) add_row(k, c1 - c0, dy, j->positions.p + i * C + c0);
         if (!j->o->sums) dy += C;
     }
@@ -175,6 +188,28 @@ static bool check_sizes(ls_model *m, const wanted *w, const ls_value *ids) {
     return ls_build_is_good(m);
 }
 
+/* The weight becomes a window of a table of all rows: for the different ids of a batch. */
+static void make_window(ls_model *m, ls_layer *l, const ls_value *ids, int64_t rows) {
+    ls_param *p = &m->params[l->params[WEIGHT]];
+    options *o = &LS_LAYER_OWN_AS(options, l);
+    p->rows = rows;
+    p->rows_at = m->table_floats;
+    p->first_row = m->table_rows;
+    p->ids_at = l->field_at[0];
+    p->nids = ls_value_count(ids);
+    o->is_window = true;
+    o->rows_at = p->rows_at;
+    o->first_row = p->first_row;
+    m->table_floats += (size_t)((rows * l->C + 15) / 16 * 16);
+    m->table_rows += rows;
+}
+
+/* Rows of the parameter: all, or as many as a batch can have different ids. */
+static int64_t rows_of_window(const ls_model *m, int64_t rows, int64_t nids) {
+    int64_t most = m->sparse_batch * nids;
+    return m->sparse_batch && most < rows ? most : rows;
+}
+
 static ls_value *add_layer(ls_model *m, ls_value *ids, const wanted *w) {
     ls_layer *l = ls_build_layer(m, w->kind, w->name, NULL, 0);
     if (!l || !check_sizes(m, w, ids)) return ls_build_failed(m);
@@ -182,20 +217,21 @@ static ls_value *add_layer(ls_model *m, ls_value *ids, const wanted *w) {
     l->ops = &ops;
     l->T = w->own.sums ? 1 : n;
     l->C = C;
-    l->V = rows;
+    l->V = rows_of_window(m, rows, n);
     LS_LAYER_OWN_AS(options, l) = w->own;
     LS_LAYER_OWN_AS(options, l).n = n;
     ls_build_field(m, l, ids);
     ls_build_classes(m, ids, rows, true);
-    ls_param p = {.ndims = 2, .dims = {rows, C}, .decay = true};
+    ls_param p = {.ndims = 2, .dims = {l->V, C}, .decay = true};
     p.init_std = w->deviation > 0 ? w->deviation : 0.02f;
     ls_build_param(m, l, "weight", &p);
+    if (m->sparse_batch && ls_build_is_good(m)) make_window(m, l, ids, rows);
     p.dims[0] = n;
     if (w->own.positions) ls_build_param(m, l, "positions", &p);
     l->ntables = l->nparams;
     l->backward_alone = true;
     l->scratch_floats = (size_t)C;
-    l->room_floats = (size_t)((rows + (w->own.positions ? n : 0)) * C);
+    l->room_floats = (size_t)((l->V + (w->own.positions ? n : 0)) * C);
     for (int i = 0; i < l->nparams; i++) ls_works_pass(&l->forward_work, LS_WORK_ADD, n * C);
     for (int i = 0; i < l->nparams; i++) ls_works_pass(&l->backward_work, LS_WORK_ADD, n * C);
     ls_dims dims = w->own.sums ? (ls_dims){{0}} : ids->dims;

@@ -41,6 +41,14 @@ typedef struct ls_param {
     float init_std, init_value; /* N(0, init_std^2), or the constant where init_std is 0 */
     float init_bound;           /* above 0: uniform between -init_bound and init_bound instead */
     bool adapter;               /* an adapter's (layers/lora.c): published models don't have it */
+    /* rows above 0: the parameter is a window of a table of so many rows of dims[1] floats, which is
+     * elsewhere: the rows of a step's ids (train/step_rows.h). Layers read the table, and write gradients
+     * of the window. */
+    int64_t rows;
+    size_t rows_at;    /* of the table, in a buffer of all tables (ls_model.table_floats) */
+    int64_t first_row; /* number of its first row among those of all tables */
+    size_t ids_at;     /* the ids in a sample: i32 [nids], negative ones stand for none */
+    int64_t nids;
     int norms_of; /* above 0: begins as the norms of the rows of the frozen parameter norms_of - 1
                      (ls_frozen_norms()) */
 } ls_param;
@@ -48,6 +56,12 @@ typedef struct ls_param {
 /* The values of a frozen parameter, of a type of their own, e.g. in a mapped file. A type of blocks
  * only where all its layers read it as it is (reads_stored). */
 typedef ls_stored ls_frozen_value;
+
+/* The tables of parameters that are windows (ls_param.rows), in a call. */
+typedef struct ls_layer_rows {
+    const float *values;  /* [table_floats] */
+    const int32_t *slots; /* [table_rows] where a row is in its window; for backward */
+} ls_layer_rows;
 
 typedef struct ls_layer ls_layer;
 
@@ -71,6 +85,7 @@ typedef struct ls_layer_call {
     const void *params;            /* flat */
     const ls_frozen_value *frozen; /* [nparams of the model] by number in its table; of a model
                                       without frozen parameters NULL */
+    const ls_layer_rows *rows;     /* of a model without windows NULL */
     void *grads;                   /* flat */
     float *wide;      /* flat: with gradients in 16 bits, chains in f32 from the first to the last
                            micro-batch of a virtual worker; NULL where it has only one */

@@ -32,6 +32,14 @@ void ls_model_add_param(ls_model *m, ls_layer *l, const char *name, const ls_par
 
 static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
+ls_param ls_param_whole(const ls_param *p) {
+    ls_param whole = *p;
+    whole.dims[0] = p->rows;
+    whole.count = (size_t)(p->rows * p->dims[1]);
+    whole.offset = p->rows_at;
+    return whole;
+}
+
 /* Trained parameters lie in the flat buffers, and frozen ones in a buffer of their own, in the
  * order of the table. */
 void ls_model_place(ls_model *m) {

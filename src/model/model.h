@@ -46,6 +46,9 @@ struct ls_model {
     size_t frozen_floats; /* size of the buffer of all frozen parameters, padding included */
     size_t count;         /* elements of all parameters, without padding */
     size_t frozen_count;  /* elements of those that are frozen */
+    size_t table_floats;  /* } of the tables of which parameters are windows (ls_param.rows) */
+    int64_t table_rows;   /* } */
+    int64_t sparse_batch; /* above 0: embeddings are windows, for the ids of so many samples */
     int nslots;           /* buffers for outputs in a forward alone; at most LS_MODEL_MAX_SLOTS */
     ls_field inputs[LS_SOURCE_FIELDS]; /* [ninputs] fields that layers read */
     int ninputs;
@@ -59,6 +62,9 @@ struct ls_model {
  * dims, decay, init_std and init_value of the given one count. */
 ls_layer *ls_model_add_layer(ls_model *, const char *name);
 void ls_model_add_param(ls_model *, ls_layer *, const char *name, const ls_param *);
+
+/* A window as the whole table: its shape, and its place in a buffer of tables. */
+ls_param ls_param_whole(const ls_param *);
 
 /* Completes a model whose layers have their inputs: places the parameters, and derives what layers
  * know of their inputs (layer.h). Can be called again after a change. LS_EINVAL: a layer reads a

@@ -219,7 +219,7 @@ static ls_status create(const ls_config *c, ls_model *m_p, ls_error *e) {
         return ls_fail(e, LS_EINVAL,
                        "model.input or model.classes is missing: set them, or "
                        "data.path to data that have them");
-    ls_model m = {0};
+    ls_model m = {.sparse_batch = c->model.sparse ? c->train.batch : 0};
     network n = {.c = c, .m = &m};
     ls_status s = build(&n, e);
     ls_losses_free(&n.losses);

@@ -233,6 +233,10 @@ ls_status ls_bench_train_run(const ls_config *c, const ls_bench_request *q, ls_b
         return ls_fail(e, LS_EINVAL, "%lld steps are not possible; use 1 to %d",
                        (long long)q->steps, MAX_STEPS);
     ls_dataset data = {0};
+    if (c->model.sparse)
+        return ls_fail(e, LS_EINVAL,
+                       "model.sparse: its rows are those of a run's samples, and a benchmark has "
+                       "random ones; set model.sparse: off, or time `lockstep train`");
     ls_run run = {.config = *c};
     bench_job b = {.data = &data, .report = report, .trace = q->trace, .export_dir = q->export_dir};
     b.warmup = q->warmup;

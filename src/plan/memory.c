@@ -83,8 +83,13 @@ size_t ls_plan_own_errors_nbytes(const ls_plan *p, int worker) {
     return ls_plan_has_errors(p) ? 2 * (size_t)ls_plan_nvws(p, worker) * flat_nbytes(p) : 0;
 }
 
+size_t ls_plan_tables_nbytes(const ls_plan *p) {
+    return (size_t)ls_optim_nflats(&p->c.optim) * p->c.model->table_floats * sizeof(float);
+}
+
 size_t ls_plan_copy_nbytes(const ls_plan *p) {
-    return (size_t)ls_optim_nflats(&p->c.optim) * flat_nbytes(p) + ls_plan_errors_nbytes(p) / 2;
+    return (size_t)ls_optim_nflats(&p->c.optim) * flat_nbytes(p) + ls_plan_errors_nbytes(p) / 2 +
+           ls_plan_tables_nbytes(p);
 }
 
 size_t ls_plan_scalars_nbytes(const ls_plan *p) { return ls_plan_nscalars(p) * sizeof(double); }

@@ -24,6 +24,8 @@ size_t ls_plan_wide_nbytes(const ls_plan *);
  * (exec/errors.h); and of those that one worker runs. */
 size_t ls_plan_errors_nbytes(const ls_plan *);
 size_t ls_plan_own_errors_nbytes(const ls_plan *, int worker);
+/* The tables of which parameters are windows, and their states: one copy for all workers. */
+size_t ls_plan_tables_nbytes(const ls_plan *);
 /* A copy of the state, for a checkpoint: parameters in f32, states, and the errors of all virtual
  * workers. */
 size_t ls_plan_copy_nbytes(const ls_plan *);

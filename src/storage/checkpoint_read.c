@@ -145,6 +145,22 @@ static ls_status load_average(const loading *weights, ls_train_state *s, const l
     return load_param(&mean, p, NULL, e);
 }
 
+/* A table of which a parameter is a window, and its states, as a whole. */
+static ls_status load_table(const loading *weights, const ls_train_state *s, const ls_param *p,
+                            ls_error *e) {
+    const ls_train_state all = {0};
+    const ls_param whole = ls_param_whole(p);
+    loading from = *weights;
+    from.part = &all;
+    for (int k = 0; s->tables && k < s->flat.n; k++) {
+        const char *name = k ? ls_optim_state_name(s->optim, p, k - 1) : NULL;
+        from.flat = s->tables + (size_t)k * s->model->table_floats;
+        if (k) from.file = &weights->from->optimizer;
+        if (k == 0 || name) LS_TRY(load_param(&from, &whole, name, e));
+    }
+    return LS_OK;
+}
+
 /* A parameter and its states. */
 static ls_status load_all(const loading *weights, ls_train_state *s, const ls_param *p,
                           ls_error *e) {
@@ -172,7 +188,7 @@ static ls_status load_state(const opened *o, ls_train_state *s, ls_error *e) {
     for (int i = 0; i < s->model->nparams; i++) {
         const ls_param *p = &s->model->params[i];
         if (p->frozen || (s->begins && lacks(o, p))) continue;
-        LS_TRY(load_all(&weights, s, p, e));
+        LS_TRY(p->rows ? load_table(&weights, s, p, e) : load_all(&weights, s, p, e));
     }
     s->step = o->manifest.step;
     s->scaler = o->manifest.scaler;

@@ -83,6 +83,23 @@ static ls_status copy_errors(const writing *w, float *errors, ls_error *e) {
     return LS_OK;
 }
 
+/* Then tables. */
+static float *tables_in(const ls_plan *p, float *flat) {
+    size_t errors = ls_plan_has_errors(p) ? (size_t)p->c.V * p->c.model->nfloats : 0;
+    return errors_in(p, flat) + errors;
+}
+
+/* A step's rows are in the tables once all workers have completed it. */
+static ls_status copy_tables(const writing *w, float *tables, ls_error *e) {
+    const ls_snapshot_run *r = w->run;
+    if (atomic_load(r->tables_steps) != w->state.step)
+        return ls_fail(e, LS_EPEER,
+                       "the workers ended before their tables had the rows of step %lld",
+                       (long long)w->state.step);
+    memcpy(tables, r->tables, ls_plan_tables_nbytes(r->plan));
+    return LS_OK;
+}
+
 static ls_status copy_parts(const writing *w, float *flat, ls_scaler *scaler_p, ls_error *e) {
     const ls_snapshot_run *r = w->run;
     int64_t steps = w->state.step;
@@ -107,6 +124,10 @@ static ls_status copy(writing *w, float *flat, ls_error *e) {
     if (ls_plan_has_errors(r->plan)) {
         w->state.errors = errors_in(r->plan, flat);
         w->state.nerrors = r->plan->c.V;
+    }
+    if (r->tables) {
+        w->state.tables = tables_in(r->plan, flat);
+        LS_TRY(copy_tables(w, w->state.tables, e));
     }
     if (has_scale(r->plan)) w->state.scaler = scaler;
     return LS_OK;

@@ -100,12 +100,22 @@ static int weights_at(const ls_train_state *s, const ls_param *p) {
     return s->optim ? ls_optim_weights(s->optim, p, updates(s)) : 0;
 }
 
+/* Buffer k of a parameter, or of the table that it is a window of. */
+static const float *values_of(const ls_train_state *s, const ls_param *p, int k) {
+    if (p->rows) return s->tables + (size_t)k * s->model->table_floats + p->rows_at;
+    return s->flat.of[k] + p->offset;
+}
+
+static ls_tensor tensor_of(const ls_train_state *s, const ls_param *p, const char *suffix, int k) {
+    ls_param whole = p->rows ? ls_param_whole(p) : *p;
+    return ls_state_tensor(&whole, suffix, values_of(s, p, k));
+}
+
 ls_state_tensors ls_state_weights(const ls_train_state *s) {
     ls_state_tensors t = new_tensors(s->model, 1);
     for (int i = 0; i < s->model->nparams; i++) {
         const ls_param *p = &s->model->params[i];
-        if (!p->frozen)
-            t.list[t.n++] = ls_state_tensor(p, NULL, s->flat.of[weights_at(s, p)] + p->offset);
+        if (!p->frozen) t.list[t.n++] = tensor_of(s, p, NULL, weights_at(s, p));
         t.from[i + 1] = (int)t.n;
     }
     return t;
@@ -118,10 +128,10 @@ ls_state_tensors ls_state_optimizer(const ls_train_state *s) {
         for (int k = 1; k < s->flat.n && !p->frozen; k++) {
             const char *name = ls_optim_state_name(s->optim, p, k - 1);
             /* the average stands with the weights, and the parameter in its place */
-            const float *data =
-                s->flat.of[k == ls_optim_weights(s->optim, p, 1) ? 0 : k] + p->offset;
-            const ls_param shape = ls_optim_state_param(s->optim, p, k - 1);
-            if (name) t.list[t.n++] = ls_state_tensor(&shape, name, data);
+            int buffer = k == ls_optim_weights(s->optim, p, 1) ? 0 : k;
+            const ls_param shape =
+                p->rows ? ls_param_whole(p) : ls_optim_state_param(s->optim, p, k - 1);
+            if (name) t.list[t.n++] = ls_state_tensor(&shape, name, values_of(s, p, buffer));
         }
         for (int v = 0; v < s->nerrors && !p->frozen; v++) {
             char name[LS_STATE_ERROR_NAME];

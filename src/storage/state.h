@@ -22,6 +22,9 @@ typedef struct ls_train_state {
     /* [nerrors][nfloats] what encoding has lost of virtual workers' gradients (exec/errors.h) */
     float *errors;
     int nerrors;
+    /* [flat.n][table_floats] tables of which parameters are windows (ls_param.rows): the weights and
+     * states; NULL: loading leaves them out */
+    float *tables;
     ls_scaler scaler;              /* scale 0: none is in use */
     const ls_frozen_value *frozen; /* [nparams] for ls_state_write_weights() */
 } ls_train_state;

@@ -5,12 +5,31 @@
 
 #include "plan/memory.h"
 #include "train/host_memory.h"
+#include "train/step_rows.h"
 
 /* The other hosts' workers are not known yet: the first view makes another layout. */
 static ls_status make_own(ls_host *h, ls_error *e) {
     const ls_config *c = &h->run->config;
     return ls_layout_make_nearest(c, h->run->nworkers, (int)c->parallel.shard_group, NULL,
                                   &h->layout, e);
+}
+
+/* Rows of tables are updated by elements, by workers that share them. */
+static ls_status check_tables(const ls_host *h, ls_error *e) {
+    const ls_run *r = h->run;
+    const ls_optim *o = &h->layout.plan.c.optim;
+    if (!h->layout.model.table_floats) return LS_OK;
+    if (r->listen || r->join || r->started)
+        return ls_fail(
+            e, LS_EINVAL,
+            "model.sparse: its tables are one copy, which the workers of one host share; "
+            "start them by `lockstep train -n`, or set model.sparse: off");
+    for (int i = 0; i < o->ngroups; i++)
+        if (o->groups[i].rule > LS_RULE_ADAGRAD)
+            return ls_fail(e, LS_EINVAL,
+                           "model.sparse: optim.groups has an optimizer that does not update each "
+                           "element by itself; use adamw, adam, sgd, lion or adagrad");
+    return LS_OK;
 }
 
 ls_status ls_host_open(ls_host *h, const ls_run *r, ls_error *e) {
@@ -21,6 +40,7 @@ ls_status ls_host_open(ls_host *h, const ls_run *r, ls_error *e) {
         LS_TRY(make_own(h, e));
     else
         LS_TRY(ls_layout_make(r->started ? &apart : &r->config, r->nworkers, NULL, &h->layout, e));
+    LS_TRY(check_tables(h, e));
     bool copy = !r->started && r->dir && ls_run_can_survive(&r->config);
     int workers = r->started ? 1 : r->nasync ? r->nasync + 1 : r->nworkers;
     LS_TRY(ls_host_memory_for_plan(&r->config, &h->layout.plan, workers, copy, e));
@@ -115,7 +135,10 @@ ls_folder_run ls_host_folder_run(const ls_host *h) {
 }
 
 ls_snapshot_run ls_host_snapshot_run(const ls_host *h) {
-    return (ls_snapshot_run){.dir = h->run->dir,
+    bool has_tables = h->store && h->layout.model.table_floats > 0;
+    return (ls_snapshot_run){.tables = has_tables ? ls_step_rows_tables(h) : NULL,
+                             .tables_steps = has_tables ? ls_step_rows_steps(h) : NULL,
+                             .dir = h->run->dir,
                              .config = &h->run->config,
                              .config_text = &h->run->config_text,
                              .plan = &h->layout.plan,

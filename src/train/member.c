@@ -14,6 +14,7 @@
 #include "storage/peft_read.h"
 #include "storage/pretrained.h"
 #include "train/backup.h"
+#include "train/step_rows.h"
 
 /* Refuses, before the first step, workers that would run different plans. */
 static ls_status compare_plans(ls_member *m, ls_error *e) {
@@ -49,6 +50,7 @@ static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
                         .cores = ls_cores_among(near),
                         .overlap = ls_layout_has_overlap(c, p, survives, near, ls_cores()),
                         .first_step = m->first_step,
+                        .rows = ls_step_rows_of_layers(m->rows),
                         .loader = ls_dataset_loader(m->data, &m->run->config)};
     m->host->runtime->connect(m, &x);
     x.loader.step = ls_plan_vw_step(p);
@@ -67,6 +69,7 @@ static ls_status lend_arena(ls_member *m, ls_error *e) {
                           .compute = ls_exec_compute(m->execs[0]),
                           .params = m->worlds[0].params,
                           .frozen = m->frozen.values,
+                          .rows = ls_step_rows_of_layers(m->rows),
                           .memory = ls_exec_arena(m->execs[0], &nbytes),
                           .n = n};
     while (m->infer.n > 1 && ls_infer_nbytes(&m->layout->model, type, m->infer.n) > nbytes)
@@ -136,6 +139,11 @@ static void draw_params(ls_member *m) {
     }
 }
 
+static void draw_state(ls_member *m) {
+    draw_params(m);
+    ls_step_rows_draw(m->rows);
+}
+
 /* The adapters of a new run: what it begins with may not have them. */
 static void draw_adapters(const ls_member *m, int i, const ls_train_state *s) {
     const ls_plan *p = &m->layout->plan;
@@ -166,6 +174,7 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
         s.nowned = p->nbuckets;
         s.all_params = !w->shares_params && (!ls_plan_shards_params(p) || p->c.whole_nbytes > 0);
     }
+    if (m->rows && worker == 0) s.tables = ls_step_rows_tables(m->host);
     if (s.begins) draw_adapters(m, i, &s);
     bool published = m->first_step == 0 && strcmp(path, m->run->config.model.from) == 0;
     ls_status status =
@@ -225,7 +234,7 @@ static ls_status make_state(ls_member *m, const char *path, ls_error *e) {
     m->scaler = ls_scaler_start(&scaler);
     if (m->first_step == 0) path = origin_of(&m->run->config);
     if (m->first_step == 0 && !*path)
-        draw_params(m);
+        draw_state(m);
     else
         for (int i = 0; s == LS_OK && i < m->nexecs; i++) s = load_state(m, i, path, e);
     if (s == LS_OK && m->first_step > 0) s = load_errors(m, path, e);
@@ -245,6 +254,7 @@ ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls
     bool found = ls_host_has_state(m->host);
     ls_status s = LS_OK;
     m->first_step = first_step;
+    if (!m->rows) m->rows = ls_step_rows_new(m);
     for (int i = 0; s == LS_OK && i < m->nexecs; i++)
         if (!m->execs[i]) s = create_exec(m, i, &m->execs[i], e);
     if (m->layout->model.frozen_count) LS_TRY(open_frozen(m, s, e));
@@ -253,6 +263,7 @@ ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls
     if (s == LS_OK) s = lend_arena(m, e);
     LS_TRY(ls_member_wait(m, s, e));
     LS_TRY(runtime->take_up(m, found, e));
+    LS_TRY(ls_step_rows_take_up(m->rows, first_step, found, e));
     return agree_on_scaler(m, e);
 }
 
@@ -268,6 +279,7 @@ void ls_member_leave(ls_member *m) {
         if (m->groups) ls_group_close(m->groups[i]);
     }
     ls_backup_free(m->backup);
+    ls_step_rows_free(m->rows);
     free(m->execs);
     free(m->worlds);
     free(m->groups);
@@ -278,10 +290,12 @@ void ls_member_leave(ls_member *m) {
 
 ls_status ls_member_step(ls_member *m, const ls_step_in *in, ls_step_out *out_p, ls_error *e) {
     m->step_began_ns = ls_clock_ns();
+    LS_TRY(ls_step_rows_begin(m->rows, in->step, e));
     LS_TRY(ls_run_is_sequential(m->run) ? ls_exec_step_all(m->execs, in, out_p, e)
                                         : ls_exec_step(m->execs[0], in, out_p, e));
     ls_scaler_config scaler = ls_run_scaler(m->run);
     if (ls_exec_gave_up(m->execs[0])) return LS_OK;
+    LS_TRY(ls_step_rows_end(m->rows, in->step, e));
     if (!in->skips || ls_scaler_next(&m->scaler, &scaler, out_p->skipped)) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "step %lld: %s overflows in f16, with a loss scale of %g, which is the lowest; "

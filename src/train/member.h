@@ -22,6 +22,7 @@ typedef struct ls_member {
     ls_world *worlds;  /* } [nexecs] one; for the sequential executor, one a worker of the plan */
     ls_group **groups; /* } NULL but for the sequential executor */
     ls_exec **execs;   /* } */
+    struct ls_step_rows *rows;     /* of tables; NULL: the model has no windows of them */
     struct ls_backup *backup; /* NULL: this worker helps no other */
     int nexecs;
     ls_frozen_values frozen;

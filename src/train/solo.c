@@ -2,6 +2,7 @@
 #include "train/solo.h"
 
 #include "base/mem.h"
+#include "train/step_rows.h"
 
 static ls_status map(size_t nbytes, void **p_p, ls_error *e) {
     return nbytes ? ls_map(nbytes, "a gradient that is computed twice", p_p, e) : LS_OK;
@@ -45,6 +46,7 @@ ls_status ls_solo_open(ls_solo *x, const ls_member *m, const ls_solo_task *t, ls
                          .threads = (int)r->config.parallel.threads,
                          .busy = 1,
                          .first_step = t->steps,
+                         .rows = ls_step_rows_of_layers(m->rows),
                          .loader = ls_dataset_loader(m->data, &r->config)};
     ec.loader.a = t->vw;
     ec.loader.b = t->vw + 1;

@@ -15,6 +15,7 @@
 #include "report/metrics.h"
 #include "train/host.h"
 #include "train/scale.h"
+#include "train/step_rows.h"
 
 static bool get_state(const void *arg, ls_host_state *k) {
     const ls_host *h = arg;
@@ -242,12 +243,12 @@ static bool shares_memory(const ls_config *c) {
  * begin. */
 static ls_status make_store(ls_host *h, int *most_p, ls_error *e) {
     int n = h->run->nworkers, threads = (int)h->run->config.parallel.threads;
+    size_t carried = sizeof(ls_run_notes) + ls_step_rows_nbytes(&h->layout.plan);
     *most_p = most_workers(h);
-    ls_status s =
-        ls_store_make(&h->layout.plan, *most_p, threads, sizeof(ls_run_notes), &h->store, e);
+    ls_status s = ls_store_make(&h->layout.plan, *most_p, threads, carried, &h->store, e);
     if (s == LS_OK || *most_p == n) return s;
     *most_p = n;
-    return ls_store_make(&h->layout.plan, n, threads, sizeof(ls_run_notes), &h->store, e);
+    return ls_store_make(&h->layout.plan, n, threads, carried, &h->store, e);
 }
 
 ls_status ls_host_supervise(ls_host *h, ls_error *e) {

@@ -1,0 +1,180 @@
+/* sparse_test.c - tables of which steps touch few rows (model.sparse): the bits of tables that are
+ * updated as a whole, for any layout, with workers killed at random, and resumed; what is
+ * refused. */
+/* ctest: busy seconds=60 timeout=900 */
+#include "cli/program.h"
+
+enum { USERS = 400, ITEMS = 700, KILLS = 8 };
+
+static char dense[256]; /* `ckpt hash` of a run whose tables are updated as a whole */
+static char adam[256];  /* of one worker with sparse tables and Adam, which differs by design */
+
+static const char CONFIG[] =
+    "model:\n"
+    "  kind: factors\n"
+    "  width: 12\n"
+    "  loss: {bpr: {target: clicked}}\n"
+    "  metrics: [ndcg: {k: 10, candidates: 20}]\n"
+    "data:\n"
+    "  path: ratings.csv\n"
+    "  ratings: {user: u, item: i, negatives: 2, split: leave_one_out}\n"
+    "train: {steps: 400, batch: 32, virtual_workers: 8, micro_batch: 2, eval_every: 100}\n"
+    "checkpoint: {every: 40}\n"
+    "log: {every: 1000}\n"
+    "optim: {optimizer: adagrad, lr: 0.05, weight_decay: 0, warmup: 0, clip: 0}\n"
+    "survival: {balance: \"off\"}\n";
+
+#define TRAIN "train @/mf.yaml -o @/%s --set data.path=@/ratings.csv --set model.sparse=on "
+
+static void train(const char *run, const char *more) {
+    char line[1024];
+    snprintf(line, sizeof line, TRAIN "%s", run, more);
+    expect(line, 0, NULL);
+}
+
+static const char WITH_ADAM[] = " --set optim.optimizer=adam --set optim.lr=0.01 "
+                                "--set optim.clip=1 --set optim.weight_decay=0.01";
+
+static int make(void **state) {
+    if (folder_make(state)) return -1;
+    ls_buf b = {0};
+    ls_buf_printf(&b, "u,i\n");
+    for (int u = 0; u < USERS; u++)
+        for (int k = 0; k < 10; k++) ls_buf_printf(&b, "%d,%d\n", u, (17 * u + 31 * k) % ITEMS);
+    write_file("ratings.csv", b.data, b.len);
+    write_file("mf.yaml", CONFIG, sizeof CONFIG - 1);
+    ls_buf_free(&b);
+    expect("train @/mf.yaml -o @/dense -n 2 --set data.path=@/ratings.csv", 0, NULL);
+    hash_of("dense", dense);
+    train("adam", WITH_ADAM);
+    hash_of("adam", adam);
+    return 0;
+}
+
+static void has_bits(const char *run, const char *wanted) {
+    char hash[256];
+    hash_of(run, hash);
+    if (strcmp(hash, wanted) != 0) fail_msg("%s: other bits:\n%s%s", run, wanted, hash);
+}
+
+/* Rows without a gradient stay as they are also where Adagrad updates all of them. */
+static void test_same_as_dense(void **state) {
+    (void)state;
+    static const char *const layouts[][2] = {
+        {"one", "-n 1"},
+        {"two", "-n 2 --set parallel.zero=0"},
+        {"three", "-n 3 --set parallel.zero=1"},
+        {"five", "-n 5 --set parallel.zero=3 --set train.micro_batch=4"},
+        {"groups", "-n 4 --set parallel.zero=2 --set parallel.shard_group=2"},
+        {"messages", "-n 3 --set parallel.transport=tcp"},
+        {"replicas", "-n 2 --set parallel.transport=tcp --set parallel.zero=0"},
+        {"audit", "-n 3 --set survival.audit=50"}};
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        train(layouts[i][0], layouts[i][1]);
+        has_bits(layouts[i][0], dense);
+    }
+    expect("eval @/one", 0, ", ndcg10_sampled20 0.");
+}
+
+static bool is_over(const program *p) {
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+}
+
+/* Kills workers at any moment of a step: the run is not slowed down. */
+static void killed(const char *run, const char *more, bool all, const char *wanted) {
+    char line[1024], *output = NULL;
+    unsigned seed = 7;
+    int times = 0;
+    snprintf(line, sizeof line, TRAIN "%s", run, more);
+    program p = program_start(line, 0);
+    while (times < KILLS && !is_over(&p)) {
+        pid_t pids[16];
+        seed = seed * 1103515245u + 12345u;
+        sleep_ms(10 + (long)(seed >> 16) % 60);
+        int n = children_of(p.pid, pids, 16);
+        for (int i = 0; i < n; i++)
+            if (all || i == (int)(seed >> 8) % n) times += kill(pids[i], SIGKILL) == 0;
+    }
+    int code = program_end(&p, &output);
+    if (code != 0) fail_msg("%s: exit code %d:\n%s", run, code, output);
+    print_message("%s: %d workers were killed\n", run, times);
+    assert_true(times > 0);
+    free(output);
+    has_bits(run, wanted);
+}
+
+static void test_killed(void **state) {
+    (void)state;
+    char more[512];
+    killed("one-copy", "-n 4", false, dense);
+    killed("areas", "-n 3 --set parallel.zero=0", false, dense);
+    killed("tcp", "-n 3 --set parallel.transport=tcp --set parallel.zero=0", false, dense);
+    snprintf(more, sizeof more, "-n 3 %s", WITH_ADAM);
+    killed("adam-killed", more, false, adam);
+    killed("all", "-n 3", true, dense);
+}
+
+static void test_resumed(void **state) {
+    (void)state;
+    char line[1024], *output = NULL;
+    pace("resumed", 40);
+    snprintf(line, sizeof line, TRAIN "-n 2 %s", "resumed", WITH_ADAM);
+    program p = program_start(line, 0);
+    wait_for_file("resumed/checkpoints/step-40");
+    kill(p.pid, SIGKILL);
+    let_go("resumed");
+    assert_int_equal(program_end(&p, &output), 128 + SIGKILL);
+    free(output);
+    snprintf(line, sizeof line, "-n 3 --resume %s", WITH_ADAM);
+    train("resumed", line);
+    has_bits("resumed", adam);
+
+    pace("stopped", 40);
+    snprintf(line, sizeof line, TRAIN "-n 3", "stopped");
+    p = program_start(line, 0);
+    wait_for_file("stopped/checkpoints/step-40");
+    kill(p.pid, SIGTERM);
+    let_go("stopped");
+    assert_int_equal(program_end(&p, &output), 75);
+    free(output);
+    train("stopped", "-n 1 --resume");
+    has_bits("stopped", dense);
+    train("from", "-n 2 --set train.from=@/dense --set train.steps=10");
+    expect("train @/mf.yaml -o @/from-dense -n 1 --set data.path=@/ratings.csv "
+           "--set train.from=@/dense --set train.steps=10",
+           0, NULL);
+    char hash[256];
+    hash_of("from-dense", hash);
+    has_bits("from", hash);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    static const char *const bad[][2] = {{"train.compute=bf16", "train.compute"},
+                                         {"parallel.transport=thread", "parallel.transport"},
+                                         {"optim.ema=0.9", "optim.ema"},
+                                         {"compress.kind=topk", "compress.kind"},
+                                         {"parallel.executor=sequential", "parallel.executor"},
+                                         {"optim.optimizer=lamb", "optim.optimizer"},
+                                         {"train.freeze=[user.*]", "train.freeze"}};
+    char line[512], says[256];
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(line, sizeof line, TRAIN "--set %s", "no", bad[i][0]);
+        snprintf(says, sizeof says,
+                 "model.sparse is on, which is not possible with this value of %s", bad[i][1]);
+        expect_line(line, 1, says);
+    }
+    snprintf(line, sizeof line, TRAIN "--listen 127.0.0.1:0", "no");
+    expect_line(line, 1, "model.sparse: its tables are one copy, which the workers of one host");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_as_dense),
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_resumed),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, make, folder_remove);
+}
