@@ -66,6 +66,20 @@ def draw_compression():
             "compress.feedback=" + random.choice(["error", "error", "ef21", "none"])]
 
 
+def draw_apart(V, bits):
+    """Replicas that train apart, and what goes with them."""
+    every, fragments = random.choice([2, 3, 5, 10]), random.choice([1, 1, 2])
+    apart = ["sync.every=%d" % every, "sync.fragments=%d" % fragments,
+             "sync.replicas=%d" % random.choice([r for r in range(1, V + 1) if V % r == 0]),
+             "sync.delay=%d" % random.randrange(every // fragments),
+             "sync.mixing=%g" % random.choice([0, 0.5]),
+             "sync.warmup=%d" % random.choice([0, 0, 7]), "train.reduce_dtype=f32"]
+    apart += random.choice([["sync.mode=local"], ["sync.mode=diloco"],
+                            ["sync.mode=diloco", "sync.outer=adamw", "sync.outer_lr=0.01"]])
+    wrong = ("optim.ema", "train.eval_weights", "train.reduce_dtype")
+    return [b for b in bits if not b.startswith(wrong)] + apart
+
+
 def draw_settings(hosts, model):
     """Returns (virtual workers, workers of each host, settings that change bits, others)."""
     V = random.choice([4, 5, 6, 7, 8, 9, 12])
@@ -77,28 +91,35 @@ def draw_settings(hosts, model):
     if model.has_batch_norm:
         bits += ["train.micro_batch=%d" % samples, "train.reduce_dtype=f32"]
     bits += draw_optimizer(model.patterns)
-    compresses = random.random() < 0.25
+    apart = not model.has_batch_norm and random.random() < 0.3
+    compresses = not apart and random.random() < 0.25
     if compresses:
         bits += draw_compression()
-    zero = random.choice([0, 1, 2, 3])
+    zero = random.choice([0, 1] if apart else [0, 1, 2, 3])
+    if apart:
+        bits = draw_apart(V, bits)
+        zero *= "train.compute=f32" in bits
     free = ["log.every=1000", "parallel.zero=%d" % zero, "survival.min_workers=1",
             "checkpoint.every=%d" % random.choice([0, 7, 20]),
             "survival.heartbeat_s=%g" % random.choice([0.3, 0.6, 1]),
             "survival.balance=" + random.choice(["off", "auto"])]
-    free += some((0.3, "survival.backup_workers=2"), (0.3, "parallel.recompute=1"),
-                 (0.3, "survival.audit=%d" % random.choice([3, 10])),
+    if not apart:
+        free += some((0.3, "survival.backup_workers=2"),
+                     (0.3, "survival.audit=%d" % random.choice([3, 10])))
+    free += some((0.3, "parallel.recompute=1"),
                  (0.2, "parallel.threads=2"),
                  (0.4, "parallel.bucket_mb=%g" % random.choice([0.01, 0.02, 0.05])))
     if compresses:
         free += some((0.4, "compress.send=codes"))
     if not model.has_batch_norm:
         free += some((0.4, "train.micro_batch=%d" % samples))
-    if zero > 0:
+    if zero > 0 and not apart:
         free += some((0.3, "parallel.shard_group=%d" % random.randint(1, sum(workers))))
     if zero > 1:
         free += some((0.2, "parallel.accumulate=early"))
     if hosts:
-        free += ["survival.copies=%d" % random.choice([1, 2]), "survival.rejoin_s=20"]
+        copies = 1 if apart else random.choice([1, 2])
+        free += ["survival.copies=%d" % copies, "survival.rejoin_s=20"]
     else:
         free += some((0.3, "parallel.transport=tcp"))
     return V, workers, bits, free + model.free

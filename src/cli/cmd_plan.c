@@ -19,6 +19,7 @@
 #include "train/fit.h"
 #include "train/layout.h"
 #include "train/run.h"
+#include "train/sync.h"
 
 enum {
     WORKERS,
@@ -129,6 +130,20 @@ static void print_async(const ls_config *c, const ls_plan *p, ls_buf *out) {
     ls_buf_free(&line);
 }
 
+/* What replicas that train apart send, beside what one model would. */
+static void print_sync(const ls_config *c, const ls_plan *p, ls_buf *out) {
+    ls_sync_traffic t;
+    if (ls_sync_traffic_of(c, p, &t, NULL) != LS_OK) return;
+    ls_buf_printf(out,
+                  "\n  %d replicas, synchronized every %lld step%s\n"
+                  "  MB that a worker reads from others in a step, on average\n"
+                  "  from its own replica's workers %12.6f\n"
+                  "  between replicas               %12.6f\n"
+                  "  of one model (all_reduce)      %12.6f\n",
+                  p->c.islands, (long long)c->sync.every, ls_plural(c->sync.every), t.within / 1e6,
+                  t.between / 1e6, t.synchronous / 1e6);
+}
+
 /* Actions are printed in pieces: all at once could take gigabytes. */
 static void print_actions(const ls_plan *p, int worker) {
     ls_buf out = {0};
@@ -159,6 +174,7 @@ static void print_plan(const ls_config *c, const ls_plan *p, int worker) {
     ls_memory_print(p, &how, &memory, &out);
     print_copy(c, p, &out);
     print_async(c, p, &out);
+    if (p->c.islands) print_sync(c, p, &out);
     ls_print_text(out.data, out.len);
     ls_buf_free(&out);
 }

@@ -128,6 +128,9 @@ static void print_forecast(const ls_forecast *f) {
              100 * f->efficiency);
     ls_print("  predicted exposed      %12.6f s  of %.6f s communication (%s)\n", f->exposed_s,
              f->comm_s, f->algorithm);
+    if (f->sync_s > 0)
+        ls_print("  predicted synchronization %9.6f s  a step on average, in the step above\n",
+                 f->sync_s);
     if (f->reference_s > 0)
         ls_print("  predicted reference    %12.6f s  a pair, before the first step\n",
                  f->reference_s);

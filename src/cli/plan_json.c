@@ -7,6 +7,7 @@
 #include "model/print.h"
 #include "train/layout.h"
 #include "train/run.h"
+#include "train/sync.h"
 
 /* Bytes by purpose, for the worker that needs most. */
 static ls_json *memory_json(const ls_config *c, const ls_plan *p) {
@@ -48,6 +49,19 @@ static ls_json *layers_json(const ls_plan *p) {
     return list;
 }
 
+/* Bytes that a worker reads from others in a step, on average. */
+static ls_json *sync_json(const ls_config *c, const ls_plan *p) {
+    ls_json *o = ls_json_new_object();
+    ls_sync_traffic t = {0};
+    if (ls_sync_traffic_of(c, p, &t, NULL) != LS_OK) return o;
+    ls_json_set_integer(o, "replicas", p->c.islands);
+    ls_json_set_integer(o, "every", c->sync.every);
+    ls_json_set_number(o, "bytes_within", t.within);
+    ls_json_set_number(o, "bytes_between", t.between);
+    ls_json_set_number(o, "bytes_synchronous", t.synchronous);
+    return o;
+}
+
 ls_json *cli_plan_json(const ls_config *c, const ls_plan *p) {
     ls_json *o = ls_json_new_object();
     ls_json_set_integer(o, "parameters", (int64_t)p->c.model->count);
@@ -58,6 +72,7 @@ ls_json *cli_plan_json(const ls_config *c, const ls_plan *p) {
     ls_json_set_integer(o, "actions", p->nactions);
     ls_json_set(o, "layers", layers_json(p));
     ls_json_set(o, "memory", memory_json(c, p));
+    if (p->c.islands) ls_json_set(o, "sync", sync_json(c, p));
     return o;
 }
 
@@ -74,6 +89,7 @@ ls_json *cli_forecast_json(const ls_forecast *f) {
     ls_json_set_number(o, "efficiency", f->efficiency);
     ls_json_set_number(o, "exposed_s", f->exposed_s);
     ls_json_set_number(o, "communication_s", f->comm_s);
+    if (f->sync_s > 0) ls_json_set_number(o, "synchronization_s", f->sync_s);
     if (f->reference_s > 0) ls_json_set_number(o, "reference_pair_s", f->reference_s);
     ls_json_set_integer(o, "memory_bytes", (int64_t)f->memory_nbytes);
     ls_json_set(o, "fits", ls_json_new_bool(f->fits));

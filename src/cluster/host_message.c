@@ -28,8 +28,17 @@ static bool is_bool(const bool *b) {
     return byte <= 1;
 }
 
+static bool is_task(const ls_store_note *n) {
+    bool fits = (unsigned)n->task <= LS_TASK_ADOPT && is_bool(&n->averages);
+    for (int i = 0; i < LS_PLAN_MAX_ISLANDS; i++)
+        fits = fits && (n->out.skipped || isfinite(n->islands[i].grad_scale)) &&
+               isfinite(n->islands[i].samples);
+    return fits;
+}
+
 static bool is_note(const ls_store_note *n, int64_t steps) {
-    return is_count(n->steps, steps) && is_bool(&n->out.skipped) &&
+    return is_count(n->steps, steps) && is_task(n) && isfinite(n->lr) &&
+           is_count(n->updates, steps) && is_bool(&n->out.skipped) &&
            is_count(n->update.updates, steps) && n->out.batch.epoch <= INT64_MAX &&
            n->out.batch.first <= INT64_MAX && n->out.batch.count <= INT64_MAX &&
            isfinite(n->update.lr) && isfinite(n->loss_scale) && is_scaler(&n->scaler);

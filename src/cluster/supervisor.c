@@ -64,7 +64,7 @@ static int64_t last_step(const host *h) {
     ls_host_state k = {0};
     h->s->state(h->s->arg, &k);
     if (k.steps < 0) return INT64_MAX; /* no worker has started: the run was complete already */
-    return k.note.steps > k.steps ? k.note.steps : k.steps;
+    return (k.note.steps > k.steps ? k.note.steps : k.steps) / h->s->changes;
 }
 
 /* A run that ends reports its number of steps: hosts without workers in it can't know. */
@@ -93,8 +93,8 @@ static void meet(void *arg, ls_view *v) {
     ls_address_text(&at, v->address, sizeof v->address);
 }
 
-static void log_view(const ls_view *v) {
-    int64_t steps = v->steps < 0 ? 0 : v->steps;
+static void log_view(const ls_view *v, int changes) {
+    int64_t steps = v->steps < 0 ? 0 : v->steps / changes;
     char hosts[48] = "";
     if (v->id.number == 1 && v->nhosts == 1) return;
     if (v->nhosts > 1)
@@ -130,7 +130,7 @@ static ls_status start(host *h, const ls_view *v, ls_error *e) {
     h->o->address = h->s->view.address;
     h->o->host = h->id;
     h->o->listen = h->listen;
-    log_view(v);
+    log_view(v, h->s->changes);
     h->crew.stays = h->s->stays && v->nhosts == 1;
     LS_TRY(ls_crew_start(&h->crew, v->id.number, e));
     if (h->leaves) ls_crew_ask(&h->crew, LS_ASKED_RENEW);
@@ -478,7 +478,7 @@ ls_status ls_supervisor_run(ls_supervisor *s, ls_launch_options *o, ls_error *e)
                          .gather_ns = (int64_t)(HOST_SILENCE * s->heartbeat_s * 1e9),
                          .end_ns = END_NS + (int64_t)(HOST_SILENCE * s->heartbeat_s * 1e9),
                          .finish_ns = FINISH_NS,
-                         .steps = s->steps,
+                         .steps = s->steps * s->changes,
                          .ops = &ops,
                          .arg = &h};
     h.views = ls_views_new(&c);

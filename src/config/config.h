@@ -112,7 +112,13 @@ typedef enum ls_lists_kind { LS_LISTS_REFUSE, LS_LISTS_CUT } ls_lists_kind;
 typedef enum ls_eval_weights { LS_EVAL_LAST, LS_EVAL_EMA } ls_eval_weights;
 typedef enum ls_config_best { LS_BEST_OFF, LS_BEST_ON } ls_config_best;
 /* How workers share what they learn (sync.mode). */
-typedef enum ls_sync_mode { LS_SYNC_ALL_REDUCE, LS_SYNC_ASYNC } ls_sync_mode;
+typedef enum ls_sync_mode {
+    LS_SYNC_ALL_REDUCE,
+    LS_SYNC_LOCAL,
+    LS_SYNC_DILOCO,
+    LS_SYNC_ASYNC
+} ls_sync_mode;
+typedef enum ls_outer_kind { LS_OUTER_NESTEROV, LS_OUTER_SGD, LS_OUTER_ADAMW } ls_outer_kind;
 typedef enum ls_config_balance { LS_BALANCE_AUTO, LS_BALANCE_OFF } ls_config_balance;
 
 /* Of lockstep/compress.h. */
@@ -251,7 +257,15 @@ typedef struct ls_config {
         double timeout_s;       /* for each wait on another worker */
     } parallel;
     struct {
-        int64_t mode;        /* an ls_sync_mode */
+        int64_t mode;     /* an ls_sync_mode */
+        int64_t replicas; /* local, diloco: of the model, trained side by side */
+        int64_t every;    /* steps between two synchronizations of a fragment */
+        int64_t warmup;   /* steps after each of which the replicas are averaged */
+        int64_t outer;    /* an ls_outer_kind */
+        double outer_lr, outer_momentum;
+        int64_t fragments;   /* of the model, synchronized one after the other */
+        int64_t delay;       /* steps from the sum of the Deltas to their use */
+        double mixing;       /* this part of a replica's own parameters stays */
         int64_t servers;     /* 0: each worker serves a shard */
         int64_t delay_aware; /* 1: on */
     } sync;

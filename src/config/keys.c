@@ -12,7 +12,8 @@ static const char *const computes[] = {"f32", "bf16", "f16", NULL};
 static const char *const reduce_dtypes[] = {"auto", "f32", "bf16", "f16", NULL};
 static const char *const accumulates[] = {"late", "early", NULL};
 static const char *const states[] = {"memory", "file", NULL};
-static const char *const syncs[] = {"all_reduce", "async", NULL};
+static const char *const syncs[] = {"all_reduce", "local", "diloco", "async", NULL};
+static const char *const outers[] = {"nesterov", "sgd", "adamw", NULL};
 static const char *const balances[] = {"auto", "off", NULL};
 static const char *const bests[] = {"off", "on", NULL};
 static const char *const optimizers[] = {"adamw",     "adam",          "sgd",  "lion",
@@ -395,7 +396,29 @@ const ls_config_key ls_config_keys[] = {
         "seconds that a worker waits for another one"),
     ONE_OF("sync.mode", sync.mode, syncs, FIXED,
            "how workers share what they learn; all_reduce: they sum their gradients in each step; "
+           "local: replicas of the model train apart, and are averaged now and then; diloco: an "
+           "outer optimizer takes what they have moved by; "
            "async: each worker pushes its gradients to parameter servers, and waits for no other"),
+    INT("sync.replicas", sync.replicas, 1, 64, 4, FIXED,
+        "local, diloco: replicas of the model, each with as many virtual workers as the others; "
+        "they set the result, the number of workers does not"),
+    INT("sync.every", sync.every, 1, 1000000, 50, FIXED,
+        "local, diloco: steps that replicas train apart"),
+    INT("sync.warmup", sync.warmup, 0, 1000000000, 0, FIXED,
+        "local, diloco: first steps, after each of which the replicas are averaged"),
+    ONE_OF("sync.outer", sync.outer, outers, FIXED,
+           "diloco: the optimizer that takes the mean of what the replicas have moved by"),
+    NUM("sync.outer_lr", sync.outer_lr, 0, 100, 0.7, FIXED, "diloco: its learning rate"),
+    NUM("sync.outer_momentum", sync.outer_momentum, 0, 1, 0.9, FIXED,
+        "diloco: its momentum; with adamw, beta1"),
+    INT("sync.fragments", sync.fragments, 1, 64, 1, FIXED,
+        "local, diloco: parts of the model that are synchronized one after the other, each every "
+        "sync.every steps"),
+    INT("sync.delay", sync.delay, 0, 1000000, 0, FIXED,
+        "local, diloco: steps between the sum over replicas and its use by them"),
+    NUM("sync.mixing", sync.mixing, 0, 1, 0, FIXED,
+        "local, diloco: the part of its own parameters that a replica retains when it takes over "
+        "the common ones"),
     INT("sync.servers", sync.servers, 0, 64, 0, FREE,
         "async: processes that each serve a shard of the parameters; 0: each worker serves one"),
     ONE_OF("sync.delay_aware", sync.delay_aware, switches, FIXED,

@@ -359,10 +359,70 @@ static ls_status check_async(const ls_config *c, const char *where, ls_error *e)
                    where, key);
 }
 
+/* Keys of replicas that are not at their defaults, or NULL. */
+static const char *key_of_replicas(const ls_config *c) {
+    ls_config d;
+    ls_config_defaults(&d);
+    if (c->sync.replicas != d.sync.replicas) return "sync.replicas";
+    if (c->sync.every != d.sync.every) return "sync.every";
+    if (c->sync.warmup) return "sync.warmup";
+    if (c->sync.fragments != d.sync.fragments) return "sync.fragments";
+    if (c->sync.delay) return "sync.delay";
+    return c->sync.mixing > 0 ? "sync.mixing" : NULL;
+}
+
+static const char *key_of_outer(const ls_config *c) {
+    ls_config d;
+    ls_config_defaults(&d);
+    if (c->sync.outer != d.sync.outer) return "sync.outer";
+    if (c->sync.outer_lr != d.sync.outer_lr) return "sync.outer_lr";
+    return c->sync.outer_momentum != d.sync.outer_momentum ? "sync.outer_momentum" : NULL;
+}
+
+/* Is what a setting does impossible where the model has replicas? */
+static const char *clash_of_replicas(const ls_config *c) {
+    if (c->optim.ema > 0) return "optim.ema; leave it out";
+    if (c->compress.kind) return "compress.kind; leave it out";
+    if (c->survival.audit) return "survival.audit; leave it out";
+    if (c->survival.backup_workers) return "survival.backup_workers; leave it out";
+    if (c->survival.copies > 1)
+        return "survival.copies: a replica is on the host that trains it; leave it out";
+    return NULL;
+}
+
+static ls_status check_replicas(const ls_config *c, const char *where, ls_error *e) {
+    const char *clash = clash_of_replicas(c), *outer = key_of_outer(c);
+    int64_t apart = c->sync.every / c->sync.fragments;
+    if (clash)
+        return ls_fail(e, LS_EINVAL, "%s: sync.mode local and diloco don't go with %s", where,
+                       clash);
+    if (c->sync.mode == LS_SYNC_LOCAL && outer)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: %s is for sync.mode diloco; with local, replicas are averaged", where,
+                       outer);
+    if (apart == 0)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: sync.fragments %lld is more than sync.every %lld; use at most one "
+                       "fragment a step",
+                       where, (long long)c->sync.fragments, (long long)c->sync.every);
+    if (c->sync.delay < apart) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: sync.delay %lld must be less than sync.every / sync.fragments, %lld", where,
+                   (long long)c->sync.delay, (long long)apart);
+}
+
 static ls_status check_sync(const ls_config *c, const char *where, ls_error *e) {
     const char *key = c->sync.servers       ? "sync.servers"
                       : c->sync.delay_aware ? "sync.delay_aware"
                                             : NULL;
+    bool replicas = c->sync.mode == LS_SYNC_LOCAL || c->sync.mode == LS_SYNC_DILOCO;
+    const char *unused = key_of_replicas(c) ? key_of_replicas(c) : key_of_outer(c);
+    if (!replicas && unused)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: %s is for sync.mode local and diloco; set one of these, or leave the "
+                       "key out",
+                       where, unused);
+    if (replicas && !key) return check_replicas(c, where, e);
     if (c->sync.mode == LS_SYNC_ASYNC) return check_async(c, where, e);
     if (!key) return LS_OK;
     return ls_fail(e, LS_EINVAL, "%s: %s is for sync.mode async; set that, or leave the key out",

@@ -39,14 +39,29 @@ ls_status ls_exec_load(ls_exec *x, ls_error *e) {
     const ls_plan *p = x->c.plan;
     LS_TRY(ls_loader_next(x->loader, &x->batch, &x->samples, e));
     x->next_load = x->in->step + 1;
-    double targets = (double)x->batch.count * (double)p->c.model->targets;
-    x->loss_scale = (float)(x->in->loss_scale / targets);
     double *losses = ls_plan_losses(p, x->c.world->parts);
     const ls_model *m = p->c.model;
     size_t nlosses = (size_t)((m->nlosses + m->nnotes) * p->c.batch);
     if (x->has == LS_HAS_ALL) return LS_OK;
     memset(losses, 0, nlosses * sizeof *losses);
     return weigh(x, e);
+}
+
+/* The samples of a virtual worker's island in this batch, or of the whole batch. */
+static uint64_t island_count(const ls_exec *x, int island) {
+    const ls_plan *p = x->c.plan;
+    int vws = ls_plan_island_vws(p);
+    uint64_t first = 0, end = 0;
+    if (island == 0) return x->batch.count;
+    ls_batch_share(x->batch.count, p->c.V, (island - 1) * vws, island * vws, &first, &end);
+    return end - first;
+}
+
+/* The loss is the mean over the batch; a replica's, over its part of the batch. */
+static float loss_scale_of(const ls_exec *x, int vw) {
+    double count = (double)island_count(x, ls_plan_island_of(x->c.plan, vw));
+    if (count == 0) return 0; /* nothing of the batch is left for it */
+    return (float)(x->in->loss_scale / (count * (double)x->c.plan->c.model->targets));
 }
 
 static int vw_of(const ls_exec *x, const ls_action *a) { return x->aim >= 0 ? x->aim : a->vw; }
@@ -68,7 +83,7 @@ static void samples_of(const ls_exec *x, const ls_action *a, uint64_t *first_p, 
 static char *sum_at(const ls_exec *x, int slot, size_t first) {
     const ls_plan *p = x->c.plan;
     return (char *)x->c.world->grads +
-           ((size_t)slot * p->c.model->nfloats + first) * ls_dtype_size(p->c.reduce);
+           ((size_t)slot * ls_plan_floats(p) + first) * ls_dtype_size(p->c.reduce);
 }
 
 static int sum_slot(const ls_exec *x) { return ls_plan_sum_slot(x->c.plan, x->c.worker); }
@@ -83,14 +98,15 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
     uint64_t start = 0, stop = 0, place = ls_loader_place(&x->c.loader, x->batch.count, vw);
     ls_batch_share(x->batch.count, p->c.V, vw, vw + 1, &start, &stop);
     place += first - start;
+    size_t base = (size_t)ls_plan_island_of(p, vw) * ls_plan_segment_floats(p);
     ls_layer_call call = {
         .compute = &x->compute,
         .type = p->c.compute,
         .grads_type = p->c.reduce,
-        .params = x->c.world->params,
+        .params = ls_flat_at(p->c.compute, x->c.world->params, base),
         .frozen = x->c.world->frozen,
         .rows = x->c.rows,
-        .grads = sum_at(x, a->slot, 0),
+        .grads = sum_at(x, a->slot, base),
         .wide = x->c.world->wide,
         .first = a->micro <= 0,
         .last = a->last,
@@ -102,7 +118,7 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
         .y = buffer(x, LS_BUF_ACT, a->layer),
         .saved = buffer(x, LS_BUF_SAVED, a->layer),
         .work = x->work,
-        .loss_scale = x->loss_scale,
+        .loss_scale = loss_scale_of(x, vw),
         .training = true,
         .seed = x->c.loader.order.seed,
         .step = x->in->step,
@@ -231,12 +247,41 @@ static ls_status run_add(ls_exec *x, const ls_action *a) {
 /* A code can't hold what is not finite: the norm shows it. */
 static ls_status run_norm(ls_exec *x) {
     const ls_plan *p = x->c.plan;
-    const ls_norm_input sum = {p->c.model, p->c.reduce, sum_at(x, sum_slot(x), 0)};
     for (int k = 0; k < p->nbuckets; k++) {
         ls_bucket s = ls_plan_normed(p, k, x->c.worker);
-        ls_norm_blocks(&x->compute, &sum, s.first, s.end, x->c.world->parts);
+        size_t base = ls_plan_base(p, k);
+        const ls_norm_input sum = {p->c.model, p->c.reduce, sum_at(x, sum_slot(x), base)};
+        ls_norm_blocks(&x->compute, &sum, s.first - base, s.end - base,
+                       x->c.world->parts + base / LS_BLOCK);
     }
     if (atomic_load(&x->not_finite)) x->c.world->parts[0] = NAN;
+    return LS_OK;
+}
+
+static int64_t changes(const ls_exec *x) {
+    return x->in->changes ? x->in->changes : x->in->step + 1;
+}
+
+/* ---- replicas (plan/sync.c) ---- */
+
+/* What the replica has moved away from the common parameters; only the first virtual worker of an
+ * island has it. */
+static ls_status run_delta(ls_exec *x, const ls_action *a) {
+    const ls_plan *p = x->c.plan;
+    ls_bucket b = p->buckets[a->bucket];
+    int island = ls_plan_island_of(p, a->vw);
+    const float *common = x->c.world->flat.of[0];
+    const float *own = common + (size_t)island * ls_plan_segment_floats(p);
+    float *to = (float *)(void *)sum_at(x, a->slot, b.first);
+    bool has = a->vw % ls_plan_island_vws(p) == 0;
+    for (size_t i = b.first; i < b.end; i++) *to++ = has ? common[i] - own[i] : 0;
+    return LS_OK;
+}
+
+static ls_status run_copy(ls_exec *x, const ls_action *a) {
+    ls_bucket b = x->c.plan->buckets[a->bucket];
+    memcpy(sum_at(x, sum_slot(x), b.first), x->c.world->flat.of[0] + b.first,
+           (b.end - b.first) * sizeof(float));
     return LS_OK;
 }
 
@@ -250,8 +295,9 @@ static ls_status run_update(ls_exec *x, const ls_action *a) {
                          .journal = w->store ? &w->journal : NULL,
                          .room = w->room,
                          .step = x->update,
-                         .skipped = x->out.skipped,
-                         .steps = x->in->step + 1};
+                         .islands = x->islands,
+                         .skipped = x->out.skipped && x->c.plan->c.task == LS_TASK_TRAIN,
+                         .steps = changes(x)};
     ls_update_bucket(&u, &x->compute, a->bucket);
     return LS_OK;
 }
@@ -278,8 +324,9 @@ static bool gives_up(ls_exec *x) {
 
 /* Other workers may still compute for long: waits have no limit. */
 static void be_patient(const ls_exec *x) {
-    ls_group *const groups[] = {x->c.world->group, x->c.world->shards, x->c.world->replicas};
-    for (int i = 0; i < 3; i++)
+    ls_group *const groups[] = {x->c.world->group, x->c.world->shards, x->c.world->replicas,
+                                x->c.world->island};
+    for (int i = 0; i < 4; i++)
         if (groups[i]) ls_group_set_patience(groups[i], -1, -1);
 }
 
@@ -293,6 +340,8 @@ static ls_status run_compute(ls_exec *x, const ls_action *a, ls_error *e) {
     case LS_ENCODE: return run_encode(x, a);
     case LS_DECODE: return run_decode(x, a);
     case LS_ADD: return run_add(x, a);
+    case LS_DELTA: return run_delta(x, a);
+    case LS_COPY: return run_copy(x, a);
     case LS_NORM: return run_norm(x);
     case LS_UPDATE: return run_update(x, a);
     default: return ls_fail(e, LS_EINVAL, "%s is not a computation", ls_action_kind_name(a->kind));
@@ -316,28 +365,45 @@ static void mark_sum(const ls_exec *x, const ls_action *a) {
                        ls_store_sum_mark(w->store, x->c.worker, a->bucket, replicas, x->in->step));
 }
 
+/* Norms, losses, and whether a worker gives the step up; of an island, only its norms. */
+static ls_status start_scalars(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
+    const ls_plan *p = x->c.plan;
+    const ls_world *w = x->c.world;
+    size_t first = 0, end = ls_plan_nscalars(p), blocks = ls_plan_segment_floats(p) / LS_BLOCK;
+    w->parts[end - 1] = atomic_load(&x->gives_up);
+    if (a->axis == LS_AXIS_ISLAND) {
+        first = (size_t)a->island * blocks;
+        end = first + blocks;
+    } else if (p->c.task != LS_TASK_TRAIN) {
+        first = end - 1;
+    } else if (p->c.islands) {
+        first = ls_plan_floats(p) / LS_BLOCK;
+    }
+    return ls_all_reduce_start(a->axis == LS_AXIS_ISLAND ? w->island : w->group, w->parts + first,
+                               w->sums + first, end - first, LS_F64, LS_SUM, r_p, e);
+}
+
 /* The owner's sum replaces its shard of its own lowest sum, which no other worker reads. */
 ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
     const ls_plan *p = x->c.plan;
     const ls_world *w = x->c.world;
-    bool given_up = atomic_load(&x->gives_up);
-    if (given_up) be_patient(x);
-    if (a->bucket == LS_SCALARS) w->parts[ls_plan_nscalars(p) - 1] = given_up;
-    if (a->bucket == LS_SCALARS)
-        return ls_all_reduce_start(w->group, w->parts, w->sums, ls_plan_nscalars(p), LS_F64, LS_SUM,
-                                   r_p, e);
+    if (atomic_load(&x->gives_up)) be_patient(x);
+    if (a->bucket == LS_SCALARS) return start_scalars(x, a, r_p, e);
     size_t first = p->buckets[a->bucket].first, count = p->buckets[a->bucket].end - first;
     ls_bucket own = ls_plan_shard(p, a->bucket, x->c.worker);
     const size_t *counts = x->counts + (size_t)a->bucket * (size_t)ls_plan_shards(p);
-    size_t stride = p->c.model->nfloats;
+    size_t stride = ls_plan_floats(p);
     int V = p->c.tree ? ls_plan_round_vws(p) : 0, slot = sum_slot(x) + a->slot;
+    bool island = a->axis == LS_AXIS_ISLAND;
+    ls_group *shards = island ? w->island : w->shards;
+    if (island) V = ls_plan_island_vws(p);
     char *sum = sum_at(x, slot, own.first); /* of the own shard */
     ls_dtype sums = p->c.reduce, params = p->c.compute;
     if (a->kind == LS_EXCHANGE)
         return ls_codes_exchange_start(&x->codes, w->group, a->bucket, r_p, e);
     if (a->kind != LS_ALL_GATHER && x->restarts) mark_sum(x, a);
     ls_virtual_sum whole = {.V = V,
-                            .first = p->c.first,
+                            .first = island ? NULL : p->c.first,
                             .in = sum_at(x, 0, first),
                             .stride = stride,
                             .out = sum_at(x, 0, first),
@@ -348,17 +414,20 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
         whole.V = V / ls_plan_replicas(p);
         whole.out = sum;
         whole.counts = counts;
-        return ls_reduce_scatter_virtual_start(w->shards, &whole, r_p, e);
+        return ls_reduce_scatter_virtual_start(shards, &whole, r_p, e);
     case LS_ALL_REDUCE:
         if (a->axis != LS_AXIS_REPLICAS)
-            return ls_all_reduce_virtual_start(w->group, &whole, r_p, e);
+            return ls_all_reduce_virtual_start(island ? w->island : w->group, &whole, r_p, e);
         return ls_all_reduce_virtual_start(
             w->replicas,
             &(ls_virtual_sum){
                 .V = V, .in = sum, .out = sum, .dtype = sums, .count = own.end - own.first},
             r_p, e);
     case LS_ALL_GATHER:
-        return ls_all_gather_v_start(w->shards, ls_flat_at(params, w->params, own.first),
+        if (p->c.task == LS_TASK_ADOPT && !island)
+            return ls_all_gather_v_start(shards, w->flat.of[0] + own.first,
+                                         sum_at(x, sum_slot(x), first), counts, LS_F32, r_p, e);
+        return ls_all_gather_v_start(shards, ls_flat_at(params, w->params, own.first),
                                      ls_flat_at_mut(params, w->params, first), counts, params, r_p,
                                      e);
     default:
@@ -399,16 +468,58 @@ static double note_of(const ls_exec *x, int k) {
     return weight > 0 ? sum / weight : 0;
 }
 
-/* Adds up the norms, losses and weights. Gradients are so far those of the sum over the batch,
- * divided by its number of samples. */
-static void decide(ls_exec *x) {
+/* The first worker of an island has the square of its norm for all. */
+static void finish_island(ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
-    x->out.batch = x->batch;
-    double norm = ls_norm_total(x->c.world->sums, p->c.model->nfloats / LS_BLOCK);
+    size_t blocks = ls_plan_segment_floats(p) / LS_BLOCK;
+    double norm = ls_norm_total(x->c.world->sums + (size_t)a->island * blocks, blocks);
+    ls_plan_squares(p, x->c.world->parts)[a->island - 1] = x->c.worker == a->from ? norm * norm : 0;
+}
+
+/* Samples that an island's loss counts, all or by their weights, for each sample that it has. */
+static double mean_of_island(const ls_exec *x, int island) {
+    const ls_plan *p = x->c.plan;
+    const double *weights = ls_plan_weights(p, x->c.world->sums);
+    int vws = ls_plan_island_vws(p);
+    uint64_t first = 0, end = 0;
+    double weight = 0;
+    ls_batch_share(x->batch.count, p->c.V, (island - 1) * vws, island * vws, &first, &end);
+    if (!weights) return 1;
+    for (uint64_t i = first; i < end; i++) weight += weights[i];
+    return weight > 0 ? (double)(end - first) / weight : 0;
+}
+
+/* Each replica is clipped by the norm of its own gradient. The norm that is reported is the root of
+ * the mean of their squares. */
+static double scale_islands(ls_exec *x) {
+    const ls_plan *p = x->c.plan;
+    const double *squares = ls_plan_squares(p, x->c.world->sums);
+    double sum = 0;
+    for (int i = 0; i < p->c.islands; i++) {
+        double mean = mean_of_island(x, i + 1);
+        double norm = sqrt(squares[i]) / x->in->loss_scale * mean;
+        x->islands[i] = (ls_island_scale){.grad_scale = ls_clip_factor(norm, x->in->clip) /
+                                                        x->in->loss_scale * mean,
+                                          .samples = (double)island_count(x, i + 1)};
+        sum += norm * norm;
+    }
+    return sqrt(sum / p->c.islands);
+}
+
+/* Each worker adds up the norms, losses and weights itself, in the same order. Gradients are so far
+ * those of the sum over the batch, divided by its number of samples. */
+static void finish_training(ls_exec *x) {
+    const ls_plan *p = x->c.plan;
     batch_sums s = sums_of(x);
     double mean = s.weight > 0 ? (double)x->batch.count / s.weight : 0; /* 1 without weights */
-    x->out.grad_norm = norm / x->in->loss_scale * mean;
-    x->out.skipped = x->in->skips && !isfinite(norm);
+    x->out.batch = x->batch;
+    if (p->c.islands) {
+        x->out.grad_norm = scale_islands(x);
+    } else {
+        double norm = ls_norm_total(x->c.world->sums, p->c.model->nfloats / LS_BLOCK);
+        x->out.grad_norm = norm / x->in->loss_scale * mean;
+    }
+    x->out.skipped = x->in->skips && !isfinite(x->out.grad_norm);
     x->out.loss = s.weight > 0 ? s.loss / (s.weight * (double)p->c.model->targets) : 0;
     for (int k = 0; k < p->c.model->nnotes; k++) x->out.notes[k] = note_of(x, k);
     double clip = ls_clip_factor(x->out.grad_norm, x->in->clip);
@@ -418,21 +529,53 @@ static void decide(ls_exec *x) {
                                 .samples = (double)x->batch.count};
 }
 
-/* Each worker decides itself, with sums in the same order. */
+/* The outer optimizer takes the mean of the replicas' Deltas. */
+static void finish_sync(ls_exec *x) {
+    x->out = *x->in->trained;
+    x->update = (ls_optim_step){.updates = x->in->updates,
+                                .lr = x->in->lr,
+                                .grad_scale = 1.0 / x->c.plan->c.islands,
+                                .samples = 1};
+}
+
+static void decide(const ls_exec *x) {
+    const ls_plan_config *c = &x->c.plan->c;
+    const ls_step_in *training = c->task == LS_TASK_TRAIN ? x->in : x->in->training;
+    ls_store_note n = {.steps = changes(x),
+                       .task = c->task,
+                       .part_first = c->part_first,
+                       .part_end = c->part_end,
+                       .averages = c->averages,
+                       .lr = training->lr,
+                       .updates = training->updates,
+                       .update = x->update,
+                       .out = x->out,
+                       .loss_scale = x->in->loss_scale};
+    memcpy(n.islands, x->islands, sizeof n.islands);
+    x->c.decided(x->c.decided_arg, &n);
+}
+
 void ls_exec_finish_comm(ls_exec *x, const ls_action *a) {
     if (a->kind != LS_ALL_REDUCE || a->bucket != LS_SCALARS) return;
+    if (a->axis == LS_AXIS_ISLAND) {
+        finish_island(x, a);
+        return;
+    }
     x->knows_norm = true;
     x->gave_up = x->c.world->sums[ls_plan_nscalars(x->c.plan) - 1] > 0;
     if (x->gave_up) return;
-    decide(x);
-    if (x->c.decided) x->c.decided(x->c.decided_arg, x->in, &x->out, &x->update);
+    if (x->c.plan->c.task == LS_TASK_TRAIN)
+        finish_training(x);
+    else
+        finish_sync(x);
+    if (x->c.decided) decide(x);
 }
 
 void ls_exec_measure(ls_exec *x, const ls_step_in *in, ls_step_out *out_p,
                      ls_optim_step *update_p) {
     x->in = in;
     run_norm(x);
-    decide(x);
+    finish_training(x);
     *out_p = x->out;
     *update_p = x->update;
 }

@@ -83,7 +83,7 @@ static ls_status move_all(const adoption *a, ls_error *e) {
 }
 
 ls_status ls_adopt(ls_world *w, const ls_plan *p, const unsigned char *missing, ls_error *e) {
-    size_t nblocks = p->c.model->nfloats / LS_BLOCK, size = (size_t)ls_group_size(w->group);
+    size_t nblocks = ls_plan_floats(p) / LS_BLOCK, size = (size_t)ls_group_size(w->group);
     int32_t lacks = 0;
     for (size_t i = 0; i < nblocks; i++) lacks |= missing[i] != 0;
     LS_TRY(ls_all_reduce(w->group, &lacks, &lacks, 1, LS_I32, LS_MAX, e));

@@ -271,8 +271,9 @@ static void plan_restart(ls_exec *x) {
     while (x->norm_at < x->lanes.n[LS_LANE_COMPUTE] &&
            compute_action(x, x->norm_at)->kind != LS_NORM)
         x->norm_at++;
-    x->restarts = w->store && p->c.tree && !ls_plan_reduces_rounds(p) && !x->c.overlap &&
-                  is_shared(w->group) && is_shared(w->shards) && is_shared(w->replicas);
+    x->restarts = w->store && p->c.tree && !p->c.islands && !ls_plan_reduces_rounds(p) &&
+                  !x->c.overlap && is_shared(w->group) && is_shared(w->shards) &&
+                  is_shared(w->replicas);
     x->sums_last = x->restarts && !ls_plan_shards_grads(p);
     for (int i = 0; i < x->norm_at; i++)
         x->sums_last = x->sums_last && x->lanes.steps[LS_LANE_COMPUTE][i].wait == 0;
@@ -291,6 +292,10 @@ static ls_status set_up(ls_exec *x, ls_error *e) {
     x->patience = ls_patience_for(x->c.busy, x->c.cores);
     x->arena_nbytes = x->places.nbytes;
     x->work_nbytes = ls_plan_work_nbytes(p);
+    if (p->c.task != LS_TASK_TRAIN) {
+        x->compute = *x->c.compute;
+        return LS_OK;
+    }
     LS_TRY(ls_map(x->arena_nbytes, "activations", &x->arena, e));
     LS_TRY(ls_map(x->work_nbytes, "a layer's work", &x->work, e));
     if (ls_plan_compresses(p)) {
@@ -326,7 +331,7 @@ void ls_exec_free(ls_exec *x) {
         pthread_join(x->comm_thread, NULL);
     }
     ls_loader_free(x->loader);
-    ls_compute_close(&x->compute);
+    if (!x->c.compute) ls_compute_close(&x->compute);
     ls_unmap(x->arena, x->arena_nbytes);
     ls_unmap(x->work, x->work_nbytes);
     ls_unmap(x->encodes.memory, encodes_nbytes(x));

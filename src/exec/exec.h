@@ -24,12 +24,15 @@ typedef struct ls_step_in {
     double lr, clip;
     double loss_scale; /* multiplies the gradient, and is divided out in the update; 1: none */
     bool skips;        /* skip the update if the gradient overflows */
+    int64_t changes;   /* of the state, with this step; 0: step + 1 */
+    /* for a plan of another task than training: the training step before it */
+    const struct ls_step_in *training;
+    const ls_step_out *trained;
 } ls_step_in;
 
 /* Called when a step's norm is known, before any part of the state changes. From then on the result
  * of the step is certain. */
-typedef void ls_exec_decided(void *arg, const ls_step_in *, const ls_step_out *,
-                             const ls_optim_step *);
+typedef void ls_exec_decided(void *arg, const ls_store_note *);
 
 /* Workers that help each other. */
 typedef struct ls_exec_helpers {
@@ -49,8 +52,9 @@ typedef struct ls_exec_config {
     int worker, threads;
     int busy, cores; /* threads of all workers of this host, and cores: they decide how to wait */
     bool overlap;    /* give the communication lane a thread */
-    ls_loader_config loader;
+    ls_loader_config loader;   /* not used by a plan that reads no samples */
     const ls_layer_rows *rows; /* of tables; NULL: the model has no windows of them */
+    const ls_compute *compute; /* another executor's, in whose place it runs; NULL: its own */
     int64_t first_step;
     ls_exec_decided *decided; /* may be NULL */
     void *decided_arg;
@@ -79,8 +83,8 @@ bool ls_exec_gave_up(const ls_exec *);
  * of sums. Tracing ends. */
 ls_status ls_exec_take_up(ls_exec *, int64_t step, ls_error *);
 
-/* Runs Forward and Backward alone, without encoding, for the sum of this worker's virtual workers: sends nothing,
- * changes no state, and uses only params, grads, wide and parts of the world. */
+/* Runs Forward and Backward alone, without encoding, for the sum of this worker's virtual workers:
+ * sends nothing, changes no state, and uses only params, grads, wide and parts of the world. */
 ls_status ls_exec_gradient(ls_exec *, const ls_step_in *, ls_error *);
 /* The same, one action a call; *at_p is 0 at first, and -1 when the gradient is complete. */
 ls_status ls_exec_gradient_next(ls_exec *, const ls_step_in *, int *at_p, ls_error *);

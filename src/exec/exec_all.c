@@ -9,12 +9,15 @@
 static ls_status run_comm_all(ls_exec **execs, int n, int index, ls_error *e) {
     const ls_action *a = &execs[0]->c.plan->actions[index];
     if (!ls_plan_runs(execs[0]->c.plan, a, execs[0]->in->step)) return LS_OK;
+    int left = 0;
     for (int w = 0; w < n; w++) {
+        if (!ls_action_concerns(a, w)) continue;
+        left++;
         int64_t begin = ls_exec_enter(execs[w], index);
         LS_TRY(ls_exec_start_comm(execs[w], a, &execs[w]->request, e));
         ls_exec_leave(execs[w], index, begin, false);
     }
-    for (int left = n; left > 0;)
+    while (left > 0)
         for (int w = 0; w < n; w++) {
             bool done = false;
             if (!execs[w]->request) continue;

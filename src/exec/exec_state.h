@@ -46,11 +46,11 @@ struct ls_exec {
     int aim; /* the virtual worker that is computed in place of its own (ls_exec_aim); -1: none */
     ls_batch batch;
     const void *samples;
-    float loss_scale;
     bool knows_norm;
     atomic_bool gives_up; /* this worker computes no more in this step */
     bool gave_up;         /* some worker gave up: the state does not change */
     ls_optim_step update;
+    ls_island_scale islands[LS_PLAN_MAX_ISLANDS];
     ls_step_out out;
     size_t *counts;      /* [nbuckets][shards] elements of each shard */
     ls_request *request; /* the communication in flight, if one thread runs both lanes */

@@ -44,7 +44,8 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, size_t carried_
     size_t n = (size_t)most;
     s->most = most;
     s->threads = threads;
-    s->nfloats = p->c.model->nfloats;
+    s->nfloats = ls_plan_floats(p);
+    s->per_step = ls_plan_changes(p);
     s->nblocks = s->nfloats / LS_BLOCK;
     s->has_masters = ls_plan_has_masters(p);
     s->nstates = ls_optim_nstates(&p->c.optim);
@@ -172,30 +173,37 @@ void ls_store_mark_owned(ls_store *s, const ls_plan *p, int w, uint32_t mark) {
 }
 
 void ls_store_mark_filled(ls_store *s, const ls_plan *p, int w, int64_t steps) {
-    ls_store_mark_owned(s, p, w, ls_store_mark(steps));
+    ls_store_mark_owned(s, p, w, ls_store_mark(steps * s->per_step));
 }
 
 void ls_store_distrust(ls_store *s, int w) { atomic_store(&s->workers[w].is_distrusted, 1); }
 
 void ls_store_begin(ls_store *s, int64_t steps, const ls_scaler *scaler) {
     s->head->scaler = *scaler;
-    atomic_store(&s->head->steps, steps);
+    atomic_store(&s->head->steps, steps * s->per_step);
 }
 
 void ls_store_decide(ls_store *s, int worker, const ls_store_note *note) {
     ls_store_record *w = &s->workers[worker];
-    w->notes[note->steps % 2] = *note;
+    w->notes[note->steps % LS_STORE_NOTES] = *note;
     atomic_store(&w->steps, note->steps);
 }
 
 int64_t ls_store_steps(const ls_store *s) { return atomic_load(&s->head->steps); }
+
+int64_t ls_store_trained(const ls_store *s) {
+    int64_t changes = ls_store_steps(s);
+    return changes < 0 ? -1 : changes / s->per_step;
+}
+
 ls_scaler ls_store_scaler(const ls_store *s) { return s->head->scaler; }
 
 const ls_store_note *ls_store_newest_note(const ls_store *s) {
     const ls_store_note *best = NULL;
     for (int i = 0; i < s->most; i++) {
         int64_t steps = atomic_load(&s->workers[i].steps);
-        if (steps > 0 && (!best || steps > best->steps)) best = &s->workers[i].notes[steps % 2];
+        if (steps > 0 && (!best || steps > best->steps))
+            best = &s->workers[i].notes[steps % LS_STORE_NOTES];
     }
     return best;
 }

@@ -30,10 +30,16 @@ typedef struct ls_step_out {
     bool skipped;           /* the gradient overflowed */
 } ls_step_out;
 
-/* A worker's note of a decided step. */
+/* A worker's note of a decided step, or of another decided change of the state. */
 typedef struct ls_store_note {
-    int64_t steps; /* complete, with this one */
+    int64_t steps; /* changes of the state, with this one: without islands, complete steps */
+    ls_plan_task task;
+    size_t part_first, part_end; /* } as in ls_plan_config */
+    bool averages;               /* } */
+    double lr;                   /* } of the training step, or of the one before */
+    int64_t updates;             /* } */
     ls_optim_step update;
+    ls_island_scale islands[LS_PLAN_MAX_ISLANDS];
     ls_step_out out;
     double loss_scale;
     int64_t began_ns; /* when this step began */
@@ -94,8 +100,11 @@ ls_store_finding ls_store_get_finding(const ls_store *);
 
 /* ---- between views ---- */
 
-/* Steps that the state has had; -1: there is no state yet. */
+/* Changes that the state has had: its steps, or with islands, ls_plan_changes() a step. -1: there
+ * is no state yet. */
 int64_t ls_store_steps(const ls_store *);
+/* Its complete training steps; -1: there is no state yet. */
+int64_t ls_store_trained(const ls_store *);
 /* The note of the state's last step; false: none since ls_store_begin(). */
 bool ls_store_last_note(const ls_store *, ls_store_note *note_p);
 ls_scaler ls_store_scaler(const ls_store *);

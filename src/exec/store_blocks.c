@@ -68,12 +68,12 @@ void ls_store_write_block(ls_store *s, int w, size_t block, const float *from) {
 /* The newest note has it; if there is none yet, it is the one that the state began with. */
 ls_scaler ls_store_scaler_after(const ls_store *s, int64_t steps) {
     const ls_store_note *n = ls_store_newest_note(s);
-    return n && n->steps == steps ? n->scaler : s->head->scaler;
+    return n && n->steps == steps * s->per_step ? n->scaler : s->head->scaler;
 }
 
 static ls_status copy_range(ls_store *s, int64_t steps, size_t first, size_t end, const ls_flat *to,
                             ls_error *e) {
-    uint32_t mark = ls_store_mark(steps);
+    uint32_t mark = ls_store_mark(steps * s->per_step);
     for (size_t block = first / LS_BLOCK; block < end / LS_BLOCK; block++) {
         int from = area_with(s, block, mark);
         if (from < 0) return incomplete(block * LS_BLOCK, mark, e);

@@ -4,10 +4,12 @@
 
 #include "exec/store.h"
 
-/* A worker's record. Its two notes take turns, so the latest one is never being overwritten. */
+/* A worker's record. Its notes take turns, so the latest one is never being overwritten: a change
+ * of the state adds 1, 2 or 3 to the steps (train/sync.h). */
+enum { LS_STORE_NOTES = 4 };
 typedef struct ls_store_record {
-    _Alignas(128) atomic_llong steps; /* steps done, by the latest note */
-    ls_store_note notes[2];           /* [steps % 2] */
+    _Alignas(128) atomic_llong steps;    /* steps done, by the latest note */
+    ls_store_note notes[LS_STORE_NOTES]; /* [steps % LS_STORE_NOTES] */
     atomic_int area, is_distrusted;
     atomic_llong computed; /* 1 + the step for which all its gradients are complete */
     atomic_llong given_up; /* 1 + the step that must be repeated */
@@ -30,6 +32,7 @@ typedef struct ls_store_head {
 
 struct ls_store {
     int most, threads, V, nbuckets;
+    int per_step; /* changes of the state in a step */
     size_t nblocks, backup_nbytes;
     bool has_masters;
     int nstates; /* states of the optimizer */

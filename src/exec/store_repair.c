@@ -12,7 +12,12 @@ static void finish_update(ls_store *s, const ls_plan *p, int w, const ls_store_n
                           const ls_compute *c) {
     int area = atomic_load(&s->workers[w].area);
     ls_journal journal = ls_store_journal(s, w);
-    const ls_update u = {.plan = p,
+    ls_plan changed = *p; /* the plan of the change */
+    changed.c.task = n->task;
+    changed.c.part_first = n->part_first;
+    changed.c.part_end = n->part_end;
+    changed.c.averages = n->averages;
+    const ls_update u = {.plan = &changed,
                          .worker = w,
                          .grads = ls_store_grads(s, w),
                          .params = ls_store_params(s, area),
@@ -20,7 +25,8 @@ static void finish_update(ls_store *s, const ls_plan *p, int w, const ls_store_n
                          .journal = &journal,
                          .room = ls_store_room(s, w),
                          .step = n->update,
-                         .skipped = n->out.skipped,
+                         .islands = n->islands,
+                         .skipped = n->out.skipped && n->task == LS_TASK_TRAIN,
                          .steps = n->steps};
     for (int k = 0; k < p->nbuckets; k++) ls_update_bucket(&u, c, k);
 }

@@ -2,25 +2,72 @@
 #include "exec/update.h"
 
 #include "exec/store.h"
+#include "optim/outer.h"
 #include "plan/memory.h"
 
-void ls_update_bucket(const ls_update *u, const ls_compute *c, int bucket) {
+static const char *sum_of(const ls_update *u) {
+    return (const char *)u->grads +
+           (size_t)ls_plan_sum_slot(u->plan, u->worker) * ls_plan_slot_nbytes(u->plan);
+}
+
+static void train(const ls_update *u, const ls_compute *c, int bucket) {
     const ls_plan *p = u->plan;
     ls_bucket own = ls_plan_owned(p, bucket, u->worker);
-    size_t sum = (size_t)ls_plan_sum_slot(p, u->worker) * ls_plan_slot_nbytes(p);
     ls_optim_update o = {.optim = &p->c.optim,
                          .model = p->c.model,
+                         .base = ls_plan_base(p, bucket),
                          .step = u->step,
                          .grads_type = p->c.reduce,
                          .params_type = p->c.compute,
-                         .grads = (const char *)u->grads + sum,
+                         .grads = sum_of(u),
                          .params = u->params,
                          .flat = u->flat,
                          .journal = u->journal,
                          .room = u->room,
                          .steps = ls_store_mark(u->steps)};
-    if (!u->skipped)
-        ls_optim_apply(&o, c, own.first, own.end);
+    int island = p->buckets[bucket].island;
+    if (island) {
+        o.step.grad_scale = u->islands[island - 1].grad_scale;
+        o.step.samples = u->islands[island - 1].samples;
+    }
+    ls_optim_apply(&o, c, own.first, own.end);
+}
+
+/* A replica's bucket is mixed with the common parameters, which lie in their own bucket's sum. */
+static void synchronize(const ls_update *u, const ls_compute *c, int bucket) {
+    const ls_plan *p = u->plan;
+    ls_bucket own = ls_plan_owned(p, bucket, u->worker);
+    bool adopts = p->c.task == LS_TASK_ADOPT;
+    const float *sum = (const float *)(const void *)sum_of(u);
+    static const ls_optim_group average = {.rule = LS_RULE_SGD, .lr_scale = 1};
+    const ls_optim_group *outer = p->c.averages ? &average : &p->c.optim.outer;
+    ls_outer_change o = {.outer = adopts ? NULL : outer,
+                         .step = u->step,
+                         .mixing = p->c.averages ? 0 : p->c.mixing,
+                         .given = adopts ? sum - ls_plan_base(p, bucket) : sum,
+                         .params_type = p->c.compute,
+                         .params = u->params,
+                         .flat = u->flat,
+                         .journal = u->journal,
+                         .steps = ls_store_mark(u->steps)};
+    ls_plan_part(p, bucket, &o.part_first, &o.part_end);
+    ls_outer_apply(&o, c, own.first, own.end);
+}
+
+/* Does the change concern the bucket? */
+static bool concerns(const ls_update *u, int bucket) {
+    const ls_plan *p = u->plan;
+    size_t first = 0, end = 0;
+    if (p->c.task != LS_TASK_TRAIN) return ls_plan_part(p, bucket, &first, &end);
+    return !u->skipped && (p->c.islands == 0 || p->buckets[bucket].island > 0);
+}
+
+void ls_update_bucket(const ls_update *u, const ls_compute *c, int bucket) {
+    ls_bucket own = ls_plan_owned(u->plan, bucket, u->worker);
+    if (concerns(u, bucket) && u->plan->c.task == LS_TASK_TRAIN)
+        train(u, c, bucket);
+    else if (concerns(u, bucket))
+        synchronize(u, c, bucket);
     else if (u->journal)
-        ls_journal_set(u->journal, own.first, own.end, o.steps);
+        ls_journal_set(u->journal, own.first, own.end, ls_store_mark(u->steps));
 }

@@ -16,8 +16,9 @@ typedef struct ls_update {
     const ls_journal *journal; /* NULL: there is none */
     void *room;                /* for whole parameters (optim/whole.h); NULL: there are none */
     ls_optim_step step;
-    bool skipped;  /* the gradient overflowed: nothing changes but the journal */
-    int64_t steps; /* complete with this one */
+    const ls_island_scale *islands; /* [islands of the plan] */
+    bool skipped;                   /* the gradient overflowed: nothing changes but the journal */
+    int64_t steps;                  /* complete with this one */
 } ls_update;
 
 /* Updates the part of a bucket that the worker owns. With a journal, skips blocks that have had the

@@ -13,6 +13,7 @@
 #include "exec/store_blocks.h"
 #include "model/table.h"
 #include "plan/memory.h"
+#include "tensor/dtype.h"
 
 static ls_status no_memory(const ls_plan *p, ls_error *e) {
     return ls_fail(e, LS_ENOMEM,
@@ -24,7 +25,7 @@ static ls_status no_memory(const ls_plan *p, ls_error *e) {
 static void place_state(ls_world *w, const ls_plan *p, void *state) {
     w->state = state;
     w->flat = ls_flat_of_state(state, ls_plan_has_masters(p) ? NULL : w->params,
-                               ls_optim_nstates(&p->c.optim), p->c.model->nfloats);
+                               ls_optim_nstates(&p->c.optim), ls_plan_floats(p));
 }
 
 static ls_status take_wide(ls_world *w, const ls_plan *p, ls_error *e) {
@@ -54,10 +55,18 @@ static ls_status take_own(ls_world *w, const ls_plan *p, ls_error *e) {
     return take_wide(w, p, e);
 }
 
-/* The sharding groups and replicas, if there is more than one sharding group. */
+/* Workers of an island have the same number. */
+static int island_of(const ls_plan *p, int worker) {
+    int first = 0, end = 0;
+    ls_plan_islands_of(p, worker, &first, &end);
+    return first;
+}
+
+/* The sharding groups and replicas, if there is more than one sharding group; the islands. */
 static ls_status split(ls_world *w, const ls_plan *p, ls_error *e) {
     int rank = ls_group_rank(w->group), n = ls_plan_shards(p);
     w->shards = w->group;
+    if (p->c.islands) return ls_group_split(w->group, island_of(p, rank), rank, &w->island, e);
     if (ls_plan_replicas(p) == 1) return LS_OK;
     LS_TRY(ls_group_split(w->group, rank / n, rank, &w->shards, e));
     return ls_group_split(w->group, rank % n, rank, &w->replicas, e);
@@ -67,9 +76,9 @@ static ls_status split(ls_world *w, const ls_plan *p, ls_error *e) {
  * Worker 0 collects all of the state. */
 static ls_status map_file(ls_world *w, const ls_plan *p, const char *dir, void **state_p,
                           ls_error *e) {
-    ls_bucket all = {0, p->c.model->nfloats, 0, 0};
+    const ls_bucket all = {.end = ls_plan_floats(p)};
     int rank = ls_group_rank(w->group), file = -1;
-    size_t flat = p->c.model->nfloats * sizeof(float), n = (size_t)ls_plan_nflats(p);
+    size_t flat = ls_plan_floats(p) * sizeof(float), n = (size_t)ls_plan_nflats(p);
     LS_TRY(ls_scratch_open(dir, ls_plan_state_nbytes(p), &file, e));
     ls_status s = LS_OK;
     for (size_t i = 0; i < n; i++)
@@ -91,6 +100,16 @@ ls_status ls_world_rejoin(ls_world *w, const ls_plan *p, ls_group *g, ls_error *
     return split(w, p, e);
 }
 
+/* Deltas are of masters, and are computed by whoever runs the replica. */
+static ls_status check_masters(const ls_world *w, const ls_plan *p, ls_error *e) {
+    bool apart = p->c.islands && p->c.nworkers > 1 && ls_plan_shards_moments(p) && !w->shares_state;
+    if (!apart || !ls_plan_has_masters(p)) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "sync.replicas with parallel.zero 1 and train.compute %s: the f32 weights are "
+                   "sharded over workers that share no memory; use parallel.zero 0, or f32",
+                   ls_dtype_name(p->c.compute));
+}
+
 static ls_status open_in_store(ls_world *w, const ls_plan *p, ls_error *e) {
     int rank = ls_group_rank(w->group);
     LS_TRY(ls_world_rejoin(w, p, w->group, e));
@@ -100,6 +119,7 @@ static ls_status open_in_store(ls_world *w, const ls_plan *p, ls_error *e) {
     ls_store_place(w->store, rank, area);
     w->journal = ls_store_journal(w->store, rank);
     w->params = ls_store_params(w->store, area);
+    LS_TRY(check_masters(w, p, e));
     place_state(w, p, ls_store_state(w->store, area));
     w->grads = ls_store_grads(w->store, rank);
     w->parts = ls_store_sums(w->store, rank);
@@ -128,6 +148,7 @@ ls_status ls_world_open(ls_world *w, const ls_plan *p, ls_group *g, ls_store *st
         LS_TRY(ls_group_alloc_one(w->shards, ls_plan_state_nbytes(p), &state, e));
     w->shares_state = state != NULL;
     w->frees_state = !w->shares_state;
+    LS_TRY(check_masters(w, p, e));
     ls_status s = LS_OK;
     if (dir)
         s = map_file(w, p, dir, &state, e);
@@ -138,10 +159,24 @@ ls_status ls_world_open(ls_world *w, const ls_plan *p, ls_group *g, ls_store *st
 }
 
 /* The same for all workers in this thread, which must not wait for each other. */
+static ls_status split_islands(ls_world *worlds, const ls_plan *p, ls_group **groups, ls_error *e) {
+    for (int w = 0, end = 0; w < p->c.nworkers; w = end) {
+        for (end = w + 1; end < p->c.nworkers && island_of(p, end) == island_of(p, w);) end++;
+        LS_TRY(ls_group_open_threads(end - w, NULL, groups, e));
+        for (int i = w; i < end; i++) worlds[i].island = groups[i - w];
+    }
+    return LS_OK;
+}
+
 static ls_status split_all(ls_world *worlds, const ls_plan *p, ls_error *e) {
     int n = ls_plan_shards(p), replicas = ls_plan_replicas(p);
     ls_group **groups = LS_NEW_ARRAY(ls_group *, (size_t)p->c.nworkers);
     ls_status s = LS_OK;
+    if (p->c.islands) {
+        s = split_islands(worlds, p, groups, e);
+        free(groups);
+        return s;
+    }
     for (int g = 0; s == LS_OK && g < replicas; g++) {
         s = ls_group_open_threads(n, NULL, groups, e);
         for (int i = 0; s == LS_OK && i < n; i++) worlds[g * n + i].shards = groups[i];
@@ -161,7 +196,7 @@ ls_status ls_world_open_all(ls_world *worlds, const ls_plan *p, ls_group **group
         worlds[i] = (ls_world){.group = groups[i], .shards = groups[i], .in_one_thread = true};
         worlds[i].shares_params = worlds[i].shares_state = shares;
     }
-    if (ls_plan_replicas(p) > 1) LS_TRY(split_all(worlds, p, e));
+    if (ls_plan_replicas(p) > 1 || p->c.islands) LS_TRY(split_all(worlds, p, e));
     for (int i = 0; i < p->c.nworkers; i++) {
         ls_world *w = &worlds[i], *first = &worlds[i / n * n];
         w->frees_params = w->frees_state = i % n == 0 || !shares;
@@ -181,7 +216,8 @@ ls_status ls_world_open_all(ls_world *worlds, const ls_plan *p, ls_group **group
 void ls_world_part(ls_world *w) {
     if (w->shards != w->group) ls_group_close(w->shards);
     ls_group_close(w->replicas);
-    w->group = w->shards = w->replicas = NULL;
+    ls_group_close(w->island);
+    w->group = w->shards = w->replicas = w->island = NULL;
 }
 
 void ls_world_close(ls_world *w, const ls_plan *p) {
@@ -247,8 +283,10 @@ static ls_status gather_bucket(ls_world *w, const ls_plan *p, void *params, int 
                                ls_error *e) {
     ls_dtype type = p->c.compute;
     size_t own = ls_plan_shard(p, k, ls_group_rank(w->group)).first;
+    ls_group *g = p->buckets[k].island ? w->island : w->shards;
     ls_plan_shard_counts(p, k, counts);
-    return ls_all_gather_v(w->shards, ls_flat_at(type, params, own),
+    if (!ls_plan_has(p, k, ls_group_rank(w->group))) return LS_OK;
+    return ls_all_gather_v(g, ls_flat_at(type, params, own),
                            ls_flat_at_mut(type, params, p->buckets[k].first), counts, type, e);
 }
 
@@ -256,7 +294,7 @@ static ls_status gather_bucket(ls_world *w, const ls_plan *p, void *params, int 
  */
 ls_status ls_world_adopt(ls_world *w, const ls_plan *p, const ls_compute *c, ls_error *e) {
     int rank = ls_group_rank(w->group);
-    unsigned char *missing = ls_alloc(p->c.model->nfloats / LS_BLOCK);
+    unsigned char *missing = ls_alloc(ls_plan_floats(p) / LS_BLOCK);
     ls_store_adopt(w->store, p, rank, missing);
     ls_status s = ls_adopt(w, p, missing, e);
     free(missing);
@@ -352,7 +390,33 @@ ls_status ls_world_collect_errors(ls_world *w, const ls_plan *p, int64_t steps, 
     return ls_errors_collect(w->group, p, steps, w->errors, e);
 }
 
+/* A worker that has all of a bucket, or a shard, sends it to worker 0. */
+static ls_status collect_islands(ls_world *w, const ls_plan *p, float *x, ls_error *e) {
+    int rank = ls_group_rank(w->group);
+    for (int k = 0; k < p->nbuckets; k++) {
+        int from = 0, to = 0;
+        ls_plan_workers_of(p, k, &from, &to);
+        if (!ls_plan_shards_moments(p)) to = from + 1;
+        for (int owner = from; owner < to; owner++) {
+            ls_bucket s = ls_plan_owned(p, k, owner);
+            if (owner == 0) continue;
+            if (rank == owner)
+                LS_TRY(ls_send(w->group, x + s.first, s.end - s.first, LS_F32, 0, e));
+            if (rank == 0)
+                LS_TRY(ls_recv(w->group, x + s.first, s.end - s.first, LS_F32, owner, e));
+        }
+    }
+    return LS_OK;
+}
+
+static ls_status collect_all_islands(ls_world *w, const ls_plan *p, ls_error *e) {
+    if (w->shares_state) return ls_barrier(w->group, e);
+    for (int i = 0; i < w->flat.n; i++) LS_TRY(collect_islands(w, p, w->flat.of[i], e));
+    return LS_OK;
+}
+
 ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
+    if (p->c.islands) return w->in_one_thread ? LS_OK : collect_all_islands(w, p, e);
     if (w->in_one_thread || !ls_plan_shards_moments(p)) return LS_OK;
     if (w->shares_params) LS_TRY(ls_barrier(w->shards, e));
     if (ls_group_rank(w->group) >= ls_plan_shards(p)) return LS_OK; /* a replica */

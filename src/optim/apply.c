@@ -62,14 +62,17 @@ static void update_range(const job *j, const ls_param *p, size_t from, size_t to
  * elements in the range, on return that of the next block. */
 static void update_block(const job *j, size_t first, size_t end, int *param_p) {
     const ls_model *m = j->u->model;
+    size_t base = j->u->base;
     int i = *param_p;
+    first -= base;
+    end -= base;
     for (; i < m->nparams; i++) {
         const ls_param *p = &m->params[i];
         if (p->frozen) continue;
         if (p->offset >= end) break;
         size_t from = p->offset > first ? p->offset : first;
         size_t to = p->offset + p->count < end ? p->offset + p->count : end;
-        if (from < to) update_range(j, p, from, to);
+        if (from < to) update_range(j, p, base + from, base + to);
         if (p->offset + p->count <= end) *param_p = i + 1;
     }
 }

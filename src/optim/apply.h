@@ -10,6 +10,7 @@
 typedef struct ls_optim_update {
     const ls_optim *optim;
     const ls_model *model;
+    size_t base; /* where in the flat buffers the model's parameters begin */
     ls_optim_step step;
     ls_dtype grads_type, params_type;
     const void *grads;         /* [nfloats] */

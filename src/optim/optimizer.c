@@ -166,6 +166,23 @@ void ls_optim_place(ls_optim *o, ls_model *m) {
     ls_model_place(m);
 }
 
+/* Replicas are averaged by one step of plain descent: from the common parameters, by the mean of
+ * what replicas have moved away from them. */
+static ls_optim_group outer_of(const ls_config *c) {
+    static const ls_update_rule rules[] = {[LS_OUTER_NESTEROV] = LS_RULE_MOMENTUM,
+                                           [LS_OUTER_SGD] = LS_RULE_MOMENTUM,
+                                           [LS_OUTER_ADAMW] = LS_RULE_ADAMW};
+    ls_optim_group g = {.rule = LS_RULE_SGD, .lr_scale = 1};
+    if (c->sync.mode != LS_SYNC_DILOCO) return g;
+    g.rule = c->sync.outer == LS_OUTER_SGD && c->sync.outer_momentum == 0 ? LS_RULE_SGD
+                                                                          : rules[c->sync.outer];
+    g.momentum = g.beta1 = c->sync.outer_momentum;
+    g.beta2 = 0.95;
+    g.eps = 1e-8;
+    g.nesterov = c->sync.outer == LS_OUTER_NESTEROV;
+    return g;
+}
+
 ls_status ls_optim_of(const ls_config *c, ls_model *m, ls_optim *o_p, ls_error *e) {
     ls_config_group groups[LS_CONFIG_GROUPS];
     int n = 0;
@@ -177,6 +194,10 @@ ls_status ls_optim_of(const ls_config *c, ls_model *m, ls_optim *o_p, ls_error *
         o.groups[i + 1] = group_of(&groups[i].with, groups[i].lr_scale, groups[i].decays_all);
     }
     ls_optim_place(&o, m);
+    if (c->sync.mode == LS_SYNC_LOCAL || c->sync.mode == LS_SYNC_DILOCO) {
+        o.replicas = (int)c->sync.replicas;
+        o.outer = outer_of(c);
+    }
     *o_p = o;
     return LS_OK;
 }
@@ -188,7 +209,8 @@ static int most_states(const ls_optim *o) {
         int n = ls_optim_rules[o->groups[i].rule].nstates;
         if (n > most) most = n;
     }
-    return most;
+    int outer = o->replicas ? ls_optim_rules[o->outer.rule].nstates : 0;
+    return outer > most ? outer : most;
 }
 
 int ls_optim_ema(const ls_optim *o) { return o->ema > 0 ? most_states(o) : -1; }
@@ -218,6 +240,11 @@ ls_param ls_optim_state_param(const ls_optim *o, const ls_param *p, int i) {
         s.dims[d] = 1;
     }
     return s;
+}
+
+const char *ls_optim_outer_state_name(const ls_optim *o, int i) {
+    const ls_optim_rule *rule = &ls_optim_rules[o->outer.rule];
+    return i < rule->nstates ? rule->states[i] : NULL;
 }
 
 int ls_optim_weights(const ls_optim *o, const ls_param *p, int64_t updates) {

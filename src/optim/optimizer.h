@@ -55,6 +55,10 @@ typedef struct ls_optim {
     double ema; /* the average is this part of itself and the rest new parameters; 0: none */
     int ngroups;
     ls_optim_group groups[LS_OPTIM_GROUPS];
+    int replicas; /* trained side by side; 0: the model is one */
+    /* with replicas, the optimizer of the parameters that they have in common; its states are where
+     * those of the groups' rules would be */
+    ls_optim_group outer;
 } ls_optim;
 
 /* That of a config; sets the group of each parameter of the model, and which of them are whole, and
@@ -77,6 +81,8 @@ int ls_optim_ema(const ls_optim *);
 /* The name of a parameter's state `i`; NULL: it has none of this number. A running value has no
  * states of a rule. */
 const char *ls_optim_state_name(const ls_optim *, const ls_param *, int i);
+/* The same for the common parameters of replicas. */
+const char *ls_optim_outer_state_name(const ls_optim *, int i);
 
 /* The parameter as its state `i` is: with the state's dims and number of elements. */
 ls_param ls_optim_state_param(const ls_optim *, const ls_param *, int i);

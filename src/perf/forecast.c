@@ -3,6 +3,7 @@
 
 #include "train/layout.h"
 #include "train/run.h"
+#include "train/sync.h"
 
 ls_site ls_forecast_site(const ls_config *c, const ls_plan *p, const ls_forecast_world *w) {
     int n = p->c.nworkers;
@@ -28,6 +29,7 @@ static ls_status alone_s(const ls_config *c, int nworkers, const ls_forecast_wor
     int64_t samples = c->train.batch / c->train.virtual_workers;
     one.train.virtual_workers = (c->train.virtual_workers + nworkers - 1) / nworkers;
     one.parallel.shard_group = 0;
+    one.sync.mode = LS_SYNC_ALL_REDUCE;
     one.train.batch = samples * one.train.virtual_workers;
     LS_TRY(ls_layout_make(&one, 1, NULL, &l, e));
     ls_site site = ls_forecast_site(&one, &l.plan, w);
@@ -63,6 +65,24 @@ static ls_status find_reference_s(const ls_config *c, const ls_plan *p, const ls
     return LS_OK;
 }
 
+static ls_status find_sync_s(const ls_config *c, const ls_plan *p, const ls_site *site,
+                             ls_forecast *f, ls_error *e) {
+    for (int i = 0; p->c.islands && i < 2 * (int)c->sync.fragments; i++) {
+        ls_plan sync;
+        ls_sim sim;
+        LS_TRY(ls_sync_plan(c, p, i % 2 ? LS_TASK_ADOPT : LS_TASK_OUTER, i / 2, &sync, e));
+        ls_status s = ls_sim_run(&sync, site, false, &sim, e);
+        if (s == LS_OK) {
+            f->sync_s += sim.step_s / (double)c->sync.every;
+            ls_sim_free(&sim);
+        }
+        ls_plan_free(&sync);
+        LS_TRY(s);
+    }
+    f->step_s += f->sync_s;
+    return LS_OK;
+}
+
 ls_status ls_forecast_plan(const ls_config *c, const ls_plan *p, const ls_forecast_world *w,
                            ls_forecast *f_p, ls_error *e) {
     int n = p->c.nworkers;
@@ -77,6 +97,7 @@ ls_status ls_forecast_plan(const ls_config *c, const ls_plan *p, const ls_foreca
     f.comm_s = sim.comm_s;
     for (int k = 0; k < LS_NACTION_KINDS; k++) f.kinds_s[k] = sim.kinds_s[k];
     ls_sim_free(&sim);
+    LS_TRY(find_sync_s(c, p, &site, &f, e));
     LS_TRY(alone_s(c, n, w, &alone, e));
     LS_TRY(find_reference_s(c, p, &site, &f.reference_s, e));
     f.nhosts = n / site.host_workers;
@@ -129,7 +150,8 @@ static ls_status add_row(const ls_config *c, int n, const ls_forecast_world *w,
 ls_status ls_forecast_rows(const ls_config *c, int n, const ls_forecast_world *w,
                            ls_forecast_list *list_p, ls_error *e) {
     ls_forecast_list list = {.best = -1};
-    for (int64_t zero = ls_layout_least_zero(c); zero <= 3; zero++) {
+    bool replicas = c->sync.mode == LS_SYNC_LOCAL || c->sync.mode == LS_SYNC_DILOCO;
+    for (int64_t zero = ls_layout_least_zero(c); zero <= (replicas ? 1 : 3); zero++) {
         ls_config with = *c;
         with.parallel.zero = zero;
         LS_TRY(add_row(&with, n, w, &list, e));

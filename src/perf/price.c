@@ -189,13 +189,20 @@ static double free_s(const ls_pricer *p, const ls_action *a, int worker) {
 
 /* ---- communication ---- */
 
+static size_t scalars_of(const ls_plan *plan, const ls_action *a) {
+    size_t all = ls_plan_nscalars(plan);
+    if (a->axis == LS_AXIS_ISLAND) return ls_plan_segment_floats(plan) / LS_BLOCK;
+    if (plan->c.task != LS_TASK_TRAIN) return 1;
+    return plan->c.islands ? all - ls_plan_floats(plan) / LS_BLOCK : all;
+}
+
 /* The collective that the executor calls for the action. */
 static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
     const ls_plan *plan = p->plan;
     ls_fabric_call c = {.what = LS_FABRIC_SUM_TO_ALL, .nleaves = plan->c.nworkers};
     if (a->bucket == LS_SCALARS) {
         c.dtype = LS_F64;
-        c.count = ls_plan_nscalars(plan);
+        c.count = scalars_of(plan, a);
         return c;
     }
     if (a->kind == LS_EXCHANGE) { /* as a gather in which each worker reads as much */
@@ -211,6 +218,11 @@ static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
     if (c.what == LS_FABRIC_GATHER) return c;
     c.V = plan->c.tree ? ls_plan_round_vws(plan) : 0;
     c.nleaves = p->nleaves;
+    if (a->axis == LS_AXIS_ISLAND) {
+        c.V = ls_plan_island_vws(plan);
+        c.nleaves = 0;
+        for (int w = a->from; w < a->to; w++) c.nleaves += ls_plan_sums(plan, w);
+    }
     if (a->axis == LS_AXIS_SHARDS) c.nleaves /= ls_plan_replicas(plan);
     if (a->axis != LS_AXIS_REPLICAS) return c;
     c.nleaves = ls_plan_replicas(plan);
@@ -218,11 +230,22 @@ static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
     return c;
 }
 
+/* The workers of an island, which are on one host if they fit. */
+static ls_fabric island_fabric(ls_fabric f, const ls_action *a) {
+    int host = f.host_workers;
+    f.nworkers = a->to - a->from;
+    if (f.host_workers > f.nworkers) f.host_workers = f.nworkers;
+    if (f.host_workers < 1 || f.nworkers % f.host_workers) f.host_workers = 1;
+    f.byte_s *= (double)host / f.host_workers;
+    return f;
+}
+
 /* The workers that take part in it. If several groups communicate at once, those of one host share
  * its card. */
 static ls_fabric fabric_of(const ls_pricer *p, const ls_action *a) {
     ls_fabric f = p->fabric;
     int shards = ls_plan_shards(p->plan), host = f.host_workers;
+    if (a->axis == LS_AXIS_ISLAND) return island_fabric(f, a);
     if (a->bucket == LS_SCALARS || a->axis == LS_AXIS_ALL || shards == f.nworkers) return f;
     bool among = a->axis == LS_AXIS_REPLICAS;
     f.nworkers = among ? ls_plan_replicas(p->plan) : shards;
@@ -282,6 +305,10 @@ static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
         return (ls_price){.cpu_s = 2 * plan->c.V * pass_s(p, LS_WORK_ADD, b.end - b.first)};
     case LS_ADD:
         b = a->summed ? ls_plan_shard(plan, a->bucket, worker) : plan->buckets[a->bucket];
+        return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADD, b.end - b.first)};
+    case LS_DELTA:
+    case LS_COPY:
+        b = plan->buckets[a->bucket];
         return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADD, b.end - b.first)};
     case LS_NORM: return (ls_price){.cpu_s = norm_s(p, worker)};
     case LS_UPDATE:

@@ -1,10 +1,10 @@
 /* bucket.c - cuts the flat gradient into buckets, and lists the buckets of each layer.
  *
  * Buckets are cut from the end of the flat gradient, in the order in which Backward fills it. Each
- * has as many blocks as fit into bucket_nbytes, but at least one; where gradients are compressed, as
- * many chunks of pieces (piece.c); where the cut would be inside a whole parameter (ls_param), the
- * bucket begins with this parameter. The list of each layer is made
- * once, since passes and readers need it at every action.
+ * has as many blocks as fit into bucket_nbytes, but at least one; where gradients are compressed,
+ * as many chunks of pieces (piece.c); where the cut would be inside a whole parameter (ls_param),
+ * the bucket begins with this parameter. The list of each layer is made once, since passes and
+ * readers need it at every action.
  *
  * Shards are even cuts of a bucket. With whole parameters a cut moves to the nearest end of the
  * parameter that it is inside of, and each bucket is divided so that the workers' shards of all
@@ -20,9 +20,9 @@ size_t ls_plan_bucket_floats(const ls_plan_config *c) {
     return size < unit ? unit : size;
 }
 
-/* The bucket of an element. */
+/* The bucket of an element of the first segment. */
 static int bucket_at(const ls_plan *p, size_t at) {
-    int low = 0, high = p->nbuckets - 1;
+    int low = 0, high = p->nbuckets / ls_plan_segments(p) - 1;
     while (low < high) {
         int middle = (low + high) / 2;
         if (p->buckets[middle].first <= at)
@@ -136,25 +136,31 @@ static size_t at_chunk(const ls_plan *p, size_t at) {
     return after < n ? n - after : 0;
 }
 
+/* With islands, each segment is cut in the same way. Layers have buckets of the first one. */
 void ls_plan_cut_buckets(ls_plan *p) {
     const ls_model *m = p->c.model;
-    size_t size = ls_plan_bucket_floats(&p->c);
-    p->buckets = LS_NEW_ARRAY(ls_bucket, m->nfloats / size + 1);
-    for (size_t end = m->nfloats; end > 0;) {
-        size_t first = at_chunk(p, end > size ? end - size : 0), whole_end = 0;
-        const ls_param *q = whole_around(m, first, &whole_end);
-        if (q) first = q->offset;
-        p->buckets[p->nbuckets++] = (ls_bucket){.first = first, .end = end, .writer = m->nlayers};
-        end = first;
+    size_t size = ls_plan_bucket_floats(&p->c), segments = (size_t)ls_plan_segments(p);
+    p->buckets = LS_NEW_ARRAY(ls_bucket, (m->nfloats / size + 1) * segments);
+    for (int island = 0; island < (int)segments; island++) {
+        size_t base = (size_t)island * m->nfloats;
+        for (size_t end = m->nfloats; end > 0;) {
+            size_t first = at_chunk(p, end > size ? end - size : 0), whole_end = 0;
+            const ls_param *q = whole_around(m, first, &whole_end);
+            if (q) first = q->offset;
+            p->buckets[p->nbuckets++] = (ls_bucket){
+                .first = base + first, .end = base + end, .writer = m->nlayers, .island = island};
+            end = first;
+        }
     }
     cut_all_shards(p);
     list_touched(p);
     for (int layer = 0; layer < m->nlayers; layer++)
-        for (int i = p->touched_from[layer]; i < p->touched_from[layer + 1]; i++) {
-            ls_bucket *b = &p->buckets[p->touched[i]];
-            b->opener = layer;
-            if (layer < b->writer) b->writer = layer;
-        }
+        for (int i = p->touched_from[layer]; i < p->touched_from[layer + 1]; i++)
+            for (int island = 0; island < (int)segments; island++) {
+                ls_bucket *b = &p->buckets[ls_plan_bucket_in(p, p->touched[i], island)];
+                b->opener = layer;
+                if (layer < b->writer) b->writer = layer;
+            }
 }
 
 int ls_plan_touched(const ls_plan *p, int layer, const int **buckets_p) {

@@ -153,7 +153,7 @@ static void use_layer(const use_list *u, const ls_action *a) {
     }
     const int *touched = NULL;
     for (int i = 0, n = ls_plan_touched(u->p, l, &touched); i < n; i++) {
-        int b = touched[i];
+        int b = ls_plan_bucket_in(u->p, touched[i], ls_plan_island_of(u->p, a->vw));
         if (forward || !m->layers[l].backward_alone) use(u, LS_BUF_PARAM, b, 0, LS_USE_READ);
         bool opens = a->start && l == u->p->buckets[b].opener;
         if (!forward) use(u, LS_BUF_GRAD, b, a->slot, opens ? LS_USE_WRITE : LS_USE_UPDATE);
@@ -165,6 +165,35 @@ static void use_sum(const use_list *u, const ls_action *a, int worker) {
     for (int s = ls_plan_sums(u->p, worker) - 1; s >= 0; s--)
         use(u, LS_BUF_GRAD, a->bucket, s, LS_USE_READ);
     use(u, LS_BUF_SUM, a->bucket, a->slot, LS_USE_WRITE);
+}
+
+/* Does the worker have a sum of this bucket, when it comes to its Update? */
+static bool has_sum(const ls_plan *p, int bucket, int worker) {
+    size_t first = 0, end = 0;
+    if (p->c.islands == 0) return true;
+    if (p->c.task == LS_TASK_TRAIN)
+        return p->buckets[bucket].island && ls_plan_has(p, bucket, worker);
+    return p->c.task == LS_TASK_OUTER && ls_plan_part(p, bucket, &first, &end);
+}
+
+/* Does its Update mix the common parameters into a replica? */
+static bool adopts(const ls_plan *p, int bucket, int worker) {
+    size_t first = 0, end = 0;
+    return p->c.task == LS_TASK_ADOPT && ls_plan_has(p, bucket, worker) &&
+           ls_plan_part(p, bucket, &first, &end);
+}
+
+/* A change is not certain before all that it needs is there: then it can be finished for a worker
+ * that is lost. */
+static void use_decision(const use_list *u) {
+    const ls_plan *p = u->p;
+    int nbuckets = p->nbuckets / ls_plan_segments(p);
+    size_t first = 0, end = 0;
+    for (int k = 0; k < nbuckets; k++) {
+        int changed = p->c.task == LS_TASK_ADOPT ? ls_plan_bucket_in(p, k, 1) : k;
+        if (ls_plan_part(p, changed, &first, &end)) use(u, LS_BUF_SUM, k, 0, LS_USE_READ);
+    }
+    use(u, LS_BUF_SCALARS, 0, 0, LS_USE_WRITE);
 }
 
 void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn *fn, void *arg) {
@@ -199,6 +228,16 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
         use(&u, what, a->bucket, a->slot + 1, LS_USE_READ);
         break;
     }
+    case LS_DELTA:
+        use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_READ);
+        use(&u, LS_BUF_PARAM, ls_plan_bucket_in(p, a->bucket, ls_plan_island_of(p, a->vw)), 0,
+            LS_USE_READ);
+        use(&u, LS_BUF_GRAD, a->bucket, a->slot, LS_USE_WRITE);
+        break;
+    case LS_COPY:
+        use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_READ);
+        use(&u, LS_BUF_SUM, a->bucket, 0, LS_USE_WRITE);
+        break;
     case LS_REDUCE_SCATTER: use_sum(&u, a, worker); break;
     case LS_ALL_REDUCE:
         if (a->axis == LS_AXIS_REPLICAS) {
@@ -209,22 +248,35 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
             use_sum(&u, a, worker);
             break;
         }
-        use(&u, LS_BUF_NORMS, 0, 0, LS_USE_READ);
+        if (p->c.task != LS_TASK_TRAIN) {
+            use_decision(&u);
+            break;
+        }
+        use(&u, LS_BUF_NORMS, 0, 0, a->axis == LS_AXIS_ISLAND ? LS_USE_UPDATE : LS_USE_READ);
+        if (a->axis == LS_AXIS_ISLAND) break;
         use(&u, LS_BUF_LOSSES, 0, 0, LS_USE_READ);
         use(&u, LS_BUF_SCALARS, 0, 0, LS_USE_WRITE);
         break;
     case LS_NORM:
-        for (int b = 0; b < p->nbuckets; b++) use(&u, LS_BUF_SUM, b, 0, LS_USE_READ);
+        for (int b = 0; b < p->nbuckets; b++)
+            if (has_sum(p, b, worker)) use(&u, LS_BUF_SUM, b, 0, LS_USE_READ);
         use(&u, LS_BUF_NORMS, 0, 0, LS_USE_WRITE);
         break;
     case LS_UPDATE:
         use(&u, LS_BUF_SCALARS, 0, 0, LS_USE_READ);
-        use(&u, LS_BUF_SUM, a->bucket, 0, LS_USE_READ);
+        if (has_sum(p, a->bucket, worker)) use(&u, LS_BUF_SUM, a->bucket, 0, LS_USE_READ);
+        if (adopts(p, a->bucket, worker))
+            use(&u, LS_BUF_SUM, a->bucket % (p->nbuckets / ls_plan_segments(p)), 0, LS_USE_READ);
         use(&u, LS_BUF_MOMENT, a->bucket, 0, LS_USE_UPDATE);
         use(&u, LS_BUF_SHARD, a->bucket, 0, LS_USE_UPDATE);
         if (!ls_plan_shards_moments(p)) use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_UPDATE);
         break;
     case LS_ALL_GATHER:
+        if (p->c.task == LS_TASK_ADOPT && p->buckets[a->bucket].island == 0) {
+            use(&u, LS_BUF_SHARD, a->bucket, 0, LS_USE_READ);
+            use(&u, LS_BUF_SUM, a->bucket, 0, LS_USE_WRITE);
+            break;
+        }
         use(&u, LS_BUF_SHARD, a->bucket, 0, LS_USE_READ);
         use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_WRITE);
         break;

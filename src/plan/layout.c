@@ -43,9 +43,18 @@ int ls_plan_round_vws(const ls_plan *p) {
     return ls_plan_reduces_rounds(p) ? p->c.nworkers : p->c.V;
 }
 
+/* An island has a tree of its own. Sums of different islands may have the same slot: they are in
+ * different buckets. */
+static int fold_in_island(const ls_plan *p, int worker, int i, int *slot_p) {
+    int vws = ls_plan_island_vws(p), vw = ls_plan_vw(p, worker, i);
+    int lo = vw / vws * vws, a = ls_plan_vw(p, worker, 0);
+    return ls_tree_fold(vws, a > lo ? a - lo : 0, vw - lo, slot_p);
+}
+
 int ls_plan_fold(const ls_plan *p, int worker, int i, int *slot_p) {
     *slot_p = 0;
     if (ls_plan_reduces_rounds(p) || !p->c.tree) return 0;
+    if (p->c.islands && p->c.task == LS_TASK_TRAIN) return fold_in_island(p, worker, i, slot_p);
     return ls_tree_fold(p->c.V, ls_plan_vw(p, worker, 0), ls_plan_vw(p, worker, i), slot_p);
 }
 
@@ -58,13 +67,23 @@ int ls_plan_fold_round(const ls_plan *p, int i, int *slot_p) {
 int ls_plan_slots(const ls_plan *p, int worker) {
     int a = 0, b = 0;
     ls_tree_range(p->c.V, p->c.first, worker, p->c.nworkers, &a, &b);
-    return p->c.tree && !ls_plan_reduces_rounds(p) ? ls_tree_slots(p->c.V, a, b) : 1;
+    int slots = p->c.tree && !ls_plan_reduces_rounds(p) ? ls_tree_slots(p->c.V, a, b) : 1;
+    for (int i = 0; p->c.islands && i < b - a; i++) { /* training and Outer have the same buffers */
+        int slot = 0;
+        fold_in_island(p, worker, i, &slot);
+        if (slot + 1 > slots) slots = slot + 1;
+    }
+    return slots;
 }
 
 int ls_plan_sums(const ls_plan *p, int worker) {
     ls_node nodes[LS_TREE_MAX_COVER];
     int a = 0, b = 0;
     ls_tree_range(p->c.V, p->c.first, worker, p->c.nworkers, &a, &b);
+    if (p->c.islands && p->c.task == LS_TASK_TRAIN) {
+        int vws = ls_plan_island_vws(p), lo = a / vws * vws;
+        return b - a >= vws ? 1 : ls_tree_cover(vws, a - lo, b - lo, nodes);
+    }
     return p->c.tree && !ls_plan_reduces_rounds(p) ? ls_tree_cover(p->c.V, a, b, nodes) : 1;
 }
 
@@ -99,11 +118,15 @@ bool ls_plan_wide(const ls_plan *p) {
 size_t ls_plan_nscalars(const ls_plan *p) {
     const ls_model *m = p->c.model;
     size_t each = (size_t)(m->nlosses + m->nnotes) + ls_weighing_is_on(&m->weighing);
-    return m->nfloats / LS_BLOCK + each * (size_t)p->c.batch + 1;
+    return ls_plan_floats(p) / LS_BLOCK + (size_t)p->c.islands + each * (size_t)p->c.batch + 1;
+}
+
+double *ls_plan_squares(const ls_plan *p, double *scalars) {
+    return scalars + ls_plan_floats(p) / LS_BLOCK;
 }
 
 double *ls_plan_losses(const ls_plan *p, double *scalars) {
-    return scalars + p->c.model->nfloats / LS_BLOCK;
+    return ls_plan_squares(p, scalars) + p->c.islands;
 }
 
 double *ls_plan_notes(const ls_plan *p, double *scalars) {
@@ -116,32 +139,53 @@ double *ls_plan_weights(const ls_plan *p, double *scalars) {
     return ls_plan_notes(p, scalars) + m->nnotes * p->c.batch;
 }
 
+/* With islands, the workers of the bucket's island shard it; other workers have nothing of it. */
+static ls_bucket shard_in_island(const ls_plan *p, int bucket, int worker) {
+    ls_bucket s = p->buckets[bucket];
+    size_t blocks = (s.end - s.first) / LS_BLOCK, first = s.first;
+    int from = 0, to = 0;
+    ls_plan_workers_of(p, bucket, &from, &to);
+    bool has = worker >= from && worker < to;
+    size_t w = has ? (size_t)(worker - from) : 0, n = (size_t)(to - from);
+    s.first = first + blocks * w / n * LS_BLOCK;
+    s.end = has ? first + blocks * (w + 1) / n * LS_BLOCK : s.first;
+    return s;
+}
+
 ls_bucket ls_plan_shard(const ls_plan *p, int bucket, int worker) {
     const ls_bucket *b = &p->buckets[bucket];
+    if (p->c.islands) return shard_in_island(p, bucket, worker);
     size_t blocks = (b->end - b->first) / LS_BLOCK, n = (size_t)ls_plan_shards(p);
     size_t w = (size_t)worker % n;
     const size_t *cuts = p->cuts ? p->cuts + (size_t)bucket * (n + 1) : NULL;
     if (cuts) return (ls_bucket){.first = cuts[w], .end = cuts[w + 1], .writer = b->writer};
     return (ls_bucket){.first = b->first + blocks * w / n * LS_BLOCK,
                        .end = b->first + blocks * (w + 1) / n * LS_BLOCK,
-                       .writer = b->writer};
+                       .writer = b->writer,
+                       .island = b->island};
 }
 
 void ls_plan_shard_counts(const ls_plan *p, int bucket, size_t *counts) {
-    for (int i = 0; i < ls_plan_shards(p); i++) {
+    int from = 0, to = ls_plan_shards(p);
+    if (p->c.islands) ls_plan_workers_of(p, bucket, &from, &to);
+    for (int i = from; i < to; i++) {
         ls_bucket s = ls_plan_shard(p, bucket, i);
-        counts[i] = s.end - s.first;
+        counts[i - from] = s.end - s.first;
     }
 }
 
 ls_bucket ls_plan_normed(const ls_plan *p, int bucket, int worker) {
     ls_bucket s = ls_plan_shard(p, bucket, worker);
-    if (worker >= ls_plan_shards(p)) s.end = s.first;
+    bool common = p->c.islands && p->buckets[bucket].island == 0; /* has no gradient */
+    if (worker >= ls_plan_shards(p) || common) s.end = s.first;
     return s;
 }
 
 ls_bucket ls_plan_owned(const ls_plan *p, int bucket, int worker) {
-    return ls_plan_shards_moments(p) ? ls_plan_shard(p, bucket, worker) : p->buckets[bucket];
+    if (ls_plan_shards_moments(p)) return ls_plan_shard(p, bucket, worker);
+    ls_bucket all = p->buckets[bucket];
+    if (!ls_plan_has(p, bucket, worker)) all.end = all.first;
+    return all;
 }
 
 bool ls_plan_gathers(const ls_plan *p, int bucket) {

@@ -44,10 +44,10 @@ enum { GROUPS_NBYTES = 8 << 20 };
 
 bool ls_plan_has_masters(const ls_plan *p) { return p->c.compute != LS_F32; }
 
-static size_t flat_nbytes(const ls_plan *p) { return p->c.model->nfloats * sizeof(float); }
+static size_t flat_nbytes(const ls_plan *p) { return ls_plan_floats(p) * sizeof(float); }
 
 size_t ls_plan_params_nbytes(const ls_plan *p) {
-    return p->c.model->nfloats * ls_dtype_size(p->c.compute);
+    return ls_plan_floats(p) * ls_dtype_size(p->c.compute);
 }
 
 size_t ls_plan_frozen_nbytes(const ls_plan *p) {
@@ -61,7 +61,7 @@ int ls_plan_nflats(const ls_plan *p) {
 size_t ls_plan_state_nbytes(const ls_plan *p) { return (size_t)ls_plan_nflats(p) * flat_nbytes(p); }
 
 size_t ls_plan_slot_nbytes(const ls_plan *p) {
-    return p->c.model->nfloats * ls_dtype_size(p->c.reduce);
+    return ls_plan_floats(p) * ls_dtype_size(p->c.reduce);
 }
 
 size_t ls_plan_room_nbytes(const ls_plan *p) {
@@ -191,10 +191,18 @@ static size_t own_count(const ls_plan *p, int worker) {
     return own;
 }
 
+/* The floats of a flat buffer that a worker uses. */
+static size_t all_count(const ls_plan *p, int worker) {
+    int first = 0, end = 0;
+    ls_plan_islands_of(p, worker, &first, &end);
+    return (size_t)(1 + end - first) * ls_plan_segment_floats(p);
+}
+
 /* The number of parameters that a worker holds throughout the step. */
 static size_t held_count(const ls_plan *p, int worker) {
     size_t held = 0;
     for (int k = 0; k < p->nbuckets; k++) {
+        if (!ls_plan_has(p, k, worker)) continue;
         ls_bucket b = ls_plan_gathers(p, k) ? ls_plan_shard(p, k, worker) : p->buckets[k];
         held += b.end - b.first;
     }
@@ -203,7 +211,7 @@ static size_t held_count(const ls_plan *p, int worker) {
 
 /* What is in use throughout the step. */
 static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *m) {
-    size_t all = p->c.model->nfloats, own = own_count(p, m->worker);
+    size_t all = all_count(p, m->worker), own = own_count(p, m->worker);
     size_t param = ls_dtype_size(p->c.compute), grad = ls_dtype_size(p->c.reduce);
     size_t state = (size_t)ls_plan_nflats(p) * sizeof(float);
     size_t slots = (size_t)ls_plan_slots(p, m->worker), sums = (size_t)p->nsums;

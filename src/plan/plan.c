@@ -21,6 +21,8 @@ static const struct {
     [LS_EXCHANGE] = {"Exchange", LS_LANE_COMM},
     [LS_DECODE] = {"Decode", LS_LANE_COMPUTE},
     [LS_ADD] = {"Add", LS_LANE_COMPUTE},
+    [LS_DELTA] = {"Delta", LS_LANE_COMPUTE},
+    [LS_COPY] = {"Copy", LS_LANE_COMPUTE},
     [LS_REDUCE_SCATTER] = {"ReduceScatter", LS_LANE_COMM},
     [LS_NORM] = {"Norm", LS_LANE_COMPUTE},
     [LS_ALL_REDUCE] = {"AllReduce", LS_LANE_COMM},
@@ -164,6 +166,34 @@ static ls_status check_joining(const ls_plan_config *c, ls_error *e) {
     return LS_OK;
 }
 
+/* A gradient buffer has the common parameters while replicas adopt them, so it must be f32. */
+static ls_status check_islands(const ls_plan_config *c, ls_error *e) {
+    const char *what = NULL;
+    if (c->islands == 0) return LS_OK;
+    if (c->islands > LS_PLAN_MAX_ISLANDS || c->V % c->islands)
+        return ls_fail(
+            e, LS_EINVAL,
+            "sync.replicas %d: each replica has as many virtual workers as the others, and "
+            "there are %d (train.virtual_workers); use a divisor of that, at most %d",
+            c->islands, c->V, LS_PLAN_MAX_ISLANDS);
+    if (c->zero > 1) what = "parallel.zero 2 or 3; use 0 or 1";
+    if (c->shards) what = "parallel.shard_group: each replica's workers are a group; leave it out";
+    if (c->early) what = "parallel.accumulate early; use late";
+    if (!c->tree) what = "parallel.reduce fastest; use tree";
+    if (c->first) what = "uneven ranges of virtual workers";
+    if (ls_optim_averages(&c->optim)) what = "an optimizer that averages weights by itself";
+    if (c->reduce != LS_F32) what = "gradients of 16 bits; set train.reduce_dtype to f32";
+    for (int i = 0; i < c->model->nparams; i++)
+        if (c->model->params[i].momentum > 0)
+            what = "running values, as of batch normalization; use another normalization";
+        else if (c->model->params[i].rows)
+            what = "model.sparse";
+        else if (c->model->params[i].whole)
+            what = "an optimizer that needs whole parameters; use adamw, adam, lion or sgd";
+    if (!what) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "sync.replicas %d does not go with %s", c->islands, what);
+}
+
 /* A plan takes about 100 bytes of memory for each layer call. */
 static ls_status check_calls(const ls_plan_config *c, ls_error *e) {
     ls_plan p = {.c = *c};
@@ -180,15 +210,38 @@ static ls_status check_calls(const ls_plan_config *c, ls_error *e) {
 /* The advised size is rounded up to a whole kilobyte, so that as many blocks fit into it. */
 static ls_status check_buckets(const ls_plan_config *c, ls_error *e) {
     size_t size = ls_plan_bucket_floats(c), blocks = c->model->nfloats / LS_BLOCK;
-    size_t nbuckets = (c->model->nfloats + size - 1) / size;
+    size_t segments = 1 + (size_t)c->islands, most = LS_PLAN_MAX_BUCKETS / segments;
+    size_t nbuckets = (c->model->nfloats + size - 1) / size * segments;
     if (nbuckets <= LS_PLAN_MAX_BUCKETS) return LS_OK;
-    size_t least = (blocks + LS_PLAN_MAX_BUCKETS - 1) / LS_PLAN_MAX_BUCKETS;
+    size_t least = (blocks + most - 1) / most;
     size_t kilobytes = least * LS_BLOCK * sizeof(float) / 1000 + 1;
     return ls_fail(e, LS_EINVAL,
                    "parallel.bucket_mb %g cuts the gradient into %zu buckets, at most %d are "
                    "possible; use at least %.10g",
                    (double)c->bucket_nbytes / 1e6, nbuckets, LS_PLAN_MAX_BUCKETS,
                    (double)kilobytes / 1e3);
+}
+
+static ls_status order_training(ls_plan *p, ls_error *e) {
+    ls_plan_order_plain(p);
+    if (p->c.recompute > 0) ls_plan_add_recompute(p);
+    if (ls_plan_shards_params(p)) ls_plan_add_gathers(p);
+    LS_TRY(ls_plan_verify(p, LS_STAGE_ORDER, e));
+    ls_plan_add_reduction(p);
+    LS_TRY(ls_plan_verify(p, LS_STAGE_REDUCTION, e));
+    ls_plan_add_update(p);
+    LS_TRY(ls_plan_verify(p, LS_STAGE_UPDATE, e));
+    ls_plan_add_frees(p);
+    return ls_plan_verify(p, LS_STAGE_WHOLE, e);
+}
+
+static ls_status order(ls_plan *p, ls_error *e) {
+    if (p->c.task == LS_TASK_TRAIN) return order_training(p, e);
+    if (p->c.task == LS_TASK_OUTER)
+        ls_plan_order_outer(p);
+    else
+        ls_plan_order_adopt(p);
+    return ls_plan_verify_sync(p, e);
 }
 
 ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
@@ -206,11 +259,13 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
     LS_TRY(check_groups(c, e));
     LS_TRY(check_rounds(c, e));
     LS_TRY(check_compress(c, e));
+    LS_TRY(check_islands(c, e));
     LS_TRY(check_joining(c, e));
     LS_TRY(check_calls(c, e));
     LS_TRY(check_buckets(c, e));
     ls_plan p = {.c = *c, .nslots = 1, .nsums = 1};
     if (!c->optim.ngroups) p.c.optim = ls_optim_usual();
+    if (c->islands) ls_plan_set_ranges(&p);
     for (int i = 0, slot = 0; ls_plan_reduces_rounds(&p) && i < ls_plan_rounds(&p); i++) {
         ls_plan_fold_round(&p, i, &slot);
         if (slot + 1 > p.nsums) p.nsums = slot + 1;
@@ -219,22 +274,7 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
         if (ls_plan_slots(&p, w) > p.nslots) p.nslots = ls_plan_slots(&p, w);
     ls_plan_cut_buckets(&p);
     if (ls_plan_compresses(&p)) ls_plan_cut_pieces(&p);
-    ls_plan_order_plain(&p);
-    if (c->recompute > 0) ls_plan_add_recompute(&p);
-    if (ls_plan_shards_params(&p)) ls_plan_add_gathers(&p);
-    ls_status s = ls_plan_verify(&p, LS_STAGE_ORDER, e);
-    if (s == LS_OK) {
-        ls_plan_add_reduction(&p);
-        s = ls_plan_verify(&p, LS_STAGE_REDUCTION, e);
-    }
-    if (s == LS_OK) {
-        ls_plan_add_update(&p);
-        s = ls_plan_verify(&p, LS_STAGE_UPDATE, e);
-    }
-    if (s == LS_OK) {
-        ls_plan_add_frees(&p);
-        s = ls_plan_verify(&p, LS_STAGE_WHOLE, e);
-    }
+    ls_status s = order(&p, e);
     if (s == LS_OK)
         *p_p = p;
     else
@@ -249,6 +289,7 @@ void ls_plan_free(ls_plan *p) {
     free(p->touched_from);
     free(p->pieces);
     free(p->pieces_from);
+    free(p->ranges);
     free(p->actions);
     *p = (ls_plan){0};
 }
@@ -265,7 +306,9 @@ void ls_plan_append(ls_plan *p, const ls_action *a) {
  * another worker of its group has. */
 static int64_t read_to_sum(const ls_plan *p, int bucket) {
     size_t floats = p->buckets[bucket].end - p->buckets[bucket].first, sum = 0;
-    for (int w = 0; w < p->c.nworkers; w++) {
+    int from = 0, to = 0;
+    ls_plan_workers_of(p, bucket, &from, &to);
+    for (int w = from; w < to; w++) {
         ls_bucket own = ls_plan_shard(p, bucket, w);
         sum += (size_t)ls_plan_sums(p, w) * (floats - (own.end - own.first));
     }
@@ -274,10 +317,12 @@ static int64_t read_to_sum(const ls_plan *p, int bucket) {
 
 /* The same if all workers get the sum: each reads its part of the sums, then the others' parts of
  * the result. */
-static int64_t read_to_sum_for_all(const ls_plan *p, int64_t nbytes) {
-    int64_t others = p->c.nworkers - 1, sums = 0;
-    for (int w = 0; w < p->c.nworkers; w++) sums += ls_plan_sums(p, w);
-    return nbytes * others * sums / p->c.nworkers + nbytes * others;
+static int64_t read_to_sum_for_all(const ls_plan *p, int bucket, int64_t nbytes) {
+    int from = 0, to = 0;
+    ls_plan_workers_of(p, bucket, &from, &to);
+    int64_t n = to - from, sums = 0;
+    for (int w = from; w < to; w++) sums += ls_plan_sums(p, w);
+    return nbytes * (n - 1) * sums / n + nbytes * (n - 1);
 }
 
 /* The same if codes are sent: each worker reads the part that it decodes of those of all virtual
@@ -293,21 +338,29 @@ static int64_t read_to_decode(const ls_plan *p, int bucket) {
 }
 
 void ls_plan_append_comm(ls_plan *p, ls_action_kind kind, ls_axis axis, int bucket, int round) {
-    ls_action a = {.kind = kind, .worker = LS_ALL_WORKERS, .bucket = bucket, .axis = axis};
+    ls_action a = {.kind = kind,
+                   .worker = LS_ALL_WORKERS,
+                   .bucket = bucket,
+                   .axis = axis,
+                   .island = p->buckets[bucket].island};
     bool gather = kind == LS_ALL_GATHER;
     int64_t floats = (int64_t)(p->buckets[bucket].end - p->buckets[bucket].first), read = 0;
-    int64_t nbytes = floats * (int64_t)ls_dtype_size(gather ? p->c.compute : p->c.reduce);
+    ls_dtype gathered = p->c.task == LS_TASK_ADOPT && !a.island ? LS_F32 : p->c.compute;
+    int64_t nbytes = floats * (int64_t)ls_dtype_size(gather ? gathered : p->c.reduce);
     int replicas = ls_plan_replicas(p);
+    ls_plan_workers_of(p, bucket, &a.from, &a.to);
     if (kind == LS_EXCHANGE)
         read = read_to_decode(p, bucket);
+    else if (gather && axis == LS_AXIS_ISLAND)
+        read = nbytes * (a.to - a.from - 1);
     else if (gather)
         read = nbytes * (ls_plan_shards(p) - 1) * replicas;
-    else if (axis == LS_AXIS_SHARDS)
+    else if (kind == LS_REDUCE_SCATTER)
         read = read_to_sum(p, bucket);
     else if (axis == LS_AXIS_REPLICAS)
         read = 2 * nbytes * (replicas - 1);
     else
-        read = read_to_sum_for_all(p, nbytes);
+        read = read_to_sum_for_all(p, bucket, nbytes);
     if (!gather) ls_plan_fold_round(p, round, &a.slot);
     if (!gather) a.phase = kind == LS_EXCHANGE ? LS_PHASE_CODES : ls_plan_values_phase(p);
     a.round = round;
@@ -316,6 +369,7 @@ void ls_plan_append_comm(ls_plan *p, ls_action_kind kind, ls_axis axis, int buck
 }
 
 bool ls_action_concerns(const ls_action *a, int worker) {
+    if (a->axis == LS_AXIS_ISLAND) return worker >= a->from && worker < a->to;
     return a->worker == worker || a->worker == LS_ALL_WORKERS;
 }
 

@@ -10,6 +10,9 @@
  *   ls_plan_add_update()     adds norm, clipping, AdamW, and sends new parameters to all workers
  *   ls_plan_add_frees()      ends the life of each transient buffer after its last use
  *
+ * With islands (islands.c) a plan trains several replicas of its model side by side, and plans of
+ * their own bring them together now and then (sync.c).
+ *
  * exec.h runs the result, print.c writes it. Neither knows a strategy: that is in the passes.
  *
  * Invariants, checked by ls_plan_verify() after every pass:
@@ -43,6 +46,8 @@ typedef enum ls_action_kind {
     LS_EXCHANGE,  /* all workers: each gets the codes of a bucket that it decodes */
     LS_DECODE,    /* sums what the codes of all virtual workers hold, in the worker's part */
     LS_ADD,       /* gradient slot += slot + 1, for one bucket: a fold of the tree */
+    LS_DELTA,     /* gradient slot = common parameters - those of the virtual worker's replica */
+    LS_COPY,      /* gradient slot 0 = common parameters, which an Update mixes into replicas */
     LS_REDUCE_SCATTER, /* all workers: the owner of each shard of a bucket sums it */
     LS_NORM,           /* sums the squares of the worker's shards */
     /* all workers: each gets the sum of a bucket (among replicas: of the shard), or (LS_SCALARS) of
@@ -58,10 +63,25 @@ typedef enum ls_lane { LS_LANE_COMPUTE, LS_LANE_COMM, LS_NLANES } ls_lane;
 
 enum { LS_ALL_WORKERS = -1, LS_SCALARS = -1 };
 
+/* Replicas of the model that are trained side by side, at most. */
+enum { LS_PLAN_MAX_ISLANDS = 64 };
+
+/* What a plan does. Plans without islands only train. */
+typedef enum ls_plan_task {
+    LS_TASK_TRAIN,
+    LS_TASK_OUTER, /* the outer optimizer changes the common parameters by the mean Delta */
+    LS_TASK_ADOPT  /* each replica takes the common parameters over, or a part of them */
+} ls_plan_task;
+
 /* The workers that communicate with each other. Consecutive workers form sharding groups of
  * `shards` workers; a sharding group has one copy of what is sharded. Replicas are the workers, one
  * of each sharding group, that have the same shard. */
-typedef enum ls_axis { LS_AXIS_ALL, LS_AXIS_SHARDS, LS_AXIS_REPLICAS } ls_axis;
+typedef enum ls_axis {
+    LS_AXIS_ALL,
+    LS_AXIS_SHARDS,
+    LS_AXIS_REPLICAS,
+    LS_AXIS_ISLAND /* the workers of one island */
+} ls_axis;
 
 /* Where gradients are compressed, and codes are sent: the steps in which an action runs. */
 typedef enum ls_phase {
@@ -76,7 +96,8 @@ typedef struct ls_action {
     /* Forward, Recompute, Backward, Encode: virtual worker, micro-batch (-1: all of them) */
     int vw, micro;
     int layer; /* Forward, Recompute, Backward */
-    int slot; /* Backward, Encode: the sum; Add: the lower of the two; reduction of a round: its result */
+    /* Backward, Encode: the sum; Add: the lower of the two; reduction of a round: its result */
+    int slot;
     bool summed;    /* Add: adds sums over all workers, in the worker's shard */
     int round;      /* communication: the round, where each round is reduced */
     bool start;     /* Backward: the slot's chains start at 0; Encode: the virtual worker's first */
@@ -84,6 +105,8 @@ typedef struct ls_action {
     int bucket;     /* Encode, Add, ReduceScatter, AllReduce (or LS_SCALARS), Update, AllGather */
     int buffer;     /* Free */
     ls_axis axis;   /* communication: among which workers */
+    int island;     /* with LS_AXIS_ISLAND: of which island */
+    int from, to;   /* with LS_AXIS_ISLAND: its workers, [from, to) */
     int64_t nbytes; /* communication: bytes that a worker reads from others, the mean of all */
     ls_phase phase;
 } ls_action;
@@ -91,11 +114,12 @@ typedef struct ls_action {
 typedef struct ls_bucket {
     size_t first, end;  /* floats of the flat gradient; multiples of LS_BLOCK */
     int opener, writer; /* the first and the last layer in the order of Backward that write it */
+    int island;         /* whose parameters these are; with islands 0: the common parameters */
 } ls_bucket;
 
-/* How gradients are compressed before they are summed (docs/communication.md). Each virtual worker's
- * gradient is encoded by itself, piece by piece. What an encoding loses is an error that the virtual
- * worker adds to its next gradient. */
+/* How gradients are compressed before they are summed (docs/communication.md). Each virtual
+ * worker's gradient is encoded by itself, piece by piece. What an encoding loses is an error that
+ * the virtual worker adds to its next gradient. */
 typedef struct ls_plan_compress {
     bool on;
     ls_compression how; /* virtual_workers and step are not used */
@@ -143,6 +167,13 @@ typedef struct ls_plan_config {
     ls_dtype reduce;     /* of gradients, in memory and on the wire */
     ls_optim optim;      /* ngroups 0: ls_optim_usual() */
     ls_plan_compress compress; /* needs `tree`, and reduce LS_F32 */
+    /* Replicas of the model, each trained by an island: workers that run V / islands virtual
+     * workers in a row. 0: the model is one. */
+    int islands;
+    ls_plan_task task;
+    size_t part_first, part_end; /* of the model's floats, those that Outer and Adopt concern */
+    bool averages;               /* Outer: the replicas are averaged, whatever optim.outer is */
+    double mixing;               /* Adopt: this part of a replica's own parameters stays */
 } ls_plan_config;
 
 typedef struct ls_plan {
@@ -156,6 +187,7 @@ typedef struct ls_plan {
     int *touched, *touched_from; /* see ls_plan_touched() */
     ls_plan_piece *pieces;       /* see ls_plan_pieces() */
     int *pieces_from;
+    int *ranges; /* with islands: c.first */
     ls_action *actions;
     int nactions, capacity;
 } ls_plan;
@@ -167,6 +199,8 @@ void ls_plan_free(ls_plan *);
 /* The passes. */
 void ls_plan_cut_buckets(ls_plan *);
 void ls_plan_cut_pieces(ls_plan *);
+void ls_plan_order_outer(ls_plan *);
+void ls_plan_order_adopt(ls_plan *);
 void ls_plan_order_plain(ls_plan *);
 void ls_plan_add_recompute(ls_plan *);
 void ls_plan_add_gathers(ls_plan *);
@@ -182,6 +216,9 @@ typedef enum ls_plan_stage {
 } ls_plan_stage;
 /* LS_EINVAL: an invariant does not hold. stage: the passes that have run. */
 ls_status ls_plan_verify(const ls_plan *, ls_plan_stage stage, ls_error *);
+/* The same for a plan of another task than training: Deltas are folded and summed once, copies made
+ * once, and all buckets updated once, after the AllReduce that decides. */
+ls_status ls_plan_verify_sync(const ls_plan *, ls_error *);
 
 /* ---- the strategy: only the plan reads `zero` and `early` ---- */
 
@@ -194,6 +231,44 @@ bool ls_plan_shards_params(const ls_plan *);
 /* Is each bucket reduced after each round, in which every worker runs one virtual worker? Else it
  * is reduced once, after all of them. */
 bool ls_plan_reduces_rounds(const ls_plan *);
+
+/* ---- islands ----
+ *
+ * Flat buffers then have 1 + islands segments, each of the model's size: the common parameters, and
+ * those of each island, which are numbered from 1 here. An island's workers are consecutive, and so
+ * are the islands of a worker; a worker has several islands or an island several workers, never
+ * both. Without islands there is one segment.
+ */
+
+/* What an update takes from an island in place of ls_optim_step's. */
+typedef struct ls_island_scale {
+    double grad_scale, samples;
+} ls_island_scale;
+
+/* Changes of the state in a step: with islands the step's own, Outer's and Adopt's. */
+static inline int ls_plan_changes(const ls_plan *p) { return p->c.islands ? 3 : 1; }
+
+int ls_plan_segments(const ls_plan *);
+/* Floats of a segment; of a flat buffer, all segments together. */
+size_t ls_plan_segment_floats(const ls_plan *);
+size_t ls_plan_floats(const ls_plan *);
+/* The first float of a bucket's segment. */
+size_t ls_plan_base(const ls_plan *, int bucket);
+/* Virtual workers of an island. */
+int ls_plan_island_vws(const ls_plan *);
+/* The island of a virtual worker; 0: there are none. */
+int ls_plan_island_of(const ls_plan *, int vw);
+/* The bucket in the island's segment that is `bucket` in the first segment. */
+int ls_plan_bucket_in(const ls_plan *, int bucket, int island);
+/* The islands of a worker, [*first_p, *end_p). */
+void ls_plan_islands_of(const ls_plan *, int worker, int *first_p, int *end_p);
+/* The workers who have a bucket, [*from_p, *to_p): those of its island, else all. */
+void ls_plan_workers_of(const ls_plan *, int bucket, int *from_p, int *to_p);
+bool ls_plan_has(const ls_plan *, int bucket, int worker);
+/* Sets ranges: the virtual workers of each worker. */
+void ls_plan_set_ranges(ls_plan *);
+/* Do Outer and Adopt concern this bucket's floats? The part of them, as in the flat buffer. */
+bool ls_plan_part(const ls_plan *, int bucket, size_t *first_p, size_t *end_p);
 
 /* ---- what passes and readers share ---- */
 
@@ -247,6 +322,8 @@ bool ls_plan_wide(const ls_plan *);
  * of the model's losses, what a loss notes, and the sample's weight, if samples have weights; and 1
  * if the worker gave the step up (exec/exec.h). */
 size_t ls_plan_nscalars(const ls_plan *);
+/* With islands, the squares of the norms of their gradients [islands]. */
+double *ls_plan_squares(const ls_plan *, double *scalars);
 /* The losses [nlosses][batch], the notes [nnotes][batch] and the weights [batch] in scalars
  * [ls_plan_nscalars]; NULL: samples have no weights. */
 double *ls_plan_losses(const ls_plan *, double *scalars);

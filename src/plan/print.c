@@ -30,18 +30,31 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
     case LS_REDUCE_SCATTER:
     case LS_ALL_REDUCE:
     case LS_ALL_GATHER:
+        if (a->bucket == LS_SCALARS && a->axis == LS_AXIS_ISLAND) {
+            ls_buf_printf(out, "  norm of replica %d  %lld bytes a worker", a->island - 1,
+                          (long long)a->nbytes);
+            break;
+        }
         if (a->kind == LS_ALL_REDUCE && a->bucket == LS_SCALARS) {
             ls_buf_printf(out, "  norm, loss  %lld bytes a worker", (long long)a->nbytes);
             break;
         }
         ls_buf_printf(out, "  bucket %-3d [%zu, %zu)  %lld bytes a worker", a->bucket,
                       p->buckets[a->bucket].first, p->buckets[a->bucket].end, (long long)a->nbytes);
+        if (a->axis == LS_AXIS_ISLAND)
+            ls_buf_printf(out, ", of replica %d, workers %d to %d", a->island - 1, a->from,
+                          a->to - 1);
         if (ls_plan_replicas(p) > 1 && a->axis != LS_AXIS_ALL)
             ls_buf_printf(out,
                           a->axis == LS_AXIS_SHARDS ? ", in groups of %d"
                                                     : ", of its shard, among %d groups",
                           a->axis == LS_AXIS_SHARDS ? ls_plan_shards(p) : ls_plan_replicas(p));
         break;
+    case LS_DELTA:
+        ls_buf_printf(out, "  bucket %-3d vw %d  sum %d, replica %d", a->bucket, a->vw, a->slot,
+                      ls_plan_island_of(p, a->vw) - 1);
+        break;
+    case LS_COPY: ls_buf_printf(out, "  bucket %-3d", a->bucket); break;
     case LS_UPDATE: {
         ls_bucket s = ls_plan_owned(p, a->bucket, a->worker);
         ls_buf_printf(out, "  bucket %-3d [%zu, %zu)", a->bucket, s.first, s.end);

@@ -1,9 +1,10 @@
 /* reduction.c - the pass that sums gradients over virtual workers, bucket by bucket.
  *
- * The last Backward of a virtual worker that writes a bucket (bucket.c) is followed by its Encode, if
- * gradients are compressed, and by the folds of the tree (Add). The bucket's ReduceScatter (or AllReduce) follows the folds of the last virtual
- * worker on the last worker, so it may run while Backward continues with other buckets. If rounds
- * are reduced, a reduction follows each round instead.
+ * The last Backward of a virtual worker that writes a bucket (bucket.c) is followed by its Encode,
+ * if gradients are compressed, and by the folds of the tree (Add). The bucket's ReduceScatter (or
+ * AllReduce) follows the folds of the last virtual worker on the last worker, so it may run while
+ * Backward continues with other buckets. If rounds are reduced, a reduction follows each round
+ * instead.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,11 +24,14 @@ static void add_exchange(ls_plan *to, int bucket) {
  * add up the sums of their sharding groups. If rounds are reduced, the owner folds the result into
  * the sums of earlier rounds. */
 static void add_reduction(ls_plan *to, int bucket, int round) {
+    bool island = to->buckets[bucket].island > 0;
     if (!ls_plan_shards_moments(to)) {
-        ls_plan_append_comm(to, LS_ALL_REDUCE, LS_AXIS_ALL, bucket, round);
+        ls_plan_append_comm(to, LS_ALL_REDUCE, island ? LS_AXIS_ISLAND : LS_AXIS_ALL, bucket,
+                            round);
         return;
     }
-    ls_plan_append_comm(to, LS_REDUCE_SCATTER, LS_AXIS_SHARDS, bucket, round);
+    ls_plan_append_comm(to, LS_REDUCE_SCATTER, island ? LS_AXIS_ISLAND : LS_AXIS_SHARDS, bucket,
+                        round);
     if (ls_plan_replicas(to) > 1)
         ls_plan_append_comm(to, LS_ALL_REDUCE, LS_AXIS_REPLICAS, bucket, round);
     int slot = 0, folds = ls_plan_fold_round(to, round, &slot);
@@ -41,17 +45,19 @@ static void add_reduction(ls_plan *to, int bucket, int round) {
                                             .summed = true});
 }
 
-/* Appends what follows a Backward: Encode and folds of each bucket that it finishes, and reductions for which
- * it was the last. missing [nbuckets][rounds]: workers that have not finished the bucket. encodes
- * [V]: buckets that a virtual worker has finished. */
+/* Appends what follows a Backward: Encode and folds of each bucket that it finishes, and reductions
+ * for which it was the last. missing [nbuckets][rounds]: workers that have not finished the bucket.
+ * encodes [V]: buckets that a virtual worker has finished. */
 static void finish_buckets(ls_plan *to, const ls_action *done, int *missing, int *encodes) {
     int index = ls_plan_vw_index(to, done->worker, done->vw), slot = 0;
     int folds = ls_plan_fold(to, done->worker, index, &slot), rounds = ls_plan_rounds(to);
     bool last = index == ls_plan_nvws(to, done->worker) - 1;
+    int island = ls_plan_island_of(to, done->vw);
+    if (island) last = last || ls_plan_island_of(to, done->vw + 1) != island;
     int round = ls_plan_reduces_rounds(to) ? index : 0;
     const int *touched = NULL;
     for (int j = 0, n = ls_plan_touched(to, done->layer, &touched); j < n; j++) {
-        int k = touched[j];
+        int k = ls_plan_bucket_in(to, touched[j], island);
         if (to->buckets[k].writer != done->layer) continue;
         encodes[done->vw]++;
         if (ls_plan_compresses(to))
@@ -84,7 +90,11 @@ void ls_plan_add_reduction(ls_plan *p) {
     int cells = p->nbuckets * ls_plan_rounds(p);
     int *missing = LS_NEW_ARRAY(int, (size_t)cells);
     int *encodes = LS_NEW_ARRAY(int, (size_t)p->c.V);
-    for (int i = 0; i < cells; i++) missing[i] = p->c.nworkers;
+    for (int i = 0; i < cells; i++) {
+        int from = 0, to_worker = 0;
+        ls_plan_workers_of(p, i / ls_plan_rounds(p), &from, &to_worker);
+        missing[i] = to_worker - from;
+    }
     for (int i = 0; i < p->nactions; i++) {
         ls_plan_append(&to, &p->actions[i]);
         if (p->actions[i].kind == LS_BACKWARD && p->actions[i].last)

@@ -7,10 +7,31 @@
  */
 #include "plan/plan.h"
 
+/* Each island has a norm of its own: only its workers need the sums of its blocks. Then all workers
+ * get the squares of the islands' norms, and the losses. */
+static void add_island_norms(ls_plan *p) {
+    int64_t blocks = (int64_t)(ls_plan_segment_floats(p) / LS_BLOCK);
+    for (int island = 1; island <= p->c.islands; island++) {
+        ls_action a = {.kind = LS_ALL_REDUCE,
+                       .bucket = LS_SCALARS,
+                       .worker = LS_ALL_WORKERS,
+                       .axis = LS_AXIS_ISLAND,
+                       .island = island};
+        ls_plan_workers_of(p, ls_plan_bucket_in(p, 0, island), &a.from, &a.to);
+        a.nbytes =
+            2 * blocks * (int64_t)sizeof(double) * (a.to - a.from - 1) / (int64_t)p->c.nworkers;
+        ls_plan_append(p, &a);
+    }
+}
+
 void ls_plan_add_update(ls_plan *p) {
     int n = p->c.nworkers;
     int64_t nscalars = (int64_t)ls_plan_nscalars(p);
     for (int w = 0; w < n; w++) ls_plan_append(p, &(ls_action){.kind = LS_NORM, .worker = w});
+    if (p->c.islands) {
+        add_island_norms(p);
+        nscalars -= (int64_t)(ls_plan_floats(p) / LS_BLOCK);
+    }
     ls_plan_append(p, &(ls_action){.kind = LS_ALL_REDUCE,
                                    .bucket = LS_SCALARS,
                                    .worker = LS_ALL_WORKERS,
@@ -18,7 +39,8 @@ void ls_plan_add_update(ls_plan *p) {
     for (int k = 0; k < p->nbuckets; k++) {
         for (int w = 0; w < n; w++)
             ls_plan_append(p, &(ls_action){.kind = LS_UPDATE, .worker = w, .bucket = k});
-        if (!ls_plan_shards_moments(p) || ls_plan_gathers(p, k)) continue;
-        ls_plan_append_comm(p, LS_ALL_GATHER, LS_AXIS_SHARDS, k, 0);
+        bool island = p->buckets[k].island > 0, common = p->c.islands && !island;
+        if (!ls_plan_shards_moments(p) || ls_plan_gathers(p, k) || common) continue;
+        ls_plan_append_comm(p, LS_ALL_GATHER, island ? LS_AXIS_ISLAND : LS_AXIS_SHARDS, k, 0);
     }
 }

@@ -49,6 +49,15 @@ static bool is_sent(const walk *w, int bucket) {
     return w->exchanged[bucket] || (total(w->p) && w->reduced[bucket] == total(w->p));
 }
 
+/* With islands, the common parameters have no gradient. */
+static bool is_common(const ls_plan *p, int bucket) {
+    return p->c.islands && p->buckets[bucket].island == 0;
+}
+
+static bool is_trained(const walk *w, int vw, int bucket) {
+    return ls_plan_island_of(w->p, vw) == w->p->buckets[bucket].island;
+}
+
 static void on_use(int buffer, ls_use how, void *arg) {
     walk *w = arg;
     if (buffer < 0 || buffer >= ls_plan_nbuffers(w->p)) {
@@ -138,6 +147,7 @@ static void check_add(walk *w, const ls_action *a) {
     if (done > folds || a->slot != slot - done) wrong(w, "is not a fold of the tree");
     if (!is_done(w, a->vw, a->bucket)) wrong(w, "adds a sum before it is complete");
     if (!is_encoded(w, a->vw, a->bucket)) wrong(w, "adds a sum before it is encoded");
+    if (!is_trained(w, a->vw, a->bucket)) wrong(w, "adds a gradient of another replica");
 }
 
 /* Checks the sum to which a Backward adds, where chains start, and which micro-batch ends them. */
@@ -186,6 +196,20 @@ static void check_recompute(walk *w, const ls_action *a) {
         wrong(w, "is out of order");
 }
 
+/* Among the workers of an island. */
+static size_t island_nbytes(const ls_plan *p, const ls_action *a, size_t floats) {
+    size_t n = (size_t)(a->to - a->from), partial = 0, sum = 0;
+    size_t nbytes = floats * ls_dtype_size(p->c.reduce);
+    for (int i = a->from; i < a->to; i++) partial += (size_t)ls_plan_sums(p, i);
+    if (a->kind == LS_ALL_GATHER) return (n - 1) * floats * ls_dtype_size(p->c.compute);
+    if (a->kind == LS_ALL_REDUCE) return (n - 1) * partial * nbytes / n + (n - 1) * nbytes;
+    for (int i = a->from; i < a->to; i++) {
+        ls_bucket own = ls_plan_shard(p, a->bucket, i);
+        sum += (own.end - own.first) * (partial - (size_t)ls_plan_sums(p, i));
+    }
+    return sum * ls_dtype_size(p->c.reduce);
+}
+
 /* The bytes that workers read from each other in a communication, all together. */
 static size_t read_nbytes(const walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
@@ -193,7 +217,10 @@ static size_t read_nbytes(const walk *w, const ls_action *a) {
     if (a->bucket == LS_SCALARS) {
         const ls_model *m = p->c.model;
         size_t each = (size_t)(m->nlosses + m->nnotes) + (ls_weighing_is_on(&m->weighing) ? 1 : 0);
-        return 2 * (n - 1) * (m->nfloats / LS_BLOCK + each * (size_t)p->c.batch + 1) *
+        size_t blocks = m->nfloats / LS_BLOCK, islands = (size_t)p->c.islands;
+        if (a->axis == LS_AXIS_ISLAND)
+            return 2 * (size_t)(a->to - a->from - 1) * blocks * sizeof(double);
+        return 2 * (n - 1) * ((islands ? islands : blocks) + each * (size_t)p->c.batch + 1) *
                sizeof(double);
     }
     if (a->kind == LS_EXCHANGE) {
@@ -205,6 +232,7 @@ static size_t read_nbytes(const walk *w, const ls_action *a) {
         return sum;
     }
     size_t floats = p->buckets[a->bucket].end - p->buckets[a->bucket].first;
+    if (a->axis == LS_AXIS_ISLAND) return island_nbytes(p, a, floats);
     if (a->kind == LS_ALL_GATHER) return (n - replicas) * floats * ls_dtype_size(p->c.compute);
     size_t nbytes = floats * ls_dtype_size(p->c.reduce);
     if (a->axis == LS_AXIS_REPLICAS) return 2 * (replicas - 1) * nbytes;
@@ -216,6 +244,17 @@ static size_t read_nbytes(const walk *w, const ls_action *a) {
     return sum * ls_dtype_size(p->c.reduce);
 }
 
+/* Only the scalars of the whole step are of all workers. */
+static bool fits_island(const ls_plan *p, const ls_action *a) {
+    bool scalars = a->bucket == LS_SCALARS;
+    int from = 0, to = 0;
+    if (scalars && a->axis == LS_AXIS_ALL) return true;
+    if (a->axis != LS_AXIS_ISLAND || a->island < 1 || a->island > p->c.islands) return false;
+    int bucket = scalars ? ls_plan_bucket_in(p, 0, a->island) : a->bucket;
+    ls_plan_workers_of(p, bucket, &from, &to);
+    return p->buckets[bucket].island == a->island && a->from == from && a->to == to;
+}
+
 /* Checks participants and bytes. */
 static void check_comm(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
@@ -225,6 +264,7 @@ static void check_comm(walk *w, const ls_action *a) {
         fits = a->axis == LS_AXIS_ALL;
     else if (a->kind == LS_ALL_REDUCE)
         fits = a->axis == LS_AXIS_REPLICAS;
+    if (p->c.islands) fits = fits_island(p, a);
     if (!fits || (!sharded && a->kind != LS_ALL_REDUCE && a->kind != LS_EXCHANGE))
         wrong(w, "has the wrong participants");
     if (a->nbytes != (int64_t)(read_nbytes(w, a) / (size_t)p->c.nworkers))
@@ -259,10 +299,14 @@ static void check_reduction(walk *w, const ls_action *a) {
     if (!exists || w->reduced[a->bucket]++ != a->round * reductions(p) + second)
         wrong(w, second ? "sums over replicas before their groups" : "reduces a bucket twice");
     if (!exists) return;
-    for (int worker = 0; worker < p->c.nworkers && !second; worker++) {
+    int from = 0, to = 0;
+    ls_plan_workers_of(p, a->bucket, &from, &to);
+    if (is_common(p, a->bucket)) wrong(w, "reduces what has no gradient");
+    for (int worker = from; worker < to && !second; worker++) {
         int first = ls_plan_reduces_rounds(p) ? a->round : 0, n = ls_plan_nvws(p, worker);
         for (int i = first; i < (ls_plan_reduces_rounds(p) ? first + 1 : n); i++) {
             int v = ls_plan_vw(p, worker, i);
+            if (!is_trained(w, v, a->bucket)) continue;
             if (!is_done(w, v, a->bucket)) wrong(w, "reduces before a virtual worker is complete");
             if (!is_encoded(w, v, a->bucket)) wrong(w, "reduces before an Encode");
             if (!ls_plan_reduces_rounds(p) &&
@@ -277,8 +321,9 @@ static void check_folds(walk *w, int worker) {
     int slot = 0;
     for (int i = 0; i < ls_plan_nvws(w->p, worker); i++)
         for (int k = 0; k < w->p->nbuckets; k++)
-            if (w->adds[ls_plan_vw(w->p, worker, i) * w->p->nbuckets + k] !=
-                folds_of(w->p, worker, i, &slot))
+            if (is_trained(w, ls_plan_vw(w->p, worker, i), k) &&
+                w->adds[ls_plan_vw(w->p, worker, i) * w->p->nbuckets + k] !=
+                    folds_of(w->p, worker, i, &slot))
                 wrong(w, "comes before a fold");
 }
 
@@ -296,7 +341,9 @@ static void check_free(walk *w, const ls_action *a) {
 /* Sharded parameters are gathered before their use, others after the Update. */
 static void check_gather(walk *w, const ls_action *a) {
     bool before = ls_plan_gathers(w->p, a->bucket);
-    for (int n = 0; n < w->p->c.nworkers; n++) {
+    int from = 0, to = 0;
+    ls_plan_workers_of(w->p, a->bucket, &from, &to);
+    for (int n = from; n < to; n++) {
         bool updated = w->updated[a->bucket * w->p->c.nworkers + n];
         if (before && updated) wrong(w, "gathers after an Update");
         if (!before && !updated) wrong(w, "gathers before an Update");
@@ -330,7 +377,8 @@ static void check_action(walk *w, const ls_action *a) {
     case LS_REDUCE_SCATTER: check_reduction(w, a); break;
     case LS_NORM:
         for (int k = 0; k < w->p->nbuckets; k++)
-            if (w->reduced[k] != total(w->p) || !is_decoded(w, k, a->worker))
+            if (!is_common(w->p, k) &&
+                (w->reduced[k] != total(w->p) || !is_decoded(w, k, a->worker)))
                 wrong(w, "comes before a reduction");
         check_folds(w, a->worker);
         if (w->norms[a->worker]++) wrong(w, "is a second norm");
@@ -342,7 +390,9 @@ static void check_action(walk *w, const ls_action *a) {
         }
         for (int n = 0; n < w->p->c.nworkers; n++)
             if (!w->norms[n]) wrong(w, "comes before a Norm");
-        w->all_reduces++;
+        if (a->axis == LS_AXIS_ISLAND && w->all_reduces)
+            wrong(w, "comes after the norm of the whole step");
+        w->all_reduces += a->axis == LS_AXIS_ALL;
         break;
     case LS_UPDATE:
         if (w->updated[a->bucket * w->p->c.nworkers + a->worker]++) wrong(w, "updates twice");
@@ -355,7 +405,7 @@ static void check_action(walk *w, const ls_action *a) {
     }
     int end = comm ? w->p->c.nworkers : a->worker + 1;
     for (w->worker = comm ? 0 : a->worker; w->worker < end; w->worker++)
-        ls_action_uses(w->p, a, w->worker, on_use, w);
+        if (ls_action_concerns(a, w->worker)) ls_action_uses(w->p, a, w->worker, on_use, w);
 }
 
 /* Does a whole parameter (ls_param) begin before `at` and end after it? first: where it would. */
@@ -386,23 +436,29 @@ static void check_whole(walk *w) {
 }
 
 /* Buckets are cut from the end of the flat gradient: each has as many blocks, or chunks, as its
- * bytes allow, but at least one, and the last has the rest. A bucket is larger if a whole parameter begins it. */
+ * bytes allow, but at least one, and the last has the rest. A bucket is larger if a whole parameter
+ * begins it. */
 static void check_buckets(walk *w) {
     const ls_plan *p = w->p;
-    size_t unit = p->c.compress.on ? ls_plan_chunk(&p->c) : LS_BLOCK, end = p->c.model->nfloats;
-    size_t units = p->c.bucket_nbytes / (unit * sizeof(float));
+    size_t unit = p->c.compress.on ? ls_plan_chunk(&p->c) : LS_BLOCK, end = 0, base = 0;
+    size_t units = p->c.bucket_nbytes / (unit * sizeof(float)), segments = 0;
     size_t most = (units ? units : 1) * unit;
     for (int k = 0; k < p->nbuckets; k++) {
-        size_t first = end > most ? end - most : 0, begin = p->buckets[k].first;
-        while (p->c.compress.on && first > 0 && (p->c.model->nfloats - first) % unit) {
+        if (end == base) {
+            base = segments++ * p->c.model->nfloats;
+            end = base + p->c.model->nfloats;
+        }
+        size_t first = end - base > most ? end - most : base, begin = p->buckets[k].first;
+        while (p->c.compress.on && first > base && (p->c.model->nfloats - (first - base)) % unit) {
             first -= LS_BLOCK; /* to a cut between chunks */
         }
-        bool fits = begin == first || is_whole_at(p->c.model, first, begin);
-        if (end == 0 || p->buckets[k].end != end || !fits)
+        bool fits = begin == first || is_whole_at(p->c.model, first - base, begin - base);
+        if (p->buckets[k].end != end || !fits || p->buckets[k].island != (int)segments - 1)
             wrong(w, "belongs to a plan with wrong buckets");
         end = begin;
     }
-    if (end > 0) wrong(w, "belongs to a plan whose buckets leave out a part");
+    if (end > base || segments != 1 + (size_t)p->c.islands)
+        wrong(w, "belongs to a plan whose buckets leave out a part");
 }
 
 /* No transient buffer is in use at the end. */
@@ -427,12 +483,14 @@ static void check_end(walk *w) {
             wrong(w, "ends a plan that leaves out a micro-batch");
     }
     for (int k = 0; w->stage >= LS_STAGE_REDUCTION && k < p->nbuckets; k++)
-        if (w->reduced[k] != total(p) || w->exchanged[k] != ls_plan_sends_codes(p))
+        if (w->reduced[k] != (is_common(p, k) ? 0 : total(p)) ||
+            w->exchanged[k] != ls_plan_sends_codes(p))
             wrong(w, "ends a plan that leaves out a bucket");
     for (int k = 0; w->stage >= LS_STAGE_UPDATE && k < p->nbuckets * n; k++)
         if (w->updated[k] != 1) wrong(w, "ends a plan that leaves out an update");
     for (int k = 0; w->stage >= LS_STAGE_UPDATE && k < p->nbuckets; k++)
-        if (ls_plan_shards_moments(p) && !ls_plan_gathers(p, k) && w->gathered[k] != 1)
+        if (ls_plan_shards_moments(p) && !ls_plan_gathers(p, k) && !is_common(p, k) &&
+            w->gathered[k] != 1)
             wrong(w, "ends a plan that leaves out a gather");
     if (w->stage >= LS_STAGE_UPDATE && w->all_reduces != 1) wrong(w, "ends a plan without a norm");
     if (w->stage == LS_STAGE_WHOLE) check_freed(w);

@@ -263,7 +263,7 @@ ls_status ls_metrics_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
 
 ls_status ls_metrics_missing(ls_metrics *m, const ls_store_note *n, ls_error *e) {
     bool scaled = ls_config_compute(m->config) == LS_F16 || ls_config_reduce(m->config) == LS_F16;
-    ls_step_in in = {.lr = n->update.lr, .loss_scale = n->loss_scale, .updates = n->update.updates};
+    ls_step_in in = {.lr = n->lr, .loss_scale = n->loss_scale, .updates = n->updates};
     in.skips = scaled;
     ls_step_time t = {.seconds = (double)(ls_clock_ns() - n->began_ns) / 1e9, .data_wait_s = -1};
     return ls_metrics_step(m, n->steps, &in, &n->out, &t, e);

@@ -61,20 +61,22 @@ typedef struct loading {
     const ls_safetensors *file, *more; /* looked up in this order; more NULL: in one file */
     const ls_train_state *part;        /* only its owned part is filled */
     float *flat;
+    int replica; /* whose it is; 0: common */
 } loading;
 
 /* Values of another type are widened, a part after the other. */
 static void copy_values(const loading *l, const ls_param *p, const ls_tensor *t) {
     enum { PART = 1 << 16 };
+    size_t at = p->offset + (l->replica ? (size_t)l->replica * l->part->model->nfloats : 0);
     if (t->type == LS_BLOCK_F32) {
-        copy_owned(l->part, l->flat, p->offset, t->data, p->count);
+        copy_owned(l->part, l->flat, at, t->data, p->count);
         return;
     }
     float *part = LS_NEW_ARRAY(float, PART);
     for (size_t i = 0; i < p->count; i += PART) {
         size_t n = p->count - i < PART ? p->count - i : PART;
         ls_tensor_read(t, i, n, part);
-        copy_owned(l->part, l->flat, p->offset + i, part, n);
+        copy_owned(l->part, l->flat, at + i, part, n);
     }
     free(part);
 }
@@ -83,6 +85,7 @@ static void copy_values(const loading *l, const ls_param *p, const ls_tensor *t)
 static ls_status load_param(const loading *l, const ls_param *p, const char *suffix, ls_error *e) {
     char name[LS_TENSOR_NAME];
     snprintf(name, sizeof name, "%s%s%s", p->name, suffix ? "." : "", suffix ? suffix : "");
+    if (l->replica) ls_state_replica_name(name, l->replica);
     const ls_tensor *t = ls_safetensors_find(l->file, name);
     if (!t && l->more) t = ls_safetensors_find(l->more, name);
     if (!t)
@@ -133,8 +136,8 @@ static ls_status check_count(const opened *o, const ls_model *m, bool begins, ls
                    o->path, o->weights.n + o->frozen.n, m->nparams);
 }
 
-/* The buffer of the average that the file has as the weight (ls_optim_rule), and where gradients are
- * taken beside it. */
+/* The buffer of the average that the file has as the weight (ls_optim_rule), and where gradients
+ * are taken beside it. */
 static ls_status load_average(const loading *weights, ls_train_state *s, const ls_param *p,
                               int average, ls_error *e) {
     loading point = *weights, mean = *weights;
@@ -170,10 +173,29 @@ static ls_status load_all(const loading *weights, ls_train_state *s, const ls_pa
     else
         LS_TRY(load_param(weights, p, s->ema ? LS_OPTIM_EMA : NULL, e));
     for (int k = 1; k < s->flat.n; k++) {
-        const loading states = {weights->from, &weights->from->optimizer, NULL, s, s->flat.of[k]};
-        const char *name = ls_optim_state_name(s->optim, p, k - 1);
+        const loading states = {.from = weights->from,
+                                .file = &weights->from->optimizer,
+                                .part = s,
+                                .flat = s->flat.of[k]};
+        const char *name = s->replicas ? ls_optim_outer_state_name(s->optim, k - 1)
+                                       : ls_optim_state_name(s->optim, p, k - 1);
         const ls_param shape = ls_optim_state_param(s->optim, p, k - 1);
         if (name && k != average) LS_TRY(load_param(&states, &shape, name, e));
+    }
+    return LS_OK;
+}
+
+/* A replica's parameter and its states. */
+static ls_status load_replica(const opened *o, ls_train_state *s, const ls_param *p, int replica,
+                              ls_error *e) {
+    loading l = {.from = o, .file = &o->optimizer, .part = s, .replica = replica};
+    for (int k = 0; k < s->flat.n; k++) {
+        const char *name = k ? ls_optim_state_name(s->optim, p, k - 1) : NULL;
+        ls_train_state held = *s;
+        held.owned = s->held;
+        l.flat = s->flat.of[k];
+        l.part = k == 0 && s->owned ? &held : s;
+        if (k == 0 || name) LS_TRY(load_param(&l, p, name, e));
     }
     return LS_OK;
 }
@@ -183,12 +205,17 @@ static ls_status load_state(const opened *o, ls_train_state *s, ls_error *e) {
     LS_TRY(check_count(o, s->model, s->begins, e));
     const ls_train_state whole = {0};
     if (s->ema) LS_TRY(check_ema(o, e));
-    const loading weights = {o, s->ema ? &o->optimizer : &o->weights, s->ema ? NULL : &o->frozen,
-                             s->all_params ? &whole : s, s->flat.of[0]};
+    const loading weights = {o,
+                             s->ema ? &o->optimizer : &o->weights,
+                             s->ema ? NULL : &o->frozen,
+                             s->all_params ? &whole : s,
+                             s->flat.of[0],
+                             0};
     for (int i = 0; i < s->model->nparams; i++) {
         const ls_param *p = &s->model->params[i];
         if (p->frozen || (s->begins && lacks(o, p))) continue;
         LS_TRY(p->rows ? load_table(&weights, s, p, e) : load_all(&weights, s, p, e));
+        for (int r = 1; r <= s->replicas; r++) LS_TRY(load_replica(o, s, p, r, e));
     }
     s->step = o->manifest.step;
     s->scaler = o->manifest.scaler;
@@ -198,7 +225,7 @@ static ls_status load_state(const opened *o, ls_train_state *s, ls_error *e) {
 static ls_status load_frozen(const char *path, const ls_model *m, float *buffer, ls_error *e) {
     opened o;
     const ls_train_state whole = {0};
-    const loading all = {&o, &o.weights, &o.frozen, &whole, buffer};
+    const loading all = {&o, &o.weights, &o.frozen, &whole, buffer, 0};
     LS_TRY(open_all(path, &o, e));
     ls_status s = check_count(&o, m, true, e);
     for (int i = 0; s == LS_OK && i < m->nparams; i++)
@@ -215,8 +242,8 @@ static ls_status load_errors(const char *path, const ls_checkpoint_errors *x, ls
     LS_TRY(open_all(path, &o, e));
     for (int v = 0; v < x->nerrors; v++) {
         char name[LS_STATE_ERROR_NAME];
-        const loading all = {&o, &o.optimizer, NULL, &whole,
-                             x->errors + (size_t)v * x->model->nfloats};
+        const loading all = {
+            &o, &o.optimizer, NULL, &whole, x->errors + (size_t)v * x->model->nfloats, 0};
         ls_state_error_name(v, name);
         for (int i = 0; x->wants[v] && s == LS_OK && i < x->model->nparams; i++)
             if (!x->model->params[i].frozen) s = load_param(&all, &x->model->params[i], name, e);

@@ -440,7 +440,7 @@ static ls_status restore_newest(const ls_folder_run *r, ls_error *e) {
 }
 
 ls_status ls_folder_follow(ls_folder *f, ls_error *e) {
-    f->notes->step = ls_store_steps(f->run.store);
+    f->notes->step = ls_store_trained(f->run.store);
     LS_TRY(lock_again(f, e));
     if (!is_complete(&f->run)) LS_TRY(restore_newest(&f->run, e));
     return f->notes->step < 0 ? find_start(f, e) : LS_OK;

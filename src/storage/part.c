@@ -58,11 +58,17 @@ static ls_status put(work *w, int file, const ls_tensor *t, size_t first, size_t
 /* A state may have fewer elements than its parameter, which then has one owner. */
 static size_t at_most(size_t n, size_t most) { return n < most ? n : most; }
 
-int ls_part_nholders(const ls_plan *p) { return ls_plan_shards_moments(p) ? ls_plan_shards(p) : 1; }
+int ls_part_nholders(const ls_plan *p) {
+    if (p->c.islands) return p->c.nworkers;
+    return ls_plan_shards_moments(p) ? ls_plan_shards(p) : 1;
+}
 
 /* The part of a parameter that lies in elements `own` of the flat buffers. */
 static ls_status put_param(work *w, int param, ls_bucket own, ls_error *e) {
     const ls_param *p = &w->plan->c.model->params[param];
+    size_t base = (size_t)own.island * ls_plan_segment_floats(w->plan);
+    own.first -= base;
+    own.end -= base;
     size_t first = own.first > p->offset ? own.first : p->offset;
     size_t end = own.end < p->offset + p->count ? own.end : p->offset + p->count;
     if (p->frozen || first >= end) return LS_OK;
@@ -70,7 +76,7 @@ static ls_status put_param(work *w, int param, ls_bucket own, ls_error *e) {
         const ls_part_file *f = &w->files[i];
         for (int k = f->tensors->from[param]; k < f->tensors->from[param + 1]; k++) {
             const ls_tensor *t = &f->tensors->list[k];
-            if (!f->tensors->vws[k])
+            if (!f->tensors->vws[k] && f->tensors->replica[k] == own.island)
                 LS_TRY(put(w, i, t, at_most(first - p->offset, t->count),
                            at_most(end - p->offset, t->count), e));
         }

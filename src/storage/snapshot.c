@@ -119,8 +119,8 @@ static ls_status copy(writing *w, float *flat, ls_error *e) {
     ls_scaler scaler = {0};
     LS_TRY(copy_parts(w, flat, &scaler, e));
     ls_best_load(&w->best, r->best); /* the next evaluation comes after the next update */
-    w->state.flat = ls_flat_of_state(flat, NULL, ls_optim_nstates(&r->plan->c.optim),
-                                     r->plan->c.model->nfloats);
+    w->state.flat =
+        ls_flat_of_state(flat, NULL, ls_optim_nstates(&r->plan->c.optim), ls_plan_floats(r->plan));
     if (ls_plan_has_errors(r->plan)) {
         w->state.errors = errors_in(r->plan, flat);
         w->state.nerrors = r->plan->c.V;
@@ -219,7 +219,10 @@ static ls_status write_part(const writing *w, ls_error *e) {
 static writing writing_of(const ls_snapshot_run *r, int64_t steps, bool together) {
     int end = r->first + r->n, all = nwriters(r->plan);
     writing w = {.run = r,
-                 .state = {.model = r->plan->c.model, .optim = &r->plan->c.optim, .step = steps}};
+                 .state = {.model = r->plan->c.model,
+                           .optim = &r->plan->c.optim,
+                           .replicas = r->plan->c.islands,
+                           .step = steps}};
     if (!together) return w;
     w.first = r->first;
     w.end = end < all ? end : all;
@@ -276,7 +279,7 @@ static void touch(float *p, size_t n) {
 
 static _Noreturn void warm(const ls_snapshot_run *r, float *flat) {
     const ls_plan *p = r->plan;
-    size_t n = p->c.model->nfloats;
+    size_t n = ls_plan_floats(p);
     int flats = ls_optim_nflats(&p->c.optim);
     writing w = writing_of(r, 0, ls_snapshot_is_shared(p, r->n));
     if (nice(NICE) < 0) errno = 0;

@@ -87,7 +87,8 @@ void ls_state_error_name(int vw, char text[LS_STATE_ERROR_NAME]) {
 static ls_state_tensors new_tensors(const ls_model *m, int each) {
     return (ls_state_tensors){.list = LS_NEW_ARRAY(ls_tensor, (size_t)(m->nparams * each)),
                               .from = LS_NEW_ARRAY(int, (size_t)m->nparams + 1),
-                              .vws = LS_NEW_ARRAY(int, (size_t)(m->nparams * each))};
+                              .vws = LS_NEW_ARRAY(int, (size_t)(m->nparams * each)),
+                              .replica = LS_NEW_ARRAY(int, (size_t)(m->nparams * each))};
 }
 
 /* Updates so far: steps that did not overflow. */
@@ -121,18 +122,39 @@ ls_state_tensors ls_state_weights(const ls_train_state *s) {
     return t;
 }
 
+void ls_state_replica_name(char *name, int replica) {
+    size_t n = strlen(name);
+    snprintf(name + n, LS_TENSOR_NAME - n, ".replica.%d", replica - 1);
+}
+
+/* Appends the states of a parameter; those of a replica with the parameter itself. */
+static void add_states(const ls_train_state *s, const ls_param *p, int replica,
+                       ls_state_tensors *t) {
+    size_t at = (size_t)replica * s->model->nfloats + p->offset;
+    for (int k = replica ? 0 : 1; k < s->flat.n; k++) {
+        bool common = s->replicas && !replica;
+        const char *name = k == 0   ? NULL
+                           : common ? ls_optim_outer_state_name(s->optim, k - 1)
+                                    : ls_optim_state_name(s->optim, p, k - 1);
+        if (k > 0 && !name) continue;
+        /* the average stands with the weights, and the parameter in its place */
+        int buffer = k && k == ls_optim_weights(s->optim, p, 1) ? 0 : k;
+        const float *data = replica ? s->flat.of[buffer] + at : values_of(s, p, buffer);
+        t->replica[t->n] = replica;
+        const ls_param shape = p->rows ? ls_param_whole(p)
+                               : k ? ls_optim_state_param(s->optim, p, k - 1)
+                                   : *p;
+        t->list[t->n] = ls_state_tensor(&shape, name, data);
+        if (replica) ls_state_replica_name(t->list[t->n].name, replica);
+        t->n++;
+    }
+}
+
 ls_state_tensors ls_state_optimizer(const ls_train_state *s) {
-    ls_state_tensors t = new_tensors(s->model, s->flat.n + s->nerrors);
+    ls_state_tensors t = new_tensors(s->model, s->flat.n * (1 + s->replicas) + s->nerrors);
     for (int i = 0; i < s->model->nparams; i++) {
         const ls_param *p = &s->model->params[i];
-        for (int k = 1; k < s->flat.n && !p->frozen; k++) {
-            const char *name = ls_optim_state_name(s->optim, p, k - 1);
-            /* the average stands with the weights, and the parameter in its place */
-            int buffer = k == ls_optim_weights(s->optim, p, 1) ? 0 : k;
-            const ls_param shape =
-                p->rows ? ls_param_whole(p) : ls_optim_state_param(s->optim, p, k - 1);
-            if (name) t.list[t.n++] = ls_state_tensor(&shape, name, values_of(s, p, buffer));
-        }
+        for (int r = 0; r <= s->replicas && !p->frozen; r++) add_states(s, p, r, &t);
         for (int v = 0; v < s->nerrors && !p->frozen; v++) {
             char name[LS_STATE_ERROR_NAME];
             ls_state_error_name(v, name);
@@ -149,6 +171,7 @@ void ls_state_tensors_free(ls_state_tensors *t) {
     free(t->list);
     free(t->from);
     free(t->vws);
+    free(t->replica);
     *t = (ls_state_tensors){0};
 }
 

@@ -14,9 +14,11 @@ typedef struct ls_train_state {
     int64_t step;          /* steps complete */
     const ls_optim *optim; /* NULL: without the optimizer's states (flat.n is 1) */
     ls_flat flat;
+    int replicas; /* whose parameters and states follow the common ones in each buffer of flat */
     const ls_bucket *owned; /* [nowned] loading fills only these parts; NULL: all */
     int nowned;
-    bool all_params; /* load all parameters, whatever is owned */
+    bool all_params; /* load all parameters, whatever is owned; of replicas, those that are held */
+    const ls_bucket *held; /* [nowned] */
     bool begins; /* a new run begins with them: adapters that the file lacks are left as they are */
     bool ema;    /* flat.of[0] is loaded with their average (optim.ema) */
     /* [nerrors][nfloats] what encoding has lost of virtual workers' gradients (exec/errors.h) */
@@ -36,15 +38,19 @@ enum { LS_STATE_ERROR_NAME = 24 };
 typedef struct ls_state_tensors {
     ls_tensor *list; /* [n] */
     size_t n;
-    int *from; /* [nparams + 1] */
-    int *vws;  /* [n] 1 + the virtual worker whose errors a tensor has; 0: it has none */
+    int *from;    /* [nparams + 1] */
+    int *vws;     /* [n] 1 + the virtual worker whose errors a tensor has; 0: it has none */
+    int *replica; /* [n] whose a tensor is, from 1 on; 0: common */
 } ls_state_tensors;
 
 /* The tensor of a parameter, or of its state NAME.suffix; of the trained weights, by the names of
- * the parameters; of the optimizer's states, NAME.exp_avg and so on (optim/optimizer.h); of virtual
- * worker V's errors, NAME.error.V, after the states. */
+ * the parameters; of the optimizer's states, NAME.exp_avg and so on (optim/optimizer.h), with those
+ * of replicas, NAME.replica.3, NAME.exp_avg.replica.3; of virtual worker V's errors, NAME.error.V,
+ * after the states. */
 ls_tensor ls_state_tensor(const ls_param *, const char *suffix, const float *data);
 /* That of a frozen parameter has its own type. */
+/* Appends the suffix of a replica's tensor, from 1 on, to a name [LS_TENSOR_NAME]. */
+void ls_state_replica_name(char *name, int replica);
 ls_tensor ls_state_frozen_tensor(const ls_param *, ls_frozen_value);
 ls_state_tensors ls_state_weights(const ls_train_state *);
 ls_state_tensors ls_state_optimizer(const ls_train_state *);

@@ -15,10 +15,11 @@
 #include "train/layout.h"
 #include "train/reference.h"
 #include "train/save.h"
+#include "train/sync.h"
 
 /* For a worker that has had the directory open since an earlier view. */
 static ls_status reuse_folder(ls_loop *l, ls_error *e) {
-    l->folder->notes->step = ls_store_steps(l->host->store);
+    l->folder->notes->step = ls_store_trained(l->host->store);
     bool whole = ls_folder_has_data(l->run->dir, &l->run->config, &l->host->layout.model);
     return whole ? LS_OK : ls_save_restore_folder(l, e);
 }
@@ -177,7 +178,8 @@ static ls_status open_metrics(ls_loop *l, ls_error *e) {
     ls_folder_stay(l->folder);
     ls_metrics_set_view(l->metrics, h->runtime->survives ? h->survival.view.id.number : 1,
                         l->run->nasync ? l->run->nasync : h->layout.plan.c.nworkers);
-    bool known = h->runtime->survives && ls_store_last_note(h->store, &last);
+    bool known = h->runtime->survives && ls_store_last_note(h->store, &last) &&
+                 ls_sync_whole(&h->layout.plan, &last);
     return known ? ls_metrics_missing(l->metrics, &last, e) : LS_OK;
 }
 

@@ -58,6 +58,8 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
                            .reduce = ls_config_reduce(c),
                            .compress = compress_of(c)};
     ls_status s = ls_optim_of(c, &l_p->model, &plan.optim, e);
+    plan.islands = plan.optim.replicas;
+    plan.mixing = c->sync.mixing;
     if (s == LS_OK) s = ls_plan_make(&plan, &l_p->plan, e);
     if (s != LS_OK) ls_model_free(&l_p->model);
     return s;

@@ -190,8 +190,20 @@ static bool is_unevaluated(const ls_loop *l) {
     return due && ls_best_is_retained(c) && l->best.val_step != l->steps;
 }
 
+/* Earlier workers were lost in the middle of a step. */
+static ls_status finish_step(ls_loop *l, ls_error *e) {
+    ls_step_in in = ls_run_step(l->run, l->steps, &l->m.scaler);
+    ls_step_out out = {0};
+    int64_t begin = ls_clock_ns();
+    LS_TRY(ls_member_finish_step(&l->m, &in, &out, e));
+    l->steps++;
+    ls_step_time t = {.seconds = (double)(ls_clock_ns() - begin) / 1e9, .data_wait_s = -1};
+    return l->metrics ? ls_metrics_step(l->metrics, l->steps, &in, &out, &t, e) : LS_OK;
+}
+
 ls_status ls_loop_run(ls_loop *l, ls_error *e) {
     int64_t all = l->run->config.train.steps;
+    if (l->m.rest) LS_TRY(finish_step(l, e));
     if (l->follows || is_unevaluated(l)) {
         LS_TRY(after_step(l, e));
         LS_TRY(agree_on_asked(l, e));

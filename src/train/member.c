@@ -15,6 +15,7 @@
 #include "storage/pretrained.h"
 #include "train/backup.h"
 #include "train/step_rows.h"
+#include "train/sync.h"
 
 /* Refuses, before the first step, workers that would run different plans. */
 static ls_status compare_plans(ls_member *m, ls_error *e) {
@@ -129,10 +130,13 @@ static void draw_params(ls_member *m) {
         for (int k = 0; k < p->nbuckets; k++) {
             bool sharded = ls_plan_gathers(p, k) || w->shares_params;
             ls_bucket b = sharded ? ls_plan_shard(p, k, worker_of(m, i)) : p->buckets[k];
-            ls_model_init(&m->layout->model, (uint64_t)m->run->config.train.seed, b.first, b.end,
-                          w->flat.of[0]);
+            size_t base = ls_plan_base(p, k);
+            float *flat = w->flat.of[0] + base;
+            if (!ls_plan_has(p, k, worker_of(m, i))) b.end = b.first;
+            ls_model_init(&m->layout->model, (uint64_t)m->run->config.train.seed, b.first - base,
+                          b.end - base, flat);
             ls_frozen_norms(&m->layout->model, ls_exec_compute(m->execs[i]), m->frozen.values,
-                            b.first, b.end, w->flat.of[0]);
+                            b.first - base, b.end - base, flat);
             ls_world_round(w, p, ls_exec_compute(m->execs[i]), b.first, b.end);
             if (p->c.compute != LS_F32) ls_world_drop_state(w, p, k);
         }
@@ -151,9 +155,21 @@ static void draw_adapters(const ls_member *m, int i, const ls_train_state *s) {
     if (!m->run->config.lora.rank) return;
     for (int k = 0; k < p->nbuckets; k++) {
         ls_bucket b = all ? p->buckets[k] : s->owned[k];
+        if (b.island) continue; /* copied from the common ones */
         ls_model_init(s->model, (uint64_t)m->run->config.train.seed, b.first, b.end, s->flat.of[0]);
         ls_frozen_norms(s->model, ls_exec_compute(m->execs[i]), m->frozen.values, b.first, b.end,
                         s->flat.of[0]);
+    }
+}
+
+/* Replicas begin as the common parameters. held [nbuckets] NULL: all of them. */
+static void copy_to_replicas(const ls_plan *p, const ls_world *w, const ls_bucket *held) {
+    float *flat = w->flat.of[0];
+    for (int k = 0; k < p->nbuckets; k++) {
+        ls_bucket b = held ? held[k] : p->buckets[k];
+        size_t base = ls_plan_base(p, k);
+        if (base && b.end > b.first)
+            memcpy(flat + b.first, flat + (b.first - base), (b.end - b.first) * sizeof *flat);
     }
 }
 
@@ -165,16 +181,23 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
     int worker = worker_of(m, i);
     if (w->shares_params && w->shares_state && worker % ls_plan_shards(p) != 0) return LS_OK;
     ls_train_state s = {.model = &m->layout->model, .optim = &p->c.optim, .flat = w->flat};
-    if (m->first_step == 0) s.flat.n = 1;
+    if (m->first_step == 0)
+        s.flat.n = 1;
+    else
+        s.replicas = p->c.islands;
     s.begins = m->first_step == 0;
     ls_bucket *owned = LS_NEW_ARRAY(ls_bucket, (size_t)p->nbuckets);
-    for (int k = 0; k < p->nbuckets; k++) owned[k] = ls_plan_owned(p, k, worker);
+    ls_bucket *held = LS_NEW_ARRAY(ls_bucket, (size_t)p->nbuckets);
+    for (int k = 0; k < p->nbuckets; k++) owned[k] = held[k] = ls_plan_owned(p, k, worker);
     if (!w->shares_state) {
         s.owned = owned;
         s.nowned = p->nbuckets;
         s.all_params = !w->shares_params && (!ls_plan_shards_params(p) || p->c.whole_nbytes > 0);
+        s.held = held;
     }
     if (m->rows && worker == 0) s.tables = ls_step_rows_tables(m->host);
+    for (int k = 0; s.all_params && k < p->nbuckets; k++)
+        if (ls_plan_has(p, k, worker)) held[k] = p->buckets[k];
     if (s.begins) draw_adapters(m, i, &s);
     bool published = m->first_step == 0 && strcmp(path, m->run->config.model.from) == 0;
     ls_status status =
@@ -182,13 +205,15 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
     const char *adapter = m->run->config.model.adapter;
     if (status == LS_OK && s.begins && *adapter) status = ls_peft_load(adapter, &s, e);
     if (m->first_step > 0 && s.scaler.scale > 0) m->scaler = s.scaler;
+    if (status == LS_OK && s.begins) copy_to_replicas(p, w, s.held);
     for (int k = 0; status == LS_OK && k < p->nbuckets; k++) {
-        ls_bucket b = s.owned && !s.all_params ? owned[k] : p->buckets[k];
+        ls_bucket b = s.owned ? held[k] : p->buckets[k];
         ls_world_round(w, p, ls_exec_compute(m->execs[i]), b.first, b.end);
         if (p->c.compute != LS_F32) ls_world_drop_state(w, p, k);
     }
     ls_world_drop_params(w, p);
     free(owned);
+    free(held);
     return status;
 }
 
@@ -254,6 +279,9 @@ ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls
     bool found = ls_host_has_state(m->host);
     ls_status s = LS_OK;
     m->first_step = first_step;
+    m->rest = 0;
+    if (found) m->rest = (int)(ls_store_steps(m->host->store) % ls_plan_changes(&m->layout->plan));
+    if (m->rest) m->first_step++; /* of the executor, whose part of the step is done */
     if (!m->rows) m->rows = ls_step_rows_new(m);
     for (int i = 0; s == LS_OK && i < m->nexecs; i++)
         if (!m->execs[i]) s = create_exec(m, i, &m->execs[i], e);
@@ -269,10 +297,13 @@ ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls
 
 void ls_member_part(ls_member *m) {
     if (m->worlds && m->worlds[0].store) ls_world_part(m->worlds);
+    ls_sync_free(m->sync);
+    m->sync = NULL;
     m->group = NULL;
 }
 
 void ls_member_leave(ls_member *m) {
+    ls_sync_free(m->sync);
     for (int i = 0; i < m->nexecs; i++) {
         if (m->execs) ls_exec_free(m->execs[i]);
         if (m->worlds) ls_world_close(&m->worlds[i], &m->layout->plan);
@@ -288,7 +319,21 @@ void ls_member_leave(ls_member *m) {
     *m = (ls_member){0};
 }
 
-ls_status ls_member_step(ls_member *m, const ls_step_in *in, ls_step_out *out_p, ls_error *e) {
+ls_status ls_member_finish_step(ls_member *m, const ls_step_in *in, ls_step_out *out_p,
+                                ls_error *e) {
+    ls_store_note last = {0};
+    int rest = m->rest;
+    m->rest = 0;
+    m->step_began_ns = ls_clock_ns();
+    (void)ls_store_last_note(m->host->store, &last);
+    *out_p = last.out;
+    return ls_sync_after(m, in, out_p, in->step * ls_plan_changes(&m->layout->plan) + rest, e);
+}
+
+ls_status ls_member_step(ls_member *m, const ls_step_in *given, ls_step_out *out_p, ls_error *e) {
+    const ls_plan *p = &m->layout->plan;
+    ls_step_in in_order = *given, *in = &in_order;
+    in->changes = ls_sync_changes(&m->run->config, p, in->step);
     m->step_began_ns = ls_clock_ns();
     LS_TRY(ls_step_rows_begin(m->rows, in->step, e));
     LS_TRY(ls_run_is_sequential(m->run) ? ls_exec_step_all(m->execs, in, out_p, e)
@@ -296,7 +341,8 @@ ls_status ls_member_step(ls_member *m, const ls_step_in *in, ls_step_out *out_p,
     ls_scaler_config scaler = ls_run_scaler(m->run);
     if (ls_exec_gave_up(m->execs[0])) return LS_OK;
     LS_TRY(ls_step_rows_end(m->rows, in->step, e));
-    if (!in->skips || ls_scaler_next(&m->scaler, &scaler, out_p->skipped)) return LS_OK;
+    bool fits = !in->skips || ls_scaler_next(&m->scaler, &scaler, out_p->skipped);
+    if (fits) return p->c.islands ? ls_sync_after(m, in, out_p, in->changes, e) : LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "step %lld: %s overflows in f16, with a loss scale of %g, which is the lowest; "
                    "use train.compute=bf16 or f32, or a lower optim.lr or optim.loss_scale_min",

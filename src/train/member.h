@@ -23,6 +23,8 @@ typedef struct ls_member {
     ls_group **groups; /* } NULL but for the sequential executor */
     ls_exec **execs;   /* } */
     struct ls_step_rows *rows;     /* of tables; NULL: the model has no windows of them */
+    struct ls_sync *sync;     /* NULL: replicas have not been brought together yet */
+    int rest;                 /* of the step at which it begins: how many of its changes are done */
     struct ls_backup *backup; /* NULL: this worker helps no other */
     int nexecs;
     ls_frozen_values frozen;
@@ -48,6 +50,8 @@ ls_status ls_member_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls
 /* Adds the errors of compression after `steps` steps to a state that is saved: on worker 0, which
  * has collected them (exec/world.h). */
 void ls_member_errors(const ls_member *, int64_t steps, ls_train_state *);
+/* Collective, where a member begins in the middle of a step (train/sync.h): runs the rest of it. */
+ls_status ls_member_finish_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls_error *);
 
 /* How long this process's workers waited for the samples of the latest step. */
 int64_t ls_member_data_wait_ns(const ls_member *);

@@ -33,17 +33,14 @@ static bool gives_up(void *arg) {
 }
 
 /* A note for the workers that finish the step, should this one be lost. */
-static void note_decided(void *arg, const ls_step_in *in, const ls_step_out *out,
-                         const ls_optim_step *update) {
+static void note_decided(void *arg, const ls_store_note *decided) {
     const ls_member *m = arg;
-    ls_store_note n = {.steps = in->step + 1,
-                       .update = *update,
-                       .out = *out,
-                       .loss_scale = in->loss_scale,
-                       .began_ns = m->step_began_ns,
-                       .scaler = m->scaler};
+    ls_store_note n = *decided;
     ls_scaler_config scaler = ls_run_scaler(m->run);
-    if (in->skips) ls_scaler_next(&n.scaler, &scaler, out->skipped);
+    n.began_ns = m->step_began_ns;
+    n.scaler = m->scaler;
+    if (ls_run_has_scale(m->run) && n.task == LS_TASK_TRAIN)
+        ls_scaler_next(&n.scaler, &scaler, n.out.skipped);
     ls_snapshot_wait_copied(&m->host->notes->snapshot);
     ls_store_decide(m->host->store, m->worker, &n);
 }

@@ -13,6 +13,7 @@ static ls_status write_checkpoint(ls_loop *l, ls_error *e) {
     ls_train_state s = {.model = &l->m.layout->model,
                         .optim = &l->m.layout->plan.c.optim,
                         .step = l->steps,
+                        .replicas = l->m.layout->plan.c.islands,
                         .flat = w->flat};
     if (ls_run_has_scale(l->run)) s.scaler = l->m.scaler;
     ls_member_errors(&l->m, l->steps, &s);

@@ -16,6 +16,7 @@
 #include "train/host.h"
 #include "train/scale.h"
 #include "train/step_rows.h"
+#include "train/sync.h"
 
 static bool get_state(const void *arg, ls_host_state *k) {
     const ls_host *h = arg;
@@ -125,7 +126,8 @@ static ls_status write_line(const ls_host *h, ls_error *e) {
     LS_TRY(ls_metrics_cut(h->run->dir, INT64_MAX, &logged, e));
     LS_TRY(ls_metrics_open(h->run->dir, &h->run->config, &h->layout.model, logged, &m, e));
     ls_metrics_set_view(m, h->survival.view.id.number, h->layout.plan.c.nworkers);
-    ls_status s = ls_store_last_note(h->store, &last) ? ls_metrics_missing(m, &last, e) : LS_OK;
+    bool known = ls_store_last_note(h->store, &last) && ls_sync_whole(&h->layout.plan, &last);
+    ls_status s = known ? ls_metrics_missing(m, &last, e) : LS_OK;
     ls_status closed = ls_metrics_close(m, s == LS_OK ? e : NULL);
     return s == LS_OK ? closed : s;
 }
@@ -150,7 +152,12 @@ static ls_status save(void *arg, int64_t *steps_p, ls_error *e) {
     bool decided = ls_store_unfinished_note(h->store, &note);
     LS_TRY(repair(arg, decided ? &note : NULL, e));
     end_metrics(h);
-    return ls_snapshot_now(&h->snapshot, &own, ls_store_steps(h->store), steps_p, e);
+    if (ls_store_steps(h->store) % ls_plan_changes(&h->layout.plan))
+        return ls_fail(e, LS_EPEER,
+                       "step %lld is complete, but not its synchronization of replicas; continue "
+                       "from the newest checkpoint",
+                       (long long)ls_store_trained(h->store) + 1);
+    return ls_snapshot_now(&h->snapshot, &own, ls_store_trained(h->store), steps_p, e);
 }
 
 static void check_ranges(ls_host *h) {
@@ -158,7 +165,7 @@ static void check_ranges(ls_host *h) {
     ls_ranges_view v = {.plan = &h->layout.plan,
                         .board = h->survival.board,
                         .number = h->survival.view.id.number,
-                        .steps = ls_store_steps(h->store)};
+                        .steps = ls_store_trained(h->store)};
     if (ls_ranges_look(&h->ranges, &h->run->config, &v)) h->survival.reshape = true;
 }
 
@@ -280,6 +287,7 @@ ls_status ls_host_supervise(ls_host *h, ls_error *e) {
                                   .must_match = h->must_match.data,
                                   .hosts = r->hosts,
                                   .steps = c->train.steps,
+                                  .changes = ls_plan_changes(&h->layout.plan),
                                   .rejoin_s = c->survival.rejoin_s,
                                   .stays = shares_memory(c),
                                   .begun = !r->resumes && r->dir && ls_file_exists(r->dir),

@@ -268,6 +268,7 @@ static ls_train_state state_of(const ls_trainer *t) {
     ls_train_state s = {.model = &t->host.layout.model,
                         .optim = &t->host.layout.plan.c.optim,
                         .step = t->steps,
+                        .replicas = t->host.layout.plan.c.islands,
                         .flat = t->m.worlds[0].flat};
     if (ls_run_has_scale(&t->run)) s.scaler = t->m.scaler;
     ls_member_errors(&t->m, t->steps, &s);

@@ -49,12 +49,13 @@ static int signal_children(const program *p, int number, int most, unsigned paus
     return times;
 }
 
-static void check(program *p, const char *run, int times, const char *what) {
+/* like: a run with the same bits. */
+static void check_like(program *p, const char *like, const char *run, int times, const char *what) {
     char want[256], got[256], line[128], *output = NULL;
     let_go(run);
     int code = program_end(p, &output);
     if (code != 0) fail_msg("%s: exit code %d:\n%s", run, code, output);
-    hash_of("undisturbed", want);
+    hash_of(like, want);
     hash_of(run, got);
     if (strcmp(want, got) != 0) fail_msg("%s: other bits:\n%s%s%s", run, want, got, output);
     snprintf(line, sizeof line, "ckpt ledger @/%s", run);
@@ -62,6 +63,10 @@ static void check(program *p, const char *run, int times, const char *what) {
     print_message("%s: %d workers %s\n", run, times, what);
     assert_true(times > 0);
     free(output);
+}
+
+static void check(program *p, const char *run, int times, const char *what) {
+    check_like(p, "undisturbed", run, times, what);
 }
 
 static void test_undisturbed(void **arg) {
@@ -88,6 +93,27 @@ static void test_killed(void **arg) {
     killed("messages", 3, 10, "--set parallel.transport=tcp");
     killed("messages-replicas", 2, 10, "--set parallel.transport=tcp --set parallel.zero=0");
     killed("threads", 2, 10, "--set parallel.threads=2");
+}
+
+/* Replicas that train apart: a worker may be lost in the middle of a synchronization, too. */
+static void test_killed_apart(void **arg) {
+    static const char apart[] = "--set sync.mode=diloco --set sync.replicas=4 --set sync.every=2 "
+                                "--set sync.fragments=2 --set sync.delay=0 --set sync.mixing=0.5";
+    static const char *const how[] = {"", "--set parallel.zero=0",
+                                      "--set parallel.zero=0 --set parallel.transport=tcp"};
+    char more[256], *output = NULL;
+    (void)arg;
+    program p = start(2, "apart", STEPS, apart);
+    assert_int_equal(program_end(&p, &output), 0);
+    free(output);
+    for (int i = 0; i < 3; i++) {
+        char run[32];
+        snprintf(run, sizeof run, "apart-%d", i);
+        snprintf(more, sizeof more, "%s %s", apart, how[i]);
+        p = start_until(STEPS * 2 / 3, 3 + i, run, more);
+        check_like(&p, "apart", run, signal_children(&p, SIGKILL, 1 + 15 / LESS, 150),
+                   "were killed");
+    }
 }
 
 static void test_stopped(void **arg) {
@@ -423,7 +449,7 @@ int main(void) {
         cmocka_unit_test(test_bad_ledger),  cmocka_unit_test(test_leave),
         cmocka_unit_test(test_any_number),  cmocka_unit_test(test_slow),
         cmocka_unit_test(test_backup),      cmocka_unit_test(test_slow_limit),
-        cmocka_unit_test(test_stay),
+        cmocka_unit_test(test_stay),        cmocka_unit_test(test_killed_apart),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -128,11 +128,9 @@ static bool never_idle(void *arg, const ls_step_in *in) {
     return false;
 }
 
-static void decided(void *arg, const ls_step_in *in, const ls_step_out *out,
-                    const ls_optim_step *update) {
+static void decided(void *arg, const ls_store_note *n) {
     const place *p = arg;
-    ls_store_note n = {.steps = in->step + 1, .update = *update, .out = *out};
-    ls_store_decide(p->s->store, p->worker, &n);
+    ls_store_decide(p->s->store, p->worker, n);
 }
 
 static ls_loader_config samples_of(const setup *s) {

@@ -685,7 +685,9 @@ static void run_action(oracle *o, const ls_action *a) {
     case LS_UPDATE: run_update(o, a); break;
     case LS_ALL_GATHER: run_gather(o, a); break;
     case LS_FREE: run_free(o, a); break;
-    case LS_NACTION_KINDS: break;
+    case LS_DELTA: /* } only in plans that bring replicas together */
+    case LS_COPY:  /* } */
+    case LS_NACTION_KINDS: wrong(o, "it is of another plan"); break;
     }
     if (comm && a->nbytes != o->read / o->u.n)
         wrong(o, "a worker reads %lld bytes from others", (long long)(o->read / o->u.n));

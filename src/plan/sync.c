@@ -1,0 +1,75 @@
+/* sync.c - the plans that bring replicas together (islands.c): no sample is read in them.
+ *
+ * Outer: each island's Delta is what its replica has moved away from the common parameters. The
+ * Deltas are summed in the order of the tree over virtual workers, in which the first virtual
+ * worker of an island has its Delta and the others have 0, so that the bits don't depend on the
+ * workers. The outer optimizer then changes the common parameters.
+ *
+ * Adopt: the common parameters are laid beside the state, where they can't be lost, then mixed into
+ * each replica.
+ *
+ * Both end as a training step does: an AllReduce, after which the change is certain, then Updates.
+ */
+#include "plan/plan.h"
+
+static bool concerns(const ls_plan *p, int bucket) {
+    size_t first = 0, end = 0;
+    return ls_plan_part(p, bucket, &first, &end);
+}
+
+/* No norm is needed: the AllReduce only shows that all workers are ready. */
+static void add_decision(ls_plan *p) {
+    ls_plan_append(p, &(ls_action){.kind = LS_ALL_REDUCE,
+                                   .bucket = LS_SCALARS,
+                                   .worker = LS_ALL_WORKERS,
+                                   .nbytes = 2 * (int64_t)sizeof(double) * (p->c.nworkers - 1) /
+                                             p->c.nworkers});
+}
+
+/* All buckets: those that nothing changes are marked as up to date. */
+static void add_updates(ls_plan *p) {
+    for (int k = 0; k < p->nbuckets; k++)
+        for (int w = 0; w < p->c.nworkers; w++)
+            ls_plan_append(p, &(ls_action){.kind = LS_UPDATE, .worker = w, .bucket = k});
+}
+
+static void add_deltas(ls_plan *p, int worker, int bucket) {
+    for (int i = 0; i < ls_plan_nvws(p, worker); i++) {
+        ls_action a = {
+            .kind = LS_DELTA, .worker = worker, .vw = ls_plan_vw(p, worker, i), .bucket = bucket};
+        int folds = ls_plan_fold(p, worker, i, &a.slot), slot = a.slot;
+        ls_plan_append(p, &a);
+        a.kind = LS_ADD;
+        for (int k = 1; k <= folds; k++) {
+            a.slot = slot - k;
+            ls_plan_append(p, &a);
+        }
+    }
+}
+
+void ls_plan_order_outer(ls_plan *p) {
+    bool sharded = ls_plan_shards_moments(p);
+    for (int k = 0; k < p->nbuckets; k++) {
+        if (!concerns(p, k)) continue;
+        for (int w = 0; w < p->c.nworkers; w++) add_deltas(p, w, k);
+        ls_plan_append_comm(p, sharded ? LS_REDUCE_SCATTER : LS_ALL_REDUCE,
+                            sharded ? LS_AXIS_SHARDS : LS_AXIS_ALL, k, 0);
+    }
+    add_decision(p);
+    add_updates(p);
+    for (int k = 0; sharded && k < p->nbuckets; k++)
+        if (concerns(p, k)) ls_plan_append_comm(p, LS_ALL_GATHER, LS_AXIS_SHARDS, k, 0);
+}
+
+void ls_plan_order_adopt(ls_plan *p) {
+    int nbuckets = p->nbuckets / ls_plan_segments(p);
+    for (int k = 0; k < nbuckets; k++) {
+        if (!concerns(p, ls_plan_bucket_in(p, k, 1))) continue;
+        for (int w = 0; w < p->c.nworkers; w++)
+            ls_plan_append(p, &(ls_action){.kind = LS_COPY, .worker = w, .bucket = k});
+    }
+    add_decision(p);
+    add_updates(p);
+    for (int k = nbuckets; ls_plan_shards_moments(p) && k < p->nbuckets; k++)
+        if (concerns(p, k)) ls_plan_append_comm(p, LS_ALL_GATHER, LS_AXIS_ISLAND, k, 0);
+}

@@ -1,0 +1,147 @@
+/* verify_sync.c - checks the plans that bring replicas together (sync.c). */
+#include <stdlib.h>
+
+#include "plan/plan.h"
+
+typedef struct walk {
+    const ls_plan *p;
+    int at;
+    int *deltas;        /* [V][nbuckets] */
+    int *adds;          /* [V][nbuckets] folds so far */
+    int *sums, *copies; /* [nbuckets], [nbuckets][nworkers] */
+    int *updates;       /* [nbuckets][nworkers] */
+    int decisions, waited;
+    ls_status status;
+    ls_error *e;
+} walk;
+
+static void wrong(walk *w, const char *what) {
+    ls_buf line = {0};
+    if (w->status != LS_OK) return;
+    ls_plan_print_action(w->p, w->at, &line);
+    if (line.len) line.data[line.len - 1] = 0;
+    w->status = ls_fail(w->e, LS_EINVAL, "plan: %s: action%s", what, line.data ? line.data : "");
+    ls_buf_free(&line);
+}
+
+static bool concerns(const ls_plan *p, int bucket) {
+    size_t first = 0, end = 0;
+    return ls_plan_part(p, bucket, &first, &end);
+}
+
+/* Deltas come in the order of the virtual workers, each followed by its folds. */
+static void check_delta(walk *w, const ls_action *a) {
+    const ls_plan *p = w->p;
+    int slot = 0, i = ls_plan_vw_index(p, a->worker, a->vw), cell = a->vw * p->nbuckets + a->bucket;
+    if (i < 0 || i >= ls_plan_nvws(p, a->worker)) {
+        wrong(w, "belongs to another worker");
+        return;
+    }
+    int folds = ls_plan_fold(p, a->worker, i, &slot);
+    bool delta = a->kind == LS_DELTA;
+    if (p->c.task != LS_TASK_OUTER || !concerns(p, a->bucket)) wrong(w, "is in the wrong plan");
+    if (w->decisions || w->sums[a->bucket]) wrong(w, "comes too late");
+    if (delta && (w->deltas[cell]++ || a->slot != slot)) wrong(w, "adds to the wrong sum");
+    if (!delta && (!w->deltas[cell] || ++w->adds[cell] > folds || a->slot != slot - w->adds[cell]))
+        wrong(w, "is not a fold of the tree");
+}
+
+static void check_sum(walk *w, const ls_action *a) {
+    const ls_plan *p = w->p;
+    for (int worker = 0; worker < p->c.nworkers; worker++)
+        for (int i = 0; i < ls_plan_nvws(p, worker); i++) {
+            int slot = 0, cell = ls_plan_vw(p, worker, i) * p->nbuckets + a->bucket;
+            if (w->deltas[cell] != 1 || w->adds[cell] != ls_plan_fold(p, worker, i, &slot))
+                wrong(w, "comes before a Delta or a fold");
+        }
+    if (w->sums[a->bucket]++ || w->decisions) wrong(w, "sums twice, or too late");
+}
+
+/* A worker that is ready to decide must have what the change needs (buffer.c). */
+static void count_sum(int buffer, ls_use how, void *arg) {
+    walk *w = arg;
+    if (how == LS_USE_READ) w->waited += ls_plan_buffer_of(w->p, buffer).kind == LS_BUF_SUM;
+}
+
+static void check_decision(walk *w, const ls_action *a) {
+    const ls_plan *p = w->p;
+    int needed = 0, nbuckets = p->nbuckets / ls_plan_segments(p);
+    for (int k = 0; k < nbuckets; k++)
+        needed += concerns(p, p->c.task == LS_TASK_ADOPT ? ls_plan_bucket_in(p, k, 1) : k);
+    for (int worker = 0; worker < p->c.nworkers; worker++) {
+        w->waited = 0;
+        ls_action_uses(p, a, worker, count_sum, w);
+        if (w->waited != needed) wrong(w, "does not wait for what the change needs");
+    }
+    w->decisions++;
+}
+
+static bool is_known(const walk *w, int bucket, int worker) {
+    const ls_plan *p = w->p;
+    if (!concerns(p, bucket)) return true;
+    if (p->c.task == LS_TASK_OUTER) return w->sums[bucket] == 1;
+    int common = bucket % (p->nbuckets / ls_plan_segments(p));
+    return w->copies[common * p->c.nworkers + worker] == 1;
+}
+
+static void check_update(walk *w, const ls_action *a) {
+    if (w->decisions != 1) wrong(w, "changes the state before it is decided");
+    if (!is_known(w, a->bucket, a->worker)) wrong(w, "comes before its sum");
+    if (w->updates[a->bucket * w->p->c.nworkers + a->worker]++) wrong(w, "updates twice");
+}
+
+/* Before the decision the common parameters are gathered beside the state, after it what was
+ * updated. */
+static void check_gather(walk *w, const ls_action *a) {
+    const ls_plan *p = w->p;
+    int from = 0, to = 0;
+    ls_plan_workers_of(p, a->bucket, &from, &to);
+    for (int worker = from; worker < to; worker++)
+        if (w->decisions && w->updates[a->bucket * p->c.nworkers + worker] != 1)
+            wrong(w, "gathers before an Update");
+    for (int worker = 0; !w->decisions && worker < p->c.nworkers; worker++)
+        w->copies[a->bucket * p->c.nworkers + worker]++;
+}
+
+static void check(walk *w, const ls_action *a) {
+    const ls_plan *p = w->p;
+    if (a->bucket != LS_SCALARS && (a->bucket < 0 || a->bucket >= p->nbuckets)) {
+        wrong(w, "names a bucket that does not exist");
+        return;
+    }
+    switch (a->kind) {
+    case LS_DELTA:
+    case LS_ADD: check_delta(w, a); break;
+    case LS_COPY: w->copies[a->bucket * p->c.nworkers + a->worker]++; break;
+    case LS_REDUCE_SCATTER: check_sum(w, a); break;
+    case LS_ALL_REDUCE:
+        if (a->bucket == LS_SCALARS)
+            check_decision(w, a);
+        else
+            check_sum(w, a);
+        break;
+    case LS_UPDATE: check_update(w, a); break;
+    case LS_ALL_GATHER: check_gather(w, a); break;
+    default: wrong(w, "is in the wrong plan");
+    }
+}
+
+ls_status ls_plan_verify_sync(const ls_plan *p, ls_error *e) {
+    size_t n = (size_t)p->c.nworkers, nbuckets = (size_t)p->nbuckets, V = (size_t)p->c.V;
+    walk w = {.p = p, .e = e};
+    w.deltas = LS_NEW_ARRAY(int, V *nbuckets);
+    w.adds = LS_NEW_ARRAY(int, V *nbuckets);
+    w.sums = LS_NEW_ARRAY(int, nbuckets);
+    w.copies = LS_NEW_ARRAY(int, nbuckets *n);
+    w.updates = LS_NEW_ARRAY(int, nbuckets *n);
+    for (w.at = 0; w.at < p->nactions && w.status == LS_OK; w.at++) check(&w, &p->actions[w.at]);
+    w.at = p->nactions - 1;
+    for (size_t i = 0; i < nbuckets * n; i++)
+        if (w.updates[i] != 1) wrong(&w, "ends a plan that leaves out an update");
+    free(w.deltas);
+    free(w.adds);
+    free(w.sums);
+    free(w.copies);
+    free(w.updates);
+    return w.status;
+}
