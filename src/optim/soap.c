@@ -27,13 +27,14 @@ typedef struct room {
     float *step, *mean, *squares, *gg, *q; /* values */
     float *x, *y, *product;                /* scratch: [count], [count], [R, R] */
     double *a, *b;                         /* [R, R] */
+    double *squares_of_rows;               /* [R] */
 } room;
 
 static size_t values(const ls_param *p) { return 3 * p->count + 2 * rows_of(p) * rows_of(p); }
 
 static size_t scratch(const ls_param *p) {
     size_t R = rows_of(p);
-    return 4 * R * R + 2 * p->count + R * R;
+    return 4 * R * R + 2 * p->count + R * R + 2 * R;
 }
 
 static room room_of(const ls_whole_call *c) {
@@ -43,7 +44,8 @@ static room room_of(const ls_whole_call *c) {
     r.q = r.gg + square;
     r.a = (double *)(void *)c->scratch; /* at the beginning of a vector */
     r.b = r.a + square;
-    r.x = c->scratch + 4 * square;
+    r.squares_of_rows = r.b + square;
+    r.x = c->scratch + 4 * square + 2 * rows_of(c->p);
     r.y = r.x + n;
     r.product = r.y + n;
     return r;
@@ -84,42 +86,41 @@ static void add_gradient(const ls_whole_call *c, const room *r) {
 
 /* ---- the basis ---- */
 
-/* A rotation of lines i and k of a square. */
-typedef struct rotation {
-    size_t i, k;
-    double cosine, sine;
-} rotation;
-
-/* Rotates rows, or columns, of a [R, R]. */
-static void turn(const rotation *t, bool columns, double *a, size_t R) {
-    size_t line = columns ? 1 : R, step = columns ? R : 1;
-    for (size_t j = 0; j < R; j++) {
-        double *x = &a[t->i * line + j * step], *y = &a[t->k * line + j * step], was = *x;
-        *x = t->cosine * was - t->sine * *y;
-        *y = t->sine * was + t->cosine * *y;
-    }
+static double dot(const double *x, const double *y, size_t n) {
+    double sums[4] = {0}; /* four chains, so that one need not wait for itself */
+    for (size_t i = 0; i < n; i++) sums[i % 4] += x[i] * y[i];
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-/* Jacobi's method: rotations make a, which is symmetric, diagonal; the rows of v become its
- * eigenvectors. */
-static void diagonalize(double *a, double *v, size_t R) {
-    for (size_t i = 0; i < R * R; i++) v[i] = i % (R + 1) == 0;
-    for (int sweep = 0; sweep < SWEEPS; sweep++) {
-        double outside = 0, diagonal = 0;
-        for (size_t i = 0; i < R * R; i++) *(i % (R + 1) ? &outside : &diagonal) += a[i] * a[i];
-        if (outside <= 1e-24 * diagonal) return;
-        for (size_t i = 0; i < R; i++)
-            for (size_t k = i + 1; k < R; k++) {
-                if (a[i * R + k] == 0) continue;
-                double ratio = (a[k * R + k] - a[i * R + i]) / (2 * a[i * R + k]);
-                double tangent = (ratio < 0 ? -1 : 1) / (fabs(ratio) + sqrt(ratio * ratio + 1));
-                double cosine = 1 / sqrt(tangent * tangent + 1);
-                const rotation t = {i, k, cosine, tangent * cosine};
-                turn(&t, false, a, R);
-                turn(&t, true, a, R);
-                turn(&t, false, v, R);
-            }
+/* Rotates two rows of n, with these squares, so that they become orthogonal. False: they are. */
+static bool part_rows(double *x, double *y, double *squares_x, double *squares_y, size_t n) {
+    double along = dot(x, y, n);
+    if (fabs(along) <= 1e-14 * sqrt(*squares_x * *squares_y)) return false;
+    double ratio = (*squares_y - *squares_x) / (2 * along);
+    double tangent = (ratio < 0 ? -1 : 1) / (fabs(ratio) + sqrt(ratio * ratio + 1));
+    double cosine = 1 / sqrt(tangent * tangent + 1), sine = tangent * cosine;
+    for (size_t i = 0; i < n; i++) {
+        double was = x[i];
+        x[i] = cosine * was - sine * y[i];
+        y[i] = sine * was + cosine * y[i];
     }
+    *squares_x -= tangent * along;
+    *squares_y += tangent * along;
+    return true;
+}
+
+/* Hestenes' form of Jacobi's method: rotations make the rows of a, which is symmetric, orthogonal.
+ * They become its eigenvectors, each times its eigenvalue. squares [R]: of the rows. */
+static void diagonalize(double *a, double *squares, size_t R) {
+    bool again = true;
+    for (int sweep = 0; again && sweep < SWEEPS; sweep++) {
+        again = false;
+        for (size_t i = 0; i < R; i++) squares[i] = dot(a + i * R, a + i * R, R);
+        for (size_t i = 0; i < R; i++)
+            for (size_t k = i + 1; k < R; k++)
+                if (part_rows(a + i * R, a + k * R, &squares[i], &squares[k], R)) again = true;
+    }
+    for (size_t i = 0; i < R; i++) squares[i] = dot(a + i * R, a + i * R, R);
 }
 
 /* The place of the next largest of values [R], which are marked as taken by -1. All are at least 0,
@@ -130,19 +131,6 @@ static size_t take_largest(double *x, size_t R) {
         if (x[i] > x[best]) best = i;
     x[best] = -INFINITY;
     return best;
-}
-
-/* The eigenvectors of the first GG, by descending eigenvalues. */
-static void begin_basis(const ls_whole_call *c, const room *r) {
-    size_t R = rows_of(c->p);
-    for (size_t i = 0; i < R * R; i++) r->a[i] = (double)r->gg[i];
-    diagonalize(r->a, r->b, R);
-    double *found = r->a; /* the diagonal, from then on */
-    for (size_t i = 0; i < R; i++) found[i] = r->a[i * R + i];
-    for (size_t k = 0; k < R; k++) {
-        size_t from = take_largest(found, R);
-        for (size_t i = 0; i < R; i++) r->q[i * R + k] = (float)r->b[from * R + i];
-    }
 }
 
 /* Makes row `at` of v [., R] orthogonal to those before, and of length 1. False: nothing is left. */
@@ -167,6 +155,27 @@ static void replace(double *v, size_t R, size_t at) {
         for (size_t i = 0; i < R; i++) v[at * R + i] = i == k;
         if (straighten(v, R, at)) return;
     }
+}
+
+/* The columns of Q are the rows of v, made orthonormal one after the other. */
+static void set_basis(const room *r, double *v, size_t R) {
+    for (size_t k = 0; k < R; k++) {
+        if (!straighten(v, R, k)) replace(v, R, k);
+        for (size_t i = 0; i < R; i++) r->q[i * R + k] = (float)v[k * R + i];
+    }
+}
+
+/* The eigenvectors of the first GG, by descending eigenvalues. */
+static void begin_basis(const ls_whole_call *c, const room *r) {
+    size_t R = rows_of(c->p);
+    double *squares = r->squares_of_rows;
+    for (size_t i = 0; i < R * R; i++) r->a[i] = (double)r->gg[i];
+    diagonalize(r->a, squares, R);
+    for (size_t k = 0; k < R; k++) {
+        size_t from = take_largest(squares, R);
+        memcpy(r->b + k * R, r->a + from * R, R * sizeof *r->b);
+    }
+    set_basis(r, r->b, R);
 }
 
 /* Row i of squares moves to row `to` of those of the parameter's layout. */
@@ -195,10 +204,7 @@ static void renew_basis(const ls_whole_call *c, const room *r) {
         for (size_t i = 0; i < R; i++) r->a[k * R + i] = (double)r->product[i * R + from];
         move_row(c, r->y, from, k, r->squares);
     }
-    for (size_t k = 0; k < R; k++) {
-        if (!straighten(r->a, R, k)) replace(r->a, R, k);
-        for (size_t i = 0; i < R; i++) r->q[i * R + k] = (float)r->a[k * R + i];
-    }
+    set_basis(r, r->a, R);
 }
 
 /* ---- the update ---- */
