@@ -140,6 +140,7 @@ check-hurt:
 	@$(MAKE) --no-print-directory build-tests
 	@scripts/random_faults.py build/lockstep --runs 200
 	@scripts/random_faults.py build/lockstep --runs 100 --hosts
+	@scripts/random_faults.py build/lockstep --runs 100 --async
 
 build-tests:
 	@scripts/build.sh release

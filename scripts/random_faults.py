@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Trains small runs with random models, data and settings while workers and hosts fail at random.
 
-    scripts/random_faults.py build/lockstep --runs 200 [--hosts] [--seed 1]
+    scripts/random_faults.py build/lockstep --runs 200 [--hosts|--async] [--seed 1]
 
 Each run is trained twice: by one worker without faults, and by several workers, or by two or three
 hosts with several workers each, which are killed, stopped, asked to leave, paused and scaled. The
-bits must be the same and the ledger clean. Prints one line for each run; if the run fails, also
+bits must be the same and the ledger clean. With --async runs are asynchronous: their workers and
+servers are killed and stopped, and one worker must make the same bits again (lockstep replay). Prints one line for each run; if the run fails, also
 prints its logs, and its directory stays. A run's model (random_models.py) and settings depend on
 its seed alone, which counts from --seed; when faults hit also depends on time. Needs
 build/tests/libfaults.so (make build-tests), which delays the end of a run until all faults were
@@ -125,6 +126,27 @@ def draw_settings(hosts, model):
     return V, workers, bits, free + model.free
 
 
+REFUSED = ("parallel.zero=", "parallel.shard_group=", "parallel.accumulate=", "parallel.transport=",
+           "survival.audit=", "survival.backup_workers=", "survival.copies=", "compress.")
+
+
+def make_async(bits, free):
+    """The same settings for an asynchronous run, without those that it refuses."""
+    bits = [s.replace("compute=f16", "compute=f32") for s in bits if not s.startswith(REFUSED)]
+    bits += ["sync.mode=async"] + some((0.3, "sync.delay_aware=on"))
+    free = [s for s in free if not s.startswith(REFUSED)]
+    return bits, free + ["sync.servers=%d" % random.choice([0, 0, 1, 3])]
+
+
+def children(pid):
+    """The children of all threads of a process."""
+    found = []
+    for task in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/children" % (pid, task)) as f:
+            found += [int(x) for x in f.read().split()]
+    return found
+
+
 class FaultyRun:
     """A run with faults."""
 
@@ -158,6 +180,8 @@ class FaultyRun:
     def worker(self, i):
         pid = self.hosts[i].pid
         try:
+            if self.options.asynchronous:
+                return random.choice([x for child in children(pid) for x in children(child)] or [None])
             with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
                 return random.choice(f.read().split() or [None])
         except OSError:
@@ -168,6 +192,8 @@ class FaultyRun:
         i = random.randrange(len(self.hosts))
         host, worker = self.hosts[i], self.worker(i)
         kinds = ["kill"] * 5 + ["stop", "leave", "scale"]
+        if self.options.asynchronous:
+            kinds = ["kill"] * 5 + ["stop"]
         if self.address:
             kinds += ["pause"] + ["lose", "go"] * (i > 0)
         kind = random.choice(kinds)
@@ -258,6 +284,8 @@ def draw(options, folder):
     while True:
         model = random_models.draw(options.data)
         V, workers, bits, free = draw_settings([2, 2, 3] if options.hosts else None, model)
+        if options.asynchronous:
+            bits, free = make_async(bits, free)
         with open(config_of(folder + "/x"), "w") as f:
             json.dump(model.config, f)  # JSON is YAML as well
         plan = [options.lockstep, "plan", config_of(folder + "/x"), "-n", str(sum(workers))]
@@ -269,7 +297,7 @@ def draw(options, folder):
 
 def once(options, seed):
     """Returns True if the run passed."""
-    random.seed("%d %d" % (seed, options.hosts))
+    random.seed("%d %d" % (seed, 2 if options.asynchronous else options.hosts))
     folder = tempfile.mkdtemp(prefix="lockstep-faults-")
     model, V, workers, bits, free = draw(options, folder)
     drawn = "%d: %%s: %s; workers %s; %s" % (seed, model.name.replace("%", "%%"), workers,
@@ -289,8 +317,11 @@ def once(options, seed):
         run.inject()
     codes = run.end()
     want, got = ckpt(options, "hash", undisturbed).stdout, ckpt(options, "hash", run.run).stdout
+    if options.asynchronous:
+        again = subprocess.run([options.lockstep, "replay", run.run], capture_output=True, text=True)
+        want = again.stdout.rpartition(run.run)[0] if again.returncode == 0 else again.stderr
     ledger = ckpt(options, "ledger", run.run)
-    strange = strange_samples(undisturbed, run.run)
+    strange = set() if options.asynchronous else strange_samples(undisturbed, run.run)
     good = (codes[0] == 0 and "hangs" not in codes and want == got and ledger.returncode == 0
             and not strange)
     used = ledger.stdout.partition(" by ")[2].partition("\n")[0]
@@ -320,6 +351,8 @@ def main():
     parser.add_argument("lockstep")
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--hosts", action="store_true", help="two or three hosts, with TCP between")
+    parser.add_argument("--async", action="store_true", dest="asynchronous",
+                        help="asynchronous runs on one host")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--verbose", action="store_true", help="print why settings were refused")
     options = parser.parse_args()

@@ -74,8 +74,8 @@ static ls_status set_up(ls_async *a, const ls_async_config *c, ls_error *e) {
     ls_async_crew *crew = &a->crew;
     int n = c->nworkers, busy = n * (int)c->config->parallel.threads;
     crew->plan = c->plan;
-    crew->frozen = c->frozen;
-    crew->frozen_arg = c->frozen_arg;
+    crew->prepare = c->prepare;
+    crew->prepare_arg = c->prepare_arg;
     a->run = c->run;
     a->all = c->config->train.steps;
     crew->loader = c->loader;

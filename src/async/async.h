@@ -17,10 +17,10 @@ typedef struct ls_async ls_async;
 typedef struct ls_async_config {
     const char *run; /* the directory */
     const ls_config *config;
-    const ls_plan *plan;     /* of one worker */
-    const ls_world *world;   /* with the state, in shared memory (exec/store.h) */
-    ls_async_frozen *frozen; /* NULL: nothing is frozen */
-    void *frozen_arg;
+    const ls_plan *plan;   /* of one worker */
+    const ls_world *world; /* with the state, in shared memory (exec/store.h) */
+    ls_async_prepare *prepare;
+    void *prepare_arg;
     ls_loader_config loader;
     int nworkers;         /* of this host */
     const char *listen;   /* where workers of other hosts come; NULL: nowhere */

@@ -16,16 +16,17 @@
 #include "net/key.h"
 #include "net/local/board.h"
 
-/* In a worker, once it has an executor: the frozen values [nparams], for as long as it lives. */
-typedef ls_status ls_async_frozen(void *arg, ls_exec *, const ls_frozen_value **values_p,
-                                  ls_error *);
+/* In a worker, once it has an executor and a first batch: what was not there when it was forked.
+ * *values_p: the frozen values [nparams], for as long as it lives; NULL: there are none. */
+typedef ls_status ls_async_prepare(void *arg, ls_exec *, const ls_frozen_value **values_p,
+                                   ls_error *);
 
 typedef struct ls_async_crew {
     ls_async_board *board;
     ls_async_parameters parameters;
-    const ls_plan *plan;     /* of one worker */
-    ls_async_frozen *frozen; /* NULL: nothing is frozen */
-    void *frozen_arg;
+    const ls_plan *plan; /* of one worker */
+    ls_async_prepare *prepare;
+    void *prepare_arg;
     ls_loader_config loader;
     int threads; /* of a worker */
     double clip;

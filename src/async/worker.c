@@ -41,7 +41,7 @@ static ls_status open_gradient(const ls_async_crew *c, int worker, ls_async_grad
                                          .clip = c->clip,
                                          .grads = ls_async_grads(c, worker)};
     LS_TRY(ls_async_gradient_open(g, &gc, atomic_load(&slot->step), e));
-    return c->frozen ? c->frozen(c->frozen_arg, g->exec, &g->world.frozen, e) : LS_OK;
+    return c->prepare(c->prepare_arg, g->exec, &g->world.frozen, e);
 }
 
 ls_status ls_async_work(const ls_async_crew *c, int worker, ls_error *e) {

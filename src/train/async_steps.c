@@ -6,11 +6,25 @@
 #include "async/async.h"
 #include "base/clock.h"
 #include "config/relations.h"
+#include "storage/reference.h"
+
+/* In a worker: the log-probabilities of the reference, which the coordinator has computed and
+ * saved. */
+static ls_status read_reference(ls_loop *l, ls_error *e) {
+    ls_chats *c = &l->data.text.chats;
+    bool there = false;
+    if (!ls_config_has_pairs(&l->run->config) || c->has_reference) return LS_OK;
+    LS_TRY(ls_reference_read(l->run->dir, l->data.text.record.tokens, c, &there, e));
+    c->has_reference = there;
+    if (there) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s/" LS_REFERENCE_FILE ": is missing", l->run->dir);
+}
 
 /* In a worker: a member of this process's group of one, with the worker's executor. */
-static ls_status open_frozen(void *arg, ls_exec *exec, const ls_frozen_value **values_p,
-                             ls_error *e) {
+static ls_status prepare(void *arg, ls_exec *exec, const ls_frozen_value **values_p, ls_error *e) {
     ls_loop *l = arg;
+    LS_TRY(read_reference(l, e));
+    if (!l->m.layout->model.frozen_count) return LS_OK;
     l->m.execs[0] = exec;
     LS_TRY(ls_frozen_values_open(&l->m, &l->m.frozen, e));
     *values_p = l->m.frozen.values;
@@ -23,8 +37,8 @@ ls_status ls_async_steps_open(ls_loop *l, ls_error *e) {
                                .config = &l->run->config,
                                .plan = &l->m.layout->plan,
                                .world = &l->m.worlds[0],
-                               .frozen = l->m.layout->model.frozen_count ? open_frozen : NULL,
-                               .frozen_arg = l,
+                               .prepare = prepare,
+                               .prepare_arg = l,
                                .loader = ls_dataset_loader(&l->data, &l->run->config),
                                .nworkers = l->run->nasync,
                                .listen = l->run->listen,
