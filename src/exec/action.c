@@ -595,9 +595,12 @@ void ls_exec_leave(ls_exec *x, int index, int64_t begin, bool complete) {
 
 ls_status ls_exec_run_action(ls_exec *x, int index, ls_error *e) {
     const ls_action *a = &x->c.plan->actions[index];
-    if (!ls_plan_runs(x->c.plan, a, x->in->step)) return LS_OK;
     int64_t begin = ls_exec_enter(x, index);
     ls_status s = LS_OK;
+    if (!ls_plan_runs(x->c.plan, a, x->in->step)) {
+        ls_exec_leave(x, index, begin, true); /* a trace has a span of each action */
+        return LS_OK;
+    }
     if (a->kind == LS_FREE) {
         run_free(x, a);
     } else if (a->worker != LS_ALL_WORKERS) {

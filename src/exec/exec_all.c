@@ -8,7 +8,10 @@
 /* Runs a communication of all workers, each of which is polled in turn. */
 static ls_status run_comm_all(ls_exec **execs, int n, int index, ls_error *e) {
     const ls_action *a = &execs[0]->c.plan->actions[index];
-    if (!ls_plan_runs(execs[0]->c.plan, a, execs[0]->in->step)) return LS_OK;
+    if (!ls_plan_runs(execs[0]->c.plan, a, execs[0]->in->step)) {
+        for (int w = 0; w < n; w++) LS_TRY(ls_exec_run_action(execs[w], index, e));
+        return LS_OK;
+    }
     int left = 0;
     for (int w = 0; w < n; w++) {
         if (!ls_action_concerns(a, w)) continue;

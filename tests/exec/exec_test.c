@@ -46,6 +46,7 @@ typedef struct setup {
     const char *algorithm; /* NULL: over shared memory; else over messages */
     const char *dir;       /* directory of the optimizer's state; NULL: in memory */
     int threads;
+    ls_plan_compress compress;
     uint64_t uneven; /* seed of random ranges of virtual workers; 0: even ranges */
     int first[MOST + 1];
     /* results of worker 0, which gathers moments */
@@ -87,7 +88,8 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
                         .shards = s->shards,
                         .compute = s->compute ? s->compute : LS_F32,
                         .reduce = s->reduce ? s->reduce : LS_F32,
-                        .first = s->uneven ? s->first : NULL};
+                        .first = s->uneven ? s->first : NULL,
+                        .compress = s->compress};
     if (s->uneven) share_out(s, n, V);
     assert_ls_ok(ls_plan_make(&p, &s->plan, &e), e);
     s->params = LS_NEW_ARRAY(float, 3 * s->model.nfloats);
@@ -340,10 +342,26 @@ static void test_sharding(void **state) {
     tear_down(&one);
 }
 
+/* Gradients as random codes, from step 0 or 2 on; often none. */
+static ls_plan_compress random_codes(uint64_t seed, ls_dtype reduce) {
+    static const ls_compression_kind kinds[] = {
+        LS_COMPRESS_TOPK, LS_COMPRESS_RANDOMK, LS_COMPRESS_ONEBIT, LS_COMPRESS_TWOBIT,
+        LS_COMPRESS_INT8, LS_COMPRESS_INT4,    LS_COMPRESS_DEMO};
+    return (ls_plan_compress){.on = reduce == LS_F32 && pick(seed, 60, 2),
+                              .how = {.kind = kinds[pick(seed, 61, 7)],
+                                      .feedback = (ls_feedback)pick(seed, 62, 3),
+                                      .ratio = 0.1,
+                                      .threshold = 1e-3f},
+                              .warmup = 2 * pick(seed, 63, 2),
+                              .min_count = (size_t)pick(seed, 64, 100)};
+}
+
 /* Random settings that do not change the bits. */
 static setup random_setup(uint64_t seed, const setup *oracle, int *n_p, int64_t *micro_p, int V) {
     setup s = {.threads = 1, .seed = seed, .compute = oracle->compute, .reduce = oracle->reduce};
     s.kind = oracle->kind;
+    s.compress = oracle->compress;
+    s.compress.codes = pick(seed, 65, 2);
     *n_p = 1 + pick(seed, 10, V < MOST ? V : MOST);
     *micro_p = 1 + pick(seed, 11, BATCH / V);
     s.zero = pick(seed, 12, 4);
@@ -379,6 +397,7 @@ static void test_random(void **state) {
         oracle.compute = types[pick(seed, 1, 4)];
         oracle.reduce = pick(seed, 2, 2) ? oracle.compute : types[pick(seed, 3, 4)];
         oracle.kind = (int)(seed % NKINDS);
+        oracle.compress = random_codes(seed, oracle.reduce);
         set_up(&oracle, 1, V, 1);
         run(&oracle);
         for (uint64_t k = 0; k < VARIANTS; k++) {
@@ -416,6 +435,8 @@ static void test_chaos(void **state) {
         s.zero = zero;
         s.recompute = (int)(r[2] / 2 % 4);
         s.kind = oracle.kind = (int)(seed % NKINDS);
+        s.compress = oracle.compress = random_codes(seed, LS_F32);
+        s.compress.codes = true;
         set_up(&oracle, n, 4, micro);
         set_up(&s, n, 4, micro);
         run(&oracle);
