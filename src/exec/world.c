@@ -100,16 +100,6 @@ ls_status ls_world_rejoin(ls_world *w, const ls_plan *p, ls_group *g, ls_error *
     return split(w, p, e);
 }
 
-/* Deltas are of masters, and are computed by whoever runs the replica. */
-static ls_status check_masters(const ls_world *w, const ls_plan *p, ls_error *e) {
-    bool apart = p->c.islands && p->c.nworkers > 1 && ls_plan_shards_moments(p) && !w->shares_state;
-    if (!apart || !ls_plan_has_masters(p)) return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "sync.replicas with parallel.zero 1 and train.compute %s: the f32 weights are "
-                   "sharded over workers that share no memory; use parallel.zero 0, or f32",
-                   ls_dtype_name(p->c.compute));
-}
-
 static ls_status open_in_store(ls_world *w, const ls_plan *p, ls_error *e) {
     int rank = ls_group_rank(w->group);
     LS_TRY(ls_world_rejoin(w, p, w->group, e));
@@ -119,7 +109,6 @@ static ls_status open_in_store(ls_world *w, const ls_plan *p, ls_error *e) {
     ls_store_place(w->store, rank, area);
     w->journal = ls_store_journal(w->store, rank);
     w->params = ls_store_params(w->store, area);
-    LS_TRY(check_masters(w, p, e));
     place_state(w, p, ls_store_state(w->store, area));
     w->grads = ls_store_grads(w->store, rank);
     w->parts = ls_store_sums(w->store, rank);
@@ -148,7 +137,6 @@ ls_status ls_world_open(ls_world *w, const ls_plan *p, ls_group *g, ls_store *st
         LS_TRY(ls_group_alloc_one(w->shards, ls_plan_state_nbytes(p), &state, e));
     w->shares_state = state != NULL;
     w->frees_state = !w->shares_state;
-    LS_TRY(check_masters(w, p, e));
     ls_status s = LS_OK;
     if (dir)
         s = map_file(w, p, dir, &state, e);

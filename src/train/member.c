@@ -118,7 +118,9 @@ ls_status ls_member_join(ls_member *m, ls_error *e) {
     m->worker = ls_group_rank(m->group);
     m->nworkers = ls_group_size(m->group);
     LS_TRY(ls_agree(m->group, compare_plans(m, e), e));
-    return ls_agree(m->group, open_worlds(m, e), e);
+    ls_status s = open_worlds(m, e);
+    if (s == LS_OK) s = ls_sync_check(&m->layout->plan, &m->worlds[0], e);
+    return ls_agree(m->group, s, e);
 }
 
 /* Each worker draws what it needs: its shards if parameters are one copy or sharded, else all.

@@ -5,6 +5,8 @@
 
 #include "base/cores.h"
 #include "coll/virtual.h"
+#include "plan/memory.h"
+#include "tensor/dtype.h"
 #include "train/member.h"
 
 /* ---- when ---- */
@@ -112,6 +114,15 @@ ls_status ls_sync_traffic_of(const ls_config *c, const ls_plan *p, ls_sync_traff
 }
 
 /* ---- how ---- */
+
+ls_status ls_sync_check(const ls_plan *p, const ls_world *w, ls_error *e) {
+    bool apart = ls_plan_shards_moments(p) && p->c.nworkers > 1 && !w->shares_state;
+    if (!p->c.islands || !apart || !ls_plan_has_masters(p)) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "sync.replicas with parallel.zero 1 and train.compute %s: the f32 weights are "
+                   "sharded over workers that share no memory; use parallel.zero 0, or f32",
+                   ls_dtype_name(p->c.compute));
+}
 
 /* The plan of a task for a fragment, and its executors. */
 typedef struct piece {

@@ -51,6 +51,9 @@ struct ls_member;
 ls_status ls_sync_after(struct ls_member *, const ls_step_in *in, const ls_step_out *out,
                         int64_t changes, ls_error *);
 
+/* LS_EINVAL: workers that share no memory have only shards of the f32 weights of which Deltas are. */
+ls_status ls_sync_check(const ls_plan *, const ls_world *, ls_error *);
+
 /* A member's executors for that. */
 typedef struct ls_sync ls_sync;
 void ls_sync_free(ls_sync *); /* NULL is fine */

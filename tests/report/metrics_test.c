@@ -209,7 +209,7 @@ static void test_removed(void **state) {
 static void test_missing(void **state) {
     (void)state;
     ls_error e = {0};
-    ls_store_note n = {.steps = 5, .update = {4, 0.125, 1, 0}, .loss_scale = 1024};
+    ls_store_note n = {.steps = 5, .lr = 0.125, .updates = 4, .loss_scale = 1024};
     n.out = (ls_step_out){.loss = 3, .grad_norm = 1, .skipped = true};
     config.train.compute = LS_COMPUTE_F16;
     ls_metrics *m = open_at((ls_logged){.step = 4});
