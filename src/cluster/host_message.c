@@ -37,11 +37,11 @@ static bool is_task(const ls_store_note *n) {
 }
 
 static bool is_note(const ls_store_note *n, int64_t steps) {
-    return is_count(n->steps, steps) && is_task(n) && isfinite(n->lr) &&
-           is_count(n->updates, steps) && is_bool(&n->out.skipped) &&
-           is_count(n->update.updates, steps) && n->out.batch.epoch <= INT64_MAX &&
-           n->out.batch.first <= INT64_MAX && n->out.batch.count <= INT64_MAX &&
-           isfinite(n->update.lr) && isfinite(n->loss_scale) && is_scaler(&n->scaler);
+    return is_count(n->steps, steps) && isfinite(n->lr) && is_count(n->updates, steps) &&
+           is_bool(&n->out.skipped) && is_task(n) && is_count(n->update.updates, steps) &&
+           n->out.batch.epoch <= INT64_MAX && n->out.batch.first <= INT64_MAX &&
+           n->out.batch.count <= INT64_MAX && isfinite(n->update.lr) && isfinite(n->loss_scale) &&
+           is_scaler(&n->scaler);
 }
 
 static bool is_state(const ls_host_state *k, int64_t steps) {

@@ -133,7 +133,7 @@ static size_t place_of(const weights *w, size_t i) {
 static ls_status read_sample(const void *model, const ls_draw *d, size_t nbytes, void *sample,
                              ls_error *e) {
     const ls_model *m = model;
-    const example *x = &data[d->epoch][d->sample];
+    const example *x = &data[d->epoch % STEPS][d->sample]; /* the loader reads ahead */
     char *to = sample;
     (void)nbytes, (void)e;
     memcpy(to + m->inputs[0].offset, x->x, sizeof x->x);
