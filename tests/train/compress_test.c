@@ -7,6 +7,7 @@
 #include "folder.h"
 #include "storage/checkpoint.h"
 #include "test.h"
+#include "train/tiny_run.h"
 #include "train/train.h"
 #include "weights/safetensors.h"
 
@@ -30,40 +31,11 @@ enum { NKINDS = sizeof kinds / sizeof *kinds };
 
 static int nruns;
 
-typedef struct result {
-    char weights[LS_HASH_TEXT], states[LS_HASH_TEXT];
-} result;
-
-static void train(const char *run, int n, const char *const *sets, int nsets, bool resume) {
-    bool unfinished = false;
-    ls_error e = {0};
-    ls_train_options o = {.config = "configs/tiny.yaml",
-                          .sets = sets,
-                          .nsets = nsets,
-                          .nworkers = n,
-                          .run = run,
-                          .resume = resume};
-    assert_ls_ok(ls_train(&o, &unfinished, &e), e);
-}
-
 static int first_sets(const char **sets) {
     static const char *const usual[] = {"log.every=1000", "train.steps=6", "optim.warmup=2",
                                         "train.eval_every=0", "optim.schedule=constant"};
     memcpy(sets, usual, sizeof usual);
     return sizeof usual / sizeof *usual;
-}
-
-static result last_of(const char *run) {
-    char *path = NULL;
-    ls_error e = {0};
-    ls_checkpoint_info i;
-    result r;
-    assert_ls_ok(ls_checkpoint_newest(run, &path, NULL, &e), e);
-    assert_ls_ok(ls_checkpoint_verify(path, &i, &e), e);
-    ls_hash_text(i.weights, r.weights);
-    ls_hash_text(i.optimizer, r.states);
-    free(path);
-    return r;
 }
 
 /* Six steps on n workers; in two parts: it ends after three, and n + 1 workers continue. */

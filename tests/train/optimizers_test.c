@@ -9,6 +9,7 @@
 #include "folder.h"
 #include "storage/checkpoint.h"
 #include "test.h"
+#include "train/tiny_run.h"
 #include "train/train.h"
 #include "weights/safetensors.h"
 
@@ -54,22 +55,6 @@ enum { NOPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 
 static int nruns;
 
-typedef struct result {
-    char weights[LS_HASH_TEXT], states[LS_HASH_TEXT];
-} result;
-
-static void train(const char *run, int n, const char *const *sets, int nsets, bool resume) {
-    bool unfinished = false;
-    ls_error e = {0};
-    ls_train_options o = {.config = "configs/tiny.yaml",
-                          .sets = sets,
-                          .nsets = nsets,
-                          .nworkers = n,
-                          .run = run,
-                          .resume = resume};
-    assert_ls_ok(ls_train(&o, &unfinished, &e), e);
-}
-
 /* Six steps on n threads; in two parts: it ends after three, and n + 1 workers continue. */
 static result run_with(const optimizer *o, int n, const char *more, bool in_two_parts) {
     const char *sets[MOST_SETS] = {"log.every=1000",
@@ -78,7 +63,7 @@ static result run_with(const optimizer *o, int n, const char *more, bool in_two_
                                    "train.eval_every=0",
                                    "parallel.transport=thread",
                                    more};
-    char *run = ls_format("%s/run-%d", folder, nruns++), *path = NULL;
+    char *run = ls_format("%s/run-%d", folder, nruns++);
     int nsets = 6;
     for (int i = 0; i < OWN_SETS && o->sets[i]; i++) sets[nsets++] = o->sets[i];
     if (in_two_parts) {
@@ -86,14 +71,7 @@ static result run_with(const optimizer *o, int n, const char *more, bool in_two_
         train(run, n, sets, nsets + 1, false);
     }
     train(run, n + in_two_parts, sets, nsets, in_two_parts);
-    ls_error e = {0};
-    ls_checkpoint_info i;
-    result r;
-    assert_ls_ok(ls_checkpoint_newest(run, &path, NULL, &e), e);
-    assert_ls_ok(ls_checkpoint_verify(path, &i, &e), e);
-    ls_hash_text(i.weights, r.weights);
-    ls_hash_text(i.optimizer, r.states);
-    free(path);
+    result r = last_of(run);
     free(run);
     return r;
 }
