@@ -34,7 +34,7 @@ typedef struct ls_async_step {
     int worker;
     double seconds; /* since its batch was given out */
     double data_wait_s;
-    double lr; /* of the first shard */
+    double lr; /* the first shard's learning rate */
     ls_step_out out;
     int nshards;
     int64_t staleness[LS_ASYNC_SHARDS];

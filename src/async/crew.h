@@ -28,7 +28,7 @@ typedef struct ls_async_crew {
     ls_async_prepare *prepare;
     void *prepare_arg;
     ls_loader_config loader;
-    int threads; /* of a worker */
+    int threads; /* that a worker has */
     double clip;
     unsigned char *grads; /* [nworkers][grads_nbytes] */
     size_t grads_nbytes;

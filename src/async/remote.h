@@ -7,7 +7,7 @@
 #include "net/key.h"
 
 typedef struct ls_remote_config {
-    const char *address;  /* of the host of the servers */
+    const char *address;  /* the servers' host */
     const char *settings; /* that must match: lines */
     double patience_s;    /* without a connection for longer, it gives up */
     /* Called once the settings match: opens the run's data, and sets what computes gradients; the

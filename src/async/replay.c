@@ -30,7 +30,7 @@ typedef struct replay {
     ls_compute compute; /* of one thread: for applications */
     void *grads;        /* where it computes */
     int64_t steps;
-    /* of the part in progress: */
+    /* the part in progress: */
     const ls_applications_part *part;
     ls_async_shard shards[LS_ASYNC_SHARDS];
     size_t *order[LS_ASYNC_SHARDS];     /* [n] by version: the line */

@@ -23,7 +23,7 @@ enum { LS_ASYNC_SHARDS = 64 }; /* at most */
 typedef struct ls_async_parameters {
     const ls_model *model;
     const ls_optim *optim;
-    ls_schedule schedule; /* of the learning rate; its steps are versions */
+    ls_schedule schedule; /* the learning rate's, whose steps are versions */
     bool delay_aware;     /* the rate of a gradient is divided by its staleness */
     ls_dtype grads_type, params_type;
     void *params;         /* [nfloats] flat.of[0], where they are f32 */

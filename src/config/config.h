@@ -263,7 +263,7 @@ typedef struct ls_config {
         int64_t warmup;   /* steps after each of which the replicas are averaged */
         int64_t outer;    /* an ls_outer_kind */
         double outer_lr, outer_momentum;
-        int64_t fragments;   /* of the model, synchronized one after the other */
+        int64_t fragments;   /* parts of the model that are synchronized one after the other */
         int64_t delay;       /* steps from the sum of the Deltas to their use */
         double mixing;       /* this part of a replica's own parameters stays */
         int64_t servers;     /* 0: each worker serves a shard */
@@ -327,6 +327,8 @@ bool ls_config_has_ratings(const ls_config *);
 bool ls_config_has_clicks(const ls_config *);
 /* Is a sample a pair of conversations, of which one is preferred (train.loss: dpo)? */
 bool ls_config_has_pairs(const ls_config *);
+/* Are there replicas of the model that train apart (sync.mode local and diloco)? */
+bool ls_config_has_replicas(const ls_config *);
 /* Has a sample several texts, with positions of their own? */
 bool ls_config_has_positions(const ls_config *);
 /* The positions of a sample: model.context; of a pair twice as many. */

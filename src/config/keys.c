@@ -515,6 +515,10 @@ bool ls_config_has_tokens(const ls_config *c) {
     return c->model.kind == LS_MODEL_GPT2 || c->model.kind == LS_MODEL_LLAMA;
 }
 
+bool ls_config_has_replicas(const ls_config *c) {
+    return c->sync.mode == LS_SYNC_LOCAL || c->sync.mode == LS_SYNC_DILOCO;
+}
+
 bool ls_config_has_pairs(const ls_config *c) {
     return ls_config_has_chats(c) && c->train.loss == LS_TRAIN_LOSS_DPO;
 }

@@ -415,8 +415,9 @@ static ls_status check_sync(const ls_config *c, const char *where, ls_error *e) 
     const char *key = c->sync.servers       ? "sync.servers"
                       : c->sync.delay_aware ? "sync.delay_aware"
                                             : NULL;
-    bool replicas = c->sync.mode == LS_SYNC_LOCAL || c->sync.mode == LS_SYNC_DILOCO;
-    const char *unused = key_of_replicas(c) ? key_of_replicas(c) : key_of_outer(c);
+    bool replicas = ls_config_has_replicas(c);
+    const char *unused = key_of_replicas(c);
+    if (!unused) unused = key_of_outer(c);
     if (!replicas && unused)
         return ls_fail(e, LS_EINVAL,
                        "%s: %s is for sync.mode local and diloco; set one of these, or leave the "

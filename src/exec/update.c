@@ -57,8 +57,7 @@ static void synchronize(const ls_update *u, const ls_compute *c, int bucket) {
 /* Does the change concern the bucket? */
 static bool concerns(const ls_update *u, int bucket) {
     const ls_plan *p = u->plan;
-    size_t first = 0, end = 0;
-    if (p->c.task != LS_TASK_TRAIN) return ls_plan_part(p, bucket, &first, &end);
+    if (p->c.task != LS_TASK_TRAIN) return ls_plan_changes_bucket(p, bucket);
     return !u->skipped && (p->c.islands == 0 || p->buckets[bucket].island > 0);
 }
 

@@ -359,17 +359,22 @@ void ls_world_drop_params(const ls_world *w, const ls_plan *p) {
             ls_world_drop(w, p, &(ls_buffer){.kind = LS_BUF_PARAM, .index = k});
 }
 
-/* Sends every shard of x from its owner to the first worker of the sharding group. */
+/* Sends what each owner has of x to the first worker of the sharding group; of what several workers
+ * have whole, the first one sends it. */
 static ls_status collect(ls_world *w, const ls_plan *p, float *x, ls_error *e) {
     int rank = ls_group_rank(w->shards);
-    for (int k = 0; k < p->nbuckets; k++)
-        for (int owner = 1; owner < ls_plan_shards(p); owner++) {
-            ls_bucket s = ls_plan_shard(p, k, owner);
+    for (int k = 0; k < p->nbuckets; k++) {
+        int from = 0, to = ls_plan_shards(p);
+        if (p->c.islands) ls_plan_workers_of(p, k, &from, &to);
+        if (!ls_plan_shards_moments(p)) to = from + 1;
+        for (int owner = from > 0 ? from : 1; owner < to; owner++) {
+            ls_bucket s = ls_plan_owned(p, k, owner);
             if (rank == owner)
                 LS_TRY(ls_send(w->shards, x + s.first, s.end - s.first, LS_F32, 0, e));
             if (rank == 0)
                 LS_TRY(ls_recv(w->shards, x + s.first, s.end - s.first, LS_F32, owner, e));
         }
+    }
     return LS_OK;
 }
 
@@ -378,33 +383,14 @@ ls_status ls_world_collect_errors(ls_world *w, const ls_plan *p, int64_t steps, 
     return ls_errors_collect(w->group, p, steps, w->errors, e);
 }
 
-/* A worker that has all of a bucket, or a shard, sends it to worker 0. */
-static ls_status collect_islands(ls_world *w, const ls_plan *p, float *x, ls_error *e) {
-    int rank = ls_group_rank(w->group);
-    for (int k = 0; k < p->nbuckets; k++) {
-        int from = 0, to = 0;
-        ls_plan_workers_of(p, k, &from, &to);
-        if (!ls_plan_shards_moments(p)) to = from + 1;
-        for (int owner = from; owner < to; owner++) {
-            ls_bucket s = ls_plan_owned(p, k, owner);
-            if (owner == 0) continue;
-            if (rank == owner)
-                LS_TRY(ls_send(w->group, x + s.first, s.end - s.first, LS_F32, 0, e));
-            if (rank == 0)
-                LS_TRY(ls_recv(w->group, x + s.first, s.end - s.first, LS_F32, owner, e));
-        }
-    }
-    return LS_OK;
-}
-
-static ls_status collect_all_islands(ls_world *w, const ls_plan *p, ls_error *e) {
+static ls_status collect_islands(ls_world *w, const ls_plan *p, ls_error *e) {
     if (w->shares_state) return ls_barrier(w->group, e);
-    for (int i = 0; i < w->flat.n; i++) LS_TRY(collect_islands(w, p, w->flat.of[i], e));
+    for (int i = 0; i < w->flat.n; i++) LS_TRY(collect(w, p, w->flat.of[i], e));
     return LS_OK;
 }
 
 ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
-    if (p->c.islands) return w->in_one_thread ? LS_OK : collect_all_islands(w, p, e);
+    if (p->c.islands) return w->in_one_thread ? LS_OK : collect_islands(w, p, e);
     if (w->in_one_thread || !ls_plan_shards_moments(p)) return LS_OK;
     if (w->shares_params) LS_TRY(ls_barrier(w->shards, e));
     if (ls_group_rank(w->group) >= ls_plan_shards(p)) return LS_OK; /* a replica */

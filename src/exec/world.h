@@ -16,7 +16,7 @@ typedef struct ls_world {
     ls_group *group;    /* of all workers */
     ls_group *shards;   /* its sharding group; may be `group` */
     ls_group *replicas; /* workers with the same shard; NULL: one sharding group */
-    ls_group *island;   /* of its island, or of itself if it has several; NULL: there are none */
+    ls_group *island;   /* the workers of its island; NULL: there are no islands */
     bool shares_params; /* `shards` has one copy of params */
     bool shares_state;  /* and one of masters and states */
     bool frees_params;  /* this world frees params */

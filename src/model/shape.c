@@ -15,7 +15,6 @@ ls_dtype ls_config_compute(const ls_config *c) {
 ls_dtype ls_config_reduce(const ls_config *c) {
     static const ls_dtype types[] = {
         [LS_REDUCE_F32] = LS_F32, [LS_REDUCE_BF16] = LS_BF16, [LS_REDUCE_F16] = LS_F16};
-    bool replicas = c->sync.mode == LS_SYNC_LOCAL || c->sync.mode == LS_SYNC_DILOCO;
     if (c->train.reduce_dtype != LS_REDUCE_AUTO) return types[c->train.reduce_dtype];
-    return replicas ? LS_F32 : ls_config_compute(c);
+    return ls_config_has_replicas(c) ? LS_F32 : ls_config_compute(c);
 }

@@ -194,7 +194,7 @@ ls_status ls_optim_of(const ls_config *c, ls_model *m, ls_optim *o_p, ls_error *
         o.groups[i + 1] = group_of(&groups[i].with, groups[i].lr_scale, groups[i].decays_all);
     }
     ls_optim_place(&o, m);
-    if (c->sync.mode == LS_SYNC_LOCAL || c->sync.mode == LS_SYNC_DILOCO) {
+    if (ls_config_has_replicas(c)) {
         o.replicas = (int)c->sync.replicas;
         o.outer = outer_of(c);
     }

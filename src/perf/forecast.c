@@ -150,8 +150,8 @@ static ls_status add_row(const ls_config *c, int n, const ls_forecast_world *w,
 ls_status ls_forecast_rows(const ls_config *c, int n, const ls_forecast_world *w,
                            ls_forecast_list *list_p, ls_error *e) {
     ls_forecast_list list = {.best = -1};
-    bool replicas = c->sync.mode == LS_SYNC_LOCAL || c->sync.mode == LS_SYNC_DILOCO;
-    for (int64_t zero = ls_layout_least_zero(c); zero <= (replicas ? 1 : 3); zero++) {
+    int most = ls_config_has_replicas(c) ? 1 : 3; /* parallel.zero */
+    for (int64_t zero = ls_layout_least_zero(c); zero <= most; zero++) {
         ls_config with = *c;
         with.parallel.zero = zero;
         LS_TRY(add_row(&with, n, w, &list, e));

@@ -22,7 +22,7 @@ size_t ls_plan_bucket_floats(const ls_plan_config *c) {
 
 /* The bucket of an element of the first segment. */
 static int bucket_at(const ls_plan *p, size_t at) {
-    int low = 0, high = p->nbuckets / ls_plan_segments(p) - 1;
+    int low = 0, high = ls_plan_segment_buckets(p) - 1;
     while (low < high) {
         int middle = (low + high) / 2;
         if (p->buckets[middle].first <= at)

@@ -169,29 +169,26 @@ static void use_sum(const use_list *u, const ls_action *a, int worker) {
 
 /* Does the worker have a sum of this bucket, when it comes to its Update? */
 static bool has_sum(const ls_plan *p, int bucket, int worker) {
-    size_t first = 0, end = 0;
     if (p->c.islands == 0) return true;
     if (p->c.task == LS_TASK_TRAIN)
         return p->buckets[bucket].island && ls_plan_has(p, bucket, worker);
-    return p->c.task == LS_TASK_OUTER && ls_plan_part(p, bucket, &first, &end);
+    return p->c.task == LS_TASK_OUTER && ls_plan_changes_bucket(p, bucket);
 }
 
 /* Does its Update mix the common parameters into a replica? */
 static bool adopts(const ls_plan *p, int bucket, int worker) {
-    size_t first = 0, end = 0;
     return p->c.task == LS_TASK_ADOPT && ls_plan_has(p, bucket, worker) &&
-           ls_plan_part(p, bucket, &first, &end);
+           ls_plan_changes_bucket(p, bucket);
 }
 
 /* A change is not certain before all that it needs is there: then it can be finished for a worker
  * that is lost. */
 static void use_decision(const use_list *u) {
     const ls_plan *p = u->p;
-    int nbuckets = p->nbuckets / ls_plan_segments(p);
-    size_t first = 0, end = 0;
+    int nbuckets = ls_plan_segment_buckets(p);
     for (int k = 0; k < nbuckets; k++) {
         int changed = p->c.task == LS_TASK_ADOPT ? ls_plan_bucket_in(p, k, 1) : k;
-        if (ls_plan_part(p, changed, &first, &end)) use(u, LS_BUF_SUM, k, 0, LS_USE_READ);
+        if (ls_plan_changes_bucket(p, changed)) use(u, LS_BUF_SUM, k, 0, LS_USE_READ);
     }
     use(u, LS_BUF_SCALARS, 0, 0, LS_USE_WRITE);
 }
@@ -266,7 +263,7 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
         use(&u, LS_BUF_SCALARS, 0, 0, LS_USE_READ);
         if (has_sum(p, a->bucket, worker)) use(&u, LS_BUF_SUM, a->bucket, 0, LS_USE_READ);
         if (adopts(p, a->bucket, worker))
-            use(&u, LS_BUF_SUM, a->bucket % (p->nbuckets / ls_plan_segments(p)), 0, LS_USE_READ);
+            use(&u, LS_BUF_SUM, ls_plan_common_bucket(p, a->bucket), 0, LS_USE_READ);
         use(&u, LS_BUF_MOMENT, a->bucket, 0, LS_USE_UPDATE);
         use(&u, LS_BUF_SHARD, a->bucket, 0, LS_USE_UPDATE);
         if (!ls_plan_shards_moments(p)) use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_UPDATE);

@@ -20,7 +20,13 @@ int ls_plan_island_of(const ls_plan *p, int vw) {
 }
 
 int ls_plan_bucket_in(const ls_plan *p, int bucket, int island) {
-    return bucket + island * (p->nbuckets / ls_plan_segments(p));
+    return bucket + island * ls_plan_segment_buckets(p);
+}
+
+int ls_plan_segment_buckets(const ls_plan *p) { return p->nbuckets / ls_plan_segments(p); }
+
+int ls_plan_common_bucket(const ls_plan *p, int bucket) {
+    return bucket % ls_plan_segment_buckets(p);
 }
 
 static int share(int count, int i, int n) { return (int)((int64_t)count * i / n); }
@@ -87,4 +93,9 @@ bool ls_plan_part(const ls_plan *p, int bucket, size_t *first_p, size_t *end_p) 
     *first_p = first > b->first ? first : b->first;
     *end_p = end < b->end ? end : b->end;
     return *first_p < *end_p;
+}
+
+bool ls_plan_changes_bucket(const ls_plan *p, int bucket) {
+    size_t first = 0, end = 0;
+    return ls_plan_part(p, bucket, &first, &end);
 }

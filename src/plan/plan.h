@@ -216,6 +216,8 @@ typedef enum ls_plan_stage {
 } ls_plan_stage;
 /* LS_EINVAL: an invariant does not hold. stage: the passes that have run. */
 ls_status ls_plan_verify(const ls_plan *, ls_plan_stage stage, ls_error *);
+/* What both verifiers report of an action: LS_EINVAL. */
+ls_status ls_plan_wrong(const ls_plan *, int action, const char *what, ls_error *);
 /* The same for a plan of another task than training: Deltas are folded and summed once, copies made
  * once, and all buckets updated once, after the AllReduce that decides. */
 ls_status ls_plan_verify_sync(const ls_plan *, ls_error *);
@@ -267,7 +269,13 @@ void ls_plan_workers_of(const ls_plan *, int bucket, int *from_p, int *to_p);
 bool ls_plan_has(const ls_plan *, int bucket, int worker);
 /* Sets ranges: the virtual workers of each worker. */
 void ls_plan_set_ranges(ls_plan *);
-/* Do Outer and Adopt concern this bucket's floats? The part of them, as in the flat buffer. */
+/* Buckets of a segment. */
+int ls_plan_segment_buckets(const ls_plan *);
+/* The bucket of the first segment that is `bucket` in its own; the reverse of ls_plan_bucket_in(). */
+int ls_plan_common_bucket(const ls_plan *, int bucket);
+/* Do Outer and Adopt change floats of this bucket? */
+bool ls_plan_changes_bucket(const ls_plan *, int bucket);
+/* The same, and the part that they change, as in the flat buffer. */
 bool ls_plan_part(const ls_plan *, int bucket, size_t *first_p, size_t *end_p);
 
 /* ---- what passes and readers share ---- */

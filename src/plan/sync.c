@@ -12,11 +12,6 @@
  */
 #include "plan/plan.h"
 
-static bool concerns(const ls_plan *p, int bucket) {
-    size_t first = 0, end = 0;
-    return ls_plan_part(p, bucket, &first, &end);
-}
-
 /* No norm is needed: the AllReduce only shows that all workers are ready. */
 static void add_decision(ls_plan *p) {
     ls_plan_append(p, &(ls_action){.kind = LS_ALL_REDUCE,
@@ -50,7 +45,7 @@ static void add_deltas(ls_plan *p, int worker, int bucket) {
 void ls_plan_order_outer(ls_plan *p) {
     bool sharded = ls_plan_shards_moments(p);
     for (int k = 0; k < p->nbuckets; k++) {
-        if (!concerns(p, k)) continue;
+        if (!ls_plan_changes_bucket(p, k)) continue;
         for (int w = 0; w < p->c.nworkers; w++) add_deltas(p, w, k);
         ls_plan_append_comm(p, sharded ? LS_REDUCE_SCATTER : LS_ALL_REDUCE,
                             sharded ? LS_AXIS_SHARDS : LS_AXIS_ALL, k, 0);
@@ -58,18 +53,20 @@ void ls_plan_order_outer(ls_plan *p) {
     add_decision(p);
     add_updates(p);
     for (int k = 0; sharded && k < p->nbuckets; k++)
-        if (concerns(p, k)) ls_plan_append_comm(p, LS_ALL_GATHER, LS_AXIS_SHARDS, k, 0);
+        if (ls_plan_changes_bucket(p, k))
+            ls_plan_append_comm(p, LS_ALL_GATHER, LS_AXIS_SHARDS, k, 0);
 }
 
 void ls_plan_order_adopt(ls_plan *p) {
-    int nbuckets = p->nbuckets / ls_plan_segments(p);
+    int nbuckets = ls_plan_segment_buckets(p);
     for (int k = 0; k < nbuckets; k++) {
-        if (!concerns(p, ls_plan_bucket_in(p, k, 1))) continue;
+        if (!ls_plan_changes_bucket(p, ls_plan_bucket_in(p, k, 1))) continue;
         for (int w = 0; w < p->c.nworkers; w++)
             ls_plan_append(p, &(ls_action){.kind = LS_COPY, .worker = w, .bucket = k});
     }
     add_decision(p);
     add_updates(p);
     for (int k = nbuckets; ls_plan_shards_moments(p) && k < p->nbuckets; k++)
-        if (concerns(p, k)) ls_plan_append_comm(p, LS_ALL_GATHER, LS_AXIS_ISLAND, k, 0);
+        if (ls_plan_changes_bucket(p, k))
+            ls_plan_append_comm(p, LS_ALL_GATHER, LS_AXIS_ISLAND, k, 0);
 }

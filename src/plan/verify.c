@@ -26,14 +26,18 @@ typedef struct walk {
 
 enum { UNWRITTEN, WRITTEN, FREED };
 
+ls_status ls_plan_wrong(const ls_plan *p, int action, const char *what, ls_error *e) {
+    ls_buf line = {0};
+    ls_plan_print_action(p, action, &line);
+    if (line.len) line.data[line.len - 1] = 0;
+    ls_status s = ls_fail(e, LS_EINVAL, "plan: %s: action%s", what, line.data ? line.data : "");
+    ls_buf_free(&line);
+    return s;
+}
+
 /* Reports the first failure. */
 static void wrong(walk *w, const char *what) {
-    if (w->status != LS_OK) return;
-    ls_buf line = {0};
-    ls_plan_print_action(w->p, w->at, &line);
-    if (line.len) line.data[line.len - 1] = 0;
-    w->status = ls_fail(w->e, LS_EINVAL, "plan: %s: action%s", what, line.data ? line.data : "");
-    ls_buf_free(&line);
+    if (w->status == LS_OK) w->status = ls_plan_wrong(w->p, w->at, what, w->e);
 }
 
 /* The number of communications that sum a bucket, in each round. */

@@ -16,17 +16,7 @@ typedef struct walk {
 } walk;
 
 static void wrong(walk *w, const char *what) {
-    ls_buf line = {0};
-    if (w->status != LS_OK) return;
-    ls_plan_print_action(w->p, w->at, &line);
-    if (line.len) line.data[line.len - 1] = 0;
-    w->status = ls_fail(w->e, LS_EINVAL, "plan: %s: action%s", what, line.data ? line.data : "");
-    ls_buf_free(&line);
-}
-
-static bool concerns(const ls_plan *p, int bucket) {
-    size_t first = 0, end = 0;
-    return ls_plan_part(p, bucket, &first, &end);
+    if (w->status == LS_OK) w->status = ls_plan_wrong(w->p, w->at, what, w->e);
 }
 
 /* Deltas come in the order of the virtual workers, each followed by its folds. */
@@ -39,7 +29,8 @@ static void check_delta(walk *w, const ls_action *a) {
     }
     int folds = ls_plan_fold(p, a->worker, i, &slot);
     bool delta = a->kind == LS_DELTA;
-    if (p->c.task != LS_TASK_OUTER || !concerns(p, a->bucket)) wrong(w, "is in the wrong plan");
+    if (p->c.task != LS_TASK_OUTER || !ls_plan_changes_bucket(p, a->bucket))
+        wrong(w, "is in the wrong plan");
     if (w->decisions || w->sums[a->bucket]) wrong(w, "comes too late");
     if (delta && (w->deltas[cell]++ || a->slot != slot)) wrong(w, "adds to the wrong sum");
     if (!delta && (!w->deltas[cell] || ++w->adds[cell] > folds || a->slot != slot - w->adds[cell]))
@@ -65,9 +56,10 @@ static void count_sum(int buffer, ls_use how, void *arg) {
 
 static void check_decision(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
-    int needed = 0, nbuckets = p->nbuckets / ls_plan_segments(p);
+    int needed = 0, nbuckets = ls_plan_segment_buckets(p);
     for (int k = 0; k < nbuckets; k++)
-        needed += concerns(p, p->c.task == LS_TASK_ADOPT ? ls_plan_bucket_in(p, k, 1) : k);
+        needed +=
+            ls_plan_changes_bucket(p, p->c.task == LS_TASK_ADOPT ? ls_plan_bucket_in(p, k, 1) : k);
     for (int worker = 0; worker < p->c.nworkers; worker++) {
         w->waited = 0;
         ls_action_uses(p, a, worker, count_sum, w);
@@ -78,9 +70,9 @@ static void check_decision(walk *w, const ls_action *a) {
 
 static bool is_known(const walk *w, int bucket, int worker) {
     const ls_plan *p = w->p;
-    if (!concerns(p, bucket)) return true;
+    if (!ls_plan_changes_bucket(p, bucket)) return true;
     if (p->c.task == LS_TASK_OUTER) return w->sums[bucket] == 1;
-    int common = bucket % (p->nbuckets / ls_plan_segments(p));
+    int common = ls_plan_common_bucket(p, bucket);
     return w->copies[common * p->c.nworkers + worker] == 1;
 }
 
