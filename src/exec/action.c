@@ -47,13 +47,17 @@ ls_status ls_exec_load(ls_exec *x, ls_error *e) {
     return weigh(x, e);
 }
 
-/* The samples of a virtual worker's island in this batch, or of the whole batch. */
-static uint64_t island_count(const ls_exec *x, int island) {
+/* The samples of an island, as places in the batch; island 0: the whole batch. */
+static void samples_of_island(const ls_exec *x, int island, uint64_t *first_p, uint64_t *end_p) {
     const ls_plan *p = x->c.plan;
-    int vws = ls_plan_island_vws(p);
+    int vws = ls_plan_island_vws(p), at = island > 0 ? (island - 1) * vws : 0;
+    ls_batch_share(x->batch.count, p->c.V, at, at + vws, first_p, end_p);
+}
+
+/* Their number. */
+static uint64_t island_count(const ls_exec *x, int island) {
     uint64_t first = 0, end = 0;
-    if (island == 0) return x->batch.count;
-    ls_batch_share(x->batch.count, p->c.V, (island - 1) * vws, island * vws, &first, &end);
+    samples_of_island(x, island, &first, &end);
     return end - first;
 }
 
@@ -480,10 +484,9 @@ static void finish_island(ls_exec *x, const ls_action *a) {
 static double mean_of_island(const ls_exec *x, int island) {
     const ls_plan *p = x->c.plan;
     const double *weights = ls_plan_weights(p, x->c.world->sums);
-    int vws = ls_plan_island_vws(p);
     uint64_t first = 0, end = 0;
     double weight = 0;
-    ls_batch_share(x->batch.count, p->c.V, (island - 1) * vws, island * vws, &first, &end);
+    samples_of_island(x, island, &first, &end);
     if (!weights) return 1;
     for (uint64_t i = first; i < end; i++) weight += weights[i];
     return weight > 0 ? (double)(end - first) / weight : 0;
