@@ -1,6 +1,7 @@
 /* recommend_test.c - runs on ratings and clicks: the same bits for any layout, killed and resumed; what
  * evaluations print; what is refused. */
 /* ctest: slow seconds=4 */
+#include "cli/killed_at.h"
 #include "cli/program.h"
 
 enum { USERS = 60, ITEMS = 90 };
@@ -90,27 +91,13 @@ static void test_same_bits(void **state) {
 
 static void test_killed(void **state) {
     (void)state;
-    char line[1024], *output = NULL;
-    pid_t pids[8];
-    pace("killed", 20);
+    char line[1024];
     snprintf(line, sizeof line, TRAIN "-n 2", "killed");
-    program p = program_start(line, 0);
-    wait_for_file("killed/checkpoints/step-20");
-    assert_true(children_of(p.pid, pids, 8) >= 2);
-    kill(pids[1], SIGKILL);
-    let_go("killed");
-    assert_int_equal(program_end(&p, &output), 0);
-    free(output);
+    kill_worker_at_20(line, "killed");
     has_bits_of_alone("killed");
 
-    pace("ended", 20);
     snprintf(line, sizeof line, TRAIN "-n 2", "ended");
-    p = program_start(line, 0);
-    wait_for_file("ended/checkpoints/step-20");
-    kill(p.pid, SIGKILL);
-    let_go("ended");
-    assert_int_equal(program_end(&p, &output), 128 + SIGKILL);
-    free(output);
+    kill_run_at_20(line, "ended");
     train("ended", "-n 3 --resume", 0, "continuing from");
     has_bits_of_alone("ended");
 }
