@@ -24,6 +24,8 @@ static const int64_t OUTRUN_NS = (int64_t)3 * 1000 * 1000 * 1000;
  * machine. */
 static const int64_t ANSWER_NS = 200 * 1000 * 1000;
 static const int64_t REASON_NS = 1000 * 1000 * 1000, NOTIFY_NS = (int64_t)2000 * 1000 * 1000;
+/* The worker whose message belonged to another call knows what it called: it is given more time. */
+static const int64_t SUSPECT_NS = (int64_t)10 * 1000 * 1000 * 1000;
 
 static ls_watch *watch_of(const ls_group *g) { return g->end->net ? g->end->net->watch : NULL; }
 
@@ -388,17 +390,24 @@ static bool was_outrun(ls_group *g, const sight *seen, int n) {
     return found;
 }
 
+/* Does the worker whose message belonged to another call show which call that is? It published its
+ * call before it sent the message. */
+static bool suspect_explains(ls_group *g) {
+    sight x = {.member = g->suspect};
+    if (g->suspect < 0) return false;
+    look(g, &x, 1, SUSPECT_NS);
+    return explains(g, &x);
+}
+
 /* A worker is lost, or its message belonged to another call: perhaps two workers disagree, and one
  * of them has ended. The worker that reports the disagreement may have informed this one, and
  * ended, after this one's first look at the news. */
 static void find_reason(ls_group *g) {
-    if (reason_received(g)) return;
+    if (reason_received(g) || suspect_explains(g)) return;
     int n = g->size - 1;
     sight *seen = all_others(g);
     bool found = false;
     look(g, seen, n, REASON_NS);
-    for (int i = 0; i < n && !found; i++)
-        found = seen[i].member == g->suspect && explains(g, &seen[i]);
     for (int i = 0; i < n && !found; i++) found = explains(g, &seen[i]);
     for (int i = 0; i < n && !found; i++) found = await_last_words(g, &seen[i]);
     if (!found) found = was_outrun(g, seen, n);
