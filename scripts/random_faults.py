@@ -60,11 +60,12 @@ def draw_optimizer(patterns):
 
 def draw_compression():
     """Draws how gradients are compressed, which changes bits."""
-    kind = random.choice(["topk", "randomk", "onebit", "twobit", "int8", "int4", "demo"])
+    kind = random.choice(["topk", "randomk", "onebit", "twobit", "int8", "int4", "demo", "powersgd"])
+    feedback = "error" if kind == "powersgd" else random.choice(["error", "error", "ef21", "none"])
     return ["train.reduce_dtype=f32", "compress.kind=" + kind, "compress.ratio=0.1",
             "compress.threshold=0.001", "compress.min_size=%d" % random.choice([0, 64, 1024]),
             "compress.warmup=%d" % random.choice([0, 0, 30]),
-            "compress.feedback=" + random.choice(["error", "error", "ef21", "none"])]
+            "compress.feedback=" + feedback]
 
 
 def draw_apart(V, bits):
@@ -116,7 +117,7 @@ def draw_settings(hosts, model):
         free += some((0.4, "train.micro_batch=%d" % samples))
     if zero > 0 and not apart:
         free += some((0.3, "parallel.shard_group=%d" % random.randint(1, sum(workers))))
-    if zero > 1:
+    if zero > 1 and "compress.kind=powersgd" not in bits:
         free += some((0.2, "parallel.accumulate=early"))
     if hosts:
         copies = 1 if apart else random.choice([1, 2])

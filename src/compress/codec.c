@@ -106,7 +106,7 @@ static void fill_matrix(ls_compression *c, size_t n) {
     if (c->rows > n) c->rows = n;
     if (!c->rows) c->rows = 1;
     size_t cols = (n + c->rows - 1) / c->rows, least = cols < c->rows ? cols : c->rows;
-    if (!c->rank) c->rank = 4;
+    if (!c->rank) c->rank = LS_CODEC_RANK;
     if ((size_t)c->rank > least) c->rank = least ? (int)least : 1;
 }
 

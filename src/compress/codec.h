@@ -22,6 +22,7 @@
 
 enum {
     LS_CODEC_PIECE = 1024, /* elements that decode() is asked for at most */
+    LS_CODEC_RANK = 4,     /* of powersgd, if none is given */
     LS_CODEC_MOST_RANK = 64,
     LS_CODEC_MOST_CHUNK = 1024
 };

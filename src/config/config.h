@@ -130,7 +130,8 @@ typedef enum ls_compress_kind {
     LS_COMPRESS_WITH_TWOBIT,
     LS_COMPRESS_WITH_INT8,
     LS_COMPRESS_WITH_INT4,
-    LS_COMPRESS_WITH_DEMO
+    LS_COMPRESS_WITH_DEMO,
+    LS_COMPRESS_WITH_POWERSGD
 } ls_compress_kind;
 
 typedef enum ls_compress_send {
@@ -273,6 +274,7 @@ typedef struct ls_config {
         int64_t kind; /* an ls_compress_kind */
         double ratio;
         int64_t k, block; /* 0: the kind's */
+        int64_t rank;
         double threshold;
         int64_t feedback; /* an ls_feedback (lockstep/compress.h) */
         int64_t warmup, min_size;

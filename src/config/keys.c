@@ -39,8 +39,8 @@ static const char *const norms[] = {"group", "batch", NULL};
 static const char *const ropes[] = {"default", "linear", "llama3", NULL};
 static const char *const biases[] = {"none", "qkv", "attention", "mlp", "all", NULL};
 static const char *const heads[] = {"tied", "own", NULL};
-static const char *const compressions[] = {"none", "topk", "randomk", "onebit", "twobit",
-                                           "int8", "int4", "demo",    NULL};
+static const char *const compressions[] = {"none", "topk", "randomk", "onebit",   "twobit",
+                                           "int8", "int4", "demo",    "powersgd", NULL};
 static const char *const sends[] = {"auto", "codes", "values", NULL};
 static const char *const feedbacks[] = {"error", "ef21", "none", NULL};
 static const char *const autos[] = {"auto", NULL};
@@ -427,13 +427,14 @@ const ls_config_key ls_config_keys[] = {
         "compress.kind", compress.kind, compressions, FIXED,
         "code of each virtual worker's gradient, in few bytes, before gradients are summed: topk, "
         "randomk: few elements; onebit, twobit, int8, int4: few bits of each; demo: few cosine "
-        "coefficients; none"),
+        "coefficients; powersgd: two factors of low rank of each matrix; none"),
     NUM("compress.ratio", compress.ratio, 1e-6, 1, 0.01, FIXED,
         "topk, randomk: share of the elements that the code has"),
     INT("compress.k", compress.k, 0, 1024, 0, FIXED, "demo: coefficients of each chunk; 0: 8"),
     INT("compress.block", compress.block, 0, 65536, 0, FIXED,
         "onebit, int8, int4: elements with a scale of their own; demo: of a chunk; a multiple of "
         "32; 0: 4096, 256, 64, 64"),
+    INT("compress.rank", compress.rank, 1, 64, 4, FIXED, "powersgd: columns of a factor"),
     NUM("compress.threshold", compress.threshold, 1e-30, 1e30, 0.5, FIXED,
         "twobit: elements of at least this magnitude are sent, as this magnitude"),
     ONE_OF("compress.feedback", compress.feedback, feedbacks, FIXED,

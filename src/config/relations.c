@@ -120,6 +120,12 @@ static ls_status check_compress(const ls_config *c, const char *where, ls_error 
                        "%s: compress.kind compresses the sums of sync.mode all_reduce; set one of "
                        "the two",
                        where);
+    if (c->compress.kind == LS_COMPRESS_WITH_POWERSGD &&
+        c->compress.send == LS_COMPRESS_SEND_VALUES)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: compress.kind powersgd sends factors, and compress.send is values; "
+                       "leave it out",
+                       where);
     return LS_OK;
 }
 

@@ -194,8 +194,35 @@ static ls_status run_backward(ls_exec *x, const ls_action *a) {
     return LS_OK;
 }
 
+static ls_factors_job factors_job(ls_exec *x, const ls_action *a) {
+    return (ls_factors_job){.factors = &x->factors,
+                            .bucket = a->bucket,
+                            .step = x->in->step,
+                            .errors = x->c.world->errors,
+                            .bad = &x->not_finite};
+}
+
+static void encode_factor(ls_exec *x, const ls_action *a) {
+    const ls_factors_job j = factors_job(x, a);
+    if (a->start) ls_errors_mark(x->c.world, x->c.plan, j.step + 1, a->vw, false);
+    if (a->round > 0)
+        ls_factors_second(&j, &x->compute, a->vw);
+    else
+        ls_factors_first(&j, &x->compute, a->vw, (float *)(void *)sum_at(x, a->slot, 0));
+}
+
+static void decode_factors(ls_exec *x, const ls_action *a) {
+    const ls_factors_job j = factors_job(x, a);
+    ls_factors_decode(&j, &x->compute, (float *)(void *)sum_at(x, 0, 0));
+    if (a->last) ls_errors_mark_own(x->c.world, x->c.plan, j.step + 1);
+}
+
 static ls_status run_encode(ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
+    if (ls_plan_has_factors(p)) {
+        encode_factor(x, a);
+        return LS_OK;
+    }
     ls_encode n = {.plan = p,
                    .bucket = a->bucket,
                    .step = x->in->step,
@@ -215,6 +242,10 @@ static ls_status run_encode(ls_exec *x, const ls_action *a) {
 
 /* The sum takes the place of the worker's part of its lowest sum. */
 static ls_status run_decode(ls_exec *x, const ls_action *a) {
+    if (ls_plan_has_factors(x->c.plan)) {
+        decode_factors(x, a);
+        return LS_OK;
+    }
     const ls_code_sum d = {.codes = &x->codes,
                            .bucket = a->bucket,
                            .step = x->in->step,
@@ -403,6 +434,8 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
     if (island) V = ls_plan_island_vws(p);
     char *sum = sum_at(x, slot, own.first); /* of the own shard */
     ls_dtype sums = p->c.reduce, params = p->c.compute;
+    if (a->kind == LS_EXCHANGE && ls_plan_has_factors(p))
+        return ls_factors_sum_start(&x->factors, w->group, a->bucket, a->round, r_p, e);
     if (a->kind == LS_EXCHANGE)
         return ls_codes_exchange_start(&x->codes, w->group, a->bucket, r_p, e);
     if (a->kind != LS_ALL_GATHER && x->restarts) mark_sum(x, a);

@@ -24,17 +24,18 @@ void ls_errors_unmap(const ls_plan *p, float *errors) { munmap(errors, ls_plan_e
 ls_status ls_errors_collect(ls_group *g, const ls_plan *p, int64_t steps, float *errors,
                             ls_error *e) {
     int rank = ls_group_rank(g);
+    size_t n = ls_plan_error_floats(p);
     for (int worker = 1; worker < p->c.nworkers; worker++)
         for (int i = 0; i < ls_plan_nvws(p, worker); i++) {
             float *x = ls_errors_of(errors, p, steps, ls_plan_vw(p, worker, i));
-            if (rank == worker) LS_TRY(ls_send(g, x, p->c.model->nfloats, LS_F32, 0, e));
-            if (rank == 0) LS_TRY(ls_recv(g, x, p->c.model->nfloats, LS_F32, worker, e));
+            if (rank == worker) LS_TRY(ls_send(g, x, n, LS_F32, 0, e));
+            if (rank == 0) LS_TRY(ls_recv(g, x, n, LS_F32, worker, e));
         }
     return LS_OK;
 }
 
 void ls_errors_drop(const ls_plan *p, int worker, float *errors) {
-    size_t nbytes = p->c.model->nfloats * sizeof *errors;
+    size_t nbytes = ls_plan_error_floats(p) * sizeof *errors;
     for (int half = 0; half < 2; half++)
         for (int vw = 0; vw < p->c.V; vw++)
             if (!ls_plan_runs_vw(p, worker, vw))
@@ -80,12 +81,13 @@ static ls_status lost(const ls_world *w, int vw, ls_error *e) {
 /* Sends the errors of one virtual worker from `source` to the worker that runs it. */
 static ls_status move(const ls_world *w, const ls_plan *p, int vw, int source, ls_error *e) {
     int64_t steps = ls_store_steps(w->store);
+    size_t count = ls_plan_error_floats(p);
     float *errors = ls_errors_of(w->errors, p, steps, vw), *part = LS_NEW_ARRAY(float, MOST);
     bool sends = ls_group_rank(w->group) == source;
     bool takes = ls_plan_runs_vw(p, ls_group_rank(w->group), vw);
     ls_status s = LS_OK;
-    for (size_t at = 0; s == LS_OK && at < p->c.model->nfloats; at += MOST) {
-        size_t left = p->c.model->nfloats - at, n = left < MOST ? left : MOST;
+    for (size_t at = 0; s == LS_OK && at < count; at += MOST) {
+        size_t left = count - at, n = left < MOST ? left : MOST;
         if (sends) memcpy(part, errors + at, n * sizeof *part);
         s = ls_broadcast(w->group, part, n, LS_F32, source, e);
         if (s == LS_OK && takes) memcpy(errors + at, part, n * sizeof *part);

@@ -3,21 +3,23 @@
  * A virtual worker's errors after an even number of steps are in the first half of the memory, after
  * an odd number in the second. A step reads the one and writes the other, so a step that is
  * interrupted can be repeated. They belong to virtual workers: a worker touches only those of the
- * virtual workers that it runs, and what no worker touches takes no memory.
+ * virtual workers that it runs, and what no worker touches takes no memory. Where gradients are sent
+ * as factors (plan/factor.c), each virtual worker's errors end with the second factors, the same for
+ * all.
  */
 #ifndef LS_EXEC_ERRORS_H
 #define LS_EXEC_ERRORS_H
 
 #include "exec/world.h"
 
-/* errors [2][V][nfloats], clear at first. */
+/* errors [2][V][ls_plan_error_floats()], clear at first. */
 ls_status ls_errors_map(const ls_plan *, float **errors_p, ls_error *);
 void ls_errors_unmap(const ls_plan *, float *errors);
 
-/* [nfloats] those of a virtual worker after `steps` steps. Those of the next one follow. */
+/* [ls_plan_error_floats()] those of a virtual worker after `steps` steps. Those of the next one follow. */
 static inline float *ls_errors_of(float *errors, const ls_plan *p, int64_t steps, int vw) {
     size_t row = (size_t)(steps % 2) * (size_t)p->c.V + (size_t)vw;
-    return errors + row * p->c.model->nfloats;
+    return errors + row * ls_plan_error_floats(p);
 }
 
 /* Records that a virtual worker's errors after `steps` steps are complete in the world's store, or

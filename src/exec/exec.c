@@ -261,7 +261,7 @@ static bool is_shared(ls_group *g) { return !g || ls_group_size(g) == 1 || ls_gr
 
 /* Parts of buckets' sums survive an interruption if all workers share the memory in which they are
  * made, in one order. If gradients need not be freed soon, no sum begins before all gradients are
- * complete: then the loss of another worker costs none of them. */
+ * complete: then the loss of another worker costs none of them. Factors are lost with their worker. */
 static void plan_restart(ls_exec *x) {
     const ls_plan *p = x->c.plan;
     const ls_world *w = x->c.world;
@@ -272,8 +272,8 @@ static void plan_restart(ls_exec *x) {
            compute_action(x, x->norm_at)->kind != LS_NORM)
         x->norm_at++;
     x->restarts = w->store && p->c.tree && !p->c.islands && !ls_plan_reduces_rounds(p) &&
-                  !x->c.overlap && is_shared(w->group) && is_shared(w->shards) &&
-                  is_shared(w->replicas);
+                  !ls_plan_has_factors(p) && !x->c.overlap && is_shared(w->group) &&
+                  is_shared(w->shards) && is_shared(w->replicas);
     x->sums_last = x->restarts && !ls_plan_shards_grads(p);
     for (int i = 0; i < x->norm_at; i++)
         x->sums_last = x->sums_last && x->lanes.steps[LS_LANE_COMPUTE][i].wait == 0;
@@ -298,7 +298,9 @@ static ls_status set_up(ls_exec *x, ls_error *e) {
     }
     LS_TRY(ls_map(x->arena_nbytes, "activations", &x->arena, e));
     LS_TRY(ls_map(x->work_nbytes, "a layer's work", &x->work, e));
-    if (ls_plan_compresses(p)) {
+    if (ls_plan_has_factors(p)) {
+        LS_TRY(ls_factors_open(&x->factors, p, x->c.worker, e));
+    } else if (ls_plan_compresses(p)) {
         x->encodes = ls_encode_room_of(p);
         LS_TRY(ls_map(encodes_nbytes(x), "codes of gradients", &x->encodes.memory, e));
         if (ls_plan_sends_codes(p)) LS_TRY(ls_codes_open(&x->codes, p, x->c.worker, e));
@@ -336,6 +338,7 @@ void ls_exec_free(ls_exec *x) {
     ls_unmap(x->work, x->work_nbytes);
     ls_unmap(x->encodes.memory, encodes_nbytes(x));
     ls_codes_close(&x->codes);
+    ls_factors_close(&x->factors);
     ls_arena_plan_free(&x->places);
     ls_lanes_free(&x->lanes);
     free(x->counts);

@@ -9,6 +9,7 @@
 #include "exec/codes.h"
 #include "exec/encode.h"
 #include "exec/exec.h"
+#include "exec/factors.h"
 #include "net/local/bell.h"
 
 /* One of the two lanes of a step in flight. The other lane rings the bell when it has advanced. */
@@ -39,6 +40,7 @@ struct ls_exec {
     size_t arena_nbytes, work_nbytes;
     ls_encode_room encodes; /* memory NULL: nothing is encoded */
     ls_codes codes;         /* if codes are sent */
+    ls_factors factors;     /* if these are factors */
     atomic_bool not_finite; /* a gradient that was encoded in this step */
 
     /* operands of the step in flight */

@@ -110,6 +110,7 @@ ls_status ls_store_copy_errors(ls_store *s, const ls_plan *p, int64_t steps, int
                        "compression errors of virtual worker %d; continue from the last checkpoint "
                        "with --resume",
                        (long long)steps, vw);
-    memcpy(errors, ls_errors_of(ls_store_errors(s), p, steps, vw), s->nfloats * sizeof *errors);
+    memcpy(errors, ls_errors_of(ls_store_errors(s), p, steps, vw),
+           ls_plan_error_floats(p) * sizeof *errors);
     return LS_OK;
 }

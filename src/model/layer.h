@@ -33,6 +33,7 @@ typedef struct ls_param {
     size_t count; /* product of dims */
     bool decay;   /* weight decay applies */
     bool whole;   /* one worker updates all of it: no other parameter is in its blocks (LS_BLOCK) */
+    bool undivided; /* one bucket of a plan has all of it; the same of its blocks */
     /* Above 0: the parameter is a running value of what batches have, and no gradient trains it.
      * Its "gradient" is the batch's value times the call's samples; an update makes it (1 -
      * momentum) p + momentum * the mean over the samples of the step's batch. */

@@ -47,7 +47,7 @@ void ls_model_place(ls_model *m) {
     for (int i = 0; i < m->nparams; i++) {
         ls_param *p = &m->params[i];
         size_t *end = p->frozen ? &m->frozen_floats : &m->nfloats;
-        size_t unit = p->whole && !p->frozen ? LS_BLOCK : 16;
+        size_t unit = (p->whole || p->undivided) && !p->frozen ? LS_BLOCK : 16;
         p->offset = round_up(*end, unit);
         *end = p->offset + round_up(p->count, unit);
         if (p->frozen) m->frozen_count += p->count;

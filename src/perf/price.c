@@ -166,7 +166,15 @@ static double encode_s(const ls_pricer *p, size_t floats) {
         [LS_COMPRESS_TOPK] = 5,     [LS_COMPRESS_RANDOMK] = 3, [LS_COMPRESS_ONEBIT] = 4,
         [LS_COMPRESS_TWOBIT] = 4,   [LS_COMPRESS_INT8] = 4,    [LS_COMPRESS_INT4] = 4,
         [LS_COMPRESS_POWERSGD] = 8, [LS_COMPRESS_DEMO] = 100};
-    return passes[p->plan->c.compress.how.kind] * pass_s(p, LS_WORK_ADD, floats);
+    double all = passes[p->plan->c.compress.how.kind] * pass_s(p, LS_WORK_ADD, floats);
+    return all / ls_plan_encodings(p->plan);
+}
+
+/* Decode reads the codes of all virtual workers; factors it multiplies once, and corrects the errors
+ * of the worker's own. */
+static int codes_of(const ls_pricer *p, int worker) {
+    const ls_plan *plan = p->plan;
+    return ls_plan_has_factors(plan) ? 1 + ls_plan_nvws(plan, worker) : plan->c.V;
 }
 
 static double norm_s(const ls_pricer *p, int worker) {
@@ -203,6 +211,13 @@ static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
     if (a->bucket == LS_SCALARS) {
         c.dtype = LS_F64;
         c.count = scalars_of(plan, a);
+        return c;
+    }
+    if (a->kind == LS_EXCHANGE && ls_plan_has_factors(plan)) {
+        c.dtype = LS_F32;
+        c.count = ls_plan_round_floats(plan, a->bucket, a->round);
+        c.V = plan->c.V;
+        c.nleaves = p->nleaves;
         return c;
     }
     if (a->kind == LS_EXCHANGE) { /* as a gather in which each worker reads as much */
@@ -302,7 +317,8 @@ static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
         return (ls_price){.cpu_s = encode_s(p, b.end - b.first)};
     case LS_DECODE:
         b = ls_plan_owned(plan, a->bucket, worker);
-        return (ls_price){.cpu_s = 2 * plan->c.V * pass_s(p, LS_WORK_ADD, b.end - b.first)};
+        return (ls_price){.cpu_s =
+                              2 * codes_of(p, worker) * pass_s(p, LS_WORK_ADD, b.end - b.first)};
     case LS_ADD:
         b = a->summed ? ls_plan_shard(plan, a->bucket, worker) : plan->buckets[a->bucket];
         return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADD, b.end - b.first)};

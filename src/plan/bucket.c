@@ -2,8 +2,8 @@
  *
  * Buckets are cut from the end of the flat gradient, in the order in which Backward fills it. Each
  * has as many blocks as fit into bucket_nbytes, but at least one; where gradients are compressed,
- * as many chunks of pieces (piece.c); where the cut would be inside a whole parameter (ls_param),
- * the bucket begins with this parameter. The list of each layer is made once, since passes and
+ * as many chunks of pieces (piece.c); where the cut would be inside a whole or undivided parameter
+ * (ls_param), the bucket begins with this parameter. The list of each layer is made once, since passes and
  * readers need it at every action.
  *
  * Shards are even cuts of a bucket. With whole parameters a cut moves to the nearest end of the
@@ -75,13 +75,13 @@ static void list_touched(ls_plan *p) {
     free(seen);
 }
 
-/* The whole parameter that an element, which does not begin it, is inside of; its end with the rest
+/* The whole (or undivided) parameter that an element, which does not begin it, is inside of; its end with the rest
  * of its last block. NULL: none. */
 static const ls_param *whole_around(const ls_model *m, size_t at, size_t *end_p) {
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *q = &m->params[i];
         size_t end = (q->offset + q->count + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;
-        if (!q->whole || q->frozen || at <= q->offset || at >= end) continue;
+        if (!(q->whole || q->undivided) || q->frozen || at <= q->offset || at >= end) continue;
         *end_p = end;
         return q;
     }

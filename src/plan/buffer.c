@@ -204,7 +204,14 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
     case LS_RECOMPUTE:
     case LS_BACKWARD: use_layer(&u, a); break;
     case LS_ENCODE:
-        use(&u, LS_BUF_GRAD, a->bucket, a->slot, LS_USE_UPDATE);
+        if (a->round > 0) { /* from the errors, which have the gradient, and the sum */
+            use(&u, LS_BUF_CODES, a->bucket, 0, LS_USE_READ);
+            use(&u, LS_BUF_ERROR, a->bucket, 0, LS_USE_READ);
+            use(&u, LS_BUF_CODE, a->bucket, 0, LS_USE_UPDATE);
+            break;
+        }
+        use(&u, LS_BUF_GRAD, a->bucket, a->slot,
+            ls_plan_has_factors(p) ? LS_USE_READ : LS_USE_UPDATE);
         if (ls_plan_has_errors(p)) use(&u, LS_BUF_ERROR, a->bucket, 0, LS_USE_UPDATE);
         if (ls_plan_sends_codes(p))
             use(&u, LS_BUF_CODE, a->bucket, 0,
@@ -212,10 +219,11 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
         break;
     case LS_EXCHANGE:
         use(&u, LS_BUF_CODE, a->bucket, 0, LS_USE_READ);
-        use(&u, LS_BUF_CODES, a->bucket, 0, LS_USE_WRITE);
+        use(&u, LS_BUF_CODES, a->bucket, 0, a->round ? LS_USE_UPDATE : LS_USE_WRITE);
         break;
     case LS_DECODE: /* the sum takes the place of the worker's part of its gradient */
         use(&u, LS_BUF_CODES, a->bucket, 0, LS_USE_READ);
+        if (ls_plan_has_factors(p)) use(&u, LS_BUF_ERROR, a->bucket, 0, LS_USE_UPDATE);
         use(&u, LS_BUF_GRAD, a->bucket, 0, LS_USE_READ);
         use(&u, LS_BUF_SUM, a->bucket, 0, LS_USE_WRITE);
         break;

@@ -4,6 +4,7 @@
 
 bool ls_plan_sends_codes(const ls_plan *p) {
     const ls_plan_compress *z = &p->c.compress;
+    if (ls_plan_has_factors(p)) return true;
     return z->on && z->codes && z->how.feedback != LS_FEEDBACK_EF21 && p->c.nworkers > 1 &&
            !ls_plan_reduces_rounds(p);
 }
@@ -44,23 +45,28 @@ static size_t part_nbytes(const ls_plan *p, int bucket, int worker) {
     return end - first;
 }
 
+/* Is each virtual worker's code sent by itself? Factors are summed on their way. */
+static bool sends_by_itself(const ls_plan *p) {
+    return ls_plan_sends_codes(p) && !ls_plan_has_factors(p);
+}
+
 size_t ls_plan_own_codes_nbytes(const ls_plan *p, int worker) {
     size_t sum = 0;
-    for (int k = 0; ls_plan_sends_codes(p) && k < p->nbuckets; k++)
+    for (int k = 0; sends_by_itself(p) && k < p->nbuckets; k++)
         sum += (size_t)ls_plan_nvws(p, worker) * ls_plan_code_nbytes(p, k);
     return sum;
 }
 
 size_t ls_plan_all_codes_nbytes(const ls_plan *p, int worker) {
     size_t sum = 0;
-    for (int k = 0; ls_plan_sends_codes(p) && k < p->nbuckets; k++)
+    for (int k = 0; sends_by_itself(p) && k < p->nbuckets; k++)
         sum += (size_t)p->c.V * part_nbytes(p, k, worker);
     return sum;
 }
 
 size_t ls_plan_sent_codes_nbytes(const ls_plan *p, int worker) {
     size_t most = 0;
-    bool sends = ls_plan_sends_codes(p) && ls_plan_shards_moments(p);
+    bool sends = sends_by_itself(p) && ls_plan_shards_moments(p);
     for (int k = 0; sends && k < p->nbuckets; k++) {
         size_t sum = 0;
         for (int w = 0; w < p->c.nworkers; w++)

@@ -75,12 +75,15 @@ size_t ls_plan_grads_nbytes(const ls_plan *p, int worker) {
 
 size_t ls_plan_wide_nbytes(const ls_plan *p) { return ls_plan_wide(p) ? flat_nbytes(p) : 0; }
 
+/* Of one virtual worker. */
+static size_t error_nbytes(const ls_plan *p) { return ls_plan_error_floats(p) * sizeof(float); }
+
 size_t ls_plan_errors_nbytes(const ls_plan *p) {
-    return ls_plan_has_errors(p) ? 2 * (size_t)p->c.V * flat_nbytes(p) : 0;
+    return ls_plan_has_errors(p) ? 2 * (size_t)p->c.V * error_nbytes(p) : 0;
 }
 
 size_t ls_plan_own_errors_nbytes(const ls_plan *p, int worker) {
-    return ls_plan_has_errors(p) ? 2 * (size_t)ls_plan_nvws(p, worker) * flat_nbytes(p) : 0;
+    return ls_plan_has_errors(p) ? 2 * (size_t)ls_plan_nvws(p, worker) * error_nbytes(p) : 0;
 }
 
 size_t ls_plan_tables_nbytes(const ls_plan *p) {
@@ -221,9 +224,9 @@ static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *
     size_t frozen = c->frozen_nbytes ? c->frozen_nbytes : ls_plan_frozen_nbytes(p);
     m->nbytes[LS_MEM_FROZEN] = frozen / (size_t)(c->near ? c->near : 1);
     m->nbytes[LS_MEM_WIDE] = ls_plan_wide_nbytes(p);
-    m->nbytes[LS_MEM_CODES] = ls_plan_own_codes_nbytes(p, m->worker) +
-                              ls_plan_all_codes_nbytes(p, m->worker) +
-                              ls_plan_sent_codes_nbytes(p, m->worker);
+    m->nbytes[LS_MEM_CODES] =
+        ls_plan_own_codes_nbytes(p, m->worker) + ls_plan_all_codes_nbytes(p, m->worker) +
+        ls_plan_sent_codes_nbytes(p, m->worker) + ls_plan_factors_nbytes(p, m->worker);
     m->nbytes[LS_MEM_ERRORS] = ls_plan_own_errors_nbytes(p, m->worker);
     m->nbytes[LS_MEM_OPTIMIZER] = (ls_plan_shards_moments(p) ? own : all) * state;
     if (!c->in_file) return;
@@ -299,7 +302,9 @@ static void note(const ls_plan *p, const ls_memory_config *c, const ls_memory *m
         ls_buf_printf(out, "before and after a step, of %d virtual worker%s",
                       ls_plan_nvws(p, m->worker), ls_plural(ls_plan_nvws(p, m->worker)));
     if (what == LS_MEM_CODES)
-        ls_buf_printf(out, "its own, and those of all virtual workers that it decodes");
+        ls_buf_printf(out, ls_plan_has_factors(p)
+                               ? "factors, and their sums"
+                               : "its own, and those of all virtual workers that it decodes");
     if (what == LS_MEM_OPTIMIZER) note_states(p, m, out);
     if (what == LS_MEM_SCRATCH) ls_buf_printf(out, "packed panels, attention scores");
     if (what == LS_MEM_WRITING) ls_buf_printf(out, "while it writes after train.sample_prompts");

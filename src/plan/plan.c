@@ -116,6 +116,23 @@ static ls_status check_rounds(const ls_plan_config *c, ls_error *e) {
                    c->nworkers, c->V);
 }
 
+/* Factors are of the sum over all virtual workers. */
+static ls_status check_factors(const ls_plan_config *c, ls_error *e) {
+    if (c->compress.how.feedback != LS_FEEDBACK_ERROR)
+        return ls_fail(e, LS_EINVAL,
+                       "compress.kind powersgd: what two factors lose is always added to the next "
+                       "gradient; set compress.feedback to error");
+    if (c->early)
+        return ls_fail(e, LS_EINVAL,
+                       "compress.kind powersgd: parallel.accumulate early sums the virtual workers "
+                       "in rounds, and factors are of all of them; use late");
+    for (int i = 0; i < c->model->nparams; i++)
+        if (ls_plan_is_matrix(&c->model->params[i]) && !c->model->params[i].undivided)
+            return ls_fail(e, LS_EINVAL, "plan: the matrix '%s' may be divided among buckets",
+                           c->model->params[i].name);
+    return LS_OK;
+}
+
 /* Each virtual worker's gradient must be there by itself, in f32, which codecs encode. */
 static ls_status check_compress(const ls_plan_config *c, ls_error *e) {
     ls_compression complete;
@@ -131,7 +148,8 @@ static ls_status check_compress(const ls_plan_config *c, ls_error *e) {
                        "compress.kind %s: gradients are encoded in f32; set train.reduce_dtype to "
                        "f32",
                        ls_compression_name(c->compress.how.kind));
-    return ls_compression_complete(&c->compress.how, ls_plan_chunk(c), &complete, e);
+    LS_TRY(ls_compression_complete(&c->compress.how, ls_plan_chunk(c), &complete, e));
+    return c->compress.how.kind == LS_COMPRESS_POWERSGD ? check_factors(c, e) : LS_OK;
 }
 
 /* A layer that joins samples needs those of a virtual worker in one call, and a variance of more
@@ -349,7 +367,10 @@ void ls_plan_append_comm(ls_plan *p, ls_action_kind kind, ls_axis axis, int buck
     int64_t nbytes = floats * (int64_t)ls_dtype_size(gather ? gathered : p->c.reduce);
     int replicas = ls_plan_replicas(p);
     ls_plan_workers_of(p, bucket, &a.from, &a.to);
-    if (kind == LS_EXCHANGE)
+    if (kind == LS_EXCHANGE && ls_plan_has_factors(p))
+        read = read_to_sum_for_all(
+            p, bucket, (int64_t)(ls_plan_round_floats(p, bucket, round) * sizeof(float)));
+    else if (kind == LS_EXCHANGE)
         read = read_to_decode(p, bucket);
     else if (gather && axis == LS_AXIS_ISLAND)
         read = nbytes * (a.to - a.from - 1);
@@ -361,7 +382,7 @@ void ls_plan_append_comm(ls_plan *p, ls_action_kind kind, ls_axis axis, int buck
         read = 2 * nbytes * (replicas - 1);
     else
         read = read_to_sum_for_all(p, bucket, nbytes);
-    if (!gather) ls_plan_fold_round(p, round, &a.slot);
+    if (!gather && kind != LS_EXCHANGE) ls_plan_fold_round(p, round, &a.slot);
     if (!gather) a.phase = kind == LS_EXCHANGE ? LS_PHASE_CODES : ls_plan_values_phase(p);
     a.round = round;
     a.nbytes = read / p->c.nworkers;

@@ -43,11 +43,11 @@ typedef enum ls_action_kind {
     LS_RECOMPUTE, /* runs Forward again, for what Backward needs */
     LS_BACKWARD,  /* runs a layer on one micro-batch, and adds to the gradient in `slot` */
     LS_ENCODE,    /* replaces a virtual worker's gradient of one bucket by what its code holds */
-    LS_EXCHANGE,  /* all workers: each gets the codes of a bucket that it decodes */
-    LS_DECODE,    /* sums what the codes of all virtual workers hold, in the worker's part */
-    LS_ADD,       /* gradient slot += slot + 1, for one bucket: a fold of the tree */
-    LS_DELTA,     /* gradient slot = common parameters - those of the virtual worker's replica */
-    LS_COPY,      /* gradient slot 0 = common parameters, which an Update mixes into replicas */
+    LS_EXCHANGE, /* all workers: each gets the codes of a bucket that it decodes, or sums of factors */
+    LS_DECODE, /* sums what the codes of all virtual workers hold, in the worker's part */
+    LS_ADD,    /* gradient slot += slot + 1, for one bucket: a fold of the tree */
+    LS_DELTA,  /* gradient slot = common parameters - those of the virtual worker's replica */
+    LS_COPY,   /* gradient slot 0 = common parameters, which an Update mixes into replicas */
     LS_REDUCE_SCATTER, /* all workers: the owner of each shard of a bucket sums it */
     LS_NORM,           /* sums the squares of the worker's shards */
     /* all workers: each gets the sum of a bucket (among replicas: of the shard), or (LS_SCALARS) of
@@ -99,9 +99,11 @@ typedef struct ls_action {
     /* Backward, Encode: the sum; Add: the lower of the two; reduction of a round: its result */
     int slot;
     bool summed;    /* Add: adds sums over all workers, in the worker's shard */
-    int round;      /* communication: the round, where each round is reduced */
+    int round;      /* communication: the round, where each round is reduced; Encode, Exchange: the
+                       factor, 0 or 1, where there are two */
     bool start;     /* Backward: the slot's chains start at 0; Encode: the virtual worker's first */
-    bool last;      /* Backward: the last micro-batch of the virtual worker; Encode: its last */
+    bool last;      /* Backward: the last micro-batch of the virtual worker; Encode (of factors,
+                       Decode): its last, which completes errors */
     int bucket;     /* Encode, Add, ReduceScatter, AllReduce (or LS_SCALARS), Update, AllGather */
     int buffer;     /* Free */
     ls_axis axis;   /* communication: among which workers */
@@ -136,6 +138,9 @@ typedef struct ls_plan_piece {
     bool plain;        /* it is summed as it is */
     size_t code_at;    /* bytes: where its code is in that of the bucket */
     size_t code_nbytes;
+    /* of a matrix that is sent as two factors, which is one piece: where the second factor is in
+     * those of the model, floats; code_at is that of the first */
+    size_t factor_at, nfactor;
 } ls_plan_piece;
 
 /* Limits of a plan. CALLS: Forward and Backward of layers, by all workers. */
@@ -370,7 +375,8 @@ size_t ls_plan_chunk(const ls_plan_config *);
  * parameter, and 0. */
 int ls_plan_pieces(const ls_plan *, int bucket, const ls_plan_piece **pieces_p);
 /* Are codes sent? They are decoded where they arrive, and summed there in the tree's order. Not where
- * each round is reduced, nor with estimates (EF21), which a code does not hold. */
+ * each round is reduced, nor with estimates (EF21), which a code does not hold. Factors always are,
+ * also by a worker to itself. */
 bool ls_plan_sends_codes(const ls_plan *);
 /* Are gradients sent, in a warm-up or because codes are not? And in which steps? */
 bool ls_plan_sends_values(const ls_plan *);
@@ -388,6 +394,29 @@ size_t ls_plan_all_codes_nbytes(const ls_plan *, int worker);
 size_t ls_plan_sent_codes_nbytes(const ls_plan *, int worker);
 /* The complete settings for a piece in a step. */
 ls_compression ls_plan_piece_how(const ls_plan *, const ls_plan_piece *, int64_t step);
+
+/* ---- gradients as two factors of low rank (factor.c) ---- */
+
+/* Each factor is summed by itself, on all workers. Needs a model whose matrices are undivided. */
+bool ls_plan_has_factors(const ls_plan *);
+/* Encodes of one virtual worker's bucket: of each factor, or 1. */
+int ls_plan_encodings(const ls_plan *);
+/* Is a parameter a matrix that might be sent as factors? Places all of them so that none is divided
+ * among buckets. */
+bool ls_plan_is_matrix(const ls_param *);
+void ls_plan_place_matrices(ls_model *);
+/* Floats of all second factors; the range of those of a bucket; and the piece of a parameter that
+ * has one, or NULL. */
+size_t ls_plan_nfactors(const ls_plan *);
+void ls_plan_factors_of(const ls_plan *, int bucket, size_t *first_p, size_t *end_p);
+const ls_plan_piece *ls_plan_factor_of(const ls_plan *, const ls_param *);
+/* Floats of one virtual worker's errors: of the model, then the second factors. */
+size_t ls_plan_error_floats(const ls_plan *);
+/* Floats of a bucket that the Exchange of a round sums: first factors and what is summed as it is,
+ * or second factors. */
+size_t ls_plan_round_floats(const ls_plan *, int bucket, int round);
+/* Bytes of a worker's factors in a step. */
+size_t ls_plan_factors_nbytes(const ls_plan *, int worker);
 
 /* ---- buffers: numbers that mean the same on all workers ---- */
 

@@ -3,6 +3,11 @@
 
 enum { SOME_NBYTES = 1 << 16 };
 
+static const char *factor_name(const ls_plan *p, const ls_action *a) {
+    if (!ls_plan_has_factors(p)) return "";
+    return a->round ? ", second factor" : ", first factor";
+}
+
 static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
     char name[96];
     switch (a->kind) {
@@ -18,8 +23,8 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
             ls_buf_printf(out, "  sum %d%s", a->slot, a->start ? " (start)" : "");
         break;
     case LS_ENCODE:
-        ls_buf_printf(out, "  bucket %-3d vw %d  sum %d, %s", a->bucket, a->vw, a->slot,
-                      ls_compression_name(p->c.compress.how.kind));
+        ls_buf_printf(out, "  bucket %-3d vw %d  sum %d, %s%s", a->bucket, a->vw, a->slot,
+                      ls_compression_name(p->c.compress.how.kind), factor_name(p, a));
         break;
     case LS_ADD:
         ls_buf_printf(out, "  bucket %-3d vw %d  sum %d += sum %d%s", a->bucket, a->vw, a->slot,
@@ -41,6 +46,7 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
         }
         ls_buf_printf(out, "  bucket %-3d [%zu, %zu)  %lld bytes a worker", a->bucket,
                       p->buckets[a->bucket].first, p->buckets[a->bucket].end, (long long)a->nbytes);
+        if (a->kind == LS_EXCHANGE) ls_buf_printf(out, "%s", factor_name(p, a));
         if (a->axis == LS_AXIS_ISLAND)
             ls_buf_printf(out, ", of replica %d, workers %d to %d", a->island - 1, a->from,
                           a->to - 1);

@@ -3,7 +3,7 @@
  * The last Backward of a virtual worker that writes a bucket (bucket.c) is followed by its Encode,
  * if gradients are compressed, and by the folds of the tree (Add). The bucket's ReduceScatter (or
  * AllReduce) follows the folds of the last virtual worker on the last worker, so it may run while
- * Backward continues with other buckets. If rounds are reduced, a reduction follows each round
+ * Backward continues with other buckets. So do Exchanges of codes (factor.c: of first factors). If rounds are reduced, a reduction follows each round
  * instead.
  */
 #include <stdlib.h>
@@ -11,9 +11,36 @@
 
 #include "plan/plan.h"
 
+/* Each worker computes the second factors of its virtual workers once it has the sum of the first
+ * ones. Here no Backward waits for that. */
+static void add_second_factors(ls_plan *to) {
+    for (int k = 0; k < to->nbuckets; k++) {
+        for (int w = 0; w < to->c.nworkers; w++)
+            for (int i = 0; i < ls_plan_nvws(to, w); i++) {
+                ls_action a = {.kind = LS_ENCODE,
+                               .worker = w,
+                               .vw = ls_plan_vw(to, w, i),
+                               .bucket = k,
+                               .round = 1,
+                               .phase = LS_PHASE_CODES};
+                ls_plan_fold(to, w, i, &a.slot);
+                ls_plan_append(to, &a);
+            }
+        ls_plan_append_comm(to, LS_EXCHANGE, LS_AXIS_ALL, k, 1);
+    }
+    for (int k = 0; k < to->nbuckets; k++)
+        for (int w = 0; w < to->c.nworkers; w++)
+            ls_plan_append(to, &(ls_action){.kind = LS_DECODE,
+                                            .worker = w,
+                                            .bucket = k,
+                                            .last = k == to->nbuckets - 1,
+                                            .phase = LS_PHASE_CODES});
+}
+
 /* All codes go to those who decode them. */
 static void add_exchange(ls_plan *to, int bucket) {
     ls_plan_append_comm(to, LS_EXCHANGE, LS_AXIS_ALL, bucket, 0);
+    if (ls_plan_has_factors(to)) return;
     for (int w = 0; w < to->c.nworkers; w++)
         ls_plan_append(
             to, &(ls_action){
@@ -63,7 +90,8 @@ static void finish_buckets(ls_plan *to, const ls_action *done, int *missing, int
         if (ls_plan_compresses(to))
             ls_plan_append(to, &(ls_action){.kind = LS_ENCODE,
                                             .start = encodes[done->vw] == 1,
-                                            .last = encodes[done->vw] == to->nbuckets,
+                                            .last = !ls_plan_has_factors(to) &&
+                                                    encodes[done->vw] == to->nbuckets,
                                             .worker = done->worker,
                                             .vw = done->vw,
                                             .bucket = k,
@@ -100,6 +128,7 @@ void ls_plan_add_reduction(ls_plan *p) {
         if (p->actions[i].kind == LS_BACKWARD && p->actions[i].last)
             finish_buckets(&to, &p->actions[i], missing, encodes);
     }
+    if (ls_plan_has_factors(p)) add_second_factors(&to);
     free(missing);
     free(encodes);
     free(p->actions);

@@ -115,7 +115,13 @@ static bool is_done(const walk *w, int vw, int bucket) {
 
 /* Is the gradient of a bucket ready to be summed? */
 static bool is_encoded(const walk *w, int vw, int bucket) {
-    return w->encodes[vw * w->p->nbuckets + bucket] == ls_plan_compresses(w->p);
+    return w->encodes[vw * w->p->nbuckets + bucket] >= ls_plan_compresses(w->p);
+}
+
+/* The last Encode, or where both factors of it are needed the last Decode, completes a virtual
+ * worker's errors. */
+static bool ends_errors(const walk *w, int encodes) {
+    return !ls_plan_has_factors(w->p) && encodes == w->p->nbuckets;
 }
 
 static void check_encode(walk *w, const ls_action *a) {
@@ -127,13 +133,17 @@ static void check_encode(walk *w, const ls_action *a) {
     ls_plan_fold(w->p, a->worker, ls_plan_vw_index(w->p, a->worker, a->vw), &slot);
     if (a->slot != slot) wrong(w, "encodes the wrong sum");
     if (!is_done(w, a->vw, a->bucket)) wrong(w, "encodes a gradient before it is complete");
-    w->encodes[a->vw * w->p->nbuckets + a->bucket]++;
-    if (!is_encoded(w, a->vw, a->bucket)) wrong(w, "encodes a gradient twice");
+    if (w->encodes[a->vw * w->p->nbuckets + a->bucket]++ != a->round ||
+        a->round >= ls_plan_encodings(w->p))
+        wrong(w, "encodes a gradient twice");
+    if (a->round > 0 && w->exchanged[a->bucket] < a->round)
+        wrong(w, "encodes before the sum that it needs");
     int all = 0;
     for (int k = 0; k < w->p->nbuckets; k++) all += w->encodes[a->vw * w->p->nbuckets + k];
-    if (a->start != (all == 1) || a->last != (all == w->p->nbuckets))
+    if (a->start != (all == 1) || a->last != ends_errors(w, all))
         wrong(w, "begins or ends a virtual worker's codes at the wrong bucket");
-    if (w->adds[a->vw * w->p->nbuckets + a->bucket]) wrong(w, "encodes a gradient after a fold");
+    if (a->round == 0 && w->adds[a->vw * w->p->nbuckets + a->bucket])
+        wrong(w, "encodes a gradient after a fold");
 }
 
 static void check_add(walk *w, const ls_action *a) {
@@ -227,6 +237,10 @@ static size_t read_nbytes(const walk *w, const ls_action *a) {
         return 2 * (n - 1) * ((islands ? islands : blocks) + each * (size_t)p->c.batch + 1) *
                sizeof(double);
     }
+    if (a->kind == LS_EXCHANGE && ls_plan_has_factors(p)) {
+        size_t nbytes = ls_plan_round_floats(p, a->bucket, a->round) * sizeof(float);
+        return (n - 1) * w->partial * nbytes / n + (n - 1) * nbytes;
+    }
     if (a->kind == LS_EXCHANGE) {
         for (int i = 0; i < p->c.nworkers; i++) {
             size_t first = 0, end = 0;
@@ -279,14 +293,21 @@ static void check_comm(walk *w, const ls_action *a) {
 static void check_exchange(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     if (!ls_plan_sends_codes(p)) wrong(w, "sends codes");
-    if (w->exchanged[a->bucket]++) wrong(w, "sends codes twice");
+    if (w->exchanged[a->bucket]++ != a->round || a->round >= ls_plan_encodings(p))
+        wrong(w, "sends codes twice");
     for (int v = 0; v < p->c.V; v++)
-        if (!is_encoded(w, v, a->bucket)) wrong(w, "sends codes before an Encode");
+        if (w->encodes[v * p->nbuckets + a->bucket] != a->round + 1)
+            wrong(w, "sends codes before an Encode");
 }
 
 static void check_decode(walk *w, const ls_action *a) {
-    if (!w->exchanged[a->bucket]) wrong(w, "decodes before codes are sent");
-    if (w->decoded[a->bucket * w->p->c.nworkers + a->worker]++) wrong(w, "decodes twice");
+    const ls_plan *p = w->p;
+    if (w->exchanged[a->bucket] != ls_plan_encodings(p)) wrong(w, "decodes before codes are sent");
+    if (w->decoded[a->bucket * p->c.nworkers + a->worker]++) wrong(w, "decodes twice");
+    int all = 0;
+    for (int k = 0; k < p->nbuckets; k++) all += w->decoded[k * p->c.nworkers + a->worker];
+    if (a->last != (ls_plan_has_factors(p) && all == p->nbuckets))
+        wrong(w, "completes a worker's errors at the wrong bucket");
 }
 
 static bool is_decoded(const walk *w, int bucket, int worker) {
@@ -412,13 +433,13 @@ static void check_action(walk *w, const ls_action *a) {
         if (ls_action_concerns(a, w->worker)) ls_action_uses(w->p, a, w->worker, on_use, w);
 }
 
-/* Does a whole parameter (ls_param) begin before `at` and end after it? first: where it would. */
+/* Does a whole or undivided parameter (ls_param) begin before `at` and end after it? first: where it would. */
 static bool is_whole_at(const ls_model *m, size_t at, size_t first) {
     bool is = false;
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *q = &m->params[i];
-        is = is || (q->whole && !q->frozen && q->offset == first && q->offset < at &&
-                    q->offset + q->count > at);
+        is = is || ((q->whole || q->undivided) && !q->frozen && q->offset == first &&
+                    q->offset < at && q->offset + q->count > at);
     }
     return is;
 }
@@ -488,7 +509,7 @@ static void check_end(walk *w) {
     }
     for (int k = 0; w->stage >= LS_STAGE_REDUCTION && k < p->nbuckets; k++)
         if (w->reduced[k] != (is_common(p, k) ? 0 : total(p)) ||
-            w->exchanged[k] != ls_plan_sends_codes(p))
+            w->exchanged[k] != (ls_plan_sends_codes(p) ? ls_plan_encodings(p) : 0))
             wrong(w, "ends a plan that leaves out a bucket");
     for (int k = 0; w->stage >= LS_STAGE_UPDATE && k < p->nbuckets * n; k++)
         if (w->updated[k] != 1) wrong(w, "ends a plan that leaves out an update");

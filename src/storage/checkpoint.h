@@ -95,10 +95,10 @@ ls_status ls_checkpoint_resolve(const char *path, char **path_p, ls_error *);
  * are loaded. The model must have the tensors' names and shapes. */
 ls_status ls_checkpoint_load(const char *path, ls_train_state *, ls_error *);
 
-/* Sets errors [nerrors][nfloats] to those of the virtual workers in wants [nerrors]. Checks the
+/* Sets errors [nerrors][ls_plan_error_floats()] to those of the virtual workers in wants [nerrors]. Checks the
  * checkpoint's files. */
 typedef struct ls_checkpoint_errors {
-    const ls_model *model;
+    const ls_plan *plan;
     const bool *wants;
     int nerrors;
     float *errors;

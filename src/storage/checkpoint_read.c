@@ -235,18 +235,29 @@ static ls_status load_frozen(const char *path, const ls_model *m, float *buffer,
     return s;
 }
 
+/* The errors of a virtual worker in a parameter, and its second factor if it is sent as factors. */
+static ls_status load_errors_of(const loading *l, const ls_plan *p, const ls_param *param, int vw,
+                                ls_error *e) {
+    char name[LS_STATE_ERROR_NAME];
+    ls_param factor;
+    ls_state_error_name(vw, name);
+    LS_TRY(load_param(l, param, name, e));
+    if (!ls_state_factor(p, param, &factor)) return LS_OK;
+    ls_state_factor_name(vw, name);
+    return load_param(l, &factor, name, e);
+}
+
 static ls_status load_errors(const char *path, const ls_checkpoint_errors *x, ls_error *e) {
     opened o;
     const ls_train_state whole = {0};
     ls_status s = LS_OK;
     LS_TRY(open_all(path, &o, e));
+    const ls_model *m = x->plan->c.model;
     for (int v = 0; v < x->nerrors; v++) {
-        char name[LS_STATE_ERROR_NAME];
-        const loading all = {
-            &o, &o.optimizer, NULL, &whole, x->errors + (size_t)v * x->model->nfloats, 0};
-        ls_state_error_name(v, name);
-        for (int i = 0; x->wants[v] && s == LS_OK && i < x->model->nparams; i++)
-            if (!x->model->params[i].frozen) s = load_param(&all, &x->model->params[i], name, e);
+        float *errors = x->errors + (size_t)v * ls_plan_error_floats(x->plan);
+        const loading all = {&o, &o.optimizer, NULL, &whole, errors, 0};
+        for (int i = 0; x->wants[v] && s == LS_OK && i < m->nparams; i++)
+            if (!m->params[i].frozen) s = load_errors_of(&all, x->plan, &m->params[i], v, e);
     }
     close_all(&o);
     return s;

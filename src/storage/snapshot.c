@@ -77,7 +77,7 @@ static ls_status copy_errors(const writing *w, float *errors, ls_error *e) {
     for (int v = 0; ls_plan_has_errors(p) && v < p->c.V; v++) {
         bool wanted = !w->end;
         for (int i = w->first; i < w->end; i++) wanted = wanted || ls_plan_runs_vw(p, i, v);
-        float *to = errors + (size_t)v * p->c.model->nfloats;
+        float *to = errors + (size_t)v * ls_plan_error_floats(p);
         if (wanted) LS_TRY(ls_store_copy_errors(w->run->store, p, w->state.step, v, to, e));
     }
     return LS_OK;
@@ -85,7 +85,7 @@ static ls_status copy_errors(const writing *w, float *errors, ls_error *e) {
 
 /* Then tables. */
 static float *tables_in(const ls_plan *p, float *flat) {
-    size_t errors = ls_plan_has_errors(p) ? (size_t)p->c.V * p->c.model->nfloats : 0;
+    size_t errors = ls_plan_has_errors(p) ? (size_t)p->c.V * ls_plan_error_floats(p) : 0;
     return errors_in(p, flat) + errors;
 }
 
@@ -124,6 +124,7 @@ static ls_status copy(writing *w, float *flat, ls_error *e) {
     if (ls_plan_has_errors(r->plan)) {
         w->state.errors = errors_in(r->plan, flat);
         w->state.nerrors = r->plan->c.V;
+        w->state.plan = r->plan;
     }
     if (r->tables) {
         w->state.tables = tables_in(r->plan, flat);

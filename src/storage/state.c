@@ -84,6 +84,22 @@ void ls_state_error_name(int vw, char text[LS_STATE_ERROR_NAME]) {
     snprintf(text, LS_STATE_ERROR_NAME, "error.%d", vw);
 }
 
+void ls_state_factor_name(int vw, char text[LS_STATE_ERROR_NAME]) {
+    snprintf(text, LS_STATE_ERROR_NAME, "factor.%d", vw);
+}
+
+bool ls_state_factor(const ls_plan *p, const ls_param *param, ls_param *factor_p) {
+    const ls_plan_piece *x = ls_plan_factor_of(p, param);
+    if (!x) return false;
+    *factor_p = *param;
+    factor_p->ndims = 2;
+    factor_p->dims[0] = (int64_t)(x->nfactor / x->cols);
+    factor_p->dims[1] = (int64_t)x->cols;
+    factor_p->count = x->nfactor;
+    factor_p->offset = p->c.model->nfloats + x->factor_at;
+    return true;
+}
+
 static ls_state_tensors new_tensors(const ls_model *m, int each) {
     return (ls_state_tensors){.list = LS_NEW_ARRAY(ls_tensor, (size_t)(m->nparams * each)),
                               .from = LS_NEW_ARRAY(int, (size_t)m->nparams + 1),
@@ -142,26 +158,34 @@ static void add_states(const ls_train_state *s, const ls_param *p, int replica,
         const float *data = replica ? s->flat.of[buffer] + at : values_of(s, p, buffer);
         t->replica[t->n] = replica;
         const ls_param shape = p->rows ? ls_param_whole(p)
-                               : k ? ls_optim_state_param(s->optim, p, k - 1)
-                                   : *p;
+                               : k     ? ls_optim_state_param(s->optim, p, k - 1)
+                                       : *p;
         t->list[t->n] = ls_state_tensor(&shape, name, data);
         if (replica) ls_state_replica_name(t->list[t->n].name, replica);
         t->n++;
     }
 }
 
+/* Appends the errors of a virtual worker, and the second factor that stands with them. */
+static void add_errors(const ls_train_state *s, const ls_param *p, int vw, ls_state_tensors *t) {
+    char name[LS_STATE_ERROR_NAME];
+    const float *errors = s->errors + (size_t)vw * ls_plan_error_floats(s->plan);
+    ls_param factor;
+    ls_state_error_name(vw, name);
+    t->vws[t->n] = 1 + vw;
+    t->list[t->n++] = ls_state_tensor(p, name, errors + p->offset);
+    if (!ls_state_factor(s->plan, p, &factor)) return;
+    ls_state_factor_name(vw, name);
+    t->vws[t->n] = 1 + vw;
+    t->list[t->n++] = ls_state_tensor(&factor, name, errors + factor.offset);
+}
+
 ls_state_tensors ls_state_optimizer(const ls_train_state *s) {
-    ls_state_tensors t = new_tensors(s->model, s->flat.n * (1 + s->replicas) + s->nerrors);
+    ls_state_tensors t = new_tensors(s->model, s->flat.n * (1 + s->replicas) + 2 * s->nerrors);
     for (int i = 0; i < s->model->nparams; i++) {
         const ls_param *p = &s->model->params[i];
         for (int r = 0; r <= s->replicas && !p->frozen; r++) add_states(s, p, r, &t);
-        for (int v = 0; v < s->nerrors && !p->frozen; v++) {
-            char name[LS_STATE_ERROR_NAME];
-            ls_state_error_name(v, name);
-            const float *errors = s->errors + (size_t)v * s->model->nfloats;
-            t.vws[t.n] = 1 + v;
-            t.list[t.n++] = ls_state_tensor(p, name, errors + p->offset);
-        }
+        for (int v = 0; v < s->nerrors && !p->frozen; v++) add_errors(s, p, v, &t);
         t.from[i + 1] = (int)t.n;
     }
     return t;

@@ -21,9 +21,11 @@ typedef struct ls_train_state {
     const ls_bucket *held; /* [nowned] */
     bool begins; /* a new run begins with them: adapters that the file lacks are left as they are */
     bool ema;    /* flat.of[0] is loaded with their average (optim.ema) */
-    /* [nerrors][nfloats] what encoding has lost of virtual workers' gradients (exec/errors.h) */
+    /* [nerrors][ls_plan_error_floats()] what encoding has lost of virtual workers' gradients
+     * (exec/errors.h), by this plan */
     float *errors;
     int nerrors;
+    const ls_plan *plan;
     /* [flat.n][table_floats] tables of which parameters are windows (ls_param.rows): the weights and
      * states; NULL: loading leaves them out */
     float *tables;
@@ -46,7 +48,7 @@ typedef struct ls_state_tensors {
 /* The tensor of a parameter, or of its state NAME.suffix; of the trained weights, by the names of
  * the parameters; of the optimizer's states, NAME.exp_avg and so on (optim/optimizer.h), with those
  * of replicas, NAME.replica.3, NAME.exp_avg.replica.3; of virtual worker V's errors, NAME.error.V,
- * after the states. */
+ * after the states; and of a matrix that is sent as factors, NAME.factor.V. */
 ls_tensor ls_state_tensor(const ls_param *, const char *suffix, const float *data);
 /* That of a frozen parameter has its own type. */
 /* Appends the suffix of a replica's tensor, from 1 on, to a name [LS_TENSOR_NAME]. */
@@ -54,8 +56,12 @@ void ls_state_replica_name(char *name, int replica);
 ls_tensor ls_state_frozen_tensor(const ls_param *, ls_frozen_value);
 ls_state_tensors ls_state_weights(const ls_train_state *);
 ls_state_tensors ls_state_optimizer(const ls_train_state *);
-/* "error.V" */
+/* "error.V", "factor.V" */
 void ls_state_error_name(int vw, char text[LS_STATE_ERROR_NAME]);
+void ls_state_factor_name(int vw, char text[LS_STATE_ERROR_NAME]);
+/* The second factor of a parameter, as a parameter of a virtual worker's errors; false: it has none.
+ */
+bool ls_state_factor(const ls_plan *, const ls_param *, ls_param *factor_p);
 void ls_state_tensors_free(ls_state_tensors *);
 
 /* Writes the weights, and frozen ones in f32, as a safetensors file. An old file is replaced once

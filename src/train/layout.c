@@ -20,7 +20,8 @@ static ls_plan_compress compress_of(const ls_config *c) {
                                                 [LS_COMPRESS_WITH_TWOBIT] = LS_COMPRESS_TWOBIT,
                                                 [LS_COMPRESS_WITH_INT8] = LS_COMPRESS_INT8,
                                                 [LS_COMPRESS_WITH_INT4] = LS_COMPRESS_INT4,
-                                                [LS_COMPRESS_WITH_DEMO] = LS_COMPRESS_DEMO};
+                                                [LS_COMPRESS_WITH_DEMO] = LS_COMPRESS_DEMO,
+                                                [LS_COMPRESS_WITH_POWERSGD] = LS_COMPRESS_POWERSGD};
     if (c->compress.kind == LS_COMPRESS_OFF) return (ls_plan_compress){0};
     return (ls_plan_compress){.on = true,
                               .how = {.kind = kinds[c->compress.kind],
@@ -29,6 +30,7 @@ static ls_plan_compress compress_of(const ls_config *c) {
                                       .k = (size_t)c->compress.k,
                                       .ratio = c->compress.ratio,
                                       .block = (size_t)c->compress.block,
+                                      .rank = (int)c->compress.rank,
                                       .threshold = (float)c->compress.threshold,
                                       .seed = (uint64_t)c->train.seed},
                               .codes = sends_codes(c),
@@ -60,6 +62,7 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
     ls_status s = ls_optim_of(c, &l_p->model, &plan.optim, e);
     plan.islands = plan.optim.replicas;
     plan.mixing = c->sync.mixing;
+    if (c->compress.kind == LS_COMPRESS_WITH_POWERSGD) ls_plan_place_matrices(&l_p->model);
     if (s == LS_OK) s = ls_plan_make(&plan, &l_p->plan, e);
     if (s != LS_OK) ls_model_free(&l_p->model);
     return s;

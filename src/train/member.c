@@ -224,6 +224,7 @@ void ls_member_errors(const ls_member *m, int64_t steps, ls_train_state *s) {
     if (!ls_plan_has_errors(p)) return;
     s->errors = ls_errors_of(m->worlds[0].errors, p, steps, 0);
     s->nerrors = p->c.V;
+    s->plan = p;
 }
 
 /* Each worker reads the errors of its own virtual workers. */
@@ -234,7 +235,7 @@ static ls_status load_errors(ls_member *m, const char *path, ls_error *e) {
     for (int i = 0; i < m->nexecs; i++)
         for (int k = 0; k < ls_plan_nvws(p, worker_of(m, i)); k++)
             wants[ls_plan_vw(p, worker_of(m, i), k)] = true;
-    const ls_checkpoint_errors x = {.model = &m->layout->model,
+    const ls_checkpoint_errors x = {.plan = p,
                                     .wants = wants,
                                     .nerrors = p->c.V,
                                     .errors =

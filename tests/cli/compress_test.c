@@ -19,7 +19,7 @@ static host start(int workers, const char *run, const char *more) {
 /* Steps that take long enough that most kills come between an Encode and the end of its step. */
 #define LONG "--set model.width=96 --set train.batch=32 --set train.micro_batch=4 "
 
-static void killed(const char *run, int workers, const char *more) {
+static void killed(const char *whole, const char *run, int workers, const char *more) {
     enum { KILLS = 10 };
     char want[256], got[256];
     host h = start(workers, run, more);
@@ -28,7 +28,7 @@ static void killed(const char *run, int workers, const char *more) {
         (void)host_signal_child(&h, SIGKILL); /* the run may be over */
     }
     host_expect(&h, 0, "was killed");
-    hash_of("long", want);
+    hash_of(whole, want);
     hash_of(run, got);
     assert_string_equal(got, want);
 }
@@ -39,9 +39,18 @@ static void test_killed(void **state) {
     host_expect(&h, 0, NULL);
     h = start(1, "long", LONG "--set train.steps=150");
     host_expect(&h, 0, NULL);
-    killed("killed-3", 3, LONG "--set train.steps=150 --set parallel.zero=0");
-    killed("killed-2", 2,
+    killed("long", "killed-3", 3, LONG "--set train.steps=150 --set parallel.zero=0");
+    killed("long", "killed-2", 2,
            LONG "--set train.steps=150 --set parallel.transport=tcp --set parallel.zero=2");
+}
+
+/* Factors also have what the step before has left of them. */
+static void test_killed_factors(void **state) {
+    (void)state;
+    host h = start(1, "factors", LONG "--set train.steps=100 --set compress.kind=powersgd");
+    host_expect(&h, 0, NULL);
+    killed("factors", "factors-3", 3,
+           LONG "--set train.steps=100 --set compress.kind=powersgd --set parallel.zero=0");
 }
 
 /* ---- two hosts ---- */
@@ -109,8 +118,9 @@ static void test_host_lost(void **state) {
 
 int main(void) {
     setenv("LOCKSTEP_KEY", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed), cmocka_unit_test(test_hosts),
-                                       cmocka_unit_test(test_host_leaves),
-                                       cmocka_unit_test(test_host_lost)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_killed), cmocka_unit_test(test_killed_factors),
+        cmocka_unit_test(test_hosts), cmocka_unit_test(test_host_leaves),
+        cmocka_unit_test(test_host_lost)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -90,6 +90,7 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
                         .reduce = s->reduce ? s->reduce : LS_F32,
                         .first = s->uneven ? s->first : NULL,
                         .compress = s->compress};
+    if (s->compress.how.kind == LS_COMPRESS_POWERSGD) ls_plan_place_matrices(&s->model);
     if (s->uneven) share_out(s, n, V);
     assert_ls_ok(ls_plan_make(&p, &s->plan, &e), e);
     s->params = LS_NEW_ARRAY(float, 3 * s->model.nfloats);
@@ -346,10 +347,13 @@ static void test_sharding(void **state) {
 static ls_plan_compress random_codes(uint64_t seed, ls_dtype reduce) {
     static const ls_compression_kind kinds[] = {
         LS_COMPRESS_TOPK, LS_COMPRESS_RANDOMK, LS_COMPRESS_ONEBIT, LS_COMPRESS_TWOBIT,
-        LS_COMPRESS_INT8, LS_COMPRESS_INT4,    LS_COMPRESS_DEMO};
+        LS_COMPRESS_INT8, LS_COMPRESS_INT4,    LS_COMPRESS_DEMO,   LS_COMPRESS_POWERSGD};
+    ls_compression_kind kind = kinds[pick(seed, 61, 8)];
+    int feedback = kind == LS_COMPRESS_POWERSGD ? LS_FEEDBACK_ERROR : pick(seed, 62, 3);
     return (ls_plan_compress){.on = reduce == LS_F32 && pick(seed, 60, 2),
-                              .how = {.kind = kinds[pick(seed, 61, 7)],
-                                      .feedback = (ls_feedback)pick(seed, 62, 3),
+                              .how = {.kind = kind,
+                                      .feedback = (ls_feedback)feedback,
+                                      .rank = 1 + pick(seed, 66, 4),
                                       .ratio = 0.1,
                                       .threshold = 1e-3f},
                               .warmup = 2 * pick(seed, 63, 2),
@@ -378,6 +382,7 @@ static setup random_setup(uint64_t seed, const setup *oracle, int *n_p, int64_t 
     s.dir = !s.sequential && pick(seed, 21, 4) == 0 ? "." : NULL;
     bool even = (V & (V - 1)) == 0 && (*n_p & (*n_p - 1)) == 0;
     s.early = s.zero >= 2 && even && pick(seed, 9, 2);
+    if (s.compress.how.kind == LS_COMPRESS_POWERSGD) s.early = false;
     for (int g = 2; s.zero && (V & (V - 1)) == 0 && g <= *n_p; g *= 2)
         if (*n_p % g == 0 && pick(seed, 21 + (uint64_t)g, 2)) s.shards = *n_p / g;
     if (!s.early && !s.shards && pick(seed, 40, 2)) s.uneven = seed + 1;

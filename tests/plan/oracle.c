@@ -285,19 +285,34 @@ static void run_compute(oracle *o, const ls_action *a) {
         run_forward(o, a);
 }
 
+/* Is it the second factor, from the sum of the first ones? */
+static bool run_second(oracle *o, const ls_action *a) {
+    if (!rules_has_factors(&o->u) || a->round == 0) return false;
+    bool *second = &o->seconds[a->vw * o->u.p->nbuckets + a->bucket];
+    if (o->workers[a->worker].got[a->bucket] != 1)
+        wrong(o, "the sum of first factors is not there");
+    if (*second) wrong(o, "it is done twice");
+    *second = true;
+    return true;
+}
+
 /* The chain must be complete: what is encoded later would be lost. */
 static void run_encode(oracle *o, const ls_action *a) {
     if (a->slot < 0 || a->slot >= o->u.p->nslots || !rules_runs(&o->u, a->worker, a->vw)) {
         wrong(o, "there is no such sum");
         return;
     }
+    if (run_second(o, a)) return;
     for (int i = 0; i < o->natoms; i++) {
         if (o->atoms[i].bucket != a->bucket) continue;
         int *sum = grad_at(o, a->worker, a->slot, i);
+        if (rules_has_factors(&o->u) && o->codes[a->vw * o->natoms + i] != TERM_NOTHING)
+            wrong(o, "it is done twice");
         if (*sum != add_chain(o, TERM_EMPTY, o->atoms[i].param, a->vw))
             wrong(o, "the gradient is not that of the virtual worker, or not complete");
-        *sum = encoded(o, *sum, a->vw);
-        if (rules_sends_codes(&o->u)) o->codes[a->vw * o->natoms + i] = *sum;
+        int code = encoded(o, *sum, a->vw);
+        if (!rules_has_factors(&o->u)) *sum = code;
+        if (rules_sends_codes(&o->u)) o->codes[a->vw * o->natoms + i] = code;
     }
     touch(o, &o->workers[a->worker].grads[a->bucket * o->u.p->nslots + a->slot]);
 }
@@ -316,6 +331,29 @@ static int64_t code_nbytes(const oracle *o, const ls_plan_piece *x) {
     return (int64_t)(x->plain ? 4 * n : (ls_compression_nbytes(&how, n) + 3) / 4 * 4);
 }
 
+/* The first factor has a row for each of the matrix, and the second for each column; what is no
+ * matrix is summed with the first. */
+static int64_t factor_floats(const oracle *o, const ls_plan_piece *x, int round) {
+    int64_t n = (int64_t)(x->end - x->first), cols = (int64_t)x->cols,
+            rank = o->u.c->compress.how.rank;
+    if (x->plain) return round ? 0 : n;
+    return rank * (round ? cols : n / cols);
+}
+
+/* All workers get the sum of a factor. */
+static void run_factors(oracle *o, const ls_action *a) {
+    leaves l = leaves_of(o, 0, o->u.n, 1);
+    int64_t nbytes = 0;
+    for (int i = o->u.p->pieces_from[a->bucket]; i < o->u.p->pieces_from[a->bucket + 1]; i++)
+        nbytes += 4 * factor_floats(o, &o->u.p->pieces[i], a->round);
+    for (int v = 0; v < o->u.c->V; v++)
+        if (a->round && !o->seconds[v * o->u.p->nbuckets + a->bucket])
+            wrong(o, "virtual worker %d has no second factor", v);
+    for (int w = 0; w < o->u.n; w++)
+        if (o->workers[w].got[a->bucket]++ != a->round) wrong(o, "it is not the next factor");
+    o->read += nbytes * (o->u.n - 1) * l.n / o->u.n + nbytes * (o->u.n - 1);
+}
+
 static void run_exchange(oracle *o, const ls_action *a) {
     int first = 0, end = 0;
     if (a->axis != LS_AXIS_ALL || !rules_sends_codes(&o->u))
@@ -324,9 +362,12 @@ static void run_exchange(oracle *o, const ls_action *a) {
         for (int i = 0; i < o->natoms; i++)
             if (o->atoms[i].bucket == a->bucket && o->codes[v * o->natoms + i] == TERM_NOTHING)
                 wrong(o, "virtual worker %d has no code", v);
+    if (rules_has_factors(&o->u)) {
+        run_factors(o, a);
+        return;
+    }
     for (int w = 0; w < o->u.n; w++) {
-        if (o->workers[w].got[a->bucket]) wrong(o, "it is done twice");
-        o->workers[w].got[a->bucket] = true;
+        if (o->workers[w].got[a->bucket]++) wrong(o, "it is done twice");
         rules_range_of(&o->u, w, &first, &end);
         for (int i = o->u.p->pieces_from[a->bucket]; i < o->u.p->pieces_from[a->bucket + 1]; i++) {
             const ls_plan_piece *x = &o->u.p->pieces[i];
@@ -345,7 +386,7 @@ static int code_sum(oracle *o, int i, int lo, int hi) {
 
 static void run_decode(oracle *o, const ls_action *a) {
     worker *w = &o->workers[a->worker];
-    if (!w->got[a->bucket]) wrong(o, "codes are not there");
+    if (w->got[a->bucket] != 1 + rules_has_factors(&o->u)) wrong(o, "codes are not there");
     if (w->decoded[a->bucket]) wrong(o, "it is done twice");
     w->decoded[a->bucket] = true;
     touch(o, &w->grads[a->bucket * o->u.p->nslots]);
@@ -697,18 +738,37 @@ static void run_action(oracle *o, const ls_action *a) {
         o->r->nbytes[a->kind] += o->read;
 }
 
+/* Does the bucket begin with a matrix that the next cut would divide? */
+static bool begins_matrix(const oracle *o, const ls_bucket *b) {
+    size_t most = o->u.c->bucket_nbytes / sizeof(float) / LS_BLOCK * LS_BLOCK;
+    if (!rules_has_factors(&o->u)) return false;
+    if (most < LS_BLOCK) most = LS_BLOCK;
+    size_t cut = b->end > most ? b->end - most : 0;
+    for (int i = 0; i < o->u.m->nparams; i++) {
+        const ls_param *q = &o->u.m->params[i];
+        if (q->ndims >= 2 && !q->frozen && q->offset == b->first && q->offset < cut &&
+            cut < q->offset + (q->count + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK)
+            return true;
+    }
+    return false;
+}
+
 /* Buckets are cut from the end, at blocks, or where gradients are compressed at chunks of 64 blocks
- * (of low rank: of 1024); each has as many as its bytes allow, but at least one, and the last has
- * the rest. */
+ * (with factors: at blocks, and no matrix is divided); each has as many as its bytes allow, but at
+ * least one, and the last has the rest. */
 static void check_buckets(oracle *o) {
     const ls_plan_compress *z = &o->u.c->compress;
     size_t end = o->u.m->nfloats, most = o->u.c->bucket_nbytes / sizeof(float), unit = LS_BLOCK;
-    if (z->on) unit *= z->how.kind == LS_COMPRESS_POWERSGD ? 1024 : 64;
+    if (z->on && !rules_has_factors(&o->u)) unit *= 64;
     for (int k = 0; k < o->u.p->nbuckets; k++) {
         const ls_bucket *b = &o->u.p->buckets[k];
         size_t n = b->end - b->first;
         if (b->end != end || b->first >= end || b->first % LS_BLOCK)
             wrong(o, "bucket %d does not follow the one before", k);
+        if (begins_matrix(o, b)) {
+            end = b->first;
+            continue;
+        }
         if (n > most && n > unit) wrong(o, "bucket %d is too large", k);
         if ((n < unit || n + unit <= most) && b->first > 0) wrong(o, "bucket %d is too small", k);
         end = b->first;

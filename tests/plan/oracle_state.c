@@ -39,7 +39,7 @@ static void open_worker(oracle *o, int index) {
     w->grads = LS_NEW_ARRAY(cell, buckets * (size_t)o->u.p->nslots);
     w->grad = LS_NEW_ARRAY(int, atoms *(size_t)o->u.p->nslots);
     w->sum = LS_NEW_ARRAY(int, atoms *(size_t)o->u.p->nsums);
-    w->got = LS_NEW_ARRAY(bool, buckets);
+    w->got = LS_NEW_ARRAY(int, buckets);
     w->decoded = LS_NEW_ARRAY(bool, buckets);
     w->summed = LS_NEW_ARRAY(bool, atoms);
     w->version = LS_NEW_ARRAY(int, atoms);
@@ -85,6 +85,7 @@ void oracle_open(oracle *o) {
     o->rounds = LS_NEW_ARRAY(int, 2 * (size_t)o->u.p->nbuckets);
     o->losses = LS_NEW_ARRAY(int, cells);
     o->codes = LS_NEW_ARRAY(int, (size_t)(o->u.c->V * o->natoms));
+    o->seconds = LS_NEW_ARRAY(bool, (size_t)(o->u.c->V * o->u.p->nbuckets));
     o->expected = LS_NEW_ARRAY(int, (size_t)o->u.m->nparams);
     o->squared = LS_NEW_ARRAY(int, o->u.m->nfloats / LS_BLOCK);
 }
@@ -100,6 +101,7 @@ void oracle_close(oracle *o) {
     free(o->rounds);
     free(o->expected);
     free(o->codes);
+    free(o->seconds);
     free(o->squared);
     free(o->atoms);
     terms_close(&o->terms);

@@ -33,7 +33,8 @@ typedef struct worker {
     cell *grads;                /* [nbuckets][nslots] */
     int *grad;                  /* [nslots][natoms] terms */
     int *sum;                   /* [nsums][natoms] over workers, where rounds are reduced */
-    bool *got, *decoded;        /* [nbuckets] the codes of all virtual workers; their sum */
+    int *got;                   /* [nbuckets] the codes of all virtual workers; of factors, sums */
+    bool *decoded;              /* [nbuckets] the codes' sum */
     bool *summed;               /* [natoms] a sum over workers is made of these gradients */
     int *version, *moment;      /* [natoms] */
     int *updated;               /* [nbuckets] times */
@@ -54,6 +55,7 @@ typedef struct oracle {
     int *rounds;                   /* [buckets][2] sums over workers, then over groups */
     int *squared, *losses;         /* [blocks], [V][M] times */
     int *codes;                    /* [V][natoms] terms, where codes are sent */
+    bool *seconds;                 /* [V][nbuckets] the second factor is there */
     int *expected;                 /* [nparams] terms: the whole sum in the tree's order */
     int64_t read;                  /* bytes that workers read from others in this action */
     oracle_result *r;

@@ -21,6 +21,7 @@ enum { NSHAPES = 5, NFROZEN = 4, NMODELS = NSHAPES + 4 + NFROZEN, MAX_V = 16, MA
 
 typedef struct models {
     ls_model list[NMODELS];
+    ls_model matrices[NSHAPES]; /* each in one bucket, for factors */
 } models;
 
 static void freeze(ls_model *m, const char *a, const char *b) {
@@ -52,7 +53,11 @@ static int open_models(void **state) {
         {.layers = 4, .width = 8, .heads = 4, .context = 4, .vocab = 33}};
     static models all;
     ls_error e;
-    for (int i = 0; i < NSHAPES; i++) assert_ls_ok(ls_gpt_create(&shapes[i], &all.list[i], &e), e);
+    for (int i = 0; i < NSHAPES; i++) {
+        assert_ls_ok(ls_gpt_create(&shapes[i], &all.list[i], &e), e);
+        assert_ls_ok(ls_gpt_create(&shapes[i], &all.matrices[i], &e), e);
+        ls_plan_place_matrices(&all.matrices[i]);
+    }
     graph_make(&shapes[1], &all.list[NSHAPES]);
     graph_make(&shapes[3], &all.list[NSHAPES + 1]);
     mlp_make(&all.list[NSHAPES + 2]);
@@ -65,6 +70,7 @@ static int open_models(void **state) {
 static int close_models(void **state) {
     models *all = *state;
     for (int i = 0; i < NMODELS; i++) ls_model_free(&all->list[i]);
+    for (int i = 0; i < NSHAPES; i++) ls_model_free(&all->matrices[i]);
     return 0;
 }
 
@@ -104,6 +110,11 @@ static ls_plan_config pick_config(uint64_t seed, const models *m, int *first) {
                                         .codes = pick(seed, 24, 4) > 0,
                                         .warmup = pick(seed, 25, 2),
                                         .min_count = 50};
+    if (c.compress.on && !c.early && pick(seed, 26, 4) == 0) {
+        c.compress.how = (ls_compression){.kind = LS_COMPRESS_POWERSGD, .rank = 1};
+        c.compress.min_count = 10;
+        c.model = &m->matrices[pick(seed, 27, NSHAPES)];
+    }
     if (!c.early && !c.shards && pick(seed, 21, 3) == 0) {
         pick_ranges(seed, c.nworkers, c.V, first);
         c.first = first;

@@ -89,8 +89,13 @@ bool rules_in_segment(const rules *u, int layer, bool *ends_p) {
     return false;
 }
 
+bool rules_has_factors(const rules *u) {
+    return u->c->compress.on && u->c->compress.how.kind == LS_COMPRESS_POWERSGD;
+}
+
 bool rules_sends_codes(const rules *u) {
     const ls_plan_compress *z = &u->c->compress;
+    if (rules_has_factors(u)) return true;
     return z->on && z->codes && z->how.feedback != LS_FEEDBACK_EF21 && u->n > 1 && !u->c->early;
 }
 

@@ -49,7 +49,10 @@ bool rules_grads_are_freed(const rules *);
  * earlier ones. Is this one in a segment, and (*ends_p) its last? */
 bool rules_in_segment(const rules *, int layer, bool *ends_p);
 
-/* Are codes sent instead of gradients? Not with estimates, nor where rounds are reduced. */
+/* Are gradients sent as two factors, which are summed one after the other? */
+bool rules_has_factors(const rules *);
+/* Are codes sent instead of gradients? Not with estimates, nor where rounds are reduced; factors
+ * always. */
 bool rules_sends_codes(const rules *);
 
 bool rules_has_param(const ls_layer *, int param);

@@ -26,8 +26,9 @@ static const kind kinds[] = {
     {{"compress.kind=int8", "compress.feedback=none"}},
     {{"compress.kind=int4", "compress.min_size=0"}},
     {{"compress.kind=demo", "compress.k=4"}},
+    {{"compress.kind=powersgd", "compress.rank=2"}},
 };
-enum { NKINDS = sizeof kinds / sizeof *kinds };
+enum { NKINDS = sizeof kinds / sizeof *kinds, FACTORS = NKINDS - 1 };
 
 static int nruns;
 
@@ -84,26 +85,29 @@ static void test_same_bits(void **state) {
     }
 }
 
-/* Every way in which workers can be laid out, for one kind. */
+/* Every way in which workers can be laid out, for codes and for factors, which have no values. */
 static void test_layouts(void **state) {
+    enum { NVALUES = 2 };
     (void)state;
     static const char *const layouts[] = {
+        THREADS "parallel.zero=2\0parallel.accumulate=early\0",
+        "parallel.transport=tcp\0compress.send=values\0",
         "parallel.transport=tcp\0parallel.zero=0\0",
         "parallel.transport=tcp\0parallel.zero=1\0parallel.overlap=on\0",
         THREADS "parallel.zero=2\0parallel.shard_group=2\0",
-        THREADS "parallel.zero=2\0parallel.accumulate=early\0",
         "parallel.executor=sequential\0parallel.zero=1\0",
         "parallel.executor=sequential\0parallel.zero=0\0compress.send=codes\0",
         "parallel.transport=tcp\0parallel.zero=3\0parallel.shard_group=2\0",
-        "parallel.transport=tcp\0compress.send=values\0",
         "parallel.optimizer_state=file\0",
         "survival.backup_workers=2\0parallel.recompute=2\0",
         "survival.audit=2\0",
     };
-    const kind *k = &kinds[0];
-    result one = run_with(k, 1, "", false);
-    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
-        assert_same(k, 4, layouts[i], false, &one);
+    for (int other = 0; other < 2; other++) {
+        const kind *k = &kinds[other ? FACTORS : 0];
+        result one = run_with(k, 1, "", false);
+        for (size_t i = other ? NVALUES : 0; i < sizeof layouts / sizeof *layouts; i++)
+            assert_same(k, 4, layouts[i], false, &one);
+    }
 }
 
 /* A model of several chunks, in buckets of one chunk and more; with muon buckets begin where a whole
@@ -112,8 +116,9 @@ static void test_chunks(void **state) {
     (void)state;
     static const kind large[] = {
         {{"compress.kind=topk", "model.width=96"}},
+        {{"compress.kind=powersgd", "model.width=96", "compress.warmup=1"}},
         {{"compress.kind=int4", "model.width=96", "optim.optimizer=muon"}}};
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         result one = run_with(&large[i], 1, THREADS "parallel.zero=0\0train.steps=3\0", false);
         assert_same(&large[i], 3, "parallel.bucket_mb=0.3\0train.steps=3\0", false, &one);
         assert_same(&large[i], 2, "parallel.transport=tcp\0parallel.bucket_mb=0.6\0train.steps=3\0",
@@ -123,11 +128,13 @@ static void test_chunks(void **state) {
 
 static void test_resumed(void **state) {
     (void)state;
-    for (int i = 0; i < 3; i++) {
-        result whole = run_with(&kinds[i], 1, THREADS, false);
-        assert_same(&kinds[i], 1, THREADS "parallel.zero=0\0", true, &whole);
-        assert_same(&kinds[i], 2, "parallel.zero=1\0", true, &whole);
-        assert_same(&kinds[i], 3, "parallel.transport=tcp\0parallel.zero=3\0", true, &whole);
+    static const int resumed[] = {0, 1, 2, FACTORS};
+    for (int i = 0; i < 4; i++) {
+        const kind *k = &kinds[resumed[i]];
+        result whole = run_with(k, 1, THREADS, false);
+        assert_same(k, 1, THREADS "parallel.zero=0\0", true, &whole);
+        assert_same(k, 2, "parallel.zero=1\0", true, &whole);
+        assert_same(k, 3, "parallel.transport=tcp\0parallel.zero=3\0", true, &whole);
     }
 }
 
@@ -162,6 +169,25 @@ static void test_errors(void **state) {
     assert_false(is_zero(&f, "wte.weight.error.7"));
     assert_true(is_zero(&f, "h.0.ln_1.bias.error.3"));
     assert_null(ls_safetensors_find(&f, "wte.weight.error.8"));
+    ls_safetensors_close(&f);
+    free(run);
+}
+
+/* The second factors are the same for all virtual workers; what is no matrix has none. */
+static void test_factors(void **state) {
+    (void)state;
+    ls_safetensors f;
+    run_with(&kinds[FACTORS], 2, THREADS, false);
+    char *run = ls_format("%s/run-%d", folder, nruns - 1);
+    open_states(run, &f);
+    const ls_tensor *first = ls_safetensors_find(&f, "wte.weight.factor.0");
+    const ls_tensor *last = ls_safetensors_find(&f, "wte.weight.factor.7");
+    assert_non_null(first);
+    assert_non_null(last);
+    assert_int_equal(first->dims[0], 2);
+    assert_false(is_zero(&f, "wte.weight.factor.0"));
+    assert_memory_equal(first->data, last->data, first->count * sizeof(float));
+    assert_null(ls_safetensors_find(&f, "h.0.ln_1.bias.factor.0"));
     ls_safetensors_close(&f);
     free(run);
 }
@@ -202,14 +228,22 @@ static void test_refused(void **state) {
             "set train.reduce_dtype to f32");
     refused((const char *[]){"compress.kind=int8", "compress.block=100"}, 2, "multiple of 32");
     refused((const char *[]){"compress.warmup=3"}, 1, "compress.kind is none");
+    refused((const char *[]){"compress.kind=powersgd", "compress.feedback=none"}, 2,
+            "set compress.feedback to error");
+    refused((const char *[]){"compress.kind=powersgd", "compress.feedback=ef21"}, 2, "EF21");
+    refused((const char *[]){"compress.kind=powersgd", "compress.send=values"}, 2,
+            "compress.send is values");
+    refused(
+        (const char *[]){"compress.kind=powersgd", "parallel.zero=2", "parallel.accumulate=early"},
+        3, "factors are of all of them; use late");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits), cmocka_unit_test(test_layouts),
         cmocka_unit_test(test_resumed),   cmocka_unit_test(test_chunks),
-        cmocka_unit_test(test_errors),    cmocka_unit_test(test_warmup),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_errors),    cmocka_unit_test(test_factors),
+        cmocka_unit_test(test_warmup),    cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
