@@ -170,6 +170,7 @@ static void print_plan(const ls_config *c, const ls_plan *p, int worker) {
     out.len = 0;
     print_actions(p, worker);
     ls_buf_printf(&out, "\n");
+    ls_plan_print_mesh(p, &out);
     ls_plan_memory(p, &how, &memory);
     ls_memory_print(p, &how, &memory, &out);
     print_copy(c, p, &out);

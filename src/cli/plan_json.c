@@ -62,6 +62,31 @@ static ls_json *sync_json(const ls_config *c, const ls_plan *p) {
     return o;
 }
 
+/* A pipeline: the layers of each stage, and its workers. */
+static ls_json *mesh_json(const ls_plan *p) {
+    ls_json *o = ls_json_new_object(), *list = ls_json_new_array();
+    int chunks = p->c.chunks > 1 ? p->c.chunks : 1, pipe = ls_plan_pipe(p), data = ls_plan_data(p);
+    ls_json_set_integer(o, "data", data);
+    ls_json_set_integer(o, "pipe", pipe);
+    ls_json_set_text(o, "schedule", ls_pipe_name(p->c.schedule));
+    ls_json_set_integer(o, "chunks", chunks);
+    ls_json_set_integer(o, "micro_batches", ls_plan_nvws(p, 0) * ls_plan_micros(p));
+    ls_json_set_integer(o, "in_flight", p->in_flight);
+    ls_json_set_number(o, "bubble", ls_plan_bubble(p));
+    for (int stage = 0; stage < pipe * chunks; stage++) {
+        ls_json *s = ls_json_new_object();
+        int first = 0, end = 0;
+        ls_plan_stage_layers(p, stage, &first, &end);
+        ls_json_set_integer(s, "first_worker", stage % pipe * data);
+        ls_json_set_text(s, "first_layer", p->c.model->layers[first].name);
+        ls_json_set_text(s, "last_layer", p->c.model->layers[end - 1].name);
+        ls_json_set_integer(s, "parameters", (int64_t)ls_plan_stage_params(p, stage));
+        ls_json_push(list, s);
+    }
+    ls_json_set(o, "stages", list);
+    return o;
+}
+
 ls_json *cli_plan_json(const ls_config *c, const ls_plan *p) {
     ls_json *o = ls_json_new_object();
     ls_json_set_integer(o, "parameters", (int64_t)p->c.model->count);
@@ -73,6 +98,7 @@ ls_json *cli_plan_json(const ls_config *c, const ls_plan *p) {
     ls_json_set(o, "layers", layers_json(p));
     ls_json_set(o, "memory", memory_json(c, p));
     if (p->c.islands) ls_json_set(o, "sync", sync_json(c, p));
+    if (ls_plan_pipe(p) > 1) ls_json_set(o, "mesh", mesh_json(p));
     return o;
 }
 

@@ -72,6 +72,12 @@ typedef enum ls_accumulate_kind { LS_ACCUMULATE_LATE, LS_ACCUMULATE_EARLY } ls_a
 typedef enum ls_state_kind { LS_STATE_MEMORY, LS_STATE_FILE } ls_state_kind;
 typedef enum ls_overlap_kind { LS_OVERLAP_AUTO, LS_OVERLAP_ON, LS_OVERLAP_OFF } ls_overlap_kind;
 
+typedef enum ls_pipeline_kind { /* as in plan/schedule.h */
+                                LS_PIPELINE_1F1B,
+                                LS_PIPELINE_GPIPE,
+                                LS_PIPELINE_INTERLEAVED
+} ls_pipeline_kind;
+
 typedef enum ls_optimizer_kind {
     LS_OPTIMIZER_ADAMW,
     LS_OPTIMIZER_ADAM,
@@ -253,6 +259,10 @@ typedef struct ls_config {
         int64_t recompute_layers;
         int64_t optimizer_state;
         char state_dir[LS_CONFIG_TEXT];
+        int64_t mesh_data, mesh_pipe; /* workers; data 0: as many as there are */
+        int64_t schedule;             /* an ls_pipeline_kind */
+        int64_t chunks;               /* stages of a worker of a pipeline */
+        char stages[LS_CONFIG_TEXT];  /* names of the layers that begin stages, one a line */
         double whole_kb;        /* with zero 3, buckets up to this size are not sharded */
         double memory_limit_mb; /* the most memory that a worker may need; 0: no limit */
         double timeout_s;       /* for each wait on another worker */

@@ -43,6 +43,7 @@ static const char *const compressions[] = {"none", "topk", "randomk", "onebit", 
                                            "int8", "int4", "demo",    "powersgd", NULL};
 static const char *const sends[] = {"auto", "codes", "values", NULL};
 static const char *const feedbacks[] = {"error", "ef21", "none", NULL};
+static const char *const pipelines[] = {"1f1b", "gpipe", "interleaved", NULL};
 static const char *const autos[] = {"auto", NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
 
@@ -369,6 +370,18 @@ const ls_config_key ls_config_keys[] = {
     INT("parallel.shard_group", parallel.shard_group, 0, 4096, 0, FREE,
         "workers among which one copy of the state is sharded, so that each group, e.g. each "
         "host, has a copy (hybrid shard); 0: all workers"),
+    INT("parallel.mesh.data", parallel.mesh_data, 0, 4096, 0, FREE,
+        "workers that have the same stages and divide the batch; 0: as many as there are"),
+    INT("parallel.mesh.pipe", parallel.mesh_pipe, 1, 256, 1, FREE,
+        "workers of a pipeline, among which the model's layers are divided"),
+    ONE_OF("parallel.schedule", parallel.schedule, pipelines, FREE,
+           "the order of a pipeline's micro-batches; 1f1b: one forward, one backward; gpipe: all "
+           "forward, then all backward; interleaved: 1f1b with several stages a worker"),
+    INT("parallel.chunks", parallel.chunks, 1, 64, 1, FREE,
+        "stages of each worker of an interleaved pipeline"),
+    STRINGS("parallel.stages", parallel.stages, FREE,
+            "the layers that begin the second and later stages, by name; empty: stages of about "
+            "the same work"),
     ONE_OF("parallel.accumulate", parallel.accumulate, accumulates, FREE,
            "when a worker with several virtual workers sends gradients; late: after the last one; "
            "early (zero 2 and 3): after each one, with less memory and more traffic"),

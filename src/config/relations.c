@@ -345,6 +345,7 @@ static ls_status check_async(const ls_config *c, const char *where, ls_error *e)
     const char *key = half                                             ? "f16"
                       : c->parallel.zero > 1                           ? "parallel.zero"
                       : c->parallel.shard_group                        ? "parallel.shard_group"
+                      : c->parallel.mesh_pipe > 1                      ? "parallel.mesh"
                       : c->parallel.accumulate == LS_ACCUMULATE_EARLY  ? "parallel.accumulate"
                       : c->parallel.executor == LS_EXECUTOR_SEQUENTIAL ? "parallel.executor"
                       : c->parallel.transport > LS_TRANSPORT_SHM       ? "parallel.transport"
@@ -436,6 +437,18 @@ static ls_status check_sync(const ls_config *c, const char *where, ls_error *e) 
                    where, key);
 }
 
+/* A worker of a pipeline has a part of the model: it can't compute another's gradient. */
+static ls_status check_mesh(const ls_config *c, const char *where, ls_error *e) {
+    const char *key = c->survival.audit            ? "survival.audit"
+                      : c->survival.backup_workers ? "survival.backup_workers"
+                                                   : NULL;
+    if (c->parallel.mesh_pipe == 1 || !key) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: %s needs workers that have the whole model, and parallel.mesh divides it "
+                   "among %lld; leave one of them out",
+                   where, key, (long long)c->parallel.mesh_pipe);
+}
+
 /* Rows of tables are updated by elements, in f32, by the workers of one host. */
 static ls_status check_sparse(const ls_config *c, const char *where, ls_error *e) {
     const char *key =
@@ -469,6 +482,7 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     LS_TRY(check_compress(c, where, e));
     LS_TRY(check_data(c, where, e));
     LS_TRY(check_sync(c, where, e));
+    LS_TRY(check_mesh(c, where, e));
     if ((*c->train.sample_prompts || *c->train.sample_file) && !ls_config_has_corpus(c))
         return ls_fail(
             e, LS_EINVAL,

@@ -13,17 +13,22 @@
 #include "optim/norm.h"
 #include "tensor/dtype.h"
 
-static char *buffer(const ls_exec *x, ls_buffer_kind kind, int layer) {
-    size_t at = x->places.offsets[ls_plan_buffer(x->c.plan, kind, layer, 0)];
+static char *buffer_at(const ls_exec *x, int id) {
+    size_t at = x->places.offsets[id];
     return at == SIZE_MAX ? NULL : (char *)x->arena + at;
 }
 
-/* The weights of this worker's samples. */
+/* The buffer of a layer for an action's micro-batch. */
+static char *buffer(const ls_exec *x, ls_buffer_kind kind, const ls_action *a, int layer) {
+    return buffer_at(x, ls_plan_layer_buffer(x->c.plan, kind, a, layer));
+}
+
+/* The weights of this worker's samples; in a pipeline only one worker has them. */
 static ls_status weigh(ls_exec *x, ls_error *e) {
     const ls_plan *p = x->c.plan;
     const ls_loader_config *c = &x->c.loader;
     double *weights = ls_plan_weights(p, x->c.world->parts);
-    if (!weights) return LS_OK;
+    if (!weights || ls_plan_rank(p, x->c.worker) > 0) return LS_OK;
     memset(weights, 0, (size_t)p->c.batch * sizeof *weights);
     for (int vw = c->a; vw < c->b; vw += c->step ? c->step : 1) {
         uint64_t first = 0, end = 0, place = ls_loader_place(c, x->batch.count, vw);
@@ -90,6 +95,12 @@ static char *sum_at(const ls_exec *x, int slot, size_t first) {
            ((size_t)slot * ls_plan_floats(p) + first) * ls_dtype_size(p->c.reduce);
 }
 
+/* Behind all sums are those that other ranks have sent parts of. */
+static char *inbox_at(const ls_exec *x, int buffer, size_t first) {
+    int slot = ls_plan_buffer_of(x->c.plan, buffer).slot;
+    return sum_at(x, ls_plan_all_slots(x->c.plan, x->c.worker) + slot, first);
+}
+
 static int sum_slot(const ls_exec *x) { return ls_plan_sum_slot(x->c.plan, x->c.worker); }
 
 static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
@@ -119,8 +130,8 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
         .samples = (const char *)x->samples + place * nbytes,
         .sample_nbytes = nbytes,
         .grads_start = a->start,
-        .y = buffer(x, LS_BUF_ACT, a->layer),
-        .saved = buffer(x, LS_BUF_SAVED, a->layer),
+        .y = buffer(x, LS_BUF_ACT, a, a->layer),
+        .saved = buffer(x, LS_BUF_SAVED, a, a->layer),
         .work = x->work,
         .loss_scale = loss_scale_of(x, vw),
         .training = true,
@@ -133,7 +144,7 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
     };
     const double *weights = ls_plan_weights(p, x->c.world->parts);
     if (weights) call.weights = weights + first;
-    for (int k = 0; k < l->ninputs; k++) call.x[k] = buffer(x, LS_BUF_ACT, l->inputs[k]);
+    for (int k = 0; k < l->ninputs; k++) call.x[k] = buffer(x, LS_BUF_ACT, a, l->inputs[k]);
     return call;
 }
 
@@ -182,13 +193,13 @@ static ls_status run_backward(ls_exec *x, const ls_action *a) {
     const ls_model *m = x->c.plan->c.model;
     const ls_layer *l = &m->layers[a->layer];
     ls_layer_call call = call_of(x, a);
-    call.dy = buffer(x, LS_BUF_DACT, a->layer);
+    call.dy = buffer(x, LS_BUF_DACT, a, a->layer);
     for (int k = 0; k < l->ninputs; k++) {
         const ls_layer *below = &m->layers[l->inputs[k]];
         if (below->is_constant) continue;
         size_t sample = below->y_floats * ls_dtype_size(call.type);
         size_t part = below->backward_whole ? (size_t)(a->micro * x->c.plan->c.micro_batch) : 0;
-        call.dx[k] = buffer(x, LS_BUF_DACT, l->inputs[k]) + part * sample;
+        call.dx[k] = buffer(x, LS_BUF_DACT, a, l->inputs[k]) + part * sample;
     }
     ls_mixed_backward(l, &call);
     return LS_OK;
@@ -268,6 +279,16 @@ static void add_run(void *arg, int thread, int nthreads) {
     ls_dtype type = j->x->c.plan->c.reduce;
     size_t at = (size_t)a * ls_dtype_size(type);
     j->x->compute.k->combine(type, LS_SUM, (size_t)(b - a), j->to + at, j->from + at, j->to + at);
+}
+
+/* Copies a part of a bucket from the inbox to a sum. */
+static ls_status run_take(ls_exec *x, const ls_action *a) {
+    const ls_plan *p = x->c.plan;
+    size_t first = 0, end = 0;
+    ls_plan_touched_part(p, a->bucket, ls_plan_rank(p, a->peer), &first, &end);
+    memcpy(sum_at(x, a->slot, first), inbox_at(x, a->buffer, first),
+           (end - first) * ls_dtype_size(p->c.reduce));
+    return LS_OK;
 }
 
 static ls_status run_add(ls_exec *x, const ls_action *a) {
@@ -379,6 +400,7 @@ static ls_status run_compute(ls_exec *x, const ls_action *a, ls_error *e) {
     case LS_COPY: return run_copy(x, a);
     case LS_NORM: return run_norm(x);
     case LS_UPDATE: return run_update(x, a);
+    case LS_TAKE: return run_take(x, a);
     default: return ls_fail(e, LS_EINVAL, "%s is not a computation", ls_action_kind_name(a->kind));
     }
 }
@@ -418,11 +440,32 @@ static ls_status start_scalars(ls_exec *x, const ls_action *a, ls_request **r_p,
                                w->sums + first, end - first, LS_F64, LS_SUM, r_p, e);
 }
 
+/* What a message takes, or brings. */
+static char *message_at(const ls_exec *x, const ls_action *a) {
+    const ls_plan *p = x->c.plan;
+    ls_buffer b = ls_plan_buffer_of(p, a->buffer);
+    size_t first = 0, end = 0;
+    if (b.kind == LS_BUF_PARAM)
+        return ls_flat_at_mut(p->c.compute, x->c.world->params, p->buckets[a->bucket].first);
+    if (b.kind != LS_BUF_INBOX) return buffer_at(x, a->buffer);
+    ls_plan_touched_part(p, a->bucket, ls_plan_rank(p, a->worker), &first, &end);
+    return x->c.worker == a->worker ? sum_at(x, a->slot, first) : inbox_at(x, a->buffer, first);
+}
+
+static ls_status start_message(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
+    ls_group *g = x->c.world->group;
+    void *at = message_at(x, a);
+    size_t n = (size_t)a->nbytes;
+    return x->c.worker == a->worker ? ls_send_start(g, at, n, LS_U8, a->peer, r_p, e)
+                                    : ls_recv_start(g, at, n, LS_U8, a->worker, r_p, e);
+}
+
 /* The owner's sum replaces its shard of its own lowest sum, which no other worker reads. */
 ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
     const ls_plan *p = x->c.plan;
     const ls_world *w = x->c.world;
     if (atomic_load(&x->gives_up)) be_patient(x);
+    if (a->kind == LS_SEND) return start_message(x, a, r_p, e);
     if (a->bucket == LS_SCALARS) return start_scalars(x, a, r_p, e);
     size_t first = p->buckets[a->bucket].first, count = p->buckets[a->bucket].end - first;
     ls_bucket own = ls_plan_shard(p, a->bucket, x->c.worker);
@@ -454,7 +497,10 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
         return ls_reduce_scatter_virtual_start(shards, &whole, r_p, e);
     case LS_ALL_REDUCE:
         if (a->axis != LS_AXIS_REPLICAS)
-            return ls_all_reduce_virtual_start(island ? w->island : w->group, &whole, r_p, e);
+            return ls_all_reduce_virtual_start(island                      ? w->island
+                                               : a->axis == LS_AXIS_STAGE ? w->shards
+                                                                           : w->group,
+                                               &whole, r_p, e);
         return ls_all_reduce_virtual_start(
             w->replicas,
             &(ls_virtual_sum){
@@ -629,6 +675,15 @@ void ls_exec_leave(ls_exec *x, int index, int64_t begin, bool complete) {
     if (x->trace) ls_trace_add(x->trace, lane, index, begin, end, complete);
 }
 
+void ls_exec_spend(ls_exec *x, int index, int64_t begin) {
+    const ls_action *a = &x->c.plan->actions[index];
+    x->times[ls_plan_lane(x->c.plan, a)][a->kind] += ls_clock_ns() - begin;
+}
+
+void ls_exec_leave_comm(ls_exec *x, int index, int64_t begin, int64_t end) {
+    if (x->trace) ls_trace_add(x->trace, LS_LANE_COMM, index, begin, end, true);
+}
+
 ls_status ls_exec_run_action(ls_exec *x, int index, ls_error *e) {
     const ls_action *a = &x->c.plan->actions[index];
     int64_t begin = ls_exec_enter(x, index);
@@ -639,7 +694,7 @@ ls_status ls_exec_run_action(ls_exec *x, int index, ls_error *e) {
     }
     if (a->kind == LS_FREE) {
         run_free(x, a);
-    } else if (a->worker != LS_ALL_WORKERS) {
+    } else if (a->worker != LS_ALL_WORKERS && a->kind != LS_SEND) {
         s = run_compute(x, a, e);
     } else {
         ls_request *r = NULL;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "coll/virtual.h"
 #include "exec/exec_state.h"
 #include "exec/store_step.h"
@@ -54,23 +55,79 @@ bool ls_exec_is_ready(const ls_exec *x, const ls_exec_progress *p, ls_lane lane)
     return p->at[lane] < x->lanes.n[lane] && x->lanes.steps[lane][p->at[lane]].wait <= p->at[other];
 }
 
-ls_status ls_exec_move_comm(ls_exec *x, ls_exec_progress *p, bool wait, ls_error *e) {
-    if (!x->request && !ls_exec_is_ready(x, p, LS_LANE_COMM)) return LS_OK;
-    int index = x->lanes.steps[LS_LANE_COMM][p->at[LS_LANE_COMM]].action;
+static int comm_index(const ls_exec *x, int at) {
+    return x->lanes.steps[LS_LANE_COMM][at].action;
+}
+
+/* May the next communication begin, beside those in flight? */
+static bool may_begin(const ls_exec *x, const ls_exec_progress *p) {
+    int at = p->at[LS_LANE_COMM] + x->ncalls;
+    if (at >= x->lanes.n[LS_LANE_COMM] || x->ncalls == LS_EXEC_MOST_IN_FLIGHT) return false;
+    if (x->sums_last && p->at[LS_LANE_COMPUTE] < x->norm_at) return false;
+    const ls_lane_step *s = &x->lanes.steps[LS_LANE_COMM][at];
+    return s->wait <= p->at[LS_LANE_COMPUTE] && s->own <= p->at[LS_LANE_COMM];
+}
+
+static ls_status begin_comm(ls_exec *x, ls_exec_progress *p, ls_error *e) {
+    int index = comm_index(x, p->at[LS_LANE_COMM] + x->ncalls);
     const ls_action *a = &x->c.plan->actions[index];
     if (a->kind == LS_FREE || !ls_plan_runs(x->c.plan, a, x->in->step)) {
-        p->at[LS_LANE_COMM]++;
+        p->at[LS_LANE_COMM]++; /* these begin when all before them are complete */
         return ls_exec_run_action(x, index, e);
     }
-    int64_t begin = ls_exec_enter(x, index);
-    bool done = false;
-    if (!x->request) LS_TRY(ls_exec_start_comm(x, a, &x->request, e));
-    LS_TRY(wait ? ls_wait(&x->request, -1, e) : ls_test(&x->request, &done, e));
-    if (wait || done) {
-        ls_exec_finish_comm(x, a);
-        p->at[LS_LANE_COMM]++;
+    ls_exec_call *c = &x->calls[x->ncalls];
+    c->begin_ns = ls_exec_enter(x, index);
+    LS_TRY(ls_exec_start_comm(x, a, &c->request, e));
+    x->ncalls++;
+    ls_exec_spend(x, index, c->begin_ns);
+    return LS_OK;
+}
+
+/* Calls that are complete leave, in order. */
+static void leave_complete(ls_exec *x, ls_exec_progress *p) {
+    int n = 0;
+    while (n < x->ncalls && !x->calls[n].request) n++;
+    for (int i = 0; i < n; i++)
+        ls_exec_leave_comm(x, comm_index(x, p->at[LS_LANE_COMM]++), x->calls[i].begin_ns,
+                           x->calls[i].end_ns);
+    for (int i = n; i < x->ncalls; i++) x->calls[i - n] = x->calls[i];
+    x->ncalls -= n;
+}
+
+/* Tests the calls in flight, or waits for one: for the only one as long as it takes, else for a
+ * short time, as any of them may be the next to be complete. */
+static ls_status poll_comm(ls_exec *x, const ls_exec_progress *p, bool wait, ls_error *e) {
+    for (int i = 0; i < x->ncalls; i++) {
+        ls_exec_call *c = &x->calls[i];
+        if (!c->request) continue;
+        int index = comm_index(x, p->at[LS_LANE_COMM] + i);
+        int64_t begin = ls_exec_enter(x, index);
+        bool done = false;
+        ls_status s = LS_OK;
+        if (wait) {
+            s = ls_wait(&c->request, x->ncalls > 1 ? 0.0005 : -1, e);
+            done = s == LS_OK;
+            if (s == LS_EPENDING) s = LS_OK;
+        } else {
+            s = ls_test(&c->request, &done, e);
+        }
+        LS_TRY(s);
+        if (done) ls_exec_finish_comm(x, &x->c.plan->actions[index]);
+        ls_exec_spend(x, index, begin);
+        c->end_ns = ls_clock_ns();
     }
-    ls_exec_leave(x, index, begin, wait || done);
+    return LS_OK;
+}
+
+ls_status ls_exec_move_comm(ls_exec *x, ls_exec_progress *p, bool wait, ls_error *e) {
+    int before = p->at[LS_LANE_COMM];
+    while (may_begin(x, p)) LS_TRY(begin_comm(x, p, e));
+    if (x->ncalls == 0) return LS_OK;
+    LS_TRY(poll_comm(x, p, false, e));
+    leave_complete(x, p);
+    if (!wait || p->at[LS_LANE_COMM] > before || x->ncalls == 0) return LS_OK;
+    LS_TRY(poll_comm(x, p, true, e));
+    leave_complete(x, p);
     return LS_OK;
 }
 
@@ -95,6 +152,7 @@ static ls_status begin_both(ls_exec *x, ls_error *e) {
     if (x->has != LS_HAS_PART) x->at = (ls_exec_progress){{0, 0}};
     if (x->has == LS_HAS_ALL) LS_TRY(skip_gradients(x, e));
     x->at.at[LS_LANE_COMM] = 0;
+    x->ncalls = 0;
     x->at_step = x->in->step;
     return LS_OK;
 }
@@ -195,7 +253,7 @@ static ls_status agree_on_rest(ls_exec *x, int64_t step, ls_error *e) {
 }
 
 ls_status ls_exec_take_up(ls_exec *x, int64_t step, ls_error *e) {
-    x->request = NULL; /* it ended with its group */
+    x->ncalls = 0; /* they ended with their group */
     x->trace = NULL;
     atomic_store(&x->failed, false);
     LS_TRY(agree_on_rest(x, step, e));
@@ -272,8 +330,8 @@ static void plan_restart(ls_exec *x) {
            compute_action(x, x->norm_at)->kind != LS_NORM)
         x->norm_at++;
     x->restarts = w->store && p->c.tree && !p->c.islands && !ls_plan_reduces_rounds(p) &&
-                  !ls_plan_has_factors(p) && !x->c.overlap && is_shared(w->group) &&
-                  is_shared(w->shards) && is_shared(w->replicas);
+                  !ls_plan_has_factors(p) && ls_plan_pipe(p) == 1 && !x->c.overlap &&
+                  is_shared(w->group) && is_shared(w->shards) && is_shared(w->replicas);
     x->sums_last = x->restarts && !ls_plan_shards_grads(p);
     for (int i = 0; i < x->norm_at; i++)
         x->sums_last = x->sums_last && x->lanes.steps[LS_LANE_COMPUTE][i].wait == 0;

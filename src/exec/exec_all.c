@@ -38,7 +38,7 @@ ls_status ls_exec_step_all(ls_exec **execs, const ls_step_in *in, ls_step_out *o
     for (int w = 0; w < p->c.nworkers; w++) ls_exec_begin(execs[w], in);
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
-        if (a->worker == LS_ALL_WORKERS)
+        if (a->worker == LS_ALL_WORKERS || a->kind == LS_SEND)
             LS_TRY(run_comm_all(execs, p->c.nworkers, i, e));
         else
             LS_TRY(ls_exec_run_action(execs[a->worker], i, e));

@@ -18,6 +18,13 @@ typedef struct ls_exec_lane {
     atomic_int done; /* actions complete */
 } ls_exec_lane;
 
+/* Communications of one worker that are in flight. */
+enum { LS_EXEC_MOST_IN_FLIGHT = 8 };
+typedef struct ls_exec_call {
+    ls_request *request; /* NULL: it is complete */
+    int64_t begin_ns, end_ns;
+} ls_exec_call;
+
 /* Actions that one thread has completed, in each lane. */
 typedef struct ls_exec_progress {
     int at[LS_NLANES];
@@ -55,7 +62,11 @@ struct ls_exec {
     ls_island_scale islands[LS_PLAN_MAX_ISLANDS];
     ls_step_out out;
     size_t *counts;      /* [nbuckets][shards] elements of each shard */
-    ls_request *request; /* the communication in flight, if one thread runs both lanes */
+    /* If one thread runs both lanes: communications in flight, from the first that is not complete
+     * on, and their number. Only messages are in flight together. */
+    ls_exec_call calls[LS_EXEC_MOST_IN_FLIGHT];
+    int ncalls;
+    ls_request *request; /* the communication in flight, if one thread runs all workers */
 
     /* for a step that may be interrupted */
     int norm_at;         /* in the compute lane: all gradients are complete here */
@@ -96,6 +107,9 @@ void ls_exec_finish_comm(ls_exec *, const ls_action *);
 int64_t ls_exec_enter(ls_exec *, int index);
 /* Adds the time since `begin`; complete: the action is done. */
 void ls_exec_leave(ls_exec *, int index, int64_t begin, bool complete);
+/* The same in two: adds the time since `begin`; the communication that ran then is done. */
+void ls_exec_spend(ls_exec *, int index, int64_t begin);
+void ls_exec_leave_comm(ls_exec *, int index, int64_t begin, int64_t end);
 
 /* ---- exec.c ---- */
 

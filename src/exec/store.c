@@ -38,12 +38,11 @@ static size_t most_sums(const ls_plan *p) {
     return 2 * log2 + 2;
 }
 
-ls_status ls_store_make(const ls_plan *p, int most, int threads, size_t carried_nbytes,
-                        ls_store **s_p, ls_error *e) {
+ls_status ls_store_make(const ls_plan *p, const ls_store_config *c, ls_store **s_p, ls_error *e) {
     ls_store *s = LS_NEW(ls_store);
-    size_t n = (size_t)most;
-    s->most = most;
-    s->threads = threads;
+    size_t n = (size_t)c->most, threads = (size_t)c->threads;
+    s->most = c->most;
+    s->threads = c->threads;
     s->nfloats = ls_plan_floats(p);
     s->per_step = ls_plan_changes(p);
     s->nblocks = s->nfloats / LS_BLOCK;
@@ -53,11 +52,12 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, size_t carried_
     s->params_nbytes = pages(ls_plan_params_nbytes(p));
     s->area_nbytes = s->steps_nbytes + s->params_nbytes + pages(ls_plan_state_nbytes(p));
     /* 17 pages more, as between the arenas of the commons: workers' gradients are read in step. */
-    s->grads_nbytes = pages(most_sums(p) * ls_plan_slot_nbytes(p)) + 17 * 4096;
+    size_t inbox = c->pipes ? (size_t)p->c.V : (size_t)p->ninbox; /* at most */
+    s->grads_nbytes = pages((most_sums(p) + inbox) * ls_plan_slot_nbytes(p)) + 17 * 4096;
     s->sums_nbytes = pages(2 * ls_plan_scalars_nbytes(p));
-    size_t workers_at = pages(sizeof(ls_store_head)) + pages(carried_nbytes),
+    size_t workers_at = pages(sizeof(ls_store_head)) + pages(c->carried_nbytes),
            saved_at = workers_at + pages(n * sizeof(ls_store_record));
-    size_t areas_at = saved_at + pages(n * (size_t)threads * sizeof(ls_journal_saved));
+    size_t areas_at = saved_at + pages(n * threads * sizeof(ls_journal_saved));
     size_t grads_at = areas_at + n * s->area_nbytes, sums_at = grads_at + n * s->grads_nbytes;
     s->room_nbytes = pages(ls_plan_room_nbytes(p));
     size_t rooms_at = sums_at + n * s->sums_nbytes, claims_at = rooms_at + n * s->room_nbytes;
@@ -74,8 +74,8 @@ ls_status ls_store_make(const ls_plan *p, int most, int threads, size_t carried_
     s->memory = mmap(NULL, s->nbytes, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (s->memory == MAP_FAILED) {
-        ls_fail(e, LS_ENOMEM, "no memory for the state of %d worker%s, %.1f MB: %s", most,
-                ls_plural(most), (double)s->nbytes / 1e6, strerror(errno));
+        ls_fail(e, LS_ENOMEM, "no memory for the state of %d worker%s, %.1f MB: %s",
+                c->most, ls_plural(c->most), (double)s->nbytes / 1e6, strerror(errno));
         free(s);
         return LS_ENOMEM;
     }

@@ -48,10 +48,14 @@ typedef struct ls_store_note {
 
 typedef struct ls_store ls_store;
 
-/* For plans of this model and config with 1 to `most` workers of `threads` threads each. The store
- * carries `carried_nbytes` bytes for the caller across views: all 0 at first, and never read. */
-ls_status ls_store_make(const ls_plan *, int most, int threads, size_t carried_nbytes,
-                        ls_store **s_p, ls_error *);
+typedef struct ls_store_config {
+    int most, threads;     /* workers at most, and the threads of each */
+    size_t carried_nbytes; /* for the caller, across views: all 0 at first, and never read */
+    bool pipes;            /* a later plan may be a pipeline, if this one is none */
+} ls_store_config;
+
+/* For plans of this model and config. */
+ls_status ls_store_make(const ls_plan *, const ls_store_config *, ls_store **s_p, ls_error *);
 /* The carried bytes, at the beginning of a page. */
 void *ls_store_carried(const ls_store *);
 void ls_store_free(ls_store *);

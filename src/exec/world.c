@@ -67,6 +67,8 @@ static ls_status split(ls_world *w, const ls_plan *p, ls_error *e) {
     int rank = ls_group_rank(w->group), n = ls_plan_shards(p);
     w->shards = w->group;
     if (p->c.islands) return ls_group_split(w->group, island_of(p, rank), rank, &w->island, e);
+    if (ls_plan_pipe(p) > 1)
+        return ls_group_split(w->group, ls_plan_rank(p, rank), rank, &w->shards, e);
     if (ls_plan_replicas(p) == 1) return LS_OK;
     LS_TRY(ls_group_split(w->group, rank / n, rank, &w->shards, e));
     return ls_group_split(w->group, rank % n, rank, &w->replicas, e);
@@ -165,11 +167,11 @@ static ls_status split_all(ls_world *worlds, const ls_plan *p, ls_error *e) {
         free(groups);
         return s;
     }
-    for (int g = 0; s == LS_OK && g < replicas; g++) {
+    for (int g = 0; s == LS_OK && g < p->c.nworkers / n; g++) {
         s = ls_group_open_threads(n, NULL, groups, e);
         for (int i = 0; s == LS_OK && i < n; i++) worlds[g * n + i].shards = groups[i];
     }
-    for (int i = 0; s == LS_OK && i < n; i++) {
+    for (int i = 0; s == LS_OK && replicas > 1 && i < n; i++) {
         s = ls_group_open_threads(replicas, NULL, groups, e);
         for (int g = 0; s == LS_OK && g < replicas; g++) worlds[g * n + i].replicas = groups[g];
     }
@@ -179,12 +181,14 @@ static ls_status split_all(ls_world *worlds, const ls_plan *p, ls_error *e) {
 
 ls_status ls_world_open_all(ls_world *worlds, const ls_plan *p, ls_group **groups, bool shares,
                             ls_error *e) {
-    int n = ls_plan_shards(p);
+    bool all = shares && ls_plan_pipe(p) > 1;
+    int n = all ? p->c.nworkers : ls_plan_shards(p);
     for (int i = 0; i < p->c.nworkers; i++) {
         worlds[i] = (ls_world){.group = groups[i], .shards = groups[i], .in_one_thread = true};
         worlds[i].shares_params = worlds[i].shares_state = shares;
     }
-    if (ls_plan_replicas(p) > 1 || p->c.islands) LS_TRY(split_all(worlds, p, e));
+    if (ls_plan_replicas(p) > 1 || p->c.islands || ls_plan_pipe(p) > 1)
+        LS_TRY(split_all(worlds, p, e));
     for (int i = 0; i < p->c.nworkers; i++) {
         ls_world *w = &worlds[i], *first = &worlds[i / n * n];
         w->frees_params = w->frees_state = i % n == 0 || !shares;
@@ -301,8 +305,40 @@ ls_status ls_world_adopt(ls_world *w, const ls_plan *p, const ls_compute *c, ls_
     return s;
 }
 
+/* Sends a bucket from the worker that owns it to one of another rank. */
+static ls_status send_bucket(const ls_world *w, const ls_plan *p, void *params, int k, int to,
+                             ls_error *e) {
+    int rank = ls_group_rank(w->group);
+    int from = p->buckets[k].rank * ls_plan_data(p) + ls_plan_place(p, to);
+    size_t n = (p->buckets[k].end - p->buckets[k].first) * ls_dtype_size(p->c.compute);
+    void *at = ls_flat_at_mut(p->c.compute, params, p->buckets[k].first);
+    if (rank == from) LS_TRY(ls_send(w->group, at, n, LS_U8, to, e));
+    return rank == to ? ls_recv(w->group, at, n, LS_U8, from, e) : LS_OK;
+}
+
+ls_status ls_world_spread(ls_world *w, const ls_plan *p, ls_error *e) {
+    if (w->in_one_thread) return LS_OK;
+    for (int k = 0; ls_plan_pipe(p) > 1 && k < p->nbuckets; k++)
+        for (int to = 0; to < p->c.nworkers; to++)
+            if (!ls_plan_has(p, k, to) && ls_plan_touches(p, k, ls_plan_rank(p, to)))
+                LS_TRY(send_bucket(w, p, w->params, k, to, e));
+    return LS_OK;
+}
+
+/* All ranks get all buckets. */
+static ls_status share_stages(const ls_world *w, const ls_plan *p, void *params, ls_error *e) {
+    for (int k = 0; k < p->nbuckets; k++)
+        for (int to = 0; to < p->c.nworkers; to++)
+            if (!ls_plan_has(p, k, to)) LS_TRY(send_bucket(w, p, params, k, to, e));
+    return ls_barrier(w->group, e);
+}
+
 ls_status ls_world_gather_params(ls_world *w, const ls_plan *p, ls_error *e) {
     if (w->in_one_thread) return LS_OK;
+    if (ls_plan_pipe(p) > 1) {
+        LS_TRY(ls_barrier(w->group, e)); /* until all have written their shards */
+        return share_stages(w, p, w->params, e);
+    }
     if (w->shares_params) return ls_barrier(w->shards, e); /* until all have written their shards */
     size_t *counts = LS_NEW_ARRAY(size_t, (size_t)ls_plan_shards(p));
     ls_status s = LS_OK;
@@ -342,9 +378,11 @@ ls_status ls_world_gather_average(ls_world *w, const ls_plan *p, const ls_comput
         s = ls_barrier(w->shards, e); /* until all have written their shards */
     for (int k = 0; s == LS_OK && k < p->nbuckets; k++) {
         ls_bucket b = gathers ? ls_plan_owned(p, k, ls_group_rank(w->group)) : p->buckets[k];
-        round_average(w, p, c, b, ema, params);
+        if (gathers || ls_plan_has(p, k, ls_group_rank(w->group)) || w->in_one_thread)
+            round_average(w, p, c, b, ema, params);
         if (gathers) s = gather_bucket(w, p, params, k, counts, e);
     }
+    if (s == LS_OK && ls_plan_pipe(p) > 1 && !w->in_one_thread) s = share_stages(w, p, params, e);
     free(counts);
     if (s == LS_OK)
         *params_p = params;
@@ -353,7 +391,18 @@ ls_status ls_world_gather_average(ls_world *w, const ls_plan *p, const ls_comput
     return s;
 }
 
+/* Parameters that only other ranks read. */
+static bool is_foreign(const ls_world *w, const ls_plan *p, int bucket) {
+    int worker = ls_group_rank(w->group);
+    return ls_plan_pipe(p) > 1 && !w->in_one_thread && !ls_plan_has(p, bucket, worker) &&
+           !ls_plan_touches(p, bucket, ls_plan_rank(p, worker));
+}
+
 void ls_world_drop_params(const ls_world *w, const ls_plan *p) {
+    for (int k = 0; k < p->nbuckets; k++)
+        if (is_foreign(w, p, k) && (!w->shares_params || ls_group_rank(w->shards) == 0))
+            drop_range(w->params, ls_dtype_size(p->c.compute), p->buckets[k].first,
+                       p->buckets[k].end);
     for (int k = 0; k < p->nbuckets; k++)
         if (is_gathered(w, p, k))
             ls_world_drop(w, p, &(ls_buffer){.kind = LS_BUF_PARAM, .index = k});
@@ -362,17 +411,18 @@ void ls_world_drop_params(const ls_world *w, const ls_plan *p) {
 /* Sends what each owner has of x to the first worker of the sharding group; of what several workers
  * have whole, the first one sends it. */
 static ls_status collect(ls_world *w, const ls_plan *p, float *x, ls_error *e) {
-    int rank = ls_group_rank(w->shards);
+    ls_group *g = ls_plan_pipe(p) > 1 ? w->group : w->shards;
+    int rank = ls_group_rank(g);
     for (int k = 0; k < p->nbuckets; k++) {
         int from = 0, to = ls_plan_shards(p);
-        if (p->c.islands) ls_plan_workers_of(p, k, &from, &to);
+        if (p->c.islands || ls_plan_pipe(p) > 1) ls_plan_workers_of(p, k, &from, &to);
         if (!ls_plan_shards_moments(p)) to = from + 1;
         for (int owner = from > 0 ? from : 1; owner < to; owner++) {
             ls_bucket s = ls_plan_owned(p, k, owner);
             if (rank == owner)
-                LS_TRY(ls_send(w->shards, x + s.first, s.end - s.first, LS_F32, 0, e));
+                LS_TRY(ls_send(g, x + s.first, s.end - s.first, LS_F32, 0, e));
             if (rank == 0)
-                LS_TRY(ls_recv(w->shards, x + s.first, s.end - s.first, LS_F32, owner, e));
+                LS_TRY(ls_recv(g, x + s.first, s.end - s.first, LS_F32, owner, e));
         }
     }
     return LS_OK;
@@ -389,8 +439,16 @@ static ls_status collect_islands(ls_world *w, const ls_plan *p, ls_error *e) {
     return LS_OK;
 }
 
+/* Of what a rank shares in one copy, all of it is there after the barrier. */
+static ls_status collect_stages(ls_world *w, const ls_plan *p, ls_error *e) {
+    LS_TRY(ls_barrier(w->group, e));
+    for (int i = 0; i < w->flat.n; i++) LS_TRY(collect(w, p, w->flat.of[i], e));
+    return LS_OK;
+}
+
 ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
     if (p->c.islands) return w->in_one_thread ? LS_OK : collect_islands(w, p, e);
+    if (ls_plan_pipe(p) > 1) return w->in_one_thread ? LS_OK : collect_stages(w, p, e);
     if (w->in_one_thread || !ls_plan_shards_moments(p)) return LS_OK;
     if (w->shares_params) LS_TRY(ls_barrier(w->shards, e));
     if (ls_group_rank(w->group) >= ls_plan_shards(p)) return LS_OK; /* a replica */
@@ -401,7 +459,9 @@ ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
 
 /* The system drops pages of a file by itself when memory is short. */
 void ls_world_drop_state(const ls_world *w, const ls_plan *p, int bucket) {
-    if (w->shares_state || w->state_in_file || !ls_plan_shards_moments(p)) return;
+    bool keeps = w->shares_state || !ls_plan_shards_moments(p);
+    if (ls_plan_pipe(p) > 1) keeps = w->in_one_thread || ls_plan_has(p, bucket, ls_group_rank(w->group));
+    if (keeps || w->state_in_file) return;
     ls_bucket all = p->buckets[bucket], own = ls_plan_shard(p, bucket, ls_group_rank(w->group));
     for (int i = ls_plan_has_masters(p) ? 0 : 1; i < w->flat.n; i++)
         drop_others(w->flat.of[i], sizeof(float), all, own);

@@ -233,6 +233,10 @@ static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
     if (c.what == LS_FABRIC_GATHER) return c;
     c.V = plan->c.tree ? ls_plan_round_vws(plan) : 0;
     c.nleaves = p->nleaves;
+    if (a->axis == LS_AXIS_STAGE) {
+        c.nleaves = 0;
+        for (int w = a->from; w < a->to; w++) c.nleaves += ls_plan_sums(plan, w);
+    }
     if (a->axis == LS_AXIS_ISLAND) {
         c.V = ls_plan_island_vws(plan);
         c.nleaves = 0;
@@ -260,7 +264,7 @@ static ls_fabric island_fabric(ls_fabric f, const ls_action *a) {
 static ls_fabric fabric_of(const ls_pricer *p, const ls_action *a) {
     ls_fabric f = p->fabric;
     int shards = ls_plan_shards(p->plan), host = f.host_workers;
-    if (a->axis == LS_AXIS_ISLAND) return island_fabric(f, a);
+    if (a->axis == LS_AXIS_ISLAND || a->axis == LS_AXIS_STAGE) return island_fabric(f, a);
     if (a->bucket == LS_SCALARS || a->axis == LS_AXIS_ALL || shards == f.nworkers) return f;
     bool among = a->axis == LS_AXIS_REPLICAS;
     f.nworkers = among ? ls_plan_replicas(p->plan) : shards;
@@ -303,6 +307,25 @@ const char *ls_price_algorithm(const ls_pricer *p, const ls_action *a) {
     return is_shared(p) ? "shared" : ls_fabric_price_of(&f, &c).algorithm;
 }
 
+/* A message from one worker to another. Between hosts, those of one host share its card. */
+static ls_price send_price(const ls_pricer *p, const ls_action *a) {
+    const ls_machine *m = p->site->machine;
+    int host = p->fabric.host_workers;
+    bool near = a->worker / host == a->peer / host;
+    double nbytes = (double)a->nbytes;
+    if (near && p->site->shared)
+        return (ls_price){.cpu_s = m->shared_start_s + nbytes * m->shared_copy_byte_s};
+    if (near) return (ls_price){.wire_s = m->link.latency_s + nbytes * m->link.byte_s};
+    return (ls_price){.wire_s = p->fabric.latency_s + nbytes * p->fabric.byte_s};
+}
+
+/* The part of a bucket that another rank has sent. */
+static size_t taken_floats(const ls_plan *plan, const ls_action *a) {
+    size_t first = 0, end = 0;
+    ls_plan_touched_part(plan, a->bucket, ls_plan_rank(plan, a->peer), &first, &end);
+    return end - first;
+}
+
 /* A new kind of action without a case here does not compile. */
 static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
     const ls_plan *plan = p->plan;
@@ -331,6 +354,8 @@ static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
         b = ls_plan_owned(plan, a->bucket, worker);
         return (ls_price){.cpu_s = update_s(p, b)};
     case LS_FREE: return (ls_price){.cpu_s = free_s(p, a, worker)};
+    case LS_SEND: return send_price(p, a);
+    case LS_TAKE: return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADD, taken_floats(plan, a))};
     case LS_EXCHANGE:
     case LS_REDUCE_SCATTER:
     case LS_ALL_REDUCE:

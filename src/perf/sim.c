@@ -19,12 +19,21 @@ typedef struct lane {
     double wire; /* of the communication, after its CPU phase */
 } lane;
 
+/* Messages that a worker has begun and that are not all complete. */
+enum { MOST_MESSAGES = 8 };
+typedef struct message {
+    bool done;
+    double begin;
+} message;
+
 /* A simulated worker. */
 typedef struct follower {
     int worker;
     ls_lanes lanes;
     int at[LS_NLANES]; /* number of completed actions */
     lane lane[LS_NLANES];
+    message messages[MOST_MESSAGES]; /* from step at[LS_LANE_COMM] on */
+    int nmessages;
     double compute_s, comm_s, end;
     double kinds_s[LS_NACTION_KINDS];
 } follower;
@@ -35,7 +44,9 @@ typedef struct walk {
     follower *all;
     int n;
     double now;
-    bool crowded; /* the threads of both lanes share cores */
+    double *arrives; /* [nactions] of a message that both have begun; 0: not yet */
+    int *begun;      /* [nactions] how many of the two have begun it */
+    bool crowded;    /* the threads of both lanes share cores */
     ls_sim *out;
     int capacity;
 } walk;
@@ -58,7 +69,7 @@ static void add_follower(walk *w, int worker) {
 
 /* Two numbers; workers with the same numbers behave the same. */
 static void kind_of(const ls_plan *p, int worker, int kind[2]) {
-    kind[0] = ls_plan_nvws(p, worker);
+    kind[0] = ls_plan_nvws(p, worker) * ls_plan_pipe(p) + ls_plan_rank(p, worker);
     kind[1] = ls_plan_sums(p, worker) * 64 + ls_plan_slots(p, worker);
 }
 
@@ -79,22 +90,22 @@ static void choose_followers(walk *w, bool every) {
 
 /* ---- events ---- */
 
-static void add_span(walk *w, const follower *f, ls_lane l) {
+static void add_span(walk *w, const follower *f, ls_lane l, int step, double begin) {
     ls_sim *s = w->out;
     if (s->nspans == w->capacity) {
         w->capacity = w->capacity ? 2 * w->capacity : 1024;
         s->spans = ls_realloc(s->spans, (size_t)w->capacity * sizeof *s->spans);
     }
-    s->spans[s->nspans++] = (ls_span){.action = f->lanes.steps[l][f->at[l]].action,
+    s->spans[s->nspans++] = (ls_span){.action = f->lanes.steps[l][step].action,
                                       .worker = f->worker,
                                       .lane = l,
-                                      .begin_ns = llround(f->lane[l].begin * 1e9),
+                                      .begin_ns = llround(begin * 1e9),
                                       .end_ns = llround(w->now * 1e9)};
 }
 
 static void complete(walk *w, follower *f, ls_lane l) {
     double seconds = w->now - f->lane[l].begin;
-    add_span(w, f, l);
+    add_span(w, f, l, f->at[l], f->lane[l].begin);
     f->kinds_s[head_of(w, f, l)->kind] += seconds;
     if (l == LS_LANE_COMM) f->comm_s += seconds;
     f->lane[l].phase = IDLE;
@@ -109,6 +120,51 @@ static void begin(walk *w, follower *f, ls_lane l) {
     if (l == LS_LANE_COMPUTE) f->compute_s += x.cpu_s;
 }
 
+static const ls_action *comm_at(const walk *w, const follower *f, int step) {
+    return &w->p->actions[f->lanes.steps[LS_LANE_COMM][step].action];
+}
+
+/* Messages begin in order, beside others in flight. */
+static bool begin_messages(walk *w, follower *f) {
+    bool moved = false;
+    for (;;) {
+        int at = f->at[LS_LANE_COMM] + f->nmessages;
+        if (at >= f->lanes.n[LS_LANE_COMM] || f->nmessages == MOST_MESSAGES) return moved;
+        const ls_lane_step *s = &f->lanes.steps[LS_LANE_COMM][at];
+        const ls_action *a = comm_at(w, f, at);
+        if (a->kind != LS_SEND || s->wait > f->at[LS_LANE_COMPUTE] || s->own > f->at[LS_LANE_COMM])
+            return moved;
+        f->messages[f->nmessages++] = (message){.begin = w->now};
+        ls_price x = ls_price_action(&w->pricer, a, f->worker);
+        if (++w->begun[s->action] == 2) w->arrives[s->action] = fmax(w->now + x.cpu_s + x.wire_s, 1e-15);
+        moved = true;
+    }
+}
+
+static bool has_arrived(const walk *w, int action) {
+    return w->arrives[action] > 0 && w->arrives[action] <= w->now + 1e-12;
+}
+
+/* Messages that have arrived are complete; those at the head leave. */
+static bool end_messages(walk *w, follower *f) {
+    bool moved = false;
+    int from = f->at[LS_LANE_COMM], n = 0;
+    for (int i = 0; i < f->nmessages; i++) {
+        message *m = &f->messages[i];
+        if (m->done || !has_arrived(w, f->lanes.steps[LS_LANE_COMM][from + i].action)) continue;
+        m->done = moved = true;
+        add_span(w, f, LS_LANE_COMM, from + i, m->begin);
+        f->kinds_s[LS_SEND] += w->now - m->begin;
+        f->comm_s += w->now - m->begin;
+        f->end = w->now;
+    }
+    while (n < f->nmessages && f->messages[n].done) n++;
+    for (int i = n; i < f->nmessages; i++) f->messages[i - n] = f->messages[i];
+    f->nmessages -= n;
+    f->at[LS_LANE_COMM] += n;
+    return moved;
+}
+
 static bool is_single(const walk *w, const follower *f) {
     return head_of(w, f, LS_LANE_COMM)->worker != LS_ALL_WORKERS;
 }
@@ -116,7 +172,10 @@ static bool is_single(const walk *w, const follower *f) {
 /* The worker has reached a communication. One without other participants begins at once. */
 static bool post(walk *w, follower *f) {
     lane *l = &f->lane[LS_LANE_COMM];
-    if (l->phase != IDLE || !is_ready(f, LS_LANE_COMM)) return false;
+    bool moved = begin_messages(w, f);
+    if (end_messages(w, f)) return true;
+    if (f->nmessages > 0 || l->phase != IDLE || !is_ready(f, LS_LANE_COMM)) return moved;
+    if (head_of(w, f, LS_LANE_COMM)->kind == LS_SEND) return moved;
     if (is_single(w, f)) {
         begin(w, f, LS_LANE_COMM);
         return true;
@@ -125,20 +184,34 @@ static bool post(walk *w, follower *f) {
     return true;
 }
 
-/* All workers have posted a communication. It is the same one, since its order is the same for
- * all. */
-static bool meet(walk *w) {
+static bool has_posted(const walk *w, const follower *f, const ls_action *a) {
+    return f->lane[LS_LANE_COMM].phase == POSTED && head_of(w, f, LS_LANE_COMM) == a;
+}
+
+/* All workers whom a communication concerns have posted it. */
+static bool meet_at(walk *w, const ls_action *a) {
     for (int i = 0; i < w->n; i++)
-        if (w->all[i].lane[LS_LANE_COMM].phase != POSTED) return false;
+        if (ls_action_concerns(a, w->all[i].worker) && !has_posted(w, &w->all[i], a)) return false;
     for (int i = 0; i < w->n; i++) {
         follower *f = &w->all[i];
         lane *l = &f->lane[LS_LANE_COMM];
-        ls_price x = ls_price_action(&w->pricer, head_of(w, f, LS_LANE_COMM), f->worker);
+        if (!ls_action_concerns(a, f->worker)) continue;
+        ls_price x = ls_price_action(&w->pricer, a, f->worker);
         l->phase = CPU;
         l->left = x.cpu_s;
         l->wire = x.wire_s;
     }
     return true;
+}
+
+static bool meet(walk *w) {
+    bool moved = false;
+    for (int i = 0; i < w->n; i++) {
+        const follower *f = &w->all[i];
+        if (f->lane[LS_LANE_COMM].phase == POSTED && meet_at(w, head_of(w, f, LS_LANE_COMM)))
+            moved = true;
+    }
+    return moved;
 }
 
 static bool start_compute(walk *w, follower *f) {
@@ -179,6 +252,13 @@ static double next_event(const walk *w) {
         for (int l = 0; l < LS_NLANES; l++) {
             double rate = rate_of(w, &w->all[i], (ls_lane)l);
             if (rate > 0) least = fmin(least, w->all[i].lane[l].left / rate);
+        }
+    for (int i = 0; i < w->n; i++)
+        for (int k = 0; k < w->all[i].nmessages; k++) {
+            const follower *f = &w->all[i];
+            int action = f->lanes.steps[LS_LANE_COMM][f->at[LS_LANE_COMM] + k].action;
+            if (!f->messages[k].done && w->arrives[action] > 0)
+                least = fmin(least, fmax(0, w->arrives[action] - w->now));
         }
     return least;
 }
@@ -232,8 +312,12 @@ ls_status ls_sim_run(const ls_plan *p, const ls_site *site, bool every, ls_sim *
     walk w = {.p = p, .out = &s};
     LS_TRY(ls_pricer_open(p, site, &w.pricer, e));
     w.crowded = 2 * w.pricer.busy > site->machine->cores;
+    w.arrives = LS_NEW_ARRAY(double, (size_t)p->nactions);
+    w.begun = LS_NEW_ARRAY(int, (size_t)p->nactions);
     choose_followers(&w, every);
     run(&w);
+    free(w.arrives);
+    free(w.begun);
     const follower *last = &w.all[0];
     for (int i = 1; i < w.n; i++)
         if (w.all[i].end > last->end) last = &w.all[i];

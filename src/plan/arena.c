@@ -3,7 +3,8 @@
  * Two buffers that are live at the same time must not overlap. Buffers are placed in the order of
  * their first use, each at the lowest offset where it overlaps none of the buffers that it is ever
  * live with. A set of bits for each buffer says which these are. Placed buffers are sorted by
- * offset, so that one pass over them finds the lowest gap.
+ * offset, so that one pass over them finds the lowest gap. What messages write is always live: no
+ * computation has to wait for its place.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@ typedef struct walk {
     uint64_t *live;  /* [nwords] */
     uint64_t *clash; /* [n][nwords] buffers that were live when this one became live */
     bool *known;     /* [n] */
+    bool *received;  /* [n] by a message, beside computation: it keeps its place all the time */
     int *order;      /* buffers by first use */
     int norder;
     int *placed; /* buffers by offset */
@@ -46,7 +48,7 @@ static void on_use(int buffer, ls_use how, void *arg) {
 }
 
 static void end_life(walk *w, int buffer) {
-    if (buffer >= w->n) return;
+    if (buffer >= w->n || w->received[buffer]) return;
     w->live[buffer / WORD] &= ~((uint64_t)1 << (buffer % WORD));
     w->bytes -= w->nbytes[buffer];
 }
@@ -86,8 +88,19 @@ static void place_all(walk *w, ls_arena_plan *arena) {
     }
 }
 
+static void list_received(walk *w) {
+    const ls_plan *p = w->p;
+    for (int i = 0; i < p->nactions; i++) {
+        const ls_action *a = &p->actions[i];
+        if (a->kind != LS_SEND || a->peer != w->worker || a->buffer >= w->n) continue;
+        w->received[a->buffer] = true;
+        on_use(a->buffer, LS_USE_WRITE, w);
+    }
+}
+
 static void follow(walk *w) {
     const ls_plan *p = w->p;
+    list_received(w);
     for (w->action = 0; w->action < p->nactions; w->action++) {
         const ls_action *a = &p->actions[w->action];
         if (a->worker != w->worker) continue;
@@ -106,6 +119,7 @@ void ls_plan_arena(const ls_plan *p, int worker, ls_arena_plan *a_p) {
     w.live = LS_NEW_ARRAY(uint64_t, (size_t)w.nwords);
     w.clash = LS_NEW_ARRAY(uint64_t, n * (size_t)w.nwords);
     w.known = LS_NEW_ARRAY(bool, n);
+    w.received = LS_NEW_ARRAY(bool, n);
     w.order = LS_NEW_ARRAY(int, n);
     w.placed = LS_NEW_ARRAY(int, n);
     for (int i = LS_BUF_ACT; i < w.n; i++) w.nbytes[i] = ls_plan_buffer_nbytes(p, i, worker);
@@ -117,6 +131,7 @@ void ls_plan_arena(const ls_plan *p, int worker, ls_arena_plan *a_p) {
     free(w.live);
     free(w.clash);
     free(w.known);
+    free(w.received);
     free(w.order);
     free(w.placed);
     *a_p = arena;

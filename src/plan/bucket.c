@@ -3,7 +3,8 @@
  * Buckets are cut from the end of the flat gradient, in the order in which Backward fills it. Each
  * has as many blocks as fit into bucket_nbytes, but at least one; where gradients are compressed,
  * as many chunks of pieces (piece.c); where the cut would be inside a whole or undivided parameter
- * (ls_param), the bucket begins with this parameter. The list of each layer is made once, since passes and
+ * (ls_param), the bucket begins with this parameter. A bucket also ends where the stages of a
+ * pipeline meet (stages.c). The list of each layer is made once, since passes and
  * readers need it at every action.
  *
  * Shards are even cuts of a bucket. With whole parameters a cut moves to the nearest end of the
@@ -140,13 +141,16 @@ static size_t at_chunk(const ls_plan *p, size_t at) {
 void ls_plan_cut_buckets(ls_plan *p) {
     const ls_model *m = p->c.model;
     size_t size = ls_plan_bucket_floats(&p->c), segments = (size_t)ls_plan_segments(p);
-    p->buckets = LS_NEW_ARRAY(ls_bucket, (m->nfloats / size + 1) * segments);
+    size_t most = m->nfloats / size + 1 + (size_t)p->nends;
+    p->buckets = LS_NEW_ARRAY(ls_bucket, most * segments);
     for (int island = 0; island < (int)segments; island++) {
         size_t base = (size_t)island * m->nfloats;
         for (size_t end = m->nfloats; end > 0;) {
             size_t first = at_chunk(p, end > size ? end - size : 0), whole_end = 0;
             const ls_param *q = whole_around(m, first, &whole_end);
             if (q) first = q->offset;
+            for (int i = p->nends - 1; i >= 0; i--)
+                if (p->ends[i] > first && p->ends[i] < end) first = p->ends[i];
             p->buckets[p->nbuckets++] = (ls_bucket){
                 .first = base + first, .end = base + end, .writer = m->nlayers, .island = island};
             end = first;

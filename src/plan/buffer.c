@@ -5,48 +5,58 @@
 #include "plan/plan.h"
 #include "tensor/dtype.h"
 
-/* ---- numbers: a fixed few, then three a layer, seven a bucket, and the sums of each bucket ---- */
+/* ---- numbers: a fixed few; three for each layer and micro-batch in flight; seven a bucket; and the
+ * sums of each bucket ---- */
 
 static int first_of(const ls_plan *p, ls_buffer_kind kind) {
-    int layers = p->c.model->nlayers, buckets = p->nbuckets;
+    int calls = p->c.model->nlayers * p->in_flight, buckets = p->nbuckets;
     switch (kind) {
     case LS_BUF_ACT: return LS_BUF_ACT;
-    case LS_BUF_SAVED: return LS_BUF_ACT + layers;
-    case LS_BUF_DACT: return LS_BUF_ACT + 2 * layers;
-    case LS_BUF_PARAM: return LS_BUF_ACT + 3 * layers;
-    case LS_BUF_SHARD: return LS_BUF_ACT + 3 * layers + buckets;
-    case LS_BUF_MOMENT: return LS_BUF_ACT + 3 * layers + 2 * buckets;
-    case LS_BUF_ERROR: return LS_BUF_ACT + 3 * layers + 3 * buckets;
-    case LS_BUF_CODE: return LS_BUF_ACT + 3 * layers + 4 * buckets;
-    case LS_BUF_CODES: return LS_BUF_ACT + 3 * layers + 5 * buckets;
-    case LS_BUF_SUM: return LS_BUF_ACT + 3 * layers + 6 * buckets;
-    case LS_BUF_GRAD: return LS_BUF_ACT + 3 * layers + (6 + p->nsums) * buckets;
+    case LS_BUF_SAVED: return LS_BUF_ACT + calls;
+    case LS_BUF_DACT: return LS_BUF_ACT + 2 * calls;
+    case LS_BUF_PARAM: return LS_BUF_ACT + 3 * calls;
+    case LS_BUF_SHARD: return LS_BUF_ACT + 3 * calls + buckets;
+    case LS_BUF_MOMENT: return LS_BUF_ACT + 3 * calls + 2 * buckets;
+    case LS_BUF_ERROR: return LS_BUF_ACT + 3 * calls + 3 * buckets;
+    case LS_BUF_CODE: return LS_BUF_ACT + 3 * calls + 4 * buckets;
+    case LS_BUF_CODES: return LS_BUF_ACT + 3 * calls + 5 * buckets;
+    case LS_BUF_SUM: return LS_BUF_ACT + 3 * calls + 6 * buckets;
+    case LS_BUF_GRAD: return LS_BUF_ACT + 3 * calls + (6 + p->nsums) * buckets;
+    case LS_BUF_INBOX: return LS_BUF_ACT + 3 * calls + (6 + p->nsums + p->nslots) * buckets;
     default: return (int)kind;
     }
 }
 
+/* Slots of a kind of buffer. */
+static int slots_of(const ls_plan *p, ls_buffer_kind kind) {
+    if (ls_buffer_in_arena(kind)) return p->in_flight;
+    return kind == LS_BUF_GRAD    ? p->nslots
+           : kind == LS_BUF_SUM   ? p->nsums
+           : kind == LS_BUF_INBOX ? p->ninbox
+                                  : 1;
+}
+
 int ls_plan_nbuffers(const ls_plan *p) {
-    return first_of(p, LS_BUF_GRAD) + p->nbuckets * p->nslots;
+    return first_of(p, LS_BUF_INBOX) + p->nbuckets * p->ninbox;
 }
 
 int ls_plan_buffer(const ls_plan *p, ls_buffer_kind kind, int index, int slot) {
-    if (kind == LS_BUF_GRAD) index = index * p->nslots + slot;
-    if (kind == LS_BUF_SUM) index = index * p->nsums + slot;
-    return first_of(p, kind) + index;
+    return first_of(p, kind) + index * slots_of(p, kind) + slot;
 }
 
 ls_buffer ls_plan_buffer_of(const ls_plan *p, int id) {
     if (id < LS_BUF_ACT) return (ls_buffer){.kind = (ls_buffer_kind)id};
-    id -= LS_BUF_ACT;
-    for (int kind = LS_BUF_ACT; kind < LS_BUF_SUM; kind++) {
-        int n = kind < LS_BUF_PARAM ? p->c.model->nlayers : p->nbuckets;
-        if (id < n) return (ls_buffer){.kind = (ls_buffer_kind)kind, .index = id};
-        id -= n;
-    }
-    bool grad = id >= p->nsums * p->nbuckets;
-    if (grad) id -= p->nsums * p->nbuckets;
-    int slots = grad ? p->nslots : p->nsums;
-    return (ls_buffer){grad ? LS_BUF_GRAD : LS_BUF_SUM, id / slots, id % slots};
+    int kind = LS_BUF_INBOX;
+    while (id < first_of(p, (ls_buffer_kind)kind)) kind--;
+    int at = id - first_of(p, (ls_buffer_kind)kind), slots = slots_of(p, (ls_buffer_kind)kind);
+    return (ls_buffer){(ls_buffer_kind)kind, at / slots, at % slots};
+}
+
+/* A layer whose backward is whole collects the gradients of its output in one buffer. */
+int ls_plan_layer_buffer(const ls_plan *p, ls_buffer_kind kind, const ls_action *a, int layer) {
+    bool one = kind == LS_BUF_DACT && p->c.model->layers[layer].backward_whole;
+    int slot = one ? 0 : ls_plan_sequence(p, a->worker, a->vw, a->micro) % p->in_flight;
+    return ls_plan_buffer(p, kind, layer, slot);
 }
 
 bool ls_buffer_in_arena(ls_buffer_kind kind) {
@@ -58,7 +68,7 @@ bool ls_buffer_in_arena(ls_buffer_kind kind) {
  * the peak, and cost time. */
 static bool grads_are_transient(const ls_plan *p) {
     return ls_plan_shards_grads(p) && ls_plan_micros(p) == 1 &&
-           (ls_plan_reduces_rounds(p) || p->c.V == p->c.nworkers);
+           ls_plan_pipe(p) == 1 && (ls_plan_reduces_rounds(p) || p->c.V == p->c.nworkers);
 }
 
 bool ls_plan_transient(const ls_plan *p, ls_buffer b) {
@@ -105,9 +115,12 @@ void ls_plan_buffer_name(const ls_plan *p, int id, char *text, size_t nbytes) {
     static const char *const names[] = {"samples", "losses",       "norms",    "scalars",
                                         "work",    "output",       "saved",    "output gradient",
                                         "params",  "shard",        "moments",  "errors",
-                                        "codes",   "codes of all", "gradient", "sum"};
+                                        "codes",   "codes of all", "sum",      "gradient",
+                                        "inbox"};
     ls_buffer b = ls_plan_buffer_of(p, id);
-    if (ls_buffer_in_arena(b.kind))
+    if (ls_buffer_in_arena(b.kind) && p->in_flight > 1)
+        snprintf(text, nbytes, "%s %s %d", p->c.model->layers[b.index].name, names[b.kind], b.slot);
+    else if (ls_buffer_in_arena(b.kind))
         snprintf(text, nbytes, "%s %s", p->c.model->layers[b.index].name, names[b.kind]);
     else if (b.kind == LS_BUF_GRAD)
         snprintf(text, nbytes, "bucket %d sum %d", b.index, b.slot);
@@ -131,6 +144,11 @@ static void use(const use_list *u, ls_buffer_kind kind, int index, int slot, ls_
     u->fn(ls_plan_buffer(u->p, kind, index, slot), how, u->arg);
 }
 
+static void use_call(const use_list *u, ls_buffer_kind kind, const ls_action *a, int layer,
+                     ls_use how) {
+    u->fn(ls_plan_layer_buffer(u->p, kind, a, layer), how, u->arg);
+}
+
 static void use_layer(const use_list *u, const ls_action *a) {
     const ls_model *m = u->p->c.model;
     int l = a->layer;
@@ -139,25 +157,37 @@ static void use_layer(const use_list *u, const ls_action *a) {
     use(u, LS_BUF_WORK, 0, 0, LS_USE_WRITE);
     const ls_layer *layer = &m->layers[l];
     for (int k = 0; k < layer->ninputs; k++)
-        if (forward || !layer->unread[k]) use(u, LS_BUF_ACT, layer->inputs[k], 0, LS_USE_READ);
-    if (m->layers[l].saved_floats) use(u, LS_BUF_SAVED, l, 0, forward ? LS_USE_WRITE : LS_USE_READ);
+        if (forward || !layer->unread[k]) use_call(u, LS_BUF_ACT, a, layer->inputs[k], LS_USE_READ);
+    if (m->layers[l].saved_floats)
+        use_call(u, LS_BUF_SAVED, a, l, forward ? LS_USE_WRITE : LS_USE_READ);
     if (!has_y) use(u, LS_BUF_LOSSES, 0, 0, LS_USE_WRITE);
-    if (forward && has_y) use(u, LS_BUF_ACT, l, 0, LS_USE_WRITE);
-    if (!forward && has_y) use(u, LS_BUF_DACT, l, 0, LS_USE_READ);
+    if (forward && has_y) use_call(u, LS_BUF_ACT, a, l, LS_USE_WRITE);
+    if (!forward && has_y) use_call(u, LS_BUF_DACT, a, l, LS_USE_READ);
     for (int k = 0; !forward && k < layer->ninputs; k++) {
         if (m->layers[layer->inputs[k]].is_constant) continue;
         /* a layer whose backward is whole collects the parts of its micro-batches */
         bool part = m->layers[layer->inputs[k]].backward_whole && a->micro > 0;
-        use(u, LS_BUF_DACT, layer->inputs[k], 0,
-            part || layer->adds[k] ? LS_USE_UPDATE : LS_USE_WRITE);
+        use_call(u, LS_BUF_DACT, a, layer->inputs[k],
+                 part || layer->adds[k] ? LS_USE_UPDATE : LS_USE_WRITE);
     }
     const int *touched = NULL;
     for (int i = 0, n = ls_plan_touched(u->p, l, &touched); i < n; i++) {
         int b = ls_plan_bucket_in(u->p, touched[i], ls_plan_island_of(u->p, a->vw));
         if (forward || !m->layers[l].backward_alone) use(u, LS_BUF_PARAM, b, 0, LS_USE_READ);
-        bool opens = a->start && l == u->p->buckets[b].opener;
+        bool opens = a->start && ls_plan_opens(u->p, touched[i], l);
         if (!forward) use(u, LS_BUF_GRAD, b, a->slot, opens ? LS_USE_WRITE : LS_USE_UPDATE);
     }
+}
+
+/* The receiver of a gradient's part has it in its inbox; of all else both have the same buffer. */
+static void use_message(const use_list *u, const ls_action *a, int worker) {
+    ls_buffer b = ls_plan_buffer_of(u->p, a->buffer);
+    if (worker != a->worker)
+        u->fn(a->buffer, LS_USE_WRITE, u->arg);
+    else if (b.kind == LS_BUF_INBOX)
+        use(u, LS_BUF_GRAD, a->bucket, a->slot, LS_USE_READ);
+    else
+        u->fn(a->buffer, LS_USE_READ, u->arg);
 }
 
 /* The gradient of a bucket is summed into the first sum; the other sums are only read. */
@@ -169,7 +199,7 @@ static void use_sum(const use_list *u, const ls_action *a, int worker) {
 
 /* Does the worker have a sum of this bucket, when it comes to its Update? */
 static bool has_sum(const ls_plan *p, int bucket, int worker) {
-    if (p->c.islands == 0) return true;
+    if (p->c.islands == 0) return ls_plan_has(p, bucket, worker);
     if (p->c.task == LS_TASK_TRAIN)
         return p->buckets[bucket].island && ls_plan_has(p, bucket, worker);
     return p->c.task == LS_TASK_OUTER && ls_plan_changes_bucket(p, bucket);
@@ -284,6 +314,11 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
         }
         use(&u, LS_BUF_SHARD, a->bucket, 0, LS_USE_READ);
         use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_WRITE);
+        break;
+    case LS_SEND: use_message(&u, a, worker); break;
+    case LS_TAKE: /* the bucket's own layers may have written the rest already, or not yet */
+        fn(a->buffer, LS_USE_READ, arg);
+        use(&u, LS_BUF_GRAD, a->bucket, a->slot, LS_USE_WRITE);
         break;
     case LS_FREE: fn(a->buffer, LS_USE_WRITE, arg); break;
     case LS_NACTION_KINDS: break;

@@ -47,9 +47,9 @@ void ls_plan_add_frees(ls_plan *p) {
     w.live = LS_NEW_ARRAY(bool, (size_t)p->c.nworkers *(size_t)ls_plan_nbuffers(p));
     for (int i = p->nactions - 1; i >= 0; i--) {
         w.action = &p->actions[i];
-        bool all = w.action->worker == LS_ALL_WORKERS;
-        int end = all ? p->c.nworkers : w.action->worker + 1;
-        for (w.worker = all ? 0 : w.action->worker; w.worker < end; w.worker++) {
+        int from = 0, end = 0, step = 0;
+        ls_plan_concerned(p, w.action, &from, &end, &step);
+        for (w.worker = from; w.worker < end; w.worker += step) {
             ls_action_uses(p, w.action, w.worker, on_last_use, &w);
             ls_action_uses(p, w.action, w.worker, on_first_use, &w);
         }

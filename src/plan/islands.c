@@ -60,8 +60,9 @@ static void workers_of_island(const ls_plan *p, int island, int *from_p, int *to
 }
 
 void ls_plan_workers_of(const ls_plan *p, int bucket, int *from_p, int *to_p) {
-    *from_p = 0;
-    *to_p = p->c.nworkers;
+    int data = ls_plan_data(p);
+    *from_p = p->buckets[bucket].rank * data;
+    *to_p = *from_p + data;
     if (p->buckets[bucket].island) workers_of_island(p, p->buckets[bucket].island, from_p, to_p);
 }
 

@@ -12,16 +12,21 @@ bool ls_plan_reduces_rounds(const ls_plan *p) { return p->c.early; }
 
 /* ---- virtual workers and their sums ---- */
 
+/* Workers of one pipeline run the same. */
+static void range_of(const ls_plan *p, int worker, int *a_p, int *b_p) {
+    ls_tree_range(p->c.V, p->c.first, ls_plan_place(p, worker), ls_plan_data(p), a_p, b_p);
+}
+
 int ls_plan_vw(const ls_plan *p, int worker, int i) {
     int a = 0, b = 0;
     if (ls_plan_reduces_rounds(p)) return i * p->c.nworkers + worker;
-    ls_tree_range(p->c.V, p->c.first, worker, p->c.nworkers, &a, &b);
+    range_of(p, worker, &a, &b);
     return a + i;
 }
 
 int ls_plan_nvws(const ls_plan *p, int worker) {
     int a = 0, b = 0;
-    ls_tree_range(p->c.V, p->c.first, worker, p->c.nworkers, &a, &b);
+    range_of(p, worker, &a, &b);
     return ls_plan_reduces_rounds(p) ? p->c.V / p->c.nworkers : b - a;
 }
 
@@ -66,7 +71,7 @@ int ls_plan_fold_round(const ls_plan *p, int i, int *slot_p) {
 
 int ls_plan_slots(const ls_plan *p, int worker) {
     int a = 0, b = 0;
-    ls_tree_range(p->c.V, p->c.first, worker, p->c.nworkers, &a, &b);
+    range_of(p, worker, &a, &b);
     int slots = p->c.tree && !ls_plan_reduces_rounds(p) ? ls_tree_slots(p->c.V, a, b) : 1;
     for (int i = 0; p->c.islands && i < b - a; i++) { /* training and Outer have the same buffers */
         int slot = 0;
@@ -79,7 +84,7 @@ int ls_plan_slots(const ls_plan *p, int worker) {
 int ls_plan_sums(const ls_plan *p, int worker) {
     ls_node nodes[LS_TREE_MAX_COVER];
     int a = 0, b = 0;
-    ls_tree_range(p->c.V, p->c.first, worker, p->c.nworkers, &a, &b);
+    range_of(p, worker, &a, &b);
     if (p->c.islands && p->c.task == LS_TASK_TRAIN) {
         int vws = ls_plan_island_vws(p), lo = a / vws * vws;
         return b - a >= vws ? 1 : ls_tree_cover(vws, a - lo, b - lo, nodes);
@@ -109,8 +114,8 @@ int64_t ls_plan_samples(const ls_plan *p, int micro) {
 
 /* ---- shards ---- */
 
-int ls_plan_shards(const ls_plan *p) { return p->c.shards ? p->c.shards : p->c.nworkers; }
-int ls_plan_replicas(const ls_plan *p) { return p->c.nworkers / ls_plan_shards(p); }
+int ls_plan_shards(const ls_plan *p) { return p->c.shards ? p->c.shards : ls_plan_data(p); }
+int ls_plan_replicas(const ls_plan *p) { return ls_plan_data(p) / ls_plan_shards(p); }
 bool ls_plan_wide(const ls_plan *p) {
     return ls_dtype_is_half(p->c.reduce) && ls_plan_micros(p) > 1;
 }
@@ -158,15 +163,18 @@ ls_bucket ls_plan_shard(const ls_plan *p, int bucket, int worker) {
     size_t blocks = (b->end - b->first) / LS_BLOCK, n = (size_t)ls_plan_shards(p);
     size_t w = (size_t)worker % n;
     const size_t *cuts = p->cuts ? p->cuts + (size_t)bucket * (n + 1) : NULL;
+    if (ls_plan_rank(p, worker) != b->rank)
+        return (ls_bucket){.first = b->first, .end = b->first, .writer = b->writer, .rank = b->rank};
     if (cuts) return (ls_bucket){.first = cuts[w], .end = cuts[w + 1], .writer = b->writer};
     return (ls_bucket){.first = b->first + blocks * w / n * LS_BLOCK,
                        .end = b->first + blocks * (w + 1) / n * LS_BLOCK,
                        .writer = b->writer,
-                       .island = b->island};
+                       .island = b->island,
+                       .rank = b->rank};
 }
 
 void ls_plan_shard_counts(const ls_plan *p, int bucket, size_t *counts) {
-    int from = 0, to = ls_plan_shards(p);
+    int from = p->buckets[bucket].rank * ls_plan_data(p), to = from + ls_plan_shards(p);
     if (p->c.islands) ls_plan_workers_of(p, bucket, &from, &to);
     for (int i = from; i < to; i++) {
         ls_bucket s = ls_plan_shard(p, bucket, i);
@@ -177,7 +185,7 @@ void ls_plan_shard_counts(const ls_plan *p, int bucket, size_t *counts) {
 ls_bucket ls_plan_normed(const ls_plan *p, int bucket, int worker) {
     ls_bucket s = ls_plan_shard(p, bucket, worker);
     bool common = p->c.islands && p->buckets[bucket].island == 0; /* has no gradient */
-    if (worker >= ls_plan_shards(p) || common) s.end = s.first;
+    if (ls_plan_place(p, worker) >= ls_plan_shards(p) || common) s.end = s.first;
     return s;
 }
 

@@ -70,7 +70,7 @@ size_t ls_plan_room_nbytes(const ls_plan *p) {
 
 /* In slots for sums over all workers, only the worker's shards are used. */
 size_t ls_plan_grads_nbytes(const ls_plan *p, int worker) {
-    return (size_t)ls_plan_all_slots(p, worker) * ls_plan_slot_nbytes(p);
+    return (size_t)(ls_plan_all_slots(p, worker) + p->ninbox) * ls_plan_slot_nbytes(p);
 }
 
 size_t ls_plan_wide_nbytes(const ls_plan *p) { return ls_plan_wide(p) ? flat_nbytes(p) : 0; }
@@ -107,7 +107,8 @@ size_t ls_plan_group_nbytes(const ls_plan *p) {
 
 size_t ls_plan_host_nbytes(const ls_plan *p) {
     size_t copy = ls_plan_params_nbytes(p) + ls_plan_state_nbytes(p);
-    size_t sum = copy * (size_t)ls_plan_replicas(p) + ls_plan_errors_nbytes(p);
+    size_t copies = (size_t)(ls_plan_replicas(p) * ls_plan_pipe(p));
+    size_t sum = copy * copies + ls_plan_errors_nbytes(p);
     for (int w = 0; w < p->c.nworkers; w++)
         sum += ls_plan_grads_nbytes(p, w) + ls_plan_wide_nbytes(p) + 2 * ls_plan_scalars_nbytes(p) +
                ls_plan_room_nbytes(p);
@@ -176,10 +177,10 @@ static void follow(walk *w) {
     }
 }
 
-/* The worker with the most sums: no other needs more. */
+/* The worker with the most sums: no other, or in a pipeline none of its rank, needs more. */
 static int neediest(const ls_plan *p) {
     int most = 0;
-    for (int w = 1; w < p->c.nworkers; w++)
+    for (int w = 1; w < ls_plan_data(p); w++)
         if (ls_plan_slots(p, w) > ls_plan_slots(p, most)) most = w;
     return most;
 }
@@ -194,16 +195,40 @@ static size_t own_count(const ls_plan *p, int worker) {
     return own;
 }
 
-/* The floats of a flat buffer that a worker uses. */
+/* The floats of a flat buffer that a worker uses, but for those of other ranks. */
 static size_t all_count(const ls_plan *p, int worker) {
     int first = 0, end = 0;
+    size_t own = 0;
+    for (int k = 0; k < p->nbuckets; k++)
+        if (ls_plan_has(p, k, worker)) own += p->buckets[k].end - p->buckets[k].first;
+    if (ls_plan_pipe(p) > 1) return own;
     ls_plan_islands_of(p, worker, &first, &end);
     return (size_t)(1 + end - first) * ls_plan_segment_floats(p);
 }
 
+/* Elements of other ranks' buckets whose parameters it has, and adds gradients to. */
+static size_t foreign_count(const ls_plan *p, int worker) {
+    size_t sum = 0;
+    for (int k = 0; ls_plan_pipe(p) > 1 && k < p->nbuckets; k++)
+        if (!ls_plan_has(p, k, worker) && ls_plan_touches(p, k, ls_plan_rank(p, worker)))
+            sum += p->buckets[k].end - p->buckets[k].first;
+    return sum;
+}
+
+/* What other ranks have sent of its own gradients. */
+static size_t inbox_count(const ls_plan *p, int worker) {
+    size_t sum = 0, first = 0, end = 0;
+    for (int k = 0; ls_plan_pipe(p) > 1 && k < p->nbuckets; k++)
+        for (int rank = 0; rank < ls_plan_pipe(p); rank++)
+            if (ls_plan_has(p, k, worker) && rank != p->buckets[k].rank &&
+                ls_plan_touched_part(p, k, rank, &first, &end))
+                sum += end - first;
+    return sum * (size_t)p->ninbox;
+}
+
 /* The number of parameters that a worker holds throughout the step. */
 static size_t held_count(const ls_plan *p, int worker) {
-    size_t held = 0;
+    size_t held = foreign_count(p, worker);
     for (int k = 0; k < p->nbuckets; k++) {
         if (!ls_plan_has(p, k, worker)) continue;
         ls_bucket b = ls_plan_gathers(p, k) ? ls_plan_shard(p, k, worker) : p->buckets[k];
@@ -221,6 +246,8 @@ static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *
     m->nbytes[LS_MEM_PARAMS] = (c->one ? own : held_count(p, m->worker)) * param;
     m->nbytes[LS_MEM_GRADS] =
         (ls_plan_transient(p, (ls_buffer){.kind = LS_BUF_GRAD}) ? sums * own : slots * all) * grad;
+    m->nbytes[LS_MEM_GRADS] +=
+        (slots * foreign_count(p, m->worker) + inbox_count(p, m->worker)) * grad;
     size_t frozen = c->frozen_nbytes ? c->frozen_nbytes : ls_plan_frozen_nbytes(p);
     m->nbytes[LS_MEM_FROZEN] = frozen / (size_t)(c->near ? c->near : 1);
     m->nbytes[LS_MEM_WIDE] = ls_plan_wide_nbytes(p);
@@ -234,9 +261,9 @@ static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *
     m->nbytes[LS_MEM_OPTIMIZER] = 0;
 }
 
-void ls_plan_memory(const ls_plan *p, const ls_memory_config *c, ls_memory *m_p) {
+static ls_memory memory_of(const ls_plan *p, const ls_memory_config *c, int worker) {
     const ls_model *model = p->c.model;
-    ls_memory m = {.worker = neediest(p), .peak_action = -1};
+    ls_memory m = {.worker = worker, .peak_action = -1};
     walk w = {.p = p, .worker = m.worker, .one = c->one, .peak_action = -1};
     w.live = LS_NEW_ARRAY(bool, (size_t)ls_plan_nbuffers(p));
     follow(&w);
@@ -261,7 +288,17 @@ void ls_plan_memory(const ls_plan *p, const ls_memory_config *c, ls_memory *m_p)
         m.nbytes[i ? LS_MEM_GRADS : LS_MEM_PARAMS] += w.most[i];
     }
     ls_arena_plan_free(&arena);
-    *m_p = m;
+    return m;
+}
+
+/* In a pipeline each rank has another part of the model. */
+void ls_plan_memory(const ls_plan *p, const ls_memory_config *c, ls_memory *m_p) {
+    int worker = neediest(p);
+    *m_p = memory_of(p, c, worker);
+    for (int rank = 1; rank < ls_plan_pipe(p); rank++) {
+        ls_memory m = memory_of(p, c, worker + rank * ls_plan_data(p));
+        if (m.peak > m_p->peak) *m_p = m;
+    }
 }
 
 enum { NOTE_COLUMN = 39 };

@@ -8,17 +8,20 @@
 
 #include "plan/plan.h"
 
-static void add_micro(ls_plan *to, const ls_plan *p, ls_action base, int micro, int micros) {
-    const ls_model *m = p->c.model;
-    base.micro = micro;
+static void add_forward(ls_plan *to, const ls_plan *p, ls_action base, int first, int end) {
     base.kind = LS_FORWARD;
-    for (base.layer = 0; base.layer < m->nlayers; base.layer++)
-        if (!m->layers[base.layer].loss) ls_plan_append(to, &base);
+    for (base.layer = first; base.layer < end; base.layer++)
+        if (!p->c.model->layers[base.layer].loss) ls_plan_append(to, &base);
+}
+
+/* start: of the virtual worker's chains, where this is the first micro-batch. */
+static void add_backward(ls_plan *to, const ls_plan *p, ls_action base, int first, int end) {
+    const ls_model *m = p->c.model;
     base.kind = LS_BACKWARD;
-    base.last = micro == micros - 1;
+    base.last = base.micro == ls_plan_micros(p) - 1;
     bool start = base.start;
-    base.start = start && micro == 0;
-    for (base.layer = m->nlayers - 1; base.layer >= 0; base.layer--) {
+    base.start = start && base.micro == 0;
+    for (base.layer = end - 1; base.layer >= first; base.layer--) {
         ls_action a = base;
         if (m->layers[a.layer].is_constant) continue;
         if (m->layers[a.layer].backward_whole) {
@@ -30,15 +33,49 @@ static void add_micro(ls_plan *to, const ls_plan *p, ls_action base, int micro, 
     }
 }
 
+/* The k-th micro-batch of a worker: of which virtual worker, and to which sum. */
+static ls_action micro_at(const ls_plan *p, int worker, int k) {
+    int i = k / ls_plan_micros(p);
+    ls_action base = {
+        .worker = worker, .vw = ls_plan_vw(p, worker, i), .micro = k % ls_plan_micros(p)};
+    base.start = p->c.tree || ls_plan_reduces_rounds(p) || i == 0;
+    ls_plan_fold(p, worker, i, &base.slot);
+    return base;
+}
+
+/* In a pipeline, passes through the worker's stages. */
+static void add_passes(ls_plan *to, const ls_plan *p, int worker, int micros) {
+    ls_pipe_schedule s = {.kind = p->c.schedule,
+                     .workers = ls_plan_pipe(p),
+                     .chunks = p->c.chunks > 1 ? p->c.chunks : 1,
+                     .micros = micros};
+    int rank = ls_plan_rank(p, worker), n = ls_pipe_npasses(&s);
+    ls_pass *passes = LS_NEW_ARRAY(ls_pass, (size_t)n);
+    ls_pipe_list(&s, rank, passes);
+    for (int i = 0; i < n; i++) {
+        int first = 0, end = 0;
+        ls_plan_stage_layers(p, ls_pipe_stage(&s, rank, passes[i].chunk), &first, &end);
+        ls_action base = micro_at(p, worker, passes[i].micro);
+        if (passes[i].backward)
+            add_backward(to, p, base, first, end);
+        else
+            add_forward(to, p, base, first, end);
+    }
+    free(passes);
+}
+
 /* Appends everything that `worker` computes to the scratch plan `to`. */
 static void add_worker(ls_plan *to, const ls_plan *p, int worker) {
-    int n = ls_plan_nvws(p, worker), micros = ls_plan_micros(p);
+    int n = ls_plan_nvws(p, worker) * ls_plan_micros(p), layers = p->c.model->nlayers;
     ls_plan_append(to, &(ls_action){.kind = LS_LOAD, .worker = worker});
+    if (ls_plan_pipe(p) > 1) {
+        add_passes(to, p, worker, n);
+        return;
+    }
     for (int k = 0; k < n; k++) {
-        ls_action base = {.worker = worker, .vw = ls_plan_vw(p, worker, k)};
-        base.start = p->c.tree || ls_plan_reduces_rounds(p) || k == 0;
-        ls_plan_fold(p, worker, k, &base.slot);
-        for (int i = 0; i < micros; i++) add_micro(to, p, base, i, micros);
+        ls_action base = micro_at(p, worker, k);
+        add_forward(to, p, base, 0, layers);
+        add_backward(to, p, base, 0, layers);
     }
 }
 
@@ -47,9 +84,11 @@ void ls_plan_take_turns(ls_plan *p, ls_plan *lists) {
     p->nactions = 0;
     for (int w = 0; w < n; w++)
         if (lists[w].nactions > most) most = lists[w].nactions;
-    for (int i = 0; i < most; i++)
+    for (int i = 0; i < most && ls_plan_pipe(p) == 1; i++)
         for (int w = 0; w < n; w++)
             if (i < lists[w].nactions) ls_plan_append(p, &lists[w].actions[i]);
+    for (int w = 0; w < n && ls_plan_pipe(p) > 1; w++)
+        for (int i = 0; i < lists[w].nactions; i++) ls_plan_append(p, &lists[w].actions[i]);
     for (int w = 0; w < n; w++) free(lists[w].actions);
 }
 

@@ -28,6 +28,8 @@ static const struct {
     [LS_ALL_REDUCE] = {"AllReduce", LS_LANE_COMM},
     [LS_UPDATE] = {"Update", LS_LANE_COMPUTE},
     [LS_ALL_GATHER] = {"AllGather", LS_LANE_COMM},
+    [LS_SEND] = {"Send", LS_LANE_COMM},
+    [LS_TAKE] = {"Take", LS_LANE_COMPUTE},
     [LS_FREE] = {"Free", LS_LANE_COMPUTE},
 };
 
@@ -212,6 +214,42 @@ static ls_status check_islands(const ls_plan_config *c, ls_error *e) {
     return ls_fail(e, LS_EINVAL, "sync.replicas %d does not go with %s", c->islands, what);
 }
 
+static ls_status check_schedule(const ls_plan_config *c, ls_error *e) {
+    int chunks = c->chunks > 1 ? c->chunks : 1;
+    if (c->pipe <= 1 && chunks > 1)
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.chunks %d: there is no pipeline; set parallel.mesh pipe", chunks);
+    if (c->pipe > 1 && (chunks > 1) != (c->schedule == LS_PIPE_INTERLEAVED))
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.schedule: with %d stages a worker (parallel.chunks) use %s", chunks,
+                       chunks > 1 ? "interleaved" : "1f1b or gpipe, or more chunks");
+    return LS_OK;
+}
+
+static ls_status check_pipe(const ls_plan_config *c, ls_error *e) {
+    const char *what = NULL;
+    LS_TRY(check_schedule(c, e));
+    if (c->pipe <= 1) return LS_OK;
+    if (c->nworkers % c->pipe)
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.mesh pipe %d does not divide %d worker%s; use a divisor", c->pipe,
+                       c->nworkers, ls_plural(c->nworkers));
+    if (c->zero > 2) what = "parallel.zero 3; use 0, 1 or 2";
+    if (c->shards) what = "parallel.shard_group: the workers with the same stages are a group";
+    if (c->early) what = "parallel.accumulate early; use late";
+    if (!c->tree) what = "parallel.reduce fastest; use tree";
+    if (c->first) what = "uneven ranges of virtual workers";
+    if (c->islands) what = "sync.replicas";
+    if (c->compress.on) what = "compress.kind";
+    for (int i = 0; i < c->model->nparams; i++)
+        if (c->model->params[i].rows)
+            what = "model.sparse";
+        else if (c->model->params[i].whole)
+            what = "an optimizer that needs whole parameters; use adamw, adam, lion or sgd";
+    if (!what) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "parallel.mesh pipe %d does not go with %s", c->pipe, what);
+}
+
 /* A plan takes about 100 bytes of memory for each layer call. */
 static ls_status check_calls(const ls_plan_config *c, ls_error *e) {
     ls_plan p = {.c = *c};
@@ -243,6 +281,7 @@ static ls_status check_buckets(const ls_plan_config *c, ls_error *e) {
 static ls_status order_training(ls_plan *p, ls_error *e) {
     ls_plan_order_plain(p);
     if (p->c.recompute > 0) ls_plan_add_recompute(p);
+    if (ls_plan_pipe(p) > 1) LS_TRY(ls_plan_add_messages(p, e));
     if (ls_plan_shards_params(p)) ls_plan_add_gathers(p);
     LS_TRY(ls_plan_verify(p, LS_STAGE_ORDER, e));
     ls_plan_add_reduction(p);
@@ -263,11 +302,12 @@ static ls_status order(ls_plan *p, ls_error *e) {
 }
 
 ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
-    if (c->nworkers < 1 || c->nworkers > c->V)
+    int pipe = c->pipe > 1 ? c->pipe : 1;
+    if (c->nworkers < 1 || c->nworkers / pipe > c->V)
         return ls_fail(e, LS_EINVAL,
                        "%d workers for %d virtual workers; use at most %d workers, or raise "
                        "train.virtual_workers",
-                       c->nworkers, c->V, c->V);
+                       c->nworkers, c->V, c->V * pipe);
     if (c->batch % c->V)
         return ls_fail(e, LS_EINVAL, "train.virtual_workers %d does not divide train.batch %lld",
                        c->V, (long long)c->batch);
@@ -278,10 +318,11 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
     LS_TRY(check_rounds(c, e));
     LS_TRY(check_compress(c, e));
     LS_TRY(check_islands(c, e));
+    LS_TRY(check_pipe(c, e));
     LS_TRY(check_joining(c, e));
     LS_TRY(check_calls(c, e));
     LS_TRY(check_buckets(c, e));
-    ls_plan p = {.c = *c, .nslots = 1, .nsums = 1};
+    ls_plan p = {.c = *c, .nslots = 1, .nsums = 1, .in_flight = 1};
     if (!c->optim.ngroups) p.c.optim = ls_optim_usual();
     if (c->islands) ls_plan_set_ranges(&p);
     for (int i = 0, slot = 0; ls_plan_reduces_rounds(&p) && i < ls_plan_rounds(&p); i++) {
@@ -290,9 +331,11 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
     }
     for (int w = 0; w < c->nworkers; w++)
         if (ls_plan_slots(&p, w) > p.nslots) p.nslots = ls_plan_slots(&p, w);
-    ls_plan_cut_buckets(&p);
+    ls_status s = pipe > 1 ? ls_plan_cut_stages(&p, e) : LS_OK;
+    if (s == LS_OK) ls_plan_cut_buckets(&p);
+    if (s == LS_OK && pipe > 1) s = ls_plan_assign_buckets(&p, e);
     if (ls_plan_compresses(&p)) ls_plan_cut_pieces(&p);
-    ls_status s = order(&p, e);
+    if (s == LS_OK) s = order(&p, e);
     if (s == LS_OK)
         *p_p = p;
     else
@@ -308,6 +351,11 @@ void ls_plan_free(ls_plan *p) {
     free(p->pieces);
     free(p->pieces_from);
     free(p->ranges);
+    free(p->stage_of);
+    free(p->openers);
+    free(p->closers);
+    free(p->parts);
+    free(p->ends);
     free(p->actions);
     *p = (ls_plan){0};
 }
@@ -366,13 +414,14 @@ void ls_plan_append_comm(ls_plan *p, ls_action_kind kind, ls_axis axis, int buck
     ls_dtype gathered = p->c.task == LS_TASK_ADOPT && !a.island ? LS_F32 : p->c.compute;
     int64_t nbytes = floats * (int64_t)ls_dtype_size(gather ? gathered : p->c.reduce);
     int replicas = ls_plan_replicas(p);
+    if (ls_plan_pipe(p) > 1) a.axis = axis = LS_AXIS_STAGE;
     ls_plan_workers_of(p, bucket, &a.from, &a.to);
     if (kind == LS_EXCHANGE && ls_plan_has_factors(p))
         read = read_to_sum_for_all(
             p, bucket, (int64_t)(ls_plan_round_floats(p, bucket, round) * sizeof(float)));
     else if (kind == LS_EXCHANGE)
         read = read_to_decode(p, bucket);
-    else if (gather && axis == LS_AXIS_ISLAND)
+    else if (gather && (axis == LS_AXIS_ISLAND || axis == LS_AXIS_STAGE))
         read = nbytes * (a.to - a.from - 1);
     else if (gather)
         read = nbytes * (ls_plan_shards(p) - 1) * replicas;
@@ -390,8 +439,27 @@ void ls_plan_append_comm(ls_plan *p, ls_action_kind kind, ls_axis axis, int buck
 }
 
 bool ls_action_concerns(const ls_action *a, int worker) {
-    if (a->axis == LS_AXIS_ISLAND) return worker >= a->from && worker < a->to;
+    if (a->axis == LS_AXIS_ISLAND || a->axis == LS_AXIS_STAGE)
+        return worker >= a->from && worker < a->to;
+    if (a->kind == LS_SEND && a->peer == worker) return true;
     return a->worker == worker || a->worker == LS_ALL_WORKERS;
+}
+
+void ls_plan_concerned(const ls_plan *p, const ls_action *a, int *from_p, int *to_p, int *step_p) {
+    bool send = a->kind == LS_SEND, up = send && a->worker < a->peer;
+    *step_p = 1;
+    if (send) {
+        *from_p = up ? a->worker : a->peer;
+        *step_p = up ? a->peer - a->worker : a->worker - a->peer;
+        *to_p = *from_p + *step_p + 1;
+    } else if (a->axis == LS_AXIS_ISLAND || a->axis == LS_AXIS_STAGE) {
+        *from_p = a->from;
+        *to_p = a->to;
+    } else {
+        bool all = a->worker == LS_ALL_WORKERS;
+        *from_p = all ? 0 : a->worker;
+        *to_p = all ? p->c.nworkers : a->worker + 1;
+    }
 }
 
 /* The Free of a gradient follows its reduction in the communication lane, beside computation. */

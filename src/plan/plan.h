@@ -4,6 +4,7 @@
  * parallelism needs:
  *
  *   ls_plan_add_recompute()  computes activations again, so that fewer are saved for Backward
+ *   ls_plan_add_messages()   in a pipeline, sends activations to the next stage and gradients back
  *   ls_plan_add_gathers()    gathers sharded parameters before they are used
  *   ls_plan_add_reduction()  sums gradients over virtual workers, bucket by bucket, after encoding
  *                            each of them where gradients are compressed
@@ -18,8 +19,9 @@
  * Invariants, checked by ls_plan_verify() after every pass:
  *  (1) One global order exists; each worker's lanes are restrictions of it (project.c).
  *  (2) A dependency is a use of the same buffer earlier in that order: all point backwards.
- *  (3) A communication is one action of all workers, with one number of bytes, which follows from
- *      its bucket, the config's dtype and its participants.
+ *  (3) A communication is one action of all workers, of those of an island or a rank, or (Send) of
+ *      two, with one number of bytes, which follows from its bucket or buffer, the config's dtype
+ *      and its participants.
  *  (4) A buffer is written before it is read, and not touched after its Free. A transient buffer is
  *      freed before it is written anew, and before the plan ends.
  *  (5) Every sample runs forward and backward once. Every bucket is reduced once, after the last
@@ -36,6 +38,7 @@
 #include "lockstep/compress.h"
 #include "model/model.h"
 #include "optim/optimizer.h"
+#include "plan/schedule.h"
 
 typedef enum ls_action_kind {
     LS_LOAD,      /* takes this step's samples from the loader */
@@ -55,6 +58,8 @@ typedef enum ls_action_kind {
     LS_ALL_REDUCE,
     LS_UPDATE,     /* runs the optimizer on the part of a bucket that the worker owns */
     LS_ALL_GATHER, /* all workers: each gets the parameters of all shards of a bucket */
+    LS_SEND,       /* two workers: `worker` sends what is in a buffer to `peer` */
+    LS_TAKE,       /* gradient slot = what another stage has sent, where only that one writes */
     LS_FREE,       /* ends the life of a buffer: other buffers may take its memory */
     LS_NACTION_KINDS
 } ls_action_kind;
@@ -75,12 +80,14 @@ typedef enum ls_plan_task {
 
 /* The workers that communicate with each other. Consecutive workers form sharding groups of
  * `shards` workers; a sharding group has one copy of what is sharded. Replicas are the workers, one
- * of each sharding group, that have the same shard. */
+ * of each sharding group, that have the same shard. In a pipeline, the workers with the same stages are a
+ * sharding group. */
 typedef enum ls_axis {
     LS_AXIS_ALL,
     LS_AXIS_SHARDS,
     LS_AXIS_REPLICAS,
-    LS_AXIS_ISLAND /* the workers of one island */
+    LS_AXIS_ISLAND, /* the workers of one island */
+    LS_AXIS_STAGE   /* the workers that have the same stages */
 } ls_axis;
 
 /* Where gradients are compressed, and codes are sent: the steps in which an action runs. */
@@ -105,10 +112,11 @@ typedef struct ls_action {
     bool last;      /* Backward: the last micro-batch of the virtual worker; Encode (of factors,
                        Decode): its last, which completes errors */
     int bucket;     /* Encode, Add, ReduceScatter, AllReduce (or LS_SCALARS), Update, AllGather */
-    int buffer;     /* Free */
+    int buffer;     /* Free, Send; Take: what was received */
     ls_axis axis;   /* communication: among which workers */
     int island;     /* with LS_AXIS_ISLAND: of which island */
-    int from, to;   /* with LS_AXIS_ISLAND: its workers, [from, to) */
+    int from, to;   /* with LS_AXIS_ISLAND or LS_AXIS_STAGE: the workers, [from, to) */
+    int peer;       /* Send: who receives; Take: who has sent */
     int64_t nbytes; /* communication: bytes that a worker reads from others, the mean of all */
     ls_phase phase;
 } ls_action;
@@ -117,6 +125,7 @@ typedef struct ls_bucket {
     size_t first, end;  /* floats of the flat gradient; multiples of LS_BLOCK */
     int opener, writer; /* the first and the last layer in the order of Backward that write it */
     int island;         /* whose parameters these are; with islands 0: the common parameters */
+    int rank;           /* in a pipeline: of the workers that sum and update it */
 } ls_bucket;
 
 /* How gradients are compressed before they are summed (docs/communication.md). Each virtual
@@ -179,6 +188,11 @@ typedef struct ls_plan_config {
     size_t part_first, part_end; /* of the model's floats, those that Outer and Adopt concern */
     bool averages;               /* Outer: the replicas are averaged, whatever optim.outer is */
     double mixing;               /* Adopt: this part of a replica's own parameters stays */
+    int pipe;                    /* workers of a pipeline; divides nworkers; 0, 1: none */
+    int chunks;                  /* stages of a worker; 0: 1 */
+    ls_pipe_kind schedule;
+    const int *stages; /* [pipe * chunks - 1] outlives the plan: the first layers of all stages but
+                           the first; NULL: stages of about the same work */
 } ls_plan_config;
 
 typedef struct ls_plan {
@@ -193,6 +207,15 @@ typedef struct ls_plan {
     ls_plan_piece *pieces;       /* see ls_plan_pieces() */
     int *pieces_from;
     int *ranges; /* with islands: c.first */
+    /* In a pipeline (stages.c): */
+    int *stage_of;   /* [nlayers] */
+    int *openers;    /* [pipe][nbuckets] see ls_plan_opens(); -1: the rank does not write it */
+    int *closers;    /* [pipe][nbuckets] the last layer of the rank that writes it */
+    size_t *parts;   /* [pipe][nbuckets][2] see ls_plan_touched_part() */
+    size_t *ends;    /* [nends] where buckets end because stages do, descending */
+    int nends;
+    int in_flight;   /* micro-batches whose activations a worker has at one time, at most; else 1 */
+    int ninbox;      /* gradients that another stage has sent and that wait, of a bucket, at most */
     ls_action *actions;
     int nactions, capacity;
 } ls_plan;
@@ -208,6 +231,7 @@ void ls_plan_order_outer(ls_plan *);
 void ls_plan_order_adopt(ls_plan *);
 void ls_plan_order_plain(ls_plan *);
 void ls_plan_add_recompute(ls_plan *);
+ls_status ls_plan_add_messages(ls_plan *, ls_error *);
 void ls_plan_add_gathers(ls_plan *);
 void ls_plan_add_reduction(ls_plan *);
 void ls_plan_add_update(ls_plan *);
@@ -283,6 +307,38 @@ bool ls_plan_changes_bucket(const ls_plan *, int bucket);
 /* The same, and the part that they change, as in the flat buffer. */
 bool ls_plan_part(const ls_plan *, int bucket, size_t *first_p, size_t *end_p);
 
+/* ---- pipelines (stages.c) ----
+ *
+ * The workers are `pipe` ranks of `data` workers each, one rank after the other. Worker w of a rank
+ * and worker w of the next are in one pipeline: they run the same virtual workers. A bucket belongs
+ * to the rank with its writer, which sums and updates it. Layers of another rank may write parts of
+ * it: a block that two stages share, or parameters that two layers share. That rank sends these
+ * parts of each virtual worker's gradient, and gets the new parameters.
+ */
+
+int ls_plan_pipe(const ls_plan *);
+/* Workers of a rank; a worker's rank, and its number in it. */
+int ls_plan_data(const ls_plan *);
+int ls_plan_rank(const ls_plan *, int worker);
+int ls_plan_place(const ls_plan *, int worker);
+/* Who runs the layer for the same virtual workers as `worker`? */
+int ls_plan_runner(const ls_plan *, int worker, int layer);
+/* A worker's micro-batch, of all of a step. */
+int ls_plan_sequence(const ls_plan *, int worker, int vw, int micro);
+/* Cuts layers into stages. LS_EINVAL: it can't be done. */
+ls_status ls_plan_cut_stages(ls_plan *, ls_error *);
+/* The layers of a stage, [*first_p, *end_p). */
+void ls_plan_stage_layers(const ls_plan *, int stage, int *first_p, int *end_p);
+/* Once there are buckets: finds who writes what. */
+ls_status ls_plan_assign_buckets(ls_plan *, ls_error *);
+/* Is the layer the first of its rank that writes the bucket, in the order of Backward? */
+bool ls_plan_opens(const ls_plan *, int bucket, int layer);
+/* Is it the last of its rank? */
+bool ls_plan_closes(const ls_plan *, int bucket, int layer);
+/* Do layers of the rank read or write the bucket's parameters? The part that they do. */
+bool ls_plan_touches(const ls_plan *, int bucket, int rank);
+bool ls_plan_touched_part(const ls_plan *, int bucket, int rank, size_t *first_p, size_t *end_p);
+
 /* ---- what passes and readers share ---- */
 
 ls_lane ls_plan_lane(const ls_plan *, const ls_action *);
@@ -291,9 +347,12 @@ void ls_plan_append(ls_plan *, const ls_action *);
 /* Appends a communication of a bucket, with its number of bytes. */
 void ls_plan_append_comm(ls_plan *, ls_action_kind, ls_axis, int bucket, int round);
 /* Replaces the actions by those of lists [nworkers], and frees these: workers take turns, action by
- * action, as if they ran at the same speed. */
+ * action, as if they ran at the same speed. In a pipeline the lists follow each other, until
+ * ls_plan_add_messages(). */
 void ls_plan_take_turns(ls_plan *, ls_plan *lists);
 bool ls_action_concerns(const ls_action *, int worker);
+/* The workers that an action concerns: [*from_p, *to_p), in steps of *step_p. */
+void ls_plan_concerned(const ls_plan *, const ls_action *, int *from_p, int *to_p, int *step_p);
 
 /* The i-th virtual worker of a worker, and the number of its virtual workers: a contiguous range,
  * or where rounds are reduced, every nworkers-th. */
@@ -426,9 +485,9 @@ typedef enum ls_buffer_kind {
     LS_BUF_NORMS,   /* one for each block */
     LS_BUF_SCALARS, /* clip factor, loss */
     LS_BUF_WORK,    /* work memory of one layer call */
-    LS_BUF_ACT,     /* [layer] output */
-    LS_BUF_SAVED,   /* [layer] saved for Backward */
-    LS_BUF_DACT,    /* [layer] gradient of the output */
+    LS_BUF_ACT,     /* [layer][slot] output; slot: of the micro-batch in flight */
+    LS_BUF_SAVED,   /* [layer][slot] saved for Backward */
+    LS_BUF_DACT,    /* [layer][slot] gradient of the output */
     LS_BUF_PARAM,   /* [bucket] all its parameters */
     LS_BUF_SHARD,   /* [bucket] parameters of the worker's shard; part of PARAM */
     LS_BUF_MOMENT,  /* [bucket] masters and the optimizer's states */
@@ -438,7 +497,8 @@ typedef enum ls_buffer_kind {
     /* [bucket][slot] sum over all workers; part of GRAD, slot 0, or where rounds are reduced, in
      * slots of its own */
     LS_BUF_SUM,
-    LS_BUF_GRAD, /* [bucket][slot] sum over the worker's virtual workers */
+    LS_BUF_GRAD,  /* [bucket][slot] sum over the worker's virtual workers */
+    LS_BUF_INBOX, /* [bucket][slot] what another stage has sent of a virtual worker's gradient */
 } ls_buffer_kind;
 
 typedef struct ls_buffer {
@@ -449,6 +509,8 @@ typedef struct ls_buffer {
 int ls_plan_nbuffers(const ls_plan *);
 int ls_plan_buffer(const ls_plan *, ls_buffer_kind, int index, int slot);
 ls_buffer ls_plan_buffer_of(const ls_plan *, int id);
+/* The buffer of this kind for a layer's call on a micro-batch. */
+int ls_plan_layer_buffer(const ls_plan *, ls_buffer_kind, const ls_action *, int layer);
 /* Is the buffer in the arena? Activations and their gradients are. */
 bool ls_buffer_in_arena(ls_buffer_kind);
 /* Does the buffer live only for part of a step? Those in the arena do, gathered parameters, and
@@ -474,6 +536,7 @@ void ls_action_uses(const ls_plan *, const ls_action *, int worker, ls_use_fn *f
 typedef struct ls_lane_step {
     int action;
     int wait; /* steps of the worker's other lane that must be complete before this one begins */
+    int own;  /* and of its own lane: all but for messages, of which several are in flight */
 } ls_lane_step;
 
 typedef struct ls_lanes {
@@ -503,6 +566,14 @@ void ls_plan_print_action(const ls_plan *, int action, ls_buf *);
 /* Appends lines of one worker, or of all in the global order (LS_ALL_WORKERS), from action `first`
  * on, until `out` has some tens of kilobytes. Returns the next action to print; nactions: none. */
 int ls_plan_print_some(const ls_plan *, int worker, int first, ls_buf *out);
+
+/* Appends which workers of a pipeline have which layers; nothing without a pipeline. */
+void ls_plan_print_mesh(const ls_plan *, ls_buf *out);
+const char *ls_pipe_name(ls_pipe_kind);
+/* Elements of the parameters that a stage's layers read. */
+size_t ls_plan_stage_params(const ls_plan *, int stage);
+/* The part of a step's passes in which a worker has nothing to do, if all take as long. */
+double ls_plan_bubble(const ls_plan *);
 
 /* The hash is the same on every worker with the same config. */
 ls_hash ls_plan_hash(const ls_plan *);

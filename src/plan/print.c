@@ -50,6 +50,8 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
         if (a->axis == LS_AXIS_ISLAND)
             ls_buf_printf(out, ", of replica %d, workers %d to %d", a->island - 1, a->from,
                           a->to - 1);
+        if (a->axis == LS_AXIS_STAGE)
+            ls_buf_printf(out, ", of workers %d to %d", a->from, a->to - 1);
         if (ls_plan_replicas(p) > 1 && a->axis != LS_AXIS_ALL)
             ls_buf_printf(out,
                           a->axis == LS_AXIS_SHARDS ? ", in groups of %d"
@@ -66,6 +68,17 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
         ls_buf_printf(out, "  bucket %-3d [%zu, %zu)", a->bucket, s.first, s.end);
         break;
     }
+    case LS_SEND:
+        ls_plan_buffer_name(p, a->buffer, name, sizeof name);
+        ls_buf_printf(out, "  to w%-3d %s", a->peer, name);
+        if (a->micro >= 0) ls_buf_printf(out, "  vw %d micro %d", a->vw, a->micro);
+        ls_buf_printf(out, "  %lld bytes", (long long)a->nbytes);
+        break;
+    case LS_TAKE:
+        ls_plan_buffer_name(p, a->buffer, name, sizeof name);
+        ls_buf_printf(out, "  bucket %-3d vw %d  sum %d = %s, from w%d", a->bucket, a->vw, a->slot,
+                      name, a->peer);
+        break;
     case LS_FREE:
         ls_plan_buffer_name(p, a->buffer, name, sizeof name);
         ls_buf_printf(out, "  %s  %zu bytes", name, ls_plan_buffer_nbytes(p, a->buffer, a->worker));
@@ -101,6 +114,8 @@ ls_hash ls_plan_hash(const ls_plan *p) {
                   p->c.tree, ls_dtype_name(p->c.compute), ls_dtype_name(p->c.reduce));
     for (int w = 0; p->c.first && w < p->c.nworkers; w++)
         ls_buf_printf(&text, "worker %d from %d\n", w, p->c.first[w]);
+    if (ls_plan_pipe(p) > 1)
+        ls_buf_printf(&text, "pipe %d chunks %d\n", ls_plan_pipe(p), p->c.chunks);
     const ls_plan_compress *z = &p->c.compress;
     if (z->on)
         ls_buf_printf(&text,

@@ -20,6 +20,7 @@ typedef struct walk {
     ls_lane lane;
     int position; /* in its lane, from 1 */
     int wait;
+    int own; /* messages: steps of this lane that must be complete */
     const ls_plan *p;
     int freed;         /* the latest Free of a gradient, in the communication lane */
     int freed_earlier; /* the latest one before the latest reduction */
@@ -34,6 +35,8 @@ static void on_use(int buffer, ls_use how, void *arg) {
     if (begins && w->freed_earlier > w->wait) w->wait = w->freed_earlier;
     if (u->written[other] > w->wait) w->wait = u->written[other];
     if ((how & LS_USE_WRITE) && u->read[other] > w->wait) w->wait = u->read[other];
+    if (u->written[w->lane] > w->own) w->own = u->written[w->lane];
+    if ((how & LS_USE_WRITE) && u->read[w->lane] > w->own) w->own = u->read[w->lane];
     if (how & LS_USE_READ) u->read[w->lane] = w->position;
     if (how & LS_USE_WRITE) u->written[w->lane] = w->position;
 }
@@ -43,14 +46,19 @@ void ls_plan_project(const ls_plan *p, int worker, ls_lanes *l_p) {
     for (int lane = 0; lane < LS_NLANES; lane++)
         l.steps[lane] = LS_NEW_ARRAY(ls_lane_step, (size_t)p->nactions);
     walk w = {.p = p, .last = LS_NEW_ARRAY(last_use, (size_t)ls_plan_nbuffers(p))};
+    int single = 0; /* the latest step of the communication lane that is no message */
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
         if (!ls_action_concerns(a, worker)) continue;
         w.lane = ls_plan_lane(p, a);
         w.position = l.n[w.lane] + 1;
         w.wait = a->kind == LS_ALL_GATHER ? l.n[LS_LANE_COMPUTE] : 0; /* its buffer becomes live */
+        w.own = single;
         ls_action_uses(p, a, worker, on_use, &w);
-        l.steps[w.lane][l.n[w.lane]++] = (ls_lane_step){i, w.wait};
+        bool message = a->kind == LS_SEND;
+        if (!message) w.own = l.n[w.lane];
+        if (!message && w.lane == LS_LANE_COMM) single = w.position;
+        l.steps[w.lane][l.n[w.lane]++] = (ls_lane_step){i, w.wait, w.own};
         bool reduces = a->kind == LS_REDUCE_SCATTER || a->kind == LS_EXCHANGE;
         if (reduces) w.freed_earlier = w.freed;
         if (a->kind == LS_FREE && w.lane == LS_LANE_COMM) w.freed = w.position;

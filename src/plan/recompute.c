@@ -8,7 +8,7 @@
  * stays in memory; before the Backward of the segment's last layer all its layers run again
  * (Recompute). `recompute_layers` limits segments to the first layers, whose memory is needed
  * longest. A frozen layer without a Backward is not computed again: segments begin after the last
- * such layer. No other pass is concerned: a Recompute writes what Forward wrote, so between the two
+ * such layer. In a pipeline a segment also ends with its stage. No other pass is concerned: a Recompute writes what Forward wrote, so between the two
  * the buffers are dead (frees.c).
  */
 #include <stdlib.h>
@@ -27,7 +27,8 @@ static int *find_segments(const ls_plan *p) {
         if (m->layers[l].is_constant && m->layers[l].nparams) begin = l + 1;
     while (begin < last && !ls_model_is_cut(m, begin)) begin++;
     for (int end = begin + 1; end <= last; end++) {
-        if (end < last && end - begin < p->c.recompute) continue;
+        bool meets = p->stage_of && end < m->nlayers && p->stage_of[end] != p->stage_of[end - 1];
+        if (end < last && end - begin < p->c.recompute && !meets) continue;
         if (!ls_model_is_cut(m, end) || m->layers[end - 1].is_constant) continue;
         first[end - 1] = begin;
         begin = end;

@@ -24,6 +24,22 @@ static void add_island_norms(ls_plan *p) {
     }
 }
 
+/* Ranks of a pipeline that read the parameters, too, get them from the one that updates them. */
+static void send_params(ls_plan *p, int bucket) {
+    const ls_bucket *b = &p->buckets[bucket];
+    int data = ls_plan_data(p);
+    int64_t nbytes = (int64_t)((b->end - b->first) * ls_dtype_size(p->c.compute));
+    for (int rank = 0; rank < ls_plan_pipe(p); rank++)
+        for (int w = 0; w < data && rank != b->rank && ls_plan_touches(p, bucket, rank); w++)
+            ls_plan_append(p, &(ls_action){.kind = LS_SEND,
+                                           .worker = b->rank * data + w,
+                                           .peer = rank * data + w,
+                                           .micro = -1,
+                                           .bucket = bucket,
+                                           .buffer = ls_plan_buffer(p, LS_BUF_PARAM, bucket, 0),
+                                           .nbytes = nbytes});
+}
+
 void ls_plan_add_update(ls_plan *p) {
     int n = p->c.nworkers;
     int64_t nscalars = (int64_t)ls_plan_nscalars(p);
@@ -40,7 +56,8 @@ void ls_plan_add_update(ls_plan *p) {
         for (int w = 0; w < n; w++)
             ls_plan_append(p, &(ls_action){.kind = LS_UPDATE, .worker = w, .bucket = k});
         bool island = p->buckets[k].island > 0, common = p->c.islands && !island;
-        if (!ls_plan_shards_moments(p) || ls_plan_gathers(p, k) || common) continue;
-        ls_plan_append_comm(p, LS_ALL_GATHER, island ? LS_AXIS_ISLAND : LS_AXIS_SHARDS, k, 0);
+        if (ls_plan_shards_moments(p) && !ls_plan_gathers(p, k) && !common)
+            ls_plan_append_comm(p, LS_ALL_GATHER, island ? LS_AXIS_ISLAND : LS_AXIS_SHARDS, k, 0);
+        if (ls_plan_pipe(p) > 1) send_params(p, k);
     }
 }

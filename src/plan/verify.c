@@ -18,6 +18,8 @@ typedef struct walk {
     int *loads, *norms;       /* [nworkers] */
     int *gathered;            /* [nbuckets] */
     int *exchanged, *decoded; /* [nbuckets], [nbuckets][nworkers] */
+    int *latest;              /* [nworkers][nlayers] in a pipeline: 1 + the sequence of Backward */
+    int *messages;            /* [nworkers][nbuckets] parts of gradients taken, and parameters got */
     size_t partial;           /* sums of a bucket, of all workers together */
     int all_reduces;
     ls_status status;
@@ -86,6 +88,8 @@ static void on_use(int buffer, ls_use how, void *arg) {
 
 static bool is_own(const walk *w, const ls_action *a) {
     int i = ls_plan_vw_index(w->p, a->worker, a->vw);
+    bool calls = a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE || a->kind == LS_BACKWARD;
+    if (calls && ls_plan_runner(w->p, a->worker, a->layer) != a->worker) return false;
     return i >= 0 && i < ls_plan_nvws(w->p, a->worker) && ls_plan_vw(w->p, a->worker, i) == a->vw;
 }
 
@@ -191,8 +195,12 @@ static void check_compute(walk *w, const ls_action *a) {
     if (a->micro != (whole ? -1 : seen[i])) wrong(w, "is out of order");
     seen[i]++;
     if (a->kind == LS_FORWARD && loss) wrong(w, "is a Forward of the loss, which has none");
-    if (a->kind == LS_BACKWARD && !whole && !loss && w->forwards[i] != seen[i])
-        wrong(w, "precedes its Forward");
+    bool early = ls_plan_pipe(w->p) > 1 ? w->forwards[i] < seen[i] : w->forwards[i] != seen[i];
+    if (a->kind == LS_BACKWARD && !whole && !loss && early) wrong(w, "precedes its Forward");
+    int *latest = &w->latest[a->worker * m->nlayers + a->layer];
+    int sequence = ls_plan_sequence(w->p, a->worker, a->vw, a->micro) + 1;
+    if (a->kind == LS_BACKWARD && sequence <= *latest) wrong(w, "mixes virtual workers' sums");
+    if (a->kind == LS_BACKWARD) *latest = sequence;
     if (a->kind == LS_BACKWARD) check_chain(w, a, whole);
 }
 
@@ -206,11 +214,13 @@ static void check_recompute(walk *w, const ls_action *a) {
     }
     int i = a->vw * m->nlayers + a->layer;
     int backs = m->layers[a->layer].is_constant ? a->micro : w->backs[i];
-    if (a->micro + 1 != w->forwards[i] || a->micro != backs || a->micro != w->recomputes[i]++)
+    bool piped = ls_plan_pipe(w->p) > 1;
+    bool early = piped ? a->micro + 1 > w->forwards[i] : a->micro + 1 != w->forwards[i];
+    if (early || a->micro != backs || a->micro != w->recomputes[i]++)
         wrong(w, "is out of order");
 }
 
-/* Among the workers of an island. */
+/* Among some of the workers: those of an island, or a rank. */
 static size_t island_nbytes(const ls_plan *p, const ls_action *a, size_t floats) {
     size_t n = (size_t)(a->to - a->from), partial = 0, sum = 0;
     size_t nbytes = floats * ls_dtype_size(p->c.reduce);
@@ -250,7 +260,7 @@ static size_t read_nbytes(const walk *w, const ls_action *a) {
         return sum;
     }
     size_t floats = p->buckets[a->bucket].end - p->buckets[a->bucket].first;
-    if (a->axis == LS_AXIS_ISLAND) return island_nbytes(p, a, floats);
+    if (a->axis == LS_AXIS_ISLAND || a->axis == LS_AXIS_STAGE) return island_nbytes(p, a, floats);
     if (a->kind == LS_ALL_GATHER) return (n - replicas) * floats * ls_dtype_size(p->c.compute);
     size_t nbytes = floats * ls_dtype_size(p->c.reduce);
     if (a->axis == LS_AXIS_REPLICAS) return 2 * (replicas - 1) * nbytes;
@@ -273,6 +283,14 @@ static bool fits_island(const ls_plan *p, const ls_action *a) {
     return p->buckets[bucket].island == a->island && a->from == from && a->to == to;
 }
 
+/* In a pipeline a bucket is of the workers of its rank. */
+static bool fits_stage(const ls_plan *p, const ls_action *a) {
+    int from = 0, to = 0;
+    if (a->bucket == LS_SCALARS) return a->axis == LS_AXIS_ALL;
+    ls_plan_workers_of(p, a->bucket, &from, &to);
+    return a->axis == LS_AXIS_STAGE && a->from == from && a->to == to;
+}
+
 /* Checks participants and bytes. */
 static void check_comm(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
@@ -283,6 +301,7 @@ static void check_comm(walk *w, const ls_action *a) {
     else if (a->kind == LS_ALL_REDUCE)
         fits = a->axis == LS_AXIS_REPLICAS;
     if (p->c.islands) fits = fits_island(p, a);
+    if (ls_plan_pipe(p) > 1) fits = fits_stage(p, a);
     if (!fits || (!sharded && a->kind != LS_ALL_REDUCE && a->kind != LS_EXCHANGE))
         wrong(w, "has the wrong participants");
     if (a->nbytes != (int64_t)(read_nbytes(w, a) / (size_t)p->c.nworkers))
@@ -376,6 +395,57 @@ static void check_gather(walk *w, const ls_action *a) {
     w->gathered[a->bucket]++;
 }
 
+static int stage_of(const walk *w, int layer) { return w->p->stage_of ? w->p->stage_of[layer] : 0; }
+
+/* The value that two stages share goes on, its gradient back; what a rank adds to the gradient of
+ * another rank's bucket goes there, and new parameters come back. */
+static void check_send(walk *w, const ls_action *a) {
+    const ls_plan *p = w->p;
+    ls_buffer b = ls_plan_buffer_of(p, a->buffer);
+    size_t first = 0, end = 0, rank = (size_t)ls_plan_rank(p, a->worker);
+    int64_t nbytes = -1;
+    bool fits = a->peer >= 0 && a->peer < p->c.nworkers && a->peer != a->worker &&
+                ls_plan_place(p, a->peer) == ls_plan_place(p, a->worker);
+    if (fits && ls_buffer_in_arena(b.kind)) {
+        int layer = b.index, from = b.kind == LS_BUF_ACT ? layer : layer + 1;
+        bool meets = layer + 1 < p->c.model->nlayers && stage_of(w, layer) + 1 == stage_of(w, layer + 1);
+        fits = meets && b.kind != LS_BUF_SAVED &&
+               ls_plan_runner(p, a->worker, from) == a->worker &&
+               ls_plan_runner(p, a->worker, 2 * layer + 1 - from) == a->peer;
+        nbytes = ls_plan_samples(p, a->micro) * (int64_t)p->c.model->layers[layer].y_floats *
+                 (int64_t)ls_dtype_size(p->c.compute);
+    } else if (fits && b.kind == LS_BUF_INBOX) {
+        fits = ls_plan_touched_part(p, a->bucket, (int)rank, &first, &end) &&
+               ls_plan_has(p, a->bucket, a->peer) && b.index == a->bucket;
+        nbytes = (int64_t)((end - first) * ls_dtype_size(p->c.reduce));
+    } else if (fits && b.kind == LS_BUF_PARAM) {
+        fits = ls_plan_has(p, a->bucket, a->worker) && b.index == a->bucket &&
+               ls_plan_touches(p, a->bucket, ls_plan_rank(p, a->peer)) &&
+               w->updated[a->bucket * p->c.nworkers + a->worker];
+        nbytes = (int64_t)((p->buckets[a->bucket].end - p->buckets[a->bucket].first) *
+                           ls_dtype_size(p->c.compute));
+        w->messages[a->peer * p->nbuckets + a->bucket]++;
+    } else {
+        fits = false;
+    }
+    if (!fits) wrong(w, "sends the wrong thing, or to the wrong worker");
+    if (a->nbytes != nbytes) wrong(w, "has the wrong number of bytes");
+}
+
+/* A part is taken before the Backward that completes the virtual worker's gradient. */
+static void check_take(walk *w, const ls_action *a) {
+    const ls_plan *p = w->p;
+    int slot = 0, layer = p->buckets[a->bucket].writer;
+    ls_plan_fold(p, a->worker, ls_plan_vw_index(p, a->worker, a->vw), &slot);
+    if (!is_own(w, a) || !ls_plan_has(p, a->bucket, a->worker) || a->slot != slot)
+        wrong(w, "belongs to another worker, or sum");
+    if (is_done(w, a->vw, a->bucket)) wrong(w, "comes after the gradient was complete");
+    int whole = p->c.model->layers[layer].backward_whole;
+    if (!whole && w->backs[a->vw * p->c.model->nlayers + layer] + 1 != ls_plan_micros(p))
+        wrong(w, "comes before the last micro-batch");
+    w->messages[a->worker * p->nbuckets + a->bucket]++;
+}
+
 static void check_action(walk *w, const ls_action *a) {
     bool comm = a->kind == LS_REDUCE_SCATTER || a->kind == LS_ALL_REDUCE ||
                 a->kind == LS_ALL_GATHER || a->kind == LS_EXCHANGE;
@@ -383,7 +453,8 @@ static void check_action(walk *w, const ls_action *a) {
     if (comm != (a->worker == LS_ALL_WORKERS)) wrong(w, "has the wrong participants");
     if (!comm && (a->worker < 0 || a->worker >= w->p->c.nworkers))
         wrong(w, "names a worker that does not exist");
-    if (!scalars && (a->bucket < 0 || a->bucket >= w->p->nbuckets))
+    bool value = a->kind == LS_SEND && a->micro >= 0;
+    if (!scalars && !value && (a->bucket < 0 || a->bucket >= w->p->nbuckets))
         wrong(w, "names a bucket that does not exist");
     if (w->status == LS_OK && comm) check_comm(w, a);
     check_phase(w, a);
@@ -425,12 +496,15 @@ static void check_action(walk *w, const ls_action *a) {
             wrong(w, "updates after its bucket was gathered");
         break;
     case LS_ALL_GATHER: check_gather(w, a); break;
+    case LS_SEND: check_send(w, a); break;
+    case LS_TAKE: check_take(w, a); break;
     case LS_FREE: check_free(w, a); return; /* its use does not count */
     default: break;
     }
-    int end = comm ? w->p->c.nworkers : a->worker + 1;
-    for (w->worker = comm ? 0 : a->worker; w->worker < end; w->worker++)
-        if (ls_action_concerns(a, w->worker)) ls_action_uses(w->p, a, w->worker, on_use, w);
+    int from = 0, end = 0, step = 0;
+    ls_plan_concerned(w->p, a, &from, &end, &step);
+    for (w->worker = from; w->worker < end; w->worker += step)
+        ls_action_uses(w->p, a, w->worker, on_use, w);
 }
 
 /* Does a whole or undivided parameter (ls_param) begin before `at` and end after it? first: where it would. */
@@ -477,6 +551,8 @@ static void check_buckets(walk *w) {
         while (p->c.compress.on && first > base && (p->c.model->nfloats - (first - base)) % unit) {
             first -= LS_BLOCK; /* to a cut between chunks */
         }
+        for (int i = p->nends - 1; i >= 0; i--) /* the highest one below the end */
+            if (p->ends[i] > first && p->ends[i] < end) first = p->ends[i];
         bool fits = begin == first || is_whole_at(p->c.model, first - base, begin - base);
         if (p->buckets[k].end != end || !fits || p->buckets[k].island != (int)segments - 1)
             wrong(w, "belongs to a plan with wrong buckets");
@@ -493,6 +569,16 @@ static void check_freed(walk *w) {
         if (w->state[i] == WRITTEN &&
             ls_plan_transient(w->p, ls_plan_buffer_of(w->p, i % nbuffers)))
             wrong(w, "ends a plan that leaves a buffer in use");
+}
+
+/* A worker takes a part of each virtual worker from each other rank that has one, or gets the new
+ * parameters. */
+static int expected_messages(const ls_plan *p, int bucket, int worker) {
+    int own = ls_plan_rank(p, worker), parts = 0;
+    if (own != p->buckets[bucket].rank) return ls_plan_touches(p, bucket, own);
+    for (int rank = 0; rank < ls_plan_pipe(p); rank++)
+        parts += rank != own && ls_plan_touches(p, bucket, rank);
+    return parts * ls_plan_nvws(p, worker);
 }
 
 static void check_end(walk *w) {
@@ -517,6 +603,10 @@ static void check_end(walk *w) {
         if (ls_plan_shards_moments(p) && !ls_plan_gathers(p, k) && !is_common(p, k) &&
             w->gathered[k] != 1)
             wrong(w, "ends a plan that leaves out a gather");
+    for (int k = 0; w->stage >= LS_STAGE_UPDATE && ls_plan_pipe(p) > 1 && k < p->nbuckets; k++)
+        for (int i = 0; i < n; i++)
+            if (w->messages[i * p->nbuckets + k] != expected_messages(p, k, i))
+                wrong(w, "ends a plan that leaves out a part of a gradient, or parameters");
     if (w->stage >= LS_STAGE_UPDATE && w->all_reduces != 1) wrong(w, "ends a plan without a norm");
     if (w->stage == LS_STAGE_WHOLE) check_freed(w);
 }
@@ -528,6 +618,8 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     w.forwards = LS_NEW_ARRAY(int, cells);
     w.backs = LS_NEW_ARRAY(int, cells);
     w.recomputes = LS_NEW_ARRAY(int, cells);
+    w.latest = LS_NEW_ARRAY(int, n *(size_t)p->c.model->nlayers);
+    w.messages = LS_NEW_ARRAY(int, n *(size_t)p->nbuckets);
     w.adds = LS_NEW_ARRAY(int, (size_t)(p->c.V * p->nbuckets));
     w.encodes = LS_NEW_ARRAY(int, (size_t)(p->c.V * p->nbuckets));
     w.loads = LS_NEW_ARRAY(int, n);
@@ -537,7 +629,7 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     w.exchanged = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
     w.decoded = LS_NEW_ARRAY(int, (size_t)p->nbuckets *n);
     w.updated = LS_NEW_ARRAY(int, (size_t)p->nbuckets *n);
-    for (int i = 0; i < p->c.nworkers; i++) w.partial += (size_t)ls_plan_sums(p, i);
+    for (int i = 0; i < ls_plan_data(p); i++) w.partial += (size_t)ls_plan_sums(p, i);
     check_buckets(&w);
     check_whole(&w);
     for (w.at = 0; w.at < p->nactions && w.status == LS_OK; w.at++)
@@ -547,6 +639,8 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     free(w.forwards);
     free(w.backs);
     free(w.recomputes);
+    free(w.latest);
+    free(w.messages);
     free(w.adds);
     free(w.encodes);
     free(w.loads);

@@ -44,7 +44,8 @@ ls_status ls_host_open(ls_host *h, const ls_run *r, ls_error *e) {
     bool copy = !r->started && r->dir && ls_run_can_survive(&r->config);
     int workers = r->started ? 1 : r->nasync ? r->nasync + 1 : r->nworkers;
     LS_TRY(ls_host_memory_for_plan(&r->config, &h->layout.plan, workers, copy, e));
-    return r->nasync ? ls_store_make(&h->layout.plan, 1, 1, 0, &h->store, e) : LS_OK;
+    const ls_store_config one = {.most = 1, .threads = 1};
+    return r->nasync ? ls_store_make(&h->layout.plan, &one, &h->store, e) : LS_OK;
 }
 
 void ls_host_close(ls_host *h) {

@@ -1,6 +1,10 @@
 /* layout.c - see layout.h. */
 #include "train/layout.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/plural.h"
 #include "model/shape.h"
 #include "networks/network.h"
 #include "storage/pretrained.h"
@@ -38,9 +42,56 @@ static ls_plan_compress compress_of(const ls_config *c) {
                               .min_count = (size_t)c->compress.min_size};
 }
 
+/* The mesh must have as many workers as there are. */
+static ls_status check_mesh(const ls_config *c, int nworkers, ls_error *e) {
+    int data = (int)c->parallel.mesh_data, pipe = (int)c->parallel.mesh_pipe;
+    if (nworkers % pipe)
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.mesh: pipelines of %d (pipe) don't divide %d worker%s; use a "
+                       "multiple of %d workers, or another pipe",
+                       pipe, nworkers, ls_plural(nworkers), pipe);
+    if (!data || data * pipe == nworkers) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "parallel.mesh: data %d times pipe %d makes %d workers, and there %s %d; use -n "
+                   "%d, or leave data out",
+                   data, pipe, data * pipe, nworkers == 1 ? "is" : "are", nworkers, data * pipe);
+}
+
+static int layer_named(const ls_model *m, const char *name, size_t n) {
+    for (int l = 0; l < m->nlayers; l++)
+        if (strlen(m->layers[l].name) == n && strncmp(m->layers[l].name, name, n) == 0) return l;
+    return -1;
+}
+
+/* The numbers of the layers that the config names. */
+static ls_status find_stages(const ls_config *c, ls_layout *l, ls_error *e) {
+    int n = 0, wanted = (int)(c->parallel.mesh_pipe * c->parallel.chunks) - 1;
+    if (!*c->parallel.stages || wanted == 0) return LS_OK;
+    l->stages = LS_NEW_ARRAY(int, (size_t)wanted);
+    for (const char *at = c->parallel.stages; *at;) {
+        size_t size = strcspn(at, "\n");
+        int layer = layer_named(&l->model, at, size);
+        if (layer < 0)
+            return ls_fail(e, LS_EINVAL,
+                           "parallel.stages: there is no layer '%.*s'; 'lockstep plan' names them",
+                           (int)size, at);
+        if (n < wanted) l->stages[n] = layer;
+        n++;
+        at += size + (at[size] != 0);
+    }
+    if (n == wanted) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "parallel.stages names the first layers of %d stages; parallel.mesh pipe %lld "
+                   "times parallel.chunks %lld makes %d besides the first",
+                   n, (long long)c->parallel.mesh_pipe, (long long)c->parallel.chunks, wanted);
+}
+
 ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_layout *l_p,
                          ls_error *e) {
+    l_p->stages = NULL;
+    LS_TRY(check_mesh(c, nworkers, e));
     LS_TRY(ls_network_create(c, &l_p->model, e));
+    ls_status s = find_stages(c, l_p, e);
     ls_plan_config plan = {.model = &l_p->model,
                            .nworkers = nworkers,
                            .first = first,
@@ -58,13 +109,19 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
                            .shards = (int)c->parallel.shard_group,
                            .compute = ls_config_compute(c),
                            .reduce = ls_config_reduce(c),
+                           .pipe = (int)c->parallel.mesh_pipe,
+                           .chunks = (int)c->parallel.chunks,
+                           .schedule = (ls_pipe_kind)c->parallel.schedule,
+                           .stages = l_p->stages,
                            .compress = compress_of(c)};
-    ls_status s = ls_optim_of(c, &l_p->model, &plan.optim, e);
+    if (s == LS_OK) s = ls_optim_of(c, &l_p->model, &plan.optim, e);
     plan.islands = plan.optim.replicas;
     plan.mixing = c->sync.mixing;
     if (c->compress.kind == LS_COMPRESS_WITH_POWERSGD) ls_plan_place_matrices(&l_p->model);
     if (s == LS_OK) s = ls_plan_make(&plan, &l_p->plan, e);
-    if (s != LS_OK) ls_model_free(&l_p->model);
+    if (s == LS_OK) return LS_OK;
+    ls_model_free(&l_p->model);
+    free(l_p->stages);
     return s;
 }
 
@@ -78,6 +135,7 @@ ls_config ls_layout_config_apart(const ls_config *c) {
 void ls_layout_free(ls_layout *l) {
     ls_plan_free(&l->plan);
     ls_model_free(&l->model);
+    free(l->stages);
     *l = (ls_layout){0};
 }
 
@@ -91,9 +149,29 @@ static bool make_groups(ls_config c, int n, int most, ls_layout *l_p) {
     return false;
 }
 
+/* The longest pipelines that are possible, of at most as many workers as the config says. Stages
+ * that it names are for its own. */
+static bool make_pipelines(const ls_config *c, int n, ls_layout *l_p) {
+    ls_config with = *c;
+    with.parallel.mesh_data = 0;
+    if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
+    with.parallel.stages[0] = 0;
+    with.parallel.chunks = 1;
+    if (with.parallel.schedule == LS_PIPELINE_INTERLEAVED) with.parallel.schedule = LS_PIPELINE_1F1B;
+    for (int pipe = (int)c->parallel.mesh_pipe; pipe > 1; pipe--) {
+        with.parallel.mesh_pipe = pipe;
+        if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
+    }
+    return false;
+}
+
 ls_status ls_layout_make_nearest(const ls_config *c, int nworkers, int group, const int *first,
                                  ls_layout *l_p, ls_error *e) {
     ls_config with = *c;
+    if (c->parallel.mesh_pipe > 1 && make_pipelines(c, nworkers, l_p)) return LS_OK;
+    with.parallel.mesh_pipe = with.parallel.chunks = 1;
+    with.parallel.mesh_data = 0;
+    if (with.parallel.schedule == LS_PIPELINE_INTERLEAVED) with.parallel.schedule = LS_PIPELINE_1F1B;
     if (c->parallel.zero > 0 && group > 0 && make_groups(with, nworkers, group, l_p)) return LS_OK;
     if (c->parallel.zero > 0) with.parallel.shard_group = 0;
     ls_status s = ls_layout_make(&with, nworkers, first, l_p, e);
@@ -124,7 +202,8 @@ static size_t stored_nbytes(const ls_config *c) {
 }
 
 ls_memory_config ls_layout_memory_config(const ls_config *c, int nworkers, int near) {
-    int64_t among = c->parallel.shard_group ? c->parallel.shard_group : nworkers;
+    int64_t stage = nworkers / c->parallel.mesh_pipe;
+    int64_t among = c->parallel.shard_group ? c->parallel.shard_group : stage;
     return (ls_memory_config){
         .threads = (int)c->parallel.threads,
         .one = among > 1 && c->parallel.zero > 0 && ls_layout_shares_memory(c, nworkers, near),
@@ -161,13 +240,13 @@ int64_t ls_layout_least_zero(const ls_config *c) {
  * computes: sharded parameters come and go within a step. */
 bool ls_layout_has_backups(const ls_config *c, const ls_plan *p, bool survives) {
     return survives && c->survival.backup_workers > 0 && p->c.tree && !ls_plan_reduces_rounds(p) &&
-           !ls_plan_shards_params(p) && p->c.nworkers > 1;
+           !ls_plan_shards_params(p) && p->c.nworkers > 1 && ls_plan_pipe(p) == 1;
 }
 
 bool ls_layout_has_overlap(const ls_config *c, const ls_plan *p, bool survives, int near,
                            int cores) {
     bool room = p->c.nworkers > 1 && 2 * near * c->parallel.threads <= cores;
     if (c->parallel.executor == LS_EXECUTOR_SEQUENTIAL) return false;
-    if (ls_layout_has_backups(c, p, survives)) return false;
+    if (ls_layout_has_backups(c, p, survives) || ls_plan_pipe(p) > 1) return false;
     return c->parallel.overlap == LS_OVERLAP_ON || (c->parallel.overlap == LS_OVERLAP_AUTO && room);
 }

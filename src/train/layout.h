@@ -13,6 +13,7 @@
 typedef struct ls_layout {
     ls_model model;
     ls_plan plan; /* refers to the model: a layout is not copied */
+    int *stages;  /* of a pipeline, as the config names them; NULL: it does not */
 } ls_layout;
 
 /* first [nworkers + 1] is the range of virtual workers of each worker (plan.h), and outlives the
@@ -20,7 +21,7 @@ typedef struct ls_layout {
 ls_status ls_layout_make(const ls_config *, int nworkers, const int *first, ls_layout *l_p,
                          ls_error *);
 /* Makes a layout for any number of workers up to one per virtual worker: settings that don't touch
- * the bits (parallel.shard_group, accumulate) are replaced by the nearest ones that are possible.
+ * the bits (parallel.shard_group, accumulate, mesh) are replaced by the nearest ones that are possible.
  * group: the most workers that a sharding group may have; 0: all workers are one group. */
 ls_status ls_layout_make_nearest(const ls_config *, int nworkers, int group, const int *first,
                                  ls_layout *l_p, ls_error *);

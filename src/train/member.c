@@ -105,8 +105,8 @@ static ls_status open_worlds(ls_member *m, ls_error *e) {
     m->groups = LS_NEW_ARRAY(ls_group *, (size_t)m->nexecs);
     ls_group_options o = {.arena_nbytes = ls_plan_group_nbytes(&m->layout->plan)};
     LS_TRY(ls_group_open_threads(m->nexecs, &o, m->groups, e));
-    return ls_world_open_all(m->worlds, &m->layout->plan, m->groups,
-                             ls_plan_shards_moments(&m->layout->plan), e);
+    bool shares = ls_plan_shards_moments(&m->layout->plan) || ls_plan_pipe(&m->layout->plan) > 1;
+    return ls_world_open_all(m->worlds, &m->layout->plan, m->groups, shares, e);
 }
 
 ls_member ls_member_of(const ls_host *h, ls_group *g, ls_board_slot *slot, const ls_dataset *d) {
@@ -190,8 +190,12 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
     s.begins = m->first_step == 0;
     ls_bucket *owned = LS_NEW_ARRAY(ls_bucket, (size_t)p->nbuckets);
     ls_bucket *held = LS_NEW_ARRAY(ls_bucket, (size_t)p->nbuckets);
-    for (int k = 0; k < p->nbuckets; k++) owned[k] = held[k] = ls_plan_owned(p, k, worker);
-    if (!w->shares_state) {
+    for (int k = 0; k < p->nbuckets; k++) {
+        owned[k] = w->shares_state ? p->buckets[k] : ls_plan_owned(p, k, worker);
+        if (!ls_plan_has(p, k, worker)) owned[k].end = owned[k].first;
+        held[k] = owned[k];
+    }
+    if (!w->shares_state || ls_plan_pipe(p) > 1) {
         s.owned = owned;
         s.nowned = p->nbuckets;
         s.all_params = !w->shares_params && (!ls_plan_shards_params(p) || p->c.whole_nbytes > 0);
@@ -294,6 +298,8 @@ ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls
     if (s == LS_OK) s = lend_arena(m, e);
     LS_TRY(ls_member_wait(m, s, e));
     LS_TRY(runtime->take_up(m, found, e));
+    for (int i = 0; i < m->nexecs; i++)
+        LS_TRY(ls_world_spread(&m->worlds[i], &m->layout->plan, e));
     LS_TRY(ls_step_rows_take_up(m->rows, first_step, found, e));
     return agree_on_scaler(m, e);
 }

@@ -30,6 +30,9 @@ ls_status ls_solo_plan(const ls_member *m, ls_plan *plan_p, ls_error *e) {
     c.early = false;
     c.first = NULL;
     c.compress.on = false;
+    c.pipe = c.chunks = 0;
+    c.schedule = LS_PIPE_1F1B;
+    c.stages = NULL;
     return ls_plan_make(&c, plan_p, e);
 }
 

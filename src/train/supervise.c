@@ -53,6 +53,11 @@ static void log_plan(const ls_host *h, const ls_view *v) {
     if (c->parallel.zero > 0 && wanted > 0 && shards != wanted)
         ls_log("view %lld: parallel.shard_group %d is not possible with %d worker%s; using %d",
                (long long)v->id.number, wanted, v->size, ls_plural(v->size), shards);
+    if (ls_plan_pipe(p) != c->parallel.mesh_pipe)
+        ls_log("view %lld: pipelines of %lld workers (parallel.mesh pipe) are not possible with %d "
+               "worker%s; using %d",
+               (long long)v->id.number, (long long)c->parallel.mesh_pipe, v->size,
+               ls_plural(v->size), ls_plan_pipe(p));
     if (c->parallel.accumulate == LS_ACCUMULATE_EARLY && !ls_plan_reduces_rounds(p))
         ls_log("view %lld: parallel.accumulate early is not possible with %d worker%s; using late",
                (long long)v->id.number, v->size, ls_plural(v->size));
@@ -63,6 +68,7 @@ static bool has_copies(const ls_host *h, const ls_view *v) {
     int copies = (int)h->run->config.survival.copies, shards = ls_plan_shards(&h->layout.plan);
     int twice = (v->n - 1) / shards; /* copies beyond the first that this host has of some shard */
     if (copies > v->nhosts) copies = v->nhosts;
+    if (ls_plan_pipe(&h->layout.plan) > 1) return copies < 2 || v->nhosts < 2;
     return !ls_plan_shards_moments(&h->layout.plan) ||
            ls_plan_replicas(&h->layout.plan) - twice >= copies;
 }
@@ -249,13 +255,18 @@ static bool shares_memory(const ls_config *c) {
 /* Allocates room for the state of the most workers that there may be; if that fails, of those that
  * begin. */
 static ls_status make_store(ls_host *h, int *most_p, ls_error *e) {
-    int n = h->run->nworkers, threads = (int)h->run->config.parallel.threads;
-    size_t carried = sizeof(ls_run_notes) + ls_step_rows_nbytes(&h->layout.plan);
-    *most_p = most_workers(h);
-    ls_status s = ls_store_make(&h->layout.plan, *most_p, threads, carried, &h->store, e);
+    const ls_config *config = &h->run->config;
+    int n = h->run->nworkers;
+    ls_store_config c = {.most = most_workers(h),
+                         .threads = (int)config->parallel.threads,
+                         .carried_nbytes =
+                             sizeof(ls_run_notes) + ls_step_rows_nbytes(&h->layout.plan),
+                         .pipes = config->parallel.mesh_pipe > 1};
+    *most_p = c.most;
+    ls_status s = ls_store_make(&h->layout.plan, &c, &h->store, e);
     if (s == LS_OK || *most_p == n) return s;
-    *most_p = n;
-    return ls_store_make(&h->layout.plan, n, threads, carried, &h->store, e);
+    *most_p = c.most = n;
+    return ls_store_make(&h->layout.plan, &c, &h->store, e);
 }
 
 ls_status ls_host_supervise(ls_host *h, ls_error *e) {

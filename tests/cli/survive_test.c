@@ -116,6 +116,17 @@ static void test_killed_apart(void **arg) {
     }
 }
 
+/* A worker of a pipeline: its part of the model comes from the memory that outlives it. */
+static void test_killed_in_a_pipeline(void **arg) {
+    (void)arg;
+    killed("pipeline", 4, 10, "--set parallel.mesh.pipe=2");
+    killed("pipeline-alone", 3, 10,
+           "--set parallel.mesh.pipe=3 --set parallel.zero=0 --set parallel.schedule=gpipe");
+    killed("pipeline-chunks", 2, 10,
+           "--set parallel.mesh.pipe=2 --set parallel.schedule=interleaved --set "
+           "parallel.chunks=2 --set parallel.transport=tcp");
+}
+
 static void test_stopped(void **arg) {
     (void)arg;
     program p = start_until(STEPS / 2, 4, "stopped", "--set survival.heartbeat_s=0.3");
@@ -450,6 +461,7 @@ int main(void) {
         cmocka_unit_test(test_any_number),  cmocka_unit_test(test_slow),
         cmocka_unit_test(test_backup),      cmocka_unit_test(test_slow_limit),
         cmocka_unit_test(test_stay),        cmocka_unit_test(test_killed_apart),
+        cmocka_unit_test(test_killed_in_a_pipeline),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

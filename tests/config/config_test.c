@@ -243,7 +243,7 @@ static void test_help(void **state) {
     ls_config_write(&c, &text);
     char group[32] = "", word[64], key[128];
     int n = 0, used = 0;
-    for (const char *s = text.data; sscanf(s, " %63[a-z_0-9]:%n", word, &used) == 1;) {
+    for (const char *s = text.data; sscanf(s, " %63[a-z_0-9.]:%n", word, &used) == 1;) {
         bool in_group = *s == ' ';
         if (in_group) snprintf(key, sizeof key, "  %s.%s = ", group, word);
         if (in_group) assert_non_null(strstr(help.data, key));

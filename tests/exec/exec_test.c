@@ -18,11 +18,11 @@
 #include "plan/pick.h"
 
 #if defined(__SANITIZE_THREAD__) /* many times slower; chaos has no threads */
-enum { SEEDS = 5, VARIANTS = 3, CHAOS = 4, STRIDE = 2 };
+enum { SEEDS = 5, VARIANTS = 3, CHAOS = 4, STRIDE = 2, PIPELINES = 10 };
 #elif defined(__SANITIZE_ADDRESS__)
-enum { SEEDS = 5, VARIANTS = 5, CHAOS = 20, STRIDE = 2 };
+enum { SEEDS = 5, VARIANTS = 5, CHAOS = 20, STRIDE = 2, PIPELINES = 30 };
 #else
-enum { SEEDS = 100, VARIANTS = 10, CHAOS = 60, STRIDE = 1 };
+enum { SEEDS = 100, VARIANTS = 10, CHAOS = 60, STRIDE = 1, PIPELINES = 300 };
 #endif
 enum { T = 6, VOCAB = 40, NSAMPLES = 13, BATCH = 8, STEPS = 5, TRACED = 2, MOST = 8 };
 
@@ -47,6 +47,8 @@ typedef struct setup {
     const char *dir;       /* directory of the optimizer's state; NULL: in memory */
     int threads;
     ls_plan_compress compress;
+    int pipe, chunks;      /* 0: no pipeline */
+    ls_pipe_kind schedule;
     uint64_t uneven; /* seed of random ranges of virtual workers; 0: even ranges */
     int first[MOST + 1];
     /* results of worker 0, which gathers moments */
@@ -89,6 +91,9 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
                         .compute = s->compute ? s->compute : LS_F32,
                         .reduce = s->reduce ? s->reduce : LS_F32,
                         .first = s->uneven ? s->first : NULL,
+                        .pipe = s->pipe,
+                        .chunks = s->chunks,
+                        .schedule = s->schedule,
                         .compress = s->compress};
     if (s->compress.how.kind == LS_COMPRESS_POWERSGD) ls_plan_place_matrices(&s->model);
     if (s->uneven) share_out(s, n, V);
@@ -151,6 +156,7 @@ static void draw(const setup *s, const ls_world *w, int worker, const ls_exec *x
         ls_bucket own = ls_plan_shard(&s->plan, k, worker), all = s->plan.buckets[k];
         bool shared = w->shares_state || (w->shares_params && w->flat.of[0] == w->params);
         if (shared) all = own;
+        if (!ls_plan_has(&s->plan, k, worker)) all.end = all.first;
         ls_model_init(&s->model, 7, all.first, all.end, w->flat.of[0]);
         if (!w->shares_params) own = all;
         ls_world_round(w, &s->plan, ls_exec_compute(x), own.first, own.end);
@@ -197,6 +203,7 @@ static ls_status run_steps(setup *s, ls_world *w, ls_exec *x, ls_error *e) {
     draw(s, w, worker, x);
     if (!w->shares_params) ls_world_drop_params(w, &s->plan);
     LS_TRY(ls_barrier(w->group, e));
+    LS_TRY(ls_world_spread(w, &s->plan, e));
     for (int64_t i = 0; i < STEPS; i++) {
         ls_step_in in = step_in(i);
         ls_step_out out = {0};
@@ -226,6 +233,20 @@ static ls_status worker_main(ls_group *g, void *arg, ls_error *e) {
     return status;
 }
 
+/* As ls_world_spread(), for all workers in one thread. */
+static void spread(const setup *s, const ls_world *worlds) {
+    const ls_plan *p = &s->plan;
+    for (int k = 0; ls_plan_pipe(p) > 1 && k < p->nbuckets; k++)
+        for (int w = 0; w < p->c.nworkers; w++) {
+            const ls_bucket *b = &p->buckets[k];
+            size_t size = ls_dtype_size(p->c.compute);
+            int owner = b->rank * ls_plan_data(p) + ls_plan_place(p, w);
+            if (owner != w)
+                memcpy((char *)worlds[w].params + b->first * size,
+                       (char *)worlds[owner].params + b->first * size, (b->end - b->first) * size);
+        }
+}
+
 static void run_sequential(setup *s) {
     int n = s->plan.c.nworkers;
     ls_error e = {0};
@@ -240,6 +261,7 @@ static void run_sequential(setup *s) {
         assert_ls_ok(ls_exec_create(&c, &execs[w], &e), e);
     }
     for (int w = 0; w < n; w++) draw(s, &worlds[w], w, execs[w]);
+    if (s->own) spread(s, worlds);
     for (int64_t i = 0; i < STEPS; i++) {
         ls_step_in in = step_in(i);
         ls_step_out out = {0};
@@ -254,7 +276,8 @@ static void run_sequential(setup *s) {
         s->norms[i] = out.grad_norm;
     }
     keep(s, &worlds[0]);
-    for (int w = 1; s->own && w < ls_plan_shards(&s->plan); w++) take_shards(s, &worlds[w], w);
+    int owners = s->plan.c.pipe > 1 ? n : ls_plan_shards(&s->plan);
+    for (int w = 1; s->own && w < owners; w++) take_shards(s, &worlds[w], w);
     for (int w = 0; w < n; w++) {
         ls_exec_free(execs[w]);
         ls_world_close(&worlds[w], &s->plan);
@@ -341,6 +364,47 @@ static void test_sharding(void **state) {
     tear_down(&again);
     tear_down(&all);
     tear_down(&one);
+}
+
+/* Pipelines of every kind, by every executor, give the bits of one worker. */
+static void test_pipelines(void **state) {
+    (void)state;
+    static const ls_dtype types[] = {LS_F32, LS_F32, LS_BF16, LS_F16};
+    for (uint64_t seed = 0; seed < PIPELINES; seed++) {
+        int V = 1 << pick(seed, 0, 4);
+        setup oracle = {.sequential = true, .threads = 1, .zero = 1};
+        oracle.compute = types[pick(seed, 1, 4)];
+        oracle.reduce = pick(seed, 2, 2) ? oracle.compute : types[pick(seed, 3, 4)];
+        setup s = {.threads = 1, .seed = seed, .compute = oracle.compute, .reduce = oracle.reduce};
+        s.pipe = 2 + pick(seed, 4, 3);
+        int data = 1 + pick(seed, 5, MOST / s.pipe < V ? MOST / s.pipe : V);
+        bool chunked = s.pipe == 2 && pick(seed, 6, 2);
+        s.chunks = chunked ? 2 : 1;
+        s.schedule = chunked ? LS_PIPE_INTERLEAVED : pick(seed, 7, 2) ? LS_PIPE_GPIPE : LS_PIPE_1F1B;
+        s.zero = pick(seed, 8, 3);
+        s.recompute = pick(seed, 9, 4);
+        s.bucket_nbytes = (size_t)(4096 << pick(seed, 10, 5));
+        s.sequential = pick(seed, 11, 2);
+        s.chaos = pick(seed, 12, 2);
+        s.own = s.zero == 0 || pick(seed, 13, 2);
+        s.algorithm = pick(seed, 14, 2) ? NULL : "direct";
+        set_up(&oracle, 1, V, 1);
+        set_up(&s, s.pipe * data, V, 1 + pick(seed, 15, BATCH / V));
+        run(&oracle);
+        run(&s);
+        if (memcmp(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float)) != 0)
+            print_error("seed %d: pipe %d, data %d of %d, chunks %d, schedule %d, zero %d, recompute "
+                        "%d, micro %d, %s and %s, sequential %d, chaos %d, own %d, %s\n",
+                        (int)seed, s.pipe, data, V, s.chunks, (int)s.schedule, s.zero, s.recompute,
+                        (int)s.plan.c.micro_batch, ls_dtype_name(s.plan.c.compute),
+                        ls_dtype_name(s.plan.c.reduce), s.sequential, s.chaos, s.own,
+                        s.algorithm ? s.algorithm : "");
+        assert_memory_equal(s.losses, oracle.losses, sizeof s.losses);
+        assert_memory_equal(s.norms, oracle.norms, sizeof s.norms);
+        assert_memory_equal(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float));
+        tear_down(&oracle);
+        tear_down(&s);
+    }
 }
 
 /* Gradients as random codes, from step 0 or 2 on; often none. */
@@ -546,7 +610,8 @@ static void test_graph_gradient(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lanes),          cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_pipelines),      cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_messages),
         cmocka_unit_test(test_sharding),       cmocka_unit_test(test_chaos),
         cmocka_unit_test(test_graph_gradient), cmocka_unit_test(test_one_sum),
         cmocka_unit_test(test_random),

@@ -6,7 +6,7 @@
 #include "test.h"
 
 /* spans [n] of one worker in one step, lane by lane: all its actions, each once, in the order of
- * its lanes, one after the other, and each after those of the other lane that it waits for. */
+ * its lanes, each after those of both lanes that it waits for. */
 static inline void assert_spans(const ls_plan *p, int worker, const ls_span *spans, int n) {
     ls_lanes lanes;
     ls_plan_project(p, worker, &lanes);
@@ -20,7 +20,8 @@ static inline void assert_spans(const ls_plan *p, int worker, const ls_span *spa
             assert_int_equal(s->worker, worker);
             assert_int_equal(s->lane, lane);
             assert_true(s->begin_ns >= 0 && s->begin_ns <= s->end_ns);
-            if (i) assert_true(rows[lane][i - 1].end_ns <= s->begin_ns);
+            int own = lanes.steps[lane][i].own;
+            if (own) assert_true(rows[lane][own - 1].end_ns <= s->begin_ns);
             if (wait) assert_true(rows[!lane][wait - 1].end_ns <= s->begin_ns);
         }
     ls_lanes_free(&lanes);

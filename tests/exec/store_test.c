@@ -94,7 +94,7 @@ static float *expected(int64_t steps) {
     ls_plan p = small_plan(&model, 1, 0, 0);
     ls_error e = {0};
     ls_store *s = NULL;
-    assert_ls_ok(ls_store_make(&p, 1, 1, 0, &s, &e), e);
+    assert_ls_ok(ls_store_make(&p, &(ls_store_config){.most = 1, .threads = 1}, &s, &e), e);
     place(s, &p, true);
     fill(s, &p, true);
     for (int64_t step = 0; step < steps; step++) {
@@ -165,7 +165,7 @@ static void survive(int zero, bool one) {
     ls_error e = {0};
     ls_plan p = small_plan(&model, 2, zero, 0);
     ls_store *s = NULL;
-    assert_ls_ok(ls_store_make(&p, MOST, 1, 0, &s, &e), e);
+    assert_ls_ok(ls_store_make(&p, &(ls_store_config){.most = MOST, .threads = 1}, &s, &e), e);
     assert_int_equal(ls_store_steps(s), -1);
     assert_ls_ok(ls_store_repair(s, &p, 0, 2, NULL, &e), e); /* no state yet */
     place(s, &p, one);
@@ -205,7 +205,7 @@ static void test_skipped(void **state) {
     ls_error e = {0};
     ls_plan p = small_plan(&model, 2, 1, 0);
     ls_store *s = NULL;
-    assert_ls_ok(ls_store_make(&p, 2, 1, 0, &s, &e), e);
+    assert_ls_ok(ls_store_make(&p, &(ls_store_config){.most = 2, .threads = 1}, &s, &e), e);
     place(s, &p, true);
     fill(s, &p, true);
     size_t n = model.nfloats;
@@ -231,7 +231,7 @@ static void test_void(void **state) {
     ls_error e = {0};
     ls_plan p = small_plan(&model, 3, 0, 0);
     ls_store *s = NULL;
-    assert_ls_ok(ls_store_make(&p, 3, 1, 0, &s, &e), e);
+    assert_ls_ok(ls_store_make(&p, &(ls_store_config){.most = 3, .threads = 1}, &s, &e), e);
     place(s, &p, false);
     fill(s, &p, false);
     ls_store_note n = note_of(1);
@@ -256,7 +256,7 @@ static void test_claims(void **state) {
     ls_error e = {0};
     ls_plan p = small_plan(&model, 2, 1, 0);
     ls_store *s = NULL;
-    assert_ls_ok(ls_store_make(&p, 2, 1, 0, &s, &e), e);
+    assert_ls_ok(ls_store_make(&p, &(ls_store_config){.most = 2, .threads = 1}, &s, &e), e);
     for (int64_t step = 0; step < 3; step++) {
         assert_false(ls_store_backup_is_claimed(s, 5, step));
         assert_int_equal(ls_store_backup_claim(s, 5, step, 2), 0);
@@ -289,7 +289,7 @@ static void test_restart(void **state) {
     unsigned char *has = ls_alloc(nblocks), *missing = ls_alloc(nblocks);
     float block[3 * LS_BLOCK];
     ls_scaler scaler = {.scale = 8};
-    assert_ls_ok(ls_store_make(&p, 2, 1, 0, &s, &e), e);
+    assert_ls_ok(ls_store_make(&p, &(ls_store_config){.most = 2, .threads = 1}, &s, &e), e);
     place(s, &p, false);
     fill(s, &p, false);
     ls_store_note ahead = note_of(1), note;

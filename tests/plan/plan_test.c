@@ -56,6 +56,17 @@ static void test_shapes(void **state) {
     }
 }
 
+/* A third of them are pipelines, most of which fit. */
+static void draw_pipeline(ls_plan_config *c, uint64_t seed) {
+    c->pipe = 1 + pick(seed, 18, 4);
+    c->schedule = (ls_pipe_kind)pick(seed, 19, 3);
+    c->chunks = c->schedule == LS_PIPE_INTERLEAVED ? 2 : pick(seed, 20, 8) == 0 ? 2 : 1;
+    if (pick(seed, 21, 8)) c->nworkers *= c->pipe;
+    if (pick(seed, 22, 8)) c->early = false;
+    if (pick(seed, 23, 8)) c->shards = 0;
+    if (pick(seed, 24, 8)) c->tree = true;
+}
+
 /* Random settings: a plan that is made was verified after each pass; a refusal names the
  * setting. */
 static void test_random(void **state) {
@@ -82,17 +93,18 @@ static void test_random(void **state) {
         c.batch = part * c.V;
         c.micro_batch = 1 + pick(seed, 13, part);
         if (c.zero && pick(seed, 14, 3) == 0) c.shards = 1 + pick(seed, 15, c.nworkers);
+        if (pick(seed, 17, 3) == 0) draw_pipeline(&c, seed);
         ls_plan p;
         ls_error e = {0};
         ls_status s = ls_plan_make(&c, &p, &e);
         if (s == LS_OK) ls_plan_free(&p);
-        if (s != LS_OK && strncmp(e.msg, "parallel.", 9) != 0)
-            fail_msg("seed %d: %s", (int)seed, e.msg);
+        bool named = strncmp(e.msg, "parallel.", 9) == 0 || strstr(e.msg, "stages (parallel.");
+        if (s != LS_OK && !named) fail_msg("seed %d: %s", (int)seed, e.msg);
         made += s == LS_OK;
         refused += s != LS_OK;
     }
     for (int i = 0; i < 3; i++) ls_model_free(&models[i]);
-    assert_true(made > 3000 && refused > 100);
+    if (made < 2800 || refused < 100) fail_msg("%d made, %d refused", made, refused);
 }
 
 /* Whole plans as text (tests/plans/), to be reviewed when a pass changes. LOCKSTEP_UPDATE=1 writes
@@ -104,13 +116,14 @@ static void test_golden(void **state) {
         int n, V, zero, recompute, shards;
         bool early;
         ls_dtype type;
+        int pipe;
     } plans[] = {
-        {"one-worker", 1, 2, 1, 0, 0, false, LS_F32}, {"zero-0", 2, 2, 0, 0, 0, false, LS_F32},
-        {"zero-1", 2, 4, 1, 0, 0, false, LS_F32},     {"zero-2", 2, 2, 2, 0, 0, false, LS_F32},
-        {"zero-3", 2, 2, 3, 0, 0, false, LS_F32},     {"uneven", 3, 4, 3, 0, 0, false, LS_F32},
-        {"recompute", 2, 2, 1, 2, 0, false, LS_F32},  {"hybrid", 4, 4, 1, 0, 2, false, LS_F32},
-        {"early", 2, 4, 2, 0, 0, true, LS_F32},       {"mixed", 2, 2, 1, 0, 0, false, LS_BF16},
-        {"everything", 4, 8, 3, 1, 2, true, LS_BF16}};
+        {"one-worker", 1, 2, 1, 0, 0, false, LS_F32, 0}, {"zero-0", 2, 2, 0, 0, 0, false, LS_F32, 0},
+        {"zero-1", 2, 4, 1, 0, 0, false, LS_F32, 0},     {"zero-2", 2, 2, 2, 0, 0, false, LS_F32, 0},
+        {"zero-3", 2, 2, 3, 0, 0, false, LS_F32, 0},     {"uneven", 3, 4, 3, 0, 0, false, LS_F32, 0},
+        {"recompute", 2, 2, 1, 2, 0, false, LS_F32, 0},  {"hybrid", 4, 4, 1, 0, 2, false, LS_F32, 0},
+        {"early", 2, 4, 2, 0, 0, true, LS_F32, 0},       {"mixed", 2, 2, 1, 0, 0, false, LS_BF16, 0},
+        {"everything", 4, 8, 3, 1, 2, true, LS_BF16, 0}, {"pipe", 2, 2, 1, 0, 0, false, LS_F32, 2}};
     ls_model m;
     make_model(1, &m);
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
@@ -127,6 +140,7 @@ static void test_golden(void **state) {
         c.compute = c.reduce = plans[i].type;
         c.shards = plans[i].shards;
         c.early = plans[i].early;
+        c.pipe = plans[i].pipe;
         ls_plan p;
         ls_error e;
         ls_buf text = {0}, want = {0};

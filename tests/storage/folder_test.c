@@ -173,7 +173,7 @@ static void begin(follower *x, int64_t steps) {
     ls_scaler scaler = {0};
     bool old = true;
     *x = (follower){.plan = small_plan(&model, 1, 0, 0), .run = run_with(false)};
-    assert_ls_ok(ls_store_make(&x->plan, 1, 1, 1, &x->store, &e), e);
+    assert_ls_ok(ls_store_make(&x->plan, &(ls_store_config){.most = 1, .threads = 1, .carried_nbytes = 1}, &x->store, &e), e);
     if (steps >= 0) ls_store_mark_filled(x->store, &x->plan, 0, steps);
     if (steps >= 0) ls_store_begin(x->store, steps, &scaler);
     x->run.store = x->store;

@@ -1,0 +1,265 @@
+/* messages.c - the pass that connects the stages of a pipeline.
+ *
+ * It takes the lists of all workers and makes one order of them: workers take turns, action by
+ * action, and one whose next action needs a message that was not sent yet waits. After the last
+ * Forward of a stage its output is sent to the next stage; after the last Backward the gradient of
+ * its input is sent to the one before. So each Send stands where its sender is done, and no order
+ * in which actions run can deadlock.
+ *
+ * What a rank adds to the gradient of another rank's bucket (stages.c) is sent after the virtual
+ * worker's last Backward there, and waits in an inbox until the bucket's own rank comes to that
+ * virtual worker: only then is the sum free that it belongs to.
+ */
+#include <stdlib.h>
+
+#include "plan/plan.h"
+
+typedef struct walk {
+    ls_plan *p;     /* its actions: the lists */
+    ls_plan to;     /* the order */
+    int nstages;
+    int *first;     /* [nstages] layers */
+    int *end;       /* [nstages] */
+    int *at, *stop; /* [nworkers] the next action of each list, and its end */
+    int *ahead;     /* [nstages][data] micro-batches whose input has been sent to the stage */
+    int *back;      /* [nstages][data] whose output's gradient has */
+} walk;
+
+static int cell(const walk *w, int stage, int worker) {
+    return stage * ls_plan_data(w->p) + ls_plan_place(w->p, worker);
+}
+
+static bool is_layer_call(const ls_action *a) {
+    return a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE || a->kind == LS_BACKWARD;
+}
+
+/* Has the next action of a worker all that it needs of other stages? */
+static bool may_run(const walk *w, const ls_action *a) {
+    if (!is_layer_call(a)) return true;
+    int stage = w->p->stage_of[a->layer], k = ls_plan_sequence(w->p, a->worker, a->vw, a->micro);
+    bool enters = a->kind == LS_FORWARD || w->p->c.model->layers[a->layer].loss;
+    if (enters && stage > 0 && a->layer == w->first[stage])
+        return w->ahead[cell(w, stage, a->worker)] > k;
+    if (a->kind == LS_BACKWARD && stage + 1 < w->nstages && a->layer == w->end[stage] - 1)
+        return w->back[cell(w, stage, a->worker)] > k;
+    return true;
+}
+
+/* buffer: its kind until the slots are known. */
+static void send(walk *w, const ls_action *a, ls_buffer_kind what, int layer, int to) {
+    const ls_layer *l = &w->p->c.model->layers[layer];
+    int64_t floats = ls_plan_samples(w->p, a->micro) * (int64_t)l->y_floats;
+    ls_plan_append(&w->to, &(ls_action){.kind = LS_SEND,
+                                        .worker = a->worker,
+                                        .peer = to,
+                                        .vw = a->vw,
+                                        .micro = a->micro,
+                                        .layer = layer,
+                                        .buffer = (int)what,
+                                        .bucket = LS_SCALARS,
+                                        .nbytes = floats * (int64_t)ls_dtype_size(w->p->c.compute)});
+}
+
+/* The parts of other ranks' buckets that are complete with this Backward. */
+static void send_parts(walk *w, const ls_action *a) {
+    const ls_plan *p = w->p;
+    const int *touched = NULL;
+    for (int j = 0, n = ls_plan_touched(p, a->layer, &touched); j < n; j++) {
+        int k = touched[j], rank = ls_plan_rank(p, a->worker);
+        size_t first = 0, end = 0;
+        if (p->buckets[k].rank == rank || !ls_plan_closes(p, k, a->layer)) continue;
+        ls_plan_touched_part(p, k, rank, &first, &end);
+        ls_plan_append(&w->to, &(ls_action){.kind = LS_SEND,
+                                            .worker = a->worker,
+                                            .peer = p->buckets[k].rank * ls_plan_data(p) +
+                                                    ls_plan_place(p, a->worker),
+                                            .vw = a->vw,
+                                            .micro = -1,
+                                            .bucket = k,
+                                            .slot = a->slot,
+                                            .buffer = LS_BUF_INBOX,
+                                            .nbytes = (int64_t)((end - first) *
+                                                                ls_dtype_size(p->c.reduce))});
+    }
+}
+
+/* The parts of other ranks, before the Backward that completes a bucket. */
+static void take_parts(walk *w, const ls_action *a) {
+    const ls_plan *p = w->p;
+    const int *touched = NULL;
+    for (int j = 0, n = ls_plan_touched(p, a->layer, &touched); j < n; j++) {
+        int k = touched[j], own = ls_plan_rank(p, a->worker);
+        for (int rank = 0; p->buckets[k].writer == a->layer && rank < ls_plan_pipe(p); rank++) {
+            if (rank == own || !ls_plan_touches(p, k, rank)) continue;
+            ls_plan_append(&w->to, &(ls_action){.kind = LS_TAKE,
+                                                .worker = a->worker,
+                                                .peer = rank * ls_plan_data(p) +
+                                                        ls_plan_place(p, a->worker),
+                                                .vw = a->vw,
+                                                .micro = -1,
+                                                .bucket = k,
+                                                .slot = a->slot,
+                                                .buffer = LS_BUF_INBOX});
+        }
+    }
+}
+
+static void run(walk *w, const ls_action *a) {
+    const ls_plan *p = w->p;
+    bool last = a->kind == LS_BACKWARD && a->last;
+    if (last) take_parts(w, a);
+    ls_plan_append(&w->to, a);
+    if (last) send_parts(w, a);
+    if (!is_layer_call(a)) return;
+    int stage = p->stage_of[a->layer];
+    if (a->kind == LS_FORWARD && stage + 1 < w->nstages && a->layer == w->end[stage] - 1) {
+        send(w, a, LS_BUF_ACT, a->layer, ls_plan_runner(p, a->worker, a->layer + 1));
+        w->ahead[cell(w, stage + 1, a->worker)]++;
+    }
+    if (a->kind == LS_BACKWARD && stage > 0 && a->layer == w->first[stage]) {
+        send(w, a, LS_BUF_DACT, a->layer - 1, ls_plan_runner(p, a->worker, a->layer - 1));
+        w->back[cell(w, stage - 1, a->worker)]++;
+    }
+}
+
+static bool take_turns(walk *w) {
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int n = 0; n < w->p->c.nworkers; n++) {
+            const ls_action *a = &w->p->actions[w->at[n]];
+            if (w->at[n] == w->stop[n] || !may_run(w, a)) continue;
+            run(w, a);
+            w->at[n]++;
+            moved = true;
+        }
+    }
+    for (int n = 0; n < w->p->c.nworkers; n++)
+        if (w->at[n] < w->stop[n]) return false;
+    return true;
+}
+
+/* ---- how many slots ---- */
+
+/* A worker's micro-batches of one chunk, in ascending order: the first and the last action of
+ * each. */
+typedef struct life {
+    int first, last;
+} life;
+
+static void live(life *x, int at) {
+    if (x->first < 0) x->first = at;
+    x->last = at;
+}
+
+/* The largest window of micro-batches that are live together. */
+static int window(const life *x, int n) {
+    int most = 1;
+    for (int k = 0, oldest = 0; k < n; k++) {
+        while (x[oldest].last < x[k].first) oldest++;
+        if (k - oldest + 1 > most) most = k - oldest + 1;
+    }
+    return most;
+}
+
+static int count_in_flight(const walk *w) {
+    const ls_plan *p = w->p;
+    int chunks = w->nstages / ls_plan_pipe(p), micros = 0, most = 1;
+    for (int n = 0; n < p->c.nworkers; n++)
+        if (ls_plan_nvws(p, n) > micros) micros = ls_plan_nvws(p, n);
+    micros *= ls_plan_micros(p);
+    size_t cells = (size_t)p->c.nworkers * (size_t)chunks * (size_t)micros;
+    life *lives = LS_NEW_ARRAY(life, cells);
+    for (size_t i = 0; i < cells; i++) lives[i].first = -1;
+    for (int i = 0; i < w->to.nactions; i++) {
+        const ls_action *a = &w->to.actions[i];
+        bool message = a->kind == LS_SEND && a->micro >= 0;
+        if (!message && (!is_layer_call(a) || a->micro < 0)) continue;
+        int k = ls_plan_sequence(p, a->worker, a->vw, a->micro), stage = p->stage_of[a->layer];
+        int chunk = stage / ls_plan_pipe(p);
+        int other = a->buffer == LS_BUF_ACT ? stage + 1 : stage; /* of the message's other end */
+        if (!message) {
+            live(&lives[(a->worker * chunks + chunk) * micros + k], i);
+            continue;
+        }
+        int own = a->buffer == LS_BUF_ACT ? stage : stage + 1;
+        live(&lives[(a->worker * chunks + own / ls_plan_pipe(p)) * micros + k], i);
+        live(&lives[(a->peer * chunks + other / ls_plan_pipe(p)) * micros + k], i);
+    }
+    for (int n = 0; n < p->c.nworkers; n++)
+        for (int c = 0; c < chunks; c++) {
+            int count = ls_plan_nvws(p, n) * ls_plan_micros(p);
+            int size = window(&lives[(n * chunks + c) * micros], count);
+            if (size > most) most = size;
+        }
+    free(lives);
+    return most;
+}
+
+/* Virtual workers of which a bucket's parts wait at one time, at most. */
+static int count_inbox(const walk *w) {
+    const ls_plan *p = w->p;
+    int *taken = LS_NEW_ARRAY(int, (size_t)p->c.nworkers *(size_t)p->nbuckets), most = 0;
+    for (int i = 0; i < w->to.nactions; i++) {
+        const ls_action *a = &w->to.actions[i];
+        bool message = a->kind == LS_SEND && a->buffer == LS_BUF_INBOX;
+        if (!message && a->kind != LS_TAKE) continue;
+        int at = ls_plan_vw_index(p, a->worker, a->vw) + 1;
+        int *n = &taken[(message ? a->peer : a->worker) * p->nbuckets + a->bucket];
+        if (message && at - *n > most) most = at - *n;
+        if (!message) *n = at;
+    }
+    free(taken);
+    return most;
+}
+
+static void number_buffers(ls_plan *p) {
+    for (int i = 0; i < p->nactions; i++) {
+        ls_action *a = &p->actions[i];
+        if (a->kind != LS_SEND && a->kind != LS_TAKE) continue;
+        if (a->buffer == LS_BUF_INBOX)
+            a->buffer = ls_plan_buffer(p, LS_BUF_INBOX, a->bucket,
+                                       ls_plan_vw_index(p, a->worker, a->vw) % p->ninbox);
+        else
+            a->buffer = ls_plan_layer_buffer(p, (ls_buffer_kind)a->buffer, a, a->layer);
+    }
+}
+
+static void begin(walk *w) {
+    ls_plan *p = w->p;
+    size_t cells = (size_t)w->nstages * (size_t)ls_plan_data(p), n = (size_t)p->c.nworkers;
+    w->first = LS_NEW_ARRAY(int, (size_t)w->nstages);
+    w->end = LS_NEW_ARRAY(int, (size_t)w->nstages);
+    w->at = LS_NEW_ARRAY(int, n);
+    w->stop = LS_NEW_ARRAY(int, n);
+    w->ahead = LS_NEW_ARRAY(int, cells);
+    w->back = LS_NEW_ARRAY(int, cells);
+    for (int s = 0; s < w->nstages; s++) ls_plan_stage_layers(p, s, &w->first[s], &w->end[s]);
+    for (int i = 0; i < p->nactions; i++) w->stop[p->actions[i].worker]++;
+    for (size_t i = 1; i < n; i++) {
+        w->at[i] = w->stop[i - 1];
+        w->stop[i] += w->at[i];
+    }
+}
+
+ls_status ls_plan_add_messages(ls_plan *p, ls_error *e) {
+    walk w = {.p = p, .to = *p, .nstages = ls_plan_pipe(p) * (p->c.chunks > 1 ? p->c.chunks : 1)};
+    w.to.actions = NULL;
+    w.to.nactions = w.to.capacity = 0;
+    begin(&w);
+    bool whole = take_turns(&w);
+    if (whole) {
+        w.to.in_flight = count_in_flight(&w);
+        w.to.ninbox = count_inbox(&w);
+    }
+    free(w.first);
+    free(w.end);
+    free(w.at);
+    free(w.stop);
+    free(w.ahead);
+    free(w.back);
+    free(p->actions);
+    *p = w.to;
+    if (!whole) return ls_fail(e, LS_EINVAL, "plan: the pipeline's workers wait for each other");
+    number_buffers(p);
+    return LS_OK;
+}

@@ -1,0 +1,56 @@
+/* print_mesh.c - the table of a pipeline: which workers have which layers. */
+#include <stdio.h>
+
+#include "plan/plan.h"
+
+static const char *const schedules[] = {[LS_PIPE_1F1B] = "1f1b",
+                                        [LS_PIPE_GPIPE] = "gpipe",
+                                        [LS_PIPE_INTERLEAVED] = "interleaved"};
+
+const char *ls_pipe_name(ls_pipe_kind kind) { return schedules[kind]; }
+
+static int chunks_of(const ls_plan *p) { return p->c.chunks > 1 ? p->c.chunks : 1; }
+
+size_t ls_plan_stage_params(const ls_plan *p, int stage) {
+    int first = 0, end = 0;
+    size_t sum = 0;
+    ls_plan_stage_layers(p, stage, &first, &end);
+    for (int l = first; l < end; l++)
+        for (int k = 0; k < p->c.model->layers[l].nparams; k++)
+            sum += p->c.model->layers[l].counts[k];
+    return sum;
+}
+
+double ls_plan_bubble(const ls_plan *p) {
+    double micros = ls_plan_nvws(p, 0) * ls_plan_micros(p), rest = ls_plan_pipe(p) - 1;
+    return rest / (micros * chunks_of(p) + rest);
+}
+
+static void print_stage(const ls_plan *p, int rank, int stage, ls_buf *out) {
+    const ls_layer *layers = p->c.model->layers;
+    int first = 0, end = 0, data = ls_plan_data(p);
+    char workers[32], names[2 * LS_NAME + 8];
+    ls_plan_stage_layers(p, stage, &first, &end);
+    snprintf(workers, sizeof workers, data == 1 ? "%d" : "%d to %d", rank * data,
+             rank * data + data - 1);
+    snprintf(names, sizeof names, first + 1 == end ? "%s" : "%s to %s", layers[first].name,
+             layers[end - 1].name);
+    ls_buf_printf(out, "  %-12s %5d  %-28s %14zu\n", workers, stage, names,
+                  ls_plan_stage_params(p, stage));
+}
+
+void ls_plan_print_mesh(const ls_plan *p, ls_buf *out) {
+    int micros = ls_plan_nvws(p, 0) * ls_plan_micros(p);
+    if (ls_plan_pipe(p) == 1) return;
+    ls_buf_printf(out,
+                  "  mesh: data %d, pipe %d, %s; %d micro-batches a worker, of which at most %d "
+                  "are in flight\n"
+                  "  bubble: %.1f%% of a step's passes, if all stages take as long\n\n",
+                  ls_plan_data(p), ls_plan_pipe(p), ls_pipe_name(p->c.schedule), micros,
+                  p->in_flight, 100 * ls_plan_bubble(p));
+    ls_buf_printf(out, "  %-12s %5s  %-28s %14s\n", "workers", "stage", "layers", "parameters");
+    for (int rank = 0; rank < ls_plan_pipe(p); rank++)
+        for (int chunk = 0; chunk < chunks_of(p); chunk++)
+            print_stage(p, rank, chunk * ls_plan_pipe(p) + rank, out);
+    ls_buf_printf(out, "\n");
+}

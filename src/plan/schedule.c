@@ -1,0 +1,55 @@
+/* schedule.c - see schedule.h. */
+#include "plan/schedule.h"
+
+int ls_pipe_npasses(const ls_pipe_schedule *s) { return 2 * s->chunks * s->micros; }
+
+int ls_pipe_stage(const ls_pipe_schedule *s, int rank, int chunk) {
+    return chunk * s->workers + rank;
+}
+
+void ls_pipe_place(const ls_pipe_schedule *s, int stage, int *rank_p, int *chunk_p) {
+    *rank_p = stage % s->workers;
+    *chunk_p = stage / s->workers;
+}
+
+/* Interleaved schedules take micro-batches in groups: at least P in each, as a smaller group would
+ * make workers wait for each other. Larger groups come first. */
+typedef struct group {
+    int first, size;
+} group;
+
+static group group_of(const ls_pipe_schedule *s, int number) {
+    int groups = s->micros / s->workers > 1 ? s->micros / s->workers : 1;
+    int size = s->micros / groups, larger = s->micros % groups;
+    return (group){number * size + (number < larger ? number : larger), size + (number < larger)};
+}
+
+/* The i-th forward pass of a worker: a group of micro-batches through its first chunk, the same
+ * through the next chunk, and so on; then the next group. Backward passes take the chunks from the
+ * last to the first. */
+static ls_pass pass_at(const ls_pipe_schedule *s, int i, bool backward) {
+    int number = 0;
+    group g = group_of(s, 0);
+    if (s->chunks == 1) return (ls_pass){backward, 0, i};
+    while (i >= (g.first + g.size) * s->chunks) g = group_of(s, ++number);
+    int at = i - g.first * s->chunks, chunk = at / g.size;
+    return (ls_pass){backward, backward ? s->chunks - 1 - chunk : chunk, g.first + at % g.size};
+}
+
+/* Forward passes before the first backward one. */
+static int warmup(const ls_pipe_schedule *s, int rank) {
+    int all = s->chunks * s->micros, behind = s->workers - 1 - rank;
+    int n = s->kind == LS_PIPE_GPIPE ? all
+            : s->chunks == 1         ? behind
+                                     : 2 * behind + (s->chunks - 1) * group_of(s, 0).size;
+    return n < all ? n : all;
+}
+
+void ls_pipe_list(const ls_pipe_schedule *s, int rank, ls_pass *passes) {
+    int all = s->chunks * s->micros, ahead = warmup(s, rank), n = 0;
+    for (int i = 0; i < ahead; i++) passes[n++] = pass_at(s, i, false);
+    for (int i = 0; i < all; i++) {
+        if (ahead + i < all) passes[n++] = pass_at(s, ahead + i, false);
+        passes[n++] = pass_at(s, i, true);
+    }
+}

@@ -1,0 +1,53 @@
+/* schedule.h - the order in which the workers of a pipeline compute: which micro-batch of which
+ * stage comes next.
+ *
+ * A pipeline of P workers cuts the model's layers into P * v stages; each worker has v of them, its
+ * chunks. Names and orders are those of torch.distributed.pipelining and Megatron-LM:
+ *
+ *   gpipe        all forward passes, then all backward ones (Huang et al., "GPipe", 2019)
+ *   1f1b         P - 1 - r forward passes on worker r, then one forward, one backward in turn
+ *                (Narayanan et al., "PipeDream", 2019, and Megatron-LM, 2021)
+ *   interleaved  the same with v chunks: the bubble is a v-th of it (Narayanan et al., "Efficient
+ *                Large-Scale Language Model Training on GPU Clusters Using Megatron-LM", 2021).
+ *                Micro-batches go through the chunks in groups of P; where P does not divide them,
+ *                in larger groups
+ *
+ * On each stage, micro-batches go forward and backward in ascending order: so a gradient's chain is
+ * that of one worker.
+ */
+#ifndef LS_PLAN_SCHEDULE_H
+#define LS_PLAN_SCHEDULE_H
+
+#include <stdbool.h>
+
+#include "lockstep/lockstep.h"
+
+typedef enum ls_pipe_kind {
+    LS_PIPE_1F1B,
+    LS_PIPE_GPIPE,
+    LS_PIPE_INTERLEAVED
+} ls_pipe_kind;
+
+typedef struct ls_pipe_schedule {
+    ls_pipe_kind kind;
+    int workers; /* P */
+    int chunks;  /* v; 1 but for interleaved */
+    int micros;  /* micro-batches of a step */
+} ls_pipe_schedule;
+
+/* One pass of a micro-batch through a stage. */
+typedef struct ls_pass {
+    bool backward;
+    int chunk, micro;
+} ls_pass;
+
+/* Passes of each worker in a step. */
+int ls_pipe_npasses(const ls_pipe_schedule *);
+/* passes [ls_pipe_npasses()], of worker `rank`. */
+void ls_pipe_list(const ls_pipe_schedule *, int rank, ls_pass *passes);
+
+/* The stage of a worker's chunk, and the reverse. */
+int ls_pipe_stage(const ls_pipe_schedule *, int rank, int chunk);
+void ls_pipe_place(const ls_pipe_schedule *, int stage, int *rank_p, int *chunk_p);
+
+#endif

@@ -1,0 +1,272 @@
+/* stages.c - a pipeline: which worker runs which layers, and which workers have which buckets.
+ *
+ * Stages are cut where one value is all that later layers read of earlier ones (ls_model_is_cut()):
+ * it is the message to the next stage, and its gradient the message back. Among all such cuts those
+ * are chosen whose largest stage has the least work, by dynamic programming.
+ *
+ * Buckets, too, are cut where stages meet. Stages seldom meet at the end of a block, so the block
+ * in which they do is a bucket of its own.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/plural.h"
+#include "plan/plan.h"
+
+int ls_plan_pipe(const ls_plan *p) { return p->c.pipe > 1 ? p->c.pipe : 1; }
+int ls_plan_data(const ls_plan *p) { return p->c.nworkers / ls_plan_pipe(p); }
+int ls_plan_rank(const ls_plan *p, int worker) { return worker / ls_plan_data(p); }
+int ls_plan_place(const ls_plan *p, int worker) { return worker % ls_plan_data(p); }
+
+static int nstages(const ls_plan *p) {
+    return ls_plan_pipe(p) * (p->c.chunks > 1 ? p->c.chunks : 1);
+}
+
+static int rank_of(const ls_plan *p, int layer) {
+    return p->stage_of ? p->stage_of[layer] % ls_plan_pipe(p) : 0;
+}
+
+int ls_plan_runner(const ls_plan *p, int worker, int layer) {
+    return rank_of(p, layer) * ls_plan_data(p) + ls_plan_place(p, worker);
+}
+
+int ls_plan_sequence(const ls_plan *p, int worker, int vw, int micro) {
+    return ls_plan_vw_index(p, worker, vw) * ls_plan_micros(p) + (micro > 0 ? micro : 0);
+}
+
+void ls_plan_stage_layers(const ls_plan *p, int stage, int *first_p, int *end_p) {
+    int n = p->c.model->nlayers;
+    *first_p = n;
+    *end_p = 0;
+    for (int l = 0; l < n; l++) {
+        if ((p->stage_of ? p->stage_of[l] : 0) != stage) continue;
+        if (l < *first_p) *first_p = l;
+        *end_p = l + 1;
+    }
+}
+
+/* ---- stages ---- */
+
+/* May a stage begin with this layer? The gradient of what it reads goes back one micro-batch at a
+ * time. */
+static bool may_begin(const ls_model *m, int layer) {
+    const ls_layer *below = &m->layers[layer - 1], *l = &m->layers[layer];
+    return ls_model_is_cut(m, layer) && !below->is_constant && !below->backward_whole &&
+           !l->backward_whole && !below->loss;
+}
+
+static double work_of(const ls_model *m, int layer) {
+    const ls_layer *l = &m->layers[layer];
+    return l->forward_flops + ls_model_backward_flops(m, l);
+}
+
+typedef struct cutting {
+    const ls_model *m;
+    int n;        /* stages */
+    double *most; /* [n + 1][nlayers + 1] the largest stage, of the first i stages up to a layer */
+    int *begins;  /* [n + 1][nlayers + 1] the first layer of the i-th stage */
+} cutting;
+
+static void cut_best(cutting *c) {
+    int L = c->m->nlayers, row = L + 1;
+    for (int i = 0; i < (c->n + 1) * row; i++) c->most[i] = INFINITY;
+    c->most[0] = 0;
+    for (int i = 1; i <= c->n; i++)
+        for (int end = 1; end <= L; end++) {
+            double work = 0;
+            for (int begin = end - 1; begin >= 0; begin--) {
+                work += work_of(c->m, begin);
+                double before = c->most[(i - 1) * row + begin];
+                double most = work > before ? work : before;
+                if (begin && !may_begin(c->m, begin)) continue;
+                if (most >= c->most[i * row + end]) continue;
+                c->most[i * row + end] = most;
+                c->begins[i * row + end] = begin;
+            }
+        }
+}
+
+static int count_places(const ls_model *m) {
+    int n = 1;
+    for (int l = 1; l < m->nlayers; l++) n += may_begin(m, l);
+    return n;
+}
+
+static ls_status cut_by_work(ls_plan *p, ls_error *e) {
+    const ls_model *m = p->c.model;
+    size_t cells = (size_t)(nstages(p) + 1) * ((size_t)m->nlayers + 1);
+    cutting c = {m, nstages(p), LS_NEW_ARRAY(double, cells), LS_NEW_ARRAY(int, cells)};
+    cut_best(&c);
+    int row = m->nlayers + 1, end = m->nlayers;
+    bool can = isfinite(c.most[c.n * row + end]);
+    for (int i = c.n; can && i > 0; i--) {
+        int begin = c.begins[i * row + end];
+        for (int l = begin; l < end; l++) p->stage_of[l] = i - 1;
+        end = begin;
+    }
+    free(c.most);
+    free(c.begins);
+    if (can) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%d stages (parallel.mesh pipe %d, parallel.chunks %d): this model can be cut "
+                   "into %d at most; use fewer",
+                   c.n, ls_plan_pipe(p), c.n / ls_plan_pipe(p), count_places(m));
+}
+
+static ls_status cut_as_given(ls_plan *p, ls_error *e) {
+    const ls_model *m = p->c.model;
+    int begin = 0;
+    for (int i = 0; i < nstages(p); i++) {
+        int end = i + 1 < nstages(p) ? p->c.stages[i] : m->nlayers;
+        if (end <= begin || end > m->nlayers)
+            return ls_fail(e, LS_EINVAL,
+                           "parallel.stages: stage %d would begin with layer %d of %d, and the one "
+                           "before with %d; numbers must ascend",
+                           i + 1, end, m->nlayers, begin);
+        if (end < m->nlayers && !may_begin(m, end))
+            return ls_fail(e, LS_EINVAL,
+                           "parallel.stages: no stage can begin with layer %d, '%s': more than one "
+                           "value, or none that is trained, comes from the layers before it",
+                           end, m->layers[end].name);
+        for (int l = begin; l < end; l++) p->stage_of[l] = i;
+        begin = end;
+    }
+    return LS_OK;
+}
+
+static int by_size_downwards(const void *a, const void *b) {
+    const size_t *x = a, *y = b;
+    return (*x < *y) - (*x > *y);
+}
+
+/* The lowest float of a stage's parameters that no layer below shares; the end of the model's: it
+ * has none. */
+static size_t first_float(const ls_plan *p, int stage) {
+    const ls_model *m = p->c.model;
+    size_t least = m->nfloats;
+    for (int l = 0; l < m->nlayers; l++)
+        for (int k = 0; p->stage_of[l] == stage && k < m->layers[l].nparams; k++) {
+            bool shared = m->layers[l].frozen[k];
+            for (int below = 0; below < l; below++)
+                for (int i = 0; p->stage_of[below] < stage && i < m->layers[below].nparams; i++)
+                    shared = shared || m->layers[below].params[i] == m->layers[l].params[k];
+            if (!shared && m->layers[l].offsets[k] < least) least = m->layers[l].offsets[k];
+        }
+    return least;
+}
+
+static void list_ends(ls_plan *p) {
+    size_t nfloats = p->c.model->nfloats;
+    p->ends = LS_NEW_ARRAY(size_t, 2 * (size_t)nstages(p));
+    for (int stage = 1; stage < nstages(p); stage++) {
+        size_t at = first_float(p, stage);
+        p->ends[p->nends++] = at / LS_BLOCK * LS_BLOCK;
+        p->ends[p->nends++] = (at + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;
+    }
+    qsort(p->ends, (size_t)p->nends, sizeof *p->ends, by_size_downwards);
+    while (p->nends && p->ends[p->nends - 1] == 0) p->nends--;
+    int from = 0;
+    while (from < p->nends && p->ends[from] >= nfloats) from++;
+    for (int i = from; i < p->nends; i++) p->ends[i - from] = p->ends[i];
+    p->nends -= from;
+}
+
+ls_status ls_plan_cut_stages(ls_plan *p, ls_error *e) {
+    p->stage_of = LS_NEW_ARRAY(int, (size_t)p->c.model->nlayers);
+    LS_TRY(p->c.stages ? cut_as_given(p, e) : cut_by_work(p, e));
+    list_ends(p);
+    return LS_OK;
+}
+
+/* ---- buckets ---- */
+
+static size_t *part_of(const ls_plan *p, int bucket, int rank) {
+    return p->parts + 2 * ((size_t)rank * (size_t)p->nbuckets + (size_t)bucket);
+}
+
+bool ls_plan_touched_part(const ls_plan *p, int bucket, int rank, size_t *first_p, size_t *end_p) {
+    const size_t *part = part_of(p, bucket, rank);
+    *first_p = part[0];
+    *end_p = part[1];
+    return part[0] < part[1];
+}
+
+bool ls_plan_touches(const ls_plan *p, int bucket, int rank) {
+    size_t first = 0, end = 0;
+    return ls_plan_touched_part(p, bucket, rank, &first, &end);
+}
+
+bool ls_plan_opens(const ls_plan *p, int bucket, int layer) {
+    if (!p->openers) return p->buckets[bucket].opener == layer;
+    return p->openers[rank_of(p, layer) * p->nbuckets + bucket] == layer;
+}
+
+
+bool ls_plan_closes(const ls_plan *p, int bucket, int layer) {
+    return p->closers[rank_of(p, layer) * p->nbuckets + bucket] == layer;
+}
+
+/* What another rank sends of a bucket's gradient must be complete when it is taken: no layer of the
+ * bucket's own rank writes it but the last, which then continues its sums. */
+static ls_status check_part(const ls_plan *p, int bucket, int rank, ls_error *e) {
+    const ls_model *m = p->c.model;
+    const ls_layer *writer = &m->layers[p->buckets[bucket].writer];
+    size_t first = 0, end = 0;
+    if (rank == p->buckets[bucket].rank || !ls_plan_touched_part(p, bucket, rank, &first, &end))
+        return LS_OK;
+    for (int l = 0; l < m->nlayers; l++) {
+        const ls_layer *x = &m->layers[l];
+        for (int k = 0; k < x->nparams && rank_of(p, l) != rank; k++) {
+            size_t at = x->offsets[k], after = at + x->counts[k];
+            if (x->frozen[k] || after <= first || at >= end) continue;
+            bool continues = x == writer && x->backward_whole;
+            if (continues) continue;
+            return ls_fail(e, LS_EINVAL,
+                           "stages: layers '%s' and '%s' share parameters, or a block of %d of "
+                           "them, in a way that no pipeline can divide; use fewer stages",
+                           x->name, writer->name, LS_BLOCK);
+        }
+    }
+    return LS_OK;
+}
+
+static void extend(size_t *part, size_t first, size_t end) {
+    if (first >= end) return;
+    if (part[0] >= part[1]) {
+        part[0] = first;
+        part[1] = end;
+    }
+    if (first < part[0]) part[0] = first;
+    if (end > part[1]) part[1] = end;
+}
+
+ls_status ls_plan_assign_buckets(ls_plan *p, ls_error *e) {
+    const ls_model *m = p->c.model;
+    size_t cells = (size_t)ls_plan_pipe(p) * (size_t)p->nbuckets;
+    p->openers = LS_NEW_ARRAY(int, cells);
+    p->parts = LS_NEW_ARRAY(size_t, 2 * cells);
+    p->closers = LS_NEW_ARRAY(int, cells);
+    for (size_t i = 0; i < cells; i++) p->openers[i] = p->closers[i] = -1;
+    for (int k = 0; k < p->nbuckets; k++) {
+        int writer = p->buckets[k].writer;
+        p->buckets[k].rank = writer < m->nlayers ? rank_of(p, writer) : 0;
+    }
+    for (int l = 0; l < m->nlayers; l++) {
+        const int *touched = NULL;
+        for (int j = 0, n = ls_plan_touched(p, l, &touched); j < n; j++) {
+            const ls_bucket *b = &p->buckets[touched[j]];
+            int cell = rank_of(p, l) * p->nbuckets + touched[j];
+            p->openers[cell] = l;
+            if (p->closers[cell] < 0) p->closers[cell] = l;
+            for (int k = 0; k < m->layers[l].nparams; k++) {
+                size_t at = m->layers[l].offsets[k], after = at + m->layers[l].counts[k];
+                if (m->layers[l].frozen[k]) continue;
+                extend(part_of(p, touched[j], rank_of(p, l)), at > b->first ? at : b->first,
+                       after < b->end ? after : b->end);
+            }
+        }
+    }
+    for (int k = 0; k < p->nbuckets; k++)
+        for (int rank = 0; rank < ls_plan_pipe(p); rank++) LS_TRY(check_part(p, k, rank, e));
+    return LS_OK;
+}

@@ -1,0 +1,133 @@
+/* schedule_test.c - orders of pipelines: against tables that others publish, and by enumeration of
+ * all small pipelines: what depends on what, the bubble, and the activations in memory. */
+#include "plan/schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "test.h"
+
+enum { MOST_WORKERS = 6, MOST_CHUNKS = 3, MOST_MICROS = 12 };
+
+static ls_pass *list_of(const ls_pipe_schedule *s, int rank) {
+    ls_pass *passes = LS_NEW_ARRAY(ls_pass, (size_t)ls_pipe_npasses(s));
+    ls_pipe_list(s, rank, passes);
+    return passes;
+}
+
+/* The passes of a worker as text: F and B with the micro-batch, and the chunk if there are
+ * several. */
+static void write_list(const ls_pipe_schedule *s, int rank, char *text, size_t size) {
+    ls_pass *passes = list_of(s, rank);
+    size_t n = 0;
+    for (int i = 0; i < ls_pipe_npasses(s); i++) {
+        const ls_pass *x = &passes[i];
+        char chunk[8] = "";
+        if (s->chunks > 1) snprintf(chunk, sizeof chunk, ".%d", x->chunk);
+        n += (size_t)snprintf(text + n, size - n, "%s%c%d%s", i ? " " : "", x->backward ? 'B' : 'F',
+                              x->micro, chunk);
+    }
+    free(passes);
+}
+
+static void check_list(ls_pipe_schedule s, int rank, const char *want) {
+    char got[512];
+    write_list(&s, rank, got, sizeof got);
+    assert_string_equal(got, want);
+}
+
+/* Four workers, five micro-batches, as in the figures of the papers. Two workers with two chunks:
+ * the order of Megatron-LM's interleaved schedule for four micro-batches. */
+static void test_known(void **state) {
+    (void)state;
+    ls_pipe_schedule s = {LS_PIPE_1F1B, 4, 1, 5};
+    check_list(s, 0, "F0 F1 F2 F3 B0 F4 B1 B2 B3 B4");
+    check_list(s, 2, "F0 F1 B0 F2 B1 F3 B2 F4 B3 B4");
+    check_list(s, 3, "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4");
+    s.kind = LS_PIPE_GPIPE;
+    check_list(s, 1, "F0 F1 F2 F3 F4 B0 B1 B2 B3 B4");
+    ls_pipe_schedule two = {LS_PIPE_INTERLEAVED, 2, 2, 4};
+    check_list(two, 0,
+               "F0.0 F1.0 F0.1 F1.1 F2.0 B0.1 F3.0 B1.1 F2.1 B0.0 F3.1 B1.0 B2.1 B3.1 B2.0 B3.0");
+    check_list(two, 1,
+               "F0.0 F1.0 F0.1 B0.1 F1.1 B1.1 F2.0 B0.0 F3.0 B1.0 F2.1 B2.1 F3.1 B3.1 B2.0 B3.0");
+}
+
+typedef struct timing {
+    int end;  /* of the step, where a forward pass takes 1 and a backward pass 2 */
+    int most; /* activations of micro-batches in a worker, at most */
+} timing;
+
+/* Runs a schedule: each worker takes its passes in order, as soon as what they need is there. */
+static timing time_of(const ls_pipe_schedule *s) {
+    int stages = s->workers * s->chunks, n = ls_pipe_npasses(s), left = n * s->workers;
+    int at[MOST_WORKERS] = {0}, free_at[MOST_WORKERS] = {0}, held[MOST_WORKERS] = {0};
+    int done[2][MOST_WORKERS * MOST_CHUNKS][MOST_MICROS];
+    ls_pass *lists[MOST_WORKERS];
+    timing t = {0, 0};
+    memset(done, -1, sizeof done);
+    for (int r = 0; r < s->workers; r++) lists[r] = list_of(s, r);
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int r = 0; r < s->workers; r++) {
+            if (at[r] == n) continue;
+            const ls_pass *x = &lists[r][at[r]];
+            int stage = ls_pipe_stage(s, r, x->chunk), rank = 0, chunk = 0, ready = 0;
+            ls_pipe_place(s, stage, &rank, &chunk);
+            assert_true(rank == r && chunk == x->chunk);
+            if (!x->backward && stage > 0) ready = done[0][stage - 1][x->micro];
+            if (x->backward && stage < stages - 1) ready = done[1][stage + 1][x->micro];
+            if (x->backward && stage == stages - 1) ready = done[0][stage][x->micro];
+            if (ready < 0) continue;
+            assert_int_equal(done[x->backward][stage][x->micro], -1); /* each pass once */
+            if (x->micro > 0) assert_true(done[x->backward][stage][x->micro - 1] >= 0);
+            if (x->backward) assert_true(done[0][stage][x->micro] >= 0);
+            int begin = ready > free_at[r] ? ready : free_at[r];
+            free_at[r] = done[x->backward][stage][x->micro] = begin + (x->backward ? 2 : 1);
+            held[r] += x->backward ? -1 : 1;
+            if (held[r] > t.most) t.most = held[r];
+            if (free_at[r] > t.end) t.end = free_at[r];
+            at[r]++;
+            left--;
+            moved = true;
+        }
+    }
+    for (int r = 0; r < s->workers; r++) free(lists[r]);
+    assert_int_equal(left, 0); /* no deadlock */
+    return t;
+}
+
+static int least(int a, int b) { return a < b ? a : b; }
+
+/* All pipelines of up to six workers, three chunks and twelve micro-batches. The bubble of 1F1B and
+ * GPipe is (P - 1)(F + B), of the interleaved schedule a v-th of that if P divides the micro-batches
+ * (passes of a chunk take a v-th of the time). 1F1B has P micro-batches in flight, GPipe all, the
+ * interleaved one P v + P - 1 passes' worth. */
+static void test_all_small(void **state) {
+    (void)state;
+    for (int P = 1; P <= MOST_WORKERS; P++)
+        for (int m = 1; m <= MOST_MICROS; m++) {
+            ls_pipe_schedule one = {LS_PIPE_1F1B, P, 1, m}, all = {LS_PIPE_GPIPE, P, 1, m};
+            timing t = time_of(&one), g = time_of(&all);
+            assert_int_equal(t.end, 3 * m + 3 * (P - 1));
+            assert_int_equal(t.most, least(P, m));
+            assert_int_equal(g.end, 3 * m + 3 * (P - 1));
+            assert_int_equal(g.most, m);
+            for (int v = 2; v <= MOST_CHUNKS; v++) {
+                ls_pipe_schedule s = {LS_PIPE_INTERLEAVED, P, v, m};
+                timing x = time_of(&s);
+                if (m % P == 0) assert_int_equal(x.end, 3 * m * v + 3 * (P - 1));
+                if (m % P == 0)
+                    assert_int_equal(x.most, least(P * v + P - 1, m * v));
+            }
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_known),
+        cmocka_unit_test(test_all_small),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
