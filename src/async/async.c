@@ -32,7 +32,7 @@ ls_async_parameters ls_async_parameters_of(const ls_config *c, const ls_plan *p,
                                            atomic_uint *mark) {
     return (ls_async_parameters){.model = p->c.model,
                                  .optim = &p->c.optim,
-                                 .schedule = ls_schedule_of(c),
+                                 .schedule = ls_schedule_of(c, 0),
                                  .delay_aware = c->sync.delay_aware,
                                  .grads_type = p->c.reduce,
                                  .params_type = p->c.compute,

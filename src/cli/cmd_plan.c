@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/plan_forecast.h"
 #include "cli/plan_json.h"
+#include "cli/plan_phases.h"
 #include "config/relations.h"
 #include "model/print.h"
 #include "plan/memory.h"
@@ -176,6 +177,7 @@ static void print_plan(const ls_config *c, const ls_plan *p, int worker) {
     print_copy(c, p, &out);
     print_async(c, p, &out);
     if (p->c.islands) print_sync(c, p, &out);
+    cli_phases_print(c, NULL, &out);
     ls_print_text(out.data, out.len);
     ls_buf_free(&out);
 }

@@ -9,6 +9,7 @@
 #include "base/plural.h"
 #include "base/print.h"
 #include "cli/plan_json.h"
+#include "cli/plan_phases.h"
 #include "perf/calibrate.h"
 #include "report/timeline.h"
 
@@ -120,6 +121,13 @@ static ls_status check_hosts(const ls_forecast_world *w, int n, ls_error *e) {
 
 /* ---- one plan ---- */
 
+static void print_phases(const ls_config *c, const double *step_s) {
+    ls_buf out = {0};
+    cli_phases_print(c, step_s, &out);
+    ls_print_text(out.data, out.len);
+    ls_buf_free(&out);
+}
+
 static void print_forecast(const ls_forecast *f) {
     ls_print("  predicted step         %12.6f s\n", f->step_s);
     ls_print("  predicted %s/s%*s%12.1f\n", f->unit, (int)(11 - strlen(f->unit)), "",
@@ -163,18 +171,22 @@ ls_status cli_forecast_print(const cli_forecast *o, const ls_config *c, const ls
     ls_machine m = {0};
     ls_forecast_world w;
     ls_forecast f;
+    double phases_s[LS_CONFIG_PHASES];
     ls_status s = open_world(o, &m, &w, e);
     if (s == LS_OK) s = check_hosts(&w, p->c.nworkers, e);
     if (s == LS_OK) s = ls_forecast_plan(c, p, &w, &f, e);
+    if (s == LS_OK) s = ls_forecast_phases(c, p->c.nworkers, &w, phases_s, e);
     if (s == LS_OK && o->json) {
         ls_json *plan = cli_plan_json(c, p);
         ls_json_set(plan, "prediction", cli_forecast_json(&f));
+        if (c->train.nphases) ls_json_set(plan, "phases", cli_phases_json(c, phases_s));
         ls_print_json(plan);
         ls_json_free(plan);
     } else if (s == LS_OK) {
         ls_print("\n");
         print_world(o, &m);
         print_forecast(&f);
+        print_phases(c, phases_s);
     }
     if (s == LS_OK && o->trace) s = write_timeline(o->trace, c, p, &w, e);
     ls_machine_free(&m);

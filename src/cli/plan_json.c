@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/print.h"
+#include "cli/plan_phases.h"
 #include "model/print.h"
 #include "train/layout.h"
 #include "train/run.h"
@@ -99,6 +100,7 @@ ls_json *cli_plan_json(const ls_config *c, const ls_plan *p) {
     ls_json_set(o, "memory", memory_json(c, p));
     if (p->c.islands) ls_json_set(o, "sync", sync_json(c, p));
     if (ls_plan_pipe(p) > 1) ls_json_set(o, "mesh", mesh_json(p));
+    if (c->train.nphases) ls_json_set(o, "phases", cli_phases_json(c, NULL));
     return o;
 }
 

@@ -11,6 +11,7 @@
 #include "base/yaml.h"
 #include "config/keys.h"
 #include "config/own.h"
+#include "config/phases.h"
 #include "config/suggest.h"
 
 static int64_t *integer_at(ls_config *c, const ls_config_key *k) {
@@ -18,6 +19,9 @@ static int64_t *integer_at(ls_config *c, const ls_config_key *k) {
 }
 static double *real_at(ls_config *c, const ls_config_key *k) {
     return (double *)(void *)((char *)c + k->offset);
+}
+static ls_config_span *span_at(ls_config *c, const ls_config_key *k) {
+    return (ls_config_span *)(void *)((char *)c + k->offset);
 }
 static char *text_at(ls_config *c, const ls_config_key *k) { return (char *)c + k->offset; }
 
@@ -27,6 +31,7 @@ void ls_config_defaults(ls_config *c) {
     for (int i = 0; (k = ls_config_key_at(i)); i++) {
         if (k->type == LS_KEY_INTEGER) *integer_at(c, k) = k->whole[LS_KEY_USUAL];
         if (k->type == LS_KEY_REAL) *real_at(c, k) = k->real[LS_KEY_USUAL];
+        if (k->type == LS_KEY_SPAN) span_at(c, k)->n = k->real[LS_KEY_USUAL];
     }
     ls_config_own_defaults(c);
 }
@@ -113,9 +118,39 @@ static ls_status set_real(ls_config *c, const ls_config_key *k, const char *wher
     return LS_OK;
 }
 
+/* "100", "2000 samples", "0.5 epochs": steps and samples are whole. */
+static ls_status set_span(ls_config *c, const ls_config_key *k, const char *where,
+                          const char *value, ls_error *e) {
+    char *end = NULL;
+    double v = strtod(value, &end);
+    const char *unit = end + strspn(end, " ");
+    int u = 0;
+    while (ls_config_span_units[u] && strcmp(ls_config_span_units[u], unit) != 0) u++;
+    bool number = end > value && strspn(value, "+-.0123456789eE") >= (size_t)(end - value);
+    bool whole = u == LS_SPAN_EPOCHS || v == floor(v);
+    if (!number || (*unit && !ls_config_span_units[u]) || !whole)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: %s: '%.60s' is neither a number of steps nor a text such as \"2000 "
+                       "samples\" or \"0.5 epochs\"",
+                       where, k->name, value);
+    if (!isfinite(v) || v < k->real[LS_KEY_LOW] || v > k->real[LS_KEY_HIGH])
+        return range_failed(where, k, value, e);
+    *span_at(c, k) = (ls_config_span){v, *unit ? u : LS_SPAN_STEPS};
+    return LS_OK;
+}
+
+/* Where a key is on or off, YAML's true and false are these, too. */
+static const char *word_of(const ls_config_key *k, const char *value) {
+    bool is_switch = strcmp(k->choices[0], "off") == 0 && k->choices[1] &&
+                     strcmp(k->choices[1], "on") == 0 && !k->choices[2];
+    if (is_switch && strcmp(value, "true") == 0) return "on";
+    return is_switch && strcmp(value, "false") == 0 ? "off" : value;
+}
+
 static ls_status set_choice(ls_config *c, const ls_config_key *k, const char *where,
                             const char *value, ls_error *e) {
     ls_buf list = {0};
+    value = word_of(k, value);
     for (int i = 0; k->choices[i]; i++) {
         if (strcmp(k->choices[i], value) == 0) {
             *integer_at(c, k) = i;
@@ -147,6 +182,7 @@ ls_status ls_config_key_set(ls_config *c, const ls_config_key *k, const char *wh
     case LS_KEY_INTEGER: return set_integer(c, k, where, value, e);
     case LS_KEY_REAL: return set_real(c, k, where, value, e);
     case LS_KEY_CHOICE: return set_choice(c, k, where, value, e);
+    case LS_KEY_SPAN: return set_span(c, k, where, value, e);
     case LS_KEY_TEXT:
     case LS_KEY_MAPS:
     case LS_KEY_TREE:
@@ -166,7 +202,16 @@ static ls_status set_tree(ls_config *c, const ls_config_key *k, const char *wher
     snprintf(tree->file, sizeof tree->file, "%.*s", colon ? (int)(colon - name) : 60, name);
     tree->line = item->line;
     if (!*item->value) *tree = (ls_config_tree){0};
-    return set_text(c, k, where, item->value, e);
+    LS_TRY(set_text(c, k, where, item->value, e));
+    return tree == &c->train.phased ? ls_config_read_phases(c, where, e) : LS_OK;
+}
+
+/* Of a key that is not a tree. */
+static ls_status set_value(ls_config *c, const ls_config_key *k, const char *where,
+                           const char *value, ls_error *e) {
+    LS_TRY(ls_config_key_set(c, k, where, value, e));
+    if (integer_at(c, k) == &c->train.batch) ls_config_set_batch(c, c->train.batch);
+    return LS_OK;
 }
 
 static ls_status set_item(ls_config *c, const ls_config_key *k, const char *where,
@@ -182,7 +227,7 @@ static ls_status set_item(ls_config *c, const ls_config_key *k, const char *wher
                    ? not_maps(where, k, e)
                    : ls_fail(e, LS_EINVAL, "%.300s: '%.60s' is a list of texts; it has maps", where,
                              k->name);
-    return ls_config_key_set(c, k, where, item->value, e);
+    return set_value(c, k, where, item->value, e);
 }
 
 /* Sets a list that is written as in YAML: "[a, b]". */
@@ -220,7 +265,7 @@ static ls_status apply(ls_config *c, const char *path, const ls_yaml *y, ls_erro
                            "(model.kind is program); start that program",
                            where, item->key);
         if (!k) return unknown_key(where, item->key, e);
-        int *line = &lines[ls_config_key_index(k)];
+        int *line = &lines[ls_config_key_index(ls_config_key_find(item->key))];
         if (*line)
             return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' occurs twice; first in line %d", where,
                            item->key, *line);
@@ -270,7 +315,7 @@ ls_status ls_config_set(ls_config *c, const char *assignment, ls_error *e) {
     else if (is_list)
         s = set_list(c, k, equals + 1, e);
     else
-        s = ls_config_key_set(c, k, "--set", equals + 1, e);
+        s = set_value(c, k, "--set", equals + 1, e);
     free(name);
     return s;
 }

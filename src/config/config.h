@@ -25,6 +25,19 @@ typedef struct ls_config_tree {
     int line;
 } ls_config_tree;
 
+/* An amount of training, in one of these units. */
+typedef enum ls_span_unit { LS_SPAN_STEPS, LS_SPAN_SAMPLES, LS_SPAN_EPOCHS } ls_span_unit;
+typedef struct ls_config_span {
+    double n;
+    int64_t unit; /* an ls_span_unit */
+} ls_config_span;
+
+/* The steps from `step` on have `batch` samples each (phases.h). */
+enum { LS_CONFIG_PHASES = 16 };
+typedef struct ls_config_phase {
+    int64_t step, batch;
+} ls_config_phase;
+
 /* networks/network.h makes them. */
 typedef enum ls_model_kind {
     LS_MODEL_GPT2,
@@ -151,7 +164,7 @@ typedef struct ls_config_optim {
     double lr, min_lr;
     int64_t scale_lr;    /* an ls_scale_kind */
     int64_t scale_batch; /* the batch that lr is for; 0: not set */
-    int64_t warmup;      /* steps */
+    ls_config_span warmup;
     int64_t schedule;    /* an ls_schedule_kind */
     double decay_fraction;
     int64_t step_every;
@@ -229,7 +242,10 @@ typedef struct ls_config {
         char freeze[LS_CONFIG_TEXT]; /* patterns of frozen parameters, one a line */
         int64_t loss;                /* an ls_train_loss */
         int64_t steps, batch, micro_batch, virtual_workers, seed;
-        int64_t eval_every;   /* steps; 0: only at the end */
+        ls_config_tree phased; /* train.batch as a list; "": all steps have the same batch */
+        ls_config_phase phases[LS_CONFIG_PHASES]; /* [nphases] the same; `batch` is the largest */
+        int64_t nphases;                          /* 0: one batch for all steps */
+        int64_t eval_every;                       /* steps; 0: only at the end */
         int64_t eval_weights; /* an ls_eval_weights */
         int64_t eval_samples; /* per evaluation; the last one takes all */
         int64_t patience;     /* evaluations without a new lowest loss that end the run; 0: never */

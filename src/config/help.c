@@ -12,7 +12,7 @@ static void put_help(const ls_config *usual, const ls_config_key *k, ls_buf *out
     ls_config_key_write(usual, k, &line);
     char range[LS_KEY_RANGE];
     ls_config_key_write_range(k, range);
-    if (k->type == LS_KEY_INTEGER || k->type == LS_KEY_REAL)
+    if (k->type == LS_KEY_INTEGER || k->type == LS_KEY_REAL || k->type == LS_KEY_SPAN)
         ls_buf_printf(&line, " (%s%s%s)", range, k->choices ? ", or " : "",
                       k->choices ? k->choices[0] : "");
     for (int j = 0; k->type == LS_KEY_CHOICE && k->choices[j]; j++)

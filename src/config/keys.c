@@ -47,6 +47,8 @@ static const char *const pipelines[] = {"1f1b", "gpipe", "interleaved", NULL};
 static const char *const autos[] = {"auto", NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
 
+const char *const ls_config_span_units[] = {"steps", "samples", "epochs", NULL};
+
 enum { FIXED = false, FREE = true };
 enum { BILLION = 1000000000 };
 
@@ -62,6 +64,8 @@ enum { BILLION = 1000000000 };
     { name, LS_KEY_MAPS, offsetof(ls_config, field), {0}, {0}, NULL, free, help }
 #define TREE(name, field, free, help)                                                              \
     { name, LS_KEY_TREE, offsetof(ls_config, field), {0}, {0}, NULL, free, help }
+#define SPAN(name, field, low, high, usual, free, help)                                            \
+    { name, LS_KEY_SPAN, offsetof(ls_config, field), {0}, {low, high, usual}, NULL, free, help }
 #define INT_OR_AUTO(name, field, low, high, usual, free, help)                                     \
     { name, LS_KEY_INTEGER, offsetof(ls_config, field), {low, high, usual}, {0}, autos, free, help }
 #define ONE_OF(name, field, list, free, help)                                                      \
@@ -232,6 +236,8 @@ const ls_config_key ls_config_keys[] = {
            "rejected), against the model that the run begins with"),
     INT("train.steps", train.steps, 1, BILLION, 1000, FREE, "updates of the weights"),
     INT("train.batch", train.batch, 1, 1048576, 16, FIXED, "samples per step"),
+    TREE("train.batch", train.phased, FIXED,
+         "samples per step, from a step on, e.g. [[0, 64], [2000, 128]]: the batch grows in the run"),
     INT("train.micro_batch", train.micro_batch, 1, 1048576, 1, FREE,
         "samples that a worker computes at once: more is faster and needs more memory"),
     INT("train.virtual_workers", train.virtual_workers, 1, 4096, 8, FIXED,
@@ -299,11 +305,12 @@ const ls_config_key ls_config_keys[] = {
     NUM("optim.min_lr", optim.min_lr, 0, 1000, 1e-4, FIXED,
         "learning rate at the end of the schedules cosine, linear and wsd"),
     ONE_OF("optim.scale_lr", optim.scale_lr, scales, FIXED,
-           "lr and min_lr are multiplied by train.batch / optim.scale_batch (usual for sgd, lars), "
-           "or by its root (for adamw and its kind)"),
+           "lr and min_lr are multiplied by the step's batch / optim.scale_batch (usual for sgd, "
+           "lars), or by its root (for adamw and its kind)"),
     INT("optim.scale_batch", optim.scale_batch, 0, BILLION, 0, FIXED,
         "scale_lr: the batch that lr is meant for"),
-    INT("optim.warmup", optim.warmup, 0, BILLION, 50, FIXED, "steps of linear warm-up"),
+    SPAN("optim.warmup", optim.warmup, 0, BILLION, 50, FIXED,
+         "linear warm-up: a number of steps, or a text such as \"2000 samples\" or \"0.5 epochs\""),
     ONE_OF("optim.schedule", optim.schedule, schedules, FIXED,
            "learning rate after the warm-up: cosine and linear fall to min_lr over all steps; "
            "constant; step is multiplied at intervals; wsd is constant, then falls linearly"),
@@ -603,7 +610,10 @@ bool ls_config_key_is_group(const char *name) {
 }
 
 void ls_config_key_write_range(const ls_config_key *k, char text[LS_KEY_RANGE]) {
-    if (k->type == LS_KEY_INTEGER)
+    if (k->type == LS_KEY_SPAN)
+        snprintf(text, LS_KEY_RANGE, "%.15g to %.15g steps, samples or epochs",
+                 k->real[LS_KEY_LOW], k->real[LS_KEY_HIGH]);
+    else if (k->type == LS_KEY_INTEGER)
         snprintf(text, LS_KEY_RANGE, "%lld to %lld", (long long)k->whole[LS_KEY_LOW],
                  (long long)k->whole[LS_KEY_HIGH]);
     else

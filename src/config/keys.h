@@ -12,6 +12,7 @@ typedef enum ls_config_key_type {
     LS_KEY_LIST, /* a text per line */
     LS_KEY_MAPS, /* a list of maps: one per line, as base/yaml.h reads it */
     LS_KEY_TREE, /* an ls_config_tree */
+    LS_KEY_SPAN, /* an ls_config_span: a number of steps, "2000 samples", "0.5 epochs" */
     LS_KEY_CHOICE
 } ls_config_key_type;
 
@@ -22,7 +23,7 @@ typedef struct ls_config_key {
     ls_config_key_type type;
     size_t offset;              /* in ls_config */
     int64_t whole[3];           /* integer: lowest, highest, default */
-    double real[3];             /* real: the same */
+    double real[3];             /* real, span: the same */
     const char *const *choices; /* [.., NULL] choice: the words, the value is the index; integer:
                                    the word for LS_AUTO, or NULL */
     bool free;                  /* may change when a run is resumed: it can't affect the bits */
@@ -46,6 +47,8 @@ bool ls_config_key_is_group(const char *name);
 void ls_config_key_list_groups(ls_buf *);
 
 enum { LS_KEY_RANGE = 64 };
+/* The words for units of a span: [ls_span_unit], NULL. */
+extern const char *const ls_config_span_units[];
 /* "lowest to highest", for a number. */
 void ls_config_key_write_range(const ls_config_key *, char text[LS_KEY_RANGE]);
 

@@ -129,18 +129,25 @@ static ls_status check_compress(const ls_config *c, const char *where, ls_error 
     return LS_OK;
 }
 
-static ls_status check_train(const ls_config *c, const char *where, ls_error *e) {
-    int64_t B = c->train.batch, V = c->train.virtual_workers, below = B / V * V;
+static ls_status check_batch(const ls_config *c, int64_t B, const char *where, ls_error *e) {
+    int64_t V = c->train.virtual_workers, below = B / V * V;
     char nearby[64];
+    if (B % V == 0) return LS_OK;
     if (below)
         snprintf(nearby, sizeof nearby, "%lld or %lld", (long long)below, (long long)(below + V));
     else
         snprintf(nearby, sizeof nearby, "%lld", (long long)V);
-    if (B % V)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: train.virtual_workers %lld does not divide train.batch %lld; a batch "
-                       "of %s works",
-                       where, (long long)V, (long long)B, nearby);
+    return ls_fail(e, LS_EINVAL,
+                   "%s: train.virtual_workers %lld does not divide train.batch %lld; a batch of %s "
+                   "works",
+                   where, (long long)V, (long long)B, nearby);
+}
+
+static ls_status check_train(const ls_config *c, const char *where, ls_error *e) {
+    int64_t B = c->train.batch, V = c->train.virtual_workers;
+    LS_TRY(check_batch(c, B, where, e));
+    for (int i = 0; i < c->train.nphases; i++)
+        LS_TRY(check_batch(c, c->train.phases[i].batch, where, e));
     if (c->train.micro_batch > B / V)
         return ls_fail(
             e, LS_EINVAL,
@@ -353,6 +360,8 @@ static ls_status check_async(const ls_config *c, const char *where, ls_error *e)
                       : c->survival.audit                              ? "survival.audit"
                       : c->survival.backup_workers                     ? "survival.backup_workers"
                       : c->survival.copies > 1                         ? "survival.copies"
+                      : c->train.nphases                               ? "a list in train.batch"
+                      : c->optim.warmup.unit                           ? "a unit in optim.warmup"
                                                                        : NULL;
     if (!key) return LS_OK;
     if (half)
@@ -495,9 +504,9 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
                        "%s: train.patience %lld counts evaluations, and train.eval_every is 0; set "
                        "train.eval_every to steps between evaluations",
                        where, (long long)c->train.patience);
-    if (c->optim.warmup > c->train.steps)
-        return ls_fail(e, LS_EINVAL, "%s: optim.warmup %lld is more than train.steps %lld", where,
-                       (long long)c->optim.warmup, (long long)c->train.steps);
+    if (c->optim.warmup.unit == LS_SPAN_STEPS && c->optim.warmup.n > (double)c->train.steps)
+        return ls_fail(e, LS_EINVAL, "%s: optim.warmup %.15g is more than train.steps %lld", where,
+                       c->optim.warmup.n, (long long)c->train.steps);
     if (c->optim.loss_scale < c->optim.loss_scale_min)
         return ls_fail(e, LS_EINVAL, "%s: optim.loss_scale %g is below optim.loss_scale_min %g",
                        where, c->optim.loss_scale, c->optim.loss_scale_min);
@@ -574,6 +583,7 @@ static bool equal_trees(const char *a, const char *b) {
 static bool equal(const ls_config *a, const ls_config *b, const ls_config_key *k) {
     const char *x = (const char *)a + k->offset, *y = (const char *)b + k->offset;
     if (k->type == LS_KEY_TREE) return equal_trees(x, y);
+    if (k->type == LS_KEY_SPAN) return memcmp(x, y, sizeof(ls_config_span)) == 0;
     bool is_text = k->type == LS_KEY_TEXT || k->type == LS_KEY_LIST || k->type == LS_KEY_MAPS;
     return is_text ? strcmp(x, y) == 0 : memcmp(x, y, sizeof(int64_t)) == 0;
 }

@@ -72,6 +72,13 @@ static void put_maps(const char *s, ls_buf *out) {
     free(all);
 }
 
+/* A number of steps, or a text with the unit. */
+static void put_span(const ls_config_span *s, ls_buf *out) {
+    if (s->unit != LS_SPAN_STEPS) ls_buf_append(out, "\"", 1);
+    put_real(s->n, out);
+    if (s->unit != LS_SPAN_STEPS) ls_buf_printf(out, " %s\"", ls_config_span_units[s->unit]);
+}
+
 /* Its lines are indented, so that they belong to the key. */
 static void put_tree(const char *s, ls_buf *out) {
     if (!strpbrk(s, "[{")) {
@@ -100,6 +107,7 @@ void ls_config_key_write(const ls_config *c, const ls_config_key *k, ls_buf *out
     case LS_KEY_LIST: put_list(at, out); break;
     case LS_KEY_MAPS: put_maps(at, out); break;
     case LS_KEY_TREE: put_tree(at, out); break;
+    case LS_KEY_SPAN: put_span((const ls_config_span *)(const void *)at, out); break;
     }
 }
 

@@ -67,6 +67,11 @@ size_t ls_loader_nbytes(const ls_loader_config *c) {
     return 2 * most_samples(c) * c->sample_nbytes;
 }
 
+ls_batch ls_loader_batch(const ls_loader_config *c, uint64_t step) {
+    if (c->batches.n == 0) return ls_batch_of(step, c->order.n, c->batch);
+    return ls_batches_at(&c->batches, step, c->order.n);
+}
+
 /* ---- the threads ---- */
 
 /* Samples [first, end) of those that this worker takes of a batch. */
@@ -105,7 +110,7 @@ static void note_error(ls_loader *l, slot *s, uint64_t at, ls_status status, con
 
 static void begin_batch(ls_loader *l) {
     slot *s = &l->slots[l->made % 2];
-    s->batch = ls_batch_of(l->step0 + l->made, l->c.order.n, l->c.batch);
+    s->batch = ls_loader_batch(&l->c, l->step0 + l->made);
     s->status = LS_OK;
     l->total = ls_loader_place(&l->c, s->batch.count, l->c.b);
     l->given = 0;

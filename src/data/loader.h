@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "data/order.h"
+#include "data/batches.h"
 
 typedef struct ls_loader ls_loader;
 
@@ -24,7 +24,8 @@ typedef struct ls_loader_config {
     int threads;      /* that read samples; 0 means 1 */
     size_t sample_nbytes;
     ls_order order;
-    uint64_t batch;
+    uint64_t batch;     /* the largest */
+    ls_batches batches; /* of steps; n 0: each step has `batch` samples */
     bool
         waits; /* reads nothing before the first ls_loader_next(): what read() needs is not there */
     int V, a, b, step; /* this worker runs virtual workers a, a + step, ... below b, of V; step 0
@@ -54,6 +55,9 @@ ls_loader_times ls_loader_time(const ls_loader *);
 /* The index of virtual worker v's first sample among those that ls_loader_next() returns, in a
  * batch of `count` samples; for v = b, the number of those samples. */
 uint64_t ls_loader_place(const ls_loader_config *, uint64_t count, int v);
+
+/* The samples of a step. */
+ls_batch ls_loader_batch(const ls_loader_config *, uint64_t step);
 
 /* Bytes of the two buffers of samples. */
 size_t ls_loader_nbytes(const ls_loader_config *);

@@ -5,9 +5,15 @@
 
 #include "base/math.h"
 
-/* From 0 at `first` to 1 at `end`, with 1 from there on. */
-static double done(int64_t step, int64_t first, int64_t end) {
-    return step >= end ? 1 : (double)(step - first) / (double)(end - first);
+static uint64_t samples(const ls_schedule *s, int64_t steps) {
+    return s->batches.n ? ls_batches_sum(&s->batches, (uint64_t)steps) : (uint64_t)steps;
+}
+
+/* From 0 at step `first` to 1 at `end`, with 1 from there on. */
+static double done(const ls_schedule *s, int64_t step, int64_t first, int64_t end) {
+    uint64_t from = samples(s, first);
+    return step >= end ? 1
+                       : (double)(samples(s, step) - from) / (double)(samples(s, end) - from);
 }
 
 /* The part of the way from min_lr to lr that is left. */
@@ -16,9 +22,10 @@ static double left(const ls_schedule *s, int64_t step) {
     if (decay < s->warmup) decay = s->warmup;
     switch (s->kind) {
     case LS_SCHEDULE_COSINE:
-        return step >= s->steps ? 0 : 0.5 * (1.0 + ls_math_cospi(done(step, s->warmup, s->steps)));
-    case LS_SCHEDULE_LINEAR: return 1 - done(step, s->warmup, s->steps);
-    case LS_SCHEDULE_WSD: return step < decay ? 1 : 1 - done(step, decay, s->steps);
+        return step >= s->steps ? 0
+                                : 0.5 * (1.0 + ls_math_cospi(done(s, step, s->warmup, s->steps)));
+    case LS_SCHEDULE_LINEAR: return 1 - done(s, step, s->warmup, s->steps);
+    case LS_SCHEDULE_WSD: return step < decay ? 1 : 1 - done(s, step, decay, s->steps);
     case LS_SCHEDULE_CONSTANT:
     case LS_SCHEDULE_STEP: break;
     }
@@ -27,29 +34,69 @@ static double left(const ls_schedule *s, int64_t step) {
 
 /* Goyal et al., "Accurate, large minibatch SGD", arXiv 1706.02677: linear; Malladi et al., "On the
  * SDEs and scaling rules for adaptive gradient algorithms", NeurIPS 2022: the root. */
-static double scale_of(const ls_config *c) {
-    if (c->optim.scale_lr == LS_SCALE_OFF) return 1;
-    double times = (double)c->train.batch / (double)c->optim.scale_batch;
-    return c->optim.scale_lr == LS_SCALE_SQRT ? sqrt(times) : times;
+static double scale_at(const ls_schedule *s, int64_t step) {
+    if (s->scale == LS_SCALE_OFF) return 1;
+    double times = (double)ls_batches_size(&s->batches, (uint64_t)step) / s->scale_batch;
+    return s->scale == LS_SCALE_SQRT ? sqrt(times) : times;
 }
 
-ls_schedule ls_schedule_of(const ls_config *c) {
-    double scale = scale_of(c);
+/* The first number of steps that take at least `want` samples; with nsamples 0 as if no step at the
+ * end of an epoch had fewer. More than all steps of the run: train.steps + 1. */
+static int64_t steps_for(const ls_config *c, const ls_batches *b, double want, uint64_t nsamples) {
+    int64_t low = 0, high = c->train.steps + 1;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        ls_batch at = {.first = ls_batches_sum(b, (uint64_t)middle)};
+        if (nsamples) at = ls_batches_at(b, (uint64_t)middle, nsamples);
+        if ((double)(at.epoch * nsamples + at.first) >= want)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static int64_t warmup_of(const ls_config *c, const ls_batches *b, uint64_t nsamples) {
+    const ls_config_span *w = &c->optim.warmup;
+    switch ((ls_span_unit)w->unit) {
+    case LS_SPAN_SAMPLES: return steps_for(c, b, w->n, 0);
+    case LS_SPAN_EPOCHS: return nsamples ? steps_for(c, b, w->n * (double)nsamples, nsamples) : 0;
+    case LS_SPAN_STEPS: break;
+    }
+    return (int64_t)w->n;
+}
+
+ls_status ls_schedule_check(const ls_config *c, uint64_t nsamples, ls_error *e) {
+    const ls_batches b = ls_batches_of(c);
+    if (warmup_of(c, &b, nsamples) <= c->train.steps) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "optim.warmup %.15g %s: train.steps %lld are fewer; use a shorter warm-up, or "
+                   "more steps",
+                   c->optim.warmup.n, c->optim.warmup.unit == LS_SPAN_EPOCHS ? "epochs" : "samples",
+                   (long long)c->train.steps);
+}
+
+ls_schedule ls_schedule_of(const ls_config *c, uint64_t nsamples) {
+    const ls_batches b = ls_batches_of(c);
     return (ls_schedule){.kind = (ls_schedule_kind)c->optim.schedule,
-                         .lr = scale * c->optim.lr,
-                         .min_lr = scale * c->optim.min_lr,
-                         .warmup = c->optim.warmup,
+                         .lr = c->optim.lr,
+                         .min_lr = c->optim.min_lr,
+                         .warmup = warmup_of(c, &b, nsamples),
                          .steps = c->train.steps,
                          .decay_fraction = c->optim.decay_fraction,
                          .step_every = c->optim.step_every,
-                         .step_factor = c->optim.step_factor};
+                         .step_factor = c->optim.step_factor,
+                         .batches = b,
+                         .scale = (ls_scale_kind)c->optim.scale_lr,
+                         .scale_batch = (double)c->optim.scale_batch};
 }
 
 double ls_schedule_rate(const ls_schedule *s, int64_t step) {
-    if (step < s->warmup) return s->lr * (double)(step + 1) / (double)s->warmup;
-    if (s->kind == LS_SCHEDULE_CONSTANT) return s->lr;
+    double scale = scale_at(s, step), lr = scale * s->lr, min_lr = scale * s->min_lr;
+    if (step < s->warmup) return lr * (double)(step + 1) / (double)s->warmup;
+    if (s->kind == LS_SCHEDULE_CONSTANT) return lr;
     if (s->kind == LS_SCHEDULE_STEP)
-        return s->lr *
+        return lr *
                ls_math_pow_int(s->step_factor, (uint64_t)((step - s->warmup) / s->step_every));
-    return s->min_lr + (s->lr - s->min_lr) * left(s, step);
+    return min_lr + (lr - min_lr) * left(s, step);
 }

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/median.h"
+#include "config/phases.h"
 #include "perf/export.h"
 #include "perf/fake.h"
 #include "train/fit.h"
@@ -120,7 +121,7 @@ static ls_status measure_steps(ls_member *m, const bench_job *b, double *seconds
             for (int x = 0; x < m->nexecs; x++) ls_exec_reset_times(m->execs[x]);
             sent = bytes_sent(m);
         }
-        ls_step_in in = ls_run_step(b->host.run, i, &m->scaler);
+        ls_step_in in = ls_run_step(b->host.run, m->data->ntrain, i, &m->scaler);
         int64_t begin = ls_clock_ns();
         LS_TRY(ls_member_step(m, &in, &step, e));
         out->losses[i] = step.loss;
@@ -164,7 +165,7 @@ static ls_status trace_steps(ls_member *m, const bench_job *b, ls_error *e) {
     ls_traced_workers traced = ls_member_traced(m);
     ls_tracer_open(&tracer, &b->trace, &traced, first, first + 1 + n);
     for (int64_t i = first; s == LS_OK && i < first + 1 + n; i++) {
-        ls_step_in in = ls_run_step(b->host.run, i, &m->scaler);
+        ls_step_in in = ls_run_step(b->host.run, m->data->ntrain, i, &m->scaler);
         s = ls_tracer_before(&tracer, i, e);
         if (s == LS_OK) s = ls_member_step(m, &in, &step, e);
         if (s == LS_OK) s = ls_tracer_after(&tracer, i, e);
@@ -238,6 +239,7 @@ ls_status ls_bench_train_run(const ls_config *c, const ls_bench_request *q, ls_b
                        "model.sparse: its rows are those of a run's samples, and a benchmark has "
                        "random ones; set model.sparse: off, or time `lockstep train`");
     ls_run run = {.config = *c};
+    ls_config_set_batch(&run.config, c->train.batch);
     bench_job b = {.data = &data, .report = report, .trace = q->trace, .export_dir = q->export_dir};
     b.warmup = q->warmup;
     b.steps = q->steps;

@@ -37,7 +37,7 @@ static ls_status write_samples(const ls_run *r, const ls_dataset *d, int64_t ste
     void *sample = ls_alloc(d->sample_nbytes);
     ls_status s = LS_OK;
     for (int64_t step = 0; s == LS_OK && step < steps; step++) {
-        ls_batch b = ls_batch_of((uint64_t)step, d->ntrain, c.batch);
+        ls_batch b = ls_loader_batch(&c, (uint64_t)step);
         if (b.count < c.batch)
             s = ls_fail(e, LS_EINVAL,
                         "step %lld, at the end of an epoch of %llu samples, has %llu of them, not "
@@ -82,7 +82,8 @@ static ls_status write_config(const ls_config *c, const char *path, ls_error *e)
 }
 
 /* What follows from the config, or is drawn. */
-static ls_status write_settings(const ls_host *h, int64_t steps, const char *path, ls_error *e) {
+static ls_status write_settings(const ls_host *h, uint64_t nsamples, int64_t steps,
+                                const char *path, ls_error *e) {
     const ls_run *r = h->run;
     const ls_model *m = &h->layout.model;
     const ls_config *c = &r->config;
@@ -90,7 +91,7 @@ static ls_status write_settings(const ls_host *h, int64_t steps, const char *pat
     ls_json *o = ls_json_new_object(), *rates = ls_json_new_array(), *decay = ls_json_new_array();
     ls_json *frozen = ls_json_new_array();
     for (int64_t i = 0; i < steps; i++)
-        ls_json_push(rates, ls_json_new_number(ls_run_step(r, i, &none).lr));
+        ls_json_push(rates, ls_json_new_number(ls_run_step(r, nsamples, i, &none).lr));
     for (int i = 0; i < m->nparams; i++)
         if (m->params[i].decay) ls_json_push(decay, ls_json_new_text(m->params[i].name));
     for (int i = 0; i < m->nparams; i++)
@@ -125,7 +126,7 @@ ls_status ls_export(const ls_host *h, const ls_dataset *d, int64_t steps, const 
     ls_status s = ls_file_make_dirs(dir, e);
     if (s == LS_OK && !ls_config_has_pairs(&h->run->config))
         s = ls_export_samples(h->run, d, steps, dir, e);
-    if (s == LS_OK) s = write_settings(h, steps, settings, e);
+    if (s == LS_OK) s = write_settings(h, d->ntrain, steps, settings, e);
     if (s == LS_OK) s = write_config(&h->run->config, config, e);
     free(settings);
     free(config);

@@ -1,6 +1,7 @@
 /* forecast.c - see forecast.h. */
 #include "perf/forecast.h"
 
+#include "config/phases.h"
 #include "train/layout.h"
 #include "train/run.h"
 #include "train/sync.h"
@@ -116,6 +117,29 @@ ls_status ls_forecast_plan(const ls_config *c, const ls_plan *p, const ls_foreca
     return LS_OK;
 }
 
+/* The seconds of a step with this batch. */
+static ls_status phase_s(const ls_config *c, int64_t batch, int n, const ls_forecast_world *w,
+                         double *s_p, ls_error *e) {
+    ls_config one = *c;
+    ls_layout l;
+    ls_forecast f;
+    int64_t samples = batch / c->train.virtual_workers;
+    ls_config_set_batch(&one, batch);
+    if (one.train.micro_batch > samples) one.train.micro_batch = samples;
+    LS_TRY(ls_layout_make(&one, n, NULL, &l, e));
+    ls_status s = ls_forecast_plan(&one, &l.plan, w, &f, e);
+    if (s == LS_OK) *s_p = f.step_s;
+    ls_layout_free(&l);
+    return s;
+}
+
+ls_status ls_forecast_phases(const ls_config *c, int nworkers, const ls_forecast_world *w,
+                             double *step_s, ls_error *e) {
+    for (int i = 0; i < c->train.nphases; i++)
+        LS_TRY(phase_s(c, c->train.phases[i].batch, nworkers, w, &step_s[i], e));
+    return LS_OK;
+}
+
 ls_status ls_forecast_scale(const ls_config *c, int base, int n, bool strong, ls_config *scaled_p,
                             ls_error *e) {
     ls_config s = *c;
@@ -134,6 +158,7 @@ ls_status ls_forecast_scale(const ls_config *c, int base, int n, bool strong, ls
         s.train.batch = s.train.virtual_workers * samples;
     }
     if (s.train.micro_batch > samples) s.train.micro_batch = samples;
+    ls_config_set_batch(&s, s.train.batch);
     *scaled_p = s;
     return LS_OK;
 }

@@ -35,6 +35,10 @@ ls_site ls_forecast_site(const ls_config *, const ls_plan *, const ls_forecast_w
 ls_status ls_forecast_plan(const ls_config *, const ls_plan *, const ls_forecast_world *,
                            ls_forecast *f_p, ls_error *);
 
+/* The seconds of a step in each phase of train.batch (config/phases.h): step_s [nphases]. */
+ls_status ls_forecast_phases(const ls_config *, int nworkers, const ls_forecast_world *,
+                             double *step_s, ls_error *);
+
 /* Copies *c with batch and virtual workers scaled so that each of n workers has the work that each
  * of `base` workers has in the config; or (strong) with the config's batch and enough virtual
  * workers for n. */

@@ -68,8 +68,8 @@ static void count_workers(audit *a, int64_t view, int64_t workers) {
 }
 
 static ls_batch batch_of(const audit *a, int64_t step) {
-    return ls_batch_of((uint64_t)step - 1, (uint64_t)a->l.nsamples,
-                       (uint64_t)a->config->train.batch);
+    const ls_batches batches = ls_batches_of(a->config);
+    return ls_batches_at(&batches, (uint64_t)step - 1, (uint64_t)a->l.nsamples);
 }
 
 /* ---- lines ---- */

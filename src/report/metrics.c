@@ -27,7 +27,9 @@ struct ls_metrics {
     ls_buf waiting;      /* lines that the disk does not accept now */
     bool failing;        /* the latest write failed, and that was logged */
     ls_events *events;   /* NULL: a write failed; the next checkpoint tries a new file */
-    double step_seconds; /* smoothed */
+    ls_batches batches;
+    double step_seconds; /* smoothed, of a step with `batch` samples */
+    uint64_t batch;
     int64_t skipped;     /* steps, in all */
     ls_logged logged;
     int64_t shown_ns; /* when the live line was last written */
@@ -51,6 +53,7 @@ ls_status ls_metrics_open(const char *run, const ls_config *config, const ls_mod
     ls_metrics *m = LS_NEW(ls_metrics);
     m->config = config;
     m->model = model;
+    m->batches = ls_batches_of(config);
     m->logged = logged;
     m->run = ls_strdup(run);
     m->path = ls_metrics_path(run);
@@ -160,6 +163,13 @@ static void write_rewards(const ls_metrics *m, const double *notes, ls_buf *out)
             ls_buf_printf(out, "  %s %.4f", m->model->notes[k] + n, notes[k]);
 }
 
+/* Seconds until the last step, by the time that a sample takes. */
+static double seconds_left(const ls_metrics *m, int64_t steps) {
+    uint64_t all = ls_batches_sum(&m->batches, (uint64_t)m->config->train.steps);
+    uint64_t done = ls_batches_sum(&m->batches, (uint64_t)steps);
+    return m->step_seconds * (double)(all - done) / (double)m->batch;
+}
+
 static void show_line(ls_metrics *m, int64_t steps, const ls_step_out *out, double rate) {
     const ls_config *c = m->config;
     bool last = steps == c->train.steps;
@@ -169,7 +179,7 @@ static void show_line(ls_metrics *m, int64_t steps, const ls_step_out *out, doub
         return;
     m->shown_ns = now;
     char left[32], skipped[32] = "";
-    time_text(m->step_seconds * (double)(c->train.steps - steps), left, sizeof left);
+    time_text(seconds_left(m, steps), left, sizeof left);
     if (m->skipped) snprintf(skipped, sizeof skipped, "  skipped %lld", (long long)m->skipped);
     ls_buf rewards = {0};
     write_rewards(m, out->notes, &rewards);
@@ -252,9 +262,12 @@ static ls_status log_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
 
 ls_status ls_metrics_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
                           const ls_step_out *out, const ls_step_time *t, ls_error *e) {
+    uint64_t batch = ls_batches_size(&m->batches, (uint64_t)steps - 1);
     double weight = m->step_seconds > 0 ? 0.1 : 1.0;
+    if (m->batch) m->step_seconds *= (double)batch / (double)m->batch;
+    m->batch = batch;
     m->step_seconds += weight * (t->seconds - m->step_seconds);
-    double rate = (double)m->config->train.batch * ls_config_units(m->config) / m->step_seconds;
+    double rate = (double)batch * ls_config_units(m->config) / m->step_seconds;
     LS_TRY(log_step(m, steps, in, out, t, e));
     m->skipped = steps - 1 - in->updates + (out->skipped ? 1 : 0);
     show_line(m, steps, out, rate);

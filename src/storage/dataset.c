@@ -238,6 +238,7 @@ ls_loader_config ls_dataset_loader(const ls_dataset *d, const ls_config *c) {
                           .threads = threads_of(d, c),
                           .order = ls_dataset_order(d, c),
                           .batch = (uint64_t)c->train.batch,
+                          .batches = ls_batches_of(c),
                           .V = (int)c->train.virtual_workers};
     if (d->text.has_chats) {
         l.read = ls_corpus_chat_train;

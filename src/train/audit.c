@@ -108,7 +108,7 @@ typedef struct question {
 static ls_status hash_gradient(ls_member *m, question q, ls_hash *out, ls_error *e) {
     ls_solo x = {0};
     ls_plan plan;
-    ls_step_in in = ls_run_step(m->run, q.steps, &m->scaler);
+    ls_step_in in = ls_run_step(m->run, m->data->ntrain, q.steps, &m->scaler);
     LS_TRY(ls_solo_plan(m, &plan, e));
     ls_solo_task task = {.plan = &plan, .vw = q.vw, .steps = q.steps};
     ls_status s = ls_solo_open(&x, m, &task, e);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/plural.h"
 #include "coll/virtual.h"
+#include "optim/schedule.h"
 #include "storage/checkpoint.h"
 #include "train/async_steps.h"
 #include "train/layout.h"
@@ -76,6 +77,7 @@ static ls_status agree_on_done(ls_loop *l, ls_error *e) {
 static ls_status open_data(ls_loop *l, ls_error *e) {
     const ls_run *r = l->run;
     LS_TRY(ls_dataset_open(&l->data, r->dir, &r->config, &l->host->layout.model, e));
+    LS_TRY(ls_schedule_check(&r->config, l->data.ntrain, e));
     ls_hash h = ls_dataset_identity(&l->data);
     ls_run_notes *notes = l->host->notes;
     int64_t mark = (int64_t)((h.hi ^ h.lo) | 1);

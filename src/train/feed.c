@@ -129,7 +129,8 @@ void ls_feed_begin(ls_feed *f, int64_t step) {
     pthread_mutex_lock(&f->lock);
     f->written = false;
     f->n = f->next = 0;
-    f->batch = ls_batch_of((uint64_t)step, f->c.count, (uint64_t)c->train.batch);
+    const ls_batches batches = ls_batches_of(c);
+    f->batch = ls_batches_at(&batches, (uint64_t)step, f->c.count);
     for (int i = 0; i < ls_plan_nvws(f->c.plan, f->c.worker); i++) {
         int vw = ls_plan_vw(f->c.plan, f->c.worker, i);
         uint64_t first = 0, end = 0;

@@ -156,7 +156,7 @@ static void give_up_step(ls_loop *l, double seconds) {
 }
 
 static ls_status one_step(ls_loop *l, ls_error *e) {
-    ls_step_in in = ls_run_step(l->run, l->steps, &l->m.scaler);
+    ls_step_in in = ls_run_step(l->run, l->data.ntrain, l->steps, &l->m.scaler);
     ls_step_out out = {0};
     int64_t begin = ls_clock_ns();
     ls_in_flight_begin(l->flight, l->steps);
@@ -192,7 +192,7 @@ static bool is_unevaluated(const ls_loop *l) {
 
 /* Earlier workers were lost in the middle of a step. */
 static ls_status finish_step(ls_loop *l, ls_error *e) {
-    ls_step_in in = ls_run_step(l->run, l->steps, &l->m.scaler);
+    ls_step_in in = ls_run_step(l->run, l->data.ntrain, l->steps, &l->m.scaler);
     ls_step_out out = {0};
     int64_t begin = ls_clock_ns();
     LS_TRY(ls_member_finish_step(&l->m, &in, &out, e));

@@ -86,9 +86,10 @@ bool ls_run_has_scale(const ls_run *r) {
     return ls_config_compute(&r->config) == LS_F16 || ls_config_reduce(&r->config) == LS_F16;
 }
 
-ls_step_in ls_run_step(const ls_run *r, int64_t step, const ls_scaler *scaler) {
+ls_step_in ls_run_step(const ls_run *r, uint64_t nsamples, int64_t step,
+                       const ls_scaler *scaler) {
     const ls_config *c = &r->config;
-    const ls_schedule s = ls_schedule_of(c);
+    const ls_schedule s = ls_schedule_of(c, nsamples);
     return (ls_step_in){.step = step,
                         .updates = step - scaler->skipped,
                         .loss_scale = ls_run_has_scale(r) ? scaler->scale : 1,

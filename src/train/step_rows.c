@@ -124,7 +124,7 @@ static void add_sample(ls_step_rows *r) {
 /* Gives a slot to each row of the batch. */
 static ls_status find_rows(ls_step_rows *r, int64_t step, ls_error *e) {
     const ls_loader_config *c = &r->batch;
-    ls_batch b = ls_batch_of((uint64_t)step, c->order.n, c->batch);
+    ls_batch b = ls_loader_batch(c, (uint64_t)step);
     ls_draw d = {.seed = c->order.seed, .epoch = b.epoch};
     forget_slots(r);
     for (uint64_t i = 0; i < b.count; i++) {

@@ -14,6 +14,7 @@
 #include "config/writer.h"
 #include "networks/own_source.h"
 #include "networks/program.h"
+#include "optim/schedule.h"
 #include "storage/checkpoint.h"
 #include "train/evaluate.h"
 #include "train/feed.h"
@@ -102,6 +103,7 @@ static ls_status open_feed(const ls_trainer_options *o, ls_trainer *t, ls_error 
                         .worker = ls_group_rank(t->m.group),
                         .count = o->count,
                         .hash = o->hash};
+    LS_TRY(ls_schedule_check(&t->run.config, o->count, e));
     LS_TRY(ls_feed_open(&f, &t->feed, e));
     t->m.data = ls_feed_data(t->feed);
     return LS_OK;
@@ -220,7 +222,7 @@ uint64_t ls_trainer_number(const ls_trainer *t, int64_t i) { return ls_feed_numb
 ls_sample *ls_trainer_sample(ls_trainer *t, int64_t i) { return ls_feed_sample(t->feed, i); }
 
 ls_status ls_trainer_step(ls_trainer *t, ls_trainer_result *result, ls_error *e) {
-    ls_step_in in = ls_run_step(&t->run, t->steps, &t->m.scaler);
+    ls_step_in in = ls_run_step(&t->run, t->m.data->ntrain, t->steps, &t->m.scaler);
     ls_step_out out = {0};
     ls_feed_hand_over(t->feed);
     LS_TRY(ls_member_step(&t->m, &in, &out, e));

@@ -49,6 +49,18 @@ static void test_read(void **state) {
     assert_int_equal(c.train.steps, 1000);
 }
 
+/* Keys that are on or off. */
+static void test_switches(void **state) {
+    (void)state;
+    ls_config c = defaults();
+    ls_error e;
+    assert_ls_ok(read_text("model: {qk_norm: true}\noptim: {nesterov: on}\n", &c, &e), e);
+    assert_true(c.model.qk_norm == 1 && c.optim.nesterov == 1);
+    assert_ls_ok(ls_config_set(&c, "model.qk_norm=false", &e), e);
+    assert_int_equal(c.model.qk_norm, 0);
+    assert_int_equal(ls_config_set(&c, "parallel.overlap=true", &e), LS_EINVAL);
+}
+
 /* What ls_config_write() writes is read back as the same config, to the last bit of each real. */
 static void test_round_trip(void **state) {
     (void)state;
@@ -364,7 +376,7 @@ static void test_compatible(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),       cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_read),       cmocka_unit_test(test_switches), cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_set),        cmocka_unit_test(test_check),
         cmocka_unit_test(test_compatible), cmocka_unit_test(test_odd_text),
         cmocka_unit_test(test_lines),      cmocka_unit_test(test_list),

@@ -2,6 +2,7 @@
 #include "optim/schedule.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "test.h"
 
@@ -23,6 +24,13 @@ static void test_end_points(void **state) {
     assert_near(ls_schedule_rate(&s, 1000000), 3e-5);
 }
 
+/* The rate at the end of the warm-up, and after the last step. */
+static void assert_rates(const ls_config *c, double lr, double min_lr) {
+    const ls_schedule s = ls_schedule_of(c, 0);
+    assert_near(ls_schedule_rate(&s, s.warmup), lr);
+    assert_near(ls_schedule_rate(&s, s.steps), min_lr);
+}
+
 /* The batch of a config is 4 times that which its rates are for. */
 static void test_scaled(void **state) {
     (void)state;
@@ -33,14 +41,80 @@ static void test_scaled(void **state) {
     c.train.batch = 256;
     c.optim.lr = 3e-3;
     c.optim.min_lr = 3e-4;
-    assert_near(ls_schedule_of(&c).lr, 3e-3);
+    assert_rates(&c, 3e-3, 3e-4);
     assert_ls_ok(ls_config_set(&c, "optim.scale_batch=64", &e), e);
     for (int i = 0; i < 2; i++) {
         double want = i ? 2 : 4;
         assert_ls_ok(ls_config_set(&c, scales[i], &e), e);
-        assert_near(ls_schedule_of(&c).lr, want * 3e-3);
-        assert_near(ls_schedule_of(&c).min_lr, want * 3e-4);
+        assert_rates(&c, want * 3e-3, want * 3e-4);
     }
+}
+
+static void set(ls_config *c, const char *what) {
+    ls_error e = {0};
+    assert_ls_ok(ls_config_set(c, what, &e), e);
+}
+
+/* Where the batch grows, the rate goes along, and the curve by samples: 10 steps of 8 samples, then
+ * 20 of 32. */
+static void test_phases(void **state) {
+    (void)state;
+    ls_config c;
+    ls_config_defaults(&c);
+    set(&c, "train.batch=[[0, 8], [10, 32]]");
+    set(&c, "train.steps=30");
+    set(&c, "optim.schedule=linear");
+    set(&c, "optim.lr=1");
+    set(&c, "optim.min_lr=0");
+    set(&c, "optim.warmup=0");
+    ls_schedule s = ls_schedule_of(&c, 0);
+    for (int64_t i = 0; i < 30; i++) {
+        double samples = i < 10 ? 8.0 * (double)i : 80 + 32.0 * (double)(i - 10);
+        assert_near(ls_schedule_rate(&s, i), 1 - samples / 720);
+    }
+    set(&c, "optim.scale_lr=sqrt");
+    set(&c, "optim.scale_batch=8");
+    s = ls_schedule_of(&c, 0);
+    assert_near(ls_schedule_rate(&s, 9), 1 - 72.0 / 720);
+    assert_near(ls_schedule_rate(&s, 10), 2 * (1 - 80.0 / 720));
+}
+
+/* As many steps as take the samples, or the part of the epochs, of a set of 100 samples. */
+static void test_warmup(void **state) {
+    (void)state;
+    static const struct {
+        const char *batch, *warmup;
+        int64_t steps;
+    } rows[] = {{"8", "20 steps", 20},
+                {"8", "0 samples", 0},
+                {"8", "1 samples", 1},
+                {"8", "80 samples", 10},
+                {"8", "81 samples", 11},
+                {"8", "0.5 epochs", 7},
+                {"8", "2 epochs", 26}, /* 13 steps each: the last has 4 samples */
+                {"[[0, 8], [5, 20]]", "80 samples", 7},
+                {"[[0, 8], [5, 20]]", "1 epochs", 8}};
+    ls_config c;
+    ls_error e = {0};
+    ls_config_defaults(&c);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "train.batch=%s", rows[i].batch);
+        set(&c, text);
+        snprintf(text, sizeof text, "optim.warmup=%s", rows[i].warmup);
+        set(&c, text);
+        assert_int_equal(ls_schedule_of(&c, 100).warmup, rows[i].steps);
+        assert_ls_ok(ls_schedule_check(&c, 100, &e), e);
+    }
+    set(&c, "train.batch=8");
+    set(&c, "train.steps=25");
+    set(&c, "optim.warmup=2 epochs");
+    assert_int_equal(ls_schedule_check(&c, 100, &e), LS_EINVAL);
+    assert_non_null(strstr(e.msg, "optim.warmup 2 epochs: train.steps 25 are fewer"));
+    set(&c, "optim.warmup=201 samples");
+    assert_int_equal(ls_schedule_check(&c, 100, &e), LS_EINVAL);
+    set(&c, "optim.warmup=200 samples");
+    assert_ls_ok(ls_schedule_check(&c, 100, &e), e);
 }
 
 static void test_formula(void **state) {
@@ -117,7 +191,8 @@ static void test_curves(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scaled),   cmocka_unit_test(test_end_points),
+        cmocka_unit_test(test_scaled),   cmocka_unit_test(test_phases),
+        cmocka_unit_test(test_warmup),   cmocka_unit_test(test_end_points),
         cmocka_unit_test(test_formula),  cmocka_unit_test(test_monotone),
         cmocka_unit_test(test_extremes), cmocka_unit_test(test_curves),
     };
