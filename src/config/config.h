@@ -245,6 +245,7 @@ typedef struct ls_config {
         ls_config_tree phased; /* train.batch as a list; "": all steps have the same batch */
         ls_config_phase phases[LS_CONFIG_PHASES]; /* [nphases] the same; `batch` is the largest */
         int64_t nphases;                          /* 0: one batch for all steps */
+        int64_t noise_scale;                      /* 1: on */
         int64_t eval_every;                       /* steps; 0: only at the end */
         int64_t eval_weights; /* an ls_eval_weights */
         int64_t eval_samples; /* per evaluation; the last one takes all */

@@ -244,6 +244,9 @@ const ls_config_key ls_config_keys[] = {
         "parts of the batch; they fix the order of summation and limit the number of workers"),
     INT("train.seed", train.seed, 0, INT64_MAX, 1, FIXED,
         "seed of the initial weights and of the order of samples"),
+    ONE_OF("train.noise_scale", train.noise_scale, switches, FREE,
+           "on: each step measures the gradient noise scale, which says how large a batch may be "
+           "(docs/batch.md); it does not change the bits"),
     INT("train.eval_every", train.eval_every, 0, BILLION, 100, FREE,
         "steps between evaluations; 0: only at the end"),
     INT("train.eval_samples", train.eval_samples, 1, BILLION, 64, FREE,

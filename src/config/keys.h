@@ -30,7 +30,7 @@ typedef struct ls_config_key {
     const char *help;
 } ls_config_key;
 
-enum { LS_NCONFIG_KEYS = 175 };
+enum { LS_NCONFIG_KEYS = 177 };
 extern const ls_config_key ls_config_keys[LS_NCONFIG_KEYS];
 /* All keys: those of the table, then those of a program (own.h). NULL after the last one. */
 const ls_config_key *ls_config_key_at(int i);
@@ -46,7 +46,7 @@ bool ls_config_key_is_group(const char *name);
 /* Appends the groups in the order of the table: "model, data, ...". */
 void ls_config_key_list_groups(ls_buf *);
 
-enum { LS_KEY_RANGE = 64 };
+enum { LS_KEY_RANGE = 96 };
 /* The words for units of a span: [ls_span_unit], NULL. */
 extern const char *const ls_config_span_units[];
 /* "lowest to highest", for a number. */

@@ -143,6 +143,23 @@ static ls_status check_batch(const ls_config *c, int64_t B, const char *where, l
                    where, (long long)V, (long long)B, nearby);
 }
 
+/* It compares gradients of virtual workers, which must be those that are summed. */
+static ls_status check_noise(const ls_config *c, const char *where, ls_error *e) {
+    const char *key = !c->train.noise_scale                   ? NULL
+                      : c->sync.mode                          ? "sync.mode"
+                      : c->compress.kind                      ? "compress.kind"
+                      : c->model.sparse                       ? "model.sparse"
+                      : c->parallel.reduce != LS_REDUCE_TREE  ? "parallel.reduce"
+                      : c->parallel.mesh_pipe > 1             ? "parallel.mesh"
+                      : c->train.virtual_workers < 2          ? "train.virtual_workers"
+                                                              : NULL;
+    if (!key) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: train.noise_scale compares the gradients of two or more virtual workers, "
+                   "which is not possible with this value of %s; leave one of them out",
+                   where, key);
+}
+
 static ls_status check_train(const ls_config *c, const char *where, ls_error *e) {
     int64_t B = c->train.batch, V = c->train.virtual_workers;
     LS_TRY(check_batch(c, B, where, e));
@@ -164,6 +181,13 @@ static ls_status check_schedule_free(const ls_config *c, const char *where, ls_e
                        "%s: optim.optimizer is schedule-free, and optim.schedule is not constant; "
                        "set optim.schedule=constant",
                        where);
+    if (c->optim.warmup.unit != LS_SPAN_STEPS || (c->train.nphases && c->optim.scale_lr))
+        return ls_fail(e, LS_EINVAL,
+                       "%s: optim.optimizer is schedule-free, whose average needs optim.warmup in "
+                       "steps, and after it one learning rate: %s",
+                       where,
+                       c->optim.warmup.unit ? "set optim.warmup to a number"
+                                            : "train.batch grows, so leave out optim.scale_lr");
     if (c->optim.ema > 0)
         return ls_fail(e, LS_EINVAL,
                        "%s: optim.optimizer is schedule-free, which is an average of weights, and "
@@ -488,6 +512,7 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     LS_TRY(check_vocab(c, where, e));
     LS_TRY(check_lora(c, where, e));
     LS_TRY(check_train(c, where, e));
+    LS_TRY(check_noise(c, where, e));
     LS_TRY(check_compress(c, where, e));
     LS_TRY(check_data(c, where, e));
     LS_TRY(check_sync(c, where, e));
@@ -588,6 +613,13 @@ static bool equal(const ls_config *a, const ls_config *b, const ls_config_key *k
     return is_text ? strcmp(x, y) == 0 : memcmp(x, y, sizeof(int64_t)) == 0;
 }
 
+/* Of two keys with its name, the one that is set. */
+static const ls_config_key *visible_of(const ls_config *c, const ls_config_key *k) {
+    if (!ls_config_key_is_hidden(c, k)) return k;
+    const ls_config_key *tree = ls_config_key_find_tree(k->name);
+    return k == tree ? ls_config_key_find(k->name) : tree;
+}
+
 /* Appends a sentence on what a change of this key means, if it means anything. */
 static void add_note(const ls_config_key *k, const char *was, const char *now, bool has_text,
                      ls_buf *note) {
@@ -620,8 +652,8 @@ ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char 
     for (int i = 0; (k = ls_config_key_at(i)); i++) {
         if (equal(was, now, k)) continue;
         ls_buf a = {0}, b = {0};
-        ls_config_key_write(was, k, &a);
-        ls_config_key_write(now, k, &b);
+        ls_config_key_write(was, visible_of(was, k), &a);
+        ls_config_key_write(now, visible_of(now, k), &b);
         ls_status s = LS_OK;
         if (!k->free)
             s = ls_fail(e, LS_EINVAL,

@@ -49,6 +49,9 @@ ls_status ls_exec_load(ls_exec *x, ls_error *e) {
     size_t nlosses = (size_t)((m->nlosses + m->nnotes) * p->c.batch);
     if (x->has == LS_HAS_ALL) return LS_OK;
     memset(losses, 0, nlosses * sizeof *losses);
+    if (p->c.noise)
+        memset(ls_plan_noise(p, x->c.world->parts), 0,
+               (size_t)p->c.V * LS_NOISE_NUMBERS * sizeof *losses);
     return weigh(x, e);
 }
 
@@ -228,6 +231,18 @@ static void decode_factors(ls_exec *x, const ls_action *a) {
     if (a->last) ls_errors_mark_own(x->c.world, x->c.plan, j.step + 1);
 }
 
+static ls_status run_squares(ls_exec *x, const ls_action *a) {
+    const ls_plan *p = x->c.plan;
+    double *numbers = ls_plan_noise(p, x->c.world->parts) + a->vw * LS_NOISE_NUMBERS;
+    const ls_squares_input in = {.plan = p,
+                                 .grads = sum_at(x, a->slot, 0),
+                                 .seed = x->c.loader.order.seed,
+                                 .step = x->in->step};
+    ls_squares_bucket(&x->squares, &x->compute, &in, a->bucket);
+    if (a->last) ls_squares_sum(&x->squares, &in, numbers);
+    return LS_OK;
+}
+
 static ls_status run_encode(ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
     if (ls_plan_has_factors(p)) {
@@ -393,6 +408,7 @@ static ls_status run_compute(ls_exec *x, const ls_action *a, ls_error *e) {
     case LS_FORWARD:
     case LS_RECOMPUTE: return run_forward(x, a);
     case LS_BACKWARD: return run_backward(x, a);
+    case LS_SQUARES: return run_squares(x, a);
     case LS_ENCODE: return run_encode(x, a);
     case LS_DECODE: return run_decode(x, a);
     case LS_ADD: return run_add(x, a);
@@ -604,6 +620,9 @@ static void finish_training(ls_exec *x) {
     x->out.skipped = x->in->skips && !isfinite(x->out.grad_norm);
     x->out.loss = s.weight > 0 ? s.loss / (s.weight * (double)p->c.model->targets) : 0;
     for (int k = 0; k < p->c.model->nnotes; k++) x->out.notes[k] = note_of(x, k);
+    if (p->c.noise)
+        ls_squares_finish(p, x->c.world->sums, x->in->step, mean / x->in->loss_scale,
+                          x->batch.count, &x->out.noise);
     double clip = ls_clip_factor(x->out.grad_norm, x->in->clip);
     x->update = (ls_optim_step){.updates = x->in->updates,
                                 .lr = x->in->lr,

@@ -273,7 +273,7 @@ ls_status ls_exec_gradient_next(ls_exec *x, const ls_step_in *in, int *at_p, ls_
         int index = x->lanes.steps[LS_LANE_COMPUTE][i].action;
         ls_action_kind kind = x->c.plan->actions[index].kind;
         if (kind == LS_NORM) i = n;
-        bool runs = kind != LS_NORM && kind != LS_FREE && kind != LS_ENCODE;
+        bool runs = kind != LS_NORM && kind != LS_FREE && kind != LS_ENCODE && kind != LS_SQUARES;
         if (runs) LS_TRY(ls_exec_run_action(x, index, e));
     }
     *at_p = i + 1 < n ? i + 1 : -1;
@@ -375,6 +375,7 @@ ls_status ls_exec_create(const ls_exec_config *c, ls_exec **x_p, ls_error *e) {
     memset(x, 0, sizeof *x);
     x->c = *c;
     x->aim = -1;
+    ls_squares_open(&x->squares, c->plan);
     ls_status s = set_up(x, e);
     if (s == LS_OK)
         *x_p = x;
@@ -397,6 +398,7 @@ void ls_exec_free(ls_exec *x) {
     ls_unmap(x->encodes.memory, encodes_nbytes(x));
     ls_codes_close(&x->codes);
     ls_factors_close(&x->factors);
+    ls_squares_close(&x->squares);
     ls_arena_plan_free(&x->places);
     ls_lanes_free(&x->lanes);
     free(x->counts);

@@ -83,7 +83,7 @@ bool ls_exec_gave_up(const ls_exec *);
  * of sums. Tracing ends. */
 ls_status ls_exec_take_up(ls_exec *, int64_t step, ls_error *);
 
-/* Runs Forward and Backward alone, without encoding, for the sum of this worker's virtual workers:
+/* Runs Forward and Backward alone, without measuring and encoding, for the sum of this worker's virtual workers:
  * sends nothing, changes no state, and uses only params, grads, wide and parts of the world. */
 ls_status ls_exec_gradient(ls_exec *, const ls_step_in *, ls_error *);
 /* The same, one action a call; *at_p is 0 at first, and -1 when the gradient is complete. */

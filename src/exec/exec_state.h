@@ -10,6 +10,7 @@
 #include "exec/encode.h"
 #include "exec/exec.h"
 #include "exec/factors.h"
+#include "exec/squares.h"
 #include "net/local/bell.h"
 
 /* One of the two lanes of a step in flight. The other lane rings the bell when it has advanced. */
@@ -48,6 +49,7 @@ struct ls_exec {
     ls_encode_room encodes; /* memory NULL: nothing is encoded */
     ls_codes codes;         /* if codes are sent */
     ls_factors factors;     /* if these are factors */
+    ls_squares squares;     /* if the noise scale is measured */
     atomic_bool not_finite; /* a gradient that was encoded in this step */
 
     /* operands of the step in flight */

@@ -28,6 +28,7 @@ typedef struct ls_step_out {
     double grad_norm;       /* before clipping */
     double notes[LS_NOTES]; /* [nnotes of the model] means of what its loss notes of samples */
     bool skipped;           /* the gradient overflowed */
+    ls_noise_step noise;    /* with train.noise_scale */
 } ls_step_out;
 
 /* A worker's note of a decided step, or of another decided change of the state. */

@@ -14,14 +14,13 @@ typedef struct job {
     double *sums;
 } job;
 
-/* A block, in place or in room [LS_BLOCK]: in f32, with 0 for running values. *param_p: the first
- * parameter that may have elements in it, on return that of the next block. */
-static const float *read_block(const job *j, size_t block, int *param_p, float *room) {
-    const ls_model *m = j->in->model;
+const float *ls_norm_read_block(const ls_kernels *k, const ls_norm_input *in, size_t block,
+                                int *param_p, float *room) {
+    const ls_model *m = in->model;
     size_t first = block * LS_BLOCK, end = first + LS_BLOCK;
-    const float *x = ls_flat_at(j->in->type, j->in->x, first);
-    if (ls_dtype_is_half(j->in->type)) {
-        j->k->widen(j->in->type, LS_BLOCK, x, room);
+    const float *x = ls_flat_at(in->type, in->x, first);
+    if (ls_dtype_is_half(in->type)) {
+        k->widen(in->type, LS_BLOCK, x, room);
         x = room;
     }
     for (int i = *param_p; i < m->nparams; i++) {
@@ -46,7 +45,8 @@ static void blocks_run(void *arg, int thread, int nthreads) {
     for (; b < end; b++) {
         size_t block = j->first + (size_t)b;
         float room[LS_BLOCK];
-        j->sums[block] = (double)j->k->sum_squares(LS_BLOCK, read_block(j, block, &param, room));
+        const float *x = ls_norm_read_block(j->k, j->in, block, &param, room);
+        j->sums[block] = (double)j->k->sum_squares(LS_BLOCK, x);
     }
 }
 

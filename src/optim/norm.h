@@ -23,6 +23,11 @@ typedef struct ls_norm_input {
 void ls_norm_blocks(const ls_compute *, const ls_norm_input *, size_t first, size_t end,
                     double *sums);
 
+/* A block of x in f32, with 0 for running values: in place, or in room [LS_BLOCK]. *param_p: the
+ * first parameter that may have elements in it; on return the same of the next block. */
+const float *ls_norm_read_block(const ls_kernels *, const ls_norm_input *, size_t block,
+                                int *param_p, float *room);
+
 /* The root of the sum of n block sums. */
 double ls_norm_total(const double *sums, size_t n);
 

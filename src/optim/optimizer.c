@@ -81,7 +81,7 @@ static ls_optim_group group_of(const ls_config_optim *c, double lr_scale, bool d
                             .momentum = momentum_of(c),
                             .nesterov = c->nesterov,
                             .lr_scale = lr_scale,
-                            .warmup = c->warmup,
+                            .warmup = (int64_t)c->warmup.n, /* schedule-free has no other unit */
                             .decays_all = decays_all};
 }
 

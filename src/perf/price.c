@@ -335,6 +335,10 @@ static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
     case LS_FORWARD:
     case LS_RECOMPUTE:
     case LS_BACKWARD: return (ls_price){.cpu_s = layer_s(p, a)};
+    case LS_SQUARES:
+        b = plan->buckets[a->bucket];
+        return (ls_price){
+            .cpu_s = pass_s(p, LS_WORK_SQUARES, (b.end - b.first) / LS_NOISE_TURNS)};
     case LS_ENCODE:
         b = plan->buckets[a->bucket];
         return (ls_price){.cpu_s = encode_s(p, b.end - b.first)};

@@ -233,6 +233,10 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
     case LS_FORWARD:
     case LS_RECOMPUTE:
     case LS_BACKWARD: use_layer(&u, a); break;
+    case LS_SQUARES: /* as if it changed the gradient: the sum that takes its place comes later */
+        use(&u, LS_BUF_GRAD, a->bucket, a->slot, LS_USE_UPDATE);
+        use(&u, LS_BUF_LOSSES, 0, 0, LS_USE_UPDATE);
+        break;
     case LS_ENCODE:
         if (a->round > 0) { /* from the errors, which have the gradient, and the sum */
             use(&u, LS_BUF_CODES, a->bucket, 0, LS_USE_READ);

@@ -17,6 +17,7 @@ static const struct {
     [LS_FORWARD] = {"Forward", LS_LANE_COMPUTE},
     [LS_RECOMPUTE] = {"Recompute", LS_LANE_COMPUTE},
     [LS_BACKWARD] = {"Backward", LS_LANE_COMPUTE},
+    [LS_SQUARES] = {"Squares", LS_LANE_COMPUTE},
     [LS_ENCODE] = {"Encode", LS_LANE_COMPUTE},
     [LS_EXCHANGE] = {"Exchange", LS_LANE_COMM},
     [LS_DECODE] = {"Decode", LS_LANE_COMPUTE},

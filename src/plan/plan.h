@@ -37,6 +37,7 @@
 #include "base/mem.h"
 #include "lockstep/compress.h"
 #include "model/model.h"
+#include "optim/noise.h"
 #include "optim/optimizer.h"
 #include "plan/schedule.h"
 
@@ -45,6 +46,7 @@ typedef enum ls_action_kind {
     LS_FORWARD,   /* runs a layer on one micro-batch */
     LS_RECOMPUTE, /* runs Forward again, for what Backward needs */
     LS_BACKWARD,  /* runs a layer on one micro-batch, and adds to the gradient in `slot` */
+    LS_SQUARES,   /* sums the squares of a virtual worker's gradient of one bucket */
     LS_ENCODE,    /* replaces a virtual worker's gradient of one bucket by what its code holds */
     LS_EXCHANGE, /* all workers: each gets the codes of a bucket that it decodes, or sums of factors */
     LS_DECODE, /* sums what the codes of all virtual workers hold, in the worker's part */
@@ -100,18 +102,20 @@ typedef enum ls_phase {
 typedef struct ls_action {
     ls_action_kind kind;
     int worker; /* or LS_ALL_WORKERS */
-    /* Forward, Recompute, Backward, Encode: virtual worker, micro-batch (-1: all of them) */
+    /* Forward, Recompute, Backward, Squares, Encode: virtual worker, micro-batch (-1: all of them) */
     int vw, micro;
     int layer; /* Forward, Recompute, Backward */
-    /* Backward, Encode: the sum; Add: the lower of the two; reduction of a round: its result */
+    /* Backward, Squares, Encode: the sum; Add: the lower of the two; reduction of a round: its
+     * result */
     int slot;
     bool summed;    /* Add: adds sums over all workers, in the worker's shard */
     int round;      /* communication: the round, where each round is reduced; Encode, Exchange: the
                        factor, 0 or 1, where there are two */
     bool start;     /* Backward: the slot's chains start at 0; Encode: the virtual worker's first */
-    bool last;      /* Backward: the last micro-batch of the virtual worker; Encode (of factors,
-                       Decode): its last, which completes errors */
-    int bucket;     /* Encode, Add, ReduceScatter, AllReduce (or LS_SCALARS), Update, AllGather */
+    bool last;      /* Backward: the last micro-batch of the virtual worker; Squares: its last;
+                       Encode (of factors, Decode): its last, which completes errors */
+    int bucket;     /* Squares, Encode, Add, ReduceScatter, AllReduce (or LS_SCALARS), Update,
+                       AllGather */
     int buffer;     /* Free, Send; Take: what was received */
     ls_axis axis;   /* communication: among which workers */
     int island;     /* with LS_AXIS_ISLAND: of which island */
@@ -181,6 +185,7 @@ typedef struct ls_plan_config {
     ls_dtype reduce;     /* of gradients, in memory and on the wire */
     ls_optim optim;      /* ngroups 0: ls_optim_usual() */
     ls_plan_compress compress; /* needs `tree`, and reduce LS_F32 */
+    bool noise;                /* measure the gradient noise scale (optim/noise.h); needs `tree` */
     /* Replicas of the model, each trained by an island: workers that run V / islands virtual
      * workers in a row. 0: the model is one. */
     int islands;
@@ -391,8 +396,8 @@ int ls_plan_replicas(const ls_plan *);
 bool ls_plan_wide(const ls_plan *);
 
 /* Scalars that LS_SCALARS sums: a norm for each block; for each place in the batch a loss, of each
- * of the model's losses, what a loss notes, and the sample's weight, if samples have weights; and 1
- * if the worker gave the step up (exec/exec.h). */
+ * of the model's losses, what a loss notes, and the sample's weight, if samples have weights; what
+ * the noise scale needs; and 1 if the worker gave the step up (exec/exec.h). */
 size_t ls_plan_nscalars(const ls_plan *);
 /* With islands, the squares of the norms of their gradients [islands]. */
 double *ls_plan_squares(const ls_plan *, double *scalars);
@@ -401,6 +406,8 @@ double *ls_plan_squares(const ls_plan *, double *scalars);
 double *ls_plan_losses(const ls_plan *, double *scalars);
 double *ls_plan_notes(const ls_plan *, double *scalars);
 double *ls_plan_weights(const ls_plan *, double *scalars);
+/* What the noise scale needs of virtual workers: [V][LS_NOISE_NUMBERS] in scalars; with `noise`. */
+double *ls_plan_noise(const ls_plan *, double *scalars);
 
 /* A worker's shard of a bucket: contiguous, cut at multiples of LS_BLOCK, and not inside a whole
  * parameter (bucket.c); may be empty. */

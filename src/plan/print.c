@@ -22,6 +22,9 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
         if (a->kind == LS_BACKWARD)
             ls_buf_printf(out, "  sum %d%s", a->slot, a->start ? " (start)" : "");
         break;
+    case LS_SQUARES:
+        ls_buf_printf(out, "  bucket %-3d vw %d  sum %d", a->bucket, a->vw, a->slot);
+        break;
     case LS_ENCODE:
         ls_buf_printf(out, "  bucket %-3d vw %d  sum %d, %s%s", a->bucket, a->vw, a->slot,
                       ls_compression_name(p->c.compress.how.kind), factor_name(p, a));

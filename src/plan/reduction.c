@@ -1,7 +1,7 @@
 /* reduction.c - the pass that sums gradients over virtual workers, bucket by bucket.
  *
- * The last Backward of a virtual worker that writes a bucket (bucket.c) is followed by its Encode,
- * if gradients are compressed, and by the folds of the tree (Add). The bucket's ReduceScatter (or
+ * The last Backward of a virtual worker that writes a bucket (bucket.c) is followed by its Squares,
+ * if the noise scale is measured, its Encode, if gradients are compressed, and by the folds of the tree (Add). The bucket's ReduceScatter (or
  * AllReduce) follows the folds of the last virtual worker on the last worker, so it may run while
  * Backward continues with other buckets. So do Exchanges of codes (factor.c: of first factors). If rounds are reduced, a reduction follows each round
  * instead.
@@ -72,7 +72,7 @@ static void add_reduction(ls_plan *to, int bucket, int round) {
                                             .summed = true});
 }
 
-/* Appends what follows a Backward: Encode and folds of each bucket that it finishes, and reductions
+/* Appends what follows a Backward: Squares, Encode and folds of each bucket that it finishes, and reductions
  * for which it was the last. missing [nbuckets][rounds]: workers that have not finished the bucket.
  * encodes [V]: buckets that a virtual worker has finished. */
 static void finish_buckets(ls_plan *to, const ls_action *done, int *missing, int *encodes) {
@@ -87,6 +87,13 @@ static void finish_buckets(ls_plan *to, const ls_action *done, int *missing, int
         int k = ls_plan_bucket_in(to, touched[j], island);
         if (to->buckets[k].writer != done->layer) continue;
         encodes[done->vw]++;
+        if (to->c.noise)
+            ls_plan_append(to, &(ls_action){.kind = LS_SQUARES,
+                                            .last = encodes[done->vw] == to->nbuckets,
+                                            .worker = done->worker,
+                                            .vw = done->vw,
+                                            .bucket = k,
+                                            .slot = slot});
         if (ls_plan_compresses(to))
             ls_plan_append(to, &(ls_action){.kind = LS_ENCODE,
                                             .start = encodes[done->vw] == 1,

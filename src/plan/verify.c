@@ -13,7 +13,7 @@ typedef struct walk {
     char *state;              /* [nworkers][nbuffers] */
     int *forwards, *backs;    /* [V][nlayers] micro-batches so far */
     int *recomputes;          /* [V][nlayers] micro-batches computed again */
-    int *encodes, *adds;      /* [V][nbuckets] so far; adds: folds */
+    int *squares, *encodes, *adds; /* [V][nbuckets] so far; adds: folds */
     int *reduced, *updated;   /* [nbuckets], [nbuckets][nworkers] */
     int *loads, *norms;       /* [nworkers] */
     int *gathered;            /* [nbuckets] */
@@ -126,6 +126,30 @@ static bool is_encoded(const walk *w, int vw, int bucket) {
  * worker's errors. */
 static bool ends_errors(const walk *w, int encodes) {
     return !ls_plan_has_factors(w->p) && encodes == w->p->nbuckets;
+}
+
+static void check_measured(walk *w, int worker) {
+    const ls_plan *p = w->p;
+    for (int i = 0; p->c.noise && i < ls_plan_nvws(p, worker); i++)
+        for (int k = 0; k < p->nbuckets; k++)
+            if (!w->squares[ls_plan_vw(p, worker, i) * p->nbuckets + k])
+                wrong(w, "comes before a measurement");
+}
+
+/* Each virtual worker's gradient is measured once, when it is complete and before it is changed. */
+static void check_squares(walk *w, const ls_action *a) {
+    int slot = 0, all = 0, nbuckets = w->p->nbuckets, at = a->vw * nbuckets + a->bucket;
+    if (!is_own(w, a) || !w->p->c.noise) {
+        wrong(w, "belongs to another worker, or to no plan");
+        return;
+    }
+    ls_plan_fold(w->p, a->worker, ls_plan_vw_index(w->p, a->worker, a->vw), &slot);
+    if (a->slot != slot) wrong(w, "measures the wrong sum");
+    if (!is_done(w, a->vw, a->bucket)) wrong(w, "measures a gradient before it is complete");
+    if (w->squares[at]++) wrong(w, "measures a gradient twice");
+    if (w->encodes[at] || w->adds[at]) wrong(w, "measures a gradient after it was changed");
+    for (int k = 0; k < nbuckets; k++) all += w->squares[a->vw * nbuckets + k];
+    if (a->last != (all == nbuckets)) wrong(w, "ends a measurement at the wrong bucket");
 }
 
 static void check_encode(walk *w, const ls_action *a) {
@@ -244,7 +268,9 @@ static size_t read_nbytes(const walk *w, const ls_action *a) {
         size_t blocks = m->nfloats / LS_BLOCK, islands = (size_t)p->c.islands;
         if (a->axis == LS_AXIS_ISLAND)
             return 2 * (size_t)(a->to - a->from - 1) * blocks * sizeof(double);
-        return 2 * (n - 1) * ((islands ? islands : blocks) + each * (size_t)p->c.batch + 1) *
+        size_t noise = p->c.noise ? (size_t)p->c.V * LS_NOISE_NUMBERS : 0;
+        return 2 * (n - 1) *
+               ((islands ? islands : blocks) + each * (size_t)p->c.batch + noise + 1) *
                sizeof(double);
     }
     if (a->kind == LS_EXCHANGE && ls_plan_has_factors(p)) {
@@ -466,6 +492,7 @@ static void check_action(walk *w, const ls_action *a) {
     case LS_LOAD:
         if (w->loads[a->worker]++) wrong(w, "loads twice");
         break;
+    case LS_SQUARES: check_squares(w, a); break;
     case LS_ENCODE: check_encode(w, a); break;
     case LS_EXCHANGE: check_exchange(w, a); break;
     case LS_DECODE: check_decode(w, a); break;
@@ -477,6 +504,7 @@ static void check_action(walk *w, const ls_action *a) {
                 (w->reduced[k] != total(w->p) || !is_decoded(w, k, a->worker)))
                 wrong(w, "comes before a reduction");
         check_folds(w, a->worker);
+        check_measured(w, a->worker);
         if (w->norms[a->worker]++) wrong(w, "is a second norm");
         break;
     case LS_ALL_REDUCE:
@@ -621,6 +649,7 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     w.latest = LS_NEW_ARRAY(int, n *(size_t)p->c.model->nlayers);
     w.messages = LS_NEW_ARRAY(int, n *(size_t)p->nbuckets);
     w.adds = LS_NEW_ARRAY(int, (size_t)(p->c.V * p->nbuckets));
+    w.squares = LS_NEW_ARRAY(int, (size_t)(p->c.V * p->nbuckets));
     w.encodes = LS_NEW_ARRAY(int, (size_t)(p->c.V * p->nbuckets));
     w.loads = LS_NEW_ARRAY(int, n);
     w.norms = LS_NEW_ARRAY(int, n);
@@ -642,6 +671,7 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     free(w.latest);
     free(w.messages);
     free(w.adds);
+    free(w.squares);
     free(w.encodes);
     free(w.loads);
     free(w.norms);

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/lines.h"
+#include "report/noise_line.h"
 
 /* Evaluations further from the end are not found: one that is repeated may get a second line. */
 enum { MOST_SEARCHED = 16 << 20, MOST_PARSED = 32 << 20 };
@@ -38,7 +39,10 @@ static void examine(cut *c, const ls_line *line) {
     if (!c->found && !stays) c->end = line->at;
     c->found = c->found || stays;
     bool is_step = ls_json_get(j, "loss") || ls_json_get(j, "gap");
-    if (stays && !c->logged.step && is_step) c->logged.step = step;
+    if (stays && !c->logged.step && is_step) {
+        c->logged.step = step;
+        ls_noise_read(ls_json_get(j, "noise"), &c->logged.noise);
+    }
     if (stays && !c->logged.evaluation && ls_json_get(j, "val_loss")) c->logged.evaluation = step;
     ls_json_free(j);
 }

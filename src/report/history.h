@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "optim/noise.h"
 
 /* The path of a run's metrics.jsonl: free() it. */
 char *ls_metrics_path(const char *run);
@@ -24,6 +25,7 @@ char *ls_metrics_path(const char *run);
 /* The last step and the last evaluation that have lines; 0: none. */
 typedef struct ls_logged {
     int64_t step, evaluation;
+    ls_noise_mean noise; /* of that step's line */
 } ls_logged;
 
 /* Before a run resumes from step `steps`: cuts off the later or partly written lines of a killed

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "base/log.h"
 #include "model/shape.h"
 #include "report/events.h"
+#include "report/noise_line.h"
 
 enum { MOST_WAITING = 64 << 20 };
 
@@ -170,6 +172,12 @@ static double seconds_left(const ls_metrics *m, int64_t steps) {
     return m->step_seconds * (double)(all - done) / (double)m->batch;
 }
 
+/* Appends "  noise 512". */
+static void write_noise(const ls_metrics *m, ls_buf *out) {
+    ls_noise_scale s = ls_metrics_noise(m);
+    if (isfinite(s.simple)) ls_buf_printf(out, "  noise %.4g", s.simple);
+}
+
 static void show_line(ls_metrics *m, int64_t steps, const ls_step_out *out, double rate) {
     const ls_config *c = m->config;
     bool last = steps == c->train.steps;
@@ -181,12 +189,13 @@ static void show_line(ls_metrics *m, int64_t steps, const ls_step_out *out, doub
     char left[32], skipped[32] = "";
     time_text(seconds_left(m, steps), left, sizeof left);
     if (m->skipped) snprintf(skipped, sizeof skipped, "  skipped %lld", (long long)m->skipped);
-    ls_buf rewards = {0};
-    write_rewards(m, out->notes, &rewards);
+    ls_buf more = {0};
+    write_rewards(m, out->notes, &more);
+    write_noise(m, &more);
     ls_log_status("step %lld/%lld  loss %.4f%s%s  %.0f %s/s  left %s", (long long)steps,
-                  (long long)c->train.steps, out->loss, rewards.len ? rewards.data : "", skipped,
-                  rate, ls_config_unit(c), left);
-    ls_buf_free(&rewards);
+                  (long long)c->train.steps, out->loss, more.len ? more.data : "", skipped, rate,
+                  ls_config_unit(c), left);
+    ls_buf_free(&more);
 }
 
 /* Marks a gap if lines of the steps before this one are missing: removed, or cut off. */
@@ -213,6 +222,25 @@ static void put_push(ls_metrics *m, int64_t steps, const ls_step_push *p, ls_jso
     ls_json_set(line, "worker", ls_json_new_integer(p->worker));
     ls_json_set(line, "staleness", list);
     put_scalar(m, steps, "train/staleness", sum / p->nshards);
+}
+
+ls_noise_scale ls_metrics_noise(const ls_metrics *m) {
+    return ls_noise_scale_of(&m->logged.noise, (int)m->config->train.virtual_workers);
+}
+
+static void put_noise(ls_metrics *m, int64_t steps, const ls_noise_step *step, ls_json *line) {
+    int V = (int)m->config->train.virtual_workers;
+    bool whole = step->samples * V == (double)m->batch; /* else it ends an epoch */
+    if (whole) ls_noise_add(&m->logged.noise, step);
+    ls_noise_round(&m->logged.noise);
+    ls_noise_scale s = ls_metrics_noise(m);
+    ls_json_set_number(line, "noise_scale", s.simple);
+    ls_json_set_number(line, "noise_scale_fit", s.fit);
+    ls_json_set_number(line, "noise_misfit", s.misfit);
+    ls_json_set(line, "noise", ls_noise_write(&m->logged.noise, V));
+    if (isfinite(s.simple)) put_scalar(m, steps, "train/noise_scale", s.simple);
+    if (isfinite(s.fit)) put_scalar(m, steps, "train/noise_scale_fit", s.fit);
+    if (isfinite(s.misfit)) put_scalar(m, steps, "train/noise_misfit", s.misfit);
 }
 
 /* A step that is repeated has the same bits, and already has its line. */
@@ -245,6 +273,7 @@ static ls_status log_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
     ls_json_set(line, rate_name, ls_json_new_number(rate));
     if (t->data_wait_s >= 0) ls_json_set(line, "data_wait_s", ls_json_new_number(t->data_wait_s));
     if (t->push) put_push(m, steps, t->push, line);
+    if (m->config->train.noise_scale) put_noise(m, steps, &out->noise, line);
     LS_TRY(write_line(m, line, e));
     put_scalar(m, steps, "train/loss", out->loss);
     put_scalar(m, steps, "train/lr", in->lr);

@@ -42,6 +42,8 @@ ls_status ls_metrics_step(ls_metrics *, int64_t steps, const ls_step_in *, const
                           const ls_step_time *, ls_error *);
 /* Writes the step of a store's latest note, if the worker that was to write its line was lost. */
 ls_status ls_metrics_missing(ls_metrics *, const ls_store_note *, ls_error *);
+/* The gradient noise scale so far (train.noise_scale). */
+ls_noise_scale ls_metrics_noise(const ls_metrics *);
 ls_status ls_metrics_evaluation(ls_metrics *, int64_t steps, const ls_evaluation *, ls_error *);
 
 #endif

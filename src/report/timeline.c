@@ -40,6 +40,7 @@ static ls_timeline_event event_of(const ls_plan *p, const ls_span *s, int step) 
         v.micro = a->micro;
         v.layer = a->layer;
         break;
+    case LS_SQUARES:
     case LS_ENCODE:
     case LS_ADD:
         v.vw = a->vw;

@@ -20,6 +20,7 @@ static const char IDLE[] = "#f0f2f5";
 static const char *const colours[LS_NACTION_KINDS] = {
     [LS_LOAD] = "#bab0ac",           [LS_FORWARD] = "#4e79a7",
     [LS_RECOMPUTE] = "#9ecae9",      [LS_BACKWARD] = "#e0823d",
+    [LS_SQUARES] = "#edc948",
     [LS_ENCODE] = "#d37295",         [LS_DECODE] = "#fabfd2",
     [LS_EXCHANGE] = "#499894",       [LS_ADD] = "#b07aa1",
     [LS_NORM] = "#d4b106",           [LS_UPDATE] = "#9c755f",

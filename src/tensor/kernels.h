@@ -264,6 +264,8 @@ typedef struct ls_kernels {
     void (*dropout)(const ls_dropout_place *, int64_t first, int64_t n, const float *x, float *y);
     /* Sum of squares of n values. */
     float (*sum_squares)(int64_t n, const float *x);
+    /* out[0]: the same; out[1]: the sum of x y. */
+    void (*squares_and_dot)(int64_t n, const float *x, const float *y, float out[2]);
     /* One step of an optimizer, in place (kernels/update.c has the sources). */
     ls_update_kernel *update[LS_NUPDATES];
     /* mean += weight * (x - mean) */

@@ -113,7 +113,8 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
                            .chunks = (int)c->parallel.chunks,
                            .schedule = (ls_pipe_kind)c->parallel.schedule,
                            .stages = l_p->stages,
-                           .compress = compress_of(c)};
+                           .compress = compress_of(c),
+                           .noise = c->train.noise_scale != 0};
     if (s == LS_OK) s = ls_optim_of(c, &l_p->model, &plan.optim, e);
     plan.islands = plan.optim.replicas;
     plan.mixing = c->sync.mixing;

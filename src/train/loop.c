@@ -137,7 +137,7 @@ static ls_status agree_on_asked(ls_loop *l, ls_error *e) {
 /* Notes the computing time, for the process that divides the virtual workers (ranges.h). */
 static void report_computed(ls_loop *l) {
     static const ls_action_kind kinds[] = {LS_FORWARD, LS_RECOMPUTE, LS_BACKWARD,
-                                           LS_ENCODE,  LS_DECODE,    LS_ADD};
+                                           LS_SQUARES, LS_ENCODE,    LS_DECODE,   LS_ADD};
     int64_t all = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         all += ls_exec_time(l->m.execs[0], kinds[i]);

@@ -1,6 +1,7 @@
 /* summary.c - see summary.h. */
 #include "train/summary.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -32,6 +33,26 @@ static void log_staleness(const ls_loop *l) {
     ls_buf text = {0};
     ls_staleness_write(ls_async_staleness_of(l->async), &text);
     ls_log("staleness of gradients: %s", text.data);
+    ls_buf_free(&text);
+}
+
+/* Samples, and of models of tokens these. */
+static void print_noise(const ls_loop *l) {
+    const ls_config *c = &l->run->config;
+    const ls_noise_scale s = l->noise;
+    if (!c->train.noise_scale) return;
+    ls_buf text = {0};
+    if (isfinite(s.simple)) {
+        ls_buf_printf(&text, "%.4g samples", s.simple);
+        if (ls_config_has_tokens(c))
+            ls_buf_printf(&text, " (%.4g tokens)", s.simple * ls_config_units(c));
+    } else {
+        ls_buf_printf(&text, "not known: noise hides the gradient; train longer, or with a larger "
+                             "batch");
+    }
+    if (isfinite(s.fit)) ls_buf_printf(&text, "; by a line through all levels %.4g", s.fit);
+    if (isfinite(s.misfit)) ls_buf_printf(&text, ", misfit %.1f%%", 100 * s.misfit);
+    ls_print("gradient noise scale at the end: %s\n", text.data);
     ls_buf_free(&text);
 }
 
@@ -101,6 +122,7 @@ ls_status ls_summary_print(ls_loop *l, ls_error *e) {
     LS_TRY(print_loss(l, e));
     ls_print("loss curve: %s/loss.svg; checkpoint: %s/checkpoints/step-%lld\n", r->dir, r->dir,
              (long long)all);
+    print_noise(l);
     ls_results_write(&l->m.layout->model, &l->data, l->records, r->dir);
     print_best(l);
     if (fflush(stdout) != 0 || ferror(stdout)) ls_log("standard output can't be written");

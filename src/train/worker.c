@@ -24,6 +24,7 @@ static ls_status run_worker(ls_loop *l, ls_error *e) {
     bool stops = l->asked == LS_ASKED_STOP && !ls_loop_is_complete(l);
     if (stops) atomic_store(l->job->unfinished, 1);
     ls_metrics *metrics = l->metrics;
+    if (metrics) l->noise = ls_metrics_noise(metrics);
     l->metrics = NULL;
     LS_TRY(ls_metrics_close(metrics, e));
     ls_status s = first && l->asked == LS_ASKED_STOP ? ls_summary_print(l, e) : LS_OK;

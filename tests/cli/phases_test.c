@@ -85,7 +85,7 @@ static void test_warmup(void **state) {
 static void test_plan(void **state) {
     (void)state;
     expect("plan configs/tiny.yaml -n 2 --set train.batch=[[0,8],[15,32],[90,16]]" SCALED, 0,
-           "         15       32        35         1120    ");
+           "         15       32        35         1120   0.005941");
     expect("plan configs/tiny.yaml -n 2 --set train.batch=[[0,8],[15,32],[90,16]]", 0,
            "         90       16         0            0   after the last step");
     expect("plan configs/tiny.yaml -n 2 --json --set train.batch=[[0,8],[15,32]]", 0,

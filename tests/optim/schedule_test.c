@@ -12,9 +12,15 @@ static void assert_near(double got, double want) {
     assert_true(fabs(got - want) <= 1e-12 * (fabs(want) + 1e-3));
 }
 
+#define COSINE(top, low, w, n, decay, every, factor)                                               \
+    (ls_schedule) {                                                                                \
+        .kind = LS_SCHEDULE_COSINE, .lr = top, .min_lr = low, .warmup = w, .steps = n,             \
+        .decay_fraction = decay, .step_every = every, .step_factor = factor                        \
+    }
+
 static void test_end_points(void **state) {
     (void)state;
-    const ls_schedule s = {LS_SCHEDULE_COSINE, 3e-4, 3e-5, 100, 1100, 0, 1, 0};
+    const ls_schedule s = COSINE(3e-4, 3e-5, 100, 1100, 0, 1, 0);
     assert_near(ls_schedule_rate(&s, 0), 3e-6);
     assert_near(ls_schedule_rate(&s, 49), 1.5e-4);
     assert_near(ls_schedule_rate(&s, 99), 3e-4);
@@ -119,7 +125,7 @@ static void test_warmup(void **state) {
 
 static void test_formula(void **state) {
     (void)state;
-    const ls_schedule s = {LS_SCHEDULE_COSINE, 1e-2, 1e-4, 7, 93, 0, 1, 0};
+    const ls_schedule s = COSINE(1e-2, 1e-4, 7, 93, 0, 1, 0);
     for (int64_t i = 0; i < 110; i++) {
         double done = fmin((double)(i - 7) / 86.0, 1.0);
         double want = i < 7 ? 1e-2 * (double)(i + 1) / 7.0
@@ -131,7 +137,7 @@ static void test_formula(void **state) {
 static void test_monotone(void **state) {
     (void)state;
     for (int64_t warmup = 0; warmup <= 30; warmup += 15) {
-        const ls_schedule s = {LS_SCHEDULE_COSINE, 1, 0.1, warmup, 200, 0, 1, 0};
+        const ls_schedule s = COSINE(1, 0.1, warmup, 200, 0, 1, 0);
         for (int64_t i = 1; i < 220; i++) {
             double before = ls_schedule_rate(&s, i - 1), now = ls_schedule_rate(&s, i);
             if (i < warmup) assert_true(now > before);
@@ -145,15 +151,15 @@ static void test_monotone(void **state) {
 /* No warm-up starts at the full rate; all warm-up ends there; a run of no steps is the floor. */
 static void test_extremes(void **state) {
     (void)state;
-    assert_near(ls_schedule_rate(&(ls_schedule){LS_SCHEDULE_COSINE, 0.5, 0.1, 0, 10, 0, 1, 0}, 0),
+    assert_near(ls_schedule_rate(&COSINE(0.5, 0.1, 0, 10, 0, 1, 0), 0),
                 0.5);
-    assert_near(ls_schedule_rate(&(ls_schedule){LS_SCHEDULE_COSINE, 0.5, 0.1, 10, 10, 0, 1, 0}, 9),
+    assert_near(ls_schedule_rate(&COSINE(0.5, 0.1, 10, 10, 0, 1, 0), 9),
                 0.5);
-    assert_near(ls_schedule_rate(&(ls_schedule){LS_SCHEDULE_COSINE, 0.5, 0.1, 10, 10, 0, 1, 0}, 10),
+    assert_near(ls_schedule_rate(&COSINE(0.5, 0.1, 10, 10, 0, 1, 0), 10),
                 0.1);
-    assert_near(ls_schedule_rate(&(ls_schedule){LS_SCHEDULE_COSINE, 0.5, 0.1, 0, 0, 0, 1, 0}, 0),
+    assert_near(ls_schedule_rate(&COSINE(0.5, 0.1, 0, 0, 0, 1, 0), 0),
                 0.1);
-    assert_near(ls_schedule_rate(&(ls_schedule){LS_SCHEDULE_COSINE, 0.5, 0.5, 0, 10, 0, 1, 0}, 5),
+    assert_near(ls_schedule_rate(&COSINE(0.5, 0.5, 0, 10, 0, 1, 0), 5),
                 0.5);
 }
 
@@ -165,7 +171,7 @@ static double rate(ls_schedule s, ls_schedule_kind kind, int64_t step) {
 /* Each curve at points that are easy to compute by hand. */
 static void test_curves(void **state) {
     (void)state;
-    const ls_schedule s = {LS_SCHEDULE_COSINE, 1, 0.1, 10, 110, 0.5, 40, 0.25};
+    const ls_schedule s = COSINE(1, 0.1, 10, 110, 0.5, 40, 0.25);
     for (int kind = LS_SCHEDULE_COSINE; kind <= LS_SCHEDULE_WSD; kind++) {
         assert_near(rate(s, (ls_schedule_kind)kind, 4), 0.5); /* the same warm-up */
         assert_near(rate(s, (ls_schedule_kind)kind, 10), 1);

@@ -296,6 +296,23 @@ static bool run_second(oracle *o, const ls_action *a) {
     return true;
 }
 
+/* Is the gradient that of the virtual worker, complete and not changed yet? */
+static void run_squares(oracle *o, const ls_action *a) {
+    if (a->slot < 0 || a->slot >= o->u.p->nslots || !rules_runs(&o->u, a->worker, a->vw)) {
+        wrong(o, "there is no such sum");
+        return;
+    }
+    for (int i = 0; i < o->natoms; i++) {
+        if (o->atoms[i].bucket != a->bucket) continue;
+        if (*grad_at(o, a->worker, a->slot, i) !=
+            add_chain(o, TERM_EMPTY, o->atoms[i].param, a->vw))
+            wrong(o, "the gradient is not that of the virtual worker, or not complete");
+        if (o->workers[a->worker].summed[i]) wrong(o, "its place may have the sum by now");
+    }
+    if (o->measured[a->vw * o->u.p->nbuckets + a->bucket]++) wrong(o, "it is measured twice");
+    touch(o, &o->workers[a->worker].grads[a->bucket * o->u.p->nslots + a->slot]);
+}
+
 /* The chain must be complete: what is encoded later would be lost. */
 static void run_encode(oracle *o, const ls_action *a) {
     if (a->slot < 0 || a->slot >= o->u.p->nslots || !rules_runs(&o->u, a->worker, a->vw)) {
@@ -479,7 +496,8 @@ static void run_scalars(oracle *o) {
     /* norms, losses, weights where targets may be ignored, and the mark of a step given up */
     size_t each = o->u.m->weighing.ntargets > 0 || o->u.m->weighing.has_field;
     for (int l = 0; l < o->u.m->nlayers; l++) each += o->u.m->layers[l].loss;
-    o->read += 2 * (int64_t)(blocks + each * (size_t)o->u.c->batch + 1) * 8 * (o->u.n - 1);
+    size_t noise = o->u.c->noise ? (size_t)o->u.c->V * LS_NOISE_NUMBERS : 0;
+    o->read += 2 * (int64_t)(blocks + each * (size_t)o->u.c->batch + noise + 1) * 8 * (o->u.n - 1);
 }
 
 static void touch_grads(oracle *o, const ls_action *a) {
@@ -549,6 +567,9 @@ static void check_whole(oracle *o, int w, int i) {
 /* Each block is squared by the first of the workers that have its sum. */
 static void run_norm(oracle *o, const ls_action *a) {
     if (o->workers[a->worker].normed) wrong(o, "it has a norm");
+    for (int i = 0; i < o->u.c->V * o->u.p->nbuckets; i++)
+        if (rules_runs(&o->u, a->worker, i / o->u.p->nbuckets) && o->measured[i] != o->u.c->noise)
+            wrong(o, "a virtual worker's gradient is not measured");
     o->workers[a->worker].normed = true;
     int rounds = o->u.c->early ? o->u.c->V / o->u.n : 1, groups = o->u.c->zero && o->u.R > 1;
     bool codes = rules_sends_codes(&o->u) && !o->warm;
@@ -711,6 +732,7 @@ static void run_action(oracle *o, const ls_action *a) {
     case LS_FORWARD:
     case LS_RECOMPUTE:
     case LS_BACKWARD: run_compute(o, a); break;
+    case LS_SQUARES: run_squares(o, a); break;
     case LS_ENCODE: run_encode(o, a); break;
     case LS_EXCHANGE: run_exchange(o, a); break;
     case LS_DECODE: run_decode(o, a); break;

@@ -84,6 +84,7 @@ void oracle_open(oracle *o) {
     o->seen = LS_NEW_ARRAY(int, times);
     o->rounds = LS_NEW_ARRAY(int, 2 * (size_t)o->u.p->nbuckets);
     o->losses = LS_NEW_ARRAY(int, cells);
+    o->measured = LS_NEW_ARRAY(int, (size_t)(o->u.c->V * o->u.p->nbuckets));
     o->codes = LS_NEW_ARRAY(int, (size_t)(o->u.c->V * o->natoms));
     o->seconds = LS_NEW_ARRAY(bool, (size_t)(o->u.c->V * o->u.p->nbuckets));
     o->expected = LS_NEW_ARRAY(int, (size_t)o->u.m->nparams);
@@ -98,6 +99,7 @@ void oracle_close(oracle *o) {
     free(o->backs);
     free(o->losses);
     free(o->seen);
+    free(o->measured);
     free(o->rounds);
     free(o->expected);
     free(o->codes);

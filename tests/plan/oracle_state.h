@@ -54,6 +54,7 @@ typedef struct oracle {
     int *seen;                     /* the same, of a sum's links */
     int *rounds;                   /* [buckets][2] sums over workers, then over groups */
     int *squared, *losses;         /* [blocks], [V][M] times */
+    int *measured;                 /* [V][nbuckets] times */
     int *codes;                    /* [V][natoms] terms, where codes are sent */
     bool *seconds;                 /* [V][nbuckets] the second factor is there */
     int *expected;                 /* [nparams] terms: the whole sum in the tree's order */

@@ -95,7 +95,9 @@ static ls_plan_config pick_config(uint64_t seed, const models *m, int *first) {
                         .early = pick(seed, 9, 4) == 0,
                         .whole_nbytes = (size_t)(pick(seed, 10, 3) * 3000),
                         .compute = types[pick(seed, 11, 3)],
-                        .reduce = types[pick(seed, 12, 3)]};
+                        .reduce = types[pick(seed, 12, 3)],
+                        .noise = pick(seed, 26, 3) == 0};
+    c.noise = c.noise && c.tree;
     if (pick(seed, 13, 2)) c.V = 1 << pick(seed, 14, 5);
     c.nworkers = 1 + pick(seed, 15, c.V < MAX_WORKERS ? c.V : MAX_WORKERS);
     if (pick(seed, 16, 2) && (c.V & (c.V - 1)) == 0)
@@ -135,8 +137,10 @@ static void check_bytes(const ls_plan *p, const oracle_result *r, uint64_t seed)
     int64_t params = floats * (c->compute == LS_F32 ? 4 : 2), sums = 0;
     for (int w = 0; w < n; w++) sums += ls_plan_sums(p, w);
     int64_t each = c->model->weighing.ntargets ? 2 : 1; /* a loss; a weight */
+    int64_t noise = c->noise ? c->V * (1 + 32) : 0;     /* squares, and a projection */
     if (ls_plan_sends_codes(p)) grads = 0;              /* the oracle has counted codes */
-    bool good = r->scalars_nbytes == 2 * (n - 1) * 8 * (floats / LS_BLOCK + each * c->batch + 1);
+    bool good = r->scalars_nbytes ==
+                2 * (n - 1) * 8 * (floats / LS_BLOCK + each * c->batch + noise + 1);
     if (sums == n && c->zero == 0) good = good && r->nbytes[LS_ALL_REDUCE] == 2 * (n - 1) * grads;
     if (sums == n && c->zero > 0)
         good = good && r->nbytes[LS_REDUCE_SCATTER] == R * (S - 1) * grads &&
@@ -298,6 +302,9 @@ static bool is_add(const ls_plan *p, const ls_action *a) {
     ls_bucket own = ls_plan_shard(p, a->bucket, a->worker);
     return own.end > own.first;
 }
+static bool is_squares(const ls_plan *p, const ls_action *a) {
+    return (void)p, is_kind(a, LS_SQUARES);
+}
 static bool is_encode(const ls_plan *p, const ls_action *a) {
     return (void)p, is_kind(a, LS_ENCODE);
 }
@@ -335,6 +342,7 @@ static bool no_forward(ls_plan *p, uint64_t s) { return drop_one(p, s, is_forwar
 static bool no_recompute(ls_plan *p, uint64_t s) { return drop_one(p, s, is_recompute); }
 static bool no_backward(ls_plan *p, uint64_t s) { return drop_one(p, s, is_backward); }
 static bool no_fold(ls_plan *p, uint64_t s) { return drop_one(p, s, is_add); }
+static bool no_squares(ls_plan *p, uint64_t s) { return drop_one(p, s, is_squares); }
 static bool no_encode(ls_plan *p, uint64_t s) { return drop_one(p, s, is_encode); }
 static bool no_exchange(ls_plan *p, uint64_t s) { return drop_one(p, s, is_exchange); }
 static bool no_decode(ls_plan *p, uint64_t s) { return drop_one(p, s, is_decode); }
@@ -345,6 +353,7 @@ static bool no_update(ls_plan *p, uint64_t s) { return drop_one(p, s, is_update)
 static bool no_gather(ls_plan *p, uint64_t s) { return drop_one(p, s, is_gather); }
 static bool no_free(ls_plan *p, uint64_t s) { return drop_one(p, s, is_free); }
 static bool two_backwards(ls_plan *p, uint64_t s) { return repeat_one(p, s, is_backward); }
+static bool two_squares(ls_plan *p, uint64_t s) { return repeat_one(p, s, is_squares); }
 static bool two_encodes(ls_plan *p, uint64_t s) { return repeat_one(p, s, is_encode); }
 static bool two_exchanges(ls_plan *p, uint64_t s) { return repeat_one(p, s, is_exchange); }
 static bool two_decodes(ls_plan *p, uint64_t s) { return repeat_one(p, s, is_decode); }
@@ -565,6 +574,7 @@ static const struct {
     {"no Forward", no_forward, false},
     {"no Recompute", no_recompute, false},
     {"no Backward", no_backward, false},
+    {"no Squares", no_squares, false},
     {"no Encode", no_encode, false},
     {"no Exchange", no_exchange, false},
     {"no Decode", no_decode, false},
@@ -576,6 +586,7 @@ static const struct {
     {"no AllGather", no_gather, false},
     {"no Free", no_free, false},
     {"two Backwards", two_backwards, false},
+    {"two Squares", two_squares, false},
     {"two Encodes", two_encodes, false},
     {"two Exchanges", two_exchanges, false},
     {"two Decodes", two_decodes, false},

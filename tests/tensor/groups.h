@@ -72,6 +72,7 @@ static inline void do_sums(const ls_kernels *k, int64_t n, values *v) {
     v->out[3][0] = k->sum_squares(n, v->in[0]);
     start_from(v, 4, 1, n);
     k->ema(n, 0.25f, v->in[0], v->out[4]);
+    k->squares_and_dot(n, v->in[0], v->in[1], v->out[5]);
 }
 
 static inline void do_gelu(const ls_kernels *k, int64_t n, values *v) {

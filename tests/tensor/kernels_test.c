@@ -86,6 +86,17 @@ static void test_sums(void **state) {
     each(do_sums, check_sums);
 }
 
+/* The same sum of squares, and that of products in the same order. */
+static void check_squares_and_dot(const ls_kernels *k, const values *v, int64_t n, float squares) {
+    float lanes[16] = {0}, out[2];
+    for (int64_t i = 0; i < n; i++) lanes[i % 16] = fmaf(v->in[0][i], v->in[1][i], lanes[i % 16]);
+    for (int half = 8; half; half /= 2)
+        for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
+    k->squares_and_dot(n, v->in[0], v->in[1], out);
+    assert_memory_equal(&out[0], &squares, sizeof squares);
+    assert_memory_equal(&out[1], &lanes[0], sizeof squares);
+}
+
 /* Sum of squares: lane i mod 16 by fused steps, then halves of the lanes, in f32. */
 static void test_lanes(void **state) {
     (void)state;
@@ -100,6 +111,7 @@ static void test_lanes(void **state) {
             for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
         float got = k->sum_squares(sizes[s], v.in[0]);
         assert_memory_equal(&got, &lanes[0], sizeof got);
+        check_squares_and_dot(k, &v, sizes[s], got);
     }
 }
 

@@ -126,7 +126,7 @@ static const struct {
     {do_layernorm,
      {"layernorm", "layernorm", "layernorm", "layernorm_dx", "layernorm_dx", "layernorm_dparams",
       "layernorm_dparams"}},
-    {do_sums, {"column_sum", "add", "add", "sum_squares", "ema"}},
+    {do_sums, {"column_sum", "add", "add", "sum_squares", "ema", "squares_and_dot"}},
     {do_gelu, {"gelu", "gelu_back", "gelu_back", "gelu_back", "gelu_back"}},
     {do_softmax_one,
      {"softmax_causal", "softmax_causal", "softmax_causal_again", "softmax_causal_dx"}},

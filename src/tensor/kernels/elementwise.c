@@ -90,3 +90,14 @@ float LS_K(sum_squares)(int64_t n, const float *x) {
     }
     return v_sum(sum);
 }
+
+void LS_K(squares_and_dot)(int64_t n, const float *x, const float *y, float out[2]) {
+    v16 squares = v_set1(0.0f), dot = v_set1(0.0f);
+    for (int64_t i = 0; i < n; i += LS_LANES) {
+        v16 a = v_load_n(x + i, n - i);
+        squares = v_fma(a, a, squares);
+        dot = v_fma(a, v_load_n(y + i, n - i), dot);
+    }
+    out[0] = v_sum(squares);
+    out[1] = v_sum(dot);
+}

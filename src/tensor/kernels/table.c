@@ -92,6 +92,7 @@ const ls_kernels LS_K(ls_kernels) = {
     .bytes_affine = LS_K(bytes_affine),
     .dropout = LS_K(dropout),
     .sum_squares = LS_K(sum_squares),
+    .squares_and_dot = LS_K(squares_and_dot),
     .update = {[LS_RULE_ADAMW] = LS_K(adamw),
                [LS_RULE_ADAM] = LS_K(adam),
                [LS_RULE_SGD] = LS_K(sgd),

@@ -86,6 +86,7 @@ void LS_K(bytes_affine)(int64_t pixels, int64_t C, const uint8_t *x, const float
 void LS_K(dropout)(const ls_dropout_place *place, int64_t first, int64_t n, const float *x,
                    float *y);
 float LS_K(sum_squares)(int64_t n, const float *x);
+void LS_K(squares_and_dot)(int64_t n, const float *x, const float *y, float out[2]);
 void LS_K(ema)(int64_t n, float weight, const float *x, float *mean);
 ls_update_kernel LS_K(adamw), LS_K(adam), LS_K(sgd), LS_K(momentum), LS_K(lion), LS_K(adagrad),
     LS_K(schedule_free);

@@ -1,0 +1,97 @@
+/* noise.h - the gradient noise scale: how large a batch may be before samples are wasted.
+ *
+ * With B samples, the squared norm of the mean gradient is on average |G|^2 + tr(S) / B: |G|^2 of
+ * the gradient itself, and S the covariance of one sample's gradient. The simple noise scale is
+ * tr(S) / |G|^2, in samples: far below it, twice the batch takes almost half the steps; far above,
+ * almost as many. McCandlish, Kaplan, Amodei et al., "An empirical model of large-batch training",
+ * arXiv 1812.06162.
+ *
+ * It is measured in each step from the gradients of the virtual workers:
+ *   - by two points: |gradient|^2 of a virtual worker, the mean of all, and that of the batch;
+ *   - by a line through all levels of the tree of sums: the means over 1, 2, 4 ... virtual workers.
+ *     Norms of the sums between are estimated from a projection on LS_NOISE_DIMS numbers, with
+ *     random signs, that each virtual worker's gradient has. The line's misfit shows gradients
+ *     whose mean does not behave as that of independent samples.
+ * Squares are summed over blocks of LS_BLOCK elements, then over blocks in order; so the figures
+ * have the same bits for any number of workers. A step takes one of LS_NOISE_TURNS blocks, in turn.
+ *
+ * The ratio of two noisy numbers is biased, so both are averaged over steps first.
+ */
+#ifndef LS_OPTIM_NOISE_H
+#define LS_OPTIM_NOISE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    LS_NOISE_DIMS = 32,
+    LS_NOISE_TURNS = 4,
+    LS_NOISE_LEVELS = 14, /* of the tree, at most: 4096 virtual workers */
+    LS_NOISE_SIGNS = 1024 /* floats; of a block */
+};
+
+/* ---- a virtual worker's gradient ---- */
+
+/* What a step multiplies gradients with, for the projection. */
+typedef struct ls_noise_signs {
+    float signs[LS_NOISE_SIGNS]; /* of a block's elements, 1 or -1 */
+    uint64_t key[2];             /* of the blocks' signs */
+} ls_noise_signs;
+void ls_noise_draw(uint64_t seed, int64_t step, ls_noise_signs *);
+
+/* Is the block measured in this step? */
+static inline bool ls_noise_takes(size_t block, int64_t step) {
+    return (block + (size_t)step) % LS_NOISE_TURNS == 0;
+}
+
+/* Numbers of a virtual worker: the sum of squares, then its projection. */
+enum { LS_NOISE_NUMBERS = 1 + LS_NOISE_DIMS };
+/* blocks [nblocks][2]: the sum of squares of each block that the step takes, and of its elements
+ * times their signs. */
+void ls_noise_sum(const ls_noise_signs *, int64_t step, const double (*blocks)[2], size_t nblocks,
+                  double numbers[LS_NOISE_NUMBERS]);
+
+/* ---- a step ---- */
+
+typedef struct ls_noise_step {
+    bool known;           /* else the step's virtual workers had different numbers of samples */
+    double samples;       /* of a virtual worker */
+    double trace, square; /* estimates of tr(S) and |G|^2 */
+    double norms[LS_NOISE_LEVELS]; /* mean |gradient|^2 of each level */
+} ls_noise_step;
+
+/* Levels of V virtual workers, and how many of them a mean of a level is over. */
+int ls_noise_nlevels(int V);
+int ls_noise_level_size(int V, int level);
+
+/* numbers [V][LS_NOISE_NUMBERS], of gradients whose sum is the batch's, times `scale`; whole: the
+ * squares of that sum. samples: of the batch. */
+typedef struct ls_noise_sums {
+    int V;
+    const double *numbers;
+    double whole, scale;
+    uint64_t samples;
+} ls_noise_sums;
+void ls_noise_of(const ls_noise_sums *, ls_noise_step *out);
+
+/* ---- a run ---- */
+
+/* Averages over about the last 100 steps. All 0 at the beginning. */
+typedef struct ls_noise_mean {
+    double trace, square;
+    double samples; /* of a virtual worker; with another batch the levels begin anew */
+    double norms[LS_NOISE_LEVELS];
+    int64_t steps; /* that were measured */
+} ls_noise_mean;
+void ls_noise_add(ls_noise_mean *, const ls_noise_step *);
+
+/* Noise scales in samples; NAN: not known, as where noise hides the gradient. */
+typedef struct ls_noise_scale {
+    double simple; /* by two points */
+    double fit;    /* by the line */
+    double misfit; /* root mean square of the levels' relative distances from the line */
+} ls_noise_scale;
+ls_noise_scale ls_noise_scale_of(const ls_noise_mean *, int V);
+
+#endif
