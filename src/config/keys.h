@@ -56,6 +56,9 @@ void ls_config_key_write_range(const ls_config_key *, char text[LS_KEY_RANGE]);
 ls_status ls_config_key_set(ls_config *, const ls_config_key *, const char *where,
                             const char *value, ls_error *);
 
+/* Has the key the same value in both? Trees may be written in other lines (relations.c). */
+bool ls_config_key_is_equal(const ls_config *, const ls_config *, const ls_config_key *);
+
 /* Appends the key's value as a scalar of YAML. */
 void ls_config_key_write(const ls_config *, const ls_config_key *, ls_buf *);
 

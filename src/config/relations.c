@@ -605,7 +605,7 @@ static bool equal_trees(const char *a, const char *b) {
     }
 }
 
-static bool equal(const ls_config *a, const ls_config *b, const ls_config_key *k) {
+bool ls_config_key_is_equal(const ls_config *a, const ls_config *b, const ls_config_key *k) {
     const char *x = (const char *)a + k->offset, *y = (const char *)b + k->offset;
     if (k->type == LS_KEY_TREE) return equal_trees(x, y);
     if (k->type == LS_KEY_SPAN) return memcmp(x, y, sizeof(ls_config_span)) == 0;
@@ -641,7 +641,7 @@ static void add_note(const ls_config_key *k, const char *was, const char *now, b
 const char *ls_config_find_fixed(const ls_config *was, const ls_config *now) {
     const ls_config_key *k = NULL;
     for (int i = 0; (k = ls_config_key_at(i)); i++)
-        if (!k->free && !equal(was, now, k)) return k->name;
+        if (!k->free && !ls_config_key_is_equal(was, now, k)) return k->name;
     return NULL;
 }
 
@@ -650,7 +650,7 @@ ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char 
     ls_buf note = {0};
     const ls_config_key *k = NULL;
     for (int i = 0; (k = ls_config_key_at(i)); i++) {
-        if (equal(was, now, k)) continue;
+        if (ls_config_key_is_equal(was, now, k)) continue;
         ls_buf a = {0}, b = {0};
         ls_config_key_write(was, visible_of(was, k), &a);
         ls_config_key_write(now, visible_of(now, k), &b);

@@ -2,12 +2,7 @@
 #ifndef LS_REPORT_CURVE_H
 #define LS_REPORT_CURVE_H
 
-#include "base/mem.h"
-
-typedef struct ls_curve_series {
-    const double *steps, *values; /* [n]; steps rise; points that are not finite are left out */
-    size_t n;
-} ls_curve_series;
+#include "report/plot.h"
 
 typedef struct ls_curve {
     const char *title;

@@ -126,3 +126,21 @@ void ls_history_free(ls_run_history *h) {
     free(h->val.values);
     *h = (ls_run_history){0};
 }
+
+ls_status ls_history_scan(const char *run, ls_history_use *use, void *arg, ls_error *e) {
+    char *path = ls_metrics_path(run);
+    ls_lines *l = NULL;
+    ls_line line;
+    bool there = false;
+    ls_status s = ls_lines_open(path, false, &l, e);
+    free(path);
+    LS_TRY(s);
+    while ((s = ls_lines_next(l, &line, &there, e)) == LS_OK && there) {
+        int64_t step = 0;
+        ls_json *j = parse(&line, &step);
+        if (j) use(arg, step, j);
+        ls_json_free(j);
+    }
+    ls_lines_close(l);
+    return s;
+}

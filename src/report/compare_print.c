@@ -1,0 +1,179 @@
+/* compare_print.c - writes a comparison, for people and for programs: see compare.h. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/escape.h"
+#include "base/plural.h"
+#include "report/compare.h"
+
+static char letter_of(const ls_comparison *c, const ls_compare_run *r) {
+    return (char)('a' + (r - c->runs));
+}
+
+/* ---- tables ---- */
+
+static void put_runs(const ls_comparison *c, ls_buf *out) {
+    ls_buf_printf(out, "   %8s %10s %10s %8s %10s %8s  run\n", "steps", "last loss", "val_loss",
+                  "at step", "seconds", "workers");
+    for (int i = 0; i < c->n; i++) {
+        const ls_compare_run *r = &c->runs[i];
+        char workers[48], val[32] = "-", at[32] = "-";
+        snprintf(workers, sizeof workers, r->workers[0] == r->workers[1] ? "%lld" : "%lld-%lld",
+                 (long long)r->workers[0], (long long)r->workers[1]);
+        if (r->val_step) snprintf(val, sizeof val, "%.4f", r->val_loss);
+        if (r->val_step) snprintf(at, sizeof at, "%lld", (long long)r->val_step);
+        const ls_compare_step *last = r->nsteps ? &r->steps[r->nsteps - 1] : NULL;
+        ls_buf_printf(out, "%c  %8lld %10.4f %10s %8s %10.1f %8s  ", letter_of(c, r),
+                      last ? (long long)last->step : 0LL, last ? last->loss : NAN, val, at,
+                      r->seconds, workers);
+        ls_buf_escape(out, LS_ESCAPE_LINE, r->path, strlen(r->path));
+        ls_buf_printf(out, "\n");
+    }
+}
+
+static void put_value(const ls_json *value, ls_buf *out) {
+    enum { WIDTH = 18 };
+    char text[512];
+    const char *s = ls_json_text(value);
+    ls_escape(LS_ESCAPE_LINE, s, strlen(s) < 100 ? strlen(s) : 100, text, sizeof text);
+    bool fits = strlen(text) <= WIDTH;
+    ls_buf_printf(out, " %*.*s%s", fits ? WIDTH : WIDTH - 3, fits ? WIDTH : WIDTH - 3, text,
+                  fits ? "" : "...");
+}
+
+static void put_differences(const ls_comparison *c, ls_buf *out) {
+    size_t n = ls_json_count(c->differences);
+    if (n == 0) {
+        ls_buf_printf(out, "the configs are equal\n");
+        return;
+    }
+    ls_buf_printf(out, "%-30s", "keys that differ");
+    for (int i = 0; i < c->n; i++) ls_buf_printf(out, " %18c", 'a' + i);
+    ls_buf_printf(out, "\n");
+    for (size_t k = 0; k < n; k++) {
+        const ls_json *one = ls_json_at(c->differences, k);
+        ls_buf_printf(out, "%-30s", ls_json_text(ls_json_get(one, "key")));
+        for (int i = 0; i < c->n; i++)
+            put_value(ls_json_at(ls_json_get(one, "values"), (size_t)i), out);
+        bool bits = ls_json_is_true(ls_json_get(one, "bits"));
+        ls_buf_printf(out, "%s\n", bits ? "" : "   (same bits)");
+    }
+}
+
+/* ---- bits ---- */
+
+/* Why a run need not have the bits of the first one. */
+static const char *reason_of(const ls_compare_run *r) {
+    if (!r->same_config) return "keys differ that affect the bits";
+    return r->same_data ? "asynchronous runs have the bits of their logs" : "their data differ";
+}
+
+static void put_parting(const ls_compare_run *r, ls_buf *out) {
+    const ls_checkpoints_compared *k = &r->checkpoints;
+    if (r->parted && r->losses[0] == r->losses[1])
+        ls_buf_printf(out, "; the norm of the gradient of step %lld is %.9g in a and %.9g here",
+                      (long long)r->parted, r->norms[0], r->norms[1]);
+    else if (r->parted)
+        ls_buf_printf(out, "; the loss of step %lld is %.9g in a and %.9g here",
+                      (long long)r->parted, r->losses[0], r->losses[1]);
+    if (k->equal)
+        ls_buf_printf(out, "; the checkpoints of step %lld are equal", (long long)k->equal);
+    if (!k->differ) return;
+    ls_buf_printf(out, "; in those of step %lld %zu of %zu tensors differ", (long long)k->differ,
+                  k->ndiffer, k->ntensors);
+    if (k->ndiffer && k->in_both)
+        ls_buf_printf(out, ", the first is %s: element %zu is %.9g in a and %.9g here", k->tensor,
+                      k->element, (double)k->values[0], (double)k->values[1]);
+    else if (k->ndiffer)
+        ls_buf_printf(out, ", the first is %s, which only one of them has in this shape",
+                      k->tensor);
+}
+
+static void put_bits(const ls_comparison *c, const ls_compare_run *r, ls_buf *out) {
+    const ls_checkpoints_compared *k = &r->checkpoints;
+    bool must = ls_compare_must_match(r), parted = ls_compare_parted(r);
+    ls_buf_printf(out, "%c: ", letter_of(c, r));
+    if (must && parted)
+        ls_buf_printf(out, "PARTED from a, though it must have the same bits");
+    else if (must)
+        ls_buf_printf(out, "the same bits as a, as it must be");
+    else
+        ls_buf_printf(out, "need not have the bits of a (%s)%s", reason_of(r),
+                      parted ? "" : ", and has them");
+    if (parted)
+        put_parting(r, out);
+    else
+        ls_buf_printf(out, ": %lld step%s and %d checkpoint%s of both are equal",
+                      (long long)r->nlines, ls_plural(r->nlines), k->ncompared,
+                      ls_plural(k->ncompared));
+    ls_buf_printf(out, "\n");
+}
+
+void ls_compare_print(const ls_comparison *c, ls_buf *out) {
+    put_runs(c, out);
+    ls_buf_printf(out, "\n");
+    put_differences(c, out);
+    ls_buf_printf(out, "\n");
+    for (int i = 1; i < c->n; i++) put_bits(c, &c->runs[i], out);
+}
+
+ls_curves ls_compare_curves(const ls_comparison *c, ls_curve_line *lines) {
+    for (int i = 0; i < c->n; i++) {
+        const ls_series *s = &c->runs[i].curve;
+        lines[i] = (ls_curve_line){.label = c->runs[i].path, .series = {s->steps, s->values, s->n}};
+    }
+    return (ls_curves){.title = c->metric, .x_label = "step", .lines = lines, .n = c->n};
+}
+
+/* ---- for programs ---- */
+
+static void set_pair(ls_json *o, const char *key, const double values[2]) {
+    ls_json *pair = ls_json_new_array();
+    for (int i = 0; i < 2; i++) ls_json_push(pair, ls_json_new_number(values[i]));
+    ls_json_set(o, key, pair);
+}
+
+static ls_json *checkpoints_json(const ls_checkpoints_compared *k) {
+    ls_json *o = ls_json_new_object();
+    ls_json_set_integer(o, "compared", k->ncompared);
+    ls_json_set(o, "equal", k->equal ? ls_json_new_integer(k->equal) : ls_json_new_null());
+    ls_json_set(o, "differ", k->differ ? ls_json_new_integer(k->differ) : ls_json_new_null());
+    if (!k->ndiffer) return o;
+    ls_json_set_integer(o, "tensors", (int64_t)k->ntensors);
+    ls_json_set_integer(o, "tensors_differ", (int64_t)k->ndiffer);
+    ls_json_set(o, "tensor", ls_json_new_bytes(k->tensor, strlen(k->tensor)));
+    if (!k->in_both) return o;
+    ls_json_set_integer(o, "element", (int64_t)k->element);
+    set_pair(o, "values", (const double[2]){(double)k->values[0], (double)k->values[1]});
+    return o;
+}
+
+static ls_json *run_json(const ls_compare_run *r, bool is_first) {
+    ls_json *o = ls_json_new_object();
+    ls_json_set(o, "run", ls_json_new_path(r->path));
+    ls_json_set_integer(o, "steps", r->nsteps ? r->steps[r->nsteps - 1].step : 0);
+    ls_json_set_number(o, "loss", r->nsteps ? r->steps[r->nsteps - 1].loss : NAN);
+    ls_json_set_number(o, "val_loss", r->val_step ? r->val_loss : NAN);
+    ls_json_set_integer(o, "val_step", r->val_step);
+    ls_json_set_number(o, "seconds", r->seconds);
+    ls_json_set_integer(o, "min_workers", r->workers[0]);
+    ls_json_set_integer(o, "max_workers", r->workers[1]);
+    if (is_first) return o;
+    ls_json_set(o, "must_match", ls_json_new_bool(ls_compare_must_match(r)));
+    ls_json_set(o, "same", ls_json_new_bool(!ls_compare_parted(r)));
+    ls_json_set_integer(o, "lines", r->nlines);
+    ls_json_set(o, "parted", r->parted ? ls_json_new_integer(r->parted) : ls_json_new_null());
+    if (r->parted) set_pair(o, "losses", r->losses);
+    if (r->parted) set_pair(o, "grad_norms", r->norms);
+    ls_json_set(o, "checkpoints", checkpoints_json(&r->checkpoints));
+    return o;
+}
+
+ls_json *ls_compare_json(const ls_comparison *c) {
+    ls_json *o = ls_json_new_object(), *runs = ls_json_new_array();
+    for (int i = 0; i < c->n; i++) ls_json_push(runs, run_json(&c->runs[i], i == 0));
+    ls_json_set(o, "runs", runs);
+    ls_json_set(o, "config", ls_json_share(c->differences));
+    return o;
+}
