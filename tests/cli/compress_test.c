@@ -17,7 +17,11 @@ static host start(int workers, const char *run, const char *more) {
 }
 
 /* Steps that take long enough that most kills come between an Encode and the end of its step. */
+#ifdef __SANITIZE_ADDRESS__ /* steps take several times as long */
+#define LONG "--set model.width=48 --set train.batch=32 --set train.micro_batch=4 "
+#else
 #define LONG "--set model.width=96 --set train.batch=32 --set train.micro_batch=4 "
+#endif
 
 static void killed(const char *whole, const char *run, int workers, const char *more) {
     enum { KILLS = 10 };

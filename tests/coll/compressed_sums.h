@@ -86,20 +86,32 @@ static inline ls_status compressed_hash(ls_group *g, const ls_compression *how, 
     return s;
 }
 
-/* arg: a size_t, the count. */
+/* A count, and the bits of one worker for each of COMPRESSED. */
+typedef struct compressed_sums {
+    size_t count;
+    uint64_t want[NCOMPRESSED];
+} compressed_sums;
+
+static inline ls_status compressed_alone(size_t count, compressed_sums *x, ls_error *e) {
+    ls_group *alone = NULL;
+    ls_status s = ls_group_open_threads(1, NULL, &alone, e);
+    x->count = count;
+    for (int i = 0; i < NCOMPRESSED && s == LS_OK; i++)
+        s = compressed_hash(alone, &COMPRESSED[i], count, &x->want[i], e);
+    ls_group_close(alone);
+    return s;
+}
+
+/* arg: a compressed_sums. */
 static inline ls_status compressed_all(ls_group *g, void *arg, ls_error *e) {
-    size_t count = *(const size_t *)arg;
+    const compressed_sums *x = arg;
     for (int i = 0; i < NCOMPRESSED; i++) {
-        ls_group *alone = NULL;
-        uint64_t got = 0, want = 0;
-        LS_TRY(ls_group_open_threads(1, NULL, &alone, e));
-        ls_status s = compressed_hash(alone, &COMPRESSED[i], count, &want, e);
-        ls_group_close(alone);
-        LS_TRY(s);
-        LS_TRY(compressed_hash(g, &COMPRESSED[i], count, &got, e));
-        if (got != want)
+        uint64_t got = 0;
+        LS_TRY(compressed_hash(g, &COMPRESSED[i], x->count, &got, e));
+        if (got != x->want[i])
             return ls_fail(e, LS_EINVAL, "settings %d (%s), %zu elements, %d workers: other bits",
-                           i, ls_compression_name(COMPRESSED[i].kind), count, ls_group_size(g));
+                           i, ls_compression_name(COMPRESSED[i].kind), x->count,
+                           ls_group_size(g));
     }
     return LS_OK;
 }

@@ -17,7 +17,9 @@ static void case_calls(void) {
         uneven u = {.count = UNEVEN[i], .async = i % 2};
         succeed(uneven_all(g, &u, &err));
     }
-    succeed(compressed_all(g, &(size_t){3001}, &err));
+    compressed_sums sums;
+    succeed(compressed_alone(3001, &sums, &err));
+    succeed(compressed_all(g, &sums, &err));
     printf("ok %d\n", ls_group_rank(g));
     fflush(stdout);
     ls_group_close(g);
