@@ -359,6 +359,26 @@ ls_value *ls_interaction(ls_model *, ls_value *x);
  * Shazeer, "GLU variants improve transformer", 2020. */
 ls_value *ls_silu_gate(ls_model *, ls_value *gate, ls_value *x);
 
+/* A mixture of experts: each row of x [T, C], or [C], goes through the `per_token` of `experts` SwiGLU
+ * layers of this width with the greatest logits of a router, of equal ones those with lower numbers;
+ * their results are summed, by weights that are the softmax over all logits, or, with `normalize`,
+ * over the chosen ones. No row is dropped. `shared` further experts take all rows. balance: the
+ * factor of an auxiliary loss of each sample for an even load, experts * sum(f p), with f the number
+ * of choices of an expert for each row, and p the mean of its softmax.
+ * Parameters: gate.weight [experts, C], in f32 products; experts.gate_proj and experts.up_proj
+ * [experts, width, C], experts.down_proj [experts, C, width]; shared_experts.gate_proj.weight,
+ * shared_experts.up_proj.weight and shared_experts.down_proj.weight. Jiang et al., "Mixtral of
+ * experts", 2024; Fedus, Zoph & Shazeer, "Switch transformers", JMLR 2022 (the loss). */
+typedef struct ls_moe_options {
+    const char *name;
+    int64_t experts, per_token, width; /* 1 to 128 experts */
+    int64_t shared;
+    bool normalize;
+    float balance;   /* 0: no such loss */
+    float deviation; /* of initial weights; 0: 1 / sqrt(their inputs) */
+} ls_moe_options;
+ls_value *ls_moe(ls_model *, ls_value *x, ls_moe_options);
+
 /* Each vector of x's last dimension, times a learned one, by element. Parameter: weight [last],
  * `start` (0: 1). Touvron et al., "Going deeper with image transformers", 2021 (LayerScale). */
 typedef struct ls_scale_options {
@@ -582,6 +602,7 @@ ls_value *ls_r2(ls_model *, ls_value *x, ls_value *targets);
     (ls_attention)(LS_HERE(m), x, LS_OPTIONS(ls_attention_options, __VA_ARGS__))
 #define ls_dropout(m, x, ...)                                                                      \
     (ls_dropout)(LS_HERE(m), x, LS_OPTIONS(ls_dropout_options, __VA_ARGS__))
+#define ls_moe(m, x, ...)        (ls_moe)(LS_HERE(m), x, LS_OPTIONS(ls_moe_options, __VA_ARGS__))
 #define ls_multiply(m, a, b)     (ls_multiply)(LS_HERE(m), a, b)
 #define ls_dot(m, a, b)          (ls_dot)(LS_HERE(m), a, b)
 #define ls_interaction(m, x)     (ls_interaction)(LS_HERE(m), x)

@@ -546,7 +546,7 @@ static batch_sums sums_of(const ls_exec *x) {
     batch_sums s = {0, weights ? 0 : (double)x->batch.count};
     for (uint64_t i = 0; i < x->batch.count; i++) {
         double loss = losses[i];
-        for (int k = 1; k < p->c.model->nlosses; k++)
+        for (int k = 1; k < p->c.model->nlosses - p->c.model->nauxiliary; k++)
             loss += losses[(uint64_t)k * (uint64_t)p->c.batch + i];
         if (weights) s.weight += weights[i];
         s.loss += weights ? loss * weights[i] : loss;

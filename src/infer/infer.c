@@ -94,7 +94,8 @@ static void add_losses(const ls_infer *f, ls_layer_call *c, int end, double *los
     forward(f, c, end, show_nothing, NULL);
     for (int64_t i = 0; i < c->n; i++) {
         losses[i] = each[i];
-        for (int k = 1; k < f->model->nlosses; k++) losses[i] += each[k * f->n + i];
+        for (int k = 1; k < f->model->nlosses - f->model->nauxiliary; k++)
+            losses[i] += each[k * f->n + i];
     }
 }
 

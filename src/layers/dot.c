@@ -4,11 +4,11 @@
  * the products that it is part of, in their order. */
 #include <string.h>
 
-#include "model/builder.h"
+#include "layers/layers.h"
 
 enum { LANES = 16 };
 
-static float product_of(const float *a, const float *b, int64_t n) {
+float ls_dot_product(const float *a, const float *b, int64_t n) {
     float lane[LANES] = {0};
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES)
@@ -58,7 +58,7 @@ static void rows_forward_run(void *arg, int thread, int nthreads) {
     for (; i < end; i++) {
         const float *a = input(j, 0, i), *b = input(j, 1, i);
         float *y = output(j, i);
-        for (size_t r = 0; r < j->l->y_floats; r++) y[r] = product_of(a, b + (int64_t)r * C, C);
+        for (size_t r = 0; r < j->l->y_floats; r++) y[r] = ls_dot_product(a, b + (int64_t)r * C, C);
     }
 }
 
@@ -113,7 +113,7 @@ static void pairs_forward_run(void *arg, int thread, int nthreads) {
         const float *x = input(j, 0, s);
         float *y = output(j, s);
         for (int64_t r = 1; r < rows; r++)
-            for (int64_t k = 0; k < r; k++) *y++ = product_of(x + r * C, x + k * C, C);
+            for (int64_t k = 0; k < r; k++) *y++ = ls_dot_product(x + r * C, x + k * C, C);
     }
 }
 

@@ -48,6 +48,9 @@ void ls_linear_dpo(ls_model *, ls_value *x, const ls_dpo_fields *, ls_dpo_option
  * follows. */
 enum { LS_DPO_LOGP = 4 };
 
+/* The sum of a[i] b[i]: in 16 lanes, then by a fixed tree. */
+float ls_dot_product(const float *a, const float *b, int64_t n);
+
 /* For a layer that is not made by a call: y = the sum of `ninputs` values [T, C]. */
 void ls_add_declare(ls_layer *, int64_t T, int64_t C, int ninputs);
 

@@ -88,7 +88,7 @@ ls_value *ls_build_fail(ls_model *m, const char *fmt, ...) {
 static void choose_metrics(ls_model *m) {
     bool asks = false;
     int n = 0, nlosses = 0;
-    for (int i = 0; i < m->nlayers; i++) nlosses += m->layers[i].loss;
+    for (int i = 0; i < m->nlayers; i++) nlosses += m->layers[i].loss && !m->layers[i].auxiliary;
     for (int i = 0; i < m->nmeasures; i++) {
         const ls_measure *x = &m->measures[i];
         asks = asks || !x->is_default;

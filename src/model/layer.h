@@ -190,6 +190,7 @@ struct ls_layer {
     ls_conversions forward_conversions, backward_conversions;
     bool loss;                        /* it has losses instead of y; backward computes them,
                                              too, so training needs no forward */
+    bool auxiliary;                   /* a loss that is trained, and in no loss that is reported */
     int loss_at;                      /* which one of the model's losses; ls_model_link() */
     size_t field_at[LS_LAYER_FIELDS]; /* [nfields] fields of a sample that it reads itself */
     int nfields;

@@ -36,7 +36,7 @@ typedef struct ls_measure {
 
 /* A loss may note further numbers of each sample, beside the loss itself: at most LS_NOTES of them.
  * Their means over the samples are metrics of each step, and of evaluations. */
-enum { LS_NOTES = 8 };
+enum { LS_NOTES = 140 };
 
 /* What is known of a sample after its evaluation. */
 enum { LS_RECORD_LOSS, LS_RECORD_WEIGHT, LS_RECORD_VALUES };

@@ -164,12 +164,24 @@ static ls_status choose_slot(ls_model *m, int l, ls_error *e) {
     return LS_OK;
 }
 
+/* Numbers the losses; auxiliary ones are the last. */
+static void count_losses(ls_model *m) {
+    m->nlosses = m->nauxiliary = 0;
+    for (int auxiliary = 0; auxiliary < 2; auxiliary++)
+        for (int l = 0; l < m->nlayers; l++) {
+            ls_layer *layer = &m->layers[l];
+            if (!layer->loss || layer->auxiliary != auxiliary) continue;
+            layer->loss_at = m->nlosses++;
+            m->nauxiliary += auxiliary;
+        }
+}
+
 ls_status ls_model_link(ls_model *m, ls_error *e) {
-    m->nslots = m->nlosses = 0;
+    m->nslots = 0;
+    count_losses(m);
     ls_model_place(m);
     for (int l = 0; l < m->nlayers; l++) {
         m->layers[l].last_reader = -1;
-        if (m->layers[l].loss) m->layers[l].loss_at = m->nlosses++;
         LS_TRY(link_inputs(m, l, e));
     }
     for (int l = 0; l < m->nlayers; l++) {
@@ -186,8 +198,8 @@ ls_status ls_model_link(ls_model *m, ls_error *e) {
         m->layers[l].last_reader = -1;
         LS_TRY(choose_slot(m, l, e));
     }
-    if (m->nlosses > 1) m->weighing.ntargets = 0;
-    if (!m->nlosses) return ls_fail(e, LS_EINVAL, "the model has no loss");
+    if (m->nlosses - m->nauxiliary > 1) m->weighing.ntargets = 0;
+    if (m->nlosses == m->nauxiliary) return ls_fail(e, LS_EINVAL, "the model has no loss");
     return LS_OK;
 }
 

@@ -36,7 +36,8 @@ struct ls_model {
     size_t
         sample_nbytes; /* what layers read of a sample: GPT: its tokens [T + 1]; a multiple of 4 */
     int64_t targets;   /* losses of a sample: GPT: of T tokens; other models: 1, a mean */
-    int nlosses;       /* layers that are losses; a sample's loss is their sum */
+    int nlosses;       /* layers that are losses; a sample's loss is their sum ... */
+    int nauxiliary;    /* ... without the last ones, which are auxiliary (layer.h) */
     int nnotes;        /* numbers of a sample that a loss notes (measure.h) */
     char notes[LS_NOTES][LS_MEASURE_NAME]; /* [nnotes] their names */
     ls_measure *measures;                  /* [nmeasures] in evaluation */

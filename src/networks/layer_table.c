@@ -52,6 +52,7 @@ WITH_OPTIONS(group_norm, ls_group_norm_options)
 WITH_OPTIONS(layer_norm, ls_layer_norm_options)
 WITH_OPTIONS(linear, ls_linear_options)
 WITH_OPTIONS(max_pool, ls_pool_options)
+WITH_OPTIONS(moe, ls_moe_options)
 WITH_OPTIONS(normalize, ls_normalize_options)
 WITH_OPTIONS(rms_norm, ls_rms_norm_options)
 WITH_OPTIONS(rope, ls_rope_options)
@@ -207,6 +208,12 @@ static const ls_layer_entry entries[] = {
     {{"max_pool", "kernel", POOL_OPTIONS}, .add = add_max_pool},
     {{"mean", "dim", {INT(one_option, dim, -4, 3)}}, .add = add_mean},
     {{"mean_pool", NULL, {{0}}}, .add = add_mean_pool},
+    {{"moe",
+      NULL,
+      {INT(ls_moe_options, experts, 1, MOST), INT(ls_moe_options, per_token, 1, MOST),
+       INT(ls_moe_options, width, 1, MOST), INT(ls_moe_options, shared, 0, MOST),
+       FLAG(ls_moe_options, normalize), REAL(ls_moe_options, balance, 0, 1e6)}},
+     .add = add_moe},
     {{"multiply", NULL, {{0}}}, .add = add_multiply, .reads = LS_READS_MANY},
     {{"normalize",
       NULL,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "layers/moe.h"
 #include "model/frozen.h"
 #include "model/shape.h"
 #include "networks/adapters.h"
@@ -207,6 +208,7 @@ static ls_status build(network *n, ls_error *e) {
     declare_fields(n);
     ls_value *x = build_kind(n);
     if (ls_build_is_good(n->m)) build_ends(n, x);
+    ls_layers_note_loads(n->m);
     return ls_build_finish(n->m, e);
 }
 

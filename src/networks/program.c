@@ -2,6 +2,7 @@
 #include "networks/program.h"
 
 #include "config/own.h"
+#include "layers/moe.h"
 #include "model/builder.h"
 
 struct ls_keys {
@@ -25,6 +26,7 @@ ls_status ls_program_create(const ls_config *c, ls_model *m_p, ls_error *e) {
         return ls_fail(e, LS_EINVAL, "model.kind is program, and this program has no model");
     ls_model m = {0};
     program->build(&m, &(ls_keys){c, &m, NULL});
+    ls_layers_note_loads(&m);
     ls_status s = ls_build_finish(&m, e);
     if (s == LS_OK)
         *m_p = m;

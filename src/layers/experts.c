@@ -1,0 +1,300 @@
+/* experts.c - the experts of a mixture: y = the sum over a row's experts of w (down . h), with
+ * h = SiLU(gate . x) (up . x), and the weight w of the expert (routing.h), which is multiplied with
+ * h. No choice is dropped.
+ *
+ * inputs: x [T, C], logits [T, E]. params: gate_proj, up_proj [E, F, C], down_proj [E, C, F]. saved:
+ * gate . x and up . x [T * k, F] each, by slot (routing.h). The choice is computed again in backward.
+ *
+ * One expert after the other: its rows are gathered, and their results are added to those of the
+ * experts before it. So an element of y, and of x's gradient, is one chain in the order of experts. */
+#include <string.h>
+
+#include "layers/layers.h"
+#include "layers/moe.h"
+#include "layers/routing.h"
+#include "tensor/gemm.h"
+#include "tensor/gemv.h"
+
+enum { GATE, UP, DOWN };
+enum { NC = 3, NF = 4 }; /* buffers of rows of C, and of F, in work memory */
+
+typedef struct options {
+    int64_t experts, k, width;
+    bool normalized;
+} options;
+
+/* The layer's call, with its parts of memory. */
+typedef struct mixture {
+    const ls_layer *l;
+    const ls_layer_call *c;
+    int64_t C, F;
+    ls_routing r;
+    float *gate, *up;    /* saved [rows * k, F] */
+    float *x, *h, *out;  /* of one expert's rows: gathered, [F], results */
+    float *dy, *dh;      /* backward: gathered, [F] */
+    float *dgate, *dup;  /* [F] */
+    float *dweight;      /* [rows, k] */
+    int64_t e, first, n; /* the expert, its first slot, its number of rows */
+} mixture;
+
+static mixture mixture_of(const ls_layer *l, const ls_layer_call *c) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    mixture f = {.l = l, .c = c, .C = l->C, .F = o->width};
+    f.r = (ls_routing){
+        .rows = c->n * c->T, .experts = o->experts, .k = o->k, .normalized = o->normalized};
+    int64_t rows = f.r.rows;
+    f.gate = c->saved;
+    f.up = f.gate + rows * o->k * f.F;
+    f.x = ls_routing_place(&f.r, c->work);
+    f.out = f.x + rows * f.C;
+    f.h = f.out + rows * f.C;
+    f.dy = f.h + rows * f.F;
+    f.dh = f.dy + rows * f.C;
+    f.dgate = f.dh + rows * f.F;
+    f.dup = f.dgate + rows * f.F;
+    f.dweight = f.dup + rows * f.F;
+    return f;
+}
+
+static void begin_expert(mixture *f, int64_t e) {
+    f->e = e;
+    f->first = f->r.first[e];
+    f->n = f->r.first[e + 1] - f->first;
+}
+
+/* ---- products of the expert's rows ---- */
+
+/* Its part of a parameter of F * C elements for each expert. */
+static ls_stored part_of(const mixture *f, int param) {
+    return ls_stored_at(ls_layer_stored(f->l, f->c, param), f->e * f->F * f->C);
+}
+
+/* y [n, out] = x [n, in] . w^T, w being [out, in]. */
+static void multiply(const mixture *f, int param, const float *x, float *y) {
+    int64_t in = param == DOWN ? f->F : f->C, out = param == DOWN ? f->C : f->F;
+    bool bf16 = ls_layer_in_bf16(f->c);
+    ls_stored w = part_of(f, param);
+    if (f->n == 1)
+        ls_gemv_table(f->c->compute, &(ls_gemv_table_job){
+                                         .w = w, .V = out, .C = in, .x = x, .y = y, .bf16 = bf16});
+    else
+        ls_gemm(f->c->compute, &(ls_gemm_job){.M = f->n,
+                                              .N = out,
+                                              .K = in,
+                                              .bf16 = bf16,
+                                              .a = ls_matrix_of(x, in),
+                                              .w = ls_weights_transposed(w, in),
+                                              .c = y,
+                                              .ldc = out});
+}
+
+/* dx [n, in] = dy [n, out] . w, or it is added. */
+static void multiply_back(const mixture *f, int param, const float *dy, ls_gemm_start start,
+                          float *dx) {
+    int64_t in = param == DOWN ? f->F : f->C, out = param == DOWN ? f->C : f->F;
+    ls_gemm(f->c->compute, &(ls_gemm_job){.M = f->n,
+                                          .N = in,
+                                          .K = out,
+                                          .bf16 = ls_layer_in_bf16(f->c),
+                                          .a = ls_matrix_of(dy, out),
+                                          .w = ls_weights_of(part_of(f, param), in),
+                                          .c = dx,
+                                          .ldc = in,
+                                          .start = start});
+}
+
+/* The gradient of the expert's part: dy^T . x; an expert without rows has none. */
+static void sum_products(const mixture *f, int param, const float *dy, const float *x) {
+    int64_t in = param == DOWN ? f->F : f->C, out = param == DOWN ? f->C : f->F;
+    if (f->l->frozen[param]) return;
+    ls_gemm(f->c->compute,
+            &(ls_gemm_job){.M = out,
+                           .N = in,
+                           .K = f->n,
+                           .bf16 = ls_layer_in_bf16(f->c),
+                           .a = ls_matrix_across(ls_matrix_of(dy, out)),
+                           .b = ls_matrix_of(x, in),
+                           .c = ls_layer_grad(f->l, f->c, param) + f->e * f->F * f->C,
+                           .ldc = in,
+                           .start = f->c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD});
+}
+
+/* ---- passes over the expert's rows ---- */
+
+/* Row i of the expert: its choice, and its row of the call. */
+static int32_t choice_of(const mixture *f, int64_t i) { return f->r.choice[f->first + i]; }
+
+typedef struct rows_job {
+    const mixture *f;
+    const float *from; /* [rows, C] or [n, C] */
+    float *to;
+} rows_job;
+
+static void gather_run(void *arg, int thread, int nthreads) {
+    const rows_job *j = arg;
+    const mixture *f = j->f;
+    int64_t i = 0, end = 0;
+    ls_pool_share(f->n, 1, thread, nthreads, &i, &end);
+    for (; i < end; i++)
+        memcpy(j->to + i * f->C, j->from + choice_of(f, i) / f->r.k * f->C,
+               (size_t)f->C * sizeof(float));
+}
+
+static void gather(const mixture *f, const float *from, float *to) {
+    ls_pool_run_sized(f->c->compute->pool, f->n * f->C, gather_run, &(rows_job){f, from, to});
+}
+
+/* Adds the expert's results to its rows; a row's first expert begins them. */
+static void scatter_run(void *arg, int thread, int nthreads) {
+    const rows_job *j = arg;
+    const mixture *f = j->f;
+    int64_t i = 0, end = 0;
+    ls_pool_share(f->n, 1, thread, nthreads, &i, &end);
+    for (; i < end; i++) {
+        int32_t choice = choice_of(f, i);
+        float *to = j->to + choice / f->r.k * f->C;
+        const float *from = j->from + i * f->C;
+        if (choice % f->r.k)
+            f->c->compute->k->add(f->C, to, from, to);
+        else
+            memcpy(to, from, (size_t)f->C * sizeof *to);
+    }
+}
+
+static void scatter(const mixture *f, const float *from, float *to) {
+    ls_pool_run_sized(f->c->compute->pool, f->n * f->C, scatter_run, &(rows_job){f, from, to});
+}
+
+/* h = w SiLU(gate) up. */
+static void activate_run(void *arg, int thread, int nthreads) {
+    const mixture *f = arg;
+    const ls_kernels *k = f->c->compute->k;
+    int64_t i = 0, end = 0;
+    ls_pool_share(f->n, 1, thread, nthreads, &i, &end);
+    for (; i < end; i++) {
+        int64_t at = (f->first + i) * f->F;
+        float *h = f->h + i * f->F;
+        k->silu_gate(f->F, f->gate + at, f->up + at, h);
+        k->affine(f->F, h, f->r.weight[choice_of(f, i)], 0, h);
+    }
+}
+
+/* From dh, the gradient of h: the gradients of the weight, of gate and of up; and h again. */
+static void activate_back_run(void *arg, int thread, int nthreads) {
+    const mixture *f = arg;
+    const ls_kernels *k = f->c->compute->k;
+    int64_t i = 0, end = 0, F = f->F;
+    ls_pool_share(f->n, 1, thread, nthreads, &i, &end);
+    for (; i < end; i++) {
+        int64_t at = (f->first + i) * F;
+        float *h = f->h + i * F, *dh = f->dh + i * F, w = f->r.weight[choice_of(f, i)];
+        k->silu_gate(F, f->gate + at, f->up + at, h);
+        f->dweight[choice_of(f, i)] = ls_dot_product(dh, h, F);
+        k->affine(F, h, w, 0, h);
+        k->affine(F, dh, w, 0, dh);
+        k->silu_gate_dx(F, f->gate + at, f->up + at, dh, f->dgate + i * F, f->dup + i * F);
+    }
+}
+
+/* ---- passes ---- */
+
+static void forward(const ls_layer *l, const ls_layer_call *c) {
+    mixture f = mixture_of(l, c);
+    ls_routing_choose(c->compute, c->x[1], &f.r);
+    for (int64_t e = 0; e < f.r.experts; e++) {
+        begin_expert(&f, e);
+        if (f.n == 0) continue;
+        gather(&f, c->x[0], f.x);
+        multiply(&f, GATE, f.x, f.gate + f.first * f.F);
+        multiply(&f, UP, f.x, f.up + f.first * f.F);
+        ls_pool_run_sized(c->compute->pool, f.n * f.F * 8, activate_run, &f);
+        multiply(&f, DOWN, f.h, f.out);
+        scatter(&f, f.out, c->y);
+    }
+}
+
+static void backward_expert(mixture *f) {
+    const ls_layer_call *c = f->c;
+    gather(f, c->x[0], f->x);
+    gather(f, c->dy, f->dy);
+    multiply_back(f, DOWN, f->dy, LS_GEMM_ZERO, f->dh);
+    ls_pool_run_sized(c->compute->pool, f->n * f->F * 8, activate_back_run, f);
+    sum_products(f, DOWN, f->dy, f->h);
+    sum_products(f, GATE, f->dgate, f->x);
+    sum_products(f, UP, f->dup, f->x);
+    if (!c->dx[0]) return;
+    multiply_back(f, GATE, f->dgate, LS_GEMM_ZERO, f->out);
+    multiply_back(f, UP, f->dup, LS_GEMM_ADD, f->out);
+    scatter(f, f->out, c->dx[0]);
+}
+
+static void backward(const ls_layer *l, const ls_layer_call *c) {
+    mixture f = mixture_of(l, c);
+    ls_routing_choose(c->compute, c->x[1], &f.r);
+    for (int64_t e = 0; e < f.r.experts; e++) {
+        begin_expert(&f, e);
+        backward_expert(&f);
+    }
+    if (c->dx[1]) ls_routing_back(c->compute, c->x[1], f.dweight, &f.r, c->dx[1]);
+}
+
+static const ls_layer_ops ops = {.kind = "experts", .forward = forward, .backward = backward};
+
+/* ---- the layer ---- */
+
+/* Rows are taken to be spread evenly over the experts. */
+static void add_works(ls_layer *l, const options *o) {
+    int64_t C = l->C, F = o->width, T = l->T;
+    int64_t M = (T * o->k + o->experts - 1) / o->experts;
+    double times = (double)(T * o->k) / (double)M;
+    const ls_work forward[] = {
+        {.kind = LS_WORK_PRODUCT, .M = M, .N = F, .K = C, .times = 2 * times},
+        {.kind = LS_WORK_PRODUCT, .M = M, .N = C, .K = F, .times = times}};
+    const ls_work dx[] = {{.kind = LS_WORK_PRODUCT_DX, .M = M, .N = C, .K = F, .times = 2 * times},
+                          {.kind = LS_WORK_PRODUCT_DX, .M = M, .N = F, .K = C, .times = times}};
+    for (int i = 0; i < 2; i++) l->forward_work.list[l->forward_work.n++] = forward[i];
+    for (int i = 0; i < 2; i++) l->backward_work.list[l->backward_work.n++] = dx[i];
+    for (int i = GATE; i <= DOWN; i++) {
+        l->backward_work.list[l->backward_work.n++] = (ls_work){.kind = LS_WORK_PRODUCT_DW,
+                                                                .M = i == DOWN ? C : F,
+                                                                .N = i == DOWN ? F : C,
+                                                                .K = M,
+                                                                .times = times};
+        ls_works_grads(&l->backward_work, 1u << i);
+    }
+    ls_works_pass(&l->forward_work, LS_WORK_GELU, T * o->k * F);
+    ls_works_pass(&l->forward_work, LS_WORK_ADD, 2 * T * o->k * C);
+    ls_works_pass(&l->backward_work, LS_WORK_GELU_BACK, T * o->k * F);
+    ls_works_pass(&l->backward_work, LS_WORK_ADD, 3 * T * o->k * C);
+}
+
+static void add_params(ls_model *m, ls_layer *l, const ls_moe_options *o) {
+    static const char *const names[] = {"gate_proj", "up_proj", "down_proj"};
+    for (int i = GATE; i <= DOWN; i++) {
+        int64_t in = i == DOWN ? o->width : l->C, out = i == DOWN ? l->C : o->width;
+        l->reads_stored[i] = l->in_products[i] = true;
+        ls_build_param(m, l, names[i],
+                       &(ls_param){.ndims = 3,
+                                   .dims = {o->experts, out, in},
+                                   .decay = true,
+                                   .init_std = ls_moe_deviation(o, in)});
+    }
+}
+
+ls_value *ls_layers_experts(ls_model *m, ls_value *x, ls_value *logits, const ls_moe_options *o) {
+    ls_layer *l = ls_build_layer(m, "experts", NULL, (ls_value *[]){x, logits}, 2);
+    if (!l) return ls_build_failed(m);
+    int64_t k = o->per_token, F = o->width;
+    l->ops = &ops;
+    l->C = ls_value_last(x);
+    l->T = ls_value_count(x) / l->C;
+    LS_LAYER_OWN_AS(options, l) = (options){o->experts, k, F, o->normalize};
+    l->saved_floats = (size_t)(2 * l->T * k * F);
+    l->saved_rough = (size_t)(2 * k * F);
+    l->work_floats =
+        ls_routing_floats(l->T, o->experts, k) + (size_t)(l->T * (NC * l->C + NF * F + k));
+    l->forward_flops = 6.0 * (double)(l->T * k) * (double)(F * l->C);
+    add_works(l, &LS_LAYER_OWN_OF(options, l));
+    add_params(m, l, o);
+    return ls_build_value(m, x->dims);
+}

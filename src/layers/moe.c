@@ -1,0 +1,64 @@
+/* moe.c - a mixture of experts: a router (router.c), experts (experts.c), experts that all rows go
+ * through, and the auxiliary loss for an even load (router_balance.c). */
+#include "layers/moe.h"
+
+#include <math.h>
+
+#include "layers/routing.h"
+
+float ls_moe_deviation(const ls_moe_options *o, int64_t in) {
+    return o->deviation > 0 ? o->deviation : 1 / sqrtf((float)in);
+}
+
+static bool check(ls_model *m, const ls_moe_options *o) {
+    if (o->experts < 1 || o->experts > LS_EXPERTS_MOST)
+        ls_build_fail(m, "moe: experts is %lld; 1 to %d are possible", (long long)o->experts,
+                      LS_EXPERTS_MOST);
+    else if (o->per_token < 1 || o->per_token > o->experts)
+        ls_build_fail(m, "moe: per_token is %lld; 1 to %lld are possible, the number of experts",
+                      (long long)o->per_token, (long long)o->experts);
+    else if (o->width < 1)
+        ls_build_fail(m, "moe: width is %lld; it is at least 1", (long long)o->width);
+    else if (o->shared < 0)
+        ls_build_fail(m, "moe: shared is %lld; it is not negative", (long long)o->shared);
+    else if (!isfinite(o->balance) || o->balance < 0)
+        ls_build_fail(m, "moe: balance is %g; it is not negative", (double)o->balance);
+    else if (o->deviation < 0)
+        ls_build_fail(m, "moe: deviation is %g; it is not negative", (double)o->deviation);
+    return ls_build_is_good(m);
+}
+
+static ls_value *linear(ls_model *m, ls_value *x, const char *name, int64_t out, float deviation) {
+    return (ls_linear)(m, x,
+                       (ls_linear_options){.name = name,
+                                           .out = out,
+                                           .no_bias = true,
+                                           .out_in = true,
+                                           .deviation = deviation});
+}
+
+/* The shared experts, as one of their total width. */
+static ls_value *add_shared(ls_model *m, ls_value *x, const ls_moe_options *o) {
+    (ls_scope)(m, "shared_experts");
+    ls_value *gate = linear(m, x, "gate_proj", o->shared * o->width, o->deviation);
+    ls_value *up = linear(m, x, "up_proj", o->shared * o->width, o->deviation);
+    ls_value *y =
+        linear(m, (ls_silu_gate)(m, gate, up), "down_proj", ls_value_last(x), o->deviation);
+    ls_scope_end(m);
+    return y;
+}
+
+ls_value *ls_layers_moe(ls_model *m, ls_value *x, const ls_moe_options *o, bool measured) {
+    if (!ls_build_is_good(m) || !check(m, o)) return ls_build_failed(m);
+    if (o->name) (ls_scope)(m, "%s", o->name);
+    ls_value *logits = ls_layers_router(m, x, o);
+    ls_value *y = ls_layers_experts(m, x, logits, o);
+    if (o->shared) y = (ls_add)(m, y, add_shared(m, x, o));
+    if (measured) ls_layers_router_balance(m, logits, o);
+    if (o->name) ls_scope_end(m);
+    return y;
+}
+
+ls_value *(ls_moe)(ls_model *m, ls_value *x, ls_moe_options o) {
+    return ls_layers_moe(m, x, &o, o.balance > 0);
+}

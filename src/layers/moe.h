@@ -1,0 +1,25 @@
+/* moe.h - the layers of a mixture of experts (moe.c). */
+#ifndef LS_LAYERS_MOE_H
+#define LS_LAYERS_MOE_H
+
+#include "model/builder.h"
+
+/* The mixture of experts; measured: its load is among the model's notes (ls_layers_note_loads()),
+ * even if .balance is 0. */
+ls_value *ls_layers_moe(ls_model *, ls_value *x, const ls_moe_options *, bool measured);
+
+/* Its parts: logits [T, experts] of x [T, C]; the experts' weighted sum [T, C]; the auxiliary loss
+ * for an even load. */
+ls_value *ls_layers_router(ls_model *, ls_value *x, const ls_moe_options *);
+ls_value *ls_layers_experts(ls_model *, ls_value *x, ls_value *logits, const ls_moe_options *);
+void ls_layers_router_balance(ls_model *, ls_value *logits, const ls_moe_options *);
+
+/* To be called once all layers are added: the model notes the mean of the auxiliary losses, without
+ * their factors, as router/balance, and the load of each expert, its part of all choices, as
+ * router/load/0 ... Both are means over the layers with experts. Nothing without such layers. */
+void ls_layers_note_loads(ls_model *);
+
+/* Of initial weights that are multiplied with `in` numbers. */
+float ls_moe_deviation(const ls_moe_options *, int64_t in);
+
+#endif

@@ -1,0 +1,126 @@
+/* routing.c - see routing.h. */
+#include "layers/routing.h"
+
+#include <string.h>
+
+size_t ls_routing_floats(int64_t T, int64_t experts, int64_t k) {
+    return (size_t)(4 * T * k + experts + 1);
+}
+
+float *ls_routing_place(ls_routing *r, float *memory) {
+    int64_t n = r->rows * r->k;
+    r->weight = memory;
+    r->expert = (int32_t *)(void *)(memory + n);
+    r->slot = r->expert + n;
+    r->choice = r->slot + n;
+    r->first = r->choice + n;
+    return memory + 4 * n + r->experts + 1;
+}
+
+typedef struct job {
+    const ls_compute *c;
+    const ls_routing *r;
+    const float *logits, *dweight;
+    float *dlogits;
+} job;
+
+/* ---- choosing ---- */
+
+/* Sets expert [k] to the experts with the greatest logits, in ascending order. */
+static void choose_experts(const ls_routing *r, const float *logits, int32_t *expert) {
+    bool chosen[LS_EXPERTS_MOST] = {false};
+    for (int64_t i = 0; i < r->k; i++) {
+        int64_t best = -1;
+        for (int64_t e = 0; e < r->experts; e++)
+            if (!chosen[e] && (best < 0 || logits[e] > logits[best])) best = e;
+        chosen[best] = true;
+    }
+    for (int32_t e = 0; e < (int32_t)r->experts; e++)
+        if (chosen[e]) *expert++ = e;
+}
+
+/* weight [k]: of the softmax over all logits, or over the chosen ones. */
+static void weigh(const ls_kernels *k, const ls_routing *r, const float *logits,
+                  const int32_t *expert, float *weight) {
+    float all[LS_EXPERTS_MOST];
+    if (r->normalized) {
+        for (int64_t i = 0; i < r->k; i++) weight[i] = logits[expert[i]];
+        k->softmax(1, r->k, weight, weight);
+        return;
+    }
+    k->softmax(1, r->experts, logits, all);
+    for (int64_t i = 0; i < r->k; i++) weight[i] = all[expert[i]];
+}
+
+static void choose_run(void *arg, int thread, int nthreads) {
+    const job *j = arg;
+    const ls_routing *r = j->r;
+    int64_t row = 0, end = 0;
+    ls_pool_share(r->rows, 16, thread, nthreads, &row, &end);
+    for (; row < end; row++) {
+        const float *logits = j->logits + row * r->experts;
+        choose_experts(r, logits, r->expert + row * r->k);
+        weigh(j->c->k, r, logits, r->expert + row * r->k, r->weight + row * r->k);
+    }
+}
+
+/* By expert; choices of one expert stay in the order of their rows. */
+static void sort(ls_routing *r) {
+    int32_t next[LS_EXPERTS_MOST], sum = 0;
+    memset(next, 0, sizeof next);
+    for (int64_t i = 0; i < r->rows * r->k; i++) next[r->expert[i]]++;
+    for (int64_t e = 0; e < r->experts; e++) {
+        int32_t count = next[e];
+        r->first[e] = next[e] = sum;
+        sum += count;
+    }
+    r->first[r->experts] = sum;
+    for (int64_t i = 0; i < r->rows * r->k; i++) {
+        r->slot[i] = next[r->expert[i]]++;
+        r->choice[r->slot[i]] = (int32_t)i;
+    }
+}
+
+void ls_routing_choose(const ls_compute *c, const float *logits, ls_routing *r) {
+    ls_pool_run_sized(c->pool, r->rows * r->experts * (r->k + 1), choose_run,
+                      &(job){.c = c, .r = r, .logits = logits});
+    sort(r);
+}
+
+/* ---- gradients ---- */
+
+/* Of the softmax over the chosen logits: dlogit = w (dw - sum(w dw)). The others have none. */
+static void back_normalized(const ls_routing *r, int64_t row, const float *dweight, float *d) {
+    const float *w = r->weight + row * r->k;
+    const int32_t *expert = r->expert + row * r->k;
+    float sum = 0;
+    for (int64_t i = 0; i < r->k; i++) sum += w[i] * dweight[i];
+    for (int64_t i = 0; i < r->k; i++) d[expert[i]] = w[i] * (dweight[i] - sum);
+}
+
+static void back_run(void *arg, int thread, int nthreads) {
+    const job *j = arg;
+    const ls_routing *r = j->r;
+    float p[LS_EXPERTS_MOST];
+    int64_t row = 0, end = 0;
+    ls_pool_share(r->rows, 16, thread, nthreads, &row, &end);
+    for (; row < end; row++) {
+        const float *dweight = j->dweight + row * r->k;
+        float *d = j->dlogits + row * r->experts;
+        memset(d, 0, (size_t)r->experts * sizeof *d);
+        if (r->normalized) {
+            back_normalized(r, row, dweight, d);
+            continue;
+        }
+        j->c->k->softmax(1, r->experts, j->logits + row * r->experts, p);
+        for (int64_t i = 0; i < r->k; i++) d[r->expert[row * r->k + i]] = dweight[i];
+        j->c->k->softmax_causal_dx(1, r->experts, 1, p, d);
+    }
+}
+
+void ls_routing_back(const ls_compute *c, const float *logits, const float *dweight,
+                     const ls_routing *r, float *dlogits) {
+    ls_pool_run_sized(
+        c->pool, r->rows * r->experts, back_run,
+        &(job){.c = c, .r = r, .logits = logits, .dweight = dweight, .dlogits = dlogits});
+}

@@ -1,0 +1,40 @@
+/* routing.h - which experts compute a row, and with which weights.
+ *
+ * A row's experts are the k with the greatest logits; of equal ones those with lower numbers. Their
+ * weights are those of the softmax over all logits, or of the softmax over the chosen ones alone
+ * (normalized). Each expert's rows are in their order, so a gradient of its weights is a chain over
+ * samples and positions that does not depend on micro-batches.
+ *
+ * Shazeer et al., "Outrageously large neural networks: the sparsely-gated mixture-of-experts layer",
+ * ICLR 2017; Jiang et al., "Mixtral of experts", 2024 (normalized weights).
+ */
+#ifndef LS_LAYERS_ROUTING_H
+#define LS_LAYERS_ROUTING_H
+
+#include "tensor/compute.h"
+
+enum { LS_EXPERTS_MOST = 128 };
+
+typedef struct ls_routing {
+    int64_t rows, experts, k;
+    bool normalized;
+    int32_t *expert; /* [rows, k] of each row, in ascending order */
+    float *weight;   /* [rows, k] */
+    int32_t *slot;   /* [rows, k] its place among all choices, sorted by expert, then by row */
+    int32_t *choice; /* [rows * k] of each place: row * k + i */
+    int32_t *first;  /* [experts + 1] each expert's first place */
+} ls_routing;
+
+/* Floats of memory for the arrays, for each sample of T rows. */
+size_t ls_routing_floats(int64_t T, int64_t experts, int64_t k);
+/* Places the arrays at `memory`, of [rows * k * 4 + experts + 1] floats; returns its end. */
+float *ls_routing_place(ls_routing *, float *memory);
+
+/* Chooses from logits [rows, experts], and sorts. */
+void ls_routing_choose(const ls_compute *, const float *logits, ls_routing *);
+
+/* dlogits [rows, experts] from the gradients dweight [rows, k]. */
+void ls_routing_back(const ls_compute *, const float *logits, const float *dweight,
+                     const ls_routing *, float *dlogits);
+
+#endif
