@@ -102,7 +102,9 @@ typedef enum ls_optimizer_kind {
     LS_OPTIMIZER_LAMB,
     LS_OPTIMIZER_ADAFACTOR,
     LS_OPTIMIZER_MUON,
-    LS_OPTIMIZER_SOAP
+    LS_OPTIMIZER_SOAP,
+    LS_OPTIMIZER_ONEBIT_ADAM,
+    LS_OPTIMIZER_ONEBIT_LAMB
 } ls_optimizer_kind;
 typedef enum ls_schedule_kind {
     LS_SCHEDULE_COSINE,
@@ -160,7 +162,8 @@ typedef enum ls_compress_send {
 } ls_compress_send;
 
 typedef struct ls_config_optim {
-    int64_t optimizer; /* an ls_optimizer_kind */
+    int64_t optimizer;   /* an ls_optimizer_kind */
+    int64_t freeze_step; /* onebit: steps with gradients in full */
     double lr, min_lr;
     int64_t scale_lr;    /* an ls_scale_kind */
     int64_t scale_batch; /* the batch that lr is for; 0: not set */
@@ -356,6 +359,8 @@ bool ls_config_has_ratings(const ls_config *);
 bool ls_config_has_clicks(const ls_config *);
 /* Is a sample a pair of conversations, of which one is preferred (train.loss: dpo)? */
 bool ls_config_has_pairs(const ls_config *);
+/* Does the optimizer send signs of the momentum (onebit_adam, onebit_lamb)? */
+bool ls_config_sends_momentum(const ls_config_optim *);
 /* Are there replicas of the model that train apart (sync.mode local and diloco)? */
 bool ls_config_has_replicas(const ls_config *);
 /* Has a sample several texts, with positions of their own? */

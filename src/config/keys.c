@@ -16,9 +16,9 @@ static const char *const syncs[] = {"all_reduce", "local", "diloco", "async", NU
 static const char *const outers[] = {"nesterov", "sgd", "adamw", NULL};
 static const char *const balances[] = {"auto", "off", NULL};
 static const char *const bests[] = {"off", "on", NULL};
-static const char *const optimizers[] = {"adamw",     "adam",          "sgd",  "lion",
-                                         "adagrad",   "schedule-free", "lars", "lamb",
-                                         "adafactor", "muon",          "soap", NULL};
+static const char *const optimizers[] = {
+    "adamw", "adam",      "sgd",  "lion", "adagrad",     "schedule-free", "lars",
+    "lamb",  "adafactor", "muon", "soap", "onebit_adam", "onebit_lamb",   NULL};
 static const char *const schedules[] = {"cosine", "linear", "constant", "step", "wsd", NULL};
 static const char *const scales[] = {"off", "linear", "sqrt", NULL};
 static const char *const formats[] = {"auto",       "text",     "chat",  "tokens", "idx",
@@ -299,11 +299,13 @@ const ls_config_key ls_config_keys[] = {
         "closer the model stays to it"),
     NUM("dpo.label_smoothing", dpo.label_smoothing, 0, 0.5, 0, FIXED,
         "dpo.loss sigmoid: the probability that a pair's answers are exchanged (conservative DPO)"),
-    ONE_OF("optim.optimizer", optim.optimizer, optimizers, FIXED,
-           "the update of the weights; sgd has momentum where optim.momentum is not 0; muon and "
-           "soap are for "
-           "matrices, the rest has adamw; lars and lamb are for weights that decay; schedule-free "
-           "needs optim.schedule=constant, and evaluates and saves the average of its weights"),
+    ONE_OF(
+        "optim.optimizer", optim.optimizer, optimizers, FIXED,
+        "the update of the weights; sgd has momentum where optim.momentum is not 0; muon and "
+        "soap are for "
+        "matrices, the rest has adamw; lars and lamb are for weights that decay; onebit_adam and "
+        "onebit_lamb send signs of the momentum from optim.freeze_step on; schedule-free "
+        "needs optim.schedule=constant, and evaluates and saves the average of its weights"),
     NUM("optim.lr", optim.lr, 0, 1000, 1e-3, FIXED, "learning rate after the warm-up"),
     NUM("optim.min_lr", optim.min_lr, 0, 1000, 1e-4, FIXED,
         "learning rate at the end of the schedules cosine, linear and wsd"),
@@ -342,6 +344,10 @@ const ls_config_key ls_config_keys[] = {
     NUM("optim.weight_decay", optim.weight_decay, 0, 1000, 0.1, FIXED,
         "decoupled weight decay; adam, sgd, adagrad, lars: added to the gradient; norms and biases "
         "have none"),
+    INT("optim.freeze_step", optim.freeze_step, 0, BILLION, 0, FIXED,
+        "onebit_adam, onebit_lamb: steps with gradients in full; then the second moment stays as "
+        "it "
+        "is, and workers send signs of the momentum"),
     NUM("optim.ema", optim.ema, 0, 0.999999, 0, FIXED,
         "a moving average of the weights, e.g. 0.999: the factor of its old value in each update; "
         "eval --ema and ckpt export --ema use it; 0: none"),
@@ -537,6 +543,10 @@ bool ls_config_has_corpus(const ls_config *c) {
 
 bool ls_config_has_tokens(const ls_config *c) {
     return c->model.kind == LS_MODEL_GPT2 || c->model.kind == LS_MODEL_LLAMA;
+}
+
+bool ls_config_sends_momentum(const ls_config_optim *o) {
+    return o->optimizer == LS_OPTIMIZER_ONEBIT_ADAM || o->optimizer == LS_OPTIMIZER_ONEBIT_LAMB;
 }
 
 bool ls_config_has_replicas(const ls_config *c) {

@@ -109,7 +109,8 @@ static ls_status check_dpo(const ls_config *c, const char *where, ls_error *e) {
 static ls_status check_compress(const ls_config *c, const char *where, ls_error *e) {
     ls_config usual;
     ls_config_defaults(&usual);
-    bool has_keys = memcmp(&c->compress, &usual.compress, sizeof usual.compress) != 0;
+    bool has_keys = memcmp(&c->compress, &usual.compress, sizeof usual.compress) != 0 &&
+                    !ls_config_sends_momentum(&c->optim);
     if (c->compress.kind == LS_COMPRESS_OFF && has_keys)
         return ls_fail(e, LS_EINVAL,
                        "%s: keys of compress are set, and compress.kind is none; set it, e.g. "
@@ -127,6 +128,30 @@ static ls_status check_compress(const ls_config *c, const char *where, ls_error 
                        "leave it out",
                        where);
     return LS_OK;
+}
+
+/* Each worker encodes the whole first moment, in which gradients are as they are. */
+static ls_status check_momentum(const ls_config *c, const char *where, ls_error *e) {
+    const char *other = c->parallel.zero != 0                  ? "needs parallel.zero: 0"
+                        : c->parallel.reduce != LS_REDUCE_TREE ? "needs parallel.reduce: tree"
+                        : c->train.compute == LS_COMPUTE_F16   ? "needs train.compute: f32 or bf16"
+                        : c->compress.kind != LS_COMPRESS_OFF ? "is not possible with compress.kind"
+                        : c->sync.mode != LS_SYNC_ALL_REDUCE  ? "needs sync.mode: all_reduce"
+                        : *c->optim.groups                    ? "is not possible with optim.groups"
+                        : c->optim.freeze_step == 0 ? "needs optim.freeze_step, steps, e.g. a "
+                                                      "fifth of train.steps"
+                                                    : NULL;
+    if (!ls_config_sends_momentum(&c->optim)) {
+        if (c->optim.freeze_step == 0) return LS_OK;
+        return ls_fail(e, LS_EINVAL,
+                       "%s: optim.freeze_step is for optim.optimizer onebit_adam and onebit_lamb; "
+                       "set one, or leave the key out",
+                       where);
+    }
+    if (!other) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: optim.optimizer %s %s", where,
+                   c->optim.optimizer == LS_OPTIMIZER_ONEBIT_ADAM ? "onebit_adam" : "onebit_lamb",
+                   other);
 }
 
 static ls_status check_batch(const ls_config *c, int64_t B, const char *where, ls_error *e) {
@@ -148,6 +173,7 @@ static ls_status check_noise(const ls_config *c, const char *where, ls_error *e)
     const char *key = !c->train.noise_scale                   ? NULL
                       : c->sync.mode                          ? "sync.mode"
                       : c->compress.kind                      ? "compress.kind"
+                      : ls_config_sends_momentum(&c->optim)   ? "optim.optimizer"
                       : c->model.sparse                       ? "model.sparse"
                       : c->parallel.reduce != LS_REDUCE_TREE  ? "parallel.reduce"
                       : c->parallel.mesh_pipe > 1             ? "parallel.mesh"
@@ -514,6 +540,7 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     LS_TRY(check_train(c, where, e));
     LS_TRY(check_noise(c, where, e));
     LS_TRY(check_compress(c, where, e));
+    LS_TRY(check_momentum(c, where, e));
     LS_TRY(check_data(c, where, e));
     LS_TRY(check_sync(c, where, e));
     LS_TRY(check_mesh(c, where, e));

@@ -260,6 +260,7 @@ static ls_status run_encode(ls_exec *x, const ls_action *a) {
         n.errors = ls_errors_of(x->c.world->errors, p, n.step, a->vw);
         n.next = ls_errors_of(x->c.world->errors, p, n.step + 1, a->vw);
     }
+    if (ls_plan_sums_momentum(p, n.step)) n.moment = x->c.world->flat.of[1];
     if (ls_plan_sends_codes(p)) n.code = ls_codes_of(&x->codes, a->bucket, a->vw);
     ls_encode_bucket(&n, &x->compute);
     if (a->last && n.errors) ls_errors_mark(x->c.world, p, n.step + 1, a->vw, true);
@@ -623,7 +624,8 @@ static void finish_training(ls_exec *x) {
     if (p->c.noise)
         ls_squares_finish(p, x->c.world->sums, x->in->step, mean / x->in->loss_scale,
                           x->batch.count, &x->out.noise);
-    double clip = ls_clip_factor(x->out.grad_norm, x->in->clip);
+    bool momentum = ls_plan_sums_momentum(p, x->in->step);
+    double clip = momentum ? 1 : ls_clip_factor(x->out.grad_norm, x->in->clip);
     x->update = (ls_optim_step){.updates = x->in->updates,
                                 .lr = x->in->lr,
                                 .grad_scale = clip / x->in->loss_scale * mean,

@@ -6,6 +6,8 @@
  *     EF21             p = g - e    c = code of p    e = e + D(c)    g = e
  *     none             p = g        c = code of p                    g = D(c)
  *
+ * With a momentum, g is first replaced by the virtual worker's part of the new first moment.
+ *
  * Threads take pieces by turns. Each piece has the same bits in any thread.
  */
 #include "exec/encode.h"
@@ -64,6 +66,17 @@ static void decode(const ls_codec_job *j, const void *message, const buffers *b)
     }
 }
 
+/* Replaces n elements of a gradient, from `first` on, by the virtual worker's part of the new first
+ * moment. */
+static void add_moment(const ls_encode *x, const ls_kernels *k, size_t first, size_t n) {
+    const ls_plan_config *c = &x->plan->c;
+    double old = c->compress.momentum;
+    float *g = x->grads + first;
+    if (!x->moment) return;
+    k->affine((int64_t)n, g, (float)(1 - old), 0.0f, g);
+    k->compress.add_error((int64_t)n, (float)(old / c->V), x->moment + first, g, g);
+}
+
 /* p is where the new errors will be, or without errors the gradient itself. */
 static void encode_piece(const job *j, const ls_plan_piece *piece, unsigned char *memory) {
     const ls_encode *x = j->x;
@@ -77,6 +90,7 @@ static void encode_piece(const job *j, const ls_plan_piece *piece, unsigned char
     float *p = b.next ? b.next : b.g;
     float keep = how.feedback == LS_FEEDBACK_EF21 ? -1.0f : 1.0f - how.decay;
     void *message = x->code ? x->code + piece->code_at : memory;
+    add_moment(x, j->c->k, piece->first, n);
     int64_t bad = j->c->k->compress.add_error((int64_t)n, keep, b.errors, b.g, p);
     if (bad >= 0) {
         atomic_store(x->bad, true);
@@ -93,6 +107,7 @@ static void encode_piece(const job *j, const ls_plan_piece *piece, unsigned char
 
 static void copy_piece(const job *j, const ls_plan_piece *piece) {
     const ls_encode *x = j->x;
+    add_moment(x, j->c->k, piece->first, piece->end - piece->first);
     if (x->code) memcpy(x->code + piece->code_at, x->grads + piece->first, piece->code_nbytes);
 }
 

@@ -23,6 +23,9 @@ typedef struct ls_encode {
     float *grads;        /* [nfloats] */
     const float *errors; /* [nfloats] before this step; NULL: the plan has no errors */
     float *next;         /* [nfloats] after it */
+    /* [nfloats] the first moment, which is encoded with the gradient (ls_plan_compress.momentum);
+     * NULL: the gradient alone */
+    const float *moment;
     const ls_encode_room *room;
     unsigned char *code; /* [ls_plan_code_nbytes()] the bucket's; NULL: it is not sent */
     atomic_bool *bad;    /* set if a value is not finite */

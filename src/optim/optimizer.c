@@ -18,6 +18,9 @@ const ls_optim_rule ls_optim_rules[LS_NRULES] = {
                                .nstates = 3,
                                .states = {"z", "exp_avg_sq", "y"},
                                .average = 3},
+    [LS_RULE_ONEBIT_ADAM] = {.name = "onebit_adam",
+                             .nstates = 2,
+                             .states = {"exp_avg", "exp_avg_sq"}},
     [LS_RULE_LARS] = {.name = "lars",
                       .nstates = 1,
                       .states = {"momentum_buffer"},
@@ -48,6 +51,13 @@ const ls_optim_rule ls_optim_rules[LS_NRULES] = {
                       .whole = true,
                       .matrices = true,
                       .rest = LS_RULE_ADAMW},
+    [LS_RULE_ONEBIT_LAMB] = {.name = "onebit_lamb",
+                             .nstates = 4,
+                             .states = {"exp_avg", "exp_avg_sq", "exp_avg_sq_fresh", "trust"},
+                             .pairs = 3,
+                             .whole = true,
+                             .decaying = true,
+                             .rest = LS_RULE_ONEBIT_ADAM},
 };
 
 static ls_update_rule rule_of(const ls_config_optim *c) {
@@ -61,7 +71,9 @@ static ls_update_rule rule_of(const ls_config_optim *c) {
                                            [LS_OPTIMIZER_LAMB] = LS_RULE_LAMB,
                                            [LS_OPTIMIZER_ADAFACTOR] = LS_RULE_ADAFACTOR,
                                            [LS_OPTIMIZER_MUON] = LS_RULE_MUON,
-                                           [LS_OPTIMIZER_SOAP] = LS_RULE_SOAP};
+                                           [LS_OPTIMIZER_SOAP] = LS_RULE_SOAP,
+                                           [LS_OPTIMIZER_ONEBIT_ADAM] = LS_RULE_ONEBIT_ADAM,
+                                           [LS_OPTIMIZER_ONEBIT_LAMB] = LS_RULE_ONEBIT_LAMB};
     if (c->optimizer == LS_OPTIMIZER_SGD && c->momentum > 0) return LS_RULE_MOMENTUM;
     return rules[c->optimizer];
 }
@@ -82,6 +94,7 @@ static ls_optim_group group_of(const ls_config_optim *c, double lr_scale, bool d
                             .nesterov = c->nesterov,
                             .lr_scale = lr_scale,
                             .warmup = (int64_t)c->warmup.n, /* schedule-free has no other unit */
+                            .freeze = ls_config_sends_momentum(c) ? c->freeze_step : 0,
                             .decays_all = decays_all};
 }
 
@@ -234,6 +247,11 @@ ls_param ls_optim_state_param(const ls_optim *o, const ls_param *p, int i) {
         s.dims[0] = s.dims[1] = p->dims[0] < p->dims[1] ? p->dims[0] : p->dims[1];
         s.count = (size_t)(s.dims[0] * s.dims[1]);
     }
+    if (rule->pairs && i >= rule->pairs) {
+        s.ndims = 1;
+        s.dims[0] = 2;
+        s.count = 2;
+    }
     if (rule->factored && p->ndims > 1) {
         int d = p->ndims - (i == 0 ? 1 : 2);
         s.count /= (size_t)s.dims[d];
@@ -289,9 +307,22 @@ static double weight_of(const ls_optim_group *g, uint64_t t) {
     return now / (squares + ((double)t > w ? (double)t - w : 0));
 }
 
+int64_t ls_optim_freeze(const ls_optim *o) { return o->groups[0].freeze; }
+
+/* With beta1 0 and beta2 1 Adam takes the gradient for the first moment, and leaves the second as it
+ * is. The correction of that is the one of its last change. 1-bit LAMB needs the betas. */
+static ls_update_scalars frozen_scalars(const ls_optim_group *g, uint64_t t, ls_update_scalars s) {
+    s.frozen = true;
+    s.first_frozen = t == (uint64_t)g->freeze + 1;
+    if (g->rule == LS_RULE_ONEBIT_ADAM) s.beta1 = 0;
+    if (g->rule == LS_RULE_ONEBIT_ADAM) s.beta2 = 1;
+    s.correct2 = (float)(1.0 / (1.0 - ls_math_pow_int(g->beta2, (uint64_t)g->freeze)));
+    return s;
+}
+
 ls_update_scalars ls_optim_scalars(const ls_optim_group *g, const ls_optim_step *s, bool decay) {
     uint64_t t = (uint64_t)s->updates + 1;
-    return (ls_update_scalars){
+    ls_update_scalars all = {
         .lr = (float)(s->lr * g->lr_scale),
         .beta1 = (float)g->beta1,
         .beta2 = (float)g->beta2,
@@ -305,4 +336,5 @@ ls_update_scalars ls_optim_scalars(const ls_optim_group *g, const ls_optim_step 
         .nesterov = g->nesterov,
         .first = t == 1,
     };
+    return g->freeze > 0 && s->updates >= g->freeze ? frozen_scalars(g, t, all) : all;
 }

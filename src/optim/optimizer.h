@@ -32,6 +32,7 @@ typedef struct ls_optim_rule {
      * one before that; that of a vector has this name and one value an element. */
     const char *factored;
     int squares; /* above 0: states from this one on are square, of the shorter of two dims */
+    int pairs;   /* above 0: states from this one on are two numbers */
     /* A parameter that it trains has one owner (ls_param.whole). It trains only matrices, or only
      * parameters that decay, and `rest` trains the others. */
     bool whole, matrices, decaying;
@@ -46,6 +47,7 @@ typedef struct ls_optim_group {
     double beta1, beta2, eps, weight_decay, momentum;
     double lr_scale; /* multiplies the learning rate */
     int64_t warmup;  /* of the learning rate, steps */
+    int64_t freeze;  /* onebit: updates after which the gradient is the momentum; else 0 */
     bool nesterov;
     bool decays_all; /* weight decay also applies to parameters without `decay` (layer.h) */
 } ls_optim_group;
@@ -103,6 +105,10 @@ typedef struct ls_optim_step {
     double grad_scale; /* multiplies the gradient: clips it, and divides the loss scale out */
     double samples;    /* of the batch; running values are divided by it (ls_param.momentum) */
 } ls_optim_step;
+
+/* Does the optimizer take momenta in place of gradients (plan.h, ls_plan_compress) after its first
+ * updates? Their number; 0: it does not. */
+int64_t ls_optim_freeze(const ls_optim *);
 
 /* The scalars of a group's update, with and without weight decay. */
 ls_update_scalars ls_optim_scalars(const ls_optim_group *, const ls_optim_step *, bool decay);

@@ -22,6 +22,7 @@ typedef struct head {
 static const ls_whole_rule *rule_of(const ls_optim *o, const ls_param *p) {
     static const ls_whole_rule *const rules[LS_NRULES] = {[LS_RULE_LARS] = &ls_lars,
                                                           [LS_RULE_LAMB] = &ls_lamb,
+                                                          [LS_RULE_ONEBIT_LAMB] = &ls_onebit_lamb,
                                                           [LS_RULE_ADAFACTOR] = &ls_adafactor,
                                                           [LS_RULE_MUON] = &ls_muon,
                                                           [LS_RULE_SOAP] = &ls_soap};

@@ -23,6 +23,10 @@ bool ls_plan_has_errors(const ls_plan *p) {
     return p->c.compress.on && p->c.compress.how.feedback != LS_FEEDBACK_NONE;
 }
 
+bool ls_plan_sums_momentum(const ls_plan *p, int64_t step) {
+    return p->c.compress.on && p->c.compress.momentum > 0 && step >= p->c.compress.warmup;
+}
+
 size_t ls_plan_chunk(const ls_plan_config *c) {
     return c->compress.how.kind == LS_COMPRESS_POWERSGD ? LS_BLOCK : CHUNK;
 }

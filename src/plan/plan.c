@@ -152,6 +152,11 @@ static ls_status check_compress(const ls_plan_config *c, ls_error *e) {
                        "f32",
                        ls_compression_name(c->compress.how.kind));
     LS_TRY(ls_compression_complete(&c->compress.how, ls_plan_chunk(c), &complete, e));
+    if (c->compress.momentum > 0 && ls_weighing_is_on(&c->model->weighing))
+        return ls_fail(
+            e, LS_EINVAL,
+            "optim.optimizer onebit_adam and onebit_lamb: the samples have weights, and a "
+            "sum of momenta can't be divided by those of one batch; use another one");
     return c->compress.how.kind == LS_COMPRESS_POWERSGD ? check_factors(c, e) : LS_OK;
 }
 

@@ -141,6 +141,9 @@ typedef struct ls_plan_compress {
     int64_t warmup;     /* the first step that is compressed */
     size_t min_count;   /* parameters with fewer elements are summed as they are */
     bool codes;         /* codes are sent instead of gradients, where that is possible */
+    /* above 0: in place of its gradient g, each virtual worker encodes its part of the new first
+     * moment m, momentum m/V + (1 - momentum) g; the optimizer gets the sum. Nothing is clipped */
+    double momentum;
 } ls_plan_compress;
 
 /* A part of one parameter, in one bucket, that is encoded by itself. Pieces are cut at multiples of
@@ -435,6 +438,8 @@ int ls_plan_touched(const ls_plan *, int layer, const int **buckets_p);
  * step? */
 bool ls_plan_compresses(const ls_plan *);
 bool ls_plan_has_errors(const ls_plan *);
+/* Is a step's sum that of the new first moment, in place of the gradient? */
+bool ls_plan_sums_momentum(const ls_plan *, int64_t step);
 /* Floats at whose multiples, from the end, pieces are cut; buckets end there, too. */
 size_t ls_plan_chunk(const ls_plan_config *);
 /* The pieces of a bucket, in ascending order; returns their number. What lies between them is no

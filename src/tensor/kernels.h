@@ -33,6 +33,8 @@ typedef struct ls_update_scalars {
     float grad_scale;         /* clip factor */
     float weight;             /* schedule-free: of the newest point in the average */
     bool nesterov, first;     /* first: no update came before */
+    bool frozen,
+        first_frozen; /* onebit: the gradient is the new first moment, and the second stays */
 } ls_update_scalars;
 
 /* Updates n elements of a parameter and of the optimizer's states, with their gradient. */
@@ -50,6 +52,7 @@ typedef enum ls_update_rule {
     LS_RULE_LION,
     LS_RULE_ADAGRAD,
     LS_RULE_SCHEDULE_FREE,
+    LS_RULE_ONEBIT_ADAM, /* adamw, which takes over a momentum once the second moment is frozen */
     LS_NUPDATES,
     /* Rules that need all of a parameter (optim/whole.h) have no kernel of their own. */
     LS_RULE_LARS = LS_NUPDATES,
@@ -57,6 +60,7 @@ typedef enum ls_update_rule {
     LS_RULE_ADAFACTOR,
     LS_RULE_MUON,
     LS_RULE_SOAP,
+    LS_RULE_ONEBIT_LAMB,
     LS_NRULES
 } ls_update_rule;
 

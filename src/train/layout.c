@@ -17,6 +17,20 @@ static bool sends_codes(const ls_config *c) {
     return t == LS_TRANSPORT_TCP || t == LS_TRANSPORT_MPI;
 }
 
+/* Signs of the momentum, with a scale for each block: the root of the mean of squares. */
+static ls_plan_compress compress_of_optimizer(const ls_config *c) {
+    return (ls_plan_compress){.on = true,
+                              .how = {.kind = LS_COMPRESS_ONEBIT,
+                                      .feedback = LS_FEEDBACK_ERROR,
+                                      .op = LS_SUM,
+                                      .block = (size_t)c->compress.block,
+                                      .sign_scale = LS_SCALE_ROOT},
+                              .codes = sends_codes(c),
+                              .warmup = c->optim.freeze_step,
+                              .min_count = (size_t)c->compress.min_size,
+                              .momentum = c->optim.beta1};
+}
+
 static ls_plan_compress compress_of(const ls_config *c) {
     static const ls_compression_kind kinds[] = {[LS_COMPRESS_WITH_TOPK] = LS_COMPRESS_TOPK,
                                                 [LS_COMPRESS_WITH_RANDOMK] = LS_COMPRESS_RANDOMK,
@@ -26,6 +40,7 @@ static ls_plan_compress compress_of(const ls_config *c) {
                                                 [LS_COMPRESS_WITH_INT4] = LS_COMPRESS_INT4,
                                                 [LS_COMPRESS_WITH_DEMO] = LS_COMPRESS_DEMO,
                                                 [LS_COMPRESS_WITH_POWERSGD] = LS_COMPRESS_POWERSGD};
+    if (ls_config_sends_momentum(&c->optim)) return compress_of_optimizer(c);
     if (c->compress.kind == LS_COMPRESS_OFF) return (ls_plan_compress){0};
     return (ls_plan_compress){.on = true,
                               .how = {.kind = kinds[c->compress.kind],
@@ -128,7 +143,8 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
 
 ls_config ls_layout_config_apart(const ls_config *c) {
     ls_config apart = *c;
-    if (c->compress.kind != LS_COMPRESS_OFF && c->compress.send == LS_COMPRESS_SEND_AUTO)
+    bool compresses = c->compress.kind != LS_COMPRESS_OFF || ls_config_sends_momentum(&c->optim);
+    if (compresses && c->compress.send == LS_COMPRESS_SEND_AUTO)
         apart.compress.send = LS_COMPRESS_SEND_CODES;
     return apart;
 }

@@ -87,11 +87,12 @@ static void test_pieces(void **state) {
 
 typedef struct vectors {
     float *g, *e, *next;
+    const float *moment;
 } vectors;
 
 static vectors draw(const ls_model *m, float scale) {
     vectors v = {LS_NEW_ARRAY(float, m->nfloats), LS_NEW_ARRAY(float, m->nfloats),
-                 LS_NEW_ARRAY(float, m->nfloats)};
+                 LS_NEW_ARRAY(float, m->nfloats), NULL};
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *p = &m->params[i];
         ls_random_place at = {7, LS_STREAM_SAMPLE, 1, p->offset};
@@ -123,6 +124,7 @@ static void encode(const ls_plan *p, vectors *v, int threads) {
                                       .grads = v->g,
                                       .errors = has ? v->e : NULL,
                                       .next = has ? v->next : NULL,
+                                      .moment = v->moment,
                                       .room = &room,
                                       .bad = &bad},
                          &c);
@@ -180,6 +182,32 @@ static void test_sums(void **state) {
     ls_model_free(&m);
 }
 
+/* What is encoded is the virtual worker's part of the new first moment; small parameters get it as it
+ * is. */
+static void test_moment(void **state) {
+    (void)state;
+    ls_model m;
+    ls_plan p;
+    make_model(&m);
+    ls_plan_compress how = with(LS_COMPRESS_ONEBIT, LS_FEEDBACK_ERROR);
+    how.momentum = 0.75;
+    make_plan(&m, how, 300000, &p);
+    vectors before = draw(&m, 1), v = draw(&m, 1);
+    v.moment = before.e;
+    encode(&p, &v, THREADS);
+    for (int i = 0; i < p.pieces_from[p.nbuckets]; i++)
+        for (size_t k = p.pieces[i].first; k < p.pieces[i].end; k++) {
+            double new = 0.25 * (double)before.g[k] + 0.75 / V *(double)before.e[k];
+            double out = (double)v.g[k] + (double)v.next[k];
+            double error = p.pieces[i].plain ? 0 : (double)before.e[k];
+            assert_true(fabs(new + error - out) < 1e-5);
+        }
+    free_vectors(&before);
+    free_vectors(&v);
+    ls_plan_free(&p);
+    ls_model_free(&m);
+}
+
 /* Elements of 0.4, then 0.1, 0.2 and 0.3, as errors of 2 bits with a threshold of 0.5 send them. */
 static void test_thresholds(void **state) {
     (void)state;
@@ -226,9 +254,8 @@ static void test_not_finite(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_thresholds),
+        cmocka_unit_test(test_pieces),     cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_moment),     cmocka_unit_test(test_thresholds),
         cmocka_unit_test(test_not_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

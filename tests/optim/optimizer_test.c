@@ -10,7 +10,7 @@
 #include "optim/norm.h"
 #include "test.h"
 
-enum { STEPS = 20 };
+enum { STEPS = 20, FREEZE = 8 };
 
 static const double LR = 1e-2, LIMIT = 3.0;
 
@@ -82,7 +82,8 @@ static ls_optim optim_of(ls_update_rule rule, bool nesterov) {
                                   .momentum = 0.8,
                                   .nesterov = nesterov,
                                   .lr_scale = 0.5,
-                                  .warmup = 5}}};
+                                  .warmup = 5,
+                                  .freeze = rule == LS_RULE_ONEBIT_ADAM ? FREEZE : 0}}};
 }
 
 /* STEPS steps, each in ranges of `cut` elements; returns [1 + states][n]: weights, states. */
@@ -140,8 +141,8 @@ static void exact_schedule_free(const ls_optim_group *o, int t, double g, double
 /* One step of one element, by the papers' formulas; t from 1. */
 static void exact_step(const ls_optim_group *o, int t, double g, bool decays, element *x) {
     double decay = decays ? o->weight_decay : 0, *m = &x->states[0], *v = &x->states[1];
-    bool adds =
-        o->rule != LS_RULE_ADAMW && o->rule != LS_RULE_LION && o->rule != LS_RULE_SCHEDULE_FREE;
+    bool adds = o->rule != LS_RULE_ADAMW && o->rule != LS_RULE_LION &&
+                o->rule != LS_RULE_SCHEDULE_FREE && o->rule != LS_RULE_ONEBIT_ADAM;
     double p = adds ? x->p : x->p * (1 - LR * decay), mean = 0;
     if (adds) g += decay * x->p;
     switch (o->rule) {
@@ -151,6 +152,12 @@ static void exact_step(const ls_optim_group *o, int t, double g, bool decays, el
         *v = o->beta2 * *v + (1 - o->beta2) * g * g;
         mean = *m / (1 - pow(o->beta1, t));
         x->p = p - LR * mean / (sqrt(*v / (1 - pow(o->beta2, t))) + o->eps);
+        break;
+    case LS_RULE_ONEBIT_ADAM: /* frozen, it is given the first moment */
+        *m = t > FREEZE ? g : o->beta1 * *m + (1 - o->beta1) * g;
+        if (t <= FREEZE) *v = o->beta2 * *v + (1 - o->beta2) * g * g;
+        mean = *m / (1 - pow(o->beta1, t));
+        x->p = p - LR * mean / (sqrt(*v / (1 - pow(o->beta2, fmin(t, FREEZE)))) + o->eps);
         break;
     case LS_RULE_SGD: x->p = p - LR * g; break;
     case LS_RULE_MOMENTUM:

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "test.h"
 
-enum { STEPS = 20, NPARAMS = 6, MOST = 70 * 45 };
+enum { STEPS = 20, FREEZE = 8, NPARAMS = 6, MOST = 70 * 45 };
 
 static const double LR = 1e-2, SCALE = 0.25;
 
@@ -48,7 +48,8 @@ static void set_up(setup *s, ls_update_rule rule) {
                                        .eps = 1e-8,
                                        .weight_decay = 0.1,
                                        .momentum = 0.9,
-                                       .lr_scale = 1}}}};
+                                       .lr_scale = 1,
+                                       .freeze = rule == LS_RULE_ONEBIT_LAMB ? FREEZE : 0}}}};
     ls_layer *l = ls_model_add_layer(&s->model, "layer");
     for (int i = 0; i < NPARAMS; i++) {
         ls_param p = {.ndims = shapes[i].ndims, .decay = shapes[i].decay};
@@ -124,6 +125,7 @@ static float *run(const setup *s, int nthreads, const char *cpu, ls_dtype grads_
 typedef struct exact {
     size_t count, rows, columns; /* of the last two dims; rows 0: a vector */
     double w[MOST], m[MOST], v[MOST], g[MOST];
+    double fresh[MOST], average, ratio; /* of 1-bit LAMB */
 } exact;
 
 static double norm(const double *x, size_t n) {
@@ -219,6 +221,44 @@ static void exact_muon(exact *x, double decay) {
     for (size_t i = 0; i < x->count; i++) x->w[i] = x->w[i] * (1 - LR * decay) - rate * u[i];
 }
 
+/* Adam's ratio once v is frozen and g is the first moment. */
+static void frozen_ratios(exact *x, int t, double *u) {
+    for (size_t i = 0; i < x->count; i++) {
+        x->m[i] = x->g[i];
+        double below = sqrt(x->v[i] / (1 - pow(0.95, FREEZE))) + 1e-8;
+        u[i] = x->m[i] / (1 - pow(0.9, t)) / below;
+    }
+}
+
+/* Algorithm 1 of its paper, with the limits of DeepSpeed's program, and the average of factors
+ * without its bias towards 0. */
+static void exact_onebit_lamb(exact *x, int t, double decay) {
+    static double u[MOST];
+    double c = 1 - pow(0.95, FREEZE), most = 0, by = norm(x->w, x->count);
+    if (t <= FREEZE) {
+        exact_ratios(x, t, decay, u);
+        by /= norm(u, x->count);
+        x->average = 0.9 * x->average + 0.1 * by;
+        for (size_t i = 0; i < x->count; i++) x->w[i] -= LR * by * u[i];
+        memcpy(x->fresh, x->v, sizeof x->v);
+        x->ratio = 1;
+        return;
+    }
+    for (size_t i = 0; i < x->count; i++) {
+        double g = (x->g[i] - 0.9 * x->m[i]) / 0.1;
+        x->fresh[i] = 0.95 * x->fresh[i] + 0.05 * g * g;
+        most = fmax(most, (sqrt(x->v[i] / c) + 1e-8) / (sqrt(x->fresh[i] / c) + 1e-8));
+    }
+    frozen_ratios(x, t, u);
+    double plain = norm(u, x->count);
+    for (size_t i = 0; i < x->count; i++) u[i] += decay * x->w[i];
+    double share = fmin(1, plain / norm(u, x->count));
+    double ratio = fmin(fmax(most * share + 1 - share, 0.5), 4);
+    x->ratio = fmin(fmax(ratio, 0.9 * x->ratio), 1.1 * x->ratio);
+    by = x->average / (1 - pow(0.9, FREEZE)) * x->ratio;
+    for (size_t i = 0; i < x->count; i++) x->w[i] -= LR * by * u[i];
+}
+
 /* One step of a parameter; t from 1. */
 static void exact_step(ls_update_rule rule, int t, bool decays, exact *x) {
     static double u[MOST];
@@ -233,6 +273,14 @@ static void exact_step(ls_update_rule rule, int t, bool decays, exact *x) {
         break;
     case LS_RULE_ADAMW: /* what the others leave */
         exact_ratios(x, t, 0, u);
+        for (size_t i = 0; i < x->count; i++) x->w[i] = x->w[i] * (1 - LR * decay) - LR * u[i];
+        break;
+    case LS_RULE_ONEBIT_LAMB: exact_onebit_lamb(x, t, decay); break;
+    case LS_RULE_ONEBIT_ADAM: /* what that leaves */
+        if (t <= FREEZE)
+            exact_ratios(x, t, 0, u);
+        else
+            frozen_ratios(x, t, u);
         for (size_t i = 0; i < x->count; i++) x->w[i] = x->w[i] * (1 - LR * decay) - LR * u[i];
         break;
     case LS_RULE_ADAFACTOR: exact_adafactor(x, t, decay); break;

@@ -66,6 +66,7 @@ static void assert_same(const kind *k, int n, const char *more, bool in_two_part
 }
 
 #define THREADS "parallel.transport=thread\0"
+#define ZERO    "parallel.zero=0\0"
 
 static void test_same_bits(void **state) {
     (void)state;
@@ -136,6 +137,27 @@ static void test_resumed(void **state) {
         assert_same(k, 2, "parallel.zero=1\0", true, &whole);
         assert_same(k, 3, "parallel.transport=tcp\0parallel.zero=3\0", true, &whole);
     }
+}
+
+/* Optimizers that send signs of the momentum; their workers have the whole state. */
+static void test_onebit(void **state) {
+    (void)state;
+    static const kind onebit[] = {{{"optim.optimizer=onebit_adam", "optim.freeze_step=2"}},
+                                  {{"optim.optimizer=onebit_lamb", "optim.freeze_step=2"}}};
+    for (int i = 0; i < 2; i++) {
+        const kind *k = &onebit[i];
+        result one = run_with(k, 1, ZERO, false);
+        assert_same(k, 3, ZERO THREADS "parallel.threads=2\0", false, &one);
+        assert_same(k, 5, ZERO "parallel.transport=tcp\0train.micro_batch=2\0", false, &one);
+        assert_same(k, 2, ZERO "compress.send=codes\0parallel.bucket_mb=0.02\0", false, &one);
+        assert_same(k, 2, ZERO, true, &one);
+    }
+    /* until the freeze it is adamw; then not */
+    const kind early = {{"optim.optimizer=onebit_adam", "optim.freeze_step=6"}};
+    result adamw = run_with(NULL, 1, ZERO, false), same = run_with(&early, 2, ZERO, false);
+    result frozen = run_with(&onebit[0], 2, ZERO, false);
+    assert_string_equal(same.weights, adamw.weights);
+    assert_string_not_equal(frozen.weights, adamw.weights);
 }
 
 /* ---- what a checkpoint has ---- */
@@ -231,6 +253,11 @@ static void test_refused(void **state) {
     refused((const char *[]){"compress.kind=powersgd", "compress.feedback=none"}, 2,
             "set compress.feedback to error");
     refused((const char *[]){"compress.kind=powersgd", "compress.feedback=ef21"}, 2, "EF21");
+    refused((const char *[]){"optim.optimizer=onebit_adam", "optim.freeze_step=2"}, 2,
+            "onebit_adam needs parallel.zero: 0");
+    refused((const char *[]){"optim.optimizer=onebit_lamb", "parallel.zero=0"}, 2,
+            "onebit_lamb needs optim.freeze_step");
+    refused((const char *[]){"optim.freeze_step=2"}, 1, "is for optim.optimizer onebit_adam");
     refused((const char *[]){"compress.kind=powersgd", "compress.send=values"}, 2,
             "compress.send is values");
     refused(
@@ -243,7 +270,8 @@ int main(void) {
         cmocka_unit_test(test_same_bits), cmocka_unit_test(test_layouts),
         cmocka_unit_test(test_resumed),   cmocka_unit_test(test_chunks),
         cmocka_unit_test(test_errors),    cmocka_unit_test(test_factors),
-        cmocka_unit_test(test_warmup),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_warmup),    cmocka_unit_test(test_onebit),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
