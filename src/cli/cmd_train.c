@@ -16,6 +16,7 @@ enum {
     MOST,
     OUTPUT,
     SET,
+    UNTIL,
     RESUME,
     LISTEN,
     JOIN,
@@ -124,11 +125,12 @@ static void sets_free(sets *s) {
 }
 
 static int run(const ls_args *a) {
-    int64_t workers = 0, trace_steps = 0, least = 0, most = 0, hosts = 0;
+    int64_t workers = 0, trace_steps = 0, least = 0, most = 0, hosts = 0, until = 0;
     if (!cli_integer(&cmd_train, a, WORKERS, 1, 4096, &workers) ||
         !cli_integer(&cmd_train, a, LEAST, 1, 4096, &least) ||
         !cli_integer(&cmd_train, a, MOST, 1, 4096, &most) ||
         !cli_integer(&cmd_train, a, HOSTS, 1, 256, &hosts) ||
+        !cli_integer(&cmd_train, a, UNTIL, 1, 1000000000, &until) ||
         !cli_integer(&cmd_train, a, TRACE_STEPS, 1, LS_TRACE_MOST_STEPS, &trace_steps))
         return CLI_USAGE;
     if (cli_given(a, INSECURE)) cli_make_insecure();
@@ -143,6 +145,7 @@ static int run(const ls_args *a) {
                                                .nsets = all.n,
                                                .nworkers = (int)workers,
                                                .run = run_dir,
+                                               .until = until,
                                                .resume = cli_given(a, RESUME),
                                                .again = again,
                                                .listen = cli_value(a, LISTEN),
@@ -199,6 +202,8 @@ const ls_command cmd_train = {
          [OUTPUT] = {"output", 'o', "RUN", "the run directory (default: runs/NAME for NAME.yaml)"},
          [SET] = {"set", 0, "KEY=VALUE",
                   "set a key of the config, e.g. train.steps=50; repeatable"},
+         [UNTIL] = {"until", 0, "STEP",
+                    "stop after this step, with a checkpoint, as if interrupted there"},
          [RESUME] = {"resume", 0, NULL,
                      "continue from the run's newest checkpoint; start if there is none"},
          [LISTEN] = {"listen", 0, "HOST:PORT",

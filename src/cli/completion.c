@@ -52,6 +52,7 @@ static const struct {
     {"ckpt", "_lockstep_words hash show verify list ledger", "_lockstep_runs"},
     {"scale", "_lockstep_runs", ""},
     {"replay", "_lockstep_runs", ""},
+    {"batch", "_lockstep_configs_or_runs", ""},
     {"data", "_lockstep_files", "_lockstep_files"},
     {"weights", "_lockstep_files", ""},
     {"tokens", "_lockstep_tokenizers", ""},

@@ -105,12 +105,16 @@ bool ls_loop_is_time(const ls_loop *l) {
     return (double)(ls_clock_ns() - l->saved_ns) / 60e9 >= minutes;
 }
 
+/* Has the run got as far as it was asked to (train --until)? */
+static bool is_until(const ls_loop *l) { return l->run->until && l->steps >= l->run->until; }
+
 /* After a step all workers do what any of them was asked to do. By then each has updated its part
  * of the state, which can be saved. */
 static ls_status agree_on_asked(ls_loop *l, ls_error *e) {
     enum { OWN = 3 };
-    int32_t asked[OWN + LS_SNAPSHOT_WORDS] = {(int32_t)l->host->runtime->asked(l),
-                                              ls_loop_is_time(l), l->waited_us};
+    ls_asked wanted = l->host->runtime->asked(l);
+    if (is_until(l) && wanted < LS_ASKED_STOP) wanted = LS_ASKED_STOP;
+    int32_t asked[OWN + LS_SNAPSHOT_WORDS] = {(int32_t)wanted, ls_loop_is_time(l), l->waited_us};
     ls_snapshot_run own = ls_host_snapshot_run(l->host);
     ls_snapshot_say(&own, l->m.worker, l->asked_share, asked + OWN);
     LS_TRY(ls_all_reduce(l->m.group, asked, asked, OWN + LS_SNAPSHOT_WORDS, LS_I32, LS_MAX, e));
@@ -125,7 +129,10 @@ static ls_status agree_on_asked(ls_loop *l, ls_error *e) {
         LS_TRY(ls_save(l, best ? LS_SAVE_FOR_SURE : LS_SAVE_IF_IDLE, e));
     if (due && l->m.worker == 0) LS_TRY(ls_dataset_verify(&l->data, e));
     if (due && l->m.worker == 0) LS_TRY(ls_frozen_file_verify(&l->m.frozen.file, e));
-    if (l->asked == LS_ASKED_STOP && l->m.worker == 0 && !ls_loop_is_complete(l))
+    bool stops = l->asked == LS_ASKED_STOP && l->m.worker == 0 && !ls_loop_is_complete(l);
+    if (stops && is_until(l))
+        ls_log("stopping after step %lld (--until), with a checkpoint", (long long)l->steps);
+    else if (stops)
         ls_log("interrupted: stopping after step %lld, with a checkpoint; interrupt "
                "again to end at once",
                (long long)l->steps);
@@ -210,6 +217,7 @@ ls_status ls_loop_run(ls_loop *l, ls_error *e) {
     } else {
         note_evaluated(l); /* nothing is evaluated before the first step */
     }
+    if (is_until(l)) l->asked = LS_ASKED_STOP; /* it continues from there */
     while (l->asked == LS_ASKED_NOTHING && !ls_loop_is_complete(l)) {
         LS_TRY(ls_tracer_before(&l->tracer, l->steps, e));
         LS_TRY(l->async ? ls_async_steps(l, e) : one_step(l, e));

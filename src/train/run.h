@@ -25,6 +25,7 @@ typedef struct ls_run {
      * this host is alone. */
     const char *listen, *join;
     int hosts;
+    int64_t until;    /* the run stops after this step, as if it were interrupted; 0: it does not */
     int64_t began_ns; /* when the program began */
 } ls_run;
 

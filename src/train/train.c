@@ -73,6 +73,7 @@ ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
                   .listen = o->listen,
                   .join = o->join,
                   .hosts = o->hosts,
+                  .until = o->until,
                   .began_ns = o->began_ns};
     ls_train_job job = {.trace = {o->trace, o->trace_steps}};
     ls_host *h = &job.host;

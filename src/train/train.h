@@ -18,6 +18,7 @@ typedef struct ls_train_options {
     const char *listen, *join;
     int hosts;         /* the first one waits until there are this many, with itself; 0: at once */
     const char *again; /* the command that continues this run, to be printed; NULL: none */
+    int64_t until;     /* stop after this step, with a checkpoint; 0: after the last one */
     bool resume;       /* continue from the newest checkpoint, if there is one */
     const char *trace; /* FILE.json or FILE.svg: a timeline of some steps; NULL: none */
     int64_t trace_steps; /* how many; 0: 3 */

@@ -1,0 +1,29 @@
+/* batch_branch.h - lockstep batch RUN --branch: trains the branches of a run (perf/branch.h), and
+ * prints what came out. */
+#ifndef LS_CLI_BATCH_BRANCH_H
+#define LS_CLI_BATCH_BRANCH_H
+
+#include <stdbool.h>
+
+#include "perf/branch.h"
+
+enum { CLI_BATCH_COUNTS = 8 };
+
+typedef struct cli_branches {
+    const char *run;    /* its directory */
+    const char *output; /* directory of the branches; NULL: RUN/branches */
+    int64_t factors[LS_BRANCHES];
+    int n;           /* of factors, ascending, the first is 1 */
+    double units;    /* tokens, or samples, of each branch at least; 0: what the run has left */
+    int64_t at;      /* step of the checkpoint; 0: the newest one with as much left */
+    double tolerance;
+    int64_t workers;     /* that train; 0: as many as `lockstep train` takes */
+    const char *machine; /* file; NULL: no times are predicted */
+    int counts[CLI_BATCH_COUNTS]; /* workers for which times are predicted */
+    int ncounts;
+    bool json;
+} cli_branches;
+
+ls_status cli_branches_run(const cli_branches *, ls_error *);
+
+#endif

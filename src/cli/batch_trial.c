@@ -1,0 +1,171 @@
+/* batch_trial.c - see batch_trial.h. */
+#include "cli/batch_trial.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "cli/child.h"
+#include "cli/cli.h"
+#include "config/relations.h"
+#include "config/writer.h"
+#include "storage/checkpoint.h"
+
+static const char PROGRAM[] = "/proc/self/exe";
+static const double LIMIT_S = 1e8;
+enum { MOST_CONFIG = 4 << 20 };
+
+/* ---- files ---- */
+
+ls_status cli_trial_open(const cli_trial *t, const ls_config *c, ls_error *e) {
+    char *path = ls_format("%s.yaml", t->dir), *note = NULL;
+    ls_buf text = {0};
+    ls_config was;
+    ls_status s = LS_OK;
+    ls_config_write(c, &text);
+    if (!ls_file_exists(path)) {
+        s = ls_file_replace(path, text.data, text.len, e);
+    } else {
+        s = ls_config_read(path, &was, e);
+        const char *key = s == LS_OK ? ls_config_find_fixed(&was, c) : NULL;
+        if (key)
+            s = ls_fail(e, LS_EINVAL,
+                        "%s: is of an earlier command with another %s; choose another directory "
+                        "with -o, or remove it",
+                        path, key);
+    }
+    free(note);
+    free(path);
+    ls_buf_free(&text);
+    return s;
+}
+
+/* Files of checkpoints are never changed, so they can be shared; else they are copied. */
+static ls_status copy_file(const char *from, const char *to, ls_error *e) {
+    ls_mapped m;
+    if (link(from, to) == 0 || errno == EEXIST) return LS_OK;
+    LS_TRY(ls_file_map(from, &m, e));
+    ls_status s = ls_file_replace(to, m.data, m.nbytes, e);
+    ls_file_unmap(&m);
+    return s;
+}
+
+static ls_status copy_files(const char *from, const char *to, ls_error *e) {
+    ls_status s = ls_file_make_dirs(to, e);
+    DIR *d = s == LS_OK ? opendir(from) : NULL;
+    if (s == LS_OK && !d)
+        s = ls_fail(e, LS_EIO, "%s: can't be opened: %s", from, strerror(errno));
+    for (struct dirent *entry; s == LS_OK && (entry = readdir(d));) {
+        char *a = ls_format("%s/%s", from, entry->d_name);
+        char *b = ls_format("%s/%s", to, entry->d_name);
+        if (entry->d_name[0] != '.') s = copy_file(a, b, e);
+        free(a);
+        free(b);
+    }
+    if (d) closedir(d);
+    return s;
+}
+
+/* A run directory with a config and a checkpoint is that of a run, which can be resumed. */
+ls_status cli_trial_begin_with(const cli_trial *t, const char *checkpoint, ls_error *e) {
+    const char *slash = strrchr(checkpoint, '/');
+    char *config = ls_format("%s/config.yaml", t->dir), *own = ls_format("%s.yaml", t->dir);
+    char *place = ls_format("%s/checkpoints/%s", t->dir, slash ? slash + 1 : checkpoint);
+    char *hidden = ls_format("%s/checkpoints/.copy", t->dir);
+    ls_buf text = {0};
+    ls_status s = LS_OK;
+    if (!ls_file_exists(config)) {
+        s = ls_file_remove_tree(hidden, e);
+        if (s == LS_OK && !ls_file_exists(place)) s = copy_files(checkpoint, hidden, e);
+        if (s == LS_OK && !ls_file_exists(place)) s = ls_file_rename(hidden, place, e);
+        if (s == LS_OK) s = ls_file_read(own, MOST_CONFIG, &text, e);
+        if (s == LS_OK) s = ls_file_replace(config, text.data, text.len, e);
+    }
+    ls_buf_free(&text);
+    free(hidden);
+    free(place);
+    free(own);
+    free(config);
+    return s;
+}
+
+/* ---- processes ---- */
+
+static ls_status fail_child(const ls_buf *err, const char *what, int code, ls_error *e) {
+    const char *end = err->data ? err->data + err->len : "", *begin = end;
+    while (err->data && begin > err->data && (begin == end || begin[-1] != '\n')) begin--;
+    int n = (int)strcspn(begin, "\n");
+    return ls_fail(e, LS_EINVAL, "%s failed with exit code %d: %.*s", what, code,
+                   n < 300 ? n : 300, begin);
+}
+
+/* codes: besides 0, this exit code is good. */
+static ls_status run_child(char *const *argv, const char *what, int good, ls_buf *out,
+                           ls_error *e) {
+    ls_buf err = {0};
+    int code = 0;
+    ls_status s = cli_child_run(argv, LIMIT_S, out, &err, &code, e);
+    if (s == LS_EABORT)
+        ls_fail(e, LS_EABORT, "interrupted; the same command continues");
+    else if (s == LS_OK && code != 0 && code != good)
+        s = fail_child(&err, what, code, e);
+    ls_buf_free(&err);
+    return s;
+}
+
+/* The newest checkpoint's step; 0: there is none. */
+static int64_t steps_of(const cli_trial *t) {
+    char *path = NULL;
+    int64_t step = 0;
+    if (ls_checkpoint_newest(t->dir, &path, &step, NULL) != LS_OK) step = 0;
+    free(path);
+    return step;
+}
+
+ls_status cli_trial_train(const cli_trial *t, int64_t until, ls_error *e) {
+    char *config = ls_format("%s.yaml", t->dir), *step = ls_format("%lld", (long long)until);
+    char *workers = ls_format("%lld", (long long)t->workers);
+    char *what = ls_format("training %s", t->dir);
+    char *argv[] = {(char *)(uintptr_t)PROGRAM,
+                    (char *)(uintptr_t)"train",
+                    config,
+                    (char *)(uintptr_t)"-o",
+                    t->dir,
+                    (char *)(uintptr_t)"--resume",
+                    (char *)(uintptr_t)"--until",
+                    step,
+                    (char *)(uintptr_t)"-n",
+                    workers,
+                    NULL};
+    ls_buf out = {0};
+    ls_status s = LS_OK;
+    if (!t->workers) argv[8] = NULL;
+    if (steps_of(t) < until) s = run_child(argv, what, CLI_UNFINISHED, &out, e);
+    if (s == LS_OK && steps_of(t) < until)
+        s = ls_fail(e, LS_EINVAL, "%s: ended before step %lld", t->dir, (long long)until);
+    ls_buf_free(&out);
+    free(what);
+    free(workers);
+    free(step);
+    free(config);
+    return s;
+}
+
+ls_status cli_trial_evaluate(const cli_trial *t, double *loss_p, ls_error *e) {
+    char *argv[] = {(char *)(uintptr_t)PROGRAM, (char *)(uintptr_t)"eval", t->dir,
+                    (char *)(uintptr_t)"--json", NULL};
+    ls_buf out = {0};
+    ls_json *j = NULL;
+    ls_status s = run_child(argv, "lockstep eval", 0, &out, e);
+    if (s == LS_OK) s = ls_json_parse(out.data ? out.data : "", out.len, "its output", &j, e);
+    if (s == LS_OK && !ls_json_number(ls_json_get(ls_json_get(j, "model"), "loss"), loss_p))
+        s = ls_fail(e, LS_EINVAL, "%s: lockstep eval prints no loss", t->dir);
+    ls_json_free(j);
+    ls_buf_free(&out);
+    return s;
+}

@@ -1,0 +1,24 @@
+/* batch_trial.h - one training of `lockstep batch`: a run directory, trained by this program as
+ * another process up to some step. What is done already is not done again, so a command that was
+ * killed continues where it was.
+ */
+#ifndef LS_CLI_BATCH_TRIAL_H
+#define LS_CLI_BATCH_TRIAL_H
+
+#include "config/config.h"
+
+typedef struct cli_trial {
+    char *dir; /* the run directory; DIR.yaml beside it is its config */
+    int64_t workers; /* 0: as many as `lockstep train` takes */
+} cli_trial;
+
+/* Writes DIR.yaml, if it is not there. LS_EINVAL: it is there with other settings. */
+ls_status cli_trial_open(const cli_trial *, const ls_config *, ls_error *);
+/* Before the first training: the run begins with this checkpoint. */
+ls_status cli_trial_begin_with(const cli_trial *, const char *checkpoint, ls_error *);
+/* Trains up to step `until`, at least. LS_EABORT: interrupted. */
+ls_status cli_trial_train(const cli_trial *, int64_t until, ls_error *);
+/* The loss of the newest checkpoint on the whole validation part. */
+ls_status cli_trial_evaluate(const cli_trial *, double *loss_p, ls_error *);
+
+#endif

@@ -1,0 +1,135 @@
+/* batch_test.c - `lockstep batch`: branch 1 is the run, to its bits; interrupted and repeated; steps
+ * to a loss; `train --until`; what is refused. */
+/* ctest: busy seconds=40 timeout=600 */
+#include "cli/program.h"
+
+#define TRAIN(name, more)                                                                          \
+    "train configs/tiny.yaml -n 2 -o @/" name " --set checkpoint.every=20 --set log.every=1000 "   \
+    "--set survival.balance=off " SMALLER more
+
+static int make(void **state) {
+    if (folder_make(state) != 0) return -1;
+    expect(TRAIN("run", "--set train.steps=60"), 0, NULL);
+    return 0;
+}
+
+static void same_hash(const char *a, const char *b) {
+    char x[256], y[256];
+    hash_of(a, x);
+    hash_of(b, y);
+    assert_string_equal(x, y);
+}
+
+static void test_until(void **state) {
+    (void)state;
+    expect(TRAIN("until", "--set train.steps=60 --until 33"), 75,
+           "stopping after step 33 (--until), with a checkpoint");
+    assert_true(file_exists("until/checkpoints/step-33"));
+    expect("train --resume @/until --until 33 -n 1", 75, NULL);
+    expect("train --resume @/until --until 50 -n 3 --set parallel.transport=thread", 75, NULL);
+    assert_true(file_exists("until/checkpoints/step-50"));
+    expect("train --resume @/until -n 2", 0, NULL);
+    same_hash("until", "run");
+    expect("train --resume @/until --until 0", 2, "--until");
+}
+
+/* Branch 1 ends with the run's bits; others have as many samples. */
+static void test_branches(void **state) {
+    (void)state;
+    expect("batch @/run --at 20 --branch 1,2,4 -n 2", 0,
+           "branch 1 has the bits of the run at its last step");
+    same_hash("run/branches/step-20-x1", "run");
+    shell_of_run("run", "grep -c '\"samples\": 64,' $r/branches/step-20-x4/metrics.jsonl | "
+                        "grep -qx 9 && grep -q '<circle' $r/branches/branches.svg");
+    expect("ckpt verify @/run/branches/step-20-x2", 0, NULL);
+    expect("batch @/run --at 20 --branch 1,2,4 -n 1 --json", 0, "\"branches\": [{\"k\": 1, \"batch\": 16, ");
+}
+
+/* Killed in the middle of a branch, it goes on where it was. */
+static void test_killed(void **state) {
+    (void)state;
+    char *output = NULL;
+    shell_of_run("run", "mkdir killed");
+    pace("killed/step-20-x2", 25);
+    program p = program_start("batch @/run --at 20 --branch 1,2 --tokens 10240 -o @/killed -n 2", 0);
+    wait_for_file("killed/step-20-x2/metrics.jsonl");
+    kill(p.pid, SIGTERM);
+    let_go("killed/step-20-x2");
+    assert_int_equal(program_end(&p, &output), 1);
+    assert_output_has(output, "interrupted; the same command continues");
+    free(output);
+    expect("batch @/run --at 20 --branch 1,2 --tokens 10240 -o @/killed -n 2", 0, "critical batch: ");
+    expect("batch @/run --at 20 --branch 1,2 --tokens 10240 -o @/other -n 1", 0, NULL);
+    same_hash("killed/step-20-x2", "other/step-20-x2");
+}
+
+static void test_times(void **state) {
+    (void)state;
+    expect("batch @/run --at 20 --branch 1,2,4 -n 1 --machine configs/machines/v100.yaml --times 1,2,16",
+           0, "s at n=16");
+}
+
+#define STEPS_TO                                                                                   \
+    "batch configs/tiny.yaml --steps-to 5.2 --batches 8,32,128 --rates 0.5,1,40000 --samples 2400 " SMALLER
+
+/* The table is the same when it is repeated, with another number of workers, from what is there. */
+static void test_steps_to(void **state) {
+    (void)state;
+    char *first = NULL, *second = NULL, *third = NULL;
+    assert_int_equal(run_program(STEPS_TO "-n 2 -o @/steps --json", &first), 0);
+    assert_output_has(first, "diverged");
+    assert_output_has(first, "\"regime\": \"perfect scaling\"");
+    assert_int_equal(run_program(STEPS_TO "-n 1 -o @/steps --json", &second), 0);
+    assert_int_equal(run_program(STEPS_TO "-n 1 -o @/again --json", &third), 0);
+    assert_string_equal(strchr(first, '{'), strchr(second, '{'));
+    assert_string_equal(strchr(first, '{'), strchr(third, '{'));
+    free(first);
+    free(second);
+    free(third);
+    expect(STEPS_TO "-n 1 -o @/steps", 0, "scaling is within 20% of perfect up to a batch of");
+    assert_true(file_exists("steps/steps.svg"));
+    expect_line(STEPS_TO "-n 1 -o @/steps --set train.seed=2", 1,
+                "is of an earlier command with another train.seed");
+    expect("batch configs/tiny.yaml --steps-to 0.1 --batches 16 --rates 1 --samples 800 -n 1 -o @/far", 0,
+           "not reached");
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    static const char *const bad[][2] = {
+        {"batch @/run", "give either --branch or --steps-to"},
+        {"batch @/run --branch 1,2 --steps-to 3", "give either --branch or --steps-to"},
+        {"batch @/run --steps-to 3", "--steps-to needs a config file"},
+        {"batch configs/tiny.yaml --steps-to x", "'x' is not a number"},
+        {"batch configs/tiny.yaml --steps-to 3 --rates 1,a", "'1,a' is not a list of ascending"},
+        {"batch configs/tiny.yaml --steps-to 3 --batches 8,4", "'8,4' is not a list of ascending"},
+        {"batch configs/tiny.yaml --steps-to 3 --at 7", "belong to --branch"},
+        {"batch @/run --branch 1,2 --rates 1", "belong to --steps-to"},
+        {"batch configs/tiny.yaml --branch 1,2", "--branch needs a run directory"},
+        {"batch @/run --branch 2,4", "the first branch is 1, the run itself"},
+        {"batch @/run --branch 1", "and there are others"},
+        {"batch @/run --branch 1,4,2", "'1,4,2' is not a list of ascending numbers"},
+        {"batch @/run --branch 1,x", "'1,x' is not a list of ascending numbers"},
+        {"batch @/run --branch 1,2 --times 1", "--times and --machine belong together"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) expect_line(bad[i][0], 2, bad[i][1]);
+    expect_line("batch @/run --branch 1,2 --at 7", 1, "there is no such checkpoint");
+    expect_line("batch @/run --branch 1,2 --at 20 --tokens 99999", 1, "samples left, and");
+    expect_line("batch @/run --branch 1,2048", 1, "are needed; use an earlier checkpoint (--at)");
+    expect_line("batch @/run --branch 1,2 --machine nowhere --times 1", 1, "nowhere");
+    expect_line("batch configs/tiny.yaml --steps-to 3 --batches 12 -o @/no", 1,
+                "virtual_workers 8 does not divide train.batch 12");
+    assert_false(file_exists("no"));
+    expect_line("batch configs/tiny.yaml --steps-to 3 --batches 16 --rates 1,1000000 -o @/high", 1,
+                "the learning rate is 3000, and 1000 is the most; use lower ones");
+    expect_line("batch configs --branch 1,2", 1, "configs/config.yaml");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_until),  cmocka_unit_test(test_branches),
+        cmocka_unit_test(test_killed), cmocka_unit_test(test_times),
+        cmocka_unit_test(test_steps_to),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, make, folder_remove);
+}
