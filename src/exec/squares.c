@@ -25,13 +25,14 @@ static void blocks_run(void *arg, int thread, int nthreads) {
     const job *j = arg;
     const ls_plan *p = j->in->plan;
     const ls_norm_input in = {p->c.model, p->c.reduce, j->in->grads};
+    size_t turns = ls_noise_turns(ls_plan_floats(p) / LS_BLOCK);
     int64_t b = 0, end = 0;
     int param = 0;
     ls_pool_share((int64_t)j->nblocks, 1, thread, nthreads, &b, &end);
     for (; b < end; b++) {
         size_t block = j->first + (size_t)b;
         float room[LS_BLOCK], sums[2];
-        if (!ls_noise_takes(block, j->in->step)) continue;
+        if (!ls_noise_takes(turns, block, j->in->step)) continue;
         const float *x = ls_norm_read_block(j->c->k, &in, block, &param, room);
         j->c->k->squares_and_dot(LS_BLOCK, x, j->s->signs.signs, sums);
         j->s->blocks[block][0] = (double)sums[0];
@@ -57,7 +58,8 @@ void ls_squares_finish(const ls_plan *p, double *sums, int64_t step, double scal
                        uint64_t samples, ls_noise_step *out) {
     ls_noise_sums n = {
         .V = p->c.V, .numbers = ls_plan_noise(p, sums), .scale = scale, .samples = samples};
-    for (size_t b = 0; b < ls_plan_floats(p) / LS_BLOCK; b++)
-        if (ls_noise_takes(b, step)) n.whole += sums[b];
+    size_t nblocks = ls_plan_floats(p) / LS_BLOCK, turns = ls_noise_turns(nblocks);
+    for (size_t b = 0; b < nblocks; b++)
+        if (ls_noise_takes(turns, b, step)) n.whole += sums[b];
     ls_noise_of(&n, out);
 }

@@ -28,11 +28,12 @@ static double sign_of(const ls_noise_signs *s, size_t block) {
 
 void ls_noise_sum(const ls_noise_signs *s, int64_t step, const double (*blocks)[2], size_t nblocks,
                   double numbers[LS_NOISE_NUMBERS]) {
+    size_t turns = ls_noise_turns(nblocks);
     memset(numbers, 0, LS_NOISE_NUMBERS * sizeof *numbers);
     for (size_t b = 0; b < nblocks; b++) {
-        if (!ls_noise_takes(b, step)) continue;
+        if (!ls_noise_takes(turns, b, step)) continue;
         numbers[0] += blocks[b][0];
-        numbers[1 + b / LS_NOISE_TURNS % LS_NOISE_DIMS] += sign_of(s, b) * blocks[b][1];
+        numbers[1 + b / turns % LS_NOISE_DIMS] += sign_of(s, b) * blocks[b][1];
     }
 }
 

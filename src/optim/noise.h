@@ -13,7 +13,8 @@
  *     random signs, that each virtual worker's gradient has. The line's misfit shows gradients
  *     whose mean does not behave as that of independent samples.
  * Squares are summed over blocks of LS_BLOCK elements, then over blocks in order; so the figures
- * have the same bits for any number of workers. A step takes one of LS_NOISE_TURNS blocks, in turn.
+ * have the same bits for any number of workers. Of a large model a step takes one of several blocks,
+ * in turn.
  *
  * The ratio of two noisy numbers is biased, so both are averaged over steps first.
  */
@@ -26,7 +27,8 @@
 
 enum {
     LS_NOISE_DIMS = 32,
-    LS_NOISE_TURNS = 4,
+    LS_NOISE_TURNS = 16,  /* at most: steps in which each block is taken once */
+    LS_NOISE_BLOCKS = 64, /* taken in a step, at least, if there are as many */
     LS_NOISE_LEVELS = 14, /* of the tree, at most: 4096 virtual workers */
     LS_NOISE_SIGNS = 1024 /* floats; of a block */
 };
@@ -40,9 +42,14 @@ typedef struct ls_noise_signs {
 } ls_noise_signs;
 void ls_noise_draw(uint64_t seed, int64_t step, ls_noise_signs *);
 
+/* Of a model of nblocks blocks. */
+static inline size_t ls_noise_turns(size_t nblocks) {
+    size_t turns = nblocks / LS_NOISE_BLOCKS;
+    return turns < 1 ? 1 : turns < LS_NOISE_TURNS ? turns : LS_NOISE_TURNS;
+}
 /* Is the block measured in this step? */
-static inline bool ls_noise_takes(size_t block, int64_t step) {
-    return (block + (size_t)step) % LS_NOISE_TURNS == 0;
+static inline bool ls_noise_takes(size_t turns, size_t block, int64_t step) {
+    return (block + (size_t)step) % turns == 0;
 }
 
 /* Numbers of a virtual worker: the sum of squares, then its projection. */

@@ -338,7 +338,7 @@ static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
     case LS_SQUARES:
         b = plan->buckets[a->bucket];
         return (ls_price){
-            .cpu_s = pass_s(p, LS_WORK_SQUARES, (b.end - b.first) / LS_NOISE_TURNS)};
+            .cpu_s = pass_s(p, LS_WORK_SQUARES, (b.end - b.first) / ls_noise_turns(ls_plan_floats(plan) / LS_BLOCK))};
     case LS_ENCODE:
         b = plan->buckets[a->bucket];
         return (ls_price){.cpu_s = encode_s(p, b.end - b.first)};

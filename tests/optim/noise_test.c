@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "test.h"
 
-enum { BLOCKS = 24, FLOATS = BLOCKS * LS_NOISE_SIGNS, MOST_V = 16, STEPS = 240 };
+enum { BLOCKS = 130, FLOATS = BLOCKS * LS_NOISE_SIGNS, MOST_V = 16, STEPS = 200 };
 
 /* Gradients of samples are normal, with this mean and deviation of element i. */
 static double mean_of(size_t i) { return 0.02 * (1 + (double)(i % 7)) * (i % 2 ? 1 : -1); }
@@ -64,7 +64,7 @@ static ls_noise_step step_of(const setting *s, int64_t step) {
     }
     for (size_t i = 0; i < FLOATS; i++) {
         double sum = 0;
-        if (!ls_noise_takes(i / LS_NOISE_SIGNS, step)) continue;
+        if (!ls_noise_takes(ls_noise_turns(BLOCKS), i / LS_NOISE_SIGNS, step)) continue;
         for (int v = 0; v < s->V; v++) sum += grads[v][i];
         whole += sum * sum;
     }
@@ -121,15 +121,19 @@ static void test_levels(void **state) {
     assert_int_equal(ls_noise_nlevels(4095), 13);
 }
 
-/* Each block is taken every fourth step; the signs change, and half of them are -1. */
+/* Each block is taken once in as many steps as there are turns; the signs change, and half of them
+ * are -1. */
 static void test_turns(void **state) {
     (void)state;
     ls_noise_signs a, b;
     int sum = 0, differ = 0;
-    for (size_t block = 0; block < 9; block++) {
+    assert_true(ls_noise_turns(1) == 1 && ls_noise_turns(127) == 1 && ls_noise_turns(128) == 2);
+    assert_true(ls_noise_turns(1000000) == 16);
+    for (size_t block = 0; block < 40; block++) {
         int n = 0;
-        for (int64_t step = 5; step < 9; step++) n += ls_noise_takes(block, step);
+        for (int64_t step = 5; step < 21; step++) n += ls_noise_takes(16, block, step);
         assert_int_equal(n, 1);
+        assert_true(ls_noise_takes(1, block, 3));
     }
     ls_noise_draw(1, 0, &a);
     ls_noise_draw(1, 1, &b);
