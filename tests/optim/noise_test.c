@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "test.h"
 
-enum { BLOCKS = 130, FLOATS = BLOCKS * LS_NOISE_SIGNS, MOST_V = 16, STEPS = 200 };
+enum { BLOCKS = 24, FLOATS = BLOCKS * LS_NOISE_SIGNS, MOST_V = 16, STEPS = 120 };
 
 /* Gradients of samples are normal, with this mean and deviation of element i. */
 static double mean_of(size_t i) { return 0.02 * (1 + (double)(i % 7)) * (i % 2 ? 1 : -1); }
