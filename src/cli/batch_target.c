@@ -118,7 +118,7 @@ static ls_status find_best(const cli_target *o, int64_t batch, outcome *out, ls_
         best->curve = (ls_target_curve){0};
         ls_log("batch: batch %lld: %s%.0f steps, rate %.4g", (long long)batch,
                isfinite(best->steps) ? "target after " : "target not reached in ",
-               isfinite(best->steps) ? best->steps : (double)best->curve.nsteps, out->lr);
+               isfinite(best->steps) ? best->steps : (double)out->trained, out->lr);
     }
     for (int i = 0; i < n; i++) close_trial(&trials[i]);
     free(trials);
@@ -178,6 +178,14 @@ static void print_steps(const work *w, const ls_target_regime *regimes) {
                  (long long)w->o->batches[largest]);
 }
 
+/* The three losses at a point; where no evaluation is early enough, the validation loss is missing. */
+static void print_gap(double train, double val) {
+    if (isfinite(val))
+        ls_print(" %8.4f %8.4f %8.4f ", train, val, val - train);
+    else
+        ls_print(" %8.4f %8s %8s ", train, "-", "-");
+}
+
 static void print_gaps(const work *w) {
     ls_print("\ngeneralization: training and validation loss, their difference\n"
              "          after %-10.0f samples         after %.0f steps\n"
@@ -185,9 +193,10 @@ static void print_gaps(const work *w) {
              w->samples, w->steps);
     for (int i = 0; i < w->o->nbatches; i++) {
         const outcome *x = &w->outcomes[i];
-        ls_print("%8lld %8.4f %8.4f %8.4f  %8.4f %8.4f %8.4f\n", (long long)x->batch, x->train,
-                 x->val, x->val - x->train, x->train_steps, x->val_steps,
-                 x->val_steps - x->train_steps);
+        ls_print("%8lld", (long long)x->batch);
+        print_gap(x->train, x->val);
+        print_gap(x->train_steps, x->val_steps);
+        ls_print("\n");
     }
 }
 
