@@ -70,6 +70,10 @@ static ls_status read_config(const ls_trainer_options *o, ls_config *c, ls_error
     if (c->sync.mode != LS_SYNC_ALL_REDUCE)
         return ls_fail(e, LS_EINVAL,
                        "sync.mode: a trainer is one worker of synchronous steps; leave it out");
+    if (c->train.noise_scale)
+        return ls_fail(e, LS_EINVAL,
+                       "train.noise_scale is written to the metrics of `lockstep train`, which a "
+                       "program with a loop of its own does not have; leave it out");
     if (c->parallel.executor != LS_EXECUTOR_SEQUENTIAL) return LS_OK;
     return ls_fail(
         e, LS_EINVAL,

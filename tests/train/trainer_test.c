@@ -324,6 +324,9 @@ static void test_errors(void **state) {
     assert_non_null(strstr(e.msg, "unknown key 'mine.depth'"));
     run sequential = {.steps = 1, .sets = {"parallel.executor=sequential"}};
     assert_int_equal(work(NULL, &sequential, &e), LS_EINVAL);
+    run noise = {.steps = 1, .sets = {"train.noise_scale=on"}};
+    assert_int_equal(work(NULL, &noise, &e), LS_EINVAL);
+    assert_non_null(strstr(e.msg, "a program with a loop of its own does not have"));
     run no_directory = {.steps = 1, .checkpoint = 1};
     assert_int_equal(work(NULL, &no_directory, &e), LS_EINVAL);
     assert_non_null(strstr(e.msg, "no run directory"));
