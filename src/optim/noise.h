@@ -27,7 +27,7 @@
 
 enum {
     LS_NOISE_DIMS = 32,
-    LS_NOISE_TURNS = 32,  /* at most: steps in which each block is taken once */
+    LS_NOISE_TURNS = 8,   /* at most: steps in which each block is taken once */
     LS_NOISE_BLOCKS = 64, /* taken in a step, at least, if there are as many */
     LS_NOISE_LEVELS = 14, /* of the tree, at most: 4096 virtual workers */
     LS_NOISE_SIGNS = 1024 /* floats; of a block */

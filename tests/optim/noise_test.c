@@ -128,10 +128,10 @@ static void test_turns(void **state) {
     ls_noise_signs a, b;
     int sum = 0, differ = 0;
     assert_true(ls_noise_turns(1) == 1 && ls_noise_turns(127) == 1 && ls_noise_turns(128) == 2);
-    assert_true(ls_noise_turns(1000000) == 32);
+    assert_true(ls_noise_turns(1000000) == 8);
     for (size_t block = 0; block < 40; block++) {
         int n = 0;
-        for (int64_t step = 5; step < 37; step++) n += ls_noise_takes(32, block, step);
+        for (int64_t step = 5; step < 13; step++) n += ls_noise_takes(8, block, step);
         assert_int_equal(n, 1);
         assert_true(ls_noise_takes(1, block, 3));
     }
