@@ -101,11 +101,18 @@ def draw_settings(hosts, model):
     if apart:
         bits = draw_apart(V, bits)
         zero *= "train.compute=f32" in bits
+    pipe = random.choice([2, 3])
+    piped = not apart and not compresses and not model.has_batch_norm and random.random() < 0.3
+    if piped:  # the first workers must fill pipelines; later ones, and those of hosts, need not
+        zero = min(zero, 2)
+        workers = workers if hosts else [pipe * random.randint(1, 2)]
     free = ["log.every=1000", "parallel.zero=%d" % zero, "survival.min_workers=1",
             "checkpoint.every=%d" % random.choice([0, 7, 20]),
             "survival.heartbeat_s=%g" % random.choice([0.3, 0.6, 1]),
             "survival.balance=" + random.choice(["off", "auto"])]
-    if not apart:
+    if piped:
+        free += ["parallel.mesh.pipe=%d" % pipe] + some((0.4, "parallel.schedule=gpipe"))
+    if not apart and not piped:
         free += some((0.3, "survival.backup_workers=2"),
                      (0.3, "survival.audit=%d" % random.choice([3, 10])))
     free += some((0.3, "parallel.recompute=1"),
@@ -115,9 +122,9 @@ def draw_settings(hosts, model):
         free += some((0.4, "compress.send=codes"))
     if not model.has_batch_norm:
         free += some((0.4, "train.micro_batch=%d" % samples))
-    if zero > 0 and not apart:
+    if zero > 0 and not apart and not piped:
         free += some((0.3, "parallel.shard_group=%d" % random.randint(1, sum(workers))))
-    if zero > 1 and "compress.kind=powersgd" not in bits:
+    if zero > 1 and not piped and "compress.kind=powersgd" not in bits:
         free += some((0.2, "parallel.accumulate=early"))
     if hosts:
         copies = 1 if apart else random.choice([1, 2])
@@ -127,8 +134,8 @@ def draw_settings(hosts, model):
     return V, workers, bits, free + model.free
 
 
-REFUSED = ("parallel.zero=", "parallel.shard_group=", "parallel.accumulate=", "parallel.transport=",
-           "survival.audit=", "survival.backup_workers=", "survival.copies=", "compress.")
+REFUSED = ("parallel.mesh", "parallel.schedule", "parallel.zero=", "parallel.shard_group=",
+           "parallel.accumulate=", "parallel.transport=", "survival.audit=", "survival.backup_workers=", "survival.copies=", "compress.")
 
 
 def make_async(bits, free):

@@ -246,6 +246,11 @@ static double rate_of(const walk *w, const follower *f, ls_lane l) {
     return l == LS_LANE_COMPUTE; /* the communication arrived during a computation */
 }
 
+/* One thread sees to messages between two computations. */
+static bool may_end_messages(const walk *w, const follower *f) {
+    return w->pricer.site->overlap || f->lane[LS_LANE_COMPUTE].phase != CPU;
+}
+
 static double next_event(const walk *w) {
     double least = INFINITY;
     for (int i = 0; i < w->n; i++)
@@ -254,7 +259,7 @@ static double next_event(const walk *w) {
             if (rate > 0) least = fmin(least, w->all[i].lane[l].left / rate);
         }
     for (int i = 0; i < w->n; i++)
-        for (int k = 0; k < w->all[i].nmessages; k++) {
+        for (int k = 0; k < w->all[i].nmessages && may_end_messages(w, &w->all[i]); k++) {
             const follower *f = &w->all[i];
             int action = f->lanes.steps[LS_LANE_COMM][f->at[LS_LANE_COMM] + k].action;
             if (!f->messages[k].done && w->arrives[action] > 0)
