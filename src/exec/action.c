@@ -23,12 +23,12 @@ static char *buffer(const ls_exec *x, ls_buffer_kind kind, const ls_action *a, i
     return buffer_at(x, ls_plan_layer_buffer(x->c.plan, kind, a, layer));
 }
 
-/* The weights of this worker's samples; in a pipeline only one worker has them. */
+/* The weights of this worker's samples. */
 static ls_status weigh(ls_exec *x, ls_error *e) {
     const ls_plan *p = x->c.plan;
     const ls_loader_config *c = &x->c.loader;
     double *weights = ls_plan_weights(p, x->c.world->parts);
-    if (!weights || ls_plan_rank(p, x->c.worker) > 0) return LS_OK;
+    if (!weights) return LS_OK;
     memset(weights, 0, (size_t)p->c.batch * sizeof *weights);
     for (int vw = c->a; vw < c->b; vw += c->step ? c->step : 1) {
         uint64_t first = 0, end = 0, place = ls_loader_place(c, x->batch.count, vw);
@@ -316,9 +316,13 @@ static ls_status run_add(ls_exec *x, const ls_action *a) {
     return LS_OK;
 }
 
-/* A code can't hold what is not finite: the norm shows it. */
+/* A code can't hold what is not finite: the norm shows it. All workers of a pipeline have the
+ * weights of its samples, which count once. */
 static ls_status run_norm(ls_exec *x) {
     const ls_plan *p = x->c.plan;
+    double *weights = ls_plan_weights(p, x->c.world->parts);
+    if (weights && ls_plan_rank(p, x->c.worker) > 0)
+        memset(weights, 0, (size_t)p->c.batch * sizeof *weights);
     for (int k = 0; k < p->nbuckets; k++) {
         ls_bucket s = ls_plan_normed(p, k, x->c.worker);
         size_t base = ls_plan_base(p, k);

@@ -376,9 +376,10 @@ static void test_pipelines(void **state) {
         oracle.compute = types[pick(seed, 1, 4)];
         oracle.reduce = pick(seed, 2, 2) ? oracle.compute : types[pick(seed, 3, 4)];
         setup s = {.threads = 1, .seed = seed, .compute = oracle.compute, .reduce = oracle.reduce};
-        s.pipe = 2 + pick(seed, 4, 3);
+        s.kind = oracle.kind = (int)(seed % NKINDS);
+        s.pipe = s.kind == CHAIN ? 2 + pick(seed, 4, 3) : 2;
         int data = 1 + pick(seed, 5, MOST / s.pipe < V ? MOST / s.pipe : V);
-        bool chunked = s.pipe == 2 && pick(seed, 6, 2);
+        bool chunked = s.pipe == 2 && s.kind == CHAIN && pick(seed, 6, 2);
         s.chunks = chunked ? 2 : 1;
         s.schedule = chunked ? LS_PIPE_INTERLEAVED : pick(seed, 7, 2) ? LS_PIPE_GPIPE : LS_PIPE_1F1B;
         s.zero = pick(seed, 8, 3);
