@@ -68,18 +68,34 @@ def draw_compression():
             "compress.feedback=" + feedback]
 
 
-def draw_apart(V, bits):
-    """Replicas that train apart, and what goes with them."""
+def draw_gossip(V):
+    """Replicas that are mixed with their neighbours."""
+    R = random.choice([r for r in range(2, V + 1) if V % r == 0])
+    algorithm = random.choice(["dpsgd", "sgp"])
+    graphs = ["ring", "random"]
+    graphs += ["exponential"] if algorithm == "sgp" or R & (R - 1) == 0 else []
+    graphs += ["torus"] if any(R % a == 0 for a in range(2, R)) else []
+    return ["sync.mode=gossip", "sync.replicas=%d" % R, "sync.algorithm=" + algorithm,
+            "sync.graph=" + random.choice(graphs), "sync.every=%d" % random.choice([1, 1, 3])]
+
+
+def draw_local(V):
+    """Replicas that are averaged, or brought together by an outer optimizer."""
     every, fragments = random.choice([2, 3, 5, 10]), random.choice([1, 1, 2])
     apart = ["sync.every=%d" % every, "sync.fragments=%d" % fragments,
              "sync.replicas=%d" % random.choice([r for r in range(1, V + 1) if V % r == 0]),
              "sync.delay=%d" % random.randrange(every // fragments),
              "sync.mixing=%g" % random.choice([0, 0.5]),
-             "sync.warmup=%d" % random.choice([0, 0, 7]), "train.reduce_dtype=f32"]
-    apart += random.choice([["sync.mode=local"], ["sync.mode=diloco"],
-                            ["sync.mode=diloco", "sync.outer=adamw", "sync.outer_lr=0.01"]])
+             "sync.warmup=%d" % random.choice([0, 0, 7])]
+    return apart + random.choice([["sync.mode=local"], ["sync.mode=diloco"],
+                                  ["sync.mode=diloco", "sync.outer=adamw", "sync.outer_lr=0.01"]])
+
+
+def draw_apart(V, bits):
+    """Replicas that train apart, and what goes with them."""
+    apart = draw_local(V) if random.random() < 0.5 else draw_gossip(V)
     wrong = ("optim.ema", "train.eval_weights", "train.reduce_dtype")
-    return [b for b in bits if not b.startswith(wrong)] + apart
+    return [b for b in bits if not b.startswith(wrong)] + apart + ["train.reduce_dtype=f32"]
 
 
 def draw_settings(hosts, model):

@@ -25,6 +25,7 @@ typedef enum ls_stream {
     LS_STREAM_ROWS = 11,     /* initial values of a table's rows */
     LS_STREAM_COMPRESS = 12, /* places and factors of compressed sums */
     LS_STREAM_NOISE = 13,    /* signs of projections, for the noise scale */
+    LS_STREAM_GOSSIP = 14,   /* partners of replicas in random graphs */
     LS_STREAM_NEGATIVES = 20 /* items that a user has not chosen */
 } ls_stream;
 

@@ -131,9 +131,31 @@ static void print_async(const ls_config *c, const ls_plan *p, ls_buf *out) {
     ls_buf_free(&line);
 }
 
+/* Who mixes with whom, in the rounds until the graph repeats. */
+static void print_gossip(const ls_config *c, double mean_nbytes, ls_buf *out) {
+    ls_gossip g = ls_sync_gossip(c);
+    int rounds = ls_sync_rounds(c);
+    ls_mixing mix = {.replicas = g.replicas};
+    for (int i = 0; i < g.replicas; i++) mix.mass[i] = 1;
+    ls_buf_printf(out, "  each mean of the replicas      %12.6f\n\n", mean_nbytes / 1e6);
+    for (int r = 0; r < rounds; r++) {
+        ls_mixing_make(&g, r, mix.mass, &mix);
+        ls_buf_printf(out, "  round %d: replica = mean of", r + 1);
+        for (int i = 0; i < g.replicas; i++) {
+            int list[LS_MIXING_MOST], n = ls_mixing_terms(&mix, i, list);
+            ls_buf_printf(out, "%s %d =", i ? "," : "", i);
+            for (int k = 0; k < n; k++) ls_buf_printf(out, "%s%d", k ? "+" : " ", list[k]);
+        }
+        ls_buf_printf(out, "\n");
+    }
+    if (!ls_gossip_period(&g))
+        ls_buf_printf(out, "  and so on: each round is drawn from train.seed\n");
+}
+
 /* What replicas that train apart send, beside what one model would. */
 static void print_sync(const ls_config *c, const ls_plan *p, ls_buf *out) {
     ls_sync_traffic t;
+    int64_t every = ls_config_sync_every(c);
     if (ls_sync_traffic_of(c, p, &t, NULL) != LS_OK) return;
     ls_buf_printf(out,
                   "\n  %d replicas, synchronized every %lld step%s\n"
@@ -141,8 +163,9 @@ static void print_sync(const ls_config *c, const ls_plan *p, ls_buf *out) {
                   "  from its own replica's workers %12.6f\n"
                   "  between replicas               %12.6f\n"
                   "  of one model (all_reduce)      %12.6f\n",
-                  p->c.islands, (long long)c->sync.every, ls_plural(c->sync.every), t.within / 1e6,
-                  t.between / 1e6, t.synchronous / 1e6);
+                  p->c.islands, (long long)every, ls_plural(every), t.within / 1e6, t.between / 1e6,
+                  t.synchronous / 1e6);
+    if (c->sync.mode == LS_SYNC_GOSSIP) print_gossip(c, t.mean, out);
 }
 
 /* Actions are printed in pieces: all at once could take gigabytes. */

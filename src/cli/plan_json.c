@@ -19,7 +19,8 @@ static ls_json *memory_json(const ls_config *c, const ls_plan *p) {
         [LS_MEM_WORK] = "work",           [LS_MEM_ERRORS] = "compression_errors",
         [LS_MEM_CODES] = "codes",         [LS_MEM_SCRATCH] = "scratch",
         [LS_MEM_WRITING] = "writing",     [LS_MEM_SAMPLES] = "samples",
-        [LS_MEM_SUMS] = "sums",           [LS_MEM_ROOM] = "update"};
+        [LS_MEM_SUMS] = "sums",           [LS_MEM_ROOM] = "update",
+        [LS_MEM_ARRIVALS] = "arrivals"};
     ls_memory m;
     ls_memory_config how = ls_layout_memory_config(c, p->c.nworkers, p->c.nworkers);
     ls_plan_memory(p, &how, &m);
@@ -56,10 +57,11 @@ static ls_json *sync_json(const ls_config *c, const ls_plan *p) {
     ls_sync_traffic t = {0};
     if (ls_sync_traffic_of(c, p, &t, NULL) != LS_OK) return o;
     ls_json_set_integer(o, "replicas", p->c.islands);
-    ls_json_set_integer(o, "every", c->sync.every);
+    ls_json_set_integer(o, "every", ls_config_sync_every(c));
     ls_json_set_number(o, "bytes_within", t.within);
     ls_json_set_number(o, "bytes_between", t.between);
     ls_json_set_number(o, "bytes_synchronous", t.synchronous);
+    if (c->sync.mode == LS_SYNC_GOSSIP) ls_json_set_number(o, "bytes_mean", t.mean);
     return o;
 }
 

@@ -137,8 +137,17 @@ typedef enum ls_sync_mode {
     LS_SYNC_ALL_REDUCE,
     LS_SYNC_LOCAL,
     LS_SYNC_DILOCO,
-    LS_SYNC_ASYNC
+    LS_SYNC_ASYNC,
+    LS_SYNC_GOSSIP
 } ls_sync_mode;
+/* Which replicas mix in a round of gossip, and how (plan/mixing.h). */
+typedef enum ls_sync_graph {
+    LS_GRAPH_EXPONENTIAL,
+    LS_GRAPH_RING,
+    LS_GRAPH_TORUS,
+    LS_GRAPH_RANDOM
+} ls_sync_graph;
+typedef enum ls_sync_algorithm { LS_GOSSIP_DPSGD, LS_GOSSIP_SGP } ls_sync_algorithm;
 typedef enum ls_outer_kind { LS_OUTER_NESTEROV, LS_OUTER_SGD, LS_OUTER_ADAMW } ls_outer_kind;
 typedef enum ls_config_balance { LS_BALANCE_AUTO, LS_BALANCE_OFF } ls_config_balance;
 
@@ -289,8 +298,10 @@ typedef struct ls_config {
     } parallel;
     struct {
         int64_t mode;     /* an ls_sync_mode */
-        int64_t replicas; /* local, diloco: of the model, trained side by side */
-        int64_t every;    /* steps between two synchronizations of a fragment */
+        int64_t replicas; /* local, diloco, gossip: of the model, trained side by side */
+        int64_t every;    /* steps between two synchronizations; 0: ls_config_sync_every() */
+        int64_t graph;     /* an ls_sync_graph */
+        int64_t algorithm; /* an ls_sync_algorithm */
         int64_t warmup;   /* steps after each of which the replicas are averaged */
         int64_t outer;    /* an ls_outer_kind */
         double outer_lr, outer_momentum;
@@ -361,8 +372,10 @@ bool ls_config_has_clicks(const ls_config *);
 bool ls_config_has_pairs(const ls_config *);
 /* Does the optimizer send signs of the momentum (onebit_adam, onebit_lamb)? */
 bool ls_config_sends_momentum(const ls_config_optim *);
-/* Are there replicas of the model that train apart (sync.mode local and diloco)? */
+/* Are there replicas of the model that train apart (sync.mode local, diloco and gossip)? */
 bool ls_config_has_replicas(const ls_config *);
+/* Steps between two synchronizations of these. */
+int64_t ls_config_sync_every(const ls_config *);
 /* Has a sample several texts, with positions of their own? */
 bool ls_config_has_positions(const ls_config *);
 /* The positions of a sample: model.context; of a pair twice as many. */

@@ -12,7 +12,9 @@ static const char *const computes[] = {"f32", "bf16", "f16", NULL};
 static const char *const reduce_dtypes[] = {"auto", "f32", "bf16", "f16", NULL};
 static const char *const accumulates[] = {"late", "early", NULL};
 static const char *const states[] = {"memory", "file", NULL};
-static const char *const syncs[] = {"all_reduce", "local", "diloco", "async", NULL};
+static const char *const syncs[] = {"all_reduce", "local", "diloco", "async", "gossip", NULL};
+static const char *const graphs[] = {"exponential", "ring", "torus", "random", NULL};
+static const char *const gossips[] = {"dpsgd", "sgp", NULL};
 static const char *const outers[] = {"nesterov", "sgd", "adamw", NULL};
 static const char *const balances[] = {"auto", "off", NULL};
 static const char *const bests[] = {"off", "on", NULL};
@@ -427,12 +429,19 @@ const ls_config_key ls_config_keys[] = {
            "how workers share what they learn; all_reduce: they sum their gradients in each step; "
            "local: replicas of the model train apart, and are averaged now and then; diloco: an "
            "outer optimizer takes what they have moved by; "
-           "async: each worker pushes its gradients to parameter servers, and waits for no other"),
+           "async: each worker pushes its gradients to parameter servers, and waits for no other; "
+           "gossip: replicas are mixed with those of their neighbours in a graph"),
     INT("sync.replicas", sync.replicas, 1, 64, 4, FIXED,
-        "local, diloco: replicas of the model, each with as many virtual workers as the others; "
+        "local, diloco, gossip: replicas of the model, each with as many virtual workers as the others; "
         "they set the result, the number of workers does not"),
-    INT("sync.every", sync.every, 1, 1000000, 50, FIXED,
-        "local, diloco: steps that replicas train apart"),
+    INT("sync.every", sync.every, 0, 1000000, 0, FIXED,
+        "local, diloco, gossip: steps that replicas train apart; 0: 50, with gossip 1"),
+    ONE_OF("sync.graph", sync.graph, graphs, FIXED,
+           "gossip: which replicas mix their parameters in a round; exponential: each with one, at "
+           "distances 1, 2, 4 and so on; ring; torus; random: pairs drawn anew by train.seed"),
+    ONE_OF("sync.algorithm", sync.algorithm, gossips, FIXED,
+           "gossip: dpsgd: neighbours give each other the same weight; sgp: they push in one "
+           "direction, and count what they have by push-sum weights"),
     INT("sync.warmup", sync.warmup, 0, 1000000000, 0, FIXED,
         "local, diloco: first steps, after each of which the replicas are averaged"),
     ONE_OF("sync.outer", sync.outer, outers, FIXED,
@@ -550,7 +559,13 @@ bool ls_config_sends_momentum(const ls_config_optim *o) {
 }
 
 bool ls_config_has_replicas(const ls_config *c) {
-    return c->sync.mode == LS_SYNC_LOCAL || c->sync.mode == LS_SYNC_DILOCO;
+    return c->sync.mode == LS_SYNC_LOCAL || c->sync.mode == LS_SYNC_DILOCO ||
+           c->sync.mode == LS_SYNC_GOSSIP;
+}
+
+int64_t ls_config_sync_every(const ls_config *c) {
+    if (c->sync.every) return c->sync.every;
+    return c->sync.mode == LS_SYNC_GOSSIP ? 1 : 50;
 }
 
 bool ls_config_has_pairs(const ls_config *c) {

@@ -456,12 +456,43 @@ static const char *clash_of_replicas(const ls_config *c) {
     return NULL;
 }
 
+/* Keys of gossip that are not at their defaults, or NULL. */
+static const char *key_of_gossip(const ls_config *c) {
+    if (c->sync.graph) return "sync.graph";
+    return c->sync.algorithm ? "sync.algorithm" : NULL;
+}
+
+/* Keys of common parameters, which gossip has not. */
+static const char *key_of_common(const ls_config *c) {
+    ls_config d;
+    ls_config_defaults(&d);
+    if (c->sync.warmup) return "sync.warmup";
+    if (c->sync.fragments != d.sync.fragments) return "sync.fragments";
+    if (c->sync.delay) return "sync.delay";
+    if (c->sync.mixing > 0) return "sync.mixing";
+    return key_of_outer(c);
+}
+
+static ls_status check_gossip(const ls_config *c, const char *where, ls_error *e) {
+    const char *key = key_of_common(c);
+    if (!key) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: %s is for replicas with common parameters (sync.mode local and diloco), "
+                   "which gossip has not; leave it out",
+                   where, key);
+}
+
 static ls_status check_replicas(const ls_config *c, const char *where, ls_error *e) {
-    const char *clash = clash_of_replicas(c), *outer = key_of_outer(c);
-    int64_t apart = c->sync.every / c->sync.fragments;
+    const char *clash = clash_of_replicas(c), *outer = key_of_outer(c), *gossip = key_of_gossip(c);
+    int64_t every = ls_config_sync_every(c), apart = every / c->sync.fragments;
     if (clash)
-        return ls_fail(e, LS_EINVAL, "%s: sync.mode local and diloco don't go with %s", where,
-                       clash);
+        return ls_fail(e, LS_EINVAL, "%s: sync.mode local, diloco and gossip don't go with %s",
+                       where, clash);
+    if (c->sync.mode == LS_SYNC_GOSSIP) return check_gossip(c, where, e);
+    if (gossip)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: %s is for sync.mode gossip; set that, or leave the key out", where,
+                       gossip);
     if (c->sync.mode == LS_SYNC_LOCAL && outer)
         return ls_fail(e, LS_EINVAL,
                        "%s: %s is for sync.mode diloco; with local, replicas are averaged", where,
@@ -470,7 +501,7 @@ static ls_status check_replicas(const ls_config *c, const char *where, ls_error 
         return ls_fail(e, LS_EINVAL,
                        "%s: sync.fragments %lld is more than sync.every %lld; use at most one "
                        "fragment a step",
-                       where, (long long)c->sync.fragments, (long long)c->sync.every);
+                       where, (long long)c->sync.fragments, (long long)every);
     if (c->sync.delay < apart) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "%s: sync.delay %lld must be less than sync.every / sync.fragments, %lld", where,
@@ -489,6 +520,10 @@ static ls_status check_sync(const ls_config *c, const char *where, ls_error *e) 
                        "%s: %s is for sync.mode local and diloco; set one of these, or leave the "
                        "key out",
                        where, unused);
+    if (!replicas && key_of_gossip(c))
+        return ls_fail(e, LS_EINVAL,
+                       "%s: %s is for sync.mode gossip; set that, or leave the key out", where,
+                       key_of_gossip(c));
     if (replicas && !key) return check_replicas(c, where, e);
     if (c->sync.mode == LS_SYNC_ASYNC) return check_async(c, where, e);
     if (!key) return LS_OK;

@@ -352,7 +352,8 @@ static ls_status set_up(ls_exec *x, ls_error *e) {
     x->work_nbytes = ls_plan_work_nbytes(p);
     if (p->c.task != LS_TASK_TRAIN) {
         x->compute = *x->c.compute;
-        return LS_OK;
+        x->work_nbytes = p->c.task == LS_TASK_MIX ? ls_plan_received(p) * sizeof(float) : 0;
+        return x->work_nbytes ? ls_map(x->work_nbytes, "replicas that arrive", &x->work, e) : LS_OK;
     }
     LS_TRY(ls_map(x->arena_nbytes, "activations", &x->arena, e));
     LS_TRY(ls_map(x->work_nbytes, "a layer's work", &x->work, e));

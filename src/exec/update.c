@@ -29,21 +29,23 @@ static void train(const ls_update *u, const ls_compute *c, int bucket) {
     if (island) {
         o.step.grad_scale = u->islands[island - 1].grad_scale;
         o.step.samples = u->islands[island - 1].samples;
+        o.step.lr *= u->islands[island - 1].lr_scale;
     }
     ls_optim_apply(&o, c, own.first, own.end);
 }
 
-/* A replica's bucket is mixed with the common parameters, which lie in their own bucket's sum. */
+/* In Adopt, a replica's bucket is mixed with the common parameters, which lie in their own bucket's
+ * sum. In Mean and Mix, the bucket's sum replaces it. */
 static void synchronize(const ls_update *u, const ls_compute *c, int bucket) {
     const ls_plan *p = u->plan;
     ls_bucket own = ls_plan_owned(p, bucket, u->worker);
-    bool adopts = p->c.task == LS_TASK_ADOPT;
+    bool adopts = p->c.task == LS_TASK_ADOPT, optimizes = p->c.task == LS_TASK_OUTER;
     const float *sum = (const float *)(const void *)sum_of(u);
     static const ls_optim_group average = {.rule = LS_RULE_SGD, .lr_scale = 1};
     const ls_optim_group *outer = p->c.averages ? &average : &p->c.optim.outer;
-    ls_outer_change o = {.outer = adopts ? NULL : outer,
+    ls_outer_change o = {.outer = optimizes ? outer : NULL,
                          .step = u->step,
-                         .mixing = p->c.averages ? 0 : p->c.mixing,
+                         .mixing = adopts && !p->c.averages ? p->c.mixing : 0,
                          .given = adopts ? sum - ls_plan_base(p, bucket) : sum,
                          .params_type = p->c.compute,
                          .params = u->params,

@@ -68,20 +68,25 @@ static ls_status find_reference_s(const ls_config *c, const ls_plan *p, const ls
     return LS_OK;
 }
 
+typedef struct sync_sum {
+    const ls_site *site;
+    double seconds;
+} sync_sum;
+
+static ls_status add_sync_s(const ls_plan *sync, double times, void *arg, ls_error *e) {
+    sync_sum *sum = arg;
+    ls_sim sim;
+    LS_TRY(ls_sim_run(sync, sum->site, false, &sim, e));
+    sum->seconds += sim.step_s * times;
+    ls_sim_free(&sim);
+    return LS_OK;
+}
+
 static ls_status find_sync_s(const ls_config *c, const ls_plan *p, const ls_site *site,
                              ls_forecast *f, ls_error *e) {
-    for (int i = 0; p->c.islands && i < 2 * (int)c->sync.fragments; i++) {
-        ls_plan sync;
-        ls_sim sim;
-        LS_TRY(ls_sync_plan(c, p, i % 2 ? LS_TASK_ADOPT : LS_TASK_OUTER, i / 2, &sync, e));
-        ls_status s = ls_sim_run(&sync, site, false, &sim, e);
-        if (s == LS_OK) {
-            f->sync_s += sim.step_s / (double)c->sync.every;
-            ls_sim_free(&sim);
-        }
-        ls_plan_free(&sync);
-        LS_TRY(s);
-    }
+    sync_sum sum = {.site = site};
+    if (p->c.islands) LS_TRY(ls_sync_each(c, p, add_sync_s, &sum, e));
+    f->sync_s = sum.seconds;
     f->step_s += f->sync_s;
     return LS_OK;
 }

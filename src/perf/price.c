@@ -353,6 +353,9 @@ static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
     case LS_COPY:
         b = plan->buckets[a->bucket];
         return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADD, b.end - b.first)};
+    case LS_MIX:
+        b = ls_plan_owned(plan, a->bucket, worker);
+        return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADD, b.end - b.first)};
     case LS_NORM: return (ls_price){.cpu_s = norm_s(p, worker)};
     case LS_UPDATE:
         b = ls_plan_owned(plan, a->bucket, worker);

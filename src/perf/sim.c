@@ -75,6 +75,7 @@ static void kind_of(const ls_plan *p, int worker, int kind[2]) {
 
 static void choose_followers(walk *w, bool every) {
     const ls_plan *p = w->p;
+    if (p->c.task == LS_TASK_MIX) every = true; /* who sends to whom differs */
     w->all = LS_NEW_ARRAY(follower, (size_t)p->c.nworkers);
     for (int i = p->c.nworkers - 1; i >= 0; i--) { /* the last ones have the larger shards */
         int own[2], other[2];

@@ -184,6 +184,10 @@ static void use_message(const use_list *u, const ls_action *a, int worker) {
     ls_buffer b = ls_plan_buffer_of(u->p, a->buffer);
     if (worker != a->worker)
         u->fn(a->buffer, LS_USE_WRITE, u->arg);
+    else if (u->p->c.task == LS_TASK_MIX)
+        use(u, LS_BUF_PARAM,
+            ls_plan_bucket_in(u->p, ls_plan_common_bucket(u->p, a->bucket), a->island), 0,
+            LS_USE_READ);
     else if (b.kind == LS_BUF_INBOX)
         use(u, LS_BUF_GRAD, a->bucket, a->slot, LS_USE_READ);
     else
@@ -202,7 +206,8 @@ static bool has_sum(const ls_plan *p, int bucket, int worker) {
     if (p->c.islands == 0) return ls_plan_has(p, bucket, worker);
     if (p->c.task == LS_TASK_TRAIN)
         return p->buckets[bucket].island && ls_plan_has(p, bucket, worker);
-    return p->c.task == LS_TASK_OUTER && ls_plan_changes_bucket(p, bucket);
+    if (p->c.task == LS_TASK_MIX && !ls_plan_has(p, bucket, worker)) return false;
+    return p->c.task != LS_TASK_ADOPT && ls_plan_changes_bucket(p, bucket);
 }
 
 /* Does its Update mix the common parameters into a replica? */
@@ -213,10 +218,12 @@ static bool adopts(const ls_plan *p, int bucket, int worker) {
 
 /* A change is not certain before all that it needs is there: then it can be finished for a worker
  * that is lost. */
-static void use_decision(const use_list *u) {
+static void use_decision(const use_list *u, int worker) {
     const ls_plan *p = u->p;
     int nbuckets = ls_plan_segment_buckets(p);
-    for (int k = 0; k < nbuckets; k++) {
+    for (int k = 0; p->c.task == LS_TASK_MIX && k < p->nbuckets; k++)
+        if (has_sum(p, k, worker)) use(u, LS_BUF_SUM, k, 0, LS_USE_READ);
+    for (int k = 0; p->c.task != LS_TASK_MIX && k < nbuckets; k++) {
         int changed = p->c.task == LS_TASK_ADOPT ? ls_plan_bucket_in(p, k, 1) : k;
         if (ls_plan_changes_bucket(p, changed)) use(u, LS_BUF_SUM, k, 0, LS_USE_READ);
     }
@@ -277,6 +284,12 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
         use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_READ);
         use(&u, LS_BUF_SUM, a->bucket, 0, LS_USE_WRITE);
         break;
+    case LS_MIX:
+        use(&u, LS_BUF_PARAM, ls_plan_bucket_in(p, ls_plan_common_bucket(p, a->bucket), a->island),
+            0, LS_USE_READ);
+        fn(a->buffer, LS_USE_READ, arg);
+        use(&u, LS_BUF_SUM, a->bucket, 0, a->start ? LS_USE_WRITE : LS_USE_UPDATE);
+        break;
     case LS_REDUCE_SCATTER: use_sum(&u, a, worker); break;
     case LS_ALL_REDUCE:
         if (a->axis == LS_AXIS_REPLICAS) {
@@ -288,7 +301,7 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
             break;
         }
         if (p->c.task != LS_TASK_TRAIN) {
-            use_decision(&u);
+            use_decision(&u, worker);
             break;
         }
         use(&u, LS_BUF_NORMS, 0, 0, a->axis == LS_AXIS_ISLAND ? LS_USE_UPDATE : LS_USE_READ);

@@ -88,7 +88,7 @@ void ls_plan_set_ranges(ls_plan *p) {
 bool ls_plan_part(const ls_plan *p, int bucket, size_t *first_p, size_t *end_p) {
     const ls_bucket *b = &p->buckets[bucket];
     bool common = b->island == 0;
-    if (p->c.task == LS_TASK_TRAIN || common != (p->c.task == LS_TASK_OUTER)) return false;
+    if (p->c.task == LS_TASK_TRAIN || common != ls_task_is_common(p->c.task)) return false;
     size_t base = ls_plan_base(p, bucket);
     size_t first = base + p->c.part_first, end = base + p->c.part_end;
     *first_p = first > b->first ? first : b->first;

@@ -26,6 +26,7 @@ static const char *const names[LS_NPURPOSES] = {
     [LS_MEM_SAMPLES] = "samples",
     [LS_MEM_SUMS] = "norms and losses",
     [LS_MEM_ROOM] = "update of a parameter",
+    [LS_MEM_ARRIVALS] = "neighbours' parameters",
 };
 
 const char *ls_purpose_name(ls_purpose p) { return names[p]; }
@@ -280,6 +281,7 @@ static ls_memory memory_of(const ls_plan *p, const ls_memory_config *c, int work
         2 * (whole * (size_t)ls_plan_nvws(p, m.worker) + 1) * model->sample_nbytes;
     m.nbytes[LS_MEM_SUMS] = 2 * ls_plan_scalars_nbytes(p);
     m.nbytes[LS_MEM_ROOM] = ls_plan_room_nbytes(p);
+    if (p->c.gossips) m.nbytes[LS_MEM_ARRIVALS] = ls_plan_received(p) * sizeof(float);
     m.peak = w.both;
     for (int i = 0; i < LS_NPURPOSES; i++) m.peak += m.nbytes[i];
     m.peak_action = w.peak_action;
@@ -346,6 +348,7 @@ static void note(const ls_plan *p, const ls_memory_config *c, const ls_memory *m
     if (what == LS_MEM_SCRATCH) ls_buf_printf(out, "packed panels, attention scores");
     if (what == LS_MEM_WRITING) ls_buf_printf(out, "while it writes after train.sample_prompts");
     if (what == LS_MEM_ROOM) ls_buf_printf(out, "the largest that the optimizer needs whole");
+    if (what == LS_MEM_ARRIVALS) ls_buf_printf(out, "two buckets for each of its replicas");
     if (what == LS_MEM_SAMPLES) ls_buf_printf(out, "this step's and the next");
 }
 
@@ -358,7 +361,7 @@ static void put_row(const char *name, size_t nbytes, const char *text, ls_buf *o
 /* Left out where there are none. */
 static bool is_rare(ls_purpose p) {
     return p == LS_MEM_FROZEN || p == LS_MEM_WRITING || p == LS_MEM_ERRORS || p == LS_MEM_CODES ||
-           p == LS_MEM_ROOM;
+           p == LS_MEM_ROOM || p == LS_MEM_ARRIVALS;
 }
 
 void ls_memory_print(const ls_plan *p, const ls_memory_config *c, const ls_memory *m, ls_buf *out) {

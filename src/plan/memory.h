@@ -57,6 +57,7 @@ typedef enum ls_purpose {
     LS_MEM_SAMPLES,
     LS_MEM_SUMS,
     LS_MEM_ROOM,
+    LS_MEM_ARRIVALS,
     LS_NPURPOSES
 } ls_purpose;
 

@@ -24,6 +24,7 @@ static const struct {
     [LS_ADD] = {"Add", LS_LANE_COMPUTE},
     [LS_DELTA] = {"Delta", LS_LANE_COMPUTE},
     [LS_COPY] = {"Copy", LS_LANE_COMPUTE},
+    [LS_MIX] = {"Mix", LS_LANE_COMPUTE},
     [LS_REDUCE_SCATTER] = {"ReduceScatter", LS_LANE_COMM},
     [LS_NORM] = {"Norm", LS_LANE_COMPUTE},
     [LS_ALL_REDUCE] = {"AllReduce", LS_LANE_COMM},
@@ -300,8 +301,10 @@ static ls_status order_training(ls_plan *p, ls_error *e) {
 
 static ls_status order(ls_plan *p, ls_error *e) {
     if (p->c.task == LS_TASK_TRAIN) return order_training(p, e);
-    if (p->c.task == LS_TASK_OUTER)
+    if (ls_task_is_common(p->c.task))
         ls_plan_order_outer(p);
+    else if (p->c.task == LS_TASK_MIX)
+        ls_plan_order_mix(p);
     else
         ls_plan_order_adopt(p);
     return ls_plan_verify_sync(p, e);

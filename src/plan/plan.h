@@ -39,6 +39,7 @@
 #include "model/model.h"
 #include "optim/noise.h"
 #include "optim/optimizer.h"
+#include "plan/mixing.h"
 #include "plan/schedule.h"
 
 typedef enum ls_action_kind {
@@ -53,6 +54,7 @@ typedef enum ls_action_kind {
     LS_ADD,    /* gradient slot += slot + 1, for one bucket: a fold of the tree */
     LS_DELTA,  /* gradient slot = common parameters - those of the virtual worker's replica */
     LS_COPY,   /* gradient slot 0 = common parameters, which an Update mixes into replicas */
+    LS_MIX, /* gradient slot 0 of a replica (+)= the weighted parameters of a replica */
     LS_REDUCE_SCATTER, /* all workers: the owner of each shard of a bucket sums it */
     LS_NORM,           /* sums the squares of the worker's shards */
     /* all workers: each gets the sum of a bucket (among replicas: of the shard), or (LS_SCALARS) of
@@ -71,14 +73,22 @@ typedef enum ls_lane { LS_LANE_COMPUTE, LS_LANE_COMM, LS_NLANES } ls_lane;
 enum { LS_ALL_WORKERS = -1, LS_SCALARS = -1 };
 
 /* Replicas of the model that are trained side by side, at most. */
-enum { LS_PLAN_MAX_ISLANDS = 64 };
+enum { LS_PLAN_MAX_ISLANDS = LS_MIXING_MOST };
 
 /* What a plan does. Plans without islands only train. */
 typedef enum ls_plan_task {
     LS_TASK_TRAIN,
     LS_TASK_OUTER, /* the outer optimizer changes the common parameters by the mean Delta */
-    LS_TASK_ADOPT  /* each replica takes the common parameters over, or a part of them */
+    LS_TASK_ADOPT, /* each replica takes the common parameters over, or a part of them */
+    LS_TASK_MEAN,  /* the common parameters become the mean of the replicas */
+    LS_TASK_MIX,   /* each replica becomes a mean of some of the replicas (mixing.h) */
+    LS_NTASKS
 } ls_plan_task;
+
+/* Does the task change the common parameters? */
+static inline bool ls_task_is_common(ls_plan_task t) {
+    return t == LS_TASK_OUTER || t == LS_TASK_MEAN;
+}
 
 /* The workers that communicate with each other. Consecutive workers form sharding groups of
  * `shards` workers; a sharding group has one copy of what is sharded. Replicas are the workers, one
@@ -114,11 +124,13 @@ typedef struct ls_action {
     bool start;     /* Backward: the slot's chains start at 0; Encode: the virtual worker's first */
     bool last;      /* Backward: the last micro-batch of the virtual worker; Squares: its last;
                        Encode (of factors, Decode): its last, which completes errors */
+    int term;       /* Mix: which of the replicas in each mix, from 0 */
     int bucket;     /* Squares, Encode, Add, ReduceScatter, AllReduce (or LS_SCALARS), Update,
                        AllGather */
     int buffer;     /* Free, Send; Take: what was received */
     ls_axis axis;   /* communication: among which workers */
-    int island;     /* with LS_AXIS_ISLAND: of which island */
+    int island;     /* with LS_AXIS_ISLAND: of which island; Mix: whose parameters are added; Send in
+                       a plan of Mix: for whose mix */
     int from, to;   /* with LS_AXIS_ISLAND or LS_AXIS_STAGE: the workers, [from, to) */
     int peer;       /* Send: who receives; Take: who has sent */
     int64_t nbytes; /* communication: bytes that a worker reads from others, the mean of all */
@@ -196,6 +208,8 @@ typedef struct ls_plan_config {
     size_t part_first, part_end; /* of the model's floats, those that Outer and Adopt concern */
     bool averages;               /* Outer: the replicas are averaged, whatever optim.outer is */
     double mixing;               /* Adopt: this part of a replica's own parameters stays */
+    bool gossips;                /* the islands are mixed: workers have room for what arrives */
+    const ls_mixing *mix;  /* Mean, Mix: outlives the plan */
     int pipe;                    /* workers of a pipeline; divides nworkers; 0, 1: none */
     int chunks;                  /* stages of a worker; 0: 1 */
     ls_pipe_kind schedule;
@@ -237,6 +251,7 @@ void ls_plan_cut_buckets(ls_plan *);
 void ls_plan_cut_pieces(ls_plan *);
 void ls_plan_order_outer(ls_plan *);
 void ls_plan_order_adopt(ls_plan *);
+void ls_plan_order_mix(ls_plan *);
 void ls_plan_order_plain(ls_plan *);
 void ls_plan_add_recompute(ls_plan *);
 ls_status ls_plan_add_messages(ls_plan *, ls_error *);
@@ -282,6 +297,7 @@ bool ls_plan_reduces_rounds(const ls_plan *);
 /* What an update takes from an island in place of ls_optim_step's. */
 typedef struct ls_island_scale {
     double grad_scale, samples;
+    double lr_scale; /* multiplies the learning rate */
 } ls_island_scale;
 
 /* Changes of the state in a step: with islands the step's own, Outer's and Adopt's. */
@@ -346,6 +362,16 @@ bool ls_plan_closes(const ls_plan *, int bucket, int layer);
 /* Do layers of the rank read or write the bucket's parameters? The part that they do. */
 bool ls_plan_touches(const ls_plan *, int bucket, int rank);
 bool ls_plan_touched_part(const ls_plan *, int bucket, int rank, size_t *first_p, size_t *end_p);
+/* ---- mixes of replicas (mixing.h) ---- */
+
+/* The most replicas in a mix; those in the mix of an island, by their islands. */
+int ls_plan_terms(const ls_plan *);
+int ls_plan_terms_of(const ls_plan *, int island, int list[LS_MIXING_MOST]);
+
+/* Floats of a worker's memory for what arrives: parts of two buckets for each of its islands. And
+ * where in it the part of a bucket (of an island's segment) begins. */
+size_t ls_plan_received(const ls_plan *);
+size_t ls_plan_received_at(const ls_plan *, int worker, int bucket);
 
 /* ---- what passes and readers share ---- */
 

@@ -8,6 +8,12 @@ static const char *factor_name(const ls_plan *p, const ls_action *a) {
     return a->round ? ", second factor" : ", first factor";
 }
 
+static void print_mix(const ls_plan *p, const ls_action *a, ls_buf *out) {
+    int into = p->buckets[a->bucket].island;
+    ls_buf_printf(out, "  bucket %-3d replica %d %s %g * replica %d", a->bucket, into - 1,
+                  a->start ? "=" : "+=", p->c.mix->of[into - 1][a->island - 1], a->island - 1);
+}
+
 static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
     char name[96];
     switch (a->kind) {
@@ -66,12 +72,19 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
                       ls_plan_island_of(p, a->vw) - 1);
         break;
     case LS_COPY: ls_buf_printf(out, "  bucket %-3d", a->bucket); break;
+    case LS_MIX: print_mix(p, a, out); break;
     case LS_UPDATE: {
         ls_bucket s = ls_plan_owned(p, a->bucket, a->worker);
         ls_buf_printf(out, "  bucket %-3d [%zu, %zu)", a->bucket, s.first, s.end);
         break;
     }
     case LS_SEND:
+        if (p->c.task == LS_TASK_MIX) {
+            ls_buf_printf(out, "  to w%-3d bucket %d of replica %d  %lld bytes", a->peer,
+                          ls_plan_common_bucket(p, a->bucket), a->island - 1,
+                          (long long)a->nbytes);
+            break;
+        }
         ls_plan_buffer_name(p, a->buffer, name, sizeof name);
         ls_buf_printf(out, "  to w%-3d %s", a->peer, name);
         if (a->micro >= 0) ls_buf_printf(out, "  vw %d micro %d", a->vw, a->micro);

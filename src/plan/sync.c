@@ -8,7 +8,11 @@
  * Adopt: the common parameters are laid beside the state, where they can't be lost, then mixed into
  * each replica.
  *
- * Both end as a training step does: an AllReduce, after which the change is certain, then Updates.
+ * Gossip (mixing.h) has two of its own. Mix: each replica becomes a mean of some replicas, whose
+ * parameters messages bring; the mean is laid beside the state. Mean: as Outer, but the common
+ * parameters become the mean of the replicas, and nothing depends on what they were.
+ *
+ * All end as a training step does: an AllReduce, after which the change is certain, then Updates.
  */
 #include "plan/plan.h"
 
@@ -69,4 +73,55 @@ void ls_plan_order_adopt(ls_plan *p) {
     for (int k = nbuckets; ls_plan_shards_moments(p) && k < p->nbuckets; k++)
         if (ls_plan_changes_bucket(p, k))
             ls_plan_append_comm(p, LS_ALL_GATHER, LS_AXIS_ISLAND, k, 0);
+}
+
+/* Two buckets of each island have room to arrive, at a time. */
+static int arrival(const ls_plan *p, int bucket) {
+    int two = ls_plan_bucket_in(p, ls_plan_common_bucket(p, bucket) % 2, p->buckets[bucket].island);
+    return ls_plan_buffer(p, LS_BUF_CODES, two, 0);
+}
+
+/* The workers of an island divide what they send to one worker each of another island. */
+static void add_send(ls_plan *p, int worker, int bucket, int term, int island) {
+    int from = 0, end = 0, own = 0, own_end = 0;
+    int theirs = ls_plan_bucket_in(p, ls_plan_common_bucket(p, bucket), island);
+    ls_bucket part = ls_plan_owned(p, bucket, worker);
+    if (ls_plan_has(p, theirs, worker) || part.first == part.end) return;
+    ls_plan_workers_of(p, theirs, &from, &end);
+    ls_plan_workers_of(p, bucket, &own, &own_end);
+    ls_plan_append(p, &(ls_action){.kind = LS_SEND,
+                                   .worker = from + (worker - own) % (end - from),
+                                   .peer = worker,
+                                   .micro = -1,
+                                   .bucket = bucket,
+                                   .term = term,
+                                   .island = island,
+                                   .buffer = arrival(p, bucket),
+                                   .nbytes = (int64_t)((part.end - part.first) * sizeof(float))});
+}
+
+static void add_term(ls_plan *p, int bucket, int term) {
+    int list[LS_MIXING_MOST], from = 0, end = 0;
+    if (term >= ls_plan_terms_of(p, p->buckets[bucket].island, list)) return;
+    ls_plan_workers_of(p, bucket, &from, &end);
+    for (int w = from; w < end; w++) add_send(p, w, bucket, term, list[term]);
+    for (int w = from; w < end; w++)
+        ls_plan_append(p, &(ls_action){.kind = LS_MIX,
+                                       .worker = w,
+                                       .bucket = bucket,
+                                       .term = term,
+                                       .island = list[term],
+                                       .buffer = arrival(p, bucket),
+                                       .start = term == 0});
+}
+
+void ls_plan_order_mix(ls_plan *p) {
+    int nbuckets = ls_plan_segment_buckets(p), terms = ls_plan_terms(p);
+    for (int k = 0; k < nbuckets; k++)
+        for (int term = 0; term < terms; term++)
+            for (int i = 1; i <= p->c.islands; i++) add_term(p, ls_plan_bucket_in(p, k, i), term);
+    add_decision(p);
+    add_updates(p);
+    for (int k = nbuckets; ls_plan_shards_moments(p) && k < p->nbuckets; k++)
+        ls_plan_append_comm(p, LS_ALL_GATHER, LS_AXIS_ISLAND, k, 0);
 }

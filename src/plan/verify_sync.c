@@ -9,6 +9,8 @@ typedef struct walk {
     int *deltas;        /* [V][nbuckets] */
     int *adds;          /* [V][nbuckets] folds so far */
     int *sums, *copies; /* [nbuckets], [nbuckets][nworkers] */
+    int *mixes;         /* [nbuckets][nworkers] terms so far */
+    int *arrived;       /* [nbuckets][nworkers] terms with the latest one that was sent */
     int *updates;       /* [nbuckets][nworkers] */
     int decisions, waited;
     ls_status status;
@@ -29,7 +31,7 @@ static void check_delta(walk *w, const ls_action *a) {
     }
     int folds = ls_plan_fold(p, a->worker, i, &slot);
     bool delta = a->kind == LS_DELTA;
-    if (p->c.task != LS_TASK_OUTER || !ls_plan_changes_bucket(p, a->bucket))
+    if (!ls_task_is_common(p->c.task) || !ls_plan_changes_bucket(p, a->bucket))
         wrong(w, "is in the wrong plan");
     if (w->decisions || w->sums[a->bucket]) wrong(w, "comes too late");
     if (delta && (w->deltas[cell]++ || a->slot != slot)) wrong(w, "adds to the wrong sum");
@@ -54,13 +56,20 @@ static void count_sum(int buffer, ls_use how, void *arg) {
     if (how == LS_USE_READ) w->waited += ls_plan_buffer_of(w->p, buffer).kind == LS_BUF_SUM;
 }
 
+/* Sums, copies or mixes of buckets that a worker needs for its updates. */
+static int needed_by(const ls_plan *p, int worker) {
+    int n = 0, nbuckets = ls_plan_segment_buckets(p);
+    for (int k = 0; p->c.task == LS_TASK_MIX && k < p->nbuckets; k++)
+        n += ls_plan_has(p, k, worker) && ls_plan_changes_bucket(p, k);
+    for (int k = 0; p->c.task != LS_TASK_MIX && k < nbuckets; k++)
+        n += ls_plan_changes_bucket(p, p->c.task == LS_TASK_ADOPT ? ls_plan_bucket_in(p, k, 1) : k);
+    return n;
+}
+
 static void check_decision(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
-    int needed = 0, nbuckets = ls_plan_segment_buckets(p);
-    for (int k = 0; k < nbuckets; k++)
-        needed +=
-            ls_plan_changes_bucket(p, p->c.task == LS_TASK_ADOPT ? ls_plan_bucket_in(p, k, 1) : k);
     for (int worker = 0; worker < p->c.nworkers; worker++) {
+        int needed = needed_by(p, worker);
         w->waited = 0;
         ls_action_uses(p, a, worker, count_sum, w);
         if (w->waited != needed) wrong(w, "does not wait for what the change needs");
@@ -71,7 +80,12 @@ static void check_decision(walk *w, const ls_action *a) {
 static bool is_known(const walk *w, int bucket, int worker) {
     const ls_plan *p = w->p;
     if (!ls_plan_changes_bucket(p, bucket)) return true;
-    if (p->c.task == LS_TASK_OUTER) return w->sums[bucket] == 1;
+    if (ls_task_is_common(p->c.task)) return w->sums[bucket] == 1;
+    if (p->c.task == LS_TASK_MIX) {
+        int list[LS_MIXING_MOST], n = ls_plan_terms_of(p, p->buckets[bucket].island, list);
+        bool has = ls_plan_has(p, bucket, worker);
+        return w->mixes[bucket * p->c.nworkers + worker] == (has ? n : 0);
+    }
     int common = ls_plan_common_bucket(p, bucket);
     return w->copies[common * p->c.nworkers + worker] == 1;
 }
@@ -95,6 +109,38 @@ static void check_gather(walk *w, const ls_action *a) {
         w->copies[a->bucket * p->c.nworkers + worker]++;
 }
 
+static bool has_replica(const ls_plan *p, int bucket, int island, int worker) {
+    return ls_plan_has(p, ls_plan_bucket_in(p, ls_plan_common_bucket(p, bucket), island), worker);
+}
+
+static void check_send(walk *w, const ls_action *a) {
+    const ls_plan *p = w->p;
+    if (p->c.task != LS_TASK_MIX || !has_replica(p, a->bucket, a->island, a->worker))
+        wrong(w, "sends what the worker has not");
+    if (w->decisions) wrong(w, "comes too late");
+    w->arrived[a->bucket * p->c.nworkers + a->peer] = a->term + 1;
+}
+
+/* Terms are added in the order of the replicas; what another worker has must have come before. */
+static void check_mix(walk *w, const ls_action *a) {
+    const ls_plan *p = w->p;
+    int list[LS_MIXING_MOST], cell = a->bucket * p->c.nworkers + a->worker;
+    int *done = &w->mixes[cell];
+    if (p->c.task != LS_TASK_MIX || !ls_plan_has(p, a->bucket, a->worker)) {
+        wrong(w, "is in the wrong plan");
+        return;
+    }
+    int n = ls_plan_terms_of(p, p->buckets[a->bucket].island, list);
+    if (a->term != *done || a->term >= n || a->island != list[a->term] ||
+        a->start != (a->term == 0))
+        wrong(w, "is not the next term of the mix");
+    ls_bucket own = ls_plan_owned(p, a->bucket, a->worker);
+    bool comes = own.first < own.end && !has_replica(p, a->bucket, a->island, a->worker);
+    if (w->decisions || (comes && w->arrived[cell] != a->term + 1))
+        wrong(w, "comes before its Send, or too late");
+    ++*done;
+}
+
 static void check(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     if (a->bucket != LS_SCALARS && (a->bucket < 0 || a->bucket >= p->nbuckets)) {
@@ -105,6 +151,8 @@ static void check(walk *w, const ls_action *a) {
     case LS_DELTA:
     case LS_ADD: check_delta(w, a); break;
     case LS_COPY: w->copies[a->bucket * p->c.nworkers + a->worker]++; break;
+    case LS_SEND: check_send(w, a); break;
+    case LS_MIX: check_mix(w, a); break;
     case LS_REDUCE_SCATTER: check_sum(w, a); break;
     case LS_ALL_REDUCE:
         if (a->bucket == LS_SCALARS)
@@ -126,6 +174,8 @@ ls_status ls_plan_verify_sync(const ls_plan *p, ls_error *e) {
     w.sums = LS_NEW_ARRAY(int, nbuckets);
     w.copies = LS_NEW_ARRAY(int, nbuckets *n);
     w.updates = LS_NEW_ARRAY(int, nbuckets *n);
+    w.mixes = LS_NEW_ARRAY(int, nbuckets *n);
+    w.arrived = LS_NEW_ARRAY(int, nbuckets *n);
     for (w.at = 0; w.at < p->nactions && w.status == LS_OK; w.at++) check(&w, &p->actions[w.at]);
     w.at = p->nactions - 1;
     for (size_t i = 0; i < nbuckets * n; i++)
@@ -135,5 +185,7 @@ ls_status ls_plan_verify_sync(const ls_plan *p, ls_error *e) {
     free(w.sums);
     free(w.copies);
     free(w.updates);
+    free(w.mixes);
+    free(w.arrived);
     return w.status;
 }

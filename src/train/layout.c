@@ -9,6 +9,7 @@
 #include "networks/network.h"
 #include "storage/pretrained.h"
 #include "train/prompts.h"
+#include "train/sync.h"
 
 static bool sends_codes(const ls_config *c) {
     int64_t t = c->parallel.transport;
@@ -130,9 +131,12 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
                            .stages = l_p->stages,
                            .compress = compress_of(c),
                            .noise = c->train.noise_scale != 0};
+    ls_gossip gossip = ls_sync_gossip(c);
+    if (s == LS_OK && c->sync.mode == LS_SYNC_GOSSIP) s = ls_gossip_check(&gossip, e);
     if (s == LS_OK) s = ls_optim_of(c, &l_p->model, &plan.optim, e);
     plan.islands = plan.optim.replicas;
     plan.mixing = c->sync.mixing;
+    plan.gossips = c->sync.mode == LS_SYNC_GOSSIP;
     if (c->compress.kind == LS_COMPRESS_WITH_POWERSGD) ls_plan_place_matrices(&l_p->model);
     if (s == LS_OK) s = ls_plan_make(&plan, &l_p->plan, e);
     if (s == LS_OK) return LS_OK;

@@ -342,7 +342,12 @@ ls_status ls_member_finish_step(ls_member *m, const ls_step_in *in, ls_step_out 
 ls_status ls_member_step(ls_member *m, const ls_step_in *given, ls_step_out *out_p, ls_error *e) {
     const ls_plan *p = &m->layout->plan;
     ls_step_in in_order = *given, *in = &in_order;
+    double scales[LS_PLAN_MAX_ISLANDS];
     in->changes = ls_sync_changes(&m->run->config, p, in->step);
+    if (m->run->config.sync.mode == LS_SYNC_GOSSIP) {
+        ls_sync_before(m, in->step, scales);
+        in->lr_scales = scales;
+    }
     m->step_began_ns = ls_clock_ns();
     LS_TRY(ls_step_rows_begin(m->rows, in->step, e));
     LS_TRY(ls_run_is_sequential(m->run) ? ls_exec_step_all(m->execs, in, out_p, e)

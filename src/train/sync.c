@@ -14,7 +14,7 @@
 /* Fragment p is synchronized after its share of sync.every steps, then every sync.every steps; the
  * sum over the replicas is made sync.delay steps earlier. */
 static void find_due(const ls_config *c, int64_t steps, ls_sync_due *due) {
-    int64_t every = c->sync.every, n = c->sync.fragments;
+    int64_t every = ls_config_sync_every(c), n = c->sync.fragments;
     for (int p = 0; p < (int)n; p++) {
         int64_t since = steps - every * (p + 1) / n, early = since + c->sync.delay;
         if (since >= 0 && since % every == 0) due->adopt = p;
@@ -24,10 +24,29 @@ static void find_due(const ls_config *c, int64_t steps, ls_sync_due *due) {
     }
 }
 
+static bool is_multiple(int64_t steps, int64_t every) { return every > 0 && steps % every == 0; }
+
+/* The replicas have a mean where it is looked at: in evaluations, checkpoints and at the end. */
+static void find_gossip_due(const ls_config *c, int64_t steps, ls_sync_due *due) {
+    int64_t every = ls_config_sync_every(c);
+    if (is_multiple(steps, every)) due->round = steps / every - 1;
+    due->mean = is_multiple(steps, c->train.eval_every) || is_multiple(steps, c->checkpoint.every) ||
+                steps == c->train.steps;
+}
+
 ls_sync_due ls_sync_due_after(const ls_config *c, int64_t steps) {
-    ls_sync_due due = {.outer = LS_SYNC_NOTHING, .adopt = LS_SYNC_NOTHING};
+    ls_sync_due due = {
+        .outer = LS_SYNC_NOTHING, .adopt = LS_SYNC_NOTHING, .round = LS_SYNC_NOTHING};
     bool warms_up = steps <= c->sync.warmup;
-    if (warms_up) return (ls_sync_due){LS_SYNC_ALL, LS_SYNC_ALL, .averages = true};
+    if (c->sync.mode == LS_SYNC_GOSSIP) {
+        find_gossip_due(c, steps, &due);
+        return due;
+    }
+    if (warms_up) {
+        due.outer = due.adopt = LS_SYNC_ALL;
+        due.averages = true;
+        return due;
+    }
     find_due(c, steps - c->sync.warmup, &due);
     return due;
 }
@@ -47,11 +66,21 @@ void ls_sync_fragment(const ls_config *c, const ls_model *m, int fragment, size_
     *end_p = all || last ? m->nfloats : begin_of(c, m, fragment + 1);
 }
 
+/* What is due, in order; returns the number. */
+static int tasks_of(const ls_sync_due *due, ls_plan_task tasks[2]) {
+    int n = 0;
+    if (due->outer != LS_SYNC_NOTHING) tasks[n++] = LS_TASK_OUTER;
+    if (due->adopt != LS_SYNC_NOTHING) tasks[n++] = LS_TASK_ADOPT;
+    if (due->round != LS_SYNC_NOTHING) tasks[n++] = LS_TASK_MIX;
+    if (due->mean) tasks[n++] = LS_TASK_MEAN;
+    return n;
+}
+
 int64_t ls_sync_changes(const ls_config *c, const ls_plan *p, int64_t step) {
+    ls_plan_task tasks[2];
     if (!p->c.islands) return step + 1;
     ls_sync_due due = ls_sync_due_after(c, step + 1);
-    if (due.outer != LS_SYNC_NOTHING) return 3 * step + 1;
-    return due.adopt != LS_SYNC_NOTHING ? 3 * step + 2 : 3 * step + 3;
+    return 3 * (step + 1) - tasks_of(&due, tasks);
 }
 
 bool ls_sync_whole(const ls_plan *p, ls_store_note *n) {
@@ -73,12 +102,74 @@ ls_status ls_sync_plan(const ls_config *c, const ls_plan *p, ls_plan_task task, 
     return ls_plan_make(&pc, plan_p, e);
 }
 
+/* ---- gossip ---- */
+
+ls_gossip ls_sync_gossip(const ls_config *c) {
+    return (ls_gossip){.graph = (ls_sync_graph)c->sync.graph,
+                       .algorithm = (ls_sync_algorithm)c->sync.algorithm,
+                       .replicas = (int)c->sync.replicas,
+                       .seed = (uint64_t)c->train.seed};
+}
+
+/* The state of push-sum before the first round. */
+static void begin_mix(const ls_gossip *g, ls_mixing *m) {
+    *m = (ls_mixing){.replicas = g->replicas};
+    for (int i = 0; i < g->replicas; i++) m->mass[i] = 1;
+}
+
+int ls_sync_rounds(const ls_config *c) {
+    ls_gossip g = ls_sync_gossip(c);
+    int period = ls_gossip_period(&g);
+    return period ? period : LS_SYNC_SAMPLED;
+}
+
+ls_status ls_sync_mix_plan(const ls_plan *p, ls_plan_task task, const ls_mixing *mix, ls_plan *plan_p,
+                           ls_error *e) {
+    ls_plan_config pc = p->c;
+    pc.first = NULL;
+    pc.task = task;
+    pc.mix = mix;
+    pc.part_end = pc.model->nfloats;
+    return ls_plan_make(&pc, plan_p, e);
+}
+
+static ls_status each_mix(const ls_config *c, const ls_plan *p, ls_sync_fn *fn, void *arg,
+                           ls_error *e) {
+    ls_gossip g = ls_sync_gossip(c);
+    ls_mixing mix;
+    int rounds = ls_sync_rounds(c);
+    begin_mix(&g, &mix);
+    for (int r = 0; r < rounds; r++) {
+        ls_plan plan;
+        ls_mixing_make(&g, r, mix.mass, &mix);
+        LS_TRY(ls_sync_mix_plan(p, LS_TASK_MIX, &mix, &plan, e));
+        ls_status s = fn(&plan, 1.0 / ((double)ls_config_sync_every(c) * rounds), arg, e);
+        ls_plan_free(&plan);
+        LS_TRY(s);
+    }
+    return LS_OK;
+}
+
+ls_status ls_sync_each(const ls_config *c, const ls_plan *p, ls_sync_fn *fn, void *arg,
+                       ls_error *e) {
+    if (c->sync.mode == LS_SYNC_GOSSIP) return each_mix(c, p, fn, arg, e);
+    for (int i = 0; i < 2 * (int)c->sync.fragments; i++) {
+        ls_plan sync;
+        LS_TRY(ls_sync_plan(c, p, i % 2 ? LS_TASK_ADOPT : LS_TASK_OUTER, i / 2, &sync, e));
+        ls_status s = fn(&sync, 1.0 / (double)ls_config_sync_every(c), arg, e);
+        ls_plan_free(&sync);
+        LS_TRY(s);
+    }
+    return LS_OK;
+}
+
 /* ---- what it sends ---- */
 
 static void count_traffic(const ls_plan *p, double times, ls_sync_traffic *t) {
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
         double nbytes = times * (double)a->nbytes;
+        if (a->kind == LS_SEND) nbytes /= p->c.nworkers; /* others have the mean of all workers */
         if (a->axis == LS_AXIS_ISLAND)
             t->within += nbytes;
         else
@@ -98,16 +189,30 @@ static ls_status count_one_model(const ls_plan *p, double *sum_p, ls_error *e) {
     return LS_OK;
 }
 
+static ls_status add_traffic(const ls_plan *p, double times, void *arg, ls_error *e) {
+    (void)e;
+    count_traffic(p, times, arg);
+    return LS_OK;
+}
+
+/* Of the mean that gossip makes now and then. */
+static ls_status count_mean(const ls_config *c, const ls_plan *p, ls_sync_traffic *t, ls_error *e) {
+    ls_gossip g = ls_sync_gossip(c);
+    ls_mixing mix;
+    ls_plan plan;
+    begin_mix(&g, &mix);
+    LS_TRY(ls_sync_mix_plan(p, LS_TASK_MEAN, &mix, &plan, e));
+    for (int i = 0; i < plan.nactions; i++) t->mean += (double)plan.actions[i].nbytes;
+    ls_plan_free(&plan);
+    return LS_OK;
+}
+
 ls_status ls_sync_traffic_of(const ls_config *c, const ls_plan *p, ls_sync_traffic *t_p,
                              ls_error *e) {
     ls_sync_traffic t = {0};
     count_traffic(p, 1, &t);
-    for (int i = 0; i < 2 * (int)c->sync.fragments; i++) {
-        ls_plan sync;
-        LS_TRY(ls_sync_plan(c, p, i % 2 ? LS_TASK_ADOPT : LS_TASK_OUTER, i / 2, &sync, e));
-        count_traffic(&sync, 1.0 / (double)c->sync.every, &t);
-        ls_plan_free(&sync);
-    }
+    LS_TRY(ls_sync_each(c, p, add_traffic, &t, e));
+    if (c->sync.mode == LS_SYNC_GOSSIP) LS_TRY(count_mean(c, p, &t, e));
     LS_TRY(count_one_model(p, &t.synchronous, e));
     *t_p = t;
     return LS_OK;
@@ -124,21 +229,21 @@ ls_status ls_sync_check(const ls_plan *p, const ls_world *w, ls_error *e) {
                    ls_dtype_name(p->c.compute));
 }
 
-/* The plan of a task for a fragment, and its executors. */
+/* The plan of a task, and its executors. */
 typedef struct piece {
     ls_plan plan;
+    ls_mixing mix;      /* Mean, Mix: the plan's */
+    int64_t round;   /* of a random graph: it was made for this one */
     ls_exec **execs; /* [nexecs of the member]; NULL: not made yet */
     int nexecs;
 } piece;
 
 struct ls_sync {
-    int npieces; /* of a task: the whole, then each fragment */
-    piece *pieces[2];
+    int npieces; /* of a task: the whole, then each fragment; of Mix: each round */
+    piece *pieces[LS_NTASKS];
+    ls_mixing mix;    /* gossip: the latest round */
+    int64_t round; /* its number; -1: before the first */
 };
-
-static piece *piece_of(ls_sync *s, ls_plan_task task, int fragment) {
-    return &s->pieces[task == LS_TASK_ADOPT][1 + fragment];
-}
 
 static ls_status make_exec(ls_member *m, piece *x, int i, ls_error *e) {
     const ls_config *c = &m->run->config;
@@ -156,8 +261,8 @@ static ls_status make_exec(ls_member *m, piece *x, int i, ls_error *e) {
     return ls_exec_create(&ec, &x->execs[i], e);
 }
 
-static ls_status make_piece(ls_member *m, piece *x, ls_plan_task task, int fragment, ls_error *e) {
-    LS_TRY(ls_sync_plan(&m->run->config, &m->layout->plan, task, fragment, &x->plan, e));
+/* With the plan that it has. */
+static ls_status make_execs(ls_member *m, piece *x, ls_error *e) {
     x->nexecs = m->nexecs;
     x->execs = LS_NEW_ARRAY(ls_exec *, (size_t)x->nexecs);
     for (int i = 0; i < x->nexecs; i++) LS_TRY(make_exec(m, x, i, e));
@@ -168,33 +273,94 @@ static void free_piece(piece *x) {
     for (int i = 0; i < x->nexecs; i++) ls_exec_free(x->execs[i]);
     free(x->execs);
     ls_plan_free(&x->plan);
+    *x = (piece){0};
 }
 
 void ls_sync_free(ls_sync *s) {
     if (!s) return;
-    for (int task = 0; task < 2; task++) {
+    for (int task = 0; task < LS_NTASKS; task++) {
         for (int i = 0; i < s->npieces; i++) free_piece(&s->pieces[task][i]);
         free(s->pieces[task]);
     }
     free(s);
 }
 
-static ls_sync *new_sync(const ls_config *c) {
+static ls_sync *sync_of(ls_member *m) {
+    const ls_config *c = &m->run->config;
+    if (m->sync) return m->sync;
     ls_sync *s = LS_NEW(ls_sync);
-    s->npieces = 1 + (int)c->sync.fragments;
-    for (int task = 0; task < 2; task++) s->pieces[task] = LS_NEW_ARRAY(piece, (size_t)s->npieces);
+    ls_gossip g = ls_sync_gossip(c);
+    s->npieces = c->sync.mode == LS_SYNC_GOSSIP ? ls_sync_rounds(c) : 1 + (int)c->sync.fragments;
+    for (int task = 0; task < LS_NTASKS; task++)
+        s->pieces[task] = LS_NEW_ARRAY(piece, (size_t)s->npieces);
+    begin_mix(&g, &s->mix);
+    s->round = -1;
+    m->sync = s;
     return s;
 }
 
+/* Advances to a round: its weights depend on all before it. */
+static void seek_round(const ls_config *c, ls_sync *s, int64_t round) {
+    ls_gossip g = ls_sync_gossip(c);
+    if (round < s->round) {
+        begin_mix(&g, &s->mix);
+        s->round = -1;
+    }
+    while (s->round < round) ls_mixing_make(&g, ++s->round, s->mix.mass, &s->mix);
+}
+
+/* Rounds that are complete before a step, or after it with its own. */
+static int64_t latest_round(const ls_config *c, int64_t steps) {
+    return steps / ls_config_sync_every(c) - 1;
+}
+
+/* What changes with the round is made anew, on random graphs. */
+static ls_status gossip_piece(ls_member *m, ls_plan_task task, int64_t steps, piece **x_p,
+                              ls_error *e) {
+    const ls_config *c = &m->run->config;
+    ls_sync *s = m->sync;
+    ls_gossip g = ls_sync_gossip(c);
+    int64_t round = latest_round(c, steps);
+    int period = ls_gossip_period(&g);
+    piece *x = &s->pieces[task][period && task == LS_TASK_MIX ? round % period : 0];
+    seek_round(c, s, round);
+    if (x->execs && !period && x->round != round) free_piece(x);
+    *x_p = x;
+    if (x->execs) return LS_OK;
+    x->round = round;
+    x->mix = s->mix;
+    LS_TRY(ls_sync_mix_plan(&m->layout->plan, task, &x->mix, &x->plan, e));
+    return make_execs(m, x, e);
+}
+
+static ls_status fragment_piece(ls_member *m, ls_plan_task task, int fragment, piece **x_p,
+                                ls_error *e) {
+    piece *x = &m->sync->pieces[task][1 + fragment];
+    *x_p = x;
+    if (x->execs) return LS_OK;
+    LS_TRY(ls_sync_plan(&m->run->config, &m->layout->plan, task, fragment, &x->plan, e));
+    return make_execs(m, x, e);
+}
+
 /* Changes of the state, as in sync.h. */
-static ls_status run_task(ls_member *m, ls_plan_task task, int fragment, const ls_step_in *in,
-                          ls_error *e) {
+static ls_status run_task(ls_member *m, ls_plan_task task, const ls_sync_due *due,
+                          const ls_step_in *in, ls_error *e) {
     ls_step_out out;
-    if (!m->sync) m->sync = new_sync(&m->run->config);
-    piece *x = piece_of(m->sync, task, fragment);
-    if (!x->execs) LS_TRY(make_piece(m, x, task, fragment, e));
+    piece *x = NULL;
+    (void)sync_of(m);
+    if (task == LS_TASK_MEAN || task == LS_TASK_MIX)
+        LS_TRY(gossip_piece(m, task, in->step + 1, &x, e));
+    else
+        LS_TRY(fragment_piece(m, task, task == LS_TASK_OUTER ? due->outer : due->adopt, &x, e));
     return ls_run_is_sequential(m->run) ? ls_exec_step_all(x->execs, in, &out, e)
                                         : ls_exec_step(x->execs[0], in, &out, e);
+}
+
+void ls_sync_before(ls_member *m, int64_t step, double scales[LS_PLAN_MAX_ISLANDS]) {
+    const ls_config *c = &m->run->config;
+    ls_sync *s = sync_of(m);
+    seek_round(c, s, latest_round(c, step));
+    for (int i = 0; i < s->mix.replicas; i++) scales[i] = 1 / s->mix.mass[i];
 }
 
 ls_status ls_sync_after(ls_member *m, const ls_step_in *in, const ls_step_out *out, int64_t changes,
@@ -202,6 +368,7 @@ ls_status ls_sync_after(ls_member *m, const ls_step_in *in, const ls_step_out *o
     const ls_config *c = &m->run->config;
     ls_sync_due due = ls_sync_due_after(c, in->step + 1);
     bool averages = due.averages || c->sync.mode == LS_SYNC_LOCAL;
+    ls_plan_task tasks[2];
     ls_step_in own = {.step = in->step,
                       .updates = due.updates,
                       .lr = averages ? 1 : c->sync.outer_lr,
@@ -209,9 +376,10 @@ ls_status ls_sync_after(ls_member *m, const ls_step_in *in, const ls_step_out *o
                       .training = in,
                       .trained = out};
     int64_t end = 3 * in->step + 3;
-    own.changes = due.adopt == LS_SYNC_NOTHING ? end : end - 1;
-    if (changes == end - 2) LS_TRY(run_task(m, LS_TASK_OUTER, due.outer, &own, e));
-    own.changes = end;
-    if (due.adopt == LS_SYNC_NOTHING || changes == end) return LS_OK;
-    return run_task(m, LS_TASK_ADOPT, due.adopt, &own, e);
+    int n = tasks_of(&due, tasks);
+    for (int i = n - (int)(end - changes); i < n; i++) {
+        own.changes = end - (n - 1 - i);
+        LS_TRY(run_task(m, tasks[i], &due, &own, e));
+    }
+    return LS_OK;
 }

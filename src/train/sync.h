@@ -1,13 +1,11 @@
-/* sync.h - replicas of the model that train apart (sync.mode local and diloco): when and how they
- * are brought together.
+/* sync.h - replicas of the model that train apart (sync.mode local, diloco and gossip): when and how
+ * they are brought together.
  *
  * After a training step, Outer may change the common parameters, or a fragment of them, and Adopt
- * give them to the replicas (plan/sync.c). Each is a change of the state of its own, with a number:
- *     3 s + 1   the training step s is done, and Outer follows
- *     3 s + 2   Adopt follows
- *     3 s + 3   the step is complete
- *
- * so that whoever continues an interrupted run knows what is left of the step.
+ * give them to the replicas. With gossip, Mix may mix the replicas, and Mean write their mean
+ * (plan/sync.c). Each is a change of the state of its own, with a number. The last one, which may
+ * be the training step, has 3 s + 3 and completes step s; the one before it 3 s + 2, and one before
+ * that 3 s + 1. So whoever continues an interrupted run knows what is left of the step.
  */
 #ifndef LS_TRAIN_SYNC_H
 #define LS_TRAIN_SYNC_H
@@ -20,6 +18,8 @@
 enum { LS_SYNC_NOTHING = -2, LS_SYNC_ALL = -1 };
 typedef struct ls_sync_due {
     int outer, adopt;
+    int64_t round;   /* gossip: of Mix */
+    bool mean;       /* gossip: Mean */
     bool averages;   /* a step of the warm-up */
     int64_t updates; /* of the outer optimizer before, on this fragment */
 } ls_sync_due;
@@ -36,10 +36,25 @@ bool ls_sync_whole(const ls_plan *, ls_store_note *);
 ls_status ls_sync_plan(const ls_config *, const ls_plan *, ls_plan_task task, int fragment,
                        ls_plan *plan_p, ls_error *);
 
+/* ---- gossip ---- */
+
+ls_gossip ls_sync_gossip(const ls_config *);
+/* The rounds for which forecasts are made: the period of the graph, or of a random one so many. */
+enum { LS_SYNC_SAMPLED = 16 };
+int ls_sync_rounds(const ls_config *);
+/* The plan of Mean or Mix beside the training plan; the mix outlives it. */
+ls_status ls_sync_mix_plan(const ls_plan *, ls_plan_task, const ls_mixing *, ls_plan *plan_p,
+                           ls_error *);
+
+/* Calls fn for the plan of each synchronization; times: how often it runs in a step, on average. */
+typedef ls_status ls_sync_fn(const ls_plan *, double times, void *arg, ls_error *);
+ls_status ls_sync_each(const ls_config *, const ls_plan *, ls_sync_fn *, void *arg, ls_error *);
+
 /* Bytes that a worker reads from others in a step, on average after the warm-up: from its own
  * replica's workers, and from others; and what it would read if the model were one. */
 typedef struct ls_sync_traffic {
     double within, between, synchronous;
+    double mean; /* gossip: for each mean of the replicas, not in the numbers above */
 } ls_sync_traffic;
 ls_status ls_sync_traffic_of(const ls_config *, const ls_plan *, ls_sync_traffic *t_p, ls_error *);
 
@@ -47,6 +62,8 @@ ls_status ls_sync_traffic_of(const ls_config *, const ls_plan *, ls_sync_traffic
 int64_t ls_sync_changes(const ls_config *, const ls_plan *, int64_t step);
 
 struct ls_member;
+/* With gossip: what the replicas' learning rates are multiplied by in a step, 1 / push-sum weight. */
+void ls_sync_before(struct ls_member *, int64_t step, double scales[LS_PLAN_MAX_ISLANDS]);
 /* Collective: runs what is due after a training step, of which the state has had `changes`. */
 ls_status ls_sync_after(struct ls_member *, const ls_step_in *in, const ls_step_out *out,
                         int64_t changes, ls_error *);

@@ -167,8 +167,16 @@ static void test_plan(void **state) {
     has_fields(ls_json_get(j, "memory"),
                "i:worker i:parameters i:frozen_parameters i:gradients i:wide_sums "
                "i:compression_errors i:codes i:optimizer i:activations i:work i:scratch i:writing "
-               "i:samples i:sums i:update i:peak i:file "
+               "i:samples i:sums i:update i:arrivals i:peak i:file "
                "i:checkpoint_copy");
+    ls_json_free(j);
+    assert_int_equal(lines_have("plan configs/tiny.yaml -n 2 --json --set sync.mode=gossip", 0,
+                                "i:parameters i:frozen_parameters i:workers i:virtual_workers "
+                                "i:buckets i:actions a:layers o:memory o:sync",
+                                &j),
+                     1);
+    has_fields(ls_json_get(j, "sync"), "i:replicas i:every r:bytes_within r:bytes_between "
+                                       "r:bytes_synchronous r:bytes_mean");
     ls_json_free(j);
     snprintf(fields, sizeof fields, "%s o:prediction", sizes);
     lines_have("plan configs/tiny.yaml -n 2 --machine @/round.yaml --json", 0, fields, &j);

@@ -96,24 +96,32 @@ static void test_killed(void **arg) {
 }
 
 /* Replicas that train apart: a worker may be lost in the middle of a synchronization, too. */
-static void test_killed_apart(void **arg) {
-    static const char apart[] = "--set sync.mode=diloco --set sync.replicas=4 --set sync.every=2 "
-                                "--set sync.fragments=2 --set sync.delay=0 --set sync.mixing=0.5";
+static void kill_apart(const char *name, const char *apart) {
     static const char *const how[] = {"", "--set parallel.zero=0",
                                       "--set parallel.zero=0 --set parallel.transport=tcp"};
     char more[256], *output = NULL;
-    (void)arg;
-    program p = start(2, "apart", STEPS, apart);
+    program p = start(2, name, STEPS, apart);
     assert_int_equal(program_end(&p, &output), 0);
     free(output);
     for (int i = 0; i < 3; i++) {
         char run[32];
-        snprintf(run, sizeof run, "apart-%d", i);
+        snprintf(run, sizeof run, "%s-%d", name, i);
         snprintf(more, sizeof more, "%s %s", apart, how[i]);
         p = start_until(STEPS * 2 / 3, 3 + i, run, more);
-        check_like(&p, "apart", run, signal_children(&p, SIGKILL, 1 + 15 / LESS, 150),
-                   "were killed");
+        check_like(&p, name, run, signal_children(&p, SIGKILL, 1 + 15 / LESS, 150), "were killed");
     }
+}
+
+static void test_killed_apart(void **arg) {
+    (void)arg;
+    kill_apart("apart", "--set sync.mode=diloco --set sync.replicas=4 --set sync.every=2 "
+                        "--set sync.fragments=2 --set sync.delay=0 --set sync.mixing=0.5");
+}
+
+static void test_killed_in_gossip(void **arg) {
+    (void)arg;
+    kill_apart("gossip", "--set sync.mode=gossip --set sync.replicas=4 --set sync.graph=random "
+                         "--set sync.algorithm=sgp");
 }
 
 /* A worker of a pipeline: its part of the model comes from the memory that outlives it. */
@@ -460,7 +468,7 @@ int main(void) {
         cmocka_unit_test(test_bad_ledger),  cmocka_unit_test(test_leave),
         cmocka_unit_test(test_any_number),  cmocka_unit_test(test_slow),
         cmocka_unit_test(test_backup),      cmocka_unit_test(test_slow_limit),
-        cmocka_unit_test(test_stay),        cmocka_unit_test(test_killed_apart),
+        cmocka_unit_test(test_stay),        cmocka_unit_test(test_killed_apart), cmocka_unit_test(test_killed_in_gossip),
         cmocka_unit_test(test_killed_in_a_pipeline),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -750,6 +750,7 @@ static void run_action(oracle *o, const ls_action *a) {
     case LS_FREE: run_free(o, a); break;
     case LS_DELTA: /* } only in plans that bring replicas together */
     case LS_COPY:  /* } */
+    case LS_MIX:   /* } */
     case LS_SEND:  /* } only in pipelines, whose bits exec_test compares */
     case LS_TAKE:  /* } */
     case LS_NACTION_KINDS: wrong(o, "it is of another plan"); break;

@@ -1,4 +1,4 @@
-/* replicas_test.c - sync.mode local and diloco: published outcomes of the outer step, and the same
+/* replicas_test.c - sync.mode local, diloco and gossip: published outcomes of the outer step, and the same
  * bits for any number of workers, any sharding and transport, and after a resumption. */
 /* ctest: busy */
 #include <math.h>
@@ -195,6 +195,11 @@ static const mode modes[] = {
     {{"sync.mode=diloco", "sync.replicas=4", "sync.every=3", "sync.outer=adamw", "sync.warmup=2",
       "train.compute=bf16"},
      true},
+    {{"sync.mode=gossip", "sync.replicas=4"}, false},
+    {{"sync.mode=gossip", "sync.replicas=8", "sync.graph=random", "sync.algorithm=sgp"}, false},
+    {{"sync.mode=gossip", "sync.replicas=8", "sync.graph=torus", "sync.every=2",
+      "train.compute=bf16"},
+     true},
 };
 enum { NMODES = sizeof modes / sizeof *modes };
 
@@ -286,6 +291,12 @@ static void test_refused(void **state) {
     } bad[] = {
         {{"sync.replicas=2"}, 1, "sync.replicas is for sync.mode local and diloco"},
         {{"sync.mode=local", "sync.outer_lr=0.5"}, 2, "sync.outer_lr is for sync.mode diloco"},
+        {{"sync.graph=ring"}, 1, "sync.graph is for sync.mode gossip"},
+        {{"sync.mode=local", "sync.algorithm=sgp"}, 2, "sync.algorithm is for sync.mode gossip"},
+        {{"sync.mode=gossip", "sync.outer_lr=0.5"}, 2, "which gossip has not"},
+        {{"sync.mode=gossip", "sync.warmup=3"}, 2, "sync.warmup is for replicas with common"},
+        {{"sync.mode=gossip", "sync.replicas=1"}, 2, "one replica has no neighbour"},
+        {{"sync.mode=gossip", "sync.replicas=4", "parallel.zero=3"}, 3, "parallel.zero 2 or 3"},
         {{"sync.mode=diloco", "sync.replicas=3"}, 2, "there are 8 (train.virtual_workers)"},
         {{"sync.mode=diloco", "parallel.zero=2"}, 2, "parallel.zero 2 or 3; use 0 or 1"},
         {{"sync.mode=diloco", "train.reduce_dtype=bf16"}, 2, "set train.reduce_dtype to f32"},
