@@ -42,6 +42,13 @@ MODELS = {
     "qwen2": transformers.Qwen2Config(**SIZES, tie_word_embeddings=True),
     "qwen2-window": transformers.Qwen2Config(**SIZES, use_sliding_window=True, sliding_window=7, max_window_layers=0),
     "qwen3": transformers.Qwen3Config(**SIZES, head_dim=128),
+    "mixtral": transformers.MixtralConfig(**SIZES, num_local_experts=4, num_experts_per_tok=2),
+    "mixtral-balance": transformers.MixtralConfig(**SIZES | {"num_hidden_layers": 1}, num_local_experts=4,
+                                                  num_experts_per_tok=2, router_aux_loss_coef=0.5, output_router_logits=True),
+    "qwen3_moe": transformers.Qwen3MoeConfig(**SIZES, head_dim=32, moe_intermediate_size=48, num_experts=8,
+                                             num_experts_per_tok=3, norm_topk_prob=True),
+    "qwen3_moe-plain": transformers.Qwen3MoeConfig(**SIZES, head_dim=32, moe_intermediate_size=48, num_experts=8,
+                                                   num_experts_per_tok=3, norm_topk_prob=False),
     "gpt2": transformers.GPT2Config(vocab_size=320, n_embd=64, n_layer=2, n_head=4, n_positions=64, bos_token_id=1,
                                     eos_token_id=2, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0),
 }
@@ -101,35 +108,63 @@ def make_model(name):
     return folder, model
 
 
+def tensors_of(model):
+    """The values and gradients of the parameters by their names in files, where each expert has its own."""
+    mixtral = model.config.model_type == "mixtral"
+    parts = ("w1", "w3", "w2") if mixtral else ("gate_proj", "up_proj", "down_proj")
+    for key, p in model.named_parameters():
+        value, grad, key = p.detach().numpy(), p.grad.numpy(), key.removeprefix("transformer.")
+        if ".mlp.gate." in key or ".mlp.experts." in key:
+            key = key.replace(".mlp.", ".block_sparse_moe.") if mixtral else key
+        if ".experts." not in key:
+            yield key, value, grad
+            continue
+        place, _, which = key.rpartition(".")
+        half = value.shape[1] // 2
+        for e in range(len(value)):
+            if which == "down_proj":
+                yield f"{place}.{e}.{parts[2]}.weight", value[e], grad[e]
+            else:
+                yield f"{place}.{e}.{parts[0]}.weight", value[e][:half], grad[e][:half]
+                yield f"{place}.{e}.{parts[1]}.weight", value[e][half:], grad[e][half:]
+
+
 def check_gradients(name, folder, model):
     """A step of gradient descent says the gradient: it is the difference of the weights."""
     rng = np.random.default_rng(len(name))
-    ids = rng.integers(0, 320, BATCH * T + 1, np.uint16)
+    balanced = getattr(model.config, "output_router_logits", False)
+    batch = 1 if balanced else BATCH  # transformers takes the loss for an even load over a batch, not a sample
+    ids = rng.integers(0, 320, batch * T + 1, np.uint16)
     (TOP / "train.bin").write_bytes(ids.tobytes())
     first, second = TOP / f"{name}-run", TOP / f"{name}-after"
     sets = [f"model.from={folder}", f"data.path={TOP}/train.bin", "data.format=tokens", f"model.context={T}",
-            f"train.batch={BATCH}", "train.virtual_workers=2", "train.steps=1", "optim.optimizer=sgd", f"optim.lr={RATE}",
+            f"train.batch={batch}", f"train.virtual_workers={min(batch, 2)}", "train.steps=1", "optim.optimizer=sgd", f"optim.lr={RATE}",
             "optim.momentum=0", "optim.weight_decay=0", "optim.clip=0", "optim.warmup=0", "optim.schedule=constant",
             f"data.val_path={TOP}/train.bin"]
+    if getattr(model.config, "num_experts_per_tok", 0) and not balanced:
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(config | {"router_aux_loss_coef": 0}))
     (TOP / "run.yaml").write_text("")
-    run(LOCKSTEP, "train", TOP / "run.yaml", "-n", "2", "-o", first, *[x for s in sets for x in ("--set", s)])
+    run(LOCKSTEP, "train", TOP / "run.yaml", "-n", min(batch, 2), "-o", first, *[x for s in sets for x in ("--set", s)])
     run(LOCKSTEP, "export", first, "--to", "safetensors", "-o", second)
-    samples = torch.from_numpy(np.stack([ids[i * T:(i + 1) * T + 1] for i in range(BATCH)]).astype(np.int64))
+    samples = torch.from_numpy(np.stack([ids[i * T:(i + 1) * T + 1] for i in range(batch)]).astype(np.int64))
     out = model(samples[:, :-1]).logits
     loss = torch.nn.functional.cross_entropy(out.flatten(0, 1), samples[:, 1:].flatten())
-    loss.backward()
+    if balanced:
+        (loss + model.config.router_aux_loss_coef * model(samples[:, :-1]).aux_loss).backward()
+    else:
+        loss.backward()
     line = json.loads(open(first / "metrics.jsonl", encoding="utf-8").readline())
     worst_loss = close(np.array(line["loss"]), np.array(loss.item()), 1e-5, (name, "loss"))
     after = {k.removeprefix("transformer."): v for k, v in load_file(second / "model.safetensors").items()}
     worst = 0.0
     seen = set()
-    for key, p in model.named_parameters():
-        key = key.removeprefix("transformer.")
+    for key, value, grad in tensors_of(model):
         if key not in after:
             assert key == "lm_head.weight", key
             continue
-        got = (p.detach().numpy().astype(np.float64)[:after[key].shape[0]] - after[key]) / RATE
-        want = p.grad.numpy()[:after[key].shape[0]]
+        got = (value.astype(np.float64)[:after[key].shape[0]] - after[key]) / RATE
+        want = grad[:after[key].shape[0]]
         error = np.abs(got - want).max() / np.abs(want).max()
         assert error <= 1e-4, (name, key, error)
         worst = max(worst, float(error))

@@ -47,6 +47,7 @@ static const char *const sends[] = {"auto", "codes", "values", NULL};
 static const char *const feedbacks[] = {"error", "ef21", "none", NULL};
 static const char *const pipelines[] = {"1f1b", "gpipe", "interleaved", NULL};
 static const char *const autos[] = {"auto", NULL};
+static const char *const on_unless_off[] = {"on", "off", NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
 
 const char *const ls_config_span_units[] = {"steps", "samples", "epochs", NULL};
@@ -125,6 +126,19 @@ const ls_config_key ls_config_keys[] = {
            "llama: linear layers with a bias: none, qkv, attention (qkv and its output), mlp, all"),
     ONE_OF("model.qk_norm", model.qk_norm, switches, FIXED,
            "llama: on: each head of queries and keys has an RMS norm before its rotation"),
+    INT("model.experts", model.experts, 0, 128, 0, FIXED,
+        "llama: experts of a feed-forward layer, each of the width model.ffn; 0: no mixture of "
+        "experts"),
+    INT("model.experts_per_token", model.experts_per_token, 1, 128, 2, FIXED,
+        "model.experts: how many of them compute a token"),
+    INT("model.shared_experts", model.shared_experts, 0, 128, 0, FIXED,
+        "model.experts: further ones that compute every token"),
+    ONE_OF("model.norm_topk", model.norm_topk, on_unless_off, FIXED,
+           "model.experts: on: the weights of a token's experts have the sum 1; off: they are those "
+           "of a softmax over all experts (norm_topk_prob of published configs)"),
+    NUM("model.router_aux_loss", model.router_aux_loss, 0, 1000, 0.01, FIXED,
+        "model.experts: factor of the auxiliary loss for an even load (router_aux_loss_coef of "
+        "published configs)"),
     NUM("model.norm_eps", model.norm_eps, 1e-12, 0.1, 1e-5, FIXED,
         "llama: added to the mean square in RMS norms"),
     ONE_OF("model.head", model.head, heads, FIXED,

@@ -59,6 +59,27 @@ static ls_status check_model(const ls_config *c, const char *where, ls_error *e)
     return s;
 }
 
+static ls_status check_experts(const ls_config *c, const char *where, ls_error *e) {
+    if (*c->model.from) return LS_OK;
+    if (c->model.experts && c->model.kind != LS_MODEL_LLAMA)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: model.experts is %lld; only models of kind llama have experts, and "
+                       "lists of layers by `moe`",
+                       where, (long long)c->model.experts);
+    if (c->model.experts && c->model.experts_per_token > c->model.experts)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: model.experts_per_token is %lld, and model.experts %lld; set at most "
+                       "%lld",
+                       where, (long long)c->model.experts_per_token, (long long)c->model.experts,
+                       (long long)c->model.experts);
+    if (c->model.shared_experts && !c->model.experts)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: model.shared_experts is %lld, and model.experts is 0; set that, e.g. "
+                       "model.experts: 8",
+                       where, (long long)c->model.shared_experts);
+    return LS_OK;
+}
+
 static ls_status check_lora(const ls_config *c, const char *where, ls_error *e) {
     if (*c->model.adapter && (!*c->model.from || *c->train.from))
         return ls_fail(e, LS_EINVAL,
@@ -571,6 +592,7 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     LS_TRY(check_sparse(c, where, e));
     LS_TRY(check_model(c, where, e));
     LS_TRY(check_vocab(c, where, e));
+    LS_TRY(check_experts(c, where, e));
     LS_TRY(check_lora(c, where, e));
     LS_TRY(check_train(c, where, e));
     LS_TRY(check_noise(c, where, e));

@@ -6,6 +6,7 @@
 #include "infer/decode.h"
 
 #include "infer/decode_gpt.h"
+#include "layers/moe.h"
 #include "tensor/dtype.h"
 
 static bool is_gpt(const ls_model *m) { return m->config.width > 0; }
@@ -78,6 +79,17 @@ static size_t stored_nbytes(const ls_decode *d, int i, size_t n) {
     return ls_block_nbytes(d->frozen[i].type, (int64_t)n);
 }
 
+/* What a token does not read of the parameters of experts. */
+static size_t unread_nbytes(const ls_decode *d) {
+    size_t nbytes = 0;
+    for (int i = 0; i < d->model->nlayers; i++) {
+        const ls_layer *l = &d->model->layers[i];
+        for (int k = 0; k < l->nparams; k++)
+            nbytes += stored_nbytes(d, l->params[k], l->counts[k] - ls_layers_read_by_row(l, k));
+    }
+    return nbytes;
+}
+
 /* Of a table of the first layer one row is read; a tied one is read whole at the end. */
 size_t ls_decode_weights_read(const ls_decode *d) {
     const ls_layer *first = &d->model->layers[0], *head = head_of(d);
@@ -89,7 +101,7 @@ size_t ls_decode_weights_read(const ls_decode *d) {
         if (first->params[i] != head->params[head->nparams - 1])
             nbytes -= stored_nbytes(d, first->params[i], first->counts[i]);
     }
-    return nbytes;
+    return nbytes - unread_nbytes(d);
 }
 
 size_t ls_decode_cache_read(const ls_decode *d) {

@@ -240,6 +240,12 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
 
 static const ls_layer_ops ops = {.kind = "experts", .forward = forward, .backward = backward};
 
+size_t ls_layers_read_by_row(const ls_layer *l, int i) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    if (l->ops != &ops) return l->counts[i];
+    return l->counts[i] / (size_t)o->experts * (size_t)o->k;
+}
+
 /* ---- the layer ---- */
 
 /* Rows are taken to be spread evenly over the experts. */

@@ -19,6 +19,9 @@ void ls_layers_router_balance(ls_model *, ls_value *logits, const ls_moe_options
  * router/load/0 ... Both are means over the layers with experts. Nothing without such layers. */
 void ls_layers_note_loads(ls_model *);
 
+/* The elements of the layer's parameter number i that one row reads: those of its experts, or all. */
+size_t ls_layers_read_by_row(const ls_layer *, int i);
+
 /* Of initial weights that are multiplied with `in` numbers. */
 float ls_moe_deviation(const ls_moe_options *, int64_t in);
 

@@ -10,11 +10,14 @@
  *
  * Source: Fedus, Zoph & Shazeer, "Switch transformers", JMLR 2022, for k choices as in Hugging Face's
  * Mixtral, but by sample and layer: there f and p are means over all layers and samples of a call. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "layers/moe.h"
 #include "layers/routing.h"
+
+static const double UNIT = 1099511627776; /* 2^40 */
 
 typedef struct options {
     int64_t k;
@@ -75,9 +78,11 @@ static void write_gradient(const job *j, int64_t sample, const int32_t *counts) 
     }
 }
 
+/* Parts are multiples of 1 / UNIT, so that their sum is the same in any order: with pipelines other
+ * workers have other routers. */
 static void note(const job *j, int64_t sample, int number, double value) {
     double *to = &j->c->notes[(j->o->notes + number) * j->c->notes_stride + sample];
-    *to = (j->begins ? 0 : *to) + value / (double)j->o->routers;
+    *to = (j->begins ? 0 : *to) + nearbyint(value / (double)j->o->routers * UNIT) / UNIT;
 }
 
 static void write_notes(const job *j, int64_t sample, double balance, const int32_t *counts) {

@@ -23,12 +23,27 @@ static ls_architecture gpt2_of(const ls_config *c) {
 }
 
 static ls_family choose(const ls_architecture *a) {
+    if (a->experts) return a->qk_norm ? LS_FAMILY_QWEN3_MOE : LS_FAMILY_MIXTRAL;
     if (a->qk_norm) return LS_FAMILY_QWEN3;
     if (a->qkv_bias && !a->o_bias) return LS_FAMILY_QWEN2;
     return a->window ? LS_FAMILY_MISTRAL : LS_FAMILY_LLAMA;
 }
 
+static ls_status check_experts(const ls_architecture *a, ls_error *e) {
+    bool mixtral = a->family == LS_FAMILY_MIXTRAL;
+    const char *with = mixtral && a->qkv_bias      ? "biases"
+                       : mixtral && !a->norm_topk  ? "weights of experts as they are"
+                       : a->qkv_bias && !a->o_bias ? "biases of q, k and v alone"
+                       : a->mlp_bias               ? "biases of the feed-forward layer"
+                                                   : NULL;
+    if (!with) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "no family of published models has experts%s and %s: it can't be exported",
+                   mixtral ? "" : ", norms of q and k", with);
+}
+
 static ls_status check(const ls_architecture *a, ls_error *e) {
+    if (a->experts) return check_experts(a, e);
     bool llama = a->family == LS_FAMILY_LLAMA, mistral = a->family == LS_FAMILY_MISTRAL;
     const char *with = a->mlp_bias && !llama    ? "biases of the feed-forward layer"
                        : mistral && a->qkv_bias ? "biases"

@@ -2,6 +2,7 @@
 #include "networks/llama.h"
 
 #include "layers/layers.h"
+#include "layers/moe.h"
 #include "networks/adapters.h"
 
 static const float STD = 0.02f;
@@ -102,6 +103,18 @@ static ls_value *feed_forward(const llama *f, ls_value *x) {
     return linear(f, (ls_silu_gate)(f->m, g, linear(f, x, up)), down);
 }
 
+static ls_value *mix_experts(const llama *f, ls_value *x) {
+    const ls_architecture *a = f->a;
+    ls_moe_options o = {.experts = a->experts,
+                        .per_token = a->experts_per_token,
+                        .width = a->ffn,
+                        .shared = f->c->model.shared_experts,
+                        .normalize = a->norm_topk,
+                        .balance = (float)a->router_aux_loss,
+                        .deviation = STD};
+    return ls_layers_moe(f->m, x, &o, true);
+}
+
 static ls_value *add_block(const llama *f, ls_value *x) {
     ls_value *y = norm(f, x, "input_layernorm");
     (ls_scope)(f->m, "self_attn");
@@ -110,7 +123,7 @@ static ls_value *add_block(const llama *f, ls_value *x) {
     x = (ls_add)(f->m, x, y);
     y = norm(f, x, "post_attention_layernorm");
     (ls_scope)(f->m, "mlp");
-    y = feed_forward(f, y);
+    y = f->a->experts ? mix_experts(f, y) : feed_forward(f, y);
     ls_scope_end(f->m);
     return (ls_add)(f->m, x, y);
 }
@@ -150,12 +163,15 @@ static void build(llama *f) {
     x = norm(f, x, "norm");
     ls_scope_end(m);
     add_loss(f, &text, x, a->tied ? embedding : NULL);
+    ls_layers_note_loads(m);
 }
 
 static ls_status check(const ls_architecture *a, ls_error *e) {
     if (a->heads % a->kv_heads)
         return ls_fail(e, LS_EINVAL, "model.kv_heads %lld does not divide model.heads %lld",
                        (long long)a->kv_heads, (long long)a->heads);
+    if (a->experts && a->mlp_bias)
+        return ls_fail(e, LS_EINVAL, "model.bias: experts have no biases; use none or attention");
     if (a->head_dim % 2)
         return ls_fail(e, LS_EINVAL,
                        "a head has %lld numbers (model.head_dim, or model.width / model.heads); "

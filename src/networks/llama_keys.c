@@ -40,6 +40,10 @@ ls_architecture ls_llama_architecture(const ls_config *c) {
         .o_bias = bias == LS_BIAS_ATTENTION || bias == LS_BIAS_ALL,
         .mlp_bias = bias == LS_BIAS_MLP || bias == LS_BIAS_ALL,
         .qk_norm = c->model.qk_norm,
+        .experts = c->model.experts,
+        .experts_per_token = c->model.experts ? c->model.experts_per_token : 0,
+        .norm_topk = c->model.experts && c->model.norm_topk == 0,
+        .router_aux_loss = c->model.experts ? c->model.router_aux_loss : 0,
         .tied = c->model.head == LS_HEAD_TIED,
         .bos = LS_TOKEN_NONE,
         .pad = LS_TOKEN_NONE};
@@ -68,6 +72,12 @@ static ls_status set_llama(ls_config *c, const ls_architecture *a, ls_error *e) 
     c->model.norm_eps = a->norm_eps;
     c->model.window = a->window;
     c->model.qk_norm = a->qk_norm;
+    c->model.experts = a->experts;
+    if (a->experts) {
+        c->model.experts_per_token = a->experts_per_token;
+        c->model.norm_topk = !a->norm_topk;
+        c->model.router_aux_loss = a->router_aux_loss;
+    }
     c->model.head = a->tied ? LS_HEAD_TIED : LS_HEAD_OWN;
     c->model.rope_base = r->base;
     c->model.rope = r->type == LS_ROPE_LLAMA3   ? LS_ROPES_LLAMA3

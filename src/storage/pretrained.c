@@ -85,16 +85,19 @@ static size_t copy_wanted(const reading *r, size_t first, size_t end, const floa
     return n;
 }
 
+/* The tensors that a parameter is made of: one, or one for each expert. */
+static int parts_of(const ls_param *p) { return p->ndims == 3 ? (int)p->dims[0] : 1; }
+
 /* GPT-2 has learned a vector for each position: a shorter context takes the first of them. */
 static bool fits(const ls_weight *w, const ls_param *p) {
     bool positions = strcmp(p->name, "wpe.weight") == 0 && w->id.dims[0] > p->dims[0];
-    return (w->id.dims[0] == p->dims[0] || positions) &&
-           (p->ndims == 1 || w->id.dims[1] == p->dims[1]);
+    const int64_t *dims = p->dims + (p->ndims == 3);
+    return (w->id.dims[0] == dims[0] || positions) && (p->ndims == 1 || w->id.dims[1] == dims[1]);
 }
 
-static ls_status find(const ls_weights *files, const ls_param *p, const ls_weight **w_p,
+static ls_status find(const ls_weights *files, const ls_param *p, int part, const ls_weight **w_p,
                       ls_error *e) {
-    const ls_weight *w = ls_weights_find(files, p->name);
+    const ls_weight *w = ls_weights_find_param(files, p->name, p->ndims == 3 ? part : -1);
     if (!w || !fits(w, p))
         return ls_fail(e, LS_EINVAL, "%s: has no tensor '%s' of the model's shape", files->path,
                        p->name);
@@ -102,18 +105,28 @@ static ls_status find(const ls_weights *files, const ls_param *p, const ls_weigh
     return LS_OK;
 }
 
-static ls_status read_param(const reading *r, const ls_param *p, ls_error *e) {
+/* Part `part`, all of it from `offset` on in the flat buffer. */
+static ls_status read_part(const reading *r, const ls_param *p, int part, size_t offset,
+                           ls_error *e) {
     const ls_weight *w = NULL;
-    size_t row = p->ndims > 1 ? (size_t)p->dims[1] : 1, rows = p->count / row;
-    LS_TRY(find(r->w, p, &w, e));
+    size_t row = p->ndims > 1 ? (size_t)p->dims[p->ndims - 1] : 1;
+    size_t rows = p->count / (size_t)parts_of(p) / row;
+    LS_TRY(find(r->w, p, part, &w, e));
     size_t most = row < PART ? PART / row : 1;
     for (size_t i = 0; i < rows; i += most) {
         size_t end = rows - i < most ? rows : i + most;
-        size_t first = p->offset + i * row, last = p->offset + end * row;
+        size_t first = offset + i * row, last = offset + end * row;
         if (!copy_wanted(r, first, last, NULL)) continue;
         LS_TRY(ls_weights_rows(r->w, w, (int64_t)i, (int64_t)end, r->part, e));
         copy_wanted(r, first, last, r->part);
     }
+    return LS_OK;
+}
+
+static ls_status read_param(const reading *r, const ls_param *p, ls_error *e) {
+    int parts = parts_of(p);
+    for (int i = 0; i < parts; i++)
+        LS_TRY(read_part(r, p, i, p->offset + p->count / (size_t)parts * (size_t)i, e));
     return LS_OK;
 }
 
@@ -125,8 +138,8 @@ static ls_status read_all(const char *path, const ls_train_state *s, bool frozen
     LS_TRY(ls_weights_open(path, &w, e));
     size_t widest = PART;
     for (int i = 0; i < m->nparams; i++)
-        if (m->params[i].ndims > 1 && (size_t)m->params[i].dims[1] > widest)
-            widest = (size_t)m->params[i].dims[1];
+        if (m->params[i].ndims > 1 && (size_t)m->params[i].dims[m->params[i].ndims - 1] > widest)
+            widest = (size_t)m->params[i].dims[m->params[i].ndims - 1];
     reading r = {s, &w, to, LS_NEW_ARRAY(float, widest)};
     ls_status status = LS_OK;
     for (int i = 0; status == LS_OK && i < m->nparams; i++)
@@ -158,10 +171,37 @@ static void *order_rows(const ls_weights *files, const ls_weight *w) {
     return copy;
 }
 
+/* Copies the parts of a parameter behind each other: as they are stored, if all are of one type
+ * that products read; else in f32. */
+static ls_status open_parts(ls_pretrained *f, const ls_model *m, int i, ls_error *e) {
+    const ls_param *p = &m->params[i];
+    int parts = parts_of(p);
+    const ls_weight *first = NULL, *w = NULL;
+    LS_TRY(find(&f->files, p, 0, &first, e));
+    bool as_is = ls_model_reads_stored(m, i) || first->type == LS_BLOCK_F32;
+    for (int k = 1; k < parts; k++) {
+        LS_TRY(find(&f->files, p, k, &w, e));
+        as_is = as_is && w->type == first->type;
+    }
+    ls_block_type type = as_is ? first->type : LS_BLOCK_F32;
+    size_t nbytes = ls_block_nbytes(type, (int64_t)p->count / parts);
+    char *to = f->copies[i] = ls_alloc(nbytes * (size_t)parts);
+    f->values[i] = (ls_frozen_value){.data = to, .type = type};
+    for (int k = 0; k < parts; k++, to += nbytes) {
+        LS_TRY(find(&f->files, p, k, &w, e));
+        if (as_is)
+            memcpy(to, w->data, nbytes);
+        else
+            LS_TRY(ls_weights_rows(&f->files, w, 0, p->dims[1], (float *)(void *)to, e));
+    }
+    return ls_guard_check(e);
+}
+
 static ls_status open_param(ls_pretrained *f, const ls_model *m, int i, ls_error *e) {
     const ls_param *p = &m->params[i];
     const ls_weight *w = NULL;
-    LS_TRY(find(&f->files, p, &w, e));
+    if (parts_of(p) > 1) return open_parts(f, m, i, e);
+    LS_TRY(find(&f->files, p, 0, &w, e));
     f->values[i] = (ls_frozen_value){.data = w->data, .type = w->type};
     bool as_is = ls_model_reads_stored(m, i) || w->type == LS_BLOCK_F32;
     bool whole = p->ndims > 1 && w->order == LS_ROWS_PAIRS;

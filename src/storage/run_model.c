@@ -35,7 +35,7 @@ static ls_status check_params(const ls_run_model *r, ls_error *e) {
     for (int i = 0; i < r->model.nparams; i++) {
         bool known = r->model.params[i].adapter;
         for (int k = 0; !known && ls_name_at(&r->arch, k, &id); k++)
-            known = strcmp(id.name, r->model.params[i].name) == 0;
+            known = strcmp(id.param, r->model.params[i].name) == 0;
         if (!known)
             return ls_fail(e, LS_EINVAL,
                            "%s: has a parameter '%s', which models of the family %s don't have",
@@ -161,8 +161,10 @@ static ls_status rows(const void *arg, const ls_name *n, int64_t first, int64_t 
     int64_t width = n->ndims > 1 ? n->dims[1] : 1;
     for (int i = 0; i < r->model.nparams; i++) {
         const ls_param *p = &r->model.params[i];
-        if (strcmp(p->name, n->name) != 0) continue;
-        memcpy(out, values_of(r, i) + first * width, (size_t)((end - first) * width) * sizeof *out);
+        if (strcmp(p->name, n->param) != 0) continue;
+        int64_t part = n->expert > 0 ? n->expert * n->dims[0] : 0; /* its first row */
+        memcpy(out, values_of(r, i) + (part + first) * width,
+               (size_t)((end - first) * width) * sizeof *out);
         merge(r, i, first, end, out);
         return LS_OK;
     }

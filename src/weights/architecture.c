@@ -16,10 +16,16 @@ static const struct {
     [LS_FAMILY_QWEN2] = {"qwen2", "Qwen2ForCausalLM"},
     [LS_FAMILY_QWEN3] = {"qwen3", "Qwen3ForCausalLM"},
     [LS_FAMILY_GPT2] = {"gpt2", "GPT2LMHeadModel"},
+    [LS_FAMILY_MIXTRAL] = {"mixtral", "MixtralForCausalLM"},
+    [LS_FAMILY_QWEN3_MOE] = {"qwen3_moe", "Qwen3MoeForCausalLM"},
 };
 
 const char *ls_family_name(ls_family f) { return families[f].name; }
 const char *ls_family_class(ls_family f) { return families[f].class; }
+
+bool ls_family_has_experts(ls_family f) {
+    return f == LS_FAMILY_MIXTRAL || f == LS_FAMILY_QWEN3_MOE;
+}
 
 bool ls_family_named(const char *name, ls_family *f_p) {
     for (int i = 0; i < LS_NFAMILIES; i++)
@@ -86,17 +92,35 @@ static ls_status check_rope(const ls_architecture *a, const char *what, ls_error
     return LS_OK;
 }
 
+static ls_status check_experts(const ls_architecture *a, const char *what, ls_error *e) {
+    if (ls_family_has_experts(a->family) != (a->experts > 0))
+        return ls_fail(e, LS_EINVAL, "%s: %lld experts, and the family %s has %s", what,
+                       (long long)a->experts, ls_family_name(a->family),
+                       a->experts ? "none" : "some");
+    if (a->experts < 0 || a->experts > LS_EXPERTS_IN_A_MODEL)
+        return ls_fail(e, LS_EINVAL, "%s: %lld experts; at most %d are supported", what,
+                       (long long)a->experts, LS_EXPERTS_IN_A_MODEL);
+    if (a->experts && (a->experts_per_token < 1 || a->experts_per_token > a->experts))
+        return ls_fail(e, LS_EINVAL, "%s: num_experts_per_tok is %lld; there are %lld experts",
+                       what, (long long)a->experts_per_token, (long long)a->experts);
+    if (!(a->router_aux_loss >= 0 && a->router_aux_loss <= 1000))
+        return ls_fail(e, LS_EINVAL, "%s: router_aux_loss_coef is %g; it is from 0 to 1000", what,
+                       a->router_aux_loss);
+    return LS_OK;
+}
+
 /* What a family has in all its models. */
 static ls_status check_family(const ls_architecture *a, const char *what, ls_error *e) {
     bool gpt2 = a->family == LS_FAMILY_GPT2, qwen2 = a->family == LS_FAMILY_QWEN2;
-    bool free_bias = a->family == LS_FAMILY_LLAMA || a->family == LS_FAMILY_QWEN3;
+    bool qwen3 = a->family == LS_FAMILY_QWEN3 || a->family == LS_FAMILY_QWEN3_MOE;
+    bool free_bias = a->family == LS_FAMILY_LLAMA || qwen3;
     bool qkv = gpt2 || qwen2 || (free_bias && a->qkv_bias);
     bool o = gpt2 || (free_bias && a->qkv_bias);
     bool mlp = gpt2 || (a->family == LS_FAMILY_LLAMA && a->mlp_bias);
     if (a->qkv_bias != qkv || a->o_bias != o || a->mlp_bias != mlp)
         return ls_fail(e, LS_EINVAL, "%s: no model of the family %s has these biases", what,
                        ls_family_name(a->family));
-    if (a->qk_norm != (a->family == LS_FAMILY_QWEN3))
+    if (a->qk_norm != qwen3)
         return ls_fail(e, LS_EINVAL, "%s: in the family %s, q and k have %s norms", what,
                        ls_family_name(a->family), a->qk_norm ? "no" : "their own");
     if (gpt2 != (a->rope.type == LS_ROPE_NONE))
@@ -123,6 +147,7 @@ ls_status ls_architecture_check(const ls_architecture *a, const char *what, ls_e
     LS_TRY(check_sizes(a, what, e));
     LS_TRY(check_rope(a, what, e));
     LS_TRY(check_family(a, what, e));
+    LS_TRY(check_experts(a, what, e));
     LS_TRY(check_token(a, "bos_token_id", a->bos, what, e));
     LS_TRY(check_token(a, "pad_token_id", a->pad, what, e));
     for (int i = 0; i < a->neos; i++) LS_TRY(check_token(a, "eos_token_id", a->eos[i], what, e));
@@ -157,6 +182,9 @@ char *ls_architecture_difference(const ls_architecture *a, const ls_architecture
         {"bias of attention's output", a->o_bias, b->o_bias},
         {"biases of the feed-forward", a->mlp_bias, b->mlp_bias},
         {"norms of q and k", a->qk_norm, b->qk_norm},
+        {"experts", a->experts, b->experts},
+        {"experts of a token", a->experts_per_token, b->experts_per_token},
+        {"weights of experts with the sum 1", a->norm_topk, b->norm_topk},
         {"tied embedding", a->tied, b->tied},
         {"original context of the rotation", a->rope.original_context, b->rope.original_context}};
     for (size_t i = 0; i < sizeof integers / sizeof *integers; i++)
@@ -186,6 +214,9 @@ void ls_architecture_describe(const ls_architecture *a, ls_buf *out) {
                   (long long)a->ffn, (long long)a->heads, (long long)a->head_dim);
     if (a->kv_heads != a->heads) ls_buf_printf(out, ", %lld KV heads", (long long)a->kv_heads);
     ls_buf_printf(out, ", %lld tokens, context %lld", (long long)a->vocab, (long long)a->context);
+    if (a->experts)
+        ls_buf_printf(out, ", %lld experts, %lld for a token", (long long)a->experts,
+                      (long long)a->experts_per_token);
     if (a->window) ls_buf_printf(out, ", window %lld", (long long)a->window);
     if (a->rope.type != LS_ROPE_NONE) ls_buf_printf(out, ", rope base %.9g", a->rope.base);
     if (a->rope.type > LS_ROPE_DEFAULT)

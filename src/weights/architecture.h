@@ -7,7 +7,9 @@
  *     x += o(attention(rope(norm(q(y))), rope(norm(k(y))), v(y)))  with y = RMS norm of x
  *     x += down(silu(gate(y)) * up(y))                             with y = RMS norm of x
  * with `heads` heads of q, `kv_heads` of k and v, each of head_dim; the norms of q and k only where
- * qk_norm. Then an RMS norm and the product with the embedding (tied) or lm_head. GPT-2: learned
+ * qk_norm. With experts, each has gate, up and down of its own, and a position's result is the sum of
+ * those of its experts_per_token best ones, by weights that are a softmax over all of them, or over
+ * these (norm_topk). Then an RMS norm and the product with the embedding (tied) or lm_head. GPT-2: learned
  * positions, layer norms, one product for q, k and v, GELU in its tanh form, biases everywhere.
  */
 #ifndef LS_WEIGHTS_ARCHITECTURE_H
@@ -24,6 +26,8 @@ typedef enum ls_family {
     LS_FAMILY_QWEN2,
     LS_FAMILY_QWEN3,
     LS_FAMILY_GPT2,
+    LS_FAMILY_MIXTRAL,
+    LS_FAMILY_QWEN3_MOE,
     LS_NFAMILIES
 } ls_family;
 
@@ -45,7 +49,7 @@ typedef struct ls_rotation {
     int64_t original_context; /* llama3: original_max_position_embeddings */
 } ls_rotation;
 
-enum { LS_MAX_EOS = 16, LS_TOKEN_NONE = -1 };
+enum { LS_MAX_EOS = 16, LS_TOKEN_NONE = -1, LS_EXPERTS_IN_A_MODEL = 128 };
 
 /* How its makers want its text drawn; 0: they don't say. */
 typedef struct ls_generation {
@@ -59,13 +63,17 @@ typedef struct ls_architecture {
     int64_t layers, width, ffn, heads, kv_heads, head_dim, vocab, context;
     double norm_eps;
     ls_rotation rope;
-    int64_t window;   /* positions that a query sees, its own among them; 0: all */
-    bool qkv_bias;    /* of q, k and v */
-    bool o_bias;      /* of attention's output */
-    bool mlp_bias;    /* of gate, up and down */
-    bool qk_norm;     /* RMS norm of each head of q and k, before their rotation */
-    bool tied;        /* the embedding is also the matrix of the logits */
-    int64_t bos, pad; /* token ids, or LS_TOKEN_NONE */
+    int64_t window;  /* positions that a query sees, its own among them; 0: all */
+    bool qkv_bias;   /* of q, k and v */
+    bool o_bias;     /* of attention's output */
+    bool mlp_bias;   /* of gate, up and down */
+    bool qk_norm;    /* RMS norm of each head of q and k, before their rotation */
+    int64_t experts; /* of each block; 0: one feed-forward layer */
+    int64_t experts_per_token;
+    bool norm_topk;         /* the weights of a position's experts have the sum 1 */
+    double router_aux_loss; /* factor of the loss for an even load */
+    bool tied;              /* the embedding is also the matrix of the logits */
+    int64_t bos, pad;       /* token ids, or LS_TOKEN_NONE */
     int64_t eos[LS_MAX_EOS];
     int neos;
     ls_generation generation;
@@ -76,6 +84,7 @@ const char *ls_family_name(ls_family);
 bool ls_family_named(const char *name, ls_family *f_p);
 /* "LlamaForCausalLM" */
 const char *ls_family_class(ls_family);
+bool ls_family_has_experts(ls_family);
 const char *ls_rope_type_name(ls_rope_type); /* rope_type of config.json: "default" */
 
 /* Checks the relations of all numbers, and that sizes are within limits which no product of two or

@@ -1,6 +1,6 @@
 /* config_json.c - see config_json.h.
  *
- * Source: configuration_{llama,mistral,qwen2,qwen3,gpt2}.py, configuration_utils.py and
+ * Source: configuration_{llama,mistral,mixtral,qwen2,qwen3,qwen3_moe,gpt2}.py, configuration_utils.py and
  * modeling_rope_utils.py of transformers 4 and 5.
  */
 #include "weights/config_json.h"
@@ -223,8 +223,8 @@ static ls_status read_qwen_window(reader *r, ls_architecture *a) {
 }
 
 static ls_status read_window(reader *r, ls_architecture *a) {
-    if (a->family == LS_FAMILY_MISTRAL) {
-        if (!ls_json_get(r->o, "sliding_window"))
+    if (a->family == LS_FAMILY_MISTRAL || a->family == LS_FAMILY_MIXTRAL) {
+        if (a->family == LS_FAMILY_MISTRAL && !ls_json_get(r->o, "sliding_window"))
             return ls_fail(r->e, LS_EINVAL, "%s: sliding_window is missing; null stands for none",
                            r->what);
         LS_TRY(take_size_if(r, "sliding_window", &a->window));
@@ -332,7 +332,9 @@ static ls_status read_family(reader *r, ls_architecture *a) {
     const ls_json *type = take(r, "model_type");
     if (!type) return fail_missing(r, "model_type");
     if (!ls_json_text(type) || !ls_family_named(ls_json_text(type), &a->family))
-        return fail_value(r, "model_type", "llama, mistral, qwen2, qwen3 and gpt2 are supported");
+        return fail_value(r, "model_type",
+                          "llama, mistral, mixtral, qwen2, qwen3, qwen3_moe and gpt2 are "
+                          "supported");
     const ls_json *classes = take(r, "architectures");
     if (!classes || ls_json_count(classes) == 0) return LS_OK;
     const char *class = ls_json_text(ls_json_at(classes, 0)), *want = ls_family_class(a->family);
@@ -357,11 +359,46 @@ static ls_status refuse_kinds(reader *r) {
     return expect_bool(r, "add_cross_attention", false);
 }
 
+/* ---- experts ---- */
+
+/* Feed-forward layers without experts between those with them are not supported. */
+static ls_status expect_all_experts(reader *r) {
+    int64_t step = 1;
+    const ls_json *dense = take(r, "mlp_only_layers");
+    if (dense && (!ls_json_is_array(dense) || ls_json_count(dense)))
+        return fail_value(r, "mlp_only_layers", "only an empty list is supported");
+    LS_TRY(take_size_if(r, "decoder_sparse_step", &step));
+    return step == 1 ? LS_OK : fail_value(r, "decoder_sparse_step", "only 1 is supported");
+}
+
+/* The number of experts has one of two names. */
+static ls_status read_experts(reader *r, ls_architecture *a) {
+    bool qwen = a->family == LS_FAMILY_QWEN3_MOE, ignored_flag = false;
+    double jitter = 0;
+    if (!ls_family_has_experts(a->family)) return LS_OK;
+    LS_TRY(take_size_if(r, "num_experts", &a->experts));
+    LS_TRY(a->experts ? take_size_if(r, "num_local_experts", &a->experts)
+                      : take_size(r, "num_local_experts", &a->experts));
+    LS_TRY(take_size(r, "num_experts_per_tok", &a->experts_per_token));
+    if (take(r, "router_aux_loss_coef"))
+        LS_TRY(take_number(r, "router_aux_loss_coef", &a->router_aux_loss));
+    LS_TRY(take_bool_if(r, "output_router_logits", &ignored_flag));
+    if (take(r, "router_jitter_noise")) LS_TRY(take_number(r, "router_jitter_noise", &jitter));
+    if (jitter != 0) return fail_value(r, "router_jitter_noise", "only 0 is supported");
+    a->norm_topk = !qwen;
+    if (!qwen) return LS_OK;
+    LS_TRY(take_bool_if(r, "norm_topk_prob", &a->norm_topk));
+    LS_TRY(take_size(r, "moe_intermediate_size", &a->ffn));
+    return expect_all_experts(r);
+}
+
 static ls_status read_llama(reader *r, ls_architecture *a) {
-    bool llama = a->family == LS_FAMILY_LLAMA, qwen3 = a->family == LS_FAMILY_QWEN3;
+    bool llama = a->family == LS_FAMILY_LLAMA;
+    bool qwen3 = a->family == LS_FAMILY_QWEN3 || a->family == LS_FAMILY_QWEN3_MOE;
     bool bias = false;
     LS_TRY(take_size(r, "hidden_size", &a->width));
     LS_TRY(take_size(r, "intermediate_size", &a->ffn));
+    LS_TRY(read_experts(r, a));
     LS_TRY(take_size(r, "num_hidden_layers", &a->layers));
     LS_TRY(take_size(r, "num_attention_heads", &a->heads));
     LS_TRY(take_size(r, "max_position_embeddings", &a->context));
@@ -415,13 +452,15 @@ static ls_status read_gpt2(reader *r, ls_architecture *a) {
 
 /* The defaults of transformers. */
 static void set_defaults(ls_architecture *a) {
-    bool llama = a->family == LS_FAMILY_LLAMA || a->family == LS_FAMILY_MISTRAL;
+    bool llama = a->family == LS_FAMILY_LLAMA || a->family == LS_FAMILY_MISTRAL ||
+                 a->family == LS_FAMILY_MIXTRAL;
     bool gpt2 = a->family == LS_FAMILY_GPT2;
     a->tied = gpt2;
     a->pad = LS_TOKEN_NONE;
     a->bos = llama ? 1 : gpt2 ? 50256 : LS_TOKEN_NONE;
     a->eos[0] = llama ? 2 : 50256;
     a->neos = llama || gpt2;
+    a->router_aux_loss = ls_family_has_experts(a->family) ? 0.001 : 0;
 }
 
 /* A default id belongs to the usual vocabulary; null stands for no token. */

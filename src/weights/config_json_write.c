@@ -43,6 +43,18 @@ static void set_tokens(ls_json *o, const ls_architecture *a) {
     set_id(o, "pad_token_id", a->pad);
 }
 
+static void set_experts(ls_json *o, const ls_architecture *a) {
+    bool qwen = a->family == LS_FAMILY_QWEN3_MOE;
+    ls_json_set_integer(o, qwen ? "num_experts" : "num_local_experts", a->experts);
+    ls_json_set_integer(o, "num_experts_per_tok", a->experts_per_token);
+    ls_json_set_number(o, "router_aux_loss_coef", a->router_aux_loss);
+    if (!qwen) return;
+    ls_json_set_integer(o, "moe_intermediate_size", a->ffn);
+    ls_json_set(o, "norm_topk_prob", ls_json_new_bool(a->norm_topk));
+    ls_json_set_integer(o, "decoder_sparse_step", 1);
+    ls_json_set(o, "mlp_only_layers", ls_json_new_array());
+}
+
 static void set_llama(ls_json *o, const ls_architecture *a) {
     ls_json_set_text(o, "hidden_act", "silu");
     ls_json_set_integer(o, "hidden_size", a->width);
@@ -53,14 +65,15 @@ static void set_llama(ls_json *o, const ls_architecture *a) {
     ls_json_set_integer(o, "head_dim", a->head_dim);
     ls_json_set_integer(o, "max_position_embeddings", a->context);
     ls_json_set_number(o, "rms_norm_eps", a->norm_eps);
-    if (a->family == LS_FAMILY_LLAMA || a->family == LS_FAMILY_QWEN3)
+    if (a->family == LS_FAMILY_LLAMA || a->qk_norm)
         ls_json_set(o, "attention_bias", ls_json_new_bool(a->qkv_bias));
     if (a->family == LS_FAMILY_LLAMA) ls_json_set(o, "mlp_bias", ls_json_new_bool(a->mlp_bias));
+    if (a->experts) set_experts(o, a);
     set_rope(o, &a->rope);
     if (a->family == LS_FAMILY_LLAMA) return;
     ls_json_set(o, "sliding_window",
                 a->window ? ls_json_new_integer(a->window) : ls_json_new_null());
-    if (a->family == LS_FAMILY_MISTRAL) return;
+    if (a->family == LS_FAMILY_MISTRAL || a->family == LS_FAMILY_MIXTRAL) return;
     ls_json_set(o, "use_sliding_window", ls_json_new_bool(a->window != 0));
     ls_json_set_integer(o, "max_window_layers", a->window ? 0 : a->layers);
 }

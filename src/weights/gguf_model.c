@@ -93,7 +93,8 @@ static ls_status read_family(reader *r, ls_architecture *a) {
     const ls_gguf_value *v = ls_gguf_find(r->g, "general.architecture");
     if (!v) return ls_fail(r->e, LS_EINVAL, "%s: general.architecture is missing", r->g->path);
     for (int f = 0; f < LS_NFAMILIES; f++)
-        if (f != LS_FAMILY_MISTRAL && ls_gguf_is_text(v, ls_family_name((ls_family)f))) {
+        if (f != LS_FAMILY_MISTRAL && !ls_family_has_experts((ls_family)f) &&
+            ls_gguf_is_text(v, ls_family_name((ls_family)f))) {
             a->family = (ls_family)f;
             r->prefix = ls_family_name(a->family);
             return expect_whole(r);

@@ -1,7 +1,8 @@
 /* names.h - the tensors of a model: their names, shapes and order of rows in both kinds of files.
  *
  * A tensor's own (canonical) name, shape and order are those of Hugging Face's files. GPT-2's names
- * are those of its published file, without the prefix "transformer.".
+ * are those of its published file, without the prefix "transformer.". Of a mixture of experts each
+ * expert's matrices are tensors, and parts of one parameter of a model here.
  */
 #ifndef LS_WEIGHTS_NAMES_H
 #define LS_WEIGHTS_NAMES_H
@@ -21,9 +22,11 @@ typedef enum ls_row_order {
 } ls_row_order;
 
 typedef struct ls_name {
-    char name[LS_NAME_MOST]; /* "model.layers.0.self_attn.q_proj.weight" */
-    char gguf[LS_NAME_MOST]; /* "blk.0.attn_q.weight" */
-    int ndims;               /* 1 or 2 */
+    char name[LS_NAME_MOST];  /* "model.layers.0.self_attn.q_proj.weight" */
+    char gguf[LS_NAME_MOST];  /* "blk.0.attn_q.weight"; of an expert "": it has none */
+    char param[LS_NAME_MOST]; /* the parameter of a model here: the name, but of mixtures */
+    int expert;               /* the part of the parameter; -1: all of it */
+    int ndims;                /* 1 or 2 */
     int64_t dims[2];
     ls_row_order order;
     int layer; /* or -1 */

@@ -38,6 +38,15 @@ static ls_weight *find(const ls_weights *w, const char *name) {
 
 const ls_weight *ls_weights_find(const ls_weights *w, const char *name) { return find(w, name); }
 
+const ls_weight *ls_weights_find_param(const ls_weights *w, const char *param, int expert) {
+    const ls_weight *same = find(w, param);
+    if (same && expert < 0) return same;
+    for (size_t i = 0; i < w->n; i++)
+        if (w->list[i].id.expert == expert && strcmp(w->list[i].id.param, param) == 0)
+            return &w->list[i];
+    return NULL;
+}
+
 static void put_dims(ls_buf *b, int ndims, const int64_t *dims) {
     ls_buf_printf(b, "[");
     for (int i = 0; i < ndims; i++) ls_buf_printf(b, "%s%lld", i ? ", " : "", (long long)dims[i]);

@@ -41,6 +41,8 @@ ls_status ls_weights_open(const char *path, ls_weights *w_p, ls_error *);
 void ls_weights_close(ls_weights *);
 
 const ls_weight *ls_weights_find(const ls_weights *, const char *name); /* or NULL */
+/* The tensor that is this parameter of a model, or its part for an expert (ls_name.expert). */
+const ls_weight *ls_weights_find_param(const ls_weights *, const char *param, int expert);
 
 /* out [end - first, dims[1]] = rows [first, end) of a matrix, or [end - first] elements of a
  * vector, in canonical order. LS_EIO: bytes of a file were lost. */

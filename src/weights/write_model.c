@@ -286,6 +286,11 @@ ls_status ls_write_gguf(const ls_model_source *s, const char *path, ls_block_typ
         ls_buf_free(&types);
         return status;
     }
+    if (s->arch->experts)
+        return ls_fail(e, LS_EINVAL,
+                       "models of the family %s can't be written as GGUF, nor in blocks; write "
+                       "safetensors, of type f32, f16 or bf16",
+                       ls_family_name(s->arch->family));
     ls_gguf_put_architecture(w, s->arch, type);
     int64_t divisors = ls_gguf_put_divisors(w, s->arch);
     LS_TRY(list_tensors(s->arch, type, w, e));

@@ -60,7 +60,26 @@ static const char gpt2[] =
     "\"n_ctx\": 1024, \"n_embd\": 768, \"n_head\": 12, \"n_layer\": 12, \"n_positions\": 1024, "
     "\"resid_pdrop\": 0.1, \"summary_type\": \"cls_index\", \"task_specific_params\": "
     "{\"text-generation\": {\"do_sample\": true}}, \"vocab_size\": 50257}";
-static const char *const all[] = {smollm, llama3, mistral, qwen2, qwen3, gpt2};
+static const char mixtral[] =
+    "{\"architectures\": [\"MixtralForCausalLM\"], \"bos_token_id\": 1, \"eos_token_id\": 2, "
+    "\"hidden_act\": \"silu\", \"hidden_size\": 4096, \"intermediate_size\": 14336, "
+    "\"max_position_embeddings\": 32768, \"model_type\": \"mixtral\", \"num_attention_heads\": 32, "
+    "\"num_experts_per_tok\": 2, \"num_hidden_layers\": 32, \"num_key_value_heads\": 8, "
+    "\"num_local_experts\": 8, \"output_router_logits\": false, \"rms_norm_eps\": 1e-05, "
+    "\"rope_theta\": 1000000.0, \"router_aux_loss_coef\": 0.02, \"sliding_window\": null, "
+    "\"tie_word_embeddings\": false, \"vocab_size\": 32000}";
+static const char qwen3_moe[] =
+    "{\"architectures\": [\"Qwen3MoeForCausalLM\"], \"attention_bias\": false, \"bos_token_id\": "
+    "151643, \"decoder_sparse_step\": 1, \"eos_token_id\": 151645, \"head_dim\": 128, "
+    "\"hidden_act\": \"silu\", \"hidden_size\": 2048, \"intermediate_size\": 6144, "
+    "\"max_position_embeddings\": 40960, \"max_window_layers\": 48, \"mlp_only_layers\": [], "
+    "\"model_type\": \"qwen3_moe\", \"moe_intermediate_size\": 768, \"norm_topk_prob\": true, "
+    "\"num_attention_heads\": 32, \"num_experts\": 128, \"num_experts_per_tok\": 8, "
+    "\"num_hidden_layers\": 48, \"num_key_value_heads\": 4, \"output_router_logits\": false, "
+    "\"rms_norm_eps\": 1e-06, \"rope_scaling\": null, \"rope_theta\": 1000000.0, "
+    "\"router_aux_loss_coef\": 0.001, \"sliding_window\": null, \"tie_word_embeddings\": false, "
+    "\"use_sliding_window\": false, \"vocab_size\": 151936}";
+static const char *const all[] = {smollm, llama3, mistral, qwen2, qwen3, gpt2, mixtral, qwen3_moe};
 enum { NALL = sizeof all / sizeof *all };
 
 static ls_status read(const char *text, ls_architecture *a, ls_error *e) {
@@ -75,6 +94,32 @@ static ls_architecture good(const char *text) {
     ls_architecture a;
     ls_error e = {0};
     assert_ls_ok(read(text, &a, &e), e);
+    return a;
+}
+
+/* The config with member `key` set to `value`, or removed (NULL). */
+static char *changed(const char *text, const char *key, const char *value) {
+    ls_json *o = NULL;
+    ls_error e = {0};
+    ls_buf b = {0};
+    assert_ls_ok(ls_json_parse(text, strlen(text), "base", &o, &e), e);
+    const char *name = NULL;
+    const ls_json *v = NULL;
+    for (void *it = NULL; (it = ls_json_next(o, it, &name, &v));) {
+        if (strcmp(name, key) == 0) continue;
+        ls_buf_printf(&b, "%s\"%s\": ", b.len ? ", " : "{", name);
+        ls_json_write(v, 0, &b);
+    }
+    if (value) ls_buf_printf(&b, ", \"%s\": %s", key, value);
+    ls_buf_printf(&b, "}");
+    ls_json_free(o);
+    return b.data;
+}
+
+static ls_architecture good_with(const char *text, const char *key, const char *value) {
+    char *other = changed(text, key, value);
+    ls_architecture a = good(other);
+    free(other);
     return a;
 }
 
@@ -107,36 +152,24 @@ static void test_families(void **state) {
     assert_true(a.family == LS_FAMILY_QWEN3 && a.qk_norm && !a.qkv_bias && a.head_dim == 128);
     assert_int_equal(ls_architecture_count(&a), 596049920);
 
+    a = good(mixtral);
+    assert_true(a.family == LS_FAMILY_MIXTRAL && a.experts == 8 && a.experts_per_token == 2);
+    assert_true(a.norm_topk && a.router_aux_loss == 0.02 && a.window == 0 && a.ffn == 14336);
+    assert_int_equal(ls_architecture_count(&a), 46702792704);
+
+    a = good(qwen3_moe);
+    assert_true(a.family == LS_FAMILY_QWEN3_MOE && a.experts == 128 && a.experts_per_token == 8);
+    assert_true(a.norm_topk && a.qk_norm && a.ffn == 768);
+    assert_int_equal(ls_architecture_count(&a), 30532122624);
+    assert_false(good_with(qwen3_moe, "norm_topk_prob", NULL).norm_topk);
+    char *renamed = changed(qwen3_moe, "num_experts", NULL); /* transformers 5 */
+    assert_int_equal(good_with(renamed, "num_local_experts", "128").experts, 128);
+    free(renamed);
+
     a = good(gpt2);
     assert_true(a.family == LS_FAMILY_GPT2 && a.tied && a.ffn == 3072 && a.head_dim == 64);
     assert_true(a.rope.type == LS_ROPE_NONE && a.qkv_bias && a.o_bias && a.mlp_bias);
     assert_int_equal(ls_architecture_count(&a), 124439808);
-}
-
-/* The config with member `key` set to `value`, or removed (NULL). */
-static char *changed(const char *text, const char *key, const char *value) {
-    ls_json *o = NULL;
-    ls_error e = {0};
-    ls_buf b = {0};
-    assert_ls_ok(ls_json_parse(text, strlen(text), "base", &o, &e), e);
-    const char *name = NULL;
-    const ls_json *v = NULL;
-    for (void *it = NULL; (it = ls_json_next(o, it, &name, &v));) {
-        if (strcmp(name, key) == 0) continue;
-        ls_buf_printf(&b, "%s\"%s\": ", b.len ? ", " : "{", name);
-        ls_json_write(v, 0, &b);
-    }
-    if (value) ls_buf_printf(&b, ", \"%s\": %s", key, value);
-    ls_buf_printf(&b, "}");
-    ls_json_free(o);
-    return b.data;
-}
-
-static ls_architecture good_with(const char *text, const char *key, const char *value) {
-    char *other = changed(text, key, value);
-    ls_architecture a = good(other);
-    free(other);
-    return a;
 }
 
 static void check_refused(const char *text, const char *key, const char *value, const char *want) {
@@ -248,7 +281,7 @@ static void test_refused(void **state) {
         const char *base, *key, *value, *want;
     } cases[] = {
         {smollm, "model_type", "\"gemma\"", "model_type is \"gemma\""},
-        {smollm, "model_type", "\"qwen3_moe\"", "model_type is \"qwen3_moe\""},
+        {smollm, "model_type", "\"qwen2_moe\"", "model_type is \"qwen2_moe\""},
         {smollm, "model_type", NULL, "model_type is missing"},
         {smollm, "model_type", "3", "model_type is 3"},
         {smollm, "architectures", "[\"LlamaForSequenceClassification\"]", "architectures is"},
@@ -291,6 +324,17 @@ static void test_refused(void **state) {
         {mistral, "num_key_value_heads", NULL, "num_key_value_heads is missing"},
         {qwen2, "mlp_bias", "true", "mlp_bias is not supported"},
         {qwen3, "head_dim", NULL, "head_dim is missing"},
+        {mixtral, "num_local_experts", NULL, "num_local_experts is missing"},
+        {mixtral, "num_local_experts", "129", "129 experts; at most 128 are supported"},
+        {mixtral, "num_local_experts", "0", "0 experts, and the family mixtral has some"},
+        {mixtral, "num_experts_per_tok", "9", "num_experts_per_tok is 9; there are 8 experts"},
+        {mixtral, "num_experts_per_tok", "0", "num_experts_per_tok is 0; there are 8 experts"},
+        {mixtral, "router_jitter_noise", "0.1", "router_jitter_noise is 0.1; only 0"},
+        {mixtral, "router_aux_loss_coef", "-1", "router_aux_loss_coef is -1"},
+        {mixtral, "moe_intermediate_size", "64", "moe_intermediate_size is not supported"},
+        {qwen3_moe, "moe_intermediate_size", NULL, "moe_intermediate_size is missing"},
+        {qwen3_moe, "mlp_only_layers", "[3]", "mlp_only_layers is [3]; only an empty list"},
+        {qwen3_moe, "decoder_sparse_step", "2", "decoder_sparse_step is 2; only 1"},
         {gpt2, "activation_function", "\"relu\"", "activation_function is \"relu\""},
         {gpt2, "scale_attn_by_inverse_layer_idx", "true", "scale_attn_by_inverse_layer_idx"},
         {gpt2, "scale_attn_weights", "false", "scale_attn_weights is false; only true"},

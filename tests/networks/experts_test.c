@@ -1,0 +1,269 @@
+/* experts_test.c - kind llama with experts: names and shapes, gradients, tokens one by one with the
+ * bits of the whole text, the same bits for any layout, loads in metrics, and what is refused. */
+/* ctest: busy */
+#include "networks/llama.h"
+
+#include "base/file.h"
+#include "config/relations.h"
+#include "folder.h"
+#include "infer/decode.h"
+#include "model/check.h"
+#include "model/fixture.h"
+#include "networks/network.h"
+#include "storage/checkpoint.h"
+#include "train/train.h"
+
+enum { E = 5, K = 2 };
+
+static ls_config config_of(bool shared) {
+    ls_config c;
+    ls_config_defaults(&c);
+    c.model.kind = LS_MODEL_LLAMA;
+    c.model.layers = 2;
+    c.model.width = 24;
+    c.model.heads = 4;
+    c.model.ffn = 20;
+    c.model.context = 12;
+    c.model.vocab = 300;
+    c.model.head = LS_HEAD_OWN;
+    c.model.experts = E;
+    c.model.experts_per_token = K;
+    c.model.shared_experts = shared;
+    return c;
+}
+
+static ls_model model_of(const ls_config *c) {
+    ls_model m = {0};
+    ls_error e = {0};
+    assert_ls_ok(ls_llama_create(c, &m, &e), e);
+    return m;
+}
+
+static void test_names(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t dims[3];
+    } want[] = {{"model.layers.0.post_attention_layernorm.weight", {24}},
+                {"model.layers.0.mlp.gate.weight", {E, 24}},
+                {"model.layers.0.mlp.experts.gate_proj", {E, 20, 24}},
+                {"model.layers.0.mlp.experts.up_proj", {E, 20, 24}},
+                {"model.layers.0.mlp.experts.down_proj", {E, 24, 20}},
+                {"model.layers.0.mlp.shared_experts.gate_proj.weight", {20, 24}},
+                {"model.layers.0.mlp.shared_experts.up_proj.weight", {20, 24}},
+                {"model.layers.0.mlp.shared_experts.down_proj.weight", {24, 20}},
+                {"model.layers.1.input_layernorm.weight", {24}}};
+    ls_config c = config_of(true);
+    ls_model m = model_of(&c);
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        const ls_param *p = &m.params[i + 6];
+        assert_string_equal(p->name, want[i].name);
+        for (int d = 0; d < p->ndims; d++) assert_int_equal(p->dims[d], want[i].dims[d]);
+    }
+    assert_int_equal(m.nlosses, 3);
+    assert_int_equal(m.nauxiliary, 2);
+    assert_int_equal(m.nnotes, 1 + E);
+    assert_string_equal(m.notes[0], "router/balance");
+    assert_string_equal(m.notes[E], "router/load/4");
+    assert_true(m.weighing.ntargets > 0); /* as without experts */
+    ls_model_free(&m);
+}
+
+static void print_wrong(void *arg, const ls_check_result *r) {
+    (void)arg;
+    if (r->wrong) print_error("%s: %s\n", r->layer->name, r->wrong);
+}
+
+static void test_gradients(void **state) {
+    (void)state;
+    ls_config c = config_of(true);
+    ls_model m = model_of(&c);
+    ls_error e = {0};
+    int nwrong = 0;
+    assert_ls_ok(ls_check_model(&m, print_wrong, NULL, &nwrong, &e), e);
+    assert_int_equal(nwrong, 0);
+    ls_model_free(&m);
+}
+
+/* After 1, 2 ... tokens: the whole text at once, and token after token. */
+static void check_decode(ls_dtype type, int threads, bool norm_topk) {
+    ls_config c = config_of(type == LS_F32);
+    c.model.norm_topk = !norm_topk;
+    ls_model m = model_of(&c);
+    ls_compute compute;
+    fix_compute(&compute, &m, threads, NULL);
+    float *values = fix_params(&m, 3);
+    void *half = malloc(m.nfloats * 2);
+    if (type != LS_F32) compute.k->narrow(type, m.nfloats, values, half);
+    ls_infer infer = {.model = &m,
+                      .compute = &compute,
+                      .dtype = type,
+                      .params = type == LS_F32 ? (const void *)values : half,
+                      .memory = fix_nans(ls_infer_nbytes(&m, type, 1) / sizeof(float) + 1),
+                      .n = 1};
+    ls_decode decode = {.model = &m,
+                        .compute = &compute,
+                        .dtype = type,
+                        .params = infer.params,
+                        .memory = fix_nans(ls_decode_nbytes(&m, type) / sizeof(float) + 1)};
+    uint32_t *text = fix_tokens((size_t)c.model.context + 1, c.model.vocab, 4);
+    for (int64_t n = 1; n <= c.model.context; n++) {
+        float want[300];
+        memcpy(want, ls_infer_next(&infer, text, n), sizeof want);
+        const float *got =
+            n == 1 ? ls_decode_prompt(&decode, text, 1) : ls_decode_next(&decode, text[n - 1]);
+        assert_true(got[0] == got[0]);
+        assert_memory_equal(got, want, sizeof want);
+    }
+    /* all but the unread rows of the embedding, and 3 of the 5 experts in each of 2 blocks */
+    size_t read = m.count - 299 * 24 - 2 * 3 * 3 * 20 * 24;
+    assert_int_equal(ls_decode_weights_read(&decode), read * ls_dtype_size(type));
+    free(infer.memory), free(decode.memory), free(values), free(half), free(text);
+    ls_compute_close(&compute);
+    ls_model_free(&m);
+}
+
+static void test_decode(void **state) {
+    (void)state;
+    check_decode(LS_F32, 1, true);
+    check_decode(LS_BF16, 2, true);
+    check_decode(LS_F16, 3, false);
+}
+
+/* ---- training ---- */
+
+/* Trains with five settings beside the usual ones; returns the run. */
+static char *train(int n, const char *const own[5], char hash[LS_HASH_TEXT]) {
+    static int nruns;
+    const char *sets[] = {"model.kind=llama",
+                          "model.experts=5",
+                          "model.ffn=24",
+                          "model.router_aux_loss=0.1",
+                          "log.every=1000",
+                          "train.steps=4",
+                          "optim.warmup=2",
+                          "train.eval_every=0",
+                          "parallel.transport=thread",
+                          own[0],
+                          own[1],
+                          own[2],
+                          own[3],
+                          own[4]};
+    char *run = ls_format("%s/run-%d", folder, nruns++), *path = NULL;
+    bool unfinished = false;
+    ls_error e = {0};
+    ls_train_options o = {.config = "configs/tiny.yaml",
+                          .sets = sets,
+                          .nsets = sizeof sets / sizeof *sets,
+                          .nworkers = n,
+                          .run = run};
+    assert_ls_ok(ls_train(&o, &unfinished, &e), e);
+    ls_checkpoint_info i;
+    assert_ls_ok(ls_checkpoint_newest(run, &path, NULL, &e), e);
+    assert_ls_ok(ls_checkpoint_verify(path, &i, &e), e);
+    ls_hash_text(i.weights, hash);
+    free(path);
+    return run;
+}
+#define TRAIN(n, hash, ...) train(n, (const char *const[5]){__VA_ARGS__}, hash)
+
+/* The router's metrics of all steps: the text of metrics.jsonl from each "router/balance" to its
+ * last load. */
+static char *loads_of(const char *run) {
+    char *path = ls_format("%s/metrics.jsonl", run);
+    ls_buf text = {0}, out = {0};
+    ls_error e = {0};
+    assert_ls_ok(ls_file_read(path, 1 << 20, &text, &e), e);
+    ls_buf_append(&text, "", 1);
+    for (const char *at = text.data; (at = strstr(at, "\"router/")); at++)
+        ls_buf_printf(&out, "%.*s\n", (int)strcspn(at, ",}"), at);
+    free(path);
+    ls_buf_free(&text);
+    return out.data;
+}
+
+static void assert_same(char *run, const char *hash, const char *one, const char *loads) {
+    assert_string_equal(hash, one);
+    char *other = loads_of(run);
+    assert_string_equal(other, loads);
+    free(other), free(run);
+}
+
+static void same_bits(const char *type, char one[LS_HASH_TEXT]) {
+    char other[LS_HASH_TEXT];
+    const char *usual = "parallel.recompute=0", *threads = "parallel.threads=1";
+    char *first = TRAIN(1, one, type, "parallel.zero=0", "train.micro_batch=1", usual, threads);
+    char *loads = loads_of(first), *run = NULL;
+    int lines = 0;
+    for (const char *at = loads; *at; at++) lines += *at == '\n';
+    assert_int_equal(lines, 4 * (1 + E));
+    run = TRAIN(2, other, type, "parallel.zero=1", "train.micro_batch=2", usual,
+                "parallel.threads=2");
+    assert_same(run, other, one, loads);
+    run = TRAIN(2, other, type, "parallel.zero=2", "train.micro_batch=1", "parallel.recompute=1",
+                threads);
+    assert_same(run, other, one, loads);
+    run = TRAIN(3, other, type, "parallel.zero=3", "train.micro_batch=1", "parallel.recompute=2",
+                threads);
+    assert_same(run, other, one, loads);
+    run = TRAIN(2, other, type, "parallel.mesh.pipe=2", "train.micro_batch=1", usual, threads);
+    assert_same(run, other, one, loads);
+    free(first), free(loads);
+}
+
+static void test_bits(void **state) {
+    (void)state;
+    char one[LS_HASH_TEXT], bf16[LS_HASH_TEXT], other[LS_HASH_TEXT];
+    same_bits("train.compute=f32", one);
+    same_bits("train.compute=bf16", bf16);
+    assert_string_not_equal(bf16, one);
+    const ls_kernels *k = NULL;
+    for (int i = 1; (k = ls_kernels_at(i)); i++) { /* 0: the runs above use these */
+        assert_int_equal(setenv("LOCKSTEP_CPU", k->name, 1), 0);
+        free(TRAIN(1, other, "train.compute=f32", "parallel.zero=0", "train.micro_batch=2",
+                   "parallel.recompute=0", "parallel.threads=1"));
+        assert_int_equal(unsetenv("LOCKSTEP_CPU"), 0);
+        assert_string_equal(other, one);
+    }
+    free(TRAIN(1, other, "train.compute=f32", "model.router_aux_loss=0", "train.micro_batch=2",
+               "parallel.recompute=0", "parallel.threads=1"));
+    assert_string_not_equal(other, one); /* the auxiliary loss is trained */
+}
+
+/* ---- what is refused ---- */
+
+static void refuse(const char *const *sets, int n, const char *why) {
+    ls_config c;
+    ls_error e = {0};
+    ls_status s = ls_config_load("configs/tiny.yaml", sets, n, &c, &e);
+    ls_model m = {0};
+    if (s == LS_OK) s = ls_network_create(&c, &m, &e);
+    assert_int_equal(s, LS_EINVAL);
+    if (!strstr(e.msg, why)) print_error("%s\n", e.msg);
+    assert_non_null(strstr(e.msg, why));
+}
+#define REFUSE(why, ...)                                                                           \
+    refuse((const char *const[]){__VA_ARGS__},                                                     \
+           sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *), why)
+
+static void test_refused(void **state) {
+    (void)state;
+    REFUSE("model.experts is 4; only models of kind llama have experts", "model.experts=4");
+    REFUSE("model.experts_per_token is 5, and model.experts 4; set at most 4", "model.kind=llama",
+           "model.experts=4", "model.experts_per_token=5");
+    REFUSE("model.shared_experts is 1, and model.experts is 0", "model.kind=llama",
+           "model.shared_experts=1");
+    REFUSE("experts have no biases; use none or attention", "model.kind=llama", "model.experts=4",
+           "model.bias=mlp");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_decode),
+        cmocka_unit_test_setup_teardown(test_bits, make_folder, remove_folder),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
