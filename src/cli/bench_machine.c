@@ -1,6 +1,9 @@
 /* bench_machine.c - see bench_machine.h. */
 #include "cli/bench_machine.h"
 
+#include <string.h>
+
+#include "base/file.h"
 #include "base/plural.h"
 #include "base/print.h"
 #include "cli/cli.h"
@@ -28,11 +31,24 @@ static void print(const ls_machine *m) {
              1e-9 / m->link.byte_s);
 }
 
-int cli_bench_machine_run(const char *save) {
+/* Prices that are not given stay as they are in the old file. */
+static ls_machine_prices prices_of(const char *save, const ls_machine_prices *given) {
+    ls_machine old = {0};
+    ls_machine_prices p = {0};
+    if (ls_file_exists(save) && ls_machine_read(save, &old, NULL) == LS_OK) p = old.prices;
+    ls_machine_free(&old);
+    if (given->worker_hour > 0) p.worker_hour = given->worker_hour;
+    if (given->watts > 0) p.watts = given->watts;
+    if (*given->currency) memcpy(p.currency, given->currency, sizeof p.currency);
+    return p;
+}
+
+int cli_bench_machine_run(const char *save, const ls_machine_prices *prices) {
     ls_machine m = {0};
     ls_error e = {0};
     ls_status s = ls_calibrate(&m, &e);
     if (s == LS_OK) print(&m);
+    if (s == LS_OK && save) m.prices = prices_of(save, prices);
     if (s == LS_OK && save) s = ls_machine_write(save, &m, "lockstep bench machine", &e);
     if (s == LS_OK && save) ls_print("saved to %s\n", save);
     ls_machine_free(&m);

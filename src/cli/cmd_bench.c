@@ -1,5 +1,6 @@
 /* cmd_bench.c - lockstep bench train|generate|comm|kernels|machine: reads the options of each. */
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,9 @@ enum {
     TOKENS,
     PROMPT,
     BUSY,
+    PRICE,
+    CURRENCY,
+    WATTS,
     NOPTIONS
 };
 
@@ -65,6 +69,9 @@ static const int belongs[NOPTIONS] = {[WORKERS] = TRAIN | COMM,
                                       [VS] = COMM | KERNELS,
                                       [INSECURE] = COMM,
                                       [SAVE] = COMM | MACHINE,
+                                      [PRICE] = MACHINE,
+                                      [CURRENCY] = MACHINE,
+                                      [WATTS] = MACHINE,
                                       [TRACE] = TRAIN,
                                       [EXPORT] = TRAIN,
                                       [ROWS] = KERNELS,
@@ -372,7 +379,22 @@ static int run_machine(const ls_args *a) {
         usage("machine: '%.60s' is one argument too many", a->words[1]);
         return CLI_USAGE;
     }
-    return cli_bench_machine_run(cli_value(a, SAVE));
+    ls_machine_prices p = {0};
+    const char *currency = cli_value(a, CURRENCY);
+    if (!cli_real(&cmd_bench, a, PRICE, 0, 1e9, &p.worker_hour) ||
+        !cli_real(&cmd_bench, a, WATTS, 0, 1e9, &p.watts))
+        return CLI_USAGE;
+    bool prices = p.worker_hour > 0 || p.watts > 0 || currency;
+    if (prices && !cli_given(a, SAVE)) {
+        usage("machine: --price, --watts and --currency are written to a file: add --save FILE");
+        return CLI_USAGE;
+    }
+    if (currency && (strlen(currency) >= sizeof p.currency || strpbrk(currency, "\"\\\n"))) {
+        usage("machine: --currency: '%.40s' is not a currency such as USD", currency);
+        return CLI_USAGE;
+    }
+    if (currency) snprintf(p.currency, sizeof p.currency, "%s", currency);
+    return cli_bench_machine_run(cli_value(a, SAVE), &p);
 }
 
 static int run(const ls_args *a) {
@@ -463,6 +485,10 @@ const ls_command cmd_bench = {
          [PROMPT] = {"prompt", 0, "N", "generate: tokens of the prompt (default: 8)"},
          [BUSY] = {"busy", 0, "N",
                    "comm: measure while N other processes, which it starts and ends, compute all "
-                   "the time (default: 0)"}},
+                   "the time (default: 0)"},
+         [PRICE] = {"price", 0, "P",
+                    "machine: the price of a worker for an hour, for `lockstep plan --budget`"},
+         [CURRENCY] = {"currency", 0, "NAME", "machine: of --price, e.g. USD"},
+         [WATTS] = {"watts", 0, "W", "machine: the power of a worker"}},
     .run = run,
 };

@@ -9,6 +9,7 @@
 #include "base/waiting.h"
 #include "base/wrap.h"
 #include "cli/cli.h"
+#include "cli/plan_budget.h"
 #include "cli/plan_forecast.h"
 #include "cli/plan_json.h"
 #include "cli/plan_phases.h"
@@ -32,6 +33,7 @@ enum {
     HOST_WORKERS,
     ALGORITHM,
     STRONG,
+    BUDGET,
     TRACE,
     DIFF,
     JSON
@@ -220,7 +222,9 @@ static bool read_forecast(const ls_args *a, cli_forecast *o) {
                         .trace = cli_value(a, TRACE),
                         .strong = cli_given(a, STRONG),
                         .json = cli_given(a, JSON)};
-    if (!cli_integer(&cmd_plan, a, HOST_WORKERS, 1, 4096, &host_workers)) return false;
+    if (!cli_integer(&cmd_plan, a, HOST_WORKERS, 1, 4096, &host_workers) ||
+        !cli_real(&cmd_plan, a, BUDGET, 0, 1e12, &o->budget))
+        return false;
     o->host_workers = (int)host_workers;
     return true;
 }
@@ -264,7 +268,10 @@ static int run_table(const ls_args *a, const cli_forecast *o, const int *counts,
     if (s == LS_OK) s = check_predictable(&c, &e);
     if (s != LS_OK) return cli_fail(&e);
     ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, counts[n > 0 ? n - 1 : 0]);
-    s = cli_forecast_table(o, &c, counts, n, &e);
+    if (cli_given(a, BUDGET))
+        s = cli_budget_print(o, &c, counts, n, &e);
+    else
+        s = cli_forecast_table(o, &c, counts, n, &e);
     ls_waiting_end();
     return s == LS_OK ? 0 : cli_fail(&e);
 }
@@ -321,7 +328,9 @@ static int run(const ls_args *a) {
         ls_log("plan: %s; see 'lockstep help plan'", e.msg);
         return CLI_USAGE;
     }
-    if (n > 1 || o.strong) return run_table(a, &o, counts, n);
+    for (int k = 1; cli_given(a, BUDGET) && !cli_given(a, WORKERS) && k <= 8; k *= 2)
+        counts[n++] = k;
+    if (n > 1 || o.strong || cli_given(a, BUDGET)) return run_table(a, &o, counts, n);
     ls_status s = run_one(a, &o, counts[0], (int)worker, fit, &e);
     return s == LS_OK ? 0 : cli_fail(&e);
 }
@@ -359,6 +368,9 @@ const ls_command cmd_plan = {
          [ALGORITHM] = {"algorithm", 0, "NAME",
                         "of collectives between hosts (default: the group chooses)"},
          [STRONG] = {"strong", 0, NULL, "with a list: the batch stays that of the config"},
+         [BUDGET] = {"budget", 0, "MONEY",
+                     "what the whole run costs with each number of workers (default: 1,2,4,8), "
+                     "and what fits, by the price in the machine's file"},
          [TRACE] = {"trace", 0, "FILE",
                     "write the predicted timeline to FILE.json (for Perfetto) or FILE.svg"},
          [DIFF] = {"diff", 0, NULL,

@@ -11,6 +11,7 @@
 #include "cli/plan_json.h"
 #include "cli/plan_phases.h"
 #include "perf/calibrate.h"
+#include "perf/expense.h"
 #include "report/timeline.h"
 
 /* ---- reading ---- */
@@ -84,8 +85,8 @@ ls_status cli_forecast_counts(const char *text, int *counts, int *n_p, ls_error 
 
 /* ---- the world ---- */
 
-static ls_status open_world(const cli_forecast *o, ls_machine *m, ls_forecast_world *w,
-                            ls_error *e) {
+ls_status cli_forecast_open_world(const cli_forecast *o, ls_machine *m, ls_forecast_world *w,
+                                  ls_error *e) {
     *w = (ls_forecast_world){.machine = m, .algorithm = o->algorithm};
     if (o->algorithm && !ls_fabric_knows(o->algorithm))
         return ls_fail(e, LS_EINVAL,
@@ -98,7 +99,7 @@ static ls_status open_world(const cli_forecast *o, ls_machine *m, ls_forecast_wo
                        "--link 200Gb/s,3us");
     w->host_workers = o->host_workers ? o->host_workers : o->link ? 1 : 0;
     if (o->machine) return ls_machine_read(o->machine, m, e);
-    ls_log("plan: measuring this machine, which takes 45 seconds; --machine FILE reads what "
+    ls_log("measuring this machine, which takes 45 seconds; --machine FILE reads what "
            "`lockstep bench machine --save FILE` has measured");
     return ls_calibrate(m, e);
 }
@@ -112,7 +113,7 @@ static void print_world(const cli_forecast *o, const ls_machine *m) {
     if (o->algorithm) ls_print("  %s where possible\n", o->algorithm);
 }
 
-static ls_status check_hosts(const ls_forecast_world *w, int n, ls_error *e) {
+ls_status cli_forecast_check_hosts(const ls_forecast_world *w, int n, ls_error *e) {
     if (!w->host_workers || n < w->host_workers || n % w->host_workers == 0) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "--host-workers %d: %d workers don't fill a whole number of such hosts",
@@ -125,6 +126,24 @@ static void print_phases(const ls_config *c, const double *step_s) {
     ls_buf out = {0};
     cli_phases_print(c, step_s, &out);
     ls_print_text(out.data, out.len);
+    ls_buf_free(&out);
+}
+
+static ls_json *run_json(const ls_machine *m, int n, double run_s) {
+    ls_expense cost = ls_expense_of(&m->prices, run_s * n);
+    ls_json *o = ls_expense_json(&m->prices, &cost);
+    ls_json_set_number(o, "seconds", run_s);
+    return o;
+}
+
+/* What all steps take and cost, if the machine's file has prices. */
+static void print_run(const ls_config *c, const ls_machine *m, int n, double run_s) {
+    if (m->prices.worker_hour <= 0 && m->prices.watts <= 0) return;
+    ls_expense cost = ls_expense_of(&m->prices, run_s * n);
+    ls_buf out = {0};
+    ls_expense_print(&m->prices, &cost, &out);
+    ls_print("  predicted for %lld steps: %.1f s\n    %s\n", (long long)c->train.steps, run_s,
+             out.data);
     ls_buf_free(&out);
 }
 
@@ -171,15 +190,17 @@ ls_status cli_forecast_print(const cli_forecast *o, const ls_config *c, const ls
     ls_machine m = {0};
     ls_forecast_world w;
     ls_forecast f;
-    double phases_s[LS_CONFIG_PHASES];
-    ls_status s = open_world(o, &m, &w, e);
-    if (s == LS_OK) s = check_hosts(&w, p->c.nworkers, e);
+    double phases_s[LS_CONFIG_PHASES], run_s = 0;
+    ls_status s = cli_forecast_open_world(o, &m, &w, e);
+    if (s == LS_OK) s = cli_forecast_check_hosts(&w, p->c.nworkers, e);
     if (s == LS_OK) s = ls_forecast_plan(c, p, &w, &f, e);
     if (s == LS_OK) s = ls_forecast_phases(c, p->c.nworkers, &w, phases_s, e);
+    if (s == LS_OK) s = ls_expense_run_s(c, p->c.nworkers, &w, f.step_s, &run_s, e);
     if (s == LS_OK && o->json) {
         ls_json *plan = cli_plan_json(c, p);
         ls_json_set(plan, "prediction", cli_forecast_json(&f));
         if (c->train.nphases) ls_json_set(plan, "phases", cli_phases_json(c, phases_s));
+        ls_json_set(plan, "run", run_json(&m, p->c.nworkers, run_s));
         ls_print_json(plan);
         ls_json_free(plan);
     } else if (s == LS_OK) {
@@ -187,6 +208,7 @@ ls_status cli_forecast_print(const cli_forecast *o, const ls_config *c, const ls
         print_world(o, &m);
         print_forecast(&f);
         print_phases(c, phases_s);
+        print_run(c, &m, p->c.nworkers, run_s);
     }
     if (s == LS_OK && o->trace) s = write_timeline(o->trace, c, p, &w, e);
     ls_machine_free(&m);
@@ -254,9 +276,9 @@ ls_status cli_forecast_table(const cli_forecast *o, const ls_config *c, const in
     ls_machine m = {0};
     ls_forecast_world w;
     int base = counts[0];
-    ls_status s = open_world(o, &m, &w, e);
+    ls_status s = cli_forecast_open_world(o, &m, &w, e);
     for (int i = 0; s == LS_OK && i < n; i++) {
-        s = check_hosts(&w, counts[i], e);
+        s = cli_forecast_check_hosts(&w, counts[i], e);
         if (counts[i] < base) base = counts[i];
     }
     if (s == LS_OK && !o->json) {

@@ -14,11 +14,18 @@ typedef struct cli_forecast {
     int host_workers; /* 0: not given */
     bool strong;
     const char *trace; /* a file for the predicted timeline */
+    double budget;     /* --budget; 0: not given */
     bool json;         /* for programs (docs/json.md) */
 } cli_forecast;
 
 /* Reads a list such as "8,64,512": *n_p numbers of workers. */
 ls_status cli_forecast_counts(const char *text, int *counts, int *n_p, ls_error *);
+
+/* The machine, which the caller frees, and the world of predictions on it. */
+ls_status cli_forecast_open_world(const cli_forecast *, ls_machine *m_p, ls_forecast_world *w_p,
+                                  ls_error *);
+/* Do n workers fill whole hosts? */
+ls_status cli_forecast_check_hosts(const ls_forecast_world *, int n, ls_error *);
 
 /* Prints the prediction for one plan, after its memory table; as JSON with the plan. */
 ls_status cli_forecast_print(const cli_forecast *, const ls_config *, const ls_plan *, ls_error *);

@@ -153,7 +153,7 @@ ls_status ls_forecast_scale(const ls_config *c, int base, int n, bool strong, ls
         if (V < n) s.train.virtual_workers = n;
         if (c->train.batch % s.train.virtual_workers)
             return ls_fail(e, LS_EINVAL,
-                           "--strong: train.batch %lld can't be divided among %d workers; use "
+                           "strong scaling: train.batch %lld can't be divided among %d workers; use "
                            "numbers of workers that divide it",
                            (long long)c->train.batch, n);
         samples = c->train.batch / s.train.virtual_workers;

@@ -96,7 +96,7 @@ typedef struct point {
 typedef struct reader {
     const char *path;
     ls_machine m;
-    bool seen[NNUMBERS], version, cores;
+    bool seen[NNUMBERS], version, cores, price, watts, currency;
     point *points;
     int npoints;
 } reader;
@@ -164,7 +164,33 @@ static ls_status twice(const reader *r, const ls_yaml_item *item, bool *seen, ls
     return LS_OK;
 }
 
+/* Prices may be missing. *read_p: the item is one. */
+static ls_status read_price(reader *r, const ls_yaml_item *item, bool *read_p, ls_error *e) {
+    const char *text = item->value;
+    ls_machine_prices *p = &r->m.prices;
+    bool hour = strcmp(item->key, "cost.worker_hour") == 0;
+    *read_p = hour || strcmp(item->key, "cost.watts") == 0;
+    if (*read_p) {
+        double x = 0;
+        LS_TRY(twice(r, item, hour ? &r->price : &r->watts, e));
+        if (!read_real(&text, 0, 1e9, &x) || *text)
+            return bad(r, item, "a number from 0 to 1e9", e);
+        *(hour ? &p->worker_hour : &p->watts) = x;
+        return LS_OK;
+    }
+    if (strcmp(item->key, "cost.currency") != 0) return LS_OK;
+    *read_p = true;
+    LS_TRY(twice(r, item, &r->currency, e));
+    if (strlen(text) >= sizeof p->currency)
+        return bad(r, item, "a currency of at most 15 bytes, such as USD", e);
+    snprintf(p->currency, sizeof p->currency, "%s", text);
+    return LS_OK;
+}
+
 static ls_status read_item(reader *r, const ls_yaml_item *item, ls_error *e) {
+    bool is_price = false;
+    LS_TRY(read_price(r, item, &is_price, e));
+    if (is_price) return LS_OK;
     const char *dot = strchr(item->key, '.'), *text = item->value;
     int version = 0;
     if (strcmp(item->key, "machine.version") == 0) {
@@ -195,11 +221,10 @@ static ls_status read_item(reader *r, const ls_yaml_item *item, ls_error *e) {
         if (strncmp(item->key, names[k], strlen(names[k])) == 0 &&
             dot == item->key + strlen(names[k]))
             return read_point(r, item, (ls_work_kind)k, e);
-    return ls_fail(
-        e, LS_EINVAL,
-        "%s:%d: '%.60s' is not a key of a machine file; its groups are machine, overhead, "
-        "shared, links, and one for each kind of work (docs/simulator.md)",
-        r->path, item->line, item->key);
+    return ls_fail(e, LS_EINVAL,
+                   "%s:%d: '%.60s' is not a key of a machine file; its groups are machine, cost, "
+                   "overhead, shared, links, and one for each kind of work (docs/simulator.md)",
+                   r->path, item->line, item->key);
 }
 
 /* Inserts a size into its axis, in order. False: the axis is full. */
@@ -307,12 +332,21 @@ static void write_table(ls_buf *text, ls_work_kind k, const ls_speeds *t) {
             }
 }
 
+static void write_prices(ls_buf *text, const ls_machine_prices *p) {
+    if (p->worker_hour <= 0 && p->watts <= 0) return;
+    ls_buf_printf(text, "cost: # of a worker\n");
+    if (p->worker_hour > 0) ls_buf_printf(text, "  worker_hour: %.6g\n", p->worker_hour);
+    if (p->watts > 0) ls_buf_printf(text, "  watts: %.6g\n", p->watts);
+    if (*p->currency) ls_buf_printf(text, "  currency: \"%s\"\n", p->currency);
+}
+
 ls_status ls_machine_write(const char *path, const ls_machine *m, const char *title, ls_error *e) {
     ls_buf text = {0};
     ls_machine copy = *m; /* number_at() gives a place to write to */
     char group[16] = "";
     ls_buf_printf(&text, "# %s\nmachine:\n  version: %d\n  name: \"%s\"\n  cores: %d\n", title,
                   LS_MACHINE_VERSION, m->name, m->cores);
+    write_prices(&text, &m->prices);
     for (int i = 0; i < NNUMBERS; i++) {
         const char *dot = strchr(numbers[i].key, '.');
         size_t n = (size_t)(dot - numbers[i].key);

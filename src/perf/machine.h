@@ -25,6 +25,13 @@ typedef struct ls_speeds {
                                         file has none (ls_machine_has()) */
 } ls_speeds;
 
+/* What a worker costs; 0: not known. */
+typedef struct ls_machine_prices {
+    double worker_hour; /* of a worker for an hour */
+    double watts;       /* of a worker */
+    char currency[16];  /* of worker_hour; "": not known */
+} ls_machine_prices;
+
 typedef struct ls_machine {
     char name[128];
     int cores;
@@ -35,6 +42,7 @@ typedef struct ls_machine {
     double shared_sum_byte_s;  /* per byte that is read and added */
     double shared_copy_byte_s; /* per byte that is copied */
     ls_link link;              /* between two processes of the machine, over TCP */
+    ls_machine_prices prices;  /* from the file alone: they are not measured */
     ls_speeds speeds[LS_NWORK_KINDS];
 } ls_machine;
 

@@ -49,6 +49,24 @@ static void test_round(void **state) {
     ls_buf_free(&text);
 }
 
+/* Prices are optional, and are written as they were read. */
+static void test_prices(void **state) {
+    (void)state;
+    ls_buf text = {0};
+    ls_machine m, again;
+    ls_error e;
+    round_machine_text(&text);
+    ls_buf_printf(&text, "cost:\n  worker_hour: 0.125\n  watts: 35\n  currency: EUR\n");
+    assert_ls_ok(read_text(text.data, &m, &e), e);
+    assert_ls_ok(ls_machine_write(path, &m, "again", &e), e);
+    assert_ls_ok(ls_machine_read(path, &again, &e), e);
+    assert_true(again.prices.worker_hour == 0.125 && again.prices.watts == 35);
+    assert_string_equal(again.prices.currency, "EUR");
+    ls_machine_free(&m);
+    ls_machine_free(&again);
+    ls_buf_free(&text);
+}
+
 /* Replaces the first `what` by `with`. */
 static char *changed(const char *text, const char *what, const char *with) {
     const char *at = strstr(text, what);
@@ -212,8 +230,9 @@ static void test_hostile(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round),   cmocka_unit_test(test_between),
-        cmocka_unit_test(test_again),   cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_16_bits), cmocka_unit_test(test_hostile)};
+        cmocka_unit_test(test_round),  cmocka_unit_test(test_between),
+        cmocka_unit_test(test_prices), cmocka_unit_test(test_again),
+        cmocka_unit_test(test_wrong),  cmocka_unit_test(test_16_bits),
+        cmocka_unit_test(test_hostile)};
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }

@@ -1,0 +1,101 @@
+/* cmd_report.c - lockstep report --scaling, --cost */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/report_cost.h"
+#include "cli/report_scaling.h"
+#include "config/relations.h"
+#include "storage/samples.h"
+
+enum { SCALING, COST, WORKERS, STEPS, SET, MACHINE, LINK, HOST_WORKERS, SVG, JSON };
+
+static int ascending(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+
+static int run_cost(const ls_args *a) {
+    ls_error e = {0};
+    if (!cli_given(a, MACHINE)) {
+        ls_log("report: --cost needs the file with the prices: --machine FILE");
+        return CLI_USAGE;
+    }
+    ls_status s =
+        cli_cost_print(a->words, a->nwords, cli_value(a, MACHINE), cli_given(a, JSON), &e);
+    return s == LS_OK ? 0 : cli_fail(&e);
+}
+
+static int run_scaling(const ls_args *a) {
+    ls_error e = {0};
+    ls_config c;
+    int counts[CLI_MAX_COUNTS], n = 0;
+    int64_t host_workers = 0, steps = 10;
+    if (a->nwords > 1) {
+        ls_log("report: --scaling: '%.60s' is one argument too many", a->words[1]);
+        return CLI_USAGE;
+    }
+    if (!cli_integer(&cmd_report, a, HOST_WORKERS, 1, 4096, &host_workers) ||
+        !cli_integer(&cmd_report, a, STEPS, 1, 1000, &steps))
+        return CLI_USAGE;
+    const char *list = cli_given(a, WORKERS) ? cli_value(a, WORKERS) : "1,2,4,8";
+    if (cli_forecast_counts(list, counts, &n, &e) != LS_OK) {
+        ls_log("report: %s; see 'lockstep help report'", e.msg);
+        return CLI_USAGE;
+    }
+    qsort(counts, (size_t)n, sizeof *counts, ascending);
+    const cli_forecast world = {.machine = cli_value(a, MACHINE),
+                                .link = cli_value(a, LINK),
+                                .host_workers = (int)host_workers};
+    const cli_scaling o = {.world = &world,
+                           .counts = counts,
+                           .n = n,
+                           .steps = steps,
+                           .svg = cli_value(a, SVG),
+                           .json = cli_given(a, JSON)};
+    ls_status s = ls_config_load(a->words[0], a->options[SET].values, a->options[SET].n, &c, &e);
+    if (s == LS_OK && c.sync.mode != LS_SYNC_ALL_REDUCE)
+        s = ls_fail(&e, LS_EINVAL, "%s: --scaling times common steps; set sync.mode: all_reduce",
+                    a->words[0]);
+    if (s == LS_OK) s = ls_samples_resolve(&c, NULL, &e);
+    if (s == LS_OK) s = cli_scaling_run(&o, &c, &e);
+    return s == LS_OK ? 0 : cli_fail(&e);
+}
+
+static int run(const ls_args *a) {
+    if (cli_given(a, SCALING) == cli_given(a, COST)) {
+        ls_log("report: what is to be reported? Use --scaling or --cost; see 'lockstep help "
+               "report'");
+        return CLI_USAGE;
+    }
+    return cli_given(a, COST) ? run_cost(a) : run_scaling(a);
+}
+
+const ls_command cmd_report = {
+    .name = "report",
+    .words = "CONFIG.yaml|RUN...",
+    .min_words = 1,
+    .max_words = CLI_MAX_WORDS,
+    .summary = "report how a config scales with workers, or what runs have cost",
+    .about =
+        "--scaling: strong and weak scaling over numbers of workers, measured on this machine as\n"
+        "far as its cores go, with random samples, and simulated for all of them: seconds of a\n"
+        "step, speedup, efficiency, the part of the step that is communication, and the serial\n"
+        "share, fitted by Amdahl's law (strong) and Gustafson's (weak).\n"
+        "--cost: worker-hours, money and energy that runs have used so far, by the prices in the\n"
+        "machine's file. Nothing is saved but the picture (docs/reports.md).",
+    .options =
+        {[SCALING] = {"scaling", 0, NULL, "report strong and weak scaling"},
+         [COST] = {"cost", 0, NULL, "report what the runs RUN... have cost; needs --machine FILE"},
+         [WORKERS] = {"workers", 'n', "LIST", "numbers of workers (default: 1,2,4,8)"},
+         [STEPS] = {"steps", 0, "N", "steps that are measured for each number (default: 10)"},
+         [SET] = {"set", 0, "KEY=VALUE", "set a key of the config; repeatable"},
+         [MACHINE] = {"machine", 0, "FILE",
+                      "simulate machines as described in FILE, which `bench machine --save` "
+                      "writes (default: this machine, which is measured for 45 seconds)"},
+         [LINK] = {"link", 0, "LINK",
+                   "simulate several hosts with this link between them: 200Gb/s,3us"},
+         [HOST_WORKERS] = {"host-workers", 0, "N", "workers on each of these hosts (default: 1)"},
+         [SVG] = {"svg", 0, "FILE", "write the efficiencies to a picture, too"},
+         [JSON] = {"json", 0, NULL,
+                   "for programs: a JSON object for weak and one for strong scaling "
+                   "(docs/json.md)"}},
+    .run = run,
+};

@@ -1,0 +1,142 @@
+/* report_test.c - lockstep report --scaling and --cost, and lockstep plan --budget. */
+/* ctest: busy seconds=3 */
+#include "program.h"
+
+#define REPORT                                                                                     \
+    "report --scaling configs/tiny.yaml --steps 2 --machine configs/machines/p100.yaml " SMALLER
+
+/* What a line of JSON has after a key. */
+static double number(const char *line, const char *key) {
+    const char *at = strstr(line, key);
+    assert_non_null(at);
+    return strtod(at + strlen(key), NULL);
+}
+
+/* One worker is measured here on any machine, 64 workers are simulated. */
+static void test_json(void **state) {
+    char *output = NULL;
+    (void)state;
+    assert_int_equal(run_program(REPORT "-n 1,4,16 --json", &output), 0);
+    const char *weak = strstr(output, "{\"scaling\": \"weak\"");
+    const char *strong = strstr(output, "{\"scaling\": \"strong\"");
+    assert_true(weak && strong && weak < strong);
+    assert_non_null(strstr(weak, "{\"workers\": 1, \"batch\": 16, \"measured\": {\"step_s\": "));
+    assert_non_null(strstr(weak, "{\"workers\": 16, \"batch\": 256, \"measured\": "));
+    assert_non_null(strstr(strong, "{\"workers\": 16, \"batch\": 16, \"measured\": "));
+    /* the last point: below linear, and communication is a part of the step */
+    const char *last = strstr(strong, "{\"workers\": 16");
+    const char *simulated = strstr(last, "\"simulated\": {");
+    assert_true(number(simulated, "\"speedup\": ") > 1);
+    assert_true(number(simulated, "\"efficiency\": ") < 1);
+    assert_true(number(simulated, "\"communication\": ") > 0);
+    assert_true(number(simulated, "\"communication\": ") < 1);
+    const char *serial = strstr(strong, "\"serial\": ");
+    assert_non_null(serial);
+    assert_true(number(serial, "\"simulated\": ") > 0);
+    assert_true(number(serial, "\"simulated\": ") < 0.5);
+    free(output);
+}
+
+static void test_table(void **state) {
+    (void)state;
+    expect(REPORT "-n 1 --svg @/s.svg", 0, "strong scaling: the batch is that of the config");
+    assert_true(file_exists("s.svg"));
+    expect(REPORT "-n 1", 0, "not known from one number of workers");
+    expect(REPORT "-n 1,4 --link 25Gb/s,50us --host-workers 1", 0, "weak scaling: ");
+}
+
+/* A copy of the machine's file, with prices. */
+static void write_priced(const char *name, const char *prices) {
+    ls_buf text = {0};
+    ls_error e = {0};
+    assert_ls_ok(ls_file_read("configs/machines/p100.yaml", 1 << 20, &text, &e), e);
+    ls_buf_printf(&text, "%s", prices);
+    write_file(name, text.data, text.len);
+    ls_buf_free(&text);
+}
+
+/* An hour costs 3.6 million: 1000 a second and worker; 3.6 kW are a Wh a second and worker. */
+#define PRICES "cost:\n  worker_hour: 3600000\n  watts: 3600\n  currency: CHF\n"
+
+/* What a run cost is the sum of its lines. */
+static void test_cost(void **state) {
+    char *output = NULL;
+    (void)state;
+    write_priced("priced.yaml", PRICES);
+    expect("train configs/tiny.yaml -o @/run -n 2 --set train.steps=6", 0, NULL);
+    static const char lines[] = "{\"step\": 1, \"loss\": 1.0, \"seconds\": 0.5, \"workers\": 2}\n"
+                                "{\"step\": 2, \"loss\": 1.0, \"seconds\": 0.25, \"workers\": 4}\n"
+                                "{\"step\": 2, \"val_loss\": 1.0}\n";
+    write_file("run/metrics.jsonl", lines, sizeof lines - 1);
+    assert_int_equal(run_program("report --cost @/run --machine @/priced.yaml --json", &output), 0);
+    /* 0.5 s x 2 + 0.25 s x 4 = 2 s of a worker */
+    assert_true(number(output, "\"money\": ") > 1999.99 && number(output, "\"money\": ") < 2000.01);
+    assert_true(number(output, "\"kwh\": ") > 0.00199 && number(output, "\"kwh\": ") < 0.00201);
+    assert_non_null(strstr(output, "\"currency\": \"CHF\""));
+    free(output);
+    expect("report --cost @/run @/run --machine @/priced.yaml", 0, "4000 CHF, 0.004 kWh  all");
+    expect_line("report --cost @/run", 2, "--cost needs the file with the prices");
+    expect_line("report --cost @/none --machine @/priced.yaml", 1, "none");
+    expect_line("report --cost @/run --machine configs/machines/p100.yaml", 1,
+                "has neither cost.worker_hour nor cost.watts");
+}
+
+#define PLAN "plan configs/tiny.yaml --machine @/priced.yaml "
+
+/* Of the simulated machine one worker is the cheapest, and 8 are the fastest. */
+static void test_budget(void **state) {
+    char *output = NULL;
+    (void)state;
+    write_priced("priced.yaml", PRICES);
+    expect(PLAN "-n 2", 0, " CHF, ");
+    expect(PLAN "-n 2", 0, "predicted for 50 steps: ");
+    assert_int_equal(run_program(PLAN "--budget 1e9 --json", &output), 0);
+    const char *one = strstr(output, "\"workers\": 1,"), *best = strstr(output, "\"best\": true");
+    assert_true(one && best && strstr(output, "\"workers\": 8,") < best);
+    double cheap = number(output, "\"money\": "); /* of the first line: one worker */
+    free(output);
+    char line[160], all[128];
+    snprintf(line, sizeof line, PLAN "--budget %.9g --json", cheap * 1.0001);
+    assert_int_equal(run_program(line, &output), 0);
+    best = strstr(output, "\"best\": true");
+    assert_true(best && best < strchr(output, '\n')); /* one worker, the cheapest, alone fits */
+    free(output);
+    snprintf(line, sizeof line, PLAN "--budget %.9g", cheap / 2);
+    snprintf(all, sizeof all, "no number of workers fits; the cheapest, 1, needs %.4g CHF", cheap);
+    expect(line, 1, all);
+    expect(line, 1, " 25\n"); /* steps that the budget pays for */
+    expect_line("plan configs/tiny.yaml --machine configs/machines/p100.yaml --budget 5", 1,
+                "has no cost.worker_hour, so --budget can't be compared");
+    expect_line(PLAN "--budget x", 2, "--budget: 'x' is not a number");
+}
+
+static void test_prices(void **state) {
+    (void)state;
+    write_priced("bad.yaml", "cost:\n  worker_hour: cheap\n");
+    expect_line("plan configs/tiny.yaml --machine @/bad.yaml --budget 5", 1,
+                "cost.worker_hour is 'cheap'");
+    write_priced("bad.yaml", "cost:\n  hour: 3\n");
+    expect_line("plan configs/tiny.yaml --machine @/bad.yaml --budget 5", 1,
+                "'cost.hour' is not a key");
+    expect_line("bench machine --price 3", 2, "are written to a file: add --save FILE");
+    expect_line("bench machine --watts -3 --save @/m.yaml", 2, "--watts: '-3' is not a number");
+}
+
+static void test_bad_input(void **state) {
+    (void)state;
+    expect_line("report configs/tiny.yaml", 2, "what is to be reported? Use --scaling or --cost");
+    expect_line(REPORT "-n 1,x", 2, "neither a number of workers");
+    expect_line(REPORT "-n 12", 1, "can't be divided among 12 workers");
+    expect_line("report --scaling configs/tiny.yaml --machine @/none", 1, "none");
+    expect_line(REPORT "--host-workers 2", 1, "the link between the hosts is missing");
+    expect_line(REPORT "--set sync.mode=async", 1, "--scaling times common steps");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_json),   cmocka_unit_test(test_table),
+        cmocka_unit_test(test_cost),   cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_prices), cmocka_unit_test(test_bad_input),
+    };
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
