@@ -1,14 +1,30 @@
-/* cmd_report.c - lockstep report --scaling, --cost */
+/* cmd_report.c - lockstep report --scaling, --cost, --seeds */
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/report_cost.h"
 #include "cli/report_scaling.h"
+#include "cli/report_seeds.h"
 #include "config/relations.h"
+#include "perf/seeds.h"
 #include "storage/samples.h"
 
-enum { SCALING, COST, WORKERS, STEPS, SET, MACHINE, LINK, HOST_WORKERS, SVG, JSON };
+enum {
+    SCALING,
+    COST,
+    SEEDS,
+    TARGET,
+    OUT,
+    WORKERS,
+    STEPS,
+    SET,
+    MACHINE,
+    LINK,
+    HOST_WORKERS,
+    SVG,
+    JSON
+};
 
 static int ascending(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
@@ -59,12 +75,38 @@ static int run_scaling(const ls_args *a) {
     return s == LS_OK ? 0 : cli_fail(&e);
 }
 
-static int run(const ls_args *a) {
-    if (cli_given(a, SCALING) == cli_given(a, COST)) {
-        ls_log("report: what is to be reported? Use --scaling or --cost; see 'lockstep help "
-               "report'");
+static int run_seeds(const ls_args *a) {
+    ls_error e = {0};
+    ls_config c;
+    int64_t n = 0, workers = 0;
+    if (!cli_integer(&cmd_report, a, SEEDS, LS_SEEDS_LEAST, LS_SEEDS_MOST, &n) ||
+        !cli_integer(&cmd_report, a, WORKERS, 1, 4096, &workers))
+        return CLI_USAGE;
+    if (a->nwords > 1 || !cli_given(a, TARGET) || !cli_given(a, OUT)) {
+        ls_log("report: --seeds needs one CONFIG.yaml, --target 'val_loss<=X' and -o DIR for its "
+               "runs; see 'lockstep help report'");
         return CLI_USAGE;
     }
+    const cli_seeds o = {.n = (int)n,
+                         .target = cli_value(a, TARGET),
+                         .dir = cli_value(a, OUT),
+                         .workers = workers,
+                         .json = cli_given(a, JSON)};
+    ls_status s = ls_config_load(a->words[0], a->options[SET].values, a->options[SET].n, &c, &e);
+    if (s == LS_OK && c.train.patience > 0)
+        s = ls_fail(&e, LS_EINVAL, "%s: --seeds trains all of train.steps; set train.patience: 0",
+                    a->words[0]);
+    if (s == LS_OK) s = cli_seeds_run(&o, &c, &e);
+    return s == LS_OK ? 0 : cli_fail(&e);
+}
+
+static int run(const ls_args *a) {
+    if (cli_given(a, SCALING) + cli_given(a, COST) + cli_given(a, SEEDS) != 1) {
+        ls_log("report: what is to be reported? Use --scaling, --cost or --seeds; see 'lockstep "
+               "help report'");
+        return CLI_USAGE;
+    }
+    if (cli_given(a, SEEDS)) return run_seeds(a);
     return cli_given(a, COST) ? run_cost(a) : run_scaling(a);
 }
 
@@ -73,18 +115,26 @@ const ls_command cmd_report = {
     .words = "CONFIG.yaml|RUN...",
     .min_words = 1,
     .max_words = CLI_MAX_WORDS,
-    .summary = "report how a config scales with workers, or what runs have cost",
+    .summary = "report on scaling, on costs, or on a training with many seeds",
     .about =
         "--scaling: strong and weak scaling over numbers of workers, measured on this machine as\n"
         "far as its cores go, with random samples, and simulated for all of them: seconds of a\n"
         "step, speedup, efficiency, the part of the step that is communication, and the serial\n"
         "share, fitted by Amdahl's law (strong) and Gustafson's (weak).\n"
         "--cost: worker-hours, money and energy that runs have used so far, by the prices in the\n"
-        "machine's file. Nothing is saved but the picture (docs/reports.md).",
+        "machine's file.\n"
+        "--seeds: trains CONFIG.yaml with N seeds, and prints the steps and seconds until each\n"
+        "reaches the target, and their mean and spread without the fastest and the slowest. A\n"
+        "command that was killed continues where it was (docs/reports.md).",
     .options =
         {[SCALING] = {"scaling", 0, NULL, "report strong and weak scaling"},
          [COST] = {"cost", 0, NULL, "report what the runs RUN... have cost; needs --machine FILE"},
-         [WORKERS] = {"workers", 'n', "LIST", "numbers of workers (default: 1,2,4,8)"},
+         [SEEDS] = {"seeds", 0, "N", "report the steps and seconds to a target over N seeds"},
+         [TARGET] = {"target", 0, "LIMIT",
+                     "of --seeds: an evaluation's number, 'val_loss<=2.5' or 'val_accuracy>=0.93'"},
+         [OUT] = {"out", 'o', "DIR", "of --seeds: the directory of its runs"},
+         [WORKERS] = {"workers", 'n', "LIST",
+                      "numbers of workers (default: 1,2,4,8); with --seeds one number"},
          [STEPS] = {"steps", 0, "N", "steps that are measured for each number (default: 10)"},
          [SET] = {"set", 0, "KEY=VALUE", "set a key of the config; repeatable"},
          [MACHINE] = {"machine", 0, "FILE",

@@ -1,4 +1,4 @@
-/* report_test.c - lockstep report --scaling and --cost, and lockstep plan --budget. */
+/* report_test.c - lockstep report --scaling, --cost and --seeds, and lockstep plan --budget. */
 /* ctest: busy seconds=3 */
 #include "program.h"
 
@@ -122,9 +122,35 @@ static void test_prices(void **state) {
     expect_line("bench machine --watts -3 --save @/m.yaml", 2, "--watts: '-3' is not a number");
 }
 
+#define SEEDS                                                                                      \
+    "report --seeds 3 configs/tiny.yaml -n 1 -o @/seeds --set train.steps=8 "                      \
+    "--set train.eval_every=2 --target "
+
+/* Runs that are there already are not trained again; the report is that of their lines. */
+static void test_seeds(void **state) {
+    char *output = NULL, *again = NULL;
+    (void)state;
+    assert_int_equal(run_program(SEEDS "val_loss<=5.6 --json", &output), 0);
+    assert_non_null(strstr(output, "{\"seed\": 1, \"reached\": true, \"steps\": "));
+    const char *all = strstr(output, "{\"target\": \"val_loss<=5.6\", \"seeds\": 3, ");
+    assert_non_null(all);
+    assert_true(number(all, "\"steps\": ") >= 2 && number(all, "\"steps\": ") <= 8);
+    assert_int_equal(run_program(SEEDS "val_loss<=5.6 --json", &again), 0);
+    assert_string_equal(strstr(again, "{\"seed\": 1"), strstr(output, "{\"seed\": 1"));
+    free(output);
+    free(again);
+    expect(SEEDS "val_loss<=5.6", 0, "1 of 3 seeds, without the fastest and the slowest: ");
+    expect(SEEDS "val_loss<=1", 1, "0 of 3 seeds reach it, and only the slowest may miss it");
+    expect(SEEDS "val_f1>=1", 1, "'val_f1' is in no line of ");
+    expect_line(SEEDS "val_loss", 1, "is not a metric with its limit");
+    expect_line("report --seeds 2 configs/tiny.yaml", 2, "--seeds: ");
+    expect_line("report --seeds 3 configs/tiny.yaml", 2, "--seeds needs one CONFIG.yaml, --target");
+}
+
 static void test_bad_input(void **state) {
     (void)state;
-    expect_line("report configs/tiny.yaml", 2, "what is to be reported? Use --scaling or --cost");
+    expect_line("report configs/tiny.yaml", 2,
+                "what is to be reported? Use --scaling, --cost or --seeds");
     expect_line(REPORT "-n 1,x", 2, "neither a number of workers");
     expect_line(REPORT "-n 12", 1, "can't be divided among 12 workers");
     expect_line("report --scaling configs/tiny.yaml --machine @/none", 1, "none");
@@ -134,9 +160,10 @@ static void test_bad_input(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json),   cmocka_unit_test(test_table),
-        cmocka_unit_test(test_cost),   cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_prices), cmocka_unit_test(test_bad_input),
+        cmocka_unit_test(test_json),      cmocka_unit_test(test_table),
+        cmocka_unit_test(test_cost),      cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_seeds),     cmocka_unit_test(test_prices),
+        cmocka_unit_test(test_bad_input),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -1,0 +1,81 @@
+/* seeds.c - see seeds.h. */
+#include "perf/seeds.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/history.h"
+
+ls_status ls_seeds_read_target(const char *text, ls_seeds_target *t_p, ls_error *e) {
+    size_t n = strcspn(text, "<>");
+    char *end = NULL;
+    bool sign = text[n] && text[n + 1] == '=';
+    double value = sign ? strtod(text + n + 2, &end) : 0;
+    if (n == 0 || n >= LS_SEEDS_METRIC || !sign || !text[n + 2] || *end || !isfinite(value))
+        return ls_fail(e, LS_EINVAL,
+                       "--target: '%.60s' is not a metric with its limit, such as "
+                       "'val_loss<=2.5' or 'val_accuracy>=0.93'",
+                       text);
+    *t_p = (ls_seeds_target){.rises = text[n] == '>', .value = value};
+    memcpy(t_p->metric, text, n);
+    return LS_OK;
+}
+
+/* ---- a run ---- */
+
+typedef struct reading {
+    const ls_seeds_target *target;
+    ls_seeds_run run;
+} reading;
+
+static bool is_better(const ls_seeds_target *t, double a, double b) {
+    return t->rises ? a >= b : a <= b;
+}
+
+static void add_line(void *arg, int64_t step, const ls_json *line) {
+    reading *x = arg;
+    ls_seeds_run *r = &x->run;
+    double seconds = 0, value = 0;
+    if (!r->reached && ls_json_number(ls_json_get(line, "seconds"), &seconds)) {
+        r->steps = step;
+        r->seconds += seconds;
+    }
+    if (!ls_json_number(ls_json_get(line, x->target->metric), &value)) return;
+    if (isnan(r->best) || is_better(x->target, value, r->best)) r->best = value;
+    if (is_better(x->target, value, x->target->value)) r->reached = true;
+}
+
+ls_status ls_seeds_read(const char *run, const ls_seeds_target *t, ls_seeds_run *r_p, ls_error *e) {
+    reading x = {.target = t, .run = {.best = NAN}};
+    LS_TRY(ls_history_scan(run, add_line, &x, e));
+    if (isnan(x.run.best))
+        return ls_fail(e, LS_EINVAL,
+                       "--target: '%s' is in no line of %s/metrics.jsonl; use a number of its "
+                       "evaluations, e.g. val_loss",
+                       t->metric, run);
+    *r_p = x.run;
+    return LS_OK;
+}
+
+/* ---- all runs ---- */
+
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+bool ls_seeds_score_of(const double *values, int n, ls_seeds_score *s_p) {
+    double sorted[LS_SEEDS_MOST], sum = 0, squares = 0;
+    int kept = n - 2;
+    memcpy(sorted, values, (size_t)n * sizeof *sorted);
+    qsort(sorted, (size_t)n, sizeof *sorted, ascending);
+    for (int i = 1; i <= kept; i++) {
+        if (!isfinite(sorted[i])) return false;
+        sum += sorted[i];
+    }
+    double mean = sum / kept;
+    for (int i = 1; i <= kept; i++) squares += (sorted[i] - mean) * (sorted[i] - mean);
+    *s_p = (ls_seeds_score){mean, kept > 1 ? sqrt(squares / (kept - 1)) : 0};
+    return true;
+}

@@ -1,0 +1,44 @@
+/* seeds.h - the same training with several seeds: when each reaches a target, and the mean without
+ * the fastest and the slowest.
+ *
+ * Source of the rule: "MLPerf training benchmark", Mattson et al., MLSys 2020.
+ */
+#ifndef LS_PERF_SEEDS_H
+#define LS_PERF_SEEDS_H
+
+#include <stdbool.h>
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum { LS_SEEDS_LEAST = 3, LS_SEEDS_MOST = 100, LS_SEEDS_METRIC = 64 };
+
+/* A number of evaluations in metrics.jsonl, and its limit. */
+typedef struct ls_seeds_target {
+    char metric[LS_SEEDS_METRIC];
+    bool rises; /* it is reached from below, by ">=" */
+    double value;
+} ls_seeds_target;
+
+/* Reads "val_loss<=2.5" or "val_accuracy>=0.93". */
+ls_status ls_seeds_read_target(const char *text, ls_seeds_target *t_p, ls_error *);
+
+/* When a run first reached the target. */
+typedef struct ls_seeds_run {
+    bool reached;
+    int64_t steps;  /* } else of the whole run */
+    double seconds; /* } of the steps */
+    double best;    /* the best value of its evaluations; NAN: none */
+} ls_seeds_run;
+/* Reads RUN/metrics.jsonl. */
+ls_status ls_seeds_read(const char *run, const ls_seeds_target *, ls_seeds_run *r_p, ls_error *);
+
+/* Mean and standard deviation (of a sample) without the lowest and the highest value; of the
+ * latter a run without a result (INFINITY) may be one. False: another value has no result. */
+typedef struct ls_seeds_score {
+    double mean, spread;
+} ls_seeds_score;
+bool ls_seeds_score_of(const double *values, int n, ls_seeds_score *s_p);
+
+#endif
