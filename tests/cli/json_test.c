@@ -178,7 +178,7 @@ static void test_plan(void **state) {
     has_fields(ls_json_get(j, "sync"), "i:replicas i:every r:bytes_within r:bytes_between "
                                        "r:bytes_synchronous r:bytes_mean");
     ls_json_free(j);
-    snprintf(fields, sizeof fields, "%s o:prediction", sizes);
+    snprintf(fields, sizeof fields, "%s o:prediction o:run", sizes);
     lines_have("plan configs/tiny.yaml -n 2 --machine @/round.yaml --json", 0, fields, &j);
     has_fields(ls_json_get(j, "prediction"), prediction);
     ls_json_free(j);
