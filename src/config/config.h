@@ -377,6 +377,8 @@ bool ls_config_has_pairs(const ls_config *);
 bool ls_config_sends_momentum(const ls_config_optim *);
 /* Are there replicas of the model that train apart (sync.mode local, diloco and gossip)? */
 bool ls_config_has_replicas(const ls_config *);
+/* Workers of a run, at most: each runs a virtual worker, or in a pipeline a part of one. */
+int64_t ls_config_most_workers(const ls_config *);
 /* Steps between two synchronizations of these. */
 int64_t ls_config_sync_every(const ls_config *);
 /* Has a sample several texts, with positions of their own? */

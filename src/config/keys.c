@@ -572,6 +572,10 @@ bool ls_config_sends_momentum(const ls_config_optim *o) {
     return o->optimizer == LS_OPTIMIZER_ONEBIT_ADAM || o->optimizer == LS_OPTIMIZER_ONEBIT_LAMB;
 }
 
+int64_t ls_config_most_workers(const ls_config *c) {
+    return c->train.virtual_workers * c->parallel.mesh_pipe;
+}
+
 bool ls_config_has_replicas(const ls_config *c) {
     return c->sync.mode == LS_SYNC_LOCAL || c->sync.mode == LS_SYNC_DILOCO ||
            c->sync.mode == LS_SYNC_GOSSIP;

@@ -170,8 +170,8 @@ static bool make_groups(ls_config c, int n, int most, ls_layout *l_p) {
     return false;
 }
 
-/* The longest pipelines that are possible, of at most as many workers as the config says. Stages
- * that it names are for its own. */
+/* The longest pipelines that are possible, of at most as many workers as the config says; longer ones
+ * only where there are more workers than virtual workers. Stages that it names are for its own. */
 static bool make_pipelines(const ls_config *c, int n, ls_layout *l_p) {
     ls_config with = *c;
     with.parallel.mesh_data = 0;
@@ -180,6 +180,10 @@ static bool make_pipelines(const ls_config *c, int n, ls_layout *l_p) {
     with.parallel.chunks = 1;
     if (with.parallel.schedule == LS_PIPELINE_INTERLEAVED) with.parallel.schedule = LS_PIPELINE_1F1B;
     for (int pipe = (int)c->parallel.mesh_pipe; pipe > 1; pipe--) {
+        with.parallel.mesh_pipe = pipe;
+        if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
+    }
+    for (int pipe = 2; pipe <= n && n > c->train.virtual_workers; pipe++) {
         with.parallel.mesh_pipe = pipe;
         if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
     }

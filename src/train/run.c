@@ -12,19 +12,19 @@ bool ls_run_is_sequential(const ls_run *r) {
 }
 
 static ls_status check_workers(const ls_config *c, int n, ls_error *e) {
-    int64_t V = c->train.virtual_workers;
-    if (n <= V) return LS_OK;
+    int64_t V = c->train.virtual_workers, most = ls_config_most_workers(c);
+    if (n <= most) return LS_OK;
     return ls_fail(
         e, LS_EINVAL,
         "%d workers for train.virtual_workers %lld; use -n %lld or fewer (only a new run can "
         "have more virtual workers)",
-        n, (long long)V, (long long)V);
+        n, (long long)V, (long long)most);
 }
 
 ls_status ls_run_workers_here(const ls_config *c, int asked, int *n_p, ls_error *e) {
-    int64_t V = c->train.virtual_workers, cores = ls_cores() / c->parallel.threads;
+    int64_t most = ls_config_most_workers(c), cores = ls_cores() / c->parallel.threads;
     if (cores < 1) cores = 1;
-    *n_p = asked ? asked : (int)(cores < V ? cores : V);
+    *n_p = asked ? asked : (int)(cores < most ? cores : most);
     return check_workers(c, *n_p, e);
 }
 

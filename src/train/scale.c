@@ -15,7 +15,7 @@ static void explain_limit(const ls_host *h, bool too_few, char *text, size_t nby
     if (too_few)
         snprintf(text, nbytes, "survival.min_workers is %lld; --resume can begin with another",
                  (long long)c->survival.min_workers);
-    else if (most == V)
+    else if (most == ls_config_most_workers(c))
         snprintf(text, nbytes, "train.virtual_workers is %lld, fixed when the run began",
                  (long long)V);
     else if (most == limit || (limit == 0 && most == LS_SCALE_MOST))

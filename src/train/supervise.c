@@ -187,7 +187,7 @@ static void attend(void *arg) {
 /* ---- the settings of the supervisor ---- */
 
 static int most_workers(const ls_host *h) {
-    int64_t most = h->run->config.survival.max_workers, V = h->run->config.train.virtual_workers;
+    int64_t most = h->run->config.survival.max_workers, V = ls_config_most_workers(&h->run->config);
     if (most == 0) most = V < LS_SCALE_MOST ? V : LS_SCALE_MOST;
     if (most > V) most = V;
     return most > h->run->nworkers ? (int)most : h->run->nworkers;
@@ -196,7 +196,7 @@ static int most_workers(const ls_host *h) {
 /* A run can't keep more workers than it can have. */
 static ls_status check_least(const ls_config *c, ls_error *e) {
     int64_t least = c->survival.min_workers, most = c->survival.max_workers;
-    if (least > c->train.virtual_workers)
+    if (least > ls_config_most_workers(c))
         return ls_fail(e, LS_EINVAL,
                        "survival.min_workers %lld is more than train.virtual_workers %lld, which "
                        "is the most workers that a run can have",

@@ -88,7 +88,7 @@ static ls_status count_workers(const ls_trainer_options *o, ls_run *r, ls_error 
     r->nworkers = o->group ? ls_group_size(o->group) : 1;
     if (!o->group) LS_TRY(ls_workers_started(&r->started, &r->nworkers, e));
     if (!r->started && !o->group) r->nworkers = 1;
-    if (r->nworkers <= r->config.train.virtual_workers) return LS_OK;
+    if (r->nworkers <= ls_config_most_workers(&r->config)) return LS_OK;
     return ls_fail(e, LS_EINVAL, "%d workers for train.virtual_workers %lld; start fewer",
                    r->nworkers, (long long)r->config.train.virtual_workers);
 }
