@@ -45,7 +45,7 @@ def main():
     dist.init_process_group("gloo")
     model = DistributedDataParallel(
         GPT({"model.heads": m["heads"], "model.layers": m["layers"]}, weights_of(m)),
-        gradient_as_bucket_view=True)
+        gradient_as_bucket_view=True, bucket_cap_mb=1000)
     state = powerSGD_hook.PowerSGDState(
         process_group=None, matrix_approximation_rank=4, start_powerSGD_iter=START)
     model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)

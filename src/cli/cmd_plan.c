@@ -15,6 +15,7 @@
 #include "cli/plan_phases.h"
 #include "config/relations.h"
 #include "model/print.h"
+#include "perf/choose_code.h"
 #include "plan/memory.h"
 #include "report/timeline.h"
 #include "storage/samples.h"
@@ -44,11 +45,20 @@ static ls_status read_config(const ls_args *a, ls_config *c, ls_error *e) {
     return ls_samples_resolve(c, NULL, e);
 }
 
+/* Without --link all workers are on one host. */
+static ls_status choose_code(const ls_args *a, ls_config *c, int workers, ls_error *e) {
+    int64_t host = 1;
+    if (c->compress.kind != LS_COMPRESS_AUTO) return LS_OK;
+    if (!cli_integer(&cmd_plan, a, HOST_WORKERS, 1, 4096, &host) || host < 1) host = 1;
+    return ls_choose_code(c, (int)host, cli_value(a, LINK) ? workers / (int)host : 1, e);
+}
+
 static ls_status make(const ls_args *a, int workers, ls_config *c, ls_layout *l, ls_error *e) {
     LS_TRY(read_config(a, c, e));
     if (cli_value(a, LINK)) *c = ls_layout_config_apart(c);
     LS_TRY(ls_run_workers_here(c, workers, &workers, e));
     if (c->sync.mode == LS_SYNC_ASYNC) workers = 1; /* each runs a step of its own */
+    LS_TRY(choose_code(a, c, workers, e));
     ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, workers);
     ls_status s = ls_fit_auto(c, workers, e);
     if (s == LS_OK) s = ls_layout_make(c, workers, NULL, l, e);
@@ -266,6 +276,7 @@ static int run_table(const ls_args *a, const cli_forecast *o, const int *counts,
     }
     ls_status s = read_config(a, &c, &e);
     if (s == LS_OK) s = check_predictable(&c, &e);
+    if (s == LS_OK) s = choose_code(a, &c, counts[n - 1], &e);
     if (s != LS_OK) return cli_fail(&e);
     ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, counts[n > 0 ? n - 1 : 0]);
     if (cli_given(a, BUDGET))

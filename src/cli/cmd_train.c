@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "perf/choose_code.h"
 #include "report/tracer.h"
 #include "storage/checkpoint.h"
 #include "train/train.h"
@@ -153,7 +154,8 @@ static int run(const ls_args *a) {
                                                .hosts = (int)hosts,
                                                .trace = cli_value(a, TRACE),
                                                .trace_steps = trace_steps,
-                                               .began_ns = a->began_ns},
+                                               .began_ns = a->began_ns,
+                                               .choose = ls_choose_code},
                            &unfinished, &e);
     int code = s != LS_OK ? cli_fail(&e) : unfinished ? CLI_UNFINISHED : 0;
     if (s == LS_EABORT && e.msg[0]) explain_abort(run_dir, again);

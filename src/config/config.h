@@ -161,7 +161,8 @@ typedef enum ls_compress_kind {
     LS_COMPRESS_WITH_INT8,
     LS_COMPRESS_WITH_INT4,
     LS_COMPRESS_WITH_DEMO,
-    LS_COMPRESS_WITH_POWERSGD
+    LS_COMPRESS_WITH_POWERSGD,
+    LS_COMPRESS_AUTO /* decided before a run begins (perf/choose_code.h) */
 } ls_compress_kind;
 
 typedef enum ls_compress_send {
@@ -177,7 +178,7 @@ typedef struct ls_config_optim {
     int64_t scale_lr;    /* an ls_scale_kind */
     int64_t scale_batch; /* the batch that lr is for; 0: not set */
     ls_config_span warmup;
-    int64_t schedule;    /* an ls_schedule_kind */
+    int64_t schedule; /* an ls_schedule_kind */
     double decay_fraction;
     int64_t step_every;
     double step_factor;
@@ -262,9 +263,9 @@ typedef struct ls_config {
         int64_t nphases;                          /* 0: one batch for all steps */
         int64_t noise_scale;                      /* 1: on */
         int64_t eval_every;                       /* steps; 0: only at the end */
-        int64_t eval_weights; /* an ls_eval_weights */
-        int64_t eval_samples; /* per evaluation; the last one takes all */
-        int64_t patience;     /* evaluations without a new lowest loss that end the run; 0: never */
+        int64_t eval_weights;                     /* an ls_eval_weights */
+        int64_t eval_samples;                     /* per evaluation; the last one takes all */
+        int64_t patience; /* evaluations without a new lowest loss that end the run; 0: never */
         int64_t compute, reduce_dtype;                                    /* the enums above */
         char sample_prompts[LS_CONFIG_TEXT], sample_file[LS_CONFIG_TEXT]; /* one a line; a file */
         int64_t sample_tokens;
@@ -295,9 +296,9 @@ typedef struct ls_config {
         int64_t schedule;             /* an ls_pipeline_kind */
         int64_t chunks;               /* stages of a worker of a pipeline */
         char stages[LS_CONFIG_TEXT];  /* names of the layers that begin stages, one a line */
-        double whole_kb;        /* with zero 3, buckets up to this size are not sharded */
-        double memory_limit_mb; /* the most memory that a worker may need; 0: no limit */
-        double timeout_s;       /* for each wait on another worker */
+        double whole_kb;              /* with zero 3, buckets up to this size are not sharded */
+        double memory_limit_mb;       /* the most memory that a worker may need; 0: no limit */
+        double timeout_s;             /* for each wait on another worker */
     } parallel;
     struct {
         int64_t mode;     /* an ls_sync_mode */
@@ -323,6 +324,8 @@ typedef struct ls_config {
         int64_t feedback; /* an ls_feedback (lockstep/compress.h) */
         int64_t warmup, min_size;
         int64_t send; /* an ls_compress_send */
+        /* auto: files of measured speeds */
+        char machine[LS_CONFIG_TEXT], links[LS_CONFIG_TEXT];
     } compress;
     struct {
         double heartbeat_s; /* a worker without a sign of life for longer is replaced */

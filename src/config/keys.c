@@ -41,8 +41,8 @@ static const char *const norms[] = {"group", "batch", NULL};
 static const char *const ropes[] = {"default", "linear", "llama3", NULL};
 static const char *const biases[] = {"none", "qkv", "attention", "mlp", "all", NULL};
 static const char *const heads[] = {"tied", "own", NULL};
-static const char *const compressions[] = {"none", "topk", "randomk", "onebit",   "twobit",
-                                           "int8", "int4", "demo",    "powersgd", NULL};
+static const char *const compressions[] = {"none", "topk", "randomk",  "onebit", "twobit", "int8",
+                                           "int4", "demo", "powersgd", "auto",   NULL};
 static const char *const sends[] = {"auto", "codes", "values", NULL};
 static const char *const feedbacks[] = {"error", "ef21", "none", NULL};
 static const char *const pipelines[] = {"1f1b", "gpipe", "interleaved", NULL};
@@ -253,7 +253,8 @@ const ls_config_key ls_config_keys[] = {
     INT("train.steps", train.steps, 1, BILLION, 1000, FREE, "updates of the weights"),
     INT("train.batch", train.batch, 1, 1048576, 16, FIXED, "samples per step"),
     TREE("train.batch", train.phased, FIXED,
-         "samples per step, from a step on, e.g. [[0, 64], [2000, 128]]: the batch grows in the run"),
+         "samples per step, from a step on, e.g. [[0, 64], [2000, 128]]: the batch grows in the "
+         "run"),
     INT("train.micro_batch", train.micro_batch, 1, 1048576, 1, FREE,
         "samples that a worker computes at once: more is faster and needs more memory"),
     INT("train.virtual_workers", train.virtual_workers, 1, 4096, 8, FIXED,
@@ -479,7 +480,8 @@ const ls_config_key ls_config_keys[] = {
         "compress.kind", compress.kind, compressions, FIXED,
         "code of each virtual worker's gradient, in few bytes, before gradients are summed: topk, "
         "randomk: few elements; onebit, twobit, int8, int4: few bits of each; demo: few cosine "
-        "coefficients; powersgd: two factors of low rank of each matrix; none"),
+        "coefficients; powersgd: two factors of low rank of each matrix; auto: what is predicted "
+        "to be fastest, or none"),
     NUM("compress.ratio", compress.ratio, 1e-6, 1, 0.01, FIXED,
         "topk, randomk: share of the elements that the code has"),
     INT("compress.k", compress.k, 0, 1024, 0, FIXED, "demo: coefficients of each chunk; 0: 8"),
@@ -499,6 +501,10 @@ const ls_config_key ls_config_keys[] = {
     ONE_OF("compress.send", compress.send, sends, FREE,
            "what workers send each other: codes, or the values that these hold; auto: codes unless "
            "all workers share memory. It does not change the bits"),
+    STRING("compress.machine", compress.machine, FREE,
+           "auto: a file of `lockstep bench machine --save`, the same on all hosts"),
+    STRING("compress.links", compress.links, FREE,
+           "auto: a file of `lockstep bench comm --save`, measured between the hosts"),
     NUM("survival.heartbeat_s", survival.heartbeat_s, 0.3, 3600, 1, FREE,
         "a worker that shows no sign of life for this many seconds is replaced"),
     NUM("survival.stop_s", survival.stop_s, 0, 1e6, 10, FREE,
@@ -657,8 +663,8 @@ bool ls_config_key_is_group(const char *name) {
 
 void ls_config_key_write_range(const ls_config_key *k, char text[LS_KEY_RANGE]) {
     if (k->type == LS_KEY_SPAN)
-        snprintf(text, LS_KEY_RANGE, "%.15g to %.15g steps, samples or epochs",
-                 k->real[LS_KEY_LOW], k->real[LS_KEY_HIGH]);
+        snprintf(text, LS_KEY_RANGE, "%.15g to %.15g steps, samples or epochs", k->real[LS_KEY_LOW],
+                 k->real[LS_KEY_HIGH]);
     else if (k->type == LS_KEY_INTEGER)
         snprintf(text, LS_KEY_RANGE, "%lld to %lld", (long long)k->whole[LS_KEY_LOW],
                  (long long)k->whole[LS_KEY_HIGH]);

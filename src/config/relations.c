@@ -191,15 +191,15 @@ static ls_status check_batch(const ls_config *c, int64_t B, const char *where, l
 
 /* It compares gradients of virtual workers, which must be those that are summed. */
 static ls_status check_noise(const ls_config *c, const char *where, ls_error *e) {
-    const char *key = !c->train.noise_scale                   ? NULL
-                      : c->sync.mode                          ? "sync.mode"
-                      : c->compress.kind                      ? "compress.kind"
-                      : ls_config_sends_momentum(&c->optim)   ? "optim.optimizer"
-                      : c->model.sparse                       ? "model.sparse"
-                      : c->parallel.reduce != LS_REDUCE_TREE  ? "parallel.reduce"
-                      : c->parallel.mesh_pipe > 1             ? "parallel.mesh"
-                      : c->train.virtual_workers < 2          ? "train.virtual_workers"
-                                                              : NULL;
+    const char *key = !c->train.noise_scale                  ? NULL
+                      : c->sync.mode                         ? "sync.mode"
+                      : c->compress.kind                     ? "compress.kind"
+                      : ls_config_sends_momentum(&c->optim)  ? "optim.optimizer"
+                      : c->model.sparse                      ? "model.sparse"
+                      : c->parallel.reduce != LS_REDUCE_TREE ? "parallel.reduce"
+                      : c->parallel.mesh_pipe > 1            ? "parallel.mesh"
+                      : c->train.virtual_workers < 2         ? "train.virtual_workers"
+                                                             : NULL;
     if (!key) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "%s: train.noise_scale compares the gradients of two or more virtual workers, "

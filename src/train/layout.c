@@ -104,6 +104,10 @@ static ls_status find_stages(const ls_config *c, ls_layout *l, ls_error *e) {
 
 ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_layout *l_p,
                          ls_error *e) {
+    if (c->compress.kind == LS_COMPRESS_AUTO)
+        return ls_fail(e, LS_EINVAL,
+                       "compress.kind auto is decided by `lockstep train` and `lockstep plan`; set "
+                       "the kind here");
     l_p->stages = NULL;
     LS_TRY(check_mesh(c, nworkers, e));
     LS_TRY(ls_network_create(c, &l_p->model, e));
@@ -178,7 +182,8 @@ static bool make_pipelines(const ls_config *c, int n, ls_layout *l_p) {
     if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
     with.parallel.stages[0] = 0;
     with.parallel.chunks = 1;
-    if (with.parallel.schedule == LS_PIPELINE_INTERLEAVED) with.parallel.schedule = LS_PIPELINE_1F1B;
+    if (with.parallel.schedule == LS_PIPELINE_INTERLEAVED)
+        with.parallel.schedule = LS_PIPELINE_1F1B;
     for (int pipe = (int)c->parallel.mesh_pipe; pipe > 1; pipe--) {
         with.parallel.mesh_pipe = pipe;
         if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
@@ -196,7 +201,8 @@ ls_status ls_layout_make_nearest(const ls_config *c, int nworkers, int group, co
     if (c->parallel.mesh_pipe > 1 && make_pipelines(c, nworkers, l_p)) return LS_OK;
     with.parallel.mesh_pipe = with.parallel.chunks = 1;
     with.parallel.mesh_data = 0;
-    if (with.parallel.schedule == LS_PIPELINE_INTERLEAVED) with.parallel.schedule = LS_PIPELINE_1F1B;
+    if (with.parallel.schedule == LS_PIPELINE_INTERLEAVED)
+        with.parallel.schedule = LS_PIPELINE_1F1B;
     if (c->parallel.zero > 0 && group > 0 && make_groups(with, nworkers, group, l_p)) return LS_OK;
     if (c->parallel.zero > 0) with.parallel.shard_group = 0;
     ls_status s = ls_layout_make(&with, nworkers, first, l_p, e);

@@ -2,9 +2,11 @@
 #include "train/train.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/file.h"
 #include "base/waiting.h"
 #include "config/relations.h"
 #include "config/writer.h"
@@ -17,6 +19,28 @@
 #include "train/host_memory.h"
 #include "train/worker.h"
 
+/* What the run has decided, which this host joins. */
+static ls_status take_choice(const char *path, ls_config *c, ls_error *e) {
+    ls_config run;
+    LS_TRY(ls_config_load(path, NULL, 0, &run, e));
+    c->compress = run.compress;
+    return LS_OK;
+}
+
+/* The choice is that for two hosts: how many there will be is not known on all of them. Workers of a
+ * launcher count as hosts. */
+static ls_status choose_code(const ls_train_options *o, ls_run *r, ls_error *e) {
+    ls_config *c = &r->config;
+    if (c->compress.kind != LS_COMPRESS_AUTO || !o->choose) return LS_OK;
+    if (r->started) return o->choose(c, 1, r->nworkers, e);
+    char *path = ls_format("%s/config.yaml", o->run);
+    bool recorded = o->join && ls_file_exists(path);
+    ls_status s = recorded ? take_choice(path, c, e) : LS_OK;
+    free(path);
+    if (recorded) return s;
+    return o->choose(c, r->nworkers, o->listen || o->join ? 2 : 1, e);
+}
+
 static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) {
     if (o->trace) LS_TRY(ls_timeline_check_path(o->trace, e));
     LS_TRY(ls_config_load(o->config, o->sets, o->nsets, &r->config, e));
@@ -25,7 +49,8 @@ static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) 
     const ls_kernels *k = NULL;
     LS_TRY(ls_kernels_pick(&k, e)); /* reports a bad LOCKSTEP_CPU before workers start */
     if (r->config.sync.mode != LS_SYNC_ASYNC)
-        return ls_run_workers(&r->config, o->nworkers, &r->nworkers, &r->started, e);
+        LS_TRY(ls_run_workers(&r->config, o->nworkers, &r->nworkers, &r->started, e));
+    if (r->config.sync.mode != LS_SYNC_ASYNC) return choose_code(o, r, e);
     if (o->trace)
         return ls_fail(e, LS_EINVAL,
                        "--trace: sync.mode async has no common steps to draw; leave it out");

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "config/config.h"
 
 typedef struct ls_train_options {
     const char *config;      /* path */
@@ -23,6 +23,8 @@ typedef struct ls_train_options {
     const char *trace; /* FILE.json or FILE.svg: a timeline of some steps; NULL: none */
     int64_t trace_steps; /* how many; 0: 3 */
     int64_t began_ns;    /* ls_clock_ns() when the program began */
+    /* Decides compress.kind auto (perf/choose_code.h); NULL: it is refused. */
+    ls_status (*choose)(ls_config *, int nworkers, int hosts, ls_error *);
 } ls_train_options;
 
 /* Trains; prints progress on standard error and a summary on standard output. LS_OK also when an

@@ -1,7 +1,9 @@
 /* compress_test.c - a run with compressed gradients whose workers are killed has the bits of an
  * undisturbed one: the step that is repeated begins with the errors before it. */
 /* ctest: busy seconds=20 timeout=600 */
+#include "base/file.h"
 #include "cli/hosts.h"
+#include "perf/round_machine.h"
 
 #define STEPS "60"
 
@@ -120,11 +122,78 @@ static void test_host_lost(void **state) {
     same_as_whole("lost");
 }
 
+/* ---- compress.kind auto ---- */
+
+#define PAIR   "--set parallel.zero=0 --set train.virtual_workers=2 --set compress.ratio=0.01 "
+#define AUTO   "--set compress.kind=auto " PAIR
+#define SPEEDS "--set compress.machine=@/machine.yaml --set compress.links=@/links.yaml "
+
+static void write_speeds(void) {
+    static const char links[] = "links:\n  latency_us: 100\n  byte_ns: 1000\n"
+                                "  busy_message_us: 100\n  busy_byte_ns: 1000\n  reduce_ns: 0.1\n";
+    ls_buf text = {0};
+    round_machine_text(&text);
+    write_file("machine.yaml", text.data, text.len);
+    write_file("links.yaml", links, sizeof links - 1);
+    ls_buf_free(&text);
+}
+
+/* The kind that the run has recorded. */
+static void kind_of(const char *run, char kind[32]) {
+    char path[512];
+    ls_buf text = {0};
+    ls_error e = {0};
+    snprintf(path, sizeof path, "%s/%s/config.yaml", folder, run);
+    assert_ls_ok(ls_file_read(path, SIZE_MAX, &text, &e), e);
+    const char *group = strstr(text.data, "\ncompress:\n  kind: \"");
+    assert_non_null(group);
+    assert_int_equal(sscanf(group, "\ncompress:\n  kind: \"%31[a-z0-9]", kind), 1);
+    ls_buf_free(&text);
+}
+
+/* One host needs no code; two hosts with slow links choose one, which any number of workers then
+ * has. */
+static void test_auto(void **state) {
+    (void)state;
+    pair p = {.port = free_port()};
+    char how[512], kind[32], again[32], want[256], got[256];
+    write_speeds();
+    host h = start(2, "alone", AUTO);
+    host_expect(&h, 0, "compress.kind auto: none, since all workers are on this host");
+    kind_of("alone", kind);
+    assert_string_equal(kind, "none");
+    snprintf(how, sizeof how, AUTO SPEEDS "--listen 127.0.0.1:%d --hosts 2", p.port);
+    p.a = start(1, "auto", how);
+    snprintf(how, sizeof how, AUTO SPEEDS "--join 127.0.0.1:%d", p.port);
+    p.b = start(1, "auto", how);
+    host_expect(&p.a, 0, "predicted steps: none ");
+    host_expect(&p.b, 0, "predicted steps: none ");
+    kind_of("auto", kind);
+    assert_string_not_equal(kind, "none");
+    snprintf(how, sizeof how, PAIR "--set compress.kind=%s", kind);
+    h = start(2, "chosen", how);
+    host_expect(&h, 0, NULL);
+    hash_of("chosen", want);
+    hash_of("auto", got);
+    assert_string_equal(got, want);
+    h = host_start("train --resume @/auto -n 2 --set train.steps=70");
+    host_expect(&h, 0, NULL);
+    kind_of("auto", again);
+    assert_string_equal(again, kind);
+}
+
+static void test_auto_refused(void **state) {
+    (void)state;
+    host h = start(1, "no-files", AUTO "--listen 127.0.0.1:0 --hosts 2");
+    host_expect(&h, 1, "set compress.machine to what");
+}
+
 int main(void) {
     setenv("LOCKSTEP_KEY", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_killed), cmocka_unit_test(test_killed_factors),
-        cmocka_unit_test(test_hosts), cmocka_unit_test(test_host_leaves),
-        cmocka_unit_test(test_host_lost)};
+        cmocka_unit_test(test_killed),      cmocka_unit_test(test_killed_factors),
+        cmocka_unit_test(test_hosts),       cmocka_unit_test(test_host_leaves),
+        cmocka_unit_test(test_host_lost),   cmocka_unit_test(test_auto),
+        cmocka_unit_test(test_auto_refused)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
