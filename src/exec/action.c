@@ -563,7 +563,9 @@ static void *message_at(const ls_exec *x, const ls_action *a) {
 static ls_status start_message(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
     ls_group *g = x->c.world->group;
     void *at = message_at(x, a);
-    size_t n = (size_t)a->nbytes;
+    const ls_plan *p = x->c.plan;
+    bool inside = ls_plan_pipe(p) > 1 && ls_plan_rank(p, a->worker) == ls_plan_rank(p, a->peer);
+    size_t n = inside && x->c.world->shares_params ? 0 : (size_t)a->nbytes;
     return x->c.worker == a->worker ? ls_send_start(g, at, n, LS_U8, a->peer, r_p, e)
                                     : ls_recv_start(g, at, n, LS_U8, a->worker, r_p, e);
 }

@@ -305,31 +305,36 @@ ls_status ls_world_adopt(ls_world *w, const ls_plan *p, const ls_compute *c, ls_
     return s;
 }
 
-/* Sends a bucket from the worker that owns it to one of another rank. */
-static ls_status send_bucket(const ls_world *w, const ls_plan *p, void *params, int k, int to,
+/* Sends a bucket from the first worker of its rank to all workers of another, or to the one copy that
+ * they share. */
+static ls_status send_bucket(const ls_world *w, const ls_plan *p, void *params, int k, int rank,
                              ls_error *e) {
-    int rank = ls_group_rank(w->group);
-    int from = p->buckets[k].rank * ls_plan_data(p) + ls_plan_place(p, to);
+    bool one = params == w->params && w->shares_params;
+    int me = ls_group_rank(w->group), data = ls_plan_data(p);
+    int from = p->buckets[k].rank * data, to = rank * data;
     size_t n = (p->buckets[k].end - p->buckets[k].first) * ls_dtype_size(p->c.compute);
     void *at = ls_flat_at_mut(p->c.compute, params, p->buckets[k].first);
-    if (rank == from) LS_TRY(ls_send(w->group, at, n, LS_U8, to, e));
-    return rank == to ? ls_recv(w->group, at, n, LS_U8, from, e) : LS_OK;
+    if (me == from) LS_TRY(ls_send(w->group, at, n, LS_U8, to, e));
+    if (me == to) LS_TRY(ls_recv(w->group, at, n, LS_U8, from, e));
+    if (one || ls_plan_rank(p, me) != rank) return LS_OK;
+    return ls_broadcast(w->shards, at, n, LS_U8, 0, e);
 }
 
 ls_status ls_world_spread(ls_world *w, const ls_plan *p, ls_error *e) {
     if (w->in_one_thread) return LS_OK;
-    for (int k = 0; ls_plan_pipe(p) > 1 && k < p->nbuckets; k++)
-        for (int to = 0; to < p->c.nworkers; to++)
-            if (!ls_plan_has(p, k, to) && ls_plan_touches(p, k, ls_plan_rank(p, to)))
-                LS_TRY(send_bucket(w, p, w->params, k, to, e));
-    return LS_OK;
+    if (ls_plan_pipe(p) == 1) return LS_OK;
+    for (int k = 0; k < p->nbuckets; k++)
+        for (int rank = 0; rank < ls_plan_pipe(p); rank++)
+            if (rank != p->buckets[k].rank && ls_plan_touches(p, k, rank))
+                LS_TRY(send_bucket(w, p, w->params, k, rank, e));
+    return ls_barrier(w->group, e);
 }
 
 /* All ranks get all buckets. */
 static ls_status share_stages(const ls_world *w, const ls_plan *p, void *params, ls_error *e) {
     for (int k = 0; k < p->nbuckets; k++)
-        for (int to = 0; to < p->c.nworkers; to++)
-            if (!ls_plan_has(p, k, to)) LS_TRY(send_bucket(w, p, params, k, to, e));
+        for (int rank = 0; rank < ls_plan_pipe(p); rank++)
+            if (rank != p->buckets[k].rank) LS_TRY(send_bucket(w, p, params, k, rank, e));
     return ls_barrier(w->group, e);
 }
 

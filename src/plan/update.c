@@ -24,20 +24,28 @@ static void add_island_norms(ls_plan *p) {
     }
 }
 
-/* Ranks of a pipeline that read the parameters, too, get them from the one that updates them. */
-static void send_params(ls_plan *p, int bucket) {
+static void send_to(ls_plan *p, int bucket, int from, int to) {
     const ls_bucket *b = &p->buckets[bucket];
-    int data = ls_plan_data(p);
-    int64_t nbytes = (int64_t)((b->end - b->first) * ls_dtype_size(p->c.compute));
-    for (int rank = 0; rank < ls_plan_pipe(p); rank++)
-        for (int w = 0; w < data && rank != b->rank && ls_plan_touches(p, bucket, rank); w++)
-            ls_plan_append(p, &(ls_action){.kind = LS_SEND,
-                                           .worker = b->rank * data + w,
-                                           .peer = rank * data + w,
-                                           .micro = -1,
-                                           .bucket = bucket,
-                                           .buffer = ls_plan_buffer(p, LS_BUF_PARAM, bucket, 0),
-                                           .nbytes = nbytes});
+    ls_plan_append(
+        p, &(ls_action){.kind = LS_SEND,
+                        .worker = from,
+                        .peer = to,
+                        .micro = -1,
+                        .bucket = bucket,
+                        .buffer = ls_plan_buffer(p, LS_BUF_PARAM, bucket, 0),
+                        .nbytes = (int64_t)((b->end - b->first) * ls_dtype_size(p->c.compute))});
+}
+
+/* Ranks of a pipeline that read the parameters, too, get them from the one that updates them: the
+ * first worker of a rank, which passes them on. Where a rank has one copy, these messages are
+ * empty. */
+static void send_params(ls_plan *p, int bucket) {
+    int data = ls_plan_data(p), own = p->buckets[bucket].rank;
+    for (int rank = 0; rank < ls_plan_pipe(p); rank++) {
+        if (rank == own || !ls_plan_touches(p, bucket, rank)) continue;
+        send_to(p, bucket, own * data, rank * data);
+        for (int w = 1; w < data; w++) send_to(p, bucket, rank * data, rank * data + w);
+    }
 }
 
 void ls_plan_add_update(ls_plan *p) {

@@ -430,8 +430,9 @@ static void check_send(walk *w, const ls_action *a) {
     ls_buffer b = ls_plan_buffer_of(p, a->buffer);
     size_t first = 0, end = 0, rank = (size_t)ls_plan_rank(p, a->worker);
     int64_t nbytes = -1;
-    bool fits = a->peer >= 0 && a->peer < p->c.nworkers && a->peer != a->worker &&
-                ls_plan_place(p, a->peer) == ls_plan_place(p, a->worker);
+    bool fits = a->peer >= 0 && a->peer < p->c.nworkers && a->peer != a->worker;
+    bool inside = fits && ls_plan_rank(p, a->peer) == ls_plan_rank(p, a->worker);
+    fits = fits && (inside || ls_plan_place(p, a->peer) == ls_plan_place(p, a->worker));
     if (fits && ls_buffer_in_arena(b.kind)) {
         int layer = b.index, from = b.kind == LS_BUF_ACT ? layer : layer + 1;
         bool meets = layer + 1 < p->c.model->nlayers && stage_of(w, layer) + 1 == stage_of(w, layer + 1);
@@ -445,9 +446,11 @@ static void check_send(walk *w, const ls_action *a) {
                ls_plan_has(p, a->bucket, a->peer) && b.index == a->bucket;
         nbytes = (int64_t)((end - first) * ls_dtype_size(p->c.reduce));
     } else if (fits && b.kind == LS_BUF_PARAM) {
-        fits = ls_plan_has(p, a->bucket, a->worker) && b.index == a->bucket &&
-               ls_plan_touches(p, a->bucket, ls_plan_rank(p, a->peer)) &&
-               w->updated[a->bucket * p->c.nworkers + a->worker];
+        bool has = ls_plan_has(p, a->bucket, a->worker)
+                       ? w->updated[a->bucket * p->c.nworkers + a->worker]
+                       : w->messages[a->worker * p->nbuckets + a->bucket] > 0;
+        fits = has && b.index == a->bucket && !ls_plan_has(p, a->bucket, a->peer) &&
+               ls_plan_touches(p, a->bucket, ls_plan_rank(p, a->peer));
         nbytes = (int64_t)((p->buckets[a->bucket].end - p->buckets[a->bucket].first) *
                            ls_dtype_size(p->c.compute));
         w->messages[a->peer * p->nbuckets + a->bucket]++;

@@ -75,7 +75,9 @@ static ls_status work(ls_group *g, void *arg, ls_error *e) {
     ls_mixing mixing = {.replicas = REPLICAS};
     LS_TRY(ls_world_open(&w, p, g, NULL, NULL, e));
     ls_plan_islands_of(p, rank, &first, &end);
-    for (int i = first; i < end; i++)
+    int from = 0, to = 0; /* the first worker of an island writes what all its workers share */
+    ls_plan_workers_of(p, ls_plan_bucket_in(p, 0, first), &from, &to);
+    for (int i = first; i < end && (rank == from || !w.shares_params); i++)
         for (size_t k = 0; k < n; k++) w.flat.of[0][(size_t)i * n + k] = value_at(i - 1, k);
     LS_TRY(ls_barrier(g, e));
     for (int i = 0; i < REPLICAS; i++) mixing.mass[i] = 1;
@@ -86,7 +88,7 @@ static ls_status work(ls_group *g, void *arg, ls_error *e) {
     LS_TRY(run_plan(j, &w, LS_TASK_MEAN, &mixing, e));
     LS_TRY(ls_barrier(g, e));
     if (rank == 0) memcpy(j->replicas, w.flat.of[0], n * sizeof(float));
-    for (int i = first; i < end; i++)
+    for (int i = first; i < end && rank == from; i++)
         memcpy(j->replicas + (size_t)i * n, w.flat.of[0] + (size_t)i * n, n * sizeof(float));
     LS_TRY(ls_barrier(g, e));
     ls_world_close(&w, p);

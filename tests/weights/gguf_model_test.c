@@ -296,6 +296,23 @@ static ls_architecture write_and_read(const ls_architecture *a) {
     return good();
 }
 
+/* Field by field: the bytes between fields are not set. */
+#define SAME(field) (memcmp(&x->field, &y->field, sizeof x->field) == 0)
+static bool is_same(const ls_architecture *x, const ls_architecture *y) {
+    bool same = SAME(family) && SAME(layers) && SAME(width) && SAME(ffn) && SAME(heads) &&
+                SAME(kv_heads) && SAME(head_dim) && SAME(vocab) && SAME(context) &&
+                SAME(norm_eps) && SAME(window) && SAME(qkv_bias) && SAME(o_bias) &&
+                SAME(mlp_bias) && SAME(qk_norm) && SAME(experts) && SAME(experts_per_token) &&
+                SAME(norm_topk) && SAME(router_aux_loss) && SAME(tied) && SAME(bos) && SAME(pad) &&
+                SAME(eos) && SAME(neos);
+    bool rotation = SAME(rope.type) && SAME(rope.base) && SAME(rope.factor) && SAME(rope.low) &&
+                    SAME(rope.high) && SAME(rope.original_context);
+    bool drawn = SAME(generation.greedy) && SAME(generation.temperature) &&
+                 SAME(generation.top_p) && SAME(generation.min_p) && SAME(generation.penalty) &&
+                 SAME(generation.top_k);
+    return same && rotation && drawn;
+}
+
 static void test_written(void **state) {
     (void)state;
     for (int f = 0; f < LS_NFAMILIES; f++)
@@ -308,7 +325,7 @@ static void test_written(void **state) {
                 a.rope.low = 1, a.rope.high = 4, a.rope.original_context = 8192;
             ls_architecture b = write_and_read(&a);
             if (f == LS_FAMILY_MISTRAL) a.family = LS_FAMILY_LLAMA;
-            assert_memory_equal(&a, &b, sizeof a);
+            assert_true(is_same(&a, &b));
         }
     /* in a context of its length a window changes nothing */
     static const int64_t windows[][2] = {{0, 77}, {76, 76}, {77, 77}, {4096, 77}};
