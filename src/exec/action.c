@@ -316,8 +316,8 @@ static ls_status run_add(ls_exec *x, const ls_action *a) {
     return LS_OK;
 }
 
-/* A code can't hold what is not finite: the norm shows it. All workers of a pipeline have the
- * weights of its samples, which count once. */
+/* A code can't hold what is not finite: the norm shows it. Workers that divide the layers all
+ * have the weights of their samples, which count once. */
 static ls_status run_norm(ls_exec *x) {
     const ls_plan *p = x->c.plan;
     double *weights = ls_plan_weights(p, x->c.world->parts);

@@ -52,7 +52,7 @@ typedef struct ls_store ls_store;
 typedef struct ls_store_config {
     int most, threads;     /* workers at most, and the threads of each */
     size_t carried_nbytes; /* for the caller, across views: all 0 at first, and never read */
-    bool pipes;            /* a later plan may be a pipeline, if this one is none */
+    bool pipes;            /* workers of a later plan may have a part of the layers each */
 } ls_store_config;
 
 /* For plans of this model and config. */

@@ -14,7 +14,7 @@
 
 typedef struct ls_world {
     ls_group *group;    /* of all workers */
-    ls_group *shards;   /* its sharding group, or in a pipeline its rank; may be `group` */
+    ls_group *shards;   /* its sharding group, or the workers with its layers; may be `group` */
     ls_group *replicas; /* workers with the same shard; NULL: one sharding group */
     ls_group *island;   /* the workers of its island; NULL: there are no islands */
     bool shares_params; /* `shards` has one copy of params */
@@ -54,8 +54,8 @@ void ls_world_clear(const ls_world *, const ls_plan *);
 /* Collective, in a new view: takes over the state that the last view left in the store. */
 ls_status ls_world_adopt(ls_world *, const ls_plan *, const ls_compute *, ls_error *);
 /* Opens the worlds [nworkers] of all workers in the calling thread, with their groups [nworkers].
- * shares: a sharding group has one copy, as above, which needs sharded moments; in a pipeline
- * all workers have one. */
+ * shares: a sharding group has one copy, as above, which needs sharded moments; where
+ * workers divide the layers, all have one. */
 ls_status ls_world_open_all(ls_world *worlds, const ls_plan *, ls_group **groups, bool shares,
                             ls_error *);
 void ls_world_close(ls_world *, const ls_plan *);
@@ -63,9 +63,9 @@ void ls_world_close(ls_world *, const ls_plan *);
 /* Returns the memory of a transient buffer to the system, except this worker's shard. */
 void ls_world_drop(const ls_world *, const ls_plan *, const ls_buffer *);
 
-/* Collective, in a pipeline: ranks get the parameters of other ranks' buckets that they read. */
+/* Collective, where ranks divide the layers: they get the parameters of others' buckets that they read. */
 ls_status ls_world_spread(ls_world *, const ls_plan *, ls_error *);
-/* Collective: afterwards all workers have all parameters; sharded ones, and in a pipeline those of
+/* Collective: afterwards all workers have all parameters; sharded ones, and those of
  * other ranks, until they are dropped. */
 ls_status ls_world_gather_params(ls_world *, const ls_plan *, ls_error *);
 /* Rounds elements [first, end) of the masters to params. */
