@@ -63,7 +63,7 @@ void ls_world_close(ls_world *, const ls_plan *);
 /* Returns the memory of a transient buffer to the system, except this worker's shard. */
 void ls_world_drop(const ls_world *, const ls_plan *, const ls_buffer *);
 
-/* Collective, where ranks divide the layers: they get the parameters of others' buckets that they read. */
+/* Collective, where ranks divide the layers: they get what they read of others' parameters. */
 ls_status ls_world_spread(ls_world *, const ls_plan *, ls_error *);
 /* Collective: afterwards all workers have all parameters; sharded ones, and those of
  * other ranks, until they are dropped. */
