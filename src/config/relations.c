@@ -448,10 +448,11 @@ static ls_status check_async(const ls_config *c, const char *where, ls_error *e)
 
 /* Keys of replicas that are not at their defaults, or NULL. */
 static const char *key_of_replicas(const ls_config *c) {
+    enum { WRITTEN = 50 }; /* the default of sync.every that older runs' configs have */
     ls_config d;
     ls_config_defaults(&d);
     if (c->sync.replicas != d.sync.replicas) return "sync.replicas";
-    if (c->sync.every != d.sync.every) return "sync.every";
+    if (c->sync.every != d.sync.every && c->sync.every != WRITTEN) return "sync.every";
     if (c->sync.warmup) return "sync.warmup";
     if (c->sync.fragments != d.sync.fragments) return "sync.fragments";
     if (c->sync.delay) return "sync.delay";

@@ -245,6 +245,17 @@ static void test_lines(void **state) {
     }
 }
 
+/* Runs of older versions have keys with their defaults, which mean nothing here. */
+static void test_older(void **state) {
+    (void)state;
+    ls_config c;
+    ls_error e = {0};
+    assert_ls_ok(read_text("data:\n  path: LICENSE\nsync:\n  every: 50\n", &c, &e), e);
+    assert_ls_ok(ls_config_check(&c, "old", &e), e);
+    c.sync.every = 49;
+    assert_ls_fails(ls_config_check(&c, "new", &e), LS_EINVAL, "sync.every", e);
+}
+
 /* The reference names every key that is written. */
 static void test_help(void **state) {
     (void)state;
@@ -381,7 +392,7 @@ int main(void) {
         cmocka_unit_test(test_compatible), cmocka_unit_test(test_odd_text),
         cmocka_unit_test(test_lines),      cmocka_unit_test(test_list),
         cmocka_unit_test(test_groups),     cmocka_unit_test(test_many_groups),
-        cmocka_unit_test(test_momentum),   cmocka_unit_test(test_help),
+        cmocka_unit_test(test_momentum),   cmocka_unit_test(test_help), cmocka_unit_test(test_older),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
