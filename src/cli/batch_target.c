@@ -241,11 +241,8 @@ static ls_status write_picture(const work *w, ls_error *e) {
                                           {"perfect scaling", perfect, NULL, true}},
                                 .log_values = true};
     char *path = ls_format("%s/steps.svg", w->o->output);
-    ls_buf svg = {0};
-    ls_batch_svg(&p, &svg);
-    ls_status s = ls_file_replace(path, svg.data, svg.len, e);
+    ls_status s = ls_batch_svg_write(path, &p, e);
     if (s == LS_OK && !w->o->json) ls_print("picture: %s\n", path);
-    ls_buf_free(&svg);
     free(path);
     return s;
 }

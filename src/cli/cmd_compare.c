@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include "base/columns.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/print.h"
 #include "cli/cli.h"
@@ -10,14 +9,6 @@
 
 enum { METRIC, SVG, JSON };
 enum { COLUMNS = 80, MOST_COLUMNS = 120, ROWS = 20 };
-
-static ls_status draw(const char *path, const ls_curves *c, ls_error *e) {
-    ls_buf svg = {0};
-    ls_curves_svg(c, &svg);
-    ls_status s = ls_file_replace(path, svg.data, svg.len, e);
-    ls_buf_free(&svg);
-    return s;
-}
 
 static void show(const ls_comparison *c, const ls_curves *curves) {
     ls_buf text = {0};
@@ -45,7 +36,7 @@ static int run(const ls_args *a) {
     bool parted = false;
     for (int i = 1; i < c.n; i++)
         parted = parted || (ls_compare_must_match(&c.runs[i]) && ls_compare_parted(&c.runs[i]));
-    ls_status s = cli_given(a, SVG) ? draw(cli_value(a, SVG), &curves, &e) : LS_OK;
+    ls_status s = cli_given(a, SVG) ? ls_curves_svg_write(cli_value(a, SVG), &curves, &e) : LS_OK;
     if (s == LS_OK && cli_given(a, JSON))
         print_json(&c);
     else if (s == LS_OK)

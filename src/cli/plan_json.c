@@ -68,7 +68,7 @@ static ls_json *sync_json(const ls_config *c, const ls_plan *p) {
 /* A pipeline: the layers of each stage, and its workers. */
 static ls_json *mesh_json(const ls_plan *p) {
     ls_json *o = ls_json_new_object(), *list = ls_json_new_array();
-    int chunks = p->c.chunks > 1 ? p->c.chunks : 1, pipe = ls_plan_pipe(p), data = ls_plan_data(p);
+    int chunks = ls_plan_stages_each(p), pipe = ls_plan_pipe(p), data = ls_plan_data(p);
     ls_json_set_integer(o, "data", data);
     ls_json_set_integer(o, "pipe", pipe);
     ls_json_set_text(o, "schedule", ls_pipe_name(p->c.schedule));

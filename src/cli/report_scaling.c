@@ -7,7 +7,6 @@
 
 #include "base/columns.h"
 #include "base/cores.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/print.h"
 #include "perf/scaling.h"
@@ -95,14 +94,6 @@ static ls_curves curves_of(const ls_scaling all[NWAYS], lines *l) {
     return (ls_curves){"efficiency of scaling, %", "workers", l->line, NLINES};
 }
 
-static ls_status draw(const char *path, const ls_curves *c, ls_error *e) {
-    ls_buf svg = {0};
-    ls_curves_svg(c, &svg);
-    ls_status s = ls_file_replace(path, svg.data, svg.len, e);
-    ls_buf_free(&svg);
-    return s;
-}
-
 /* ---- output ---- */
 
 static ls_json *time_json(const ls_scaling *s, int i, int which) {
@@ -169,7 +160,7 @@ ls_status cli_scaling_run(const cli_scaling *o, const ls_config *c, ls_error *e)
     for (int k = 0; k < NWAYS && s == LS_OK; k++) s = ls_scaling_run(&q, k == STRONG, &all[k], e);
     if (s == LS_OK) {
         const ls_curves curves = curves_of(all, l);
-        if (o->svg) s = draw(o->svg, &curves, e);
+        if (o->svg) s = ls_curves_svg_write(o->svg, &curves, e);
         if (s == LS_OK && o->json)
             for (int k = 0; k < NWAYS; k++) print_json(&all[k]);
         else if (s == LS_OK)

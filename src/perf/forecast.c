@@ -24,14 +24,12 @@ ls_site ls_forecast_site(const ls_config *c, const ls_plan *p, const ls_forecast
 /* The time of a step of one worker alone that has the work of one of the plan's workers. */
 static ls_status alone_s(const ls_config *c, int nworkers, const ls_forecast_world *w, double *s_p,
                          ls_error *e) {
-    ls_config one = *c;
+    ls_config one = ls_layout_config_whole(c);
     ls_layout l;
     ls_sim sim;
     int64_t samples = c->train.batch / c->train.virtual_workers;
     one.train.virtual_workers = (c->train.virtual_workers + nworkers - 1) / nworkers;
-    one.parallel.shard_group = one.parallel.mesh_data = 0;
-    one.parallel.mesh_pipe = one.parallel.chunks = 1;
-    one.parallel.schedule = LS_PIPELINE_1F1B;
+    one.parallel.shard_group = 0;
     one.sync.mode = LS_SYNC_ALL_REDUCE;
     one.train.batch = samples * one.train.virtual_workers;
     LS_TRY(ls_layout_make(&one, 1, NULL, &l, e));

@@ -200,7 +200,7 @@ static size_t own_count(const ls_plan *p, int worker) {
 static size_t all_count(const ls_plan *p, int worker) {
     int first = 0, end = 0;
     size_t own = 0;
-    for (int k = 0; k < p->nbuckets; k++)
+    for (int k = 0; ls_plan_pipe(p) > 1 && k < p->nbuckets; k++)
         if (ls_plan_has(p, k, worker)) own += p->buckets[k].end - p->buckets[k].first;
     if (ls_plan_pipe(p) > 1) return own;
     ls_plan_islands_of(p, worker, &first, &end);

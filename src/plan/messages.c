@@ -15,8 +15,8 @@
 #include "plan/plan.h"
 
 typedef struct walk {
-    ls_plan *p;     /* its actions: the lists */
-    ls_plan to;     /* the order */
+    ls_plan *p; /* its actions: the lists */
+    ls_plan to; /* the order */
     int nstages;
     int *first;     /* [nstages] layers */
     int *end;       /* [nstages] */
@@ -49,15 +49,16 @@ static bool may_run(const walk *w, const ls_action *a) {
 static void send(walk *w, const ls_action *a, ls_buffer_kind what, int layer, int to) {
     const ls_layer *l = &w->p->c.model->layers[layer];
     int64_t floats = ls_plan_samples(w->p, a->micro) * (int64_t)l->y_floats;
-    ls_plan_append(&w->to, &(ls_action){.kind = LS_SEND,
-                                        .worker = a->worker,
-                                        .peer = to,
-                                        .vw = a->vw,
-                                        .micro = a->micro,
-                                        .layer = layer,
-                                        .buffer = (int)what,
-                                        .bucket = LS_SCALARS,
-                                        .nbytes = floats * (int64_t)ls_dtype_size(w->p->c.compute)});
+    ls_plan_append(&w->to,
+                   &(ls_action){.kind = LS_SEND,
+                                .worker = a->worker,
+                                .peer = to,
+                                .vw = a->vw,
+                                .micro = a->micro,
+                                .layer = layer,
+                                .buffer = (int)what,
+                                .bucket = LS_SCALARS,
+                                .nbytes = floats * (int64_t)ls_dtype_size(w->p->c.compute)});
 }
 
 /* The parts of other ranks' buckets that are complete with this Backward. */
@@ -69,17 +70,17 @@ static void send_parts(walk *w, const ls_action *a) {
         size_t first = 0, end = 0;
         if (p->buckets[k].rank == rank || !ls_plan_closes(p, k, a->layer)) continue;
         ls_plan_touched_part(p, k, rank, &first, &end);
-        ls_plan_append(&w->to, &(ls_action){.kind = LS_SEND,
-                                            .worker = a->worker,
-                                            .peer = p->buckets[k].rank * ls_plan_data(p) +
-                                                    ls_plan_place(p, a->worker),
-                                            .vw = a->vw,
-                                            .micro = -1,
-                                            .bucket = k,
-                                            .slot = a->slot,
-                                            .buffer = LS_BUF_INBOX,
-                                            .nbytes = (int64_t)((end - first) *
-                                                                ls_dtype_size(p->c.reduce))});
+        ls_plan_append(
+            &w->to,
+            &(ls_action){.kind = LS_SEND,
+                         .worker = a->worker,
+                         .peer = p->buckets[k].rank * ls_plan_data(p) + ls_plan_place(p, a->worker),
+                         .vw = a->vw,
+                         .micro = -1,
+                         .bucket = k,
+                         .slot = a->slot,
+                         .buffer = LS_BUF_INBOX,
+                         .nbytes = (int64_t)((end - first) * ls_dtype_size(p->c.reduce))});
     }
 }
 
@@ -91,15 +92,15 @@ static void take_parts(walk *w, const ls_action *a) {
         int k = touched[j], own = ls_plan_rank(p, a->worker);
         for (int rank = 0; p->buckets[k].writer == a->layer && rank < ls_plan_pipe(p); rank++) {
             if (rank == own || !ls_plan_touches(p, k, rank)) continue;
-            ls_plan_append(&w->to, &(ls_action){.kind = LS_TAKE,
-                                                .worker = a->worker,
-                                                .peer = rank * ls_plan_data(p) +
-                                                        ls_plan_place(p, a->worker),
-                                                .vw = a->vw,
-                                                .micro = -1,
-                                                .bucket = k,
-                                                .slot = a->slot,
-                                                .buffer = LS_BUF_INBOX});
+            ls_plan_append(
+                &w->to, &(ls_action){.kind = LS_TAKE,
+                                     .worker = a->worker,
+                                     .peer = rank * ls_plan_data(p) + ls_plan_place(p, a->worker),
+                                     .vw = a->vw,
+                                     .micro = -1,
+                                     .bucket = k,
+                                     .slot = a->slot,
+                                     .buffer = LS_BUF_INBOX});
         }
     }
 }
@@ -163,7 +164,7 @@ static int window(const life *x, int n) {
 
 static int count_in_flight(const walk *w) {
     const ls_plan *p = w->p;
-    int chunks = w->nstages / ls_plan_pipe(p), micros = 0, most = 1;
+    int chunks = ls_plan_stages_each(p), micros = 0, most = 1;
     for (int n = 0; n < p->c.nworkers; n++)
         if (ls_plan_nvws(p, n) > micros) micros = ls_plan_nvws(p, n);
     micros *= ls_plan_micros(p);
@@ -242,7 +243,7 @@ static void begin(walk *w) {
 }
 
 ls_status ls_plan_add_messages(ls_plan *p, ls_error *e) {
-    walk w = {.p = p, .to = *p, .nstages = ls_plan_pipe(p) * (p->c.chunks > 1 ? p->c.chunks : 1)};
+    walk w = {.p = p, .to = *p, .nstages = ls_plan_pipe(p) * ls_plan_stages_each(p)};
     w.to.actions = NULL;
     w.to.nactions = w.to.capacity = 0;
     begin(&w);

@@ -47,7 +47,7 @@ static ls_action micro_at(const ls_plan *p, int worker, int k) {
 static void add_passes(ls_plan *to, const ls_plan *p, int worker, int micros) {
     ls_pipe_schedule s = {.kind = p->c.schedule,
                      .workers = ls_plan_pipe(p),
-                     .chunks = p->c.chunks > 1 ? p->c.chunks : 1,
+                     .chunks = ls_plan_stages_each(p),
                      .micros = micros};
     int rank = ls_plan_rank(p, worker), n = ls_pipe_npasses(&s);
     ls_pass *passes = LS_NEW_ARRAY(ls_pass, (size_t)n);

@@ -341,6 +341,8 @@ bool ls_plan_part(const ls_plan *, int bucket, size_t *first_p, size_t *end_p);
  */
 
 int ls_plan_pipe(const ls_plan *);
+/* Stages of a worker: its chunks. */
+int ls_plan_stages_each(const ls_plan *);
 /* Workers of a rank; a worker's rank, and its number in it. */
 int ls_plan_data(const ls_plan *);
 int ls_plan_rank(const ls_plan *, int worker);

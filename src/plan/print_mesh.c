@@ -3,13 +3,10 @@
 
 #include "plan/plan.h"
 
-static const char *const schedules[] = {[LS_PIPE_1F1B] = "1f1b",
-                                        [LS_PIPE_GPIPE] = "gpipe",
-                                        [LS_PIPE_INTERLEAVED] = "interleaved"};
+static const char *const schedules[] = {
+    [LS_PIPE_1F1B] = "1f1b", [LS_PIPE_GPIPE] = "gpipe", [LS_PIPE_INTERLEAVED] = "interleaved"};
 
 const char *ls_pipe_name(ls_pipe_kind kind) { return schedules[kind]; }
-
-static int chunks_of(const ls_plan *p) { return p->c.chunks > 1 ? p->c.chunks : 1; }
 
 size_t ls_plan_stage_params(const ls_plan *p, int stage) {
     int first = 0, end = 0;
@@ -23,7 +20,7 @@ size_t ls_plan_stage_params(const ls_plan *p, int stage) {
 
 double ls_plan_bubble(const ls_plan *p) {
     double micros = ls_plan_nvws(p, 0) * ls_plan_micros(p), rest = ls_plan_pipe(p) - 1;
-    return rest / (micros * chunks_of(p) + rest);
+    return rest / (micros * ls_plan_stages_each(p) + rest);
 }
 
 static void print_stage(const ls_plan *p, int rank, int stage, ls_buf *out) {
@@ -50,7 +47,7 @@ void ls_plan_print_mesh(const ls_plan *p, ls_buf *out) {
                   p->in_flight, 100 * ls_plan_bubble(p));
     ls_buf_printf(out, "  %-12s %5s  %-28s %14s\n", "workers", "stage", "layers", "parameters");
     for (int rank = 0; rank < ls_plan_pipe(p); rank++)
-        for (int chunk = 0; chunk < chunks_of(p); chunk++)
+        for (int chunk = 0; chunk < ls_plan_stages_each(p); chunk++)
             print_stage(p, rank, chunk * ls_plan_pipe(p) + rank, out);
     ls_buf_printf(out, "\n");
 }

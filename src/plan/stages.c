@@ -18,9 +18,9 @@ int ls_plan_data(const ls_plan *p) { return p->c.nworkers / ls_plan_pipe(p); }
 int ls_plan_rank(const ls_plan *p, int worker) { return worker / ls_plan_data(p); }
 int ls_plan_place(const ls_plan *p, int worker) { return worker % ls_plan_data(p); }
 
-static int nstages(const ls_plan *p) {
-    return ls_plan_pipe(p) * (p->c.chunks > 1 ? p->c.chunks : 1);
-}
+int ls_plan_stages_each(const ls_plan *p) { return p->c.chunks > 1 ? p->c.chunks : 1; }
+
+static int nstages(const ls_plan *p) { return ls_plan_pipe(p) * ls_plan_stages_each(p); }
 
 static int rank_of(const ls_plan *p, int layer) {
     return p->stage_of ? p->stage_of[layer] % ls_plan_pipe(p) : 0;
@@ -200,7 +200,6 @@ bool ls_plan_opens(const ls_plan *p, int bucket, int layer) {
     if (!p->openers) return p->buckets[bucket].opener == layer;
     return p->openers[rank_of(p, layer) * p->nbuckets + bucket] == layer;
 }
-
 
 bool ls_plan_closes(const ls_plan *p, int bucket, int layer) {
     return p->closers[rank_of(p, layer) * p->nbuckets + bucket] == layer;

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/file.h"
 #include "report/svg.h"
 
 enum { WIDTH = 800, HEIGHT = 450, LEFT = 80, RIGHT = 770, TOP = 60, BOTTOM = 400 };
@@ -120,4 +121,12 @@ void ls_batch_svg(const ls_batch_picture *p, ls_buf *out) {
                   LEFT);
     ls_svg_escape(p->title, out);
     ls_buf_printf(out, "</text>\n</svg>\n");
+}
+
+ls_status ls_batch_svg_write(const char *path, const ls_batch_picture *p, ls_error *e) {
+    ls_buf svg = {0};
+    ls_batch_svg(p, &svg);
+    ls_status s = ls_file_replace(path, svg.data, svg.len, e);
+    ls_buf_free(&svg);
+    return s;
 }

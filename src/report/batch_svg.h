@@ -26,5 +26,6 @@ typedef struct ls_batch_picture {
 
 /* 800 x 450, self-contained. */
 void ls_batch_svg(const ls_batch_picture *, ls_buf *out);
+ls_status ls_batch_svg_write(const char *path, const ls_batch_picture *, ls_error *);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/file.h"
 #include "report/svg.h"
 
 static const char *const letters[LS_CURVES_MOST] = {"a", "b", "c", "d", "e", "f", "g", "h"};
@@ -83,4 +84,12 @@ void ls_curves_svg(const ls_curves *c, ls_buf *out) {
     for (int i = 0; i < c->n; i++) draw_line(&p, &c->lines[i], colours[i], out);
     for (int i = 0; i < c->n; i++) draw_name(&c->lines[i], i, out);
     ls_buf_printf(out, "</svg>\n");
+}
+
+ls_status ls_curves_svg_write(const char *path, const ls_curves *p, ls_error *e) {
+    ls_buf svg = {0};
+    ls_curves_svg(p, &svg);
+    ls_status s = ls_file_replace(path, svg.data, svg.len, e);
+    ls_buf_free(&svg);
+    return s;
 }

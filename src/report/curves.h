@@ -25,5 +25,6 @@ void ls_curves_print(const ls_curves *, int columns, int rows, ls_buf *out);
 
 /* 800 x 450, and 18 more for each line's name; self-contained. */
 void ls_curves_svg(const ls_curves *, ls_buf *out);
+ls_status ls_curves_svg_write(const char *path, const ls_curves *, ls_error *);
 
 #endif

@@ -149,6 +149,15 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
     return s;
 }
 
+ls_config ls_layout_config_whole(const ls_config *c) {
+    ls_config whole = *c;
+    whole.parallel.mesh_data = 0;
+    whole.parallel.mesh_pipe = whole.parallel.chunks = 1;
+    whole.parallel.stages[0] = 0;
+    if (c->parallel.schedule == LS_PIPELINE_INTERLEAVED) whole.parallel.schedule = LS_PIPELINE_1F1B;
+    return whole;
+}
+
 ls_config ls_layout_config_apart(const ls_config *c) {
     ls_config apart = *c;
     bool compresses = c->compress.kind != LS_COMPRESS_OFF || ls_config_sends_momentum(&c->optim);
@@ -180,10 +189,7 @@ static bool make_pipelines(const ls_config *c, int n, ls_layout *l_p) {
     ls_config with = *c;
     with.parallel.mesh_data = 0;
     if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
-    with.parallel.stages[0] = 0;
-    with.parallel.chunks = 1;
-    if (with.parallel.schedule == LS_PIPELINE_INTERLEAVED)
-        with.parallel.schedule = LS_PIPELINE_1F1B;
+    with = ls_layout_config_whole(c);
     for (int pipe = (int)c->parallel.mesh_pipe; pipe > 1; pipe--) {
         with.parallel.mesh_pipe = pipe;
         if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
@@ -197,12 +203,8 @@ static bool make_pipelines(const ls_config *c, int n, ls_layout *l_p) {
 
 ls_status ls_layout_make_nearest(const ls_config *c, int nworkers, int group, const int *first,
                                  ls_layout *l_p, ls_error *e) {
-    ls_config with = *c;
+    ls_config with = ls_layout_config_whole(c);
     if (c->parallel.mesh_pipe > 1 && make_pipelines(c, nworkers, l_p)) return LS_OK;
-    with.parallel.mesh_pipe = with.parallel.chunks = 1;
-    with.parallel.mesh_data = 0;
-    if (with.parallel.schedule == LS_PIPELINE_INTERLEAVED)
-        with.parallel.schedule = LS_PIPELINE_1F1B;
     if (c->parallel.zero > 0 && group > 0 && make_groups(with, nworkers, group, l_p)) return LS_OK;
     if (c->parallel.zero > 0) with.parallel.shard_group = 0;
     ls_status s = ls_layout_make(&with, nworkers, first, l_p, e);

@@ -25,6 +25,8 @@ ls_status ls_layout_make(const ls_config *, int nworkers, const int *first, ls_l
  * group: the most workers that a sharding group may have; 0: all workers are one group. */
 ls_status ls_layout_make_nearest(const ls_config *, int nworkers, int group, const int *first,
                                  ls_layout *l_p, ls_error *);
+/* The config in which each worker has the whole model: without pipelines. */
+ls_config ls_layout_config_whole(const ls_config *);
 /* The config of workers that have no common memory: with compress.send auto they send codes. */
 ls_config ls_layout_config_apart(const ls_config *);
 void ls_layout_free(ls_layout *);
