@@ -29,13 +29,9 @@ static int cell(const walk *w, int stage, int worker) {
     return stage * ls_plan_data(w->p) + ls_plan_place(w->p, worker);
 }
 
-static bool is_layer_call(const ls_action *a) {
-    return a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE || a->kind == LS_BACKWARD;
-}
-
 /* Has the next action of a worker all that it needs of other stages? */
 static bool may_run(const walk *w, const ls_action *a) {
-    if (!is_layer_call(a)) return true;
+    if (!ls_action_calls_layer(a)) return true;
     int stage = w->p->stage_of[a->layer], k = ls_plan_sequence(w->p, a->worker, a->vw, a->micro);
     bool enters = a->kind == LS_FORWARD || w->p->c.model->layers[a->layer].loss;
     if (enters && stage > 0 && a->layer == w->first[stage])
@@ -111,7 +107,7 @@ static void run(walk *w, const ls_action *a) {
     if (last) take_parts(w, a);
     ls_plan_append(&w->to, a);
     if (last) send_parts(w, a);
-    if (!is_layer_call(a)) return;
+    if (!ls_action_calls_layer(a)) return;
     int stage = p->stage_of[a->layer];
     if (a->kind == LS_FORWARD && stage + 1 < w->nstages && a->layer == w->end[stage] - 1) {
         send(w, a, LS_BUF_ACT, a->layer, ls_plan_runner(p, a->worker, a->layer + 1));
@@ -174,7 +170,7 @@ static int count_in_flight(const walk *w) {
     for (int i = 0; i < w->to.nactions; i++) {
         const ls_action *a = &w->to.actions[i];
         bool message = a->kind == LS_SEND && a->micro >= 0;
-        if (!message && (!is_layer_call(a) || a->micro < 0)) continue;
+        if (!message && (!ls_action_calls_layer(a) || a->micro < 0)) continue;
         int k = ls_plan_sequence(p, a->worker, a->vw, a->micro), stage = p->stage_of[a->layer];
         int chunk = stage / ls_plan_pipe(p);
         int other = a->buffer == LS_BUF_ACT ? stage + 1 : stage; /* of the message's other end */

@@ -447,6 +447,10 @@ void ls_plan_append_comm(ls_plan *p, ls_action_kind kind, ls_axis axis, int buck
     ls_plan_append(p, &a);
 }
 
+bool ls_action_calls_layer(const ls_action *a) {
+    return a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE || a->kind == LS_BACKWARD;
+}
+
 bool ls_action_concerns(const ls_action *a, int worker) {
     if (a->axis == LS_AXIS_ISLAND || a->axis == LS_AXIS_STAGE)
         return worker >= a->from && worker < a->to;

@@ -386,6 +386,8 @@ void ls_plan_append_comm(ls_plan *, ls_action_kind, ls_axis, int bucket, int rou
  * action, as if they ran at the same speed. In a pipeline the lists follow each other, until
  * ls_plan_add_messages(). */
 void ls_plan_take_turns(ls_plan *, ls_plan *lists);
+/* Is it a call of a layer? */
+bool ls_action_calls_layer(const ls_action *);
 bool ls_action_concerns(const ls_action *, int worker);
 /* The workers that an action concerns: [*from_p, *to_p), in steps of *step_p. */
 void ls_plan_concerned(const ls_plan *, const ls_action *, int *from_p, int *to_p, int *step_p);

@@ -10,17 +10,17 @@ typedef struct walk {
     ls_plan_stage stage;
     int at; /* action */
     int worker;
-    char *state;              /* [nworkers][nbuffers] */
-    int *forwards, *backs;    /* [V][nlayers] micro-batches so far */
-    int *recomputes;          /* [V][nlayers] micro-batches computed again */
+    char *state;                   /* [nworkers][nbuffers] */
+    int *forwards, *backs;         /* [V][nlayers] micro-batches so far */
+    int *recomputes;               /* [V][nlayers] micro-batches computed again */
     int *squares, *encodes, *adds; /* [V][nbuckets] so far; adds: folds */
-    int *reduced, *updated;   /* [nbuckets], [nbuckets][nworkers] */
-    int *loads, *norms;       /* [nworkers] */
-    int *gathered;            /* [nbuckets] */
-    int *exchanged, *decoded; /* [nbuckets], [nbuckets][nworkers] */
-    int *latest;              /* [nworkers][nlayers] in a pipeline: 1 + the sequence of Backward */
-    int *messages;            /* [nworkers][nbuckets] parts of gradients taken, and parameters got */
-    size_t partial;           /* sums of a bucket, of all workers together */
+    int *reduced, *updated;        /* [nbuckets], [nbuckets][nworkers] */
+    int *loads, *norms;            /* [nworkers] */
+    int *gathered;                 /* [nbuckets] */
+    int *exchanged, *decoded;      /* [nbuckets], [nbuckets][nworkers] */
+    int *latest;    /* [nworkers][nlayers] in a pipeline: 1 + the sequence of Backward */
+    int *messages;  /* [nworkers][nbuckets] parts of gradients taken, and parameters got */
+    size_t partial; /* sums of a bucket, of all workers together */
     int all_reduces;
     ls_status status;
     ls_error *e;
@@ -88,8 +88,8 @@ static void on_use(int buffer, ls_use how, void *arg) {
 
 static bool is_own(const walk *w, const ls_action *a) {
     int i = ls_plan_vw_index(w->p, a->worker, a->vw);
-    bool calls = a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE || a->kind == LS_BACKWARD;
-    if (calls && ls_plan_runner(w->p, a->worker, a->layer) != a->worker) return false;
+    if (ls_action_calls_layer(a) && ls_plan_runner(w->p, a->worker, a->layer) != a->worker)
+        return false;
     return i >= 0 && i < ls_plan_nvws(w->p, a->worker) && ls_plan_vw(w->p, a->worker, i) == a->vw;
 }
 
@@ -240,8 +240,7 @@ static void check_recompute(walk *w, const ls_action *a) {
     int backs = m->layers[a->layer].is_constant ? a->micro : w->backs[i];
     bool piped = ls_plan_pipe(w->p) > 1;
     bool early = piped ? a->micro + 1 > w->forwards[i] : a->micro + 1 != w->forwards[i];
-    if (early || a->micro != backs || a->micro != w->recomputes[i]++)
-        wrong(w, "is out of order");
+    if (early || a->micro != backs || a->micro != w->recomputes[i]++) wrong(w, "is out of order");
 }
 
 /* Among some of the workers: those of an island, or a rank. */
@@ -435,9 +434,9 @@ static void check_send(walk *w, const ls_action *a) {
     fits = fits && (inside || ls_plan_place(p, a->peer) == ls_plan_place(p, a->worker));
     if (fits && ls_buffer_in_arena(b.kind)) {
         int layer = b.index, from = b.kind == LS_BUF_ACT ? layer : layer + 1;
-        bool meets = layer + 1 < p->c.model->nlayers && stage_of(w, layer) + 1 == stage_of(w, layer + 1);
-        fits = meets && b.kind != LS_BUF_SAVED &&
-               ls_plan_runner(p, a->worker, from) == a->worker &&
+        bool meets =
+            layer + 1 < p->c.model->nlayers && stage_of(w, layer) + 1 == stage_of(w, layer + 1);
+        fits = meets && b.kind != LS_BUF_SAVED && ls_plan_runner(p, a->worker, from) == a->worker &&
                ls_plan_runner(p, a->worker, 2 * layer + 1 - from) == a->peer;
         nbytes = ls_plan_samples(p, a->micro) * (int64_t)p->c.model->layers[layer].y_floats *
                  (int64_t)ls_dtype_size(p->c.compute);

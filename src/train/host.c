@@ -79,7 +79,7 @@ static void where(const ls_board_slot *slot, const void *arg, char *text, size_t
         return;
     }
     const ls_action *a = &p->actions[action];
-    bool layer = a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE || a->kind == LS_BACKWARD;
+    bool layer = ls_action_calls_layer(a);
     bool bucket = !layer && a->kind != LS_FREE && a->bucket > 0;
     char what[64] = "";
     if (layer) snprintf(what, sizeof what, " %.60s", h->layout.model.layers[a->layer].name);
