@@ -13,6 +13,13 @@ build/lockstep train configs/tiny.yaml -n 2 -o "$run/tiny" >/dev/null
 $venv/bin/python scripts/check_files.py "$run/tiny"
 $venv/bin/python scripts/check_tokenizer.py "$run/tiny/tokenizer.json" LICENSE "$run/tiny/tokens.bin" --train
 
+# Logs, with MLPerf's compliance checker
+if $venv/bin/pip install -q mlperf-logging && $venv/bin/python -c 'import mlperf_logging'; then
+    $venv/bin/python scripts/check_mllog.py build/lockstep
+else
+    echo "skipped: check_mllog: mlperf-logging can't be installed"
+fi
+
 # Published models' weights, with PyTorch's packages in the other environment (or beside PYTHON).
 if [ -z "${PYTHON:-}" ]; then
     PYTHON=build/torch-venv/bin/python

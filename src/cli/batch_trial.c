@@ -8,17 +8,23 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "cli/child.h"
 #include "cli/cli.h"
 #include "config/relations.h"
 #include "config/writer.h"
+#include "report/history.h"
 #include "storage/checkpoint.h"
+#include "storage/lock.h"
 
 static const char PROGRAM[] = "/proc/self/exe";
 static const double LIMIT_S = 1e8;
-enum { MOST_CONFIG = 4 << 20 };
+enum { MOST_CONFIG = 4 << 20, LOOK_US = 20000 };
+static const int64_t QUIET_WAIT_NS = (int64_t)2 * 1000 * 1000 * 1000;
+static const int64_t MOST_WAIT_NS = (int64_t)120 * 1000 * 1000 * 1000;
 
 /* ---- files ---- */
 
@@ -118,6 +124,20 @@ static ls_status run_child(char *const *argv, const char *what, int good, ls_buf
     return s;
 }
 
+/* A training of a command that was killed ends with a checkpoint, after the step in flight. */
+static ls_status wait_for_earlier(const cli_trial *t, ls_error *e) {
+    int64_t began = ls_clock_ns();
+    bool logged = false;
+    while (ls_lock_look(t->dir, e) != LS_OK) {
+        int64_t waited = ls_clock_ns() - began;
+        if (waited > MOST_WAIT_NS) return e->code;
+        if (waited > QUIET_WAIT_NS && !logged) ls_log("%s; waiting for it to end", e->msg);
+        logged = waited > QUIET_WAIT_NS;
+        usleep(LOOK_US);
+    }
+    return LS_OK;
+}
+
 /* The newest checkpoint's step; 0: there is none. */
 static int64_t steps_of(const cli_trial *t) {
     char *path = NULL;
@@ -127,25 +147,28 @@ static int64_t steps_of(const cli_trial *t) {
     return step;
 }
 
+/* A training that was killed may have its last checkpoint, and not its last evaluation. */
+static bool is_trained(const cli_trial *t, int64_t until) {
+    return steps_of(t) >= until && !ls_history_lacks_evaluation(t->dir, until);
+}
+
 ls_status cli_trial_train(const cli_trial *t, int64_t until, ls_error *e) {
+    enum { OWN = 11 };
     char *config = ls_format("%s.yaml", t->dir), *step = ls_format("%lld", (long long)until);
     char *workers = ls_format("%lld", (long long)t->workers);
     char *what = ls_format("training %s", t->dir);
-    char *argv[] = {(char *)(uintptr_t)PROGRAM,
-                    (char *)(uintptr_t)"train",
-                    config,
-                    (char *)(uintptr_t)"-o",
-                    t->dir,
-                    (char *)(uintptr_t)"--resume",
-                    (char *)(uintptr_t)"--until",
-                    step,
-                    (char *)(uintptr_t)"-n",
-                    workers,
-                    NULL};
+    const char *words[OWN + CLI_TRIAL_OPTIONS] = {PROGRAM, "train",   config, "-o",
+                                                  t->dir,  "--resume", "--until", step};
+    int n = 8;
+    for (int i = 0; i < t->nmore; i++) words[n++] = t->more[i];
+    if (t->workers) {
+        words[n++] = "-n";
+        words[n++] = workers;
+    }
     ls_buf out = {0};
-    ls_status s = LS_OK;
-    if (!t->workers) argv[8] = NULL;
-    if (steps_of(t) < until) s = run_child(argv, what, CLI_UNFINISHED, &out, e);
+    ls_status s = wait_for_earlier(t, e);
+    if (s == LS_OK && !is_trained(t, until))
+        s = run_child((char *const *)(uintptr_t)words, what, CLI_UNFINISHED, &out, e);
     if (s == LS_OK && steps_of(t) < until)
         s = ls_fail(e, LS_EINVAL, "%s: ended before step %lld", t->dir, (long long)until);
     ls_buf_free(&out);

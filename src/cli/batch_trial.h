@@ -7,9 +7,13 @@
 
 #include "config/config.h"
 
+enum { CLI_TRIAL_OPTIONS = 8 };
+
 typedef struct cli_trial {
     char *dir; /* the run directory; DIR.yaml beside it is its config */
     int64_t workers; /* 0: as many as `lockstep train` takes */
+    const char *const *more; /* [nmore] further options of `lockstep train` */
+    int nmore;
 } cli_trial;
 
 /* Writes DIR.yaml, if it is not there. LS_EINVAL: it is there with other settings. */

@@ -5,16 +5,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "net/launch/process.h"
-
-extern char **environ;
 
 static const int64_t GRACE_NS = (int64_t)2 * 1000 * 1000 * 1000;
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -32,25 +30,35 @@ typedef struct child {
     bool terminated, timed_out; /* terminated: SIGTERM was sent */
 } child;
 
-static int spawn(child *c, char *const *argv, const int to_out[2], const int to_err[2]) {
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t none, ignored;
+/* In the child. It gets SIGTERM when the thread that started it ends, even by SIGKILL. */
+static _Noreturn void become(char *const *argv, pid_t parent, const int outputs[2], int report) {
+    sigset_t none;
     sigemptyset(&none);
-    ls_process_ignored(&ignored);
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&files, to_out[1], 1);
-    posix_spawn_file_actions_adddup2(&files, to_err[1], 2);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-                                              POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &ignored);
-    int why = posix_spawnp(&c->pid, argv[0], &files, &attributes, argv, environ);
-    posix_spawn_file_actions_destroy(&files);
-    posix_spawnattr_destroy(&attributes);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    int input = open("/dev/null", O_RDONLY), why = 0;
+    bool ready = getppid() == parent && dup2(input, 0) == 0 && dup2(outputs[0], 1) == 1 &&
+                 dup2(outputs[1], 2) == 2;
+    if (input > 2) close(input);
+    ls_process_restore();
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (ready) execvp(argv[0], argv);
+    why = errno;
+    _exit(write(report, &why, sizeof why) == sizeof why ? 127 : 126);
+}
+
+/* Returns 0, or why argv[0] can't be started. A pipe says so: it closes when the program begins. */
+static int spawn(child *c, char *const *argv, const int outputs[2]) {
+    int report[2], why = 0;
+    if (pipe2(report, O_CLOEXEC) != 0) return errno;
+    pid_t parent = getpid();
+    c->pid = fork();
+    if (c->pid == 0) become(argv, parent, outputs, report[1]);
+    if (c->pid < 0) why = errno;
+    close(report[1]);
+    while (c->pid > 0 && read(report[0], &why, sizeof why) < 0 && errno == EINTR) continue;
+    close(report[0]);
+    if (c->pid > 0 && why) waitpid(c->pid, NULL, 0);
     return why;
 }
 
@@ -64,7 +72,7 @@ static ls_status start(child *c, char *const *argv, ls_error *e) {
         close(to_out[1]);
         return ls_fail(e, LS_EIO, "%s can't be started: %s", argv[0], strerror(why));
     }
-    int why = spawn(c, argv, to_out, to_err);
+    int why = spawn(c, argv, (int[]){to_out[1], to_err[1]});
     close(to_out[1]);
     close(to_err[1]);
     c->from[0] = (struct pollfd){.fd = to_out[0], .events = POLLIN};

@@ -8,8 +8,8 @@
  * signal that ended it. out, err: its output is appended, even on an error.
  *
  * The program leads a process group of its own. After limit_s, and on SIGINT, SIGTERM or SIGHUP to
- * this process, the group gets SIGTERM, and SIGKILL 2 s later. No other thread may use signals
- * during the call.
+ * this process, the group gets SIGTERM, and SIGKILL 2 s later. If this process is killed, the
+ * program gets SIGTERM. No other thread may use signals during the call.
  *
  * Errors   LS_EIO: it can't be started. LS_ETIMEOUT: it was ended after limit_s. LS_EABORT: this
  *          process got the signal *code_p - 128. */

@@ -84,6 +84,9 @@ void cli_make_insecure(void);
  * with '-', so that it is not taken for an option. */
 void cli_quote(ls_buf *, const char *word);
 
+/* The name of a config: configs/demo.yaml -> demo. free() it. */
+char *cli_config_name(const char *path);
+
 /* Logs that there is no such command and which one may be meant; returns CLI_USAGE. The line begins
  * with `where`. */
 int cli_no_command(const char *where, const char *word);

@@ -114,9 +114,9 @@ static void use_usual_batches(const ls_config *c, cli_target *o) {
 
 /* configs/demo.yaml -> runs/demo-batches */
 static char *default_output(const char *config) {
-    const char *slash = strrchr(config, '/'), *base = slash ? slash + 1 : config;
-    const char *dot = strrchr(base, '.');
-    return ls_format("runs/%.*s-batches", dot && dot != base ? (int)(dot - base) : 200, base);
+    char *name = cli_config_name(config), *output = ls_format("runs/%s-batches", name);
+    free(name);
+    return output;
 }
 
 static int steps_to(const ls_args *a) {

@@ -23,6 +23,7 @@ enum {
     LINK,
     HOST_WORKERS,
     SVG,
+    MLLOG,
     JSON
 };
 
@@ -87,9 +88,12 @@ static int run_seeds(const ls_args *a) {
                "runs; see 'lockstep help report'");
         return CLI_USAGE;
     }
+    char *name = cli_config_name(a->words[0]);
     const cli_seeds o = {.n = (int)n,
                          .target = cli_value(a, TARGET),
                          .dir = cli_value(a, OUT),
+                         .mllog = cli_value(a, MLLOG),
+                         .name = name,
                          .workers = workers,
                          .json = cli_given(a, JSON)};
     ls_status s = ls_config_load(a->words[0], a->options[SET].values, a->options[SET].n, &c, &e);
@@ -97,6 +101,7 @@ static int run_seeds(const ls_args *a) {
         s = ls_fail(&e, LS_EINVAL, "%s: --seeds trains all of train.steps; set train.patience: 0",
                     a->words[0]);
     if (s == LS_OK) s = cli_seeds_run(&o, &c, &e);
+    free(name);
     return s == LS_OK ? 0 : cli_fail(&e);
 }
 
@@ -144,6 +149,8 @@ const ls_command cmd_report = {
                    "simulate several hosts with this link between them: 200Gb/s,3us"},
          [HOST_WORKERS] = {"host-workers", 0, "N", "workers on each of these hosts (default: 1)"},
          [SVG] = {"svg", 0, "FILE", "write the efficiencies to a picture, too"},
+         [MLLOG] = {"mllog", 0, "DIR",
+                    "of --seeds: write each training's log in the form of MLPerf's rules"},
          [JSON] = {"json", 0, NULL,
                    "for programs: a JSON object for weak and one for strong scaling "
                    "(docs/json.md)"}},

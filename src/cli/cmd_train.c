@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "perf/choose_code.h"
+#include "report/mllog.h"
 #include "report/tracer.h"
 #include "storage/checkpoint.h"
 #include "train/train.h"
@@ -25,17 +26,19 @@ enum {
     MEMBERSHIP,
     INSECURE,
     TRACE,
-    TRACE_STEPS
+    TRACE_STEPS,
+    MLLOG,
+    TARGET,
+    SUBMISSION
 };
 
 /* ---- the run ---- */
 
 /* configs/demo.yaml -> runs/demo */
 static char *default_run(const char *config) {
-    const char *slash = strrchr(config, '/'), *base = slash ? slash + 1 : config;
-    const char *dot = strrchr(base, '.');
-    int length = dot && dot != base ? (int)(dot - base) : (int)strlen(base);
-    return ls_format("runs/%.*s", length, base);
+    char *name = cli_config_name(config), *run = ls_format("runs/%s", name);
+    free(name);
+    return run;
 }
 
 static char *without_slashes(const char *path) {
@@ -66,7 +69,7 @@ static bool find_run(const ls_args *a, char **run_p, char **config_p) {
 
 /* The command that continues the run; under a launcher it has no -n. */
 static char *resume_command(const ls_args *a, const char *run) {
-    static const int options[] = {WORKERS, LISTEN, JOIN, HOSTS, INSECURE};
+    static const int options[] = {WORKERS, LISTEN, JOIN, HOSTS, INSECURE, MLLOG, TARGET};
     ls_buf b = {0};
     cli_quote(&b, a->program);
     ls_buf_printf(&b, " train --resume ");
@@ -125,6 +128,38 @@ static void sets_free(sets *s) {
     free(s->membership);
 }
 
+/* Reads one "org=NAME" of --submission. */
+static bool read_submission(const char *text, ls_mllog_request *q) {
+    size_t n = strcspn(text, "=");
+    for (int i = 0; i < LS_MLLOG_WORDS && text[n]; i++) {
+        if (strlen(ls_mllog_words[i]) != n || memcmp(text, ls_mllog_words[i], n) != 0 ||
+            !text[n + 1])
+            continue;
+        q->words[i] = text + n + 1;
+        return true;
+    }
+    ls_log("train: --submission '%.60s' is not a word of a log, such as org=NAME: benchmark, "
+           "division, org, platform, status",
+           text);
+    return false;
+}
+
+/* The log that the options ask for. False: bad usage, which is logged. */
+static bool read_mllog(const ls_args *a, ls_mllog_request *q) {
+    ls_error e;
+    if (cli_given(a, MLLOG) != cli_given(a, TARGET) ||
+        (cli_given(a, SUBMISSION) && !cli_given(a, MLLOG))) {
+        ls_log("train: --mllog FILE and --target LIMIT belong together, and --submission to them");
+        return false;
+    }
+    *q = (ls_mllog_request){.path = cli_value(a, MLLOG)};
+    for (int i = 0; i < a->options[SUBMISSION].n; i++)
+        if (!read_submission(a->options[SUBMISSION].values[i], q)) return false;
+    if (!q->path || ls_goal_read(cli_value(a, TARGET), &q->goal, &e) == LS_OK) return true;
+    ls_log("train: %s", e.msg);
+    return false;
+}
+
 static int run(const ls_args *a) {
     int64_t workers = 0, trace_steps = 0, least = 0, most = 0, hosts = 0, until = 0;
     if (!cli_integer(&cmd_train, a, WORKERS, 1, 4096, &workers) ||
@@ -134,6 +169,8 @@ static int run(const ls_args *a) {
         !cli_integer(&cmd_train, a, UNTIL, 1, 1000000000, &until) ||
         !cli_integer(&cmd_train, a, TRACE_STEPS, 1, LS_TRACE_MOST_STEPS, &trace_steps))
         return CLI_USAGE;
+    ls_mllog_request mllog;
+    if (!read_mllog(a, &mllog)) return CLI_USAGE;
     if (cli_given(a, INSECURE)) cli_make_insecure();
     char *run_dir = NULL, *config = NULL;
     if (!find_run(a, &run_dir, &config)) return CLI_USAGE;
@@ -154,6 +191,7 @@ static int run(const ls_args *a) {
                                                .hosts = (int)hosts,
                                                .trace = cli_value(a, TRACE),
                                                .trace_steps = trace_steps,
+                                               .mllog = mllog.path ? &mllog : NULL,
                                                .began_ns = a->began_ns,
                                                .choose = ls_choose_code},
                            &unfinished, &e);
@@ -221,6 +259,13 @@ const ls_command cmd_train = {
                     "write when each action of some steps ran: FILE.json opens in Perfetto and "
                     "chrome://tracing, FILE.svg is a picture"},
          [TRACE_STEPS] = {"trace-steps", 0, "N",
-                          "number of steps after the first that are traced (default: 3)"}},
+                          "number of steps after the first that are traced (default: 3)"},
+         [MLLOG] = {"mllog", 0, "FILE",
+                    "write a log in the form of MLPerf's training rules (docs/reports.md)"},
+         [TARGET] = {"target", 0, "LIMIT",
+                     "of --mllog: an evaluation's number, 'val_loss<=2.5' or 'val_accuracy>=0.93'"},
+         [SUBMISSION] = {"submission", 0, "WORD=NAME",
+                         "of --mllog: what a new log says of benchmark, division, org, platform or "
+                         "status; repeatable"}},
     .run = run,
 };

@@ -1,8 +1,10 @@
 /* report_seeds.c - see report_seeds.h. */
 #include "cli/report_seeds.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -11,14 +13,42 @@
 #include "cli/batch_trial.h"
 #include "perf/seeds.h"
 
-static ls_status train(const cli_seeds *o, const ls_config *c, const ls_seeds_target *t,
+/* Where packages of results have the log of training i: results/SYSTEM/BENCHMARK/result_0.txt. */
+static ls_status make_log_path(const cli_seeds *o, int i, char **path_p, ls_error *e) {
+    char host[HOST_NAME_MAX + 1] = "host";
+    gethostname(host, sizeof host - 1);
+    char *dir = ls_format("%s/results/%s/%s", o->mllog, host, o->name);
+    ls_status s = ls_file_make_dirs(dir, e);
+    *path_p = ls_format("%s/result_%d.txt", dir, i);
+    free(dir);
+    return s;
+}
+
+static ls_status train_trial(const cli_trial *t, const ls_config *c, const char *log, ls_error *e) {
+    LS_TRY(cli_trial_open(t, c, e));
+    ls_log("seed %lld: training %s", (long long)c->train.seed, t->dir);
+    LS_TRY(cli_trial_train(t, c->train.steps, e));
+    if (!log || ls_file_exists(log)) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: was trained without --mllog, and a log is written while it trains; choose "
+                   "another directory with -o",
+                   t->dir);
+}
+
+/* The i-th training. */
+static ls_status train(const cli_seeds *o, const ls_config *c, int i, const ls_goal *t,
                        ls_seeds_run *r, ls_error *e) {
-    cli_trial trial = {ls_format("%s/seed-%lld", o->dir, (long long)c->train.seed), o->workers};
-    ls_status s = cli_trial_open(&trial, c, e);
-    if (s == LS_OK) ls_log("seed %lld: training %s", (long long)c->train.seed, trial.dir);
-    if (s == LS_OK) s = cli_trial_train(&trial, c->train.steps, e);
-    if (s == LS_OK) s = ls_seeds_read(trial.dir, t, r, e);
-    free(trial.dir);
+    char *log = NULL, *name = ls_format("benchmark=%s", o->name);
+    char *dir = ls_format("%s/seed-%lld", o->dir, (long long)c->train.seed);
+    ls_status s = o->mllog ? make_log_path(o, i, &log, e) : LS_OK;
+    const char *const more[] = {"--mllog", log, "--target", o->target, "--submission", name};
+    const cli_trial trial = {
+        .dir = dir, .workers = o->workers, .more = more, .nmore = o->mllog ? 6 : 0};
+    if (s == LS_OK) s = train_trial(&trial, c, log, e);
+    if (s == LS_OK) s = ls_seeds_read(dir, t, r, e);
+    free(dir);
+    free(name);
+    free(log);
     return s;
 }
 
@@ -61,17 +91,17 @@ static void print_score(const ls_seeds_score *steps, const ls_seeds_score *secon
 
 ls_status cli_seeds_run(const cli_seeds *o, const ls_config *c, ls_error *e) {
     double steps[LS_SEEDS_MOST], seconds[LS_SEEDS_MOST];
-    ls_seeds_target t;
+    ls_goal t;
     ls_seeds_score s, time;
     int reached = 0;
-    LS_TRY(ls_seeds_read_target(o->target, &t, e));
+    LS_TRY(ls_goal_read(o->target, &t, e));
     LS_TRY(ls_file_make_dirs(o->dir, e));
     if (!o->json) ls_print("%12s %10s %12s %12s\n", "seed", "steps", "seconds", "best");
     for (int i = 0; i < o->n; i++) {
         ls_config with = *c;
         ls_seeds_run r;
         with.train.seed = c->train.seed + i;
-        LS_TRY(train(o, &with, &t, &r, e));
+        LS_TRY(train(o, &with, i, &t, &r, e));
         print_run(&r, with.train.seed, o->json);
         steps[i] = r.reached ? (double)r.steps : INFINITY;
         seconds[i] = r.reached ? r.seconds : INFINITY;

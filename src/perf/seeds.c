@@ -7,31 +7,12 @@
 
 #include "report/history.h"
 
-ls_status ls_seeds_read_target(const char *text, ls_seeds_target *t_p, ls_error *e) {
-    size_t n = strcspn(text, "<>");
-    char *end = NULL;
-    bool sign = text[n] && text[n + 1] == '=';
-    double value = sign ? strtod(text + n + 2, &end) : 0;
-    if (n == 0 || n >= LS_SEEDS_METRIC || !sign || !text[n + 2] || *end || !isfinite(value))
-        return ls_fail(e, LS_EINVAL,
-                       "--target: '%.60s' is not a metric with its limit, such as "
-                       "'val_loss<=2.5' or 'val_accuracy>=0.93'",
-                       text);
-    *t_p = (ls_seeds_target){.rises = text[n] == '>', .value = value};
-    memcpy(t_p->metric, text, n);
-    return LS_OK;
-}
-
 /* ---- a run ---- */
 
 typedef struct reading {
-    const ls_seeds_target *target;
+    const ls_goal *target;
     ls_seeds_run run;
 } reading;
-
-static bool is_better(const ls_seeds_target *t, double a, double b) {
-    return t->rises ? a >= b : a <= b;
-}
 
 static void add_line(void *arg, int64_t step, const ls_json *line) {
     reading *x = arg;
@@ -42,11 +23,11 @@ static void add_line(void *arg, int64_t step, const ls_json *line) {
         r->seconds += seconds;
     }
     if (!ls_json_number(ls_json_get(line, x->target->metric), &value)) return;
-    if (isnan(r->best) || is_better(x->target, value, r->best)) r->best = value;
-    if (is_better(x->target, value, x->target->value)) r->reached = true;
+    if (isnan(r->best) || ls_goal_is_better(x->target, value, r->best)) r->best = value;
+    if (ls_goal_is_reached(x->target, value)) r->reached = true;
 }
 
-ls_status ls_seeds_read(const char *run, const ls_seeds_target *t, ls_seeds_run *r_p, ls_error *e) {
+ls_status ls_seeds_read(const char *run, const ls_goal *t, ls_seeds_run *r_p, ls_error *e) {
     reading x = {.target = t, .run = {.best = NAN}};
     LS_TRY(ls_history_scan(run, add_line, &x, e));
     if (isnan(x.run.best))

@@ -6,23 +6,11 @@
 #ifndef LS_PERF_SEEDS_H
 #define LS_PERF_SEEDS_H
 
-#include <stdbool.h>
-
 #include <stdint.h>
 
-#include "base/error.h"
+#include "report/goal.h"
 
-enum { LS_SEEDS_LEAST = 3, LS_SEEDS_MOST = 100, LS_SEEDS_METRIC = 64 };
-
-/* A number of evaluations in metrics.jsonl, and its limit. */
-typedef struct ls_seeds_target {
-    char metric[LS_SEEDS_METRIC];
-    bool rises; /* it is reached from below, by ">=" */
-    double value;
-} ls_seeds_target;
-
-/* Reads "val_loss<=2.5" or "val_accuracy>=0.93". */
-ls_status ls_seeds_read_target(const char *text, ls_seeds_target *t_p, ls_error *);
+enum { LS_SEEDS_LEAST = 3, LS_SEEDS_MOST = 100 };
 
 /* When a run first reached the target. */
 typedef struct ls_seeds_run {
@@ -32,7 +20,7 @@ typedef struct ls_seeds_run {
     double best;    /* the best value of its evaluations; NAN: none */
 } ls_seeds_run;
 /* Reads RUN/metrics.jsonl. */
-ls_status ls_seeds_read(const char *run, const ls_seeds_target *, ls_seeds_run *r_p, ls_error *);
+ls_status ls_seeds_read(const char *run, const ls_goal *, ls_seeds_run *r_p, ls_error *);
 
 /* Mean and standard deviation (of a sample) without the lowest and the highest value; of the
  * latter a run without a result (INFINITY) may be one. False: another value has no result. */

@@ -77,6 +77,15 @@ ls_status ls_metrics_cut(const char *run, int64_t steps, ls_logged *logged_p, ls
     return s;
 }
 
+bool ls_history_lacks_evaluation(const char *run, int64_t steps) {
+    char *path = ls_metrics_path(run);
+    cut c = {.steps = INT64_MAX};
+    uint64_t size = 0;
+    ls_status s = ls_file_exists(path) ? find_end(path, &c, &size, NULL) : LS_EIO;
+    free(path);
+    return s == LS_OK && c.logged.step == steps && c.logged.evaluation < steps;
+}
+
 /* ---- series ---- */
 
 static void add_point(ls_series *s, int64_t step, double value) {

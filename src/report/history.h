@@ -12,6 +12,7 @@
 #ifndef LS_REPORT_HISTORY_H
 #define LS_REPORT_HISTORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,9 @@ typedef struct ls_logged {
  * run. Reads only the end of the file: earlier damage remains, and `lockstep ckpt ledger` finds
  * it. */
 ls_status ls_metrics_cut(const char *run, int64_t steps, ls_logged *logged_p, ls_error *);
+
+/* Is the last step in metrics.jsonl step `steps`, and its evaluation missing? */
+bool ls_history_lacks_evaluation(const char *run, int64_t steps);
 
 /* The losses of metrics.jsonl as two series. Lines that are torn, damaged or foreign are
  * skipped; from a file of more than 32 MB only every n-th step is taken, and all evaluations. */

@@ -113,6 +113,14 @@ ls_status ls_begin_folder(ls_loop *l, ls_error *e) {
     return agree_on_best(l, e);
 }
 
+ls_status ls_begin_is_over(ls_loop *l, bool *over_p, ls_error *e) {
+    int32_t lacks = l->steps == l->run->config.train.steps && !l->run->nasync && l->folder &&
+                    ls_history_lacks_evaluation(l->run->dir, l->steps);
+    LS_TRY(ls_broadcast(l->m.group, &lacks, 1, LS_I32, 0, e));
+    *over_p = !lacks;
+    return LS_OK;
+}
+
 /* The largest line of the memory table; `lockstep plan` prints all of it. */
 static void log_memory(const ls_host *h) {
     const ls_plan *p = &h->layout.plan;
@@ -185,8 +193,33 @@ static ls_status open_metrics(ls_loop *l, ls_error *e) {
     return known ? ls_metrics_missing(l->metrics, &last, e) : LS_OK;
 }
 
+/* A log that breaks off is no reason to end a run that other views have begun. */
+static ls_status open_mllog(ls_loop *l, int64_t ready_ns, ls_error *e) {
+    const ls_run *r = l->run;
+    const ls_plan *p = &l->m.layout->plan;
+    bool first = l->host->survival.view.id.number <= 1;
+    const ls_mllog_run own = {.dir = r->dir,
+                              .continues = r->resumes || !first,
+                              .config = &r->config,
+                              .model = &l->m.layout->model,
+                              .optimizer = ls_optim_rules[p->c.optim.groups[0].rule].name,
+                              .nworkers = r->nasync ? r->nasync : l->m.nworkers,
+                              .stages = ls_plan_pipe(p),
+                              .ntrain = l->data.ntrain,
+                              .nval = l->data.nval,
+                              .began_ns = r->began_ns,
+                              .ready_ns = ready_ns};
+    ls_error why;
+    if (!l->job->mllog || l->mllog) return LS_OK;
+    ls_status s = ls_mllog_open(l->job->mllog, &own, l->steps, &l->mllog, &why);
+    if (s == LS_OK || first) return s == LS_OK ? s : ls_fail(e, s, "%s", why.msg);
+    ls_log("%s; the training continues without a log", why.msg);
+    return LS_OK;
+}
+
 ls_status ls_begin_steps(ls_loop *l, ls_error *e) {
     const ls_run *r = l->run;
+    int64_t ready_ns = ls_clock_ns();
     l->m.data = &l->data;
     LS_TRY(ls_member_join(&l->m, e));
     if (r->nasync) LS_TRY(ls_async_steps_open(l, e));
@@ -198,7 +231,8 @@ ls_status ls_begin_steps(ls_loop *l, ls_error *e) {
     LS_TRY(ls_prompts_open(&l->prompts, &l->m, e));
     LS_TRY(ls_reference_begin(l, e));
     if (l->m.worker == 0) {
-        s = open_metrics(l, e);
+        s = open_mllog(l, ready_ns, e);
+        if (s == LS_OK) s = open_metrics(l, e);
         log_beginning(l);
         ls_in_flight_config flight = {l->m.slot, r->config.train.steps, r->config.survival.stop_s,
                                       LS_IN_FLIGHT_S};

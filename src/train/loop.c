@@ -60,10 +60,12 @@ static ls_status evaluate(ls_loop *l, bool whole, ls_error *e) {
     free(l->records); /* of an earlier view */
     l->records = NULL;
     double **records_p = whole && l->m.worker == 0 ? &l->records : NULL;
+    ls_mllog_begin(l->mllog);
     LS_TRY(ls_evaluate(&l->m, &q, &l->latest, records_p, e));
     if (!whole) note_loss(l);
     if (l->metrics && (whole || l->steps < l->run->config.train.steps)) {
         LS_TRY(ls_metrics_evaluation(l->metrics, l->steps, &l->latest, e));
+        ls_mllog_evaluation(l->mllog, l->steps, &l->latest, whole);
         if (!whole) ls_report_picture(&l->picture, l->run->dir, false);
     }
     if (whole || l->steps < l->run->config.train.steps) LS_TRY(answer(l, e));
@@ -233,5 +235,7 @@ ls_status ls_loop_run(ls_loop *l, ls_error *e) {
     }
     l->asked = LS_ASKED_STOP;
     if (l->steps > 0) LS_TRY(ls_save(l, LS_SAVE_LAST, e)); /* else there is nothing to save */
-    return l->steps == all ? evaluate(l, true, e) : LS_OK;
+    if (l->steps == all) return evaluate(l, true, e);
+    if (ls_loop_is_complete(l)) ls_mllog_end(l->mllog, l->steps);
+    return LS_OK;
 }

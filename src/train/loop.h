@@ -6,6 +6,7 @@
 #define LS_TRAIN_LOOP_H
 
 #include "report/metrics.h"
+#include "report/mllog.h"
 #include "report/report.h"
 #include "report/tracer.h"
 #include "storage/best.h"
@@ -23,6 +24,7 @@ typedef struct ls_loop {
     ls_dataset data;
     ls_folder *folder;    /* worker 0's; NULL: not open yet */
     ls_metrics *metrics;  /* worker 0's */
+    ls_mllog *mllog;      /* worker 0's; NULL: none is written */
     ls_evaluation latest; /* the same on all */
     double *records;      /* worker 0's: of the samples of the last evaluation (results.h) */
     ls_picture picture;   /* worker 0's */

@@ -100,7 +100,7 @@ ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
                   .hosts = o->hosts,
                   .until = o->until,
                   .began_ns = o->began_ns};
-    ls_train_job job = {.trace = {o->trace, o->trace_steps}};
+    ls_train_job job = {.trace = {o->trace, o->trace_steps}, .mllog = o->mllog};
     ls_host *h = &job.host;
     LS_TRY(share_flag(&job.unfinished, e));
     ls_process_heed_usr1();

@@ -7,6 +7,8 @@
 
 #include "config/config.h"
 
+struct ls_mllog_request;
+
 typedef struct ls_train_options {
     const char *config;      /* path */
     const char *const *sets; /* [nsets] "key=value", after the file */
@@ -22,6 +24,7 @@ typedef struct ls_train_options {
     bool resume;       /* continue from the newest checkpoint, if there is one */
     const char *trace; /* FILE.json or FILE.svg: a timeline of some steps; NULL: none */
     int64_t trace_steps; /* how many; 0: 3 */
+    const struct ls_mllog_request *mllog; /* a log (report/mllog.h); NULL: none */
     int64_t began_ns;    /* ls_clock_ns() when the program began */
     /* Decides compress.kind auto (perf/choose_code.h); NULL: it is refused. */
     ls_status (*choose)(ls_config *, int nworkers, int hosts, ls_error *);

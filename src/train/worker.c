@@ -13,7 +13,9 @@ static ls_status run_worker(ls_loop *l, ls_error *e) {
     LS_TRY(ls_tracer_check(&l->job->trace, l->m.group, e));
     LS_TRY(ls_begin_folder(l, e));
     bool first = ls_group_rank(l->m.group) == 0;
-    if (ls_loop_is_complete(l) && !l->follows) {
+    bool complete = ls_loop_is_complete(l) && !l->follows;
+    if (complete) LS_TRY(ls_begin_is_over(l, &complete, e));
+    if (complete) {
         if (first) ls_summary_complete(l);
         return LS_OK;
     }
@@ -26,6 +28,8 @@ static ls_status run_worker(ls_loop *l, ls_error *e) {
     ls_metrics *metrics = l->metrics;
     if (metrics) l->noise = ls_metrics_noise(metrics);
     l->metrics = NULL;
+    ls_mllog_close(l->mllog);
+    l->mllog = NULL;
     LS_TRY(ls_metrics_close(metrics, e));
     ls_status s = first && l->asked == LS_ASKED_STOP ? ls_summary_print(l, e) : LS_OK;
     return stops ? ls_member_wait(&l->m, s, e) : s;
@@ -46,6 +50,7 @@ static void free_loop(ls_loop *l, ls_status how) {
     ls_async_close(l->async, how == LS_OK);
     ls_buf_free(&l->settings);
     ls_metrics_close(l->metrics, NULL);
+    ls_mllog_close(l->mllog);
     ls_tracer_close(&l->tracer);
     ls_in_flight_close(l->flight);
     ls_member_leave(&l->m);

@@ -11,6 +11,7 @@
 typedef struct ls_train_job {
     ls_host host; /* first */
     ls_trace_request trace;
+    const struct ls_mllog_request *mllog; /* NULL: no log */
     atomic_int *unfinished; /* set by workers that stop before the last step */
     struct ls_loop *loop;   /* of a worker that rests (cluster/rest.h); NULL: none does */
 } ls_train_job;

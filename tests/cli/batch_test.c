@@ -1,4 +1,4 @@
-/* batch_test.c - `lockstep batch`: branch 1 is the run, to its bits; interrupted and repeated; steps
+/* batch_test.c - `lockstep batch`: branch 1 is the run, to its bits; interrupted or killed, and repeated; steps
  * to a loss; `train --until`; what is refused. */
 /* ctest: busy seconds=40 timeout=600 */
 #include "cli/program.h"
@@ -61,6 +61,26 @@ static void test_killed(void **state) {
     expect("batch @/run --at 20 --branch 1,2 --tokens 10240 -o @/killed -n 2", 0, "critical batch: ");
     expect("batch @/run --at 20 --branch 1,2 --tokens 10240 -o @/other -n 1", 0, NULL);
     same_hash("killed/step-20-x2", "other/step-20-x2");
+}
+
+/* The training of a command that is killed ends by itself, and the same command goes on from there. */
+static void test_gone(void **state) {
+    (void)state;
+    char *output = NULL;
+    shell_of_run("run", "mkdir gone");
+    pace("gone/step-20-x2", 25);
+    program p = program_start("batch @/run --at 20 --branch 1,2 --tokens 10240 -o @/gone -n 2", 0);
+    wait_for_file("gone/step-20-x2/metrics.jsonl");
+    kill(p.pid, SIGKILL);
+    close(p.out);
+    assert_int_equal(waitpid(p.pid, NULL, 0), p.pid);
+    p = program_start("batch @/run --at 20 --branch 1,2 --tokens 10240 -o @/gone -n 2", 0);
+    sleep_ms(300);
+    let_go("gone/step-20-x2");
+    assert_int_equal(program_end(&p, &output), 0);
+    assert_output_has(output, "critical batch: ");
+    free(output);
+    same_hash("gone/step-20-x2", "other/step-20-x2");
 }
 
 static void test_times(void **state) {
@@ -127,7 +147,8 @@ static void test_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_until),  cmocka_unit_test(test_branches),
-        cmocka_unit_test(test_killed), cmocka_unit_test(test_times),
+        cmocka_unit_test(test_killed), cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_times),
         cmocka_unit_test(test_steps_to),
         cmocka_unit_test(test_refused),
     };

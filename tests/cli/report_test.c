@@ -147,6 +147,62 @@ static void test_seeds(void **state) {
     expect_line("report --seeds 3 configs/tiny.yaml", 2, "--seeds needs one CONFIG.yaml, --target");
 }
 
+/* The values of a line of a seed, but for its time. */
+static void copy_seed(const char *output, int seed, char text[128]) {
+    char begin[64];
+    snprintf(begin, sizeof begin, "{\"seed\": %d, ", seed);
+    const char *s = strstr(output, begin), *end = s ? strstr(s, "\"seconds\"") : NULL;
+    const char *best = end ? strstr(end, "\"best\"") : NULL;
+    assert_non_null(best);
+    snprintf(text, 128, "%.*s%.*s", (int)(end - s), s, (int)strcspn(best, "}"), best);
+}
+
+#define KILLED(dir, logs)                                                                          \
+    "report --seeds 3 configs/tiny.yaml -n 1 -o @/" dir " --set train.steps=12 --mllog @/" logs    \
+    " --set train.eval_every=2 --target val_loss<=5.6 --json"
+
+/* Killed in the middle of a training, it goes on there, with the same result and whole logs. */
+static void test_seeds_killed(void **state) {
+    (void)state;
+    char *output = NULL, *whole = NULL, a[128], b[128], line[256];
+    shell_of_run("killed", "mkdir killed");
+    pace("killed/seed-2", 6);
+    program p = program_start(KILLED("killed", "logs"), 0);
+    wait_for_file("killed/seed-2/metrics.jsonl");
+    sleep_ms(500);
+    kill(p.pid, SIGKILL);
+    close(p.out);
+    assert_int_equal(waitpid(p.pid, NULL, 0), p.pid);
+    let_go("killed/seed-2");
+    assert_int_equal(run_program(KILLED("killed", "logs"), &output), 0);
+    assert_int_equal(run_program(KILLED("whole", "others"), &whole), 0);
+    for (int seed = 1; seed <= 3; seed++) {
+        copy_seed(output, seed, a);
+        copy_seed(whole, seed, b);
+        assert_string_equal(a, b);
+        snprintf(line, sizeof line,
+                 "l=$(echo logs/results/*/tiny/result_%d.txt) && "
+                 "test $(grep -c run_start $l) = 1 && test $(grep -c run_stop $l) = 1 && "
+                 "grep -q '\"submission_benchmark\", \"value\": \"tiny\"' $l && "
+                 "! grep -q '\"key\": \"seed\", \"value\": %d,' $l",
+                 seed - 1, 4 - seed + (seed == 2));
+        shell_of_run("killed", line);
+    }
+    free(output);
+    free(whole);
+    expect(SEEDS "val_loss<=5.6 --mllog @/late", 1, "was trained without --mllog");
+}
+
+/* A training that was killed between its last checkpoint and its last evaluation still gets that. */
+static void test_last_evaluation(void **state) {
+    (void)state;
+    expect("train configs/tiny.yaml -n 1 -o @/last --set train.steps=6", 0, NULL);
+    shell_of_run("last", "grep -v val_loss $m >cut && cat cut >$m && test $(wc -l <$m) = 6");
+    expect("train --resume @/last -n 1", 0, "validation loss");
+    shell_of_run("last", "test $(grep -c val_loss $m) = 1 && test $(wc -l <$m) = 7");
+    expect("train --resume @/last -n 1", 0, "is complete");
+}
+
 static void test_bad_input(void **state) {
     (void)state;
     expect_line("report configs/tiny.yaml", 2,
@@ -163,6 +219,7 @@ int main(void) {
         cmocka_unit_test(test_json),      cmocka_unit_test(test_table),
         cmocka_unit_test(test_cost),      cmocka_unit_test(test_budget),
         cmocka_unit_test(test_seeds),     cmocka_unit_test(test_prices),
+        cmocka_unit_test(test_seeds_killed), cmocka_unit_test(test_last_evaluation),
         cmocka_unit_test(test_bad_input),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -1,4 +1,4 @@
-/* seeds_test.c - targets, and scores without the fastest and the slowest. */
+/* seeds_test.c - when a run reaches its target, and scores without the fastest and the slowest. */
 #include "perf/seeds.h"
 
 #include <math.h>
@@ -7,22 +7,6 @@
 
 #include "base/file.h"
 #include "test.h"
-
-static void test_target(void **state) {
-    (void)state;
-    ls_seeds_target t;
-    ls_error e;
-    assert_ls_ok(ls_seeds_read_target("val_loss<=2.5", &t, &e), e);
-    assert_string_equal(t.metric, "val_loss");
-    assert_true(!t.rises && t.value == 2.5);
-    assert_ls_ok(ls_seeds_read_target("val_accuracy>=0.93", &t, &e), e);
-    assert_true(t.rises && t.value == 0.93);
-    static const char *const wrong[] = {
-        "",           "val_loss",    "val_loss<=",   "<=3",
-        "val_loss<3", "val_loss<=x", "val_loss<=3x", "val_loss<=inf"};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_int_equal(ls_seeds_read_target(wrong[i], &t, &e), LS_EINVAL);
-}
 
 static void test_score(void **state) {
     (void)state;
@@ -46,26 +30,25 @@ static void test_run(void **state) {
                                 "{\"step\": 3, \"loss\": 1.0, \"seconds\": 4.0}\n"
                                 "{\"step\": 3, \"val_loss\": 1.5}\n";
     char dir[] = "/tmp/lockstep-seeds-XXXXXX", path[64];
-    ls_seeds_target t;
+    ls_goal t;
     ls_seeds_run r;
     ls_error e;
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/metrics.jsonl", dir);
     assert_ls_ok(ls_file_replace(path, lines, sizeof lines - 1, &e), e);
-    assert_ls_ok(ls_seeds_read_target("val_loss<=2.5", &t, &e), e);
+    assert_ls_ok(ls_goal_read("val_loss<=2.5", &t, &e), e);
     assert_ls_ok(ls_seeds_read(dir, &t, &r, &e), e);
     assert_true(r.reached && r.steps == 2 && r.seconds == 0.75 && r.best == 1.5);
     t.value = 1;
     assert_ls_ok(ls_seeds_read(dir, &t, &r, &e), e);
     assert_true(!r.reached && r.steps == 3 && r.seconds == 4.75);
-    assert_ls_ok(ls_seeds_read_target("val_f1>=1", &t, &e), e);
+    assert_ls_ok(ls_goal_read("val_f1>=1", &t, &e), e);
     assert_int_equal(ls_seeds_read(dir, &t, &r, &e), LS_EINVAL);
     assert_ls_ok(ls_file_remove_tree(dir, &e), e);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_target),
         cmocka_unit_test(test_score),
         cmocka_unit_test(test_run),
     };
