@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares synchronous and asynchronous runs with one of four workers at a third of its speed.
+"""Compares synchronous and asynchronous runs, and those between, with one of four workers at a third of its speed.
 
     scripts/bench_stragglers.py [--rounds N] [BUILD]
 
@@ -21,6 +21,9 @@ FAST, SLOW = 4, 12  # multiples of the processor time
 RUNS = {
     "synchronous": ["survival.balance=off", "survival.slow_limit=0"],
     "synchronous, balanced": ["survival.slow_limit=0"],
+    "staleness 0": ["sync.mode=ssp", "sync.staleness=0"],
+    "staleness 1": ["sync.mode=ssp", "sync.staleness=1"],
+    "staleness 4": ["sync.mode=ssp", "sync.staleness=4"],
     "asynchronous": ["sync.mode=async"],
 }
 SETTINGS = ["model.width=96", "model.context=64", "train.steps=%d", "train.eval_every=0", "train.eval_samples=1",

@@ -5,8 +5,9 @@
 
 Each run is trained twice: by one worker without faults, and by several workers, or by two or three
 hosts with several workers each, which are killed, stopped, asked to leave, paused and scaled. The
-bits must be the same and the ledger clean. With --async runs are asynchronous: their workers and
-servers are killed and stopped, and one worker must make the same bits again (lockstep replay). Prints one line for each run; if the run fails, also
+bits must be the same and the ledger clean. With --async runs are asynchronous, or of bounded
+staleness: their workers and servers are killed and stopped, and one worker must make the same bits
+again (of asynchronous runs by lockstep replay). Prints one line for each run; if the run fails, also
 prints its logs, and its directory stays. A run's model (random_models.py) and settings depend on
 its seed alone, which counts from --seed; when faults hit also depends on time. Needs
 build/tests/libfaults.so (make build-tests), which delays the end of a run until all faults were
@@ -157,8 +158,11 @@ REFUSED = ("parallel.mesh", "parallel.schedule", "parallel.zero=", "parallel.sha
 def make_async(bits, free):
     """The same settings for an asynchronous run, without those that it refuses."""
     bits = [s.replace("compute=f16", "compute=f32") for s in bits if not s.startswith(REFUSED)]
-    bits += ["sync.mode=async"] + some((0.3, "sync.delay_aware=on"))
     free = [s for s in free if not s.startswith(REFUSED)]
+    if random.random() < 0.5:
+        most = random.choice([0, 1, 2, 5])
+        return bits + ["sync.mode=ssp", "sync.staleness=%d" % most] + some((0.3, "sync.staleness_drawn=on")), free
+    bits += ["sync.mode=async"] + some((0.3, "sync.delay_aware=on"))
     return bits, free + ["sync.servers=%d" % random.choice([0, 0, 1, 3])]
 
 
@@ -341,11 +345,12 @@ def once(options, seed):
         run.inject()
     codes = run.end()
     want, got = ckpt(options, "hash", undisturbed).stdout, ckpt(options, "hash", run.run).stdout
-    if options.asynchronous:
+    replays = "sync.mode=async" in bits
+    if replays:
         again = subprocess.run([options.lockstep, "replay", run.run], capture_output=True, text=True)
         want = again.stdout.rpartition(run.run)[0] if again.returncode == 0 else again.stderr
     ledger = ckpt(options, "ledger", run.run)
-    strange = set() if options.asynchronous else strange_samples(undisturbed, run.run)
+    strange = set() if replays else strange_samples(undisturbed, run.run)
     good = (codes[0] == 0 and "hangs" not in codes and want == got and ledger.returncode == 0
             and not strange)
     used = ledger.stdout.partition(" by ")[2].partition("\n")[0]
@@ -376,7 +381,7 @@ def main():
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--hosts", action="store_true", help="two or three hosts, with TCP between")
     parser.add_argument("--async", action="store_true", dest="asynchronous",
-                        help="asynchronous runs on one host")
+                        help="runs without common steps, on one host")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--verbose", action="store_true", help="print why settings were refused")
     options = parser.parse_args()

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "async/applications.h"
-#include "async/nursery.h"
 #include "base/clock.h"
 #include "base/cores.h"
 #include "net/address.h"
@@ -14,7 +13,7 @@
 
 struct ls_async {
     ls_async_crew crew;
-    ls_async_nursery nursery;
+    ls_nursery nursery;
     const char *run;
     int64_t all; /* train.steps */
     ls_applications *log;
@@ -89,7 +88,16 @@ static ls_status set_up(ls_async *a, const ls_async_config *c, ls_error *e) {
     a->next = a->done = a->told = c->steps;
     LS_TRY(take_memory(a, c, e));
     LS_TRY(listen_at(crew, c, e));
-    return ls_async_nursery_open(&a->nursery, crew, e);
+    const ls_nursery_roles roles = {.n = n + crew->nservers + (crew->listen_fd >= 0),
+                                    .nworkers = n,
+                                    .nservers = crew->nservers,
+                                    .run = ls_async_run_role,
+                                    .progress = ls_async_pushed,
+                                    .crew = crew,
+                                    .errors = crew->errors,
+                                    .bell = &crew->board->bell,
+                                    .heartbeat_s = crew->heartbeat_s};
+    return ls_nursery_open(&a->nursery, &roles, e);
 }
 
 ls_status ls_async_open(const ls_async_config *c, ls_async **a_p, ls_error *e) {
@@ -117,7 +125,7 @@ static void say_over(ls_async_board *b) {
 void ls_async_close(ls_async *a, bool over) {
     if (!a) return;
     if (over && a->crew.board) say_over(a->crew.board);
-    ls_async_nursery_close(&a->nursery);
+    ls_nursery_close(&a->nursery);
     ls_applications_close(a->log);
     ls_board_close(a->crew.errors);
     if (a->crew.listen_fd >= 0) close(a->crew.listen_fd);
@@ -226,7 +234,7 @@ static bool has_news(void *arg) {
 
 static ls_status check(ls_async *a, ls_error *e) {
     if (ls_board_failed(a->crew.errors, e) || ls_board_lost(a->crew.errors, e)) return e->code;
-    return ls_async_nursery_check(&a->nursery, e);
+    return ls_nursery_check(&a->nursery, e);
 }
 
 /* Until all steps that were given out are complete. */

@@ -1,6 +1,7 @@
 /* crew.c - see crew.h. */
 #include "async/crew.h"
 
+#include "async/gate.h"
 #include "plan/memory.h"
 
 void *ls_async_grads(const ls_async_crew *c, int worker) {
@@ -10,6 +11,19 @@ void *ls_async_grads(const ls_async_crew *c, int worker) {
 void *ls_async_gradient_of(const ls_async_crew *c, int worker) {
     return (char *)ls_async_grads(c, worker) +
            (size_t)ls_plan_sum_slot(c->plan, 0) * ls_plan_slot_nbytes(c->plan);
+}
+
+ls_status ls_async_run_role(const void *crew, int role, ls_error *e) {
+    const ls_async_crew *c = crew;
+    int n = c->board->nlocal;
+    if (role == n + c->nservers) return ls_async_guard(c, e);
+    if (role >= n) return ls_async_serve(c, role - n, e);
+    if (!c->nservers && role < c->board->nshards) LS_TRY(ls_async_serve_beside(c, role, e));
+    return ls_async_work(c, role, e);
+}
+
+long long ls_async_pushed(const void *crew) {
+    return atomic_load(&((const ls_async_crew *)crew)->board->turns);
 }
 
 void ls_async_fail(const ls_async_crew *c, const ls_error *e) {

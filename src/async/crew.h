@@ -13,13 +13,9 @@
 #define LS_ASYNC_CREW_H
 
 #include "async/board.h"
+#include "async/nursery.h"
 #include "net/key.h"
 #include "net/local/board.h"
-
-/* In a worker, once it has an executor and a first batch: what was not there when it was forked.
- * *values_p: the frozen values [nparams], for as long as it lives; NULL: there are none. */
-typedef ls_status ls_async_prepare(void *arg, ls_exec *, const ls_frozen_value **values_p,
-                                   ls_error *);
 
 typedef struct ls_async_crew {
     ls_async_board *board;
@@ -45,6 +41,11 @@ typedef struct ls_async_crew {
 /* Where the worker computes gradients, and where in it the gradient of the whole batch is. */
 void *ls_async_grads(const ls_async_crew *, int worker);
 void *ls_async_gradient_of(const ls_async_crew *, int worker);
+
+/* For a nursery: what the process of a role does (workers of this host, servers, the gate), and how
+ * many gradients were pushed. */
+ls_status ls_async_run_role(const void *crew, int role, ls_error *);
+long long ls_async_pushed(const void *crew);
 
 /* Records why this process ends. */
 void ls_async_fail(const ls_async_crew *, const ls_error *);

@@ -1,20 +1,41 @@
 /* nursery.h - the process that starts workers and servers, and starts another in place of one that
- * is killed: it finds in shared memory what is to be done (board.h), and nothing is lost. */
+ * is killed: it finds in shared memory what is to be done (board.h, clocks.h), and nothing is lost.
+ */
 #ifndef LS_ASYNC_NURSERY_H
 #define LS_ASYNC_NURSERY_H
 
-#include "async/crew.h"
+#include "exec/exec.h"
 #include "net/launch/process.h"
+#include "net/local/board.h"
 
-typedef struct ls_async_nursery {
+/* In a worker, once it has an executor and a first batch: what was not there when it was forked.
+ * *values_p: the frozen values [nparams], for as long as it lives; NULL: there are none. */
+typedef ls_status ls_async_prepare(void *arg, ls_exec *, const ls_frozen_value **values_p,
+                                   ls_error *);
+
+/* Its processes: `nworkers` workers, and after them others. */
+typedef struct ls_nursery_roles {
+    int n, nworkers, nservers;
+    /* What the process of a role does; it returns after an error only. */
+    ls_status (*run)(const void *crew, int role, ls_error *);
+    /* Grows while the run goes on. */
+    long long (*progress)(const void *crew);
+    const void *crew;
+    ls_board *errors;   /* why a process failed */
+    ls_bell *bell;      /* rung then */
+    double heartbeat_s; /* a process that is stopped for longer is replaced */
+} ls_nursery_roles;
+
+typedef struct ls_nursery {
     ls_child child;
-} ls_async_nursery;
+} ls_nursery;
 
-/* The crew outlives it. Called while this process has few threads: they are lost in the child. */
-ls_status ls_async_nursery_open(ls_async_nursery *, const ls_async_crew *, ls_error *);
+/* What the roles name outlives it. Called while this process has few threads: they are lost in the
+ * child. */
+ls_status ls_nursery_open(ls_nursery *, const ls_nursery_roles *, ls_error *);
 /* LS_EPEER: the nursery was killed, and with it all workers. */
-ls_status ls_async_nursery_check(ls_async_nursery *, ls_error *);
+ls_status ls_nursery_check(ls_nursery *, ls_error *);
 /* Ends all workers and servers. */
-void ls_async_nursery_close(ls_async_nursery *);
+void ls_nursery_close(ls_nursery *);
 
 #endif

@@ -53,11 +53,16 @@ static ls_status choose_code(const ls_args *a, ls_config *c, int workers, ls_err
     return ls_choose_code(c, (int)host, cli_value(a, LINK) ? workers / (int)host : 1, e);
 }
 
-static ls_status make(const ls_args *a, int workers, ls_config *c, ls_layout *l, ls_error *e) {
+/* *n_p: workers on the command line, and on return those that there would be. */
+static ls_status make(const ls_args *a, int *n_p, ls_config *c, ls_layout *l, ls_error *e) {
+    int workers = *n_p;
     LS_TRY(read_config(a, c, e));
     if (cli_value(a, LINK)) *c = ls_layout_config_apart(c);
-    LS_TRY(ls_run_workers_here(c, workers, &workers, e));
-    if (c->sync.mode == LS_SYNC_ASYNC) workers = 1; /* each runs a step of its own */
+    if (c->sync.mode == LS_SYNC_SSP)
+        LS_TRY(ls_run_workers_ahead(c, workers, n_p, e));
+    else
+        LS_TRY(ls_run_workers_here(c, workers, n_p, e));
+    workers = ls_config_has_crew(c) ? 1 : *n_p; /* the plan is that of one */
     LS_TRY(choose_code(a, c, workers, e));
     ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, workers);
     ls_status s = ls_fit_auto(c, workers, e);
@@ -143,6 +148,24 @@ static void print_async(const ls_config *c, const ls_plan *p, ls_buf *out) {
     ls_buf_free(&line);
 }
 
+static void print_ssp(const ls_config *c, const ls_plan *p, int workers, ls_buf *out) {
+    if (c->sync.mode != LS_SYNC_SSP) return;
+    ls_buf line = {0};
+    int64_t cells = (c->sync.staleness + 1) * c->train.virtual_workers;
+    ls_buf_printf(&line,
+                  "sync.mode ssp: this is the plan of the main process, in which %d worker%s compute "
+                  "the gradients, from parameters that are up to %lld step%s old: %.3f MB for each. "
+                  "They lie in %lld places of %.3f MB; each worker has %.3f MB of parameters, and "
+                  "memory for one virtual worker's layers (docs/async.md).",
+                  workers, ls_plural(workers), (long long)c->sync.staleness,
+                  ls_plural(c->sync.staleness), (double)ls_plan_params_nbytes(p) / 1e6,
+                  (long long)cells, (double)ls_plan_slot_nbytes(p) / 1e6,
+                  (double)ls_plan_params_nbytes(p) / 1e6);
+    ls_buf_printf(out, "\n");
+    ls_buf_wrap(out, line.data, 0, 0);
+    ls_buf_free(&line);
+}
+
 /* Who mixes with whom, in the rounds until the graph repeats. */
 static void print_gossip(const ls_config *c, double mean_nbytes, ls_buf *out) {
     ls_gossip g = ls_sync_gossip(c);
@@ -191,7 +214,7 @@ static void print_actions(const ls_plan *p, int worker) {
 }
 
 /* Prints the plan and its memory table. */
-static void print_plan(const ls_config *c, const ls_plan *p, int worker) {
+static void print_plan(const ls_config *c, const ls_plan *p, int workers, int worker) {
     ls_buf out = {0};
     ls_memory memory;
     ls_memory_config how = ls_layout_memory_config(c, p->c.nworkers, p->c.nworkers);
@@ -211,6 +234,7 @@ static void print_plan(const ls_config *c, const ls_plan *p, int worker) {
     ls_memory_print(p, &how, &memory, &out);
     print_copy(c, p, &out);
     print_async(c, p, &out);
+    print_ssp(c, p, workers, &out);
     if (p->c.islands) print_sync(c, p, &out);
     cli_phases_print(c, NULL, &out);
     ls_print_text(out.data, out.len);
@@ -276,6 +300,9 @@ static int run_table(const ls_args *a, const cli_forecast *o, const int *counts,
     }
     ls_status s = read_config(a, &c, &e);
     if (s == LS_OK) s = check_predictable(&c, &e);
+    if (s == LS_OK && c.sync.mode == LS_SYNC_SSP)
+        s = ls_fail(&e, LS_EINVAL, "sync.mode ssp is predicted for one number of workers, not for "
+                                   "a list, --strong or --budget");
     if (s == LS_OK) s = choose_code(a, &c, counts[n - 1], &e);
     if (s != LS_OK) return cli_fail(&e);
     ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, counts[n > 0 ? n - 1 : 0]);
@@ -293,7 +320,7 @@ static ls_status run_one(const ls_args *a, const cli_forecast *o, int workers, i
     ls_layout l = {0};
     const ls_plan *p = &l.plan;
     bool predicts = o->machine || o->link || o->trace;
-    LS_TRY(make(a, workers, &c, &l, e));
+    LS_TRY(make(a, &workers, &c, &l, e));
     ls_status s = predicts ? check_predictable(&c, e) : LS_OK;
     if (s != LS_OK) {
         ls_layout_free(&l);
@@ -305,10 +332,13 @@ static ls_status run_one(const ls_args *a, const cli_forecast *o, int workers, i
         s = ls_fail(e, LS_EINVAL, "--worker %d: there are workers 0 to %d", worker,
                     p->c.nworkers - 1);
     else if (!o->json)
-        print_plan(&c, p, worker);
+        print_plan(&c, p, workers, worker);
     else if (!predicts)
         print_plan_json(&c, p);
-    if (s == LS_OK && predicts && fit == 0) s = cli_forecast_print(o, &c, p, e);
+    bool clocked = c.sync.mode == LS_SYNC_SSP;
+    if (s == LS_OK && predicts && fit == 0)
+        s = clocked ? cli_forecast_print_clocked(o, &c, p, workers, e)
+                    : cli_forecast_print(o, &c, p, e);
     ls_layout_free(&l);
     return s;
 }

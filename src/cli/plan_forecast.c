@@ -11,6 +11,7 @@
 #include "cli/plan_json.h"
 #include "cli/plan_phases.h"
 #include "perf/calibrate.h"
+#include "perf/clocked.h"
 #include "perf/expense.h"
 #include "report/timeline.h"
 
@@ -211,6 +212,55 @@ ls_status cli_forecast_print(const cli_forecast *o, const ls_config *c, const ls
         print_run(c, &m, p->c.nworkers, run_s);
     }
     if (s == LS_OK && o->trace) s = write_timeline(o->trace, c, p, &w, e);
+    ls_machine_free(&m);
+    return s;
+}
+
+/* ---- bounded staleness ---- */
+
+static ls_json *clocked_json(const ls_config *c, const ls_clocked *k, double step_s) {
+    ls_json *o = ls_json_new_object();
+    ls_json_set_integer(o, "workers", k->nworkers);
+    ls_json_set_number(o, "step_s", step_s);
+    ls_json_set_number(o, ls_config_has_tokens(c) ? "tokens_per_s" : "samples_per_s",
+                       (double)c->train.batch * ls_config_units(c) / step_s);
+    ls_json_set_number(o, "gradient_s", k->gradient_s);
+    ls_json_set_number(o, "update_s", k->update_s);
+    return o;
+}
+
+static void print_clocked(const ls_config *c, const ls_clocked *k, double step_s) {
+    const char *unit = ls_config_unit(c);
+    ls_print("  predicted step         %12.6f s  with %d worker%s\n", step_s, k->nworkers,
+             ls_plural(k->nworkers));
+    ls_print("  predicted %s/s%*s%12.1f\n", unit, (int)(11 - strlen(unit)), "",
+             (double)c->train.batch * ls_config_units(c) / step_s);
+    ls_print("  predicted gradient     %12.6f s  of a virtual worker\n", k->gradient_s);
+    ls_print("  predicted update       %12.6f s  by the main process\n", k->update_s);
+}
+
+ls_status cli_forecast_print_clocked(const cli_forecast *o, const ls_config *c, const ls_plan *p,
+                                     int n, ls_error *e) {
+    ls_machine m = {0};
+    ls_forecast_world w;
+    ls_clocked k;
+    if (o->link || o->trace)
+        return ls_fail(e, LS_EINVAL,
+                       "--%s: with sync.mode ssp workers are on one host, and have no common step "
+                       "to draw; leave it out",
+                       o->link ? "link" : "trace");
+    ls_status s = cli_forecast_open_world(o, &m, &w, e);
+    if (s == LS_OK) s = ls_clocked_forecast(c, p, n, &w, &k, e);
+    if (s == LS_OK && o->json) {
+        ls_json *plan = cli_plan_json(c, p);
+        ls_json_set(plan, "prediction", clocked_json(c, &k, ls_clocked_step_s(&k)));
+        ls_print_json(plan);
+        ls_json_free(plan);
+    } else if (s == LS_OK) {
+        ls_print("\n");
+        print_world(o, &m);
+        print_clocked(c, &k, ls_clocked_step_s(&k));
+    }
     ls_machine_free(&m);
     return s;
 }

@@ -30,6 +30,10 @@ ls_status cli_forecast_check_hosts(const ls_forecast_world *, int n, ls_error *)
 /* Prints the prediction for one plan, after its memory table; as JSON with the plan. */
 ls_status cli_forecast_print(const cli_forecast *, const ls_config *, const ls_plan *, ls_error *);
 
+/* The same with sync.mode ssp, for n workers; the plan is that of the main process. */
+ls_status cli_forecast_print_clocked(const cli_forecast *, const ls_config *, const ls_plan *,
+                                     int nworkers, ls_error *);
+
 /* Prints a table over numbers of workers and strategies. */
 ls_status cli_forecast_table(const cli_forecast *, const ls_config *, const int *counts, int n,
                              ls_error *);

@@ -30,6 +30,8 @@ static ls_json *memory_json(const ls_config *c, const ls_plan *p) {
     ls_json_set_integer(o, "peak", (int64_t)m.peak);
     ls_json_set_integer(o, "file", (int64_t)m.file);
     bool copied = ls_run_can_survive(c);
+    if (c->sync.mode == LS_SYNC_SSP)
+        ls_json_set_integer(o, "gradients_ahead", (int64_t)ls_run_ahead_nbytes(c, p));
     ls_json_set_integer(o, "checkpoint_copy", copied ? (int64_t)ls_plan_copy_nbytes(p) : 0);
     return o;
 }

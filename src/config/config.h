@@ -138,8 +138,10 @@ typedef enum ls_sync_mode {
     LS_SYNC_LOCAL,
     LS_SYNC_DILOCO,
     LS_SYNC_ASYNC,
-    LS_SYNC_GOSSIP
+    LS_SYNC_GOSSIP,
+    LS_SYNC_SSP
 } ls_sync_mode;
+enum { LS_STALENESS_MOST = 16 };
 /* Which replicas mix in a round of gossip, and how (plan/mixing.h). */
 typedef enum ls_sync_graph {
     LS_GRAPH_EXPONENTIAL,
@@ -314,6 +316,8 @@ typedef struct ls_config {
         double mixing;       /* this part of a replica's own parameters stays */
         int64_t servers;     /* 0: each worker serves a shard */
         int64_t delay_aware; /* 1: on */
+        int64_t staleness;   /* ssp: of the parameters that gradients are of, steps */
+        int64_t staleness_drawn; /* 1: each from 0 to that */
     } sync;
     struct {
         int64_t kind; /* an ls_compress_kind */
@@ -382,6 +386,8 @@ bool ls_config_sends_momentum(const ls_config_optim *);
 bool ls_config_has_replicas(const ls_config *);
 /* Workers of a run, at most: each runs a virtual worker, or in a pipeline a part of one. */
 int64_t ls_config_most_workers(const ls_config *);
+/* Are gradients computed by processes that wait for no common step (sync.mode async and ssp)? */
+bool ls_config_has_crew(const ls_config *);
 /* Steps between two synchronizations of these. */
 int64_t ls_config_sync_every(const ls_config *);
 /* Has a sample several texts, with positions of their own? */

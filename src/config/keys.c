@@ -12,7 +12,7 @@ static const char *const computes[] = {"f32", "bf16", "f16", NULL};
 static const char *const reduce_dtypes[] = {"auto", "f32", "bf16", "f16", NULL};
 static const char *const accumulates[] = {"late", "early", NULL};
 static const char *const states[] = {"memory", "file", NULL};
-static const char *const syncs[] = {"all_reduce", "local", "diloco", "async", "gossip", NULL};
+static const char *const syncs[] = {"all_reduce", "local", "diloco", "async", "gossip", "ssp", NULL};
 static const char *const graphs[] = {"exponential", "ring", "torus", "random", NULL};
 static const char *const gossips[] = {"dpsgd", "sgp", NULL};
 static const char *const outers[] = {"nesterov", "sgd", "adamw", NULL};
@@ -445,7 +445,9 @@ const ls_config_key ls_config_keys[] = {
            "local: replicas of the model train apart, and are averaged now and then; diloco: an "
            "outer optimizer takes what they have moved by; "
            "async: each worker pushes its gradients to parameter servers, and waits for no other; "
-           "gossip: replicas are mixed with those of their neighbours in a graph"),
+           "gossip: replicas are mixed with those of their neighbours in a graph; "
+           "ssp: gradients are of parameters that are sync.staleness steps old, so workers need not "
+           "wait for slow ones"),
     INT("sync.replicas", sync.replicas, 1, 64, 4, FIXED,
         "local, diloco, gossip: replicas of the model, each with as many virtual workers as the others; "
         "they set the result, the number of workers does not"),
@@ -476,6 +478,11 @@ const ls_config_key ls_config_keys[] = {
         "async: processes that each serve a shard of the parameters; 0: each worker serves one"),
     ONE_OF("sync.delay_aware", sync.delay_aware, switches, FIXED,
            "async: on: the learning rate of a gradient is divided by its staleness"),
+    INT("sync.staleness", sync.staleness, 0, LS_STALENESS_MOST, 1, FIXED,
+        "ssp: steps by which the parameters of a gradient are older than those that it changes"),
+    ONE_OF("sync.staleness_drawn", sync.staleness_drawn, switches, FIXED,
+           "ssp: on: each virtual worker draws its staleness in each step, from 0 to sync.staleness, "
+           "by train.seed"),
     ONE_OF(
         "compress.kind", compress.kind, compressions, FIXED,
         "code of each virtual worker's gradient, in few bytes, before gradients are summed: topk, "
@@ -580,6 +587,10 @@ bool ls_config_sends_momentum(const ls_config_optim *o) {
 
 int64_t ls_config_most_workers(const ls_config *c) {
     return c->train.virtual_workers * c->parallel.mesh_pipe;
+}
+
+bool ls_config_has_crew(const ls_config *c) {
+    return c->sync.mode == LS_SYNC_ASYNC || c->sync.mode == LS_SYNC_SSP;
 }
 
 bool ls_config_has_replicas(const ls_config *c) {

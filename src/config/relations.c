@@ -437,13 +437,29 @@ static ls_status check_async(const ls_config *c, const char *where, ls_error *e)
     if (!key) return LS_OK;
     if (half)
         return ls_fail(e, LS_EINVAL,
-                       "%s: sync.mode async: f16 needs a loss scale that all workers share; use "
+                       "%s: sync.mode %s: f16 needs a loss scale that all workers share; use "
                        "train.compute bf16 or f32",
-                       where);
+                       where, c->sync.mode == LS_SYNC_SSP ? "ssp" : "async");
     return ls_fail(e, LS_EINVAL,
                    "%s: %s is for workers that sum their gradients in each step; leave it out, or "
                    "set sync.mode: all_reduce",
                    where, key);
+}
+
+/* What the gradients of one host's workers, computed ahead, can't have. */
+static ls_status check_ssp(const ls_config *c, const char *where, ls_error *e) {
+    LS_TRY(check_async(c, where, e));
+    const char *key = c->compress.kind ? "compress.kind" : NULL;
+    if (!key) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: sync.mode ssp sends no gradients to other hosts; leave out %s",
+                   where, key);
+}
+
+static const char *key_of_ssp(const ls_config *c) {
+    ls_config d;
+    ls_config_defaults(&d);
+    if (c->sync.staleness != d.sync.staleness) return "sync.staleness";
+    return c->sync.staleness_drawn ? "sync.staleness_drawn" : NULL;
 }
 
 /* Keys of replicas that are not at their defaults, or NULL. */
@@ -546,8 +562,12 @@ static ls_status check_sync(const ls_config *c, const char *where, ls_error *e) 
         return ls_fail(e, LS_EINVAL,
                        "%s: %s is for sync.mode gossip; set that, or leave the key out", where,
                        key_of_gossip(c));
+    if (c->sync.mode != LS_SYNC_SSP && key_of_ssp(c))
+        return ls_fail(e, LS_EINVAL, "%s: %s is for sync.mode ssp; set that, or leave the key out",
+                       where, key_of_ssp(c));
     if (replicas && !key) return check_replicas(c, where, e);
     if (c->sync.mode == LS_SYNC_ASYNC) return check_async(c, where, e);
+    if (c->sync.mode == LS_SYNC_SSP && !key) return check_ssp(c, where, e);
     if (!key) return LS_OK;
     return ls_fail(e, LS_EINVAL, "%s: %s is for sync.mode async; set that, or leave the key out",
                    where, key);

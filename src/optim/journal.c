@@ -19,7 +19,7 @@ static inline void copy_streams(ls_journal_saved *k, const ls_flat *f, size_t fi
 
 /* Each number of streams has a loop of its own, which the compiler unrolls. */
 static void save(ls_journal_saved *k, const ls_flat *f, size_t first) {
-    _Static_assert(LS_FLAT_MOST == 6, "a case for each number of streams");
+    _Static_assert(LS_FLAT_CHANGED == 6, "a case for each number of streams");
     switch (f->n) {
     case 1: copy_streams(k, f, first, 1); break;
     case 2: copy_streams(k, f, first, 2); break;
@@ -57,6 +57,6 @@ void ls_journal_repair(const ls_journal *j, const ls_flat *f) {
         unsigned long long what = atomic_load(&k->what);
         size_t first = (size_t)((what >> 32) - 1) * LS_BLOCK;
         if (!what || !ls_journal_has(j, first, (uint32_t)what)) continue;
-        for (int s = 0; s < f->n; s++) memcpy(f->of[s] + first, k->of[s], sizeof k->of[s]);
+        for (int s = 0; s < f->n && s < LS_FLAT_CHANGED; s++) memcpy(f->of[s] + first, k->of[s], sizeof k->of[s]);
     }
 }

@@ -19,7 +19,7 @@
 /* The block that a thread of a worker is changing, as it was before. */
 typedef struct ls_journal_saved {
     _Alignas(64) atomic_ullong what; /* 1 + block, in the lower half its steps; 0: none */
-    _Alignas(64) float of[LS_FLAT_MOST][LS_BLOCK];
+    _Alignas(64) float of[LS_FLAT_CHANGED][LS_BLOCK];
 } ls_journal_saved;
 
 typedef struct ls_journal {

@@ -202,6 +202,7 @@ ls_status ls_optim_of(const ls_config *c, ls_model *m, ls_optim *o_p, ls_error *
     _Static_assert(LS_OPTIM_GROUPS == 2 * (LS_CONFIG_GROUPS + 1), "group 0 has the others");
     LS_TRY(ls_config_read_groups(c, "config", groups, &n, e));
     ls_optim o = {.ema = c->optim.ema, .ngroups = 1 + n, .groups = {group_of(&c->optim, 1, false)}};
+    if (c->sync.mode == LS_SYNC_SSP) o.older = (int)c->sync.staleness;
     for (int i = 0; i < n; i++) {
         LS_TRY(take(groups[i].match, i + 1, m, e));
         o.groups[i + 1] = group_of(&groups[i].with, groups[i].lr_scale, groups[i].decays_all);
@@ -228,13 +229,21 @@ static int most_states(const ls_optim *o) {
 
 int ls_optim_ema(const ls_optim *o) { return o->ema > 0 ? most_states(o) : -1; }
 
-int ls_optim_nstates(const ls_optim *o) { return most_states(o) + (o->ema > 0); }
+int ls_optim_older(const ls_optim *o) { return most_states(o) + (o->ema > 0); }
+
+int ls_optim_nstates(const ls_optim *o) { return ls_optim_older(o) + o->older; }
+
+static const char *const older_names[] = {
+    "older.0",  "older.1",  "older.2",  "older.3",  "older.4",  "older.5",  "older.6",  "older.7",
+    "older.8",  "older.9",  "older.10", "older.11", "older.12", "older.13", "older.14", "older.15"};
+_Static_assert(sizeof older_names / sizeof *older_names == LS_STALENESS_MOST, "one name each");
 
 int ls_optim_nflats(const ls_optim *o) { return 1 + ls_optim_nstates(o); }
 
 const char *ls_optim_state_name(const ls_optim *o, const ls_param *p, int i) {
     const ls_optim_rule *rule = &ls_optim_rules[o->groups[p->group].rule];
     if (i == ls_optim_ema(o)) return LS_OPTIM_EMA;
+    if (i >= ls_optim_older(o)) return i < ls_optim_nstates(o) ? older_names[i - ls_optim_older(o)] : NULL;
     if (rule->factored && p->ndims < 2) return i == 0 ? rule->factored : NULL;
     return i < rule->nstates && p->momentum == 0 ? rule->states[i] : NULL;
 }
@@ -296,6 +305,8 @@ void ls_optim_list_states(const ls_optim *o, ls_buf *out) {
         }
     }
     if (o->ema > 0) ls_buf_printf(out, "%s" LS_OPTIM_EMA, comma);
+    for (int i = 0; i < o->older; i++)
+        ls_buf_printf(out, "%s%s", i || o->ema > 0 ? ", " : comma, older_names[i]);
 }
 
 /* Schedule-free: the weight of update t in an average weighted by the squares of learning rates,

@@ -3,8 +3,8 @@
  *
  * A rule (optimizer.c has their table) declares the states that it needs beside the parameters. All
  * states are f32, one an element, and begin at 0. Parameters are in groups, each with a rule and
- * settings of its own. If a moving average of the parameters is wanted, it is one more state, the
- * last one. Worlds, journals, checkpoints and memory tables iterate over `nstates`
+ * settings of its own. If a moving average of the parameters is wanted, it is one more state after
+ * those of the rules; and where gradients are of earlier parameters, so are these. Worlds, journals, checkpoints and memory tables iterate over `nstates`
  * buffers, and know no rule.
  */
 #ifndef LS_OPTIM_OPTIMIZER_H
@@ -15,7 +15,11 @@
 
 /* At most: states of a rule, all states, groups: those of a config, and each once more
  * (ls_optim_rule.rest). */
-enum { LS_RULE_STATES = 4, LS_OPTIM_STATES = LS_RULE_STATES + 1, LS_OPTIM_GROUPS = 32 };
+enum {
+    LS_RULE_STATES = 4,
+    LS_OPTIM_STATES = LS_RULE_STATES + 1 + LS_STALENESS_MOST,
+    LS_OPTIM_GROUPS = 32
+};
 
 /* The suffix of the average's tensors. */
 #define LS_OPTIM_EMA "ema"
@@ -55,6 +59,8 @@ typedef struct ls_optim_group {
 /* All groups; a parameter has the number of its own (ls_param.group). */
 typedef struct ls_optim {
     double ema; /* the average is this part of itself and the rest new parameters; 0: none */
+    int older;  /* versions of the parameters that are retained (sync.staleness): that after k
+                   updates is "older.R", R = k modulo `older` */
     int ngroups;
     ls_optim_group groups[LS_OPTIM_GROUPS];
     int replicas; /* trained side by side; 0: the model is one */
@@ -79,6 +85,8 @@ int ls_optim_nstates(const ls_optim *);
 int ls_optim_nflats(const ls_optim *);
 /* The average's number among them; -1: there is none. */
 int ls_optim_ema(const ls_optim *);
+/* The number of the first of the older versions. */
+int ls_optim_older(const ls_optim *);
 
 /* The name of a parameter's state `i`; NULL: it has none of this number. A running value has no
  * states of a rule. */

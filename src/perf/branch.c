@@ -85,7 +85,10 @@ static ls_status check(const ls_config *run, const ls_branch_span *s, int64_t k,
     if (run->sync.mode != LS_SYNC_ALL_REDUCE)
         return ls_fail(e, LS_EINVAL,
                        "--branch: sync.mode %s: branches need the sums of all workers in each step",
-                       run->sync.mode == LS_SYNC_ASYNC ? "async" : "local and diloco");
+                       run->sync.mode == LS_SYNC_ASYNC    ? "async"
+                       : run->sync.mode == LS_SYNC_SSP    ? "ssp"
+                       : run->sync.mode == LS_SYNC_GOSSIP ? "gossip"
+                                                          : "local and diloco");
     if (run->optim.schedule == LS_SCHEDULE_STEP)
         return ls_fail(e, LS_EINVAL,
                        "--branch: optim.schedule step counts steps, of which branches have others; "

@@ -228,8 +228,8 @@ static ls_status check_schedule(const ls_plan_config *c, ls_error *e) {
                        "parallel.chunks %d: there is no pipeline; set parallel.mesh pipe", chunks);
     if (c->pipe > 1 && (chunks > 1) != (c->schedule == LS_PIPE_INTERLEAVED))
         return ls_fail(e, LS_EINVAL,
-                       "parallel.schedule: with %d stages a worker (parallel.chunks) use %s", chunks,
-                       chunks > 1 ? "interleaved" : "1f1b or gpipe, or more chunks");
+                       "parallel.schedule: with %d stages a worker (parallel.chunks) use %s",
+                       chunks, chunks > 1 ? "interleaved" : "1f1b or gpipe, or more chunks");
     return LS_OK;
 }
 
@@ -350,6 +350,19 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
     else
         ls_plan_free(&p);
     return s;
+}
+
+ls_status ls_plan_solo(const ls_plan *p, ls_plan *solo_p, ls_error *e) {
+    ls_plan_config c = p->c;
+    c.nworkers = c.V;
+    c.zero = c.shards = 0;
+    c.early = false;
+    c.first = NULL;
+    c.compress.on = false;
+    c.pipe = c.chunks = 0;
+    c.schedule = LS_PIPE_1F1B;
+    c.stages = NULL;
+    return ls_plan_make(&c, solo_p, e);
 }
 
 void ls_plan_free(ls_plan *p) {

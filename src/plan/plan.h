@@ -244,6 +244,9 @@ typedef struct ls_plan {
 
 /* Runs all passes, and the verifier after each. */
 ls_status ls_plan_make(const ls_plan_config *, ls_plan *p_p, ls_error *);
+/* A plan in which each virtual worker of this one has a worker, with all of the model: for one of
+ * them alone (exec/solo.h). */
+ls_status ls_plan_solo(const ls_plan *, ls_plan *solo_p, ls_error *);
 void ls_plan_free(ls_plan *);
 
 /* The passes. */

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "async/async.h"
+#include "async/bounded.h"
 #include "base/clock.h"
 #include "config/relations.h"
 #include "storage/reference.h"
@@ -31,7 +32,19 @@ static ls_status prepare(void *arg, ls_exec *exec, const ls_frozen_value **value
     return LS_OK;
 }
 
+static ls_status open_bounded(ls_loop *l, ls_error *e) {
+    const ls_bounded_config c = {.config = &l->run->config,
+                                 .plan = &l->m.layout->plan,
+                                 .world = &l->m.worlds[0],
+                                 .prepare = prepare,
+                                 .prepare_arg = l,
+                                 .loader = ls_dataset_loader(&l->data, &l->run->config),
+                                 .nworkers = l->run->nasync};
+    return ls_bounded_open(&c, &l->m.bounded, e);
+}
+
 ls_status ls_async_steps_open(ls_loop *l, ls_error *e) {
+    if (l->run->config.sync.mode == LS_SYNC_SSP) return open_bounded(l, e);
     ls_config_must_match(&l->run->config, &l->settings);
     const ls_async_config c = {.run = l->run->dir,
                                .config = &l->run->config,

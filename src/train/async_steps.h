@@ -1,4 +1,5 @@
-/* async_steps.h - the steps of a run with sync.mode async, from one stop to the next. */
+/* async_steps.h - the steps of a run with sync.mode async, from one stop to the next; and the start
+ * of workers, also with sync.mode ssp. */
 #ifndef LS_TRAIN_ASYNC_STEPS_H
 #define LS_TRAIN_ASYNC_STEPS_H
 

@@ -8,7 +8,6 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "tensor/dtype.h"
-#include "train/solo.h"
 
 /* Hashes of all workers: [nworkers][nparams]. */
 typedef struct hashes {
@@ -109,9 +108,10 @@ static ls_status hash_gradient(ls_member *m, question q, ls_hash *out, ls_error 
     ls_solo x = {0};
     ls_plan plan;
     ls_step_in in = ls_run_step(m->run, m->data->ntrain, q.steps, &m->scaler);
-    LS_TRY(ls_solo_plan(m, &plan, e));
-    ls_solo_task task = {.plan = &plan, .vw = q.vw, .steps = q.steps};
-    ls_status s = ls_solo_open(&x, m, &task, e);
+    LS_TRY(ls_plan_solo(&m->layout->plan, &plan, e));
+    ls_solo_config how = ls_member_solo(m, &plan);
+    ls_solo_task task = {.vw = q.vw, .steps = q.steps};
+    ls_status s = ls_solo_open(&x, &how, &task, e);
     if (s == LS_OK) s = ls_exec_gradient(x.exec, &in, e);
     if (s == LS_OK) hash_flat(&m->layout->model, m->layout->plan.c.reduce, x.world.grads, out);
     ls_solo_close(&x);

@@ -5,7 +5,6 @@
 
 #include "base/mem.h"
 #include "exec/store_backup.h"
-#include "train/solo.h"
 
 struct ls_backup {
     const ls_member *m;
@@ -63,8 +62,8 @@ static int next_to_claim(const ls_backup *b, int64_t step, int *worker_p) {
 static bool aim(ls_backup *b, int place, int64_t step) {
     ls_store *s = b->m->host->store;
     ls_error e;
-    const ls_solo_task task = {.plan = &b->plan,
-                               .vw = b->vw,
+    const ls_solo_config how = ls_member_solo(b->m, &b->plan);
+    const ls_solo_task task = {.vw = b->vw,
                                .steps = step,
                                .grads = ls_store_backup_grads(s, place),
                                .parts = ls_store_backup_parts(s, place)};
@@ -72,7 +71,7 @@ static bool aim(ls_backup *b, int place, int64_t step) {
         ls_solo_move(&b->solo, &task);
         return true;
     }
-    b->has_solo = ls_solo_open(&b->solo, b->m, &task, &e) == LS_OK;
+    b->has_solo = ls_solo_open(&b->solo, &how, &task, &e) == LS_OK;
     if (!b->has_solo) ls_solo_close(&b->solo); /* no memory to help with */
     return b->has_solo;
 }
@@ -82,7 +81,7 @@ static bool take_up(ls_backup *b, const ls_step_in *in) {
     ls_error e;
     b->vw = next_to_claim(b, in->step, &b->worker);
     if (b->vw < 0) return false;
-    if (!b->has_plan && ls_solo_plan(b->m, &b->plan, &e) != LS_OK) return false;
+    if (!b->has_plan && ls_plan_solo(&b->m->layout->plan, &b->plan, &e) != LS_OK) return false;
     b->has_plan = true;
     int place = ls_store_backup_claim(b->m->host->store, b->vw, in->step,
                                       (int)r->config.survival.backup_workers);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "async/async.h"
+#include "async/bounded.h"
 #include "base/clock.h"
 #include "base/cores.h"
 #include "base/log.h"
@@ -242,5 +243,6 @@ ls_status ls_begin_steps(ls_loop *l, ls_error *e) {
     ls_traced_workers traced = ls_member_traced(&l->m);
     ls_tracer_open(&l->tracer, &l->job->trace, &traced, l->steps, r->config.train.steps);
     if (s == LS_OK && l->async) s = ls_async_begin(l->async, e);
+    if (s == LS_OK && l->m.bounded) ls_bounded_stepped(l->m.bounded, l->steps);
     return ls_agree(l->m.group, s, e);
 }

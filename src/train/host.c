@@ -44,7 +44,7 @@ ls_status ls_host_open(ls_host *h, const ls_run *r, ls_error *e) {
     bool copy = !r->started && r->dir && ls_run_can_survive(&r->config);
     int workers = r->started ? 1 : r->nasync ? r->nasync + 1 : r->nworkers;
     LS_TRY(ls_host_memory_for_plan(&r->config, &h->layout.plan, workers, copy, e));
-    const ls_store_config one = {.most = 1, .threads = 1};
+    const ls_store_config one = {.most = 1, .threads = (int)r->config.parallel.threads};
     return r->nasync ? ls_store_make(&h->layout.plan, &one, &h->store, e) : LS_OK;
 }
 

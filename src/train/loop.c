@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "async/bounded.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "train/async_steps.h"
@@ -173,11 +174,13 @@ static ls_status one_step(ls_loop *l, ls_error *e) {
     ls_in_flight_end(l->flight);
     LS_TRY(s);
     double seconds = (double)(ls_clock_ns() - begin) / 1e9;
+    if (l->m.bounded) LS_TRY(ls_bounded_check(l->m.bounded, e));
     if (ls_exec_gave_up(l->m.execs[0])) {
         give_up_step(l, seconds);
         return LS_OK;
     }
     l->steps++;
+    if (l->m.bounded) ls_bounded_stepped(l->m.bounded, l->steps);
     ls_step_time t = {.seconds = seconds,
                       .data_wait_s = (double)ls_member_data_wait_ns(&l->m) / 1e9};
     l->waited_us = (int32_t)(fmin(t.data_wait_s, 2000) * 1e6);

@@ -304,6 +304,16 @@ ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls
     return agree_on_scaler(m, e);
 }
 
+ls_solo_config ls_member_solo(const ls_member *m, const ls_plan *solo) {
+    return (ls_solo_config){.plan = solo,
+                            .params = m->worlds[0].params,
+                            .frozen = m->worlds[0].frozen,
+                            .rows = ls_step_rows_of_layers(m->rows),
+                            .loader = ls_dataset_loader(m->data, &m->run->config),
+                            .threads = (int)m->run->config.parallel.threads,
+                            .busy = 1};
+}
+
 void ls_member_part(ls_member *m) {
     if (m->worlds && m->worlds[0].store) ls_world_part(m->worlds);
     ls_sync_free(m->sync);

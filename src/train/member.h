@@ -2,6 +2,7 @@
 #ifndef LS_TRAIN_MEMBER_H
 #define LS_TRAIN_MEMBER_H
 
+#include "exec/solo.h"
 #include "infer/infer.h"
 #include "report/tracer.h"
 #include "storage/state.h"
@@ -26,6 +27,7 @@ typedef struct ls_member {
     struct ls_sync *sync;     /* NULL: replicas have not been brought together yet */
     int rest;                 /* of the step at which it begins: how many of its changes are done */
     struct ls_backup *backup; /* NULL: this worker helps no other */
+    struct ls_bounded *bounded; /* sync.mode ssp: computes the gradients; else NULL. The loop's */
     int nexecs;
     ls_frozen_values frozen;
     ls_infer infer;      /* for evaluations; in the executor's arena, between steps */
@@ -52,6 +54,10 @@ ls_status ls_member_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls
 void ls_member_errors(const ls_member *, int64_t steps, ls_train_state *);
 /* Collective, where a member begins in the middle of a step (train/sync.h): runs the rest of it. */
 ls_status ls_member_finish_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls_error *);
+
+/* How the gradient of one virtual worker is computed alone, by ls_plan_solo()'s plan of the
+ * member's. The member has all parameters, and retains them meanwhile. */
+ls_solo_config ls_member_solo(const ls_member *, const ls_plan *solo);
 
 /* How long this process's workers waited for the samples of the latest step. */
 int64_t ls_member_data_wait_ns(const ls_member *);

@@ -6,6 +6,7 @@
 #include "cluster/workers.h"
 #include "model/shape.h"
 #include "optim/schedule.h"
+#include "plan/memory.h"
 
 bool ls_run_is_sequential(const ls_run *r) {
     return r->config.parallel.executor == LS_EXECUTOR_SEQUENTIAL;
@@ -40,23 +41,52 @@ ls_status ls_run_workers(const ls_config *c, int asked, int *n_p, bool *started_
     return *started_p ? check_workers(c, *n_p, e) : ls_run_workers_here(c, asked, n_p, e);
 }
 
+static int one_per_core(const ls_config *c) {
+    int64_t cores = ls_cores() / c->parallel.threads;
+    return cores > 1 ? (int)cores : 1;
+}
+
+ls_status ls_run_workers_ahead(const ls_config *c, int asked, int *n_p, ls_error *e) {
+    int64_t most = (c->sync.staleness + 1) * c->train.virtual_workers;
+    int cores = one_per_core(c);
+    *n_p = asked ? asked : cores < most ? cores : (int)most;
+    if (*n_p <= most) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%d workers: with train.virtual_workers %lld and sync.staleness %lld at most "
+                   "%lld gradients are computed at a time; use -n %lld or fewer",
+                   asked, (long long)c->train.virtual_workers, (long long)c->sync.staleness,
+                   (long long)most, (long long)most);
+}
+
+size_t ls_run_ahead_nbytes(const ls_config *c, const ls_plan *p) {
+    if (c->sync.mode != LS_SYNC_SSP) return 0;
+    return (size_t)((c->sync.staleness + 1) * c->train.virtual_workers) * ls_plan_slot_nbytes(p);
+}
+
 ls_status ls_run_workers_async(ls_run *r, int asked, ls_error *e) {
-    int cores = (int)(ls_cores() / r->config.parallel.threads), n = 0;
+    int n = 0;
     LS_TRY(ls_workers_started(&r->started, &n, e));
-    if (r->started || *r->config.survival.membership || r->hosts)
+    bool ssp = r->config.sync.mode == LS_SYNC_SSP;
+    const char *without = r->started                       ? "a launcher"
+                          : *r->config.survival.membership ? "survival.membership"
+                          : r->hosts                       ? "--hosts"
+                          : ssp && r->listen               ? "--listen"
+                          : ssp && r->join                 ? "--join"
+                                                           : NULL;
+    if (without)
         return ls_fail(e, LS_EINVAL,
-                       "sync.mode async: this command starts the workers of its host, and others "
-                       "join when they come; start it without %s",
-                       r->started                       ? "a launcher"
-                       : *r->config.survival.membership ? "survival.membership"
-                                                        : "--hosts");
-    r->nasync = asked ? asked : cores > 1 ? cores : 1;
+                       "sync.mode %s: this command starts the workers of its host%s; start it "
+                       "without %s",
+                       ssp ? "ssp" : "async", ssp ? "" : ", and others join when they come",
+                       without);
     r->nworkers = 1;
+    if (ssp) return ls_run_workers_ahead(&r->config, asked, &r->nasync, e);
+    r->nasync = asked ? asked : one_per_core(&r->config);
     return LS_OK;
 }
 
 bool ls_run_can_survive(const ls_config *c) {
-    return c->sync.mode != LS_SYNC_ASYNC && c->parallel.executor != LS_EXECUTOR_SEQUENTIAL &&
+    return !ls_config_has_crew(c) && c->parallel.executor != LS_EXECUTOR_SEQUENTIAL &&
            c->parallel.transport != LS_TRANSPORT_THREAD &&
            c->parallel.transport != LS_TRANSPORT_MPI &&
            c->parallel.optimizer_state != LS_STATE_FILE;
@@ -68,7 +98,7 @@ void ls_run_free(ls_run *r) {
 }
 
 const char *ls_run_workers_name(const ls_run *r) {
-    if (r->nasync) return "asynchronous";
+    if (r->nasync) return r->config.sync.mode == LS_SYNC_SSP ? "bounded staleness" : "asynchronous";
     if (ls_run_is_sequential(r)) return "sequential";
     if (r->started) return "started by a launcher";
     return r->config.parallel.transport == LS_TRANSPORT_THREAD ? "threads" : "processes";

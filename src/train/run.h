@@ -8,6 +8,7 @@
 
 #include "exec/exec.h"
 #include "optim/scaler.h"
+#include "plan/plan.h"
 #include "storage/dataset.h"
 
 typedef struct ls_run {
@@ -16,8 +17,8 @@ typedef struct ls_run {
     const char *dir;    /* the run directory; NULL: leaves nothing on disk */
     const char *again;  /* the command that continues this run, to be printed; NULL: none */
     int nworkers;       /* at the beginning; of this host, if there are several */
-    int nasync;         /* sync.mode async: workers that push gradients; this process, which is then
-                           worker 0 of 1, gives them batches. Else 0 */
+    int nasync;         /* sync.mode async and ssp: processes that compute gradients, for this one,
+                           which is then worker 0 of 1. Else 0 */
     bool started;       /* by a launcher: this process is one of the workers */
     bool resumes;       /* the run directory may be there already */
     /* Between hosts (cluster/supervisor.h): where this one listens for others, the first host's
@@ -32,8 +33,14 @@ typedef struct ls_run {
 /* The number of workers: those that a launcher has started; else `asked`, or if that is 0 one per
  * core, at most one per virtual worker. */
 ls_status ls_run_workers(const ls_config *, int asked, int *n_p, bool *started_p, ls_error *);
-/* With sync.mode async: as many as asked, or one per core. Sets r->nasync and r->nworkers. LS_EINVAL: a launcher takes part. */
+/* With sync.mode async and ssp: as many as asked, or one per core. Sets r->nasync and r->nworkers.
+ * LS_EINVAL: a launcher takes part. */
 ls_status ls_run_workers_async(ls_run *r, int asked, ls_error *);
+/* With sync.mode ssp: as many as asked, or one per core. LS_EINVAL: they are more than the gradients that
+ * can be computed at a time. */
+ls_status ls_run_workers_ahead(const ls_config *, int asked, int *n_p, ls_error *);
+/* With sync.mode ssp: the memory of gradients that are computed ahead; else 0. */
+size_t ls_run_ahead_nbytes(const ls_config *, const ls_plan *);
 /* The same without a launcher, whatever the environment says. */
 ls_status ls_run_workers_here(const ls_config *, int asked, int *n_p, ls_error *);
 

@@ -1,4 +1,5 @@
 /* runtime_plain.c - workers whose state ends with them; see runtime.h. */
+#include "async/bounded.h"
 #include "train/audit.h"
 #include "train/host.h"
 #include "train/save.h"
@@ -13,12 +14,15 @@ static ls_status finish(const ls_host *h, bool stopped, bool *unfinished_p, ls_e
 /* Each worker gets the signal itself. */
 static bool gives_up(void *arg) {
     const ls_member *m = arg;
+    ls_error why;
+    if (m->bounded && ls_bounded_check(m->bounded, &why) != LS_OK) return true;
     return ls_interrupted() && ls_interrupted_s() >= m->run->config.survival.stop_s;
 }
 
 static void connect(ls_member *m, ls_exec_config *x) {
     x->gives_up = gives_up;
     x->gives_up_arg = m;
+    if (m->bounded) ls_bounded_connect(m->bounded, x);
 }
 
 static void has_made(const ls_member *m) { (void)m; }

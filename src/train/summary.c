@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "async/async.h"
+#include "async/bounded.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/plural.h"
@@ -33,6 +34,14 @@ static void log_staleness(const ls_loop *l) {
     ls_buf text = {0};
     ls_staleness_write(ls_async_staleness_of(l->async), &text);
     ls_log("staleness of gradients: %s", text.data);
+    ls_buf_free(&text);
+}
+
+static void log_shares(const ls_loop *l) {
+    if (!l->m.bounded) return;
+    ls_buf text = {0};
+    ls_bounded_shares(l->m.bounded, &text);
+    ls_log("gradients that each worker has computed: %s", text.data);
     ls_buf_free(&text);
 }
 
@@ -108,6 +117,7 @@ ls_status ls_summary_print(ls_loop *l, ls_error *e) {
     log_held(l);
     log_data_wait(l);
     log_staleness(l);
+    log_shares(l);
     if (l->steps < all) ls_report_picture(&l->picture, r->dir, true);
     if (l->steps < all && ls_loop_is_complete(l)) {
         print_best(l);

@@ -48,10 +48,10 @@ static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) 
     LS_TRY(ls_samples_resolve(&r->config, o->resume ? o->run : NULL, e));
     const ls_kernels *k = NULL;
     LS_TRY(ls_kernels_pick(&k, e)); /* reports a bad LOCKSTEP_CPU before workers start */
-    if (r->config.sync.mode != LS_SYNC_ASYNC)
+    if (!ls_config_has_crew(&r->config))
         LS_TRY(ls_run_workers(&r->config, o->nworkers, &r->nworkers, &r->started, e));
-    if (r->config.sync.mode != LS_SYNC_ASYNC) return choose_code(o, r, e);
-    if (o->trace)
+    if (!ls_config_has_crew(&r->config)) return choose_code(o, r, e);
+    if (o->trace && r->config.sync.mode == LS_SYNC_ASYNC)
         return ls_fail(e, LS_EINVAL,
                        "--trace: sync.mode async has no common steps to draw; leave it out");
     return ls_run_workers_async(r, o->nworkers, e);

@@ -22,7 +22,7 @@
 #include "coll/health.h"
 #include "perf/bench_train.h"
 #include "test.h"
-#include "train/solo.h"
+#include "train/member.h"
 
 enum { STEPS = 12, SHOWN = 3, DEPTH = 24, RECORD_NBYTES = 64 /* of OpenSSL's at most */ };
 
@@ -136,7 +136,8 @@ static double *parts;
 
 static void open_solo(ls_solo *x, const ls_member *m, const ls_solo_task *t) {
     ls_error e;
-    assert_ls_ok(ls_solo_open(x, m, t, &e), e);
+    const ls_solo_config how = ls_member_solo(m, &backup_plan);
+    assert_ls_ok(ls_solo_open(x, &how, t, &e), e);
 }
 
 /* Computes the gradient of one virtual worker after the other with one executor, and that of the
@@ -147,12 +148,12 @@ static void back_up(const ls_member *m, const ls_step_in *in) {
     ls_error e;
     int at = 0;
     if (in->step == 1) {
-        assert_ls_ok(ls_solo_plan(m, &backup_plan, &e), e);
+        assert_ls_ok(ls_plan_solo(&m->layout->plan, &backup_plan, &e), e);
         for (int i = 0; i < 2; i++) grads[i] = calloc(model->nfloats, sizeof(float));
         parts = calloc(ls_plan_nscalars(&backup_plan), sizeof *parts);
     }
     int vw = (int)(3 * in->step % backup_plan.c.V);
-    ls_solo_task t = {&backup_plan, vw, in->step, grads[0], parts};
+    ls_solo_task t = {vw, in->step, grads[0], parts};
     if (in->step == 1) {
         open_solo(&solo, m, &t);
         return;

@@ -1,8 +1,7 @@
 /* solo.c - see solo.h. */
-#include "train/solo.h"
+#include "exec/solo.h"
 
 #include "base/mem.h"
-#include "train/step_rows.h"
 
 static ls_status map(size_t nbytes, void **p_p, ls_error *e) {
     return nbytes ? ls_map(nbytes, "a gradient that is computed twice", p_p, e) : LS_OK;
@@ -23,34 +22,21 @@ static ls_status take_memory(ls_solo *x, const ls_model *model, void *grads, dou
     return LS_OK;
 }
 
-ls_status ls_solo_plan(const ls_member *m, ls_plan *plan_p, ls_error *e) {
-    ls_plan_config c = m->layout->plan.c;
-    c.nworkers = c.V;
-    c.zero = c.shards = 0;
-    c.early = false;
-    c.first = NULL;
-    c.compress.on = false;
-    c.pipe = c.chunks = 0;
-    c.schedule = LS_PIPE_1F1B;
-    c.stages = NULL;
-    return ls_plan_make(&c, plan_p, e);
-}
-
-ls_status ls_solo_open(ls_solo *x, const ls_member *m, const ls_solo_task *t, ls_error *e) {
-    const ls_run *r = m->run;
-    *x = (ls_solo){.plan = t->plan};
-    LS_TRY(take_memory(x, &m->layout->model, t->grads, t->parts, e));
-    x->world.params = m->worlds[0].params;
-    x->world.frozen = m->worlds[0].frozen;
-    ls_exec_config ec = {.plan = t->plan,
+ls_status ls_solo_open(ls_solo *x, const ls_solo_config *c, const ls_solo_task *t, ls_error *e) {
+    *x = (ls_solo){.plan = c->plan};
+    LS_TRY(take_memory(x, c->plan->c.model, t->grads, t->parts, e));
+    x->world.params = c->params;
+    x->world.frozen = c->frozen;
+    ls_exec_config ec = {.plan = c->plan,
                          .world = &x->world,
                          .slot = &x->slot,
                          .worker = t->vw,
-                         .threads = (int)r->config.parallel.threads,
-                         .busy = 1,
+                         .threads = c->threads,
+                         .busy = c->busy,
+                         .cores = c->cores,
                          .first_step = t->steps,
-                         .rows = ls_step_rows_of_layers(m->rows),
-                         .loader = ls_dataset_loader(m->data, &r->config)};
+                         .rows = c->rows,
+                         .loader = c->loader};
     ec.loader.a = t->vw;
     ec.loader.b = t->vw + 1;
     return ls_exec_create(&ec, &x->exec, e);

@@ -1,0 +1,41 @@
+/* bounded.h - training with bounded staleness (sync.mode: ssp): the main process.
+ *
+ * It runs the plan of one worker, step by step, as any run does, but computes no gradient: workers
+ * have computed them ahead (clocks.h), from the parameters of earlier steps, which are states of
+ * the optimizer's (ls_optim.older). So sums, clipping, updates, metrics and checkpoints are those
+ * of every run, and with a staleness of 0 the bits are those of sync.mode all_reduce.
+ */
+#ifndef LS_ASYNC_BOUNDED_H
+#define LS_ASYNC_BOUNDED_H
+
+#include "async/nursery.h"
+#include "exec/solo.h"
+
+typedef struct ls_bounded ls_bounded;
+
+typedef struct ls_bounded_config {
+    const ls_config *config;
+    const ls_plan *plan;   /* of one worker */
+    const ls_world *world; /* with the state, in shared memory (exec/store.h) */
+    ls_async_prepare *prepare;
+    void *prepare_arg;
+    ls_loader_config loader;
+    int nworkers;
+} ls_bounded_config;
+
+/* Starts workers, by forks: before this process starts threads. What the config names outlives it;
+ * the state may be set until ls_bounded_stepped() is called first. */
+ls_status ls_bounded_open(const ls_bounded_config *, ls_bounded **b_p, ls_error *);
+void ls_bounded_close(ls_bounded *); /* NULL is fine */
+
+/* Sets what an executor of the plan needs to get its gradients from the workers. */
+void ls_bounded_connect(ls_bounded *, ls_exec_config *);
+/* The state is that after `steps` steps: workers may go on. */
+void ls_bounded_stepped(ls_bounded *, int64_t steps);
+/* Has a worker failed? The executor then gives its step up. */
+ls_status ls_bounded_check(ls_bounded *, ls_error *);
+
+/* Appends how many gradients each worker has computed: "12, 14, 5". */
+void ls_bounded_shares(const ls_bounded *, ls_buf *out);
+
+#endif

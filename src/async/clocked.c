@@ -1,0 +1,116 @@
+/* clocked.c - see clocked.h. */
+#include "async/clocked.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/cores.h"
+#include "plan/memory.h"
+#include "tensor/dtype.h"
+
+void *ls_clocked_grads(const ls_clocked_crew *w, int cell) {
+    return w->grads + (size_t)cell * w->grads_nbytes;
+}
+
+double *ls_clocked_parts(const ls_clocked_crew *w, int cell) {
+    return (double *)(w->parts + (size_t)cell * w->parts_nbytes);
+}
+
+float *ls_clocked_older(const ls_clocked_crew *w, int64_t version) {
+    int first = ls_optim_older(&w->plan->c.optim);
+    return w->world->flat.of[1 + first + (int)(version % w->clocks->staleness)];
+}
+
+long long ls_clocked_progress(const void *crew) {
+    const ls_clocks *c = ((const ls_clocked_crew *)crew)->clocks;
+    long long n = 0;
+    for (int i = 0; i < c->nworkers; i++) n += atomic_load(&c->workers[i].ncomplete);
+    return n;
+}
+
+typedef struct clocked {
+    const ls_clocked_crew *crew;
+    int worker;
+    void *params;    /* [nfloats] of the compute type */
+    int64_t version; /* of these; -1: none yet */
+    ls_solo solo;
+} clocked;
+
+static bool has_task(void *arg) {
+    const clocked *x = arg;
+    return ls_clocks_has_task(x->crew->clocks, x->worker);
+}
+
+static void take(clocked *x, ls_clock_task *t_p) {
+    ls_clocks *c = x->crew->clocks;
+    while (!ls_clocks_claim(c, x->worker, t_p))
+        ls_bell_wait(&c->workers[x->worker].bell, has_task, x, &x->crew->patience, -1);
+}
+
+static void copy_older(const clocked *x, int64_t version) {
+    const ls_plan *p = x->crew->plan;
+    size_t n = p->c.model->nfloats;
+    const float *from = ls_clocked_older(x->crew, version);
+    if (p->c.compute == LS_F32)
+        memcpy(x->params, from, n * sizeof *from);
+    else
+        ls_exec_compute(x->solo.exec)->k->narrow(p->c.compute, n, from, x->params);
+}
+
+/* The parameters of this version: the newest ones, unless they are being changed, or have been. */
+static void pull(clocked *x, int64_t version) {
+    const ls_clocked_crew *w = x->crew;
+    ls_clocks *c = w->clocks;
+    if (x->version == version) return;
+    while (!ls_clocks_begin_read(c, x->worker, version)) {
+        if (atomic_load(&c->version) > version) {
+            copy_older(x, version);
+            x->version = version;
+            return;
+        }
+        nanosleep(&(struct timespec){0, 100 * 1000}, NULL); /* they are being changed */
+    }
+    memcpy(x->params, w->world->params, ls_plan_params_nbytes(w->plan));
+    ls_clocks_end_read(c, x->worker);
+    x->version = version;
+}
+
+static ls_solo_task solo_task(const clocked *x, const ls_clock_task *t) {
+    return (ls_solo_task){.vw = t->vw,
+                          .steps = t->clock,
+                          .grads = ls_clocked_grads(x->crew, t->cell),
+                          .parts = ls_clocked_parts(x->crew, t->cell)};
+}
+
+static ls_status open_solo(clocked *x, const ls_clock_task *t, ls_error *e) {
+    const ls_clocked_crew *w = x->crew;
+    int n = w->clocks->nworkers;
+    LS_TRY(ls_map(ls_plan_params_nbytes(w->plan), "a worker's parameters", &x->params, e));
+    const ls_solo_config how = {.plan = &w->solo,
+                                .params = x->params,
+                                .loader = w->loader,
+                                .threads = w->threads,
+                                .busy = n * w->threads,
+                                .cores = ls_cores_among(n)};
+    const ls_solo_task first = solo_task(x, t);
+    LS_TRY(ls_solo_open(&x->solo, &how, &first, e));
+    return w->prepare(w->prepare_arg, x->solo.exec, &x->solo.world.frozen, e);
+}
+
+ls_status ls_clocked_work(const void *crew, int worker, ls_error *e) {
+    clocked x = {.crew = crew, .worker = worker, .version = -1};
+    ls_clocks *c = x.crew->clocks;
+    ls_clock_task t;
+    ls_clocks_succeed(c, worker);
+    take(&x, &t);
+    LS_TRY(open_solo(&x, &t, e)); /* the process ends then */
+    for (;;) {
+        const ls_step_in in = {.step = t.clock, .updates = t.clock, .loss_scale = 1};
+        pull(&x, t.version);
+        LS_TRY(ls_exec_gradient(x.solo.exec, &in, e));
+        ls_clocks_complete(c, worker, &t);
+        take(&x, &t);
+        const ls_solo_task next = solo_task(&x, &t);
+        ls_solo_move(&x.solo, &next);
+    }
+}

@@ -1,0 +1,96 @@
+/* clocks.h - bounded staleness (sync.mode: ssp): what its processes share, and who computes what.
+ *
+ * Clock c is the step that c others come before. It needs the gradient of each virtual worker v, at
+ * the parameters of an earlier version: those after c - s(v, c) steps, where s is the staleness, or
+ * is drawn for each gradient below it. Version 0 has no predecessor. So a gradient is a function of
+ * the config, not of who computes it or when; only the time of a run depends on that.
+ *
+ * A cell has one gradient; there are V of them for each of staleness + 1 clocks, and the cells of
+ * clock c are those of clock c - staleness - 1 again: whoever can begin clock c has seen that step
+ * complete. A worker claims a cell by one atomic store, so a successor of a worker that was killed
+ * finds what is to be done. The main process makes the steps, in order (bounded.h).
+ *
+ * After: Ho et al., "More effective distributed ML via a stale synchronous parallel parameter
+ * server", NIPS 2013, where a read may include newer updates, and so depends on timing.
+ */
+#ifndef LS_ASYNC_CLOCKS_H
+#define LS_ASYNC_CLOCKS_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "net/local/bell.h"
+
+/* Of which parameters and of which samples a gradient is. */
+typedef struct ls_clock_task {
+    int64_t clock, version;
+    int vw, cell;
+} ls_clock_task;
+
+typedef struct ls_clock_cell {
+    atomic_ullong claim;    /* 1 + gradient's number, in the lower 16 bits 1 + its worker */
+    atomic_ullong complete; /* 1 + number of the gradient that is here */
+} ls_clock_cell;
+
+typedef struct ls_clock_worker {
+    ls_bell bell;
+    atomic_int reads;       /* it copies the newest parameters */
+    atomic_llong ncomplete; /* gradients */
+} ls_clock_worker;
+
+typedef struct ls_clocks {
+    /* set before the processes are forked: */
+    int nworkers, V;
+    int64_t staleness, until; /* the last clock + 1 */
+    bool drawn;
+    uint64_t seed;
+    size_t nbytes;
+    ls_clock_worker *workers; /* [nworkers] } in the same memory */
+    ls_clock_cell *cells;     /* [(staleness + 1) * V] } */
+    /* changed: */
+    atomic_llong version;      /* of the newest parameters; -1: there are none yet */
+    atomic_int changing;       /* they are being changed */
+    _Alignas(64) ls_bell bell; /* the main process's */
+} ls_clocks;
+
+typedef struct ls_clocks_config {
+    int nworkers, V;
+    int64_t staleness, until;
+    bool drawn; /* by the seed, from 0 to staleness */
+    uint64_t seed;
+} ls_clocks_config;
+
+ls_status ls_clocks_open(const ls_clocks_config *, ls_clocks **c_p, ls_error *);
+void ls_clocks_close(ls_clocks *); /* NULL is fine */
+
+/* The version of the parameters at which virtual worker vw computes its gradient. */
+int64_t ls_clocks_version_of(const ls_clocks *, int64_t clock, int vw);
+
+/* ---- workers ---- */
+
+/* A worker that takes another's place: gives free what that one read. */
+void ls_clocks_succeed(ls_clocks *, int worker);
+/* What this worker, or the one in whose place it is, has begun; else the first gradient that nobody
+ * has begun, and whose parameters are there. False: there is none. */
+bool ls_clocks_claim(ls_clocks *, int worker, ls_clock_task *t_p);
+/* May ls_clocks_claim() find something? */
+bool ls_clocks_has_task(const ls_clocks *, int worker);
+/* The task's gradient is in its cell. */
+void ls_clocks_complete(ls_clocks *, int worker, const ls_clock_task *);
+
+/* Between these the newest parameters do not change. False: they are not of this version any more,
+ * and nothing has begun. */
+bool ls_clocks_begin_read(ls_clocks *, int worker, int64_t version);
+void ls_clocks_end_read(ls_clocks *, int worker);
+
+/* ---- the main process ---- */
+
+/* The cell of a gradient that is complete; -1: it is not. */
+int ls_clocks_find(const ls_clocks *, int64_t clock, int vw);
+/* Between these the newest parameters change, to those of `version`. Waits until nobody reads them.
+ */
+void ls_clocks_begin_change(ls_clocks *);
+void ls_clocks_end_change(ls_clocks *, int64_t version);
+
+#endif
