@@ -12,10 +12,12 @@
 #include "cli/plan_budget.h"
 #include "cli/plan_forecast.h"
 #include "cli/plan_json.h"
+#include "cli/plan_mesh.h"
 #include "cli/plan_phases.h"
 #include "config/relations.h"
 #include "model/print.h"
 #include "perf/choose_code.h"
+#include "perf/mesh.h"
 #include "plan/memory.h"
 #include "report/timeline.h"
 #include "storage/samples.h"
@@ -32,6 +34,7 @@ enum {
     MACHINE,
     LINK,
     HOST_WORKERS,
+    MESH,
     ALGORITHM,
     STRONG,
     BUDGET,
@@ -65,7 +68,9 @@ static ls_status make(const ls_args *a, int *n_p, ls_config *c, ls_layout *l, ls
     workers = ls_config_has_crew(c) ? 1 : *n_p; /* the plan is that of one */
     LS_TRY(choose_code(a, c, workers, e));
     ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, workers);
-    ls_status s = ls_fit_auto(c, workers, e);
+    ls_status s = LS_OK;
+    if (c->parallel.mesh == LS_MESH_AUTO) s = ls_mesh_auto(c, workers, cli_given(a, LINK), e);
+    if (s == LS_OK) s = ls_fit_auto(c, workers, e);
     if (s == LS_OK) s = ls_layout_make(c, workers, NULL, l, e);
     ls_waiting_end();
     return s;
@@ -343,6 +348,33 @@ static ls_status run_one(const ls_args *a, const cli_forecast *o, int workers, i
     return s;
 }
 
+/* Lists the meshes of the workers. */
+static int run_mesh(const ls_args *a, const cli_forecast *o, int workers, double fit) {
+    ls_config c;
+    ls_error e = {0};
+    bool other = cli_given(a, WORKER) || cli_given(a, TRACE) || cli_given(a, BUDGET);
+    if (strcmp(cli_value(a, MESH), "auto") != 0 || other) {
+        if (other)
+            ls_log("plan: --mesh auto: not with --worker, --trace or --budget; see 'lockstep help "
+                   "plan'");
+        else
+            ls_log("plan: --mesh '%.40s': auto is expected; a mesh of your own is set by --set "
+                   "parallel.mesh.pipe=P",
+                   cli_value(a, MESH));
+        return CLI_USAGE;
+    }
+    ls_status s = read_config(a, &c, &e);
+    if (s == LS_OK && c.parallel.mesh != LS_MESH_AUTO) {
+        c.parallel.mesh = LS_MESH_AUTO;
+        s = ls_config_check(&c, "--mesh auto", &e);
+    }
+    if (s == LS_OK && cli_value(a, LINK)) c = ls_layout_config_apart(&c);
+    if (s == LS_OK) s = ls_run_workers_here(&c, workers, &workers, &e);
+    if (s == LS_OK) s = choose_code(a, &c, workers, &e);
+    if (s == LS_OK) s = cli_mesh_print(o, &c, workers, fit, &e);
+    return s == LS_OK ? 0 : cli_fail(&e);
+}
+
 static int run(const ls_args *a) {
     if (cli_given(a, DIFF) != (a->nwords == 2)) {
         ls_log("plan: %s; see 'lockstep help plan'",
@@ -371,6 +403,11 @@ static int run(const ls_args *a) {
     }
     for (int k = 1; cli_given(a, BUDGET) && !cli_given(a, WORKERS) && k <= 8; k *= 2)
         counts[n++] = k;
+    if (cli_given(a, MESH) && n > 1) {
+        ls_log("plan: --mesh is for one number of workers, not for a list");
+        return CLI_USAGE;
+    }
+    if (cli_given(a, MESH)) return run_mesh(a, &o, counts[0], fit);
     if (n > 1 || o.strong || cli_given(a, BUDGET)) return run_table(a, &o, counts, n);
     ls_status s = run_one(a, &o, counts[0], (int)worker, fit, &e);
     return s == LS_OK ? 0 : cli_fail(&e);
@@ -406,6 +443,9 @@ const ls_command cmd_plan = {
          [LINK] = {"link", 0, "LINK",
                    "predict for several hosts with this link between them: 200Gb/s,3us"},
          [HOST_WORKERS] = {"host-workers", 0, "N", "workers on each of these hosts (default: 1)"},
+         [MESH] = {"mesh", 0, "auto",
+                   "list the ten fastest meshes of the workers; with --fit SIZE, of those with "
+                   "which a worker needs at most SIZE (docs/mesh.md)"},
          [ALGORITHM] = {"algorithm", 0, "NAME",
                         "of collectives between hosts (default: the group chooses)"},
          [STRONG] = {"strong", 0, NULL, "with a list: the batch stays that of the config"},

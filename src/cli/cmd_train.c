@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "perf/choose_code.h"
+#include "perf/mesh.h"
 #include "report/mllog.h"
 #include "report/tracer.h"
 #include "storage/checkpoint.h"
@@ -193,7 +194,8 @@ static int run(const ls_args *a) {
                                                .trace_steps = trace_steps,
                                                .mllog = mllog.path ? &mllog : NULL,
                                                .began_ns = a->began_ns,
-                                               .choose = ls_choose_code},
+                                               .choose = ls_choose_code,
+                                               .choose_mesh = ls_mesh_auto},
                            &unfinished, &e);
     int code = s != LS_OK ? cli_fail(&e) : unfinished ? CLI_UNFINISHED : 0;
     if (s == LS_EABORT && e.msg[0]) explain_abort(run_dir, again);

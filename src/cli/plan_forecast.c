@@ -86,9 +86,8 @@ ls_status cli_forecast_counts(const char *text, int *counts, int *n_p, ls_error 
 
 /* ---- the world ---- */
 
-ls_status cli_forecast_open_world(const cli_forecast *o, ls_machine *m, ls_forecast_world *w,
-                                  ls_error *e) {
-    *w = (ls_forecast_world){.machine = m, .algorithm = o->algorithm};
+ls_status cli_forecast_read_world(const cli_forecast *o, ls_forecast_world *w, ls_error *e) {
+    *w = (ls_forecast_world){.algorithm = o->algorithm};
     if (o->algorithm && !ls_fabric_knows(o->algorithm))
         return ls_fail(e, LS_EINVAL,
                        "--algorithm: '%.40s' does not exist; docs/collectives.md lists them",
@@ -99,13 +98,20 @@ ls_status cli_forecast_open_world(const cli_forecast *o, ls_machine *m, ls_forec
                        "--host-workers: the link between the hosts is missing; add --link, e.g. "
                        "--link 200Gb/s,3us");
     w->host_workers = o->host_workers ? o->host_workers : o->link ? 1 : 0;
+    return LS_OK;
+}
+
+ls_status cli_forecast_open_world(const cli_forecast *o, ls_machine *m, ls_forecast_world *w,
+                                  ls_error *e) {
+    LS_TRY(cli_forecast_read_world(o, w, e));
+    w->machine = m;
     if (o->machine) return ls_machine_read(o->machine, m, e);
     ls_log("measuring this machine, which takes 45 seconds; --machine FILE reads what "
            "`lockstep bench machine --save FILE` has measured");
     return ls_calibrate(m, e);
 }
 
-static void print_world(const cli_forecast *o, const ls_machine *m) {
+void cli_forecast_print_world(const cli_forecast *o, const ls_machine *m) {
     int n = o->host_workers ? o->host_workers : 1;
     ls_print("predicted for machines as in %s\n  (%s, %d core%s)\n",
              o->machine ? o->machine : "this one, just measured", m->name, m->cores,
@@ -206,7 +212,7 @@ ls_status cli_forecast_print(const cli_forecast *o, const ls_config *c, const ls
         ls_json_free(plan);
     } else if (s == LS_OK) {
         ls_print("\n");
-        print_world(o, &m);
+        cli_forecast_print_world(o, &m);
         print_forecast(&f);
         print_phases(c, phases_s);
         print_run(c, &m, p->c.nworkers, run_s);
@@ -258,7 +264,7 @@ ls_status cli_forecast_print_clocked(const cli_forecast *o, const ls_config *c, 
         ls_json_free(plan);
     } else if (s == LS_OK) {
         ls_print("\n");
-        print_world(o, &m);
+        cli_forecast_print_world(o, &m);
         print_clocked(c, &k, ls_clocked_step_s(&k));
     }
     ls_machine_free(&m);
@@ -332,7 +338,7 @@ ls_status cli_forecast_table(const cli_forecast *o, const ls_config *c, const in
         if (counts[i] < base) base = counts[i];
     }
     if (s == LS_OK && !o->json) {
-        print_world(o, &m);
+        cli_forecast_print_world(o, &m);
         print_head(o, c);
     }
     for (int i = 0; s == LS_OK && i < n; i++) s = print_count(&w, o, c, base, counts[i], e);

@@ -24,6 +24,10 @@ ls_status cli_forecast_counts(const char *text, int *counts, int *n_p, ls_error 
 /* The machine, which the caller frees, and the world of predictions on it. */
 ls_status cli_forecast_open_world(const cli_forecast *, ls_machine *m_p, ls_forecast_world *w_p,
                                   ls_error *);
+/* The world without its machine. */
+ls_status cli_forecast_read_world(const cli_forecast *, ls_forecast_world *w_p, ls_error *);
+/* Prints what the prediction is for. */
+void cli_forecast_print_world(const cli_forecast *, const ls_machine *);
 /* Do n workers fill whole hosts? */
 ls_status cli_forecast_check_hosts(const ls_forecast_world *, int n, ls_error *);
 

@@ -210,7 +210,10 @@ static ls_status set_tree(ls_config *c, const ls_config_key *k, const char *wher
 static ls_status set_value(ls_config *c, const ls_config_key *k, const char *where,
                            const char *value, ls_error *e) {
     LS_TRY(ls_config_key_set(c, k, where, value, e));
-    if (integer_at(c, k) == &c->train.batch) ls_config_set_batch(c, c->train.batch);
+    const int64_t *at = integer_at(c, k);
+    if (at == &c->train.batch) ls_config_set_batch(c, c->train.batch);
+    if (at == &c->parallel.mesh_data || at == &c->parallel.mesh_pipe)
+        c->parallel.mesh = LS_MESH_GIVEN; /* a key `parallel.mesh` comes after these */
     return LS_OK;
 }
 

@@ -85,6 +85,10 @@ typedef enum ls_accumulate_kind { LS_ACCUMULATE_LATE, LS_ACCUMULATE_EARLY } ls_a
 typedef enum ls_state_kind { LS_STATE_MEMORY, LS_STATE_FILE } ls_state_kind;
 typedef enum ls_overlap_kind { LS_OVERLAP_AUTO, LS_OVERLAP_ON, LS_OVERLAP_OFF } ls_overlap_kind;
 
+typedef enum ls_mesh_kind {
+    LS_MESH_GIVEN,
+    LS_MESH_AUTO /* decided before a run begins (perf/mesh.h) */
+} ls_mesh_kind;
 typedef enum ls_pipeline_kind { /* as in plan/schedule.h */
                                 LS_PIPELINE_1F1B,
                                 LS_PIPELINE_GPIPE,
@@ -294,6 +298,7 @@ typedef struct ls_config {
         int64_t recompute_layers;
         int64_t optimizer_state;
         char state_dir[LS_CONFIG_TEXT];
+        int64_t mesh;                 /* an ls_mesh_kind */
         int64_t mesh_data, mesh_pipe; /* workers; data 0: as many as there are */
         int64_t schedule;             /* an ls_pipeline_kind */
         int64_t chunks;               /* stages of a worker of a pipeline */

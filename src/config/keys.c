@@ -10,6 +10,7 @@ static const char *const executors[] = {"lanes", "sequential", NULL};
 static const char *const fits[] = {"off", "auto", NULL};
 static const char *const computes[] = {"f32", "bf16", "f16", NULL};
 static const char *const reduce_dtypes[] = {"auto", "f32", "bf16", "f16", NULL};
+static const char *const meshes[] = {"given", "auto", NULL};
 static const char *const accumulates[] = {"late", "early", NULL};
 static const char *const states[] = {"memory", "file", NULL};
 static const char *const syncs[] = {"all_reduce", "local", "diloco", "async", "gossip", "ssp", NULL};
@@ -407,6 +408,9 @@ const ls_config_key ls_config_keys[] = {
         "workers that have the same stages and divide the batch; 0: as many as there are"),
     INT("parallel.mesh.pipe", parallel.mesh_pipe, 1, 256, 1, FREE,
         "workers of a pipeline, among which the model's layers are divided"),
+    ONE_OF("parallel.mesh", parallel.mesh, meshes, FREE,
+           "auto: the mesh whose predicted step is shortest, with the parallel.schedule, chunks, "
+           "zero, recompute and train.micro_batch that go with it; given: what these keys say"),
     ONE_OF("parallel.schedule", parallel.schedule, pipelines, FREE,
            "the order of a pipeline's micro-batches; 1f1b: one forward, one backward; gpipe: all "
            "forward, then all backward; interleaved: 1f1b with several stages a worker"),
@@ -586,7 +590,8 @@ bool ls_config_sends_momentum(const ls_config_optim *o) {
 }
 
 int64_t ls_config_most_workers(const ls_config *c) {
-    return c->train.virtual_workers * c->parallel.mesh_pipe;
+    int64_t pipe = c->parallel.mesh == LS_MESH_AUTO ? 256 : c->parallel.mesh_pipe;
+    return c->train.virtual_workers * pipe;
 }
 
 bool ls_config_has_crew(const ls_config *c) {

@@ -573,6 +573,20 @@ static ls_status check_sync(const ls_config *c, const char *where, ls_error *e) 
                    where, key);
 }
 
+/* What the choice of a mesh does not decide, and what has no common step. */
+static ls_status check_mesh_auto(const ls_config *c, const char *where, ls_error *e) {
+    const char *key = c->parallel.mesh != LS_MESH_AUTO               ? NULL
+                      : c->parallel.shard_group                      ? "parallel.shard_group"
+                      : c->parallel.accumulate == LS_ACCUMULATE_EARLY ? "parallel.accumulate early"
+                      : *c->parallel.stages                          ? "parallel.stages"
+                      : c->sync.mode                                 ? "sync.mode"
+                                                                     : NULL;
+    if (!key) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: parallel.mesh auto is not possible together with %s; leave one of them out",
+                   where, key);
+}
+
 /* A worker of a pipeline has a part of the model: it can't compute another's gradient. */
 static ls_status check_mesh(const ls_config *c, const char *where, ls_error *e) {
     const char *key = c->survival.audit            ? "survival.audit"
@@ -622,6 +636,7 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     LS_TRY(check_data(c, where, e));
     LS_TRY(check_sync(c, where, e));
     LS_TRY(check_mesh(c, where, e));
+    LS_TRY(check_mesh_auto(c, where, e));
     if ((*c->train.sample_prompts || *c->train.sample_file) && !ls_config_has_corpus(c))
         return ls_fail(
             e, LS_EINVAL,

@@ -19,13 +19,14 @@ static ls_status check_speeds(const ls_plan_config *c, const ls_machine *m, ls_e
 }
 
 ls_status ls_pricer_open(const ls_plan *p, const ls_site *s, ls_pricer *p_p, ls_error *e) {
-    int n = p->c.nworkers, host = s->host_workers ? s->host_workers : n;
+    int copies = s->copies ? s->copies : 1, n = p->c.nworkers * copies;
+    int host = s->host_workers ? s->host_workers : n;
     if (n % host)
         return ls_fail(e, LS_EINVAL,
                        "%d workers don't fill a whole number of hosts with %d workers each", n,
                        host);
     LS_TRY(check_speeds(&p->c, s->machine, e));
-    ls_pricer r = {.plan = p, .site = s, .busy = host * s->threads};
+    ls_pricer r = {.plan = p, .site = s, .busy = host * s->threads, .copies = copies};
     r.fabric = (ls_fabric){.nworkers = n,
                            .host_workers = host,
                            .cores = s->machine->cores,
@@ -33,7 +34,7 @@ ls_status ls_pricer_open(const ls_plan *p, const ls_site *s, ls_pricer *p_p, ls_
                            .latency_s = s->latency_s,
                            .byte_s = s->byte_s,
                            .algorithm = s->algorithm};
-    for (int w = 0; w < n; w++) r.nleaves += ls_plan_sums(p, w);
+    for (int w = 0; w < p->c.nworkers; w++) r.nleaves += ls_plan_sums(p, w) * copies;
     *p_p = r;
     return LS_OK;
 }
@@ -155,6 +156,7 @@ static double update_products_s(const ls_pricer *p, ls_bucket own) {
 static double update_s(const ls_pricer *p, ls_bucket own) {
     bool half = ls_dtype_is_half(p->plan->c.compute);
     size_t floats = own.end - own.first;
+    if (ls_plan_shards_moments(p->plan)) floats /= (size_t)p->copies;
     return update_share(p->plan) * pass_s(p, LS_WORK_UPDATE, floats) + update_products_s(p, own) +
            (half ? pass_s(p, LS_WORK_NARROW, floats) : 0);
 }
@@ -183,7 +185,7 @@ static double norm_s(const ls_pricer *p, int worker) {
         ls_bucket s = ls_plan_normed(p->plan, k, worker);
         floats += s.end - s.first;
     }
-    return pass_s(p, LS_WORK_SQUARES, floats);
+    return pass_s(p, LS_WORK_SQUARES, floats / (size_t)p->copies);
 }
 
 /* Memory that is returned to the system is faulted in at its next use: both are priced here. */
@@ -207,7 +209,7 @@ static size_t scalars_of(const ls_plan *plan, const ls_action *a) {
 /* The collective that the executor calls for the action. */
 static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
     const ls_plan *plan = p->plan;
-    ls_fabric_call c = {.what = LS_FABRIC_SUM_TO_ALL, .nleaves = plan->c.nworkers};
+    ls_fabric_call c = {.what = LS_FABRIC_SUM_TO_ALL, .nleaves = plan->c.nworkers * p->copies};
     if (a->bucket == LS_SCALARS) {
         c.dtype = LS_F64;
         c.count = scalars_of(plan, a);
@@ -231,11 +233,11 @@ static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
     c.dtype = c.what == LS_FABRIC_GATHER ? plan->c.compute : plan->c.reduce;
     c.count = plan->buckets[a->bucket].end - plan->buckets[a->bucket].first;
     if (c.what == LS_FABRIC_GATHER) return c;
-    c.V = plan->c.tree ? ls_plan_round_vws(plan) : 0;
+    c.V = plan->c.tree ? ls_plan_round_vws(plan) * p->copies : 0;
     c.nleaves = p->nleaves;
     if (a->axis == LS_AXIS_STAGE) {
         c.nleaves = 0;
-        for (int w = a->from; w < a->to; w++) c.nleaves += ls_plan_sums(plan, w);
+        for (int w = a->from; w < a->to; w++) c.nleaves += ls_plan_sums(plan, w) * p->copies;
     }
     if (a->axis == LS_AXIS_ISLAND) {
         c.V = ls_plan_island_vws(plan);
@@ -249,10 +251,11 @@ static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
     return c;
 }
 
-/* The workers of an island, which are on one host if they fit. */
-static ls_fabric island_fabric(ls_fabric f, const ls_action *a) {
+/* The workers of an island or a stage, which are on one host if they fit. */
+static ls_fabric island_fabric(const ls_pricer *p, const ls_action *a) {
+    ls_fabric f = p->fabric;
     int host = f.host_workers;
-    f.nworkers = a->to - a->from;
+    f.nworkers = (a->to - a->from) * p->copies;
     if (f.host_workers > f.nworkers) f.host_workers = f.nworkers;
     if (f.host_workers < 1 || f.nworkers % f.host_workers) f.host_workers = 1;
     f.byte_s *= (double)host / f.host_workers;
@@ -263,8 +266,8 @@ static ls_fabric island_fabric(ls_fabric f, const ls_action *a) {
  * its card. */
 static ls_fabric fabric_of(const ls_pricer *p, const ls_action *a) {
     ls_fabric f = p->fabric;
-    int shards = ls_plan_shards(p->plan), host = f.host_workers;
-    if (a->axis == LS_AXIS_ISLAND || a->axis == LS_AXIS_STAGE) return island_fabric(f, a);
+    int shards = ls_plan_shards(p->plan) * p->copies, host = f.host_workers;
+    if (a->axis == LS_AXIS_ISLAND || a->axis == LS_AXIS_STAGE) return island_fabric(p, a);
     if (a->bucket == LS_SCALARS || a->axis == LS_AXIS_ALL || shards == f.nworkers) return f;
     bool among = a->axis == LS_AXIS_REPLICAS;
     f.nworkers = among ? ls_plan_replicas(p->plan) : shards;
@@ -289,8 +292,8 @@ static ls_price shared_price(const ls_pricer *p, const ls_fabric_call *c, int wo
 }
 
 static bool is_shared(const ls_pricer *p) {
-    return p->plan->c.nworkers == 1 ||
-           (p->site->shared && p->fabric.host_workers == p->plan->c.nworkers);
+    return p->fabric.nworkers == 1 ||
+           (p->site->shared && p->fabric.host_workers == p->fabric.nworkers);
 }
 
 static ls_price comm_price(const ls_pricer *p, const ls_action *a) {
@@ -307,16 +310,29 @@ const char *ls_price_algorithm(const ls_pricer *p, const ls_action *a) {
     return is_shared(p) ? "shared" : ls_fabric_price_of(&f, &c).algorithm;
 }
 
-/* A message from one worker to another. Between hosts, those of one host share its card. */
+/* The host of a worker. */
+static int host_of(const ls_pricer *p, int worker) {
+    int data = ls_plan_data(p->plan), rank = worker / data;
+    return (rank * data * p->copies + worker % data) / p->fabric.host_workers;
+}
+
+/* A message from one worker to another. Between hosts, those of one host share its card: workers of
+ * the same stage send at the same time, but for parameters, which one of them sends. */
 static ls_price send_price(const ls_pricer *p, const ls_action *a) {
     const ls_machine *m = p->site->machine;
-    int host = p->fabric.host_workers;
-    bool near = a->worker / host == a->peer / host;
+    int host = p->fabric.host_workers, data = ls_plan_data(p->plan) * p->copies;
+    bool near = host_of(p, a->worker) == host_of(p, a->peer);
     double nbytes = (double)a->nbytes;
+    bool passed = ls_plan_pipe(p->plan) > 1 &&
+                  ls_plan_rank(p->plan, a->worker) == ls_plan_rank(p->plan, a->peer);
+    if (passed && p->site->one) return (ls_price){0}; /* they have one copy */
     if (near && p->site->shared)
         return (ls_price){.cpu_s = m->shared_start_s + nbytes * m->shared_copy_byte_s};
     if (near) return (ls_price){.wire_s = m->link.latency_s + nbytes * m->link.byte_s};
-    return (ls_price){.wire_s = p->fabric.latency_s + nbytes * p->fabric.byte_s};
+    bool alone = ls_plan_pipe(p->plan) == 1 ||
+                 ls_plan_buffer_of(p->plan, a->buffer).kind == LS_BUF_PARAM;
+    int share = alone ? 1 : host < data ? host : data;
+    return (ls_price){.wire_s = p->fabric.latency_s + nbytes * p->fabric.byte_s * share};
 }
 
 /* The part of a bucket that another rank has sent. */

@@ -22,6 +22,8 @@ typedef struct ls_site {
     bool overlap;              /* the communication lane has a thread of its own */
     double latency_s, byte_s;  /* of a host's network card, if there are several hosts */
     const char *algorithm;     /* used wherever it can make a call; NULL: the cheapest */
+    int copies; /* for each worker of the plan there are so many that share the batch with it: the
+                   plan is a part of a larger one (trial.h); 0: 1 */
 } ls_site;
 
 /* A plan on a site, with the numbers that all its prices need. */
@@ -31,6 +33,7 @@ typedef struct ls_pricer {
     ls_fabric fabric;
     int busy;    /* threads that compute on a host */
     int nleaves; /* partial sums of a bucket, over all workers */
+    int copies;  /* ls_site.copies, at least 1 */
 } ls_pricer;
 
 typedef struct ls_price {

@@ -46,6 +46,7 @@ typedef struct walk {
     double now;
     double *arrives; /* [nactions] of a message that both have begun; 0: not yet */
     int *begun;      /* [nactions] how many of the two have begun it */
+    bool *followed;  /* [nworkers] is it simulated? */
     bool crowded;    /* the threads of both lanes share cores */
     ls_sim *out;
     int capacity;
@@ -64,19 +65,23 @@ static bool is_ready(const follower *f, ls_lane l) {
 static void add_follower(walk *w, int worker) {
     follower *f = &w->all[w->n++];
     *f = (follower){.worker = worker};
+    w->followed[worker] = true;
     ls_plan_project(w->p, worker, &f->lanes);
 }
 
-/* Two numbers; workers with the same numbers behave the same. */
+/* Two numbers; workers with the same numbers behave the same. The first worker of a stage also
+ * exchanges parameters with other stages. */
 static void kind_of(const ls_plan *p, int worker, int kind[2]) {
     kind[0] = ls_plan_nvws(p, worker) * ls_plan_pipe(p) + ls_plan_rank(p, worker);
     kind[1] = ls_plan_sums(p, worker) * 64 + ls_plan_slots(p, worker);
+    if (ls_plan_pipe(p) > 1 && ls_plan_place(p, worker) == 0) kind[1] = -1;
 }
 
 static void choose_followers(walk *w, bool every) {
     const ls_plan *p = w->p;
     if (p->c.task == LS_TASK_MIX) every = true; /* who sends to whom differs */
     w->all = LS_NEW_ARRAY(follower, (size_t)p->c.nworkers);
+    w->followed = LS_NEW_ARRAY(bool, (size_t)p->c.nworkers);
     for (int i = p->c.nworkers - 1; i >= 0; i--) { /* the last ones have the larger shards */
         int own[2], other[2];
         bool known = false;
@@ -125,6 +130,12 @@ static const ls_action *comm_at(const walk *w, const follower *f, int step) {
     return &w->p->actions[f->lanes.steps[LS_LANE_COMM][step].action];
 }
 
+/* Have all of the two that are simulated begun the message? */
+static bool is_begun(const walk *w, int action) {
+    const ls_action *a = &w->p->actions[action];
+    return w->begun[action] == w->followed[a->worker] + w->followed[a->peer];
+}
+
 /* Messages begin in order, beside others in flight. */
 static bool begin_messages(walk *w, follower *f) {
     bool moved = false;
@@ -137,7 +148,8 @@ static bool begin_messages(walk *w, follower *f) {
             return moved;
         f->messages[f->nmessages++] = (message){.begin = w->now};
         ls_price x = ls_price_action(&w->pricer, a, f->worker);
-        if (++w->begun[s->action] == 2) w->arrives[s->action] = fmax(w->now + x.cpu_s + x.wire_s, 1e-15);
+        w->begun[s->action]++;
+        if (is_begun(w, s->action)) w->arrives[s->action] = fmax(w->now + x.cpu_s + x.wire_s, 1e-15);
         moved = true;
     }
 }
@@ -336,6 +348,7 @@ ls_status ls_sim_run(const ls_plan *p, const ls_site *site, bool every, ls_sim *
     qsort(s.spans, (size_t)s.nspans, sizeof *s.spans, by_worker);
     for (int i = 0; i < w.n; i++) ls_lanes_free(&w.all[i].lanes);
     free(w.all);
+    free(w.followed);
     *s_p = s;
     return LS_OK;
 }

@@ -45,7 +45,13 @@ int ls_plan_buffer(const ls_plan *p, ls_buffer_kind kind, int index, int slot) {
 }
 
 ls_buffer ls_plan_buffer_of(const ls_plan *p, int id) {
-    if (id < LS_BUF_ACT) return (ls_buffer){.kind = (ls_buffer_kind)id};
+    int calls = p->c.model->nlayers * p->in_flight, call = id - LS_BUF_ACT;
+    if (call < 0) return (ls_buffer){.kind = (ls_buffer_kind)id};
+    if (call < 3 * calls) { /* output, saved, output gradient: most of all buffers */
+        int at = call % calls;
+        ls_buffer_kind kind = (ls_buffer_kind)(LS_BUF_ACT + call / calls);
+        return (ls_buffer){kind, at / p->in_flight, at % p->in_flight};
+    }
     int kind = LS_BUF_INBOX;
     while (id < first_of(p, (ls_buffer_kind)kind)) kind--;
     int at = id - first_of(p, (ls_buffer_kind)kind), slots = slots_of(p, (ls_buffer_kind)kind);

@@ -19,8 +19,11 @@ size_t ls_plan_stage_params(const ls_plan *p, int stage) {
 }
 
 double ls_plan_bubble(const ls_plan *p) {
-    double micros = ls_plan_nvws(p, 0) * ls_plan_micros(p), rest = ls_plan_pipe(p) - 1;
-    return rest / (micros * ls_plan_stages_each(p) + rest);
+    ls_pipe_schedule s = {.kind = p->c.schedule,
+                          .workers = ls_plan_pipe(p),
+                          .chunks = ls_plan_stages_each(p),
+                          .micros = ls_plan_nvws(p, 0) * ls_plan_micros(p)};
+    return ls_pipe_bubble(&s);
 }
 
 static void print_stage(const ls_plan *p, int rank, int stage, ls_buf *out) {

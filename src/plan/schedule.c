@@ -53,3 +53,10 @@ void ls_pipe_list(const ls_pipe_schedule *s, int rank, ls_pass *passes) {
         passes[n++] = pass_at(s, i, true);
     }
 }
+
+/* In a worker's passes for one micro-batch, which take 3: (P - 1) of them, with several chunks a
+ * v-th. */
+double ls_pipe_bubble(const ls_pipe_schedule *s) {
+    double idle = 3.0 * (s->workers - 1) / s->chunks;
+    return idle / (3.0 * s->micros + idle);
+}

@@ -46,6 +46,10 @@ int ls_pipe_npasses(const ls_pipe_schedule *);
 /* passes [ls_pipe_npasses()], of worker `rank`. */
 void ls_pipe_list(const ls_pipe_schedule *, int rank, ls_pass *passes);
 
+/* The part of a step in which a worker has nothing to do, if a pass forward takes as long in all
+ * stages and a pass backward twice as long. */
+double ls_pipe_bubble(const ls_pipe_schedule *);
+
 /* The stage of a worker's chunk, and the reverse. */
 int ls_pipe_stage(const ls_pipe_schedule *, int rank, int chunk);
 void ls_pipe_place(const ls_pipe_schedule *, int stage, int *rank_p, int *chunk_p);

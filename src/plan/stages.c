@@ -12,6 +12,7 @@
 
 #include "base/plural.h"
 #include "plan/plan.h"
+#include "plan/stages.h"
 
 int ls_plan_pipe(const ls_plan *p) { return p->c.pipe > 1 ? p->c.pipe : 1; }
 int ls_plan_data(const ls_plan *p) { return p->c.nworkers / ls_plan_pipe(p); }
@@ -63,54 +64,75 @@ static double work_of(const ls_model *m, int layer) {
 typedef struct cutting {
     const ls_model *m;
     int n;        /* stages */
+    double *work; /* [nlayers] */
+    bool *may;    /* [nlayers] begin a stage */
     double *most; /* [n + 1][nlayers + 1] the largest stage, of the first i stages up to a layer */
     int *begins;  /* [n + 1][nlayers + 1] the first layer of the i-th stage */
 } cutting;
 
-static void cut_best(cutting *c) {
-    int L = c->m->nlayers, row = L + 1;
-    for (int i = 0; i < (c->n + 1) * row; i++) c->most[i] = INFINITY;
-    c->most[0] = 0;
-    for (int i = 1; i <= c->n; i++)
-        for (int end = 1; end <= L; end++) {
-            double work = 0;
-            for (int begin = end - 1; begin >= 0; begin--) {
-                work += work_of(c->m, begin);
-                double before = c->most[(i - 1) * row + begin];
-                double most = work > before ? work : before;
-                if (begin && !may_begin(c->m, begin)) continue;
-                if (most >= c->most[i * row + end]) continue;
-                c->most[i * row + end] = most;
-                c->begins[i * row + end] = begin;
-            }
-        }
+/* The i-th stage up to a layer: it begins where the largest of the first i stages is smallest. A
+ * stage that is larger than the best so far need not grow. */
+static void cut_stage(cutting *c, int i, int end) {
+    int row = c->m->nlayers + 1;
+    double work = 0, *best = &c->most[i * row + end];
+    for (int begin = end - 1; begin >= 0 && work < *best; begin--) {
+        work += c->work[begin];
+        double before = c->most[(i - 1) * row + begin];
+        double most = work > before ? work : before;
+        if (!c->may[begin] || most >= *best) continue;
+        *best = most;
+        c->begins[i * row + end] = begin;
+    }
 }
 
-static int count_places(const ls_model *m) {
+static void cut_best(cutting *c) {
+    int L = c->m->nlayers;
+    for (int l = 0; l < L; l++) {
+        c->work[l] = work_of(c->m, l);
+        c->may[l] = l == 0 || may_begin(c->m, l);
+    }
+    for (int i = 0; i < (c->n + 1) * (L + 1); i++) c->most[i] = INFINITY;
+    c->most[0] = 0;
+    for (int i = 1; i <= c->n; i++)
+        for (int end = 1; end <= L; end++) cut_stage(c, i, end);
+}
+
+int ls_stages_most(const ls_model *m) {
     int n = 1;
     for (int l = 1; l < m->nlayers; l++) n += may_begin(m, l);
     return n;
 }
 
-static ls_status cut_by_work(ls_plan *p, ls_error *e) {
-    const ls_model *m = p->c.model;
-    size_t cells = (size_t)(nstages(p) + 1) * ((size_t)m->nlayers + 1);
-    cutting c = {m, nstages(p), LS_NEW_ARRAY(double, cells), LS_NEW_ARRAY(int, cells)};
+bool ls_stages_cut(const ls_model *m, int n, int *stage_of) {
+    size_t cells = (size_t)(n + 1) * ((size_t)m->nlayers + 1);
+    cutting c = {m,
+                 n,
+                 LS_NEW_ARRAY(double, (size_t)m->nlayers),
+                 LS_NEW_ARRAY(bool, (size_t)m->nlayers),
+                 LS_NEW_ARRAY(double, cells),
+                 LS_NEW_ARRAY(int, cells)};
     cut_best(&c);
     int row = m->nlayers + 1, end = m->nlayers;
     bool can = isfinite(c.most[c.n * row + end]);
     for (int i = c.n; can && i > 0; i--) {
         int begin = c.begins[i * row + end];
-        for (int l = begin; l < end; l++) p->stage_of[l] = i - 1;
+        for (int l = begin; l < end; l++) stage_of[l] = i - 1;
         end = begin;
     }
+    free(c.work);
+    free(c.may);
     free(c.most);
     free(c.begins);
-    if (can) return LS_OK;
+    return can;
+}
+
+static ls_status cut_by_work(ls_plan *p, ls_error *e) {
+    int n = nstages(p);
+    if (ls_stages_cut(p->c.model, n, p->stage_of)) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "%d stages (parallel.mesh pipe %d, parallel.chunks %d): this model can be cut "
                    "into %d at most; use fewer",
-                   c.n, ls_plan_pipe(p), c.n / ls_plan_pipe(p), count_places(m));
+                   n, ls_plan_pipe(p), n / ls_plan_pipe(p), ls_stages_most(p->c.model));
 }
 
 static ls_status cut_as_given(ls_plan *p, ls_error *e) {

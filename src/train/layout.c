@@ -1,6 +1,7 @@
 /* layout.c - see layout.h. */
 #include "train/layout.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,14 +59,28 @@ static ls_plan_compress compress_of(const ls_config *c) {
                               .min_count = (size_t)c->compress.min_size};
 }
 
+/* The nearest numbers to `pipe` that divide the workers: the next one below and above; 0: none. */
+static void nearest_pipes(int pipe, int nworkers, int *below_p, int *above_p) {
+    int below = pipe - 1, above = pipe + 1;
+    while (below > 1 && nworkers % below) below--;
+    while (above <= nworkers && nworkers % above) above++;
+    *below_p = below > 0 ? below : 0;
+    *above_p = above <= nworkers ? above : 0;
+}
+
 /* The mesh must have as many workers as there are. */
 static ls_status check_mesh(const ls_config *c, int nworkers, ls_error *e) {
     int data = (int)c->parallel.mesh_data, pipe = (int)c->parallel.mesh_pipe;
-    if (nworkers % pipe)
+    if (nworkers % pipe) {
+        int below = 0, above = 0;
+        char other[32] = "";
+        nearest_pipes(pipe, nworkers, &below, &above);
+        if (above) snprintf(other, sizeof other, " or %d", above);
         return ls_fail(e, LS_EINVAL,
                        "parallel.mesh: pipelines of %d (pipe) don't divide %d worker%s; use a "
-                       "multiple of %d workers, or another pipe",
-                       pipe, nworkers, ls_plural(nworkers), pipe);
+                       "multiple of %d workers, or the nearest pipe that does: %d%s",
+                       pipe, nworkers, ls_plural(nworkers), pipe, below, other);
+    }
     if (!data || data * pipe == nworkers) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "parallel.mesh: data %d times pipe %d makes %d workers, and there %s %d; use -n "

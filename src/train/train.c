@@ -41,6 +41,23 @@ static ls_status choose_code(const ls_train_options *o, ls_run *r, ls_error *e) 
     return o->choose(c, r->nworkers, o->listen || o->join ? 2 : 1, e);
 }
 
+/* Workers of a launcher may be on any hosts. */
+static ls_status choose_mesh(const ls_train_options *o, ls_run *r, ls_error *e) {
+    ls_config *c = &r->config;
+    int64_t t = c->parallel.transport;
+    bool apart = r->started || t == LS_TRANSPORT_TCP || t == LS_TRANSPORT_MPI;
+    if (c->parallel.mesh != LS_MESH_AUTO) return LS_OK;
+    if (o->listen || o->join || !o->choose_mesh)
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.mesh auto: how many workers other hosts will bring is not known "
+                       "here; `lockstep plan --mesh auto -n N` prints the meshes of N workers: set "
+                       "the keys of one, e.g. parallel.mesh.pipe");
+    if (!r->started) ls_waiting_begin(LS_WAITING_NS, "choosing a mesh for %d workers", r->nworkers);
+    ls_status s = o->choose_mesh(c, r->nworkers, apart, e);
+    if (!r->started) ls_waiting_end();
+    return s;
+}
+
 static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) {
     if (o->trace) LS_TRY(ls_timeline_check_path(o->trace, e));
     LS_TRY(ls_config_load(o->config, o->sets, o->nsets, &r->config, e));
@@ -50,7 +67,10 @@ static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) 
     LS_TRY(ls_kernels_pick(&k, e)); /* reports a bad LOCKSTEP_CPU before workers start */
     if (!ls_config_has_crew(&r->config))
         LS_TRY(ls_run_workers(&r->config, o->nworkers, &r->nworkers, &r->started, e));
-    if (!ls_config_has_crew(&r->config)) return choose_code(o, r, e);
+    if (!ls_config_has_crew(&r->config)) {
+        LS_TRY(choose_code(o, r, e));
+        return choose_mesh(o, r, e);
+    }
     if (o->trace && r->config.sync.mode == LS_SYNC_ASYNC)
         return ls_fail(e, LS_EINVAL,
                        "--trace: sync.mode async has no common steps to draw; leave it out");

@@ -1,0 +1,216 @@
+/* bound.c - see bound.h. */
+#include "perf/bound.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "coll/algo/tree.h"
+#include "model/shape.h"
+#include "plan/stages.h"
+#include "tensor/dtype.h"
+#include "train/layout.h"
+
+enum { MOST_SIZES = 64 };
+
+/* The prices of layers for one size of micro-batches. */
+typedef struct prices {
+    int64_t samples;
+    double *forward, *backward; /* [nlayers] seconds */
+} prices;
+
+struct ls_bounds {
+    const ls_config *c;
+    const ls_model *m;
+    const ls_forecast_world *w;
+    int nworkers;
+    int host_workers;
+    prices sizes[MOST_SIZES];
+    int nsizes;
+    int **
+        cuts; /* [nlayers + 1] by the number of stages: the stage of each layer; NULL: not cut yet */
+    bool *retained; /* [nlayers] a backward pass reads the output */
+    ls_optim optim;
+};
+
+/* Does a backward pass read the layer's output? Then it is in memory until then. */
+static bool is_retained(const ls_model *m, int layer) {
+    for (int l = layer + 1; l < m->nlayers; l++)
+        for (int k = 0; k < m->layers[l].ninputs; k++)
+            if (m->layers[l].inputs[k] == layer && !m->layers[l].unread[k]) return true;
+    return false;
+}
+
+ls_status ls_bounds_open(const ls_config *c, ls_model *m, int n, const ls_forecast_world *w,
+                         ls_bounds **b_p, ls_error *e) {
+    ls_bounds *b = ls_alloc(sizeof *b);
+    *b = (ls_bounds){.c = c, .m = m, .w = w, .nworkers = n};
+    b->host_workers = w->host_workers && w->host_workers < n ? w->host_workers : n;
+    b->cuts = LS_NEW_ARRAY(int *, (size_t)m->nlayers + 1);
+    b->retained = LS_NEW_ARRAY(bool, (size_t)m->nlayers);
+    for (int l = 0; l < m->nlayers; l++) b->retained[l] = is_retained(m, l);
+    ls_status s = ls_optim_of(c, m, &b->optim, e);
+    if (s == LS_OK)
+        *b_p = b;
+    else
+        ls_bounds_free(b);
+    return s;
+}
+
+void ls_bounds_free(ls_bounds *b) {
+    for (int i = 0; i < b->nsizes; i++) {
+        free(b->sizes[i].forward);
+        free(b->sizes[i].backward);
+    }
+    for (int i = 0; i <= b->m->nlayers; i++) free(b->cuts[i]);
+    free(b->cuts);
+    free(b->retained);
+    free(b);
+}
+
+/* ---- prices ---- */
+
+/* A plan of one worker and one micro-batch, without actions: enough to price its layers. */
+static ls_status price_layers(ls_bounds *b, prices *x, ls_error *e) {
+    ls_plan plan = {.c = {.model = b->m,
+                          .nworkers = 1,
+                          .V = 1,
+                          .batch = x->samples,
+                          .micro_batch = x->samples,
+                          .tree = true,
+                          .compute = ls_config_compute(b->c),
+                          .reduce = ls_config_reduce(b->c)}};
+    ls_site site = {.machine = b->w->machine, .threads = (int)b->c->parallel.threads};
+    ls_pricer pricer;
+    LS_TRY(ls_pricer_open(&plan, &site, &pricer, e));
+    pricer.busy = b->host_workers * site.threads;
+    for (int l = 0; l < b->m->nlayers; l++) {
+        const ls_layer *layer = &b->m->layers[l];
+        ls_action a = {.kind = LS_FORWARD, .layer = l, .last = true};
+        if (!layer->loss) x->forward[l] = ls_price_action(&pricer, &a, 0).cpu_s;
+        a.kind = LS_BACKWARD;
+        if (!layer->is_constant) x->backward[l] = ls_price_action(&pricer, &a, 0).cpu_s;
+    }
+    return LS_OK;
+}
+
+static ls_status prices_of(ls_bounds *b, int64_t samples, const prices **x_p, ls_error *e) {
+    size_t n = (size_t)b->m->nlayers;
+    for (int i = 0; i < b->nsizes; i++) {
+        *x_p = &b->sizes[i];
+        if (b->sizes[i].samples == samples) return LS_OK;
+    }
+    if (b->nsizes == MOST_SIZES) return ls_fail(e, LS_EINVAL, "mesh: too many sizes");
+    prices *x = &b->sizes[b->nsizes++];
+    *x = (prices){samples, LS_NEW_ARRAY(double, n), LS_NEW_ARRAY(double, n)};
+    *x_p = x;
+    return price_layers(b, x, e);
+}
+
+static const int *cut_of(ls_bounds *b, int nstages) {
+    if (nstages > b->m->nlayers) return NULL;
+    if (!b->cuts[nstages]) {
+        int *cut = LS_NEW_ARRAY(int, (size_t)b->m->nlayers);
+        bool can = nstages == 1 || ls_stages_cut(b->m, nstages, cut);
+        cut[0] = can ? 0 : -1;
+        b->cuts[nstages] = cut;
+    }
+    return b->cuts[nstages][0] < 0 ? NULL : b->cuts[nstages];
+}
+
+/* Seconds of a gradient's sum and its parameters' gather among workers that share the batch. */
+static double exchange_s(const ls_bounds *b, const ls_mesh *m, size_t floats) {
+    const ls_machine *machine = b->w->machine;
+    double d = (double)m->data, nbytes = (double)(floats * ls_dtype_size(ls_config_reduce(b->c)));
+    int host = b->host_workers, near = host < m->data ? host : (int)m->data;
+    bool shared = ls_layout_shares_memory(b->c, b->nworkers, host);
+    if (m->data == 1) return 0;
+    if (shared) {
+        double slow = host > machine->cores ? (double)host / machine->cores : 1;
+        bool one = m->zero > 0;
+        return slow * nbytes *
+               (machine->shared_sum_byte_s + (one ? 0 : (d - 1) / d * machine->shared_copy_byte_s));
+    }
+    double byte_s = near == m->data ? machine->link.byte_s : b->w->byte_s * near;
+    double latency_s = near == m->data ? machine->link.latency_s : b->w->latency_s;
+    double times = m->zero == 3 ? 3 : 2; /* parameters are gathered forward and backward */
+    return times * (nbytes * (d - 1) / d * byte_s + latency_s * log2(d));
+}
+
+/* ---- a mesh ---- */
+
+/* What one rank has. */
+typedef struct part {
+    double pass_s; /* both passes of a micro-batch */
+    size_t params; /* elements */
+    size_t saved;  /* bytes that a sample's activations take */
+} part;
+
+static part part_of(const ls_bounds *b, const prices *x, const ls_mesh *m, const int *cut,
+                    int64_t rank) {
+    part s = {0};
+    size_t element = ls_dtype_size(ls_config_compute(b->c));
+    for (int l = 0; l < b->m->nlayers; l++) {
+        const ls_layer *layer = &b->m->layers[l];
+        if (cut[l] % m->pipe != rank) continue;
+        s.pass_s += x->forward[l] * (m->recompute ? 2 : 1) + x->backward[l];
+        for (int k = 0; k < layer->nparams; k++)
+            s.params += layer->frozen[k] ? 0 : layer->counts[k];
+        if (m->recompute) continue;
+        s.saved += (layer->saved_floats + (b->retained[l] ? layer->y_floats : 0)) * element;
+    }
+    return s;
+}
+
+static size_t memory_of(const ls_bounds *b, const ls_mesh *m, const part *s, int64_t in_flight) {
+    bool shared = ls_layout_shares_memory(b->c, b->nworkers, b->host_workers);
+    size_t own = s->params / (size_t)m->data;
+    size_t param = ls_dtype_size(ls_config_compute(b->c)),
+           grad = ls_dtype_size(ls_config_reduce(b->c));
+    size_t states = (size_t)ls_optim_nflats(&b->optim) - (param == sizeof(float));
+    bool in_file = b->c->parallel.optimizer_state == LS_STATE_FILE;
+    bool one = m->zero == 3 || (m->zero > 0 && shared);
+    size_t V = (size_t)b->c->train.virtual_workers,
+           vws = (V + (size_t)m->data - 1) / (size_t)m->data;
+    bool tree = b->c->parallel.reduce == LS_REDUCE_TREE;
+    size_t sums = tree ? (size_t)ls_tree_slots((int)V, 0, (int)vws) : 1;
+    size_t grads = m->zero >= 2 && m->pipe == 1 && vws == 1 ? own : sums * s->params;
+    return (one ? own : s->params) * param + grads * grad +
+           (in_file   ? 0
+            : m->zero ? own
+                      : s->params) *
+               states * sizeof(float) +
+           s->saved * (size_t)m->micro_batch * (size_t)in_flight;
+}
+
+/* Micro-batches that a worker runs in a step. */
+static int64_t micros_of(const ls_config *c, const ls_mesh *m) {
+    int64_t V = c->train.virtual_workers, samples = c->train.batch / V;
+    return (V + m->data - 1) / m->data * ((samples + m->micro_batch - 1) / m->micro_batch);
+}
+
+ls_status ls_bounds_of(ls_bounds *b, ls_mesh *m, bool *can_p, ls_error *e) {
+    const int *cut = cut_of(b, (int)(m->pipe * m->chunks));
+    const prices *x = NULL;
+    int64_t micros = micros_of(b->c, m);
+    ls_pipe_schedule s = {.kind = (ls_pipe_kind)m->schedule,
+                          .workers = (int)m->pipe,
+                          .chunks = (int)m->chunks,
+                          .micros = (int)micros};
+    double slowest = 0;
+    size_t most = 0;
+    *can_p = cut != NULL;
+    if (!cut) return LS_OK;
+    LS_TRY(prices_of(b, m->micro_batch, &x, e));
+    m->least_nbytes = 0;
+    for (int64_t rank = 0; rank < m->pipe; rank++) {
+        part own = part_of(b, x, m, cut, rank);
+        int64_t ahead = m->pipe - rank;
+        size_t nbytes = memory_of(b, m, &own, m->pipe == 1 ? 1 : ahead < micros ? ahead : micros);
+        if (own.pass_s > slowest) slowest = own.pass_s;
+        if (own.params > most) most = own.params;
+        if (nbytes > m->least_nbytes) m->least_nbytes = nbytes;
+    }
+    m->bubble = ls_pipe_bubble(&s);
+    m->least_s = slowest * (double)micros / (1 - m->bubble) + exchange_s(b, m, most);
+    return LS_OK;
+}

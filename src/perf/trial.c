@@ -1,0 +1,259 @@
+/* trial.c - see trial.h. */
+#include "perf/trial.h"
+
+#include "coll/algo/tree.h"
+#include "config/phases.h"
+#include "config/relations.h"
+#include "plan/memory.h"
+#include "tensor/dtype.h"
+#include "train/layout.h"
+
+/* The workers of each stage that are planned: one; without stages two, or as few as divide them all,
+ * since one worker alone has nobody to communicate with. */
+static int planned_data(const ls_mesh *m) {
+    for (int d = 2; d <= m->data && m->pipe == 1; d++)
+        if (m->data % d == 0) return d;
+    return 1;
+}
+
+/* What a pipeline runs in a step: virtual workers, and micro-batches of each. */
+typedef struct amount {
+    int64_t vws, micros;
+} amount;
+
+static int64_t passes_of(amount a) { return a.vws * a.micros; }
+
+static int64_t samples_of(const ls_config *c) { return c->train.batch / c->train.virtual_workers; }
+
+static int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static amount amount_of(const ls_config *c, const ls_mesh *m) {
+    return (amount){up(c->train.virtual_workers, m->data), up(samples_of(c), m->micro_batch)};
+}
+
+/* As much of it as has about `micros` micro-batches, of several virtual workers if there are. */
+static amount less_of(const ls_mesh *m, amount all, int64_t micros) {
+    int64_t each = all.micros < m->pipe ? all.micros : m->pipe, vws = up(micros, each);
+    if (vws <= all.vws) return (amount){vws, each};
+    return (amount){all.vws, up(micros, all.vws)};
+}
+
+/* The config of the part that is planned. */
+static ls_config part_of(const ls_config *c, const ls_mesh *m, amount a, int data) {
+    ls_config with = *c;
+    int64_t most = a.micros * m->micro_batch;
+    ls_mesh_set(&with, m);
+    with.parallel.mesh_data = data;
+    with.train.virtual_workers = a.vws * data;
+    ls_config_set_batch(&with, (most < samples_of(c) ? most : samples_of(c)) * a.vws * data);
+    return with;
+}
+
+static ls_site site_of(const ls_config *c, const ls_plan *p, int n, const ls_forecast_world *w) {
+    ls_site site = ls_forecast_site(c, p, w);
+    int host = w->host_workers && w->host_workers < n ? w->host_workers : n;
+    site.copies = n / p->c.nworkers;
+    site.host_workers = host;
+    site.shared = ls_layout_shares_memory(c, n, host);
+    site.one = ls_layout_memory_config(c, n, host).one;
+    return site;
+}
+
+/* ---- memory ---- */
+
+/* The floats of a worker's shards, in the part. */
+static size_t own_floats(const ls_plan *p, int worker) {
+    size_t own = 0;
+    for (int k = 0; k < p->nbuckets; k++) {
+        ls_bucket s = ls_plan_shard(p, k, worker);
+        own += s.end - s.first;
+    }
+    return own;
+}
+
+/* What is gathered or not summed yet is all of a bucket but the own shard, which is smaller among all
+ * that share the batch. */
+static double more_transient(const ls_plan *p, const ls_memory *m, double copies) {
+    double planned = ls_plan_data(p), part = 1 - 1 / planned, whole = 1 - 1 / (planned * copies);
+    return planned > 1 ? (double)(m->extra[0] + m->extra[1]) * (whole / part - 1) : 0;
+}
+
+/* Bytes that the worker's shards need less. */
+static size_t less_sharded(const ls_plan *p, const ls_memory_config *how, int worker,
+                           size_t copies) {
+    size_t less = own_floats(p, worker) / copies * (copies - 1), nbytes = 0;
+    if (ls_plan_shards_moments(p) && !how->in_file)
+        nbytes += less * (size_t)ls_plan_nflats(p) * sizeof(float);
+    if (how->one || ls_plan_shards_params(p)) nbytes += less * ls_dtype_size(p->c.compute);
+    if (ls_plan_transient(p, (ls_buffer){.kind = LS_BUF_GRAD}))
+        nbytes += less * (size_t)p->nsums * ls_dtype_size(p->c.reduce);
+    return nbytes;
+}
+
+/* Bytes of one sum of the worker's gradients. */
+static size_t sum_nbytes(const ls_plan *p, int worker) {
+    size_t floats = 0;
+    for (int k = 0; k < p->nbuckets; k++)
+        if (ls_plan_has(p, k, worker) ||
+            (ls_plan_pipe(p) > 1 && ls_plan_touches(p, k, ls_plan_rank(p, worker))))
+            floats += p->buckets[k].end - p->buckets[k].first;
+    return floats * ls_dtype_size(p->c.reduce);
+}
+
+/* Bytes of the sums, samples and losses that the whole step has and the part has not. */
+static size_t more_of_step(const ls_config *c, const ls_plan *p, const ls_memory *m, amount all) {
+    const ls_model *model = p->c.model;
+    size_t slots = (size_t)ls_plan_slots(p, m->worker), nbytes = 0;
+    size_t whole = (size_t)ls_tree_slots((int)c->train.virtual_workers, 0, (int)all.vws);
+    size_t losses = (size_t)(model->nlosses + model->nnotes) + ls_weighing_is_on(&model->weighing);
+    size_t own = (size_t)ls_plan_nvws(p, m->worker) * (size_t)(p->c.batch / p->c.V);
+    if (p->c.tree && whole > slots) nbytes += (whole - slots) * sum_nbytes(p, m->worker);
+    nbytes += 2 * ((size_t)(all.vws * samples_of(c)) - own) * model->sample_nbytes;
+    return nbytes + 2 * losses * (size_t)(c->train.batch - p->c.batch) * sizeof(double);
+}
+
+/* ---- bytes that are read ---- */
+
+/* Bytes of a bucket that a worker reads from others that share the batch with it. */
+static double read_of_bucket(const ls_plan *p, const ls_action *a, const ls_mesh *m) {
+    ls_bucket b = p->buckets[a->bucket];
+    double floats = (double)(b.end - b.first) * (double)(m->data - 1) / (double)m->data;
+    double reduce = floats * (double)ls_dtype_size(p->c.reduce);
+    if (a->kind == LS_ALL_GATHER) return floats * (double)ls_dtype_size(p->c.compute);
+    return reduce * (ls_plan_sums(p, 0) + (a->kind == LS_ALL_REDUCE));
+}
+
+static double received_by(const ls_plan *p, int worker, const ls_mesh *m) {
+    double sum = 0;
+    for (int i = 0; i < p->nactions; i++) {
+        const ls_action *a = &p->actions[i];
+        if (a->kind == LS_SEND)
+            sum += a->peer == worker ? (double)a->nbytes : 0;
+        else if (a->worker == LS_ALL_WORKERS && ls_action_concerns(a, worker))
+            sum += a->bucket == LS_SCALARS ? 2 * (double)ls_plan_scalars_nbytes(p)
+                                           : read_of_bucket(p, a, m);
+    }
+    return sum;
+}
+
+static double most_received(const ls_plan *p, const ls_mesh *m) {
+    double most = 0;
+    for (int rank = 0; rank < m->pipe; rank++) {
+        double x = received_by(p, rank * ls_plan_data(p), m);
+        if (x > most) most = x;
+    }
+    return most;
+}
+
+/* ---- simulating ---- */
+
+/* Seconds in which the first worker of a stage passes another stage's parameters on to the others that
+ * share the batch with it, of whom the part that is planned has none. */
+static double passing_s(const ls_plan *p, const ls_site *site, const ls_mesh *m, int rank) {
+    const ls_machine *machine = site->machine;
+    double near = (m->data < site->host_workers ? (double)m->data : site->host_workers) - 1;
+    double far = (double)m->data - 1 - near, sum = 0;
+    for (int i = 0; i < p->nactions && !site->one; i++) {
+        const ls_action *a = &p->actions[i];
+        if (a->kind != LS_SEND || a->peer != rank ||
+            ls_plan_buffer_of(p, a->buffer).kind != LS_BUF_PARAM)
+            continue;
+        double nbytes = (double)a->nbytes;
+        sum += near * (site->shared ? machine->shared_start_s + nbytes * machine->shared_copy_byte_s
+                                    : machine->link.latency_s + nbytes * machine->link.byte_s);
+        sum += far * (site->latency_s + nbytes * site->byte_s);
+    }
+    return sum;
+}
+
+static double most_passing_s(const ls_plan *p, const ls_site *site, const ls_mesh *m) {
+    double most = 0;
+    for (int rank = 0; rank < m->pipe && m->pipe > 1; rank++) {
+        double x = passing_s(p, site, m, rank);
+        if (x > most) most = x;
+    }
+    return most;
+}
+
+/* What a part of a step takes. */
+typedef struct measured {
+    double step_s, compute_s, received;
+    double memory;
+} measured;
+
+typedef struct trial {
+    const ls_config *c;
+    int nworkers;
+    const ls_forecast_world *w;
+    const ls_mesh *mesh;
+    amount all;
+} trial;
+
+static ls_status measure_plan(const trial *t, const ls_config *with, const ls_plan *p, measured *x,
+                              ls_error *e) {
+    ls_site site = site_of(with, p, t->nworkers, t->w);
+    ls_memory_config how = ls_layout_memory_config(with, t->nworkers, site.host_workers);
+    ls_memory m;
+    ls_sim sim;
+    LS_TRY(ls_sim_run(p, &site, false, &sim, e));
+    ls_plan_memory(p, &how, &m);
+    size_t nbytes = m.peak + more_of_step(t->c, p, &m, t->all);
+    nbytes += (size_t)more_transient(p, &m, site.copies);
+    *x = (measured){.step_s = sim.step_s + most_passing_s(p, &site, t->mesh),
+                    .compute_s = sim.compute_s,
+                    .received = most_received(p, t->mesh),
+                    .memory =
+                        (double)(nbytes - less_sharded(p, &how, m.worker, (size_t)site.copies))};
+    ls_sim_free(&sim);
+    return LS_OK;
+}
+
+static ls_status measure(const trial *t, amount a, measured *x, bool *possible_p, ls_error *e) {
+    int data = planned_data(t->mesh);
+    ls_config with = part_of(t->c, t->mesh, a, data);
+    ls_layout l;
+    *possible_p = ls_config_check(&with, "mesh", e) == LS_OK &&
+                  ls_layout_make(&with, data * (int)t->mesh->pipe, NULL, &l, e) == LS_OK;
+    if (!*possible_p) return LS_OK;
+    ls_status s = measure_plan(t, &with, &l.plan, x, e);
+    ls_layout_free(&l);
+    return s;
+}
+
+/* What `times` times the difference between two parts adds to the second. Memory stays: as many
+ * micro-batches are in flight. */
+static measured extend(const measured *x, const measured *y, double times) {
+    return (measured){.step_s = y->step_s + times * (y->step_s - x->step_s),
+                      .compute_s = y->compute_s + times * (y->compute_s - x->compute_s),
+                      .received = y->received + times * (y->received - x->received),
+                      .memory = y->memory};
+}
+
+/* A step of many micro-batches repeats itself in the middle: two parts show by how much. */
+ls_status ls_mesh_try(const ls_config *c, int n, const ls_forecast_world *w, ls_mesh *m,
+                      bool *possible_p, ls_error *e) {
+    trial t = {c, n, w, m, amount_of(c, m)};
+    int64_t few = m->pipe > 1 && m->pipe < 4 ? 4 : m->pipe;
+    amount some = less_of(m, t.all, 2 * few), more = less_of(m, t.all, 3 * few);
+    int64_t all = passes_of(t.all);
+    bool whole = all <= passes_of(more) || passes_of(more) <= passes_of(some);
+    measured x, y;
+    LS_TRY(measure(&t, whole ? t.all : more, &y, possible_p, e));
+    if (!*possible_p) return LS_OK;
+    if (!whole) {
+        LS_TRY(measure(&t, some, &x, possible_p, e));
+        double step = (double)(passes_of(more) - passes_of(some));
+        y = extend(&x, &y, (double)(all - passes_of(more)) / step);
+    }
+    m->step_s = y.step_s;
+    m->compute_s = y.compute_s;
+    m->exposed_s = y.step_s - y.compute_s;
+    m->received = y.received;
+    m->memory_nbytes = (size_t)y.memory;
+    return LS_OK;
+}
+
+double ls_mesh_trial_calls(const ls_config *c, const ls_model *model, const ls_mesh *m) {
+    int64_t all = passes_of(amount_of(c, m)), most = 5 * m->pipe;
+    return 2.0 * (double)(all < most ? all : most) * model->nlayers * planned_data(m);
+}

@@ -1,0 +1,13 @@
+/* stages.h - where a model can be cut into stages of a pipeline. */
+#ifndef LS_PLAN_STAGES_H
+#define LS_PLAN_STAGES_H
+
+#include "model/model.h"
+
+/* The most stages that a model can be cut into. */
+int ls_stages_most(const ls_model *);
+/* Sets the stage of each layer [nlayers], so that the largest of n stages has the least work.
+ * false: the model can't be cut into so many. */
+bool ls_stages_cut(const ls_model *, int n, int *stage_of);
+
+#endif

@@ -1,0 +1,57 @@
+/* mesh_test.c - parallel.mesh: auto on the command line: the table of meshes, a run that takes the
+ * first, resumed with another number of workers to the bits of one worker, and bad input.
+ */
+/* ctest: slow seconds=10 */
+#include "cli/program.h"
+
+#define SMALL                                                                                      \
+    "--set train.steps=4 --set train.eval_every=0 --set checkpoint.every=2 "                       \
+    "--set optim.warmup=2 --set train.virtual_workers=2 "
+
+static void test_table(void **state) {
+    (void)state;
+    expect("plan configs/tiny.yaml -n 4 --mesh auto", 0, "meshes of 4 workers, the fastest first");
+    expect("plan configs/tiny.yaml -n 4 --mesh auto", 0, "The first computes for");
+    expect("plan configs/tiny.yaml -n 4 --mesh auto --fit 3.05MB", 0, "need more than 3.05 MB");
+    expect("plan configs/tiny.yaml -n 4 --mesh auto --fit 1MB", 1, "the nearest needs");
+    expect("plan configs/tiny.yaml -n 4 --mesh auto --machine configs/machines/v100.yaml", 0,
+           "predicted for machines as in");
+    expect("plan configs/tiny.yaml -n 4 --mesh auto --link 10Gb/s,20us", 0, "meshes of 4 workers");
+    expect("plan configs/tiny.yaml -n 4 --set parallel.mesh=auto", 0, "parallel.mesh auto: ");
+    expect("plan configs/tiny.yaml -n 29 --mesh auto", 1,
+           "the nearest numbers of workers: 28 or 30");
+    expect("plan configs/tiny.yaml -n 4 --mesh 2x2", 2, "auto is expected");
+    expect("plan configs/tiny.yaml -n 4,8 --mesh auto", 2, "not for a list");
+    expect("plan configs/tiny.yaml -n 4 --mesh auto --worker 1", 2, "not with --worker");
+    expect("plan configs/tiny.yaml -n 8 --set parallel.mesh.pipe=3", 1,
+           "the nearest pipe that does: 2 or 4");
+}
+
+/* The small config, with `mesh: auto` as YAML has it. */
+static void write_config(void) {
+    static const char more[] = "parallel:\n  mesh: auto\n";
+    ls_buf text = {0};
+    ls_error e;
+    assert_ls_ok(ls_file_read("configs/tiny.yaml", 1 << 16, &text, &e), e);
+    ls_buf_append(&text, more, sizeof more - 1);
+    write_file("auto.yaml", text.data, text.len);
+    ls_buf_free(&text);
+}
+
+/* Two virtual workers: four workers need pipelines, two don't. */
+static void test_run(void **state) {
+    (void)state;
+    char one[256], other[256];
+    expect("train configs/tiny.yaml -o @/one -n 1 " SMALL, 0, NULL);
+    write_config();
+    expect("train @/auto.yaml -o @/auto -n 4 --until 2 " SMALL, 75, "parallel.mesh.pipe=2");
+    expect("train --resume @/auto -n 2", 0, "parallel.mesh.pipe=1");
+    hash_of("one", one);
+    hash_of("auto", other);
+    assert_string_equal(one, other);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_table), cmocka_unit_test(test_run)};
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}

@@ -1,0 +1,201 @@
+/* mesh_test.c - parallel.mesh: auto: a trial of a mesh predicts what its whole plan does; the first
+ * mesh is about as fast as the fastest of all; limits hold; what can't be met is refused with the
+ * nearest that can.
+ */
+#include "perf/mesh.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/relations.h"
+#include "networks/network.h"
+#include "perf/trial.h"
+#include "perf/typical.h"
+#include "plan/stages.h"
+#include "test.h"
+#include "train/layout.h"
+
+enum { WORKERS = 8 };
+
+static ls_machine typical;
+
+static int make_machine(void **state) {
+    (void)state;
+    ls_machine_typical(WORKERS, &typical);
+    return 0;
+}
+
+static int free_machine(void **state) {
+    (void)state;
+    ls_machine_free(&typical);
+    return 0;
+}
+
+static void set(ls_config *c, const char *text) {
+    ls_error e;
+    assert_ls_ok(ls_config_set(c, text, &e), e);
+}
+
+/* A GPT that can be cut into nine stages. */
+static ls_config config_of(const char *batch, const char *V) {
+    ls_config c;
+    ls_error e;
+    assert_ls_ok(ls_config_read("configs/tiny.yaml", &c, &e), e);
+    set(&c, "model.layers=4");
+    set(&c, batch);
+    set(&c, V);
+    return c;
+}
+
+/* The whole plan's step and memory; false: there is none. */
+static bool forecast(const ls_config *c, const ls_mesh *m, const ls_forecast_world *w,
+                     ls_forecast *f_p) {
+    ls_config with = *c;
+    ls_layout l;
+    ls_error e;
+    ls_mesh_set(&with, m);
+    if (ls_layout_make(&with, WORKERS, NULL, &l, &e) != LS_OK) return false;
+    assert_ls_ok(ls_forecast_plan(&with, &l.plan, w, f_p, &e), e);
+    ls_layout_free(&l);
+    return true;
+}
+
+static int list_of(const ls_config *c, ls_mesh **list_p) {
+    ls_model m;
+    ls_error e;
+    int n = 0;
+    assert_ls_ok(ls_network_create(c, &m, &e), e);
+    ls_mesh_list(c, WORKERS, ls_stages_most(&m), list_p, &n);
+    ls_model_free(&m);
+    return n;
+}
+
+static void check_near(double got, double want, double part, const char *what, const ls_mesh *m) {
+    ls_buf text = {0};
+    ls_mesh_text(m, &text);
+    if (fabs(got - want) > part * want) fail_msg("%s %g, not %g:%s", what, got, want, text.data);
+    ls_buf_free(&text);
+}
+
+/* Each listed mesh as a trial, beside its whole plan: within parts of its step and memory. Messages
+ * that a worker sends one after the other to workers of its stage are in flight together in a
+ * simulated plan, and not in a trial: over a slow link that shows. */
+static void check_trials(const ls_config *c, const ls_forecast_world *w, double step,
+                         double memory) {
+    ls_mesh *list = NULL;
+    int n = list_of(c, &list), compared = 0;
+    for (int i = 0; i < n; i++) {
+        bool possible = false;
+        ls_forecast f;
+        ls_error e;
+        ls_status s = ls_mesh_try(c, WORKERS, w, &list[i], &possible, &e);
+        assert_ls_ok(s, e);
+        assert_int_equal(possible, forecast(c, &list[i], w, &f));
+        if (!possible) continue;
+        compared++;
+        check_near(list[i].step_s, f.step_s, step, "step", &list[i]);
+        check_near((double)list[i].memory_nbytes, (double)f.memory_nbytes, memory, "memory",
+                   &list[i]);
+    }
+    assert_true(compared > n / 2);
+    free(list);
+}
+
+static void test_trials(void **state) {
+    (void)state;
+    const ls_forecast_world one = {.machine = &typical}, apart = {.machine = &typical,
+                                                                  .host_workers = 2,
+                                                                  .latency_s = 1e-5,
+                                                                  .byte_s = 1e-8};
+    ls_config few = config_of("train.batch=16", "train.virtual_workers=8"),
+              many = config_of("train.batch=256", "train.virtual_workers=64");
+    check_trials(&few, &one, 0.05, 0.05);
+    check_trials(&few, &apart, 0.2, 0.05);
+    check_trials(&many, &one, 0.06, 0.12);
+}
+
+static void test_first(void **state) {
+    (void)state;
+    const ls_forecast_world w = {.machine = &typical};
+    ls_config c = config_of("train.batch=32", "train.virtual_workers=4");
+    ls_mesh *list = NULL;
+    ls_mesh_choice choice;
+    ls_error e;
+    double least = INFINITY;
+    int n = list_of(&c, &list);
+    for (int i = 0; i < n; i++) {
+        ls_forecast f;
+        if (forecast(&c, &list[i], &w, &f) && f.step_s < least) least = f.step_s;
+    }
+    free(list);
+    assert_ls_ok(ls_mesh_choose(&c, WORKERS, 0, &w, &choice, &e), e);
+    ls_forecast first;
+    assert_true(forecast(&c, &choice.best[0], &w, &first));
+    assert_true(first.step_s <= 1.05 * least);
+    assert_true(choice.best[0].pipe > 1); /* four virtual workers, eight workers */
+    for (int i = 1; i < choice.n; i++)
+        assert_true(choice.best[i].step_s >= choice.best[i - 1].step_s);
+    assert_int_equal(choice.listed, n);
+}
+
+static void test_limit(void **state) {
+    (void)state;
+    const ls_forecast_world w = {.machine = &typical};
+    ls_config c = config_of("train.batch=32", "train.virtual_workers=8");
+    ls_mesh_choice all, some;
+    ls_error e;
+    size_t least = SIZE_MAX;
+    assert_ls_ok(ls_mesh_choose(&c, WORKERS, 0, &w, &all, &e), e);
+    for (int i = 0; i < all.n; i++)
+        if (all.best[i].memory_nbytes < least) least = all.best[i].memory_nbytes;
+    size_t limit = (least + all.best[0].memory_nbytes) / 2;
+    assert_true(least < limit && limit < all.best[0].memory_nbytes);
+    assert_ls_ok(ls_mesh_choose(&c, WORKERS, limit, &w, &some, &e), e);
+    assert_true(some.over > 0 && some.n > 0);
+    for (int i = 0; i < some.n; i++) assert_true(some.best[i].memory_nbytes <= limit);
+    assert_int_equal(ls_mesh_choose(&c, WORKERS, 1000, &w, &some, &e), LS_ENOMEM);
+    assert_non_null(strstr(e.msg, "fits into 0.0 MB a worker; the nearest needs"));
+    assert_non_null(strstr(e.msg, "parallel.mesh.pipe="));
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    const ls_forecast_world w = {.machine = &typical};
+    ls_config c = config_of("train.batch=8", "train.virtual_workers=2");
+    ls_mesh_choice choice;
+    ls_error e;
+    assert_int_equal(ls_mesh_choose(&c, 23, 0, &w, &choice, &e), LS_EINVAL);
+    assert_non_null(strstr(e.msg, "23 workers form no mesh: the model can be cut into 9 stages"));
+    assert_non_null(strstr(e.msg, "the nearest numbers of workers: 18"));
+    set(&c, "parallel.mesh=auto");
+    set(&c, "parallel.shard_group=2");
+    assert_int_equal(ls_config_check(&c, "here", &e), LS_EINVAL);
+    assert_non_null(strstr(e.msg, "parallel.shard_group"));
+}
+
+/* The same number of workers gets the same mesh, and the config keeps what decides the bits. */
+static void test_auto(void **state) {
+    (void)state;
+    ls_config c = config_of("train.batch=32", "train.virtual_workers=4"), again = c;
+    ls_error e;
+    set(&c, "parallel.mesh=auto");
+    again.parallel.mesh = c.parallel.mesh;
+    assert_ls_ok(ls_mesh_auto(&c, WORKERS, false, &e), e);
+    assert_ls_ok(ls_mesh_auto(&again, WORKERS, false, &e), e);
+    assert_memory_equal(&c, &again, sizeof c);
+    assert_int_equal(c.parallel.mesh_pipe * c.parallel.mesh_data, WORKERS);
+    assert_int_equal(c.train.virtual_workers, 4);
+    assert_int_equal(c.train.batch, 32);
+    assert_int_equal(c.parallel.mesh, LS_MESH_AUTO);
+    set(&c, "parallel.mesh.pipe=2"); /* a mesh of one's own */
+    assert_int_equal(c.parallel.mesh, LS_MESH_GIVEN);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_trials),  cmocka_unit_test(test_first), cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_auto),
+    };
+    return cmocka_run_group_tests(tests, make_machine, free_machine);
+}
