@@ -128,7 +128,7 @@ def draw_settings(hosts, model):
             "survival.heartbeat_s=%g" % random.choice([0.3, 0.6, 1]),
             "survival.balance=" + random.choice(["off", "auto"])]
     if piped:
-        free += ["parallel.mesh.pipe=%d" % pipe] + some((0.4, "parallel.schedule=gpipe"))
+        free += ["parallel.mesh.pipe=%d" % pipe] + some((0.6, "parallel.schedule=" + random.choice(["gpipe", "zb-h1"])))
     if not apart and not piped:
         free += some((0.3, "survival.backup_workers=2"),
                      (0.3, "survival.audit=%d" % random.choice([3, 10])))

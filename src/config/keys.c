@@ -46,7 +46,7 @@ static const char *const compressions[] = {"none", "topk", "randomk",  "onebit",
                                            "int4", "demo", "powersgd", "auto",   NULL};
 static const char *const sends[] = {"auto", "codes", "values", NULL};
 static const char *const feedbacks[] = {"error", "ef21", "none", NULL};
-static const char *const pipelines[] = {"1f1b", "gpipe", "interleaved", NULL};
+static const char *const pipelines[] = {"1f1b", "gpipe", "interleaved", "zb-h1", NULL};
 static const char *const autos[] = {"auto", NULL};
 static const char *const on_unless_off[] = {"on", "off", NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
@@ -413,7 +413,8 @@ const ls_config_key ls_config_keys[] = {
            "zero, recompute and train.micro_batch that go with it; given: what these keys say"),
     ONE_OF("parallel.schedule", parallel.schedule, pipelines, FREE,
            "the order of a pipeline's micro-batches; 1f1b: one forward, one backward; gpipe: all "
-           "forward, then all backward; interleaved: 1f1b with several stages a worker"),
+           "forward, then all backward; interleaved: 1f1b with several stages a worker; zb-h1: "
+           "1f1b whose gradients of parameters wait until there is nothing else to do"),
     INT("parallel.chunks", parallel.chunks, 1, 64, 1, FREE,
         "stages of each worker of an interleaved pipeline"),
     STRINGS("parallel.stages", parallel.stages, FREE,

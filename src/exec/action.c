@@ -9,7 +9,7 @@
 #include "exec/exec_state.h"
 #include "exec/store_step.h"
 #include "exec/update.h"
-#include "model/mixed.h"
+#include "model/split.h"
 #include "optim/norm.h"
 #include "tensor/dtype.h"
 
@@ -204,7 +204,12 @@ static ls_status run_backward(ls_exec *x, const ls_action *a) {
         size_t part = below->backward_whole ? (size_t)(a->micro * x->c.plan->c.micro_batch) : 0;
         call.dx[k] = buffer(x, LS_BUF_DACT, a, l->inputs[k]) + part * sample;
     }
-    ls_mixed_backward(l, &call);
+    if (a->back == LS_BACK_INPUTS)
+        ls_split_inputs(l, &call);
+    else if (a->back == LS_BACK_PARAMS)
+        ls_split_params(l, &call);
+    else
+        ls_mixed_backward(l, &call);
     return LS_OK;
 }
 

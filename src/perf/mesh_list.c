@@ -48,6 +48,7 @@ static void list_schedules(const listing *l, const ls_mesh *m, values *v) {
     add_value(v, LS_PIPELINE_1F1B);
     if (m->pipe == 1) return;
     add_value(v, LS_PIPELINE_INTERLEAVED);
+    add_value(v, LS_PIPELINE_ZB_H1);
 }
 
 static void list_chunks(const listing *l, const ls_mesh *m, values *v) {

@@ -108,6 +108,14 @@ static bool is_left_out(const ls_layer *l, const ls_works *w, int i, bool dx) {
     return (grads && !(grads & trained)) || (w->list[i].kind == LS_WORK_PRODUCT_DX && !dx);
 }
 
+/* Does the part of a Backward leave the work out? That for parameters computes the gradient of the
+ * layer's first product's input no more. */
+static bool is_other_part(const ls_works *w, int i, ls_back back) {
+    bool dx = w->list[i].kind == LS_WORK_PRODUCT_DX || w->list[i].kind == LS_WORK_NORM_DX;
+    for (int k = 0; k < i && dx; k++) dx = w->list[k].kind != w->list[i].kind;
+    return (back == LS_BACK_INPUTS && w->grads[i]) || (back == LS_BACK_PARAMS && dx);
+}
+
 static double layer_s(const ls_pricer *p, const ls_action *a) {
     const ls_plan *plan = p->plan;
     const ls_layer *l = &plan->c.model->layers[a->layer];
@@ -116,7 +124,7 @@ static double layer_s(const ls_pricer *p, const ls_action *a) {
     double sum = 0;
     bool dx = ls_model_has_dx(plan->c.model, l);
     for (int i = 0; i < works->n; i++) {
-        if (is_left_out(l, works, i, dx)) continue;
+        if (is_left_out(l, works, i, dx) || is_other_part(works, i, a->back)) continue;
         sum += work_s(p, &works->list[i], (double)l->T, (double)n) + p->site->machine->call_s;
     }
     return sum + convert_s(p, l, a, n);

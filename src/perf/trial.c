@@ -31,9 +31,10 @@ static amount amount_of(const ls_config *c, const ls_mesh *m) {
     return (amount){up(c->train.virtual_workers, m->data), up(samples_of(c), m->micro_batch)};
 }
 
-/* As much of it as has about `micros` micro-batches, of several virtual workers if there are. */
-static amount less_of(const ls_mesh *m, amount all, int64_t micros) {
-    int64_t each = all.micros < m->pipe ? all.micros : m->pipe, vws = up(micros, each);
+/* As much of it as has about `times` * `few` micro-batches, of several virtual workers if there are. */
+static amount less_of(amount all, int64_t times, int64_t few) {
+    int64_t micros = times * few, each = all.micros < few ? all.micros : few;
+    int64_t vws = up(micros, each);
     if (vws <= all.vws) return (amount){vws, each};
     return (amount){all.vws, up(micros, all.vws)};
 }
@@ -234,7 +235,7 @@ ls_status ls_mesh_try(const ls_config *c, int n, const ls_forecast_world *w, ls_
                       bool *possible_p, ls_error *e) {
     trial t = {c, n, w, m, amount_of(c, m)};
     int64_t few = m->pipe > 1 && m->pipe < 4 ? 4 : m->pipe;
-    amount some = less_of(m, t.all, 2 * few), more = less_of(m, t.all, 3 * few);
+    amount some = less_of(t.all, 2, few), more = less_of(t.all, 3, few);
     int64_t all = passes_of(t.all);
     bool whole = all <= passes_of(more) || passes_of(more) <= passes_of(some);
     measured x, y;

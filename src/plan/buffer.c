@@ -1,7 +1,7 @@
 /* buffer.c - the numbered buffers of a plan: their sizes and names, and the uses of each action. */
 #include <stdio.h>
 
-#include "model/mixed.h"
+#include "model/split.h"
 #include "plan/plan.h"
 #include "tensor/dtype.h"
 
@@ -103,6 +103,9 @@ size_t ls_plan_work_nbytes(const ls_plan *p) {
         int64_t n = l->backward_whole ? p->c.batch / p->c.V : p->c.micro_batch;
         size_t nbytes = ls_mixed_work_nbytes(l, n, p->c.compute, p->c.reduce, ls_plan_wide(p));
         if (nbytes > most) most = nbytes;
+        if (!ls_plan_splits(p, i)) continue;
+        nbytes = ls_split_work_nbytes(l, n, p->c.compute, p->c.reduce, ls_plan_wide(p));
+        if (nbytes > most) most = nbytes;
     }
     return most;
 }
@@ -159,6 +162,8 @@ static void use_layer(const use_list *u, const ls_action *a) {
     const ls_model *m = u->p->c.model;
     int l = a->layer;
     bool forward = a->kind != LS_BACKWARD, has_y = !m->layers[l].loss;
+    bool inputs = !forward && a->back != LS_BACK_PARAMS;
+    bool params = !forward && a->back != LS_BACK_INPUTS;
     use(u, LS_BUF_SAMPLES, 0, 0, LS_USE_READ);
     use(u, LS_BUF_WORK, 0, 0, LS_USE_WRITE);
     const ls_layer *layer = &m->layers[l];
@@ -169,7 +174,7 @@ static void use_layer(const use_list *u, const ls_action *a) {
     if (!has_y) use(u, LS_BUF_LOSSES, 0, 0, LS_USE_WRITE);
     if (forward && has_y) use_call(u, LS_BUF_ACT, a, l, LS_USE_WRITE);
     if (!forward && has_y) use_call(u, LS_BUF_DACT, a, l, LS_USE_READ);
-    for (int k = 0; !forward && k < layer->ninputs; k++) {
+    for (int k = 0; inputs && k < layer->ninputs; k++) {
         if (m->layers[layer->inputs[k]].is_constant) continue;
         /* a layer whose backward is whole collects the parts of its micro-batches */
         bool part = m->layers[layer->inputs[k]].backward_whole && a->micro > 0;
@@ -181,7 +186,7 @@ static void use_layer(const use_list *u, const ls_action *a) {
         int b = ls_plan_bucket_in(u->p, touched[i], ls_plan_island_of(u->p, a->vw));
         if (forward || !m->layers[l].backward_alone) use(u, LS_BUF_PARAM, b, 0, LS_USE_READ);
         bool opens = a->start && ls_plan_opens(u->p, touched[i], l);
-        if (!forward) use(u, LS_BUF_GRAD, b, a->slot, opens ? LS_USE_WRITE : LS_USE_UPDATE);
+        if (params) use(u, LS_BUF_GRAD, b, a->slot, opens ? LS_USE_WRITE : LS_USE_UPDATE);
     }
 }
 

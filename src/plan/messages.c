@@ -23,20 +23,39 @@ typedef struct walk {
     int *at, *stop; /* [nworkers] the next action of each list, and its end */
     int *ahead;     /* [nstages][data] micro-batches whose input has been sent to the stage */
     int *back;      /* [nstages][data] whose output's gradient has */
+    int *parts;     /* [nworkers][nbuckets] virtual workers whose part of the bucket it has sent */
 } walk;
 
 static int cell(const walk *w, int stage, int worker) {
     return stage * ls_plan_data(w->p) + ls_plan_place(w->p, worker);
 }
 
+/* Have the other ranks sent their parts of what this action completes? */
+static bool has_parts(const walk *w, const ls_action *a) {
+    const ls_plan *p = w->p;
+    const int *touched = NULL;
+    int n = ls_plan_touched(p, a->layer, &touched), own = ls_plan_rank(p, a->worker);
+    for (int j = 0; j < n; j++)
+        for (int rank = 0; p->buckets[touched[j]].writer == a->layer && rank < ls_plan_pipe(p);
+             rank++) {
+            int from = rank * ls_plan_data(p) + ls_plan_place(p, a->worker);
+            if (rank == own || !ls_plan_touches(p, touched[j], rank)) continue;
+            if (w->parts[from * p->nbuckets + touched[j]] <= ls_plan_vw_index(p, a->worker, a->vw))
+                return false;
+        }
+    return true;
+}
+
 /* Has the next action of a worker all that it needs of other stages? */
 static bool may_run(const walk *w, const ls_action *a) {
     if (!ls_action_calls_layer(a)) return true;
+    if (a->kind == LS_BACKWARD && a->last && !has_parts(w, a)) return false;
     int stage = w->p->stage_of[a->layer], k = ls_plan_sequence(w->p, a->worker, a->vw, a->micro);
     bool enters = a->kind == LS_FORWARD || w->p->c.model->layers[a->layer].loss;
     if (enters && stage > 0 && a->layer == w->first[stage])
         return w->ahead[cell(w, stage, a->worker)] > k;
-    if (a->kind == LS_BACKWARD && stage + 1 < w->nstages && a->layer == w->end[stage] - 1)
+    bool back = a->kind == LS_BACKWARD && a->back != LS_BACK_PARAMS;
+    if (back && stage + 1 < w->nstages && a->layer == w->end[stage] - 1)
         return w->back[cell(w, stage, a->worker)] > k;
     return true;
 }
@@ -66,6 +85,7 @@ static void send_parts(walk *w, const ls_action *a) {
         size_t first = 0, end = 0;
         if (p->buckets[k].rank == rank || !ls_plan_closes(p, k, a->layer)) continue;
         ls_plan_touched_part(p, k, rank, &first, &end);
+        w->parts[a->worker * p->nbuckets + k]++;
         ls_plan_append(
             &w->to,
             &(ls_action){.kind = LS_SEND,
@@ -113,7 +133,8 @@ static void run(walk *w, const ls_action *a) {
         send(w, a, LS_BUF_ACT, a->layer, ls_plan_runner(p, a->worker, a->layer + 1));
         w->ahead[cell(w, stage + 1, a->worker)]++;
     }
-    if (a->kind == LS_BACKWARD && stage > 0 && a->layer == w->first[stage]) {
+    bool back = a->kind == LS_BACKWARD && a->back != LS_BACK_PARAMS;
+    if (back && stage > 0 && a->layer == w->first[stage]) {
         send(w, a, LS_BUF_DACT, a->layer - 1, ls_plan_runner(p, a->worker, a->layer - 1));
         w->back[cell(w, stage - 1, a->worker)]++;
     }
@@ -230,6 +251,7 @@ static void begin(walk *w) {
     w->stop = LS_NEW_ARRAY(int, n);
     w->ahead = LS_NEW_ARRAY(int, cells);
     w->back = LS_NEW_ARRAY(int, cells);
+    w->parts = LS_NEW_ARRAY(int, n *(size_t)p->nbuckets);
     for (int s = 0; s < w->nstages; s++) ls_plan_stage_layers(p, s, &w->first[s], &w->end[s]);
     for (int i = 0; i < p->nactions; i++) w->stop[p->actions[i].worker]++;
     for (size_t i = 1; i < n; i++) {
@@ -254,6 +276,7 @@ ls_status ls_plan_add_messages(ls_plan *p, ls_error *e) {
     free(w.stop);
     free(w.ahead);
     free(w.back);
+    free(w.parts);
     free(p->actions);
     *p = w.to;
     if (!whole) return ls_fail(e, LS_EINVAL, "plan: the pipeline's workers wait for each other");

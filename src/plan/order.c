@@ -14,8 +14,27 @@ static void add_forward(ls_plan *to, const ls_plan *p, ls_action base, int first
         if (!p->c.model->layers[base.layer].loss) ls_plan_append(to, &base);
 }
 
+static bool trains(const ls_layer *l) {
+    for (int k = 0; k < l->nparams; k++)
+        if (!l->frozen[k]) return true;
+    return false;
+}
+
+/* Where passes are split, gradients of parameters are computed in the second one: so a sum's chain is
+ * that of one pass. false: the layer has nothing to do in this pass. */
+static bool take_part(const ls_plan *p, ls_back back, ls_action *a) {
+    const ls_layer *l = &p->c.model->layers[a->layer];
+    bool splits = ls_plan_splits(p, a->layer);
+    if (back == LS_BACK_ALL) return true;
+    if (!splits) return trains(l) == (back == LS_BACK_PARAMS);
+    a->back = back;
+    if (back == LS_BACK_INPUTS) a->start = a->last = false;
+    return true;
+}
+
 /* start: of the virtual worker's chains, where this is the first micro-batch. */
-static void add_backward(ls_plan *to, const ls_plan *p, ls_action base, int first, int end) {
+static void add_backward(ls_plan *to, const ls_plan *p, ls_action base, ls_back back, int first,
+                         int end) {
     const ls_model *m = p->c.model;
     base.kind = LS_BACKWARD;
     base.last = base.micro == ls_plan_micros(p) - 1;
@@ -29,7 +48,7 @@ static void add_backward(ls_plan *to, const ls_plan *p, ls_action base, int firs
             a.micro = -1;
             a.start = start;
         }
-        ls_plan_append(to, &a);
+        if (take_part(p, back, &a)) ls_plan_append(to, &a);
     }
 }
 
@@ -57,7 +76,7 @@ static void add_passes(ls_plan *to, const ls_plan *p, int worker, int micros) {
         ls_plan_stage_layers(p, ls_pipe_stage(&s, rank, passes[i].chunk), &first, &end);
         ls_action base = micro_at(p, worker, passes[i].micro);
         if (passes[i].backward)
-            add_backward(to, p, base, first, end);
+            add_backward(to, p, base, passes[i].back, first, end);
         else
             add_forward(to, p, base, first, end);
     }
@@ -75,7 +94,7 @@ static void add_worker(ls_plan *to, const ls_plan *p, int worker) {
     for (int k = 0; k < n; k++) {
         ls_action base = micro_at(p, worker, k);
         add_forward(to, p, base, 0, layers);
-        add_backward(to, p, base, 0, layers);
+        add_backward(to, p, base, LS_BACK_ALL, 0, layers);
     }
 }
 

@@ -229,7 +229,7 @@ static ls_status check_schedule(const ls_plan_config *c, ls_error *e) {
     if (c->pipe > 1 && (chunks > 1) != (c->schedule == LS_PIPE_INTERLEAVED))
         return ls_fail(e, LS_EINVAL,
                        "parallel.schedule: with %d stages a worker (parallel.chunks) use %s",
-                       chunks, chunks > 1 ? "interleaved" : "1f1b or gpipe, or more chunks");
+                       chunks, chunks > 1 ? "interleaved" : "1f1b, gpipe or zb-h1, or more chunks");
     return LS_OK;
 }
 

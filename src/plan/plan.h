@@ -121,6 +121,7 @@ typedef struct ls_action {
     bool summed;    /* Add: adds sums over all workers, in the worker's shard */
     int round;      /* communication: the round, where each round is reduced; Encode, Exchange: the
                        factor, 0 or 1, where there are two */
+    ls_back back;   /* Backward: of what it computes the gradients (schedule.h) */
     bool start;     /* Backward: the slot's chains start at 0; Encode: the virtual worker's first */
     bool last;      /* Backward: the last micro-batch of the virtual worker; Squares: its last;
                        Encode (of factors, Decode): its last, which completes errors */
@@ -356,6 +357,8 @@ int ls_plan_runner(const ls_plan *, int worker, int layer);
 int ls_plan_sequence(const ls_plan *, int worker, int vw, int micro);
 /* Cuts layers into stages. LS_EINVAL: it can't be done. */
 ls_status ls_plan_cut_stages(ls_plan *, ls_error *);
+/* Is the layer's Backward two actions, one for its inputs and a later one for its parameters? */
+bool ls_plan_splits(const ls_plan *, int layer);
 /* The layers of a stage, [*first_p, *end_p). */
 void ls_plan_stage_layers(const ls_plan *, int stage, int *first_p, int *end_p);
 /* Once there are buckets: finds who writes what. */

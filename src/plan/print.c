@@ -26,7 +26,10 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
         else
             ls_buf_printf(out, " all micros");
         if (a->kind == LS_BACKWARD)
-            ls_buf_printf(out, "  sum %d%s", a->slot, a->start ? " (start)" : "");
+            ls_buf_printf(out, "  sum %d%s%s", a->slot, a->start ? " (start)" : "",
+                          a->back == LS_BACK_INPUTS   ? ", of inputs"
+                          : a->back == LS_BACK_PARAMS ? ", of parameters"
+                                                      : "");
         break;
     case LS_SQUARES:
         ls_buf_printf(out, "  bucket %-3d vw %d  sum %d", a->bucket, a->vw, a->slot);

@@ -4,7 +4,8 @@
 #include "plan/plan.h"
 
 static const char *const schedules[] = {
-    [LS_PIPE_1F1B] = "1f1b", [LS_PIPE_GPIPE] = "gpipe", [LS_PIPE_INTERLEAVED] = "interleaved"};
+    [LS_PIPE_1F1B] = "1f1b", [LS_PIPE_GPIPE] = "gpipe", [LS_PIPE_INTERLEAVED] = "interleaved",
+    [LS_PIPE_ZB_H1] = "zb-h1"};
 
 const char *ls_pipe_name(ls_pipe_kind kind) { return schedules[kind]; }
 

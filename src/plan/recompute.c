@@ -38,7 +38,8 @@ static int *find_segments(const ls_plan *p) {
 
 /* Appends an action of a worker's list, after the Recomputes that it needs. */
 static void add_action(ls_plan *list, const ls_plan *p, const int *first, const ls_action *a) {
-    bool ends = a->kind == LS_BACKWARD && first[a->layer] != NONE;
+    bool back = a->kind == LS_BACKWARD && a->back != LS_BACK_PARAMS;
+    bool ends = back && first[a->layer] != NONE;
     for (int l = ends ? first[a->layer] : 0; ends && l <= a->layer; l++) {
         if (p->c.model->layers[l].loss) continue;
         ls_action again = {.kind = LS_RECOMPUTE, .worker = a->worker, .layer = l};

@@ -1,7 +1,11 @@
 /* schedule.c - see schedule.h. */
 #include "plan/schedule.h"
 
-int ls_pipe_npasses(const ls_pipe_schedule *s) { return 2 * s->chunks * s->micros; }
+bool ls_pipe_splits(ls_pipe_kind kind) { return kind == LS_PIPE_ZB_H1; }
+
+int ls_pipe_npasses(const ls_pipe_schedule *s) {
+    return (ls_pipe_splits(s->kind) ? 3 : 2) * s->chunks * s->micros;
+}
 
 int ls_pipe_stage(const ls_pipe_schedule *s, int rank, int chunk) {
     return chunk * s->workers + rank;
@@ -30,10 +34,11 @@ static group group_of(const ls_pipe_schedule *s, int number) {
 static ls_pass pass_at(const ls_pipe_schedule *s, int i, bool backward) {
     int number = 0;
     group g = group_of(s, 0);
-    if (s->chunks == 1) return (ls_pass){backward, 0, i};
+    if (s->chunks == 1) return (ls_pass){backward, 0, i, LS_BACK_ALL};
     while (i >= (g.first + g.size) * s->chunks) g = group_of(s, ++number);
     int at = i - g.first * s->chunks, chunk = at / g.size;
-    return (ls_pass){backward, backward ? s->chunks - 1 - chunk : chunk, g.first + at % g.size};
+    return (ls_pass){backward, backward ? s->chunks - 1 - chunk : chunk, g.first + at % g.size,
+                     LS_BACK_ALL};
 }
 
 /* Forward passes before the first backward one. */
@@ -45,8 +50,25 @@ static int warmup(const ls_pipe_schedule *s, int rank) {
     return n < all ? n : all;
 }
 
+/* Worker r holds back r micro-batches' gradients of parameters, and so has as many activations as
+ * worker 0. */
+static void list_zb_h1(const ls_pipe_schedule *s, int rank, ls_pass *passes) {
+    int all = s->micros, ahead = warmup(s, rank), n = 0, done = 0;
+    for (int i = 0; i < ahead; i++) passes[n++] = (ls_pass){false, 0, i, LS_BACK_ALL};
+    for (int i = 0; i < all; i++) {
+        if (ahead + i < all) passes[n++] = (ls_pass){false, 0, ahead + i, LS_BACK_ALL};
+        passes[n++] = (ls_pass){true, 0, i, LS_BACK_INPUTS};
+        if (i >= rank) passes[n++] = (ls_pass){true, 0, done++, LS_BACK_PARAMS};
+    }
+    while (done < all) passes[n++] = (ls_pass){true, 0, done++, LS_BACK_PARAMS};
+}
+
 void ls_pipe_list(const ls_pipe_schedule *s, int rank, ls_pass *passes) {
     int all = s->chunks * s->micros, ahead = warmup(s, rank), n = 0;
+    if (s->kind == LS_PIPE_ZB_H1) {
+        list_zb_h1(s, rank, passes);
+        return;
+    }
     for (int i = 0; i < ahead; i++) passes[n++] = pass_at(s, i, false);
     for (int i = 0; i < all; i++) {
         if (ahead + i < all) passes[n++] = pass_at(s, ahead + i, false);
@@ -55,8 +77,8 @@ void ls_pipe_list(const ls_pipe_schedule *s, int rank, ls_pass *passes) {
 }
 
 /* In a worker's passes for one micro-batch, which take 3: (P - 1) of them, with several chunks a
- * v-th. */
+ * v-th; split, (P - 1) (F + I - W). */
 double ls_pipe_bubble(const ls_pipe_schedule *s) {
-    double idle = 3.0 * (s->workers - 1) / s->chunks;
+    double idle = (ls_pipe_splits(s->kind) ? 1.0 : 3.0) * (s->workers - 1) / s->chunks;
     return idle / (3.0 * s->micros + idle);
 }

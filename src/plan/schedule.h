@@ -11,6 +11,9 @@
  *                Large-Scale Language Model Training on GPU Clusters Using Megatron-LM", 2021).
  *                Micro-batches go through the chunks in groups of P; where P does not divide them,
  *                in larger groups
+ *   zb-h1        1f1b whose backward passes compute the gradients of inputs alone; those of parameters
+ *                follow r micro-batches later on worker r, where it would wait (Qi et al., "Zero
+ *                Bubble Pipeline Parallelism", 2023)
  *
  * On each stage, micro-batches go forward and backward in ascending order: so a gradient's chain is
  * that of one worker.
@@ -25,7 +28,8 @@
 typedef enum ls_pipe_kind {
     LS_PIPE_1F1B,
     LS_PIPE_GPIPE,
-    LS_PIPE_INTERLEAVED
+    LS_PIPE_INTERLEAVED,
+    LS_PIPE_ZB_H1
 } ls_pipe_kind;
 
 typedef struct ls_pipe_schedule {
@@ -35,11 +39,23 @@ typedef struct ls_pipe_schedule {
     int micros;  /* micro-batches of a step */
 } ls_pipe_schedule;
 
+/* What a pass backward computes. */
+typedef enum ls_back {
+    LS_BACK_ALL,
+    LS_BACK_INPUTS, /* the gradients of inputs, which the stage before waits for */
+    LS_BACK_PARAMS  /* those of parameters */
+} ls_back;
+
 /* One pass of a micro-batch through a stage. */
 typedef struct ls_pass {
     bool backward;
     int chunk, micro;
+    ls_back back;
 } ls_pass;
+
+/* Are passes backward split? */
+bool ls_pipe_splits(ls_pipe_kind);
+
 
 /* Passes of each worker in a step. */
 int ls_pipe_npasses(const ls_pipe_schedule *);
@@ -47,7 +63,7 @@ int ls_pipe_npasses(const ls_pipe_schedule *);
 void ls_pipe_list(const ls_pipe_schedule *, int rank, ls_pass *passes);
 
 /* The part of a step in which a worker has nothing to do, if a pass forward takes as long in all
- * stages and a pass backward twice as long. */
+ * stages and a pass backward twice as long, or where it is split as long for each part. */
 double ls_pipe_bubble(const ls_pipe_schedule *);
 
 /* The stage of a worker's chunk, and the reverse. */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/plural.h"
+#include "model/split.h"
 #include "plan/plan.h"
 #include "plan/stages.h"
 
@@ -44,6 +45,11 @@ void ls_plan_stage_layers(const ls_plan *p, int stage, int *first_p, int *end_p)
         if (l < *first_p) *first_p = l;
         *end_p = l + 1;
     }
+}
+
+bool ls_plan_splits(const ls_plan *p, int layer) {
+    return ls_plan_pipe(p) > 1 && ls_pipe_splits(p->c.schedule) &&
+           ls_split_can(p->c.model, &p->c.model->layers[layer]);
 }
 
 /* ---- stages ---- */

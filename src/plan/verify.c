@@ -13,6 +13,7 @@ typedef struct walk {
     char *state;                   /* [nworkers][nbuffers] */
     int *forwards, *backs;         /* [V][nlayers] micro-batches so far */
     int *recomputes;               /* [V][nlayers] micro-batches computed again */
+    int *inputs; /* [V][nlayers] micro-batches whose gradient of inputs alone is computed */
     int *squares, *encodes, *adds; /* [V][nbuckets] so far; adds: folds */
     int *reduced, *updated;        /* [nbuckets], [nbuckets][nworkers] */
     int *loads, *norms;            /* [nworkers] */
@@ -206,6 +207,17 @@ static void check_chain(walk *w, const ls_action *a, bool whole) {
         wrong(w, "ends a chain at the wrong micro-batch");
 }
 
+/* The first part of a Backward that is split adds to no sum. */
+static void check_inputs(walk *w, const ls_action *a) {
+    int i = a->vw * w->p->c.model->nlayers + a->layer;
+    bool loss = w->p->c.model->layers[a->layer].loss;
+    if (!ls_plan_splits(w->p, a->layer)) wrong(w, "is a part of what is not split");
+    if (a->micro != w->inputs[i]) wrong(w, "is out of order");
+    w->inputs[i]++;
+    if (!loss && w->forwards[i] < w->inputs[i]) wrong(w, "precedes its Forward");
+    if (a->start || a->last) wrong(w, "starts or ends a chain without a gradient of parameters");
+}
+
 static void check_compute(walk *w, const ls_action *a) {
     const ls_model *m = w->p->c.model;
     if (a->layer < 0 || a->layer >= m->nlayers || !is_own(w, a)) {
@@ -213,6 +225,13 @@ static void check_compute(walk *w, const ls_action *a) {
         return;
     }
     int i = a->vw * m->nlayers + a->layer;
+    if (a->kind == LS_BACKWARD && a->back == LS_BACK_INPUTS) {
+        check_inputs(w, a);
+        return;
+    }
+    bool split = a->kind == LS_BACKWARD && ls_plan_splits(w->p, a->layer);
+    if (split != (a->back == LS_BACK_PARAMS)) wrong(w, "computes the wrong gradients");
+    if (split && w->inputs[i] <= w->backs[i]) wrong(w, "precedes the gradients of its inputs");
     bool whole = a->kind == LS_BACKWARD && m->layers[a->layer].backward_whole;
     bool loss = m->layers[a->layer].loss;
     int *seen = a->kind == LS_FORWARD ? w->forwards : w->backs;
@@ -237,10 +256,14 @@ static void check_recompute(walk *w, const ls_action *a) {
         return;
     }
     int i = a->vw * m->nlayers + a->layer;
-    int backs = m->layers[a->layer].is_constant ? a->micro : w->backs[i];
+    int backs = m->layers[a->layer].is_constant      ? a->micro
+                : ls_plan_splits(w->p, a->layer) ? w->inputs[i]
+                                                 : w->backs[i];
     bool piped = ls_plan_pipe(w->p) > 1;
     bool early = piped ? a->micro + 1 > w->forwards[i] : a->micro + 1 != w->forwards[i];
-    if (early || a->micro != backs || a->micro != w->recomputes[i]++) wrong(w, "is out of order");
+    /* where passes are split, the Backward may be in the second part */
+    bool done = piped && ls_pipe_splits(w->p->c.schedule) ? backs > a->micro : backs != a->micro;
+    if (early || done || a->micro != w->recomputes[i]++) wrong(w, "is out of order");
 }
 
 /* Among some of the workers: those of an island, or a rank. */
@@ -620,7 +643,8 @@ static void check_end(walk *w) {
         if (w->forwards[i] != (l->loss ? 0 : micros) ||
             w->backs[i] != (l->is_constant      ? 0
                             : l->backward_whole ? 1
-                                                : micros))
+                                                : micros) ||
+            w->inputs[i] != (ls_plan_splits(p, i % p->c.model->nlayers) ? micros : 0))
             wrong(w, "ends a plan that leaves out a micro-batch");
     }
     for (int k = 0; w->stage >= LS_STAGE_REDUCTION && k < p->nbuckets; k++)
@@ -648,6 +672,7 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     w.forwards = LS_NEW_ARRAY(int, cells);
     w.backs = LS_NEW_ARRAY(int, cells);
     w.recomputes = LS_NEW_ARRAY(int, cells);
+    w.inputs = LS_NEW_ARRAY(int, cells);
     w.latest = LS_NEW_ARRAY(int, n *(size_t)p->c.model->nlayers);
     w.messages = LS_NEW_ARRAY(int, n *(size_t)p->nbuckets);
     w.adds = LS_NEW_ARRAY(int, (size_t)(p->c.V * p->nbuckets));
@@ -670,6 +695,7 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     free(w.forwards);
     free(w.backs);
     free(w.recomputes);
+    free(w.inputs);
     free(w.latest);
     free(w.messages);
     free(w.adds);

@@ -76,6 +76,7 @@ static double flops(const ls_plan *p) {
         const ls_action *a = &p->actions[i];
         if (a->worker != 0) continue;
         const ls_layer *l = &p->c.model->layers[a->layer];
+        if (a->kind == LS_BACKWARD && a->back == LS_BACK_PARAMS) continue; /* counted with inputs */
         bool back = a->kind == LS_BACKWARD;
         double samples = (double)ls_plan_samples(p, a->micro);
         if (a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE || (back && l->loss))

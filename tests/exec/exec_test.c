@@ -370,6 +370,7 @@ static void test_sharding(void **state) {
 static void test_pipelines(void **state) {
     (void)state;
     static const ls_dtype types[] = {LS_F32, LS_F32, LS_BF16, LS_F16};
+    static const ls_pipe_kind kinds[] = {LS_PIPE_1F1B, LS_PIPE_GPIPE, LS_PIPE_ZB_H1};
     for (uint64_t seed = 0; seed < PIPELINES; seed++) {
         int V = 1 << pick(seed, 0, 4);
         setup oracle = {.sequential = true, .threads = 1, .zero = 1};
@@ -381,7 +382,7 @@ static void test_pipelines(void **state) {
         int data = 1 + pick(seed, 5, MOST / s.pipe < V ? MOST / s.pipe : V);
         bool chunked = s.pipe == 2 && s.kind == CHAIN && pick(seed, 6, 2);
         s.chunks = chunked ? 2 : 1;
-        s.schedule = chunked ? LS_PIPE_INTERLEAVED : pick(seed, 7, 2) ? LS_PIPE_GPIPE : LS_PIPE_1F1B;
+        s.schedule = chunked ? LS_PIPE_INTERLEAVED : kinds[pick(seed, 7, 3)];
         s.zero = pick(seed, 8, 3);
         s.recompute = pick(seed, 9, 4);
         s.bucket_nbytes = (size_t)(4096 << pick(seed, 10, 5));

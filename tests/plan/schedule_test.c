@@ -16,8 +16,12 @@ static ls_pass *list_of(const ls_pipe_schedule *s, int rank) {
     return passes;
 }
 
-/* The passes of a worker as text: F and B with the micro-batch, and the chunk if there are
- * several. */
+static char letter_of(const ls_pass *x) {
+    return x->back == LS_BACK_INPUTS ? 'I' : x->back == LS_BACK_PARAMS ? 'W' : x->backward ? 'B' : 'F';
+}
+
+/* The passes of a worker as text: F, B, or split I and W, with the micro-batch, and the chunk if there
+ * are several. */
 static void write_list(const ls_pipe_schedule *s, int rank, char *text, size_t size) {
     ls_pass *passes = list_of(s, rank);
     size_t n = 0;
@@ -25,8 +29,8 @@ static void write_list(const ls_pipe_schedule *s, int rank, char *text, size_t s
         const ls_pass *x = &passes[i];
         char chunk[8] = "";
         if (s->chunks > 1) snprintf(chunk, sizeof chunk, ".%d", x->chunk);
-        n += (size_t)snprintf(text + n, size - n, "%s%c%d%s", i ? " " : "", x->backward ? 'B' : 'F',
-                              x->micro, chunk);
+        n += (size_t)snprintf(text + n, size - n, "%s%c%d%s", i ? " " : "", letter_of(x), x->micro,
+                              chunk);
     }
     free(passes);
 }
@@ -47,6 +51,11 @@ static void test_known(void **state) {
     check_list(s, 3, "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4");
     s.kind = LS_PIPE_GPIPE;
     check_list(s, 1, "F0 F1 F2 F3 F4 B0 B1 B2 B3 B4");
+    /* ZB1P of torch.distributed.pipelining */
+    ls_pipe_schedule zero = {LS_PIPE_ZB_H1, 4, 1, 4};
+    check_list(zero, 0, "F0 F1 F2 F3 I0 W0 I1 W1 I2 W2 I3 W3");
+    check_list(zero, 1, "F0 F1 F2 I0 F3 I1 W0 I2 W1 I3 W2 W3");
+    check_list(zero, 3, "F0 I0 F1 I1 F2 I2 F3 I3 W0 W1 W2 W3");
     ls_pipe_schedule two = {LS_PIPE_INTERLEAVED, 2, 2, 4};
     check_list(two, 0,
                "F0.0 F1.0 F0.1 F1.1 F2.0 B0.1 F3.0 B1.1 F2.1 B0.0 F3.1 B1.0 B2.1 B3.1 B2.0 B3.0");
@@ -55,7 +64,7 @@ static void test_known(void **state) {
 }
 
 typedef struct timing {
-    int end;  /* of the step, where a forward pass takes 1 and a backward pass 2 */
+    int end;  /* of the step, where a forward pass takes 1 and a backward pass 2, each part of it 1 */
     int most; /* activations of micro-batches in a worker, at most */
 } timing;
 
@@ -63,7 +72,7 @@ typedef struct timing {
 static timing time_of(const ls_pipe_schedule *s) {
     int stages = s->workers * s->chunks, n = ls_pipe_npasses(s), left = n * s->workers;
     int at[MOST_WORKERS] = {0}, free_at[MOST_WORKERS] = {0}, held[MOST_WORKERS] = {0};
-    int done[2][MOST_WORKERS * MOST_CHUNKS][MOST_MICROS];
+    int done[3][MOST_WORKERS * MOST_CHUNKS][MOST_MICROS]; /* forward, gradients of inputs, the rest */
     ls_pass *lists[MOST_WORKERS];
     timing t = {0, 0};
     memset(done, -1, sizeof done);
@@ -74,18 +83,22 @@ static timing time_of(const ls_pipe_schedule *s) {
             if (at[r] == n) continue;
             const ls_pass *x = &lists[r][at[r]];
             int stage = ls_pipe_stage(s, r, x->chunk), rank = 0, chunk = 0, ready = 0;
+            int kind = x->back == LS_BACK_PARAMS ? 2 : x->backward;
+            bool frees = x->backward && x->back != LS_BACK_INPUTS;
             ls_pipe_place(s, stage, &rank, &chunk);
             assert_true(rank == r && chunk == x->chunk);
-            if (!x->backward && stage > 0) ready = done[0][stage - 1][x->micro];
-            if (x->backward && stage < stages - 1) ready = done[1][stage + 1][x->micro];
-            if (x->backward && stage == stages - 1) ready = done[0][stage][x->micro];
+            if (kind == 0 && stage > 0) ready = done[0][stage - 1][x->micro];
+            if (kind == 1 && stage < stages - 1) ready = done[1][stage + 1][x->micro];
+            if (kind == 1 && stage == stages - 1) ready = done[0][stage][x->micro];
+            if (kind == 2) ready = done[1][stage][x->micro];
             if (ready < 0) continue;
-            assert_int_equal(done[x->backward][stage][x->micro], -1); /* each pass once */
-            if (x->micro > 0) assert_true(done[x->backward][stage][x->micro - 1] >= 0);
+            assert_int_equal(done[kind][stage][x->micro], -1); /* each pass once */
+            if (x->micro > 0) assert_true(done[kind][stage][x->micro - 1] >= 0);
             if (x->backward) assert_true(done[0][stage][x->micro] >= 0);
             int begin = ready > free_at[r] ? ready : free_at[r];
-            free_at[r] = done[x->backward][stage][x->micro] = begin + (x->backward ? 2 : 1);
-            held[r] += x->backward ? -1 : 1;
+            int takes = x->backward && x->back == LS_BACK_ALL ? 2 : 1;
+            free_at[r] = done[kind][stage][x->micro] = begin + takes;
+            held[r] += frees ? -1 : kind == 0;
             if (held[r] > t.most) t.most = held[r];
             if (free_at[r] > t.end) t.end = free_at[r];
             at[r]++;
@@ -103,7 +116,8 @@ static int least(int a, int b) { return a < b ? a : b; }
 /* All pipelines of up to six workers, three chunks and twelve micro-batches. The bubble of 1F1B and
  * GPipe is (P - 1)(F + B), of the interleaved schedule a v-th of that if P divides the micro-batches
  * (passes of a chunk take a v-th of the time). 1F1B has P micro-batches in flight, GPipe all, the
- * interleaved one P v + P - 1 passes' worth. */
+ * interleaved one P v + P - 1 passes' worth. ZB-H1 has the activations of 1F1B, and a bubble of
+ * (P - 1)(F + I - W) where there are as many micro-batches as workers. */
 static void test_all_small(void **state) {
     (void)state;
     for (int P = 1; P <= MOST_WORKERS; P++)
@@ -112,6 +126,11 @@ static void test_all_small(void **state) {
             timing t = time_of(&one), g = time_of(&all);
             assert_int_equal(t.end, 3 * m + 3 * (P - 1));
             assert_int_equal(t.most, least(P, m));
+            ls_pipe_schedule zero = {LS_PIPE_ZB_H1, P, 1, m};
+            timing z = time_of(&zero);
+            if (m >= P) assert_int_equal(z.end, 3 * m + P - 1);
+            assert_true(z.end <= t.end);
+            assert_int_equal(z.most, least(P, m));
             assert_int_equal(g.end, 3 * m + 3 * (P - 1));
             assert_int_equal(g.most, m);
             for (int v = 2; v <= MOST_CHUNKS; v++) {
