@@ -128,7 +128,9 @@ def draw_settings(hosts, model):
             "survival.heartbeat_s=%g" % random.choice([0.3, 0.6, 1]),
             "survival.balance=" + random.choice(["off", "auto"])]
     if piped:
-        free += ["parallel.mesh.pipe=%d" % pipe] + some((0.6, "parallel.schedule=" + random.choice(["gpipe", "zb-h1"])))
+        free += ["parallel.mesh.pipe=%d" % pipe] + random.choice(
+            [[], ["parallel.schedule=gpipe"], ["parallel.schedule=zb-h1"], ["parallel.schedule=zb-v", "parallel.chunks=2"]]
+            if pipe == 2 and model.config["model"].get("kind") in ("gpt2", "llama") else [[], ["parallel.schedule=gpipe"], ["parallel.schedule=zb-h1"]])
     if not apart and not piped:
         free += some((0.3, "survival.backup_workers=2"),
                      (0.3, "survival.audit=%d" % random.choice([3, 10])))
@@ -151,7 +153,7 @@ def draw_settings(hosts, model):
     return V, workers, bits, free + model.free
 
 
-REFUSED = ("parallel.mesh", "parallel.schedule", "parallel.zero=", "parallel.shard_group=",
+REFUSED = ("parallel.mesh", "parallel.schedule", "parallel.chunks", "parallel.zero=", "parallel.shard_group=",
            "parallel.accumulate=", "parallel.transport=", "survival.audit=", "survival.backup_workers=", "survival.copies=", "compress.")
 
 

@@ -82,7 +82,7 @@ static ls_json *mesh_json(const ls_plan *p) {
         ls_json *s = ls_json_new_object();
         int first = 0, end = 0;
         ls_plan_stage_layers(p, stage, &first, &end);
-        ls_json_set_integer(s, "first_worker", stage % pipe * data);
+        ls_json_set_integer(s, "first_worker", ls_plan_runner(p, 0, first) / data * data);
         ls_json_set_text(s, "first_layer", p->c.model->layers[first].name);
         ls_json_set_text(s, "last_layer", p->c.model->layers[end - 1].name);
         ls_json_set_integer(s, "parameters", (int64_t)ls_plan_stage_params(p, stage));

@@ -93,7 +93,8 @@ typedef enum ls_pipeline_kind { /* as in plan/schedule.h */
                                 LS_PIPELINE_1F1B,
                                 LS_PIPELINE_GPIPE,
                                 LS_PIPELINE_INTERLEAVED,
-                                LS_PIPELINE_ZB_H1
+                                LS_PIPELINE_ZB_H1,
+                                LS_PIPELINE_ZB_V
 } ls_pipeline_kind;
 
 typedef enum ls_optimizer_kind {

@@ -46,7 +46,7 @@ static const char *const compressions[] = {"none", "topk", "randomk",  "onebit",
                                            "int4", "demo", "powersgd", "auto",   NULL};
 static const char *const sends[] = {"auto", "codes", "values", NULL};
 static const char *const feedbacks[] = {"error", "ef21", "none", NULL};
-static const char *const pipelines[] = {"1f1b", "gpipe", "interleaved", "zb-h1", NULL};
+static const char *const pipelines[] = {"1f1b", "gpipe", "interleaved", "zb-h1", "zb-v", NULL};
 static const char *const autos[] = {"auto", NULL};
 static const char *const on_unless_off[] = {"on", "off", NULL};
 static const char *const overlaps[] = {"auto", "on", "off", NULL};
@@ -414,9 +414,10 @@ const ls_config_key ls_config_keys[] = {
     ONE_OF("parallel.schedule", parallel.schedule, pipelines, FREE,
            "the order of a pipeline's micro-batches; 1f1b: one forward, one backward; gpipe: all "
            "forward, then all backward; interleaved: 1f1b with several stages a worker; zb-h1: "
-           "1f1b whose gradients of parameters wait until there is nothing else to do"),
+           "1f1b whose gradients of parameters wait until there is nothing else to do; zb-v: the "
+           "same with two stages a worker, parallel.chunks 2"),
     INT("parallel.chunks", parallel.chunks, 1, 64, 1, FREE,
-        "stages of each worker of an interleaved pipeline"),
+        "stages of each worker of a pipeline that is interleaved; 2 with zb-v"),
     STRINGS("parallel.stages", parallel.stages, FREE,
             "the layers that begin the second and later stages, by name; empty: stages of about "
             "the same work"),

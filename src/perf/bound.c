@@ -145,13 +145,16 @@ typedef struct part {
     size_t saved;  /* bytes that a sample's activations take */
 } part;
 
-static part part_of(const ls_bounds *b, const prices *x, const ls_mesh *m, const int *cut,
-                    int64_t rank) {
+static part part_of(const ls_bounds *b, const prices *x, const ls_mesh *m,
+                    const ls_pipe_schedule *schedule, int64_t rank) {
+    const int *cut = b->cuts[m->pipe * m->chunks];
     part s = {0};
     size_t element = ls_dtype_size(ls_config_compute(b->c));
     for (int l = 0; l < b->m->nlayers; l++) {
         const ls_layer *layer = &b->m->layers[l];
-        if (cut[l] % m->pipe != rank) continue;
+        int owner = 0, chunk = 0;
+        ls_pipe_place(schedule, cut[l], &owner, &chunk);
+        if (owner != rank) continue;
         s.pass_s += x->forward[l] * (m->recompute ? 2 : 1) + x->backward[l];
         for (int k = 0; k < layer->nparams; k++)
             s.params += layer->frozen[k] ? 0 : layer->counts[k];
@@ -203,7 +206,7 @@ ls_status ls_bounds_of(ls_bounds *b, ls_mesh *m, bool *can_p, ls_error *e) {
     LS_TRY(prices_of(b, m->micro_batch, &x, e));
     m->least_nbytes = 0;
     for (int64_t rank = 0; rank < m->pipe; rank++) {
-        part own = part_of(b, x, m, cut, rank);
+        part own = part_of(b, x, m, &s, rank);
         int64_t ahead = m->pipe - rank;
         size_t nbytes = memory_of(b, m, &own, m->pipe == 1 ? 1 : ahead < micros ? ahead : micros);
         if (own.pass_s > slowest) slowest = own.pass_s;

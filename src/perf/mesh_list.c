@@ -49,11 +49,13 @@ static void list_schedules(const listing *l, const ls_mesh *m, values *v) {
     if (m->pipe == 1) return;
     add_value(v, LS_PIPELINE_INTERLEAVED);
     add_value(v, LS_PIPELINE_ZB_H1);
+    add_value(v, LS_PIPELINE_ZB_V);
 }
 
 static void list_chunks(const listing *l, const ls_mesh *m, values *v) {
     static const int64_t some[] = {2, 3, 4, 6, 8};
-    if (m->schedule != LS_PIPELINE_INTERLEAVED) add_value(v, 1);
+    if (!ls_pipe_is_chunked((ls_pipe_kind)m->schedule)) add_value(v, 1);
+    if (m->schedule == LS_PIPELINE_ZB_V && 2 * m->pipe <= l->most_stages) add_value(v, 2);
     for (size_t i = 0; m->schedule == LS_PIPELINE_INTERLEAVED && i < sizeof some / sizeof *some;
          i++)
         if (m->pipe * some[i] <= l->most_stages) add_value(v, some[i]);

@@ -64,6 +64,7 @@ static bool may_run(const walk *w, const ls_action *a) {
 static void send(walk *w, const ls_action *a, ls_buffer_kind what, int layer, int to) {
     const ls_layer *l = &w->p->c.model->layers[layer];
     int64_t floats = ls_plan_samples(w->p, a->micro) * (int64_t)l->y_floats;
+    if (to == a->worker) return; /* in a V, it has both stages */
     ls_plan_append(&w->to,
                    &(ls_action){.kind = LS_SEND,
                                 .worker = a->worker,
@@ -179,6 +180,15 @@ static int window(const life *x, int n) {
     return most;
 }
 
+/* A worker that has two stages in a row reads the lower one's output in place. */
+static void live_below(const walk *w, const ls_action *a, life *lives, int micros, int at) {
+    const ls_plan *p = w->p;
+    int stage = p->stage_of[a->layer], below = w->first[stage] - 1;
+    if (stage == 0 || ls_plan_runner(p, a->worker, below) != a->worker) return;
+    int chunk = p->stage_of[below] / ls_plan_pipe(p);
+    live(&lives[chunk * micros + ls_plan_sequence(p, a->worker, a->vw, a->micro)], at);
+}
+
 static int count_in_flight(const walk *w) {
     const ls_plan *p = w->p;
     int chunks = ls_plan_stages_each(p), micros = 0, most = 1;
@@ -197,6 +207,7 @@ static int count_in_flight(const walk *w) {
         int other = a->buffer == LS_BUF_ACT ? stage + 1 : stage; /* of the message's other end */
         if (!message) {
             live(&lives[(a->worker * chunks + chunk) * micros + k], i);
+            live_below(w, a, &lives[a->worker * chunks * micros], micros, i);
             continue;
         }
         int own = a->buffer == LS_BUF_ACT ? stage : stage + 1;

@@ -62,6 +62,52 @@ static ls_action micro_at(const ls_plan *p, int worker, int k) {
     return base;
 }
 
+/* Do two stages of the rank write one bucket? */
+static bool shares_bucket(const ls_plan *p, int worker) {
+    const ls_model *m = p->c.model;
+    int *stage = LS_NEW_ARRAY(int, (size_t)p->nbuckets); /* 1 + the stage that writes it */
+    bool shares = false;
+    for (int l = 0; l < m->nlayers; l++) {
+        const int *touched = NULL;
+        if (ls_plan_runner(p, worker, l) != worker) continue;
+        for (int j = 0, n = ls_plan_touched(p, l, &touched); j < n; j++) {
+            int *first = &stage[touched[j]];
+            shares = shares || (*first && *first != 1 + p->stage_of[l]);
+            *first = 1 + p->stage_of[l];
+        }
+    }
+    free(stage);
+    return shares;
+}
+
+/* Puts off passes for gradients of parameters until those of all earlier virtual workers are done, as
+ * a sum is free for the next virtual worker only then. Nothing waits for such a pass. */
+static void keep_apart(const ls_plan *p, ls_pass *passes, int n) {
+    ls_pass *list = LS_NEW_ARRAY(ls_pass, (size_t)n), *later = LS_NEW_ARRAY(ls_pass, (size_t)n);
+    int micros = ls_plan_micros(p), nlist = 0, nlater = 0, done = 0;
+    int each = micros * ls_plan_stages_each(p); /* such passes of a virtual worker */
+    for (int i = 0; i < n; i++) {
+        if (passes[i].back != LS_BACK_PARAMS) {
+            list[nlist++] = passes[i];
+            continue;
+        }
+        later[nlater++] = passes[i];
+        for (int k = 0; k < nlater;) {
+            if (later[k].micro / micros != done / each) {
+                k++;
+                continue;
+            }
+            list[nlist++] = later[k];
+            nlater--;
+            for (int j = k; j < nlater; j++) later[j] = later[j + 1];
+            if (++done % each == 0) k = 0; /* the next virtual worker's may begin */
+        }
+    }
+    for (int i = 0; i < n; i++) passes[i] = list[i];
+    free(list);
+    free(later);
+}
+
 /* In a pipeline, passes through the worker's stages. */
 static void add_passes(ls_plan *to, const ls_plan *p, int worker, int micros) {
     ls_pipe_schedule s = {.kind = p->c.schedule,
@@ -71,6 +117,7 @@ static void add_passes(ls_plan *to, const ls_plan *p, int worker, int micros) {
     int rank = ls_plan_rank(p, worker), n = ls_pipe_npasses(&s);
     ls_pass *passes = LS_NEW_ARRAY(ls_pass, (size_t)n);
     ls_pipe_list(&s, rank, passes);
+    if (ls_pipe_splits(s.kind) && s.chunks > 1 && shares_bucket(p, worker)) keep_apart(p, passes, n);
     for (int i = 0; i < n; i++) {
         int first = 0, end = 0;
         ls_plan_stage_layers(p, ls_pipe_stage(&s, rank, passes[i].chunk), &first, &end);

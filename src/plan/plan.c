@@ -226,10 +226,15 @@ static ls_status check_schedule(const ls_plan_config *c, ls_error *e) {
     if (c->pipe <= 1 && chunks > 1)
         return ls_fail(e, LS_EINVAL,
                        "parallel.chunks %d: there is no pipeline; set parallel.mesh pipe", chunks);
-    if (c->pipe > 1 && (chunks > 1) != (c->schedule == LS_PIPE_INTERLEAVED))
+    if (c->pipe > 1 && c->schedule == LS_PIPE_ZB_V && chunks != 2)
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.schedule zb-v has two stages a worker, and parallel.chunks is %d; "
+                       "set parallel.chunks=2",
+                       chunks);
+    if (c->pipe > 1 && (chunks > 1) != ls_pipe_is_chunked(c->schedule))
         return ls_fail(e, LS_EINVAL,
                        "parallel.schedule: with %d stages a worker (parallel.chunks) use %s",
-                       chunks, chunks > 1 ? "interleaved" : "1f1b, gpipe or zb-h1, or more chunks");
+                       chunks, chunks > 1 ? "interleaved, or zb-v with 2" : "1f1b, gpipe or zb-h1, or more chunks");
     return LS_OK;
 }
 

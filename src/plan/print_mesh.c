@@ -5,7 +5,7 @@
 
 static const char *const schedules[] = {
     [LS_PIPE_1F1B] = "1f1b", [LS_PIPE_GPIPE] = "gpipe", [LS_PIPE_INTERLEAVED] = "interleaved",
-    [LS_PIPE_ZB_H1] = "zb-h1"};
+    [LS_PIPE_ZB_H1] = "zb-h1", [LS_PIPE_ZB_V] = "zb-v"};
 
 const char *ls_pipe_name(ls_pipe_kind kind) { return schedules[kind]; }
 
@@ -42,6 +42,7 @@ static void print_stage(const ls_plan *p, int rank, int stage, ls_buf *out) {
 
 void ls_plan_print_mesh(const ls_plan *p, ls_buf *out) {
     int micros = ls_plan_nvws(p, 0) * ls_plan_micros(p);
+    const ls_pipe_schedule s = {.kind = p->c.schedule, .workers = ls_plan_pipe(p)};
     if (ls_plan_pipe(p) == 1) return;
     ls_buf_printf(out,
                   "  mesh: data %d, pipe %d, %s; %d micro-batches a worker, of which at most %d "
@@ -52,6 +53,6 @@ void ls_plan_print_mesh(const ls_plan *p, ls_buf *out) {
     ls_buf_printf(out, "  %-12s %5s  %-28s %14s\n", "workers", "stage", "layers", "parameters");
     for (int rank = 0; rank < ls_plan_pipe(p); rank++)
         for (int chunk = 0; chunk < ls_plan_stages_each(p); chunk++)
-            print_stage(p, rank, chunk * ls_plan_pipe(p) + rank, out);
+            print_stage(p, rank, ls_pipe_stage(&s, rank, chunk), out);
     ls_buf_printf(out, "\n");
 }

@@ -1,18 +1,23 @@
 /* schedule.c - see schedule.h. */
 #include "plan/schedule.h"
 
-bool ls_pipe_splits(ls_pipe_kind kind) { return kind == LS_PIPE_ZB_H1; }
+bool ls_pipe_splits(ls_pipe_kind kind) { return kind == LS_PIPE_ZB_H1 || kind == LS_PIPE_ZB_V; }
+bool ls_pipe_is_chunked(ls_pipe_kind kind) {
+    return kind == LS_PIPE_INTERLEAVED || kind == LS_PIPE_ZB_V;
+}
 
 int ls_pipe_npasses(const ls_pipe_schedule *s) {
     return (ls_pipe_splits(s->kind) ? 3 : 2) * s->chunks * s->micros;
 }
 
 int ls_pipe_stage(const ls_pipe_schedule *s, int rank, int chunk) {
-    return chunk * s->workers + rank;
+    bool back = s->kind == LS_PIPE_ZB_V && chunk == 1;
+    return back ? 2 * s->workers - 1 - rank : chunk * s->workers + rank;
 }
 
 void ls_pipe_place(const ls_pipe_schedule *s, int stage, int *rank_p, int *chunk_p) {
-    *rank_p = stage % s->workers;
+    bool back = s->kind == LS_PIPE_ZB_V && stage >= s->workers;
+    *rank_p = back ? 2 * s->workers - 1 - stage : stage % s->workers;
     *chunk_p = stage / s->workers;
 }
 
@@ -63,10 +68,72 @@ static void list_zb_h1(const ls_pipe_schedule *s, int rank, ls_pass *passes) {
     while (done < all) passes[n++] = (ls_pass){true, 0, done++, LS_BACK_PARAMS};
 }
 
+/* A list of zb-v: the next micro-batch of each chunk's passes. */
+typedef struct v_list {
+    ls_pass *passes;
+    int n, micros; /* those that exist */
+    int forward[2], inputs[2], params[2];
+} v_list;
+
+static void add_v(v_list *l, bool backward, int chunk, int *next, ls_back back) {
+    if (*next < l->micros) l->passes[l->n++] = (ls_pass){backward, chunk, *next, back};
+    (*next)++;
+}
+
+static void add_forward(v_list *l, int chunk) {
+    add_v(l, false, chunk, &l->forward[chunk], LS_BACK_ALL);
+}
+static void add_inputs(v_list *l, int chunk) {
+    add_v(l, true, chunk, &l->inputs[chunk], LS_BACK_INPUTS);
+}
+static void add_params(v_list *l, int chunk) {
+    add_v(l, true, chunk, &l->params[chunk], LS_BACK_PARAMS);
+}
+
+/* Until the gradients come back, chunk 0 goes ahead by what the V's other half needs; then the two
+ * chunks take turns. Where there are fewer micro-batches than 2 P - 1, their passes are those of so many. */
+static void list_zb_v(const ls_pipe_schedule *s, int rank, ls_pass *passes) {
+    int ahead = s->workers - rank, all = 2 * s->workers - 1;
+    v_list l = {.passes = passes, .micros = s->micros};
+    if (s->micros > all) all = s->micros;
+    for (int i = 0; i < 2 * ahead - 1; i++) add_forward(&l, 0);
+    for (int i = 0; i < rank; i++) {
+        add_forward(&l, 1);
+        add_forward(&l, 0);
+    }
+    for (int i = 0; i < ahead; i++) {
+        add_forward(&l, 1);
+        add_inputs(&l, 1);
+        add_params(&l, 1);
+    }
+    while (l.forward[1] < all) {
+        if (l.forward[0] < all) add_forward(&l, 0);
+        add_inputs(&l, 0);
+        add_params(&l, 0);
+        add_forward(&l, 1);
+        add_inputs(&l, 1);
+        add_params(&l, 1);
+    }
+    for (int i = 0; i < rank; i++) {
+        add_inputs(&l, 0);
+        add_inputs(&l, 1);
+    }
+    while (l.inputs[0] < all) {
+        add_inputs(&l, 0);
+        add_params(&l, 0);
+    }
+    while (l.params[1] < all) add_params(&l, 1);
+    while (l.params[0] < all) add_params(&l, 0);
+}
+
 void ls_pipe_list(const ls_pipe_schedule *s, int rank, ls_pass *passes) {
     int all = s->chunks * s->micros, ahead = warmup(s, rank), n = 0;
     if (s->kind == LS_PIPE_ZB_H1) {
         list_zb_h1(s, rank, passes);
+        return;
+    }
+    if (s->kind == LS_PIPE_ZB_V) {
+        list_zb_v(s, rank, passes);
         return;
     }
     for (int i = 0; i < ahead; i++) passes[n++] = pass_at(s, i, false);

@@ -14,6 +14,8 @@
  *   zb-h1        1f1b whose backward passes compute the gradients of inputs alone; those of parameters
  *                follow r micro-batches later on worker r, where it would wait (Qi et al., "Zero
  *                Bubble Pipeline Parallelism", 2023)
+ *   zb-v         split, too, with two chunks in the form of a V: worker r has stages r and
+ *                2 P - 1 - r, so the first worker has the first stage and the last (the same)
  *
  * On each stage, micro-batches go forward and backward in ascending order: so a gradient's chain is
  * that of one worker.
@@ -29,13 +31,14 @@ typedef enum ls_pipe_kind {
     LS_PIPE_1F1B,
     LS_PIPE_GPIPE,
     LS_PIPE_INTERLEAVED,
-    LS_PIPE_ZB_H1
+    LS_PIPE_ZB_H1,
+    LS_PIPE_ZB_V
 } ls_pipe_kind;
 
 typedef struct ls_pipe_schedule {
     ls_pipe_kind kind;
     int workers; /* P */
-    int chunks;  /* v; 1 but for interleaved */
+    int chunks;  /* v; 1 but for interleaved, and 2 for zb-v */
     int micros;  /* micro-batches of a step */
 } ls_pipe_schedule;
 
@@ -55,6 +58,8 @@ typedef struct ls_pass {
 
 /* Are passes backward split? */
 bool ls_pipe_splits(ls_pipe_kind);
+/* Does it need several chunks? */
+bool ls_pipe_is_chunked(ls_pipe_kind);
 
 
 /* Passes of each worker in a step. */

@@ -25,7 +25,10 @@ int ls_plan_stages_each(const ls_plan *p) { return p->c.chunks > 1 ? p->c.chunks
 static int nstages(const ls_plan *p) { return ls_plan_pipe(p) * ls_plan_stages_each(p); }
 
 static int rank_of(const ls_plan *p, int layer) {
-    return p->stage_of ? p->stage_of[layer] % ls_plan_pipe(p) : 0;
+    int rank = 0, chunk = 0;
+    const ls_pipe_schedule s = {.kind = p->c.schedule, .workers = ls_plan_pipe(p)};
+    if (p->stage_of) ls_pipe_place(&s, p->stage_of[layer], &rank, &chunk);
+    return rank;
 }
 
 int ls_plan_runner(const ls_plan *p, int worker, int layer) {

@@ -19,6 +19,7 @@ typedef struct walk {
     int *loads, *norms;            /* [nworkers] */
     int *gathered;                 /* [nbuckets] */
     int *exchanged, *decoded;      /* [nbuckets], [nbuckets][nworkers] */
+    int *writers;   /* [nworkers][nbuckets][nslots] in a pipeline: 1 + whose gradient a sum has; 0: none */
     int *latest;    /* [nworkers][nlayers] in a pipeline: 1 + the sequence of Backward */
     int *messages;  /* [nworkers][nbuckets] parts of gradients taken, and parameters got */
     size_t partial; /* sums of a bucket, of all workers together */
@@ -175,6 +176,11 @@ static void check_encode(walk *w, const ls_action *a) {
         wrong(w, "encodes a gradient after a fold");
 }
 
+static int *writer_of(const walk *w, int worker, int bucket, int slot) {
+    const ls_plan *p = w->p;
+    return &w->writers[(worker * p->nbuckets + bucket) * p->nslots + slot];
+}
+
 static void check_add(walk *w, const ls_action *a) {
     int slot = 0;
     if (!is_own(w, a)) {
@@ -186,6 +192,8 @@ static void check_add(walk *w, const ls_action *a) {
     if (a->summed != ls_plan_reduces_rounds(w->p)) wrong(w, "adds the wrong kind of sum");
     if (a->summed && w->reduced[a->bucket] < (i + 1) * reductions(w->p))
         wrong(w, "adds a sum over workers before it is reduced");
+    if (ls_plan_pipe(w->p) > 1 && a->slot + 1 < w->p->nslots)
+        *writer_of(w, a->worker, a->bucket, a->slot + 1) = 0;
     int done = ++w->adds[a->vw * w->p->nbuckets + a->bucket];
     if (done > folds || a->slot != slot - done) wrong(w, "is not a fold of the tree");
     if (!is_done(w, a->vw, a->bucket)) wrong(w, "adds a sum before it is complete");
@@ -218,6 +226,47 @@ static void check_inputs(walk *w, const ls_action *a) {
     if (a->start || a->last) wrong(w, "starts or ends a chain without a gradient of parameters");
 }
 
+/* Two stages of a worker write one block of the gradient, and the order of passes mixes their virtual
+ * workers; where passes are split, the order prevents that. */
+static void mixes(walk *w, const ls_action *a) {
+    if (ls_pipe_splits(w->p->c.schedule)) wrong(w, "adds to the sum of another virtual worker");
+    if (w->status != LS_OK) return;
+    w->status = ls_fail(w->e, LS_EINVAL,
+                        "parallel.chunks %d: two stages of a worker write one block of %d gradients, "
+                        "that of layer '%s' among them, for several virtual workers at a time; use "
+                        "fewer chunks, or other parallel.stages",
+                        ls_plan_stages_each(w->p), LS_BLOCK, w->p->c.model->layers[a->layer].name);
+}
+
+/* In a pipeline, no virtual worker adds to a sum that has another's gradient. */
+static void check_writers(walk *w, const ls_action *a) {
+    const int *touched = NULL;
+    int n = ls_plan_touched(w->p, a->layer, &touched);
+    for (int j = 0; j < n && w->stage >= LS_STAGE_REDUCTION && w->p->c.tree && ls_plan_pipe(w->p) > 1;
+         j++) {
+        int *has = writer_of(w, a->worker, touched[j], a->slot);
+        if (*has && *has != a->vw + 1) mixes(w, a);
+        *has = a->vw + 1;
+    }
+}
+
+/* In a pipeline, the layer that is the last to write a bucket comes after all others of its rank. */
+static void check_writer(walk *w, const ls_action *a) {
+    const ls_plan *p = w->p;
+    const int *touched = NULL, *other = NULL;
+    int n = ls_plan_touched(p, a->layer, &touched);
+    for (int j = 0; j < n && ls_plan_pipe(p) > 1; j++)
+        for (int l = 0; l < p->c.model->nlayers && p->buckets[touched[j]].writer == a->layer; l++) {
+            bool writes = false;
+            for (int k = 0, m = ls_plan_touched(p, l, &other); k < m; k++)
+                writes = writes || other[k] == touched[j];
+            if (!writes || ls_plan_runner(p, a->worker, l) != a->worker) continue;
+            int all = p->c.model->layers[l].backward_whole ? 1 : ls_plan_micros(p);
+            if (w->backs[a->vw * p->c.model->nlayers + l] != all)
+                wrong(w, "completes a gradient before another layer has added to it");
+        }
+}
+
 static void check_compute(walk *w, const ls_action *a) {
     const ls_model *m = w->p->c.model;
     if (a->layer < 0 || a->layer >= m->nlayers || !is_own(w, a)) {
@@ -245,6 +294,8 @@ static void check_compute(walk *w, const ls_action *a) {
     if (a->kind == LS_BACKWARD && sequence <= *latest) wrong(w, "mixes virtual workers' sums");
     if (a->kind == LS_BACKWARD) *latest = sequence;
     if (a->kind == LS_BACKWARD) check_chain(w, a, whole);
+    if (a->kind == LS_BACKWARD && w->status == LS_OK) check_writers(w, a);
+    if (a->kind == LS_BACKWARD && a->last) check_writer(w, a);
 }
 
 /* A Recompute follows its Forward, and precedes its Backward, which a constant layer does not
@@ -467,6 +518,7 @@ static void check_send(walk *w, const ls_action *a) {
         fits = ls_plan_touched_part(p, a->bucket, (int)rank, &first, &end) &&
                ls_plan_has(p, a->bucket, a->peer) && b.index == a->bucket;
         nbytes = (int64_t)((end - first) * ls_dtype_size(p->c.reduce));
+        *writer_of(w, a->worker, a->bucket, a->slot) = 0;
     } else if (fits && b.kind == LS_BUF_PARAM) {
         bool has = ls_plan_has(p, a->bucket, a->worker)
                        ? w->updated[a->bucket * p->c.nworkers + a->worker]
@@ -674,6 +726,7 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     w.recomputes = LS_NEW_ARRAY(int, cells);
     w.inputs = LS_NEW_ARRAY(int, cells);
     w.latest = LS_NEW_ARRAY(int, n *(size_t)p->c.model->nlayers);
+    w.writers = LS_NEW_ARRAY(int, n *(size_t)p->nbuckets *(size_t)p->nslots);
     w.messages = LS_NEW_ARRAY(int, n *(size_t)p->nbuckets);
     w.adds = LS_NEW_ARRAY(int, (size_t)(p->c.V * p->nbuckets));
     w.squares = LS_NEW_ARRAY(int, (size_t)(p->c.V * p->nbuckets));
@@ -695,6 +748,7 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     free(w.forwards);
     free(w.backs);
     free(w.recomputes);
+    free(w.writers);
     free(w.inputs);
     free(w.latest);
     free(w.messages);

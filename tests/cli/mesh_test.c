@@ -25,6 +25,11 @@ static void test_table(void **state) {
     expect("plan configs/tiny.yaml -n 4 --mesh auto --worker 1", 2, "not with --worker");
     expect("plan configs/tiny.yaml -n 8 --set parallel.mesh.pipe=3", 1,
            "the nearest pipe that does: 2 or 4");
+    expect("plan configs/tiny.yaml -n 2 --set parallel.mesh.pipe=2 --set parallel.schedule=zb-v", 1,
+           "set parallel.chunks=2");
+    expect("plan configs/tiny.yaml -n 2 --set parallel.mesh.pipe=2 --set parallel.schedule=zb-v "
+           "--set parallel.chunks=2",
+           0, ", of parameters");
 }
 
 /* The small config, with `mesh: auto` as YAML has it. */

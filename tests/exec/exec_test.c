@@ -382,7 +382,7 @@ static void test_pipelines(void **state) {
         int data = 1 + pick(seed, 5, MOST / s.pipe < V ? MOST / s.pipe : V);
         bool chunked = s.pipe == 2 && s.kind == CHAIN && pick(seed, 6, 2);
         s.chunks = chunked ? 2 : 1;
-        s.schedule = chunked ? LS_PIPE_INTERLEAVED : kinds[pick(seed, 7, 3)];
+        s.schedule = chunked ? pick(seed, 16, 2) ? LS_PIPE_INTERLEAVED : LS_PIPE_ZB_V : kinds[pick(seed, 7, 3)];
         s.zero = pick(seed, 8, 3);
         s.recompute = pick(seed, 9, 4);
         s.bucket_nbytes = (size_t)(4096 << pick(seed, 10, 5));

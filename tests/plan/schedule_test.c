@@ -56,6 +56,13 @@ static void test_known(void **state) {
     check_list(zero, 0, "F0 F1 F2 F3 I0 W0 I1 W1 I2 W2 I3 W3");
     check_list(zero, 1, "F0 F1 F2 I0 F3 I1 W0 I2 W1 I3 W2 W3");
     check_list(zero, 3, "F0 I0 F1 I1 F2 I2 F3 I3 W0 W1 W2 W3");
+    ls_pipe_schedule v = {LS_PIPE_ZB_V, 2, 2, 4}; /* ZBV, the same */
+    check_list(v, 0,
+               "F0.0 F1.0 F2.0 F0.1 I0.1 W0.1 F1.1 I1.1 W1.1 F3.0 I0.0 W0.0 F2.1 I2.1 W2.1 I1.0 "
+               "W1.0 F3.1 I3.1 W3.1 I2.0 W2.0 I3.0 W3.0");
+    check_list(v, 1,
+               "F0.0 F0.1 F1.0 F1.1 I0.1 W0.1 F2.0 I0.0 W0.0 F2.1 I1.1 W1.1 F3.0 I1.0 W1.0 F3.1 "
+               "I2.1 W2.1 I2.0 I3.1 I3.0 W2.0 W3.1 W3.0");
     ls_pipe_schedule two = {LS_PIPE_INTERLEAVED, 2, 2, 4};
     check_list(two, 0,
                "F0.0 F1.0 F0.1 F1.1 F2.0 B0.1 F3.0 B1.1 F2.1 B0.0 F3.1 B1.0 B2.1 B3.1 B2.0 B3.0");
@@ -117,7 +124,8 @@ static int least(int a, int b) { return a < b ? a : b; }
  * GPipe is (P - 1)(F + B), of the interleaved schedule a v-th of that if P divides the micro-batches
  * (passes of a chunk take a v-th of the time). 1F1B has P micro-batches in flight, GPipe all, the
  * interleaved one P v + P - 1 passes' worth. ZB-H1 has the activations of 1F1B, and a bubble of
- * (P - 1)(F + I - W) where there are as many micro-batches as workers. */
+ * (P - 1)(F + I - W) where there are as many micro-batches as workers; ZB-V half of it where there are
+ * 2 P - 1, with as many passes' activations. */
 static void test_all_small(void **state) {
     (void)state;
     for (int P = 1; P <= MOST_WORKERS; P++)
@@ -133,6 +141,10 @@ static void test_all_small(void **state) {
             assert_int_equal(z.most, least(P, m));
             assert_int_equal(g.end, 3 * m + 3 * (P - 1));
             assert_int_equal(g.most, m);
+            ls_pipe_schedule two = {LS_PIPE_ZB_V, P, 2, m};
+            timing x2 = time_of(&two);
+            if (m >= 2 * P - 1) assert_int_equal(x2.end, 6 * m + P - 1);
+            if (m >= 2 * P - 1) assert_int_equal(x2.most, 2 * P);
             for (int v = 2; v <= MOST_CHUNKS; v++) {
                 ls_pipe_schedule s = {LS_PIPE_INTERLEAVED, P, v, m};
                 timing x = time_of(&s);
