@@ -87,7 +87,8 @@ def draw_local(V):
              "sync.replicas=%d" % random.choice([r for r in range(1, V + 1) if V % r == 0]),
              "sync.delay=%d" % random.randrange(every // fragments),
              "sync.mixing=%g" % random.choice([0, 0.5]),
-             "sync.warmup=%d" % random.choice([0, 0, 7])]
+             "sync.warmup=%d" % random.choice([0, 0, 7]),
+             "sync.deltas=" + random.choice(["f32", "bf16", "int8", "int4"])]
     return apart + random.choice([["sync.mode=local"], ["sync.mode=diloco"],
                                   ["sync.mode=diloco", "sync.outer=adamw", "sync.outer_lr=0.01"]])
 

@@ -29,6 +29,7 @@ typedef enum ls_compression_kind {
     LS_COMPRESS_INT4,    /* of 4 bits */
     LS_COMPRESS_POWERSGD, /* a matrix of low rank */
     LS_COMPRESS_DEMO,     /* the largest cosine coefficients of each chunk */
+    LS_COMPRESS_BF16,     /* the upper 16 bits of each element, rounded */
     LS_NCOMPRESSIONS
 } ls_compression_kind;
 
@@ -64,7 +65,7 @@ typedef struct ls_compression {
     size_t rows;   /* powersgd: rows of the matrix, whose last row is filled up with zeros; 0: about
                        the square root of the count */
     float decay;   /* share of the error that is dropped in each call, below 1 */
-    bool two_hops; /* onebit, twobit, int8, int4: workers sum a range of the vector each, and send
+    bool two_hops; /* onebit, twobit, int8, int4, bf16: workers sum a range of the vector each, and send
                        the sum encoded as well. Fewer bytes for more than two contributions */
     uint64_t seed; /* randomk: of the places; powersgd: of the first factor */
     uint64_t step; /* the number of this call: randomk's places differ from step to step */
@@ -85,7 +86,7 @@ typedef struct ls_compression_state {
     float *errors, *shared, *sums;
 } ls_compression_state;
 
-/* "topk", "randomk", "onebit", "twobit", "int8", "int4", "powersgd", "demo". */
+/* "topk", "randomk", "onebit", "twobit", "int8", "int4", "powersgd", "demo", "bf16". */
 const char *ls_compression_name(ls_compression_kind kind);
 
 /* Bytes of one encoded contribution of `count` elements, exactly; of powersgd both factors. 0 if

@@ -8,6 +8,7 @@ static const ls_codec *const codecs[LS_NCOMPRESSIONS] = {
     [LS_COMPRESS_ONEBIT] = &ls_codec_onebit,     [LS_COMPRESS_TWOBIT] = &ls_codec_twobit,
     [LS_COMPRESS_INT8] = &ls_codec_int8,         [LS_COMPRESS_INT4] = &ls_codec_int4,
     [LS_COMPRESS_POWERSGD] = &ls_codec_powersgd, [LS_COMPRESS_DEMO] = &ls_codec_demo,
+    [LS_COMPRESS_BF16] = &ls_codec_bf16,
 };
 
 const ls_codec *ls_codec_of(ls_compression_kind kind) { return codecs[kind]; }
@@ -55,7 +56,7 @@ static ls_status check_words(const ls_compression *c, ls_error *e) {
                        codec->name);
     if (c->two_hops && !codec->blocks)
         return ls_fail(e, LS_EINVAL,
-                       "compression: two_hops is for onebit, twobit, int8 and int4, not for %s",
+                       "compression: two_hops is for onebit, twobit, int8, int4 and bf16, not for %s",
                        codec->name);
     if (c->two_hops && c->feedback == LS_FEEDBACK_EF21)
         return ls_fail(e, LS_EINVAL, "compression: EF21 can't be used with two_hops");

@@ -56,7 +56,7 @@ typedef struct ls_codec {
 } ls_codec;
 
 extern const ls_codec ls_codec_topk, ls_codec_randomk, ls_codec_onebit, ls_codec_twobit,
-    ls_codec_int8, ls_codec_int4, ls_codec_powersgd, ls_codec_demo;
+    ls_codec_int8, ls_codec_int4, ls_codec_powersgd, ls_codec_demo, ls_codec_bf16;
 
 const ls_codec *ls_codec_of(ls_compression_kind);
 

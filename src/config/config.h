@@ -148,6 +148,13 @@ typedef enum ls_sync_mode {
     LS_SYNC_SSP
 } ls_sync_mode;
 enum { LS_STALENESS_MOST = 16 };
+/* How replicas' Deltas are sent (sync.deltas). */
+typedef enum ls_deltas_kind {
+    LS_DELTAS_F32,
+    LS_DELTAS_BF16,
+    LS_DELTAS_INT8,
+    LS_DELTAS_INT4
+} ls_deltas_kind;
 /* Which replicas mix in a round of gossip, and how (plan/mixing.h). */
 typedef enum ls_sync_graph {
     LS_GRAPH_EXPONENTIAL,
@@ -320,6 +327,7 @@ typedef struct ls_config {
         double outer_lr, outer_momentum;
         int64_t fragments;   /* parts of the model that are synchronized one after the other */
         int64_t delay;       /* steps from the sum of the Deltas to their use */
+        int64_t deltas;      /* an ls_deltas_kind */
         double mixing;       /* this part of a replica's own parameters stays */
         int64_t servers;     /* 0: each worker serves a shard */
         int64_t delay_aware; /* 1: on */

@@ -13,6 +13,7 @@ static const char *const reduce_dtypes[] = {"auto", "f32", "bf16", "f16", NULL};
 static const char *const meshes[] = {"given", "auto", NULL};
 static const char *const accumulates[] = {"late", "early", NULL};
 static const char *const states[] = {"memory", "file", NULL};
+static const char *const deltas[] = {"f32", "bf16", "int8", "int4", NULL};
 static const char *const syncs[] = {"all_reduce", "local", "diloco", "async", "gossip", "ssp", NULL};
 static const char *const graphs[] = {"exponential", "ring", "torus", "random", NULL};
 static const char *const gossips[] = {"dpsgd", "sgp", NULL};
@@ -477,6 +478,9 @@ const ls_config_key ls_config_keys[] = {
         "sync.every steps"),
     INT("sync.delay", sync.delay, 0, 1000000, 0, FIXED,
         "local, diloco: steps between the sum over replicas and its use by them"),
+    ONE_OF("sync.deltas", sync.deltas, deltas, FIXED,
+           "local, diloco: what replicas have moved by is summed as it is, or rounded: to bf16, or to 8 or "
+           "4 bits with a scale for each block of 256 or 64 elements"),
     NUM("sync.mixing", sync.mixing, 0, 1, 0, FIXED,
         "local, diloco: the part of its own parameters that a replica retains when it takes over "
         "the common ones"),

@@ -472,6 +472,7 @@ static const char *key_of_replicas(const ls_config *c) {
     if (c->sync.warmup) return "sync.warmup";
     if (c->sync.fragments != d.sync.fragments) return "sync.fragments";
     if (c->sync.delay) return "sync.delay";
+    if (c->sync.deltas) return "sync.deltas";
     return c->sync.mixing > 0 ? "sync.mixing" : NULL;
 }
 
@@ -507,6 +508,7 @@ static const char *key_of_common(const ls_config *c) {
     if (c->sync.warmup) return "sync.warmup";
     if (c->sync.fragments != d.sync.fragments) return "sync.fragments";
     if (c->sync.delay) return "sync.delay";
+    if (c->sync.deltas) return "sync.deltas";
     if (c->sync.mixing > 0) return "sync.mixing";
     return key_of_outer(c);
 }

@@ -14,12 +14,12 @@ static size_t part_nbytes(const ls_codes *x, int bucket, int worker) {
 
 static void place(ls_codes *x) {
     const ls_plan *p = x->plan;
-    size_t own = 0, all = 0, n = (size_t)ls_plan_nvws(p, x->worker);
+    size_t own = 0, all = 0, n = (size_t)ls_plan_ncoded(p, x->worker);
     for (int k = 0; k < p->nbuckets; k++) {
         x->own_at[k] = own;
         x->all_at[k] = all;
         own += n * ls_plan_code_nbytes(p, k);
-        all += (size_t)p->c.V * part_nbytes(x, k, x->worker);
+        all += (size_t)ls_plan_coded_before(p, p->c.V) * part_nbytes(x, k, x->worker);
     }
 }
 
@@ -48,26 +48,27 @@ void ls_codes_close(ls_codes *x) {
 }
 
 unsigned char *ls_codes_of(const ls_codes *x, int bucket, int vw) {
-    size_t i = (size_t)ls_plan_vw_index(x->plan, x->worker, vw);
+    size_t i = (size_t)(ls_plan_coded_before(x->plan, vw) -
+                        ls_plan_coded_before(x->plan, ls_plan_vw(x->plan, x->worker, 0)));
     return (unsigned char *)x->own + x->own_at[bucket] + i * ls_plan_code_nbytes(x->plan, bucket);
 }
 
 const unsigned char *ls_codes_got(const ls_codes *x, int bucket, int vw, size_t *first_p) {
     size_t end = 0;
     ls_plan_code_part(x->plan, bucket, x->worker, first_p, &end);
-    return (unsigned char *)x->all + x->all_at[bucket] + (size_t)vw * (end - *first_p);
+    return (unsigned char *)x->all + x->all_at[bucket] + (size_t)ls_plan_coded_before(x->plan, vw) * (end - *first_p);
 }
 
 /* Packs the parts that each worker decodes. */
 static void pack(ls_codes *x, int bucket) {
     const ls_plan *p = x->plan;
     unsigned char *to = x->sent;
-    int n = ls_plan_nvws(p, x->worker);
+    int n = ls_plan_ncoded(p, x->worker);
     for (int w = 0; w < p->c.nworkers; w++) {
         size_t first = 0, end = 0;
         ls_plan_code_part(p, bucket, w, &first, &end);
         for (int i = 0; i < n; i++, to += end - first)
-            memcpy(to, ls_codes_of(x, bucket, ls_plan_vw(p, x->worker, i)) + first, end - first);
+            memcpy(to, ls_codes_of(x, bucket, ls_plan_coded(p, x->worker, i)) + first, end - first);
     }
 }
 
@@ -78,11 +79,11 @@ ls_status ls_codes_exchange_start(ls_codes *x, ls_group *g, int bucket, ls_reque
     unsigned char *all = (unsigned char *)x->all + x->all_at[bucket];
     size_t own = part_nbytes(x, bucket, x->worker);
     for (int w = 0; w < p->c.nworkers; w++) {
-        x->to_each[w] = (size_t)ls_plan_nvws(p, x->worker) * part_nbytes(x, bucket, w);
-        x->from_each[w] = (size_t)ls_plan_nvws(p, w) * own;
+        x->to_each[w] = (size_t)ls_plan_ncoded(p, x->worker) * part_nbytes(x, bucket, w);
+        x->from_each[w] = (size_t)ls_plan_ncoded(p, w) * own;
     }
     if (!ls_plan_shards_moments(p)) /* all get the same */
-        return ls_all_gather_v_start(g, ls_codes_of(x, bucket, ls_plan_vw(p, x->worker, 0)), all,
+        return ls_all_gather_v_start(g, (char *)x->own + x->own_at[bucket], all,
                                      x->from_each, LS_U8, r_p, e);
     pack(x, bucket);
     return ls_all_to_all_v_start(g, x->sent, x->to_each, all, x->from_each, LS_U8, r_p, e);

@@ -30,10 +30,14 @@ typedef struct run {
     float scratch[MAX_DEPTH][LS_CODEC_PIECE];
 } run;
 
-/* What the code of one virtual worker holds. */
+/* What the code of one virtual worker holds: nothing, where it has none. */
 static void decode_one(const run *r, int vw, float *out) {
     const ls_codec *codec = ls_codec_of(r->code->how->kind);
     size_t first = 0;
+    if (!ls_plan_is_coded(r->j->x->codes->plan, vw)) {
+        memset(out, 0, r->count * sizeof *out);
+        return;
+    }
     const unsigned char *part = ls_codes_got(r->j->x->codes, r->j->x->bucket, vw, &first);
     const unsigned char *message = part + (r->piece->code_at - first);
     if (r->piece->plain)

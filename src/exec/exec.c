@@ -341,6 +341,13 @@ static size_t encodes_nbytes(const ls_exec *x) {
     return (size_t)x->c.threads * x->encodes.each_nbytes;
 }
 
+static ls_status open_codes(ls_exec *x, ls_error *e) {
+    const ls_plan *p = x->c.plan;
+    x->encodes = ls_encode_room_of(p);
+    LS_TRY(ls_map(encodes_nbytes(x), "codes of gradients", &x->encodes.memory, e));
+    return ls_plan_sends_codes(p) ? ls_codes_open(&x->codes, p, x->c.worker, e) : LS_OK;
+}
+
 static ls_status set_up(ls_exec *x, ls_error *e) {
     const ls_plan *p = x->c.plan;
     ls_plan_project(p, x->c.worker, &x->lanes);
@@ -353,16 +360,15 @@ static ls_status set_up(ls_exec *x, ls_error *e) {
     if (p->c.task != LS_TASK_TRAIN) {
         x->compute = *x->c.compute;
         x->work_nbytes = p->c.task == LS_TASK_MIX ? ls_plan_received(p) * sizeof(float) : 0;
-        return x->work_nbytes ? ls_map(x->work_nbytes, "replicas that arrive", &x->work, e) : LS_OK;
+        if (x->work_nbytes) return ls_map(x->work_nbytes, "replicas that arrive", &x->work, e);
+        return ls_plan_compresses(p) ? open_codes(x, e) : LS_OK;
     }
     LS_TRY(ls_map(x->arena_nbytes, "activations", &x->arena, e));
     LS_TRY(ls_map(x->work_nbytes, "a layer's work", &x->work, e));
     if (ls_plan_has_factors(p)) {
         LS_TRY(ls_factors_open(&x->factors, p, x->c.worker, e));
     } else if (ls_plan_compresses(p)) {
-        x->encodes = ls_encode_room_of(p);
-        LS_TRY(ls_map(encodes_nbytes(x), "codes of gradients", &x->encodes.memory, e));
-        if (ls_plan_sends_codes(p)) LS_TRY(ls_codes_open(&x->codes, p, x->c.worker, e));
+        LS_TRY(open_codes(x, e));
     }
     LS_TRY(ls_compute_init(&x->compute, x->c.threads, ls_model_scratch_floats(p->c.model), e));
     if (x->c.busy > x->c.cores) ls_pool_share_cores(x->compute.pool);

@@ -175,7 +175,8 @@ static double encode_s(const ls_pricer *p, size_t floats) {
     static const double passes[LS_NCOMPRESSIONS] = {
         [LS_COMPRESS_TOPK] = 5,     [LS_COMPRESS_RANDOMK] = 3, [LS_COMPRESS_ONEBIT] = 4,
         [LS_COMPRESS_TWOBIT] = 4,   [LS_COMPRESS_INT8] = 4,    [LS_COMPRESS_INT4] = 4,
-        [LS_COMPRESS_POWERSGD] = 8, [LS_COMPRESS_DEMO] = 100};
+        [LS_COMPRESS_POWERSGD] = 8, [LS_COMPRESS_DEMO] = 100,
+        [LS_COMPRESS_BF16] = 4};
     double all = passes[p->plan->c.compress.how.kind] * pass_s(p, LS_WORK_ADD, floats);
     return all / ls_plan_encodings(p->plan);
 }
@@ -184,7 +185,8 @@ static double encode_s(const ls_pricer *p, size_t floats) {
  * of the worker's own. */
 static int codes_of(const ls_pricer *p, int worker) {
     const ls_plan *plan = p->plan;
-    return ls_plan_has_factors(plan) ? 1 + ls_plan_nvws(plan, worker) : plan->c.V;
+    return ls_plan_has_factors(plan) ? 1 + ls_plan_nvws(plan, worker)
+                                     : ls_plan_coded_before(plan, plan->c.V);
 }
 
 static double norm_s(const ls_pricer *p, int worker) {

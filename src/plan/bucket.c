@@ -16,7 +16,7 @@
 #include "plan/plan.h"
 
 size_t ls_plan_bucket_floats(const ls_plan_config *c) {
-    size_t unit = c->compress.on ? ls_plan_chunk(c) : LS_BLOCK;
+    size_t unit = ls_plan_bucket_unit(c);
     size_t size = c->bucket_nbytes / sizeof(float) / unit * unit;
     return size < unit ? unit : size;
 }

@@ -22,6 +22,28 @@ bool ls_plan_runs(const ls_plan *p, const ls_action *a, int64_t step) {
     return a->phase == LS_PHASE_ALL || codes == (a->phase == LS_PHASE_CODES);
 }
 
+/* Those that have codes are `unit` apart. */
+static int unit_of(const ls_plan *p) {
+    return p->c.task == LS_TASK_TRAIN ? 1 : ls_plan_island_vws(p);
+}
+
+bool ls_plan_is_coded(const ls_plan *p, int vw) { return vw % unit_of(p) == 0; }
+
+int ls_plan_coded_before(const ls_plan *p, int vw) { return (vw + unit_of(p) - 1) / unit_of(p); }
+
+static int first_coded(const ls_plan *p, int worker) {
+    return ls_plan_coded_before(p, ls_plan_vw(p, worker, 0));
+}
+
+int ls_plan_ncoded(const ls_plan *p, int worker) {
+    int end = ls_plan_vw(p, worker, 0) + ls_plan_nvws(p, worker);
+    return ls_plan_coded_before(p, end) - first_coded(p, worker);
+}
+
+int ls_plan_coded(const ls_plan *p, int worker, int i) {
+    return (first_coded(p, worker) + i) * unit_of(p);
+}
+
 size_t ls_plan_code_nbytes(const ls_plan *p, int bucket) {
     const ls_plan_piece *x = NULL;
     int n = ls_plan_pieces(p, bucket, &x);
@@ -53,14 +75,14 @@ static bool sends_by_itself(const ls_plan *p) {
 size_t ls_plan_own_codes_nbytes(const ls_plan *p, int worker) {
     size_t sum = 0;
     for (int k = 0; sends_by_itself(p) && k < p->nbuckets; k++)
-        sum += (size_t)ls_plan_nvws(p, worker) * ls_plan_code_nbytes(p, k);
+        sum += (size_t)ls_plan_ncoded(p, worker) * ls_plan_code_nbytes(p, k);
     return sum;
 }
 
 size_t ls_plan_all_codes_nbytes(const ls_plan *p, int worker) {
     size_t sum = 0;
     for (int k = 0; sends_by_itself(p) && k < p->nbuckets; k++)
-        sum += (size_t)p->c.V * part_nbytes(p, k, worker);
+        sum += (size_t)ls_plan_coded_before(p, p->c.V) * part_nbytes(p, k, worker);
     return sum;
 }
 
@@ -70,7 +92,7 @@ size_t ls_plan_sent_codes_nbytes(const ls_plan *p, int worker) {
     for (int k = 0; sends && k < p->nbuckets; k++) {
         size_t sum = 0;
         for (int w = 0; w < p->c.nworkers; w++)
-            sum += (size_t)ls_plan_nvws(p, worker) * part_nbytes(p, k, w);
+            sum += (size_t)ls_plan_ncoded(p, worker) * part_nbytes(p, k, w);
         if (sum > most) most = sum;
     }
     return most;

@@ -31,6 +31,10 @@ size_t ls_plan_chunk(const ls_plan_config *c) {
     return c->compress.how.kind == LS_COMPRESS_POWERSGD ? LS_BLOCK : CHUNK;
 }
 
+size_t ls_plan_bucket_unit(const ls_plan_config *c) {
+    return c->compress.on || c->deltas.on ? ls_plan_chunk(c) : LS_BLOCK;
+}
+
 static size_t cols_of(const ls_param *x) {
     return x->ndims < 2 ? x->count : x->count / (size_t)x->dims[0];
 }

@@ -425,7 +425,7 @@ static int64_t read_to_decode(const ls_plan *p, int bucket) {
     for (int w = 0; w < p->c.nworkers; w++) {
         size_t first = 0, end = 0;
         ls_plan_code_part(p, bucket, w, &first, &end);
-        sum += (size_t)(p->c.V - ls_plan_nvws(p, w)) * (end - first);
+        sum += (size_t)(ls_plan_coded_before(p, p->c.V) - ls_plan_ncoded(p, w)) * (end - first);
     }
     return (int64_t)sum;
 }

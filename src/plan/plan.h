@@ -207,6 +207,7 @@ typedef struct ls_plan_config {
     int islands;
     ls_plan_task task;
     size_t part_first, part_end; /* of the model's floats, those that Outer and Adopt concern */
+    ls_plan_compress deltas;     /* how Outer encodes Deltas; as `compress` */
     bool averages;               /* Outer: the replicas are averaged, whatever optim.outer is */
     double mixing;               /* Adopt: this part of a replica's own parameters stays */
     bool gossips;                /* the islands are mixed: workers have room for what arrives */
@@ -253,6 +254,8 @@ void ls_plan_free(ls_plan *);
 /* The passes. */
 void ls_plan_cut_buckets(ls_plan *);
 void ls_plan_cut_pieces(ls_plan *);
+/* Appends the Exchange of a bucket, then its Decodes: all codes go to those who decode them. */
+void ls_plan_add_exchange(ls_plan *, int bucket);
 void ls_plan_order_outer(ls_plan *);
 void ls_plan_order_adopt(ls_plan *);
 void ls_plan_order_mix(ls_plan *);
@@ -478,9 +481,18 @@ bool ls_plan_has_errors(const ls_plan *);
 bool ls_plan_sums_momentum(const ls_plan *, int64_t step);
 /* Floats at whose multiples, from the end, pieces are cut; buckets end there, too. */
 size_t ls_plan_chunk(const ls_plan_config *);
+/* Floats of which buckets are multiples: chunks where anything is encoded, else blocks. */
+size_t ls_plan_bucket_unit(const ls_plan_config *);
 /* The pieces of a bucket, in ascending order; returns their number. What lies between them is no
  * parameter, and 0. */
 int ls_plan_pieces(const ls_plan *, int bucket, const ls_plan_piece **pieces_p);
+/* The virtual workers that have codes: all of them; of Deltas, the first of each replica. */
+bool ls_plan_is_coded(const ls_plan *, int vw);
+/* Their number among those of a worker, and among all. */
+int ls_plan_ncoded(const ls_plan *, int worker);
+int ls_plan_coded_before(const ls_plan *, int vw);
+/* The i-th of a worker's. */
+int ls_plan_coded(const ls_plan *, int worker, int i);
 /* Are codes sent? They are decoded where they arrive, and summed there in the tree's order. Not where
  * each round is reduced, nor with estimates (EF21), which a code does not hold. Factors always are,
  * also by a worker to itself. */

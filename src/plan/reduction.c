@@ -37,8 +37,7 @@ static void add_second_factors(ls_plan *to) {
                                             .phase = LS_PHASE_CODES});
 }
 
-/* All codes go to those who decode them. */
-static void add_exchange(ls_plan *to, int bucket) {
+void ls_plan_add_exchange(ls_plan *to, int bucket) {
     ls_plan_append_comm(to, LS_EXCHANGE, LS_AXIS_ALL, bucket, 0);
     if (ls_plan_has_factors(to)) return;
     for (int w = 0; w < to->c.nworkers; w++)
@@ -114,7 +113,7 @@ static void finish_buckets(ls_plan *to, const ls_action *done, int *missing, int
         if (!ls_plan_reduces_rounds(to) && !last) continue;
         if (--missing[k * rounds + round] > 0) continue;
         if (ls_plan_sends_values(to)) add_reduction(to, k, round);
-        if (ls_plan_sends_codes(to)) add_exchange(to, k);
+        if (ls_plan_sends_codes(to)) ls_plan_add_exchange(to, k);
     }
 }
 

@@ -3,7 +3,8 @@
  * Outer: each island's Delta is what its replica has moved away from the common parameters. The
  * Deltas are summed in the order of the tree over virtual workers, in which the first virtual
  * worker of an island has its Delta and the others have 0, so that the bits don't depend on the
- * workers. The outer optimizer then changes the common parameters.
+ * workers. The outer optimizer then changes the common parameters. Deltas may be rounded to few
+ * bits; workers that share no memory then send these.
  *
  * Adopt: the common parameters are laid beside the state, where they can't be lost, then mixed into
  * each replica.
@@ -38,8 +39,14 @@ static void add_deltas(ls_plan *p, int worker, int bucket) {
             .kind = LS_DELTA, .worker = worker, .vw = ls_plan_vw(p, worker, i), .bucket = bucket};
         int folds = ls_plan_fold(p, worker, i, &a.slot), slot = a.slot;
         ls_plan_append(p, &a);
+        if (ls_plan_compresses(p) && ls_plan_is_coded(p, a.vw)) {
+            a.kind = LS_ENCODE;
+            a.phase = LS_PHASE_CODES;
+            ls_plan_append(p, &a);
+        }
         a.kind = LS_ADD;
-        for (int k = 1; k <= folds; k++) {
+        a.phase = ls_plan_values_phase(p);
+        for (int k = 1; k <= folds && ls_plan_sends_values(p); k++) {
             a.slot = slot - k;
             ls_plan_append(p, &a);
         }
@@ -51,8 +58,11 @@ void ls_plan_order_outer(ls_plan *p) {
     for (int k = 0; k < p->nbuckets; k++) {
         if (!ls_plan_changes_bucket(p, k)) continue;
         for (int w = 0; w < p->c.nworkers; w++) add_deltas(p, w, k);
-        ls_plan_append_comm(p, sharded ? LS_REDUCE_SCATTER : LS_ALL_REDUCE,
-                            sharded ? LS_AXIS_SHARDS : LS_AXIS_ALL, k, 0);
+        if (ls_plan_sends_codes(p))
+            ls_plan_add_exchange(p, k);
+        else
+            ls_plan_append_comm(p, sharded ? LS_REDUCE_SCATTER : LS_ALL_REDUCE,
+                                sharded ? LS_AXIS_SHARDS : LS_AXIS_ALL, k, 0);
     }
     add_decision(p);
     add_updates(p);

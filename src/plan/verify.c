@@ -354,7 +354,8 @@ static size_t read_nbytes(const walk *w, const ls_action *a) {
         for (int i = 0; i < p->c.nworkers; i++) {
             size_t first = 0, end = 0;
             ls_plan_code_part(p, a->bucket, i, &first, &end);
-            sum += (end - first) * (size_t)(p->c.V - ls_plan_nvws(p, i));
+            sum += (end - first) *
+                   (size_t)(ls_plan_coded_before(p, p->c.V) - ls_plan_ncoded(p, i));
         }
         return sum;
     }
@@ -644,7 +645,7 @@ static void check_whole(walk *w) {
  * begins it. */
 static void check_buckets(walk *w) {
     const ls_plan *p = w->p;
-    size_t unit = p->c.compress.on ? ls_plan_chunk(&p->c) : LS_BLOCK, end = 0, base = 0;
+    size_t unit = ls_plan_bucket_unit(&p->c), end = 0, base = 0;
     size_t units = p->c.bucket_nbytes / (unit * sizeof(float)), segments = 0;
     size_t most = (units ? units : 1) * unit;
     for (int k = 0; k < p->nbuckets; k++) {

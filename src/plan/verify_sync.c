@@ -8,6 +8,9 @@ typedef struct walk {
     int at;
     int *deltas;        /* [V][nbuckets] */
     int *adds;          /* [V][nbuckets] folds so far */
+    int *encodes;       /* [V][nbuckets] */
+    int *exchanges;     /* [nbuckets] */
+    int *decodes;       /* [nbuckets][nworkers] */
     int *sums, *copies; /* [nbuckets], [nbuckets][nworkers] */
     int *mixes;         /* [nbuckets][nworkers] terms so far */
     int *arrived;       /* [nbuckets][nworkers] terms with the latest one that was sent */
@@ -39,12 +42,40 @@ static void check_delta(walk *w, const ls_action *a) {
         wrong(w, "is not a fold of the tree");
 }
 
+/* A Delta is rounded once, before anything is added to it. */
+static void check_encode(walk *w, const ls_action *a) {
+    const ls_plan *p = w->p;
+    int cell = a->vw * p->nbuckets + a->bucket;
+    if (!ls_plan_compresses(p) || !ls_plan_is_coded(p, a->vw)) wrong(w, "encodes what has no code");
+    if (w->deltas[cell] != 1 || w->adds[cell] || w->encodes[cell]++ || w->decisions)
+        wrong(w, "comes before its Delta, or too late");
+}
+
+static bool is_encoded(const walk *w, int vw, int bucket) {
+    bool coded = ls_plan_compresses(w->p) && ls_plan_is_coded(w->p, vw);
+    return w->encodes[vw * w->p->nbuckets + bucket] == coded;
+}
+
+static void check_exchange(walk *w, const ls_action *a) {
+    const ls_plan *p = w->p;
+    for (int vw = 0; vw < p->c.V; vw++)
+        if (!is_encoded(w, vw, a->bucket)) wrong(w, "comes before an Encode");
+    if (!ls_plan_sends_codes(p) || w->exchanges[a->bucket]++ || w->decisions)
+        wrong(w, "sends codes twice, or too late");
+}
+
+static void check_decode(walk *w, const ls_action *a) {
+    if (w->exchanges[a->bucket] != 1 || w->decisions) wrong(w, "comes before its Exchange");
+    if (w->decodes[a->bucket * w->p->c.nworkers + a->worker]++) wrong(w, "decodes twice");
+}
+
 static void check_sum(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     for (int worker = 0; worker < p->c.nworkers; worker++)
         for (int i = 0; i < ls_plan_nvws(p, worker); i++) {
             int slot = 0, cell = ls_plan_vw(p, worker, i) * p->nbuckets + a->bucket;
-            if (w->deltas[cell] != 1 || w->adds[cell] != ls_plan_fold(p, worker, i, &slot))
+            if (w->deltas[cell] != 1 || !is_encoded(w, ls_plan_vw(p, worker, i), a->bucket) ||
+                w->adds[cell] != ls_plan_fold(p, worker, i, &slot))
                 wrong(w, "comes before a Delta or a fold");
         }
     if (w->sums[a->bucket]++ || w->decisions) wrong(w, "sums twice, or too late");
@@ -80,6 +111,7 @@ static void check_decision(walk *w, const ls_action *a) {
 static bool is_known(const walk *w, int bucket, int worker) {
     const ls_plan *p = w->p;
     if (!ls_plan_changes_bucket(p, bucket)) return true;
+    if (ls_plan_sends_codes(p)) return w->decodes[bucket * p->c.nworkers + worker] == 1;
     if (ls_task_is_common(p->c.task)) return w->sums[bucket] == 1;
     if (p->c.task == LS_TASK_MIX) {
         int list[LS_MIXING_MOST], n = ls_plan_terms_of(p, p->buckets[bucket].island, list);
@@ -150,6 +182,9 @@ static void check(walk *w, const ls_action *a) {
     switch (a->kind) {
     case LS_DELTA:
     case LS_ADD: check_delta(w, a); break;
+    case LS_ENCODE: check_encode(w, a); break;
+    case LS_EXCHANGE: check_exchange(w, a); break;
+    case LS_DECODE: check_decode(w, a); break;
     case LS_COPY: w->copies[a->bucket * p->c.nworkers + a->worker]++; break;
     case LS_SEND: check_send(w, a); break;
     case LS_MIX: check_mix(w, a); break;
@@ -171,6 +206,9 @@ ls_status ls_plan_verify_sync(const ls_plan *p, ls_error *e) {
     walk w = {.p = p, .e = e};
     w.deltas = LS_NEW_ARRAY(int, V *nbuckets);
     w.adds = LS_NEW_ARRAY(int, V *nbuckets);
+    w.encodes = LS_NEW_ARRAY(int, V *nbuckets);
+    w.exchanges = LS_NEW_ARRAY(int, nbuckets);
+    w.decodes = LS_NEW_ARRAY(int, nbuckets *n);
     w.sums = LS_NEW_ARRAY(int, nbuckets);
     w.copies = LS_NEW_ARRAY(int, nbuckets *n);
     w.updates = LS_NEW_ARRAY(int, nbuckets *n);
@@ -182,6 +220,9 @@ ls_status ls_plan_verify_sync(const ls_plan *p, ls_error *e) {
         if (w.updates[i] != 1) wrong(&w, "ends a plan that leaves out an update");
     free(w.deltas);
     free(w.adds);
+    free(w.encodes);
+    free(w.exchanges);
+    free(w.decodes);
     free(w.sums);
     free(w.copies);
     free(w.updates);

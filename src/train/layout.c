@@ -68,6 +68,20 @@ static void nearest_pipes(int pipe, int nworkers, int *below_p, int *above_p) {
     *above_p = above <= nworkers ? above : 0;
 }
 
+/* Nothing is carried on: what a Delta loses by rounding, a replica takes over with the common
+ * parameters. */
+static ls_plan_compress compress_of_deltas(const ls_config *c) {
+    static const ls_compression_kind kinds[] = {[LS_DELTAS_BF16] = LS_COMPRESS_BF16,
+                                                [LS_DELTAS_INT8] = LS_COMPRESS_INT8,
+                                                [LS_DELTAS_INT4] = LS_COMPRESS_INT4};
+    if (c->sync.deltas == LS_DELTAS_F32) return (ls_plan_compress){0};
+    return (ls_plan_compress){.on = true,
+                              .how = {.kind = kinds[c->sync.deltas],
+                                      .feedback = LS_FEEDBACK_NONE,
+                                      .op = LS_SUM},
+                              .codes = sends_codes(c)};
+}
+
 /* The mesh must have as many workers as there are. */
 static ls_status check_mesh(const ls_config *c, int nworkers, ls_error *e) {
     int data = (int)c->parallel.mesh_data, pipe = (int)c->parallel.mesh_pipe;
@@ -139,6 +153,7 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
                            .recompute = (int)c->parallel.recompute,
                            .recompute_layers = (int)c->parallel.recompute_layers,
                            .whole_nbytes = (size_t)(c->parallel.whole_kb * 1e3),
+                           .deltas = compress_of_deltas(c),
                            .early = c->parallel.accumulate == LS_ACCUMULATE_EARLY,
                            .prefetch = (int)c->parallel.prefetch,
                            .shards = (int)c->parallel.shard_group,

@@ -97,6 +97,7 @@ ls_status ls_sync_plan(const ls_config *c, const ls_plan *p, ls_plan_task task, 
     ls_plan_config pc = p->c;
     pc.first = NULL;
     pc.task = task;
+    if (task == LS_TASK_OUTER) pc.compress = pc.deltas;
     pc.averages = fragment == LS_SYNC_ALL;
     ls_sync_fragment(c, pc.model, fragment, &pc.part_first, &pc.part_end);
     return ls_plan_make(&pc, plan_p, e);

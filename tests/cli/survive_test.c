@@ -115,7 +115,7 @@ static void kill_apart(const char *name, const char *apart) {
 static void test_killed_apart(void **arg) {
     (void)arg;
     kill_apart("apart", "--set sync.mode=diloco --set sync.replicas=4 --set sync.every=2 "
-                        "--set sync.fragments=2 --set sync.delay=0 --set sync.mixing=0.5");
+                        "--set sync.fragments=2 --set sync.mixing=0.5 --set sync.deltas=int4");
 }
 
 static void test_killed_in_gossip(void **arg) {

@@ -26,6 +26,8 @@ static const ls_compression COMPRESSED[] = {
     {.kind = LS_COMPRESS_INT8, .block = 32, .two_hops = true, .decay = 0.25f},
     {.kind = LS_COMPRESS_INT4, .feedback = LS_FEEDBACK_EF21},
     {.kind = LS_COMPRESS_INT4, .two_hops = true},
+    {.kind = LS_COMPRESS_BF16, .op = LS_AVG},
+    {.kind = LS_COMPRESS_BF16, .two_hops = true},
     {.kind = LS_COMPRESS_POWERSGD, .rank = 2, .op = LS_AVG},
     {.kind = LS_COMPRESS_POWERSGD, .rows = 13, .rank = 5},
     {.kind = LS_COMPRESS_DEMO, .k = 3, .decay = 0.001f},

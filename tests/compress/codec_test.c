@@ -238,6 +238,24 @@ static void check_integers(const ls_kernels *v, ls_compression_kind kind, int mo
     }
 }
 
+/* The nearest number of 8 bits of precision, ties to even; the largest ones stay finite. */
+static void bf16_of(const ls_kernels *v) {
+    static const float x[] = {1, -1.00390625f, 1.01171875f, 0x1.fep127f, 0x1.fffffep127f, -0x1.fffffep127f};
+    static const float want[] = {1, -1, 1.015625f, 0x1.fep127f, 0x1.fep127f, -0x1.fep127f};
+    enum { N = sizeof x / sizeof *x };
+    float y[N];
+    ls_compression how = {.kind = LS_COMPRESS_BF16};
+    box b = open_box(v, &how, N);
+    there_and_back(&b, x, y);
+    for (int i = 0; i < N; i++) assert_true(y[i] == want[i]);
+    close_box(&b);
+}
+
+static void test_bf16(void **state) {
+    (void)state;
+    each_variant(bf16_of);
+}
+
 static void integers_of(const ls_kernels *v) {
     check_integers(v, LS_COMPRESS_INT8, 127);
     check_integers(v, LS_COMPRESS_INT4, 7);
@@ -525,6 +543,8 @@ static void test_nbytes(void **state) {
         {{.kind = LS_COMPRESS_TWOBIT}, 1024, 256},
         {{.kind = LS_COMPRESS_INT8}, 1024, 1024 + 16},
         {{.kind = LS_COMPRESS_INT4}, 1024, 512 + 64},
+        {{.kind = LS_COMPRESS_BF16}, 1024, 2048},
+        {{.kind = LS_COMPRESS_BF16}, 33, 128},
         {{.kind = LS_COMPRESS_POWERSGD}, 10000, 4 * 4 * 200},
         {{.kind = LS_COMPRESS_POWERSGD, .rank = 1, .rows = 10}, 10000, 4 * 1010},
         {{.kind = LS_COMPRESS_DEMO}, 6400, 100 * 8 * 6},
@@ -564,7 +584,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_topk),         cmocka_unit_test(test_randomk),
         cmocka_unit_test(test_onebit),       cmocka_unit_test(test_twobit),
-        cmocka_unit_test(test_integers),     cmocka_unit_test(test_powersgd),
+        cmocka_unit_test(test_bf16), cmocka_unit_test(test_integers),     cmocka_unit_test(test_powersgd),
         cmocka_unit_test(test_demo),         cmocka_unit_test(test_top_one),
         cmocka_unit_test(test_signs_climb),  cmocka_unit_test(test_one_error),
         cmocka_unit_test(test_variants),     cmocka_unit_test(test_nbytes),
