@@ -85,6 +85,7 @@ typedef enum ls_accumulate_kind { LS_ACCUMULATE_LATE, LS_ACCUMULATE_EARLY } ls_a
 typedef enum ls_state_kind { LS_STATE_MEMORY, LS_STATE_FILE } ls_state_kind;
 typedef enum ls_overlap_kind { LS_OVERLAP_AUTO, LS_OVERLAP_ON, LS_OVERLAP_OFF } ls_overlap_kind;
 
+enum { LS_CONFIG_MOST_PIPE = 256 }; /* workers of a pipeline */
 typedef enum ls_mesh_kind {
     LS_MESH_GIVEN,
     LS_MESH_AUTO /* decided before a run begins (perf/mesh.h) */

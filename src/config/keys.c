@@ -407,7 +407,7 @@ const ls_config_key ls_config_keys[] = {
         "host, has a copy (hybrid shard); 0: all workers"),
     INT("parallel.mesh.data", parallel.mesh_data, 0, 4096, 0, FREE,
         "workers that have the same stages and divide the batch; 0: as many as there are"),
-    INT("parallel.mesh.pipe", parallel.mesh_pipe, 1, 256, 1, FREE,
+    INT("parallel.mesh.pipe", parallel.mesh_pipe, 1, LS_CONFIG_MOST_PIPE, 1, FREE,
         "workers of a pipeline, among which the model's layers are divided"),
     ONE_OF("parallel.mesh", parallel.mesh, meshes, FREE,
            "auto: the mesh whose predicted step is shortest, with the parallel.schedule, chunks, "
@@ -596,7 +596,7 @@ bool ls_config_sends_momentum(const ls_config_optim *o) {
 }
 
 int64_t ls_config_most_workers(const ls_config *c) {
-    int64_t pipe = c->parallel.mesh == LS_MESH_AUTO ? 256 : c->parallel.mesh_pipe;
+    int64_t pipe = c->parallel.mesh == LS_MESH_AUTO ? LS_CONFIG_MOST_PIPE : c->parallel.mesh_pipe;
     return c->train.virtual_workers * pipe;
 }
 

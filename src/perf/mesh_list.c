@@ -32,7 +32,7 @@ static void add_value(values *v, int64_t x) {
 /* Pipelines are as long as there are stages, and divide the workers. */
 static void list_pipes(const listing *l, const ls_mesh *m, values *v) {
     (void)m;
-    for (int p = 1; p <= l->nworkers && p <= l->most_stages && p <= 256; p++)
+    for (int p = 1; p <= l->nworkers && p <= l->most_stages && p <= LS_CONFIG_MOST_PIPE; p++)
         if (l->nworkers % p == 0) add_value(v, p);
 }
 

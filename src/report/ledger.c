@@ -92,7 +92,10 @@ static ls_status check_samples(audit *a, const ls_json *line, int64_t step, cons
 }
 
 static ls_status check_workers(audit *a, const ls_json *line, int64_t step) {
-    int64_t view = 0, workers = 0, most = a->config->train.virtual_workers;
+    /* a virtual worker is one worker's, or a pipeline's of any length: earlier views may have had
+     * another mesh */
+    int64_t view = 0, workers = 0;
+    int64_t most = a->config->train.virtual_workers * LS_CONFIG_MOST_PIPE;
     if (ls_config_has_crew(a->config)) most = INT_MAX;
     if (!number(line, "view", &view) || !number(line, "workers", &workers))
         return FAULT(a, "step %lld does not name its view and number of workers", (long long)step);

@@ -34,7 +34,7 @@ static const char *const bad[][2] = {
      "metrics.jsonl:5: step 5 was made by -5 work"},
     {"sed -i '5s/\"workers\": 2/\"workers\": 4611686018427387904/' $m",
      "metrics.jsonl:5: step 5 was"},
-    {"sed -i '5s/\"workers\": 2/\"workers\": 9/' $m", "this run can have 1 to 8"},
+    {"sed -i '5s/\"workers\": 2/\"workers\": 9999/' $m", "this run can have 1 to 2048"},
     {"sed -i '5s/\"workers\": 2/\"workers\": 2.5/' $m", "metrics.jsonl:5: step 5 does not name"},
     {"sed -i '5s/\"view\": 1/\"view\": -9223372036854775808/' $m", "step 5 has view -9223372"},
     {"sed -i '5s/\"samples\": 16/\"samples\": 9223372036854775807/' $m",

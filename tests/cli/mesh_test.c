@@ -50,6 +50,7 @@ static void test_run(void **state) {
     expect("train configs/tiny.yaml -o @/one -n 1 " SMALL, 0, NULL);
     write_config();
     expect("train @/auto.yaml -o @/auto -n 4 --until 2 " SMALL, 75, "parallel.mesh.pipe=2");
+    expect("ckpt ledger @/auto", 0, NULL); /* more workers than virtual workers */
     expect("train --resume @/auto -n 2", 0, "parallel.mesh.pipe=1");
     hash_of("one", one);
     hash_of("auto", other);
