@@ -283,14 +283,19 @@ static ls_answer *answers_of(const writing *x) {
     return list;
 }
 
+/* Workers may share the weights: none drops them while another still writes. */
+static ls_status write_all(ls_member *m, void *arg, ls_error *e) {
+    ls_status s = write_part(m, arg, e);
+    bool recalled = ls_board_recalled(m->slot);
+    if (s == LS_OK && recalled) s = ls_fail(e, LS_EABORT, "worker %d is recalled", m->worker);
+    return recalled ? s : ls_member_wait(m, s, e);
+}
+
 ls_status ls_prompts_answer(const ls_prompts *p, ls_member *m, int64_t steps, ls_answer **answers_p,
                             ls_error *e) {
     size_t n = (size_t)p->n * size_of(m);
     writing x = {.p = p, .m = m, .answers = LS_NEW_ARRAY(int32_t, n)};
-    ls_status s = ls_with_evaluated_weights(m, steps, write_part, &x, e);
-    bool recalled = ls_board_recalled(m->slot);
-    if (s == LS_OK && recalled) s = ls_fail(e, LS_EABORT, "worker %d is recalled", m->worker);
-    if (!recalled) s = ls_member_wait(m, s, e);
+    ls_status s = ls_with_evaluated_weights(m, steps, write_all, &x, e);
     if (s == LS_OK) s = ls_all_reduce(m->group, x.answers, x.answers, n, LS_I32, LS_SUM, e);
     if (s == LS_OK) *answers_p = m->worker == 0 ? answers_of(&x) : NULL;
     free(x.answers);
