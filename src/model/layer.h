@@ -183,6 +183,9 @@ struct ls_layer {
      * sample. Where `wide` has the sums, only a layer that ignores it needs them (room_always). */
     size_t room_floats, room_each;
     bool room_always;
+    /* Above 0: with room for so many floats instead, which are chains of a whole table, rows are
+     * computed a block at a time although gradients are rounded. */
+    size_t chain_floats;
     size_t scratch_floats; /* per thread */
     size_t past_floats;    /* what it keeps of all positions of a text, for generating (ls_past) */
     double forward_flops;  /* per sample; backward: twice as many, for a loss three times */
@@ -245,10 +248,17 @@ static inline float *ls_layer_grad(const ls_layer *l, const ls_layer_call *c, in
     return l->frozen[i] ? NULL : (float *)c->grads + (l->offsets[i] - c->grads_at);
 }
 
-/* The number of rows that a layer with block_rows computes at a time. rounds: gradients are rounded
- * to 16 bits in the call that computes them. Then all rows: a chain must be rounded only once. */
+/* Gradients are rounded to 16 bits in the call that computes them, and a chain must be rounded only
+ * once: so all rows are computed at once, or the chains of the whole table are in memory. Is that
+ * less? */
+static inline bool ls_layer_has_chains(const ls_layer *l, int64_t rows) {
+    size_t more = rows > l->block_rows ? (size_t)(rows - l->block_rows) * l->block_floats : 0;
+    return l->chain_floats > 0 && more > 0 && more + l->room_floats > l->chain_floats;
+}
+/* The number of rows that a layer with block_rows computes at a time. rounds: as above. */
 static inline int64_t ls_layer_block(const ls_layer *l, int64_t rows, bool rounds) {
-    return rows < l->block_rows || rounds ? rows : l->block_rows;
+    bool all = rounds && !ls_layer_has_chains(l, rows);
+    return rows < l->block_rows || all ? rows : l->block_rows;
 }
 static inline size_t ls_layer_work_floats(const ls_layer *l, int64_t n, bool rounds) {
     size_t block = (size_t)ls_layer_block(l, n * l->T, rounds);

@@ -96,7 +96,8 @@ static places places_of(const ls_layer *l, int64_t n, ls_dtype type, sums grads)
     bool half = ls_dtype_is_half(type), rounds = grads.half && !grads.wide;
     bool has_room = rounds || (grads.half && l->room_always);
     places p = {.room = whole(ls_layer_work_floats(l, n, rounds))};
-    size_t room = has_room ? l->room_floats + (size_t)n * l->room_each : 0;
+    size_t floats = rounds && ls_layer_has_chains(l, rows) ? l->chain_floats : l->room_floats;
+    size_t room = has_room ? floats + (size_t)n * l->room_each : 0;
     p.params = p.room + whole(room);
     p.grads = p.params + (half ? params_of(l, type) : 0);
     p.x = p.grads + (rounds ? whole(span_of(l, NULL)) : 0);

@@ -77,7 +77,7 @@ ls_table_grad ls_table_grad_begin(const ls_layer *l, const ls_layer_call *c, int
     void *stored = ls_flat_at_mut(s->grads_type, s->grads, at);
     if (!ls_dtype_is_half(s->grads_type)) return (ls_table_grad){stored, c->grads_start};
     float *p = s->wide ? s->wide + at : room;
-    if (s->wide && !s->first) return (ls_table_grad){p, false};
+    if (!s->first) return (ls_table_grad){p, false}; /* the chains are there */
     if (!c->grads_start) ls_table_widen(c->compute, s->grads_type, (size_t)(n * l->C), stored, p);
     return (ls_table_grad){p, c->grads_start};
 }

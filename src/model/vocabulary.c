@@ -12,9 +12,11 @@ enum {
     LOGITS_FLOATS = 16 << 20 /* per block */
 };
 
-/* A gradient that has to be rounded is computed in blocks of the vocabulary. */
+/* A gradient that has to be rounded is computed in blocks of the vocabulary, unless its chains are
+ * in memory. */
 static int64_t gradient_rows(const ls_vocabulary *b) {
-    return ls_mixed_rounds(b->c) && b->l->V > TABLE_BLOCK ? TABLE_BLOCK : b->l->V;
+    bool whole = b->start && b->end; /* all rows are in one block */
+    return ls_mixed_rounds(b->c) && whole && b->l->V > TABLE_BLOCK ? TABLE_BLOCK : b->l->V;
 }
 
 void ls_vocabulary_logits(const ls_vocabulary *b) {
@@ -123,6 +125,7 @@ void ls_vocabulary_declare(ls_layer *l, int64_t C, int64_t V) {
     l->loss = true;
     l->ntables = 1;
     l->room_floats = (size_t)((V < TABLE_BLOCK ? V : TABLE_BLOCK) * C);
+    l->chain_floats = (size_t)(V * C);
 }
 
 void ls_vocabulary_works(ls_layer *l, int table, int64_t T) {

@@ -216,7 +216,8 @@ static void test_layers(void **state) {
                 for (int on = 0; on < 2; on++) check(kind, types[t], types[g], on);
 }
 
-/* Where sums in f32 outlive a call, the head computes some rows at a time, to the same bits. */
+/* Where sums in f32 outlive a call, or there is room for them, the head computes some rows at a time,
+ * to the same bits. */
 static void test_blocks(void **state) {
     (void)state;
     static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
@@ -228,15 +229,20 @@ static void test_blocks(void **state) {
             size_t most = ls_mixed_work_nbytes(b.l, 2, b.type, b.grads, true);
             b.model.layers[HEAD].block_rows = 3;
             assert_true(ls_mixed_work_nbytes(b.l, 2, b.type, b.grads, true) < most);
-            result blocks = run(&b, 2, on), rounded = run(&b, N, on);
-            const result *same[] = {&some, &blocks, &rounded};
-            for (int i = 0; i < 3; i++) {
+            result blocks = run(&b, 2, on), chained = run(&b, N, on);
+            most = ls_mixed_work_nbytes(b.l, N, b.type, b.grads, false);
+            b.model.layers[HEAD].chain_floats = 0;
+            assert_true(ls_mixed_work_nbytes(b.l, N, b.type, b.grads, false) > most);
+            result rounded = run(&b, N, on);
+            const result *same[] = {&some, &blocks, &rounded, &chained};
+            for (int i = 0; i < 4; i++) {
                 assert_memory_equal(same[i]->grads, whole.grads,
                                     b.model.nfloats * sizeof *whole.grads);
                 assert_memory_equal(same[i]->dx, whole.dx, ROWS * C * sizeof *whole.dx);
                 assert_memory_equal(same[i]->losses, whole.losses, sizeof whole.losses);
             }
             result_free(&whole), result_free(&some), result_free(&blocks), result_free(&rounded);
+            result_free(&chained);
             bench_close(&b);
         }
 }
