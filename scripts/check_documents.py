@@ -59,7 +59,7 @@ RULES = [
      s.replace("mpirun", "lockstep run"), "any number of slots; root may"),
     (r"RANK=0 .*\.\.\.", lambda s: "parse " + s.replace("...", "configs/tiny.yaml"), "other hosts"),
     (r"--listen|--join|--membership", lambda s: "parse " + s, "other hosts"),
-    (r"batch (runs|configs)/(demo|fashion)|runs/cnn", lambda s: "parse " + s, "trains for minutes, with steps of that length"),
+    (r"(batch|tune) (runs|configs)/(demo|fashion)|runs/cnn", lambda s: "parse " + s, "trains for minutes, with steps of that length"),
     (r"bench machine", lambda s: "parse " + s, "takes half a minute, in which nothing else should run"),
     (r"bench (kernels|comm)", lambda s: "parse " + s, "measures for a minute"),
     (r"MODEL\.gguf", lambda s: s.replace("MODEL.gguf", "model.gguf"), "a small one"),
@@ -99,6 +99,7 @@ def make_scratch():
     for name in ("build/tests", "configs", "bin", "tmp"):
         os.makedirs(os.path.join(top, name))
     shutil.copytree(os.path.join(ROOT, "configs/machines"), os.path.join(top, "configs/machines"))
+    shutil.copytree(os.path.join(ROOT, "configs/spaces"), os.path.join(top, "configs/spaces"))
     shutil.copy(os.path.join(ROOT, "LICENSE"), top)
     shutil.copy(os.path.join(ROOT, "configs/machines/v100.yaml"), os.path.join(top, "machine.yaml"))
     text = open(os.path.join(ROOT, "LICENSE"), encoding="utf-8").read()

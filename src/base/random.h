@@ -27,6 +27,7 @@ typedef enum ls_stream {
     LS_STREAM_NOISE = 13,    /* signs of projections, for the noise scale */
     LS_STREAM_GOSSIP = 14,   /* partners of replicas in random graphs */
     LS_STREAM_STALENESS = 15, /* how old a gradient's parameters are */
+    LS_STREAM_TRIALS = 16,   /* values of a search's trials */
     LS_STREAM_NEGATIVES = 20 /* items that a user has not chosen */
 } ls_stream;
 

@@ -138,8 +138,7 @@ static ls_status wait_for_earlier(const cli_trial *t, ls_error *e) {
     return LS_OK;
 }
 
-/* The newest checkpoint's step; 0: there is none. */
-static int64_t steps_of(const cli_trial *t) {
+int64_t cli_trial_steps(const cli_trial *t) {
     char *path = NULL;
     int64_t step = 0;
     if (ls_checkpoint_newest(t->dir, &path, &step, NULL) != LS_OK) step = 0;
@@ -147,9 +146,8 @@ static int64_t steps_of(const cli_trial *t) {
     return step;
 }
 
-/* A training that was killed may have its last checkpoint, and not its last evaluation. */
-static bool is_trained(const cli_trial *t, int64_t until) {
-    return steps_of(t) >= until && !ls_history_lacks_evaluation(t->dir, until);
+bool cli_trial_is_trained(const cli_trial *t, int64_t until) {
+    return cli_trial_steps(t) >= until && !ls_history_lacks_evaluation(t->dir, until);
 }
 
 ls_status cli_trial_train(const cli_trial *t, int64_t until, ls_error *e) {
@@ -167,9 +165,9 @@ ls_status cli_trial_train(const cli_trial *t, int64_t until, ls_error *e) {
     }
     ls_buf out = {0};
     ls_status s = wait_for_earlier(t, e);
-    if (s == LS_OK && !is_trained(t, until))
+    if (s == LS_OK && !cli_trial_is_trained(t, until))
         s = run_child((char *const *)(uintptr_t)words, what, CLI_UNFINISHED, &out, e);
-    if (s == LS_OK && steps_of(t) < until)
+    if (s == LS_OK && cli_trial_steps(t) < until)
         s = ls_fail(e, LS_EINVAL, "%s: ended before step %lld", t->dir, (long long)until);
     ls_buf_free(&out);
     free(what);

@@ -1,6 +1,6 @@
-/* batch_trial.h - one training of `lockstep batch`: a run directory, trained by this program as
- * another process up to some step. What is done already is not done again, so a command that was
- * killed continues where it was.
+/* batch_trial.h - one training of `lockstep batch` or `lockstep tune`: a run directory, trained by
+ * this program as another process up to some step. What is done already is not done again, so a
+ * command that was killed continues where it was.
  */
 #ifndef LS_CLI_BATCH_TRIAL_H
 #define LS_CLI_BATCH_TRIAL_H
@@ -10,7 +10,7 @@
 enum { CLI_TRIAL_OPTIONS = 8 };
 
 typedef struct cli_trial {
-    char *dir; /* the run directory; DIR.yaml beside it is its config */
+    char *dir;       /* the run directory; DIR.yaml beside it is its config */
     int64_t workers; /* 0: as many as `lockstep train` takes */
     const char *const *more; /* [nmore] further options of `lockstep train` */
     int nmore;
@@ -20,6 +20,11 @@ typedef struct cli_trial {
 ls_status cli_trial_open(const cli_trial *, const ls_config *, ls_error *);
 /* Before the first training: the run begins with this checkpoint. */
 ls_status cli_trial_begin_with(const cli_trial *, const char *checkpoint, ls_error *);
+/* The newest checkpoint's step; 0: there is none. */
+int64_t cli_trial_steps(const cli_trial *);
+/* Has it come to step `until`? A training that was killed may have its last checkpoint, and not its
+ * last evaluation. */
+bool cli_trial_is_trained(const cli_trial *, int64_t until);
 /* Trains up to step `until`, at least. LS_EABORT: interrupted. */
 ls_status cli_trial_train(const cli_trial *, int64_t until, ls_error *);
 /* The loss of the newest checkpoint on the whole validation part. */

@@ -53,6 +53,7 @@ static const struct {
     {"scale", "_lockstep_runs", ""},
     {"replay", "_lockstep_runs", ""},
     {"batch", "_lockstep_configs_or_runs", ""},
+    {"tune", "_lockstep_configs", ""},
     {"data", "_lockstep_files", "_lockstep_files"},
     {"weights", "_lockstep_files", ""},
     {"tokens", "_lockstep_tokenizers", ""},

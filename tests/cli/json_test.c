@@ -198,6 +198,22 @@ static void test_plan(void **state) {
     expect("plan configs/tiny.yaml -w 1 --json", 2, "--json: not with --worker");
 }
 
+static void test_tune(void **state) {
+    (void)state;
+    static const char space[] =
+        "method: grid\nsteps: 1\nspace: {optim.lr: {choice: [0.01, 0.1]}}\n";
+    static const char trial[] = "i:trial i:step r:metric t:state o:values t:run";
+    ls_json *j = NULL;
+    write_file("space.yaml", space, strlen(space));
+    lines_have(
+        "tune configs/tiny.yaml --space @/space.yaml -o @/tune -n 1 --set optim.warmup=0 --json", 0,
+        "t:metric a:trials a:rungs i:steps o:best t:config", &j);
+    has_fields(ls_json_get(j, "best"), trial);
+    has_fields(ls_json_at(ls_json_get(j, "trials"), 1), trial);
+    has_fields(ls_json_at(ls_json_get(j, "rungs"), 0), "i:step i:trials");
+    ls_json_free(j);
+}
+
 /* Scales a running run. */
 static void test_scale(void **state) {
     (void)state;
@@ -282,6 +298,7 @@ int main(void) {
         cmocka_unit_test(test_ledger),  cmocka_unit_test(test_plan),
         cmocka_unit_test(test_metrics), cmocka_unit_test(test_scale),
         cmocka_unit_test(test_import),  cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_tune),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

@@ -1,0 +1,139 @@
+/* tune_print.c - see tune_print.h. */
+#include "cli/tune_print.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/escape.h"
+#include "base/plural.h"
+
+static const char *const states[] = {[LS_SEARCH_READY] = "training",
+                                     [LS_SEARCH_WAITING] = "waiting",
+                                     [LS_SEARCH_STOPPED] = "stopped",
+                                     [LS_SEARCH_DIVERGED] = "diverged",
+                                     [LS_SEARCH_DONE] = "done"};
+
+char *cli_tune_part_dir(const char *dir, const ls_search *s, int trial, int part) {
+    int first = ls_search_part_of(s, trial, part)->first;
+    if (first < 0) return ls_format("%s/trial-%03d", dir, trial + 1);
+    return ls_format("%s/trial-%03d-from-%lld", dir, trial + 1,
+                     (long long)ls_search_rung_steps(s, first));
+}
+
+static const ls_space_point *point_of(const ls_search *s, int trial) {
+    return &ls_search_part_of(s, trial, ls_search_nparts(s, trial) - 1)->point;
+}
+
+/* Values are of files: escaped, so that they can't add lines to a table. */
+static void put_point(const cli_tune_view *v, int trial, ls_buf *out) {
+    char *text = ls_space_point_text(v->space, point_of(v->search, trial));
+    ls_buf_escape(out, LS_ESCAPE_LINE, text, strlen(text));
+    ls_buf_printf(out, "\n");
+    free(text);
+}
+
+void cli_tune_print_trials(const cli_tune_view *v, ls_buf *out) {
+    ls_buf_printf(out, "trial  values\n");
+    for (int t = 0; t < ls_search_ntrials(v->search); t++) {
+        ls_buf_printf(out, "%5d  ", t + 1);
+        put_point(v, t, out);
+    }
+}
+
+static void put_trial(const cli_tune_view *v, int t, int best, ls_buf *out) {
+    int rung = ls_search_reached(v->search, t);
+    double metric = rung < 0 ? NAN : ls_search_metric(v->search, t, rung);
+    long long step = rung < 0 ? 0 : (long long)ls_search_rung_steps(v->search, rung);
+    ls_buf_printf(out, "%c%5d %9lld ", t == best ? '*' : ' ', t + 1, step);
+    if (isfinite(metric))
+        ls_buf_printf(out, "%12.6g", metric);
+    else
+        ls_buf_printf(out, "%12s", "-");
+    ls_buf_printf(out, "  %-9s ", states[ls_search_state_of(v->search, t)]);
+    put_point(v, t, out);
+}
+
+void cli_tune_print_table(const cli_tune_view *v, ls_buf *out) {
+    int n = ls_search_ntrials(v->search), *order = LS_NEW_ARRAY(int, (size_t)n);
+    int best = ls_search_best(v->search), nrungs = ls_search_nrungs(v->search);
+    ls_buf_printf(out, " trial      step %12.12s  state     values\n", v->space->rules.metric);
+    ls_search_rank(v->search, order);
+    for (int i = 0; i < n; i++) put_trial(v, order[i], best, out);
+    ls_buf_printf(out, "\nrung, steps   trials that came\n");
+    for (int r = 0; r < nrungs; r++)
+        ls_buf_printf(out, "%11lld %18d\n", (long long)ls_search_rung_steps(v->search, r),
+                      ls_search_count(v->search, r));
+    free(order);
+    int64_t steps = cli_tune_steps(v->search);
+    ls_buf_printf(out, "\n%lld steps were trained; %d whole trials have %lld\n", (long long)steps,
+                  n, (long long)(n * v->space->rules.steps));
+}
+
+void cli_tune_print_progress(const cli_tune_view *v, ls_buf *out) {
+    int counts[LS_SEARCH_DONE + 1] = {0}, n = ls_search_ntrials(v->search);
+    for (int t = 0; t < n; t++) counts[ls_search_state_of(v->search, t)]++;
+    ls_buf_printf(out, "%d trial%s", n, ls_plural(n));
+    for (int i = 0; i <= LS_SEARCH_DONE; i++)
+        if (counts[i]) ls_buf_printf(out, "  %d %s", counts[i], states[i]);
+    int best = ls_search_best(v->search);
+    if (best >= 0)
+        ls_buf_printf(out, "  best: %.6g (trial %d)",
+                      ls_search_metric(v->search, best, ls_search_reached(v->search, best)),
+                      best + 1);
+}
+
+int64_t cli_tune_steps(const ls_search *s) {
+    int64_t sum = 0;
+    for (int t = 0; t < ls_search_ntrials(s); t++) {
+        int rung = ls_search_reached(s, t);
+        if (rung >= 0) sum += ls_search_rung_steps(s, rung);
+    }
+    return sum;
+}
+
+/* ---- JSON ---- */
+
+static ls_json *json_of_values(const cli_tune_view *v, int t) {
+    ls_json *o = ls_json_new_object();
+    const ls_space_point *p = point_of(v->search, t);
+    for (int i = 0; i < v->space->nkeys; i++)
+        if (p->values[i]) ls_json_set_text(o, v->space->keys[i].name, p->values[i]);
+    return o;
+}
+
+static ls_json *json_of_trial(const cli_tune_view *v, int t) {
+    ls_json *o = ls_json_new_object();
+    int rung = ls_search_reached(v->search, t);
+    char *run = cli_tune_part_dir(v->dir, v->search, t, ls_search_nparts(v->search, t) - 1);
+    ls_json_set_integer(o, "trial", t + 1);
+    ls_json_set_integer(o, "step", rung < 0 ? 0 : ls_search_rung_steps(v->search, rung));
+    ls_json_set_number(o, "metric", rung < 0 ? NAN : ls_search_metric(v->search, t, rung));
+    ls_json_set_text(o, "state", states[ls_search_state_of(v->search, t)]);
+    ls_json_set(o, "values", json_of_values(v, t));
+    ls_json_set(o, "run", ls_json_new_path(run));
+    free(run);
+    return o;
+}
+
+ls_json *cli_tune_json(const cli_tune_view *v) {
+    ls_json *o = ls_json_new_object(), *trials = ls_json_new_array(), *rungs = ls_json_new_array();
+    for (int t = 0; t < ls_search_ntrials(v->search); t++)
+        ls_json_push(trials, json_of_trial(v, t));
+    for (int r = 0; r < ls_search_nrungs(v->search); r++) {
+        ls_json *one = ls_json_new_object();
+        ls_json_set_integer(one, "step", ls_search_rung_steps(v->search, r));
+        ls_json_set_integer(one, "trials", ls_search_count(v->search, r));
+        ls_json_push(rungs, one);
+    }
+    int best = ls_search_best(v->search);
+    char *config = ls_format("%s/best.yaml", v->dir);
+    ls_json_set_text(o, "metric", v->space->rules.metric);
+    ls_json_set(o, "trials", trials);
+    ls_json_set(o, "rungs", rungs);
+    ls_json_set_integer(o, "steps", cli_tune_steps(v->search));
+    ls_json_set(o, "best", best < 0 ? ls_json_new_null() : json_of_trial(v, best));
+    ls_json_set(o, "config", ls_json_new_path(config));
+    free(config);
+    return o;
+}

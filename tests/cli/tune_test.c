@@ -1,0 +1,202 @@
+/* tune_test.c - `lockstep tune`: twenty trials of each method; the same winner for any number of
+ * workers, and after kills; what is refused. */
+/* ctest: busy seconds=30 timeout=600 */
+#include "cli/program.h"
+
+#define TINY                                                                                       \
+    "tune configs/tiny.yaml --set model.layers=1 --set model.width=12 --set model.context=16 "     \
+    "--set train.eval_samples=16 --set optim.min_lr=0 "
+
+static const char asha[] = "method: asha\ntrials: 20\nsteps: 16\ngrace: 1\nspace:\n"
+                           "  optim.optimizer: {choice: [adamw, sgd]}\n"
+                           "  optim.lr:\n"
+                           "    - {log_uniform: [1e-4, 1e-1], when: {optim.optimizer: adamw}}\n"
+                           "    - {log_uniform: [1e-2, 10], when: {optim.optimizer: sgd}}\n";
+static const char pbt[] = "method: pbt\ntrials: 4\nsteps: 12\ninterval: 4\nspace:\n"
+                          "  optim.lr: {log_uniform: [1e-3, 1]}\n"
+                          "  optim.beta2: {choice: [0.9, 0.99, 0.999]}\n";
+
+static int make(void **state) {
+    if (folder_make(state) != 0) return -1;
+    write_file("asha.yaml", asha, strlen(asha));
+    write_file("pbt.yaml", pbt, strlen(pbt));
+    return 0;
+}
+
+/* Both searches came to the same, and their best configs are the same. */
+static void same_result(const char *a, const char *b) {
+    char line[256];
+    snprintf(line, sizeof line, "cmp %s/tune.txt %s/tune.txt && cmp %s/best.yaml %s/best.yaml", a,
+             b, a, b);
+    shell_of_run(a, line);
+}
+
+/* Rungs 1, 4, 16 of 20 trials: at least 5 and 1 go on. The same for any workers. */
+static void test_asha(void **state) {
+    (void)state;
+    expect(TINY "--space @/asha.yaml -o @/one -n 1", 0, "best: trial ");
+    expect(TINY "--space @/asha.yaml -o @/two -n 2", 0, "\n          1                 20\n");
+    expect(TINY "--space @/asha.yaml -o @/three -n 3 --parallel 2", 0, NULL);
+    same_result("one", "two");
+    same_result("one", "three");
+    shell_of_run("one", "grep -q '#c3c9d0' one/tune.svg && grep -q 'stroke=.#cb6e17' one/tune.svg");
+    /* all is there: nothing is trained */
+    shell_of_run("one", "cp one/tune.jsonl before");
+    expect(TINY "--space @/asha.yaml -o @/one -n 2", 0, "best: trial ");
+    shell_of_run("one", "cmp before one/tune.jsonl");
+}
+
+/* best.yaml is a config: its run has the bits of the best trial. */
+static void test_best(void **state) {
+    (void)state;
+    expect("train @/one/best.yaml -o @/best -n 2", 0, NULL);
+    shell_of_run("best", "t=$(sed -n '1s/.*Trial \\([0-9]*\\) .*/\\1/p' one/best.yaml) && "
+                         "ln -s $(printf one/trial-%03d $t) winner");
+    char x[256], y[256];
+    hash_of("best", x);
+    hash_of("winner", y);
+    assert_string_equal(x, y);
+    expect("train --resume @/winner --set train.steps=20 -n 1", 0, NULL);
+}
+
+/* A search with more trials goes on from those that are there. */
+static void test_more(void **state) {
+    (void)state;
+    static const char few[] =
+        "method: random\ntrials: 2\nsteps: 2\nspace: {optim.lr: {uniform: [0.01, 0.1]}}\n";
+    static const char more[] =
+        "method: random\ntrials: 3\nsteps: 2\nspace: {optim.lr: {uniform: [0.01, 0.1]}}\n";
+    write_file("few.yaml", few, strlen(few));
+    write_file("more.yaml", more, strlen(more));
+    expect(TINY "--space @/few.yaml -o @/more -n 2 --set optim.warmup=0", 0, NULL);
+    expect(TINY "--space @/more.yaml -o @/more -n 2 --set optim.warmup=0", 0,
+           "\n     3         2 ");
+}
+
+static void test_grid(void **state) {
+    (void)state;
+    static const char grid[] =
+        "method: grid\nsteps: 2\nspace:\n  optim.lr: {choice: [0.01, 0.1, 900]}\n"
+        "  optim.weight_decay: {choice: [0, 0.1]}\n";
+    write_file("grid.yaml", grid, strlen(grid));
+    expect(TINY "--space @/grid.yaml --list --set optim.warmup=0", 0,
+           "\n    4  optim.lr=0.1 optim.weight_decay=0.1\n");
+    expect(TINY "--space @/grid.yaml -o @/grid -n 2 --json --set optim.warmup=0 "
+                "--set optim.optimizer=sgd",
+           0, "\"rungs\": [{\"step\": 2, \"trials\": 6}]");
+    assert_true(file_exists("grid/tune.svg"));
+}
+
+/* ---- kills ---- */
+
+static bool has_ended(pid_t pid) {
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
+/* Starts it, kills it after some time, and so on, until it ends by itself; returns how often it
+ * was killed. */
+static int kill_often(const char *line, unsigned seed) {
+    for (int kills = 0; kills < 100; kills++) {
+        char *output = NULL;
+        program p = program_start(line, 0);
+        seed = seed * 1664525u + 1013904223u;
+        long ms = kills < 8 ? 20 + (long)(seed >> 16) % 400 : 60000;
+        for (; ms > 0 && !has_ended(p.pid); ms -= 10) sleep_ms(10);
+        kill(p.pid, SIGKILL);
+        int code = program_end(&p, &output);
+        if (code != 128 + SIGKILL && code != 0) print_error("%s\n", output);
+        free(output);
+        if (code == 0) return kills;
+        assert_int_equal(code, 128 + SIGKILL);
+    }
+    return -1;
+}
+
+static void test_killed(void **state) {
+    (void)state;
+    int kills = kill_often(TINY "--space @/asha.yaml -o @/killed -n 2", 1);
+    assert_in_range(kills, 1, 99);
+    same_result("one", "killed");
+}
+
+static void test_pbt(void **state) {
+    (void)state;
+    expect(TINY "--space @/pbt.yaml -o @/population -n 2", 0, "goes on from trial");
+    int kills = kill_often(TINY "--space @/pbt.yaml -o @/replaced -n 1", 2);
+    assert_in_range(kills, 1, 99);
+    same_result("population", "replaced");
+    expect("train @/population/best.yaml -o @/last -n 1 --set train.steps=6", 0, NULL);
+    shell_of_run("population",
+                 "ls -d population/trial-*-from-4 population/trial-*-from-8 > /dev/null");
+}
+
+static void test_interrupted(void **state) {
+    (void)state;
+    char *output = NULL;
+    shell_of_run("one", "mkdir slow");
+    pace("slow/trial-001", 0);
+    program p = program_start(TINY "--space @/asha.yaml -o @/slow -n 1", 0);
+    wait_for_file("slow/trial-001/config.yaml");
+    expect_line(TINY "--space @/asha.yaml -o @/slow -n 1", 1, "is in use by another lockstep");
+    kill(p.pid, SIGINT);
+    let_go("slow/trial-001");
+    assert_int_equal(program_end(&p, &output), 1);
+    assert_non_null(strstr(output, "interrupted; the same command continues"));
+    free(output);
+}
+
+/* ---- what is refused ---- */
+
+static void refuse(const char *text, const char *says) {
+    write_file("bad.yaml", text, strlen(text));
+    expect_line(TINY "--space @/bad.yaml -o @/refused", 1, says);
+    assert_false(file_exists("refused"));
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    expect_line("tune configs/tiny.yaml", 2, "give the file of the space: --space FILE");
+    expect_line("tune configs/tiny.yaml --space @/nowhere.yaml", 1, "nowhere.yaml");
+    expect_line(TINY "--space @/asha.yaml -n 0", 2, "--workers: '0'");
+    refuse("method: bayes\n", "bad.yaml:1: method: 'bayes' is not one of grid, random, asha, pbt");
+    refuse("method: random\ntrials: 3\nspace: {optim.l: {choice: [1]}}\n", "unknown key 'optim.l'");
+    refuse("method: random\ntrials: 3\nspace: {optim.lr: {uniform: [2, 1]}}\n",
+           "bad.yaml:3: optim.lr: is empty");
+    refuse("method: random\ntrials: 3\nspace: {optim.lr: {log_uniform: [0, 1]}}\n",
+           "needs values above 0");
+    refuse("method: grid\nspace: {train.batch: {choice: [16, 12]}}\n",
+           "bad.yaml: train.batch=12: train.virtual_workers 8 does not divide");
+    refuse("method: grid\nspace: {sync.mode: {choice: [async]}}\n", "not with sync.mode async");
+    refuse("method: grid\nspace: {parallel.reduce: {choice: [fastest]}}\n",
+           "not with parallel.reduce fastest");
+    expect_line(TINY "--space @/asha.yaml -o @/one --set train.seed=7", 1,
+                "is of an earlier command with another train.seed");
+    expect_line(TINY "--space @/pbt.yaml -o @/one", 1,
+                "is of an earlier search with another 'method'");
+    expect_line(TINY "--space @/asha.yaml -o @/best", 1, "is a run directory");
+}
+
+/* A metric that evaluations don't have is found at the first one. */
+static void test_metric(void **state) {
+    (void)state;
+    static const char text[] = "method: grid\nsteps: 1\nmetric: val_accuracy\nmode: max\nspace: "
+                               "{optim.lr: {choice: [0.01]}}\n";
+    write_file("metric.yaml", text, strlen(text));
+    expect(TINY "--space @/metric.yaml -o @/metric -n 1 --set optim.warmup=0", 1,
+           "metric val_accuracy: is in no line of step 1 of");
+    expect(TINY
+           "--space @/grid.yaml -o @/lost -n 2 --set optim.warmup=0 --set data.path=@/nowhere.txt",
+           1, "nowhere.txt");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_asha),        cmocka_unit_test(test_best),
+        cmocka_unit_test(test_more),        cmocka_unit_test(test_grid),
+        cmocka_unit_test(test_killed),      cmocka_unit_test(test_pbt),
+        cmocka_unit_test(test_interrupted), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_metric),
+    };
+    return cmocka_run_group_tests(tests, make, folder_remove);
+}
