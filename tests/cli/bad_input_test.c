@@ -142,7 +142,7 @@ static void test_usage(void **state) {
     expect("train a.yaml --outptu x", 2, "unknown option --outptu (did you mean --output?); see");
     expect(
         "train a.yaml --m 3", 2,
-        "unknown option --m (did you mean --min-workers or --max-workers or --membership?); see");
+        "unknown option --m (did you mean --min-workers or --max-workers or --membership or --mllog?); see");
     expect("train a.yaml --resume=3", 2, "train: --resume takes no value; see");
     expect("run -q7 echo", 2, "run: unknown option -q7; see");
     expect("run -n 1 echo -q7", 0, "-q7");
