@@ -7,6 +7,7 @@
  * The weight may be tied to a loss at the model's end, whose backward begins the gradient. Then the
  * embedding's backward runs once for all samples of a virtual worker (backward_whole), after all
  * micro-batches of the loss. */
+#include <assert.h>
 #include <string.h>
 
 #include "layers/layers.h"
@@ -61,7 +62,10 @@ static const float *row_of(const job *j, int32_t id, float *room) {
 
 /* The row of the weight's gradient that an id has. */
 static int64_t slot_of(const job *j, int32_t id) {
-    return j->o->is_window ? j->c->rows->slots[j->o->first_row + id] : id;
+    if (!j->o->is_window) return id;
+    int64_t slot = j->c->rows->slots[j->o->first_row + id];
+    assert(slot >= 0); /* the rows in the window are those of the batch */
+    return slot;
 }
 
 static void embed_each(const job *j, int64_t sample, float *room) {

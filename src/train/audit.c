@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "tensor/dtype.h"
+#include "train/step_rows.h"
 
 /* Hashes of all workers: [nworkers][nparams]. */
 typedef struct hashes {
@@ -108,6 +109,7 @@ static ls_status hash_gradient(ls_member *m, question q, ls_hash *out, ls_error 
     ls_solo x = {0};
     ls_plan plan;
     ls_step_in in = ls_run_step(m->run, m->data->ntrain, q.steps, &m->scaler);
+    LS_TRY(ls_step_rows_begin(m->rows, q.steps, e));
     LS_TRY(ls_plan_solo(&m->layout->plan, &plan, e));
     ls_solo_config how = ls_member_solo(m, &plan);
     ls_solo_task task = {.vw = q.vw, .steps = q.steps};
