@@ -197,7 +197,6 @@ static ls_status check_noise(const ls_config *c, const char *where, ls_error *e)
                       : ls_config_sends_momentum(&c->optim)  ? "optim.optimizer"
                       : c->model.sparse                      ? "model.sparse"
                       : c->parallel.reduce != LS_REDUCE_TREE ? "parallel.reduce"
-                      : c->parallel.mesh_pipe > 1            ? "parallel.mesh"
                       : c->train.virtual_workers < 2         ? "train.virtual_workers"
                                                              : NULL;
     if (!key) return LS_OK;

@@ -51,7 +51,7 @@ ls_status ls_exec_load(ls_exec *x, ls_error *e) {
     memset(losses, 0, nlosses * sizeof *losses);
     if (p->c.noise)
         memset(ls_plan_noise(p, x->c.world->parts), 0,
-               (size_t)p->c.V * LS_NOISE_NUMBERS * sizeof *losses);
+               (size_t)p->c.V * LS_NOISE_SUMS * sizeof *losses);
     return weigh(x, e);
 }
 
@@ -238,13 +238,12 @@ static void decode_factors(ls_exec *x, const ls_action *a) {
 
 static ls_status run_squares(ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
-    double *numbers = ls_plan_noise(p, x->c.world->parts) + a->vw * LS_NOISE_NUMBERS;
+    double *bins = ls_plan_noise(p, x->c.world->parts) + a->vw * LS_NOISE_SUMS;
     const ls_squares_input in = {.plan = p,
                                  .grads = sum_at(x, a->slot, 0),
                                  .seed = x->c.loader.order.seed,
                                  .step = x->in->step};
-    ls_squares_bucket(&x->squares, &x->compute, &in, a->bucket);
-    if (a->last) ls_squares_sum(&x->squares, &in, numbers);
+    ls_squares_bucket(&x->squares, &x->compute, &in, a->bucket, bins);
     return LS_OK;
 }
 
@@ -721,8 +720,13 @@ static void finish_training(ls_exec *x) {
     x->out.loss = s.weight > 0 ? s.loss / (s.weight * (double)p->c.model->targets) : 0;
     for (int k = 0; k < p->c.model->nnotes; k++) x->out.notes[k] = note_of(x, k);
     if (p->c.noise)
-        ls_squares_finish(p, x->c.world->sums, x->in->step, mean / x->in->loss_scale,
-                          x->batch.count, &x->out.noise);
+        ls_squares_finish(&x->squares,
+                          &(ls_squares_sums){.plan = p,
+                                             .sums = x->c.world->sums,
+                                             .step = x->in->step,
+                                             .scale = mean / x->in->loss_scale,
+                                             .samples = x->batch.count},
+                          &x->out.noise);
     bool momentum = ls_plan_sums_momentum(p, x->in->step);
     double clip = momentum ? 1 : ls_clip_factor(x->out.grad_norm, x->in->clip);
     x->update = (ls_optim_step){.updates = x->in->updates,

@@ -9,7 +9,8 @@
 typedef struct ls_squares {
     ls_noise_signs signs;
     int64_t step;       /* that they are of; -1: none */
-    double (*blocks)[2]; /* [blocks of the model] of the virtual worker that is measured */
+    float (*blocks)[2]; /* [blocks of the largest bucket] of the bucket that is measured */
+    double *numbers;    /* [V][LS_NOISE_NUMBERS] of the step that ends */
 } ls_squares;
 
 void ls_squares_open(ls_squares *, const ls_plan *); /* a plan that measures nothing is fine */
@@ -23,15 +24,19 @@ typedef struct ls_squares_input {
     int64_t step;
 } ls_squares_input;
 
-/* Measures a bucket of it. */
-void ls_squares_bucket(ls_squares *, const ls_compute *, const ls_squares_input *, int bucket);
-/* After all buckets. */
-void ls_squares_sum(const ls_squares *, const ls_squares_input *,
-                    double numbers[LS_NOISE_NUMBERS]);
+/* Measures a bucket of it, and adds what comes out to bins. */
+void ls_squares_bucket(ls_squares *, const ls_compute *, const ls_squares_input *, int bucket,
+                       double bins[LS_NOISE_SUMS]);
 
-/* The step's estimates, from the sums over all workers of ls_plan_nscalars() numbers. scale: of the
- * gradient; samples: of the batch. */
-void ls_squares_finish(const ls_plan *, double *sums, int64_t step, double scale,
-                       uint64_t samples, ls_noise_step *out);
+/* The sums over all workers of ls_plan_nscalars() numbers. */
+typedef struct ls_squares_sums {
+    const ls_plan *plan;
+    double *sums;
+    int64_t step;
+    double scale;     /* of the gradient */
+    uint64_t samples; /* of the batch */
+} ls_squares_sums;
+/* The step's estimates. */
+void ls_squares_finish(const ls_squares *, const ls_squares_sums *, ls_noise_step *out);
 
 #endif

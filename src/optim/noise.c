@@ -26,14 +26,34 @@ static double sign_of(const ls_noise_signs *s, size_t block) {
     return ((uint64_t)block * s->key[0] + s->key[1]) >> 63 ? 1 : -1;
 }
 
-void ls_noise_sum(const ls_noise_signs *s, int64_t step, const double (*blocks)[2], size_t nblocks,
-                  double numbers[LS_NOISE_NUMBERS]) {
-    size_t turns = ls_noise_turns(nblocks);
-    memset(numbers, 0, LS_NOISE_NUMBERS * sizeof *numbers);
-    for (size_t b = 0; b < nblocks; b++) {
-        if (!ls_noise_takes(turns, b, step)) continue;
-        numbers[0] += blocks[b][0];
-        numbers[1 + b / turns % LS_NOISE_DIMS] += sign_of(s, b) * blocks[b][1];
+/* The unit of the lowest bin is 2^LOWEST. */
+enum { DIGITS = 32, LOWEST = 128 - DIGITS * LS_NOISE_BINS };
+
+static void add_exactly(double x, double bins[LS_NOISE_BINS]) {
+    int exponent = 0;
+    if (!isfinite(x)) {
+        bins[LS_NOISE_BINS - 1] += x;
+        return;
+    }
+    frexp(x, &exponent);
+    for (int i = (exponent - 1 - LOWEST) / DIGITS; exponent > LOWEST && i >= 0 && x != 0; i--) {
+        double unit = ldexp(1, LOWEST + i * DIGITS), part = trunc(x / unit) * unit;
+        bins[i] += part;
+        x -= part;
+    }
+}
+
+void ls_noise_add_block(const ls_noise_signs *s, size_t nblocks, size_t block, const float sums[2],
+                        double bins[LS_NOISE_SUMS]) {
+    size_t dim = block / ls_noise_turns(nblocks) % LS_NOISE_DIMS;
+    add_exactly((double)sums[0], bins);
+    add_exactly(sign_of(s, block) * (double)sums[1], bins + (1 + dim) * LS_NOISE_BINS);
+}
+
+void ls_noise_add_up(const double bins[LS_NOISE_SUMS], double numbers[LS_NOISE_NUMBERS]) {
+    for (int k = 0; k < LS_NOISE_NUMBERS; k++) {
+        numbers[k] = 0;
+        for (int i = LS_NOISE_BINS - 1; i >= 0; i--) numbers[k] += bins[k * LS_NOISE_BINS + i];
     }
 }
 

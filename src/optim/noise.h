@@ -12,9 +12,9 @@
  *     Norms of the sums between are estimated from a projection on LS_NOISE_DIMS numbers, with
  *     random signs, that each virtual worker's gradient has. The line's misfit shows gradients
  *     whose mean does not behave as that of independent samples.
- * Squares are summed over blocks of LS_BLOCK elements, then over blocks in order; so the figures
- * have the same bits for any number of workers. Of a large model a step takes one of several blocks,
- * in turn.
+ * Squares are summed over blocks of LS_BLOCK elements, and these sums exactly (LS_NOISE_BINS); so the
+ * figures have the same bits for any number of workers, also where each has other blocks. Of a large
+ * model a step takes one of several blocks, in turn.
  *
  * The ratio of two noisy numbers is biased, so both are averaged over steps first.
  */
@@ -52,12 +52,23 @@ static inline bool ls_noise_takes(size_t turns, size_t block, int64_t step) {
     return (block + (size_t)step) % turns == 0;
 }
 
-/* Numbers of a virtual worker: the sum of squares, then its projection. */
-enum { LS_NOISE_NUMBERS = 1 + LS_NOISE_DIMS };
-/* blocks [nblocks][2]: the sum of squares of each block that the step takes, and of its elements
- * times their signs. */
-void ls_noise_sum(const ls_noise_signs *, int64_t step, const double (*blocks)[2], size_t nblocks,
-                  double numbers[LS_NOISE_NUMBERS]);
+/* Numbers of a virtual worker: the sum of squares, then its projection.
+ *
+ * Each is a sum of floats, and has a bin for each 32 binary digits of a float's range. A float is
+ * divided between two bins at most, and a bin's part of it is a whole number of the bin's units, less
+ * than 2^32: so sums of 2^21 of them are exact in doubles, and bins can be added in any order. What
+ * is smaller than the lowest bin's unit, 2^-96, is left out. */
+enum {
+    LS_NOISE_NUMBERS = 1 + LS_NOISE_DIMS,
+    LS_NOISE_BINS = 7,
+    LS_NOISE_SUMS = LS_NOISE_NUMBERS * LS_NOISE_BINS
+};
+/* Adds a block, of the model's nblocks, that the step takes. sums: of the squares of its elements, and
+ * of its elements times their signs. */
+void ls_noise_add_block(const ls_noise_signs *, size_t nblocks, size_t block, const float sums[2],
+                        double bins[LS_NOISE_SUMS]);
+/* When all blocks have been added. */
+void ls_noise_add_up(const double bins[LS_NOISE_SUMS], double numbers[LS_NOISE_NUMBERS]);
 
 /* ---- a step ---- */
 

@@ -123,13 +123,13 @@ bool ls_plan_wide(const ls_plan *p) {
 size_t ls_plan_nscalars(const ls_plan *p) {
     const ls_model *m = p->c.model;
     size_t each = (size_t)(m->nlosses + m->nnotes) + ls_weighing_is_on(&m->weighing);
-    size_t noise = p->c.noise ? (size_t)p->c.V * LS_NOISE_NUMBERS : 0;
+    size_t noise = p->c.noise ? (size_t)p->c.V * LS_NOISE_SUMS : 0;
     return ls_plan_floats(p) / LS_BLOCK + (size_t)p->c.islands + each * (size_t)p->c.batch + noise +
            1;
 }
 
 double *ls_plan_noise(const ls_plan *p, double *scalars) {
-    return scalars + ls_plan_nscalars(p) - 1 - (size_t)p->c.V * LS_NOISE_NUMBERS;
+    return scalars + ls_plan_nscalars(p) - 1 - (size_t)p->c.V * LS_NOISE_SUMS;
 }
 
 double *ls_plan_squares(const ls_plan *p, double *scalars) {

@@ -123,7 +123,7 @@ typedef struct ls_action {
                        factor, 0 or 1, where there are two */
     ls_back back;   /* Backward: of what it computes the gradients (schedule.h) */
     bool start;     /* Backward: the slot's chains start at 0; Encode: the virtual worker's first */
-    bool last;      /* Backward: the last micro-batch of the virtual worker; Squares: its last;
+    bool last;      /* Backward: the last micro-batch of the virtual worker;
                        Encode (of factors, Decode): its last, which completes errors */
     int term;       /* Mix: which of the replicas in each mix, from 0 */
     int bucket;     /* Squares, Encode, Add, ReduceScatter, AllReduce (or LS_SCALARS), Update,
@@ -448,7 +448,7 @@ double *ls_plan_squares(const ls_plan *, double *scalars);
 double *ls_plan_losses(const ls_plan *, double *scalars);
 double *ls_plan_notes(const ls_plan *, double *scalars);
 double *ls_plan_weights(const ls_plan *, double *scalars);
-/* What the noise scale needs of virtual workers: [V][LS_NOISE_NUMBERS] in scalars; with `noise`. */
+/* What the noise scale needs of virtual workers: [V][LS_NOISE_SUMS] in scalars; with `noise`. */
 double *ls_plan_noise(const ls_plan *, double *scalars);
 
 /* A worker's shard of a bucket: contiguous, cut at multiples of LS_BLOCK, and not inside a whole

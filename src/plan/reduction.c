@@ -88,7 +88,6 @@ static void finish_buckets(ls_plan *to, const ls_action *done, int *missing, int
         encodes[done->vw]++;
         if (to->c.noise)
             ls_plan_append(to, &(ls_action){.kind = LS_SQUARES,
-                                            .last = encodes[done->vw] == to->nbuckets,
                                             .worker = done->worker,
                                             .vw = done->vw,
                                             .bucket = k,

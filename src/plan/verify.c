@@ -134,14 +134,16 @@ static void check_measured(walk *w, int worker) {
     const ls_plan *p = w->p;
     for (int i = 0; p->c.noise && i < ls_plan_nvws(p, worker); i++)
         for (int k = 0; k < p->nbuckets; k++)
-            if (!w->squares[ls_plan_vw(p, worker, i) * p->nbuckets + k])
+            if (p->buckets[k].rank == ls_plan_rank(p, worker) &&
+                !w->squares[ls_plan_vw(p, worker, i) * p->nbuckets + k])
                 wrong(w, "comes before a measurement");
 }
 
 /* Each virtual worker's gradient is measured once, when it is complete and before it is changed. */
 static void check_squares(walk *w, const ls_action *a) {
-    int slot = 0, all = 0, nbuckets = w->p->nbuckets, at = a->vw * nbuckets + a->bucket;
-    if (!is_own(w, a) || !w->p->c.noise) {
+    int slot = 0, at = a->vw * w->p->nbuckets + a->bucket;
+    bool here = w->p->buckets[a->bucket].rank == ls_plan_rank(w->p, a->worker);
+    if (!is_own(w, a) || !here || !w->p->c.noise) {
         wrong(w, "belongs to another worker, or to no plan");
         return;
     }
@@ -150,8 +152,6 @@ static void check_squares(walk *w, const ls_action *a) {
     if (!is_done(w, a->vw, a->bucket)) wrong(w, "measures a gradient before it is complete");
     if (w->squares[at]++) wrong(w, "measures a gradient twice");
     if (w->encodes[at] || w->adds[at]) wrong(w, "measures a gradient after it was changed");
-    for (int k = 0; k < nbuckets; k++) all += w->squares[a->vw * nbuckets + k];
-    if (a->last != (all == nbuckets)) wrong(w, "ends a measurement at the wrong bucket");
 }
 
 static void check_encode(walk *w, const ls_action *a) {
@@ -341,7 +341,7 @@ static size_t read_nbytes(const walk *w, const ls_action *a) {
         size_t blocks = m->nfloats / LS_BLOCK, islands = (size_t)p->c.islands;
         if (a->axis == LS_AXIS_ISLAND)
             return 2 * (size_t)(a->to - a->from - 1) * blocks * sizeof(double);
-        size_t noise = p->c.noise ? (size_t)p->c.V * LS_NOISE_NUMBERS : 0;
+        size_t noise = p->c.noise ? (size_t)p->c.V * LS_NOISE_SUMS : 0;
         return 2 * (n - 1) *
                ((islands ? islands : blocks) + each * (size_t)p->c.batch + noise + 1) *
                sizeof(double);

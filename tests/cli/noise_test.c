@@ -1,6 +1,6 @@
 /* noise_test.c - train.noise_scale: the same figures for any layout, killed and resumed, and no
  * other bits; what is refused. */
-/* ctest: busy seconds=40 timeout=600 */
+/* ctest: busy seconds=60 timeout=600 */
 #include "cli/killed_at.h"
 
 #define LINE(name, more)                                                                           \
@@ -50,6 +50,29 @@ static void test_layouts(void **state) {
     shell_of_run("one", "cat $r/events.out.tfevents* | grep -qa train/noise_scale_fit");
 }
 
+/* Each rank of a pipeline measures its own buckets. */
+static void test_pipelines(void **state) {
+    (void)state;
+#define PIPE(n) NOISE " --set parallel.mesh.pipe=" n " --set parallel.schedule="
+    expect(LINE("pipe2", "-n 2" PIPE("2") "1f1b"), 0, "  noise ");
+    has_figures("pipe2");
+    expect(LINE("pipe3", "-n 3 --set parallel.bucket_mb=0.01" PIPE("3") "gpipe"), 0, NULL);
+    has_figures("pipe3");
+    expect(LINE("data", "-n 4 --set parallel.zero=2" PIPE("2") "interleaved"
+                        " --set parallel.chunks=2 --set parallel.transport=tcp"),
+           0, NULL);
+    has_figures("data");
+    expect(LINE("split", "-n 3" PIPE("3") "zb-h1"), 0, NULL);
+    has_figures("split");
+    expect(LINE("v", "-n 2" PIPE("2") "zb-v --set parallel.chunks=2"), 0, NULL);
+    has_figures("v");
+    kill_worker_at_20(LINE("lost", "-n 4" PIPE("2") "1f1b"), "lost");
+    has_figures("lost");
+    kill_run_at_20(LINE("change", "-n 2" PIPE("2") "1f1b"), "change");
+    expect("train --resume @/change -n 3 --set parallel.mesh.pipe=3", 0, NULL);
+    has_figures("change");
+}
+
 static void test_killed(void **state) {
     (void)state;
     kill_worker_at_20(LINE("worker", "-n 3" NOISE), "worker");
@@ -80,7 +103,6 @@ static void test_refused(void **state) {
     REFUSED("sync.mode=local", "sync.mode");
     REFUSED("sync.mode=async", "sync.mode");
     REFUSED("parallel.reduce=fastest", "parallel.reduce");
-    REFUSED("parallel.mesh.pipe=2", "parallel.mesh");
     REFUSED("train.virtual_workers=1", "train.virtual_workers");
 }
 
@@ -91,9 +113,9 @@ static void test_plan(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layouts),  cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_switched), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_layouts), cmocka_unit_test(test_pipelines),
+        cmocka_unit_test(test_killed),  cmocka_unit_test(test_switched),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_plan),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

@@ -43,7 +43,6 @@ static double grads[MOST_V][FLOATS];
 /* One step: what workers would compute, in plain loops. */
 static ls_noise_step step_of(const setting *s, int64_t step) {
     double numbers[MOST_V * LS_NOISE_NUMBERS], whole = 0;
-    static double blocks[BLOCKS][2];
     static ls_noise_signs signs;
     ls_noise_step out;
     ls_noise_draw(3, step, &signs);
@@ -52,15 +51,18 @@ static ls_noise_step step_of(const setting *s, int64_t step) {
         for (size_t i = 0; i < FLOATS; i++)
             grads[v][i] = s->factor / s->V *
                           (mean_of(i) + deviation_of(i) * normal((uint64_t)step, draw, i) / sqrt(s->b));
+        double bins[LS_NOISE_SUMS] = {0};
         for (size_t k = 0; k < BLOCKS; k++) {
-            blocks[k][0] = blocks[k][1] = 0;
+            double sums[2] = {0, 0};
             for (size_t i = 0; i < LS_NOISE_SIGNS; i++) {
                 double g = grads[v][k * LS_NOISE_SIGNS + i];
-                blocks[k][0] += g * g;
-                blocks[k][1] += g * (double)signs.signs[i];
+                sums[0] += g * g;
+                sums[1] += g * (double)signs.signs[i];
             }
+            if (ls_noise_takes(ls_noise_turns(BLOCKS), k, step))
+                ls_noise_add_block(&signs, BLOCKS, k, (float[]){(float)sums[0], (float)sums[1]}, bins);
         }
-        ls_noise_sum(&signs, step, (const double(*)[2])blocks, BLOCKS, numbers + v * LS_NOISE_NUMBERS);
+        ls_noise_add_up(bins, numbers + v * LS_NOISE_NUMBERS);
     }
     for (size_t i = 0; i < FLOATS; i++) {
         double sum = 0;
@@ -146,6 +148,41 @@ static void test_turns(void **state) {
     assert_in_range(differ, 400, 624);
 }
 
+/* Floats of all magnitudes, added in another order and by several workers: the same bits, and those
+ * of the sum of integers. */
+static void test_exact(void **state) {
+    (void)state;
+    enum { N = 3000, WORKERS = 3 };
+    static ls_noise_signs signs; /* of blocks that all have the sign of key 0: -1 */
+    static float list[N][2];
+    double one[LS_NOISE_SUMS] = {0}, parts[WORKERS][LS_NOISE_SUMS] = {{0}}, a[LS_NOISE_NUMBERS],
+           b[LS_NOISE_NUMBERS];
+    for (uint64_t i = 0; i < N; i++) {
+        double sign = ls_random_uniform(5, LS_STREAM_FAKE, 0, 3 * i) < 0.5 ? -1 : 1;
+        double power = 180 * ls_random_uniform(5, LS_STREAM_FAKE, 0, 3 * i + 1) - 80;
+        list[i][0] = (float)exp2(power);
+        list[i][1] = (float)(sign * exp2(power) * (1 + ls_random_uniform(5, LS_STREAM_FAKE, 0, 3 * i + 2)));
+        ls_noise_add_block(&signs, N, i, list[i], one);
+    }
+    for (size_t i = N; i-- > 0;) ls_noise_add_block(&signs, N, i, list[i], parts[i % 7 % WORKERS]);
+    for (int k = 0; k < LS_NOISE_SUMS; k++) parts[2][k] += parts[0][k] + parts[1][k];
+    assert_memory_equal(one, parts[2], sizeof one);
+    ls_noise_add_up(one, a);
+    ls_noise_add_up(parts[2], b);
+    assert_memory_equal(a, b, sizeof a);
+
+    /* 2^100 + 2^50 - 2^100 + 3: a chain of doubles would lose the 3 */
+    static const float values[] = {0x1p100f, 0x1p50f, -0x1p100f, 3, 0x1p-97f, 0};
+    double few[LS_NOISE_SUMS] = {0};
+    for (size_t i = 0; i < 6; i++)
+        ls_noise_add_block(&signs, 1, 0, (float[]){values[i], values[i]}, few);
+    ls_noise_add_up(few, a);
+    assert_true(a[0] == 0x1p50 + 3 && a[1] == -(0x1p50 + 3) && a[2] == 0);
+    ls_noise_add_block(&signs, 1, 0, (float[]){INFINITY, NAN}, few);
+    ls_noise_add_up(few, a);
+    assert_true(isinf(a[0]) && isnan(a[1]));
+}
+
 /* What can't be compared is not taken for an estimate. */
 static void test_unknown(void **state) {
     (void)state;
@@ -167,7 +204,7 @@ static void test_unknown(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known),   cmocka_unit_test(test_misfit), cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_turns),   cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_turns),   cmocka_unit_test(test_exact),  cmocka_unit_test(test_unknown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

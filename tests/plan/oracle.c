@@ -496,7 +496,7 @@ static void run_scalars(oracle *o) {
     /* norms, losses, weights where targets may be ignored, and the mark of a step given up */
     size_t each = o->u.m->weighing.ntargets > 0 || o->u.m->weighing.has_field;
     for (int l = 0; l < o->u.m->nlayers; l++) each += o->u.m->layers[l].loss;
-    size_t noise = o->u.c->noise ? (size_t)o->u.c->V * LS_NOISE_NUMBERS : 0;
+    size_t noise = o->u.c->noise ? (size_t)o->u.c->V * LS_NOISE_SUMS : 0;
     o->read += 2 * (int64_t)(blocks + each * (size_t)o->u.c->batch + noise + 1) * 8 * (o->u.n - 1);
 }
 

@@ -137,7 +137,7 @@ static void check_bytes(const ls_plan *p, const oracle_result *r, uint64_t seed)
     int64_t params = floats * (c->compute == LS_F32 ? 4 : 2), sums = 0;
     for (int w = 0; w < n; w++) sums += ls_plan_sums(p, w);
     int64_t each = c->model->weighing.ntargets ? 2 : 1; /* a loss; a weight */
-    int64_t noise = c->noise ? c->V * (1 + 32) : 0;     /* squares, and a projection */
+    int64_t noise = c->noise ? c->V * 7 * (1 + 32) : 0; /* bins of squares, and of a projection */
     if (ls_plan_sends_codes(p)) grads = 0;              /* the oracle has counted codes */
     bool good = r->scalars_nbytes ==
                 2 * (n - 1) * 8 * (floats / LS_BLOCK + each * c->batch + noise + 1);
