@@ -67,12 +67,13 @@ static ls_json *sync_json(const ls_config *c, const ls_plan *p) {
     return o;
 }
 
-/* A pipeline: the layers of each stage, and its workers. */
+/* A mesh: the layers of each stage, its first worker, and what that one has of the parameters. */
 static ls_json *mesh_json(const ls_plan *p) {
     ls_json *o = ls_json_new_object(), *list = ls_json_new_array();
-    int chunks = ls_plan_stages_each(p), pipe = ls_plan_pipe(p), data = ls_plan_data(p);
-    ls_json_set_integer(o, "data", data);
+    int chunks = ls_plan_stages_each(p), pipe = ls_plan_pipe(p);
+    ls_json_set_integer(o, "data", ls_plan_data(p));
     ls_json_set_integer(o, "pipe", pipe);
+    ls_json_set_integer(o, "tensor", ls_plan_tensor(p));
     ls_json_set_text(o, "schedule", ls_pipe_name(p->c.schedule));
     ls_json_set_integer(o, "chunks", chunks);
     ls_json_set_integer(o, "micro_batches", ls_plan_nvws(p, 0) * ls_plan_micros(p));
@@ -82,10 +83,11 @@ static ls_json *mesh_json(const ls_plan *p) {
         ls_json *s = ls_json_new_object();
         int first = 0, end = 0;
         ls_plan_stage_layers(p, stage, &first, &end);
-        ls_json_set_integer(s, "first_worker", ls_plan_runner(p, 0, first) / data * data);
+        int worker = ls_plan_runner(p, 0, first);
+        ls_json_set_integer(s, "first_worker", worker);
         ls_json_set_text(s, "first_layer", p->c.model->layers[first].name);
         ls_json_set_text(s, "last_layer", p->c.model->layers[end - 1].name);
-        ls_json_set_integer(s, "parameters", (int64_t)ls_plan_stage_params(p, stage));
+        ls_json_set_integer(s, "parameters", (int64_t)ls_plan_stage_params(p, stage, worker));
         ls_json_push(list, s);
     }
     ls_json_set(o, "stages", list);
@@ -103,7 +105,7 @@ ls_json *cli_plan_json(const ls_config *c, const ls_plan *p) {
     ls_json_set(o, "layers", layers_json(p));
     ls_json_set(o, "memory", memory_json(c, p));
     if (p->c.islands) ls_json_set(o, "sync", sync_json(c, p));
-    if (ls_plan_pipe(p) > 1) ls_json_set(o, "mesh", mesh_json(p));
+    if (ls_plan_ranks(p) > 1) ls_json_set(o, "mesh", mesh_json(p));
     if (c->train.nphases) ls_json_set(o, "phases", cli_phases_json(c, NULL));
     return o;
 }

@@ -309,7 +309,7 @@ typedef struct ls_config {
         int64_t optimizer_state;
         char state_dir[LS_CONFIG_TEXT];
         int64_t mesh;                 /* an ls_mesh_kind */
-        int64_t mesh_data, mesh_pipe; /* workers; data 0: as many as there are */
+        int64_t mesh_data, mesh_pipe, mesh_tensor; /* workers; data 0: as many as there are */
         int64_t schedule;             /* an ls_pipeline_kind */
         int64_t chunks;               /* stages of a worker of a pipeline */
         char stages[LS_CONFIG_TEXT];  /* names of the layers that begin stages, one a line */
@@ -402,6 +402,8 @@ bool ls_config_sends_momentum(const ls_config_optim *);
 bool ls_config_has_replicas(const ls_config *);
 /* Workers of a run, at most: each runs a virtual worker, or in a pipeline a part of one. */
 int64_t ls_config_most_workers(const ls_config *);
+/* Workers that have a model together: parallel.mesh pipe times tensor. */
+int64_t ls_config_ranks(const ls_config *);
 /* Are gradients computed by processes that wait for no common step (sync.mode async and ssp)? */
 bool ls_config_has_crew(const ls_config *);
 /* Steps between two synchronizations of these. */

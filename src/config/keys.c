@@ -409,6 +409,8 @@ const ls_config_key ls_config_keys[] = {
         "workers that have the same stages and divide the batch; 0: as many as there are"),
     INT("parallel.mesh.pipe", parallel.mesh_pipe, 1, LS_CONFIG_MOST_PIPE, 1, FREE,
         "workers of a pipeline, among which the model's layers are divided"),
+    INT("parallel.mesh.tensor", parallel.mesh_tensor, 1, 64, 1, FREE,
+        "workers among which the slices of each layer are divided"),
     ONE_OF("parallel.mesh", parallel.mesh, meshes, FREE,
            "auto: the mesh whose predicted step is shortest, with the parallel.schedule, chunks, "
            "zero, recompute and train.micro_batch that go with it; given: what these keys say"),
@@ -595,9 +597,13 @@ bool ls_config_sends_momentum(const ls_config_optim *o) {
     return o->optimizer == LS_OPTIMIZER_ONEBIT_ADAM || o->optimizer == LS_OPTIMIZER_ONEBIT_LAMB;
 }
 
+int64_t ls_config_ranks(const ls_config *c) {
+    return c->parallel.mesh_pipe * c->parallel.mesh_tensor;
+}
+
 int64_t ls_config_most_workers(const ls_config *c) {
     int64_t pipe = c->parallel.mesh == LS_MESH_AUTO ? LS_CONFIG_MOST_PIPE : c->parallel.mesh_pipe;
-    return c->train.virtual_workers * pipe;
+    return c->train.virtual_workers * pipe * c->parallel.mesh_tensor;
 }
 
 bool ls_config_has_crew(const ls_config *c) {

@@ -422,7 +422,7 @@ static ls_status check_async(const ls_config *c, const char *where, ls_error *e)
     const char *key = half                                             ? "f16"
                       : c->parallel.zero > 1                           ? "parallel.zero"
                       : c->parallel.shard_group                        ? "parallel.shard_group"
-                      : c->parallel.mesh_pipe > 1                      ? "parallel.mesh"
+                      : ls_config_ranks(c) > 1                      ? "parallel.mesh"
                       : c->parallel.accumulate == LS_ACCUMULATE_EARLY  ? "parallel.accumulate"
                       : c->parallel.executor == LS_EXECUTOR_SEQUENTIAL ? "parallel.executor"
                       : c->parallel.transport > LS_TRANSPORT_SHM       ? "parallel.transport"
@@ -593,11 +593,11 @@ static ls_status check_mesh(const ls_config *c, const char *where, ls_error *e) 
     const char *key = c->survival.audit            ? "survival.audit"
                       : c->survival.backup_workers ? "survival.backup_workers"
                                                    : NULL;
-    if (c->parallel.mesh_pipe == 1 || !key) return LS_OK;
+    if (ls_config_ranks(c) == 1 || !key) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "%s: %s needs workers that have the whole model, and parallel.mesh divides it "
                    "among %lld; leave one of them out",
-                   where, key, (long long)c->parallel.mesh_pipe);
+                   where, key, (long long)ls_config_ranks(c));
 }
 
 /* Rows of tables are updated by elements, in f32, by the workers of one host. */

@@ -568,7 +568,7 @@ static ls_status start_message(ls_exec *x, const ls_action *a, ls_request **r_p,
     ls_group *g = x->c.world->group;
     void *at = message_at(x, a);
     const ls_plan *p = x->c.plan;
-    bool inside = ls_plan_pipe(p) > 1 && ls_plan_rank(p, a->worker) == ls_plan_rank(p, a->peer);
+    bool inside = ls_plan_ranks(p) > 1 && ls_plan_rank(p, a->worker) == ls_plan_rank(p, a->peer);
     size_t n = inside && x->c.world->shares_params ? 0 : (size_t)a->nbytes;
     return x->c.worker == a->worker ? ls_send_start(g, at, n, LS_U8, a->peer, r_p, e)
                                     : ls_recv_start(g, at, n, LS_U8, a->worker, r_p, e);
@@ -670,7 +670,7 @@ static void finish_island(ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
     size_t blocks = ls_plan_segment_floats(p) / LS_BLOCK;
     double norm = ls_norm_total(x->c.world->sums + (size_t)a->island * blocks, blocks);
-    ls_plan_squares(p, x->c.world->parts)[a->island - 1] = x->c.worker == a->from ? norm * norm : 0;
+    ls_plan_squares(p, x->c.world->parts)[a->island - 1] = x->c.worker == a->of.from ? norm * norm : 0;
 }
 
 /* Samples that an island's loss counts, all or by their weights, for each sample that it has. */

@@ -67,7 +67,7 @@ static ls_status split(ls_world *w, const ls_plan *p, ls_error *e) {
     int rank = ls_group_rank(w->group), n = ls_plan_shards(p);
     w->shards = w->group;
     if (p->c.islands) return ls_group_split(w->group, island_of(p, rank), rank, &w->island, e);
-    if (ls_plan_pipe(p) > 1)
+    if (ls_plan_ranks(p) > 1)
         return ls_group_split(w->group, ls_plan_rank(p, rank), rank, &w->shards, e);
     if (ls_plan_replicas(p) == 1) return LS_OK;
     LS_TRY(ls_group_split(w->group, rank / n, rank, &w->shards, e));
@@ -169,7 +169,8 @@ static ls_status split_all(ls_world *worlds, const ls_plan *p, ls_error *e) {
     }
     for (int g = 0; s == LS_OK && g < p->c.nworkers / n; g++) {
         s = ls_group_open_threads(n, NULL, groups, e);
-        for (int i = 0; s == LS_OK && i < n; i++) worlds[g * n + i].shards = groups[i];
+        for (int i = 0; s == LS_OK && i < n; i++)
+            worlds[ls_plan_ranks(p) > 1 ? ls_plan_worker(p, g, i) : g * n + i].shards = groups[i];
     }
     for (int i = 0; s == LS_OK && replicas > 1 && i < n; i++) {
         s = ls_group_open_threads(replicas, NULL, groups, e);
@@ -181,13 +182,13 @@ static ls_status split_all(ls_world *worlds, const ls_plan *p, ls_error *e) {
 
 ls_status ls_world_open_all(ls_world *worlds, const ls_plan *p, ls_group **groups, bool shares,
                             ls_error *e) {
-    bool all = shares && ls_plan_pipe(p) > 1;
+    bool all = shares && ls_plan_ranks(p) > 1;
     int n = all ? p->c.nworkers : ls_plan_shards(p);
     for (int i = 0; i < p->c.nworkers; i++) {
         worlds[i] = (ls_world){.group = groups[i], .shards = groups[i], .in_one_thread = true};
         worlds[i].shares_params = worlds[i].shares_state = shares;
     }
-    if (ls_plan_replicas(p) > 1 || p->c.islands || ls_plan_pipe(p) > 1)
+    if (ls_plan_replicas(p) > 1 || p->c.islands || ls_plan_ranks(p) > 1)
         LS_TRY(split_all(worlds, p, e));
     for (int i = 0; i < p->c.nworkers; i++) {
         ls_world *w = &worlds[i], *first = &worlds[i / n * n];
@@ -310,8 +311,8 @@ ls_status ls_world_adopt(ls_world *w, const ls_plan *p, const ls_compute *c, ls_
 static ls_status send_bucket(const ls_world *w, const ls_plan *p, void *params, int k, int rank,
                              ls_error *e) {
     bool one = params == w->params && w->shares_params;
-    int me = ls_group_rank(w->group), data = ls_plan_data(p);
-    int from = p->buckets[k].rank * data, to = rank * data;
+    int me = ls_group_rank(w->group);
+    int from = ls_plan_worker(p, p->buckets[k].rank, 0), to = ls_plan_worker(p, rank, 0);
     size_t n = (p->buckets[k].end - p->buckets[k].first) * ls_dtype_size(p->c.compute);
     void *at = ls_flat_at_mut(p->c.compute, params, p->buckets[k].first);
     if (me == from) LS_TRY(ls_send(w->group, at, n, LS_U8, to, e));
@@ -322,9 +323,9 @@ static ls_status send_bucket(const ls_world *w, const ls_plan *p, void *params, 
 
 ls_status ls_world_spread(ls_world *w, const ls_plan *p, ls_error *e) {
     if (w->in_one_thread) return LS_OK;
-    if (ls_plan_pipe(p) == 1) return LS_OK;
+    if (ls_plan_ranks(p) == 1) return LS_OK;
     for (int k = 0; k < p->nbuckets; k++)
-        for (int rank = 0; rank < ls_plan_pipe(p); rank++)
+        for (int rank = 0; rank < ls_plan_ranks(p); rank++)
             if (rank != p->buckets[k].rank && ls_plan_touches(p, k, rank))
                 LS_TRY(send_bucket(w, p, w->params, k, rank, e));
     return ls_barrier(w->group, e);
@@ -333,14 +334,14 @@ ls_status ls_world_spread(ls_world *w, const ls_plan *p, ls_error *e) {
 /* All ranks get all buckets. */
 static ls_status share_stages(const ls_world *w, const ls_plan *p, void *params, ls_error *e) {
     for (int k = 0; k < p->nbuckets; k++)
-        for (int rank = 0; rank < ls_plan_pipe(p); rank++)
+        for (int rank = 0; rank < ls_plan_ranks(p); rank++)
             if (rank != p->buckets[k].rank) LS_TRY(send_bucket(w, p, params, k, rank, e));
     return ls_barrier(w->group, e);
 }
 
 ls_status ls_world_gather_params(ls_world *w, const ls_plan *p, ls_error *e) {
     if (w->in_one_thread) return LS_OK;
-    if (ls_plan_pipe(p) > 1) {
+    if (ls_plan_ranks(p) > 1) {
         LS_TRY(ls_barrier(w->group, e)); /* until all have written their shards */
         return share_stages(w, p, w->params, e);
     }
@@ -387,7 +388,7 @@ ls_status ls_world_gather_average(ls_world *w, const ls_plan *p, const ls_comput
             round_average(w, p, c, b, ema, params);
         if (gathers) s = gather_bucket(w, p, params, k, counts, e);
     }
-    if (s == LS_OK && ls_plan_pipe(p) > 1 && !w->in_one_thread) s = share_stages(w, p, params, e);
+    if (s == LS_OK && ls_plan_ranks(p) > 1 && !w->in_one_thread) s = share_stages(w, p, params, e);
     free(counts);
     if (s == LS_OK)
         *params_p = params;
@@ -399,7 +400,7 @@ ls_status ls_world_gather_average(ls_world *w, const ls_plan *p, const ls_comput
 /* Parameters that only other ranks read. */
 static bool is_foreign(const ls_world *w, const ls_plan *p, int bucket) {
     int worker = ls_group_rank(w->group);
-    return ls_plan_pipe(p) > 1 && !w->in_one_thread && !ls_plan_has(p, bucket, worker) &&
+    return ls_plan_ranks(p) > 1 && !w->in_one_thread && !ls_plan_has(p, bucket, worker) &&
            !ls_plan_touches(p, bucket, ls_plan_rank(p, worker));
 }
 
@@ -416,13 +417,14 @@ void ls_world_drop_params(const ls_world *w, const ls_plan *p) {
 /* Sends what each owner has of x to the first worker of the sharding group; of what several workers
  * have whole, the first one sends it. */
 static ls_status collect(ls_world *w, const ls_plan *p, float *x, ls_error *e) {
-    ls_group *g = ls_plan_pipe(p) > 1 ? w->group : w->shards;
+    ls_group *g = ls_plan_ranks(p) > 1 ? w->group : w->shards;
     int rank = ls_group_rank(g);
     for (int k = 0; k < p->nbuckets; k++) {
-        int from = 0, to = ls_plan_shards(p);
-        if (p->c.islands || ls_plan_pipe(p) > 1) ls_plan_workers_of(p, k, &from, &to);
-        if (!ls_plan_shards_moments(p)) to = from + 1;
-        for (int owner = from > 0 ? from : 1; owner < to; owner++) {
+        ls_worker_set of = {0, ls_plan_shards(p), 1};
+        if (p->c.islands || ls_plan_ranks(p) > 1) of = ls_plan_workers_of(p, k);
+        if (!ls_plan_shards_moments(p)) of.to = of.from + 1;
+        for (int owner = of.from; owner < of.to; owner += of.step) {
+            if (owner == 0) continue;
             ls_bucket s = ls_plan_owned(p, k, owner);
             if (rank == owner)
                 LS_TRY(ls_send(g, x + s.first, s.end - s.first, LS_F32, 0, e));
@@ -453,7 +455,7 @@ static ls_status collect_stages(ls_world *w, const ls_plan *p, ls_error *e) {
 
 ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
     if (p->c.islands) return w->in_one_thread ? LS_OK : collect_islands(w, p, e);
-    if (ls_plan_pipe(p) > 1) return w->in_one_thread ? LS_OK : collect_stages(w, p, e);
+    if (ls_plan_ranks(p) > 1) return w->in_one_thread ? LS_OK : collect_stages(w, p, e);
     if (w->in_one_thread || !ls_plan_shards_moments(p)) return LS_OK;
     if (w->shares_params) LS_TRY(ls_barrier(w->shards, e));
     if (ls_group_rank(w->group) >= ls_plan_shards(p)) return LS_OK; /* a replica */
@@ -465,7 +467,7 @@ ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
 /* The system drops pages of a file by itself when memory is short. */
 void ls_world_drop_state(const ls_world *w, const ls_plan *p, int bucket) {
     bool keeps = w->shares_state || !ls_plan_shards_moments(p);
-    if (ls_plan_pipe(p) > 1) keeps = w->in_one_thread || ls_plan_has(p, bucket, ls_group_rank(w->group));
+    if (ls_plan_ranks(p) > 1) keeps = w->in_one_thread || ls_plan_has(p, bucket, ls_group_rank(w->group));
     if (keeps || w->state_in_file) return;
     ls_bucket all = p->buckets[bucket], own = ls_plan_shard(p, bucket, ls_group_rank(w->group));
     for (int i = ls_plan_has_masters(p) ? 0 : 1; i < w->flat.n; i++)

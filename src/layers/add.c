@@ -1,4 +1,4 @@
-/* add.c - y = the sum of the inputs, which have one shape; or max(0, the sum of two).
+/* add.c - y = the sum of the inputs, of one shape (of one input: a copy); or max(0, the sum of two).
  *
  * They save nothing. Every input's gradient is dy; behind the maximum it is 0 where the sum, which
  * is computed again, is not positive. */
@@ -38,6 +38,7 @@ static void forward_run(void *arg, int thread, int nthreads) {
         for (int i = 1; i < j->l->ninputs; i++, from = sum)
             k->add(some, from, ls_part_read(k, ls_rows_x(j->l, j->c, i, 0), 0, at, some, other),
                    sum);
+        if (from != sum) memcpy(sum, from, (size_t)some * sizeof *sum);
         ls_part_store(k, y, at, some, sum);
     }
 }

@@ -276,6 +276,11 @@ void ls_build_unread(ls_layer *l) {
     for (int k = 0; k < l->ninputs; k++) l->unread[k] = true;
 }
 
+void ls_build_slice(ls_model *m, int slice, int n) {
+    m->slice = slice;
+    m->nslices = n;
+}
+
 ls_value *ls_build_value(ls_model *m, ls_dims dims) {
     ls_value *v = new_value(
         m, &(ls_value){.layer = m->nlayers - 1, .field = -1, .type = LS_F32, .dims = dims});

@@ -28,6 +28,10 @@ struct ls_value {
  * the model has failed, by this call or before. */
 ls_layer *ls_build_layer(ls_model *, const char *kind, const char *given, ls_value *const *x,
                          int nx);
+/* The layers that are added next belong to this slice of n. Workers of a tensor-parallel group divide
+ * the slices. What a slice computes, layers of other slices read through forks and sums of slices
+ * alone (layers/fork.c): all layers that read a value belong to one slice. */
+void ls_build_slice(ls_model *, int slice, int n);
 /* The open scopes: "block.1", or "". */
 const char *ls_build_scope(ls_model *);
 /* Backward of the layer reads no input. */

@@ -33,6 +33,7 @@ typedef struct ls_param {
     size_t count; /* product of dims */
     bool decay;   /* weight decay applies */
     bool whole;   /* one worker updates all of it: no other parameter is in its blocks (LS_BLOCK) */
+    int slice;      /* that of the layer that has added it */
     bool undivided; /* one bucket of a plan has all of it; the same of its blocks */
     /* Above 0: the parameter is a running value of what batches have, and no gradient trains it.
      * Its "gradient" is the batch's value times the call's samples; an update makes it (1 -
@@ -144,6 +145,7 @@ typedef struct ls_layer_ops {
 struct ls_layer {
     const ls_layer_ops *ops;
     char name[LS_NAME]; /* e.g. "h.3.attn" */
+    int slice; /* of ls_model.nslices: workers that divide a model's layers divide the slices */
     int ninputs;
     int inputs[LS_LAYER_MAX_INPUTS];          /* the layers whose outputs it reads */
     size_t input_floats[LS_LAYER_MAX_INPUTS]; /* per sample */

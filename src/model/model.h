@@ -32,6 +32,8 @@ struct ls_model {
     int nparams;
     ls_layer *layers; /* [nlayers] */
     int nlayers;
+    int nslices; /* above 1: products are cut into so many slices (ls_build_slice()) */
+    int slice;   /* of the layers that are added next */
     int nlate; /* layers behind these that only measures depend on: they run in evaluation alone */
     size_t
         sample_nbytes; /* what layers read of a sample: GPT: its tokens [T + 1]; a multiple of 4 */

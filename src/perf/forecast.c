@@ -37,7 +37,7 @@ static ls_status alone_s(const ls_config *c, int nworkers, const ls_forecast_wor
     ls_status s = ls_sim_run(&l.plan, &site, false, &sim, e);
     if (s == LS_OK) {
         *s_p = sim.step_s;
-        if (c->parallel.mesh_pipe > 1) /* a worker has a part of the model */
+        if (ls_config_ranks(c) > 1) /* a worker has a part of the model */
             *s_p *= (double)c->train.virtual_workers /
                     (double)(nworkers * one.train.virtual_workers);
         ls_sim_free(&sim);

@@ -247,12 +247,12 @@ static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
     c.nleaves = p->nleaves;
     if (a->axis == LS_AXIS_STAGE) {
         c.nleaves = 0;
-        for (int w = a->from; w < a->to; w++) c.nleaves += ls_plan_sums(plan, w) * p->copies;
+        for (int w = a->of.from; w < a->of.to; w += a->of.step) c.nleaves += ls_plan_sums(plan, w) * p->copies;
     }
     if (a->axis == LS_AXIS_ISLAND) {
         c.V = ls_plan_island_vws(plan);
         c.nleaves = 0;
-        for (int w = a->from; w < a->to; w++) c.nleaves += ls_plan_sums(plan, w);
+        for (int w = a->of.from; w < a->of.to; w += a->of.step) c.nleaves += ls_plan_sums(plan, w);
     }
     if (a->axis == LS_AXIS_SHARDS) c.nleaves /= ls_plan_replicas(plan);
     if (a->axis != LS_AXIS_REPLICAS) return c;
@@ -265,7 +265,7 @@ static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
 static ls_fabric island_fabric(const ls_pricer *p, const ls_action *a) {
     ls_fabric f = p->fabric;
     int host = f.host_workers;
-    f.nworkers = (a->to - a->from) * p->copies;
+    f.nworkers = ls_worker_set_count(a->of) * p->copies;
     if (f.host_workers > f.nworkers) f.host_workers = f.nworkers;
     if (f.host_workers < 1 || f.nworkers % f.host_workers) f.host_workers = 1;
     f.byte_s *= (double)host / f.host_workers;
@@ -322,8 +322,10 @@ const char *ls_price_algorithm(const ls_pricer *p, const ls_action *a) {
 
 /* The host of a worker. */
 static int host_of(const ls_pricer *p, int worker) {
-    int data = ls_plan_data(p->plan), rank = worker / data;
-    return (rank * data * p->copies + worker % data) / p->fabric.host_workers;
+    const ls_plan *plan = p->plan;
+    int rank = ls_plan_rank(plan, worker), tensor = ls_plan_tensor(plan);
+    int place = rank / tensor * ls_plan_data(plan) * p->copies + ls_plan_place(plan, worker);
+    return (place * tensor + rank % tensor) / p->fabric.host_workers;
 }
 
 /* A message from one worker to another. Between hosts, those of one host share its card: workers of
@@ -333,13 +335,13 @@ static ls_price send_price(const ls_pricer *p, const ls_action *a) {
     int host = p->fabric.host_workers, data = ls_plan_data(p->plan) * p->copies;
     bool near = host_of(p, a->worker) == host_of(p, a->peer);
     double nbytes = (double)a->nbytes;
-    bool passed = ls_plan_pipe(p->plan) > 1 &&
+    bool passed = ls_plan_ranks(p->plan) > 1 &&
                   ls_plan_rank(p->plan, a->worker) == ls_plan_rank(p->plan, a->peer);
     if (passed && p->site->one) return (ls_price){0}; /* they have one copy */
     if (near && p->site->shared)
         return (ls_price){.cpu_s = m->shared_start_s + nbytes * m->shared_copy_byte_s};
     if (near) return (ls_price){.wire_s = m->link.latency_s + nbytes * m->link.byte_s};
-    bool alone = ls_plan_pipe(p->plan) == 1 ||
+    bool alone = ls_plan_ranks(p->plan) == 1 ||
                  ls_plan_buffer_of(p->plan, a->buffer).kind == LS_BUF_PARAM;
     int share = alone ? 1 : host < data ? host : data;
     return (ls_price){.wire_s = p->fabric.latency_s + nbytes * p->fabric.byte_s * share};

@@ -96,7 +96,7 @@ static size_t sum_nbytes(const ls_plan *p, int worker) {
     size_t floats = 0;
     for (int k = 0; k < p->nbuckets; k++)
         if (ls_plan_has(p, k, worker) ||
-            (ls_plan_pipe(p) > 1 && ls_plan_touches(p, k, ls_plan_rank(p, worker))))
+            (ls_plan_ranks(p) > 1 && ls_plan_touches(p, k, ls_plan_rank(p, worker))))
             floats += p->buckets[k].end - p->buckets[k].first;
     return floats * ls_dtype_size(p->c.reduce);
 }
@@ -140,7 +140,7 @@ static double received_by(const ls_plan *p, int worker, const ls_mesh *m) {
 static double most_received(const ls_plan *p, const ls_mesh *m) {
     double most = 0;
     for (int rank = 0; rank < m->pipe; rank++) {
-        double x = received_by(p, rank * ls_plan_data(p), m);
+        double x = received_by(p, ls_plan_worker(p, rank, 0), m);
         if (x > most) most = x;
     }
     return most;

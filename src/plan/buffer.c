@@ -74,7 +74,7 @@ bool ls_buffer_in_arena(ls_buffer_kind kind) {
  * the peak, and cost time. */
 static bool grads_are_transient(const ls_plan *p) {
     return ls_plan_shards_grads(p) && ls_plan_micros(p) == 1 &&
-           ls_plan_pipe(p) == 1 && (ls_plan_reduces_rounds(p) || p->c.V == p->c.nworkers);
+           ls_plan_ranks(p) == 1 && (ls_plan_reduces_rounds(p) || p->c.V == p->c.nworkers);
 }
 
 bool ls_plan_transient(const ls_plan *p, ls_buffer b) {

@@ -47,9 +47,8 @@ void ls_plan_add_frees(ls_plan *p) {
     w.live = LS_NEW_ARRAY(bool, (size_t)p->c.nworkers *(size_t)ls_plan_nbuffers(p));
     for (int i = p->nactions - 1; i >= 0; i--) {
         w.action = &p->actions[i];
-        int from = 0, end = 0, step = 0;
-        ls_plan_concerned(p, w.action, &from, &end, &step);
-        for (w.worker = from; w.worker < end; w.worker += step) {
+        ls_worker_set of = ls_plan_concerned(p, w.action);
+        for (w.worker = of.from; w.worker < of.to; w.worker += of.step) {
             ls_action_uses(p, w.action, w.worker, on_last_use, &w);
             ls_action_uses(p, w.action, w.worker, on_first_use, &w);
         }

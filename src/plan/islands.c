@@ -59,17 +59,21 @@ static void workers_of_island(const ls_plan *p, int island, int *from_p, int *to
     *to_p = w + 1;
 }
 
-void ls_plan_workers_of(const ls_plan *p, int bucket, int *from_p, int *to_p) {
-    int data = ls_plan_data(p);
-    *from_p = p->buckets[bucket].rank * data;
-    *to_p = *from_p + data;
-    if (p->buckets[bucket].island) workers_of_island(p, p->buckets[bucket].island, from_p, to_p);
+ls_worker_set ls_plan_workers_of(const ls_plan *p, int bucket) {
+    const ls_bucket *b = &p->buckets[bucket];
+    ls_worker_set of = {.step = 1};
+    if (b->island) {
+        workers_of_island(p, b->island, &of.from, &of.to);
+        return of;
+    }
+    of.step = ls_plan_tensor(p);
+    of.from = ls_plan_worker(p, b->rank, 0);
+    of.to = ls_plan_worker(p, b->rank, ls_plan_data(p) - 1) + 1;
+    return of;
 }
 
 bool ls_plan_has(const ls_plan *p, int bucket, int worker) {
-    int from = 0, to = 0;
-    ls_plan_workers_of(p, bucket, &from, &to);
-    return worker >= from && worker < to;
+    return ls_worker_set_has(ls_plan_workers_of(p, bucket), worker);
 }
 
 void ls_plan_set_ranges(ls_plan *p) {

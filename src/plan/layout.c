@@ -154,10 +154,9 @@ double *ls_plan_weights(const ls_plan *p, double *scalars) {
 static ls_bucket shard_in_island(const ls_plan *p, int bucket, int worker) {
     ls_bucket s = p->buckets[bucket];
     size_t blocks = (s.end - s.first) / LS_BLOCK, first = s.first;
-    int from = 0, to = 0;
-    ls_plan_workers_of(p, bucket, &from, &to);
-    bool has = worker >= from && worker < to;
-    size_t w = has ? (size_t)(worker - from) : 0, n = (size_t)(to - from);
+    ls_worker_set of = ls_plan_workers_of(p, bucket);
+    bool has = ls_worker_set_has(of, worker);
+    size_t w = has ? (size_t)(worker - of.from) : 0, n = (size_t)ls_worker_set_count(of);
     s.first = first + blocks * w / n * LS_BLOCK;
     s.end = has ? first + blocks * (w + 1) / n * LS_BLOCK : s.first;
     return s;
@@ -167,7 +166,7 @@ ls_bucket ls_plan_shard(const ls_plan *p, int bucket, int worker) {
     const ls_bucket *b = &p->buckets[bucket];
     if (p->c.islands) return shard_in_island(p, bucket, worker);
     size_t blocks = (b->end - b->first) / LS_BLOCK, n = (size_t)ls_plan_shards(p);
-    size_t w = (size_t)worker % n;
+    size_t w = (size_t)ls_plan_place(p, worker) % n;
     const size_t *cuts = p->cuts ? p->cuts + (size_t)bucket * (n + 1) : NULL;
     if (ls_plan_rank(p, worker) != b->rank)
         return (ls_bucket){.first = b->first, .end = b->first, .writer = b->writer, .rank = b->rank};
@@ -180,11 +179,11 @@ ls_bucket ls_plan_shard(const ls_plan *p, int bucket, int worker) {
 }
 
 void ls_plan_shard_counts(const ls_plan *p, int bucket, size_t *counts) {
-    int from = p->buckets[bucket].rank * ls_plan_data(p), to = from + ls_plan_shards(p);
-    if (p->c.islands) ls_plan_workers_of(p, bucket, &from, &to);
-    for (int i = from; i < to; i++) {
-        ls_bucket s = ls_plan_shard(p, bucket, i);
-        counts[i - from] = s.end - s.first;
+    ls_worker_set of = ls_plan_workers_of(p, bucket);
+    int n = p->c.islands ? ls_worker_set_count(of) : ls_plan_shards(p);
+    for (int i = 0; i < n; i++) {
+        ls_bucket s = ls_plan_shard(p, bucket, of.from + i * of.step);
+        counts[i] = s.end - s.first;
     }
 }
 

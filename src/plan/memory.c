@@ -108,7 +108,7 @@ size_t ls_plan_group_nbytes(const ls_plan *p) {
 
 size_t ls_plan_host_nbytes(const ls_plan *p) {
     size_t copy = ls_plan_params_nbytes(p) + ls_plan_state_nbytes(p);
-    size_t copies = (size_t)(ls_plan_replicas(p) * ls_plan_pipe(p));
+    size_t copies = (size_t)(ls_plan_replicas(p) * ls_plan_ranks(p));
     size_t sum = copy * copies + ls_plan_errors_nbytes(p);
     for (int w = 0; w < p->c.nworkers; w++)
         sum += ls_plan_grads_nbytes(p, w) + ls_plan_wide_nbytes(p) + 2 * ls_plan_scalars_nbytes(p) +
@@ -181,8 +181,10 @@ static void follow(walk *w) {
 /* The worker with the most sums: no other, or in a pipeline none of its rank, needs more. */
 static int neediest(const ls_plan *p) {
     int most = 0;
-    for (int w = 1; w < ls_plan_data(p); w++)
+    for (int i = 1; i < ls_plan_data(p); i++) {
+        int w = ls_plan_worker(p, 0, i);
         if (ls_plan_slots(p, w) > ls_plan_slots(p, most)) most = w;
+    }
     return most;
 }
 
@@ -200,9 +202,9 @@ static size_t own_count(const ls_plan *p, int worker) {
 static size_t all_count(const ls_plan *p, int worker) {
     int first = 0, end = 0;
     size_t own = 0;
-    for (int k = 0; ls_plan_pipe(p) > 1 && k < p->nbuckets; k++)
+    for (int k = 0; ls_plan_ranks(p) > 1 && k < p->nbuckets; k++)
         if (ls_plan_has(p, k, worker)) own += p->buckets[k].end - p->buckets[k].first;
-    if (ls_plan_pipe(p) > 1) return own;
+    if (ls_plan_ranks(p) > 1) return own;
     ls_plan_islands_of(p, worker, &first, &end);
     return (size_t)(1 + end - first) * ls_plan_segment_floats(p);
 }
@@ -210,7 +212,7 @@ static size_t all_count(const ls_plan *p, int worker) {
 /* Elements of other ranks' buckets whose parameters it has, and adds gradients to. */
 static size_t foreign_count(const ls_plan *p, int worker) {
     size_t sum = 0;
-    for (int k = 0; ls_plan_pipe(p) > 1 && k < p->nbuckets; k++)
+    for (int k = 0; ls_plan_ranks(p) > 1 && k < p->nbuckets; k++)
         if (!ls_plan_has(p, k, worker) && ls_plan_touches(p, k, ls_plan_rank(p, worker)))
             sum += p->buckets[k].end - p->buckets[k].first;
     return sum;
@@ -219,8 +221,8 @@ static size_t foreign_count(const ls_plan *p, int worker) {
 /* What other ranks have sent of its own gradients. */
 static size_t inbox_count(const ls_plan *p, int worker) {
     size_t sum = 0, first = 0, end = 0;
-    for (int k = 0; ls_plan_pipe(p) > 1 && k < p->nbuckets; k++)
-        for (int rank = 0; rank < ls_plan_pipe(p); rank++)
+    for (int k = 0; ls_plan_ranks(p) > 1 && k < p->nbuckets; k++)
+        for (int rank = 0; rank < ls_plan_ranks(p); rank++)
             if (ls_plan_has(p, k, worker) && rank != p->buckets[k].rank &&
                 ls_plan_touched_part(p, k, rank, &first, &end))
                 sum += end - first;
@@ -297,8 +299,8 @@ static ls_memory memory_of(const ls_plan *p, const ls_memory_config *c, int work
 void ls_plan_memory(const ls_plan *p, const ls_memory_config *c, ls_memory *m_p) {
     int worker = neediest(p);
     *m_p = memory_of(p, c, worker);
-    for (int rank = 1; rank < ls_plan_pipe(p); rank++) {
-        ls_memory m = memory_of(p, c, worker + rank * ls_plan_data(p));
+    for (int rank = 1; rank < ls_plan_ranks(p); rank++) {
+        ls_memory m = memory_of(p, c, ls_plan_worker(p, rank, ls_plan_place(p, worker)));
         if (m.peak > m_p->peak) *m_p = m;
     }
 }

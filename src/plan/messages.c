@@ -1,10 +1,10 @@
-/* messages.c - the pass that connects the stages of a pipeline.
+/* messages.c - the pass that connects the workers who have a model together.
  *
  * It takes the lists of all workers and makes one order of them: workers take turns, action by
- * action, and one whose next action needs a message that was not sent yet waits. After the last
- * Forward of a stage its output is sent to the next stage; after the last Backward the gradient of
- * its input is sent to the one before. So each Send stands where its sender is done, and no order
- * in which actions run can deadlock.
+ * action, and one whose next action needs a message that was not sent yet waits. After the Forward
+ * of a layer that layers of another rank read its output is sent there; after the last Backward of
+ * these layers the gradient is sent back. So each Send stands where its sender is done, and no
+ * order in which actions run can deadlock.
  *
  * What a rank adds to the gradient of another rank's bucket (stages.c) is sent after the virtual
  * worker's last Backward there, and waits in an inbox until the bucket's own rank comes to that
@@ -17,17 +17,14 @@
 typedef struct walk {
     ls_plan *p; /* its actions: the lists */
     ls_plan to; /* the order */
-    int nstages;
-    int *first;     /* [nstages] layers */
-    int *end;       /* [nstages] */
     int *at, *stop; /* [nworkers] the next action of each list, and its end */
-    int *ahead;     /* [nstages][data] micro-batches whose input has been sent to the stage */
-    int *back;      /* [nstages][data] whose output's gradient has */
+    int *ahead;     /* [nlayers][data] micro-batches whose value has been sent */
+    int *back;      /* [nlayers][data] whose value's gradient has been sent back */
     int *parts;     /* [nworkers][nbuckets] virtual workers whose part of the bucket it has sent */
 } walk;
 
-static int cell(const walk *w, int stage, int worker) {
-    return stage * ls_plan_data(w->p) + ls_plan_place(w->p, worker);
+static int cell(const walk *w, int layer, int worker) {
+    return layer * ls_plan_data(w->p) + ls_plan_place(w->p, worker);
 }
 
 /* Have the other ranks sent their parts of what this action completes? */
@@ -36,9 +33,9 @@ static bool has_parts(const walk *w, const ls_action *a) {
     const int *touched = NULL;
     int n = ls_plan_touched(p, a->layer, &touched), own = ls_plan_rank(p, a->worker);
     for (int j = 0; j < n; j++)
-        for (int rank = 0; p->buckets[touched[j]].writer == a->layer && rank < ls_plan_pipe(p);
+        for (int rank = 0; p->buckets[touched[j]].writer == a->layer && rank < ls_plan_ranks(p);
              rank++) {
-            int from = rank * ls_plan_data(p) + ls_plan_place(p, a->worker);
+            int from = ls_plan_worker(p, rank, ls_plan_place(p, a->worker));
             if (rank == own || !ls_plan_touches(p, touched[j], rank)) continue;
             if (w->parts[from * p->nbuckets + touched[j]] <= ls_plan_vw_index(p, a->worker, a->vw))
                 return false;
@@ -46,25 +43,25 @@ static bool has_parts(const walk *w, const ls_action *a) {
     return true;
 }
 
-/* Has the next action of a worker all that it needs of other stages? */
+/* Has the next action of a worker all that it needs of other ranks? */
 static bool may_run(const walk *w, const ls_action *a) {
+    const ls_plan *p = w->p;
     if (!ls_action_calls_layer(a)) return true;
     if (a->kind == LS_BACKWARD && a->last && !has_parts(w, a)) return false;
-    int stage = w->p->stage_of[a->layer], k = ls_plan_sequence(w->p, a->worker, a->vw, a->micro);
-    bool enters = a->kind == LS_FORWARD || w->p->c.model->layers[a->layer].loss;
-    if (enters && stage > 0 && a->layer == w->first[stage])
-        return w->ahead[cell(w, stage, a->worker)] > k;
+    const ls_layer *l = &p->c.model->layers[a->layer];
+    int k = ls_plan_sequence(p, a->worker, a->vw, a->micro);
+    bool enters = a->kind == LS_FORWARD || l->loss;
+    for (int i = 0; enters && i < l->ninputs; i++)
+        if (ls_plan_crosses(p, l->inputs[i]) && w->ahead[cell(w, l->inputs[i], a->worker)] <= k)
+            return false;
     bool back = a->kind == LS_BACKWARD && a->back != LS_BACK_PARAMS;
-    if (back && stage + 1 < w->nstages && a->layer == w->end[stage] - 1)
-        return w->back[cell(w, stage, a->worker)] > k;
-    return true;
+    return !back || !ls_plan_crosses(p, a->layer) || w->back[cell(w, a->layer, a->worker)] > k;
 }
 
 /* buffer: its kind until the slots are known. */
 static void send(walk *w, const ls_action *a, ls_buffer_kind what, int layer, int to) {
     const ls_layer *l = &w->p->c.model->layers[layer];
     int64_t floats = ls_plan_samples(w->p, a->micro) * (int64_t)l->y_floats;
-    if (to == a->worker) return; /* in a V, it has both stages */
     ls_plan_append(&w->to,
                    &(ls_action){.kind = LS_SEND,
                                 .worker = a->worker,
@@ -91,7 +88,7 @@ static void send_parts(walk *w, const ls_action *a) {
             &w->to,
             &(ls_action){.kind = LS_SEND,
                          .worker = a->worker,
-                         .peer = p->buckets[k].rank * ls_plan_data(p) + ls_plan_place(p, a->worker),
+                         .peer = ls_plan_worker(p, p->buckets[k].rank, ls_plan_place(p, a->worker)),
                          .vw = a->vw,
                          .micro = -1,
                          .bucket = k,
@@ -107,12 +104,12 @@ static void take_parts(walk *w, const ls_action *a) {
     const int *touched = NULL;
     for (int j = 0, n = ls_plan_touched(p, a->layer, &touched); j < n; j++) {
         int k = touched[j], own = ls_plan_rank(p, a->worker);
-        for (int rank = 0; p->buckets[k].writer == a->layer && rank < ls_plan_pipe(p); rank++) {
+        for (int rank = 0; p->buckets[k].writer == a->layer && rank < ls_plan_ranks(p); rank++) {
             if (rank == own || !ls_plan_touches(p, k, rank)) continue;
             ls_plan_append(
                 &w->to, &(ls_action){.kind = LS_TAKE,
                                      .worker = a->worker,
-                                     .peer = rank * ls_plan_data(p) + ls_plan_place(p, a->worker),
+                                     .peer = ls_plan_worker(p, rank, ls_plan_place(p, a->worker)),
                                      .vw = a->vw,
                                      .micro = -1,
                                      .bucket = k,
@@ -122,23 +119,32 @@ static void take_parts(walk *w, const ls_action *a) {
     }
 }
 
+/* The gradients that are complete with this Backward. */
+static void send_back(walk *w, const ls_action *a) {
+    const ls_plan *p = w->p;
+    const ls_layer *l = &p->c.model->layers[a->layer];
+    for (int i = 0; i < l->ninputs; i++) {
+        int v = l->inputs[i];
+        bool again = i > 0 && l->inputs[0] == v;
+        bool completes = ls_plan_crosses(p, v) && p->crossings[v].reader == a->layer;
+        if (!completes || again || p->c.model->layers[v].is_constant) continue;
+        send(w, a, LS_BUF_DACT, v, ls_plan_runner(p, a->worker, v));
+        w->back[cell(w, v, a->worker)]++;
+    }
+}
+
 static void run(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     bool last = a->kind == LS_BACKWARD && a->last;
     if (last) take_parts(w, a);
     ls_plan_append(&w->to, a);
     if (last) send_parts(w, a);
-    if (!ls_action_calls_layer(a)) return;
-    int stage = p->stage_of[a->layer];
-    if (a->kind == LS_FORWARD && stage + 1 < w->nstages && a->layer == w->end[stage] - 1) {
-        send(w, a, LS_BUF_ACT, a->layer, ls_plan_runner(p, a->worker, a->layer + 1));
-        w->ahead[cell(w, stage + 1, a->worker)]++;
+    if (a->kind == LS_FORWARD && ls_plan_crosses(p, a->layer)) {
+        send(w, a, LS_BUF_ACT, a->layer,
+             ls_plan_runner(p, a->worker, p->crossings[a->layer].reader));
+        w->ahead[cell(w, a->layer, a->worker)]++;
     }
-    bool back = a->kind == LS_BACKWARD && a->back != LS_BACK_PARAMS;
-    if (back && stage > 0 && a->layer == w->first[stage]) {
-        send(w, a, LS_BUF_DACT, a->layer - 1, ls_plan_runner(p, a->worker, a->layer - 1));
-        w->back[cell(w, stage - 1, a->worker)]++;
-    }
+    if (a->kind == LS_BACKWARD && a->back != LS_BACK_PARAMS) send_back(w, a);
 }
 
 static bool take_turns(walk *w) {
@@ -183,8 +189,10 @@ static int window(const life *x, int n) {
 /* A worker that has two stages in a row reads the lower one's output in place. */
 static void live_below(const walk *w, const ls_action *a, life *lives, int micros, int at) {
     const ls_plan *p = w->p;
-    int stage = p->stage_of[a->layer], below = w->first[stage] - 1;
-    if (stage == 0 || ls_plan_runner(p, a->worker, below) != a->worker) return;
+    int first = 0, end = 0;
+    ls_plan_stage_layers(p, p->stage_of[a->layer], &first, &end);
+    int below = first - 1;
+    if (below < 0 || ls_plan_crosses(p, below)) return;
     int chunk = p->stage_of[below] / ls_plan_pipe(p);
     live(&lives[chunk * micros + ls_plan_sequence(p, a->worker, a->vw, a->micro)], at);
 }
@@ -204,13 +212,14 @@ static int count_in_flight(const walk *w) {
         if (!message && (!ls_action_calls_layer(a) || a->micro < 0)) continue;
         int k = ls_plan_sequence(p, a->worker, a->vw, a->micro), stage = p->stage_of[a->layer];
         int chunk = stage / ls_plan_pipe(p);
-        int other = a->buffer == LS_BUF_ACT ? stage + 1 : stage; /* of the message's other end */
         if (!message) {
             live(&lives[(a->worker * chunks + chunk) * micros + k], i);
             live_below(w, a, &lives[a->worker * chunks * micros], micros, i);
             continue;
         }
-        int own = a->buffer == LS_BUF_ACT ? stage : stage + 1;
+        int readers = p->stage_of[p->crossings[a->layer].reader];
+        int own = a->buffer == LS_BUF_ACT ? stage : readers;
+        int other = a->buffer == LS_BUF_ACT ? readers : stage; /* of the message's other end */
         live(&lives[(a->worker * chunks + own / ls_plan_pipe(p)) * micros + k], i);
         live(&lives[(a->peer * chunks + other / ls_plan_pipe(p)) * micros + k], i);
     }
@@ -255,15 +264,13 @@ static void number_buffers(ls_plan *p) {
 
 static void begin(walk *w) {
     ls_plan *p = w->p;
-    size_t cells = (size_t)w->nstages * (size_t)ls_plan_data(p), n = (size_t)p->c.nworkers;
-    w->first = LS_NEW_ARRAY(int, (size_t)w->nstages);
-    w->end = LS_NEW_ARRAY(int, (size_t)w->nstages);
+    size_t cells = (size_t)p->c.model->nlayers * (size_t)ls_plan_data(p);
+    size_t n = (size_t)p->c.nworkers;
     w->at = LS_NEW_ARRAY(int, n);
     w->stop = LS_NEW_ARRAY(int, n);
     w->ahead = LS_NEW_ARRAY(int, cells);
     w->back = LS_NEW_ARRAY(int, cells);
     w->parts = LS_NEW_ARRAY(int, n *(size_t)p->nbuckets);
-    for (int s = 0; s < w->nstages; s++) ls_plan_stage_layers(p, s, &w->first[s], &w->end[s]);
     for (int i = 0; i < p->nactions; i++) w->stop[p->actions[i].worker]++;
     for (size_t i = 1; i < n; i++) {
         w->at[i] = w->stop[i - 1];
@@ -272,7 +279,7 @@ static void begin(walk *w) {
 }
 
 ls_status ls_plan_add_messages(ls_plan *p, ls_error *e) {
-    walk w = {.p = p, .to = *p, .nstages = ls_plan_pipe(p) * ls_plan_stages_each(p)};
+    walk w = {.p = p, .to = *p};
     w.to.actions = NULL;
     w.to.nactions = w.to.capacity = 0;
     begin(&w);
@@ -281,8 +288,6 @@ ls_status ls_plan_add_messages(ls_plan *p, ls_error *e) {
         w.to.in_flight = count_in_flight(&w);
         w.to.ninbox = count_inbox(&w);
     }
-    free(w.first);
-    free(w.end);
     free(w.at);
     free(w.stop);
     free(w.ahead);
@@ -290,7 +295,7 @@ ls_status ls_plan_add_messages(ls_plan *p, ls_error *e) {
     free(w.parts);
     free(p->actions);
     *p = w.to;
-    if (!whole) return ls_fail(e, LS_EINVAL, "plan: the pipeline's workers wait for each other");
+    if (!whole) return ls_fail(e, LS_EINVAL, "plan: workers that have a model together wait for each other");
     number_buffers(p);
     return LS_OK;
 }

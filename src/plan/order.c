@@ -8,10 +8,15 @@
 
 #include "plan/plan.h"
 
+/* Is the layer one of the worker's rank? */
+static bool runs(const ls_plan *p, const ls_action *a) {
+    return ls_plan_ranks(p) == 1 || ls_plan_runner(p, a->worker, a->layer) == a->worker;
+}
+
 static void add_forward(ls_plan *to, const ls_plan *p, ls_action base, int first, int end) {
     base.kind = LS_FORWARD;
     for (base.layer = first; base.layer < end; base.layer++)
-        if (!p->c.model->layers[base.layer].loss) ls_plan_append(to, &base);
+        if (!p->c.model->layers[base.layer].loss && runs(p, &base)) ls_plan_append(to, &base);
 }
 
 static bool trains(const ls_layer *l) {
@@ -42,7 +47,7 @@ static void add_backward(ls_plan *to, const ls_plan *p, ls_action base, ls_back 
     base.start = start && base.micro == 0;
     for (base.layer = end - 1; base.layer >= first; base.layer--) {
         ls_action a = base;
-        if (m->layers[a.layer].is_constant) continue;
+        if (m->layers[a.layer].is_constant || !runs(p, &a)) continue;
         if (m->layers[a.layer].backward_whole) {
             if (!a.last) continue;
             a.micro = -1;
@@ -114,7 +119,7 @@ static void add_passes(ls_plan *to, const ls_plan *p, int worker, int micros) {
                      .workers = ls_plan_pipe(p),
                      .chunks = ls_plan_stages_each(p),
                      .micros = micros};
-    int rank = ls_plan_rank(p, worker), n = ls_pipe_npasses(&s);
+    int rank = ls_plan_rank(p, worker) / ls_plan_tensor(p), n = ls_pipe_npasses(&s);
     ls_pass *passes = LS_NEW_ARRAY(ls_pass, (size_t)n);
     ls_pipe_list(&s, rank, passes);
     if (ls_pipe_splits(s.kind) && s.chunks > 1 && shares_bucket(p, worker)) keep_apart(p, passes, n);
@@ -134,7 +139,7 @@ static void add_passes(ls_plan *to, const ls_plan *p, int worker, int micros) {
 static void add_worker(ls_plan *to, const ls_plan *p, int worker) {
     int n = ls_plan_nvws(p, worker) * ls_plan_micros(p), layers = p->c.model->nlayers;
     ls_plan_append(to, &(ls_action){.kind = LS_LOAD, .worker = worker});
-    if (ls_plan_pipe(p) > 1) {
+    if (ls_plan_ranks(p) > 1) {
         add_passes(to, p, worker, n);
         return;
     }
@@ -150,10 +155,10 @@ void ls_plan_take_turns(ls_plan *p, ls_plan *lists) {
     p->nactions = 0;
     for (int w = 0; w < n; w++)
         if (lists[w].nactions > most) most = lists[w].nactions;
-    for (int i = 0; i < most && ls_plan_pipe(p) == 1; i++)
+    for (int i = 0; i < most && ls_plan_ranks(p) == 1; i++)
         for (int w = 0; w < n; w++)
             if (i < lists[w].nactions) ls_plan_append(p, &lists[w].actions[i]);
-    for (int w = 0; w < n && ls_plan_pipe(p) > 1; w++)
+    for (int w = 0; w < n && ls_plan_ranks(p) > 1; w++)
         for (int i = 0; i < lists[w].nactions; i++) ls_plan_append(p, &lists[w].actions[i]);
     for (int w = 0; w < n; w++) free(lists[w].actions);
 }

@@ -238,28 +238,43 @@ static ls_status check_schedule(const ls_plan_config *c, ls_error *e) {
     return LS_OK;
 }
 
-static ls_status check_pipe(const ls_plan_config *c, ls_error *e) {
+static ls_status check_tensor(const ls_plan_config *c, ls_error *e) {
+    int slices = c->model->nslices > 1 ? c->model->nslices : 1;
+    if (c->tensor <= slices) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "parallel.mesh tensor %d: the model has %d slice%s, "
+                   "which these workers divide; use at most %d, or more slices",
+                   c->tensor, slices, ls_plural(slices), slices);
+}
+
+/* What workers that divide a model do not support. */
+static ls_status check_ranks(const ls_plan_config *c, ls_error *e) {
     const char *what = NULL;
+    int ranks = ls_plan_ranks(&(ls_plan){.c = *c});
     LS_TRY(check_schedule(c, e));
-    if (c->pipe <= 1) return LS_OK;
-    if (c->nworkers % c->pipe)
+    LS_TRY(check_tensor(c, e));
+    if (ranks <= 1) return LS_OK;
+    if (c->nworkers % ranks)
         return ls_fail(e, LS_EINVAL,
-                       "parallel.mesh pipe %d does not divide %d worker%s; use a divisor", c->pipe,
-                       c->nworkers, ls_plural(c->nworkers));
+                       "parallel.mesh: %d workers (pipe times tensor) have a model together, and "
+                       "that does not divide %d worker%s; use a divisor",
+                       ranks, c->nworkers, ls_plural(c->nworkers));
     if (c->zero > 2) what = "parallel.zero 3; use 0, 1 or 2";
-    if (c->shards) what = "parallel.shard_group: the workers with the same stages are a group";
+    if (c->shards) what = "parallel.shard_group: the workers with the same layers are a group";
     if (c->early) what = "parallel.accumulate early; use late";
     if (!c->tree) what = "parallel.reduce fastest; use tree";
     if (c->first) what = "uneven ranges of virtual workers";
     if (c->islands) what = "sync.replicas";
     if (c->compress.on) what = "compress.kind";
+    if (c->tensor > 1 && c->recompute > 0) what = "parallel.recompute; use 0";
     for (int i = 0; i < c->model->nparams; i++)
         if (c->model->params[i].rows)
             what = "model.sparse";
         else if (c->model->params[i].whole)
             what = "an optimizer that needs whole parameters; use adamw, adam, lion or sgd";
     if (!what) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "parallel.mesh pipe %d does not go with %s", c->pipe, what);
+    return ls_fail(e, LS_EINVAL, "parallel.mesh %s %d does not go with %s",
+                   c->tensor > 1 ? "tensor" : "pipe", c->tensor > 1 ? c->tensor : c->pipe, what);
 }
 
 /* A plan takes about 100 bytes of memory for each layer call. */
@@ -293,7 +308,7 @@ static ls_status check_buckets(const ls_plan_config *c, ls_error *e) {
 static ls_status order_training(ls_plan *p, ls_error *e) {
     ls_plan_order_plain(p);
     if (p->c.recompute > 0) ls_plan_add_recompute(p);
-    if (ls_plan_pipe(p) > 1) LS_TRY(ls_plan_add_messages(p, e));
+    if (ls_plan_ranks(p) > 1) LS_TRY(ls_plan_add_messages(p, e));
     if (ls_plan_shards_params(p)) ls_plan_add_gathers(p);
     LS_TRY(ls_plan_verify(p, LS_STAGE_ORDER, e));
     ls_plan_add_reduction(p);
@@ -316,12 +331,12 @@ static ls_status order(ls_plan *p, ls_error *e) {
 }
 
 ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
-    int pipe = c->pipe > 1 ? c->pipe : 1;
-    if (c->nworkers < 1 || c->nworkers / pipe > c->V)
+    int ranks = ls_plan_ranks(&(ls_plan){.c = *c});
+    if (c->nworkers < 1 || c->nworkers / ranks > c->V)
         return ls_fail(e, LS_EINVAL,
                        "%d workers for %d virtual workers; use at most %d workers, or raise "
                        "train.virtual_workers",
-                       c->nworkers, c->V, c->V * pipe);
+                       c->nworkers, c->V, c->V * ranks);
     if (c->batch % c->V)
         return ls_fail(e, LS_EINVAL, "train.virtual_workers %d does not divide train.batch %lld",
                        c->V, (long long)c->batch);
@@ -332,12 +347,13 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
     LS_TRY(check_rounds(c, e));
     LS_TRY(check_compress(c, e));
     LS_TRY(check_islands(c, e));
-    LS_TRY(check_pipe(c, e));
+    LS_TRY(check_ranks(c, e));
     LS_TRY(check_joining(c, e));
     LS_TRY(check_calls(c, e));
     LS_TRY(check_buckets(c, e));
     ls_plan p = {.c = *c, .nslots = 1, .nsums = 1, .in_flight = 1};
     if (!c->optim.ngroups) p.c.optim = ls_optim_usual();
+    if (c->pipe <= 1) p.c.schedule = LS_PIPE_1F1B;
     if (c->islands) ls_plan_set_ranges(&p);
     for (int i = 0, slot = 0; ls_plan_reduces_rounds(&p) && i < ls_plan_rounds(&p); i++) {
         ls_plan_fold_round(&p, i, &slot);
@@ -345,9 +361,9 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
     }
     for (int w = 0; w < c->nworkers; w++)
         if (ls_plan_slots(&p, w) > p.nslots) p.nslots = ls_plan_slots(&p, w);
-    ls_status s = pipe > 1 ? ls_plan_cut_stages(&p, e) : LS_OK;
+    ls_status s = ranks > 1 ? ls_plan_cut_stages(&p, e) : LS_OK;
     if (s == LS_OK) ls_plan_cut_buckets(&p);
-    if (s == LS_OK && pipe > 1) s = ls_plan_assign_buckets(&p, e);
+    if (s == LS_OK && ranks > 1) s = ls_plan_assign_buckets(&p, e);
     if (ls_plan_compresses(&p)) ls_plan_cut_pieces(&p);
     if (s == LS_OK) s = order(&p, e);
     if (s == LS_OK)
@@ -364,7 +380,7 @@ ls_status ls_plan_solo(const ls_plan *p, ls_plan *solo_p, ls_error *e) {
     c.early = false;
     c.first = NULL;
     c.compress.on = false;
-    c.pipe = c.chunks = 0;
+    c.pipe = c.tensor = c.chunks = 0;
     c.schedule = LS_PIPE_1F1B;
     c.stages = NULL;
     return ls_plan_make(&c, solo_p, e);
@@ -379,6 +395,7 @@ void ls_plan_free(ls_plan *p) {
     free(p->pieces_from);
     free(p->ranges);
     free(p->stage_of);
+    free(p->crossings);
     free(p->openers);
     free(p->closers);
     free(p->parts);
@@ -399,9 +416,8 @@ void ls_plan_append(ls_plan *p, const ls_action *a) {
  * another worker of its group has. */
 static int64_t read_to_sum(const ls_plan *p, int bucket) {
     size_t floats = p->buckets[bucket].end - p->buckets[bucket].first, sum = 0;
-    int from = 0, to = 0;
-    ls_plan_workers_of(p, bucket, &from, &to);
-    for (int w = from; w < to; w++) {
+    ls_worker_set of = ls_plan_workers_of(p, bucket);
+    for (int w = of.from; w < of.to; w += of.step) {
         ls_bucket own = ls_plan_shard(p, bucket, w);
         sum += (size_t)ls_plan_sums(p, w) * (floats - (own.end - own.first));
     }
@@ -411,10 +427,9 @@ static int64_t read_to_sum(const ls_plan *p, int bucket) {
 /* The same if all workers get the sum: each reads its part of the sums, then the others' parts of
  * the result. */
 static int64_t read_to_sum_for_all(const ls_plan *p, int bucket, int64_t nbytes) {
-    int from = 0, to = 0;
-    ls_plan_workers_of(p, bucket, &from, &to);
-    int64_t n = to - from, sums = 0;
-    for (int w = from; w < to; w++) sums += ls_plan_sums(p, w);
+    ls_worker_set of = ls_plan_workers_of(p, bucket);
+    int64_t n = ls_worker_set_count(of), sums = 0;
+    for (int w = of.from; w < of.to; w += of.step) sums += ls_plan_sums(p, w);
     return nbytes * (n - 1) * sums / n + nbytes * (n - 1);
 }
 
@@ -441,15 +456,15 @@ void ls_plan_append_comm(ls_plan *p, ls_action_kind kind, ls_axis axis, int buck
     ls_dtype gathered = p->c.task == LS_TASK_ADOPT && !a.island ? LS_F32 : p->c.compute;
     int64_t nbytes = floats * (int64_t)ls_dtype_size(gather ? gathered : p->c.reduce);
     int replicas = ls_plan_replicas(p);
-    if (ls_plan_pipe(p) > 1) a.axis = axis = LS_AXIS_STAGE;
-    ls_plan_workers_of(p, bucket, &a.from, &a.to);
+    if (ls_plan_ranks(p) > 1) a.axis = axis = LS_AXIS_STAGE;
+    a.of = ls_plan_workers_of(p, bucket);
     if (kind == LS_EXCHANGE && ls_plan_has_factors(p))
         read = read_to_sum_for_all(
             p, bucket, (int64_t)(ls_plan_round_floats(p, bucket, round) * sizeof(float)));
     else if (kind == LS_EXCHANGE)
         read = read_to_decode(p, bucket);
     else if (gather && (axis == LS_AXIS_ISLAND || axis == LS_AXIS_STAGE))
-        read = nbytes * (a.to - a.from - 1);
+        read = nbytes * (ls_worker_set_count(a.of) - 1);
     else if (gather)
         read = nbytes * (ls_plan_shards(p) - 1) * replicas;
     else if (kind == LS_REDUCE_SCATTER)
@@ -471,26 +486,20 @@ bool ls_action_calls_layer(const ls_action *a) {
 
 bool ls_action_concerns(const ls_action *a, int worker) {
     if (a->axis == LS_AXIS_ISLAND || a->axis == LS_AXIS_STAGE)
-        return worker >= a->from && worker < a->to;
+        return ls_worker_set_has(a->of, worker);
     if (a->kind == LS_SEND && a->peer == worker) return true;
     return a->worker == worker || a->worker == LS_ALL_WORKERS;
 }
 
-void ls_plan_concerned(const ls_plan *p, const ls_action *a, int *from_p, int *to_p, int *step_p) {
+ls_worker_set ls_plan_concerned(const ls_plan *p, const ls_action *a) {
     bool send = a->kind == LS_SEND, up = send && a->worker < a->peer;
-    *step_p = 1;
     if (send) {
-        *from_p = up ? a->worker : a->peer;
-        *step_p = up ? a->peer - a->worker : a->worker - a->peer;
-        *to_p = *from_p + *step_p + 1;
-    } else if (a->axis == LS_AXIS_ISLAND || a->axis == LS_AXIS_STAGE) {
-        *from_p = a->from;
-        *to_p = a->to;
-    } else {
-        bool all = a->worker == LS_ALL_WORKERS;
-        *from_p = all ? 0 : a->worker;
-        *to_p = all ? p->c.nworkers : a->worker + 1;
+        int from = up ? a->worker : a->peer, to = up ? a->peer : a->worker;
+        return (ls_worker_set){from, to + 1, to - from};
     }
+    if (a->axis == LS_AXIS_ISLAND || a->axis == LS_AXIS_STAGE) return a->of;
+    if (a->worker == LS_ALL_WORKERS) return (ls_worker_set){0, p->c.nworkers, 1};
+    return (ls_worker_set){a->worker, a->worker + 1, 1};
 }
 
 /* The Free of a gradient follows its reduction in the communication lane, beside computation. */

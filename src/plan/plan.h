@@ -109,6 +109,16 @@ typedef enum ls_phase {
     LS_PHASE_CODES   /* all later steps */
 } ls_phase;
 
+/* The workers from, from + step ... below `to`. */
+typedef struct ls_worker_set {
+    int from, to, step;
+} ls_worker_set;
+
+static inline int ls_worker_set_count(ls_worker_set w) { return (w.to - w.from + w.step - 1) / w.step; }
+static inline bool ls_worker_set_has(ls_worker_set w, int worker) {
+    return worker >= w.from && worker < w.to && (worker - w.from) % w.step == 0;
+}
+
 typedef struct ls_action {
     ls_action_kind kind;
     int worker; /* or LS_ALL_WORKERS */
@@ -132,7 +142,7 @@ typedef struct ls_action {
     ls_axis axis;   /* communication: among which workers */
     int island;     /* with LS_AXIS_ISLAND: of which island; Mix: whose parameters are added; Send in
                        a plan of Mix: for whose mix */
-    int from, to;   /* with LS_AXIS_ISLAND or LS_AXIS_STAGE: the workers, [from, to) */
+    ls_worker_set of;  /* with LS_AXIS_ISLAND or LS_AXIS_STAGE: among these */
     int peer;       /* Send: who receives; Take: who has sent */
     int64_t nbytes; /* communication: bytes that a worker reads from others, the mean of all */
     ls_phase phase;
@@ -213,11 +223,18 @@ typedef struct ls_plan_config {
     bool gossips;                /* the islands are mixed: workers have room for what arrives */
     const ls_mixing *mix;  /* Mean, Mix: outlives the plan */
     int pipe;                    /* workers of a pipeline; divides nworkers; 0, 1: none */
+    int tensor; /* workers that divide the slices of each layer (ls_model.nslices); 0, 1: none */
     int chunks;                  /* stages of a worker; 0: 1 */
     ls_pipe_kind schedule;
     const int *stages; /* [pipe * chunks - 1] outlives the plan: the first layers of all stages but
                            the first; NULL: stages of about the same work */
 } ls_plan_config;
+
+/* What a layer computes, for a layer of another rank. */
+typedef struct ls_crossing {
+    int reader; /* the first layer that reads it: its Backward completes the gradient; -1: none */
+    bool is;    /* it is of another rank */
+} ls_crossing;
 
 typedef struct ls_plan {
     ls_plan_config c;
@@ -231,8 +248,9 @@ typedef struct ls_plan {
     ls_plan_piece *pieces;       /* see ls_plan_pieces() */
     int *pieces_from;
     int *ranges; /* with islands: c.first */
-    /* In a pipeline (stages.c): */
+    /* In a mesh of several ranks (stages.c): */
     int *stage_of;   /* [nlayers] */
+    ls_crossing *crossings; /* [nlayers] */
     int *openers;    /* [pipe][nbuckets] see ls_plan_opens(); -1: the rank does not write it */
     int *closers;    /* [pipe][nbuckets] the last layer of the rank that writes it */
     size_t *parts;   /* [pipe][nbuckets][2] see ls_plan_touched_part() */
@@ -324,8 +342,8 @@ int ls_plan_island_of(const ls_plan *, int vw);
 int ls_plan_bucket_in(const ls_plan *, int bucket, int island);
 /* The islands of a worker, [*first_p, *end_p). */
 void ls_plan_islands_of(const ls_plan *, int worker, int *first_p, int *end_p);
-/* The workers who have a bucket, [*from_p, *to_p): those of its island, else all. */
-void ls_plan_workers_of(const ls_plan *, int bucket, int *from_p, int *to_p);
+/* The workers who have a bucket: those of its island, or its rank. */
+ls_worker_set ls_plan_workers_of(const ls_plan *, int bucket);
 bool ls_plan_has(const ls_plan *, int bucket, int worker);
 /* Sets ranges: the virtual workers of each worker. */
 void ls_plan_set_ranges(ls_plan *);
@@ -338,26 +356,37 @@ bool ls_plan_changes_bucket(const ls_plan *, int bucket);
 /* The same, and the part that they change, as in the flat buffer. */
 bool ls_plan_part(const ls_plan *, int bucket, size_t *first_p, size_t *end_p);
 
-/* ---- pipelines (stages.c) ----
+/* ---- meshes (stages.c) ----
  *
- * The workers are `pipe` ranks of `data` workers each, one rank after the other. Worker w of a rank
- * and worker w of the next are in one pipeline: they run the same virtual workers. A bucket belongs
- * to the rank with its writer, which sums and updates it. Layers of another rank may write parts of
- * it: a block that two stages share, or parameters that two layers share. That rank sends these
- * parts of each virtual worker's gradient, and gets the new parameters.
+ * Where workers divide a model, they are `ranks` of `data` workers each. Workers are numbered so that
+ * those who divide slices are neighbours; then come those of a rank, then the stages of a pipeline. A
+ * rank has a stage of the pipeline, or its chunks, and a part of their slices: rank r is number
+ * r % tensor of those that divide the slices of worker r / tensor of the pipeline. Worker w of a rank
+ * and worker w of another have a model together: they run the same virtual workers. A bucket
+ * belongs to the rank with its writer, which sums and updates it. Layers of another rank may write
+ * parts of it: a block that two stages share, or parameters that two layers share. That rank sends
+ * these parts of each virtual worker's gradient, and gets the new parameters.
+ *
+ * All layers that read a value are of one rank. If it is not the rank that computes the value, this
+ * one sends the value there, and gets its gradient back.
  */
 
+int ls_plan_ranks(const ls_plan *); /* pipe times tensor */
+int ls_plan_tensor(const ls_plan *);
 int ls_plan_pipe(const ls_plan *);
 /* Stages of a worker: its chunks. */
 int ls_plan_stages_each(const ls_plan *);
-/* Workers of a rank; a worker's rank, and its number in it. */
+/* Workers of a rank; a worker's rank, and its number in it; the worker of a rank by its number. */
 int ls_plan_data(const ls_plan *);
 int ls_plan_rank(const ls_plan *, int worker);
 int ls_plan_place(const ls_plan *, int worker);
+int ls_plan_worker(const ls_plan *, int rank, int place);
 /* Who runs the layer for the same virtual workers as `worker`? */
 int ls_plan_runner(const ls_plan *, int worker, int layer);
 /* A worker's micro-batch, of all of a step. */
 int ls_plan_sequence(const ls_plan *, int worker, int vw, int micro);
+/* Does another rank read what this layer computes? */
+bool ls_plan_crosses(const ls_plan *, int layer);
 /* Cuts layers into stages. LS_EINVAL: it can't be done. */
 ls_status ls_plan_cut_stages(ls_plan *, ls_error *);
 /* Is the layer's Backward two actions, one for its inputs and a later one for its parameters? */
@@ -398,8 +427,8 @@ void ls_plan_take_turns(ls_plan *, ls_plan *lists);
 /* Is it a call of a layer? */
 bool ls_action_calls_layer(const ls_action *);
 bool ls_action_concerns(const ls_action *, int worker);
-/* The workers that an action concerns: [*from_p, *to_p), in steps of *step_p. */
-void ls_plan_concerned(const ls_plan *, const ls_action *, int *from_p, int *to_p, int *step_p);
+/* The workers that an action concerns. */
+ls_worker_set ls_plan_concerned(const ls_plan *, const ls_action *);
 
 /* The i-th virtual worker of a worker, and the number of its virtual workers: a contiguous range,
  * or where rounds are reduced, every nworkers-th. */
@@ -630,8 +659,8 @@ int ls_plan_print_some(const ls_plan *, int worker, int first, ls_buf *out);
 /* Appends which workers of a pipeline have which layers; nothing without a pipeline. */
 void ls_plan_print_mesh(const ls_plan *, ls_buf *out);
 const char *ls_pipe_name(ls_pipe_kind);
-/* Elements of the parameters that a stage's layers read. */
-size_t ls_plan_stage_params(const ls_plan *, int stage);
+/* Elements of the parameters that a worker's layers of the stage read. */
+size_t ls_plan_stage_params(const ls_plan *, int stage, int worker);
 /* The part of a step's passes in which a worker has nothing to do, if all take as long. */
 double ls_plan_bubble(const ls_plan *);
 

@@ -60,10 +60,11 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
                       p->buckets[a->bucket].first, p->buckets[a->bucket].end, (long long)a->nbytes);
         if (a->kind == LS_EXCHANGE) ls_buf_printf(out, "%s", factor_name(p, a));
         if (a->axis == LS_AXIS_ISLAND)
-            ls_buf_printf(out, ", of replica %d, workers %d to %d", a->island - 1, a->from,
-                          a->to - 1);
+            ls_buf_printf(out, ", of replica %d, workers %d to %d", a->island - 1, a->of.from,
+                          a->of.to - 1);
         if (a->axis == LS_AXIS_STAGE)
-            ls_buf_printf(out, ", of workers %d to %d", a->from, a->to - 1);
+            ls_buf_printf(out, a->of.step > 1 ? ", of workers %d to %d, each %d" : ", of workers %d to %d",
+                          a->of.from, a->of.to - 1, a->of.step);
         if (ls_plan_replicas(p) > 1 && a->axis != LS_AXIS_ALL)
             ls_buf_printf(out,
                           a->axis == LS_AXIS_SHARDS ? ", in groups of %d"
@@ -133,8 +134,9 @@ ls_hash ls_plan_hash(const ls_plan *p) {
                   p->c.tree, ls_dtype_name(p->c.compute), ls_dtype_name(p->c.reduce));
     for (int w = 0; p->c.first && w < p->c.nworkers; w++)
         ls_buf_printf(&text, "worker %d from %d\n", w, p->c.first[w]);
-    if (ls_plan_pipe(p) > 1)
-        ls_buf_printf(&text, "pipe %d chunks %d\n", ls_plan_pipe(p), p->c.chunks);
+    if (ls_plan_ranks(p) > 1)
+        ls_buf_printf(&text, "pipe %d tensor %d chunks %d\n", ls_plan_pipe(p), ls_plan_tensor(p),
+                      p->c.chunks);
     const ls_plan_compress *z = &p->c.compress;
     if (z->on)
         ls_buf_printf(&text,

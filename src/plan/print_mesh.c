@@ -1,4 +1,4 @@
-/* print_mesh.c - the table of a pipeline: which workers have which layers. */
+/* print_mesh.c - the table of a mesh: which workers have which layers, and slices of them. */
 #include <stdio.h>
 
 #include "plan/plan.h"
@@ -9,13 +9,13 @@ static const char *const schedules[] = {
 
 const char *ls_pipe_name(ls_pipe_kind kind) { return schedules[kind]; }
 
-size_t ls_plan_stage_params(const ls_plan *p, int stage) {
+size_t ls_plan_stage_params(const ls_plan *p, int stage, int worker) {
     int first = 0, end = 0;
     size_t sum = 0;
     ls_plan_stage_layers(p, stage, &first, &end);
     for (int l = first; l < end; l++)
         for (int k = 0; k < p->c.model->layers[l].nparams; k++)
-            sum += p->c.model->layers[l].counts[k];
+            if (ls_plan_runner(p, worker, l) == worker) sum += p->c.model->layers[l].counts[k];
     return sum;
 }
 
@@ -27,32 +27,40 @@ double ls_plan_bubble(const ls_plan *p) {
     return ls_pipe_bubble(&s);
 }
 
+/* "2", "2 to 5", or "2, 4 to 6" where workers between them have other slices. */
 static void print_stage(const ls_plan *p, int rank, int stage, ls_buf *out) {
     const ls_layer *layers = p->c.model->layers;
-    int first = 0, end = 0, data = ls_plan_data(p);
-    char workers[32], names[2 * LS_NAME + 8];
+    int first = 0, end = 0, data = ls_plan_data(p), tensor = ls_plan_tensor(p);
+    int worker = ls_plan_worker(p, rank, 0), last = ls_plan_worker(p, rank, data - 1);
+    char workers[48], names[2 * LS_NAME + 8], slices[24] = "";
     ls_plan_stage_layers(p, stage, &first, &end);
-    snprintf(workers, sizeof workers, data == 1 ? "%d" : "%d to %d", rank * data,
-             rank * data + data - 1);
+    snprintf(workers, sizeof workers, data == 1 ? "%d" : tensor > 1 ? "%d, %d to %d" : "%d to %d",
+             worker, tensor > 1 ? worker + tensor : last, last);
     snprintf(names, sizeof names, first + 1 == end ? "%s" : "%s to %s", layers[first].name,
              layers[end - 1].name);
-    ls_buf_printf(out, "  %-12s %5d  %-28s %14zu\n", workers, stage, names,
-                  ls_plan_stage_params(p, stage));
+    if (tensor > 1) {
+        int K = p->c.model->nslices, t = rank % tensor;
+        int from = (t * K + tensor - 1) / tensor, to = ((t + 1) * K + tensor - 1) / tensor - 1;
+        snprintf(slices, sizeof slices, from == to ? "%d" : "%d to %d", from, to);
+    }
+    ls_buf_printf(out, "  %-12s %5d  %-8s %-36s %14zu\n", workers, stage, slices, names,
+                  ls_plan_stage_params(p, stage, worker));
 }
 
 void ls_plan_print_mesh(const ls_plan *p, ls_buf *out) {
-    int micros = ls_plan_nvws(p, 0) * ls_plan_micros(p);
+    int micros = ls_plan_nvws(p, 0) * ls_plan_micros(p), tensor = ls_plan_tensor(p);
     const ls_pipe_schedule s = {.kind = p->c.schedule, .workers = ls_plan_pipe(p)};
-    if (ls_plan_pipe(p) == 1) return;
+    if (ls_plan_ranks(p) == 1) return;
     ls_buf_printf(out,
-                  "  mesh: data %d, pipe %d, %s; %d micro-batches a worker, of which at most %d "
-                  "are in flight\n"
+                  "  mesh: data %d, pipe %d, tensor %d, %s; %d micro-batches a worker, of which at "
+                  "most %d are in flight\n"
                   "  bubble: %.1f%% of a step's passes, if all stages take as long\n\n",
-                  ls_plan_data(p), ls_plan_pipe(p), ls_pipe_name(p->c.schedule), micros,
+                  ls_plan_data(p), ls_plan_pipe(p), tensor, ls_pipe_name(p->c.schedule), micros,
                   p->in_flight, 100 * ls_plan_bubble(p));
-    ls_buf_printf(out, "  %-12s %5s  %-28s %14s\n", "workers", "stage", "layers", "parameters");
-    for (int rank = 0; rank < ls_plan_pipe(p); rank++)
+    ls_buf_printf(out, "  %-12s %5s  %-8s %-36s %14s\n", "workers", "stage",
+                  tensor > 1 ? "slices" : "", "layers", "parameters");
+    for (int rank = 0; rank < ls_plan_ranks(p); rank++)
         for (int chunk = 0; chunk < ls_plan_stages_each(p); chunk++)
-            print_stage(p, rank, ls_pipe_stage(&s, rank, chunk), out);
+            print_stage(p, rank, ls_pipe_stage(&s, rank / tensor, chunk), out);
     ls_buf_printf(out, "\n");
 }

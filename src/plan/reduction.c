@@ -123,11 +123,8 @@ void ls_plan_add_reduction(ls_plan *p) {
     int cells = p->nbuckets * ls_plan_rounds(p);
     int *missing = LS_NEW_ARRAY(int, (size_t)cells);
     int *encodes = LS_NEW_ARRAY(int, (size_t)p->c.V);
-    for (int i = 0; i < cells; i++) {
-        int from = 0, to_worker = 0;
-        ls_plan_workers_of(p, i / ls_plan_rounds(p), &from, &to_worker);
-        missing[i] = to_worker - from;
-    }
+    for (int i = 0; i < cells; i++)
+        missing[i] = ls_worker_set_count(ls_plan_workers_of(p, i / ls_plan_rounds(p)));
     for (int i = 0; i < p->nactions; i++) {
         ls_plan_append(&to, &p->actions[i]);
         if (p->actions[i].kind == LS_BACKWARD && p->actions[i].last)

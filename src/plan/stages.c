@@ -1,4 +1,4 @@
-/* stages.c - a pipeline: which worker runs which layers, and which workers have which buckets.
+/* stages.c - a mesh: which worker runs which layers, and which workers have which buckets.
  *
  * Stages are cut where one value is all that later layers read of earlier ones (ls_model_is_cut()):
  * it is the message to the next stage, and its gradient the message back. Among all such cuts those
@@ -16,23 +16,41 @@
 #include "plan/stages.h"
 
 int ls_plan_pipe(const ls_plan *p) { return p->c.pipe > 1 ? p->c.pipe : 1; }
-int ls_plan_data(const ls_plan *p) { return p->c.nworkers / ls_plan_pipe(p); }
-int ls_plan_rank(const ls_plan *p, int worker) { return worker / ls_plan_data(p); }
-int ls_plan_place(const ls_plan *p, int worker) { return worker % ls_plan_data(p); }
+int ls_plan_tensor(const ls_plan *p) { return p->c.tensor > 1 ? p->c.tensor : 1; }
+int ls_plan_ranks(const ls_plan *p) { return ls_plan_pipe(p) * ls_plan_tensor(p); }
+int ls_plan_data(const ls_plan *p) { return p->c.nworkers / ls_plan_ranks(p); }
+int ls_plan_rank(const ls_plan *p, int worker) {
+    int tensor = ls_plan_tensor(p);
+    return worker / (ls_plan_data(p) * tensor) * tensor + worker % tensor;
+}
+int ls_plan_place(const ls_plan *p, int worker) {
+    return worker / ls_plan_tensor(p) % ls_plan_data(p);
+}
+int ls_plan_worker(const ls_plan *p, int rank, int place) {
+    int tensor = ls_plan_tensor(p);
+    return (rank / tensor * ls_plan_data(p) + place) * tensor + rank % tensor;
+}
 
 int ls_plan_stages_each(const ls_plan *p) { return p->c.chunks > 1 ? p->c.chunks : 1; }
 
 static int nstages(const ls_plan *p) { return ls_plan_pipe(p) * ls_plan_stages_each(p); }
 
+/* Consecutive slices belong to one worker. */
+static int tensor_of(const ls_plan *p, int layer) {
+    int tensor = ls_plan_tensor(p);
+    if (tensor == 1) return 0;
+    return (int)((int64_t)p->c.model->layers[layer].slice * tensor / p->c.model->nslices);
+}
+
 static int rank_of(const ls_plan *p, int layer) {
     int rank = 0, chunk = 0;
     const ls_pipe_schedule s = {.kind = p->c.schedule, .workers = ls_plan_pipe(p)};
     if (p->stage_of) ls_pipe_place(&s, p->stage_of[layer], &rank, &chunk);
-    return rank;
+    return rank * ls_plan_tensor(p) + tensor_of(p, layer);
 }
 
 int ls_plan_runner(const ls_plan *p, int worker, int layer) {
-    return rank_of(p, layer) * ls_plan_data(p) + ls_plan_place(p, worker);
+    return ls_plan_worker(p, rank_of(p, layer), ls_plan_place(p, worker));
 }
 
 int ls_plan_sequence(const ls_plan *p, int worker, int vw, int micro) {
@@ -170,43 +188,64 @@ static int by_size_downwards(const void *a, const void *b) {
     return (*x < *y) - (*x > *y);
 }
 
-/* The lowest float of a stage's parameters that no layer below shares; the end of the model's: it
- * has none. */
-static size_t first_float(const ls_plan *p, int stage) {
-    const ls_model *m = p->c.model;
-    size_t least = m->nfloats;
+/* The lowest layer that has the parameter: the last one in the order of Backward. */
+static int owner_of(const ls_model *m, int param) {
     for (int l = 0; l < m->nlayers; l++)
-        for (int k = 0; p->stage_of[l] == stage && k < m->layers[l].nparams; k++) {
-            bool shared = m->layers[l].frozen[k];
-            for (int below = 0; below < l; below++)
-                for (int i = 0; p->stage_of[below] < stage && i < m->layers[below].nparams; i++)
-                    shared = shared || m->layers[below].params[i] == m->layers[l].params[k];
-            if (!shared && m->layers[l].offsets[k] < least) least = m->layers[l].offsets[k];
-        }
-    return least;
+        for (int k = 0; k < m->layers[l].nparams; k++)
+            if (m->layers[l].params[k] == param) return l;
+    return 0;
 }
 
+/* Where a parameter follows one of another stage or slice, in blocks around that place. */
 static void list_ends(ls_plan *p) {
-    size_t nfloats = p->c.model->nfloats;
-    p->ends = LS_NEW_ARRAY(size_t, 2 * (size_t)nstages(p));
-    for (int stage = 1; stage < nstages(p); stage++) {
-        size_t at = first_float(p, stage);
-        p->ends[p->nends++] = at / LS_BLOCK * LS_BLOCK;
-        p->ends[p->nends++] = (at + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;
+    const ls_model *m = p->c.model;
+    int before = -1;
+    p->ends = LS_NEW_ARRAY(size_t, 2 * (size_t)m->nparams);
+    for (int i = 0; i < m->nparams; i++) {
+        const ls_param *q = &m->params[i];
+        if (q->frozen) continue;
+        int owner = owner_of(m, i);
+        bool same = before < 0 || (p->stage_of[before] == p->stage_of[owner] &&
+                                   tensor_of(p, before) == tensor_of(p, owner));
+        before = owner;
+        if (same || q->offset / LS_BLOCK == 0) continue;
+        p->ends[p->nends++] = q->offset / LS_BLOCK * LS_BLOCK;
+        p->ends[p->nends++] = (q->offset + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;
     }
     qsort(p->ends, (size_t)p->nends, sizeof *p->ends, by_size_downwards);
-    while (p->nends && p->ends[p->nends - 1] == 0) p->nends--;
-    int from = 0;
-    while (from < p->nends && p->ends[from] >= nfloats) from++;
-    for (int i = from; i < p->nends; i++) p->ends[i - from] = p->ends[i];
-    p->nends -= from;
+}
+
+/* Finds the values that other ranks read. */
+static ls_status find_crossings(ls_plan *p, ls_error *e) {
+    const ls_model *m = p->c.model;
+    p->crossings = LS_NEW_ARRAY(ls_crossing, (size_t)m->nlayers);
+    for (int v = 0; v < m->nlayers; v++) p->crossings[v].reader = -1;
+    for (int l = 0; l < m->nlayers; l++)
+        for (int k = 0; k < m->layers[l].ninputs; k++) {
+            int v = m->layers[l].inputs[k];
+            ls_crossing *c = &p->crossings[v];
+            bool first = c->reader < 0, is = rank_of(p, v) != rank_of(p, l);
+            bool fits = first || rank_of(p, c->reader) == rank_of(p, l);
+            if (first) *c = (ls_crossing){l, is};
+            bool whole = m->layers[v].backward_whole || m->layers[l].backward_whole;
+            if (fits && !(is && whole)) continue;
+            return ls_fail(e, LS_EINVAL,
+                           "parallel.mesh: layers of several workers need what layer '%s' computes, "
+                           "'%s' among them; use fewer workers for a model",
+                           m->layers[v].name, m->layers[l].name);
+        }
+    return LS_OK;
+}
+
+bool ls_plan_crosses(const ls_plan *p, int layer) {
+    return p->crossings && p->crossings[layer].is;
 }
 
 ls_status ls_plan_cut_stages(ls_plan *p, ls_error *e) {
     p->stage_of = LS_NEW_ARRAY(int, (size_t)p->c.model->nlayers);
     LS_TRY(p->c.stages ? cut_as_given(p, e) : cut_by_work(p, e));
     list_ends(p);
-    return LS_OK;
+    return find_crossings(p, e);
 }
 
 /* ---- buckets ---- */
@@ -272,7 +311,7 @@ static void extend(size_t *part, size_t first, size_t end) {
 
 ls_status ls_plan_assign_buckets(ls_plan *p, ls_error *e) {
     const ls_model *m = p->c.model;
-    size_t cells = (size_t)ls_plan_pipe(p) * (size_t)p->nbuckets;
+    size_t cells = (size_t)ls_plan_ranks(p) * (size_t)p->nbuckets;
     p->openers = LS_NEW_ARRAY(int, cells);
     p->parts = LS_NEW_ARRAY(size_t, 2 * cells);
     p->closers = LS_NEW_ARRAY(int, cells);
@@ -297,6 +336,6 @@ ls_status ls_plan_assign_buckets(ls_plan *p, ls_error *e) {
         }
     }
     for (int k = 0; k < p->nbuckets; k++)
-        for (int rank = 0; rank < ls_plan_pipe(p); rank++) LS_TRY(check_part(p, k, rank, e));
+        for (int rank = 0; rank < ls_plan_ranks(p); rank++) LS_TRY(check_part(p, k, rank, e));
     return LS_OK;
 }

@@ -93,14 +93,12 @@ static int arrival(const ls_plan *p, int bucket) {
 
 /* The workers of an island divide what they send to one worker each of another island. */
 static void add_send(ls_plan *p, int worker, int bucket, int term, int island) {
-    int from = 0, end = 0, own = 0, own_end = 0;
     int theirs = ls_plan_bucket_in(p, ls_plan_common_bucket(p, bucket), island);
     ls_bucket part = ls_plan_owned(p, bucket, worker);
     if (ls_plan_has(p, theirs, worker) || part.first == part.end) return;
-    ls_plan_workers_of(p, theirs, &from, &end);
-    ls_plan_workers_of(p, bucket, &own, &own_end);
+    ls_worker_set senders = ls_plan_workers_of(p, theirs), own = ls_plan_workers_of(p, bucket);
     ls_plan_append(p, &(ls_action){.kind = LS_SEND,
-                                   .worker = from + (worker - own) % (end - from),
+                                   .worker = senders.from + (worker - own.from) % ls_worker_set_count(senders),
                                    .peer = worker,
                                    .micro = -1,
                                    .bucket = bucket,
@@ -111,11 +109,11 @@ static void add_send(ls_plan *p, int worker, int bucket, int term, int island) {
 }
 
 static void add_term(ls_plan *p, int bucket, int term) {
-    int list[LS_MIXING_MOST], from = 0, end = 0;
+    int list[LS_MIXING_MOST];
     if (term >= ls_plan_terms_of(p, p->buckets[bucket].island, list)) return;
-    ls_plan_workers_of(p, bucket, &from, &end);
-    for (int w = from; w < end; w++) add_send(p, w, bucket, term, list[term]);
-    for (int w = from; w < end; w++)
+    ls_worker_set of = ls_plan_workers_of(p, bucket);
+    for (int w = of.from; w < of.to; w++) add_send(p, w, bucket, term, list[term]);
+    for (int w = of.from; w < of.to; w++)
         ls_plan_append(p, &(ls_action){.kind = LS_MIX,
                                        .worker = w,
                                        .bucket = bucket,

@@ -17,9 +17,9 @@ static void add_island_norms(ls_plan *p) {
                        .worker = LS_ALL_WORKERS,
                        .axis = LS_AXIS_ISLAND,
                        .island = island};
-        ls_plan_workers_of(p, ls_plan_bucket_in(p, 0, island), &a.from, &a.to);
-        a.nbytes =
-            2 * blocks * (int64_t)sizeof(double) * (a.to - a.from - 1) / (int64_t)p->c.nworkers;
+        a.of = ls_plan_workers_of(p, ls_plan_bucket_in(p, 0, island));
+        a.nbytes = 2 * blocks * (int64_t)sizeof(double) * (ls_worker_set_count(a.of) - 1) /
+                   (int64_t)p->c.nworkers;
         ls_plan_append(p, &a);
     }
 }
@@ -40,11 +40,13 @@ static void send_to(ls_plan *p, int bucket, int from, int to) {
  * first worker of a rank, which passes them on. Where a rank has one copy, these messages are
  * empty. */
 static void send_params(ls_plan *p, int bucket) {
-    int data = ls_plan_data(p), own = p->buckets[bucket].rank;
-    for (int rank = 0; rank < ls_plan_pipe(p); rank++) {
-        if (rank == own || !ls_plan_touches(p, bucket, rank)) continue;
-        send_to(p, bucket, own * data, rank * data);
-        for (int w = 1; w < data; w++) send_to(p, bucket, rank * data, rank * data + w);
+    int own = ls_plan_worker(p, p->buckets[bucket].rank, 0);
+    for (int rank = 0; rank < ls_plan_ranks(p); rank++) {
+        int first = ls_plan_worker(p, rank, 0);
+        if (first == own || !ls_plan_touches(p, bucket, rank)) continue;
+        send_to(p, bucket, own, first);
+        for (int i = 1; i < ls_plan_data(p); i++)
+            send_to(p, bucket, first, ls_plan_worker(p, rank, i));
     }
 }
 
@@ -66,6 +68,6 @@ void ls_plan_add_update(ls_plan *p) {
         bool island = p->buckets[k].island > 0, common = p->c.islands && !island;
         if (ls_plan_shards_moments(p) && !ls_plan_gathers(p, k) && !common)
             ls_plan_append_comm(p, LS_ALL_GATHER, island ? LS_AXIS_ISLAND : LS_AXIS_SHARDS, k, 0);
-        if (ls_plan_pipe(p) > 1) send_params(p, k);
+        if (ls_plan_ranks(p) > 1) send_params(p, k);
     }
 }

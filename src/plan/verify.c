@@ -192,7 +192,7 @@ static void check_add(walk *w, const ls_action *a) {
     if (a->summed != ls_plan_reduces_rounds(w->p)) wrong(w, "adds the wrong kind of sum");
     if (a->summed && w->reduced[a->bucket] < (i + 1) * reductions(w->p))
         wrong(w, "adds a sum over workers before it is reduced");
-    if (ls_plan_pipe(w->p) > 1 && a->slot + 1 < w->p->nslots)
+    if (ls_plan_ranks(w->p) > 1 && a->slot + 1 < w->p->nslots)
         *writer_of(w, a->worker, a->bucket, a->slot + 1) = 0;
     int done = ++w->adds[a->vw * w->p->nbuckets + a->bucket];
     if (done > folds || a->slot != slot - done) wrong(w, "is not a fold of the tree");
@@ -242,7 +242,7 @@ static void mixes(walk *w, const ls_action *a) {
 static void check_writers(walk *w, const ls_action *a) {
     const int *touched = NULL;
     int n = ls_plan_touched(w->p, a->layer, &touched);
-    for (int j = 0; j < n && w->stage >= LS_STAGE_REDUCTION && w->p->c.tree && ls_plan_pipe(w->p) > 1;
+    for (int j = 0; j < n && w->stage >= LS_STAGE_REDUCTION && w->p->c.tree && ls_plan_ranks(w->p) > 1;
          j++) {
         int *has = writer_of(w, a->worker, touched[j], a->slot);
         if (*has && *has != a->vw + 1) mixes(w, a);
@@ -255,7 +255,7 @@ static void check_writer(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     const int *touched = NULL, *other = NULL;
     int n = ls_plan_touched(p, a->layer, &touched);
-    for (int j = 0; j < n && ls_plan_pipe(p) > 1; j++)
+    for (int j = 0; j < n && ls_plan_ranks(p) > 1; j++)
         for (int l = 0; l < p->c.model->nlayers && p->buckets[touched[j]].writer == a->layer; l++) {
             bool writes = false;
             for (int k = 0, m = ls_plan_touched(p, l, &other); k < m; k++)
@@ -287,7 +287,7 @@ static void check_compute(walk *w, const ls_action *a) {
     if (a->micro != (whole ? -1 : seen[i])) wrong(w, "is out of order");
     seen[i]++;
     if (a->kind == LS_FORWARD && loss) wrong(w, "is a Forward of the loss, which has none");
-    bool early = ls_plan_pipe(w->p) > 1 ? w->forwards[i] < seen[i] : w->forwards[i] != seen[i];
+    bool early = ls_plan_ranks(w->p) > 1 ? w->forwards[i] < seen[i] : w->forwards[i] != seen[i];
     if (a->kind == LS_BACKWARD && !whole && !loss && early) wrong(w, "precedes its Forward");
     int *latest = &w->latest[a->worker * m->nlayers + a->layer];
     int sequence = ls_plan_sequence(w->p, a->worker, a->vw, a->micro) + 1;
@@ -310,7 +310,7 @@ static void check_recompute(walk *w, const ls_action *a) {
     int backs = m->layers[a->layer].is_constant      ? a->micro
                 : ls_plan_splits(w->p, a->layer) ? w->inputs[i]
                                                  : w->backs[i];
-    bool piped = ls_plan_pipe(w->p) > 1;
+    bool piped = ls_plan_ranks(w->p) > 1;
     bool early = piped ? a->micro + 1 > w->forwards[i] : a->micro + 1 != w->forwards[i];
     /* where passes are split, the Backward may be in the second part */
     bool done = piped && ls_pipe_splits(w->p->c.schedule) ? backs > a->micro : backs != a->micro;
@@ -319,12 +319,12 @@ static void check_recompute(walk *w, const ls_action *a) {
 
 /* Among some of the workers: those of an island, or a rank. */
 static size_t island_nbytes(const ls_plan *p, const ls_action *a, size_t floats) {
-    size_t n = (size_t)(a->to - a->from), partial = 0, sum = 0;
+    size_t n = (size_t)ls_worker_set_count(a->of), partial = 0, sum = 0;
     size_t nbytes = floats * ls_dtype_size(p->c.reduce);
-    for (int i = a->from; i < a->to; i++) partial += (size_t)ls_plan_sums(p, i);
+    for (int i = a->of.from; i < a->of.to; i += a->of.step) partial += (size_t)ls_plan_sums(p, i);
     if (a->kind == LS_ALL_GATHER) return (n - 1) * floats * ls_dtype_size(p->c.compute);
     if (a->kind == LS_ALL_REDUCE) return (n - 1) * partial * nbytes / n + (n - 1) * nbytes;
-    for (int i = a->from; i < a->to; i++) {
+    for (int i = a->of.from; i < a->of.to; i += a->of.step) {
         ls_bucket own = ls_plan_shard(p, a->bucket, i);
         sum += (own.end - own.first) * (partial - (size_t)ls_plan_sums(p, i));
     }
@@ -340,7 +340,7 @@ static size_t read_nbytes(const walk *w, const ls_action *a) {
         size_t each = (size_t)(m->nlosses + m->nnotes) + (ls_weighing_is_on(&m->weighing) ? 1 : 0);
         size_t blocks = m->nfloats / LS_BLOCK, islands = (size_t)p->c.islands;
         if (a->axis == LS_AXIS_ISLAND)
-            return 2 * (size_t)(a->to - a->from - 1) * blocks * sizeof(double);
+            return 2 * (size_t)(ls_worker_set_count(a->of) - 1) * blocks * sizeof(double);
         size_t noise = p->c.noise ? (size_t)p->c.V * LS_NOISE_SUMS : 0;
         return 2 * (n - 1) *
                ((islands ? islands : blocks) + each * (size_t)p->c.batch + noise + 1) *
@@ -372,23 +372,25 @@ static size_t read_nbytes(const walk *w, const ls_action *a) {
     return sum * ls_dtype_size(p->c.reduce);
 }
 
+/* Do the workers take part who have the bucket? */
+static bool is_of_bucket(const ls_plan *p, const ls_action *a, int bucket) {
+    ls_worker_set of = ls_plan_workers_of(p, bucket);
+    return a->of.from == of.from && a->of.to == of.to && a->of.step == of.step;
+}
+
 /* Only the scalars of the whole step are of all workers. */
 static bool fits_island(const ls_plan *p, const ls_action *a) {
     bool scalars = a->bucket == LS_SCALARS;
-    int from = 0, to = 0;
     if (scalars && a->axis == LS_AXIS_ALL) return true;
     if (a->axis != LS_AXIS_ISLAND || a->island < 1 || a->island > p->c.islands) return false;
     int bucket = scalars ? ls_plan_bucket_in(p, 0, a->island) : a->bucket;
-    ls_plan_workers_of(p, bucket, &from, &to);
-    return p->buckets[bucket].island == a->island && a->from == from && a->to == to;
+    return p->buckets[bucket].island == a->island && is_of_bucket(p, a, bucket);
 }
 
-/* In a pipeline a bucket is of the workers of its rank. */
+/* A bucket is of the workers of its rank. */
 static bool fits_stage(const ls_plan *p, const ls_action *a) {
-    int from = 0, to = 0;
     if (a->bucket == LS_SCALARS) return a->axis == LS_AXIS_ALL;
-    ls_plan_workers_of(p, a->bucket, &from, &to);
-    return a->axis == LS_AXIS_STAGE && a->from == from && a->to == to;
+    return a->axis == LS_AXIS_STAGE && is_of_bucket(p, a, a->bucket);
 }
 
 /* Checks participants and bytes. */
@@ -401,7 +403,7 @@ static void check_comm(walk *w, const ls_action *a) {
     else if (a->kind == LS_ALL_REDUCE)
         fits = a->axis == LS_AXIS_REPLICAS;
     if (p->c.islands) fits = fits_island(p, a);
-    if (ls_plan_pipe(p) > 1) fits = fits_stage(p, a);
+    if (ls_plan_ranks(p) > 1) fits = fits_stage(p, a);
     if (!fits || (!sharded && a->kind != LS_ALL_REDUCE && a->kind != LS_EXCHANGE))
         wrong(w, "has the wrong participants");
     if (a->nbytes != (int64_t)(read_nbytes(w, a) / (size_t)p->c.nworkers))
@@ -443,10 +445,9 @@ static void check_reduction(walk *w, const ls_action *a) {
     if (!exists || w->reduced[a->bucket]++ != a->round * reductions(p) + second)
         wrong(w, second ? "sums over replicas before their groups" : "reduces a bucket twice");
     if (!exists) return;
-    int from = 0, to = 0;
-    ls_plan_workers_of(p, a->bucket, &from, &to);
+    ls_worker_set of = ls_plan_workers_of(p, a->bucket);
     if (is_common(p, a->bucket)) wrong(w, "reduces what has no gradient");
-    for (int worker = from; worker < to && !second; worker++) {
+    for (int worker = of.from; worker < of.to && !second; worker += of.step) {
         int first = ls_plan_reduces_rounds(p) ? a->round : 0, n = ls_plan_nvws(p, worker);
         for (int i = first; i < (ls_plan_reduces_rounds(p) ? first + 1 : n); i++) {
             int v = ls_plan_vw(p, worker, i);
@@ -485,9 +486,8 @@ static void check_free(walk *w, const ls_action *a) {
 /* Sharded parameters are gathered before their use, others after the Update. */
 static void check_gather(walk *w, const ls_action *a) {
     bool before = ls_plan_gathers(w->p, a->bucket);
-    int from = 0, to = 0;
-    ls_plan_workers_of(w->p, a->bucket, &from, &to);
-    for (int n = from; n < to; n++) {
+    ls_worker_set of = ls_plan_workers_of(w->p, a->bucket);
+    for (int n = of.from; n < of.to; n += of.step) {
         bool updated = w->updated[a->bucket * w->p->c.nworkers + n];
         if (before && updated) wrong(w, "gathers after an Update");
         if (!before && !updated) wrong(w, "gathers before an Update");
@@ -495,9 +495,7 @@ static void check_gather(walk *w, const ls_action *a) {
     w->gathered[a->bucket]++;
 }
 
-static int stage_of(const walk *w, int layer) { return w->p->stage_of ? w->p->stage_of[layer] : 0; }
-
-/* The value that two stages share goes on, its gradient back; what a rank adds to the gradient of
+/* A value that another rank reads goes there, its gradient back; what a rank adds to the gradient of
  * another rank's bucket goes there, and new parameters come back. */
 static void check_send(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
@@ -508,11 +506,11 @@ static void check_send(walk *w, const ls_action *a) {
     bool inside = fits && ls_plan_rank(p, a->peer) == ls_plan_rank(p, a->worker);
     fits = fits && (inside || ls_plan_place(p, a->peer) == ls_plan_place(p, a->worker));
     if (fits && ls_buffer_in_arena(b.kind)) {
-        int layer = b.index, from = b.kind == LS_BUF_ACT ? layer : layer + 1;
-        bool meets =
-            layer + 1 < p->c.model->nlayers && stage_of(w, layer) + 1 == stage_of(w, layer + 1);
-        fits = meets && b.kind != LS_BUF_SAVED && ls_plan_runner(p, a->worker, from) == a->worker &&
-               ls_plan_runner(p, a->worker, 2 * layer + 1 - from) == a->peer;
+        int layer = b.index, reader = ls_plan_crosses(p, layer) ? p->crossings[layer].reader : layer;
+        bool on = b.kind == LS_BUF_ACT;
+        fits = reader != layer && b.kind != LS_BUF_SAVED &&
+               ls_plan_runner(p, a->worker, on ? layer : reader) == a->worker &&
+               ls_plan_runner(p, a->worker, on ? reader : layer) == a->peer;
         nbytes = ls_plan_samples(p, a->micro) * (int64_t)p->c.model->layers[layer].y_floats *
                  (int64_t)ls_dtype_size(p->c.compute);
     } else if (fits && b.kind == LS_BUF_INBOX) {
@@ -607,9 +605,8 @@ static void check_action(walk *w, const ls_action *a) {
     case LS_FREE: check_free(w, a); return; /* its use does not count */
     default: break;
     }
-    int from = 0, end = 0, step = 0;
-    ls_plan_concerned(w->p, a, &from, &end, &step);
-    for (w->worker = from; w->worker < end; w->worker += step)
+    ls_worker_set of = ls_plan_concerned(w->p, a);
+    for (w->worker = of.from; w->worker < of.to; w->worker += of.step)
         ls_action_uses(w->p, a, w->worker, on_use, w);
 }
 
@@ -682,7 +679,7 @@ static void check_freed(walk *w) {
 static int expected_messages(const ls_plan *p, int bucket, int worker) {
     int own = ls_plan_rank(p, worker), parts = 0;
     if (own != p->buckets[bucket].rank) return ls_plan_touches(p, bucket, own);
-    for (int rank = 0; rank < ls_plan_pipe(p); rank++)
+    for (int rank = 0; rank < ls_plan_ranks(p); rank++)
         parts += rank != own && ls_plan_touches(p, bucket, rank);
     return parts * ls_plan_nvws(p, worker);
 }
@@ -710,7 +707,7 @@ static void check_end(walk *w) {
         if (ls_plan_shards_moments(p) && !ls_plan_gathers(p, k) && !is_common(p, k) &&
             w->gathered[k] != 1)
             wrong(w, "ends a plan that leaves out a gather");
-    for (int k = 0; w->stage >= LS_STAGE_UPDATE && ls_plan_pipe(p) > 1 && k < p->nbuckets; k++)
+    for (int k = 0; w->stage >= LS_STAGE_UPDATE && ls_plan_ranks(p) > 1 && k < p->nbuckets; k++)
         for (int i = 0; i < n; i++)
             if (w->messages[i * p->nbuckets + k] != expected_messages(p, k, i))
                 wrong(w, "ends a plan that leaves out a part of a gradient, or parameters");
@@ -739,7 +736,8 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     w.exchanged = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
     w.decoded = LS_NEW_ARRAY(int, (size_t)p->nbuckets *n);
     w.updated = LS_NEW_ARRAY(int, (size_t)p->nbuckets *n);
-    for (int i = 0; i < ls_plan_data(p); i++) w.partial += (size_t)ls_plan_sums(p, i);
+    for (int i = 0; i < ls_plan_data(p); i++)
+        w.partial += (size_t)ls_plan_sums(p, ls_plan_worker(p, 0, i));
     check_buckets(&w);
     check_whole(&w);
     for (w.at = 0; w.at < p->nactions && w.status == LS_OK; w.at++)

@@ -132,9 +132,8 @@ static void check_update(walk *w, const ls_action *a) {
  * updated. */
 static void check_gather(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
-    int from = 0, to = 0;
-    ls_plan_workers_of(p, a->bucket, &from, &to);
-    for (int worker = from; worker < to; worker++)
+    ls_worker_set of = ls_plan_workers_of(p, a->bucket);
+    for (int worker = of.from; worker < of.to; worker++)
         if (w->decisions && w->updates[a->bucket * p->c.nworkers + worker] != 1)
             wrong(w, "gathers before an Update");
     for (int worker = 0; !w->decisions && worker < p->c.nworkers; worker++)

@@ -205,7 +205,7 @@ static ls_status open_mllog(ls_loop *l, int64_t ready_ns, ls_error *e) {
                               .model = &l->m.layout->model,
                               .optimizer = ls_optim_rules[p->c.optim.groups[0].rule].name,
                               .nworkers = r->nasync ? r->nasync : l->m.nworkers,
-                              .stages = ls_plan_pipe(p),
+                              .stages = ls_plan_ranks(p),
                               .ntrain = l->data.ntrain,
                               .nval = l->data.nval,
                               .began_ns = r->began_ns,

@@ -59,9 +59,9 @@ static ls_plan_compress compress_of(const ls_config *c) {
                               .min_count = (size_t)c->compress.min_size};
 }
 
-/* The nearest numbers to `pipe` that divide the workers: the next one below and above; 0: none. */
-static void nearest_pipes(int pipe, int nworkers, int *below_p, int *above_p) {
-    int below = pipe - 1, above = pipe + 1;
+/* The nearest numbers to `degree` that divide the workers: the next one below and above; 0: none. */
+static void nearest_degrees(int degree, int nworkers, int *below_p, int *above_p) {
+    int below = degree - 1, above = degree + 1;
     while (below > 1 && nworkers % below) below--;
     while (above <= nworkers && nworkers % above) above++;
     *below_p = below > 0 ? below : 0;
@@ -85,21 +85,27 @@ static ls_plan_compress compress_of_deltas(const ls_config *c) {
 /* The mesh must have as many workers as there are. */
 static ls_status check_mesh(const ls_config *c, int nworkers, ls_error *e) {
     int data = (int)c->parallel.mesh_data, pipe = (int)c->parallel.mesh_pipe;
-    if (nworkers % pipe) {
+    int tensor = (int)c->parallel.mesh_tensor, ranks = pipe * tensor;
+    char degrees[64];
+    snprintf(degrees, sizeof degrees, tensor > 1 ? "pipe %d times tensor %d" : "pipe %d", pipe,
+             tensor);
+    if (nworkers % ranks) {
         int below = 0, above = 0;
         char other[32] = "";
-        nearest_pipes(pipe, nworkers, &below, &above);
+        nearest_degrees(ranks, nworkers, &below, &above);
         if (above) snprintf(other, sizeof other, " or %d", above);
         return ls_fail(e, LS_EINVAL,
-                       "parallel.mesh: pipelines of %d (pipe) don't divide %d worker%s; use a "
-                       "multiple of %d workers, or the nearest pipe that does: %d%s",
-                       pipe, nworkers, ls_plural(nworkers), pipe, below, other);
+                       "parallel.mesh: groups of %d (%s) don't divide %d worker%s; use a multiple "
+                       "of %d workers, or the nearest %s that does: %d%s",
+                       ranks, degrees, nworkers, ls_plural(nworkers), ranks,
+                       tensor > 1 ? "number" : "pipe", below, other);
     }
-    if (!data || data * pipe == nworkers) return LS_OK;
+    if (!data || data * ranks == nworkers) return LS_OK;
     return ls_fail(e, LS_EINVAL,
-                   "parallel.mesh: data %d times pipe %d makes %d workers, and there %s %d; use -n "
+                   "parallel.mesh: data %d times %s makes %d workers, and there %s %d; use -n "
                    "%d, or leave data out",
-                   data, pipe, data * pipe, nworkers == 1 ? "is" : "are", nworkers, data * pipe);
+                   data, degrees, data * ranks, nworkers == 1 ? "is" : "are", nworkers,
+                   data * ranks);
 }
 
 static int layer_named(const ls_model *m, const char *name, size_t n) {
@@ -160,6 +166,7 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
                            .compute = ls_config_compute(c),
                            .reduce = ls_config_reduce(c),
                            .pipe = (int)c->parallel.mesh_pipe,
+                           .tensor = (int)c->parallel.mesh_tensor,
                            .chunks = (int)c->parallel.chunks,
                            .schedule = (ls_pipe_kind)c->parallel.schedule,
                            .stages = l_p->stages,
@@ -182,7 +189,7 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
 ls_config ls_layout_config_whole(const ls_config *c) {
     ls_config whole = *c;
     whole.parallel.mesh_data = 0;
-    whole.parallel.mesh_pipe = whole.parallel.chunks = 1;
+    whole.parallel.mesh_pipe = whole.parallel.mesh_tensor = whole.parallel.chunks = 1;
     whole.parallel.stages[0] = 0;
     if (ls_pipe_is_chunked((ls_pipe_kind)c->parallel.schedule)) whole.parallel.schedule = LS_PIPELINE_1F1B;
     return whole;
@@ -213,17 +220,21 @@ static bool make_groups(ls_config c, int n, int most, ls_layout *l_p) {
     return false;
 }
 
-/* The longest pipelines that are possible, of at most as many workers as the config says; longer ones
- * only where there are more workers than virtual workers. Stages that it names are for its own. */
-static bool make_pipelines(const ls_config *c, int n, ls_layout *l_p) {
+/* The largest degrees that are possible, of at most what the config says, tensor before pipe; longer
+ * pipelines only where there are more workers than virtual workers. Stages that it names are for its
+ * own. */
+static bool make_mesh(const ls_config *c, int n, ls_layout *l_p) {
     ls_config with = *c;
     with.parallel.mesh_data = 0;
     if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
     with = ls_layout_config_whole(c);
-    for (int pipe = (int)c->parallel.mesh_pipe; pipe > 1; pipe--) {
-        with.parallel.mesh_pipe = pipe;
-        if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
-    }
+    for (int tensor = (int)c->parallel.mesh_tensor; tensor >= 1; tensor--)
+        for (int pipe = (int)c->parallel.mesh_pipe; pipe >= 1 && tensor * pipe > 1; pipe--) {
+            with.parallel.mesh_tensor = tensor;
+            with.parallel.mesh_pipe = pipe;
+            if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
+        }
+    with.parallel.mesh_tensor = 1;
     for (int pipe = 2; pipe <= n && n > c->train.virtual_workers; pipe++) {
         with.parallel.mesh_pipe = pipe;
         if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
@@ -234,7 +245,7 @@ static bool make_pipelines(const ls_config *c, int n, ls_layout *l_p) {
 ls_status ls_layout_make_nearest(const ls_config *c, int nworkers, int group, const int *first,
                                  ls_layout *l_p, ls_error *e) {
     ls_config with = ls_layout_config_whole(c);
-    if (c->parallel.mesh_pipe > 1 && make_pipelines(c, nworkers, l_p)) return LS_OK;
+    if (ls_config_ranks(c) > 1 && make_mesh(c, nworkers, l_p)) return LS_OK;
     if (c->parallel.zero > 0 && group > 0 && make_groups(with, nworkers, group, l_p)) return LS_OK;
     if (c->parallel.zero > 0) with.parallel.shard_group = 0;
     ls_status s = ls_layout_make(&with, nworkers, first, l_p, e);
@@ -265,7 +276,7 @@ static size_t stored_nbytes(const ls_config *c) {
 }
 
 ls_memory_config ls_layout_memory_config(const ls_config *c, int nworkers, int near) {
-    int64_t stage = nworkers / c->parallel.mesh_pipe;
+    int64_t stage = nworkers / ls_config_ranks(c);
     int64_t among = c->parallel.shard_group ? c->parallel.shard_group : stage;
     return (ls_memory_config){
         .threads = (int)c->parallel.threads,
@@ -303,13 +314,13 @@ int64_t ls_layout_least_zero(const ls_config *c) {
  * computes: sharded parameters come and go within a step. */
 bool ls_layout_has_backups(const ls_config *c, const ls_plan *p, bool survives) {
     return survives && c->survival.backup_workers > 0 && p->c.tree && !ls_plan_reduces_rounds(p) &&
-           !ls_plan_shards_params(p) && p->c.nworkers > 1 && ls_plan_pipe(p) == 1;
+           !ls_plan_shards_params(p) && p->c.nworkers > 1 && ls_plan_ranks(p) == 1;
 }
 
 bool ls_layout_has_overlap(const ls_config *c, const ls_plan *p, bool survives, int near,
                            int cores) {
     bool room = p->c.nworkers > 1 && 2 * near * c->parallel.threads <= cores;
     if (c->parallel.executor == LS_EXECUTOR_SEQUENTIAL) return false;
-    if (ls_layout_has_backups(c, p, survives) || ls_plan_pipe(p) > 1) return false;
+    if (ls_layout_has_backups(c, p, survives) || ls_plan_ranks(p) > 1) return false;
     return c->parallel.overlap == LS_OVERLAP_ON || (c->parallel.overlap == LS_OVERLAP_AUTO && room);
 }

@@ -7,7 +7,7 @@
 
 static bool can_balance(const ls_config *c, const ls_plan *p) {
     return c->survival.balance == LS_BALANCE_AUTO && p->c.tree && !ls_plan_reduces_rounds(p) &&
-           ls_plan_replicas(p) == 1 && p->c.islands == 0 && ls_plan_pipe(p) == 1;
+           ls_plan_replicas(p) == 1 && p->c.islands == 0 && ls_plan_ranks(p) == 1;
 }
 
 static void take_times(ls_ranges *r, const ls_ranges_view *v) {

@@ -53,11 +53,12 @@ static void log_plan(const ls_host *h, const ls_view *v) {
     if (c->parallel.zero > 0 && wanted > 0 && shards != wanted)
         ls_log("view %lld: parallel.shard_group %d is not possible with %d worker%s; using %d",
                (long long)v->id.number, wanted, v->size, ls_plural(v->size), shards);
-    if (ls_plan_pipe(p) != c->parallel.mesh_pipe)
-        ls_log("view %lld: pipelines of %lld workers (parallel.mesh pipe) are not possible with %d "
-               "worker%s; using %d",
-               (long long)v->id.number, (long long)c->parallel.mesh_pipe, v->size,
-               ls_plural(v->size), ls_plan_pipe(p));
+    if (ls_plan_pipe(p) != c->parallel.mesh_pipe || ls_plan_tensor(p) != c->parallel.mesh_tensor)
+        ls_log("view %lld: parallel.mesh pipe %lld, tensor %lld is not possible with %d worker%s; "
+               "using pipe %d, tensor %d",
+               (long long)v->id.number, (long long)c->parallel.mesh_pipe,
+               (long long)c->parallel.mesh_tensor, v->size, ls_plural(v->size), ls_plan_pipe(p),
+               ls_plan_tensor(p));
     if (c->parallel.accumulate == LS_ACCUMULATE_EARLY && !ls_plan_reduces_rounds(p))
         ls_log("view %lld: parallel.accumulate early is not possible with %d worker%s; using late",
                (long long)v->id.number, v->size, ls_plural(v->size));
@@ -68,7 +69,7 @@ static bool has_copies(const ls_host *h, const ls_view *v) {
     int copies = (int)h->run->config.survival.copies, shards = ls_plan_shards(&h->layout.plan);
     int twice = (v->n - 1) / shards; /* copies beyond the first that this host has of some shard */
     if (copies > v->nhosts) copies = v->nhosts;
-    if (ls_plan_pipe(&h->layout.plan) > 1) return copies < 2 || v->nhosts < 2;
+    if (ls_plan_ranks(&h->layout.plan) > 1) return copies < 2 || v->nhosts < 2;
     return !ls_plan_shards_moments(&h->layout.plan) ||
            ls_plan_replicas(&h->layout.plan) - twice >= copies;
 }
@@ -261,7 +262,7 @@ static ls_status make_store(ls_host *h, int *most_p, ls_error *e) {
                          .threads = (int)config->parallel.threads,
                          .carried_nbytes =
                              sizeof(ls_run_notes) + ls_step_rows_nbytes(&h->layout.plan),
-                         .pipes = config->parallel.mesh_pipe > 1};
+                         .pipes = ls_config_ranks(config) > 1};
     *most_p = c.most;
     ls_status s = ls_store_make(&h->layout.plan, &c, &h->store, e);
     if (s == LS_OK || *most_p == n) return s;

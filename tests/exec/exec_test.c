@@ -16,6 +16,7 @@
 #include "lists_model.h"
 #include "mlp_model.h"
 #include "plan/pick.h"
+#include "sliced_model.h"
 
 #if defined(__SANITIZE_THREAD__) /* many times slower; chaos has no threads */
 enum { SEEDS = 5, VARIANTS = 3, CHAOS = 4, STRIDE = 2, PIPELINES = 10 };
@@ -26,7 +27,7 @@ enum { SEEDS = 100, VARIANTS = 10, CHAOS = 60, STRIDE = 1, PIPELINES = 300 };
 #endif
 enum { T = 6, VOCAB = 40, NSAMPLES = 13, BATCH = 8, STEPS = 5, TRACED = 2, MOST = 8 };
 
-enum { CHAIN, GRAPH, MLP, LISTS, NKINDS }; /* of models */
+enum { CHAIN, GRAPH, MLP, LISTS, NKINDS, SLICED = NKINDS }; /* of models */
 
 typedef struct setup {
     ls_model model;
@@ -47,7 +48,7 @@ typedef struct setup {
     const char *dir;       /* directory of the optimizer's state; NULL: in memory */
     int threads;
     ls_plan_compress compress;
-    int pipe, chunks;      /* 0: no pipeline */
+    int pipe, tensor, chunks; /* 0: no pipeline, no slices */
     ls_pipe_kind schedule;
     uint64_t uneven; /* seed of random ranges of virtual workers; 0: even ranges */
     int first[MOST + 1];
@@ -73,6 +74,7 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
     if (s->kind == GRAPH) graph_make(&c, &s->model);
     if (s->kind == MLP) mlp_make(&s->model);
     if (s->kind == LISTS) lists_make(&s->model);
+    if (s->kind == SLICED) sliced_make(T, VOCAB, &s->model);
     if (s->kind == CHAIN) assert_ls_ok(ls_gpt_create(&c, &s->model, &e), e);
     ls_plan_config p = {.model = &s->model,
                         .nworkers = n,
@@ -92,6 +94,7 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
                         .reduce = s->reduce ? s->reduce : LS_F32,
                         .first = s->uneven ? s->first : NULL,
                         .pipe = s->pipe,
+                        .tensor = s->tensor,
                         .chunks = s->chunks,
                         .schedule = s->schedule,
                         .compress = s->compress};
@@ -116,7 +119,8 @@ static void tear_down(setup *s) {
 }
 
 static ls_loader_config samples_of(const setup *s) {
-    ls_read_sample *const readers[NKINDS] = {[MLP] = mlp_read,
+    ls_read_sample *const readers[] = {[SLICED] = ls_tokens_window,
+                                             [MLP] = mlp_read,
                                              [LISTS] = lists_read,
                                              [CHAIN] = ls_tokens_window,
                                              [GRAPH] = ls_tokens_window};
@@ -236,11 +240,11 @@ static ls_status worker_main(ls_group *g, void *arg, ls_error *e) {
 /* As ls_world_spread(), for all workers in one thread. */
 static void spread(const setup *s, const ls_world *worlds) {
     const ls_plan *p = &s->plan;
-    for (int k = 0; ls_plan_pipe(p) > 1 && k < p->nbuckets; k++)
+    for (int k = 0; ls_plan_ranks(p) > 1 && k < p->nbuckets; k++)
         for (int w = 0; w < p->c.nworkers; w++) {
             const ls_bucket *b = &p->buckets[k];
             size_t size = ls_dtype_size(p->c.compute);
-            int owner = b->rank * ls_plan_data(p) + ls_plan_place(p, w);
+            int owner = ls_plan_worker(p, b->rank, ls_plan_place(p, w));
             if (owner != w)
                 memcpy((char *)worlds[w].params + b->first * size,
                        (char *)worlds[owner].params + b->first * size, (b->end - b->first) * size);
@@ -276,7 +280,7 @@ static void run_sequential(setup *s) {
         s->norms[i] = out.grad_norm;
     }
     keep(s, &worlds[0]);
-    int owners = s->plan.c.pipe > 1 ? n : ls_plan_shards(&s->plan);
+    int owners = ls_plan_ranks(&s->plan) > 1 ? n : ls_plan_shards(&s->plan);
     for (int w = 1; s->own && w < owners; w++) take_shards(s, &worlds[w], w);
     for (int w = 0; w < n; w++) {
         ls_exec_free(execs[w]);
@@ -398,6 +402,50 @@ static void test_pipelines(void **state) {
             print_error("seed %d: pipe %d, data %d of %d, chunks %d, schedule %d, zero %d, recompute "
                         "%d, micro %d, %s and %s, sequential %d, chaos %d, own %d, %s\n",
                         (int)seed, s.pipe, data, V, s.chunks, (int)s.schedule, s.zero, s.recompute,
+                        (int)s.plan.c.micro_batch, ls_dtype_name(s.plan.c.compute),
+                        ls_dtype_name(s.plan.c.reduce), s.sequential, s.chaos, s.own,
+                        s.algorithm ? s.algorithm : "");
+        assert_memory_equal(s.losses, oracle.losses, sizeof s.losses);
+        assert_memory_equal(s.norms, oracle.norms, sizeof s.norms);
+        assert_memory_equal(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float));
+        tear_down(&oracle);
+        tear_down(&s);
+    }
+}
+
+/* The slices of layers among any number of workers, which may be pipelines, too, give the bits of
+ * one worker. */
+static void test_tensor(void **state) {
+    (void)state;
+    static const ls_dtype types[] = {LS_F32, LS_F32, LS_BF16, LS_F16};
+    static const ls_pipe_kind kinds[] = {LS_PIPE_1F1B, LS_PIPE_GPIPE, LS_PIPE_ZB_H1};
+    for (uint64_t seed = 0; seed < PIPELINES / 2; seed++) {
+        int V = 1 << pick(seed, 0, 4);
+        setup oracle = {.sequential = true, .threads = 1, .zero = 1, .kind = SLICED};
+        oracle.compute = types[pick(seed, 1, 4)];
+        oracle.reduce = pick(seed, 2, 2) ? oracle.compute : types[pick(seed, 3, 4)];
+        setup s = {.threads = 1, .seed = seed, .compute = oracle.compute, .reduce = oracle.reduce};
+        s.kind = SLICED;
+        s.tensor = 2 + pick(seed, 4, SLICES - 1);
+        s.pipe = 1 + pick(seed, 5, MOST / s.tensor < 3 ? MOST / s.tensor : 3);
+        int most = MOST / s.tensor / s.pipe, data = 1 + pick(seed, 6, most < V ? most : V);
+        bool chunked = s.pipe == 2 && pick(seed, 7, 2);
+        s.chunks = chunked ? 2 : 1;
+        s.schedule = chunked ? pick(seed, 8, 2) ? LS_PIPE_INTERLEAVED : LS_PIPE_ZB_V : kinds[pick(seed, 9, 3)];
+        s.zero = pick(seed, 10, 3);
+        s.bucket_nbytes = (size_t)(4096 << pick(seed, 11, 5));
+        s.sequential = pick(seed, 12, 2);
+        s.chaos = pick(seed, 13, 2);
+        s.own = s.zero == 0 || pick(seed, 14, 2);
+        s.algorithm = pick(seed, 15, 2) ? NULL : "direct";
+        set_up(&oracle, 1, V, 1);
+        set_up(&s, s.tensor * s.pipe * data, V, 1 + pick(seed, 16, BATCH / V));
+        run(&oracle);
+        run(&s);
+        if (memcmp(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float)) != 0)
+            print_error("seed %d: tensor %d, pipe %d, data %d of %d, chunks %d, schedule %d, zero %d, "
+                        "micro %d, %s and %s, sequential %d, chaos %d, own %d, %s\n",
+                        (int)seed, s.tensor, s.pipe, data, V, s.chunks, (int)s.schedule, s.zero,
                         (int)s.plan.c.micro_batch, ls_dtype_name(s.plan.c.compute),
                         ls_dtype_name(s.plan.c.reduce), s.sequential, s.chaos, s.own,
                         s.algorithm ? s.algorithm : "");
@@ -613,7 +661,7 @@ static void test_graph_gradient(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pipelines),      cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_tensor),    cmocka_unit_test(test_pipelines),      cmocka_unit_test(test_lanes),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_sharding),       cmocka_unit_test(test_chaos),
         cmocka_unit_test(test_graph_gradient), cmocka_unit_test(test_one_sum),

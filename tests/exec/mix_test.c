@@ -75,8 +75,8 @@ static ls_status work(ls_group *g, void *arg, ls_error *e) {
     ls_mixing mixing = {.replicas = REPLICAS};
     LS_TRY(ls_world_open(&w, p, g, NULL, NULL, e));
     ls_plan_islands_of(p, rank, &first, &end);
-    int from = 0, to = 0; /* the first worker of an island writes what all its workers share */
-    ls_plan_workers_of(p, ls_plan_bucket_in(p, 0, first), &from, &to);
+    /* the first worker of an island writes what all its workers share */
+    int from = ls_plan_workers_of(p, ls_plan_bucket_in(p, 0, first)).from;
     for (int i = first; i < end && (rank == from || !w.shares_params); i++)
         for (size_t k = 0; k < n; k++) w.flat.of[0][(size_t)i * n + k] = value_at(i - 1, k);
     LS_TRY(ls_barrier(g, e));

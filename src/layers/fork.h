@@ -1,0 +1,21 @@
+/* fork.h - one value for several slices of a model (ls_build_slice()), and the sum of what they
+ * compute.
+ *
+ * Both are binary trees over the slices, which n alone decides: the halves [0, n / 2) and
+ * [n / 2, n), and so on. The gradient of a forked value is summed in that tree, as is a sum of
+ * slices: so the bits are the same however many workers divide the slices. A node of the tree
+ * belongs to the first slice of its parent, so all layers that read a value are of one slice or of
+ * a part of the tree that begins with it. */
+#ifndef LS_LAYERS_FORK_H
+#define LS_LAYERS_FORK_H
+
+#include "model/builder.h"
+
+enum { LS_SLICES_MOST = 64 };
+
+/* out [n]: x, for the layers of each slice. The slice is 0 afterwards. */
+void ls_layers_fork(ls_model *, ls_value *x, int n, ls_value **out);
+/* The sum of x [n], of which x[k] is slice k's. The slice is 0 afterwards. */
+ls_value *ls_layers_join(ls_model *, ls_value **x, int n);
+
+#endif
