@@ -59,7 +59,7 @@ RULES = [
      s.replace("mpirun", "lockstep run"), "any number of slots; root may"),
     (r"RANK=0 .*\.\.\.", lambda s: "parse " + s.replace("...", "configs/tiny.yaml"), "other hosts"),
     (r"--listen|--join|--membership", lambda s: "parse " + s, "other hosts"),
-    (r"(batch|tune) (runs|configs)/(demo|fashion)|runs/(cnn|mlp)\b", lambda s: "parse " + s, "trains for minutes, with steps of that length"),
+    (r"(batch|tune|--seeds 3) (runs|configs)/(demo|fashion)|runs/(cnn|mlp)\b", lambda s: "parse " + s, "trains for minutes, with steps of that length"),
     (r"bench machine", lambda s: "parse " + s, "takes half a minute, in which nothing else should run"),
     (r"bench (kernels|comm)", lambda s: "parse " + s, "measures for a minute"),
     (r"MODEL\.gguf", lambda s: s.replace("MODEL.gguf", "model.gguf"), "a small one"),
