@@ -9,21 +9,16 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/print.h"
-#include "cli/batch_trial.h"
-#include "config/phases.h"
-#include "perf/forecast.h"
-#include "perf/machine.h"
 #include "report/batch_svg.h"
 #include "storage/checkpoint.h"
 #include "storage/dataset.h"
-#include "train/layout.h"
+#include "storage/lock.h"
 
 /* A branch, and what is known of it besides its losses. */
 typedef struct branch {
     ls_config config;
     int64_t end, steps; /* the step after which it ends, and its steps */
     double val_loss;
-    double seconds[CLI_BATCH_COUNTS]; /* predicted; NAN: not possible */
 } branch;
 
 typedef struct work {
@@ -34,7 +29,10 @@ typedef struct work {
     ls_branch_span span;
     branch *branches;          /* [o->n] */
     ls_branch_result *results; /* [o->n] */
+    cli_batch_cost *cost;      /* NULL: nothing is predicted */
+    cli_batch_row *rows;       /* [o->n] */
     ls_branch_critical critical;
+    ls_lock lock; /* of the branches' directory */
 } work;
 
 /* ---- where branches begin ---- */
@@ -96,47 +94,51 @@ static ls_status plan_branches(work *w, ls_error *e) {
 
 /* ---- training ---- */
 
-static ls_status train_branch(work *w, int i, ls_error *e) {
-    branch *b = &w->branches[i];
-    cli_trial t = {.dir = ls_format("%s/step-%lld-x%lld", w->output, (long long)w->span.step,
-                                    (long long)w->o->factors[i]),
-                   .workers = w->o->workers};
+static ls_status open_branch(const work *w, int i, cli_batch_job *j, ls_error *e) {
+    const branch *b = &w->branches[i];
+    *j = (cli_batch_job){.trial.dir = ls_format("%s/step-%lld-x%lld", w->output,
+                                                (long long)w->span.step,
+                                                (long long)w->o->factors[i]),
+                         .config = &b->config,
+                         .until = b->end};
     ls_log("batch: branch %lld: batch %lld, %lld steps after step %lld: %s",
            (long long)w->o->factors[i], (long long)(w->o->factors[i] * w->span.batch),
-           (long long)b->steps, (long long)w->span.step, t.dir);
-    ls_status s = cli_trial_open(&t, &b->config, e);
-    if (s == LS_OK) s = cli_trial_begin_with(&t, w->checkpoint, e);
-    if (s == LS_OK) s = cli_trial_train(&t, b->end, e);
-    if (s == LS_OK) s = ls_branch_read(t.dir, &w->span, b->end, &w->results[i].losses, e);
-    if (s == LS_OK) s = cli_trial_evaluate(&t, &b->val_loss, e);
-    free(t.dir);
+           (long long)b->steps, (long long)w->span.step, j->trial.dir);
+    LS_TRY(cli_trial_open(&j->trial, &b->config, e));
+    return cli_trial_begin_with(&j->trial, w->checkpoint, e);
+}
+
+static ls_status read_branch(work *w, int i, const cli_batch_job *j, ls_error *e) {
+    if (j->diverged)
+        return ls_fail(e, LS_EINVAL, "%s: branch %lld diverged: its loss is no number any more",
+                       j->trial.dir, (long long)w->o->factors[i]);
+    LS_TRY(ls_branch_read(j->trial.dir, &w->span, j->until, &w->results[i].losses, e));
+    return cli_trial_evaluate(&j->trial, &w->branches[i].val_loss, e);
+}
+
+static ls_status train_branches(work *w, ls_error *e) {
+    ls_status s = LS_OK;
+    int n = w->o->n;
+    cli_batch_job *jobs = LS_NEW_ARRAY(cli_batch_job, (size_t)n);
+    for (int i = 0; s == LS_OK && i < n; i++) s = open_branch(w, i, &jobs[i], e);
+    if (s == LS_OK) s = cli_batch_jobs_run(&w->o->workers, jobs, n, e);
+    for (int i = 0; s == LS_OK && i < n; i++) s = read_branch(w, i, &jobs[i], e);
+    for (int i = 0; i < n; i++) free(jobs[i].trial.dir);
+    free(jobs);
     return s;
 }
 
-/* ---- times ---- */
-
-static double step_s(const work *w, int i, int nworkers, const ls_forecast_world *world) {
-    ls_config c = w->branches[i].config;
-    ls_layout l;
-    ls_forecast f;
-    ls_config_set_batch(&c, w->o->factors[i] * w->span.batch);
-    if (nworkers > c.train.virtual_workers) return NAN;
-    if (ls_layout_make(&c, nworkers, NULL, &l, NULL) != LS_OK) return NAN;
-    ls_status s = ls_forecast_plan(&c, &l.plan, world, &f, NULL);
-    ls_layout_free(&l);
-    return s == LS_OK ? f.step_s : NAN;
-}
+/* ---- times and money ---- */
 
 static ls_status predict(work *w, ls_error *e) {
-    ls_machine m = {0};
-    if (!w->o->machine) return LS_OK;
-    LS_TRY(ls_machine_read(w->o->machine, &m, e));
-    const ls_forecast_world world = {.machine = &m};
-    for (int i = 0; i < w->o->n; i++)
-        for (int k = 0; k < w->o->ncounts; k++)
-            w->branches[i].seconds[k] =
-                step_s(w, i, w->o->counts[k], &world) * (double)w->branches[i].steps;
-    ls_machine_free(&m);
+    if (!w->o->machine.file) return LS_OK;
+    LS_TRY(cli_batch_cost_open(&w->o->machine, &w->cost, e));
+    double samples = (double)(w->span.end - w->span.first);
+    for (int i = 0; i < w->o->n; i++) {
+        w->rows[i].steps = samples / (double)(w->o->factors[i] * w->span.batch);
+        cli_batch_cost_predict(w->cost, &w->branches[i].config, w->o->factors[i] * w->span.batch,
+                               &w->rows[i]);
+    }
     return LS_OK;
 }
 
@@ -187,18 +189,15 @@ static void print_table(const work *w) {
              "loss: mean over the last quarter of them, the same samples in each branch; above: the\n"
              "lowest loss of smaller branches, +- a standard error; good enough: at most %g\n\n",
              o->run, (long long)w->span.step, (long long)(w->span.end - w->span.first), o->tolerance);
-    ls_print("     k    batch    steps     loss    above       +-   val loss");
-    for (int k = 0; k < o->ncounts; k++) ls_print("   s at n=%-3d", o->counts[k]);
-    ls_print("\n");
+    ls_print("     k    batch    steps     loss    above       +-   val loss\n");
     for (int i = 0; i < o->n; i++) {
         const ls_branch_result *r = &w->results[i];
-        ls_print("%c %4lld %8lld %8lld %8.4f %8.4f %8.4f %10.4f", i <= w->critical.last ? '*' : ' ',
+        ls_print("%c %4lld %8lld %8lld %8.4f %8.4f %8.4f %10.4f\n", i <= w->critical.last ? '*' : ' ',
                  (long long)r->k, (long long)(r->k * w->span.batch),
                  (long long)w->branches[i].steps, r->loss, r->above, r->error,
                  w->branches[i].val_loss);
-        for (int k = 0; k < o->ncounts; k++) ls_print(" %12.1f", w->branches[i].seconds[k]);
-        ls_print("\n");
     }
+    if (w->cost) cli_batch_cost_print(w->cost, w->rows, o->n);
     print_critical(w);
 }
 
@@ -206,7 +205,7 @@ static void print_json(const work *w) {
     ls_json *o = ls_json_new_object(), *list = ls_json_new_array();
     for (int i = 0; i < w->o->n; i++) {
         const ls_branch_result *r = &w->results[i];
-        ls_json *one = ls_json_new_object(), *times = ls_json_new_array();
+        ls_json *one = ls_json_new_object();
         ls_json_set_integer(one, "k", r->k);
         ls_json_set_integer(one, "batch", r->k * w->span.batch);
         ls_json_set_integer(one, "steps", w->branches[i].steps);
@@ -214,9 +213,7 @@ static void print_json(const work *w) {
         ls_json_set_number(one, "above", r->above);
         ls_json_set_number(one, "error", r->error);
         ls_json_set_number(one, "val_loss", w->branches[i].val_loss);
-        for (int k = 0; k < w->o->ncounts; k++)
-            ls_json_push(times, ls_json_new_number(w->branches[i].seconds[k]));
-        ls_json_set(one, "seconds", times);
+        if (w->cost) cli_batch_cost_json(w->cost, &w->rows[i], one);
         ls_json_push(list, one);
     }
     ls_json_set(o, "run", ls_json_new_path(w->o->run));
@@ -266,7 +263,8 @@ static ls_status run_all(work *w, ls_error *e) {
     LS_TRY(plan_branches(w, e));
     LS_TRY(predict(w, e));
     LS_TRY(ls_file_make_dirs(w->output, e));
-    for (int i = 0; i < w->o->n; i++) LS_TRY(train_branch(w, i, e));
+    LS_TRY(ls_lock_take(w->output, 0, &w->lock, e));
+    LS_TRY(train_branches(w, e));
     ls_branch_compare(w->results, w->o->n);
     w->critical = ls_branch_find(w->results, w->o->n, w->o->tolerance);
     if (w->o->json)
@@ -279,9 +277,14 @@ static ls_status run_all(work *w, ls_error *e) {
 ls_status cli_branches_run(const cli_branches *o, ls_error *e) {
     work *w = LS_NEW(work);
     w->o = o;
+    w->lock = LS_LOCK_NONE;
     w->branches = LS_NEW_ARRAY(branch, (size_t)o->n);
+    w->rows = LS_NEW_ARRAY(cli_batch_row, (size_t)o->n);
     w->results = LS_NEW_ARRAY(ls_branch_result, (size_t)o->n);
     ls_status s = run_all(w, e);
+    ls_lock_drop(&w->lock);
+    cli_batch_cost_close(w->cost);
+    free(w->rows);
     free(w->branches);
     free(w->results);
     free(w->checkpoint);

@@ -5,9 +5,9 @@
 
 #include <stdbool.h>
 
+#include "cli/batch_cost.h"
+#include "cli/batch_jobs.h"
 #include "perf/branch.h"
-
-enum { CLI_BATCH_COUNTS = 8 };
 
 typedef struct cli_branches {
     const char *run;    /* its directory */
@@ -17,10 +17,8 @@ typedef struct cli_branches {
     double units;    /* tokens, or samples, of each branch at least; 0: what the run has left */
     int64_t at;      /* step of the checkpoint; 0: the newest one with as much left */
     double tolerance;
-    int64_t workers;     /* that train; 0: as many as `lockstep train` takes */
-    const char *machine; /* file; NULL: no times are predicted */
-    int counts[CLI_BATCH_COUNTS]; /* workers for which times are predicted */
-    int ncounts;
+    cli_batch_workers workers;
+    cli_batch_machine machine;
     bool json;
 } cli_branches;
 

@@ -9,8 +9,8 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/print.h"
-#include "cli/batch_trial.h"
 #include "report/batch_svg.h"
+#include "storage/lock.h"
 
 enum { FIRST_PART = 8 }; /* of the samples, that all rates train at first */
 
@@ -37,6 +37,9 @@ typedef struct work {
     const cli_target *o;
     outcome *outcomes; /* [o->nbatches] */
     double samples, steps; /* at which all are compared */
+    cli_batch_cost *cost;  /* NULL: nothing is predicted */
+    cli_batch_row *rows;   /* [o->nbatches] to the target */
+    ls_lock lock;          /* of the trainings' directory */
 } work;
 
 /* ---- one batch ---- */
@@ -46,8 +49,7 @@ static ls_status open_trial(const cli_target *o, int64_t batch, double factor, t
     *t = (trial){.factor = factor, .steps = INFINITY, .loss = INFINITY};
     LS_TRY(ls_target_config(o->config, &o->target, batch, factor, &t->config, e));
     t->run = (cli_trial){
-        .dir = ls_format("%s/batch-%lld-rate-%g", o->output, (long long)batch, factor),
-        .workers = o->workers};
+        .dir = ls_format("%s/batch-%lld-rate-%g", o->output, (long long)batch, factor)};
     return cli_trial_open(&t->run, &t->config, e);
 }
 
@@ -56,16 +58,14 @@ static void close_trial(trial *t) {
     free(t->run.dir);
 }
 
-/* A training whose loss is no number any more is out; other failures end the command. */
-static ls_status train(const cli_target *o, trial *t, int64_t until, ls_error *e) {
-    ls_status s = cli_trial_train(&t->run, until, e);
-    if (s != LS_OK && strstr(e->msg, "the loss is ")) {
+/* What a training has come to. One whose loss is no number any more is out. */
+static ls_status read_trial(const cli_target *o, trial *t, const cli_batch_job *j, ls_error *e) {
+    if (j->diverged) {
         ls_log("batch: batch %lld, rate %.4g: diverged", (long long)t->config.train.batch,
                t->config.optim.lr);
         t->loss = INFINITY;
         return LS_OK;
     }
-    LS_TRY(s);
     ls_target_curve_free(&t->curve);
     LS_TRY(ls_target_read(t->run.dir, t->config.train.batch, &t->curve, e));
     t->steps = ls_target_steps(&t->curve, o->target.loss);
@@ -88,10 +88,22 @@ static int64_t rung_of(const trial *t, int64_t part) {
     return steps < all ? steps : all;
 }
 
+/* Trains all up to their next rung. */
+static ls_status train(const cli_target *o, trial **order, int n, int64_t part, ls_error *e) {
+    cli_batch_job jobs[CLI_TARGET_RATES];
+    for (int i = 0; i < n; i++)
+        jobs[i] = (cli_batch_job){.trial = order[i]->run,
+                                  .config = &order[i]->config,
+                                  .until = rung_of(order[i], part)};
+    LS_TRY(cli_batch_jobs_run(&o->workers, jobs, n, e));
+    for (int i = 0; i < n; i++) LS_TRY(read_trial(o, order[i], &jobs[i], e));
+    return LS_OK;
+}
+
 /* order [n]: the best one is first in the end. */
 static ls_status halve(const cli_target *o, trial **order, int n, ls_error *e) {
     for (int64_t part = FIRST_PART;; part /= 2) {
-        for (int i = 0; i < n; i++) LS_TRY(train(o, order[i], rung_of(order[i], part), e));
+        LS_TRY(train(o, order, n, part, e));
         qsort(order, (size_t)n, sizeof *order, better_first);
         if (isfinite(order[0]->steps) || part == 1 || !isfinite(order[0]->loss)) return LS_OK;
         n = (n + 1) / 2;
@@ -213,6 +225,7 @@ static void print_json(const work *w, const ls_target_regime *regimes) {
         ls_json_set_number(one, "val_loss_samples", x->val);
         ls_json_set_number(one, "train_loss_steps", x->train_steps);
         ls_json_set_number(one, "val_loss_steps", x->val_steps);
+        if (w->cost) cli_batch_cost_json(w->cost, &w->rows[i], one);
         ls_json_push(list, one);
     }
     ls_json_set_number(o, "target", w->o->target.loss);
@@ -247,6 +260,14 @@ static ls_status write_picture(const work *w, ls_error *e) {
     return s;
 }
 
+static ls_status predict(work *w, ls_error *e) {
+    if (!w->o->machine.file) return LS_OK;
+    LS_TRY(cli_batch_cost_open(&w->o->machine, &w->cost, e));
+    for (int i = 0; i < w->o->nbatches; i++)
+        cli_batch_cost_predict(w->cost, w->o->config, w->o->batches[i], &w->rows[i]);
+    return LS_OK;
+}
+
 static ls_status run_all(work *w, ls_error *e) {
     ls_target_regime regimes[CLI_TARGET_BATCHES];
     ls_config c;
@@ -254,24 +275,34 @@ static ls_status run_all(work *w, ls_error *e) {
         for (int k = 0; k < w->o->nfactors; k++)
             LS_TRY(ls_target_config(w->o->config, &w->o->target, w->o->batches[i],
                                     w->o->factors[k], &c, e));
+    LS_TRY(predict(w, e));
     LS_TRY(ls_file_make_dirs(w->o->output, e));
+    LS_TRY(ls_lock_take(w->o->output, 0, &w->lock, e));
     for (int i = 0; i < w->o->nbatches; i++)
         LS_TRY(find_best(w->o, w->o->batches[i], &w->outcomes[i], e));
+    for (int i = 0; i < w->o->nbatches; i++) w->rows[i].steps = w->outcomes[i].steps;
     compare(w);
     find_regimes(w, regimes);
     if (w->o->json) {
         print_json(w, regimes);
     } else {
         print_steps(w, regimes);
+        if (w->cost) cli_batch_cost_print(w->cost, w->rows, w->o->nbatches);
         print_gaps(w);
     }
     return write_picture(w, e);
 }
 
 ls_status cli_target_run(const cli_target *o, ls_error *e) {
-    work w = {.o = o, .outcomes = LS_NEW_ARRAY(outcome, (size_t)o->nbatches)};
+    work w = {.o = o,
+              .outcomes = LS_NEW_ARRAY(outcome, (size_t)o->nbatches),
+              .rows = LS_NEW_ARRAY(cli_batch_row, (size_t)o->nbatches),
+              .lock = LS_LOCK_NONE};
     ls_status s = run_all(&w, e);
     for (int i = 0; i < o->nbatches; i++) ls_target_curve_free(&w.outcomes[i].curve);
     free(w.outcomes);
+    free(w.rows);
+    cli_batch_cost_close(w.cost);
+    ls_lock_drop(&w.lock);
     return s;
 }

@@ -10,6 +10,8 @@
 
 #include <stdbool.h>
 
+#include "cli/batch_cost.h"
+#include "cli/batch_jobs.h"
 #include "perf/target.h"
 
 enum { CLI_TARGET_BATCHES = 16, CLI_TARGET_RATES = 16 };
@@ -22,7 +24,8 @@ typedef struct cli_target {
     int nbatches;
     double factors[CLI_TARGET_RATES]; /* [nfactors] of rates */
     int nfactors;
-    int64_t workers;
+    cli_batch_workers workers;
+    cli_batch_machine machine;
     bool json;
 } cli_target;
 

@@ -19,6 +19,7 @@
 #include "report/history.h"
 #include "storage/checkpoint.h"
 #include "storage/lock.h"
+#include "train/layout.h"
 
 static const char PROGRAM[] = "/proc/self/exe";
 static const double LIMIT_S = 1e8;
@@ -100,6 +101,25 @@ ls_status cli_trial_begin_with(const cli_trial *t, const char *checkpoint, ls_er
     return s;
 }
 
+/* ---- workers ---- */
+
+static bool can_have(const ls_config *c, int n) {
+    ls_layout l;
+    if (n > ls_config_most_workers(c)) return false;
+    if (c->parallel.mesh == LS_MESH_AUTO) return true;
+    if (ls_layout_make(c, n, NULL, &l, NULL) != LS_OK) return false;
+    ls_layout_free(&l);
+    return true;
+}
+
+int cli_trial_workers(const ls_config *c, int share, int most) {
+    for (int n = share; n > 0; n--)
+        if (can_have(c, n)) return n;
+    for (int n = share + 1; n <= most; n++)
+        if (can_have(c, n)) return n;
+    return share;
+}
+
 /* ---- processes ---- */
 
 static ls_status fail_child(const ls_buf *err, const char *what, int code, ls_error *e) {
@@ -125,7 +145,7 @@ static ls_status run_child(char *const *argv, const char *what, int good, ls_buf
 }
 
 /* A training of a command that was killed ends with a checkpoint, after the step in flight. */
-static ls_status wait_for_earlier(const cli_trial *t, ls_error *e) {
+ls_status cli_trial_wait(const cli_trial *t, ls_error *e) {
     int64_t began = ls_clock_ns();
     bool logged = false;
     while (ls_lock_look(t->dir, e) != LS_OK) {
@@ -164,7 +184,7 @@ ls_status cli_trial_train(const cli_trial *t, int64_t until, ls_error *e) {
         words[n++] = workers;
     }
     ls_buf out = {0};
-    ls_status s = wait_for_earlier(t, e);
+    ls_status s = cli_trial_wait(t, e);
     if (s == LS_OK && !cli_trial_is_trained(t, until))
         s = run_child((char *const *)(uintptr_t)words, what, CLI_UNFINISHED, &out, e);
     if (s == LS_OK && cli_trial_steps(t) < until)

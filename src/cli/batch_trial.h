@@ -20,6 +20,11 @@ typedef struct cli_trial {
 ls_status cli_trial_open(const cli_trial *, const ls_config *, ls_error *);
 /* Before the first training: the run begins with this checkpoint. */
 ls_status cli_trial_begin_with(const cli_trial *, const char *checkpoint, ls_error *);
+/* Workers for a training: the most of up to `share` that its config can have; else the least that it
+ * needs, of up to `most`. Where no number is known to be possible, `share`: the training says why. */
+int cli_trial_workers(const ls_config *, int share, int most);
+/* Waits until the training of an earlier command, which was killed, has ended. */
+ls_status cli_trial_wait(const cli_trial *, ls_error *);
 /* The newest checkpoint's step; 0: there is none. */
 int64_t cli_trial_steps(const cli_trial *);
 /* Has it come to step `until`? A training that was killed may have its last checkpoint, and not its

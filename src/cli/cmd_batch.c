@@ -17,6 +17,7 @@ enum {
     AT,
     TOLERANCE,
     WORKERS,
+    JOBS,
     OUTPUT,
     MACHINE,
     TIMES,
@@ -55,30 +56,36 @@ static bool read_list(const ls_args *a, int option, int most, int64_t high, int6
     }
 }
 
+/* What both forms share: workers, and the machines for which times are predicted. */
+static bool read_common(const ls_args *a, cli_batch_workers *w, cli_batch_machine *m) {
+    int64_t counts[CLI_BATCH_COUNTS];
+    if (!cli_integer(&cmd_batch, a, WORKERS, 1, 4096, &w->workers) ||
+        !cli_integer(&cmd_batch, a, JOBS, 1, 4096, &w->jobs) ||
+        (cli_given(a, TIMES) && !read_list(a, TIMES, CLI_BATCH_COUNTS, 4096, counts, &m->ncounts)))
+        return false;
+    for (int i = 0; i < m->ncounts; i++) m->counts[i] = (int)counts[i];
+    m->file = cli_value(a, MACHINE);
+    if (cli_given(a, TIMES) == cli_given(a, MACHINE)) return true;
+    ls_log("batch: --times and --machine belong together: numbers of workers, and the file that "
+           "`lockstep bench machine --save` writes");
+    return false;
+}
+
 static int branch(const ls_args *a) {
     ls_error e = {0};
     cli_branches o = {.run = a->words[0],
                       .output = cli_value(a, OUTPUT),
                       .tolerance = 0.01,
-                      .machine = cli_value(a, MACHINE),
                       .json = cli_given(a, JSON)};
-    int64_t counts[CLI_BATCH_COUNTS];
     if (!read_list(a, BRANCH, LS_BRANCHES, 1048576, o.factors, &o.n) ||
         !cli_real(&cmd_batch, a, TOKENS, 1, 1e15, &o.units) ||
         !cli_real(&cmd_batch, a, TOLERANCE, 0, 100, &o.tolerance) ||
         !cli_integer(&cmd_batch, a, AT, 1, 1000000000, &o.at) ||
-        !cli_integer(&cmd_batch, a, WORKERS, 1, 4096, &o.workers) ||
-        (cli_given(a, TIMES) && !read_list(a, TIMES, CLI_BATCH_COUNTS, 4096, counts, &o.ncounts)))
+        !read_common(a, &o.workers, &o.machine))
         return CLI_USAGE;
-    for (int i = 0; i < o.ncounts; i++) o.counts[i] = (int)counts[i];
     if (o.factors[0] != 1 || o.n < 2) {
         ls_log("batch: --branch: the first branch is 1, the run itself, and there are others, such "
                "as 1,2,4,8");
-        return CLI_USAGE;
-    }
-    if (cli_given(a, TIMES) != cli_given(a, MACHINE)) {
-        ls_log("batch: --times and --machine belong together: numbers of workers, and the file that "
-               "`lockstep bench machine --save` writes");
         return CLI_USAGE;
     }
     return cli_branches_run(&o, &e) == LS_OK ? 0 : cli_fail(&e);
@@ -127,7 +134,7 @@ static int steps_to(const ls_args *a) {
     memcpy(o.factors, usual_factors, sizeof usual_factors);
     if (!cli_real(&cmd_batch, a, STEPS_TO, 1e-9, 1e9, &o.target.loss) ||
         !cli_real(&cmd_batch, a, SAMPLES, 1, 1e12, &samples) ||
-        !cli_integer(&cmd_batch, a, WORKERS, 1, 4096, &o.workers) ||
+        !read_common(a, &o.workers, &o.machine) ||
         (cli_given(a, BATCHES) &&
          !read_list(a, BATCHES, CLI_TARGET_BATCHES, 1048576, o.batches, &o.nbatches)) ||
         (cli_given(a, RATES) && !read_factors(a, o.factors, &o.nfactors)))
@@ -152,13 +159,13 @@ static int wrong(const char *why) {
 }
 
 static int run(const ls_args *a) {
-    static const int of_branches[] = {TOKENS, AT, TOLERANCE, MACHINE, TIMES};
+    static const int of_branches[] = {TOKENS, AT, TOLERANCE};
     static const int of_steps[] = {BATCHES, RATES, SAMPLES, SET};
     bool branches = cli_given(a, BRANCH), steps = cli_given(a, STEPS_TO);
     if (branches == steps) return wrong("give either --branch or --steps-to");
     for (size_t i = 0; i < sizeof of_branches / sizeof *of_branches; i++)
         if (steps && cli_given(a, of_branches[i]))
-            return wrong("--tokens, --at, --tolerance, --machine and --times belong to --branch");
+            return wrong("--tokens, --at and --tolerance belong to --branch");
     for (size_t i = 0; i < sizeof of_steps / sizeof *of_steps; i++)
         if (branches && cli_given(a, of_steps[i]))
             return wrong("--batches, --rates, --samples and --set belong to --steps-to");
@@ -198,10 +205,13 @@ const ls_command cmd_batch = {
                         "a batch is good enough if its loss is at most this much above that of "
                         "smaller ones (default: 0.01)"},
          [WORKERS] = {"workers", 'n', "N", "number of workers that train (default: one per core)"},
+         [JOBS] = {"jobs", 0, "N",
+                   "trainings at once, at most, which share the workers (default: 1)"},
          [OUTPUT] = {"output", 'o', "DIR", "the directory of the trainings"},
          [MACHINE] = {"machine", 0, "FILE",
-                      "predict times for machines as in FILE, which `bench machine --save` writes"},
-         [TIMES] = {"times", 0, "1,8,64", "numbers of workers for which times are predicted"},
+                      "predict time and money for machines as in FILE, which `bench machine --save` "
+                      "writes"},
+         [TIMES] = {"times", 0, "1,8,64", "numbers of workers for which they are predicted"},
          [STEPS_TO] = {"steps-to", 0, "LOSS", "the validation loss that is to be reached"},
          [BATCHES] = {"batches", 0, "8,16,32",
                       "batches (default: half of the config's, to 8 times it)"},

@@ -35,7 +35,8 @@ typedef struct work {
     cli_pool *pool;
     ls_lock lock;
     job *jobs;                 /* [njobs] the tag of a process is its place */
-    int njobs, nrunning, idle; /* idle: workers */
+    int njobs, nrunning;
+    int all, idle;             /* workers */
     int *nbegun;               /* [trials] parts whose run directories are there */
 } work;
 
@@ -218,17 +219,23 @@ static ls_status start_process(work *w, int slot, const char *run, ls_error *e) 
 
 static ls_status finish(work *w, const job *j, int code, ls_error *e);
 
+/* Workers for a trial's next rung: more than its share, where its config needs more. */
+static ls_status workers_of(const work *w, int trial, int share, int *n_p, ls_error *e) {
+    int rung = ls_search_next_rung(w->search, trial);
+    ls_config c;
+    LS_TRY(config_of(w, trial, ls_search_part_at(w->search, trial, rung), &c, e));
+    *n_p = cli_trial_workers(&c, share, w->all);
+    return LS_OK;
+}
+
 /* A trial that was trained to the rung, before the command was killed, only gives its metric. */
 static ls_status start(work *w, int trial, int workers, ls_error *e) {
     int slot = 0, rung = ls_search_next_rung(w->search, trial);
     int part = ls_search_part_at(w->search, trial, rung);
-    ls_config c;
-    LS_TRY(config_of(w, trial, part, &c, e));
-    int64_t most = ls_config_most_workers(&c);
     cli_trial t = {.dir = run_of(w, trial, part)};
     ls_status s = LS_OK;
     while (w->jobs[slot].workers) slot++;
-    const job j = {trial, rung, workers < most ? workers : (int)most};
+    const job j = {trial, rung, workers};
     if (cli_trial_is_trained(&t, ls_search_rung_steps(w->search, rung))) {
         s = finish(w, &j, 0, e);
     } else {
@@ -241,15 +248,17 @@ static ls_status start(work *w, int trial, int workers, ls_error *e) {
     return s;
 }
 
-/* Divides the idle workers among trials that are ready. */
+/* Divides the idle workers among trials that are ready. One that needs more of them waits. */
 static ls_status start_ready(work *w, ls_error *e) {
     for (int n = 0; w->nrunning < w->njobs && w->idle > 0;) {
         LS_TRY(begin_parts(w, true, e));
         int trial = find_ready(w, &n), places = w->njobs - w->nrunning;
         if (trial < 0) return LS_OK;
         if (places > n) places = n;
-        int workers = w->idle / places;
-        LS_TRY(start(w, trial, workers > 0 ? workers : 1, e));
+        int share = w->idle / places, workers = 0;
+        LS_TRY(workers_of(w, trial, share > 0 ? share : 1, &workers, e));
+        if (workers > w->idle) return LS_OK;
+        LS_TRY(start(w, trial, workers, e));
     }
     return LS_OK;
 }
@@ -416,7 +425,7 @@ static void share_workers(work *w) {
     int64_t cores = ls_cores() / w->o->config->parallel.threads;
     int64_t workers = w->o->workers ? w->o->workers : cores > 1 ? cores : 1;
     int64_t jobs = w->o->parallel ? w->o->parallel : workers;
-    w->idle = (int)workers;
+    w->all = w->idle = (int)workers;
     w->njobs = (int)(jobs < workers ? jobs : workers);
     w->jobs = LS_NEW_ARRAY(job, (size_t)w->njobs);
     w->nbegun = LS_NEW_ARRAY(int, (size_t)ls_search_ntrials(w->search));

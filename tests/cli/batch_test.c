@@ -1,11 +1,14 @@
 /* batch_test.c - `lockstep batch`: branch 1 is the run, to its bits; interrupted or killed, and repeated; steps
  * to a loss; `train --until`; what is refused. */
-/* ctest: busy seconds=40 timeout=600 */
+/* ctest: busy seconds=60 timeout=600 */
 #include "cli/program.h"
 
 #define TRAIN(name, more)                                                                          \
     "train configs/tiny.yaml -n 2 -o @/" name " --set checkpoint.every=20 --set log.every=1000 "   \
     "--set survival.balance=off " SMALLER more
+
+#define STEPS_TO                                                                                   \
+    "batch configs/tiny.yaml --steps-to 5.2 --batches 8,32,128 --rates 0.5,1,40000 --samples 2400 " SMALLER
 
 static int make(void **state) {
     if (folder_make(state) != 0) return -1;
@@ -83,19 +86,89 @@ static void test_gone(void **state) {
     same_hash("gone/step-20-x2", "other/step-20-x2");
 }
 
+/* ---- side by side ---- */
+
+/* The same table, for any number of trainings at once and any number of workers, odd ones too. */
+static void test_jobs(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *more;
+    } sets[] = {{"in-turn", "-n 2"},
+                {"jobs2", "-n 2 --jobs 2"},
+                {"jobs3", "-n 3 --jobs 2"},
+                {"many", "-n 5 --jobs 4096"},
+                {"alone", "-n 1 --jobs 3"}};
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+        char line[256], *output = NULL;
+        snprintf(line, sizeof line, "batch @/run --at 20 --branch 1,2,4 --tokens 10240 -o @/%s %s --json",
+                 sets[i].name, sets[i].more);
+        assert_int_equal(run_program(line, &output), 0);
+        char name[64];
+        snprintf(name, sizeof name, "%s.json", sets[i].name);
+        write_file(name, strchr(output, '{'), strlen(strchr(output, '{')));
+        free(output);
+        snprintf(line, sizeof line, "cmp in-turn.json %s.json", sets[i].name);
+        shell_of_run("run", line);
+        snprintf(name, sizeof name, "%s/step-20-x4", sets[i].name);
+        same_hash(name, "in-turn/step-20-x4");
+    }
+    assert_true(file_exists("jobs2/step-20-x2.log"));
+}
+
+/* Branches of a run that three workers can't train share four of them two by two. */
+static void test_jobs_of_pipelines(void **state) {
+    (void)state;
+    expect(TRAIN("pipe", "--set train.steps=60 --set parallel.mesh.pipe=2"), 0, NULL);
+    expect("batch @/pipe --at 20 --branch 1,2,4 --tokens 10240 -o @/pipes -n 3 --jobs 3", 0,
+           "critical batch: ");
+    same_hash("pipes/step-20-x4", "in-turn/step-20-x4");
+}
+
+/* Killed, the trainings end with the command, and the same command goes on. Meanwhile another one in
+ * the same directory is refused. */
+static void test_jobs_killed(void **state) {
+    (void)state;
+    char *output = NULL;
+    static const char line[] =
+        "batch @/run --at 20 --branch 1,2,4 --tokens 10240 -o @/side -n 2 --jobs 2";
+    for (int i = 0; i < 2; i++) {
+        int number = i ? SIGKILL : SIGTERM;
+        if (i == 0) shell_of_run("run", "mkdir side");
+        pace("side/step-20-x1", 25);
+        pace("side/step-20-x2", 25);
+        program p = program_start(line, 0);
+        wait_for_file("side/step-20-x1/metrics.jsonl");
+        wait_for_file("side/step-20-x2/metrics.jsonl");
+        expect_line(line, 1, "is in use by another lockstep");
+        kill(p.pid, number);
+        assert_int_equal(program_end(&p, &output), i ? 128 + SIGKILL : 1);
+        if (i == 0) assert_output_has(output, "interrupted; the same command continues");
+        free(output);
+        output = NULL;
+    }
+    let_go("side/step-20-x1");
+    let_go("side/step-20-x2");
+    expect(line, 0, "critical batch: ");
+    same_hash("side/step-20-x1", "in-turn/step-20-x1");
+    same_hash("side/step-20-x4", "in-turn/step-20-x4");
+}
+
 static void test_times(void **state) {
     (void)state;
     expect("batch @/run --at 20 --branch 1,2,4 -n 1 --machine configs/machines/v100.yaml --times 1,2,16",
-           0, "s at n=16");
+           0, "     16       64 ");
+    expect("batch @/run --at 20 --branch 1,2,4 -n 1 --machine configs/machines/v100.yaml --times 64,128",
+           0, "\n    128       64      9.8          -          -          -          -          -\n");
+    expect("batch @/run --at 20 --branch 1,2 -n 1 --machine configs/machines/v100.yaml --times 2 --json",
+           0, "\"money\": [");
+    expect(STEPS_TO "-n 1 -o @/steps --machine configs/machines/v100.yaml --times 1,8", 0,
+           "at 3.06 USD a worker-hour");
 }
-
-#define STEPS_TO                                                                                   \
-    "batch configs/tiny.yaml --steps-to 5.2 --batches 8,32,128 --rates 0.5,1,40000 --samples 2400 " SMALLER
 
 /* The table is the same when it is repeated, with another number of workers, from what is there. */
 static void test_steps_to(void **state) {
     (void)state;
-    char *first = NULL, *second = NULL, *third = NULL;
+    char *first = NULL, *second = NULL, *third = NULL, *side = NULL;
     assert_int_equal(run_program(STEPS_TO "-n 2 -o @/steps --json", &first), 0);
     assert_output_has(first, "diverged");
     assert_output_has(first, "\"regime\": \"perfect scaling\"");
@@ -103,9 +176,13 @@ static void test_steps_to(void **state) {
     assert_int_equal(run_program(STEPS_TO "-n 1 -o @/again --json", &third), 0);
     assert_string_equal(strchr(first, '{'), strchr(second, '{'));
     assert_string_equal(strchr(first, '{'), strchr(third, '{'));
+    assert_int_equal(run_program(STEPS_TO "-n 3 --jobs 2 -o @/side-by-side --json", &side), 0);
+    assert_output_has(side, "diverged");
+    assert_string_equal(strchr(first, '{'), strchr(side, '{'));
     free(first);
     free(second);
     free(third);
+    free(side);
     expect(STEPS_TO "-n 1 -o @/steps", 0, "scaling is within 20% of perfect up to a batch of");
     assert_true(file_exists("steps/steps.svg"));
     expect_line(STEPS_TO "-n 1 -o @/steps --set train.seed=2", 1,
@@ -148,6 +225,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_until),  cmocka_unit_test(test_branches),
         cmocka_unit_test(test_killed), cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_jobs),   cmocka_unit_test(test_jobs_of_pipelines),
+        cmocka_unit_test(test_jobs_killed),
         cmocka_unit_test(test_times),
         cmocka_unit_test(test_steps_to),
         cmocka_unit_test(test_refused),

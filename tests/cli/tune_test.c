@@ -71,6 +71,10 @@ static void test_more(void **state) {
     expect(TINY "--space @/few.yaml -o @/more -n 2 --set optim.warmup=0", 0, NULL);
     expect(TINY "--space @/more.yaml -o @/more -n 2 --set optim.warmup=0", 0,
            "\n     3         2 ");
+    /* a pipeline of two can't have three workers, nor one */
+    expect(TINY "--space @/more.yaml -o @/pipes -n 3 --set optim.warmup=0 --set parallel.mesh.pipe=2",
+           0, NULL);
+    shell_of_run("more", "cmp more/tune.txt pipes/tune.txt");
 }
 
 static void test_grid(void **state) {
@@ -129,6 +133,24 @@ static void test_pbt(void **state) {
     expect("train @/population/best.yaml -o @/last -n 1 --set train.steps=6", 0, NULL);
     shell_of_run("population",
                  "ls -d population/trial-*-from-4 population/trial-*-from-8 > /dev/null");
+}
+
+/* The process of a trial of a population is killed: the command ends and says which, and the same
+ * command goes on to the same result. */
+static void test_killed_trial(void **state) {
+    (void)state;
+    char *output = NULL;
+    shell_of_run("one", "mkdir struck");
+    pace("struck/trial-003", 2);
+    program p = program_start(TINY "--space @/pbt.yaml -o @/struck -n 2", 0);
+    wait_for_file("struck/trial-003/metrics.jsonl");
+    shell_of_run("one", "kill -9 $(sed -n 's/^process \\([0-9]*\\).*/\\1/p' struck/trial-003/lock)");
+    let_go("struck/trial-003");
+    assert_int_equal(program_end(&p, &output), 1);
+    assert_output_has(output, "trial-003 failed with exit code 137");
+    free(output);
+    expect(TINY "--space @/pbt.yaml -o @/struck -n 2", 0, "best: trial ");
+    same_result("population", "struck");
 }
 
 static void test_interrupted(void **state) {
@@ -195,6 +217,7 @@ int main(void) {
         cmocka_unit_test(test_asha),        cmocka_unit_test(test_best),
         cmocka_unit_test(test_more),        cmocka_unit_test(test_grid),
         cmocka_unit_test(test_killed),      cmocka_unit_test(test_pbt),
+        cmocka_unit_test(test_killed_trial),
         cmocka_unit_test(test_interrupted), cmocka_unit_test(test_refused),
         cmocka_unit_test(test_metric),
     };
