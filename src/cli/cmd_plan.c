@@ -19,6 +19,7 @@
 #include "perf/choose_code.h"
 #include "perf/mesh.h"
 #include "plan/memory.h"
+#include "report/mesh_svg.h"
 #include "report/timeline.h"
 #include "storage/samples.h"
 #include "train/fit.h"
@@ -39,6 +40,7 @@ enum {
     STRONG,
     BUDGET,
     TRACE,
+    SVG,
     DIFF,
     JSON
 };
@@ -296,13 +298,15 @@ static ls_status check_predictable(const ls_config *c, ls_error *e) {
 static int run_table(const ls_args *a, const cli_forecast *o, const int *counts, int n) {
     ls_config c;
     ls_error e = {0};
-    if (cli_given(a, FIT) || cli_given(a, WORKER) || cli_given(a, TRACE)) {
-        ls_log("plan: --%s is for one number of workers, not for a list", cli_given(a, FIT) ? "fit"
-                                                                          : cli_given(a, WORKER)
-                                                                              ? "worker"
-                                                                              : "trace");
-        return CLI_USAGE;
-    }
+    static const struct {
+        int option;
+        const char *name;
+    } of_one[] = {{FIT, "fit"}, {WORKER, "worker"}, {TRACE, "trace"}, {SVG, "svg"}};
+    for (int i = 0; i < 4; i++)
+        if (cli_given(a, of_one[i].option)) {
+            ls_log("plan: --%s is for one number of workers, not for a list", of_one[i].name);
+            return CLI_USAGE;
+        }
     ls_status s = read_config(a, &c, &e);
     if (s == LS_OK) s = check_predictable(&c, &e);
     if (s == LS_OK && c.sync.mode == LS_SYNC_SSP)
@@ -340,6 +344,7 @@ static ls_status run_one(const ls_args *a, const cli_forecast *o, int workers, i
         print_plan(&c, p, workers, worker);
     else if (!predicts)
         print_plan_json(&c, p);
+    if (s == LS_OK && cli_given(a, SVG)) s = ls_mesh_svg(p, cli_value(a, SVG), e);
     bool clocked = c.sync.mode == LS_SYNC_SSP;
     if (s == LS_OK && predicts && fit == 0)
         s = clocked ? cli_forecast_print_clocked(o, &c, p, workers, e)
@@ -352,11 +357,12 @@ static ls_status run_one(const ls_args *a, const cli_forecast *o, int workers, i
 static int run_mesh(const ls_args *a, const cli_forecast *o, int workers, double fit) {
     ls_config c;
     ls_error e = {0};
-    bool other = cli_given(a, WORKER) || cli_given(a, TRACE) || cli_given(a, BUDGET);
+    bool other = cli_given(a, WORKER) || cli_given(a, TRACE) || cli_given(a, BUDGET) ||
+                 cli_given(a, SVG);
     if (strcmp(cli_value(a, MESH), "auto") != 0 || other) {
         if (other)
-            ls_log("plan: --mesh auto: not with --worker, --trace or --budget; see 'lockstep help "
-                   "plan'");
+            ls_log("plan: --mesh auto: not with --worker, --trace, --svg or --budget; see 'lockstep "
+                   "help plan'");
         else
             ls_log("plan: --mesh '%.40s': auto is expected; a mesh of your own is set by --set "
                    "parallel.mesh.pipe=P",
@@ -454,6 +460,8 @@ const ls_command cmd_plan = {
                      "and what fits, by the price in the machine's file"},
          [TRACE] = {"trace", 0, "FILE",
                     "write the predicted timeline to FILE.json (for Perfetto) or FILE.svg"},
+         [SVG] = {"svg", 0, "FILE",
+                  "draw the workers, with the layers, slices and shards that each has"},
          [DIFF] = {"diff", 0, NULL,
                    "compare two timelines (`lockstep train --trace FILE.json`): by action, by "
                    "lane, and by the layers and buckets that differ most"},

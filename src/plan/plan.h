@@ -373,6 +373,8 @@ bool ls_plan_part(const ls_plan *, int bucket, size_t *first_p, size_t *end_p);
 
 int ls_plan_ranks(const ls_plan *); /* pipe times tensor */
 int ls_plan_tensor(const ls_plan *);
+/* The slices of the part-th of the workers that divide them, [*first_p, *end_p). */
+void ls_plan_slices(const ls_plan *, int part, int *first_p, int *end_p);
 int ls_plan_pipe(const ls_plan *);
 /* Stages of a worker: its chunks. */
 int ls_plan_stages_each(const ls_plan *);

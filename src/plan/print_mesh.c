@@ -39,9 +39,9 @@ static void print_stage(const ls_plan *p, int rank, int stage, ls_buf *out) {
     snprintf(names, sizeof names, first + 1 == end ? "%s" : "%s to %s", layers[first].name,
              layers[end - 1].name);
     if (tensor > 1) {
-        int K = p->c.model->nslices, t = rank % tensor;
-        int from = (t * K + tensor - 1) / tensor, to = ((t + 1) * K + tensor - 1) / tensor - 1;
-        snprintf(slices, sizeof slices, from == to ? "%d" : "%d to %d", from, to);
+        int from = 0, to = 0;
+        ls_plan_slices(p, rank % tensor, &from, &to);
+        snprintf(slices, sizeof slices, to - from == 1 ? "%d" : "%d to %d", from, to - 1);
     }
     ls_buf_printf(out, "  %-12s %5d  %-8s %-36s %14zu\n", workers, stage, slices, names,
                   ls_plan_stage_params(p, stage, worker));

@@ -42,6 +42,12 @@ static int tensor_of(const ls_plan *p, int layer) {
     return (int)((int64_t)p->c.model->layers[layer].slice * tensor / p->c.model->nslices);
 }
 
+void ls_plan_slices(const ls_plan *p, int part, int *first_p, int *end_p) {
+    int tensor = ls_plan_tensor(p), n = p->c.model->nslices;
+    *first_p = (part * n + tensor - 1) / tensor;
+    *end_p = ((part + 1) * n + tensor - 1) / tensor;
+}
+
 static int rank_of(const ls_plan *p, int layer) {
     int rank = 0, chunk = 0;
     const ls_pipe_schedule s = {.kind = p->c.schedule, .workers = ls_plan_pipe(p)};

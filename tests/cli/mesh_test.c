@@ -1,5 +1,5 @@
 /* mesh_test.c - parallel.mesh: auto on the command line: the table of meshes, a run that takes the
- * first, resumed with another number of workers to the bits of one worker, and bad input.
+ * first, resumed with another number of workers to the bits of one worker, a picture, and bad input.
  */
 /* ctest: slow seconds=10 */
 #include "cli/program.h"
@@ -57,7 +57,25 @@ static void test_run(void **state) {
     assert_string_equal(one, other);
 }
 
+/* Each worker is a box, with its layers and its shard. */
+static void test_picture(void **state) {
+    (void)state;
+    char path[300];
+    ls_buf text = {0};
+    ls_error e;
+    expect("plan configs/tiny.yaml -n 4 --set parallel.mesh.pipe=2 --svg @/mesh.svg", 0, NULL);
+    snprintf(path, sizeof path, "%s/mesh.svg", folder);
+    assert_ls_ok(ls_file_read(path, 1 << 20, &text, &e), e);
+    static const char *const parts[] = {"worker 3", "embed to h.1.attn", "h.1.mlp to head",
+                                        "shard 1 of 2 (zero 1)", "data 2, pipe 2, tensor 1"};
+    for (int i = 0; i < 5; i++) assert_non_null(strstr(text.data, parts[i]));
+    ls_buf_free(&text);
+    expect("plan configs/tiny.yaml -n 2,4 --svg @/mesh.svg", 2, "--svg is for one number");
+    expect("plan configs/tiny.yaml --svg @/no/mesh.svg", 1, "/no/mesh.svg");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_table), cmocka_unit_test(test_run)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_table), cmocka_unit_test(test_picture),
+                                       cmocka_unit_test(test_run)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -1,0 +1,111 @@
+/* mesh_svg.c - see mesh_svg.h. */
+#include "report/mesh_svg.h"
+
+#include <stdio.h>
+
+#include "base/plural.h"
+#include "report/canvas.h"
+
+enum { BOX = 230, GAP = 8, BETWEEN = 28, LINE = 16, MARGIN = 20, TOP = 64, ROWS = 8 };
+static const int colours[] = {0xdbe7f3, 0xfbe5d0, 0xdcefdf, 0xeee0ec};
+enum { NCOLOURS = sizeof colours / sizeof *colours };
+
+typedef struct picture {
+    const ls_plan *p;
+    ls_canvas c;
+    int rows;   /* that are drawn */
+    int height; /* of a box */
+} picture;
+
+static void put(picture *d, double x, double y, const char *text, int color) {
+    ls_canvas_text_add(&d->c, &(ls_canvas_text){.x = x, .y = y, .text = text, .color = color});
+}
+
+/* "layers 1 to 12: h.0.attn to h.5.mlp" would not fit: names alone. */
+static void name_stage(const ls_plan *p, int stage, char *text, size_t size) {
+    int first = 0, end = 0;
+    ls_plan_stage_layers(p, stage, &first, &end);
+    const ls_layer *layers = p->c.model->layers;
+    snprintf(text, size, first + 1 == end ? "%.16s" : "%.16s to %.16s", layers[first].name,
+             layers[end - 1].name);
+}
+
+static void name_slices(const ls_plan *p, int rank, char *text, size_t size) {
+    int tensor = ls_plan_tensor(p), first = 0, end = 0;
+    ls_plan_slices(p, rank % tensor, &first, &end);
+    snprintf(text, size, end - first == 1 ? "slice %d of %d" : "slices %d to %d of %d", first,
+             end - first == 1 ? p->c.model->nslices : end - 1, p->c.model->nslices);
+}
+
+static void put_worker(picture *d, int rank, int place, double x, double y) {
+    const ls_plan *p = d->p;
+    const ls_pipe_schedule s = {.kind = p->c.schedule, .workers = ls_plan_pipe(p)};
+    int worker = ls_plan_worker(p, rank, place), pipe = rank / ls_plan_tensor(p);
+    char text[2 * LS_NAME];
+    size_t params = 0;
+    snprintf(text, sizeof text, "worker %d", worker);
+    ls_canvas_box_add(&d->c, &(ls_canvas_box){.x = x,
+                                              .y = y,
+                                              .width = BOX,
+                                              .height = d->height,
+                                              .fill = colours[pipe % NCOLOURS],
+                                              .line = LS_CANVAS_GREY,
+                                              .title = text});
+    put(d, x + 8, y += LINE, text, LS_CANVAS_INK);
+    for (int chunk = 0; chunk < ls_plan_stages_each(p); chunk++) {
+        int stage = ls_pipe_stage(&s, pipe, chunk);
+        params += ls_plan_stage_params(p, stage, worker);
+        name_stage(p, stage, text, sizeof text);
+        put(d, x + 8, y += LINE, text, LS_CANVAS_INK);
+    }
+    if (ls_plan_tensor(p) > 1) {
+        name_slices(p, rank, text, sizeof text);
+        put(d, x + 8, y += LINE, text, LS_CANVAS_INK);
+    }
+    snprintf(text, sizeof text, "%.3g M parameters", (double)params / 1e6);
+    put(d, x + 8, y += LINE, text, LS_CANVAS_GREY);
+    int shards = ls_plan_shards(p);
+    if (ls_plan_shards_moments(p) && shards > 1) {
+        snprintf(text, sizeof text, "shard %d of %d (zero %d)", place % shards, shards, p->c.zero);
+        put(d, x + 8, y += LINE, text, LS_CANVAS_GREY);
+    }
+}
+
+static void put_all(picture *d) {
+    const ls_plan *p = d->p;
+    int tensor = ls_plan_tensor(p), data = ls_plan_data(p);
+    char text[160];
+    snprintf(text, sizeof text, "%d worker%s: data %d, pipe %d, tensor %d", p->c.nworkers,
+             ls_plural(p->c.nworkers), data, ls_plan_pipe(p), tensor);
+    ls_canvas_text_add(&d->c, &(ls_canvas_text){.x = MARGIN,
+                                                .y = MARGIN + 10,
+                                                .text = text,
+                                                .color = LS_CANVAS_INK,
+                                                .is_title = true});
+    put(d, MARGIN, MARGIN + 30,
+        "columns: stages of the pipeline; rows: parts of the batch", LS_CANVAS_GREY);
+    for (int rank = 0; rank < ls_plan_ranks(p); rank++) {
+        int pipe = rank / tensor;
+        double x = MARGIN + rank * (BOX + GAP) + pipe * (BETWEEN - GAP);
+        for (int i = 0; i < d->rows; i++)
+            put_worker(d, rank, i, x, TOP + i * (d->height + GAP));
+    }
+    if (d->rows == data) return;
+    snprintf(text, sizeof text, "and %d more rows, whose workers have the same layers",
+             data - d->rows);
+    put(d, MARGIN, TOP + d->rows * (d->height + GAP) + LINE, text, LS_CANVAS_GREY);
+}
+
+ls_status ls_mesh_svg(const ls_plan *p, const char *path, ls_error *e) {
+    picture d = {.p = p};
+    int data = ls_plan_data(p), pipe = ls_plan_pipe(p), ranks = ls_plan_ranks(p);
+    d.rows = data < ROWS ? data : ROWS;
+    d.height = LINE * (4 + ls_plan_stages_each(p) + (ls_plan_tensor(p) > 1));
+    int width = 2 * MARGIN + ranks * (BOX + GAP) + (pipe - 1) * (BETWEEN - GAP);
+    ls_canvas_open(&d.c, width < 480 ? 480 : width,
+                   TOP + d.rows * (d.height + GAP) + 2 * LINE + MARGIN, true);
+    put_all(&d);
+    ls_status s = ls_canvas_write(&d.c, path, e);
+    ls_canvas_close(&d.c);
+    return s;
+}
