@@ -208,7 +208,9 @@ static ls_status check_value(const reader *r, int line, const char *key, const c
 
 static ls_status read_texts(const reader *r, const char *name, const ls_yaml_node *n,
                             char ***list_p, int *n_p, ls_error *e) {
-    if (n->kind != LS_YAML_LIST || n->nitems == 0 || n->nitems > MOST_CHOICES)
+    if (n->kind == LS_YAML_LIST && n->nitems > MOST_CHOICES)
+        return bad(r, n->line, e, "has more values than the 256 that are possible", name);
+    if (n->kind != LS_YAML_LIST || n->nitems == 0)
         return bad(r, n->line, e, "expected a list of values, such as [1, 2]", name);
     for (int i = 0; i < n->nitems; i++) {
         if (n->items[i]->kind != LS_YAML_TEXT)
