@@ -266,7 +266,6 @@ static ls_status check_ranks(const ls_plan_config *c, ls_error *e) {
     if (c->first) what = "uneven ranges of virtual workers";
     if (c->islands) what = "sync.replicas";
     if (c->compress.on) what = "compress.kind";
-    if (c->tensor > 1 && c->recompute > 0) what = "parallel.recompute; use 0";
     for (int i = 0; i < c->model->nparams; i++)
         if (c->model->params[i].rows)
             what = "model.sparse";

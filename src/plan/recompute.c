@@ -8,15 +8,18 @@
  * stays in memory; before the Backward of the segment's last layer all its layers run again
  * (Recompute). `recompute_layers` limits segments to the first layers, whose memory is needed
  * longest. A frozen layer without a Backward is not computed again: segments begin after the last
- * such layer. In a pipeline a segment also ends with its stage. No other pass is concerned: a Recompute writes what Forward wrote, so between the two
- * the buffers are dead (frees.c).
+ * such layer. In a pipeline a segment also ends with its stage. No other pass is concerned: a Recompute
+ * writes what Forward wrote, so between the two the buffers are dead (frees.c).
+ *
+ * Workers that divide the slices of a segment each compute their own layers again. What they have
+ * sent each other stays in memory, and what only others read is not computed again.
  */
 #include <stdlib.h>
 
 #include "plan/plan.h"
 
-/* first [nlayers]: for the last layer of a segment, the segment's first; else NONE. The head has no
- * Forward. */
+/* Returns first [nlayers]: for the last layer of a segment, the segment's first; else NONE. The head
+ * has no Forward. */
 enum { NONE = -1 };
 static int *find_segments(const ls_plan *p) {
     const ls_model *m = p->c.model;
@@ -36,12 +39,40 @@ static int *find_segments(const ls_plan *p) {
     return first;
 }
 
+static int rank_of(const ls_plan *p, int layer) {
+    return ls_plan_rank(p, ls_plan_runner(p, 0, layer));
+}
+
+/* Returns begins [ranks][nlayers]: for the layer of a rank whose Backward is its first of a segment,
+ * the segment's first layer. first: of find_segments(). */
+static int *find_begins(const ls_plan *p, const int *first) {
+    const ls_model *m = p->c.model;
+    int ranks = ls_plan_ranks(p), *begins = LS_NEW_ARRAY(int, (size_t)(ranks * m->nlayers));
+    bool *seen = LS_NEW_ARRAY(bool, (size_t)ranks);
+    for (int i = 0; i < ranks * m->nlayers; i++) begins[i] = NONE;
+    for (int end = 0; end < m->nlayers; end++) {
+        if (first[end] == NONE) continue;
+        for (int r = 0; r < ranks; r++) seen[r] = false;
+        for (int l = end; l >= first[end]; l--) {
+            int r = rank_of(p, l);
+            if (seen[r] || m->layers[l].is_constant) continue;
+            seen[r] = true;
+            begins[r * m->nlayers + l] = first[end];
+        }
+    }
+    free(seen);
+    return begins;
+}
+
 /* Appends an action of a worker's list, after the Recomputes that it needs. */
-static void add_action(ls_plan *list, const ls_plan *p, const int *first, const ls_action *a) {
-    bool back = a->kind == LS_BACKWARD && a->back != LS_BACK_PARAMS;
-    bool ends = back && first[a->layer] != NONE;
-    for (int l = ends ? first[a->layer] : 0; ends && l <= a->layer; l++) {
-        if (p->c.model->layers[l].loss) continue;
+static void add_action(ls_plan *list, const ls_plan *p, const int *begins, const ls_action *a) {
+    const ls_model *m = p->c.model;
+    int first = NONE, rank = ls_plan_rank(p, a->worker);
+    if (a->kind == LS_BACKWARD && a->back != LS_BACK_PARAMS)
+        first = begins[rank * m->nlayers + a->layer];
+    for (int l = first; first != NONE && l <= a->layer; l++) {
+        bool sent = ls_plan_crosses(p, l) && !m->layers[l].saved_floats;
+        if (m->layers[l].loss || rank_of(p, l) != rank || sent) continue;
         ls_action again = {.kind = LS_RECOMPUTE, .worker = a->worker, .layer = l};
         again.vw = a->vw;
         again.micro = a->micro;
@@ -52,10 +83,11 @@ static void add_action(ls_plan *list, const ls_plan *p, const int *first, const 
 
 void ls_plan_add_recompute(ls_plan *p) {
     ls_plan *lists = LS_NEW_ARRAY(ls_plan, (size_t)p->c.nworkers);
-    int *first = find_segments(p);
+    int *first = find_segments(p), *begins = find_begins(p, first);
     for (int i = 0; i < p->nactions; i++)
-        add_action(&lists[p->actions[i].worker], p, first, &p->actions[i]);
+        add_action(&lists[p->actions[i].worker], p, begins, &p->actions[i]);
     ls_plan_take_turns(p, lists);
     free(lists);
+    free(begins);
     free(first);
 }

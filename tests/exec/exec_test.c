@@ -433,6 +433,7 @@ static void test_tensor(void **state) {
         s.chunks = chunked ? 2 : 1;
         s.schedule = chunked ? pick(seed, 8, 2) ? LS_PIPE_INTERLEAVED : LS_PIPE_ZB_V : kinds[pick(seed, 9, 3)];
         s.zero = pick(seed, 10, 3);
+        s.recompute = pick(seed, 17, 3) * 7;
         s.bucket_nbytes = (size_t)(4096 << pick(seed, 11, 5));
         s.sequential = pick(seed, 12, 2);
         s.chaos = pick(seed, 13, 2);
@@ -444,9 +445,9 @@ static void test_tensor(void **state) {
         run(&s);
         if (memcmp(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float)) != 0)
             print_error("seed %d: tensor %d, pipe %d, data %d of %d, chunks %d, schedule %d, zero %d, "
-                        "micro %d, %s and %s, sequential %d, chaos %d, own %d, %s\n",
+                        "recompute %d, micro %d, %s and %s, sequential %d, chaos %d, own %d, %s\n",
                         (int)seed, s.tensor, s.pipe, data, V, s.chunks, (int)s.schedule, s.zero,
-                        (int)s.plan.c.micro_batch, ls_dtype_name(s.plan.c.compute),
+                        s.recompute, (int)s.plan.c.micro_batch, ls_dtype_name(s.plan.c.compute),
                         ls_dtype_name(s.plan.c.reduce), s.sequential, s.chaos, s.own,
                         s.algorithm ? s.algorithm : "");
         assert_memory_equal(s.losses, oracle.losses, sizeof s.losses);
