@@ -122,8 +122,8 @@ def draw_settings(hosts, model):
     pipe = random.choice([2, 3])
     piped = not apart and not compresses and not model.has_batch_norm and random.random() < 0.3
     if piped:  # the first workers must fill pipelines; later ones, and those of hosts, need not
-        zero = min(zero, 2)
         workers = workers if hosts else [pipe * random.randint(1, 2)]
+        zero = min(zero, 2 if hosts or V % (workers[0] // pipe) else 3)
     free = ["log.every=1000", "parallel.zero=%d" % zero, "survival.min_workers=1",
             "checkpoint.every=%d" % random.choice([0, 7, 20]),
             "survival.heartbeat_s=%g" % random.choice([0.3, 0.6, 1]),

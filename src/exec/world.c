@@ -341,17 +341,15 @@ static ls_status share_stages(const ls_world *w, const ls_plan *p, void *params,
 
 ls_status ls_world_gather_params(ls_world *w, const ls_plan *p, ls_error *e) {
     if (w->in_one_thread) return LS_OK;
-    if (ls_plan_ranks(p) > 1) {
-        LS_TRY(ls_barrier(w->group, e)); /* until all have written their shards */
-        return share_stages(w, p, w->params, e);
-    }
-    if (w->shares_params) return ls_barrier(w->shards, e); /* until all have written their shards */
+    bool ranks = ls_plan_ranks(p) > 1;
+    if (ranks || w->shares_params) /* until all have written their shards */
+        LS_TRY(ls_barrier(ranks ? w->group : w->shards, e));
     size_t *counts = LS_NEW_ARRAY(size_t, (size_t)ls_plan_shards(p));
     ls_status s = LS_OK;
     for (int k = 0; s == LS_OK && k < p->nbuckets; k++)
         if (is_gathered(w, p, k)) s = gather_bucket(w, p, w->params, k, counts, e);
     free(counts);
-    return s;
+    return s == LS_OK && ranks ? share_stages(w, p, w->params, e) : s;
 }
 
 /* Rounds elements of the average `ema`, or of the averages of rules, to params. */

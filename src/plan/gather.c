@@ -1,11 +1,11 @@
 /* gather.c - the pass for sharded parameters: it gathers those of a bucket before they are used, so
  * that they can be freed when they are not used again soon.
  *
- * The pass walks the order by rounds. In a round all workers run the same layer, each on a
- * micro-batch of its own. Before a round the pass gathers the buckets that this round and the next
+ * The pass walks the order by rounds. In a round all workers of a rank run the same layer, each on a
+ * micro-batch of its own; without a mesh all workers are one rank. Before a round the pass gathers the buckets that this round and the next
  * `prefetch` rounds read, unless they are in memory already; a bucket that none of these reads is
- * dropped (frees.c puts the Free after its last use). All workers take part in a gather, even if
- * they have no more micro-batches. This pass alone decides where a bucket is gathered, so no worker
+ * dropped (frees.c puts the Free after its last use). All workers of the rank take part in a gather, even
+ * if they have no more micro-batches. This pass alone decides where a bucket is gathered, so no worker
  * exceeds the planned memory: a gather does not begin before all that precedes it in the order is
  * complete (project.c).
  */
@@ -13,30 +13,25 @@
 
 #include "plan/plan.h"
 
+/* The rounds of a rank. */
+typedef struct rounds {
+    int *first; /* [n] an action of each round */
+    int n;
+    int begun; /* rounds that some worker has begun */
+    /* [nbuckets] rounds, from the latest one to `prefetch` after it, that read the bucket */
+    int *readers;
+} rounds;
+
 typedef struct walk {
     const ls_plan *from;
     ls_plan *to;
-    int *first; /* [nrounds + 1] the first action of each round */
-    int nrounds;
-    /* [nbuckets] rounds, from this one to `prefetch` after it, that read the bucket */
-    int *readers;
-    int *read; /* [nread] buckets that a round reads */
+    rounds *ranks; /* [nranks] */
+    int *at;       /* [nworkers] rounds that the worker has begun */
+    int *read;     /* [nread] buckets that a round reads */
     int nread;
     int *wanted; /* [nwanted] buckets to be gathered before this round */
     int nwanted;
 } walk;
-
-static bool same_round(const ls_action *a, const ls_action *b) {
-    return a->kind == b->kind && a->layer == b->layer && b->worker > a->worker;
-}
-
-static void find_rounds(walk *w) {
-    const ls_plan *p = w->from;
-    w->first = LS_NEW_ARRAY(int, (size_t)p->nactions + 1);
-    for (int i = 0; i < p->nactions; i++)
-        if (i == 0 || !same_round(&p->actions[i - 1], &p->actions[i])) w->first[w->nrounds++] = i;
-    w->first[w->nrounds] = p->nactions;
-}
 
 static void on_use(int buffer, ls_use how, void *arg) {
     walk *w = arg;
@@ -45,25 +40,24 @@ static void on_use(int buffer, ls_use how, void *arg) {
     if (reads && ls_plan_gathers(w->from, b.index)) w->read[w->nread++] = b.index;
 }
 
-/* All workers of a round run the same layer, so they read the same buckets. */
-static void find_read(walk *w, int round) {
-    const ls_action *a = &w->from->actions[w->first[round]];
+static void find_read(walk *w, const rounds *r, int round) {
+    const ls_action *a = &w->from->actions[r->first[round]];
     w->nread = 0;
     ls_action_uses(w->from, a, a->worker, on_use, w);
 }
 
 /* A round enters the window. A bucket that no other round in the window reads must be gathered. */
-static void enter(walk *w, int round) {
-    if (round >= w->nrounds) return;
-    find_read(w, round);
+static void enter(walk *w, rounds *r, int round) {
+    if (round >= r->n) return;
+    find_read(w, r, round);
     for (int i = 0; i < w->nread; i++)
-        if (w->readers[w->read[i]]++ == 0) w->wanted[w->nwanted++] = w->read[i];
+        if (r->readers[w->read[i]]++ == 0) w->wanted[w->nwanted++] = w->read[i];
 }
 
 /* A round is over. */
-static void leave(walk *w, int round) {
-    find_read(w, round);
-    for (int i = 0; i < w->nread; i++) w->readers[w->read[i]]--;
+static void leave(walk *w, rounds *r, int round) {
+    find_read(w, r, round);
+    for (int i = 0; i < w->nread; i++) r->readers[w->read[i]]--;
 }
 
 static int downwards(const void *a, const void *b) {
@@ -78,24 +72,62 @@ static void add_gathers(walk *w) {
     w->nwanted = 0;
 }
 
+/* The rounds of each rank are the calls of its worker that has most: others have the same at their
+ * beginning. */
+static void find_rounds(walk *w) {
+    const ls_plan *p = w->from;
+    int *calls = LS_NEW_ARRAY(int, (size_t)p->c.nworkers), ranks = ls_plan_ranks(p);
+    int *most = LS_NEW_ARRAY(int, (size_t)ranks); /* the worker */
+    for (int i = 0; i < p->nactions; i++)
+        calls[p->actions[i].worker] += ls_action_calls_layer(&p->actions[i]);
+    for (int r = 0; r < ranks; r++) {
+        most[r] = ls_plan_worker(p, r, 0);
+        for (int i = 1; i < ls_plan_data(p); i++)
+            if (calls[ls_plan_worker(p, r, i)] > calls[most[r]]) most[r] = ls_plan_worker(p, r, i);
+        w->ranks[r].first = LS_NEW_ARRAY(int, (size_t)calls[most[r]] + 1);
+        w->ranks[r].readers = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
+    }
+    for (int i = 0; i < p->nactions; i++) {
+        const ls_action *a = &p->actions[i];
+        int r = ls_plan_rank(p, a->worker);
+        if (ls_action_calls_layer(a) && a->worker == most[r])
+            w->ranks[r].first[w->ranks[r].n++] = i;
+    }
+    free(calls);
+    free(most);
+}
+
+/* A worker begins its next round: the first one of its rank that does needs the gathers. */
+static void begin_round(walk *w, int worker) {
+    rounds *r = &w->ranks[ls_plan_rank(w->from, worker)];
+    int round = w->at[worker]++, ahead = w->from->c.prefetch;
+    if (round < r->begun) return;
+    r->begun = round + 1;
+    for (int i = round ? ahead : 0; i <= ahead; i++) enter(w, r, round + i);
+    if (round > 0) leave(w, r, round - 1); /* after enter(): a bucket that is read again now stays */
+    add_gathers(w);
+}
+
 void ls_plan_add_gathers(ls_plan *p) {
     ls_plan to = *p;
     to.actions = NULL;
     to.nactions = to.capacity = 0;
     walk w = {.from = p, .to = &to};
-    w.readers = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
+    w.ranks = LS_NEW_ARRAY(rounds, (size_t)ls_plan_ranks(p));
+    w.at = LS_NEW_ARRAY(int, (size_t)p->c.nworkers);
     w.read = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
     w.wanted = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
     find_rounds(&w);
-    for (int r = 0; r < p->c.prefetch; r++) enter(&w, r);
-    for (int r = 0; r < w.nrounds; r++) {
-        enter(&w, r + p->c.prefetch);
-        if (r > 0) leave(&w, r - 1); /* after enter(): a bucket that is read again now stays */
-        add_gathers(&w);
-        for (int i = w.first[r]; i < w.first[r + 1]; i++) ls_plan_append(&to, &p->actions[i]);
+    for (int i = 0; i < p->nactions; i++) {
+        if (ls_action_calls_layer(&p->actions[i])) begin_round(&w, p->actions[i].worker);
+        ls_plan_append(&to, &p->actions[i]);
     }
-    free(w.first);
-    free(w.readers);
+    for (int r = 0; r < ls_plan_ranks(p); r++) {
+        free(w.ranks[r].first);
+        free(w.ranks[r].readers);
+    }
+    free(w.ranks);
+    free(w.at);
     free(w.read);
     free(w.wanted);
     free(p->actions);

@@ -204,5 +204,5 @@ ls_bucket ls_plan_owned(const ls_plan *p, int bucket, int worker) {
 bool ls_plan_gathers(const ls_plan *p, int bucket) {
     const ls_bucket *b = &p->buckets[bucket];
     size_t nbytes = (b->end - b->first) * ls_dtype_size(p->c.compute);
-    return ls_plan_shards_params(p) && nbytes > p->c.whole_nbytes;
+    return ls_plan_shards_params(p) && nbytes > p->c.whole_nbytes && !b->shared;
 }

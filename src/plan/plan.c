@@ -259,7 +259,8 @@ static ls_status check_ranks(const ls_plan_config *c, ls_error *e) {
                        "parallel.mesh: %d workers (pipe times tensor) have a model together, and "
                        "that does not divide %d worker%s; use a divisor",
                        ranks, c->nworkers, ls_plural(c->nworkers));
-    if (c->zero > 2) what = "parallel.zero 3; use 0, 1 or 2";
+    if (c->zero > 2 && c->V % (c->nworkers / ranks))
+        what = "parallel.zero 3 if some workers have more virtual workers than others";
     if (c->shards) what = "parallel.shard_group: the workers with the same layers are a group";
     if (c->early) what = "parallel.accumulate early; use late";
     if (!c->tree) what = "parallel.reduce fastest; use tree";

@@ -152,7 +152,8 @@ typedef struct ls_bucket {
     size_t first, end;  /* floats of the flat gradient; multiples of LS_BLOCK */
     int opener, writer; /* the first and the last layer in the order of Backward that write it */
     int island;         /* whose parameters these are; with islands 0: the common parameters */
-    int rank;           /* in a pipeline: of the workers that sum and update it */
+    int rank;           /* in a mesh: of the workers that sum and update it */
+    bool shared;        /* in a mesh: layers of several ranks have parameters of it */
 } ls_bucket;
 
 /* How gradients are compressed before they are summed (docs/communication.md). Each virtual

@@ -342,6 +342,10 @@ ls_status ls_plan_assign_buckets(ls_plan *p, ls_error *e) {
         }
     }
     for (int k = 0; k < p->nbuckets; k++)
-        for (int rank = 0; rank < ls_plan_ranks(p); rank++) LS_TRY(check_part(p, k, rank, e));
+        for (int rank = 0; rank < ls_plan_ranks(p); rank++) {
+            ls_bucket *b = &p->buckets[k];
+            b->shared = b->shared || (rank != b->rank && ls_plan_touches(p, k, rank));
+            LS_TRY(check_part(p, k, rank, e));
+        }
     return LS_OK;
 }

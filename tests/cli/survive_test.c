@@ -127,7 +127,7 @@ static void test_killed_in_gossip(void **arg) {
 /* A worker of a pipeline: its part of the model comes from the memory that outlives it. */
 static void test_killed_in_a_pipeline(void **arg) {
     (void)arg;
-    killed("pipeline", 4, 10, "--set parallel.mesh.pipe=2");
+    killed("pipeline", 4, 10, "--set parallel.mesh.pipe=2 --set parallel.zero=3");
     killed("pipeline-alone", 3, 10,
            "--set parallel.mesh.pipe=3 --set parallel.zero=0 --set parallel.schedule=gpipe");
     killed("pipeline-chunks", 2, 10,

@@ -387,7 +387,7 @@ static void test_pipelines(void **state) {
         bool chunked = s.pipe == 2 && s.kind == CHAIN && pick(seed, 6, 2);
         s.chunks = chunked ? 2 : 1;
         s.schedule = chunked ? pick(seed, 16, 2) ? LS_PIPE_INTERLEAVED : LS_PIPE_ZB_V : kinds[pick(seed, 7, 3)];
-        s.zero = pick(seed, 8, 3);
+        s.zero = pick(seed, 8, V % data ? 3 : 4);
         s.recompute = pick(seed, 9, 4);
         s.bucket_nbytes = (size_t)(4096 << pick(seed, 10, 5));
         s.sequential = pick(seed, 11, 2);
@@ -432,7 +432,9 @@ static void test_tensor(void **state) {
         bool chunked = s.pipe == 2 && pick(seed, 7, 2);
         s.chunks = chunked ? 2 : 1;
         s.schedule = chunked ? pick(seed, 8, 2) ? LS_PIPE_INTERLEAVED : LS_PIPE_ZB_V : kinds[pick(seed, 9, 3)];
-        s.zero = pick(seed, 10, 3);
+        s.zero = pick(seed, 10, V % data ? 3 : 4);
+        s.whole_nbytes = (size_t)pick(seed, 18, 2) * 5000;
+        s.prefetch = pick(seed, 19, 3);
         s.recompute = pick(seed, 17, 3) * 7;
         s.bucket_nbytes = (size_t)(4096 << pick(seed, 11, 5));
         s.sequential = pick(seed, 12, 2);
