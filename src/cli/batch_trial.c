@@ -12,8 +12,10 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/name.h"
 #include "cli/child.h"
 #include "cli/cli.h"
+#include "cli/tune_metric.h"
 #include "config/relations.h"
 #include "config/writer.h"
 #include "report/history.h"
@@ -145,7 +147,7 @@ static ls_status run_child(char *const *argv, const char *what, int good, ls_buf
 }
 
 /* A training of a command that was killed ends with a checkpoint, after the step in flight. */
-ls_status cli_trial_wait(const cli_trial *t, ls_error *e) {
+static ls_status wait_for_earlier(const cli_trial *t, ls_error *e) {
     int64_t began = ls_clock_ns();
     bool logged = false;
     while (ls_lock_look(t->dir, e) != LS_OK) {
@@ -170,30 +172,80 @@ bool cli_trial_is_trained(const cli_trial *t, int64_t until) {
     return cli_trial_steps(t) >= until && !ls_history_lacks_evaluation(t->dir, until);
 }
 
+/* The words of a command line, and the texts that they are made of. */
+typedef struct command {
+    char *config, *step, *workers;
+    const char *words[12 + CLI_TRIAL_OPTIONS];
+} command;
+
+static void command_make(command *c, const char *program, const cli_trial *t, int64_t until) {
+    int n = 0;
+    *c = (command){.config = ls_format("%s.yaml", t->dir),
+                   .step = ls_format("%lld", (long long)until),
+                   .workers = ls_format("%lld", (long long)t->workers)};
+    const char *const first[] = {program, "train",    c->config, "-o",
+                                 t->dir,  "--resume", "--until", c->step};
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++) c->words[n++] = first[i];
+    for (int i = 0; i < t->nmore; i++) c->words[n++] = t->more[i];
+    if (!t->workers) return;
+    c->words[n++] = "-n";
+    c->words[n++] = c->workers;
+}
+
+static void command_free(command *c) {
+    free(c->config);
+    free(c->step);
+    free(c->workers);
+}
+
 ls_status cli_trial_train(const cli_trial *t, int64_t until, ls_error *e) {
-    enum { OWN = 11 };
-    char *config = ls_format("%s.yaml", t->dir), *step = ls_format("%lld", (long long)until);
-    char *workers = ls_format("%lld", (long long)t->workers);
     char *what = ls_format("training %s", t->dir);
-    const char *words[OWN + CLI_TRIAL_OPTIONS] = {PROGRAM, "train",   config, "-o",
-                                                  t->dir,  "--resume", "--until", step};
-    int n = 8;
-    for (int i = 0; i < t->nmore; i++) words[n++] = t->more[i];
-    if (t->workers) {
-        words[n++] = "-n";
-        words[n++] = workers;
-    }
+    command c;
     ls_buf out = {0};
-    ls_status s = cli_trial_wait(t, e);
+    command_make(&c, PROGRAM, t, until);
+    ls_status s = wait_for_earlier(t, e);
     if (s == LS_OK && !cli_trial_is_trained(t, until))
-        s = run_child((char *const *)(uintptr_t)words, what, CLI_UNFINISHED, &out, e);
+        s = run_child((char *const *)(uintptr_t)c.words, what, CLI_UNFINISHED, &out, e);
     if (s == LS_OK && cli_trial_steps(t) < until)
         s = ls_fail(e, LS_EINVAL, "%s: ended before step %lld", t->dir, (long long)until);
     ls_buf_free(&out);
+    command_free(&c);
     free(what);
-    free(workers);
-    free(step);
-    free(config);
+    return s;
+}
+
+ls_status cli_trial_start(const cli_trial *t, int64_t until, cli_pool *p, int tag, ls_error *e) {
+    char *output = ls_format("%s.log", t->dir);
+    command c;
+    command_make(&c, ls_name(), t, until);
+    ls_status s = wait_for_earlier(t, e);
+    if (s == LS_OK) s = cli_pool_start(p, (char *const *)(uintptr_t)c.words, output, tag, e);
+    command_free(&c);
+    free(output);
+    return s;
+}
+
+/* last: the last line of its output. */
+static ls_status fail_ended(const cli_trial *t, int code, const char *last, ls_error *e) {
+    if (code == 0 || code == CLI_UNFINISHED)
+        return ls_fail(e, LS_EINVAL, "%s: was stopped; the same command continues", t->dir);
+    if (code > 128)
+        return ls_fail(e, LS_EINVAL,
+                       "training %s was killed by signal %d; the same command continues", t->dir,
+                       code - 128);
+    return ls_fail(e, LS_EINVAL, "training %s failed with exit code %d: %.300s (%s.log)", t->dir,
+                   code, last, t->dir);
+}
+
+ls_status cli_trial_check(const cli_trial *t, int64_t until, int code, bool *diverged_p,
+                          ls_error *e) {
+    bool good = code == 0 || code == CLI_UNFINISHED;
+    if (good && cli_trial_steps(t) >= until) return LS_OK;
+    char *output = ls_format("%s.log", t->dir), *last = cli_tune_last_line(output);
+    *diverged_p = !good && strstr(last, CLI_TRIAL_DIVERGED);
+    ls_status s = *diverged_p ? LS_OK : fail_ended(t, code, last, e);
+    free(output);
+    free(last);
     return s;
 }
 

@@ -200,19 +200,15 @@ static int64_t evaluations_of(const work *w, int rung) {
     return last || (every > 0 && step % every == 0) ? every : step;
 }
 
-static ls_status start_process(work *w, int slot, const char *run, ls_error *e) {
+static ls_status start_process(work *w, int slot, cli_trial *t, ls_error *e) {
     const job *j = &w->jobs[slot];
-    char *config = ls_format("%s.yaml", run), *output = ls_format("%s.log", run);
-    char *n = ls_format("%d", j->workers);
-    char *step = ls_format("%lld", (long long)ls_search_rung_steps(w->search, j->rung));
     char *every = ls_format("train.eval_every=%lld", (long long)evaluations_of(w, j->rung));
-    const char *const words[] = {ls_name(), "train", config, "-o",    run,   "--resume", "--until",
-                                 step,      "-n",    n,      "--set", every, NULL};
-    ls_status s = cli_pool_start(w->pool, (char *const *)(uintptr_t)words, output, slot, e);
-    free(config);
-    free(output);
-    free(n);
-    free(step);
+    const char *const more[] = {"--set", every};
+    t->workers = j->workers;
+    t->more = more;
+    t->nmore = 2;
+    ls_status s =
+        cli_trial_start(t, ls_search_rung_steps(w->search, j->rung), w->pool, slot, e);
     free(every);
     return s;
 }
@@ -242,7 +238,7 @@ static ls_status start(work *w, int trial, int workers, ls_error *e) {
         w->jobs[slot] = j;
         w->nrunning++;
         w->idle -= j.workers;
-        s = start_process(w, slot, t.dir, e);
+        s = start_process(w, slot, &t, e);
     }
     free(t.dir);
     return s;
@@ -263,36 +259,16 @@ static ls_status start_ready(work *w, ls_error *e) {
     return LS_OK;
 }
 
-static ls_status fail_training(const char *run, int code, const char *last, ls_error *e) {
-    if (code == 0 || code == CLI_UNFINISHED)
-        return ls_fail(e, LS_EINVAL, "%s: was stopped; the same command continues", run);
-    return ls_fail(e, LS_EINVAL, "training %s failed with exit code %d: %.300s (%s.log)", run, code,
-                   last, run);
-}
-
-/* *diverged_p: the training ended since its loss is no number any more. */
-static ls_status check_end(const work *w, const job *j, const char *run, int code, bool *diverged_p,
-                           ls_error *e) {
-    cli_trial t = {.dir = (char *)(uintptr_t)run};
-    bool good = code == 0 || code == CLI_UNFINISHED;
-    if (good && cli_trial_steps(&t) >= ls_search_rung_steps(w->search, j->rung)) return LS_OK;
-    char *output = ls_format("%s.log", run), *last = cli_tune_last_line(output);
-    *diverged_p = !good && strstr(last, "the loss is ");
-    ls_status s = *diverged_p ? LS_OK : fail_training(run, code, last, e);
-    free(output);
-    free(last);
-    return s;
-}
-
 /* A training has ended with this exit code. */
 static ls_status finish(work *w, const job *j, int code, ls_error *e) {
     char *run = run_of(w, j->trial, ls_search_part_at(w->search, j->trial, j->rung));
+    const cli_trial t = {.dir = run};
     bool diverged = false;
     double metric = NAN;
-    ls_status s = check_end(w, j, run, code, &diverged, e);
+    int64_t step = ls_search_rung_steps(w->search, j->rung);
+    ls_status s = cli_trial_check(&t, step, code, &diverged, e);
     if (s == LS_OK && !diverged)
-        s = cli_tune_metric(run, w->space.rules.metric, ls_search_rung_steps(w->search, j->rung),
-                            &metric, e);
+        s = cli_tune_metric(run, w->space.rules.metric, step, &metric, e);
     if (s == LS_OK) s = add_result(w, j->trial, j->rung, metric, e);
     free(run);
     return s;

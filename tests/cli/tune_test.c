@@ -147,7 +147,7 @@ static void test_killed_trial(void **state) {
     shell_of_run("one", "kill -9 $(sed -n 's/^process \\([0-9]*\\).*/\\1/p' struck/trial-003/lock)");
     let_go("struck/trial-003");
     assert_int_equal(program_end(&p, &output), 1);
-    assert_output_has(output, "trial-003 failed with exit code 137");
+    assert_output_has(output, "trial-003 was killed by signal 9; the same command continues");
     free(output);
     expect(TINY "--space @/pbt.yaml -o @/struck -n 2", 0, "best: trial ");
     same_result("population", "struck");
