@@ -49,12 +49,14 @@ typedef struct setup {
     int threads;
     ls_plan_compress compress;
     int pipe, tensor, chunks; /* 0: no pipeline, no slices */
+    bool noise;
     ls_pipe_kind schedule;
     uint64_t uneven; /* seed of random ranges of virtual workers; 0: even ranges */
     int first[MOST + 1];
     /* results of worker 0, which gathers moments */
     float *params, *m, *v;
     double losses[STEPS], norms[STEPS];
+    ls_noise_step noises[STEPS];
 } setup;
 
 /* Random ranges of V, each of at least one. */
@@ -97,7 +99,8 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
                         .tensor = s->tensor,
                         .chunks = s->chunks,
                         .schedule = s->schedule,
-                        .compress = s->compress};
+                        .compress = s->compress,
+                        .noise = s->noise};
     if (s->compress.how.kind == LS_COMPRESS_POWERSGD) ls_plan_place_matrices(&s->model);
     if (s->uneven) share_out(s, n, V);
     assert_ls_ok(ls_plan_make(&p, &s->plan, &e), e);
@@ -217,6 +220,7 @@ static ls_status run_steps(setup *s, ls_world *w, ls_exec *x, ls_error *e) {
         if (i == TRACED) end_trace(s, x, &trace);
         if (worker == 0) s->losses[i] = out.loss;
         if (worker == 0) s->norms[i] = out.grad_norm;
+        if (worker == 0) s->noises[i] = out.noise;
     }
     LS_TRY(ls_world_collect(w, &s->plan, e));
     if (worker == 0) keep(s, w);
@@ -278,6 +282,7 @@ static void run_sequential(setup *s) {
         for (int w = 0; i == TRACED && w < n; w++) end_trace(s, execs[w], &traces[w]);
         s->losses[i] = out.loss;
         s->norms[i] = out.grad_norm;
+        s->noises[i] = out.noise;
     }
     keep(s, &worlds[0]);
     int owners = ls_plan_ranks(&s->plan) > 1 ? n : ls_plan_shards(&s->plan);
@@ -370,11 +375,26 @@ static void test_sharding(void **state) {
     tear_down(&one);
 }
 
-/* Pipelines of every kind, by every executor, give the bits of one worker. */
+/* Returns the number of steps that were measured: not those with fewer samples. */
+static int same_noise(const setup *a, const setup *b) {
+    int n = 0;
+    for (int i = 0; i < STEPS; i++) {
+        const ls_noise_step *x = &a->noises[i], *y = &b->noises[i];
+        assert_int_equal(x->known, y->known);
+        n += x->known;
+        assert_memory_equal(&x->trace, &y->trace, sizeof x->trace);
+        assert_memory_equal(&x->square, &y->square, sizeof x->square);
+        assert_memory_equal(x->norms, y->norms, sizeof x->norms);
+    }
+    return n;
+}
+
+/* Pipelines of every kind, by every executor, give the bits of one worker, and its noise. */
 static void test_pipelines(void **state) {
     (void)state;
     static const ls_dtype types[] = {LS_F32, LS_F32, LS_BF16, LS_F16};
     static const ls_pipe_kind kinds[] = {LS_PIPE_1F1B, LS_PIPE_GPIPE, LS_PIPE_ZB_H1};
+    int measured = 0;
     for (uint64_t seed = 0; seed < PIPELINES; seed++) {
         int V = 1 << pick(seed, 0, 4);
         setup oracle = {.sequential = true, .threads = 1, .zero = 1};
@@ -394,6 +414,7 @@ static void test_pipelines(void **state) {
         s.chaos = pick(seed, 12, 2);
         s.own = s.zero == 0 || pick(seed, 13, 2);
         s.algorithm = pick(seed, 14, 2) ? NULL : "direct";
+        s.noise = oracle.noise = V > 1 && s.compute != LS_F16 && s.reduce != LS_F16;
         set_up(&oracle, 1, V, 1);
         set_up(&s, s.pipe * data, V, 1 + pick(seed, 15, BATCH / V));
         run(&oracle);
@@ -408,9 +429,11 @@ static void test_pipelines(void **state) {
         assert_memory_equal(s.losses, oracle.losses, sizeof s.losses);
         assert_memory_equal(s.norms, oracle.norms, sizeof s.norms);
         assert_memory_equal(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float));
+        if (s.noise) measured += same_noise(&s, &oracle);
         tear_down(&oracle);
         tear_down(&s);
     }
+    assert_true(measured > 0);
 }
 
 /* The slices of layers among any number of workers, which may be pipelines, too, give the bits of
@@ -419,6 +442,7 @@ static void test_tensor(void **state) {
     (void)state;
     static const ls_dtype types[] = {LS_F32, LS_F32, LS_BF16, LS_F16};
     static const ls_pipe_kind kinds[] = {LS_PIPE_1F1B, LS_PIPE_GPIPE, LS_PIPE_ZB_H1};
+    int measured = 0;
     for (uint64_t seed = 0; seed < PIPELINES / 2; seed++) {
         int V = 1 << pick(seed, 0, 4);
         setup oracle = {.sequential = true, .threads = 1, .zero = 1, .kind = SLICED};
@@ -441,6 +465,7 @@ static void test_tensor(void **state) {
         s.chaos = pick(seed, 13, 2);
         s.own = s.zero == 0 || pick(seed, 14, 2);
         s.algorithm = pick(seed, 15, 2) ? NULL : "direct";
+        s.noise = oracle.noise = V > 1 && s.compute != LS_F16 && s.reduce != LS_F16;
         set_up(&oracle, 1, V, 1);
         set_up(&s, s.tensor * s.pipe * data, V, 1 + pick(seed, 16, BATCH / V));
         run(&oracle);
@@ -455,9 +480,11 @@ static void test_tensor(void **state) {
         assert_memory_equal(s.losses, oracle.losses, sizeof s.losses);
         assert_memory_equal(s.norms, oracle.norms, sizeof s.norms);
         assert_memory_equal(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float));
+        if (s.noise) measured += same_noise(&s, &oracle);
         tear_down(&oracle);
         tear_down(&s);
     }
+    assert_true(measured > 0);
 }
 
 /* Gradients as random codes, from step 0 or 2 on; often none. */
