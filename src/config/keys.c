@@ -410,7 +410,10 @@ const ls_config_key ls_config_keys[] = {
     INT("parallel.mesh.pipe", parallel.mesh_pipe, 1, LS_CONFIG_MOST_PIPE, 1, FREE,
         "workers of a pipeline, among which the model's layers are divided"),
     INT("parallel.mesh.tensor", parallel.mesh_tensor, 1, 64, 1, FREE,
-        "workers among which the slices of each layer are divided"),
+        "workers among which the slices of each layer (parallel.tensor_virtual) are divided"),
+    INT("parallel.tensor_virtual", parallel.tensor_virtual, 1, 64, 1, FIXED,
+        "gpt2, llama: slices into which the products of a layer are cut; they fix the order of "
+        "summation and limit parallel.mesh.tensor"),
     ONE_OF("parallel.mesh", parallel.mesh, meshes, FREE,
            "auto: the mesh whose predicted step is shortest, with the parallel.schedule, chunks, "
            "zero, recompute and train.micro_batch that go with it; given: what these keys say"),

@@ -107,7 +107,7 @@ static ls_status open_in_store(ls_world *w, const ls_plan *p, ls_error *e) {
     LS_TRY(ls_world_rejoin(w, p, w->group, e));
     w->shares_params = w->shares_state = ls_plan_shards_moments(p) && ls_group_is_one(w->shards);
     /* sharding groups may differ in that */
-    int area = w->shares_params ? rank - rank % ls_plan_shards(p) : rank;
+    int area = w->shares_params ? ls_plan_first_of_shards(p, rank) : rank;
     ls_store_place(w->store, rank, area);
     w->journal = ls_store_journal(w->store, rank);
     w->params = ls_store_params(w->store, area);

@@ -90,16 +90,28 @@ static size_t unread_nbytes(const ls_decode *d) {
     return nbytes;
 }
 
-/* Of a table of the first layer one row is read; a tied one is read whole at the end. */
+/* Is a table that an embedding reads row by row read as a whole at the end, since it is tied? */
+static bool is_tied(const ls_model *m, int param) {
+    for (int i = 0; i < m->nlayers; i++) {
+        const ls_layer *l = &m->layers[i];
+        bool ends = l->has_logits || l->loss;
+        if (ends && l->nparams && l->params[l->nparams - 1] == param) return true;
+    }
+    return false;
+}
+
+/* Of a table of an embedding, which reads no layer, one row is read. */
 size_t ls_decode_weights_read(const ls_decode *d) {
-    const ls_layer *first = &d->model->layers[0], *head = head_of(d);
     size_t nbytes = 0;
     for (int i = 0; i < d->model->nparams; i++)
         nbytes += stored_nbytes(d, i, d->model->params[i].count);
-    for (int i = 0; i < first->nparams; i++) {
-        nbytes += stored_nbytes(d, first->params[i], (size_t)first->C);
-        if (first->params[i] != head->params[head->nparams - 1])
-            nbytes -= stored_nbytes(d, first->params[i], first->counts[i]);
+    for (int i = 0; i < d->model->nlayers && d->model->layers[i].ninputs == 0; i++) {
+        const ls_layer *l = &d->model->layers[i];
+        for (int k = 0; k < l->nparams; k++) {
+            nbytes += stored_nbytes(d, l->params[k], (size_t)l->C);
+            if (!is_tied(d->model, l->params[k]))
+                nbytes -= stored_nbytes(d, l->params[k], l->counts[k]);
+        }
     }
     return nbytes - unread_nbytes(d);
 }

@@ -24,7 +24,8 @@ static sizes sizes_of(const ls_model *m, ls_dtype dtype, int64_t n) {
         const ls_layer *l = i < nlayers ? &m->layers[i] : &m->measures[i - nlayers].layer;
         s.y = larger(s.y, (size_t)n * l->y_floats * ls_dtype_size(dtype));
         if (l->loss) s.y = larger(s.y, (size_t)l->V * sizeof(float)); /* one position's logits */
-        s.saved = larger(s.saved, ls_mixed_saved_nbytes(l, n, dtype));
+        if (!l->has_logits) /* only training saves them */
+            s.saved = larger(s.saved, ls_mixed_saved_nbytes(l, n, dtype));
         s.work = larger(s.work, ls_mixed_work_nbytes(l, n, dtype, LS_F32, false));
     }
     s.y = (s.y + 63) / 64 * 64;
@@ -156,12 +157,36 @@ const float *ls_infer_next(const ls_infer *f, const uint32_t *tokens, int64_t T)
     return ls_infer_next_shown(f, tokens, T, show_nothing, NULL);
 }
 
+/* The slices of the vocabulary, from layer `head` on, at the last position. */
+static const float *sliced_logits(const ls_infer *f, ls_layer_call *c, int head, int64_t T) {
+    sizes s = sizes_of(f->model, f->dtype, f->n);
+    float *logits = output_of(f, &s, head);
+    c->T = 1;
+    for (int i = head; i < f->model->nlayers; i++) {
+        const ls_layer *l = &f->model->layers[i];
+        if (!l->has_logits) continue;
+        size_t row = (size_t)l->C * ls_dtype_size(f->dtype);
+        c->x[0] = (const char *)output_of(f, &s, l->inputs[0]) + (size_t)(T - 1) * row;
+        c->logits = logits + l->first_logit;
+        ls_mixed_forward(l, c);
+    }
+    return logits;
+}
+
+/* The first layer of the model's end: the last one, or the first slice of the vocabulary. */
+static int head_of(const ls_model *m) {
+    int head = 0;
+    while (head < m->nlayers - 1 && !m->layers[head].has_logits) head++;
+    return head;
+}
+
 /* The logits after the call's positions, of one sample. */
 static const float *last_logits(const ls_infer *f, ls_layer_call *c, ls_infer_show *show,
                                 void *arg) {
-    int last = f->model->nlayers - 1;
+    int last = head_of(f->model);
     int64_t T = c->T;
     const char *x = forward(f, c, last, show, arg);
+    if (f->model->layers[last].has_logits) return sliced_logits(f, c, last, T);
     const ls_layer *head = &f->model->layers[last];
     size_t row = (size_t)head->C * ls_dtype_size(f->dtype);
     c->x[0] = x + (size_t)(T - 1) * row; /* the head needs only the last position */

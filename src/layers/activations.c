@@ -8,14 +8,19 @@
 
 /* ---- GELU ---- */
 
+/* Of the call's positions, which may be fewer than T. */
+static int64_t count_of(const ls_layer *l, const ls_layer_call *c) {
+    return c->n * c->T * ((int64_t)l->y_floats / l->T);
+}
+
 static void gelu_forward(const ls_layer *l, const ls_layer_call *c) {
-    int64_t n = c->n * (int64_t)l->y_floats;
+    int64_t n = count_of(l, c);
     ls_rows_gelu(c->compute, n, ls_matrix_of(c->x[0], n), ls_numbers_f32(c->y));
 }
 
 /* work: the output again, which is not used. */
 static void gelu_backward(const ls_layer *l, const ls_layer_call *c) {
-    int64_t n = c->n * (int64_t)l->y_floats;
+    int64_t n = count_of(l, c);
     if (!c->dx[0]) return;
     memcpy(c->dx[0], c->dy, (size_t)n * sizeof(float));
     ls_rows_gelu_back(c->compute, n, ls_matrix_of(c->x[0], n), c->dx[0], ls_numbers_f32(c->work));
@@ -29,6 +34,7 @@ ls_value *(ls_gelu)(ls_model *m, ls_value *x) {
     if (!l) return ls_build_failed(m);
     int64_t count = ls_value_count(x);
     l->ops = &gelu_ops;
+    l->T = count / ls_value_last(x);
     l->work_floats = (size_t)count;
     ls_works_pass(&l->forward_work, LS_WORK_GELU, count);
     ls_works_pass(&l->backward_work, LS_WORK_GELU_BACK, count);

@@ -2,7 +2,8 @@
  *
  * params: weight [rows, width]; positions [ids, width], which are added to the rows. Both are
  * tables (model/table.h). The gradient of a row is one chain over the samples and ids in order. A
- * negative id stands for none.
+ * negative id stands for none. A slice of an embedding has the rows of some ids, and zeros for
+ * others: the sum over the slices has all.
  *
  * The weight may be tied to a loss at the model's end, whose backward begins the gradient. Then the
  * embedding's backward runs once for all samples of a virtual worker (backward_whole), after all
@@ -17,6 +18,7 @@ enum { WEIGHT, POSITIONS };
 
 typedef struct options {
     int64_t n; /* ids of a sample */
+    int64_t first, all; /* of a slice: its first id, and the ids of all slices; all 0: it is none */
     bool sums, mean, positions;
     bool tied;         /* another layer has begun the gradient of the weight */
     bool is_window;    /* the weight is one (ls_param.rows) */
@@ -35,7 +37,8 @@ static int32_t id_of(const job *j, int64_t sample, int64_t i) {
     int32_t id = 0;
     const char *ids = ls_layer_field(j->l, j->c, 0, sample);
     memcpy(&id, ids + (size_t)i * sizeof id, sizeof id);
-    return id;
+    if (!j->o->all) return id;
+    return id >= j->o->first && id - j->o->first < j->l->V ? (int32_t)(id - j->o->first) : -1;
 }
 
 /* The ids of a sample without those behind the last one, which stand for none: a list is often much
@@ -225,7 +228,7 @@ static ls_value *add_layer(ls_model *m, ls_value *ids, const wanted *w) {
     LS_LAYER_OWN_AS(options, l) = w->own;
     LS_LAYER_OWN_AS(options, l).n = n;
     ls_build_field(m, l, ids);
-    ls_build_classes(m, ids, rows, true);
+    ls_build_classes(m, ids, w->own.all ? w->own.all : rows, true);
     ls_param p = {.ndims = 2, .dims = {l->V, C}, .decay = true};
     p.init_std = w->deviation > 0 ? w->deviation : 0.02f;
     ls_build_param(m, l, "weight", &p);
@@ -250,6 +253,14 @@ ls_value *(ls_embedding)(ls_model *m, ls_value *ids, ls_embedding_options o) {
     return add_layer(
         m, ids,
         &(wanted){"embedding", o.name, o.rows, o.width, o.deviation, {.positions = o.positions}});
+}
+
+ls_value *ls_layers_embedding_slice(ls_model *m, ls_value *ids, ls_embedding_options o,
+                                    int64_t first, int64_t all) {
+    return add_layer(
+        m, ids,
+        &(wanted){
+            "embedding", o.name, o.rows, o.width, o.deviation, {.first = first, .all = all}});
 }
 
 ls_value *(ls_embedding_sum)(ls_model *m, ls_value *ids, ls_embedding_sum_options o) {

@@ -3,7 +3,7 @@
 
 #include "layers/layers.h"
 
-static ls_value *copy_for(ls_model *m, ls_value *x) {
+ls_value *ls_layers_copy(ls_model *m, ls_value *x) {
     ls_layer *l = ls_build_layer(m, "fork", NULL, &x, 1);
     if (!l) return ls_build_failed(m);
     int64_t T = x->ndims == 2 ? x->dims.of[0] : 1;
@@ -18,7 +18,7 @@ static void fork_part(ls_model *m, ls_value *x, int all, int first, int n, ls_va
         return;
     }
     ls_build_slice(m, first, all);
-    ls_value *low = copy_for(m, x), *high = copy_for(m, x);
+    ls_value *low = ls_layers_copy(m, x), *high = ls_layers_copy(m, x);
     fork_part(m, low, all, first, n / 2, out);
     fork_part(m, high, all, first + n / 2, n - n / 2, out);
 }

@@ -22,6 +22,11 @@ ls_value *ls_layers_ranking(ls_model *, ls_measure_kind, ls_value *scores, int64
 void ls_layers_class_metrics(ls_model *, ls_value *logits, ls_value *label, int32_t ignored);
 void ls_layers_number_metrics(ls_model *, bool binary, ls_value *x, ls_value *targets);
 
+/* The rows of an embedding that ids [first, first + rows) of `all` have, and zeros for the other
+ * ids. */
+ls_value *ls_layers_embedding_slice(ls_model *, ls_value *ids, ls_embedding_options, int64_t first,
+                                    int64_t all);
+
 /* A later layer uses the weight of this embedding, of rows [width], too, and begins its gradient:
  * the parameter's number. -1: the model has failed. */
 int ls_layers_tie_embedding(ls_model *, const ls_value *embedding, int64_t width);

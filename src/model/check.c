@@ -315,6 +315,8 @@ static void take_layer(ls_check *c, const ls_layer *l, ls_layer *alone, int numb
     c->dy = LS_NEW_ARRAY(float, ALL * l->y_floats + 1);
     ls_random_normal((ls_random_place){SEED, LS_STREAM_FAKE, 20000 + (uint64_t)number, 0},
                      ALL * l->y_floats, 1, c->dy);
+    for (size_t i = 0; l->y_parts > 1 && i < ALL * l->y_floats; i++)
+        if (i % (size_t)l->y_parts) c->dy[i] = 0;
 }
 
 static void leave_layer(ls_check *c) {

@@ -60,6 +60,12 @@ static ls_check_run run_forward(const ls_check *c) {
         c, &(ls_check_way){.which = {0, 1}, .n = SAMPLES, .forward_alone = true});
 }
 
+/* A number of several floats has the gradient of the first. */
+static double dy_of(const ls_check *c, size_t i) {
+    size_t parts = c->layer->y_parts > 1 ? (size_t)c->layer->y_parts : 1;
+    return (double)c->dy[i / parts * parts];
+}
+
 /* f(a) - f(b), and the squares of the terms of f(a) whose output differs. */
 static double subtract(const ls_check *c, const ls_check_run *a, const ls_check_run *b,
                        double *squares) {
@@ -71,7 +77,7 @@ static double subtract(const ls_check *c, const ls_check_run *a, const ls_check_
     }
     for (size_t i = 0; !l->loss && i < SAMPLES * l->y_floats; i++) {
         if (memcmp(&a->y[i], &b->y[i], sizeof a->y[i]) == 0) continue;
-        double dy = (double)c->dy[i];
+        double dy = dy_of(c, i);
         sum += dy * ((double)a->y[i] - (double)b->y[i]);
         *squares += dy * dy * (double)a->y[i] * (double)a->y[i];
     }
@@ -198,14 +204,28 @@ const char *ls_check_param_name(const ls_check *c, int p) {
     return strncmp(name, c->layer->name, n) == 0 && name[n] == '.' ? name + n + 1 : name;
 }
 
+/* The gradient of an input, each float's that of the number which it is a part of. */
+static float *input_grad(const ls_check *c, const ls_check_run *r, int k) {
+    const ls_layer *l = c->layer;
+    size_t n = SAMPLES * l->input_floats[k];
+    int y_parts = c->model->layers[l->inputs[k]].y_parts;
+    size_t parts = y_parts > 1 ? (size_t)y_parts : 1;
+    float *grad = LS_NEW_ARRAY(float, n);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < parts; j++) grad[i] += r->dx[k][i / parts * parts + j];
+    return grad;
+}
+
 bool ls_check_gradients(ls_check *c, ls_check_result *result, char wrong[LS_CHECK_TEXT]) {
     const ls_layer *l = c->layer;
     ls_check_run r = ls_check_run_layer(c, &(ls_check_way){.which = {0, 1}, .n = SAMPLES});
     bool good = true;
     for (int k = 0; good && k < l->ninputs; k++) {
-        tensor t = {.data = c->x[k], .grad = r.dx[k], .count = SAMPLES * l->input_floats[k]};
+        float *grad = input_grad(c, &r, k);
+        tensor t = {.data = c->x[k], .grad = grad, .count = SAMPLES * l->input_floats[k]};
         snprintf(t.name, sizeof t.name, "input %d", k);
         good = compare_tensor(c, &t, result, wrong);
+        free(grad);
     }
     for (int p = 0; good && p < l->nparams; p++) {
         if (l->frozen[p]) continue;

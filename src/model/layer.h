@@ -23,6 +23,14 @@
 enum { LS_LAYER_MAX_PARAMS = 6, LS_LAYER_MAX_INPUTS = 8, LS_PARAM_DIMS = 4, LS_NAME = 80 };
 enum { LS_LAYER_FIELDS = 4, LS_LAYER_OWN = 160 };
 
+/* Which part of a tensor a parameter is, in a model of slices (tensor_part.h): of each of `groups`
+ * groups of `all` rows (dim 0) or columns (dim 1) those from `first` on. all 0: the whole tensor. */
+typedef struct ls_tensor_part {
+    int tensor; /* above 0: the number of the tensor in a model of one slice is tensor - 1 */
+    int dim, groups;
+    int64_t first, all;
+} ls_tensor_part;
+
 typedef struct ls_param {
     char name[LS_NAME]; /* as in GPT-2's published weights */
     int ndims;
@@ -34,6 +42,7 @@ typedef struct ls_param {
     bool decay;   /* weight decay applies */
     bool whole;   /* one worker updates all of it: no other parameter is in its blocks (LS_BLOCK) */
     int slice;      /* that of the layer that has added it */
+    ls_tensor_part part; /* the part of a tensor that it is */
     bool undivided; /* one bucket of a plan has all of it; the same of its blocks */
     /* Above 0: the parameter is a running value of what batches have, and no gradient trains it.
      * Its "gradient" is the batch's value times the call's samples; an update makes it (1 -
@@ -113,7 +122,8 @@ typedef struct ls_layer_call {
     int64_t notes_stride;
     const double *weights; /* [n] of the samples (model/weight.h); NULL: 1 each */
 
-    ls_past past; /* positions before the call's, in a forward without losses */
+    float *logits; /* of a layer that has logits: it writes these instead of y [n * T, V]; NULL: y */
+    ls_past past;  /* positions before the call's, in a forward without losses */
 
     /* For a layer's own functions: its parameters in f32, without tables, that are not in `params`
      * as f32; NULL: it is there, or only products read it. */
@@ -177,6 +187,8 @@ struct ls_layer {
     /* For each sample of T positions: */
     int64_t y_dims[LS_PARAM_DIMS]; /* shape of the output for people, ended by 0; all 0: none */
     size_t y_floats, saved_floats, work_floats;
+    int y_parts; /* above 1: a number of y is the sum of so many floats, and so is its gradient
+                    (layers/vocabulary_slices.h) */
     size_t block_floats; /* further work memory, per row that is computed at a time */
     int64_t block_rows;  /* the most rows that are computed at a time; 0: all */
     /* Per position: the first floats of `saved`, which may be stored in 16 bits. */
@@ -195,6 +207,9 @@ struct ls_layer {
     ls_conversions forward_conversions, backward_conversions;
     bool loss;                        /* it has losses instead of y; backward computes them,
                                              too, so training needs no forward */
+    bool has_logits;                  /* of classes [first_logit, first_logit + V), where the call
+                                             wants them: a slice of a vocabulary */
+    int64_t first_logit;
     bool auxiliary;                   /* a loss that is trained, and in no loss that is reported */
     int loss_at;                      /* which one of the model's losses; ls_model_link() */
     size_t field_at[LS_LAYER_FIELDS]; /* [nfields] fields of a sample that it reads itself */

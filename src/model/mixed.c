@@ -173,7 +173,7 @@ static inner begin(const ls_layer *l, const ls_layer_call *m, bool backward) {
 
 void ls_mixed_forward(const ls_layer *l, const ls_layer_call *m) {
     inner f = begin(l, m, false);
-    bool y = !l->loss && is_converted(l, LS_OPERAND_Y, m->type);
+    bool y = !l->loss && !m->logits && is_converted(l, LS_OPERAND_Y, m->type);
     if (y) f.c.y = m->work + f.at.y;
     l->ops->forward(l, &f.c);
     int64_t rows = m->n * m->T;

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/random.h"
+#include "model/tensor_part.h"
 
 ls_layer *ls_model_add_layer(ls_model *m, const char *name) {
     m->layers = ls_grow(m->layers, (size_t)m->nlayers, sizeof *m->layers);
@@ -154,17 +155,16 @@ static ls_status check_constants(const ls_model *m, const ls_layer *l, ls_error 
 
 /* The first slot that no value has that this layer, a later one or a measure reads. */
 static ls_status choose_slot(ls_model *m, int l, ls_error *e) {
-    uint64_t used = 0;
-    _Static_assert(LS_MODEL_MAX_SLOTS == 64, "a bit for each slot");
+    bool used[LS_MODEL_MAX_SLOTS + 1] = {false};
+    int slot = 0;
     for (int v = 0; v < l; v++)
-        if (m->layers[v].last_reader >= l || is_measured(m, v))
-            used |= (uint64_t)1 << m->layers[v].slot;
-    if (used == UINT64_MAX)
+        if (m->layers[v].last_reader >= l || is_measured(m, v)) used[m->layers[v].slot] = true;
+    while (used[slot]) slot++;
+    if (slot == LS_MODEL_MAX_SLOTS)
         return ls_fail(e, LS_EINVAL,
                        "at layer '%s' more than %d values are needed at the same time",
                        m->layers[l].name, LS_MODEL_MAX_SLOTS);
-    m->layers[l].slot = 0;
-    while (used >> m->layers[l].slot & 1) m->layers[l].slot++;
+    m->layers[l].slot = slot;
     if (m->layers[l].slot >= m->nslots) m->nslots = m->layers[l].slot + 1;
     return LS_OK;
 }
@@ -223,17 +223,26 @@ void ls_model_free(ls_model *m) {
     *m = (ls_model){0};
 }
 
+/* Elements [first, first + n) of a tensor, of this number in its model. */
+static void init_run(const ls_param *p, ls_random_place place, size_t n, float *x) {
+    if (p->init_std > 0)
+        ls_random_normal(place, n, p->init_std, x);
+    else if (p->init_bound > 0)
+        ls_random_uniform_f32(place, n, p->init_bound, x);
+    else
+        for (size_t j = 0; j < n; j++) x[j] = p->init_value;
+}
+
 void ls_model_init_param(const ls_model *m, uint64_t seed, int param, size_t first, size_t n,
                          float *x) {
     const ls_param *p = &m->params[param];
-    if (p->init_std > 0)
-        ls_random_normal((ls_random_place){seed, LS_STREAM_INIT, (uint64_t)param, first}, n,
-                         p->init_std, x);
-    else if (p->init_bound > 0)
-        ls_random_uniform_f32((ls_random_place){seed, LS_STREAM_INIT, (uint64_t)param, first}, n,
-                              p->init_bound, x);
-    else
-        for (size_t j = 0; j < n; j++) x[j] = p->init_value;
+    uint64_t number = (uint64_t)(p->part.tensor ? p->part.tensor - 1 : param);
+    for (size_t i = 0; i < n;) {
+        size_t at = 0, run = ls_tensor_part_run(p, first + i, &at);
+        if (run > n - i) run = n - i;
+        init_run(p, (ls_random_place){seed, LS_STREAM_INIT, number, at}, run, x + i);
+        i += run;
+    }
 }
 
 void ls_model_init(const ls_model *m, uint64_t seed, size_t first, size_t end, float *params) {

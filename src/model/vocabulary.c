@@ -57,6 +57,17 @@ void ls_vocabulary_losses(const ls_vocabulary *b) {
     ls_pool_run(b->c->compute->pool, losses_run, &job);
 }
 
+/* Of a slice; a row whose gradient is there has a stat below 0. */
+static void slice_dlogits(const ls_vocabulary *b, int64_t r, float *x) {
+    float *stat = b->stat + 2 * r;
+    int64_t target = b->target(b->arg, r);
+    if (stat[1] < 0) return;
+    b->c->compute->k->cross_entropy_dx(b->l->V, x, stat, -1, b->gradient[2 * r]);
+    if (target >= 0) x[target] += b->gradient[2 * r + 1];
+    if (ls_layer_in_bf16(b->c)) b->c->compute->k->to_bf16(b->l->V, x, x);
+    stat[1] = -1;
+}
+
 static void dlogits_run(void *arg, int thread, int nthreads) {
     const ls_vocabulary *b = arg;
     const ls_kernels *k = b->c->compute->k;
@@ -64,6 +75,10 @@ static void dlogits_run(void *arg, int thread, int nthreads) {
     ls_pool_share(b->rows, 1, thread, nthreads, &r, &end);
     for (; r < end; r++) {
         float *x = b->logits + r * V;
+        if (b->gradient) {
+            slice_dlogits(b, r, x);
+            continue;
+        }
         k->cross_entropy_dx(V, x, b->stat + 2 * r, b->target(b->arg, r), b->scale(b->arg, r));
         if (ls_layer_in_bf16(b->c)) k->to_bf16(V, x, x);
     }

@@ -3,7 +3,9 @@
 
 #include "layers/layers.h"
 #include "layers/moe.h"
+#include "model/tensor_part.h"
 #include "networks/adapters.h"
+#include "networks/sliced.h"
 
 static const float STD = 0.02f;
 
@@ -11,6 +13,7 @@ typedef struct llama {
     const ls_config *c;
     const ls_architecture *a;
     ls_model *m;
+    ls_sliced s;
     int64_t T;
     ls_value *positions; /* NULL: those of the rows */
 } llama;
@@ -47,11 +50,33 @@ static ls_value *norm(const llama *f, ls_value *x, const char *name) {
                          (ls_rms_norm_options){.name = name, .eps = (float)f->a->norm_eps});
 }
 
-static ls_value *linear(const llama *f, ls_value *x, ls_linear_options o) {
+/* A product, or the slice's part of one. */
+static ls_value *linear(const llama *f, ls_value *x, ls_linear_options o, ls_sliced_part p) {
+    ls_sliced_name mine = ls_sliced_named(&f->s, o.name);
     o.out_in = true;
     o.deviation = STD;
     o.lora = ls_adapters_of(f->c, f->m, o.name);
-    return (ls_linear)(f->m, x, o);
+    o.name = mine.text;
+    ls_value *y = (ls_linear)(f->m, x, o);
+    p.groups = 1;
+    ls_sliced_set(&f->s, y, p);
+    p.param = 1;
+    if (p.dim == 0 && !o.no_bias) ls_sliced_set(&f->s, y, p);
+    return y;
+}
+
+/* The slice's rows: its share of `units` of `size` rows each. */
+static ls_value *widen(const llama *f, ls_value *x, ls_linear_options o, ls_sliced_part p) {
+    o.out = ls_sliced_count(&f->s, p.units) * p.size;
+    return linear(f, x, o, p);
+}
+
+/* Its columns; the first slice has the bias. */
+static ls_value *narrow(const llama *f, ls_value *x, ls_linear_options o, ls_sliced_part p) {
+    o.out = f->a->width;
+    o.no_bias = o.no_bias || f->s.k > 0;
+    p.dim = 1;
+    return linear(f, x, o, p);
 }
 
 /* Each head by itself. */
@@ -64,8 +89,9 @@ static ls_value *norm_heads(const llama *f, ls_value *x, int64_t heads, const ch
 
 static ls_value *turn(const llama *f, ls_value *x, int64_t heads, const char *name) {
     const ls_rotation *r = &f->a->rope;
+    ls_sliced_name mine = ls_sliced_named(&f->s, name);
     ls_rope_options o = {
-        .name = name, .heads = heads, .base = (float)r->base, .positions = f->positions};
+        .name = mine.text, .heads = heads, .base = (float)r->base, .positions = f->positions};
     if (r->type != LS_ROPE_DEFAULT) o.factor = (float)r->factor;
     if (r->type == LS_ROPE_LLAMA3) {
         o.low = (float)r->low;
@@ -75,32 +101,52 @@ static ls_value *turn(const llama *f, ls_value *x, int64_t heads, const char *na
     return (ls_rope)(f->m, x, o);
 }
 
+/* The slice's heads of keys and values, and the heads of queries that share them. */
 static ls_value *attend(const llama *f, ls_value *x) {
     const ls_architecture *a = f->a;
-    int64_t Q = a->heads * a->head_dim, K = a->kv_heads * a->head_dim;
+    int64_t kv_heads = ls_sliced_count(&f->s, a->kv_heads), group = a->heads / a->kv_heads;
+    ls_sliced_part keys = {.units = a->kv_heads, .size = a->head_dim}, queries = keys;
     bool plain = !a->qkv_bias;
-    ls_value *q = linear(f, x, (ls_linear_options){.name = "q_proj", .out = Q, .no_bias = plain});
-    ls_value *k = linear(f, x, (ls_linear_options){.name = "k_proj", .out = K, .no_bias = plain});
-    ls_value *v = linear(f, x, (ls_linear_options){.name = "v_proj", .out = K, .no_bias = plain});
-    ls_attention_options o = {.heads = a->heads,
-                              .kv_heads = a->kv_heads,
+    queries.size *= group;
+    ls_value *q = widen(f, x, (ls_linear_options){.name = "q_proj", .no_bias = plain}, queries);
+    ls_value *k = widen(f, x, (ls_linear_options){.name = "k_proj", .no_bias = plain}, keys);
+    ls_value *v = widen(f, x, (ls_linear_options){.name = "v_proj", .no_bias = plain}, keys);
+    ls_sliced_name mine = ls_sliced_named(&f->s, "attention");
+    ls_attention_options o = {.name = mine.text,
+                              .heads = kv_heads * group,
+                              .kv_heads = kv_heads,
                               .causal = true,
                               .values = v,
                               .positions = f->positions};
     if (a->window && a->window < f->T) o.window = a->window;
-    q = turn(f, norm_heads(f, q, a->heads, "q_norm"), a->heads, "rope_q");
-    o.keys = turn(f, norm_heads(f, k, a->kv_heads, "k_norm"), a->kv_heads, "rope_k");
-    ls_linear_options out = {.name = "o_proj", .out = a->width, .no_bias = !a->o_bias};
-    return linear(f, (ls_attention)(f->m, q, o), out);
+    q = turn(f, norm_heads(f, q, o.heads, "q_norm"), o.heads, "rope_q");
+    o.keys = turn(f, norm_heads(f, k, kv_heads, "k_norm"), kv_heads, "rope_k");
+    ls_linear_options out = {.name = "o_proj", .no_bias = !a->o_bias};
+    return narrow(f, (ls_attention)(f->m, q, o), out, queries);
 }
 
 static ls_value *feed_forward(const llama *f, ls_value *x) {
     const ls_architecture *a = f->a;
-    ls_linear_options gate = {.name = "gate_proj", .out = a->ffn, .no_bias = !a->mlp_bias};
-    ls_linear_options up = {.name = "up_proj", .out = a->ffn, .no_bias = !a->mlp_bias};
-    ls_linear_options down = {.name = "down_proj", .out = a->width, .no_bias = !a->mlp_bias};
-    ls_value *g = linear(f, x, gate);
-    return linear(f, (ls_silu_gate)(f->m, g, linear(f, x, up)), down);
+    ls_sliced_part hidden = {.units = a->ffn, .size = 1};
+    ls_linear_options gate = {.name = "gate_proj", .no_bias = !a->mlp_bias};
+    ls_linear_options up = {.name = "up_proj", .no_bias = !a->mlp_bias};
+    ls_linear_options down = {.name = "down_proj", .no_bias = !a->mlp_bias};
+    ls_value *g = widen(f, x, gate, hidden);
+    return narrow(f, (ls_silu_gate)(f->m, g, widen(f, x, up, hidden)), down, hidden);
+}
+
+/* The sum of what the slices compute from x. */
+static ls_value *in_slices(llama *f, ls_value *x, ls_value *(*compute)(const llama *, ls_value *)) {
+    ls_value *of[LS_SLICES_MOST];
+    ls_sliced *s = &f->s;
+    if (s->n == 1) return compute(f, x);
+    ls_layers_fork(f->m, x, s->n, of);
+    for (s->k = 0; s->k < s->n; s->k++) {
+        ls_sliced_begin(s);
+        of[s->k] = compute(f, of[s->k]);
+    }
+    s->k = 0;
+    return ls_layers_join(f->m, of, s->n);
 }
 
 static ls_value *mix_experts(const llama *f, ls_value *x) {
@@ -115,15 +161,15 @@ static ls_value *mix_experts(const llama *f, ls_value *x) {
     return ls_layers_moe(f->m, x, &o, true);
 }
 
-static ls_value *add_block(const llama *f, ls_value *x) {
+static ls_value *add_block(llama *f, ls_value *x) {
     ls_value *y = norm(f, x, "input_layernorm");
     (ls_scope)(f->m, "self_attn");
-    y = attend(f, y);
+    y = in_slices(f, y, attend);
     ls_scope_end(f->m);
     x = (ls_add)(f->m, x, y);
     y = norm(f, x, "post_attention_layernorm");
     (ls_scope)(f->m, "mlp");
-    y = f->a->experts ? mix_experts(f, y) : feed_forward(f, y);
+    y = f->a->experts ? mix_experts(f, y) : in_slices(f, y, feed_forward);
     ls_scope_end(f->m);
     return (ls_add)(f->m, x, y);
 }
@@ -139,22 +185,24 @@ static void add_dpo(const llama *f, const texts *t, ls_value *x, ls_value *tied)
     ls_linear_dpo(f->m, x, &fields, o);
 }
 
-static void add_loss(const llama *f, const texts *t, ls_value *x, ls_value *tied) {
-    ls_linear_cross_entropy_options o = {.name = "lm_head", .classes = f->a->vocab, .tied = tied};
+static void add_loss(llama *f, const texts *t, ls_value *x, ls_value **tied) {
+    ls_sliced_end end = {.name = "lm_head", .vocab = f->a->vocab, .tied = tied};
     if (ls_config_has_pairs(f->c))
-        add_dpo(f, t, x, tied);
+        add_dpo(f, t, x, tied ? tied[0] : NULL);
     else
-        (ls_linear_cross_entropy)(f->m, x, t->targets, o);
+        ls_sliced_loss(&f->s, x, t->targets, end);
 }
 
 static void build(llama *f) {
     const ls_architecture *a = f->a;
     ls_model *m = f->m;
+    ls_value *of[LS_SLICES_MOST];
     texts text = add_inputs(f);
     (ls_scope)(m, "model");
     ls_embedding_options e = {
         .name = "embed_tokens", .rows = a->vocab, .width = a->width, .deviation = STD};
-    ls_value *embedding = (ls_embedding)(m, text.tokens, e), *x = embedding;
+    ls_value *x = ls_sliced_embed(&f->s, text.tokens, e, of);
+    f->s.k = 0;
     for (int i = 0; i < (int)a->layers; i++) {
         (ls_scope)(m, "layers.%d", i);
         x = add_block(f, x);
@@ -162,7 +210,8 @@ static void build(llama *f) {
     }
     x = norm(f, x, "norm");
     ls_scope_end(m);
-    add_loss(f, &text, x, a->tied ? embedding : NULL);
+    add_loss(f, &text, x, a->tied ? of : NULL);
+    if (f->s.n > 1) ls_tensor_part_number(m);
     ls_layers_note_loads(m);
 }
 
@@ -186,8 +235,11 @@ static ls_status check(const ls_architecture *a, ls_error *e) {
 ls_status ls_llama_create(const ls_config *c, ls_model *m_p, ls_error *e) {
     ls_model m = {0};
     ls_architecture a = ls_llama_architecture(c);
+    ls_sliced_sizes sizes = {.kv_heads = a.kv_heads, .ffn = a.ffn, .vocab = a.vocab};
+    ls_sliced slices = {.m = &m, .n = (int)c->parallel.tensor_virtual};
     LS_TRY(check(&a, e));
-    build(&(llama){.c = c, .a = &a, .m = &m, .T = ls_config_positions(c)});
+    LS_TRY(ls_sliced_check(c, &sizes, e));
+    build(&(llama){.c = c, .a = &a, .m = &m, .s = slices, .T = ls_config_positions(c)});
     ls_status s = ls_build_finish(&m, e);
     if (s == LS_OK)
         *m_p = m;

@@ -15,6 +15,8 @@
 #include "networks/losses.h"
 #include "networks/metrics.h"
 #include "networks/program.h"
+#include "networks/sliced.h"
+#include "networks/sliced_gpt.h"
 #include "networks/recommenders.h"
 #include "networks/usual.h"
 
@@ -214,8 +216,11 @@ static ls_status build(network *n, ls_error *e) {
 
 static ls_status create(const ls_config *c, ls_model *m_p, ls_error *e) {
     ls_gpt_config shape = ls_config_shape(c);
-    if (c->model.kind == LS_MODEL_GPT2) return ls_gpt_create(&shape, m_p, e);
     if (c->model.kind == LS_MODEL_LLAMA) return ls_llama_create(c, m_p, e);
+    if (c->model.kind == LS_MODEL_GPT2 && c->parallel.tensor_virtual > 1)
+        return ls_sliced_gpt_create(c, m_p, e);
+    if (c->model.kind == LS_MODEL_GPT2) return ls_gpt_create(&shape, m_p, e);
+    LS_TRY(ls_sliced_check(c, &(ls_sliced_sizes){0}, e));
     if (c->model.kind == LS_MODEL_PROGRAM) return ls_program_create(c, m_p, e);
     if (ls_network_is_open(c))
         return ls_fail(e, LS_EINVAL,

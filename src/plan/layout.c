@@ -115,6 +115,10 @@ int64_t ls_plan_samples(const ls_plan *p, int micro) {
 /* ---- shards ---- */
 
 int ls_plan_shards(const ls_plan *p) { return p->c.shards ? p->c.shards : ls_plan_data(p); }
+int ls_plan_first_of_shards(const ls_plan *p, int worker) {
+    int place = ls_plan_place(p, worker);
+    return ls_plan_worker(p, ls_plan_rank(p, worker), place - place % ls_plan_shards(p));
+}
 int ls_plan_replicas(const ls_plan *p) { return ls_plan_data(p) / ls_plan_shards(p); }
 bool ls_plan_wide(const ls_plan *p) {
     return ls_dtype_is_half(p->c.reduce) && ls_plan_micros(p) > 1;

@@ -465,6 +465,8 @@ int64_t ls_plan_samples(const ls_plan *, int micro);
 
 /* The number of workers in a sharding group, and the number of sharding groups. */
 int ls_plan_shards(const ls_plan *);
+/* The first worker of a worker's sharding group. */
+int ls_plan_first_of_shards(const ls_plan *, int worker);
 int ls_plan_replicas(const ls_plan *);
 /* Are gradients summed over micro-batches in f32, since they have 16 bits? */
 bool ls_plan_wide(const ls_plan *);

@@ -202,6 +202,15 @@ static int owner_of(const ls_model *m, int param) {
     return 0;
 }
 
+/* May one bucket have the parameters of both layers? Those of two slices of a tied embedding, which
+ * continue the gradient of another stage's layer, may not. */
+static bool may_share(const ls_plan *p, int a, int b) {
+    const ls_layer *x = &p->c.model->layers[a], *y = &p->c.model->layers[b];
+    bool tied = x->backward_whole || y->backward_whole;
+    return p->stage_of[a] == p->stage_of[b] && tensor_of(p, a) == tensor_of(p, b) &&
+           !(tied && x->slice != y->slice);
+}
+
 /* Where a parameter follows one of another stage or slice, in blocks around that place. */
 static void list_ends(ls_plan *p) {
     const ls_model *m = p->c.model;
@@ -211,8 +220,7 @@ static void list_ends(ls_plan *p) {
         const ls_param *q = &m->params[i];
         if (q->frozen) continue;
         int owner = owner_of(m, i);
-        bool same = before < 0 || (p->stage_of[before] == p->stage_of[owner] &&
-                                   tensor_of(p, before) == tensor_of(p, owner));
+        bool same = before < 0 || may_share(p, before, owner);
         before = owner;
         if (same || q->offset / LS_BLOCK == 0) continue;
         p->ends[p->nends++] = q->offset / LS_BLOCK * LS_BLOCK;

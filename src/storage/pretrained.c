@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "model/frozen.h"
+#include "model/tensor_part.h"
 #include "networks/llama.h"
 #include "source/guard.h"
 #include "storage/peft_read.h"
@@ -91,18 +92,58 @@ static int parts_of(const ls_param *p) { return p->ndims == 3 ? (int)p->dims[0] 
 /* GPT-2 has learned a vector for each position: a shorter context takes the first of them. */
 static bool fits(const ls_weight *w, const ls_param *p) {
     bool positions = strcmp(p->name, "wpe.weight") == 0 && w->id.dims[0] > p->dims[0];
-    const int64_t *dims = p->dims + (p->ndims == 3);
-    return (w->id.dims[0] == dims[0] || positions) && (p->ndims == 1 || w->id.dims[1] == dims[1]);
+    int d = p->ndims == 3;
+    return (w->id.dims[0] == ls_tensor_part_dim(p, d) || positions) &&
+           (p->ndims == 1 || w->id.dims[1] == ls_tensor_part_dim(p, d + 1));
 }
 
 static ls_status find(const ls_weights *files, const ls_param *p, int part, const ls_weight **w_p,
                       ls_error *e) {
-    const ls_weight *w = ls_weights_find_param(files, p->name, p->ndims == 3 ? part : -1);
+    char name[LS_NAME];
+    ls_tensor_part_name(p, name);
+    const ls_weight *w = ls_weights_find_param(files, name, p->ndims == 3 ? part : -1);
     if (!w || !fits(w, p))
         return ls_fail(e, LS_EINVAL, "%s: has no tensor '%s' of the model's shape", files->path,
                        p->name);
     *w_p = w;
     return LS_OK;
+}
+
+/* A parameter that is a slice of a tensor, and where it is read to. */
+typedef struct slice {
+    const ls_weights *files;
+    const ls_weight *w; /* the tensor */
+    const ls_param *p;
+    float *room; /* [rows of PART floats, at least one row] of the tensor */
+    float *out;  /* [count] */
+} slice;
+
+/* Copies what the slice has of the tensor's rows [first, end). */
+static ls_status read_some(const slice *s, int64_t first_row, int64_t end_row, ls_error *e) {
+    size_t width = s->w->id.ndims > 1 ? (size_t)s->w->id.dims[1] : 1;
+    size_t first = (size_t)first_row * width, end = (size_t)end_row * width;
+    LS_TRY(ls_weights_rows(s->files, s->w, first_row, end_row, s->room, e));
+    for (size_t i = 0; i < s->p->count;) {
+        size_t at = 0, n = ls_tensor_part_run(s->p, i, &at);
+        size_t a = at > first ? at : first, b = at + n < end ? at + n : end;
+        if (a < b) memcpy(s->out + i + (a - at), s->room + (a - first), (b - a) * sizeof *s->out);
+        i += n;
+    }
+    return LS_OK;
+}
+
+/* out [count] = a parameter that is a slice of a tensor. */
+static ls_status read_slice(const ls_weights *files, const ls_param *p, float *out, ls_error *e) {
+    slice s = {.files = files, .p = p, .out = out};
+    LS_TRY(find(files, p, 0, &s.w, e));
+    int64_t rows = s.w->id.dims[0], width = s.w->id.ndims > 1 ? s.w->id.dims[1] : 1;
+    int64_t most = width < PART ? PART / width : 1;
+    s.room = LS_NEW_ARRAY(float, (size_t)(most * width));
+    ls_status status = LS_OK;
+    for (int64_t i = 0; status == LS_OK && i < rows; i += most)
+        status = read_some(&s, i, rows - i < most ? rows : i + most, e);
+    free(s.room);
+    return status;
 }
 
 /* Part `part`, all of it from `offset` on in the flat buffer. */
@@ -125,7 +166,14 @@ static ls_status read_part(const reading *r, const ls_param *p, int part, size_t
 
 static ls_status read_param(const reading *r, const ls_param *p, ls_error *e) {
     int parts = parts_of(p);
-    for (int i = 0; i < parts; i++)
+    if (p->part.all && copy_wanted(r, p->offset, p->offset + p->count, NULL)) {
+        float *x = LS_NEW_ARRAY(float, p->count);
+        ls_status s = read_slice(r->w, p, x, e);
+        if (s == LS_OK) copy_wanted(r, p->offset, p->offset + p->count, x);
+        free(x);
+        return s;
+    }
+    for (int i = 0; !p->part.all && i < parts; i++)
         LS_TRY(read_part(r, p, i, p->offset + p->count / (size_t)parts * (size_t)i, e));
     return LS_OK;
 }
@@ -202,6 +250,11 @@ static ls_status open_param(ls_pretrained *f, const ls_model *m, int i, ls_error
     const ls_weight *w = NULL;
     if (parts_of(p) > 1) return open_parts(f, m, i, e);
     LS_TRY(find(&f->files, p, 0, &w, e));
+    if (p->part.all) {
+        float *x = f->copies[i] = LS_NEW_ARRAY(float, p->count);
+        f->values[i] = (ls_frozen_value){.data = x, .type = LS_BLOCK_F32};
+        return read_slice(&f->files, p, x, e);
+    }
     f->values[i] = (ls_frozen_value){.data = w->data, .type = w->type};
     bool as_is = ls_model_reads_stored(m, i) || w->type == LS_BLOCK_F32;
     bool whole = p->ndims > 1 && w->order == LS_ROWS_PAIRS;

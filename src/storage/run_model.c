@@ -6,6 +6,7 @@
 
 #include "config/relations.h"
 #include "layers/lora_merge.h"
+#include "model/tensor_part.h"
 #include "networks/family.h"
 #include "networks/network.h"
 #include "storage/checkpoint.h"
@@ -33,9 +34,11 @@ static ls_status check_params(const ls_run_model *r, ls_error *e) {
     ls_name id;
     LS_TRY(check_adapters(r, e));
     for (int i = 0; i < r->model.nparams; i++) {
+        char name[LS_NAME];
         bool known = r->model.params[i].adapter;
+        ls_tensor_part_name(&r->model.params[i], name);
         for (int k = 0; !known && ls_name_at(&r->arch, k, &id); k++)
-            known = strcmp(id.param, r->model.params[i].name) == 0;
+            known = strcmp(id.param, name) == 0;
         if (!known)
             return ls_fail(e, LS_EINVAL,
                            "%s: has a parameter '%s', which models of the family %s don't have",
@@ -155,19 +158,40 @@ static void merge(const ls_run_model *r, int param, int64_t first, int64_t end, 
     }
 }
 
+/* Rows [first, end) of a tensor, as far as slice `param` of it has them. */
+static void copy_slice(const ls_run_model *r, int param, size_t first, size_t end, float *out) {
+    const ls_param *p = &r->model.params[param];
+    const float *x = values_of(r, param);
+    for (size_t i = 0; i < p->count;) {
+        size_t at = 0, n = ls_tensor_part_run(p, i, &at);
+        size_t a = at > first ? at : first, b = at + n < end ? at + n : end;
+        if (a < b) memcpy(out + (a - first), x + i + (a - at), (b - a) * sizeof *out);
+        i += n;
+    }
+}
+
 static ls_status rows(const void *arg, const ls_name *n, int64_t first, int64_t end, float *out,
                       ls_error *e) {
     const ls_run_model *r = arg;
     int64_t width = n->ndims > 1 ? n->dims[1] : 1;
+    bool sliced = false;
     for (int i = 0; i < r->model.nparams; i++) {
         const ls_param *p = &r->model.params[i];
-        if (strcmp(p->name, n->param) != 0) continue;
+        char name[LS_NAME];
+        ls_tensor_part_name(p, name);
+        if (strcmp(name, n->param) != 0) continue;
+        if (p->part.all) {
+            copy_slice(r, i, (size_t)(first * width), (size_t)(end * width), out);
+            sliced = true;
+            continue;
+        }
         int64_t part = n->expert > 0 ? n->expert * n->dims[0] : 0; /* its first row */
         memcpy(out, values_of(r, i) + (part + first) * width,
                (size_t)((end - first) * width) * sizeof *out);
         merge(r, i, first, end, out);
         return LS_OK;
     }
+    if (sliced) return LS_OK;
     return ls_fail(e, LS_EINVAL, "%s: has no parameter '%s'", r->path, n->name);
 }
 

@@ -181,7 +181,8 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
     const ls_plan *p = &m->layout->plan;
     const ls_world *w = &m->worlds[i];
     int worker = worker_of(m, i);
-    if (w->shares_params && w->shares_state && worker % ls_plan_shards(p) != 0) return LS_OK;
+    if (w->shares_params && w->shares_state && worker != ls_plan_first_of_shards(p, worker))
+        return LS_OK;
     ls_train_state s = {.model = &m->layout->model, .optim = &p->c.optim, .flat = w->flat};
     if (m->first_step == 0)
         s.flat.n = 1;

@@ -77,6 +77,6 @@ float LS_K(cross_entropy)(int64_t n, const float *x, float stat[2]) {
 
 void LS_K(cross_entropy_dx)(int64_t n, float *x, const float stat[2], int64_t target, float scale) {
     row_exp(n, x, 1.0f, stat[0], stat[1]);
-    x[target] = x[target] - 1.0f;
+    if (target >= 0) x[target] = x[target] - 1.0f;
     row_scale(n, x, scale);
 }

@@ -1,0 +1,64 @@
+/* positions.c - see positions.h. The gradient of a position's vector is one chain over samples. */
+#include "layers/positions.h"
+
+#include <string.h>
+
+typedef struct job {
+    const ls_layer *l;
+    const ls_layer_call *c;
+} job;
+
+static void forward_run(void *arg, int thread, int nthreads) {
+    const job *j = arg;
+    const ls_layer_call *c = j->c;
+    int64_t C = j->l->C, r = 0, end = 0;
+    const float *weight = ls_layer_param(j->l, c, 0) + c->past.n * C;
+    ls_pool_share(c->n * c->T, 1, thread, nthreads, &r, &end);
+    for (; r < end; r++)
+        c->compute->k->add(C, (const float *)c->x[0] + r * C, weight + r % c->T * C,
+                           (float *)c->y + r * C);
+}
+
+static void forward(const ls_layer *l, const ls_layer_call *c) {
+    ls_pool_run(c->compute->pool, forward_run, &(job){l, c});
+}
+
+static void backward_run(void *arg, int thread, int nthreads) {
+    const job *j = arg;
+    const ls_layer_call *c = j->c;
+    float *sum = ls_layer_grad(j->l, c, 0);
+    int64_t n = j->l->T * j->l->C, first = 0, end = 0;
+    ls_pool_share(n, 16, thread, nthreads, &first, &end);
+    if (c->dx[0])
+        for (int64_t i = 0; i < c->n; i++)
+            memcpy((float *)c->dx[0] + i * n + first, (const float *)c->dy + i * n + first,
+                   (size_t)(end - first) * sizeof(float));
+    if (!sum) return;
+    if (c->grads_start) memset(sum + first, 0, (size_t)(end - first) * sizeof *sum);
+    c->compute->k->column_sum(c->n, n, first, end, c->dy, sum);
+}
+
+static void backward(const ls_layer *l, const ls_layer_call *c) {
+    ls_pool_run(c->compute->pool, backward_run, &(job){l, c});
+}
+
+static const ls_layer_ops ops = {.kind = "positions", .forward = forward, .backward = backward};
+
+ls_value *ls_layers_positions(ls_model *m, ls_value *x, const char *name, float deviation) {
+    ls_layer *l = ls_build_layer(m, "positions", name, &x, 1);
+    if (!l) return ls_build_failed(m);
+    if (x->ndims != 2)
+        return ls_build_fail(m, "the input is %s; [T, C] is needed", ls_dims_write(x->dims).text);
+    l->ops = &ops;
+    l->T = x->dims.of[0];
+    l->C = x->dims.of[1];
+    ls_build_unread(l);
+    ls_build_param(
+        m, l, "weight",
+        &(ls_param){.ndims = 2, .dims = {l->T, l->C}, .decay = true, .init_std = deviation});
+    ls_works_pass(&l->forward_work, LS_WORK_ADD, l->T * l->C);
+    ls_works_pass(&l->backward_work, LS_WORK_ADD, l->T * l->C);
+    ls_works_pass(&l->backward_work, LS_WORK_COLUMN_SUM, l->T * l->C);
+    ls_works_grads(&l->backward_work, 1);
+    return ls_build_value(m, x->dims);
+}

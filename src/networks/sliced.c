@@ -1,0 +1,98 @@
+/* sliced.c - see sliced.h. */
+#include "networks/sliced.h"
+
+#include <stdio.h>
+
+#include "layers/layers.h"
+#include "layers/vocabulary_slices.h"
+
+/* ---- what can be cut ---- */
+
+static const char *find_conflict(const ls_config *c) {
+    if (c->model.kind != LS_MODEL_GPT2 && c->model.kind != LS_MODEL_LLAMA)
+        return "only models of kind gpt2 and llama are cut into slices";
+    if (c->model.experts) return "models with experts (model.experts) are not cut into slices";
+    if (c->model.qk_norm)
+        return "all heads share the norms of queries and keys (model.qk_norm), which can't be cut";
+    if (c->lora.rank || *c->model.adapter)
+        return "layers with adapters (lora.rank) are not cut into slices";
+    if (ls_config_has_pairs(c)) return "the loss dpo (train.loss) is not cut into slices";
+    return NULL;
+}
+
+ls_status ls_sliced_check(const ls_config *c, const ls_sliced_sizes *s, ls_error *e) {
+    int64_t n = c->parallel.tensor_virtual, most = n;
+    const char *conflict = n > 1 ? find_conflict(c) : NULL, *what = NULL;
+    if (conflict)
+        return ls_fail(e, LS_EINVAL, "parallel.tensor_virtual %lld: %s; set 1", (long long)n,
+                       conflict);
+    if (n == 1) return LS_OK;
+    if (s->kv_heads < most) most = s->kv_heads, what = "heads of keys and values";
+    if (s->ffn < most) most = s->ffn, what = "hidden units (model.ffn)";
+    if (s->vocab < most) most = s->vocab, what = "tokens (model.vocab)";
+    if (!what) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "parallel.tensor_virtual %lld: the model has %lld %s, and each slice needs one; "
+                   "set %lld or less",
+                   (long long)n, (long long)most, what, (long long)most);
+}
+
+/* ---- slices ---- */
+
+void ls_sliced_begin(const ls_sliced *s) { ls_build_slice(s->m, s->k, s->n); }
+
+ls_sliced_name ls_sliced_named(const ls_sliced *s, const char *name) {
+    ls_sliced_name n;
+    if (s->n == 1)
+        snprintf(n.text, sizeof n.text, "%s", name);
+    else
+        snprintf(n.text, sizeof n.text, "%.40s.slice.%d", name, s->k);
+    return n;
+}
+
+int64_t ls_sliced_first(const ls_sliced *s, int64_t all) { return all * s->k / s->n; }
+
+int64_t ls_sliced_count(const ls_sliced *s, int64_t all) {
+    return all * (s->k + 1) / s->n - ls_sliced_first(s, all);
+}
+
+void ls_sliced_set(const ls_sliced *s, const ls_value *v, ls_sliced_part p) {
+    if (s->n == 1 || !ls_build_is_good(s->m)) return;
+    const ls_layer *l = &s->m->layers[v->layer];
+    s->m->params[l->params[p.param]].part =
+        (ls_tensor_part){.dim = p.dim,
+                         .groups = p.groups,
+                         .first = ls_sliced_first(s, p.units) * p.size,
+                         .all = p.units * p.size};
+}
+
+/* ---- the vocabulary ---- */
+
+/* Backward of a tied embedding runs for all micro-batches at once, and the gradient of what it has
+ * computed comes from its own worker: so each slice has a copy, which other slices read. */
+ls_value *ls_sliced_embed(ls_sliced *s, ls_value *ids, ls_embedding_options o, ls_value **of) {
+    ls_value *copies[LS_SLICES_MOST];
+    const char *name = o.name;
+    int64_t rows = o.rows;
+    if (s->n == 1) return of[0] = (ls_embedding)(s->m, ids, o);
+    for (s->k = 0; s->k < s->n; s->k++) {
+        ls_sliced_begin(s);
+        ls_sliced_name mine = ls_sliced_named(s, name);
+        o.name = mine.text;
+        o.rows = ls_sliced_count(s, rows);
+        of[s->k] = ls_layers_embedding_slice(s->m, ids, o, ls_sliced_first(s, rows), rows);
+        ls_sliced_set(s, of[s->k], (ls_sliced_part){.groups = 1, .units = rows, .size = 1});
+        copies[s->k] = ls_layers_copy(s->m, of[s->k]);
+    }
+    return ls_layers_join(s->m, copies, s->n);
+}
+
+void ls_sliced_loss(ls_sliced *s, ls_value *x, ls_value *targets, ls_sliced_end o) {
+    ls_vocabulary_slices v = {.n = s->n, .classes = o.vocab, .tied = o.tied, .name = o.name};
+    ls_linear_cross_entropy_options whole = {
+        .name = o.name, .classes = o.vocab, .tied = o.tied ? o.tied[0] : NULL};
+    if (s->n == 1)
+        (ls_linear_cross_entropy)(s->m, x, targets, whole);
+    else
+        ls_layers_vocabulary(s->m, x, targets, &v);
+}

@@ -1,0 +1,62 @@
+/* sliced.h - language models whose products are cut into slices (parallel.tensor_virtual), as
+ * Megatron cuts them: Shoeybi et al., arXiv 1909.08053.
+ *
+ * Slice k of n has rows [r k / n, r (k + 1) / n) of a product's weight [r, ..]; the product that
+ * follows has these as columns, and what it computes is summed over the slices. Layers and
+ * parameters of a slice have names like "q_proj.slice.1"; with one slice names and bits are those
+ * of a model that is not cut.
+ *
+ *     ls_layers_fork(m, x, s->n, of);
+ *     for (s->k = 0; s->k < s->n; s->k++) of[s->k] = ... of[s->k] ...
+ *     x = ls_layers_join(m, of, s->n);
+ */
+#ifndef LS_NETWORKS_SLICED_H
+#define LS_NETWORKS_SLICED_H
+
+#include "config/config.h"
+#include "layers/fork.h"
+
+typedef struct ls_sliced {
+    ls_model *m;
+    int n, k; /* slices, and the one whose layers are being added */
+} ls_sliced;
+
+/* What can be cut into as many slices as these at most. */
+typedef struct ls_sliced_sizes {
+    int64_t kv_heads, ffn, vocab;
+} ls_sliced_sizes;
+
+/* Refuses what the keys can't have together, or a model that can't be cut. */
+ls_status ls_sliced_check(const ls_config *, const ls_sliced_sizes *, ls_error *);
+
+/* Layers that are added next are those of slice s->k. */
+void ls_sliced_begin(const ls_sliced *);
+
+typedef struct ls_sliced_name {
+    char text[64];
+} ls_sliced_name;
+ls_sliced_name ls_sliced_named(const ls_sliced *, const char *name);
+
+/* The slice's first one of `all`, and how many it has. */
+int64_t ls_sliced_first(const ls_sliced *, int64_t all);
+int64_t ls_sliced_count(const ls_sliced *, int64_t all);
+
+/* Parameter i of the value's layer has rows (dim 0) or columns (1) of a tensor: the slice's share
+ * of `units` units, of `size` each, in each of `groups` groups. */
+typedef struct ls_sliced_part {
+    int param, dim, groups;
+    int64_t units, size;
+} ls_sliced_part;
+void ls_sliced_set(const ls_sliced *, const ls_value *, ls_sliced_part);
+
+/* Rows of a vocabulary: all slices of an embedding, of which of[k] is slice k's layer, and their
+ * sum; and the model's end. */
+ls_value *ls_sliced_embed(ls_sliced *, ls_value *ids, ls_embedding_options, ls_value **of);
+typedef struct ls_sliced_end {
+    const char *name;
+    int64_t vocab;
+    ls_value **tied; /* [n] slices of the embedding; NULL: the end has a weight of its own */
+} ls_sliced_end;
+void ls_sliced_loss(ls_sliced *, ls_value *x, ls_value *targets, ls_sliced_end);
+
+#endif

@@ -1,0 +1,116 @@
+/* tensor_test.c - parallel.tensor_virtual: runs of models that are cut into slices have one hash for
+ * any number of workers and way to shard; they are resumed, exported and begin with published
+ * weights as models of one slice do.
+ */
+/* ctest: slow seconds=15 */
+#include "cli/models.h"
+
+#define SMALL                                                                                      \
+    "configs/tiny.yaml --set train.eval_every=0 --set optim.warmup=2 --set "                       \
+    "train.virtual_workers=4 "
+#define LLAMA                                                                                      \
+    "--set model.kind=llama --set model.heads=6 --set model.kv_heads=3 --set model.head=own "
+
+/* Both runs end with the same weights. */
+static void same(const char *one, const char *other) {
+    char a[256], b[256];
+    hash_of(one, a);
+    hash_of(other, b);
+    assert_string_equal(a, b);
+}
+
+static void check_workers(const char *model) {
+    static const char *const ways[] = {
+        "-n 2",
+        "-n 3 --set parallel.zero=3",
+        "-n 2 --set parallel.mesh.tensor=2",
+        "-n 3 --set parallel.mesh.tensor=3 --set parallel.zero=2",
+        "-n 4 --set parallel.mesh.tensor=2",
+        "-n 2 --set parallel.mesh.pipe=2 --set parallel.schedule=zb-h1",
+        "-n 4 --set parallel.mesh.pipe=2 --set parallel.mesh.tensor=2",
+        "-n 1 --set train.micro_batch=4 --set parallel.zero=1"};
+    char *line = ls_format("train " SMALL "-o @/one -n 1 --set train.steps=4 %s", model);
+    expect(line, 0, NULL);
+    free(line);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        line = ls_format("train " SMALL "-o @/many %s --set train.steps=4 %s", ways[i], model);
+        expect(line, 0, NULL);
+        free(line);
+        same("one", "many");
+        shell_of_run("many", "rm -r $r");
+    }
+    shell_of_run("one", "rm -r $r");
+}
+
+static void test_workers(void **state) {
+    (void)state;
+    check_workers("--set parallel.tensor_virtual=3");
+    check_workers(LLAMA "--set parallel.tensor_virtual=3 --set train.compute=bf16");
+    check_workers(LLAMA "--set parallel.tensor_virtual=3 --set model.head=tied");
+}
+
+static void test_resume(void **state) {
+    (void)state;
+    expect("train " SMALL "-o @/whole -n 1 --set train.steps=6 --set parallel.tensor_virtual=3", 0,
+           NULL);
+    expect("train " SMALL "-o @/part -n 2 --set train.steps=6 --set parallel.tensor_virtual=3 "
+           "--until 3 --set parallel.mesh.tensor=2",
+           75, NULL);
+    expect("train --resume @/part -n 2 --set parallel.tensor_virtual=2", 1,
+           "parallel.tensor_virtual is 2, but the run began with 3");
+    expect("train --resume @/part -n 3 --set parallel.mesh.tensor=3", 0, NULL);
+    same("whole", "part");
+}
+
+/* What a run that learns nothing exports is what it began with. */
+static void check_published(const char *from, const char *hash, int n) {
+    char *line = ls_format("train " SMALL "-o @/run -n 1 --set train.steps=2 --set optim.lr=0 "
+                           "--set optim.min_lr=0 --set model.from=%s "
+                           "--set parallel.tensor_virtual=%d",
+                           from, n);
+    expect(line, 0, NULL);
+    free(line);
+    char *got = hash_after("export @/run --to safetensors -o @/out", "hash ");
+    assert_string_equal(got, hash);
+    free(got);
+    shell_of_run("run", "rm -r $r out");
+}
+
+static void check_model(const char *model) {
+    char *line = ls_format("train " SMALL "-o @/a -n 1 --set train.steps=4 %s", model);
+    expect(line, 0, NULL);
+    free(line);
+    char *hash = hash_after("export @/a --to safetensors -o @/b", "hash ");
+    char *same = hash_after("export @/a --to gguf -o @/c.gguf", "hash ");
+    assert_string_equal(same, hash);
+    import_same("@/c.gguf -o @/d", hash);
+    for (int n = 1; n <= 3; n++) {
+        check_published("@/b", hash, n);
+        check_published("@/d", hash, n);
+    }
+    free(hash), free(same);
+    shell_of_run("a", "rm -r $r b c.gguf d");
+}
+
+static void test_published(void **state) {
+    (void)state;
+    check_model("--set parallel.tensor_virtual=2");
+    check_model(LLAMA "--set model.bias=qkv --set parallel.tensor_virtual=3");
+}
+
+static void test_text(void **state) {
+    (void)state;
+    expect("train " SMALL "-o @/t -n 1 --set train.steps=4 --set parallel.tensor_virtual=3", 0,
+           NULL);
+    expect("generate @/t --tokens 40 --seed 3", 0, NULL);
+    expect("eval @/t", 0, "loss");
+    expect("train " SMALL "-o @/u -n 1 --set model.kind=mlp --set parallel.tensor_virtual=3", 1,
+           NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_workers), cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_published), cmocka_unit_test(test_text)};
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}

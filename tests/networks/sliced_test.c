@@ -1,0 +1,225 @@
+/* sliced_test.c - models whose products are cut into slices: they begin with the weights of a model
+ * of one slice and compute what it does; gradients; tokens one by one with the bits of the whole
+ * text; and what is refused. */
+/* ctest: busy seconds=8 */
+#include "networks/sliced.h"
+
+#include <math.h>
+
+#include "infer/decode.h"
+#include "model/check.h"
+#include "model/fixture.h"
+#include "model/tensor_part.h"
+#include "networks/network.h"
+
+enum { SAMPLES = 3, SLICES = 4 };
+
+static ls_config config_of(int64_t kind, int64_t n) {
+    ls_config c;
+    ls_config_defaults(&c);
+    c.model.kind = kind;
+    c.model.layers = 2;
+    c.model.width = 40;
+    c.model.heads = kind == LS_MODEL_LLAMA ? 10 : 5;
+    c.model.kv_heads = kind == LS_MODEL_LLAMA ? 5 : 0;
+    c.model.ffn = 37;
+    c.model.bias = LS_BIAS_ALL;
+    c.model.context = 20;
+    c.model.vocab = 301;
+    c.model.head = LS_HEAD_OWN;
+    c.parallel.tensor_virtual = n;
+    return c;
+}
+
+static ls_model model_of(const ls_config *c) {
+    ls_model m = {0};
+    ls_error e = {0};
+    assert_ls_ok(ls_network_create(c, &m, &e), e);
+    return m;
+}
+
+/* ---- the same function of the same weights ---- */
+
+typedef struct setup {
+    ls_model model;
+    ls_compute compute;
+    float *params, *memory;
+    void *half;
+    ls_infer infer;
+    double losses[SAMPLES]; /* of a token */
+    float *logits;          /* [vocab] after the first sample */
+} setup;
+
+static void compute(setup *s, const ls_config *c, const uint32_t *samples, ls_dtype type) {
+    *s = (setup){.model = model_of(c)};
+    const ls_model *m = &s->model;
+    fix_compute(&s->compute, m, 2, NULL);
+    s->params = fix_nans(m->nfloats);
+    ls_model_init(m, 7, 0, m->nfloats, s->params);
+    s->half = malloc(m->nfloats * 2);
+    if (type != LS_F32) s->compute.k->narrow(type, m->nfloats, s->params, s->half);
+    s->memory = fix_nans(ls_infer_nbytes(m, type, SAMPLES) / sizeof(float) + 1);
+    s->infer = (ls_infer){.model = m,
+                          .compute = &s->compute,
+                          .dtype = type,
+                          .params = type == LS_F32 ? (void *)s->params : s->half,
+                          .memory = s->memory,
+                          .n = SAMPLES};
+    ls_infer_losses(&s->infer, SAMPLES, samples, s->losses);
+    for (int i = 0; i < SAMPLES; i++) s->losses[i] /= (double)m->targets;
+    s->logits = fix_nans((size_t)c->model.vocab);
+    memcpy(s->logits, ls_infer_next(&s->infer, samples, c->model.context),
+           (size_t)c->model.vocab * sizeof *s->logits);
+}
+
+static void end(setup *s) {
+    ls_compute_close(&s->compute);
+    ls_model_free(&s->model);
+    free(s->params), free(s->memory), free(s->half), free(s->logits);
+}
+
+/* Each element of each tensor is in one slice, and has its initial value. */
+static void check_weights(const setup *one, const setup *cut) {
+    size_t n = 0;
+    for (int i = 0; i < cut->model.nparams; i++) {
+        const ls_param *p = &cut->model.params[i];
+        const ls_param *whole = &one->model.params[p->part.tensor - 1];
+        char name[LS_NAME];
+        ls_tensor_part_name(p, name);
+        assert_string_equal(name, whole->name);
+        assert_int_equal(ls_tensor_part_dim(p, 0), whole->dims[0]);
+        for (size_t k = 0, at = 0; k < p->count; k++, n++) {
+            ls_tensor_part_run(p, k, &at);
+            assert_true(at < whole->count);
+            assert_true(cut->params[p->offset + k] == one->params[whole->offset + at]);
+        }
+    }
+    assert_int_equal(n, one->model.count);
+}
+
+static void compare(int64_t kind, ls_head_kind head, ls_dtype type, double most) {
+    setup one, cut;
+    ls_config c = config_of(kind, 1);
+    c.model.head = head;
+    uint32_t *samples = fix_tokens((size_t)(SAMPLES * (c.model.context + 1)), c.model.vocab, 5);
+    compute(&one, &c, samples, type);
+    for (int n = 2; n <= SLICES; n++) {
+        c.parallel.tensor_virtual = n;
+        compute(&cut, &c, samples, type);
+        check_weights(&one, &cut);
+        assert_int_equal(cut.model.nslices, n);
+        for (int i = 0; i < SAMPLES; i++) assert_true(fabs(cut.losses[i] - one.losses[i]) <= most);
+        for (int64_t v = 0; v < c.model.vocab; v++)
+            assert_true(fabs((double)cut.logits[v] - (double)one.logits[v]) <= most);
+        end(&cut);
+    }
+    end(&one);
+    free(samples);
+}
+
+static void test_function(void **state) {
+    (void)state;
+    compare(LS_MODEL_GPT2, LS_HEAD_TIED, LS_F32, 1e-5);
+    compare(LS_MODEL_LLAMA, LS_HEAD_OWN, LS_F32, 1e-5);
+    compare(LS_MODEL_LLAMA, LS_HEAD_TIED, LS_F32, 1e-5);
+    compare(LS_MODEL_GPT2, LS_HEAD_TIED, LS_BF16, 1e-2);
+    compare(LS_MODEL_LLAMA, LS_HEAD_OWN, LS_BF16, 1e-2);
+    compare(LS_MODEL_LLAMA, LS_HEAD_OWN, LS_F16, 2e-3);
+}
+
+/* ---- gradients ---- */
+
+static void print_wrong(void *arg, const ls_check_result *r) {
+    (void)arg;
+    if (r->wrong) print_error("%s: %s\n", r->layer->name, r->wrong);
+}
+
+static void test_gradients(void **state) {
+    (void)state;
+    static const int64_t kinds[] = {LS_MODEL_GPT2, LS_MODEL_LLAMA};
+    for (int i = 0; i < 2; i++) {
+        ls_config c = config_of(kinds[i], 3);
+        ls_error e = {0};
+        int nwrong = 0;
+        c.model.layers = 1;
+        c.model.vocab = 50;
+        ls_model m = model_of(&c);
+        assert_ls_ok(ls_check_model(&m, print_wrong, NULL, &nwrong, &e), e);
+        assert_int_equal(nwrong, 0);
+        ls_model_free(&m);
+    }
+}
+
+/* ---- tokens one by one ---- */
+
+static void decode(int64_t kind, ls_dtype type, int n) {
+    setup s;
+    ls_config c = config_of(kind, n);
+    int64_t T = c.model.context, V = c.model.vocab, prompt = T / 2;
+    uint32_t *text = fix_tokens((size_t)(SAMPLES * (T + 1)), V, 6);
+    compute(&s, &c, text, type);
+    float *memory = fix_nans(ls_decode_nbytes(&s.model, type) / sizeof(float) + 1);
+    float *got = fix_nans((size_t)V);
+    ls_decode d = {.model = &s.model,
+                   .compute = &s.compute,
+                   .dtype = type,
+                   .params = s.infer.params,
+                   .memory = memory};
+    memcpy(got, ls_decode_prompt(&d, text, prompt), (size_t)V * sizeof *got);
+    for (int64_t i = prompt; i < T; i++) {
+        assert_memory_equal(got, ls_infer_next(&s.infer, text, i), (size_t)V * sizeof *got);
+        memcpy(got, ls_decode_next(&d, text[i]), (size_t)V * sizeof *got);
+    }
+    assert_memory_equal(got, ls_infer_next(&s.infer, text, T), (size_t)V * sizeof *got);
+    assert_true(ls_decode_weights_read(&d) <= s.model.nfloats * sizeof(float));
+    end(&s);
+    free(memory), free(got), free(text);
+}
+
+static void test_decode(void **state) {
+    (void)state;
+    decode(LS_MODEL_GPT2, LS_F32, 2);
+    decode(LS_MODEL_GPT2, LS_BF16, 3);
+    decode(LS_MODEL_LLAMA, LS_F32, 3);
+    decode(LS_MODEL_LLAMA, LS_BF16, 2);
+}
+
+/* ---- what is refused ---- */
+
+static void refused(const ls_config *c, const char *text) {
+    ls_model m = {0};
+    ls_error e = {0};
+    assert_ls_fails(ls_network_create(c, &m, &e), LS_EINVAL, text, e);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    ls_config c = config_of(LS_MODEL_LLAMA, 6);
+    refused(&c,
+            "the model has 5 heads of keys and values, and each slice needs one; set 5 or less");
+    c.parallel.tensor_virtual = 5;
+    c.model.ffn = 3;
+    refused(&c, "the model has 3 hidden units (model.ffn)");
+    c.model.ffn = 37;
+    c.model.vocab = 2;
+    refused(&c, "the model has 2 tokens (model.vocab)");
+    c = config_of(LS_MODEL_LLAMA, 2);
+    c.model.qk_norm = 1;
+    refused(&c, "model.qk_norm");
+    c = config_of(LS_MODEL_LLAMA, 2);
+    c.model.experts = 4;
+    c.model.bias = LS_BIAS_NONE;
+    refused(&c, "model.experts");
+    c = config_of(LS_MODEL_LLAMA, 2);
+    c.lora.rank = 2;
+    refused(&c, "lora.rank");
+    c = config_of(LS_MODEL_MLP, 2);
+    refused(&c, "only models of kind gpt2 and llama are cut into slices; set 1");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_function), cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_decode), cmocka_unit_test(test_refused)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
