@@ -155,8 +155,11 @@ static const char *compare_bits(const work *w) {
         ls_checkpoint_verify(other, &b, NULL) == LS_OK) {
         bool same = memcmp(&a.weights, &b.weights, sizeof a.weights) == 0 &&
                     memcmp(&a.optimizer, &b.optimizer, sizeof a.optimizer) == 0;
-        text = same ? "branch 1 has the bits of the run at its last step"
-                    : "branch 1 has OTHER bits than the run at its last step: was the run trained "
+        bool fastest = w->run.parallel.reduce == LS_REDUCE_FASTEST;
+        text = same      ? "branch 1 has the bits of the run at its last step"
+               : fastest ? "branch 1 has other bits than the run at its last step, as they depend "
+                           "on the workers with parallel.reduce fastest"
+                         : "branch 1 has OTHER bits than the run at its last step: was the run trained "
                       "by another version?";
     }
     free(own);
@@ -260,6 +263,7 @@ static ls_status write_picture(const work *w, ls_error *e) {
 
 static ls_status run_all(work *w, ls_error *e) {
     LS_TRY(open_run(w, e));
+    LS_TRY(cli_batch_jobs_check(&w->o->workers, &w->run, e));
     LS_TRY(plan_branches(w, e));
     LS_TRY(predict(w, e));
     LS_TRY(ls_file_make_dirs(w->output, e));

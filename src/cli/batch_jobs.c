@@ -75,6 +75,13 @@ static ls_status run_at_once(work *w, ls_error *e) {
     return s;
 }
 
+ls_status cli_batch_jobs_check(const cli_batch_workers *o, const ls_config *c, ls_error *e) {
+    if (o->jobs <= 1 || c->parallel.reduce != LS_REDUCE_FASTEST) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "--jobs: not with parallel.reduce fastest: trainings side by side have other "
+                   "numbers of workers, on which their bits depend; leave out --jobs, or use tree");
+}
+
 ls_status cli_batch_jobs_run(const cli_batch_workers *o, cli_batch_job *list, int n, ls_error *e) {
     work w = {.o = o, .list = list, .n = n};
     return o->jobs > 1 && n > 1 ? run_at_once(&w, e) : run_in_turn(&w, e);

@@ -23,6 +23,9 @@ typedef struct cli_batch_job {
     bool diverged; /* set: its loss is no number any more */
 } cli_batch_job;
 
+/* LS_EINVAL: trainings side by side are asked for, and what they come to depends on their workers. */
+ls_status cli_batch_jobs_check(const cli_batch_workers *, const ls_config *, ls_error *);
+
 /* Trains all n up to their steps. A failure, other than a loss that is no number, ends all.
  * LS_EABORT: interrupted. */
 ls_status cli_batch_jobs_run(const cli_batch_workers *, cli_batch_job *list, int n, ls_error *);

@@ -271,6 +271,7 @@ static ls_status predict(work *w, ls_error *e) {
 static ls_status run_all(work *w, ls_error *e) {
     ls_target_regime regimes[CLI_TARGET_BATCHES];
     ls_config c;
+    LS_TRY(cli_batch_jobs_check(&w->o->workers, w->o->config, e));
     for (int i = 0; i < w->o->nbatches; i++) /* before anything is trained */
         for (int k = 0; k < w->o->nfactors; k++)
             LS_TRY(ls_target_config(w->o->config, &w->o->target, w->o->batches[i],

@@ -216,6 +216,9 @@ static void test_refused(void **state) {
     expect_line("batch @/run --branch 1,2 --machine nowhere --times 1", 1, "nowhere");
     expect_line("batch configs/tiny.yaml --steps-to 3 --batches 12 -o @/no", 1,
                 "virtual_workers 8 does not divide train.batch 12");
+    expect_line("batch configs/tiny.yaml --steps-to 3 --jobs 2 -o @/no --set parallel.reduce=fastest", 1,
+                "--jobs: not with parallel.reduce fastest");
+    expect_line("batch @/run --branch 1,2 --jobs 0", 2, "--jobs: '0'");
     assert_false(file_exists("no"));
     expect_line("batch configs/tiny.yaml --steps-to 3 --batches 16 --rates 1,1000000 -o @/high", 1,
                 "the learning rate is 3000, and 1000 is the most; use lower ones");
