@@ -159,7 +159,7 @@ static void test_times(void **state) {
     expect("batch @/run --at 20 --branch 1,2,4 -n 1 --machine configs/machines/v100.yaml --times 1,2,16",
            0, "     16       64 ");
     expect("batch @/run --at 20 --branch 1,2,4 -n 1 --machine configs/machines/v100.yaml --times 64,128",
-           0, "\n    128       64      9.8          -          -          -          -          -\n");
+           0, "          -          -          -          -          -\n");
     expect("batch @/run --at 20 --branch 1,2 -n 1 --machine configs/machines/v100.yaml --times 2 --json",
            0, "\"money\": [");
     expect(STEPS_TO "-n 1 -o @/steps --machine configs/machines/v100.yaml --times 1,8", 0,
