@@ -8,7 +8,7 @@
  * stays in memory; before the Backward of the segment's last layer all its layers run again
  * (Recompute). `recompute_layers` limits segments to the first layers, whose memory is needed
  * longest. A frozen layer without a Backward is not computed again: segments begin after the last
- * such layer. In a pipeline a segment also ends with its stage. No other pass is concerned: a Recompute
+ * such layer, or one whose backward is whole. In a pipeline a segment also ends with its stage. No other pass is concerned: a Recompute
  * writes what Forward wrote, so between the two the buffers are dead (frees.c).
  *
  * Workers that divide the slices of a segment each compute their own layers again. What they have
@@ -27,7 +27,8 @@ static int *find_segments(const ls_plan *p) {
     if (p->c.recompute_layers && 1 + p->c.recompute_layers < last) last = 1 + p->c.recompute_layers;
     for (int l = 0; l < m->nlayers; l++) first[l] = NONE;
     for (int l = begin; l < last; l++)
-        if (m->layers[l].is_constant && m->layers[l].nparams) begin = l + 1;
+        if ((m->layers[l].is_constant && m->layers[l].nparams) || m->layers[l].backward_whole)
+            begin = l + 1;
     while (begin < last && !ls_model_is_cut(m, begin)) begin++;
     for (int end = begin + 1; end <= last; end++) {
         bool meets = p->stage_of && end < m->nlayers && p->stage_of[end] != p->stage_of[end - 1];

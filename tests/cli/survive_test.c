@@ -135,6 +135,26 @@ static void test_killed_in_a_pipeline(void **arg) {
            "parallel.chunks=2 --set parallel.transport=tcp");
 }
 
+/* A worker of those that divide the slices of layers. */
+static void test_killed_in_a_tensor_group(void **arg) {
+    (void)arg;
+    static const char *const how[] = {"--set parallel.tensor_virtual=3 --set parallel.zero=3",
+                                      "--set parallel.tensor_virtual=3 --set "
+                                      "parallel.transport=tcp"};
+    char more[256], *output = NULL;
+    program p = start(1, "sliced", STEPS, how[0]);
+    assert_int_equal(program_end(&p, &output), 0);
+    free(output);
+    for (int i = 0; i < 2; i++) {
+        char run[32];
+        snprintf(run, sizeof run, "tensor-%d", i);
+        snprintf(more, sizeof more, "%s --set parallel.mesh.tensor=2", how[i]);
+        p = start_until(STEPS * 2 / 3, i ? 2 : 4, run, more);
+        check_like(&p, "sliced", run, signal_children(&p, SIGKILL, 1 + 10 / LESS, 150),
+                   "were killed");
+    }
+}
+
 static void test_stopped(void **arg) {
     (void)arg;
     program p = start_until(STEPS / 2, 4, "stopped", "--set survival.heartbeat_s=0.3");
@@ -470,6 +490,7 @@ int main(void) {
         cmocka_unit_test(test_backup),      cmocka_unit_test(test_slow_limit),
         cmocka_unit_test(test_stay),        cmocka_unit_test(test_killed_apart), cmocka_unit_test(test_killed_in_gossip),
         cmocka_unit_test(test_killed_in_a_pipeline),
+        cmocka_unit_test(test_killed_in_a_tensor_group),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
