@@ -19,12 +19,15 @@
 #include "plan/plan.h"
 
 /* Returns first [nlayers]: for the last layer of a segment, the segment's first; else NONE. The head
- * has no Forward. */
+ * has no Forward; the slices of one, which have the model's largest products, are not computed
+ * twice. */
 enum { NONE = -1 };
 static int *find_segments(const ls_plan *p) {
     const ls_model *m = p->c.model;
     int *first = LS_NEW_ARRAY(int, (size_t)m->nlayers), begin = 1, last = m->nlayers - 1;
     if (p->c.recompute_layers && 1 + p->c.recompute_layers < last) last = 1 + p->c.recompute_layers;
+    for (int l = 0; l < last; l++)
+        if (m->layers[l].has_logits) last = l;
     for (int l = 0; l < m->nlayers; l++) first[l] = NONE;
     for (int l = begin; l < last; l++)
         if ((m->layers[l].is_constant && m->layers[l].nparams) || m->layers[l].backward_whole)

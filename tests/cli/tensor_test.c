@@ -23,7 +23,7 @@ static void check_workers(const char *model) {
     static const char *const ways[] = {
         "-n 2",
         "-n 3 --set parallel.zero=3",
-        "-n 2 --set parallel.mesh.tensor=2",
+        "-n 2 --set parallel.mesh.tensor=2 --set parallel.recompute=2",
         "-n 3 --set parallel.mesh.tensor=3 --set parallel.zero=2",
         "-n 4 --set parallel.mesh.tensor=2",
         "-n 2 --set parallel.mesh.pipe=2 --set parallel.schedule=zb-h1",

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "infer/decode.h"
+#include "layers/vocabulary_slices.h"
 #include "model/check.h"
 #include "model/fixture.h"
 #include "model/tensor_part.h"
@@ -127,6 +128,61 @@ static void test_function(void **state) {
     compare(LS_MODEL_LLAMA, LS_HEAD_OWN, LS_F16, 2e-3);
 }
 
+/* What slices pass on of a row is the number itself, in parts that bf16 has. */
+static void test_exact(void **state) {
+    (void)state;
+    static const float numbers[] = {0, 1, -1, 0.1f, -12.3456789f, 1e-20f, 3.1e7f, 65535.996f};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        float parts[LS_EXACT];
+        ls_exact_put(numbers[i], parts);
+        assert_true(ls_exact_get(parts) == numbers[i]);
+        for (int k = 0; k < LS_EXACT; k++) assert_true(ls_exact_upper(parts[k]) == parts[k]);
+    }
+}
+
+/* ---- rows without a label ---- */
+
+/* Samples of conversations: tokens, targets of which some are none, and places in two texts. The
+ * last sample has no targets. */
+static int32_t *conversations(const ls_model *m, const ls_config *c) {
+    size_t row = m->sample_nbytes / sizeof(int32_t);
+    int64_t T = c->model.context;
+    int32_t *samples = LS_NEW_ARRAY(int32_t, SAMPLES * row);
+    uint32_t *tokens = fix_tokens((size_t)(SAMPLES * T * 2), c->model.vocab, 8);
+    for (int64_t i = 0; i < SAMPLES * T; i++) {
+        int32_t *sample = samples + (size_t)(i / T) * row;
+        int64_t t = i % T;
+        bool none = i / T == SAMPLES - 1 || t % 3 == 1;
+        sample[m->inputs[0].offset / 4 + (size_t)t] = (int32_t)tokens[2 * i];
+        sample[m->inputs[1].offset / 4 + (size_t)t] = none ? -1 : (int32_t)tokens[2 * i + 1];
+        sample[m->inputs[2].offset / 4 + (size_t)t] = (int32_t)(t < 7 ? t : t - 7);
+    }
+    free(tokens);
+    return samples;
+}
+
+static void test_labels(void **state) {
+    (void)state;
+    ls_config c = config_of(LS_MODEL_LLAMA, 1);
+    c.data.format = LS_DATA_CHAT;
+    c.data.packing = 1;
+    ls_model m = model_of(&c);
+    assert_int_equal(m.ninputs, 3);
+    int32_t *samples = conversations(&m, &c);
+    setup one, cut;
+    compute(&one, &c, (const uint32_t *)samples, LS_F32);
+    c.parallel.tensor_virtual = 3;
+    compute(&cut, &c, (const uint32_t *)samples, LS_F32);
+    assert_true(one.losses[0] > 1);
+    for (int i = 0; i < SAMPLES; i++) assert_true(fabs(cut.losses[i] - one.losses[i]) <= 1e-5);
+    assert_true(cut.losses[SAMPLES - 1] == 0);
+    assert_int_equal(cut.model.weighing.ntargets, one.model.weighing.ntargets);
+    assert_int_equal(cut.model.weighing.labels_at, one.model.weighing.labels_at);
+    end(&one), end(&cut);
+    ls_model_free(&m);
+    free(samples);
+}
+
 /* ---- gradients ---- */
 
 static void print_wrong(void *arg, const ls_check_result *r) {
@@ -219,7 +275,8 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_function), cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_decode), cmocka_unit_test(test_refused)};
+        cmocka_unit_test(test_function), cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_labels),   cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_decode),   cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
