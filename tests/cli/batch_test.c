@@ -154,6 +154,28 @@ static void test_jobs_killed(void **state) {
     same_hash("side/step-20-x4", "in-turn/step-20-x4");
 }
 
+/* The disk is full while branches are written: the command ends and says so, and the same command
+ * goes on. */
+static void test_full(void **state) {
+    (void)state;
+    static const char *const faults[][2] = {
+        {"write step-20-x2.yaml ENOSPC 0", "No space left"},
+        {"rename .copy ENOSPC 1", "No space left"},
+        {"write .step-40/model ENOSPC 0", "could not be written; the newest good one is"},
+        {"write branches.svg ENOSPC 0", "branches.svg"}};
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        char line[256], run[64];
+        snprintf(line, sizeof line,
+                 "batch @/run --at 20 --branch 1,2,4 --tokens 10240 -o @/full-%d -n 2 --jobs 2", (int)i);
+        snprintf(run, sizeof run, "full-%d/step-20-x1", (int)i);
+        setenv("LOCKSTEP_FAULTS", faults[i][0], 1);
+        expect(line, 1, faults[i][1]);
+        unsetenv("LOCKSTEP_FAULTS");
+        expect(line, 0, "critical batch: ");
+        same_hash(run, "in-turn/step-20-x1");
+    }
+}
+
 static void test_times(void **state) {
     (void)state;
     expect("batch @/run --at 20 --branch 1,2,4 -n 1 --machine configs/machines/v100.yaml --times 1,2,16",
@@ -230,7 +252,7 @@ int main(void) {
         cmocka_unit_test(test_until),  cmocka_unit_test(test_branches),
         cmocka_unit_test(test_killed), cmocka_unit_test(test_gone),
         cmocka_unit_test(test_jobs),   cmocka_unit_test(test_jobs_of_pipelines),
-        cmocka_unit_test(test_jobs_killed),
+        cmocka_unit_test(test_jobs_killed), cmocka_unit_test(test_full),
         cmocka_unit_test(test_times),
         cmocka_unit_test(test_steps_to),
         cmocka_unit_test(test_refused),

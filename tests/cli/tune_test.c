@@ -153,6 +153,29 @@ static void test_killed_trial(void **state) {
     same_result("population", "struck");
 }
 
+/* Disks that are full while results, tables, configs and checkpoints are written: the command ends
+ * and says which file, and the same command goes on to the same result. */
+static void test_full(void **state) {
+    (void)state;
+    static const char *const faults[][2] = {
+        {"write tune.jsonl ENOSPC 4", "tune.jsonl: can't be written: No space left"},
+        {"write tune.txt ENOSPC 3", "tune.txt"},
+        {"write trial-004 ENOSPC 0", "trial-004"},
+        {"write .step-4/model ENOSPC 0", "could not be written; there is no good one"},
+        {"rename .copy ENOSPC 0", "No space left"},
+        {"rename best.yaml ENOSPC 0", "best.yaml"}};
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        char line[512], name[32];
+        snprintf(name, sizeof name, "full-%d", (int)i);
+        snprintf(line, sizeof line, TINY "--space @/pbt.yaml -o @/%s -n 2", name);
+        setenv("LOCKSTEP_FAULTS", faults[i][0], 1);
+        expect(line, 1, faults[i][1]);
+        unsetenv("LOCKSTEP_FAULTS");
+        expect(line, 0, "best: trial ");
+        same_result("population", name);
+    }
+}
+
 static void test_interrupted(void **state) {
     (void)state;
     char *output = NULL;
@@ -217,7 +240,7 @@ int main(void) {
         cmocka_unit_test(test_asha),        cmocka_unit_test(test_best),
         cmocka_unit_test(test_more),        cmocka_unit_test(test_grid),
         cmocka_unit_test(test_killed),      cmocka_unit_test(test_pbt),
-        cmocka_unit_test(test_killed_trial),
+        cmocka_unit_test(test_killed_trial), cmocka_unit_test(test_full),
         cmocka_unit_test(test_interrupted), cmocka_unit_test(test_refused),
         cmocka_unit_test(test_metric),
     };
