@@ -29,7 +29,7 @@ typedef struct team {
 static void start(team *t, int i) {
     char line[2048];
     snprintf(line, sizeof line,
-             "train configs/tiny.yaml -n 2 -o @/%s --listen 127.0.0.1:%d --hosts %d "
+             "train configs/tiny.yaml -n 2 -o @/%s --listen 127.0.0.1:%d --hosts %d " SMALLER
              "--membership %s --set survival.etcd_run=%s --set survival.heartbeat_s=0.6 "
              "--set survival.rejoin_s=100 --set train.steps=%d --set train.eval_every=40 "
              "--set checkpoint.every=40 --set log.every=1000 --set survival.balance=off %s",
@@ -267,7 +267,7 @@ static void test_users(void **arg) {
 static void train_undisturbed(void) {
     char line[512];
     snprintf(line, sizeof line,
-             "train configs/tiny.yaml -n 2 -o @/undisturbed --set train.steps=%d "
+             "train configs/tiny.yaml -n 2 -o @/undisturbed --set train.steps=%d " SMALLER
              "--set train.eval_every=40 --set log.every=1000",
              STEPS);
     host h = host_start(line);

@@ -12,9 +12,9 @@
 
 enum { STEPS = 240 };
 
-static const char SETTINGS[] = "--set train.virtual_workers=8 --set train.steps=%d "
-                               "--set train.eval_every=40 --set checkpoint.every=30 "
-                               "--set log.every=1000 --set survival.balance=off %s";
+static const char SETTINGS[] = SMALLER "--set train.virtual_workers=8 --set train.steps=%d "
+                                       "--set train.eval_every=40 --set checkpoint.every=30 "
+                                       "--set log.every=1000 --set survival.balance=off %s";
 
 static host start(int workers, const char *run, const char *how, const char *more) {
     char line[2048], settings[1024];

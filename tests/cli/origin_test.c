@@ -5,11 +5,11 @@
 
 #define TUNE                                                                                       \
     "--set train.from=@/base --set train.steps=6 --set train.eval_every=1 --set optim.lr=1e-4 "    \
-    "--set optim.min_lr=1e-5 --set optim.warmup=1 " SMALLER
+    "--set optim.min_lr=1e-5 --set optim.warmup=1 " SMALL_MODEL
 
 static void test_base(void **state) {
     (void)state;
-    expect("train configs/tiny.yaml -n 2 -o @/base " SMALLER "--set train.steps=40", 0,
+    expect("train configs/tiny.yaml -n 2 -o @/base " SMALL_MODEL "--set train.steps=40", 0,
            "validation loss");
 }
 
@@ -63,7 +63,7 @@ static void test_resume(void **state) {
     program_end(&p, &output);
     free(output);
     let_go("again");
-    expect("train configs/tiny.yaml -n 1 -o @/base --resume " SMALLER "--set train.steps=45", 0,
+    expect("train configs/tiny.yaml -n 1 -o @/base --resume " SMALL_MODEL "--set train.steps=45", 0,
            "step-45");
     expect("train configs/tiny.yaml -n 2 -o @/again --resume " TUNE, 0, "validation loss");
     hash_of("tuned", alone);
@@ -76,7 +76,7 @@ static void test_resume(void **state) {
 
 static void test_errors(void **state) {
     (void)state;
-    expect("train configs/tiny.yaml -o @/wrong --set train.from=@/base " SMALLER
+    expect("train configs/tiny.yaml -o @/wrong --set train.from=@/base " SMALL_MODEL
            "--set model.layers=3",
            1, "set model.layers=2");
     expect("train configs/tiny.yaml -o @/wrong --set train.from=@/absent", 1, "does not exist");

@@ -7,9 +7,9 @@
 /* ctest: slow seconds=10 */
 #include "cli/hosts.h"
 
-static const char SETTINGS[] = "--set train.virtual_workers=8 --set train.steps=80 "
-                               "--set train.eval_every=0 --set checkpoint.every=40 "
-                               "--set log.every=1000 --set survival.balance=off";
+static const char SETTINGS[] = SMALLER "--set train.virtual_workers=8 --set train.steps=80 "
+                                       "--set train.eval_every=0 --set checkpoint.every=40 "
+                                       "--set log.every=1000 --set survival.balance=off";
 
 static const char THIRD[] = "--set parallel.zero=3";
 

@@ -8,7 +8,7 @@
 /* The command line of a run, for printf(): its name, then what `steps` and `every` (between
  * checkpoints) ask for, then more options. */
 #define TRAIN_LINE(steps, every)                                                                   \
-    "train configs/tiny.yaml -n 2 -o @/%s --set train.steps=" steps                                \
+    "train configs/tiny.yaml -n 2 -o @/%s " SMALLER "--set train.steps=" steps                     \
     " --set checkpoint.every=" every                                                               \
     " --set log.every=1000 --set train.eval_every=0 --set survival.balance=off%s"
 
