@@ -3,6 +3,10 @@
  * It walks the plan from the end. A use of a buffer that no later action reads is its last use: a
  * Free follows it. A use that overwrites the buffer begins its life, so before that use the buffer
  * is dead again.
+ *
+ * A Free of what was sent waits until the receiver has read it. Workers that divide slices would wait
+ * so for each other at every message. There such a Free comes later: after the worker has read what
+ * another one has sent since, which it waits for in any case.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +45,88 @@ static void reverse(ls_action *actions, int n) {
     }
 }
 
+/* ---- what was sent ---- */
+
+/* Frees [n] of a worker that come later. */
+typedef struct later {
+    int *buffers;
+    int n;
+} later;
+
+typedef struct delay {
+    const ls_plan *p;
+    ls_plan to;
+    later *of; /* [nworkers] */
+    int worker;
+    bool used; /* the action uses a buffer of its worker's list */
+} delay;
+
+static void end_later(delay *d, int worker) {
+    later *l = &d->of[worker];
+    for (int i = 0; i < l->n; i++)
+        ls_plan_append(&d->to,
+                       &(ls_action){.kind = LS_FREE, .worker = worker, .buffer = l->buffers[i]});
+    l->n = 0;
+}
+
+static void note_use(int buffer, ls_use how, void *arg) {
+    delay *d = arg;
+    const later *l = &d->of[d->worker];
+    (void)how;
+    for (int i = 0; i < l->n; i++) d->used = d->used || l->buffers[i] == buffer;
+}
+
+/* Does the layer read what another worker has sent? */
+static bool reads_message(const ls_plan *p, const ls_action *a) {
+    const ls_layer *l = &p->c.model->layers[a->layer];
+    if (!ls_action_calls_layer(a)) return false;
+    if (a->kind == LS_BACKWARD && !l->loss) return ls_plan_crosses(p, a->layer);
+    for (int k = 0; k < l->ninputs; k++)
+        if (ls_plan_crosses(p, l->inputs[k])) return true;
+    return false;
+}
+
+/* Of all workers that the action concerns, those whose lists it uses free them before it. */
+static void end_used(delay *d, const ls_action *a) {
+    ls_worker_set of = ls_plan_concerned(d->p, a);
+    for (d->worker = of.from; d->worker < of.to; d->worker += of.step) {
+        d->used = a->kind == LS_NORM;
+        ls_action_uses(d->p, a, d->worker, note_use, d);
+        if (d->used) end_later(d, d->worker);
+    }
+}
+
+static bool follows_send(const ls_plan *p, int i) {
+    const ls_action *a = &p->actions[i], *before = i > 0 ? a - 1 : a;
+    return a->kind == LS_FREE && before->kind == LS_SEND && before->worker == a->worker &&
+           before->buffer == a->buffer;
+}
+
+static void delay_frees(ls_plan *p) {
+    delay d = {.p = p, .to = *p, .of = LS_NEW_ARRAY(later, (size_t)p->c.nworkers)};
+    d.to.actions = NULL;
+    d.to.nactions = d.to.capacity = 0;
+    for (int i = 0; i < p->nactions; i++) {
+        const ls_action *a = &p->actions[i];
+        if (follows_send(p, i)) {
+            later *l = &d.of[a->worker];
+            l->buffers = ls_grow(l->buffers, (size_t)l->n, sizeof *l->buffers);
+            l->buffers[l->n++] = a->buffer;
+            continue;
+        }
+        end_used(&d, a);
+        ls_plan_append(&d.to, a);
+        if (reads_message(p, a)) end_later(&d, a->worker);
+    }
+    for (int w = 0; w < p->c.nworkers; w++) {
+        end_later(&d, w);
+        free(d.of[w].buffers);
+    }
+    free(d.of);
+    free(p->actions);
+    *p = d.to;
+}
+
 void ls_plan_add_frees(ls_plan *p) {
     ls_plan reversed = {0};
     walk w = {.p = p, .out = &reversed};
@@ -60,4 +146,5 @@ void ls_plan_add_frees(ls_plan *p) {
     p->nactions = reversed.nactions;
     p->capacity = reversed.capacity;
     reverse(p->actions, p->nactions);
+    if (ls_plan_tensor(p) > 1) delay_frees(p);
 }
