@@ -28,8 +28,8 @@ static void check_workers(const char *model) {
         "-n 4 --set parallel.mesh.tensor=2",
         "-n 2 --set parallel.mesh.pipe=2 --set parallel.schedule=zb-h1",
         "-n 4 --set parallel.mesh.pipe=2 --set parallel.mesh.tensor=2 --set parallel.recompute=2",
-        "-n 6 --set parallel.mesh.tensor=3 --set parallel.mesh.pipe=2 --set "
-        "parallel.schedule=zb-h1 --set parallel.transport=tcp",
+        ("-n 6 --set parallel.mesh.tensor=3 --set parallel.mesh.pipe=2 --set "
+         "parallel.schedule=zb-h1 --set parallel.transport=tcp"),
         "-n 1 --set train.micro_batch=4 --set parallel.zero=1"};
     char *line = ls_format("train " SMALL "-o @/one -n 1 --set train.steps=4 %s", model);
     expect(line, 0, NULL);
