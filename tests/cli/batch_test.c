@@ -5,10 +5,10 @@
 
 #define TRAIN(name, more)                                                                          \
     "train configs/tiny.yaml -n 2 -o @/" name " --set checkpoint.every=20 --set log.every=1000 "   \
-    "--set survival.balance=off " SMALLER more
+    "--set survival.balance=off " SMALL_MODEL more
 
 #define STEPS_TO                                                                                   \
-    "batch configs/tiny.yaml --steps-to 5.2 --batches 8,32,128 --rates 0.5,1,40000 --samples 2400 " SMALLER
+    "batch configs/tiny.yaml --steps-to 5.2 --batches 8,32,128 --rates 0.5,1,40000 --samples 2400 " SMALL_MODEL
 
 static int make(void **state) {
     if (folder_make(state) != 0) return -1;

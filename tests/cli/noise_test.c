@@ -5,7 +5,7 @@
 
 #define LINE(name, more)                                                                           \
     "train configs/tiny.yaml -o @/" name " --set train.steps=40 --set train.eval_every=0 "        \
-    "--set checkpoint.every=20 --set survival.balance=off " SMALLER more
+    "--set checkpoint.every=20 --set survival.balance=off " SMALL_MODEL more
 #define NOISE " --set train.noise_scale=true"
 
 static char plain[256];
