@@ -295,7 +295,9 @@ ls_status ls_plan_add_messages(ls_plan *p, ls_error *e) {
     free(w.parts);
     free(p->actions);
     *p = w.to;
-    if (!whole) return ls_fail(e, LS_EINVAL, "plan: workers that have a model together wait for each other");
+    if (!whole)
+        return ls_fail(e, LS_EINVAL,
+                       "plan: workers that have a model together wait for each other");
     number_buffers(p);
     return LS_OK;
 }

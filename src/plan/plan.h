@@ -114,7 +114,9 @@ typedef struct ls_worker_set {
     int from, to, step;
 } ls_worker_set;
 
-static inline int ls_worker_set_count(ls_worker_set w) { return (w.to - w.from + w.step - 1) / w.step; }
+static inline int ls_worker_set_count(ls_worker_set w) {
+    return (w.to - w.from + w.step - 1) / w.step;
+}
 static inline bool ls_worker_set_has(ls_worker_set w, int worker) {
     return worker >= w.from && worker < w.to && (worker - w.from) % w.step == 0;
 }
@@ -386,6 +388,8 @@ int ls_plan_place(const ls_plan *, int worker);
 int ls_plan_worker(const ls_plan *, int rank, int place);
 /* Who runs the layer for the same virtual workers as `worker`? */
 int ls_plan_runner(const ls_plan *, int worker, int layer);
+/* The rank that runs the layer. */
+int ls_plan_rank_of(const ls_plan *, int layer);
 /* A worker's micro-batch, of all of a step. */
 int ls_plan_sequence(const ls_plan *, int worker, int vw, int micro);
 /* Does another rank read what this layer computes? */

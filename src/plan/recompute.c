@@ -43,10 +43,6 @@ static int *find_segments(const ls_plan *p) {
     return first;
 }
 
-static int rank_of(const ls_plan *p, int layer) {
-    return ls_plan_rank(p, ls_plan_runner(p, 0, layer));
-}
-
 /* Returns begins [ranks][nlayers]: for the layer of a rank whose Backward is its first of a segment,
  * the segment's first layer. first: of find_segments(). */
 static int *find_begins(const ls_plan *p, const int *first) {
@@ -58,7 +54,7 @@ static int *find_begins(const ls_plan *p, const int *first) {
         if (first[end] == NONE) continue;
         for (int r = 0; r < ranks; r++) seen[r] = false;
         for (int l = end; l >= first[end]; l--) {
-            int r = rank_of(p, l);
+            int r = ls_plan_rank_of(p, l);
             if (seen[r] || m->layers[l].is_constant) continue;
             seen[r] = true;
             begins[r * m->nlayers + l] = first[end];
@@ -76,7 +72,7 @@ static void add_action(ls_plan *list, const ls_plan *p, const int *begins, const
         first = begins[rank * m->nlayers + a->layer];
     for (int l = first; first != NONE && l <= a->layer; l++) {
         bool sent = ls_plan_crosses(p, l) && !m->layers[l].saved_floats;
-        if (m->layers[l].loss || rank_of(p, l) != rank || sent) continue;
+        if (m->layers[l].loss || ls_plan_rank_of(p, l) != rank || sent) continue;
         ls_action again = {.kind = LS_RECOMPUTE, .worker = a->worker, .layer = l};
         again.vw = a->vw;
         again.micro = a->micro;

@@ -48,7 +48,7 @@ void ls_plan_slices(const ls_plan *p, int part, int *first_p, int *end_p) {
     *end_p = ((part + 1) * n + tensor - 1) / tensor;
 }
 
-static int rank_of(const ls_plan *p, int layer) {
+int ls_plan_rank_of(const ls_plan *p, int layer) {
     int rank = 0, chunk = 0;
     const ls_pipe_schedule s = {.kind = p->c.schedule, .workers = ls_plan_pipe(p)};
     if (p->stage_of) ls_pipe_place(&s, p->stage_of[layer], &rank, &chunk);
@@ -56,7 +56,7 @@ static int rank_of(const ls_plan *p, int layer) {
 }
 
 int ls_plan_runner(const ls_plan *p, int worker, int layer) {
-    return ls_plan_worker(p, rank_of(p, layer), ls_plan_place(p, worker));
+    return ls_plan_worker(p, ls_plan_rank_of(p, layer), ls_plan_place(p, worker));
 }
 
 int ls_plan_sequence(const ls_plan *p, int worker, int vw, int micro) {
@@ -238,8 +238,8 @@ static ls_status find_crossings(ls_plan *p, ls_error *e) {
         for (int k = 0; k < m->layers[l].ninputs; k++) {
             int v = m->layers[l].inputs[k];
             ls_crossing *c = &p->crossings[v];
-            bool first = c->reader < 0, is = rank_of(p, v) != rank_of(p, l);
-            bool fits = first || rank_of(p, c->reader) == rank_of(p, l);
+            bool first = c->reader < 0, is = ls_plan_rank_of(p, v) != ls_plan_rank_of(p, l);
+            bool fits = first || ls_plan_rank_of(p, c->reader) == ls_plan_rank_of(p, l);
             if (first) *c = (ls_crossing){l, is};
             bool whole = m->layers[v].backward_whole || m->layers[l].backward_whole;
             if (fits && !(is && whole)) continue;
@@ -282,11 +282,11 @@ bool ls_plan_touches(const ls_plan *p, int bucket, int rank) {
 
 bool ls_plan_opens(const ls_plan *p, int bucket, int layer) {
     if (!p->openers) return p->buckets[bucket].opener == layer;
-    return p->openers[rank_of(p, layer) * p->nbuckets + bucket] == layer;
+    return p->openers[ls_plan_rank_of(p, layer) * p->nbuckets + bucket] == layer;
 }
 
 bool ls_plan_closes(const ls_plan *p, int bucket, int layer) {
-    return p->closers[rank_of(p, layer) * p->nbuckets + bucket] == layer;
+    return p->closers[ls_plan_rank_of(p, layer) * p->nbuckets + bucket] == layer;
 }
 
 /* What another rank sends of a bucket's gradient must be complete when it is taken: no layer of the
@@ -299,7 +299,7 @@ static ls_status check_part(const ls_plan *p, int bucket, int rank, ls_error *e)
         return LS_OK;
     for (int l = 0; l < m->nlayers; l++) {
         const ls_layer *x = &m->layers[l];
-        for (int k = 0; k < x->nparams && rank_of(p, l) != rank; k++) {
+        for (int k = 0; k < x->nparams && ls_plan_rank_of(p, l) != rank; k++) {
             size_t at = x->offsets[k], after = at + x->counts[k];
             if (x->frozen[k] || after <= first || at >= end) continue;
             bool continues = x == writer && x->backward_whole;
@@ -332,19 +332,19 @@ ls_status ls_plan_assign_buckets(ls_plan *p, ls_error *e) {
     for (size_t i = 0; i < cells; i++) p->openers[i] = p->closers[i] = -1;
     for (int k = 0; k < p->nbuckets; k++) {
         int writer = p->buckets[k].writer;
-        p->buckets[k].rank = writer < m->nlayers ? rank_of(p, writer) : 0;
+        p->buckets[k].rank = writer < m->nlayers ? ls_plan_rank_of(p, writer) : 0;
     }
     for (int l = 0; l < m->nlayers; l++) {
         const int *touched = NULL;
         for (int j = 0, n = ls_plan_touched(p, l, &touched); j < n; j++) {
             const ls_bucket *b = &p->buckets[touched[j]];
-            int cell = rank_of(p, l) * p->nbuckets + touched[j];
+            int cell = ls_plan_rank_of(p, l) * p->nbuckets + touched[j];
             p->openers[cell] = l;
             if (p->closers[cell] < 0) p->closers[cell] = l;
             for (int k = 0; k < m->layers[l].nparams; k++) {
                 size_t at = m->layers[l].offsets[k], after = at + m->layers[l].counts[k];
                 if (m->layers[l].frozen[k]) continue;
-                extend(part_of(p, touched[j], rank_of(p, l)), at > b->first ? at : b->first,
+                extend(part_of(p, touched[j], ls_plan_rank_of(p, l)), at > b->first ? at : b->first,
                        after < b->end ? after : b->end);
             }
         }

@@ -21,7 +21,7 @@ static void put(picture *d, double x, double y, const char *text, int color) {
     ls_canvas_text_add(&d->c, &(ls_canvas_text){.x = x, .y = y, .text = text, .color = color});
 }
 
-/* "layers 1 to 12: h.0.attn to h.5.mlp" would not fit: names alone. */
+/* "h.0.attn to h.5.mlp": the first and the last layer. */
 static void name_stage(const ls_plan *p, int stage, char *text, size_t size) {
     int first = 0, end = 0;
     ls_plan_stage_layers(p, stage, &first, &end);
