@@ -235,12 +235,13 @@ static void init_run(const ls_param *p, ls_random_place place, size_t n, float *
 
 void ls_model_init_param(const ls_model *m, uint64_t seed, int param, size_t first, size_t n,
                          float *x) {
-    const ls_param *p = &m->params[param];
-    uint64_t number = (uint64_t)(p->part.tensor ? p->part.tensor - 1 : param);
+    ls_param p = m->params[param];
+    if (p.rows > 0) p = ls_param_whole(&p); /* [first, first + n) is of the table */
+    uint64_t number = (uint64_t)(p.part.tensor ? p.part.tensor - 1 : param);
     for (size_t i = 0; i < n;) {
-        size_t at = 0, run = ls_tensor_part_run(p, first + i, &at);
+        size_t at = 0, run = ls_tensor_part_run(&p, first + i, &at);
         if (run > n - i) run = n - i;
-        init_run(p, (ls_random_place){seed, LS_STREAM_INIT, number, at}, run, x + i);
+        init_run(&p, (ls_random_place){seed, LS_STREAM_INIT, number, at}, run, x + i);
         i += run;
     }
 }
