@@ -173,8 +173,11 @@ ls_bucket ls_plan_shard(const ls_plan *p, int bucket, int worker) {
     size_t w = (size_t)ls_plan_place(p, worker) % n;
     const size_t *cuts = p->cuts ? p->cuts + (size_t)bucket * (n + 1) : NULL;
     if (ls_plan_rank(p, worker) != b->rank)
-        return (ls_bucket){.first = b->first, .end = b->first, .writer = b->writer, .rank = b->rank};
-    if (cuts) return (ls_bucket){.first = cuts[w], .end = cuts[w + 1], .writer = b->writer};
+        return (ls_bucket){
+            .first = b->first, .end = b->first, .writer = b->writer, .rank = b->rank};
+    if (cuts)
+        return (ls_bucket){
+            .first = cuts[w], .end = cuts[w + 1], .writer = b->writer, .rank = b->rank};
     return (ls_bucket){.first = b->first + blocks * w / n * LS_BLOCK,
                        .end = b->first + blocks * (w + 1) / n * LS_BLOCK,
                        .writer = b->writer,

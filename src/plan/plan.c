@@ -232,9 +232,10 @@ static ls_status check_schedule(const ls_plan_config *c, ls_error *e) {
                        "set parallel.chunks=2",
                        chunks);
     if (c->pipe > 1 && (chunks > 1) != ls_pipe_is_chunked(c->schedule))
-        return ls_fail(e, LS_EINVAL,
-                       "parallel.schedule: with %d stages a worker (parallel.chunks) use %s",
-                       chunks, chunks > 1 ? "interleaved, or zb-v with 2" : "1f1b, gpipe or zb-h1, or more chunks");
+        return ls_fail(
+            e, LS_EINVAL, "parallel.schedule: with %d stages a worker (parallel.chunks) use %s",
+            chunks,
+            chunks > 1 ? "interleaved, or zb-v with 2" : "1f1b, gpipe or zb-h1, or more chunks");
     return LS_OK;
 }
 
@@ -268,10 +269,7 @@ static ls_status check_ranks(const ls_plan_config *c, ls_error *e) {
     if (c->islands) what = "sync.replicas";
     if (c->compress.on) what = "compress.kind";
     for (int i = 0; i < c->model->nparams; i++)
-        if (c->model->params[i].rows)
-            what = "model.sparse";
-        else if (c->model->params[i].whole)
-            what = "an optimizer that needs whole parameters; use adamw, adam, lion or sgd";
+        if (c->model->params[i].rows) what = "model.sparse";
     if (!what) return LS_OK;
     return ls_fail(e, LS_EINVAL, "parallel.mesh %s %d does not go with %s",
                    c->tensor > 1 ? "tensor" : "pipe", c->tensor > 1 ? c->tensor : c->pipe, what);

@@ -10,16 +10,17 @@ typedef struct walk {
     ls_plan_stage stage;
     int at; /* action */
     int worker;
-    char *state;                   /* [nworkers][nbuffers] */
-    int *forwards, *backs;         /* [V][nlayers] micro-batches so far */
-    int *recomputes;               /* [V][nlayers] micro-batches computed again */
+    char *state;           /* [nworkers][nbuffers] */
+    int *forwards, *backs; /* [V][nlayers] micro-batches so far */
+    int *recomputes;       /* [V][nlayers] micro-batches computed again */
     int *inputs; /* [V][nlayers] micro-batches whose gradient of inputs alone is computed */
     int *squares, *encodes, *adds; /* [V][nbuckets] so far; adds: folds */
     int *reduced, *updated;        /* [nbuckets], [nbuckets][nworkers] */
     int *loads, *norms;            /* [nworkers] */
     int *gathered;                 /* [nbuckets] */
     int *exchanged, *decoded;      /* [nbuckets], [nbuckets][nworkers] */
-    int *writers;   /* [nworkers][nbuckets][nslots] in a pipeline: 1 + whose gradient a sum has; 0: none */
+    int *
+        writers; /* [nworkers][nbuckets][nslots] in a pipeline: 1 + whose gradient a sum has; 0: none */
     int *latest;    /* [nworkers][nlayers] in a pipeline: 1 + the sequence of Backward */
     int *messages;  /* [nworkers][nbuckets] parts of gradients taken, and parameters got */
     size_t partial; /* sums of a bucket, of all workers together */
@@ -231,19 +232,20 @@ static void check_inputs(walk *w, const ls_action *a) {
 static void mixes(walk *w, const ls_action *a) {
     if (ls_pipe_splits(w->p->c.schedule)) wrong(w, "adds to the sum of another virtual worker");
     if (w->status != LS_OK) return;
-    w->status = ls_fail(w->e, LS_EINVAL,
-                        "parallel.chunks %d: two stages of a worker write one block of %d gradients, "
-                        "that of layer '%s' among them, for several virtual workers at a time; use "
-                        "fewer chunks, or other parallel.stages",
-                        ls_plan_stages_each(w->p), LS_BLOCK, w->p->c.model->layers[a->layer].name);
+    w->status =
+        ls_fail(w->e, LS_EINVAL,
+                "parallel.chunks %d: two stages of a worker write one block of %d gradients, "
+                "that of layer '%s' among them, for several virtual workers at a time; use "
+                "fewer chunks, or other parallel.stages",
+                ls_plan_stages_each(w->p), LS_BLOCK, w->p->c.model->layers[a->layer].name);
 }
 
 /* In a pipeline, no virtual worker adds to a sum that has another's gradient. */
 static void check_writers(walk *w, const ls_action *a) {
     const int *touched = NULL;
     int n = ls_plan_touched(w->p, a->layer, &touched);
-    for (int j = 0; j < n && w->stage >= LS_STAGE_REDUCTION && w->p->c.tree && ls_plan_ranks(w->p) > 1;
-         j++) {
+    for (int j = 0;
+         j < n && w->stage >= LS_STAGE_REDUCTION && w->p->c.tree && ls_plan_ranks(w->p) > 1; j++) {
         int *has = writer_of(w, a->worker, touched[j], a->slot);
         if (*has && *has != a->vw + 1) mixes(w, a);
         *has = a->vw + 1;
@@ -307,7 +309,7 @@ static void check_recompute(walk *w, const ls_action *a) {
         return;
     }
     int i = a->vw * m->nlayers + a->layer;
-    int backs = m->layers[a->layer].is_constant      ? a->micro
+    int backs = m->layers[a->layer].is_constant  ? a->micro
                 : ls_plan_splits(w->p, a->layer) ? w->inputs[i]
                                                  : w->backs[i];
     bool piped = ls_plan_ranks(w->p) > 1;
@@ -354,8 +356,7 @@ static size_t read_nbytes(const walk *w, const ls_action *a) {
         for (int i = 0; i < p->c.nworkers; i++) {
             size_t first = 0, end = 0;
             ls_plan_code_part(p, a->bucket, i, &first, &end);
-            sum += (end - first) *
-                   (size_t)(ls_plan_coded_before(p, p->c.V) - ls_plan_ncoded(p, i));
+            sum += (end - first) * (size_t)(ls_plan_coded_before(p, p->c.V) - ls_plan_ncoded(p, i));
         }
         return sum;
     }
@@ -506,7 +507,8 @@ static void check_send(walk *w, const ls_action *a) {
     bool inside = fits && ls_plan_rank(p, a->peer) == ls_plan_rank(p, a->worker);
     fits = fits && (inside || ls_plan_place(p, a->peer) == ls_plan_place(p, a->worker));
     if (fits && ls_buffer_in_arena(b.kind)) {
-        int layer = b.index, reader = ls_plan_crosses(p, layer) ? p->crossings[layer].reader : layer;
+        int layer = b.index,
+            reader = ls_plan_crosses(p, layer) ? p->crossings[layer].reader : layer;
         bool on = b.kind == LS_BUF_ACT;
         fits = reader != layer && b.kind != LS_BUF_SAVED &&
                ls_plan_runner(p, a->worker, on ? layer : reader) == a->worker &&
@@ -629,7 +631,7 @@ static void check_whole(walk *w) {
         int owners = 0;
         for (int k = 0; q->whole && !q->frozen && k < p->nbuckets; k++)
             for (int n = 0; p->buckets[k].first <= q->offset && n < ls_plan_shards(p); n++) {
-                ls_bucket s = ls_plan_shard(p, k, n);
+                ls_bucket s = ls_plan_shard(p, k, ls_plan_worker(p, p->buckets[k].rank, n));
                 owners += s.first <= q->offset && q->offset + q->count <= s.end;
             }
         if (q->whole && !q->frozen && owners != 1)

@@ -51,7 +51,8 @@ typedef struct setup {
     int pipe, tensor, chunks; /* 0: no pipeline, no slices */
     bool noise;
     ls_pipe_kind schedule;
-    uint64_t uneven; /* seed of random ranges of virtual workers; 0: even ranges */
+    ls_update_rule rule; /* LS_RULE_ADAMW: as usual */
+    uint64_t uneven;     /* seed of random ranges of virtual workers; 0: even ranges */
     int first[MOST + 1];
     /* results of worker 0, which gathers moments */
     float *params, *m, *v;
@@ -102,6 +103,11 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
                         .compress = s->compress,
                         .noise = s->noise};
     if (s->compress.how.kind == LS_COMPRESS_POWERSGD) ls_plan_place_matrices(&s->model);
+    if (s->rule) {
+        p.optim = ls_optim_usual();
+        p.optim.groups[0].rule = s->rule;
+        ls_optim_place(&p.optim, &s->model);
+    }
     if (s->uneven) share_out(s, n, V);
     assert_ls_ok(ls_plan_make(&p, &s->plan, &e), e);
     s->params = LS_NEW_ARRAY(float, 3 * s->model.nfloats);
@@ -123,10 +129,10 @@ static void tear_down(setup *s) {
 
 static ls_loader_config samples_of(const setup *s) {
     ls_read_sample *const readers[] = {[SLICED] = ls_tokens_window,
-                                             [MLP] = mlp_read,
-                                             [LISTS] = lists_read,
-                                             [CHAIN] = ls_tokens_window,
-                                             [GRAPH] = ls_tokens_window};
+                                       [MLP] = mlp_read,
+                                       [LISTS] = lists_read,
+                                       [CHAIN] = ls_tokens_window,
+                                       [GRAPH] = ls_tokens_window};
     return (ls_loader_config){.read = readers[s->kind],
                               .data = s->kind == LISTS ? (const void *)&s->model : &s->text,
                               .sample_nbytes = s->model.sample_nbytes,
@@ -389,6 +395,10 @@ static int same_noise(const setup *a, const setup *b) {
     return n;
 }
 
+/* Of optimizers: most often the usual one; those of whole parameters. */
+static const ls_update_rule rules[] = {LS_RULE_ADAMW, LS_RULE_ADAMW, LS_RULE_ADAMW,
+                                       LS_RULE_LAMB,  LS_RULE_MUON,  LS_RULE_SOAP};
+
 /* Pipelines of every kind, by every executor, give the bits of one worker, and its noise. */
 static void test_pipelines(void **state) {
     (void)state;
@@ -402,11 +412,13 @@ static void test_pipelines(void **state) {
         oracle.reduce = pick(seed, 2, 2) ? oracle.compute : types[pick(seed, 3, 4)];
         setup s = {.threads = 1, .seed = seed, .compute = oracle.compute, .reduce = oracle.reduce};
         s.kind = oracle.kind = (int)(seed % NKINDS);
+        s.rule = oracle.rule = rules[pick(seed, 17, 6)];
         s.pipe = s.kind == CHAIN ? 2 + pick(seed, 4, 3) : 2;
         int data = 1 + pick(seed, 5, MOST / s.pipe < V ? MOST / s.pipe : V);
         bool chunked = s.pipe == 2 && s.kind == CHAIN && pick(seed, 6, 2);
         s.chunks = chunked ? 2 : 1;
-        s.schedule = chunked ? pick(seed, 16, 2) ? LS_PIPE_INTERLEAVED : LS_PIPE_ZB_V : kinds[pick(seed, 7, 3)];
+        s.schedule = chunked ? pick(seed, 16, 2) ? LS_PIPE_INTERLEAVED : LS_PIPE_ZB_V
+                             : kinds[pick(seed, 7, 3)];
         s.zero = pick(seed, 8, V % data ? 3 : 4);
         s.recompute = pick(seed, 9, 4);
         s.bucket_nbytes = (size_t)(4096 << pick(seed, 10, 5));
@@ -420,12 +432,13 @@ static void test_pipelines(void **state) {
         run(&oracle);
         run(&s);
         if (memcmp(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float)) != 0)
-            print_error("seed %d: pipe %d, data %d of %d, chunks %d, schedule %d, zero %d, recompute "
-                        "%d, micro %d, %s and %s, sequential %d, chaos %d, own %d, %s\n",
-                        (int)seed, s.pipe, data, V, s.chunks, (int)s.schedule, s.zero, s.recompute,
-                        (int)s.plan.c.micro_batch, ls_dtype_name(s.plan.c.compute),
-                        ls_dtype_name(s.plan.c.reduce), s.sequential, s.chaos, s.own,
-                        s.algorithm ? s.algorithm : "");
+            print_error(
+                "seed %d: pipe %d, data %d of %d, chunks %d, schedule %d, zero %d, recompute "
+                "%d, micro %d, %s and %s, sequential %d, chaos %d, own %d, %s\n",
+                (int)seed, s.pipe, data, V, s.chunks, (int)s.schedule, s.zero, s.recompute,
+                (int)s.plan.c.micro_batch, ls_dtype_name(s.plan.c.compute),
+                ls_dtype_name(s.plan.c.reduce), s.sequential, s.chaos, s.own,
+                s.algorithm ? s.algorithm : "");
         assert_memory_equal(s.losses, oracle.losses, sizeof s.losses);
         assert_memory_equal(s.norms, oracle.norms, sizeof s.norms);
         assert_memory_equal(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float));
@@ -450,12 +463,14 @@ static void test_tensor(void **state) {
         oracle.reduce = pick(seed, 2, 2) ? oracle.compute : types[pick(seed, 3, 4)];
         setup s = {.threads = 1, .seed = seed, .compute = oracle.compute, .reduce = oracle.reduce};
         s.kind = SLICED;
+        s.rule = oracle.rule = rules[pick(seed, 20, 6)];
         s.tensor = 2 + pick(seed, 4, SLICES - 1);
         s.pipe = 1 + pick(seed, 5, MOST / s.tensor < 3 ? MOST / s.tensor : 3);
         int most = MOST / s.tensor / s.pipe, data = 1 + pick(seed, 6, most < V ? most : V);
         bool chunked = s.pipe == 2 && pick(seed, 7, 2);
         s.chunks = chunked ? 2 : 1;
-        s.schedule = chunked ? pick(seed, 8, 2) ? LS_PIPE_INTERLEAVED : LS_PIPE_ZB_V : kinds[pick(seed, 9, 3)];
+        s.schedule = chunked ? pick(seed, 8, 2) ? LS_PIPE_INTERLEAVED : LS_PIPE_ZB_V
+                             : kinds[pick(seed, 9, 3)];
         s.zero = pick(seed, 10, V % data ? 3 : 4);
         s.whole_nbytes = (size_t)pick(seed, 18, 2) * 5000;
         s.prefetch = pick(seed, 19, 3);
@@ -471,12 +486,13 @@ static void test_tensor(void **state) {
         run(&oracle);
         run(&s);
         if (memcmp(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float)) != 0)
-            print_error("seed %d: tensor %d, pipe %d, data %d of %d, chunks %d, schedule %d, zero %d, "
-                        "recompute %d, micro %d, %s and %s, sequential %d, chaos %d, own %d, %s\n",
-                        (int)seed, s.tensor, s.pipe, data, V, s.chunks, (int)s.schedule, s.zero,
-                        s.recompute, (int)s.plan.c.micro_batch, ls_dtype_name(s.plan.c.compute),
-                        ls_dtype_name(s.plan.c.reduce), s.sequential, s.chaos, s.own,
-                        s.algorithm ? s.algorithm : "");
+            print_error(
+                "seed %d: tensor %d, pipe %d, data %d of %d, chunks %d, schedule %d, zero %d, "
+                "recompute %d, micro %d, %s and %s, sequential %d, chaos %d, own %d, %s\n",
+                (int)seed, s.tensor, s.pipe, data, V, s.chunks, (int)s.schedule, s.zero,
+                s.recompute, (int)s.plan.c.micro_batch, ls_dtype_name(s.plan.c.compute),
+                ls_dtype_name(s.plan.c.reduce), s.sequential, s.chaos, s.own,
+                s.algorithm ? s.algorithm : "");
         assert_memory_equal(s.losses, oracle.losses, sizeof s.losses);
         assert_memory_equal(s.norms, oracle.norms, sizeof s.norms);
         assert_memory_equal(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float));
@@ -490,9 +506,9 @@ static void test_tensor(void **state) {
 /* Gradients as random codes, from step 0 or 2 on; often none. */
 static ls_plan_compress random_codes(uint64_t seed, ls_dtype reduce) {
     static const ls_compression_kind kinds[] = {
-        LS_COMPRESS_TOPK, LS_COMPRESS_RANDOMK, LS_COMPRESS_ONEBIT, LS_COMPRESS_TWOBIT,
-        LS_COMPRESS_INT8, LS_COMPRESS_INT4,    LS_COMPRESS_DEMO,   LS_COMPRESS_POWERSGD,
-        LS_COMPRESS_BF16};
+        LS_COMPRESS_TOPK,   LS_COMPRESS_RANDOMK,  LS_COMPRESS_ONEBIT,
+        LS_COMPRESS_TWOBIT, LS_COMPRESS_INT8,     LS_COMPRESS_INT4,
+        LS_COMPRESS_DEMO,   LS_COMPRESS_POWERSGD, LS_COMPRESS_BF16};
     ls_compression_kind kind = kinds[pick(seed, 61, 9)];
     int feedback = kind == LS_COMPRESS_POWERSGD ? LS_FEEDBACK_ERROR : pick(seed, 62, 3);
     return (ls_plan_compress){.on = reduce == LS_F32 && pick(seed, 60, 2),
@@ -691,8 +707,8 @@ static void test_graph_gradient(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tensor),    cmocka_unit_test(test_pipelines),      cmocka_unit_test(test_lanes),
-        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_tensor),         cmocka_unit_test(test_pipelines),
+        cmocka_unit_test(test_lanes),          cmocka_unit_test(test_messages),
         cmocka_unit_test(test_sharding),       cmocka_unit_test(test_chaos),
         cmocka_unit_test(test_graph_gradient), cmocka_unit_test(test_one_sum),
         cmocka_unit_test(test_random),
