@@ -2,15 +2,16 @@
  *
  *     words -> norm -> fork -> slice k: wide.k -> gelu -> narrow.k -> join -> add -> ... -> head
  *
- * SLICED_WORDS samples are tokens. */
+ * One block has experts in place of wide.k and narrow.k, and a router. Samples are tokens. */
 #ifndef LS_TEST_SLICED_MODEL_H
 #define LS_TEST_SLICED_MODEL_H
 
 #include "layers/fork.h"
+#include "layers/moe.h"
 #include "model/builder.h"
 #include "test.h"
 
-enum { SLICES = 5, SLICED_BLOCKS = 3, SLICED_WIDTH = 24 };
+enum { SLICES = 5, SLICED_BLOCKS = 3, SLICED_WIDTH = 24, SLICED_EXPERTS = 7 };
 
 static inline ls_value *sliced_block(ls_model *m, ls_value *x) {
     ls_value *of[SLICES];
@@ -25,6 +26,26 @@ static inline ls_value *sliced_block(ls_model *m, ls_value *x) {
     return ls_add(m, x, ls_layers_join(m, of, SLICES));
 }
 
+static inline ls_value *sliced_experts(ls_model *m, ls_value *x) {
+    static const char *const names[SLICES] = {"experts.0", "experts.1", "experts.2", "experts.3",
+                                              "experts.4"};
+    ls_moe_options o = {.experts = SLICED_EXPERTS, .per_token = 3, .width = 8, .balance = 0.1f};
+    ls_value *of[SLICES], *logits_of[SLICES], *y = ls_rms_norm(m, x, .name = "norm");
+    ls_value *logits = ls_layers_router(m, y, &o);
+    ls_layers_fork(m, y, SLICES, of);
+    ls_layers_fork(m, logits, SLICES, logits_of);
+    for (int k = 0; k < SLICES; k++) {
+        ls_experts_slice own = {.name = names[k],
+                                .first = SLICED_EXPERTS * k / SLICES,
+                                .end = SLICED_EXPERTS * (k + 1) / SLICES};
+        ls_build_slice(m, k, SLICES);
+        of[k] = ls_layers_experts_slice(m, of[k], logits_of[k], &o, own);
+    }
+    y = ls_layers_join(m, of, SLICES);
+    ls_layers_router_balance(m, logits, &o);
+    return ls_add(m, x, y);
+}
+
 static inline void sliced_make(int64_t T, int64_t vocab, ls_model *m) {
     ls_error e = {0};
     *m = (ls_model){0};
@@ -35,7 +56,7 @@ static inline void sliced_make(int64_t T, int64_t vocab, ls_model *m) {
     ls_value *x = embedding;
     for (int i = 0; i < SLICED_BLOCKS; i++) {
         ls_scope(m, "block.%d", i);
-        x = sliced_block(m, x);
+        x = i == 1 ? sliced_experts(m, x) : sliced_block(m, x);
         ls_scope_end(m);
     }
     ls_linear_cross_entropy(m, x, next, .name = "head", .tied = embedding);

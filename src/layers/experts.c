@@ -2,11 +2,15 @@
  * h = SiLU(gate . x) (up . x), and the weight w of the expert (routing.h), which is multiplied with
  * h. No choice is dropped.
  *
- * inputs: x [T, C], logits [T, E]. params: gate_proj, up_proj [E, F, C], down_proj [E, C, F]. saved:
- * gate . x and up . x [T * k, F] each, by slot (routing.h). The choice is computed again in backward.
+ * inputs: x [T, C], logits [T, E]. params: gate_proj, up_proj [N, F, C], down_proj [N, C, F] of N
+ * experts: all E, or in a model of slices those of a slice. saved: gate . x and up . x [T * k, F]
+ * each (k: at most N), by slot (routing.h), counted from the first of these experts. The choice is
+ * computed again in backward.
  *
  * One expert after the other: its rows are gathered, and their results are added to those of the
- * experts before it. So an element of y, and of x's gradient, is one chain in the order of experts. */
+ * experts before it. So an element of y, and of x's gradient, is one chain in the order of experts.
+ * A slice adds up its own: rows that have chosen none of them are 0, and so are the gradients of
+ * the weights of other slices' experts. */
 #include <string.h>
 
 #include "layers/layers.h"
@@ -20,6 +24,7 @@ enum { NC = 3, NF = 4 }; /* buffers of rows of C, and of F, in work memory */
 
 typedef struct options {
     int64_t experts, k, width;
+    int64_t own, end; /* experts [own, end) are the layer's */
     bool normalized;
 } options;
 
@@ -29,22 +34,30 @@ typedef struct mixture {
     const ls_layer_call *c;
     int64_t C, F;
     ls_routing r;
+    int64_t own, end;    /* the layer's experts */
     float *gate, *up;    /* saved [rows * k, F] */
     float *x, *h, *out;  /* of one expert's rows: gathered, [F], results */
     float *dy, *dh;      /* backward: gathered, [F] */
     float *dgate, *dup;  /* [F] */
     float *dweight;      /* [rows, k] */
     int64_t e, first, n; /* the expert, its first slot, its number of rows */
+    int64_t saved;       /* where in gate and up its rows are */
 } mixture;
+
+/* Of a row's choices, how many may be the layer's. */
+static int64_t most_of(const options *o) {
+    int64_t own = o->end - o->own;
+    return own < o->k ? own : o->k;
+}
 
 static mixture mixture_of(const ls_layer *l, const ls_layer_call *c) {
     const options *o = &LS_LAYER_OWN_OF(options, l);
-    mixture f = {.l = l, .c = c, .C = l->C, .F = o->width};
+    mixture f = {.l = l, .c = c, .C = l->C, .F = o->width, .own = o->own, .end = o->end};
     f.r = (ls_routing){
         .rows = c->n * c->T, .experts = o->experts, .k = o->k, .normalized = o->normalized};
     int64_t rows = f.r.rows;
     f.gate = c->saved;
-    f.up = f.gate + rows * o->k * f.F;
+    f.up = f.gate + rows * most_of(o) * f.F;
     f.x = ls_routing_place(&f.r, c->work);
     f.out = f.x + rows * f.C;
     f.h = f.out + rows * f.C;
@@ -60,13 +73,14 @@ static void begin_expert(mixture *f, int64_t e) {
     f->e = e;
     f->first = f->r.first[e];
     f->n = f->r.first[e + 1] - f->first;
+    f->saved = (f->first - f->r.first[f->own]) * f->F;
 }
 
 /* ---- products of the expert's rows ---- */
 
 /* Its part of a parameter of F * C elements for each expert. */
 static ls_stored part_of(const mixture *f, int param) {
-    return ls_stored_at(ls_layer_stored(f->l, f->c, param), f->e * f->F * f->C);
+    return ls_stored_at(ls_layer_stored(f->l, f->c, param), (f->e - f->own) * f->F * f->C);
 }
 
 /* y [n, out] = x [n, in] . w^T, w being [out, in]. */
@@ -114,7 +128,7 @@ static void sum_products(const mixture *f, int param, const float *dy, const flo
                            .bf16 = ls_layer_in_bf16(f->c),
                            .a = ls_matrix_across(ls_matrix_of(dy, out)),
                            .b = ls_matrix_of(x, in),
-                           .c = ls_layer_grad(f->l, f->c, param) + f->e * f->F * f->C,
+                           .c = ls_layer_grad(f->l, f->c, param) + (f->e - f->own) * f->F * f->C,
                            .ldc = in,
                            .start = f->c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD});
 }
@@ -144,6 +158,11 @@ static void gather(const mixture *f, const float *from, float *to) {
     ls_pool_run_sized(f->c->compute->pool, f->n * f->C, gather_run, &(rows_job){f, from, to});
 }
 
+/* Is it the first of its row's choices among the layer's experts? */
+static bool begins_row(const mixture *f, int32_t choice) {
+    return choice % f->r.k == 0 || f->r.expert[choice - 1] < f->own;
+}
+
 /* Adds the expert's results to its rows; a row's first expert begins them. */
 static void scatter_run(void *arg, int thread, int nthreads) {
     const rows_job *j = arg;
@@ -154,15 +173,37 @@ static void scatter_run(void *arg, int thread, int nthreads) {
         int32_t choice = choice_of(f, i);
         float *to = j->to + choice / f->r.k * f->C;
         const float *from = j->from + i * f->C;
-        if (choice % f->r.k)
-            f->c->compute->k->add(f->C, to, from, to);
-        else
+        if (begins_row(f, choice))
             memcpy(to, from, (size_t)f->C * sizeof *to);
+        else
+            f->c->compute->k->add(f->C, to, from, to);
     }
 }
 
 static void scatter(const mixture *f, const float *from, float *to) {
     ls_pool_run_sized(f->c->compute->pool, f->n * f->C, scatter_run, &(rows_job){f, from, to});
+}
+
+/* Has the row chosen one of the layer's experts? */
+static bool has_own(const mixture *f, int64_t row) {
+    for (int64_t i = row * f->r.k; i < (row + 1) * f->r.k; i++)
+        if (f->r.expert[i] >= f->own && f->r.expert[i] < f->end) return true;
+    return false;
+}
+
+static void clear_run(void *arg, int thread, int nthreads) {
+    const rows_job *j = arg;
+    int64_t i = 0, end = 0, C = j->f->C;
+    ls_pool_share(j->f->r.rows, 1, thread, nthreads, &i, &end);
+    for (; i < end; i++)
+        if (!has_own(j->f, i)) memset(j->to + i * C, 0, (size_t)C * sizeof *j->to);
+}
+
+/* Zeros in rows that none of the layer's experts computes. */
+static void clear_others(const mixture *f, float *to) {
+    if (f->end - f->own == f->r.experts) return;
+    ls_pool_run_sized(f->c->compute->pool, f->r.rows * f->C, clear_run,
+                      &(rows_job){.f = f, .to = to});
 }
 
 /* h = w SiLU(gate) up. */
@@ -172,7 +213,7 @@ static void activate_run(void *arg, int thread, int nthreads) {
     int64_t i = 0, end = 0;
     ls_pool_share(f->n, 1, thread, nthreads, &i, &end);
     for (; i < end; i++) {
-        int64_t at = (f->first + i) * f->F;
+        int64_t at = f->saved + i * f->F;
         float *h = f->h + i * f->F;
         k->silu_gate(f->F, f->gate + at, f->up + at, h);
         k->affine(f->F, h, f->r.weight[choice_of(f, i)], 0, h);
@@ -186,7 +227,7 @@ static void activate_back_run(void *arg, int thread, int nthreads) {
     int64_t i = 0, end = 0, F = f->F;
     ls_pool_share(f->n, 1, thread, nthreads, &i, &end);
     for (; i < end; i++) {
-        int64_t at = (f->first + i) * F;
+        int64_t at = f->saved + i * F;
         float *h = f->h + i * F, *dh = f->dh + i * F, w = f->r.weight[choice_of(f, i)];
         k->silu_gate(F, f->gate + at, f->up + at, h);
         f->dweight[choice_of(f, i)] = ls_dot_product(dh, h, F);
@@ -201,12 +242,13 @@ static void activate_back_run(void *arg, int thread, int nthreads) {
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     mixture f = mixture_of(l, c);
     ls_routing_choose(c->compute, c->x[1], &f.r);
-    for (int64_t e = 0; e < f.r.experts; e++) {
+    clear_others(&f, c->y);
+    for (int64_t e = f.own; e < f.end; e++) {
         begin_expert(&f, e);
         if (f.n == 0) continue;
         gather(&f, c->x[0], f.x);
-        multiply(&f, GATE, f.x, f.gate + f.first * f.F);
-        multiply(&f, UP, f.x, f.up + f.first * f.F);
+        multiply(&f, GATE, f.x, f.gate + f.saved);
+        multiply(&f, UP, f.x, f.up + f.saved);
         ls_pool_run_sized(c->compute->pool, f.n * f.F * 8, activate_run, &f);
         multiply(&f, DOWN, f.h, f.out);
         scatter(&f, f.out, c->y);
@@ -231,7 +273,10 @@ static void backward_expert(mixture *f) {
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     mixture f = mixture_of(l, c);
     ls_routing_choose(c->compute, c->x[1], &f.r);
-    for (int64_t e = 0; e < f.r.experts; e++) {
+    if (c->dx[0]) clear_others(&f, c->dx[0]);
+    if (f.end - f.own < f.r.experts)
+        memset(f.dweight, 0, (size_t)(f.r.rows * f.r.k) * sizeof *f.dweight);
+    for (int64_t e = f.own; e < f.end; e++) {
         begin_expert(&f, e);
         backward_expert(&f);
     }
@@ -243,7 +288,7 @@ static const ls_layer_ops ops = {.kind = "experts", .forward = forward, .backwar
 size_t ls_layers_read_by_row(const ls_layer *l, int i) {
     const options *o = &LS_LAYER_OWN_OF(options, l);
     if (l->ops != &ops) return l->counts[i];
-    return l->counts[i] / (size_t)o->experts * (size_t)o->k;
+    return l->counts[i] * (size_t)o->k / (size_t)o->experts;
 }
 
 /* ---- the layer ---- */
@@ -252,7 +297,9 @@ size_t ls_layers_read_by_row(const ls_layer *l, int i) {
 static void add_works(ls_layer *l, const options *o) {
     int64_t C = l->C, F = o->width, T = l->T;
     int64_t M = (T * o->k + o->experts - 1) / o->experts;
-    double times = (double)(T * o->k) / (double)M;
+    double part = (double)(o->end - o->own) / (double)o->experts;
+    double times = part * (double)(T * o->k) / (double)M;
+    int64_t rows = (int64_t)(part * (double)(T * o->k));
     const ls_work forward[] = {
         {.kind = LS_WORK_PRODUCT, .M = M, .N = F, .K = C, .times = 2 * times},
         {.kind = LS_WORK_PRODUCT, .M = M, .N = C, .K = F, .times = times}};
@@ -268,39 +315,50 @@ static void add_works(ls_layer *l, const options *o) {
                                                                 .times = times};
         ls_works_grads(&l->backward_work, 1u << i);
     }
-    ls_works_pass(&l->forward_work, LS_WORK_GELU, T * o->k * F);
-    ls_works_pass(&l->forward_work, LS_WORK_ADD, 2 * T * o->k * C);
-    ls_works_pass(&l->backward_work, LS_WORK_GELU_BACK, T * o->k * F);
-    ls_works_pass(&l->backward_work, LS_WORK_ADD, 3 * T * o->k * C);
+    ls_works_pass(&l->forward_work, LS_WORK_GELU, rows * F);
+    ls_works_pass(&l->forward_work, LS_WORK_ADD, 2 * rows * C);
+    ls_works_pass(&l->backward_work, LS_WORK_GELU_BACK, rows * F);
+    ls_works_pass(&l->backward_work, LS_WORK_ADD, 3 * rows * C);
 }
 
 static void add_params(ls_model *m, ls_layer *l, const ls_moe_options *o) {
     static const char *const names[] = {"gate_proj", "up_proj", "down_proj"};
+    const options *own = &LS_LAYER_OWN_OF(options, l);
+    const ls_tensor_part part = {.groups = 1, .first = own->own, .all = o->experts};
+    bool cut = own->end - own->own < o->experts;
     for (int i = GATE; i <= DOWN; i++) {
         int64_t in = i == DOWN ? o->width : l->C, out = i == DOWN ? l->C : o->width;
         l->reads_stored[i] = l->in_products[i] = true;
         ls_build_param(m, l, names[i],
                        &(ls_param){.ndims = 3,
-                                   .dims = {o->experts, out, in},
+                                   .dims = {own->end - own->own, out, in},
+                                   .part = cut ? part : (ls_tensor_part){0},
                                    .decay = true,
                                    .init_std = ls_moe_deviation(o, in)});
     }
 }
 
-ls_value *ls_layers_experts(ls_model *m, ls_value *x, ls_value *logits, const ls_moe_options *o) {
-    ls_layer *l = ls_build_layer(m, "experts", NULL, (ls_value *[]){x, logits}, 2);
+ls_value *ls_layers_experts_slice(ls_model *m, ls_value *x, ls_value *logits,
+                                  const ls_moe_options *o, ls_experts_slice s) {
+    ls_layer *l = ls_build_layer(m, "experts", s.name, (ls_value *[]){x, logits}, 2);
     if (!l) return ls_build_failed(m);
     int64_t k = o->per_token, F = o->width;
+    options own = {o->experts, k, F, s.first, s.end, o->normalize};
+    double rows = (double)k * (double)(s.end - s.first) / (double)o->experts;
     l->ops = &ops;
     l->C = ls_value_last(x);
     l->T = ls_value_count(x) / l->C;
-    LS_LAYER_OWN_AS(options, l) = (options){o->experts, k, F, o->normalize};
-    l->saved_floats = (size_t)(2 * l->T * k * F);
-    l->saved_rough = (size_t)(2 * k * F);
+    LS_LAYER_OWN_AS(options, l) = own;
+    l->saved_floats = (size_t)(2 * l->T * most_of(&own) * F);
+    l->saved_rough = (size_t)(2 * most_of(&own) * F);
     l->work_floats =
         ls_routing_floats(l->T, o->experts, k) + (size_t)(l->T * (NC * l->C + NF * F + k));
-    l->forward_flops = 6.0 * (double)(l->T * k) * (double)(F * l->C);
-    add_works(l, &LS_LAYER_OWN_OF(options, l));
+    l->forward_flops = 6.0 * rows * (double)l->T * (double)(F * l->C);
+    add_works(l, &own);
     add_params(m, l, o);
     return ls_build_value(m, x->dims);
+}
+
+ls_value *ls_layers_experts(ls_model *m, ls_value *x, ls_value *logits, const ls_moe_options *o) {
+    return ls_layers_experts_slice(m, x, logits, o, (ls_experts_slice){.end = o->experts});
 }

@@ -14,6 +14,14 @@ ls_value *ls_layers_router(ls_model *, ls_value *x, const ls_moe_options *);
 ls_value *ls_layers_experts(ls_model *, ls_value *x, ls_value *logits, const ls_moe_options *);
 void ls_layers_router_balance(ls_model *, ls_value *logits, const ls_moe_options *);
 
+/* The experts [first, end) alone, as a layer of this name: the sum of a row's choices among them. */
+typedef struct ls_experts_slice {
+    const char *name; /* NULL: the kind's */
+    int64_t first, end;
+} ls_experts_slice;
+ls_value *ls_layers_experts_slice(ls_model *, ls_value *x, ls_value *logits, const ls_moe_options *,
+                                  ls_experts_slice);
+
 /* To be called once all layers are added: the model notes the mean of the auxiliary losses, without
  * their factors, as router/balance, and the load of each expert, its part of all choices, as
  * router/load/0 ... Both are means over the layers with experts. Nothing without such layers. */

@@ -26,14 +26,27 @@ int64_t ls_tensor_part_dim(const ls_param *p, int dim) {
     return p->part.all && p->part.dim == dim ? p->part.groups * p->part.all : p->dims[dim];
 }
 
+bool ls_tensor_part_experts(const ls_model *m, int first, int end, int64_t *first_p,
+                            int64_t *end_p) {
+    bool has = false;
+    for (int i = 0; i < m->nparams; i++) {
+        const ls_param *p = &m->params[i];
+        if (p->ndims < 3 || !p->part.all || p->slice < first || p->slice >= end) continue;
+        if (!has || p->part.first < *first_p) *first_p = p->part.first;
+        if (!has || p->part.first + p->dims[0] > *end_p) *end_p = p->part.first + p->dims[0];
+        has = true;
+    }
+    return has;
+}
+
 size_t ls_tensor_part_run(const ls_param *p, size_t i, size_t *at_p) {
     const ls_tensor_part *c = &p->part;
-    int64_t width = p->ndims > 1 ? p->dims[1] : 1, row = (int64_t)i / width;
-    int64_t column = (int64_t)i % width;
     if (!c->all) {
         *at_p = i;
         return p->count - i;
     }
+    int64_t width = (int64_t)p->count / p->dims[0], row = (int64_t)i / width;
+    int64_t column = (int64_t)i % width;
     int64_t each = p->dims[c->dim] / c->groups, n = c->dim ? column : row, at = n % each;
     int64_t whole = n / each * c->all + c->first + at;
     *at_p = (size_t)(c->dim ? row * c->groups * c->all + whole : whole * width + column);

@@ -125,15 +125,17 @@ static ls_value *attend(const llama *f, ls_value *x) {
     return narrow(f, (ls_attention)(f->m, q, o), out, queries);
 }
 
-static ls_value *feed_forward(const llama *f, ls_value *x) {
-    const ls_architecture *a = f->a;
-    ls_sliced_part hidden = {.units = a->ffn, .size = 1};
-    ls_linear_options gate = {.name = "gate_proj", .no_bias = !a->mlp_bias};
-    ls_linear_options up = {.name = "up_proj", .no_bias = !a->mlp_bias};
-    ls_linear_options down = {.name = "down_proj", .no_bias = !a->mlp_bias};
+static ls_value *feed(const llama *f, ls_value *x, int64_t units) {
+    bool plain = !f->a->mlp_bias;
+    ls_sliced_part hidden = {.units = units, .size = 1};
+    ls_linear_options gate = {.name = "gate_proj", .no_bias = plain};
+    ls_linear_options up = {.name = "up_proj", .no_bias = plain};
+    ls_linear_options down = {.name = "down_proj", .no_bias = plain};
     ls_value *g = widen(f, x, gate, hidden);
     return narrow(f, (ls_silu_gate)(f->m, g, widen(f, x, up, hidden)), down, hidden);
 }
+
+static ls_value *feed_forward(const llama *f, ls_value *x) { return feed(f, x, f->a->ffn); }
 
 /* The sum of what the slices compute from x. */
 static ls_value *in_slices(llama *f, ls_value *x, ls_value *(*compute)(const llama *, ls_value *)) {
@@ -149,16 +151,48 @@ static ls_value *in_slices(llama *f, ls_value *x, ls_value *(*compute)(const lla
     return ls_layers_join(f->m, of, s->n);
 }
 
-static ls_value *mix_experts(const llama *f, ls_value *x) {
+static ls_moe_options experts_of(const llama *f) {
     const ls_architecture *a = f->a;
-    ls_moe_options o = {.experts = a->experts,
-                        .per_token = a->experts_per_token,
-                        .width = a->ffn,
-                        .shared = f->c->model.shared_experts,
-                        .normalize = a->norm_topk,
-                        .balance = (float)a->router_aux_loss,
-                        .deviation = STD};
-    return ls_layers_moe(f->m, x, &o, true);
+    return (ls_moe_options){.experts = a->experts,
+                            .per_token = a->experts_per_token,
+                            .width = a->ffn,
+                            .shared = f->c->model.shared_experts,
+                            .normalize = a->norm_topk,
+                            .balance = (float)a->router_aux_loss,
+                            .deviation = STD};
+}
+
+/* The slice's experts, and its hidden units of the shared ones. */
+static ls_value *mix_slice(const llama *f, ls_value *x, ls_value *logits, const ls_moe_options *o) {
+    const ls_sliced *s = &f->s;
+    ls_sliced_name mine = ls_sliced_named(s, "experts");
+    int64_t first = ls_sliced_first(s, o->experts), n = ls_sliced_count(s, o->experts);
+    ls_experts_slice own = {.name = mine.text, .first = first, .end = first + n};
+    ls_value *y = ls_layers_experts_slice(f->m, x, logits, o, own);
+    if (!o->shared) return y;
+    (ls_scope)(f->m, "shared_experts");
+    ls_value *shared = feed(f, x, o->shared * o->width);
+    ls_scope_end(f->m);
+    return (ls_add)(f->m, y, shared);
+}
+
+/* Slices divide the experts. All of them read the router's logits, and choose. */
+static ls_value *mix_experts(llama *f, ls_value *x) {
+    ls_moe_options o = experts_of(f);
+    ls_value *of[LS_SLICES_MOST], *logits_of[LS_SLICES_MOST];
+    ls_sliced *s = &f->s;
+    if (s->n == 1) return ls_layers_moe(f->m, x, &o, true);
+    ls_value *logits = ls_layers_router(f->m, x, &o);
+    ls_layers_fork(f->m, x, s->n, of);
+    ls_layers_fork(f->m, logits, s->n, logits_of);
+    for (s->k = 0; s->k < s->n; s->k++) {
+        ls_sliced_begin(s);
+        of[s->k] = mix_slice(f, of[s->k], logits_of[s->k], &o);
+    }
+    s->k = 0;
+    ls_value *y = ls_layers_join(f->m, of, s->n);
+    ls_layers_router_balance(f->m, logits, &o);
+    return y;
 }
 
 static ls_value *add_block(llama *f, ls_value *x) {
@@ -235,8 +269,9 @@ static ls_status check(const ls_architecture *a, ls_error *e) {
 ls_status ls_llama_create(const ls_config *c, ls_model *m_p, ls_error *e) {
     ls_model m = {0};
     ls_architecture a = ls_llama_architecture(c);
-    ls_sliced_sizes sizes = {.kv_heads = a.kv_heads, .ffn = a.ffn, .vocab = a.vocab};
+    ls_sliced_sizes sizes = {.kv_heads = a.kv_heads, .vocab = a.vocab, .experts = a.experts};
     ls_sliced slices = {.m = &m, .n = (int)c->parallel.tensor_virtual};
+    sizes.ffn = a.experts ? a.ffn * c->model.shared_experts : a.ffn;
     LS_TRY(check(&a, e));
     LS_TRY(ls_sliced_check(c, &sizes, e));
     build(&(llama){.c = c, .a = &a, .m = &m, .s = slices, .T = ls_config_positions(c)});

@@ -11,7 +11,6 @@
 static const char *find_conflict(const ls_config *c) {
     if (c->model.kind != LS_MODEL_GPT2 && c->model.kind != LS_MODEL_LLAMA)
         return "only models of kind gpt2 and llama are cut into slices";
-    if (c->model.experts) return "models with experts (model.experts) are not cut into slices";
     if (c->model.qk_norm)
         return "all heads share the norms of queries and keys (model.qk_norm), which can't be cut";
     if (c->lora.rank || *c->model.adapter)
@@ -28,7 +27,8 @@ ls_status ls_sliced_check(const ls_config *c, const ls_sliced_sizes *s, ls_error
                        conflict);
     if (n == 1) return LS_OK;
     if (s->kv_heads < most) most = s->kv_heads, what = "heads of keys and values";
-    if (s->ffn < most) most = s->ffn, what = "hidden units (model.ffn)";
+    if (s->experts && s->experts < most) most = s->experts, what = "experts (model.experts)";
+    if (s->ffn && s->ffn < most) most = s->ffn, what = "hidden units (model.ffn)";
     if (s->vocab < most) most = s->vocab, what = "tokens (model.vocab)";
     if (!what) return LS_OK;
     return ls_fail(e, LS_EINVAL,

@@ -21,9 +21,9 @@ typedef struct ls_sliced {
     int n, k; /* slices, and the one whose layers are being added */
 } ls_sliced;
 
-/* What can be cut into as many slices as these at most. */
+/* What can be cut into as many slices as these at most; 0: the model has none. */
 typedef struct ls_sliced_sizes {
-    int64_t kv_heads, ffn, vocab;
+    int64_t kv_heads, ffn, vocab, experts;
 } ls_sliced_sizes;
 
 /* Refuses what the keys can't have together, or a model that can't be cut. */

@@ -1,11 +1,14 @@
 /* print_mesh.c - the table of a mesh: which workers have which layers, and slices of them. */
 #include <stdio.h>
 
+#include "model/tensor_part.h"
 #include "plan/plan.h"
 
-static const char *const schedules[] = {
-    [LS_PIPE_1F1B] = "1f1b", [LS_PIPE_GPIPE] = "gpipe", [LS_PIPE_INTERLEAVED] = "interleaved",
-    [LS_PIPE_ZB_H1] = "zb-h1", [LS_PIPE_ZB_V] = "zb-v"};
+static const char *const schedules[] = {[LS_PIPE_1F1B] = "1f1b",
+                                        [LS_PIPE_GPIPE] = "gpipe",
+                                        [LS_PIPE_INTERLEAVED] = "interleaved",
+                                        [LS_PIPE_ZB_H1] = "zb-h1",
+                                        [LS_PIPE_ZB_V] = "zb-v"};
 
 const char *ls_pipe_name(ls_pipe_kind kind) { return schedules[kind]; }
 
@@ -27,24 +30,48 @@ double ls_plan_bubble(const ls_plan *p) {
     return ls_pipe_bubble(&s);
 }
 
+/* "3", or "2 to 5": [first, end). */
+static void print_numbers(int first, int end, char *text, size_t size) {
+    snprintf(text, size, end - first == 1 ? "%d" : "%d to %d", first, end - 1);
+}
+
+static bool has_experts(const ls_plan *p) {
+    int64_t first = 0, end = 0;
+    return ls_tensor_part_experts(p->c.model, 0, p->c.model->nslices, &first, &end);
+}
+
+/* The experts of slices [first, end), in the table's column; nothing in models without. */
+static void print_experts(const ls_plan *p, int first, int end, ls_buf *out) {
+    int64_t from = 0, to = 0;
+    char text[24] = "";
+    if (!has_experts(p)) return;
+    if (ls_tensor_part_experts(p->c.model, first, end, &from, &to))
+        print_numbers((int)from, (int)to, text, sizeof text);
+    ls_buf_printf(out, "%-8s ", text);
+}
+
 /* "2", "2 to 5", or "2, 4 to 6" where workers between them have other slices. */
 static void print_stage(const ls_plan *p, int rank, int stage, ls_buf *out) {
     const ls_layer *layers = p->c.model->layers;
     int first = 0, end = 0, data = ls_plan_data(p), tensor = ls_plan_tensor(p);
     int worker = ls_plan_worker(p, rank, 0), last = ls_plan_worker(p, rank, data - 1);
     char workers[48], names[2 * LS_NAME + 8], slices[24] = "";
+    int from = 0, to = p->c.model->nslices;
     ls_plan_stage_layers(p, stage, &first, &end);
-    snprintf(workers, sizeof workers, data == 1 ? "%d" : tensor > 1 ? "%d, %d to %d" : "%d to %d",
+    snprintf(workers, sizeof workers,
+             data == 1    ? "%d"
+             : tensor > 1 ? "%d, %d to %d"
+                          : "%d to %d",
              worker, tensor > 1 ? worker + tensor : last, last);
     snprintf(names, sizeof names, first + 1 == end ? "%s" : "%s to %s", layers[first].name,
              layers[end - 1].name);
     if (tensor > 1) {
-        int from = 0, to = 0;
         ls_plan_slices(p, rank % tensor, &from, &to);
-        snprintf(slices, sizeof slices, to - from == 1 ? "%d" : "%d to %d", from, to - 1);
+        print_numbers(from, to, slices, sizeof slices);
     }
-    ls_buf_printf(out, "  %-12s %5d  %-8s %-36s %14zu\n", workers, stage, slices, names,
-                  ls_plan_stage_params(p, stage, worker));
+    ls_buf_printf(out, "  %-12s %5d  %-8s ", workers, stage, slices);
+    print_experts(p, from, to, out);
+    ls_buf_printf(out, "%-36s %14zu\n", names, ls_plan_stage_params(p, stage, worker));
 }
 
 void ls_plan_print_mesh(const ls_plan *p, ls_buf *out) {
@@ -57,8 +84,9 @@ void ls_plan_print_mesh(const ls_plan *p, ls_buf *out) {
                   "  bubble: %.1f%% of a step's passes, if all stages take as long\n\n",
                   ls_plan_data(p), ls_plan_pipe(p), tensor, ls_pipe_name(p->c.schedule), micros,
                   p->in_flight, 100 * ls_plan_bubble(p));
-    ls_buf_printf(out, "  %-12s %5s  %-8s %-36s %14s\n", "workers", "stage",
-                  tensor > 1 ? "slices" : "", "layers", "parameters");
+    ls_buf_printf(out, "  %-12s %5s  %-8s %s%-36s %14s\n", "workers", "stage",
+                  tensor > 1 ? "slices" : "", has_experts(p) ? "experts  " : "", "layers",
+                  "parameters");
     for (int rank = 0; rank < ls_plan_ranks(p); rank++)
         for (int chunk = 0; chunk < ls_plan_stages_each(p); chunk++)
             print_stage(p, rank, ls_pipe_stage(&s, rank / tensor, chunk), out);

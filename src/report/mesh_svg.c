@@ -2,8 +2,10 @@
 #include "report/mesh_svg.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/plural.h"
+#include "model/tensor_part.h"
 #include "report/canvas.h"
 
 enum { BOX = 230, GAP = 8, BETWEEN = 28, LINE = 16, MARGIN = 20, TOP = 64, ROWS = 8 };
@@ -30,11 +32,17 @@ static void name_stage(const ls_plan *p, int stage, char *text, size_t size) {
              layers[end - 1].name);
 }
 
+/* "slices 0 to 1 of 3", and "experts 0 to 3" where there are any. */
 static void name_slices(const ls_plan *p, int rank, char *text, size_t size) {
-    int tensor = ls_plan_tensor(p), first = 0, end = 0;
+    int tensor = ls_plan_tensor(p), first = 0, end = 0, n = p->c.model->nslices;
+    int64_t from = 0, to = 0;
     ls_plan_slices(p, rank % tensor, &first, &end);
     snprintf(text, size, end - first == 1 ? "slice %d of %d" : "slices %d to %d of %d", first,
-             end - first == 1 ? p->c.model->nslices : end - 1, p->c.model->nslices);
+             end - first == 1 ? n : end - 1, n);
+    if (!ls_tensor_part_experts(p->c.model, first, end, &from, &to)) return;
+    size_t used = strlen(text);
+    snprintf(text + used, size - used, to - from == 1 ? "; expert %d" : "; experts %d to %d",
+             (int)from, (int)to - 1);
 }
 
 static void put_worker(picture *d, int rank, int place, double x, double y) {
@@ -77,18 +85,16 @@ static void put_all(picture *d) {
     char text[160];
     snprintf(text, sizeof text, "%d worker%s: data %d, pipe %d, tensor %d", p->c.nworkers,
              ls_plural(p->c.nworkers), data, ls_plan_pipe(p), tensor);
-    ls_canvas_text_add(&d->c, &(ls_canvas_text){.x = MARGIN,
-                                                .y = MARGIN + 10,
-                                                .text = text,
-                                                .color = LS_CANVAS_INK,
-                                                .is_title = true});
-    put(d, MARGIN, MARGIN + 30,
-        "columns: stages of the pipeline; rows: parts of the batch", LS_CANVAS_GREY);
+    ls_canvas_text_add(
+        &d->c,
+        &(ls_canvas_text){
+            .x = MARGIN, .y = MARGIN + 10, .text = text, .color = LS_CANVAS_INK, .is_title = true});
+    put(d, MARGIN, MARGIN + 30, "columns: stages of the pipeline; rows: parts of the batch",
+        LS_CANVAS_GREY);
     for (int rank = 0; rank < ls_plan_ranks(p); rank++) {
         int pipe = rank / tensor;
         double x = MARGIN + rank * (BOX + GAP) + pipe * (BETWEEN - GAP);
-        for (int i = 0; i < d->rows; i++)
-            put_worker(d, rank, i, x, TOP + i * (d->height + GAP));
+        for (int i = 0; i < d->rows; i++) put_worker(d, rank, i, x, TOP + i * (d->height + GAP));
     }
     if (d->rows == data) return;
     snprintf(text, sizeof text, "and %d more rows, whose workers have the same layers",

@@ -89,19 +89,27 @@ static size_t copy_wanted(const reading *r, size_t first, size_t end, const floa
 /* The tensors that a parameter is made of: one, or one for each expert. */
 static int parts_of(const ls_param *p) { return p->ndims == 3 ? (int)p->dims[0] : 1; }
 
+/* Does it have rows or columns of a tensor? A slice of experts has whole tensors. */
+static bool is_cut(const ls_param *p) { return p->part.all && p->ndims < 3; }
+
+static int64_t length_of(const ls_param *p, int dim) {
+    return is_cut(p) ? ls_tensor_part_dim(p, dim) : p->dims[dim];
+}
+
 /* GPT-2 has learned a vector for each position: a shorter context takes the first of them. */
 static bool fits(const ls_weight *w, const ls_param *p) {
     bool positions = strcmp(p->name, "wpe.weight") == 0 && w->id.dims[0] > p->dims[0];
     int d = p->ndims == 3;
-    return (w->id.dims[0] == ls_tensor_part_dim(p, d) || positions) &&
-           (p->ndims == 1 || w->id.dims[1] == ls_tensor_part_dim(p, d + 1));
+    return (w->id.dims[0] == length_of(p, d) || positions) &&
+           (p->ndims == 1 || w->id.dims[1] == length_of(p, d + 1));
 }
 
 static ls_status find(const ls_weights *files, const ls_param *p, int part, const ls_weight **w_p,
                       ls_error *e) {
     char name[LS_NAME];
     ls_tensor_part_name(p, name);
-    const ls_weight *w = ls_weights_find_param(files, name, p->ndims == 3 ? part : -1);
+    const ls_weight *w =
+        ls_weights_find_param(files, name, p->ndims == 3 ? (int)p->part.first + part : -1);
     if (!w || !fits(w, p))
         return ls_fail(e, LS_EINVAL, "%s: has no tensor '%s' of the model's shape", files->path,
                        p->name);
@@ -166,14 +174,14 @@ static ls_status read_part(const reading *r, const ls_param *p, int part, size_t
 
 static ls_status read_param(const reading *r, const ls_param *p, ls_error *e) {
     int parts = parts_of(p);
-    if (p->part.all && copy_wanted(r, p->offset, p->offset + p->count, NULL)) {
+    if (is_cut(p) && copy_wanted(r, p->offset, p->offset + p->count, NULL)) {
         float *x = LS_NEW_ARRAY(float, p->count);
         ls_status s = read_slice(r->w, p, x, e);
         if (s == LS_OK) copy_wanted(r, p->offset, p->offset + p->count, x);
         free(x);
         return s;
     }
-    for (int i = 0; !p->part.all && i < parts; i++)
+    for (int i = 0; !is_cut(p) && i < parts; i++)
         LS_TRY(read_part(r, p, i, p->offset + p->count / (size_t)parts * (size_t)i, e));
     return LS_OK;
 }
@@ -248,9 +256,9 @@ static ls_status open_parts(ls_pretrained *f, const ls_model *m, int i, ls_error
 static ls_status open_param(ls_pretrained *f, const ls_model *m, int i, ls_error *e) {
     const ls_param *p = &m->params[i];
     const ls_weight *w = NULL;
-    if (parts_of(p) > 1) return open_parts(f, m, i, e);
+    if (p->ndims == 3) return open_parts(f, m, i, e);
     LS_TRY(find(&f->files, p, 0, &w, e));
-    if (p->part.all) {
+    if (is_cut(p)) {
         float *x = f->copies[i] = LS_NEW_ARRAY(float, p->count);
         f->values[i] = (ls_frozen_value){.data = x, .type = LS_BLOCK_F32};
         return read_slice(&f->files, p, x, e);

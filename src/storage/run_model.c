@@ -170,6 +170,13 @@ static void copy_slice(const ls_run_model *r, int param, size_t first, size_t en
     }
 }
 
+/* Of a parameter that has several experts: is this one's matrix among them? And its first row. */
+static bool has_expert(const ls_param *p, const ls_name *n, int64_t *row_p) {
+    int64_t expert = n->expert > 0 ? n->expert : 0, first = p->part.all ? p->part.first : 0;
+    *row_p = (expert - first) * n->dims[0];
+    return p->ndims < 3 || (expert >= first && expert < first + p->dims[0]);
+}
+
 static ls_status rows(const void *arg, const ls_name *n, int64_t first, int64_t end, float *out,
                       ls_error *e) {
     const ls_run_model *r = arg;
@@ -179,13 +186,13 @@ static ls_status rows(const void *arg, const ls_name *n, int64_t first, int64_t 
         const ls_param *p = &r->model.params[i];
         char name[LS_NAME];
         ls_tensor_part_name(p, name);
-        if (strcmp(name, n->param) != 0) continue;
-        if (p->part.all) {
+        int64_t part = 0;
+        if (strcmp(name, n->param) != 0 || !has_expert(p, n, &part)) continue;
+        if (p->part.all && p->ndims < 3) {
             copy_slice(r, i, (size_t)(first * width), (size_t)(end * width), out);
             sliced = true;
             continue;
         }
-        int64_t part = n->expert > 0 ? n->expert * n->dims[0] : 0; /* its first row */
         memcpy(out, values_of(r, i) + (part + first) * width,
                (size_t)((end - first) * width) * sizeof *out);
         merge(r, i, first, end, out);

@@ -21,7 +21,7 @@ static unsigned draw(unsigned below) {
 }
 
 static program start(int workers, const char *run, int steps, const char *more) {
-    char line[512];
+    char line[1024];
     snprintf(line, sizeof line, START, workers, run, steps, more);
     return program_start(line, 0);
 }
@@ -135,24 +135,33 @@ static void test_killed_in_a_pipeline(void **arg) {
            "parallel.chunks=2 --set parallel.transport=tcp");
 }
 
-/* A worker of those that divide the slices of layers. */
-static void test_killed_in_a_tensor_group(void **arg) {
-    (void)arg;
-    static const char *const how[] = {"--set parallel.tensor_virtual=3 --set parallel.zero=3",
-                                      "--set parallel.tensor_virtual=3 --set "
-                                      "parallel.transport=tcp"};
-    char more[256], *output = NULL;
-    program p = start(1, "sliced", STEPS, how[0]);
+static void train_alone(const char *name, const char *model) {
+    char *output = NULL;
+    program p = start(1, name, STEPS, model);
     assert_int_equal(program_end(&p, &output), 0);
     free(output);
-    for (int i = 0; i < 2; i++) {
-        char run[32];
-        snprintf(run, sizeof run, "tensor-%d", i);
-        snprintf(more, sizeof more, "%s --set parallel.mesh.tensor=2", how[i]);
-        p = start_until(STEPS * 2 / 3, i ? 2 : 4, run, more);
-        check_like(&p, "sliced", run, signal_children(&p, SIGKILL, 1 + 10 / LESS, 150),
-                   "were killed");
-    }
+}
+
+/* Workers of groups that divide the slices of layers, beside one worker whose run is `name`. */
+static void kill_in_group(const char *name, const char *model, int n, const char *how) {
+    char more[512], run[32];
+    snprintf(run, sizeof run, "%s-of-%d", name, n);
+    snprintf(more, sizeof more, "%s --set parallel.mesh.tensor=2 %s", model, how);
+    program p = start_until(STEPS * 2 / 3, n, run, more);
+    check_like(&p, name, run, signal_children(&p, SIGKILL, 1 + 10 / LESS, 150), "were killed");
+}
+
+static void test_killed_in_a_tensor_group(void **arg) {
+    (void)arg;
+    static const char sliced[] = "--set parallel.tensor_virtual=3";
+    static const char experts[] =
+        "--set parallel.tensor_virtual=3 --set model.kind=llama --set model.heads=3 --set "
+        "model.head=own --set model.experts=5 --set model.ffn=16";
+    train_alone("sliced", sliced);
+    train_alone("experts", experts);
+    kill_in_group("sliced", sliced, 4, "--set parallel.zero=3");
+    kill_in_group("sliced", sliced, 2, "--set parallel.transport=tcp");
+    kill_in_group("experts", experts, 4, "--set parallel.zero=1");
 }
 
 static void test_stopped(void **arg) {
@@ -482,13 +491,21 @@ static void test_slow_limit(void **arg) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_undisturbed), cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_stopped),     cmocka_unit_test(test_all_killed),
-        cmocka_unit_test(test_stop),        cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_bad_ledger),  cmocka_unit_test(test_leave),
-        cmocka_unit_test(test_any_number),  cmocka_unit_test(test_slow),
-        cmocka_unit_test(test_backup),      cmocka_unit_test(test_slow_limit),
-        cmocka_unit_test(test_stay),        cmocka_unit_test(test_killed_apart), cmocka_unit_test(test_killed_in_gossip),
+        cmocka_unit_test(test_undisturbed),
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_all_killed),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_bad_ledger),
+        cmocka_unit_test(test_leave),
+        cmocka_unit_test(test_any_number),
+        cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_backup),
+        cmocka_unit_test(test_slow_limit),
+        cmocka_unit_test(test_stay),
+        cmocka_unit_test(test_killed_apart),
+        cmocka_unit_test(test_killed_in_gossip),
         cmocka_unit_test(test_killed_in_a_pipeline),
         cmocka_unit_test(test_killed_in_a_tensor_group),
     };

@@ -11,6 +11,11 @@
 #define LLAMA                                                                                      \
     "--set model.kind=llama --set model.heads=6 --set model.kv_heads=3 --set model.head=own "
 
+/* 5 experts of which slices have one or two each, and a shared one. */
+#define EXPERTS                                                                                    \
+    LLAMA "--set model.experts=5 --set model.ffn=16 --set model.router_aux_loss=0.1 "              \
+          "--set parallel.tensor_virtual=3 "
+
 /* Both runs end with the same weights. */
 static void same(const char *one, const char *other) {
     char a[256], b[256];
@@ -49,6 +54,7 @@ static void test_workers(void **state) {
     check_workers("--set parallel.tensor_virtual=3");
     check_workers(LLAMA "--set parallel.tensor_virtual=3 --set train.compute=bf16");
     check_workers(LLAMA "--set parallel.tensor_virtual=3 --set model.head=tied");
+    check_workers(EXPERTS "--set model.shared_experts=1");
 }
 
 static void test_resume(void **state) {
@@ -64,6 +70,15 @@ static void test_resume(void **state) {
     same("whole", "part");
 }
 
+/* Of five experts the first worker has the first two slices'. */
+static void test_plan(void **state) {
+    (void)state;
+    expect("plan " SMALL EXPERTS "-n 2 --set parallel.mesh.tensor=2 --svg @/mesh.svg", 0,
+           "0                0  0 to 1   0 to 2 ");
+    shell_of_run(".", "grep -q 'slices 0 to 1 of 3; experts 0 to 2' mesh.svg");
+    shell_of_run(".", "grep -q 'slice 2 of 3; experts 3 to 4' mesh.svg");
+}
+
 /* What a run that learns nothing exports is what it began with. */
 static void check_published(const char *from, const char *hash, int n) {
     char *line = ls_format("train " SMALL "-o @/run -n 1 --set train.steps=2 --set optim.lr=0 "
@@ -76,6 +91,18 @@ static void check_published(const char *from, const char *hash, int n) {
     assert_string_equal(got, hash);
     free(got);
     shell_of_run("run", "rm -r $r out");
+}
+
+/* A mixture of experts, which GGUF has no names for here. */
+static void check_experts(void) {
+    expect("train " SMALL EXPERTS "-o @/a -n 2 --set train.steps=4 --set parallel.mesh.tensor=2", 0,
+           NULL);
+    char *hash = hash_after("export @/a --to safetensors -o @/b", "hash ");
+    for (int n = 1; n <= 3; n++) check_published("@/b", hash, n);
+    expect("generate @/a --tokens 10 --seed 3", 0, NULL);
+    expect("eval @/a", 0, "loss");
+    free(hash);
+    shell_of_run("a", "rm -r $r b");
 }
 
 static void check_model(const char *model) {
@@ -96,6 +123,7 @@ static void check_model(const char *model) {
 
 static void test_published(void **state) {
     (void)state;
+    check_experts();
     check_model("--set parallel.tensor_virtual=2");
     check_model(LLAMA "--set model.bias=qkv --set parallel.tensor_virtual=3");
 }
@@ -112,7 +140,7 @@ static void test_text(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_workers), cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_workers), cmocka_unit_test(test_resume), cmocka_unit_test(test_plan),
         cmocka_unit_test(test_published), cmocka_unit_test(test_text)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -32,6 +32,17 @@ static ls_config config_of(int64_t kind, int64_t n) {
     return c;
 }
 
+/* Slices of 5 experts, of which two compute a row, and a shared one. */
+static ls_config experts_of(int64_t n) {
+    ls_config c = config_of(LS_MODEL_LLAMA, n);
+    c.model.bias = LS_BIAS_ATTENTION;
+    c.model.experts = 5;
+    c.model.experts_per_token = 2;
+    c.model.shared_experts = 1;
+    c.model.norm_topk = 1;
+    return c;
+}
+
 static ls_model model_of(const ls_config *c) {
     ls_model m = {0};
     ls_error e = {0};
@@ -88,7 +99,8 @@ static void check_weights(const setup *one, const setup *cut) {
         char name[LS_NAME];
         ls_tensor_part_name(p, name);
         assert_string_equal(name, whole->name);
-        assert_int_equal(ls_tensor_part_dim(p, 0), whole->dims[0]);
+        for (int d = 0; d < p->ndims; d++)
+            assert_int_equal(ls_tensor_part_dim(p, d), whole->dims[d]);
         for (size_t k = 0, at = 0; k < p->count; k++, n++) {
             ls_tensor_part_run(p, k, &at);
             assert_true(at < whole->count);
@@ -98,10 +110,8 @@ static void check_weights(const setup *one, const setup *cut) {
     assert_int_equal(n, one->model.count);
 }
 
-static void compare(int64_t kind, ls_head_kind head, ls_dtype type, double most) {
+static void compare_models(ls_config c, ls_dtype type, double most) {
     setup one, cut;
-    ls_config c = config_of(kind, 1);
-    c.model.head = head;
     uint32_t *samples = fix_tokens((size_t)(SAMPLES * (c.model.context + 1)), c.model.vocab, 5);
     compute(&one, &c, samples, type);
     for (int n = 2; n <= SLICES; n++) {
@@ -118,8 +128,15 @@ static void compare(int64_t kind, ls_head_kind head, ls_dtype type, double most)
     free(samples);
 }
 
+static void compare(int64_t kind, ls_head_kind head, ls_dtype type, double most) {
+    ls_config c = config_of(kind, 1);
+    c.model.head = head;
+    compare_models(c, type, most);
+}
+
 static void test_function(void **state) {
     (void)state;
+    compare_models(experts_of(1), LS_F32, 1e-5);
     compare(LS_MODEL_GPT2, LS_HEAD_TIED, LS_F32, 1e-5);
     compare(LS_MODEL_LLAMA, LS_HEAD_OWN, LS_F32, 1e-5);
     compare(LS_MODEL_LLAMA, LS_HEAD_TIED, LS_F32, 1e-5);
@@ -190,27 +207,28 @@ static void print_wrong(void *arg, const ls_check_result *r) {
     if (r->wrong) print_error("%s: %s\n", r->layer->name, r->wrong);
 }
 
+static void check_gradients(ls_config c) {
+    ls_error e = {0};
+    int nwrong = 0;
+    c.model.layers = 1;
+    c.model.vocab = 50;
+    ls_model m = model_of(&c);
+    assert_ls_ok(ls_check_model(&m, print_wrong, NULL, &nwrong, &e), e);
+    assert_int_equal(nwrong, 0);
+    ls_model_free(&m);
+}
+
 static void test_gradients(void **state) {
     (void)state;
-    static const int64_t kinds[] = {LS_MODEL_GPT2, LS_MODEL_LLAMA};
-    for (int i = 0; i < 2; i++) {
-        ls_config c = config_of(kinds[i], 3);
-        ls_error e = {0};
-        int nwrong = 0;
-        c.model.layers = 1;
-        c.model.vocab = 50;
-        ls_model m = model_of(&c);
-        assert_ls_ok(ls_check_model(&m, print_wrong, NULL, &nwrong, &e), e);
-        assert_int_equal(nwrong, 0);
-        ls_model_free(&m);
-    }
+    check_gradients(config_of(LS_MODEL_GPT2, 3));
+    check_gradients(config_of(LS_MODEL_LLAMA, 3));
+    check_gradients(experts_of(3));
 }
 
 /* ---- tokens one by one ---- */
 
-static void decode(int64_t kind, ls_dtype type, int n) {
+static void decode_model(ls_config c, ls_dtype type) {
     setup s;
-    ls_config c = config_of(kind, n);
     int64_t T = c.model.context, V = c.model.vocab, prompt = T / 2;
     uint32_t *text = fix_tokens((size_t)(SAMPLES * (T + 1)), V, 6);
     compute(&s, &c, text, type);
@@ -232,8 +250,12 @@ static void decode(int64_t kind, ls_dtype type, int n) {
     free(memory), free(got), free(text);
 }
 
+static void decode(int64_t kind, ls_dtype type, int n) { decode_model(config_of(kind, n), type); }
+
 static void test_decode(void **state) {
     (void)state;
+    decode_model(experts_of(2), LS_F32);
+    decode_model(experts_of(3), LS_BF16);
     decode(LS_MODEL_GPT2, LS_F32, 2);
     decode(LS_MODEL_GPT2, LS_BF16, 3);
     decode(LS_MODEL_LLAMA, LS_F32, 3);
@@ -262,10 +284,9 @@ static void test_refused(void **state) {
     c = config_of(LS_MODEL_LLAMA, 2);
     c.model.qk_norm = 1;
     refused(&c, "model.qk_norm");
-    c = config_of(LS_MODEL_LLAMA, 2);
-    c.model.experts = 4;
-    c.model.bias = LS_BIAS_NONE;
-    refused(&c, "model.experts");
+    c = experts_of(4);
+    c.model.experts = 3;
+    refused(&c, "the model has 3 experts (model.experts), and each slice needs one; set 3 or less");
     c = config_of(LS_MODEL_LLAMA, 2);
     c.lora.rank = 2;
     refused(&c, "lora.rank");
