@@ -141,6 +141,7 @@ check-hurt:
 	@scripts/random_faults.py build/lockstep --runs 200
 	@scripts/random_faults.py build/lockstep --runs 100 --hosts
 	@scripts/random_faults.py build/lockstep --runs 100 --async
+	@scripts/random_faults.py build/lockstep --runs 50 --async --hosts
 
 build-tests:
 	@scripts/build.sh release

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Trains small runs with random models, data and settings while workers and hosts fail at random.
 
-    scripts/random_faults.py build/lockstep --runs 200 [--hosts|--async] [--seed 1]
+    scripts/random_faults.py build/lockstep --runs 200 [--hosts] [--async] [--seed 1]
 
 Each run is trained twice: by one worker without faults, and by several workers, or by two or three
 hosts with several workers each, which are killed, stopped, asked to leave, paused and scaled. The
 bits must be the same and the ledger clean. With --async runs are asynchronous, or of bounded
 staleness: their workers and servers are killed and stopped, and one worker must make the same bits
-again (of asynchronous runs by lockstep replay). Prints one line for each run; if the run fails, also
-prints its logs, and its directory stays. A run's model (random_models.py) and settings depend on
+again (of asynchronous runs by lockstep replay); with --hosts too, workers of other hosts take part.
+Prints one line for each run; if the run fails, also prints its logs, and its directory stays. A run's model (random_models.py) and settings depend on
 its seed alone, which counts from --seed; when faults hit also depends on time. Needs
 build/tests/libfaults.so (make build-tests), which delays the end of a run until all faults were
 injected.
@@ -200,7 +200,8 @@ class FaultyRun:
         if self.address:
             how = ["--join", self.address]
             if i == 0:
-                how = ["--listen", self.address, "--hosts", str(len(self.n))]
+                together = [] if self.options.asynchronous else ["--hosts", str(len(self.n))]
+                how = ["--listen", self.address] + together
         self.logs.append(os.path.join(self.folder, "host-%d-%d.log" % (i, len(self.logs))))
         env = dict(os.environ, LD_PRELOAD=self.options.faults,
                    LOCKSTEP_KEY="the key of all hosts of the run")
@@ -211,6 +212,8 @@ class FaultyRun:
     def worker(self, i):
         pid = self.hosts[i].pid
         try:
+            if self.options.asynchronous and i > 0:
+                return random.choice(children(pid) or [None])
             if self.options.asynchronous:
                 return random.choice([x for child in children(pid) for x in children(child)] or [None])
             with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
@@ -226,7 +229,7 @@ class FaultyRun:
         if self.options.asynchronous:
             kinds = ["kill"] * 5 + ["stop"]
         if self.address:
-            kinds += ["pause"] + ["lose", "go"] * (i > 0)
+            kinds += ["pause"] + (["lose"] if self.options.asynchronous else ["lose", "go"]) * (i > 0)
         kind = random.choice(kinds)
         if host.poll() is not None:
             if i == 0:
@@ -328,7 +331,7 @@ def draw(options, folder):
 
 def once(options, seed):
     """Returns True if the run passed."""
-    random.seed("%d %d" % (seed, 2 if options.asynchronous else options.hosts))
+    random.seed("%d %d" % (seed, options.hosts + 2 * options.asynchronous))
     folder = tempfile.mkdtemp(prefix="lockstep-faults-")
     model, V, workers, bits, free = draw(options, folder)
     drawn = "%d: %%s: %s; workers %s; %s" % (seed, model.name.replace("%", "%%"), workers,
@@ -384,7 +387,7 @@ def main():
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--hosts", action="store_true", help="two or three hosts, with TCP between")
     parser.add_argument("--async", action="store_true", dest="asynchronous",
-                        help="runs without common steps, on one host")
+                        help="runs without common steps")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--verbose", action="store_true", help="print why settings were refused")
     options = parser.parse_args()

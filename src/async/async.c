@@ -8,7 +8,6 @@
 #include "async/applications.h"
 #include "base/clock.h"
 #include "base/cores.h"
-#include "net/address.h"
 #include "plan/memory.h"
 
 struct ls_async {
@@ -60,13 +59,16 @@ static ls_status take_memory(ls_async *a, const ls_async_config *c, ls_error *e)
     return ls_board_open(1, &crew->errors, e);
 }
 
-static ls_status listen_at(ls_async_crew *crew, const ls_async_config *c, ls_error *e) {
-    ls_address at;
-    crew->settings = c->settings;
-    if (!c->listen) return LS_OK;
-    LS_TRY(ls_key_require(false, &crew->key, &crew->has_key, e));
-    LS_TRY(ls_address_parse(c->listen, &at, e));
-    return ls_address_listen(&at, &crew->listen_fd, e);
+static ls_status open_gate(ls_async_crew *crew, const ls_async_config *c, ls_error *e) {
+    crew->gate = (ls_gate){.ops = &ls_gate_board,
+                           .crew = crew,
+                           .settings = c->settings,
+                           .silence_s = LS_GATE_SILENCE * crew->heartbeat_s,
+                           .nlocal = c->nworkers,
+                           .params_nbytes = ls_plan_params_nbytes(c->plan),
+                           .result_nbytes = sizeof(ls_async_result),
+                           .grads_nbytes = ls_plan_slot_nbytes(c->plan)};
+    return ls_gate_open(&crew->gate, c->listen, e);
 }
 
 static ls_status set_up(ls_async *a, const ls_async_config *c, ls_error *e) {
@@ -87,8 +89,8 @@ static ls_status set_up(ls_async *a, const ls_async_config *c, ls_error *e) {
     crew->patience = ls_patience_for(busy + n, ls_cores());
     a->next = a->done = a->told = c->steps;
     LS_TRY(take_memory(a, c, e));
-    LS_TRY(listen_at(crew, c, e));
-    const ls_nursery_roles roles = {.n = n + crew->nservers + (crew->listen_fd >= 0),
+    LS_TRY(open_gate(crew, c, e));
+    const ls_nursery_roles roles = {.n = n + crew->nservers + (crew->gate.listen_fd >= 0),
                                     .nworkers = n,
                                     .nservers = crew->nservers,
                                     .run = ls_async_run_role,
@@ -102,7 +104,7 @@ static ls_status set_up(ls_async *a, const ls_async_config *c, ls_error *e) {
 
 ls_status ls_async_open(const ls_async_config *c, ls_async **a_p, ls_error *e) {
     ls_async *a = LS_NEW(ls_async);
-    a->crew.listen_fd = -1;
+    a->crew.gate.listen_fd = -1;
     ls_status s = set_up(a, c, e);
     if (s == LS_OK)
         *a_p = a;
@@ -128,8 +130,7 @@ void ls_async_close(ls_async *a, bool over) {
     ls_nursery_close(&a->nursery);
     ls_applications_close(a->log);
     ls_board_close(a->crew.errors);
-    if (a->crew.listen_fd >= 0) close(a->crew.listen_fd);
-    ls_key_wipe(&a->crew.key);
+    ls_gate_close(&a->crew.gate);
     if (a->crew.grads)
         ls_unmap(a->crew.grads, (size_t)a->crew.board->nworkers * a->crew.grads_nbytes);
     if (a->crew.parameters.rooms)

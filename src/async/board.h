@@ -32,8 +32,6 @@ typedef enum ls_async_state {
     LS_ASYNC_LOST
 } ls_async_state;
 
-enum { LS_ASYNC_GUESTS = 64 }; /* workers of other hosts, at most */
-
 /* What a worker says of its gradient. */
 typedef struct ls_async_result {
     ls_step_out out;

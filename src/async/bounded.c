@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "async/clocked.h"
 #include "base/cores.h"
@@ -29,16 +30,30 @@ static ls_status take_memory(ls_clocked_crew *w, ls_error *e) {
     return ls_board_open(1, &w->errors, e);
 }
 
+static ls_status open_gate(ls_clocked_crew *w, const ls_bounded_config *o, ls_error *e) {
+    w->gate = (ls_gate){.ops = &ls_gate_clocks,
+                        .crew = w,
+                        .settings = o->settings,
+                        .silence_s = LS_GATE_SILENCE * o->config->survival.heartbeat_s,
+                        .nlocal = o->nworkers,
+                        .params_nbytes = ls_plan_params_nbytes(o->plan),
+                        .result_nbytes = ls_plan_scalars_nbytes(&w->solo),
+                        .grads_nbytes = ls_plan_slot_nbytes(&w->solo)};
+    return ls_gate_open(&w->gate, o->listen, e);
+}
+
 static ls_status set_up(ls_bounded *b, const ls_bounded_config *o, ls_error *e) {
     ls_clocked_crew *w = &b->crew;
     const ls_config *c = o->config;
-    const ls_clocks_config clocks = {.nworkers = o->nworkers,
+    const ls_clocks_config clocks = {.nlocal = o->nworkers,
+                                     .nguests = o->listen ? LS_ASYNC_GUESTS : 0,
                                      .V = o->plan->c.V,
                                      .staleness = c->sync.staleness,
                                      .until = c->train.steps,
                                      .drawn = c->sync.staleness_drawn,
                                      .seed = (uint64_t)c->train.seed};
     *w = (ls_clocked_crew){
+        .gate.listen_fd = -1,
         .plan = o->plan,
         .world = o->world,
         .prepare = o->prepare,
@@ -46,12 +61,14 @@ static ls_status set_up(ls_bounded *b, const ls_bounded_config *o, ls_error *e) 
         .loader = o->loader,
         .threads = (int)c->parallel.threads,
         .patience = ls_patience_for(o->nworkers * (int)c->parallel.threads + 1, ls_cores())};
+    LS_TRY(ls_kernels_pick(&w->kernels, e));
     LS_TRY(ls_plan_solo(o->plan, &w->solo, e));
     LS_TRY(ls_clocks_open(&clocks, &w->clocks, e));
     LS_TRY(take_memory(w, e));
-    const ls_nursery_roles roles = {.n = o->nworkers,
+    LS_TRY(open_gate(w, o, e));
+    const ls_nursery_roles roles = {.n = o->nworkers + (w->gate.listen_fd >= 0),
                                     .nworkers = o->nworkers,
-                                    .run = ls_clocked_work,
+                                    .run = ls_clocked_run_role,
                                     .progress = ls_clocked_progress,
                                     .crew = w,
                                     .errors = w->errors,
@@ -66,13 +83,25 @@ ls_status ls_bounded_open(const ls_bounded_config *o, ls_bounded **b_p, ls_error
     if (s == LS_OK)
         *b_p = b;
     else
-        ls_bounded_close(b);
+        ls_bounded_close(b, false);
     return s;
 }
 
-void ls_bounded_close(ls_bounded *b) {
+/* The gate says it to the workers of other hosts. */
+static void say_over(ls_clocks *c) {
+    enum { LOOKS = 2000 };
+    atomic_store(&c->over, 1);
+    for (int i = c->nlocal; i < c->nworkers; i++) {
+        ls_bell_ring(&c->workers[i].bell);
+        for (int k = 0; k < LOOKS && atomic_load(&c->workers[i].present); k++) usleep(1000);
+    }
+}
+
+void ls_bounded_close(ls_bounded *b, bool over) {
     if (!b) return;
     ls_clocked_crew *w = &b->crew;
+    if (over && w->clocks) say_over(w->clocks);
+    ls_gate_close(&w->gate);
     ls_nursery_close(&b->nursery);
     ls_board_close(w->errors);
     if (w->clocks) {
@@ -156,7 +185,13 @@ void ls_bounded_stepped(ls_bounded *b, int64_t steps) {
 
 void ls_bounded_shares(const ls_bounded *b, ls_buf *out) {
     const ls_clocks *c = b->crew.clocks;
-    for (int i = 0; i < c->nworkers; i++)
-        ls_buf_printf(out, "%s%lld", i ? ", " : "",
-                      (long long)atomic_load(&c->workers[i].ncomplete));
+    long long others = 0;
+    for (int i = 0; i < c->nworkers; i++) {
+        long long n = atomic_load(&c->workers[i].ncomplete);
+        if (i >= c->nlocal)
+            others += n;
+        else
+            ls_buf_printf(out, "%s%lld", i ? ", " : "", n);
+    }
+    if (c->nworkers > c->nlocal) ls_buf_printf(out, "; workers of other hosts: %lld", others);
 }

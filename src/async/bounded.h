@@ -20,13 +20,16 @@ typedef struct ls_bounded_config {
     ls_async_prepare *prepare;
     void *prepare_arg;
     ls_loader_config loader;
-    int nworkers;
+    int nworkers;         /* of this host */
+    const char *listen;   /* where workers of other hosts come; NULL: nowhere */
+    const char *settings; /* that must match there: lines */
 } ls_bounded_config;
 
 /* Starts workers, by forks: before this process starts threads. What the config names outlives it;
  * the state may be set until ls_bounded_stepped() is called first. */
 ls_status ls_bounded_open(const ls_bounded_config *, ls_bounded **b_p, ls_error *);
-void ls_bounded_close(ls_bounded *); /* NULL is fine */
+/* over: workers of other hosts learn that the run is. NULL is fine. */
+void ls_bounded_close(ls_bounded *, bool over);
 
 /* Sets what an executor of the plan needs to get its gradients from the workers. */
 void ls_bounded_connect(ls_bounded *, ls_exec_config *);
@@ -35,7 +38,7 @@ void ls_bounded_stepped(ls_bounded *, int64_t steps);
 /* Has a worker failed? The executor then gives its step up. */
 ls_status ls_bounded_check(ls_bounded *, ls_error *);
 
-/* Appends how many gradients each worker has computed: "12, 14, 5". */
+/* Appends how many gradients each worker has computed: "12, 14, 5", and all of other hosts. */
 void ls_bounded_shares(const ls_bounded *, ls_buf *out);
 
 #endif

@@ -47,31 +47,32 @@ static void take(clocked *x, ls_clock_task *t_p) {
         ls_bell_wait(&c->workers[x->worker].bell, has_task, x, &x->crew->patience, -1);
 }
 
-static void copy_older(const clocked *x, int64_t version) {
-    const ls_plan *p = x->crew->plan;
+static void copy_older(const ls_clocked_crew *w, int64_t version, void *to) {
+    const ls_plan *p = w->plan;
     size_t n = p->c.model->nfloats;
-    const float *from = ls_clocked_older(x->crew, version);
+    const float *from = ls_clocked_older(w, version);
     if (p->c.compute == LS_F32)
-        memcpy(x->params, from, n * sizeof *from);
+        memcpy(to, from, n * sizeof *from);
     else
-        ls_exec_compute(x->solo.exec)->k->narrow(p->c.compute, n, from, x->params);
+        w->kernels->narrow(p->c.compute, n, from, to);
 }
 
-/* The parameters of this version: the newest ones, unless they are being changed, or have been. */
-static void pull(clocked *x, int64_t version) {
-    const ls_clocked_crew *w = x->crew;
+/* The newest parameters, unless they are being changed, or have been. */
+void ls_clocked_pull(const ls_clocked_crew *w, int worker, int64_t version, void *to) {
     ls_clocks *c = w->clocks;
-    if (x->version == version) return;
-    while (!ls_clocks_begin_read(c, x->worker, version)) {
+    while (!ls_clocks_begin_read(c, worker, version)) {
         if (atomic_load(&c->version) > version) {
-            copy_older(x, version);
-            x->version = version;
+            copy_older(w, version, to);
             return;
         }
         nanosleep(&(struct timespec){0, 100 * 1000}, NULL); /* they are being changed */
     }
-    memcpy(x->params, w->world->params, ls_plan_params_nbytes(w->plan));
-    ls_clocks_end_read(c, x->worker);
+    memcpy(to, w->world->params, ls_plan_params_nbytes(w->plan));
+    ls_clocks_end_read(c, worker);
+}
+
+static void pull(clocked *x, int64_t version) {
+    if (x->version != version) ls_clocked_pull(x->crew, x->worker, version, x->params);
     x->version = version;
 }
 
@@ -84,7 +85,7 @@ static ls_solo_task solo_task(const clocked *x, const ls_clock_task *t) {
 
 static ls_status open_solo(clocked *x, const ls_clock_task *t, ls_error *e) {
     const ls_clocked_crew *w = x->crew;
-    int n = w->clocks->nworkers;
+    int n = w->clocks->nlocal;
     LS_TRY(ls_map(ls_plan_params_nbytes(w->plan), "a worker's parameters", &x->params, e));
     const ls_solo_config how = {.plan = &w->solo,
                                 .params = x->params,
@@ -97,7 +98,7 @@ static ls_status open_solo(clocked *x, const ls_clock_task *t, ls_error *e) {
     return w->prepare(w->prepare_arg, x->solo.exec, &x->solo.world.frozen, e);
 }
 
-ls_status ls_clocked_work(const void *crew, int worker, ls_error *e) {
+static ls_status work(const ls_clocked_crew *crew, int worker, ls_error *e) {
     clocked x = {.crew = crew, .worker = worker, .version = -1};
     ls_clocks *c = x.crew->clocks;
     ls_clock_task t;
@@ -113,4 +114,9 @@ ls_status ls_clocked_work(const void *crew, int worker, ls_error *e) {
         const ls_solo_task next = solo_task(&x, &t);
         ls_solo_move(&x.solo, &next);
     }
+}
+
+ls_status ls_clocked_run_role(const void *crew, int role, ls_error *e) {
+    const ls_clocked_crew *w = crew;
+    return role < w->clocks->nlocal ? work(w, role, e) : ls_gate_guard(&w->gate, e);
 }

@@ -12,13 +12,15 @@ enum { WORKER_BITS = 16 };
 
 ls_status ls_clocks_open(const ls_clocks_config *o, ls_clocks **c_p, ls_error *e) {
     size_t ncells = (size_t)(o->staleness + 1) * (size_t)o->V;
-    size_t nworkers = (size_t)o->nworkers * sizeof(ls_clock_worker);
-    size_t nbytes = sizeof(ls_clocks) + nworkers + ncells * sizeof(ls_clock_cell);
+    size_t n = (size_t)o->nlocal + (size_t)o->nguests;
+    size_t nbytes =
+        sizeof(ls_clocks) + n * sizeof(ls_clock_worker) + ncells * sizeof(ls_clock_cell);
     void *p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
-        return ls_fail(e, LS_ENOMEM, "no memory for %d workers: %s", o->nworkers, strerror(errno));
+        return ls_fail(e, LS_ENOMEM, "no memory for %zu workers: %s", n, strerror(errno));
     ls_clocks *c = p;
-    c->nworkers = o->nworkers;
+    c->nlocal = o->nlocal;
+    c->nworkers = (int)n;
     c->V = o->V;
     c->staleness = o->staleness;
     c->until = o->until;
@@ -26,7 +28,7 @@ ls_status ls_clocks_open(const ls_clocks_config *o, ls_clocks **c_p, ls_error *e
     c->seed = o->seed;
     c->nbytes = nbytes;
     c->workers = (void *)(c + 1);
-    c->cells = (void *)(c->workers + o->nworkers);
+    c->cells = (void *)(c->workers + n);
     atomic_store(&c->version, -1);
     *c_p = c;
     return LS_OK;
@@ -118,6 +120,32 @@ bool ls_clocks_begin_read(ls_clocks *c, int worker, int64_t version) {
 }
 
 void ls_clocks_end_read(ls_clocks *c, int worker) { atomic_store(&c->workers[worker].reads, 0); }
+
+bool ls_clocks_enter(ls_clocks *c, int *worker_p) {
+    for (int i = c->nlocal; i < c->nworkers; i++) {
+        int away = 0;
+        if (!atomic_compare_exchange_strong(&c->workers[i].present, &away, 1)) continue;
+        *worker_p = i;
+        return true;
+    }
+    return false;
+}
+
+/* Others may wait for the cells that become free. */
+void ls_clocks_leave(ls_clocks *c, int worker) {
+    size_t ncells = (size_t)(c->staleness + 1) * (size_t)c->V;
+    bool freed = false;
+    ls_clocks_end_read(c, worker);
+    for (size_t i = 0; i < ncells; i++) {
+        ls_clock_cell *cell = &c->cells[i];
+        unsigned long long claim = atomic_load(&cell->claim);
+        bool own = (claim & ((1u << WORKER_BITS) - 1)) == (unsigned)(worker + 1);
+        if (!own || atomic_load(&cell->complete) == claim >> WORKER_BITS) continue;
+        freed = atomic_compare_exchange_strong(&cell->claim, &claim, 0) || freed;
+    }
+    atomic_store(&c->workers[worker].present, 0);
+    for (int i = 0; freed && i < c->nworkers; i++) ls_bell_ring(&c->workers[i].bell);
+}
 
 /* ---- the main process ---- */
 

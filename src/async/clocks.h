@@ -35,13 +35,15 @@ typedef struct ls_clock_cell {
 
 typedef struct ls_clock_worker {
     ls_bell bell;
+    atomic_int present;     /* of another host: somebody has this place (gate.h) */
     atomic_int reads;       /* it copies the newest parameters */
     atomic_llong ncomplete; /* gradients */
 } ls_clock_worker;
 
 typedef struct ls_clocks {
     /* set before the processes are forked: */
-    int nworkers, V;
+    int nlocal, nworkers; /* of this host; with places for workers of others, which follow */
+    int V;
     int64_t staleness, until; /* the last clock + 1 */
     bool drawn;
     uint64_t seed;
@@ -51,11 +53,12 @@ typedef struct ls_clocks {
     /* changed: */
     atomic_llong version;      /* of the newest parameters; -1: there are none yet */
     atomic_int changing;       /* they are being changed */
+    atomic_int over;           /* the run is */
     _Alignas(64) ls_bell bell; /* the main process's */
 } ls_clocks;
 
 typedef struct ls_clocks_config {
-    int nworkers, V;
+    int nlocal, nguests, V;
     int64_t staleness, until;
     bool drawn; /* by the seed, from 0 to staleness */
     uint64_t seed;
@@ -83,6 +86,11 @@ void ls_clocks_complete(ls_clocks *, int worker, const ls_clock_task *);
  * and nothing has begun. */
 bool ls_clocks_begin_read(ls_clocks *, int worker, int64_t version);
 void ls_clocks_end_read(ls_clocks *, int worker);
+
+/* A worker of another host comes: takes a free place. False: there is none. */
+bool ls_clocks_enter(ls_clocks *, int *worker_p);
+/* It has gone, or there was none: what it had begun is free for others. */
+void ls_clocks_leave(ls_clocks *, int worker);
 
 /* ---- the main process ---- */
 

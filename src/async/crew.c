@@ -1,7 +1,6 @@
 /* crew.c - see crew.h. */
 #include "async/crew.h"
 
-#include "async/gate.h"
 #include "plan/memory.h"
 
 void *ls_async_grads(const ls_async_crew *c, int worker) {
@@ -16,7 +15,7 @@ void *ls_async_gradient_of(const ls_async_crew *c, int worker) {
 ls_status ls_async_run_role(const void *crew, int role, ls_error *e) {
     const ls_async_crew *c = crew;
     int n = c->board->nlocal;
-    if (role == n + c->nservers) return ls_async_guard(c, e);
+    if (role == n + c->nservers) return ls_gate_guard(&c->gate, e);
     if (role >= n) return ls_async_serve(c, role - n, e);
     if (!c->nservers && role < c->board->nshards) LS_TRY(ls_async_serve_beside(c, role, e));
     return ls_async_work(c, role, e);

@@ -13,8 +13,8 @@
 #define LS_ASYNC_CREW_H
 
 #include "async/board.h"
+#include "async/gate.h"
 #include "async/nursery.h"
-#include "net/key.h"
 #include "net/local/board.h"
 
 typedef struct ls_async_crew {
@@ -30,11 +30,8 @@ typedef struct ls_async_crew {
     size_t grads_nbytes;
     int nservers;       /* processes; 0: the first workers serve */
     double heartbeat_s; /* a process that is stopped for longer is replaced */
-    int listen_fd;      /* for workers of other hosts; -1: there are none */
-    bool has_key;       /* and the join key */
-    ls_key key;
-    const char *settings; /* that must match */
-    ls_board *errors;     /* why a worker or server failed */
+    ls_gate gate;       /* for workers of other hosts */
+    ls_board *errors;   /* why a worker or server failed */
     ls_patience patience;
 } ls_async_crew;
 

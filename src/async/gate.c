@@ -5,133 +5,123 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "async/wire.h"
 #include "base/log.h"
+#include "net/address.h"
 #include "net/tcp/guest.h"
-#include "plan/memory.h"
 
-enum { PATIENCE = 16, WAIT_MS = 500, LOOK_NS = 500 * 1000 * 1000 };
+enum { PATIENCE = 16, WAIT_MS = 500 };
+
+ls_status ls_gate_open(ls_gate *g, const char *address, ls_error *e) {
+    ls_address at;
+    g->listen_fd = -1;
+    if (!address) return LS_OK;
+    LS_TRY(ls_key_require(false, &g->key, &g->has_key, e));
+    LS_TRY(ls_address_parse(address, &at, e));
+    return ls_address_listen(&at, &g->listen_fd, e);
+}
+
+void ls_gate_close(ls_gate *g) {
+    if (g->listen_fd >= 0) close(g->listen_fd);
+    g->listen_fd = -1;
+    ls_key_wipe(&g->key);
+}
 
 /* A worker on another host, as a thread of this process plays it. */
 typedef struct envoy {
-    const ls_async_crew *crew;
+    const ls_gate *gate;
     ls_conn *c;
-    ls_async_slot *slot; /* NULL: it has none yet */
-    char name[80];       /* the worker's address */
-    void *params;        /* [nfloats] */
+    int place;
+    char name[80];   /* the worker's address */
+    int64_t version; /* sync.mode ssp: of the parameters that it has; -1: none */
+    void *params;    /* [params_nbytes] */
 } envoy;
 
 static bool knows(const ls_frame *f) {
     return f->kind == LS_WIRE_HELLO && f->nbytes == sizeof(ls_wire_hello);
 }
 
-static bool is_welcome(const ls_async_crew *c, const ls_guest *g) {
+static bool is_welcome(const ls_gate *gate, const ls_guest *g) {
     ls_wire_hello h;
     memcpy(&h, g->payload, sizeof h);
-    return h.protocol == LS_WIRE_PROTOCOL && h.result_nbytes == sizeof(ls_async_result) &&
-           h.params_nbytes == ls_plan_params_nbytes(c->plan) &&
-           h.grads_nbytes == ls_plan_slot_nbytes(c->plan);
-}
-
-/* ---- slots ---- */
-
-static int number_of(const envoy *v) { return (int)(v->slot - v->crew->board->slots); }
-
-static bool enter(envoy *v) {
-    ls_async_board *b = v->crew->board;
-    for (int i = b->nlocal; i < b->nworkers; i++) {
-        int away = LS_ASYNC_AWAY;
-        if (!atomic_compare_exchange_strong(&b->slots[i].state, &away, LS_ASYNC_IDLE)) continue;
-        v->slot = &b->slots[i];
-        ls_bell_ring(&b->bell);
-        return true;
-    }
-    return false;
-}
-
-/* A gradient that was pushed is applied; a batch that was not computed goes to another worker. */
-static void leave(ls_async_board *b, ls_async_slot *slot) {
-    int idle = LS_ASYNC_IDLE, given = LS_ASYNC_GIVEN;
-    while (atomic_load(&slot->state) == LS_ASYNC_PUSHED)
-        nanosleep(&(struct timespec){0, 1000000}, NULL);
-    if (!atomic_compare_exchange_strong(&slot->state, &idle, LS_ASYNC_AWAY))
-        atomic_compare_exchange_strong(&slot->state, &given, LS_ASYNC_LOST);
-    ls_bell_ring(&b->bell);
+    return h.protocol == LS_WIRE_PROTOCOL && h.result_nbytes == gate->result_nbytes &&
+           h.params_nbytes == gate->params_nbytes && h.grads_nbytes == gate->grads_nbytes;
 }
 
 /* ---- one worker ---- */
 
-static bool is_given_or_over(void *arg) {
-    const envoy *v = arg;
-    return atomic_load(&v->slot->state) == LS_ASYNC_GIVEN || atomic_load(&v->crew->board->over);
-}
-
-/* Waits until its worker has a batch; also while the run is evaluated. */
-static ls_status await_batch(envoy *v, bool *over_p, ls_error *e) {
-    ls_async_board *b = v->crew->board;
-    while (!ls_bell_wait(&v->slot->bell, is_given_or_over, v, &v->crew->patience, LOOK_NS))
+/* Waits until its worker has a task; also while the run is evaluated. */
+static ls_status await_task(const envoy *v, ls_wire_task *t_p, bool *over_p, ls_error *e) {
+    const ls_gate *g = v->gate;
+    *over_p = false;
+    while (!g->ops->take(g->crew, v->place, t_p)) {
+        *over_p = g->ops->is_over(g->crew);
+        if (*over_p) return LS_OK;
         if (ls_wire_is_lost(v->c)) return ls_fail(e, LS_EPEER, "the connection is lost");
-    *over_p = atomic_load(&b->over);
+    }
     return LS_OK;
 }
 
-static ls_status one_batch(envoy *v, ls_error *e) {
-    const ls_async_crew *crew = v->crew;
-    int worker = number_of(v);
+static ls_status send_task(envoy *v, ls_wire_task *t, ls_error *e) {
+    const ls_gate *g = v->gate;
+    uint64_t tag = (uint64_t)t->step;
+    t->has_params = t->version < 0 || t->version != v->version;
+    if (t->has_params) g->ops->pull(g->crew, v->place, t, v->params);
+    LS_TRY(ls_wire_send(v->c, LS_WIRE_TASK, tag, t, sizeof *t, e));
+    if (!t->has_params) return LS_OK;
+    v->version = t->version;
+    return ls_wire_send(v->c, LS_WIRE_PARAMS, tag, v->params, g->params_nbytes, e);
+}
+
+static ls_status do_task(envoy *v, ls_wire_task *t, ls_error *e) {
+    const ls_gate *g = v->gate;
     ls_frame f;
-    ls_async_result r;
-    uint64_t step = (uint64_t)atomic_load(&v->slot->step);
-    ls_async_pull_all(crew, worker, v->params);
-    LS_TRY(
-        ls_wire_send(v->c, LS_WIRE_BATCH, step, v->params, ls_plan_params_nbytes(crew->plan), e));
-    LS_TRY(ls_wire_next(v->c, &f, e));
-    LS_TRY(ls_wire_take(v->c, &f, LS_WIRE_RESULT, &r, sizeof r, e));
-    LS_TRY(ls_wire_next(v->c, &f, e));
-    LS_TRY(ls_wire_take(v->c, &f, LS_WIRE_GRADIENT, ls_async_gradient_of(crew, worker),
-                        ls_plan_slot_nbytes(crew->plan), e));
-    if (f.tag != step)
-        return ls_fail(e, LS_EPEER, "it sent the gradient of step %llu, not of %llu",
-                       (unsigned long long)f.tag, (unsigned long long)step);
-    v->slot->result = r;
-    ls_async_push_all(crew, worker);
+    LS_TRY(send_task(v, t, e));
+    LS_TRY(ls_wire_receive(v->c, LS_WIRE_RESULT, g->silence_s, g->ops->result(g->crew, v->place, t),
+                           g->result_nbytes, e));
+    LS_TRY(ls_wire_next(v->c, g->silence_s, &f, e));
+    LS_TRY(ls_wire_take(v->c, &f, LS_WIRE_GRADIENT, g->ops->gradient(g->crew, v->place, t),
+                        g->grads_nbytes, e));
+    if (f.tag != (uint64_t)t->step)
+        return ls_fail(e, LS_EPEER, "it sent the gradient of step %llu, not of %lld",
+                       (unsigned long long)f.tag, (long long)t->step);
+    g->ops->push(g->crew, v->place, t);
     return LS_OK;
 }
 
-static ls_status introduce(envoy *v, ls_error *e) {
-    ls_frame f;
-    const char *settings = v->crew->settings;
+static ls_status introduce(const envoy *v, ls_error *e) {
+    const char *settings = v->gate->settings;
     LS_TRY(ls_wire_send(v->c, LS_WIRE_SETTINGS, 0, settings, strlen(settings), e));
-    LS_TRY(ls_wire_next(v->c, &f, e));
-    return ls_wire_take(v->c, &f, LS_WIRE_READY, NULL, 0, e);
+    return ls_wire_receive(v->c, LS_WIRE_READY, 0, NULL, 0, e);
 }
 
 static void serve_worker(envoy *v) {
+    const ls_gate *g = v->gate;
     ls_error e = {0};
+    ls_wire_task t;
     bool over = false;
     ls_status s = introduce(v, &e);
     if (s != LS_OK) return; /* it has other settings, and says so there */
-    if (!enter(v)) {
+    if (!g->ops->enter(g->crew, &v->place)) {
         ls_log("a worker at %s is sent away: there are too many", v->name);
         return;
     }
-    ls_log("worker %d has come from %s", number_of(v), v->name);
+    ls_log("worker %d has come from %s", v->place, v->name);
     while (s == LS_OK) {
-        s = await_batch(v, &over, &e);
+        s = await_task(v, &t, &over, &e);
         if (s != LS_OK || over) break;
-        s = one_batch(v, &e);
+        s = do_task(v, &t, &e);
     }
     if (over) ls_wire_send(v->c, LS_WIRE_END, 0, NULL, 0, &e);
     if (s != LS_OK)
-        ls_log("worker %d at %s is lost (%s); the others go on", number_of(v), v->name, e.msg);
-    leave(v->crew->board, v->slot);
+        ls_log("worker %d at %s is lost (%s); the others go on", v->place, v->name, e.msg);
+    g->ops->leave(g->crew, v->place);
 }
 
 static void *envoy_main(void *arg) {
     envoy *v = arg;
-    v->params = ls_alloc(ls_plan_params_nbytes(v->crew->plan));
+    v->params = ls_alloc(v->gate->params_nbytes);
     serve_worker(v);
     ls_conn_free(v->c);
     free(v->params);
@@ -139,14 +129,15 @@ static void *envoy_main(void *arg) {
     return NULL;
 }
 
-static void let_in(const ls_async_crew *crew, ls_guests *gs, int i) {
+static void let_in(const ls_gate *gate, ls_guests *gs, int i) {
     pthread_t thread;
-    if (!is_welcome(crew, &gs->all[i])) {
+    if (!is_welcome(gate, &gs->all[i])) {
         ls_guests_drop(gs, i, "it is another version of lockstep, or has another model");
         return;
     }
     envoy *v = LS_NEW(envoy);
-    v->crew = crew;
+    v->gate = gate;
+    v->version = -1;
     ls_address_text(&gs->all[i].from, v->name, sizeof v->name);
     v->c = ls_guests_release(gs, i);
     ls_socket_options(v->c->fd);
@@ -160,24 +151,24 @@ static void let_in(const ls_async_crew *crew, ls_guests *gs, int i) {
 }
 
 /* The connections of an earlier gate ended with it. */
-static void leave_all(ls_async_board *b) {
-    for (int i = b->nlocal; i < b->nworkers; i++) leave(b, &b->slots[i]);
+static void leave_all(const ls_gate *g) {
+    for (int i = 0; i < LS_ASYNC_GUESTS; i++) g->ops->leave(g->crew, g->nlocal + i);
 }
 
-ls_status ls_async_guard(const ls_async_crew *crew, ls_error *e) {
-    const ls_guests_options o = {.listen_fd = crew->listen_fd,
-                                 .key = crew->has_key ? &crew->key : NULL,
+ls_status ls_gate_guard(const ls_gate *g, ls_error *e) {
+    const ls_guests_options o = {.listen_fd = g->listen_fd,
+                                 .key = g->has_key ? &g->key : NULL,
                                  .knows = knows,
                                  .why_rejected = "it is not a worker of this version",
                                  .patience = PATIENCE,
                                  .most = LS_ASYNC_GUESTS};
     ls_guests gs;
     (void)e;
-    leave_all(crew->board);
+    leave_all(g);
     ls_guests_open(&gs, &o);
     for (;;) {
         ls_guests_wait(&gs, -1, WAIT_MS);
         for (int i = gs.n - 1; i >= 0; i--)
-            if (ls_guests_read(&gs, i) == LS_GUEST_READY) let_in(crew, &gs, i);
+            if (ls_guests_read(&gs, i) == LS_GUEST_READY) let_in(g, &gs, i);
     }
 }

@@ -1,16 +1,63 @@
 /* gate.h - the process through which workers on other hosts take part (wire.h).
  *
  * It listens where `lockstep train --listen` says. A worker that has the join key and the same
- * settings gets a slot of the board (board.h), and a thread that plays its part there: it pulls for
- * it, and pushes what it sends. If the connection is lost, the slot is left: another worker gets
- * the batch.
+ * settings gets a place among those of the run, and a thread that plays its part there: it takes
+ * tasks for it, sends parameters, and puts the gradient that comes back where one of this host's
+ * would be. If the connection is lost, the place is left, and its task goes to another worker.
+ *
+ * What a place and a task are differs between sync.mode async (gate_board.c) and ssp
+ * (gate_clocks.c).
  */
 #ifndef LS_ASYNC_GATE_H
 #define LS_ASYNC_GATE_H
 
-#include "async/crew.h"
+#include "async/wire.h"
+#include "net/key.h"
+
+enum {
+    LS_ASYNC_GUESTS = 64,                /* workers of other hosts, at most */
+    LS_GATE_LOOK_NS = 500 * 1000 * 1000, /* how long take() waits */
+    LS_GATE_SILENCE = 3 /* heartbeats without a sign of life until a worker is lost */
+};
+
+/* How the gate takes part in the run, by its crew; from several threads, each with its place. */
+typedef struct ls_gate_ops {
+    /* Takes a place [nlocal, nlocal + LS_ASYNC_GUESTS). False: there is none. */
+    bool (*enter)(const void *crew, int *place_p);
+    /* Waits half a second at most for a task, or until the run is over. False: there is none. */
+    bool (*take)(const void *crew, int place, ls_wire_task *t_p);
+    bool (*is_over)(const void *crew);
+    /* Copies the parameters that the task needs. */
+    void (*pull)(const void *crew, int place, const ls_wire_task *, void *params);
+    /* Where the task's result and gradient go. Both are complete when it is pushed. */
+    void *(*result)(const void *crew, int place, const ls_wire_task *);
+    void *(*gradient)(const void *crew, int place, const ls_wire_task *);
+    void (*push)(const void *crew, int place, const ls_wire_task *);
+    /* Its worker has gone, or nobody has it: a task that was not pushed goes to another worker. */
+    void (*leave)(const void *crew, int place);
+} ls_gate_ops;
+
+typedef struct ls_gate {
+    const ls_gate_ops *ops;
+    const void *crew;
+    int listen_fd; /* -1: no workers of other hosts */
+    bool has_key;
+    ls_key key;
+    const char *settings; /* that must match: lines */
+    double silence_s;     /* a worker that computes and shows no sign of life for longer is lost */
+    int nlocal;           /* places of this host's workers */
+    size_t params_nbytes, result_nbytes, grads_nbytes;
+} ls_gate;
+
+extern const ls_gate_ops ls_gate_board;  /* of an ls_async_crew */
+extern const ls_gate_ops ls_gate_clocks; /* of an ls_clocked_crew */
+
+/* Listens at `address`, with the join key; NULL: only sets listen_fd to -1. The rest is the
+ * caller's to set. */
+ls_status ls_gate_open(ls_gate *, const char *address, ls_error *);
+void ls_gate_close(ls_gate *);
 
 /* Lets workers in until the process ends. */
-ls_status ls_async_guard(const ls_async_crew *, ls_error *);
+ls_status ls_gate_guard(const ls_gate *, ls_error *);
 
 #endif

@@ -1,20 +1,28 @@
-/* remote.h - a worker on another host than the servers: gets parameters over TCP, computes, and
- * sends gradients (wire.h). */
+/* remote.h - a worker on another host than the parameters: gets tasks and parameters over TCP,
+ * computes, and sends gradients (wire.h). */
 #ifndef LS_ASYNC_REMOTE_H
 #define LS_ASYNC_REMOTE_H
 
-#include "async/gradient.h"
+#include "async/wire.h"
 #include "net/key.h"
 
+/* What computes gradients. */
+typedef struct ls_remote_job {
+    void *params;                  /* [params_nbytes] set before a task, where they differ */
+    const void *result, *gradient; /* [result_nbytes], [grads_nbytes] of the latest task */
+    ls_status (*compute)(void *arg, const ls_wire_task *, ls_error *);
+} ls_remote_job;
+
 typedef struct ls_remote_config {
-    const char *address;  /* the servers' host */
+    const char *address;  /* the other host's */
     const char *settings; /* that must match: lines */
     double patience_s;    /* without a connection for longer, it gives up */
-    /* Called once the settings match: opens the run's data, and sets what computes gradients; the
-     * caller closes it. */
-    ls_status (*begin)(void *arg, ls_async_gradient **g_p, ls_error *);
+    double heartbeat_s;   /* it shows a sign of life more often */
+    /* Called once the settings match: opens the run's data, and sets the job; the caller closes
+     * it. */
+    ls_status (*begin)(void *arg, ls_remote_job *, ls_error *);
     void *arg;
-    size_t params_nbytes, grads_nbytes;
+    size_t params_nbytes, result_nbytes, grads_nbytes;
 } ls_remote_config;
 
 /* Computes gradients until the run is over. LS_EPEER: the host can't be reached, LS_EINVAL: it has

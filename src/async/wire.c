@@ -1,7 +1,10 @@
 /* wire.c - see wire.h. */
 #include "async/wire.h"
 
+#include "base/clock.h"
 #include "net/tcp/guest.h"
+
+enum { STALL_S = 15 }; /* as long as the system waits for an acknowledgment (net/address.c) */
 
 static ls_status lost(ls_error *e) {
     return e && e->msg[0] ? LS_EPEER : ls_fail(e, LS_EPEER, "the connection is lost");
@@ -29,11 +32,25 @@ ls_status ls_wire_send(ls_conn *c, ls_wire_kind kind, uint64_t tag, const void *
     return lost(e);
 }
 
-ls_status ls_wire_next(ls_conn *c, ls_frame *f_p, ls_error *e) {
+static ls_status next_header(ls_conn *c, double silence_s, ls_frame *f_p, ls_error *e) {
+    int64_t began = ls_clock_ns();
     LS_TRY(shake_hands(c, e));
     ls_io io = ls_conn_next(c, f_p, e);
-    for (; is_waiting(io); io = ls_conn_next(c, f_p, e)) ls_conn_await(c, io);
+    for (; is_waiting(io); io = ls_conn_next(c, f_p, e)) {
+        if (silence_s > 0 && (double)(ls_clock_ns() - began) / 1e9 > silence_s)
+            return ls_fail(e, LS_EPEER, "no sign of life for %.1f s", silence_s);
+        ls_conn_await(c, io);
+    }
     return io == LS_IO_DONE ? LS_OK : lost(e);
+}
+
+ls_status ls_wire_next(ls_conn *c, double silence_s, ls_frame *f_p, ls_error *e) {
+    LS_TRY(next_header(c, silence_s, f_p, e));
+    while (f_p->kind == LS_WIRE_BEAT) {
+        LS_TRY(ls_wire_take(c, f_p, LS_WIRE_BEAT, NULL, 0, e));
+        LS_TRY(next_header(c, silence_s, f_p, e));
+    }
+    return LS_OK;
 }
 
 ls_status ls_wire_take(ls_conn *c, const ls_frame *f, ls_wire_kind kind, void *to, size_t nbytes,
@@ -42,9 +59,24 @@ ls_status ls_wire_take(ls_conn *c, const ls_frame *f, ls_wire_kind kind, void *t
         return ls_fail(e, LS_EPEER, "a frame of kind %d with %llu bytes came, not %d with %zu",
                        f->kind, (unsigned long long)f->nbytes, kind, nbytes);
     ls_conn_take(c, to, nbytes);
+    int64_t began = ls_clock_ns();
+    size_t left = c->left;
     ls_io io = ls_conn_payload(c, e);
-    for (; is_waiting(io); io = ls_conn_payload(c, e)) ls_conn_await(c, io);
+    for (; is_waiting(io); io = ls_conn_payload(c, e)) {
+        if (c->left < left) began = ls_clock_ns();
+        if ((double)(ls_clock_ns() - began) / 1e9 > STALL_S)
+            return ls_fail(e, LS_EPEER, "no byte of a frame came for %d s", STALL_S);
+        left = c->left;
+        ls_conn_await(c, io);
+    }
     return io == LS_IO_DONE ? LS_OK : lost(e);
+}
+
+ls_status ls_wire_receive(ls_conn *c, ls_wire_kind kind, double silence_s, void *to, size_t nbytes,
+                          ls_error *e) {
+    ls_frame f;
+    LS_TRY(ls_wire_next(c, silence_s, &f, e));
+    return ls_wire_take(c, &f, kind, to, nbytes, e);
 }
 
 bool ls_wire_is_lost(ls_conn *c) {

@@ -1,13 +1,15 @@
-/* wire.h - what a worker on another host and the host of the servers send each other, over a
+/* wire.h - what a worker on another host and the host of the parameters send each other, over a
  * connection of net/tcp: with the join key and TLS, as between all hosts.
  *
- *     worker                                 host of the servers (gate.h)
+ *     worker (remote.h)                      host of the parameters (gate.h)
  *     HELLO     who it is               -->
  *                                       <--  SETTINGS  those that must match
  *     READY     it has the run's data   -->
- *                                       <--  BATCH     the step, and the parameters
+ *                                       <--  TASK      which gradient
+ *                                       <--  PARAMS    unless the worker has them already
+ *     BEAT      while it computes       -->
  *     RESULT    loss, norm, ...         -->
- *     GRADIENT  of the step's batch     -->            and so on
+ *     GRADIENT  of the task             -->            and so on
  *                                       <--  END       the run is over
  */
 #ifndef LS_ASYNC_WIRE_H
@@ -19,27 +21,42 @@ typedef enum ls_wire_kind {
     LS_WIRE_HELLO = 41,
     LS_WIRE_SETTINGS,
     LS_WIRE_READY,
-    LS_WIRE_BATCH,
+    LS_WIRE_TASK,
+    LS_WIRE_PARAMS,
+    LS_WIRE_BEAT,
     LS_WIRE_RESULT,
     LS_WIRE_GRADIENT,
     LS_WIRE_END
 } ls_wire_kind;
 
 typedef struct ls_wire_hello {
-    uint32_t protocol, result_nbytes; /* other versions differ in either */
+    uint32_t protocol;
+    uint32_t result_nbytes; /* other versions differ in either */
     uint64_t params_nbytes, grads_nbytes;
 } ls_wire_hello;
 
-enum { LS_WIRE_PROTOCOL = 1, LS_WIRE_SETTINGS_NBYTES = 16384 };
+typedef struct ls_wire_task {
+    int64_t step;
+    int64_t version;    /* sync.mode ssp: of the parameters */
+    int32_t vw, cell;   /* sync.mode ssp: whose gradient, and where it goes */
+    int32_t has_params; /* PARAMS follow */
+    int32_t unused;
+} ls_wire_task;
+
+enum { LS_WIRE_PROTOCOL = 2, LS_WIRE_SETTINGS_NBYTES = 16384 };
 
 /* Blocks until all is sent, also the handshake. LS_EPEER: the connection is lost. */
 ls_status ls_wire_send(ls_conn *, ls_wire_kind, uint64_t tag, const void *data, size_t nbytes,
                        ls_error *);
-/* Blocks until the next frame's header is there. */
-ls_status ls_wire_next(ls_conn *, ls_frame *f_p, ls_error *);
+/* Blocks until the next frame's header is there, silence_s at most (0: for ever), counted from the
+ * last BEAT, which is no frame of interest. LS_EPEER: also if it is not there by then. */
+ls_status ls_wire_next(ls_conn *, double silence_s, ls_frame *f_p, ls_error *);
 /* Receives what follows the header. LS_EPEER: it is not of this kind and size. */
 ls_status ls_wire_take(ls_conn *, const ls_frame *, ls_wire_kind, void *to, size_t nbytes,
                        ls_error *);
+/* Both, for a frame that must be the next one. */
+ls_status ls_wire_receive(ls_conn *, ls_wire_kind, double silence_s, void *to, size_t nbytes,
+                          ls_error *);
 /* Has the peer closed the connection, while nothing is to be received? */
 bool ls_wire_is_lost(ls_conn *);
 

@@ -252,8 +252,8 @@ ls_status cli_forecast_print_clocked(const cli_forecast *o, const ls_config *c, 
     ls_clocked k;
     if (o->link || o->trace)
         return ls_fail(e, LS_EINVAL,
-                       "--%s: with sync.mode ssp workers are on one host, and have no common step "
-                       "to draw; leave it out",
+                       "--%s: sync.mode ssp is predicted for workers of one host, which have no "
+                       "common step to draw; leave it out",
                        o->link ? "link" : "trace");
     ls_status s = cli_forecast_open_world(o, &m, &w, e);
     if (s == LS_OK) s = ls_clocked_forecast(c, p, n, &w, &k, e);

@@ -445,15 +445,6 @@ static ls_status check_async(const ls_config *c, const char *where, ls_error *e)
                    where, key);
 }
 
-/* What the gradients of one host's workers, computed ahead, can't have. */
-static ls_status check_ssp(const ls_config *c, const char *where, ls_error *e) {
-    LS_TRY(check_async(c, where, e));
-    const char *key = c->compress.kind ? "compress.kind" : NULL;
-    if (!key) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "%s: sync.mode ssp sends no gradients to other hosts; leave out %s",
-                   where, key);
-}
-
 static const char *key_of_ssp(const ls_config *c) {
     ls_config d;
     ls_config_defaults(&d);
@@ -567,8 +558,8 @@ static ls_status check_sync(const ls_config *c, const char *where, ls_error *e) 
         return ls_fail(e, LS_EINVAL, "%s: %s is for sync.mode ssp; set that, or leave the key out",
                        where, key_of_ssp(c));
     if (replicas && !key) return check_replicas(c, where, e);
-    if (c->sync.mode == LS_SYNC_ASYNC) return check_async(c, where, e);
-    if (c->sync.mode == LS_SYNC_SSP && !key) return check_ssp(c, where, e);
+    if (c->sync.mode == LS_SYNC_ASYNC || (c->sync.mode == LS_SYNC_SSP && !key))
+        return check_async(c, where, e);
     if (!key) return LS_OK;
     return ls_fail(e, LS_EINVAL, "%s: %s is for sync.mode async; set that, or leave the key out",
                    where, key);

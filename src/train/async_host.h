@@ -1,4 +1,4 @@
-/* async_host.h - with sync.mode async, a host that joins another one: its workers compute gradients
+/* async_host.h - with sync.mode async and ssp, a host that joins another one: its workers compute gradients
  * for the servers there. */
 #ifndef LS_TRAIN_ASYNC_HOST_H
 #define LS_TRAIN_ASYNC_HOST_H

@@ -39,13 +39,15 @@ static ls_status open_bounded(ls_loop *l, ls_error *e) {
                                  .prepare = prepare,
                                  .prepare_arg = l,
                                  .loader = ls_dataset_loader(&l->data, &l->run->config),
-                                 .nworkers = l->run->nasync};
+                                 .nworkers = l->run->nasync,
+                                 .listen = l->run->listen,
+                                 .settings = l->settings.data};
     return ls_bounded_open(&c, &l->m.bounded, e);
 }
 
 ls_status ls_async_steps_open(ls_loop *l, ls_error *e) {
-    if (l->run->config.sync.mode == LS_SYNC_SSP) return open_bounded(l, e);
     ls_config_must_match(&l->run->config, &l->settings);
+    if (l->run->config.sync.mode == LS_SYNC_SSP) return open_bounded(l, e);
     const ls_async_config c = {.run = l->run->dir,
                                .config = &l->run->config,
                                .plan = &l->m.layout->plan,

@@ -70,15 +70,12 @@ ls_status ls_run_workers_async(ls_run *r, int asked, ls_error *e) {
     const char *without = r->started                       ? "a launcher"
                           : *r->config.survival.membership ? "survival.membership"
                           : r->hosts                       ? "--hosts"
-                          : ssp && r->listen               ? "--listen"
-                          : ssp && r->join                 ? "--join"
                                                            : NULL;
     if (without)
         return ls_fail(e, LS_EINVAL,
-                       "sync.mode %s: this command starts the workers of its host%s; start it "
-                       "without %s",
-                       ssp ? "ssp" : "async", ssp ? "" : ", and others join when they come",
-                       without);
+                       "sync.mode %s: this command starts the workers of its host, and others join "
+                       "when they come; start it without %s",
+                       ssp ? "ssp" : "async", without);
     r->nworkers = 1;
     if (ssp) return ls_run_workers_ahead(&r->config, asked, &r->nasync, e);
     r->nasync = asked ? asked : one_per_core(&r->config);
@@ -116,8 +113,7 @@ bool ls_run_has_scale(const ls_run *r) {
     return ls_config_compute(&r->config) == LS_F16 || ls_config_reduce(&r->config) == LS_F16;
 }
 
-ls_step_in ls_run_step(const ls_run *r, uint64_t nsamples, int64_t step,
-                       const ls_scaler *scaler) {
+ls_step_in ls_run_step(const ls_run *r, uint64_t nsamples, int64_t step, const ls_scaler *scaler) {
     const ls_config *c = &r->config;
     const ls_schedule s = ls_schedule_of(c, nsamples);
     return (ls_step_in){.step = step,

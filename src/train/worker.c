@@ -49,7 +49,7 @@ static ls_loop *new_loop(const ls_train_job *job, ls_board_slot *me) {
 static void free_loop(ls_loop *l, ls_status how) {
     bool fails = how != LS_OK && how != LS_EPEER && how != LS_EABORT && how != LS_ETIMEOUT;
     ls_async_close(l->async, how == LS_OK);
-    ls_bounded_close(l->m.bounded);
+    ls_bounded_close(l->m.bounded, how == LS_OK);
     ls_buf_free(&l->settings);
     ls_metrics_close(l->metrics, NULL);
     ls_mllog_close(l->mllog);

@@ -3,8 +3,9 @@
 
 #include "test.h"
 
-static ls_clocks *open(int nworkers, int V, int64_t staleness, bool drawn) {
-    const ls_clocks_config o = {.nworkers = nworkers,
+static ls_clocks *open_with(int nlocal, int nguests, int V, int64_t staleness, bool drawn) {
+    const ls_clocks_config o = {.nlocal = nlocal,
+                                .nguests = nguests,
                                 .V = V,
                                 .staleness = staleness,
                                 .until = 10,
@@ -14,6 +15,10 @@ static ls_clocks *open(int nworkers, int V, int64_t staleness, bool drawn) {
     ls_error e;
     assert_ls_ok(ls_clocks_open(&o, &c, &e), e);
     return c;
+}
+
+static ls_clocks *open(int nworkers, int V, int64_t staleness, bool drawn) {
+    return open_with(nworkers, 0, V, staleness, drawn);
 }
 
 static void expect_claim(ls_clocks *c, int worker, int64_t clock, int vw, int64_t version) {
@@ -78,6 +83,35 @@ static void test_successor(void **arg) {
     ls_clocks_close(c);
 }
 
+/* What a worker of another host has begun is free for others once it has gone; what it has completed
+ * stays. */
+static void test_guests(void **arg) {
+    (void)arg;
+    int first = -1, second = -1, third = -1;
+    ls_clocks *c = open_with(1, 2, 2, 1, false);
+    step(c, 0);
+    assert_true(ls_clocks_enter(c, &first));
+    assert_true(ls_clocks_enter(c, &second));
+    assert_false(ls_clocks_enter(c, &third));
+    assert_int_equal(first, 1);
+    assert_int_equal(second, 2);
+    expect_claim(c, first, 0, 0, 0);
+    complete(c, first, 0, 0);
+    expect_claim(c, first, 0, 1, 0);
+    expect_claim(c, second, 1, 0, 0);
+    expect_claim(c, 0, 1, 1, 0);
+    assert_true(ls_clocks_begin_read(c, first, 0));
+    ls_clocks_leave(c, first);
+    step(c, 0); /* does not wait for its read */
+    complete(c, 0, 1, 1);
+    expect_claim(c, 0, 0, 1, 0);
+    assert_int_equal(ls_clocks_find(c, 0, 0), 0);
+    assert_true(ls_clocks_enter(c, &third));
+    assert_int_equal(third, first);
+    assert_false(ls_clocks_has_task(c, third));
+    ls_clocks_close(c);
+}
+
 static void test_last(void **arg) {
     (void)arg;
     ls_clocks *c = open(1, 1, 3, false);
@@ -125,7 +159,8 @@ static void test_drawn(void **arg) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order), cmocka_unit_test(test_successor), cmocka_unit_test(test_last),
-        cmocka_unit_test(test_reads), cmocka_unit_test(test_drawn)};
+        cmocka_unit_test(test_order),  cmocka_unit_test(test_successor),
+        cmocka_unit_test(test_guests), cmocka_unit_test(test_last),
+        cmocka_unit_test(test_reads),  cmocka_unit_test(test_drawn)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -362,14 +362,38 @@ static void test_refused(void **state) {
                 "train.loss is dpo, which needs pairs of answers: set data.format: chat");
 }
 
+/* Workers of another host have the reference that the first one has computed. */
+static void test_other_hosts(void **state) {
+    (void)state;
+    static const char *const runs[] = {"ahead-alone", "ahead"};
+    char line[512];
+    host h[3] = {{0}};
+    int port = free_port();
+    write_model();
+    setenv("LOCKSTEP_KEY", "a-secret-that-is-long-enough", 1);
+    pace("ahead", 2);
+    for (int i = 0; i < 3; i++) {
+        snprintf(line, sizeof line,
+                 TUNE LORA
+                 "-n %d -o @/%s --set train.steps=20 --set sync.mode=ssp --%s 127.0.0.1:%d",
+                 i == 2 ? 2 : 1, runs[i > 0], i == 2 ? "join" : "listen", i ? port : free_port());
+        h[i] = host_start(line);
+    }
+    host_await(&h[1], "worker 2 has come from");
+    let_go("ahead");
+    for (int i = 0; i < 3; i++) host_expect(&h[i], 0, NULL);
+    assert_false(host_says(&h[1], "workers of other hosts: 0"));
+    check_run("ahead-alone", "ahead", &h[1]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_learns),         cmocka_unit_test(test_shown),
-        cmocka_unit_test(test_eval_of_a_file), cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_layouts),        cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_damaged),        cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_bench_export),   cmocka_unit_test(test_predicted),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_learns),    cmocka_unit_test(test_other_hosts),
+        cmocka_unit_test(test_shown),     cmocka_unit_test(test_eval_of_a_file),
+        cmocka_unit_test(test_cut),       cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_resume),    cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_killed),    cmocka_unit_test(test_bench_export),
+        cmocka_unit_test(test_predicted), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, models_make, folder_remove);
 }
