@@ -33,13 +33,15 @@ def some(*pairs):
     return [setting for chance, setting in pairs if random.random() < chance]
 
 
+# Optimizers that need whole parameters.
+WHOLE = ["lamb", "lars", "adafactor", "muon", "soap"]
 GROUPS = ["optimizer: sgd, momentum: 0.5, lr_scale: 3", "optimizer: lion, lr_scale: 0.25",
           "weight_decay: 0", "optimizer: adam", "optimizer: adamw, beta2: 0.99"]
 
 
 def draw_optimizer(patterns):
     """Draws an optimizer and frozen parameters, all of whose settings change bits."""
-    kind = random.choice(["adamw", "adam", "sgd", "lion"])
+    kind = random.choice(["adamw", "adam", "sgd", "lion"] if random.random() < 0.7 else WHOLE)
     schedule = random.choice(["cosine", "linear", "constant", "step", "wsd"])
     bits = ["optim.optimizer=" + kind, "optim.schedule=" + schedule, "optim.step_every=30",
             "optim.lr=%g" % {"lion": 3e-4, "sgd": 1e-2}.get(kind, 3e-3), "optim.min_lr=1e-4",
@@ -97,7 +99,9 @@ def draw_apart(V, bits):
     """Replicas that train apart, and what goes with them."""
     apart = draw_local(V) if random.random() < 0.5 else draw_gossip(V)
     wrong = ("optim.ema", "train.eval_weights", "train.reduce_dtype")
-    return [b for b in bits if not b.startswith(wrong)] + apart + ["train.reduce_dtype=f32"]
+    bits = ["optim.optimizer=adamw" if b.startswith("optim.optimizer=") and b.split("=")[1] in WHOLE
+            else b for b in bits if not b.startswith(wrong)]
+    return bits + apart + ["train.reduce_dtype=f32"]
 
 
 def draw_settings(hosts, model):

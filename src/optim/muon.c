@@ -11,7 +11,7 @@
 #include "optim/whole_rule.h"
 #include "tensor/gemm.h"
 
-enum { ITERATIONS = 5 };
+enum { ITERATIONS = 5, STRIP = 96 /* rows of a symmetric product that are computed at once */ };
 static const float A = 3.4445f, B = -4.7750f, C = 2.0315f;
 static const double EPS = 1e-7;
 
@@ -61,16 +61,40 @@ static void start_block(const ls_whole_call *c, void *arg, size_t from, size_t n
     for (size_t i = from; i < from + n; i++) b->y[i] = A * b->x[i];
 }
 
+/* c [R, R] = a [R, K] b [K, R], which is symmetric, bit for bit: elements (i, j) and (j, i) are the
+ * same chain of multiply-adds. Of each strip of rows only the columns from its first row on are
+ * computed. */
+static void symmetric(const ls_whole_call *call, ls_gemm_job job) {
+    const float *a = job.a.p, *b = job.b.p;
+    float *c = job.c;
+    int64_t R = job.N;
+    for (int64_t r = 0; r < R; r += STRIP) {
+        job.a.p = a + r * job.a.rs;
+        job.b.p = b + r * job.b.cs;
+        job.c = c + r * R + r;
+        job.M = R - r < STRIP ? R - r : STRIP;
+        job.N = R - r;
+        ls_gemm(call->c, &job);
+    }
+    for (int64_t i = STRIP; i < R; i++)
+        for (int64_t j = 0; j < i / STRIP * STRIP; j++) c[i * R + j] = c[j * R + i];
+}
+
+/* The part of a symmetric product that is computed. */
+static double symmetric_part(double R) {
+    double strips = ceil(R / STRIP);
+    return (strips + 1) / (2 * strips);
+}
+
 /* y = A x + (B a + C a a) x, a = x x^T. The product keeps the parameter's layout: [R, N], or its
  * transpose [N, R] = x (B a + C a a), as that matrix is symmetric. */
 static void iterate(const ls_whole_call *c, parts *b) {
     int64_t R = (int64_t)rows_of(c->p), N = (int64_t)columns_of(c->p);
     ls_matrix x = matrix(c->p, b->x), a = ls_matrix_of(b->a, R),
               square = ls_matrix_of(b->square, R);
-    ls_gemm(c->c,
-            &(ls_gemm_job){
-                .M = R, .N = R, .K = N, .a = x, .b = ls_matrix_across(x), .c = b->a, .ldc = R});
-    ls_gemm(c->c, &(ls_gemm_job){.M = R, .N = R, .K = R, .a = a, .b = a, .c = b->square, .ldc = R});
+    symmetric(c,
+              (ls_gemm_job){.N = R, .K = N, .a = x, .b = ls_matrix_across(x), .c = b->a, .ldc = R});
+    symmetric(c, (ls_gemm_job){.N = R, .K = R, .a = a, .b = a, .c = b->square, .ldc = R});
     for (int64_t i = 0; i < R * R; i++) b->square[i] = B * b->a[i] + C * b->square[i];
     ls_whole_each_block(c, start_block, b);
     ls_gemm_job last = {.M = R, .N = N, .K = R, .a = square, .b = x, .start = LS_GEMM_ADD};
@@ -108,8 +132,8 @@ static void apply(const ls_whole_call *c, size_t from, size_t n) {
 
 static void products(const ls_param *p, ls_whole_product *list) {
     double R = (double)rows_of(p), N = (double)columns_of(p);
-    list[0] = (ls_whole_product){ITERATIONS, R, R, N};
-    list[1] = (ls_whole_product){ITERATIONS, R, R, R};
+    list[0] = (ls_whole_product){ITERATIONS * symmetric_part(R), R, R, N};
+    list[1] = (ls_whole_product){ITERATIONS * symmetric_part(R), R, R, R};
     list[2] = (ls_whole_product){ITERATIONS, R, N, R};
 }
 
