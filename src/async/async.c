@@ -127,6 +127,7 @@ static void say_over(ls_async_board *b) {
 void ls_async_close(ls_async *a, bool over) {
     if (!a) return;
     if (over && a->crew.board) say_over(a->crew.board);
+    if (over) ls_gate_dismiss(&a->crew.gate);
     ls_nursery_close(&a->nursery);
     ls_applications_close(a->log);
     ls_board_close(a->crew.errors);

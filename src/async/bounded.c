@@ -101,6 +101,7 @@ void ls_bounded_close(ls_bounded *b, bool over) {
     if (!b) return;
     ls_clocked_crew *w = &b->crew;
     if (over && w->clocks) say_over(w->clocks);
+    if (over) ls_gate_dismiss(&w->gate);
     ls_gate_close(&w->gate);
     ls_nursery_close(&b->nursery);
     ls_board_close(w->errors);

@@ -11,12 +11,15 @@
 #include "net/address.h"
 #include "net/tcp/guest.h"
 
-enum { PATIENCE = 16, WAIT_MS = 500 };
+enum { PATIENCE = 16, WAIT_MS = 500, BEAT_US = 50 * 1000 };
 
 ls_status ls_gate_open(ls_gate *g, const char *address, ls_error *e) {
     ls_address at;
     g->listen_fd = -1;
     if (!address) return LS_OK;
+    void *standbys = NULL;
+    LS_TRY(ls_map_shared(sizeof *g->standbys, "a count of hosts", &standbys, e));
+    g->standbys = standbys;
     LS_TRY(ls_key_require(false, &g->key, &g->has_key, e));
     LS_TRY(ls_address_parse(address, &at, e));
     return ls_address_listen(&at, &g->listen_fd, e);
@@ -26,12 +29,20 @@ void ls_gate_close(ls_gate *g) {
     if (g->listen_fd >= 0) close(g->listen_fd);
     g->listen_fd = -1;
     ls_key_wipe(&g->key);
+    ls_unmap(g->standbys, sizeof *g->standbys);
+    g->standbys = NULL;
+}
+
+void ls_gate_dismiss(const ls_gate *g) {
+    enum { LOOKS = 2000 };
+    for (int i = 0; g->standbys && i < LOOKS && atomic_load(g->standbys) > 0; i++) usleep(1000);
 }
 
 /* A worker on another host, as a thread of this process plays it. */
 typedef struct envoy {
     const ls_gate *gate;
     ls_conn *c;
+    ls_wire_role role;
     int place;
     char name[80];   /* the worker's address */
     int64_t version; /* sync.mode ssp: of the parameters that it has; -1: none */
@@ -42,9 +53,10 @@ static bool knows(const ls_frame *f) {
     return f->kind == LS_WIRE_HELLO && f->nbytes == sizeof(ls_wire_hello);
 }
 
-static bool is_welcome(const ls_gate *gate, const ls_guest *g) {
+static bool is_welcome(const ls_gate *gate, const ls_guest *g, ls_wire_role *role_p) {
     ls_wire_hello h;
     memcpy(&h, g->payload, sizeof h);
+    *role_p = h.role == LS_WIRE_STANDBY ? LS_WIRE_STANDBY : LS_WIRE_WORKER;
     return h.protocol == LS_WIRE_PROTOCOL && h.result_nbytes == gate->result_nbytes &&
            h.params_nbytes == gate->params_nbytes && h.grads_nbytes == gate->grads_nbytes;
 }
@@ -119,10 +131,33 @@ static void serve_worker(envoy *v) {
     g->ops->leave(g->crew, v->place);
 }
 
+/* Shows the standby that this host lives, until the run is over. */
+static void serve_standby(const envoy *v) {
+    const ls_gate *g = v->gate;
+    ls_error e = {0};
+    ls_status s = introduce(v, &e);
+    if (s != LS_OK) return;
+    ls_log("a host that can take over has come from %s", v->name);
+    atomic_fetch_add(g->standbys, 1);
+    while (s == LS_OK && !g->ops->is_over(g->crew)) {
+        usleep(BEAT_US);
+        s = ls_wire_is_lost(v->c) ? LS_EPEER : LS_OK;
+        if (s == LS_OK) s = ls_wire_send(v->c, LS_WIRE_BEAT, 0, NULL, 0, &e);
+    }
+    if (s == LS_OK)
+        ls_wire_send(v->c, LS_WIRE_END, 0, NULL, 0, &e);
+    else
+        ls_log("the host at %s, which could take over, is lost", v->name);
+    atomic_fetch_sub(g->standbys, 1);
+}
+
 static void *envoy_main(void *arg) {
     envoy *v = arg;
     v->params = ls_alloc(v->gate->params_nbytes);
-    serve_worker(v);
+    if (v->role == LS_WIRE_STANDBY)
+        serve_standby(v);
+    else
+        serve_worker(v);
     ls_conn_free(v->c);
     free(v->params);
     free(v);
@@ -131,12 +166,14 @@ static void *envoy_main(void *arg) {
 
 static void let_in(const ls_gate *gate, ls_guests *gs, int i) {
     pthread_t thread;
-    if (!is_welcome(gate, &gs->all[i])) {
+    ls_wire_role role;
+    if (!is_welcome(gate, &gs->all[i], &role)) {
         ls_guests_drop(gs, i, "it is another version of lockstep, or has another model");
         return;
     }
     envoy *v = LS_NEW(envoy);
     v->gate = gate;
+    v->role = role;
     v->version = -1;
     ls_address_text(&gs->all[i].from, v->name, sizeof v->name);
     v->c = ls_guests_release(gs, i);
@@ -165,6 +202,7 @@ ls_status ls_gate_guard(const ls_gate *g, ls_error *e) {
     ls_guests gs;
     (void)e;
     leave_all(g);
+    atomic_store(g->standbys, 0);
     ls_guests_open(&gs, &o);
     for (;;) {
         ls_guests_wait(&gs, -1, WAIT_MS);

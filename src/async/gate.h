@@ -11,6 +11,8 @@
 #ifndef LS_ASYNC_GATE_H
 #define LS_ASYNC_GATE_H
 
+#include <stdatomic.h>
+
 #include "async/wire.h"
 #include "net/key.h"
 
@@ -47,6 +49,7 @@ typedef struct ls_gate {
     double silence_s;     /* a worker that computes and shows no sign of life for longer is lost */
     int nlocal;           /* places of this host's workers */
     size_t params_nbytes, result_nbytes, grads_nbytes;
+    atomic_int *standbys; /* in shared memory: how many have come, and not gone (standby.h) */
 } ls_gate;
 
 extern const ls_gate_ops ls_gate_board;  /* of an ls_async_crew */
@@ -56,6 +59,9 @@ extern const ls_gate_ops ls_gate_clocks; /* of an ls_clocked_crew */
  * caller's to set. */
 ls_status ls_gate_open(ls_gate *, const char *address, ls_error *);
 void ls_gate_close(ls_gate *);
+
+/* The run is over: waits, not long, until all standbys know it. */
+void ls_gate_dismiss(const ls_gate *);
 
 /* Lets workers in until the process ends. */
 ls_status ls_gate_guard(const ls_gate *, ls_error *);

@@ -1,22 +1,19 @@
 /* remote.c - see remote.h. */
 #include "async/remote.h"
 
-#include <netdb.h>
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "async/entry.h"
 #include "base/clock.h"
-#include "base/log.h"
-#include "net/address.h"
 
-enum { REACH_MS = 3000, AGAIN_US = 250 * 1000 };
+enum { AGAIN_US = 250 * 1000 };
 
 typedef struct remote {
     const ls_remote_config *c;
-    bool has_key;
-    ls_key key;
+    ls_entry entry;
     ls_conn *conn;
     ls_remote_job job;
     bool begun, over;
@@ -63,46 +60,8 @@ static void stop_beats(remote *r) {
 
 /* ---- a connection ---- */
 
-static ls_status connect_to(remote *r, ls_error *e) {
-    ls_address at;
-    struct addrinfo *list = NULL;
-    LS_TRY(ls_address_parse(r->c->address, &at, e));
-    const char *why = ls_address_look_up(at.host, at.port, 0, &list);
-    if (why) return ls_fail(e, LS_EPEER, "'%.200s:%d': %s", at.host, at.port, why);
-    const struct sockaddr_storage any = {.ss_family = AF_UNSPEC};
-    int fd = ls_socket_reach(list, &any, REACH_MS);
-    freeaddrinfo(list);
-    if (fd < 0) return ls_fail(e, LS_EPEER, "'%.200s': no connection", r->c->address);
-    ls_socket_options(fd);
-    return ls_conn_new(fd, false, r->has_key ? &r->key : NULL, &r->conn, e);
-}
-
-/* Names the first line that differs. */
-static ls_status compare(const char *own, const char *theirs, ls_error *e) {
-    const char *a = own, *b = theirs;
-    while (*a && *b) {
-        size_t na = strcspn(a, "\n"), nb = strcspn(b, "\n");
-        if (na != nb || strncmp(a, b, na) != 0) break;
-        a += na + (a[na] != 0);
-        b += nb + (b[nb] != 0);
-    }
-    if (!*a && !*b) return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "this host has %.*s, the host of the servers has %.*s; these must match",
-                   (int)(strcspn(a, "\n") % 100), a, (int)(strcspn(b, "\n") % 100), b);
-}
-
 static ls_status introduce(remote *r, ls_error *e) {
-    const ls_wire_hello h = {LS_WIRE_PROTOCOL, (uint32_t)r->c->result_nbytes, r->c->params_nbytes,
-                             r->c->grads_nbytes};
-    char text[LS_WIRE_SETTINGS_NBYTES + 1];
-    ls_frame f;
-    LS_TRY(ls_wire_send(r->conn, LS_WIRE_HELLO, 0, &h, sizeof h, e));
-    LS_TRY(ls_wire_next(r->conn, 0, &f, e));
-    size_t n = f.nbytes < sizeof text ? (size_t)f.nbytes : 0;
-    LS_TRY(ls_wire_take(r->conn, &f, LS_WIRE_SETTINGS, text, n, e));
-    text[n] = 0;
-    LS_TRY(compare(r->c->settings, text, e));
+    LS_TRY(ls_entry_connect(&r->entry, &r->conn, e));
     if (!r->begun) LS_TRY(r->c->begin(r->c->arg, &r->job, e));
     r->begun = true;
     return ls_wire_send(r->conn, LS_WIRE_READY, 0, NULL, 0, e);
@@ -128,8 +87,7 @@ static ls_status do_task(remote *r, ls_error *e) {
 
 /* One connection, from its beginning to its end. */
 static ls_status visit(remote *r, int64_t *latest_p, ls_error *e) {
-    ls_status s = connect_to(r, e);
-    if (s == LS_OK) s = introduce(r, e);
+    ls_status s = introduce(r, e);
     while (s == LS_OK && !r->over) {
         *latest_p = ls_clock_ns();
         s = do_task(r, e);
@@ -154,13 +112,17 @@ static ls_status work(remote *r, ls_error *e) {
 }
 
 ls_status ls_remote_work(const ls_remote_config *c, ls_error *e) {
-    remote r = {.c = c};
-    LS_TRY(ls_key_require(false, &r.key, &r.has_key, e));
+    remote r = {.c = c, .entry = {.addresses = c->addresses, .settings = c->settings}};
+    r.entry.hello = (ls_wire_hello){.protocol = LS_WIRE_PROTOCOL,
+                                    .result_nbytes = (uint32_t)c->result_nbytes,
+                                    .params_nbytes = c->params_nbytes,
+                                    .grads_nbytes = c->grads_nbytes};
+    LS_TRY(ls_entry_open(&r.entry, e));
     ls_status s = start_beats(&r, e);
     if (s == LS_OK) {
         s = work(&r, e);
         stop_beats(&r);
     }
-    ls_key_wipe(&r.key);
+    ls_entry_close(&r.entry);
     return s;
 }

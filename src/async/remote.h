@@ -4,7 +4,6 @@
 #define LS_ASYNC_REMOTE_H
 
 #include "async/wire.h"
-#include "net/key.h"
 
 /* What computes gradients. */
 typedef struct ls_remote_job {
@@ -14,10 +13,10 @@ typedef struct ls_remote_job {
 } ls_remote_job;
 
 typedef struct ls_remote_config {
-    const char *address;  /* the other host's */
-    const char *settings; /* that must match: lines */
-    double patience_s;    /* without a connection for longer, it gives up */
-    double heartbeat_s;   /* it shows a sign of life more often */
+    const char *addresses; /* HOST:PORT,... of the other host, and of those that may replace it */
+    const char *settings;  /* that must match: lines */
+    double patience_s;     /* without a connection for longer, it gives up */
+    double heartbeat_s;    /* it shows a sign of life more often */
     /* Called once the settings match: opens the run's data, and sets the job; the caller closes
      * it. */
     ls_status (*begin)(void *arg, ls_remote_job *, ls_error *);

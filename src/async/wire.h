@@ -11,6 +11,8 @@
  *     RESULT    loss, norm, ...         -->
  *     GRADIENT  of the task             -->            and so on
  *                                       <--  END       the run is over
+ *
+ * A standby (standby.h) computes nothing: after READY it gets BEATs until the END.
  */
 #ifndef LS_ASYNC_WIRE_H
 #define LS_ASYNC_WIRE_H
@@ -29,8 +31,14 @@ typedef enum ls_wire_kind {
     LS_WIRE_END
 } ls_wire_kind;
 
+typedef enum ls_wire_role {
+    LS_WIRE_WORKER,
+    LS_WIRE_STANDBY /* gets BEATs alone, and END (standby.h) */
+} ls_wire_role;
+
 typedef struct ls_wire_hello {
-    uint32_t protocol;
+    uint32_t protocol, role;
+    uint32_t unused;
     uint32_t result_nbytes; /* other versions differ in either */
     uint64_t params_nbytes, grads_nbytes;
 } ls_wire_hello;

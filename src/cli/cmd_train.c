@@ -68,8 +68,9 @@ static bool find_run(const ls_args *a, char **run_p, char **config_p) {
     return true;
 }
 
-/* The command that continues the run; under a launcher it has no -n. */
-static char *resume_command(const ls_args *a, const char *run) {
+/* The command that continues the run; under a launcher it has no -n. joins: as it was started; else
+ * by a host that has taken the first one's place. */
+static char *resume_command(const ls_args *a, const char *run, bool joins) {
     static const int options[] = {WORKERS, LISTEN, JOIN, HOSTS, INSECURE, MLLOG, TARGET};
     ls_buf b = {0};
     cli_quote(&b, a->program);
@@ -77,7 +78,7 @@ static char *resume_command(const ls_args *a, const char *run) {
     cli_quote(&b, run);
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         const ls_option *o = &cmd_train.options[options[i]];
-        if (!cli_given(a, options[i])) continue;
+        if (!cli_given(a, options[i]) || (options[i] == JOIN && !joins)) continue;
         if (o->letter)
             ls_buf_printf(&b, " -%c", o->letter);
         else
@@ -175,7 +176,7 @@ static int run(const ls_args *a) {
     if (cli_given(a, INSECURE)) cli_make_insecure();
     char *run_dir = NULL, *config = NULL;
     if (!find_run(a, &run_dir, &config)) return CLI_USAGE;
-    char *again = resume_command(a, run_dir);
+    char *again = resume_command(a, run_dir, true), *first = resume_command(a, run_dir, false);
     ls_error e = {0};
     bool unfinished = false;
     sets all = sets_of(a, least, most);
@@ -187,6 +188,7 @@ static int run(const ls_args *a) {
                                                .until = until,
                                                .resume = cli_given(a, RESUME),
                                                .again = again,
+                                               .again_first = first,
                                                .listen = cli_value(a, LISTEN),
                                                .join = cli_value(a, JOIN),
                                                .hosts = (int)hosts,
@@ -203,6 +205,7 @@ static int run(const ls_args *a) {
     free(run_dir);
     free(config);
     free(again);
+    free(first);
     return code;
 }
 
@@ -251,7 +254,8 @@ const ls_command cmd_train = {
          [LISTEN] = {"listen", 0, "HOST:PORT",
                      "be the first of several hosts, which others join here"},
          [JOIN] = {"join", 0, "HOST:PORT",
-                   "be another host: train with the one that listens there"},
+                   "be another host: train with the one that listens there; with sync.mode async "
+                   "and ssp also a list, of hosts that may take over"},
          [HOSTS] = {"hosts", 0, "N",
                     "the first host waits until there are N hosts, with itself (default: 1)"},
          [MEMBERSHIP] = {"membership", 0, "URL",

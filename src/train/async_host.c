@@ -2,19 +2,23 @@
 #include "train/async_host.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "async/board.h"
+#include "async/gate.h"
 #include "async/gradient.h"
 #include "async/remote.h"
+#include "async/standby.h"
 #include "base/cores.h"
 #include "base/log.h"
 #include "base/plural.h"
 #include "config/relations.h"
 #include "exec/solo.h"
+#include "net/address.h"
 #include "net/launch/process.h"
 #include "plan/memory.h"
 #include "storage/reference.h"
@@ -147,7 +151,7 @@ static int work(const ls_host *h, const char *settings) {
     const ls_plan *p = &h->layout.plan;
     worker w = {.run = h->run};
     ls_error e = {0};
-    ls_remote_config c = {.address = h->run->join,
+    ls_remote_config c = {.addresses = h->run->join,
                           .settings = settings,
                           .patience_s = h->run->config.survival.rejoin_s,
                           .heartbeat_s = h->run->config.survival.heartbeat_s,
@@ -161,47 +165,117 @@ static int work(const ls_host *h, const char *settings) {
     return s == LS_OK ? 0 : 1;
 }
 
-static ls_status start(const ls_host *h, const char *settings, ls_child *child, ls_error *e) {
-    pid_t pid = ls_child_start(child, NULL);
-    if (pid == 0) _exit(work(h, settings));
+/* The exit code of a standby that has found the first host lost. */
+enum { LOST = 3 };
+
+/* The same for the standby. */
+static int stand_by(const ls_host *h, const char *settings) {
+    const ls_plan *p = &h->layout.plan;
+    const ls_config *c = &h->run->config;
+    worker w = {.run = h->run};
+    ls_error e = {0};
+    size_t result = 0;
+    bool lost = false;
+    ls_status s = result_nbytes(&w, p, &result, &e);
+    ls_standby_config sc = {.entry = {.addresses = h->run->join, .settings = settings},
+                            .run = h->run->dir,
+                            .silence_s = LS_GATE_SILENCE * c->survival.heartbeat_s,
+                            .patience_s = c->survival.rejoin_s};
+    sc.entry.hello = (ls_wire_hello){.protocol = LS_WIRE_PROTOCOL,
+                                     .role = LS_WIRE_STANDBY,
+                                     .result_nbytes = (uint32_t)result,
+                                     .params_nbytes = ls_plan_params_nbytes(p),
+                                     .grads_nbytes = ls_plan_slot_nbytes(p)};
+    if (s == LS_OK) s = ls_standby_watch(&sc, &lost, &e);
+    if (s != LS_OK) ls_log("%s", e.msg);
+    return s != LS_OK ? 1 : lost ? LOST : 0;
+}
+
+/* ---- the processes of this host ---- */
+
+typedef struct crew {
+    const ls_host *host;
+    const char *settings;
+    ls_child *children; /* [n] workers, and the standby */
+    int n, nworkers;
+} crew;
+
+static ls_status start(const crew *c, int i, ls_error *e) {
+    bool stands_by = i == c->nworkers;
+    pid_t pid = ls_child_start(&c->children[i], NULL);
+    if (pid == 0) _exit(stands_by ? stand_by(c->host, c->settings) : work(c->host, c->settings));
     return pid > 0 ? LS_OK
                    : ls_fail(e, LS_ENOMEM, "a worker can't be started: %s", strerror(errno));
 }
 
-/* Waits until all have ended. One that stays stopped is killed, and so replaced. */
-static ls_status watch(const ls_host *h, const char *settings, ls_child *children, ls_error *e) {
+static void end_all(const crew *c) {
+    for (int i = 0; i < c->n; i++) {
+        if (!c->children[i].pid) continue;
+        kill(c->children[i].pid, SIGKILL);
+        waitpid(c->children[i].pid, NULL, 0);
+        c->children[i].pid = 0;
+    }
+}
+
+/* One of them has ended, not by a signal. */
+static void note_end(const crew *c, int i, int code, int *failed, bool *lost_p) {
+    c->children[i].pid = 0;
+    if (i == c->nworkers && code == LOST)
+        *lost_p = true;
+    else
+        *failed += code != 0;
+}
+
+/* Waits until all have ended, or the first host is lost. One that stays stopped is killed, and so
+ * replaced. */
+static ls_status watch(const crew *c, bool *lost_p, ls_error *e) {
     enum { LOOK_US = 50 * 1000 };
-    int n = h->run->nasync, failed = 0;
-    double heartbeat_s = h->run->config.survival.heartbeat_s;
-    for (int left = n; left > 0; usleep(LOOK_US))
-        for (int i = 0; i < n; i++) {
+    int failed = 0;
+    double heartbeat_s = c->host->run->config.survival.heartbeat_s;
+    for (int left = c->n; left > 0 && !*lost_p; usleep(LOOK_US))
+        for (int i = 0; i < c->n; i++) {
             int how = 0;
-            if (!children[i].pid || !ls_child_ended(&children[i], heartbeat_s, &how)) continue;
-            children[i].pid = 0;
+            if (!c->children[i].pid || !ls_child_ended(&c->children[i], heartbeat_s, &how))
+                continue;
             if (!WIFSIGNALED(how)) {
-                failed += WEXITSTATUS(how) != 0;
+                note_end(c, i, WEXITSTATUS(how), &failed, lost_p);
                 left--;
                 continue;
             }
-            ls_log("a worker of this host was killed by signal %d; another takes its place",
-                   WTERMSIG(how));
-            LS_TRY(start(h, settings, &children[i], e));
+            ls_log("a %s of this host was killed by signal %d; another takes its place",
+                   i == c->nworkers ? "standby" : "worker", WTERMSIG(how));
+            LS_TRY(start(c, i, e));
         }
-    if (!failed) return LS_OK;
-    return ls_fail(e, LS_EPEER, "%d of %d worker%s of this host failed", failed, n, ls_plural(n));
+    if (!failed || *lost_p) return LS_OK;
+    return ls_fail(e, LS_EPEER, "%d of %d process%s of this host failed", failed, c->n,
+                   c->n == 1 ? "" : "es");
 }
 
-ls_status ls_async_host_run(const ls_host *h, ls_error *e) {
+/* It is taken only when this host takes over, but it must be free now. */
+static ls_status check_listen(const ls_run *r, ls_error *e) {
+    ls_address at;
+    int fd = -1;
+    if (!r->listen) return LS_OK;
+    LS_TRY(ls_address_parse(r->listen, &at, e));
+    LS_TRY(ls_address_listen(&at, &fd, e));
+    close(fd);
+    return LS_OK;
+}
+
+ls_status ls_async_host_run(const ls_host *h, bool *lost_p, ls_error *e) {
     ls_buf settings = {0};
-    size_t n = (size_t)h->run->nasync;
-    ls_child *children = LS_NEW_ARRAY(ls_child, n);
+    int n = h->run->nasync;
+    *lost_p = false;
+    LS_TRY(check_listen(h->run, e));
     ls_config_must_match(&h->run->config, &settings);
-    ls_log("%d worker%s for the parameter servers at %s", (int)n, ls_plural((int64_t)n),
-           h->run->join);
+    crew c = {h, settings.data, NULL, n + (h->run->listen != NULL), n};
+    c.children = LS_NEW_ARRAY(ls_child, (size_t)c.n);
+    ls_log("%d worker%s for the parameter servers at %s", n, ls_plural(n), h->run->join);
     ls_status s = LS_OK;
-    for (size_t i = 0; s == LS_OK && i < n; i++) s = start(h, settings.data, &children[i], e);
-    if (s == LS_OK) s = watch(h, settings.data, children, e);
-    free(children);
+    for (int i = 0; s == LS_OK && i < c.n; i++) s = start(&c, i, e);
+    if (s == LS_OK) s = watch(&c, lost_p, e);
+    end_all(&c);
+    free(c.children);
     ls_buf_free(&settings);
     return s;
 }

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/waiting.h"
 #include "config/relations.h"
 #include "config/writer.h"
@@ -111,6 +112,27 @@ static ls_status open_folder(ls_host *h, ls_error *e) {
     return h->run->started ? LS_OK : ls_folder_check(&own, e);
 }
 
+/* With sync.mode async and ssp: computes for the first host; if that is lost, takes its place. Of
+ * several hosts that can, the one that gets the lock does; the others join it. */
+static ls_status join(const ls_train_options *o, ls_run *r, ls_train_job *job, ls_error *e) {
+    const char *first = r->join;
+    bool lost = false;
+    for (;;) {
+        LS_TRY(ls_async_host_run(&job->host, &lost, e));
+        if (!lost) return LS_OK;
+        r->join = NULL;
+        r->again = o->again_first;
+        r->resumes = true;
+        ls_status s = open_folder(&job->host, e);
+        if (s == LS_OK) break;
+        ls_log("%s", e->msg);
+        r->join = first;
+        r->again = o->again;
+    }
+    ls_log("the first host is lost: this one takes its place, at %s", r->listen);
+    return ls_host_launch(&job->host, ls_train_worker, job, e);
+}
+
 ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
     ls_run run = {.dir = o->run,
                   .again = o->again,
@@ -130,7 +152,7 @@ ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
     if (s == LS_OK && !run.nasync) s = ls_host_supervise(h, e);
     if (s == LS_OK && !joins) s = open_folder(h, e);
     if (s == LS_OK && joins)
-        s = ls_async_host_run(h, e);
+        s = join(o, &run, &job, e);
     else if (s == LS_OK)
         s = ls_host_launch(h, ls_train_worker, &job, e);
     if (s == LS_OK) s = h->runtime->finish(h, atomic_load(job.unfinished) != 0, unfinished_p, e);

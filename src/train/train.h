@@ -20,12 +20,13 @@ typedef struct ls_train_options {
     const char *listen, *join;
     int hosts;         /* the first one waits until there are this many, with itself; 0: at once */
     const char *again; /* the command that continues this run, to be printed; NULL: none */
-    int64_t until;     /* stop after this step, with a checkpoint; 0: after the last one */
-    bool resume;       /* continue from the newest checkpoint, if there is one */
-    const char *trace; /* FILE.json or FILE.svg: a timeline of some steps; NULL: none */
-    int64_t trace_steps; /* how many; 0: 3 */
+    const char *again_first; /* and if this host has taken the first one's place */
+    int64_t until;           /* stop after this step, with a checkpoint; 0: after the last one */
+    bool resume;             /* continue from the newest checkpoint, if there is one */
+    const char *trace;       /* FILE.json or FILE.svg: a timeline of some steps; NULL: none */
+    int64_t trace_steps;     /* how many; 0: 3 */
     const struct ls_mllog_request *mllog; /* a log (report/mllog.h); NULL: none */
-    int64_t began_ns;    /* ls_clock_ns() when the program began */
+    int64_t began_ns;                     /* ls_clock_ns() when the program began */
     /* Decides compress.kind auto (perf/choose_code.h); NULL: it is refused. */
     ls_status (*choose)(ls_config *, int nworkers, int hosts, ls_error *);
     /* Decides parallel.mesh auto (perf/mesh.h); NULL: it is refused. */

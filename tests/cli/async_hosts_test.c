@@ -104,6 +104,32 @@ static void test_servers(void **state) {
     check("servers");
 }
 
+/* The host of the servers is lost: a host that listens takes its place, and others find it. */
+static void test_taken_over(void **state) {
+    (void)state;
+    pair p = {.run = "taken", .port = free_port()};
+    int port = free_port();
+    char line[1024];
+    pace("taken", 60);
+    p.a = start(&p, "listen", 1, "");
+    snprintf(line, sizeof line, "--listen 127.0.0.1:%d", port);
+    p.b = start(&p, "join", 1, line);
+    host_await(&p.a, "a host that can take over has come from");
+    snprintf(line, sizeof line,
+             "train configs/tiny.yaml -n 2 -o @/taken --join 127.0.0.1:%d,127.0.0.1:%d %s", p.port,
+             port, SETTINGS);
+    host c = host_start(line);
+    host_await(&p.a, "worker 3 has come from");
+    await_step("taken", 60, &p.a);
+    host_kill(&p.a);
+    host_await(&p.b, "the first host is lost: this one takes its place");
+    host_await(&p.b, "worker 2 has come from");
+    let_go("taken");
+    host_expect(&p.b, 0, NULL);
+    host_expect(&c, 0, NULL);
+    check("taken");
+}
+
 static void test_refused(void **state) {
     (void)state;
     pair p = {.run = "refused", .port = free_port()};
@@ -122,9 +148,10 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_two), cmocka_unit_test(test_lost),
-                                       cmocka_unit_test(test_gate), cmocka_unit_test(test_servers),
-                                       cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_two),        cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_gate),       cmocka_unit_test(test_servers),
+        cmocka_unit_test(test_taken_over), cmocka_unit_test(test_refused)};
     setenv("LOCKSTEP_KEY", "a-secret-that-is-long-enough", 1);
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -51,7 +51,6 @@ static void end(pair *p, const char *want) {
     let_go(p->run);
     host_expect(&p->a, 0, NULL);
     check_run(want, p->run, &p->a);
-    assert_true(of_other_hosts(&p->a) > 0);
 }
 
 /* The bits do not depend on the number of workers and hosts. */
@@ -70,6 +69,7 @@ static void test_workers(void **state) {
         undisturbed(one, bits[i]);
         pair p = two(more, bits[i], here[i], there[i]);
         end(&p, one);
+        assert_true(of_other_hosts(&p.a) > 0);
         host_expect(&p.b, 0, "for the parameter servers");
     }
 }
@@ -135,6 +135,33 @@ static void test_parameters(void **state) {
     host_expect(&p.b, 0, NULL);
 }
 
+/* The host of the parameters is lost: a host that listens takes its place, and others find it. */
+static void test_taken_over(void **state) {
+    (void)state;
+    pair p = {.run = "taken", .bits = BITS, .port = free_port()};
+    int port = free_port();
+    char line[1024];
+    pace("taken", 30);
+    p.a = start(&p, "listen", 1, "");
+    snprintf(line, sizeof line, "--listen 127.0.0.1:%d", port);
+    p.b = start(&p, "join", 1, line);
+    host_await(&p.a, "a host that can take over has come from");
+    snprintf(line, sizeof line,
+             "train configs/tiny.yaml -n 2 -o @/taken --join 127.0.0.1:%d,127.0.0.1:%d %s %s",
+             p.port, port, SETTINGS, BITS);
+    host c = host_start(line);
+    host_await(&p.a, "worker 3 has come from");
+    await_step("taken", 30, &p.a);
+    host_kill(&p.a);
+    host_await(&p.b, "the first host is lost: this one takes its place");
+    host_await(&p.b, "worker 2 has come from");
+    let_go("taken");
+    host_expect(&p.b, 0, NULL);
+    host_expect(&c, 0, NULL);
+    check_run("whole", "taken", &p.b);
+    assert_true(of_other_hosts(&p.b) >= 0); /* it has a gate */
+}
+
 static void test_refused(void **state) {
     (void)state;
     pair p = {.run = "refused", .bits = BITS, .port = free_port()};
@@ -154,10 +181,10 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_workers), cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_lost),    cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_gate),    cmocka_unit_test(test_parameters),
-        cmocka_unit_test(test_refused)};
+        cmocka_unit_test(test_workers),    cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_lost),       cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_gate),       cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_taken_over), cmocka_unit_test(test_refused)};
     setenv("LOCKSTEP_KEY", "a-secret-that-is-long-enough", 1);
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -1,0 +1,24 @@
+/* standby.h - a process of a host that joins and listens: it notices that the first host is lost, and
+ * that this one may take its place.
+ *
+ * The first host has the lock of the run directory (storage/lock.h). If its connection is lost and
+ * does not come back for a few heartbeats, and nobody has the lock, it is gone: a host that is
+ * paused, or that can't be reached from here alone, has it still.
+ */
+#ifndef LS_ASYNC_STANDBY_H
+#define LS_ASYNC_STANDBY_H
+
+#include "async/entry.h"
+
+typedef struct ls_standby_config {
+    ls_entry entry; /* not open yet */
+    const char *run;
+    double silence_s;  /* without a sign of life for longer, the first host is lost */
+    double patience_s; /* without a connection for longer, it gives up */
+} ls_standby_config;
+
+/* Watches until the run is over (*lost_p: false), or until the first host is lost. LS_EPEER: it
+ * can't be reached, but has the lock. LS_EINVAL: it has other settings. */
+ls_status ls_standby_watch(ls_standby_config *, bool *lost_p, ls_error *);
+
+#endif
