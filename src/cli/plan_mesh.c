@@ -14,6 +14,7 @@ static void print_json(const ls_mesh_choice *choice) {
         ls_json *o = ls_json_new_object();
         ls_json_set_integer(o, "data", m->data);
         ls_json_set_integer(o, "pipe", m->pipe);
+        ls_json_set_integer(o, "tensor", m->tensor);
         ls_json_set_text(o, "schedule", ls_pipe_name((ls_pipe_kind)m->schedule));
         ls_json_set_integer(o, "chunks", m->chunks);
         ls_json_set_integer(o, "zero", m->zero);
@@ -30,31 +31,42 @@ static void print_json(const ls_mesh_choice *choice) {
 }
 
 static void print_rows(const ls_mesh_choice *choice) {
-    ls_print("  data pipe schedule    v zero rec micro    step s bubble exposed s   read MB"
+    ls_print("  data pipe tensor schedule    v zero rec micro    step s bubble exposed s   read MB"
              "  memory MB\n");
     for (int i = 0; i < choice->n; i++) {
         const ls_mesh *m = &choice->best[i];
-        ls_print("  %4lld %4lld %-11s %1lld %4lld %3lld %5lld %9.4f %5.1f%% %9.4f %9.1f %10.1f\n",
-                 (long long)m->data, (long long)m->pipe,
-                 m->pipe > 1 ? ls_pipe_name((ls_pipe_kind)m->schedule) : "-", (long long)m->chunks,
-                 (long long)m->zero, (long long)m->recompute, (long long)m->micro_batch, m->step_s,
-                 100 * m->bubble, m->exposed_s, m->received / 1e6, (double)m->memory_nbytes / 1e6);
+        ls_print(
+            "  %4lld %4lld %6lld %-11s %1lld %4lld %3lld %5lld %9.4f %5.1f%% %9.4f %9.1f %10.1f\n",
+            (long long)m->data, (long long)m->pipe, (long long)m->tensor,
+            m->pipe > 1 ? ls_pipe_name((ls_pipe_kind)m->schedule) : "-", (long long)m->chunks,
+            (long long)m->zero, (long long)m->recompute, (long long)m->micro_batch, m->step_s,
+            100 * m->bubble, m->exposed_s, m->received / 1e6, (double)m->memory_nbytes / 1e6);
     }
+}
+
+static bool has_degrees_of(const ls_mesh *x, const ls_mesh *y) {
+    return x->pipe == y->pipe && x->tensor == y->tensor;
+}
+
+static void print_degrees(const ls_mesh *m) {
+    ls_print("data %lld, pipe %lld", (long long)m->data, (long long)m->pipe);
+    if (m->tensor > 1) ls_print(", tensor %lld", (long long)m->tensor);
 }
 
 /* Beside the fastest with other degrees, else the second. */
 static void print_why(const ls_mesh_choice *choice) {
     const ls_mesh *first = &choice->best[0], *other = NULL;
     for (int i = 1; i < choice->n && !other; i++)
-        if (choice->best[i].pipe != first->pipe) other = &choice->best[i];
+        if (!has_degrees_of(&choice->best[i], first)) other = &choice->best[i];
     if (!other && choice->n > 1) other = &choice->best[1];
     ls_print("\nThe first computes for %.4f s and waits or communicates for %.4f s",
              first->compute_s, first->exposed_s);
-    if (other)
-        ls_print(";\n%s (data %lld, pipe %lld): %.4f s and %.4f s",
-                 other->pipe == first->pipe ? "the second" : "the best of other degrees",
-                 (long long)other->data, (long long)other->pipe, other->compute_s,
-                 other->exposed_s);
+    if (other) {
+        ls_print(";\n%s (",
+                 has_degrees_of(other, first) ? "the second" : "the best of other degrees");
+        print_degrees(other);
+        ls_print("): %.4f s and %.4f s", other->compute_s, other->exposed_s);
+    }
     ls_print(".\n");
 }
 

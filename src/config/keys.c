@@ -605,8 +605,10 @@ int64_t ls_config_ranks(const ls_config *c) {
 }
 
 int64_t ls_config_most_workers(const ls_config *c) {
-    int64_t pipe = c->parallel.mesh == LS_MESH_AUTO ? LS_CONFIG_MOST_PIPE : c->parallel.mesh_pipe;
-    return c->train.virtual_workers * pipe * c->parallel.mesh_tensor;
+    bool chosen = c->parallel.mesh == LS_MESH_AUTO;
+    int64_t pipe = chosen ? LS_CONFIG_MOST_PIPE : c->parallel.mesh_pipe;
+    int64_t tensor = chosen ? c->parallel.tensor_virtual : c->parallel.mesh_tensor;
+    return c->train.virtual_workers * pipe * tensor;
 }
 
 bool ls_config_has_crew(const ls_config *c) {

@@ -121,7 +121,8 @@ static const int *cut_of(ls_bounds *b, int nstages) {
 static double exchange_s(const ls_bounds *b, const ls_mesh *m, size_t floats) {
     const ls_machine *machine = b->w->machine;
     double d = (double)m->data, nbytes = (double)(floats * ls_dtype_size(ls_config_reduce(b->c)));
-    int host = b->host_workers, near = host < m->data ? host : (int)m->data;
+    int host = b->host_workers, each = host > m->tensor ? host / (int)m->tensor : 1;
+    int near = each < m->data ? each : (int)m->data;
     bool shared = ls_layout_shares_memory(b->c, b->nworkers, host);
     if (m->data == 1) return 0;
     if (shared) {
@@ -130,7 +131,7 @@ static double exchange_s(const ls_bounds *b, const ls_mesh *m, size_t floats) {
         return slow * nbytes *
                (machine->shared_sum_byte_s + (one ? 0 : (d - 1) / d * machine->shared_copy_byte_s));
     }
-    double byte_s = near == m->data ? machine->link.byte_s : b->w->byte_s * near;
+    double byte_s = near == m->data ? machine->link.byte_s : b->w->byte_s * host / each * near;
     double latency_s = near == m->data ? machine->link.latency_s : b->w->latency_s;
     double times = m->zero == 3 ? 3 : 2; /* parameters are gathered forward and backward */
     return times * (nbytes * (d - 1) / d * byte_s + latency_s * log2(d));
@@ -145,23 +146,61 @@ typedef struct part {
     size_t saved;  /* bytes that a sample's activations take */
 } part;
 
-static part part_of(const ls_bounds *b, const prices *x, const ls_mesh *m,
-                    const ls_pipe_schedule *schedule, int64_t rank) {
+/* Who has a layer: a worker of the pipeline, and of those that divide its stage's slices. */
+static int rank_of(const ls_bounds *b, const ls_mesh *m, const ls_pipe_schedule *s, int layer) {
     const int *cut = b->cuts[m->pipe * m->chunks];
-    part s = {0};
+    int worker = 0, chunk = 0, slices = b->m->nslices > 1 ? b->m->nslices : 1;
+    ls_pipe_place(s, cut[layer], &worker, &chunk);
+    return worker * (int)m->tensor + (int)(b->m->layers[layer].slice * m->tensor / slices);
+}
+
+/* parts: [pipe * tensor], zero before. */
+static void fill_parts(const ls_bounds *b, const prices *x, const ls_mesh *m,
+                       const ls_pipe_schedule *schedule, part *parts) {
     size_t element = ls_dtype_size(ls_config_compute(b->c));
     for (int l = 0; l < b->m->nlayers; l++) {
         const ls_layer *layer = &b->m->layers[l];
-        int owner = 0, chunk = 0;
-        ls_pipe_place(schedule, cut[l], &owner, &chunk);
-        if (owner != rank) continue;
-        s.pass_s += x->forward[l] * (m->recompute ? 2 : 1) + x->backward[l];
+        part *s = &parts[rank_of(b, m, schedule, l)];
+        s->pass_s += x->forward[l] * (m->recompute ? 2 : 1) + x->backward[l];
         for (int k = 0; k < layer->nparams; k++)
-            s.params += layer->frozen[k] ? 0 : layer->counts[k];
+            s->params += layer->frozen[k] ? 0 : layer->counts[k];
         if (m->recompute) continue;
-        s.saved += (layer->saved_floats + (b->retained[l] ? layer->y_floats : 0)) * element;
+        s->saved += (layer->saved_floats + (b->retained[l] ? layer->y_floats : 0)) * element;
     }
-    return s;
+}
+
+/* Seconds of a message between two workers that divide a layer's slices. */
+static double message_s(const ls_bounds *b, const ls_mesh *m, size_t floats) {
+    const ls_machine *machine = b->w->machine;
+    double nbytes =
+        (double)(floats * (size_t)m->micro_batch * ls_dtype_size(ls_config_compute(b->c)));
+    if (ls_layout_shares_memory(b->c, b->nworkers, b->host_workers))
+        return machine->shared_start_s + nbytes * machine->shared_copy_byte_s;
+    if (m->tensor <= b->host_workers)
+        return machine->link.latency_s + nbytes * machine->link.byte_s;
+    return b->w->latency_s + nbytes * b->w->byte_s;
+}
+
+/* Adds to what a stage's first worker takes for a micro-batch the messages between its workers, and
+ * back: t - 1 for each value that all slices read, or each sum of slices. They go along a binary tree,
+ * so that log2(t) of them are one after the other. */
+static void add_messages(const ls_bounds *b, const ls_mesh *m, const ls_pipe_schedule *schedule,
+                         part *parts) {
+    if (m->tensor == 1) return;
+    bool *sent = LS_NEW_ARRAY(bool, (size_t)b->m->nlayers);
+    double t = (double)m->tensor, serial = ceil(log2(t)) / (t - 1);
+    for (int l = 0; l < b->m->nlayers; l++) {
+        const ls_layer *layer = &b->m->layers[l];
+        int reader = rank_of(b, m, schedule, l);
+        for (int k = 0; k < layer->ninputs; k++) {
+            int v = layer->inputs[k], from = rank_of(b, m, schedule, v);
+            int first = from - from % (int)m->tensor;
+            if (sent[v] || from == reader || first != reader - reader % (int)m->tensor) continue;
+            sent[v] = true;
+            parts[first].pass_s += 2 * serial * message_s(b, m, b->m->layers[v].y_floats);
+        }
+    }
+    free(sent);
 }
 
 static size_t memory_of(const ls_bounds *b, const ls_mesh *m, const part *s, int64_t in_flight) {
@@ -199,20 +238,25 @@ ls_status ls_bounds_of(ls_bounds *b, ls_mesh *m, bool *can_p, ls_error *e) {
                           .workers = (int)m->pipe,
                           .chunks = (int)m->chunks,
                           .micros = (int)micros};
+    int ranks = (int)(m->pipe * m->tensor);
     double slowest = 0;
     size_t most = 0;
     *can_p = cut != NULL;
     if (!cut) return LS_OK;
     LS_TRY(prices_of(b, m->micro_batch, &x, e));
+    part *parts = LS_NEW_ARRAY(part, (size_t)ranks);
+    fill_parts(b, x, m, &s, parts);
+    add_messages(b, m, &s, parts);
     m->least_nbytes = 0;
-    for (int64_t rank = 0; rank < m->pipe; rank++) {
-        part own = part_of(b, x, m, &s, rank);
-        int64_t ahead = m->pipe - rank;
-        size_t nbytes = memory_of(b, m, &own, m->pipe == 1 ? 1 : ahead < micros ? ahead : micros);
-        if (own.pass_s > slowest) slowest = own.pass_s;
-        if (own.params > most) most = own.params;
+    for (int rank = 0; rank < ranks; rank++) {
+        const part *own = &parts[rank];
+        int64_t ahead = m->pipe - rank / m->tensor;
+        size_t nbytes = memory_of(b, m, own, m->pipe == 1 ? 1 : ahead < micros ? ahead : micros);
+        if (own->pass_s > slowest) slowest = own->pass_s;
+        if (own->params > most) most = own->params;
         if (nbytes > m->least_nbytes) m->least_nbytes = nbytes;
     }
+    free(parts);
     m->bubble = ls_pipe_bubble(&s);
     m->least_s = slowest * (double)micros / (1 - m->bubble) + exchange_s(b, m, most);
     return LS_OK;

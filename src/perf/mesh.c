@@ -82,12 +82,14 @@ static int by_estimate(const void *a, const void *b) {
     const ls_mesh *x = a, *y = b;
     if (x->least_s != y->least_s) return x->least_s < y->least_s ? -1 : 1;
     if (x->pipe != y->pipe) return x->pipe < y->pipe ? -1 : 1;
+    if (x->tensor != y->tensor) return x->tensor < y->tensor ? -1 : 1;
     if (x->zero != y->zero) return x->zero < y->zero ? -1 : 1;
     return (x->least_nbytes > y->least_nbytes) - (x->least_nbytes < y->least_nbytes);
 }
 
 static int by_shape(const ls_mesh *x, const ls_mesh *y) {
     if (x->pipe != y->pipe) return x->pipe < y->pipe ? -1 : 1;
+    if (x->tensor != y->tensor) return x->tensor < y->tensor ? -1 : 1;
     if (x->schedule != y->schedule) return x->schedule < y->schedule ? -1 : 1;
     return (x->chunks > y->chunks) - (x->chunks < y->chunks);
 }
@@ -138,8 +140,7 @@ static ls_status try_mesh(search *s, ls_mesh *m, bool *fits_p, ls_error *e) {
 /* Is the mesh like one that was over the limit, with nothing that needs less memory? */
 static bool is_over(const ls_mesh *m, const ls_mesh *over, int n) {
     for (int i = 0; i < n; i++)
-        if (m->pipe == over[i].pipe && m->schedule == over[i].schedule &&
-            m->chunks == over[i].chunks && m->zero <= over[i].zero &&
+        if (by_shape(m, &over[i]) == 0 && m->zero <= over[i].zero &&
             m->recompute <= over[i].recompute && m->micro_batch >= over[i].micro_batch)
             return true;
     return false;
@@ -195,18 +196,24 @@ static bool can_form(const ls_config *c, int n, int most_stages) {
 
 static ls_status refuse_workers(const search *s, int most_stages, ls_error *e) {
     int below = s->nworkers - 1, above = s->nworkers + 1;
-    ls_buf text = {0};
+    int64_t slices = s->c->parallel.tensor_virtual;
+    int64_t all = s->c->train.virtual_workers * most_stages * slices,
+            most = all < 4096 ? all : 4096;
+    ls_buf text = {0}, cut = {0};
     while (below > 0 && !can_form(s->c, below, most_stages)) below--;
-    while (above <= 4096 && !can_form(s->c, above, most_stages)) above++;
+    while (above <= most && !can_form(s->c, above, most_stages)) above++;
     if (below > 0) ls_buf_printf(&text, "%d", below);
-    if (above <= 4096) ls_buf_printf(&text, "%s%d", text.len ? " or " : "", above);
+    if (above <= most) ls_buf_printf(&text, "%s%d", text.len ? " or " : "", above);
+    ls_buf_printf(&cut, "%d stage%s", most_stages, ls_plural(most_stages));
+    if (slices > 1) ls_buf_printf(&cut, " and %lld slices", (long long)slices);
     ls_status status = ls_fail(
         e, LS_EINVAL,
-        "parallel.mesh auto: %d workers form no mesh: the model can be cut into %d stage%s at "
-        "most, and train.virtual_workers %lld divides the batch among as many at most; the nearest "
-        "numbers of workers: %s",
-        s->nworkers, most_stages, ls_plural(most_stages), (long long)s->c->train.virtual_workers,
-        text.data);
+        "parallel.mesh auto: %d workers form no mesh: the model can be cut into %s at most, and "
+        "train.virtual_workers %lld divides the batch among as many at most; the nearest numbers "
+        "of "
+        "workers: %s",
+        s->nworkers, cut.data, (long long)s->c->train.virtual_workers, text.data);
+    ls_buf_free(&cut);
     ls_buf_free(&text);
     return status;
 }

@@ -13,7 +13,7 @@
 
 /* A mesh, and values for parallel.schedule, chunks, zero, recompute and train.micro_batch. */
 typedef struct ls_mesh {
-    int64_t pipe, data; /* degrees: their product is the number of workers */
+    int64_t pipe, tensor, data; /* degrees: their product is the number of workers */
     int64_t schedule, chunks, zero, recompute, micro_batch;
     /* Estimated (bound.h): */
     double least_s;      /* of a step */

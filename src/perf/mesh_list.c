@@ -36,9 +36,16 @@ static void list_pipes(const listing *l, const ls_mesh *m, values *v) {
         if (l->nworkers % p == 0) add_value(v, p);
 }
 
-/* Each pipeline has a virtual worker at least. */
+/* Workers that divide the slices of a layer: each has one at least. */
+static void list_tensors(const listing *l, const ls_mesh *m, values *v) {
+    int64_t each = l->nworkers / m->pipe;
+    for (int64_t t = 1; t <= each && t <= l->c->parallel.tensor_virtual; t++)
+        if (each % t == 0) add_value(v, t);
+}
+
+/* Workers that have a model together have a virtual worker at least. */
 static void list_data(const listing *l, const ls_mesh *m, values *v) {
-    int64_t data = l->nworkers / m->pipe;
+    int64_t data = l->nworkers / (m->pipe * m->tensor);
     if (data <= l->c->train.virtual_workers) add_value(v, data);
 }
 
@@ -61,11 +68,11 @@ static void list_chunks(const listing *l, const ls_mesh *m, values *v) {
         if (m->pipe * some[i] <= l->most_stages) add_value(v, some[i]);
 }
 
-/* Alone there is nobody to share with; a pipeline's workers have all parameters and gradients of their
- * stages throughout the step. */
+/* Alone there is nobody to share with; workers that have a model together have all parameters and
+ * gradients of their layers throughout the step. */
 static void list_zeros(const listing *l, const ls_mesh *m, values *v) {
     (void)l;
-    int most = m->data == 1 ? 0 : m->pipe > 1 ? 1 : 3;
+    int most = m->data == 1 ? 0 : m->pipe * m->tensor > 1 ? 1 : 3;
     for (int zero = 0; zero <= most; zero++) add_value(v, zero);
 }
 
@@ -87,9 +94,13 @@ static const struct {
     size_t at; /* in ls_mesh */
     void (*list)(const listing *, const ls_mesh *, values *);
 } choices[] = {
-    {offsetof(ls_mesh, pipe), list_pipes},         {offsetof(ls_mesh, data), list_data},
-    {offsetof(ls_mesh, schedule), list_schedules}, {offsetof(ls_mesh, chunks), list_chunks},
-    {offsetof(ls_mesh, zero), list_zeros},         {offsetof(ls_mesh, recompute), list_recomputes},
+    {offsetof(ls_mesh, pipe), list_pipes},
+    {offsetof(ls_mesh, tensor), list_tensors},
+    {offsetof(ls_mesh, data), list_data},
+    {offsetof(ls_mesh, schedule), list_schedules},
+    {offsetof(ls_mesh, chunks), list_chunks},
+    {offsetof(ls_mesh, zero), list_zeros},
+    {offsetof(ls_mesh, recompute), list_recomputes},
     {offsetof(ls_mesh, micro_batch), list_micros},
 };
 enum { NCHOICES = sizeof choices / sizeof *choices };
@@ -133,6 +144,7 @@ static const struct {
     size_t at, in_config;
 } keys[] = {
     {"parallel.mesh.pipe", offsetof(ls_mesh, pipe), offsetof(ls_config, parallel.mesh_pipe)},
+    {"parallel.mesh.tensor", offsetof(ls_mesh, tensor), offsetof(ls_config, parallel.mesh_tensor)},
     {"parallel.mesh.data", offsetof(ls_mesh, data), offsetof(ls_config, parallel.mesh_data)},
     {"parallel.schedule", offsetof(ls_mesh, schedule), offsetof(ls_config, parallel.schedule)},
     {"parallel.chunks", offsetof(ls_mesh, chunks), offsetof(ls_config, parallel.chunks)},

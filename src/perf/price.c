@@ -261,10 +261,12 @@ static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
     return c;
 }
 
-/* The workers of an island or a stage, which are on one host if they fit. */
+/* The workers of an island or a rank, which are on one host if they fit. A host's other workers have
+ * other slices. */
 static ls_fabric island_fabric(const ls_pricer *p, const ls_action *a) {
     ls_fabric f = p->fabric;
     int host = f.host_workers;
+    if (a->axis == LS_AXIS_STAGE) f.host_workers /= ls_plan_tensor(p->plan);
     f.nworkers = ls_worker_set_count(a->of) * p->copies;
     if (f.host_workers > f.nworkers) f.host_workers = f.nworkers;
     if (f.host_workers < 1 || f.nworkers % f.host_workers) f.host_workers = 1;
@@ -328,11 +330,13 @@ static int host_of(const ls_pricer *p, int worker) {
     return (place * tensor + rank % tensor) / p->fabric.host_workers;
 }
 
-/* A message from one worker to another. Between hosts, those of one host share its card: workers of
- * the same stage send at the same time, but for parameters, which one of them sends. */
+/* A message from one worker to another. Between hosts, those of one host share its card: pipelines send
+ * at the same time, but for parameters, which one worker sends. What one stage reads of another goes
+ * from one worker to one, however many divide its slices. */
 static ls_price send_price(const ls_pricer *p, const ls_action *a) {
     const ls_machine *m = p->site->machine;
-    int host = p->fabric.host_workers, data = ls_plan_data(p->plan) * p->copies;
+    int host = p->fabric.host_workers / ls_plan_tensor(p->plan);
+    int data = ls_plan_data(p->plan) * p->copies;
     bool near = host_of(p, a->worker) == host_of(p, a->peer);
     double nbytes = (double)a->nbytes;
     bool passed = ls_plan_ranks(p->plan) > 1 &&
@@ -343,7 +347,7 @@ static ls_price send_price(const ls_pricer *p, const ls_action *a) {
     if (near) return (ls_price){.wire_s = m->link.latency_s + nbytes * m->link.byte_s};
     bool alone = ls_plan_ranks(p->plan) == 1 ||
                  ls_plan_buffer_of(p->plan, a->buffer).kind == LS_BUF_PARAM;
-    int share = alone ? 1 : host < data ? host : data;
+    int share = alone || host < 1 ? 1 : host < data ? host : data;
     return (ls_price){.wire_s = p->fabric.latency_s + nbytes * p->fabric.byte_s * share};
 }
 

@@ -48,6 +48,7 @@ typedef struct walk {
     int *begun;      /* [nactions] how many of the two have begun it */
     bool *followed;  /* [nworkers] is it simulated? */
     bool crowded;    /* the threads of both lanes share cores */
+    bool posted;     /* a worker has posted a communication since meet() */
     ls_sim *out;
     int capacity;
 } walk;
@@ -194,6 +195,7 @@ static bool post(walk *w, follower *f) {
         return true;
     }
     *l = (lane){.phase = POSTED, .begin = w->now};
+    w->posted = true;
     return true;
 }
 
@@ -217,9 +219,11 @@ static bool meet_at(walk *w, const ls_action *a) {
     return true;
 }
 
+/* None more than before can have met unless one has posted. */
 static bool meet(walk *w) {
-    bool moved = false;
-    for (int i = 0; i < w->n; i++) {
+    bool moved = false, posted = w->posted;
+    w->posted = false;
+    for (int i = 0; i < w->n && posted; i++) {
         const follower *f = &w->all[i];
         if (f->lane[LS_LANE_COMM].phase == POSTED && meet_at(w, head_of(w, f, LS_LANE_COMM)))
             moved = true;

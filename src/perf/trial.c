@@ -1,6 +1,8 @@
 /* trial.c - see trial.h. */
 #include "perf/trial.h"
 
+#include <math.h>
+
 #include "coll/algo/tree.h"
 #include "config/phases.h"
 #include "config/relations.h"
@@ -8,10 +10,13 @@
 #include "tensor/dtype.h"
 #include "train/layout.h"
 
-/* The workers of each stage that are planned: one; without stages two, or as few as divide them all,
- * since one worker alone has nobody to communicate with. */
+/* Workers that have a model together. */
+static int ranks_of(const ls_mesh *m) { return (int)(m->pipe * m->tensor); }
+
+/* The workers of each rank that are planned: one; if each has the whole model two, or as few as divide
+ * them all, since one worker alone has nobody to communicate with. */
 static int planned_data(const ls_mesh *m) {
-    for (int d = 2; d <= m->data && m->pipe == 1; d++)
+    for (int d = 2; d <= m->data && ranks_of(m) == 1; d++)
         if (m->data % d == 0) return d;
     return 1;
 }
@@ -139,7 +144,7 @@ static double received_by(const ls_plan *p, int worker, const ls_mesh *m) {
 
 static double most_received(const ls_plan *p, const ls_mesh *m) {
     double most = 0;
-    for (int rank = 0; rank < m->pipe; rank++) {
+    for (int rank = 0; rank < ranks_of(m); rank++) {
         double x = received_by(p, ls_plan_worker(p, rank, 0), m);
         if (x > most) most = x;
     }
@@ -148,11 +153,12 @@ static double most_received(const ls_plan *p, const ls_mesh *m) {
 
 /* ---- simulating ---- */
 
-/* Seconds in which the first worker of a stage passes another stage's parameters on to the others that
+/* Seconds in which the first worker of a rank passes another rank's parameters on to the others that
  * share the batch with it, of whom the part that is planned has none. */
 static double passing_s(const ls_plan *p, const ls_site *site, const ls_mesh *m, int rank) {
     const ls_machine *machine = site->machine;
-    double near = (m->data < site->host_workers ? (double)m->data : site->host_workers) - 1;
+    double host = fmax(1, site->host_workers / (double)m->tensor);
+    double near = fmin((double)m->data, host) - 1;
     double far = (double)m->data - 1 - near, sum = 0;
     for (int i = 0; i < p->nactions && !site->one; i++) {
         const ls_action *a = &p->actions[i];
@@ -169,7 +175,7 @@ static double passing_s(const ls_plan *p, const ls_site *site, const ls_mesh *m,
 
 static double most_passing_s(const ls_plan *p, const ls_site *site, const ls_mesh *m) {
     double most = 0;
-    for (int rank = 0; rank < m->pipe && m->pipe > 1; rank++) {
+    for (int rank = 0; rank < ranks_of(m) && ranks_of(m) > 1; rank++) {
         double x = passing_s(p, site, m, rank);
         if (x > most) most = x;
     }
@@ -214,7 +220,7 @@ static ls_status measure(const trial *t, amount a, measured *x, bool *possible_p
     ls_config with = part_of(t->c, t->mesh, a, data);
     ls_layout l;
     *possible_p = ls_config_check(&with, "mesh", e) == LS_OK &&
-                  ls_layout_make(&with, data * (int)t->mesh->pipe, NULL, &l, e) == LS_OK;
+                  ls_layout_make(&with, data * ranks_of(t->mesh), NULL, &l, e) == LS_OK;
     if (!*possible_p) return LS_OK;
     ls_status s = measure_plan(t, &with, &l.plan, x, e);
     ls_layout_free(&l);

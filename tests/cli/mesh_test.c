@@ -57,6 +57,31 @@ static void test_run(void **state) {
     assert_string_equal(one, other);
 }
 
+/* One sample a step: workers can only divide the model, by its slices where it has some. */
+static void test_sliced(void **state) {
+    (void)state;
+    static const char *const slices =
+        "--set train.batch=1 --set train.virtual_workers=1 --set train.micro_batch=1 --set "
+        "model.width=96 --set parallel.tensor_virtual=3 --set train.steps=4 --set "
+        "train.eval_every=0 --set optim.warmup=2 ";
+    char one[256], other[256];
+    char *line = ls_format("train configs/tiny.yaml -o @/whole -n 1 %s", slices);
+    expect(line, 0, NULL);
+    free(line);
+    line = ls_format("train @/auto.yaml -o @/sliced -n 3 --until 2 %s", slices);
+    expect(line, 75, "parallel.mesh.tensor=3");
+    free(line);
+    expect("train --resume @/sliced -n 2", 0, "parallel.mesh.tensor=2");
+    hash_of("whole", one);
+    hash_of("sliced", other);
+    assert_string_equal(one, other);
+    expect("plan configs/tiny.yaml -n 3 --mesh auto --json --set parallel.tensor_virtual=3 --set "
+           "train.virtual_workers=1",
+           0, "\"tensor\": 3");
+    expect("plan configs/tiny.yaml -n 4 --mesh auto --set parallel.tensor_virtual=3", 0,
+           "data pipe tensor schedule");
+}
+
 /* Each worker is a box, with its layers and its shard. */
 static void test_picture(void **state) {
     (void)state;
@@ -76,6 +101,6 @@ static void test_picture(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_table), cmocka_unit_test(test_picture),
-                                       cmocka_unit_test(test_run)};
+                                       cmocka_unit_test(test_run), cmocka_unit_test(test_sliced)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -61,6 +61,15 @@ static bool forecast(const ls_config *c, const ls_mesh *m, const ls_forecast_wor
     return true;
 }
 
+/* The same, cut into four slices. */
+static ls_config sliced_config_of(const char *batch, const char *V) {
+    ls_config c = config_of(batch, V);
+    set(&c, "model.width=64");
+    set(&c, "model.heads=4");
+    set(&c, "parallel.tensor_virtual=4");
+    return c;
+}
+
 static int list_of(const ls_config *c, ls_mesh **list_p) {
     ls_model m;
     ls_error e;
@@ -113,6 +122,45 @@ static void test_trials(void **state) {
     check_trials(&few, &one, 0.05, 0.05);
     check_trials(&few, &apart, 0.2, 0.05);
     check_trials(&many, &one, 0.06, 0.12);
+}
+
+/* One sample: as much as the slices allow is divided, and that is about the fastest of all. */
+static void test_sliced_first(void **state) {
+    (void)state;
+    const ls_forecast_world w = {.machine = &typical};
+    ls_config c = sliced_config_of("train.batch=1", "train.virtual_workers=1");
+    ls_mesh *list = NULL;
+    ls_mesh_choice choice;
+    ls_error e;
+    double least = INFINITY;
+    int n = list_of(&c, &list);
+    for (int i = 0; i < n; i++) {
+        ls_forecast f;
+        if (forecast(&c, &list[i], &w, &f) && f.step_s < least) least = f.step_s;
+    }
+    free(list);
+    assert_ls_ok(ls_mesh_choose(&c, WORKERS, 0, &w, &choice, &e), e);
+    ls_forecast first;
+    assert_true(forecast(&c, &choice.best[0], &w, &first));
+    assert_true(first.step_s <= 1.05 * least);
+    assert_int_equal(choice.best[0].tensor, 4);
+    assert_int_equal(choice.best[0].pipe, 2);
+    assert_int_equal(ls_mesh_choose(&c, 53, 0, &w, &choice, &e), LS_EINVAL);
+    assert_non_null(strstr(e.msg, "13 stages and 4 slices at most"));
+    assert_non_null(strstr(e.msg, "the nearest numbers of workers: 52"));
+}
+
+/* Workers that divide slices as well: on one host, and on hosts of two. */
+static void test_sliced_trials(void **state) {
+    (void)state;
+    const ls_forecast_world one = {.machine = &typical}, apart = {.machine = &typical,
+                                                                  .host_workers = 2,
+                                                                  .latency_s = 1e-5,
+                                                                  .byte_s = 1e-8};
+    ls_config few = sliced_config_of("train.batch=8", "train.virtual_workers=4");
+    set(&few, "model.layers=2");
+    check_trials(&few, &one, 0.05, 0.05);
+    check_trials(&few, &apart, 0.2, 0.05);
 }
 
 static void test_first(void **state) {
@@ -194,8 +242,10 @@ static void test_auto(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trials),  cmocka_unit_test(test_first), cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_auto),
+        cmocka_unit_test(test_trials),       cmocka_unit_test(test_sliced_trials),
+        cmocka_unit_test(test_sliced_first), cmocka_unit_test(test_first),
+        cmocka_unit_test(test_limit),        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_auto),
     };
     return cmocka_run_group_tests(tests, make_machine, free_machine);
 }
