@@ -2,9 +2,9 @@
  *
  * Message: k indexes (u32, ascending), then their k values.
  *
- * Which elements they are is found exactly, in one pass over the vector: a sample gives a threshold
+ * Which elements they are is found exactly, in one pass over the vector: samples give a threshold
  * that a few more than k elements exceed, these are collected, and the k-th among them is selected.
- * Where the sample misleads (fewer than k exceed it, or too many), the k-th magnitude is found by
+ * Where they mislead (fewer than k exceed it, or too many), the k-th magnitude is found by
  * counting its bits from the top.
  */
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "compress/codec.h"
 #include "compress/select.h"
 
-enum { SAMPLE = 4096, COUNTERS = 1 << 11, CACHED = 1 << 12 };
+enum { SAMPLE = 4096, SECOND = 16 * SAMPLE, COUNTERS = 1 << 11, CACHED = 1 << 12 };
 
 /* What work memory holds. */
 typedef struct topk_work {
@@ -54,17 +54,38 @@ typedef struct bracket {
     float low, high;
 } bracket;
 
-/* Without a guess all elements exceed `low`, and none `high`. */
-static bracket guess(const float *x, size_t n, size_t k, uint64_t *keys) {
-    size_t step = n / SAMPLE;
-    bracket b = {-1.0f, INFINITY};
-    if (step < 2) return b;
-    for (size_t i = 0; i < SAMPLE; i++) keys[i] = ls_select_key(x[i * step], 0);
-    double share = (double)k / (double)n * SAMPLE, spread = 4 * sqrt(share) + 8;
-    if (share + spread >= SAMPLE) return b;
-    b.low = ls_select_magnitude(ls_select(keys, SAMPLE, (size_t)(share + spread)));
+/* Writes the keys of a sample of `size` elements, those above `low` alone; returns their number, or
+ * `room` if there may be more. keys [room] */
+static size_t sample(const float *x, size_t step, size_t size, float low, uint64_t *keys,
+                     size_t room) {
+    size_t m = 0;
+    for (size_t i = 0; i < size && m < room; i++) {
+        float v = x[i * step];
+        keys[m] = ls_select_key(v, 0);
+        m += fabsf(v) > low;
+    }
+    return m;
+}
+
+/* The bracket by the greatest m elements of a sample of `size`. *b_p stays if these are too few. */
+static void narrow(size_t n, size_t k, size_t size, uint64_t *keys, size_t m, bracket *b_p) {
+    double share = (double)k / (double)n * (double)size, spread = 4 * sqrt(share) + 8;
+    if (share + spread >= (double)m) return;
+    b_p->low = ls_select_magnitude(ls_select(keys, m, (size_t)(share + spread)));
     if (share > spread)
-        b.high = ls_select_magnitude(ls_select(keys, SAMPLE, (size_t)(share - spread)));
+        b_p->high = ls_select_magnitude(ls_select(keys, m, (size_t)(share - spread)));
+}
+
+/* A sample gives a first bracket. A larger one, of which only elements above that are looked at,
+ * gives a closer one. Without a guess all elements exceed `low`, and none `high`. */
+static bracket guess(const float *x, size_t n, size_t k, const topk_work *w, size_t room) {
+    bracket b = {-1.0f, INFINITY};
+    if (n / SAMPLE < 2) return b;
+    sample(x, n / SAMPLE, SAMPLE, -1.0f, w->keys, SAMPLE);
+    narrow(n, k, SAMPLE, w->keys, SAMPLE, &b);
+    if (n / SECOND < 16) return b;
+    size_t m = sample(x, n / SECOND, SECOND, b.low, w->keys, room);
+    if (m < room) narrow(n, k, SECOND, w->keys, m, &b);
     return b;
 }
 
@@ -107,7 +128,7 @@ static void choose_by_counting(const float *x, size_t n, size_t k, uint32_t *ind
  * there may be more. Values are read again while they are in the cache. */
 static size_t collect(const ls_codec_job *j, const float *x, float low, size_t room,
                       uint64_t *keys) {
-    uint32_t index[CACHED];
+    uint32_t index[CACHED + 15]; /* more than `above` finds */
     size_t found = 0;
     for (size_t at = 0; at < j->n && found < room; at += CACHED) {
         size_t n = j->n - at < CACHED ? j->n - at : CACHED, left = room - found;
@@ -135,7 +156,7 @@ static uint64_t kth_key(const topk_work *w, size_t m, size_t k, float high) {
 static void choose(const ls_codec_job *j, const float *x, uint32_t *index, float *values) {
     topk_work w = work_of(j);
     size_t k = j->how->k, room = room_of(j->how, j->n), found = 0;
-    bracket b = guess(x, j->n, k, w.keys);
+    bracket b = guess(x, j->n, k, &w, room);
     size_t m = collect(j, x, b.low, room, w.keys);
     if (m < k || (m == room && room < j->n)) {
         choose_by_counting(x, j->n, k, index, values);
@@ -143,9 +164,9 @@ static void choose(const ls_codec_job *j, const float *x, uint32_t *index, float
     }
     uint64_t least = kth_key(&w, m, k, b.high);
     for (size_t i = 0; i < m && found < k; i++) {
-        if (w.keys[i] < least) continue;
         values[found] = ls_select_value(w.keys[i]);
-        index[found++] = ls_select_index(w.keys[i]);
+        index[found] = ls_select_index(w.keys[i]);
+        found += w.keys[i] >= least;
     }
 }
 

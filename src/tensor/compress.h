@@ -24,8 +24,8 @@ typedef struct ls_compress_kernels {
     void (*subtract_scaled)(int64_t n, float a, const float *x, float *y);
 
     /* Writes the indexes, plus `first`, of the elements whose magnitude is above `threshold`, in
-     * ascending order, `room` of them at most. Returns how many it wrote; once `room` is full it
-     * returns room. */
+     * ascending order, `room` of them at most, and anything into the 15 words after these. Returns
+     * how many it wrote; once `room` is full it returns room. index [room + 15] */
     int64_t (*above)(int64_t n, const float *x, float threshold, uint32_t first, uint32_t *index,
                      int64_t room);
 

@@ -11,6 +11,8 @@
  *  - v_max, v_min: a > b ? a : b and a < b ? a : b, also for NaN and zeros;
  *  - v_select: a > b ? x : y, y also where a or b is NaN;
  *  - v_over: a number with bit i set if a > b in lane i;
+ *  - if it has an instruction that packs lanes: V_PACK; v_pack_numbers: writes the numbers of the bits
+ *    that are set, plus `first`, and anything up to 16 words; returns how many are set;
  *  - v_fma: a * b + c, rounded once;
  *  - v_pow2: 2^i for the integer i in the low bits of the pattern (see v_exp);
  *  - v_transpose4: out[k * row + i] = p[i][k] for i in 0..3, k in 0..7; any 32-bit values, not

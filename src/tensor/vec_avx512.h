@@ -31,6 +31,14 @@ static inline v16 v_select(v16 a, v16 b, v16 x, v16 y) {
 static inline uint32_t v_over(v16 a, v16 b) {
     return (uint32_t)_mm512_cmp_ps_mask(a.all, b.all, _CMP_GT_OQ);
 }
+#define V_PACK
+static inline int64_t v_pack_numbers(uint32_t bits, uint32_t first, uint32_t *out) {
+    const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    __m512i numbers = _mm512_add_epi32(lanes, _mm512_set1_epi32((int)first));
+    _mm512_storeu_ps(out,
+                     _mm512_castsi512_ps(_mm512_maskz_compress_epi32((__mmask16)bits, numbers)));
+    return __builtin_popcount(bits);
+}
 #define V_HALF
 static inline v16 v_widen_bf16(__m512i low) {
     return (v16){_mm512_castsi512_ps(_mm512_slli_epi32(low, 16))};

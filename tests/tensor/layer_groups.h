@@ -229,7 +229,7 @@ static inline void do_losses(const ls_kernels *k, int64_t n, values *v) {
 /* Passes over vectors; the indexes that `above` finds are whole numbers in output 6. */
 static inline void do_compress_passes(const ls_kernels *k, int64_t n, values *v) {
     const ls_compress_kernels *c = &k->compress;
-    uint32_t index[MAX_N];
+    uint32_t index[MAX_N + 15];
     c->add_error(n, 0.75f, v->in[0], v->in[1], v->out[0]);
     c->add_error(n, 1.0f, NULL, v->in[1], v->out[1]);
     c->subtract(n, v->in[0], v->in[1], v->out[2]);

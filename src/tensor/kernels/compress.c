@@ -53,6 +53,20 @@ void LS_K(subtract_scaled)(int64_t n, float a, const float *x, float *y) {
         v_store_n(y + i, v_fma(minus, v_load_n(x + i, n - i), v_load_n(y + i, n - i)), n - i);
 }
 
+#ifdef V_PACK
+/* Without a branch for each vector. */
+int64_t LS_K(above)(int64_t n, const float *x, float threshold, uint32_t first, uint32_t *index,
+                    int64_t room) {
+    const v16 limit = v_set1(threshold);
+    int64_t found = 0;
+    for (int64_t i = 0; i < n && found < room; i += LS_LANES) {
+        uint32_t bits = v_over(magnitude(v_load_n(x + i, n - i)), limit);
+        if (n - i < LS_LANES) bits &= (1u << (n - i)) - 1; /* a threshold may be below 0 */
+        found += v_pack_numbers(bits, first + (uint32_t)i, index + found);
+    }
+    return found < room ? found : room;
+}
+#else
 /* Few elements are above the threshold: four vectors are tested at once. */
 int64_t LS_K(above)(int64_t n, const float *x, float threshold, uint32_t first, uint32_t *index,
                     int64_t room) {
@@ -77,6 +91,7 @@ int64_t LS_K(above)(int64_t n, const float *x, float threshold, uint32_t first, 
     }
     return found;
 }
+#endif
 
 /* ---- groups of LS_PACK elements ---- */
 

@@ -76,6 +76,13 @@ static inline __mmask16 _mm512_cmp_ps_mask(__m512 a, __m512 b, int how) {
 static inline __m512 _mm512_mask_blend_ps(__mmask16 mask, __m512 a, __m512 b) {
     MOCK_512(mask >> i & 1 ? b.f[i] : a.f[i]);
 }
+/* The elements whose bits are set, one after the other; then zeros. */
+static inline __m512i _mm512_maskz_compress_epi32(__mmask16 mask, __m512i a) {
+    __m512i r = {{0}};
+    for (int i = 0, n = 0; i < 16; i++)
+        if (mask >> i & 1) r.u[n++] = a.u[i];
+    return r;
+}
 /* The mode of the thread, one for all files that include this header. */
 __attribute__((weak)) _Thread_local unsigned mock_mode = 0x1f80;
 enum { MOCK_FLUSH = 0x8040 };
