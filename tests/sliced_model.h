@@ -30,6 +30,7 @@ static inline ls_value *sliced_experts(ls_model *m, ls_value *x) {
     static const char *const names[SLICES] = {"experts.0", "experts.1", "experts.2", "experts.3",
                                               "experts.4"};
     ls_moe_options o = {.experts = SLICED_EXPERTS, .per_token = 3, .width = 8, .balance = 0.1f};
+    o.capacity = 0.8f;
     ls_value *of[SLICES], *logits_of[SLICES], *y = ls_rms_norm(m, x, .name = "norm");
     ls_value *logits = ls_layers_router(m, y, &o);
     ls_layers_fork(m, y, SLICES, of);

@@ -362,7 +362,9 @@ ls_value *ls_silu_gate(ls_model *, ls_value *gate, ls_value *x);
 /* A mixture of experts: each row of x [T, C], or [C], goes through the `per_token` of `experts` SwiGLU
  * layers of this width with the greatest logits of a router, of equal ones those with lower numbers;
  * their results are summed, by weights that are the softmax over all logits, or, with `normalize`,
- * over the chosen ones. No row is dropped. `shared` further experts take all rows. balance: the
+ * over the chosen ones. No row is dropped, unless there is a capacity: in training an expert then
+ * takes ceil(capacity * T * per_token / experts) choices of a sample, those of the first rows, and the
+ * others add nothing. `shared` further experts take all rows. balance: the
  * factor of an auxiliary loss of each sample for an even load, experts * sum(f p), with f the number
  * of choices of an expert for each row, and p the mean of its softmax.
  * Parameters: gate.weight [experts, C], in f32 products; experts.gate_proj and experts.up_proj
@@ -376,6 +378,7 @@ typedef struct ls_moe_options {
     bool normalize;
     float balance;   /* 0: no such loss */
     float deviation; /* of initial weights; 0: 1 / sqrt(their inputs) */
+    float capacity;  /* 0: none */
 } ls_moe_options;
 ls_value *ls_moe(ls_model *, ls_value *x, ls_moe_options);
 

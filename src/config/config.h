@@ -234,7 +234,7 @@ typedef struct ls_config {
         int64_t qk_norm;               /* 1: on */
         int64_t experts, experts_per_token, shared_experts;
         int64_t norm_topk; /* 0: on */
-        double router_aux_loss;
+        double router_aux_loss, expert_capacity;
         int64_t head;                  /* an ls_head_kind */
         char hidden[LS_CONFIG_TEXT];   /* widths of layers, one a line; "": the kind's */
         char bottom[LS_CONFIG_TEXT];   /* the same of a DLRM's layers for numbers */

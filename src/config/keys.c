@@ -141,6 +141,9 @@ const ls_config_key ls_config_keys[] = {
     NUM("model.router_aux_loss", model.router_aux_loss, 0, 1000, 0.01, FIXED,
         "model.experts: factor of the auxiliary loss for an even load (router_aux_loss_coef of "
         "published configs)"),
+    NUM("model.expert_capacity", model.expert_capacity, 0, 1000, 0, FIXED,
+        "model.experts: above 0: in training an expert computes at most this factor times an even "
+        "part of a sample's choices, the first ones; the others go without it"),
     NUM("model.norm_eps", model.norm_eps, 1e-12, 0.1, 1e-5, FIXED,
         "llama: added to the mean square in RMS norms"),
     ONE_OF("model.head", model.head, heads, FIXED,

@@ -77,6 +77,11 @@ static ls_status check_experts(const ls_config *c, const char *where, ls_error *
                        "%s: model.shared_experts is %lld, and model.experts is 0; set that, e.g. "
                        "model.experts: 8",
                        where, (long long)c->model.shared_experts);
+    if (c->model.expert_capacity > 0 && !c->model.experts)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: model.expert_capacity is %g, and model.experts is 0; set that, e.g. "
+                       "model.experts: 8",
+                       where, c->model.expert_capacity);
     return LS_OK;
 }
 

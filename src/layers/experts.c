@@ -1,11 +1,12 @@
 /* experts.c - the experts of a mixture: y = the sum over a row's experts of w (down . h), with
  * h = SiLU(gate . x) (up . x), and the weight w of the expert (routing.h), which is multiplied with
- * h. No choice is dropped.
+ * h.
  *
  * inputs: x [T, C], logits [T, E]. params: gate_proj, up_proj [N, F, C], down_proj [N, C, F] of N
  * experts: all E, or in a model of slices those of a slice. saved: gate . x and up . x [T * k, F]
- * each (k: at most N), by slot (routing.h), counted from the first of these experts. The choice is
- * computed again in backward.
+ * each (k: at most N, and with a capacity as many as they take), by slot (routing.h), counted from
+ * the first of these experts. The choice is computed again in backward. Outside of training nothing
+ * is dropped, nor saved.
  *
  * One expert after the other: its rows are gathered, and their results are added to those of the
  * experts before it. So an element of y, and of x's gradient, is one chain in the order of experts.
@@ -25,6 +26,7 @@ enum { NC = 3, NF = 4 }; /* buffers of rows of C, and of F, in work memory */
 typedef struct options {
     int64_t experts, k, width;
     int64_t own, end; /* experts [own, end) are the layer's */
+    int64_t capacity; /* 0: none */
     bool normalized;
 } options;
 
@@ -35,6 +37,7 @@ typedef struct mixture {
     int64_t C, F;
     ls_routing r;
     int64_t own, end;    /* the layer's experts */
+    bool saves;          /* else gate and up are those of one expert */
     float *gate, *up;    /* saved [rows * k, F] */
     float *x, *h, *out;  /* of one expert's rows: gathered, [F], results */
     float *dy, *dh;      /* backward: gathered, [F] */
@@ -44,10 +47,10 @@ typedef struct mixture {
     int64_t saved;       /* where in gate and up its rows are */
 } mixture;
 
-/* Of a row's choices, how many may be the layer's. */
-static int64_t most_of(const options *o) {
-    int64_t own = o->end - o->own;
-    return own < o->k ? own : o->k;
+/* Of a sample's choices, T rows, how many may be the layer's. */
+static int64_t most_of(const options *o, int64_t T) {
+    int64_t own = o->end - o->own, most = T * (own < o->k ? own : o->k);
+    return o->capacity && own * o->capacity < most ? own * o->capacity : most;
 }
 
 static mixture mixture_of(const ls_layer *l, const ls_layer_call *c) {
@@ -56,8 +59,11 @@ static mixture mixture_of(const ls_layer *l, const ls_layer_call *c) {
     f.r = (ls_routing){
         .rows = c->n * c->T, .experts = o->experts, .k = o->k, .normalized = o->normalized};
     int64_t rows = f.r.rows;
+    f.r.sample = c->T;
+    f.r.capacity = c->training ? o->capacity : 0;
+    f.saves = c->training || !o->capacity;
     f.gate = c->saved;
-    f.up = f.gate + rows * most_of(o) * f.F;
+    f.up = f.gate + c->n * most_of(o, c->T) * f.F;
     f.x = ls_routing_place(&f.r, c->work);
     f.out = f.x + rows * f.C;
     f.h = f.out + rows * f.C;
@@ -66,6 +72,7 @@ static mixture mixture_of(const ls_layer *l, const ls_layer_call *c) {
     f.dgate = f.dh + rows * f.F;
     f.dup = f.dgate + rows * f.F;
     f.dweight = f.dup + rows * f.F;
+    if (!f.saves) f.gate = f.dgate, f.up = f.dup;
     return f;
 }
 
@@ -73,7 +80,7 @@ static void begin_expert(mixture *f, int64_t e) {
     f->e = e;
     f->first = f->r.first[e];
     f->n = f->r.first[e + 1] - f->first;
-    f->saved = (f->first - f->r.first[f->own]) * f->F;
+    f->saved = f->saves ? (f->first - f->r.first[f->own]) * f->F : 0;
 }
 
 /* ---- products of the expert's rows ---- */
@@ -158,9 +165,17 @@ static void gather(const mixture *f, const float *from, float *to) {
     ls_pool_run_sized(f->c->compute->pool, f->n * f->C, gather_run, &(rows_job){f, from, to});
 }
 
-/* Is it the first of its row's choices among the layer's experts? */
+/* Is it a choice that the layer computes? */
+static bool is_own(const mixture *f, int64_t choice) {
+    bool dropped = f->r.capacity && f->r.slot[choice] < 0;
+    return f->r.expert[choice] >= f->own && f->r.expert[choice] < f->end && !dropped;
+}
+
+/* Is it the first of its row that the layer computes? */
 static bool begins_row(const mixture *f, int32_t choice) {
-    return choice % f->r.k == 0 || f->r.expert[choice - 1] < f->own;
+    for (int64_t i = choice - choice % f->r.k; i < choice; i++)
+        if (is_own(f, i)) return false;
+    return true;
 }
 
 /* Adds the expert's results to its rows; a row's first expert begins them. */
@@ -184,10 +199,9 @@ static void scatter(const mixture *f, const float *from, float *to) {
     ls_pool_run_sized(f->c->compute->pool, f->n * f->C, scatter_run, &(rows_job){f, from, to});
 }
 
-/* Has the row chosen one of the layer's experts? */
 static bool has_own(const mixture *f, int64_t row) {
     for (int64_t i = row * f->r.k; i < (row + 1) * f->r.k; i++)
-        if (f->r.expert[i] >= f->own && f->r.expert[i] < f->end) return true;
+        if (is_own(f, i)) return true;
     return false;
 }
 
@@ -199,9 +213,14 @@ static void clear_run(void *arg, int thread, int nthreads) {
         if (!has_own(j->f, i)) memset(j->to + i * C, 0, (size_t)C * sizeof *j->to);
 }
 
+/* Does the layer leave out choices? */
+static bool leaves_out(const mixture *f) {
+    return f->end - f->own < f->r.experts || f->r.capacity > 0;
+}
+
 /* Zeros in rows that none of the layer's experts computes. */
 static void clear_others(const mixture *f, float *to) {
-    if (f->end - f->own == f->r.experts) return;
+    if (!leaves_out(f)) return;
     ls_pool_run_sized(f->c->compute->pool, f->r.rows * f->C, clear_run,
                       &(rows_job){.f = f, .to = to});
 }
@@ -274,8 +293,7 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     mixture f = mixture_of(l, c);
     ls_routing_choose(c->compute, c->x[1], &f.r);
     if (c->dx[0]) clear_others(&f, c->dx[0]);
-    if (f.end - f.own < f.r.experts)
-        memset(f.dweight, 0, (size_t)(f.r.rows * f.r.k) * sizeof *f.dweight);
+    if (leaves_out(&f)) memset(f.dweight, 0, (size_t)(f.r.rows * f.r.k) * sizeof *f.dweight);
     for (int64_t e = f.own; e < f.end; e++) {
         begin_expert(&f, e);
         backward_expert(&f);
@@ -343,14 +361,20 @@ ls_value *ls_layers_experts_slice(ls_model *m, ls_value *x, ls_value *logits,
     ls_layer *l = ls_build_layer(m, "experts", s.name, (ls_value *[]){x, logits}, 2);
     if (!l) return ls_build_failed(m);
     int64_t k = o->per_token, F = o->width;
-    options own = {o->experts, k, F, s.first, s.end, o->normalize};
     double rows = (double)k * (double)(s.end - s.first) / (double)o->experts;
     l->ops = &ops;
     l->C = ls_value_last(x);
     l->T = ls_value_count(x) / l->C;
+    options own = {.experts = o->experts,
+                   .k = k,
+                   .width = F,
+                   .own = s.first,
+                   .end = s.end,
+                   .capacity = ls_routing_capacity(o->capacity, l->T, o->experts, k),
+                   .normalized = o->normalize};
     LS_LAYER_OWN_AS(options, l) = own;
-    l->saved_floats = (size_t)(2 * l->T * most_of(&own) * F);
-    l->saved_rough = (size_t)(2 * most_of(&own) * F);
+    l->saved_rough = (size_t)((2 * most_of(&own, l->T) * F + l->T - 1) / l->T);
+    l->saved_floats = (size_t)l->T * l->saved_rough; /* all of it may be rounded */
     l->work_floats =
         ls_routing_floats(l->T, o->experts, k) + (size_t)(l->T * (NC * l->C + NF * F + k));
     l->forward_flops = 6.0 * rows * (double)l->T * (double)(F * l->C);

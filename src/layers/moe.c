@@ -23,6 +23,8 @@ static bool check(ls_model *m, const ls_moe_options *o) {
         ls_build_fail(m, "moe: shared is %lld; it is not negative", (long long)o->shared);
     else if (!isfinite(o->balance) || o->balance < 0)
         ls_build_fail(m, "moe: balance is %g; it is not negative", (double)o->balance);
+    else if (!isfinite(o->capacity) || o->capacity < 0)
+        ls_build_fail(m, "moe: capacity is %g; it is not negative", (double)o->capacity);
     else if (o->deviation < 0)
         ls_build_fail(m, "moe: deviation is %g; it is not negative", (double)o->deviation);
     return ls_build_is_good(m);

@@ -24,7 +24,8 @@ ls_value *ls_layers_experts_slice(ls_model *, ls_value *x, ls_value *logits, con
 
 /* To be called once all layers are added: the model notes the mean of the auxiliary losses, without
  * their factors, as router/balance, and the load of each expert, its part of all choices, as
- * router/load/0 ... Both are means over the layers with experts. Nothing without such layers. */
+ * router/load/0 ...; with a capacity also the part of the choices that are over it, as
+ * router/dropped. All are means over the layers with experts. Nothing without such layers. */
 void ls_layers_note_loads(ls_model *);
 
 /* The elements of the layer's parameter number i that one row reads: those of its experts, or all. */

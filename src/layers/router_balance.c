@@ -23,7 +23,9 @@ typedef struct options {
     int64_t k;
     bool normalized;
     float factor;
+    int64_t capacity; /* of an expert, of a sample's choices; 0: none */
     int notes;        /* the first number that it notes; -1: none */
+    int dropped;      /* the number of the note of what is over the capacity */
     int routers;      /* of the model */
     bool first, last; /* of these */
 } options;
@@ -86,10 +88,13 @@ static void note(const job *j, int64_t sample, int number, double value) {
 }
 
 static void write_notes(const job *j, int64_t sample, double balance, const int32_t *counts) {
+    double over = 0, all = (double)(j->c->T * j->o->k);
     if (!j->c->notes || j->o->notes < 0) return;
     note(j, sample, 0, balance);
+    for (int64_t e = 0; e < j->l->V; e++) note(j, sample, 1 + (int)e, (double)counts[e] / all);
     for (int64_t e = 0; e < j->l->V; e++)
-        note(j, sample, 1 + (int)e, (double)counts[e] / (double)(j->c->T * j->o->k));
+        if (counts[e] > j->o->capacity) over += (double)(counts[e] - j->o->capacity);
+    if (j->o->capacity) note(j, sample, j->o->dropped, over / all);
 }
 
 static void run(void *arg, int thread, int nthreads) {
@@ -136,7 +141,11 @@ void ls_layers_router_balance(ls_model *m, ls_value *logits, const ls_moe_option
     l->T = ls_value_count(logits) / l->V;
     l->loss = l->auxiliary = true;
     LS_LAYER_OWN_AS(options, l) =
-        (options){.k = o->per_token, .normalized = o->normalize, .factor = o->balance, .notes = -1};
+        (options){.k = o->per_token,
+                  .normalized = o->normalize,
+                  .factor = o->balance,
+                  .capacity = ls_routing_capacity(o->capacity, l->T, o->experts, o->per_token),
+                  .notes = -1};
     l->work_floats = ls_routing_floats(l->T, l->V, o->per_token) + (size_t)(l->T * l->V);
     ls_works_pass(&l->backward_work, LS_WORK_LOSS, l->T * l->V);
     ls_works_pass(&l->backward_work, LS_WORK_LOSS_DX, l->T * l->V);
@@ -146,8 +155,8 @@ void ls_layers_router_balance(ls_model *m, ls_value *logits, const ls_moe_option
 
 static bool is_balance(const ls_layer *l) { return l->ops == &ops; }
 
-/* Adds the notes of the routers, of the same number of experts; returns the first one's number. */
-static int add_notes(ls_model *m, int64_t experts) {
+/* Adds the notes of the routers, of so many experts at most; returns the first one's number. */
+static int add_notes(ls_model *m, int64_t experts, bool drops) {
     char name[LS_MEASURE_NAME];
     int first = m->nnotes;
     ls_build_note(m, "router/balance");
@@ -155,23 +164,27 @@ static int add_notes(ls_model *m, int64_t experts) {
         snprintf(name, sizeof name, "router/load/%d", (int)e);
         ls_build_note(m, name);
     }
+    if (drops) ls_build_note(m, "router/dropped");
     return first;
 }
 
 void ls_layers_note_loads(ls_model *m) {
     int routers = 0, seen = 0;
     int64_t most = 0;
+    bool drops = false;
     for (int i = 0; i < m->nlayers; i++) {
         if (!is_balance(&m->layers[i])) continue;
         routers++;
+        drops = drops || LS_LAYER_OWN_AS(options, &m->layers[i]).capacity;
         if (m->layers[i].V > most) most = m->layers[i].V;
     }
     if (!routers || !ls_build_is_good(m)) return;
-    int first = add_notes(m, most);
+    int first = add_notes(m, most, drops);
     for (int i = 0; i < m->nlayers; i++) {
         if (!is_balance(&m->layers[i])) continue;
         options *o = &LS_LAYER_OWN_AS(options, &m->layers[i]);
         o->notes = first;
+        o->dropped = 1 + (int)most;
         o->routers = routers;
         o->first = seen++ == 0;
         o->last = seen == routers;

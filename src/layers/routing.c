@@ -1,6 +1,7 @@
 /* routing.c - see routing.h. */
 #include "layers/routing.h"
 
+#include <math.h>
 #include <string.h>
 
 size_t ls_routing_floats(int64_t T, int64_t experts, int64_t k) {
@@ -64,11 +65,33 @@ static void choose_run(void *arg, int thread, int nthreads) {
     }
 }
 
+static bool is_taken(const ls_routing *r, int64_t choice) {
+    return r->capacity == 0 || r->slot[choice] >= 0;
+}
+
+int64_t ls_routing_capacity(float factor, int64_t T, int64_t experts, int64_t k) {
+    double even = (double)(T * k) / (double)experts;
+    double most = ceil((double)factor * even);
+    if (factor <= 0) return 0;
+    return most < 1 ? 1 : most < (double)T ? (int64_t)most : T;
+}
+
+/* Marks what each expert drops of a sample. */
+static void drop(ls_routing *r) {
+    int64_t n = r->sample * r->k;
+    for (int64_t sample = 0; sample < r->rows * r->k; sample += n) {
+        int64_t taken[LS_EXPERTS_MOST] = {0};
+        for (int64_t i = sample; i < sample + n; i++)
+            r->slot[i] = taken[r->expert[i]]++ < r->capacity ? 0 : -1;
+    }
+}
+
 /* By expert; choices of one expert stay in the order of their rows. */
 static void sort(ls_routing *r) {
     int32_t next[LS_EXPERTS_MOST], sum = 0;
     memset(next, 0, sizeof next);
-    for (int64_t i = 0; i < r->rows * r->k; i++) next[r->expert[i]]++;
+    for (int64_t i = 0; i < r->rows * r->k; i++)
+        if (is_taken(r, i)) next[r->expert[i]]++;
     for (int64_t e = 0; e < r->experts; e++) {
         int32_t count = next[e];
         r->first[e] = next[e] = sum;
@@ -76,6 +99,7 @@ static void sort(ls_routing *r) {
     }
     r->first[r->experts] = sum;
     for (int64_t i = 0; i < r->rows * r->k; i++) {
+        if (!is_taken(r, i)) continue;
         r->slot[i] = next[r->expert[i]]++;
         r->choice[r->slot[i]] = (int32_t)i;
     }
@@ -84,6 +108,7 @@ static void sort(ls_routing *r) {
 void ls_routing_choose(const ls_compute *c, const float *logits, ls_routing *r) {
     ls_pool_run_sized(c->pool, r->rows * r->experts * (r->k + 1), choose_run,
                       &(job){.c = c, .r = r, .logits = logits});
+    if (r->capacity) drop(r);
     sort(r);
 }
 

@@ -5,6 +5,9 @@
  * (normalized). Each expert's rows are in their order, so a gradient of its weights is a chain over
  * samples and positions that does not depend on micro-batches.
  *
+ * With a capacity, an expert takes so many of a sample's choices, in the order of rows, and the
+ * others are dropped: they have no slot. The weights of a row's other choices stay.
+ *
  * Shazeer et al., "Outrageously large neural networks: the sparsely-gated mixture-of-experts layer",
  * ICLR 2017; Jiang et al., "Mixtral of experts", 2024 (normalized weights).
  */
@@ -18,9 +21,11 @@ enum { LS_EXPERTS_MOST = 128 };
 typedef struct ls_routing {
     int64_t rows, experts, k;
     bool normalized;
-    int32_t *expert; /* [rows, k] of each row, in ascending order */
-    float *weight;   /* [rows, k] */
-    int32_t *slot;   /* [rows, k] its place among all choices, sorted by expert, then by row */
+    int64_t sample, capacity; /* rows of a sample, choices that an expert takes of it; 0: all */
+    int32_t *expert;          /* [rows, k] of each row, in ascending order */
+    float *weight;            /* [rows, k] */
+    int32_t *slot;   /* [rows, k] its place among all choices, sorted by expert, then by row; -1: it
+                        is dropped */
     int32_t *choice; /* [rows * k] of each place: row * k + i */
     int32_t *first;  /* [experts + 1] each expert's first place */
 } ls_routing;
@@ -30,10 +35,13 @@ size_t ls_routing_floats(int64_t T, int64_t experts, int64_t k);
 /* Places the arrays at `memory`, of [rows * k * 4 + experts + 1] floats; returns its end. */
 float *ls_routing_place(ls_routing *, float *memory);
 
+/* The choices of a sample of T rows that an expert takes, with this factor: at least one. */
+int64_t ls_routing_capacity(float factor, int64_t T, int64_t experts, int64_t k);
+
 /* Chooses from logits [rows, experts], and sorts. */
 void ls_routing_choose(const ls_compute *, const float *logits, ls_routing *);
 
-/* dlogits [rows, experts] from the gradients dweight [rows, k]. */
+/* dlogits [rows, experts] from the gradients dweight [rows, k], 0 of what is dropped. */
 void ls_routing_back(const ls_compute *, const float *logits, const float *dweight,
                      const ls_routing *, float *dlogits);
 

@@ -159,6 +159,7 @@ static ls_moe_options experts_of(const llama *f) {
                             .shared = f->c->model.shared_experts,
                             .normalize = a->norm_topk,
                             .balance = (float)a->router_aux_loss,
+                            .capacity = (float)f->c->model.expert_capacity,
                             .deviation = STD};
 }
 

@@ -54,7 +54,7 @@ static void test_workers(void **state) {
     check_workers("--set parallel.tensor_virtual=3");
     check_workers(LLAMA "--set parallel.tensor_virtual=3 --set train.compute=bf16");
     check_workers(LLAMA "--set parallel.tensor_virtual=3 --set model.head=tied");
-    check_workers(EXPERTS "--set model.shared_experts=1");
+    check_workers(EXPERTS "--set model.shared_experts=1 --set model.expert_capacity=0.8");
 }
 
 static void test_resume(void **state) {

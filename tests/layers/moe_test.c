@@ -36,14 +36,22 @@ static void add_expert(const double *x, double weight, double *const *params, in
     }
 }
 
+/* The experts [first, end), each of which takes at most so many rows of a sample. */
+typedef struct part {
+    ls_moe_options o;
+    int first, end, most;
+} part;
+
 static void experts(const void *arg, double *const *x, double *const *params, double *y) {
-    const ls_moe_options *o = arg;
+    const part *p = arg;
     double weights[E];
+    int taken[E] = {0};
     memset(y, 0, sizeof(double) * T * C);
     for (int t = 0; t < T; t++) {
-        route(o, x[1] + t * E, weights);
-        for (int e = 0; e < E; e++)
-            if (weights[e] > 0) add_expert(x[0] + t * C, weights[e], params, e, y + t * C);
+        route(&p->o, x[1] + t * E, weights);
+        for (int e = p->first; e < p->end; e++)
+            if (weights[e] > 0 && taken[e]++ < p->most)
+                add_expert(x[0] + t * C, weights[e], params, e - p->first, y + t * C);
     }
 }
 
@@ -58,21 +66,28 @@ static void router(const void *arg, double *const *x, double *const *params, dou
 /* ---- layers ---- */
 
 static ls_value *build_experts(ls_model *m, ls_value **x, const void *arg) {
-    return ls_layers_experts(m, x[0], x[1], arg);
+    const part *p = arg;
+    if (p->first == 0 && p->end == E) return ls_layers_experts(m, x[0], x[1], &p->o);
+    return ls_layers_experts_slice(m, x[0], x[1], &p->o,
+                                   (ls_experts_slice){"slice", p->first, p->end});
 }
 
 static ls_value *build_router(ls_model *m, ls_value **x, const void *arg) {
     return ls_layers_router(m, x[0], arg);
 }
 
-static void check_experts(const char *name, ls_moe_options o) {
+static void check_part(const char *name, part p) {
     layer_check(&(layer_case){.name = name,
-                              .arg = &o,
+                              .arg = &p,
                               .fields = {ROWS, LOGITS},
                               .nfields = 2,
                               .build = build_experts,
                               .reference = experts,
                               .half_units = 12});
+}
+
+static void check_experts(const char *name, ls_moe_options o) {
+    check_part(name, (part){o, 0, E, T});
 }
 
 static void test_experts(void **state) {
@@ -84,6 +99,34 @@ static void test_experts(void **state) {
     check_experts("one expert a row", (ls_moe_options){.experts = E, .per_token = 1, .width = F});
     o.per_token = E;
     check_experts("all experts", o);
+}
+
+/* Some rows choose none of a slice's experts. */
+static void test_slices(void **state) {
+    (void)state;
+    ls_moe_options o = {.experts = E, .per_token = K, .width = F};
+    check_part("the first experts", (part){o, 0, 2, T});
+    o.normalize = true;
+    check_part("experts in the middle", (part){o, 2, 4, T});
+    check_part("the last expert", (part){o, 4, E, T});
+}
+
+/* An even part is 2.8 choices. */
+static void test_capacity(void **state) {
+    (void)state;
+    ls_moe_options o = {.experts = E, .per_token = K, .width = F, .capacity = 0.5F};
+    check_part("capacity of 2", (part){o, 0, E, 2});
+    check_part("of a slice", (part){o, 1, 3, 2});
+    o.capacity = 1;
+    o.normalize = true;
+    check_part("capacity of 3", (part){o, 0, E, 3});
+    o.capacity = 0.01F;
+    check_part("at least one", (part){o, 0, E, 1});
+    assert_int_equal(ls_routing_capacity(0.5F, T, E, K), 2);
+    assert_int_equal(ls_routing_capacity(1, T, E, K), 3);
+    assert_int_equal(ls_routing_capacity(1e-9F, T, E, K), 1);
+    assert_int_equal(ls_routing_capacity(1e6F, T, E, K), T);
+    assert_int_equal(ls_routing_capacity(0, T, E, K), 0);
 }
 
 static void test_router(void **state) {
@@ -124,29 +167,31 @@ static void test_choice(void **state) {
 enum { SAMPLES = 3 };
 
 typedef struct balance_result {
-    double losses[SAMPLES], notes[(1 + E) * SAMPLES];
+    double losses[SAMPLES], notes[(2 + E) * SAMPLES];
     float dx[SAMPLES * T * E];
 } balance_result;
 
-static ls_model balance_model(float factor) {
+static ls_model balance_model(float factor, float capacity) {
     ls_model m = {0};
     ls_error e = {0};
     ls_value *x = ls_affine(&m, ls_input(&m, "x", LS_F32, LS_DIMS(T, E)), 1, 0);
-    ls_layers_router_balance(
-        &m, x, &(ls_moe_options){.experts = E, .per_token = K, .width = F, .balance = factor});
+    ls_moe_options o = {.experts = E, .per_token = K, .width = F, .balance = factor};
+    o.capacity = capacity;
+    ls_layers_router_balance(&m, x, &o);
     probe_add(&m, x);
     ls_layers_note_loads(&m);
     assert_ls_ok(ls_build_finish(&m, &e), e);
     return m;
 }
 
-static void compute_balance(const float *x, const double *weights, float factor, int64_t micro,
+static void compute_balance(const float *x, const double *weights, ls_moe_options o, int64_t micro,
                             balance_result *r) {
-    ls_model m = balance_model(factor);
+    ls_model m = balance_model(o.balance, o.capacity);
     const ls_layer *l = &m.layers[1];
     ls_compute c;
     ls_error e = {0};
-    assert_true(l->auxiliary && m.nlosses == 2 && m.nauxiliary == 1 && m.nnotes == 1 + E);
+    assert_true(l->auxiliary && m.nlosses == 2 && m.nauxiliary == 1);
+    assert_int_equal(m.nnotes, 1 + E + (o.capacity > 0));
     assert_ls_ok(ls_compute_init(&c, 2, ls_model_scratch_floats(&m), &e), e);
     float *work = LS_NEW_ARRAY(float, ls_layer_work_floats(l, micro, false));
     for (int64_t i = 0; i < SAMPLES; i += micro) {
@@ -191,8 +236,8 @@ static void test_balance(void **state) {
     const double weights[SAMPLES] = {1, 0.5, 2}, step = 1e-5;
     static balance_result r, again;
     for (int i = 0; i < SAMPLES * T * E; i++) x[i] = (float)(2 * layer_random(3, (uint64_t)i));
-    compute_balance(x, weights, 0.5f, SAMPLES, &r);
-    compute_balance(x, weights, 0.5f, 1, &again);
+    compute_balance(x, weights, (ls_moe_options){.balance = 0.5f}, SAMPLES, &r);
+    compute_balance(x, weights, (ls_moe_options){.balance = 0.5f}, 1, &again);
     assert_memory_equal(&r, &again, sizeof r);
     for (int s = 0; s < SAMPLES; s++) {
         double at[T * E], moved[T * E], loads[E], total = 0;
@@ -223,11 +268,22 @@ static void test_even_load(void **state) {
     float x[SAMPLES * T * E] = {0};
     const double weights[SAMPLES] = {1, 1, 1};
     static balance_result r;
-    compute_balance(x, weights, 1, SAMPLES, &r);
+    compute_balance(x, weights, (ls_moe_options){.balance = 1}, SAMPLES, &r);
     for (int s = 0; s < SAMPLES; s++) {
         assert_true(fabs(r.losses[s] - K) < 1e-5);
         assert_true(r.notes[1 * SAMPLES + s] == 0.5 && r.notes[3 * SAMPLES + s] == 0); /* ties */
     }
+}
+
+/* All rows choose the first two experts. */
+static void test_dropped(void **state) {
+    (void)state;
+    float x[SAMPLES * T * E] = {0};
+    const double weights[SAMPLES] = {1, 1, 1};
+    static balance_result r;
+    compute_balance(x, weights, (ls_moe_options){.balance = 1, .capacity = 1}, SAMPLES, &r);
+    for (int s = 0; s < SAMPLES; s++)
+        assert_true(fabs(r.notes[(1 + E) * SAMPLES + s] - (double)(T - 3) / T) < 1e-11);
 }
 
 /* ---- the whole ---- */
@@ -271,6 +327,9 @@ static void no_width(ls_model *m) { ls_moe(m, rows(m), .experts = 4, .per_token 
 static void negative(ls_model *m) {
     ls_moe(m, rows(m), .experts = 4, .per_token = 2, .width = 8, .balance = -1);
 }
+static void no_capacity(ls_model *m) {
+    ls_moe(m, rows(m), .experts = 4, .per_token = 2, .width = 8, .capacity = -1);
+}
 static void image(ls_model *m) {
     ls_moe(m, ls_input(m, "x", LS_F32, LS_DIMS(2, 3, 4)), .experts = 4, .per_token = 2, .width = 8);
 }
@@ -282,15 +341,17 @@ static void test_refused(void **state) {
     layer_refused(too_few, "moe: per_token is 5; 1 to 4 are possible, the number of experts");
     layer_refused(no_width, "moe: width is 0; it is at least 1");
     layer_refused(negative, "moe: balance is -1; it is not negative");
+    layer_refused(no_capacity, "moe: capacity is -1; it is not negative");
     layer_refused(image, "the input is [2, 3, 4]; [T, C] or [C] is needed");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_experts),   cmocka_unit_test(test_router),
-        cmocka_unit_test(test_choice),    cmocka_unit_test(test_balance),
-        cmocka_unit_test(test_even_load), cmocka_unit_test(test_parameters),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_experts),    cmocka_unit_test(test_slices),
+        cmocka_unit_test(test_capacity),   cmocka_unit_test(test_router),
+        cmocka_unit_test(test_choice),     cmocka_unit_test(test_balance),
+        cmocka_unit_test(test_even_load),  cmocka_unit_test(test_dropped),
+        cmocka_unit_test(test_parameters), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,9 +74,9 @@ static void print_wrong(void *arg, const ls_check_result *r) {
     if (r->wrong) print_error("%s: %s\n", r->layer->name, r->wrong);
 }
 
-static void test_gradients(void **state) {
-    (void)state;
+static void check_gradients(double capacity) {
     ls_config c = config_of(true);
+    c.model.expert_capacity = capacity;
     ls_model m = model_of(&c);
     ls_error e = {0};
     int nwrong = 0;
@@ -85,10 +85,17 @@ static void test_gradients(void **state) {
     ls_model_free(&m);
 }
 
+static void test_gradients(void **state) {
+    (void)state;
+    check_gradients(0);
+    check_gradients(0.5);
+}
+
 /* After 1, 2 ... tokens: the whole text at once, and token after token. */
 static void check_decode(ls_dtype type, int threads, bool norm_topk) {
     ls_config c = config_of(type == LS_F32);
     c.model.norm_topk = !norm_topk;
+    c.model.expert_capacity = type == LS_F32 ? 0.25 : 0; /* nothing is dropped here */
     ls_model m = model_of(&c);
     ls_compute compute;
     fix_compute(&compute, &m, threads, NULL);
@@ -211,6 +218,32 @@ static void same_bits(const char *type, char one[LS_HASH_TEXT]) {
     free(first), free(loads);
 }
 
+/* With a capacity: samples drop what they do in any layout. */
+static void same_dropped(const char *type) {
+    char one[LS_HASH_TEXT], other[LS_HASH_TEXT];
+    const char *capacity = "model.expert_capacity=0.6";
+    char *first = TRAIN(1, one, type, capacity, "train.micro_batch=1", "parallel.zero=0",
+                        "parallel.recompute=0");
+    char *loads = loads_of(first), *run = NULL;
+    assert_non_null(strstr(loads, "router/dropped\": 0."));
+    run = TRAIN(2, other, type, capacity, "train.micro_batch=2", "parallel.zero=2",
+                "parallel.recompute=1");
+    assert_same(run, other, one, loads);
+    run = TRAIN(2, other, type, capacity, "train.micro_batch=1", "parallel.mesh.pipe=2",
+                "parallel.threads=2");
+    assert_same(run, other, one, loads);
+    free(TRAIN(1, other, type, "model.expert_capacity=0", "train.micro_batch=1", "parallel.zero=0",
+               "parallel.recompute=0"));
+    assert_string_not_equal(other, one);
+    free(first), free(loads);
+}
+
+static void test_capacity(void **state) {
+    (void)state;
+    same_dropped("train.compute=f32");
+    same_dropped("train.compute=bf16");
+}
+
 static void test_bits(void **state) {
     (void)state;
     char one[LS_HASH_TEXT], bf16[LS_HASH_TEXT], other[LS_HASH_TEXT];
@@ -253,6 +286,8 @@ static void test_refused(void **state) {
            "model.experts=4", "model.experts_per_token=5");
     REFUSE("model.shared_experts is 1, and model.experts is 0", "model.kind=llama",
            "model.shared_experts=1");
+    REFUSE("model.expert_capacity is 1.5, and model.experts is 0", "model.kind=llama",
+           "model.expert_capacity=1.5");
     REFUSE("experts have no biases; use none or attention", "model.kind=llama", "model.experts=4",
            "model.bias=mlp");
 }
@@ -263,6 +298,7 @@ int main(void) {
         cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_decode),
         cmocka_unit_test_setup_teardown(test_bits, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_capacity, make_folder, remove_folder),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

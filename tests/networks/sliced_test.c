@@ -222,7 +222,10 @@ static void test_gradients(void **state) {
     (void)state;
     check_gradients(config_of(LS_MODEL_GPT2, 3));
     check_gradients(config_of(LS_MODEL_LLAMA, 3));
-    check_gradients(experts_of(3));
+    ls_config c = experts_of(3);
+    check_gradients(c);
+    c.model.expert_capacity = 0.5;
+    check_gradients(c);
 }
 
 /* ---- tokens one by one ---- */
