@@ -1,11 +1,11 @@
 /* survive_test.c - workers that are killed and stopped: the bits of an undisturbed run. */
-/* ctest: busy seconds=40 timeout=900 */
+/* ctest: busy seconds=40 */
 #include "cli/program.h"
 
 #if defined(__SANITIZE_ADDRESS__) /* many times slower */
 enum { STEPS = 120, LESS = 8, SLOW_STEPS = 20, APART = 1 };
 #else
-enum { STEPS = 300, LESS = 2, SLOW_STEPS = 40, APART = 3 };
+enum { STEPS = 150, LESS = 2, SLOW_STEPS = 40, APART = 3 };
 #endif
 enum { MANY = 2000 /* steps: more than a slow worker can last */ };
 
@@ -370,6 +370,11 @@ static void slow_down(int factor) {
     assert_int_equal(setenv("LOCKSTEP_SLOW", path, 1), 0);
 }
 
+static int at_full_speed(void **arg) {
+    (void)arg;
+    return unsetenv("LOCKSTEP_SLOW");
+}
+
 /* Two workers, of which worker 1 is slow. */
 static program start_slow(const char *run, int steps, int factor, const char *how) {
     char sets[256];
@@ -500,9 +505,9 @@ int main(void) {
         cmocka_unit_test(test_bad_ledger),
         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_any_number),
-        cmocka_unit_test(test_slow),
-        cmocka_unit_test(test_backup),
-        cmocka_unit_test(test_slow_limit),
+        cmocka_unit_test_teardown(test_slow, at_full_speed),
+        cmocka_unit_test_teardown(test_backup, at_full_speed),
+        cmocka_unit_test_teardown(test_slow_limit, at_full_speed),
         cmocka_unit_test(test_stay),
         cmocka_unit_test(test_killed_apart),
         cmocka_unit_test(test_killed_in_gossip),
