@@ -36,7 +36,7 @@ build() { # build PRESET [TARGET...]
 build_sanitizers() {
     set -m # a process group of their own, which can be killed
     {
-        nice -n 19 scripts/build.sh asan >"$log.asan" 2>&1
+        nice -n 19 scripts/build.sh asan not_slow >"$log.asan" 2>&1
         echo $? >"$log.asan.status"
         nice -n 19 scripts/build.sh tsan with_threads >"$log.tsan" 2>&1
         echo $? >"$log.tsan.status"

@@ -1,6 +1,6 @@
 /* async_hosts_test.c - asynchronous runs whose workers are on several hosts: replays, workers and
  * hosts that are lost, and what is refused. */
-/* ctest: busy seconds=30 timeout=600 */
+/* ctest: busy seconds=30 */
 #include "cli/crew.h"
 #include "cli/hosts.h"
 

@@ -1,6 +1,6 @@
 /* async_test.c - asynchronous runs: the bits of one worker, replays, workers and servers that are
  * killed, runs that are stopped, and what is refused. */
-/* ctest: busy seconds=40 timeout=900 */
+/* ctest: busy seconds=40 */
 #include "cli/crew.h"
 
 enum { STEPS = 200 };

@@ -1,6 +1,6 @@
 /* batch_test.c - `lockstep batch`: branch 1 is the run, to its bits; interrupted or killed, and repeated; steps
  * to a loss; `train --until`; what is refused. */
-/* ctest: busy seconds=60 timeout=600 */
+/* ctest: busy seconds=60 */
 #include "cli/program.h"
 
 #define TRAIN(name, more)                                                                          \

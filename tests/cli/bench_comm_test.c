@@ -1,7 +1,7 @@
 /* bench_comm_test.c - lockstep bench comm: every operation's results are right, its lines can
  * be parsed, and requests that it can't meet are refused. Scripts stand in for peers. No time is
  * judged. */
-/* ctest: slow busy seconds=30 timeout=900 */
+/* ctest: slow busy seconds=30 */
 #include "base/json.h"
 #include "cli/program.h"
 

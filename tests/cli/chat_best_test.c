@@ -1,7 +1,7 @@
 /* chat_best_test.c - a run on conversations ends when its validation loss no longer falls, and the
  * best checkpoint is used as any other: with a part of the file or a file of its own for
  * validation, with adapters, with an average of the weights, in any layout. */
-/* ctest: busy seconds=20 timeout=600 */
+/* ctest: busy seconds=20 */
 #include <math.h>
 
 #include "cli/best.h"

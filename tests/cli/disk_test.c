@@ -5,7 +5,7 @@
  * All runs continue from one of 10 steps. After 30 a checkpoint is written beside training, after
  * 60 the last one.
  */
-/* ctest: slow busy seconds=25 timeout=900 */
+/* ctest: slow busy seconds=25 */
 #include "cli/undisturbed.h"
 
 static const char START[] = TRAIN_LINE("%d", "30");

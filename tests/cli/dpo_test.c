@@ -1,6 +1,6 @@
 /* dpo_test.c - training on preferences: the same bits for any layout, resumed or with workers
  * killed; the reference, its file and its copies; what is shown, measured, cut and refused. */
-/* ctest: busy seconds=20 timeout=600 */
+/* ctest: busy seconds=20 */
 #include <math.h>
 
 #include "cli/hosts.h"

@@ -2,7 +2,7 @@
  *
  * These tests are skipped if etcd is not installed.
  */
-/* ctest: slow seconds=60 timeout=900 */
+/* ctest: slow seconds=60 */
 
 #include "base/mem.h"
 #include "cli/hosts.h"

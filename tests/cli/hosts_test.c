@@ -3,7 +3,7 @@
  * Each supervisor counts as a host of its own; the first one leads. See election_test.c for hosts
  * that elect a leader.
  */
-/* ctest: slow busy seconds=80 timeout=900 */
+/* ctest: slow busy seconds=80 */
 #include <errno.h>
 
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 /* interrupt_test.c - runs that are stopped, killed and continued. */
-/* ctest: slow seconds=44 timeout=900 */
+/* ctest: slow seconds=44 */
 #include "cli/program.h"
 
 static const char START[] = "train configs/tiny.yaml -n %d -o @/%s --set train.steps=%d " SMALLER

@@ -1,5 +1,5 @@
 /* lora_test.c - a run with adapters whose workers are killed has the bits of an undisturbed one. */
-/* ctest: busy seconds=8 timeout=600 */
+/* ctest: busy seconds=8 */
 #include "cli/hosts.h"
 
 #define STEPS "60"

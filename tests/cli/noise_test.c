@@ -1,6 +1,6 @@
 /* noise_test.c - train.noise_scale: the same figures for any layout, killed and resumed, and no
  * other bits; what is refused. */
-/* ctest: busy seconds=60 timeout=600 */
+/* ctest: busy seconds=60 */
 #include "cli/killed_at.h"
 
 #define LINE(name, more)                                                                           \

@@ -1,6 +1,6 @@
 /* phases_test.c - a batch that grows in the run (train.batch as a list): the samples and bits of any
  * layout, killed and resumed; `lockstep plan` shows the phases. */
-/* ctest: busy seconds=40 timeout=600 */
+/* ctest: busy seconds=40 */
 #include "cli/killed_at.h"
 
 #define LINE(name, batch, more)                                                                    \

@@ -1,7 +1,7 @@
 /* prompts_test.c - what a model writes while it trains (train.sample_prompts): the texts of
  * `generate` and `chat`, the same for any layout, after kills and when a run is resumed; the run
  * stays as it is. */
-/* ctest: busy seconds=20 timeout=600 */
+/* ctest: busy seconds=20 */
 #include "cli/hosts.h"
 #include "cli/models.h"
 

@@ -1,7 +1,7 @@
 /* sparse_test.c - tables of which steps touch few rows (model.sparse): the bits of tables that are
  * updated as a whole, for any layout, with workers killed at random, and resumed; what is
  * refused. */
-/* ctest: busy seconds=60 timeout=900 */
+/* ctest: busy seconds=60 */
 #include "cli/program.h"
 
 enum { USERS = 400, ITEMS = 700, KILLS = 8 };

@@ -1,6 +1,6 @@
 /* ssp_test.c - runs with bounded staleness: their bits, the parameters that gradients are of, and
  * workers that are killed and stopped. */
-/* ctest: busy seconds=30 timeout=900 */
+/* ctest: busy seconds=30 */
 #include <math.h>
 
 #include "cli/crew.h"

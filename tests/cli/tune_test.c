@@ -1,6 +1,6 @@
 /* tune_test.c - `lockstep tune`: twenty trials of each method; the same winner for any number of
  * workers, and after kills; what is refused. */
-/* ctest: busy seconds=30 timeout=600 */
+/* ctest: busy seconds=30 */
 #include "cli/program.h"
 
 #define TINY                                                                                       \

@@ -1,7 +1,7 @@
 /* health_test.c - what can go wrong with a group's calls, in threads and in processes, over shared
  * memory and over TCP: workers that disagree, are late, or leave; and the report of late workers.
  */
-/* ctest: seconds=15 */
+/* ctest: own-copy seconds=15 */
 #include <signal.h>
 #include <stdatomic.h>
 #include <time.h>

@@ -1,4 +1,5 @@
 /* threads_test.c - ls_run_threads(): results, errors of workers, a thread that can't be started. */
+/* ctest: own-copy */
 #include <pthread.h>
 #include <stdatomic.h>
 

@@ -11,6 +11,7 @@
  * the test's workers may wait that long on a busy machine, so what is allocated there is not
  * counted.
  */
+/* ctest: own-copy */
 #include <errno.h>
 #include <execinfo.h>
 #include <openssl/crypto.h>

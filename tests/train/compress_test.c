@@ -1,6 +1,6 @@
 /* compress_test.c - training with compressed gradients: the same bits for any number of workers, any
  * sharding, and after a resumption; errors are part of checkpoints; what is refused. */
-/* ctest: busy seconds=20 timeout=600 */
+/* ctest: busy seconds=20 */
 #include <string.h>
 
 #include "base/mem.h"

@@ -5,7 +5,7 @@
  */
 /* make check does not run it under the address sanitizer: recorded_bits_test trains all types
  * there. */
-/* ctest: slow busy seconds=40 timeout=900 */
+/* ctest: slow busy seconds=40 */
 #include <unistd.h>
 
 #include "base/file.h"

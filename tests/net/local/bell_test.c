@@ -3,6 +3,7 @@
  * A sleeper looks again once a second, which hides a lost ring. So the tests of rings make futex()
  * sleep for LOST_S instead: a sleep that lasts so long shows a lost ring.
  */
+/* ctest: own-copy seconds=15 */
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* mpi_native_test.c - MPI's own collectives, under real mpiruns, on the transport and through
  * groups; and groups whose workers share no memory.
  */
-/* ctest: slow busy seconds=60 timeout=900 */
+/* ctest: slow busy seconds=60 */
 #include <signal.h>
 
 #include "lockstep/group.h"

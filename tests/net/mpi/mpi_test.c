@@ -1,7 +1,7 @@
 /* mpi_test.c - the transport "mpi" under real mpiruns: our collectives, and messages that are long,
  * late, given up, or whose lengths differ. mpi_native_test.c has MPI's own collectives.
  */
-/* ctest: slow busy seconds=60 timeout=900 */
+/* ctest: slow busy seconds=60 */
 #include <pthread.h>
 
 #include "coll/flight.h"
