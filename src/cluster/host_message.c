@@ -29,7 +29,7 @@ static bool is_bool(const bool *b) {
 }
 
 static bool is_task(const ls_store_note *n) {
-    bool fits = (unsigned)n->task < LS_NTASKS && is_bool(&n->averages);
+    bool fits = (unsigned)n->task < LS_NTASKS && is_bool(&n->averages) && is_bool(&n->apart);
     for (int i = 0; i < LS_PLAN_MAX_ISLANDS; i++)
         fits = fits && (n->out.skipped || isfinite(n->islands[i].grad_scale)) &&
                isfinite(n->islands[i].samples) && isfinite(n->islands[i].lr_scale);

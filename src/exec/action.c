@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "coll/virtual.h"
+#include "exec/apart.h"
 #include "exec/decode.h"
 #include "exec/errors.h"
 #include "exec/exec_state.h"
@@ -338,7 +339,7 @@ static ls_status run_norm(ls_exec *x) {
     return LS_OK;
 }
 
-static int64_t changes(const ls_exec *x) {
+int64_t ls_exec_changes(const ls_exec *x) {
     return x->in->changes ? x->in->changes : x->in->step + 1;
 }
 
@@ -454,7 +455,8 @@ static ls_status run_update(ls_exec *x, const ls_action *a) {
                          .step = x->update,
                          .islands = x->islands,
                          .skipped = x->out.skipped && x->c.plan->c.task == LS_TASK_TRAIN,
-                         .steps = changes(x)};
+                         .apart = x->in->apart,
+                         .steps = ls_exec_changes(x)};
     ls_update_bucket(&u, &x->compute, a->bucket);
     return LS_OK;
 }
@@ -471,7 +473,7 @@ void ls_exec_begin(ls_exec *x, const ls_step_in *in) {
 
 /* The gradients computed so far must not be taken for the whole. */
 static bool gives_up(ls_exec *x) {
-    if (x->knows_norm) return x->gave_up;
+    if (x->knows_norm || x->in->certain) return x->gave_up;
     if (atomic_load(&x->gives_up)) return true;
     if (!x->c.gives_up || !x->c.gives_up(x->c.gives_up_arg)) return false;
     x->at_step = -1;
@@ -525,7 +527,8 @@ static void mark_sum(const ls_exec *x, const ls_action *a) {
                        ls_store_sum_mark(w->store, x->c.worker, a->bucket, replicas, x->in->step));
 }
 
-/* Norms, losses, and whether a worker gives the step up; of an island, only its norms. */
+/* Norms, losses, and whether a worker gives the step up; of an island, only its norms. In a step
+ * apart, the workers of an island sum all of it alone. */
 static ls_status start_scalars(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
     const ls_plan *p = x->c.plan;
     const ls_world *w = x->c.world;
@@ -539,7 +542,8 @@ static ls_status start_scalars(ls_exec *x, const ls_action *a, ls_request **r_p,
     } else if (p->c.islands) {
         first = ls_plan_floats(p) / LS_BLOCK;
     }
-    return ls_all_reduce_start(a->axis == LS_AXIS_ISLAND ? w->island : w->group, w->parts + first,
+    bool island = a->axis == LS_AXIS_ISLAND || x->in->apart;
+    return ls_all_reduce_start(island ? w->island : w->group, w->parts + first,
                                w->sums + first, end - first, LS_F64, LS_SUM, r_p, e);
 }
 
@@ -747,11 +751,12 @@ static void finish_sync(ls_exec *x) {
 static void decide(const ls_exec *x) {
     const ls_plan_config *c = &x->c.plan->c;
     const ls_step_in *training = c->task == LS_TASK_TRAIN ? x->in : x->in->training;
-    ls_store_note n = {.steps = changes(x),
+    ls_store_note n = {.steps = ls_exec_changes(x),
                        .task = c->task,
                        .part_first = c->part_first,
                        .part_end = c->part_end,
                        .averages = c->averages,
+                       .apart = x->in->apart,
                        .lr = training->lr,
                        .updates = training->updates,
                        .update = x->update,
@@ -774,7 +779,17 @@ void ls_exec_finish_comm(ls_exec *x, const ls_action *a) {
         finish_training(x);
     else
         finish_sync(x);
+    if (x->in->apart && !ls_exec_note_apart(x)) return;
     if (x->c.decided) decide(x);
+}
+
+void ls_exec_joined(ls_exec *x, const ls_step_in *in, const double *row, ls_step_out *out) {
+    const ls_plan *p = x->c.plan;
+    x->in = in;
+    x->batch = out->batch;
+    memcpy(ls_plan_squares(p, x->c.world->sums), row, ls_apart_row(p) * sizeof *row);
+    finish_training(x);
+    *out = x->out;
 }
 
 void ls_exec_measure(ls_exec *x, const ls_step_in *in, ls_step_out *out_p,
@@ -812,7 +827,7 @@ ls_status ls_exec_run_action(ls_exec *x, int index, ls_error *e) {
     const ls_action *a = &x->c.plan->actions[index];
     int64_t begin = ls_exec_enter(x, index);
     ls_status s = LS_OK;
-    if (!ls_plan_runs(x->c.plan, a, x->in->step)) {
+    if (!ls_exec_runs(x, a)) {
         ls_exec_leave(x, index, begin, true); /* a trace has a span of each action */
         return LS_OK;
     }

@@ -71,7 +71,7 @@ static bool may_begin(const ls_exec *x, const ls_exec_progress *p) {
 static ls_status begin_comm(ls_exec *x, ls_exec_progress *p, ls_error *e) {
     int index = comm_index(x, p->at[LS_LANE_COMM] + x->ncalls);
     const ls_action *a = &x->c.plan->actions[index];
-    if (a->kind == LS_FREE || !ls_plan_runs(x->c.plan, a, x->in->step)) {
+    if (a->kind == LS_FREE || !ls_exec_runs(x, a)) {
         p->at[LS_LANE_COMM]++; /* these begin when all before them are complete */
         return ls_exec_run_action(x, index, e);
     }

@@ -25,6 +25,8 @@ typedef struct ls_step_in {
     double loss_scale; /* multiplies the gradient, and is divided out in the update; 1: none */
     bool skips;        /* skip the update if the gradient overflows */
     int64_t changes;   /* how many the state has had with this step (store.h); 0: step + 1 */
+    bool apart;   /* islands decide it alone (apart.h) */
+    bool certain; /* it can't be given up */
     const double *lr_scales; /* [islands] of the replicas' learning rates; NULL: all 1 */
     /* for a plan of another task than training: the training step before it */
     const struct ls_step_in *training;
@@ -93,6 +95,9 @@ ls_status ls_exec_gradient_next(ls_exec *, const ls_step_in *, int *at_p, ls_err
 /* After ls_exec_gradient(), in a plan of one worker whose world has its sums at `parts`: the loss,
  * the norm and what an update needs. */
 void ls_exec_measure(ls_exec *, const ls_step_in *, ls_step_out *out_p, ls_optim_step *update_p);
+/* The result of a step apart, of which `row` has the losses and norms of all islands (apart.h);
+ * out_p->batch is that of the step. Between steps. */
+void ls_exec_joined(ls_exec *, const ls_step_in *, const double *row, ls_step_out *out_p);
 /* The next gradient is that of the step after `steps` others. */
 void ls_exec_seek(ls_exec *, int64_t steps);
 

@@ -97,6 +97,10 @@ struct ls_exec {
 
 /* Begins a step. */
 void ls_exec_begin(ls_exec *, const ls_step_in *);
+/* Does an action run in this step? */
+bool ls_exec_runs(const ls_exec *, const ls_action *);
+/* Changes of the state with this step. */
+int64_t ls_exec_changes(const ls_exec *);
 /* Runs an action to its end. */
 ls_status ls_exec_run_action(ls_exec *, int index, ls_error *);
 ls_status ls_exec_load(ls_exec *, ls_error *);
@@ -112,6 +116,12 @@ void ls_exec_leave(ls_exec *, int index, int64_t begin, bool complete);
 /* The same in two: adds the time since `begin`; the communication that ran then is done. */
 void ls_exec_spend(ls_exec *, int index, int64_t begin);
 void ls_exec_leave_comm(ls_exec *, int index, int64_t begin, int64_t end);
+
+/* ---- apart.c ---- */
+
+/* After a step apart: notes what the worker's islands have of it. False: all of these are ahead, and
+ * had it before. */
+bool ls_exec_note_apart(ls_exec *);
 
 /* ---- exec.c ---- */
 

@@ -12,6 +12,7 @@
  *     backups                 [V]: gradients that are computed twice, and parts
  *     marks of sums           [most][buckets][2]
  *     errors                  [2][V]: what encoding has lost (errors.h), and their marks
+ *     notes of steps apart    (apart.h), and their marks
  *     frozen parameters
  *
  * Each of them begins a page. There is room for any number of workers up to `most`; what no worker
@@ -25,6 +26,7 @@
 #include <sys/mman.h>
 
 #include "base/plural.h"
+#include "exec/apart.h"
 #include "exec/store_inside.h"
 #include "plan/memory.h"
 
@@ -69,7 +71,9 @@ ls_status ls_store_make(const ls_plan *p, const ls_store_config *c, ls_store **s
     size_t errors_at = made_at + pages(n * (size_t)p->nbuckets * 2 * sizeof(atomic_uint));
     s->errors_nbytes = ls_plan_errors_nbytes(p);
     size_t error_marks_at = errors_at + pages(s->errors_nbytes);
-    size_t frozen_at = error_marks_at + pages(2 * (size_t)p->c.V * sizeof(atomic_uint));
+    size_t apart_at = error_marks_at + pages(2 * (size_t)p->c.V * sizeof(atomic_uint));
+    size_t apart_marks_at = apart_at + pages(ls_apart_rows_nbytes(p));
+    size_t frozen_at = apart_marks_at + pages(ls_apart_marks_nbytes(p));
     s->nbytes = frozen_at + pages(ls_plan_frozen_nbytes(p));
     s->memory = mmap(NULL, s->nbytes, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -92,6 +96,8 @@ ls_status ls_store_make(const ls_plan *p, const ls_store_config *c, ls_store **s
     s->made = (atomic_uint *)(void *)(s->memory + made_at);
     s->errors = s->memory + errors_at;
     s->error_marks = (atomic_uint *)(void *)(s->memory + error_marks_at);
+    s->apart_rows = (double *)(void *)(s->memory + apart_at);
+    s->apart_marks = (atomic_llong *)(void *)(s->memory + apart_marks_at);
     s->frozen = s->memory + frozen_at;
     atomic_store(&s->head->steps, -1);
     *s_p = s;
@@ -149,6 +155,10 @@ float *ls_store_errors(ls_store *s) { return (float *)(void *)s->errors; }
 
 atomic_uint *ls_store_error_marks(ls_store *s) { return s->error_marks; }
 
+double *ls_store_apart_rows(ls_store *s) { return s->apart_rows; }
+
+atomic_llong *ls_store_apart_marks(ls_store *s) { return s->apart_marks; }
+
 void *ls_store_frozen(ls_store *s) { return s->frozen; }
 
 void ls_store_place(ls_store *s, int worker, int area) {
@@ -185,8 +195,23 @@ void ls_store_begin(ls_store *s, int64_t steps, const ls_scaler *scaler) {
 
 void ls_store_decide(ls_store *s, int worker, const ls_store_note *note) {
     ls_store_record *w = &s->workers[worker];
+    if (note->apart) {
+        w->aparts[note->steps / s->per_step % 2] = *note;
+        atomic_store(&w->apart, note->steps);
+        return;
+    }
     w->notes[note->steps % LS_STORE_NOTES] = *note;
     atomic_store(&w->steps, note->steps);
+}
+
+void ls_store_set_ahead(ls_store *s, const ls_plan *p, const int64_t *changes) {
+    s->island_blocks = changes ? ls_plan_segment_floats(p) / LS_BLOCK : 0;
+    if (changes) memcpy(s->ahead, changes, (size_t)p->c.islands * sizeof *changes);
+}
+
+uint32_t ls_store_mark_of(const ls_store *s, size_t block) {
+    size_t segment = s->island_blocks ? block / s->island_blocks : 0;
+    return ls_store_mark(segment ? s->ahead[segment - 1] : ls_store_steps(s));
 }
 
 int64_t ls_store_steps(const ls_store *s) { return atomic_load(&s->head->steps); }

@@ -9,6 +9,10 @@
  * An area is one set of parameters and moments. A sharding group that shares memory has one area
  * for all its workers; otherwise each worker has its own.
  *
+ * Islands may be ahead (exec/apart.h): between two changes that all workers decide, an island's
+ * workers decide steps alone, and note them beside their notes of the former. So after deaths some
+ * blocks may have had more steps than others. ls_store_steps() has only what all islands have had.
+ *
  * In headers of their own: store_step.h (the step in flight), store_backup.h (gradients that are
  * computed twice), store_repair.h (after the death of workers), store_blocks.h (copies of the
  * state).
@@ -37,6 +41,7 @@ typedef struct ls_store_note {
     ls_plan_task task;
     size_t part_first, part_end; /* } as in ls_plan_config */
     bool averages;               /* } */
+    bool apart; /* decided by the workers of the islands that the worker has, for these alone */
     double lr;                   /* } of the training step, or of the one before */
     int64_t updates;             /* } */
     ls_optim_step update;
@@ -78,6 +83,12 @@ void *ls_store_room(ls_store *, int worker); /* ls_plan_room_nbytes(); NULL wher
  * complete on this host; 0: they are not. */
 atomic_uint *ls_store_error_marks(ls_store *);
 double *ls_store_sums(ls_store *, int worker); /* parts, then sums */
+/* What islands have noted of steps apart, and the marks of these notes (exec/apart.h). */
+double *ls_store_apart_rows(ls_store *);
+atomic_llong *ls_store_apart_marks(ls_store *);
+/* For this process, in a view whose state has had ls_store_steps(): the changes that each island has
+ * had. NULL: as many. */
+void ls_store_set_ahead(ls_store *, const ls_plan *, const int64_t *changes);
 void *ls_store_frozen(ls_store *); /* [frozen_floats] of the plan's compute type, for all
                                                   workers; what is not written takes no memory */
 ls_journal ls_store_journal(ls_store *, int worker);
@@ -91,7 +102,7 @@ void ls_store_distrust(ls_store *, int worker);
 /* All workers have marked their blocks: the store has the state from now on. The first worker of
  * each host calls it. */
 void ls_store_begin(ls_store *, int64_t steps, const ls_scaler *);
-/* Records the worker's note: a step is decided. */
+/* Records the worker's note: a step is decided, by all workers or (note.apart) its islands'. */
 void ls_store_decide(ls_store *, int worker, const ls_store_note *);
 
 /* Is the state complete? Each view determines it anew. */

@@ -14,6 +14,27 @@ static int area_with(const ls_store *s, size_t block, uint32_t mark) {
     return -1;
 }
 
+/* Has each block of the island this mark in some area? */
+static bool has_island(const ls_store *s, size_t first, size_t end, uint32_t mark) {
+    for (size_t i = first; i < end; i++)
+        if (area_with(s, i, mark) < 0) return false;
+    return true;
+}
+
+void ls_store_find_ahead(const ls_store *s, const ls_plan *p, int64_t last, int64_t *changes) {
+    size_t blocks = ls_plan_segment_floats(p) / LS_BLOCK;
+    for (int island = 1; island <= p->c.islands; island++) {
+        int64_t best = ls_store_steps(s);
+        size_t first = (size_t)island * blocks;
+        for (int i = 0; i < s->most; i++) {
+            int64_t had = (int64_t)atomic_load(&ls_store_block_steps(s, i)[first]) - 1;
+            bool ahead = had > best && had <= last;
+            if (ahead && has_island(s, first, first + blocks, ls_store_mark(had))) best = had;
+        }
+        changes[island - 1] = best;
+    }
+}
+
 static ls_status incomplete(size_t first, uint32_t mark, ls_error *e) {
     return ls_fail(
         e, LS_EINVAL,
@@ -29,12 +50,12 @@ static void copy_block(const ls_flat *to, const ls_flat *from, size_t first) {
 
 void ls_store_adopt(ls_store *s, const ls_plan *p, int w, unsigned char *missing) {
     int area = atomic_load(&s->workers[w].area);
-    uint32_t mark = ls_store_mark(ls_store_steps(s));
     ls_flat to = ls_store_flat_of(s, area);
     memset(missing, 0, s->nblocks);
     for (int k = 0; k < p->nbuckets; k++) {
         ls_bucket b = ls_plan_owned(p, k, w);
         for (size_t i = b.first / LS_BLOCK; i < b.end / LS_BLOCK; i++) {
+            uint32_t mark = ls_store_mark_of(s, i);
             int from = area_with(s, i, mark);
             missing[i] = from < 0;
             if (from < 0 || atomic_load(&ls_store_block_steps(s, area)[i]) == mark) continue;
@@ -46,12 +67,12 @@ void ls_store_adopt(ls_store *s, const ls_plan *p, int w, unsigned char *missing
 }
 
 void ls_store_list_blocks(ls_store *s, unsigned char *has) {
-    uint32_t mark = ls_store_mark(ls_store_steps(s));
-    for (size_t i = 0; i < s->nblocks; i++) has[i] = area_with(s, i, mark) >= 0;
+    for (size_t i = 0; i < s->nblocks; i++)
+        has[i] = area_with(s, i, ls_store_mark_of(s, i)) >= 0;
 }
 
 void ls_store_read_block(ls_store *s, size_t block, float *to) {
-    ls_flat from = ls_store_flat_of(s, area_with(s, block, ls_store_mark(ls_store_steps(s))));
+    ls_flat from = ls_store_flat_of(s, area_with(s, block, ls_store_mark_of(s, block)));
     for (int i = 0; i < from.n; i++)
         memcpy(to + i * LS_BLOCK, from.of[i] + block * LS_BLOCK, LS_BLOCK * sizeof(float));
 }
@@ -61,7 +82,7 @@ void ls_store_write_block(ls_store *s, int w, size_t block, const float *from) {
     ls_flat to = ls_store_flat_of(s, area);
     for (int i = 0; i < to.n; i++)
         memcpy(to.of[i] + block * LS_BLOCK, from + i * LS_BLOCK, LS_BLOCK * sizeof(float));
-    atomic_store_explicit(&ls_store_block_steps(s, area)[block], ls_store_mark(ls_store_steps(s)),
+    atomic_store_explicit(&ls_store_block_steps(s, area)[block], ls_store_mark_of(s, block),
                           memory_order_release);
 }
 

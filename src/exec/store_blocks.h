@@ -18,6 +18,9 @@ ls_status ls_store_copy_errors(ls_store *, const ls_plan *, int64_t steps, int v
 /* The scaler of this state. */
 ls_scaler ls_store_scaler_after(const ls_store *, int64_t steps);
 
+/* changes [islands]: those that each island has had on this host, as a whole, where some areas are
+ * ahead of ls_store_steps(), but not of `last`. */
+void ls_store_find_ahead(const ls_store *, const ls_plan *, int64_t last, int64_t *changes);
 /* By a worker of a new view: copies the blocks that it owns by this plan from other areas to its
  * own. missing [nfloats / LS_BLOCK]: 1 for a block that no area of this host has, else 0. */
 void ls_store_adopt(ls_store *, const ls_plan *, int worker, unsigned char *missing);

@@ -10,6 +10,8 @@ enum { LS_STORE_NOTES = 4 };
 typedef struct ls_store_record {
     _Alignas(128) atomic_llong steps;    /* steps done, by the latest note */
     ls_store_note notes[LS_STORE_NOTES]; /* [steps % LS_STORE_NOTES] */
+    atomic_llong apart;         /* } the same of the latest step apart; two notes take turns */
+    ls_store_note aparts[2];    /* } [steps / 3 % 2] */
     atomic_int area, is_distrusted;
     atomic_llong computed; /* 1 + the step for which all its gradients are complete */
     atomic_llong given_up; /* 1 + the step that must be repeated */
@@ -50,6 +52,10 @@ struct ls_store {
     /* [most][nbuckets][2] for each sum of a bucket: 2 (step + 1) while it is made, 2 (step + 1) + 1
      * when it is complete */
     atomic_uint *made;
+    double *apart_rows;
+    atomic_llong *apart_marks;
+    size_t island_blocks; /* of a segment; 0: no island is ahead */
+    int64_t ahead[LS_PLAN_MAX_ISLANDS];
 };
 
 /* An area; the steps of each of its blocks; its flat buffers. */
@@ -58,6 +64,8 @@ atomic_uint *ls_store_block_steps(const ls_store *, int area);
 ls_flat ls_store_flat_of(ls_store *, int area);
 /* Sets the journal's mark of all blocks that the worker owns. */
 void ls_store_mark_owned(ls_store *, const ls_plan *, int worker, uint32_t mark);
+/* The mark of a block after all changes that its island has had. */
+uint32_t ls_store_mark_of(const ls_store *, size_t block);
 /* NULL: there is none. */
 const ls_store_note *ls_store_newest_note(const ls_store *);
 

@@ -27,6 +27,7 @@ static void finish_update(ls_store *s, const ls_plan *p, int w, const ls_store_n
                          .step = n->update,
                          .islands = n->islands,
                          .skipped = n->out.skipped && n->task == LS_TASK_TRAIN,
+                         .apart = n->apart,
                          .steps = n->steps};
     for (int k = 0; k < p->nbuckets; k++) ls_update_bucket(&u, c, k);
 }
@@ -35,12 +36,45 @@ static bool is_distrusted(const ls_store *s, int w) {
     return atomic_load(&s->workers[w].is_distrusted) != 0;
 }
 
+/* The latest step apart that workers with the same islands have decided; NULL: none. */
+static const ls_store_note *apart_note(const ls_store *s, const ls_plan *p, int w) {
+    const ls_store_note *best = NULL;
+    int first = 0, end = 0;
+    if (!p->c.islands) return NULL;
+    ls_plan_islands_of(p, w, &first, &end);
+    ls_worker_set of = ls_plan_workers_of(p, ls_plan_bucket_in(p, 0, first));
+    for (int i = of.from; i < of.to; i++) {
+        int64_t steps = atomic_load(&s->workers[i].apart);
+        if (steps > 0 && (!best || steps > best->steps))
+            best = &s->workers[i].aparts[steps / s->per_step % 2];
+    }
+    return best;
+}
+
+/* A worker decides a step apart only after its part of the latest step that all decided. */
+static bool is_ahead(const ls_store *s, const ls_plan *p, int w, int64_t steps) {
+    const ls_store_note *n = apart_note(s, p, w);
+    return n && n->steps > steps;
+}
+
+static ls_status finish_apart(ls_store *s, const ls_plan *p, int first, int n, ls_error *e) {
+    ls_compute c;
+    if (!p->c.islands) return LS_OK;
+    LS_TRY(ls_compute_init(&c, 1, 0, e));
+    for (int w = first; w < first + n; w++)
+        if (is_ahead(s, p, w, ls_store_steps(s)))
+            finish_update(s, p, w, apart_note(s, p, w), &c);
+    ls_compute_close(&c);
+    return LS_OK;
+}
+
 static ls_status finish_step(ls_store *s, const ls_plan *p, int first, int n,
                              const ls_store_note *note, ls_error *e) {
     ls_compute c;
     LS_TRY(ls_compute_init(&c, 1, 0, e));
     for (int w = first; w < first + n; w++)
-        if (!is_distrusted(s, w)) finish_update(s, p, w, note, &c);
+        if (!is_distrusted(s, w) && !is_ahead(s, p, w, note->steps))
+            finish_update(s, p, w, note, &c);
     ls_compute_close(&c);
     ls_store_decide(s, first, note); /* another host may have sent it */
     s->head->scaler = note->scaler;
@@ -58,6 +92,7 @@ ls_status ls_store_repair(ls_store *s, const ls_plan *p, int first, int n,
         ls_journal_repair(&j, &flat);
     }
     if (note && note->steps > ls_store_steps(s)) LS_TRY(finish_step(s, p, first, n, note, e));
+    LS_TRY(finish_apart(s, p, first, n, e));
     for (int w = 0; w < s->most; w++) atomic_store(&s->workers[w].is_distrusted, 0);
     return LS_OK;
 }
@@ -72,6 +107,7 @@ void ls_store_restart(ls_store *s, int64_t steps, const ls_scaler *scaler) {
     atomic_store(&s->head->places, 0);
     for (int w = 0; w < s->most; w++) { /* a step that is repeated */
         if (atomic_load(&s->workers[w].steps) > steps) atomic_store(&s->workers[w].steps, 0);
+        atomic_store(&s->workers[w].apart, 0);
         ls_store_forget_step(s, w);
     }
     if (steps == ls_store_steps(s)) return;

@@ -63,8 +63,16 @@ static bool concerns(const ls_update *u, int bucket) {
     return !u->skipped && (p->c.islands == 0 || p->buckets[bucket].island > 0);
 }
 
+/* Have the islands of the worker had it? One that is ahead is so as a whole. */
+static bool is_ahead(const ls_update *u, int bucket, ls_bucket own) {
+    if (!u->journal || !u->plan->buckets[bucket].island || own.first == own.end) return false;
+    return atomic_load(&u->journal->steps[own.first / LS_BLOCK]) > ls_store_mark(u->steps);
+}
+
 void ls_update_bucket(const ls_update *u, const ls_compute *c, int bucket) {
     ls_bucket own = ls_plan_owned(u->plan, bucket, u->worker);
+    if (u->apart && !u->plan->buckets[bucket].island) return;
+    if (is_ahead(u, bucket, own)) return;
     if (concerns(u, bucket) && u->plan->c.task == LS_TASK_TRAIN)
         train(u, c, bucket);
     else if (concerns(u, bucket))

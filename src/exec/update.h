@@ -18,6 +18,7 @@ typedef struct ls_update {
     ls_optim_step step;
     const ls_island_scale *islands; /* [islands of the plan] */
     bool skipped;                   /* the gradient overflowed: nothing changes but the journal */
+    bool apart;                     /* only the islands change */
     int64_t steps;                  /* complete with this one */
 } ls_update;
 

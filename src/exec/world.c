@@ -9,6 +9,7 @@
 #include "base/scratch.h"
 #include "coll/virtual.h"
 #include "exec/adopt.h"
+#include "exec/apart.h"
 #include "exec/errors.h"
 #include "exec/store_blocks.h"
 #include "model/table.h"
@@ -52,6 +53,7 @@ static ls_status take_own(ls_world *w, const ls_plan *p, ls_error *e) {
         w->frees_errors = true;
     }
     LS_TRY(take_room(w, p, e));
+    LS_TRY(ls_apart_open(w, p, e));
     return take_wide(w, p, e);
 }
 
@@ -98,6 +100,8 @@ ls_status ls_world_rejoin(ls_world *w, const ls_plan *p, ls_group *g, ls_error *
     size_t nbytes = 0;
     void *memory = ls_store_memory(w->store, &nbytes);
     w->group = g;
+    memset(w->ahead, 0, sizeof w->ahead);
+    ls_store_set_ahead(w->store, p, NULL);
     ls_group_attach(g, memory, nbytes);
     return split(w, p, e);
 }
@@ -117,6 +121,8 @@ static ls_status open_in_store(ls_world *w, const ls_plan *p, ls_error *e) {
     w->sums = w->parts + ls_plan_nscalars(p);
     if (ls_plan_has_errors(p)) w->errors = ls_store_errors(w->store);
     w->room = ls_store_room(w->store, rank);
+    w->apart_rows = ls_store_apart_rows(w->store);
+    w->apart_marks = ls_store_apart_marks(w->store);
     return take_wide(w, p, e);
 }
 
@@ -217,6 +223,7 @@ void ls_world_close(ls_world *w, const ls_plan *p) {
     if (!w->group && !w->store) return;
     if (!w->store) {
         ls_unmap(w->room, ls_plan_room_nbytes(p));
+        ls_apart_close(w, p);
         ls_group_free(w->group, w->grads);
         ls_group_free(w->group, w->parts);
         ls_group_free(w->group, w->sums);
@@ -285,8 +292,10 @@ static ls_status gather_bucket(ls_world *w, const ls_plan *p, void *params, int 
 
 /* If there is one copy of the parameters, the barrier waits until all workers have written theirs.
  */
-ls_status ls_world_adopt(ls_world *w, const ls_plan *p, const ls_compute *c, ls_error *e) {
+ls_status ls_world_adopt(ls_world *w, const ls_plan *p, const ls_compute *c, int64_t last,
+                         ls_error *e) {
     int rank = ls_group_rank(w->group);
+    LS_TRY(ls_apart_agree(w, p, last, e));
     unsigned char *missing = ls_alloc(ls_plan_floats(p) / LS_BLOCK);
     ls_store_adopt(w->store, p, rank, missing);
     ls_status s = ls_adopt(w, p, missing, e);

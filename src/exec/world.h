@@ -36,6 +36,11 @@ typedef struct ls_world {
     double *parts;      /* [ls_plan_nscalars] this worker's norms and losses; 0 elsewhere */
     double *sums;       /* [ls_plan_nscalars] sums over all workers */
     void *room;         /* for updates of whole parameters (optim/whole.h); NULL: there are none */
+    /* Notes of steps apart (exec/apart.h); NULL: there are no islands */
+    double *apart_rows;
+    atomic_llong *apart_marks;
+    /* [islands] changes that each has had where the view begins; 0 without such a view */
+    int64_t ahead[LS_PLAN_MAX_ISLANDS];
     ls_store *store;    /* has all this, and outlives the worker; NULL: the world has it */
     ls_journal journal; /* in the store */
 } ls_world;
@@ -51,8 +56,9 @@ void ls_world_part(ls_world *);
 ls_status ls_world_rejoin(ls_world *, const ls_plan *, ls_group *, ls_error *);
 /* With a store: clears norms and losses of an interrupted step. */
 void ls_world_clear(const ls_world *, const ls_plan *);
-/* Collective, in a new view: takes over the state that the last view left in the store. */
-ls_status ls_world_adopt(ls_world *, const ls_plan *, const ls_compute *, ls_error *);
+/* Collective, in a new view: takes over the state that the last view left in the store. last: the
+ * changes after which islands may be, if some are ahead (exec/apart.h). */
+ls_status ls_world_adopt(ls_world *, const ls_plan *, const ls_compute *, int64_t last, ls_error *);
 /* Opens the worlds [nworkers] of all workers in the calling thread, with their groups [nworkers].
  * shares: a sharding group has one copy, as above, which needs sharded moments; where
  * workers divide the layers, all have one. */

@@ -114,10 +114,11 @@ static bool is_until(const ls_loop *l) { return l->run->until && l->steps >= l->
 /* After a step all workers do what any of them was asked to do. By then each has updated its part
  * of the state, which can be saved. */
 static ls_status agree_on_asked(ls_loop *l, ls_error *e) {
-    enum { OWN = 3 };
+    enum { OWN = 4 };
     ls_asked wanted = l->host->runtime->asked(l);
     if (is_until(l) && wanted < LS_ASKED_STOP) wanted = LS_ASKED_STOP;
-    int32_t asked[OWN + LS_SNAPSHOT_WORDS] = {(int32_t)wanted, ls_loop_is_time(l), l->waited_us};
+    int32_t asked[OWN + LS_SNAPSHOT_WORDS] = {(int32_t)wanted, ls_loop_is_time(l), l->waited_us,
+                                               -ls_apart_wanted(l)};
     ls_snapshot_run own = ls_host_snapshot_run(l->host);
     ls_snapshot_say(&own, l->m.worker, l->asked_share, asked + OWN);
     LS_TRY(ls_all_reduce(l->m.group, asked, asked, OWN + LS_SNAPSHOT_WORDS, LS_I32, LS_MAX, e));
@@ -125,13 +126,16 @@ static ls_status agree_on_asked(ls_loop *l, ls_error *e) {
     l->asked = (ls_asked)asked[0];
     l->data_wait_s += asked[2] / 1e6;
     l->waited_us = 0;
+    ls_apart_begin(l, l->asked == LS_ASKED_NOTHING ? -asked[3] : 0);
     const ls_config *c = &l->run->config;
     bool best = ls_best_is_retained(c) && l->best.step == l->steps && l->steps > 0;
     bool due = best || asked[1] || (is_due(c->checkpoint.every, l->steps) && !l->evicts);
+    due = due && !l->apart.must; /* an island can only be ahead if this has been done */
     if (due && l->steps < c->train.steps)
         LS_TRY(ls_save(l, best ? LS_SAVE_FOR_SURE : LS_SAVE_IF_IDLE, e));
     if (due && l->m.worker == 0) LS_TRY(ls_dataset_verify(&l->data, e));
     if (due && l->m.worker == 0) LS_TRY(ls_frozen_file_verify(&l->m.frozen.file, e));
+    if (due && l->apart.left) LS_TRY(ls_barrier(l->m.group, e)); /* before an island goes ahead */
     bool stops = l->asked == LS_ASKED_STOP && l->m.worker == 0 && !ls_loop_is_complete(l);
     if (stops && is_until(l))
         ls_log("stopping after step %lld (--until), with a checkpoint", (long long)l->steps);
@@ -165,10 +169,19 @@ static void give_up_step(ls_loop *l, double seconds) {
            (long long)l->steps + 1, seconds, l->run->config.survival.stop_s);
 }
 
+ls_status ls_loop_diverged(int64_t steps, const ls_step_out *out, ls_error *e) {
+    return ls_fail(e, LS_EINVAL,
+                   "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, or "
+                   "continue from an earlier checkpoint",
+                   (long long)steps, out->loss, out->grad_norm);
+}
+
 static ls_status one_step(ls_loop *l, ls_error *e) {
     ls_step_in in = ls_run_step(l->run, l->data.ntrain, l->steps, &l->m.scaler);
     ls_step_out out = {0};
     int64_t begin = ls_clock_ns();
+    in.apart = l->apart.left > 0;
+    in.certain = in.apart || l->apart.n > 0;
     ls_in_flight_begin(l->flight, l->steps);
     ls_status s = ls_member_step(&l->m, &in, &out, e);
     ls_in_flight_end(l->flight);
@@ -183,15 +196,14 @@ static ls_status one_step(ls_loop *l, ls_error *e) {
     if (l->m.bounded) ls_bounded_stepped(l->m.bounded, l->steps);
     ls_step_time t = {.seconds = seconds,
                       .data_wait_s = (double)ls_member_data_wait_ns(&l->m) / 1e9};
-    l->waited_us = (int32_t)(fmin(t.data_wait_s, 2000) * 1e6);
+    l->waited_us = (int32_t)fmin(l->waited_us + t.data_wait_s * 1e6, 2e9);
     l->seconds += seconds;
     l->nsteps++;
     report_computed(l);
+    LS_TRY(ls_apart_stepped(l, &in, &out, &t, e));
+    if (in.apart) return LS_OK;
     if (!out.skipped && (!isfinite(out.loss) || !isfinite(out.grad_norm)))
-        return ls_fail(e, LS_EINVAL,
-                       "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, or "
-                       "continue from an earlier checkpoint",
-                       (long long)l->steps, out.loss, out.grad_norm);
+        return ls_loop_diverged(l->steps, &out, e);
     return l->metrics ? ls_metrics_step(l->metrics, l->steps, &in, &out, &t, e) : LS_OK;
 }
 
@@ -223,11 +235,14 @@ ls_status ls_loop_run(ls_loop *l, ls_error *e) {
         note_evaluated(l); /* nothing is evaluated before the first step */
     }
     if (is_until(l)) l->asked = LS_ASKED_STOP; /* it continues from there */
-    while (l->asked == LS_ASKED_NOTHING && !ls_loop_is_complete(l)) {
+    while ((l->asked == LS_ASKED_NOTHING || l->apart.must) && !ls_loop_is_complete(l)) {
+        bool apart = l->apart.left > 0;
         LS_TRY(ls_tracer_before(&l->tracer, l->steps, e));
         LS_TRY(l->async ? ls_async_steps(l, e) : one_step(l, e));
-        if (l->asked != LS_ASKED_NOTHING) break; /* the step was given up */
+        bool given_up = l->asked != LS_ASKED_NOTHING && !l->apart.must;
+        if (given_up) break;
         LS_TRY(ls_tracer_after(&l->tracer, l->steps - 1, e));
+        if (apart) continue;
         LS_TRY(after_step(l, e));
         LS_TRY(agree_on_asked(l, e));
     }

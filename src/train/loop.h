@@ -11,6 +11,7 @@
 #include "report/tracer.h"
 #include "storage/best.h"
 #include "storage/folder.h"
+#include "train/apart.h"
 #include "train/in_flight.h"
 #include "train/member.h"
 #include "train/prompts.h"
@@ -37,6 +38,7 @@ typedef struct ls_loop {
     ls_in_flight *flight;   /* worker 0's */
     struct ls_async *async; /* sync.mode async: what makes the steps; else NULL */
     ls_buf settings;        /* that must match on hosts that join it */
+    ls_apart_steps apart;   /* of replicas */
     int64_t steps;          /* complete */
     int64_t saved;          /* steps complete at the latest checkpoint; -1: none */
     int64_t evaluated;      /* steps complete at the latest evaluation of earlier views */
@@ -60,6 +62,9 @@ void ls_loop_note_saved(const ls_loop *);
 
 /* Is a checkpoint due by worker 0's clock? */
 bool ls_loop_is_time(const ls_loop *);
+
+/* Fails after a step whose result is not finite. */
+ls_status ls_loop_diverged(int64_t steps, const ls_step_out *, ls_error *);
 
 /* Are all steps done, or has the run ended early? */
 bool ls_loop_is_complete(const ls_loop *);

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "exec/errors.h"
+#include "train/apart.h"
 #include "train/audit.h"
 #include "train/backup.h"
 #include "train/host.h"
@@ -65,7 +66,10 @@ static void has_made(const ls_member *m) {
 static ls_status take_up(ls_member *m, bool found, ls_error *e) {
     ls_store *store = m->host->store;
     if (found) {
-        LS_TRY(ls_world_adopt(m->worlds, &m->layout->plan, ls_exec_compute(m->execs[0]), e));
+        const ls_config *c = &m->run->config;
+        int64_t last = m->first_step + ls_apart_possible(c, m->first_step);
+        LS_TRY(ls_world_adopt(m->worlds, &m->layout->plan, ls_exec_compute(m->execs[0]),
+                              last * ls_plan_changes(&m->layout->plan), e));
         m->scaler = ls_store_scaler(store);
     } else if (m->worker == m->host->survival.view.first) {
         ls_store_begin(store, m->first_step, &m->scaler);

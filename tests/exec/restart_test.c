@@ -184,7 +184,7 @@ static ls_status run_steps(place *p, ls_error *e) {
     if (step < 0)
         LS_TRY(make_state(p, e));
     else
-        LS_TRY(ls_world_adopt(&p->world, &p->s->plan, ls_exec_compute(p->exec), e));
+        LS_TRY(ls_world_adopt(&p->world, &p->s->plan, ls_exec_compute(p->exec), 0, e));
     step = step < 0 ? 0 : step;
     LS_TRY(ls_exec_take_up(p->exec, step, e));
     for (; step < STEPS; step++) {

@@ -1,0 +1,166 @@
+/* apart.c - see apart.h. */
+#include "exec/apart.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "exec/exec_state.h"
+#include "exec/store_blocks.h"
+#include "plan/memory.h"
+
+size_t ls_apart_row(const ls_plan *p) {
+    return p->c.islands ? ls_plan_nscalars(p) - ls_plan_floats(p) / LS_BLOCK - 1 : 0;
+}
+
+size_t ls_apart_rows_nbytes(const ls_plan *p) {
+    return LS_APART_MOST * ls_apart_row(p) * sizeof(double);
+}
+
+size_t ls_apart_marks_nbytes(const ls_plan *p) {
+    return p->c.islands ? LS_APART_MOST * LS_PLAN_MAX_ISLANDS * sizeof(atomic_llong) : 0;
+}
+
+ls_status ls_apart_open(ls_world *w, const ls_plan *p, ls_error *e) {
+    void *rows = NULL, *marks = NULL;
+    if (!p->c.islands) return LS_OK;
+    LS_TRY(ls_map(ls_apart_rows_nbytes(p), "losses of steps apart", &rows, e));
+    w->apart_rows = rows;
+    LS_TRY(ls_map(ls_apart_marks_nbytes(p), "losses of steps apart", &marks, e));
+    w->apart_marks = marks;
+    return LS_OK;
+}
+
+void ls_apart_close(ls_world *w, const ls_plan *p) {
+    if (w->apart_rows) ls_unmap(w->apart_rows, ls_apart_rows_nbytes(p));
+    if (w->apart_marks) ls_unmap(w->apart_marks, ls_apart_marks_nbytes(p));
+}
+
+/* ---- notes ---- */
+
+static double *row_of(const ls_world *w, const ls_plan *p, int64_t step) {
+    return w->apart_rows + (size_t)(step % LS_APART_MOST) * ls_apart_row(p);
+}
+
+/* 1 + the step of which the island has a note in the row. */
+static atomic_llong *mark_of(const ls_world *w, int64_t step, int island) {
+    return &w->apart_marks[step % LS_APART_MOST * LS_PLAN_MAX_ISLANDS + island - 1];
+}
+
+static bool has_note(const ls_world *w, int64_t step, int island) {
+    return atomic_load(mark_of(w, step, island)) == step + 1;
+}
+
+/* Copies what is the island's in a row, of a step with `count` samples. What is not finite becomes
+ * infinite, which survives LS_MAX. */
+static void copy_island(const ls_plan *p, int island, uint64_t count, const double *from,
+                        double *to) {
+    int vws = ls_plan_island_vws(p), at = (island - 1) * vws;
+    uint64_t first = 0, end = 0;
+    size_t batch = (size_t)p->c.batch, each = (ls_apart_row(p) - (size_t)p->c.islands) / batch;
+    ls_batch_share(count, p->c.V, at, at + vws, &first, &end);
+    to[island - 1] = isfinite(from[island - 1]) ? from[island - 1] : INFINITY;
+    for (size_t k = 0; k < each; k++)
+        for (size_t i = (size_t)p->c.islands + k * batch + first; i < (size_t)p->c.islands + k * batch + end;
+             i++)
+            to[i] = isfinite(from[i]) ? from[i] : INFINITY;
+}
+
+bool ls_exec_note_apart(ls_exec *x) {
+    const ls_plan *p = x->c.plan;
+    const ls_world *w = x->c.world;
+    int first = 0, end = 0;
+    bool some = false;
+    ls_plan_islands_of(p, x->c.worker, &first, &end);
+    for (int i = first; i < end; i++) {
+        if (w->ahead[i - 1] >= ls_exec_changes(x)) continue;
+        some = true;
+        copy_island(p, i, x->batch.count, ls_plan_squares(p, w->sums), row_of(w, p, x->in->step));
+        atomic_store(mark_of(w, x->in->step, i), x->in->step + 1);
+    }
+    return some;
+}
+
+/* What the host has; of the rest, what is less than anything. */
+static void own_notes(const ls_world *w, const ls_plan *p, int64_t step, uint64_t count,
+                      double *to) {
+    for (size_t i = 0; i < ls_apart_row(p); i++) to[i] = -INFINITY;
+    for (int island = 1; island <= p->c.islands; island++)
+        if (has_note(w, step, island)) copy_island(p, island, count, row_of(w, p, step), to);
+}
+
+ls_status ls_apart_join(const ls_world *w, const ls_plan *p, int64_t first, int n,
+                        const uint64_t *counts, double *rows, ls_error *e) {
+    size_t each = ls_apart_row(p);
+    for (int i = 0; i < n; i++)
+        own_notes(w, p, first + i, counts[i], rows + (size_t)i * each);
+    return ls_all_reduce(w->group, rows, rows, (size_t)n * each, LS_F64, LS_MAX, e);
+}
+
+/* ---- islands that are ahead ---- */
+
+static ls_status check_notes(ls_world *w, const ls_plan *p, int64_t from, ls_error *e) {
+    int each = ls_plan_changes(p);
+    int32_t has[LS_PLAN_MAX_ISLANDS];
+    for (int i = 1; i <= p->c.islands; i++) {
+        has[i - 1] = 1;
+        for (int64_t step = from / each; step < w->ahead[i - 1] / each; step++)
+            has[i - 1] = has[i - 1] && has_note(w, step, i);
+    }
+    LS_TRY(ls_all_reduce(w->group, has, has, (size_t)p->c.islands, LS_I32, LS_MAX, e));
+    for (int i = 0; i < p->c.islands; i++) {
+        if (has[i]) continue;
+        ls_store_set_finding(w->store, LS_STORE_LOST);
+        return ls_fail(e, LS_EPEER,
+                       "the state in memory after step %lld is incomplete: no remaining host has "
+                       "the losses of replica %d",
+                       (long long)from / each, i);
+    }
+    return LS_OK;
+}
+
+/* Between a step's changes no island is ahead. */
+ls_status ls_apart_agree(ls_world *w, const ls_plan *p, int64_t last, ls_error *e) {
+    int64_t steps = ls_store_steps(w->store);
+    if (!p->c.islands) return LS_OK;
+    for (int i = 0; i < p->c.islands; i++) w->ahead[i] = steps;
+    if (steps % ls_plan_changes(p) == 0) ls_store_find_ahead(w->store, p, last, w->ahead);
+    LS_TRY(ls_all_reduce(w->group, w->ahead, w->ahead, (size_t)p->c.islands, LS_I64, LS_MAX, e));
+    ls_store_set_ahead(w->store, p, w->ahead);
+    return check_notes(w, p, steps, e);
+}
+
+int64_t ls_apart_most_ahead(const ls_world *w, const ls_plan *p, int64_t steps) {
+    int64_t most = steps;
+    for (int i = 0; i < p->c.islands; i++)
+        if (w->ahead[i] / ls_plan_changes(p) > most) most = w->ahead[i] / ls_plan_changes(p);
+    return most - steps;
+}
+
+/* ---- which actions run ---- */
+
+/* The island that an action is for; 0: all, or none. */
+static int island_of(const ls_plan *p, const ls_action *a) {
+    switch (a->kind) {
+    case LS_FORWARD:
+    case LS_RECOMPUTE:
+    case LS_BACKWARD:
+    case LS_SQUARES:
+    case LS_ENCODE: return ls_plan_island_of(p, a->vw);
+    case LS_ALL_REDUCE:
+        if (a->bucket == LS_SCALARS) return a->axis == LS_AXIS_ISLAND ? a->island : 0;
+        return p->buckets[a->bucket].island;
+    case LS_ADD:
+    case LS_REDUCE_SCATTER:
+    case LS_UPDATE:
+    case LS_ALL_GATHER: return p->buckets[a->bucket].island;
+    default: return 0;
+    }
+}
+
+bool ls_exec_runs(const ls_exec *x, const ls_action *a) {
+    const ls_plan *p = x->c.plan;
+    if (!ls_plan_runs(p, a, x->in->step)) return false;
+    if (!p->c.islands || p->c.task != LS_TASK_TRAIN) return true;
+    int island = island_of(p, a);
+    return !island || x->c.world->ahead[island - 1] < ls_exec_changes(x);
+}

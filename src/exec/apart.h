@@ -1,0 +1,43 @@
+/* apart.h - steps that islands make apart: an island's workers decide them alone, so no worker waits
+ * for those of another island.
+ *
+ * Islands need nothing of each other between two exchanges of parameters. In a step apart, norms
+ * and losses are summed over the workers of an island, which note the sums and then change the
+ * island's part of the state. After some steps apart, all workers join their notes: the results
+ * have the bits that a common sum gives. The next step is decided by all again. Of a step apart the
+ * common parameters know nothing: their blocks keep the mark of the latest step that all decided.
+ *
+ * If workers are lost, some islands are ahead of others. Each host knows how far its islands are
+ * from the marks of their blocks (store.h). In the next view all workers begin after the latest step
+ * that all decided; where an island is ahead, its steps are skipped, and its notes are used. This is
+ * exact, since what an island becomes until the next exchange follows from its own state.
+ */
+#ifndef LS_EXEC_APART_H
+#define LS_EXEC_APART_H
+
+#include "exec/world.h"
+
+enum { LS_APART_MOST = 64 /* steps apart in a row */ };
+
+/* Doubles of the notes of a step: of each island the square of its norm, and of each sample its
+ * losses and weight, as in the scalars of the plan. */
+size_t ls_apart_row(const ls_plan *);
+size_t ls_apart_rows_nbytes(const ls_plan *);
+size_t ls_apart_marks_nbytes(const ls_plan *);
+
+/* Memory for notes in a world without a store. */
+ls_status ls_apart_open(ls_world *, const ls_plan *, ls_error *);
+void ls_apart_close(ls_world *, const ls_plan *);
+
+/* Collective, where a view begins: finds how far each island is (ls_world.ahead), on any host, up to
+ * `last` changes. LS_EPEER: no host has the notes of an island that is ahead. */
+ls_status ls_apart_agree(ls_world *, const ls_plan *, int64_t last, ls_error *);
+/* How many steps after `steps` an island is ahead, at most. */
+int64_t ls_apart_most_ahead(const ls_world *, const ls_plan *, int64_t steps);
+
+/* Collective: rows [n][ls_apart_row()] gets the notes of all islands, of n steps from `first` on;
+ * counts [n]: the samples of each step. */
+ls_status ls_apart_join(const ls_world *, const ls_plan *, int64_t first, int n,
+                        const uint64_t *counts, double *rows, ls_error *);
+
+#endif
