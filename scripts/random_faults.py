@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains small runs with random models, data and settings while workers and hosts fail at random.
 
-    scripts/random_faults.py build/lockstep --runs 200 [--hosts] [--async] [--seed 1]
+    scripts/random_faults.py build/lockstep --runs 200 [--hosts] [--async] [--replicas] [--seed 1]
 
 Each run is trained twice: by one worker without faults, and by several workers, or by two or three
 hosts with several workers each, which are killed, stopped, asked to leave, paused and scaled. The
@@ -79,12 +79,12 @@ def draw_gossip(V):
     graphs += ["exponential"] if algorithm == "sgp" or R & (R - 1) == 0 else []
     graphs += ["torus"] if any(R % a == 0 for a in range(2, R)) else []
     return ["sync.mode=gossip", "sync.replicas=%d" % R, "sync.algorithm=" + algorithm,
-            "sync.graph=" + random.choice(graphs), "sync.every=%d" % random.choice([1, 1, 3])]
+            "sync.graph=" + random.choice(graphs), "sync.every=%d" % random.choice([1, 3, 8])]
 
 
 def draw_local(V):
     """Replicas that are averaged, or brought together by an outer optimizer."""
-    every, fragments = random.choice([2, 3, 5, 10]), random.choice([1, 1, 2])
+    every, fragments = random.choice([2, 3, 5, 10, 30]), random.choice([1, 1, 2])
     apart = ["sync.every=%d" % every, "sync.fragments=%d" % fragments,
              "sync.replicas=%d" % random.choice([r for r in range(1, V + 1) if V % r == 0]),
              "sync.delay=%d" % random.randrange(every // fragments),
@@ -104,7 +104,7 @@ def draw_apart(V, bits):
     return bits + apart + ["train.reduce_dtype=f32"]
 
 
-def draw_settings(hosts, model):
+def draw_settings(hosts, model, replicas=False):
     """Returns (virtual workers, workers of each host, settings that change bits, others)."""
     V = random.choice([4, 5, 6, 7, 8, 9, 12])
     workers = [random.randint(1, 3 if hosts else 8) for _ in range(random.choice(hosts or [1]))]
@@ -115,7 +115,7 @@ def draw_settings(hosts, model):
     if model.has_batch_norm:
         bits += ["train.micro_batch=%d" % samples, "train.reduce_dtype=f32"]
     bits += draw_optimizer(model.patterns)
-    apart = not model.has_batch_norm and random.random() < 0.3
+    apart = not model.has_batch_norm and (random.random() < 0.3 or replicas)
     compresses = not apart and random.random() < 0.25
     if compresses:
         bits += draw_compression()
@@ -321,7 +321,10 @@ def draw(options, folder):
     """Draws until the settings are compatible: (model, virtual workers, workers, bits, free)."""
     while True:
         model = random_models.draw(options.data)
-        V, workers, bits, free = draw_settings([2, 2, 3] if options.hosts else None, model)
+        V, workers, bits, free = draw_settings([2, 2, 3] if options.hosts else None, model,
+                                               options.replicas)
+        if options.replicas and model.has_batch_norm:
+            continue
         if options.asynchronous:
             bits, free = make_async(bits, free)
         with open(config_of(folder + "/x"), "w") as f:
@@ -392,6 +395,7 @@ def main():
     parser.add_argument("--hosts", action="store_true", help="two or three hosts, with TCP between")
     parser.add_argument("--async", action="store_true", dest="asynchronous",
                         help="runs without common steps")
+    parser.add_argument("--replicas", action="store_true", help="models of several replicas only")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--verbose", action="store_true", help="print why settings were refused")
     options = parser.parse_args()

@@ -543,8 +543,8 @@ static ls_status start_scalars(ls_exec *x, const ls_action *a, ls_request **r_p,
         first = ls_plan_floats(p) / LS_BLOCK;
     }
     bool island = a->axis == LS_AXIS_ISLAND || x->in->apart;
-    return ls_all_reduce_start(island ? w->island : w->group, w->parts + first,
-                               w->sums + first, end - first, LS_F64, LS_SUM, r_p, e);
+    return ls_all_reduce_start(island ? w->island : w->group, w->parts + first, w->sums + first,
+                               end - first, LS_F64, LS_SUM, r_p, e);
 }
 
 /* The parameters of a replica that a message takes, or where it brings them. */
@@ -615,9 +615,9 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
         return ls_reduce_scatter_virtual_start(shards, &whole, r_p, e);
     case LS_ALL_REDUCE:
         if (a->axis != LS_AXIS_REPLICAS)
-            return ls_all_reduce_virtual_start(island                      ? w->island
+            return ls_all_reduce_virtual_start(island                     ? w->island
                                                : a->axis == LS_AXIS_STAGE ? w->shards
-                                                                           : w->group,
+                                                                          : w->group,
                                                &whole, r_p, e);
         return ls_all_reduce_virtual_start(
             w->replicas,
@@ -674,7 +674,8 @@ static void finish_island(ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
     size_t blocks = ls_plan_segment_floats(p) / LS_BLOCK;
     double norm = ls_norm_total(x->c.world->sums + (size_t)a->island * blocks, blocks);
-    ls_plan_squares(p, x->c.world->parts)[a->island - 1] = x->c.worker == a->of.from ? norm * norm : 0;
+    ls_plan_squares(p, x->c.world->parts)[a->island - 1] =
+        x->c.worker == a->of.from ? norm * norm : 0;
 }
 
 /* Samples that an island's loss counts, all or by their weights, for each sample that it has. */

@@ -60,8 +60,8 @@ static void copy_island(const ls_plan *p, int island, uint64_t count, const doub
     ls_batch_share(count, p->c.V, at, at + vws, &first, &end);
     to[island - 1] = isfinite(from[island - 1]) ? from[island - 1] : INFINITY;
     for (size_t k = 0; k < each; k++)
-        for (size_t i = (size_t)p->c.islands + k * batch + first; i < (size_t)p->c.islands + k * batch + end;
-             i++)
+        for (size_t i = (size_t)p->c.islands + k * batch + first;
+             i < (size_t)p->c.islands + k * batch + end; i++)
             to[i] = isfinite(from[i]) ? from[i] : INFINITY;
 }
 
@@ -88,12 +88,11 @@ static void own_notes(const ls_world *w, const ls_plan *p, int64_t step, uint64_
         if (has_note(w, step, island)) copy_island(p, island, count, row_of(w, p, step), to);
 }
 
-ls_status ls_apart_join(const ls_world *w, const ls_plan *p, int64_t first, int n,
-                        const uint64_t *counts, double *rows, ls_error *e) {
+ls_status ls_apart_join(const ls_world *w, const ls_plan *p, const ls_apart_notes *x, ls_error *e) {
     size_t each = ls_apart_row(p);
-    for (int i = 0; i < n; i++)
-        own_notes(w, p, first + i, counts[i], rows + (size_t)i * each);
-    return ls_all_reduce(w->group, rows, rows, (size_t)n * each, LS_F64, LS_MAX, e);
+    for (int i = 0; i < x->n; i++)
+        own_notes(w, p, x->first + i, x->counts[i], x->rows + (size_t)i * each);
+    return ls_all_reduce(w->group, x->rows, x->rows, (size_t)x->n * each, LS_F64, LS_MAX, e);
 }
 
 /* ---- islands that are ahead ---- */

@@ -35,9 +35,15 @@ ls_status ls_apart_agree(ls_world *, const ls_plan *, int64_t last, ls_error *);
 /* How many steps after `steps` an island is ahead, at most. */
 int64_t ls_apart_most_ahead(const ls_world *, const ls_plan *, int64_t steps);
 
-/* Collective: rows [n][ls_apart_row()] gets the notes of all islands, of n steps from `first` on;
- * counts [n]: the samples of each step. */
-ls_status ls_apart_join(const ls_world *, const ls_plan *, int64_t first, int n,
-                        const uint64_t *counts, double *rows, ls_error *);
+/* Of n steps from `first` on. */
+typedef struct ls_apart_notes {
+    int64_t first;
+    int n;
+    uint64_t counts[LS_APART_MOST]; /* the samples of each step */
+    double *rows;                   /* [n][ls_apart_row()] */
+} ls_apart_notes;
+
+/* Collective: rows gets the notes of all islands. */
+ls_status ls_apart_join(const ls_world *, const ls_plan *, const ls_apart_notes *, ls_error *);
 
 #endif

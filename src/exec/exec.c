@@ -55,9 +55,7 @@ bool ls_exec_is_ready(const ls_exec *x, const ls_exec_progress *p, ls_lane lane)
     return p->at[lane] < x->lanes.n[lane] && x->lanes.steps[lane][p->at[lane]].wait <= p->at[other];
 }
 
-static int comm_index(const ls_exec *x, int at) {
-    return x->lanes.steps[LS_LANE_COMM][at].action;
-}
+static int comm_index(const ls_exec *x, int at) { return x->lanes.steps[LS_LANE_COMM][at].action; }
 
 /* May the next communication begin, beside those in flight? */
 static bool may_begin(const ls_exec *x, const ls_exec_progress *p) {

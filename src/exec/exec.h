@@ -25,8 +25,8 @@ typedef struct ls_step_in {
     double loss_scale; /* multiplies the gradient, and is divided out in the update; 1: none */
     bool skips;        /* skip the update if the gradient overflows */
     int64_t changes;   /* how many the state has had with this step (store.h); 0: step + 1 */
-    bool apart;   /* islands decide it alone (apart.h) */
-    bool certain; /* it can't be given up */
+    bool apart;        /* islands decide it alone (apart.h) */
+    bool certain;      /* it can't be given up */
     const double *lr_scales; /* [islands] of the replicas' learning rates; NULL: all 1 */
     /* for a plan of another task than training: the training step before it */
     const struct ls_step_in *training;

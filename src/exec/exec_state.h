@@ -63,7 +63,7 @@ struct ls_exec {
     ls_optim_step update;
     ls_island_scale islands[LS_PLAN_MAX_ISLANDS];
     ls_step_out out;
-    size_t *counts;      /* [nbuckets][shards] elements of each shard */
+    size_t *counts; /* [nbuckets][shards] elements of each shard */
     /* If one thread runs both lanes: communications in flight, from the first that is not complete
      * on, and their number. Only messages are in flight together. */
     ls_exec_call calls[LS_EXEC_MOST_IN_FLIGHT];

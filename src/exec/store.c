@@ -78,8 +78,8 @@ ls_status ls_store_make(const ls_plan *p, const ls_store_config *c, ls_store **s
     s->memory = mmap(NULL, s->nbytes, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (s->memory == MAP_FAILED) {
-        ls_fail(e, LS_ENOMEM, "no memory for the state of %d worker%s, %.1f MB: %s",
-                c->most, ls_plural(c->most), (double)s->nbytes / 1e6, strerror(errno));
+        ls_fail(e, LS_ENOMEM, "no memory for the state of %d worker%s, %.1f MB: %s", c->most,
+                ls_plural(c->most), (double)s->nbytes / 1e6, strerror(errno));
         free(s);
         return LS_ENOMEM;
     }

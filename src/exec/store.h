@@ -42,8 +42,8 @@ typedef struct ls_store_note {
     size_t part_first, part_end; /* } as in ls_plan_config */
     bool averages;               /* } */
     bool apart; /* decided by the workers of the islands that the worker has, for these alone */
-    double lr;                   /* } of the training step, or of the one before */
-    int64_t updates;             /* } */
+    double lr;  /* } of the training step, or of the one before */
+    int64_t updates; /* } */
     ls_optim_step update;
     ls_island_scale islands[LS_PLAN_MAX_ISLANDS];
     ls_step_out out;

@@ -67,8 +67,7 @@ void ls_store_adopt(ls_store *s, const ls_plan *p, int w, unsigned char *missing
 }
 
 void ls_store_list_blocks(ls_store *s, unsigned char *has) {
-    for (size_t i = 0; i < s->nblocks; i++)
-        has[i] = area_with(s, i, ls_store_mark_of(s, i)) >= 0;
+    for (size_t i = 0; i < s->nblocks; i++) has[i] = area_with(s, i, ls_store_mark_of(s, i)) >= 0;
 }
 
 void ls_store_read_block(ls_store *s, size_t block, float *to) {

@@ -10,8 +10,8 @@ enum { LS_STORE_NOTES = 4 };
 typedef struct ls_store_record {
     _Alignas(128) atomic_llong steps;    /* steps done, by the latest note */
     ls_store_note notes[LS_STORE_NOTES]; /* [steps % LS_STORE_NOTES] */
-    atomic_llong apart;         /* } the same of the latest step apart; two notes take turns */
-    ls_store_note aparts[2];    /* } [steps / 3 % 2] */
+    atomic_llong apart;      /* } the same of the latest step apart; two notes take turns */
+    ls_store_note aparts[2]; /* } [steps / 3 % 2] */
     atomic_int area, is_distrusted;
     atomic_llong computed; /* 1 + the step for which all its gradients are complete */
     atomic_llong given_up; /* 1 + the step that must be repeated */

@@ -62,8 +62,7 @@ static ls_status finish_apart(ls_store *s, const ls_plan *p, int first, int n, l
     if (!p->c.islands) return LS_OK;
     LS_TRY(ls_compute_init(&c, 1, 0, e));
     for (int w = first; w < first + n; w++)
-        if (is_ahead(s, p, w, ls_store_steps(s)))
-            finish_update(s, p, w, apart_note(s, p, w), &c);
+        if (is_ahead(s, p, w, ls_store_steps(s))) finish_update(s, p, w, apart_note(s, p, w), &c);
     ls_compute_close(&c);
     return LS_OK;
 }

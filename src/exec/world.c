@@ -433,10 +433,8 @@ static ls_status collect(ls_world *w, const ls_plan *p, float *x, ls_error *e) {
         for (int owner = of.from; owner < of.to; owner += of.step) {
             if (owner == 0) continue;
             ls_bucket s = ls_plan_owned(p, k, owner);
-            if (rank == owner)
-                LS_TRY(ls_send(g, x + s.first, s.end - s.first, LS_F32, 0, e));
-            if (rank == 0)
-                LS_TRY(ls_recv(g, x + s.first, s.end - s.first, LS_F32, owner, e));
+            if (rank == owner) LS_TRY(ls_send(g, x + s.first, s.end - s.first, LS_F32, 0, e));
+            if (rank == 0) LS_TRY(ls_recv(g, x + s.first, s.end - s.first, LS_F32, owner, e));
         }
     }
     return LS_OK;
@@ -474,7 +472,8 @@ ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
 /* The system drops pages of a file by itself when memory is short. */
 void ls_world_drop_state(const ls_world *w, const ls_plan *p, int bucket) {
     bool keeps = w->shares_state || !ls_plan_shards_moments(p);
-    if (ls_plan_ranks(p) > 1) keeps = w->in_one_thread || ls_plan_has(p, bucket, ls_group_rank(w->group));
+    if (ls_plan_ranks(p) > 1)
+        keeps = w->in_one_thread || ls_plan_has(p, bucket, ls_group_rank(w->group));
     if (keeps || w->state_in_file) return;
     ls_bucket all = p->buckets[bucket], own = ls_plan_shard(p, bucket, ls_group_rank(w->group));
     for (int i = ls_plan_has_masters(p) ? 0 : 1; i < w->flat.n; i++)

@@ -32,10 +32,10 @@ typedef struct ls_world {
         *frozen; /* [nparams] the caller's (train/frozen.h); NULL: there are none */
     /* [2][V][nfloats] errors of virtual workers (exec/errors.h); NULL: the plan has none */
     float *errors;
-    bool frees_errors;  /* this world frees them */
-    double *parts;      /* [ls_plan_nscalars] this worker's norms and losses; 0 elsewhere */
-    double *sums;       /* [ls_plan_nscalars] sums over all workers */
-    void *room;         /* for updates of whole parameters (optim/whole.h); NULL: there are none */
+    bool frees_errors; /* this world frees them */
+    double *parts;     /* [ls_plan_nscalars] this worker's norms and losses; 0 elsewhere */
+    double *sums;      /* [ls_plan_nscalars] sums over all workers */
+    void *room;        /* for updates of whole parameters (optim/whole.h); NULL: there are none */
     /* Notes of steps apart (exec/apart.h); NULL: there are no islands */
     double *apart_rows;
     atomic_llong *apart_marks;

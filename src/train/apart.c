@@ -34,8 +34,8 @@ static bool is_able(const ls_loop *l) {
     const ls_group *island = l->m.worlds[0].island;
     if (!p->c.islands) return false;
     bool near = !l->host->runtime->survives || ls_group_near(island) == ls_group_size(island);
-    return near && !ls_run_is_sequential(r) && !ls_run_has_scale(r) &&
-           !p->c.noise && !l->tracer.path;
+    return near && !ls_run_is_sequential(r) && !ls_run_has_scale(r) && !p->c.noise &&
+           !l->tracer.path;
 }
 
 int ls_apart_wanted(const ls_loop *l) {
@@ -72,14 +72,13 @@ static ls_status report(ls_loop *l, int i, const double *row, ls_error *e) {
 static ls_status join(ls_loop *l, ls_error *e) {
     const ls_plan *p = &l->m.layout->plan;
     ls_apart_steps *a = &l->apart;
-    uint64_t counts[LS_APART_MOST];
-    for (int i = 0; i < a->n; i++) counts[i] = a->out[i].batch.count;
-    double *rows = LS_NEW_ARRAY(double, (size_t)a->n * ls_apart_row(p));
-    ls_status s =
-        ls_apart_join(&l->m.worlds[0], p, a->in[0].step, a->n, counts, rows, e);
-    for (int i = 0; s == LS_OK && i < a->n; i++)
-        s = report(l, i, rows + (size_t)i * ls_apart_row(p), e);
-    free(rows);
+    size_t each = ls_apart_row(p);
+    ls_apart_notes x = {.first = a->in[0].step, .n = a->n};
+    for (int i = 0; i < a->n; i++) x.counts[i] = a->out[i].batch.count;
+    x.rows = LS_NEW_ARRAY(double, (size_t)a->n *each);
+    ls_status s = ls_apart_join(&l->m.worlds[0], p, &x, e);
+    for (int i = 0; s == LS_OK && i < a->n; i++) s = report(l, i, x.rows + (size_t)i * each, e);
+    free(x.rows);
     return s;
 }
 

@@ -16,7 +16,8 @@
 typedef struct ls_apart_steps {
     int left; /* steps apart that follow */
     int n;    /* since the latest step that all decided */
-    bool must; /* an island is ahead: also a run that is to stop makes them, and the step after them */
+    bool
+        must; /* an island is ahead: also a run that is to stop makes them, and the step after them */
     double seconds; /* that the latest step took */
     ls_step_in in[LS_APART_MOST];
     ls_step_out out[LS_APART_MOST];

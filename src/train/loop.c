@@ -118,7 +118,7 @@ static ls_status agree_on_asked(ls_loop *l, ls_error *e) {
     ls_asked wanted = l->host->runtime->asked(l);
     if (is_until(l) && wanted < LS_ASKED_STOP) wanted = LS_ASKED_STOP;
     int32_t asked[OWN + LS_SNAPSHOT_WORDS] = {(int32_t)wanted, ls_loop_is_time(l), l->waited_us,
-                                               -ls_apart_wanted(l)};
+                                              -ls_apart_wanted(l)};
     ls_snapshot_run own = ls_host_snapshot_run(l->host);
     ls_snapshot_say(&own, l->m.worker, l->asked_share, asked + OWN);
     LS_TRY(ls_all_reduce(l->m.group, asked, asked, OWN + LS_SNAPSHOT_WORDS, LS_I32, LS_MAX, e));
@@ -150,8 +150,8 @@ static ls_status agree_on_asked(ls_loop *l, ls_error *e) {
 
 /* Notes the computing time, for the process that divides the virtual workers (ranges.h). */
 static void report_computed(ls_loop *l) {
-    static const ls_action_kind kinds[] = {LS_FORWARD, LS_RECOMPUTE, LS_BACKWARD,
-                                           LS_SQUARES, LS_ENCODE,    LS_DECODE,   LS_ADD};
+    static const ls_action_kind kinds[] = {LS_FORWARD, LS_RECOMPUTE, LS_BACKWARD, LS_SQUARES,
+                                           LS_ENCODE,  LS_DECODE,    LS_ADD};
     int64_t all = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         all += ls_exec_time(l->m.execs[0], kinds[i]);

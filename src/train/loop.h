@@ -47,14 +47,14 @@ typedef struct ls_loop {
     int64_t measured;  /* steps of this view */
     double seconds;    /* of `nsteps` complete steps */
     int64_t nsteps;
-    int32_t waited_us;   /* by this worker in the latest step; 0 once data_wait_s has it */
-    double data_wait_s;  /* in these steps: each step's longest wait of a worker for its samples */
+    int32_t waited_us;    /* by this worker in the latest step; 0 once data_wait_s has it */
+    double data_wait_s;   /* in these steps: each step's longest wait of a worker for its samples */
     ls_noise_scale noise; /* worker 0's, at the end (train.noise_scale) */
-    bool evicts;         /* an audit found a faulty worker, which leaves */
-    ls_asked asked;      /* after the latest step */
-    bool follows;        /* earlier workers have left their state in memory */
-    bool shared;         /* no host has all of the state: each writes a part of a checkpoint */
-    int64_t asked_share; /* the part that this worker has asked for (storage/snapshot.h) */
+    bool evicts;          /* an audit found a faulty worker, which leaves */
+    ls_asked asked;       /* after the latest step */
+    bool follows;         /* earlier workers have left their state in memory */
+    bool shared;          /* no host has all of the state: each writes a part of a checkpoint */
+    int64_t asked_share;  /* the part that this worker has asked for (storage/snapshot.h) */
 } ls_loop;
 
 /* For the workers of later views: notes that a checkpoint was made after l->steps steps. */

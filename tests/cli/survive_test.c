@@ -114,7 +114,7 @@ static void kill_apart(const char *name, const char *apart) {
 
 static void test_killed_apart(void **arg) {
     (void)arg;
-    kill_apart("apart", "--set sync.mode=diloco --set sync.replicas=4 --set sync.every=2 "
+    kill_apart("apart", "--set sync.mode=diloco --set sync.replicas=4 --set sync.every=8 "
                         "--set sync.fragments=2 --set sync.mixing=0.5 --set sync.deltas=int4");
 }
 

@@ -84,7 +84,9 @@ static void set_up(setup *s, int n, int zero, int shards, ls_update_rule rule) {
                         .reduce = LS_F32,
                         .optim = optim};
     assert_ls_ok(ls_plan_make(&p, &s->plan, &e), e);
-    assert_ls_ok(ls_store_make(&s->plan, &(ls_store_config){.most = n, .threads = THREADS}, &s->store, &e), e);
+    assert_ls_ok(
+        ls_store_make(&s->plan, &(ls_store_config){.most = n, .threads = THREADS}, &s->store, &e),
+        e);
     for (size_t i = 0; i < NSAMPLES * T + 1; i++) {
         uint32_t w[4];
         ls_random_words(3, LS_STREAM_SAMPLE, 0, i, w);

@@ -1,0 +1,300 @@
+/* apart_test.c - steps that islands make apart: no worker waits for one of another island, results
+ * and state have the bits of steps that all decide, and workers that are lost leave islands ahead of
+ * others, from which other workers continue, to the same bits. */
+#include <sched.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "coll/team.h"
+#include "data/tokens.h"
+#include "exec/apart.h"
+#include "exec/exec.h"
+#include "exec/store_repair.h"
+#include "model/gpt.h"
+
+enum { T = 6, VOCAB = 40, NSAMPLES = 29, BATCH = 8, ISLANDS = 4, MOST = 8, APART = 5, NOBODY = -1 };
+
+static const ls_gpt_config SHAPE = {2, 24, 3, T, VOCAB};
+
+typedef struct job {
+    ls_model model;
+    ls_plan plan;
+    ls_store *store;
+    uint32_t tokens[NSAMPLES * T + 1];
+    ls_tokens text;
+    int apart;              /* steps apart, from step 0 on; then a step that all decide */
+    int waits;              /* this worker begins when all others have made all steps apart */
+    int stops[MOST];        /* steps after which a worker is lost; 0: it is not */
+    atomic_int steps[MOST]; /* apart, that each worker has made */
+    int ahead;              /* of the furthest island, where the view begins */
+    float *params;          /* [islands of the plan + 1][nfloats] at the end */
+    ls_step_out out[APART + 1];
+} job;
+
+typedef struct worker {
+    job *j;
+    ls_exec *exec;
+    ls_world world;
+    ls_board_slot slot;
+    int rank, breaks_at; /* breaks_at: the step that is interrupted once it is decided; or NOBODY */
+} worker;
+
+static void make_plan(job *j, int n, int zero) {
+    ls_error e = {0};
+    ls_optim optim = ls_optim_usual();
+    optim.groups[0].rule = LS_RULE_ADAMW;
+    const ls_plan_config p = {.model = &j->model,
+                              .nworkers = n,
+                              .V = BATCH,
+                              .batch = BATCH,
+                              .micro_batch = 1,
+                              .tree = true,
+                              .bucket_nbytes = 20000,
+                              .zero = zero,
+                              .islands = ISLANDS,
+                              .compute = LS_F32,
+                              .reduce = LS_F32,
+                              .optim = optim};
+    assert_ls_ok(ls_plan_make(&p, &j->plan, &e), e);
+}
+
+static job *new_job(int n, int zero, int apart) {
+    ls_error e = {0};
+    job *j = LS_NEW(job);
+    assert_ls_ok(ls_gpt_create(&SHAPE, &j->model, &e), e);
+    make_plan(j, n, zero);
+    const ls_store_config store = {.most = MOST, .threads = 1};
+    assert_ls_ok(ls_store_make(&j->plan, &store, &j->store, &e), e);
+    for (size_t i = 0; i < NSAMPLES * T + 1; i++) {
+        uint32_t w[4];
+        ls_random_words(3, LS_STREAM_SAMPLE, 0, i, w);
+        j->tokens[i] = w[0] % VOCAB;
+    }
+    j->text = ls_tokens_of(j->tokens, NSAMPLES * T + 1, VOCAB);
+    j->apart = apart;
+    j->waits = NOBODY;
+    j->params = LS_NEW_ARRAY(float, (1 + ISLANDS) * j->model.nfloats);
+    return j;
+}
+
+static void free_job(job *j) {
+    ls_store_free(j->store);
+    ls_plan_free(&j->plan);
+    ls_model_free(&j->model);
+    free(j->params);
+    free(j);
+}
+
+/* ---- a worker ---- */
+
+static void decided(void *arg, const ls_store_note *n) {
+    worker *w = arg;
+    ls_store_decide(w->j->store, w->rank, n);
+    if (n->steps / 3 - 1 == w->breaks_at) atomic_store(&w->slot.recalled, 1);
+}
+
+static ls_status open_exec(worker *w, ls_error *e) {
+    const ls_plan *p = &w->j->plan;
+    ls_exec_config c = {.plan = p,
+                        .world = &w->world,
+                        .slot = &w->slot,
+                        .worker = w->rank,
+                        .threads = 1,
+                        .busy = 64,
+                        .decided = decided,
+                        .decided_arg = w,
+                        .loader = {.read = ls_tokens_window,
+                                   .data = &w->j->text,
+                                   .sample_nbytes = w->j->model.sample_nbytes,
+                                   .order = {.n = NSAMPLES, .seed = 5},
+                                   .batch = BATCH,
+                                   .V = p->c.V,
+                                   .step = 1}};
+    c.loader.a = ls_plan_vw(p, w->rank, 0);
+    c.loader.b = ls_plan_vw(p, w->rank, ls_plan_nvws(p, w->rank) - 1) + 1;
+    return ls_exec_create(&c, &w->exec, e);
+}
+
+/* All replicas begin as the common parameters. */
+static ls_status make_state(worker *w, ls_group *g, ls_error *e) {
+    const ls_plan *p = &w->j->plan;
+    float *drawn = LS_NEW_ARRAY(float, w->j->model.nfloats);
+    ls_model_init(&w->j->model, 7, 0, w->j->model.nfloats, drawn);
+    for (int k = 0; k < p->nbuckets; k++) {
+        ls_bucket b = ls_plan_owned(p, k, w->rank);
+        if (!w->world.shares_params) b = p->buckets[k];
+        memcpy(w->world.flat.of[0] + b.first, drawn + (b.first - ls_plan_base(p, k)),
+               (b.end - b.first) * sizeof *drawn);
+    }
+    free(drawn);
+    ls_store_mark_filled(w->j->store, p, w->rank, 0);
+    LS_TRY(ls_barrier(g, e));
+    if (w->rank == 0) ls_store_begin(w->j->store, 0, &(ls_scaler){0});
+    return ls_barrier(g, e);
+}
+
+static ls_step_in step_in(int64_t i, bool apart) {
+    return (ls_step_in){.step = i,
+                        .updates = i,
+                        .lr = 1e-2,
+                        .clip = 0.5,
+                        .loss_scale = 1,
+                        .changes = 3 * (i + 1),
+                        .apart = apart,
+                        .certain = apart};
+}
+
+static void await_others(job *j) {
+    for (int i = 0; i < j->plan.c.nworkers; i++)
+        while (i != j->waits && atomic_load(&j->steps[i]) < j->apart) sched_yield();
+}
+
+static ls_status run_steps(worker *w, ls_error *e) {
+    job *j = w->j;
+    ls_apart_notes notes = {.n = j->apart};
+    ls_step_out out[APART + 1] = {0};
+    size_t each = ls_apart_row(&j->plan);
+    if (w->rank == j->waits) await_others(j);
+    for (int i = 0; i <= APART; i++) {
+        ls_step_in in = step_in(i, i < j->apart);
+        if (j->stops[w->rank] && i == j->stops[w->rank]) return ls_fail(e, LS_EABORT, "it is lost");
+        LS_TRY(ls_exec_step(w->exec, &in, &out[i], e));
+        if (i < j->apart) notes.counts[i] = out[i].batch.count;
+        if (i < j->apart) atomic_fetch_add(&j->steps[w->rank], 1);
+    }
+    notes.rows = LS_NEW_ARRAY(double, (size_t)APART *each);
+    ls_status s = j->apart ? ls_apart_join(&w->world, &j->plan, &notes, e) : LS_OK;
+    for (int i = 0; s == LS_OK && i < j->apart; i++) {
+        const ls_step_in in = step_in(i, true);
+        ls_exec_joined(w->exec, &in, notes.rows + (size_t)i * each, &out[i]);
+    }
+    free(notes.rows);
+    if (w->rank == 0) memcpy(j->out, out, sizeof out);
+    return s;
+}
+
+static void copy_params(const worker *w) {
+    const ls_plan *p = &w->j->plan;
+    for (int k = 0; k < p->nbuckets; k++) {
+        ls_bucket b = ls_plan_owned(p, k, w->rank);
+        memcpy(w->j->params + b.first, w->world.flat.of[0] + b.first,
+               (b.end - b.first) * sizeof(float));
+    }
+}
+
+static ls_status begin(worker *w, ls_group *g, ls_error *e) {
+    job *j = w->j;
+    bool follows = ls_store_steps(j->store) >= 0;
+    LS_TRY(ls_world_open(&w->world, &j->plan, g, j->store, NULL, e));
+    LS_TRY(open_exec(w, e));
+    LS_TRY(ls_barrier(g, e));
+    if (!follows) return make_state(w, g, e);
+    LS_TRY(ls_world_adopt(&w->world, &j->plan, ls_exec_compute(w->exec), 3 * APART, e));
+    if (w->rank == 0) j->ahead = (int)ls_apart_most_ahead(&w->world, &j->plan, 0);
+    return ls_exec_take_up(w->exec, 0, e);
+}
+
+static ls_status work(ls_group *g, void *arg, ls_error *e) {
+    job *j = arg;
+    worker w = {.j = j, .rank = ls_group_rank(g)};
+    w.breaks_at = j->stops[w.rank] ? j->stops[w.rank] - 1 : NOBODY;
+    ls_status s = begin(&w, g, e);
+    if (s == LS_OK) s = run_steps(&w, e);
+    if (s == LS_OK) copy_params(&w);
+    if (s == LS_OK) s = ls_barrier(g, e);
+    ls_exec_free(w.exec);
+    ls_world_close(&w.world, &j->plan);
+    return s;
+}
+
+/* ---- tests ---- */
+
+static void check_same(const job *a, const job *b) {
+    for (int i = 0; i <= APART; i++) {
+        assert_true(a->out[i].loss == b->out[i].loss);
+        assert_true(a->out[i].grad_norm == b->out[i].grad_norm);
+    }
+    assert_memory_equal(a->params, b->params, (1 + ISLANDS) * a->model.nfloats * sizeof *a->params);
+}
+
+/* All steps are decided by all. */
+static job *reference(void) {
+    job *j = new_job(1, 0, 0);
+    run_threads(1, NULL, work, j, NULL);
+    return j;
+}
+
+/* One worker makes no step until those of other islands have made all steps apart. */
+static void test_slow_worker(void **state) {
+    (void)state;
+    static const int workers[] = {1, 2, 3, 4};
+    job *all = reference();
+    for (int zero = 0; zero < 2; zero++)
+        for (int i = 0; i < 4; i++) {
+            job *j = new_job(workers[i], zero, APART);
+            j->waits = workers[i] / 2;
+            run_threads(workers[i], NULL, work, j, NULL);
+            check_same(j, all);
+            free_job(j);
+        }
+    free_job(all);
+}
+
+/* Islands of two workers. */
+static void test_islands_of_two(void **state) {
+    (void)state;
+    job *all = reference();
+    for (int zero = 0; zero < 2; zero++) {
+        job *j = new_job(8, zero, APART);
+        run_threads(8, NULL, work, j, NULL);
+        check_same(j, all);
+        free_job(j);
+    }
+    free_job(all);
+}
+
+/* Workers are lost after stops[] steps, the last of which is decided, but not made. */
+static void lose(job *j, const int *stops, int n, int zero) {
+    ls_error e = {0}, errors[MOST];
+    memcpy(j->stops, stops, sizeof j->stops);
+    run_threads(j->plan.c.nworkers, NULL, work, j, errors);
+    assert_ls_ok(ls_store_repair(j->store, &j->plan, 0, j->plan.c.nworkers, NULL, &e), e);
+    assert_int_equal(ls_store_steps(j->store), 0); /* what all have decided */
+    ls_store_restart(j->store, 0, &(ls_scaler){0});
+    ls_plan_free(&j->plan);
+    make_plan(j, n, zero);
+    memset(j->stops, 0, sizeof j->stops);
+}
+
+static void test_ahead(void **state) {
+    (void)state;
+    static const struct {
+        int workers, stops[MOST], then, ahead;
+    } cases[] = {
+        {4, {1, 2, 3, 5}, 4, 5},
+        {4, {3, 1, 4, 4}, 2, 4},
+        {2, {2, 4}, 3, 4},
+        {3, {1, 3, 2}, 1, 3},
+        {2, {3, 3}, 8, 3},
+        {8, {2, 2, 4, 4, 1, 1, 5, 5}, 3, 5}, /* islands of two: they are decided together */
+        {8, {2, 3, 4, 4, 1, 3, 5, 5}, 8, 5},
+    };
+    job *all = reference();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int zero = 0; zero < 2; zero++) {
+            job *j = new_job(cases[i].workers, zero, APART);
+            lose(j, cases[i].stops, cases[i].then, zero);
+            run_threads(cases[i].then, NULL, work, j, NULL);
+            assert_int_equal(j->ahead, cases[i].ahead);
+            check_same(j, all);
+            free_job(j);
+        }
+    free_job(all);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_slow_worker),
+                                       cmocka_unit_test(test_islands_of_two),
+                                       cmocka_unit_test(test_ahead)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
