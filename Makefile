@@ -1,5 +1,5 @@
 # Short names for common tasks. CMake and Ninja build; see CMakePresets.json.
-.PHONY: all build install demo demo-vision demo-chat check check-peers bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-netns check-fuzz check-hurt check-sim check-slurm check-deploy check-attack check-bf16 build-tests
+.PHONY: all build install demo demo-vision demo-chat check check-peers bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 build-tests
 
 PREFIX ?= /usr/local
 
@@ -92,6 +92,15 @@ bench-stragglers:
 # Compares predicted step times and memory with measured ones; some minutes on a quiet machine.
 check-sim: build
 	@scripts/check_sim.sh
+
+# Compares the predicted part of a step in which a pipeline's workers wait with the measured one; some
+# minutes on a quiet machine.
+check-bubble: build
+	@python3 scripts/check_bubble.py build/lockstep
+
+# Compares predicted steps with published ones of Megatron-LM; some minutes, 4 GB of memory.
+check-megatron: build
+	@python3 scripts/check_megatron.py build/lockstep
 
 # Trains the demo's model and one of twelve million parameters in f32 and in bf16, three seeds each,
 # and compares their validation losses; an hour on a quiet machine. BF16="configs/demo.yaml" or

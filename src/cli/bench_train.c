@@ -30,6 +30,9 @@ static void print(const ls_config *c, const ls_bench_train *b) {
              b->planned_nbytes / 1e6, b->peak_nbytes / 1e6);
     if (b->sent_nbytes > 0)
         ls_print("  sent             %10.3f MB a worker in a step\n", b->sent_nbytes / 1e6);
+    if (b->nworkers > 1)
+        ls_print("  waiting          %9.1f%% of a step, %.1f%% of the worker that waits most\n",
+                 100 * b->least_wait, 100 * b->most_wait);
     ls_print("seconds of a step by action kind, mean of workers:\n");
     double sum = 0;
     for (int k = 0; k < LS_NACTION_KINDS; k++) sum += b->seconds[k];
@@ -62,6 +65,8 @@ static void print_json(const ls_config *c, const ls_bench_train *b) {
     ls_json_set_number(o, rate, b->units_per_s);
     ls_json_set_number(o, "flops_per_s", b->flops_per_s);
     ls_json_set_number(o, "peak_flops_per_s", b->peak_flops_per_s);
+    ls_json_set_number(o, "least_wait", b->least_wait);
+    ls_json_set_number(o, "most_wait", b->most_wait);
     ls_json_set_integer(o, "planned_nbytes", (int64_t)b->planned_nbytes);
     ls_json_set_integer(o, "peak_nbytes", (int64_t)b->peak_nbytes);
     ls_json_set_integer(o, "sent_nbytes", (int64_t)b->sent_nbytes);

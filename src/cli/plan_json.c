@@ -122,6 +122,8 @@ ls_json *cli_forecast_json(const ls_forecast *f) {
     ls_json_set_number(o, rate, f->units_per_s);
     ls_json_set_number(o, "efficiency", f->efficiency);
     ls_json_set_number(o, "exposed_s", f->exposed_s);
+    ls_json_set_number(o, "least_wait", f->least_wait);
+    ls_json_set_number(o, "most_wait", f->most_wait);
     ls_json_set_number(o, "communication_s", f->comm_s);
     if (f->sync_s > 0) ls_json_set_number(o, "synchronization_s", f->sync_s);
     if (f->reference_s > 0) ls_json_set_number(o, "reference_pair_s", f->reference_s);

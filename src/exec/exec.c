@@ -432,6 +432,11 @@ const char *ls_exec_overflow(const ls_exec *x) {
 int64_t ls_exec_time(const ls_exec *x, ls_action_kind kind) {
     return x->times[LS_LANE_COMPUTE][kind] + x->times[LS_LANE_COMM][kind];
 }
+int64_t ls_exec_compute_time(const ls_exec *x) {
+    int64_t sum = 0;
+    for (int k = 0; k < LS_NACTION_KINDS; k++) sum += x->times[LS_LANE_COMPUTE][k];
+    return sum;
+}
 int64_t ls_exec_data_wait_ns(const ls_exec *x) { return ls_loader_time(x->loader).waited_ns; }
 void ls_exec_trace(ls_exec *x, ls_trace *t) { x->trace = t; }
 void ls_exec_reset_times(ls_exec *x) { memset(x->times, 0, sizeof x->times); }

@@ -118,6 +118,8 @@ const char *ls_exec_overflow(const ls_exec *);
 
 /* Nanoseconds spent in actions of a kind since the last reset; call it between steps. */
 int64_t ls_exec_time(const ls_exec *, ls_action_kind);
+/* The same, of all actions that compute. */
+int64_t ls_exec_compute_time(const ls_exec *);
 /* How long the latest step waited for its samples. */
 int64_t ls_exec_data_wait_ns(const ls_exec *);
 void ls_exec_reset_times(ls_exec *);

@@ -112,10 +112,21 @@ static double planned_nbytes(const ls_member *m) {
     return (double)memory.peak;
 }
 
+/* The part of the steps in which this worker does not compute, and that of others. */
+static ls_status measure_waits(const ls_member *m, double steps_s, ls_bench_train *out,
+                               ls_error *e) {
+    double computed = 0;
+    for (int x = 0; x < m->nexecs; x++) computed += (double)ls_exec_compute_time(m->execs[x]) / 1e9;
+    double wait = 1 - computed / ((double)m->nexecs * steps_s);
+    LS_TRY(ls_all_reduce(m->group, &wait, &out->least_wait, 1, LS_F64, LS_MIN, e));
+    return ls_all_reduce(m->group, &wait, &out->most_wait, 1, LS_F64, LS_MAX, e);
+}
+
 static ls_status measure_steps(ls_member *m, const bench_job *b, double *seconds,
                                ls_bench_train *out, ls_error *e) {
     ls_step_out step;
     uint64_t sent = 0;
+    double steps_s = 0;
     for (int64_t i = 0; i < b->warmup + b->steps; i++) {
         if (i == b->warmup) {
             for (int x = 0; x < m->nexecs; x++) ls_exec_reset_times(m->execs[x]);
@@ -126,8 +137,11 @@ static ls_status measure_steps(ls_member *m, const bench_job *b, double *seconds
         LS_TRY(ls_member_step(m, &in, &step, e));
         out->losses[i] = step.loss;
         out->all_seconds[i] = (double)(ls_clock_ns() - begin) / 1e9;
-        if (i >= b->warmup) seconds[i - b->warmup] = out->all_seconds[i];
+        if (i < b->warmup) continue;
+        seconds[i - b->warmup] = out->all_seconds[i];
+        steps_s += out->all_seconds[i];
     }
+    LS_TRY(measure_waits(m, steps_s, out, e));
     out->sent_nbytes = (double)(bytes_sent(m) - sent) / (double)b->steps;
     LS_TRY(ls_all_reduce(m->group, &out->sent_nbytes, &out->sent_nbytes, 1, LS_F64, LS_AVG, e));
     out->state_nbytes = (double)ls_world_resident_nbytes(&m->worlds[0], &b->host.layout.plan);

@@ -19,6 +19,8 @@ typedef struct ls_bench_train {
     double planned_nbytes;            /* memory of a worker, by the plan's table */
     double peak_nbytes;               /* largest resident memory of a worker's process */
     double sent_nbytes;               /* by a worker in a step, if sums are sent */
+    double least_wait, most_wait;     /* parts of a step in which a worker does not compute: of
+                                         the one that waits least, and most */
     double seconds[LS_NACTION_KINDS]; /* of a step, mean over workers and steps */
 } ls_bench_train;
 

@@ -103,6 +103,8 @@ ls_status ls_forecast_plan(const ls_config *c, const ls_plan *p, const ls_foreca
     LS_TRY(ls_sim_run(p, &site, false, &sim, e));
     f.step_s = sim.step_s;
     f.exposed_s = sim.exposed_s;
+    f.least_wait = 1 - sim.most_s / sim.step_s;
+    f.most_wait = 1 - sim.least_s / sim.step_s;
     f.comm_s = sim.comm_s;
     for (int k = 0; k < LS_NACTION_KINDS; k++) f.kinds_s[k] = sim.kinds_s[k];
     ls_sim_free(&sim);

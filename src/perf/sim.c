@@ -343,6 +343,11 @@ ls_status ls_sim_run(const ls_plan *p, const ls_site *site, bool every, ls_sim *
     const follower *last = &w.all[0];
     for (int i = 1; i < w.n; i++)
         if (w.all[i].end > last->end) last = &w.all[i];
+    s.least_s = s.most_s = last->compute_s;
+    for (int i = 0; i < w.n; i++) {
+        s.least_s = fmin(s.least_s, w.all[i].compute_s);
+        s.most_s = fmax(s.most_s, w.all[i].compute_s);
+    }
     s.step_s = w.now;
     s.compute_s = last->compute_s;
     s.exposed_s = w.now - last->compute_s;

@@ -207,6 +207,8 @@ static void test_plan(void **state) {
 static void test_bench(void **state) {
     (void)state;
     expect("bench train configs/tiny.yaml -n 2 --steps 3", 0, "of the measured FMA peak of ");
+    expect("bench train configs/tiny.yaml -n 2 --steps 1 --set parallel.mesh.pipe=2", 0,
+           "of the worker that waits most");
     expect("bench train configs/tiny.yaml -n 1 --steps 1 --set train.compute=bf16", 0,
            "of the measured FMA peak in bf16 of ");
     expect("bench generate configs/tiny.yaml --tokens 70", 0, "of a sum over memory");

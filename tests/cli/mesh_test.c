@@ -30,6 +30,9 @@ static void test_table(void **state) {
     expect("plan configs/tiny.yaml -n 2 --set parallel.mesh.pipe=2 --set parallel.schedule=zb-v "
            "--set parallel.chunks=2",
            0, ", of parameters");
+    expect("plan configs/tiny.yaml -n 2 --set parallel.mesh.pipe=2 --machine "
+           "configs/machines/a100.yaml",
+           0, "of the worker that waits most");
 }
 
 /* The small config, with `mesh: auto` as YAML has it. */

@@ -1,5 +1,5 @@
 /* forecast_test.c - a forecast and a fit count the same memory, for the same values of
- * parallel.zero; a forecast overlaps communication where a run would. */
+ * parallel.zero; a forecast overlaps communication where a run would; a published step is predicted. */
 #include "perf/forecast.h"
 
 #include "perf/round_machine.h"
@@ -157,9 +157,36 @@ static void test_backups(void **state) {
     assert_same_step(&with, &without);
 }
 
+/* A step of Megatron-LM's GPT of 22 billion parameters on 8 A100 GPUs with full recomputation: 1.42 s
+ * (Korthikanti et al., arXiv 2205.05198, table 5). */
+static void test_published(void **state) {
+    (void)state;
+    static const char *const sets[] = {
+        "model.layers=48",       "model.width=6144",        "model.heads=64",
+        "model.context=2048",    "model.vocab=51200",       "train.batch=4",
+        "train.micro_batch=4",   "train.compute=bf16",      "train.virtual_workers=1",
+        "parallel.recompute=2",  "parallel.bucket_mb=1000", "parallel.tensor_virtual=8",
+        "parallel.mesh.tensor=8"};
+    ls_config c = config_with("optim.warmup=0");
+    ls_machine a100;
+    ls_layout l;
+    ls_forecast f;
+    ls_error e;
+    for (size_t k = 0; k < sizeof sets / sizeof *sets; k++)
+        assert_ls_ok(ls_config_set(&c, sets[k], &e), e);
+    assert_ls_ok(ls_machine_read("configs/machines/a100.yaml", &a100, &e), e);
+    assert_ls_ok(ls_layout_make(&c, 8, NULL, &l, &e), e);
+    const ls_forecast_world w = {.machine = &a100};
+    assert_ls_ok(ls_forecast_plan(&c, &l.plan, &w, &f, &e), e);
+    if (f.step_s < 0.85 * 1.42 || f.step_s > 1.15 * 1.42) fail_msg("%g s, not 1.42", f.step_s);
+    ls_layout_free(&l);
+    ls_machine_free(&a100);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_memory),
                                        cmocka_unit_test(test_hosts), cmocka_unit_test(test_overlap),
-                                       cmocka_unit_test(test_backups)};
+                                       cmocka_unit_test(test_backups),
+                                       cmocka_unit_test(test_published)};
     return cmocka_run_group_tests(tests, make_machine, free_machine);
 }

@@ -535,6 +535,23 @@ static double passes_s(const ls_plan *p, const ls_site *site, int micros) {
     return last;
 }
 
+/* Of the three workers the one that computes least and the one that computes most. */
+static void check_computing(const ls_sim *sim) {
+    double seconds[3] = {0}, least = INFINITY, most = 0;
+    for (int i = 0; i < sim->nspans; i++) {
+        const ls_span *x = &sim->spans[i];
+        if (x->lane == LS_LANE_COMPUTE)
+            seconds[x->worker] += (double)(x->end_ns - x->begin_ns) / 1e9;
+    }
+    for (int i = 0; i < 3; i++) {
+        least = fmin(least, seconds[i]);
+        most = fmax(most, seconds[i]);
+    }
+    assert_true(fabs(sim->least_s - least) < 1e-3 * least);
+    assert_true(fabs(sim->most_s - most) < 1e-3 * most);
+    assert_true(sim->most_s < sim->step_s && sim->least_s < sim->most_s);
+}
+
 /* The simulated passes take as long as their schedule says: messages and what follows the passes
  * add little, as a layer is large here. With more micro-batches the bubble is a smaller part. */
 static void test_pipelines(void **state) {
@@ -567,6 +584,7 @@ static void test_pipelines(void **state) {
         if (end < want * 0.999 || end > want * 1.1)
             fail_msg("schedule %d, %d micro-batches: %g s, expected %g", way / 2, micros, end, want);
         share[way % 2] = (end - sim.compute_s) / end;
+        check_computing(&sim);
         ls_sim_free(&sim);
         ls_plan_free(&p);
     }
