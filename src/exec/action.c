@@ -780,7 +780,8 @@ void ls_exec_finish_comm(ls_exec *x, const ls_action *a) {
         finish_training(x);
     else
         finish_sync(x);
-    if (x->in->apart && !ls_exec_note_apart(x)) return;
+    bool trains = x->c.plan->c.task == LS_TASK_TRAIN;
+    if (x->in->apart && trains && !ls_exec_note_apart(x)) return;
     if (x->c.decided) decide(x);
 }
 

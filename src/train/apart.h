@@ -1,7 +1,8 @@
 /* apart.h - the steps that replicas make apart (exec/apart.h): how many in a row, and their results.
  *
  * After a step that all workers decide, they agree on a number of steps apart: none of these is
- * followed by anything that all take part in, as an exchange, an evaluation or a checkpoint, and
+ * followed by anything that all take part in, as an exchange, an evaluation or a checkpoint (rounds
+ * of gossip may be among neighbours alone), and
  * together they take no longer than half of survival.stop_s, since requests are answered between
  * steps that all decide. Then all get the results of these steps.
  */
@@ -27,8 +28,9 @@ typedef struct ls_apart_steps {
 struct ls_loop;
 struct ls_member;
 
-/* Steps after `steps` that may be apart, by the config. */
-int ls_apart_possible(const ls_config *, int64_t steps);
+/* Steps after `steps` that may be apart, by the config. survives: the run goes on without a worker
+ * that is lost. */
+int ls_apart_possible(const ls_config *, int64_t steps, bool survives);
 /* How many steps apart this worker wants to follow; the least that any wants is taken. */
 int ls_apart_wanted(const struct ls_loop *);
 /* All have agreed on the number. */

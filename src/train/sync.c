@@ -374,6 +374,8 @@ ls_status ls_sync_after(ls_member *m, const ls_step_in *in, const ls_step_out *o
                       .updates = due.updates,
                       .lr = averages ? 1 : c->sync.outer_lr,
                       .loss_scale = 1,
+                      .apart = in->apart,
+                      .certain = in->certain,
                       .training = in,
                       .trained = out};
     int64_t end = 3 * in->step + 3;

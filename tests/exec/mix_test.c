@@ -1,6 +1,7 @@
 /* mix_test.c - plans of gossip, run by threads: what a replica becomes is what the formula says, with
  * the same bits for any number of workers, any sharding and any cut of the buckets. */
 #include <math.h>
+#include <sched.h>
 #include <string.h>
 
 #include "base/random.h"
@@ -16,6 +17,8 @@ typedef struct job {
     ls_plan_config how;
     ls_plan plan;
     int rounds;
+    bool apart, slow;          /* rounds are decided by those who mix; worker 0 is slow */
+    atomic_int done[REPLICAS]; /* rounds that each worker has made */
     float *replicas; /* [1 + REPLICAS][nfloats] at the end, the first by Mean */
 } job;
 
@@ -44,7 +47,8 @@ static ls_status run_plan(const job *j, const ls_world *w, ls_plan_task task,
     ls_plan p;
     ls_exec *x = NULL;
     ls_step_out trained = {0}, out;
-    const ls_step_in in = {.lr = 1, .loss_scale = 1, .trained = &trained};
+    const ls_step_in in = {
+        .lr = 1, .loss_scale = 1, .trained = &trained, .apart = j->apart && task == LS_TASK_MIX};
     c.first = NULL;
     c.task = task;
     c.mix = mixing;
@@ -66,6 +70,14 @@ static ls_status run_plan(const job *j, const ls_world *w, ls_plan_task task,
     return LS_OK;
 }
 
+/* Worker 0 has not begun to mix. In the exponential graph its first neighbour waits for it, then
+ * those of the second round, of which each waits for worker 0 or for who waits for it, and so on. */
+static void await_others(const job *j) {
+    static const int most[REPLICAS] = {0, 0, 1, 1, 2, 2, 2, 2};
+    for (int i = 1; i < REPLICAS; i++)
+        while (atomic_load(&j->done[i]) < most[i]) sched_yield();
+}
+
 static ls_status work(ls_group *g, void *arg, ls_error *e) {
     job *j = arg;
     const ls_plan *p = &j->plan;
@@ -81,9 +93,11 @@ static ls_status work(ls_group *g, void *arg, ls_error *e) {
         for (size_t k = 0; k < n; k++) w.flat.of[0][(size_t)i * n + k] = value_at(i - 1, k);
     LS_TRY(ls_barrier(g, e));
     for (int i = 0; i < REPLICAS; i++) mixing.mass[i] = 1;
+    if (j->slow && rank == 0) await_others(j);
     for (int r = 0; r < j->rounds; r++) {
         ls_mixing_make(&j->gossip, r, mixing.mass, &mixing);
         LS_TRY(run_plan(j, &w, LS_TASK_MIX, &mixing, e));
+        if (rank < REPLICAS) atomic_fetch_add(&j->done[rank], 1);
     }
     LS_TRY(run_plan(j, &w, LS_TASK_MEAN, &mixing, e));
     LS_TRY(ls_barrier(g, e));
@@ -98,8 +112,11 @@ static ls_status work(ls_group *g, void *arg, ls_error *e) {
 static void run(job *j, const ls_gossip *g, int nworkers, int zero, size_t bucket_nbytes) {
     ls_error e = {0};
     int rounds = j->rounds;
+    bool apart = j->apart, slow = j->slow;
     memset(j, 0, sizeof *j);
     j->rounds = rounds;
+    j->apart = apart;
+    j->slow = slow;
     make_model(&j->model);
     j->gossip = *g;
     j->how = (ls_plan_config){.model = &j->model,
@@ -161,7 +178,7 @@ static void test_graphs(void **arg) {
                     assert_true(fabs((double)one.replicas[(size_t)(1 + i) * n + k] - x[i]) < 1e-6);
             }
             for (size_t i = 0; i < sizeof workers / sizeof *workers; i++) {
-                job many = {.rounds = ROUNDS};
+                job many = {.rounds = ROUNDS, .apart = i % 2 == 1};
                 run(&many, &g, workers[i], (int)i % 2, i < 3 ? 1 << 20 : 10000);
                 assert_memory_equal(many.replicas, one.replicas,
                                     (1 + REPLICAS) * n * sizeof(float));
@@ -203,11 +220,26 @@ static void test_ring(void **arg) {
     end(&j);
 }
 
+/* A slow worker holds up its neighbours of each round, and no others: with rounds that all decide, this
+ * would never end. */
+static void test_slow_worker(void **arg) {
+    (void)arg;
+    ls_gossip g = {LS_GRAPH_EXPONENTIAL, LS_GOSSIP_DPSGD, REPLICAS, 0};
+    job one = {.rounds = ROUNDS}, slow = {.rounds = ROUNDS, .apart = true, .slow = true};
+    run(&one, &g, 1, 0, 10000);
+    run(&slow, &g, REPLICAS, 0, 10000);
+    assert_memory_equal(slow.replicas, one.replicas,
+                        (1 + REPLICAS) * one.model.nfloats * sizeof(float));
+    end(&slow);
+    end(&one);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_graphs),
         cmocka_unit_test(test_exact),
         cmocka_unit_test(test_ring),
+        cmocka_unit_test(test_slow_worker),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
