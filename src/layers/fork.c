@@ -23,6 +23,11 @@ static void fork_part(ls_model *m, ls_value *x, int all, int first, int n, ls_va
     fork_part(m, high, all, first + n / 2, n - n / 2, out);
 }
 
+void ls_layers_fork_among(ls_model *m, ls_value *x, int all, int first, int n, ls_value **out) {
+    fork_part(m, x, all, first, n, out);
+    ls_build_slice(m, first, all);
+}
+
 void ls_layers_fork(ls_model *m, ls_value *x, int n, ls_value **out) {
     fork_part(m, x, n, 0, n, out);
     ls_build_slice(m, 0, n);

@@ -16,6 +16,8 @@ typedef struct llama {
     ls_sliced s;
     int64_t T;
     ls_value *positions; /* NULL: those of the rows */
+    /* [s.n] of slices that share a head of keys and values, which the first of them computes. */
+    ls_value *keys[LS_SLICES_MOST], *values[LS_SLICES_MOST];
 } llama;
 
 /* What a sample has: tokens to read, tokens to predict; and of a pair where its second text begins,
@@ -101,26 +103,57 @@ static ls_value *turn(const llama *f, ls_value *x, int64_t heads, const char *na
     return (ls_rope)(f->m, x, o);
 }
 
-/* The slice's heads of keys and values, and the heads of queries that share them. */
-static ls_value *attend(const llama *f, ls_value *x) {
+/* Where there are more slices than heads of keys and values: the slices that share one. */
+static int sharing(const llama *f) {
+    return f->s.n > f->a->kv_heads ? f->s.n / (int)f->a->kv_heads : 1;
+}
+
+/* Does the slice compute keys and values, also for those that share them? */
+static bool has_keys(const llama *f) { return f->s.k % sharing(f) == 0; }
+
+/* Products of the slice's heads of keys and values. */
+static void add_keys(llama *f, ls_value *x, int64_t heads) {
     const ls_architecture *a = f->a;
-    int64_t kv_heads = ls_sliced_count(&f->s, a->kv_heads), group = a->heads / a->kv_heads;
-    ls_sliced_part keys = {.units = a->kv_heads, .size = a->head_dim}, queries = keys;
-    bool plain = !a->qkv_bias;
-    queries.size *= group;
-    ls_value *q = widen(f, x, (ls_linear_options){.name = "q_proj", .no_bias = plain}, queries);
-    ls_value *k = widen(f, x, (ls_linear_options){.name = "k_proj", .no_bias = plain}, keys);
-    ls_value *v = widen(f, x, (ls_linear_options){.name = "v_proj", .no_bias = plain}, keys);
+    ls_sliced_part part = {.units = a->kv_heads, .size = a->head_dim};
+    ls_linear_options o = {.out = heads * a->head_dim, .no_bias = !a->qkv_bias};
+    if (!has_keys(f)) return;
+    o.name = "k_proj";
+    f->keys[f->s.k] = linear(f, x, o, part);
+    o.name = "v_proj";
+    f->values[f->s.k] = linear(f, x, o, part);
+}
+
+static void turn_keys(llama *f, int64_t heads) {
+    int k = f->s.k, share = sharing(f);
+    if (!has_keys(f)) return;
+    f->keys[k] = turn(f, norm_heads(f, f->keys[k], heads, "k_norm"), heads, "rope_k");
+    if (share == 1) return;
+    ls_layers_fork_among(f->m, f->keys[k], f->s.n, k, share, f->keys);
+    ls_layers_fork_among(f->m, f->values[k], f->s.n, k, share, f->values);
+}
+
+/* The slice's heads of keys and values, and the heads of queries that share them: a part of these, if
+ * several slices share a head of keys and values. */
+static ls_value *attend(llama *f, ls_value *x) {
+    const ls_architecture *a = f->a;
+    int64_t group = a->heads / a->kv_heads, units = sharing(f) > 1 ? a->heads : a->kv_heads;
+    int64_t kv_heads = sharing(f) > 1 ? 1 : ls_sliced_count(&f->s, a->kv_heads);
+    ls_sliced_part queries = {.units = units, .size = a->head_dim * (a->heads / units)};
+    ls_linear_options query = {.name = "q_proj", .no_bias = !a->qkv_bias};
+    ls_value *q = widen(f, x, query, queries);
+    add_keys(f, x, kv_heads);
     ls_sliced_name mine = ls_sliced_named(&f->s, "attention");
     ls_attention_options o = {.name = mine.text,
-                              .heads = kv_heads * group,
+                              .heads = sharing(f) > 1 ? ls_sliced_count(&f->s, a->heads)
+                                                      : kv_heads * group,
                               .kv_heads = kv_heads,
                               .causal = true,
-                              .values = v,
                               .positions = f->positions};
     if (a->window && a->window < f->T) o.window = a->window;
     q = turn(f, norm_heads(f, q, o.heads, "q_norm"), o.heads, "rope_q");
-    o.keys = turn(f, norm_heads(f, k, kv_heads, "k_norm"), kv_heads, "rope_k");
+    turn_keys(f, kv_heads);
+    o.keys = f->keys[f->s.k];
+    o.values = f->values[f->s.k];
     ls_linear_options out = {.name = "o_proj", .no_bias = !a->o_bias};
     return narrow(f, (ls_attention)(f->m, q, o), out, queries);
 }
@@ -135,10 +168,10 @@ static ls_value *feed(const llama *f, ls_value *x, int64_t units) {
     return narrow(f, (ls_silu_gate)(f->m, g, widen(f, x, up, hidden)), down, hidden);
 }
 
-static ls_value *feed_forward(const llama *f, ls_value *x) { return feed(f, x, f->a->ffn); }
+static ls_value *feed_forward(llama *f, ls_value *x) { return feed(f, x, f->a->ffn); }
 
 /* The sum of what the slices compute from x. */
-static ls_value *in_slices(llama *f, ls_value *x, ls_value *(*compute)(const llama *, ls_value *)) {
+static ls_value *in_slices(llama *f, ls_value *x, ls_value *(*compute)(llama *, ls_value *)) {
     ls_value *of[LS_SLICES_MOST];
     ls_sliced *s = &f->s;
     if (s->n == 1) return compute(f, x);
@@ -270,7 +303,8 @@ static ls_status check(const ls_architecture *a, ls_error *e) {
 ls_status ls_llama_create(const ls_config *c, ls_model *m_p, ls_error *e) {
     ls_model m = {0};
     ls_architecture a = ls_llama_architecture(c);
-    ls_sliced_sizes sizes = {.kv_heads = a.kv_heads, .vocab = a.vocab, .experts = a.experts};
+    ls_sliced_sizes sizes = {
+        .heads = a.heads, .kv_heads = a.kv_heads, .vocab = a.vocab, .experts = a.experts};
     ls_sliced slices = {.m = &m, .n = (int)c->parallel.tensor_virtual};
     sizes.ffn = a.experts ? a.ffn * c->model.shared_experts : a.ffn;
     LS_TRY(check(&a, e));

@@ -26,7 +26,16 @@ ls_status ls_sliced_check(const ls_config *c, const ls_sliced_sizes *s, ls_error
         return ls_fail(e, LS_EINVAL, "parallel.tensor_virtual %lld: %s; set 1", (long long)n,
                        conflict);
     if (n == 1) return LS_OK;
-    if (s->kv_heads < most) most = s->kv_heads, what = "heads of keys and values";
+    bool shares = n > s->kv_heads && n <= s->heads && n % s->kv_heads == 0;
+    if (s->kv_heads < most && s->kv_heads < s->heads && !shares)
+        return ls_fail(
+            e, LS_EINVAL,
+            "parallel.tensor_virtual %lld: the model has %lld heads of keys and values and "
+            "%lld of queries, which slices divide, or share; set %lld or less, or a "
+            "multiple of it up to %lld",
+            (long long)n, (long long)s->kv_heads, (long long)s->heads, (long long)s->kv_heads,
+            (long long)s->heads);
+    if (s->heads < most) most = s->heads, what = "heads of keys and values";
     if (s->experts && s->experts < most) most = s->experts, what = "experts (model.experts)";
     if (s->ffn && s->ffn < most) most = s->ffn, what = "hidden units (model.ffn)";
     if (s->vocab < most) most = s->vocab, what = "tokens (model.vocab)";

@@ -21,9 +21,10 @@ typedef struct ls_sliced {
     int n, k; /* slices, and the one whose layers are being added */
 } ls_sliced;
 
-/* What can be cut into as many slices as these at most; 0: the model has none. */
+/* What can be cut into as many slices as these at most; 0: the model has none. A head of keys and values
+ * may be that of several slices, if all are that of as many. */
 typedef struct ls_sliced_sizes {
-    int64_t kv_heads, ffn, vocab, experts;
+    int64_t heads, kv_heads, ffn, vocab, experts;
 } ls_sliced_sizes;
 
 /* Refuses what the keys can't have together, or a model that can't be cut. */

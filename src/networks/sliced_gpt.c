@@ -101,7 +101,8 @@ static void build(gpt *g, const ls_config *c) {
 ls_status ls_sliced_gpt_create(const ls_config *c, ls_model *m_p, ls_error *e) {
     ls_model m = {0};
     int64_t C = c->model.width, heads = c->model.heads;
-    ls_sliced_sizes sizes = {.kv_heads = heads, .ffn = 4 * C, .vocab = c->model.vocab};
+    ls_sliced_sizes sizes = {
+        .heads = heads, .kv_heads = heads, .ffn = 4 * C, .vocab = c->model.vocab};
     LS_TRY(ls_sliced_check(c, &sizes, e));
     gpt g = {.s = {.m = &m, .n = (int)c->parallel.tensor_virtual},
              .T = c->model.context,

@@ -54,6 +54,7 @@ static void test_workers(void **state) {
     check_workers("--set parallel.tensor_virtual=3");
     check_workers(LLAMA "--set parallel.tensor_virtual=3 --set train.compute=bf16");
     check_workers(LLAMA "--set parallel.tensor_virtual=3 --set model.head=tied");
+    check_workers(LLAMA "--set model.kv_heads=1 --set parallel.tensor_virtual=4");
     check_workers(EXPERTS "--set model.shared_experts=1 --set model.expert_capacity=0.8");
 }
 
@@ -126,6 +127,7 @@ static void test_published(void **state) {
     check_experts();
     check_model("--set parallel.tensor_virtual=2");
     check_model(LLAMA "--set model.bias=qkv --set parallel.tensor_virtual=3");
+    check_model(LLAMA "--set model.bias=qkv --set parallel.tensor_virtual=6");
 }
 
 static void test_text(void **state) {

@@ -43,6 +43,13 @@ static ls_config experts_of(int64_t n) {
     return c;
 }
 
+/* Heads of keys and values that slices share, where there are more of these. */
+static ls_config shared_of(int64_t kv_heads, int64_t n) {
+    ls_config c = config_of(LS_MODEL_LLAMA, n);
+    c.model.kv_heads = kv_heads;
+    return c;
+}
+
 static ls_model model_of(const ls_config *c) {
     ls_model m = {0};
     ls_error e = {0};
@@ -115,6 +122,7 @@ static void compare_models(ls_config c, ls_dtype type, double most) {
     uint32_t *samples = fix_tokens((size_t)(SAMPLES * (c.model.context + 1)), c.model.vocab, 5);
     compute(&one, &c, samples, type);
     for (int n = 2; n <= SLICES; n++) {
+        if (c.model.kv_heads && n > c.model.kv_heads && n % c.model.kv_heads) continue;
         c.parallel.tensor_virtual = n;
         compute(&cut, &c, samples, type);
         check_weights(&one, &cut);
@@ -137,6 +145,9 @@ static void compare(int64_t kind, ls_head_kind head, ls_dtype type, double most)
 static void test_function(void **state) {
     (void)state;
     compare_models(experts_of(1), LS_F32, 1e-5);
+    compare_models(shared_of(1, 1), LS_F32, 1e-5);
+    compare_models(shared_of(2, 1), LS_F32, 1e-5);
+    compare_models(shared_of(2, 1), LS_BF16, 1e-2);
     compare(LS_MODEL_GPT2, LS_HEAD_TIED, LS_F32, 1e-5);
     compare(LS_MODEL_LLAMA, LS_HEAD_OWN, LS_F32, 1e-5);
     compare(LS_MODEL_LLAMA, LS_HEAD_TIED, LS_F32, 1e-5);
@@ -222,6 +233,8 @@ static void test_gradients(void **state) {
     (void)state;
     check_gradients(config_of(LS_MODEL_GPT2, 3));
     check_gradients(config_of(LS_MODEL_LLAMA, 3));
+    check_gradients(shared_of(1, 3));
+    check_gradients(shared_of(2, 4));
     ls_config c = experts_of(3);
     check_gradients(c);
     c.model.expert_capacity = 0.5;
@@ -259,6 +272,8 @@ static void test_decode(void **state) {
     (void)state;
     decode_model(experts_of(2), LS_F32);
     decode_model(experts_of(3), LS_BF16);
+    decode_model(shared_of(1, 3), LS_F32);
+    decode_model(shared_of(2, 4), LS_BF16);
     decode(LS_MODEL_GPT2, LS_F32, 2);
     decode(LS_MODEL_GPT2, LS_BF16, 3);
     decode(LS_MODEL_LLAMA, LS_F32, 3);
@@ -277,7 +292,13 @@ static void test_refused(void **state) {
     (void)state;
     ls_config c = config_of(LS_MODEL_LLAMA, 6);
     refused(&c,
+            "the model has 5 heads of keys and values and 10 of queries, which slices divide, or "
+            "share; set 5 or less, or a multiple of it up to 10");
+    c = config_of(LS_MODEL_GPT2, 6);
+    refused(&c,
             "the model has 5 heads of keys and values, and each slice needs one; set 5 or less");
+    c = config_of(LS_MODEL_LLAMA, 11);
+    refused(&c, "or a multiple of it up to 10");
     c.parallel.tensor_virtual = 5;
     c.model.ffn = 3;
     refused(&c, "the model has 3 hidden units (model.ffn)");
