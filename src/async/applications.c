@@ -54,6 +54,34 @@ ls_status ls_applications_cut(const char *run, int64_t steps, ls_error *e) {
     return s;
 }
 
+static bool is_from(const ls_line *line, int64_t first) {
+    ls_json *j = NULL;
+    int64_t step = 0;
+    if (!line->whole || line->too_long) return false;
+    if (ls_json_parse(line->text, line->nbytes, "a line", &j, NULL) != LS_OK) return false;
+    bool is_step = ls_json_integer(ls_json_get(j, "step"), &step);
+    ls_json_free(j);
+    return is_step && step > first;
+}
+
+int64_t ls_applications_count(const char *run, int64_t first) {
+    char *path = path_in(run);
+    ls_lines *l = NULL;
+    ls_line line;
+    bool there = true;
+    int64_t n = 0;
+    ls_status s = ls_file_exists(path) ? ls_lines_open(path, true, &l, NULL) : LS_EIO;
+    /* from the end of the file */
+    while (s == LS_OK && ls_lines_next(l, &line, &there, NULL) == LS_OK && there) {
+        bool counts = is_from(&line, first);
+        if (!counts && line.whole) break;
+        n += counts;
+    }
+    ls_lines_close(l);
+    free(path);
+    return n;
+}
+
 /* ---- writing ---- */
 
 static ls_status write_all(ls_applications *a, const ls_buf *line, ls_error *e) {
@@ -70,11 +98,10 @@ static ls_status write_all(ls_applications *a, const ls_buf *line, ls_error *e) 
     return LS_OK;
 }
 
-static ls_status write_part(ls_applications *a, const ls_async_board *b, int64_t steps, int64_t of,
-                            ls_error *e) {
+static ls_status write_part(ls_applications *a, const ls_applications_begin *b, ls_error *e) {
     ls_buf line = {0};
     ls_buf_printf(&line, "{\"begins\": %lld, \"of\": %lld, \"workers\": %d, \"shards\": [",
-                  (long long)steps, (long long)of, b->nworkers);
+                  (long long)b->steps, (long long)b->of, b->nworkers);
     for (int i = 0; i < b->nshards; i++)
         ls_buf_printf(&line, "%s%zu", i ? ", " : "", b->shards[i].end);
     ls_buf_printf(&line, "]}\n");
@@ -83,7 +110,7 @@ static ls_status write_part(ls_applications *a, const ls_async_board *b, int64_t
     return s;
 }
 
-ls_status ls_applications_open(const char *run, const ls_async_board *b, int64_t steps, int64_t of,
+ls_status ls_applications_open(const char *run, const ls_applications_begin *b,
                                ls_applications **a_p, ls_error *e) {
     ls_applications *a = LS_NEW(ls_applications);
     a->path = path_in(run);
@@ -92,7 +119,7 @@ ls_status ls_applications_open(const char *run, const ls_async_board *b, int64_t
     if (a->file < 0)
         s = ls_fail(e, LS_EIO, "%s: can't be opened: %s", a->path, strerror(errno));
     else
-        s = write_part(a, b, steps, of, e);
+        s = write_part(a, b, e);
     if (s == LS_OK)
         *a_p = a;
     else
@@ -107,14 +134,11 @@ static void put_versions(const char *name, const int64_t *versions, int n, ls_bu
     ls_buf_printf(line, "]");
 }
 
-ls_status ls_applications_add(ls_applications *a, const ls_async_board *b, int worker,
-                              ls_error *e) {
-    const ls_async_slot *slot = &b->slots[worker];
+ls_status ls_applications_add(ls_applications *a, const ls_applications_line *l, ls_error *e) {
     ls_buf line = {0};
-    ls_buf_printf(&line, "{\"step\": %lld, \"worker\": %d", (long long)atomic_load(&slot->step) + 1,
-                  worker);
-    put_versions("base", slot->base, b->nshards, &line);
-    put_versions("at", slot->at, b->nshards, &line);
+    ls_buf_printf(&line, "{\"step\": %lld, \"worker\": %d", (long long)l->step + 1, l->worker);
+    put_versions("base", l->base, l->nshards, &line);
+    put_versions("at", l->at, l->nshards, &line);
     ls_buf_printf(&line, "}\n");
     ls_status s = write_all(a, &line, e);
     ls_buf_free(&line);

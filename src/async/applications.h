@@ -23,14 +23,31 @@
 /* Before a run resumes from step `steps`: cuts off the later lines, and one that is torn. */
 ls_status ls_applications_cut(const char *run, int64_t steps, ls_error *);
 
+/* How many steps from `first` on (counted from 0) have lines; 0 if the file can't be read. */
+int64_t ls_applications_count(const char *run, int64_t first);
+
 /* ---- writing ---- */
 
 typedef struct ls_applications ls_applications;
 
-/* Appends to the file, beginning with a line about the board's shards. */
-ls_status ls_applications_open(const char *run, const ls_async_board *, int64_t steps, int64_t of,
+/* What the line about shards says. */
+typedef struct ls_applications_begin {
+    const ls_async_shard *shards; /* [nshards] */
+    int nshards, nworkers;
+    int64_t steps, of;
+} ls_applications_begin;
+
+/* What a step's line says. */
+typedef struct ls_applications_line {
+    int64_t step; /* from 0 */
+    int worker, nshards;
+    const int64_t *base, *at; /* [nshards] */
+} ls_applications_line;
+
+/* Appends to the file, beginning with a line about shards. */
+ls_status ls_applications_open(const char *run, const ls_applications_begin *,
                                ls_applications **a_p, ls_error *);
-ls_status ls_applications_add(ls_applications *, const ls_async_board *, int worker, ls_error *);
+ls_status ls_applications_add(ls_applications *, const ls_applications_line *, ls_error *);
 /* Before a checkpoint: what was added is on the disk. */
 ls_status ls_applications_sync(ls_applications *, ls_error *);
 void ls_applications_close(ls_applications *); /* NULL is fine */

@@ -143,8 +143,14 @@ void ls_async_close(ls_async *a, bool over) {
 }
 
 ls_status ls_async_begin(ls_async *a, ls_error *e) {
+    const ls_async_board *b = a->crew.board;
+    const ls_applications_begin begin = {.shards = b->shards,
+                                         .nshards = b->nshards,
+                                         .nworkers = b->nworkers,
+                                         .steps = a->done,
+                                         .of = a->all};
     LS_TRY(ls_applications_cut(a->run, a->done, e));
-    return ls_applications_open(a->run, a->crew.board, a->done, a->all, &a->log, e);
+    return ls_applications_open(a->run, &begin, &a->log, e);
 }
 
 const ls_staleness *ls_async_staleness_of(const ls_async *a) { return &a->staleness; }
@@ -178,7 +184,9 @@ static void retain(ls_async *a, const ls_async_step *s) {
 static ls_status complete(ls_async *a, int worker, ls_error *e) {
     ls_async_slot *slot = &a->crew.board->slots[worker];
     ls_async_step s;
-    LS_TRY(ls_applications_add(a->log, a->crew.board, worker, e));
+    const ls_applications_line line = {atomic_load(&slot->step), worker, a->crew.board->nshards,
+                                       slot->base, slot->at};
+    LS_TRY(ls_applications_add(a->log, &line, e));
     describe(a, worker, &s);
     for (int i = 0; i < s.nshards; i++) ls_staleness_add(&a->staleness, s.staleness[i]);
     retain(a, &s);
@@ -226,9 +234,11 @@ static bool has_news(void *arg) {
     const ls_async *a = arg;
     ls_error none;
     if (ls_board_failed(a->crew.errors, &none) || ls_board_lost(a->crew.errors, &none)) return true;
+    int copy = atomic_load(&a->crew.board->copy);
+    if (copy == LS_ASYNC_COPY_WANTED && a->done == a->next) return true;
     for (int i = 0; i < a->crew.board->nworkers; i++) {
         const ls_async_slot *slot = &a->crew.board->slots[i];
-        if (ls_async_is_applied(a->crew.board, slot)) return true;
+        if (ls_async_is_complete(a->crew.board, slot)) return true;
         if (atomic_load(&slot->state) == LS_ASYNC_LOST) return true;
     }
     return false;
@@ -239,21 +249,45 @@ static ls_status check(ls_async *a, ls_error *e) {
     return ls_nursery_check(&a->nursery, e);
 }
 
+static bool is_lent(void *arg) {
+    const ls_async *a = arg;
+    return atomic_load(&a->crew.board->copy) != LS_ASYNC_COPY_DRAINED;
+}
+
+/* All gradients are applied, and logged: the gate sends the state to the host that is to have the
+ * copy. */
+static ls_status lend_state(ls_async *a, ls_error *e) {
+    enum { LOOK_NS = 100 * 1000 * 1000 };
+    ls_async_board *b = a->crew.board;
+    int wanted = LS_ASYNC_COPY_WANTED;
+    LS_TRY(ls_applications_sync(a->log, e));
+    atomic_store(&b->whole, a->done);
+    if (!atomic_compare_exchange_strong(&b->copy, &wanted, LS_ASYNC_COPY_DRAINED)) return LS_OK;
+    ls_bell_ring(&b->copy_bell);
+    while (!ls_bell_wait(&b->bell, is_lent, a, &a->crew.patience, LOOK_NS)) LS_TRY(check(a, e));
+    return LS_OK;
+}
+
 /* Until all steps that were given out are complete. */
 static ls_status run(ls_async *a, int64_t until, const ls_async_watch *w, ls_error *e) {
     enum { LOOK_NS = 100 * 1000 * 1000 };
     ls_async_board *b = a->crew.board;
     while (a->done < until) {
+        bool drains = atomic_load(&b->copy) == LS_ASYNC_COPY_WANTED;
         for (int i = 0; i < b->nworkers; i++) {
             ls_async_slot *slot = &b->slots[i];
-            if (ls_async_is_applied(b, slot)) LS_TRY(complete(a, i, e));
+            if (ls_async_is_complete(b, slot)) LS_TRY(complete(a, i, e));
             if (atomic_load(&slot->state) == LS_ASYNC_LOST) take_back(a, slot);
             if (w->stops(w->arg)) until = a->next;
-            bool more = a->nlost || a->next < until;
+            bool more = a->nlost || (!drains && a->next < until);
             if (more && atomic_load(&slot->state) == LS_ASYNC_IDLE) give(a, slot);
         }
         LS_TRY(tell(a, w, e));
         if (a->done == until) break;
+        if (drains && a->done == a->next) {
+            LS_TRY(lend_state(a, e));
+            continue;
+        }
         ls_bell_wait(&b->bell, has_news, a, &a->crew.patience, LOOK_NS);
         LS_TRY(check(a, e));
     }
@@ -262,6 +296,7 @@ static ls_status run(ls_async *a, int64_t until, const ls_async_watch *w, ls_err
 
 ls_status ls_async_run(ls_async *a, int64_t until, const ls_async_watch *w, int64_t *steps_p,
                        ls_error *e) {
+    atomic_store(&a->crew.board->whole, a->done);
     LS_TRY(run(a, until, w, e));
     *steps_p = a->done;
     return LS_OK;

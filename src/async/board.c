@@ -38,3 +38,8 @@ bool ls_async_is_applied(const ls_async_board *b, const ls_async_slot *slot) {
         if (!atomic_load(&slot->applied[i])) return false;
     return true;
 }
+
+bool ls_async_is_complete(const ls_async_board *b, const ls_async_slot *slot) {
+    if (!ls_async_is_applied(b, slot)) return false;
+    return atomic_load(&b->copy) != LS_ASYNC_COPY_PRESENT || atomic_load(&slot->copied);
+}

@@ -49,7 +49,25 @@ typedef struct ls_async_slot {
     int64_t base[LS_ASYNC_SHARDS]; /* the version of each shard that was pulled */
     int64_t at[LS_ASYNC_SHARDS];   /* and of each to which the gradient was applied */
     atomic_int applied[LS_ASYNC_SHARDS];
+    atomic_int copied; /* the copy has it (mirror.h) */
 } ls_async_slot;
+
+/* The copy of the shards on another host (sync.copies 2).
+ *
+ *     NONE ---> WANTED ---> DRAINED ---> PRESENT ---> NONE
+ *
+ *     NONE     there is none, or it is lost
+ *     WANTED   a host has come for it: no more batches are given out
+ *     DRAINED  all gradients are applied: the state is sent, and nobody changes it
+ *     PRESENT  a step is complete only when the copy has its gradient
+ *
+ * The gate makes all transitions but the one to DRAINED, which the coordinator makes. */
+typedef enum ls_async_copy {
+    LS_ASYNC_COPY_NONE,
+    LS_ASYNC_COPY_WANTED,
+    LS_ASYNC_COPY_DRAINED,
+    LS_ASYNC_COPY_PRESENT
+} ls_async_copy;
 
 typedef struct ls_async_board {
     int nworkers, nshards;
@@ -57,6 +75,9 @@ typedef struct ls_async_board {
     atomic_int over; /* the run is */
     ls_bell bell;    /* the coordinator's */
     atomic_llong turns;
+    atomic_int copy;    /* an ls_async_copy */
+    atomic_llong whole; /* steps that were complete at the latest stop, with no others */
+    ls_bell copy_bell;  /* the gate's, for the copy */
     ls_bell shard_bells[LS_ASYNC_SHARDS]; /* the servers' */
     ls_async_shard shards[LS_ASYNC_SHARDS];
     ls_async_slot slots[]; /* [nworkers] */
@@ -69,5 +90,7 @@ void ls_async_board_close(ls_async_board *);
 
 /* PUSHED, and all servers have applied it. */
 bool ls_async_is_applied(const ls_async_board *, const ls_async_slot *);
+/* And the copy has it, if there is one. */
+bool ls_async_is_complete(const ls_async_board *, const ls_async_slot *);
 
 #endif

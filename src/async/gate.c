@@ -56,9 +56,10 @@ static bool knows(const ls_frame *f) {
 static bool is_welcome(const ls_gate *gate, const ls_guest *g, ls_wire_role *role_p) {
     ls_wire_hello h;
     memcpy(&h, g->payload, sizeof h);
-    *role_p = h.role == LS_WIRE_STANDBY ? LS_WIRE_STANDBY : LS_WIRE_WORKER;
-    return h.protocol == LS_WIRE_PROTOCOL && h.result_nbytes == gate->result_nbytes &&
-           h.params_nbytes == gate->params_nbytes && h.grads_nbytes == gate->grads_nbytes;
+    *role_p = (ls_wire_role)h.role;
+    return h.role <= LS_WIRE_COPY && h.protocol == LS_WIRE_PROTOCOL &&
+           h.result_nbytes == gate->result_nbytes && h.params_nbytes == gate->params_nbytes &&
+           h.grads_nbytes == gate->grads_nbytes;
 }
 
 /* ---- one worker ---- */
@@ -131,30 +132,39 @@ static void serve_worker(envoy *v) {
     g->ops->leave(g->crew, v->place);
 }
 
-/* Shows the standby that this host lives, until the run is over. */
-static void serve_standby(const envoy *v) {
+/* Shows the standby that this host lives, until the run is over; or makes it the copy of the state,
+ * as soon as there is no other. *copies_p: it was. */
+static ls_status attend(const envoy *v, bool *copies_p, ls_error *e) {
     const ls_gate *g = v->gate;
-    ls_error e = {0};
-    ls_status s = introduce(v, &e);
-    if (s != LS_OK) return;
-    ls_log("a host that can take over has come from %s", v->name);
-    atomic_fetch_add(g->standbys, 1);
-    while (s == LS_OK && !g->ops->is_over(g->crew)) {
+    ls_status s = LS_OK;
+    while (!g->ops->is_over(g->crew)) {
+        *copies_p = v->role == LS_WIRE_COPY && g->ops->mirror(g->crew, v->c, g->silence_s, &s, e);
+        if (*copies_p) return s;
         usleep(BEAT_US);
-        s = ls_wire_is_lost(v->c) ? LS_EPEER : LS_OK;
-        if (s == LS_OK) s = ls_wire_send(v->c, LS_WIRE_BEAT, 0, NULL, 0, &e);
+        if (ls_wire_is_lost(v->c)) return ls_fail(e, LS_EPEER, "the connection is lost");
+        LS_TRY(ls_wire_send(v->c, LS_WIRE_BEAT, 0, NULL, 0, e));
     }
-    if (s == LS_OK)
+    return LS_OK;
+}
+
+static void serve_standby(const envoy *v) {
+    ls_error e = {0};
+    bool copies = false;
+    if (introduce(v, &e) != LS_OK) return;
+    ls_log("a host that can take over has come from %s", v->name);
+    atomic_fetch_add(v->gate->standbys, 1);
+    if (attend(v, &copies, &e) == LS_OK)
         ls_wire_send(v->c, LS_WIRE_END, 0, NULL, 0, &e);
     else
-        ls_log("the host at %s, which could take over, is lost", v->name);
-    atomic_fetch_sub(g->standbys, 1);
+        ls_log("the host at %s, which could take over, is lost (%s)%s", v->name, e.msg,
+               copies ? "; the run has one copy of its state" : "");
+    atomic_fetch_sub(v->gate->standbys, 1);
 }
 
 static void *envoy_main(void *arg) {
     envoy *v = arg;
     v->params = ls_alloc(v->gate->params_nbytes);
-    if (v->role == LS_WIRE_STANDBY)
+    if (v->role != LS_WIRE_WORKER)
         serve_standby(v);
     else
         serve_worker(v);
@@ -201,6 +211,7 @@ ls_status ls_gate_guard(const ls_gate *g, ls_error *e) {
                                  .most = LS_ASYNC_GUESTS};
     ls_guests gs;
     (void)e;
+    g->ops->reset(g->crew);
     leave_all(g);
     atomic_store(g->standbys, 0);
     ls_guests_open(&gs, &o);

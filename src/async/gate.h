@@ -35,6 +35,10 @@ typedef struct ls_gate_ops {
     void *(*result)(const void *crew, int place, const ls_wire_task *);
     void *(*gradient)(const void *crew, int place, const ls_wire_task *);
     void (*push)(const void *crew, int place, const ls_wire_task *);
+    /* sync.copies 2: sends a host the state, and what changes it, as long as it can (mirror.h). False:
+     * not to this one. And when a gate begins: there is no such host yet. */
+    bool (*mirror)(const void *crew, ls_conn *, double silence_s, ls_status *s_p, ls_error *);
+    void (*reset)(const void *crew);
     /* Its worker has gone, or nobody has it: a task that was not pushed goes to another worker. */
     void (*leave)(const void *crew, int place);
 } ls_gate_ops;

@@ -2,7 +2,7 @@
  * for which a thread of the gate pulls and pushes. */
 #include <time.h>
 
-#include "async/crew.h"
+#include "async/mirror.h"
 
 static ls_async_slot *slot_of(const void *crew, int place) {
     return &((const ls_async_crew *)crew)->board->slots[place];
@@ -81,4 +81,6 @@ const ls_gate_ops ls_gate_board = {.enter = enter,
                                    .result = result,
                                    .gradient = gradient,
                                    .push = push,
+                                   .mirror = ls_async_mirror,
+                                   .reset = ls_async_mirror_reset,
                                    .leave = leave};

@@ -50,6 +50,18 @@ static void push(const void *crew, int number, const ls_wire_task *t) {
     ls_clocks_complete(clocks_of(crew), number, &task);
 }
 
+/* The bits of a run do not depend on where it continues: no copy is needed. */
+static bool mirror(const void *crew, ls_conn *c, double silence_s, ls_status *s_p, ls_error *e) {
+    (void)crew;
+    (void)c;
+    (void)silence_s;
+    (void)s_p;
+    (void)e;
+    return false;
+}
+
+static void reset(const void *crew) { (void)crew; }
+
 static void leave(const void *crew, int number) { ls_clocks_leave(clocks_of(crew), number); }
 
 const ls_gate_ops ls_gate_clocks = {.enter = enter,
@@ -59,4 +71,6 @@ const ls_gate_ops ls_gate_clocks = {.enter = enter,
                                     .result = result,
                                     .gradient = gradient,
                                     .push = push,
+                                    .mirror = mirror,
+                                    .reset = reset,
                                     .leave = leave};

@@ -1,11 +1,9 @@
 /* remote.c - see remote.h. */
 #include "async/remote.h"
 
-#include <pthread.h>
-#include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "async/beats.h"
 #include "async/entry.h"
 #include "base/clock.h"
 
@@ -17,46 +15,8 @@ typedef struct remote {
     ls_conn *conn;
     ls_remote_job job;
     bool begun, over;
-    /* While `computes`, a thread shows on the connection that this process runs. */
-    pthread_t beats;
-    pthread_mutex_t lock;
-    bool computes;
+    ls_beats beats; /* while it computes */
 } remote;
-
-/* ---- signs of life ---- */
-
-static void *beat(void *arg) {
-    remote *r = arg;
-    int64_t ns = (int64_t)(r->c->heartbeat_s / 2 * 1e9);
-    for (;;) {
-        ls_error none = {0};
-        nanosleep(&(struct timespec){ns / 1000000000, ns % 1000000000}, NULL);
-        pthread_mutex_lock(&r->lock);
-        if (r->computes) ls_wire_send(r->conn, LS_WIRE_BEAT, 0, NULL, 0, &none);
-        pthread_mutex_unlock(&r->lock);
-    }
-    return NULL;
-}
-
-static void set_computes(remote *r, bool on) {
-    pthread_mutex_lock(&r->lock);
-    r->computes = on;
-    pthread_mutex_unlock(&r->lock);
-}
-
-static ls_status start_beats(remote *r, ls_error *e) {
-    pthread_mutex_init(&r->lock, NULL);
-    int failed = pthread_create(&r->beats, NULL, beat, r);
-    if (!failed) return LS_OK;
-    return ls_fail(e, LS_ENOMEM, "a thread can't be started: %s", strerror(failed));
-}
-
-static void stop_beats(remote *r) {
-    set_computes(r, false);
-    pthread_cancel(r->beats);
-    pthread_join(r->beats, NULL);
-    pthread_mutex_destroy(&r->lock);
-}
 
 /* ---- a connection ---- */
 
@@ -77,9 +37,9 @@ static ls_status do_task(remote *r, ls_error *e) {
     LS_TRY(ls_wire_take(r->conn, &f, LS_WIRE_TASK, &t, sizeof t, e));
     if (t.has_params)
         LS_TRY(ls_wire_receive(r->conn, LS_WIRE_PARAMS, 0, r->job.params, c->params_nbytes, e));
-    set_computes(r, true);
+    ls_beats_set(&r->beats, r->conn);
     ls_status s = r->job.compute(c->arg, &t, e);
-    set_computes(r, false);
+    ls_beats_set(&r->beats, NULL);
     LS_TRY(s);
     LS_TRY(ls_wire_send(r->conn, LS_WIRE_RESULT, f.tag, r->job.result, c->result_nbytes, e));
     return ls_wire_send(r->conn, LS_WIRE_GRADIENT, f.tag, r->job.gradient, c->grads_nbytes, e);
@@ -118,10 +78,10 @@ ls_status ls_remote_work(const ls_remote_config *c, ls_error *e) {
                                     .params_nbytes = c->params_nbytes,
                                     .grads_nbytes = c->grads_nbytes};
     LS_TRY(ls_entry_open(&r.entry, e));
-    ls_status s = start_beats(&r, e);
+    ls_status s = ls_beats_open(&r.beats, c->heartbeat_s / 2, e);
     if (s == LS_OK) {
         s = work(&r, e);
-        stop_beats(&r);
+        ls_beats_close(&r.beats);
     }
     ls_entry_close(&r.entry);
     return s;

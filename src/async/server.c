@@ -49,6 +49,7 @@ static void apply(const server *s, const ls_compute *c) {
     ls_async_apply(&crew->parameters, shard, &push, slot->at[s->shard], c);
     atomic_store(&slot->applied[s->shard], 1);
     ls_bell_ring(&b->bell);
+    if (atomic_load(&b->copy) == LS_ASYNC_COPY_PRESENT) ls_bell_ring(&b->copy_bell);
 }
 
 ls_status ls_async_serve(const ls_async_crew *crew, int shard, ls_error *e) {

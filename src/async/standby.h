@@ -3,18 +3,25 @@
  *
  * The first host has the lock of the run directory (storage/lock.h). If its connection is lost and
  * does not come back for a few heartbeats, and nobody has the lock, it is gone: a host that is
- * paused, or that can't be reached from here alone, has it still.
+ * paused, or that can't be reached from here alone, has it still. With sync.copies 2, a standby that
+ * has no copy of the state waits twice as long, so one that has it comes first.
  */
 #ifndef LS_ASYNC_STANDBY_H
 #define LS_ASYNC_STANDBY_H
 
 #include "async/entry.h"
+#include "async/shard_copy.h"
 
 typedef struct ls_standby_config {
     ls_entry entry; /* not open yet */
     const char *run;
+    /* With sync.copies 2, called once there is a first host with the same settings: opens the copy
+     * that this one is to have; the caller closes it. Else NULL. */
+    ls_status (*begin)(void *arg, ls_shard_copy **copy_p, ls_error *);
+    void *arg;
     double silence_s;  /* without a sign of life for longer, the first host is lost */
     double patience_s; /* without a connection for longer, it gives up */
+    double heartbeat_s;
 } ls_standby_config;
 
 /* Watches until the run is over (*lost_p: false), or until the first host is lost. LS_EPEER: it

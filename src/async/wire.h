@@ -12,7 +12,13 @@
  *     GRADIENT  of the task             -->            and so on
  *                                       <--  END       the run is over
  *
- * A standby (standby.h) computes nothing: after READY it gets BEATs until the END.
+ * A standby (standby.h) computes nothing: after READY it gets BEATs until the END. One that is to have
+ * the copy (sync.copies 2) gets the state, and then gradients in batches:
+ *
+ *     copy (shard_copy.h)                    host of the servers (mirror.h)
+ *                                       <--  STATE, FLAT of each buffer
+ *                                       <--  APPLIED, GRADIENT   of each step of a batch
+ *     HAVE      the whole batch         -->                      and so on
  */
 #ifndef LS_ASYNC_WIRE_H
 #define LS_ASYNC_WIRE_H
@@ -28,12 +34,17 @@ typedef enum ls_wire_kind {
     LS_WIRE_BEAT,
     LS_WIRE_RESULT,
     LS_WIRE_GRADIENT,
-    LS_WIRE_END
+    LS_WIRE_END,
+    LS_WIRE_STATE,
+    LS_WIRE_FLAT,
+    LS_WIRE_APPLIED,
+    LS_WIRE_HAVE
 } ls_wire_kind;
 
 typedef enum ls_wire_role {
     LS_WIRE_WORKER,
-    LS_WIRE_STANDBY /* gets BEATs alone, and END (standby.h) */
+    LS_WIRE_STANDBY, /* gets BEATs alone, and END (standby.h) */
+    LS_WIRE_COPY     /* a standby that also gets the state, and what changes it (shard_copy.h) */
 } ls_wire_role;
 
 typedef struct ls_wire_hello {
@@ -52,6 +63,12 @@ typedef struct ls_wire_task {
 } ls_wire_task;
 
 enum { LS_WIRE_PROTOCOL = 2, LS_WIRE_SETTINGS_NBYTES = 16384 };
+
+/* What STATE says. */
+typedef struct ls_wire_state {
+    int64_t steps; /* complete, and no others */
+    int32_t nshards, nflat;
+} ls_wire_state;
 
 /* Blocks until all is sent, also the handshake. LS_EPEER: the connection is lost. */
 ls_status ls_wire_send(ls_conn *, ls_wire_kind, uint64_t tag, const void *data, size_t nbytes,

@@ -25,6 +25,7 @@ void ls_async_push_all(const ls_async_crew *c, int worker) {
         slot->at[i] = -1;
         atomic_store(&slot->applied[i], 0);
     }
+    atomic_store(&slot->copied, 0);
     atomic_store(&slot->turn, atomic_fetch_add(&b->turns, 1));
     atomic_store(&slot->state, LS_ASYNC_PUSHED);
     for (int i = 0; i < b->nshards; i++) ls_bell_ring(&b->shard_bells[i]);

@@ -150,6 +150,12 @@ static void print_async(const ls_config *c, const ls_plan *p, ls_buf *out) {
                   "Before it pulls %.3f MB of parameters, and afterwards it pushes %.3f MB of "
                   "gradients to the servers, which run Update (docs/async.md).",
                   (double)ls_plan_params_nbytes(p) / 1e6, (double)ls_plan_slot_nbytes(p) / 1e6);
+    if (c->sync.copies > 1)
+        ls_buf_printf(&line,
+                      " sync.copies 2: another host has the parameters and states once more, %.3f "
+                      "MB, and gets each gradient.",
+                      (double)(1 + ls_optim_nstates(&p->c.optim)) * (double)p->c.model->nfloats *
+                          4 / 1e6);
     ls_buf_printf(out, "\n");
     ls_buf_wrap(out, line.data, 0, 0);
     ls_buf_free(&line);

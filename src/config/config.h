@@ -332,6 +332,7 @@ typedef struct ls_config {
         int64_t deltas;      /* an ls_deltas_kind */
         double mixing;       /* this part of a replica's own parameters stays */
         int64_t servers;     /* 0: each worker serves a shard */
+        int64_t copies;      /* async: of the shards, on hosts that can take over */
         int64_t delay_aware; /* 1: on */
         int64_t staleness;   /* ssp: of the parameters that gradients are of, steps */
         int64_t staleness_drawn; /* 1: each from 0 to that */

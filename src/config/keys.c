@@ -494,6 +494,8 @@ const ls_config_key ls_config_keys[] = {
         "the common ones"),
     INT("sync.servers", sync.servers, 0, 64, 0, FREE,
         "async: processes that each serve a shard of the parameters; 0: each worker serves one"),
+    INT("sync.copies", sync.copies, 1, 2, 1, FREE,
+        "async: 2: a host with --join and --listen has a copy of the shards, and takes over with it"),
     ONE_OF("sync.delay_aware", sync.delay_aware, switches, FIXED,
            "async: on: the learning rate of a gradient is divided by its staleness"),
     INT("sync.staleness", sync.staleness, 0, LS_STALENESS_MOST, 1, FIXED,

@@ -545,6 +545,7 @@ static ls_status check_replicas(const ls_config *c, const char *where, ls_error 
 
 static ls_status check_sync(const ls_config *c, const char *where, ls_error *e) {
     const char *key = c->sync.servers       ? "sync.servers"
+                      : c->sync.copies > 1  ? "sync.copies"
                       : c->sync.delay_aware ? "sync.delay_aware"
                                             : NULL;
     bool replicas = ls_config_has_replicas(c);

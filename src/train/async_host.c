@@ -23,6 +23,7 @@
 #include "plan/memory.h"
 #include "storage/reference.h"
 #include "train/alone.h"
+#include "train/takeover.h"
 
 /* A worker of this host, in a process of its own. */
 typedef struct worker {
@@ -32,6 +33,7 @@ typedef struct worker {
     void *grads;             /* of one batch, or of one virtual worker */
     ls_async_gradient batch; /* sync.mode async */
     ls_async_result result;  /* and of it */
+    ls_shard_copy copy;      /* sync.copies 2: the standby\'s */
     ls_plan solo_plan;       /* sync.mode ssp */
     ls_solo solo;
     void *params;
@@ -168,6 +170,27 @@ static int work(const ls_host *h, const char *settings) {
 /* The exit code of a standby that has found the first host lost. */
 enum { LOST = 3 };
 
+static ls_status begin_copy(void *arg, ls_shard_copy **copy_p, ls_error *e) {
+    worker *w = arg;
+    ls_remote_job job;
+    LS_TRY(begin(w, &job, e));
+    LS_TRY(ls_shard_copy_open(&w->copy, &w->run->config, &w->alone->host.layout.plan,
+                              &w->alone->m.worlds[0], e));
+    *copy_p = &w->copy;
+    return LS_OK;
+}
+
+/* Leaves the run directory for this host to go on. */
+static ls_status take_over(worker *w, ls_error *e) {
+    if (w->run->config.sync.copies < 2) return LS_OK;
+    if (w->copy.plan && w->copy.steps >= 0) {
+        LS_TRY(read_reference(w, e));
+        return ls_takeover(w->alone, &w->copy, &w->batch, e);
+    }
+    ls_log("this host has no copy of the state: the run goes on from its newest checkpoint");
+    return LS_OK;
+}
+
 /* The same for the standby. */
 static int stand_by(const ls_host *h, const char *settings) {
     const ls_plan *p = &h->layout.plan;
@@ -175,18 +198,28 @@ static int stand_by(const ls_host *h, const char *settings) {
     worker w = {.run = h->run};
     ls_error e = {0};
     size_t result = 0;
-    bool lost = false;
+    bool lost = false, copies = c->sync.copies > 1;
     ls_status s = result_nbytes(&w, p, &result, &e);
     ls_standby_config sc = {.entry = {.addresses = h->run->join, .settings = settings},
                             .run = h->run->dir,
+                            .begin = copies ? begin_copy : NULL,
+                            .arg = &w,
                             .silence_s = LS_GATE_SILENCE * c->survival.heartbeat_s,
-                            .patience_s = c->survival.rejoin_s};
+                            .patience_s = c->survival.rejoin_s,
+                            .heartbeat_s = c->survival.heartbeat_s};
     sc.entry.hello = (ls_wire_hello){.protocol = LS_WIRE_PROTOCOL,
-                                     .role = LS_WIRE_STANDBY,
+                                     .role = copies ? LS_WIRE_COPY : LS_WIRE_STANDBY,
                                      .result_nbytes = (uint32_t)result,
                                      .params_nbytes = ls_plan_params_nbytes(p),
                                      .grads_nbytes = ls_plan_slot_nbytes(p)};
-    if (s == LS_OK) s = ls_standby_watch(&sc, &lost, &e);
+    while (s == LS_OK) {
+        s = ls_standby_watch(&sc, &lost, &e);
+        if (s != LS_OK || !lost) break;
+        s = take_over(&w, &e);
+        if (s != LS_EINVAL) break;
+        ls_log("%s", e.msg); /* another host has taken the lock: it takes over */
+        s = LS_OK;
+    }
     if (s != LS_OK) ls_log("%s", e.msg);
     return s != LS_OK ? 1 : lost ? LOST : 0;
 }

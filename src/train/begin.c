@@ -115,7 +115,7 @@ ls_status ls_begin_folder(ls_loop *l, ls_error *e) {
 }
 
 ls_status ls_begin_is_over(ls_loop *l, bool *over_p, ls_error *e) {
-    int32_t lacks = l->steps == l->run->config.train.steps && !l->run->nasync && l->folder &&
+    int32_t lacks = l->steps == l->run->config.train.steps && l->folder &&
                     ls_history_lacks_evaluation(l->run->dir, l->steps);
     LS_TRY(ls_broadcast(l->m.group, &lacks, 1, LS_I32, 0, e));
     *over_p = !lacks;

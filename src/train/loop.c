@@ -211,6 +211,7 @@ static ls_status one_step(ls_loop *l, ls_error *e) {
 static bool is_unevaluated(const ls_loop *l) {
     const ls_config *c = &l->run->config;
     bool due = l->steps > 0 && is_due(c->train.eval_every, l->steps);
+    if (due && l->run->nasync && ls_history_lacks_evaluation(l->run->dir, l->steps)) return true;
     return due && ls_best_is_retained(c) && l->best.val_step != l->steps;
 }
 

@@ -76,6 +76,11 @@ ls_status ls_run_workers_async(ls_run *r, int asked, ls_error *e) {
                        "sync.mode %s: this command starts the workers of its host, and others join "
                        "when they come; start it without %s",
                        ssp ? "ssp" : "async", without);
+    if (r->config.sync.copies > 1 && !r->listen && !r->join)
+        return ls_fail(e, LS_EINVAL,
+                       "sync.copies %lld: the copy is on another host (--listen, --join); the "
+                       "shards of one host are in memory that its servers share: leave it out",
+                       (long long)r->config.sync.copies);
     r->nworkers = 1;
     if (ssp) return ls_run_workers_ahead(&r->config, asked, &r->nasync, e);
     r->nasync = asked ? asked : one_per_core(&r->config);

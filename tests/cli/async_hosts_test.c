@@ -104,34 +104,120 @@ static void test_servers(void **state) {
     check("servers");
 }
 
+/* A host with servers, one that can take over, and one more; from step 60 on the run is slow. */
+static void three(pair *p, host *c, const char *more) {
+    int port = free_port();
+    char line[1024], both[512];
+    p->port = free_port();
+    pace(p->run, 60);
+    p->a = start(p, "listen", 1, more);
+    snprintf(both, sizeof both, "--listen 127.0.0.1:%d %s", port, more);
+    p->b = start(p, "join", 1, both);
+    host_await(&p->a, "a host that can take over has come from");
+    snprintf(line, sizeof line,
+             "train configs/tiny.yaml -n 2 -o @/%s --join 127.0.0.1:%d,127.0.0.1:%d %s %s", p->run,
+             p->port, port, SETTINGS, more);
+    *c = host_start(line);
+    host_await(&p->a, "worker 3 has come from");
+    await_step(p->run, 60, &p->a);
+}
+
+static int run_in_folder(const char *shell, const char *run) {
+    char line[512];
+    snprintf(line, sizeof line, "cd %s && r=%s && %s", folder, run, shell);
+    return system(line);
+}
+
 /* The host of the servers is lost: a host that listens takes its place, and others find it. */
+static void take_over(pair *p, host *c) {
+    host_kill(&p->a);
+    assert_int_equal(run_in_folder("grep step $r/applications.jsonl >$r.log", p->run), 0);
+    host_await(&p->b, "the first host is lost: this one takes its place");
+    host_await(&p->b, "worker 2 has come from");
+    let_go(p->run);
+    host_expect(&p->b, 0, NULL);
+    host_expect(c, 0, NULL);
+    check(p->run);
+}
+
 static void test_taken_over(void **state) {
     (void)state;
-    pair p = {.run = "taken", .port = free_port()};
-    int port = free_port();
-    char line[1024];
-    pace("taken", 60);
-    p.a = start(&p, "listen", 1, "");
-    snprintf(line, sizeof line, "--listen 127.0.0.1:%d", port);
-    p.b = start(&p, "join", 1, line);
-    host_await(&p.a, "a host that can take over has come from");
-    snprintf(line, sizeof line,
-             "train configs/tiny.yaml -n 2 -o @/taken --join 127.0.0.1:%d,127.0.0.1:%d %s", p.port,
-             port, SETTINGS);
-    host c = host_start(line);
-    host_await(&p.a, "worker 3 has come from");
-    await_step("taken", 60, &p.a);
-    host_kill(&p.a);
-    host_await(&p.b, "the first host is lost: this one takes its place");
-    host_await(&p.b, "worker 2 has come from");
-    let_go("taken");
+    pair p = {.run = "taken"};
+    host c;
+    three(&p, &c, "");
+    take_over(&p, &c);
+}
+
+static const char COPY[] = "another host has a copy of the state";
+
+/* The copy is lost, and its host comes again, is stopped, and continues: the run goes on meanwhile. */
+static void test_copy_lost(void **state) {
+    (void)state;
+    pair p = {.run = "copy-lost"};
+    char more[512];
+    host c;
+    three(&p, &c, "--set sync.copies=2 --set survival.heartbeat_s=0.5");
+    host_await(&p.a, COPY);
+    host_kill(&p.b);
+    host_await(&p.a, "the run has one copy of its state");
+    snprintf(more, sizeof more,
+             "--listen 127.0.0.1:%d --set sync.copies=2 "
+             "--set survival.heartbeat_s=0.5",
+             free_port());
+    p.b = start(&p, "join", 1, more);
+    for (int k = 0; k < 6000 && host_count(&p.a, COPY) < 2; k++) sleep_ms(10);
+    pid_t pids[8];
+    int n = children_of(p.b.pid, pids, 8);
+    assert_int_equal(n, 2);
+    kill(p.b.pid, SIGSTOP);
+    for (int i = 0; i < n; i++) kill(pids[i], SIGSTOP);
+    for (int k = 0; k < 6000 && host_count(&p.a, "one copy of its state") < 2; k++) sleep_ms(10);
+    for (int i = 0; i < n; i++) kill(pids[i], SIGCONT);
+    kill(p.b.pid, SIGCONT);
+    for (int k = 0; k < 6000 && host_count(&p.a, COPY) < 3; k++) sleep_ms(10);
+    let_go("copy-lost");
+    host_expect(&p.a, 0, NULL);
     host_expect(&p.b, 0, NULL);
     host_expect(&c, 0, NULL);
-    check("taken");
+    assert_false(host_says(&p.b, "takes its place"));
+    check("copy-lost");
+}
+
+/* With a copy of the shards, what the lost host has logged is in the run. */
+static void test_copied(void **state) {
+    (void)state;
+    static const char ALL[] = "test -s $r.log && ! grep -vFxf $r/applications.jsonl $r.log";
+    static const char *const runs[] = {"copied", "copied-more"};
+    static const char *const more[] = {"--set sync.copies=2 --set checkpoint.every=0",
+                                       "--set sync.copies=2 --set checkpoint.every=0 "
+                                       "--set sync.servers=3 --set train.compute=bf16 "
+                                       "--set optim.optimizer=muon --set optim.ema=0.9"};
+    for (int i = 0; i < 2; i++) {
+        pair p = {.run = runs[i]};
+        host c;
+        three(&p, &c, more[i]);
+        host_await(&p.a, COPY);
+        if (i == 1) {
+            pid_t nursery = 0, pids[8];
+            int n = crew_of(p.a.pid, &nursery, pids, 8);
+            kill(pids[n - 1], SIGKILL); /* the gate: the copy begins again */
+            for (int k = 0; k < 6000 && host_count(&p.a, COPY) < 2; k++) sleep_ms(10);
+        }
+        take_over(&p, &c);
+        if (!host_says(&p.b, "and no step is lost that was logged"))
+            host_fail(&p.b, "its copy was not whole");
+        assert_int_equal(run_in_folder(ALL, p.run), 0);
+    }
 }
 
 static void test_refused(void **state) {
     (void)state;
+    expect_line("train configs/tiny.yaml -o @/none --set sync.mode=async --set sync.copies=2", 1,
+                "the copy is on another host (--listen, --join)");
+    expect_line("train configs/tiny.yaml -o @/none --set sync.mode=ssp --set sync.copies=2", 1,
+                "sync.copies is for sync.mode async");
+    expect("plan configs/tiny.yaml -n 2 --set sync.mode=async --set sync.copies=2", 0,
+           "another host has the parameters");
     pair p = {.run = "refused", .port = free_port()};
     pace("refused", 20);
     p.a = start(&p, "listen", 1, "");
@@ -151,7 +237,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two),        cmocka_unit_test(test_lost),
         cmocka_unit_test(test_gate),       cmocka_unit_test(test_servers),
-        cmocka_unit_test(test_taken_over), cmocka_unit_test(test_refused)};
+        cmocka_unit_test(test_taken_over), cmocka_unit_test(test_copied),
+        cmocka_unit_test(test_copy_lost),  cmocka_unit_test(test_refused)};
     setenv("LOCKSTEP_KEY", "a-secret-that-is-long-enough", 1);
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
