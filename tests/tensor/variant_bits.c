@@ -410,9 +410,13 @@ static void print_hashes(void) {
     for (int k = 0; k < n; k++) printf("hash %016" PRIx64 " %s\n", hashes[k], names[k]);
 }
 
-int main(void) {
+/* variant_bits [VARIANT]: of this variant alone, for its hashes. */
+int main(int argc, char **argv) {
     subject s[MAX_SUBJECTS];
-    int n = find_subjects(s);
+    int n = find_subjects(s), chosen = 0;
+    for (int i = 0; i < n; i++)
+        if (argc < 2 || strcmp(s[i].k->name, argv[1]) == 0) s[chosen++] = s[i];
+    n = chosen;
     unsetenv("LOCKSTEP_CPU");
     for (int i = 0; i < n; i++) {
         variant = s[i].k->name;
