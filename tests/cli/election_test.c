@@ -8,7 +8,7 @@
 #include "cli/hosts.h"
 #include "cluster/etcd_nodes.h"
 
-enum { HOSTS = 3, STEPS = 300 };
+enum { HOSTS = 3, STEPS = 200 };
 
 static etcd_nodes cluster = {.n = ETCD_NODES};
 static bool installed;
