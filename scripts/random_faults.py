@@ -7,8 +7,8 @@ Each run is trained twice: by one worker without faults, and by several workers,
 hosts with several workers each, which are killed, stopped, asked to leave, paused and scaled. The
 bits must be the same and the ledger clean. With --async runs are asynchronous, or of bounded
 staleness: their workers and servers are killed and stopped, and one worker must make the same bits
-again (of asynchronous runs by lockstep replay); with --hosts too, workers of other hosts take part.
-Prints one line for each run; if the run fails, also prints its logs, and its directory stays. A run's model (random_models.py) and settings depend on
+again (of asynchronous runs by lockstep replay). With --hosts too, any host may be lost, and another
+one takes its place. Prints one line for each run; if the run fails, also prints its logs, and its directory stays. A run's model (random_models.py) and settings depend on
 its seed alone, which counts from --seed; when faults hit also depends on time. Needs
 build/tests/libfaults.so (make build-tests), which delays the end of a run until all faults were
 injected.
@@ -162,7 +162,7 @@ REFUSED = ("parallel.mesh", "parallel.schedule", "parallel.chunks", "parallel.ze
            "parallel.accumulate=", "parallel.transport=", "survival.audit=", "survival.backup_workers=", "survival.copies=", "compress.")
 
 
-def make_async(bits, free):
+def make_async(bits, free, hosts):
     """The same settings for an asynchronous run, without those that it refuses."""
     bits = [s.replace("compute=f16", "compute=f32") for s in bits if not s.startswith(REFUSED)]
     free = [s for s in free if not s.startswith(REFUSED)]
@@ -170,7 +170,8 @@ def make_async(bits, free):
         most = random.choice([0, 1, 2, 5])
         return bits + ["sync.mode=ssp", "sync.staleness=%d" % most] + some((0.3, "sync.staleness_drawn=on")), free
     bits += ["sync.mode=async"] + some((0.3, "sync.delay_aware=on"))
-    return bits, free + ["sync.servers=%d" % random.choice([0, 0, 1, 3])]
+    return bits, free + ["sync.servers=%d" % random.choice([0, 0, 1, 3])] + \
+        (["sync.copies=%d" % random.choice([1, 2])] if hosts else [])
 
 
 def children(pid):
@@ -182,30 +183,41 @@ def children(pid):
     return found
 
 
+def free_addresses(n):
+    sockets = [socket.socket() for _ in range(n)]
+    for s in sockets:
+        s.bind(("127.0.0.1", 0))
+    addresses = ["127.0.0.1:%d" % s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return addresses
+
+
 class FaultyRun:
     """A run with faults."""
 
     def __init__(self, options, folder, V, workers, settings):
         self.options, self.folder, self.V, self.settings = options, folder, V, settings
         self.run = os.path.join(folder, "faulty")
-        self.done, self.logs, self.hangs, self.address = [], [], [], None
+        self.done, self.logs, self.hangs, self.addresses = [], [], [], []
         self.pace = self.run + ".pace"
         with open(self.pace, "w") as f:
             f.write("20\n")
         if len(workers) > 1:
-            with socket.socket() as s:
-                s.bind(("127.0.0.1", 0))
-                self.address = "127.0.0.1:%d" % s.getsockname()[1]
+            self.addresses = free_addresses(len(workers))
         self.n = workers
-        self.hosts = [self.start(i, n) for i, n in enumerate(workers)]
+        self.hosts = [self.start(i, n, i == 0) for i, n in enumerate(workers)]
 
-    def start(self, i, n):
-        how = []
-        if self.address:
-            how = ["--join", self.address]
-            if i == 0:
-                together = [] if self.options.asynchronous else ["--hosts", str(len(self.n))]
-                how = ["--listen", self.address] + together
+    def start(self, i, n, first=False, how=()):
+        how = list(how)
+        if self.addresses and first:
+            together = [] if self.options.asynchronous else ["--hosts", str(len(self.n))]
+            how += ["--listen", self.addresses[i]] + together
+        elif self.addresses and self.options.asynchronous:
+            others = [a for k, a in enumerate(self.addresses) if k != i]
+            how += ["--listen", self.addresses[i], "--join", ",".join(others)]
+        elif self.addresses:
+            how += ["--join", self.addresses[0]]
         self.logs.append(os.path.join(self.folder, "host-%d-%d.log" % (i, len(self.logs))))
         env = dict(os.environ, LD_PRELOAD=self.options.faults,
                    LOCKSTEP_KEY="the key of all hosts of the run")
@@ -216,10 +228,9 @@ class FaultyRun:
     def worker(self, i):
         pid = self.hosts[i].pid
         try:
-            if self.options.asynchronous and i > 0:
-                return random.choice(children(pid) or [None])
             if self.options.asynchronous:
-                return random.choice([x for child in children(pid) for x in children(child)] or [None])
+                own = children(pid)  # of a host that has joined: its workers; else what starts them
+                return random.choice([x for child in own for x in children(child)] or own or [None])
             with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
                 return random.choice(f.read().split() or [None])
         except OSError:
@@ -232,11 +243,12 @@ class FaultyRun:
         kinds = ["kill"] * 5 + ["stop", "leave", "scale"]
         if self.options.asynchronous:
             kinds = ["kill"] * 5 + ["stop"]
-        if self.address:
-            kinds += ["pause"] + (["lose"] if self.options.asynchronous else ["lose", "go"]) * (i > 0)
+        if self.addresses:
+            kinds += ["pause"]
+            kinds += ["lose"] if self.options.asynchronous else ["lose", "go"] * (i > 0)
         kind = random.choice(kinds)
         if host.poll() is not None:
-            if i == 0:
+            if i == 0 and not self.options.asynchronous:
                 return
             kind = "return"
         if kind in ("kill", "stop", "leave"):
@@ -262,7 +274,7 @@ class FaultyRun:
             host.wait()
             time.sleep(random.uniform(0, 1))
             self.hosts[i] = self.start(i, random.randint(1, 2))
-        self.done.append(kind + (" of host %d" % i if self.address else ""))
+        self.done.append(kind + (" of host %d" % i if self.addresses else ""))
 
     def wait(self, host):
         """Returns the exit code, or "hangs" if nothing was added to the metrics for two minutes."""
@@ -285,6 +297,10 @@ class FaultyRun:
         """Returns the exit codes."""
         os.unlink(self.pace)
         codes = [self.wait(host) for host in self.hosts]
+        if self.options.asynchronous and self.addresses and "hangs" not in codes:
+            # the last host to leave may have been lost when none knew enough to take its place
+            self.hosts.append(self.start(0, 2, True, ["--resume"]))
+            codes = [self.wait(self.hosts[-1])]
         for host in self.hosts:
             host.kill()
             host.wait()
@@ -326,7 +342,7 @@ def draw(options, folder):
         if options.replicas and model.has_batch_norm:
             continue
         if options.asynchronous:
-            bits, free = make_async(bits, free)
+            bits, free = make_async(bits, free, options.hosts)
         with open(config_of(folder + "/x"), "w") as f:
             json.dump(model.config, f)  # JSON is YAML as well
         plan = [options.lockstep, "plan", config_of(folder + "/x"), "-n", str(sum(workers))]
