@@ -31,19 +31,23 @@ static inline ls_value *sliced_experts(ls_model *m, ls_value *x) {
                                               "experts.4"};
     ls_moe_options o = {.experts = SLICED_EXPERTS, .per_token = 3, .width = 8, .balance = 0.1f};
     o.capacity = 0.8f;
-    ls_value *of[SLICES], *logits_of[SLICES], *y = ls_rms_norm(m, x, .name = "norm");
-    ls_value *logits = ls_layers_router(m, y, &o);
+    o.bias_rate = 0.01f;
+    ls_value *of[SLICES], *logits_of[SLICES], *scores_of[SLICES];
+    ls_value *y = ls_rms_norm(m, x, .name = "norm");
+    ls_router_values r = ls_layers_route(m, y, &o);
     ls_layers_fork(m, y, SLICES, of);
-    ls_layers_fork(m, logits, SLICES, logits_of);
+    ls_layers_fork(m, r.logits, SLICES, logits_of);
+    ls_layers_fork(m, r.scores, SLICES, scores_of);
     for (int k = 0; k < SLICES; k++) {
         ls_experts_slice own = {.name = names[k],
                                 .first = SLICED_EXPERTS * k / SLICES,
                                 .end = SLICED_EXPERTS * (k + 1) / SLICES};
         ls_build_slice(m, k, SLICES);
-        of[k] = ls_layers_experts_slice(m, of[k], logits_of[k], &o, own);
+        of[k] = ls_layers_experts_slice(m, of[k], (ls_router_values){logits_of[k], scores_of[k]},
+                                        &o, own);
     }
     y = ls_layers_join(m, of, SLICES);
-    ls_layers_router_balance(m, logits, &o);
+    ls_layers_router_balance(m, r, &o);
     return ls_add(m, x, y);
 }
 

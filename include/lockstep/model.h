@@ -366,7 +366,9 @@ ls_value *ls_silu_gate(ls_model *, ls_value *gate, ls_value *x);
  * takes ceil(capacity * T * per_token / experts) choices of a sample, those of the first rows, and the
  * others add nothing. `shared` further experts take all rows. balance: the
  * factor of an auxiliary loss of each sample for an even load, experts * sum(f p), with f the number
- * of choices of an expert for each row, and p the mean of its softmax.
+ * of choices of an expert for each row, and p the mean of its softmax. bias_rate: experts are chosen
+ * by the softmax and a bias; after a step that of an expert with more than an even part of the
+ * batch's choices is this much less, of one with fewer as much more (choice.bias [experts]).
  * Parameters: gate.weight [experts, C], in f32 products; experts.gate_proj and experts.up_proj
  * [experts, width, C], experts.down_proj [experts, C, width]; shared_experts.gate_proj.weight,
  * shared_experts.up_proj.weight and shared_experts.down_proj.weight. Jiang et al., "Mixtral of
@@ -379,6 +381,7 @@ typedef struct ls_moe_options {
     float balance;   /* 0: no such loss */
     float deviation; /* of initial weights; 0: 1 / sqrt(their inputs) */
     float capacity;  /* 0: none */
+    float bias_rate; /* 0: no biases */
 } ls_moe_options;
 ls_value *ls_moe(ls_model *, ls_value *x, ls_moe_options);
 

@@ -234,7 +234,7 @@ typedef struct ls_config {
         int64_t qk_norm;               /* 1: on */
         int64_t experts, experts_per_token, shared_experts;
         int64_t norm_topk; /* 0: on */
-        double router_aux_loss, expert_capacity;
+        double router_aux_loss, router_bias_rate, expert_capacity;
         int64_t head;                  /* an ls_head_kind */
         char hidden[LS_CONFIG_TEXT];   /* widths of layers, one a line; "": the kind's */
         char bottom[LS_CONFIG_TEXT];   /* the same of a DLRM's layers for numbers */
@@ -310,6 +310,7 @@ typedef struct ls_config {
         char state_dir[LS_CONFIG_TEXT];
         int64_t mesh;                 /* an ls_mesh_kind */
         int64_t mesh_data, mesh_pipe, mesh_tensor; /* workers; data 0: as many as there are */
+        int64_t mesh_expert;          /* 1: what others would mean is refused */
         int64_t tensor_virtual;       /* slices of products; mesh_tensor workers divide them */
         int64_t schedule;             /* an ls_pipeline_kind */
         int64_t chunks;               /* stages of a worker of a pipeline */

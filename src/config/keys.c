@@ -141,6 +141,9 @@ const ls_config_key ls_config_keys[] = {
     NUM("model.router_aux_loss", model.router_aux_loss, 0, 1000, 0.01, FIXED,
         "model.experts: factor of the auxiliary loss for an even load (router_aux_loss_coef of "
         "published configs)"),
+    NUM("model.router_bias_rate", model.router_bias_rate, 0, 1, 0, FIXED,
+        "model.experts: above 0: experts are chosen by the router's softmax and a bias, which each "
+        "step moves by this much towards an even load (usual: 0.001, with router_aux_loss 0)"),
     NUM("model.expert_capacity", model.expert_capacity, 0, 1000, 0, FIXED,
         "model.experts: above 0: in training an expert computes at most this factor times an even "
         "part of a sample's choices, the first ones; the others go without it"),
@@ -414,6 +417,9 @@ const ls_config_key ls_config_keys[] = {
         "workers of a pipeline, among which the model's layers are divided"),
     INT("parallel.mesh.tensor", parallel.mesh_tensor, 1, 64, 1, FREE,
         "workers among which the slices of each layer (parallel.tensor_virtual) are divided"),
+    INT("parallel.mesh.expert", parallel.mesh_expert, 1, 4096, 1, FREE,
+        "1: workers that divide the batch have the same experts; those that divide slices "
+        "(parallel.mesh.tensor) divide the experts"),
     INT("parallel.tensor_virtual", parallel.tensor_virtual, 1, 64, 1, FIXED,
         "gpt2, llama: slices into which the products of a layer are cut; they fix the order of "
         "summation and limit parallel.mesh.tensor"),

@@ -77,6 +77,12 @@ static ls_status check_experts(const ls_config *c, const char *where, ls_error *
                        "%s: model.shared_experts is %lld, and model.experts is 0; set that, e.g. "
                        "model.experts: 8",
                        where, (long long)c->model.shared_experts);
+    if (c->model.router_bias_rate > 0 && (!c->model.experts || *c->model.from))
+        return ls_fail(e, LS_EINVAL,
+                       "%s: model.router_bias_rate is %g, and %s; set it to 0",
+                       where, c->model.router_bias_rate,
+                       c->model.experts ? "published models (model.from) have no such biases"
+                                        : "model.experts is 0");
     if (c->model.expert_capacity > 0 && !c->model.experts)
         return ls_fail(e, LS_EINVAL,
                        "%s: model.expert_capacity is %g, and model.experts is 0; set that, e.g. "
@@ -590,6 +596,12 @@ static ls_status check_mesh(const ls_config *c, const char *where, ls_error *e) 
     const char *key = c->survival.audit            ? "survival.audit"
                       : c->survival.backup_workers ? "survival.backup_workers"
                                                    : NULL;
+    if (c->parallel.mesh_expert > 1)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: parallel.mesh.expert %lld: workers that divide the batch have the same "
+                       "experts; set 1, and let those that divide slices divide the experts: "
+                       "parallel.tensor_virtual and parallel.mesh.tensor, up to %lld (model.experts)",
+                       where, (long long)c->parallel.mesh_expert, (long long)c->model.experts);
     if (ls_config_ranks(c) == 1 || !key) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "%s: %s needs workers that have the whole model, and parallel.mesh divides it "

@@ -2,7 +2,7 @@
  * h = SiLU(gate . x) (up . x), and the weight w of the expert (routing.h), which is multiplied with
  * h.
  *
- * inputs: x [T, C], logits [T, E]. params: gate_proj, up_proj [N, F, C], down_proj [N, C, F] of N
+ * inputs: x [T, C], logits [T, E], and scores [T, E] where these choose. params: gate_proj, up_proj [N, F, C], down_proj [N, C, F] of N
  * experts: all E, or in a model of slices those of a slice. saved: gate . x and up . x [T * k, F]
  * each (k: at most N, and with a capacity as many as they take), by slot (routing.h), counted from
  * the first of these experts. The choice is computed again in backward. Outside of training nothing
@@ -260,7 +260,7 @@ static void activate_back_run(void *arg, int thread, int nthreads) {
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     mixture f = mixture_of(l, c);
-    ls_routing_choose(c->compute, c->x[1], &f.r);
+    ls_routing_choose(c->compute, c->x[1], l->ninputs > 2 ? c->x[2] : NULL, &f.r);
     clear_others(&f, c->y);
     for (int64_t e = f.own; e < f.end; e++) {
         begin_expert(&f, e);
@@ -291,7 +291,7 @@ static void backward_expert(mixture *f) {
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     mixture f = mixture_of(l, c);
-    ls_routing_choose(c->compute, c->x[1], &f.r);
+    ls_routing_choose(c->compute, c->x[1], l->ninputs > 2 ? c->x[2] : NULL, &f.r);
     if (c->dx[0]) clear_others(&f, c->dx[0]);
     if (leaves_out(&f)) memset(f.dweight, 0, (size_t)(f.r.rows * f.r.k) * sizeof *f.dweight);
     for (int64_t e = f.own; e < f.end; e++) {
@@ -299,6 +299,8 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
         backward_expert(&f);
     }
     if (c->dx[1]) ls_routing_back(c->compute, c->x[1], f.dweight, &f.r, c->dx[1]);
+    if (l->ninputs > 2 && c->dx[2])
+        memset(c->dx[2], 0, (size_t)(f.r.rows * f.r.experts) * sizeof(float));
 }
 
 static const ls_layer_ops ops = {.kind = "experts", .forward = forward, .backward = backward};
@@ -356,9 +358,10 @@ static void add_params(ls_model *m, ls_layer *l, const ls_moe_options *o) {
     }
 }
 
-ls_value *ls_layers_experts_slice(ls_model *m, ls_value *x, ls_value *logits,
+ls_value *ls_layers_experts_slice(ls_model *m, ls_value *x, ls_router_values r,
                                   const ls_moe_options *o, ls_experts_slice s) {
-    ls_layer *l = ls_build_layer(m, "experts", s.name, (ls_value *[]){x, logits}, 2);
+    ls_value *in[] = {x, r.logits, r.scores};
+    ls_layer *l = ls_build_layer(m, "experts", s.name, in, r.scores ? 3 : 2);
     if (!l) return ls_build_failed(m);
     int64_t k = o->per_token, F = o->width;
     double rows = (double)k * (double)(s.end - s.first) / (double)o->experts;
@@ -383,6 +386,6 @@ ls_value *ls_layers_experts_slice(ls_model *m, ls_value *x, ls_value *logits,
     return ls_build_value(m, x->dims);
 }
 
-ls_value *ls_layers_experts(ls_model *m, ls_value *x, ls_value *logits, const ls_moe_options *o) {
-    return ls_layers_experts_slice(m, x, logits, o, (ls_experts_slice){.end = o->experts});
+ls_value *ls_layers_experts(ls_model *m, ls_value *x, ls_router_values r, const ls_moe_options *o) {
+    return ls_layers_experts_slice(m, x, r, o, (ls_experts_slice){.end = o->experts});
 }

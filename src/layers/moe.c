@@ -1,5 +1,5 @@
 /* moe.c - a mixture of experts: a router (router.c), experts (experts.c), experts that all rows go
- * through, and the auxiliary loss for an even load (router_balance.c). */
+ * through, and for an even load an auxiliary loss (router_balance.c) and biases (router_bias.c). */
 #include "layers/moe.h"
 
 #include <math.h>
@@ -25,6 +25,8 @@ static bool check(ls_model *m, const ls_moe_options *o) {
         ls_build_fail(m, "moe: balance is %g; it is not negative", (double)o->balance);
     else if (!isfinite(o->capacity) || o->capacity < 0)
         ls_build_fail(m, "moe: capacity is %g; it is not negative", (double)o->capacity);
+    else if (!(o->bias_rate >= 0 && o->bias_rate <= 1))
+        ls_build_fail(m, "moe: bias_rate is %g; it is from 0 to 1", (double)o->bias_rate);
     else if (o->deviation < 0)
         ls_build_fail(m, "moe: deviation is %g; it is not negative", (double)o->deviation);
     return ls_build_is_good(m);
@@ -50,13 +52,19 @@ static ls_value *add_shared(ls_model *m, ls_value *x, const ls_moe_options *o) {
     return y;
 }
 
+ls_router_values ls_layers_route(ls_model *m, ls_value *x, const ls_moe_options *o) {
+    ls_router_values r = {.logits = ls_layers_router(m, x, o)};
+    if (o->bias_rate > 0) r.scores = ls_layers_router_bias(m, r.logits, o);
+    return r;
+}
+
 ls_value *ls_layers_moe(ls_model *m, ls_value *x, const ls_moe_options *o, bool measured) {
     if (!ls_build_is_good(m) || !check(m, o)) return ls_build_failed(m);
     if (o->name) (ls_scope)(m, "%s", o->name);
-    ls_value *logits = ls_layers_router(m, x, o);
-    ls_value *y = ls_layers_experts(m, x, logits, o);
+    ls_router_values r = ls_layers_route(m, x, o);
+    ls_value *y = ls_layers_experts(m, x, r, o);
     if (o->shared) y = (ls_add)(m, y, add_shared(m, x, o));
-    if (measured) ls_layers_router_balance(m, logits, o);
+    if (measured) ls_layers_router_balance(m, r, o);
     if (o->name) ls_scope_end(m);
     return y;
 }

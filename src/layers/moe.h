@@ -8,18 +8,26 @@
  * even if .balance is 0. */
 ls_value *ls_layers_moe(ls_model *, ls_value *x, const ls_moe_options *, bool measured);
 
-/* Its parts: logits [T, experts] of x [T, C]; the experts' weighted sum [T, C]; the auxiliary loss
- * for an even load. */
+/* What a router says of each row: its logits [T, experts], and where a bias changes the choice,
+ * scores [T, experts] of which the greatest choose; else NULL. */
+typedef struct ls_router_values {
+    ls_value *logits, *scores;
+} ls_router_values;
+
+/* Its parts: the router, of x [T, C]; the experts' weighted sum [T, C]; the auxiliary loss for an
+ * even load. */
+ls_router_values ls_layers_route(ls_model *, ls_value *x, const ls_moe_options *);
 ls_value *ls_layers_router(ls_model *, ls_value *x, const ls_moe_options *);
-ls_value *ls_layers_experts(ls_model *, ls_value *x, ls_value *logits, const ls_moe_options *);
-void ls_layers_router_balance(ls_model *, ls_value *logits, const ls_moe_options *);
+ls_value *ls_layers_router_bias(ls_model *, ls_value *logits, const ls_moe_options *);
+ls_value *ls_layers_experts(ls_model *, ls_value *x, ls_router_values, const ls_moe_options *);
+void ls_layers_router_balance(ls_model *, ls_router_values, const ls_moe_options *);
 
 /* The experts [first, end) alone, as a layer of this name: the sum of a row's choices among them. */
 typedef struct ls_experts_slice {
     const char *name; /* NULL: the kind's */
     int64_t first, end;
 } ls_experts_slice;
-ls_value *ls_layers_experts_slice(ls_model *, ls_value *x, ls_value *logits, const ls_moe_options *,
+ls_value *ls_layers_experts_slice(ls_model *, ls_value *x, ls_router_values, const ls_moe_options *,
                                   ls_experts_slice);
 
 /* To be called once all layers are added: the model notes the mean of the auxiliary losses, without

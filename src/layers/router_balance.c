@@ -114,7 +114,7 @@ static void run(void *arg, int thread, int nthreads) {
 }
 
 static void compute(job *j) {
-    ls_routing_choose(j->c->compute, j->c->x[0], &j->r);
+    ls_routing_choose(j->c->compute, j->c->x[0], j->l->ninputs > 1 ? j->c->x[1] : NULL, &j->r);
     ls_pool_run(j->c->compute->pool, run, j);
 }
 
@@ -128,13 +128,15 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     job j = job_of(l, c);
     j.begins = j.o->last;
     compute(&j);
+    if (l->ninputs > 1 && c->dx[1]) memset(c->dx[1], 0, (size_t)(j.r.rows * l->V) * sizeof(float));
 }
 
 static const ls_layer_ops ops = {
     .kind = "router_balance", .forward = forward, .backward = backward};
 
-void ls_layers_router_balance(ls_model *m, ls_value *logits, const ls_moe_options *o) {
-    ls_layer *l = ls_build_layer(m, "balance", NULL, &logits, 1);
+void ls_layers_router_balance(ls_model *m, ls_router_values r, const ls_moe_options *o) {
+    ls_value *in[] = {r.logits, r.scores}, *logits = r.logits;
+    ls_layer *l = ls_build_layer(m, "balance", NULL, in, r.scores ? 2 : 1);
     if (!l) return;
     l->ops = &ops;
     l->V = l->C = ls_value_last(logits);

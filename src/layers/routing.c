@@ -21,19 +21,19 @@ float *ls_routing_place(ls_routing *r, float *memory) {
 typedef struct job {
     const ls_compute *c;
     const ls_routing *r;
-    const float *logits, *dweight;
+    const float *logits, *scores, *dweight;
     float *dlogits;
 } job;
 
 /* ---- choosing ---- */
 
-/* Sets expert [k] to the experts with the greatest logits, in ascending order. */
-static void choose_experts(const ls_routing *r, const float *logits, int32_t *expert) {
+/* Sets expert [k] to the experts with the greatest scores, in ascending order. */
+static void choose_experts(const ls_routing *r, const float *scores, int32_t *expert) {
     bool chosen[LS_EXPERTS_MOST] = {false};
     for (int64_t i = 0; i < r->k; i++) {
         int64_t best = -1;
         for (int64_t e = 0; e < r->experts; e++)
-            if (!chosen[e] && (best < 0 || logits[e] > logits[best])) best = e;
+            if (!chosen[e] && (best < 0 || scores[e] > scores[best])) best = e;
         chosen[best] = true;
     }
     for (int32_t e = 0; e < (int32_t)r->experts; e++)
@@ -60,7 +60,7 @@ static void choose_run(void *arg, int thread, int nthreads) {
     ls_pool_share(r->rows, 16, thread, nthreads, &row, &end);
     for (; row < end; row++) {
         const float *logits = j->logits + row * r->experts;
-        choose_experts(r, logits, r->expert + row * r->k);
+        choose_experts(r, j->scores + row * r->experts, r->expert + row * r->k);
         weigh(j->c->k, r, logits, r->expert + row * r->k, r->weight + row * r->k);
     }
 }
@@ -105,9 +105,10 @@ static void sort(ls_routing *r) {
     }
 }
 
-void ls_routing_choose(const ls_compute *c, const float *logits, ls_routing *r) {
-    ls_pool_run_sized(c->pool, r->rows * r->experts * (r->k + 1), choose_run,
-                      &(job){.c = c, .r = r, .logits = logits});
+void ls_routing_choose(const ls_compute *c, const float *logits, const float *scores,
+                       ls_routing *r) {
+    job j = {.c = c, .r = r, .logits = logits, .scores = scores ? scores : logits};
+    ls_pool_run_sized(c->pool, r->rows * r->experts * (r->k + 1), choose_run, &j);
     if (r->capacity) drop(r);
     sort(r);
 }

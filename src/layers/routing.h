@@ -1,6 +1,6 @@
 /* routing.h - which experts compute a row, and with which weights.
  *
- * A row's experts are the k with the greatest logits; of equal ones those with lower numbers. Their
+ * A row's experts are the k with the greatest logits, or other scores (router_bias.c); of equal ones those with lower numbers. Their
  * weights are those of the softmax over all logits, or of the softmax over the chosen ones alone
  * (normalized). Each expert's rows are in their order, so a gradient of its weights is a chain over
  * samples and positions that does not depend on micro-batches.
@@ -38,8 +38,8 @@ float *ls_routing_place(ls_routing *, float *memory);
 /* The choices of a sample of T rows that an expert takes, with this factor: at least one. */
 int64_t ls_routing_capacity(float factor, int64_t T, int64_t experts, int64_t k);
 
-/* Chooses from logits [rows, experts], and sorts. */
-void ls_routing_choose(const ls_compute *, const float *logits, ls_routing *);
+/* Chooses from scores [rows, experts] (NULL: logits), weighs by logits [rows, experts], and sorts. */
+void ls_routing_choose(const ls_compute *, const float *logits, const float *scores, ls_routing *);
 
 /* dlogits [rows, experts] from the gradients dweight [rows, k], 0 of what is dropped. */
 void ls_routing_back(const ls_compute *, const float *logits, const float *dweight,

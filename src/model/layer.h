@@ -48,6 +48,9 @@ typedef struct ls_param {
      * Its "gradient" is the batch's value times the call's samples; an update makes it (1 -
      * momentum) p + momentum * the mean over the samples of the step's batch. */
     float momentum;
+    /* ... or where it balances, p less momentum if the sum over the batch is positive, and p plus
+     * momentum if it is negative. */
+    bool balances;
     unsigned char group;        /* number of its group of settings (optim/optimizer.h) */
     float init_std, init_value; /* N(0, init_std^2), or the constant where init_std is 0 */
     float init_bound;           /* above 0: uniform between -init_bound and init_bound instead */

@@ -213,7 +213,7 @@ static const ls_layer_entry entries[] = {
       {INT(ls_moe_options, experts, 1, MOST), INT(ls_moe_options, per_token, 1, MOST),
        INT(ls_moe_options, width, 1, MOST), INT(ls_moe_options, shared, 0, MOST),
        FLAG(ls_moe_options, normalize), REAL(ls_moe_options, balance, 0, 1e6),
-       REAL(ls_moe_options, capacity, 0, 1e6)}},
+       REAL(ls_moe_options, capacity, 0, 1e6), REAL(ls_moe_options, bias_rate, 0, 1)}},
      .add = add_moe},
     {{"multiply", NULL, {{0}}}, .add = add_multiply, .reads = LS_READS_MANY},
     {{"normalize",

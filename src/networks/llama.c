@@ -193,16 +193,18 @@ static ls_moe_options experts_of(const llama *f) {
                             .normalize = a->norm_topk,
                             .balance = (float)a->router_aux_loss,
                             .capacity = (float)f->c->model.expert_capacity,
+                            .bias_rate = (float)f->c->model.router_bias_rate,
                             .deviation = STD};
 }
 
 /* The slice's experts, and its hidden units of the shared ones. */
-static ls_value *mix_slice(const llama *f, ls_value *x, ls_value *logits, const ls_moe_options *o) {
+static ls_value *mix_slice(const llama *f, ls_value *x, ls_router_values r,
+                           const ls_moe_options *o) {
     const ls_sliced *s = &f->s;
     ls_sliced_name mine = ls_sliced_named(s, "experts");
     int64_t first = ls_sliced_first(s, o->experts), n = ls_sliced_count(s, o->experts);
     ls_experts_slice own = {.name = mine.text, .first = first, .end = first + n};
-    ls_value *y = ls_layers_experts_slice(f->m, x, logits, o, own);
+    ls_value *y = ls_layers_experts_slice(f->m, x, r, o, own);
     if (!o->shared) return y;
     (ls_scope)(f->m, "shared_experts");
     ls_value *shared = feed(f, x, o->shared * o->width);
@@ -210,22 +212,24 @@ static ls_value *mix_slice(const llama *f, ls_value *x, ls_value *logits, const 
     return (ls_add)(f->m, y, shared);
 }
 
-/* Slices divide the experts. All of them read the router's logits, and choose. */
+/* Slices divide the experts. All of them read what the router says, and choose. */
 static ls_value *mix_experts(llama *f, ls_value *x) {
     ls_moe_options o = experts_of(f);
-    ls_value *of[LS_SLICES_MOST], *logits_of[LS_SLICES_MOST];
+    ls_value *of[LS_SLICES_MOST], *logits_of[LS_SLICES_MOST], *scores_of[LS_SLICES_MOST] = {0};
     ls_sliced *s = &f->s;
     if (s->n == 1) return ls_layers_moe(f->m, x, &o, true);
-    ls_value *logits = ls_layers_router(f->m, x, &o);
+    ls_router_values r = ls_layers_route(f->m, x, &o);
     ls_layers_fork(f->m, x, s->n, of);
-    ls_layers_fork(f->m, logits, s->n, logits_of);
+    ls_layers_fork(f->m, r.logits, s->n, logits_of);
+    if (r.scores) ls_layers_fork(f->m, r.scores, s->n, scores_of);
     for (s->k = 0; s->k < s->n; s->k++) {
         ls_sliced_begin(s);
-        of[s->k] = mix_slice(f, of[s->k], logits_of[s->k], &o);
+        ls_router_values mine = {logits_of[s->k], scores_of[s->k]};
+        of[s->k] = mix_slice(f, of[s->k], mine, &o);
     }
     s->k = 0;
     ls_value *y = ls_layers_join(f->m, of, s->n);
-    ls_layers_router_balance(f->m, logits, &o);
+    ls_layers_router_balance(f->m, r, &o);
     return y;
 }
 

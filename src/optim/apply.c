@@ -33,8 +33,12 @@ void ls_optim_finish_range(const ls_optim_update *u, const ls_kernels *k, size_t
 
 /* A new running value; batch [n]: the sum over the samples of the batch's values. */
 static void update_running(const job *j, const ls_param *p, size_t from, size_t n, float *batch) {
+    float *x = j->u->flat.of[0] + from;
+    for (size_t i = 0; p->balances && i < n; i++)
+        x[i] += batch[i] < 0 ? p->momentum : batch[i] > 0 ? -p->momentum : 0;
+    if (p->balances) return;
     for (size_t i = 0; i < n; i++) batch[i] /= (float)j->u->step.samples;
-    j->k->ema((int64_t)n, p->momentum, batch, j->u->flat.of[0] + from);
+    j->k->ema((int64_t)n, p->momentum, batch, x);
 }
 
 /* Updates elements [from, to) of one parameter, at most LS_BLOCK. */

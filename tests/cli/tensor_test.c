@@ -55,7 +55,8 @@ static void test_workers(void **state) {
     check_workers(LLAMA "--set parallel.tensor_virtual=3 --set train.compute=bf16");
     check_workers(LLAMA "--set parallel.tensor_virtual=3 --set model.head=tied");
     check_workers(LLAMA "--set model.kv_heads=1 --set parallel.tensor_virtual=4");
-    check_workers(EXPERTS "--set model.shared_experts=1 --set model.expert_capacity=0.8");
+    check_workers(EXPERTS "--set model.shared_experts=1 --set model.expert_capacity=0.8 "
+                          "--set model.router_bias_rate=0.01");
 }
 
 static void test_resume(void **state) {
@@ -76,6 +77,8 @@ static void test_plan(void **state) {
     (void)state;
     expect("plan " SMALL EXPERTS "-n 2 --set parallel.mesh.tensor=2 --svg @/mesh.svg", 0,
            "0                0  0 to 1   0 to 2 ");
+    expect("plan " SMALL EXPERTS "-n 2 --set parallel.mesh.expert=2", 1,
+           "parallel.mesh.expert 2: workers that divide the batch have the same experts; set 1");
     shell_of_run(".", "grep -q 'slices 0 to 1 of 3; experts 0 to 2' mesh.svg");
     shell_of_run(".", "grep -q 'slice 2 of 3; experts 3 to 4' mesh.svg");
 }

@@ -67,8 +67,9 @@ static void router(const void *arg, double *const *x, double *const *params, dou
 
 static ls_value *build_experts(ls_model *m, ls_value **x, const void *arg) {
     const part *p = arg;
-    if (p->first == 0 && p->end == E) return ls_layers_experts(m, x[0], x[1], &p->o);
-    return ls_layers_experts_slice(m, x[0], x[1], &p->o,
+    if (p->first == 0 && p->end == E)
+        return ls_layers_experts(m, x[0], (ls_router_values){x[1], NULL}, &p->o);
+    return ls_layers_experts_slice(m, x[0], (ls_router_values){x[1], NULL}, &p->o,
                                    (ls_experts_slice){"slice", p->first, p->end});
 }
 
@@ -151,7 +152,7 @@ static void test_choice(void **state) {
     ls_routing r = {.rows = 3, .experts = 4, .k = 2, .normalized = true};
     assert_ls_ok(ls_compute_init(&c, 2, 1, &e), e);
     assert_ptr_equal(ls_routing_place(&r, memory), memory + sizeof memory / sizeof *memory);
-    ls_routing_choose(&c, logits, &r);
+    ls_routing_choose(&c, logits, NULL, &r);
     static const int32_t expert[] = {0, 1, 1, 3, 0, 2}, choice[] = {0, 4, 1, 2, 5, 3},
                          first[] = {0, 2, 4, 5, 6};
     assert_memory_equal(r.expert, expert, sizeof expert);
@@ -160,6 +161,47 @@ static void test_choice(void **state) {
     for (int i = 0; i < 6; i++) assert_int_equal(r.choice[r.slot[i]], i);
     assert_memory_equal(r.weight, even, sizeof even);
     ls_compute_close(&c);
+}
+
+/* Of 3 rows: the first chooses by biases alone, in the others they change nothing. */
+static void test_biases(void **state) {
+    (void)state;
+    const float logits[3 * 4] = {1, 1, 1, 1, /**/ 0, 9, 1, 9, /**/ 5, -1, 4, 0};
+    float bias[4] = {-0.1f, 0, 0.2f, 0.1f}, memory[3 * 2 * 4 + 4 + 1 + 3 * 4], y[12], dx[12];
+    float sums[4] = {0};
+    static const float chosen[] = {0, 0, 1, 1, /**/ 0, 1, 0, 1, /**/ 1, 0, 1, 0};
+    ls_moe_options o = {.experts = 4, .per_token = 2, .width = 8, .bias_rate = 0.5f};
+    ls_model m = {0};
+    ls_compute c;
+    ls_error e = {0};
+    ls_value *x = ls_affine(&m, ls_input(&m, "x", LS_F32, LS_DIMS(3, 4)), 1, 0);
+    probe_add(&m, ls_layers_router_bias(&m, x, &o));
+    assert_ls_ok(ls_build_finish(&m, &e), e);
+    assert_ls_ok(ls_compute_init(&c, 2, 1, &e), e);
+    const ls_layer *l = &m.layers[1];
+    assert_true(m.nparams == 1 && m.params[0].balances && m.params[0].momentum == 0.5f);
+    assert_string_equal(m.params[0].name, "choice.bias");
+    ls_layer_call call = {.compute = &c,
+                          .n = 1,
+                          .T = 3,
+                          .type = LS_F32,
+                          .params = bias,
+                          .grads = sums,
+                          .grads_start = true,
+                          .x = {logits},
+                          .y = y,
+                          .dx = {dx},
+                          .work = memory};
+    l->ops->forward(l, &call);
+    assert_memory_equal(y, chosen, sizeof chosen);
+    l->ops->backward(l, &call);
+    call.grads_start = false;
+    l->ops->backward(l, &call);
+    for (int i = 0; i < 12; i++) assert_true(dx[i] == 0);
+    static const float twice[] = {2 * (4 - 6), 2 * (4 - 6), 2 * (8 - 6), 2 * (8 - 6)};
+    assert_memory_equal(sums, twice, sizeof twice);
+    ls_compute_close(&c);
+    ls_model_free(&m);
 }
 
 /* ---- the auxiliary loss ---- */
@@ -177,7 +219,7 @@ static ls_model balance_model(float factor, float capacity) {
     ls_value *x = ls_affine(&m, ls_input(&m, "x", LS_F32, LS_DIMS(T, E)), 1, 0);
     ls_moe_options o = {.experts = E, .per_token = K, .width = F, .balance = factor};
     o.capacity = capacity;
-    ls_layers_router_balance(&m, x, &o);
+    ls_layers_router_balance(&m, (ls_router_values){x, NULL}, &o);
     probe_add(&m, x);
     ls_layers_note_loads(&m);
     assert_ls_ok(ls_build_finish(&m, &e), e);
@@ -330,6 +372,9 @@ static void negative(ls_model *m) {
 static void no_capacity(ls_model *m) {
     ls_moe(m, rows(m), .experts = 4, .per_token = 2, .width = 8, .capacity = -1);
 }
+static void fast_bias(ls_model *m) {
+    ls_moe(m, rows(m), .experts = 4, .per_token = 2, .width = 8, .bias_rate = 2);
+}
 static void image(ls_model *m) {
     ls_moe(m, ls_input(m, "x", LS_F32, LS_DIMS(2, 3, 4)), .experts = 4, .per_token = 2, .width = 8);
 }
@@ -342,16 +387,18 @@ static void test_refused(void **state) {
     layer_refused(no_width, "moe: width is 0; it is at least 1");
     layer_refused(negative, "moe: balance is -1; it is not negative");
     layer_refused(no_capacity, "moe: capacity is -1; it is not negative");
+    layer_refused(fast_bias, "moe: bias_rate is 2; it is from 0 to 1");
     layer_refused(image, "the input is [2, 3, 4]; [T, C] or [C] is needed");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_experts),    cmocka_unit_test(test_slices),
-        cmocka_unit_test(test_capacity),   cmocka_unit_test(test_router),
-        cmocka_unit_test(test_choice),     cmocka_unit_test(test_balance),
-        cmocka_unit_test(test_even_load),  cmocka_unit_test(test_dropped),
-        cmocka_unit_test(test_parameters), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_experts),  cmocka_unit_test(test_slices),
+        cmocka_unit_test(test_capacity), cmocka_unit_test(test_router),
+        cmocka_unit_test(test_biases),   cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_balance),  cmocka_unit_test(test_even_load),
+        cmocka_unit_test(test_dropped),  cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,9 +74,10 @@ static void print_wrong(void *arg, const ls_check_result *r) {
     if (r->wrong) print_error("%s: %s\n", r->layer->name, r->wrong);
 }
 
-static void check_gradients(double capacity) {
+static void check_gradients(double capacity, double bias_rate) {
     ls_config c = config_of(true);
     c.model.expert_capacity = capacity;
+    c.model.router_bias_rate = bias_rate;
     ls_model m = model_of(&c);
     ls_error e = {0};
     int nwrong = 0;
@@ -87,8 +88,8 @@ static void check_gradients(double capacity) {
 
 static void test_gradients(void **state) {
     (void)state;
-    check_gradients(0);
-    check_gradients(0.5);
+    check_gradients(0, 0);
+    check_gradients(0.5, 0.01);
 }
 
 /* After 1, 2 ... tokens: the whole text at once, and token after token. */
@@ -96,6 +97,7 @@ static void check_decode(ls_dtype type, int threads, bool norm_topk) {
     ls_config c = config_of(type == LS_F32);
     c.model.norm_topk = !norm_topk;
     c.model.expert_capacity = type == LS_F32 ? 0.25 : 0; /* nothing is dropped here */
+    c.model.router_bias_rate = type == LS_F16 ? 0.01 : 0;
     ls_model m = model_of(&c);
     ls_compute compute;
     fix_compute(&compute, &m, threads, NULL);
@@ -123,7 +125,7 @@ static void check_decode(ls_dtype type, int threads, bool norm_topk) {
         assert_memory_equal(got, want, sizeof want);
     }
     /* all but the unread rows of the embedding, and 3 of the 5 experts in each of 2 blocks */
-    size_t read = m.count - 299 * 24 - 2 * 3 * 3 * 20 * 24;
+    size_t read = m.count - 299 * 24 - (size_t)(2 * 3 * 3 * 20 * 24);
     assert_int_equal(ls_decode_weights_read(&decode), read * ls_dtype_size(type));
     free(infer.memory), free(decode.memory), free(values), free(half), free(text);
     ls_compute_close(&compute);
@@ -244,6 +246,67 @@ static void test_capacity(void **state) {
     same_dropped("train.compute=bf16");
 }
 
+/* ---- biases ---- */
+
+/* The part of the choices that an expert had in the first step. */
+static double load_of(const char *run, int expert) {
+    char *loads = loads_of(run), name[32];
+    snprintf(name, sizeof name, "router/load/%d\": ", expert);
+    const char *at = strstr(loads, name);
+    assert_non_null(at);
+    double load = atof(at + strlen(name));
+    free(loads);
+    return load;
+}
+
+/* After the first step each bias is the rate, with the sign that evens the loads out. */
+static void check_first_biases(const char *run) {
+    const char *sets[] = {"model.layers=1"};
+    char *path = NULL, *config = ls_format("%s/config.yaml", run);
+    ls_config c;
+    ls_model m = {0};
+    ls_error e = {0};
+    assert_ls_ok(ls_config_load(config, sets, 1, &c, &e), e);
+    assert_ls_ok(ls_network_create(&c, &m, &e), e);
+    assert_ls_ok(ls_checkpoint_newest(run, &path, NULL, &e), e);
+    float *values = fix_nans(m.nfloats);
+    ls_train_state s = {.model = &m, .flat = {1, {values}}};
+    assert_ls_ok(ls_checkpoint_load(path, &s, &e), e);
+    int nbiases = 0, n = 0;
+    for (int i = 0; i < m.nparams; i++) {
+        if (!m.params[i].balances) continue;
+        for (int k = 0; k < E; k++) {
+            double load = load_of(run, k), bias = (double)values[m.params[i].offset + (size_t)k];
+            double want = load > 1.0 / E ? -0.125 : load < 1.0 / E ? 0.125 : 0;
+            assert_true(bias == want);
+            n += want < 0;
+        }
+        nbiases++;
+    }
+    assert_true(nbiases == 1 && n > 0);
+    free(values), free(path), free(config);
+    ls_model_free(&m);
+}
+
+static void test_biases(void **state) {
+    (void)state;
+    char one[LS_HASH_TEXT], other[LS_HASH_TEXT];
+    const char *rate = "model.router_bias_rate=0.125", *no_loss = "model.router_aux_loss=0";
+    char *run = TRAIN(2, one, rate, no_loss, "train.steps=1", "optim.warmup=1", "model.layers=1");
+    check_first_biases(run);
+    free(run);
+    char *first =
+        TRAIN(1, one, rate, no_loss, "train.compute=f32", "parallel.zero=0", "train.micro_batch=1");
+    char *loads = loads_of(first);
+    run = TRAIN(3, other, rate, no_loss, "train.compute=f32", "parallel.zero=3",
+                "parallel.recompute=1");
+    assert_same(run, other, one, loads);
+    run = TRAIN(2, other, rate, no_loss, "train.micro_batch=2", "parallel.mesh.pipe=2",
+                "parallel.schedule=zb-h1");
+    assert_same(run, other, one, loads);
+    free(first), free(loads);
+}
+
 static void test_bits(void **state) {
     (void)state;
     char one[LS_HASH_TEXT], bf16[LS_HASH_TEXT], other[LS_HASH_TEXT];
@@ -286,6 +349,8 @@ static void test_refused(void **state) {
            "model.experts=4", "model.experts_per_token=5");
     REFUSE("model.shared_experts is 1, and model.experts is 0", "model.kind=llama",
            "model.shared_experts=1");
+    REFUSE("model.router_bias_rate is 0.5, and model.experts is 0", "model.kind=llama",
+           "model.router_bias_rate=0.5");
     REFUSE("model.expert_capacity is 1.5, and model.experts is 0", "model.kind=llama",
            "model.expert_capacity=1.5");
     REFUSE("experts have no biases; use none or attention", "model.kind=llama", "model.experts=4",
@@ -298,6 +363,7 @@ int main(void) {
         cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_decode),
         cmocka_unit_test_setup_teardown(test_bits, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_biases, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_capacity, make_folder, remove_folder),
         cmocka_unit_test(test_refused),
     };
