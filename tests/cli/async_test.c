@@ -3,7 +3,7 @@
 /* ctest: busy seconds=40 */
 #include "cli/crew.h"
 
-enum { STEPS = 200 };
+enum { STEPS = 120 };
 
 static const char START[] = "train configs/tiny.yaml -n %d -o @/%s --set train.steps=%d " SMALLER
                             "--set sync.mode=async --set train.eval_every=50 "
@@ -32,16 +32,16 @@ static void train(int workers, const char *run, const char *more) {
 static void check(const char *run) {
     char line[128];
     snprintf(line, sizeof line, "ckpt ledger @/%s", run);
-    expect(line, 0, ": clean: 200 steps");
+    expect(line, 0, ": clean: 120 steps");
     snprintf(line, sizeof line, "replay @/%s", run);
-    expect(line, 0, ": the same bits after 200 steps by one worker");
+    expect(line, 0, ": the same bits after 120 steps by one worker");
 }
 
 /* One worker's gradients are never stale: the bits are those of a synchronous run. */
 static void test_one(void **arg) {
     (void)arg;
     char want[256], got[256];
-    expect("train configs/tiny.yaml -n 2 -o @/sync --set train.steps=200 " SMALLER
+    expect("train configs/tiny.yaml -n 2 -o @/sync --set train.steps=120 " SMALLER
            "--set train.eval_every=0",
            0, NULL);
     train(1, "one", "");
@@ -55,7 +55,7 @@ static void test_replay(void **arg) {
     (void)arg;
     train(3, "three", "");
     check("three");
-    expect("replay @/three --step 160", 0, "after 160 steps");
+    expect("replay @/three --step 80", 0, "after 80 steps");
     expect("replay @/three --json", 0, "\"same\": true");
     train(2, "servers", "--set sync.servers=3");
     check("servers");
@@ -210,9 +210,9 @@ static void edit(const char *command) {
 static void test_log(void **arg) {
     (void)arg;
     edit("cp applications.jsonl good && sed -i '7d' applications.jsonl");
-    expect_line("replay @/three", 1, "lacks lines of some steps from 1 to 200");
+    expect_line("replay @/three", 1, "lacks lines of some steps from 1 to 120");
     edit("cp good applications.jsonl && sed -i '7{p}' applications.jsonl");
-    expect_line("replay @/three", 1, "lacks lines of some steps from 1 to 200");
+    expect_line("replay @/three", 1, "lacks lines of some steps from 1 to 120");
     edit("cp good applications.jsonl && sed -i '9s/base/based/' applications.jsonl");
     expect_line("replay @/three", 1, "applications.jsonl:9: does not name the versions");
     edit("cp good applications.jsonl && sed -i '9s/\"base\": \\[[0-9]*/\"base\": [999/' "

@@ -305,13 +305,14 @@ static void test_refused(void **state) {
     (void)state;
     const char *const sets[] = {"train.steps=2", "optim.warmup=0", "optim.optimizer=lion",
                                 "parallel.transport=thread", "log.every=1000"};
-    const char *other[] = {"train.steps=4", "optim.warmup=0", "optim.optimizer=sgd",
-                           "parallel.transport=thread", "log.every=1000"};
+    const char *other[] = {"train.steps=4",       "optim.warmup=0",
+                           "optim.optimizer=sgd", "parallel.transport=thread",
+                           "log.every=1000",      "model.context=8"};
     char *run = ls_format("%s/refused", folder);
     bool unfinished = false;
     ls_error e = {0};
     train(run, 1, sets, 5, false);
-    ls_train_options o = {.config = "configs/tiny.yaml", .sets = other, .nsets = 5, .nworkers = 1};
+    ls_train_options o = {.config = "configs/tiny.yaml", .sets = other, .nsets = 6, .nworkers = 1};
     o.run = run;
     o.resume = true;
     assert_ls_fails(ls_train(&o, &unfinished, &e), LS_EINVAL,
