@@ -13,7 +13,7 @@ size_t ls_apart_row(const ls_plan *p) {
 }
 
 size_t ls_apart_rows_nbytes(const ls_plan *p) {
-    return LS_APART_MOST * ls_apart_row(p) * sizeof(double);
+    return LS_APART_MOST * ls_apart_row(p) * sizeof(_Atomic double);
 }
 
 size_t ls_apart_marks_nbytes(const ls_plan *p) {
@@ -37,7 +37,7 @@ void ls_apart_close(ls_world *w, const ls_plan *p) {
 
 /* ---- notes ---- */
 
-static double *row_of(const ls_world *w, const ls_plan *p, int64_t step) {
+static _Atomic double *row_of(const ls_world *w, const ls_plan *p, int64_t step) {
     return w->apart_rows + (size_t)(step % LS_APART_MOST) * ls_apart_row(p);
 }
 
@@ -50,19 +50,38 @@ static bool has_note(const ls_world *w, int64_t step, int island) {
     return atomic_load(mark_of(w, step, island)) == step + 1;
 }
 
-/* Copies what is the island's in a row, of a step with `count` samples. What is not finite becomes
- * infinite, which survives LS_MAX. */
-static void copy_island(const ls_plan *p, int island, uint64_t count, const double *from,
-                        double *to) {
+/* The k-th range of a row that is the island's, in a step with `count` samples: the square of its
+ * norm, then each kind of loss, and weights. False: there are no more. */
+static bool range_of(const ls_plan *p, int island, uint64_t count, size_t k, ls_bucket *r_p) {
     int vws = ls_plan_island_vws(p), at = (island - 1) * vws;
+    size_t batch = (size_t)p->c.batch, islands = (size_t)p->c.islands;
     uint64_t first = 0, end = 0;
-    size_t batch = (size_t)p->c.batch, each = (ls_apart_row(p) - (size_t)p->c.islands) / batch;
+    *r_p = (ls_bucket){.first = (size_t)island - 1, .end = (size_t)island};
+    if (k == 0) return true;
+    if (k > (ls_apart_row(p) - islands) / batch) return false;
     ls_batch_share(count, p->c.V, at, at + vws, &first, &end);
-    to[island - 1] = isfinite(from[island - 1]) ? from[island - 1] : INFINITY;
-    for (size_t k = 0; k < each; k++)
-        for (size_t i = (size_t)p->c.islands + k * batch + first;
-             i < (size_t)p->c.islands + k * batch + end; i++)
-            to[i] = isfinite(from[i]) ? from[i] : INFINITY;
+    r_p->first = islands + (k - 1) * batch + first;
+    r_p->end = islands + (k - 1) * batch + end;
+    return true;
+}
+
+/* What is not finite becomes infinite, which survives LS_MAX. All workers of an island write the same
+ * numbers. */
+static void write_row(const ls_plan *p, int island, uint64_t count, const double *from,
+                      _Atomic double *row) {
+    ls_bucket r;
+    for (size_t k = 0; range_of(p, island, count, k, &r); k++)
+        for (size_t i = r.first; i < r.end; i++)
+            atomic_store_explicit(&row[i], isfinite(from[i]) ? from[i] : INFINITY,
+                                  memory_order_relaxed);
+}
+
+static void read_row(const ls_plan *p, int island, uint64_t count, const _Atomic double *row,
+                     double *to) {
+    ls_bucket r;
+    for (size_t k = 0; range_of(p, island, count, k, &r); k++)
+        for (size_t i = r.first; i < r.end; i++)
+            to[i] = atomic_load_explicit(&row[i], memory_order_relaxed);
 }
 
 bool ls_exec_note_apart(ls_exec *x) {
@@ -74,7 +93,7 @@ bool ls_exec_note_apart(ls_exec *x) {
     for (int i = first; i < end; i++) {
         if (w->ahead[i - 1] >= ls_exec_changes(x)) continue;
         some = true;
-        copy_island(p, i, x->batch.count, ls_plan_squares(p, w->sums), row_of(w, p, x->in->step));
+        write_row(p, i, x->batch.count, ls_plan_squares(p, w->sums), row_of(w, p, x->in->step));
         atomic_store(mark_of(w, x->in->step, i), x->in->step + 1);
     }
     return some;
@@ -85,7 +104,7 @@ static void own_notes(const ls_world *w, const ls_plan *p, int64_t step, uint64_
                       double *to) {
     for (size_t i = 0; i < ls_apart_row(p); i++) to[i] = -INFINITY;
     for (int island = 1; island <= p->c.islands; island++)
-        if (has_note(w, step, island)) copy_island(p, island, count, row_of(w, p, step), to);
+        if (has_note(w, step, island)) read_row(p, island, count, row_of(w, p, step), to);
 }
 
 ls_status ls_apart_join(const ls_world *w, const ls_plan *p, const ls_apart_notes *x, ls_error *e) {

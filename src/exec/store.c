@@ -96,7 +96,7 @@ ls_status ls_store_make(const ls_plan *p, const ls_store_config *c, ls_store **s
     s->made = (atomic_uint *)(void *)(s->memory + made_at);
     s->errors = s->memory + errors_at;
     s->error_marks = (atomic_uint *)(void *)(s->memory + error_marks_at);
-    s->apart_rows = (double *)(void *)(s->memory + apart_at);
+    s->apart_rows = (_Atomic double *)(void *)(s->memory + apart_at);
     s->apart_marks = (atomic_llong *)(void *)(s->memory + apart_marks_at);
     s->frozen = s->memory + frozen_at;
     atomic_store(&s->head->steps, -1);
@@ -155,7 +155,7 @@ float *ls_store_errors(ls_store *s) { return (float *)(void *)s->errors; }
 
 atomic_uint *ls_store_error_marks(ls_store *s) { return s->error_marks; }
 
-double *ls_store_apart_rows(ls_store *s) { return s->apart_rows; }
+_Atomic double *ls_store_apart_rows(ls_store *s) { return s->apart_rows; }
 
 atomic_llong *ls_store_apart_marks(ls_store *s) { return s->apart_marks; }
 
@@ -205,13 +205,13 @@ void ls_store_decide(ls_store *s, int worker, const ls_store_note *note) {
 }
 
 void ls_store_set_ahead(ls_store *s, const ls_plan *p, const int64_t *changes) {
-    s->island_blocks = changes ? ls_plan_segment_floats(p) / LS_BLOCK : 0;
-    if (changes) memcpy(s->ahead, changes, (size_t)p->c.islands * sizeof *changes);
+    for (int i = 0; changes && i < p->c.islands; i++) atomic_store(&s->ahead[i], changes[i]);
+    atomic_store(&s->island_blocks, changes ? ls_plan_segment_floats(p) / LS_BLOCK : 0);
 }
 
 uint32_t ls_store_mark_of(const ls_store *s, size_t block) {
-    size_t segment = s->island_blocks ? block / s->island_blocks : 0;
-    return ls_store_mark(segment ? s->ahead[segment - 1] : ls_store_steps(s));
+    size_t blocks = atomic_load(&s->island_blocks), segment = blocks ? block / blocks : 0;
+    return ls_store_mark(segment ? atomic_load(&s->ahead[segment - 1]) : ls_store_steps(s));
 }
 
 int64_t ls_store_steps(const ls_store *s) { return atomic_load(&s->head->steps); }

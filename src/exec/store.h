@@ -84,7 +84,7 @@ void *ls_store_room(ls_store *, int worker); /* ls_plan_room_nbytes(); NULL wher
 atomic_uint *ls_store_error_marks(ls_store *);
 double *ls_store_sums(ls_store *, int worker); /* parts, then sums */
 /* What islands have noted of steps apart, and the marks of these notes (exec/apart.h). */
-double *ls_store_apart_rows(ls_store *);
+_Atomic double *ls_store_apart_rows(ls_store *);
 atomic_llong *ls_store_apart_marks(ls_store *);
 /* For this process, in a view whose state has had ls_store_steps(): the changes that each island has
  * had. NULL: as many. */

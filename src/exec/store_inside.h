@@ -52,10 +52,11 @@ struct ls_store {
     /* [most][nbuckets][2] for each sum of a bucket: 2 (step + 1) while it is made, 2 (step + 1) + 1
      * when it is complete */
     atomic_uint *made;
-    double *apart_rows;
+    _Atomic double *apart_rows;
     atomic_llong *apart_marks;
-    size_t island_blocks; /* of a segment; 0: no island is ahead */
-    int64_t ahead[LS_PLAN_MAX_ISLANDS];
+    /* of this process, whose workers may be threads */
+    atomic_size_t island_blocks; /* of a segment; 0: no island is ahead */
+    atomic_llong ahead[LS_PLAN_MAX_ISLANDS];
 };
 
 /* An area; the steps of each of its blocks; its flat buffers. */

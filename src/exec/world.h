@@ -37,7 +37,7 @@ typedef struct ls_world {
     double *sums;      /* [ls_plan_nscalars] sums over all workers */
     void *room;        /* for updates of whole parameters (optim/whole.h); NULL: there are none */
     /* Notes of steps apart (exec/apart.h); NULL: there are no islands */
-    double *apart_rows;
+    _Atomic double *apart_rows;
     atomic_llong *apart_marks;
     /* [islands] changes that each has had where the view begins; 0 without such a view */
     int64_t ahead[LS_PLAN_MAX_ISLANDS];

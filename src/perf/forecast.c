@@ -2,6 +2,7 @@
 #include "perf/forecast.h"
 
 #include "config/phases.h"
+#include "train/apart.h"
 #include "train/layout.h"
 #include "train/run.h"
 #include "train/sync.h"
@@ -92,6 +93,52 @@ static ls_status find_sync_s(const ls_config *c, const ls_plan *p, const ls_site
     return LS_OK;
 }
 
+/* The share of steps that islands decide alone, where a step takes step_s: none if islands are
+ * divided among hosts. */
+static double apart_share(const ls_config *c, const ls_plan *p, const ls_site *site,
+                          double step_s) {
+    enum { SEEN = 1000 };
+    int each = p->c.islands && p->c.nworkers > p->c.islands ? p->c.nworkers / p->c.islands : 1;
+    bool skips = p->c.compute == LS_F16 || p->c.reduce == LS_F16;
+    bool divided = site->host_workers > 0 && site->host_workers % each != 0;
+    double most = c->survival.stop_s / 2 / step_s;
+    int64_t at = c->sync.warmup, end = at + SEEN, apart = 0;
+    if (end > c->train.steps) end = c->train.steps;
+    if (!p->c.islands || skips || divided || at >= end) return 0;
+    while (at < end) {
+        int n = ls_apart_possible(c, at, true);
+        if ((double)n > most) n = (int)most;
+        at += n + 1;
+        apart += n;
+    }
+    return (double)apart / (double)(at - c->sync.warmup);
+}
+
+static double mean_of(double common, double apart, double share) {
+    return common + share * (apart - common);
+}
+
+/* Of all steps, of which some are decided by islands alone. */
+static ls_status simulate(const ls_config *c, const ls_plan *p, const ls_site *site, ls_sim *s_p,
+                          ls_error *e) {
+    ls_site alone = *site;
+    ls_sim apart;
+    LS_TRY(ls_sim_run(p, site, false, s_p, e));
+    double share = apart_share(c, p, site, s_p->step_s);
+    if (share == 0) return LS_OK;
+    alone.apart = true;
+    LS_TRY(ls_sim_run(p, &alone, false, &apart, e));
+    s_p->step_s = mean_of(s_p->step_s, apart.step_s, share);
+    s_p->exposed_s = mean_of(s_p->exposed_s, apart.exposed_s, share);
+    s_p->most_s = mean_of(s_p->most_s, apart.most_s, share);
+    s_p->least_s = mean_of(s_p->least_s, apart.least_s, share);
+    s_p->comm_s = mean_of(s_p->comm_s, apart.comm_s, share);
+    for (int k = 0; k < LS_NACTION_KINDS; k++)
+        s_p->kinds_s[k] = mean_of(s_p->kinds_s[k], apart.kinds_s[k], share);
+    ls_sim_free(&apart);
+    return LS_OK;
+}
+
 ls_status ls_forecast_plan(const ls_config *c, const ls_plan *p, const ls_forecast_world *w,
                            ls_forecast *f_p, ls_error *e) {
     int n = p->c.nworkers;
@@ -100,7 +147,7 @@ ls_status ls_forecast_plan(const ls_config *c, const ls_plan *p, const ls_foreca
     ls_memory memory;
     ls_sim sim;
     double alone = 0;
-    LS_TRY(ls_sim_run(p, &site, false, &sim, e));
+    LS_TRY(simulate(c, p, &site, &sim, e));
     f.step_s = sim.step_s;
     f.exposed_s = sim.exposed_s;
     f.least_wait = 1 - sim.most_s / sim.step_s;

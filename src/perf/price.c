@@ -263,11 +263,11 @@ static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
 
 /* The workers of an island or a rank, which are on one host if they fit. A host's other workers have
  * other slices. */
-static ls_fabric island_fabric(const ls_pricer *p, const ls_action *a) {
+static ls_fabric island_fabric(const ls_pricer *p, const ls_action *a, int workers) {
     ls_fabric f = p->fabric;
     int host = f.host_workers;
     if (a->axis == LS_AXIS_STAGE) f.host_workers /= ls_plan_tensor(p->plan);
-    f.nworkers = ls_worker_set_count(a->of) * p->copies;
+    f.nworkers = workers * p->copies;
     if (f.host_workers > f.nworkers) f.host_workers = f.nworkers;
     if (f.host_workers < 1 || f.nworkers % f.host_workers) f.host_workers = 1;
     f.byte_s *= (double)host / f.host_workers;
@@ -279,7 +279,11 @@ static ls_fabric island_fabric(const ls_pricer *p, const ls_action *a) {
 static ls_fabric fabric_of(const ls_pricer *p, const ls_action *a) {
     ls_fabric f = p->fabric;
     int shards = ls_plan_shards(p->plan) * p->copies, host = f.host_workers;
-    if (a->axis == LS_AXIS_ISLAND || a->axis == LS_AXIS_STAGE) return island_fabric(p, a);
+    const ls_plan_config *c = &p->plan->c;
+    if (a->axis == LS_AXIS_ISLAND || a->axis == LS_AXIS_STAGE)
+        return island_fabric(p, a, ls_worker_set_count(a->of));
+    if (p->site->apart && a->bucket == LS_SCALARS && c->islands)
+        return island_fabric(p, a, c->nworkers > c->islands ? c->nworkers / c->islands : 1);
     if (a->bucket == LS_SCALARS || a->axis == LS_AXIS_ALL || shards == f.nworkers) return f;
     bool among = a->axis == LS_AXIS_REPLICAS;
     f.nworkers = among ? ls_plan_replicas(p->plan) : shards;

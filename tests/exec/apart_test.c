@@ -177,6 +177,8 @@ static void copy_params(const worker *w) {
     const ls_plan *p = &w->j->plan;
     for (int k = 0; k < p->nbuckets; k++) {
         ls_bucket b = ls_plan_owned(p, k, w->rank);
+        bool copies = !ls_plan_shards_moments(p) && w->rank != ls_plan_workers_of(p, k).from;
+        if (copies && (p->buckets[k].island || w->rank)) continue; /* another one has it, too */
         memcpy(w->j->params + b.first, w->world.flat.of[0] + b.first,
                (b.end - b.first) * sizeof(float));
     }

@@ -183,10 +183,25 @@ static void test_published(void **state) {
     ls_machine_free(&a100);
 }
 
+/* Between two exchanges replicas wait for no others: not for a link of 10 ms. If no step is
+ * abandoned, all decide each step. */
+static void test_apart(void **state) {
+    (void)state;
+    const ls_forecast_world far = {
+        .machine = &machine, .host_workers = 1, .latency_s = 0.01, .byte_s = 1e-9};
+    static const settings diloco = {"sync.mode=diloco", "sync.every=50", NULL},
+                          together = {"sync.mode=diloco", "sync.every=50", "survival.stop_s=0",
+                                      NULL};
+    ls_forecast apart = forecast_of(diloco, 2, &far), all = forecast_of(together, 2, &far);
+    assert_true(all.exposed_s > 0.01);
+    assert_true(apart.exposed_s > 0 && apart.exposed_s < 0.1 * all.exposed_s);
+    assert_true(apart.sync_s == all.sync_s);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_memory),
-                                       cmocka_unit_test(test_hosts), cmocka_unit_test(test_overlap),
-                                       cmocka_unit_test(test_backups),
-                                       cmocka_unit_test(test_published)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_memory), cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_overlap),     cmocka_unit_test(test_backups),
+        cmocka_unit_test(test_published),   cmocka_unit_test(test_apart)};
     return cmocka_run_group_tests(tests, make_machine, free_machine);
 }
