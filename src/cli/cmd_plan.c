@@ -294,11 +294,13 @@ static bool read_megabytes(const ls_args *a, double *mb_p) {
     return false;
 }
 
-static ls_status check_predictable(const ls_config *c, ls_error *e) {
-    if (c->sync.mode != LS_SYNC_ASYNC) return LS_OK;
+/* Whose workers have no common step: predicted alone. */
+static ls_status check_list(const ls_config *c, ls_error *e) {
+    if (!ls_config_has_crew(c)) return LS_OK;
     return ls_fail(e, LS_EINVAL,
-                   "a step with sync.mode async has no common end to predict; leave out --machine, "
-                   "--link and --trace, or set sync.mode=all_reduce");
+                   "sync.mode %s is predicted for one number of workers, not for a list, --strong or "
+                   "--budget",
+                   c->sync.mode == LS_SYNC_SSP ? "ssp" : "async");
 }
 
 static int run_table(const ls_args *a, const cli_forecast *o, const int *counts, int n) {
@@ -314,10 +316,7 @@ static int run_table(const ls_args *a, const cli_forecast *o, const int *counts,
             return CLI_USAGE;
         }
     ls_status s = read_config(a, &c, &e);
-    if (s == LS_OK) s = check_predictable(&c, &e);
-    if (s == LS_OK && c.sync.mode == LS_SYNC_SSP)
-        s = ls_fail(&e, LS_EINVAL, "sync.mode ssp is predicted for one number of workers, not for "
-                                   "a list, --strong or --budget");
+    if (s == LS_OK) s = check_list(&c, &e);
     if (s == LS_OK) s = choose_code(a, &c, counts[n - 1], &e);
     if (s != LS_OK) return cli_fail(&e);
     ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, counts[n > 0 ? n - 1 : 0]);
@@ -336,11 +335,7 @@ static ls_status run_one(const ls_args *a, const cli_forecast *o, int workers, i
     const ls_plan *p = &l.plan;
     bool predicts = o->machine || o->link || o->trace;
     LS_TRY(make(a, &workers, &c, &l, e));
-    ls_status s = predicts ? check_predictable(&c, e) : LS_OK;
-    if (s != LS_OK) {
-        ls_layout_free(&l);
-        return s;
-    }
+    ls_status s = LS_OK;
     if (fit > 0)
         s = print_fits(&c, p->c.nworkers, fit, o->json, e);
     else if (worker >= p->c.nworkers)
@@ -351,10 +346,10 @@ static ls_status run_one(const ls_args *a, const cli_forecast *o, int workers, i
     else if (!predicts)
         print_plan_json(&c, p);
     if (s == LS_OK && cli_given(a, SVG)) s = ls_mesh_svg(p, cli_value(a, SVG), e);
-    bool clocked = c.sync.mode == LS_SYNC_SSP;
     if (s == LS_OK && predicts && fit == 0)
-        s = clocked ? cli_forecast_print_clocked(o, &c, p, workers, e)
-                    : cli_forecast_print(o, &c, p, e);
+        s = c.sync.mode == LS_SYNC_SSP     ? cli_forecast_print_clocked(o, &c, p, workers, e)
+            : c.sync.mode == LS_SYNC_ASYNC ? cli_forecast_print_pushed(o, &c, p, workers, e)
+                                           : cli_forecast_print(o, &c, p, e);
     ls_layout_free(&l);
     return s;
 }

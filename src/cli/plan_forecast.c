@@ -13,6 +13,7 @@
 #include "perf/calibrate.h"
 #include "perf/clocked.h"
 #include "perf/expense.h"
+#include "perf/pushed.h"
 #include "report/timeline.h"
 
 /* ---- reading ---- */
@@ -163,7 +164,8 @@ static void print_forecast(const ls_forecast *f) {
     ls_print("  predicted exposed      %12.6f s  of %.6f s communication (%s)\n", f->exposed_s,
              f->comm_s, f->algorithm);
     if (f->nworkers > 1)
-        ls_print("  predicted waiting      %12.1f %%  of a step, %.1f %% of the worker that waits most\n",
+        ls_print("  predicted waiting      %12.1f %%  of a step, %.1f %% of the worker that waits "
+                 "most\n",
                  100 * f->least_wait, 100 * f->most_wait);
     if (f->sync_s > 0)
         ls_print("  predicted synchronization %9.6f s  a step on average, in the step above\n",
@@ -269,6 +271,59 @@ ls_status cli_forecast_print_clocked(const cli_forecast *o, const ls_config *c, 
         ls_print("\n");
         cli_forecast_print_world(o, &m);
         print_clocked(c, &k, ls_clocked_step_s(&k));
+    }
+    ls_machine_free(&m);
+    return s;
+}
+
+/* ---- parameter servers ---- */
+
+static ls_json *pushed_json(const ls_config *c, const ls_pushed *k, double step_s) {
+    ls_json *o = ls_json_new_object();
+    ls_json_set_integer(o, "workers", k->nworkers);
+    ls_json_set_number(o, "step_s", step_s);
+    ls_json_set_number(o, ls_config_has_tokens(c) ? "tokens_per_s" : "samples_per_s",
+                       (double)c->train.batch * ls_config_units(c) / step_s);
+    ls_json_set_number(o, "gradient_s", k->gradient_s);
+    ls_json_set_number(o, "update_s", k->update_s);
+    ls_json_set_number(o, "link_s", k->link_s);
+    return o;
+}
+
+static void print_pushed(const ls_config *c, const ls_pushed *k, double step_s) {
+    const char *unit = ls_config_unit(c);
+    ls_print("  predicted step         %12.6f s  from one to the next, with %d worker%s\n", step_s,
+             k->nworkers, ls_plural(k->nworkers));
+    ls_print("  predicted %s/s%*s%12.1f\n", unit, (int)(11 - strlen(unit)), "",
+             (double)c->train.batch * ls_config_units(c) / step_s);
+    ls_print("  predicted gradient     %12.6f s  of a batch, by a worker\n", k->gradient_s);
+    ls_print("  predicted update       %12.6f s  of a gradient, by all servers\n", k->update_s);
+    if (k->link_s > 0)
+        ls_print(
+            "  predicted transfer     %12.6f s  of its bytes: all workers are on other hosts\n",
+            k->link_s);
+}
+
+ls_status cli_forecast_print_pushed(const cli_forecast *o, const ls_config *c, const ls_plan *p,
+                                    int n, ls_error *e) {
+    ls_machine m = {0};
+    ls_forecast_world w;
+    ls_pushed k;
+    if (o->trace)
+        return ls_fail(e, LS_EINVAL,
+                       "--trace: workers of sync.mode async have no common step to draw; leave it "
+                       "out");
+    ls_status s = cli_forecast_open_world(o, &m, &w, e);
+    if (s == LS_OK) s = ls_pushed_forecast(c, p, n, &w, &k, e);
+    if (s == LS_OK && o->json) {
+        ls_json *plan = cli_plan_json(c, p);
+        ls_json_set(plan, "prediction", pushed_json(c, &k, ls_pushed_step_s(&k)));
+        ls_print_json(plan);
+        ls_json_free(plan);
+    } else if (s == LS_OK) {
+        ls_print("\n");
+        cli_forecast_print_world(o, &m);
+        print_pushed(c, &k, ls_pushed_step_s(&k));
     }
     ls_machine_free(&m);
     return s;

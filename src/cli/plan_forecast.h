@@ -38,6 +38,10 @@ ls_status cli_forecast_print(const cli_forecast *, const ls_config *, const ls_p
 ls_status cli_forecast_print_clocked(const cli_forecast *, const ls_config *, const ls_plan *,
                                      int nworkers, ls_error *);
 
+/* The same with sync.mode async; the plan is that of a worker. */
+ls_status cli_forecast_print_pushed(const cli_forecast *, const ls_config *, const ls_plan *,
+                                    int nworkers, ls_error *);
+
 /* Prints a table over numbers of workers and strategies. */
 ls_status cli_forecast_table(const cli_forecast *, const ls_config *, const int *counts, int n,
                              ls_error *);

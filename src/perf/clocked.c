@@ -34,22 +34,23 @@ double ls_clocked_step_s(const ls_clocked *k) {
     return s;
 }
 
+/* ---- prices ---- */
+
 static double sum_of(const ls_sim *sim, const ls_action_kind *kinds, int n) {
     double s = 0;
     for (int i = 0; i < n; i++) s += sim->kinds_s[kinds[i]];
     return s;
 }
 
-/* That of a worker that runs one virtual worker, while the others do so, too. */
-static ls_status price_gradient(const ls_config *c, int n, const ls_forecast_world *w, double *s_p,
-                                ls_error *e) {
+ls_status ls_clocked_gradient(const ls_config *c, int n, int64_t nvirtual,
+                              const ls_forecast_world *w, double *s_p, ls_error *e) {
     static const ls_action_kind kinds[] = {LS_LOAD, LS_FORWARD, LS_RECOMPUTE, LS_BACKWARD};
     ls_config one = *c;
     ls_layout l;
     ls_sim sim;
     one.sync.mode = LS_SYNC_ALL_REDUCE;
-    one.train.virtual_workers = n;
-    one.train.batch = c->train.batch / c->train.virtual_workers * n;
+    one.train.virtual_workers = n * nvirtual;
+    one.train.batch = c->train.batch / c->train.virtual_workers * n * nvirtual;
     LS_TRY(ls_layout_make(&one, n, NULL, &l, e));
     ls_site site = ls_forecast_site(&one, &l.plan, w);
     ls_status s = ls_sim_run(&l.plan, &site, false, &sim, e);
@@ -82,7 +83,7 @@ ls_status ls_clocked_forecast(const ls_config *c, const ls_plan *p, int n,
                     .staleness = c->sync.staleness,
                     .until = c->train.steps,
                     .slow = 1};
-    LS_TRY(price_gradient(c, n, w, &k.gradient_s, e));
+    LS_TRY(ls_clocked_gradient(c, n, 1, w, &k.gradient_s, e));
     LS_TRY(price_update(c, p, w, &k.update_s, e));
     *k_p = k;
     return LS_OK;

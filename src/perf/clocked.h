@@ -16,6 +16,10 @@ typedef struct ls_clocked {
 /* Seconds of a step: of the mean over all but the first staleness + 1. */
 double ls_clocked_step_s(const ls_clocked *);
 
+/* The seconds that each of n workers of a host needs for its parameters and the gradients of nvirtual
+ * virtual workers, while the others compute, too. */
+ls_status ls_clocked_gradient(const ls_config *, int n, int64_t nvirtual, const ls_forecast_world *,
+                              double *s_p, ls_error *);
 /* Prices the gradient and the update of a config with its plan of one worker, for n workers on a
  * machine. */
 ls_status ls_clocked_forecast(const ls_config *, const ls_plan *, int nworkers,

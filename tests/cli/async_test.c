@@ -190,8 +190,8 @@ static void test_refused(void **arg) {
            "start it without survival.membership");
     expect_line("train configs/tiny.yaml -o @/refused --set sync.servers=2", 1,
                 "sync.servers is for sync.mode async");
-    expect_line("plan configs/tiny.yaml --set sync.mode=async --link 1Gb/s,10us", 1,
-                "has no common end to predict");
+    expect_line("plan configs/tiny.yaml --set sync.mode=async -n 2,4 --link 1Gb/s,10us", 1,
+                "sync.mode async is predicted for one number of workers");
     expect_line("bench train configs/tiny.yaml --set sync.mode=async", 1,
                 "`bench train` times common steps");
     expect("plan configs/tiny.yaml --set sync.mode=async -n 3", 0, "it pulls 0.094 MB of");

@@ -49,6 +49,26 @@ static void test_one_plan(void **state) {
     free(text);
 }
 
+/* With servers, a step is as long as the workers need, or the link: 1 Gb/s carry a gradient of 0.094 MB in
+ * 0.75 ms, 0.01 Gb/s in 75 ms. */
+static void test_servers(void **state) {
+    (void)state;
+    static const char PLAN[] = "plan configs/tiny.yaml -n 2 --set sync.mode=async --machine "
+                               "@/round.yaml";
+    char line[256], *text = output_of(PLAN);
+    assert_non_null(strstr(text, "predicted gradient "));
+    assert_non_null(strstr(text, "s  from one to the next, with 2 workers"));
+    assert_null(strstr(text, "predicted transfer "));
+    free(text);
+    snprintf(line, sizeof line, "%s --link 0.01Gb/s,5us --json", PLAN);
+    text = output_of(line);
+    const char *step = strstr(text, "\"step_s\": "), *link = strstr(text, "\"link_s\": ");
+    assert_true(step && link);
+    double step_s = strtod(step + 10, NULL), link_s = strtod(link + 10, NULL);
+    assert_true(step_s == link_s && link_s > 0.0719 && link_s < 0.0755); /* 94208 bytes */
+    free(text);
+}
+
 /* A predicted timeline has every action of every worker, and can be compared. */
 static void test_timeline(void **state) {
     (void)state;
@@ -142,9 +162,9 @@ static void test_old_machine(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_plan),
-                                       cmocka_unit_test(test_timeline),
-                                       cmocka_unit_test(test_table), cmocka_unit_test(test_wrong),
-                                       cmocka_unit_test(test_old_machine)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_plan), cmocka_unit_test(test_servers),
+        cmocka_unit_test(test_timeline), cmocka_unit_test(test_table),
+        cmocka_unit_test(test_wrong),    cmocka_unit_test(test_old_machine)};
     return cmocka_run_group_tests(tests, make_files, folder_remove);
 }
