@@ -111,7 +111,8 @@ typedef enum ls_optimizer_kind {
     LS_OPTIMIZER_MUON,
     LS_OPTIMIZER_SOAP,
     LS_OPTIMIZER_ONEBIT_ADAM,
-    LS_OPTIMIZER_ONEBIT_LAMB
+    LS_OPTIMIZER_ONEBIT_LAMB,
+    LS_OPTIMIZER_ROWWISE_ADAGRAD
 } ls_optimizer_kind;
 typedef enum ls_schedule_kind {
     LS_SCHEDULE_COSINE,

@@ -22,7 +22,7 @@ static const char *const balances[] = {"auto", "off", NULL};
 static const char *const bests[] = {"off", "on", NULL};
 static const char *const optimizers[] = {
     "adamw", "adam",      "sgd",  "lion", "adagrad",     "schedule-free", "lars",
-    "lamb",  "adafactor", "muon", "soap", "onebit_adam", "onebit_lamb",   NULL};
+    "lamb",  "adafactor", "muon", "soap", "onebit_adam", "onebit_lamb",   "rowwise_adagrad", NULL};
 static const char *const schedules[] = {"cosine", "linear", "constant", "step", "wsd", NULL};
 static const char *const scales[] = {"off", "linear", "sqrt", NULL};
 static const char *const formats[] = {"auto",       "text",     "chat",  "tokens", "idx",
@@ -328,7 +328,8 @@ const ls_config_key ls_config_keys[] = {
         "optim.optimizer", optim.optimizer, optimizers, FIXED,
         "the update of the weights; sgd has momentum where optim.momentum is not 0; muon and "
         "soap are for "
-        "matrices, the rest has adamw; lars and lamb are for weights that decay; onebit_adam and "
+        "matrices, the rest has adamw; rowwise_adagrad is for tables of rows that are read by ids, the "
+        "rest has adagrad; lars and lamb are for weights that decay; onebit_adam and "
         "onebit_lamb send signs of the momentum from optim.freeze_step on; schedule-free "
         "needs optim.schedule=constant, and evaluates and saves the average of its weights"),
     NUM("optim.lr", optim.lr, 0, 1000, 1e-3, FIXED, "learning rate after the warm-up"),
@@ -359,7 +360,7 @@ const ls_config_key ls_config_keys[] = {
         "(usually "
         "0.99)"),
     NUM("optim.eps", optim.eps, 1e-30, 1, 1e-8, FIXED,
-        "added to the denominator of adamw, adam, adagrad, "
+        "added to the denominator of adamw, adam, adagrad, rowwise_adagrad, "
         "schedule-free, lamb"),
     NUM("optim.momentum", optim.momentum, 0, 0.999999, 0, FIXED,
         "sgd, lars, muon: factor of the velocity; 0: sgd has no momentum, and no state, lars has "
@@ -367,7 +368,7 @@ const ls_config_key ls_config_keys[] = {
     ONE_OF("optim.nesterov", optim.nesterov, switches, FIXED,
            "on: sgd and lars look ahead by the momentum, as muon always does"),
     NUM("optim.weight_decay", optim.weight_decay, 0, 1000, 0.1, FIXED,
-        "decoupled weight decay; adam, sgd, adagrad, lars: added to the gradient; norms and biases "
+        "decoupled weight decay; adam, sgd, adagrad, rowwise_adagrad, lars: added to the gradient; norms and biases "
         "have none"),
     INT("optim.freeze_step", optim.freeze_step, 0, BILLION, 0, FIXED,
         "onebit_adam, onebit_lamb: steps with gradients in full; then the second moment stays as "

@@ -618,7 +618,9 @@ static ls_status check_sparse(const ls_config *c, const char *where, ls_error *e
         : c->train.reduce_dtype > LS_REDUCE_F32          ? "train.reduce_dtype"
         : *c->train.freeze                               ? "train.freeze"
         : c->optim.ema > 0                               ? "optim.ema"
-        : c->optim.optimizer > LS_OPTIMIZER_ADAGRAD      ? "optim.optimizer"
+        : c->optim.optimizer > LS_OPTIMIZER_ADAGRAD &&
+                c->optim.optimizer != LS_OPTIMIZER_ROWWISE_ADAGRAD
+            ? "optim.optimizer"
         : c->compress.kind                               ? "compress.kind"
         : c->sync.mode                                   ? "sync.mode"
         : c->parallel.executor == LS_EXECUTOR_SEQUENTIAL ? "parallel.executor"

@@ -58,6 +58,13 @@ const ls_optim_rule ls_optim_rules[LS_NRULES] = {
                              .whole = true,
                              .decaying = true,
                              .rest = LS_RULE_ONEBIT_ADAM},
+    [LS_RULE_ROWWISE_ADAGRAD] = {.name = "rowwise_adagrad",
+                                 .nstates = 1,
+                                 .states = {"sum"},
+                                 .by_row = true,
+                                 .whole = true,
+                                 .tables = true,
+                                 .rest = LS_RULE_ADAGRAD},
 };
 
 static ls_update_rule rule_of(const ls_config_optim *c) {
@@ -73,7 +80,9 @@ static ls_update_rule rule_of(const ls_config_optim *c) {
                                            [LS_OPTIMIZER_MUON] = LS_RULE_MUON,
                                            [LS_OPTIMIZER_SOAP] = LS_RULE_SOAP,
                                            [LS_OPTIMIZER_ONEBIT_ADAM] = LS_RULE_ONEBIT_ADAM,
-                                           [LS_OPTIMIZER_ONEBIT_LAMB] = LS_RULE_ONEBIT_LAMB};
+                                           [LS_OPTIMIZER_ONEBIT_LAMB] = LS_RULE_ONEBIT_LAMB,
+                                           [LS_OPTIMIZER_ROWWISE_ADAGRAD] =
+                                               LS_RULE_ROWWISE_ADAGRAD};
     if (c->optimizer == LS_OPTIMIZER_SGD && c->momentum > 0) return LS_RULE_MOMENTUM;
     return rules[c->optimizer];
 }
@@ -138,6 +147,15 @@ static bool is_output(const ls_model *m, int layer) {
     return is;
 }
 
+static bool is_table(const ls_model *m, int param) {
+    for (int i = 0; i < m->nlayers; i++) {
+        const ls_layer *l = &m->layers[i];
+        for (int k = l->nparams - l->ntables; k < l->nparams; k++)
+            if (l->params[k] == param && m->params[param].ndims == 2) return true;
+    }
+    return false;
+}
+
 /* Is it a matrix between layers: neither a table nor of the output? */
 static bool is_matrix(const ls_model *m, int param) {
     bool at_end = false;
@@ -155,6 +173,7 @@ static bool trains(const ls_optim *o, const ls_model *m, int param) {
     const ls_optim_group *g = &o->groups[p->group];
     const ls_optim_rule *rule = &ls_optim_rules[g->rule];
     if (rule->matrices) return is_matrix(m, param);
+    if (rule->tables) return is_table(m, param);
     return !rule->decaying || ((p->decay || g->decays_all) && g->weight_decay > 0);
 }
 
@@ -234,8 +253,8 @@ int ls_optim_older(const ls_optim *o) { return most_states(o) + (o->ema > 0); }
 int ls_optim_nstates(const ls_optim *o) { return ls_optim_older(o) + o->older; }
 
 static const char *const older_names[] = {
-    "older.0",  "older.1",  "older.2",  "older.3",  "older.4",  "older.5",  "older.6",  "older.7",
-    "older.8",  "older.9",  "older.10", "older.11", "older.12", "older.13", "older.14", "older.15"};
+    "older.0", "older.1", "older.2",  "older.3",  "older.4",  "older.5",  "older.6",  "older.7",
+    "older.8", "older.9", "older.10", "older.11", "older.12", "older.13", "older.14", "older.15"};
 _Static_assert(sizeof older_names / sizeof *older_names == LS_STALENESS_MOST, "one name each");
 
 int ls_optim_nflats(const ls_optim *o) { return 1 + ls_optim_nstates(o); }
@@ -243,7 +262,8 @@ int ls_optim_nflats(const ls_optim *o) { return 1 + ls_optim_nstates(o); }
 const char *ls_optim_state_name(const ls_optim *o, const ls_param *p, int i) {
     const ls_optim_rule *rule = &ls_optim_rules[o->groups[p->group].rule];
     if (i == ls_optim_ema(o)) return LS_OPTIM_EMA;
-    if (i >= ls_optim_older(o)) return i < ls_optim_nstates(o) ? older_names[i - ls_optim_older(o)] : NULL;
+    if (i >= ls_optim_older(o))
+        return i < ls_optim_nstates(o) ? older_names[i - ls_optim_older(o)] : NULL;
     if (rule->factored && p->ndims < 2) return i == 0 ? rule->factored : NULL;
     return i < rule->nstates && p->momentum == 0 ? rule->states[i] : NULL;
 }
@@ -252,6 +272,10 @@ ls_param ls_optim_state_param(const ls_optim *o, const ls_param *p, int i) {
     const ls_optim_rule *rule = &ls_optim_rules[o->groups[p->group].rule];
     ls_param s = *p;
     if (i >= rule->nstates) return s;
+    if (rule->by_row) {
+        s.count /= (size_t)s.dims[p->ndims - 1];
+        s.dims[p->ndims - 1] = 1;
+    }
     if (rule->squares && i >= rule->squares) {
         s.dims[0] = s.dims[1] = p->dims[0] < p->dims[1] ? p->dims[0] : p->dims[1];
         s.count = (size_t)(s.dims[0] * s.dims[1]);
@@ -267,6 +291,30 @@ ls_param ls_optim_state_param(const ls_optim *o, const ls_param *p, int i) {
         s.dims[d] = 1;
     }
     return s;
+}
+
+/* The floats of a table's state, in whole vectors. */
+static size_t table_floats(const ls_optim *o, const ls_param *p, int state) {
+    ls_param all = ls_param_whole(p);
+    if (!p->rows || !ls_optim_state_name(o, p, state)) return 0;
+    return (ls_optim_state_param(o, &all, state).count + 15) / 16 * 16;
+}
+
+/* Those of the states before `state`, and of this one of the parameters before `end`. */
+static size_t states_before(const ls_optim *o, const ls_model *m, int state, const ls_param *end) {
+    size_t sum = 0;
+    for (int i = 0; i < m->nparams; i++)
+        for (int k = 0; k < state + (&m->params[i] < end); k++)
+            sum += table_floats(o, &m->params[i], k);
+    return sum;
+}
+
+size_t ls_optim_tables_floats(const ls_optim *o, const ls_model *m) {
+    return m->table_floats + states_before(o, m, ls_optim_nstates(o), m->params);
+}
+
+size_t ls_optim_table_at(const ls_optim *o, const ls_model *m, const ls_param *p, int buffer) {
+    return buffer ? m->table_floats + states_before(o, m, buffer - 1, p) : p->rows_at;
 }
 
 const char *ls_optim_outer_state_name(const ls_optim *o, int i) {

@@ -35,11 +35,12 @@ typedef struct ls_optim_rule {
     /* Not NULL: the states of a parameter with several dims are means over its last dim, and over the
      * one before that; that of a vector has this name and one value an element. */
     const char *factored;
+    bool by_row; /* its states are one number for each row, along the last dim */
     int squares; /* above 0: states from this one on are square, of the shorter of two dims */
     int pairs;   /* above 0: states from this one on are two numbers */
-    /* A parameter that it trains has one owner (ls_param.whole). It trains only matrices, or only
-     * parameters that decay, and `rest` trains the others. */
-    bool whole, matrices, decaying;
+    /* A parameter that it trains has one owner (ls_param.whole). It trains only matrices, only
+     * tables that are read by ids, or only parameters that decay, and `rest` trains the others. */
+    bool whole, matrices, tables, decaying;
     ls_update_rule rest;
 } ls_optim_rule;
 
@@ -96,6 +97,12 @@ const char *ls_optim_outer_state_name(const ls_optim *, int i);
 
 /* The parameter as its state `i` is: with the state's dims and number of elements. */
 ls_param ls_optim_state_param(const ls_optim *, const ls_param *, int i);
+
+/* Tables of which parameters are windows (ls_param.rows) lie one after the other, the weights of all
+ * (ls_model.table_floats), then the first states of all, and so on, each as long as it is.
+ * All their floats; and where those of one begin: buffer 0: its weights, 1 + i: its state i. */
+size_t ls_optim_tables_floats(const ls_optim *, const ls_model *);
+size_t ls_optim_table_at(const ls_optim *, const ls_model *, const ls_param *, int buffer);
 
 /* The buffer (flat.h) that has a parameter's weights after `updates` updates: 0, or that of the
  * rule's average. */

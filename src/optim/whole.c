@@ -25,7 +25,8 @@ static const ls_whole_rule *rule_of(const ls_optim *o, const ls_param *p) {
                                                           [LS_RULE_ONEBIT_LAMB] = &ls_onebit_lamb,
                                                           [LS_RULE_ADAFACTOR] = &ls_adafactor,
                                                           [LS_RULE_MUON] = &ls_muon,
-                                                          [LS_RULE_SOAP] = &ls_soap};
+                                                          [LS_RULE_SOAP] = &ls_soap,
+                                                          [LS_RULE_ROWWISE_ADAGRAD] = &ls_rowwise};
     return rules[o->groups[p->group].rule];
 }
 

@@ -30,7 +30,8 @@ typedef struct ls_whole_rule {
     void (*products)(const ls_param *, ls_whole_product *list);
 } ls_whole_rule;
 
-extern const ls_whole_rule ls_lars, ls_lamb, ls_adafactor, ls_muon, ls_soap, ls_onebit_lamb;
+extern const ls_whole_rule ls_lars, ls_lamb, ls_adafactor, ls_muon, ls_soap, ls_onebit_lamb,
+    ls_rowwise;
 
 /* Calls fn for each block [from, from + n) of the parameter, with all threads. */
 typedef void ls_whole_block_fn(const ls_whole_call *, void *arg, size_t from, size_t n);

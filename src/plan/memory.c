@@ -88,7 +88,7 @@ size_t ls_plan_own_errors_nbytes(const ls_plan *p, int worker) {
 }
 
 size_t ls_plan_tables_nbytes(const ls_plan *p) {
-    return (size_t)ls_optim_nflats(&p->c.optim) * p->c.model->table_floats * sizeof(float);
+    return ls_optim_tables_floats(&p->c.optim, p->c.model) * sizeof(float);
 }
 
 size_t ls_plan_copy_nbytes(const ls_plan *p) {
@@ -366,6 +366,16 @@ static bool is_rare(ls_purpose p) {
            p == LS_MEM_ROOM || p == LS_MEM_ARRIVALS;
 }
 
+/* Tables of which parameters are windows are beside the workers. */
+static void put_tables(const ls_plan *p, ls_buf *out) {
+    ls_buf text = {0};
+    bool states = ls_optim_nstates(&p->c.optim) > 0;
+    ls_buf_printf(&text, "one copy of weights%s", states ? " and " : "");
+    ls_optim_list_states(&p->c.optim, &text);
+    put_row("tables of a host", ls_plan_tables_nbytes(p), text.data, out);
+    ls_buf_free(&text);
+}
+
 void ls_memory_print(const ls_plan *p, const ls_memory_config *c, const ls_memory *m, ls_buf *out) {
     ls_buf text = {0};
     ls_buf_printf(out, "  memory of a worker, MB\n");
@@ -382,5 +392,6 @@ void ls_memory_print(const ls_plan *p, const ls_memory_config *c, const ls_memor
     put_row("at most at one time", m->peak, text.data, out);
     put_row(p->c.nworkers == 1 ? "1 worker" : "all workers", m->peak * (size_t)p->c.nworkers, NULL,
             out);
+    if (ls_plan_tables_nbytes(p)) put_tables(p, out);
     ls_buf_free(&text);
 }

@@ -155,11 +155,13 @@ static ls_status load_table(const loading *weights, const ls_train_state *s, con
     const ls_param whole = ls_param_whole(p);
     loading from = *weights;
     from.part = &all;
+    from.flat = s->tables;
     for (int k = 0; s->tables && k < s->flat.n; k++) {
         const char *name = k ? ls_optim_state_name(s->optim, p, k - 1) : NULL;
-        from.flat = s->tables + (size_t)k * s->model->table_floats;
+        ls_param shape = k ? ls_optim_state_param(s->optim, &whole, k - 1) : whole;
+        shape.offset = ls_optim_table_at(s->optim, s->model, p, k);
         if (k) from.file = &weights->from->optimizer;
-        if (k == 0 || name) LS_TRY(load_param(&from, &whole, name, e));
+        if (k == 0 || name) LS_TRY(load_param(&from, &shape, name, e));
     }
     return LS_OK;
 }

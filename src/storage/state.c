@@ -119,7 +119,7 @@ static int weights_at(const ls_train_state *s, const ls_param *p) {
 
 /* Buffer k of a parameter, or of the table that it is a window of. */
 static const float *values_of(const ls_train_state *s, const ls_param *p, int k) {
-    if (p->rows) return s->tables + (size_t)k * s->model->table_floats + p->rows_at;
+    if (p->rows) return s->tables + ls_optim_table_at(s->optim, s->model, p, k);
     return s->flat.of[k] + p->offset;
 }
 
@@ -157,9 +157,8 @@ static void add_states(const ls_train_state *s, const ls_param *p, int replica,
         int buffer = k && k == ls_optim_weights(s->optim, p, 1) ? 0 : k;
         const float *data = replica ? s->flat.of[buffer] + at : values_of(s, p, buffer);
         t->replica[t->n] = replica;
-        const ls_param shape = p->rows ? ls_param_whole(p)
-                               : k     ? ls_optim_state_param(s->optim, p, k - 1)
-                                       : *p;
+        const ls_param all = p->rows ? ls_param_whole(p) : *p;
+        const ls_param shape = k ? ls_optim_state_param(s->optim, &all, k - 1) : all;
         t->list[t->n] = ls_state_tensor(&shape, name, data);
         if (replica) ls_state_replica_name(t->list[t->n].name, replica);
         t->n++;

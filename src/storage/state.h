@@ -26,8 +26,8 @@ typedef struct ls_train_state {
     float *errors;
     int nerrors;
     const ls_plan *plan;
-    /* [flat.n][table_floats] tables of which parameters are windows (ls_param.rows): the weights and
-     * states; NULL: loading leaves them out */
+    /* tables of which parameters are windows (ls_param.rows): the weights and
+     * states (ls_optim_table_at()); NULL: loading leaves them out */
     float *tables;
     ls_scaler scaler;              /* scale 0: none is in use */
     const ls_frozen_value *frozen; /* [nparams] for ls_state_write_weights() */

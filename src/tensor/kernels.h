@@ -61,6 +61,7 @@ typedef enum ls_update_rule {
     LS_RULE_MUON,
     LS_RULE_SOAP,
     LS_RULE_ONEBIT_LAMB,
+    LS_RULE_ROWWISE_ADAGRAD,
     LS_NRULES
 } ls_update_rule;
 

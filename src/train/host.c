@@ -14,7 +14,7 @@ static ls_status make_own(ls_host *h, ls_error *e) {
                                   &h->layout, e);
 }
 
-/* Rows of tables are updated by elements, by workers that share them. */
+/* Rows of tables are updated each by itself, by workers that share them. */
 static ls_status check_tables(const ls_host *h, ls_error *e) {
     const ls_run *r = h->run;
     const ls_optim *o = &h->layout.plan.c.optim;
@@ -25,10 +25,11 @@ static ls_status check_tables(const ls_host *h, ls_error *e) {
             "model.sparse: its tables are one copy, which the workers of one host share; "
             "start them by `lockstep train -n`, or set model.sparse: off");
     for (int i = 0; i < o->ngroups; i++)
-        if (o->groups[i].rule > LS_RULE_ADAGRAD)
+        if (o->groups[i].rule > LS_RULE_ADAGRAD && o->groups[i].rule != LS_RULE_ROWWISE_ADAGRAD)
             return ls_fail(e, LS_EINVAL,
                            "model.sparse: optim.groups has an optimizer that does not update each "
-                           "element by itself; use adamw, adam, sgd, lion or adagrad");
+                           "row by itself; use adamw, adam, sgd, lion, adagrad or "
+                           "rowwise_adagrad");
     return LS_OK;
 }
 

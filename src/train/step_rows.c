@@ -139,16 +139,17 @@ static ls_status find_rows(ls_step_rows *r, int64_t step, ls_error *e) {
 
 typedef enum direction { TO_WINDOW, TO_TABLE } direction;
 
-/* Copies elements [first, end) of a window, in buffer k. Slots without a row are cleared. */
-static void move(const ls_step_rows *r, const window *w, int k, size_t first, size_t end,
+/* Copies elements of a window, in buffer k, in which a row has C floats. Slots without a row are
+ * cleared. */
+static void move(const ls_step_rows *r, const window *w, int k, size_t C, ls_bucket part,
                  direction to) {
+    const ls_member *m = r->m;
     const ls_param *p = param_of(r, w);
-    size_t C = (size_t)p->dims[1];
-    float *flat = r->m->worlds[0].flat.of[k] + p->offset;
-    float *table =
-        ls_step_rows_tables(r->m->host) + (size_t)k * r->m->layout->model.table_floats + p->rows_at;
-    for (size_t at = first; at < end;) {
-        size_t slot = at / C, next = (slot + 1) * C < end ? (slot + 1) * C : end;
+    float *flat = m->worlds[0].flat.of[k] + p->offset;
+    float *table = ls_step_rows_tables(m->host) +
+                   ls_optim_table_at(&m->layout->plan.c.optim, &m->layout->model, p, k);
+    for (size_t at = part.first; at < part.end;) {
+        size_t slot = at / C, next = (slot + 1) * C < part.end ? (slot + 1) * C : part.end;
         size_t nbytes = (next - at) * sizeof *flat;
         if (slot < (size_t)w->n) {
             float *row = table + (size_t)w->ids[slot] * C + at % C;
@@ -157,6 +158,25 @@ static void move(const ls_step_rows *r, const window *w, int k, size_t first, si
             memset(flat + at, 0, nbytes);
         }
         at = next;
+    }
+}
+
+/* The same in all buffers, for elements of the weights. A state with another number of floats a row
+ * goes with the rows that begin in the part. */
+static void move_part(const ls_step_rows *r, const window *w, ls_bucket part, direction to) {
+    const ls_optim *o = &r->m->layout->plan.c.optim;
+    const ls_param *p = param_of(r, w);
+    size_t C = (size_t)p->dims[1];
+    move(r, w, 0, C, part, to);
+    for (int i = 0; i < ls_optim_nstates(o); i++) {
+        if (!ls_optim_state_name(o, p, i)) continue;
+        size_t each = (size_t)ls_optim_state_param(o, p, i).dims[1];
+        ls_bucket own = part;
+        if (each != C) {
+            own.first = (part.first + C - 1) / C * each;
+            own.end = (part.end + C - 1) / C * each;
+        }
+        move(r, w, 1 + i, each, own, to);
     }
 }
 
@@ -179,8 +199,8 @@ static void move_all(const ls_step_rows *r, direction to) {
             const ls_param *p = param_of(r, &r->windows[i]);
             size_t first = b.first > p->offset ? b.first : p->offset;
             size_t end = b.end < p->offset + p->count ? b.end : p->offset + p->count;
-            for (int f = 0; first < end && f < r->m->worlds[0].flat.n; f++)
-                move(r, &r->windows[i], f, first - p->offset, end - p->offset, to);
+            const ls_bucket part = {.first = first - p->offset, .end = end - p->offset};
+            if (first < end) move_part(r, &r->windows[i], part, to);
         }
     }
 }

@@ -236,7 +236,8 @@ static void test_help_config(void **state) {
     assert_int_equal(run_program("help config optim", &output), 0);
     static const char first[] = "  optim.optimizer = \"adamw\" (adamw, adam, sgd, lion, adagrad, "
                                 "schedule-free,\n      lars, lamb, adafactor, muon, soap, "
-                                "onebit_adam, onebit_lamb)\n      the update";
+                                "onebit_adam, onebit_lamb,\n      rowwise_adagrad)\n      the "
+                                "update";
     assert_int_equal(strncmp(output, first, strlen(first)), 0);
     assert_null(strstr(output, "  train."));
     free(output);

@@ -149,6 +149,54 @@ static void test_resumed(void **state) {
     has_bits("from", hash);
 }
 
+static const char ROWWISE[] = " --set optim.optimizer=rowwise_adagrad";
+
+/* A row has one sum of squares, in tables and in checkpoints. */
+static void test_rowwise(void **state) {
+    (void)state;
+    char line[1024], rowwise[256];
+    snprintf(line, sizeof line,
+             "train @/mf.yaml -o @/rowwise -n 3 --set data.path=@/ratings.csv --set "
+             "parallel.zero=0 %s",
+             ROWWISE);
+    expect(line, 0, NULL);
+    hash_of("rowwise", rowwise);
+    assert_string_not_equal(rowwise, dense);
+    static const char *const layouts[][2] = {{"rowwise-one", "-n 1"},
+                                             {"rowwise-two", "-n 2 --set parallel.zero=0"},
+                                             {"rowwise-five", "-n 5 --set parallel.zero=2"}};
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        snprintf(line, sizeof line, "%s %s", layouts[i][1], ROWWISE);
+        train(layouts[i][0], line);
+        has_bits(layouts[i][0], rowwise);
+    }
+    snprintf(line, sizeof line, "-n 3 %s", ROWWISE);
+    killed("rowwise-killed", line, false, rowwise);
+    snprintf(line, sizeof line, TRAIN "-n 2 --until 120 %s", "rowwise-resumed", ROWWISE);
+    expect(line, 75, NULL);
+    snprintf(line, sizeof line, "-n 3 --resume %s", ROWWISE);
+    train("rowwise-resumed", line);
+    has_bits("rowwise-resumed", rowwise);
+    static const char *const states[][2] = {{"user.weight.sum", "[400, 1]"},
+                                            {"item.weight.sum", "[700, 1]"}};
+    ls_buf b = {0};
+    ls_error e = {0};
+    char *path = ls_format("%s/rowwise-one/checkpoints/step-400/optimizer.safetensors", folder);
+    assert_ls_ok(ls_file_read(path, 1 << 20, &b, &e), e);
+    free(path);
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+        char wanted[128];
+        snprintf(wanted, sizeof wanted, "\"%s\": {\"dtype\": \"F32\", \"shape\": %s", states[i][0],
+                 states[i][1]);
+        assert_non_null(memmem(b.data, b.len, wanted, strlen(wanted)));
+    }
+    ls_buf_free(&b);
+    /* 400 and 700 rows of 12 numbers and 700 of one, each with its sum */
+    snprintf(line, sizeof line,
+             "plan @/mf.yaml -n 2 --set data.path=@/ratings.csv --set model.sparse=on %s", ROWWISE);
+    expect(line, 0, "tables of a host              0.063  one copy of weights and sum");
+}
+
 static void test_refused(void **state) {
     (void)state;
     static const char *const bad[][2] = {{"train.compute=bf16", "train.compute"},
@@ -171,9 +219,8 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_as_dense),
-        cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_resumed),
+        cmocka_unit_test(test_same_as_dense), cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_resumed),       cmocka_unit_test(test_rowwise),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);

@@ -10,6 +10,7 @@
 #include "test.h"
 
 enum { STEPS = 20, FREEZE = 8, NPARAMS = 6, MOST = 70 * 45 };
+enum { TABLES = 4 }; /* the last ones, of rules that train tables; these are matrices */
 
 static const double LR = 1e-2, SCALE = 0.25;
 
@@ -58,6 +59,7 @@ static void set_up(setup *s, ls_update_rule rule) {
         memcpy(p.dims, shapes[i].dims, sizeof p.dims);
         ls_model_add_param(&s->model, l, name, &p);
     }
+    if (rule == LS_RULE_ROWWISE_ADAGRAD) l->ntables = TABLES;
     ls_optim_place(&s->optim, &s->model);
     s->n = s->model.nfloats;
     s->first = LS_NEW_ARRAY(float, s->n);
@@ -74,8 +76,10 @@ static void check_places(const setup *s, ls_update_rule rule) {
     const ls_model *m = &s->model;
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *p = &m->params[i];
-        bool whole = rule == LS_RULE_ADAFACTOR ||
-                     (p->ndims >= 2 && (p->ndims == 2 || !ls_optim_rules[rule].matrices));
+        bool is_table = p->ndims == 2 && i >= NPARAMS - TABLES;
+        bool whole = rule == LS_RULE_ADAFACTOR || (ls_optim_rules[rule].tables && is_table) ||
+                     (!ls_optim_rules[rule].tables && p->ndims >= 2 &&
+                      (p->ndims == 2 || !ls_optim_rules[rule].matrices));
         assert_int_equal(p->whole, whole);
         assert_int_equal(s->optim.groups[p->group].rule, whole ? rule : ls_optim_rules[rule].rest);
         if (whole) assert_int_equal(p->offset % LS_BLOCK, 0);
@@ -259,6 +263,20 @@ static void exact_onebit_lamb(exact *x, int t, double decay) {
     for (size_t i = 0; i < x->count; i++) x->w[i] -= LR * by * u[i];
 }
 
+/* `width` elements have one sum of squares. */
+static void exact_adagrad(exact *x, size_t width, double decay) {
+    for (size_t r = 0; r < x->count / width; r++) {
+        double mean = 0;
+        for (size_t i = r * width; i < (r + 1) * width; i++) {
+            x->g[i] += decay * x->w[i];
+            mean += x->g[i] * x->g[i] / (double)width;
+        }
+        x->v[r] += mean;
+        for (size_t i = r * width; i < (r + 1) * width; i++)
+            x->w[i] -= LR * x->g[i] / (sqrt(x->v[r]) + 1e-8);
+    }
+}
+
 /* One step of a parameter; t from 1. */
 static void exact_step(ls_update_rule rule, int t, bool decays, exact *x) {
     static double u[MOST];
@@ -284,6 +302,8 @@ static void exact_step(ls_update_rule rule, int t, bool decays, exact *x) {
         for (size_t i = 0; i < x->count; i++) x->w[i] = x->w[i] * (1 - LR * decay) - LR * u[i];
         break;
     case LS_RULE_ADAFACTOR: exact_adafactor(x, t, decay); break;
+    case LS_RULE_ROWWISE_ADAGRAD: exact_adagrad(x, x->columns, decay); break;
+    case LS_RULE_ADAGRAD: exact_adagrad(x, 1, decay); break;
     case LS_RULE_MUON: exact_muon(x, decay); break;
     default: fail();
     }
@@ -486,6 +506,58 @@ static void test_shapes(void **state) {
     assert_null(ls_optim_state_name(&s.optim, &p[1], 1));
     assert_int_equal(ls_optim_state_param(&s.optim, &p[1], 0).count, 50);
     tear_down(&s);
+    set_up(&s, LS_RULE_ROWWISE_ADAGRAD);
+    ls_param sums = ls_optim_state_param(&s.optim, &s.model.params[2], 0);
+    assert_true(sums.count == 17 && sums.dims[0] == 17 && sums.dims[1] == 1);
+    assert_string_equal(ls_optim_state_name(&s.optim, &s.model.params[2], 0), "sum");
+    assert_int_equal(ls_optim_state_param(&s.optim, &s.model.params[0], 0).count, 40 * 30);
+    tear_down(&s);
+}
+
+/* The row-wise Adagrad of TorchRec, by hand: rows (1, 3) and (0, 0), twice; the third row's ids are
+ * in no sample. Rows of 3,000 numbers go over several blocks. */
+static void test_known_rowwise(void **state) {
+    (void)state;
+    static const float wide[] = {1, 3, 0, 0, 4, 0};
+    ls_model m = {0};
+    ls_compute c;
+    ls_error e = {0};
+    void *room = NULL;
+    ls_optim o = {.ngroups = 1,
+                  .groups = {{.rule = LS_RULE_ROWWISE_ADAGRAD, .eps = 1e-10, .lr_scale = 1}}};
+    ls_layer *l = ls_model_add_layer(&m, "layer");
+    ls_model_add_param(&m, l, "x", &(ls_param){.ndims = 2, .dims = {3, 2}});
+    ls_model_add_param(&m, l, "y", &(ls_param){.ndims = 2, .dims = {2, 3000}});
+    l->ntables = 2;
+    ls_optim_place(&o, &m);
+    size_t n = m.nfloats, nbytes = ls_whole_nbytes(&o, &m, LS_F32), y = m.params[1].offset;
+    assert_ls_ok(ls_map(nbytes, "room", &room, &e), e);
+    assert_ls_ok(ls_compute_init(&c, 2, 16, &e), e);
+    float *x = LS_NEW_ARRAY(float, 2 * n), *g = LS_NEW_ARRAY(float, n);
+    ls_optim_update u = {.optim = &o,
+                         .model = &m,
+                         .grads = g,
+                         .params = x,
+                         .flat = ls_flat_of_state(x, NULL, 1, n),
+                         .room = room};
+    u.grads_type = u.params_type = LS_F32;
+    memcpy(g, wide, sizeof wide);
+    for (size_t i = 0; i < 3000; i++) g[y + 3000 + i] = 2;
+    for (int t = 0; t < 2; t++) {
+        u.step = (ls_optim_step){.updates = t, .lr = 0.5, .grad_scale = 1};
+        ls_optim_apply(&u, &c, 0, n);
+    }
+    double rates[] = {1 / sqrt(5) + 1 / sqrt(10), 0, 1 / sqrt(8) + 1 / sqrt(16)};
+    for (int i = 0; i < 6; i++)
+        assert_true(fabs((double)x[i] + 0.5 * rates[i / 2] * (double)wide[i]) < 1e-6);
+    assert_true(x[n] == 10 && x[n + 1] == 0 && x[n + 2] == 16 && x[n + 3] == 0);
+    for (size_t i = 0; i < 6000; i++)
+        assert_true(fabs((double)x[y + i] + (i < 3000 ? 0 : 0.5 + 1 / sqrt(8))) < 1e-6);
+    assert_true(x[n + y] == 0 && x[n + y + 1] == 8);
+    free(x), free(g);
+    ls_unmap(room, nbytes);
+    ls_compute_close(&c);
+    ls_model_free(&m);
 }
 
 int main(void) {
@@ -493,6 +565,7 @@ int main(void) {
         cmocka_unit_test(test_against_double), cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_known_lamb),     cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_soap_basis),     cmocka_unit_test(test_known_soap),
+        cmocka_unit_test(test_known_rowwise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,6 +49,7 @@ static const optimizer optimizers[] = {
     {{"optim.optimizer=soap", "parallel.bucket_mb=0.02"},
      "exp_avg exp_avg_sq",
      "exp_avg exp_avg_sq"},
+    {{"optim.optimizer=rowwise_adagrad", "parallel.bucket_mb=0.02"}, "sum", "sum"},
 };
 enum { SCHEDULE_FREE = 7 }; /* its number */
 enum { NOPTIMIZERS = sizeof optimizers / sizeof *optimizers };
