@@ -4,8 +4,8 @@
 #include "cli/crew.h"
 #include "cli/hosts.h"
 
-static const char SETTINGS[] = "--set sync.mode=async --set train.steps=300 " SMALLER
-                               "--set train.eval_every=100 --set checkpoint.every=50 "
+static const char SETTINGS[] = "--set sync.mode=async --set train.steps=160 " SMALLER
+                               "--set train.eval_every=80 --set checkpoint.every=50 "
                                "--set log.every=1000";
 
 typedef struct pair {
@@ -35,9 +35,9 @@ static pair two(const char *run, const char *more) {
 static void check(const char *run) {
     char line[128];
     snprintf(line, sizeof line, "ckpt ledger @/%s", run);
-    expect(line, 0, ": clean: 300 steps");
+    expect(line, 0, ": clean: 160 steps");
     snprintf(line, sizeof line, "replay @/%s", run);
-    expect(line, 0, ": the same bits after 300 steps by one worker");
+    expect(line, 0, ": the same bits after 160 steps by one worker");
 }
 
 /* Has a worker of this number made a step? */

@@ -6,6 +6,12 @@
 #include "cli/hosts.h"
 #include "cli/models.h"
 
+#ifdef __SANITIZE_ADDRESS__ /* many times slower */
+enum { MANY_LAYOUTS = 1 };  /* kinds of training that all layouts are tried with */
+#else
+enum { MANY_LAYOUTS = 2 };
+#endif
+
 #define TEMPLATE                                                                                   \
     "{% for m in messages %}<{{ m.role }}>{{ m.content|trim }};{% endfor %}"                       \
     "{% if add_generation_prompt %}<assistant>{% endif %}"
@@ -137,16 +143,17 @@ static void test_eval_of_a_file(void **state) {
 static void test_shown(void **state) {
     (void)state;
     write_model();
-    expect(TUNE LORA "-n 1 -o @/shown", 0,
-           "    chosen:\n    <user>0?;<assistant>\xe2\x9f\xa6"
-           "y;\xe2\x9f\xa7\n    rejected:\n    <user>0?;<assistant>\xe2\x9f\xa6"
-           "n;\xe2\x9f\xa7\n");
-    expect(TUNE LORA "-n 1 -o @/shown2 --set log.every=1", 0,
-           "loss 0.6931  accuracies 0.0000  margins 0.0000  chosen 0.0000  rejected 0.0000  ");
-    expect(TUNE LORA "-n 1 -o @/shown3", 0,
-           "computing the reference's log-probabilities of 24 pairs, before the first step");
-    expect(TUNE LORA "-n 1 -o @/shown4", 0,
-           "training samples of a pair of answers, up to 40 tokens each");
+    char *output = NULL;
+    assert_int_equal(run_program(TUNE LORA "-n 1 -o @/shown --set log.every=1", &output), 0);
+    assert_output_has(output, "    chosen:\n    <user>0?;<assistant>\xe2\x9f\xa6"
+                              "y;\xe2\x9f\xa7\n    rejected:\n    <user>0?;<assistant>\xe2\x9f\xa6"
+                              "n;\xe2\x9f\xa7\n");
+    assert_output_has(output, "loss 0.6931  accuracies 0.0000  margins 0.0000  chosen 0.0000  "
+                              "rejected 0.0000  ");
+    assert_output_has(output, "computing the reference's log-probabilities of 24 pairs, before the "
+                              "first step");
+    assert_output_has(output, "training samples of a pair of answers, up to 40 tokens each");
+    free(output);
     expect("tokens @/a --chat @/pairs.jsonl --template @/chat.jinja", 0,
            "line 1, rejected: 22 tokens, 2 trained on\n");
     expect("tokens @/a --chat @/pairs.jsonl --template @/chat.jinja --json", 0,
@@ -183,7 +190,7 @@ static void test_layouts(void **state) {
     for (int kind = 0; kind < 4; kind++) {
         char one[256], other[256], line[512], run[32];
         for (int i = -1; i < (int)(sizeof layouts / sizeof *layouts); i++) {
-            if (kind > 1 && i > 1) continue;
+            if (kind >= MANY_LAYOUTS && i > 1) continue;
             snprintf(run, sizeof run, "layout%d-%d", kind, i + 1);
             snprintf(line, sizeof line, TUNE "-o @/%s %s%s", run, kinds[kind],
                      i < 0 ? "-n 1" : layouts[i]);

@@ -3,7 +3,7 @@
 #include "cli/program.h"
 
 #if defined(__SANITIZE_ADDRESS__) /* many times slower */
-enum { STEPS = 120, LESS = 8, SLOW_STEPS = 20, APART = 1 };
+enum { STEPS = 90, LESS = 8, SLOW_STEPS = 20, APART = 1 };
 #else
 enum { STEPS = 150, LESS = 2, SLOW_STEPS = 40, APART = 3 };
 #endif
