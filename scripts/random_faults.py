@@ -132,7 +132,10 @@ def draw_settings(hosts, model, replicas=False):
             "checkpoint.every=%d" % random.choice([0, 7, 20]),
             "survival.heartbeat_s=%g" % random.choice([0.3, 0.6, 1]),
             "survival.balance=" + random.choice(["off", "auto"])]
-    if piped:
+    if piped and model.config["model"].get("kind") in ("gpt2", "llama") and random.random() < 0.5:
+        bits += ["parallel.tensor_virtual=3"]
+        free += ["parallel.mesh.tensor=%d" % pipe]
+    elif piped:
         free += ["parallel.mesh.pipe=%d" % pipe] + random.choice(
             [[], ["parallel.schedule=gpipe"], ["parallel.schedule=zb-h1"], ["parallel.schedule=zb-v", "parallel.chunks=2"]]
             if pipe == 2 and model.config["model"].get("kind") in ("gpt2", "llama") else [[], ["parallel.schedule=gpipe"], ["parallel.schedule=zb-h1"]])

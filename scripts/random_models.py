@@ -135,6 +135,12 @@ def draw_language_model():
                      bias=random.choice(["none", "qkv", "attention", "mlp", "all"]),
                      head=random.choice(["tied", "own"]), qk_norm=random.choice(["on", "off"]),
                      rope=random.choice(["default", "llama3"]))
+        if chance(0.3):
+            model.update(experts=random.randint(3, 6), experts_per_token=random.randint(1, 3), ffn=24,
+                         bias=random.choice(["none", "qkv", "attention"]),
+                         shared_experts=random.choice([0, 1]),
+                         expert_capacity=random.choice([0, 0.8]),
+                         router_bias_rate=random.choice([0, 0.01]))
     return model
 
 

@@ -212,7 +212,8 @@ static ls_status check_islands(const ls_plan_config *c, ls_error *e) {
     if (c->reduce != LS_F32) what = "gradients of 16 bits; set train.reduce_dtype to f32";
     for (int i = 0; i < c->model->nparams; i++)
         if (c->model->params[i].momentum > 0)
-            what = "running values, as of batch normalization; use another normalization";
+            what = "running values, as of batch normalization or model.router_bias_rate; leave "
+                   "these out";
         else if (c->model->params[i].rows)
             what = "model.sparse";
         else if (c->model->params[i].whole)
