@@ -248,7 +248,7 @@ const ls_config_key ls_config_keys[] = {
         "data.clicks", data.clicks, FIXED,
         "the files are CSV with ids, numbers and a click in each row, e.g. {clicked: income, "
         "positive: \">50K\", ids: [job, city], numbers: [age], scale: standard}; scale: none, log, "
-        "or standard"),
+        "or standard; hash: 100000: a column has so many ids, hashes of its texts"),
     STRING("train.from", train.from, FREE,
            "a run or checkpoint from which a new run takes its initial weights and its "
            "tokenizer, e.g. to fine-tune; empty: weights are random and the tokenizer is trained"),

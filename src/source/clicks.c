@@ -50,14 +50,24 @@ static ls_status set_scale(const ls_yaml_node *n, const char *file, ls_clicks_sc
     return fail_at(n, file, "is none, log or standard", e);
 }
 
+static ls_status set_hash(const ls_yaml_node *n, const char *file, int64_t *to, ls_error *e) {
+    const char *text = n->kind == LS_YAML_TEXT ? n->text : "";
+    size_t digits = strspn(text, "0123456789");
+    *to = digits > 0 && digits < 11 && !text[digits] ? strtoll(text, NULL, 10) : 0;
+    if (*to >= 1 && *to <= INT32_MAX) return LS_OK;
+    return fail_at(n, file, "is a number of rows for each column of ids, 1 to 2147483647", e);
+}
+
 static ls_status check_keys(const ls_yaml_node *root, const char *file, ls_error *e) {
-    static const char *const keys[] = {"clicked", "positive", "ids", "numbers", "scale"};
+    static const char *const keys[] = {"clicked", "positive", "ids", "numbers", "scale", "hash"};
     for (int i = 0; i < root->nitems; i++) {
         bool known = false;
-        for (int k = 0; k < 5; k++) known = known || strcmp(root->items[i]->key, keys[k]) == 0;
+        for (int k = 0; k < 6; k++) known = known || strcmp(root->items[i]->key, keys[k]) == 0;
         if (!known)
             return fail_at(root->items[i], file,
-                           "is not a key; choose among clicked, positive, ids, numbers, scale", e);
+                           "is not a key; choose among clicked, positive, ids, numbers, scale, "
+                           "hash",
+                           e);
     }
     return LS_OK;
 }
@@ -69,7 +79,8 @@ static ls_status read_tree(const ls_yaml_node *root, const char *file, ls_clicks
                        *ids = ls_yaml_node_find(root, "ids"),
                        *numbers = ls_yaml_node_find(root, "numbers"),
                        *positive = ls_yaml_node_find(root, "positive"),
-                       *scale = ls_yaml_node_find(root, "scale");
+                       *scale = ls_yaml_node_find(root, "scale"),
+                       *hash = ls_yaml_node_find(root, "hash");
     if (!clicked || !ids)
         return ls_fail(e, LS_EINVAL, "%s:%d: data.clicks: %s is missing", file, root->line,
                        clicked ? "ids" : "clicked");
@@ -79,6 +90,7 @@ static ls_status read_tree(const ls_yaml_node *root, const char *file, ls_clicks
     if (w->nids == 0) return fail_at(ids, file, "is empty; name at least one column", e);
     if (numbers) LS_TRY(set_columns(numbers, file, w, 1 + w->nids, e));
     if (numbers) w->nnumbers = numbers->nitems;
+    if (hash) LS_TRY(set_hash(hash, file, &w->hash, e));
     if (positive) LS_TRY(set_text(positive, file, w->positive, e));
     return scale ? set_scale(scale, file, &w->scale, e) : LS_OK;
 }
@@ -151,9 +163,11 @@ static ls_status add_row(void *arg, const ls_csv_cell *cells, ls_error *e) {
         if (w->scale == LS_CLICKS_LOG) x = x > 0 ? ls_math_log(1 + x) : 0;
         s->numbers[row * (uint64_t)w->nnumbers + (uint64_t)k] = (float)x;
     }
-    for (int k = 0; k < w->nids; k++)
-        LS_TRY(ls_id_of_cell(&s->names[k], &cells[1 + k], w->names[1 + k],
-                             &s->ids[row * (uint64_t)w->nids + (uint64_t)k], e));
+    for (int k = 0; k < w->nids; k++) {
+        int32_t *id = &s->ids[row * (uint64_t)w->nids + (uint64_t)k];
+        LS_TRY(w->hash ? ls_id_hash_of_cell(w->hash, &cells[1 + k], w->names[1 + k], id, e)
+                       : ls_id_of_cell(&s->names[k], &cells[1 + k], w->names[1 + k], id, e));
+    }
     s->base.count++;
     return LS_OK;
 }
@@ -176,13 +190,15 @@ static void standardize(clicks *s) {
     }
 }
 
-/* The ids of a column follow those of the column before. Returns the number of all. */
+/* The ids of a column follow those of the column before. Returns the number of all, which may be too
+ * many. */
 static int64_t place_ids(clicks *s) {
     int64_t first = 0;
     for (int k = 0; k < s->wanted.nids; k++) {
-        for (uint64_t i = 0; i < s->base.count; i++)
+        int64_t n = s->wanted.hash ? s->wanted.hash : s->names[k].n;
+        for (uint64_t i = 0; first + n <= INT32_MAX && i < s->base.count; i++)
             s->ids[i * (uint64_t)s->wanted.nids + (uint64_t)k] += (int32_t)first;
-        first += s->names[k].n;
+        first += n;
     }
     return first;
 }

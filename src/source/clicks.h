@@ -1,8 +1,8 @@
 /* clicks.h - rows of features and a click: some columns of CSV files are ids, others numbers.
  *
  * Each column of ids has its own ids, numbered in the order in which they first appear; those of a
- * column follow those of the column before, so that one table has the rows of all. A sample has the
- * fields
+ * column follow those of the column before, so that one table has the rows of all. With `hash` an id
+ * is the hash of its text modulo this number, in each column. A sample has the fields
  *     ids      i32 [columns]
  *     x        f32 [columns]  the numbers, if there are such columns
  *     clicked  f32            1 or 0
@@ -30,6 +30,7 @@ struct ls_clicks_wanted {
     int nids, nnumbers;
     char positive[LS_CLICKS_NAME]; /* the text that stands for 1; "": the column has 1 and 0 */
     ls_clicks_scale scale;
+    int64_t hash; /* ids of a column; 0: as many as there are texts */
 };
 
 /* text: a tree (base/yaml.h) that begins in this line of the file. */

@@ -41,13 +41,30 @@ int32_t ls_id_of(ls_id_names *s, const char *text, size_t n) {
     return s->n - 1;
 }
 
+static ls_status read_cell(const ls_csv_cell *cell, const char *name, char text[MOST_TEXT],
+                           size_t *n_p, ls_error *e) {
+    size_t n = ls_csv_unquote(cell, text, MOST_TEXT);
+    if (n == 0 || n > MOST_TEXT || memchr(text, 0, n))
+        return ls_fail(e, LS_EINVAL, "column '%.60s' %s; an id has 1 to %d characters", name,
+                       n == 0 ? "is empty" : "has a text that is no id", MOST_TEXT);
+    *n_p = n;
+    return LS_OK;
+}
+
+ls_status ls_id_hash_of_cell(int64_t nids, const ls_csv_cell *cell, const char *name, int32_t *id_p,
+                             ls_error *e) {
+    char text[MOST_TEXT];
+    size_t n = 0;
+    LS_TRY(read_cell(cell, name, text, &n, e));
+    *id_p = (int32_t)(ls_hash_bytes(text, n).lo % (uint64_t)nids);
+    return LS_OK;
+}
+
 ls_status ls_id_of_cell(ls_id_names *s, const ls_csv_cell *cell, const char *name, int32_t *id_p,
                         ls_error *e) {
     char text[MOST_TEXT];
-    size_t n = ls_csv_unquote(cell, text, sizeof text);
-    if (n == 0 || n > sizeof text || memchr(text, 0, n))
-        return ls_fail(e, LS_EINVAL, "column '%.60s' %s; an id has 1 to %d characters", name,
-                       n == 0 ? "is empty" : "has a text that is no id", MOST_TEXT);
+    size_t n = 0;
+    LS_TRY(read_cell(cell, name, text, &n, e));
     *id_p = ls_id_of(s, text, n);
     return *id_p >= 0 ? LS_OK : ls_fail(e, LS_EINVAL, "column '%.60s' has over 2^31 ids", name);
 }

@@ -18,6 +18,10 @@ int32_t ls_id_of(ls_id_names *, const char *text, size_t n);
 /* The same of a cell. LS_EINVAL: it is empty, or too long; `name` is its column's. */
 ls_status ls_id_of_cell(ls_id_names *, const ls_csv_cell *, const char *name, int32_t *id_p,
                         ls_error *);
+/* Without a list of names: the hash of the cell's text modulo `nids`, 1 to INT32_MAX. Different
+ * texts may have the same id. */
+ls_status ls_id_hash_of_cell(int64_t nids, const ls_csv_cell *, const char *name, int32_t *id_p,
+                             ls_error *);
 const char *ls_id_name(const ls_id_names *, int32_t id);
 void ls_id_names_free(ls_id_names *);
 

@@ -34,6 +34,8 @@ static const char CONFIG[] =
     "log: {every: 1000}\n"                                                                         \
     "optim: {warmup: 0}\n"
 static const char NUMBERS[] = CLICKS(", numbers: [t], scale: log"), BARE[] = CLICKS("");
+/* Columns with 50 ids, some of which stand for several texts. */
+static const char HASHED[] = CLICKS(", hash: 50");
 
 /* Users like items of their own third. */
 static int make(void **state) {
@@ -48,6 +50,7 @@ static int make(void **state) {
     write_file("mf.yaml", CONFIG, sizeof CONFIG - 1);
     write_file("dlrm.yaml", NUMBERS, sizeof NUMBERS - 1);
     write_file("bare.yaml", BARE, sizeof BARE - 1);
+    write_file("hashed.yaml", HASHED, sizeof HASHED - 1);
     ls_buf_free(&b);
     return 0;
 }
@@ -120,6 +123,25 @@ static void test_clicks(void **state) {
         }
 }
 
+/* Ids that are hashes, in tables of which a step touches few rows and in others. */
+static void test_hashed(void **state) {
+    (void)state;
+    static const char *const layouts[] = {"-n 1", "-n 3 --set model.sparse=on",
+                                          "-n 2 --set model.sparse=on --set parallel.zero=0"};
+    char line[512], one[256], hash[256];
+    for (int k = 0; k < 3; k++) {
+        char run[32];
+        snprintf(run, sizeof run, "hashed-%d", k);
+        snprintf(line, sizeof line,
+                 "train @/hashed.yaml -o @/%s %s --set data.path=@/ratings.csv --set "
+                 "optim.optimizer=rowwise_adagrad --set optim.weight_decay=0 --set optim.clip=0",
+                 run, layouts[k]);
+        expect(line, 0, ", auc 0.");
+        hash_of(run, k == 0 ? one : hash);
+        if (k > 0) assert_string_equal(hash, one);
+    }
+}
+
 static void test_refused(void **state) {
     (void)state;
     expect_line("train @/mf.yaml -o @/no --set model.loss=", 1, "model.loss is missing, e.g. {bpr");
@@ -139,6 +161,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alone),   cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_killed),  cmocka_unit_test(test_clicks),
+        cmocka_unit_test(test_hashed),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);

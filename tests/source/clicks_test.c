@@ -41,6 +41,34 @@ static void test_fields(void **state) {
     ls_source_close(s);
 }
 
+/* An id is the hash of its text alone: the same in a file with other rows before, and in [0, hash)
+ * of its column. That of "a" is what a program calls XXH3_128bits() for. */
+static void test_hashed(void **state) {
+    (void)state;
+    static const char tree[] = "{clicked: c, ids: [i, j], hash: 1000}";
+    ls_source *s =
+        clicks_of(write_text("h.csv", "c,i,j\n1,a,b\n0,b,a\n1,a,18446744073709551615\n"), tree);
+    ls_source *t = clicks_of(write_text("g.csv", "c,j,i\n1,z,y\n1,b,a\n"), tree);
+    assert_int_equal(field_of(s, "ids")->ids, 2000);
+    for (uint64_t i = 0; i < 3; i++)
+        for (size_t k = 0; k < 2; k++) {
+            double id = value_of(s, i, "ids", k);
+            assert_true(id >= 1000 * (double)k && id < 1000 * (double)(k + 1));
+        }
+    for (size_t k = 0; k < 2; k++)
+        assert_true(value_of(s, 0, "ids", k) == value_of(t, 1, "ids", k));
+    assert_int_equal((int)value_of(s, 0, "ids", 0), 719);
+    assert_true(value_of(s, 1, "ids", 1) == 1000 + value_of(s, 0, "ids", 0));
+    assert_true(value_of(s, 1, "ids", 0) != value_of(s, 0, "ids", 0));
+    assert_true(value_of(s, 2, "ids", 0) == value_of(s, 0, "ids", 0));
+    ls_source_close(s);
+    ls_source_close(t);
+    s = clicks_of(write_text("h1.csv", "c,i,j\n1,a,b\n"), "{clicked: c, ids: [i], hash: 1}");
+    assert_int_equal(field_of(s, "ids")->ids, 1);
+    assert_true(value_of(s, 0, "ids", 0) == 0);
+    ls_source_close(s);
+}
+
 static void test_scales(void **state) {
     (void)state;
     const char *path = write_text("b.csv", "c,i,x,y\n1,a,0,5\n0,a,3,5\n1,b,9,5\n0,b,-2,5\n");
@@ -74,6 +102,9 @@ static void test_refused(void **state) {
         {"{clicked: c, ids: []}", "ids is empty"},
         {"{clicked: c, ids: i}", "ids is a list of columns"},
         {"{clicked: c, ids: [i], scale: max}", "scale is none, log or standard"},
+        {"{clicked: c, ids: [i], hash: 0}", "hash is a number of rows for each column"},
+        {"{clicked: c, ids: [i], hash: 2147483648}", "hash is a number of rows for each column"},
+        {"{clicked: c, ids: [i, x], hash: 2147483647}", "the columns have 4294967294 ids; at most"},
         {"{clicked: c, ids: [i], other: 1}", "other is not a key; choose among clicked"},
         {"{clicked: c, ids: [i], numbers: [z]}", "has no column 'z'"},
         {"{clicked: x, ids: [i]}", "c.csv:3: column 'x' has 3; it has 1 and 0"},
@@ -90,6 +121,7 @@ static void test_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_hashed),
         cmocka_unit_test(test_scales),
         cmocka_unit_test(test_refused),
     };
