@@ -52,11 +52,17 @@ int ls_apart_wanted(const ls_loop *l) {
     return n > 0 ? (int)n : 0;
 }
 
+/* Another replica may need as long for all steps as it may for one that all decide. */
+static void set_patience(const ls_loop *l, int steps) {
+    ls_group_set_patience(l->m.group, l->run->config.parallel.timeout_s * steps, 0);
+}
+
 void ls_apart_begin(ls_loop *l, int agreed) {
     int64_t ahead = ls_apart_most_ahead(&l->m.worlds[0], &l->m.layout->plan, l->steps);
     l->apart.must = ahead > 0;
     l->apart.left = ahead > agreed ? (int)ahead : agreed;
     l->apart.n = 0;
+    if (l->apart.left) set_patience(l, l->apart.left + 1);
 }
 
 /* ---- results ---- */
@@ -88,6 +94,7 @@ ls_status ls_apart_stepped(ls_loop *l, const ls_step_in *in, const ls_step_out *
     ls_apart_steps *a = &l->apart;
     a->seconds = t->seconds;
     if (!in->apart) {
+        if (a->n) set_patience(l, 1);
         a->n = 0;
         return LS_OK;
     }
