@@ -126,10 +126,8 @@ static size_t sum_of(const size_t *counts, int n) {
 /* Inputs of this worker beyond its first: it has one for each leaf. */
 static size_t more_inputs(const ls_group *g, const ls_call *c) {
     ls_node nodes[LS_TREE_MAX_COVER];
-    int a = 0, b = 0;
-    if (!c->V) return 0;
-    ls_tree_range(c->V, c->first, g->rank, g->size, &a, &b);
-    return (size_t)ls_tree_cover(c->V, a, b, nodes) - 1;
+    ls_tree_parts parts = ls_call_parts(c);
+    return (size_t)ls_tree_parts_cover(&parts, g->rank, g->size, nodes) - 1;
 }
 
 static size_t size_up_pairs(const ls_group *g, asked *a) {
@@ -376,6 +374,8 @@ static asked asked_virtual(const ls_virtual_sum *x, ls_collective what, size_t c
                             .counts = x->counts,
                             .V = x->V,
                             .first = x->first,
+                            .chunks = x->chunks,
+                            .context = x->context,
                             .stride = x->stride},
                    .in = x->in,
                    .out = x->out};

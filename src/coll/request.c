@@ -26,6 +26,7 @@ static uint64_t print_of(const ls_group *g, const ls_call *c, uint32_t number) {
     x = mix(x, c->count);
     x = mix(x, (uint64_t)c->root);
     x = mix(x, (uint64_t)c->V);
+    if (c->chunks > 1) x = mix(x, (uint64_t)c->chunks << 32 | (uint64_t)c->context);
     for (int i = 0; c->first && i < g->size; i++) x = mix(x, (uint64_t)c->first[i] + 1);
     for (int i = 0; c->counts && i < g->size; i++) x = mix(x, c->counts[i]);
     for (const char *a = g->forced ? g->forced->name : ""; *a; a++) x = mix(x, (uint64_t)*a);
@@ -88,7 +89,8 @@ static bool matches(const ls_group *g, const ls_cached *x, const ls_call *c, ls_
     const ls_call *a = &x->call;
     if (a->what != c->what || a->own != c->own || a->dtype != c->dtype || a->op != c->op ||
         a->root != c->root || a->count != c->count || a->V != c->V || a->stride != c->stride ||
-        !a->first != !c->first || x->place.overlap != p.overlap || x->place.first != p.first)
+        a->chunks != c->chunks || a->context != c->context || !a->first != !c->first ||
+        x->place.overlap != p.overlap || x->place.first != p.first)
         return false;
     size_t n = (size_t)g->size;
     if (c->first && memcmp(a->first, c->first, (n + 1) * sizeof *c->first) != 0) return false;

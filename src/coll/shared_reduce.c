@@ -8,7 +8,7 @@
 /* The leaves of a sum, and memory to read them. */
 typedef struct leaf_set {
     ls_leaves leaves; /* n 0: none so far */
-    int V;
+    ls_tree_parts parts;
     int *first;                 /* [size + 1] a copy, or NULL */
     float *widened;             /* [leaves.n][PIECE / 2], of halves */
     const void **data, **wides; /* [leaves.n] */
@@ -33,12 +33,13 @@ static void free_set(leaf_set *x) {
     free(x->base);
 }
 
-static void make_set(const ls_shared *s, int V, const int *first, leaf_set *x) {
+static void make_set(const ls_shared *s, const ls_tree_parts *p, leaf_set *x) {
+    const int *first = p->first;
     size_t nbytes = ((size_t)s->size + 1) * sizeof *first;
     free_set(x);
-    *x = (leaf_set){.V = V};
-    if (first) x->first = memcpy(ls_alloc(nbytes), first, nbytes);
-    ls_leaves_make(V, first, s->size, &x->leaves);
+    *x = (leaf_set){.parts = *p};
+    if (first) x->parts.first = x->first = memcpy(ls_alloc(nbytes), first, nbytes);
+    ls_leaves_make(&x->parts, s->size, &x->leaves);
     size_t n = (size_t)x->leaves.n;
     x->widened = LS_NEW_ARRAY(float, n *(PIECE / 2));
     x->data = LS_NEW_ARRAY(const void *, n);
@@ -46,30 +47,37 @@ static void make_set(const ls_shared *s, int V, const int *first, leaf_set *x) {
     x->base = LS_NEW_ARRAY(const unsigned char *, n);
 }
 
-static bool is_set(const ls_shared *s, const leaf_set *x, int V, const int *first) {
+static bool is_set(const ls_shared *s, const leaf_set *x, const ls_tree_parts *p) {
+    const int *first = p->first;
     size_t nbytes = ((size_t)s->size + 1) * sizeof *first;
-    if (!x->leaves.n || x->V != V || !x->first != !first) return false;
+    if (!x->leaves.n || x->parts.V != p->V || !x->first != !first) return false;
+    if (x->parts.chunks != p->chunks || x->parts.context != p->context) return false;
     return !first || memcmp(x->first, first, nbytes) == 0;
 }
 
 /* scratch->now: the leaves of sums over these virtual workers. */
-static void make_leaves(const ls_shared *s, int V, const int *first) {
+static void make_leaves(const ls_shared *s, const ls_tree_parts *p) {
     struct scratch *w = s->scratch;
-    if (is_set(s, w->now, V, first)) return;
+    if (is_set(s, w->now, p)) return;
     for (int i = 0; i < SETS; i++) {
         w->now = &w->sets[i];
-        if (is_set(s, w->now, V, first)) return;
+        if (is_set(s, w->now, p)) return;
     }
     w->now = &w->sets[w->oldest];
     w->oldest = (w->oldest + 1) % SETS;
-    make_set(s, V, first, w->now);
+    make_set(s, p, w->now);
+}
+
+static void make_leaves_of(const ls_shared *s, const ls_call *c) {
+    ls_tree_parts parts = ls_call_parts(c);
+    make_leaves(s, &parts);
 }
 
 struct scratch *ls_shared_scratch_new(const ls_shared *s) {
     struct scratch *w = LS_NEW(struct scratch);
     w->now = w->sets;
     ls_shared t = {.size = s->size, .scratch = w};
-    make_leaves(&t, 0, NULL);
+    make_leaves(&t, &(ls_tree_parts){0});
     return w;
 }
 
@@ -145,7 +153,7 @@ static void reduce_range(ls_shared *s, const ls_call *c, size_t first, size_t en
 
 /* Finds where the call's inputs lie, one for each leaf. */
 static const unsigned char **find_inputs(const ls_shared *s, const ls_shared_call *x) {
-    make_leaves(s, x->call.V, x->call.first);
+    make_leaves_of(s, &x->call);
     const ls_leaves *l = &s->scratch->now->leaves;
     size_t stride = x->call.stride * ls_dtype_size(x->call.dtype);
     for (int i = 0; i < l->n; i++)
@@ -236,7 +244,7 @@ void ls_shared_reduce_direct(ls_shared *s, ls_shared_call *x) {
 /* Elements of a block that go through the stage in one round. The half holds the parts of all
  * blocks of a worker's first leaf, then those of the next. */
 static size_t staged_part(const ls_shared *s, const ls_call *c) {
-    make_leaves(s, c->V, c->first);
+    make_leaves_of(s, c);
     size_t parts = (size_t)s->size * (size_t)s->scratch->now->leaves.most;
     return (size_t)HALF / parts / ls_dtype_size(c->dtype);
 }

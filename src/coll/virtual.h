@@ -12,10 +12,11 @@
 #include "lockstep/group.h"
 
 typedef struct ls_virtual_sum {
-    int V;            /* >= size */
-    const int *first; /* [size + 1] */
-    const void *in;   /* this worker's sums, each of the whole vector */
-    size_t stride;    /* elements from one of them to the next */
+    int V;               /* >= size */
+    const int *first;    /* [size + 1] */
+    int chunks, context; /* as in ls_tree_parts: V counts the leaves of all chunks */
+    const void *in;      /* this worker's sums, each of the whole vector */
+    size_t stride;       /* elements from one of them to the next */
     void *out;
     ls_dtype dtype;
     size_t count;         /* of an all-reduce: elements of the vector */

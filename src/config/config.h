@@ -313,6 +313,8 @@ typedef struct ls_config {
         int64_t mesh_data, mesh_pipe, mesh_tensor; /* workers; data 0: as many as there are */
         int64_t mesh_expert;          /* 1: what others would mean is refused */
         int64_t tensor_virtual;       /* slices of products; mesh_tensor workers divide them */
+        int64_t mesh_context;
+        int64_t context_virtual; /* chunks of sequences; mesh_context workers divide them */
         int64_t schedule;             /* an ls_pipeline_kind */
         int64_t chunks;               /* stages of a worker of a pipeline */
         char stages[LS_CONFIG_TEXT];  /* names of the layers that begin stages, one a line */

@@ -14,7 +14,8 @@ static const char *const meshes[] = {"given", "auto", NULL};
 static const char *const accumulates[] = {"late", "early", NULL};
 static const char *const states[] = {"memory", "file", NULL};
 static const char *const deltas[] = {"f32", "bf16", "int8", "int4", NULL};
-static const char *const syncs[] = {"all_reduce", "local", "diloco", "async", "gossip", "ssp", NULL};
+static const char *const syncs[] = {"all_reduce", "local", "diloco", "async",
+                                    "gossip",     "ssp",   NULL};
 static const char *const graphs[] = {"exponential", "ring", "torus", "random", NULL};
 static const char *const gossips[] = {"dpsgd", "sgp", NULL};
 static const char *const outers[] = {"nesterov", "sgd", "adamw", NULL};
@@ -135,9 +136,10 @@ const ls_config_key ls_config_keys[] = {
         "model.experts: how many of them compute a token"),
     INT("model.shared_experts", model.shared_experts, 0, 128, 0, FIXED,
         "model.experts: further ones that compute every token"),
-    ONE_OF("model.norm_topk", model.norm_topk, on_unless_off, FIXED,
-           "model.experts: on: the weights of a token's experts have the sum 1; off: they are those "
-           "of a softmax over all experts (norm_topk_prob of published configs)"),
+    ONE_OF(
+        "model.norm_topk", model.norm_topk, on_unless_off, FIXED,
+        "model.experts: on: the weights of a token's experts have the sum 1; off: they are those "
+        "of a softmax over all experts (norm_topk_prob of published configs)"),
     NUM("model.router_aux_loss", model.router_aux_loss, 0, 1000, 0.01, FIXED,
         "model.experts: factor of the auxiliary loss for an even load (router_aux_loss_coef of "
         "published configs)"),
@@ -424,6 +426,11 @@ const ls_config_key ls_config_keys[] = {
     INT("parallel.tensor_virtual", parallel.tensor_virtual, 1, 64, 1, FIXED,
         "gpt2, llama: slices into which the products of a layer are cut; they fix the order of "
         "summation and limit parallel.mesh.tensor"),
+    INT("parallel.mesh.context", parallel.mesh_context, 1, 8, 1, FREE,
+        "workers among which the chunks of each sequence (parallel.context_virtual) are divided"),
+    INT("parallel.context_virtual", parallel.context_virtual, 1, 8, 1, FIXED,
+        "llama: chunks into which sequences are cut; they fix the order of summation and limit "
+        "parallel.mesh.context"),
     ONE_OF("parallel.mesh", parallel.mesh, meshes, FREE,
            "auto: the mesh whose predicted step is shortest, with the parallel.schedule, chunks, "
            "zero, recompute and train.micro_batch that go with it; given: what these keys say"),
@@ -462,16 +469,18 @@ const ls_config_key ls_config_keys[] = {
            "auto: if the limit requires it, zero, recompute and micro_batch are chosen"),
     NUM("parallel.timeout_s", parallel.timeout_s, 0.1, 86400, 60, FREE,
         "seconds that a worker waits for another one"),
-    ONE_OF("sync.mode", sync.mode, syncs, FIXED,
-           "how workers share what they learn; all_reduce: they sum their gradients in each step; "
-           "local: replicas of the model train apart, and are averaged now and then; diloco: an "
-           "outer optimizer takes what they have moved by; "
-           "async: each worker pushes its gradients to parameter servers, and waits for no other; "
-           "gossip: replicas are mixed with those of their neighbours in a graph; "
-           "ssp: gradients are of parameters that are sync.staleness steps old, so workers need not "
-           "wait for slow ones"),
+    ONE_OF(
+        "sync.mode", sync.mode, syncs, FIXED,
+        "how workers share what they learn; all_reduce: they sum their gradients in each step; "
+        "local: replicas of the model train apart, and are averaged now and then; diloco: an "
+        "outer optimizer takes what they have moved by; "
+        "async: each worker pushes its gradients to parameter servers, and waits for no other; "
+        "gossip: replicas are mixed with those of their neighbours in a graph; "
+        "ssp: gradients are of parameters that are sync.staleness steps old, so workers need not "
+        "wait for slow ones"),
     INT("sync.replicas", sync.replicas, 1, 64, 4, FIXED,
-        "local, diloco, gossip: replicas of the model, each with as many virtual workers as the others; "
+        "local, diloco, gossip: replicas of the model, each with as many virtual workers as the "
+        "others; "
         "they set the result, the number of workers does not"),
     INT("sync.every", sync.every, 0, 1000000, 0, FIXED,
         "local, diloco, gossip: steps that replicas train apart; 0: 50, with gossip 1"),
@@ -494,7 +503,8 @@ const ls_config_key ls_config_keys[] = {
     INT("sync.delay", sync.delay, 0, 1000000, 0, FIXED,
         "local, diloco: steps between the sum over replicas and its use by them"),
     ONE_OF("sync.deltas", sync.deltas, deltas, FIXED,
-           "local, diloco: what replicas have moved by is summed as it is, or rounded: to bf16, or to 8 or "
+           "local, diloco: what replicas have moved by is summed as it is, or rounded: to bf16, or "
+           "to 8 or "
            "4 bits with a scale for each block of 256 or 64 elements"),
     NUM("sync.mixing", sync.mixing, 0, 1, 0, FIXED,
         "local, diloco: the part of its own parameters that a replica retains when it takes over "
@@ -507,9 +517,10 @@ const ls_config_key ls_config_keys[] = {
            "async: on: the learning rate of a gradient is divided by its staleness"),
     INT("sync.staleness", sync.staleness, 0, LS_STALENESS_MOST, 1, FIXED,
         "ssp: steps by which the parameters of a gradient are older than those that it changes"),
-    ONE_OF("sync.staleness_drawn", sync.staleness_drawn, switches, FIXED,
-           "ssp: on: each virtual worker draws its staleness in each step, from 0 to sync.staleness, "
-           "by train.seed"),
+    ONE_OF(
+        "sync.staleness_drawn", sync.staleness_drawn, switches, FIXED,
+        "ssp: on: each virtual worker draws its staleness in each step, from 0 to sync.staleness, "
+        "by train.seed"),
     ONE_OF(
         "compress.kind", compress.kind, compressions, FIXED,
         "code of each virtual worker's gradient, in few bytes, before gradients are summed: topk, "
@@ -613,14 +624,14 @@ bool ls_config_sends_momentum(const ls_config_optim *o) {
 }
 
 int64_t ls_config_ranks(const ls_config *c) {
-    return c->parallel.mesh_pipe * c->parallel.mesh_tensor;
+    return c->parallel.mesh_pipe * c->parallel.mesh_tensor * c->parallel.mesh_context;
 }
 
 int64_t ls_config_most_workers(const ls_config *c) {
     bool chosen = c->parallel.mesh == LS_MESH_AUTO;
     int64_t pipe = chosen ? LS_CONFIG_MOST_PIPE : c->parallel.mesh_pipe;
     int64_t tensor = chosen ? c->parallel.tensor_virtual : c->parallel.mesh_tensor;
-    return c->train.virtual_workers * pipe * tensor;
+    return c->train.virtual_workers * pipe * tensor * c->parallel.mesh_context;
 }
 
 bool ls_config_has_crew(const ls_config *c) {

@@ -433,7 +433,8 @@ static ls_status check_async(const ls_config *c, const char *where, ls_error *e)
     const char *key = half                                             ? "f16"
                       : c->parallel.zero > 1                           ? "parallel.zero"
                       : c->parallel.shard_group                        ? "parallel.shard_group"
-                      : ls_config_ranks(c) > 1                      ? "parallel.mesh"
+                      : ls_config_ranks(c) > 1                         ? "parallel.mesh"
+                      : c->parallel.context_virtual > 1                ? "parallel.context_virtual"
                       : c->parallel.accumulate == LS_ACCUMULATE_EARLY  ? "parallel.accumulate"
                       : c->parallel.executor == LS_EXECUTOR_SEQUENTIAL ? "parallel.executor"
                       : c->parallel.transport > LS_TRANSPORT_SHM       ? "parallel.transport"
@@ -579,12 +580,13 @@ static ls_status check_sync(const ls_config *c, const char *where, ls_error *e) 
 
 /* What the choice of a mesh does not decide, and what has no common step. */
 static ls_status check_mesh_auto(const ls_config *c, const char *where, ls_error *e) {
-    const char *key = c->parallel.mesh != LS_MESH_AUTO               ? NULL
-                      : c->parallel.shard_group                      ? "parallel.shard_group"
+    const char *key = c->parallel.mesh != LS_MESH_AUTO                ? NULL
+                      : c->parallel.shard_group                       ? "parallel.shard_group"
                       : c->parallel.accumulate == LS_ACCUMULATE_EARLY ? "parallel.accumulate early"
-                      : *c->parallel.stages                          ? "parallel.stages"
-                      : c->sync.mode                                 ? "sync.mode"
-                                                                     : NULL;
+                      : *c->parallel.stages                           ? "parallel.stages"
+                      : c->parallel.context_virtual > 1               ? "parallel.context_virtual"
+                      : c->sync.mode                                  ? "sync.mode"
+                                                                      : NULL;
     if (!key) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "%s: parallel.mesh auto is not possible together with %s; leave one of them out",
@@ -602,6 +604,12 @@ static ls_status check_mesh(const ls_config *c, const char *where, ls_error *e) 
                        "experts; set 1, and let those that divide slices divide the experts: "
                        "parallel.tensor_virtual and parallel.mesh.tensor, up to %lld (model.experts)",
                        where, (long long)c->parallel.mesh_expert, (long long)c->model.experts);
+    if (c->parallel.context_virtual > 1 && key)
+        return ls_fail(
+            e, LS_EINVAL,
+            "%s: %s computes the gradient of one virtual worker again, and with "
+            "parallel.context_virtual there is one for each chunk; leave one of them out",
+            where, key);
     if (ls_config_ranks(c) == 1 || !key) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "%s: %s needs workers that have the whole model, and parallel.mesh divides it "

@@ -126,7 +126,6 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
         .frozen = x->c.world->frozen,
         .rows = x->c.rows,
         .grads = sum_at(x, a->slot, base),
-        .wide = x->c.world->wide,
         .first = a->micro <= 0,
         .last = a->last,
         .n = (int64_t)(end - first),
@@ -147,6 +146,7 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
         .notes_stride = p->c.batch,
     };
     const double *weights = ls_plan_weights(p, x->c.world->parts);
+    if (x->c.world->wide) call.wide = x->c.world->wide + ls_plan_wide_at(p, x->c.worker, a->layer);
     if (weights) call.weights = weights + first;
     for (int k = 0; k < l->ninputs; k++) call.x[k] = buffer(x, LS_BUF_ACT, a, l->inputs[k]);
     return call;
@@ -315,8 +315,9 @@ static ls_status run_take(ls_exec *x, const ls_action *a) {
 static ls_status run_add(ls_exec *x, const ls_action *a) {
     ls_bucket b = x->c.plan->buckets[a->bucket];
     if (a->summed) b = ls_plan_shard(x->c.plan, a->bucket, x->c.worker);
-    int slot = a->slot + (a->summed ? sum_slot(x) : 0);
-    add_job j = {x, sum_at(x, slot, b.first), sum_at(x, slot + 1, b.first), b.end - b.first};
+    int base = a->summed ? sum_slot(x) : 0;
+    add_job j = {x, sum_at(x, base + a->slot, b.first), sum_at(x, base + a->from, b.first),
+                 b.end - b.first};
     ls_pool_run(x->compute.pool, add_run, &j);
     return LS_OK;
 }
@@ -589,7 +590,8 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
     ls_bucket own = ls_plan_shard(p, a->bucket, x->c.worker);
     const size_t *counts = x->counts + (size_t)a->bucket * (size_t)ls_plan_shards(p);
     size_t stride = ls_plan_floats(p);
-    int V = p->c.tree ? ls_plan_round_vws(p) : 0, slot = sum_slot(x) + a->slot;
+    ls_tree_parts parts = ls_plan_parts(p);
+    int V = p->c.tree ? parts.V : 0, slot = sum_slot(x) + a->slot;
     bool island = a->axis == LS_AXIS_ISLAND;
     ls_group *shards = island ? w->island : w->shards;
     if (island) V = ls_plan_island_vws(p);
@@ -602,6 +604,8 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
     if (a->kind != LS_ALL_GATHER && x->restarts) mark_sum(x, a);
     ls_virtual_sum whole = {.V = V,
                             .first = island ? NULL : p->c.first,
+                            .chunks = island ? 0 : parts.chunks,
+                            .context = parts.context,
                             .in = sum_at(x, 0, first),
                             .stride = stride,
                             .out = sum_at(x, 0, first),

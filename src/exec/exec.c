@@ -328,8 +328,9 @@ static void plan_restart(ls_exec *x) {
            compute_action(x, x->norm_at)->kind != LS_NORM)
         x->norm_at++;
     x->restarts = w->store && p->c.tree && !p->c.islands && !ls_plan_reduces_rounds(p) &&
-                  !ls_plan_has_factors(p) && ls_plan_ranks(p) == 1 && !x->c.overlap &&
-                  is_shared(w->group) && is_shared(w->shards) && is_shared(w->replicas);
+                  !ls_plan_has_factors(p) && ls_plan_ranks(p) == 1 && ls_plan_nchunks(p) == 1 &&
+                  !x->c.overlap && is_shared(w->group) && is_shared(w->shards) &&
+                  is_shared(w->replicas);
     x->sums_last = x->restarts && !ls_plan_shards_grads(p);
     for (int i = 0; i < x->norm_at; i++)
         x->sums_last = x->sums_last && x->lanes.steps[LS_LANE_COMPUTE][i].wait == 0;

@@ -37,7 +37,7 @@ static size_t pages(size_t nbytes) { return (nbytes + 4095) / 4096 * 4096; }
 static size_t most_sums(const ls_plan *p) {
     size_t log2 = 0;
     while ((1 << log2) < p->c.V) log2++;
-    return 2 * log2 + 2;
+    return (2 * log2 + 2) * (size_t)ls_plan_nchunks(p);
 }
 
 ls_status ls_store_make(const ls_plan *p, const ls_store_config *c, ls_store **s_p, ls_error *e) {

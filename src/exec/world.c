@@ -69,8 +69,8 @@ static ls_status split(ls_world *w, const ls_plan *p, ls_error *e) {
     int rank = ls_group_rank(w->group), n = ls_plan_shards(p);
     w->shards = w->group;
     if (p->c.islands) return ls_group_split(w->group, island_of(p, rank), rank, &w->island, e);
-    if (ls_plan_ranks(p) > 1)
-        return ls_group_split(w->group, ls_plan_rank(p, rank), rank, &w->shards, e);
+    if (ls_plan_owners(p) > 1)
+        return ls_group_split(w->group, ls_plan_owner(p, rank), rank, &w->shards, e);
     if (ls_plan_replicas(p) == 1) return LS_OK;
     LS_TRY(ls_group_split(w->group, rank / n, rank, &w->shards, e));
     return ls_group_split(w->group, rank % n, rank, &w->replicas, e);
@@ -176,7 +176,7 @@ static ls_status split_all(ls_world *worlds, const ls_plan *p, ls_error *e) {
     for (int g = 0; s == LS_OK && g < p->c.nworkers / n; g++) {
         s = ls_group_open_threads(n, NULL, groups, e);
         for (int i = 0; s == LS_OK && i < n; i++)
-            worlds[ls_plan_ranks(p) > 1 ? ls_plan_worker(p, g, i) : g * n + i].shards = groups[i];
+            worlds[ls_plan_owners(p) > 1 ? ls_plan_worker(p, g, i) : g * n + i].shards = groups[i];
     }
     for (int i = 0; s == LS_OK && replicas > 1 && i < n; i++) {
         s = ls_group_open_threads(replicas, NULL, groups, e);
@@ -188,13 +188,13 @@ static ls_status split_all(ls_world *worlds, const ls_plan *p, ls_error *e) {
 
 ls_status ls_world_open_all(ls_world *worlds, const ls_plan *p, ls_group **groups, bool shares,
                             ls_error *e) {
-    bool all = shares && ls_plan_ranks(p) > 1;
+    bool all = shares && ls_plan_owners(p) > 1;
     int n = all ? p->c.nworkers : ls_plan_shards(p);
     for (int i = 0; i < p->c.nworkers; i++) {
         worlds[i] = (ls_world){.group = groups[i], .shards = groups[i], .in_one_thread = true};
         worlds[i].shares_params = worlds[i].shares_state = shares;
     }
-    if (ls_plan_replicas(p) > 1 || p->c.islands || ls_plan_ranks(p) > 1)
+    if (ls_plan_replicas(p) > 1 || p->c.islands || ls_plan_owners(p) > 1)
         LS_TRY(split_all(worlds, p, e));
     for (int i = 0; i < p->c.nworkers; i++) {
         ls_world *w = &worlds[i], *first = &worlds[i / n * n];
@@ -332,9 +332,9 @@ static ls_status send_bucket(const ls_world *w, const ls_plan *p, void *params, 
 
 ls_status ls_world_spread(ls_world *w, const ls_plan *p, ls_error *e) {
     if (w->in_one_thread) return LS_OK;
-    if (ls_plan_ranks(p) == 1) return LS_OK;
+    if (ls_plan_owners(p) == 1) return LS_OK;
     for (int k = 0; k < p->nbuckets; k++)
-        for (int rank = 0; rank < ls_plan_ranks(p); rank++)
+        for (int rank = 0; rank < ls_plan_owners(p); rank++)
             if (rank != p->buckets[k].rank && ls_plan_touches(p, k, rank))
                 LS_TRY(send_bucket(w, p, w->params, k, rank, e));
     return ls_barrier(w->group, e);
@@ -343,14 +343,14 @@ ls_status ls_world_spread(ls_world *w, const ls_plan *p, ls_error *e) {
 /* All ranks get all buckets. */
 static ls_status share_stages(const ls_world *w, const ls_plan *p, void *params, ls_error *e) {
     for (int k = 0; k < p->nbuckets; k++)
-        for (int rank = 0; rank < ls_plan_ranks(p); rank++)
+        for (int rank = 0; rank < ls_plan_owners(p); rank++)
             if (rank != p->buckets[k].rank) LS_TRY(send_bucket(w, p, params, k, rank, e));
     return ls_barrier(w->group, e);
 }
 
 ls_status ls_world_gather_params(ls_world *w, const ls_plan *p, ls_error *e) {
     if (w->in_one_thread) return LS_OK;
-    bool ranks = ls_plan_ranks(p) > 1;
+    bool ranks = ls_plan_owners(p) > 1;
     if (ranks || w->shares_params) /* until all have written their shards */
         LS_TRY(ls_barrier(ranks ? w->group : w->shards, e));
     size_t *counts = LS_NEW_ARRAY(size_t, (size_t)ls_plan_shards(p));
@@ -395,7 +395,7 @@ ls_status ls_world_gather_average(ls_world *w, const ls_plan *p, const ls_comput
             round_average(w, p, c, b, ema, params);
         if (gathers) s = gather_bucket(w, p, params, k, counts, e);
     }
-    if (s == LS_OK && ls_plan_ranks(p) > 1 && !w->in_one_thread) s = share_stages(w, p, params, e);
+    if (s == LS_OK && ls_plan_owners(p) > 1 && !w->in_one_thread) s = share_stages(w, p, params, e);
     free(counts);
     if (s == LS_OK)
         *params_p = params;
@@ -407,7 +407,7 @@ ls_status ls_world_gather_average(ls_world *w, const ls_plan *p, const ls_comput
 /* Parameters that only other ranks read. */
 static bool is_foreign(const ls_world *w, const ls_plan *p, int bucket) {
     int worker = ls_group_rank(w->group);
-    return ls_plan_ranks(p) > 1 && !w->in_one_thread && !ls_plan_has(p, bucket, worker) &&
+    return ls_plan_owners(p) > 1 && !w->in_one_thread && !ls_plan_has(p, bucket, worker) &&
            !ls_plan_touches(p, bucket, ls_plan_rank(p, worker));
 }
 
@@ -424,11 +424,11 @@ void ls_world_drop_params(const ls_world *w, const ls_plan *p) {
 /* Sends what each owner has of x to the first worker of the sharding group; of what several workers
  * have whole, the first one sends it. */
 static ls_status collect(ls_world *w, const ls_plan *p, float *x, ls_error *e) {
-    ls_group *g = ls_plan_ranks(p) > 1 ? w->group : w->shards;
+    ls_group *g = ls_plan_owners(p) > 1 ? w->group : w->shards;
     int rank = ls_group_rank(g);
     for (int k = 0; k < p->nbuckets; k++) {
         ls_worker_set of = {0, ls_plan_shards(p), 1};
-        if (p->c.islands || ls_plan_ranks(p) > 1) of = ls_plan_workers_of(p, k);
+        if (p->c.islands || ls_plan_owners(p) > 1) of = ls_plan_workers_of(p, k);
         if (!ls_plan_shards_moments(p)) of.to = of.from + 1;
         for (int owner = of.from; owner < of.to; owner += of.step) {
             if (owner == 0) continue;
@@ -460,7 +460,7 @@ static ls_status collect_stages(ls_world *w, const ls_plan *p, ls_error *e) {
 
 ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
     if (p->c.islands) return w->in_one_thread ? LS_OK : collect_islands(w, p, e);
-    if (ls_plan_ranks(p) > 1) return w->in_one_thread ? LS_OK : collect_stages(w, p, e);
+    if (ls_plan_owners(p) > 1) return w->in_one_thread ? LS_OK : collect_stages(w, p, e);
     if (w->in_one_thread || !ls_plan_shards_moments(p)) return LS_OK;
     if (w->shares_params) LS_TRY(ls_barrier(w->shards, e));
     if (ls_group_rank(w->group) >= ls_plan_shards(p)) return LS_OK; /* a replica */
@@ -472,7 +472,7 @@ ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
 /* The system drops pages of a file by itself when memory is short. */
 void ls_world_drop_state(const ls_world *w, const ls_plan *p, int bucket) {
     bool keeps = w->shares_state || !ls_plan_shards_moments(p);
-    if (ls_plan_ranks(p) > 1)
+    if (ls_plan_owners(p) > 1)
         keeps = w->in_one_thread || ls_plan_has(p, bucket, ls_group_rank(w->group));
     if (keeps || w->state_in_file) return;
     ls_bucket all = p->buckets[bucket], own = ls_plan_shard(p, bucket, ls_group_rank(w->group));

@@ -27,6 +27,30 @@ void ls_layers_number_metrics(ls_model *, bool binary, ls_value *x, ls_value *ta
 ls_value *ls_layers_embedding_slice(ls_model *, ls_value *ids, ls_embedding_options, int64_t first,
                                     int64_t all);
 
+/* A layer's rows are those of a sample from `first` on, of `all`. */
+typedef struct ls_row_range {
+    int64_t first, all;
+} ls_row_range;
+
+/* As ls_rope(), of a chunk of a sample. */
+ls_value *ls_layers_rope(ls_model *, ls_value *x, ls_rope_options, ls_row_range);
+
+/* As ls_linear_cross_entropy(), of a chunk of a sample: a part of the mean over all rows with a
+ * label, so that the losses of all chunks add up to it. */
+void ls_layers_chunk_cross_entropy(ls_model *, ls_value *x, ls_value *label, ls_value *all_labels,
+                                   ls_linear_cross_entropy_options);
+
+/* Columns [first, first + count) of value number `input`. */
+typedef struct ls_columns {
+    int input;
+    int64_t first, count;
+} ls_columns;
+enum { LS_COLUMNS_MOST = 3 };
+
+/* y [T, ..] = some columns of the values x [T, ..], next to each other. */
+ls_value *ls_layers_columns(ls_model *, const char *name, ls_value *const *x, int nx,
+                            const ls_columns *, int n);
+
 /* A later layer uses the weight of this embedding, of rows [width], too, and begins its gradient:
  * the parameter's number. -1: the model has failed. */
 int ls_layers_tie_embedding(ls_model *, const ls_value *embedding, int64_t width);

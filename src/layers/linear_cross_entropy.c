@@ -11,10 +11,22 @@
 #include "layers/label_rows.h"
 #include "layers/layers.h"
 
-/* Of a sample's rows, how many have a label? */
+/* all: rows of the sample, of which the layer has a chunk; 0: it has all of them. */
+typedef struct options {
+    int64_t all;
+} options;
+
+/* Of a sample's rows, in all its chunks, how many have a label? */
 static int64_t count_labels(const ls_layer *l, const ls_layer_call *c, int64_t sample) {
-    int64_t n = 0;
-    for (int64_t t = 0; t < l->T; t++) n += ls_label_of(l, c, sample * l->T + t) >= 0;
+    int64_t n = 0, all = LS_LAYER_OWN_OF(options, l).all;
+    for (int64_t t = 0; !all && t < l->T; t++) n += ls_label_of(l, c, sample * l->T + t) >= 0;
+    if (!all) return n;
+    const char *labels = ls_layer_field(l, c, 1, sample);
+    for (int64_t t = 0; t < all; t++) {
+        int32_t label = 0;
+        memcpy(&label, labels + (size_t)t * sizeof label, sizeof label);
+        n += label >= 0;
+    }
     return n;
 }
 
@@ -88,8 +100,9 @@ static bool look(ls_model *m, const ls_value *x, const ls_value *label, int64_t 
     return ls_build_is_good(m);
 }
 
-void(ls_linear_cross_entropy)(ls_model *m, ls_value *x, ls_value *label,
-                              ls_linear_cross_entropy_options o) {
+/* all_labels NULL: the layer has all rows. */
+static void add_layer(ls_model *m, ls_value *x, ls_value *label, ls_value *all_labels,
+                      ls_linear_cross_entropy_options o) {
     ls_layer *l = ls_build_layer(m, "linear_cross_entropy", o.name, &x, 1);
     if (!l) return;
     int tied = o.tied ? ls_layers_tie_embedding(m, o.tied, ls_value_last(x)) : -1;
@@ -109,8 +122,21 @@ void(ls_linear_cross_entropy)(ls_model *m, ls_value *x, ls_value *label,
             &(ls_param){.ndims = 2, .dims = {V, l->C}, .decay = true, .init_std = 0.02f});
     ls_build_field(m, l, label);
     ls_build_classes(m, label, V, true);
+    if (all_labels) ls_build_field(m, l, all_labels);
+    int64_t all = all_labels ? ls_value_count(all_labels) : 0;
+    LS_LAYER_OWN_AS(options, l) = (options){all};
     m->targets = 1;
-    m->weighing.ntargets = l->T;
-    m->weighing.labels_at = l->field_at[0];
+    m->weighing.ntargets = all ? all : l->T;
+    m->weighing.labels_at = l->field_at[all ? 1 : 0];
     m->weighing.ignored = -1;
+}
+
+void(ls_linear_cross_entropy)(ls_model *m, ls_value *x, ls_value *label,
+                              ls_linear_cross_entropy_options o) {
+    add_layer(m, x, label, NULL, o);
+}
+
+void ls_layers_chunk_cross_entropy(ls_model *m, ls_value *x, ls_value *label, ls_value *all_labels,
+                                   ls_linear_cross_entropy_options o) {
+    add_layer(m, x, label, all_labels, o);
 }

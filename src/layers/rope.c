@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/math.h"
-#include "model/builder.h"
+#include "layers/layers.h"
 #include "model/rows.h"
 
 typedef struct frequencies {
@@ -18,6 +18,7 @@ typedef struct frequencies {
 typedef struct options {
     frequencies f;
     const float *turns; /* [T][D] for each place the cosines, then the sines */
+    int64_t first;      /* the place of row 0 */
     bool positions;
 } options;
 
@@ -32,7 +33,7 @@ typedef struct job {
 static int64_t place_of(const job *j, int64_t sample, int64_t t) {
     const options *o = &LS_LAYER_OWN_OF(options, j->l);
     int32_t place = 0;
-    if (!o->positions) return j->c->past.n + t;
+    if (!o->positions) return j->c->past.n + o->first + t;
     const char *places = ls_layer_field(j->l, j->c, 0, sample);
     memcpy(&place, places + (size_t)t * sizeof place, sizeof place);
     return place;
@@ -136,14 +137,15 @@ static void declare_conversions(ls_layer *l, int64_t n) {
 
 static bool look(ls_model *m, const ls_value *x, const ls_rope_options *o, const frequencies *f) {
     const ls_value *places = o->positions;
+    int64_t rows = x->ndims ? x->dims.of[0] : 0;
     if (x->ndims != 2 || o->heads < 1 || ls_value_last(x) % o->heads || f->D % 2)
         ls_build_fail(m,
                       "the input is %s; [T, heads * D] with an even D is needed, and heads is %lld",
                       ls_dims_write(x->dims).text, (long long)o->heads);
     else if (places &&
-             (places->layer >= 0 || places->type != LS_I32 || ls_value_count(places) != f->T))
+             (places->layer >= 0 || places->type != LS_I32 || ls_value_count(places) != rows))
         ls_build_fail(m, "the positions are no field of %lld i32, one for each row",
-                      (long long)f->T);
+                      (long long)rows);
     else if (!(f->base > 1 && f->base <= 1e12f) || !(f->factor > 0 && f->factor <= 1e6f))
         ls_build_fail(m, "base is %g and factor %g; base is above 1 and factor above 0",
                       (double)f->base, (double)f->factor);
@@ -153,10 +155,10 @@ static bool look(ls_model *m, const ls_value *x, const ls_rope_options *o, const
     return ls_build_is_good(m);
 }
 
-ls_value *(ls_rope)(ls_model *m, ls_value *x, ls_rope_options o) {
+ls_value *ls_layers_rope(ls_model *m, ls_value *x, ls_rope_options o, ls_row_range of) {
     ls_layer *l = ls_build_layer(m, "rope", o.name, &x, 1);
     if (!l) return ls_build_failed(m);
-    frequencies f = {.T = x->dims.of[0],
+    frequencies f = {.T = of.all,
                      .D = o.heads > 0 ? ls_value_last(x) / o.heads : 0,
                      .base = o.base == 0 ? 10000 : o.base,
                      .factor = o.factor == 0 ? 1 : o.factor,
@@ -166,7 +168,7 @@ ls_value *(ls_rope)(ls_model *m, ls_value *x, ls_rope_options o) {
     if (!look(m, x, &o, &f)) return ls_build_failed(m);
     l->ops = &ops;
     ls_build_unread(l);
-    l->T = f.T;
+    l->T = x->dims.of[0];
     l->C = ls_value_last(x);
     l->as_stored = LS_OPERAND_ALL;
     l->scratch_floats = (size_t)(2 * l->C);
@@ -174,10 +176,14 @@ ls_value *(ls_rope)(ls_model *m, ls_value *x, ls_rope_options o) {
         ls_build_field(m, l, o.positions);
         ls_build_classes(m, o.positions, f.T, false);
     }
-    LS_LAYER_OWN_AS(options, l) =
-        (options){.f = f, .turns = find_turns(m, &f), .positions = o.positions != NULL};
+    LS_LAYER_OWN_AS(options, l) = (options){
+        .f = f, .turns = find_turns(m, &f), .first = of.first, .positions = o.positions != NULL};
     ls_works_pass(&l->forward_work, LS_WORK_ADD, ls_value_count(x));
     ls_works_pass(&l->backward_work, LS_WORK_ADD, ls_value_count(x));
     declare_conversions(l, ls_value_count(x));
     return ls_build_value(m, x->dims);
+}
+
+ls_value *(ls_rope)(ls_model *m, ls_value *x, ls_rope_options o) {
+    return ls_layers_rope(m, x, o, (ls_row_range){0, x->dims.of[0]});
 }

@@ -204,13 +204,19 @@ static bool has_layer(const ls_model *m, const char *name) {
     return false;
 }
 
+static const char CHUNK[] = ".chunk.";
+
+static bool is_later_chunk(const ls_model *m) { return m->nchunks > 1 && m->slice > 0; }
+
 /* False: it is too long, or another layer has the given one. */
 static bool choose_name(ls_model *m, const char *kind, const char *given, char name[LS_NAME]) {
     const char *scope = draft_of(m)->scope, *dot = *scope ? "." : "";
-    char text[2 * LS_NAME + 16];
-    int n = snprintf(text, sizeof text, "%s%s%s", scope, dot, given ? given : kind);
+    char text[2 * LS_NAME + 40];
+    char chunk[24] = "";
+    if (is_later_chunk(m)) snprintf(chunk, sizeof chunk, "%s%d", CHUNK, m->slice);
+    int n = snprintf(text, sizeof text, "%s%s%s%s", scope, dot, given ? given : kind, chunk);
     for (int i = 2; !given && n < LS_NAME && has_layer(m, text); i++)
-        n = snprintf(text, sizeof text, "%s%s%s_%d", scope, dot, kind, i);
+        n = snprintf(text, sizeof text, "%s%s%s_%d%s", scope, dot, kind, i, chunk);
     snprintf(draft_of(m)->what, sizeof draft_of(m)->what, "%s '%.60s'", kind, text);
     if (n >= LS_NAME || (given && !*given)) {
         ls_build_fail(m, "a name has 1 to %d bytes, with those of its scopes", LS_NAME - 1);
@@ -281,6 +287,11 @@ void ls_build_slice(ls_model *m, int slice, int n) {
     m->nslices = n;
 }
 
+void ls_build_chunk(ls_model *m, int chunk, int n) {
+    ls_build_slice(m, chunk, n);
+    m->nchunks = n;
+}
+
 ls_value *ls_build_value(ls_model *m, ls_dims dims) {
     ls_value *v = new_value(
         m, &(ls_value){.layer = m->nlayers - 1, .field = -1, .type = LS_F32, .dims = dims});
@@ -345,10 +356,25 @@ ls_value *ls_build_view(ls_model *m, const ls_value *x, ls_dims dims) {
     return new_value(m, &like);
 }
 
+/* The parameter of chunk 0's layer, which is as large. */
+static void share_param(ls_model *m, ls_layer *l, const char *name, const ls_param *p) {
+    for (int i = 0; i < m->nparams; i++) {
+        if (strcmp(m->params[i].name, name) != 0) continue;
+        assert(memcmp(m->params[i].dims, p->dims, sizeof p->dims) == 0);
+        ls_build_shared(m, l, i);
+        return;
+    }
+    ls_build_fail(m, "the first chunk has no parameter '%s'", name);
+}
+
 void ls_build_param(ls_model *m, ls_layer *l, const char *suffix, const ls_param *p) {
     char name[2 * LS_NAME];
-    int n = snprintf(name, sizeof name, "%s.%s", l->name, suffix);
-    if (n >= LS_NAME)
+    const char *mark = is_later_chunk(m) ? strstr(l->name, CHUNK) : NULL;
+    int most = mark ? (int)(mark - l->name) : LS_NAME;
+    int n = snprintf(name, sizeof name, "%.*s.%s", most, l->name, suffix);
+    if (mark)
+        share_param(m, l, name, p);
+    else if (n >= LS_NAME)
         ls_build_fail(m, "the parameter's name '%s' is longer than %d bytes", name, LS_NAME - 1);
     else
         ls_model_add_param(m, l, name, p);

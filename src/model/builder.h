@@ -32,6 +32,10 @@ ls_layer *ls_build_layer(ls_model *, const char *kind, const char *given, ls_val
  * the slices. What a slice computes, layers of other slices read through forks and sums of slices
  * alone (layers/fork.c): all layers that read a value belong to one slice. */
 void ls_build_slice(ls_model *, int slice, int n);
+/* The layers that are added next compute chunk `chunk` of n of each sample. Those of chunk 0 are added
+ * first and have the parameters; those of others have the same names, with ".chunk.K", and use the
+ * same parameters. */
+void ls_build_chunk(ls_model *, int chunk, int n);
 /* The open scopes: "block.1", or "". */
 const char *ls_build_scope(ls_model *);
 /* Backward of the layer reads no input. */

@@ -203,7 +203,8 @@ ls_status ls_model_link(ls_model *m, ls_error *e) {
         m->layers[l].last_reader = -1;
         LS_TRY(choose_slot(m, l, e));
     }
-    if (m->nlosses - m->nauxiliary > 1) m->weighing.ntargets = 0;
+    /* the chunks of a sample have parts of one loss */
+    if (m->nlosses - m->nauxiliary > 1 && m->nchunks <= 1) m->weighing.ntargets = 0;
     if (m->nlosses == m->nauxiliary) return ls_fail(e, LS_EINVAL, "the model has no loss");
     return LS_OK;
 }

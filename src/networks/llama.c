@@ -5,6 +5,7 @@
 #include "layers/moe.h"
 #include "model/tensor_part.h"
 #include "networks/adapters.h"
+#include "networks/chunked.h"
 #include "networks/sliced.h"
 
 static const float STD = 0.02f;
@@ -14,11 +15,16 @@ typedef struct llama {
     const ls_architecture *a;
     ls_model *m;
     ls_sliced s;
+    ls_chunked chunks;
+    int chunk; /* whose layers are being added */
     int64_t T;
     ls_value *positions; /* NULL: those of the rows */
     /* [s.n] of slices that share a head of keys and values, which the first of them computes. */
     ls_value *keys[LS_SLICES_MOST], *values[LS_SLICES_MOST];
 } llama;
+
+/* Rows of a sample, in a chunk. */
+static int64_t rows_of(const llama *f) { return f->T / f->chunks.n; }
 
 /* What a sample has: tokens to read, tokens to predict; and of a pair where its second text begins,
  * and the reference's log-probabilities. */
@@ -85,23 +91,26 @@ static ls_value *narrow(const llama *f, ls_value *x, ls_linear_options o, ls_sli
 static ls_value *norm_heads(const llama *f, ls_value *x, int64_t heads, const char *name) {
     int64_t D = f->a->head_dim;
     if (!f->a->qk_norm) return x;
-    x = norm(f, (ls_reshape)(f->m, x, LS_DIMS(f->T, heads, D)), name);
-    return (ls_reshape)(f->m, x, LS_DIMS(f->T, heads * D));
+    x = norm(f, (ls_reshape)(f->m, x, LS_DIMS(rows_of(f), heads, D)), name);
+    return (ls_reshape)(f->m, x, LS_DIMS(rows_of(f), heads * D));
 }
 
 static ls_value *turn(const llama *f, ls_value *x, int64_t heads, const char *name) {
     const ls_rotation *r = &f->a->rope;
     ls_sliced_name mine = ls_sliced_named(&f->s, name);
-    ls_rope_options o = {
-        .name = mine.text, .heads = heads, .base = (float)r->base, .positions = f->positions};
+    ls_rope_options o = {.name = mine.text, .heads = heads, .base = (float)r->base};
+    ls_row_range all = {rows_of(f) * f->chunk, f->T};
+    if (f->positions) o.positions = ls_chunked_part(&f->chunks, f->positions, f->chunk);
     if (r->type != LS_ROPE_DEFAULT) o.factor = (float)r->factor;
     if (r->type == LS_ROPE_LLAMA3) {
         o.low = (float)r->low;
         o.high = (float)r->high;
         o.original = r->original_context;
     }
-    return (ls_rope)(f->m, x, o);
+    return ls_layers_rope(f->m, x, o, all);
 }
+
+/* ---- attention ---- */
 
 /* Where there are more slices than heads of keys and values: the slices that share one. */
 static int sharing(const llama *f) {
@@ -132,30 +141,50 @@ static void turn_keys(llama *f, int64_t heads) {
     ls_layers_fork_among(f->m, f->values[k], f->s.n, k, share, f->values);
 }
 
-/* The slice's heads of keys and values, and the heads of queries that share them: a part of these, if
+/* The slice's heads of queries: those that share its heads of keys and values; a part of them, if
  * several slices share a head of keys and values. */
-static ls_value *attend(llama *f, ls_value *x) {
+static ls_sliced_part queries_of(const llama *f) {
     const ls_architecture *a = f->a;
-    int64_t group = a->heads / a->kv_heads, units = sharing(f) > 1 ? a->heads : a->kv_heads;
+    int64_t units = sharing(f) > 1 ? a->heads : a->kv_heads;
+    return (ls_sliced_part){.units = units, .size = a->head_dim * (a->heads / units)};
+}
+
+static ls_attention_options heads_of(const llama *f, const char *name) {
+    const ls_architecture *a = f->a;
     int64_t kv_heads = sharing(f) > 1 ? 1 : ls_sliced_count(&f->s, a->kv_heads);
-    ls_sliced_part queries = {.units = units, .size = a->head_dim * (a->heads / units)};
-    ls_linear_options query = {.name = "q_proj", .no_bias = !a->qkv_bias};
-    ls_value *q = widen(f, x, query, queries);
-    add_keys(f, x, kv_heads);
-    ls_sliced_name mine = ls_sliced_named(&f->s, "attention");
-    ls_attention_options o = {.name = mine.text,
+    ls_attention_options o = {.name = name,
                               .heads = sharing(f) > 1 ? ls_sliced_count(&f->s, a->heads)
-                                                      : kv_heads * group,
+                                                      : kv_heads * (a->heads / a->kv_heads),
                               .kv_heads = kv_heads,
                               .causal = true,
                               .positions = f->positions};
     if (a->window && a->window < f->T) o.window = a->window;
+    return o;
+}
+
+/* The slice's queries, keys and values. */
+static ls_chunked_rows project(llama *f, ls_value *x) {
+    ls_attention_options o = heads_of(f, NULL);
+    ls_linear_options query = {.name = "q_proj", .no_bias = !f->a->qkv_bias};
+    ls_value *q = widen(f, x, query, queries_of(f));
+    add_keys(f, x, o.kv_heads);
     q = turn(f, norm_heads(f, q, o.heads, "q_norm"), o.heads, "rope_q");
-    turn_keys(f, kv_heads);
-    o.keys = f->keys[f->s.k];
-    o.values = f->values[f->s.k];
-    ls_linear_options out = {.name = "o_proj", .no_bias = !a->o_bias};
-    return narrow(f, (ls_attention)(f->m, q, o), out, queries);
+    turn_keys(f, o.kv_heads);
+    return (ls_chunked_rows){{q, f->keys[f->s.k], f->values[f->s.k]}, 3};
+}
+
+static ls_value *project_out(const llama *f, ls_value *x) {
+    ls_linear_options out = {.name = "o_proj", .no_bias = !f->a->o_bias};
+    return narrow(f, x, out, queries_of(f));
+}
+
+static ls_value *attend(llama *f, ls_value *x) {
+    ls_sliced_name mine = ls_sliced_named(&f->s, "attention");
+    ls_attention_options o = heads_of(f, mine.text);
+    ls_chunked_rows rows = project(f, x);
+    o.keys = rows.x[1];
+    o.values = rows.x[2];
+    return project_out(f, (ls_attention)(f->m, rows.x[0], o));
 }
 
 static ls_value *feed(const llama *f, ls_value *x, int64_t units) {
@@ -233,17 +262,51 @@ static ls_value *mix_experts(llama *f, ls_value *x) {
     return y;
 }
 
-static ls_value *add_block(llama *f, ls_value *x) {
-    ls_value *y = norm(f, x, "input_layernorm");
-    (ls_scope)(f->m, "self_attn");
-    y = in_slices(f, y, attend);
-    ls_scope_end(f->m);
+/* y: what attention adds. */
+static ls_value *end_block(llama *f, ls_value *x, ls_value *y) {
     x = (ls_add)(f->m, x, y);
     y = norm(f, x, "post_attention_layernorm");
     (ls_scope)(f->m, "mlp");
     y = f->a->experts ? mix_experts(f, y) : in_slices(f, y, feed_forward);
     ls_scope_end(f->m);
     return (ls_add)(f->m, x, y);
+}
+
+static ls_value *add_block(llama *f, ls_value *x) {
+    ls_value *y = norm(f, x, "input_layernorm");
+    (ls_scope)(f->m, "self_attn");
+    y = in_slices(f, y, attend);
+    ls_scope_end(f->m);
+    return end_block(f, x, y);
+}
+
+/* ---- chunks ---- */
+
+static void begin_chunk(llama *f, int chunk) {
+    f->chunk = chunk;
+    ls_chunked_begin(&f->chunks, chunk);
+}
+
+static void add_chunked_block(llama *f, ls_value **x) {
+    ls_chunked_rows rows[LS_CHUNKS_MOST];
+    ls_value *of[LS_CHUNKS_MOST];
+    for (int k = 0; k < f->chunks.n; k++) {
+        begin_chunk(f, k);
+        ls_value *y = norm(f, x[k], "input_layernorm");
+        (ls_scope)(f->m, "self_attn");
+        rows[k] = project(f, y);
+        ls_scope_end(f->m);
+    }
+    (ls_scope)(f->m, "self_attn");
+    ls_chunked_attend(&f->chunks, rows, heads_of(f, "attention"), of);
+    ls_scope_end(f->m);
+    for (int k = 0; k < f->chunks.n; k++) {
+        begin_chunk(f, k);
+        (ls_scope)(f->m, "self_attn");
+        of[k] = project_out(f, of[k]);
+        ls_scope_end(f->m);
+        x[k] = end_block(f, x[k], of[k]);
+    }
 }
 
 static void add_dpo(const llama *f, const texts *t, ls_value *x, ls_value *tied) {
@@ -263,6 +326,38 @@ static void add_loss(llama *f, const texts *t, ls_value *x, ls_value **tied) {
         add_dpo(f, t, x, tied ? tied[0] : NULL);
     else
         ls_sliced_loss(&f->s, x, t->targets, end);
+}
+
+/* Layers are added chunk by chunk, between those of attention. */
+static void build_chunks(llama *f) {
+    const ls_architecture *a = f->a;
+    ls_model *m = f->m;
+    ls_value *x[LS_CHUNKS_MOST], *tied[LS_CHUNKS_MOST];
+    texts text = add_inputs(f);
+    ls_embedding_options e = {
+        .name = "embed_tokens", .rows = a->vocab, .width = a->width, .deviation = STD};
+    (ls_scope)(m, "model");
+    for (int k = 0; k < f->chunks.n; k++) {
+        begin_chunk(f, k);
+        x[k] = tied[k] = (ls_embedding)(m, ls_chunked_part(&f->chunks, text.tokens, k), e);
+    }
+    for (int i = 0; i < (int)a->layers; i++) {
+        (ls_scope)(m, "layers.%d", i);
+        add_chunked_block(f, x);
+        ls_scope_end(m);
+    }
+    for (int k = 0; k < f->chunks.n; k++) {
+        begin_chunk(f, k);
+        x[k] = norm(f, x[k], "norm");
+    }
+    ls_scope_end(m);
+    for (int k = 0; k < f->chunks.n; k++) {
+        begin_chunk(f, k);
+        ls_linear_cross_entropy_options end = {
+            .name = "lm_head", .classes = a->vocab, .tied = a->tied ? tied[k] : NULL};
+        ls_layers_chunk_cross_entropy(m, x[k], ls_chunked_part(&f->chunks, text.targets, k),
+                                      text.targets, end);
+    }
 }
 
 static void build(llama *f) {
@@ -313,7 +408,14 @@ ls_status ls_llama_create(const ls_config *c, ls_model *m_p, ls_error *e) {
     sizes.ffn = a.experts ? a.ffn * c->model.shared_experts : a.ffn;
     LS_TRY(check(&a, e));
     LS_TRY(ls_sliced_check(c, &sizes, e));
-    build(&(llama){.c = c, .a = &a, .m = &m, .s = slices, .T = ls_config_positions(c)});
+    LS_TRY(ls_chunked_check(c, e));
+    ls_chunked chunks = {
+        .m = &m, .n = (int)c->parallel.context_virtual, .T = ls_config_positions(c)};
+    llama f = {.c = c, .a = &a, .m = &m, .s = slices, .chunks = chunks, .T = chunks.T};
+    if (chunks.n > 1)
+        build_chunks(&f);
+    else
+        build(&f);
     ls_status s = ls_build_finish(&m, e);
     if (s == LS_OK)
         *m_p = m;

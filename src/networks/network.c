@@ -9,15 +9,16 @@
 #include "model/frozen.h"
 #include "model/shape.h"
 #include "networks/adapters.h"
+#include "networks/chunked.h"
 #include "networks/fields.h"
 #include "networks/list.h"
 #include "networks/llama.h"
 #include "networks/losses.h"
 #include "networks/metrics.h"
 #include "networks/program.h"
+#include "networks/recommenders.h"
 #include "networks/sliced.h"
 #include "networks/sliced_gpt.h"
-#include "networks/recommenders.h"
 #include "networks/usual.h"
 
 typedef struct network {
@@ -217,6 +218,7 @@ static ls_status build(network *n, ls_error *e) {
 static ls_status create(const ls_config *c, ls_model *m_p, ls_error *e) {
     ls_gpt_config shape = ls_config_shape(c);
     if (c->model.kind == LS_MODEL_LLAMA) return ls_llama_create(c, m_p, e);
+    LS_TRY(ls_chunked_check(c, e));
     if (c->model.kind == LS_MODEL_GPT2 && c->parallel.tensor_virtual > 1)
         return ls_sliced_gpt_create(c, m_p, e);
     if (c->model.kind == LS_MODEL_GPT2) return ls_gpt_create(&shape, m_p, e);
@@ -281,6 +283,13 @@ static ls_status freeze(const ls_config *c, ls_model *m, ls_error *e) {
 }
 
 ls_status ls_network_create(const ls_config *c, ls_model *m_p, ls_error *e) {
+    ls_config whole = *c;
+    LS_TRY(ls_chunked_check(c, e));
+    whole.parallel.context_virtual = 1;
+    return ls_network_create_cut(&whole, m_p, e);
+}
+
+ls_status ls_network_create_cut(const ls_config *c, ls_model *m_p, ls_error *e) {
     ls_model m;
     LS_TRY(create(c, &m, e));
     ls_status s = freeze(c, &m, e);

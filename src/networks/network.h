@@ -12,6 +12,8 @@
 
 /* LS_EINVAL: the config describes no model; the message names the file, the line and the layer. */
 ls_status ls_network_create(const ls_config *, ls_model *m_p, ls_error *);
+/* The same, but samples are cut into parallel.context_virtual chunks, as for a plan. */
+ls_status ls_network_create_cut(const ls_config *, ls_model *m_p, ls_error *);
 
 /* Does the config leave open what the data decide? */
 bool ls_network_is_open(const ls_config *);

@@ -31,6 +31,7 @@ static ls_status alone_s(const ls_config *c, int nworkers, const ls_forecast_wor
     int64_t samples = c->train.batch / c->train.virtual_workers;
     one.train.virtual_workers = (c->train.virtual_workers + nworkers - 1) / nworkers;
     one.parallel.shard_group = 0;
+    one.parallel.context_virtual = 1; /* the same work */
     one.sync.mode = LS_SYNC_ALL_REDUCE;
     one.train.batch = samples * one.train.virtual_workers;
     LS_TRY(ls_layout_make(&one, 1, NULL, &l, e));
@@ -39,8 +40,8 @@ static ls_status alone_s(const ls_config *c, int nworkers, const ls_forecast_wor
     if (s == LS_OK) {
         *s_p = sim.step_s;
         if (ls_config_ranks(c) > 1) /* a worker has a part of the model */
-            *s_p *= (double)c->train.virtual_workers /
-                    (double)(nworkers * one.train.virtual_workers);
+            *s_p *=
+                (double)c->train.virtual_workers / (double)(nworkers * one.train.virtual_workers);
         ls_sim_free(&sim);
     }
     ls_layout_free(&l);
@@ -202,10 +203,11 @@ ls_status ls_forecast_scale(const ls_config *c, int base, int n, bool strong, ls
     if (strong) {
         if (V < n) s.train.virtual_workers = n;
         if (c->train.batch % s.train.virtual_workers)
-            return ls_fail(e, LS_EINVAL,
-                           "strong scaling: train.batch %lld can't be divided among %d workers; use "
-                           "numbers of workers that divide it",
-                           (long long)c->train.batch, n);
+            return ls_fail(
+                e, LS_EINVAL,
+                "strong scaling: train.batch %lld can't be divided among %d workers; use "
+                "numbers of workers that divide it",
+                (long long)c->train.batch, n);
         samples = c->train.batch / s.train.virtual_workers;
     } else {
         int64_t each = V / base > 1 ? V / base : 1;

@@ -175,8 +175,7 @@ static double encode_s(const ls_pricer *p, size_t floats) {
     static const double passes[LS_NCOMPRESSIONS] = {
         [LS_COMPRESS_TOPK] = 5,     [LS_COMPRESS_RANDOMK] = 3, [LS_COMPRESS_ONEBIT] = 4,
         [LS_COMPRESS_TWOBIT] = 4,   [LS_COMPRESS_INT8] = 4,    [LS_COMPRESS_INT4] = 4,
-        [LS_COMPRESS_POWERSGD] = 8, [LS_COMPRESS_DEMO] = 100,
-        [LS_COMPRESS_BF16] = 4};
+        [LS_COMPRESS_POWERSGD] = 8, [LS_COMPRESS_DEMO] = 100,  [LS_COMPRESS_BF16] = 4};
     double all = passes[p->plan->c.compress.how.kind] * pass_s(p, LS_WORK_ADD, floats);
     return all / ls_plan_encodings(p->plan);
 }
@@ -243,11 +242,12 @@ static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
     c.dtype = c.what == LS_FABRIC_GATHER ? plan->c.compute : plan->c.reduce;
     c.count = plan->buckets[a->bucket].end - plan->buckets[a->bucket].first;
     if (c.what == LS_FABRIC_GATHER) return c;
-    c.V = plan->c.tree ? ls_plan_round_vws(plan) * p->copies : 0;
+    c.V = plan->c.tree ? ls_plan_round_vws(plan) * ls_plan_nchunks(plan) * p->copies : 0;
     c.nleaves = p->nleaves;
     if (a->axis == LS_AXIS_STAGE) {
         c.nleaves = 0;
-        for (int w = a->of.from; w < a->of.to; w += a->of.step) c.nleaves += ls_plan_sums(plan, w) * p->copies;
+        for (int w = a->of.from; w < a->of.to; w += a->of.step)
+            c.nleaves += ls_plan_sums(plan, w) * p->copies;
     }
     if (a->axis == LS_AXIS_ISLAND) {
         c.V = ls_plan_island_vws(plan);
@@ -329,9 +329,9 @@ const char *ls_price_algorithm(const ls_pricer *p, const ls_action *a) {
 /* The host of a worker. */
 static int host_of(const ls_pricer *p, int worker) {
     const ls_plan *plan = p->plan;
-    int rank = ls_plan_rank(plan, worker), tensor = ls_plan_tensor(plan);
-    int place = rank / tensor * ls_plan_data(plan) * p->copies + ls_plan_place(plan, worker);
-    return (place * tensor + rank % tensor) / p->fabric.host_workers;
+    int rank = ls_plan_rank(plan, worker), beside = ls_plan_beside(plan);
+    int place = rank / beside * ls_plan_data(plan) * p->copies + ls_plan_place(plan, worker);
+    return (place * beside + rank % beside) / p->fabric.host_workers;
 }
 
 /* A message from one worker to another. Between hosts, those of one host share its card: pipelines send
@@ -339,7 +339,7 @@ static int host_of(const ls_pricer *p, int worker) {
  * from one worker to one, however many divide its slices. */
 static ls_price send_price(const ls_pricer *p, const ls_action *a) {
     const ls_machine *m = p->site->machine;
-    int host = p->fabric.host_workers / ls_plan_tensor(p->plan);
+    int host = p->fabric.host_workers / ls_plan_beside(p->plan);
     int data = ls_plan_data(p->plan) * p->copies;
     bool near = host_of(p, a->worker) == host_of(p, a->peer);
     double nbytes = (double)a->nbytes;
@@ -349,8 +349,8 @@ static ls_price send_price(const ls_pricer *p, const ls_action *a) {
     if (near && p->site->shared)
         return (ls_price){.cpu_s = m->shared_start_s + nbytes * m->shared_copy_byte_s};
     if (near) return (ls_price){.wire_s = m->link.latency_s + nbytes * m->link.byte_s};
-    bool alone = ls_plan_ranks(p->plan) == 1 ||
-                 ls_plan_buffer_of(p->plan, a->buffer).kind == LS_BUF_PARAM;
+    bool alone =
+        ls_plan_ranks(p->plan) == 1 || ls_plan_buffer_of(p->plan, a->buffer).kind == LS_BUF_PARAM;
     int share = alone || host < 1 ? 1 : host < data ? host : data;
     return (ls_price){.wire_s = p->fabric.latency_s + nbytes * p->fabric.byte_s * share};
 }
@@ -374,7 +374,8 @@ static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
     case LS_SQUARES:
         b = plan->buckets[a->bucket];
         return (ls_price){
-            .cpu_s = pass_s(p, LS_WORK_SQUARES, (b.end - b.first) / ls_noise_turns(ls_plan_floats(plan) / LS_BLOCK))};
+            .cpu_s = pass_s(p, LS_WORK_SQUARES,
+                            (b.end - b.first) / ls_noise_turns(ls_plan_floats(plan) / LS_BLOCK))};
     case LS_ENCODE:
         b = plan->buckets[a->bucket];
         return (ls_price){.cpu_s = encode_s(p, b.end - b.first)};

@@ -4,7 +4,8 @@
  * their first use, each at the lowest offset where it overlaps none of the buffers that it is ever
  * live with. A set of bits for each buffer says which these are. Placed buffers are sorted by
  * offset, so that one pass over them finds the lowest gap. What messages write is always live: no
- * computation has to wait for its place.
+ * computation has to wait for its place. Where there are so many that they would be most of the
+ * memory, they wait for it (ls_plan_arrives_late()).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +94,7 @@ static void list_received(walk *w) {
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
         if (a->kind != LS_SEND || a->peer != w->worker || a->buffer >= w->n) continue;
+        if (ls_plan_arrives_late(p, a)) continue;
         w->received[a->buffer] = true;
         on_use(a->buffer, LS_USE_WRITE, w);
     }
@@ -103,7 +105,8 @@ static void follow(walk *w) {
     list_received(w);
     for (w->action = 0; w->action < p->nactions; w->action++) {
         const ls_action *a = &p->actions[w->action];
-        if (a->worker != w->worker) continue;
+        bool late = a->peer == w->worker && ls_plan_arrives_late(p, a);
+        if (a->worker != w->worker && !late) continue;
         if (a->kind == LS_FREE)
             end_life(w, a->buffer);
         else

@@ -73,8 +73,8 @@ bool ls_buffer_in_arena(ls_buffer_kind kind) {
  * virtual worker before the first is reduced. Then freeing them later in the step would not lower
  * the peak, and cost time. */
 static bool grads_are_transient(const ls_plan *p) {
-    return ls_plan_shards_grads(p) && ls_plan_micros(p) == 1 &&
-           ls_plan_ranks(p) == 1 && (ls_plan_reduces_rounds(p) || p->c.V == p->c.nworkers);
+    return ls_plan_shards_grads(p) && ls_plan_micros(p) == 1 && ls_plan_ranks(p) == 1 &&
+           ls_plan_nchunks(p) == 1 && (ls_plan_reduces_rounds(p) || p->c.V == p->c.nworkers);
 }
 
 bool ls_plan_transient(const ls_plan *p, ls_buffer b) {
@@ -121,11 +121,10 @@ size_t ls_plan_buffer_nbytes(const ls_plan *p, int id, int worker) {
 }
 
 void ls_plan_buffer_name(const ls_plan *p, int id, char *text, size_t nbytes) {
-    static const char *const names[] = {"samples", "losses",       "norms",    "scalars",
-                                        "work",    "output",       "saved",    "output gradient",
-                                        "params",  "shard",        "moments",  "errors",
-                                        "codes",   "codes of all", "sum",      "gradient",
-                                        "inbox"};
+    static const char *const names[] = {
+        "samples", "losses",          "norms",  "scalars",  "work",    "output",
+        "saved",   "output gradient", "params", "shard",    "moments", "errors",
+        "codes",   "codes of all",    "sum",    "gradient", "inbox"};
     ls_buffer b = ls_plan_buffer_of(p, id);
     if (ls_buffer_in_arena(b.kind) && p->in_flight > 1)
         snprintf(text, nbytes, "%s %s %d", p->c.model->layers[b.index].name, names[b.kind], b.slot);
@@ -282,7 +281,7 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
     case LS_ADD: {
         ls_buffer_kind what = a->summed ? LS_BUF_SUM : LS_BUF_GRAD;
         use(&u, what, a->bucket, a->slot, LS_USE_UPDATE);
-        use(&u, what, a->bucket, a->slot + 1, LS_USE_READ);
+        use(&u, what, a->bucket, a->from, LS_USE_READ);
         break;
     }
     case LS_DELTA:

@@ -4,7 +4,7 @@
  * Free follows it. A use that overwrites the buffer begins its life, so before that use the buffer
  * is dead again.
  *
- * A Free of what was sent waits until the receiver has read it. Workers that divide slices would wait
+ * A Free of what was sent waits until the receiver has read it. Workers that divide slices or chunks would wait
  * so for each other at every message. There such a Free comes later: after the worker has read what
  * another one has sent since, which it waits for in any case.
  */
@@ -146,5 +146,5 @@ void ls_plan_add_frees(ls_plan *p) {
     p->nactions = reversed.nactions;
     p->capacity = reversed.capacity;
     reverse(p->actions, p->nactions);
-    if (ls_plan_tensor(p) > 1) delay_frees(p);
+    if (ls_plan_beside(p) > 1) delay_frees(p);
 }

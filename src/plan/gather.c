@@ -2,7 +2,8 @@
  * that they can be freed when they are not used again soon.
  *
  * The pass walks the order by rounds. In a round all workers of a rank run the same layer, each on a
- * micro-batch of its own; without a mesh all workers are one rank. Before a round the pass gathers the buckets that this round and the next
+ * micro-batch of its own; without a mesh all workers are one rank. Ranks that divide chunks gather
+ * together: a bucket stays while any of them is about to read it. Before a round the pass gathers the buckets that this round and the next
  * `prefetch` rounds read, unless they are in memory already; a bucket that none of these reads is
  * dropped (frees.c puts the Free after its last use). All workers of the rank take part in a gather, even
  * if they have no more micro-batches. This pass alone decides where a bucket is gathered, so no worker
@@ -18,7 +19,8 @@ typedef struct rounds {
     int *first; /* [n] an action of each round */
     int n;
     int begun; /* rounds that some worker has begun */
-    /* [nbuckets] rounds, from the latest one to `prefetch` after it, that read the bucket */
+    /* [nbuckets] rounds, from the latest one to `prefetch` after it, that read the bucket; ranks
+     * whose workers have the same buckets count together */
     int *readers;
 } rounds;
 
@@ -85,7 +87,8 @@ static void find_rounds(walk *w) {
         for (int i = 1; i < ls_plan_data(p); i++)
             if (calls[ls_plan_worker(p, r, i)] > calls[most[r]]) most[r] = ls_plan_worker(p, r, i);
         w->ranks[r].first = LS_NEW_ARRAY(int, (size_t)calls[most[r]] + 1);
-        w->ranks[r].readers = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
+        bool counts = r == 0 || ls_plan_owners(p) > 1;
+        w->ranks[r].readers = counts ? LS_NEW_ARRAY(int, (size_t)p->nbuckets) : w->ranks[0].readers;
     }
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
@@ -104,7 +107,8 @@ static void begin_round(walk *w, int worker) {
     if (round < r->begun) return;
     r->begun = round + 1;
     for (int i = round ? ahead : 0; i <= ahead; i++) enter(w, r, round + i);
-    if (round > 0) leave(w, r, round - 1); /* after enter(): a bucket that is read again now stays */
+    if (round > 0)
+        leave(w, r, round - 1); /* after enter(): a bucket that is read again now stays */
     add_gathers(w);
 }
 
@@ -124,7 +128,7 @@ void ls_plan_add_gathers(ls_plan *p) {
     }
     for (int r = 0; r < ls_plan_ranks(p); r++) {
         free(w.ranks[r].first);
-        free(w.ranks[r].readers);
+        if (r == 0 || ls_plan_owners(p) > 1) free(w.ranks[r].readers);
     }
     free(w.ranks);
     free(w.at);

@@ -67,8 +67,8 @@ ls_worker_set ls_plan_workers_of(const ls_plan *p, int bucket) {
         return of;
     }
     of.step = ls_plan_tensor(p);
-    of.from = ls_plan_worker(p, b->rank, 0);
-    of.to = ls_plan_worker(p, b->rank, ls_plan_data(p) - 1) + 1;
+    of.from = ls_plan_member(p, b->rank, 0);
+    of.to = ls_plan_member(p, b->rank, p->c.nworkers / ls_plan_owners(p) - 1) + 1;
     return of;
 }
 

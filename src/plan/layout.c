@@ -73,6 +73,9 @@ int ls_plan_slots(const ls_plan *p, int worker) {
     int a = 0, b = 0;
     range_of(p, worker, &a, &b);
     int slots = p->c.tree && !ls_plan_reduces_rounds(p) ? ls_tree_slots(p->c.V, a, b) : 1;
+    int chunk = 0, end = 1;
+    ls_plan_chunks_of(p, worker, &chunk, &end);
+    slots *= end - chunk;
     for (int i = 0; p->c.islands && i < b - a; i++) { /* training and Outer have the same buffers */
         int slot = 0;
         fold_in_island(p, worker, i, &slot);
@@ -88,6 +91,10 @@ int ls_plan_sums(const ls_plan *p, int worker) {
     if (p->c.islands && p->c.task == LS_TASK_TRAIN) {
         int vws = ls_plan_island_vws(p), lo = a / vws * vws;
         return b - a >= vws ? 1 : ls_tree_cover(vws, a - lo, b - lo, nodes);
+    }
+    if (ls_plan_nchunks(p) > 1) {
+        ls_tree_parts parts = ls_plan_parts(p);
+        return ls_tree_parts_cover(&parts, worker, p->c.nworkers, nodes);
     }
     return p->c.tree && !ls_plan_reduces_rounds(p) ? ls_tree_cover(p->c.V, a, b, nodes) : 1;
 }
@@ -114,12 +121,15 @@ int64_t ls_plan_samples(const ls_plan *p, int micro) {
 
 /* ---- shards ---- */
 
-int ls_plan_shards(const ls_plan *p) { return p->c.shards ? p->c.shards : ls_plan_data(p); }
+/* The workers who sum and update the same buckets. */
+static int members(const ls_plan *p) { return p->c.nworkers / ls_plan_owners(p); }
+
+int ls_plan_shards(const ls_plan *p) { return p->c.shards ? p->c.shards : members(p); }
 int ls_plan_first_of_shards(const ls_plan *p, int worker) {
-    int place = ls_plan_place(p, worker);
-    return ls_plan_worker(p, ls_plan_rank(p, worker), place - place % ls_plan_shards(p));
+    int number = ls_plan_number(p, worker);
+    return ls_plan_member(p, ls_plan_owner(p, worker), number - number % ls_plan_shards(p));
 }
-int ls_plan_replicas(const ls_plan *p) { return ls_plan_data(p) / ls_plan_shards(p); }
+int ls_plan_replicas(const ls_plan *p) { return members(p) / ls_plan_shards(p); }
 bool ls_plan_wide(const ls_plan *p) {
     return ls_dtype_is_half(p->c.reduce) && ls_plan_micros(p) > 1;
 }
@@ -170,9 +180,9 @@ ls_bucket ls_plan_shard(const ls_plan *p, int bucket, int worker) {
     const ls_bucket *b = &p->buckets[bucket];
     if (p->c.islands) return shard_in_island(p, bucket, worker);
     size_t blocks = (b->end - b->first) / LS_BLOCK, n = (size_t)ls_plan_shards(p);
-    size_t w = (size_t)ls_plan_place(p, worker) % n;
+    size_t w = (size_t)ls_plan_number(p, worker) % n;
     const size_t *cuts = p->cuts ? p->cuts + (size_t)bucket * (n + 1) : NULL;
-    if (ls_plan_rank(p, worker) != b->rank)
+    if (ls_plan_owner(p, worker) != b->rank)
         return (ls_bucket){
             .first = b->first, .end = b->first, .writer = b->writer, .rank = b->rank};
     if (cuts)
@@ -197,7 +207,7 @@ void ls_plan_shard_counts(const ls_plan *p, int bucket, size_t *counts) {
 ls_bucket ls_plan_normed(const ls_plan *p, int bucket, int worker) {
     ls_bucket s = ls_plan_shard(p, bucket, worker);
     bool common = p->c.islands && p->buckets[bucket].island == 0; /* has no gradient */
-    if (ls_plan_place(p, worker) >= ls_plan_shards(p) || common) s.end = s.first;
+    if (ls_plan_number(p, worker) >= ls_plan_shards(p) || common) s.end = s.first;
     return s;
 }
 

@@ -74,7 +74,10 @@ size_t ls_plan_grads_nbytes(const ls_plan *p, int worker) {
     return (size_t)(ls_plan_all_slots(p, worker) + p->ninbox) * ls_plan_slot_nbytes(p);
 }
 
-size_t ls_plan_wide_nbytes(const ls_plan *p) { return ls_plan_wide(p) ? flat_nbytes(p) : 0; }
+size_t ls_plan_wide_nbytes(const ls_plan *p) {
+    int chunks = ls_plan_nchunks(p), context = ls_plan_context(p); /* those of a worker, at most */
+    return ls_plan_wide(p) ? flat_nbytes(p) * (size_t)((chunks + context - 1) / context) : 0;
+}
 
 /* Of one virtual worker. */
 static size_t error_nbytes(const ls_plan *p) { return ls_plan_error_floats(p) * sizeof(float); }
@@ -108,7 +111,7 @@ size_t ls_plan_group_nbytes(const ls_plan *p) {
 
 size_t ls_plan_host_nbytes(const ls_plan *p) {
     size_t copy = ls_plan_params_nbytes(p) + ls_plan_state_nbytes(p);
-    size_t copies = (size_t)(ls_plan_replicas(p) * ls_plan_ranks(p));
+    size_t copies = (size_t)(ls_plan_replicas(p) * ls_plan_owners(p));
     size_t sum = copy * copies + ls_plan_errors_nbytes(p);
     for (int w = 0; w < p->c.nworkers; w++)
         sum += ls_plan_grads_nbytes(p, w) + ls_plan_wide_nbytes(p) + 2 * ls_plan_scalars_nbytes(p) +
@@ -202,9 +205,9 @@ static size_t own_count(const ls_plan *p, int worker) {
 static size_t all_count(const ls_plan *p, int worker) {
     int first = 0, end = 0;
     size_t own = 0;
-    for (int k = 0; ls_plan_ranks(p) > 1 && k < p->nbuckets; k++)
+    for (int k = 0; ls_plan_owners(p) > 1 && k < p->nbuckets; k++)
         if (ls_plan_has(p, k, worker)) own += p->buckets[k].end - p->buckets[k].first;
-    if (ls_plan_ranks(p) > 1) return own;
+    if (ls_plan_owners(p) > 1) return own;
     ls_plan_islands_of(p, worker, &first, &end);
     return (size_t)(1 + end - first) * ls_plan_segment_floats(p);
 }
@@ -212,7 +215,7 @@ static size_t all_count(const ls_plan *p, int worker) {
 /* Elements of other ranks' buckets whose parameters it has, and adds gradients to. */
 static size_t foreign_count(const ls_plan *p, int worker) {
     size_t sum = 0;
-    for (int k = 0; ls_plan_ranks(p) > 1 && k < p->nbuckets; k++)
+    for (int k = 0; ls_plan_owners(p) > 1 && k < p->nbuckets; k++)
         if (!ls_plan_has(p, k, worker) && ls_plan_touches(p, k, ls_plan_rank(p, worker)))
             sum += p->buckets[k].end - p->buckets[k].first;
     return sum;
@@ -221,8 +224,8 @@ static size_t foreign_count(const ls_plan *p, int worker) {
 /* What other ranks have sent of its own gradients. */
 static size_t inbox_count(const ls_plan *p, int worker) {
     size_t sum = 0, first = 0, end = 0;
-    for (int k = 0; ls_plan_ranks(p) > 1 && k < p->nbuckets; k++)
-        for (int rank = 0; rank < ls_plan_ranks(p); rank++)
+    for (int k = 0; ls_plan_owners(p) > 1 && k < p->nbuckets; k++)
+        for (int rank = 0; rank < ls_plan_owners(p); rank++)
             if (ls_plan_has(p, k, worker) && rank != p->buckets[k].rank &&
                 ls_plan_touched_part(p, k, rank, &first, &end))
                 sum += end - first;

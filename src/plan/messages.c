@@ -15,8 +15,8 @@
 #include "plan/plan.h"
 
 typedef struct walk {
-    ls_plan *p; /* its actions: the lists */
-    ls_plan to; /* the order */
+    ls_plan *p;     /* its actions: the lists */
+    ls_plan to;     /* the order */
     int *at, *stop; /* [nworkers] the next action of each list, and its end */
     int *ahead;     /* [nlayers][data] micro-batches whose value has been sent */
     int *back;      /* [nlayers][data] whose value's gradient has been sent back */
@@ -32,7 +32,7 @@ static bool has_parts(const walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     const int *touched = NULL;
     int n = ls_plan_touched(p, a->layer, &touched), own = ls_plan_rank(p, a->worker);
-    for (int j = 0; j < n; j++)
+    for (int j = 0; j < n && ls_plan_owners(p) > 1; j++)
         for (int rank = 0; p->buckets[touched[j]].writer == a->layer && rank < ls_plan_ranks(p);
              rank++) {
             int from = ls_plan_worker(p, rank, ls_plan_place(p, a->worker));
@@ -78,7 +78,8 @@ static void send(walk *w, const ls_action *a, ls_buffer_kind what, int layer, in
 static void send_parts(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     const int *touched = NULL;
-    for (int j = 0, n = ls_plan_touched(p, a->layer, &touched); j < n; j++) {
+    int n = ls_plan_owners(p) > 1 ? ls_plan_touched(p, a->layer, &touched) : 0;
+    for (int j = 0; j < n; j++) {
         int k = touched[j], rank = ls_plan_rank(p, a->worker);
         size_t first = 0, end = 0;
         if (p->buckets[k].rank == rank || !ls_plan_closes(p, k, a->layer)) continue;
@@ -102,7 +103,8 @@ static void send_parts(walk *w, const ls_action *a) {
 static void take_parts(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     const int *touched = NULL;
-    for (int j = 0, n = ls_plan_touched(p, a->layer, &touched); j < n; j++) {
+    int n = ls_plan_owners(p) > 1 ? ls_plan_touched(p, a->layer, &touched) : 0;
+    for (int j = 0; j < n; j++) {
         int k = touched[j], own = ls_plan_rank(p, a->worker);
         for (int rank = 0; p->buckets[k].writer == a->layer && rank < ls_plan_ranks(p); rank++) {
             if (rank == own || !ls_plan_touches(p, k, rank)) continue;

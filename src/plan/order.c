@@ -53,6 +53,7 @@ static void add_backward(ls_plan *to, const ls_plan *p, ls_action base, ls_back 
             a.micro = -1;
             a.start = start;
         }
+        a.slot = ls_plan_slot_of(p, a.worker, ls_plan_layer_chunk(p, a.layer), base.slot);
         if (take_part(p, back, &a)) ls_plan_append(to, &a);
     }
 }
@@ -63,7 +64,7 @@ static ls_action micro_at(const ls_plan *p, int worker, int k) {
     ls_action base = {
         .worker = worker, .vw = ls_plan_vw(p, worker, i), .micro = k % ls_plan_micros(p)};
     base.start = p->c.tree || ls_plan_reduces_rounds(p) || i == 0;
-    ls_plan_fold(p, worker, i, &base.slot);
+    ls_plan_fold(p, worker, i, &base.slot); /* of its chunk's stack */
     return base;
 }
 
@@ -116,13 +117,14 @@ static void keep_apart(const ls_plan *p, ls_pass *passes, int n) {
 /* In a pipeline, passes through the worker's stages. */
 static void add_passes(ls_plan *to, const ls_plan *p, int worker, int micros) {
     ls_pipe_schedule s = {.kind = p->c.schedule,
-                     .workers = ls_plan_pipe(p),
-                     .chunks = ls_plan_stages_each(p),
-                     .micros = micros};
-    int rank = ls_plan_rank(p, worker) / ls_plan_tensor(p), n = ls_pipe_npasses(&s);
+                          .workers = ls_plan_pipe(p),
+                          .chunks = ls_plan_stages_each(p),
+                          .micros = micros};
+    int rank = ls_plan_rank(p, worker) / ls_plan_beside(p), n = ls_pipe_npasses(&s);
     ls_pass *passes = LS_NEW_ARRAY(ls_pass, (size_t)n);
     ls_pipe_list(&s, rank, passes);
-    if (ls_pipe_splits(s.kind) && s.chunks > 1 && shares_bucket(p, worker)) keep_apart(p, passes, n);
+    if (ls_pipe_splits(s.kind) && s.chunks > 1 && shares_bucket(p, worker))
+        keep_apart(p, passes, n);
     for (int i = 0; i < n; i++) {
         int first = 0, end = 0;
         ls_plan_stage_layers(p, ls_pipe_stage(&s, rank, passes[i].chunk), &first, &end);

@@ -241,12 +241,43 @@ static ls_status check_schedule(const ls_plan_config *c, ls_error *e) {
 }
 
 static ls_status check_tensor(const ls_plan_config *c, ls_error *e) {
-    int slices = c->model->nslices > 1 ? c->model->nslices : 1;
+    int slices = c->model->nslices > 1 && c->model->nchunks <= 1 ? c->model->nslices : 1;
     if (c->tensor <= slices) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "parallel.mesh tensor %d: the model has %d slice%s, "
                    "which these workers divide; use at most %d, or more slices",
                    c->tensor, slices, ls_plural(slices), slices);
+}
+
+/* Gradients of chunks are summed as those of virtual workers are: for each of them a tree over virtual
+ * workers, which is a subtree of the whole if these are a power of two. */
+static ls_status check_chunks(const ls_plan_config *c, ls_error *e) {
+    const char *what = NULL;
+    int n = c->model->nchunks > 1 ? c->model->nchunks : 1;
+    bool joins = ls_model_find_joining(c->model) != NULL;
+    if (c->context > n)
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.mesh context %d: samples are cut into %d chunk%s "
+                       "(parallel.context_virtual), which these workers divide; use at most %d, or "
+                       "more chunks",
+                       c->context, n, ls_plural(n), n);
+    if (n == 1) return LS_OK;
+    if (c->V & (c->V - 1))
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.context_virtual %d: train.virtual_workers is %d, and the sums of "
+                       "chunks need a power of two; use %d",
+                       n, c->V, 1 << (31 - __builtin_clz((unsigned)c->V)));
+    if (c->pipe > 1) what = "parallel.mesh pipe; use 1";
+    if (c->recompute) what = "parallel.recompute; use 0";
+    if (c->shards) what = "parallel.shard_group: all workers are a group; use 0";
+    if (c->early) what = "parallel.accumulate early; use late";
+    if (!c->tree) what = "parallel.reduce fastest; use tree";
+    if (c->islands) what = "sync.replicas";
+    if (c->compress.on) what = "compress.kind";
+    if (c->noise) what = "train.noise_scale";
+    if (joins) what = "layers that join samples";
+    if (!what) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "parallel.context_virtual %d does not go with %s", n, what);
 }
 
 /* What workers that divide a model do not support. */
@@ -255,12 +286,14 @@ static ls_status check_ranks(const ls_plan_config *c, ls_error *e) {
     int ranks = ls_plan_ranks(&(ls_plan){.c = *c});
     LS_TRY(check_schedule(c, e));
     LS_TRY(check_tensor(c, e));
+    LS_TRY(check_chunks(c, e));
     if (ranks <= 1) return LS_OK;
     if (c->nworkers % ranks)
-        return ls_fail(e, LS_EINVAL,
-                       "parallel.mesh: %d workers (pipe times tensor) have a model together, and "
-                       "that does not divide %d worker%s; use a divisor",
-                       ranks, c->nworkers, ls_plural(c->nworkers));
+        return ls_fail(
+            e, LS_EINVAL,
+            "parallel.mesh: %d workers (pipe, tensor and context) have a model together, and "
+            "that does not divide %d worker%s; use a divisor",
+            ranks, c->nworkers, ls_plural(c->nworkers));
     if (c->zero > 2 && c->V % (c->nworkers / ranks))
         what = "parallel.zero 3 if some workers have more virtual workers than others";
     if (c->shards) what = "parallel.shard_group: the workers with the same layers are a group";
@@ -272,8 +305,13 @@ static ls_status check_ranks(const ls_plan_config *c, ls_error *e) {
     for (int i = 0; i < c->model->nparams; i++)
         if (c->model->params[i].rows) what = "model.sparse";
     if (!what) return LS_OK;
+    bool context = c->context > 1;
+    int degree = context ? c->context : c->tensor > 1 ? c->tensor : c->pipe;
     return ls_fail(e, LS_EINVAL, "parallel.mesh %s %d does not go with %s",
-                   c->tensor > 1 ? "tensor" : "pipe", c->tensor > 1 ? c->tensor : c->pipe, what);
+                   context         ? "context"
+                   : c->tensor > 1 ? "tensor"
+                                   : "pipe",
+                   degree, what);
 }
 
 /* A plan takes about 100 bytes of memory for each layer call. */
@@ -362,7 +400,8 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
         if (ls_plan_slots(&p, w) > p.nslots) p.nslots = ls_plan_slots(&p, w);
     ls_status s = ranks > 1 ? ls_plan_cut_stages(&p, e) : LS_OK;
     if (s == LS_OK) ls_plan_cut_buckets(&p);
-    if (s == LS_OK && ranks > 1) s = ls_plan_assign_buckets(&p, e);
+    if (s == LS_OK && ls_plan_owners(&p) > 1) s = ls_plan_assign_buckets(&p, e);
+    if (s == LS_OK && ls_plan_nchunks(&p) > 1) ls_plan_assign_chunks(&p);
     if (ls_plan_compresses(&p)) ls_plan_cut_pieces(&p);
     if (s == LS_OK) s = order(&p, e);
     if (s == LS_OK)
@@ -379,7 +418,7 @@ ls_status ls_plan_solo(const ls_plan *p, ls_plan *solo_p, ls_error *e) {
     c.early = false;
     c.first = NULL;
     c.compress.on = false;
-    c.pipe = c.tensor = c.chunks = 0;
+    c.pipe = c.tensor = c.context = c.chunks = 0;
     c.schedule = LS_PIPE_1F1B;
     c.stages = NULL;
     return ls_plan_make(&c, solo_p, e);
@@ -455,7 +494,7 @@ void ls_plan_append_comm(ls_plan *p, ls_action_kind kind, ls_axis axis, int buck
     ls_dtype gathered = p->c.task == LS_TASK_ADOPT && !a.island ? LS_F32 : p->c.compute;
     int64_t nbytes = floats * (int64_t)ls_dtype_size(gather ? gathered : p->c.reduce);
     int replicas = ls_plan_replicas(p);
-    if (ls_plan_ranks(p) > 1) a.axis = axis = LS_AXIS_STAGE;
+    if (ls_plan_owners(p) > 1) a.axis = axis = LS_AXIS_STAGE;
     a.of = ls_plan_workers_of(p, bucket);
     if (kind == LS_EXCHANGE && ls_plan_has_factors(p))
         read = read_to_sum_for_all(

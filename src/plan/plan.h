@@ -35,6 +35,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "coll/algo/tree.h"
 #include "lockstep/compress.h"
 #include "model/model.h"
 #include "optim/noise.h"
@@ -51,10 +52,10 @@ typedef enum ls_action_kind {
     LS_ENCODE,    /* replaces a virtual worker's gradient of one bucket by what its code holds */
     LS_EXCHANGE, /* all workers: each gets the codes of a bucket that it decodes, or sums of factors */
     LS_DECODE, /* sums what the codes of all virtual workers hold, in the worker's part */
-    LS_ADD,    /* gradient slot += slot + 1, for one bucket: a fold of the tree */
+    LS_ADD,    /* gradient slot += slot `from`, for one bucket: a fold of the tree */
     LS_DELTA,  /* gradient slot = common parameters - those of the virtual worker's replica */
     LS_COPY,   /* gradient slot 0 = common parameters, which an Update mixes into replicas */
-    LS_MIX, /* gradient slot 0 of a replica (+)= the weighted parameters of a replica */
+    LS_MIX,    /* gradient slot 0 of a replica (+)= the weighted parameters of a replica */
     LS_REDUCE_SCATTER, /* all workers: the owner of each shard of a bucket sums it */
     LS_NORM,           /* sums the squares of the worker's shards */
     /* all workers: each gets the sum of a bucket (among replicas: of the shard), or (LS_SCALARS) of
@@ -130,23 +131,25 @@ typedef struct ls_action {
     /* Backward, Squares, Encode: the sum; Add: the lower of the two; reduction of a round: its
      * result */
     int slot;
-    bool summed;    /* Add: adds sums over all workers, in the worker's shard */
-    int round;      /* communication: the round, where each round is reduced; Encode, Exchange: the
+    int from;     /* Add: the higher of the two */
+    int chunk;    /* Add: of the sums; -1: they are of two chunks */
+    bool summed;  /* Add: adds sums over all workers, in the worker's shard */
+    int round;    /* communication: the round, where each round is reduced; Encode, Exchange: the
                        factor, 0 or 1, where there are two */
-    ls_back back;   /* Backward: of what it computes the gradients (schedule.h) */
-    bool start;     /* Backward: the slot's chains start at 0; Encode: the virtual worker's first */
-    bool last;      /* Backward: the last micro-batch of the virtual worker;
+    ls_back back; /* Backward: of what it computes the gradients (schedule.h) */
+    bool start;   /* Backward: the slot's chains start at 0; Encode: the virtual worker's first */
+    bool last;    /* Backward: the last micro-batch of the virtual worker;
                        Encode (of factors, Decode): its last, which completes errors */
-    int term;       /* Mix: which of the replicas in each mix, from 0 */
-    int bucket;     /* Squares, Encode, Add, ReduceScatter, AllReduce (or LS_SCALARS), Update,
+    int term;     /* Mix: which of the replicas in each mix, from 0 */
+    int bucket;   /* Squares, Encode, Add, ReduceScatter, AllReduce (or LS_SCALARS), Update,
                        AllGather */
-    int buffer;     /* Free, Send; Take: what was received */
-    ls_axis axis;   /* communication: among which workers */
-    int island;     /* with LS_AXIS_ISLAND: of which island; Mix: whose parameters are added; Send in
+    int buffer;   /* Free, Send; Take: what was received */
+    ls_axis axis; /* communication: among which workers */
+    int island;   /* with LS_AXIS_ISLAND: of which island; Mix: whose parameters are added; Send in
                        a plan of Mix: for whose mix */
-    ls_worker_set of;  /* with LS_AXIS_ISLAND or LS_AXIS_STAGE: among these */
-    int peer;       /* Send: who receives; Take: who has sent */
-    int64_t nbytes; /* communication: bytes that a worker reads from others, the mean of all */
+    ls_worker_set of; /* with LS_AXIS_ISLAND or LS_AXIS_STAGE: among these */
+    int peer;         /* Send: who receives; Take: who has sent */
+    int64_t nbytes;   /* communication: bytes that a worker reads from others, the mean of all */
     ls_phase phase;
 } ls_action;
 
@@ -224,10 +227,11 @@ typedef struct ls_plan_config {
     bool averages;               /* Outer: the replicas are averaged, whatever optim.outer is */
     double mixing;               /* Adopt: this part of a replica's own parameters stays */
     bool gossips;                /* the islands are mixed: workers have room for what arrives */
-    const ls_mixing *mix;  /* Mean, Mix: outlives the plan */
+    const ls_mixing *mix;        /* Mean, Mix: outlives the plan */
     int pipe;                    /* workers of a pipeline; divides nworkers; 0, 1: none */
-    int tensor; /* workers that divide the slices of each layer (ls_model.nslices); 0, 1: none */
-    int chunks;                  /* stages of a worker; 0: 1 */
+    int tensor;  /* workers that divide the slices of each layer (ls_model.nslices); 0, 1: none */
+    int context; /* workers that divide the chunks of each sample (ls_model.nchunks); 0, 1: none */
+    int chunks;  /* stages of a worker; 0: 1 */
     ls_pipe_kind schedule;
     const int *stages; /* [pipe * chunks - 1] outlives the plan: the first layers of all stages but
                            the first; NULL: stages of about the same work */
@@ -252,15 +256,16 @@ typedef struct ls_plan {
     int *pieces_from;
     int *ranges; /* with islands: c.first */
     /* In a mesh of several ranks (stages.c): */
-    int *stage_of;   /* [nlayers] */
+    int *stage_of;          /* [nlayers] */
     ls_crossing *crossings; /* [nlayers] */
-    int *openers;    /* [pipe][nbuckets] see ls_plan_opens(); -1: the rank does not write it */
-    int *closers;    /* [pipe][nbuckets] the last layer of the rank that writes it */
-    size_t *parts;   /* [pipe][nbuckets][2] see ls_plan_touched_part() */
-    size_t *ends;    /* [nends] where buckets end because stages do, descending */
+    /* [ranks][nbuckets], of a model of chunks [chunks][nbuckets]: */
+    int *openers;  /* see ls_plan_opens(); -1: the rank does not write it */
+    int *closers;  /* the last layer of the rank that writes it */
+    size_t *parts; /* [pipe][nbuckets][2] see ls_plan_touched_part() */
+    size_t *ends;  /* [nends] where buckets end because stages do, descending */
     int nends;
-    int in_flight;   /* micro-batches whose activations a worker has at one time, at most; else 1 */
-    int ninbox;      /* gradients that another stage has sent and that wait, of a bucket, at most */
+    int in_flight; /* micro-batches whose activations a worker has at one time, at most; else 1 */
+    int ninbox;    /* gradients that another stage has sent and that wait, of a bucket, at most */
     ls_action *actions;
     int nactions, capacity;
 } ls_plan;
@@ -298,6 +303,9 @@ typedef enum ls_plan_stage {
 ls_status ls_plan_verify(const ls_plan *, ls_plan_stage stage, ls_error *);
 /* What both verifiers report of an action: LS_EINVAL. */
 ls_status ls_plan_wrong(const ls_plan *, int action, const char *what, ls_error *);
+/* The bytes that workers read from each other in a communication, all together. partial: sums of a
+ * bucket, of all workers. */
+size_t ls_plan_read_nbytes(const ls_plan *, const ls_action *, size_t partial);
 /* The same for a plan of another task than training: Deltas are folded and summed once, copies made
  * once, and all buckets updated once, after the AllReduce that decides. */
 ls_status ls_plan_verify_sync(const ls_plan *, ls_error *);
@@ -374,9 +382,19 @@ bool ls_plan_part(const ls_plan *, int bucket, size_t *first_p, size_t *end_p);
  * one sends the value there, and gets its gradient back.
  */
 
-int ls_plan_ranks(const ls_plan *); /* pipe times tensor */
+int ls_plan_ranks(const ls_plan *); /* pipe times tensor times context */
+/* Ranks that have buckets of their own: pipe times tensor. Those that divide chunks sum and update
+ * all buckets together. */
+int ls_plan_owners(const ls_plan *);
+/* The rank whose buckets a worker sums and updates, and its number among the workers who do; the
+ * worker by these. */
+int ls_plan_owner(const ls_plan *, int worker);
+int ls_plan_number(const ls_plan *, int worker);
+int ls_plan_member(const ls_plan *, int owner, int number);
+/* Workers that divide slices or chunks: neighbours in the numbering. */
+int ls_plan_beside(const ls_plan *);
 int ls_plan_tensor(const ls_plan *);
-/* The slices of the part-th of the workers that divide them, [*first_p, *end_p). */
+/* The slices, or chunks, of the part-th of the workers that divide them, [*first_p, *end_p). */
 void ls_plan_slices(const ls_plan *, int part, int *first_p, int *end_p);
 int ls_plan_pipe(const ls_plan *);
 /* Stages of a worker: its chunks. */
@@ -409,6 +427,35 @@ bool ls_plan_closes(const ls_plan *, int bucket, int layer);
 /* Do layers of the rank read or write the bucket's parameters? The part that they do. */
 bool ls_plan_touches(const ls_plan *, int bucket, int rank);
 bool ls_plan_touched_part(const ls_plan *, int bucket, int rank, size_t *first_p, size_t *end_p);
+
+/* ---- chunks (chunks.c) ---- */
+
+int ls_plan_context(const ls_plan *);
+int ls_plan_nchunks(const ls_plan *); /* 1: samples are not cut */
+int ls_plan_layer_chunk(const ls_plan *, int layer);
+/* A worker's chunks, [*first_p, *end_p). */
+void ls_plan_chunks_of(const ls_plan *, int worker, int *first_p, int *end_p);
+/* Whose the leaves of a sum over virtual workers are. */
+ls_tree_parts ls_plan_parts(const ls_plan *);
+/* The slot of the chunk's sum that is number `level` on its stack (ls_plan_fold()). */
+int ls_plan_slot_of(const ls_plan *, int worker, int chunk, int level);
+/* Does the worker add up sums of its chunks, since it runs all virtual workers? How; returns the number
+ * of such folds. */
+bool ls_plan_joins_chunks(const ls_plan *, int worker);
+typedef struct ls_chunk_fold {
+    int slot, from;
+} ls_chunk_fold;
+int ls_plan_chunk_folds(const ls_plan *, int worker, ls_chunk_fold list[LS_TREE_MAX_CHUNKS]);
+/* Does a message arrive only when its receiver has done all that precedes it in the order? Then what
+ * it brings may take the place of other buffers. */
+bool ls_plan_arrives_late(const ls_plan *, const ls_action *);
+/* Where the sums over micro-batches of the layer's chunk begin (ls_plan_wide()): floats. */
+size_t ls_plan_wide_at(const ls_plan *, int worker, int layer);
+/* Once there are buckets: finds which layers of each chunk write them first and last. */
+void ls_plan_assign_chunks(ls_plan *);
+/* The last layer of the chunk that writes the bucket, in the order of Backward; -1: none does. */
+int ls_plan_closer(const ls_plan *, int bucket, int chunk);
+
 /* ---- mixes of replicas (mixing.h) ---- */
 
 /* The most replicas in a mix; those in the mix of an island, by their islands. */

@@ -40,7 +40,7 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
         break;
     case LS_ADD:
         ls_buf_printf(out, "  bucket %-3d vw %d  sum %d += sum %d%s", a->bucket, a->vw, a->slot,
-                      a->slot + 1, a->summed ? ", over all workers" : "");
+                      a->from, a->summed ? ", over all workers" : "");
         break;
     case LS_DECODE: ls_buf_printf(out, "  bucket %-3d", a->bucket); break;
     case LS_EXCHANGE:
@@ -63,8 +63,9 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
             ls_buf_printf(out, ", of replica %d, workers %d to %d", a->island - 1, a->of.from,
                           a->of.to - 1);
         if (a->axis == LS_AXIS_STAGE)
-            ls_buf_printf(out, a->of.step > 1 ? ", of workers %d to %d, each %d" : ", of workers %d to %d",
-                          a->of.from, a->of.to - 1, a->of.step);
+            ls_buf_printf(
+                out, a->of.step > 1 ? ", of workers %d to %d, each %d" : ", of workers %d to %d",
+                a->of.from, a->of.to - 1, a->of.step);
         if (ls_plan_replicas(p) > 1 && a->axis != LS_AXIS_ALL)
             ls_buf_printf(out,
                           a->axis == LS_AXIS_SHARDS ? ", in groups of %d"
@@ -85,8 +86,7 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
     case LS_SEND:
         if (p->c.task == LS_TASK_MIX) {
             ls_buf_printf(out, "  to w%-3d bucket %d of replica %d  %lld bytes", a->peer,
-                          ls_plan_common_bucket(p, a->bucket), a->island - 1,
-                          (long long)a->nbytes);
+                          ls_plan_common_bucket(p, a->bucket), a->island - 1, (long long)a->nbytes);
             break;
         }
         ls_plan_buffer_name(p, a->buffer, name, sizeof name);
@@ -137,6 +137,8 @@ ls_hash ls_plan_hash(const ls_plan *p) {
     if (ls_plan_ranks(p) > 1)
         ls_buf_printf(&text, "pipe %d tensor %d chunks %d\n", ls_plan_pipe(p), ls_plan_tensor(p),
                       p->c.chunks);
+    if (ls_plan_nchunks(p) > 1)
+        ls_buf_printf(&text, "context %d of %d\n", ls_plan_context(p), ls_plan_nchunks(p));
     const ls_plan_compress *z = &p->c.compress;
     if (z->on)
         ls_buf_printf(&text,

@@ -16,9 +16,12 @@ size_t ls_plan_stage_params(const ls_plan *p, int stage, int worker) {
     int first = 0, end = 0;
     size_t sum = 0;
     ls_plan_stage_layers(p, stage, &first, &end);
+    int chunk = 0, last = 0;
+    ls_plan_chunks_of(p, worker, &chunk, &last); /* all of them have the same parameters */
     for (int l = first; l < end; l++)
         for (int k = 0; k < p->c.model->layers[l].nparams; k++)
-            if (ls_plan_runner(p, worker, l) == worker) sum += p->c.model->layers[l].counts[k];
+            if (ls_plan_runner(p, worker, l) == worker && ls_plan_layer_chunk(p, l) <= chunk)
+                sum += p->c.model->layers[l].counts[k];
     return sum;
 }
 
@@ -53,20 +56,20 @@ static void print_experts(const ls_plan *p, int first, int end, ls_buf *out) {
 /* "2", "2 to 5", or "2, 4 to 6" where workers between them have other slices. */
 static void print_stage(const ls_plan *p, int rank, int stage, ls_buf *out) {
     const ls_layer *layers = p->c.model->layers;
-    int first = 0, end = 0, data = ls_plan_data(p), tensor = ls_plan_tensor(p);
+    int first = 0, end = 0, data = ls_plan_data(p), beside = ls_plan_beside(p);
     int worker = ls_plan_worker(p, rank, 0), last = ls_plan_worker(p, rank, data - 1);
     char workers[48], names[2 * LS_NAME + 8], slices[24] = "";
     int from = 0, to = p->c.model->nslices;
     ls_plan_stage_layers(p, stage, &first, &end);
     snprintf(workers, sizeof workers,
              data == 1    ? "%d"
-             : tensor > 1 ? "%d, %d to %d"
+             : beside > 1 ? "%d, %d to %d"
                           : "%d to %d",
-             worker, tensor > 1 ? worker + tensor : last, last);
+             worker, beside > 1 ? worker + beside : last, last);
     snprintf(names, sizeof names, first + 1 == end ? "%s" : "%s to %s", layers[first].name,
              layers[end - 1].name);
-    if (tensor > 1) {
-        ls_plan_slices(p, rank % tensor, &from, &to);
+    if (beside > 1) {
+        ls_plan_slices(p, rank % beside, &from, &to);
         print_numbers(from, to, slices, sizeof slices);
     }
     ls_buf_printf(out, "  %-12s %5d  %-8s ", workers, stage, slices);
@@ -74,21 +77,29 @@ static void print_stage(const ls_plan *p, int rank, int stage, ls_buf *out) {
     ls_buf_printf(out, "%-36s %14zu\n", names, ls_plan_stage_params(p, stage, worker));
 }
 
+static void print_degrees(const ls_plan *p, ls_buf *out) {
+    int micros = ls_plan_nvws(p, 0) * ls_plan_micros(p);
+    ls_buf_printf(out, "  mesh: data %d, pipe %d, tensor %d", ls_plan_data(p), ls_plan_pipe(p),
+                  ls_plan_tensor(p));
+    if (ls_plan_context(p) > 1)
+        ls_buf_printf(out, ", context %d of %d chunks", ls_plan_context(p), ls_plan_nchunks(p));
+    ls_buf_printf(out,
+                  ", %s; %d micro-batches a worker, of which at most %d are in flight\n"
+                  "  bubble: %.1f%% of a step's passes, if all stages take as long\n\n",
+                  ls_pipe_name(p->c.schedule), micros, p->in_flight, 100 * ls_plan_bubble(p));
+}
+
 void ls_plan_print_mesh(const ls_plan *p, ls_buf *out) {
-    int micros = ls_plan_nvws(p, 0) * ls_plan_micros(p), tensor = ls_plan_tensor(p);
     const ls_pipe_schedule s = {.kind = p->c.schedule, .workers = ls_plan_pipe(p)};
     if (ls_plan_ranks(p) == 1) return;
-    ls_buf_printf(out,
-                  "  mesh: data %d, pipe %d, tensor %d, %s; %d micro-batches a worker, of which at "
-                  "most %d are in flight\n"
-                  "  bubble: %.1f%% of a step's passes, if all stages take as long\n\n",
-                  ls_plan_data(p), ls_plan_pipe(p), tensor, ls_pipe_name(p->c.schedule), micros,
-                  p->in_flight, 100 * ls_plan_bubble(p));
+    print_degrees(p, out);
     ls_buf_printf(out, "  %-12s %5s  %-8s %s%-36s %14s\n", "workers", "stage",
-                  tensor > 1 ? "slices" : "", has_experts(p) ? "experts  " : "", "layers",
-                  "parameters");
+                  ls_plan_tensor(p) > 1    ? "slices"
+                  : ls_plan_context(p) > 1 ? "chunks"
+                                           : "",
+                  has_experts(p) ? "experts  " : "", "layers", "parameters");
     for (int rank = 0; rank < ls_plan_ranks(p); rank++)
         for (int chunk = 0; chunk < ls_plan_stages_each(p); chunk++)
-            print_stage(p, rank, ls_pipe_stage(&s, rank / tensor, chunk), out);
+            print_stage(p, rank, ls_pipe_stage(&s, rank / ls_plan_beside(p), chunk), out);
     ls_buf_printf(out, "\n");
 }

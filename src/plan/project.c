@@ -3,7 +3,8 @@
  * A step waits for the latest earlier step of the other lane that uses the same buffer, if at least
  * one of the two writes it. Within a lane the order suffices.
  *
- * No buffer becomes live sooner than the plan says. A gather waits for all actions before it. The
+ * No buffer becomes live sooner than the plan says. A gather waits for all actions before it, and so
+ * does who gets a message that arrives late (ls_plan_arrives_late()). The
  * Backward that begins a bucket with transient gradients waits for the Frees before it, except
  * those of the latest reduction, which may run beside it.
  */
@@ -52,7 +53,9 @@ void ls_plan_project(const ls_plan *p, int worker, ls_lanes *l_p) {
         if (!ls_action_concerns(a, worker)) continue;
         w.lane = ls_plan_lane(p, a);
         w.position = l.n[w.lane] + 1;
-        w.wait = a->kind == LS_ALL_GATHER ? l.n[LS_LANE_COMPUTE] : 0; /* its buffer becomes live */
+        bool begins = a->kind == LS_ALL_GATHER || /* its buffer becomes live */
+                      (a->peer == worker && ls_plan_arrives_late(p, a));
+        w.wait = begins ? l.n[LS_LANE_COMPUTE] : 0;
         w.own = single;
         ls_action_uses(p, a, worker, on_use, &w);
         bool message = a->kind == LS_SEND;

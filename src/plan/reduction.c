@@ -68,13 +68,75 @@ static void add_reduction(ls_plan *to, int bucket, int round) {
                                             .vw = ls_plan_vw(to, w, round),
                                             .bucket = bucket,
                                             .slot = slot - i,
+                                            .from = slot - i + 1,
                                             .summed = true});
 }
 
-/* Appends what follows a Backward: Squares, Encode and folds of each bucket that it finishes, and reductions
- * for which it was the last. missing [nbuckets][rounds]: workers that have not finished the bucket.
- * encodes [V]: buckets that a virtual worker has finished. */
-static void finish_buckets(ls_plan *to, const ls_action *done, int *missing, int *encodes) {
+/* What is known while reductions are added. */
+typedef struct state {
+    ls_plan *to;
+    int *missing; /* [nbuckets][rounds] workers that have not finished the bucket */
+    int *encodes; /* [V] buckets that a virtual worker has finished */
+    int *chunks;  /* [nworkers][nbuckets] its chunks that are not finished */
+} state;
+
+/* Appends the folds of a chunk's stack after a virtual worker. */
+static void add_folds(ls_plan *to, const ls_action *done, int bucket, int folds, int level) {
+    int chunk = ls_plan_layer_chunk(to, done->layer);
+    for (int i = 1; i <= folds; i++)
+        ls_plan_append(to,
+                       &(ls_action){.kind = LS_ADD,
+                                    .worker = done->worker,
+                                    .vw = done->vw,
+                                    .bucket = bucket,
+                                    .chunk = chunk,
+                                    .slot = ls_plan_slot_of(to, done->worker, chunk, level - i),
+                                    .from = ls_plan_slot_of(to, done->worker, chunk, level - i + 1),
+                                    .phase = ls_plan_values_phase(to)});
+}
+
+/* A chunk of the worker has finished a bucket: was it the last of its chunks? Then sums of the chunks
+ * are added up. */
+static bool join_chunks(const state *s, const ls_action *done, int bucket) {
+    ls_plan *to = s->to;
+    ls_chunk_fold list[LS_TREE_MAX_CHUNKS];
+    if (--s->chunks[done->worker * to->nbuckets + bucket] > 0) return false;
+    for (int i = 0, n = ls_plan_chunk_folds(to, done->worker, list); i < n; i++)
+        ls_plan_append(to, &(ls_action){.kind = LS_ADD,
+                                        .worker = done->worker,
+                                        .vw = done->vw,
+                                        .bucket = bucket,
+                                        .chunk = -1,
+                                        .slot = list[i].slot,
+                                        .from = list[i].from,
+                                        .phase = ls_plan_values_phase(to)});
+    return true;
+}
+
+static void measure(const state *s, const ls_action *done, int bucket, int slot) {
+    ls_plan *to = s->to;
+    if (to->c.noise)
+        ls_plan_append(to, &(ls_action){.kind = LS_SQUARES,
+                                        .worker = done->worker,
+                                        .vw = done->vw,
+                                        .bucket = bucket,
+                                        .slot = slot});
+    if (!ls_plan_compresses(to)) return;
+    int encodes = s->encodes[done->vw];
+    ls_plan_append(to, &(ls_action){.kind = LS_ENCODE,
+                                    .start = encodes == 1,
+                                    .last = !ls_plan_has_factors(to) && encodes == to->nbuckets,
+                                    .worker = done->worker,
+                                    .vw = done->vw,
+                                    .bucket = bucket,
+                                    .slot = slot,
+                                    .phase = LS_PHASE_CODES});
+}
+
+/* Appends what follows a Backward: Squares, Encode and folds of each bucket that it finishes, and
+ * reductions for which it was the last. */
+static void finish_buckets(const state *s, const ls_action *done) {
+    ls_plan *to = s->to;
     int index = ls_plan_vw_index(to, done->worker, done->vw), slot = 0;
     int folds = ls_plan_fold(to, done->worker, index, &slot), rounds = ls_plan_rounds(to);
     bool last = index == ls_plan_nvws(to, done->worker) - 1;
@@ -84,36 +146,24 @@ static void finish_buckets(ls_plan *to, const ls_action *done, int *missing, int
     const int *touched = NULL;
     for (int j = 0, n = ls_plan_touched(to, done->layer, &touched); j < n; j++) {
         int k = ls_plan_bucket_in(to, touched[j], island);
-        if (to->buckets[k].writer != done->layer) continue;
-        encodes[done->vw]++;
-        if (to->c.noise)
-            ls_plan_append(to, &(ls_action){.kind = LS_SQUARES,
-                                            .worker = done->worker,
-                                            .vw = done->vw,
-                                            .bucket = k,
-                                            .slot = slot});
-        if (ls_plan_compresses(to))
-            ls_plan_append(to, &(ls_action){.kind = LS_ENCODE,
-                                            .start = encodes[done->vw] == 1,
-                                            .last = !ls_plan_has_factors(to) &&
-                                                    encodes[done->vw] == to->nbuckets,
-                                            .worker = done->worker,
-                                            .vw = done->vw,
-                                            .bucket = k,
-                                            .slot = slot,
-                                            .phase = LS_PHASE_CODES});
-        for (int i = 1; i <= folds && ls_plan_sends_values(to); i++)
-            ls_plan_append(to, &(ls_action){.kind = LS_ADD,
-                                            .worker = done->worker,
-                                            .vw = done->vw,
-                                            .bucket = k,
-                                            .slot = slot - i,
-                                            .phase = ls_plan_values_phase(to)});
+        if (ls_plan_closer(to, k, ls_plan_layer_chunk(to, done->layer)) != done->layer) continue;
+        s->encodes[done->vw]++;
+        measure(s, done, k, slot);
+        if (ls_plan_sends_values(to)) add_folds(to, done, k, folds, slot);
         if (!ls_plan_reduces_rounds(to) && !last) continue;
-        if (--missing[k * rounds + round] > 0) continue;
+        if (ls_plan_nchunks(to) > 1 && !join_chunks(s, done, k)) continue;
+        if (--s->missing[k * rounds + round] > 0) continue;
         if (ls_plan_sends_values(to)) add_reduction(to, k, round);
         if (ls_plan_sends_codes(to)) ls_plan_add_exchange(to, k);
     }
+}
+
+/* The worker's chunks that write a bucket. */
+static int count_chunks(const ls_plan *p, int worker, int bucket) {
+    int first = 0, end = 0, n = 0;
+    ls_plan_chunks_of(p, worker, &first, &end);
+    for (int k = first; k < end; k++) n += ls_plan_closer(p, bucket, k) >= 0;
+    return n;
 }
 
 void ls_plan_add_reduction(ls_plan *p) {
@@ -121,18 +171,21 @@ void ls_plan_add_reduction(ls_plan *p) {
     to.actions = NULL;
     to.nactions = to.capacity = 0;
     int cells = p->nbuckets * ls_plan_rounds(p);
-    int *missing = LS_NEW_ARRAY(int, (size_t)cells);
-    int *encodes = LS_NEW_ARRAY(int, (size_t)p->c.V);
+    state s = {&to, LS_NEW_ARRAY(int, (size_t)cells), LS_NEW_ARRAY(int, (size_t)p->c.V), NULL};
+    s.chunks = LS_NEW_ARRAY(int, (size_t)(p->c.nworkers * p->nbuckets));
+    for (int i = 0; i < p->c.nworkers * p->nbuckets; i++)
+        s.chunks[i] = count_chunks(p, i / p->nbuckets, i % p->nbuckets);
     for (int i = 0; i < cells; i++)
-        missing[i] = ls_worker_set_count(ls_plan_workers_of(p, i / ls_plan_rounds(p)));
+        s.missing[i] = ls_worker_set_count(ls_plan_workers_of(p, i / ls_plan_rounds(p)));
     for (int i = 0; i < p->nactions; i++) {
         ls_plan_append(&to, &p->actions[i]);
         if (p->actions[i].kind == LS_BACKWARD && p->actions[i].last)
-            finish_buckets(&to, &p->actions[i], missing, encodes);
+            finish_buckets(&s, &p->actions[i]);
     }
     if (ls_plan_has_factors(p)) add_second_factors(&to);
-    free(missing);
-    free(encodes);
+    free(s.missing);
+    free(s.encodes);
+    free(s.chunks);
     free(p->actions);
     *p = to;
 }

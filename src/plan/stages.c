@@ -17,42 +17,55 @@
 
 int ls_plan_pipe(const ls_plan *p) { return p->c.pipe > 1 ? p->c.pipe : 1; }
 int ls_plan_tensor(const ls_plan *p) { return p->c.tensor > 1 ? p->c.tensor : 1; }
-int ls_plan_ranks(const ls_plan *p) { return ls_plan_pipe(p) * ls_plan_tensor(p); }
+int ls_plan_beside(const ls_plan *p) { return ls_plan_tensor(p) * ls_plan_context(p); }
+int ls_plan_ranks(const ls_plan *p) { return ls_plan_pipe(p) * ls_plan_beside(p); }
+int ls_plan_owners(const ls_plan *p) { return ls_plan_pipe(p) * ls_plan_tensor(p); }
 int ls_plan_data(const ls_plan *p) { return p->c.nworkers / ls_plan_ranks(p); }
 int ls_plan_rank(const ls_plan *p, int worker) {
-    int tensor = ls_plan_tensor(p);
-    return worker / (ls_plan_data(p) * tensor) * tensor + worker % tensor;
+    int beside = ls_plan_beside(p);
+    return worker / (ls_plan_data(p) * beside) * beside + worker % beside;
 }
 int ls_plan_place(const ls_plan *p, int worker) {
-    return worker / ls_plan_tensor(p) % ls_plan_data(p);
+    return worker / ls_plan_beside(p) % ls_plan_data(p);
 }
 int ls_plan_worker(const ls_plan *p, int rank, int place) {
-    int tensor = ls_plan_tensor(p);
-    return (rank / tensor * ls_plan_data(p) + place) * tensor + rank % tensor;
+    int beside = ls_plan_beside(p);
+    return (rank / beside * ls_plan_data(p) + place) * beside + rank % beside;
+}
+
+/* Chunks go with neither stages nor slices. */
+int ls_plan_owner(const ls_plan *p, int worker) {
+    return ls_plan_owners(p) > 1 ? ls_plan_rank(p, worker) : 0;
+}
+int ls_plan_number(const ls_plan *p, int worker) {
+    return ls_plan_owners(p) > 1 ? ls_plan_place(p, worker) : worker;
+}
+int ls_plan_member(const ls_plan *p, int owner, int number) {
+    return ls_plan_owners(p) > 1 ? ls_plan_worker(p, owner, number) : number;
 }
 
 int ls_plan_stages_each(const ls_plan *p) { return p->c.chunks > 1 ? p->c.chunks : 1; }
 
 static int nstages(const ls_plan *p) { return ls_plan_pipe(p) * ls_plan_stages_each(p); }
 
-/* Consecutive slices belong to one worker. */
+/* Consecutive slices, or chunks, belong to one worker. */
 static int tensor_of(const ls_plan *p, int layer) {
-    int tensor = ls_plan_tensor(p);
-    if (tensor == 1) return 0;
-    return (int)((int64_t)p->c.model->layers[layer].slice * tensor / p->c.model->nslices);
+    int beside = ls_plan_beside(p);
+    if (beside == 1) return 0;
+    return (int)((int64_t)p->c.model->layers[layer].slice * beside / p->c.model->nslices);
 }
 
 void ls_plan_slices(const ls_plan *p, int part, int *first_p, int *end_p) {
-    int tensor = ls_plan_tensor(p), n = p->c.model->nslices;
-    *first_p = (part * n + tensor - 1) / tensor;
-    *end_p = ((part + 1) * n + tensor - 1) / tensor;
+    int beside = ls_plan_beside(p), n = p->c.model->nslices;
+    *first_p = (part * n + beside - 1) / beside;
+    *end_p = ((part + 1) * n + beside - 1) / beside;
 }
 
 int ls_plan_rank_of(const ls_plan *p, int layer) {
     int rank = 0, chunk = 0;
     const ls_pipe_schedule s = {.kind = p->c.schedule, .workers = ls_plan_pipe(p)};
     if (p->stage_of) ls_pipe_place(&s, p->stage_of[layer], &rank, &chunk);
-    return rank * ls_plan_tensor(p) + tensor_of(p, layer);
+    return rank * ls_plan_beside(p) + tensor_of(p, layer);
 }
 
 int ls_plan_runner(const ls_plan *p, int worker, int layer) {
@@ -243,22 +256,21 @@ static ls_status find_crossings(ls_plan *p, ls_error *e) {
             if (first) *c = (ls_crossing){l, is};
             bool whole = m->layers[v].backward_whole || m->layers[l].backward_whole;
             if (fits && !(is && whole)) continue;
-            return ls_fail(e, LS_EINVAL,
-                           "parallel.mesh: layers of several workers need what layer '%s' computes, "
-                           "'%s' among them; use fewer workers for a model",
-                           m->layers[v].name, m->layers[l].name);
+            return ls_fail(
+                e, LS_EINVAL,
+                "parallel.mesh: layers of several workers need what layer '%s' computes, "
+                "'%s' among them; use fewer workers for a model",
+                m->layers[v].name, m->layers[l].name);
         }
     return LS_OK;
 }
 
-bool ls_plan_crosses(const ls_plan *p, int layer) {
-    return p->crossings && p->crossings[layer].is;
-}
+bool ls_plan_crosses(const ls_plan *p, int layer) { return p->crossings && p->crossings[layer].is; }
 
 ls_status ls_plan_cut_stages(ls_plan *p, ls_error *e) {
     p->stage_of = LS_NEW_ARRAY(int, (size_t)p->c.model->nlayers);
     LS_TRY(p->c.stages ? cut_as_given(p, e) : cut_by_work(p, e));
-    list_ends(p);
+    if (ls_plan_owners(p) > 1) list_ends(p);
     return find_crossings(p, e);
 }
 
@@ -281,6 +293,8 @@ bool ls_plan_touches(const ls_plan *p, int bucket, int rank) {
 }
 
 bool ls_plan_opens(const ls_plan *p, int bucket, int layer) {
+    if (ls_plan_nchunks(p) > 1)
+        return p->openers[ls_plan_layer_chunk(p, layer) * p->nbuckets + bucket] == layer;
     if (!p->openers) return p->buckets[bucket].opener == layer;
     return p->openers[ls_plan_rank_of(p, layer) * p->nbuckets + bucket] == layer;
 }

@@ -48,6 +48,7 @@ static void add_deltas(ls_plan *p, int worker, int bucket) {
         a.phase = ls_plan_values_phase(p);
         for (int k = 1; k <= folds && ls_plan_sends_values(p); k++) {
             a.slot = slot - k;
+            a.from = a.slot + 1;
             ls_plan_append(p, &a);
         }
     }
@@ -97,15 +98,16 @@ static void add_send(ls_plan *p, int worker, int bucket, int term, int island) {
     ls_bucket part = ls_plan_owned(p, bucket, worker);
     if (ls_plan_has(p, theirs, worker) || part.first == part.end) return;
     ls_worker_set senders = ls_plan_workers_of(p, theirs), own = ls_plan_workers_of(p, bucket);
-    ls_plan_append(p, &(ls_action){.kind = LS_SEND,
-                                   .worker = senders.from + (worker - own.from) % ls_worker_set_count(senders),
-                                   .peer = worker,
-                                   .micro = -1,
-                                   .bucket = bucket,
-                                   .term = term,
-                                   .island = island,
-                                   .buffer = arrival(p, bucket),
-                                   .nbytes = (int64_t)((part.end - part.first) * sizeof(float))});
+    ls_plan_append(
+        p, &(ls_action){.kind = LS_SEND,
+                        .worker = senders.from + (worker - own.from) % ls_worker_set_count(senders),
+                        .peer = worker,
+                        .micro = -1,
+                        .bucket = bucket,
+                        .term = term,
+                        .island = island,
+                        .buffer = arrival(p, bucket),
+                        .nbytes = (int64_t)((part.end - part.first) * sizeof(float))});
 }
 
 static void add_term(ls_plan *p, int bucket, int term) {

@@ -68,6 +68,6 @@ void ls_plan_add_update(ls_plan *p) {
         bool island = p->buckets[k].island > 0, common = p->c.islands && !island;
         if (ls_plan_shards_moments(p) && !ls_plan_gathers(p, k) && !common)
             ls_plan_append_comm(p, LS_ALL_GATHER, island ? LS_AXIS_ISLAND : LS_AXIS_SHARDS, k, 0);
-        if (ls_plan_ranks(p) > 1) send_params(p, k);
+        if (ls_plan_owners(p) > 1) send_params(p, k);
     }
 }

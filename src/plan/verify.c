@@ -15,6 +15,7 @@ typedef struct walk {
     int *recomputes;       /* [V][nlayers] micro-batches computed again */
     int *inputs; /* [V][nlayers] micro-batches whose gradient of inputs alone is computed */
     int *squares, *encodes, *adds; /* [V][nbuckets] so far; adds: folds */
+    int *joins;                    /* [nworkers][nbuckets] folds of chunks so far */
     int *reduced, *updated;        /* [nbuckets], [nbuckets][nworkers] */
     int *loads, *norms;            /* [nworkers] */
     int *gathered;                 /* [nbuckets] */
@@ -112,13 +113,24 @@ static void check_phase(walk *w, const ls_action *a) {
     if (a->phase != want) wrong(w, "runs in the wrong steps");
 }
 
-/* Has the layer that is the last to write a bucket taken all micro-batches? */
-static bool is_done(const walk *w, int vw, int bucket) {
+/* Has the layer of a chunk that is the last to write a bucket taken all micro-batches? */
+static bool is_chunk_done(const walk *w, int vw, int bucket, int chunk) {
     const ls_model *m = w->p->c.model;
-    int layer = w->p->buckets[bucket].writer;
+    int layer = ls_plan_closer(w->p, bucket, chunk);
+    if (layer < 0) return true;
     int all = m->layers[layer].backward_whole ? 1 : ls_plan_micros(w->p);
     return w->backs[vw * m->nlayers + layer] == all;
 }
+
+/* The same of all chunks of a worker. */
+static bool is_done_at(const walk *w, int worker, int vw, int bucket) {
+    int first = 0, end = 0;
+    ls_plan_chunks_of(w->p, worker, &first, &end);
+    for (int k = first; k < end; k++)
+        if (!is_chunk_done(w, vw, bucket, k)) return false;
+    return true;
+}
+static bool is_done(const walk *w, int vw, int bucket) { return is_chunk_done(w, vw, bucket, 0); }
 
 /* Is the gradient of a bucket ready to be summed? */
 static bool is_encoded(const walk *w, int vw, int bucket) {
@@ -129,6 +141,11 @@ static bool is_encoded(const walk *w, int vw, int bucket) {
  * worker's errors. */
 static bool ends_errors(const walk *w, int encodes) {
     return !ls_plan_has_factors(w->p) && encodes == w->p->nbuckets;
+}
+
+static int *adds_of(const walk *w, int vw, int bucket, int chunk) {
+    const ls_plan *p = w->p;
+    return &w->adds[(vw * p->nbuckets + bucket) * ls_plan_nchunks(p) + chunk];
 }
 
 static void check_measured(walk *w, int worker) {
@@ -152,7 +169,8 @@ static void check_squares(walk *w, const ls_action *a) {
     if (a->slot != slot) wrong(w, "measures the wrong sum");
     if (!is_done(w, a->vw, a->bucket)) wrong(w, "measures a gradient before it is complete");
     if (w->squares[at]++) wrong(w, "measures a gradient twice");
-    if (w->encodes[at] || w->adds[at]) wrong(w, "measures a gradient after it was changed");
+    if (w->encodes[at] || *adds_of(w, a->vw, a->bucket, 0))
+        wrong(w, "measures a gradient after it was changed");
 }
 
 static void check_encode(walk *w, const ls_action *a) {
@@ -173,13 +191,30 @@ static void check_encode(walk *w, const ls_action *a) {
     for (int k = 0; k < w->p->nbuckets; k++) all += w->encodes[a->vw * w->p->nbuckets + k];
     if (a->start != (all == 1) || a->last != ends_errors(w, all))
         wrong(w, "begins or ends a virtual worker's codes at the wrong bucket");
-    if (a->round == 0 && w->adds[a->vw * w->p->nbuckets + a->bucket])
+    if (a->round == 0 && *adds_of(w, a->vw, a->bucket, 0))
         wrong(w, "encodes a gradient after a fold");
 }
 
 static int *writer_of(const walk *w, int worker, int bucket, int slot) {
     const ls_plan *p = w->p;
     return &w->writers[(worker * p->nbuckets + bucket) * p->nslots + slot];
+}
+
+/* A fold of sums of chunks, once all virtual workers are done. */
+static void check_join(walk *w, const ls_action *a, int i) {
+    const ls_plan *p = w->p;
+    ls_chunk_fold list[LS_TREE_MAX_CHUNKS];
+    int n = ls_plan_chunk_folds(p, a->worker, list), slot = 0, first = 0, end = 0;
+    int done = w->joins[a->worker * p->nbuckets + a->bucket]++;
+    if (done >= n || a->slot != list[done].slot || a->from != list[done].from || a->summed)
+        wrong(w, "is not a fold of the tree");
+    ls_plan_chunks_of(p, a->worker, &first, &end);
+    for (int k = first; k < end; k++)
+        if (ls_plan_closer(p, a->bucket, k) >= 0 &&
+            *adds_of(w, a->vw, a->bucket, k) != folds_of(p, a->worker, i, &slot))
+            wrong(w, "adds chunks before a fold");
+    if (i != ls_plan_nvws(p, a->worker) - 1 || !is_done_at(w, a->worker, a->vw, a->bucket))
+        wrong(w, "adds a sum before it is complete");
 }
 
 static void check_add(walk *w, const ls_action *a) {
@@ -190,14 +225,22 @@ static void check_add(walk *w, const ls_action *a) {
     }
     int i = ls_plan_vw_index(w->p, a->worker, a->vw);
     int folds = folds_of(w->p, a->worker, i, &slot);
+    if (a->chunk < 0) {
+        check_join(w, a, i);
+        return;
+    }
     if (a->summed != ls_plan_reduces_rounds(w->p)) wrong(w, "adds the wrong kind of sum");
     if (a->summed && w->reduced[a->bucket] < (i + 1) * reductions(w->p))
         wrong(w, "adds a sum over workers before it is reduced");
-    if (ls_plan_ranks(w->p) > 1 && a->slot + 1 < w->p->nslots)
-        *writer_of(w, a->worker, a->bucket, a->slot + 1) = 0;
-    int done = ++w->adds[a->vw * w->p->nbuckets + a->bucket];
-    if (done > folds || a->slot != slot - done) wrong(w, "is not a fold of the tree");
-    if (!is_done(w, a->vw, a->bucket)) wrong(w, "adds a sum before it is complete");
+    if (ls_plan_ranks(w->p) > 1 && a->from < w->p->nslots)
+        *writer_of(w, a->worker, a->bucket, a->from) = 0;
+    int done = ++*adds_of(w, a->vw, a->bucket, a->chunk);
+    bool fits = a->summed
+                    ? a->slot == slot - done && a->from == a->slot + 1
+                    : a->slot == ls_plan_slot_of(w->p, a->worker, a->chunk, slot - done) &&
+                          a->from == ls_plan_slot_of(w->p, a->worker, a->chunk, slot - done + 1);
+    if (done > folds || !fits) wrong(w, "is not a fold of the tree");
+    if (!is_chunk_done(w, a->vw, a->bucket, a->chunk)) wrong(w, "adds a sum before it is complete");
     if (!is_encoded(w, a->vw, a->bucket)) wrong(w, "adds a sum before it is encoded");
     if (!is_trained(w, a->vw, a->bucket)) wrong(w, "adds a gradient of another replica");
 }
@@ -209,6 +252,7 @@ static void check_chain(walk *w, const ls_action *a, bool whole) {
     ls_plan_fold(p, a->worker, i, &slot);
     bool alone =
         p->c.tree || ls_plan_reduces_rounds(p); /* each virtual worker has a chain of its own */
+    slot = ls_plan_slot_of(p, a->worker, ls_plan_layer_chunk(p, a->layer), slot);
     if (a->slot != slot) wrong(w, "adds to the wrong sum");
     if (a->start != (a->micro <= 0 && (alone || i == 0)))
         wrong(w, "starts a chain at the wrong micro-batch");
@@ -257,7 +301,7 @@ static void check_writer(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     const int *touched = NULL, *other = NULL;
     int n = ls_plan_touched(p, a->layer, &touched);
-    for (int j = 0; j < n && ls_plan_ranks(p) > 1; j++)
+    for (int j = 0; j < n && ls_plan_owners(p) > 1; j++)
         for (int l = 0; l < p->c.model->nlayers && p->buckets[touched[j]].writer == a->layer; l++) {
             bool writes = false;
             for (int k = 0, m = ls_plan_touched(p, l, &other); k < m; k++)
@@ -319,60 +363,6 @@ static void check_recompute(walk *w, const ls_action *a) {
     if (early || done || a->micro != w->recomputes[i]++) wrong(w, "is out of order");
 }
 
-/* Among some of the workers: those of an island, or a rank. */
-static size_t island_nbytes(const ls_plan *p, const ls_action *a, size_t floats) {
-    size_t n = (size_t)ls_worker_set_count(a->of), partial = 0, sum = 0;
-    size_t nbytes = floats * ls_dtype_size(p->c.reduce);
-    for (int i = a->of.from; i < a->of.to; i += a->of.step) partial += (size_t)ls_plan_sums(p, i);
-    if (a->kind == LS_ALL_GATHER) return (n - 1) * floats * ls_dtype_size(p->c.compute);
-    if (a->kind == LS_ALL_REDUCE) return (n - 1) * partial * nbytes / n + (n - 1) * nbytes;
-    for (int i = a->of.from; i < a->of.to; i += a->of.step) {
-        ls_bucket own = ls_plan_shard(p, a->bucket, i);
-        sum += (own.end - own.first) * (partial - (size_t)ls_plan_sums(p, i));
-    }
-    return sum * ls_dtype_size(p->c.reduce);
-}
-
-/* The bytes that workers read from each other in a communication, all together. */
-static size_t read_nbytes(const walk *w, const ls_action *a) {
-    const ls_plan *p = w->p;
-    size_t n = (size_t)p->c.nworkers, replicas = (size_t)ls_plan_replicas(p), sum = 0;
-    if (a->bucket == LS_SCALARS) {
-        const ls_model *m = p->c.model;
-        size_t each = (size_t)(m->nlosses + m->nnotes) + (ls_weighing_is_on(&m->weighing) ? 1 : 0);
-        size_t blocks = m->nfloats / LS_BLOCK, islands = (size_t)p->c.islands;
-        if (a->axis == LS_AXIS_ISLAND)
-            return 2 * (size_t)(ls_worker_set_count(a->of) - 1) * blocks * sizeof(double);
-        size_t noise = p->c.noise ? (size_t)p->c.V * LS_NOISE_SUMS : 0;
-        return 2 * (n - 1) *
-               ((islands ? islands : blocks) + each * (size_t)p->c.batch + noise + 1) *
-               sizeof(double);
-    }
-    if (a->kind == LS_EXCHANGE && ls_plan_has_factors(p)) {
-        size_t nbytes = ls_plan_round_floats(p, a->bucket, a->round) * sizeof(float);
-        return (n - 1) * w->partial * nbytes / n + (n - 1) * nbytes;
-    }
-    if (a->kind == LS_EXCHANGE) {
-        for (int i = 0; i < p->c.nworkers; i++) {
-            size_t first = 0, end = 0;
-            ls_plan_code_part(p, a->bucket, i, &first, &end);
-            sum += (end - first) * (size_t)(ls_plan_coded_before(p, p->c.V) - ls_plan_ncoded(p, i));
-        }
-        return sum;
-    }
-    size_t floats = p->buckets[a->bucket].end - p->buckets[a->bucket].first;
-    if (a->axis == LS_AXIS_ISLAND || a->axis == LS_AXIS_STAGE) return island_nbytes(p, a, floats);
-    if (a->kind == LS_ALL_GATHER) return (n - replicas) * floats * ls_dtype_size(p->c.compute);
-    size_t nbytes = floats * ls_dtype_size(p->c.reduce);
-    if (a->axis == LS_AXIS_REPLICAS) return 2 * (replicas - 1) * nbytes;
-    if (a->axis == LS_AXIS_ALL) return (n - 1) * w->partial * nbytes / n + (n - 1) * nbytes;
-    for (int i = 0; i < p->c.nworkers; i++) {
-        ls_bucket own = ls_plan_shard(p, a->bucket, i);
-        sum += (own.end - own.first) * (w->partial / replicas - (size_t)ls_plan_sums(p, i));
-    }
-    return sum * ls_dtype_size(p->c.reduce);
-}
-
 /* Do the workers take part who have the bucket? */
 static bool is_of_bucket(const ls_plan *p, const ls_action *a, int bucket) {
     ls_worker_set of = ls_plan_workers_of(p, bucket);
@@ -404,10 +394,10 @@ static void check_comm(walk *w, const ls_action *a) {
     else if (a->kind == LS_ALL_REDUCE)
         fits = a->axis == LS_AXIS_REPLICAS;
     if (p->c.islands) fits = fits_island(p, a);
-    if (ls_plan_ranks(p) > 1) fits = fits_stage(p, a);
+    if (ls_plan_owners(p) > 1) fits = fits_stage(p, a);
     if (!fits || (!sharded && a->kind != LS_ALL_REDUCE && a->kind != LS_EXCHANGE))
         wrong(w, "has the wrong participants");
-    if (a->nbytes != (int64_t)(read_nbytes(w, a) / (size_t)p->c.nworkers))
+    if (a->nbytes != (int64_t)(ls_plan_read_nbytes(p, a, w->partial) / (size_t)p->c.nworkers))
         wrong(w, "has the wrong number of bytes");
 }
 
@@ -436,6 +426,19 @@ static bool is_decoded(const walk *w, int bucket, int worker) {
     return w->decoded[bucket * w->p->c.nworkers + worker] == ls_plan_sends_codes(w->p);
 }
 
+/* Are all folds after the i-th virtual worker complete, and those of chunks? */
+static bool has_folds(const walk *w, int worker, int i, int bucket) {
+    const ls_plan *p = w->p;
+    ls_chunk_fold list[LS_TREE_MAX_CHUNKS];
+    int first = 0, end = 0, slot = 0, vw = ls_plan_vw(p, worker, i);
+    ls_plan_chunks_of(p, worker, &first, &end);
+    for (int k = first; k < end; k++)
+        if (ls_plan_closer(p, bucket, k) >= 0 &&
+            *adds_of(w, vw, bucket, k) != folds_of(p, worker, i, &slot))
+            return false;
+    return w->joins[worker * p->nbuckets + bucket] == ls_plan_chunk_folds(p, worker, list);
+}
+
 static void check_reduction(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     bool second = a->axis == LS_AXIS_REPLICAS;
@@ -453,10 +456,10 @@ static void check_reduction(walk *w, const ls_action *a) {
         for (int i = first; i < (ls_plan_reduces_rounds(p) ? first + 1 : n); i++) {
             int v = ls_plan_vw(p, worker, i);
             if (!is_trained(w, v, a->bucket)) continue;
-            if (!is_done(w, v, a->bucket)) wrong(w, "reduces before a virtual worker is complete");
+            if (!is_done_at(w, worker, v, a->bucket))
+                wrong(w, "reduces before a virtual worker is complete");
             if (!is_encoded(w, v, a->bucket)) wrong(w, "reduces before an Encode");
-            if (!ls_plan_reduces_rounds(p) &&
-                w->adds[v * p->nbuckets + a->bucket] != folds_of(p, worker, i, &slot))
+            if (!ls_plan_reduces_rounds(p) && !has_folds(w, worker, i, a->bucket))
                 wrong(w, "reduces before a fold");
         }
     }
@@ -464,12 +467,10 @@ static void check_reduction(walk *w, const ls_action *a) {
 
 /* Checks that all folds of the rounds are complete. */
 static void check_folds(walk *w, int worker) {
-    int slot = 0;
     for (int i = 0; i < ls_plan_nvws(w->p, worker); i++)
         for (int k = 0; k < w->p->nbuckets; k++)
-            if (is_trained(w, ls_plan_vw(w->p, worker, i), k) &&
-                w->adds[ls_plan_vw(w->p, worker, i) * w->p->nbuckets + k] !=
-                    folds_of(w->p, worker, i, &slot))
+            if (ls_plan_has(w->p, k, worker) && is_trained(w, ls_plan_vw(w->p, worker, i), k) &&
+                !has_folds(w, worker, i, k))
                 wrong(w, "comes before a fold");
 }
 
@@ -631,7 +632,7 @@ static void check_whole(walk *w) {
         int owners = 0;
         for (int k = 0; q->whole && !q->frozen && k < p->nbuckets; k++)
             for (int n = 0; p->buckets[k].first <= q->offset && n < ls_plan_shards(p); n++) {
-                ls_bucket s = ls_plan_shard(p, k, ls_plan_worker(p, p->buckets[k].rank, n));
+                ls_bucket s = ls_plan_shard(p, k, ls_plan_member(p, p->buckets[k].rank, n));
                 owners += s.first <= q->offset && q->offset + q->count <= s.end;
             }
         if (q->whole && !q->frozen && owners != 1)
@@ -709,7 +710,7 @@ static void check_end(walk *w) {
         if (ls_plan_shards_moments(p) && !ls_plan_gathers(p, k) && !is_common(p, k) &&
             w->gathered[k] != 1)
             wrong(w, "ends a plan that leaves out a gather");
-    for (int k = 0; w->stage >= LS_STAGE_UPDATE && ls_plan_ranks(p) > 1 && k < p->nbuckets; k++)
+    for (int k = 0; w->stage >= LS_STAGE_UPDATE && ls_plan_owners(p) > 1 && k < p->nbuckets; k++)
         for (int i = 0; i < n; i++)
             if (w->messages[i * p->nbuckets + k] != expected_messages(p, k, i))
                 wrong(w, "ends a plan that leaves out a part of a gradient, or parameters");
@@ -728,7 +729,8 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     w.latest = LS_NEW_ARRAY(int, n *(size_t)p->c.model->nlayers);
     w.writers = LS_NEW_ARRAY(int, n *(size_t)p->nbuckets *(size_t)p->nslots);
     w.messages = LS_NEW_ARRAY(int, n *(size_t)p->nbuckets);
-    w.adds = LS_NEW_ARRAY(int, (size_t)(p->c.V * p->nbuckets));
+    w.adds = LS_NEW_ARRAY(int, (size_t)(p->c.V * p->nbuckets * ls_plan_nchunks(p)));
+    w.joins = LS_NEW_ARRAY(int, n *(size_t)p->nbuckets);
     w.squares = LS_NEW_ARRAY(int, (size_t)(p->c.V * p->nbuckets));
     w.encodes = LS_NEW_ARRAY(int, (size_t)(p->c.V * p->nbuckets));
     w.loads = LS_NEW_ARRAY(int, n);
@@ -738,8 +740,8 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     w.exchanged = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
     w.decoded = LS_NEW_ARRAY(int, (size_t)p->nbuckets *n);
     w.updated = LS_NEW_ARRAY(int, (size_t)p->nbuckets *n);
-    for (int i = 0; i < ls_plan_data(p); i++)
-        w.partial += (size_t)ls_plan_sums(p, ls_plan_worker(p, 0, i));
+    for (int i = 0; i < p->c.nworkers / ls_plan_owners(p); i++)
+        w.partial += (size_t)ls_plan_sums(p, ls_plan_member(p, 0, i));
     check_buckets(&w);
     check_whole(&w);
     for (w.at = 0; w.at < p->nactions && w.status == LS_OK; w.at++)
@@ -754,6 +756,7 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     free(w.latest);
     free(w.messages);
     free(w.adds);
+    free(w.joins);
     free(w.squares);
     free(w.encodes);
     free(w.loads);

@@ -34,11 +34,14 @@ static void name_stage(const ls_plan *p, int stage, char *text, size_t size) {
 
 /* "slices 0 to 1 of 3", and "experts 0 to 3" where there are any. */
 static void name_slices(const ls_plan *p, int rank, char *text, size_t size) {
-    int tensor = ls_plan_tensor(p), first = 0, end = 0, n = p->c.model->nslices;
+    int first = 0, end = 0, n = p->c.model->nslices;
     int64_t from = 0, to = 0;
-    ls_plan_slices(p, rank % tensor, &first, &end);
-    snprintf(text, size, end - first == 1 ? "slice %d of %d" : "slices %d to %d of %d", first,
-             end - first == 1 ? n : end - 1, n);
+    const char *what = ls_plan_tensor(p) > 1 ? "slice" : "chunk";
+    ls_plan_slices(p, rank % ls_plan_beside(p), &first, &end);
+    if (end - first == 1)
+        snprintf(text, size, "%s %d of %d", what, first, n);
+    else
+        snprintf(text, size, "%ss %d to %d of %d", what, first, end - 1, n);
     if (!ls_tensor_part_experts(p->c.model, first, end, &from, &to)) return;
     size_t used = strlen(text);
     snprintf(text + used, size - used, to - from == 1 ? "; expert %d" : "; experts %d to %d",
@@ -48,7 +51,7 @@ static void name_slices(const ls_plan *p, int rank, char *text, size_t size) {
 static void put_worker(picture *d, int rank, int place, double x, double y) {
     const ls_plan *p = d->p;
     const ls_pipe_schedule s = {.kind = p->c.schedule, .workers = ls_plan_pipe(p)};
-    int worker = ls_plan_worker(p, rank, place), pipe = rank / ls_plan_tensor(p);
+    int worker = ls_plan_worker(p, rank, place), pipe = rank / ls_plan_beside(p);
     char text[2 * LS_NAME];
     size_t params = 0;
     snprintf(text, sizeof text, "worker %d", worker);
@@ -66,7 +69,7 @@ static void put_worker(picture *d, int rank, int place, double x, double y) {
         name_stage(p, stage, text, sizeof text);
         put(d, x + 8, y += LINE, text, LS_CANVAS_INK);
     }
-    if (ls_plan_tensor(p) > 1) {
+    if (ls_plan_beside(p) > 1) {
         name_slices(p, rank, text, sizeof text);
         put(d, x + 8, y += LINE, text, LS_CANVAS_INK);
     }
@@ -74,17 +77,20 @@ static void put_worker(picture *d, int rank, int place, double x, double y) {
     put(d, x + 8, y += LINE, text, LS_CANVAS_GREY);
     int shards = ls_plan_shards(p);
     if (ls_plan_shards_moments(p) && shards > 1) {
-        snprintf(text, sizeof text, "shard %d of %d (zero %d)", place % shards, shards, p->c.zero);
+        snprintf(text, sizeof text, "shard %d of %d (zero %d)", ls_plan_number(p, worker) % shards,
+                 shards, p->c.zero);
         put(d, x + 8, y += LINE, text, LS_CANVAS_GREY);
     }
 }
 
 static void put_all(picture *d) {
     const ls_plan *p = d->p;
-    int tensor = ls_plan_tensor(p), data = ls_plan_data(p);
+    int data = ls_plan_data(p), at = 0;
     char text[160];
-    snprintf(text, sizeof text, "%d worker%s: data %d, pipe %d, tensor %d", p->c.nworkers,
-             ls_plural(p->c.nworkers), data, ls_plan_pipe(p), tensor);
+    at = snprintf(text, sizeof text, "%d worker%s: data %d, pipe %d, tensor %d", p->c.nworkers,
+                  ls_plural(p->c.nworkers), data, ls_plan_pipe(p), ls_plan_tensor(p));
+    if (ls_plan_context(p) > 1)
+        snprintf(text + at, sizeof text - (size_t)at, ", context %d", ls_plan_context(p));
     ls_canvas_text_add(
         &d->c,
         &(ls_canvas_text){
@@ -92,7 +98,7 @@ static void put_all(picture *d) {
     put(d, MARGIN, MARGIN + 30, "columns: stages of the pipeline; rows: parts of the batch",
         LS_CANVAS_GREY);
     for (int rank = 0; rank < ls_plan_ranks(p); rank++) {
-        int pipe = rank / tensor;
+        int pipe = rank / ls_plan_beside(p);
         double x = MARGIN + rank * (BOX + GAP) + pipe * (BETWEEN - GAP);
         for (int i = 0; i < d->rows; i++) put_worker(d, rank, i, x, TOP + i * (d->height + GAP));
     }
@@ -106,7 +112,7 @@ ls_status ls_mesh_svg(const ls_plan *p, const char *path, ls_error *e) {
     picture d = {.p = p};
     int data = ls_plan_data(p), pipe = ls_plan_pipe(p), ranks = ls_plan_ranks(p);
     d.rows = data < ROWS ? data : ROWS;
-    d.height = LINE * (4 + ls_plan_stages_each(p) + (ls_plan_tensor(p) > 1));
+    d.height = LINE * (4 + ls_plan_stages_each(p) + (ls_plan_beside(p) > 1));
     int width = 2 * MARGIN + ranks * (BOX + GAP) + (pipe - 1) * (BETWEEN - GAP);
     ls_canvas_open(&d.c, width < 480 ? 480 : width,
                    TOP + d.rows * (d.height + GAP) + 2 * LINE + MARGIN, true);

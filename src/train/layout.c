@@ -75,20 +75,23 @@ static ls_plan_compress compress_of_deltas(const ls_config *c) {
                                                 [LS_DELTAS_INT8] = LS_COMPRESS_INT8,
                                                 [LS_DELTAS_INT4] = LS_COMPRESS_INT4};
     if (c->sync.deltas == LS_DELTAS_F32) return (ls_plan_compress){0};
-    return (ls_plan_compress){.on = true,
-                              .how = {.kind = kinds[c->sync.deltas],
-                                      .feedback = LS_FEEDBACK_NONE,
-                                      .op = LS_SUM},
-                              .codes = sends_codes(c)};
+    return (ls_plan_compress){
+        .on = true,
+        .how = {.kind = kinds[c->sync.deltas], .feedback = LS_FEEDBACK_NONE, .op = LS_SUM},
+        .codes = sends_codes(c)};
 }
 
 /* The mesh must have as many workers as there are. */
 static ls_status check_mesh(const ls_config *c, int nworkers, ls_error *e) {
     int data = (int)c->parallel.mesh_data, pipe = (int)c->parallel.mesh_pipe;
-    int tensor = (int)c->parallel.mesh_tensor, ranks = pipe * tensor;
+    int tensor = (int)c->parallel.mesh_tensor, context = (int)c->parallel.mesh_context;
+    int ranks = pipe * tensor * context;
     char degrees[64];
-    snprintf(degrees, sizeof degrees, tensor > 1 ? "pipe %d times tensor %d" : "pipe %d", pipe,
-             tensor);
+    int at = snprintf(degrees, sizeof degrees, "pipe %d", pipe);
+    if (tensor > 1)
+        at += snprintf(degrees + at, sizeof degrees - (size_t)at, " times tensor %d", tensor);
+    if (context > 1)
+        snprintf(degrees + at, sizeof degrees - (size_t)at, " times context %d", context);
     if (nworkers % ranks) {
         int below = 0, above = 0;
         char other[32] = "";
@@ -98,7 +101,7 @@ static ls_status check_mesh(const ls_config *c, int nworkers, ls_error *e) {
                        "parallel.mesh: groups of %d (%s) don't divide %d worker%s; use a multiple "
                        "of %d workers, or the nearest %s that does: %d%s",
                        ranks, degrees, nworkers, ls_plural(nworkers), ranks,
-                       tensor > 1 ? "number" : "pipe", below, other);
+                       ranks > pipe ? "number" : "pipe", below, other);
     }
     if (!data || data * ranks == nworkers) return LS_OK;
     return ls_fail(e, LS_EINVAL,
@@ -145,7 +148,7 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
                        "the kind here");
     l_p->stages = NULL;
     LS_TRY(check_mesh(c, nworkers, e));
-    LS_TRY(ls_network_create(c, &l_p->model, e));
+    LS_TRY(ls_network_create_cut(c, &l_p->model, e));
     ls_status s = find_stages(c, l_p, e);
     ls_plan_config plan = {.model = &l_p->model,
                            .nworkers = nworkers,
@@ -167,6 +170,7 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
                            .reduce = ls_config_reduce(c),
                            .pipe = (int)c->parallel.mesh_pipe,
                            .tensor = (int)c->parallel.mesh_tensor,
+                           .context = (int)c->parallel.mesh_context,
                            .chunks = (int)c->parallel.chunks,
                            .schedule = (ls_pipe_kind)c->parallel.schedule,
                            .stages = l_p->stages,
@@ -190,8 +194,10 @@ ls_config ls_layout_config_whole(const ls_config *c) {
     ls_config whole = *c;
     whole.parallel.mesh_data = 0;
     whole.parallel.mesh_pipe = whole.parallel.mesh_tensor = whole.parallel.chunks = 1;
+    whole.parallel.mesh_context = 1;
     whole.parallel.stages[0] = 0;
-    if (ls_pipe_is_chunked((ls_pipe_kind)c->parallel.schedule)) whole.parallel.schedule = LS_PIPELINE_1F1B;
+    if (ls_pipe_is_chunked((ls_pipe_kind)c->parallel.schedule))
+        whole.parallel.schedule = LS_PIPELINE_1F1B;
     return whole;
 }
 
@@ -228,6 +234,11 @@ static bool make_mesh(const ls_config *c, int n, ls_layout *l_p) {
     with.parallel.mesh_data = 0;
     if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
     with = ls_layout_config_whole(c);
+    for (int context = (int)c->parallel.mesh_context; context > 1; context--) {
+        with.parallel.mesh_context = context;
+        if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
+    }
+    with.parallel.mesh_context = 1;
     for (int tensor = (int)c->parallel.mesh_tensor; tensor >= 1; tensor--)
         for (int pipe = (int)c->parallel.mesh_pipe; pipe >= 1 && tensor * pipe > 1; pipe--) {
             with.parallel.mesh_tensor = tensor;

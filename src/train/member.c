@@ -105,7 +105,7 @@ static ls_status open_worlds(ls_member *m, ls_error *e) {
     m->groups = LS_NEW_ARRAY(ls_group *, (size_t)m->nexecs);
     ls_group_options o = {.arena_nbytes = ls_plan_group_nbytes(&m->layout->plan)};
     LS_TRY(ls_group_open_threads(m->nexecs, &o, m->groups, e));
-    bool shares = ls_plan_shards_moments(&m->layout->plan) || ls_plan_ranks(&m->layout->plan) > 1;
+    bool shares = ls_plan_shards_moments(&m->layout->plan) || ls_plan_owners(&m->layout->plan) > 1;
     return ls_world_open_all(m->worlds, &m->layout->plan, m->groups, shares, e);
 }
 
@@ -196,7 +196,7 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
         if (!ls_plan_has(p, k, worker)) owned[k].end = owned[k].first;
         held[k] = owned[k];
     }
-    if (!w->shares_state || ls_plan_ranks(p) > 1) {
+    if (!w->shares_state || ls_plan_owners(p) > 1) {
         s.owned = owned;
         s.nowned = p->nbuckets;
         s.all_params = !w->shares_params && (!ls_plan_shards_params(p) || p->c.whole_nbytes > 0);
@@ -299,8 +299,7 @@ ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls
     if (s == LS_OK) s = lend_arena(m, e);
     LS_TRY(ls_member_wait(m, s, e));
     LS_TRY(runtime->take_up(m, found, e));
-    for (int i = 0; i < m->nexecs; i++)
-        LS_TRY(ls_world_spread(&m->worlds[i], &m->layout->plan, e));
+    for (int i = 0; i < m->nexecs; i++) LS_TRY(ls_world_spread(&m->worlds[i], &m->layout->plan, e));
     LS_TRY(ls_step_rows_take_up(m->rows, first_step, found, e));
     return agree_on_scaler(m, e);
 }

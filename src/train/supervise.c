@@ -53,6 +53,10 @@ static void log_plan(const ls_host *h, const ls_view *v) {
     if (c->parallel.zero > 0 && wanted > 0 && shards != wanted)
         ls_log("view %lld: parallel.shard_group %d is not possible with %d worker%s; using %d",
                (long long)v->id.number, wanted, v->size, ls_plural(v->size), shards);
+    if (ls_plan_context(p) != c->parallel.mesh_context)
+        ls_log("view %lld: parallel.mesh context %lld is not possible with %d worker%s; using %d",
+               (long long)v->id.number, (long long)c->parallel.mesh_context, v->size,
+               ls_plural(v->size), ls_plan_context(p));
     if (ls_plan_pipe(p) != c->parallel.mesh_pipe || ls_plan_tensor(p) != c->parallel.mesh_tensor)
         ls_log("view %lld: parallel.mesh pipe %lld, tensor %lld is not possible with %d worker%s; "
                "using pipe %d, tensor %d",
@@ -69,7 +73,7 @@ static bool has_copies(const ls_host *h, const ls_view *v) {
     int copies = (int)h->run->config.survival.copies, shards = ls_plan_shards(&h->layout.plan);
     int twice = (v->n - 1) / shards; /* copies beyond the first that this host has of some shard */
     if (copies > v->nhosts) copies = v->nhosts;
-    if (ls_plan_ranks(&h->layout.plan) > 1) return copies < 2 || v->nhosts < 2;
+    if (ls_plan_owners(&h->layout.plan) > 1) return copies < 2 || v->nhosts < 2;
     return !ls_plan_shards_moments(&h->layout.plan) ||
            ls_plan_replicas(&h->layout.plan) - twice >= copies;
 }

@@ -99,7 +99,7 @@ static void test_killed(void **arg) {
 static void kill_apart(const char *name, const char *apart) {
     static const char *const how[] = {"", "--set parallel.zero=0",
                                       "--set parallel.zero=0 --set parallel.transport=tcp"};
-    char more[256], *output = NULL;
+    char more[320], *output = NULL;
     program p = start(2, name, STEPS, apart);
     assert_int_equal(program_end(&p, &output), 0);
     free(output);
@@ -142,15 +142,16 @@ static void train_alone(const char *name, const char *model) {
     free(output);
 }
 
-/* Workers of groups that divide the slices of layers, beside one worker whose run is `name`. */
+/* Workers of groups that divide slices or chunks, beside one worker whose run is `name`. */
 static void kill_in_group(const char *name, const char *model, int n, const char *how) {
     char more[512], run[32];
     snprintf(run, sizeof run, "%s-of-%d", name, n);
-    snprintf(more, sizeof more, "%s --set parallel.mesh.tensor=2 %s", model, how);
+    snprintf(more, sizeof more, "%s %s", model, how);
     program p = start_until(STEPS * 2 / 3, n, run, more);
     check_like(&p, name, run, signal_children(&p, SIGKILL, 1 + 10 / LESS, 150), "were killed");
 }
 
+#define TENSOR "--set parallel.mesh.tensor=2 "
 static void test_killed_in_a_tensor_group(void **arg) {
     (void)arg;
     static const char sliced[] = "--set parallel.tensor_virtual=3";
@@ -159,9 +160,19 @@ static void test_killed_in_a_tensor_group(void **arg) {
         "model.head=own --set model.experts=5 --set model.ffn=16";
     train_alone("sliced", sliced);
     train_alone("experts", experts);
-    kill_in_group("sliced", sliced, 4, "--set parallel.zero=3");
-    kill_in_group("sliced", sliced, 2, "--set parallel.transport=tcp");
-    kill_in_group("experts", experts, 4, "--set parallel.zero=1");
+    kill_in_group("sliced", sliced, 4, TENSOR "--set parallel.zero=3");
+    kill_in_group("sliced", sliced, 2, TENSOR "--set parallel.transport=tcp");
+    kill_in_group("experts", experts, 4, TENSOR "--set parallel.zero=1");
+}
+
+static void test_killed_in_a_context_group(void **arg) {
+    (void)arg;
+    static const char chunked[] = "--set parallel.context_virtual=2 --set model.kind=llama --set "
+                                  "model.head=own --set train.virtual_workers=4";
+    train_alone("chunked", chunked);
+    kill_in_group("chunked", chunked, 4, "--set parallel.mesh.context=2 --set parallel.zero=2");
+    kill_in_group("chunked", chunked, 2,
+                  "--set parallel.mesh.context=2 --set parallel.transport=tcp");
 }
 
 static void test_stopped(void **arg) {
@@ -513,6 +524,7 @@ int main(void) {
         cmocka_unit_test(test_killed_in_gossip),
         cmocka_unit_test(test_killed_in_a_pipeline),
         cmocka_unit_test(test_killed_in_a_tensor_group),
+        cmocka_unit_test(test_killed_in_a_context_group),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -43,11 +43,12 @@ static void deal_out(int n, int first[MOST + 1]) {
     for (int w = 0; w < n; w++) first[w + 1] = first[w] + (w == n / 2 ? V - n + 1 : 1);
 }
 
-static ls_status reduce_scatter_ranges(ls_group *g, const job *j, const int *ranges, ls_error *e) {
-    int n = ls_group_size(g), rank = ls_group_rank(g), a = 0, b = 0;
+/* want [count]: the sum over all leaves. */
+static ls_status reduce_scatter_parts(ls_group *g, const job *j, const ls_tree_parts *parts,
+                                      const float *want, ls_error *e) {
+    int n = ls_group_size(g), rank = ls_group_rank(g);
     ls_node nodes[LS_TREE_MAX_COVER];
-    ls_tree_range(V, ranges, rank, n, &a, &b);
-    size_t inputs = (size_t)ls_tree_cover(V, a, b, nodes), stride = j->count + 5;
+    size_t inputs = (size_t)ls_tree_parts_cover(parts, rank, n, nodes), stride = j->count + 5;
     size_t nbytes = inputs * stride * sizeof(float), counts[MOST], first = 0;
     float *in = j->arena ? ls_group_alloc(g, nbytes) : malloc(nbytes);
     if (!in) return ls_fail(e, LS_ENOMEM, "no memory");
@@ -60,8 +61,10 @@ static ls_status reduce_scatter_ranges(ls_group *g, const job *j, const int *ran
         float *out = in_place ? in + first : calloc(counts[rank] + 1, sizeof *out);
         ls_request *r = NULL;
         LS_TRY(ls_reduce_scatter_virtual_start(g,
-                                               &(ls_virtual_sum){.V = V,
-                                                                 .first = ranges,
+                                               &(ls_virtual_sum){.V = parts->V,
+                                                                 .first = parts->first,
+                                                                 .chunks = parts->chunks,
+                                                                 .context = parts->context,
                                                                  .in = in,
                                                                  .stride = stride,
                                                                  .out = out,
@@ -69,7 +72,7 @@ static ls_status reduce_scatter_ranges(ls_group *g, const job *j, const int *ran
                                                                  .counts = counts},
                                                &r, e));
         LS_TRY(ls_wait(&r, -1, e));
-        if (counts[rank] && memcmp(out, j->want + first, counts[rank] * sizeof *out) != 0)
+        if (counts[rank] && memcmp(out, want + first, counts[rank] * sizeof *out) != 0)
             return ls_fail(e, LS_EINVAL, "worker %d of %d: wrong sum, in place %d", rank, n,
                            in_place);
         if (!in_place) free(out);
@@ -85,8 +88,11 @@ static ls_status reduce_scatter_ranges(ls_group *g, const job *j, const int *ran
 static ls_status reduce_scatter(ls_group *g, void *arg, ls_error *e) {
     int first[MOST + 1];
     deal_out(ls_group_size(g), first);
-    LS_TRY(reduce_scatter_ranges(g, arg, NULL, e));
-    return reduce_scatter_ranges(g, arg, first, e);
+    const job *j = arg;
+    ls_tree_parts parts = {.V = V};
+    LS_TRY(reduce_scatter_parts(g, j, &parts, j->want, e));
+    parts.first = first;
+    return reduce_scatter_parts(g, j, &parts, j->want, e);
 }
 
 static void run_all(size_t count, bool arena, const char *algorithm, bool processes) {
@@ -125,6 +131,34 @@ static void test_messages(void **state) {
     run_all(COUNT, true, "direct", false);
     run_all(7, true, "direct", false);
     run_all(1, true, "ring", false); /* it has no virtual workers: the model chooses */
+}
+
+/* Three chunks of each of four virtual workers, among all numbers of workers that may divide them. */
+enum { CHUNKS = 3, EACH = 4 };
+
+static ls_status sum_chunks(ls_group *g, void *arg, ls_error *e) {
+    const job *j = arg;
+    int n = ls_group_size(g);
+    for (int context = 1; context <= CHUNKS; context++) {
+        ls_tree_parts parts = {.V = CHUNKS * EACH, .chunks = CHUNKS, .context = context};
+        if (n % context || n / context > EACH) continue;
+        LS_TRY(reduce_scatter_parts(g, j, &parts, j->want, e));
+    }
+    return LS_OK;
+}
+
+static void test_chunks(void **state) {
+    (void)state;
+    static const char *const algorithms[] = {NULL, "direct"};
+    job j = {.count = COUNT / 7, .arena = true};
+    j.want = malloc((j.count + 1) * sizeof *j.want);
+    for (size_t i = 0; i < j.count; i++) j.want[i] = sum_of(0, CHUNKS * EACH, i);
+    for (int k = 0; k < 2; k++)
+        for (int n = 1; n <= MOST; n++) {
+            ls_group_options o = {.timeout_s = 60, .algorithm = algorithms[k]};
+            run_threads(n, &o, sum_chunks, &j, NULL);
+        }
+    free(j.want);
 }
 
 static ls_status too_few(ls_group *g, void *arg, ls_error *e) {
@@ -204,6 +238,7 @@ int main(void) {
         cmocka_unit_test(test_direct),   cmocka_unit_test(test_staged),
         cmocka_unit_test(test_messages), cmocka_unit_test(test_too_few),
         cmocka_unit_test(test_differ),   cmocka_unit_test(test_one_copy),
+        cmocka_unit_test(test_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

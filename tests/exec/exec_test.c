@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "base/random.h"
+#include "chunked_model.h"
 #include "coll/team.h"
 #include "data/tokens.h"
 #include "exec/spans.h"
@@ -27,7 +28,7 @@ enum { SEEDS = 100, VARIANTS = 10, CHAOS = 60, STRIDE = 1, PIPELINES = 300 };
 #endif
 enum { T = 6, VOCAB = 40, NSAMPLES = 13, BATCH = 8, STEPS = 5, TRACED = 2, MOST = 8 };
 
-enum { CHAIN, GRAPH, MLP, LISTS, NKINDS, SLICED = NKINDS }; /* of models */
+enum { CHAIN, GRAPH, MLP, LISTS, NKINDS, SLICED = NKINDS, CHUNKED, TIED }; /* of models */
 
 typedef struct setup {
     ls_model model;
@@ -48,7 +49,7 @@ typedef struct setup {
     const char *dir;       /* directory of the optimizer's state; NULL: in memory */
     int threads;
     ls_plan_compress compress;
-    int pipe, tensor, chunks; /* 0: no pipeline, no slices */
+    int pipe, tensor, context, chunks; /* 0: no pipeline, no slices */
     bool noise;
     ls_pipe_kind schedule;
     ls_update_rule rule; /* LS_RULE_ADAMW: as usual */
@@ -78,6 +79,7 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
     if (s->kind == MLP) mlp_make(&s->model);
     if (s->kind == LISTS) lists_make(&s->model);
     if (s->kind == SLICED) sliced_make(T, VOCAB, &s->model);
+    if (s->kind >= CHUNKED) chunked_make(T, VOCAB, s->kind == TIED, &s->model);
     if (s->kind == CHAIN) assert_ls_ok(ls_gpt_create(&c, &s->model, &e), e);
     ls_plan_config p = {.model = &s->model,
                         .nworkers = n,
@@ -98,6 +100,7 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
                         .first = s->uneven ? s->first : NULL,
                         .pipe = s->pipe,
                         .tensor = s->tensor,
+                        .context = s->context,
                         .chunks = s->chunks,
                         .schedule = s->schedule,
                         .compress = s->compress,
@@ -128,10 +131,9 @@ static void tear_down(setup *s) {
 }
 
 static ls_loader_config samples_of(const setup *s) {
-    ls_read_sample *const readers[] = {[SLICED] = ls_tokens_window,
-                                       [MLP] = mlp_read,
-                                       [LISTS] = lists_read,
-                                       [CHAIN] = ls_tokens_window,
+    ls_read_sample *const readers[] = {[SLICED] = ls_tokens_window, [CHUNKED] = ls_tokens_window,
+                                       [TIED] = ls_tokens_window,   [MLP] = mlp_read,
+                                       [LISTS] = lists_read,        [CHAIN] = ls_tokens_window,
                                        [GRAPH] = ls_tokens_window};
     return (ls_loader_config){.read = readers[s->kind],
                               .data = s->kind == LISTS ? (const void *)&s->model : &s->text,
@@ -250,7 +252,7 @@ static ls_status worker_main(ls_group *g, void *arg, ls_error *e) {
 /* As ls_world_spread(), for all workers in one thread. */
 static void spread(const setup *s, const ls_world *worlds) {
     const ls_plan *p = &s->plan;
-    for (int k = 0; ls_plan_ranks(p) > 1 && k < p->nbuckets; k++)
+    for (int k = 0; ls_plan_owners(p) > 1 && k < p->nbuckets; k++)
         for (int w = 0; w < p->c.nworkers; w++) {
             const ls_bucket *b = &p->buckets[k];
             size_t size = ls_dtype_size(p->c.compute);
@@ -291,7 +293,7 @@ static void run_sequential(setup *s) {
         s->noises[i] = out.noise;
     }
     keep(s, &worlds[0]);
-    int owners = ls_plan_ranks(&s->plan) > 1 ? n : ls_plan_shards(&s->plan);
+    int owners = ls_plan_owners(&s->plan) > 1 ? n : ls_plan_shards(&s->plan);
     for (int w = 1; s->own && w < owners; w++) take_shards(s, &worlds[w], w);
     for (int w = 0; w < n; w++) {
         ls_exec_free(execs[w]);
@@ -503,6 +505,47 @@ static void test_tensor(void **state) {
     assert_true(measured > 0);
 }
 
+/* The chunks of samples among any number of workers give the bits of one worker. */
+static void test_context(void **state) {
+    (void)state;
+    static const ls_dtype types[] = {LS_F32, LS_F32, LS_BF16, LS_F16};
+    for (uint64_t seed = 0; seed < PIPELINES / 2; seed++) {
+        int V = 1 << pick(seed, 0, 4), kind = CHUNKED + pick(seed, 1, 2);
+        setup oracle = {.sequential = true, .threads = 1, .zero = 1, .kind = kind};
+        oracle.compute = types[pick(seed, 2, 4)];
+        oracle.reduce = pick(seed, 3, 2) ? oracle.compute : types[pick(seed, 4, 4)];
+        setup s = {.threads = 1, .seed = seed, .compute = oracle.compute, .reduce = oracle.reduce};
+        s.kind = kind;
+        s.rule = oracle.rule = rules[pick(seed, 5, 6)];
+        s.context = 1 + pick(seed, 6, CHUNKS);
+        int most = MOST / s.context, data = 1 + pick(seed, 7, most < V ? most : V);
+        s.zero = pick(seed, 8, V % data ? 3 : 4);
+        s.whole_nbytes = (size_t)pick(seed, 9, 2) * 5000;
+        s.prefetch = pick(seed, 10, 3);
+        s.bucket_nbytes = (size_t)(4096 << pick(seed, 11, 5));
+        s.sequential = pick(seed, 12, 2);
+        s.chaos = pick(seed, 13, 2);
+        s.own = s.zero == 0 || pick(seed, 14, 2);
+        s.algorithm = pick(seed, 15, 2) ? NULL : "direct";
+        if (s.context == 1 && data < V && !s.sequential && pick(seed, 17, 2)) s.uneven = seed + 1;
+        set_up(&oracle, 1, V, 1);
+        set_up(&s, s.context * data, V, 1 + pick(seed, 16, BATCH / V));
+        run(&oracle);
+        run(&s);
+        if (memcmp(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float)) != 0)
+            print_error("seed %d: context %d, data %d of %d, zero %d, micro %d, %s and %s, "
+                        "sequential %d, chaos %d, own %d, %s\n",
+                        (int)seed, s.context, data, V, s.zero, (int)s.plan.c.micro_batch,
+                        ls_dtype_name(s.plan.c.compute), ls_dtype_name(s.plan.c.reduce),
+                        s.sequential, s.chaos, s.own, s.algorithm ? s.algorithm : "");
+        assert_memory_equal(s.losses, oracle.losses, sizeof s.losses);
+        assert_memory_equal(s.norms, oracle.norms, sizeof s.norms);
+        assert_memory_equal(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float));
+        tear_down(&oracle);
+        tear_down(&s);
+    }
+}
+
 /* Gradients as random codes, from step 0 or 2 on; often none. */
 static ls_plan_compress random_codes(uint64_t seed, ls_dtype reduce) {
     static const ls_compression_kind kinds[] = {
@@ -707,11 +750,11 @@ static void test_graph_gradient(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tensor),         cmocka_unit_test(test_pipelines),
-        cmocka_unit_test(test_lanes),          cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_sharding),       cmocka_unit_test(test_chaos),
-        cmocka_unit_test(test_graph_gradient), cmocka_unit_test(test_one_sum),
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_context),   cmocka_unit_test(test_tensor),
+        cmocka_unit_test(test_pipelines), cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_messages),  cmocka_unit_test(test_sharding),
+        cmocka_unit_test(test_chaos),     cmocka_unit_test(test_graph_gradient),
+        cmocka_unit_test(test_one_sum),   cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,6 +36,7 @@
 #include "coll/algo/cost.h"
 #include "coll/algo/mark.h"
 #include "coll/algo/program.h"
+#include "coll/algo/tree.h"
 #include "tensor/dtype.h"
 
 typedef enum ls_collective {
@@ -81,6 +82,7 @@ typedef struct ls_call {
     size_t count;         /* as above; in the even forms: elements of one worker's block */
     int V;                /* virtual workers; 0: none, each worker has one input */
     const int *first;     /* [n + 1] the ranges of the workers (tree.h); NULL: even ones */
+    int chunks, context;  /* of virtual workers (ls_tree_parts); 0: none */
     size_t stride;        /* elements from one input of a worker to the next */
     const size_t *counts; /* [n] blocks of reduce-scatter and all-gather; NULL: all are `count` */
     /* Only in pairwise collectives, else 0. Every worker has its own, so they are no part of the
@@ -140,6 +142,11 @@ bool ls_collective_is_pairwise(ls_collective);
 /* Are the call's sums computed in f32 and rounded once? */
 static inline bool ls_call_widens(const ls_call *c) {
     return c->V == 0 && ls_dtype_is_half(c->dtype);
+}
+
+/* Whose the leaves of the call's sums are. */
+static inline ls_tree_parts ls_call_parts(const ls_call *c) {
+    return (ls_tree_parts){c->V, c->first, c->chunks, c->context};
 }
 
 /* Elements that worker `me`, whose pairwise call this is, sends to `peer` and expects from it. */

@@ -143,7 +143,8 @@ static bool send_pieces(const ls_call *c, ls_coll_program *s, const ls_team *t, 
 void ls_direct_reduce_scatter(const ls_call *c, ls_coll_program *s, const ls_team *t, ls_place in,
                               const size_t *offset, ls_place out) {
     ls_leaves l;
-    ls_leaves_make(c->V, c->first, t->size, &l);
+    ls_tree_parts parts = ls_call_parts(c);
+    ls_leaves_make(&parts, t->size, &l);
     const inputs own = {in, ls_leaves_of(&l, t->me), offset};
     size_t n = offset[t->me + 1] - offset[t->me], most = ls_piece(c, n);
     ls_place slots[WINDOW], wides[WINDOW] = {0};
@@ -322,7 +323,7 @@ static void prefix(const ls_call *c, ls_coll_program *s) {
     at[me] = IN;
     if (n > 0) {
         ls_leaves l;
-        ls_leaves_make(0, NULL, n, &l);
+        ls_leaves_make(&(ls_tree_parts){0}, n, &l);
         if (ls_call_widens(c)) wide = ls_coll_program_wide(s, (size_t)n * c->count);
         piece_sum p = {s, &l, at, me, c->count, 0};
         sum_piece(c, &p, wide, OUT);
@@ -437,7 +438,7 @@ static void make_exchange(const ls_call *c, ls_coll_program *s) {
     ls_place wide = {LS_WIDE, 0};
     if (ls_call_widens(c)) wide = ls_coll_program_wide(s, (size_t)t.size * c->count);
     ls_leaves l;
-    ls_leaves_make(0, NULL, t.size, &l);
+    ls_leaves_make(&(ls_tree_parts){0}, t.size, &l);
     receive_piece(c, s, &t, &l, &(arrival){IN, slot, wide, OUT, c->count});
     ls_leaves_free(&l);
 }

@@ -55,30 +55,58 @@ int ls_tree_slots(int V, int a, int b) {
     return most;
 }
 
-void ls_leaves_make(int V, const int *first, int nworkers, ls_leaves *l_p) {
-    ls_leaves l = {.V = V ? V : nworkers};
-    size_t most = (size_t)nworkers;
-    for (int w = 0; V && w < nworkers; w++) {
-        ls_node nodes[LS_TREE_MAX_COVER];
-        int a = 0, b = 0;
-        ls_tree_range(V, first, w, nworkers, &a, &b);
-        most += (size_t)ls_tree_cover(V, a, b, nodes);
+void ls_tree_chunks(int chunks, int context, int i, int *first_p, int *end_p) {
+    *first_p = (i * chunks + context - 1) / context;
+    *end_p = ((i + 1) * chunks + context - 1) / context;
+}
+
+int ls_tree_parts_cover(const ls_tree_parts *p, int worker, int nworkers,
+                        ls_node nodes[LS_TREE_MAX_COVER]) {
+    int chunks = p->chunks > 1 ? p->chunks : 1, context = p->context > 1 ? p->context : 1;
+    int each = p->V / chunks, a = 0, b = 0, from = 0, to = 1, n = 0;
+    if (p->V == 0) {
+        nodes[0] = (ls_node){worker, worker + 1};
+        return 1;
     }
-    l.nodes = LS_NEW_ARRAY(ls_node, most);
-    l.worker = LS_NEW_ARRAY(int, most);
-    l.slot = LS_NEW_ARRAY(int, most);
+    ls_tree_range(each, p->first, worker / context, nworkers / context, &a, &b);
+    if (chunks > 1) ls_tree_chunks(chunks, context, worker % context, &from, &to);
+    if (b - a == each) return ls_tree_cover(p->V, from * each, to * each, nodes);
+    for (int k = from; k < to; k++) n += ls_tree_cover(p->V, k * each + a, k * each + b, nodes + n);
+    return n;
+}
+
+typedef struct found_leaf {
+    ls_node node;
+    int worker, slot;
+} found_leaf;
+
+static int from_left(const void *a, const void *b) {
+    const found_leaf *x = a, *y = b;
+    return (x->node.lo > y->node.lo) - (x->node.lo < y->node.lo);
+}
+
+void ls_leaves_make(const ls_tree_parts *p, int nworkers, ls_leaves *l_p) {
+    ls_leaves l = {.V = p->V ? p->V : nworkers};
+    found_leaf *list = NULL;
     for (int w = 0; w < nworkers; w++) {
-        ls_node nodes[LS_TREE_MAX_COVER] = {{w, w + 1}};
-        int a = w, b = w + 1, n = 1;
-        if (V) ls_tree_range(V, first, w, nworkers, &a, &b);
-        if (V) n = ls_tree_cover(V, a, b, nodes);
+        ls_node nodes[LS_TREE_MAX_COVER];
+        int n = ls_tree_parts_cover(p, w, nworkers, nodes);
         if (n > l.most) l.most = n;
-        for (int i = 0; i < n; i++, l.n++) {
-            l.nodes[l.n] = nodes[i];
-            l.worker[l.n] = w;
-            l.slot[l.n] = i;
+        for (int i = 0; i < n; i++) {
+            list = ls_grow(list, (size_t)l.n, sizeof *list);
+            list[l.n++] = (found_leaf){nodes[i], w, i};
         }
     }
+    if (p->chunks > 1) qsort(list, (size_t)l.n, sizeof *list, from_left);
+    l.nodes = LS_NEW_ARRAY(ls_node, (size_t)l.n);
+    l.worker = LS_NEW_ARRAY(int, (size_t)l.n);
+    l.slot = LS_NEW_ARRAY(int, (size_t)l.n);
+    for (int i = 0; i < l.n; i++) {
+        l.nodes[i] = list[i].node;
+        l.worker[i] = list[i].worker;
+        l.slot[i] = list[i].slot;
+    }
+    free(list);
     *l_p = l;
 }
 

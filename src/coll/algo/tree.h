@@ -17,7 +17,8 @@
 
 #include "tensor/kernels.h"
 
-enum { LS_TREE_MAX_COVER = 64 }; /* 2 log2 V at most, V < 2^31 */
+enum { LS_TREE_MAX_CHUNKS = 8 };
+enum { LS_TREE_MAX_COVER = 64 * LS_TREE_MAX_CHUNKS }; /* 2 log2 V at most for each, V < 2^31 */
 
 typedef struct ls_node {
     int lo, hi;
@@ -40,8 +41,24 @@ int ls_tree_fold(int V, int a, int v, int *slot_p);
 /* Slots that the stack of [a, b) needs. */
 int ls_tree_slots(int V, int a, int b);
 
-/* The leaves from which n workers finish a sum: all their covers, from left to right. With V = 0
- * each worker has one leaf, as in collectives among plain workers. */
+/* Which leaves are whose. Where sequences are cut into chunks, each virtual worker has a leaf for
+ * each chunk: V counts all of them, and leaf chunk * V / chunks + v is that of virtual worker v, so
+ * the tree first sums a chunk over virtual workers (V / chunks is a power of two, so that these are
+ * subtrees). Worker r of n then is worker r % context of those who divide the chunks of the same
+ * virtual workers. */
+typedef struct ls_tree_parts {
+    int V;               /* 0: each worker has one leaf, as in collectives among plain workers */
+    const int *first;    /* [n / context + 1] ranges of virtual workers; NULL: even ones */
+    int chunks, context; /* 0, 1: none; context <= chunks */
+} ls_tree_parts;
+
+/* The chunks of worker i of those who divide them: [*first_p, *end_p). */
+void ls_tree_chunks(int chunks, int context, int i, int *first_p, int *end_p);
+/* A worker's leaves: the largest whole subtrees, from left to right; returns their number. */
+int ls_tree_parts_cover(const ls_tree_parts *, int worker, int nworkers,
+                        ls_node nodes[LS_TREE_MAX_COVER]);
+
+/* The leaves from which n workers finish a sum: all their covers, from left to right. */
 typedef struct ls_leaves {
     int V, n;
     ls_node *nodes; /* [n] */
@@ -50,7 +67,7 @@ typedef struct ls_leaves {
     int most;       /* the largest number of leaves that a worker has */
 } ls_leaves;
 
-void ls_leaves_make(int V, const int *first, int nworkers, ls_leaves *l_p);
+void ls_leaves_make(const ls_tree_parts *, int nworkers, ls_leaves *l_p);
 void ls_leaves_free(ls_leaves *);
 /* The number of leaves that a worker holds. */
 int ls_leaves_of(const ls_leaves *, int worker);

@@ -1,0 +1,114 @@
+/* chunks.c - samples that are cut into chunks: whose the chunks are, and where their gradients are
+ * summed.
+ *
+ * All chunks' layers add to the gradients of the same parameters. So that the bits depend on the
+ * chunks alone, each virtual worker has a chain, and a leaf of the tree, for each chunk (ls_tree_parts).
+ * A worker has a stack of sums (ls_plan_fold()) for each of its chunks. When all virtual workers are
+ * done, and they are all virtual workers there are, it adds up the sums of its chunks, as far as the
+ * tree allows.
+ *
+ * The slots of a worker begin with what remains in the end: of each chunk in turn the sums of its
+ * cover; or if one sum of each chunk remains, those into which others are added, then the others.
+ */
+#include "plan/plan.h"
+
+int ls_plan_context(const ls_plan *p) { return p->c.context > 1 ? p->c.context : 1; }
+
+int ls_plan_nchunks(const ls_plan *p) { return p->c.model->nchunks > 1 ? p->c.model->nchunks : 1; }
+
+int ls_plan_layer_chunk(const ls_plan *p, int layer) {
+    return ls_plan_nchunks(p) > 1 ? p->c.model->layers[layer].slice : 0;
+}
+
+void ls_plan_chunks_of(const ls_plan *p, int worker, int *first_p, int *end_p) {
+    int context = ls_plan_context(p);
+    ls_tree_chunks(ls_plan_nchunks(p), context, worker % context, first_p, end_p);
+}
+
+ls_tree_parts ls_plan_parts(const ls_plan *p) {
+    return (ls_tree_parts){.V = ls_plan_round_vws(p) * ls_plan_nchunks(p),
+                           .first = p->c.first,
+                           .chunks = ls_plan_nchunks(p),
+                           .context = ls_plan_context(p)};
+}
+
+/* The number of the chunk's sum among those of the worker's chunks, if each has one. */
+static int place_of(const ls_plan *p, int worker, int chunk) {
+    ls_node nodes[LS_TREE_MAX_COVER];
+    int first = 0, end = 0, before = 0;
+    ls_plan_chunks_of(p, worker, &first, &end);
+    int n = ls_tree_cover(ls_plan_nchunks(p), first, end, nodes);
+    for (int i = 0; i < n; i++) {
+        if (nodes[i].lo == chunk) return i;
+        before += nodes[i].lo < chunk;
+    }
+    return n + chunk - first - before;
+}
+
+/* Of one chunk: the sums that remain, and those at most. */
+static void size_stack(const ls_plan *p, int worker, int *remain_p, int *most_p) {
+    ls_node nodes[LS_TREE_MAX_COVER];
+    int a = ls_plan_vw(p, worker, 0), b = a + ls_plan_nvws(p, worker);
+    *remain_p = ls_tree_cover(p->c.V, a, b, nodes);
+    *most_p = ls_tree_slots(p->c.V, a, b);
+}
+
+bool ls_plan_joins_chunks(const ls_plan *p, int worker) {
+    return ls_plan_nchunks(p) > 1 && ls_plan_nvws(p, worker) == p->c.V;
+}
+
+int ls_plan_slot_of(const ls_plan *p, int worker, int chunk, int level) {
+    int first = 0, end = 0, remain = 0, most = 0;
+    if (ls_plan_nchunks(p) == 1) return level;
+    ls_plan_chunks_of(p, worker, &first, &end);
+    size_stack(p, worker, &remain, &most);
+    if (level >= remain)
+        return (end - first) * remain + (chunk - first) * (most - remain) + level - remain;
+    if (ls_plan_joins_chunks(p, worker)) return place_of(p, worker, chunk);
+    return (chunk - first) * remain + level;
+}
+
+int ls_plan_chunk_folds(const ls_plan *p, int worker, ls_chunk_fold list[LS_TREE_MAX_CHUNKS]) {
+    int first = 0, end = 0, n = 0, stack[LS_TREE_MAX_CHUNKS];
+    if (!ls_plan_joins_chunks(p, worker)) return 0;
+    ls_plan_chunks_of(p, worker, &first, &end);
+    for (int k = first; k < end; k++) {
+        int at = 0, folds = ls_tree_fold(ls_plan_nchunks(p), first, k, &at);
+        stack[at] = ls_plan_slot_of(p, worker, k, 0);
+        for (; folds > 0; folds--, at--) list[n++] = (ls_chunk_fold){stack[at - 1], stack[at]};
+    }
+    return n;
+}
+
+/* Each layer of attention exchanges all of its rows. */
+bool ls_plan_arrives_late(const ls_plan *p, const ls_action *a) {
+    return a->kind == LS_SEND && ls_plan_context(p) > 1 &&
+           ls_buffer_in_arena(ls_plan_buffer_of(p, a->buffer).kind);
+}
+
+size_t ls_plan_wide_at(const ls_plan *p, int worker, int layer) {
+    int first = 0, end = 0;
+    ls_plan_chunks_of(p, worker, &first, &end);
+    return (size_t)(ls_plan_layer_chunk(p, layer) - first) * ls_plan_floats(p);
+}
+
+void ls_plan_assign_chunks(ls_plan *p) {
+    int chunks = ls_plan_nchunks(p);
+    size_t cells = (size_t)chunks * (size_t)p->nbuckets;
+    p->openers = LS_NEW_ARRAY(int, cells);
+    p->closers = LS_NEW_ARRAY(int, cells);
+    for (size_t i = 0; i < cells; i++) p->openers[i] = p->closers[i] = -1;
+    for (int l = 0; l < p->c.model->nlayers; l++) {
+        const int *touched = NULL;
+        for (int j = 0, n = ls_plan_touched(p, l, &touched); j < n; j++) {
+            int cell = ls_plan_layer_chunk(p, l) * p->nbuckets + touched[j];
+            p->openers[cell] = l;
+            if (p->closers[cell] < 0) p->closers[cell] = l;
+        }
+    }
+}
+
+int ls_plan_closer(const ls_plan *p, int bucket, int chunk) {
+    if (ls_plan_nchunks(p) == 1) return p->buckets[bucket].writer;
+    return p->closers[chunk * p->nbuckets + bucket];
+}

@@ -1,0 +1,55 @@
+/* verify_bytes.c - the bytes of communications, as the verifier counts them (plan.c has another way). */
+#include "plan/plan.h"
+#include "tensor/dtype.h"
+
+/* Among some of the workers: those of an island, or a rank. */
+static size_t island_nbytes(const ls_plan *p, const ls_action *a, size_t floats) {
+    size_t n = (size_t)ls_worker_set_count(a->of), partial = 0, sum = 0;
+    size_t nbytes = floats * ls_dtype_size(p->c.reduce);
+    for (int i = a->of.from; i < a->of.to; i += a->of.step) partial += (size_t)ls_plan_sums(p, i);
+    if (a->kind == LS_ALL_GATHER) return (n - 1) * floats * ls_dtype_size(p->c.compute);
+    if (a->kind == LS_ALL_REDUCE) return (n - 1) * partial * nbytes / n + (n - 1) * nbytes;
+    for (int i = a->of.from; i < a->of.to; i += a->of.step) {
+        ls_bucket own = ls_plan_shard(p, a->bucket, i);
+        sum += (own.end - own.first) * (partial - (size_t)ls_plan_sums(p, i));
+    }
+    return sum * ls_dtype_size(p->c.reduce);
+}
+
+size_t ls_plan_read_nbytes(const ls_plan *p, const ls_action *a, size_t partial) {
+    size_t n = (size_t)p->c.nworkers, replicas = (size_t)ls_plan_replicas(p), sum = 0;
+    if (a->bucket == LS_SCALARS) {
+        const ls_model *m = p->c.model;
+        size_t each = (size_t)(m->nlosses + m->nnotes) + (ls_weighing_is_on(&m->weighing) ? 1 : 0);
+        size_t blocks = m->nfloats / LS_BLOCK, islands = (size_t)p->c.islands;
+        if (a->axis == LS_AXIS_ISLAND)
+            return 2 * (size_t)(ls_worker_set_count(a->of) - 1) * blocks * sizeof(double);
+        size_t noise = p->c.noise ? (size_t)p->c.V * LS_NOISE_SUMS : 0;
+        return 2 * (n - 1) *
+               ((islands ? islands : blocks) + each * (size_t)p->c.batch + noise + 1) *
+               sizeof(double);
+    }
+    if (a->kind == LS_EXCHANGE && ls_plan_has_factors(p)) {
+        size_t nbytes = ls_plan_round_floats(p, a->bucket, a->round) * sizeof(float);
+        return (n - 1) * partial * nbytes / n + (n - 1) * nbytes;
+    }
+    if (a->kind == LS_EXCHANGE) {
+        for (int i = 0; i < p->c.nworkers; i++) {
+            size_t first = 0, end = 0;
+            ls_plan_code_part(p, a->bucket, i, &first, &end);
+            sum += (end - first) * (size_t)(ls_plan_coded_before(p, p->c.V) - ls_plan_ncoded(p, i));
+        }
+        return sum;
+    }
+    size_t floats = p->buckets[a->bucket].end - p->buckets[a->bucket].first;
+    if (a->axis == LS_AXIS_ISLAND || a->axis == LS_AXIS_STAGE) return island_nbytes(p, a, floats);
+    if (a->kind == LS_ALL_GATHER) return (n - replicas) * floats * ls_dtype_size(p->c.compute);
+    size_t nbytes = floats * ls_dtype_size(p->c.reduce);
+    if (a->axis == LS_AXIS_REPLICAS) return 2 * (replicas - 1) * nbytes;
+    if (a->axis == LS_AXIS_ALL) return (n - 1) * partial * nbytes / n + (n - 1) * nbytes;
+    for (int i = 0; i < p->c.nworkers; i++) {
+        ls_bucket own = ls_plan_shard(p, a->bucket, i);
+        sum += (own.end - own.first) * (partial / replicas - (size_t)ls_plan_sums(p, i));
+    }
+    return sum * ls_dtype_size(p->c.reduce);
+}

@@ -1,0 +1,135 @@
+/* context_test.c - parallel.context_virtual: runs of models whose samples are cut into chunks have one
+ * hash for any number of workers and way to shard; they are resumed with another mesh, write text, and
+ * have the losses of models that are not cut. */
+/* ctest: slow seconds=10 */
+#include <math.h>
+
+#include "cli/models.h"
+
+#define SMALL                                                                                      \
+    "configs/tiny.yaml --set train.eval_every=0 --set optim.warmup=2 --set "                       \
+    "train.virtual_workers=4 --set model.kind=llama --set model.heads=6 --set model.kv_heads=3 "
+
+/* Both runs end with the same weights. */
+static void same(const char *one, const char *other) {
+    char a[256], b[256];
+    hash_of(one, a);
+    hash_of(other, b);
+    assert_string_equal(a, b);
+}
+
+static void train(const char *run, const char *more, const char *model) {
+    char *line = ls_format("train " SMALL "-o @/%s --set train.steps=4 %s %s", run, more, model);
+    expect(line, 0, NULL);
+    free(line);
+}
+
+static void check_workers(const char *model) {
+    static const char *const ways[] = {
+        "-n 2",
+        "-n 3 --set parallel.zero=3",
+        "-n 2 --set parallel.mesh.context=2",
+        "-n 4 --set parallel.mesh.context=4 --set parallel.zero=2",
+        "-n 6 --set parallel.mesh.context=3 --set parallel.zero=1 --set parallel.transport=tcp",
+        "-n 4 --set parallel.mesh.context=2 --set parallel.zero=3",
+        "-n 2 --set parallel.mesh.context=2 --set parallel.executor=sequential",
+        "-n 1 --set train.micro_batch=4 --set parallel.zero=1"};
+    train("one", "-n 1", model);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        train("many", ways[i], model);
+        same("one", "many");
+        shell_of_run("many", "rm -r $r");
+    }
+    shell_of_run("one", "rm -r $r");
+}
+
+static void test_workers(void **state) {
+    (void)state;
+    check_workers("--set parallel.context_virtual=4 --set model.head=own --set model.qk_norm=true");
+    check_workers(
+        "--set parallel.context_virtual=4 --set model.head=tied --set train.compute=bf16");
+}
+
+static void test_resume(void **state) {
+    (void)state;
+    expect("train " SMALL "-o @/whole -n 1 --set train.steps=6 --set parallel.context_virtual=4", 0,
+           NULL);
+    expect("train " SMALL "-o @/part -n 2 --set train.steps=6 --set parallel.context_virtual=4 "
+           "--until 3 --set parallel.mesh.context=2",
+           75, NULL);
+    expect("train --resume @/part -n 2 --set parallel.context_virtual=2", 1,
+           "parallel.context_virtual is 2, but the run began with 4");
+    expect("train --resume @/part -n 3 --set parallel.mesh.context=3", 0, NULL);
+    same("whole", "part");
+    expect("generate @/part --tokens 40 --seed 3", 0, NULL);
+    expect("eval @/part", 0, "loss");
+}
+
+/* The loss that a run's last line tells. */
+static double loss_of(const char *more) {
+    char *line = ls_format("train " SMALL "-o @/l -n 2 --set train.steps=20 %s", more);
+    char *text = hash_after(line, "validation loss ");
+    free(line);
+    double loss = strtod(text, NULL);
+    free(text);
+    shell_of_run("l", "rm -r $r");
+    return loss;
+}
+
+static void test_losses(void **state) {
+    (void)state;
+    double whole = loss_of("");
+    double cut = loss_of("--set parallel.context_virtual=8 --set parallel.mesh.context=2");
+    assert_true(whole > 0 && fabs(whole - cut) < 2e-4);
+}
+
+static void test_plan(void **state) {
+    (void)state;
+    expect("plan " SMALL "-n 2 --set parallel.context_virtual=2 --set parallel.mesh.context=2 "
+           "--set train.virtual_workers=1 --set train.batch=1 --set model.layers=1",
+           0, "context 2 of 2 chunks");
+    expect("plan " SMALL "-n 4 --set parallel.context_virtual=4 --set parallel.mesh.context=2 "
+           "--json",
+           0, "\"context\": 2");
+    expect("plan " SMALL
+           "-n 2 --set parallel.context_virtual=2 --set parallel.mesh.context=2 --svg "
+           "@/mesh.svg",
+           0, NULL);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"-n 3 --set parallel.mesh.context=3 --set parallel.context_virtual=2",
+         "samples are cut into 2 chunks"},
+        {"-n 2 --set parallel.context_virtual=3", "does not divide the 32 positions"},
+        {"-n 2 --set parallel.context_virtual=2 --set parallel.tensor_virtual=2", "slices"},
+        {"-n 2 --set parallel.context_virtual=2 --set parallel.recompute=2",
+         "does not go with parallel.recompute"},
+        {"-n 2 --set parallel.context_virtual=2 --set parallel.mesh.pipe=2",
+         "does not go with parallel.mesh pipe"},
+        {"-n 2 --set parallel.context_virtual=2 --set parallel.mesh=auto",
+         "parallel.mesh auto is not possible together with parallel.context_virtual"},
+        {"-n 2 --set parallel.context_virtual=2 --set survival.audit=2",
+         "survival.audit computes the gradient of one virtual worker again"},
+        {"-n 2 --set parallel.context_virtual=2 --set lora.rank=2", "adapters"},
+        {"-n 2 --set parallel.context_virtual=2 --set model.experts=2", "experts"},
+        {"-n 3 --set parallel.context_virtual=2 --set parallel.mesh.context=2",
+         "context 2) don't divide 3 workers"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *line = ls_format("train " SMALL "-o @/no --set train.steps=4 %s", cases[i][0]);
+        expect(line, 1, cases[i][1]);
+        free(line);
+    }
+    expect("train configs/tiny.yaml -o @/no -n 2 --set parallel.context_virtual=2 --set "
+           "train.virtual_workers=3 --set train.batch=6 --set model.kind=llama",
+           1, "need a power of two; use 2");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_workers),
+                                       cmocka_unit_test(test_resume), cmocka_unit_test(test_losses),
+                                       cmocka_unit_test(test_plan),
+                                       cmocka_unit_test(test_refusals)};
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
