@@ -160,6 +160,12 @@ static bool idle(void *arg, const ls_step_in *in) {
     return false;
 }
 
+/* The processes that read have ended with the one that started them: the next check says so. */
+static bool are_lost(void *arg) {
+    ls_error none = {0};
+    return ls_bounded_check(arg, &none) != LS_OK;
+}
+
 /* All gradients of the step are here. Its parameters become older ones before they change. */
 static void decided(void *arg, const ls_store_note *note) {
     ls_bounded *b = arg;
@@ -167,7 +173,7 @@ static void decided(void *arg, const ls_store_note *note) {
     int64_t version = atomic_load(&w->clocks->version);
     const ls_flat *flat = &w->world->flat;
     (void)note;
-    ls_clocks_begin_change(w->clocks);
+    ls_clocks_begin_change(w->clocks, are_lost, b);
     if (w->clocks->staleness > 0)
         memcpy(ls_clocked_older(w, version), flat->of[0],
                w->plan->c.model->nfloats * sizeof(float));

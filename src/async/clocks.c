@@ -150,10 +150,10 @@ void ls_clocks_leave(ls_clocks *c, int worker) {
 /* ---- the main process ---- */
 
 /* A worker that is killed while it reads is replaced, and its successor reads no more. */
-void ls_clocks_begin_change(ls_clocks *c) {
+void ls_clocks_begin_change(ls_clocks *c, bool (*are_lost)(void *arg), void *arg) {
     atomic_store(&c->changing, 1);
     for (int i = 0; i < c->nworkers; i++)
-        while (atomic_load(&c->workers[i].reads))
+        while (atomic_load(&c->workers[i].reads) && !are_lost(arg))
             nanosleep(&(struct timespec){0, 100 * 1000}, NULL);
 }
 

@@ -96,9 +96,9 @@ void ls_clocks_leave(ls_clocks *, int worker);
 
 /* The cell of a gradient that is complete; -1: it is not. */
 int ls_clocks_find(const ls_clocks *, int64_t clock, int vw);
-/* Between these the newest parameters change, to those of `version`. Waits until nobody reads them.
- */
-void ls_clocks_begin_change(ls_clocks *);
+/* Between these the newest parameters change, to those of `version`. Waits until nobody reads them;
+ * are_lost: can no worker end its read any more? */
+void ls_clocks_begin_change(ls_clocks *, bool (*are_lost)(void *arg), void *arg);
 void ls_clocks_end_change(ls_clocks *, int64_t version);
 
 #endif

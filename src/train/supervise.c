@@ -243,6 +243,10 @@ static ls_status check_hosts(const ls_host *h, ls_error *e) {
     if (h->run->listen && h->run->join)
         return ls_fail(e, LS_EINVAL,
                        "--listen and --join: the first host has --listen, the others have --join");
+    if (h->run->join && strchr(h->run->join, ','))
+        return ls_fail(e, LS_EINVAL,
+                       "--join: a list of hosts is for sync.mode async and ssp; here, hosts that may "
+                       "replace the first one have survival.membership");
     if (h->run->hosts && !h->run->listen)
         return ls_fail(e, LS_EINVAL,
                        "--hosts %d is for a host with --listen, which waits for the others",

@@ -39,8 +39,18 @@ static void complete(ls_clocks *c, int worker, int64_t clock, int vw) {
     assert_int_equal(ls_clocks_find(c, clock, vw), t.cell);
 }
 
+static bool never(void *arg) {
+    (void)arg;
+    return false;
+}
+
+static bool always(void *arg) {
+    (void)arg;
+    return true;
+}
+
 static void step(ls_clocks *c, int64_t version) {
-    ls_clocks_begin_change(c);
+    ls_clocks_begin_change(c, never, NULL);
     ls_clocks_end_change(c, version);
 }
 
@@ -112,6 +122,17 @@ static void test_guests(void **arg) {
     ls_clocks_close(c);
 }
 
+/* Where all workers are lost, a read never ends, and is not waited for. */
+static void test_lost_reader(void **arg) {
+    (void)arg;
+    ls_clocks *c = open(1, 1, 1, false);
+    step(c, 0);
+    assert_true(ls_clocks_begin_read(c, 0, 0));
+    ls_clocks_begin_change(c, always, NULL);
+    ls_clocks_end_change(c, 1);
+    ls_clocks_close(c);
+}
+
 static void test_last(void **arg) {
     (void)arg;
     ls_clocks *c = open(1, 1, 3, false);
@@ -133,7 +154,7 @@ static void test_reads(void **arg) {
     assert_false(ls_clocks_begin_read(c, 0, 2));
     assert_true(ls_clocks_begin_read(c, 0, 3));
     ls_clocks_end_read(c, 0);
-    ls_clocks_begin_change(c);
+    ls_clocks_begin_change(c, never, NULL);
     assert_false(ls_clocks_begin_read(c, 0, 3));
     ls_clocks_end_change(c, 4);
     ls_clocks_close(c);
@@ -160,7 +181,8 @@ static void test_drawn(void **arg) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),  cmocka_unit_test(test_successor),
-        cmocka_unit_test(test_guests), cmocka_unit_test(test_last),
-        cmocka_unit_test(test_reads),  cmocka_unit_test(test_drawn)};
+        cmocka_unit_test(test_guests), cmocka_unit_test(test_lost_reader),
+        cmocka_unit_test(test_last),   cmocka_unit_test(test_reads),
+        cmocka_unit_test(test_drawn)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

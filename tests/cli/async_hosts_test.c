@@ -1,6 +1,6 @@
 /* async_hosts_test.c - asynchronous runs whose workers are on several hosts: replays, workers and
  * hosts that are lost, and what is refused. */
-/* ctest: busy seconds=30 */
+/* ctest: busy seconds=60 timeout=600 */
 #include "cli/crew.h"
 #include "cli/hosts.h"
 
@@ -216,6 +216,8 @@ static void test_refused(void **state) {
                 "the copy is on another host (--listen, --join)");
     expect_line("train configs/tiny.yaml -o @/none --set sync.mode=ssp --set sync.copies=2", 1,
                 "sync.copies is for sync.mode async");
+    expect_line("train configs/tiny.yaml -o @/none --join a:1,b:2", 1,
+                "a list of hosts is for sync.mode async and ssp");
     expect("plan configs/tiny.yaml -n 2 --set sync.mode=async --set sync.copies=2", 0,
            "another host has the parameters");
     pair p = {.run = "refused", .port = free_port()};
