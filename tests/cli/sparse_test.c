@@ -35,15 +35,19 @@ static void train(const char *run, const char *more) {
 static const char WITH_ADAM[] = " --set optim.optimizer=adam --set optim.lr=0.01 "
                                 "--set optim.clip=1 --set optim.weight_decay=0.01";
 
-static int make(void **state) {
-    if (folder_make(state)) return -1;
+static void write_ratings(const char *name, int users, int items) {
     ls_buf b = {0};
     ls_buf_printf(&b, "u,i\n");
-    for (int u = 0; u < USERS; u++)
-        for (int k = 0; k < 10; k++) ls_buf_printf(&b, "%d,%d\n", u, (17 * u + 31 * k) % ITEMS);
-    write_file("ratings.csv", b.data, b.len);
-    write_file("mf.yaml", CONFIG, sizeof CONFIG - 1);
+    for (int u = 0; u < users; u++)
+        for (int k = 0; k < 10; k++) ls_buf_printf(&b, "%d,%d\n", u, (17 * u + 31 * k) % items);
+    write_file(name, b.data, b.len);
     ls_buf_free(&b);
+}
+
+static int make(void **state) {
+    if (folder_make(state)) return -1;
+    write_ratings("ratings.csv", USERS, ITEMS);
+    write_file("mf.yaml", CONFIG, sizeof CONFIG - 1);
     expect("train @/mf.yaml -o @/dense -n 2 --set data.path=@/ratings.csv", 0, NULL);
     hash_of("dense", dense);
     train("adam", WITH_ADAM);
@@ -197,6 +201,44 @@ static void test_rowwise(void **state) {
     expect(line, 0, "tables of a host              0.063  one copy of weights and sum");
 }
 
+/* The plan of a step, without what it says of the tables' memory; free() it. */
+static char *plan_of(const char *data, const char *more) {
+    char line[512], *output = NULL;
+    snprintf(line, sizeof line, "plan @/mf.yaml -n 2 --set data.path=@/%s %s", data, more);
+    assert_int_equal(run_program(line, &output), 0);
+    char *tables = strstr(output, "  tables of a host"), *memory = strstr(output, "  memory of");
+    assert_true(!tables == !strstr(more, "sparse") && memory);
+    *memory = 0;
+    return output;
+}
+
+static double bytes_reduced(const char *plan) {
+    double sum = 0;
+    for (const char *s = plan; (s = strstr(s, "ReduceScatter")); s++) {
+        const char *bracket = strchr(s, ')');
+        assert_non_null(bracket);
+        sum += strtod(bracket + 1, NULL);
+    }
+    assert_true(sum > 0);
+    return sum;
+}
+
+/* What a step sends depends on the rows that its samples touch, not on those of the tables. */
+static void test_traffic(void **state) {
+    (void)state;
+    write_ratings("more.csv", 10 * USERS, 10 * ITEMS);
+    char *few = plan_of("ratings.csv", "--set model.sparse=on");
+    char *many = plan_of("more.csv", "--set model.sparse=on");
+    assert_string_equal(few, many);
+    char *twice = plan_of("more.csv", "--set model.sparse=on --set train.batch=64");
+    char *whole = plan_of("ratings.csv", ""), *more = plan_of("more.csv", "");
+    double touched = bytes_reduced(many), rows = bytes_reduced(whole);
+    print_message("bytes of a step: %.0f touched, %.0f of all rows\n", touched, rows);
+    assert_true(bytes_reduced(twice) > 1.4 * touched && bytes_reduced(twice) < 2.1 * touched);
+    assert_true(bytes_reduced(more) > 9 * rows && rows > 5 * touched);
+    free(few), free(many), free(twice), free(whole), free(more);
+}
+
 static void test_refused(void **state) {
     (void)state;
     static const char *const bad[][2] = {{"train.compute=bf16", "train.compute"},
@@ -221,6 +263,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_as_dense), cmocka_unit_test(test_killed),
         cmocka_unit_test(test_resumed),       cmocka_unit_test(test_rowwise),
+        cmocka_unit_test(test_traffic),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
