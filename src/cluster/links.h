@@ -21,7 +21,7 @@ typedef struct ls_links ls_links;
  * this host; NULL: does not listen. The key comes from the environment (net/key.h). must_match:
  * settings that must be the same on all hosts, in lines of a name, a space and a value, at most
  * LS_MUST_MATCH_NBYTES; not copied. LS_EINVAL: not an address, or no key. LS_EIO: can't listen. */
-enum { LS_MUST_MATCH_NBYTES = 4096 };
+enum { LS_MUST_MATCH_NBYTES = 16384 };
 ls_status ls_links_open(const char *listen, uint64_t host, const char *must_match, ls_links **l_p,
                         ls_error *);
 void ls_links_close(ls_links *); /* NULL is fine */
