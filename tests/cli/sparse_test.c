@@ -263,8 +263,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_as_dense), cmocka_unit_test(test_killed),
         cmocka_unit_test(test_resumed),       cmocka_unit_test(test_rowwise),
-        cmocka_unit_test(test_traffic),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_traffic),       cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
