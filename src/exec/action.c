@@ -8,6 +8,7 @@
 #include "exec/decode.h"
 #include "exec/errors.h"
 #include "exec/exec_state.h"
+#include "exec/replicas.h"
 #include "exec/store_step.h"
 #include "exec/update.h"
 #include "model/split.h"
@@ -93,19 +94,11 @@ static void samples_of(const ls_exec *x, const ls_action *a, uint64_t *first_p, 
 }
 
 /* The worker's gradient sum `slot`, from element `first` on. */
-static char *sum_at(const ls_exec *x, int slot, size_t first) {
-    const ls_plan *p = x->c.plan;
-    return (char *)x->c.world->grads +
-           ((size_t)slot * ls_plan_floats(p) + first) * ls_dtype_size(p->c.reduce);
-}
-
 /* Behind all sums are those that other ranks have sent parts of. */
 static char *inbox_at(const ls_exec *x, int buffer, size_t first) {
     int slot = ls_plan_buffer_of(x->c.plan, buffer).slot;
-    return sum_at(x, ls_plan_all_slots(x->c.plan, x->c.worker) + slot, first);
+    return ls_exec_sum_at(x, ls_plan_all_slots(x->c.plan, x->c.worker) + slot, first);
 }
-
-static int sum_slot(const ls_exec *x) { return ls_plan_sum_slot(x->c.plan, x->c.worker); }
 
 static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
@@ -125,7 +118,7 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
         .params = ls_flat_at(p->c.compute, x->c.world->params, base),
         .frozen = x->c.world->frozen,
         .rows = x->c.rows,
-        .grads = sum_at(x, a->slot, base),
+        .grads = ls_exec_sum_at(x, a->slot, base),
         .first = a->micro <= 0,
         .last = a->last,
         .n = (int64_t)(end - first),
@@ -162,7 +155,7 @@ static void copy_given(const ls_exec *x, const ls_action *a, const char *grads,
     uint64_t first = 0, end = 0;
     for (int k = 0; k < l->nparams; k++)
         if (!l->frozen[k])
-            memcpy(sum_at(x, a->slot, l->offsets[k]), grads + l->offsets[k] * size,
+            memcpy(ls_exec_sum_at(x, a->slot, l->offsets[k]), grads + l->offsets[k] * size,
                    l->counts[k] * size);
     ls_batch_share(x->batch.count, p->c.V, a->vw, a->vw + 1, &first, &end);
     double *own = ls_plan_losses(p, x->c.world->parts);
@@ -228,12 +221,12 @@ static void encode_factor(ls_exec *x, const ls_action *a) {
     if (a->round > 0)
         ls_factors_second(&j, &x->compute, a->vw);
     else
-        ls_factors_first(&j, &x->compute, a->vw, (float *)(void *)sum_at(x, a->slot, 0));
+        ls_factors_first(&j, &x->compute, a->vw, (float *)(void *)ls_exec_sum_at(x, a->slot, 0));
 }
 
 static void decode_factors(ls_exec *x, const ls_action *a) {
     const ls_factors_job j = factors_job(x, a);
-    ls_factors_decode(&j, &x->compute, (float *)(void *)sum_at(x, 0, 0));
+    ls_factors_decode(&j, &x->compute, (float *)(void *)ls_exec_sum_at(x, 0, 0));
     if (a->last) ls_errors_mark_own(x->c.world, x->c.plan, j.step + 1);
 }
 
@@ -241,7 +234,7 @@ static ls_status run_squares(ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
     double *bins = ls_plan_noise(p, x->c.world->parts) + a->vw * LS_NOISE_SUMS;
     const ls_squares_input in = {.plan = p,
-                                 .grads = sum_at(x, a->slot, 0),
+                                 .grads = ls_exec_sum_at(x, a->slot, 0),
                                  .seed = x->c.loader.order.seed,
                                  .step = x->in->step};
     ls_squares_bucket(&x->squares, &x->compute, &in, a->bucket, bins);
@@ -257,7 +250,7 @@ static ls_status run_encode(ls_exec *x, const ls_action *a) {
     ls_encode n = {.plan = p,
                    .bucket = a->bucket,
                    .step = x->in->step,
-                   .grads = (float *)(void *)sum_at(x, a->slot, 0),
+                   .grads = (float *)(void *)ls_exec_sum_at(x, a->slot, 0),
                    .room = &x->encodes,
                    .bad = &x->not_finite};
     if (ls_plan_has_errors(p)) {
@@ -281,7 +274,7 @@ static ls_status run_decode(ls_exec *x, const ls_action *a) {
     const ls_code_sum d = {.codes = &x->codes,
                            .bucket = a->bucket,
                            .step = x->in->step,
-                           .sum = (float *)(void *)sum_at(x, 0, 0),
+                           .sum = (float *)(void *)ls_exec_sum_at(x, 0, 0),
                            .room = &x->encodes};
     ls_decode_bucket(&d, &x->compute);
     return LS_OK;
@@ -307,7 +300,7 @@ static ls_status run_take(ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
     size_t first = 0, end = 0;
     ls_plan_touched_part(p, a->bucket, ls_plan_rank(p, a->peer), &first, &end);
-    memcpy(sum_at(x, a->slot, first), inbox_at(x, a->buffer, first),
+    memcpy(ls_exec_sum_at(x, a->slot, first), inbox_at(x, a->buffer, first),
            (end - first) * ls_dtype_size(p->c.reduce));
     return LS_OK;
 }
@@ -315,9 +308,9 @@ static ls_status run_take(ls_exec *x, const ls_action *a) {
 static ls_status run_add(ls_exec *x, const ls_action *a) {
     ls_bucket b = x->c.plan->buckets[a->bucket];
     if (a->summed) b = ls_plan_shard(x->c.plan, a->bucket, x->c.worker);
-    int base = a->summed ? sum_slot(x) : 0;
-    add_job j = {x, sum_at(x, base + a->slot, b.first), sum_at(x, base + a->from, b.first),
-                 b.end - b.first};
+    int base = a->summed ? ls_exec_sum_slot(x) : 0;
+    add_job j = {x, ls_exec_sum_at(x, base + a->slot, b.first),
+                 ls_exec_sum_at(x, base + a->from, b.first), b.end - b.first};
     ls_pool_run(x->compute.pool, add_run, &j);
     return LS_OK;
 }
@@ -332,7 +325,8 @@ static ls_status run_norm(ls_exec *x) {
     for (int k = 0; k < p->nbuckets; k++) {
         ls_bucket s = ls_plan_normed(p, k, x->c.worker);
         size_t base = ls_plan_base(p, k);
-        const ls_norm_input sum = {p->c.model, p->c.reduce, sum_at(x, sum_slot(x), base)};
+        const ls_norm_input sum = {p->c.model, p->c.reduce,
+                                   ls_exec_sum_at(x, ls_exec_sum_slot(x), base)};
         ls_norm_blocks(&x->compute, &sum, s.first - base, s.end - base,
                        x->c.world->parts + base / LS_BLOCK);
     }
@@ -342,106 +336,6 @@ static ls_status run_norm(ls_exec *x) {
 
 int64_t ls_exec_changes(const ls_exec *x) {
     return x->in->changes ? x->in->changes : x->in->step + 1;
-}
-
-/* ---- replicas (plan/sync.c) ---- */
-
-/* Floats of a bucket that threads divide. */
-typedef struct float_job {
-    void (*work)(const struct float_job *, size_t first, size_t end);
-    float *to;
-    const float *from, *own;
-    double weight;
-    size_t n;
-} float_job;
-
-static void run_floats(void *arg, int thread, int nthreads) {
-    const float_job *j = arg;
-    int64_t a = 0, b = 0;
-    ls_pool_share((int64_t)j->n, 16, thread, nthreads, &a, &b);
-    j->work(j, (size_t)a, (size_t)b);
-}
-
-static void subtract(const float_job *j, size_t first, size_t end) {
-    for (size_t i = first; i < end; i++) j->to[i] = j->from[i] - j->own[i];
-}
-
-static void copy(const float_job *j, size_t first, size_t end) {
-    memcpy(j->to + first, j->from + first, (end - first) * sizeof(float));
-}
-
-static void clear(const float_job *j, size_t first, size_t end) {
-    memset(j->to + first, 0, (end - first) * sizeof(float));
-}
-
-/* Weights are doubles: those of a mix add up to 1, which rounded ones might not. */
-static void weigh_floats(const float_job *j, size_t first, size_t end) {
-    for (size_t i = first; i < end; i++) j->to[i] = (float)(j->weight * (double)j->from[i]);
-}
-
-static void add_weighed(const float_job *j, size_t first, size_t end) {
-    for (size_t i = first; i < end; i++)
-        j->to[i] = (float)((double)j->to[i] + j->weight * (double)j->from[i]);
-}
-
-/* Where the parameters of a replica begin, 0: the common ones. */
-static const float *params_of(const ls_exec *x, int island) {
-    return x->c.world->flat.of[0] + (size_t)island * ls_plan_segment_floats(x->c.plan);
-}
-
-/* What the replica has moved away from the common parameters; in Mean, its part of the mean. Only
- * the first virtual worker of an island has it. */
-static ls_status run_delta(ls_exec *x, const ls_action *a) {
-    const ls_plan *p = x->c.plan;
-    ls_bucket b = p->buckets[a->bucket];
-    int island = ls_plan_island_of(p, a->vw);
-    const float *own = params_of(x, island) + b.first;
-    float_job j = {.work = clear,
-                   .to = (float *)(void *)sum_at(x, a->slot, b.first),
-                   .from = params_of(x, 0) + b.first,
-                   .own = own,
-                   .n = b.end - b.first};
-    if (a->vw % ls_plan_island_vws(p) == 0) j.work = subtract;
-    if (j.work == subtract && p->c.task == LS_TASK_MEAN) {
-        j.work = weigh_floats;
-        j.from = own;
-        j.weight = p->c.mix->mass[island - 1] / p->c.islands;
-    }
-    ls_pool_run(x->compute.pool, run_floats, &j);
-    return LS_OK;
-}
-
-static ls_status run_copy(ls_exec *x, const ls_action *a) {
-    ls_bucket b = x->c.plan->buckets[a->bucket];
-    float_job j = {.work = copy,
-                   .to = (float *)(void *)sum_at(x, sum_slot(x), b.first),
-                   .from = params_of(x, 0) + b.first,
-                   .n = b.end - b.first};
-    ls_pool_run(x->compute.pool, run_floats, &j);
-    return LS_OK;
-}
-
-/* Where the part of a bucket's mix that the worker updates arrives. */
-static float *arrival_at(const ls_exec *x, int bucket) {
-    const ls_plan *p = x->c.plan;
-    size_t at = ls_plan_owned(p, bucket, x->c.worker).first - p->buckets[bucket].first;
-    return (float *)x->work + ls_plan_received_at(p, x->c.worker, bucket) + at;
-}
-
-/* Of the part that the worker updates; the other replica is its own, or has arrived. */
-static ls_status run_mix(ls_exec *x, const ls_action *a) {
-    const ls_plan *p = x->c.plan;
-    int into = p->buckets[a->bucket].island, common = ls_plan_common_bucket(p, a->bucket);
-    ls_bucket own = ls_plan_owned(p, a->bucket, x->c.worker);
-    size_t first = own.first - ls_plan_base(p, a->bucket);
-    bool here = ls_plan_has(p, ls_plan_bucket_in(p, common, a->island), x->c.worker);
-    float_job j = {.work = a->start ? weigh_floats : add_weighed,
-                   .to = (float *)(void *)sum_at(x, sum_slot(x), own.first),
-                   .from = here ? params_of(x, a->island) + first : arrival_at(x, a->bucket),
-                   .weight = p->c.mix->of[into - 1][a->island - 1],
-                   .n = own.end - own.first};
-    ls_pool_run(x->compute.pool, run_floats, &j);
-    return LS_OK;
 }
 
 static ls_status run_update(ls_exec *x, const ls_action *a) {
@@ -501,9 +395,9 @@ static ls_status run_compute(ls_exec *x, const ls_action *a, ls_error *e) {
     case LS_ENCODE: return run_encode(x, a);
     case LS_DECODE: return run_decode(x, a);
     case LS_ADD: return run_add(x, a);
-    case LS_DELTA: return run_delta(x, a);
-    case LS_COPY: return run_copy(x, a);
-    case LS_MIX: return run_mix(x, a);
+    case LS_DELTA: return ls_replicas_delta(x, a);
+    case LS_COPY: return ls_replicas_copy(x, a);
+    case LS_MIX: return ls_replicas_mix(x, a);
     case LS_NORM: return run_norm(x);
     case LS_UPDATE: return run_update(x, a);
     case LS_TAKE: return run_take(x, a);
@@ -548,25 +442,18 @@ static ls_status start_scalars(ls_exec *x, const ls_action *a, ls_request **r_p,
                                end - first, LS_F64, LS_SUM, r_p, e);
 }
 
-/* The parameters of a replica that a message takes, or where it brings them. */
-static void *mixed_at(const ls_exec *x, const ls_action *a) {
-    const ls_plan *p = x->c.plan;
-    if (x->c.worker == a->peer) return arrival_at(x, a->bucket);
-    size_t first = ls_plan_owned(p, a->bucket, a->peer).first - ls_plan_base(p, a->bucket);
-    return x->c.world->flat.of[0] + (size_t)a->island * ls_plan_segment_floats(p) + first;
-}
-
 /* What a message takes, or brings. */
 static void *message_at(const ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
-    if (p->c.task == LS_TASK_MIX) return mixed_at(x, a);
+    if (p->c.task == LS_TASK_MIX) return ls_replicas_message(x, a);
     ls_buffer b = ls_plan_buffer_of(p, a->buffer);
     size_t first = 0, end = 0;
     if (b.kind == LS_BUF_PARAM)
         return ls_flat_at_mut(p->c.compute, x->c.world->params, p->buckets[a->bucket].first);
     if (b.kind != LS_BUF_INBOX) return buffer_at(x, a->buffer);
     ls_plan_touched_part(p, a->bucket, ls_plan_rank(p, a->worker), &first, &end);
-    return x->c.worker == a->worker ? sum_at(x, a->slot, first) : inbox_at(x, a->buffer, first);
+    return x->c.worker == a->worker ? ls_exec_sum_at(x, a->slot, first)
+                                    : inbox_at(x, a->buffer, first);
 }
 
 static ls_status start_message(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
@@ -591,11 +478,11 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
     const size_t *counts = x->counts + (size_t)a->bucket * (size_t)ls_plan_shards(p);
     size_t stride = ls_plan_floats(p);
     ls_tree_parts parts = ls_plan_parts(p);
-    int V = p->c.tree ? parts.V : 0, slot = sum_slot(x) + a->slot;
+    int V = p->c.tree ? parts.V : 0, slot = ls_exec_sum_slot(x) + a->slot;
     bool island = a->axis == LS_AXIS_ISLAND;
     ls_group *shards = island ? w->island : w->shards;
     if (island) V = ls_plan_island_vws(p);
-    char *sum = sum_at(x, slot, own.first); /* of the own shard */
+    char *sum = ls_exec_sum_at(x, slot, own.first); /* of the own shard */
     ls_dtype sums = p->c.reduce, params = p->c.compute;
     if (a->kind == LS_EXCHANGE && ls_plan_has_factors(p))
         return ls_factors_sum_start(&x->factors, w->group, a->bucket, a->round, r_p, e);
@@ -606,9 +493,9 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
                             .first = island ? NULL : p->c.first,
                             .chunks = island ? 0 : parts.chunks,
                             .context = parts.context,
-                            .in = sum_at(x, 0, first),
+                            .in = ls_exec_sum_at(x, 0, first),
                             .stride = stride,
-                            .out = sum_at(x, 0, first),
+                            .out = ls_exec_sum_at(x, 0, first),
                             .dtype = sums,
                             .count = count};
     switch (a->kind) {
@@ -631,7 +518,8 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
     case LS_ALL_GATHER:
         if (p->c.task == LS_TASK_ADOPT && !island)
             return ls_all_gather_v_start(shards, w->flat.of[0] + own.first,
-                                         sum_at(x, sum_slot(x), first), counts, LS_F32, r_p, e);
+                                         ls_exec_sum_at(x, ls_exec_sum_slot(x), first), counts,
+                                         LS_F32, r_p, e);
         return ls_all_gather_v_start(shards, ls_flat_at(params, w->params, own.first),
                                      ls_flat_at_mut(params, w->params, first), counts, params, r_p,
                                      e);

@@ -1,0 +1,108 @@
+/* replicas.c - see replicas.h. */
+#include "exec/replicas.h"
+
+#include <string.h>
+
+/* Floats of a bucket that threads divide. */
+typedef struct float_job {
+    void (*work)(const struct float_job *, size_t first, size_t end);
+    float *to;
+    const float *from, *own;
+    double weight;
+    size_t n;
+} float_job;
+
+static void run_floats(void *arg, int thread, int nthreads) {
+    const float_job *j = arg;
+    int64_t a = 0, b = 0;
+    ls_pool_share((int64_t)j->n, 16, thread, nthreads, &a, &b);
+    j->work(j, (size_t)a, (size_t)b);
+}
+
+static void subtract(const float_job *j, size_t first, size_t end) {
+    for (size_t i = first; i < end; i++) j->to[i] = j->from[i] - j->own[i];
+}
+
+static void copy(const float_job *j, size_t first, size_t end) {
+    memcpy(j->to + first, j->from + first, (end - first) * sizeof(float));
+}
+
+static void clear(const float_job *j, size_t first, size_t end) {
+    memset(j->to + first, 0, (end - first) * sizeof(float));
+}
+
+/* Weights are doubles: those of a mix add up to 1, which rounded ones might not. */
+static void weigh_floats(const float_job *j, size_t first, size_t end) {
+    for (size_t i = first; i < end; i++) j->to[i] = (float)(j->weight * (double)j->from[i]);
+}
+
+static void add_weighed(const float_job *j, size_t first, size_t end) {
+    for (size_t i = first; i < end; i++)
+        j->to[i] = (float)((double)j->to[i] + j->weight * (double)j->from[i]);
+}
+
+/* Where the parameters of a replica begin, 0: the common ones. */
+static float *params_of(const ls_exec *x, int island) {
+    return x->c.world->flat.of[0] + (size_t)island * ls_plan_segment_floats(x->c.plan);
+}
+
+/* Only the first virtual worker of an island has it. */
+ls_status ls_replicas_delta(ls_exec *x, const ls_action *a) {
+    const ls_plan *p = x->c.plan;
+    ls_bucket b = p->buckets[a->bucket];
+    int island = ls_plan_island_of(p, a->vw);
+    const float *own = params_of(x, island) + b.first;
+    float_job j = {.work = clear,
+                   .to = (float *)(void *)ls_exec_sum_at(x, a->slot, b.first),
+                   .from = params_of(x, 0) + b.first,
+                   .own = own,
+                   .n = b.end - b.first};
+    if (a->vw % ls_plan_island_vws(p) == 0) j.work = subtract;
+    if (j.work == subtract && p->c.task == LS_TASK_MEAN) {
+        j.work = weigh_floats;
+        j.from = own;
+        j.weight = p->c.mix->mass[island - 1] / p->c.islands;
+    }
+    ls_pool_run(x->compute.pool, run_floats, &j);
+    return LS_OK;
+}
+
+ls_status ls_replicas_copy(ls_exec *x, const ls_action *a) {
+    ls_bucket b = x->c.plan->buckets[a->bucket];
+    float_job j = {.work = copy,
+                   .to = (float *)(void *)ls_exec_sum_at(x, ls_exec_sum_slot(x), b.first),
+                   .from = params_of(x, 0) + b.first,
+                   .n = b.end - b.first};
+    ls_pool_run(x->compute.pool, run_floats, &j);
+    return LS_OK;
+}
+
+/* Where the part of a bucket's mix that the worker updates arrives. */
+static float *arrival_at(const ls_exec *x, int bucket) {
+    const ls_plan *p = x->c.plan;
+    size_t at = ls_plan_owned(p, bucket, x->c.worker).first - p->buckets[bucket].first;
+    return (float *)x->work + ls_plan_received_at(p, x->c.worker, bucket) + at;
+}
+
+/* The other replica is the worker's own, or has arrived. */
+ls_status ls_replicas_mix(ls_exec *x, const ls_action *a) {
+    const ls_plan *p = x->c.plan;
+    int into = p->buckets[a->bucket].island, common = ls_plan_common_bucket(p, a->bucket);
+    ls_bucket own = ls_plan_owned(p, a->bucket, x->c.worker);
+    size_t first = own.first - ls_plan_base(p, a->bucket);
+    bool here = ls_plan_has(p, ls_plan_bucket_in(p, common, a->island), x->c.worker);
+    float_job j = {.work = a->start ? weigh_floats : add_weighed,
+                   .to = (float *)(void *)ls_exec_sum_at(x, ls_exec_sum_slot(x), own.first),
+                   .from = here ? params_of(x, a->island) + first : arrival_at(x, a->bucket),
+                   .weight = p->c.mix->of[into - 1][a->island - 1],
+                   .n = own.end - own.first};
+    ls_pool_run(x->compute.pool, run_floats, &j);
+    return LS_OK;
+}
+
+void *ls_replicas_message(const ls_exec *x, const ls_action *a) {
+    const ls_plan *p = x->c.plan;
+    if (x->c.worker == a->peer) return arrival_at(x, a->bucket);
+    size_t first = ls_plan_owned(p, a->bucket, a->peer).first - ls_plan_base(p, a->bucket);
+    return params_of(x, a->island) + first;
+}
