@@ -164,8 +164,7 @@ static void print_forecast(const ls_forecast *f) {
     ls_print("  predicted exposed      %12.6f s  of %.6f s communication (%s)\n", f->exposed_s,
              f->comm_s, f->algorithm);
     if (f->nworkers > 1)
-        ls_print("  predicted waiting      %12.1f %%  of a step, %.1f %% of the worker that waits "
-                 "most\n",
+        ls_print("  predicted waiting      %12.1f %%  of a step, of some workers up to %.1f %%\n",
                  100 * f->least_wait, 100 * f->most_wait);
     if (f->sync_s > 0)
         ls_print("  predicted synchronization %9.6f s  a step on average, in the step above\n",

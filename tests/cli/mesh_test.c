@@ -32,7 +32,7 @@ static void test_table(void **state) {
            0, ", of parameters");
     expect("plan configs/tiny.yaml -n 2 --set parallel.mesh.pipe=2 --machine "
            "configs/machines/a100.yaml",
-           0, "of the worker that waits most");
+           0, "of a step, of some workers up to");
 }
 
 /* The small config, with `mesh: auto` as YAML has it. */
