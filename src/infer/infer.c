@@ -70,7 +70,8 @@ static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infe
         if (kept) c->past.kept = kept;
         if (kept) kept += (l->past_floats + 15) / 16 * 16;
         for (int k = 0; k < l->ninputs; k++) c->x[k] = output_of(f, &s, l->inputs[k]);
-        c->T = T ? T * (l->T / all) : l->T;
+        bool whole = l->T < all && !l->loss; /* it has no positions: a weight that is a value */
+        c->T = T && !whole ? T * (l->T / all) : l->T;
         c->y = output_of(f, &s, i);
         if (losses) c->losses = losses + l->loss_at * f->n;
         ls_mixed_forward(l, c);

@@ -11,26 +11,37 @@ ls_value *ls_layers_copy(ls_model *m, ls_value *x) {
     return ls_build_value(m, x->dims);
 }
 
-/* For the slices [first, first + n) of `all`. */
-static void fork_part(ls_model *m, ls_value *x, int all, int first, int n, ls_value **out) {
+/* A fork for slices 0, step, 2 step and so on of `all`. */
+typedef struct forking {
+    ls_model *m;
+    int all, step;
+    ls_value **out;
+} forking;
+
+/* For n of these from number `first` on. */
+static void fork_part(const forking *f, ls_value *x, int first, int n) {
     if (n == 1) {
-        out[first] = x;
+        f->out[first * f->step] = x;
         return;
     }
-    ls_build_slice(m, first, all);
-    ls_value *low = ls_layers_copy(m, x), *high = ls_layers_copy(m, x);
-    fork_part(m, low, all, first, n / 2, out);
-    fork_part(m, high, all, first + n / 2, n - n / 2, out);
+    ls_build_slice(f->m, first * f->step, f->all);
+    ls_value *low = ls_layers_copy(f->m, x), *high = ls_layers_copy(f->m, x);
+    fork_part(f, low, first, n / 2);
+    fork_part(f, high, first + n / 2, n - n / 2);
 }
 
 void ls_layers_fork_among(ls_model *m, ls_value *x, int all, int first, int n, ls_value **out) {
-    fork_part(m, x, all, first, n, out);
+    fork_part(&(forking){m, all, 1, out}, x, first, n);
     ls_build_slice(m, first, all);
 }
 
+void ls_layers_fork_every(ls_model *m, ls_value *x, int all, int step, ls_value **out) {
+    fork_part(&(forking){m, all, step, out}, x, 0, all / step);
+    ls_build_slice(m, 0, all);
+}
+
 void ls_layers_fork(ls_model *m, ls_value *x, int n, ls_value **out) {
-    fork_part(m, x, n, 0, n, out);
-    ls_build_slice(m, 0, n);
+    ls_layers_fork_every(m, x, n, 1, out);
 }
 
 static ls_value *join_part(ls_model *m, ls_value **x, int all, int first, int n) {

@@ -18,6 +18,8 @@ void ls_layers_fork(ls_model *, ls_value *x, int n, ls_value **out);
 /* The same for slices [first, first + n) of `all`, of which slice `first` computes x: sets out [first]
  * and so on. */
 void ls_layers_fork_among(ls_model *, ls_value *x, int all, int first, int n, ls_value **out);
+/* For every step-th slice of `all`, which step divides: sets out [0], out [step] and so on. */
+void ls_layers_fork_every(ls_model *, ls_value *x, int all, int step, ls_value **out);
 /* x again, by a layer of its own. */
 ls_value *ls_layers_copy(ls_model *, ls_value *x);
 /* The sum of x [n], of which x[k] is slice k's. The slice is 0 afterwards. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "layers/copy.h"
+#include "layers/layers.h"
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     ls_copy_run(c->compute, &(ls_copy){.rows = c->n,
@@ -33,6 +34,25 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
 
 static const ls_layer_ops ops = {.kind = "learned", .forward = forward, .backward = backward};
 
+/* p: its dims and initializer. */
+static ls_value *finish(ls_model *m, ls_layer *l, const ls_param *p, ls_dims dims) {
+    l->ops = &ops;
+    l->C = 1;
+    for (int i = 0; i < p->ndims; i++) l->C *= p->dims[i];
+    ls_build_param(m, l, "weight", p);
+    ls_works_pass(&l->forward_work, LS_WORK_ADD, l->C);
+    ls_works_pass(&l->backward_work, LS_WORK_COLUMN_SUM, l->C);
+    ls_works_grads(&l->backward_work, 1);
+    return ls_build_value(m, dims);
+}
+
+ls_value *ls_layers_ones(ls_model *m, const char *name, int64_t C) {
+    ls_layer *l = ls_build_layer(m, "learned", name, NULL, 0);
+    if (!l) return ls_build_failed(m);
+    const ls_param p = {.ndims = 1, .dims = {C}, .init_value = 1};
+    return finish(m, l, &p, LS_DIMS(C));
+}
+
 ls_value *(ls_learned)(ls_model *m, ls_dims dims, ls_learned_options o) {
     ls_layer *l = ls_build_layer(m, "learned", o.name, NULL, 0);
     if (!l) return ls_build_failed(m);
@@ -48,11 +68,5 @@ ls_value *(ls_learned)(ls_model *m, ls_dims dims, ls_learned_options o) {
     if (!p.ndims) p.dims[p.ndims++] = 1;
     if (o.deviation < 0)
         return ls_build_fail(m, "deviation is %g; it is not negative", (double)o.deviation);
-    l->ops = &ops;
-    l->C = count;
-    ls_build_param(m, l, "weight", &p);
-    ls_works_pass(&l->forward_work, LS_WORK_ADD, count);
-    ls_works_pass(&l->backward_work, LS_WORK_COLUMN_SUM, count);
-    ls_works_grads(&l->backward_work, 1);
-    return ls_build_value(m, dims);
+    return finish(m, l, &p, dims);
 }

@@ -163,6 +163,7 @@ struct ls_layer {
     int inputs[LS_LAYER_MAX_INPUTS];          /* the layers whose outputs it reads */
     size_t input_floats[LS_LAYER_MAX_INPUTS]; /* per sample */
     bool unread[LS_LAYER_MAX_INPUTS];         /* backward does not read it: it is not retained */
+    unsigned rowless; /* bit k: input k has no rows: a call reads all of it, at any positions */
     bool
         only_first_reads; /* backward reads the inputs only for the gradient of the first parameter */
     /* Set by ls_model_link(): */

@@ -46,6 +46,7 @@ static bool is_converted(const ls_layer *l, unsigned operand, ls_dtype type) {
 
 /* Elements of input k, of all inputs, and of the output. */
 static size_t input_of(const ls_layer *l, int k, int64_t rows) {
+    if (l->rowless >> k & 1) return (size_t)((rows + l->T - 1) / l->T) * l->input_floats[k];
     return (size_t)rows * (l->input_floats[k] / (size_t)l->T);
 }
 static size_t inputs_of(const ls_layer *l, int64_t rows) {

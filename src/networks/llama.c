@@ -21,6 +21,7 @@ typedef struct llama {
     ls_value *positions; /* NULL: those of the rows */
     /* [s.n] of slices that share a head of keys and values, which the first of them computes. */
     ls_value *keys[LS_SLICES_MOST], *values[LS_SLICES_MOST];
+    ls_value *q_norms[LS_SLICES_MOST], *k_norms[LS_SLICES_MOST]; /* weights of model.qk_norm */
 } llama;
 
 /* Rows of a sample, in a chunk. */
@@ -87,11 +88,34 @@ static ls_value *narrow(const llama *f, ls_value *x, ls_linear_options o, ls_sli
     return linear(f, x, o, p);
 }
 
+/* Where there are more slices than heads of keys and values: the slices that share one. */
+static int sharing(const llama *f) {
+    return f->s.n > f->a->kv_heads ? f->s.n / (int)f->a->kv_heads : 1;
+}
+
+/* The weight of a norm that the heads of all slices share, for every step-th slice: the first one has
+ * the parameter. */
+static ls_value *weight_of(const llama *f, const char *name, int step, ls_value **weights) {
+    if (f->s.k == 0) {
+        ls_value *weight = ls_layers_ones(f->m, name, f->a->head_dim);
+        ls_layers_fork_every(f->m, weight, f->s.n, step, weights);
+    }
+    return weights[f->s.k];
+}
+
 /* Each head by itself. */
-static ls_value *norm_heads(const llama *f, ls_value *x, int64_t heads, const char *name) {
+static ls_value *norm_heads(llama *f, ls_value *x, int64_t heads, bool of_keys) {
     int64_t D = f->a->head_dim;
+    const char *name = of_keys ? "k_norm" : "q_norm";
     if (!f->a->qk_norm) return x;
-    x = norm(f, (ls_reshape)(f->m, x, LS_DIMS(rows_of(f), heads, D)), name);
+    x = (ls_reshape)(f->m, x, LS_DIMS(rows_of(f), heads, D));
+    if (f->s.n == 1) {
+        x = norm(f, x, name);
+    } else {
+        ls_value *weight = of_keys ? weight_of(f, name, sharing(f), f->k_norms)
+                                   : weight_of(f, name, 1, f->q_norms);
+        x = ls_layers_rms_norm_by(f->m, x, weight, (float)f->a->norm_eps);
+    }
     return (ls_reshape)(f->m, x, LS_DIMS(rows_of(f), heads * D));
 }
 
@@ -112,11 +136,6 @@ static ls_value *turn(const llama *f, ls_value *x, int64_t heads, const char *na
 
 /* ---- attention ---- */
 
-/* Where there are more slices than heads of keys and values: the slices that share one. */
-static int sharing(const llama *f) {
-    return f->s.n > f->a->kv_heads ? f->s.n / (int)f->a->kv_heads : 1;
-}
-
 /* Does the slice compute keys and values, also for those that share them? */
 static bool has_keys(const llama *f) { return f->s.k % sharing(f) == 0; }
 
@@ -135,7 +154,7 @@ static void add_keys(llama *f, ls_value *x, int64_t heads) {
 static void turn_keys(llama *f, int64_t heads) {
     int k = f->s.k, share = sharing(f);
     if (!has_keys(f)) return;
-    f->keys[k] = turn(f, norm_heads(f, f->keys[k], heads, "k_norm"), heads, "rope_k");
+    f->keys[k] = turn(f, norm_heads(f, f->keys[k], heads, true), heads, "rope_k");
     if (share == 1) return;
     ls_layers_fork_among(f->m, f->keys[k], f->s.n, k, share, f->keys);
     ls_layers_fork_among(f->m, f->values[k], f->s.n, k, share, f->values);
@@ -168,7 +187,7 @@ static ls_chunked_rows project(llama *f, ls_value *x) {
     ls_linear_options query = {.name = "q_proj", .no_bias = !f->a->qkv_bias};
     ls_value *q = widen(f, x, query, queries_of(f));
     add_keys(f, x, o.kv_heads);
-    q = turn(f, norm_heads(f, q, o.heads, "q_norm"), o.heads, "rope_q");
+    q = turn(f, norm_heads(f, q, o.heads, false), o.heads, "rope_q");
     turn_keys(f, o.kv_heads);
     return (ls_chunked_rows){{q, f->keys[f->s.k], f->values[f->s.k]}, 3};
 }

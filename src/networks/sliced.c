@@ -11,8 +11,6 @@
 static const char *find_conflict(const ls_config *c) {
     if (c->model.kind != LS_MODEL_GPT2 && c->model.kind != LS_MODEL_LLAMA)
         return "only models of kind gpt2 and llama are cut into slices";
-    if (c->model.qk_norm)
-        return "all heads share the norms of queries and keys (model.qk_norm), which can't be cut";
     if (c->lora.rank || *c->model.adapter)
         return "layers with adapters (lora.rank) are not cut into slices";
     if (ls_config_has_pairs(c)) return "the loss dpo (train.loss) is not cut into slices";

@@ -55,6 +55,7 @@ static void test_workers(void **state) {
     check_workers(LLAMA "--set parallel.tensor_virtual=3 --set train.compute=bf16");
     check_workers(LLAMA "--set parallel.tensor_virtual=3 --set model.head=tied");
     check_workers(LLAMA "--set model.kv_heads=1 --set parallel.tensor_virtual=4");
+    check_workers(LLAMA "--set model.qk_norm=on --set parallel.tensor_virtual=6");
     check_workers(EXPERTS "--set model.shared_experts=1 --set model.expert_capacity=0.8 "
                           "--set model.router_bias_rate=0.01");
 }
@@ -131,6 +132,7 @@ static void test_published(void **state) {
     check_model("--set parallel.tensor_virtual=2");
     check_model(LLAMA "--set model.bias=qkv --set parallel.tensor_virtual=3");
     check_model(LLAMA "--set model.bias=qkv --set parallel.tensor_virtual=6");
+    check_model(LLAMA "--set model.qk_norm=on --set parallel.tensor_virtual=3");
 }
 
 static void test_text(void **state) {

@@ -51,6 +51,13 @@ static ls_config shared_of(int64_t kv_heads, int64_t n) {
     return c;
 }
 
+/* The same with norms of queries and keys, as Qwen 3 has them. */
+static ls_config normed_of(int64_t kv_heads, int64_t n) {
+    ls_config c = shared_of(kv_heads, n);
+    c.model.qk_norm = 1;
+    return c;
+}
+
 static ls_model model_of(const ls_config *c) {
     ls_model m = {0};
     ls_error e = {0};
@@ -147,6 +154,10 @@ static void test_function(void **state) {
     (void)state;
     compare_models(experts_of(1), LS_F32, 1e-5);
     compare_models(shared_of(1, 1), LS_F32, 1e-5);
+    compare_models(normed_of(5, 1), LS_F32, 1e-5);
+    compare_models(normed_of(2, 1), LS_F32, 1e-5);
+    compare_models(normed_of(2, 1), LS_F16, 2e-3);
+    compare_models(normed_of(2, 1), LS_BF16, 1e-2);
     compare_models(shared_of(2, 1), LS_F32, 1e-5);
     compare_models(shared_of(2, 1), LS_BF16, 1e-2);
     compare(LS_MODEL_GPT2, LS_HEAD_TIED, LS_F32, 1e-5);
@@ -235,6 +246,8 @@ static void test_gradients(void **state) {
     check_gradients(config_of(LS_MODEL_GPT2, 3));
     check_gradients(config_of(LS_MODEL_LLAMA, 3));
     check_gradients(shared_of(1, 3));
+    check_gradients(normed_of(5, 3));
+    check_gradients(normed_of(2, 4));
     check_gradients(shared_of(2, 4));
     ls_config c = experts_of(3);
     check_gradients(c);
@@ -274,6 +287,8 @@ static void test_decode(void **state) {
     decode_model(experts_of(2), LS_F32);
     decode_model(experts_of(3), LS_BF16);
     decode_model(shared_of(1, 3), LS_F32);
+    decode_model(normed_of(5, 3), LS_F32);
+    decode_model(normed_of(2, 4), LS_BF16);
     decode_model(shared_of(2, 4), LS_BF16);
     decode(LS_MODEL_GPT2, LS_F32, 2);
     decode(LS_MODEL_GPT2, LS_BF16, 3);
@@ -306,9 +321,6 @@ static void test_refused(void **state) {
     c.model.ffn = 37;
     c.model.vocab = 2;
     refused(&c, "the model has 2 tokens (model.vocab)");
-    c = config_of(LS_MODEL_LLAMA, 2);
-    c.model.qk_norm = 1;
-    refused(&c, "model.qk_norm");
     c = experts_of(4);
     c.model.experts = 3;
     refused(&c, "the model has 3 experts (model.experts), and each slice needs one; set 3 or less");
