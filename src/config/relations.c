@@ -8,8 +8,6 @@
 #include "config/keys.h"
 #include "config/own.h"
 
-/* ---- within one config ---- */
-
 /* A tokenizer that is trained on the text has a token for each byte. */
 static ls_status check_vocab(const ls_config *c, const char *where, ls_error *e) {
     bool came = *c->model.from || *c->train.from; /* with a tokenizer */
@@ -78,9 +76,8 @@ static ls_status check_experts(const ls_config *c, const char *where, ls_error *
                        "model.experts: 8",
                        where, (long long)c->model.shared_experts);
     if (c->model.router_bias_rate > 0 && (!c->model.experts || *c->model.from))
-        return ls_fail(e, LS_EINVAL,
-                       "%s: model.router_bias_rate is %g, and %s; set it to 0",
-                       where, c->model.router_bias_rate,
+        return ls_fail(e, LS_EINVAL, "%s: model.router_bias_rate is %g, and %s; set it to 0", where,
+                       c->model.router_bias_rate,
                        c->model.experts ? "published models (model.from) have no such biases"
                                         : "model.experts is 0");
     if (c->model.expert_capacity > 0 && !c->model.experts)
@@ -599,11 +596,12 @@ static ls_status check_mesh(const ls_config *c, const char *where, ls_error *e) 
                       : c->survival.backup_workers ? "survival.backup_workers"
                                                    : NULL;
     if (c->parallel.mesh_expert > 1)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: parallel.mesh.expert %lld: workers that divide the batch have the same "
-                       "experts; set 1, and let those that divide slices divide the experts: "
-                       "parallel.tensor_virtual and parallel.mesh.tensor, up to %lld (model.experts)",
-                       where, (long long)c->parallel.mesh_expert, (long long)c->model.experts);
+        return ls_fail(
+            e, LS_EINVAL,
+            "%s: parallel.mesh.expert %lld: workers that divide the batch have the same "
+            "experts; set 1, and let those that divide slices divide the experts: "
+            "parallel.tensor_virtual and parallel.mesh.tensor, up to %lld (model.experts)",
+            where, (long long)c->parallel.mesh_expert, (long long)c->model.experts);
     if (c->parallel.context_virtual > 1 && key)
         return ls_fail(
             e, LS_EINVAL,
@@ -620,12 +618,12 @@ static ls_status check_mesh(const ls_config *c, const char *where, ls_error *e) 
 /* Rows of tables are updated by elements, in f32, by the workers of one host. */
 static ls_status check_sparse(const ls_config *c, const char *where, ls_error *e) {
     const char *key =
-        !c->model.sparse                                 ? NULL
-        : ls_config_has_tokens(c)                        ? "a language model"
-        : c->train.compute != LS_COMPUTE_F32             ? "train.compute"
-        : c->train.reduce_dtype > LS_REDUCE_F32          ? "train.reduce_dtype"
-        : *c->train.freeze                               ? "train.freeze"
-        : c->optim.ema > 0                               ? "optim.ema"
+        !c->model.sparse                        ? NULL
+        : ls_config_has_tokens(c)               ? "a language model"
+        : c->train.compute != LS_COMPUTE_F32    ? "train.compute"
+        : c->train.reduce_dtype > LS_REDUCE_F32 ? "train.reduce_dtype"
+        : *c->train.freeze                      ? "train.freeze"
+        : c->optim.ema > 0                      ? "optim.ema"
         : c->optim.optimizer > LS_OPTIMIZER_ADAGRAD &&
                 c->optim.optimizer != LS_OPTIMIZER_ROWWISE_ADAGRAD
             ? "optim.optimizer"
@@ -697,118 +695,4 @@ ls_status ls_config_load(const char *path, const char *const *sets, int nsets, l
 bool ls_config_fits_tokens(const ls_config *c, uint32_t ntokens) {
     bool came = *c->model.from || *c->train.from;
     return ntokens == c->model.vocab || (came && ntokens < c->model.vocab);
-}
-
-/* ---- between hosts that train together ---- */
-
-/* Keys that may differ between hosts: paths on a host, and what a host decides for itself. */
-static bool may_differ(const ls_config_key *k) {
-    static const char *const keys[] = {
-        "data.path",          "data.labels",        "data.val_path",
-        "data.val_labels",    "data.cache",         "data.threads",
-        "data.mix",           "parallel.threads",   "parallel.overlap",
-        "parallel.state_dir", "parallel.fit",       "survival.rejoin_s",
-        "survival.etcd_ca",   "survival.etcd_cert", "survival.membership",
-        "survival.etcd_user", "survival.etcd_key",  "log.every",
-        "train.sample_file",  "sync.servers",
-    };
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (strcmp(keys[i], k->name) == 0) return true;
-    return false;
-}
-
-void ls_config_must_match(const ls_config *c, ls_buf *out) {
-    const ls_config_key *k = NULL;
-    for (int i = 0; (k = ls_config_key_at(i)); i++) {
-        if (may_differ(k)) continue;
-        ls_buf_printf(out, "%s ", k->name);
-        ls_config_key_write(c, k, out);
-        ls_buf_printf(out, "\n");
-    }
-}
-
-/* ---- between a run and the run that resumes it ---- */
-
-static bool is_white(char c) { return c == ' ' || c == '\n'; }
-
-/* Trees may be written in other lines. */
-static bool equal_trees(const char *a, const char *b) {
-    bool quoted = false;
-    for (;; a++, b++) {
-        while (!quoted && is_white(*a)) a++;
-        while (!quoted && is_white(*b)) b++;
-        if (*a != *b || !*a) return *a == *b;
-        if (*a == '"') quoted = !quoted;
-        if (*a != '\\') continue; /* else the next one is no end of quotes */
-        a++, b++;
-        if (*a != *b || !*a) return *a == *b;
-    }
-}
-
-bool ls_config_key_is_equal(const ls_config *a, const ls_config *b, const ls_config_key *k) {
-    const char *x = (const char *)a + k->offset, *y = (const char *)b + k->offset;
-    if (k->type == LS_KEY_TREE) return equal_trees(x, y);
-    if (k->type == LS_KEY_SPAN) return memcmp(x, y, sizeof(ls_config_span)) == 0;
-    bool is_text = k->type == LS_KEY_TEXT || k->type == LS_KEY_LIST || k->type == LS_KEY_MAPS;
-    return is_text ? strcmp(x, y) == 0 : memcmp(x, y, sizeof(int64_t)) == 0;
-}
-
-/* Of two keys with its name, the one that is set. */
-static const ls_config_key *visible_of(const ls_config *c, const ls_config_key *k) {
-    if (!ls_config_key_is_hidden(c, k)) return k;
-    const ls_config_key *tree = ls_config_key_find_tree(k->name);
-    return k == tree ? ls_config_key_find(k->name) : tree;
-}
-
-/* Appends a sentence on what a change of this key means, if it means anything. */
-static void add_note(const ls_config_key *k, const char *was, const char *now, bool has_text,
-                     ls_buf *note) {
-    if (strcmp(k->name, "train.steps") == 0)
-        ls_buf_printf(note,
-                      "train.steps was %s and is now %s: from here on the learning rates are those "
-                      "of the new value. ",
-                      was, now);
-    if (strcmp(k->name, "parallel.reduce") == 0)
-        ls_buf_printf(note,
-                      "parallel.reduce was %s and is now %s: the bits are not those of a single "
-                      "run. ",
-                      was, now);
-    if (has_text && strcmp(k->name, "data.path") == 0)
-        ls_buf_printf(note, "data.path has changed, but the run has saved its tokens: the text is "
-                            "read only if they are missing. ");
-}
-
-const char *ls_config_find_fixed(const ls_config *was, const ls_config *now) {
-    const ls_config_key *k = NULL;
-    for (int i = 0; (k = ls_config_key_at(i)); i++)
-        if (!k->free && !ls_config_key_is_equal(was, now, k)) return k->name;
-    return NULL;
-}
-
-ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char **note_p,
-                               ls_error *e) {
-    ls_buf note = {0};
-    const ls_config_key *k = NULL;
-    for (int i = 0; (k = ls_config_key_at(i)); i++) {
-        if (ls_config_key_is_equal(was, now, k)) continue;
-        ls_buf a = {0}, b = {0};
-        ls_config_key_write(was, visible_of(was, k), &a);
-        ls_config_key_write(now, visible_of(now, k), &b);
-        ls_status s = LS_OK;
-        if (!k->free)
-            s = ls_fail(e, LS_EINVAL,
-                        "%s is %.60s, but the run began with %.60s; resuming would not give the "
-                        "bits of a single run: change it back, or begin a new run",
-                        k->name, b.data, a.data);
-        add_note(k, a.data, b.data, ls_config_has_text(now), &note);
-        ls_buf_free(&a);
-        ls_buf_free(&b);
-        if (s != LS_OK) {
-            ls_buf_free(&note);
-            return s;
-        }
-    }
-    if (note.len) note.data[note.len - 1] = 0; /* the space after the last sentence */
-    *note_p = note.data;
-    return LS_OK;
 }
