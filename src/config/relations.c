@@ -595,6 +595,10 @@ static ls_status check_mesh(const ls_config *c, const char *where, ls_error *e) 
     const char *key = c->survival.audit            ? "survival.audit"
                       : c->survival.backup_workers ? "survival.backup_workers"
                                                    : NULL;
+    if (c->parallel.mesh_expert > 1 && c->model.experts < 2)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: parallel.mesh.expert %lld: the model has no experts; set 1", where,
+                       (long long)c->parallel.mesh_expert);
     if (c->parallel.mesh_expert > 1)
         return ls_fail(
             e, LS_EINVAL,

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/waiting.h"
@@ -141,7 +142,7 @@ ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
                   .join = o->join,
                   .hosts = o->hosts,
                   .until = o->until,
-                  .began_ns = o->began_ns};
+                  .began_ns = o->began_ns ? o->began_ns : ls_clock_ns()};
     ls_train_job job = {.trace = {o->trace, o->trace_steps}, .mllog = o->mllog};
     ls_host *h = &job.host;
     LS_TRY(share_flag(&job.unfinished, e));

@@ -26,7 +26,7 @@ typedef struct ls_train_options {
     const char *trace;       /* FILE.json or FILE.svg: a timeline of some steps; NULL: none */
     int64_t trace_steps;     /* how many; 0: 3 */
     const struct ls_mllog_request *mllog; /* a log (report/mllog.h); NULL: none */
-    int64_t began_ns;                     /* ls_clock_ns() when the program began */
+    int64_t began_ns;                     /* ls_clock_ns() when the program began; 0: now */
     /* Decides compress.kind auto (perf/choose_code.h); NULL: it is refused. */
     ls_status (*choose)(ls_config *, int nworkers, int hosts, ls_error *);
     /* Decides parallel.mesh auto (perf/mesh.h); NULL: it is refused. */
