@@ -159,7 +159,8 @@ static void test_plan(void **state) {
         "i:parameters i:frozen_parameters i:workers i:virtual_workers i:buckets i:actions a:layers "
         "o:memory";
     static const char prediction[] =
-        "i:workers i:hosts i:zero i:recompute r:step_s r:tokens_per_s r:efficiency r:exposed_s r:least_wait r:most_wait "
+        "i:workers i:hosts i:zero i:recompute r:step_s r:tokens_per_s r:efficiency r:exposed_s "
+        "r:least_wait r:most_wait "
         "r:communication_s i:memory_bytes b:fits t:algorithm o:kinds_s";
     char fields[512];
     ls_json *j = NULL;
@@ -192,7 +193,7 @@ static void test_plan(void **state) {
                            NULL) > 0);
     assert_true(lines_have("plan configs/tiny.yaml -n 4 --mesh auto --json", 0,
                            "i:data i:pipe t:schedule i:chunks i:zero i:recompute i:micro_batch "
-                           "r:step_s r:bubble r:exposed_s r:least_wait r:most_wait r:received_bytes i:memory_bytes",
+                           "r:step_s r:bubble r:exposed_s r:received_bytes i:memory_bytes",
                            NULL) > 1);
     expect("plan --diff a.json b.json --json", 2, "--json: not with --diff");
     expect("plan configs/tiny.yaml -w 1 --json", 2, "--json: not with --worker");
