@@ -2,7 +2,7 @@
  * of one slice and compute what it does; gradients; tokens one by one with the bits of the whole
  * text; and what is refused. */
 /* ctest: busy seconds=8 */
-/* ctest: no-tsan: its threads are those of model/check_test and exec/exec_test */
+/* ctest: no-tsan: minutes; the workers of exec_test are threads, which divide slices */
 #include "networks/sliced.h"
 
 #include <math.h>
