@@ -226,6 +226,14 @@ ls_status cli_forecast_print(const cli_forecast *o, const ls_config *c, const ls
     return s;
 }
 
+/* The plan with its prediction, which it owns from now on. */
+static void print_plan_json(const ls_config *c, const ls_plan *p, ls_json *prediction) {
+    ls_json *plan = cli_plan_json(c, p);
+    ls_json_set(plan, "prediction", prediction);
+    ls_print_json(plan);
+    ls_json_free(plan);
+}
+
 /* ---- bounded staleness ---- */
 
 static ls_json *clocked_json(const ls_config *c, const ls_clocked *k, double step_s) {
@@ -262,10 +270,7 @@ ls_status cli_forecast_print_clocked(const cli_forecast *o, const ls_config *c, 
     ls_status s = cli_forecast_open_world(o, &m, &w, e);
     if (s == LS_OK) s = ls_clocked_forecast(c, p, n, &w, &k, e);
     if (s == LS_OK && o->json) {
-        ls_json *plan = cli_plan_json(c, p);
-        ls_json_set(plan, "prediction", clocked_json(c, &k, ls_clocked_step_s(&k)));
-        ls_print_json(plan);
-        ls_json_free(plan);
+        print_plan_json(c, p, clocked_json(c, &k, ls_clocked_step_s(&k)));
     } else if (s == LS_OK) {
         ls_print("\n");
         cli_forecast_print_world(o, &m);
@@ -315,10 +320,7 @@ ls_status cli_forecast_print_pushed(const cli_forecast *o, const ls_config *c, c
     ls_status s = cli_forecast_open_world(o, &m, &w, e);
     if (s == LS_OK) s = ls_pushed_forecast(c, p, n, &w, &k, e);
     if (s == LS_OK && o->json) {
-        ls_json *plan = cli_plan_json(c, p);
-        ls_json_set(plan, "prediction", pushed_json(c, &k, ls_pushed_step_s(&k)));
-        ls_print_json(plan);
-        ls_json_free(plan);
+        print_plan_json(c, p, pushed_json(c, &k, ls_pushed_step_s(&k)));
     } else if (s == LS_OK) {
         ls_print("\n");
         cli_forecast_print_world(o, &m);

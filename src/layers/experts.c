@@ -47,7 +47,7 @@ typedef struct mixture {
     int64_t saved;       /* where in gate and up its rows are */
 } mixture;
 
-/* Of a sample's choices, T rows, how many may be the layer's. */
+/* The most choices of a sample, T rows, that the layer's experts may compute. */
 static int64_t most_of(const options *o, int64_t T) {
     int64_t own = o->end - o->own, most = T * (own < o->k ? own : o->k);
     return o->capacity && own * o->capacity < most ? own * o->capacity : most;

@@ -16,7 +16,7 @@ typedef struct options {
     int64_t all;
 } options;
 
-/* Of a sample's rows, in all its chunks, how many have a label? */
+/* The number of rows of a sample, in all its chunks, that have a label. */
 static int64_t count_labels(const ls_layer *l, const ls_layer_call *c, int64_t sample) {
     int64_t n = 0, all = LS_LAYER_OWN_OF(options, l).all;
     for (int64_t t = 0; !all && t < l->T; t++) n += ls_label_of(l, c, sample * l->T + t) >= 0;

@@ -157,7 +157,7 @@ void ls_layers_router_balance(ls_model *m, ls_router_values r, const ls_moe_opti
 
 static bool is_balance(const ls_layer *l) { return l->ops == &ops; }
 
-/* Adds the notes of the routers, of so many experts at most; returns the first one's number. */
+/* Adds the notes of the routers, of at most that number of experts; returns the first one's number. */
 static int add_notes(ls_model *m, int64_t experts, bool drops) {
     char name[LS_MEASURE_NAME];
     int first = m->nnotes;
