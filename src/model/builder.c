@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "model/frozen.h"
 #include "tensor/dtype.h"
@@ -25,6 +26,8 @@ struct ls_draft {
     int nvalues;
     float **constants; /* [nconstants] */
     int nconstants;
+    uint64_t *names; /* [nnames] hashes of the first layers' names */
+    int nnames;
     char scope[LS_NAME]; /* the open scopes: "block.1", or "" */
     size_t begins[MAX_DEPTH];
     int depth;
@@ -48,6 +51,7 @@ void ls_draft_free(ls_draft *d) {
     for (int i = 0; i < d->nvalues; i++) free(d->values[i]);
     for (int i = 0; i < d->nconstants; i++) free(d->constants[i]);
     for (int i = 0; i < d->nfrozen; i++) free(d->frozen[i].text);
+    free(d->names);
     free(d->frozen);
     free(d->values);
     free(d->constants);
@@ -198,9 +202,17 @@ void(ls_freeze)(ls_model *m, const char *pattern) {
     memcpy(p->file, d->file, sizeof p->file);
 }
 
-static bool has_layer(const ls_model *m, const char *name) {
+/* Compares hashes first: a model may have thousands of layers. */
+static bool has_layer(ls_model *m, const char *name) {
+    ls_draft *d = draft_of(m);
+    uint64_t hash = ls_hash_bytes(name, strlen(name)).lo;
+    for (; d->nnames < m->nlayers; d->nnames++) {
+        const char *next = m->layers[d->nnames].name;
+        d->names = ls_grow(d->names, (size_t)d->nnames, sizeof *d->names);
+        d->names[d->nnames] = ls_hash_bytes(next, strlen(next)).lo;
+    }
     for (int i = 0; i < m->nlayers; i++)
-        if (strcmp(m->layers[i].name, name) == 0) return true;
+        if (d->names[i] == hash && strcmp(m->layers[i].name, name) == 0) return true;
     return false;
 }
 
