@@ -218,14 +218,14 @@ static bool has_layer(ls_model *m, const char *name) {
 
 static const char CHUNK[] = ".chunk.";
 
-static bool is_later_chunk(const ls_model *m) { return m->nchunks > 1 && m->slice > 0; }
+static bool is_later_chunk(const ls_model *m) { return m->nchunks > 1 && m->chunk > 0; }
 
 /* False: it is too long, or another layer has the given one. */
 static bool choose_name(ls_model *m, const char *kind, const char *given, char name[LS_NAME]) {
     const char *scope = draft_of(m)->scope, *dot = *scope ? "." : "";
     char text[2 * LS_NAME + 40];
     char chunk[24] = "";
-    if (is_later_chunk(m)) snprintf(chunk, sizeof chunk, "%s%d", CHUNK, m->slice);
+    if (is_later_chunk(m)) snprintf(chunk, sizeof chunk, "%s%d", CHUNK, m->chunk);
     int n = snprintf(text, sizeof text, "%s%s%s%s", scope, dot, given ? given : kind, chunk);
     for (int i = 2; !given && n < LS_NAME && has_layer(m, text); i++)
         n = snprintf(text, sizeof text, "%s%s%s_%d%s", scope, dot, kind, i, chunk);
@@ -300,7 +300,7 @@ void ls_build_slice(ls_model *m, int slice, int n) {
 }
 
 void ls_build_chunk(ls_model *m, int chunk, int n) {
-    ls_build_slice(m, chunk, n);
+    m->chunk = chunk;
     m->nchunks = n;
 }
 
@@ -368,15 +368,15 @@ ls_value *ls_build_view(ls_model *m, const ls_value *x, ls_dims dims) {
     return new_value(m, &like);
 }
 
-/* The parameter of chunk 0's layer, which is as large. */
-static void share_param(ls_model *m, ls_layer *l, const char *name, const ls_param *p) {
+/* Does an earlier chunk's layer have the parameter, which then is as large? */
+static bool share_param(ls_model *m, ls_layer *l, const char *name, const ls_param *p) {
     for (int i = 0; i < m->nparams; i++) {
         if (strcmp(m->params[i].name, name) != 0) continue;
         assert(memcmp(m->params[i].dims, p->dims, sizeof p->dims) == 0);
         ls_build_shared(m, l, i);
-        return;
+        return true;
     }
-    ls_build_fail(m, "the first chunk has no parameter '%s'", name);
+    return false;
 }
 
 void ls_build_param(ls_model *m, ls_layer *l, const char *suffix, const ls_param *p) {
@@ -384,9 +384,8 @@ void ls_build_param(ls_model *m, ls_layer *l, const char *suffix, const ls_param
     const char *mark = is_later_chunk(m) ? strstr(l->name, CHUNK) : NULL;
     int most = mark ? (int)(mark - l->name) : LS_NAME;
     int n = snprintf(name, sizeof name, "%.*s.%s", most, l->name, suffix);
-    if (mark)
-        share_param(m, l, name, p);
-    else if (n >= LS_NAME)
+    if (mark && share_param(m, l, name, p)) return;
+    if (n >= LS_NAME)
         ls_build_fail(m, "the parameter's name '%s' is longer than %d bytes", name, LS_NAME - 1);
     else
         ls_model_add_param(m, l, name, p);

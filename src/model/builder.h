@@ -30,11 +30,12 @@ ls_layer *ls_build_layer(ls_model *, const char *kind, const char *given, ls_val
                          int nx);
 /* The layers that are added next belong to this slice of n. Workers of a tensor-parallel group divide
  * the slices. What a slice computes, layers of other slices read through forks and sums of slices
- * alone (layers/fork.c): all layers that read a value belong to one slice. */
+ * alone (layers/fork.c): all layers that read a value belong to one slice. The chunk stays. */
 void ls_build_slice(ls_model *, int slice, int n);
 /* The layers that are added next compute chunk `chunk` of n of each sample. Those of chunk 0 are added
- * first and have the parameters; those of others have the same names, with ".chunk.K", and use the
- * same parameters. */
+ * first; those of others have the same names, with ".chunk.K", and use the same parameters. One of a
+ * layer that no earlier chunk has is the chunk's own, and named without ".chunk.K". The slice
+ * stays. */
 void ls_build_chunk(ls_model *, int chunk, int n);
 /* The open scopes: "block.1", or "". */
 const char *ls_build_scope(ls_model *);

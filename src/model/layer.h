@@ -41,9 +41,9 @@ typedef struct ls_param {
     size_t count; /* product of dims */
     bool decay;   /* weight decay applies */
     bool whole;   /* one worker updates all of it: no other parameter is in its blocks (LS_BLOCK) */
-    int slice;      /* that of the layer that has added it */
+    int slice, chunk;    /* those of the layer that has added it */
     ls_tensor_part part; /* the part of a tensor that it is */
-    bool undivided; /* one bucket of a plan has all of it; the same of its blocks */
+    bool undivided;      /* one bucket of a plan has all of it; the same of its blocks */
     /* Above 0: the parameter is a running value of what batches have, and no gradient trains it.
      * Its "gradient" is the batch's value times the call's samples; an update makes it (1 -
      * momentum) p + momentum * the mean over the samples of the step's batch. */
@@ -125,8 +125,9 @@ typedef struct ls_layer_call {
     int64_t notes_stride;
     const double *weights; /* [n] of the samples (model/weight.h); NULL: 1 each */
 
-    float *logits; /* of a layer that has logits: it writes these instead of y [n * T, V]; NULL: y */
-    ls_past past;  /* positions before the call's, in a forward without losses */
+    float
+        *logits;  /* of a layer that has logits: it writes these instead of y [n * T, V]; NULL: y */
+    ls_past past; /* positions before the call's, in a forward without losses */
 
     /* For a layer's own functions: its parameters in f32, without tables, that are not in `params`
      * as f32; NULL: it is there, or only products read it. */
@@ -158,7 +159,8 @@ typedef struct ls_layer_ops {
 struct ls_layer {
     const ls_layer_ops *ops;
     char name[LS_NAME]; /* e.g. "h.3.attn" */
-    int slice; /* of ls_model.nslices: workers that divide a model's layers divide the slices */
+    int slice;          /* of ls_model.nslices: workers of a tensor group divide the slices */
+    int chunk;          /* of ls_model.nchunks: workers of a context group divide the chunks */
     int ninputs;
     int inputs[LS_LAYER_MAX_INPUTS];          /* the layers whose outputs it reads */
     size_t input_floats[LS_LAYER_MAX_INPUTS]; /* per sample */
@@ -209,9 +211,9 @@ struct ls_layer {
     double forward_flops;  /* per sample; backward: twice as many, for a loss three times */
     ls_works forward_work, backward_work; /* the same in detail, for prices */
     ls_conversions forward_conversions, backward_conversions;
-    bool loss;                        /* it has losses instead of y; backward computes them,
+    bool loss;       /* it has losses instead of y; backward computes them,
                                              too, so training needs no forward */
-    bool has_logits;                  /* of classes [first_logit, first_logit + V), where the call
+    bool has_logits; /* of classes [first_logit, first_logit + V), where the call
                                              wants them: a slice of a vocabulary */
     int64_t first_logit;
     bool auxiliary;                   /* a loss that is trained, and in no loss that is reported */

@@ -14,6 +14,7 @@ ls_layer *ls_model_add_layer(ls_model *m, const char *name) {
     *l = (ls_layer){0};
     snprintf(l->name, sizeof l->name, "%s", name);
     l->slice = m->slice;
+    l->chunk = m->chunk;
     return l;
 }
 
@@ -23,6 +24,7 @@ void ls_model_add_param(ls_model *m, ls_layer *l, const char *name, const ls_par
     *p = *given;
     snprintf(p->name, sizeof p->name, "%s", name);
     p->slice = l->slice;
+    p->chunk = l->chunk;
     p->offset = m->nfloats;
     p->count = 1;
     for (int d = 0; d < p->ndims; d++) p->count *= (size_t)p->dims[d];
@@ -46,14 +48,16 @@ ls_param ls_param_whole(const ls_param *p) {
 /* Trained parameters lie in the flat buffers, and frozen ones in a buffer of their own, in the
  * order of the table. */
 void ls_model_place(ls_model *m) {
-    int slice = 0;
+    int slice = 0, chunk = 0;
     m->nfloats = m->frozen_floats = m->frozen_count = 0;
     for (int i = 0; i < m->nparams; i++) {
         ls_param *p = &m->params[i];
         size_t *end = p->frozen ? &m->frozen_floats : &m->nfloats;
         size_t unit = (p->whole || p->undivided) && !p->frozen ? LS_BLOCK : 16;
-        bool begins = !p->frozen && p->slice != slice; /* slices share no block */
+        bool same = p->slice == slice && p->chunk == chunk; /* others share no block */
+        bool begins = !p->frozen && !same;
         if (!p->frozen) slice = p->slice;
+        if (!p->frozen) chunk = p->chunk;
         p->offset = round_up(*end, begins ? LS_BLOCK : unit);
         *end = p->offset + round_up(p->count, unit);
         if (p->frozen) m->frozen_count += p->count;

@@ -34,8 +34,9 @@ struct ls_model {
     int nlayers;
     int nslices; /* above 1: products are cut into so many slices (ls_build_slice()) */
     int slice;   /* of the layers that are added next */
-    int nchunks; /* above 1: samples are cut into so many chunks (ls_build_chunk()): a slice is the
-                    layers of a chunk, and all chunks' layers share their parameters */
+    int nchunks; /* above 1: samples are cut into so many chunks (ls_build_chunk()), whose layers
+                    may share parameters */
+    int chunk;   /* of the layers that are added next */
     int nlate; /* layers behind these that only measures depend on: they run in evaluation alone */
     size_t
         sample_nbytes; /* what layers read of a sample: GPT: its tokens [T + 1]; a multiple of 4 */

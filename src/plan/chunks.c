@@ -17,12 +17,12 @@ int ls_plan_context(const ls_plan *p) { return p->c.context > 1 ? p->c.context :
 int ls_plan_nchunks(const ls_plan *p) { return p->c.model->nchunks > 1 ? p->c.model->nchunks : 1; }
 
 int ls_plan_layer_chunk(const ls_plan *p, int layer) {
-    return ls_plan_nchunks(p) > 1 ? p->c.model->layers[layer].slice : 0;
+    return ls_plan_nchunks(p) > 1 ? p->c.model->layers[layer].chunk : 0;
 }
 
 void ls_plan_chunks_of(const ls_plan *p, int worker, int *first_p, int *end_p) {
-    int context = ls_plan_context(p);
-    ls_tree_chunks(ls_plan_nchunks(p), context, worker % context, first_p, end_p);
+    int context = ls_plan_context(p), beside = worker % ls_plan_beside(p);
+    ls_tree_chunks(ls_plan_nchunks(p), context, beside / ls_plan_tensor(p), first_p, end_p);
 }
 
 ls_tree_parts ls_plan_parts(const ls_plan *p) {

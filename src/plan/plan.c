@@ -241,7 +241,7 @@ static ls_status check_schedule(const ls_plan_config *c, ls_error *e) {
 }
 
 static ls_status check_tensor(const ls_plan_config *c, ls_error *e) {
-    int slices = c->model->nslices > 1 && c->model->nchunks <= 1 ? c->model->nslices : 1;
+    int slices = c->model->nslices > 1 ? c->model->nslices : 1;
     if (c->tensor <= slices) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "parallel.mesh tensor %d: the model has %d slice%s, "
@@ -268,6 +268,7 @@ static ls_status check_chunks(const ls_plan_config *c, ls_error *e) {
                        "chunks need a power of two; use %d",
                        n, c->V, 1 << (31 - __builtin_clz((unsigned)c->V)));
     if (c->pipe > 1) what = "parallel.mesh pipe; use 1";
+    if (c->tensor > 1) what = "parallel.mesh tensor; use 1";
     if (c->recompute) what = "parallel.recompute; use 0";
     if (c->shards) what = "parallel.shard_group: all workers are a group; use 0";
     if (c->early) what = "parallel.accumulate early; use late";

@@ -394,8 +394,8 @@ int ls_plan_member(const ls_plan *, int owner, int number);
 /* Workers that divide slices or chunks: neighbours in the numbering. */
 int ls_plan_beside(const ls_plan *);
 int ls_plan_tensor(const ls_plan *);
-/* The slices, or chunks, of the part-th of the workers that divide them, [*first_p, *end_p). */
-void ls_plan_slices(const ls_plan *, int part, int *first_p, int *end_p);
+/* The slices of a rank, [*first_p, *end_p). */
+void ls_plan_slices(const ls_plan *, int rank, int *first_p, int *end_p);
 int ls_plan_pipe(const ls_plan *);
 /* Stages of a worker: its chunks. */
 int ls_plan_stages_each(const ls_plan *);

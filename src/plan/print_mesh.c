@@ -53,13 +53,28 @@ static void print_experts(const ls_plan *p, int first, int end, ls_buf *out) {
     ls_buf_printf(out, "%-8s ", text);
 }
 
+static bool has_both(const ls_plan *p) { return ls_plan_tensor(p) > 1 && ls_plan_context(p) > 1; }
+
+/* A worker's slices and chunks, each in a column, if other workers have others; one column is always
+ * there. */
+static void print_parts(const ls_plan *p, int worker, ls_buf *out) {
+    int first = 0, end = 0;
+    char slices[24] = "", chunks[24] = "";
+    ls_plan_slices(p, ls_plan_rank(p, worker), &first, &end);
+    if (ls_plan_tensor(p) > 1) print_numbers(first, end, slices, sizeof slices);
+    ls_plan_chunks_of(p, worker, &first, &end);
+    if (ls_plan_context(p) > 1) print_numbers(first, end, chunks, sizeof chunks);
+    if (ls_plan_tensor(p) > 1 || !*chunks) ls_buf_printf(out, "%-8s ", slices);
+    if (*chunks) ls_buf_printf(out, "%-8s ", chunks);
+}
+
 /* "2", "2 to 5", or "2, 4 to 6" where workers between them have other slices. */
 static void print_stage(const ls_plan *p, int rank, int stage, ls_buf *out) {
     const ls_layer *layers = p->c.model->layers;
     int first = 0, end = 0, data = ls_plan_data(p), beside = ls_plan_beside(p);
     int worker = ls_plan_worker(p, rank, 0), last = ls_plan_worker(p, rank, data - 1);
-    char workers[48], names[2 * LS_NAME + 8], slices[24] = "";
-    int from = 0, to = p->c.model->nslices;
+    char workers[48], names[2 * LS_NAME + 8];
+    int from = 0, to = 0;
     ls_plan_stage_layers(p, stage, &first, &end);
     snprintf(workers, sizeof workers,
              data == 1    ? "%d"
@@ -68,11 +83,9 @@ static void print_stage(const ls_plan *p, int rank, int stage, ls_buf *out) {
              worker, beside > 1 ? worker + beside : last, last);
     snprintf(names, sizeof names, first + 1 == end ? "%s" : "%s to %s", layers[first].name,
              layers[end - 1].name);
-    if (beside > 1) {
-        ls_plan_slices(p, rank % beside, &from, &to);
-        print_numbers(from, to, slices, sizeof slices);
-    }
-    ls_buf_printf(out, "  %-12s %5d  %-8s ", workers, stage, slices);
+    ls_buf_printf(out, "  %-12s %5d  ", workers, stage);
+    print_parts(p, worker, out);
+    ls_plan_slices(p, rank, &from, &to);
     print_experts(p, from, to, out);
     ls_buf_printf(out, "%-36s %14zu\n", names, ls_plan_stage_params(p, stage, worker));
 }
@@ -93,11 +106,12 @@ void ls_plan_print_mesh(const ls_plan *p, ls_buf *out) {
     const ls_pipe_schedule s = {.kind = p->c.schedule, .workers = ls_plan_pipe(p)};
     if (ls_plan_ranks(p) == 1) return;
     print_degrees(p, out);
-    ls_buf_printf(out, "  %-12s %5s  %-8s %s%-36s %14s\n", "workers", "stage",
+    ls_buf_printf(out, "  %-12s %5s  %-8s %s%s%-36s %14s\n", "workers", "stage",
                   ls_plan_tensor(p) > 1    ? "slices"
                   : ls_plan_context(p) > 1 ? "chunks"
                                            : "",
-                  has_experts(p) ? "experts  " : "", "layers", "parameters");
+                  has_both(p) ? "chunks   " : "", has_experts(p) ? "experts  " : "", "layers",
+                  "parameters");
     for (int rank = 0; rank < ls_plan_ranks(p); rank++)
         for (int chunk = 0; chunk < ls_plan_stages_each(p); chunk++)
             print_stage(p, rank, ls_pipe_stage(&s, rank / ls_plan_beside(p), chunk), out);

@@ -48,24 +48,31 @@ int ls_plan_stages_each(const ls_plan *p) { return p->c.chunks > 1 ? p->c.chunks
 
 static int nstages(const ls_plan *p) { return ls_plan_pipe(p) * ls_plan_stages_each(p); }
 
-/* Consecutive slices, or chunks, belong to one worker. */
+/* The part of consecutive slices, or chunks, of which n workers have a part each. */
+static int part_of_all(int i, int n, int all) { return n > 1 ? (int)((int64_t)i * n / all) : 0; }
+
 static int tensor_of(const ls_plan *p, int layer) {
-    int beside = ls_plan_beside(p);
-    if (beside == 1) return 0;
-    return (int)((int64_t)p->c.model->layers[layer].slice * beside / p->c.model->nslices);
+    const ls_model *m = p->c.model;
+    return part_of_all(m->layers[layer].slice, ls_plan_tensor(p), m->nslices);
 }
 
-void ls_plan_slices(const ls_plan *p, int part, int *first_p, int *end_p) {
-    int beside = ls_plan_beside(p), n = p->c.model->nslices;
-    *first_p = (part * n + beside - 1) / beside;
-    *end_p = ((part + 1) * n + beside - 1) / beside;
+/* The number of a layer's worker among those beside each other. */
+static int beside_of(const ls_plan *p, int layer) {
+    const ls_model *m = p->c.model;
+    int context = part_of_all(m->layers[layer].chunk, ls_plan_context(p), m->nchunks);
+    return tensor_of(p, layer) + ls_plan_tensor(p) * context;
+}
+
+void ls_plan_slices(const ls_plan *p, int rank, int *first_p, int *end_p) {
+    int tensor = ls_plan_tensor(p), n = p->c.model->nslices > 1 ? p->c.model->nslices : 1;
+    ls_tree_chunks(n, tensor, rank % tensor, first_p, end_p);
 }
 
 int ls_plan_rank_of(const ls_plan *p, int layer) {
     int rank = 0, chunk = 0;
     const ls_pipe_schedule s = {.kind = p->c.schedule, .workers = ls_plan_pipe(p)};
     if (p->stage_of) ls_pipe_place(&s, p->stage_of[layer], &rank, &chunk);
-    return rank * ls_plan_beside(p) + tensor_of(p, layer);
+    return rank * ls_plan_beside(p) + beside_of(p, layer);
 }
 
 int ls_plan_runner(const ls_plan *p, int worker, int layer) {

@@ -32,16 +32,20 @@ static void name_stage(const ls_plan *p, int stage, char *text, size_t size) {
              layers[end - 1].name);
 }
 
-/* "slices 0 to 1 of 3", and "experts 0 to 3" where there are any. */
-static void name_slices(const ls_plan *p, int rank, char *text, size_t size) {
-    int first = 0, end = 0, n = p->c.model->nslices;
-    int64_t from = 0, to = 0;
-    const char *what = ls_plan_tensor(p) > 1 ? "slice" : "chunk";
-    ls_plan_slices(p, rank % ls_plan_beside(p), &first, &end);
+/* "slices 0 to 1 of 3". */
+static void name_parts(const char *what, int first, int end, int n, char *text, size_t size) {
     if (end - first == 1)
         snprintf(text, size, "%s %d of %d", what, first, n);
     else
         snprintf(text, size, "%ss %d to %d of %d", what, first, end - 1, n);
+}
+
+/* The same, and "experts 0 to 3" where there are any. */
+static void name_slices(const ls_plan *p, int rank, char *text, size_t size) {
+    int first = 0, end = 0;
+    int64_t from = 0, to = 0;
+    ls_plan_slices(p, rank, &first, &end);
+    name_parts("slice", first, end, p->c.model->nslices, text, size);
     if (!ls_tensor_part_experts(p->c.model, first, end, &from, &to)) return;
     size_t used = strlen(text);
     snprintf(text + used, size - used, to - from == 1 ? "; expert %d" : "; experts %d to %d",
@@ -69,8 +73,14 @@ static void put_worker(picture *d, int rank, int place, double x, double y) {
         name_stage(p, stage, text, sizeof text);
         put(d, x + 8, y += LINE, text, LS_CANVAS_INK);
     }
-    if (ls_plan_beside(p) > 1) {
+    if (ls_plan_tensor(p) > 1) {
         name_slices(p, rank, text, sizeof text);
+        put(d, x + 8, y += LINE, text, LS_CANVAS_INK);
+    }
+    if (ls_plan_context(p) > 1) {
+        int first = 0, end = 0;
+        ls_plan_chunks_of(p, worker, &first, &end);
+        name_parts("chunk", first, end, ls_plan_nchunks(p), text, sizeof text);
         put(d, x + 8, y += LINE, text, LS_CANVAS_INK);
     }
     snprintf(text, sizeof text, "%.3g M parameters", (double)params / 1e6);
@@ -112,7 +122,8 @@ ls_status ls_mesh_svg(const ls_plan *p, const char *path, ls_error *e) {
     picture d = {.p = p};
     int data = ls_plan_data(p), pipe = ls_plan_pipe(p), ranks = ls_plan_ranks(p);
     d.rows = data < ROWS ? data : ROWS;
-    d.height = LINE * (4 + ls_plan_stages_each(p) + (ls_plan_beside(p) > 1));
+    d.height =
+        LINE * (4 + ls_plan_stages_each(p) + (ls_plan_tensor(p) > 1) + (ls_plan_context(p) > 1));
     int width = 2 * MARGIN + ranks * (BOX + GAP) + (pipe - 1) * (BETWEEN - GAP);
     ls_canvas_open(&d.c, width < 480 ? 480 : width,
                    TOP + d.rows * (d.height + GAP) + 2 * LINE + MARGIN, true);

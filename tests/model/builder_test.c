@@ -53,6 +53,37 @@ static void test_fields(void **state) {
     ls_model_free(&m);
 }
 
+/* A layer's slice and its chunk are set by themselves. Layers of later chunks have the parameters of
+ * earlier ones, and may have their own, which share no block with others. */
+static void test_slices_and_chunks(void **state) {
+    (void)state;
+    static const char *const given[] = {"even", "odd", "even", "own"};
+    static const char *const names[] = {"even", "odd", "even.chunk.1", "own.chunk.1"};
+    ls_model m = {0};
+    ls_error e = {0};
+    ls_value *y = label(&m), *x = ls_flatten(&m, image(&m)), *of[4];
+    for (int i = 0; i < 4; i++) {
+        ls_build_chunk(&m, i / 2, 2);
+        ls_build_slice(&m, i % 2, 2);
+        of[i] = ls_linear(&m, x, .name = given[i], .out = 3, .no_bias = true);
+    }
+    ls_cross_entropy(&m, ls_concat(&m, 0, of[0], of[1], of[2], of[3]), y, LS_DEFAULTS);
+    assert_ls_ok(ls_build_finish(&m, &e), e);
+    for (int i = 0; i < 4; i++) {
+        const ls_layer *l = &m.layers[m.nlayers - 6 + i];
+        assert_string_equal(l->name, names[i]);
+        assert_int_equal(l->slice, i % 2);
+        assert_int_equal(l->chunk, i / 2);
+        assert_int_equal(l->params[0], i == 2 ? 0 : i < 2 ? i : 2);
+    }
+    assert_int_equal(m.nparams, 3);
+    for (int i = 0; i < 3; i++) assert_int_equal(m.params[i].offset, i * LS_BLOCK);
+    assert_int_equal(m.params[2].slice, 1);
+    assert_int_equal(m.params[2].chunk, 1);
+    assert_string_equal(m.params[2].name, "own.weight");
+    ls_model_free(&m);
+}
+
 /* Samples follow each other in memory: the numbers of the second one are aligned, too. */
 static void test_alignment(void **state) {
     (void)state;
@@ -142,6 +173,7 @@ static void test_errors(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names), cmocka_unit_test(test_alignment),
-        cmocka_unit_test(test_fields), cmocka_unit_test(test_errors)};
+        cmocka_unit_test(test_fields), cmocka_unit_test(test_slices_and_chunks),
+        cmocka_unit_test(test_errors)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
