@@ -3,8 +3,8 @@
 
     check_models.py LOCKSTEP MODEL_LOGITS [GGUF]
 
-MODEL_LOGITS is the program of tests/infer/logits.c. Small random models of each family: loss, gradients
-of all weights, and logits, in f32. GGUF: a published model, SmolLM2-135M-Instruct, that has a tokenizer:
+MODEL_LOGITS is the program of tests/infer/logits.c. Small random models of each family: loss and gradients
+of all weights beside those of 64 bits, for each way in which two workers divide a step, and logits. GGUF: a published model, SmolLM2-135M-Instruct, that has a tokenizer:
 it is imported, exported in both forms, and read by others: transformers has the same tokens, template
 and logits, at 1 to 4,096 tokens; llama.cpp (the package xllamacpp, if there is one) the same greedy
 text, also with an adapter. Needs the Python packages torch, transformers, accelerate, safetensors and numpy.
@@ -98,7 +98,7 @@ def tokenizer():
 def make_model(name):
     torch.manual_seed(len(name))
     config = MODELS[name]
-    model = transformers.AutoModelForCausalLM.from_config(config).train()
+    model = transformers.AutoModelForCausalLM.from_config(config, experts_implementation="eager").train()
     with torch.no_grad():
         for p in model.parameters():
             p.copy_(torch.randn_like(p) * 0.2 + (p.dim() == 1))
@@ -129,48 +129,66 @@ def tensors_of(model):
                 yield f"{place}.{e}.{parts[1]}.weight", value[e][half:], grad[e][half:]
 
 
+def cuts_of(config, batch):
+    """How two workers divide the step: the batch, or the model, by each way that it can be cut."""
+    if batch > 1:
+        yield "batch", ["train.virtual_workers=2"]
+    yield "layers", ["train.virtual_workers=1", f"train.micro_batch={max(batch // 2, 1)}", "parallel.mesh.pipe=2"]
+    yield "slices", ["train.virtual_workers=1", "parallel.tensor_virtual=2", "parallel.mesh.tensor=2"]
+    if config.model_type != "gpt2" and not getattr(config, "num_experts_per_tok", 0):
+        yield "sequences", ["train.virtual_workers=1", "parallel.context_virtual=2", "parallel.mesh.context=2"]
+
+
 def check_gradients(name, folder, model):
-    """A step of gradient descent says the gradient: it is the difference of the weights."""
+    """A step of gradient descent says the gradient: it is the difference of the weights. The reference's
+    are of 64 bits."""
     rng = np.random.default_rng(len(name))
     balanced = getattr(model.config, "output_router_logits", False)
     batch = 1 if balanced else BATCH  # transformers takes the loss for an even load over a batch, not a sample
     ids = rng.integers(0, 320, batch * T + 1, np.uint16)
     (TOP / "train.bin").write_bytes(ids.tobytes())
-    first, second = TOP / f"{name}-run", TOP / f"{name}-after"
-    sets = [f"model.from={folder}", f"data.path={TOP}/train.bin", "data.format=tokens", f"model.context={T}",
-            f"train.batch={batch}", f"train.virtual_workers={min(batch, 2)}", "train.steps=1", "optim.optimizer=sgd", f"optim.lr={RATE}",
-            "optim.momentum=0", "optim.weight_decay=0", "optim.clip=0", "optim.warmup=0", "optim.schedule=constant",
-            f"data.val_path={TOP}/train.bin"]
     if getattr(model.config, "num_experts_per_tok", 0) and not balanced:
         config = json.loads((folder / "config.json").read_text())
         (folder / "config.json").write_text(json.dumps(config | {"router_aux_loss_coef": 0}))
-    (TOP / "run.yaml").write_text("")
-    run(LOCKSTEP, "train", TOP / "run.yaml", "-n", min(batch, 2), "-o", first, *[x for s in sets for x in ("--set", s)])
-    run(LOCKSTEP, "export", first, "--to", "safetensors", "-o", second)
     samples = torch.from_numpy(np.stack([ids[i * T:(i + 1) * T + 1] for i in range(batch)]).astype(np.int64))
+    model.double()
     out = model(samples[:, :-1]).logits
     loss = torch.nn.functional.cross_entropy(out.flatten(0, 1), samples[:, 1:].flatten())
-    if balanced:
-        (loss + model.config.router_aux_loss_coef * model(samples[:, :-1]).aux_loss).backward()
-    else:
-        loss.backward()
+    balance = model.config.router_aux_loss_coef * model(samples[:, :-1]).aux_loss if balanced else 0
+    (loss + balance).backward()
+    tensors = list(tensors_of(model))
+    for cut, keys in cuts_of(model.config, batch):
+        check_step(name, folder, cut, keys, batch, loss.item(), tensors)
+    model.float()
+
+
+def check_step(name, folder, cut, keys, batch, loss, tensors):
+    first, second = TOP / f"{name}-{cut}-run", TOP / f"{name}-{cut}-after"
+    sets = [f"model.from={folder}", f"data.path={TOP}/train.bin", "data.format=tokens", f"model.context={T}",
+            f"train.batch={batch}", "train.steps=1", "optim.optimizer=sgd", f"optim.lr={RATE}",
+            "optim.momentum=0", "optim.weight_decay=0", "optim.clip=0", "optim.warmup=0", "optim.schedule=constant",
+            f"data.val_path={TOP}/train.bin", *keys]
+    (TOP / "run.yaml").write_text("")
+    run(LOCKSTEP, "train", TOP / "run.yaml", "-n", 2, "-o", first, *[x for s in sets for x in ("--set", s)])
+    run(LOCKSTEP, "export", first, "--to", "safetensors", "-o", second)
     line = json.loads(open(first / "metrics.jsonl", encoding="utf-8").readline())
-    worst_loss = close(np.array(line["loss"]), np.array(loss.item()), 1e-5, (name, "loss"))
+    worst_loss = close(np.array(line["loss"]), np.array(loss), 1e-5, (name, cut, "loss"))
     after = {k.removeprefix("transformer."): v for k, v in load_file(second / "model.safetensors").items()}
     worst = 0.0
     seen = set()
-    for key, value, grad in tensors_of(model):
+    for key, value, grad in tensors:
         if key not in after:
             assert key == "lm_head.weight", key
             continue
-        got = (value.astype(np.float64)[:after[key].shape[0]] - after[key]) / RATE
+        got = (value[:after[key].shape[0]] - after[key]) / RATE
         want = grad[:after[key].shape[0]]
         error = np.abs(got - want).max() / np.abs(want).max()
-        assert error <= 1e-4, (name, key, error)
+        assert error <= 1e-4, (name, cut, key, error)
         worst = max(worst, float(error))
         seen.add(key)
     assert seen == set(after), set(after) - seen
-    done(f"{name}: loss within {worst_loss:.1e}, gradients of {len(seen)} tensors within {worst:.1e} of each one's largest")
+    done(f"{name}, two workers divide the {cut}: loss within {worst_loss:.1e}, gradients of {len(seen)} tensors within "
+         f"{worst:.1e} of each one's largest")
 
 
 def check_logits(name, folder, model):
