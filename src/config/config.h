@@ -313,6 +313,7 @@ typedef struct ls_config {
         int64_t mesh_data, mesh_pipe, mesh_tensor; /* workers; data 0: as many as there are */
         int64_t mesh_expert;          /* 1: what others would mean is refused */
         int64_t tensor_virtual;       /* slices of products; mesh_tensor workers divide them */
+        int64_t sequence;             /* 1: on: slices divide the rows between products, too */
         int64_t mesh_context;
         int64_t context_virtual; /* chunks of sequences; mesh_context workers divide them */
         int64_t schedule;             /* an ls_pipeline_kind */

@@ -426,6 +426,9 @@ const ls_config_key ls_config_keys[] = {
     INT("parallel.tensor_virtual", parallel.tensor_virtual, 1, 64, 1, FIXED,
         "gpt2, llama: slices into which the products of a layer are cut; they fix the order of "
         "summation and limit parallel.mesh.tensor"),
+    ONE_OF("parallel.sequence", parallel.sequence, switches, FIXED,
+           "on: slices (parallel.tensor_virtual) divide norms and residual sums, too: each has as "
+           "many rows of a sample; the order of summation is another one"),
     INT("parallel.mesh.context", parallel.mesh_context, 1, 8, 1, FREE,
         "workers among which the chunks of each sequence (parallel.context_virtual) are divided"),
     INT("parallel.context_virtual", parallel.context_virtual, 1, 8, 1, FIXED,

@@ -43,6 +43,18 @@ static void forward_run(void *arg, int thread, int nthreads) {
     }
 }
 
+/* To dx [n], from number `at` on. */
+static void add_to(const ls_kernels *k, ls_matrix dy, ls_numbers dx, int64_t at, int64_t n) {
+    float one[BLOCK], other[BLOCK];
+    for (int64_t some; n > 0; n -= some, at += some) {
+        some = part_of(n);
+        float *sum = ls_part_result(dx, at, one);
+        k->add(some, ls_part_read(k, (ls_matrix){dx.p, 0, 1, dx.bf16}, 0, at, some, one),
+               ls_part_read(k, dy, 0, at, some, other), sum);
+        ls_part_store(k, dx, at, some, sum);
+    }
+}
+
 static void backward_run(void *arg, int thread, int nthreads) {
     const job *j = arg;
     const ls_kernels *k = j->c->compute->k;
@@ -51,6 +63,10 @@ static void backward_run(void *arg, int thread, int nthreads) {
     for (int i = 0; i < j->l->ninputs; i++) {
         ls_numbers dx = ls_rows_dx(j->l, j->c, i);
         if (!dx.p) continue;
+        if (j->c->begun >> i & 1) {
+            add_to(k, dy, dx, at, n);
+            continue;
+        }
         void *to = ls_numbers_at(dx, at).p;
         if (dy.bf16 && !dx.bf16)
             k->widen(LS_BF16, (size_t)n, ls_matrix_from(dy, 0, at).p, to);
@@ -89,6 +105,7 @@ void ls_add_declare(ls_layer *l, int64_t T, int64_t C, int ninputs) {
     for (int k = 0; k < ninputs; k++) l->unread[k] = true;
     l->y_floats = (size_t)(T * C);
     l->as_stored = LS_OPERAND_ALL;
+    l->adds_itself = true;
     l->forward_flops = (double)((ninputs - 1) * T * C);
     for (int k = 1; k < ninputs; k++) ls_works_pass(&l->forward_work, LS_WORK_ADD, T * C);
     for (int k = 0; k < ninputs; k++) ls_works_pass(&l->backward_work, LS_WORK_ADD, T * C);
@@ -106,6 +123,7 @@ static ls_value *add_two(ls_model *m, ls_value *a, ls_value *b, const ls_layer_o
     ls_add_declare(l, T, ls_value_count(a) / T, 2);
     l->ops = of;
     if (of != &ops) l->as_stored = 0;
+    l->adds_itself = of == &ops;
     l->unread[0] = l->unread[1] = of == &ops;
     return ls_build_value(m, a->dims);
 }

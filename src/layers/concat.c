@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "layers/copy.h"
+#include "model/rows.h"
 
 _Static_assert((int)LS_MAX_VALUES <= (int)LS_LAYER_MAX_INPUTS, "each value is an input");
 
@@ -11,7 +12,7 @@ typedef struct options {
 } options;
 
 /* The rows of input k, at `x`, and those of y that they become, at `y`. */
-static ls_copy rows_of(const options *o, int64_t n, int k, const float *from, float *to) {
+static ls_copy rows_of(const options *o, int64_t n, int k, const void *from, void *to) {
     return (ls_copy){.rows = n * o->outer,
                      .width = o->widths[k],
                      .from = from,
@@ -22,21 +23,24 @@ static ls_copy rows_of(const options *o, int64_t n, int k, const float *from, fl
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     const options *o = &LS_LAYER_OWN_OF(options, l);
-    float *y = c->y;
-    for (int k = 0; k < l->ninputs; y += o->widths[k++]) {
-        ls_copy copy = rows_of(o, c->n, k, c->x[k], y);
+    ls_numbers y = ls_rows_y(l, c);
+    for (int k = 0; k < l->ninputs; y = ls_numbers_at(y, o->widths[k++])) {
+        ls_copy copy = rows_of(o, c->n, k, c->x[k], y.p);
+        copy.bf16 = y.bf16;
         ls_copy_run(c->compute, &copy);
     }
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     const options *o = &LS_LAYER_OWN_OF(options, l);
-    const float *dy = c->dy;
-    for (int k = 0; k < l->ninputs; dy += o->widths[k++]) {
+    ls_matrix dy = ls_rows_dy(l, c, 0);
+    for (int k = 0; k < l->ninputs; dy = ls_matrix_from(dy, 0, o->widths[k++])) {
         if (!c->dx[k]) continue;
-        ls_copy copy = rows_of(o, c->n, k, dy, c->dx[k]);
+        ls_copy copy = rows_of(o, c->n, k, dy.p, c->dx[k]);
         copy.from_stride = o->width;
         copy.to_stride = o->widths[k];
+        copy.bf16 = dy.bf16;
+        copy.adds = c->begun >> k & 1;
         ls_copy_run(c->compute, &copy);
     }
 }
@@ -66,6 +70,8 @@ ls_value *(ls_concat)(ls_model *m, int dim, ls_values x) {
     ls_layer *l = ls_build_layer(m, "concat", NULL, x.of, n);
     if (!l || !ls_around_dim(m, x.of[0], dim, &a)) return ls_build_failed(m);
     l->ops = &ops;
+    l->as_stored = LS_OPERAND_ALL;
+    l->adds_itself = true;
     ls_build_unread(l);
     options *o = &LS_LAYER_OWN_AS(options, l);
     *o = (options){.outer = a.outer};

@@ -3,29 +3,62 @@
 
 #include <string.h>
 
-void ls_copy_in_thread(const ls_copy *c) {
-    size_t nbytes = (size_t)c->width * sizeof(float);
-    for (int64_t r = 0; nbytes > 0 && r < c->rows; r++) {
-        if (c->from)
-            memcpy(c->to + r * c->to_stride, c->from + r * c->from_stride, nbytes);
-        else
-            memset(c->to + r * c->to_stride, 0, nbytes);
+#include "model/rows.h"
+
+static size_t size_of(const ls_copy *c) { return c->bf16 ? 2 : sizeof(float); }
+
+/* n numbers: to += from; in bf16 the sum is rounded as a layer's output. */
+static void add(const ls_kernels *k, bool bf16, const void *from, void *to, int64_t n) {
+    float one[LS_PART], other[LS_PART];
+    ls_matrix row = {from, n, 1, bf16}, before = {to, n, 1, bf16};
+    ls_numbers sum = {to, bf16};
+    for (int64_t i = 0, some; i < n; i += some) {
+        some = n - i < LS_PART ? n - i : LS_PART;
+        float *y = ls_part_result(sum, i, one);
+        k->add(some, ls_part_read(k, before, 0, i, some, one),
+               ls_part_read(k, row, 0, i, some, other), y);
+        ls_part_store(k, sum, i, some, y);
     }
 }
 
+/* n numbers of row r, from column j on. */
+static void move(const ls_copy *c, int64_t r, int64_t j, int64_t n) {
+    size_t size = size_of(c), nbytes = (size_t)n * size;
+    char *to = (char *)c->to + (size_t)(r * c->to_stride + j) * size;
+    if (c->from)
+        memcpy(to, (const char *)c->from + (size_t)(r * c->from_stride + j) * size, nbytes);
+    else
+        memset(to, 0, nbytes);
+}
+
+void ls_copy_in_thread(const ls_copy *c) {
+    for (int64_t r = 0; c->width > 0 && r < c->rows; r++) move(c, r, 0, c->width);
+}
+
+typedef struct job {
+    const ls_kernels *k;
+    const ls_copy *c;
+} job;
+
 static void run(void *arg, int thread, int nthreads) {
-    ls_copy c = *(const ls_copy *)arg;
-    int64_t r = 0, end = 0;
-    ls_pool_share(c.rows, 1, thread, nthreads, &r, &end);
-    c.rows = end - r;
-    c.to += r * c.to_stride;
-    if (c.from) c.from += r * c.from_stride;
-    ls_copy_in_thread(&c);
+    const job *j = arg;
+    const ls_copy *c = j->c;
+    size_t size = size_of(c);
+    int64_t at = 0, end = 0;
+    ls_pool_share(c->rows * c->width, 16, thread, nthreads, &at, &end);
+    for (int64_t n; at < end; at += n) {
+        int64_t r = at / c->width, i = at % c->width;
+        n = end - at < c->width - i ? end - at : c->width - i;
+        if (!c->adds)
+            move(c, r, i, n);
+        else if (c->from)
+            add(j->k, c->bf16, (const char *)c->from + (size_t)(r * c->from_stride + i) * size,
+                (char *)c->to + (size_t)(r * c->to_stride + i) * size, n);
+    }
 }
 
 void ls_copy_run(const ls_compute *compute, const ls_copy *c) {
-    ls_copy copy = *c;
-    ls_pool_run(compute->pool, run, &copy);
+    ls_pool_run_sized(compute->pool, c->rows * c->width, run, &(job){compute->k, c});
 }
 
 bool ls_around_dim(ls_model *m, const ls_value *x, int dim, ls_around *a_p) {

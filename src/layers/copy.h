@@ -5,16 +5,18 @@
 
 #include "model/builder.h"
 
-/* rows of `width` floats each; strides are in floats. */
+/* rows of `width` numbers each, in f32 or bf16; strides are in numbers. */
 typedef struct ls_copy {
     int64_t rows, width;
-    const float *from; /* NULL: zeros are written */
+    const void *from; /* NULL: zeros are written */
     int64_t from_stride;
-    float *to;
+    void *to;
     int64_t to_stride;
+    bool bf16;
+    bool adds; /* to what is there; with zeros nothing is written */
 } ls_copy;
 
-void ls_copy_in_thread(const ls_copy *);               /* by the calling thread alone */
+void ls_copy_in_thread(const ls_copy *); /* by the calling thread alone; adds nothing */
 void ls_copy_run(const ls_compute *, const ls_copy *); /* by all threads */
 
 /* A sample's value as [outer, size, inner], around its dimension `dim`. */

@@ -47,7 +47,7 @@ void ls_dropout_run(const ls_layer_call *c, uint32_t number, float rate, int64_t
         ls_pool_run(c->compute->pool, run,
                     &(job){c, place, count, (count + PART - 1) / PART, x, y});
     else
-        ls_copy_run(c->compute, &(ls_copy){c->n, count, x, count, y, count});
+        ls_copy_run(c->compute, &(ls_copy){.rows = 1, .width = c->n * count, .from = x, .to = y});
 }
 
 static void drop(const ls_layer *l, const ls_layer_call *c, const float *x, float *y) {

@@ -80,11 +80,14 @@ enum { LS_DPO_LOGP = 4 };
 /* The sum of a[i] b[i]: in 16 lanes, then by a fixed tree. */
 float ls_dot_product(const float *a, const float *b, int64_t n);
 
-/* A parameter "NAME.weight" [C] that begins with ones, as a value of each sample. */
+/* A parameter "NAME.weight" [C] that begins with ones, as a value of each sample; the same, and
+ * "NAME.bias" [C] that begins with zeros, as a value [2, C]. */
 ls_value *ls_layers_ones(ls_model *, const char *name, int64_t C);
-/* The RMS norm of each row of x [.., C], whose weight is a value [C]: for a weight that slices share,
- * each with a copy. */
+ls_value *ls_layers_ones_zeros(ls_model *, const char *name, int64_t C);
+/* The RMS norm of each row of x [.., C], whose weight is a value [C], and the layer norm, whose weight
+ * and bias are a value [2, C]: for weights that slices share, each with a copy. */
 ls_value *ls_layers_rms_norm_by(ls_model *, ls_value *x, ls_value *weight, float eps);
+ls_value *ls_layers_layer_norm_by(ls_model *, ls_value *x, ls_value *weight_bias);
 
 /* For a layer that is not made by a call: y = the sum of `ninputs` values [T, C]. */
 void ls_add_declare(ls_layer *, int64_t T, int64_t C, int ninputs);

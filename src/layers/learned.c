@@ -1,56 +1,71 @@
-/* learned.c - y = a parameter, the same for each sample.
+/* learned.c - y = a parameter, or one after the other, the same for each sample.
  *
- * params: weight, of the value's shape. Its gradient is the sum of dy over samples. */
+ * params: weight, of the value's shape; or weight [C], bias [C], y [2, C]. A gradient is the sum of
+ * dy over samples. */
 #include <string.h>
 
 #include "layers/copy.h"
 #include "layers/layers.h"
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {
-    ls_copy_run(c->compute, &(ls_copy){.rows = c->n,
-                                       .width = l->C,
-                                       .from = ls_layer_param(l, c, 0),
-                                       .to = c->y,
-                                       .to_stride = l->C});
+    float *y = c->y;
+    for (int i = 0; i < l->nparams; y += l->counts[i++])
+        ls_copy_run(c->compute, &(ls_copy){.rows = c->n,
+                                           .width = (int64_t)l->counts[i],
+                                           .from = ls_layer_param(l, c, i),
+                                           .to = y,
+                                           .to_stride = l->C});
 }
 
 typedef struct job {
     const ls_layer *l;
     const ls_layer_call *c;
+    int param;
+    const float *dy; /* its part of each sample's */
 } job;
 
 static void backward_run(void *arg, int thread, int nthreads) {
     const job *j = arg;
-    float *sum = ls_layer_grad(j->l, j->c, 0);
+    float *sum = ls_layer_grad(j->l, j->c, j->param);
     int64_t c0 = 0, c1 = 0;
-    ls_pool_share(j->l->C, 16, thread, nthreads, &c0, &c1);
+    ls_pool_share((int64_t)j->l->counts[j->param], 16, thread, nthreads, &c0, &c1);
     if (j->c->grads_start) memset(sum + c0, 0, (size_t)(c1 - c0) * sizeof *sum);
-    j->c->compute->k->column_sum(j->c->n, j->l->C, c0, c1, j->c->dy, sum);
+    j->c->compute->k->column_sum(j->c->n, j->l->C, c0, c1, j->dy, sum);
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
-    if (!l->frozen[0]) ls_pool_run(c->compute->pool, backward_run, &(job){l, c});
+    const float *dy = c->dy;
+    for (int i = 0; i < l->nparams; dy += l->counts[i++])
+        if (!l->frozen[i]) ls_pool_run(c->compute->pool, backward_run, &(job){l, c, i, dy});
 }
 
 static const ls_layer_ops ops = {.kind = "learned", .forward = forward, .backward = backward};
 
-/* p: its dims and initializer. */
-static ls_value *finish(ls_model *m, ls_layer *l, const ls_param *p, ls_dims dims) {
+/* p: dims and initializer of a parameter that the value has next. */
+static void add_param(ls_model *m, ls_layer *l, const char *suffix, const ls_param *p) {
+    int64_t count = 1;
+    for (int i = 0; i < p->ndims; i++) count *= p->dims[i];
     l->ops = &ops;
-    l->C = 1;
-    for (int i = 0; i < p->ndims; i++) l->C *= p->dims[i];
-    ls_build_param(m, l, "weight", p);
-    ls_works_pass(&l->forward_work, LS_WORK_ADD, l->C);
-    ls_works_pass(&l->backward_work, LS_WORK_COLUMN_SUM, l->C);
-    ls_works_grads(&l->backward_work, 1);
-    return ls_build_value(m, dims);
+    l->C = l->nparams ? l->C + count : count;
+    ls_works_pass(&l->forward_work, LS_WORK_ADD, count);
+    ls_works_pass(&l->backward_work, LS_WORK_COLUMN_SUM, count);
+    ls_works_grads(&l->backward_work, 1u << l->nparams);
+    ls_build_param(m, l, suffix, p);
 }
 
 ls_value *ls_layers_ones(ls_model *m, const char *name, int64_t C) {
     ls_layer *l = ls_build_layer(m, "learned", name, NULL, 0);
     if (!l) return ls_build_failed(m);
-    const ls_param p = {.ndims = 1, .dims = {C}, .init_value = 1};
-    return finish(m, l, &p, LS_DIMS(C));
+    add_param(m, l, "weight", &(ls_param){.ndims = 1, .dims = {C}, .init_value = 1});
+    return ls_build_value(m, LS_DIMS(C));
+}
+
+ls_value *ls_layers_ones_zeros(ls_model *m, const char *name, int64_t C) {
+    ls_layer *l = ls_build_layer(m, "learned", name, NULL, 0);
+    if (!l) return ls_build_failed(m);
+    add_param(m, l, "weight", &(ls_param){.ndims = 1, .dims = {C}, .init_value = 1});
+    add_param(m, l, "bias", &(ls_param){.ndims = 1, .dims = {C}});
+    return ls_build_value(m, LS_DIMS(2, C));
 }
 
 ls_value *(ls_learned)(ls_model *m, ls_dims dims, ls_learned_options o) {
@@ -68,5 +83,6 @@ ls_value *(ls_learned)(ls_model *m, ls_dims dims, ls_learned_options o) {
     if (!p.ndims) p.dims[p.ndims++] = 1;
     if (o.deviation < 0)
         return ls_build_fail(m, "deviation is %g; it is not negative", (double)o.deviation);
-    return finish(m, l, &p, dims);
+    add_param(m, l, "weight", &p);
+    return ls_build_value(m, dims);
 }

@@ -1,5 +1,6 @@
 /* slice.c - y = a range of one dimension of x. */
 #include "layers/copy.h"
+#include "model/rows.h"
 
 typedef struct options {
     ls_around x;
@@ -10,35 +11,46 @@ typedef struct options {
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     const options *o = &LS_LAYER_OWN_OF(options, l);
     int64_t inner = o->x.inner;
+    ls_matrix x = ls_rows_x(l, c, 0, 0);
     ls_copy_run(c->compute, &(ls_copy){.rows = c->n * o->x.outer,
                                        .width = o->count * inner,
-                                       .from = (const float *)c->x[0] + o->first * inner,
+                                       .from = ls_matrix_from(x, 0, o->first * inner).p,
                                        .from_stride = o->x.size * inner,
                                        .to = c->y,
-                                       .to_stride = o->count * inner});
+                                       .to_stride = o->count * inner,
+                                       .bf16 = x.bf16});
 }
 
+/* Sets `count` numbers of each row of dx to 0, from column `first` on. */
+static void clear(const options *o, const ls_layer_call *c, ls_numbers dx, int64_t first,
+                  int64_t count) {
+    ls_copy zeros = {.rows = c->n * o->x.outer,
+                     .width = count,
+                     .to = ls_numbers_at(dx, first).p,
+                     .to_stride = o->x.size * o->x.inner,
+                     .bf16 = dx.bf16};
+    if (count) ls_copy_run(c->compute, &zeros);
+}
+
+/* To a gradient that has been begun the range alone is added. */
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     const options *o = &LS_LAYER_OWN_OF(options, l);
     int64_t inner = o->x.inner, end = o->first + o->count;
-    if (!c->dx[0]) return;
+    ls_numbers dx = ls_rows_dx(l, c, 0);
+    bool begun = c->begun & 1;
+    if (!dx.p) return;
     ls_copy range = {.rows = c->n * o->x.outer,
                      .width = o->count * inner,
                      .from = c->dy,
                      .from_stride = o->count * inner,
-                     .to = (float *)c->dx[0] + o->first * inner,
-                     .to_stride = o->x.size * inner};
-    ls_copy before = {.rows = range.rows,
-                      .width = o->first * inner,
-                      .to = c->dx[0],
-                      .to_stride = range.to_stride};
-    ls_copy after = {.rows = range.rows,
-                     .width = (o->x.size - end) * inner,
-                     .to = (float *)c->dx[0] + end * inner,
-                     .to_stride = range.to_stride};
+                     .to = ls_numbers_at(dx, o->first * inner).p,
+                     .to_stride = o->x.size * inner,
+                     .bf16 = dx.bf16,
+                     .adds = begun};
     ls_copy_run(c->compute, &range);
-    if (before.width) ls_copy_run(c->compute, &before);
-    if (after.width) ls_copy_run(c->compute, &after);
+    if (begun) return;
+    clear(o, c, dx, 0, o->first * inner);
+    clear(o, c, dx, end * inner, (o->x.size - end) * inner);
 }
 
 static const ls_layer_ops ops = {.kind = "slice", .forward = forward, .backward = backward};
@@ -53,6 +65,8 @@ ls_value *(ls_slice)(ls_model *m, ls_value *x, ls_slice_options o) {
                              (long long)o.first, (long long)count, a.dim,
                              ls_dims_write(x->dims).text, (long long)a.size);
     l->ops = &ops;
+    l->as_stored = LS_OPERAND_ALL;
+    l->adds_itself = true;
     ls_build_unread(l);
     LS_LAYER_OWN_AS(options, l) = (options){a, o.first, count};
     ls_dims dims = x->dims;

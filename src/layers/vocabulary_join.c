@@ -148,15 +148,14 @@ static ls_value *join_part(ls_model *m, ls_value **x, int all, int first, int n)
     return ls_vocabulary_join(m, low, high);
 }
 
-void ls_layers_vocabulary(ls_model *m, ls_value *x, ls_value *label,
+void ls_layers_vocabulary(ls_model *m, ls_value *const *x, ls_value *label,
                           const ls_vocabulary_slices *o) {
     ls_value *of[LS_SLICES_MOST];
-    ls_layers_fork(m, x, o->n, of);
     for (int k = 0; k < o->n; k++) {
         ls_build_slice(m, k, o->n);
-        of[k] = ls_vocabulary_part(m, of[k], label, o, k);
+        of[k] = ls_vocabulary_part(m, x[k], label, o, k);
     }
-    x = join_part(m, of, o->n, 0, o->n);
+    ls_value *sums = join_part(m, of, o->n, 0, o->n);
     ls_build_slice(m, 0, o->n);
-    ls_vocabulary_loss(m, x, label, o->classes);
+    ls_vocabulary_loss(m, sums, label, o->classes);
 }

@@ -1,7 +1,7 @@
 /* vocabulary_slices.h - the end of a language model whose vocabulary is cut into slices: each slice
  * has the logits of some tokens, and only two numbers a row leave it.
  *
- *     fork -> part k: logits of its tokens -> log-sum-exp, and the target's logit if it is its own
+ *     x[k] -> part k: logits of its tokens -> log-sum-exp, and the target's logit if it is its own
  *          -> joins: a binary tree (fork.h) -> loss: log-sum-exp - target's logit
  *
  * What the layers between them pass on must not be rounded where activations are in 16 bits: a
@@ -37,8 +37,9 @@ typedef struct ls_vocabulary_slices {
 } ls_vocabulary_slices;
 
 /* The loss of ls_linear_cross_entropy(), of n slices: slice k has tokens [classes k / n,
- * classes (k + 1) / n). Rows without a label cost as much as the others. */
-void ls_layers_vocabulary(ls_model *, ls_value *x, ls_value *label, const ls_vocabulary_slices *);
+ * classes (k + 1) / n), and reads x[k]. Rows without a label cost as much as the others. */
+void ls_layers_vocabulary(ls_model *, ls_value *const *x, ls_value *label,
+                          const ls_vocabulary_slices *);
 
 /* Its layers. A slice's sums y [T, LS_ROW_SUMS]; both of two of them; the loss. */
 ls_value *ls_vocabulary_part(ls_model *, ls_value *x, ls_value *label, const ls_vocabulary_slices *,

@@ -111,6 +111,8 @@ typedef struct ls_layer_call {
     float *work;    /* [ls_mixed_work_nbytes()] within one call */
     const void *dy; /* [rows, C] */
     void *dx[LS_LAYER_MAX_INPUTS]; /* [ninputs] the gradients of the inputs; NULL: not wanted */
+    unsigned begun; /* bit k, for a layer's own function that adds itself: dx[k] has a gradient, to
+                           which it adds; else it writes all of it */
     float loss_scale; /* gradient of the step's loss with respect to one token's loss; of other
                          models: to a sample's loss, without its weight */
     bool training;    /* false: no layer does anything at random, and the next three are not read */
@@ -170,6 +172,7 @@ struct ls_layer {
         only_first_reads; /* backward reads the inputs only for the gradient of the first parameter */
     /* Set by ls_model_link(): */
     bool adds[LS_LAYER_MAX_INPUTS]; /* backward adds to the gradient that a later layer has begun */
+    bool adds_itself;               /* its own function does, where ls_layer_call.begun says so */
     size_t added_floats;            /* numbers of these inputs, per sample */
     bool frozen[LS_LAYER_MAX_PARAMS];       /* its parameters that are not trained */
     bool reads_stored[LS_LAYER_MAX_PARAMS]; /* if that is frozen, it reads the values of any type

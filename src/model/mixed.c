@@ -107,7 +107,8 @@ static places places_of(const ls_layer *l, int64_t n, ls_dtype type, sums grads)
     p.saved = p.dy + (is_converted(l, LS_OPERAND_DY, type) ? output : 0);
     bool saved = l->saved_rough && is_converted(l, LS_OPERAND_SAVED, type);
     p.added = p.saved + (saved ? saved_of(l, rows) : 0);
-    p.end = p.added + (type == LS_BF16 ? 0 : (size_t)n * l->added_floats);
+    bool in_place = l->adds_itself && !is_converted(l, LS_OPERAND_DX, type);
+    p.end = p.added + (type == LS_BF16 || in_place ? 0 : (size_t)n * l->added_floats);
     return p;
 }
 
@@ -234,13 +235,15 @@ static void widen_operands(const ls_layer *l, const ls_layer_call *m, inner *f) 
 /* Chooses where the gradients of the inputs are written: in place, unless they are rounded, or
  * added to what later layers have written. */
 static void begin_dx(const ls_layer *l, const ls_layer_call *m, inner *f) {
-    assert(l->added_floats == 0 || !(l->as_stored & LS_OPERAND_DX));
+    assert(l->added_floats == 0 || l->adds_itself || !(l->as_stored & LS_OPERAND_DX));
     float *dx = m->work + f->at.y, *added = m->work + f->at.added;
     for (int k = 0; k < l->ninputs; k++) {
         if (!m->dx[k]) continue;
         if (is_converted(l, LS_OPERAND_DX, m->type)) {
             f->c.dx[k] = dx;
             dx += input_of(l, k, m->n * m->T);
+        } else if (l->adds[k] && l->adds_itself) {
+            f->c.begun |= 1u << k;
         } else if (l->adds[k]) {
             f->c.dx[k] = added;
             added += input_of(l, k, m->n * m->T);
@@ -322,6 +325,19 @@ ls_mixed_floats ls_mixed_forward_floats(const ls_layer *l, int64_t n, ls_dtype c
     return f;
 }
 
+/* What is added to the gradient of input k: all of it, or what its own function writes. */
+static void count_sum(const ls_layer *l, int k, int64_t rows, ls_dtype compute,
+                      ls_mixed_floats *f) {
+    size_t all = input_of(l, k, rows), y = output_of(l, rows), own = y < all ? y : all;
+    bool itself = l->adds_itself && !is_converted(l, LS_OPERAND_DX, compute);
+    if (!itself) {
+        f->widened += all;
+        return;
+    }
+    f->widened_parts += 2 * own;
+    f->narrowed_parts += own;
+}
+
 ls_mixed_floats ls_mixed_backward_floats(const ls_layer *l, int64_t n, ls_dtype compute,
                                          ls_dtype grads, bool dx, bool last) {
     ls_mixed_floats f = {0};
@@ -334,7 +350,7 @@ ls_mixed_floats ls_mixed_backward_floats(const ls_layer *l, int64_t n, ls_dtype 
     if (!l->loss) f.widened += converted_of(l, LS_OPERAND_DY, compute, output_of(l, rows));
     for (int k = 0; k < l->ninputs && dx; k++) {
         f.narrowed += converted_of(l, LS_OPERAND_DX, compute, input_of(l, k, rows));
-        if (l->adds[k]) f.widened += input_of(l, k, rows);
+        if (l->adds[k]) count_sum(l, k, rows, compute, &f);
     }
     if (compute == LS_BF16) count_parts(l, &l->backward_conversions, n, dx, &f);
     return f;

@@ -123,7 +123,8 @@ static void link_gradients(ls_model *m, int l) {
         if (layer->adds[k]) layer->added_floats += layer->input_floats[k];
     }
     /* Sums of gradients are in f32: its own part is too. */
-    if (layer->added_floats > 0) layer->as_stored &= ~(unsigned)LS_OPERAND_DX;
+    if (layer->added_floats > 0 && !layer->adds_itself)
+        layer->as_stored &= ~(unsigned)LS_OPERAND_DX;
 }
 
 static bool is_constant(const ls_model *m, const ls_layer *l) {
@@ -213,11 +214,32 @@ ls_status ls_model_link(ls_model *m, ls_error *e) {
     return LS_OK;
 }
 
-bool ls_model_is_cut(const ls_model *m, int layer) {
-    for (int l = layer; l < m->nlayers; l++)
-        for (int k = 0; k < m->layers[l].ninputs; k++)
-            if (m->layers[l].inputs[k] < layer - 1) return false;
+static bool are_beside(const ls_layer *a, const ls_layer *b) {
+    return a->slice == b->slice && a->chunk == b->chunk;
+}
+
+/* Are layers [first, end) of different slices or chunks? */
+static bool are_apart(const ls_model *m, int first, int end) {
+    for (int a = first; a < end; a++)
+        for (int b = first; b < a; b++)
+            if (are_beside(&m->layers[a], &m->layers[b])) return false;
     return true;
+}
+
+int ls_model_cut(const ls_model *m, int layer) {
+    int slices = m->nslices > 1 ? m->nslices : 1,
+        most = m->nchunks > 1 ? m->nchunks * slices : slices;
+    int first = layer - 1;
+    bool own = true; /* each is read by layers of its slice and chunk */
+    for (int l = layer; l < m->nlayers; l++)
+        for (int k = 0; k < m->layers[l].ninputs; k++) {
+            int v = m->layers[l].inputs[k];
+            if (v < layer - most) return 0;
+            if (v < first) first = v;
+            if (v < layer) own = own && are_beside(&m->layers[v], &m->layers[l]);
+        }
+    int n = layer - first;
+    return n == 1 || (n == most && own && are_apart(m, first, layer)) ? n : 0;
 }
 
 void ls_model_free(ls_model *m) {

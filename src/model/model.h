@@ -90,9 +90,11 @@ void ls_model_init(const ls_model *, uint64_t seed, size_t first, size_t end, fl
 void ls_model_init_param(const ls_model *, uint64_t seed, int param, size_t first, size_t n,
                          float *x);
 
-/* Do all layers from `layer` on read only values of layers from layer - 1 on? Then what comes
- * before can be computed again from one value (plan/recompute.c). */
-bool ls_model_is_cut(const ls_model *, int layer);
+/* What layers from `layer` on read of those before it: returns 1 if that is the value of the layer
+ * before it alone, n if it is one value for each of the model's slices and chunks, of the n layers
+ * before it, which only layers of the same slice and chunk read; else 0. Then what comes before can be
+ * computed again from these values (plan/recompute.c), or by another stage (plan/stages.c). */
+int ls_model_cut(const ls_model *, int layer);
 
 /* Does the layer of this model join samples in training (layer.h)? */
 bool ls_model_joins(const ls_model *, const ls_layer *);

@@ -6,7 +6,7 @@
 #include "model/tensor_part.h"
 #include "networks/adapters.h"
 #include "networks/chunked.h"
-#include "networks/sliced.h"
+#include "networks/sequence.h"
 
 static const float STD = 0.02f;
 
@@ -54,9 +54,8 @@ static texts add_inputs(llama *f) {
     return x;
 }
 
-static ls_value *norm(const llama *f, ls_value *x, const char *name) {
-    return (ls_rms_norm)(f->m, x,
-                         (ls_rms_norm_options){.name = name, .eps = (float)f->a->norm_eps});
+static ls_sequence norm(const llama *f, const ls_sequence *x, const char *name) {
+    return ls_sequence_normalize(&f->s, x, (ls_sequence_norm){name, (float)f->a->norm_eps});
 }
 
 /* A product, or the slice's part of one. */
@@ -110,7 +109,8 @@ static ls_value *norm_heads(llama *f, ls_value *x, int64_t heads, bool of_keys) 
     if (!f->a->qk_norm) return x;
     x = (ls_reshape)(f->m, x, LS_DIMS(rows_of(f), heads, D));
     if (f->s.n == 1) {
-        x = norm(f, x, name);
+        x = (ls_rms_norm)(f->m, x,
+                          (ls_rms_norm_options){.name = name, .eps = (float)f->a->norm_eps});
     } else {
         ls_value *weight = of_keys ? weight_of(f, name, sharing(f), f->k_norms)
                                    : weight_of(f, name, 1, f->q_norms);
@@ -219,17 +219,18 @@ static ls_value *feed(const llama *f, ls_value *x, int64_t units) {
 static ls_value *feed_forward(llama *f, ls_value *x) { return feed(f, x, f->a->ffn); }
 
 /* The sum of what the slices compute from x. */
-static ls_value *in_slices(llama *f, ls_value *x, ls_value *(*compute)(llama *, ls_value *)) {
+static ls_sequence in_slices(llama *f, const ls_sequence *x,
+                             ls_value *(*compute)(llama *, ls_value *)) {
     ls_value *of[LS_SLICES_MOST];
     ls_sliced *s = &f->s;
-    if (s->n == 1) return compute(f, x);
-    ls_layers_fork(f->m, x, s->n, of);
+    if (s->n == 1) return (ls_sequence){{compute(f, x->of[0])}};
+    ls_sequence_fork(s, x, of);
     for (s->k = 0; s->k < s->n; s->k++) {
         ls_sliced_begin(s);
         of[s->k] = compute(f, of[s->k]);
     }
     s->k = 0;
-    return ls_layers_join(f->m, of, s->n);
+    return ls_sequence_join(s, of);
 }
 
 static ls_moe_options experts_of(const llama *f) {
@@ -261,13 +262,15 @@ static ls_value *mix_slice(const llama *f, ls_value *x, ls_router_values r,
 }
 
 /* Slices divide the experts. All of them read what the router says, and choose. */
-static ls_value *mix_experts(llama *f, ls_value *x) {
+static ls_sequence mix_experts(llama *f, const ls_sequence *x) {
     ls_moe_options o = experts_of(f);
     ls_value *of[LS_SLICES_MOST], *logits_of[LS_SLICES_MOST], *scores_of[LS_SLICES_MOST] = {0};
     ls_sliced *s = &f->s;
-    if (s->n == 1) return ls_layers_moe(f->m, x, &o, true);
-    ls_router_values r = ls_layers_route(f->m, x, &o);
-    ls_layers_fork(f->m, x, s->n, of);
+    ls_router_values r;
+    if (s->n == 1) return (ls_sequence){{ls_layers_moe(f->m, x->of[0], &o, true)}};
+    if (s->sequence) ls_sequence_fork(s, x, of);
+    r = ls_layers_route(f->m, s->sequence ? of[0] : x->of[0], &o);
+    if (!s->sequence) ls_sequence_fork(s, x, of);
     ls_layers_fork(f->m, r.logits, s->n, logits_of);
     if (r.scores) ls_layers_fork(f->m, r.scores, s->n, scores_of);
     for (s->k = 0; s->k < s->n; s->k++) {
@@ -276,27 +279,27 @@ static ls_value *mix_experts(llama *f, ls_value *x) {
         of[s->k] = mix_slice(f, of[s->k], mine, &o);
     }
     s->k = 0;
-    ls_value *y = ls_layers_join(f->m, of, s->n);
+    ls_sequence y = ls_sequence_join(s, of);
     ls_layers_router_balance(f->m, r, &o);
     return y;
 }
 
 /* y: what attention adds. */
-static ls_value *end_block(llama *f, ls_value *x, ls_value *y) {
-    x = (ls_add)(f->m, x, y);
-    y = norm(f, x, "post_attention_layernorm");
+static ls_sequence end_block(llama *f, const ls_sequence *x, const ls_sequence *y) {
+    ls_sequence sum = ls_sequence_add(&f->s, x, y);
+    ls_sequence z = norm(f, &sum, "post_attention_layernorm");
     (ls_scope)(f->m, "mlp");
-    y = f->a->experts ? mix_experts(f, y) : in_slices(f, y, feed_forward);
+    z = f->a->experts ? mix_experts(f, &z) : in_slices(f, &z, feed_forward);
     ls_scope_end(f->m);
-    return (ls_add)(f->m, x, y);
+    return ls_sequence_add(&f->s, &sum, &z);
 }
 
-static ls_value *add_block(llama *f, ls_value *x) {
-    ls_value *y = norm(f, x, "input_layernorm");
+static ls_sequence add_block(llama *f, const ls_sequence *x) {
+    ls_sequence y = norm(f, x, "input_layernorm");
     (ls_scope)(f->m, "self_attn");
-    y = in_slices(f, y, attend);
+    y = in_slices(f, &y, attend);
     ls_scope_end(f->m);
-    return end_block(f, x, y);
+    return end_block(f, x, &y);
 }
 
 /* ---- chunks ---- */
@@ -306,14 +309,14 @@ static void begin_chunk(llama *f, int chunk) {
     ls_chunked_begin(&f->chunks, chunk);
 }
 
-static void add_chunked_block(llama *f, ls_value **x) {
+static void add_chunked_block(llama *f, ls_sequence *x) {
     ls_chunked_rows rows[LS_CHUNKS_MOST];
     ls_value *of[LS_CHUNKS_MOST];
     for (int k = 0; k < f->chunks.n; k++) {
         begin_chunk(f, k);
-        ls_value *y = norm(f, x[k], "input_layernorm");
+        ls_sequence y = norm(f, &x[k], "input_layernorm");
         (ls_scope)(f->m, "self_attn");
-        rows[k] = project(f, y);
+        rows[k] = project(f, y.of[0]);
         ls_scope_end(f->m);
     }
     (ls_scope)(f->m, "self_attn");
@@ -322,9 +325,9 @@ static void add_chunked_block(llama *f, ls_value **x) {
     for (int k = 0; k < f->chunks.n; k++) {
         begin_chunk(f, k);
         (ls_scope)(f->m, "self_attn");
-        of[k] = project_out(f, of[k]);
+        ls_sequence y = {{project_out(f, of[k])}};
         ls_scope_end(f->m);
-        x[k] = end_block(f, x[k], of[k]);
+        x[k] = end_block(f, &x[k], &y);
     }
 }
 
@@ -339,26 +342,28 @@ static void add_dpo(const llama *f, const texts *t, ls_value *x, ls_value *tied)
     ls_linear_dpo(f->m, x, &fields, o);
 }
 
-static void add_loss(llama *f, const texts *t, ls_value *x, ls_value **tied) {
-    ls_sliced_end end = {.name = "lm_head", .vocab = f->a->vocab, .tied = tied};
+static void add_loss(llama *f, const texts *t, const ls_sequence *x, ls_value **tied) {
+    ls_sequence_end end = {.name = "lm_head", .vocab = f->a->vocab, .tied = tied};
     if (ls_config_has_pairs(f->c))
-        add_dpo(f, t, x, tied ? tied[0] : NULL);
+        add_dpo(f, t, x->of[0], tied ? tied[0] : NULL);
     else
-        ls_sliced_loss(&f->s, x, t->targets, end);
+        ls_sequence_loss(&f->s, x, t->targets, end);
 }
 
 /* Layers are added chunk by chunk, between those of attention. */
 static void build_chunks(llama *f) {
     const ls_architecture *a = f->a;
     ls_model *m = f->m;
-    ls_value *x[LS_CHUNKS_MOST], *tied[LS_CHUNKS_MOST];
+    ls_sequence x[LS_CHUNKS_MOST];
+    ls_value *tied[LS_CHUNKS_MOST];
     texts text = add_inputs(f);
     ls_embedding_options e = {
         .name = "embed_tokens", .rows = a->vocab, .width = a->width, .deviation = STD};
     (ls_scope)(m, "model");
     for (int k = 0; k < f->chunks.n; k++) {
         begin_chunk(f, k);
-        x[k] = tied[k] = (ls_embedding)(m, ls_chunked_part(&f->chunks, text.tokens, k), e);
+        tied[k] = (ls_embedding)(m, ls_chunked_part(&f->chunks, text.tokens, k), e);
+        x[k] = (ls_sequence){{tied[k]}};
     }
     for (int i = 0; i < (int)a->layers; i++) {
         (ls_scope)(m, "layers.%d", i);
@@ -367,14 +372,14 @@ static void build_chunks(llama *f) {
     }
     for (int k = 0; k < f->chunks.n; k++) {
         begin_chunk(f, k);
-        x[k] = norm(f, x[k], "norm");
+        x[k] = norm(f, &x[k], "norm");
     }
     ls_scope_end(m);
     for (int k = 0; k < f->chunks.n; k++) {
         begin_chunk(f, k);
         ls_linear_cross_entropy_options end = {
             .name = "lm_head", .classes = a->vocab, .tied = a->tied ? tied[k] : NULL};
-        ls_layers_chunk_cross_entropy(m, x[k], ls_chunked_part(&f->chunks, text.targets, k),
+        ls_layers_chunk_cross_entropy(m, x[k].of[0], ls_chunked_part(&f->chunks, text.targets, k),
                                       text.targets, end);
     }
 }
@@ -387,16 +392,16 @@ static void build(llama *f) {
     (ls_scope)(m, "model");
     ls_embedding_options e = {
         .name = "embed_tokens", .rows = a->vocab, .width = a->width, .deviation = STD};
-    ls_value *x = ls_sliced_embed(&f->s, text.tokens, e, of);
-    f->s.k = 0;
+    ls_sequence_ids ids = {.ids = text.tokens};
+    ls_sequence x = ls_sequence_embed(&f->s, &ids, e, of);
     for (int i = 0; i < (int)a->layers; i++) {
         (ls_scope)(m, "layers.%d", i);
-        x = add_block(f, x);
+        x = add_block(f, &x);
         ls_scope_end(m);
     }
-    x = norm(f, x, "norm");
+    x = norm(f, &x, "norm");
     ls_scope_end(m);
-    add_loss(f, &text, x, a->tied ? of : NULL);
+    add_loss(f, &text, &x, a->tied ? of : NULL);
     if (f->s.n > 1) ls_tensor_part_number(m);
     ls_layers_note_loads(m);
 }
@@ -423,7 +428,8 @@ ls_status ls_llama_create(const ls_config *c, ls_model *m_p, ls_error *e) {
     ls_architecture a = ls_llama_architecture(c);
     ls_sliced_sizes sizes = {
         .heads = a.heads, .kv_heads = a.kv_heads, .vocab = a.vocab, .experts = a.experts};
-    ls_sliced slices = {.m = &m, .n = (int)c->parallel.tensor_virtual};
+    ls_sliced slices = {
+        .m = &m, .n = (int)c->parallel.tensor_virtual, .sequence = c->parallel.sequence};
     sizes.ffn = a.experts ? a.ffn * c->model.shared_experts : a.ffn;
     LS_TRY(check(&a, e));
     LS_TRY(ls_sliced_check(c, &sizes, e));

@@ -17,6 +17,7 @@
 #include "networks/metrics.h"
 #include "networks/program.h"
 #include "networks/recommenders.h"
+#include "networks/sequence.h"
 #include "networks/sliced.h"
 #include "networks/sliced_gpt.h"
 #include "networks/usual.h"
@@ -217,6 +218,7 @@ static ls_status build(network *n, ls_error *e) {
 
 static ls_status create(const ls_config *c, ls_model *m_p, ls_error *e) {
     ls_gpt_config shape = ls_config_shape(c);
+    LS_TRY(ls_sequence_check(c, e));
     if (c->model.kind == LS_MODEL_LLAMA) return ls_llama_create(c, m_p, e);
     LS_TRY(ls_chunked_check(c, e));
     if (c->model.kind == LS_MODEL_GPT2 && c->parallel.tensor_virtual > 1)
@@ -284,8 +286,10 @@ static ls_status freeze(const ls_config *c, ls_model *m, ls_error *e) {
 
 ls_status ls_network_create(const ls_config *c, ls_model *m_p, ls_error *e) {
     ls_config whole = *c;
+    LS_TRY(ls_sequence_check(c, e));
     LS_TRY(ls_chunked_check(c, e));
     whole.parallel.context_virtual = 1;
+    whole.parallel.sequence = false;
     return ls_network_create_cut(&whole, m_p, e);
 }
 

@@ -12,7 +12,8 @@
 
 /* LS_EINVAL: the config describes no model; the message names the file, the line and the layer. */
 ls_status ls_network_create(const ls_config *, ls_model *m_p, ls_error *);
-/* The same, but samples are cut into parallel.context_virtual chunks, as for a plan. */
+/* The same, but the rows of samples are divided as for a plan: parallel.context_virtual,
+ * parallel.sequence. */
 ls_status ls_network_create_cut(const ls_config *, ls_model *m_p, ls_error *);
 
 /* Does the config leave open what the data decide? */

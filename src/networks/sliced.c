@@ -3,9 +3,6 @@
 
 #include <stdio.h>
 
-#include "layers/layers.h"
-#include "layers/vocabulary_slices.h"
-
 /* ---- what can be cut ---- */
 
 static const char *find_conflict(const ls_config *c) {
@@ -71,35 +68,4 @@ void ls_sliced_set(const ls_sliced *s, const ls_value *v, ls_sliced_part p) {
                          .groups = p.groups,
                          .first = ls_sliced_first(s, p.units) * p.size,
                          .all = p.units * p.size};
-}
-
-/* ---- the vocabulary ---- */
-
-/* Backward of a tied embedding runs for all micro-batches at once, and the gradient of what it has
- * computed comes from its own worker: so each slice has a copy, which other slices read. */
-ls_value *ls_sliced_embed(ls_sliced *s, ls_value *ids, ls_embedding_options o, ls_value **of) {
-    ls_value *copies[LS_SLICES_MOST];
-    const char *name = o.name;
-    int64_t rows = o.rows;
-    if (s->n == 1) return of[0] = (ls_embedding)(s->m, ids, o);
-    for (s->k = 0; s->k < s->n; s->k++) {
-        ls_sliced_begin(s);
-        ls_sliced_name mine = ls_sliced_named(s, name);
-        o.name = mine.text;
-        o.rows = ls_sliced_count(s, rows);
-        of[s->k] = ls_layers_embedding_slice(s->m, ids, o, ls_sliced_first(s, rows), rows);
-        ls_sliced_set(s, of[s->k], (ls_sliced_part){.groups = 1, .units = rows, .size = 1});
-        copies[s->k] = ls_layers_copy(s->m, of[s->k]);
-    }
-    return ls_layers_join(s->m, copies, s->n);
-}
-
-void ls_sliced_loss(ls_sliced *s, ls_value *x, ls_value *targets, ls_sliced_end o) {
-    ls_vocabulary_slices v = {.n = s->n, .classes = o.vocab, .tied = o.tied, .name = o.name};
-    ls_linear_cross_entropy_options whole = {
-        .name = o.name, .classes = o.vocab, .tied = o.tied ? o.tied[0] : NULL};
-    if (s->n == 1)
-        (ls_linear_cross_entropy)(s->m, x, targets, whole);
-    else
-        ls_layers_vocabulary(s->m, x, targets, &v);
 }

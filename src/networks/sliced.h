@@ -18,7 +18,8 @@
 
 typedef struct ls_sliced {
     ls_model *m;
-    int n, k; /* slices, and the one whose layers are being added */
+    int n, k;      /* slices, and the one whose layers are being added */
+    bool sequence; /* they divide the rows between products, too (sequence.h) */
 } ls_sliced;
 
 /* What can be cut into as many slices as these at most; 0: the model has none. A head of keys and values
@@ -49,15 +50,5 @@ typedef struct ls_sliced_part {
     int64_t units, size;
 } ls_sliced_part;
 void ls_sliced_set(const ls_sliced *, const ls_value *, ls_sliced_part);
-
-/* Rows of a vocabulary: all slices of an embedding, of which of[k] is slice k's layer, and their
- * sum; and the model's end. */
-ls_value *ls_sliced_embed(ls_sliced *, ls_value *ids, ls_embedding_options, ls_value **of);
-typedef struct ls_sliced_end {
-    const char *name;
-    int64_t vocab;
-    ls_value **tied; /* [n] slices of the embedding; NULL: the end has a weight of its own */
-} ls_sliced_end;
-void ls_sliced_loss(ls_sliced *, ls_value *x, ls_value *targets, ls_sliced_end);
 
 #endif

@@ -5,9 +5,8 @@
 #include <math.h>
 
 #include "layers/layers.h"
-#include "layers/positions.h"
 #include "model/tensor_part.h"
-#include "networks/sliced.h"
+#include "networks/sequence.h"
 
 static const float STD = 0.02f;
 
@@ -17,8 +16,8 @@ typedef struct gpt {
     float out_std;
 } gpt;
 
-static ls_value *norm(const gpt *g, ls_value *x, const char *name) {
-    return (ls_layer_norm)(g->s.m, x, (ls_layer_norm_options){.name = name});
+static ls_sequence norm(const gpt *g, const ls_sequence *x, const char *name) {
+    return ls_sequence_normalize(&g->s, x, (ls_sequence_norm){.name = name});
 }
 
 /* x times the slice's columns: its share of `units`, of `size` each, in each of the groups. */
@@ -45,39 +44,45 @@ static ls_value *narrow(const gpt *g, ls_value *x, const char *name, ls_sliced_p
     return y;
 }
 
-static ls_value *attend(gpt *g, ls_value *x) {
+static ls_sequence attend(gpt *g, const ls_sequence *x) {
     ls_value *of[LS_SLICES_MOST];
     ls_sliced *s = &g->s;
     ls_sliced_part heads = {.groups = 1, .units = g->heads, .size = g->C / g->heads};
     ls_sliced_part three = heads;
     three.groups = 3;
-    ls_layers_fork(s->m, norm(g, x, "ln_1"), s->n, of);
+    ls_sequence y = norm(g, x, "ln_1");
     (ls_scope)(s->m, "attn");
+    ls_sequence_fork(s, &y, of);
     for (s->k = 0; s->k < s->n; s->k++) {
         ls_sliced_begin(s);
         ls_sliced_name name = ls_sliced_named(s, "attention");
         ls_attention_options o = {
             .name = name.text, .heads = ls_sliced_count(s, g->heads), .causal = true};
-        ls_value *y = widen(g, of[s->k], "c_attn", three);
-        of[s->k] = narrow(g, (ls_attention)(s->m, y, o), "c_proj", heads);
+        ls_value *qkv = widen(g, of[s->k], "c_attn", three);
+        of[s->k] = narrow(g, (ls_attention)(s->m, qkv, o), "c_proj", heads);
     }
+    s->k = 0;
+    y = ls_sequence_join(s, of);
     ls_scope_end(s->m);
-    return (ls_add)(s->m, x, ls_layers_join(s->m, of, s->n));
+    return ls_sequence_add(s, x, &y);
 }
 
-static ls_value *feed_forward(gpt *g, ls_value *x) {
+static ls_sequence feed_forward(gpt *g, const ls_sequence *x) {
     ls_value *of[LS_SLICES_MOST];
     ls_sliced *s = &g->s;
     ls_sliced_part hidden = {.groups = 1, .units = 4 * g->C, .size = 1};
-    ls_layers_fork(s->m, norm(g, x, "ln_2"), s->n, of);
+    ls_sequence y = norm(g, x, "ln_2");
     (ls_scope)(s->m, "mlp");
+    ls_sequence_fork(s, &y, of);
     for (s->k = 0; s->k < s->n; s->k++) {
         ls_sliced_begin(s);
-        ls_value *y = (ls_gelu)(s->m, widen(g, of[s->k], "c_fc", hidden));
-        of[s->k] = narrow(g, y, "c_proj", hidden);
+        ls_value *units = (ls_gelu)(s->m, widen(g, of[s->k], "c_fc", hidden));
+        of[s->k] = narrow(g, units, "c_proj", hidden);
     }
+    s->k = 0;
+    y = ls_sequence_join(s, of);
     ls_scope_end(s->m);
-    return (ls_add)(s->m, x, ls_layers_join(s->m, of, s->n));
+    return ls_sequence_add(s, x, &y);
 }
 
 static void build(gpt *g, const ls_config *c) {
@@ -86,15 +91,17 @@ static void build(gpt *g, const ls_config *c) {
     ls_value *tokens = (ls_input)(m, "tokens", LS_I32, LS_DIMS(g->T + 1));
     ls_embedding_options words = {
         .name = "wte", .rows = c->model.vocab, .width = g->C, .deviation = STD};
-    ls_value *x = ls_sliced_embed(&g->s, ls_build_part(m, tokens, 0, g->T), words, of);
-    x = ls_layers_positions(m, x, "wpe", STD);
+    ls_sequence_ids ids = {ls_build_part(m, tokens, 0, g->T), "wpe", STD};
+    ls_sequence x = ls_sequence_embed(&g->s, &ids, words, of);
     for (int i = 0; i < (int)c->model.layers; i++) {
         (ls_scope)(m, "h.%d", i);
-        x = feed_forward(g, attend(g, x));
+        x = attend(g, &x);
+        x = feed_forward(g, &x);
         ls_scope_end(m);
     }
-    ls_sliced_end end = {.name = "head", .vocab = c->model.vocab, .tied = of};
-    ls_sliced_loss(&g->s, norm(g, x, "ln_f"), ls_build_part(m, tokens, 1, g->T), end);
+    x = norm(g, &x, "ln_f");
+    ls_sequence_end end = {.name = "head", .vocab = c->model.vocab, .tied = of};
+    ls_sequence_loss(&g->s, &x, ls_build_part(m, tokens, 1, g->T), end);
     ls_tensor_part_number(m);
 }
 
@@ -104,7 +111,7 @@ ls_status ls_sliced_gpt_create(const ls_config *c, ls_model *m_p, ls_error *e) {
     ls_sliced_sizes sizes = {
         .heads = heads, .kv_heads = heads, .ffn = 4 * C, .vocab = c->model.vocab};
     LS_TRY(ls_sliced_check(c, &sizes, e));
-    gpt g = {.s = {.m = &m, .n = (int)c->parallel.tensor_virtual},
+    gpt g = {.s = {.m = &m, .n = (int)c->parallel.tensor_virtual, .sequence = c->parallel.sequence},
              .T = c->model.context,
              .C = C,
              .heads = heads,

@@ -255,7 +255,7 @@ static ls_status choose(search *s, ls_error *e) {
 ls_status ls_mesh_choose(const ls_config *c, int n, size_t limit, const ls_forecast_world *w,
                          ls_mesh_choice *choice_p, ls_error *e) {
     search s = {.c = c, .nworkers = n, .limit = limit, .w = w};
-    LS_TRY(ls_network_create(c, &s.model, e));
+    LS_TRY(ls_network_create_cut(c, &s.model, e));
     ls_status status = choose(&s, e);
     if (status == LS_OK) *choice_p = s.choice;
     free(s.list);

@@ -1,7 +1,7 @@
 /* stages.c - a mesh: which worker runs which layers, and which workers have which buckets.
  *
- * Stages are cut where one value is all that later layers read of earlier ones (ls_model_is_cut()):
- * it is the message to the next stage, and its gradient the message back. Among all such cuts those
+ * Stages are cut where one value is all that later layers read of earlier ones, or one of each slice
+ * (ls_model_cut()): it is the message to the next stage, and its gradient the message back. Among all such cuts those
  * are chosen whose largest stage has the least work, by dynamic programming.
  *
  * Buckets, too, are cut where stages meet. Stages seldom meet at the end of a block, so the block
@@ -104,9 +104,13 @@ bool ls_plan_splits(const ls_plan *p, int layer) {
 /* May a stage begin with this layer? The gradient of what it reads goes back one micro-batch at a
  * time. */
 static bool may_begin(const ls_model *m, int layer) {
-    const ls_layer *below = &m->layers[layer - 1], *l = &m->layers[layer];
-    return ls_model_is_cut(m, layer) && !below->is_constant && !below->backward_whole &&
-           !l->backward_whole && !below->loss;
+    int n = ls_model_cut(m, layer);
+    bool may = n > 0 && !m->layers[layer].backward_whole;
+    for (int v = layer - n; may && v < layer; v++) {
+        const ls_layer *below = &m->layers[v];
+        may = !below->is_constant && !below->backward_whole && !below->loss;
+    }
+    return may;
 }
 
 static double work_of(const ls_model *m, int layer) {

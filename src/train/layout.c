@@ -302,7 +302,7 @@ ls_memory_config ls_layout_memory_config(const ls_config *c, int nworkers, int n
 /* All but the first and the last. */
 int64_t ls_layout_most_recomputed(const ls_config *c) {
     ls_model m;
-    if (ls_network_create(c, &m, NULL) != LS_OK) return 0;
+    if (ls_network_create_cut(c, &m, NULL) != LS_OK) return 0;
     int64_t n = m.nlayers - 2;
     ls_model_free(&m);
     return n > 0 ? n : 0;

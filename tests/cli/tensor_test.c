@@ -60,6 +60,34 @@ static void test_workers(void **state) {
                           "--set model.router_bias_rate=0.01");
 }
 
+/* Slices that divide the rows between products, too. */
+static void check_rows(const char *model) {
+    static const char *const ways[] = {
+        "-n 2 --set parallel.mesh.tensor=2 --set parallel.recompute=20",
+        "-n 4 --set parallel.mesh.tensor=4 --set parallel.transport=tcp",
+        "-n 4 --set parallel.mesh.tensor=2 --set parallel.zero=3",
+        "-n 4 --set parallel.mesh.pipe=2 --set parallel.mesh.tensor=2"};
+    char *line = ls_format("train " SMALL "-o @/one -n 1 --set train.steps=4 %s", model);
+    expect(line, 0, NULL);
+    free(line);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        line = ls_format("train " SMALL "-o @/many %s --set train.steps=4 %s", ways[i], model);
+        expect(line, 0, NULL);
+        free(line);
+        same("one", "many");
+        shell_of_run("many", "rm -r $r");
+    }
+    expect("generate @/one --tokens 20 --seed 3", 0, NULL);
+    shell_of_run("one", "rm -r $r");
+}
+
+static void test_rows(void **state) {
+    (void)state;
+    check_rows("--set model.heads=4 --set parallel.tensor_virtual=4 --set parallel.sequence=on");
+    check_rows("--set model.kind=llama --set model.heads=4 --set parallel.tensor_virtual=4 "
+               "--set parallel.sequence=on --set train.compute=bf16 --set model.qk_norm=on");
+}
+
 static void test_resume(void **state) {
     (void)state;
     expect("train " SMALL "-o @/whole -n 1 --set train.steps=6 --set parallel.tensor_virtual=3", 0,
@@ -147,7 +175,8 @@ static void test_text(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_workers), cmocka_unit_test(test_resume), cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_workers),   cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_resume),    cmocka_unit_test(test_plan),
         cmocka_unit_test(test_published), cmocka_unit_test(test_text)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

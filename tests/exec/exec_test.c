@@ -28,7 +28,7 @@ enum { SEEDS = 100, VARIANTS = 10, CHAOS = 60, STRIDE = 1, PIPELINES = 300 };
 #endif
 enum { T = 6, VOCAB = 40, NSAMPLES = 13, BATCH = 8, STEPS = 5, TRACED = 2, MOST = 8 };
 
-enum { CHAIN, GRAPH, MLP, LISTS, NKINDS, SLICED = NKINDS, CHUNKED, TIED }; /* of models */
+enum { CHAIN, GRAPH, MLP, LISTS, NKINDS, SLICED = NKINDS, SEQUENCE, CHUNKED, TIED }; /* of models */
 
 typedef struct setup {
     ls_model model;
@@ -79,6 +79,7 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
     if (s->kind == MLP) mlp_make(&s->model);
     if (s->kind == LISTS) lists_make(&s->model);
     if (s->kind == SLICED) sliced_make(T, VOCAB, &s->model);
+    if (s->kind == SEQUENCE) sequence_make(T, VOCAB, &s->model);
     if (s->kind >= CHUNKED) chunked_make(T, VOCAB, s->kind == TIED, &s->model);
     if (s->kind == CHAIN) assert_ls_ok(ls_gpt_create(&c, &s->model, &e), e);
     ls_plan_config p = {.model = &s->model,
@@ -131,9 +132,13 @@ static void tear_down(setup *s) {
 }
 
 static ls_loader_config samples_of(const setup *s) {
-    ls_read_sample *const readers[] = {[SLICED] = ls_tokens_window, [CHUNKED] = ls_tokens_window,
-                                       [TIED] = ls_tokens_window,   [MLP] = mlp_read,
-                                       [LISTS] = lists_read,        [CHAIN] = ls_tokens_window,
+    ls_read_sample *const readers[] = {[SLICED] = ls_tokens_window,
+                                       [SEQUENCE] = ls_tokens_window,
+                                       [CHUNKED] = ls_tokens_window,
+                                       [TIED] = ls_tokens_window,
+                                       [MLP] = mlp_read,
+                                       [LISTS] = lists_read,
+                                       [CHAIN] = ls_tokens_window,
                                        [GRAPH] = ls_tokens_window};
     return (ls_loader_config){.read = readers[s->kind],
                               .data = s->kind == LISTS ? (const void *)&s->model : &s->text,
@@ -451,7 +456,7 @@ static void test_pipelines(void **state) {
     assert_true(measured > 0);
 }
 
-/* The slices of layers among any number of workers, which may be pipelines, too, give the bits of
+/* The slices of layers, and of samples, among any number of workers, which may be pipelines, too, give the bits of
  * one worker. */
 static void test_tensor(void **state) {
     (void)state;
@@ -460,13 +465,14 @@ static void test_tensor(void **state) {
     int measured = 0;
     for (uint64_t seed = 0; seed < PIPELINES / 2; seed++) {
         int V = 1 << pick(seed, 0, 4);
-        setup oracle = {.sequential = true, .threads = 1, .zero = 1, .kind = SLICED};
+        int kind = seed % 4 == 3 ? SEQUENCE : SLICED, slices = kind == SLICED ? SLICES : PARTS;
+        setup oracle = {.sequential = true, .threads = 1, .zero = 1, .kind = kind};
         oracle.compute = types[pick(seed, 1, 4)];
         oracle.reduce = pick(seed, 2, 2) ? oracle.compute : types[pick(seed, 3, 4)];
         setup s = {.threads = 1, .seed = seed, .compute = oracle.compute, .reduce = oracle.reduce};
-        s.kind = SLICED;
+        s.kind = kind;
         s.rule = oracle.rule = rules[pick(seed, 20, 6)];
-        s.tensor = 2 + pick(seed, 4, SLICES - 1);
+        s.tensor = 2 + pick(seed, 4, slices - 1);
         s.pipe = 1 + pick(seed, 5, MOST / s.tensor < 3 ? MOST / s.tensor : 3);
         int most = MOST / s.tensor / s.pipe, data = 1 + pick(seed, 6, most < V ? most : V);
         bool chunked = s.pipe == 2 && pick(seed, 7, 2);
@@ -488,13 +494,13 @@ static void test_tensor(void **state) {
         run(&oracle);
         run(&s);
         if (memcmp(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float)) != 0)
-            print_error(
-                "seed %d: tensor %d, pipe %d, data %d of %d, chunks %d, schedule %d, zero %d, "
-                "recompute %d, micro %d, %s and %s, sequential %d, chaos %d, own %d, %s\n",
-                (int)seed, s.tensor, s.pipe, data, V, s.chunks, (int)s.schedule, s.zero,
-                s.recompute, (int)s.plan.c.micro_batch, ls_dtype_name(s.plan.c.compute),
-                ls_dtype_name(s.plan.c.reduce), s.sequential, s.chaos, s.own,
-                s.algorithm ? s.algorithm : "");
+            print_error("seed %d: kind %d, tensor %d, pipe %d, data %d of %d, chunks %d, schedule "
+                        "%d, zero %d, "
+                        "recompute %d, micro %d, %s and %s, sequential %d, chaos %d, own %d, %s\n",
+                        (int)seed, s.kind, s.tensor, s.pipe, data, V, s.chunks, (int)s.schedule,
+                        s.zero, s.recompute, (int)s.plan.c.micro_batch,
+                        ls_dtype_name(s.plan.c.compute), ls_dtype_name(s.plan.c.reduce),
+                        s.sequential, s.chaos, s.own, s.algorithm ? s.algorithm : "");
         assert_memory_equal(s.losses, oracle.losses, sizeof s.losses);
         assert_memory_equal(s.norms, oracle.norms, sizeof s.norms);
         assert_memory_equal(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float));

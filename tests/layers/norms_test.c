@@ -1,5 +1,6 @@
 /* norms_test.c - group norm, with and without ReLU, layer norm, RMS norm, normalize. */
 #include "layers/layer_check.h"
+#include "layers/layers.h"
 
 typedef struct norm {
     const char *name;
@@ -103,6 +104,44 @@ static void test_row_norms(void **state) {
                           .tolerance = 2e-5});
 }
 
+/* ---- the same, by weights that are a value ---- */
+
+static ls_value *build_layer_by(ls_model *m, ls_value **x, const void *arg) {
+    (void)arg;
+    return ls_layers_layer_norm_by(m, x[0], x[1]);
+}
+
+static ls_value *build_rms_by(ls_model *m, ls_value **x, const void *arg) {
+    (void)arg;
+    return ls_layers_rms_norm_by(m, x[0], x[1], 1e-5f);
+}
+
+static void reference_layer_by(const void *arg, double *const *x, double *const *p, double *y) {
+    const norm *n = arg;
+    double *weights[] = {x[1], x[1] + n->C};
+    reference_layer(arg, x, weights, y);
+    (void)p;
+}
+
+static void reference_rms_by(const void *arg, double *const *x, double *const *p, double *y) {
+    reference_rms(arg, x, x + 1, y);
+    (void)p;
+}
+
+static void test_norms_by(void **state) {
+    (void)state;
+    static const norm n = {"2 rows of 33", 2, 33, 0, false};
+    for (int i = 0; i < 2; i++)
+        layer_check(&(layer_case){.name = i ? "RMS norm by a value" : "layer norm by a value",
+                                  .arg = &n,
+                                  .fields = {{LS_F32, LS_DIMS(n.rows, n.C), 0, 0},
+                                             {LS_F32, i ? LS_DIMS(n.C) : LS_DIMS(2, n.C), 0, 0}},
+                                  .nfields = 2,
+                                  .build = i ? build_rms_by : build_layer_by,
+                                  .reference = i ? reference_rms_by : reference_layer_by,
+                                  .tolerance = 2e-5});
+}
+
 /* ---- normalize ---- */
 
 enum { PIXELS = 5, CHANNELS = 3 };
@@ -183,7 +222,7 @@ static void test_errors(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_group_norm), cmocka_unit_test(test_row_norms),
-        cmocka_unit_test(test_normalize), cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_errors)};
+        cmocka_unit_test(test_norms_by),   cmocka_unit_test(test_normalize),
+        cmocka_unit_test(test_groups),     cmocka_unit_test(test_errors)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

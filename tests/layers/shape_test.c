@@ -1,6 +1,8 @@
 /* shape_test.c - layers that move numbers: other shapes, ranges, patches, means over a
  * dimension. */
+#include "layers/fork.h"
 #include "layers/layer_check.h"
+#include "layers/row_parts.h"
 
 enum { A = 4, B = 3, C = 5 };
 
@@ -39,6 +41,66 @@ static void test_slice(void **state) {
                                   .nfields = 1,
                                   .build = build_slice,
                                   .reference = slice});
+}
+
+/* Two ranges that overlap, and the whole: gradients of ranges are added to that of the whole. */
+static ls_value *build_ranges(ls_model *m, ls_value **x, const void *arg) {
+    (void)arg;
+    ls_value *y = ls_add(m, x[0], x[0]);
+    ls_value *low = ls_slice(m, y, .dim = 1, .count = 2);
+    return ls_concat(m, 1, low, y, ls_slice(m, y, .dim = 1, .first = 1));
+}
+
+static void ranges(const void *arg, double *const *x, double *const *params, double *y) {
+    static const int from[] = {0, 1, 0, 1, 2, 1, 2};
+    (void)arg, (void)params;
+    for (int64_t a = 0; a < A; a++)
+        for (int64_t b = 0; b < 7; b++)
+            for (int64_t c = 0; c < C; c++) *y++ = 2 * x[0][(a * B + from[b]) * C + c];
+}
+
+static void test_ranges(void **state) {
+    (void)state;
+    layer_check(&(layer_case){.name = "ranges",
+                              .fields = {{.type = LS_F32, .dims = LS_DIMS(A, B, C)}},
+                              .nfields = 1,
+                              .build = build_ranges,
+                              .reference = ranges});
+}
+
+/* ---- rows that slices divide ---- */
+
+enum { ROWS = 18, WIDTH = 2 };
+
+/* Slice k has part k of the sum of the slices' x + x and x; all slices read the rows again. */
+static ls_value *build_rows(ls_model *m, ls_value **x, const void *arg) {
+    ls_value *of[LS_SLICES_MOST], *all[LS_SLICES_MOST];
+    int n = *(const int *)arg;
+    for (int k = 0; k < n; k++) of[k] = k % 2 ? ls_add(m, x[0], x[0]) : x[0];
+    ls_layers_scatter_rows(m, of, n, of);
+    ls_layers_gather_rows(m, of, n, all);
+    for (int k = 1; k < n; k++) all[0] = ls_add(m, all[0], all[k]);
+    return all[0];
+}
+
+static void rows(const void *arg, double *const *x, double *const *params, double *y) {
+    int n = *(const int *)arg;
+    (void)params;
+    for (int64_t i = 0; i < ROWS * WIDTH; i++) y[i] = n * (n / 2 * 2 + (n + 1) / 2) * x[0][i];
+}
+
+/* With 9 slices sums and rows are joined by halves. */
+static void test_rows(void **state) {
+    (void)state;
+    static const int slices[] = {2, 3, 9};
+    for (int i = 0; i < 3; i++)
+        layer_check(&(layer_case){.name = "rows of slices",
+                                  .arg = &slices[i],
+                                  .fields = {{.type = LS_F32, .dims = LS_DIMS(ROWS, WIDTH)}},
+                                  .nfields = 1,
+                                  .build = build_rows,
+                                  .reference = rows,
+                                  .half_units = 16});
 }
 
 /* ---- concat ---- */
@@ -196,7 +258,8 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slice),          cmocka_unit_test(test_concat),
+        cmocka_unit_test(test_slice),          cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_rows),           cmocka_unit_test(test_concat),
         cmocka_unit_test(test_concat_numbers), cmocka_unit_test(test_mean),
         cmocka_unit_test(test_patches),        cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,7 @@ static void test_derived(void **state) {
                     assert_int_not_equal(m.layers[a].slot, m.layers[b].slot);
     assert_int_equal(m.nslots, 4);
     static const bool cuts[GRAPH_LAYERS] = {true, true, false, false, false, false, true};
-    for (int i = 0; i < GRAPH_LAYERS; i++) assert_int_equal(ls_model_is_cut(&m, i), cuts[i]);
+    for (int i = 0; i < GRAPH_LAYERS; i++) assert_int_equal(ls_model_cut(&m, i), cuts[i]);
     ls_model_free(&m);
 }
 
@@ -37,7 +37,7 @@ static void test_chain(void **state) {
     assert_int_equal(m.nslots, 2);
     assert_int_equal(m.nfloats % LS_BLOCK, 0);
     for (int i = 0; i < m.nlayers; i++) {
-        assert_true(ls_model_is_cut(&m, i));
+        assert_true(ls_model_cut(&m, i));
         assert_int_equal(m.layers[i].added_floats, 0);
     }
     ls_model_free(&m);

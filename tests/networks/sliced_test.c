@@ -62,7 +62,7 @@ static ls_config normed_of(int64_t kv_heads, int64_t n) {
 static ls_model model_of(const ls_config *c) {
     ls_model m = {0};
     ls_error e = {0};
-    assert_ls_ok(ls_network_create(c, &m, &e), e);
+    assert_ls_ok(ls_network_create_cut(c, &m, &e), e);
     return m;
 }
 
@@ -96,6 +96,7 @@ static void compute(setup *s, const ls_config *c, const uint32_t *samples, ls_dt
     ls_infer_losses(&s->infer, SAMPLES, samples, s->losses);
     for (int i = 0; i < SAMPLES; i++) s->losses[i] /= (double)m->targets;
     s->logits = fix_nans((size_t)c->model.vocab);
+    if (c->parallel.sequence) return;
     memcpy(s->logits, ls_infer_next(&s->infer, samples, c->model.context),
            (size_t)c->model.vocab * sizeof *s->logits);
 }
@@ -104,6 +105,35 @@ static void end(setup *s) {
     ls_compute_close(&s->compute);
     ls_model_free(&s->model);
     free(s->params), free(s->memory), free(s->half), free(s->logits);
+}
+
+/* The same parameters at the same places, and the same losses. */
+static void compare_rows(ls_config c, ls_dtype type, double most) {
+    setup one, cut;
+    uint32_t *samples = fix_tokens((size_t)(SAMPLES * (c.model.context + 1)), c.model.vocab, 5);
+    compute(&one, &c, samples, type);
+    c.parallel.sequence = true;
+    compute(&cut, &c, samples, type);
+    assert_int_equal(cut.model.nparams, one.model.nparams);
+    for (int i = 0; i < one.model.nparams; i++) {
+        const ls_param *p = &one.model.params[i], *q = &cut.model.params[i];
+        assert_string_equal(p->name, q->name);
+        assert_int_equal(p->offset, q->offset);
+        assert_int_equal(p->count, q->count);
+    }
+    assert_memory_equal(one.params, cut.params, one.model.nfloats * sizeof *one.params);
+    for (int i = 0; i < SAMPLES; i++) assert_true(fabs(cut.losses[i] - one.losses[i]) <= most);
+    end(&one), end(&cut);
+    free(samples);
+}
+
+static void test_rows(void **state) {
+    (void)state;
+    compare_rows(config_of(LS_MODEL_GPT2, 2), LS_F32, 1e-5);
+    compare_rows(config_of(LS_MODEL_GPT2, 4), LS_BF16, 1e-2);
+    compare_rows(config_of(LS_MODEL_LLAMA, 5), LS_F32, 1e-5);
+    compare_rows(normed_of(2, 4), LS_F16, 2e-3);
+    compare_rows(experts_of(2), LS_F32, 1e-5);
 }
 
 /* Each element of each tensor is in one slice, and has its initial value. */
@@ -254,6 +284,12 @@ static void test_gradients(void **state) {
     check_gradients(c);
     c.model.expert_capacity = 0.5;
     check_gradients(c);
+    c = config_of(LS_MODEL_GPT2, 2);
+    c.parallel.sequence = true;
+    check_gradients(c);
+    c = normed_of(2, 4);
+    c.parallel.sequence = true;
+    check_gradients(c);
 }
 
 /* ---- tokens one by one ---- */
@@ -328,14 +364,21 @@ static void test_refused(void **state) {
     c = config_of(LS_MODEL_LLAMA, 2);
     c.lora.rank = 2;
     refused(&c, "lora.rank");
+    c = config_of(LS_MODEL_LLAMA, 3);
+    c.parallel.sequence = true;
+    refused(&c, "parallel.tensor_virtual 3 does not divide the 20 positions of a sample "
+                "(model.context); use 2, or a context of 21");
+    c.parallel.tensor_virtual = 1;
+    refused(&c, "set parallel.tensor_virtual to 2 or more");
     c = config_of(LS_MODEL_MLP, 2);
     refused(&c, "only models of kind gpt2 and llama are cut into slices; set 1");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_function), cmocka_unit_test(test_exact),
-        cmocka_unit_test(test_labels),   cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_decode),   cmocka_unit_test(test_refused)};
+        cmocka_unit_test(test_function),  cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_exact),     cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_gradients), cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
