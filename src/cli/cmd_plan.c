@@ -226,11 +226,12 @@ static void print_actions(const ls_plan *p, int worker) {
     ls_buf_free(&out);
 }
 
-/* Prints the plan and its memory table. */
-static void print_plan(const ls_config *c, const ls_plan *p, int workers, int worker) {
+/* Prints the plan and its memory table. near: workers of a host; 0: there is one host. */
+static void print_plan(const ls_config *c, const ls_plan *p, int workers, int worker, int near) {
     ls_buf out = {0};
     ls_memory memory;
     ls_memory_config how = ls_layout_memory_config(c, p->c.nworkers, p->c.nworkers);
+    how.table_workers = near;
     const ls_model *m = p->c.model;
     ls_print("%zu parameters", m->count);
     if (m->frozen_count) ls_print(", of which %zu are trained", m->count - m->frozen_count);
@@ -342,7 +343,7 @@ static ls_status run_one(const ls_args *a, const cli_forecast *o, int workers, i
         s = ls_fail(e, LS_EINVAL, "--worker %d: there are workers 0 to %d", worker,
                     p->c.nworkers - 1);
     else if (!o->json)
-        print_plan(&c, p, workers, worker);
+        print_plan(&c, p, workers, worker, o->host_workers ? o->host_workers : o->link ? 1 : 0);
     else if (!predicts)
         print_plan_json(&c, p);
     if (s == LS_OK && cli_given(a, SVG)) s = ls_mesh_svg(p, cli_value(a, SVG), e);

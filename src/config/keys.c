@@ -172,8 +172,8 @@ const ls_config_key ls_config_keys[] = {
         "mlp, cnn, vit: probability with which a hidden value is set to 0 in training"),
     ONE_OF(
         "model.sparse", model.sparse, switches, FIXED,
-        "on: the tables of embeddings are one copy for all workers of the host, and a step reads, "
-        "sums, sends and updates only the rows of its samples"),
+        "on: the tables of embeddings are one copy, which hosts divide, and a step reads, sums, sends "
+        "and updates only the rows of its samples"),
     TREE("model.input", model.input, FIXED,
          "fields of a sample that the model reads, e.g. {image: [28, 28, 1]}; empty: as the data "
          "have them"),

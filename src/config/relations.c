@@ -619,7 +619,7 @@ static ls_status check_mesh(const ls_config *c, const char *where, ls_error *e) 
                    where, key, (long long)ls_config_ranks(c));
 }
 
-/* Rows of tables are updated by elements, in f32, by the workers of one host. */
+/* Rows of tables are updated by elements, in f32, by processes or threads. */
 static ls_status check_sparse(const ls_config *c, const char *where, ls_error *e) {
     const char *key =
         !c->model.sparse                        ? NULL
@@ -635,9 +635,7 @@ static ls_status check_sparse(const ls_config *c, const char *where, ls_error *e
         : c->sync.mode                                   ? "sync.mode"
         : c->parallel.executor == LS_EXECUTOR_SEQUENTIAL ? "parallel.executor"
         : c->parallel.optimizer_state == LS_STATE_FILE   ? "parallel.optimizer_state"
-        : c->parallel.transport == LS_TRANSPORT_THREAD || c->parallel.transport == LS_TRANSPORT_MPI
-            ? "parallel.transport"
-            : NULL;
+                                                         : NULL;
     if (!key) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "%s: model.sparse is on, which is not possible with this value of %s; set "

@@ -24,7 +24,7 @@ static sizes sizes_of(const ls_model *m, ls_dtype dtype, int64_t n) {
         const ls_layer *l = i < nlayers ? &m->layers[i] : &m->measures[i - nlayers].layer;
         s.y = larger(s.y, (size_t)n * l->y_floats * ls_dtype_size(dtype));
         if (l->loss) s.y = larger(s.y, (size_t)l->V * sizeof(float)); /* one position's logits */
-        if (!l->has_logits) /* only training saves them */
+        if (!l->has_logits)                                           /* only training saves them */
             s.saved = larger(s.saved, ls_mixed_saved_nbytes(l, n, dtype));
         s.work = larger(s.work, ls_mixed_work_nbytes(l, n, dtype, LS_F32, false));
     }
@@ -135,6 +135,7 @@ ls_status ls_infer_records(const ls_infer *f, int64_t n, const void *samples, do
     for (int64_t i = 0; i < n; i += f->n) {
         ls_layer_call c = call_of(f, i, n, samples);
         double *to = records + (size_t)i * size;
+        if (f->fetch) LS_TRY(f->fetch(f->fetch_arg, c.n, c.samples, e));
         add_losses(f, &c, m->nlayers + m->nlate, losses);
         for (int64_t j = 0; j < c.n; j++) {
             const char *sample = (const char *)c.samples + (size_t)j * c.sample_nbytes;

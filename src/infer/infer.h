@@ -7,6 +7,9 @@
 
 #include "model/model.h"
 
+/* Makes the rows of tables that samples [n] need ready, in ls_infer.rows. */
+typedef ls_status ls_infer_fetch(void *arg, int64_t n, const void *samples, ls_error *);
+
 typedef struct ls_infer {
     const ls_model *model;
     const ls_compute *compute;
@@ -16,6 +19,9 @@ typedef struct ls_infer {
     int64_t n;                     /* samples that fit into the memory */
     const ls_frozen_value *frozen; /* [nparams]; of a model without frozen parameters NULL */
     const ls_layer_rows *rows;     /* of tables; of a model without windows of them NULL */
+    ls_infer_fetch *fetch; /* for ls_infer_records(): called before rows are read, for at most as
+                              many samples as a batch has; NULL: all rows are there */
+    void *fetch_arg;
 } ls_infer;
 
 size_t ls_infer_nbytes(const ls_model *, ls_dtype, int64_t n);

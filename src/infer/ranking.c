@@ -239,10 +239,10 @@ ls_status ls_ranking_open(const ls_infer *f, const ls_dataset *d, uint64_t nuser
     r->items = find_field(m, "items");
     if (r->items) r->width = (int64_t)(r->items->nbytes / sizeof(int32_t));
     for (int i = 0; i < m->nmeasures; i++) r->nmeasures += is_ranking(&m->measures[i]);
-    r->infer.n = SAMPLES;
+    r->infer.n = f->fetch && m->sparse_batch < SAMPLES ? m->sparse_batch : SAMPLES;
     r->infer.memory = NULL;
     ls_status s = check(r, e);
-    size_t nbytes = ls_infer_nbytes(m, f->dtype, SAMPLES);
+    size_t nbytes = ls_infer_nbytes(m, f->dtype, r->infer.n);
     if (s == LS_OK) s = ls_map(nbytes, "scores of items", &r->infer.memory, e);
     if (s != LS_OK) {
         ls_ranking_close(r);

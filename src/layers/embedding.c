@@ -17,7 +17,7 @@
 enum { WEIGHT, POSITIONS };
 
 typedef struct options {
-    int64_t n; /* ids of a sample */
+    int64_t n;          /* ids of a sample */
     int64_t first, all; /* of a slice: its first id, and the ids of all slices; all 0: it is none */
     bool sums, mean, positions;
     bool tied;         /* another layer has begun the gradient of the weight */
@@ -60,7 +60,11 @@ static float factor_of(const job *j, int64_t sample, int64_t n) {
 
 static const float *row_of(const job *j, int32_t id, float *room) {
     if (!j->o->is_window) return ls_table_row(j->l, j->c, WEIGHT, id, room);
-    return j->c->rows->values + j->o->rows_at + (int64_t)id * j->l->C;
+    const ls_layer_rows *rows = j->c->rows;
+    if (!rows->fetched) return rows->values + j->o->rows_at + (int64_t)id * j->l->C;
+    int64_t slot = rows->slots[j->o->first_row + id];
+    assert(slot >= 0); /* the rows that a call needs are fetched before it */
+    return rows->fetched + j->l->offsets[WEIGHT] + slot * j->l->C;
 }
 
 /* The row of the weight's gradient that an id has. */
@@ -259,8 +263,7 @@ ls_value *ls_layers_embedding_slice(ls_model *m, ls_value *ids, ls_embedding_opt
                                     int64_t first, int64_t all) {
     return add_layer(
         m, ids,
-        &(wanted){
-            "embedding", o.name, o.rows, o.width, o.deviation, {.first = first, .all = all}});
+        &(wanted){"embedding", o.name, o.rows, o.width, o.deviation, {.first = first, .all = all}});
 }
 
 ls_value *(ls_embedding_sum)(ls_model *m, ls_value *ids, ls_embedding_sum_options o) {

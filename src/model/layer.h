@@ -75,6 +75,8 @@ typedef ls_stored ls_frozen_value;
 typedef struct ls_layer_rows {
     const float *values;  /* [table_floats] */
     const int32_t *slots; /* [table_rows] where a row is in its window; for backward */
+    /* [nfloats] rows of windows, each at its slot, in place of `values`; NULL: these have all rows */
+    const float *fetched;
 } ls_layer_rows;
 
 typedef struct ls_layer ls_layer;

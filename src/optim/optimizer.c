@@ -317,6 +317,20 @@ size_t ls_optim_table_at(const ls_optim *o, const ls_model *m, const ls_param *p
     return buffer ? m->table_floats + states_before(o, m, buffer - 1, p) : p->rows_at;
 }
 
+size_t ls_optim_row_floats(const ls_optim *o, const ls_param *p, int buffer) {
+    if (!buffer) return (size_t)p->dims[1];
+    if (!ls_optim_state_name(o, p, buffer - 1)) return 0;
+    return (size_t)ls_optim_state_param(o, p, buffer - 1).dims[1];
+}
+
+ls_optim_range ls_optim_table_block(const ls_optim *o, const ls_model *m, const ls_table_block *b,
+                                    int buffer) {
+    const ls_param *p = &m->params[b->param];
+    size_t each = ls_optim_row_floats(o, p, buffer);
+    size_t at = each ? ls_optim_table_at(o, m, p, buffer) : 0;
+    return (ls_optim_range){at + (size_t)b->first * each, at + (size_t)b->end * each};
+}
+
 const char *ls_optim_outer_state_name(const ls_optim *o, int i) {
     const ls_optim_rule *rule = &ls_optim_rules[o->outer.rule];
     return i < rule->nstates ? rule->states[i] : NULL;

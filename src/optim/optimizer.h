@@ -12,6 +12,7 @@
 
 #include "config/config.h"
 #include "model/model.h"
+#include "model/table_blocks.h"
 
 /* At most: states of a rule, all states, groups: those of a config, and each once more
  * (ls_optim_rule.rest). */
@@ -103,6 +104,14 @@ ls_param ls_optim_state_param(const ls_optim *, const ls_param *, int i);
  * All their floats; and where those of one begin: buffer 0: its weights, 1 + i: its state i. */
 size_t ls_optim_tables_floats(const ls_optim *, const ls_model *);
 size_t ls_optim_table_at(const ls_optim *, const ls_model *, const ls_param *, int buffer);
+/* Floats of a row of a table in one of these buffers; 0: the table has no state of this number. */
+size_t ls_optim_row_floats(const ls_optim *, const ls_param *, int buffer);
+/* The floats among those of all tables that a block of rows has in a buffer; empty: it has none. */
+typedef struct ls_optim_range {
+    size_t first, end;
+} ls_optim_range;
+ls_optim_range ls_optim_table_block(const ls_optim *, const ls_model *, const ls_table_block *,
+                                    int buffer);
 
 /* The buffer (flat.h) that has a parameter's weights after `updates` updates: 0, or that of the
  * rule's average. */

@@ -369,13 +369,16 @@ static bool is_rare(ls_purpose p) {
            p == LS_MEM_ROOM || p == LS_MEM_ARRIVALS;
 }
 
-/* Tables of which parameters are windows are beside the workers. */
-static void put_tables(const ls_plan *p, ls_buf *out) {
+/* Tables of which parameters are windows are beside the workers. Hosts divide them. */
+static void put_tables(const ls_plan *p, const ls_memory_config *c, ls_buf *out) {
     ls_buf text = {0};
     bool states = ls_optim_nstates(&p->c.optim) > 0;
+    int all = p->c.nworkers, near = c->table_workers;
+    double part = near && near < all ? (double)near / all : 1;
+    if (part < 1) ls_buf_printf(&text, "%d/%d of the ", near, all);
     ls_buf_printf(&text, "one copy of weights%s", states ? " and " : "");
     ls_optim_list_states(&p->c.optim, &text);
-    put_row("tables of a host", ls_plan_tables_nbytes(p), text.data, out);
+    put_row("tables of a host", (size_t)((double)ls_plan_tables_nbytes(p) * part), text.data, out);
     ls_buf_free(&text);
 }
 
@@ -395,6 +398,6 @@ void ls_memory_print(const ls_plan *p, const ls_memory_config *c, const ls_memor
     put_row("at most at one time", m->peak, text.data, out);
     put_row(p->c.nworkers == 1 ? "1 worker" : "all workers", m->peak * (size_t)p->c.nworkers, NULL,
             out);
-    if (ls_plan_tables_nbytes(p)) put_tables(p, out);
+    if (ls_plan_tables_nbytes(p)) put_tables(p, c, out);
     ls_buf_free(&text);
 }

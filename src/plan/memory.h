@@ -80,6 +80,7 @@ typedef struct ls_memory_config {
     size_t writing_nbytes; /* of keys and values, while the model writes after prompts between
                               steps; they lie where activations do if these take as much; 0: none */
     bool in_file;          /* the optimizer's state is in a file, and is not counted */
+    int table_workers; /* workers of a host, which share its part of the tables; 0: all workers */
 } ls_memory_config;
 
 void ls_plan_memory(const ls_plan *, const ls_memory_config *, ls_memory *m_p);

@@ -148,20 +148,41 @@ static ls_status load_average(const loading *weights, ls_train_state *s, const l
     return load_param(&mean, p, NULL, e);
 }
 
-/* A table of which a parameter is a window, and its states, as a whole. */
+/* The parts of a buffer that loading fills, of a table in blocks: [*n_p], free() them. */
+static ls_bucket *parts_of_table(const ls_train_state *s, int param, int buffer, int *n_p) {
+    ls_bucket *parts = LS_NEW_ARRAY(ls_bucket, (size_t)ls_table_blocks(s->model));
+    ls_table_block b = LS_TABLE_BLOCKS;
+    int n = 0;
+    while (ls_table_block_next(s->model, &b)) {
+        if (b.param != param || !s->table_blocks[b.number]) continue;
+        ls_optim_range r = ls_optim_table_block(s->optim, s->model, &b, buffer);
+        parts[n++] = (ls_bucket){.first = r.first, .end = r.end};
+    }
+    *n_p = n;
+    return parts;
+}
+
+/* A table of which a parameter is a window, and its states, as a whole or in blocks. */
 static ls_status load_table(const loading *weights, const ls_train_state *s, const ls_param *p,
                             ls_error *e) {
-    const ls_train_state all = {0};
     const ls_param whole = ls_param_whole(p);
     loading from = *weights;
-    from.part = &all;
     from.flat = s->tables;
     for (int k = 0; s->tables && k < s->flat.n; k++) {
         const char *name = k ? ls_optim_state_name(s->optim, p, k - 1) : NULL;
         ls_param shape = k ? ls_optim_state_param(s->optim, &whole, k - 1) : whole;
+        ls_train_state part = {.model = s->model};
+        ls_bucket *owned = NULL;
+        if (k && !name) continue;
         shape.offset = ls_optim_table_at(s->optim, s->model, p, k);
         if (k) from.file = &weights->from->optimizer;
-        if (k == 0 || name) LS_TRY(load_param(&from, &shape, name, e));
+        if (s->table_blocks)
+            owned = parts_of_table(s, (int)(p - s->model->params), k, &part.nowned);
+        part.owned = owned;
+        from.part = &part;
+        ls_status status = load_param(&from, &shape, name, e);
+        free(owned);
+        LS_TRY(status);
     }
     return LS_OK;
 }

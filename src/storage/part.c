@@ -71,7 +71,7 @@ static ls_status put_param(work *w, int param, ls_bucket own, ls_error *e) {
     own.end -= base;
     size_t first = own.first > p->offset ? own.first : p->offset;
     size_t end = own.end < p->offset + p->count ? own.end : p->offset + p->count;
-    if (p->frozen || first >= end) return LS_OK;
+    if (p->frozen || p->rows || first >= end) return LS_OK;
     for (int i = 0; i < LS_PART_FILES; i++) {
         const ls_part_file *f = &w->files[i];
         for (int k = f->tensors->from[param]; k < f->tensors->from[param + 1]; k++) {
@@ -79,6 +79,23 @@ static ls_status put_param(work *w, int param, ls_bucket own, ls_error *e) {
             if (!f->tensors->vws[k] && f->tensors->replica[k] == own.island)
                 LS_TRY(put(w, i, t, at_most(first - p->offset, t->count),
                            at_most(end - p->offset, t->count), e));
+        }
+    }
+    return LS_OK;
+}
+
+/* The blocks of tables, with their states, that a worker has. */
+static ls_status put_tables(work *w, int worker, ls_error *e) {
+    const ls_model *m = w->plan->c.model;
+    ls_table_block b = LS_TABLE_BLOCKS;
+    while (ls_table_block_next(m, &b)) {
+        if (b.number % w->plan->c.nworkers != worker) continue;
+        for (int i = 0; i < LS_PART_FILES; i++) {
+            const ls_state_tensors *f = w->files[i].tensors;
+            for (int k = f->from[b.param]; k < f->from[b.param + 1]; k++) {
+                size_t each = f->list[k].count / (size_t)m->params[b.param].rows;
+                LS_TRY(put(w, i, &f->list[k], (size_t)b.first * each, (size_t)b.end * each, e));
+            }
         }
     }
     return LS_OK;
@@ -103,6 +120,7 @@ static ls_status put_worker(work *w, int worker, ls_hash *hash_p, ls_error *e) {
         ls_bucket own = ls_plan_owned(p, k, worker);
         for (int i = 0; s == LS_OK && i < p->c.model->nparams; i++) s = put_param(w, i, own, e);
     }
+    if (s == LS_OK) s = put_tables(w, worker, e);
     if (s == LS_OK) s = put_errors(w, worker, e);
     *hash_p = ls_hasher_finish(w->hasher);
     return s;

@@ -21,7 +21,7 @@ typedef struct ls_part_file {
 } ls_part_file;
 
 /* The first workers, which together hold all parameters and states; others have copies of these.
- * Each worker also holds the compression errors of its virtual workers. */
+ * Each worker also holds the compression errors of its virtual workers, and blocks of tables. */
 int ls_part_nholders(const ls_plan *);
 
 /* Writes the data that workers first to end - 1 own by the plan, from the tensors, to the files

@@ -50,9 +50,10 @@ static void set_peers(ls_snapshot_state *s, ls_snapshot_peers peers) {
 }
 
 /* The number of workers that write: the first of those that hold a block writes it, and each the
- * compression errors of its virtual workers. */
+ * compression errors of its virtual workers, and its blocks of tables. */
 static int nwriters(const ls_plan *p) {
-    return ls_plan_has_errors(p) ? p->c.nworkers : ls_part_nholders(p);
+    bool all = ls_plan_has_errors(p) || p->c.model->table_floats > 0;
+    return all ? p->c.nworkers : ls_part_nholders(p);
 }
 
 bool ls_snapshot_is_shared(const ls_plan *p, int n) { return nwriters(p) > n; }
@@ -96,7 +97,20 @@ static ls_status copy_tables(const writing *w, float *tables, ls_error *e) {
         return ls_fail(e, LS_EPEER,
                        "the workers ended before their tables had the rows of step %lld",
                        (long long)w->state.step);
-    memcpy(tables, r->tables, ls_plan_tables_nbytes(r->plan));
+    const ls_model *m = r->plan->c.model;
+    const ls_optim *o = &r->plan->c.optim;
+    ls_table_block b = LS_TABLE_BLOCKS;
+    while (ls_table_block_next(m, &b)) {
+        int worker = (int)(b.number % r->plan->c.nworkers);
+        if (w->end && (worker < w->first || worker >= w->end)) continue;
+        if (!r->tables_here[b.number])
+            return ls_fail(e, LS_EPEER, "this host does not have all rows of %s",
+                           m->params[b.param].name);
+        for (int k = 0; k < ls_optim_nflats(o); k++) {
+            ls_optim_range x = ls_optim_table_block(o, m, &b, k);
+            memcpy(tables + x.first, r->tables + x.first, (x.end - x.first) * sizeof *tables);
+        }
+    }
     return LS_OK;
 }
 

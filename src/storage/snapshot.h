@@ -113,8 +113,10 @@ typedef struct ls_snapshot_run {
     const ls_best_state *best;
     ls_best_state *on_disk; /* the best checkpoint on disk, by the last writer */
     int first, n;           /* workers of this host; n 0: none has started */
-    /* Tables of which parameters are windows, and the steps that they have had; NULL: none. */
+    /* Tables of which parameters are windows, the blocks of them that are not 0 on this host, and
+     * the steps that they have had; NULL: none. */
     const float *tables;
+    const unsigned char *tables_here; /* [ls_table_blocks()] */
     const atomic_llong *tables_steps;
 } ls_snapshot_run;
 

@@ -29,6 +29,8 @@ typedef struct ls_train_state {
     /* tables of which parameters are windows (ls_param.rows): the weights and
      * states (ls_optim_table_at()); NULL: loading leaves them out */
     float *tables;
+    /* [ls_table_blocks()] loading fills those that are not 0; NULL: all */
+    const unsigned char *table_blocks;
     ls_scaler scaler;              /* scale 0: none is in use */
     const ls_frozen_value *frozen; /* [nparams] for ls_state_write_weights() */
 } ls_train_state;

@@ -109,7 +109,6 @@ static ls_status hash_gradient(ls_member *m, question q, ls_hash *out, ls_error 
     ls_solo x = {0};
     ls_plan plan;
     ls_step_in in = ls_run_step(m->run, m->data->ntrain, q.steps, &m->scaler);
-    LS_TRY(ls_step_rows_begin(m->rows, q.steps, e));
     LS_TRY(ls_plan_solo(&m->layout->plan, &plan, e));
     ls_solo_config how = ls_member_solo(m, &plan);
     ls_solo_task task = {.vw = q.vw, .steps = q.steps};
@@ -143,6 +142,7 @@ static ls_status compare_gradient(ls_member *m, int64_t steps, ls_verdict *v, ls
     const ls_plan *p = &m->layout->plan;
     int n = m->nworkers;
     if (n == 1) return LS_OK;
+    LS_TRY(ls_step_rows_begin(m->rows, steps, true, e));
     v->vw =
         (int)(steps / (m->run->config.survival.audit ? m->run->config.survival.audit : 1) % p->c.V);
     int first = worker_of(p, v->vw);

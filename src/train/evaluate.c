@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "infer/ranking.h"
+#include "train/step_rows.h"
 
 /* The i-th of n samples out of `all`: spread evenly over the validation part. */
 static uint64_t sample_at(uint64_t i, uint64_t n, uint64_t all) { return i * all / n; }
@@ -57,6 +58,7 @@ static ls_status add_ranks(ls_member *m, const ls_dataset *d, uint64_t nusers, l
         if (ls_board_recalled(m->slot)) break;
         s = ls_ranking_record(r, i, records + i * record, e);
     }
+    s = ls_step_rows_serve(m->rows, s, e);
     bool recalled = ls_board_recalled(m->slot);
     if (s == LS_OK && recalled) s = ls_fail(e, LS_EABORT, "worker %d is recalled", m->worker);
     if (!recalled) s = ls_member_wait(m, s, e);
@@ -82,6 +84,7 @@ static ls_status evaluate(ls_member *m, void *arg, ls_error *e) {
     size_t record = ls_record_size(model);
     double *records = LS_NEW_ARRAY(double, n *record), nbytes = 0;
     ls_status s = compute_records(m, d, n, records, e);
+    s = ls_step_rows_serve(m->rows, s, e);
     if (s == LS_OK) s = count_bytes(d, n, &nbytes, e);
     bool recalled = ls_board_recalled(m->slot);
     if (s == LS_OK && recalled) s = ls_fail(e, LS_EABORT, "worker %d is recalled", m->worker);

@@ -5,7 +5,7 @@
 
 #include "plan/memory.h"
 #include "train/host_memory.h"
-#include "train/step_rows.h"
+#include "train/row_tables.h"
 
 /* The other hosts' workers are not known yet: the first view makes another layout. */
 static ls_status make_own(ls_host *h, ls_error *e) {
@@ -14,16 +14,10 @@ static ls_status make_own(ls_host *h, ls_error *e) {
                                   &h->layout, e);
 }
 
-/* Rows of tables are updated each by itself, by workers that share them. */
+/* Rows of tables are updated each by itself. */
 static ls_status check_tables(const ls_host *h, ls_error *e) {
-    const ls_run *r = h->run;
     const ls_optim *o = &h->layout.plan.c.optim;
     if (!h->layout.model.table_floats) return LS_OK;
-    if (r->listen || r->join || r->started)
-        return ls_fail(
-            e, LS_EINVAL,
-            "model.sparse: its tables are one copy, which the workers of one host share; "
-            "start them by `lockstep train -n`, or set model.sparse: off");
     for (int i = 0; i < o->ngroups; i++)
         if (o->groups[i].rule > LS_RULE_ADAGRAD && o->groups[i].rule != LS_RULE_ROWWISE_ADAGRAD)
             return ls_fail(e, LS_EINVAL,
@@ -44,7 +38,8 @@ ls_status ls_host_open(ls_host *h, const ls_run *r, ls_error *e) {
     LS_TRY(check_tables(h, e));
     bool copy = !r->started && r->dir && ls_run_can_survive(&r->config);
     int workers = r->started ? 1 : r->nasync ? r->nasync + 1 : r->nworkers;
-    LS_TRY(ls_host_memory_for_plan(&r->config, &h->layout.plan, workers, copy, e));
+    int hosts = r->hosts ? r->hosts : r->join ? 2 : 1; /* one that joins does not know more */
+    LS_TRY(ls_host_memory_for_plan(&r->config, &h->layout.plan, workers, hosts, copy, e));
     const ls_store_config one = {.most = 1, .threads = (int)r->config.parallel.threads};
     return r->nasync ? ls_store_make(&h->layout.plan, &one, &h->store, e) : LS_OK;
 }
@@ -138,8 +133,10 @@ ls_folder_run ls_host_folder_run(const ls_host *h) {
 
 ls_snapshot_run ls_host_snapshot_run(const ls_host *h) {
     bool has_tables = h->store && h->layout.model.table_floats > 0;
-    return (ls_snapshot_run){.tables = has_tables ? ls_step_rows_tables(h) : NULL,
-                             .tables_steps = has_tables ? ls_step_rows_steps(h) : NULL,
+    ls_row_tables tables = has_tables ? ls_row_tables_of(h) : (ls_row_tables){0};
+    return (ls_snapshot_run){.tables = tables.values,
+                             .tables_here = tables.here,
+                             .tables_steps = has_tables ? &tables.marks->steps : NULL,
                              .dir = h->run->dir,
                              .config = &h->run->config,
                              .config_text = &h->run->config_text,

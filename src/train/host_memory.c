@@ -11,8 +11,8 @@
 #include "networks/network.h"
 #include "plan/memory.h"
 #include "tensor/dtype.h"
-#include "train/run.h"
 #include "train/layout.h"
+#include "train/run.h"
 
 typedef struct memory {
     double nbytes;
@@ -83,15 +83,16 @@ static const char *advice(const ls_config *c, const ls_model *m, ls_purpose most
     return "fewer workers or virtual workers, or a smaller model";
 }
 
-ls_status ls_host_memory_for_plan(const ls_config *c, const ls_plan *p, int workers, bool copy,
-                                  ls_error *e) {
+ls_status ls_host_memory_for_plan(const ls_config *c, const ls_plan *p, int workers, int hosts,
+                                  bool copy, ls_error *e) {
     ls_memory m;
     ls_memory_config how = ls_layout_memory_config(c, p->c.nworkers, p->c.nworkers);
     memory r = available();
     char wanted[32], has[32], each[32], beside[80] = "", among[64] = "", size[32], largest[160];
     ls_plan_memory(p, &how, &m);
     double copies = copy ? (double)ls_plan_copy_nbytes(p) : 0;
-    double tables = (double)ls_plan_tables_nbytes(p); /* one copy for all workers */
+    /* one copy for all workers that share memory; others divide it */
+    double tables = (double)ls_plan_tables_nbytes(p) / p->c.nworkers * workers / hosts;
     double ahead = (double)ls_run_ahead_nbytes(c, p);
     /* Some workers need less than m.peak; the sum over all workers is known, too. */
     double all = (double)m.peak * workers, calls = 0;
@@ -103,8 +104,7 @@ ls_status ls_host_memory_for_plan(const ls_config *c, const ls_plan *p, int work
     if (all + copies <= r.nbytes) return LS_OK;
     list_largest(m, largest, sizeof largest);
     if (tables > 0) snprintf(among, sizeof among, ", tables %s", write_size(tables, size));
-    if (ahead > 0)
-        snprintf(among, sizeof among, ", gradients ahead %s", write_size(ahead, size));
+    if (ahead > 0) snprintf(among, sizeof among, ", gradients ahead %s", write_size(ahead, size));
     if (copy) snprintf(beside, sizeof beside, ", and %s for checkpoints", write_size(copies, size));
     return ls_fail(
         e, LS_ENOMEM, "%d worker%s need%s %s of memory: each %s at most (%s)%s%s; %s %s; use %s",

@@ -14,9 +14,10 @@
  * there is a plan, since a model that is too large may have none. LS_ENOMEM, with the numbers. */
 ls_status ls_host_memory_for_model(const ls_config *, ls_error *);
 
-/* Is there room for the plan's memory table (plan/memory.h) of `workers` on this host, and, with
- * `copy`, for the copy of the state for checkpoints? LS_ENOMEM, with the largest lines. */
-ls_status ls_host_memory_for_plan(const ls_config *, const ls_plan *, int workers, bool copy,
-                                  ls_error *);
+/* Is there room for the plan's memory table (plan/memory.h) of `workers` on this host, its part of
+ * tables, and, with `copy`, for the copy of the state for checkpoints? hosts: with as many workers
+ * each, among which the plan's are those of one. LS_ENOMEM, with the largest lines. */
+ls_status ls_host_memory_for_plan(const ls_config *, const ls_plan *, int workers, int hosts,
+                                  bool copy, ls_error *);
 
 #endif

@@ -71,6 +71,8 @@ static ls_status lend_arena(ls_member *m, ls_error *e) {
                           .params = m->worlds[0].params,
                           .frozen = m->frozen.values,
                           .rows = ls_step_rows_of_layers(m->rows),
+                          .fetch = ls_step_rows_are_apart(m->rows) ? ls_step_rows_fetch : NULL,
+                          .fetch_arg = m->rows,
                           .memory = ls_exec_arena(m->execs[0], &nbytes),
                           .n = n};
     while (m->infer.n > 1 && ls_infer_nbytes(&m->layout->model, type, m->infer.n) > nbytes)
@@ -202,7 +204,7 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
         s.all_params = !w->shares_params && (!ls_plan_shards_params(p) || p->c.whole_nbytes > 0);
         s.held = held;
     }
-    if (m->rows && worker == 0) s.tables = ls_step_rows_tables(m->host);
+    ls_step_rows_fill(m->rows, &s);
     for (int k = 0; s.all_params && k < p->nbuckets; k++)
         if (ls_plan_has(p, k, worker)) held[k] = p->buckets[k];
     if (s.begins) draw_adapters(m, i, &s);
@@ -290,7 +292,7 @@ ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls
     m->rest = 0;
     if (found) m->rest = (int)(ls_store_steps(m->host->store) % ls_plan_changes(&m->layout->plan));
     if (m->rest) m->first_step++; /* of the executor, whose part of the step is done */
-    if (!m->rows) m->rows = ls_step_rows_new(m);
+    if (m->layout->model.table_floats && !m->rows) LS_TRY(ls_step_rows_open(m, &m->rows, e));
     for (int i = 0; s == LS_OK && i < m->nexecs; i++)
         if (!m->execs[i]) s = create_exec(m, i, &m->execs[i], e);
     if (m->layout->model.frozen_count) LS_TRY(open_frozen(m, s, e));
@@ -359,7 +361,8 @@ ls_status ls_member_step(ls_member *m, const ls_step_in *given, ls_step_out *out
         in->lr_scales = scales;
     }
     m->step_began_ns = ls_clock_ns();
-    LS_TRY(ls_step_rows_begin(m->rows, in->step, e));
+    bool all = m->backup != NULL; /* it may compute others' samples */
+    LS_TRY(ls_step_rows_begin(m->rows, in->step, all, e));
     LS_TRY(ls_run_is_sequential(m->run) ? ls_exec_step_all(m->execs, in, out_p, e)
                                         : ls_exec_step(m->execs[0], in, out_p, e));
     ls_scaler_config scaler = ls_run_scaler(m->run);

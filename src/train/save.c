@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "storage/checkpoint.h"
+#include "train/step_rows.h"
 
 static ls_status write_checkpoint(ls_loop *l, ls_error *e) {
     const ls_world *w = &l->m.worlds[0];
@@ -17,6 +18,7 @@ static ls_status write_checkpoint(ls_loop *l, ls_error *e) {
                         .flat = w->flat};
     if (ls_run_has_scale(l->run)) s.scaler = l->m.scaler;
     ls_member_errors(&l->m, l->steps, &s);
+    ls_step_rows_add(l->m.rows, &s);
     ls_data_files data;
     ls_dataset_files(&l->data, &data);
     ls_checkpoint_extra x = {.data = &data,
@@ -76,12 +78,14 @@ ls_status ls_save_plain(ls_loop *l, ls_urgency u, ls_error *e) {
     ls_error why;
     LS_TRY(ls_world_collect(&l->m.worlds[0], p, e));
     LS_TRY(ls_world_collect_errors(&l->m.worlds[0], p, l->steps, e));
+    LS_TRY(ls_step_rows_collect(l->m.rows, e));
     if (l->m.worker == 0) {
         s = ls_save_restore_folder(l, &why);
         if (s == LS_OK) s = write_checkpoint(l, &why);
         if (s != LS_OK) log_save_failed(l, &why);
     }
     ls_world_drop_collected(&l->m.worlds[0], p);
+    LS_TRY(ls_step_rows_drop_collected(l->m.rows, e));
     int32_t good = s == LS_OK;
     LS_TRY(ls_member_wait(&l->m, good || !last ? LS_OK : fail_last(l, e), e));
     LS_TRY(ls_broadcast(l->m.group, &good, 1, LS_I32, 0, e));

@@ -1,50 +1,64 @@
 /* step_rows.h - tables of which a step touches few rows (model.sparse).
  *
- * A host has one copy of the tables and of their optimizer states, in memory that outlives its
- * workers. The model has windows of them (ls_param.rows), with room for the different ids of a
- * batch: ordinary parameters, whose gradients are summed, sharded and updated like all others.
+ * The workers of a host have one copy of the tables and of their optimizer states, in memory that
+ * outlives them. Workers that share no memory divide tables by blocks (row_tables.h). The model has
+ * windows of tables (ls_param.rows), with room for the different ids of a batch: ordinary
+ * parameters, whose gradients are summed, sharded and updated like all others.
  *
  * In a step all workers find the ids of the whole batch, each by itself, since a batch is a
  * function of the step; the first appearance of an id decides its slot in the window. Layers read
- * rows from the tables. Each worker
+ * rows from the tables, or where workers are apart, from what this worker has fetched for its
+ * samples. Each worker
  *   - before the step copies the rows of the slots that it owns to its window,
  *   - after its update copies them back;
  * then all wait for each other. Rows that no sample has are not touched: not by weight decay, nor
- * by the decay of moments.
+ * by the decay of moments. A row that is elsewhere goes in messages, whose bytes grow with the rows
+ * of the batch.
  *
  * So a row is updated once a step, whatever happens to the workers: until a step is decided, the
  * tables are those before it. The update of a decided step is finished in the windows by whoever is
  * left (exec/store_repair.h), and copying rows back can be repeated, as long as no window has rows
- * of the next step. `steps` says which steps the tables have had; the next view copies the rows of a
- * step that they lack. */
+ * of the next step. The marks of the tables say which steps they have had; the next view moves
+ * blocks to where they now belong, and copies the rows of a step that they lack. */
 #ifndef LS_TRAIN_STEP_ROWS_H
 #define LS_TRAIN_STEP_ROWS_H
 
+#include "storage/state.h"
 #include "train/host.h"
 
 struct ls_member;
 
 typedef struct ls_step_rows ls_step_rows;
 
-/* Bytes of the tables in the memory that the store carries; 0: the model has no windows. */
-size_t ls_step_rows_nbytes(const ls_plan *);
-/* Where they are, behind the run's notes: the tables, and the steps that they have had. */
-float *ls_step_rows_tables(const ls_host *);
-atomic_llong *ls_step_rows_steps(const ls_host *);
-
-/* NULL: the model has no windows. m: its layout, worlds and data are there, and outlive it. */
-ls_step_rows *ls_step_rows_new(const struct ls_member *m);
-void ls_step_rows_free(ls_step_rows *); /* NULL is fine, here and below */
+/* Collective. The model has windows. m: its layout, worlds and data are there, and outlive it. */
+ls_status ls_step_rows_open(const struct ls_member *m, ls_step_rows **r_p, ls_error *);
+void ls_step_rows_free(ls_step_rows *); /* NULL is fine, here and below: there are no tables */
 /* For executors and inferences. */
 const ls_layer_rows *ls_step_rows_of_layers(const ls_step_rows *);
 
 /* Sets this worker's part of the tables to initial values. */
 void ls_step_rows_draw(ls_step_rows *);
+/* Loading fills the tables of this memory, if the worker is the first that has it. */
+void ls_step_rows_fill(ls_step_rows *, ls_train_state *);
 /* Collective, when a view begins after `steps` steps: the tables have had them afterwards. found:
- * earlier workers have left them; else they are drawn, or read. */
+ * earlier workers have left them; else they are drawn, or read. LS_EPEER: some rows are lost. */
 ls_status ls_step_rows_take_up(ls_step_rows *, int64_t steps, bool found, ls_error *);
-/* Before and (collective) after the step that follows `steps` others. */
-ls_status ls_step_rows_begin(ls_step_rows *, int64_t steps, ls_error *);
+/* Collective where workers are apart, before and after the step that follows `steps` others. all:
+ * the worker reads rows of all samples, not only of its own. */
+ls_status ls_step_rows_begin(ls_step_rows *, int64_t steps, bool all, ls_error *);
 ls_status ls_step_rows_end(ls_step_rows *, int64_t steps, ls_error *);
+
+/* Do workers share no memory? Then rows of other samples than a step's are fetched before layers
+ * read them: an ls_infer_fetch(), which needs all workers. Those that have no more samples call
+ * serve() until all do; it returns `own`, unless that is LS_OK and it fails. */
+bool ls_step_rows_are_apart(const ls_step_rows *);
+ls_status ls_step_rows_fetch(void *rows, int64_t n, const void *samples, ls_error *);
+ls_status ls_step_rows_serve(ls_step_rows *, ls_status own, ls_error *);
+
+/* Collective: worker 0 gets all tables, and can add them to a state that it saves. Drop returns the
+ * memory of rows that are others'. */
+ls_status ls_step_rows_collect(ls_step_rows *, ls_error *);
+void ls_step_rows_add(const ls_step_rows *, ls_train_state *);
+ls_status ls_step_rows_drop_collected(ls_step_rows *, ls_error *);
 
 #endif

@@ -14,8 +14,8 @@
 #include "exec/store_repair.h"
 #include "report/metrics.h"
 #include "train/host.h"
+#include "train/row_tables.h"
 #include "train/scale.h"
-#include "train/step_rows.h"
 #include "train/sync.h"
 
 static bool get_state(const void *arg, ls_host_state *k) {
@@ -269,7 +269,7 @@ static ls_status make_store(ls_host *h, int *most_p, ls_error *e) {
     ls_store_config c = {.most = most_workers(h),
                          .threads = (int)config->parallel.threads,
                          .carried_nbytes =
-                             sizeof(ls_run_notes) + ls_step_rows_nbytes(&h->layout.plan),
+                             sizeof(ls_run_notes) + ls_row_tables_carried(&h->layout.plan),
                          .pipes = ls_config_ranks(config) > 1};
     *most_p = c.most;
     ls_status s = ls_store_make(&h->layout.plan, &c, &h->store, e);

@@ -1,0 +1,353 @@
+/* row_exchange.c - rows between tables, windows and what a worker has fetched: see row_inside.h.
+ *
+ * A piece is a row of a window, or where a shard's boundary cuts the row a part of it, that one
+ * worker updates. All workers know all pieces and their order, from the plan and the batch. So
+ * what one worker packs for another is found by the other in the same order, without ids.
+ *
+ * Rows to read are asked for by their numbers: only a worker knows the samples that it evaluates. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "train/row_inside.h"
+
+typedef struct piece {
+    const ls_row_window *w;
+    size_t slot, first, end; /* floats of the row */
+} piece;
+
+typedef enum direction { TO_WINDOWS, TO_TABLES } direction;
+
+typedef void visitor(ls_step_rows *, const piece *, void *arg);
+
+/* ---- pieces ---- */
+
+/* The part of a bucket whose rows worker `who` copies: what it owns, or where all have all of it, and
+ * tables are written, an equal part. */
+static ls_bucket part_of(const ls_step_rows *r, int bucket, int who, direction to) {
+    const ls_plan *p = &r->m->layout->plan;
+    ls_bucket b = ls_plan_owned(p, bucket, who);
+    if (ls_plan_shards_moments(p) || to == TO_WINDOWS) return b;
+    size_t n = b.end - b.first, w = (size_t)who, all = (size_t)r->m->nworkers;
+    return (ls_bucket){.first = b.first + n * w / all, .end = b.first + n * (w + 1) / all};
+}
+
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+/* The floats of a window, from its begin, that lie in a bucket's part; empty: first >= end. */
+static ls_bucket in_window(const ls_step_rows *r, const ls_row_window *w, ls_bucket part) {
+    const ls_param *p = ls_row_param(r, w);
+    size_t first = part.first > p->offset ? part.first - p->offset : 0;
+    size_t end = part.end > p->offset ? smaller(part.end - p->offset, p->count) : 0;
+    return (ls_bucket){.first = first, .end = end};
+}
+
+static void visit_window(ls_step_rows *r, const ls_row_window *w, ls_bucket b, visitor *f,
+                         void *arg) {
+    size_t C = w->floats[0], rows = (size_t)w->n * C;
+    b.end = smaller(b.end, rows);
+    for (size_t at = b.first; at < b.end;) {
+        size_t slot = at / C, next = smaller((slot + 1) * C, b.end);
+        f(r, &(piece){w, slot, at - slot * C, next - slot * C}, arg);
+        at = next;
+    }
+}
+
+/* Calls f for each piece of a worker, in order. */
+static void visit(ls_step_rows *r, int who, direction to, visitor *f, void *arg) {
+    for (int k = 0; k < r->m->layout->plan.nbuckets; k++) {
+        ls_bucket part = part_of(r, k, who, to);
+        for (int i = 0; i < r->nwindows; i++)
+            visit_window(r, &r->windows[i], in_window(r, &r->windows[i], part), f, arg);
+    }
+}
+
+/* What a piece has of buffer k: of a state with another number of floats a row, the whole row goes
+ * with the row's begin. */
+static ls_bucket of_buffer(const piece *x, int k) {
+    size_t C = x->w->floats[0], each = x->w->floats[k];
+    if (each == C) return (ls_bucket){.first = x->first, .end = x->end};
+    return (ls_bucket){.end = x->first == 0 ? each : 0};
+}
+
+static size_t floats_of(const ls_step_rows *r, const piece *x) {
+    size_t n = 0;
+    for (int k = 0; k < r->nflats; k++) {
+        ls_bucket b = of_buffer(x, k);
+        n += b.end - b.first;
+    }
+    return n;
+}
+
+static float *row_of_table(const ls_step_rows *r, const piece *x, int k) {
+    return r->t.values + x->w->at[k] + (size_t)x->w->ids[x->slot] * x->w->floats[k];
+}
+
+static float *row_of_window(const ls_step_rows *r, const piece *x, int k) {
+    float *flat = r->m->worlds[0].flat.of[k] + ls_row_param(r, x->w)->offset;
+    return flat + x->slot * x->w->floats[k];
+}
+
+static int home_of(const ls_step_rows *r, const piece *x) {
+    return ls_row_home(r, x->w, x->w->ids[x->slot]);
+}
+
+/* ---- this worker's pieces, between a table in its memory and its window ---- */
+
+static void copy(ls_step_rows *r, const piece *x, direction to) {
+    for (int k = 0; k < r->nflats; k++) {
+        ls_bucket b = of_buffer(x, k);
+        size_t nbytes = (b.end - b.first) * sizeof(float);
+        if (!nbytes) continue;
+        float *table = row_of_table(r, x, k) + b.first, *window = row_of_window(r, x, k) + b.first;
+        memcpy(to == TO_WINDOWS ? window : table, to == TO_WINDOWS ? table : window, nbytes);
+    }
+}
+
+static void copy_near(ls_step_rows *r, const piece *x, void *arg) {
+    if (ls_row_is_near(r, home_of(r, x))) copy(r, x, *(const direction *)arg);
+}
+
+/* Slots without a row are cleared. */
+static void clear_rest(ls_step_rows *r) {
+    for (int k = 0; k < r->m->layout->plan.nbuckets; k++) {
+        ls_bucket part = part_of(r, k, r->m->worker, TO_WINDOWS);
+        for (int i = 0; i < r->nwindows; i++) {
+            const ls_row_window *w = &r->windows[i];
+            ls_bucket b = in_window(r, w, part);
+            size_t C = w->floats[0], from = (size_t)w->n * C;
+            if (b.first < from) b.first = from;
+            for (int j = 0; b.first < b.end && j < r->nflats; j++) {
+                size_t each = w->floats[j], first = b.first, end = b.end;
+                if (each != C) first = (first + C - 1) / C * each, end = (end + C - 1) / C * each;
+                float *flat = r->m->worlds[0].flat.of[j] + ls_row_param(r, w)->offset;
+                memset(flat + first, 0, (end - first) * sizeof *flat);
+            }
+        }
+    }
+}
+
+/* ---- messages ---- */
+
+static void reserve(ls_row_post *p, size_t n) {
+    if (n <= p->capacity) return;
+    p->capacity = n + n / 2;
+    free(p->data);
+    p->data = LS_NEW_ARRAY(float, p->capacity);
+}
+
+/* counts [workers] are known: places are where their parts begin. Returns the sum. */
+static size_t place(const size_t *counts, size_t *places, int n) {
+    size_t sum = 0;
+    for (int i = 0; i < n; i++) {
+        places[i] = sum;
+        sum += counts[i];
+    }
+    return sum;
+}
+
+/* A walk over pieces that go to or come from another worker. */
+typedef struct walk {
+    ls_row_post *post;
+    int who;       /* whose pieces these are */
+    bool is_owner; /* this worker: what it posts goes by homes, else to `who` */
+    bool packs;
+} walk;
+
+/* The other worker of a piece; -1: it goes in no message of this worker. */
+static int partner_of(const ls_step_rows *r, const walk *x, const piece *p) {
+    int home = home_of(r, p);
+    if (x->is_owner) return ls_row_is_near(r, home) ? -1 : home;
+    return home == r->m->worker ? x->who : -1;
+}
+
+static void count(ls_step_rows *r, const piece *p, void *arg) {
+    const walk *x = arg;
+    int partner = partner_of(r, x, p);
+    if (partner >= 0) x->post->counts[partner] += floats_of(r, p);
+}
+
+static void move(ls_step_rows *r, const piece *p, void *arg) {
+    const walk *x = arg;
+    int partner = partner_of(r, x, p);
+    if (partner < 0) return;
+    for (int k = 0; k < r->nflats; k++) {
+        ls_bucket b = of_buffer(p, k);
+        size_t n = b.end - b.first;
+        if (!n) continue;
+        float *row = x->is_owner ? row_of_window(r, p, k) : row_of_table(r, p, k);
+        float *message = x->post->data + x->post->places[partner];
+        memcpy(x->packs ? message : row + b.first, x->packs ? row + b.first : message,
+               n * sizeof *row);
+        x->post->places[partner] += n;
+    }
+}
+
+/* Walks over the pieces that this worker owns, or those of others whose rows it has. */
+static void walk_over(ls_step_rows *r, direction to, bool owner, walk x, visitor *f) {
+    x.is_owner = owner;
+    x.who = r->m->worker;
+    if (owner) visit(r, x.who, to, f, &x);
+    for (x.who = 0; !owner && x.who < r->m->nworkers; x.who++)
+        if (!ls_row_is_near(r, x.who)) visit(r, x.who, to, f, &x);
+}
+
+static void prepare(ls_step_rows *r, direction to, bool owner, ls_row_post *post) {
+    int n = r->m->nworkers;
+    memset(post->counts, 0, (size_t)n * sizeof *post->counts);
+    walk_over(r, to, owner, (walk){.post = post}, count);
+    reserve(post, place(post->counts, post->places, n));
+}
+
+/* Rows that are in another memory than their windows. */
+static ls_status exchange(ls_step_rows *r, direction to, ls_error *e) {
+    bool owner_sends = to == TO_TABLES;
+    prepare(r, to, owner_sends, &r->out);
+    prepare(r, to, !owner_sends, &r->in);
+    walk_over(r, to, owner_sends, (walk){.post = &r->out, .packs = true}, move);
+    LS_TRY(ls_all_to_all_v(r->m->group, r->out.data, r->out.counts, r->in.data, r->in.counts,
+                           LS_F32, e));
+    walk_over(r, to, !owner_sends, (walk){.post = &r->in}, move);
+    return LS_OK;
+}
+
+ls_status ls_rows_to_windows(ls_step_rows *r, ls_error *e) {
+    direction to = TO_WINDOWS;
+    visit(r, r->m->worker, to, copy_near, &to);
+    clear_rest(r);
+    return r->apart ? exchange(r, to, e) : LS_OK;
+}
+
+ls_status ls_rows_to_tables(ls_step_rows *r, ls_error *e) {
+    direction to = TO_TABLES;
+    visit(r, r->m->worker, to, copy_near, &to);
+    return r->apart ? exchange(r, to, e) : LS_OK;
+}
+
+/* ---- rows to read ---- */
+
+static void reserve_list(ls_row_list *l, size_t n) {
+    if (n <= l->capacity) return;
+    l->capacity = n + n / 2;
+    free(l->rows);
+    l->rows = LS_NEW_ARRAY(int64_t, l->capacity);
+}
+
+static float *fetched_row(const ls_step_rows *r, const ls_row_window *w, int64_t slot) {
+    return r->fetched + ls_row_param(r, w)->offset + (size_t)slot * w->floats[0];
+}
+
+/* The wanted rows in the order of their slots. next(): of one at another worker. */
+typedef void wanted_row(ls_step_rows *, const ls_row_window *, int64_t slot, int home);
+
+static void each_wanted(ls_step_rows *r, wanted_row *next) {
+    for (int i = 0; i < r->nwindows; i++) {
+        const ls_row_window *w = &r->windows[i];
+        for (int64_t slot = 0; slot < w->n; slot++) {
+            int home = ls_row_home(r, w, w->ids[slot]);
+            if (w->wanted[slot] && !ls_row_is_near(r, home)) next(r, w, slot, home);
+        }
+    }
+}
+
+static void copy_wanted(ls_step_rows *r) {
+    for (int i = 0; i < r->nwindows; i++) {
+        const ls_row_window *w = &r->windows[i];
+        for (int64_t slot = 0; slot < w->n; slot++) {
+            if (!w->wanted[slot] || !ls_row_is_near(r, ls_row_home(r, w, w->ids[slot]))) continue;
+            const float *row = r->t.values + w->at[0] + (size_t)w->ids[slot] * w->floats[0];
+            memcpy(fetched_row(r, w, slot), row, w->floats[0] * sizeof *row);
+        }
+    }
+}
+
+static void count_wanted(ls_step_rows *r, const ls_row_window *w, int64_t slot, int home) {
+    (void)slot;
+    r->ask.counts[home]++;
+    r->in.counts[home] += w->floats[0];
+}
+
+static void list_wanted(ls_step_rows *r, const ls_row_window *w, int64_t slot, int home) {
+    r->ask.rows[r->ask.places[home]++] = ls_row_param(r, w)->first_row + w->ids[slot];
+}
+
+static void take_wanted(ls_step_rows *r, const ls_row_window *w, int64_t slot, int home) {
+    memcpy(fetched_row(r, w, slot), r->in.data + r->in.places[home], w->floats[0] * sizeof(float));
+    r->in.places[home] += w->floats[0];
+}
+
+/* The window of a table's row; NULL: there is no such row in this memory. */
+static const ls_row_window *window_with(const ls_step_rows *r, int64_t row) {
+    for (int i = 0; i < r->nwindows; i++) {
+        const ls_param *p = ls_row_param(r, &r->windows[i]);
+        int64_t id = row - p->first_row;
+        if (id >= 0 && id < p->rows)
+            return ls_row_is_near(r, ls_row_home(r, &r->windows[i], id)) ? &r->windows[i] : NULL;
+    }
+    return NULL;
+}
+
+/* Tells each worker how many rows this one asks it for. */
+static ls_status tell_counts(ls_step_rows *r, bool active, bool *others_p, ls_error *e) {
+    int n = r->m->nworkers;
+    int64_t *to = r->words, *from = r->words + 2 * n;
+    for (int i = 0; i < n; i++) {
+        to[2 * i] = active;
+        to[2 * i + 1] = (int64_t)r->ask.counts[i];
+    }
+    LS_TRY(ls_all_to_all(r->m->group, to, from, 2, LS_I64, e));
+    *others_p = false;
+    for (int i = 0; i < n; i++) {
+        *others_p = *others_p || from[2 * i] != 0;
+        r->get.counts[i] = (size_t)from[2 * i + 1];
+    }
+    return LS_OK;
+}
+
+/* Packs the rows that others have asked for. */
+static ls_status answer(ls_step_rows *r, ls_error *e) {
+    size_t next = 0, sum = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        if (pass) reserve(&r->out, sum);
+        next = sum = 0;
+        for (int who = 0; who < r->m->nworkers; who++) {
+            size_t begin = sum;
+            for (size_t i = 0; i < r->get.counts[who]; i++, next++) {
+                int64_t row = r->get.rows[next];
+                const ls_row_window *w = window_with(r, row);
+                if (!w)
+                    return ls_fail(e, LS_EPEER, "worker %d asks for row %lld, which is not here",
+                                   who, (long long)row);
+                size_t id = (size_t)(row - ls_row_param(r, w)->first_row), C = w->floats[0];
+                if (pass)
+                    memcpy(r->out.data + sum, r->t.values + w->at[0] + id * C, C * sizeof(float));
+                sum += C;
+            }
+            r->out.counts[who] = sum - begin;
+        }
+    }
+    return LS_OK;
+}
+
+ls_status ls_rows_fetch(ls_step_rows *r, bool active, bool *others_p, ls_error *e) {
+    int n = r->m->nworkers;
+    bool others = false;
+    memset(r->ask.counts, 0, (size_t)n * sizeof *r->ask.counts);
+    memset(r->in.counts, 0, (size_t)n * sizeof *r->in.counts);
+    copy_wanted(r);
+    each_wanted(r, count_wanted);
+    LS_TRY(tell_counts(r, active, &others, e));
+    if (others_p) *others_p = others;
+    if (!others) return LS_OK;
+    reserve_list(&r->ask, place(r->ask.counts, r->ask.places, n));
+    reserve_list(&r->get, place(r->get.counts, r->get.places, n));
+    each_wanted(r, list_wanted);
+    LS_TRY(ls_all_to_all_v(r->m->group, r->ask.rows, r->ask.counts, r->get.rows, r->get.counts,
+                           LS_I64, e));
+    LS_TRY(answer(r, e));
+    reserve(&r->in, place(r->in.counts, r->in.places, n));
+    LS_TRY(ls_all_to_all_v(r->m->group, r->out.data, r->out.counts, r->in.data, r->in.counts,
+                           LS_F32, e));
+    each_wanted(r, take_wanted);
+    return LS_OK;
+}

@@ -1,0 +1,89 @@
+/* row_inside.h - what the files of step_rows.h share. */
+#ifndef LS_TRAIN_ROW_INSIDE_H
+#define LS_TRAIN_ROW_INSIDE_H
+
+#include "train/member.h"
+#include "train/row_tables.h"
+#include "train/step_rows.h"
+
+/* The rows of a window, in the order of their slots. */
+typedef struct ls_row_window {
+    int param;
+    int32_t *ids; /* [rows of the window] */
+    bool *wanted; /* [rows of the window] the worker's own samples have them */
+    int64_t n;
+    int64_t first_block, block_rows;    /* of its table */
+    size_t floats[LS_OPTIM_STATES + 1]; /* of a row, in each buffer; 0: it has no such state */
+    size_t at[LS_OPTIM_STATES + 1];     /* of the table, in a buffer of all tables */
+} ls_row_window;
+
+/* A message to or from each worker, in the order of workers. */
+typedef struct ls_row_post {
+    float *data;
+    size_t capacity;
+    size_t *counts; /* [workers] floats */
+    size_t *places; /* [workers] where the next of them goes */
+} ls_row_post;
+
+/* Rows that are asked for by their numbers among those of all tables. */
+typedef struct ls_row_list {
+    int64_t *rows;
+    size_t capacity;
+    size_t *counts, *places; /* [workers] */
+} ls_row_list;
+
+struct ls_step_rows {
+    const ls_member *m;
+    ls_row_tables t;
+    void *own; /* memory of t that no store has; else NULL */
+    size_t own_nbytes;
+    ls_row_window *windows; /* [nwindows] */
+    int nwindows, nflats;
+    int32_t *slots; /* [table_rows] */
+    ls_loader_config batch;
+    char *sample;
+    ls_layer_rows layers;
+    int *memory_of;       /* [workers] the first worker that has the same memory */
+    unsigned char *mine;  /* [ls_table_blocks()] 1: its worker has this memory */
+    bool apart;           /* workers do not share all memory */
+    float *fetched;       /* [nfloats]; if they are apart */
+    ls_row_post out, in;  /* } */
+    ls_row_list ask, get; /* } */
+    int64_t *words;       /* } [4 workers] */
+};
+
+enum { LS_NO_SLOT = -1 };
+
+static inline const ls_param *ls_row_param(const ls_step_rows *r, const ls_row_window *w) {
+    return &r->m->layout->model.params[w->param];
+}
+
+/* The worker that has a row of a window's table; has it the memory of this one? */
+static inline int ls_row_home(const ls_step_rows *r, const ls_row_window *w, int64_t id) {
+    return (int)((w->first_block + id / w->block_rows) % r->m->nworkers);
+}
+static inline bool ls_row_is_near(const ls_step_rows *r, int worker) {
+    return r->memory_of[worker] == r->memory_of[r->m->worker];
+}
+
+/* ---- row_exchange.c ---- */
+
+/* Collective where workers are apart: rows of the step go from tables to the windows of the workers
+ * that update them, and back. */
+ls_status ls_rows_to_windows(ls_step_rows *, ls_error *);
+ls_status ls_rows_to_tables(ls_step_rows *, ls_error *);
+/* Collective where workers are apart: fetches the wanted rows of all windows. active: else the worker
+ * only answers others, and *others_p says whether any has asked. */
+ls_status ls_rows_fetch(ls_step_rows *, bool active, bool *others_p, ls_error *);
+
+/* ---- row_blocks.c ---- */
+
+/* Collective: each block is at its worker afterwards, with the rows after `steps` steps, unless
+ * *again_p: those of the last step have to be written once more. */
+ls_status ls_row_blocks_settle(ls_step_rows *, int64_t steps, bool *again_p, ls_error *);
+/* Collective: returns the memory of blocks that belong to other workers. */
+ls_status ls_row_blocks_tidy(ls_step_rows *, ls_error *);
+/* Collective: worker 0 gets all blocks. */
+ls_status ls_row_blocks_collect(ls_step_rows *, ls_error *);
+
+#endif

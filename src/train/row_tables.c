@@ -1,0 +1,44 @@
+/* row_tables.c - see row_tables.h. */
+#include "train/row_tables.h"
+
+#include <sys/mman.h>
+
+#include "plan/memory.h"
+
+enum { PAGE = 4096 };
+
+static size_t pages(size_t nbytes) { return (nbytes + PAGE - 1) / PAGE * PAGE; }
+
+size_t ls_row_tables_nbytes(const ls_plan *p) {
+    size_t tables = ls_plan_tables_nbytes(p);
+    if (!tables) return 0;
+    return PAGE + pages((size_t)ls_table_blocks(p->c.model)) + pages(tables);
+}
+
+size_t ls_row_tables_carried(const ls_plan *p) {
+    size_t nbytes = ls_row_tables_nbytes(p);
+    return nbytes ? pages(sizeof(ls_run_notes)) - sizeof(ls_run_notes) + nbytes : 0;
+}
+
+ls_row_tables ls_row_tables_in(void *memory, const ls_plan *p) {
+    char *at = memory;
+    size_t here = pages((size_t)ls_table_blocks(p->c.model));
+    return (ls_row_tables){.marks = memory,
+                           .here = (unsigned char *)at + PAGE,
+                           .values = (float *)(void *)(at + PAGE + here)};
+}
+
+ls_row_tables ls_row_tables_of(const ls_host *h) {
+    char *carried = ls_store_carried(h->store);
+    return ls_row_tables_in(carried + pages(sizeof(ls_run_notes)), &h->layout.plan);
+}
+
+void ls_row_tables_drop(const ls_row_tables *t, const ls_plan *p, const ls_table_block *b) {
+    for (int k = 0; k < ls_optim_nflats(&p->c.optim); k++) {
+        ls_optim_range r = ls_optim_table_block(&p->c.optim, p->c.model, b, k);
+        uintptr_t first = ((uintptr_t)(t->values + r.first) + PAGE - 1) / PAGE * PAGE;
+        uintptr_t end = (uintptr_t)(t->values + r.end) / PAGE * PAGE;
+        if (first < end && madvise((void *)first, end - first, MADV_REMOVE) != 0)
+            madvise((void *)first, end - first, MADV_DONTNEED);
+    }
+}
