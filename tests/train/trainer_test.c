@@ -327,6 +327,9 @@ static void test_errors(void **state) {
     run noise = {.steps = 1, .sets = {"train.noise_scale=on"}};
     assert_int_equal(work(NULL, &noise, &e), LS_EINVAL);
     assert_non_null(strstr(e.msg, "a program with a loop of its own does not have"));
+    run sparse = {.steps = 1, .sets = {"model.sparse=on"}};
+    assert_int_equal(work(NULL, &sparse, &e), LS_EINVAL);
+    assert_non_null(strstr(e.msg, "a trainer has those of its worker"));
     run no_directory = {.steps = 1, .checkpoint = 1};
     assert_int_equal(work(NULL, &no_directory, &e), LS_EINVAL);
     assert_non_null(strstr(e.msg, "no run directory"));
