@@ -44,10 +44,16 @@ static bool is_note(const ls_store_note *n, int64_t steps) {
            is_scaler(&n->scaler);
 }
 
+static bool is_decided(const ls_store_decided *d, int64_t steps) {
+    bool fits = is_note(&d->note, steps);
+    for (int i = 0; i < LS_PLAN_MAX_ISLANDS; i++) fits = fits && is_count(d->islands[i], steps);
+    return fits;
+}
+
 static bool is_state(const ls_host_state *k, int64_t steps) {
     return k->steps >= -1 && k->steps <= steps && is_scaler(&k->scaler) && is_id(k->view) &&
            is_id(k->from) && is_count(k->unfinished, 1) && is_count(k->whole, 1) &&
-           is_note(&k->note, steps) && is_note(&k->last, steps);
+           is_decided(&k->decided, steps) && is_note(&k->last, steps);
 }
 
 static bool is_view(const ls_view *v, int most, int64_t steps) {
@@ -79,7 +85,7 @@ const char *ls_host_message_wrong(const ls_views_config *c, const ls_host_messag
     case LS_HOST_FINISH:
     case LS_HOST_OVER:
         if (!by_leader) return "only the leading host sends it";
-        if (s->what == LS_HOST_FINISH && !is_note(&s->note, steps))
+        if (s->what == LS_HOST_FINISH && !is_decided(&s->decided, steps))
             return "the step has numbers out of range";
         return s->what == LS_HOST_OVER || is_id(s->view.id) ? NULL : "there is no such view";
     default: return "there is no such kind of message";

@@ -171,33 +171,29 @@ static void close_view(ls_views *v) {
 
 /* ---- between views ---- */
 
-/* The newest note of the peer's view that any host has. */
-static const ls_store_note *newest_note(const ls_views *v, const ls_peer *of) {
-    const ls_store_note *best = NULL;
+/* What was decided in the peer's view, as far as any host knows. */
+static void find_decided(const ls_views *v, const ls_peer *of, ls_store_decided *d_p) {
+    *d_p = (ls_store_decided){0};
     for (int i = 0; i < v->leader.npeers; i++) {
         const ls_peer *p = &v->leader.peers[i];
         if (p->phase == LS_PEER_ABSENT || !ls_view_same(p->state.view, of->state.view)) continue;
-        if (p->state.note.steps > 0 && (!best || p->state.note.steps > best->steps))
-            best = &p->state.note;
+        const ls_store_decided *d = &p->state.decided;
+        if (d->note.steps > d_p->note.steps) d_p->note = d->note;
+        for (int k = 0; k < LS_PLAN_MAX_ISLANDS; k++)
+            if (d->islands[k] > d_p->islands[k]) d_p->islands[k] = d->islands[k];
     }
-    return best;
 }
 
-/* Does another host have a later note of the view that this one has finished already? */
-static bool lags(const ls_peer *p, const ls_store_note *note) {
-    return p->phase == LS_PEER_RESTS && note && note->steps > p->state.steps;
-}
-
-/* Lets hosts finish the last step of their view, but not while other hosts of the same view may
- * still decide a step. */
+/* Lets hosts finish what was decided in their view, but not while other hosts of the same view may
+ * still decide more. A host that has finished it already does so again if there is more. */
 static void finish_ended(ls_views *v) {
     for (int i = 0; i < v->leader.npeers; i++) {
         ls_peer *p = &v->leader.peers[i];
         if (v->leader.runs && ls_view_same(p->state.view, v->view.id)) continue;
-        const ls_store_note *note = newest_note(v, p);
-        if (p->phase != LS_PEER_IS_ENDED && !lags(p, note)) continue;
+        if (p->phase != LS_PEER_IS_ENDED && p->phase != LS_PEER_RESTS) continue;
         ls_host_message s = {.what = LS_HOST_FINISH, .view.id = p->state.view};
-        if (note) s.note = *note;
+        find_decided(v, p, &s.decided);
+        if (p->phase == LS_PEER_RESTS && !ls_views_lags(&p->state, &s.decided)) continue;
         p->phase = LS_PEER_FINISHES;
         p->ordered_ns = v->now;
         ls_views_send(v, i, &s);
@@ -337,7 +333,7 @@ static void begin_view(ls_views *v) {
         p->phase = LS_PEER_RUNS;
         p->end_sent = false;
         p->state.view = s.view.id;
-        p->state.note = (ls_store_note){0};
+        p->state.decided = (ls_store_decided){0};
         ls_views_send(v, i, &s);
     }
 }

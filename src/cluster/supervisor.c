@@ -38,12 +38,11 @@ typedef struct host {
     uint64_t number;  /* the id as a number */
     char listen[256]; /* the address at which its workers listen; "": none was given */
     int interrupts;
-    int64_t stop_ns; /* when the run was asked to stop */
-    bool leaves;     /* this host does not lead, and was asked to leave */
-    bool has_ended;  /* the crew has ended; views.h does not know it yet */
-    bool finishes;   /* a step is being finished; views.h waits for it */
-    bool has_note;   /* `note` is that of the step to be finished */
-    ls_store_note note;
+    int64_t stop_ns;          /* when the run was asked to stop */
+    bool leaves;              /* this host does not lead, and was asked to leave */
+    bool has_ended;           /* the crew has ended; views.h does not know it yet */
+    bool finishes;            /* a step is being finished; views.h waits for it */
+    ls_store_decided decided; /* to be finished */
     ls_view_end end;
     int64_t alone_ns;  /* since when there is no leader */
     int64_t idle_ns;   /* since when a host that leaves has nothing to do */
@@ -64,7 +63,8 @@ static int64_t last_step(const host *h) {
     ls_host_state k = {0};
     h->s->state(h->s->arg, &k);
     if (k.steps < 0) return INT64_MAX; /* no worker has started: the run was complete already */
-    return (k.note.steps > k.steps ? k.note.steps : k.steps) / h->s->changes;
+    int64_t noted = k.decided.note.steps;
+    return (noted > k.steps ? noted : k.steps) / h->s->changes;
 }
 
 /* A run that ends reports its number of steps: hosts without workers in it can't know. */
@@ -161,11 +161,10 @@ static void end(void *arg, const char *why) {
     h->end = LS_VIEW_ORDERED;
 }
 
-static void finish(void *arg, const ls_store_note *note) {
+static void finish(void *arg, const ls_store_decided *d) {
     host *h = arg;
     h->finishes = true;
-    h->has_note = note != NULL;
-    if (note) h->note = *note;
+    h->decided = *d;
 }
 
 static void log_line(void *arg, const char *line) {
@@ -234,7 +233,7 @@ static void report_ended(host *h) {
 
 static ls_status repair(void *arg, ls_error *e) {
     const host *h = arg;
-    return h->s->repair(h->s->arg, h->has_note ? &h->note : NULL, e);
+    return h->s->repair(h->s->arg, &h->decided, e);
 }
 
 /* Returns false while the repair is running. */

@@ -38,11 +38,11 @@ typedef struct ls_supervisor {
     int wanted;      /* number of workers; 0: as many as there are. attend() may set it */
     bool reshape;    /* the next view has another plan; attend() may set it */
     bool stays;      /* survivors keep running (rest.h): workers of one host, sharing memory */
-    /* Fills in steps, scaler and note from the store. False: a view found the state incomplete. */
+    /* Fills in steps, scaler and what was decided from the store. False: a view found the state incomplete. */
     bool (*state)(const void *arg, ls_host_state *);
-    /* Finishes the step `note` between two views, in a process of its own, which may be killed and
-     * started again. note NULL: no step was decided. */
-    ls_status (*repair)(const void *arg, const ls_store_note *note, ls_error *);
+    /* Finishes what was decided, between two views, in a process of its own, which may be killed and
+     * started again. */
+    ls_status (*repair)(const void *arg, const ls_store_decided *, ls_error *);
     /* Prepares for the next view. same: the surviving workers continue where they are, in the same
      * places. */
     ls_status (*resize)(void *arg, const ls_view *, bool same, ls_error *);

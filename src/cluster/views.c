@@ -9,6 +9,13 @@
 
 bool ls_view_same(ls_view_id a, ls_view_id b) { return a.term == b.term && a.number == b.number; }
 
+bool ls_views_lags(const ls_host_state *k, const ls_store_decided *d) {
+    bool lags = d->note.steps > 0 && d->note.steps > k->steps;
+    for (int i = 0; i < LS_PLAN_MAX_ISLANDS; i++)
+        lags = lags || d->islands[i] > k->decided.islands[i];
+    return lags;
+}
+
 /* ---- messages ---- */
 
 static void queue_message(ls_views *v, int from, const ls_host_message *s) {
@@ -46,7 +53,7 @@ static void begin(ls_views *v, const ls_host_message *s) {
     v->state.steps = s->view.steps;
     v->state.scaler = s->view.scaler;
     v->state.unfinished = 1;
-    v->state.note = (ls_store_note){0};
+    v->state.decided = (ls_store_decided){0};
     v->crew = LS_CREW_RUNS;
     v->c.ops->begin(v->c.arg, &v->view);
 }
@@ -58,12 +65,12 @@ static void end(ls_views *v, const char *why) {
 }
 
 static void finish(ls_views *v, const ls_host_message *s) {
-    bool more = v->state.unfinished || s->note.steps > v->state.steps;
+    bool more = v->state.unfinished || ls_views_lags(&v->state, &s->decided);
     if (v->crew != LS_CREW_RESTS || !more || !ls_view_same(s->view.id, v->state.view)) return;
     v->crew = LS_CREW_FINISHES;
     v->state.unfinished = 1;
-    v->state.note = s->note;
-    v->c.ops->finish(v->c.arg, s->note.steps ? &s->note : NULL);
+    v->state.decided = s->decided;
+    v->c.ops->finish(v->c.arg, &s->decided);
 }
 
 static void carry_out(ls_views *v, const ls_host_message *s) {
@@ -211,7 +218,7 @@ void ls_views_ended(ls_views *v, ls_view_end how, const char *why, const ls_host
                     int n) {
     v->state.steps = state->steps;
     v->state.scaler = state->scaler;
-    v->state.note = state->note;
+    v->state.decided = state->decided;
     if (state->whole) v->state.from = v->state.view;
     if (v->view.last.steps == state->steps) v->state.last = v->view.last;
     v->nworkers = n;
@@ -224,7 +231,7 @@ void ls_views_finished(ls_views *v, const ls_host_state *state) {
     v->state.steps = state->steps;
     v->state.scaler = state->scaler;
     v->state.unfinished = 0;
-    if (v->state.note.steps == state->steps) v->state.last = v->state.note;
+    if (v->state.decided.note.steps == state->steps) v->state.last = v->state.decided.note;
     v->crew = LS_CREW_RESTS;
     if (v->joined) report(v, v->nworkers ? LS_HOST_REST : LS_HOST_LEAVE, LS_VIEW_DONE, NULL);
     settle(v);

@@ -8,10 +8,11 @@
  *     host:    at rest --BEGIN--> runs --its workers have ended--> ended --FINISH--> at rest
  *                                  '----END, or the leader is lost---'
  *     leader:  all at rest --> BEGIN to all --> one ends badly, or is lost: END to the others
- *                  '-- all finished <-- FINISH, with the newest note <-- all have ended <--'
+ *                  '-- all finished <-- FINISH, with what was decided <-- all have ended <--'
  *
  * If any worker has noted a step as decided, all gradients were reduced, and all hosts of the view
- * finish the step. Otherwise the next view repeats it. A host that joins later, or had to be left
+ * finish the step. Otherwise the next view repeats it. What the workers of some islands have decided
+ * for these alone, hosts finish that have such islands, too. A host that joins later, or had to be left
  * behind, is at another step; in the next view its workers take up what they lack from the others
  * (exec/world.h). The state that counts is that of the newest view that took up a whole state, even
  * if another host got further in an earlier view: other hosts may have lost their parts of that.
@@ -68,8 +69,8 @@ typedef struct ls_host_state {
     ls_view_id from;
     int32_t unfinished; /* the last decided step of `view` may be half done */
     int32_t whole;      /* for ls_views_ended(): all workers here took up the state of `view` */
-    ls_store_note note; /* the newest note of `view` that this host knows; steps 0: none */
-    ls_store_note last; /* the note of the last of `steps`; steps 0: not known */
+    ls_store_decided decided; /* in `view`, as far as this host knows */
+    ls_store_note last;       /* the note of the last of `steps`; steps 0: not known */
 } ls_host_state;
 
 typedef enum ls_host_message_kind {
@@ -80,7 +81,7 @@ typedef enum ls_host_message_kind {
     LS_HOST_LEAVE,  /* to the leader: this host leaves */
     LS_HOST_BEGIN,  /* by the leader: a view */
     LS_HOST_END,    /* by the leader: the view has ended badly elsewhere */
-    LS_HOST_FINISH, /* by the leader: the view's last decided step */
+    LS_HOST_FINISH, /* by the leader: what was decided in the view */
     LS_HOST_OVER    /* by the leader: the run has ended */
 } ls_host_message_kind;
 
@@ -92,10 +93,10 @@ typedef struct ls_host_message {
     uint64_t host;    /* the sender */
     int32_t nworkers; /* JOIN, ENDED: number that the host offers for the next view */
     int32_t unused;
-    ls_view view;        /* BEGIN; END, FINISH: only the id */
-    ls_host_state state; /* JOIN, ENDED, REST */
-    ls_store_note note;  /* FINISH; steps 0: none was decided */
-    char text[256];      /* ENDED, END, OVER: why */
+    ls_view view;             /* BEGIN; END, FINISH: only the id */
+    ls_host_state state;      /* JOIN, ENDED, REST */
+    ls_store_decided decided; /* FINISH */
+    char text[256];           /* ENDED, END, OVER: why */
 } ls_host_message;
 
 /* Orders. None of these may call back into the functions below. */
@@ -107,9 +108,9 @@ typedef struct ls_views_ops {
     void (*begin)(void *arg, const ls_view *);
     void (*ask)(void *arg, ls_asked);        /* asks workers to end after the step in flight */
     void (*end)(void *arg, const char *why); /* kills them; ls_views_ended() follows */
-    /* Finishes the step (NULL: none was decided) of the latest view; ls_views_finished() follows.
-     * Called again if another host knows of a later step. */
-    void (*finish)(void *arg, const ls_store_note *);
+    /* Finishes what was decided in the latest view; ls_views_finished() follows. Called again if
+     * another host knows of more. */
+    void (*finish)(void *arg, const ls_store_decided *);
     void (*log)(void *arg, const char *line);
     /* The last order: the run has ended, with LS_VIEW_DONE or LS_VIEW_FAILED. */
     void (*over)(void *arg, ls_view_end, const char *why);

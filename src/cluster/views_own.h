@@ -59,6 +59,8 @@ struct ls_views {
 
 void ls_views_send(ls_views *, int peer, ls_host_message *);
 bool ls_view_same(ls_view_id, ls_view_id);
+/* Was more decided in the view than a host has finished? */
+bool ls_views_lags(const ls_host_state *, const ls_store_decided *);
 
 /* ---- host_message.c ---- */
 

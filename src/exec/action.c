@@ -9,6 +9,7 @@
 #include "exec/errors.h"
 #include "exec/exec_state.h"
 #include "exec/replicas.h"
+#include "exec/round.h"
 #include "exec/store_step.h"
 #include "exec/update.h"
 #include "model/split.h"
@@ -364,6 +365,8 @@ void ls_exec_begin(ls_exec *x, const ls_step_in *in) {
     x->gave_up = false;
     atomic_store(&x->gives_up, false);
     atomic_store(&x->not_finite, false);
+    if (x->c.plan->c.task == LS_TASK_MIX && x->c.world->store)
+        ls_store_set_ready(x->c.world->store, x->c.worker, NULL, 0);
 }
 
 /* The gradients computed so far must not be taken for the whole. */
@@ -422,8 +425,46 @@ static void mark_sum(const ls_exec *x, const ls_action *a) {
                        ls_store_sum_mark(w->store, x->c.worker, a->bucket, replicas, x->in->step));
 }
 
+/* The outer optimizer takes the mean of the replicas' Deltas. */
+static void finish_sync(ls_exec *x) {
+    x->out = *x->in->trained;
+    x->update = (ls_optim_step){.updates = x->in->updates,
+                                .lr = x->in->lr,
+                                .grad_scale = 1.0 / x->c.plan->c.islands,
+                                .samples = 1};
+}
+
+static ls_store_note decision_of(const ls_exec *x) {
+    const ls_plan_config *c = &x->c.plan->c;
+    const ls_step_in *training = c->task == LS_TASK_TRAIN ? x->in : x->in->training;
+    ls_store_note n = {.steps = ls_exec_changes(x),
+                       .task = c->task,
+                       .part_first = c->part_first,
+                       .part_end = c->part_end,
+                       .averages = c->averages,
+                       .apart = x->in->apart,
+                       .lr = training->lr,
+                       .updates = training->updates,
+                       .update = x->update,
+                       .out = x->out,
+                       .loss_scale = x->in->loss_scale};
+    memcpy(n.islands, x->islands, sizeof n.islands);
+    return n;
+}
+
+static ls_status meet(ls_exec *x, ls_error *e) {
+    finish_sync(x);
+    const ls_store_note n = decision_of(x);
+    return ls_round_meet(x, &n, e);
+}
+
+static bool is_round_apart(const ls_exec *x) {
+    return x->c.plan->c.task == LS_TASK_MIX && x->in->apart && x->c.world->store;
+}
+
 /* Norms, losses, and whether a worker gives the step up; of an island, only its norms. In a step
- * apart, the workers of an island sum all of it alone. */
+ * apart, the workers of an island sum all of it alone, in a round after those that they mix with
+ * are ready. */
 static ls_status start_scalars(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
     const ls_plan *p = x->c.plan;
     const ls_world *w = x->c.world;
@@ -438,6 +479,7 @@ static ls_status start_scalars(ls_exec *x, const ls_action *a, ls_request **r_p,
         first = ls_plan_floats(p) / LS_BLOCK;
     }
     bool island = a->axis == LS_AXIS_ISLAND || x->in->apart;
+    if (is_round_apart(x)) LS_TRY(meet(x, e));
     return ls_all_reduce_start(island ? w->island : w->group, w->parts + first, w->sums + first,
                                end - first, LS_F64, LS_SUM, r_p, e);
 }
@@ -632,30 +674,8 @@ static void finish_training(ls_exec *x) {
                                 .samples = (double)x->batch.count};
 }
 
-/* The outer optimizer takes the mean of the replicas' Deltas. */
-static void finish_sync(ls_exec *x) {
-    x->out = *x->in->trained;
-    x->update = (ls_optim_step){.updates = x->in->updates,
-                                .lr = x->in->lr,
-                                .grad_scale = 1.0 / x->c.plan->c.islands,
-                                .samples = 1};
-}
-
 static void decide(const ls_exec *x) {
-    const ls_plan_config *c = &x->c.plan->c;
-    const ls_step_in *training = c->task == LS_TASK_TRAIN ? x->in : x->in->training;
-    ls_store_note n = {.steps = ls_exec_changes(x),
-                       .task = c->task,
-                       .part_first = c->part_first,
-                       .part_end = c->part_end,
-                       .averages = c->averages,
-                       .apart = x->in->apart,
-                       .lr = training->lr,
-                       .updates = training->updates,
-                       .update = x->update,
-                       .out = x->out,
-                       .loss_scale = x->in->loss_scale};
-    memcpy(n.islands, x->islands, sizeof n.islands);
+    const ls_store_note n = decision_of(x);
     x->c.decided(x->c.decided_arg, &n);
 }
 

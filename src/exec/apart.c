@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "exec/exec_state.h"
+#include "exec/round.h"
 #include "exec/store_blocks.h"
 #include "plan/memory.h"
 
@@ -116,12 +117,17 @@ ls_status ls_apart_join(const ls_world *w, const ls_plan *p, const ls_apart_note
 
 /* ---- islands that are ahead ---- */
 
+/* Training steps that an island has had with its changes: it may lack the round after the last. */
+static int64_t trained(const ls_plan *p, int64_t changes) {
+    return (changes + 1) / ls_plan_changes(p);
+}
+
 static ls_status check_notes(ls_world *w, const ls_plan *p, int64_t from, ls_error *e) {
     int each = ls_plan_changes(p);
     int32_t has[LS_PLAN_MAX_ISLANDS];
     for (int i = 1; i <= p->c.islands; i++) {
         has[i - 1] = 1;
-        for (int64_t step = from / each; step < w->ahead[i - 1] / each; step++)
+        for (int64_t step = from / each; step < trained(p, w->ahead[i - 1]); step++)
             has[i - 1] = has[i - 1] && has_note(w, step, i);
     }
     LS_TRY(ls_all_reduce(w->group, has, has, (size_t)p->c.islands, LS_I32, LS_MAX, e));
@@ -150,7 +156,7 @@ ls_status ls_apart_agree(ls_world *w, const ls_plan *p, int64_t last, ls_error *
 int64_t ls_apart_most_ahead(const ls_world *w, const ls_plan *p, int64_t steps) {
     int64_t most = steps;
     for (int i = 0; i < p->c.islands; i++)
-        if (w->ahead[i] / ls_plan_changes(p) > most) most = w->ahead[i] / ls_plan_changes(p);
+        if (trained(p, w->ahead[i]) > most) most = trained(p, w->ahead[i]);
     return most - steps;
 }
 
@@ -169,6 +175,8 @@ static int island_of(const ls_plan *p, const ls_action *a) {
         return p->buckets[a->bucket].island;
     case LS_ADD:
     case LS_REDUCE_SCATTER:
+    case LS_SEND:
+    case LS_MIX:
     case LS_UPDATE:
     case LS_ALL_GATHER: return p->buckets[a->bucket].island;
     default: return 0;
@@ -178,7 +186,10 @@ static int island_of(const ls_plan *p, const ls_action *a) {
 bool ls_exec_runs(const ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
     if (!ls_plan_runs(p, a, x->in->step)) return false;
-    if (!p->c.islands || p->c.task != LS_TASK_TRAIN) return true;
+    bool mixes = p->c.task == LS_TASK_MIX;
+    if (!p->c.islands || (p->c.task != LS_TASK_TRAIN && !mixes)) return true;
+    if (mixes && a->bucket == LS_SCALARS)
+        return ls_round_islands(x->c.world, p, x->c.worker, ls_exec_changes(x)) != 0;
     int island = island_of(p, a);
     return !island || x->c.world->ahead[island - 1] < ls_exec_changes(x);
 }

@@ -57,20 +57,26 @@ bool ls_exec_is_ready(const ls_exec *x, const ls_exec_progress *p, ls_lane lane)
 
 static int comm_index(const ls_exec *x, int at) { return x->lanes.steps[LS_LANE_COMM][at].action; }
 
+/* The others are complete at once. */
+static bool is_call(const ls_exec *x, const ls_action *a) {
+    return a->kind != LS_FREE && ls_exec_runs(x, a);
+}
+
 /* May the next communication begin, beside those in flight? */
 static bool may_begin(const ls_exec *x, const ls_exec_progress *p) {
     int at = p->at[LS_LANE_COMM] + x->ncalls;
     if (at >= x->lanes.n[LS_LANE_COMM] || x->ncalls == LS_EXEC_MOST_IN_FLIGHT) return false;
     if (x->sums_last && p->at[LS_LANE_COMPUTE] < x->norm_at) return false;
     const ls_lane_step *s = &x->lanes.steps[LS_LANE_COMM][at];
-    return s->wait <= p->at[LS_LANE_COMPUTE] && s->own <= p->at[LS_LANE_COMM];
+    if (s->wait > p->at[LS_LANE_COMPUTE] || s->own > p->at[LS_LANE_COMM]) return false;
+    return x->ncalls == 0 || is_call(x, &x->c.plan->actions[s->action]);
 }
 
 static ls_status begin_comm(ls_exec *x, ls_exec_progress *p, ls_error *e) {
     int index = comm_index(x, p->at[LS_LANE_COMM] + x->ncalls);
     const ls_action *a = &x->c.plan->actions[index];
-    if (a->kind == LS_FREE || !ls_exec_runs(x, a)) {
-        p->at[LS_LANE_COMM]++; /* these begin when all before them are complete */
+    if (!is_call(x, a)) {
+        p->at[LS_LANE_COMM]++; /* all before it are complete */
         return ls_exec_run_action(x, index, e);
     }
     ls_exec_call *c = &x->calls[x->ncalls];

@@ -68,7 +68,8 @@ struct ls_exec {
      * on, and their number. Only messages are in flight together. */
     ls_exec_call calls[LS_EXEC_MOST_IN_FLIGHT];
     int ncalls;
-    ls_request *request; /* the communication in flight, if one thread runs all workers */
+    ls_request *request;     /* the communication in flight, if one thread runs all workers */
+    unsigned char tokens[2]; /* sent and received by workers that decide a round (round.h) */
 
     /* for a step that may be interrupted */
     int norm_at;         /* in the compute lane: all gradients are complete here */

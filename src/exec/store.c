@@ -196,12 +196,21 @@ void ls_store_begin(ls_store *s, int64_t steps, const ls_scaler *scaler) {
 void ls_store_decide(ls_store *s, int worker, const ls_store_note *note) {
     ls_store_record *w = &s->workers[worker];
     if (note->apart) {
-        w->aparts[note->steps / s->per_step % 2] = *note;
+        w->aparts[note->steps % LS_STORE_NOTES] = *note;
         atomic_store(&w->apart, note->steps);
         return;
     }
     w->notes[note->steps % LS_STORE_NOTES] = *note;
     atomic_store(&w->steps, note->steps);
+}
+
+void ls_store_set_ready(ls_store *s, int worker, const ls_store_note *note, uint64_t islands) {
+    ls_store_record *w = &s->workers[worker];
+    atomic_store(&w->ready, 0);
+    if (!note) return;
+    w->round = *note;
+    w->islands = islands;
+    atomic_store(&w->ready, note->steps);
 }
 
 void ls_store_set_ahead(ls_store *s, const ls_plan *p, const int64_t *changes) {

@@ -12,6 +12,8 @@
  * Islands may be ahead (exec/apart.h): between two changes that all workers decide, an island's
  * workers decide steps alone, and note them beside their notes of the former. So after deaths some
  * blocks may have had more steps than others. ls_store_steps() has only what all islands have had.
+ * A round of Mix is decided by the workers of some islands (exec/round.h): each notes that it is
+ * ready, and once one of them has decided it, or a later change, it is finished for all of them.
  *
  * In headers of their own: store_step.h (the step in flight), store_backup.h (gradients that are
  * computed twice), store_repair.h (after the death of workers), store_blocks.h (copies of the
@@ -51,6 +53,13 @@ typedef struct ls_store_note {
     int64_t began_ns; /* when this step began */
     ls_scaler scaler; /* after this step */
 } ls_store_note;
+
+/* What workers of a host, or of all hosts, have decided beyond the state that all have. */
+typedef struct ls_store_decided {
+    ls_store_note note; /* the newest of all workers; steps 0: none */
+    /* Changes that the workers of each island have decided for it alone; 0: none. */
+    int64_t islands[LS_PLAN_MAX_ISLANDS];
+} ls_store_decided;
 
 typedef struct ls_store ls_store;
 
@@ -104,6 +113,9 @@ void ls_store_distrust(ls_store *, int worker);
 void ls_store_begin(ls_store *, int64_t steps, const ls_scaler *);
 /* Records the worker's note: a step is decided, by all workers or (note.apart) its islands'. */
 void ls_store_decide(ls_store *, int worker, const ls_store_note *);
+/* Records that the worker has all that it needs for a change which the workers of `islands` (bit
+ * i - 1 is island i) decide together. NULL, 0: it is not ready for any. */
+void ls_store_set_ready(ls_store *, int worker, const ls_store_note *, uint64_t islands);
 
 /* Is the state complete? Each view determines it anew. */
 typedef enum ls_store_finding {

@@ -8,10 +8,14 @@
  * of the state adds 1, 2 or 3 to the steps (train/sync.h). */
 enum { LS_STORE_NOTES = 4 };
 typedef struct ls_store_record {
-    _Alignas(128) atomic_llong steps;    /* steps done, by the latest note */
-    ls_store_note notes[LS_STORE_NOTES]; /* [steps % LS_STORE_NOTES] */
-    atomic_llong apart;      /* } the same of the latest step apart; two notes take turns */
-    ls_store_note aparts[2]; /* } [steps / 3 % 2] */
+    _Alignas(128) atomic_llong steps;     /* steps done, by the latest note */
+    ls_store_note notes[LS_STORE_NOTES];  /* [steps % LS_STORE_NOTES] */
+    atomic_llong apart;                   /* } the same of the latest change apart */
+    ls_store_note aparts[LS_STORE_NOTES]; /* } */
+    /* Of a round for which it is ready: changes of the state with it; 0: there is none. */
+    atomic_llong ready;
+    ls_store_note round;
+    uint64_t islands; /* that decide it together: bit i - 1 is island i */
     atomic_int area, is_distrusted;
     atomic_llong computed; /* 1 + the step for which all its gradients are complete */
     atomic_llong given_up; /* 1 + the step that must be repeated */

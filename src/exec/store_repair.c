@@ -36,7 +36,7 @@ static bool is_distrusted(const ls_store *s, int w) {
     return atomic_load(&s->workers[w].is_distrusted) != 0;
 }
 
-/* The latest step apart that workers with the same islands have decided; NULL: none. */
+/* The latest change apart that workers with the same islands have decided; NULL: none. */
 static const ls_store_note *apart_note(const ls_store *s, const ls_plan *p, int w) {
     const ls_store_note *best = NULL;
     int first = 0, end = 0;
@@ -46,15 +46,32 @@ static const ls_store_note *apart_note(const ls_store *s, const ls_plan *p, int 
     for (int i = of.from; i < of.to; i++) {
         int64_t steps = atomic_load(&s->workers[i].apart);
         if (steps > 0 && (!best || steps > best->steps))
-            best = &s->workers[i].aparts[steps / s->per_step % 2];
+            best = &s->workers[i].aparts[steps % LS_STORE_NOTES];
     }
     return best;
 }
 
-/* A worker decides a step apart only after its part of the latest step that all decided. */
+/* A worker decides a change apart only after its part of the latest one that all decided. */
 static bool is_ahead(const ls_store *s, const ls_plan *p, int w, int64_t steps) {
     const ls_store_note *n = apart_note(s, p, w);
     return n && n->steps > steps;
+}
+
+/* Has one of these islands had the change, or a later one? */
+static bool is_decided(uint64_t islands, int64_t steps, const int64_t *decided) {
+    for (int i = 0; i < LS_PLAN_MAX_ISLANDS; i++)
+        if (islands >> i & 1 && decided[i] >= steps) return true;
+    return false;
+}
+
+/* A round that others have decided is decided for a worker that was ready for it. */
+static void decide_rounds(ls_store *s, const ls_plan *p, int first, int n, const int64_t *decided) {
+    for (int w = first; w < first + n; w++) {
+        ls_store_record *r = &s->workers[w];
+        int64_t ready = atomic_load(&r->ready);
+        if (ready <= ls_store_steps(s) || is_ahead(s, p, w, ready - 1)) continue;
+        if (is_decided(r->islands, ready, decided)) ls_store_decide(s, w, &r->round);
+    }
 }
 
 static ls_status finish_apart(ls_store *s, const ls_plan *p, int first, int n, ls_error *e) {
@@ -81,8 +98,21 @@ static ls_status finish_step(ls_store *s, const ls_plan *p, int first, int n,
     return LS_OK;
 }
 
+void ls_store_find_decided(const ls_store *s, const ls_plan *p, int first, int n,
+                           ls_store_decided *d_p) {
+    *d_p = (ls_store_decided){0};
+    ls_store_unfinished_note(s, &d_p->note);
+    for (int w = first; w < first + n; w++) {
+        int64_t steps = atomic_load(&s->workers[w].apart);
+        int from = 0, end = 0;
+        if (p->c.islands) ls_plan_islands_of(p, w, &from, &end);
+        for (int i = from; i < end; i++)
+            if (steps > d_p->islands[i - 1]) d_p->islands[i - 1] = steps;
+    }
+}
+
 ls_status ls_store_repair(ls_store *s, const ls_plan *p, int first, int n,
-                          const ls_store_note *note, ls_error *e) {
+                          const ls_store_decided *d, ls_error *e) {
     if (ls_store_steps(s) < 0) return LS_OK; /* there is no state */
     for (int w = first; w < first + n; w++) {
         if (is_distrusted(s, w)) ls_store_mark_owned(s, p, w, 0);
@@ -90,7 +120,8 @@ ls_status ls_store_repair(ls_store *s, const ls_plan *p, int first, int n,
         ls_flat flat = ls_store_flat_of(s, atomic_load(&s->workers[w].area));
         ls_journal_repair(&j, &flat);
     }
-    if (note && note->steps > ls_store_steps(s)) LS_TRY(finish_step(s, p, first, n, note, e));
+    if (d->note.steps > ls_store_steps(s)) LS_TRY(finish_step(s, p, first, n, &d->note, e));
+    decide_rounds(s, p, first, n, d->islands);
     LS_TRY(finish_apart(s, p, first, n, e));
     for (int w = 0; w < s->most; w++) atomic_store(&s->workers[w].is_distrusted, 0);
     return LS_OK;
@@ -107,6 +138,7 @@ void ls_store_restart(ls_store *s, int64_t steps, const ls_scaler *scaler) {
     for (int w = 0; w < s->most; w++) { /* a step that is repeated */
         if (atomic_load(&s->workers[w].steps) > steps) atomic_store(&s->workers[w].steps, 0);
         atomic_store(&s->workers[w].apart, 0);
+        ls_store_set_ready(s, w, NULL, 0);
         ls_store_forget_step(s, w);
     }
     if (steps == ls_store_steps(s)) return;

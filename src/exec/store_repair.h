@@ -5,11 +5,14 @@
 #include "exec/store.h"
 
 /* Workers first to first + n - 1 of the plan's view, those of this host, are dead: restores the
- * blocks that they were changing, then finishes the update of the decided step (note; NULL: none
- * was decided). May be killed, and called again. LS_EINVAL: the state can't be made consistent (a
- * bug, or damaged memory). */
-ls_status ls_store_repair(ls_store *, const ls_plan *, int first, int n, const ls_store_note *note,
+ * blocks that they were changing, then finishes what was decided, here or on other hosts. May be
+ * killed, and called again. LS_EINVAL: the state can't be made consistent (a bug, or damaged
+ * memory). */
+ls_status ls_store_repair(ls_store *, const ls_plan *, int first, int n, const ls_store_decided *,
                           ls_error *);
+/* What these workers have decided. */
+void ls_store_find_decided(const ls_store *, const ls_plan *, int first, int n,
+                           ls_store_decided *d_p);
 
 /* Before a view of other workers, which begins after `steps` steps: blocks that have another number
  * of steps come from other hosts. -1: discards all state. */

@@ -107,7 +107,7 @@ static double apart_share(const ls_config *c, const ls_plan *p, const ls_site *s
     if (end > c->train.steps) end = c->train.steps;
     if (!p->c.islands || skips || divided || at >= end) return 0;
     while (at < end) {
-        int n = ls_apart_possible(c, at, true);
+        int n = ls_apart_possible(c, at);
         if ((double)n > most) n = (int)most;
         at += n + 1;
         apart += n;

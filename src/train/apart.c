@@ -10,20 +10,18 @@
 
 static bool is_due(int64_t every, int64_t steps) { return every > 0 && steps % every == 0; }
 
-/* Does something follow that all workers take part in? In a round of gossip, those who mix; but
- * where workers survive, all decide it, so that it can be finished for one that is lost. */
-static bool is_common(const ls_config *c, int64_t steps, bool survives) {
+/* Does something follow that all workers take part in? In a round of gossip, only those who mix. */
+static bool is_common(const ls_config *c, int64_t steps) {
     ls_sync_due due = ls_sync_due_after(c, steps);
-    bool exchange = due.outer != LS_SYNC_NOTHING || due.adopt != LS_SYNC_NOTHING || due.mean ||
-                    (survives && due.round != LS_SYNC_NOTHING);
+    bool exchange = due.outer != LS_SYNC_NOTHING || due.adopt != LS_SYNC_NOTHING || due.mean;
     return exchange || is_due(c->train.eval_every, steps) || is_due(c->checkpoint.every, steps) ||
            steps >= c->train.steps;
 }
 
-int ls_apart_possible(const ls_config *c, int64_t steps, bool survives) {
+int ls_apart_possible(const ls_config *c, int64_t steps) {
     int n = 0;
     if (!ls_config_has_replicas(c)) return 0;
-    while (n < LS_APART_MOST && !is_common(c, steps + n + 1, survives)) n++;
+    while (n < LS_APART_MOST && !is_common(c, steps + n + 1)) n++;
     return n;
 }
 
@@ -43,7 +41,7 @@ int ls_apart_wanted(const ls_loop *l) {
     enum { MOST_NBYTES = 8 << 20 }; /* of what is joined */
     const ls_run *r = l->run;
     if (!is_able(l) || l->apart.seconds <= 0) return 0;
-    int64_t n = ls_apart_possible(&r->config, l->steps, l->host->runtime->survives);
+    int64_t n = ls_apart_possible(&r->config, l->steps);
     int64_t most = MOST_NBYTES / (int64_t)(ls_apart_row(&l->m.layout->plan) * sizeof(double));
     double fit = r->config.survival.stop_s / 2 / l->apart.seconds;
     if (r->until && n > r->until - l->steps - 1) n = r->until - l->steps - 1;
@@ -54,7 +52,9 @@ int ls_apart_wanted(const ls_loop *l) {
 
 /* Another replica may need as long for all steps as it may for one that all decide. */
 static void set_patience(const ls_loop *l, int steps) {
-    ls_group_set_patience(l->m.group, l->run->config.parallel.timeout_s * steps, 0);
+    double timeout_s = l->run->config.parallel.timeout_s * steps;
+    ls_group_set_patience(l->m.group, timeout_s, 0);
+    ls_group_set_patience(l->m.worlds[0].island, timeout_s, 0);
 }
 
 void ls_apart_begin(ls_loop *l, int agreed) {

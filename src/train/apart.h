@@ -28,9 +28,8 @@ typedef struct ls_apart_steps {
 struct ls_loop;
 struct ls_member;
 
-/* Steps after `steps` that may be apart, by the config. survives: the run goes on without a worker
- * that is lost. */
-int ls_apart_possible(const ls_config *, int64_t steps, bool survives);
+/* Steps after `steps` that may be apart, by the config. */
+int ls_apart_possible(const ls_config *, int64_t steps);
 /* How many steps apart this worker wants to follow; the least that any wants is taken. */
 int ls_apart_wanted(const struct ls_loop *);
 /* All have agreed on the number. */

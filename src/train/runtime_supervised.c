@@ -67,7 +67,7 @@ static ls_status take_up(ls_member *m, bool found, ls_error *e) {
     ls_store *store = m->host->store;
     if (found) {
         const ls_config *c = &m->run->config;
-        int64_t last = m->first_step + ls_apart_possible(c, m->first_step, true);
+        int64_t last = m->first_step + ls_apart_possible(c, m->first_step);
         LS_TRY(ls_world_adopt(m->worlds, &m->layout->plan, ls_exec_compute(m->execs[0]),
                               last * ls_plan_changes(&m->layout->plan), e));
         m->scaler = ls_store_scaler(store);

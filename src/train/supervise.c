@@ -20,19 +20,20 @@
 
 static bool get_state(const void *arg, ls_host_state *k) {
     const ls_host *h = arg;
+    const ls_view *v = &h->survival.view;
     *k = (ls_host_state){.steps = ls_store_steps(h->store), .scaler = ls_store_scaler(h->store)};
-    ls_store_unfinished_note(h->store, &k->note);
+    ls_store_find_decided(h->store, &h->layout.plan, v->first, v->n, &k->decided);
     k->whole = ls_store_get_finding(h->store) == LS_STORE_WHOLE;
     return ls_store_get_finding(h->store) != LS_STORE_LOST;
 }
 
 /* Another host may have decided a step while a writer of this host still copies the state before
  * it. The writer ends by itself, or the process that started it marks the copy as done. */
-static ls_status repair(const void *arg, const ls_store_note *note, ls_error *e) {
+static ls_status repair(const void *arg, const ls_store_decided *d, ls_error *e) {
     const ls_host *h = arg;
     const ls_view *v = &h->survival.view;
     while (!ls_snapshot_is_copied(&h->notes->snapshot)) usleep(1000);
-    return ls_store_repair(h->store, &h->layout.plan, v->first, v->n, note, e);
+    return ls_store_repair(h->store, &h->layout.plan, v->first, v->n, d, e);
 }
 
 /* ---- the plan of a view ---- */
@@ -157,11 +158,11 @@ static void end_metrics(const ls_host *h) {
 /* No host leads any more: the state of this host becomes a checkpoint. */
 static ls_status save(void *arg, int64_t *steps_p, ls_error *e) {
     ls_host *h = arg;
-    ls_store_note note;
+    ls_host_state k;
     ls_snapshot_run own = ls_host_snapshot_run(h);
     ls_snapshot_close(&h->snapshot, &own);
-    bool decided = ls_store_unfinished_note(h->store, &note);
-    LS_TRY(repair(arg, decided ? &note : NULL, e));
+    get_state(arg, &k);
+    LS_TRY(repair(arg, &k.decided, e));
     end_metrics(h);
     if (ls_store_steps(h->store) % ls_plan_changes(&h->layout.plan))
         return ls_fail(e, LS_EPEER,
@@ -244,9 +245,10 @@ static ls_status check_hosts(const ls_host *h, ls_error *e) {
         return ls_fail(e, LS_EINVAL,
                        "--listen and --join: the first host has --listen, the others have --join");
     if (h->run->join && strchr(h->run->join, ','))
-        return ls_fail(e, LS_EINVAL,
-                       "--join: a list of hosts is for sync.mode async and ssp; here, hosts that may "
-                       "replace the first one have survival.membership");
+        return ls_fail(
+            e, LS_EINVAL,
+            "--join: a list of hosts is for sync.mode async and ssp; here, hosts that may "
+            "replace the first one have survival.membership");
     if (h->run->hosts && !h->run->listen)
         return ls_fail(e, LS_EINVAL,
                        "--hosts %d is for a host with --listen, which waits for the others",

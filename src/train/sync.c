@@ -5,6 +5,7 @@
 
 #include "base/cores.h"
 #include "coll/virtual.h"
+#include "exec/round.h"
 #include "plan/memory.h"
 #include "tensor/dtype.h"
 #include "train/member.h"
@@ -30,8 +31,8 @@ static bool is_multiple(int64_t steps, int64_t every) { return every > 0 && step
 static void find_gossip_due(const ls_config *c, int64_t steps, ls_sync_due *due) {
     int64_t every = ls_config_sync_every(c);
     if (is_multiple(steps, every)) due->round = steps / every - 1;
-    due->mean = is_multiple(steps, c->train.eval_every) || is_multiple(steps, c->checkpoint.every) ||
-                steps == c->train.steps;
+    due->mean = is_multiple(steps, c->train.eval_every) ||
+                is_multiple(steps, c->checkpoint.every) || steps == c->train.steps;
 }
 
 ls_sync_due ls_sync_due_after(const ls_config *c, int64_t steps) {
@@ -124,8 +125,8 @@ int ls_sync_rounds(const ls_config *c) {
     return period ? period : LS_SYNC_SAMPLED;
 }
 
-ls_status ls_sync_mix_plan(const ls_plan *p, ls_plan_task task, const ls_mixing *mix, ls_plan *plan_p,
-                           ls_error *e) {
+ls_status ls_sync_mix_plan(const ls_plan *p, ls_plan_task task, const ls_mixing *mix,
+                           ls_plan *plan_p, ls_error *e) {
     ls_plan_config pc = p->c;
     pc.first = NULL;
     pc.task = task;
@@ -135,7 +136,7 @@ ls_status ls_sync_mix_plan(const ls_plan *p, ls_plan_task task, const ls_mixing 
 }
 
 static ls_status each_mix(const ls_config *c, const ls_plan *p, ls_sync_fn *fn, void *arg,
-                           ls_error *e) {
+                          ls_error *e) {
     ls_gossip g = ls_sync_gossip(c);
     ls_mixing mix;
     int rounds = ls_sync_rounds(c);
@@ -233,7 +234,7 @@ ls_status ls_sync_check(const ls_plan *p, const ls_world *w, ls_error *e) {
 /* The plan of a task, and its executors. */
 typedef struct piece {
     ls_plan plan;
-    ls_mixing mix;      /* Mean, Mix: the plan's */
+    ls_mixing mix;   /* Mean, Mix: the plan's */
     int64_t round;   /* of a random graph: it was made for this one */
     ls_exec **execs; /* [nexecs of the member]; NULL: not made yet */
     int nexecs;
@@ -242,7 +243,7 @@ typedef struct piece {
 struct ls_sync {
     int npieces; /* of a task: the whole, then each fragment; of Mix: each round */
     piece *pieces[LS_NTASKS];
-    ls_mixing mix;    /* gossip: the latest round */
+    ls_mixing mix; /* gossip: the latest round */
     int64_t round; /* its number; -1: before the first */
 };
 
@@ -353,6 +354,7 @@ static ls_status run_task(ls_member *m, ls_plan_task task, const ls_sync_due *du
         LS_TRY(gossip_piece(m, task, in->step + 1, &x, e));
     else
         LS_TRY(fragment_piece(m, task, task == LS_TASK_OUTER ? due->outer : due->adopt, &x, e));
+    if (task == LS_TASK_MIX) LS_TRY(ls_round_check(&m->worlds[0], &x->plan, in->changes, e));
     return ls_run_is_sequential(m->run) ? ls_exec_step_all(x->execs, in, &out, e)
                                         : ls_exec_step(x->execs[0], in, &out, e);
 }

@@ -18,7 +18,7 @@ typedef struct views_host {
     ls_host_message last[LS_HOSTS_MAX]; /* the last message to each peer, except ALIVE */
     int dropped;                        /* the latest peer that was dropped */
     ls_view view;                       /* the latest view */
-    int64_t decided;                    /* the step of this view that it had to finish; 0: none */
+    ls_store_decided decided;           /* what it had to finish in this view */
     char line[256];
 } views_host;
 
@@ -64,7 +64,7 @@ static inline void views_host_begin(void *arg, const ls_view *v) {
     h->runs = true;
     h->begins++;
     h->view = *v;
-    h->decided = 0;
+    h->decided = (ls_store_decided){0};
 }
 
 static inline void views_host_ask(void *arg, ls_asked what) {
@@ -79,13 +79,15 @@ static inline void views_host_end(void *arg, const char *why) {
     h->ends++;
 }
 
-static inline void views_host_finish(void *arg, const ls_store_note *note) {
+static inline void views_host_finish(void *arg, const ls_store_decided *d) {
     views_host *h = arg;
     VIEWS_CHECK(!h->runs && !h->finishes);
-    VIEWS_CHECK(!note || (note->steps >= 1 && note->steps <= h->steps));
+    VIEWS_CHECK(d->note.steps >= 0 && d->note.steps <= h->steps);
+    for (int i = 0; i < LS_PLAN_MAX_ISLANDS; i++)
+        VIEWS_CHECK(d->islands[i] >= 0 && d->islands[i] <= h->steps);
     h->finishes = true;
     h->finishings++;
-    h->decided = note ? note->steps : 0;
+    h->decided = *d;
 }
 
 static inline void views_host_log(void *arg, const char *line) {

@@ -51,11 +51,12 @@ static void no_view(ls_host_message *s) { s->state.view = (ls_view_id){1, INT64_
 static void many_steps(ls_host_message *s) { s->state.steps = STEPS + 1; }
 static void most_steps(ls_host_message *s) { s->state.steps = INT64_MAX; }
 static void few_steps(ls_host_message *s) { s->state.steps = -2; }
-static void late_note(ls_host_message *s) { s->state.note.steps = INT64_MAX; }
-static void no_note(ls_host_message *s) { s->state.note.steps = -1; }
+static void late_note(ls_host_message *s) { s->state.decided.note.steps = INT64_MAX; }
+static void no_note(ls_host_message *s) { s->state.decided.note.steps = -1; }
+static void late_island(ls_host_message *s) { s->state.decided.islands[7] = STEPS + 1; }
 static void no_last(ls_host_message *s) { s->state.last.steps = INT64_MIN; }
 static void no_scale(ls_host_message *s) { s->state.scaler.scale = (double)NAN; }
-static void odd_bool(ls_host_message *s) { memset(&s->state.note.out.skipped, 2, 1); }
+static void odd_bool(ls_host_message *s) { memset(&s->state.decided.note.out.skipped, 2, 1); }
 static void many_workers(ls_host_message *s) { s->nworkers = INT_MAX; }
 static void no_workers(ls_host_message *s) { s->nworkers = INT_MIN; }
 static void half_done(ls_host_message *s) { s->state.unfinished = INT_MAX; }
@@ -65,10 +66,10 @@ static void no_kind(ls_host_message *s) { s->what = 0; }
 static void as_leader(ls_host_message *s) { s->what = LS_HOST_BEGIN; }
 static void long_text(ls_host_message *s) { memset(s->text, 'x', sizeof s->text); }
 
-static lie *const lies[] = {late_view,  later_view, later_from,   no_view,    many_steps,
-                            most_steps, few_steps,  late_note,    no_note,    no_last,
-                            no_scale,   odd_bool,   many_workers, no_workers, half_done,
-                            odd_end,    odd_kind,   no_kind,      as_leader,  long_text};
+static lie *const lies[] = {late_view, later_view,   later_from, no_view,   many_steps,  most_steps,
+                            few_steps, late_note,    no_note,    no_last,   late_island, no_scale,
+                            odd_bool,  many_workers, no_workers, half_done, odd_end,     odd_kind,
+                            no_kind,   as_leader,    long_text};
 
 static void test_lies(void **state) {
     (void)state;
@@ -173,6 +174,49 @@ static void test_stalls(void **state) {
     ls_views_free(v);
 }
 
+/* What the workers of an island have decided on one host is finished on all. */
+static void test_islands(void **state) {
+    (void)state;
+    views_host x;
+    ls_views *v = host(&x, true, 2);
+    receive(v, HONEST, from(HONEST, LS_HOST_JOIN));
+    ls_host_state own = {.steps = 3, .whole = 1, .decided.islands = {8, 2}};
+    views_host_ended(&x, v, LS_VIEW_LOST, &own, 2);
+    ls_host_message s = from(HONEST, LS_HOST_ENDED);
+    s.state = (ls_host_state){.steps = 3, .view = x.view.id, .unfinished = 1};
+    s.state.decided.islands[1] = 5;
+    ls_views_receive(v, HONEST, &s);
+    assert_int_equal(x.last[HONEST].what, LS_HOST_FINISH);
+    assert_int_equal(x.last[HONEST].decided.islands[0], 8);
+    assert_int_equal(x.last[HONEST].decided.islands[1], 5);
+    assert_int_equal(x.decided.islands[0], 8);
+    assert_int_equal(x.decided.islands[1], 5);
+    views_host_finished(&x, v, &own);
+    ls_views_free(v);
+}
+
+/* A host that was lost returns before the next view, with more than was finished without it. */
+static void test_islands_late(void **state) {
+    (void)state;
+    views_host x;
+    ls_views *v = host(&x, true, 2);
+    receive(v, HONEST, from(HONEST, LS_HOST_JOIN));
+    ls_host_state own = {.steps = 3, .whole = 1, .decided.islands = {8, 2}};
+    ls_views_lost(v, HONEST);
+    views_host_ended(&x, v, LS_VIEW_ORDERED, &own, 2);
+    assert_int_equal(x.finishings, 1);
+    assert_int_equal(x.decided.islands[1], 2);
+    ls_host_message s = from(HONEST, LS_HOST_JOIN);
+    s.state = (ls_host_state){.steps = 3, .view = x.view.id, .unfinished = 1};
+    s.state.decided.islands[1] = 5;
+    ls_views_receive(v, HONEST, &s);
+    views_host_finished(&x, v, &own);
+    assert_int_equal(x.finishings, 2);
+    assert_int_equal(x.decided.islands[1], 5);
+    assert_int_equal(x.begins, 1);
+    ls_views_free(v);
+}
+
 /* ---- lies by the leader ---- */
 
 static ls_host_message good_view(void) {
@@ -198,7 +242,9 @@ static void beyond(ls_host_message *s) { s->view.steps = STEPS + 1; }
 static void no_address(ls_host_message *s) { memset(s->view.address, '1', sizeof s->view.address); }
 static void odd_last(ls_host_message *s) { s->view.last.steps = -5; }
 static void as_host(ls_host_message *s) { s->what = LS_HOST_JOIN; }
-static void odd_step(ls_host_message *s) { s->what = LS_HOST_FINISH, s->note.steps = INT64_MIN; }
+static void odd_step(ls_host_message *s) {
+    s->what = LS_HOST_FINISH, s->decided.note.steps = INT64_MIN;
+}
 static void odd_over(ls_host_message *s) { s->what = LS_HOST_OVER, s->how = 77; }
 
 static lie *const orders[] = {huge_view, large_view, outside,    far_outside, before,   no_rank,
@@ -234,6 +280,8 @@ int main(void) {
         cmocka_unit_test(test_late_numbers),
         cmocka_unit_test(test_rest_without_end),
         cmocka_unit_test(test_stalls),
+        cmocka_unit_test(test_islands),
+        cmocka_unit_test(test_islands_late),
         cmocka_unit_test(test_orders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
-/* apart_test.c - steps that islands make apart: no worker waits for one of another island, results
- * and state have the bits of steps that all decide, and workers that are lost leave islands ahead of
- * others, from which other workers continue, to the same bits. */
+/* apart_test.c - steps that islands make apart: no worker waits for one of another island, or in a
+ * round of Mix for one of islands that do not mix with its own; results and state have the bits of
+ * steps that all decide, and workers that are lost leave islands ahead of others, from which other
+ * workers continue, to the same bits. */
 #include <sched.h>
 #include <string.h>
 
@@ -9,6 +10,8 @@
 #include "data/tokens.h"
 #include "exec/apart.h"
 #include "exec/exec.h"
+#include "exec/round.h"
+#include "exec/store_blocks.h"
 #include "exec/store_repair.h"
 #include "model/gpt.h"
 
@@ -16,18 +19,27 @@ enum { T = 6, VOCAB = 40, NSAMPLES = 29, BATCH = 8, ISLANDS = 4, MOST = 8, APART
 
 static const ls_gpt_config SHAPE = {2, 24, 3, T, VOCAB};
 
+/* When a worker is lost. ALONE: when it has decided its latest training step, before it changes its
+ * island. Of the round that follows this step: BEFORE it begins; READY: when it knows that all others
+ * are ready, before it decides; LAST: the same, but not before others have decided; DECIDED: before
+ * it changes its island. */
+typedef enum loss { ALONE, BEFORE, READY, LAST, DECIDED } loss;
+
 typedef struct job {
     ls_model model;
     ls_plan plan;
     ls_store *store;
     uint32_t tokens[NSAMPLES * T + 1];
     ls_tokens text;
-    int apart;              /* steps apart, from step 0 on; then a step that all decide */
-    int waits;              /* this worker begins when all others have made all steps apart */
-    int stops[MOST];        /* steps after which a worker is lost; 0: it is not */
-    atomic_int steps[MOST]; /* apart, that each worker has made */
-    int ahead;              /* of the furthest island, where the view begins */
-    float *params;          /* [islands of the plan + 1][nfloats] at the end */
+    int apart;       /* steps apart, from step 0 on; then a step that all decide */
+    int waits;       /* this worker begins when all others have made all steps apart */
+    int stops[MOST]; /* steps after which a worker is lost; 0: it is not */
+    loss how[MOST];
+    bool mixes;              /* a round of Mix follows each step */
+    atomic_int rounds[MOST]; /* apart, that each worker has decided */
+    atomic_int steps[MOST];  /* apart, that each worker has made */
+    int ahead;               /* of the furthest island, where the view begins */
+    float *params;           /* [islands of the plan + 1][nfloats] at the end */
     ls_step_out out[APART + 1];
 } job;
 
@@ -36,7 +48,7 @@ typedef struct worker {
     ls_exec *exec;
     ls_world world;
     ls_board_slot slot;
-    int rank, breaks_at; /* breaks_at: the step that is interrupted once it is decided; or NOBODY */
+    int rank, breaks_at; /* breaks_at: the step in which it is lost; or NOBODY */
 } worker;
 
 static void make_plan(job *j, int n, int zero) {
@@ -87,10 +99,20 @@ static void free_job(job *j) {
 
 /* ---- a worker ---- */
 
+static void await_rounds(job *j, int who, int n) {
+    while (atomic_load(&j->rounds[who]) < n) sched_yield();
+}
+
 static void decided(void *arg, const ls_store_note *n) {
     worker *w = arg;
-    ls_store_decide(w->j->store, w->rank, n);
-    if (n->steps / 3 - 1 == w->breaks_at) atomic_store(&w->slot.recalled, 1);
+    job *j = w->j;
+    loss how = j->how[w->rank];
+    bool mixes = n->task == LS_TASK_MIX, lost = (n->steps - 1) / 3 == w->breaks_at;
+    lost = lost && mixes == (how != ALONE);
+    if (lost && how == LAST) await_rounds(j, w->rank ^ 1, w->breaks_at + 1);
+    if (!lost || (how != READY && how != LAST)) ls_store_decide(j->store, w->rank, n);
+    if (lost) atomic_store(&w->slot.recalled, 1);
+    if (mixes && n->apart) atomic_fetch_add(&j->rounds[w->rank], 1);
 }
 
 static ls_status open_exec(worker *w, ls_error *e) {
@@ -144,9 +166,56 @@ static ls_step_in step_in(int64_t i, bool apart) {
                         .certain = apart};
 }
 
+/* Of four workers with an island each: worker 0 mixes with 1, then with 2. So 2 and 3 can make a
+ * round without it, and 1 none. */
 static void await_others(job *j) {
+    if (j->mixes) {
+        await_rounds(j, 2, 1);
+        await_rounds(j, 3, 1);
+        assert_int_equal(atomic_load(&j->rounds[1]), 0);
+        return;
+    }
     for (int i = 0; i < j->plan.c.nworkers; i++)
         while (i != j->waits && atomic_load(&j->steps[i]) < j->apart) sched_yield();
+}
+
+static ls_status mix(worker *w, const ls_step_in *training, const ls_step_out *out, ls_error *e) {
+    static const ls_gossip ring = {LS_GRAPH_EXPONENTIAL, LS_GOSSIP_DPSGD, ISLANDS, 0};
+    static const double mass[ISLANDS] = {1, 1, 1, 1};
+    ls_mixing mixing;
+    ls_plan_config c = w->j->plan.c;
+    ls_plan p;
+    ls_exec *x = NULL;
+    ls_step_out own;
+    const ls_step_in in = {.step = training->step,
+                           .lr = 1,
+                           .loss_scale = 1,
+                           .changes = 3 * training->step + 3,
+                           .apart = training->apart,
+                           .certain = training->apart,
+                           .training = training,
+                           .trained = out};
+    ls_mixing_make(&ring, training->step, mass, &mixing);
+    c.first = NULL;
+    c.task = LS_TASK_MIX;
+    c.mix = &mixing;
+    c.part_end = w->j->model.nfloats;
+    LS_TRY(ls_plan_make(&c, &p, e));
+    const ls_exec_config xc = {.plan = &p,
+                               .world = &w->world,
+                               .slot = &w->slot,
+                               .worker = w->rank,
+                               .threads = 1,
+                               .busy = 64,
+                               .compute = ls_exec_compute(w->exec),
+                               .decided = decided,
+                               .decided_arg = w};
+    ls_status s = ls_round_check(&w->world, &p, in.changes, e);
+    if (s == LS_OK) s = ls_exec_create(&xc, &x, e);
+    if (s == LS_OK) s = ls_exec_step(x, &in, &own, e);
+    ls_exec_free(x);
+    ls_plan_free(&p);
+    return s;
 }
 
 static ls_status run_steps(worker *w, ls_error *e) {
@@ -157,8 +226,12 @@ static ls_status run_steps(worker *w, ls_error *e) {
     if (w->rank == j->waits) await_others(j);
     for (int i = 0; i <= APART; i++) {
         ls_step_in in = step_in(i, i < j->apart);
+        bool lost = i == w->breaks_at && j->how[w->rank] == BEFORE;
         if (j->stops[w->rank] && i == j->stops[w->rank]) return ls_fail(e, LS_EABORT, "it is lost");
+        in.changes -= j->mixes;
         LS_TRY(ls_exec_step(w->exec, &in, &out[i], e));
+        if (lost) return ls_fail(e, LS_EABORT, "it is lost");
+        if (j->mixes) LS_TRY(mix(w, &in, &out[i], e));
         if (i < j->apart) notes.counts[i] = out[i].batch.count;
         if (i < j->apart) atomic_fetch_add(&j->steps[w->rank], 1);
     }
@@ -220,8 +293,9 @@ static void check_same(const job *a, const job *b) {
 }
 
 /* All steps are decided by all. */
-static job *reference(void) {
+static job *reference(bool mixes) {
     job *j = new_job(1, 0, 0);
+    j->mixes = mixes;
     run_threads(1, NULL, work, j, NULL);
     return j;
 }
@@ -230,7 +304,7 @@ static job *reference(void) {
 static void test_slow_worker(void **state) {
     (void)state;
     static const int workers[] = {1, 2, 3, 4};
-    job *all = reference();
+    job *all = reference(false);
     for (int zero = 0; zero < 2; zero++)
         for (int i = 0; i < 4; i++) {
             job *j = new_job(workers[i], zero, APART);
@@ -245,7 +319,7 @@ static void test_slow_worker(void **state) {
 /* Islands of two workers. */
 static void test_islands_of_two(void **state) {
     (void)state;
-    job *all = reference();
+    job *all = reference(false);
     for (int zero = 0; zero < 2; zero++) {
         job *j = new_job(8, zero, APART);
         run_threads(8, NULL, work, j, NULL);
@@ -260,7 +334,9 @@ static void lose(job *j, const int *stops, int n, int zero) {
     ls_error e = {0}, errors[MOST];
     memcpy(j->stops, stops, sizeof j->stops);
     run_threads(j->plan.c.nworkers, NULL, work, j, errors);
-    assert_ls_ok(ls_store_repair(j->store, &j->plan, 0, j->plan.c.nworkers, NULL, &e), e);
+    ls_store_decided d;
+    ls_store_find_decided(j->store, &j->plan, 0, j->plan.c.nworkers, &d);
+    assert_ls_ok(ls_store_repair(j->store, &j->plan, 0, j->plan.c.nworkers, &d, &e), e);
     assert_int_equal(ls_store_steps(j->store), 0); /* what all have decided */
     ls_store_restart(j->store, 0, &(ls_scaler){0});
     ls_plan_free(&j->plan);
@@ -281,7 +357,7 @@ static void test_ahead(void **state) {
         {8, {2, 2, 4, 4, 1, 1, 5, 5}, 3, 5}, /* islands of two: they are decided together */
         {8, {2, 3, 4, 4, 1, 3, 5, 5}, 8, 5},
     };
-    job *all = reference();
+    job *all = reference(false);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int zero = 0; zero < 2; zero++) {
             job *j = new_job(cases[i].workers, zero, APART);
@@ -294,9 +370,62 @@ static void test_ahead(void **state) {
     free_job(all);
 }
 
+/* ---- rounds ---- */
+
+static void test_slow_neighbour(void **state) {
+    (void)state;
+    job *all = reference(true);
+    for (int zero = 0; zero < 2; zero++) {
+        job *j = new_job(4, zero, APART);
+        j->mixes = true;
+        j->waits = 0;
+        run_threads(4, NULL, work, j, NULL);
+        check_same(j, all);
+        free_job(j);
+    }
+    free_job(all);
+}
+
+static void test_lost_in_rounds(void **state) {
+    (void)state;
+    static const struct {
+        int workers, stops[MOST];
+        loss how[MOST];
+        int then, island,
+            changes; /* those that this island has had at least, once it is repaired */
+    } cases[] = {
+        {4, {0, 1}, {ALONE, LAST}, 4, 1, 3},  /* its partner has decided, and gone on */
+        {4, {0, 3}, {ALONE, LAST}, 3, 1, 9},  /* its partner of the third round */
+        {4, {1, 1}, {READY, READY}, 2, 1, 2}, /* both are ready, neither has decided: again */
+        {4, {0, 0, 0, 3}, {0, 0, 0, DECIDED}, 8, 3, 9},
+        {4, {0, 0, 2}, {0, 0, BEFORE}, 1, 2, 5},
+        {2, {0, 2}, {ALONE, READY}, 4, 3, 5}, /* islands of two workers mix with each other */
+        {3, {0, 0, 1}, {0, 0, READY}, 2, 3, 2},
+        {8, {0, 0, 0, 1}, {0, 0, 0, READY}, 4, 1, 2}, /* one of the two workers of an island */
+        {8, {0, 3, 0, 0, 0, 0, 2}, {0, ALONE, 0, 0, 0, 0, DECIDED}, 3, 3, 5},
+    };
+    job *all = reference(true);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int zero = 0; zero < 2; zero++) {
+            int64_t changes[ISLANDS];
+            job *j = new_job(cases[i].workers, zero, APART);
+            j->mixes = true;
+            memcpy(j->how, cases[i].how, sizeof j->how);
+            lose(j, cases[i].stops, cases[i].then, zero);
+            ls_store_find_ahead(j->store, &j->plan, 3 * APART, changes);
+            assert_true(changes[cases[i].island] >= cases[i].changes);
+            run_threads(cases[i].then, NULL, work, j, NULL);
+            check_same(j, all);
+            free_job(j);
+        }
+    free_job(all);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_slow_worker),
-                                       cmocka_unit_test(test_islands_of_two),
-                                       cmocka_unit_test(test_ahead)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_slow_worker),    cmocka_unit_test(test_islands_of_two),
+        cmocka_unit_test(test_ahead),          cmocka_unit_test(test_slow_neighbour),
+        cmocka_unit_test(test_lost_in_rounds),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -233,10 +233,9 @@ static bool end(setup *s) {
 
 static void repair(setup *s) {
     ls_error e = {0};
-    ls_store_note n;
-    bool has = ls_store_unfinished_note(s->store, &n);
-    assert_ls_ok(ls_store_repair(s->store, &s->plan, 0, s->plan.c.nworkers, has ? &n : NULL, &e),
-                 e);
+    ls_store_decided d;
+    ls_store_find_decided(s->store, &s->plan, 0, s->plan.c.nworkers, &d);
+    assert_ls_ok(ls_store_repair(s->store, &s->plan, 0, s->plan.c.nworkers, &d, &e), e);
 }
 
 /* Waits until the worker has reached the action of the step, or has passed it. */

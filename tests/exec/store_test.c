@@ -68,8 +68,9 @@ static ls_store_note note_of(int64_t steps) {
 static void repair(ls_store *s, const ls_plan *p) {
     ls_error e = {0};
     ls_store_note n;
-    bool decided = ls_store_unfinished_note(s, &n);
-    assert_ls_ok(ls_store_repair(s, p, 0, p->c.nworkers, decided ? &n : NULL, &e), e);
+    ls_store_decided d;
+    ls_store_find_decided(s, p, 0, p->c.nworkers, &d);
+    assert_ls_ok(ls_store_repair(s, p, 0, p->c.nworkers, &d, &e), e);
     assert_false(ls_store_unfinished_note(s, &n));
 }
 
@@ -167,7 +168,7 @@ static void survive(int zero, bool one) {
     ls_store *s = NULL;
     assert_ls_ok(ls_store_make(&p, &(ls_store_config){.most = MOST, .threads = 1}, &s, &e), e);
     assert_int_equal(ls_store_steps(s), -1);
-    assert_ls_ok(ls_store_repair(s, &p, 0, 2, NULL, &e), e); /* no state yet */
+    assert_ls_ok(ls_store_repair(s, &p, 0, 2, &(ls_store_decided){0}, &e), e); /* no state yet */
     place(s, &p, one);
     fill(s, &p, one);
     for (int64_t step = 0; step < 6; step++) {

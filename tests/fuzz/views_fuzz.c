@@ -73,7 +73,7 @@ static ls_view_id now_of(const host *h) {
 /* Steps that are complete, by the orders so far. */
 static int64_t steps_of(const host *h) {
     int64_t taken = h->o.begins && h->o.view.steps > 0 ? h->o.view.steps : 0;
-    return h->o.decided > taken ? h->o.decided : taken;
+    return h->o.decided.note.steps > taken ? h->o.decided.note.steps : taken;
 }
 
 /* ---- events ---- */
@@ -92,8 +92,10 @@ static void receive(host *h, input *in, int peer) {
     s.state.whole = (int32_t)number(in, 1);
     put_id(in, &s.state.view, now);
     put_id(in, &s.state.from, now);
-    put_note(in, &s.state.note, 0);
-    put_note(in, &s.note, steps + 1);
+    put_note(in, &s.state.decided.note, 0);
+    s.state.decided.islands[next(in) % LS_PLAN_MAX_ISLANDS] = number(in, steps);
+    put_note(in, &s.decided.note, steps + 1);
+    s.decided.islands[next(in) % LS_PLAN_MAX_ISLANDS] = number(in, steps);
     put_id(in, &s.view.id, now);
     if (s.what == LS_HOST_BEGIN) s.view.id.number = number(in, now.number + 1);
     s.view.steps = number(in, steps);
@@ -111,7 +113,7 @@ static void end_workers(host *h, input *in) {
     int64_t steps = steps_of(h);
     ls_host_state state = {.steps = steps, .whole = next(in) & 1};
     if (h->o.runs) {
-        state.note.steps = steps < STEPS ? steps + (next(in) & 1) : 0;
+        state.decided.note.steps = steps < STEPS ? steps + (next(in) & 1) : 0;
         ls_view_end how = (ls_view_end)(next(in) % (LS_VIEW_FAILED + 1));
         views_host_ended(&h->o, h->views, how, &state, next(in) % 3 + h->leads);
     } else if (h->o.finishes) {

@@ -22,11 +22,11 @@ static void crew_gone(world *w, host *h, const event *e) {
     c->ends = false;
     if (h->leaves) h->nworkers = 0;
     ls_host_state k = {.steps = h->store.steps};
-    store_note(&h->store, &k.note);
+    store_note(&h->store, &k.decided.note);
     k.whole = c->whole;
     trace(w, "host %d: view %lld.%lld has ended: %s, %lld steps, noted %lld", h->slot,
           (long long)c->view.id.term, (long long)c->view.id.number, ends[c->how],
-          (long long)k.steps, (long long)k.note.steps);
+          (long long)k.steps, (long long)k.decided.note.steps);
     ls_views_ended(h->views, c->how, ends[c->how], &k, h->nworkers);
 }
 
@@ -108,7 +108,8 @@ static void on_end(void *arg, const char *why) {
     end_soon(h, LS_VIEW_ORDERED, 10 * MS);
 }
 
-static void on_finish(void *arg, const ls_store_note *note) {
+static void on_finish(void *arg, const ls_store_decided *d) {
+    const ls_store_note *note = d->note.steps ? &d->note : NULL;
     host *h = arg;
     crew *c = &h->crew;
     trace(h->w, "host %d: finishes step %lld", h->slot, note ? (long long)note->steps : 0);
