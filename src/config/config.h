@@ -199,7 +199,7 @@ typedef struct ls_config_optim {
     double decay_fraction;
     int64_t step_every;
     double step_factor;
-    double beta1, beta2, eps, momentum, weight_decay;
+    double beta1, beta2, eps, momentum, weight_decay, lr_decay;
     int64_t nesterov;                  /* 1: on */
     double ema;                        /* factor of the weights' old average; 0: none */
     char groups[LS_CONFIG_TEXT];       /* groups.h */
@@ -248,6 +248,7 @@ typedef struct ls_config {
         ls_config_tree list;  /* model.layers of the kind `layers` */
         ls_config_tree loss, metrics;
         int64_t sparse;                     /* 1: on */
+        int64_t filter_freq, steps_to_live; /* of its rows; 0: off */
         char sample_weight[LS_CONFIG_TEXT]; /* a field; "": samples have no weights */
     } model;
     struct {

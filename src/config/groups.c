@@ -9,7 +9,7 @@
 
 /* Besides `match` and `lr_scale`, these keys of the config may be set in a group. */
 static const char *const settings[] = {"optimizer", "beta1",    "beta2",       "eps",
-                                       "momentum",  "nesterov", "weight_decay"};
+                                       "momentum",  "nesterov", "weight_decay", "lr_decay"};
 enum { NSETTINGS = sizeof settings / sizeof *settings };
 
 static ls_status set_scale(ls_config_group *g, const char *where, const char *value, ls_error *e) {
@@ -35,7 +35,7 @@ static ls_status set_match(ls_config_group *g, const char *where, const char *va
 static ls_status unknown_key(const char *where, const char *name, ls_error *e) {
     return ls_fail(e, LS_EINVAL,
                    "%s: '%.60s' is not a key of a group; these are match, lr_scale, optimizer, "
-                   "beta1, beta2, eps, momentum, nesterov, weight_decay",
+                   "beta1, beta2, eps, momentum, nesterov, weight_decay, lr_decay",
                    where, name);
 }
 

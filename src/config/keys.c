@@ -174,6 +174,12 @@ const ls_config_key ls_config_keys[] = {
         "model.sparse", model.sparse, switches, FIXED,
         "on: the tables of embeddings are one copy, which hosts divide, and a step reads, sums, sends "
         "and updates only the rows of its samples"),
+    INT("model.filter_freq", model.filter_freq, 0, 1 << 24, 0, FIXED,
+        "sparse: a row is trained from the step on in which samples have had its id so often; 0: "
+        "all rows are"),
+    INT("model.steps_to_live", model.steps_to_live, 0, 1 << 24, 0, FIXED,
+        "sparse: a row whose id no sample had in so many steps begins anew: with its initial "
+        "numbers, and states of 0; 0: never"),
     TREE("model.input", model.input, FIXED,
          "fields of a sample that the model reads, e.g. {image: [28, 28, 1]}; empty: as the data "
          "have them"),
@@ -367,6 +373,8 @@ const ls_config_key ls_config_keys[] = {
     NUM("optim.momentum", optim.momentum, 0, 0.999999, 0, FIXED,
         "sgd, lars, muon: factor of the velocity; 0: sgd has no momentum, and no state, lars has "
         "0.9, muon 0.95"),
+    NUM("optim.lr_decay", optim.lr_decay, 0, 1000, 0, FIXED,
+        "adagrad, rowwise_adagrad: update t, from 0, has the rate lr / (1 + t lr_decay)"),
     ONE_OF("optim.nesterov", optim.nesterov, switches, FIXED,
            "on: sgd and lars look ahead by the momentum, as muon always does"),
     NUM("optim.weight_decay", optim.weight_decay, 0, 1000, 0.1, FIXED,
@@ -382,7 +390,7 @@ const ls_config_key ls_config_keys[] = {
     MAPS("optim.groups", optim.groups, FIXED,
          "parameters with settings of their own: [{match: \"*.bias\", lr_scale: 2}, ...]; the "
          "first pattern that matches a parameter's name counts; keys: match, lr_scale, optimizer, "
-         "beta1, beta2, eps, momentum, nesterov, weight_decay"),
+         "beta1, beta2, eps, momentum, nesterov, weight_decay, lr_decay"),
     NUM("optim.clip", optim.clip, 0, 1e9, 1, FIXED,
         "the gradient is scaled down to at most this norm; 0: off"),
     NUM("optim.loss_scale", optim.loss_scale, 1, 1e9, 65536, FIXED,

@@ -643,7 +643,35 @@ static ls_status check_sparse(const ls_config *c, const char *where, ls_error *e
                    where, key);
 }
 
+/* When rows of tables are trained, and how long they stay. */
+static ls_status check_rows(const ls_config *c, const char *where, ls_error *e) {
+    const char *key = c->model.filter_freq     ? "model.filter_freq"
+                      : c->model.steps_to_live ? "model.steps_to_live"
+                                               : NULL;
+    int64_t most = 1 << 24; /* steps that a float can count */
+    if (!key) return LS_OK;
+    if (!c->model.sparse)
+        return ls_fail(e, LS_EINVAL, "%s: %s is for rows of tables; set model.sparse: on", where,
+                       key);
+    if (c->train.steps <= most) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: %s counts steps up to %lld; train.steps %lld are more", where, key,
+                   (long long)most, (long long)c->train.steps);
+}
+
+static ls_status check_lr_decay(const ls_config *c, const char *where, ls_error *e) {
+    bool has = c->optim.optimizer == LS_OPTIMIZER_ADAGRAD ||
+               c->optim.optimizer == LS_OPTIMIZER_ROWWISE_ADAGRAD || *c->optim.groups;
+    if (c->optim.lr_decay == 0 || has) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: optim.lr_decay is for optim.optimizer adagrad and rowwise_adagrad; set "
+                   "one, or leave the key out: other rates are for optim.schedule",
+                   where);
+}
+
 ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
+    LS_TRY(check_rows(c, where, e));
+    LS_TRY(check_lr_decay(c, where, e));
     LS_TRY(check_sparse(c, where, e));
     LS_TRY(check_model(c, where, e));
     LS_TRY(check_vocab(c, where, e));

@@ -57,6 +57,9 @@ static const struct {
     {"optim.beta1", " adam_beta1 b1 betas lion_beta1 "},
     {"optim.beta2", " adam_beta2 b2 lion_beta2 "},
     {"optim.eps", " epsilon adam_epsilon adam_eps "},
+    {"optim.lr_decay", " learning_rate_decay lrd "},
+    {"model.filter_freq", " admit admission min_count min_frequency enter_threshold "},
+    {"model.steps_to_live", " keep evict eviction ttl "},
     {"optim.weight_decay", " wd decay l2 adam_weight_decay "},
     {"optim.clip", " grad_clip max_grad_norm gradient_clipping gradient_clip_val clip_grad "
                    "clip_grad_norm clip_norm grad_norm "},

@@ -62,16 +62,17 @@ static const float *row_of(const job *j, int32_t id, float *room) {
     if (!j->o->is_window) return ls_table_row(j->l, j->c, WEIGHT, id, room);
     const ls_layer_rows *rows = j->c->rows;
     if (!rows->fetched) return rows->values + j->o->rows_at + (int64_t)id * j->l->C;
-    int64_t slot = rows->slots[j->o->first_row + id];
+    int32_t slot = rows->slots[j->o->first_row + id];
+    if (slot < -1) slot = ls_row_dropped(slot);
     assert(slot >= 0); /* the rows that a call needs are fetched before it */
     return rows->fetched + j->l->offsets[WEIGHT] + slot * j->l->C;
 }
 
-/* The row of the weight's gradient that an id has. */
+/* The row of the weight's gradient that an id has; negative: its gradient is dropped. */
 static int64_t slot_of(const job *j, int32_t id) {
-    if (!j->o->is_window) return id;
+    if (!j->o->is_window || id < 0) return id;
     int64_t slot = j->c->rows->slots[j->o->first_row + id];
-    assert(slot >= 0); /* the rows in the window are those of the batch */
+    assert(slot != -1); /* the rows in the window are those of the batch */
     return slot;
 }
 
@@ -141,7 +142,8 @@ static void add_sample(const job *j, int64_t sample, int64_t c0, int64_t c1, flo
     }
     for (int64_t i = 0; i < n; i++) {
         int32_t id = id_of(j, sample, i);
-        if (id >= 0 && j->weight.p) add_row(k, c1 - c0, dy, j->weight.p + slot_of(j, id) * C + c0);
+        int64_t slot = j->weight.p ? slot_of(j, id) : -1;
+        if (slot >= 0) add_row(k, c1 - c0, dy, j->weight.p + slot * C + c0);
         if (j->positions.p) add_row(k, c1 - c0, dy, j->positions.p + i * C + c0);
         if (!j->o->sums) dy += C;
     }

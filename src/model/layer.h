@@ -74,10 +74,15 @@ typedef ls_stored ls_frozen_value;
 /* The tables of parameters that are windows (ls_param.rows), in a call. */
 typedef struct ls_layer_rows {
     const float *values;  /* [table_floats] */
-    const int32_t *slots; /* [table_rows] where a row is in its window; for backward */
+    /* [table_rows] where a row is in its window, for backward; ls_row_dropped() of that: the row's
+     * gradient is dropped; -1: it has no slot */
+    const int32_t *slots;
     /* [nfloats] rows of windows, each at its slot, in place of `values`; NULL: these have all rows */
     const float *fetched;
 } ls_layer_rows;
+
+/* From a slot to that of a row whose gradient is dropped, which is negative, and back. */
+static inline int32_t ls_row_dropped(int32_t slot) { return -2 - slot; }
 
 typedef struct ls_layer ls_layer;
 

@@ -93,8 +93,14 @@ static double momentum_of(const ls_config_optim *c) {
     return c->optimizer == LS_OPTIMIZER_MUON ? 0.95 : 0.9;
 }
 
+static double lr_decay_of(const ls_config_optim *c) {
+    ls_update_rule rule = rule_of(c);
+    return rule == LS_RULE_ADAGRAD || rule == LS_RULE_ROWWISE_ADAGRAD ? c->lr_decay : 0;
+}
+
 static ls_optim_group group_of(const ls_config_optim *c, double lr_scale, bool decays_all) {
     return (ls_optim_group){.rule = rule_of(c),
+                            .lr_decay = lr_decay_of(c),
                             .beta1 = c->beta1,
                             .beta2 = c->beta2,
                             .eps = c->eps,
@@ -221,6 +227,8 @@ ls_status ls_optim_of(const ls_config *c, ls_model *m, ls_optim *o_p, ls_error *
     _Static_assert(LS_OPTIM_GROUPS == 2 * (LS_CONFIG_GROUPS + 1), "group 0 has the others");
     LS_TRY(ls_config_read_groups(c, "config", groups, &n, e));
     ls_optim o = {.ema = c->optim.ema, .ngroups = 1 + n, .groups = {group_of(&c->optim, 1, false)}};
+    o.filter_freq = c->model.filter_freq;
+    o.steps_to_live = c->model.steps_to_live;
     if (c->sync.mode == LS_SYNC_SSP) o.older = (int)c->sync.staleness;
     for (int i = 0; i < n; i++) {
         LS_TRY(take(groups[i].match, i + 1, m, e));
@@ -293,11 +301,13 @@ ls_param ls_optim_state_param(const ls_optim *o, const ls_param *p, int i) {
     return s;
 }
 
-/* The floats of a table's state, in whole vectors. */
+bool ls_optim_sees(const ls_optim *o) { return o->filter_freq > 0 || o->steps_to_live > 0; }
+
+int ls_optim_table_buffers(const ls_optim *o) { return ls_optim_nflats(o) + ls_optim_sees(o); }
+
+/* The floats of a table in a buffer after the weights, in whole vectors. */
 static size_t table_floats(const ls_optim *o, const ls_param *p, int state) {
-    ls_param all = ls_param_whole(p);
-    if (!p->rows || !ls_optim_state_name(o, p, state)) return 0;
-    return (ls_optim_state_param(o, &all, state).count + 15) / 16 * 16;
+    return p->rows ? ((size_t)p->rows * ls_optim_row_floats(o, p, 1 + state) + 15) / 16 * 16 : 0;
 }
 
 /* Those of the states before `state`, and of this one of the parameters before `end`. */
@@ -310,7 +320,7 @@ static size_t states_before(const ls_optim *o, const ls_model *m, int state, con
 }
 
 size_t ls_optim_tables_floats(const ls_optim *o, const ls_model *m) {
-    return m->table_floats + states_before(o, m, ls_optim_nstates(o), m->params);
+    return m->table_floats + states_before(o, m, ls_optim_table_buffers(o) - 1, m->params);
 }
 
 size_t ls_optim_table_at(const ls_optim *o, const ls_model *m, const ls_param *p, int buffer) {
@@ -319,6 +329,7 @@ size_t ls_optim_table_at(const ls_optim *o, const ls_model *m, const ls_param *p
 
 size_t ls_optim_row_floats(const ls_optim *o, const ls_param *p, int buffer) {
     if (!buffer) return (size_t)p->dims[1];
+    if (buffer == ls_optim_nflats(o)) return sizeof(ls_optim_seen) / sizeof(float);
     if (!ls_optim_state_name(o, p, buffer - 1)) return 0;
     return (size_t)ls_optim_state_param(o, p, buffer - 1).dims[1];
 }
@@ -396,7 +407,7 @@ static ls_update_scalars frozen_scalars(const ls_optim_group *g, uint64_t t, ls_
 ls_update_scalars ls_optim_scalars(const ls_optim_group *g, const ls_optim_step *s, bool decay) {
     uint64_t t = (uint64_t)s->updates + 1;
     ls_update_scalars all = {
-        .lr = (float)(s->lr * g->lr_scale),
+        .lr = (float)(s->lr * g->lr_scale / (1 + (double)s->updates * g->lr_decay)),
         .beta1 = (float)g->beta1,
         .beta2 = (float)g->beta2,
         .eps = (float)g->eps,

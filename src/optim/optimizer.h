@@ -52,6 +52,7 @@ typedef struct ls_optim_group {
     ls_update_rule rule;
     double beta1, beta2, eps, weight_decay, momentum;
     double lr_scale; /* multiplies the learning rate */
+    double lr_decay; /* update t, from 0, has 1 / (1 + t lr_decay) of the rate */
     int64_t warmup;  /* of the learning rate, steps */
     int64_t freeze;  /* onebit: updates after which the gradient is the momentum; else 0 */
     bool nesterov;
@@ -63,6 +64,9 @@ typedef struct ls_optim {
     double ema; /* the average is this part of itself and the rest new parameters; 0: none */
     int older;  /* versions of the parameters that are retained (sync.staleness): that after k
                    updates is "older.R", R = k modulo `older` */
+    /* When rows of tables (ls_param.rows) are trained, and how long they stay, in steps
+     * (model.filter_freq, steps_to_live); 0: always */
+    int64_t filter_freq, steps_to_live;
     int ngroups;
     ls_optim_group groups[LS_OPTIM_GROUPS];
     int replicas; /* trained side by side; 0: the model is one */
@@ -104,6 +108,16 @@ ls_param ls_optim_state_param(const ls_optim *, const ls_param *, int i);
  * All their floats; and where those of one begin: buffer 0: its weights, 1 + i: its state i. */
 size_t ls_optim_tables_floats(const ls_optim *, const ls_model *);
 size_t ls_optim_table_at(const ls_optim *, const ls_model *, const ls_param *, int buffer);
+/* If rows are not always trained and do not stay forever, tables have a buffer more, after those of
+ * flat.h: for each row how often its id was seen (up to filter_freq), and after how many steps the
+ * last time (0: never); in checkpoints NAME.seen. */
+#define LS_OPTIM_SEEN "seen"
+typedef struct ls_optim_seen {
+    float count, steps;
+} ls_optim_seen;
+bool ls_optim_sees(const ls_optim *);
+/* Buffers of tables, with that one. */
+int ls_optim_table_buffers(const ls_optim *);
 /* Floats of a row of a table in one of these buffers; 0: the table has no state of this number. */
 size_t ls_optim_row_floats(const ls_optim *, const ls_param *, int buffer);
 /* The floats among those of all tables that a block of rows has in a buffer; empty: it has none. */

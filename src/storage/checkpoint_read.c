@@ -165,15 +165,20 @@ static ls_bucket *parts_of_table(const ls_train_state *s, int param, int buffer,
 /* A table of which a parameter is a window, and its states, as a whole or in blocks. */
 static ls_status load_table(const loading *weights, const ls_train_state *s, const ls_param *p,
                             ls_error *e) {
-    const ls_param whole = ls_param_whole(p);
     loading from = *weights;
     from.flat = s->tables;
-    for (int k = 0; s->tables && k < s->flat.n; k++) {
-        const char *name = k ? ls_optim_state_name(s->optim, p, k - 1) : NULL;
-        ls_param shape = k ? ls_optim_state_param(s->optim, &whole, k - 1) : whole;
+    int n = !s->tables ? 0 : s->begins ? 1 : ls_optim_table_buffers(s->optim);
+    for (int k = 0; k < n; k++) {
+        bool seen = k == ls_optim_nflats(s->optim);
+        const char *name = k == 0 ? NULL
+                           : seen ? LS_OPTIM_SEEN
+                                  : ls_optim_state_name(s->optim, p, k - 1);
+        ls_param shape = ls_param_whole(p);
         ls_train_state part = {.model = s->model};
         ls_bucket *owned = NULL;
         if (k && !name) continue;
+        shape.dims[1] = (int64_t)ls_optim_row_floats(s->optim, p, k);
+        shape.count = (size_t)(shape.dims[0] * shape.dims[1]);
         shape.offset = ls_optim_table_at(s->optim, s->model, p, k);
         if (k) from.file = &weights->from->optimizer;
         if (s->table_blocks)

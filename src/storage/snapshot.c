@@ -106,7 +106,7 @@ static ls_status copy_tables(const writing *w, float *tables, ls_error *e) {
         if (!r->tables_here[b.number])
             return ls_fail(e, LS_EPEER, "this host does not have all rows of %s",
                            m->params[b.param].name);
-        for (int k = 0; k < ls_optim_nflats(o); k++) {
+        for (int k = 0; k < ls_optim_table_buffers(o); k++) {
             ls_optim_range x = ls_optim_table_block(o, m, &b, k);
             memcpy(tables + x.first, r->tables + x.first, (x.end - x.first) * sizeof *tables);
         }

@@ -165,6 +165,16 @@ static void add_states(const ls_train_state *s, const ls_param *p, int replica,
     }
 }
 
+/* Appends what is noted of the rows of a table. */
+static void add_seen(const ls_train_state *s, const ls_param *p, ls_state_tensors *t) {
+    if (!p->rows || !s->optim || !ls_optim_sees(s->optim)) return;
+    int k = ls_optim_nflats(s->optim);
+    ls_param shape = ls_param_whole(p);
+    shape.dims[1] = (int64_t)ls_optim_row_floats(s->optim, p, k);
+    shape.count = (size_t)(shape.dims[0] * shape.dims[1]);
+    t->list[t->n++] = ls_state_tensor(&shape, LS_OPTIM_SEEN, values_of(s, p, k));
+}
+
 /* Appends the errors of a virtual worker, and the second factor that stands with them. */
 static void add_errors(const ls_train_state *s, const ls_param *p, int vw, ls_state_tensors *t) {
     char name[LS_STATE_ERROR_NAME];
@@ -180,10 +190,11 @@ static void add_errors(const ls_train_state *s, const ls_param *p, int vw, ls_st
 }
 
 ls_state_tensors ls_state_optimizer(const ls_train_state *s) {
-    ls_state_tensors t = new_tensors(s->model, s->flat.n * (1 + s->replicas) + 2 * s->nerrors);
+    ls_state_tensors t = new_tensors(s->model, 1 + s->flat.n * (1 + s->replicas) + 2 * s->nerrors);
     for (int i = 0; i < s->model->nparams; i++) {
         const ls_param *p = &s->model->params[i];
         for (int r = 0; r <= s->replicas && !p->frozen; r++) add_states(s, p, r, &t);
+        add_seen(s, p, &t);
         for (int v = 0; v < s->nerrors && !p->frozen; v++) add_errors(s, p, v, &t);
         t.from[i + 1] = (int)t.n;
     }

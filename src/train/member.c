@@ -177,14 +177,15 @@ static void copy_to_replicas(const ls_plan *p, const ls_world *w, const ls_bucke
     }
 }
 
-/* If workers share one copy, the first of them reads all of it; else each reads what it retains. A
- * run's origin (train.from) provides only the weights. */
+/* If workers share one copy, the first of them reads all of it, and others only rows of tables; else
+ * each reads what it retains. A run's origin (train.from) provides only the weights. */
 static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) {
     const ls_plan *p = &m->layout->plan;
     const ls_world *w = &m->worlds[i];
     int worker = worker_of(m, i);
-    if (w->shares_params && w->shares_state && worker != ls_plan_first_of_shards(p, worker))
-        return LS_OK;
+    bool has_others =
+        w->shares_params && w->shares_state && worker != ls_plan_first_of_shards(p, worker);
+    if (has_others && !ls_step_rows_are_apart(m->rows)) return LS_OK;
     ls_train_state s = {.model = &m->layout->model, .optim = &p->c.optim, .flat = w->flat};
     if (m->first_step == 0)
         s.flat.n = 1;
@@ -195,10 +196,10 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
     ls_bucket *held = LS_NEW_ARRAY(ls_bucket, (size_t)p->nbuckets);
     for (int k = 0; k < p->nbuckets; k++) {
         owned[k] = w->shares_state ? p->buckets[k] : ls_plan_owned(p, k, worker);
-        if (!ls_plan_has(p, k, worker)) owned[k].end = owned[k].first;
+        if (has_others || !ls_plan_has(p, k, worker)) owned[k].end = owned[k].first;
         held[k] = owned[k];
     }
-    if (!w->shares_state || ls_plan_owners(p) > 1) {
+    if (!w->shares_state || ls_plan_owners(p) > 1 || has_others) {
         s.owned = owned;
         s.nowned = p->nbuckets;
         s.all_params = !w->shares_params && (!ls_plan_shards_params(p) || p->c.whole_nbytes > 0);

@@ -95,7 +95,7 @@ static ls_status lost(const ls_step_rows *r, const ls_table_block *b, int64_t st
 
 static size_t pack(ls_step_rows *r, const ls_table_block *b, float *message, bool packs) {
     size_t n = 0;
-    for (int k = 0; k < r->nflats; k++) {
+    for (int k = 0; k < ls_optim_table_buffers(&plan_of(r)->c.optim); k++) {
         ls_optim_range x = ls_optim_table_block(&plan_of(r)->c.optim, model_of(r), b, k);
         float *at = r->t.values + x.first;
         size_t nbytes = (x.end - x.first) * sizeof *at;

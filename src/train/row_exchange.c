@@ -104,8 +104,13 @@ static void copy(ls_step_rows *r, const piece *x, direction to) {
     }
 }
 
+static bool is_kept(const ls_step_rows *r, const piece *x, direction to) {
+    return to == TO_WINDOWS || ls_row_is_trained(r, x->w, (int64_t)x->slot);
+}
+
 static void copy_near(ls_step_rows *r, const piece *x, void *arg) {
-    if (ls_row_is_near(r, home_of(r, x))) copy(r, x, *(const direction *)arg);
+    direction to = *(const direction *)arg;
+    if (ls_row_is_near(r, home_of(r, x)) && is_kept(r, x, to)) copy(r, x, to);
 }
 
 /* Slots without a row are cleared. */
@@ -171,14 +176,17 @@ static void move(ls_step_rows *r, const piece *p, void *arg) {
     const walk *x = arg;
     int partner = partner_of(r, x, p);
     if (partner < 0) return;
+    /* a row that is not trained comes back to its table, and is left there */
+    bool kept = x->packs || x->is_owner || is_kept(r, p, TO_TABLES);
     for (int k = 0; k < r->nflats; k++) {
         ls_bucket b = of_buffer(p, k);
         size_t n = b.end - b.first;
         if (!n) continue;
         float *row = x->is_owner ? row_of_window(r, p, k) : row_of_table(r, p, k);
         float *message = x->post->data + x->post->places[partner];
-        memcpy(x->packs ? message : row + b.first, x->packs ? row + b.first : message,
-               n * sizeof *row);
+        if (kept)
+            memcpy(x->packs ? message : row + b.first, x->packs ? row + b.first : message,
+                   n * sizeof *row);
         x->post->places[partner] += n;
     }
 }
@@ -257,6 +265,7 @@ static void copy_wanted(ls_step_rows *r) {
             if (!w->wanted[slot] || !ls_row_is_near(r, ls_row_home(r, w, w->ids[slot]))) continue;
             const float *row = r->t.values + w->at[0] + (size_t)w->ids[slot] * w->floats[0];
             memcpy(fetched_row(r, w, slot), row, w->floats[0] * sizeof *row);
+            if (r->sees) w->seen[slot] = ls_row_seen(r, w, w->ids[slot]).count;
         }
     }
 }
@@ -264,7 +273,7 @@ static void copy_wanted(ls_step_rows *r) {
 static void count_wanted(ls_step_rows *r, const ls_row_window *w, int64_t slot, int home) {
     (void)slot;
     r->ask.counts[home]++;
-    r->in.counts[home] += w->floats[0];
+    r->in.counts[home] += w->floats[0] + r->sees;
 }
 
 static void list_wanted(ls_step_rows *r, const ls_row_window *w, int64_t slot, int home) {
@@ -272,8 +281,10 @@ static void list_wanted(ls_step_rows *r, const ls_row_window *w, int64_t slot, i
 }
 
 static void take_wanted(ls_step_rows *r, const ls_row_window *w, int64_t slot, int home) {
-    memcpy(fetched_row(r, w, slot), r->in.data + r->in.places[home], w->floats[0] * sizeof(float));
-    r->in.places[home] += w->floats[0];
+    const float *row = r->in.data + r->in.places[home];
+    memcpy(fetched_row(r, w, slot), row, w->floats[0] * sizeof *row);
+    if (r->sees) w->seen[slot] = row[w->floats[0]];
+    r->in.places[home] += w->floats[0] + r->sees;
 }
 
 /* The window of a table's row; NULL: there is no such row in this memory. */
@@ -319,9 +330,10 @@ static ls_status answer(ls_step_rows *r, ls_error *e) {
                     return ls_fail(e, LS_EPEER, "worker %d asks for row %lld, which is not here",
                                    who, (long long)row);
                 size_t id = (size_t)(row - ls_row_param(r, w)->first_row), C = w->floats[0];
-                if (pass)
-                    memcpy(r->out.data + sum, r->t.values + w->at[0] + id * C, C * sizeof(float));
-                sum += C;
+                float *to = r->out.data + sum;
+                if (pass) memcpy(to, r->t.values + w->at[0] + id * C, C * sizeof *to);
+                if (pass && r->sees) to[C] = ls_row_seen(r, w, (int64_t)id).count;
+                sum += C + r->sees;
             }
             r->out.counts[who] = sum - begin;
         }

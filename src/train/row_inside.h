@@ -9,8 +9,11 @@
 /* The rows of a window, in the order of their slots. */
 typedef struct ls_row_window {
     int param;
-    int32_t *ids; /* [rows of the window] */
-    bool *wanted; /* [rows of the window] the worker's own samples have them */
+    int32_t *ids;    /* [rows of the window] */
+    bool *wanted;    /* [rows of the window] the worker's own samples have them */
+    int32_t *occurs; /* [rows of the window] how often the batch has their ids */
+    float *seen;     /* [rows of the window] fetched ones: ls_optim_seen.count before the step */
+    size_t seen_at;  /* of the ls_optim_seen of the table's rows, in a buffer of all tables */
     int64_t n;
     int64_t first_block, block_rows;    /* of its table */
     size_t floats[LS_OPTIM_STATES + 1]; /* of a row, in each buffer; 0: it has no such state */
@@ -46,6 +49,8 @@ struct ls_step_rows {
     int *memory_of;       /* [workers] the first worker that has the same memory */
     unsigned char *mine;  /* [ls_table_blocks()] 1: its worker has this memory */
     bool apart;           /* workers do not share all memory */
+    bool sees;            /* ls_optim_sees() */
+    int64_t written;      /* the steps that are complete when rows are next written to tables */
     float *fetched;       /* [nfloats]; if they are apart */
     ls_row_post out, in;  /* } */
     ls_row_list ask, get; /* } */
@@ -65,6 +70,24 @@ static inline int ls_row_home(const ls_step_rows *r, const ls_row_window *w, int
 static inline bool ls_row_is_near(const ls_step_rows *r, int worker) {
     return r->memory_of[worker] == r->memory_of[r->m->worker];
 }
+
+/* ---- row_policy.c: rows that are not always trained, or do not stay forever ---- */
+
+/* Is a row that is near, and whose slot this is, trained in the step that r->written counts? */
+bool ls_row_is_trained(const ls_step_rows *, const ls_row_window *, int64_t slot);
+/* Before a step: the gradients of wanted rows that are not trained yet are dropped. */
+void ls_rows_drop_gradients(ls_step_rows *);
+/* After a step's rows are in the tables: notes that they were seen, and lets rows that no sample has
+ * had for long begin anew: those whose worker this is. Can be repeated. */
+ls_status ls_rows_note_seen(ls_step_rows *, ls_error *);
+ls_optim_seen ls_row_seen(const ls_step_rows *, const ls_row_window *, int64_t id);
+
+/* ---- step_rows.c ---- */
+
+/* Calls f for each sample of a step's batch. */
+typedef void ls_row_sample(ls_step_rows *, const char *sample, int vw, void *arg);
+ls_status ls_rows_each_sample(ls_step_rows *, int64_t step, ls_row_sample *f, void *arg,
+                              ls_error *);
 
 /* ---- row_exchange.c ---- */
 

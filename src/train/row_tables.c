@@ -34,7 +34,7 @@ ls_row_tables ls_row_tables_of(const ls_host *h) {
 }
 
 void ls_row_tables_drop(const ls_row_tables *t, const ls_plan *p, const ls_table_block *b) {
-    for (int k = 0; k < ls_optim_nflats(&p->c.optim); k++) {
+    for (int k = 0; k < ls_optim_table_buffers(&p->c.optim); k++) {
         ls_optim_range r = ls_optim_table_block(&p->c.optim, p->c.model, b, k);
         uintptr_t first = ((uintptr_t)(t->values + r.first) + PAGE - 1) / PAGE * PAGE;
         uintptr_t end = (uintptr_t)(t->values + r.end) / PAGE * PAGE;

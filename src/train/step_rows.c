@@ -17,12 +17,15 @@ static void open_window(ls_step_rows *r, int param) {
     *w = (ls_row_window){.param = param,
                          .ids = LS_NEW_ARRAY(int32_t, (size_t)p->dims[0]),
                          .wanted = LS_NEW_ARRAY(bool, (size_t)p->dims[0]),
+                         .occurs = LS_NEW_ARRAY(int32_t, (size_t)p->dims[0]),
+                         .seen = LS_NEW_ARRAY(float, (size_t)p->dims[0]),
                          .first_block = ls_table_blocks_before(model, param),
                          .block_rows = ls_table_block_rows(p)};
     for (int k = 0; k < r->nflats; k++) {
         w->floats[k] = ls_optim_row_floats(o, p, k);
         if (w->floats[k]) w->at[k] = ls_optim_table_at(o, model, p, k);
     }
+    if (r->sees) w->seen_at = ls_optim_table_at(o, model, p, r->nflats);
 }
 
 /* Workers of one host share its store; those of other runtimes share nothing. */
@@ -76,6 +79,7 @@ ls_status ls_step_rows_open(const ls_member *m, ls_step_rows **r_p, ls_error *e)
     r->m = m;
     r->apart = are_apart(m);
     r->nflats = ls_optim_nflats(&m->layout->plan.c.optim);
+    r->sees = ls_optim_sees(&m->layout->plan.c.optim);
     r->windows = LS_NEW_ARRAY(ls_row_window, (size_t)model->nparams);
     for (int i = 0; i < model->nparams; i++)
         if (model->params[i].rows) open_window(r, i);
@@ -103,6 +107,8 @@ void ls_step_rows_free(ls_step_rows *r) {
     for (int i = 0; i < r->nwindows; i++) {
         free(r->windows[i].ids);
         free(r->windows[i].wanted);
+        free(r->windows[i].occurs);
+        free(r->windows[i].seen);
     }
     ls_row_post *posts[] = {&r->out, &r->in};
     ls_row_list *lists[] = {&r->ask, &r->get};
@@ -135,6 +141,15 @@ static void forget(ls_step_rows *r) {
     atomic_store(&r->t.marks->begun, -1);
 }
 
+/* Clears the states of a block. */
+static void clear_states(ls_step_rows *r, const ls_table_block *b) {
+    const ls_optim *o = &r->m->layout->plan.c.optim;
+    for (int k = 1; k < ls_optim_table_buffers(o); k++) {
+        ls_optim_range x = ls_optim_table_block(o, &r->m->layout->model, b, k);
+        memset(r->t.values + x.first, 0, (x.end - x.first) * sizeof(float));
+    }
+}
+
 void ls_step_rows_draw(ls_step_rows *r) {
     if (!r) return;
     const ls_model *model = &r->m->layout->model;
@@ -146,16 +161,17 @@ void ls_step_rows_draw(ls_step_rows *r) {
         ls_optim_range x = ls_optim_table_block(&r->m->layout->plan.c.optim, model, &b, 0);
         size_t first = (size_t)(b.first * model->params[b.param].dims[1]);
         ls_model_init_param(model, seed, b.param, first, x.end - x.first, r->t.values + x.first);
-        for (int k = 1; k < r->nflats; k++) {
-            x = ls_optim_table_block(&r->m->layout->plan.c.optim, model, &b, k);
-            memset(r->t.values + x.first, 0, (x.end - x.first) * sizeof(float));
-        }
+        clear_states(r, &b);
     }
 }
 
+/* A new run's origin has no states, and an earlier view may have left some. */
 void ls_step_rows_fill(ls_step_rows *r, ls_train_state *s) {
     if (!r || r->memory_of[r->m->worker] != r->m->worker) return;
+    ls_table_block b = LS_TABLE_BLOCKS;
     forget(r);
+    while (s->begins && ls_table_block_next(&r->m->layout->model, &b))
+        if (r->mine[b.number]) clear_states(r, &b);
     s->tables = r->t.values;
     if (r->apart) s->table_blocks = r->mine;
 }
@@ -183,30 +199,43 @@ static void add_sample(ls_step_rows *r, const char *sample, bool wanted) {
             if (slots[ids[k]] == LS_NO_SLOT) {
                 slots[ids[k]] = (int32_t)w->n;
                 w->wanted[w->n] = false;
+                w->occurs[w->n] = 0;
                 w->ids[w->n++] = ids[k];
             }
-            if (wanted) w->wanted[slots[ids[k]]] = true;
+            int32_t slot = slots[ids[k]];
+            w->occurs[slot]++;
+            if (wanted) w->wanted[slot] = true;
         }
     }
 }
 
-/* Gives a slot to each row of the batch. all: the worker reads all of them. */
-static ls_status find_rows(ls_step_rows *r, int64_t step, bool all, ls_error *e) {
+ls_status ls_rows_each_sample(ls_step_rows *r, int64_t step, ls_row_sample *f, void *arg,
+                              ls_error *e) {
     const ls_loader_config *c = &r->batch;
-    const ls_plan *p = &r->m->layout->plan;
+    int V = r->m->layout->plan.c.V;
     ls_batch b = ls_loader_batch(c, (uint64_t)step);
     ls_draw d = {.seed = c->order.seed, .epoch = b.epoch};
-    forget_slots(r);
-    for (int v = 0; v < p->c.V; v++) {
+    for (int v = 0; v < V; v++) {
         uint64_t i = 0, end = 0;
-        bool wanted = r->apart && (all || ls_plan_runs_vw(p, r->m->worker, v));
-        for (ls_batch_share(b.count, p->c.V, v, v + 1, &i, &end); i < end; i++) {
+        for (ls_batch_share(b.count, V, v, v + 1, &i, &end); i < end; i++) {
             d.sample = ls_order_at(&c->order, b.epoch, b.first + i);
             LS_TRY(c->read(c->data, &d, c->sample_nbytes, r->sample, e));
-            add_sample(r, r->sample, wanted);
+            f(r, r->sample, v, arg);
         }
     }
     return LS_OK;
+}
+
+static void add_sample_of(ls_step_rows *r, const char *sample, int vw, void *arg) {
+    bool all = *(const bool *)arg;
+    add_sample(r, sample, all || ls_plan_runs_vw(&r->m->layout->plan, r->m->worker, vw));
+}
+
+/* Gives a slot to each row of the batch. all: the worker reads all of them. */
+static ls_status find_rows(ls_step_rows *r, int64_t step, bool all, ls_error *e) {
+    forget_slots(r);
+    r->written = step + 1;
+    return ls_rows_each_sample(r, step, add_sample_of, &all, e);
 }
 
 /* ---- steps ---- */
@@ -216,6 +245,10 @@ static ls_status write_back(ls_step_rows *r, int64_t steps, ls_error *e) {
     atomic_store(&r->t.marks->begun, steps);
     LS_TRY(ls_rows_to_tables(r, e));
     LS_TRY(ls_barrier(r->m->group, e));
+    if (r->sees) {
+        LS_TRY(ls_rows_note_seen(r, e));
+        LS_TRY(ls_barrier(r->m->group, e));
+    }
     atomic_store(&r->t.marks->steps, steps);
     return LS_OK;
 }
@@ -251,7 +284,9 @@ ls_status ls_step_rows_begin(ls_step_rows *r, int64_t steps, bool all, ls_error 
     if (!r) return LS_OK;
     LS_TRY(find_rows(r, steps, all, e));
     if (r->apart) LS_TRY(ls_rows_fetch(r, true, NULL, e));
-    return ls_rows_to_windows(r, e);
+    LS_TRY(ls_rows_to_windows(r, e));
+    ls_rows_drop_gradients(r);
+    return LS_OK;
 }
 
 ls_status ls_step_rows_end(ls_step_rows *r, int64_t steps, ls_error *e) {

@@ -22,8 +22,10 @@ static const char CONFIG[] =
     "optim: {optimizer: adam, lr: 0.01, weight_decay: 0.01, warmup: 0, clip: 1}\n"
     "survival: {balance: \"off\", rejoin_s: 3}\n";
 
-#define TRAIN   "train @/mf.yaml -o @/%s --set data.path=@/ratings.csv -n %d %s %s"
-#define ROWWISE "--set optim.optimizer=rowwise_adagrad --set optim.lr=0.05 "
+#define TRAIN "train @/mf.yaml -o @/%s --set data.path=@/ratings.csv -n %d %s %s"
+#define ROWWISE                                                                                    \
+    "--set optim.optimizer=rowwise_adagrad --set optim.lr=0.05 --set model.filter_freq=3 "         \
+    "--set model.steps_to_live=15 "
 
 static host start(int workers, const char *run, const char *how, const char *more) {
     char line[1024];

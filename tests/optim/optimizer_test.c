@@ -82,6 +82,7 @@ static ls_optim optim_of(ls_update_rule rule, bool nesterov) {
                                   .momentum = 0.8,
                                   .nesterov = nesterov,
                                   .lr_scale = 0.5,
+                                  .lr_decay = rule == LS_RULE_ADAGRAD ? 0.2 : 0,
                                   .warmup = 5,
                                   .freeze = rule == LS_RULE_ONEBIT_ADAM ? FREEZE : 0}}};
 }
@@ -170,7 +171,7 @@ static void exact_step(const ls_optim_group *o, int t, double g, bool decays, el
         break;
     case LS_RULE_ADAGRAD:
         *m += g * g;
-        x->p = p - LR * g / (sqrt(*m) + o->eps);
+        x->p = p - LR / (1 + (t - 1) * o->lr_decay) * g / (sqrt(*m) + o->eps);
         break;
     case LS_RULE_SCHEDULE_FREE: exact_schedule_free(o, t, g, decay, x); break;
     default: break; /* whole_test.c */
