@@ -101,7 +101,7 @@ static void test_sets(void **state) {
     gives("train a.yaml --set train.steps = 5 --set parallel.fit = o", "off ");
     gives("train --set train.steps = 5 con", "configs ");
     gives("train a.yaml --set train.steps = ''", " ");
-    gives("bench train a.yaml --set optim.l", "optim.lr= optim.loss_scale= "
+    gives("bench train a.yaml --set optim.l", "optim.lr= optim.lr_decay= optim.loss_scale= "
                                               "optim.loss_scale_window= "
                                               "optim.loss_scale_hysteresis= "
                                               "optim.loss_scale_min= ");
