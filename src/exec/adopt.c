@@ -25,7 +25,7 @@ static ls_status lost(const ls_world *w, size_t block, ls_error *e) {
     return ls_fail(e, LS_EPEER,
                    "the state in memory after step %lld is incomplete: no remaining host has its "
                    "elements from %zu on",
-                   (long long)ls_store_steps(w->store), block * LS_BLOCK);
+                   (long long)ls_store_trained(w->store), block * LS_BLOCK);
 }
 
 typedef struct adoption {

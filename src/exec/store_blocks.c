@@ -35,12 +35,12 @@ void ls_store_find_ahead(const ls_store *s, const ls_plan *p, int64_t last, int6
     }
 }
 
-static ls_status incomplete(size_t first, uint32_t mark, ls_error *e) {
+static ls_status incomplete(size_t first, int64_t steps, ls_error *e) {
     return ls_fail(
         e, LS_EINVAL,
-        "the state in memory after step %u is incomplete: no worker has its elements from "
+        "the state in memory after step %lld is incomplete: no worker has its elements from "
         "%zu on; continue from the last checkpoint with --resume",
-        mark - 1, first);
+        (long long)steps, first);
 }
 
 static void copy_block(const ls_flat *to, const ls_flat *from, size_t first) {
@@ -96,7 +96,7 @@ static ls_status copy_range(ls_store *s, int64_t steps, size_t first, size_t end
     uint32_t mark = ls_store_mark(steps * s->per_step);
     for (size_t block = first / LS_BLOCK; block < end / LS_BLOCK; block++) {
         int from = area_with(s, block, mark);
-        if (from < 0) return incomplete(block * LS_BLOCK, mark, e);
+        if (from < 0) return incomplete(block * LS_BLOCK, steps, e);
         ls_flat other = ls_store_flat_of(s, from);
         copy_block(to, &other, block * LS_BLOCK);
     }

@@ -72,10 +72,22 @@ static void advance(const team *t, int more) {
     await_step(t->run, want, &t->h[0]);
 }
 
-static void check(team *t) {
+static void check_like(team *t, const char *undisturbed) {
     let_go(t->run);
     for (int i = 0; i < HOSTS; i++) host_expect(&t->h[i], 0, NULL);
-    check_run("undisturbed", t->run, &t->h[0]);
+    check_run(undisturbed, t->run, &t->h[0]);
+}
+
+static void check(team *t) { check_like(t, "undisturbed"); }
+
+static void train_undisturbed(const char *run, const char *more) {
+    char line[512];
+    snprintf(line, sizeof line,
+             "train configs/tiny.yaml -n 2 -o @/%s --set train.steps=%d " SMALLER
+             "--set train.eval_every=40 --set log.every=1000 %s",
+             run, STEPS, more);
+    host h = host_start(line);
+    host_expect(&h, 0, NULL);
 }
 
 /* ---- hosts die ---- */
@@ -115,6 +127,28 @@ static void test_killed(void **arg) {
     NEEDS_ETCD();
     killed("killed-0", "--set parallel.zero=0");
     killed("killed-3", "--set parallel.zero=3 --set survival.copies=2");
+}
+
+/* The leader is lost with its replicas, of which some are ahead of others: under a new one the hosts
+ * continue from the newest checkpoint. */
+static void test_killed_apart(void **arg) {
+    (void)arg;
+    NEEDS_ETCD();
+    static const char gossip[] = "--set sync.mode=gossip --set sync.replicas=4 --set sync.every=2 "
+                                 "--set parallel.zero=0";
+    train_undisturbed("mixed", gossip);
+    pace("killed-mixed", 0);
+    team t = begin("killed-mixed", all, gossip);
+    int leader = await_leader(&t);
+    advance(&t, 50);
+    wait_for_file("killed-mixed/checkpoints/latest");
+    host_kill(&t.h[leader]);
+    await_leader(&t);
+    start(&t, leader);
+    check_like(&t, "mixed");
+    int lost = 0;
+    for (int i = 0; i < HOSTS; i++) lost += host_count(&t.h[i], "from the newest checkpoint");
+    assert_true(lost > 0);
 }
 
 /* The leader is stopped for longer than its lease. */
@@ -264,16 +298,6 @@ static void test_users(void **arg) {
     free(line);
 }
 
-static void train_undisturbed(void) {
-    char line[512];
-    snprintf(line, sizeof line,
-             "train configs/tiny.yaml -n 2 -o @/undisturbed --set train.steps=%d " SMALLER
-             "--set train.eval_every=40 --set log.every=1000",
-             STEPS);
-    host h = host_start(line);
-    host_expect(&h, 0, NULL);
-}
-
 static int set_up(void **state) {
     setenv("LOCKSTEP_KEY", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1);
     unsetenv("LOCKSTEP_KEY_FILE");
@@ -285,7 +309,7 @@ static int set_up(void **state) {
     if (!mkdtemp(cluster.folder)) return -1;
     etcd_nodes_open(&cluster, &(ls_etcd_options){0});
     all = etcd_nodes_endpoints(&cluster);
-    train_undisturbed();
+    train_undisturbed("undisturbed", "");
     return 0;
 }
 
@@ -297,13 +321,10 @@ static int tear_down(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_without_faults),
-        cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_paused),
-        cmocka_unit_test(test_server_killed),
-        cmocka_unit_test(test_nobody),
-        cmocka_unit_test(test_servers_stopped),
-        cmocka_unit_test(test_tls),
+        cmocka_unit_test(test_without_faults),  cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_killed_apart),    cmocka_unit_test(test_paused),
+        cmocka_unit_test(test_server_killed),   cmocka_unit_test(test_nobody),
+        cmocka_unit_test(test_servers_stopped), cmocka_unit_test(test_tls),
         cmocka_unit_test(test_users),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -280,6 +280,26 @@ static void test_leader_lost(void **arg) {
     leader_lost("led-3", "--set parallel.zero=3", false);
 }
 
+/* The first host is lost with its replicas, of which some are ahead of others. It begins again, and
+ * both continue from the newest checkpoint. */
+static void test_leader_lost_apart(void **arg) {
+    (void)arg;
+    static const char gossip[] = "--set parallel.zero=0 --set sync.mode=gossip "
+                                 "--set sync.replicas=4 --set sync.every=2";
+    char listen[128];
+    host h = start(4, "mixed", "", gossip);
+    host_expect(&h, 0, NULL);
+    pair p = two_until("led-mixed", 45, gossip);
+    wait_for_file("led-mixed/checkpoints/latest");
+    host_kill(&p.a);
+    let_go(p.run);
+    snprintf(listen, sizeof listen, "--listen %s --hosts 2 --resume", strchr(p.join, ' ') + 1);
+    p.a = start(2, p.run, listen, gossip);
+    host_expect(&p.a, 0, "continuing from the newest checkpoint");
+    host_expect(&p.b, 0, "the run has ended");
+    check_run("mixed", p.run, &p.a);
+}
+
 /* All hosts end, with one checkpoint and the same exit code, even one without a worker in the
  * view. */
 static void test_stopped(void **arg) {
@@ -483,7 +503,7 @@ int main(void) {
         cmocka_unit_test(test_other_config),  cmocka_unit_test(test_keys),
         cmocka_unit_test(test_bad_addresses), cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_two_runs),      cmocka_unit_test(test_listeners),
-        cmocka_unit_test(test_own_address),
+        cmocka_unit_test(test_own_address),   cmocka_unit_test(test_leader_lost_apart),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
