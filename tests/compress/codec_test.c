@@ -240,7 +240,8 @@ static void check_integers(const ls_kernels *v, ls_compression_kind kind, int mo
 
 /* The nearest number of 8 bits of precision, ties to even; the largest ones stay finite. */
 static void bf16_of(const ls_kernels *v) {
-    static const float x[] = {1, -1.00390625f, 1.01171875f, 0x1.fep127f, 0x1.fffffep127f, -0x1.fffffep127f};
+    static const float x[] = {1,           -1.00390625f,    1.01171875f,
+                              0x1.fep127f, 0x1.fffffep127f, -0x1.fffffep127f};
     static const float want[] = {1, -1, 1.015625f, 0x1.fep127f, 0x1.fep127f, -0x1.fep127f};
     enum { N = sizeof x / sizeof *x };
     float y[N];
@@ -358,19 +359,40 @@ static void check_chunk(const float *x, const float *y, int L, int k) {
 }
 
 static void demo_of(const ls_kernels *v) {
-    enum { L = 96, N = 5 * L + 41 };
+    enum { L = 96, CHUNKS = 9, N = CHUNKS * L + 41 }; /* some by tiles, some alone */
     float *x = normals(N, 9), y[N];
     for (int k = 1; k <= L; k += k < 8 ? 3 : 22) {
         once(v, (ls_compression){.kind = LS_COMPRESS_DEMO, .block = L, .k = (size_t)k}, N, x, y);
-        for (int i = 0; i < 5; i++) check_chunk(x + i * L, y + i * L, L, k);
-        check_chunk(x + 5 * L, y + 5 * L, 41, k < 41 ? k : 41);
+        for (int i = 0; i < CHUNKS; i++) check_chunk(x + i * L, y + i * L, L, k);
+        check_chunk(x + CHUNKS * L, y + CHUNKS * L, 41, k < 41 ? k : 41);
     }
     free(x);
+}
+
+/* Among equal coefficients those of lowest number are sent: of a chunk of zeros the first ones, of one
+ * with a single coefficient also that. */
+static void demo_of_equals(const ls_kernels *v) {
+    enum { L = 64, N = 2 * L, K = 3 };
+    static const uint16_t first[K] = {0, 1, 2};
+    ls_compression how = {.kind = LS_COMPRESS_DEMO, .block = L, .k = K};
+    float x[N] = {0};
+    box b = open_box(v, &how, N);
+    for (int i = 0; i < L; i++) x[L + i] = (float)cos(acos(-1.0) * (2 * i + 1) * 40 / (2.0 * L));
+    b.job.how = &b.how;
+    b.codec->prepare(&b.job);
+    b.codec->encode(&b.job, 0, x, b.message);
+    assert_memory_equal(b.message, first, sizeof first);
+    bool has = false;
+    for (int i = K; i < 2 * K; i++)
+        has = has || ((const uint16_t *)(const void *)b.message)[i] == 40;
+    assert_true(has);
+    close_box(&b);
 }
 
 static void test_demo(void **state) {
     (void)state;
     each_variant(demo_of);
+    each_variant(demo_of_equals);
 }
 
 /* ---- error feedback: known outcomes ---- */
@@ -582,13 +604,13 @@ static void test_wild_message(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_topk),         cmocka_unit_test(test_randomk),
-        cmocka_unit_test(test_onebit),       cmocka_unit_test(test_twobit),
-        cmocka_unit_test(test_bf16), cmocka_unit_test(test_integers),     cmocka_unit_test(test_powersgd),
-        cmocka_unit_test(test_demo),         cmocka_unit_test(test_top_one),
-        cmocka_unit_test(test_signs_climb),  cmocka_unit_test(test_one_error),
-        cmocka_unit_test(test_variants),     cmocka_unit_test(test_nbytes),
-        cmocka_unit_test(test_wild_message),
+        cmocka_unit_test(test_topk),      cmocka_unit_test(test_randomk),
+        cmocka_unit_test(test_onebit),    cmocka_unit_test(test_twobit),
+        cmocka_unit_test(test_bf16),      cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_powersgd),  cmocka_unit_test(test_demo),
+        cmocka_unit_test(test_top_one),   cmocka_unit_test(test_signs_climb),
+        cmocka_unit_test(test_one_error), cmocka_unit_test(test_variants),
+        cmocka_unit_test(test_nbytes),    cmocka_unit_test(test_wild_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
