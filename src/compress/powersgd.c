@@ -65,34 +65,45 @@ static void prepare(const ls_codec_job *j) {
     }
 }
 
-/* Column c of P = M q: each element a dot product with a row. */
-static void times_column(const ls_codec_job *j, const matrix *m, const float *x, size_t c,
-                         float *p) {
-    const float *q = j->shared + c * m->cols;
-    memset(p, 0, m->rows * sizeof *p);
-    for (size_t i = 0; i < m->whole; i++)
-        p[i] = j->k->compress.dot((int64_t)m->cols, x + i * m->cols, q);
-    if (m->rest) p[m->whole] = j->k->compress.dot((int64_t)m->rest, x + m->whole * m->cols, q);
+/* Complete rows that stay in a cache while all columns of a factor are multiplied with them. */
+static size_t rows_at_once(const matrix *m) {
+    enum { FLOATS = 64 << 10 };
+    return m->cols < FLOATS ? FLOATS / m->cols : 1;
 }
 
-/* Column c of Q = M' p: a chain over rows. */
-static void times_row(const ls_codec_job *j, const matrix *m, const float *x, size_t c, float *q) {
-    const float *p = (const float *)j->work + c * m->rows;
-    int64_t cols = (int64_t)m->cols;
-    memset(q, 0, m->cols * sizeof *q);
-    if (m->whole) j->k->gemv(LS_F32, (int64_t)m->whole, cols, p, x, cols, q);
-    if (m->rest)
-        j->k->gemv(LS_F32, 1, (int64_t)m->rest, p + m->whole, x + m->whole * m->cols, cols, q);
+/* Rows [first, end) of P = M Q: each element a dot product with a row. */
+static void times_columns(const ls_codec_job *j, const matrix *m, const float *x, size_t first,
+                          size_t end, float *p) {
+    for (size_t i = first; i < end; i++) {
+        size_t n = i < m->whole ? m->cols : m->rest;
+        for (size_t c = 0; c < m->r; c++)
+            p[c * m->rows + i] =
+                j->k->compress.dot((int64_t)n, x + i * m->cols, j->shared + c * m->cols);
+    }
+}
+
+/* Rows [first, end), complete ones or the last, of Q = M' P: each element a chain over rows. */
+static void times_rows(const ls_codec_job *j, const matrix *m, const float *x, size_t first,
+                       size_t end, float *q) {
+    const float *p = j->work;
+    int64_t cols = (int64_t)m->cols, n = first < m->whole ? cols : (int64_t)m->rest;
+    for (size_t c = 0; c < m->r; c++)
+        j->k->gemv(LS_F32, (int64_t)(end - first), n, p + c * m->rows + first, x + first * m->cols,
+                   cols, q + c * m->cols);
 }
 
 static void encode(const ls_codec_job *j, int round, const float *x, void *message) {
     matrix m = matrix_of(j->how, j->n);
+    size_t all = m.whole + (m.rest > 0), most = rows_at_once(&m);
     float *factor = message;
-    for (size_t c = 0; c < m.r; c++)
+    memset(factor, 0, nbytes(j->how, j->n, round));
+    for (size_t first = 0, end = 0; first < all; first = end) {
+        end = first + most < m.whole ? first + most : first < m.whole ? m.whole : all;
         if (round == 0)
-            times_column(j, &m, x, c, factor + c * m.rows);
+            times_columns(j, &m, x, first, end, factor);
         else
-            times_row(j, &m, x, c, factor + c * m.cols);
+            times_rows(j, &m, x, first, end, factor);
+    }
 }
 
 /* Makes the columns of p [r, rows] orthonormal, or zero. */

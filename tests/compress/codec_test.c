@@ -306,6 +306,16 @@ static void powersgd_of(const ls_kernels *v) {
     }
 }
 
+/* The same of rows that are multiplied three at once, the last one of them only in part. */
+static void powersgd_of_long_rows(const ls_kernels *v) {
+    enum { ROWS = 8, COLS = 20000, N = ROWS * COLS - 5 };
+    static float x[ROWS * COLS], y[N];
+    fill_rank(x, ROWS, COLS, 2);
+    memset(x + N, 0, (ROWS * COLS - N) * sizeof *x);
+    once(v, (ls_compression){.kind = LS_COMPRESS_POWERSGD, .rows = ROWS, .rank = 4}, N, x, y);
+    assert_true(distance(x, y, N) <= 3e-5 * length(x, N));
+}
+
 /* Steps on one matrix, whose singular values are known, approach its best approximation; after a
  * matrix of rank 1, the other columns come back. */
 static void powersgd_converges(const ls_kernels *v) {
@@ -331,6 +341,7 @@ static void powersgd_converges(const ls_kernels *v) {
 static void test_powersgd(void **state) {
     (void)state;
     each_variant(powersgd_of);
+    each_variant(powersgd_of_long_rows);
     each_variant(powersgd_converges);
 }
 
