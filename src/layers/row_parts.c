@@ -37,6 +37,7 @@ static ls_value *stack(ls_model *m, ls_value *const *x, int n, const char *name)
 void ls_layers_gather_rows(ls_model *m, ls_value *const *part, int n, ls_value **out) {
     ls_value *copies[LS_SLICES_MOST][LS_SLICES_MOST];
     char name[24];
+    m->gathers = true;
     for (int k = 0; k < n; k++) {
         ls_build_slice(m, k, n);
         for (int j = 0; j < n; j++) {

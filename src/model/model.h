@@ -37,6 +37,7 @@ struct ls_model {
     int nchunks; /* above 1: samples are cut into so many chunks (ls_build_chunk()), whose layers
                     may share parameters */
     int chunk;   /* of the layers that are added next */
+    bool gathers; /* slices exchange rows before and behind each product (layers/row_parts.h) */
     int nlate; /* layers behind these that only measures depend on: they run in evaluation alone */
     size_t
         sample_nbytes; /* what layers read of a sample: GPT: its tokens [T + 1]; a multiple of 4 */

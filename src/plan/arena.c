@@ -2,7 +2,8 @@
  *
  * Two buffers that are live at the same time must not overlap. Buffers are placed in the order of
  * their first use, each at the lowest offset where it overlaps none of the buffers that it is ever
- * live with. A set of bits for each buffer says which these are. Placed buffers are sorted by
+ * live with. A set of bits for each buffer says which these are; buffers that the worker never writes
+ * are in none. Placed buffers are sorted by
  * offset, so that one pass over them finds the lowest gap. What messages write is always live: no
  * computation has to wait for its place. Where there are so many that they would be most of the
  * memory, they wait for it (ls_plan_arrives_late()).
@@ -17,7 +18,10 @@ enum { ALIGN = 64, WORD = 64 };
 typedef struct walk {
     const ls_plan *p;
     int worker;
-    int n, nwords;   /* buffers that may be in the arena; words of a set of them */
+    int nall;        /* buffers of all workers that may be in the arena */
+    int *numbers;    /* [nall] among those that the worker writes; -1: it is none of them */
+    int *buffers;    /* [n] */
+    int n, nwords;   /* buffers that it writes; words of a set of them */
     size_t *nbytes;  /* [n] */
     uint64_t *live;  /* [nwords] */
     uint64_t *clash; /* [n][nwords] buffers that were live when this one became live */
@@ -33,9 +37,23 @@ typedef struct walk {
 
 static bool has(const uint64_t *set, int i) { return set[i / WORD] >> (i % WORD) & 1; }
 
-static void on_use(int buffer, ls_use how, void *arg) {
+static int number_of(const walk *w, int buffer) {
+    return buffer >= LS_BUF_ACT && buffer < w->nall ? w->numbers[buffer] : -1;
+}
+
+/* Numbers the buffer when it is written first. */
+static void on_first_use(int buffer, ls_use how, void *arg) {
     walk *w = arg;
-    if (buffer < LS_BUF_ACT || buffer >= w->n || how == LS_USE_READ || has(w->live, buffer)) return;
+    bool may = buffer >= LS_BUF_ACT && buffer < w->nall && how != LS_USE_READ;
+    if (!may || w->numbers[buffer] >= 0) return;
+    w->numbers[buffer] = w->n;
+    w->buffers[w->n++] = buffer;
+}
+
+static void on_use(int of_all, ls_use how, void *arg) {
+    walk *w = arg;
+    int buffer = number_of(w, of_all);
+    if (buffer < 0 || how == LS_USE_READ || has(w->live, buffer)) return;
     uint64_t *clash = w->clash + (size_t)buffer * (size_t)w->nwords;
     for (int i = 0; i < w->nwords; i++) clash[i] |= w->live[i];
     w->live[buffer / WORD] |= (uint64_t)1 << (buffer % WORD);
@@ -48,8 +66,9 @@ static void on_use(int buffer, ls_use how, void *arg) {
     }
 }
 
-static void end_life(walk *w, int buffer) {
-    if (buffer >= w->n || w->received[buffer]) return;
+static void end_life(walk *w, int of_all) {
+    int buffer = number_of(w, of_all);
+    if (buffer < 0 || w->received[buffer]) return;
     w->live[buffer / WORD] &= ~((uint64_t)1 << (buffer % WORD));
     w->bytes -= w->nbytes[buffer];
 }
@@ -79,25 +98,46 @@ static void insert(walk *w, int buffer, const size_t *offsets) {
 }
 
 static void place_all(walk *w, ls_arena_plan *arena) {
-    for (int i = 0; i < w->n; i++) arena->offsets[i] = SIZE_MAX;
+    size_t *offsets = LS_NEW_ARRAY(size_t, (size_t)w->n + 1);
+    for (int i = 0; i < w->nall; i++) arena->offsets[i] = SIZE_MAX;
     for (int i = 0; i < w->norder; i++) {
         int buffer = w->order[i];
-        size_t at = lowest_offset(w, buffer, arena->offsets);
-        arena->offsets[buffer] = at;
-        insert(w, buffer, arena->offsets);
+        size_t at = lowest_offset(w, buffer, offsets);
+        arena->offsets[w->buffers[buffer]] = offsets[buffer] = at;
+        insert(w, buffer, offsets);
         if (at + w->nbytes[buffer] > arena->nbytes) arena->nbytes = at + w->nbytes[buffer];
     }
+    free(offsets);
 }
 
 static void list_received(walk *w) {
     const ls_plan *p = w->p;
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
-        if (a->kind != LS_SEND || a->peer != w->worker || a->buffer >= w->n) continue;
+        if (a->kind != LS_SEND || a->peer != w->worker || number_of(w, a->buffer) < 0) continue;
         if (ls_plan_arrives_late(p, a)) continue;
-        w->received[a->buffer] = true;
+        w->received[number_of(w, a->buffer)] = true;
         on_use(a->buffer, LS_USE_WRITE, w);
     }
+}
+
+/* Does the worker write what the action names when it comes to it? */
+static bool concerns(const walk *w, const ls_action *a) {
+    return a->worker == w->worker || (a->peer == w->worker && ls_plan_arrives_late(w->p, a));
+}
+
+static void list_buffers(walk *w) {
+    const ls_plan *p = w->p;
+    w->nall = ls_plan_buffer(p, LS_BUF_PARAM, 0, 0);
+    w->numbers = LS_NEW_ARRAY(int, (size_t)w->nall);
+    w->buffers = LS_NEW_ARRAY(int, (size_t)w->nall);
+    for (int i = 0; i < w->nall; i++) w->numbers[i] = -1;
+    for (int i = 0; i < p->nactions; i++) {
+        const ls_action *a = &p->actions[i];
+        if (a->kind == LS_SEND && a->peer == w->worker) on_first_use(a->buffer, LS_USE_WRITE, w);
+        if (a->kind != LS_FREE && concerns(w, a)) ls_action_uses(p, a, w->worker, on_first_use, w);
+    }
+    w->nwords = (w->n + WORD - 1) / WORD;
 }
 
 static void follow(walk *w) {
@@ -105,8 +145,7 @@ static void follow(walk *w) {
     list_received(w);
     for (w->action = 0; w->action < p->nactions; w->action++) {
         const ls_action *a = &p->actions[w->action];
-        bool late = a->peer == w->worker && ls_plan_arrives_late(p, a);
-        if (a->worker != w->worker && !late) continue;
+        if (!concerns(w, a)) continue;
         if (a->kind == LS_FREE)
             end_life(w, a->buffer);
         else
@@ -115,21 +154,23 @@ static void follow(walk *w) {
 }
 
 void ls_plan_arena(const ls_plan *p, int worker, ls_arena_plan *a_p) {
-    walk w = {.p = p, .worker = worker, .n = ls_plan_buffer(p, LS_BUF_PARAM, 0, 0)};
-    size_t n = (size_t)w.n;
-    w.nwords = (w.n + WORD - 1) / WORD;
+    walk w = {.p = p, .worker = worker};
+    list_buffers(&w);
+    size_t n = (size_t)w.n + 1;
     w.nbytes = LS_NEW_ARRAY(size_t, n);
-    w.live = LS_NEW_ARRAY(uint64_t, (size_t)w.nwords);
+    w.live = LS_NEW_ARRAY(uint64_t, (size_t)w.nwords + 1);
     w.clash = LS_NEW_ARRAY(uint64_t, n * (size_t)w.nwords);
     w.known = LS_NEW_ARRAY(bool, n);
     w.received = LS_NEW_ARRAY(bool, n);
     w.order = LS_NEW_ARRAY(int, n);
     w.placed = LS_NEW_ARRAY(int, n);
-    for (int i = LS_BUF_ACT; i < w.n; i++) w.nbytes[i] = ls_plan_buffer_nbytes(p, i, worker);
+    for (int i = 0; i < w.n; i++) w.nbytes[i] = ls_plan_buffer_nbytes(p, w.buffers[i], worker);
     follow(&w);
     ls_arena_plan arena = {.peak = w.peak, .peak_action = w.peak_action};
-    arena.offsets = LS_NEW_ARRAY(size_t, n);
+    arena.offsets = LS_NEW_ARRAY(size_t, (size_t)w.nall);
     place_all(&w, &arena);
+    free(w.numbers);
+    free(w.buffers);
     free(w.nbytes);
     free(w.live);
     free(w.clash);

@@ -80,9 +80,13 @@ int ls_plan_chunk_folds(const ls_plan *p, int worker, ls_chunk_fold list[LS_TREE
     return n;
 }
 
-/* Each layer of attention exchanges all of its rows. */
+/* Each layer of attention exchanges all of its rows; or each product does. What a stage sends to
+ * another one has a buffer for each micro-batch in flight. */
 bool ls_plan_arrives_late(const ls_plan *p, const ls_action *a) {
-    return a->kind == LS_SEND && ls_plan_context(p) > 1 &&
+    int beside = ls_plan_beside(p);
+    bool many = ls_plan_context(p) > 1 || p->c.model->gathers;
+    return a->kind == LS_SEND && many &&
+           ls_plan_rank(p, a->worker) / beside == ls_plan_rank(p, a->peer) / beside &&
            ls_buffer_in_arena(ls_plan_buffer_of(p, a->buffer).kind);
 }
 
