@@ -440,7 +440,7 @@ const ls_config_key ls_config_keys[] = {
     INT("parallel.mesh.context", parallel.mesh_context, 1, 8, 1, FREE,
         "workers among which the chunks of each sequence (parallel.context_virtual) are divided"),
     INT("parallel.context_virtual", parallel.context_virtual, 1, 8, 1, FIXED,
-        "llama: chunks into which sequences are cut; they fix the order of summation and limit "
+        "gpt2, llama: chunks into which sequences are cut; they fix the order of summation and limit "
         "parallel.mesh.context"),
     ONE_OF("parallel.mesh", parallel.mesh, meshes, FREE,
            "auto: the mesh whose predicted step is shortest, with the parallel.schedule, chunks, "

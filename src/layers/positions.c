@@ -8,11 +8,13 @@ typedef struct job {
     const ls_layer_call *c;
 } job;
 
+static int64_t first_of(const ls_layer *l) { return LS_LAYER_OWN_OF(int64_t, l); }
+
 static void forward_run(void *arg, int thread, int nthreads) {
     const job *j = arg;
     const ls_layer_call *c = j->c;
     int64_t C = j->l->C, r = 0, end = 0;
-    const float *weight = ls_layer_param(j->l, c, 0) + c->past.n * C;
+    const float *weight = ls_layer_param(j->l, c, 0) + (first_of(j->l) + c->past.n) * C;
     ls_pool_share(c->n * c->T, 1, thread, nthreads, &r, &end);
     for (; r < end; r++)
         c->compute->k->add(C, (const float *)c->x[0] + r * C, weight + r % c->T * C,
@@ -21,6 +23,17 @@ static void forward_run(void *arg, int thread, int nthreads) {
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     ls_pool_run(c->compute->pool, forward_run, &(job){l, c});
+}
+
+/* The thread's share of the gradient = 0, in which its share of the layer's rows is. */
+static void start(const job *j, int thread, int nthreads) {
+    float *sum = ls_layer_grad(j->l, j->c, 0);
+    int64_t from = first_of(j->l) * j->l->C, n = j->l->T * j->l->C, first = 0, end = 0;
+    ls_pool_share(n, 16, thread, nthreads, &first, &end);
+    memset(sum + from + first, 0, (size_t)(end - first) * sizeof *sum);
+    if (thread > 0) return;
+    memset(sum, 0, (size_t)from * sizeof *sum);
+    memset(sum + from + n, 0, (j->l->counts[0] - (size_t)(from + n)) * sizeof *sum);
 }
 
 static void backward_run(void *arg, int thread, int nthreads) {
@@ -34,8 +47,8 @@ static void backward_run(void *arg, int thread, int nthreads) {
             memcpy((float *)c->dx[0] + i * n + first, (const float *)c->dy + i * n + first,
                    (size_t)(end - first) * sizeof(float));
     if (!sum) return;
-    if (c->grads_start) memset(sum + first, 0, (size_t)(end - first) * sizeof *sum);
-    c->compute->k->column_sum(c->n, n, first, end, c->dy, sum);
+    if (c->grads_start) start(j, thread, nthreads);
+    c->compute->k->column_sum(c->n, n, first, end, c->dy, sum + first_of(j->l) * j->l->C);
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
@@ -44,7 +57,8 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
 
 static const ls_layer_ops ops = {.kind = "positions", .forward = forward, .backward = backward};
 
-ls_value *ls_layers_positions(ls_model *m, ls_value *x, const char *name, float deviation) {
+ls_value *ls_layers_positions(ls_model *m, ls_value *x, ls_row_range rows, const char *name,
+                              float deviation) {
     ls_layer *l = ls_build_layer(m, "positions", name, &x, 1);
     if (!l) return ls_build_failed(m);
     if (x->ndims != 2)
@@ -52,10 +66,11 @@ ls_value *ls_layers_positions(ls_model *m, ls_value *x, const char *name, float 
     l->ops = &ops;
     l->T = x->dims.of[0];
     l->C = x->dims.of[1];
+    LS_LAYER_OWN_AS(int64_t, l) = rows.first;
     ls_build_unread(l);
     ls_build_param(
         m, l, "weight",
-        &(ls_param){.ndims = 2, .dims = {l->T, l->C}, .decay = true, .init_std = deviation});
+        &(ls_param){.ndims = 2, .dims = {rows.all, l->C}, .decay = true, .init_std = deviation});
     ls_works_pass(&l->forward_work, LS_WORK_ADD, l->T * l->C);
     ls_works_pass(&l->backward_work, LS_WORK_ADD, l->T * l->C);
     ls_works_pass(&l->backward_work, LS_WORK_COLUMN_SUM, l->T * l->C);

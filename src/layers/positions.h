@@ -2,9 +2,10 @@
 #ifndef LS_LAYERS_POSITIONS_H
 #define LS_LAYERS_POSITIONS_H
 
-#include "model/builder.h"
+#include "layers/layers.h"
 
-/* Parameter: weight [T, C], N(0, deviation^2). */
-ls_value *ls_layers_positions(ls_model *, ls_value *x, const char *name, float deviation);
+/* x has these rows of a sample. Parameter: weight [all rows, C], N(0, deviation^2). */
+ls_value *ls_layers_positions(ls_model *, ls_value *x, ls_row_range, const char *name,
+                              float deviation);
 
 #endif

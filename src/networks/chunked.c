@@ -6,7 +6,8 @@
 /* ---- what can be cut ---- */
 
 static const char *find_conflict(const ls_config *c) {
-    if (c->model.kind != LS_MODEL_LLAMA) return "only models of kind llama are cut into chunks";
+    if (c->model.kind != LS_MODEL_LLAMA && c->model.kind != LS_MODEL_GPT2)
+        return "only models of kind gpt2 and llama are cut into chunks";
     if (c->parallel.tensor_virtual > 1)
         return "models whose products are cut into slices (parallel.tensor_virtual) are not cut "
                "into chunks, too";

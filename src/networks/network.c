@@ -10,6 +10,7 @@
 #include "model/shape.h"
 #include "networks/adapters.h"
 #include "networks/chunked.h"
+#include "networks/chunked_gpt.h"
 #include "networks/fields.h"
 #include "networks/list.h"
 #include "networks/llama.h"
@@ -221,6 +222,8 @@ static ls_status create(const ls_config *c, ls_model *m_p, ls_error *e) {
     LS_TRY(ls_sequence_check(c, e));
     if (c->model.kind == LS_MODEL_LLAMA) return ls_llama_create(c, m_p, e);
     LS_TRY(ls_chunked_check(c, e));
+    if (c->model.kind == LS_MODEL_GPT2 && c->parallel.context_virtual > 1)
+        return ls_chunked_gpt_create(c, m_p, e);
     if (c->model.kind == LS_MODEL_GPT2 && c->parallel.tensor_virtual > 1)
         return ls_sliced_gpt_create(c, m_p, e);
     if (c->model.kind == LS_MODEL_GPT2) return ls_gpt_create(&shape, m_p, e);

@@ -43,11 +43,24 @@ static void check_workers(const char *model) {
     shell_of_run("one", "rm -r $r");
 }
 
+/* GPT-2's samples, cut as Llama's. */
+static void check_gpt(void) {
+    static const char gpt[] = "--set model.kind=gpt2 --set model.kv_heads=0 "
+                              "--set parallel.context_virtual=4";
+    train("one", "-n 1", gpt);
+    train("many", "-n 4 --set parallel.mesh.context=2 --set parallel.zero=3", gpt);
+    same("one", "many");
+    expect("generate @/many --tokens 10 --seed 3", 0, NULL);
+    shell_of_run("one", "rm -r $r");
+    shell_of_run("many", "rm -r $r");
+}
+
 static void test_workers(void **state) {
     (void)state;
     check_workers("--set parallel.context_virtual=4 --set model.head=own --set model.qk_norm=true");
     check_workers(
         "--set parallel.context_virtual=4 --set model.head=tied --set train.compute=bf16");
+    check_gpt();
 }
 
 static void test_resume(void **state) {

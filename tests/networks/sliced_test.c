@@ -1,6 +1,6 @@
-/* sliced_test.c - models whose products are cut into slices: they begin with the weights of a model
- * of one slice and compute what it does; gradients; tokens one by one with the bits of the whole
- * text; and what is refused. */
+/* sliced_test.c - models whose products are cut into slices, or whose rows are divided: they begin with
+ * the weights of a model of one slice and compute what it does; gradients; tokens one by one with the
+ * bits of the whole text; and what is refused. */
 /* ctest: busy seconds=8 */
 /* ctest: no-tsan: minutes; the workers of exec_test are threads, which divide slices */
 #include "networks/sliced.h"
@@ -96,7 +96,7 @@ static void compute(setup *s, const ls_config *c, const uint32_t *samples, ls_dt
     ls_infer_losses(&s->infer, SAMPLES, samples, s->losses);
     for (int i = 0; i < SAMPLES; i++) s->losses[i] /= (double)m->targets;
     s->logits = fix_nans((size_t)c->model.vocab);
-    if (c->parallel.sequence) return;
+    if (c->parallel.sequence || c->parallel.context_virtual > 1) return; /* whole samples alone */
     memcpy(s->logits, ls_infer_next(&s->infer, samples, c->model.context),
            (size_t)c->model.vocab * sizeof *s->logits);
 }
@@ -108,12 +108,12 @@ static void end(setup *s) {
 }
 
 /* The same parameters at the same places, and the same losses. */
-static void compare_rows(ls_config c, ls_dtype type, double most) {
+static void compare_divided(const ls_config *whole, const ls_config *c, ls_dtype type,
+                            double most) {
     setup one, cut;
-    uint32_t *samples = fix_tokens((size_t)(SAMPLES * (c.model.context + 1)), c.model.vocab, 5);
-    compute(&one, &c, samples, type);
-    c.parallel.sequence = true;
-    compute(&cut, &c, samples, type);
+    uint32_t *samples = fix_tokens((size_t)(SAMPLES * (c->model.context + 1)), c->model.vocab, 5);
+    compute(&one, whole, samples, type);
+    compute(&cut, c, samples, type);
     assert_int_equal(cut.model.nparams, one.model.nparams);
     for (int i = 0; i < one.model.nparams; i++) {
         const ls_param *p = &one.model.params[i], *q = &cut.model.params[i];
@@ -127,6 +127,12 @@ static void compare_rows(ls_config c, ls_dtype type, double most) {
     free(samples);
 }
 
+static void compare_rows(ls_config c, ls_dtype type, double most) {
+    ls_config divided = c;
+    divided.parallel.sequence = true;
+    compare_divided(&c, &divided, type, most);
+}
+
 static void test_rows(void **state) {
     (void)state;
     compare_rows(config_of(LS_MODEL_GPT2, 2), LS_F32, 1e-5);
@@ -134,6 +140,16 @@ static void test_rows(void **state) {
     compare_rows(config_of(LS_MODEL_LLAMA, 5), LS_F32, 1e-5);
     compare_rows(normed_of(2, 4), LS_F16, 2e-3);
     compare_rows(experts_of(2), LS_F32, 1e-5);
+}
+
+/* Samples that are cut into chunks. */
+static void test_chunks(void **state) {
+    (void)state;
+    ls_config c = config_of(LS_MODEL_GPT2, 1), cut = c;
+    c.model.head = cut.model.head = LS_HEAD_TIED;
+    cut.parallel.context_virtual = 4;
+    compare_divided(&c, &cut, LS_F32, 1e-5);
+    compare_divided(&c, &cut, LS_BF16, 1e-2);
 }
 
 /* Each element of each tensor is in one slice, and has its initial value. */
@@ -290,6 +306,9 @@ static void test_gradients(void **state) {
     c = normed_of(2, 4);
     c.parallel.sequence = true;
     check_gradients(c);
+    c = config_of(LS_MODEL_GPT2, 1);
+    c.parallel.context_virtual = 2;
+    check_gradients(c);
 }
 
 /* ---- tokens one by one ---- */
@@ -376,9 +395,9 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_function),  cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_exact),     cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_gradients), cmocka_unit_test(test_decode),
-        cmocka_unit_test(test_refused)};
+        cmocka_unit_test(test_function), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_chunks),   cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_labels),   cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_decode),   cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
