@@ -142,6 +142,20 @@ static void print_copy(const ls_config *c, const ls_plan *p, ls_buf *out) {
     ls_buf_wrap(out, "of a host, beside its workers; several hosts hold a part each", 39, 39);
 }
 
+/* near: workers of a host. */
+static void print_rows(const ls_plan *p, int near, ls_buf *out) {
+    ls_rows_moved x = ls_plan_rows_moved(p, near);
+    ls_buf line = {0};
+    if (x.read + x.updated + x.written == 0) return;
+    ls_buf_printf(&line,
+                  "rows of tables in a step, from other hosts to a worker, if all ids of the batch "
+                  "differ: %.0f bytes that its samples read, %.0f that it updates, %.0f written back",
+                  x.read, x.updated, x.written);
+    ls_buf_printf(out, "\n  ");
+    ls_buf_wrap(out, line.data, 2, 2);
+    ls_buf_free(&line);
+}
+
 static void print_async(const ls_config *c, const ls_plan *p, ls_buf *out) {
     if (c->sync.mode != LS_SYNC_ASYNC) return;
     ls_buf line = {0};
@@ -247,6 +261,7 @@ static void print_plan(const ls_config *c, const ls_plan *p, int workers, int wo
     ls_plan_memory(p, &how, &memory);
     ls_memory_print(p, &how, &memory, &out);
     print_copy(c, p, &out);
+    print_rows(p, near, &out);
     print_async(c, p, &out);
     print_ssp(c, p, workers, &out);
     if (p->c.islands) print_sync(c, p, &out);

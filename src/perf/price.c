@@ -130,6 +130,14 @@ static double layer_s(const ls_pricer *p, const ls_action *a) {
     return sum + convert_s(p, l, a, n);
 }
 
+double ls_price_rows(const ls_pricer *p) {
+    enum { EXCHANGES = 5 }; /* counts, numbers of rows, rows, to windows, to tables */
+    const ls_site *site = p->site;
+    ls_rows_moved x = ls_plan_rows_moved(p->plan, site->host_workers);
+    double nbytes = (x.read + x.updated + x.written) * site->host_workers;
+    return nbytes > 0 ? EXCHANGES * site->latency_s + nbytes * site->byte_s : 0;
+}
+
 double ls_price_losses(const ls_pricer *p) {
     double sum = 0;
     for (int i = 0; i < p->plan->c.model->nlayers; i++)

@@ -47,6 +47,10 @@ ls_status ls_pricer_open(const ls_plan *, const ls_site *, ls_pricer *p_p, ls_er
 
 ls_price ls_price_action(const ls_pricer *, const ls_action *, int worker);
 
+/* Seconds in which the rows of tables that hosts divide go to workers and back, before and after
+ * the plan's actions: five exchanges, on a network card that all workers of a host share. */
+double ls_price_rows(const ls_pricer *);
+
 /* Seconds in which a worker computes the losses of one sample, without gradients. */
 double ls_price_losses(const ls_pricer *);
 

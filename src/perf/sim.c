@@ -150,7 +150,8 @@ static bool begin_messages(walk *w, follower *f) {
         f->messages[f->nmessages++] = (message){.begin = w->now};
         ls_price x = ls_price_action(&w->pricer, a, f->worker);
         w->begun[s->action]++;
-        if (is_begun(w, s->action)) w->arrives[s->action] = fmax(w->now + x.cpu_s + x.wire_s, 1e-15);
+        if (is_begun(w, s->action))
+            w->arrives[s->action] = fmax(w->now + x.cpu_s + x.wire_s, 1e-15);
         moved = true;
     }
 }
@@ -348,10 +349,11 @@ ls_status ls_sim_run(const ls_plan *p, const ls_site *site, bool every, ls_sim *
         s.least_s = fmin(s.least_s, w.all[i].compute_s);
         s.most_s = fmax(s.most_s, w.all[i].compute_s);
     }
-    s.step_s = w.now;
+    double rows_s = ls_price_rows(&w.pricer);
+    s.step_s = w.now + rows_s;
     s.compute_s = last->compute_s;
-    s.exposed_s = w.now - last->compute_s;
-    s.comm_s = last->comm_s;
+    s.exposed_s = s.step_s - last->compute_s;
+    s.comm_s = last->comm_s + rows_s;
     s.nfollowed = w.n;
     for (int k = 0; k < LS_NACTION_KINDS; k++) s.kinds_s[k] = last->kinds_s[k];
     qsort(s.spans, (size_t)s.nspans, sizeof *s.spans, by_worker);

@@ -549,6 +549,15 @@ ls_bucket ls_plan_normed(const ls_plan *, int bucket, int worker);
 /* The part of a bucket that a worker updates: its shard, or all if moments are not sharded. */
 ls_bucket ls_plan_owned(const ls_plan *, int bucket, int worker);
 
+/* Bytes that come from other hosts to a worker in a step, on average over the workers, of the rows of
+ * tables that hosts of `near` workers divide (docs/recommenders.md), if all ids of the batch differ:
+ * rows that its samples read, with the numbers by which it asks for them; rows and states that it
+ * updates; those that are written back to it. 0 on one host. */
+typedef struct ls_rows_moved {
+    double read, updated, written;
+} ls_rows_moved;
+ls_rows_moved ls_plan_rows_moved(const ls_plan *, int near);
+
 /* Floats of each bucket but the last: as many blocks (with compression, chunks) as fit into
  * bucket_nbytes, at least one. */
 size_t ls_plan_bucket_floats(const ls_plan_config *);

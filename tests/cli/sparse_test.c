@@ -223,10 +223,42 @@ static double bytes_reduced(const char *plan) {
     return sum;
 }
 
+/* Four hosts with one worker each, which have a quarter of the rows. A worker's 8 samples, and one if
+ * they are not as many for all, read 9 users and 27 items, each 12 floats, and 27 biases, by 8 bytes
+ * each. The window has 32, 96 and 96 rows with as many states: a quarter is updated by each worker.
+ * Three of four rows are elsewhere. */
+static void check_hosts(const char *data, const char *part) {
+    char line[512];
+    snprintf(line, sizeof line,
+             "plan @/mf.yaml -n 4 --set data.path=@/%s --set model.sparse=on --link 10Gb/s,30us "
+             "--machine configs/machines/a100.yaml",
+             data);
+    expect(line, 0, part);
+    expect(line, 0, "differ: 1755 bytes that its samples read, 2448 that it updates, 2448");
+}
+
+/* The predicted seconds of communication, on four hosts whose messages take a millisecond. */
+static double predicted(const char *sparse) {
+    char line[512], *output = NULL;
+    snprintf(line, sizeof line,
+             "plan @/mf.yaml -n 4 --set data.path=@/ratings.csv --set model.sparse=%s --json "
+             "--link 10Gb/s,1ms --machine configs/machines/a100.yaml",
+             sparse);
+    assert_int_equal(run_program(line, &output), 0);
+    const char *at = strstr(output, "\"communication_s\": ");
+    assert_non_null(at);
+    double seconds = strtod(at + strlen("\"communication_s\": "), NULL);
+    free(output);
+    return seconds;
+}
+
 /* What a step sends depends on the rows that its samples touch, not on those of the tables. */
 static void test_traffic(void **state) {
     (void)state;
     write_ratings("more.csv", 10 * USERS, 10 * ITEMS);
+    check_hosts("ratings.csv", "tables of a host              0.028  1/4 of the one copy");
+    assert_true(predicted("on") > predicted("off") + 0.0045); /* five exchanges more */
+    check_hosts("more.csv", "tables of a host              0.278  1/4 of the one copy");
     char *few = plan_of("ratings.csv", "--set model.sparse=on");
     char *many = plan_of("more.csv", "--set model.sparse=on");
     assert_string_equal(few, many);

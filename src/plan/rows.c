@@ -1,0 +1,35 @@
+/* rows.c - what a step moves of tables that hosts divide (ls_param.rows): see ls_plan_rows_moved(). */
+#include "plan/plan.h"
+
+/* The most virtual workers that a worker runs. */
+static int most_vws(const ls_plan *p) {
+    int most = 0;
+    for (int w = 0; w < p->c.nworkers; w++)
+        if (ls_plan_nvws(p, w) > most) most = ls_plan_nvws(p, w);
+    return most;
+}
+
+static double smaller(double a, double b) { return a < b ? a : b; }
+
+ls_rows_moved ls_plan_rows_moved(const ls_plan *p, int near) {
+    const ls_optim *o = &p->c.optim;
+    const ls_model *m = p->c.model;
+    ls_rows_moved x = {0};
+    int n = p->c.nworkers;
+    if (near <= 0 || near >= n) return x;
+    double elsewhere = (double)(n - near) / n;
+    double owners = ls_plan_shards_moments(p) ? ls_plan_shards(p) : 1;
+    double samples = (double)m->sparse_batch * most_vws(p) / p->c.V + 1;
+    for (int i = 0; i < m->nparams; i++) {
+        const ls_param *q = &m->params[i];
+        double floats = 0, rows = elsewhere * (double)q->dims[0];
+        if (!q->rows) continue;
+        for (int k = 0; k < ls_optim_nflats(o); k++) floats += (double)ls_optim_row_floats(o, q, k);
+        double read = elsewhere * smaller(samples * (double)q->nids, (double)q->dims[0]);
+        double row = (double)ls_optim_row_floats(o, q, 0) + ls_optim_sees(o);
+        x.read += read * (sizeof(int64_t) + row * sizeof(float));
+        x.updated += rows / owners * floats * sizeof(float);
+        x.written += rows / n * floats * sizeof(float);
+    }
+    return x;
+}
