@@ -1,9 +1,12 @@
-/* chunked_model.h - a language model whose samples are cut into chunks, or whose slices divide their
+/* chunked_model.h - language models whose samples are cut into chunks, or whose slices divide their
  * rows, for tests. */
 #ifndef LS_TEST_CHUNKED_MODEL_H
 #define LS_TEST_CHUNKED_MODEL_H
 
 #include "config/config.h"
+#include "layers/fork.h"
+#include "layers/layers.h"
+#include "model/builder.h"
 #include "networks/network.h"
 #include "test.h"
 
@@ -48,6 +51,61 @@ static inline void sequence_make(int64_t rows, int64_t vocab, ls_model *m_p) {
     c.parallel.tensor_virtual = PARTS;
     c.parallel.sequence = true;
     parted_make(&c, m_p);
+}
+
+/* x [CHUNKS] += what a layer of chunk `chunk`, with parameters that no other chunk has, computes of the
+ * rows of all chunks. */
+static inline void add_own(ls_model *m, ls_value **x, int chunk, int64_t rows) {
+    ls_value *of[CHUNKS], *y;
+    for (int k = 0; k < CHUNKS; k++) {
+        ls_build_chunk(m, k, CHUNKS);
+        of[k] = ls_rms_norm(m, x[k], .name = "norm");
+    }
+    ls_build_chunk(m, chunk, CHUNKS);
+    y = ls_concat(m, 0, of[0], of[1], of[2]);
+    y = ls_linear(m, y, .name = "wide", .out = 40);
+    y = ls_linear(m, ls_gelu(m, y), .name = "narrow", .out = 12, .no_bias = true);
+    for (int k = 0; k < CHUNKS; k++) of[k] = ls_slice(m, y, .first = k * rows, .count = rows);
+    for (int k = 0; k < CHUNKS; k++) {
+        ls_build_chunk(m, k, CHUNKS);
+        x[k] = ls_add(m, x[k], of[k]);
+    }
+}
+
+/* Blocks of layers whose parameters the chunks share, and of some that chunk 0, or 2, has alone. */
+static inline void own_make(int64_t rows, int64_t vocab, ls_model *m) {
+    ls_error e = {0};
+    int64_t part = rows / CHUNKS;
+    ls_value *x[CHUNKS];
+    *m = (ls_model){0};
+    ls_value *tokens = ls_input(m, "tokens", LS_I32, LS_DIMS(rows + 1));
+    for (int k = 0; k < CHUNKS; k++) {
+        ls_value *words = ls_build_part(m, tokens, k * part, part);
+        ls_build_chunk(m, k, CHUNKS);
+        x[k] = ls_embedding(m, words, .name = "words", .rows = vocab, .width = 12, .deviation = 1);
+    }
+    for (int i = 0; i < 3; i++) {
+        ls_scope(m, "block.%d", i);
+        ls_scope(m, "first");
+        add_own(m, x, 0, part);
+        ls_scope_end(m);
+        ls_scope(m, "last");
+        add_own(m, x, CHUNKS - 1, part);
+        ls_scope_end(m);
+        for (int k = 0; i < 2 && k < CHUNKS; k++) {
+            ls_build_chunk(m, k, CHUNKS);
+            x[k] = ls_add(m, x[k], ls_linear(m, x[k], .name = "shared", .out = 12));
+        }
+        ls_scope_end(m);
+    }
+    ls_value *all = ls_build_part(m, tokens, 1, rows);
+    for (int k = 0; k < CHUNKS; k++) {
+        ls_linear_cross_entropy_options o = {.name = "head", .classes = vocab};
+        ls_build_chunk(m, k, CHUNKS);
+        ls_layers_chunk_cross_entropy(m, x[k], ls_build_part(m, tokens, 1 + k * part, part), all,
+                                      o);
+    }
+    assert_ls_ok(ls_build_finish(m, &e), e);
 }
 
 #endif

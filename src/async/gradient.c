@@ -59,5 +59,5 @@ ls_status ls_async_gradient_compute(ls_async_gradient *g, int64_t step, ls_step_
 
 const void *ls_async_gradient_of_batch(const ls_async_gradient *g) {
     const ls_plan *p = g->c.plan;
-    return (const char *)g->c.grads + (size_t)ls_plan_sum_slot(p, 0) * ls_plan_slot_nbytes(p);
+    return (const char *)g->c.grads + (size_t)ls_plan_sum_slot(p, 0, 0) * ls_plan_slot_nbytes(p);
 }

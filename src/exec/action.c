@@ -309,7 +309,7 @@ static ls_status run_take(ls_exec *x, const ls_action *a) {
 static ls_status run_add(ls_exec *x, const ls_action *a) {
     ls_bucket b = x->c.plan->buckets[a->bucket];
     if (a->summed) b = ls_plan_shard(x->c.plan, a->bucket, x->c.worker);
-    int base = a->summed ? ls_exec_sum_slot(x) : 0;
+    int base = a->summed ? ls_exec_sum_slot(x, a->bucket) : 0;
     add_job j = {x, ls_exec_sum_at(x, base + a->slot, b.first),
                  ls_exec_sum_at(x, base + a->from, b.first), b.end - b.first};
     ls_pool_run(x->compute.pool, add_run, &j);
@@ -327,7 +327,7 @@ static ls_status run_norm(ls_exec *x) {
         ls_bucket s = ls_plan_normed(p, k, x->c.worker);
         size_t base = ls_plan_base(p, k);
         const ls_norm_input sum = {p->c.model, p->c.reduce,
-                                   ls_exec_sum_at(x, ls_exec_sum_slot(x), base)};
+                                   ls_exec_sum_at(x, ls_exec_sum_slot(x, k), base)};
         ls_norm_blocks(&x->compute, &sum, s.first - base, s.end - base,
                        x->c.world->parts + base / LS_BLOCK);
     }
@@ -381,9 +381,9 @@ static bool gives_up(ls_exec *x) {
 
 /* Other workers may still compute for long: waits have no limit. */
 static void be_patient(const ls_exec *x) {
-    ls_group *const groups[] = {x->c.world->group, x->c.world->shards, x->c.world->replicas,
-                                x->c.world->island};
-    for (int i = 0; i < 4; i++)
+    ls_group *const groups[] = {x->c.world->group, x->c.world->shards, x->c.world->chunks,
+                                x->c.world->replicas, x->c.world->island};
+    for (int i = 0; i < 5; i++)
         if (groups[i]) ls_group_set_patience(groups[i], -1, -1);
 }
 
@@ -502,7 +502,9 @@ static ls_status start_message(ls_exec *x, const ls_action *a, ls_request **r_p,
     ls_group *g = x->c.world->group;
     void *at = message_at(x, a);
     const ls_plan *p = x->c.plan;
-    bool inside = ls_plan_ranks(p) > 1 && ls_plan_rank(p, a->worker) == ls_plan_rank(p, a->peer);
+    bool params =
+        p->c.task == LS_TASK_TRAIN && ls_plan_buffer_of(p, a->buffer).kind == LS_BUF_PARAM;
+    bool inside = params && ls_plan_owner(p, a->worker) == ls_plan_owner(p, a->peer);
     size_t n = inside && x->c.world->shares_params ? 0 : (size_t)a->nbytes;
     return x->c.worker == a->worker ? ls_send_start(g, at, n, LS_U8, a->peer, r_p, e)
                                     : ls_recv_start(g, at, n, LS_U8, a->worker, r_p, e);
@@ -519,10 +521,11 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
     ls_bucket own = ls_plan_shard(p, a->bucket, x->c.worker);
     const size_t *counts = x->counts + (size_t)a->bucket * (size_t)ls_plan_shards(p);
     size_t stride = ls_plan_floats(p);
-    ls_tree_parts parts = ls_plan_parts(p);
-    int V = p->c.tree ? parts.V : 0, slot = ls_exec_sum_slot(x) + a->slot;
+    ls_tree_parts parts = ls_plan_parts(p, a->bucket);
+    int V = p->c.tree ? parts.V : 0, slot = ls_exec_sum_slot(x, a->bucket) + a->slot;
+    int lowest = ls_plan_first_slot(p, a->bucket, x->c.worker);
     bool island = a->axis == LS_AXIS_ISLAND;
-    ls_group *shards = island ? w->island : w->shards;
+    ls_group *shards = island ? w->island : ls_world_sharers(w, p, a->bucket);
     if (island) V = ls_plan_island_vws(p);
     char *sum = ls_exec_sum_at(x, slot, own.first); /* of the own shard */
     ls_dtype sums = p->c.reduce, params = p->c.compute;
@@ -535,9 +538,9 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
                             .first = island ? NULL : p->c.first,
                             .chunks = island ? 0 : parts.chunks,
                             .context = parts.context,
-                            .in = ls_exec_sum_at(x, 0, first),
+                            .in = ls_exec_sum_at(x, lowest, first),
                             .stride = stride,
-                            .out = ls_exec_sum_at(x, 0, first),
+                            .out = ls_exec_sum_at(x, lowest, first),
                             .dtype = sums,
                             .count = count};
     switch (a->kind) {
@@ -548,10 +551,8 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
         return ls_reduce_scatter_virtual_start(shards, &whole, r_p, e);
     case LS_ALL_REDUCE:
         if (a->axis != LS_AXIS_REPLICAS)
-            return ls_all_reduce_virtual_start(island                     ? w->island
-                                               : a->axis == LS_AXIS_STAGE ? w->shards
-                                                                          : w->group,
-                                               &whole, r_p, e);
+            return ls_all_reduce_virtual_start(a->axis == LS_AXIS_ALL ? w->group : shards, &whole,
+                                               r_p, e);
         return ls_all_reduce_virtual_start(
             w->replicas,
             &(ls_virtual_sum){
@@ -560,8 +561,7 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
     case LS_ALL_GATHER:
         if (p->c.task == LS_TASK_ADOPT && !island)
             return ls_all_gather_v_start(shards, w->flat.of[0] + own.first,
-                                         ls_exec_sum_at(x, ls_exec_sum_slot(x), first), counts,
-                                         LS_F32, r_p, e);
+                                         ls_exec_sum_at(x, slot, first), counts, LS_F32, r_p, e);
         return ls_all_gather_v_start(shards, ls_flat_at(params, w->params, own.first),
                                      ls_flat_at_mut(params, w->params, first), counts, params, r_p,
                                      e);

@@ -94,14 +94,15 @@ struct ls_exec {
     ls_trace *trace;                            /* NULL: nothing is traced */
 };
 
-/* Where a bucket's sum of a slot begins; the slot of the worker's sums. */
+/* Where a bucket's sum of a slot begins. */
 static inline char *ls_exec_sum_at(const ls_exec *x, int slot, size_t first) {
     const ls_plan *p = x->c.plan;
     return (char *)x->c.world->grads +
            ((size_t)slot * ls_plan_floats(p) + first) * ls_dtype_size(p->c.reduce);
 }
-static inline int ls_exec_sum_slot(const ls_exec *x) {
-    return ls_plan_sum_slot(x->c.plan, x->c.worker);
+/* The slot of its first sum over all workers. */
+static inline int ls_exec_sum_slot(const ls_exec *x, int bucket) {
+    return ls_plan_sum_slot(x->c.plan, bucket, x->c.worker);
 }
 
 /* ---- action.c ---- */

@@ -70,7 +70,8 @@ ls_status ls_replicas_delta(ls_exec *x, const ls_action *a) {
 ls_status ls_replicas_copy(ls_exec *x, const ls_action *a) {
     ls_bucket b = x->c.plan->buckets[a->bucket];
     float_job j = {.work = copy,
-                   .to = (float *)(void *)ls_exec_sum_at(x, ls_exec_sum_slot(x), b.first),
+                   .to =
+                       (float *)(void *)ls_exec_sum_at(x, ls_exec_sum_slot(x, a->bucket), b.first),
                    .from = params_of(x, 0) + b.first,
                    .n = b.end - b.first};
     ls_pool_run(x->compute.pool, run_floats, &j);
@@ -91,11 +92,12 @@ ls_status ls_replicas_mix(ls_exec *x, const ls_action *a) {
     ls_bucket own = ls_plan_owned(p, a->bucket, x->c.worker);
     size_t first = own.first - ls_plan_base(p, a->bucket);
     bool here = ls_plan_has(p, ls_plan_bucket_in(p, common, a->island), x->c.worker);
-    float_job j = {.work = a->start ? weigh_floats : add_weighed,
-                   .to = (float *)(void *)ls_exec_sum_at(x, ls_exec_sum_slot(x), own.first),
-                   .from = here ? params_of(x, a->island) + first : arrival_at(x, a->bucket),
-                   .weight = p->c.mix->of[into - 1][a->island - 1],
-                   .n = own.end - own.first};
+    float_job j = {
+        .work = a->start ? weigh_floats : add_weighed,
+        .to = (float *)(void *)ls_exec_sum_at(x, ls_exec_sum_slot(x, a->bucket), own.first),
+        .from = here ? params_of(x, a->island) + first : arrival_at(x, a->bucket),
+        .weight = p->c.mix->of[into - 1][a->island - 1],
+        .n = own.end - own.first};
     ls_pool_run(x->compute.pool, run_floats, &j);
     return LS_OK;
 }

@@ -54,7 +54,8 @@ ls_status ls_store_make(const ls_plan *p, const ls_store_config *c, ls_store **s
     s->params_nbytes = pages(ls_plan_params_nbytes(p));
     s->area_nbytes = s->steps_nbytes + s->params_nbytes + pages(ls_plan_state_nbytes(p));
     /* 17 pages more, as between the arenas of the commons: workers' gradients are read in step. */
-    size_t inbox = c->pipes ? (size_t)p->c.V : (size_t)p->ninbox; /* at most */
+    size_t parts = (size_t)(p->c.V * ls_plan_nchunks(p)); /* in the inbox, at most */
+    size_t inbox = c->pipes ? parts : (size_t)p->ninbox;
     s->grads_nbytes = pages((most_sums(p) + inbox) * ls_plan_slot_nbytes(p)) + 17 * 4096;
     s->sums_nbytes = pages(2 * ls_plan_scalars_nbytes(p));
     size_t workers_at = pages(sizeof(ls_store_head)) + pages(c->carried_nbytes),

@@ -5,9 +5,9 @@
 #include "optim/outer.h"
 #include "plan/memory.h"
 
-static const char *sum_of(const ls_update *u) {
+static const char *sum_of(const ls_update *u, int bucket) {
     return (const char *)u->grads +
-           (size_t)ls_plan_sum_slot(u->plan, u->worker) * ls_plan_slot_nbytes(u->plan);
+           (size_t)ls_plan_sum_slot(u->plan, bucket, u->worker) * ls_plan_slot_nbytes(u->plan);
 }
 
 static void train(const ls_update *u, const ls_compute *c, int bucket) {
@@ -19,7 +19,7 @@ static void train(const ls_update *u, const ls_compute *c, int bucket) {
                          .step = u->step,
                          .grads_type = p->c.reduce,
                          .params_type = p->c.compute,
-                         .grads = sum_of(u),
+                         .grads = sum_of(u, bucket),
                          .params = u->params,
                          .flat = u->flat,
                          .journal = u->journal,
@@ -40,7 +40,7 @@ static void synchronize(const ls_update *u, const ls_compute *c, int bucket) {
     const ls_plan *p = u->plan;
     ls_bucket own = ls_plan_owned(p, bucket, u->worker);
     bool adopts = p->c.task == LS_TASK_ADOPT, optimizes = p->c.task == LS_TASK_OUTER;
-    const float *sum = (const float *)(const void *)sum_of(u);
+    const float *sum = (const float *)(const void *)sum_of(u, bucket);
     static const ls_optim_group average = {.rule = LS_RULE_SGD, .lr_scale = 1};
     const ls_optim_group *outer = p->c.averages ? &average : &p->c.optim.outer;
     ls_outer_change o = {.outer = optimizes ? outer : NULL,

@@ -29,6 +29,11 @@ static void place_state(ls_world *w, const ls_plan *p, void *state) {
                                ls_optim_nstates(&p->c.optim), ls_plan_floats(p));
 }
 
+ls_group *ls_world_sharers(const ls_world *w, const ls_plan *p, int bucket) {
+    if (p->buckets[bucket].island) return w->island;
+    return ls_plan_is_apart(p, bucket) ? w->chunks : w->shards;
+}
+
 static ls_status take_wide(ls_world *w, const ls_plan *p, ls_error *e) {
     if (!ls_plan_wide(p)) return LS_OK;
     void *wide = NULL;
@@ -64,11 +69,20 @@ static int island_of(const ls_plan *p, int worker) {
     return first;
 }
 
+/* Are there buckets that only some workers of an owner have, those of a chunk? */
+static bool splits_chunks(const ls_plan *p) {
+    for (int k = 0; k < p->nbuckets; k++)
+        if (ls_plan_is_apart(p, k)) return true;
+    return false;
+}
+
 /* The sharding groups and replicas, if there is more than one sharding group; the islands. */
 static ls_status split(ls_world *w, const ls_plan *p, ls_error *e) {
     int rank = ls_group_rank(w->group), n = ls_plan_shards(p);
     w->shards = w->group;
     if (p->c.islands) return ls_group_split(w->group, island_of(p, rank), rank, &w->island, e);
+    if (splits_chunks(p))
+        LS_TRY(ls_group_split(w->group, ls_plan_rank(p, rank), rank, &w->chunks, e));
     if (ls_plan_owners(p) > 1)
         return ls_group_split(w->group, ls_plan_owner(p, rank), rank, &w->shards, e);
     if (ls_plan_replicas(p) == 1) return LS_OK;
@@ -173,10 +187,16 @@ static ls_status split_all(ls_world *worlds, const ls_plan *p, ls_error *e) {
         free(groups);
         return s;
     }
-    for (int g = 0; s == LS_OK && g < p->c.nworkers / n; g++) {
+    for (int g = 0; s == LS_OK && n < p->c.nworkers && g < p->c.nworkers / n; g++) {
         s = ls_group_open_threads(n, NULL, groups, e);
         for (int i = 0; s == LS_OK && i < n; i++)
-            worlds[ls_plan_owners(p) > 1 ? ls_plan_worker(p, g, i) : g * n + i].shards = groups[i];
+            worlds[ls_plan_owners(p) > 1 ? ls_plan_member(p, g, i) : g * n + i].shards = groups[i];
+    }
+    int ranks = splits_chunks(p) ? ls_plan_ranks(p) : 0;
+    for (int rank = 0; s == LS_OK && rank < ranks; rank++) {
+        s = ls_group_open_threads(ls_plan_data(p), NULL, groups, e);
+        for (int i = 0; s == LS_OK && i < ls_plan_data(p); i++)
+            worlds[ls_plan_worker(p, rank, i)].chunks = groups[i];
     }
     for (int i = 0; s == LS_OK && replicas > 1 && i < n; i++) {
         s = ls_group_open_threads(replicas, NULL, groups, e);
@@ -188,13 +208,13 @@ static ls_status split_all(ls_world *worlds, const ls_plan *p, ls_error *e) {
 
 ls_status ls_world_open_all(ls_world *worlds, const ls_plan *p, ls_group **groups, bool shares,
                             ls_error *e) {
-    bool all = shares && ls_plan_owners(p) > 1;
+    bool all = shares && ls_plan_divides(p);
     int n = all ? p->c.nworkers : ls_plan_shards(p);
     for (int i = 0; i < p->c.nworkers; i++) {
         worlds[i] = (ls_world){.group = groups[i], .shards = groups[i], .in_one_thread = true};
         worlds[i].shares_params = worlds[i].shares_state = shares;
     }
-    if (ls_plan_replicas(p) > 1 || p->c.islands || ls_plan_owners(p) > 1)
+    if (ls_plan_replicas(p) > 1 || p->c.islands || ls_plan_divides(p))
         LS_TRY(split_all(worlds, p, e));
     for (int i = 0; i < p->c.nworkers; i++) {
         ls_world *w = &worlds[i], *first = &worlds[i / n * n];
@@ -214,9 +234,10 @@ ls_status ls_world_open_all(ls_world *worlds, const ls_plan *p, ls_group **group
 
 void ls_world_part(ls_world *w) {
     if (w->shards != w->group) ls_group_close(w->shards);
+    ls_group_close(w->chunks);
     ls_group_close(w->replicas);
     ls_group_close(w->island);
-    w->group = w->shards = w->replicas = w->island = NULL;
+    w->group = w->shards = w->chunks = w->replicas = w->island = NULL;
 }
 
 void ls_world_close(ls_world *w, const ls_plan *p) {
@@ -283,7 +304,7 @@ static ls_status gather_bucket(ls_world *w, const ls_plan *p, void *params, int 
                                ls_error *e) {
     ls_dtype type = p->c.compute;
     size_t own = ls_plan_shard(p, k, ls_group_rank(w->group)).first;
-    ls_group *g = p->buckets[k].island ? w->island : w->shards;
+    ls_group *g = ls_world_sharers(w, p, k);
     ls_plan_shard_counts(p, k, counts);
     if (!ls_plan_has(p, k, ls_group_rank(w->group))) return LS_OK;
     return ls_all_gather_v(g, ls_flat_at(type, params, own),
@@ -315,50 +336,60 @@ ls_status ls_world_adopt(ls_world *w, const ls_plan *p, const ls_compute *c, int
     return s;
 }
 
-/* Sends a bucket from the first worker of its rank to all workers of another, or to the one copy that
+/* Sends a bucket from the first worker that has it to all workers of an owner, or to the one copy that
  * they share. */
-static ls_status send_bucket(const ls_world *w, const ls_plan *p, void *params, int k, int rank,
+static ls_status send_bucket(const ls_world *w, const ls_plan *p, void *params, int k, int owner,
                              ls_error *e) {
-    bool one = params == w->params && w->shares_params;
+    bool one = params == w->params && w->shares_params, home = owner == ls_plan_owner_of(p, k);
     int me = ls_group_rank(w->group);
-    int from = ls_plan_worker(p, p->buckets[k].rank, 0), to = ls_plan_worker(p, rank, 0);
+    int from = ls_plan_workers_of(p, k).from, to = ls_plan_member(p, owner, 0);
     size_t n = (p->buckets[k].end - p->buckets[k].first) * ls_dtype_size(p->c.compute);
     void *at = ls_flat_at_mut(p->c.compute, params, p->buckets[k].first);
-    if (me == from) LS_TRY(ls_send(w->group, at, n, LS_U8, to, e));
-    if (me == to) LS_TRY(ls_recv(w->group, at, n, LS_U8, from, e));
-    if (one || ls_plan_rank(p, me) != rank) return LS_OK;
-    return ls_broadcast(w->shards, at, n, LS_U8, 0, e);
+    if (!home && me == from) LS_TRY(ls_send(w->group, at, n, LS_U8, to, e));
+    if (!home && me == to) LS_TRY(ls_recv(w->group, at, n, LS_U8, from, e));
+    if (one || ls_plan_owner(p, me) != owner) return LS_OK;
+    return ls_broadcast(w->shards, at, n, LS_U8, home ? ls_plan_number(p, from) : 0, e);
+}
+
+/* Does a worker of the owner read the bucket? Those that have it do not count. */
+static bool reads(const ls_plan *p, int bucket, int owner) {
+    for (int i = 0; p->buckets[bucket].shared && i < p->c.nworkers / ls_plan_owners(p); i++) {
+        int w = ls_plan_member(p, owner, i);
+        if (!ls_plan_has(p, bucket, w) && ls_plan_touches(p, bucket, ls_plan_rank(p, w)))
+            return true;
+    }
+    return false;
 }
 
 ls_status ls_world_spread(ls_world *w, const ls_plan *p, ls_error *e) {
     if (w->in_one_thread) return LS_OK;
     if (ls_plan_owners(p) == 1) return LS_OK;
     for (int k = 0; k < p->nbuckets; k++)
-        for (int rank = 0; rank < ls_plan_owners(p); rank++)
-            if (rank != p->buckets[k].rank && ls_plan_touches(p, k, rank))
-                LS_TRY(send_bucket(w, p, w->params, k, rank, e));
+        for (int owner = 0; owner < ls_plan_owners(p); owner++)
+            if (reads(p, k, owner)) LS_TRY(send_bucket(w, p, w->params, k, owner, e));
     return ls_barrier(w->group, e);
 }
 
-/* All ranks get all buckets. */
-static ls_status share_stages(const ls_world *w, const ls_plan *p, void *params, ls_error *e) {
+/* All workers get all buckets. */
+static ls_status share_all(const ls_world *w, const ls_plan *p, void *params, ls_error *e) {
     for (int k = 0; k < p->nbuckets; k++)
-        for (int rank = 0; rank < ls_plan_owners(p); rank++)
-            if (rank != p->buckets[k].rank) LS_TRY(send_bucket(w, p, params, k, rank, e));
+        for (int owner = 0; owner < ls_plan_owners(p); owner++)
+            if (owner != ls_plan_owner_of(p, k) || ls_plan_is_apart(p, k))
+                LS_TRY(send_bucket(w, p, params, k, owner, e));
     return ls_barrier(w->group, e);
 }
 
 ls_status ls_world_gather_params(ls_world *w, const ls_plan *p, ls_error *e) {
     if (w->in_one_thread) return LS_OK;
-    bool ranks = ls_plan_owners(p) > 1;
-    if (ranks || w->shares_params) /* until all have written their shards */
-        LS_TRY(ls_barrier(ranks ? w->group : w->shards, e));
+    bool divides = ls_plan_divides(p);
+    if (divides || w->shares_params) /* until all have written their shards */
+        LS_TRY(ls_barrier(divides ? w->group : w->shards, e));
     size_t *counts = LS_NEW_ARRAY(size_t, (size_t)ls_plan_shards(p));
     ls_status s = LS_OK;
     for (int k = 0; s == LS_OK && k < p->nbuckets; k++)
         if (is_gathered(w, p, k)) s = gather_bucket(w, p, w->params, k, counts, e);
     free(counts);
-    return s == LS_OK && ranks ? share_stages(w, p, w->params, e) : s;
+    return s == LS_OK && divides ? share_all(w, p, w->params, e) : s;
 }
 
 /* Rounds elements of the average `ema`, or of the averages of rules, to params. */
@@ -395,7 +426,7 @@ ls_status ls_world_gather_average(ls_world *w, const ls_plan *p, const ls_comput
             round_average(w, p, c, b, ema, params);
         if (gathers) s = gather_bucket(w, p, params, k, counts, e);
     }
-    if (s == LS_OK && ls_plan_owners(p) > 1 && !w->in_one_thread) s = share_stages(w, p, params, e);
+    if (s == LS_OK && ls_plan_divides(p) && !w->in_one_thread) s = share_all(w, p, params, e);
     free(counts);
     if (s == LS_OK)
         *params_p = params;
@@ -404,11 +435,18 @@ ls_status ls_world_gather_average(ls_world *w, const ls_plan *p, const ls_comput
     return s;
 }
 
-/* Parameters that only other ranks read. */
+/* Does the bucket belong to workers who may have one copy together with this one? */
+static bool is_near(const ls_world *w, const ls_plan *p, int bucket) {
+    return ls_plan_owner_of(p, bucket) == ls_plan_owner(p, ls_group_rank(w->group));
+}
+
+/* Parameters that only others read, those who share this copy not among them. */
 static bool is_foreign(const ls_world *w, const ls_plan *p, int bucket) {
     int worker = ls_group_rank(w->group);
-    return ls_plan_owners(p) > 1 && !w->in_one_thread && !ls_plan_has(p, bucket, worker) &&
-           !ls_plan_touches(p, bucket, ls_plan_rank(p, worker));
+    if (w->in_one_thread || !ls_plan_divides(p)) return false;
+    if (w->shares_params)
+        return !is_near(w, p, bucket) && !reads(p, bucket, ls_plan_owner(p, worker));
+    return !ls_plan_has(p, bucket, worker) && !ls_plan_touches(p, bucket, ls_plan_rank(p, worker));
 }
 
 void ls_world_drop_params(const ls_world *w, const ls_plan *p) {
@@ -424,11 +462,12 @@ void ls_world_drop_params(const ls_world *w, const ls_plan *p) {
 /* Sends what each owner has of x to the first worker of the sharding group; of what several workers
  * have whole, the first one sends it. */
 static ls_status collect(ls_world *w, const ls_plan *p, float *x, ls_error *e) {
-    ls_group *g = ls_plan_owners(p) > 1 ? w->group : w->shards;
+    bool divides = ls_plan_divides(p);
+    ls_group *g = divides ? w->group : w->shards;
     int rank = ls_group_rank(g);
     for (int k = 0; k < p->nbuckets; k++) {
         ls_worker_set of = {0, ls_plan_shards(p), 1};
-        if (p->c.islands || ls_plan_owners(p) > 1) of = ls_plan_workers_of(p, k);
+        if (p->c.islands || divides) of = ls_plan_workers_of(p, k);
         if (!ls_plan_shards_moments(p)) of.to = of.from + 1;
         for (int owner = of.from; owner < of.to; owner += of.step) {
             if (owner == 0) continue;
@@ -460,7 +499,7 @@ static ls_status collect_stages(ls_world *w, const ls_plan *p, ls_error *e) {
 
 ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
     if (p->c.islands) return w->in_one_thread ? LS_OK : collect_islands(w, p, e);
-    if (ls_plan_owners(p) > 1) return w->in_one_thread ? LS_OK : collect_stages(w, p, e);
+    if (ls_plan_divides(p)) return w->in_one_thread ? LS_OK : collect_stages(w, p, e);
     if (w->in_one_thread || !ls_plan_shards_moments(p)) return LS_OK;
     if (w->shares_params) LS_TRY(ls_barrier(w->shards, e));
     if (ls_group_rank(w->group) >= ls_plan_shards(p)) return LS_OK; /* a replica */
@@ -472,8 +511,9 @@ ls_status ls_world_collect(ls_world *w, const ls_plan *p, ls_error *e) {
 /* The system drops pages of a file by itself when memory is short. */
 void ls_world_drop_state(const ls_world *w, const ls_plan *p, int bucket) {
     bool keeps = w->shares_state || !ls_plan_shards_moments(p);
-    if (ls_plan_owners(p) > 1)
-        keeps = w->in_one_thread || ls_plan_has(p, bucket, ls_group_rank(w->group));
+    if (ls_plan_divides(p))
+        keeps = w->in_one_thread || ls_plan_has(p, bucket, ls_group_rank(w->group)) ||
+                (w->shares_state && is_near(w, p, bucket));
     if (keeps || w->state_in_file) return;
     ls_bucket all = p->buckets[bucket], own = ls_plan_shard(p, bucket, ls_group_rank(w->group));
     for (int i = ls_plan_has_masters(p) ? 0 : 1; i < w->flat.n; i++)

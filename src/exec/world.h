@@ -14,7 +14,8 @@
 
 typedef struct ls_world {
     ls_group *group;    /* of all workers */
-    ls_group *shards;   /* its sharding group, or the workers with its layers; may be `group` */
+    ls_group *shards;   /* its sharding group, or the workers of its owner; may be `group` */
+    ls_group *chunks;   /* those of them that have its chunks; NULL: no bucket is theirs alone */
     ls_group *replicas; /* workers with the same shard; NULL: one sharding group */
     ls_group *island;   /* the workers of its island; NULL: there are no islands */
     bool shares_params; /* `shards` has one copy of params */
@@ -54,6 +55,8 @@ ls_status ls_world_open(ls_world *, const ls_plan *, ls_group *, ls_store *store
  * another group of as many workers. */
 void ls_world_part(ls_world *);
 ls_status ls_world_rejoin(ls_world *, const ls_plan *, ls_group *, ls_error *);
+/* The workers among whom a bucket is sharded, if this one is among them. */
+ls_group *ls_world_sharers(const ls_world *, const ls_plan *, int bucket);
 /* With a store: clears norms and losses of an interrupted step. */
 void ls_world_clear(const ls_world *, const ls_plan *);
 /* Collective, in a new view: takes over the state that the last view left in the store. last: the

@@ -392,6 +392,7 @@ void ls_build_param(ls_model *m, ls_layer *l, const char *suffix, const ls_param
 }
 
 void ls_build_shared(ls_model *m, ls_layer *l, int param) {
+    if (m->params[param].chunk != l->chunk) m->params[param].chunk = -1;
     l->params[l->nparams] = param;
     l->counts[l->nparams] = m->params[param].count;
     l->offsets[l->nparams++] = m->params[param].offset;

@@ -41,7 +41,8 @@ typedef struct ls_param {
     size_t count; /* product of dims */
     bool decay;   /* weight decay applies */
     bool whole;   /* one worker updates all of it: no other parameter is in its blocks (LS_BLOCK) */
-    int slice, chunk;    /* those of the layer that has added it */
+    int slice;    /* that of the layer that has added it */
+    int chunk;    /* that of all layers that have it; -1: layers of several chunks do */
     ls_tensor_part part; /* the part of a tensor that it is */
     bool undivided;      /* one bucket of a plan has all of it; the same of its blocks */
     /* Above 0: the parameter is a running value of what batches have, and no gradient trains it.
@@ -73,7 +74,7 @@ typedef ls_stored ls_frozen_value;
 
 /* The tables of parameters that are windows (ls_param.rows), in a call. */
 typedef struct ls_layer_rows {
-    const float *values;  /* [table_floats] */
+    const float *values; /* [table_floats] */
     /* [table_rows] where a row is in its window, for backward; ls_row_dropped() of that: the row's
      * gradient is dropped; -1: it has no slot */
     const int32_t *slots;

@@ -48,13 +48,14 @@ ls_param ls_param_whole(const ls_param *p) {
 /* Trained parameters lie in the flat buffers, and frozen ones in a buffer of their own, in the
  * order of the table. */
 void ls_model_place(ls_model *m) {
-    int slice = 0, chunk = 0;
+    int slice = 0, chunk = m->nparams ? m->params[0].chunk : 0;
     m->nfloats = m->frozen_floats = m->frozen_count = 0;
     for (int i = 0; i < m->nparams; i++) {
         ls_param *p = &m->params[i];
         size_t *end = p->frozen ? &m->frozen_floats : &m->nfloats;
         size_t unit = (p->whole || p->undivided) && !p->frozen ? LS_BLOCK : 16;
-        bool same = p->slice == slice && p->chunk == chunk; /* others share no block */
+        /* those of several slices share no block, nor do those of some chunks and of all */
+        bool same = p->slice == slice && p->chunk == chunk;
         bool begins = !p->frozen && !same;
         if (!p->frozen) slice = p->slice;
         if (!p->frozen) chunk = p->chunk;

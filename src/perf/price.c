@@ -34,7 +34,7 @@ ls_status ls_pricer_open(const ls_plan *p, const ls_site *s, ls_pricer *p_p, ls_
                            .latency_s = s->latency_s,
                            .byte_s = s->byte_s,
                            .algorithm = s->algorithm};
-    for (int w = 0; w < p->c.nworkers; w++) r.nleaves += ls_plan_sums(p, w) * copies;
+    for (int w = 0; w < p->c.nworkers; w++) r.nleaves += ls_plan_sums(p, 0, w) * copies;
     *p_p = r;
     return LS_OK;
 }
@@ -250,17 +250,18 @@ static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
     c.dtype = c.what == LS_FABRIC_GATHER ? plan->c.compute : plan->c.reduce;
     c.count = plan->buckets[a->bucket].end - plan->buckets[a->bucket].first;
     if (c.what == LS_FABRIC_GATHER) return c;
-    c.V = plan->c.tree ? ls_plan_round_vws(plan) * ls_plan_nchunks(plan) * p->copies : 0;
+    c.V = plan->c.tree ? ls_plan_parts(plan, a->bucket).V * p->copies : 0;
     c.nleaves = p->nleaves;
-    if (a->axis == LS_AXIS_STAGE) {
+    if (a->axis == LS_AXIS_STAGE || ls_plan_nchunks(plan) > 1) {
         c.nleaves = 0;
         for (int w = a->of.from; w < a->of.to; w += a->of.step)
-            c.nleaves += ls_plan_sums(plan, w) * p->copies;
+            c.nleaves += ls_plan_sums(plan, a->bucket, w) * p->copies;
     }
     if (a->axis == LS_AXIS_ISLAND) {
         c.V = ls_plan_island_vws(plan);
         c.nleaves = 0;
-        for (int w = a->of.from; w < a->of.to; w += a->of.step) c.nleaves += ls_plan_sums(plan, w);
+        for (int w = a->of.from; w < a->of.to; w += a->of.step)
+            c.nleaves += ls_plan_sums(plan, a->bucket, w);
     }
     if (a->axis == LS_AXIS_SHARDS) c.nleaves /= ls_plan_replicas(plan);
     if (a->axis != LS_AXIS_REPLICAS) return c;
@@ -270,11 +271,11 @@ static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
 }
 
 /* The workers of an island or a rank, which are on one host if they fit. A host's other workers have
- * other slices. */
+ * other slices, or chunks. */
 static ls_fabric island_fabric(const ls_pricer *p, const ls_action *a, int workers) {
     ls_fabric f = p->fabric;
     int host = f.host_workers;
-    if (a->axis == LS_AXIS_STAGE) f.host_workers /= ls_plan_tensor(p->plan);
+    if (a->axis == LS_AXIS_STAGE) f.host_workers /= a->of.step;
     f.nworkers = workers * p->copies;
     if (f.host_workers > f.nworkers) f.host_workers = f.nworkers;
     if (f.host_workers < 1 || f.nworkers % f.host_workers) f.host_workers = 1;
@@ -351,14 +352,14 @@ static ls_price send_price(const ls_pricer *p, const ls_action *a) {
     int data = ls_plan_data(p->plan) * p->copies;
     bool near = host_of(p, a->worker) == host_of(p, a->peer);
     double nbytes = (double)a->nbytes;
-    bool passed = ls_plan_ranks(p->plan) > 1 &&
-                  ls_plan_rank(p->plan, a->worker) == ls_plan_rank(p->plan, a->peer);
+    bool params = p->plan->c.task == LS_TASK_TRAIN &&
+                  ls_plan_buffer_of(p->plan, a->buffer).kind == LS_BUF_PARAM;
+    bool passed = params && ls_plan_owner(p->plan, a->worker) == ls_plan_owner(p->plan, a->peer);
     if (passed && p->site->one) return (ls_price){0}; /* they have one copy */
     if (near && p->site->shared)
         return (ls_price){.cpu_s = m->shared_start_s + nbytes * m->shared_copy_byte_s};
     if (near) return (ls_price){.wire_s = m->link.latency_s + nbytes * m->link.byte_s};
-    bool alone =
-        ls_plan_ranks(p->plan) == 1 || ls_plan_buffer_of(p->plan, a->buffer).kind == LS_BUF_PARAM;
+    bool alone = ls_plan_ranks(p->plan) == 1 || params;
     int share = alone || host < 1 ? 1 : host < data ? host : data;
     return (ls_price){.wire_s = p->fabric.latency_s + nbytes * p->fabric.byte_s * share};
 }

@@ -74,7 +74,7 @@ static void add_follower(walk *w, int worker) {
  * exchanges parameters with other stages. */
 static void kind_of(const ls_plan *p, int worker, int kind[2]) {
     kind[0] = ls_plan_nvws(p, worker) * ls_plan_ranks(p) + ls_plan_rank(p, worker);
-    kind[1] = ls_plan_sums(p, worker) * 64 + ls_plan_slots(p, worker);
+    kind[1] = ls_plan_sums(p, 0, worker) * 64 + ls_plan_slots(p, worker);
     if (ls_plan_ranks(p) > 1 && ls_plan_place(p, worker) == 0) kind[1] = -1;
 }
 

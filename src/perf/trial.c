@@ -126,7 +126,7 @@ static double read_of_bucket(const ls_plan *p, const ls_action *a, const ls_mesh
     double floats = (double)(b.end - b.first) * (double)(m->data - 1) / (double)m->data;
     double reduce = floats * (double)ls_dtype_size(p->c.reduce);
     if (a->kind == LS_ALL_GATHER) return floats * (double)ls_dtype_size(p->c.compute);
-    return reduce * (ls_plan_sums(p, 0) + (a->kind == LS_ALL_REDUCE));
+    return reduce * (ls_plan_sums(p, a->bucket, 0) + (a->kind == LS_ALL_REDUCE));
 }
 
 static double received_by(const ls_plan *p, int worker, const ls_mesh *m) {

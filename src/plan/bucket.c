@@ -4,7 +4,7 @@
  * has as many blocks as fit into bucket_nbytes, but at least one; where gradients are compressed,
  * as many chunks of pieces (piece.c); where the cut would be inside a whole or undivided parameter
  * (ls_param), the bucket begins with this parameter. A bucket also ends where the stages of a
- * pipeline meet (stages.c). The list of each layer is made once, since passes and
+ * pipeline meet, or parameters of another chunk follow (stages.c). The list of each layer is made once, since passes and
  * readers need it at every action.
  *
  * Shards are even cuts of a bucket. With whole parameters a cut moves to the nearest end of the
@@ -101,7 +101,8 @@ static size_t nearest_cut(const ls_model *m, size_t at) {
  * before it. sizes [n]: of the shards before. */
 static void cut_shards(ls_plan *p, int k, size_t *sizes, size_t n) {
     const ls_bucket *b = &p->buckets[k];
-    size_t *cuts = p->cuts + (size_t)k * (n + 1), total = 0, lacking = 0, given = 0;
+    size_t row = (size_t)ls_plan_shards(p) + 1;
+    size_t *cuts = p->cuts + (size_t)k * row, total = 0, lacking = 0, given = 0;
     for (size_t w = 0; w < n; w++) total += sizes[w];
     size_t part = (total + b->end - b->first + n - 1) / n;
     for (size_t w = 0; w < n; w++) lacking += sizes[w] < part ? part - sizes[w] : 0;
@@ -123,9 +124,24 @@ static void cut_all_shards(ls_plan *p) {
     for (int i = 0; i < p->c.model->nparams; i++) any = any || p->c.model->params[i].whole;
     if (!any) return;
     p->cuts = LS_NEW_ARRAY(size_t, (size_t)p->nbuckets * (n + 1));
-    size_t *sizes = LS_NEW_ARRAY(size_t, n);
-    for (int k = 0; k < p->nbuckets; k++) cut_shards(p, k, sizes, n);
+    size_t data = (size_t)ls_plan_data(p);
+    size_t *sizes = LS_NEW_ARRAY(size_t, n), *apart = LS_NEW_ARRAY(size_t, data);
+    for (int k = 0; k < p->nbuckets; k++)
+        if (ls_plan_is_apart(p, k))
+            cut_shards(p, k, apart, data);
+        else
+            cut_shards(p, k, sizes, n);
     free(sizes);
+    free(apart);
+}
+
+/* Whose parameters a bucket has: there is an end where the chunk changes. */
+static int chunk_of(const ls_model *m, size_t first, size_t end) {
+    for (int i = 0; i < m->nparams; i++) {
+        const ls_param *q = &m->params[i];
+        if (!q->frozen && q->offset < end && q->offset + q->count > first) return q->chunk;
+    }
+    return m->nchunks > 1 ? -1 : 0;
 }
 
 /* Where gradients are compressed: the last cut between chunks up to `at`, so that buckets after a
@@ -151,8 +167,11 @@ void ls_plan_cut_buckets(ls_plan *p) {
             if (q) first = q->offset;
             for (int i = p->nends - 1; i >= 0; i--)
                 if (p->ends[i] > first && p->ends[i] < end) first = p->ends[i];
-            p->buckets[p->nbuckets++] = (ls_bucket){
-                .first = base + first, .end = base + end, .writer = m->nlayers, .island = island};
+            p->buckets[p->nbuckets++] = (ls_bucket){.first = base + first,
+                                                    .end = base + end,
+                                                    .writer = m->nlayers,
+                                                    .island = island,
+                                                    .chunk = chunk_of(m, first, end)};
             end = first;
         }
     }

@@ -206,8 +206,9 @@ static void use_message(const use_list *u, const ls_action *a, int worker) {
 
 /* The gradient of a bucket is summed into the first sum; the other sums are only read. */
 static void use_sum(const use_list *u, const ls_action *a, int worker) {
-    for (int s = ls_plan_sums(u->p, worker) - 1; s >= 0; s--)
-        use(u, LS_BUF_GRAD, a->bucket, s, LS_USE_READ);
+    int first = ls_plan_first_slot(u->p, a->bucket, worker);
+    for (int s = ls_plan_sums(u->p, a->bucket, worker) - 1; s >= 0; s--)
+        use(u, LS_BUF_GRAD, a->bucket, first + s, LS_USE_READ);
     use(u, LS_BUF_SUM, a->bucket, a->slot, LS_USE_WRITE);
 }
 

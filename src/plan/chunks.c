@@ -1,11 +1,15 @@
 /* chunks.c - samples that are cut into chunks: whose the chunks are, and where their gradients are
  * summed.
  *
- * All chunks' layers add to the gradients of the same parameters. So that the bits depend on the
- * chunks alone, each virtual worker has a chain, and a leaf of the tree, for each chunk (ls_tree_parts).
- * A worker has a stack of sums (ls_plan_fold()) for each of its chunks. When all virtual workers are
- * done, and they are all virtual workers there are, it adds up the sums of its chunks, as far as the
- * tree allows.
+ * Most parameters are those of layers of all chunks, which add to the same gradients. So that the bits
+ * depend on the chunks alone, each virtual worker has a chain, and a leaf of the tree, for each chunk
+ * (ls_tree_parts). A worker has a stack of sums (ls_plan_fold()) for each of its chunks. When all
+ * virtual workers are done, and they are all virtual workers there are, it adds up the sums of its
+ * chunks, as far as the tree allows.
+ *
+ * Parameters of one chunk's layers alone have buckets of their own (ls_bucket.chunk). Their leaves
+ * are the virtual workers, and only workers that have the chunk sum and update them. Their sums are in
+ * the slots of their chunk's stack.
  *
  * The slots of a worker begin with what remains in the end: of each chunk in turn the sums of its
  * cover; or if one sum of each chunk remains, those into which others are added, then the others.
@@ -25,11 +29,17 @@ void ls_plan_chunks_of(const ls_plan *p, int worker, int *first_p, int *end_p) {
     ls_tree_chunks(ls_plan_nchunks(p), context, beside / ls_plan_tensor(p), first_p, end_p);
 }
 
-ls_tree_parts ls_plan_parts(const ls_plan *p) {
-    return (ls_tree_parts){.V = ls_plan_round_vws(p) * ls_plan_nchunks(p),
+int ls_plan_most_chunks(const ls_plan *p) {
+    int context = ls_plan_context(p);
+    return (ls_plan_nchunks(p) + context - 1) / context;
+}
+
+ls_tree_parts ls_plan_parts(const ls_plan *p, int bucket) {
+    bool all = p->buckets[bucket].chunk < 0;
+    return (ls_tree_parts){.V = ls_plan_round_vws(p) * (all ? ls_plan_nchunks(p) : 1),
                            .first = p->c.first,
-                           .chunks = ls_plan_nchunks(p),
-                           .context = ls_plan_context(p)};
+                           .chunks = all ? ls_plan_nchunks(p) : 1,
+                           .context = all ? ls_plan_context(p) : 1};
 }
 
 /* The number of the chunk's sum among those of the worker's chunks, if each has one. */
@@ -68,9 +78,21 @@ int ls_plan_slot_of(const ls_plan *p, int worker, int chunk, int level) {
     return (chunk - first) * remain + level;
 }
 
-int ls_plan_chunk_folds(const ls_plan *p, int worker, ls_chunk_fold list[LS_TREE_MAX_CHUNKS]) {
+int ls_plan_first_slot(const ls_plan *p, int bucket, int worker) {
+    int chunk = p->buckets[bucket].chunk;
+    return chunk < 0 ? 0 : ls_plan_slot_of(p, worker, chunk, 0);
+}
+
+int ls_plan_bucket_slots(const ls_plan *p, int bucket, int worker) {
+    int first = 0, end = 0, slots = ls_plan_slots(p, worker);
+    ls_plan_chunks_of(p, worker, &first, &end);
+    return p->buckets[bucket].chunk < 0 ? slots : slots / (end - first);
+}
+
+int ls_plan_chunk_folds(const ls_plan *p, int bucket, int worker,
+                        ls_chunk_fold list[LS_TREE_MAX_CHUNKS]) {
     int first = 0, end = 0, n = 0, stack[LS_TREE_MAX_CHUNKS];
-    if (!ls_plan_joins_chunks(p, worker)) return 0;
+    if (!ls_plan_joins_chunks(p, worker) || p->buckets[bucket].chunk >= 0) return 0;
     ls_plan_chunks_of(p, worker, &first, &end);
     for (int k = first; k < end; k++) {
         int at = 0, folds = ls_tree_fold(ls_plan_nchunks(p), first, k, &at);
@@ -94,25 +116,4 @@ size_t ls_plan_wide_at(const ls_plan *p, int worker, int layer) {
     int first = 0, end = 0;
     ls_plan_chunks_of(p, worker, &first, &end);
     return (size_t)(ls_plan_layer_chunk(p, layer) - first) * ls_plan_floats(p);
-}
-
-void ls_plan_assign_chunks(ls_plan *p) {
-    int chunks = ls_plan_nchunks(p);
-    size_t cells = (size_t)chunks * (size_t)p->nbuckets;
-    p->openers = LS_NEW_ARRAY(int, cells);
-    p->closers = LS_NEW_ARRAY(int, cells);
-    for (size_t i = 0; i < cells; i++) p->openers[i] = p->closers[i] = -1;
-    for (int l = 0; l < p->c.model->nlayers; l++) {
-        const int *touched = NULL;
-        for (int j = 0, n = ls_plan_touched(p, l, &touched); j < n; j++) {
-            int cell = ls_plan_layer_chunk(p, l) * p->nbuckets + touched[j];
-            p->openers[cell] = l;
-            if (p->closers[cell] < 0) p->closers[cell] = l;
-        }
-    }
-}
-
-int ls_plan_closer(const ls_plan *p, int bucket, int chunk) {
-    if (ls_plan_nchunks(p) == 1) return p->buckets[bucket].writer;
-    return p->closers[chunk * p->nbuckets + bucket];
 }

@@ -74,6 +74,11 @@ static void add_gathers(walk *w) {
     w->nwanted = 0;
 }
 
+/* The first rank of the owner to which a rank belongs. */
+static int first_of_owner(const ls_plan *p, int rank) {
+    return ls_plan_rank(p, ls_plan_member(p, ls_plan_owner(p, ls_plan_worker(p, rank, 0)), 0));
+}
+
 /* The rounds of each rank are the calls of its worker that has most: others have the same at their
  * beginning. */
 static void find_rounds(walk *w) {
@@ -87,8 +92,9 @@ static void find_rounds(walk *w) {
         for (int i = 1; i < ls_plan_data(p); i++)
             if (calls[ls_plan_worker(p, r, i)] > calls[most[r]]) most[r] = ls_plan_worker(p, r, i);
         w->ranks[r].first = LS_NEW_ARRAY(int, (size_t)calls[most[r]] + 1);
-        bool counts = r == 0 || ls_plan_owners(p) > 1;
-        w->ranks[r].readers = counts ? LS_NEW_ARRAY(int, (size_t)p->nbuckets) : w->ranks[0].readers;
+        int first = first_of_owner(p, r);
+        w->ranks[r].readers =
+            first == r ? LS_NEW_ARRAY(int, (size_t)p->nbuckets) : w->ranks[first].readers;
     }
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
@@ -128,7 +134,7 @@ void ls_plan_add_gathers(ls_plan *p) {
     }
     for (int r = 0; r < ls_plan_ranks(p); r++) {
         free(w.ranks[r].first);
-        if (r == 0 || ls_plan_owners(p) > 1) free(w.ranks[r].readers);
+        if (first_of_owner(p, r) == r) free(w.ranks[r].readers);
     }
     free(w.ranks);
     free(w.at);

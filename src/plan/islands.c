@@ -66,9 +66,11 @@ ls_worker_set ls_plan_workers_of(const ls_plan *p, int bucket) {
         workers_of_island(p, b->island, &of.from, &of.to);
         return of;
     }
-    of.step = ls_plan_tensor(p);
-    of.from = ls_plan_member(p, b->rank, 0);
-    of.to = ls_plan_member(p, b->rank, p->c.nworkers / ls_plan_owners(p) - 1) + 1;
+    bool all = b->chunk < 0; /* chunks */
+    int n = ls_plan_data(p) * (all ? ls_plan_context(p) : 1);
+    of.step = all ? ls_plan_tensor(p) : ls_plan_beside(p);
+    of.from = ls_plan_worker(p, b->rank, 0);
+    of.to = of.from + (n - 1) * of.step + 1;
     return of;
 }
 

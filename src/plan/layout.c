@@ -84,7 +84,7 @@ int ls_plan_slots(const ls_plan *p, int worker) {
     return slots;
 }
 
-int ls_plan_sums(const ls_plan *p, int worker) {
+int ls_plan_sums(const ls_plan *p, int bucket, int worker) {
     ls_node nodes[LS_TREE_MAX_COVER];
     int a = 0, b = 0;
     range_of(p, worker, &a, &b);
@@ -92,15 +92,17 @@ int ls_plan_sums(const ls_plan *p, int worker) {
         int vws = ls_plan_island_vws(p), lo = a / vws * vws;
         return b - a >= vws ? 1 : ls_tree_cover(vws, a - lo, b - lo, nodes);
     }
-    if (ls_plan_nchunks(p) > 1) {
-        ls_tree_parts parts = ls_plan_parts(p);
-        return ls_tree_parts_cover(&parts, worker, p->c.nworkers, nodes);
+    if (ls_plan_nchunks(p) > 1 && p->buckets[bucket].chunk < 0) {
+        ls_tree_parts parts = ls_plan_parts(p, bucket);
+        int n = p->c.nworkers / ls_plan_owners(p);
+        return ls_tree_parts_cover(&parts, ls_plan_number(p, worker), n, nodes);
     }
     return p->c.tree && !ls_plan_reduces_rounds(p) ? ls_tree_cover(p->c.V, a, b, nodes) : 1;
 }
 
-int ls_plan_sum_slot(const ls_plan *p, int worker) {
-    return ls_plan_reduces_rounds(p) ? ls_plan_slots(p, worker) : 0;
+int ls_plan_sum_slot(const ls_plan *p, int bucket, int worker) {
+    if (ls_plan_reduces_rounds(p)) return ls_plan_slots(p, worker);
+    return ls_plan_first_slot(p, bucket, worker);
 }
 
 int ls_plan_all_slots(const ls_plan *p, int worker) {
@@ -121,8 +123,17 @@ int64_t ls_plan_samples(const ls_plan *p, int micro) {
 
 /* ---- shards ---- */
 
-/* The workers who sum and update the same buckets. */
+/* The workers of an owner. */
 static int members(const ls_plan *p) { return p->c.nworkers / ls_plan_owners(p); }
+
+/* The shards of a bucket in a sharding group, and the number of the worker's. */
+static int shards_of(const ls_plan *p, int bucket) {
+    return ls_plan_is_apart(p, bucket) ? ls_plan_data(p) : ls_plan_shards(p);
+}
+static int shard_of(const ls_plan *p, int bucket, int worker) {
+    if (ls_plan_is_apart(p, bucket)) return ls_plan_place(p, worker);
+    return ls_plan_number(p, worker) % ls_plan_shards(p);
+}
 
 int ls_plan_shards(const ls_plan *p) { return p->c.shards ? p->c.shards : members(p); }
 int ls_plan_first_of_shards(const ls_plan *p, int worker) {
@@ -179,10 +190,10 @@ static ls_bucket shard_in_island(const ls_plan *p, int bucket, int worker) {
 ls_bucket ls_plan_shard(const ls_plan *p, int bucket, int worker) {
     const ls_bucket *b = &p->buckets[bucket];
     if (p->c.islands) return shard_in_island(p, bucket, worker);
-    size_t blocks = (b->end - b->first) / LS_BLOCK, n = (size_t)ls_plan_shards(p);
-    size_t w = (size_t)ls_plan_number(p, worker) % n;
-    const size_t *cuts = p->cuts ? p->cuts + (size_t)bucket * (n + 1) : NULL;
-    if (ls_plan_owner(p, worker) != b->rank)
+    size_t blocks = (b->end - b->first) / LS_BLOCK, n = (size_t)shards_of(p, bucket);
+    size_t w = (size_t)shard_of(p, bucket, worker), row = (size_t)ls_plan_shards(p) + 1;
+    const size_t *cuts = p->cuts ? p->cuts + (size_t)bucket * row : NULL;
+    if (!ls_plan_has(p, bucket, worker))
         return (ls_bucket){
             .first = b->first, .end = b->first, .writer = b->writer, .rank = b->rank};
     if (cuts)
@@ -197,7 +208,7 @@ ls_bucket ls_plan_shard(const ls_plan *p, int bucket, int worker) {
 
 void ls_plan_shard_counts(const ls_plan *p, int bucket, size_t *counts) {
     ls_worker_set of = ls_plan_workers_of(p, bucket);
-    int n = p->c.islands ? ls_worker_set_count(of) : ls_plan_shards(p);
+    int n = p->c.islands ? ls_worker_set_count(of) : shards_of(p, bucket);
     for (int i = 0; i < n; i++) {
         ls_bucket s = ls_plan_shard(p, bucket, of.from + i * of.step);
         counts[i] = s.end - s.first;

@@ -75,8 +75,7 @@ size_t ls_plan_grads_nbytes(const ls_plan *p, int worker) {
 }
 
 size_t ls_plan_wide_nbytes(const ls_plan *p) {
-    int chunks = ls_plan_nchunks(p), context = ls_plan_context(p); /* those of a worker, at most */
-    return ls_plan_wide(p) ? flat_nbytes(p) * (size_t)((chunks + context - 1) / context) : 0;
+    return ls_plan_wide(p) ? flat_nbytes(p) * (size_t)ls_plan_most_chunks(p) : 0;
 }
 
 /* Of one virtual worker. */
@@ -181,7 +180,7 @@ static void follow(walk *w) {
     }
 }
 
-/* The worker with the most sums: no other, or in a pipeline none of its rank, needs more. */
+/* The worker with the most sums: no other one of its rank needs more. */
 static int neediest(const ls_plan *p) {
     int most = 0;
     for (int i = 1; i < ls_plan_data(p); i++) {
@@ -205,17 +204,30 @@ static size_t own_count(const ls_plan *p, int worker) {
 static size_t all_count(const ls_plan *p, int worker) {
     int first = 0, end = 0;
     size_t own = 0;
-    for (int k = 0; ls_plan_owners(p) > 1 && k < p->nbuckets; k++)
+    bool divides = ls_plan_divides(p);
+    for (int k = 0; divides && k < p->nbuckets; k++)
         if (ls_plan_has(p, k, worker)) own += p->buckets[k].end - p->buckets[k].first;
-    if (ls_plan_owners(p) > 1) return own;
+    if (divides) return own;
     ls_plan_islands_of(p, worker, &first, &end);
     return (size_t)(1 + end - first) * ls_plan_segment_floats(p);
+}
+
+/* The floats of all gradient sums of these buckets. */
+static size_t sums_count(const ls_plan *p, int worker) {
+    size_t n = 0;
+    if (ls_plan_nchunks(p) == 1) return (size_t)ls_plan_slots(p, worker) * all_count(p, worker);
+    for (int k = 0; k < p->nbuckets; k++)
+        if (ls_plan_has(p, k, worker))
+            n += (size_t)ls_plan_bucket_slots(p, k, worker) *
+                 (p->buckets[k].end - p->buckets[k].first);
+    return n;
 }
 
 /* Elements of other ranks' buckets whose parameters it has, and adds gradients to. */
 static size_t foreign_count(const ls_plan *p, int worker) {
     size_t sum = 0;
-    for (int k = 0; ls_plan_owners(p) > 1 && k < p->nbuckets; k++)
+    bool divides = ls_plan_divides(p);
+    for (int k = 0; divides && k < p->nbuckets; k++)
         if (!ls_plan_has(p, k, worker) && ls_plan_touches(p, k, ls_plan_rank(p, worker)))
             sum += p->buckets[k].end - p->buckets[k].first;
     return sum;
@@ -224,9 +236,11 @@ static size_t foreign_count(const ls_plan *p, int worker) {
 /* What other ranks have sent of its own gradients. */
 static size_t inbox_count(const ls_plan *p, int worker) {
     size_t sum = 0, first = 0, end = 0;
-    for (int k = 0; ls_plan_owners(p) > 1 && k < p->nbuckets; k++)
-        for (int rank = 0; rank < ls_plan_owners(p); rank++)
-            if (ls_plan_has(p, k, worker) && rank != p->buckets[k].rank &&
+    int own = ls_plan_rank(p, worker);
+    for (int k = 0; p->ninbox > 0 && k < p->nbuckets; k++)
+        for (int rank = 0; ls_plan_has(p, k, worker) && rank < ls_plan_ranks(p); rank++)
+            if (!ls_plan_has(p, k, ls_plan_worker(p, rank, 0)) &&
+                ls_plan_receiver(p, k, rank) == own &&
                 ls_plan_touched_part(p, k, rank, &first, &end))
                 sum += end - first;
     return sum * (size_t)p->ninbox;
@@ -251,7 +265,9 @@ static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *
     size_t slots = (size_t)ls_plan_slots(p, m->worker), sums = (size_t)p->nsums;
     m->nbytes[LS_MEM_PARAMS] = (c->one ? own : held_count(p, m->worker)) * param;
     m->nbytes[LS_MEM_GRADS] =
-        (ls_plan_transient(p, (ls_buffer){.kind = LS_BUF_GRAD}) ? sums * own : slots * all) * grad;
+        (ls_plan_transient(p, (ls_buffer){.kind = LS_BUF_GRAD}) ? sums * own
+                                                                : sums_count(p, m->worker)) *
+        grad;
     m->nbytes[LS_MEM_GRADS] +=
         (slots * foreign_count(p, m->worker) + inbox_count(p, m->worker)) * grad;
     size_t frozen = c->frozen_nbytes ? c->frozen_nbytes : ls_plan_frozen_nbytes(p);

@@ -20,24 +20,35 @@ typedef struct walk {
     int *at, *stop; /* [nworkers] the next action of each list, and its end */
     int *ahead;     /* [nlayers][data] micro-batches whose value has been sent */
     int *back;      /* [nlayers][data] whose value's gradient has been sent back */
-    int *parts;     /* [nworkers][nbuckets] virtual workers whose part of the bucket it has sent */
+    int *parts;     /* [nworkers][nbuckets][nchunks] virtual workers whose part of the bucket it has
+                       sent */
 } walk;
 
 static int cell(const walk *w, int layer, int worker) {
     return layer * ls_plan_data(w->p) + ls_plan_place(w->p, worker);
 }
 
+static int *parts_of(const walk *w, int worker, int bucket, int chunk) {
+    const ls_plan *p = w->p;
+    return &w->parts[(worker * p->nbuckets + bucket) * ls_plan_nchunks(p) + chunk];
+}
+
+/* Does the action complete gradients of a bucket that other ranks have parts of? */
+static bool completes(const ls_plan *p, const ls_action *a, int bucket) {
+    return p->buckets[bucket].shared &&
+           ls_plan_closer(p, bucket, ls_plan_layer_chunk(p, a->layer)) == a->layer;
+}
+
 /* Have the other ranks sent their parts of what this action completes? */
 static bool has_parts(const walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     const int *touched = NULL;
-    int n = ls_plan_touched(p, a->layer, &touched), own = ls_plan_rank(p, a->worker);
-    for (int j = 0; j < n && ls_plan_owners(p) > 1; j++)
-        for (int rank = 0; p->buckets[touched[j]].writer == a->layer && rank < ls_plan_ranks(p);
-             rank++) {
+    int n = ls_plan_touched(p, a->layer, &touched), chunk = ls_plan_layer_chunk(p, a->layer);
+    for (int j = 0; j < n; j++)
+        for (int rank = 0; completes(p, a, touched[j]) && rank < ls_plan_ranks(p); rank++) {
             int from = ls_plan_worker(p, rank, ls_plan_place(p, a->worker));
-            if (rank == own || !ls_plan_touches(p, touched[j], rank)) continue;
-            if (w->parts[from * p->nbuckets + touched[j]] <= ls_plan_vw_index(p, a->worker, a->vw))
+            if (!ls_plan_sends_part(p, touched[j], rank, chunk)) continue;
+            if (*parts_of(w, from, touched[j], chunk) <= ls_plan_vw_index(p, a->worker, a->vw))
                 return false;
         }
     return true;
@@ -78,24 +89,25 @@ static void send(walk *w, const ls_action *a, ls_buffer_kind what, int layer, in
 static void send_parts(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     const int *touched = NULL;
-    int n = ls_plan_owners(p) > 1 ? ls_plan_touched(p, a->layer, &touched) : 0;
+    int n = ls_plan_touched(p, a->layer, &touched), chunk = ls_plan_layer_chunk(p, a->layer);
     for (int j = 0; j < n; j++) {
         int k = touched[j], rank = ls_plan_rank(p, a->worker);
         size_t first = 0, end = 0;
-        if (p->buckets[k].rank == rank || !ls_plan_closes(p, k, a->layer)) continue;
+        if (ls_plan_has(p, k, a->worker) || !ls_plan_closes(p, k, a->layer)) continue;
         ls_plan_touched_part(p, k, rank, &first, &end);
-        w->parts[a->worker * p->nbuckets + k]++;
+        ++*parts_of(w, a->worker, k, chunk);
         ls_plan_append(
-            &w->to,
-            &(ls_action){.kind = LS_SEND,
-                         .worker = a->worker,
-                         .peer = ls_plan_worker(p, p->buckets[k].rank, ls_plan_place(p, a->worker)),
-                         .vw = a->vw,
-                         .micro = -1,
-                         .bucket = k,
-                         .slot = a->slot,
-                         .buffer = LS_BUF_INBOX,
-                         .nbytes = (int64_t)((end - first) * ls_dtype_size(p->c.reduce))});
+            &w->to, &(ls_action){.kind = LS_SEND,
+                                 .worker = a->worker,
+                                 .peer = ls_plan_worker(p, ls_plan_receiver(p, k, rank),
+                                                        ls_plan_place(p, a->worker)),
+                                 .vw = a->vw,
+                                 .micro = -1,
+                                 .chunk = chunk,
+                                 .bucket = k,
+                                 .slot = a->slot,
+                                 .buffer = LS_BUF_INBOX,
+                                 .nbytes = (int64_t)((end - first) * ls_dtype_size(p->c.reduce))});
     }
 }
 
@@ -103,17 +115,18 @@ static void send_parts(walk *w, const ls_action *a) {
 static void take_parts(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     const int *touched = NULL;
-    int n = ls_plan_owners(p) > 1 ? ls_plan_touched(p, a->layer, &touched) : 0;
+    int n = ls_plan_touched(p, a->layer, &touched), chunk = ls_plan_layer_chunk(p, a->layer);
     for (int j = 0; j < n; j++) {
-        int k = touched[j], own = ls_plan_rank(p, a->worker);
-        for (int rank = 0; p->buckets[k].writer == a->layer && rank < ls_plan_ranks(p); rank++) {
-            if (rank == own || !ls_plan_touches(p, k, rank)) continue;
+        int k = touched[j];
+        for (int rank = 0; completes(p, a, k) && rank < ls_plan_ranks(p); rank++) {
+            if (!ls_plan_sends_part(p, k, rank, chunk)) continue;
             ls_plan_append(
                 &w->to, &(ls_action){.kind = LS_TAKE,
                                      .worker = a->worker,
                                      .peer = ls_plan_worker(p, rank, ls_plan_place(p, a->worker)),
                                      .vw = a->vw,
                                      .micro = -1,
+                                     .chunk = chunk,
                                      .bucket = k,
                                      .slot = a->slot,
                                      .buffer = LS_BUF_INBOX});
@@ -128,8 +141,8 @@ static void send_back(walk *w, const ls_action *a) {
     for (int i = 0; i < l->ninputs; i++) {
         int v = l->inputs[i];
         bool again = i > 0 && l->inputs[0] == v;
-        bool completes = ls_plan_crosses(p, v) && p->crossings[v].reader == a->layer;
-        if (!completes || again || p->c.model->layers[v].is_constant) continue;
+        bool is_last = ls_plan_crosses(p, v) && p->crossings[v].reader == a->layer;
+        if (!is_last || again || p->c.model->layers[v].is_constant) continue;
         send(w, a, LS_BUF_DACT, v, ls_plan_runner(p, a->worker, v));
         w->back[cell(w, v, a->worker)]++;
     }
@@ -238,18 +251,28 @@ static int count_in_flight(const walk *w) {
 /* Virtual workers of which a bucket's parts wait at one time, at most. */
 static int count_inbox(const walk *w) {
     const ls_plan *p = w->p;
-    int *taken = LS_NEW_ARRAY(int, (size_t)p->c.nworkers *(size_t)p->nbuckets), most = 0;
+    int chunks = ls_plan_nchunks(p), most = 0;
+    int *taken = LS_NEW_ARRAY(int, (size_t)(p->c.nworkers * p->nbuckets * chunks));
     for (int i = 0; i < w->to.nactions; i++) {
         const ls_action *a = &w->to.actions[i];
         bool message = a->kind == LS_SEND && a->buffer == LS_BUF_INBOX;
         if (!message && a->kind != LS_TAKE) continue;
         int at = ls_plan_vw_index(p, a->worker, a->vw) + 1;
-        int *n = &taken[(message ? a->peer : a->worker) * p->nbuckets + a->bucket];
+        int worker = message ? a->peer : a->worker;
+        int *n = &taken[(worker * p->nbuckets + a->bucket) * chunks + a->chunk];
         if (message && at - *n > most) most = at - *n;
         if (!message) *n = at;
     }
     free(taken);
-    return most;
+    return most * ls_plan_most_chunks(p);
+}
+
+/* The place of a part in the inbox: virtual workers take turns, with a place for each chunk. */
+static int place_of_part(const ls_plan *p, const ls_action *a) {
+    int first = 0, end = 0, most = ls_plan_most_chunks(p);
+    ls_plan_chunks_of(p, a->worker, &first, &end);
+    int turn = ls_plan_vw_index(p, a->worker, a->vw) % (p->ninbox / most);
+    return turn * most + a->chunk - first;
 }
 
 static void number_buffers(ls_plan *p) {
@@ -257,8 +280,7 @@ static void number_buffers(ls_plan *p) {
         ls_action *a = &p->actions[i];
         if (a->kind != LS_SEND && a->kind != LS_TAKE) continue;
         if (a->buffer == LS_BUF_INBOX)
-            a->buffer = ls_plan_buffer(p, LS_BUF_INBOX, a->bucket,
-                                       ls_plan_vw_index(p, a->worker, a->vw) % p->ninbox);
+            a->buffer = ls_plan_buffer(p, LS_BUF_INBOX, a->bucket, place_of_part(p, a));
         else
             a->buffer = ls_plan_layer_buffer(p, (ls_buffer_kind)a->buffer, a, a->layer);
     }
@@ -272,7 +294,7 @@ static void begin(walk *w) {
     w->stop = LS_NEW_ARRAY(int, n);
     w->ahead = LS_NEW_ARRAY(int, cells);
     w->back = LS_NEW_ARRAY(int, cells);
-    w->parts = LS_NEW_ARRAY(int, n *(size_t)p->nbuckets);
+    w->parts = LS_NEW_ARRAY(int, n *(size_t)(p->nbuckets * ls_plan_nchunks(p)));
     for (int i = 0; i < p->nactions; i++) w->stop[p->actions[i].worker]++;
     for (size_t i = 1; i < n; i++) {
         w->at[i] = w->stop[i - 1];

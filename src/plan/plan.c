@@ -267,8 +267,6 @@ static ls_status check_chunks(const ls_plan_config *c, ls_error *e) {
                        "parallel.context_virtual %d: train.virtual_workers is %d, and the sums of "
                        "chunks need a power of two; use %d",
                        n, c->V, 1 << (31 - __builtin_clz((unsigned)c->V)));
-    if (c->pipe > 1) what = "parallel.mesh pipe; use 1";
-    if (c->tensor > 1) what = "parallel.mesh tensor; use 1";
     if (c->recompute) what = "parallel.recompute; use 0";
     if (c->shards) what = "parallel.shard_group: all workers are a group; use 0";
     if (c->early) what = "parallel.accumulate early; use late";
@@ -400,9 +398,10 @@ ls_status ls_plan_make(const ls_plan_config *c, ls_plan *p_p, ls_error *e) {
     for (int w = 0; w < c->nworkers; w++)
         if (ls_plan_slots(&p, w) > p.nslots) p.nslots = ls_plan_slots(&p, w);
     ls_status s = ranks > 1 ? ls_plan_cut_stages(&p, e) : LS_OK;
+    bool several = ranks > 1 || ls_plan_nchunks(&p) > 1;
+    if (s == LS_OK && several) ls_plan_list_ends(&p);
     if (s == LS_OK) ls_plan_cut_buckets(&p);
-    if (s == LS_OK && ls_plan_owners(&p) > 1) s = ls_plan_assign_buckets(&p, e);
-    if (s == LS_OK && ls_plan_nchunks(&p) > 1) ls_plan_assign_chunks(&p);
+    if (s == LS_OK && several) s = ls_plan_assign_buckets(&p, e);
     if (ls_plan_compresses(&p)) ls_plan_cut_pieces(&p);
     if (s == LS_OK) s = order(&p, e);
     if (s == LS_OK)
@@ -458,7 +457,7 @@ static int64_t read_to_sum(const ls_plan *p, int bucket) {
     ls_worker_set of = ls_plan_workers_of(p, bucket);
     for (int w = of.from; w < of.to; w += of.step) {
         ls_bucket own = ls_plan_shard(p, bucket, w);
-        sum += (size_t)ls_plan_sums(p, w) * (floats - (own.end - own.first));
+        sum += (size_t)ls_plan_sums(p, bucket, w) * (floats - (own.end - own.first));
     }
     return (int64_t)(sum * ls_dtype_size(p->c.reduce));
 }
@@ -468,7 +467,7 @@ static int64_t read_to_sum(const ls_plan *p, int bucket) {
 static int64_t read_to_sum_for_all(const ls_plan *p, int bucket, int64_t nbytes) {
     ls_worker_set of = ls_plan_workers_of(p, bucket);
     int64_t n = ls_worker_set_count(of), sums = 0;
-    for (int w = of.from; w < of.to; w += of.step) sums += ls_plan_sums(p, w);
+    for (int w = of.from; w < of.to; w += of.step) sums += ls_plan_sums(p, bucket, w);
     return nbytes * (n - 1) * sums / n + nbytes * (n - 1);
 }
 
@@ -495,7 +494,7 @@ void ls_plan_append_comm(ls_plan *p, ls_action_kind kind, ls_axis axis, int buck
     ls_dtype gathered = p->c.task == LS_TASK_ADOPT && !a.island ? LS_F32 : p->c.compute;
     int64_t nbytes = floats * (int64_t)ls_dtype_size(gather ? gathered : p->c.reduce);
     int replicas = ls_plan_replicas(p);
-    if (ls_plan_owners(p) > 1) a.axis = axis = LS_AXIS_STAGE;
+    if (ls_plan_divides(p)) a.axis = axis = LS_AXIS_STAGE;
     a.of = ls_plan_workers_of(p, bucket);
     if (kind == LS_EXCHANGE && ls_plan_has_factors(p))
         read = read_to_sum_for_all(

@@ -157,8 +157,9 @@ typedef struct ls_bucket {
     size_t first, end;  /* floats of the flat gradient; multiples of LS_BLOCK */
     int opener, writer; /* the first and the last layer in the order of Backward that write it */
     int island;         /* whose parameters these are; with islands 0: the common parameters */
-    int rank;           /* in a mesh: of the workers that sum and update it */
-    bool shared;        /* in a mesh: layers of several ranks have parameters of it */
+    int rank;           /* in a mesh: of the workers that sum and update it, the first rank */
+    int chunk; /* the chunk whose layers alone have parameters of it; -1: those of all chunks do */
+    bool shared; /* in a mesh: layers of several ranks have parameters of it */
 } ls_bucket;
 
 /* How gradients are compressed before they are summed (docs/communication.md). Each virtual
@@ -258,11 +259,12 @@ typedef struct ls_plan {
     /* In a mesh of several ranks (stages.c): */
     int *stage_of;          /* [nlayers] */
     ls_crossing *crossings; /* [nlayers] */
-    /* [ranks][nbuckets], of a model of chunks [chunks][nbuckets]: */
-    int *openers;  /* see ls_plan_opens(); -1: the rank does not write it */
-    int *closers;  /* the last layer of the rank that writes it */
-    size_t *parts; /* [pipe][nbuckets][2] see ls_plan_touched_part() */
-    size_t *ends;  /* [nends] where buckets end because stages do, descending */
+    /* [owners][nchunks][nbuckets], with several ranks or chunks: */
+    int *openers;  /* see ls_plan_opens(); -1: its layers do not write it */
+    int *closers;  /* see ls_plan_closes() */
+    size_t *parts; /* [ranks][nbuckets][2] see ls_plan_touched_part() */
+    size_t
+        *ends; /* [nends] where buckets end because other workers have what follows, descending */
     int nends;
     int in_flight; /* micro-batches whose activations a worker has at one time, at most; else 1 */
     int ninbox;    /* gradients that another stage has sent and that wait, of a bucket, at most */
@@ -303,9 +305,8 @@ typedef enum ls_plan_stage {
 ls_status ls_plan_verify(const ls_plan *, ls_plan_stage stage, ls_error *);
 /* What both verifiers report of an action: LS_EINVAL. */
 ls_status ls_plan_wrong(const ls_plan *, int action, const char *what, ls_error *);
-/* The bytes that workers read from each other in a communication, all together. partial: sums of a
- * bucket, of all workers. */
-size_t ls_plan_read_nbytes(const ls_plan *, const ls_action *, size_t partial);
+/* The bytes that workers read from each other in a communication, all together. */
+size_t ls_plan_read_nbytes(const ls_plan *, const ls_action *);
 /* The same for a plan of another task than training: Deltas are folded and summed once, copies made
  * once, and all buckets updated once, after the AllReduce that decides. */
 ls_status ls_plan_verify_sync(const ls_plan *, ls_error *);
@@ -374,7 +375,8 @@ bool ls_plan_part(const ls_plan *, int bucket, size_t *first_p, size_t *end_p);
  * rank has a stage of the pipeline, or its chunks, and a part of their slices: rank r is number
  * r % tensor of those that divide the slices of worker r / tensor of the pipeline. Worker w of a rank
  * and worker w of another have a model together: they run the same virtual workers. A bucket
- * belongs to the rank with its writer, which sums and updates it. Layers of another rank may write
+ * belongs to the rank with its writer, which sums and updates it; if layers of all chunks have its
+ * parameters, to the ranks together that divide the chunks. Layers of another rank may write
  * parts of it: a block that two stages share, or parameters that two layers share. That rank sends
  * these parts of each virtual worker's gradient, and gets the new parameters.
  *
@@ -383,14 +385,19 @@ bool ls_plan_part(const ls_plan *, int bucket, size_t *first_p, size_t *end_p);
  */
 
 int ls_plan_ranks(const ls_plan *); /* pipe times tensor times context */
-/* Ranks that have buckets of their own: pipe times tensor. Those that divide chunks sum and update
- * all buckets together. */
+/* Owners: the ranks of a stage that have the same slices, which divide chunks. Their number, pipe times
+ * tensor. */
 int ls_plan_owners(const ls_plan *);
-/* The rank whose buckets a worker sums and updates, and its number among the workers who do; the
- * worker by these. */
+/* The owner to which a worker belongs, and its number among the workers who do; the worker by these.
+ * All or some of them have a bucket together (ls_plan_workers_of()). */
 int ls_plan_owner(const ls_plan *, int worker);
 int ls_plan_number(const ls_plan *, int worker);
 int ls_plan_member(const ls_plan *, int owner, int number);
+/* Are there buckets that some workers do not have? */
+bool ls_plan_divides(const ls_plan *);
+/* The owner that has a bucket; does it have it with some of its workers alone, those of a chunk? */
+int ls_plan_owner_of(const ls_plan *, int bucket);
+bool ls_plan_is_apart(const ls_plan *, int bucket);
 /* Workers that divide slices or chunks: neighbours in the numbering. */
 int ls_plan_beside(const ls_plan *);
 int ls_plan_tensor(const ls_plan *);
@@ -418,12 +425,22 @@ ls_status ls_plan_cut_stages(ls_plan *, ls_error *);
 bool ls_plan_splits(const ls_plan *, int layer);
 /* The layers of a stage, [*first_p, *end_p). */
 void ls_plan_stage_layers(const ls_plan *, int stage, int *first_p, int *end_p);
+/* Before buckets are cut: lists where they end since a parameter follows one of another stage, slice or
+ * chunk: in blocks around that place. */
+void ls_plan_list_ends(ls_plan *);
 /* Once there are buckets: finds who writes what. */
 ls_status ls_plan_assign_buckets(ls_plan *, ls_error *);
-/* Is the layer the first of its rank that writes the bucket, in the order of Backward? */
+/* Is the layer the first one of its owner and chunk that writes the bucket, in the order of
+ * Backward? */
 bool ls_plan_opens(const ls_plan *, int bucket, int layer);
-/* Is it the last of its rank? */
+/* Is it the last one of these? */
 bool ls_plan_closes(const ls_plan *, int bucket, int layer);
+/* The last one of a chunk among the workers that have the bucket; -1: none of the chunk writes it. */
+int ls_plan_closer(const ls_plan *, int bucket, int chunk);
+/* Do layers of this chunk in a rank that does not have the bucket write a part of it? And the rank that
+ * gets that part: of those that have the bucket, the one with the same chunks. */
+bool ls_plan_sends_part(const ls_plan *, int bucket, int rank, int chunk);
+int ls_plan_receiver(const ls_plan *, int bucket, int rank);
 /* Do layers of the rank read or write the bucket's parameters? The part that they do. */
 bool ls_plan_touches(const ls_plan *, int bucket, int rank);
 bool ls_plan_touched_part(const ls_plan *, int bucket, int rank, size_t *first_p, size_t *end_p);
@@ -435,26 +452,25 @@ int ls_plan_nchunks(const ls_plan *); /* 1: samples are not cut */
 int ls_plan_layer_chunk(const ls_plan *, int layer);
 /* A worker's chunks, [*first_p, *end_p). */
 void ls_plan_chunks_of(const ls_plan *, int worker, int *first_p, int *end_p);
-/* Whose the leaves of a sum over virtual workers are. */
-ls_tree_parts ls_plan_parts(const ls_plan *);
+/* The chunks of a worker at most. */
+int ls_plan_most_chunks(const ls_plan *);
+/* Whose the leaves of a bucket's sum are, among the workers who have it. */
+ls_tree_parts ls_plan_parts(const ls_plan *, int bucket);
 /* The slot of the chunk's sum that is number `level` on its stack (ls_plan_fold()). */
 int ls_plan_slot_of(const ls_plan *, int worker, int chunk, int level);
-/* Does the worker add up sums of its chunks, since it runs all virtual workers? How; returns the number
- * of such folds. */
+/* Does the worker add up sums of its chunks, since it runs all virtual workers? How, of a bucket;
+ * returns the number of such folds. */
 bool ls_plan_joins_chunks(const ls_plan *, int worker);
 typedef struct ls_chunk_fold {
     int slot, from;
 } ls_chunk_fold;
-int ls_plan_chunk_folds(const ls_plan *, int worker, ls_chunk_fold list[LS_TREE_MAX_CHUNKS]);
+int ls_plan_chunk_folds(const ls_plan *, int bucket, int worker,
+                        ls_chunk_fold list[LS_TREE_MAX_CHUNKS]);
 /* Does a message arrive only when its receiver has done all that precedes it in the order? Then what
  * it brings may take the place of other buffers. */
 bool ls_plan_arrives_late(const ls_plan *, const ls_action *);
 /* Where the sums over micro-batches of the layer's chunk begin (ls_plan_wide()): floats. */
 size_t ls_plan_wide_at(const ls_plan *, int worker, int layer);
-/* Once there are buckets: finds which layers of each chunk write them first and last. */
-void ls_plan_assign_chunks(ls_plan *);
-/* The last layer of the chunk that writes the bucket, in the order of Backward; -1: none does. */
-int ls_plan_closer(const ls_plan *, int bucket, int chunk);
 
 /* ---- mixes of replicas (mixing.h) ---- */
 
@@ -496,11 +512,15 @@ int ls_plan_vw_index(const ls_plan *, int worker, int vw);
 bool ls_plan_runs_vw(const ls_plan *, int worker, int vw);
 /* Gradient sums (slots) that a worker needs while its virtual workers run. */
 int ls_plan_slots(const ls_plan *, int worker);
-/* Sums of a bucket that remain when all its virtual workers are done. */
-int ls_plan_sums(const ls_plan *, int worker);
-/* The slot of the first sum over all workers: the worker's first slot, or where rounds are reduced,
- * the one after its last. */
-int ls_plan_sum_slot(const ls_plan *, int worker);
+/* Sums of a bucket that remain when all its virtual workers are done; the slot of the first of them:
+ * the others follow. */
+int ls_plan_sums(const ls_plan *, int bucket, int worker);
+int ls_plan_first_slot(const ls_plan *, int bucket, int worker);
+/* The slot of the first sum over all workers: that of the first one of the bucket's, or where rounds
+ * are reduced, the one after the worker's last. */
+int ls_plan_sum_slot(const ls_plan *, int bucket, int worker);
+/* Slots in which a worker has gradients of a bucket. */
+int ls_plan_bucket_slots(const ls_plan *, int bucket, int worker);
 /* All slots of a worker, with those of sums over all workers. */
 int ls_plan_all_slots(const ls_plan *, int worker);
 /* The slot of the worker's i-th virtual worker; returns the number of folds that follow it. */

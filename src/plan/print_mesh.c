@@ -17,11 +17,15 @@ size_t ls_plan_stage_params(const ls_plan *p, int stage, int worker) {
     size_t sum = 0;
     ls_plan_stage_layers(p, stage, &first, &end);
     int chunk = 0, last = 0;
-    ls_plan_chunks_of(p, worker, &chunk, &last); /* all of them have the same parameters */
+    ls_plan_chunks_of(p, worker, &chunk, &last);
     for (int l = first; l < end; l++)
-        for (int k = 0; k < p->c.model->layers[l].nparams; k++)
-            if (ls_plan_runner(p, worker, l) == worker && ls_plan_layer_chunk(p, l) <= chunk)
-                sum += p->c.model->layers[l].counts[k];
+        for (int k = 0; k < p->c.model->layers[l].nparams; k++) {
+            const ls_layer *x = &p->c.model->layers[l];
+            bool own = p->c.model->params[x->params[k]].chunk >= 0; /* others count once */
+            if (ls_plan_runner(p, worker, l) == worker &&
+                (own || ls_plan_layer_chunk(p, l) == chunk))
+                sum += x->counts[k];
+        }
     return sum;
 }
 

@@ -101,7 +101,7 @@ static bool join_chunks(const state *s, const ls_action *done, int bucket) {
     ls_plan *to = s->to;
     ls_chunk_fold list[LS_TREE_MAX_CHUNKS];
     if (--s->chunks[done->worker * to->nbuckets + bucket] > 0) return false;
-    for (int i = 0, n = ls_plan_chunk_folds(to, done->worker, list); i < n; i++)
+    for (int i = 0, n = ls_plan_chunk_folds(to, bucket, done->worker, list); i < n; i++)
         ls_plan_append(to, &(ls_action){.kind = LS_ADD,
                                         .worker = done->worker,
                                         .vw = done->vw,

@@ -1,11 +1,11 @@
 /* stages.c - a mesh: which worker runs which layers, and which workers have which buckets.
  *
- * Stages are cut where one value is all that later layers read of earlier ones, or one of each slice
- * (ls_model_cut()): it is the message to the next stage, and its gradient the message back. Among all such cuts those
- * are chosen whose largest stage has the least work, by dynamic programming.
+ * Stages are cut where one value is all that later layers read of earlier ones, or one of each slice or
+ * chunk (ls_model_cut()): it is the message to the next stage, and its gradient the message back. Among
+ * all such cuts those are chosen whose largest stage has the least work, by dynamic programming.
  *
- * Buckets, too, are cut where stages meet. Stages seldom meet at the end of a block, so the block
- * in which they do is a bucket of its own.
+ * Buckets, too, are cut where stages meet, and where parameters of other chunks begin. Stages seldom
+ * meet at the end of a block, so the block in which they do is a bucket of its own.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -33,15 +33,39 @@ int ls_plan_worker(const ls_plan *p, int rank, int place) {
     return (rank / beside * ls_plan_data(p) + place) * beside + rank % beside;
 }
 
-/* Chunks go with neither stages nor slices. */
+/* The workers of an owner: number place * context + c is the one with part c of the chunks. */
+static int owner_of_rank(const ls_plan *p, int rank) {
+    int tensor = ls_plan_tensor(p);
+    return rank / ls_plan_beside(p) * tensor + rank % tensor;
+}
+static int context_of(const ls_plan *p, int rank) {
+    return rank % ls_plan_beside(p) / ls_plan_tensor(p);
+}
 int ls_plan_owner(const ls_plan *p, int worker) {
-    return ls_plan_owners(p) > 1 ? ls_plan_rank(p, worker) : 0;
+    return owner_of_rank(p, ls_plan_rank(p, worker));
 }
 int ls_plan_number(const ls_plan *p, int worker) {
-    return ls_plan_owners(p) > 1 ? ls_plan_place(p, worker) : worker;
+    return ls_plan_place(p, worker) * ls_plan_context(p) + context_of(p, ls_plan_rank(p, worker));
 }
 int ls_plan_member(const ls_plan *p, int owner, int number) {
-    return ls_plan_owners(p) > 1 ? ls_plan_worker(p, owner, number) : number;
+    int context = ls_plan_context(p), tensor = ls_plan_tensor(p);
+    int rank = owner / tensor * ls_plan_beside(p) + number % context * tensor + owner % tensor;
+    return ls_plan_worker(p, rank, number / context);
+}
+
+int ls_plan_owner_of(const ls_plan *p, int bucket) {
+    return owner_of_rank(p, p->buckets[bucket].rank);
+}
+
+bool ls_plan_is_apart(const ls_plan *p, int bucket) {
+    return ls_plan_context(p) > 1 && p->buckets[bucket].chunk >= 0;
+}
+
+bool ls_plan_divides(const ls_plan *p) {
+    if (ls_plan_owners(p) > 1) return true;
+    for (int k = 0; ls_plan_context(p) > 1 && k < p->nbuckets; k++)
+        if (ls_plan_is_apart(p, k)) return true;
+    return false;
 }
 
 int ls_plan_stages_each(const ls_plan *p) { return p->c.chunks > 1 ? p->c.chunks : 1; }
@@ -101,9 +125,52 @@ bool ls_plan_splits(const ls_plan *p, int layer) {
 
 /* ---- stages ---- */
 
+/* Have all chunks as many layers before this one, with each of the parameters that they share? */
+static bool is_even(const ls_model *m, int layer) {
+    size_t chunks = (size_t)m->nchunks;
+    int *before = LS_NEW_ARRAY(int, (size_t)m->nparams *chunks);
+    for (int l = 0; l < layer; l++)
+        for (int k = 0; k < m->layers[l].nparams; k++)
+            before[(size_t)m->layers[l].params[k] * chunks + (size_t)m->layers[l].chunk]++;
+    bool even = true;
+    for (int i = 0; i < m->nparams; i++)
+        for (size_t c = 1; m->params[i].chunk < 0 && c < chunks; c++)
+            even = even && before[(size_t)i * chunks + c] == before[(size_t)i * chunks];
+    free(before);
+    return even;
+}
+
+/* Of a model of chunks: is all that layers from `layer` on read of those before it one value of each
+ * chunk, or one of each slice in each chunk, which may go to another worker one micro-batch at a
+ * time? */
+static bool is_cut_of_chunks(const ls_model *m, int layer) {
+    int slices = m->nslices > 1 ? m->nslices : 1, n = m->nchunks * slices, of[LS_TREE_MAX_CHUNKS];
+    int *value = LS_NEW_ARRAY(int, (size_t)n); /* 1 + that of a chunk and slice; 0: none */
+    bool is = true, one = true, every = true;
+    for (int c = 0; c < m->nchunks; c++) of[c] = 0;
+    for (int l = layer; l < m->nlayers && is; l++)
+        for (int k = 0; k < m->layers[l].ninputs; k++) {
+            int v = m->layers[l].inputs[k];
+            const ls_layer *from = &m->layers[v];
+            int *has = &value[from->chunk * slices + from->slice];
+            if (v >= layer || *has == 1 + v) continue;
+            is = is && !*has && !from->is_constant && !from->backward_whole && !from->loss &&
+                 !m->layers[l].backward_whole;
+            *has = 1 + v;
+            of[from->chunk]++;
+        }
+    for (int c = 0; c < m->nchunks; c++) {
+        one = one && of[c] == 1;
+        every = every && of[c] == slices;
+    }
+    free(value);
+    return is && (one || every) && is_even(m, layer);
+}
+
 /* May a stage begin with this layer? The gradient of what it reads goes back one micro-batch at a
  * time. */
 static bool may_begin(const ls_model *m, int layer) {
+    if (m->nchunks > 1) return is_cut_of_chunks(m, layer);
     int n = ls_model_cut(m, layer);
     bool may = n > 0 && !m->layers[layer].backward_whole;
     for (int v = layer - n; may && v < layer; v++) {
@@ -231,21 +298,22 @@ static int owner_of(const ls_model *m, int param) {
 static bool may_share(const ls_plan *p, int a, int b) {
     const ls_layer *x = &p->c.model->layers[a], *y = &p->c.model->layers[b];
     bool tied = x->backward_whole || y->backward_whole;
-    return p->stage_of[a] == p->stage_of[b] && tensor_of(p, a) == tensor_of(p, b) &&
-           !(tied && x->slice != y->slice);
+    if (p->stage_of && p->stage_of[a] != p->stage_of[b]) return false;
+    return tensor_of(p, a) == tensor_of(p, b) &&
+           !(tied && ls_plan_owners(p) > 1 && x->slice != y->slice);
 }
 
-/* Where a parameter follows one of another stage or slice, in blocks around that place. */
-static void list_ends(ls_plan *p) {
+void ls_plan_list_ends(ls_plan *p) {
     const ls_model *m = p->c.model;
-    int before = -1;
+    int before = -1, chunk = 0;
     p->ends = LS_NEW_ARRAY(size_t, 2 * (size_t)m->nparams);
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *q = &m->params[i];
         if (q->frozen) continue;
         int owner = owner_of(m, i);
-        bool same = before < 0 || may_share(p, before, owner);
+        bool same = before < 0 || (q->chunk == chunk && may_share(p, before, owner));
         before = owner;
+        chunk = q->chunk;
         if (same || q->offset / LS_BLOCK == 0) continue;
         p->ends[p->nends++] = q->offset / LS_BLOCK * LS_BLOCK;
         p->ends[p->nends++] = (q->offset + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;
@@ -281,7 +349,6 @@ bool ls_plan_crosses(const ls_plan *p, int layer) { return p->crossings && p->cr
 ls_status ls_plan_cut_stages(ls_plan *p, ls_error *e) {
     p->stage_of = LS_NEW_ARRAY(int, (size_t)p->c.model->nlayers);
     LS_TRY(p->c.stages ? cut_as_given(p, e) : cut_by_work(p, e));
-    if (ls_plan_owners(p) > 1) list_ends(p);
     return find_crossings(p, e);
 }
 
@@ -303,39 +370,99 @@ bool ls_plan_touches(const ls_plan *p, int bucket, int rank) {
     return ls_plan_touched_part(p, bucket, rank, &first, &end);
 }
 
+/* A row of openers and closers: of the layers of an owner and a chunk. */
+static int row_of(const ls_plan *p, int rank, int chunk) {
+    return (owner_of_rank(p, rank) * ls_plan_nchunks(p) + chunk) * p->nbuckets;
+}
+static int row_of_layer(const ls_plan *p, int layer) {
+    return row_of(p, ls_plan_rank_of(p, layer), ls_plan_layer_chunk(p, layer));
+}
+
 bool ls_plan_opens(const ls_plan *p, int bucket, int layer) {
-    if (ls_plan_nchunks(p) > 1)
-        return p->openers[ls_plan_layer_chunk(p, layer) * p->nbuckets + bucket] == layer;
     if (!p->openers) return p->buckets[bucket].opener == layer;
-    return p->openers[ls_plan_rank_of(p, layer) * p->nbuckets + bucket] == layer;
+    return p->openers[row_of_layer(p, layer) + bucket] == layer;
 }
 
 bool ls_plan_closes(const ls_plan *p, int bucket, int layer) {
-    return p->closers[ls_plan_rank_of(p, layer) * p->nbuckets + bucket] == layer;
+    return p->closers[row_of_layer(p, layer) + bucket] == layer;
+}
+
+int ls_plan_closer(const ls_plan *p, int bucket, int chunk) {
+    if (!p->closers) return p->buckets[bucket].writer;
+    return p->closers[row_of(p, p->buckets[bucket].rank, chunk) + bucket];
+}
+
+bool ls_plan_sends_part(const ls_plan *p, int bucket, int rank, int chunk) {
+    int first = 0, end = 0, worker = ls_plan_worker(p, rank, 0);
+    ls_plan_chunks_of(p, worker, &first, &end);
+    return !ls_plan_has(p, bucket, worker) && chunk >= first && chunk < end &&
+           p->closers[row_of(p, rank, chunk) + bucket] >= 0;
+}
+
+int ls_plan_receiver(const ls_plan *p, int bucket, int rank) {
+    int own = p->buckets[bucket].rank;
+    if (p->buckets[bucket].chunk >= 0) return own;
+    return own + context_of(p, rank) * ls_plan_tensor(p);
+}
+
+static ls_status cant_share(const ls_layer *a, const ls_layer *b, ls_error *e) {
+    return ls_fail(e, LS_EINVAL,
+                   "stages: layers '%s' and '%s' share parameters, or a block of %d of them, in a "
+                   "way that no pipeline can divide; use fewer stages",
+                   a->name, b->name, LS_BLOCK);
 }
 
 /* What another rank sends of a bucket's gradient must be complete when it is taken: no layer of the
- * bucket's own rank writes it but the last, which then continues its sums. */
+ * bucket's own ranks writes it but the last one of each chunk, which then continues its sums. All
+ * chunks of the other rank write the same part. */
 static ls_status check_part(const ls_plan *p, int bucket, int rank, ls_error *e) {
     const ls_model *m = p->c.model;
     const ls_layer *writer = &m->layers[p->buckets[bucket].writer];
     size_t first = 0, end = 0;
-    if (rank == p->buckets[bucket].rank || !ls_plan_touched_part(p, bucket, rank, &first, &end))
+    int chunk = 0, after_chunk = 0, worker = ls_plan_worker(p, rank, 0);
+    if (ls_plan_has(p, bucket, worker) || !ls_plan_touched_part(p, bucket, rank, &first, &end))
         return LS_OK;
+    ls_plan_chunks_of(p, worker, &chunk, &after_chunk);
+    for (; p->buckets[bucket].chunk < 0 && chunk < after_chunk; chunk++)
+        if (!ls_plan_sends_part(p, bucket, rank, chunk)) return cant_share(writer, writer, e);
     for (int l = 0; l < m->nlayers; l++) {
         const ls_layer *x = &m->layers[l];
-        for (int k = 0; k < x->nparams && ls_plan_rank_of(p, l) != rank; k++) {
+        if (owner_of_rank(p, ls_plan_rank_of(p, l)) == owner_of_rank(p, rank)) continue;
+        for (int k = 0; k < x->nparams; k++) {
             size_t at = x->offsets[k], after = at + x->counts[k];
             if (x->frozen[k] || after <= first || at >= end) continue;
-            bool continues = x == writer && x->backward_whole;
-            if (continues) continue;
-            return ls_fail(e, LS_EINVAL,
-                           "stages: layers '%s' and '%s' share parameters, or a block of %d of "
-                           "them, in a way that no pipeline can divide; use fewer stages",
-                           x->name, writer->name, LS_BLOCK);
+            bool last = ls_plan_closer(p, bucket, ls_plan_layer_chunk(p, l)) == l;
+            if (!last || !x->backward_whole) return cant_share(x, writer, e);
         }
     }
     return LS_OK;
+}
+
+/* Layers of all chunks have a parameter that those of several do; and in a pipeline one stage, that of
+ * the bucket's last layer, has such a layer of each chunk. */
+static ls_status check_chunks(const ls_plan *p, ls_error *e) {
+    const ls_model *m = p->c.model;
+    size_t chunks = (size_t)ls_plan_nchunks(p);
+    bool *has = LS_NEW_ARRAY(bool, (size_t)m->nparams *chunks);
+    ls_status s = LS_OK;
+    for (int l = 0; l < m->nlayers; l++)
+        for (int k = 0; k < m->layers[l].nparams; k++)
+            has[(size_t)m->layers[l].params[k] * chunks + (size_t)ls_plan_layer_chunk(p, l)] = true;
+    for (int i = 0; i < m->nparams; i++)
+        for (size_t c = 0;
+             !m->params[i].frozen && m->params[i].chunk < 0 && s == LS_OK && c < chunks; c++)
+            if (!has[(size_t)i * chunks + c])
+                s = ls_fail(e, LS_EINVAL,
+                            "layers of some chunks have the parameter '%s', and those of chunk %zu "
+                            "do not; it must be of one chunk, or of all",
+                            m->params[i].name, c);
+    free(has);
+    for (int k = 0; k < p->nbuckets && s == LS_OK; k++)
+        for (int c = 0; p->buckets[k].chunk < 0 && c < (int)chunks && s == LS_OK; c++)
+            if (p->buckets[k].writer < m->nlayers && ls_plan_closer(p, k, c) < 0)
+                s = cant_share(&m->layers[p->buckets[k].writer], &m->layers[p->buckets[k].writer],
+                               e);
+    return s;
 }
 
 static void extend(size_t *part, size_t first, size_t end) {
@@ -348,22 +475,14 @@ static void extend(size_t *part, size_t first, size_t end) {
     if (end > part[1]) part[1] = end;
 }
 
-ls_status ls_plan_assign_buckets(ls_plan *p, ls_error *e) {
+/* Finds which layers of each owner and chunk write the buckets first and last, and what of them. */
+static void find_writers(ls_plan *p) {
     const ls_model *m = p->c.model;
-    size_t cells = (size_t)ls_plan_ranks(p) * (size_t)p->nbuckets;
-    p->openers = LS_NEW_ARRAY(int, cells);
-    p->parts = LS_NEW_ARRAY(size_t, 2 * cells);
-    p->closers = LS_NEW_ARRAY(int, cells);
-    for (size_t i = 0; i < cells; i++) p->openers[i] = p->closers[i] = -1;
-    for (int k = 0; k < p->nbuckets; k++) {
-        int writer = p->buckets[k].writer;
-        p->buckets[k].rank = writer < m->nlayers ? ls_plan_rank_of(p, writer) : 0;
-    }
     for (int l = 0; l < m->nlayers; l++) {
         const int *touched = NULL;
         for (int j = 0, n = ls_plan_touched(p, l, &touched); j < n; j++) {
             const ls_bucket *b = &p->buckets[touched[j]];
-            int cell = ls_plan_rank_of(p, l) * p->nbuckets + touched[j];
+            int cell = row_of_layer(p, l) + touched[j];
             p->openers[cell] = l;
             if (p->closers[cell] < 0) p->closers[cell] = l;
             for (int k = 0; k < m->layers[l].nparams; k++) {
@@ -374,11 +493,29 @@ ls_status ls_plan_assign_buckets(ls_plan *p, ls_error *e) {
             }
         }
     }
-    for (int k = 0; k < p->nbuckets; k++)
+}
+
+ls_status ls_plan_assign_buckets(ls_plan *p, ls_error *e) {
+    size_t each = (size_t)p->nbuckets, ranks = (size_t)ls_plan_ranks(p);
+    size_t rows = (size_t)(ls_plan_owners(p) * ls_plan_nchunks(p));
+    p->openers = LS_NEW_ARRAY(int, rows *each);
+    p->closers = LS_NEW_ARRAY(int, rows *each);
+    p->parts = LS_NEW_ARRAY(size_t, 2 * ranks * each);
+    for (size_t i = 0; i < rows * each; i++) p->openers[i] = p->closers[i] = -1;
+    for (int k = 0; k < p->nbuckets; k++) {
+        ls_bucket *b = &p->buckets[k];
+        b->rank = b->writer < p->c.model->nlayers ? ls_plan_rank_of(p, b->writer) : 0;
+        if (b->chunk < 0) b->rank -= context_of(p, b->rank) * ls_plan_tensor(p);
+    }
+    find_writers(p);
+    LS_TRY(check_chunks(p, e));
+    for (int k = 0; k < p->nbuckets; k++) {
+        ls_bucket *b = &p->buckets[k];
         for (int rank = 0; rank < ls_plan_ranks(p); rank++) {
-            ls_bucket *b = &p->buckets[k];
-            b->shared = b->shared || (rank != b->rank && ls_plan_touches(p, k, rank));
+            bool has = ls_plan_has(p, k, ls_plan_worker(p, rank, 0));
+            b->shared = b->shared || (!has && ls_plan_touches(p, k, rank));
             LS_TRY(check_part(p, k, rank, e));
         }
+    }
     return LS_OK;
 }

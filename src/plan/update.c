@@ -36,17 +36,20 @@ static void send_to(ls_plan *p, int bucket, int from, int to) {
                         .nbytes = (int64_t)((b->end - b->first) * ls_dtype_size(p->c.compute))});
 }
 
-/* Ranks of a pipeline that read the parameters, too, get them from the one that updates them: the
- * first worker of a rank, which passes them on. Where a rank has one copy, these messages are
- * empty. */
+/* Owners whose workers read the parameters, too, get them from the one that updates them: the first
+ * of these workers, which passes them on. Where an owner has one copy, these messages are empty. */
 static void send_params(ls_plan *p, int bucket) {
-    int own = ls_plan_worker(p, p->buckets[bucket].rank, 0);
-    for (int rank = 0; rank < ls_plan_ranks(p); rank++) {
-        int first = ls_plan_worker(p, rank, 0);
-        if (first == own || !ls_plan_touches(p, bucket, rank)) continue;
-        send_to(p, bucket, own, first);
-        for (int i = 1; i < ls_plan_data(p); i++)
-            send_to(p, bucket, first, ls_plan_worker(p, rank, i));
+    int own = ls_plan_workers_of(p, bucket).from, owners = ls_plan_owners(p);
+    int members = p->c.nworkers / owners;
+    for (int owner = 0; p->buckets[bucket].shared && owner < owners; owner++) {
+        int first = -1;
+        for (int i = 0; i < members; i++) {
+            int to = ls_plan_member(p, owner, i);
+            bool reads = ls_plan_touches(p, bucket, ls_plan_rank(p, to));
+            if (ls_plan_has(p, bucket, to) || !reads) continue;
+            send_to(p, bucket, first < 0 ? own : first, to);
+            if (first < 0) first = to;
+        }
     }
 }
 
@@ -68,6 +71,6 @@ void ls_plan_add_update(ls_plan *p) {
         bool island = p->buckets[k].island > 0, common = p->c.islands && !island;
         if (ls_plan_shards_moments(p) && !ls_plan_gathers(p, k) && !common)
             ls_plan_append_comm(p, LS_ALL_GATHER, island ? LS_AXIS_ISLAND : LS_AXIS_SHARDS, k, 0);
-        if (ls_plan_owners(p) > 1) send_params(p, k);
+        send_params(p, k);
     }
 }

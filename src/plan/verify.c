@@ -22,9 +22,8 @@ typedef struct walk {
     int *exchanged, *decoded;      /* [nbuckets], [nbuckets][nworkers] */
     int *
         writers; /* [nworkers][nbuckets][nslots] in a pipeline: 1 + whose gradient a sum has; 0: none */
-    int *latest;    /* [nworkers][nlayers] in a pipeline: 1 + the sequence of Backward */
-    int *messages;  /* [nworkers][nbuckets] parts of gradients taken, and parameters got */
-    size_t partial; /* sums of a bucket, of all workers together */
+    int *latest;   /* [nworkers][nlayers] in a pipeline: 1 + the sequence of Backward */
+    int *messages; /* [nworkers][nbuckets] parts of gradients taken, and parameters got */
     int all_reduces;
     ls_status status;
     ls_error *e;
@@ -152,7 +151,7 @@ static void check_measured(walk *w, int worker) {
     const ls_plan *p = w->p;
     for (int i = 0; p->c.noise && i < ls_plan_nvws(p, worker); i++)
         for (int k = 0; k < p->nbuckets; k++)
-            if (p->buckets[k].rank == ls_plan_rank(p, worker) &&
+            if (ls_plan_has(p, k, worker) &&
                 !w->squares[ls_plan_vw(p, worker, i) * p->nbuckets + k])
                 wrong(w, "comes before a measurement");
 }
@@ -160,7 +159,7 @@ static void check_measured(walk *w, int worker) {
 /* Each virtual worker's gradient is measured once, when it is complete and before it is changed. */
 static void check_squares(walk *w, const ls_action *a) {
     int slot = 0, at = a->vw * w->p->nbuckets + a->bucket;
-    bool here = w->p->buckets[a->bucket].rank == ls_plan_rank(w->p, a->worker);
+    bool here = ls_plan_has(w->p, a->bucket, a->worker);
     if (!is_own(w, a) || !here || !w->p->c.noise) {
         wrong(w, "belongs to another worker, or to no plan");
         return;
@@ -204,7 +203,7 @@ static int *writer_of(const walk *w, int worker, int bucket, int slot) {
 static void check_join(walk *w, const ls_action *a, int i) {
     const ls_plan *p = w->p;
     ls_chunk_fold list[LS_TREE_MAX_CHUNKS];
-    int n = ls_plan_chunk_folds(p, a->worker, list), slot = 0, first = 0, end = 0;
+    int n = ls_plan_chunk_folds(p, a->bucket, a->worker, list), slot = 0, first = 0, end = 0;
     int done = w->joins[a->worker * p->nbuckets + a->bucket]++;
     if (done >= n || a->slot != list[done].slot || a->from != list[done].from || a->summed)
         wrong(w, "is not a fold of the tree");
@@ -296,14 +295,17 @@ static void check_writers(walk *w, const ls_action *a) {
     }
 }
 
-/* In a pipeline, the layer that is the last to write a bucket comes after all others of its rank. */
+/* In a pipeline, the layer that is the last of its chunk to write a bucket comes after all others of its
+ * rank. */
 static void check_writer(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     const int *touched = NULL, *other = NULL;
-    int n = ls_plan_touched(p, a->layer, &touched);
+    int n = ls_plan_touched(p, a->layer, &touched), chunk = ls_plan_layer_chunk(p, a->layer);
     for (int j = 0; j < n && ls_plan_owners(p) > 1; j++)
-        for (int l = 0; l < p->c.model->nlayers && p->buckets[touched[j]].writer == a->layer; l++) {
+        for (int l = 0; l < p->c.model->nlayers && ls_plan_closer(p, touched[j], chunk) == a->layer;
+             l++) {
             bool writes = false;
+            if (ls_plan_layer_chunk(p, l) != chunk) continue;
             for (int k = 0, m = ls_plan_touched(p, l, &other); k < m; k++)
                 writes = writes || other[k] == touched[j];
             if (!writes || ls_plan_runner(p, a->worker, l) != a->worker) continue;
@@ -378,7 +380,7 @@ static bool fits_island(const ls_plan *p, const ls_action *a) {
     return p->buckets[bucket].island == a->island && is_of_bucket(p, a, bucket);
 }
 
-/* A bucket is of the workers of its rank. */
+/* A bucket is of the workers that have it. */
 static bool fits_stage(const ls_plan *p, const ls_action *a) {
     if (a->bucket == LS_SCALARS) return a->axis == LS_AXIS_ALL;
     return a->axis == LS_AXIS_STAGE && is_of_bucket(p, a, a->bucket);
@@ -394,10 +396,10 @@ static void check_comm(walk *w, const ls_action *a) {
     else if (a->kind == LS_ALL_REDUCE)
         fits = a->axis == LS_AXIS_REPLICAS;
     if (p->c.islands) fits = fits_island(p, a);
-    if (ls_plan_owners(p) > 1) fits = fits_stage(p, a);
+    if (ls_plan_divides(p)) fits = fits_stage(p, a);
     if (!fits || (!sharded && a->kind != LS_ALL_REDUCE && a->kind != LS_EXCHANGE))
         wrong(w, "has the wrong participants");
-    if (a->nbytes != (int64_t)(ls_plan_read_nbytes(p, a, w->partial) / (size_t)p->c.nworkers))
+    if (a->nbytes != (int64_t)(ls_plan_read_nbytes(p, a) / (size_t)p->c.nworkers))
         wrong(w, "has the wrong number of bytes");
 }
 
@@ -436,7 +438,7 @@ static bool has_folds(const walk *w, int worker, int i, int bucket) {
         if (ls_plan_closer(p, bucket, k) >= 0 &&
             *adds_of(w, vw, bucket, k) != folds_of(p, worker, i, &slot))
             return false;
-    return w->joins[worker * p->nbuckets + bucket] == ls_plan_chunk_folds(p, worker, list);
+    return w->joins[worker * p->nbuckets + bucket] == ls_plan_chunk_folds(p, bucket, worker, list);
 }
 
 static void check_reduction(walk *w, const ls_action *a) {
@@ -502,10 +504,11 @@ static void check_gather(walk *w, const ls_action *a) {
 static void check_send(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     ls_buffer b = ls_plan_buffer_of(p, a->buffer);
-    size_t first = 0, end = 0, rank = (size_t)ls_plan_rank(p, a->worker);
+    size_t first = 0, end = 0;
+    int rank = ls_plan_rank(p, a->worker);
     int64_t nbytes = -1;
     bool fits = a->peer >= 0 && a->peer < p->c.nworkers && a->peer != a->worker;
-    bool inside = fits && ls_plan_rank(p, a->peer) == ls_plan_rank(p, a->worker);
+    bool inside = fits && ls_plan_owner(p, a->peer) == ls_plan_owner(p, a->worker);
     fits = fits && (inside || ls_plan_place(p, a->peer) == ls_plan_place(p, a->worker));
     if (fits && ls_buffer_in_arena(b.kind)) {
         int layer = b.index,
@@ -517,8 +520,9 @@ static void check_send(walk *w, const ls_action *a) {
         nbytes = ls_plan_samples(p, a->micro) * (int64_t)p->c.model->layers[layer].y_floats *
                  (int64_t)ls_dtype_size(p->c.compute);
     } else if (fits && b.kind == LS_BUF_INBOX) {
-        fits = ls_plan_touched_part(p, a->bucket, (int)rank, &first, &end) &&
-               ls_plan_has(p, a->bucket, a->peer) && b.index == a->bucket;
+        fits = ls_plan_touched_part(p, a->bucket, rank, &first, &end) && b.index == a->bucket &&
+               ls_plan_sends_part(p, a->bucket, rank, a->chunk) &&
+               ls_plan_rank(p, a->peer) == ls_plan_receiver(p, a->bucket, rank);
         nbytes = (int64_t)((end - first) * ls_dtype_size(p->c.reduce));
         *writer_of(w, a->worker, a->bucket, a->slot) = 0;
     } else if (fits && b.kind == LS_BUF_PARAM) {
@@ -540,11 +544,13 @@ static void check_send(walk *w, const ls_action *a) {
 /* A part is taken before the Backward that completes the virtual worker's gradient. */
 static void check_take(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
-    int slot = 0, layer = p->buckets[a->bucket].writer;
+    int slot = 0, layer = ls_plan_closer(p, a->bucket, a->chunk);
     ls_plan_fold(p, a->worker, ls_plan_vw_index(p, a->worker, a->vw), &slot);
+    slot = ls_plan_slot_of(p, a->worker, a->chunk, slot);
     if (!is_own(w, a) || !ls_plan_has(p, a->bucket, a->worker) || a->slot != slot)
         wrong(w, "belongs to another worker, or sum");
-    if (is_done(w, a->vw, a->bucket)) wrong(w, "comes after the gradient was complete");
+    if (is_chunk_done(w, a->vw, a->bucket, a->chunk))
+        wrong(w, "comes after the gradient was complete");
     int whole = p->c.model->layers[layer].backward_whole;
     if (!whole && w->backs[a->vw * p->c.model->nlayers + layer] + 1 != ls_plan_micros(p))
         wrong(w, "comes before the last micro-batch");
@@ -632,7 +638,7 @@ static void check_whole(walk *w) {
         int owners = 0;
         for (int k = 0; q->whole && !q->frozen && k < p->nbuckets; k++)
             for (int n = 0; p->buckets[k].first <= q->offset && n < ls_plan_shards(p); n++) {
-                ls_bucket s = ls_plan_shard(p, k, ls_plan_member(p, p->buckets[k].rank, n));
+                ls_bucket s = ls_plan_shard(p, k, ls_plan_member(p, ls_plan_owner_of(p, k), n));
                 owners += s.first <= q->offset && q->offset + q->count <= s.end;
             }
         if (q->whole && !q->frozen && owners != 1)
@@ -681,9 +687,11 @@ static void check_freed(walk *w) {
  * parameters. */
 static int expected_messages(const ls_plan *p, int bucket, int worker) {
     int own = ls_plan_rank(p, worker), parts = 0;
-    if (own != p->buckets[bucket].rank) return ls_plan_touches(p, bucket, own);
+    if (!ls_plan_has(p, bucket, worker)) return ls_plan_touches(p, bucket, own);
     for (int rank = 0; rank < ls_plan_ranks(p); rank++)
-        parts += rank != own && ls_plan_touches(p, bucket, rank);
+        for (int chunk = 0; chunk < ls_plan_nchunks(p); chunk++)
+            parts += ls_plan_sends_part(p, bucket, rank, chunk) &&
+                     ls_plan_receiver(p, bucket, rank) == own;
     return parts * ls_plan_nvws(p, worker);
 }
 
@@ -710,7 +718,7 @@ static void check_end(walk *w) {
         if (ls_plan_shards_moments(p) && !ls_plan_gathers(p, k) && !is_common(p, k) &&
             w->gathered[k] != 1)
             wrong(w, "ends a plan that leaves out a gather");
-    for (int k = 0; w->stage >= LS_STAGE_UPDATE && ls_plan_owners(p) > 1 && k < p->nbuckets; k++)
+    for (int k = 0; w->stage >= LS_STAGE_UPDATE && ls_plan_divides(p) && k < p->nbuckets; k++)
         for (int i = 0; i < n; i++)
             if (w->messages[i * p->nbuckets + k] != expected_messages(p, k, i))
                 wrong(w, "ends a plan that leaves out a part of a gradient, or parameters");
@@ -740,8 +748,6 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     w.exchanged = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
     w.decoded = LS_NEW_ARRAY(int, (size_t)p->nbuckets *n);
     w.updated = LS_NEW_ARRAY(int, (size_t)p->nbuckets *n);
-    for (int i = 0; i < p->c.nworkers / ls_plan_owners(p); i++)
-        w.partial += (size_t)ls_plan_sums(p, ls_plan_member(p, 0, i));
     check_buckets(&w);
     check_whole(&w);
     for (w.at = 0; w.at < p->nactions && w.status == LS_OK; w.at++)

@@ -2,21 +2,29 @@
 #include "plan/plan.h"
 #include "tensor/dtype.h"
 
+/* The sums of a bucket that these workers have together. */
+static size_t sums_of(const ls_plan *p, int bucket, ls_worker_set of) {
+    size_t sums = 0;
+    for (int i = of.from; i < of.to; i += of.step) sums += (size_t)ls_plan_sums(p, bucket, i);
+    return sums;
+}
+
 /* Among some of the workers: those of an island, or a rank. */
 static size_t island_nbytes(const ls_plan *p, const ls_action *a, size_t floats) {
-    size_t n = (size_t)ls_worker_set_count(a->of), partial = 0, sum = 0;
+    size_t n = (size_t)ls_worker_set_count(a->of), sum = 0;
     size_t nbytes = floats * ls_dtype_size(p->c.reduce);
-    for (int i = a->of.from; i < a->of.to; i += a->of.step) partial += (size_t)ls_plan_sums(p, i);
+    size_t partial = sums_of(p, a->bucket, a->of);
     if (a->kind == LS_ALL_GATHER) return (n - 1) * floats * ls_dtype_size(p->c.compute);
     if (a->kind == LS_ALL_REDUCE) return (n - 1) * partial * nbytes / n + (n - 1) * nbytes;
     for (int i = a->of.from; i < a->of.to; i += a->of.step) {
         ls_bucket own = ls_plan_shard(p, a->bucket, i);
-        sum += (own.end - own.first) * (partial - (size_t)ls_plan_sums(p, i));
+        sum += (own.end - own.first) * (partial - (size_t)ls_plan_sums(p, a->bucket, i));
     }
     return sum * ls_dtype_size(p->c.reduce);
 }
 
-size_t ls_plan_read_nbytes(const ls_plan *p, const ls_action *a, size_t partial) {
+size_t ls_plan_read_nbytes(const ls_plan *p, const ls_action *a) {
+    const ls_worker_set all = {0, p->c.nworkers, 1};
     size_t n = (size_t)p->c.nworkers, replicas = (size_t)ls_plan_replicas(p), sum = 0;
     if (a->bucket == LS_SCALARS) {
         const ls_model *m = p->c.model;
@@ -31,7 +39,7 @@ size_t ls_plan_read_nbytes(const ls_plan *p, const ls_action *a, size_t partial)
     }
     if (a->kind == LS_EXCHANGE && ls_plan_has_factors(p)) {
         size_t nbytes = ls_plan_round_floats(p, a->bucket, a->round) * sizeof(float);
-        return (n - 1) * partial * nbytes / n + (n - 1) * nbytes;
+        return (n - 1) * sums_of(p, a->bucket, all) * nbytes / n + (n - 1) * nbytes;
     }
     if (a->kind == LS_EXCHANGE) {
         for (int i = 0; i < p->c.nworkers; i++) {
@@ -46,10 +54,11 @@ size_t ls_plan_read_nbytes(const ls_plan *p, const ls_action *a, size_t partial)
     if (a->kind == LS_ALL_GATHER) return (n - replicas) * floats * ls_dtype_size(p->c.compute);
     size_t nbytes = floats * ls_dtype_size(p->c.reduce);
     if (a->axis == LS_AXIS_REPLICAS) return 2 * (replicas - 1) * nbytes;
+    size_t partial = sums_of(p, a->bucket, all);
     if (a->axis == LS_AXIS_ALL) return (n - 1) * partial * nbytes / n + (n - 1) * nbytes;
     for (int i = 0; i < p->c.nworkers; i++) {
         ls_bucket own = ls_plan_shard(p, a->bucket, i);
-        sum += (own.end - own.first) * (partial / replicas - (size_t)ls_plan_sums(p, i));
+        sum += (own.end - own.first) * (partial / replicas - (size_t)ls_plan_sums(p, a->bucket, i));
     }
     return sum * ls_dtype_size(p->c.reduce);
 }

@@ -59,7 +59,7 @@ static ls_status put(work *w, int file, const ls_tensor *t, size_t first, size_t
 static size_t at_most(size_t n, size_t most) { return n < most ? n : most; }
 
 int ls_part_nholders(const ls_plan *p) {
-    if (p->c.islands || ls_plan_owners(p) > 1) return p->c.nworkers;
+    if (p->c.islands || ls_plan_divides(p)) return p->c.nworkers;
     return ls_plan_shards_moments(p) ? ls_plan_shards(p) : 1;
 }
 

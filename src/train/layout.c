@@ -226,26 +226,24 @@ static bool make_groups(ls_config c, int n, int most, ls_layout *l_p) {
     return false;
 }
 
-/* The largest degrees that are possible, of at most what the config says, tensor before pipe; longer
- * pipelines only where there are more workers than virtual workers. Stages that it names are for its
- * own. */
+/* The largest degrees that are possible, of at most what the config says, tensor before context before
+ * pipe; longer pipelines only where there are more workers than virtual workers. Stages that it names
+ * are for its own. */
 static bool make_mesh(const ls_config *c, int n, ls_layout *l_p) {
     ls_config with = *c;
     with.parallel.mesh_data = 0;
     if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
     with = ls_layout_config_whole(c);
-    for (int context = (int)c->parallel.mesh_context; context > 1; context--) {
-        with.parallel.mesh_context = context;
-        if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
-    }
-    with.parallel.mesh_context = 1;
     for (int tensor = (int)c->parallel.mesh_tensor; tensor >= 1; tensor--)
-        for (int pipe = (int)c->parallel.mesh_pipe; pipe >= 1 && tensor * pipe > 1; pipe--) {
-            with.parallel.mesh_tensor = tensor;
-            with.parallel.mesh_pipe = pipe;
-            if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
-        }
-    with.parallel.mesh_tensor = 1;
+        for (int context = (int)c->parallel.mesh_context; context >= 1; context--)
+            for (int pipe = (int)c->parallel.mesh_pipe; pipe >= 1; pipe--) {
+                with.parallel.mesh_tensor = tensor;
+                with.parallel.mesh_context = context;
+                with.parallel.mesh_pipe = pipe;
+                if (tensor * context * pipe == 1) continue;
+                if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
+            }
+    with.parallel.mesh_tensor = with.parallel.mesh_context = 1;
     for (int pipe = 2; pipe <= n && n > c->train.virtual_workers; pipe++) {
         with.parallel.mesh_pipe = pipe;
         if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;

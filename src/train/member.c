@@ -107,7 +107,7 @@ static ls_status open_worlds(ls_member *m, ls_error *e) {
     m->groups = LS_NEW_ARRAY(ls_group *, (size_t)m->nexecs);
     ls_group_options o = {.arena_nbytes = ls_plan_group_nbytes(&m->layout->plan)};
     LS_TRY(ls_group_open_threads(m->nexecs, &o, m->groups, e));
-    bool shares = ls_plan_shards_moments(&m->layout->plan) || ls_plan_owners(&m->layout->plan) > 1;
+    bool shares = ls_plan_shards_moments(&m->layout->plan) || ls_plan_divides(&m->layout->plan);
     return ls_world_open_all(m->worlds, &m->layout->plan, m->groups, shares, e);
 }
 
@@ -195,11 +195,13 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
     ls_bucket *owned = LS_NEW_ARRAY(ls_bucket, (size_t)p->nbuckets);
     ls_bucket *held = LS_NEW_ARRAY(ls_bucket, (size_t)p->nbuckets);
     for (int k = 0; k < p->nbuckets; k++) {
+        bool near = ls_plan_owner_of(p, k) == ls_plan_owner(p, worker);
         owned[k] = w->shares_state ? p->buckets[k] : ls_plan_owned(p, k, worker);
-        if (has_others || !ls_plan_has(p, k, worker)) owned[k].end = owned[k].first;
+        bool has = w->shares_state ? near : ls_plan_has(p, k, worker);
+        if (has_others || !has) owned[k].end = owned[k].first;
         held[k] = owned[k];
     }
-    if (!w->shares_state || ls_plan_owners(p) > 1 || has_others) {
+    if (!w->shares_state || ls_plan_divides(p) || has_others) {
         s.owned = owned;
         s.nowned = p->nbuckets;
         s.all_params = !w->shares_params && (!ls_plan_shards_params(p) || p->c.whole_nbytes > 0);

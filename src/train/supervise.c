@@ -74,7 +74,7 @@ static bool has_copies(const ls_host *h, const ls_view *v) {
     int copies = (int)h->run->config.survival.copies, shards = ls_plan_shards(&h->layout.plan);
     int twice = (v->n - 1) / shards; /* copies beyond the first that this host has of some shard */
     if (copies > v->nhosts) copies = v->nhosts;
-    if (ls_plan_owners(&h->layout.plan) > 1) return copies < 2 || v->nhosts < 2;
+    if (ls_plan_divides(&h->layout.plan)) return copies < 2 || v->nhosts < 2;
     return !ls_plan_shards_moments(&h->layout.plan) ||
            ls_plan_replicas(&h->layout.plan) - twice >= copies;
 }

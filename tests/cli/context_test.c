@@ -33,6 +33,10 @@ static void check_workers(const char *model) {
         "-n 6 --set parallel.mesh.context=3 --set parallel.zero=1 --set parallel.transport=tcp",
         "-n 4 --set parallel.mesh.context=2 --set parallel.zero=3",
         "-n 2 --set parallel.mesh.context=2 --set parallel.executor=sequential",
+        "-n 4 --set parallel.mesh.context=2 --set parallel.mesh.pipe=2",
+        "-n 8 --set parallel.mesh.context=2 --set parallel.mesh.pipe=2 --set parallel.zero=3 "
+        "--set parallel.schedule=zb-v --set parallel.chunks=2",
+        "-n 2 --set parallel.mesh.pipe=2 --set parallel.zero=1 --set parallel.transport=tcp",
         "-n 1 --set train.micro_batch=4 --set parallel.zero=1"};
     train("one", "-n 1", model);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
@@ -72,7 +76,11 @@ static void test_resume(void **state) {
            75, NULL);
     expect("train --resume @/part -n 2 --set parallel.context_virtual=2", 1,
            "parallel.context_virtual is 2, but the run began with 4");
-    expect("train --resume @/part -n 3 --set parallel.mesh.context=3", 0, NULL);
+    expect("train --resume @/part -n 4 --set parallel.mesh.context=2 --set parallel.mesh.pipe=2 "
+           "--until 4",
+           75, NULL);
+    expect("train --resume @/part -n 3 --set parallel.mesh.context=3 --set parallel.mesh.pipe=1", 0,
+           NULL);
     same("whole", "part");
     expect("generate @/part --tokens 40 --seed 3", 0, NULL);
     expect("eval @/part", 0, "loss");
@@ -119,8 +127,6 @@ static void test_refusals(void **state) {
         {"-n 2 --set parallel.context_virtual=2 --set parallel.tensor_virtual=2", "slices"},
         {"-n 2 --set parallel.context_virtual=2 --set parallel.recompute=2",
          "does not go with parallel.recompute"},
-        {"-n 2 --set parallel.context_virtual=2 --set parallel.mesh.pipe=2",
-         "does not go with parallel.mesh pipe"},
         {"-n 2 --set parallel.context_virtual=2 --set parallel.mesh=auto",
          "parallel.mesh auto is not possible together with parallel.context_virtual"},
         {"-n 2 --set parallel.context_virtual=2 --set survival.audit=2",

@@ -28,7 +28,18 @@ enum { SEEDS = 100, VARIANTS = 10, CHAOS = 60, STRIDE = 1, PIPELINES = 300 };
 #endif
 enum { T = 6, VOCAB = 40, NSAMPLES = 13, BATCH = 8, STEPS = 5, TRACED = 2, MOST = 8 };
 
-enum { CHAIN, GRAPH, MLP, LISTS, NKINDS, SLICED = NKINDS, SEQUENCE, CHUNKED, TIED }; /* of models */
+enum {
+    CHAIN,
+    GRAPH,
+    MLP,
+    LISTS,
+    NKINDS,
+    SLICED = NKINDS,
+    SEQUENCE,
+    CHUNKED,
+    TIED,
+    OWN
+}; /* of models */
 
 typedef struct setup {
     ls_model model;
@@ -80,7 +91,8 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
     if (s->kind == LISTS) lists_make(&s->model);
     if (s->kind == SLICED) sliced_make(T, VOCAB, &s->model);
     if (s->kind == SEQUENCE) sequence_make(T, VOCAB, &s->model);
-    if (s->kind >= CHUNKED) chunked_make(T, VOCAB, s->kind == TIED, &s->model);
+    if (s->kind == CHUNKED || s->kind == TIED) chunked_make(T, VOCAB, s->kind == TIED, &s->model);
+    if (s->kind == OWN) own_make(T, VOCAB, &s->model);
     if (s->kind == CHAIN) assert_ls_ok(ls_gpt_create(&c, &s->model, &e), e);
     ls_plan_config p = {.model = &s->model,
                         .nworkers = n,
@@ -132,14 +144,10 @@ static void tear_down(setup *s) {
 }
 
 static ls_loader_config samples_of(const setup *s) {
-    ls_read_sample *const readers[] = {[SLICED] = ls_tokens_window,
-                                       [SEQUENCE] = ls_tokens_window,
-                                       [CHUNKED] = ls_tokens_window,
-                                       [TIED] = ls_tokens_window,
-                                       [MLP] = mlp_read,
-                                       [LISTS] = lists_read,
-                                       [CHAIN] = ls_tokens_window,
-                                       [GRAPH] = ls_tokens_window};
+    ls_read_sample *const readers[] = {
+        [SLICED] = ls_tokens_window, [SEQUENCE] = ls_tokens_window, [CHUNKED] = ls_tokens_window,
+        [TIED] = ls_tokens_window,   [OWN] = ls_tokens_window,      [MLP] = mlp_read,
+        [LISTS] = lists_read,        [CHAIN] = ls_tokens_window,    [GRAPH] = ls_tokens_window};
     return (ls_loader_config){.read = readers[s->kind],
                               .data = s->kind == LISTS ? (const void *)&s->model : &s->text,
                               .sample_nbytes = s->model.sample_nbytes,
@@ -257,11 +265,12 @@ static ls_status worker_main(ls_group *g, void *arg, ls_error *e) {
 /* As ls_world_spread(), for all workers in one thread. */
 static void spread(const setup *s, const ls_world *worlds) {
     const ls_plan *p = &s->plan;
-    for (int k = 0; ls_plan_owners(p) > 1 && k < p->nbuckets; k++)
+    for (int k = 0; ls_plan_divides(p) && k < p->nbuckets; k++)
         for (int w = 0; w < p->c.nworkers; w++) {
             const ls_bucket *b = &p->buckets[k];
             size_t size = ls_dtype_size(p->c.compute);
-            int owner = ls_plan_worker(p, b->rank, ls_plan_place(p, w));
+            int rank = ls_plan_receiver(p, k, ls_plan_rank(p, w));
+            int owner = ls_plan_worker(p, rank, ls_plan_place(p, w));
             if (owner != w)
                 memcpy((char *)worlds[w].params + b->first * size,
                        (char *)worlds[owner].params + b->first * size, (b->end - b->first) * size);
@@ -298,7 +307,7 @@ static void run_sequential(setup *s) {
         s->noises[i] = out.noise;
     }
     keep(s, &worlds[0]);
-    int owners = ls_plan_owners(&s->plan) > 1 ? n : ls_plan_shards(&s->plan);
+    int owners = ls_plan_divides(&s->plan) ? n : ls_plan_shards(&s->plan);
     for (int w = 1; s->own && w < owners; w++) take_shards(s, &worlds[w], w);
     for (int w = 0; w < n; w++) {
         ls_exec_free(execs[w]);
@@ -511,12 +520,14 @@ static void test_tensor(void **state) {
     assert_true(measured > 0);
 }
 
-/* The chunks of samples among any number of workers give the bits of one worker. */
+/* The chunks of samples among any number of workers, which may be pipelines, too, give the bits of one
+ * worker. */
 static void test_context(void **state) {
     (void)state;
     static const ls_dtype types[] = {LS_F32, LS_F32, LS_BF16, LS_F16};
+    static const ls_pipe_kind kinds[] = {LS_PIPE_1F1B, LS_PIPE_GPIPE, LS_PIPE_ZB_H1};
     for (uint64_t seed = 0; seed < PIPELINES / 2; seed++) {
-        int V = 1 << pick(seed, 0, 4), kind = CHUNKED + pick(seed, 1, 2);
+        int V = 1 << pick(seed, 0, 4), kind = CHUNKED + (int)(seed % 3);
         setup oracle = {.sequential = true, .threads = 1, .zero = 1, .kind = kind};
         oracle.compute = types[pick(seed, 2, 4)];
         oracle.reduce = pick(seed, 3, 2) ? oracle.compute : types[pick(seed, 4, 4)];
@@ -524,7 +535,12 @@ static void test_context(void **state) {
         s.kind = kind;
         s.rule = oracle.rule = rules[pick(seed, 5, 6)];
         s.context = 1 + pick(seed, 6, CHUNKS);
-        int most = MOST / s.context, data = 1 + pick(seed, 7, most < V ? most : V);
+        s.pipe = 1 + pick(seed, 18, 2);
+        int most = MOST / s.context / s.pipe, data = 1 + pick(seed, 7, most < V ? most : V);
+        bool chunked = s.pipe == 2 && pick(seed, 19, 2);
+        s.chunks = chunked ? 2 : 1;
+        s.schedule = chunked ? pick(seed, 20, 2) ? LS_PIPE_INTERLEAVED : LS_PIPE_ZB_V
+                             : kinds[pick(seed, 21, 3)];
         s.zero = pick(seed, 8, V % data ? 3 : 4);
         s.whole_nbytes = (size_t)pick(seed, 9, 2) * 5000;
         s.prefetch = pick(seed, 10, 3);
@@ -533,17 +549,20 @@ static void test_context(void **state) {
         s.chaos = pick(seed, 13, 2);
         s.own = s.zero == 0 || pick(seed, 14, 2);
         s.algorithm = pick(seed, 15, 2) ? NULL : "direct";
-        if (s.context == 1 && data < V && !s.sequential && pick(seed, 17, 2)) s.uneven = seed + 1;
+        if (s.context * s.pipe == 1 && data < V && !s.sequential && pick(seed, 17, 2))
+            s.uneven = seed + 1;
         set_up(&oracle, 1, V, 1);
-        set_up(&s, s.context * data, V, 1 + pick(seed, 16, BATCH / V));
+        set_up(&s, s.context * s.pipe * data, V, 1 + pick(seed, 16, BATCH / V));
         run(&oracle);
         run(&s);
         if (memcmp(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float)) != 0)
-            print_error("seed %d: context %d, data %d of %d, zero %d, micro %d, %s and %s, "
-                        "sequential %d, chaos %d, own %d, %s\n",
-                        (int)seed, s.context, data, V, s.zero, (int)s.plan.c.micro_batch,
-                        ls_dtype_name(s.plan.c.compute), ls_dtype_name(s.plan.c.reduce),
-                        s.sequential, s.chaos, s.own, s.algorithm ? s.algorithm : "");
+            print_error(
+                "seed %d: model %d, context %d, pipe %d, data %d of %d, chunks %d, schedule "
+                "%d, zero %d, micro %d, %s and %s, sequential %d, chaos %d, own %d, %s\n",
+                (int)seed, s.kind, s.context, s.pipe, data, V, s.chunks, (int)s.schedule, s.zero,
+                (int)s.plan.c.micro_batch, ls_dtype_name(s.plan.c.compute),
+                ls_dtype_name(s.plan.c.reduce), s.sequential, s.chaos, s.own,
+                s.algorithm ? s.algorithm : "");
         assert_memory_equal(s.losses, oracle.losses, sizeof s.losses);
         assert_memory_equal(s.norms, oracle.norms, sizeof s.norms);
         assert_memory_equal(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float));

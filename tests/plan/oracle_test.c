@@ -135,12 +135,12 @@ static void check_bytes(const ls_plan *p, const oracle_result *r, uint64_t seed)
     int64_t floats = (int64_t)c->model->nfloats, rounds = c->early ? c->V / n : 1;
     int64_t grads = rounds * floats * (c->reduce == LS_F32 ? 4 : 2);
     int64_t params = floats * (c->compute == LS_F32 ? 4 : 2), sums = 0;
-    for (int w = 0; w < n; w++) sums += ls_plan_sums(p, w);
+    for (int w = 0; w < n; w++) sums += ls_plan_sums(p, 0, w);
     int64_t each = c->model->weighing.ntargets ? 2 : 1; /* a loss; a weight */
     int64_t noise = c->noise ? c->V * 7 * (1 + 32) : 0; /* bins of squares, and of a projection */
     if (ls_plan_sends_codes(p)) grads = 0;              /* the oracle has counted codes */
-    bool good = r->scalars_nbytes ==
-                2 * (n - 1) * 8 * (floats / LS_BLOCK + each * c->batch + noise + 1);
+    bool good =
+        r->scalars_nbytes == 2 * (n - 1) * 8 * (floats / LS_BLOCK + each * c->batch + noise + 1);
     if (sums == n && c->zero == 0) good = good && r->nbytes[LS_ALL_REDUCE] == 2 * (n - 1) * grads;
     if (sums == n && c->zero > 0)
         good = good && r->nbytes[LS_REDUCE_SCATTER] == R * (S - 1) * grads &&

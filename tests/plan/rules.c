@@ -146,7 +146,7 @@ static const char *check_virtual_workers(const rules *u, int w) {
     if (ls_plan_nvws(u->p, w) != n) return "ls_plan_nvws";
     rules_range_of(u, w, &a, &b);
     if (u->c->tree && !u->c->early) sums = rules_cover_of(0, u->c->V, a, b, list);
-    if (ls_plan_sums(u->p, w) != sums) return "ls_plan_sums";
+    if (ls_plan_sums(u->p, 0, w) != sums) return "ls_plan_sums";
     return ls_plan_slots(u->p, w) == most_slots(u, w) ? NULL : "ls_plan_slots";
 }
 
