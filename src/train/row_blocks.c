@@ -47,6 +47,7 @@ static int64_t complete_view(const settling *s, int n, int64_t steps) {
 
 static bool is_usable(const memory *m, int64_t steps, int64_t complete) {
     bool writes = m->steps == steps - 1 && m->begun == steps;
+    if (m->steps < 0) return false; /* its rows were not complete yet */
     if (complete >= 0)
         return (m->steps == steps && m->begun == steps) || (writes && m->view == complete);
     return writes || (m->steps == steps - 1 && m->begun == steps - 1);
@@ -68,8 +69,11 @@ static ls_status learn(ls_step_rows *r, int64_t steps, settling *s, ls_error *e)
 
 /* The marks of all memories become the same. What can't be used is forgotten first. */
 static void set_marks(ls_step_rows *r, int64_t steps, const settling *s) {
+    const unsigned char *own = s->all + (size_t)r->m->worker * s->nblocks;
+    ls_table_block b = LS_TABLE_BLOCKS;
     if (!is_first(r)) return;
-    memcpy(r->t.here, s->all + (size_t)r->m->worker * s->nblocks, s->nblocks);
+    while (ls_table_block_next(model_of(r), &b))
+        if (r->t.here[b.number] && !own[b.number]) ls_row_tables_drop(&r->t, plan_of(r), &b);
     atomic_store(&r->t.marks->begun, steps);
     atomic_store(&r->t.marks->steps, s->again ? steps - 1 : steps);
 }
@@ -162,9 +166,7 @@ ls_status ls_row_blocks_tidy(ls_step_rows *r, ls_error *e) {
     ls_table_block b = LS_TABLE_BLOCKS;
     LS_TRY(ls_barrier(r->m->group, e));
     while (is_first(r) && ls_table_block_next(model_of(r), &b)) {
-        if (r->mine[b.number]) continue;
-        if (r->t.here[b.number]) ls_row_tables_drop(&r->t, plan_of(r), &b);
-        r->t.here[b.number] = 0;
+        if (!r->mine[b.number] && r->t.here[b.number]) ls_row_tables_drop(&r->t, plan_of(r), &b);
     }
     return ls_barrier(r->m->group, e);
 }

@@ -1,6 +1,7 @@
 /* row_tables.c - see row_tables.h. */
 #include "train/row_tables.h"
 
+#include <string.h>
 #include <sys/mman.h>
 
 #include "plan/memory.h"
@@ -36,9 +37,15 @@ ls_row_tables ls_row_tables_of(const ls_host *h) {
 void ls_row_tables_drop(const ls_row_tables *t, const ls_plan *p, const ls_table_block *b) {
     for (int k = 0; k < ls_optim_table_buffers(&p->c.optim); k++) {
         ls_optim_range r = ls_optim_table_block(&p->c.optim, p->c.model, b, k);
-        uintptr_t first = ((uintptr_t)(t->values + r.first) + PAGE - 1) / PAGE * PAGE;
-        uintptr_t end = (uintptr_t)(t->values + r.end) / PAGE * PAGE;
-        if (first < end && madvise((void *)first, end - first, MADV_REMOVE) != 0)
-            madvise((void *)first, end - first, MADV_DONTNEED);
+        char *begin = (char *)(t->values + r.first), *end = (char *)(t->values + r.end);
+        char *first = begin + (PAGE - (uintptr_t)begin % PAGE) % PAGE;
+        char *last = end - (uintptr_t)end % PAGE;
+        if (first < last && madvise(first, (size_t)(last - first), MADV_REMOVE) == 0) {
+            memset(begin, 0, (size_t)(first - begin));
+            memset(last, 0, (size_t)(end - last));
+        } else {
+            memset(begin, 0, (size_t)(end - begin));
+        }
     }
+    t->here[b->number] = 0;
 }

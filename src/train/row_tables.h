@@ -17,7 +17,7 @@ typedef struct ls_row_marks {
 
 typedef struct ls_row_tables {
     float *values;       /* [ls_optim_tables_floats()] */
-    unsigned char *here; /* [ls_table_blocks()] 1: the block is in this memory */
+    unsigned char *here; /* [ls_table_blocks()] 1: the block is in this memory; 0: it is clear */
     ls_row_marks *marks;
 } ls_row_tables;
 
@@ -29,7 +29,7 @@ size_t ls_row_tables_carried(const ls_plan *);
 ls_row_tables ls_row_tables_of(const ls_host *);
 ls_row_tables ls_row_tables_in(void *memory, const ls_plan *);
 
-/* Returns the memory of a block to the system, in whole pages. */
+/* Clears a block, and returns its whole pages to the system. */
 void ls_row_tables_drop(const ls_row_tables *, const ls_plan *, const ls_table_block *);
 
 #endif

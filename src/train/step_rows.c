@@ -141,9 +141,12 @@ static void forget(ls_step_rows *r) {
     atomic_store(&r->t.marks->begun, -1);
 }
 
-/* Clears the states of a block. */
-static void clear_states(ls_step_rows *r, const ls_table_block *b) {
+/* Takes up a block with clear states. */
+static void take_block(ls_step_rows *r, const ls_table_block *b) {
     const ls_optim *o = &r->m->layout->plan.c.optim;
+    bool had = r->t.here[b->number];
+    r->t.here[b->number] = 1;
+    if (!had) return;
     for (int k = 1; k < ls_optim_table_buffers(o); k++) {
         ls_optim_range x = ls_optim_table_block(o, &r->m->layout->model, b, k);
         memset(r->t.values + x.first, 0, (x.end - x.first) * sizeof(float));
@@ -161,17 +164,16 @@ void ls_step_rows_draw(ls_step_rows *r) {
         ls_optim_range x = ls_optim_table_block(&r->m->layout->plan.c.optim, model, &b, 0);
         size_t first = (size_t)(b.first * model->params[b.param].dims[1]);
         ls_model_init_param(model, seed, b.param, first, x.end - x.first, r->t.values + x.first);
-        clear_states(r, &b);
+        take_block(r, &b);
     }
 }
 
-/* A new run's origin has no states, and an earlier view may have left some. */
 void ls_step_rows_fill(ls_step_rows *r, ls_train_state *s) {
     if (!r || r->memory_of[r->m->worker] != r->m->worker) return;
     ls_table_block b = LS_TABLE_BLOCKS;
     forget(r);
-    while (s->begins && ls_table_block_next(&r->m->layout->model, &b))
-        if (r->mine[b.number]) clear_states(r, &b);
+    while (ls_table_block_next(&r->m->layout->model, &b))
+        if (r->mine[b.number]) take_block(r, &b);
     s->tables = r->t.values;
     if (r->apart) s->table_blocks = r->mine;
 }
@@ -253,11 +255,10 @@ static ls_status write_back(ls_step_rows *r, int64_t steps, ls_error *e) {
     return LS_OK;
 }
 
-/* The state is new: the blocks are where they belong. */
+/* The state is new: all have made their parts, and what an earlier view had elsewhere is dropped. */
 static ls_status begin_tables(ls_step_rows *r, int64_t steps, ls_error *e) {
-    LS_TRY(ls_barrier(r->m->group, e)); /* all have made their parts */
+    LS_TRY(ls_row_blocks_tidy(r, e));
     if (r->memory_of[r->m->worker] == r->m->worker) {
-        memcpy(r->t.here, r->mine, (size_t)ls_table_blocks(&r->m->layout->model));
         atomic_store(&r->t.marks->begun, steps);
         atomic_store(&r->t.marks->steps, steps);
     }
