@@ -315,30 +315,32 @@ static ls_status tell_counts(ls_step_rows *r, bool active, bool *others_p, ls_er
     return LS_OK;
 }
 
-/* Packs the rows that others have asked for. */
-static ls_status answer(ls_step_rows *r, ls_error *e) {
-    size_t next = 0, sum = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        if (pass) reserve(&r->out, sum);
-        next = sum = 0;
-        for (int who = 0; who < r->m->nworkers; who++) {
-            size_t begin = sum;
-            for (size_t i = 0; i < r->get.counts[who]; i++, next++) {
-                int64_t row = r->get.rows[next];
-                const ls_row_window *w = window_with(r, row);
-                if (!w)
-                    return ls_fail(e, LS_EPEER, "worker %d asks for row %lld, which is not here",
-                                   who, (long long)row);
-                size_t id = (size_t)(row - ls_row_param(r, w)->first_row), C = w->floats[0];
-                float *to = r->out.data + sum;
-                if (pass) memcpy(to, r->t.values + w->at[0] + id * C, C * sizeof *to);
-                if (pass && r->sees) to[C] = ls_row_seen(r, w, (int64_t)id).count;
-                sum += C + r->sees;
-            }
-            r->out.counts[who] = sum - begin;
+/* Counts the floats of the rows that others have asked for. */
+static ls_status count_asked(ls_step_rows *r, ls_error *e) {
+    const int64_t *row = r->get.rows;
+    for (int who = 0; who < r->m->nworkers; who++) {
+        r->out.counts[who] = 0;
+        for (size_t i = 0; i < r->get.counts[who]; i++, row++) {
+            const ls_row_window *w = window_with(r, *row);
+            if (!w)
+                return ls_fail(e, LS_EPEER, "worker %d asks for row %lld, which is not here", who,
+                               (long long)*row);
+            r->out.counts[who] += w->floats[0] + r->sees;
         }
     }
     return LS_OK;
+}
+
+static void pack_asked(ls_step_rows *r, size_t n) {
+    float *to = r->out.data;
+    for (size_t i = 0; i < n; i++) {
+        const ls_row_window *w = window_with(r, r->get.rows[i]);
+        int64_t id = r->get.rows[i] - ls_row_param(r, w)->first_row;
+        size_t C = w->floats[0];
+        memcpy(to, r->t.values + w->at[0] + (size_t)id * C, C * sizeof *to);
+        to += C;
+        if (r->sees) *to++ = ls_row_seen(r, w, id).count;
+    }
 }
 
 ls_status ls_rows_fetch(ls_step_rows *r, bool active, bool *others_p, ls_error *e) {
@@ -352,11 +354,14 @@ ls_status ls_rows_fetch(ls_step_rows *r, bool active, bool *others_p, ls_error *
     if (others_p) *others_p = others;
     if (!others) return LS_OK;
     reserve_list(&r->ask, place(r->ask.counts, r->ask.places, n));
-    reserve_list(&r->get, place(r->get.counts, r->get.places, n));
+    size_t nget = place(r->get.counts, r->get.places, n);
+    reserve_list(&r->get, nget);
     each_wanted(r, list_wanted);
     LS_TRY(ls_all_to_all_v(r->m->group, r->ask.rows, r->ask.counts, r->get.rows, r->get.counts,
                            LS_I64, e));
-    LS_TRY(answer(r, e));
+    LS_TRY(count_asked(r, e));
+    reserve(&r->out, place(r->out.counts, r->out.places, n));
+    pack_asked(r, nget);
     reserve(&r->in, place(r->in.counts, r->in.places, n));
     LS_TRY(ls_all_to_all_v(r->m->group, r->out.data, r->out.counts, r->in.data, r->in.counts,
                            LS_F32, e));
