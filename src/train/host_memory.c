@@ -92,7 +92,9 @@ ls_status ls_host_memory_for_plan(const ls_config *c, const ls_plan *p, int work
     ls_plan_memory(p, &how, &m);
     double copies = copy ? (double)ls_plan_copy_nbytes(p) : 0;
     /* one copy for all workers that share memory; others divide it */
-    double tables = (double)ls_plan_tables_nbytes(p) / p->c.nworkers * workers / hosts;
+    double all_tables = (double)ls_plan_tables_nbytes(p);
+    double tables = all_tables / p->c.nworkers * workers / hosts;
+    if (copy) copies -= all_tables - tables;
     double ahead = (double)ls_run_ahead_nbytes(c, p);
     /* Some workers need less than m.peak; the sum over all workers is known, too. */
     double all = (double)m.peak * workers, calls = 0;

@@ -138,11 +138,11 @@ static void test_host_lost(void **state) {
 }
 
 /* Blocks of rows move to hosts that come, and between the workers of more and fewer. */
-static void test_come_and_go(void **state) {
+static void test_come(void **state) {
     (void)state;
-    pace("come", 10);
+    pace("come", 40);
     pair p = begin("come", 2, 1, "");
-    await_step("come", 10, &p.a);
+    await_step("come", 40, &p.a);
     p.b = join(&p, 2);
     host_await(&p.a, "with 4 workers on 2 hosts");
     host c = join(&p, 1);
@@ -152,9 +152,18 @@ static void test_come_and_go(void **state) {
     host_await(&p.b, "with 7 workers on 3 hosts");
     expect("scale @/come 3", 0, "to 3 workers");
     host_await(&p.b, "with 3 workers on 3 hosts");
+    check(&p);
+    host_expect(&c, 0, "the run has ended");
     assert_false(host_says(&p.a, "from the newest checkpoint"));
-    kill(c.pid, SIGTERM);
-    host_expect(&c, 0, "this host has left the run");
+}
+
+/* A host that leaves takes its rows with it. */
+static void test_leave(void **state) {
+    (void)state;
+    pair p = two_until("left", 45, ROWWISE "--set parallel.zero=0");
+    kill(p.b.pid, SIGTERM);
+    host_expect(&p.b, 0, "this host has left the run");
+    host_await(&p.a, "no remaining host has rows");
     check(&p);
 }
 
@@ -202,8 +211,9 @@ static void test_launched(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_without_faults), cmocka_unit_test(test_launched),
-        cmocka_unit_test(test_killed),         cmocka_unit_test(test_come_and_go),
-        cmocka_unit_test(test_host_lost),      cmocka_unit_test(test_leader_lost),
+        cmocka_unit_test(test_killed),         cmocka_unit_test(test_come),
+        cmocka_unit_test(test_leave),          cmocka_unit_test(test_host_lost),
+        cmocka_unit_test(test_leader_lost),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
