@@ -36,7 +36,7 @@ static ls_value *stack(ls_model *m, ls_value *const *x, int n, const char *name)
 
 void ls_layers_gather_rows(ls_model *m, ls_value *const *part, int n, ls_value **out) {
     ls_value *copies[LS_SLICES_MOST][LS_SLICES_MOST];
-    char name[24];
+    char name[40];
     m->gathers = true;
     for (int k = 0; k < n; k++) {
         ls_build_slice(m, k, n);
@@ -55,7 +55,7 @@ void ls_layers_gather_rows(ls_model *m, ls_value *const *part, int n, ls_value *
 void ls_layers_scatter_rows(ls_model *m, ls_value *const *x, int n, ls_value **out) {
     ls_value *rows[LS_SLICES_MOST][LS_SLICES_MOST];
     int64_t count = x[0]->dims.of[0] / n;
-    char name[24];
+    char name[40];
     for (int j = 0; j < n; j++) {
         ls_build_slice(m, j, n);
         for (int k = 0; k < n; k++) {
