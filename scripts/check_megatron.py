@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Compares predicted steps with those that Megatron-LM took on A100 GPUs (Korthikanti et al., "Reducing
-Activation Recomputation in Large Transformer Models", arXiv 2205.05198, table 5, full recomputation).
+Activation Recomputation in Large Transformer Models", arXiv 2205.05198, table 5): with full
+recomputation, and with sequence parallelism and selective recomputation.
 
     scripts/check_megatron.py build/lockstep [22B 175B 530B 1T]
 
-All have tensor 8 within a host. A step of many micro-batches repeats itself in the middle: steps of 16 and
-24 micro-batches are simulated, and extended by what one more takes. Pipelines of more than 8 workers are
-simulated as 8, with the same blocks in each stage; each further worker adds what a micro-batch takes, over
-the chunks (the bubble). Takes about two minutes of processor time; 175B needs 4 GB of memory.
+All have tensor 8 within a host. A step of many micro-batches repeats itself in the middle: steps of few and
+of 8 more micro-batches are simulated, and extended by what one more takes. Pipelines of more than 8 workers
+are simulated as 8, with the same blocks in each stage; each further worker adds what a micro-batch takes,
+over the chunks (the bubble). Takes about six minutes of processor time; 175B needs 4 GB of memory.
 """
 import json
 import subprocess
@@ -15,24 +16,32 @@ import sys
 
 # blocks, width, heads, batch, micro-batch, workers in the pipeline, chunks; the published seconds
 MODELS = {
-    "22B": (48, 6144, 64, 4, 4, 1, 1, 1.42),
-    "175B": (96, 12288, 96, 64, 1, 8, 3, 18.13),
-    "530B": (105, 20480, 128, 280, 1, 35, 3, 49.05),
-    "1T": (128, 25600, 160, 512, 1, 64, 1, 94.42),
+    "22B": (48, 6144, 64, 4, 4, 1, 1, (1.42, 1.10)),
+    "175B": (96, 12288, 96, 64, 1, 8, 3, (18.13, 13.75)),
+    "530B": (105, 20480, 128, 280, 1, 35, 3, (49.05, 37.83)),
+    "1T": (128, 25600, 160, 512, 1, 64, 1, (94.42, 71.49)),
 }
-TENSOR, MOST_PIPE, FEW, MORE = 8, 8, 16, 24
-LIMIT = 0.15
+# The columns of the table: keys, and micro-batches of the shorter step. Attention never retains scores,
+# so without recomputation it is as with selective recomputation.
+COLUMNS = (
+    ("full recomputation", {"parallel.recompute": 2}, 16),
+    ("sequence parallel, selective", {"parallel.sequence": "on"}, 8),
+)
+TENSOR, MOST_PIPE, FURTHER = 8, 8, 8
+# Without recomputation the workers of interleaved stages wait too long: docs/simulator.md.
+LIMIT, LIMIT_OF_CHUNKS = 0.15, 0.32
 
 
-def predict(lockstep, model, pipe, blocks, batch):
+def predict(lockstep, model, column, pipe, blocks, batch):
     _, width, heads, _, micro, _, chunks, _ = model
     keys = {
         "model.layers": blocks, "model.width": width, "model.heads": heads, "model.context": 2048,
         "model.vocab": 51200, "train.batch": batch, "train.micro_batch": micro,
-        "train.virtual_workers": 1, "train.compute": "bf16", "parallel.recompute": 2,
+        "train.virtual_workers": 1, "train.compute": "bf16",
         "parallel.bucket_mb": 1000, "parallel.tensor_virtual": TENSOR,
         "parallel.mesh.tensor": TENSOR, "parallel.mesh.pipe": pipe,
     }
+    keys.update(column[1])
     if chunks > 1:
         keys.update({"parallel.schedule": "interleaved", "parallel.chunks": chunks})
     line = [lockstep, "plan", "configs/gpt2-124m.yaml", "-n", str(TENSOR * pipe), "--json",
@@ -47,28 +56,34 @@ def predict(lockstep, model, pipe, blocks, batch):
     raise SystemExit("lockstep plan printed no prediction")
 
 
-def step_of(lockstep, model):
+def step_of(lockstep, model, column):
     blocks, _, _, batch, micro, pipe, chunks, _ = model
     if batch == micro:
-        return predict(lockstep, model, pipe, blocks, batch)
-    planned = min(pipe, MOST_PIPE)
-    few, more = (predict(lockstep, model, planned, blocks * planned // pipe, n * micro)
-                 for n in (FEW, MORE))
-    each = (more - few) / (MORE - FEW)
-    return more + each * (batch // micro - MORE + (pipe - planned) / chunks)
+        return predict(lockstep, model, column, pipe, blocks, batch)
+    planned, few = min(pipe, MOST_PIPE), column[2]
+    short, longer = (predict(lockstep, model, column, planned, blocks * planned // pipe, n * micro)
+                     for n in (few, few + FURTHER))
+    each = (longer - short) / FURTHER
+    return longer + each * (batch // micro - few - FURTHER + (pipe - planned) / chunks)
 
 
 def main():
     if len(sys.argv) < 2:
         raise SystemExit(__doc__)
-    worst = 0
-    print(f"{'model':>6} {'measured s':>10} {'predicted s':>11} {'ratio':>6}")
-    for name in sys.argv[2:] or MODELS:
-        measured, predicted = MODELS[name][-1], step_of(sys.argv[1], MODELS[name])
-        worst = max(worst, abs(predicted / measured - 1))
-        print(f"{name:>6} {measured:10.2f} {predicted:11.2f} {predicted / measured:6.2f}", flush=True)
+    worst, within = 0, True
+    for i, column in enumerate(COLUMNS):
+        print(column[0])
+        print(f"{'model':>6} {'measured s':>10} {'predicted s':>11} {'ratio':>6}")
+        for name in sys.argv[2:] or MODELS:
+            measured = MODELS[name][-1][i]
+            predicted = step_of(sys.argv[1], MODELS[name], column)
+            off = abs(predicted / measured - 1)
+            limit = LIMIT_OF_CHUNKS if i > 0 and MODELS[name][6] > 1 else LIMIT
+            worst, within = max(worst, off), within and off <= limit
+            print(f"{name:>6} {measured:10.2f} {predicted:11.2f} {predicted / measured:6.2f}",
+                  flush=True)
     print(f"at worst off by {100 * worst:.1f} %")
-    return worst > LIMIT
+    return not within
 
 
 if __name__ == "__main__":

@@ -107,15 +107,22 @@ int ls_plan_sequence(const ls_plan *p, int worker, int vw, int micro) {
     return ls_plan_vw_index(p, worker, vw) * ls_plan_micros(p) + (micro > 0 ? micro : 0);
 }
 
-void ls_plan_stage_layers(const ls_plan *p, int stage, int *first_p, int *end_p) {
-    int n = p->c.model->nlayers;
-    *first_p = n;
-    *end_p = 0;
-    for (int l = 0; l < n; l++) {
-        if ((p->stage_of ? p->stage_of[l] : 0) != stage) continue;
-        if (l < *first_p) *first_p = l;
-        *end_p = l + 1;
+/* The first layer of this stage or a later one: stages ascend. */
+static int first_of_stage(const ls_plan *p, int stage) {
+    int low = 0, high = p->c.model->nlayers;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if ((p->stage_of ? p->stage_of[middle] : 0) < stage)
+            low = middle + 1;
+        else
+            high = middle;
     }
+    return low;
+}
+
+void ls_plan_stage_layers(const ls_plan *p, int stage, int *first_p, int *end_p) {
+    *first_p = first_of_stage(p, stage);
+    *end_p = first_of_stage(p, stage + 1);
 }
 
 bool ls_plan_splits(const ls_plan *p, int layer) {
