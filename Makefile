@@ -1,5 +1,5 @@
 # Short names for common tasks. CMake and Ninja build; see CMakePresets.json.
-.PHONY: all build install demo demo-vision demo-chat check check-peers bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 build-tests
+.PHONY: all build install demo demo-vision demo-chat check check-peers bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-slow check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 build-tests
 
 PREFIX ?= /usr/local
 
@@ -35,10 +35,15 @@ demo-chat:
 	@$(MAKE) --no-print-directory build
 	@scripts/demo_chat.sh
 
-# Builds and runs all tests.
+# Builds, and runs the tests; some are left to check-slow.
 check:
 	@scripts/install.sh build check
 	@scripts/check.sh
+
+# All tests with all of their random cases, and all under the sanitizers; half an hour.
+check-slow:
+	@scripts/install.sh build check
+	@scripts/check.sh slow
 
 # Reads our files with other programs, and starts workers with torchrun (Python packages, from PyPI
 # into build/peers-venv and build/torch-venv).

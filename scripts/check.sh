@@ -1,11 +1,24 @@
 #!/bin/bash
-# Builds with gcc and clang (warnings are errors), and runs all tests: plain (gcc), with the address
+#     check.sh [slow]
+# Builds with gcc and clang (warnings are errors), and runs the tests: plain (gcc), with the address
 # and undefined-behaviour sanitizers (clang, whose sanitizers are faster and find more), and, those
 # with threads, with the thread sanitizer (gcc). The last line counts test functions of cmocka; a
 # program without test functions, a script and a build count as one each. Each skipped test prints
 # its reason.
+# With `slow`, everything: the tests that take long, plain or under a sanitizer (tests/CMakeLists.txt:
+# long, long-asan, long-tsan), and all cases of those that otherwise try some (tests/test.h). Without,
+# the names of the tests that are left to it are printed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
+
+case ${1:-} in
+slow)
+    set_of_tests=all
+    export LOCKSTEP_ALL_CASES=1
+    ;;
+'') set_of_tests=check ;;
+*) echo "check.sh: '$1' is not known; the word is slow" >&2; exit 2 ;;
+esac
 
 log=$(mktemp)
 background=
@@ -36,9 +49,9 @@ build() { # build PRESET [TARGET...]
 build_sanitizers() {
     set -m # a process group of their own, which can be killed
     {
-        nice -n 19 scripts/build.sh asan not_slow >"$log.asan" 2>&1
+        nice -n 19 scripts/build.sh asan "${set_of_tests}_asan" >"$log.asan" 2>&1
         echo $? >"$log.asan.status"
-        nice -n 19 scripts/build.sh tsan with_threads >"$log.tsan" 2>&1
+        nice -n 19 scripts/build.sh tsan "${set_of_tests}_tsan" >"$log.tsan" 2>&1
         echo $? >"$log.tsan.status"
     } &
     background=$!
@@ -49,11 +62,18 @@ built() { # built PRESET: whether build_sanitizers() built it; prints its output
     return "$(cat "$log.$1.status")"
 }
 tree_of() { if [ "$1" = release ]; then echo build; else echo "build/$1"; fi; }
-# run PRESET [ctest options]: runs the tests, with their output in a file.
+# run PRESET NEVER LEFT [ctest options]: runs the tests, with their output in a file: not those with a
+# label NEVER, nor, without `slow`, those with a label LEFT, whose names are printed by count().
 run() {
-    preset=$1
-    shift
-    (cd "$(tree_of "$preset")" && ctest --output-on-failure "$@") >"$log.$preset.tests" 2>&1
+    preset=$1 never=$2 left=$3
+    shift 3
+    : >"$log.$preset.left"
+    if [ $set_of_tests = check ]; then
+        (cd "$(tree_of "$preset")" && ctest -N "$@" -L "^($left)$" -LE "^($never)$") |
+            sed -n 's/^ *Test *#[0-9]*: //p' >"$log.$preset.left"
+        never="$never|$left"
+    fi
+    (cd "$(tree_of "$preset")" && ctest --output-on-failure "$@" -LE "^($never)$") >"$log.$preset.tests" 2>&1
     echo $? >"$log.$preset.ended"
 }
 # count PRESET: prints the output, and counts the tests.
@@ -61,6 +81,8 @@ count() {
     cat "$log.$1.tests"
     scripts/count_tests.py "$log.$1.tests" "$(tree_of "$1")/Testing/Temporary/LastTest.log" >"$log.counts"
     sed '$d' "$log.counts"
+    [ ! -s "$log.$1.left" ] ||
+        echo "$1: left to make check-slow: $(tr '\n' ' ' <"$log.$1.left")"
     echo "$1: $(tail -n 1 "$log.counts")"
     suite=$1
     read -r ended <"$log.$1.ended"
@@ -87,7 +109,7 @@ build_sanitizers
 if $released; then
     one symbols scripts/check_symbols.sh
     echo "== test: release"
-    run release -j "$jobs"
+    run release no-test long -j "$jobs"
     count release
 fi
 echo "== builds: asan, tsan"
@@ -101,12 +123,12 @@ one "build of asan" built asan || asan=false
 one "build of tsan" built tsan || tsan=false
 if $tsan; then
     set -m
-    (renice -n 19 "$BASHPID" >/dev/null && run tsan -j "$(nproc)" -L threads) &
+    (renice -n 19 "$BASHPID" >/dev/null && run tsan slow 'long|long-tsan' -j "$(nproc)" -L '^threads$') &
     background=$!
     set +m
 fi
 if $asan; then
-    run asan -j "$jobs" -LE slow
+    run asan slow 'long|long-asan' -j "$jobs"
     count asan
 fi
 if $tsan; then

@@ -35,6 +35,15 @@
         }                                                                                          \
     } while (0)
 
+/* Whether a test runs all of its cases: `make check-slow`. */
+static inline bool all_cases(void) { return getenv("LOCKSTEP_ALL_CASES") != NULL; }
+
+/* The number of cases that a test runs: `few` in `make check`, `all` in `make check-slow`. */
+static inline int ncases(int few, int all) { return all_cases() ? all : few; }
+
+/* Whether a test runs case i: `make check` every n-th, `make check-slow` all. */
+static inline bool runs_case(int i, int n) { return all_cases() || i % n == 0; }
+
 /* Ends the test function as skipped, and prints why: scripts/count_tests.py counts these lines. */
 #define skip_because(...)                                                                          \
     do {                                                                                           \

@@ -1,6 +1,7 @@
 /* async_hosts_test.c - asynchronous runs whose workers are on several hosts: replays, workers and
  * hosts that are lost, and what is refused. */
 /* ctest: busy seconds=60 timeout=600 */
+/* ctest: long-asan: async/shard and net/tcp run the same code */
 #include "cli/crew.h"
 #include "cli/hosts.h"
 

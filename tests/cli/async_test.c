@@ -1,6 +1,7 @@
 /* async_test.c - asynchronous runs: the bits of one worker, replays, workers and servers that are
  * killed, runs that are stopped, and what is refused. */
 /* ctest: busy seconds=40 */
+/* ctest: long-asan: async/shard runs the same code */
 #include "cli/crew.h"
 
 enum { STEPS = 120 };

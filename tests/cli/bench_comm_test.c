@@ -61,7 +61,8 @@ static void test_ops(void **state) {
     static const char *const how[] = {"-n 2", "-n 3 --private", "-n 3 --transport thread"};
     char options[256];
     for (int i = 0; i < NOPS; i++)
-        for (size_t k = 0; k < sizeof how / sizeof *how; k++) {
+        for (int k = 0; k < 3; k++) {
+            if (!runs_case(i + k, 3)) continue;
             snprintf(options, sizeof options, "--op %s %s %s", ops[i], FEW, how[k]);
             assert_int_equal(lines_of(options), lines_expected(ops[i]));
         }
@@ -69,8 +70,7 @@ static void test_ops(void **state) {
     assert_int_equal(lines_of("-n 2 --rounds 5 --sizes 8 --transport thread --private"), 2);
 }
 
-/* Every type and every operation, in a third of their combinations; coll/ops_test.c has them all.
- */
+/* Every type and every operation, in a part of their combinations; coll/ops_test.c has them all. */
 static void test_dtypes_and_redops(void **state) {
     (void)state;
     static const char *const dtypes[] = {"f32", "f64", "bf16", "f16", "i64", "i32", "i8",
@@ -83,7 +83,7 @@ static void test_dtypes_and_redops(void **state) {
             bool logical = r >= 5 && r < 8;
             if (d == 12 ? !logical : r == 1 ? d > 3 : r > 4 && d < 4)
                 continue; /* this combination does not exist */
-            if ((d + r) % 3 != 0) continue;
+            if ((d + r) % 3 != 0 || !runs_case((d + r) / 3 + d, 3)) continue;
             snprintf(options, sizeof options,
                      "--dtype %s --redop %s -n 3 --transport thread --rounds 1 --sizes 100",
                      dtypes[d], redops[r]);

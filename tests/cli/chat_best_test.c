@@ -2,6 +2,7 @@
  * best checkpoint is used as any other: with a part of the file or a file of its own for
  * validation, with adapters, with an average of the weights, in any layout. */
 /* ctest: busy seconds=20 */
+/* ctest: long-asan: cli/chat runs the same code */
 #include <math.h>
 
 #include "cli/best.h"

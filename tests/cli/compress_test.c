@@ -1,6 +1,7 @@
 /* compress_test.c - a run with compressed gradients whose workers are killed has the bits of an
  * undisturbed one: the step that is repeated begins with the errors before it. */
 /* ctest: busy seconds=20 */
+/* ctest: long-asan: half a minute; compress/codec and exec/encode run the same code */
 #include "base/file.h"
 #include "cli/hosts.h"
 #include "perf/round_machine.h"

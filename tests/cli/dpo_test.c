@@ -191,6 +191,7 @@ static void test_layouts(void **state) {
         char one[256], other[256], line[512], run[32];
         for (int i = -1; i < (int)(sizeof layouts / sizeof *layouts); i++) {
             if (kind >= MANY_LAYOUTS && i > 1) continue;
+            if (i > 1 && !runs_case(i + kind, 2)) continue;
             snprintf(run, sizeof run, "layout%d-%d", kind, i + 1);
             snprintf(line, sizeof line, TUNE "-o @/%s %s%s", run, kinds[kind],
                      i < 0 ? "-n 1" : layouts[i]);

@@ -1,5 +1,6 @@
 /* export_test.c - lockstep export: published models and runs, in both forms; what is imported again
  * has the same hash, tokenizer and template; and what is refused. */
+/* ctest: long-asan: weights/safetensors and weights/gguf write the same files */
 #include "cli/models.h"
 
 /* Both forms of @/a have this hash, also when they are read again. */

@@ -90,10 +90,12 @@ static void without_faults(const char *run, const char *more) {
 static void test_without_faults(void **arg) {
     (void)arg;
     without_faults("plain-0", "--set parallel.zero=0");
-    without_faults("plain-1", "");
-    without_faults("plain-3", "--set parallel.zero=3");
-    without_faults("plain-hybrid", "--set parallel.zero=2 --set parallel.shard_group=2");
     without_faults("plain-wide", "--set parallel.zero=2 --set parallel.shard_group=4");
+    if (all_cases()) {
+        without_faults("plain-1", "");
+        without_faults("plain-3", "--set parallel.zero=3");
+        without_faults("plain-hybrid", "--set parallel.zero=2 --set parallel.shard_group=2");
+    }
     without_faults("plain-copies", "--set parallel.zero=3 --set survival.copies=2");
 }
 
@@ -124,7 +126,7 @@ static void test_no_copies(void **arg) {
 static void killed(const char *run, const char *more) {
     pair p = two_until(run, 1, more);
     int times = 0;
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < ncases(4, 8); i++) {
         pace(run, 20 * (i + 1));
         times += host_signal_child(draw(2) ? &p.a : &p.b, SIGKILL);
         sleep_ms(50 + (long)draw(400));

@@ -176,7 +176,7 @@ static void test_second_interrupt_early(void **state) {
 #ifdef __SANITIZE_ADDRESS__
 #define MANY "512"
 #else
-#define MANY "2048"
+#define MANY "1024"
 #endif
 #define LONG_STEPS                                                                                 \
     " --set train.batch=" MANY                                                                     \

@@ -1,5 +1,6 @@
 /* ledger_test.c - metrics.jsonl that is lost, cut, damaged, forged or very large: `ckpt ledger`
  * reports the error, and a run continues from it and marks the missing lines. */
+/* ctest: long-asan: the tests of report read the same files */
 #include "cli/program.h"
 
 static const char START[] = "train configs/tiny.yaml -n 2 -o @/%s --set train.steps=%d "

@@ -1,10 +1,11 @@
 /* noise_test.c - train.noise_scale: the same figures for any layout, killed and resumed, and no
  * other bits; what is refused. */
 /* ctest: busy seconds=60 */
+/* ctest: long-asan: optim/noise runs the same code */
 #include "cli/killed_at.h"
 
 #define LINE(name, more)                                                                           \
-    "train configs/tiny.yaml -o @/" name " --set train.steps=40 --set train.eval_every=0 "        \
+    "train configs/tiny.yaml -o @/" name " --set train.steps=40 --set train.eval_every=0 "         \
     "--set checkpoint.every=20 --set survival.balance=off " SMALL_MODEL more
 #define NOISE " --set train.noise_scale=true"
 
@@ -58,8 +59,9 @@ static void test_pipelines(void **state) {
     has_figures("pipe2");
     expect(LINE("pipe3", "-n 3 --set parallel.bucket_mb=0.01" PIPE("3") "gpipe"), 0, NULL);
     has_figures("pipe3");
-    expect(LINE("data", "-n 4 --set parallel.zero=2" PIPE("2") "interleaved"
-                        " --set parallel.chunks=2 --set parallel.transport=tcp"),
+    expect(LINE("data", "-n 4 --set parallel.zero=2" PIPE(
+                            "2") "interleaved"
+                                 " --set parallel.chunks=2 --set parallel.transport=tcp"),
            0, NULL);
     has_figures("data");
     expect(LINE("split", "-n 3" PIPE("3") "zb-h1"), 0, NULL);

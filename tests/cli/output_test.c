@@ -1,4 +1,5 @@
 /* output_test.c - output for people, on a terminal or not. */
+/* ctest: long-asan: it starts the program hundreds of times; base/escape escapes the same */
 #include <sys/ioctl.h>
 #include <termios.h>
 
@@ -180,9 +181,9 @@ static void expect_narrow(const char *line) {
 static void test_help_width(void **state) {
     (void)state;
     static const char *const topics[] = {
-        "train",  "eval",    "generate", "chat",  "plan",    "bench",       "run",    "ckpt",
-        "scale",  "data",    "check",    "help",  "weights", "tokens",      "import", "export",
-        "replay", "compare", "report",   "batch", "tune",   "config",      "config optim"};
+        "train",  "eval",    "generate", "chat",  "plan",    "bench",  "run",         "ckpt",
+        "scale",  "data",    "check",    "help",  "weights", "tokens", "import",      "export",
+        "replay", "compare", "report",   "batch", "tune",    "config", "config optim"};
     char line[64], *all = NULL;
     expect_narrow("help");
     for (size_t i = 0; i < sizeof topics / sizeof *topics; i++) {

@@ -1,13 +1,14 @@
 /* phases_test.c - a batch that grows in the run (train.batch as a list): the samples and bits of any
  * layout, killed and resumed; `lockstep plan` shows the phases. */
 /* ctest: busy seconds=40 */
+/* ctest: long-asan: cli/resume runs the same code */
 #include "cli/killed_at.h"
 
 #define LINE(name, batch, more)                                                                    \
     "train configs/tiny.yaml -o @/" name " --set train.batch=" batch                               \
     " --set train.steps=40 --set train.eval_every=0 --set checkpoint.every=20 "                    \
     "--set survival.balance=off --set log.every=1000 " SMALLER more
-#define GROWS "[[0,8],[15,32],[30,16]]"
+#define GROWS  "[[0,8],[15,32],[30,16]]"
 #define SCALED " --set optim.scale_lr=sqrt --set optim.scale_batch=8"
 
 static char grown[256]; /* `ckpt hash` of one worker's run */

@@ -2,6 +2,7 @@
  * updated as a whole, for any layout, with workers killed at random, and resumed; what is
  * refused. */
 /* ctest: busy seconds=60 */
+/* ctest: long-asan: table and exec/dlrm run the same code */
 #include "cli/program.h"
 
 enum { USERS = 400, ITEMS = 700, KILLS = 8 };

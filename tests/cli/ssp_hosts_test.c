@@ -1,6 +1,7 @@
 /* ssp_hosts_test.c - runs with bounded staleness whose workers are on several hosts: their bits,
  * workers and hosts that are lost or stopped, and what is refused. */
 /* ctest: busy seconds=30 */
+/* ctest: long-asan: async/clocks and net/tcp run the same code */
 #include "cli/crew.h"
 #include "cli/hosts.h"
 

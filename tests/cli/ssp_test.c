@@ -1,6 +1,7 @@
 /* ssp_test.c - runs with bounded staleness: their bits, the parameters that gradients are of, and
  * workers that are killed and stopped. */
 /* ctest: busy seconds=30 */
+/* ctest: long-asan: async/clocks runs the same code */
 #include <math.h>
 
 #include "cli/crew.h"

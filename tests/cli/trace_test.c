@@ -3,6 +3,7 @@
  * The proof of a trace is the plan: each worker's actions, each once a step, in the order of its
  * lanes, and none before those of the other lane that it has to wait for.
  */
+/* ctest: long-asan: the tests of report write the same files */
 #include "cli/program.h"
 #include "exec/spans.h"
 #include "report/timeline.h"

@@ -13,9 +13,9 @@
 #include "coll/team.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { ACTIONS = 1000 };
+enum { ACTIONS = 1000, FEW_ACTIONS = 600 };
 #else
-enum { ACTIONS = 8000 };
+enum { ACTIONS = 8000, FEW_ACTIONS = 2000 };
 #endif
 
 enum { GROUPS = 4, IN_FLIGHT = 24, MOST_NBYTES = 100 * 1000, MAX_WORKERS = 8 };
@@ -390,6 +390,8 @@ static ls_status one_list(ls_group *g, void *arg, ls_error *e) {
     return run_list(g, j->seed, j->actions, e);
 }
 
+static int actions_of_each(void) { return ncases(FEW_ACTIONS, ACTIONS); }
+
 static void run(int n, const ls_group_options *o, uint64_t seed, int actions, bool processes) {
     job j = {seed, actions};
     if (processes)
@@ -400,13 +402,13 @@ static void run(int n, const ls_group_options *o, uint64_t seed, int actions, bo
 
 static void test_threads(void **state) {
     (void)state;
-    for (int n = 2; n <= 6; n++) run(n, NULL, (uint64_t)n, ACTIONS, false);
+    for (int n = 2; n <= 6; n++) run(n, NULL, (uint64_t)n, actions_of_each(), false);
 }
 
 static void test_processes(void **state) {
     (void)state;
     need_processes();
-    for (int n = 2; n <= 6; n++) run(n, NULL, (uint64_t)n + 10, ACTIONS, true);
+    for (int n = 2; n <= 6; n++) run(n, NULL, (uint64_t)n + 10, actions_of_each(), true);
 }
 
 /* Small arenas: most calls go through the stages, messages through copies and notes. */
@@ -414,14 +416,14 @@ static void test_small_arena(void **state) {
     (void)state;
     need_processes();
     ls_group_options o = {.arena_nbytes = 4 << 20};
-    for (int n = 2; n <= 4; n++) run(n, &o, (uint64_t)n + 20, ACTIONS, true);
+    for (int n = 2; n <= 4; n++) run(n, &o, (uint64_t)n + 20, actions_of_each(), true);
 }
 
 static void test_messages(void **state) {
     (void)state;
     ls_group_options o = {.algorithm = "exchange"};
-    run(3, &o, 30, ACTIONS / 2, false);
-    run(4, &o, 31, ACTIONS / 2, true);
+    run(3, &o, 30, actions_of_each() / 2, false);
+    run(4, &o, 31, actions_of_each() / 2, true);
 }
 
 /* ---- two threads of each worker, each with a group of its own ---- */
@@ -469,7 +471,7 @@ static ls_status two_threads(ls_group *g, void *arg, ls_error *e) {
 
 static void test_two_threads(void **state) {
     (void)state;
-    job j = {.seed = 40, .actions = ACTIONS / 3};
+    job j = {.seed = 40, .actions = actions_of_each() / 3};
     for (int n = 2; n <= 4; n++) {
         run_threads(n, NULL, two_threads, &j, NULL);
         run_processes(n, NULL, two_threads, &j);

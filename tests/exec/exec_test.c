@@ -21,10 +21,13 @@
 
 #if defined(__SANITIZE_THREAD__) /* many times slower; chaos has no threads */
 enum { SEEDS = 5, VARIANTS = 3, CHAOS = 4, STRIDE = 2, PIPELINES = 10 };
+enum { FEW_SEEDS = 4, FEW_CHAOS = 1, FEW_PIPELINES = 4 }; /* in make check */
 #elif defined(__SANITIZE_ADDRESS__)
 enum { SEEDS = 5, VARIANTS = 5, CHAOS = 20, STRIDE = 2, PIPELINES = 30 };
+enum { FEW_SEEDS = 4, FEW_CHAOS = 4, FEW_PIPELINES = 10 };
 #else
 enum { SEEDS = 100, VARIANTS = 10, CHAOS = 60, STRIDE = 1, PIPELINES = 300 };
+enum { FEW_SEEDS = 20, FEW_CHAOS = 20, FEW_PIPELINES = 80 };
 #endif
 enum { T = 6, VOCAB = 40, NSAMPLES = 13, BATCH = 8, STEPS = 5, TRACED = 2, MOST = 8 };
 
@@ -421,7 +424,7 @@ static void test_pipelines(void **state) {
     static const ls_dtype types[] = {LS_F32, LS_F32, LS_BF16, LS_F16};
     static const ls_pipe_kind kinds[] = {LS_PIPE_1F1B, LS_PIPE_GPIPE, LS_PIPE_ZB_H1};
     int measured = 0;
-    for (uint64_t seed = 0; seed < PIPELINES; seed++) {
+    for (uint64_t seed = 0; seed < (uint64_t)ncases(FEW_PIPELINES, PIPELINES); seed++) {
         int V = 1 << pick(seed, 0, 4);
         setup oracle = {.sequential = true, .threads = 1, .zero = 1};
         oracle.compute = types[pick(seed, 1, 4)];
@@ -472,7 +475,7 @@ static void test_tensor(void **state) {
     static const ls_dtype types[] = {LS_F32, LS_F32, LS_BF16, LS_F16};
     static const ls_pipe_kind kinds[] = {LS_PIPE_1F1B, LS_PIPE_GPIPE, LS_PIPE_ZB_H1};
     int measured = 0;
-    for (uint64_t seed = 0; seed < PIPELINES / 2; seed++) {
+    for (uint64_t seed = 0; seed < (uint64_t)ncases(FEW_PIPELINES, PIPELINES) / 2; seed++) {
         int V = 1 << pick(seed, 0, 4);
         int kind = seed % 4 == 3 ? SEQUENCE : SLICED, slices = kind == SLICED ? SLICES : PARTS;
         setup oracle = {.sequential = true, .threads = 1, .zero = 1, .kind = kind};
@@ -526,7 +529,7 @@ static void test_context(void **state) {
     (void)state;
     static const ls_dtype types[] = {LS_F32, LS_F32, LS_BF16, LS_F16};
     static const ls_pipe_kind kinds[] = {LS_PIPE_1F1B, LS_PIPE_GPIPE, LS_PIPE_ZB_H1};
-    for (uint64_t seed = 0; seed < PIPELINES / 2; seed++) {
+    for (uint64_t seed = 0; seed < (uint64_t)ncases(FEW_PIPELINES, PIPELINES) / 2; seed++) {
         int V = 1 << pick(seed, 0, 4), kind = CHUNKED + (int)(seed % 3);
         setup oracle = {.sequential = true, .threads = 1, .zero = 1, .kind = kind};
         oracle.compute = types[pick(seed, 2, 4)];
@@ -624,7 +627,7 @@ static void test_random(void **state) {
     (void)state;
     static const ls_dtype types[] = {LS_F32, LS_F32, LS_BF16, LS_F16};
     static const int parts[] = {1, 2, 4, 8};
-    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+    for (uint64_t seed = 0; seed < (uint64_t)ncases(FEW_SEEDS, SEEDS); seed++) {
         int V = parts[pick(seed, 0, 4)], n = 1;
         int64_t micro = 1;
         setup oracle = {.sequential = true, .threads = 1, .zero = 1};
@@ -659,7 +662,7 @@ static void test_random(void **state) {
 /* Random orders that the lanes allow, with random settings. */
 static void test_chaos(void **state) {
     (void)state;
-    for (uint64_t seed = 0; seed < CHAOS; seed++) {
+    for (uint64_t seed = 0; seed < (uint64_t)ncases(FEW_CHAOS, CHAOS); seed++) {
         uint32_t r[4];
         ls_random_words(seed, LS_STREAM_FAKE, 0, 0, r);
         int n = 1 + (int)(r[0] % 4), zero = (int)(r[1] % 4), micro = 1 + (int)(r[2] % 2);

@@ -1,5 +1,6 @@
 /* mix_test.c - plans of gossip, run by threads: what a replica becomes is what the formula says, with
  * the same bits for any number of workers, any sharding and any cut of the buckets. */
+/* ctest: long-tsan: exec/apart and exec/exec start the same threads */
 #include <math.h>
 #include <sched.h>
 #include <string.h>
@@ -19,7 +20,7 @@ typedef struct job {
     int rounds;
     bool apart, slow;          /* rounds are decided by those who mix; worker 0 is slow */
     atomic_int done[REPLICAS]; /* rounds that each worker has made */
-    float *replicas; /* [1 + REPLICAS][nfloats] at the end, the first by Mean */
+    float *replicas;           /* [1 + REPLICAS][nfloats] at the end, the first by Mean */
 } job;
 
 static void make_model(ls_model *m) {

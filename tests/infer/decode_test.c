@@ -1,5 +1,6 @@
 /* decode_test.c - decoding token by token gives the bits of the whole text at once. */
-/* ctest: no-tsan: two minutes; infer_test computes with the same threads */
+/* ctest: long-tsan: two minutes; infer_test computes with the same threads */
+/* ctest: long-asan: infer/infer and infer/sampler run the same code */
 /* ctest: seconds=8 */
 #include "infer/decode.h"
 

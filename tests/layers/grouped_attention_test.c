@@ -1,5 +1,6 @@
 /* grouped_attention_test.c - attention with fewer heads of keys than of queries, with a window, and
  * with several texts in a sample. */
+/* ctest: long-tsan: layers/attention divides its rows in the same way */
 #include "layers/layer_check.h"
 
 enum { HEADS = 6, KV = 2, D = 4, Q = HEADS * D, K = KV * D, T = 51 }; /* more than a block */

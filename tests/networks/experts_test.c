@@ -1,7 +1,8 @@
 /* experts_test.c - kind llama with experts: names and shapes, gradients, tokens one by one with the
  * bits of the whole text, the same bits for any layout, loads in metrics, and what is refused. */
 /* ctest: busy */
-/* ctest: no-tsan: minutes; moe_test and exec_test compute its layers with threads */
+/* ctest: long-asan: layers/moe and networks/llama run the same code */
+/* ctest: long-tsan: minutes; moe_test and exec_test compute its layers with threads */
 #include "networks/llama.h"
 
 #include "base/file.h"

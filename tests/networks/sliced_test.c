@@ -2,7 +2,8 @@
  * the weights of a model of one slice and compute what it does; gradients; tokens one by one with the
  * bits of the whole text; and what is refused. */
 /* ctest: busy seconds=8 */
-/* ctest: no-tsan: minutes; the workers of exec_test are threads, which divide slices */
+/* ctest: long-asan: networks/llama and exec/exec run the same code */
+/* ctest: long-tsan: minutes; the workers of exec_test are threads, which divide slices */
 #include "networks/sliced.h"
 
 #include <math.h>

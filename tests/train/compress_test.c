@@ -1,6 +1,7 @@
 /* compress_test.c - training with compressed gradients: the same bits for any number of workers, any
  * sharding, and after a resumption; errors are part of checkpoints; what is refused. */
 /* ctest: busy seconds=20 */
+/* ctest: long-asan: compress/codec and exec/encode run the same code */
 #include <string.h>
 
 #include "base/mem.h"
@@ -77,12 +78,16 @@ static void test_same_bits(void **state) {
         assert_string_not_equal(one[i].weights, none.weights);
         for (int other = 0; other < i; other++)
             assert_string_not_equal(one[i].weights, one[other].weights);
-        assert_same(k, 3, THREADS "parallel.zero=0\0parallel.threads=2\0", false, &one[i]);
-        assert_same(k, 2, "parallel.zero=1\0train.micro_batch=2\0", false, &one[i]);
-        assert_same(k, 3, "parallel.transport=tcp\0parallel.zero=0\0", false, &one[i]);
-        assert_same(k, 5, THREADS "compress.send=codes\0parallel.zero=1\0parallel.threads=2\0",
-                    false, &one[i]);
-        assert_same(k, 5, THREADS "parallel.zero=3\0parallel.bucket_mb=0.02\0", false, &one[i]);
+        static const struct {
+            int n;
+            const char *sets;
+        } ways[] = {{3, THREADS "parallel.zero=0\0parallel.threads=2\0"},
+                    {5, THREADS "parallel.zero=3\0parallel.bucket_mb=0.02\0"},
+                    {2, "parallel.zero=1\0train.micro_batch=2\0"},
+                    {5, THREADS "compress.send=codes\0parallel.zero=1\0parallel.threads=2\0"},
+                    {3, "parallel.transport=tcp\0parallel.zero=0\0"}};
+        for (int w = 0; w < 5; w++)
+            if (runs_case(i + w, 3)) assert_same(k, ways[w].n, ways[w].sets, false, &one[i]);
     }
 }
 
@@ -106,8 +111,8 @@ static void test_layouts(void **state) {
     for (int other = 0; other < 2; other++) {
         const kind *k = &kinds[other ? FACTORS : 0];
         result one = run_with(k, 1, "", false);
-        for (size_t i = other ? NVALUES : 0; i < sizeof layouts / sizeof *layouts; i++)
-            assert_same(k, 4, layouts[i], false, &one);
+        for (int i = other ? NVALUES : 0; i < (int)(sizeof layouts / sizeof *layouts); i++)
+            if (runs_case(i + other, 2)) assert_same(k, 4, layouts[i], false, &one);
     }
 }
 

@@ -2,6 +2,7 @@
  * for any number of workers, any sharding and after a resumption; checkpoints have the optimizer's
  * states. */
 /* ctest: busy */
+/* ctest: long-asan: optim/whole and train/recorded_bits run the same code */
 #include <math.h>
 #include <string.h>
 

@@ -44,7 +44,7 @@ static const mpi_case cases[] = {
 static void run(const launcher *l) {
     static const int sizes[] = {1, 2, 3, 5, 8};
     skip_without(l);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < ncases(3, 5); i++) { /* more workers than cores spin */
         launch_case(l, sizes[i], "calls", 0);
         if (i == 2) launch_case(l, sizes[i], "native", 0);
     }

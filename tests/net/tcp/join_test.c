@@ -15,6 +15,7 @@ static void test_any_order(void **state) {
     static const int delays[][4] = {{0}, {300, 0, 0, 0}, {300, 200, 100, 0}, {0, 300, 0, 150}};
     for (int i = 0; i < 8; i++)
         for (int plain = 0; plain < 2; plain++) {
+            if (!runs_case(i + plain, 2)) continue;
             crew *c = crew_new(4, once);
             c->plain = plain;
             c->bind_itself = i >= 4;
