@@ -36,12 +36,14 @@ foreach(target installed faults check_asan check_tsan all_asan all_tsan fuzz)
     add_custom_target(${target} DEPENDS lockstep)
 endforeach()
 include(CTest)
-foreach(name functions program slow_one)
+foreach(name functions program slow_one long_one long_asan)
     add_test(NAME part/${name} COMMAND sh ${PROJECT_SOURCE_DIR}/${name}.sh)
     set_tests_properties(part/${name} PROPERTIES SKIP_RETURN_CODE 77)
 endforeach()
 set_tests_properties(part/functions PROPERTIES LABELS threads)
 set_tests_properties(part/slow_one PROPERTIES LABELS slow)
+set_tests_properties(part/long_one PROPERTIES LABELS long)
+set_tests_properties(part/long_asan PROPERTIES LABELS "threads;long-asan")
 CMAKE
 whole='int main(void) { return 0; }'
 # The output of a cmocka program with two test functions, the second of them skipped.
@@ -50,7 +52,7 @@ functions() { # functions [REASON]
     printf '%s\n[  SKIPPED ] test_b\n[  PASSED  ] 1 test(s).\nEND\n' "${1:+skipped: $1}"
 }
 functions "there is no b" >"$fake/functions.sh"
-echo 'exit 0' >"$fake/program.sh"
+for name in program long_one long_asan; do echo 'exit 0' >"$fake/$name.sh"; done
 echo 'echo "skipped: a peer: there is none"; exit 77' >"$fake/slow_one.sh"
 
 try() { # try TARGET: returns its exit code; its output is in $fake/out
@@ -64,12 +66,24 @@ echo "$whole" >"$fake/src/one.c"
 try build || complain "make build fails"
 [ "$(wc -l <"$fake/out")" -eq 1 ] || complain "make build prints more than a line"
 try check || complain "make check fails"
-# functions.sh is in three suites, program.sh in two, slow_one.sh in one.
+# functions.sh is in three suites, program.sh and long_asan.sh in two, slow_one.sh in one.
 most=$(closing | sed 's/ passed.*//')
 closes "$most passed, 0 failed, 4 skipped"
-grep -qx 'release: 2 passed, 0 failed, 2 skipped' "$fake/out" || complain "the release suite has other counts"
+grep -qx 'release: 3 passed, 0 failed, 2 skipped' "$fake/out" || complain "the release suite has other counts"
 grep -qx 'skipped: part/functions: test_b: there is no b' "$fake/out" || complain "a skipped function's reason is missing"
 grep -qx 'skipped: part/slow_one: a peer: there is none' "$fake/out" || complain "a skipped program's reason is missing"
+
+grep -qx 'release: left to make check-slow: part/long_one ' "$fake/out" || complain "a long test is not named"
+grep -qx 'asan: left to make check-slow: part/long_one part/long_asan ' "$fake/out" || complain "a test that is long with asan is not named"
+
+# The tests that are left to it.
+try check-slow || complain "make check-slow fails"
+closes "$((most + 3)) passed, 0 failed, 4 skipped"
+grep -q 'left to' "$fake/out" && complain "make check-slow leaves tests"
+echo 'exit 1' >"$fake/long_one.sh"
+try check-slow && complain "make check-slow succeeds with a long test that fails"
+try check || complain "make check runs a long test"
+echo 'exit 0' >"$fake/long_one.sh"
 
 # A test that fails, one that crashes, and one that is skipped without a reason.
 echo 'exit 1' >"$fake/program.sh"
