@@ -40,7 +40,8 @@ check:
 	@scripts/install.sh build check
 	@scripts/check.sh
 
-# All tests with all of their random cases, and all under the sanitizers; half an hour.
+# All tests with all of their random cases, and all under the sanitizers; half an hour
+# on two quiet cores.
 check-slow:
 	@scripts/install.sh build check
 	@scripts/check.sh slow

@@ -1,6 +1,7 @@
 /* dpo_test.c - training on preferences: the same bits for any layout, resumed or with workers
  * killed; the reference, its file and its copies; what is shown, measured, cut and refused. */
 /* ctest: busy seconds=20 */
+/* ctest: long-asan: layers/linear_dpo and chat/preference run the same code */
 #include <math.h>
 
 #include "cli/hosts.h"

@@ -1,4 +1,5 @@
 /* plan_test.c - plans of many shapes pass the verifier, and broken ones don't. */
+/* ctest: long-asan: plan/oracle makes a thousand plans */
 #include "plan/plan.h"
 
 #include "base/file.h"
