@@ -108,4 +108,25 @@ static inline void own_make(int64_t rows, int64_t vocab, ls_model *m) {
     assert_ls_ok(ls_build_finish(m, &e), e);
 }
 
+/* With experts, of which each chunk has some: of a sample's rows, or (together) of TOGETHER samples.
+ * cut: false: the same model with layers of whole samples. */
+enum { TOGETHER = 2 };
+static inline void mixed_make(int64_t rows, int64_t vocab, bool together, bool cut, ls_model *m_p) {
+    ls_error e = {0};
+    ls_config c = parted_config(rows, vocab, together);
+    c.model.bias = LS_BIAS_NONE;
+    c.model.experts = 5;
+    c.model.ffn = 12;
+    c.model.shared_experts = 1;
+    c.model.expert_capacity = 1;
+    c.model.router_bias_rate = 0.02;
+    c.train.micro_batch = TOGETHER;
+    c.parallel.context_virtual = together ? 1 : CHUNKS;
+    c.parallel.expert_virtual = together ? TOGETHER : 1;
+    if (cut)
+        assert_ls_ok(ls_network_create_cut(&c, m_p, &e), e);
+    else
+        assert_ls_ok(ls_network_create(&c, m_p, &e), e);
+}
+
 #endif

@@ -74,7 +74,9 @@ static ls_json *mesh_json(const ls_plan *p) {
     ls_json_set_integer(o, "data", ls_plan_data(p));
     ls_json_set_integer(o, "pipe", pipe);
     ls_json_set_integer(o, "tensor", ls_plan_tensor(p));
-    ls_json_set_integer(o, "context", ls_plan_context(p));
+    bool samples = p->c.model->together > 1; /* that are chunks */
+    ls_json_set_integer(o, "context", samples ? 1 : ls_plan_context(p));
+    ls_json_set_integer(o, "expert", samples ? ls_plan_context(p) : 1);
     ls_json_set_text(o, "schedule", ls_pipe_name(p->c.schedule));
     ls_json_set_integer(o, "chunks", chunks);
     ls_json_set_integer(o, "micro_batches", ls_plan_nvws(p, 0) * ls_plan_micros(p));

@@ -213,7 +213,8 @@ static ls_status set_value(ls_config *c, const ls_config_key *k, const char *whe
     const int64_t *at = integer_at(c, k);
     if (at == &c->train.batch) ls_config_set_batch(c, c->train.batch);
     if (at == &c->parallel.mesh_data || at == &c->parallel.mesh_pipe ||
-        at == &c->parallel.mesh_tensor || at == &c->parallel.mesh_context)
+        at == &c->parallel.mesh_tensor || at == &c->parallel.mesh_context ||
+        at == &c->parallel.mesh_expert)
         c->parallel.mesh = LS_MESH_GIVEN; /* a key `parallel.mesh` comes after these */
     return LS_OK;
 }

@@ -312,7 +312,8 @@ typedef struct ls_config {
         char state_dir[LS_CONFIG_TEXT];
         int64_t mesh;                 /* an ls_mesh_kind */
         int64_t mesh_data, mesh_pipe, mesh_tensor; /* workers; data 0: as many as there are */
-        int64_t mesh_expert;          /* 1: what others would mean is refused */
+        int64_t mesh_expert;
+        int64_t expert_virtual; /* samples computed together; mesh_expert workers divide them */
         int64_t tensor_virtual;       /* slices of products; mesh_tensor workers divide them */
         int64_t sequence;             /* 1: on: slices divide the rows between products, too */
         int64_t mesh_context;

@@ -428,9 +428,11 @@ const ls_config_key ls_config_keys[] = {
         "workers of a pipeline, among which the model's layers are divided"),
     INT("parallel.mesh.tensor", parallel.mesh_tensor, 1, 64, 1, FREE,
         "workers among which the slices of each layer (parallel.tensor_virtual) are divided"),
-    INT("parallel.mesh.expert", parallel.mesh_expert, 1, 4096, 1, FREE,
-        "1: workers that divide the batch have the same experts; those that divide slices "
-        "(parallel.mesh.tensor) divide the experts"),
+    INT("parallel.mesh.expert", parallel.mesh_expert, 1, 8, 1, FREE,
+        "workers that divide experts and samples: those of parallel.expert_virtual"),
+    INT("parallel.expert_virtual", parallel.expert_virtual, 1, 8, 1, FIXED,
+        "llama with experts: samples that are computed together, and groups of experts; they fix "
+        "the order of summation and limit parallel.mesh.expert"),
     INT("parallel.tensor_virtual", parallel.tensor_virtual, 1, 64, 1, FIXED,
         "gpt2, llama: slices into which the products of a layer are cut; they fix the order of "
         "summation and limit parallel.mesh.tensor"),
@@ -635,14 +637,16 @@ bool ls_config_sends_momentum(const ls_config_optim *o) {
 }
 
 int64_t ls_config_ranks(const ls_config *c) {
-    return c->parallel.mesh_pipe * c->parallel.mesh_tensor * c->parallel.mesh_context;
+    return c->parallel.mesh_pipe * c->parallel.mesh_tensor * c->parallel.mesh_context *
+           c->parallel.mesh_expert;
 }
 
 int64_t ls_config_most_workers(const ls_config *c) {
     bool chosen = c->parallel.mesh == LS_MESH_AUTO;
     int64_t pipe = chosen ? LS_CONFIG_MOST_PIPE : c->parallel.mesh_pipe;
     int64_t tensor = chosen ? c->parallel.tensor_virtual : c->parallel.mesh_tensor;
-    return c->train.virtual_workers * pipe * tensor * c->parallel.mesh_context;
+    return c->train.virtual_workers * pipe * tensor * c->parallel.mesh_context *
+           c->parallel.mesh_expert;
 }
 
 bool ls_config_has_crew(const ls_config *c) {

@@ -424,6 +424,12 @@ static ls_status check_data(const ls_config *c, const char *where, ls_error *e) 
     return LS_OK;
 }
 
+/* The key that cuts a virtual worker's work into chunks; NULL: none. */
+static const char *chunks_of(const ls_config *c) {
+    if (c->parallel.context_virtual > 1) return "parallel.context_virtual";
+    return c->parallel.expert_virtual > 1 ? "parallel.expert_virtual" : NULL;
+}
+
 /* What has no meaning without common steps is refused. */
 static ls_status check_async(const ls_config *c, const char *where, ls_error *e) {
     bool half = c->train.compute == LS_COMPUTE_F16 || c->train.reduce_dtype == LS_REDUCE_F16;
@@ -431,7 +437,7 @@ static ls_status check_async(const ls_config *c, const char *where, ls_error *e)
                       : c->parallel.zero > 1                           ? "parallel.zero"
                       : c->parallel.shard_group                        ? "parallel.shard_group"
                       : ls_config_ranks(c) > 1                         ? "parallel.mesh"
-                      : c->parallel.context_virtual > 1                ? "parallel.context_virtual"
+                      : chunks_of(c)                                   ? chunks_of(c)
                       : c->parallel.accumulate == LS_ACCUMULATE_EARLY  ? "parallel.accumulate"
                       : c->parallel.executor == LS_EXECUTOR_SEQUENTIAL ? "parallel.executor"
                       : c->parallel.transport > LS_TRANSPORT_SHM       ? "parallel.transport"
@@ -581,7 +587,7 @@ static ls_status check_mesh_auto(const ls_config *c, const char *where, ls_error
                       : c->parallel.shard_group                       ? "parallel.shard_group"
                       : c->parallel.accumulate == LS_ACCUMULATE_EARLY ? "parallel.accumulate early"
                       : *c->parallel.stages                           ? "parallel.stages"
-                      : c->parallel.context_virtual > 1               ? "parallel.context_virtual"
+                      : chunks_of(c)                                  ? chunks_of(c)
                       : c->sync.mode                                  ? "sync.mode"
                                                                       : NULL;
     if (!key) return LS_OK;
@@ -595,23 +601,19 @@ static ls_status check_mesh(const ls_config *c, const char *where, ls_error *e) 
     const char *key = c->survival.audit            ? "survival.audit"
                       : c->survival.backup_workers ? "survival.backup_workers"
                                                    : NULL;
-    if (c->parallel.mesh_expert > 1 && c->model.experts < 2)
+    if (c->parallel.mesh_expert > c->parallel.expert_virtual)
         return ls_fail(e, LS_EINVAL,
-                       "%s: parallel.mesh.expert %lld: the model has no experts; set 1", where,
-                       (long long)c->parallel.mesh_expert);
-    if (c->parallel.mesh_expert > 1)
-        return ls_fail(
-            e, LS_EINVAL,
-            "%s: parallel.mesh.expert %lld: workers that divide the batch have the same "
-            "experts; set 1, and let those that divide slices divide the experts: "
-            "parallel.tensor_virtual and parallel.mesh.tensor, up to %lld (model.experts)",
-            where, (long long)c->parallel.mesh_expert, (long long)c->model.experts);
-    if (c->parallel.context_virtual > 1 && key)
-        return ls_fail(
-            e, LS_EINVAL,
-            "%s: %s computes the gradient of one virtual worker again, and with "
-            "parallel.context_virtual there is one for each chunk; leave one of them out",
-            where, key);
+                       "%s: parallel.mesh.expert %lld: these workers divide the samples and groups "
+                       "of experts of parallel.expert_virtual, which is %lld; use at most %lld, or "
+                       "more groups",
+                       where, (long long)c->parallel.mesh_expert,
+                       (long long)c->parallel.expert_virtual,
+                       (long long)c->parallel.expert_virtual);
+    if (chunks_of(c) && key)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: %s computes the gradient of one virtual worker again, and with %s "
+                       "there is one for each chunk; leave one of them out",
+                       where, key, chunks_of(c));
     if (ls_config_ranks(c) == 1 || !key) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "%s: %s needs workers that have the whole model, and parallel.mesh divides it "

@@ -101,12 +101,18 @@ static char *inbox_at(const ls_exec *x, int buffer, size_t first) {
     return ls_exec_sum_at(x, ls_plan_all_slots(x->c.plan, x->c.worker) + slot, first);
 }
 
+/* The samples of a layer's call, of n of the data's. */
+static int64_t samples_in_call(const ls_model *m, const ls_layer *l, int64_t n) {
+    bool one = m->together > 1 && !l->spans;
+    return one ? ls_chunk_samples(n, m->together, l->chunk) : ls_model_samples(m, n);
+}
+
 static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
     uint64_t first = 0, end = 0;
     samples_of(x, a, &first, &end);
     const ls_layer *l = &p->c.model->layers[a->layer];
-    size_t nbytes = x->c.loader.sample_nbytes;
+    size_t nbytes = x->c.loader.sample_nbytes, together = (size_t)p->c.model->together;
     int vw = vw_of(x, a);
     uint64_t start = 0, stop = 0, place = ls_loader_place(&x->c.loader, x->batch.count, vw);
     ls_batch_share(x->batch.count, p->c.V, vw, vw + 1, &start, &stop);
@@ -122,10 +128,11 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
         .grads = ls_exec_sum_at(x, a->slot, base),
         .first = a->micro <= 0,
         .last = a->last,
-        .n = (int64_t)(end - first),
+        .n = samples_in_call(p->c.model, l, (int64_t)(end - first)),
+        .ndata = l->spans ? (int64_t)(end - first) : 0,
         .T = l->T,
         .samples = (const char *)x->samples + place * nbytes,
-        .sample_nbytes = nbytes,
+        .sample_nbytes = together > 1 ? together * nbytes : nbytes,
         .grads_start = a->start,
         .y = buffer(x, LS_BUF_ACT, a, a->layer),
         .saved = buffer(x, LS_BUF_SAVED, a, a->layer),
@@ -196,7 +203,8 @@ static ls_status run_backward(ls_exec *x, const ls_action *a) {
         const ls_layer *below = &m->layers[l->inputs[k]];
         if (below->is_constant) continue;
         size_t sample = below->y_floats * ls_dtype_size(call.type);
-        size_t part = below->backward_whole ? (size_t)(a->micro * x->c.plan->c.micro_batch) : 0;
+        int64_t before = ls_model_samples(m, a->micro * x->c.plan->c.micro_batch);
+        size_t part = below->backward_whole ? (size_t)before : 0;
         call.dx[k] = buffer(x, LS_BUF_DACT, a, l->inputs[k]) + part * sample;
     }
     if (a->back == LS_BACK_INPUTS)

@@ -27,6 +27,7 @@ typedef struct options {
     int64_t experts, k, width;
     int64_t own, end; /* experts [own, end) are the layer's */
     int64_t capacity; /* 0: none */
+    int64_t samples;  /* of the data, in one of the layer's */
     bool normalized;
 } options;
 
@@ -47,10 +48,11 @@ typedef struct mixture {
     int64_t saved;       /* where in gate and up its rows are */
 } mixture;
 
-/* The most choices of a sample, T rows, that the layer's experts may compute. */
+/* The most choices of T rows that the layer's experts may compute. */
 static int64_t most_of(const options *o, int64_t T) {
     int64_t own = o->end - o->own, most = T * (own < o->k ? own : o->k);
-    return o->capacity && own * o->capacity < most ? own * o->capacity : most;
+    int64_t taken = own * o->capacity * o->samples;
+    return o->capacity && taken < most ? taken : most;
 }
 
 static mixture mixture_of(const ls_layer *l, const ls_layer_call *c) {
@@ -59,7 +61,7 @@ static mixture mixture_of(const ls_layer *l, const ls_layer_call *c) {
     f.r = (ls_routing){
         .rows = c->n * c->T, .experts = o->experts, .k = o->k, .normalized = o->normalized};
     int64_t rows = f.r.rows;
-    f.r.sample = c->T;
+    f.r.sample = c->T / o->samples;
     f.r.capacity = c->training ? o->capacity : 0;
     f.saves = c->training || !o->capacity;
     f.gate = c->saved;
@@ -341,7 +343,7 @@ static void add_works(ls_layer *l, const options *o) {
     ls_works_pass(&l->backward_work, LS_WORK_ADD, 3 * rows * C);
 }
 
-static void add_params(ls_model *m, ls_layer *l, const ls_moe_options *o) {
+static void add_params(ls_model *m, ls_layer *l, const ls_moe_options *o, bool apart) {
     static const char *const names[] = {"gate_proj", "up_proj", "down_proj"};
     const options *own = &LS_LAYER_OWN_OF(options, l);
     const ls_tensor_part part = {.groups = 1, .first = own->own, .all = o->experts};
@@ -353,6 +355,7 @@ static void add_params(ls_model *m, ls_layer *l, const ls_moe_options *o) {
                        &(ls_param){.ndims = 3,
                                    .dims = {own->end - own->own, out, in},
                                    .part = cut ? part : (ls_tensor_part){0},
+                                   .apart = apart,
                                    .decay = true,
                                    .init_std = ls_moe_deviation(o, in)});
     }
@@ -363,7 +366,7 @@ ls_value *ls_layers_experts_slice(ls_model *m, ls_value *x, ls_router_values r,
     ls_value *in[] = {x, r.logits, r.scores};
     ls_layer *l = ls_build_layer(m, "experts", s.name, in, r.scores ? 3 : 2);
     if (!l) return ls_build_failed(m);
-    int64_t k = o->per_token, F = o->width;
+    int64_t k = o->per_token, F = o->width, samples = s.samples ? s.samples : 1;
     double rows = (double)k * (double)(s.end - s.first) / (double)o->experts;
     l->ops = &ops;
     l->C = ls_value_last(x);
@@ -373,7 +376,8 @@ ls_value *ls_layers_experts_slice(ls_model *m, ls_value *x, ls_router_values r,
                    .width = F,
                    .own = s.first,
                    .end = s.end,
-                   .capacity = ls_routing_capacity(o->capacity, l->T, o->experts, k),
+                   .capacity = ls_routing_capacity(o->capacity, l->T / samples, o->experts, k),
+                   .samples = samples,
                    .normalized = o->normalize};
     LS_LAYER_OWN_AS(options, l) = own;
     l->saved_rough = (size_t)((2 * most_of(&own, l->T) * F + l->T - 1) / l->T);
@@ -382,7 +386,7 @@ ls_value *ls_layers_experts_slice(ls_model *m, ls_value *x, ls_router_values r,
         ls_routing_floats(l->T, o->experts, k) + (size_t)(l->T * (NC * l->C + NF * F + k));
     l->forward_flops = 6.0 * rows * (double)l->T * (double)(F * l->C);
     add_works(l, &own);
-    add_params(m, l, o);
+    add_params(m, l, o, s.apart);
     return ls_build_value(m, x->dims);
 }
 

@@ -20,9 +20,13 @@ void ls_layers_fork(ls_model *, ls_value *x, int n, ls_value **out);
 void ls_layers_fork_among(ls_model *, ls_value *x, int all, int first, int n, ls_value **out);
 /* For every step-th slice of `all`, which step divides: sets out [0], out [step] and so on. */
 void ls_layers_fork_every(ls_model *, ls_value *x, int all, int step, ls_value **out);
+/* out [n]: x, for layers of the same slice and chunk; the gradient is summed in the tree of n. */
+void ls_layers_copies(ls_model *, ls_value *x, int n, ls_value **out);
 /* x again, by a layer of its own. */
 ls_value *ls_layers_copy(ls_model *, ls_value *x);
 /* The sum of x [n], of which x[k] is slice k's. The slice is 0 afterwards. */
 ls_value *ls_layers_join(ls_model *, ls_value **x, int n);
+/* The sum of x [n] in the tree of n, by layers of one slice and chunk. */
+ls_value *ls_layers_sum(ls_model *, ls_value **x, int n);
 
 #endif

@@ -127,7 +127,7 @@ static void add_layer(ls_model *m, ls_value *x, ls_value *label, ls_value *all_l
     LS_LAYER_OWN_AS(options, l) = (options){all};
     m->targets = 1;
     m->weighing.ntargets = all ? all : l->T;
-    m->weighing.labels_at = l->field_at[all ? 1 : 0];
+    m->weighing.labels_at = l->field_at[all ? 1 : 0] - (size_t)label->nth * m->sample_nbytes;
     m->weighing.ignored = -1;
 }
 

@@ -22,10 +22,15 @@ ls_value *ls_layers_router_bias(ls_model *, ls_value *logits, const ls_moe_optio
 ls_value *ls_layers_experts(ls_model *, ls_value *x, ls_router_values, const ls_moe_options *);
 void ls_layers_router_balance(ls_model *, ls_router_values, const ls_moe_options *);
 
+/* The experts that all rows go through, as one of their total width. */
+ls_value *ls_layers_shared_experts(ls_model *, ls_value *x, const ls_moe_options *);
+
 /* The experts [first, end) alone, as a layer of this name: the sum of a row's choices among them. */
 typedef struct ls_experts_slice {
     const char *name; /* NULL: the kind's */
     int64_t first, end;
+    int64_t samples; /* x has the rows of so many samples, one after the other; 0: 1 */
+    bool apart;      /* its parameters share no block with others (ls_param) */
 } ls_experts_slice;
 ls_value *ls_layers_experts_slice(ls_model *, ls_value *x, ls_router_values, const ls_moe_options *,
                                   ls_experts_slice);

@@ -26,8 +26,8 @@ typedef struct options {
     int64_t capacity; /* of an expert, of a sample's choices; 0: none */
     int notes;        /* the first number that it notes; -1: none */
     int dropped;      /* the number of the note of what is over the capacity */
-    int routers;      /* of the model */
-    bool first, last; /* of these */
+    int routers;      /* of the model that see a sample */
+    bool first, last; /* of all */
 } options;
 
 typedef struct job {
@@ -171,16 +171,17 @@ static int add_notes(ls_model *m, int64_t experts, bool drops) {
 }
 
 void ls_layers_note_loads(ls_model *m) {
-    int routers = 0, seen = 0;
+    int routers = 0, all = 0, seen = 0;
     int64_t most = 0;
     bool drops = false;
     for (int i = 0; i < m->nlayers; i++) {
         if (!is_balance(&m->layers[i])) continue;
-        routers++;
+        all++;
+        routers += m->layers[i].chunk == 0;
         drops = drops || LS_LAYER_OWN_AS(options, &m->layers[i]).capacity;
         if (m->layers[i].V > most) most = m->layers[i].V;
     }
-    if (!routers || !ls_build_is_good(m)) return;
+    if (!all || !ls_build_is_good(m)) return;
     int first = add_notes(m, most, drops);
     for (int i = 0; i < m->nlayers; i++) {
         if (!is_balance(&m->layers[i])) continue;
@@ -189,6 +190,6 @@ void ls_layers_note_loads(ls_model *m) {
         o->dropped = 1 + (int)most;
         o->routers = routers;
         o->first = seen++ == 0;
-        o->last = seen == routers;
+        o->last = seen == all;
     }
 }

@@ -265,7 +265,8 @@ static int convert(ls_model *m, int field) {
 static bool check_input(ls_model *m, const ls_value *x) {
     if (!x) ls_build_fail(m, "an input is NULL");
     if (x && x->measure) ls_build_fail(m, "an input is a metric, which no layer can read");
-    if (x && x->layer < 0 && x->first) ls_build_fail(m, "an input is a part of a field");
+    if (x && x->layer < 0 && (x->first || x->nth))
+        ls_build_fail(m, "an input is a part of a field");
     return ls_build_is_good(m);
 }
 
@@ -302,6 +303,14 @@ void ls_build_slice(ls_model *m, int slice, int n) {
 void ls_build_chunk(ls_model *m, int chunk, int n) {
     m->chunk = chunk;
     m->nchunks = n;
+}
+
+void ls_build_together(ls_model *m, int n) { m->together = n; }
+
+ls_value *ls_build_nth(ls_model *m, const ls_value *field, int n) {
+    ls_value one = *field;
+    one.nth = n;
+    return new_value(m, &one);
 }
 
 ls_value *ls_build_value(ls_model *m, ls_dims dims) {
@@ -467,5 +476,6 @@ ls_value *ls_build_part(ls_model *m, const ls_value *field, int64_t first, int64
 
 void ls_build_field(ls_model *m, ls_layer *l, const ls_value *field) {
     const ls_field *f = &m->inputs[field->field];
-    l->field_at[l->nfields++] = f->offset + (size_t)field->first * ls_dtype_size(f->type);
+    l->field_at[l->nfields++] = (size_t)field->nth * m->sample_nbytes + f->offset +
+                                (size_t)field->first * ls_dtype_size(f->type);
 }

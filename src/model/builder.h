@@ -17,6 +17,7 @@ struct ls_value {
     int layer;     /* that computes it; -1: a field that no layer has converted to numbers */
     int field;     /* index in the model's inputs; -1: no field */
     int64_t first; /* first number of a part of a field (ls_build_part()) */
+    int nth;       /* of which sample (ls_build_nth()) */
     int measure;   /* the number of a measure plus 1; 0: it is none */
     ls_dtype type; /* a field's type; else LS_F32 */
     int ndims;
@@ -37,6 +38,10 @@ void ls_build_slice(ls_model *, int slice, int n);
  * layer that no earlier chunk has is the chunk's own, and named without ".chunk.K". The slice
  * stays. */
 void ls_build_chunk(ls_model *, int chunk, int n);
+/* So many of the data's samples are computed together, each by a chunk. The fields have been added. */
+void ls_build_together(ls_model *, int n);
+/* The numbers of the n-th of these samples, of a field, for layers that read fields themselves. */
+ls_value *ls_build_nth(ls_model *, const ls_value *field, int n);
 /* The open scopes: "block.1", or "". */
 const char *ls_build_scope(ls_model *);
 /* Backward of the layer reads no input. */

@@ -45,6 +45,7 @@ typedef struct ls_param {
     int chunk;    /* that of all layers that have it; -1: layers of several chunks do */
     ls_tensor_part part; /* the part of a tensor that it is */
     bool undivided;      /* one bucket of a plan has all of it; the same of its blocks */
+    bool apart;          /* no other parameter is in its blocks (LS_BLOCK) */
     /* Above 0: the parameter is a running value of what batches have, and no gradient trains it.
      * Its "gradient" is the batch's value times the call's samples; an update makes it (1 -
      * momentum) p + momentum * the mean over the samples of the step's batch. */
@@ -99,6 +100,8 @@ typedef struct ls_past {
 typedef struct ls_layer_call {
     const ls_compute *compute;
     int64_t n, T;
+    int64_t ndata; /* of a layer that spans: the data's samples, of which the last of n may have too
+                      few; else 0 */
     const void *samples; /* [n][sample_nbytes] e.g. tokens [T + 1]: position t reads token t and
                             predicts token t + 1 (ls_layer_tokens()) */
     size_t sample_nbytes;
@@ -171,6 +174,8 @@ struct ls_layer {
     char name[LS_NAME]; /* e.g. "h.3.attn" */
     int slice;          /* of ls_model.nslices: workers of a tensor group divide the slices */
     int chunk;          /* of ls_model.nchunks: workers of a context group divide the chunks */
+    bool spans;         /* of a model that computes samples together: its sample is all of them, not
+                           the chunk's own alone */
     int ninputs;
     int inputs[LS_LAYER_MAX_INPUTS];          /* the layers whose outputs it reads */
     size_t input_floats[LS_LAYER_MAX_INPUTS]; /* per sample */
@@ -241,6 +246,11 @@ struct ls_layer {
     bool backward_whole; /* backward runs once for all samples of a virtual worker, not once a
                             micro-batch, so that its chains come after another layer's */
 };
+
+/* Of n samples that are computed `together`, those of chunk k. */
+static inline int64_t ls_chunk_samples(int64_t n, int together, int k) {
+    return (n - k + together - 1) / together;
+}
 
 /* The tokens [T + 1] of a sample. */
 static inline const uint32_t *ls_layer_tokens(const ls_layer_call *c, int64_t sample) {

@@ -53,7 +53,8 @@ void ls_model_place(ls_model *m) {
     for (int i = 0; i < m->nparams; i++) {
         ls_param *p = &m->params[i];
         size_t *end = p->frozen ? &m->frozen_floats : &m->nfloats;
-        size_t unit = (p->whole || p->undivided) && !p->frozen ? LS_BLOCK : 16;
+        bool alone = p->whole || p->undivided || p->apart;
+        size_t unit = alone && !p->frozen ? LS_BLOCK : 16;
         /* those of several slices share no block, nor do those of some chunks and of all */
         bool same = p->slice == slice && p->chunk == chunk;
         bool begins = !p->frozen && !same;

@@ -32,12 +32,14 @@ struct ls_model {
     int nparams;
     ls_layer *layers; /* [nlayers] */
     int nlayers;
-    int nslices; /* above 1: products are cut into so many slices (ls_build_slice()) */
-    int slice;   /* of the layers that are added next */
-    int nchunks; /* above 1: samples are cut into so many chunks (ls_build_chunk()), whose layers
+    int nslices;  /* above 1: products are cut into so many slices (ls_build_slice()) */
+    int slice;    /* of the layers that are added next */
+    int nchunks;  /* above 1: samples are cut into so many chunks (ls_build_chunk()), whose layers
                     may share parameters */
-    int chunk;   /* of the layers that are added next */
+    int chunk;    /* of the layers that are added next */
     bool gathers; /* slices exchange rows before and behind each product (layers/row_parts.h) */
+    int together; /* above 1: so many of the data's samples, one after the other, are a sample of a
+                     layer's call, and chunk k computes the k-th (ls_build_together()); else 0 */
     int nlate; /* layers behind these that only measures depend on: they run in evaluation alone */
     size_t
         sample_nbytes; /* what layers read of a sample: GPT: its tokens [T + 1]; a multiple of 4 */
@@ -96,6 +98,11 @@ void ls_model_init_param(const ls_model *, uint64_t seed, int param, size_t firs
  * before it, which only layers of the same slice and chunk read; else 0. Then what comes before can be
  * computed again from these values (plan/recompute.c), or by another stage (plan/stages.c). */
 int ls_model_cut(const ls_model *, int layer);
+
+/* The samples of layers' calls that n of the data's make; the last one may be incomplete. */
+static inline int64_t ls_model_samples(const ls_model *m, int64_t n) {
+    return m->together > 1 ? (n + m->together - 1) / m->together : n;
+}
 
 /* Does the layer of this model join samples in training (layer.h)? */
 bool ls_model_joins(const ls_model *, const ls_layer *);

@@ -26,12 +26,16 @@ int64_t ls_tensor_part_dim(const ls_param *p, int dim) {
     return p->part.all && p->part.dim == dim ? p->part.groups * p->part.all : p->dims[dim];
 }
 
-bool ls_tensor_part_experts(const ls_model *m, int first, int end, int64_t *first_p,
-                            int64_t *end_p) {
+static bool is_inside(const ls_param *p, const ls_part_range *r) {
+    return p->slice >= r->slice && p->slice < r->slice_end && p->chunk >= r->chunk &&
+           p->chunk < r->chunk_end;
+}
+
+bool ls_tensor_part_experts(const ls_model *m, ls_part_range r, int64_t *first_p, int64_t *end_p) {
     bool has = false;
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *p = &m->params[i];
-        if (p->ndims < 3 || !p->part.all || p->slice < first || p->slice >= end) continue;
+        if (p->ndims < 3 || !p->part.all || !is_inside(p, &r)) continue;
         if (!has || p->part.first < *first_p) *first_p = p->part.first;
         if (!has || p->part.first + p->dims[0] > *end_p) *end_p = p->part.first + p->dims[0];
         has = true;

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "base/plural.h"
+
 /* ---- what can be cut ---- */
 
 static const char *find_conflict(const ls_config *c) {
@@ -11,20 +13,14 @@ static const char *find_conflict(const ls_config *c) {
     if (c->parallel.tensor_virtual > 1)
         return "models whose products are cut into slices (parallel.tensor_virtual) are not cut "
                "into chunks, too";
-    if (c->model.experts) return "models with experts (model.experts) are not cut into chunks";
     if (c->lora.rank || *c->model.adapter)
         return "layers with adapters (lora.rank) are not cut into chunks";
     if (ls_config_has_pairs(c)) return "the loss dpo (train.loss) is not cut into chunks";
     return NULL;
 }
 
-ls_status ls_chunked_check(const ls_config *c, ls_error *e) {
+static ls_status check_positions(const ls_config *c, ls_error *e) {
     int64_t n = c->parallel.context_virtual, T = ls_config_positions(c), below = n;
-    if (n == 1) return LS_OK;
-    const char *conflict = find_conflict(c);
-    if (conflict)
-        return ls_fail(e, LS_EINVAL, "parallel.context_virtual %lld: %s; set 1", (long long)n,
-                       conflict);
     while (T % below) below--;
     if (below == n) return LS_OK;
     return ls_fail(e, LS_EINVAL,
@@ -33,16 +29,89 @@ ls_status ls_chunked_check(const ls_config *c, ls_error *e) {
                    (long long)n, (long long)T, (long long)below);
 }
 
+static const char *find_conflict_of_experts(const ls_config *c) {
+    if (c->model.kind != LS_MODEL_LLAMA) return "only models of kind llama have experts";
+    if (c->parallel.context_virtual > 1)
+        return "experts are divided among the chunks of each sequence, too "
+               "(parallel.context_virtual), and one of both is possible";
+    if (ls_config_has_chats(c))
+        return "conversations (data.format chat) have samples of different weights";
+    return find_conflict(c);
+}
+
+/* n samples are computed together: of a micro-batch, and of a virtual worker. */
+static ls_status check_samples(const ls_config *c, ls_error *e) {
+    int64_t n = c->parallel.expert_virtual, micro = c->train.micro_batch;
+    int64_t all = c->train.batch / c->train.virtual_workers, below = n, above = n;
+    if (micro > all) micro = all;
+    if (c->model.experts < n)
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.expert_virtual %lld: the model has %lld expert%s (model.experts), "
+                       "which as many parts divide; use at most %lld",
+                       (long long)n, (long long)c->model.experts, ls_plural((int)c->model.experts),
+                       (long long)(c->model.experts > 1 ? c->model.experts : 1));
+    while (micro % below || all % below) below--;
+    while (above <= micro && (micro % above || all % above)) above++;
+    if (below == n) return LS_OK;
+    char more[24] = "";
+    if (above <= micro) snprintf(more, sizeof more, " or %lld", (long long)above);
+    return ls_fail(e, LS_EINVAL,
+                   "parallel.expert_virtual %lld: micro-batches have %lld samples "
+                   "(train.micro_batch), and virtual workers %lld (train.batch / "
+                   "train.virtual_workers): both must be multiples of it; use %lld%s, or other "
+                   "micro-batches",
+                   (long long)n, (long long)micro, (long long)all, (long long)below, more);
+}
+
+ls_status ls_chunked_check(const ls_config *c, ls_error *e) {
+    int64_t Q = c->parallel.context_virtual, E = c->parallel.expert_virtual;
+    const char *conflict = E > 1 ? find_conflict_of_experts(c) : Q > 1 ? find_conflict(c) : NULL;
+    if (conflict)
+        return ls_fail(e, LS_EINVAL, "parallel.%s_virtual %lld: %s; set 1",
+                       E > 1 ? "expert" : "context", (long long)(E > 1 ? E : Q), conflict);
+    if (E > 1) return check_samples(c, e);
+    return Q > 1 ? check_positions(c, e) : LS_OK;
+}
+
+int ls_chunked_count(const ls_config *c) {
+    int64_t Q = c->parallel.context_virtual, E = c->parallel.expert_virtual;
+    return (int)(E > 1 ? E : Q);
+}
+
 /* ---- chunks ---- */
+
+int64_t ls_chunked_rows_each(const ls_chunked *s) { return s->together ? s->T : s->T / s->n; }
 
 ls_row_range ls_chunked_begin(const ls_chunked *s, int chunk) {
     ls_build_chunk(s->m, chunk, s->n);
-    return (ls_row_range){s->T / s->n * chunk, s->T};
+    return (ls_row_range){s->together ? 0 : s->T / s->n * chunk, s->T};
 }
 
 ls_value *ls_chunked_part(const ls_chunked *s, const ls_value *field, int chunk) {
-    int64_t rows = s->T / s->n;
+    int64_t rows = ls_chunked_rows_each(s);
+    if (s->together) return ls_build_nth(s->m, field, chunk);
     return ls_build_part(s->m, field, rows * chunk, rows);
+}
+
+ls_value *ls_chunked_spanning(const ls_chunked *s, ls_value *y) {
+    if (s->together && ls_build_is_good(s->m)) s->m->layers[y->layer].spans = true;
+    return y;
+}
+
+static ls_values listed(ls_value *const *x, int n) {
+    ls_values all = {{0}};
+    for (int i = 0; i < n; i++) all.of[i] = x[i];
+    return all;
+}
+
+ls_value *ls_chunked_join(const ls_chunked *s, ls_value *const *x) {
+    return ls_chunked_spanning(s, (ls_concat)(s->m, 0, listed(x, s->n)));
+}
+
+ls_value *ls_chunked_cut(const ls_chunked *s, ls_value *y, const char *name, int chunk) {
+    int64_t rows = ls_chunked_rows_each(s);
+    ls_slice_options o = {.name = name, .first = chunk * rows, .count = rows};
+    return ls_chunked_spanning(s, (ls_slice)(s->m, y, o));
 }
 
 /* ---- attention ---- */
@@ -65,20 +134,6 @@ static ls_value *take(const ls_chunked *s, const ls_chunked_rows *r, const group
     return ls_layers_columns(s->m, g->columns, r->x, r->nx, of, 3);
 }
 
-static ls_values listed(ls_value *const *x, int n) {
-    ls_values all = {{0}};
-    for (int i = 0; i < n; i++) all.of[i] = x[i];
-    return all;
-}
-
-static ls_value *cut_rows(const ls_chunked *s, ls_value *y, const group *g, int chunk) {
-    char name[40];
-    int64_t rows = s->T / s->n;
-    snprintf(name, sizeof name, "%s.%d", g->rows, chunk);
-    return (ls_slice)(s->m, y,
-                      (ls_slice_options){.name = name, .first = chunk * rows, .count = rows});
-}
-
 /* out [n]: each chunk's rows of the group's heads. */
 static void attend_group(const ls_chunked *s, const ls_chunked_rows *rows, const group *g,
                          ls_attention_options o, ls_value **out) {
@@ -88,12 +143,16 @@ static void attend_group(const ls_chunked *s, const ls_chunked_rows *rows, const
         parts[k] = take(s, &rows[k], g, &o);
     }
     ls_chunked_begin(s, g->chunk);
-    ls_value *all = (ls_concat)(s->m, 0, listed(parts, s->n));
+    ls_value *all = ls_chunked_join(s, parts);
     o.kv_heads = g->end - g->first;
     o.heads = o.kv_heads * g->share;
     o.name = g->attention;
     ls_value *y = (ls_attention)(s->m, all, o);
-    for (int k = 0; k < s->n; k++) out[k] = cut_rows(s, y, g, k);
+    for (int k = 0; k < s->n; k++) {
+        char name[40];
+        snprintf(name, sizeof name, "%s.%d", g->rows, k);
+        out[k] = ls_chunked_cut(s, y, name, k);
+    }
 }
 
 void ls_chunked_attend(const ls_chunked *s, const ls_chunked_rows *rows, ls_attention_options o,

@@ -6,6 +6,7 @@
 #include "model/tensor_part.h"
 #include "networks/adapters.h"
 #include "networks/chunked.h"
+#include "networks/expert_groups.h"
 #include "networks/sequence.h"
 
 static const float STD = 0.02f;
@@ -16,7 +17,8 @@ typedef struct llama {
     ls_model *m;
     ls_sliced s;
     ls_chunked chunks;
-    int chunk; /* whose layers are being added */
+    int chunk;  /* whose layers are being added */
+    int groups; /* of experts; 1: layers have all */
     int64_t T;
     ls_value *positions; /* NULL: those of the rows */
     /* [s.n] of slices that share a head of keys and values, which the first of them computes. */
@@ -25,7 +27,7 @@ typedef struct llama {
 } llama;
 
 /* Rows of a sample, in a chunk. */
-static int64_t rows_of(const llama *f) { return f->T / f->chunks.n; }
+static int64_t rows_of(const llama *f) { return ls_chunked_rows_each(&f->chunks); }
 
 /* What a sample has: tokens to read, tokens to predict; and of a pair where its second text begins,
  * and the reference's log-probabilities. */
@@ -123,7 +125,7 @@ static ls_value *turn(const llama *f, ls_value *x, int64_t heads, const char *na
     const ls_rotation *r = &f->a->rope;
     ls_sliced_name mine = ls_sliced_named(&f->s, name);
     ls_rope_options o = {.name = mine.text, .heads = heads, .base = (float)r->base};
-    ls_row_range all = {rows_of(f) * f->chunk, f->T};
+    ls_row_range all = {f->chunks.together ? 0 : rows_of(f) * f->chunk, f->T};
     if (f->positions) o.positions = ls_chunked_part(&f->chunks, f->positions, f->chunk);
     if (r->type != LS_ROPE_DEFAULT) o.factor = (float)r->factor;
     if (r->type == LS_ROPE_LLAMA3) {
@@ -267,6 +269,11 @@ static ls_sequence mix_experts(llama *f, const ls_sequence *x) {
     ls_value *of[LS_SLICES_MOST], *logits_of[LS_SLICES_MOST], *scores_of[LS_SLICES_MOST] = {0};
     ls_sliced *s = &f->s;
     ls_router_values r;
+    if (f->groups > 1) {
+        of[0] = x->of[0];
+        ls_expert_groups_mix(&f->chunks, ls_chunked_count(f->c), &o, of, of);
+        return (ls_sequence){{of[0]}};
+    }
     if (s->n == 1) return (ls_sequence){{ls_layers_moe(f->m, x->of[0], &o, true)}};
     if (s->sequence) ls_sequence_fork(s, x, of);
     r = ls_layers_route(f->m, s->sequence ? of[0] : x->of[0], &o);
@@ -309,24 +316,56 @@ static void begin_chunk(llama *f, int chunk) {
     ls_chunked_begin(&f->chunks, chunk);
 }
 
-static void add_chunked_block(llama *f, ls_sequence *x) {
+/* of [n]: what attention adds to each chunk. */
+static void attend_chunks(llama *f, const ls_sequence *x, ls_value **of) {
     ls_chunked_rows rows[LS_CHUNKS_MOST];
-    ls_value *of[LS_CHUNKS_MOST];
     for (int k = 0; k < f->chunks.n; k++) {
         begin_chunk(f, k);
         ls_sequence y = norm(f, &x[k], "input_layernorm");
         (ls_scope)(f->m, "self_attn");
-        rows[k] = project(f, y.of[0]);
+        if (f->chunks.together)
+            of[k] = attend(f, y.of[0]);
+        else
+            rows[k] = project(f, y.of[0]);
         ls_scope_end(f->m);
     }
+    if (f->chunks.together) return;
     (ls_scope)(f->m, "self_attn");
     ls_chunked_attend(&f->chunks, rows, heads_of(f, "attention"), of);
+    for (int k = 0; k < f->chunks.n; k++) {
+        begin_chunk(f, k);
+        of[k] = project_out(f, of[k]);
+    }
+    ls_scope_end(f->m);
+}
+
+/* Adds it, and what experts compute of the sums. */
+static void mix_chunks(llama *f, ls_sequence *x, ls_value **of) {
+    ls_moe_options o = experts_of(f);
+    for (int k = 0; k < f->chunks.n; k++) {
+        begin_chunk(f, k);
+        x[k].of[0] = (ls_add)(f->m, x[k].of[0], of[k]);
+        of[k] = norm(f, &x[k], "post_attention_layernorm").of[0];
+    }
+    (ls_scope)(f->m, "mlp");
+    ls_expert_groups_mix(&f->chunks, f->chunks.n, &o, of, of);
     ls_scope_end(f->m);
     for (int k = 0; k < f->chunks.n; k++) {
         begin_chunk(f, k);
-        (ls_scope)(f->m, "self_attn");
-        ls_sequence y = {{project_out(f, of[k])}};
-        ls_scope_end(f->m);
+        x[k].of[0] = (ls_add)(f->m, x[k].of[0], of[k]);
+    }
+}
+
+static void add_chunked_block(llama *f, ls_sequence *x) {
+    ls_value *of[LS_CHUNKS_MOST];
+    attend_chunks(f, x, of);
+    if (f->a->experts) {
+        mix_chunks(f, x, of);
+        return;
+    }
+    for (int k = 0; k < f->chunks.n; k++) {
+        ls_sequence y = {{of[k]}};
+        begin_chunk(f, k);
         x[k] = end_block(f, &x[k], &y);
     }
 }
@@ -350,7 +389,17 @@ static void add_loss(llama *f, const texts *t, const ls_sequence *x, ls_value **
         ls_sequence_loss(&f->s, x, t->targets, end);
 }
 
-/* Layers are added chunk by chunk, between those of attention. */
+static void add_loss_of_chunk(const llama *f, const texts *t, ls_value *x, ls_value *tied) {
+    ls_value *targets = ls_chunked_part(&f->chunks, t->targets, f->chunk);
+    ls_linear_cross_entropy_options end = {
+        .name = "lm_head", .classes = f->a->vocab, .tied = f->a->tied ? tied : NULL};
+    if (f->chunks.together)
+        (ls_linear_cross_entropy)(f->m, x, targets, end);
+    else
+        ls_layers_chunk_cross_entropy(f->m, x, targets, t->targets, end);
+}
+
+/* Layers are added chunk by chunk, between those of attention and of experts. */
 static void build_chunks(llama *f) {
     const ls_architecture *a = f->a;
     ls_model *m = f->m;
@@ -359,6 +408,7 @@ static void build_chunks(llama *f) {
     texts text = add_inputs(f);
     ls_embedding_options e = {
         .name = "embed_tokens", .rows = a->vocab, .width = a->width, .deviation = STD};
+    if (f->chunks.together) ls_build_together(m, f->chunks.n);
     (ls_scope)(m, "model");
     for (int k = 0; k < f->chunks.n; k++) {
         begin_chunk(f, k);
@@ -377,10 +427,7 @@ static void build_chunks(llama *f) {
     ls_scope_end(m);
     for (int k = 0; k < f->chunks.n; k++) {
         begin_chunk(f, k);
-        ls_linear_cross_entropy_options end = {
-            .name = "lm_head", .classes = a->vocab, .tied = a->tied ? tied[k] : NULL};
-        ls_layers_chunk_cross_entropy(m, x[k].of[0], ls_chunked_part(&f->chunks, text.targets, k),
-                                      text.targets, end);
+        add_loss_of_chunk(f, &text, x[k].of[0], tied[k]);
     }
 }
 
@@ -402,8 +449,6 @@ static void build(llama *f) {
     x = norm(f, &x, "norm");
     ls_scope_end(m);
     add_loss(f, &text, &x, a->tied ? of : NULL);
-    if (f->s.n > 1) ls_tensor_part_number(m);
-    ls_layers_note_loads(m);
 }
 
 static ls_status check(const ls_architecture *a, ls_error *e) {
@@ -423,7 +468,7 @@ static ls_status check(const ls_architecture *a, ls_error *e) {
     return LS_OK;
 }
 
-ls_status ls_llama_create(const ls_config *c, ls_model *m_p, ls_error *e) {
+ls_status ls_llama_create(const ls_config *c, bool cut, ls_model *m_p, ls_error *e) {
     ls_model m = {0};
     ls_architecture a = ls_llama_architecture(c);
     ls_sliced_sizes sizes = {
@@ -434,13 +479,16 @@ ls_status ls_llama_create(const ls_config *c, ls_model *m_p, ls_error *e) {
     LS_TRY(check(&a, e));
     LS_TRY(ls_sliced_check(c, &sizes, e));
     LS_TRY(ls_chunked_check(c, e));
-    ls_chunked chunks = {
-        .m = &m, .n = (int)c->parallel.context_virtual, .T = ls_config_positions(c)};
+    ls_chunked chunks = {.m = &m, .n = cut ? ls_chunked_count(c) : 1, .T = ls_config_positions(c)};
+    chunks.together = cut && c->parallel.expert_virtual > 1;
     llama f = {.c = c, .a = &a, .m = &m, .s = slices, .chunks = chunks, .T = chunks.T};
+    f.groups = ls_expert_groups_count(c);
     if (chunks.n > 1)
         build_chunks(&f);
     else
         build(&f);
+    if (slices.n > 1 || f.groups > 1) ls_tensor_part_number(&m);
+    ls_layers_note_loads(&m);
     ls_status s = ls_build_finish(&m, e);
     if (s == LS_OK)
         *m_p = m;

@@ -12,8 +12,9 @@
 #include "model/model.h"
 #include "weights/architecture.h"
 
-/* A sample is tokens [model.context + 1], like GPT's. LS_EINVAL: sizes don't fit. */
-ls_status ls_llama_create(const ls_config *, ls_model *m_p, ls_error *);
+/* A sample is tokens [model.context + 1], like GPT's. cut: into the config's chunks (chunked.h).
+ * LS_EINVAL: sizes don't fit. */
+ls_status ls_llama_create(const ls_config *, bool cut, ls_model *m_p, ls_error *);
 
 /* What the keys of a config describe. */
 ls_architecture ls_llama_architecture(const ls_config *);

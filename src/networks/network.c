@@ -217,12 +217,12 @@ static ls_status build(network *n, ls_error *e) {
     return ls_build_finish(n->m, e);
 }
 
-static ls_status create(const ls_config *c, ls_model *m_p, ls_error *e) {
+static ls_status create(const ls_config *c, bool cut, ls_model *m_p, ls_error *e) {
     ls_gpt_config shape = ls_config_shape(c);
     LS_TRY(ls_sequence_check(c, e));
-    if (c->model.kind == LS_MODEL_LLAMA) return ls_llama_create(c, m_p, e);
+    if (c->model.kind == LS_MODEL_LLAMA) return ls_llama_create(c, cut, m_p, e);
     LS_TRY(ls_chunked_check(c, e));
-    if (c->model.kind == LS_MODEL_GPT2 && c->parallel.context_virtual > 1)
+    if (c->model.kind == LS_MODEL_GPT2 && cut && c->parallel.context_virtual > 1)
         return ls_chunked_gpt_create(c, m_p, e);
     if (c->model.kind == LS_MODEL_GPT2 && c->parallel.tensor_virtual > 1)
         return ls_sliced_gpt_create(c, m_p, e);
@@ -287,22 +287,24 @@ static ls_status freeze(const ls_config *c, ls_model *m, ls_error *e) {
     return s;
 }
 
-ls_status ls_network_create(const ls_config *c, ls_model *m_p, ls_error *e) {
-    ls_config whole = *c;
-    LS_TRY(ls_sequence_check(c, e));
-    LS_TRY(ls_chunked_check(c, e));
-    whole.parallel.context_virtual = 1;
-    whole.parallel.sequence = false;
-    return ls_network_create_cut(&whole, m_p, e);
-}
-
-ls_status ls_network_create_cut(const ls_config *c, ls_model *m_p, ls_error *e) {
+static ls_status create_frozen(const ls_config *c, bool cut, ls_model *m_p, ls_error *e) {
     ls_model m;
-    LS_TRY(create(c, &m, e));
+    LS_TRY(create(c, cut, &m, e));
     ls_status s = freeze(c, &m, e);
     if (s == LS_OK)
         *m_p = m;
     else
         ls_model_free(&m);
     return s;
+}
+
+ls_status ls_network_create(const ls_config *c, ls_model *m_p, ls_error *e) {
+    ls_config whole = *c;
+    LS_TRY(ls_sequence_check(c, e));
+    whole.parallel.sequence = false;
+    return create_frozen(&whole, false, m_p, e);
+}
+
+ls_status ls_network_create_cut(const ls_config *c, ls_model *m_p, ls_error *e) {
+    return create_frozen(c, true, m_p, e);
 }

@@ -163,8 +163,8 @@ static ls_status measure(ls_member *m, const bench_job *b, ls_bench_train *out, 
     if (s == LS_OK) s = measure_steps(m, b, seconds, out, e);
     out->step_seconds = ls_median(seconds, (size_t)b->steps);
     out->units_per_s = (double)c->train.batch * ls_config_units(c) / out->step_seconds;
-    out->flops_per_s =
-        ls_model_flops(&b->host.layout.model) * (double)c->train.batch / out->step_seconds;
+    out->flops_per_s = ls_model_flops(ls_layout_evaluated(&b->host.layout)) *
+                       (double)c->train.batch / out->step_seconds;
     free(seconds);
     return s;
 }

@@ -31,7 +31,7 @@ static ls_status alone_s(const ls_config *c, int nworkers, const ls_forecast_wor
     int64_t samples = c->train.batch / c->train.virtual_workers;
     one.train.virtual_workers = (c->train.virtual_workers + nworkers - 1) / nworkers;
     one.parallel.shard_group = 0;
-    one.parallel.context_virtual = 1; /* the same work */
+    one.parallel.context_virtual = one.parallel.expert_virtual = 1; /* the same work */
     one.sync.mode = LS_SYNC_ALL_REDUCE;
     one.train.batch = samples * one.train.virtual_workers;
     LS_TRY(ls_layout_make(&one, 1, NULL, &l, e));

@@ -142,7 +142,8 @@ double ls_price_losses(const ls_pricer *p) {
     double sum = 0;
     for (int i = 0; i < p->plan->c.model->nlayers; i++)
         sum += layer_s(p, &(ls_action){.kind = LS_FORWARD, .layer = i});
-    return sum / (double)ls_plan_samples(p->plan, 0);
+    int together = p->plan->c.model->together;
+    return sum / (double)(ls_plan_samples(p->plan, 0) * (together > 1 ? together : 1));
 }
 
 /* The machine's price of an update is that of AdamW. Another optimizer's is taken for as much less

@@ -90,8 +90,8 @@ bool ls_plan_keeps_shard(const ls_plan *p, ls_buffer b) {
 
 static size_t arena_nbytes(const ls_plan *p, const ls_buffer *b) {
     const ls_layer *l = &p->c.model->layers[b->index];
-    int64_t n = p->c.micro_batch;
-    if (b->kind == LS_BUF_DACT && l->backward_whole) n = p->c.batch / p->c.V;
+    int64_t n = ls_model_samples(p->c.model, p->c.micro_batch);
+    if (b->kind == LS_BUF_DACT && l->backward_whole) n = ls_plan_samples(p, -1);
     if (b->kind == LS_BUF_SAVED) return ls_mixed_saved_nbytes(l, n, p->c.compute);
     return (size_t)n * l->y_floats * ls_dtype_size(p->c.compute);
 }
@@ -100,7 +100,8 @@ size_t ls_plan_work_nbytes(const ls_plan *p) {
     size_t most = 0;
     for (int i = 0; i < p->c.model->nlayers; i++) {
         const ls_layer *l = &p->c.model->layers[i];
-        int64_t n = l->backward_whole ? p->c.batch / p->c.V : p->c.micro_batch;
+        int64_t n = l->backward_whole ? ls_plan_samples(p, -1)
+                                      : ls_model_samples(p->c.model, p->c.micro_batch);
         size_t nbytes = ls_mixed_work_nbytes(l, n, p->c.compute, p->c.reduce, ls_plan_wide(p));
         if (nbytes > most) most = nbytes;
         if (!ls_plan_splits(p, i)) continue;

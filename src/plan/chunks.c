@@ -20,6 +20,14 @@ int ls_plan_context(const ls_plan *p) { return p->c.context > 1 ? p->c.context :
 
 int ls_plan_nchunks(const ls_plan *p) { return p->c.model->nchunks > 1 ? p->c.model->nchunks : 1; }
 
+const char *ls_plan_context_name(const ls_plan *p) {
+    return p->c.model->together > 1 ? "expert" : "context";
+}
+
+const char *ls_plan_chunk_name(const ls_plan *p) {
+    return p->c.model->together > 1 ? "parts" : "chunks";
+}
+
 int ls_plan_layer_chunk(const ls_plan *p, int layer) {
     return ls_plan_nchunks(p) > 1 ? p->c.model->layers[layer].chunk : 0;
 }

@@ -115,10 +115,12 @@ int ls_plan_micros(const ls_plan *p) {
 }
 
 int64_t ls_plan_samples(const ls_plan *p, int micro) {
-    int64_t all = p->c.batch / p->c.V;
-    if (micro < 0) return all;
-    int64_t left = all - micro * p->c.micro_batch;
-    return left < p->c.micro_batch ? left : p->c.micro_batch;
+    int64_t all = p->c.batch / p->c.V, left = all - micro * p->c.micro_batch;
+    if (micro < 0)
+        left = all;
+    else if (left > p->c.micro_batch)
+        left = p->c.micro_batch;
+    return ls_model_samples(p->c.model, left);
 }
 
 /* ---- shards ---- */

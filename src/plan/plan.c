@@ -255,6 +255,7 @@ static ls_status check_chunks(const ls_plan_config *c, ls_error *e) {
     const char *what = NULL;
     int n = c->model->nchunks > 1 ? c->model->nchunks : 1;
     bool joins = ls_model_find_joining(c->model) != NULL;
+    const char *name = ls_plan_context_name(&(ls_plan){.c = *c});
     if (c->context > n)
         return ls_fail(e, LS_EINVAL,
                        "parallel.mesh context %d: samples are cut into %d chunk%s "
@@ -264,9 +265,10 @@ static ls_status check_chunks(const ls_plan_config *c, ls_error *e) {
     if (n == 1) return LS_OK;
     if (c->V & (c->V - 1))
         return ls_fail(e, LS_EINVAL,
-                       "parallel.context_virtual %d: train.virtual_workers is %d, and the sums of "
-                       "chunks need a power of two; use %d",
-                       n, c->V, 1 << (31 - __builtin_clz((unsigned)c->V)));
+                       "parallel.%s_virtual %d: train.virtual_workers is %d, and the sums of "
+                       "%s need a power of two; use %d",
+                       name, n, c->V, ls_plan_chunk_name(&(ls_plan){.c = *c}),
+                       1 << (31 - __builtin_clz((unsigned)c->V)));
     if (c->recompute) what = "parallel.recompute; use 0";
     if (c->shards) what = "parallel.shard_group: all workers are a group; use 0";
     if (c->early) what = "parallel.accumulate early; use late";
@@ -276,7 +278,7 @@ static ls_status check_chunks(const ls_plan_config *c, ls_error *e) {
     if (c->noise) what = "train.noise_scale";
     if (joins) what = "layers that join samples";
     if (!what) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "parallel.context_virtual %d does not go with %s", n, what);
+    return ls_fail(e, LS_EINVAL, "parallel.%s_virtual %d does not go with %s", name, n, what);
 }
 
 /* What workers that divide a model do not support. */
@@ -307,7 +309,7 @@ static ls_status check_ranks(const ls_plan_config *c, ls_error *e) {
     bool context = c->context > 1;
     int degree = context ? c->context : c->tensor > 1 ? c->tensor : c->pipe;
     return ls_fail(e, LS_EINVAL, "parallel.mesh %s %d does not go with %s",
-                   context         ? "context"
+                   context         ? ls_plan_context_name(&(ls_plan){.c = *c})
                    : c->tensor > 1 ? "tensor"
                                    : "pipe",
                    degree, what);

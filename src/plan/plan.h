@@ -449,6 +449,9 @@ bool ls_plan_touched_part(const ls_plan *, int bucket, int rank, size_t *first_p
 
 int ls_plan_context(const ls_plan *);
 int ls_plan_nchunks(const ls_plan *); /* 1: samples are not cut */
+/* How the mesh's key calls the dimension, and a table the chunks: of a sample, or samples. */
+const char *ls_plan_context_name(const ls_plan *);
+const char *ls_plan_chunk_name(const ls_plan *);
 int ls_plan_layer_chunk(const ls_plan *, int layer);
 /* A worker's chunks, [*first_p, *end_p). */
 void ls_plan_chunks_of(const ls_plan *, int worker, int *first_p, int *end_p);
@@ -531,7 +534,8 @@ int ls_plan_fold_round(const ls_plan *, int i, int *slot_p);
 int ls_plan_rounds(const ls_plan *);
 int ls_plan_round_vws(const ls_plan *);
 int ls_plan_micros(const ls_plan *); /* micro-batches of a virtual worker */
-/* Samples of a micro-batch of a full batch; micro -1: of all micro-batches together. */
+/* Samples of layers' calls (ls_model_samples()) in a micro-batch of a full batch; micro -1: in all
+ * micro-batches together. */
 int64_t ls_plan_samples(const ls_plan *, int micro);
 
 /* The number of workers in a sharding group, and the number of sharding groups. */
@@ -743,6 +747,8 @@ int ls_plan_print_some(const ls_plan *, int worker, int first, ls_buf *out);
 
 /* Appends which workers of a pipeline have which layers; nothing without a pipeline. */
 void ls_plan_print_mesh(const ls_plan *, ls_buf *out);
+/* The experts of a worker, of each layer that has experts; false: none are divided. */
+bool ls_plan_experts_of(const ls_plan *, int worker, int64_t *first_p, int64_t *end_p);
 const char *ls_pipe_name(ls_pipe_kind);
 /* Elements of the parameters that a worker's layers of the stage read. */
 size_t ls_plan_stage_params(const ls_plan *, int stage, int worker);

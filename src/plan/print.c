@@ -138,7 +138,8 @@ ls_hash ls_plan_hash(const ls_plan *p) {
         ls_buf_printf(&text, "pipe %d tensor %d chunks %d\n", ls_plan_pipe(p), ls_plan_tensor(p),
                       p->c.chunks);
     if (ls_plan_nchunks(p) > 1)
-        ls_buf_printf(&text, "context %d of %d\n", ls_plan_context(p), ls_plan_nchunks(p));
+        ls_buf_printf(&text, "%s %d of %d\n", ls_plan_context_name(p), ls_plan_context(p),
+                      ls_plan_nchunks(p));
     const ls_plan_compress *z = &p->c.compress;
     if (z->on)
         ls_buf_printf(&text,

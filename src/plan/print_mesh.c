@@ -1,5 +1,7 @@
 /* print_mesh.c - the table of a mesh: which workers have which layers, and slices of them. */
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "model/tensor_part.h"
 #include "plan/plan.h"
@@ -44,15 +46,23 @@ static void print_numbers(int first, int end, char *text, size_t size) {
 
 static bool has_experts(const ls_plan *p) {
     int64_t first = 0, end = 0;
-    return ls_tensor_part_experts(p->c.model, 0, p->c.model->nslices, &first, &end);
+    const ls_part_range all = {0, INT_MAX, 0, INT_MAX};
+    return ls_tensor_part_experts(p->c.model, all, &first, &end);
 }
 
-/* The experts of slices [first, end), in the table's column; nothing in models without. */
-static void print_experts(const ls_plan *p, int first, int end, ls_buf *out) {
+bool ls_plan_experts_of(const ls_plan *p, int worker, int64_t *first_p, int64_t *end_p) {
+    ls_part_range own;
+    ls_plan_slices(p, ls_plan_rank(p, worker), &own.slice, &own.slice_end);
+    ls_plan_chunks_of(p, worker, &own.chunk, &own.chunk_end);
+    return ls_tensor_part_experts(p->c.model, own, first_p, end_p);
+}
+
+/* A worker's experts, in the table's column; nothing in models without. */
+static void print_experts(const ls_plan *p, int worker, ls_buf *out) {
     int64_t from = 0, to = 0;
     char text[24] = "";
     if (!has_experts(p)) return;
-    if (ls_tensor_part_experts(p->c.model, first, end, &from, &to))
+    if (ls_plan_experts_of(p, worker, &from, &to))
         print_numbers((int)from, (int)to, text, sizeof text);
     ls_buf_printf(out, "%-8s ", text);
 }
@@ -78,7 +88,6 @@ static void print_stage(const ls_plan *p, int rank, int stage, ls_buf *out) {
     int first = 0, end = 0, data = ls_plan_data(p), beside = ls_plan_beside(p);
     int worker = ls_plan_worker(p, rank, 0), last = ls_plan_worker(p, rank, data - 1);
     char workers[48], names[2 * LS_NAME + 8];
-    int from = 0, to = 0;
     ls_plan_stage_layers(p, stage, &first, &end);
     snprintf(workers, sizeof workers,
              data == 1    ? "%d"
@@ -89,8 +98,7 @@ static void print_stage(const ls_plan *p, int rank, int stage, ls_buf *out) {
              layers[end - 1].name);
     ls_buf_printf(out, "  %-12s %5d  ", workers, stage);
     print_parts(p, worker, out);
-    ls_plan_slices(p, rank, &from, &to);
-    print_experts(p, from, to, out);
+    print_experts(p, worker, out);
     ls_buf_printf(out, "%-36s %14zu\n", names, ls_plan_stage_params(p, stage, worker));
 }
 
@@ -99,7 +107,8 @@ static void print_degrees(const ls_plan *p, ls_buf *out) {
     ls_buf_printf(out, "  mesh: data %d, pipe %d, tensor %d", ls_plan_data(p), ls_plan_pipe(p),
                   ls_plan_tensor(p));
     if (ls_plan_context(p) > 1)
-        ls_buf_printf(out, ", context %d of %d chunks", ls_plan_context(p), ls_plan_nchunks(p));
+        ls_buf_printf(out, ", %s %d of %d %s", ls_plan_context_name(p), ls_plan_context(p),
+                      ls_plan_nchunks(p), ls_plan_chunk_name(p));
     ls_buf_printf(out,
                   ", %s; %d micro-batches a worker, of which at most %d are in flight\n"
                   "  bubble: %.1f%% of a step's passes, if all stages take as long\n\n",
@@ -112,7 +121,7 @@ void ls_plan_print_mesh(const ls_plan *p, ls_buf *out) {
     print_degrees(p, out);
     ls_buf_printf(out, "  %-12s %5s  %-8s %s%s%-36s %14s\n", "workers", "stage",
                   ls_plan_tensor(p) > 1    ? "slices"
-                  : ls_plan_context(p) > 1 ? "chunks"
+                  : ls_plan_context(p) > 1 ? ls_plan_chunk_name(p)
                                            : "",
                   has_both(p) ? "chunks   " : "", has_experts(p) ? "experts  " : "", "layers",
                   "parameters");

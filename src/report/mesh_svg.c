@@ -40,13 +40,23 @@ static void name_parts(const char *what, int first, int end, int n, char *text, 
         snprintf(text, size, "%ss %d to %d of %d", what, first, end - 1, n);
 }
 
-/* The same, and "experts 0 to 3" where there are any. */
 static void name_slices(const ls_plan *p, int rank, char *text, size_t size) {
     int first = 0, end = 0;
-    int64_t from = 0, to = 0;
     ls_plan_slices(p, rank, &first, &end);
     name_parts("slice", first, end, p->c.model->nslices, text, size);
-    if (!ls_tensor_part_experts(p->c.model, first, end, &from, &to)) return;
+}
+
+static void name_chunks(const ls_plan *p, int worker, char *text, size_t size) {
+    int first = 0, end = 0;
+    ls_plan_chunks_of(p, worker, &first, &end);
+    name_parts(p->c.model->together > 1 ? "part" : "chunk", first, end, ls_plan_nchunks(p), text,
+               size);
+}
+
+/* Appends "; experts 0 to 3" where there are any. */
+static void add_experts(const ls_plan *p, int worker, char *text, size_t size) {
+    int64_t from = 0, to = 0;
+    if (!ls_plan_experts_of(p, worker, &from, &to)) return;
     size_t used = strlen(text);
     snprintf(text + used, size - used, to - from == 1 ? "; expert %d" : "; experts %d to %d",
              (int)from, (int)to - 1);
@@ -75,12 +85,12 @@ static void put_worker(picture *d, int rank, int place, double x, double y) {
     }
     if (ls_plan_tensor(p) > 1) {
         name_slices(p, rank, text, sizeof text);
+        add_experts(p, worker, text, sizeof text);
         put(d, x + 8, y += LINE, text, LS_CANVAS_INK);
     }
     if (ls_plan_context(p) > 1) {
-        int first = 0, end = 0;
-        ls_plan_chunks_of(p, worker, &first, &end);
-        name_parts("chunk", first, end, ls_plan_nchunks(p), text, sizeof text);
+        name_chunks(p, worker, text, sizeof text);
+        if (ls_plan_tensor(p) == 1) add_experts(p, worker, text, sizeof text);
         put(d, x + 8, y += LINE, text, LS_CANVAS_INK);
     }
     snprintf(text, sizeof text, "%.3g M parameters", (double)params / 1e6);
@@ -100,7 +110,8 @@ static void put_all(picture *d) {
     at = snprintf(text, sizeof text, "%d worker%s: data %d, pipe %d, tensor %d", p->c.nworkers,
                   ls_plural(p->c.nworkers), data, ls_plan_pipe(p), ls_plan_tensor(p));
     if (ls_plan_context(p) > 1)
-        snprintf(text + at, sizeof text - (size_t)at, ", context %d", ls_plan_context(p));
+        snprintf(text + at, sizeof text - (size_t)at, ", %s %d", ls_plan_context_name(p),
+                 ls_plan_context(p));
     ls_canvas_text_add(
         &d->c,
         &(ls_canvas_text){

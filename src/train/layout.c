@@ -85,13 +85,14 @@ static ls_plan_compress compress_of_deltas(const ls_config *c) {
 static ls_status check_mesh(const ls_config *c, int nworkers, ls_error *e) {
     int data = (int)c->parallel.mesh_data, pipe = (int)c->parallel.mesh_pipe;
     int tensor = (int)c->parallel.mesh_tensor, context = (int)c->parallel.mesh_context;
-    int ranks = pipe * tensor * context;
-    char degrees[64];
+    int expert = (int)c->parallel.mesh_expert, ranks = pipe * tensor * context * expert;
+    char degrees[80];
     int at = snprintf(degrees, sizeof degrees, "pipe %d", pipe);
     if (tensor > 1)
         at += snprintf(degrees + at, sizeof degrees - (size_t)at, " times tensor %d", tensor);
     if (context > 1)
-        snprintf(degrees + at, sizeof degrees - (size_t)at, " times context %d", context);
+        at += snprintf(degrees + at, sizeof degrees - (size_t)at, " times context %d", context);
+    if (expert > 1) snprintf(degrees + at, sizeof degrees - (size_t)at, " times expert %d", expert);
     if (nworkers % ranks) {
         int below = 0, above = 0;
         char other[32] = "";
@@ -140,6 +141,19 @@ static ls_status find_stages(const ls_config *c, ls_layout *l, ls_error *e) {
                    n, (long long)c->parallel.mesh_pipe, (long long)c->parallel.chunks, wanted);
 }
 
+/* Parameters have the places of the plan's model. */
+static ls_status make_one(const ls_config *c, ls_layout *l, ls_error *e) {
+    if (l->model.together <= 1) return LS_OK;
+    LS_TRY(ls_network_create(c, &l->one, e));
+    for (int i = 0; i < l->one.nparams; i++) l->one.params[i] = l->model.params[i];
+    ls_model_place(&l->one);
+    return LS_OK;
+}
+
+const ls_model *ls_layout_evaluated(const ls_layout *l) {
+    return l->one.nlayers ? &l->one : &l->model;
+}
+
 ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_layout *l_p,
                          ls_error *e) {
     if (c->compress.kind == LS_COMPRESS_AUTO)
@@ -147,6 +161,7 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
                        "compress.kind auto is decided by `lockstep train` and `lockstep plan`; set "
                        "the kind here");
     l_p->stages = NULL;
+    l_p->one = (ls_model){0};
     LS_TRY(check_mesh(c, nworkers, e));
     LS_TRY(ls_network_create_cut(c, &l_p->model, e));
     ls_status s = find_stages(c, l_p, e);
@@ -170,7 +185,7 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
                            .reduce = ls_config_reduce(c),
                            .pipe = (int)c->parallel.mesh_pipe,
                            .tensor = (int)c->parallel.mesh_tensor,
-                           .context = (int)c->parallel.mesh_context,
+                           .context = (int)(c->parallel.mesh_context * c->parallel.mesh_expert),
                            .chunks = (int)c->parallel.chunks,
                            .schedule = (ls_pipe_kind)c->parallel.schedule,
                            .stages = l_p->stages,
@@ -183,9 +198,11 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
     plan.mixing = c->sync.mixing;
     plan.gossips = c->sync.mode == LS_SYNC_GOSSIP;
     if (c->compress.kind == LS_COMPRESS_WITH_POWERSGD) ls_plan_place_matrices(&l_p->model);
+    if (s == LS_OK) s = make_one(c, l_p, e);
     if (s == LS_OK) s = ls_plan_make(&plan, &l_p->plan, e);
     if (s == LS_OK) return LS_OK;
     ls_model_free(&l_p->model);
+    ls_model_free(&l_p->one);
     free(l_p->stages);
     return s;
 }
@@ -194,7 +211,7 @@ ls_config ls_layout_config_whole(const ls_config *c) {
     ls_config whole = *c;
     whole.parallel.mesh_data = 0;
     whole.parallel.mesh_pipe = whole.parallel.mesh_tensor = whole.parallel.chunks = 1;
-    whole.parallel.mesh_context = 1;
+    whole.parallel.mesh_context = whole.parallel.mesh_expert = 1;
     whole.parallel.stages[0] = 0;
     if (ls_pipe_is_chunked((ls_pipe_kind)c->parallel.schedule))
         whole.parallel.schedule = LS_PIPELINE_1F1B;
@@ -212,6 +229,7 @@ ls_config ls_layout_config_apart(const ls_config *c) {
 void ls_layout_free(ls_layout *l) {
     ls_plan_free(&l->plan);
     ls_model_free(&l->model);
+    ls_model_free(&l->one);
     free(l->stages);
     *l = (ls_layout){0};
 }
@@ -226,24 +244,26 @@ static bool make_groups(ls_config c, int n, int most, ls_layout *l_p) {
     return false;
 }
 
-/* The largest degrees that are possible, of at most what the config says, tensor before context before
- * pipe; longer pipelines only where there are more workers than virtual workers. Stages that it names
+/* The largest degrees that are possible, of at most what the config says, tensor before context, or expert,
+ * before pipe; longer pipelines only where there are more workers than virtual workers. Stages that it names
  * are for its own. */
 static bool make_mesh(const ls_config *c, int n, ls_layout *l_p) {
     ls_config with = *c;
     with.parallel.mesh_data = 0;
     if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
     with = ls_layout_config_whole(c);
+    bool expert = c->parallel.mesh_expert > 1;
+    int64_t *parts = expert ? &with.parallel.mesh_expert : &with.parallel.mesh_context;
+    int64_t most = expert ? c->parallel.mesh_expert : c->parallel.mesh_context;
     for (int tensor = (int)c->parallel.mesh_tensor; tensor >= 1; tensor--)
-        for (int context = (int)c->parallel.mesh_context; context >= 1; context--)
+        for (*parts = most; *parts >= 1; --*parts)
             for (int pipe = (int)c->parallel.mesh_pipe; pipe >= 1; pipe--) {
                 with.parallel.mesh_tensor = tensor;
-                with.parallel.mesh_context = context;
                 with.parallel.mesh_pipe = pipe;
-                if (tensor * context * pipe == 1) continue;
+                if (tensor * *parts * pipe == 1) continue;
                 if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
             }
-    with.parallel.mesh_tensor = with.parallel.mesh_context = 1;
+    with.parallel.mesh_tensor = *parts = 1;
     for (int pipe = 2; pipe <= n && n > c->train.virtual_workers; pipe++) {
         with.parallel.mesh_pipe = pipe;
         if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;

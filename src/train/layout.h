@@ -14,6 +14,8 @@ typedef struct ls_layout {
     ls_model model;
     ls_plan plan; /* refers to the model: a layout is not copied */
     int *stages;  /* of a pipeline, as the config names them; NULL: it does not */
+    ls_model one; /* where samples are computed together (ls_model.together): the same parameters,
+                     with layers of one sample; else {0} */
 } ls_layout;
 
 /* first [nworkers + 1] is the range of virtual workers of each worker (plan.h), and outlives the
@@ -30,6 +32,8 @@ ls_config ls_layout_config_whole(const ls_config *);
 /* The config of workers that have no common memory: with compress.send auto they send codes. */
 ls_config ls_layout_config_apart(const ls_config *);
 void ls_layout_free(ls_layout *);
+/* The model whose layers compute one sample, for evaluations. */
+const ls_model *ls_layout_evaluated(const ls_layout *);
 
 /* Do the workers, of which `near` are on one host, share memory? */
 bool ls_layout_shares_memory(const ls_config *, int nworkers, int near);

@@ -65,7 +65,8 @@ static ls_status lend_arena(ls_member *m, ls_error *e) {
     if (m->infer.model) return LS_OK;
     int64_t n = m->run->config.train.micro_batch;
     ls_dtype type = m->layout->plan.c.compute;
-    m->infer = (ls_infer){.model = &m->layout->model,
+    const ls_model *model = ls_layout_evaluated(m->layout);
+    m->infer = (ls_infer){.model = model,
                           .dtype = type,
                           .compute = ls_exec_compute(m->execs[0]),
                           .params = m->worlds[0].params,
@@ -75,10 +76,9 @@ static ls_status lend_arena(ls_member *m, ls_error *e) {
                           .fetch_arg = m->rows,
                           .memory = ls_exec_arena(m->execs[0], &nbytes),
                           .n = n};
-    while (m->infer.n > 1 && ls_infer_nbytes(&m->layout->model, type, m->infer.n) > nbytes)
-        m->infer.n--;
-    if (ls_infer_nbytes(&m->layout->model, type, m->infer.n) <= nbytes) return LS_OK;
-    m->infer_nbytes = ls_infer_nbytes(&m->layout->model, type, 1);
+    while (m->infer.n > 1 && ls_infer_nbytes(model, type, m->infer.n) > nbytes) m->infer.n--;
+    if (ls_infer_nbytes(model, type, m->infer.n) <= nbytes) return LS_OK;
+    m->infer_nbytes = ls_infer_nbytes(model, type, 1);
     void *p = NULL;
     LS_TRY(ls_map(m->infer_nbytes, "evaluation", &p, e));
     m->infer.memory = p;

@@ -132,7 +132,6 @@ static void test_refusals(void **state) {
         {"-n 2 --set parallel.context_virtual=2 --set survival.audit=2",
          "survival.audit computes the gradient of one virtual worker again"},
         {"-n 2 --set parallel.context_virtual=2 --set lora.rank=2", "adapters"},
-        {"-n 2 --set parallel.context_virtual=2 --set model.experts=2", "experts"},
         {"-n 3 --set parallel.context_virtual=2 --set parallel.mesh.context=2",
          "context 2) don't divide 3 workers"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -180,6 +180,16 @@ static void test_killed_in_a_context_group(void **arg) {
                   "--set parallel.mesh.context=2 --set parallel.transport=tcp");
 }
 
+static void test_killed_in_an_expert_group(void **arg) {
+    (void)arg;
+    static const char joint[] =
+        "--set parallel.expert_virtual=2 --set train.micro_batch=2 --set model.kind=llama --set "
+        "model.experts=5 --set model.ffn=16 --set train.virtual_workers=4";
+    train_alone("joint", joint);
+    kill_in_group("joint", joint, 4, "--set parallel.mesh.expert=2 --set parallel.zero=2");
+    kill_in_group("joint", joint, 2, "--set parallel.mesh.expert=2 --set parallel.transport=tcp");
+}
+
 static void test_stopped(void **arg) {
     (void)arg;
     program p = start_until(STEPS / 2, 4, "stopped", "--set survival.heartbeat_s=0.3");
@@ -535,6 +545,7 @@ int main(void) {
         cmocka_unit_test(test_killed_in_gossip),
         cmocka_unit_test(test_killed_in_a_pipeline),
         cmocka_unit_test(test_killed_in_a_tensor_group),
+        cmocka_unit_test(test_killed_in_an_expert_group),
         cmocka_unit_test(test_killed_in_a_context_group),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

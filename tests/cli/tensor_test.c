@@ -109,8 +109,6 @@ static void test_plan(void **state) {
     (void)state;
     expect("plan " SMALL EXPERTS "-n 2 --set parallel.mesh.tensor=2 --svg @/mesh.svg", 0,
            "0                0  0 to 1   0 to 2 ");
-    expect("plan " SMALL EXPERTS "-n 2 --set parallel.mesh.expert=2", 1,
-           "parallel.mesh.expert 2: workers that divide the batch have the same experts; set 1");
     shell_of_run(".", "grep -q 'slices 0 to 1 of 3; experts 0 to 2' mesh.svg");
     shell_of_run(".", "grep -q 'slice 2 of 3; experts 3 to 4' mesh.svg");
 }

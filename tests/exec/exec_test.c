@@ -31,6 +31,7 @@ enum { FEW_SEEDS = 20, FEW_CHAOS = 20, FEW_PIPELINES = 80 };
 #endif
 enum { T = 6, VOCAB = 40, NSAMPLES = 13, BATCH = 8, STEPS = 5, TRACED = 2, MOST = 8 };
 
+/* Kinds of models. MIXED, JOINT: experts among chunks of samples, and among samples. */
 enum {
     CHAIN,
     GRAPH,
@@ -41,15 +42,18 @@ enum {
     SEQUENCE,
     CHUNKED,
     TIED,
-    OWN
-}; /* of models */
+    OWN,
+    MIXED,
+    JOINT
+};
 
 typedef struct setup {
     ls_model model;
     ls_plan plan;
     uint32_t tokens[NSAMPLES * T + 1];
     ls_tokens text; /* the tokens above */
-    int kind;       /* of model: below */
+    int kind;       /* of model: above */
+    bool whole;     /* MIXED, JOINT: samples are not cut */
     bool sequential, overlap;
     bool chaos, own; /* sequential: run random actions; no shared copy of the state */
     uint64_t seed;
@@ -96,6 +100,7 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
     if (s->kind == SEQUENCE) sequence_make(T, VOCAB, &s->model);
     if (s->kind == CHUNKED || s->kind == TIED) chunked_make(T, VOCAB, s->kind == TIED, &s->model);
     if (s->kind == OWN) own_make(T, VOCAB, &s->model);
+    if (s->kind >= MIXED) mixed_make(T, VOCAB, s->kind == JOINT, !s->whole, &s->model);
     if (s->kind == CHAIN) assert_ls_ok(ls_gpt_create(&c, &s->model, &e), e);
     ls_plan_config p = {.model = &s->model,
                         .nworkers = n,
@@ -147,10 +152,12 @@ static void tear_down(setup *s) {
 }
 
 static ls_loader_config samples_of(const setup *s) {
-    ls_read_sample *const readers[] = {
-        [SLICED] = ls_tokens_window, [SEQUENCE] = ls_tokens_window, [CHUNKED] = ls_tokens_window,
-        [TIED] = ls_tokens_window,   [OWN] = ls_tokens_window,      [MLP] = mlp_read,
-        [LISTS] = lists_read,        [CHAIN] = ls_tokens_window,    [GRAPH] = ls_tokens_window};
+    ls_read_sample *const readers[] = {[SLICED] = ls_tokens_window,  [SEQUENCE] = ls_tokens_window,
+                                       [CHUNKED] = ls_tokens_window, [TIED] = ls_tokens_window,
+                                       [OWN] = ls_tokens_window,     [MIXED] = ls_tokens_window,
+                                       [JOINT] = ls_tokens_window,   [MLP] = mlp_read,
+                                       [LISTS] = lists_read,         [CHAIN] = ls_tokens_window,
+                                       [GRAPH] = ls_tokens_window};
     return (ls_loader_config){.read = readers[s->kind],
                               .data = s->kind == LISTS ? (const void *)&s->model : &s->text,
                               .sample_nbytes = s->model.sample_nbytes,
@@ -574,6 +581,64 @@ static void test_context(void **state) {
     }
 }
 
+/* Experts among any number of workers, in micro-batches of any number of samples, give the bits of
+ * one worker. The last batch of an epoch has samples that are not computed together with others. */
+static void test_experts(void **state) {
+    (void)state;
+    static const ls_dtype types[] = {LS_F32, LS_BF16};
+    for (uint64_t seed = 0; seed < PIPELINES / 15; seed++) {
+        int V = 1 << pick(seed, 0, 3), kind = MIXED + pick(seed, 1, 2);
+        int chunks = kind == JOINT ? TOGETHER : CHUNKS, each = kind == JOINT ? TOGETHER : 1;
+        setup oracle = {.sequential = true, .threads = 1, .zero = 1, .kind = kind};
+        oracle.compute = types[pick(seed, 2, 2)];
+        setup s = {.threads = 1, .seed = seed, .compute = oracle.compute, .kind = kind};
+        s.context = 1 + pick(seed, 6, chunks);
+        int most = MOST / s.context, data = 1 + pick(seed, 7, most < V ? most : V);
+        s.zero = pick(seed, 8, V % data ? 3 : 4);
+        s.bucket_nbytes = (size_t)(4096 << pick(seed, 11, 5));
+        s.sequential = pick(seed, 12, 2);
+        s.own = s.zero == 0 || pick(seed, 14, 2);
+        set_up(&oracle, 1, V, each);
+        set_up(&s, s.context * data, V, each * (1 + pick(seed, 16, BATCH / V / each)));
+        run(&oracle);
+        run(&s);
+        if (memcmp(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float)) != 0)
+            print_error("seed %d: kind %d, context %d, data %d of %d, zero %d, micro %d, %s\n",
+                        (int)seed, kind, s.context, data, V, s.zero, (int)s.plan.c.micro_batch,
+                        ls_dtype_name(s.plan.c.compute));
+        assert_memory_equal(s.losses, oracle.losses, sizeof s.losses);
+        assert_memory_equal(s.norms, oracle.norms, sizeof s.norms);
+        assert_memory_equal(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float));
+        tear_down(&oracle);
+        tear_down(&s);
+    }
+}
+
+/* ... which are those of a model that is not cut, but for rounding. */
+static void test_experts_whole(void **state) {
+    (void)state;
+    for (int kind = MIXED; kind <= JOINT; kind++) {
+        setup whole = {.sequential = true, .threads = 1, .zero = 1, .kind = kind, .whole = true};
+        setup cut = {.sequential = true, .threads = 1, .zero = 1, .kind = kind};
+        set_up(&whole, 1, 2, TOGETHER);
+        set_up(&cut, 1, 2, TOGETHER);
+        assert_int_equal(whole.model.nparams, cut.model.nparams);
+        for (int i = 0; i < cut.model.nparams; i++) {
+            assert_string_equal(whole.model.params[i].name, cut.model.params[i].name);
+            assert_int_equal(whole.model.params[i].offset, cut.model.params[i].offset);
+        }
+        run(&whole);
+        run(&cut);
+        for (int i = 0; i < STEPS; i++) {
+            assert_true(fabs(whole.losses[i] - cut.losses[i]) < 1e-5 * whole.losses[i]);
+            assert_true(fabs(whole.norms[i] - cut.norms[i]) < 1e-4 * whole.norms[i]);
+        }
+        assert_memory_not_equal(whole.norms, cut.norms, sizeof whole.norms);
+        tear_down(&whole);
+        tear_down(&cut);
+    }
+}
+
 /* Gradients as random codes, from step 0 or 2 on; often none. */
 static ls_plan_compress random_codes(uint64_t seed, ls_dtype reduce) {
     static const ls_compression_kind kinds[] = {
@@ -778,6 +843,7 @@ static void test_graph_gradient(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_experts),   cmocka_unit_test(test_experts_whole),
         cmocka_unit_test(test_context),   cmocka_unit_test(test_tensor),
         cmocka_unit_test(test_pipelines), cmocka_unit_test(test_lanes),
         cmocka_unit_test(test_messages),  cmocka_unit_test(test_sharding),

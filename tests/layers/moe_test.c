@@ -36,10 +36,11 @@ static void add_expert(const double *x, double weight, double *const *params, in
     }
 }
 
-/* The experts [first, end), each of which takes at most so many rows of a sample. */
+/* The experts [first, end), each of which takes at most so many rows of a sample; T rows of so many
+ * samples. */
 typedef struct part {
     ls_moe_options o;
-    int first, end, most;
+    int first, end, most, samples;
 } part;
 
 static void experts(const void *arg, double *const *x, double *const *params, double *y) {
@@ -69,8 +70,9 @@ static ls_value *build_experts(ls_model *m, ls_value **x, const void *arg) {
     const part *p = arg;
     if (p->first == 0 && p->end == E)
         return ls_layers_experts(m, x[0], (ls_router_values){x[1], NULL}, &p->o);
-    return ls_layers_experts_slice(m, x[0], (ls_router_values){x[1], NULL}, &p->o,
-                                   (ls_experts_slice){"slice", p->first, p->end});
+    return ls_layers_experts_slice(
+        m, x[0], (ls_router_values){x[1], NULL}, &p->o,
+        (ls_experts_slice){"slice", p->first, p->end, p->samples, false});
 }
 
 static ls_value *build_router(ls_model *m, ls_value **x, const void *arg) {
@@ -88,7 +90,7 @@ static void check_part(const char *name, part p) {
 }
 
 static void check_experts(const char *name, ls_moe_options o) {
-    check_part(name, (part){o, 0, E, T});
+    check_part(name, (part){o, 0, E, T, 1});
 }
 
 static void test_experts(void **state) {
@@ -106,23 +108,24 @@ static void test_experts(void **state) {
 static void test_slices(void **state) {
     (void)state;
     ls_moe_options o = {.experts = E, .per_token = K, .width = F};
-    check_part("the first experts", (part){o, 0, 2, T});
+    check_part("the first experts", (part){o, 0, 2, T, 1});
     o.normalize = true;
-    check_part("experts in the middle", (part){o, 2, 4, T});
-    check_part("the last expert", (part){o, 4, E, T});
+    check_part("experts in the middle", (part){o, 2, 4, T, 1});
+    check_part("the last expert", (part){o, 4, E, T, 1});
 }
 
 /* An even part is 2.8 choices. */
 static void test_capacity(void **state) {
     (void)state;
     ls_moe_options o = {.experts = E, .per_token = K, .width = F, .capacity = 0.5F};
-    check_part("capacity of 2", (part){o, 0, E, 2});
-    check_part("of a slice", (part){o, 1, 3, 2});
+    check_part("capacity of 2", (part){o, 0, E, 2, 1});
+    check_part("of a slice", (part){o, 1, 3, 2, 1});
     o.capacity = 1;
     o.normalize = true;
-    check_part("capacity of 3", (part){o, 0, E, 3});
+    check_part("capacity of 3", (part){o, 0, E, 3, 1});
     o.capacity = 0.01F;
-    check_part("at least one", (part){o, 0, E, 1});
+    check_part("at least one", (part){o, 0, E, 1, 1});
+    check_part("rows of different samples", (part){o, 1, E, T, T});
     assert_int_equal(ls_routing_capacity(0.5F, T, E, K), 2);
     assert_int_equal(ls_routing_capacity(1, T, E, K), 3);
     assert_int_equal(ls_routing_capacity(1e-9F, T, E, K), 1);

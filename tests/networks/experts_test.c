@@ -37,7 +37,7 @@ static ls_config config_of(bool shared) {
 static ls_model model_of(const ls_config *c) {
     ls_model m = {0};
     ls_error e = {0};
-    assert_ls_ok(ls_llama_create(c, &m, &e), e);
+    assert_ls_ok(ls_llama_create(c, false, &m, &e), e);
     return m;
 }
 

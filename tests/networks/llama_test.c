@@ -28,7 +28,7 @@ static ls_config config_of(int64_t kv_heads, ls_head_kind head) {
 static ls_model model_of(const ls_config *c) {
     ls_model m = {0};
     ls_error e = {0};
-    assert_ls_ok(ls_llama_create(c, &m, &e), e);
+    assert_ls_ok(ls_llama_create(c, false, &m, &e), e);
     return m;
 }
 
@@ -276,7 +276,7 @@ static void test_bits_in_bf16(void **state) {
 static void refuse(const ls_config *c, const char *why) {
     ls_model m = {0};
     ls_error e = {0};
-    assert_int_equal(ls_llama_create(c, &m, &e), LS_EINVAL);
+    assert_int_equal(ls_llama_create(c, false, &m, &e), LS_EINVAL);
     assert_non_null(strstr(e.msg, why));
 }
 

@@ -1,0 +1,144 @@
+/* expert_test.c - experts among workers that divide samples (parallel.expert_virtual), or the chunks of
+ * each sample: runs have one hash for any number of workers, way to shard and micro-batch; they are
+ * resumed with another mesh, survive lost workers, write text, and have the losses of models that are
+ * not cut. */
+/* ctest: slow seconds=10 */
+#include <math.h>
+
+#include "cli/models.h"
+
+#define SMALL                                                                                      \
+    "configs/tiny.yaml --set train.eval_every=0 --set optim.warmup=2 --set "                       \
+    "train.virtual_workers=4 --set model.kind=llama --set model.heads=4 --set model.layers=1 "     \
+    "--set model.experts=5 --set model.ffn=20 "
+#define JOINT "--set parallel.expert_virtual=2 --set train.micro_batch=2 "
+#define RICH                                                                                       \
+    "--set model.router_bias_rate=0.02 --set model.expert_capacity=1 --set "                       \
+    "model.shared_experts=1 "
+
+/* Both runs end with the same weights. */
+static void same(const char *one, const char *other) {
+    char a[256], b[256];
+    hash_of(one, a);
+    hash_of(other, b);
+    assert_string_equal(a, b);
+}
+
+static void train(const char *run, const char *more, const char *model) {
+    char *line = ls_format("train " SMALL "-o @/%s --set train.steps=4 %s %s", run, model, more);
+    expect(line, 0, NULL);
+    free(line);
+}
+
+static void check_ways(const char *model, const char *const *ways, size_t n) {
+    train("one", "-n 1", model);
+    for (size_t i = 0; i < n; i++) {
+        train("many", ways[i], model);
+        same("one", "many");
+        shell_of_run("many", "rm -r $r");
+    }
+    shell_of_run("one", "rm -r $r");
+}
+
+static void test_workers(void **state) {
+    (void)state;
+    static const char *const ways[] = {
+        "-n 3 --set parallel.zero=0 --set train.micro_batch=4", "-n 2 --set parallel.mesh.expert=2",
+        "-n 4 --set parallel.mesh.expert=2 --set parallel.zero=3 --set parallel.transport=tcp",
+        "-n 2 --set parallel.mesh.expert=2 --set parallel.zero=2 --set "
+        "parallel.executor=sequential",
+        "-n 4 --set parallel.mesh.expert=2 --set parallel.zero=0"};
+    size_t n = sizeof ways / sizeof *ways;
+    check_ways(JOINT, ways, n);
+    check_ways(JOINT RICH "--set train.compute=bf16", ways, n);
+}
+
+static void test_chunks(void **state) {
+    (void)state;
+    static const char *const ways[] = {"-n 2",
+                                       "-n 4 --set parallel.mesh.context=4 --set parallel.zero=2",
+                                       "-n 4 --set parallel.mesh.context=2 --set parallel.zero=3",
+                                       "-n 3 --set parallel.mesh.context=3 --set parallel.zero=0"};
+    check_ways("--set parallel.context_virtual=4 " RICH, ways, sizeof ways / sizeof *ways);
+}
+
+/* A worker is killed; the others go on, and a resumed run has another mesh. */
+static void test_resume(void **state) {
+    (void)state;
+    expect("train " SMALL JOINT "-o @/whole -n 1 --set train.steps=6", 0, NULL);
+    expect("train " SMALL JOINT "-o @/part -n 4 --set train.steps=6 --until 3 --set "
+           "parallel.mesh.expert=2",
+           75, NULL);
+    expect(
+        "train --resume @/part -n 2 --set parallel.mesh.expert=1 --set parallel.expert_virtual=1",
+        1, "parallel.expert_virtual is 1, but the run began with 2");
+    expect("train --resume @/part -n 3 --set parallel.mesh.expert=1", 0, NULL);
+    same("whole", "part");
+    expect("generate @/part --tokens 40 --seed 3", 0, NULL);
+    expect("eval @/part", 0, "loss");
+    expect("export @/part --to safetensors -o @/published", 0, NULL);
+}
+
+/* The loss that a run's last line tells. */
+static double loss_of(const char *more) {
+    char *line = ls_format("train " SMALL "-o @/l -n 2 --set train.steps=20 %s", more);
+    char *text = hash_after(line, "validation loss ");
+    free(line);
+    double loss = strtod(text, NULL);
+    free(text);
+    shell_of_run("l", "rm -r $r");
+    return loss;
+}
+
+static void test_losses(void **state) {
+    (void)state;
+    double whole = loss_of(""), cut = loss_of(JOINT "--set parallel.mesh.expert=2");
+    assert_true(whole > 0 && fabs(whole - cut) < 2e-4);
+}
+
+static void test_plan(void **state) {
+    (void)state;
+    expect("plan " SMALL JOINT "-n 2 --set parallel.mesh.expert=2", 0, "expert 2 of 2 parts");
+    expect("plan " SMALL JOINT "-n 2 --set parallel.mesh.expert=2", 0, "2 to 4");
+    expect("plan " SMALL JOINT "-n 4 --set parallel.mesh.expert=2 --json", 0, "\"expert\": 2");
+    expect("plan " SMALL "-n 2 --set parallel.context_virtual=2 --set parallel.mesh.context=2", 0,
+           "2 to 4");
+    expect("plan " SMALL JOINT "-n 2 --set parallel.mesh.expert=2 --svg @/mesh.svg", 0, NULL);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"--set parallel.mesh.expert=2", "which is 1; use at most 1, or more groups"},
+        {"--set parallel.expert_virtual=6 --set train.batch=48 --set train.micro_batch=6",
+         "the model has 5 experts (model.experts), which as many parts divide; use at most 5"},
+        {"--set parallel.expert_virtual=2",
+         "micro-batches have 1 samples (train.micro_batch), and virtual workers 4"},
+        {"--set parallel.expert_virtual=3 --set train.micro_batch=4", "use 2 or 4"},
+        {JOINT "--set model.experts=0", "the model has 0 experts"},
+        {JOINT "--set parallel.context_virtual=2", "one of both is possible"},
+        {JOINT "--set parallel.tensor_virtual=2", "slices"},
+        {JOINT "--set lora.rank=2", "adapters"},
+        {JOINT "--set parallel.mesh=auto",
+         "parallel.mesh auto is not possible together with parallel.expert_virtual"},
+        {JOINT "--set survival.audit=2",
+         "survival.audit computes the gradient of one virtual worker again"},
+        {JOINT "--set parallel.recompute=2", "does not go with parallel.recompute"},
+        {JOINT "-n 3 --set parallel.mesh.expert=2", "expert 2) don't divide 3 workers"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *line = ls_format("train " SMALL "-o @/no -n 2 --set train.steps=4 %s", cases[i][0]);
+        expect(line, 1, cases[i][1]);
+        free(line);
+    }
+    expect("train configs/tiny.yaml -o @/no -n 2 --set parallel.expert_virtual=2 --set "
+           "train.micro_batch=2",
+           1, "only models of kind llama have experts");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_workers), cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_resume),  cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_plan),    cmocka_unit_test(test_refusals)};
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
