@@ -134,8 +134,10 @@ def cuts_of(config, batch):
     if batch > 1:
         yield "batch", ["train.virtual_workers=2"]
     yield "layers", ["train.virtual_workers=1", f"train.micro_batch={max(batch // 2, 1)}", "parallel.mesh.pipe=2"]
-    yield "slices", ["train.virtual_workers=1", "parallel.tensor_virtual=2", "parallel.mesh.tensor=2"]
-    if config.model_type != "gpt2" and not getattr(config, "num_experts_per_tok", 0):
+    slices = ["train.virtual_workers=1", "parallel.tensor_virtual=2", "parallel.mesh.tensor=2"]
+    yield "slices", slices
+    yield "slices and rows", [*slices, "parallel.sequence=on"]
+    if not getattr(config, "num_experts_per_tok", 0):
         yield "sequences", ["train.virtual_workers=1", "parallel.context_virtual=2", "parallel.mesh.context=2"]
 
 
@@ -163,7 +165,7 @@ def check_gradients(name, folder, model):
 
 
 def check_step(name, folder, cut, keys, batch, loss, tensors):
-    first, second = TOP / f"{name}-{cut}-run", TOP / f"{name}-{cut}-after"
+    first, second = TOP / f"{name}-{cut}".replace(" ", "-"), TOP / f"{name}-{cut}-after".replace(" ", "-")
     sets = [f"model.from={folder}", f"data.path={TOP}/train.bin", "data.format=tokens", f"model.context={T}",
             f"train.batch={batch}", "train.steps=1", "optim.optimizer=sgd", f"optim.lr={RATE}",
             "optim.momentum=0", "optim.weight_decay=0", "optim.clip=0", "optim.warmup=0", "optim.schedule=constant",
