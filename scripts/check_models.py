@@ -137,8 +137,10 @@ def cuts_of(config, batch):
     slices = ["train.virtual_workers=1", "parallel.tensor_virtual=2", "parallel.mesh.tensor=2"]
     yield "slices", slices
     yield "slices and rows", [*slices, "parallel.sequence=on"]
-    if not getattr(config, "num_experts_per_tok", 0):
-        yield "sequences", ["train.virtual_workers=1", "parallel.context_virtual=2", "parallel.mesh.context=2"]
+    if batch > 1 and getattr(config, "num_experts_per_tok", 0):
+        yield "samples and experts", ["train.virtual_workers=1", "train.micro_batch=2", "parallel.expert_virtual=2",
+                                      "parallel.mesh.expert=2"]
+    yield "sequences", ["train.virtual_workers=1", "parallel.context_virtual=2", "parallel.mesh.context=2"]
 
 
 def check_gradients(name, folder, model):
