@@ -72,7 +72,25 @@ static inline void add_own(ls_model *m, ls_value **x, int chunk, int64_t rows) {
     }
 }
 
-/* Blocks of layers whose parameters the chunks share, and of some that chunk 0, or 2, has alone. */
+/* x [CHUNKS] += products in two slices, whose parameters the chunks share. */
+static inline void add_sliced(ls_model *m, ls_value **x) {
+    for (int k = 0; k < CHUNKS; k++) {
+        ls_value *of[2];
+        ls_build_chunk(m, k, CHUNKS);
+        ls_layers_fork(m, x[k], 2, of);
+        for (int i = 0; i < 2; i++) {
+            ls_build_slice(m, i, 2);
+            ls_scope(m, "slice.%d", i);
+            of[i] = ls_gelu(m, ls_linear(m, of[i], .name = "wide", .out = 10));
+            of[i] = ls_linear(m, of[i], .name = "narrow", .out = 12, .no_bias = i > 0);
+            ls_scope_end(m);
+        }
+        x[k] = ls_add(m, x[k], ls_layers_join(m, of, 2));
+    }
+}
+
+/* Blocks of layers whose parameters the chunks share, some of which are slices, and of some that chunk
+ * 0, or 2, has alone. */
 static inline void own_make(int64_t rows, int64_t vocab, ls_model *m) {
     ls_error e = {0};
     int64_t part = rows / CHUNKS;
@@ -92,10 +110,7 @@ static inline void own_make(int64_t rows, int64_t vocab, ls_model *m) {
         ls_scope(m, "last");
         add_own(m, x, CHUNKS - 1, part);
         ls_scope_end(m);
-        for (int k = 0; i < 2 && k < CHUNKS; k++) {
-            ls_build_chunk(m, k, CHUNKS);
-            x[k] = ls_add(m, x[k], ls_linear(m, x[k], .name = "shared", .out = 12));
-        }
+        if (i < 2) add_sliced(m, x);
         ls_scope_end(m);
     }
     ls_value *all = ls_build_part(m, tokens, 1, rows);

@@ -87,8 +87,9 @@ int ls_plan_slot_of(const ls_plan *p, int worker, int chunk, int level) {
 }
 
 int ls_plan_first_slot(const ls_plan *p, int bucket, int worker) {
-    int chunk = p->buckets[bucket].chunk;
-    return chunk < 0 ? 0 : ls_plan_slot_of(p, worker, chunk, 0);
+    int chunk = p->buckets[bucket].chunk, first = 0, end = 0;
+    ls_plan_chunks_of(p, worker, &first, &end);
+    return chunk < first || chunk >= end ? 0 : ls_plan_slot_of(p, worker, chunk, 0);
 }
 
 int ls_plan_bucket_slots(const ls_plan *p, int bucket, int worker) {

@@ -269,7 +269,6 @@ static ls_status check_chunks(const ls_plan_config *c, ls_error *e) {
                        "%s need a power of two; use %d",
                        name, n, c->V, ls_plan_chunk_name(&(ls_plan){.c = *c}),
                        1 << (31 - __builtin_clz((unsigned)c->V)));
-    if (c->recompute) what = "parallel.recompute; use 0";
     if (c->shards) what = "parallel.shard_group: all workers are a group; use 0";
     if (c->early) what = "parallel.accumulate early; use late";
     if (!c->tree) what = "parallel.reduce fastest; use tree";

@@ -4,19 +4,24 @@
  *
  * Layers are cut into segments of at least `recompute` layers, from the first after the embedding
  * to the last before the head; a segment begins where one value is all that later layers read of
- * earlier ones, or one of each slice (ls_model_cut()), and ends with a layer that has a Backward. From Forward to Backward only these
- * values stay in memory; before the Backward of the segment's last layer all its layers run again
+ * earlier ones, or one of each slice or chunk (ls_model_cut()), and ends with a layer that has a
+ * Backward. From Forward to Backward only these values stay in memory; before the Backward of the segment's last layer all its layers run again
  * (Recompute). `recompute_layers` limits segments to the first layers, whose memory is needed
  * longest. A frozen layer without a Backward is not computed again: segments begin after the last
  * such layer, or one whose backward is whole. In a pipeline a segment also ends with its stage. No other pass is concerned: a Recompute
  * writes what Forward wrote, so between the two the buffers are dead (frees.c).
  *
- * Workers that divide the slices of a segment each compute their own layers again. What they have
+ * Workers that divide the slices, or chunks, of a segment each compute their own layers again. What they have
  * sent each other stays in memory, and what only others read is not computed again.
  */
 #include <stdlib.h>
 
 #include "plan/plan.h"
+#include "plan/stages.h"
+
+static bool is_cut(const ls_model *m, int layer) {
+    return m->nchunks > 1 ? ls_stages_cut_chunks(m, layer) : ls_model_cut(m, layer) > 0;
+}
 
 /* Returns first [nlayers]: for the last layer of a segment, the segment's first; else NONE. The head
  * has no Forward; the slices of one, which have the model's largest products, are not computed
@@ -32,11 +37,11 @@ static int *find_segments(const ls_plan *p) {
     for (int l = begin; l < last; l++)
         if ((m->layers[l].is_constant && m->layers[l].nparams) || m->layers[l].backward_whole)
             begin = l + 1;
-    while (begin < last && !ls_model_cut(m, begin)) begin++;
+    while (begin < last && !is_cut(m, begin)) begin++;
     for (int end = begin + 1; end <= last; end++) {
         bool meets = p->stage_of && end < m->nlayers && p->stage_of[end] != p->stage_of[end - 1];
         if (end < last && end - begin < p->c.recompute && !meets) continue;
-        if (!ls_model_cut(m, end) || m->layers[end - 1].is_constant) continue;
+        if (!is_cut(m, end) || m->layers[end - 1].is_constant) continue;
         first[end - 1] = begin;
         begin = end;
     }

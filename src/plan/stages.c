@@ -147,10 +147,7 @@ static bool is_even(const ls_model *m, int layer) {
     return even;
 }
 
-/* Of a model of chunks: is all that layers from `layer` on read of those before it one value of each
- * chunk, or one of each slice in each chunk, which may go to another worker one micro-batch at a
- * time? */
-static bool is_cut_of_chunks(const ls_model *m, int layer) {
+bool ls_stages_cut_chunks(const ls_model *m, int layer) {
     int slices = m->nslices > 1 ? m->nslices : 1, n = m->nchunks * slices, of[LS_TREE_MAX_CHUNKS];
     int *value = LS_NEW_ARRAY(int, (size_t)n); /* 1 + that of a chunk and slice; 0: none */
     bool is = true, one = true, every = true;
@@ -177,7 +174,7 @@ static bool is_cut_of_chunks(const ls_model *m, int layer) {
 /* May a stage begin with this layer? The gradient of what it reads goes back one micro-batch at a
  * time. */
 static bool may_begin(const ls_model *m, int layer) {
-    if (m->nchunks > 1) return is_cut_of_chunks(m, layer);
+    if (m->nchunks > 1) return ls_stages_cut_chunks(m, layer);
     int n = ls_model_cut(m, layer);
     bool may = n > 0 && !m->layers[layer].backward_whole;
     for (int v = layer - n; may && v < layer; v++) {

@@ -530,8 +530,8 @@ static void test_tensor(void **state) {
     assert_true(measured > 0);
 }
 
-/* The chunks of samples among any number of workers, which may be pipelines, too, give the bits of one
- * worker. */
+/* The chunks of samples among any number of workers, which may be pipelines or divide slices, too, give
+ * the bits of one worker. */
 static void test_context(void **state) {
     (void)state;
     static const ls_dtype types[] = {LS_F32, LS_F32, LS_BF16, LS_F16};
@@ -546,33 +546,37 @@ static void test_context(void **state) {
         s.rule = oracle.rule = rules[pick(seed, 5, 6)];
         s.context = 1 + pick(seed, 6, CHUNKS);
         s.pipe = 1 + pick(seed, 18, 2);
-        int most = MOST / s.context / s.pipe, data = 1 + pick(seed, 7, most < V ? most : V);
+        bool both = kind == OWN && s.context * s.pipe * 2 <= MOST && pick(seed, 22, 2);
+        s.tensor = both ? 2 : 1;
+        int most = MOST / s.context / s.pipe / s.tensor;
+        int data = 1 + pick(seed, 7, most < V ? most : V);
         bool chunked = s.pipe == 2 && pick(seed, 19, 2);
         s.chunks = chunked ? 2 : 1;
         s.schedule = chunked ? pick(seed, 20, 2) ? LS_PIPE_INTERLEAVED : LS_PIPE_ZB_V
                              : kinds[pick(seed, 21, 3)];
         s.zero = pick(seed, 8, V % data ? 3 : 4);
         s.whole_nbytes = (size_t)pick(seed, 9, 2) * 5000;
+        s.recompute = pick(seed, 23, 3) * 7;
         s.prefetch = pick(seed, 10, 3);
         s.bucket_nbytes = (size_t)(4096 << pick(seed, 11, 5));
         s.sequential = pick(seed, 12, 2);
         s.chaos = pick(seed, 13, 2);
         s.own = s.zero == 0 || pick(seed, 14, 2);
         s.algorithm = pick(seed, 15, 2) ? NULL : "direct";
-        if (s.context * s.pipe == 1 && data < V && !s.sequential && pick(seed, 17, 2))
+        if (s.context * s.pipe * s.tensor == 1 && data < V && !s.sequential && pick(seed, 17, 2))
             s.uneven = seed + 1;
         set_up(&oracle, 1, V, 1);
-        set_up(&s, s.context * s.pipe * data, V, 1 + pick(seed, 16, BATCH / V));
+        set_up(&s, s.context * s.tensor * s.pipe * data, V, 1 + pick(seed, 16, BATCH / V));
         run(&oracle);
         run(&s);
         if (memcmp(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float)) != 0)
-            print_error(
-                "seed %d: model %d, context %d, pipe %d, data %d of %d, chunks %d, schedule "
-                "%d, zero %d, micro %d, %s and %s, sequential %d, chaos %d, own %d, %s\n",
-                (int)seed, s.kind, s.context, s.pipe, data, V, s.chunks, (int)s.schedule, s.zero,
-                (int)s.plan.c.micro_batch, ls_dtype_name(s.plan.c.compute),
-                ls_dtype_name(s.plan.c.reduce), s.sequential, s.chaos, s.own,
-                s.algorithm ? s.algorithm : "");
+            print_error("seed %d: model %d, context %d, tensor %d, pipe %d, data %d of %d, chunks "
+                        "%d, schedule %d, zero %d, recompute %d, micro %d, %s and %s, sequential "
+                        "%d, chaos %d, own %d, %s\n",
+                        (int)seed, s.kind, s.context, s.tensor, s.pipe, data, V, s.chunks,
+                        (int)s.schedule, s.zero, s.recompute, (int)s.plan.c.micro_batch,
+                        ls_dtype_name(s.plan.c.compute), ls_dtype_name(s.plan.c.reduce),
+                        s.sequential, s.chaos, s.own, s.algorithm ? s.algorithm : "");
         assert_memory_equal(s.losses, oracle.losses, sizeof s.losses);
         assert_memory_equal(s.norms, oracle.norms, sizeof s.norms);
         assert_memory_equal(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float));
