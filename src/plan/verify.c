@@ -295,24 +295,31 @@ static void check_writers(walk *w, const ls_action *a) {
     }
 }
 
+static bool writes(const ls_plan *p, int layer, int bucket) {
+    const int *touched = NULL;
+    for (int i = 0, n = ls_plan_touched(p, layer, &touched); i < n; i++)
+        if (touched[i] == bucket) return true;
+    return false;
+}
+
 /* In a pipeline, the layer that is the last of its chunk to write a bucket comes after all others of its
  * rank. */
 static void check_writer(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
-    const int *touched = NULL, *other = NULL;
+    const ls_model *m = p->c.model;
+    const int *touched = NULL;
     int n = ls_plan_touched(p, a->layer, &touched), chunk = ls_plan_layer_chunk(p, a->layer);
-    for (int j = 0; j < n && ls_plan_owners(p) > 1; j++)
-        for (int l = 0; l < p->c.model->nlayers && ls_plan_closer(p, touched[j], chunk) == a->layer;
-             l++) {
-            bool writes = false;
-            if (ls_plan_layer_chunk(p, l) != chunk) continue;
-            for (int k = 0, m = ls_plan_touched(p, l, &other); k < m; k++)
-                writes = writes || other[k] == touched[j];
-            if (!writes || ls_plan_runner(p, a->worker, l) != a->worker) continue;
-            int all = p->c.model->layers[l].backward_whole ? 1 : ls_plan_micros(p);
-            if (w->backs[a->vw * p->c.model->nlayers + l] != all)
+    for (int j = 0; j < n && ls_plan_owners(p) > 1; j++) {
+        if (ls_plan_closer(p, touched[j], chunk) != a->layer) continue;
+        for (int l = 0; l < m->nlayers; l++) {
+            if (ls_plan_layer_chunk(p, l) != chunk || !writes(p, l, touched[j]) ||
+                ls_plan_runner(p, a->worker, l) != a->worker)
+                continue;
+            int all = m->layers[l].backward_whole ? 1 : ls_plan_micros(p);
+            if (w->backs[a->vw * m->nlayers + l] != all)
                 wrong(w, "completes a gradient before another layer has added to it");
         }
+    }
 }
 
 static void check_compute(walk *w, const ls_action *a) {
