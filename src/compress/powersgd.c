@@ -94,7 +94,7 @@ static void times_rows(const ls_codec_job *j, const matrix *m, const float *x, s
 
 static void encode(const ls_codec_job *j, int round, const float *x, void *message) {
     matrix m = matrix_of(j->how, j->n);
-    size_t all = m.whole + (m.rest > 0), most = rows_at_once(&m);
+    size_t all = m.whole + (m.rest > 0), most = all ? rows_at_once(&m) : 0;
     float *factor = message;
     memset(factor, 0, nbytes(j->how, j->n, round));
     for (size_t first = 0, end = 0; first < all; first = end) {

@@ -21,6 +21,32 @@ int32_t ls_label_of(const ls_layer *l, const ls_layer_call *c, int64_t row) {
     return label;
 }
 
+/* all: rows of the sample, of which the layer has a chunk; 0: it has all of them. */
+typedef struct options {
+    int64_t all;
+} options;
+
+void ls_labels_weigh(ls_model *m, ls_layer *l, ls_value *all) {
+    if (all) ls_build_field(m, l, all);
+    int64_t n = all ? ls_value_count(all) : 0;
+    LS_LAYER_OWN_AS(options, l) = (options){n};
+    m->targets = 1;
+    m->weighing.ntargets = n ? n : l->T;
+    m->weighing.labels_at = l->field_at[n ? 1 : 0];
+    m->weighing.ignored = -1;
+}
+
+int64_t ls_labels_count(const ls_layer *l, const ls_layer_call *c, int64_t sample) {
+    int64_t n = 0, all = LS_LAYER_OWN_OF(options, l).all;
+    const char *labels = ls_layer_field(l, c, all ? 1 : 0, sample);
+    for (int64_t t = 0; t < (all ? all : l->T); t++) {
+        int32_t label = 0;
+        memcpy(&label, labels + (size_t)t * sizeof label, sizeof label);
+        n += label >= 0;
+    }
+    return n;
+}
+
 int64_t ls_label_rows_find(ls_label_rows *b, bool all) {
     int32_t *row = ls_label_rows_list(b->c);
     b->all = 0;

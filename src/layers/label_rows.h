@@ -9,6 +9,7 @@
 #ifndef LS_LAYERS_LABEL_ROWS_H
 #define LS_LAYERS_LABEL_ROWS_H
 
+#include "model/builder.h"
 #include "model/vocabulary.h"
 
 typedef struct ls_label_rows ls_label_rows;
@@ -38,6 +39,12 @@ int64_t ls_label_rows_find(ls_label_rows *b, bool all);
 int64_t ls_label_rows_most(const ls_layer *, const ls_layer_call *);
 
 int32_t ls_label_of(const ls_layer *, const ls_layer_call *, int64_t row);
+
+/* The layer, which has the labels of its rows, is the model's loss. all NULL: these are the sample's
+ * rows; else a chunk of them, and `all` are the labels of the sample. */
+void ls_labels_weigh(ls_model *, ls_layer *, ls_value *all);
+/* The rows of a sample, in all its chunks, that have a label. Needs ls_labels_weigh(). */
+int64_t ls_labels_count(const ls_layer *, const ls_layer_call *, int64_t sample);
 
 /* Opens the block of these rows, a part of the list, and computes its logits. *b must stay where it
  * is; l, c, own, scale and all are set. */

@@ -11,30 +11,11 @@
 #include "layers/label_rows.h"
 #include "layers/layers.h"
 
-/* all: rows of the sample, of which the layer has a chunk; 0: it has all of them. */
-typedef struct options {
-    int64_t all;
-} options;
-
-/* The number of rows of a sample, in all its chunks, that have a label. */
-static int64_t count_labels(const ls_layer *l, const ls_layer_call *c, int64_t sample) {
-    int64_t n = 0, all = LS_LAYER_OWN_OF(options, l).all;
-    for (int64_t t = 0; !all && t < l->T; t++) n += ls_label_of(l, c, sample * l->T + t) >= 0;
-    if (!all) return n;
-    const char *labels = ls_layer_field(l, c, 1, sample);
-    for (int64_t t = 0; t < all; t++) {
-        int32_t label = 0;
-        memcpy(&label, labels + (size_t)t * sizeof label, sizeof label);
-        n += label >= 0;
-    }
-    return n;
-}
-
 /* A row's share of its sample's weight. */
 static float scale_of(const ls_label_rows *b, int64_t row) {
     int64_t sample = row / b->l->T;
     double weight = b->c->weights ? b->c->weights[sample] : 1;
-    return b->c->loss_scale * (float)(weight / (double)count_labels(b->l, b->c, sample));
+    return b->c->loss_scale * (float)(weight / (double)ls_labels_count(b->l, b->c, sample));
 }
 
 static ls_label_rows rows_of(const ls_layer *l, const ls_layer_call *c) {
@@ -49,7 +30,7 @@ static void add_losses(const ls_label_rows *b) {
 
 static void end_losses(const ls_layer *l, const ls_layer_call *c) {
     for (int64_t i = 0; i < c->n; i++) {
-        int64_t n = count_labels(l, c, i);
+        int64_t n = ls_labels_count(l, c, i);
         c->losses[i] = n ? c->losses[i] / (double)n : 0;
     }
 }
@@ -122,13 +103,7 @@ static void add_layer(ls_model *m, ls_value *x, ls_value *label, ls_value *all_l
             &(ls_param){.ndims = 2, .dims = {V, l->C}, .decay = true, .init_std = 0.02f});
     ls_build_field(m, l, label);
     ls_build_classes(m, label, V, true);
-    if (all_labels) ls_build_field(m, l, all_labels);
-    int64_t all = all_labels ? ls_value_count(all_labels) : 0;
-    LS_LAYER_OWN_AS(options, l) = (options){all};
-    m->targets = 1;
-    m->weighing.ntargets = all ? all : l->T;
-    m->weighing.labels_at = l->field_at[all ? 1 : 0] - (size_t)label->nth * m->sample_nbytes;
-    m->weighing.ignored = -1;
+    ls_labels_weigh(m, l, all_labels);
 }
 
 void(ls_linear_cross_entropy)(ls_model *m, ls_value *x, ls_value *label,

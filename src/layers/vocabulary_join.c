@@ -79,13 +79,6 @@ ls_value *ls_vocabulary_join(ls_model *m, ls_value *a, ls_value *b) {
 
 /* ---- loss ---- */
 
-/* Of a sample's rows, how many have a label? */
-static int64_t count_labels(const ls_layer *l, const ls_layer_call *c, int64_t sample) {
-    int64_t n = 0;
-    for (int64_t t = 0; t < l->T; t++) n += ls_label_of(l, c, sample * l->T + t) >= 0;
-    return n;
-}
-
 /* The gradient of a sample's rows: scale, or 0 without a label. */
 static void loss_back(const job *j, int64_t sample, int64_t count) {
     const ls_layer_call *c = j->c;
@@ -104,7 +97,7 @@ static void loss_run(void *arg, int thread, int nthreads) {
     int64_t i = 0, end = 0, T = j->l->T;
     ls_pool_share(j->c->n, 1, thread, nthreads, &i, &end);
     for (; i < end; i++) {
-        int64_t count = count_labels(j->l, j->c, i);
+        int64_t count = ls_labels_count(j->l, j->c, i);
         double sum = 0;
         for (int64_t r = i * T; r < (i + 1) * T; r++) {
             const float *x = sums_of(j, 0, r);
@@ -123,19 +116,17 @@ static void loss_both(const ls_layer *l, const ls_layer_call *c) {
 static const ls_layer_ops loss = {
     .kind = "vocabulary_loss", .forward = loss_both, .backward = loss_both};
 
-void ls_vocabulary_loss(ls_model *m, ls_value *sums, ls_value *label, int64_t classes) {
+void ls_vocabulary_loss(ls_model *m, ls_value *sums, ls_value *label,
+                        const ls_vocabulary_slices *o) {
     ls_layer *l = ls_build_layer(m, "vocabulary_loss", NULL, &sums, 1);
     if (!l) return;
     l->ops = &loss;
     l->loss = true;
     l->T = sums->dims.of[0];
-    l->V = classes;
+    l->V = o->classes;
     ls_works_pass(&l->backward_work, LS_WORK_LOSS, l->T * LS_ROW_SUMS);
     ls_build_field(m, l, label);
-    m->targets = 1;
-    m->weighing.ntargets = l->T;
-    m->weighing.labels_at = l->field_at[0];
-    m->weighing.ignored = -1;
+    ls_labels_weigh(m, l, o->all_labels);
 }
 
 /* ---- the whole ---- */
@@ -157,5 +148,5 @@ void ls_layers_vocabulary(ls_model *m, ls_value *const *x, ls_value *label,
     }
     ls_value *sums = join_part(m, of, o->n, 0, o->n);
     ls_build_slice(m, 0, o->n);
-    ls_vocabulary_loss(m, sums, label, o->classes);
+    ls_vocabulary_loss(m, sums, label, o);
 }

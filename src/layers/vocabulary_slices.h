@@ -34,6 +34,7 @@ typedef struct ls_vocabulary_slices {
     int64_t classes;  /* of all */
     ls_value **tied;  /* [n] slices of an embedding, whose weights these use; NULL: none */
     const char *name; /* "lm_head": that of slice k is "lm_head.slice.k" */
+    ls_value *all_labels; /* of a sample, if the rows are a chunk of it; NULL: they are all */
 } ls_vocabulary_slices;
 
 /* The loss of ls_linear_cross_entropy(), of n slices: slice k has tokens [classes k / n,
@@ -45,6 +46,6 @@ void ls_layers_vocabulary(ls_model *, ls_value *const *x, ls_value *label,
 ls_value *ls_vocabulary_part(ls_model *, ls_value *x, ls_value *label, const ls_vocabulary_slices *,
                              int k);
 ls_value *ls_vocabulary_join(ls_model *, ls_value *a, ls_value *b);
-void ls_vocabulary_loss(ls_model *, ls_value *sums, ls_value *label, int64_t classes);
+void ls_vocabulary_loss(ls_model *, ls_value *sums, ls_value *label, const ls_vocabulary_slices *);
 
 #endif

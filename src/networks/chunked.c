@@ -10,9 +10,13 @@
 static const char *find_conflict(const ls_config *c) {
     if (c->model.kind != LS_MODEL_LLAMA && c->model.kind != LS_MODEL_GPT2)
         return "only models of kind gpt2 and llama are cut into chunks";
-    if (c->parallel.tensor_virtual > 1)
-        return "models whose products are cut into slices (parallel.tensor_virtual) are not cut "
-               "into chunks, too";
+    bool slices = c->parallel.tensor_virtual > 1;
+    if (slices && c->model.kind == LS_MODEL_GPT2)
+        return "models of kind gpt2 whose products are cut into slices (parallel.tensor_virtual) "
+               "are not cut into chunks, too";
+    if (slices && c->model.experts)
+        return "experts (model.experts) are divided among slices (parallel.tensor_virtual) or "
+               "among chunks, and one of both is possible";
     if (c->lora.rank || *c->model.adapter)
         return "layers with adapters (lora.rank) are not cut into chunks";
     if (ls_config_has_pairs(c)) return "the loss dpo (train.loss) is not cut into chunks";
@@ -120,7 +124,7 @@ ls_value *ls_chunked_cut(const ls_chunked *s, ls_value *y, const char *name, int
 typedef struct group {
     int chunk; /* that it belongs to */
     int64_t first, end, share, D;
-    char attention[LS_NAME], columns[24], rows[24]; /* names of layers */
+    char attention[LS_NAME], columns[LS_NAME], rows[LS_NAME]; /* names of layers */
 } group;
 
 /* One chunk's columns of the group, or all that are needed if it is the only one. */
@@ -149,8 +153,8 @@ static void attend_group(const ls_chunked *s, const ls_chunked_rows *rows, const
     o.name = g->attention;
     ls_value *y = (ls_attention)(s->m, all, o);
     for (int k = 0; k < s->n; k++) {
-        char name[40];
-        snprintf(name, sizeof name, "%s.%d", g->rows, k);
+        char name[LS_NAME];
+        snprintf(name, sizeof name, "%.60s.%d", g->rows, k);
         out[k] = ls_chunked_cut(s, y, name, k);
     }
 }
@@ -166,8 +170,8 @@ void ls_chunked_attend(const ls_chunked *s, const ls_chunked_rows *rows, ls_atte
                    .share = o.heads / o.kv_heads};
         g.D = ls_value_last(rows[0].x[0]) / (rows[0].nx == 1 ? o.heads + 2 * o.kv_heads : o.heads);
         snprintf(g.attention, sizeof g.attention, "%.40s.heads.%d", o.name, i);
-        snprintf(g.columns, sizeof g.columns, "columns.%d", i);
-        snprintf(g.rows, sizeof g.rows, "rows.%d", i);
+        snprintf(g.columns, sizeof g.columns, "%.40s.columns.%d", o.name, i);
+        snprintf(g.rows, sizeof g.rows, "%.40s.rows.%d", o.name, i);
         attend_group(s, rows, &g, o, of[i]);
     }
     for (int k = 0; k < s->n; k++) {

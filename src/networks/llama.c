@@ -313,38 +313,81 @@ static ls_sequence add_block(llama *f, const ls_sequence *x) {
 
 static void begin_chunk(llama *f, int chunk) {
     f->chunk = chunk;
+    f->s.k = 0;
     ls_chunked_begin(&f->chunks, chunk);
+    if (f->s.n > 1) ls_sliced_begin(&f->s);
+}
+
+/* rows: the queries, keys and values of each slice, in the chunk. */
+static void project_chunk(llama *f, const ls_sequence *x, ls_chunked_rows *rows) {
+    ls_value *of[LS_SLICES_MOST] = {x->of[0]};
+    ls_sliced *s = &f->s;
+    if (s->n > 1) ls_sequence_fork(s, x, of);
+    for (s->k = 0; s->k < s->n; s->k++) {
+        if (s->n > 1) ls_sliced_begin(s);
+        rows[s->k] = project(f, of[s->k]);
+    }
+    s->k = 0;
+}
+
+/* heads [slices]: what the chunk's rows get of each slice's heads. */
+static ls_sequence project_chunk_out(llama *f, ls_value *const *heads) {
+    ls_value *of[LS_SLICES_MOST];
+    ls_sliced *s = &f->s;
+    for (s->k = 0; s->k < s->n; s->k++) {
+        if (s->n > 1) ls_sliced_begin(s);
+        of[s->k] = project_out(f, heads[s->k]);
+    }
+    s->k = 0;
+    return s->n > 1 ? ls_sequence_join(s, of) : (ls_sequence){{of[0]}};
+}
+
+/* The heads of each slice, of all chunks' rows. */
+static void attend_slices(llama *f, ls_chunked_rows rows[][LS_SLICES_MOST],
+                          ls_value *heads[][LS_SLICES_MOST]) {
+    ls_chunked_rows mine[LS_CHUNKS_MOST];
+    ls_value *of[LS_CHUNKS_MOST];
+    ls_sliced *s = &f->s;
+    for (s->k = 0; s->k < s->n; s->k++) {
+        ls_sliced_name name = ls_sliced_named(s, "attention");
+        for (int k = 0; k < f->chunks.n; k++) mine[k] = rows[k][s->k];
+        if (s->n > 1) ls_sliced_begin(s);
+        ls_chunked_attend(&f->chunks, mine, heads_of(f, name.text), of);
+        for (int k = 0; k < f->chunks.n; k++) heads[k][s->k] = of[k];
+    }
 }
 
 /* of [n]: what attention adds to each chunk. */
-static void attend_chunks(llama *f, const ls_sequence *x, ls_value **of) {
-    ls_chunked_rows rows[LS_CHUNKS_MOST];
+static void attend_chunks(llama *f, const ls_sequence *x, ls_sequence *of) {
+    ls_chunked_rows rows[LS_CHUNKS_MOST][LS_SLICES_MOST];
+    ls_value *heads[LS_CHUNKS_MOST][LS_SLICES_MOST];
     for (int k = 0; k < f->chunks.n; k++) {
         begin_chunk(f, k);
         ls_sequence y = norm(f, &x[k], "input_layernorm");
         (ls_scope)(f->m, "self_attn");
         if (f->chunks.together)
-            of[k] = attend(f, y.of[0]);
+            of[k] = (ls_sequence){{attend(f, y.of[0])}};
         else
-            rows[k] = project(f, y.of[0]);
+            project_chunk(f, &y, rows[k]);
         ls_scope_end(f->m);
     }
     if (f->chunks.together) return;
     (ls_scope)(f->m, "self_attn");
-    ls_chunked_attend(&f->chunks, rows, heads_of(f, "attention"), of);
+    attend_slices(f, rows, heads);
     for (int k = 0; k < f->chunks.n; k++) {
         begin_chunk(f, k);
-        of[k] = project_out(f, of[k]);
+        of[k] = project_chunk_out(f, heads[k]);
     }
     ls_scope_end(f->m);
 }
 
 /* Adds it, and what experts compute of the sums. */
-static void mix_chunks(llama *f, ls_sequence *x, ls_value **of) {
+static void mix_chunks(llama *f, ls_sequence *x, const ls_sequence *added) {
+    ls_value *of[LS_CHUNKS_MOST];
     ls_moe_options o = experts_of(f);
     for (int k = 0; k < f->chunks.n; k++) {
         begin_chunk(f, k);
-        x[k].of[0] = (ls_add)(f->m, x[k].of[0], of[k]);
+        x[k] = ls_sequence_add(&f->s, &x[k], &added[k]);
         of[k] = norm(f, &x[k], "post_attention_layernorm").of[0];
     }
     (ls_scope)(f->m, "mlp");
@@ -357,16 +400,15 @@ static void mix_chunks(llama *f, ls_sequence *x, ls_value **of) {
 }
 
 static void add_chunked_block(llama *f, ls_sequence *x) {
-    ls_value *of[LS_CHUNKS_MOST];
+    ls_sequence of[LS_CHUNKS_MOST];
     attend_chunks(f, x, of);
     if (f->a->experts) {
         mix_chunks(f, x, of);
         return;
     }
     for (int k = 0; k < f->chunks.n; k++) {
-        ls_sequence y = {{of[k]}};
         begin_chunk(f, k);
-        x[k] = end_block(f, &x[k], &y);
+        x[k] = end_block(f, &x[k], &of[k]);
     }
 }
 
@@ -389,14 +431,12 @@ static void add_loss(llama *f, const texts *t, const ls_sequence *x, ls_value **
         ls_sequence_loss(&f->s, x, t->targets, end);
 }
 
-static void add_loss_of_chunk(const llama *f, const texts *t, ls_value *x, ls_value *tied) {
+static void add_loss_of_chunk(llama *f, const texts *t, const ls_sequence *x, ls_value **tied) {
     ls_value *targets = ls_chunked_part(&f->chunks, t->targets, f->chunk);
-    ls_linear_cross_entropy_options end = {
-        .name = "lm_head", .classes = f->a->vocab, .tied = f->a->tied ? tied : NULL};
-    if (f->chunks.together)
-        (ls_linear_cross_entropy)(f->m, x, targets, end);
-    else
-        ls_layers_chunk_cross_entropy(f->m, x, targets, t->targets, end);
+    ls_sequence_end end = {
+        .name = "lm_head", .vocab = f->a->vocab, .tied = f->a->tied ? tied : NULL};
+    if (!f->chunks.together) end.all_targets = t->targets;
+    ls_sequence_loss(&f->s, x, targets, end);
 }
 
 /* Layers are added chunk by chunk, between those of attention and of experts. */
@@ -404,7 +444,7 @@ static void build_chunks(llama *f) {
     const ls_architecture *a = f->a;
     ls_model *m = f->m;
     ls_sequence x[LS_CHUNKS_MOST];
-    ls_value *tied[LS_CHUNKS_MOST];
+    ls_value *tied[LS_CHUNKS_MOST][LS_SLICES_MOST];
     texts text = add_inputs(f);
     ls_embedding_options e = {
         .name = "embed_tokens", .rows = a->vocab, .width = a->width, .deviation = STD};
@@ -412,8 +452,8 @@ static void build_chunks(llama *f) {
     (ls_scope)(m, "model");
     for (int k = 0; k < f->chunks.n; k++) {
         begin_chunk(f, k);
-        tied[k] = (ls_embedding)(m, ls_chunked_part(&f->chunks, text.tokens, k), e);
-        x[k] = (ls_sequence){{tied[k]}};
+        ls_sequence_ids ids = {.ids = ls_chunked_part(&f->chunks, text.tokens, k)};
+        x[k] = ls_sequence_embed(&f->s, &ids, e, tied[k]);
     }
     for (int i = 0; i < (int)a->layers; i++) {
         (ls_scope)(m, "layers.%d", i);
@@ -427,7 +467,7 @@ static void build_chunks(llama *f) {
     ls_scope_end(m);
     for (int k = 0; k < f->chunks.n; k++) {
         begin_chunk(f, k);
-        add_loss_of_chunk(f, &text, x[k].of[0], tied[k]);
+        add_loss_of_chunk(f, &text, &x[k], tied[k]);
     }
 }
 

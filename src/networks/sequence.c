@@ -6,7 +6,8 @@
 #include "layers/vocabulary_slices.h"
 
 ls_status ls_sequence_check(const ls_config *c, ls_error *e) {
-    int64_t n = c->parallel.tensor_virtual, T = ls_config_positions(c), below = n;
+    int64_t n = c->parallel.tensor_virtual, chunks = c->parallel.context_virtual;
+    int64_t T = ls_config_positions(c) / chunks, below = n;
     if (!c->parallel.sequence) return LS_OK;
     if (n == 1)
         return ls_fail(e, LS_EINVAL,
@@ -17,8 +18,9 @@ ls_status ls_sequence_check(const ls_config *c, ls_error *e) {
     while (T % below) below--;
     return ls_fail(e, LS_EINVAL,
                    "parallel.sequence: parallel.tensor_virtual %lld does not divide the %lld "
-                   "positions of a sample (model.context); use %lld, or a context of %lld",
-                   (long long)n, (long long)T, (long long)below, (long long)(T + n - T % n));
+                   "positions of a %s (model.context); use %lld, or a context of %lld",
+                   (long long)n, (long long)T, chunks > 1 ? "chunk" : "sample", (long long)below,
+                   (long long)((T + n - T % n) * chunks));
 }
 
 /* ---- norms, sums ---- */
@@ -119,10 +121,15 @@ ls_sequence ls_sequence_embed(ls_sliced *s, const ls_sequence_ids *ids, ls_embed
 
 void ls_sequence_loss(const ls_sliced *s, const ls_sequence *x, ls_value *targets,
                       ls_sequence_end o) {
-    ls_vocabulary_slices v = {.n = s->n, .classes = o.vocab, .tied = o.tied, .name = o.name};
+    ls_vocabulary_slices v = {
+        .n = s->n, .classes = o.vocab, .tied = o.tied, .name = o.name, .all_labels = o.all_targets};
     ls_linear_cross_entropy_options whole = {
         .name = o.name, .classes = o.vocab, .tied = o.tied ? o.tied[0] : NULL};
     ls_value *of[LS_SLICES_MOST];
+    if (s->n == 1 && o.all_targets) {
+        ls_layers_chunk_cross_entropy(s->m, x->of[0], targets, o.all_targets, whole);
+        return;
+    }
     if (s->n == 1) {
         (ls_linear_cross_entropy)(s->m, x->of[0], targets, whole);
         return;

@@ -46,6 +46,7 @@ typedef struct ls_sequence_end {
     const char *name;
     int64_t vocab;
     ls_value **tied; /* [n] slices of the embedding; NULL: the end has a weight of its own */
+    ls_value *all_targets; /* of a sample, of which the rows are a chunk; NULL: they are all */
 } ls_sequence_end;
 void ls_sequence_loss(const ls_sliced *, const ls_sequence *, ls_value *targets, ls_sequence_end);
 

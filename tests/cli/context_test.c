@@ -59,6 +59,31 @@ static void check_gpt(void) {
     shell_of_run("many", "rm -r $r");
 }
 
+/* Models that are cut into slices, too. */
+static void check_slices(const char *model) {
+    static const char *const ways[] = {
+        "-n 4 --set parallel.mesh.context=2 --set parallel.mesh.tensor=2",
+        "-n 8 --set parallel.mesh.context=2 --set parallel.mesh.tensor=2 --set "
+        "parallel.mesh.pipe=2 "
+        "--set parallel.zero=3",
+        "-n 3 --set parallel.mesh.tensor=3 --set parallel.transport=tcp"};
+    train("one", "-n 1", model);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        train("many", ways[i], model);
+        same("one", "many");
+        shell_of_run("many", "rm -r $r");
+    }
+    shell_of_run("one", "rm -r $r");
+}
+
+static void test_slices(void **state) {
+    (void)state;
+    check_slices("--set parallel.context_virtual=2 --set parallel.tensor_virtual=3 "
+                 "--set model.head=own --set model.qk_norm=true");
+    check_slices("--set parallel.context_virtual=2 --set parallel.tensor_virtual=4 "
+                 "--set parallel.sequence=on --set model.heads=4 --set model.kv_heads=2");
+}
+
 static void test_workers(void **state) {
     (void)state;
     check_workers("--set parallel.context_virtual=4 --set model.head=own --set model.qk_norm=true");
@@ -101,7 +126,9 @@ static void test_losses(void **state) {
     (void)state;
     double whole = loss_of("");
     double cut = loss_of("--set parallel.context_virtual=8 --set parallel.mesh.context=2");
-    assert_true(whole > 0 && fabs(whole - cut) < 2e-4);
+    double slices = loss_of("--set parallel.context_virtual=2 --set parallel.mesh.context=2 "
+                            "--set parallel.tensor_virtual=3");
+    assert_true(whole > 0 && fabs(whole - cut) < 2e-4 && fabs(whole - slices) < 2e-4);
 }
 
 static void test_plan(void **state) {
@@ -124,7 +151,15 @@ static void test_refusals(void **state) {
         {"-n 3 --set parallel.mesh.context=3 --set parallel.context_virtual=2",
          "samples are cut into 2 chunks"},
         {"-n 2 --set parallel.context_virtual=3", "does not divide the 32 positions"},
-        {"-n 2 --set parallel.context_virtual=2 --set parallel.tensor_virtual=2", "slices"},
+        {"-n 2 --set parallel.context_virtual=2 --set parallel.tensor_virtual=2 "
+         "--set model.experts=4",
+         "one of both"},
+        {"-n 2 --set parallel.context_virtual=2 --set parallel.tensor_virtual=2 "
+         "--set model.kind=gpt2 --set model.kv_heads=0",
+         "gpt2"},
+        {"-n 1 --set model.context=24 --set parallel.context_virtual=8 "
+         "--set parallel.tensor_virtual=2 --set parallel.sequence=on",
+         "does not divide the 3 positions of a chunk"},
         {"-n 2 --set parallel.context_virtual=2 --set parallel.reduce=fastest",
          "does not go with parallel.reduce fastest"},
         {"-n 2 --set parallel.context_virtual=2 --set parallel.mesh=auto",
@@ -145,9 +180,9 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_workers),
-                                       cmocka_unit_test(test_resume), cmocka_unit_test(test_losses),
-                                       cmocka_unit_test(test_plan),
-                                       cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_workers), cmocka_unit_test(test_slices),
+        cmocka_unit_test(test_resume),  cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_plan),    cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -123,7 +123,6 @@ static void test_refusals(void **state) {
          "parallel.mesh auto is not possible together with parallel.expert_virtual"},
         {JOINT "--set survival.audit=2",
          "survival.audit computes the gradient of one virtual worker again"},
-        {JOINT "--set parallel.recompute=2", "does not go with parallel.recompute"},
         {JOINT "-n 3 --set parallel.mesh.expert=2", "expert 2) don't divide 3 workers"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *line = ls_format("train " SMALL "-o @/no -n 2 --set train.steps=4 %s", cases[i][0]);

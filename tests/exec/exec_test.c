@@ -590,7 +590,7 @@ static void test_context(void **state) {
 static void test_experts(void **state) {
     (void)state;
     static const ls_dtype types[] = {LS_F32, LS_BF16};
-    for (uint64_t seed = 0; seed < PIPELINES / 15; seed++) {
+    for (uint64_t seed = 0; seed < (uint64_t)ncases(FEW_PIPELINES, PIPELINES) / 8 + 1; seed++) {
         int V = 1 << pick(seed, 0, 3), kind = MIXED + pick(seed, 1, 2);
         int chunks = kind == JOINT ? TOGETHER : CHUNKS, each = kind == JOINT ? TOGETHER : 1;
         setup oracle = {.sequential = true, .threads = 1, .zero = 1, .kind = kind};
