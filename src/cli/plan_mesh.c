@@ -1,6 +1,8 @@
 /* plan_mesh.c - see plan_mesh.h. */
 #include "cli/plan_mesh.h"
 
+#include <string.h>
+
 #include "base/plural.h"
 #include "base/print.h"
 #include "base/waiting.h"
@@ -15,6 +17,8 @@ static void print_json(const ls_mesh_choice *choice) {
         ls_json_set_integer(o, "data", m->data);
         ls_json_set_integer(o, "pipe", m->pipe);
         ls_json_set_integer(o, "tensor", m->tensor);
+        ls_json_set_integer(o, "context", m->context);
+        ls_json_set_integer(o, "expert", m->expert);
         ls_json_set_text(o, "schedule", ls_pipe_name((ls_pipe_kind)m->schedule));
         ls_json_set_integer(o, "chunks", m->chunks);
         ls_json_set_integer(o, "zero", m->zero);
@@ -30,27 +34,39 @@ static void print_json(const ls_mesh_choice *choice) {
     }
 }
 
-static void print_rows(const ls_mesh_choice *choice) {
-    ls_print("  data pipe tensor schedule    v zero rec micro    step s bubble exposed s   read MB"
-             "  memory MB\n");
+/* The name of a column that only models with such parts have; NULL: this one has none. */
+static const char *parts_of(const ls_config *c) {
+    if (c->parallel.context_virtual > 1) return "context";
+    return c->parallel.expert_virtual > 1 ? "expert" : NULL;
+}
+
+static void print_rows(const ls_config *c, const ls_mesh_choice *choice) {
+    const char *parts = parts_of(c);
+    ls_print(
+        "  data pipe tensor%s%s schedule    v zero rec micro    step s bubble exposed s   read "
+        "MB  memory MB\n",
+        parts ? " " : "", parts ? parts : "");
     for (int i = 0; i < choice->n; i++) {
         const ls_mesh *m = &choice->best[i];
-        ls_print(
-            "  %4lld %4lld %6lld %-11s %1lld %4lld %3lld %5lld %9.4f %5.1f%% %9.4f %9.1f %10.1f\n",
-            (long long)m->data, (long long)m->pipe, (long long)m->tensor,
-            m->pipe > 1 ? ls_pipe_name((ls_pipe_kind)m->schedule) : "-", (long long)m->chunks,
-            (long long)m->zero, (long long)m->recompute, (long long)m->micro_batch, m->step_s,
-            100 * m->bubble, m->exposed_s, m->received / 1e6, (double)m->memory_nbytes / 1e6);
+        ls_print("  %4lld %4lld %6lld", (long long)m->data, (long long)m->pipe,
+                 (long long)m->tensor);
+        if (parts) ls_print(" %*lld", (int)strlen(parts), (long long)(m->context * m->expert));
+        ls_print(" %-11s %1lld %4lld %3lld %5lld %9.4f %5.1f%% %9.4f %9.1f %10.1f\n",
+                 m->pipe > 1 ? ls_pipe_name((ls_pipe_kind)m->schedule) : "-", (long long)m->chunks,
+                 (long long)m->zero, (long long)m->recompute, (long long)m->micro_batch, m->step_s,
+                 100 * m->bubble, m->exposed_s, m->received / 1e6, (double)m->memory_nbytes / 1e6);
     }
 }
 
 static bool has_degrees_of(const ls_mesh *x, const ls_mesh *y) {
-    return x->pipe == y->pipe && x->tensor == y->tensor;
+    return ls_mesh_by_degrees(x, y) == 0;
 }
 
 static void print_degrees(const ls_mesh *m) {
     ls_print("data %lld, pipe %lld", (long long)m->data, (long long)m->pipe);
     if (m->tensor > 1) ls_print(", tensor %lld", (long long)m->tensor);
+    if (m->context > 1) ls_print(", context %lld", (long long)m->context);
+    if (m->expert > 1) ls_print(", expert %lld", (long long)m->expert);
 }
 
 /* Beside the fastest with other degrees, else the second. */
@@ -86,7 +102,7 @@ static void print_table(const ls_config *c, int workers, double fit, const ls_me
     ls_buf text = {0};
     ls_print("meshes of %d worker%s, the fastest first (predicted)\n\n", workers,
              ls_plural(workers));
-    print_rows(choice);
+    print_rows(c, choice);
     print_why(choice);
     print_counts(c, choice, fit);
     ls_mesh_text(&choice->best[0], &text);

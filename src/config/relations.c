@@ -587,7 +587,6 @@ static ls_status check_mesh_auto(const ls_config *c, const char *where, ls_error
                       : c->parallel.shard_group                       ? "parallel.shard_group"
                       : c->parallel.accumulate == LS_ACCUMULATE_EARLY ? "parallel.accumulate early"
                       : *c->parallel.stages                           ? "parallel.stages"
-                      : chunks_of(c)                                  ? chunks_of(c)
                       : c->sync.mode                                  ? "sync.mode"
                                                                       : NULL;
     if (!key) return LS_OK;

@@ -121,8 +121,8 @@ static const int *cut_of(ls_bounds *b, int nstages) {
 static double exchange_s(const ls_bounds *b, const ls_mesh *m, size_t floats) {
     const ls_machine *machine = b->w->machine;
     double d = (double)m->data, nbytes = (double)(floats * ls_dtype_size(ls_config_reduce(b->c)));
-    int host = b->host_workers, each = host > m->tensor ? host / (int)m->tensor : 1;
-    int near = each < m->data ? each : (int)m->data;
+    int host = b->host_workers, beside = (int)ls_mesh_beside(m);
+    int each = host > beside ? host / beside : 1, near = each < m->data ? each : (int)m->data;
     bool shared = ls_layout_shares_memory(b->c, b->nworkers, host);
     if (m->data == 1) return 0;
     if (shared) {
@@ -146,15 +146,30 @@ typedef struct part {
     size_t saved;  /* bytes that a sample's activations take */
 } part;
 
-/* Who has a layer: a worker of the pipeline, and of those that divide its stage's slices. */
-static int rank_of(const ls_bounds *b, const ls_mesh *m, const ls_pipe_schedule *s, int layer) {
-    const int *cut = b->cuts[m->pipe * m->chunks];
-    int worker = 0, chunk = 0, slices = b->m->nslices > 1 ? b->m->nslices : 1;
-    ls_pipe_place(s, cut[layer], &worker, &chunk);
-    return worker * (int)m->tensor + (int)(b->m->layers[layer].slice * m->tensor / slices);
+/* Which of the workers that divide n slices or chunks has number i. */
+static int part_of(int64_t i, int64_t workers, int n) {
+    return (int)(i * workers / (n > 1 ? n : 1));
 }
 
-/* parts: [pipe * tensor], zero before. */
+/* Who has a layer: a worker of the pipeline, and of those that divide its stage's slices and
+ * chunks. */
+static int rank_of(const ls_bounds *b, const ls_mesh *m, const ls_pipe_schedule *s, int layer) {
+    const int *cut = b->cuts[m->pipe * m->chunks];
+    const ls_layer *l = &b->m->layers[layer];
+    int worker = 0, chunk = 0, of_chunks = part_of(l->chunk, m->context * m->expert, b->m->nchunks);
+    ls_pipe_place(s, cut[layer], &worker, &chunk);
+    return worker * (int)ls_mesh_beside(m) + of_chunks * (int)m->tensor +
+           part_of(l->slice, m->tensor, b->m->nslices);
+}
+
+/* Have layers of an earlier chunk, of the same worker, the same parameters? */
+static bool repeats(const ls_bounds *b, const ls_mesh *m, const ls_layer *l) {
+    int64_t workers = m->context * m->expert;
+    int n = b->m->nchunks;
+    return l->chunk > 0 && part_of(l->chunk - 1, workers, n) == part_of(l->chunk, workers, n);
+}
+
+/* parts: [pipe * workers beside each other], zero before. */
 static void fill_parts(const ls_bounds *b, const prices *x, const ls_mesh *m,
                        const ls_pipe_schedule *schedule, part *parts) {
     size_t element = ls_dtype_size(ls_config_compute(b->c));
@@ -163,7 +178,7 @@ static void fill_parts(const ls_bounds *b, const prices *x, const ls_mesh *m,
         part *s = &parts[rank_of(b, m, schedule, l)];
         s->pass_s += x->forward[l] * (m->recompute ? 2 : 1) + x->backward[l];
         for (int k = 0; k < layer->nparams; k++)
-            s->params += layer->frozen[k] ? 0 : layer->counts[k];
+            s->params += layer->frozen[k] || repeats(b, m, layer) ? 0 : layer->counts[k];
         if (m->recompute) continue;
         s->saved += (layer->saved_floats + (b->retained[l] ? layer->y_floats : 0)) * element;
     }
@@ -176,7 +191,7 @@ static double message_s(const ls_bounds *b, const ls_mesh *m, size_t floats) {
         (double)(floats * (size_t)m->micro_batch * ls_dtype_size(ls_config_compute(b->c)));
     if (ls_layout_shares_memory(b->c, b->nworkers, b->host_workers))
         return machine->shared_start_s + nbytes * machine->shared_copy_byte_s;
-    if (m->tensor <= b->host_workers)
+    if (ls_mesh_beside(m) <= b->host_workers)
         return machine->link.latency_s + nbytes * machine->link.byte_s;
     return b->w->latency_s + nbytes * b->w->byte_s;
 }
@@ -186,16 +201,17 @@ static double message_s(const ls_bounds *b, const ls_mesh *m, size_t floats) {
  * so that log2(t) of them are one after the other. */
 static void add_messages(const ls_bounds *b, const ls_mesh *m, const ls_pipe_schedule *schedule,
                          part *parts) {
-    if (m->tensor == 1) return;
+    int64_t beside = ls_mesh_beside(m);
+    if (beside == 1) return;
     bool *sent = LS_NEW_ARRAY(bool, (size_t)b->m->nlayers);
-    double t = (double)m->tensor, serial = ceil(log2(t)) / (t - 1);
+    double t = (double)beside, serial = ceil(log2(t)) / (t - 1);
     for (int l = 0; l < b->m->nlayers; l++) {
         const ls_layer *layer = &b->m->layers[l];
         int reader = rank_of(b, m, schedule, l);
         for (int k = 0; k < layer->ninputs; k++) {
             int v = layer->inputs[k], from = rank_of(b, m, schedule, v);
-            int first = from - from % (int)m->tensor;
-            if (sent[v] || from == reader || first != reader - reader % (int)m->tensor) continue;
+            int first = from - from % (int)beside;
+            if (sent[v] || from == reader || first != reader - reader % (int)beside) continue;
             sent[v] = true;
             parts[first].pass_s += 2 * serial * message_s(b, m, b->m->layers[v].y_floats);
         }
@@ -205,7 +221,7 @@ static void add_messages(const ls_bounds *b, const ls_mesh *m, const ls_pipe_sch
 
 static size_t memory_of(const ls_bounds *b, const ls_mesh *m, const part *s, int64_t in_flight) {
     bool shared = ls_layout_shares_memory(b->c, b->nworkers, b->host_workers);
-    size_t own = s->params / (size_t)m->data;
+    size_t own = s->params / (size_t)(m->data * m->context * m->expert);
     size_t param = ls_dtype_size(ls_config_compute(b->c)),
            grad = ls_dtype_size(ls_config_reduce(b->c));
     size_t states = (size_t)ls_optim_nflats(&b->optim) - (param == sizeof(float));
@@ -238,7 +254,8 @@ ls_status ls_bounds_of(ls_bounds *b, ls_mesh *m, bool *can_p, ls_error *e) {
                           .workers = (int)m->pipe,
                           .chunks = (int)m->chunks,
                           .micros = (int)micros};
-    int ranks = (int)(m->pipe * m->tensor);
+    int64_t beside = ls_mesh_beside(m);
+    int ranks = (int)(m->pipe * beside);
     double slowest = 0;
     size_t most = 0;
     *can_p = cut != NULL;
@@ -250,7 +267,7 @@ ls_status ls_bounds_of(ls_bounds *b, ls_mesh *m, bool *can_p, ls_error *e) {
     m->least_nbytes = 0;
     for (int rank = 0; rank < ranks; rank++) {
         const part *own = &parts[rank];
-        int64_t ahead = m->pipe - rank / m->tensor;
+        int64_t ahead = m->pipe - rank / beside;
         size_t nbytes = memory_of(b, m, own, m->pipe == 1 ? 1 : ahead < micros ? ahead : micros);
         if (own->pass_s > slowest) slowest = own->pass_s;
         if (own->params > most) most = own->params;

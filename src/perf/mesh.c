@@ -81,28 +81,21 @@ static void drop_idle(search *s) {
 static int by_estimate(const void *a, const void *b) {
     const ls_mesh *x = a, *y = b;
     if (x->least_s != y->least_s) return x->least_s < y->least_s ? -1 : 1;
-    if (x->pipe != y->pipe) return x->pipe < y->pipe ? -1 : 1;
-    if (x->tensor != y->tensor) return x->tensor < y->tensor ? -1 : 1;
+    int degrees = ls_mesh_by_degrees(x, y);
+    if (degrees) return degrees;
     if (x->zero != y->zero) return x->zero < y->zero ? -1 : 1;
     return (x->least_nbytes > y->least_nbytes) - (x->least_nbytes < y->least_nbytes);
-}
-
-static int by_shape(const ls_mesh *x, const ls_mesh *y) {
-    if (x->pipe != y->pipe) return x->pipe < y->pipe ? -1 : 1;
-    if (x->tensor != y->tensor) return x->tensor < y->tensor ? -1 : 1;
-    if (x->schedule != y->schedule) return x->schedule < y->schedule ? -1 : 1;
-    return (x->chunks > y->chunks) - (x->chunks < y->chunks);
 }
 
 static int by_step(const void *a, const void *b) {
     const ls_mesh *x = a, *y = b;
     if (x->step_s != y->step_s) return x->step_s < y->step_s ? -1 : 1;
-    return by_shape(x, y);
+    return ls_mesh_by_shape(x, y);
 }
 
 static int by_shape_and_memory(const void *a, const void *b) {
     const ls_mesh *x = a, *y = b;
-    int shape = by_shape(x, y);
+    int shape = ls_mesh_by_shape(x, y);
     if (shape) return shape;
     return (x->memory_nbytes > y->memory_nbytes) - (x->memory_nbytes < y->memory_nbytes);
 }
@@ -113,7 +106,7 @@ static void sort_best(search *s) {
     if (s->n) qsort(s->list, (size_t)s->n, sizeof *s->list, by_shape_and_memory);
     for (int i = 0; i < s->n; i++) {
         const ls_mesh m = s->list[i];
-        bool begins = n == 0 || by_shape(&s->list[n - 1], &m) != 0;
+        bool begins = n == 0 || ls_mesh_by_shape(&s->list[n - 1], &m) != 0;
         if (begins || m.step_s < s->list[n - 1].step_s * (1 - SAME))
             s->list[begins ? n++ : n - 1] = m;
     }
@@ -140,7 +133,7 @@ static ls_status try_mesh(search *s, ls_mesh *m, bool *fits_p, ls_error *e) {
 /* Is the mesh like one that was over the limit, with nothing that needs less memory? */
 static bool is_over(const ls_mesh *m, const ls_mesh *over, int n) {
     for (int i = 0; i < n; i++)
-        if (by_shape(m, &over[i]) == 0 && m->zero <= over[i].zero &&
+        if (ls_mesh_by_shape(m, &over[i]) == 0 && m->zero <= over[i].zero &&
             m->recompute <= over[i].recompute && m->micro_batch >= over[i].micro_batch)
             return true;
     return false;
@@ -149,7 +142,7 @@ static bool is_over(const ls_mesh *m, const ls_mesh *over, int n) {
 /* How many of a mesh's shape are in a list. */
 static int count_shape(const ls_mesh *m, const ls_mesh *list, int n) {
     int same = 0;
-    for (int i = 0; i < n; i++) same += by_shape(m, &list[i]) == 0;
+    for (int i = 0; i < n; i++) same += ls_mesh_by_shape(m, &list[i]) == 0;
     return same;
 }
 
@@ -197,7 +190,8 @@ static bool can_form(const ls_config *c, int n, int most_stages) {
 static ls_status refuse_workers(const search *s, int most_stages, ls_error *e) {
     int below = s->nworkers - 1, above = s->nworkers + 1;
     int64_t slices = s->c->parallel.tensor_virtual;
-    int64_t all = s->c->train.virtual_workers * most_stages * slices,
+    int64_t parts = s->c->parallel.context_virtual * s->c->parallel.expert_virtual;
+    int64_t all = s->c->train.virtual_workers * most_stages * slices * parts,
             most = all < 4096 ? all : 4096;
     ls_buf text = {0}, cut = {0};
     while (below > 0 && !can_form(s->c, below, most_stages)) below--;
@@ -206,6 +200,7 @@ static ls_status refuse_workers(const search *s, int most_stages, ls_error *e) {
     if (above <= most) ls_buf_printf(&text, "%s%d", text.len ? " or " : "", above);
     ls_buf_printf(&cut, "%d stage%s", most_stages, ls_plural(most_stages));
     if (slices > 1) ls_buf_printf(&cut, " and %lld slices", (long long)slices);
+    if (parts > 1) ls_buf_printf(&cut, " and %lld parts", (long long)parts);
     ls_status status = ls_fail(
         e, LS_EINVAL,
         "parallel.mesh auto: %d workers form no mesh: the model can be cut into %s at most, and "

@@ -13,7 +13,7 @@
 
 /* A mesh, and values for parallel.schedule, chunks, zero, recompute and train.micro_batch. */
 typedef struct ls_mesh {
-    int64_t pipe, tensor, data; /* degrees: their product is the number of workers */
+    int64_t pipe, tensor, context, expert, data; /* degrees; their product: all workers */
     int64_t schedule, chunks, zero, recompute, micro_batch;
     /* Estimated (bound.h): */
     double least_s;      /* of a step */
@@ -26,6 +26,11 @@ typedef struct ls_mesh {
     double received;      /* bytes that a worker reads from others, of the one that reads most */
     size_t memory_nbytes; /* of the worker that needs most */
 } ls_mesh;
+
+/* Workers that divide what one worker of a pipeline computes for a micro-batch. */
+static inline int64_t ls_mesh_beside(const ls_mesh *m) {
+    return m->tensor * m->context * m->expert;
+}
 
 enum { LS_MESH_BEST = 10 };
 static const double LS_MESH_MOST_BUBBLE = 0.3;
@@ -46,6 +51,9 @@ ls_status ls_mesh_choose(const ls_config *, int n, size_t limit, const ls_foreca
 /* All meshes of n workers; the caller frees *list_p. most_stages: into how many the model can be
  * cut. */
 void ls_mesh_list(const ls_config *, int n, int most_stages, ls_mesh **list_p, int *n_p);
+/* By degrees; and by these, the schedule and the chunks. */
+int ls_mesh_by_degrees(const ls_mesh *, const ls_mesh *);
+int ls_mesh_by_shape(const ls_mesh *, const ls_mesh *);
 /* Sets the config's keys. */
 void ls_mesh_set(ls_config *, const ls_mesh *);
 /* Appends the values as --set takes them. */

@@ -36,16 +36,28 @@ static void list_pipes(const listing *l, const ls_mesh *m, values *v) {
         if (l->nworkers % p == 0) add_value(v, p);
 }
 
-/* Workers that divide the slices of a layer: each has one at least. */
-static void list_tensors(const listing *l, const ls_mesh *m, values *v) {
-    int64_t each = l->nworkers / m->pipe;
-    for (int64_t t = 1; t <= each && t <= l->c->parallel.tensor_virtual; t++)
+/* Workers that divide n parts: each has one at least. */
+static void list_divisors(const listing *l, int64_t chosen, int64_t n, values *v) {
+    int64_t each = l->nworkers / chosen;
+    for (int64_t t = 1; t <= each && t <= n; t++)
         if (each % t == 0) add_value(v, t);
+}
+
+static void list_tensors(const listing *l, const ls_mesh *m, values *v) {
+    list_divisors(l, m->pipe, l->c->parallel.tensor_virtual, v);
+}
+
+static void list_contexts(const listing *l, const ls_mesh *m, values *v) {
+    list_divisors(l, m->pipe * m->tensor, l->c->parallel.context_virtual, v);
+}
+
+static void list_experts(const listing *l, const ls_mesh *m, values *v) {
+    list_divisors(l, m->pipe * m->tensor * m->context, l->c->parallel.expert_virtual, v);
 }
 
 /* Workers that have a model together have a virtual worker at least. */
 static void list_data(const listing *l, const ls_mesh *m, values *v) {
-    int64_t data = l->nworkers / (m->pipe * m->tensor);
+    int64_t data = l->nworkers / (m->pipe * ls_mesh_beside(m));
     if (data <= l->c->train.virtual_workers) add_value(v, data);
 }
 
@@ -72,7 +84,8 @@ static void list_chunks(const listing *l, const ls_mesh *m, values *v) {
  * gradients of their layers throughout the step. */
 static void list_zeros(const listing *l, const ls_mesh *m, values *v) {
     (void)l;
-    int most = m->data == 1 ? 0 : m->pipe * m->tensor > 1 ? 1 : 3;
+    int most = m->pipe * m->tensor > 1 ? 1 : 3;
+    if (m->data * m->context * m->expert == 1) most = 0;
     for (int zero = 0; zero <= most; zero++) add_value(v, zero);
 }
 
@@ -82,12 +95,13 @@ static void list_recomputes(const listing *l, const ls_mesh *m, values *v) {
     if (l->most_recomputed >= 2) add_value(v, 2);
 }
 
-/* A virtual worker's samples, and halves of them. */
+/* A virtual worker's samples, and halves of them; whole groups of samples that are computed together. */
 static void list_micros(const listing *l, const ls_mesh *m, values *v) {
     (void)m;
     int64_t samples = l->c->train.batch / l->c->train.virtual_workers;
     if (l->least_micro > 1) add_value(v, l->c->train.micro_batch);
-    for (int64_t x = samples; l->least_micro == 1 && x >= 1; x /= 2) add_value(v, x);
+    for (int64_t x = samples; l->least_micro == 1 && x >= 1; x /= 2)
+        if (x % l->c->parallel.expert_virtual == 0) add_value(v, x);
 }
 
 static const struct {
@@ -96,6 +110,8 @@ static const struct {
 } choices[] = {
     {offsetof(ls_mesh, pipe), list_pipes},
     {offsetof(ls_mesh, tensor), list_tensors},
+    {offsetof(ls_mesh, context), list_contexts},
+    {offsetof(ls_mesh, expert), list_experts},
     {offsetof(ls_mesh, data), list_data},
     {offsetof(ls_mesh, schedule), list_schedules},
     {offsetof(ls_mesh, chunks), list_chunks},
@@ -138,6 +154,22 @@ void ls_mesh_list(const ls_config *c, int n, int most_stages, ls_mesh **list_p, 
     *n_p = l.n;
 }
 
+static int compare(int64_t x, int64_t y) { return (x > y) - (x < y); }
+
+int ls_mesh_by_degrees(const ls_mesh *x, const ls_mesh *y) {
+    if (x->pipe != y->pipe) return compare(x->pipe, y->pipe);
+    if (x->tensor != y->tensor) return compare(x->tensor, y->tensor);
+    if (x->context != y->context) return compare(x->context, y->context);
+    return compare(x->expert, y->expert);
+}
+
+int ls_mesh_by_shape(const ls_mesh *x, const ls_mesh *y) {
+    int degrees = ls_mesh_by_degrees(x, y);
+    if (degrees) return degrees;
+    if (x->schedule != y->schedule) return compare(x->schedule, y->schedule);
+    return compare(x->chunks, y->chunks);
+}
+
 /* The keys that a mesh sets, and where their values are. */
 static const struct {
     const char *key;
@@ -145,6 +177,9 @@ static const struct {
 } keys[] = {
     {"parallel.mesh.pipe", offsetof(ls_mesh, pipe), offsetof(ls_config, parallel.mesh_pipe)},
     {"parallel.mesh.tensor", offsetof(ls_mesh, tensor), offsetof(ls_config, parallel.mesh_tensor)},
+    {"parallel.mesh.context", offsetof(ls_mesh, context),
+     offsetof(ls_config, parallel.mesh_context)},
+    {"parallel.mesh.expert", offsetof(ls_mesh, expert), offsetof(ls_config, parallel.mesh_expert)},
     {"parallel.mesh.data", offsetof(ls_mesh, data), offsetof(ls_config, parallel.mesh_data)},
     {"parallel.schedule", offsetof(ls_mesh, schedule), offsetof(ls_config, parallel.schedule)},
     {"parallel.chunks", offsetof(ls_mesh, chunks), offsetof(ls_config, parallel.chunks)},
@@ -165,9 +200,18 @@ void ls_mesh_set(ls_config *c, const ls_mesh *m) {
     *c->parallel.stages = 0;
 }
 
+/* Few models have chunks, or groups of experts: then a degree of 1 is left out. */
+static bool is_usual(const ls_mesh *m, int key) {
+    bool rare =
+        keys[key].at == offsetof(ls_mesh, context) || keys[key].at == offsetof(ls_mesh, expert);
+    return rare && value_of(m, key) == 1;
+}
+
 void ls_mesh_text(const ls_mesh *m, ls_buf *out) {
     for (int i = 0; i < NKEYS; i++)
-        if (keys[i].at == offsetof(ls_mesh, schedule))
+        if (is_usual(m, i))
+            continue;
+        else if (keys[i].at == offsetof(ls_mesh, schedule))
             ls_buf_printf(out, " %s=%s", keys[i].key, ls_pipe_name((ls_pipe_kind)m->schedule));
         else
             ls_buf_printf(out, " %s=%lld", keys[i].key, (long long)value_of(m, i));

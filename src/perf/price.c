@@ -34,7 +34,9 @@ ls_status ls_pricer_open(const ls_plan *p, const ls_site *s, ls_pricer *p_p, ls_
                            .latency_s = s->latency_s,
                            .byte_s = s->byte_s,
                            .algorithm = s->algorithm};
-    for (int w = 0; w < p->c.nworkers; w++) r.nleaves += ls_plan_sums(p, 0, w) * copies;
+    /* A plan without actions has no buckets. */
+    for (int w = 0; p->nbuckets && w < p->c.nworkers; w++)
+        r.nleaves += ls_plan_sums(p, 0, w) * copies;
     *p_p = r;
     return LS_OK;
 }

@@ -11,14 +11,28 @@
 #include "train/layout.h"
 
 /* Workers that have a model together. */
-static int ranks_of(const ls_mesh *m) { return (int)(m->pipe * m->tensor); }
+static int ranks_of(const ls_mesh *m) { return (int)(m->pipe * ls_mesh_beside(m)); }
 
-/* The workers of each rank that are planned: one; if each has the whole model two, or as few as divide
- * them all, since one worker alone has nobody to communicate with. */
-static int planned_data(const ls_mesh *m) {
-    for (int d = 2; d <= m->data && ranks_of(m) == 1; d++)
+static bool has_chunks(const ls_config *c) {
+    return c->parallel.context_virtual * c->parallel.expert_virtual > 1;
+}
+
+/* The workers of each rank that are planned: one; if there is one rank two, or as few as divide them
+ * all, since one worker alone has nobody to communicate with; so, too, if the model has chunks, whose
+ * sums are added up by a worker that has all virtual workers, and by no other. */
+static int planned_data(const ls_config *c, const ls_mesh *m) {
+    bool several = ranks_of(m) == 1 || has_chunks(c);
+    for (int d = 2; d <= m->data && several; d++)
         if (m->data % d == 0) return d;
     return 1;
+}
+
+/* At least n virtual workers, and at most `most`; a power of two, if the model has chunks. */
+static int64_t vws_of(const ls_config *c, int64_t n, int64_t most) {
+    int64_t power = 1;
+    while (has_chunks(c) && power < n) power *= 2;
+    if (power > n) n = power;
+    return n < most ? n : most;
 }
 
 /* What a pipeline runs in a step: virtual workers, and micro-batches of each. */
@@ -37,9 +51,9 @@ static amount amount_of(const ls_config *c, const ls_mesh *m) {
 }
 
 /* As much of it as has about `times` * `few` micro-batches, of several virtual workers if there are. */
-static amount less_of(amount all, int64_t times, int64_t few) {
+static amount less_of(const ls_config *c, amount all, int64_t times, int64_t few) {
     int64_t micros = times * few, each = all.micros < few ? all.micros : few;
-    int64_t vws = up(micros, each);
+    int64_t vws = vws_of(c, up(micros, each), INT64_MAX);
     if (vws <= all.vws) return (amount){vws, each};
     return (amount){all.vws, up(micros, all.vws)};
 }
@@ -50,8 +64,9 @@ static ls_config part_of(const ls_config *c, const ls_mesh *m, amount a, int dat
     int64_t most = a.micros * m->micro_batch;
     ls_mesh_set(&with, m);
     with.parallel.mesh_data = data;
-    with.train.virtual_workers = a.vws * data;
-    ls_config_set_batch(&with, (most < samples_of(c) ? most : samples_of(c)) * a.vws * data);
+    with.train.virtual_workers = vws_of(c, a.vws * data, c->train.virtual_workers);
+    ls_config_set_batch(&with,
+                        (most < samples_of(c) ? most : samples_of(c)) * with.train.virtual_workers);
     return with;
 }
 
@@ -111,6 +126,9 @@ static size_t more_of_step(const ls_config *c, const ls_plan *p, const ls_memory
     const ls_model *model = p->c.model;
     size_t slots = (size_t)ls_plan_slots(p, m->worker), nbytes = 0;
     size_t whole = (size_t)ls_tree_slots((int)c->train.virtual_workers, 0, (int)all.vws);
+    int first = 0, end = 1;
+    ls_plan_chunks_of(p, m->worker, &first, &end);
+    whole *= (size_t)(end - first);
     size_t losses = (size_t)(model->nlosses + model->nnotes) + ls_weighing_is_on(&model->weighing);
     size_t own = (size_t)ls_plan_nvws(p, m->worker) * (size_t)(p->c.batch / p->c.V);
     if (p->c.tree && whole > slots) nbytes += (whole - slots) * sum_nbytes(p, m->worker);
@@ -123,7 +141,9 @@ static size_t more_of_step(const ls_config *c, const ls_plan *p, const ls_memory
 /* Bytes of a bucket that a worker reads from others that share the batch with it. */
 static double read_of_bucket(const ls_plan *p, const ls_action *a, const ls_mesh *m) {
     ls_bucket b = p->buckets[a->bucket];
-    double floats = (double)(b.end - b.first) * (double)(m->data - 1) / (double)m->data;
+    int planned = ls_worker_set_count(ls_plan_workers_of(p, a->bucket));
+    double members = (double)planned / ls_plan_data(p) * (double)m->data;
+    double floats = (double)(b.end - b.first) * (members - 1) / members;
     double reduce = floats * (double)ls_dtype_size(p->c.reduce);
     if (a->kind == LS_ALL_GATHER) return floats * (double)ls_dtype_size(p->c.compute);
     return reduce * (ls_plan_sums(p, a->bucket, 0) + (a->kind == LS_ALL_REDUCE));
@@ -157,7 +177,7 @@ static double most_received(const ls_plan *p, const ls_mesh *m) {
  * share the batch with it, of whom the part that is planned has none. */
 static double passing_s(const ls_plan *p, const ls_site *site, const ls_mesh *m, int rank) {
     const ls_machine *machine = site->machine;
-    double host = fmax(1, site->host_workers / (double)m->tensor);
+    double host = fmax(1, site->host_workers / (double)ls_mesh_beside(m));
     double near = fmin((double)m->data, host) - 1;
     double far = (double)m->data - 1 - near, sum = 0;
     for (int i = 0; i < p->nactions && !site->one; i++) {
@@ -216,7 +236,7 @@ static ls_status measure_plan(const trial *t, const ls_config *with, const ls_pl
 }
 
 static ls_status measure(const trial *t, amount a, measured *x, bool *possible_p, ls_error *e) {
-    int data = planned_data(t->mesh);
+    int data = planned_data(t->c, t->mesh);
     ls_config with = part_of(t->c, t->mesh, a, data);
     ls_layout l;
     *possible_p = ls_config_check(&with, "mesh", e) == LS_OK &&
@@ -241,7 +261,7 @@ ls_status ls_mesh_try(const ls_config *c, int n, const ls_forecast_world *w, ls_
                       bool *possible_p, ls_error *e) {
     trial t = {c, n, w, m, amount_of(c, m)};
     int64_t few = m->pipe > 1 && m->pipe < 4 ? 4 : m->pipe;
-    amount some = less_of(t.all, 2, few), more = less_of(t.all, 3, few);
+    amount some = less_of(c, t.all, 2, few), more = less_of(c, t.all, 3, few);
     int64_t all = passes_of(t.all);
     bool whole = all <= passes_of(more) || passes_of(more) <= passes_of(some);
     measured x, y;
@@ -262,5 +282,5 @@ ls_status ls_mesh_try(const ls_config *c, int n, const ls_forecast_world *w, ls_
 
 double ls_mesh_trial_calls(const ls_config *c, const ls_model *model, const ls_mesh *m) {
     int64_t all = passes_of(amount_of(c, m)), most = 5 * m->pipe;
-    return 2.0 * (double)(all < most ? all : most) * model->nlayers * planned_data(m);
+    return 2.0 * (double)(all < most ? all : most) * model->nlayers * planned_data(c, m);
 }

@@ -162,8 +162,6 @@ static void test_refusals(void **state) {
          "does not divide the 3 positions of a chunk"},
         {"-n 2 --set parallel.context_virtual=2 --set parallel.reduce=fastest",
          "does not go with parallel.reduce fastest"},
-        {"-n 2 --set parallel.context_virtual=2 --set parallel.mesh=auto",
-         "parallel.mesh auto is not possible together with parallel.context_virtual"},
         {"-n 2 --set parallel.context_virtual=2 --set survival.audit=2",
          "survival.audit computes the gradient of one virtual worker again"},
         {"-n 2 --set parallel.context_virtual=2 --set lora.rank=2", "adapters"},

@@ -119,8 +119,6 @@ static void test_refusals(void **state) {
         {JOINT "--set parallel.context_virtual=2", "one of both is possible"},
         {JOINT "--set parallel.tensor_virtual=2", "slices"},
         {JOINT "--set lora.rank=2", "adapters"},
-        {JOINT "--set parallel.mesh=auto",
-         "parallel.mesh auto is not possible together with parallel.expert_virtual"},
         {JOINT "--set survival.audit=2",
          "survival.audit computes the gradient of one virtual worker again"},
         {JOINT "-n 3 --set parallel.mesh.expert=2", "expert 2) don't divide 3 workers"}};

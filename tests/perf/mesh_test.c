@@ -75,7 +75,7 @@ static int list_of(const ls_config *c, ls_mesh **list_p) {
     ls_model m;
     ls_error e;
     int n = 0;
-    assert_ls_ok(ls_network_create(c, &m, &e), e);
+    assert_ls_ok(ls_network_create_cut(c, &m, &e), e);
     ls_mesh_list(c, WORKERS, ls_stages_most(&m), list_p, &n);
     ls_model_free(&m);
     return n;
@@ -173,6 +173,45 @@ static void test_sliced_trials(void **state) {
     check_trials(&few, &apart, 0.2, 0.05);
 }
 
+/* Workers that divide the chunks of sequences, or samples and experts. */
+static ls_config chunked_config_of(const char *parts) {
+    ls_config c = config_of("train.batch=16", "train.virtual_workers=4");
+    set(&c, "model.kind=llama");
+    set(&c, "model.layers=2");
+    set(&c, parts);
+    return c;
+}
+
+static void test_chunked_trials(void **state) {
+    (void)state;
+    const ls_forecast_world one = {.machine = &typical}, apart = {.machine = &typical,
+                                                                  .host_workers = 2,
+                                                                  .latency_s = 1e-5,
+                                                                  .byte_s = 1e-8};
+    ls_config chunks = chunked_config_of("parallel.context_virtual=4"),
+              groups = chunked_config_of("model.experts=4");
+    set(&groups, "model.ffn=64");
+    set(&groups, "train.micro_batch=4");
+    set(&groups, "parallel.expert_virtual=4");
+    check_trials(&chunks, &one, 0.05, 0.05);
+    check_trials(&chunks, &apart, 0.2, 0.05);
+    check_trials(&groups, &one, 0.05, 0.05);
+}
+
+/* One sample: workers that divide its sequence are the only ones but pipelines, and faster. */
+static void test_chunked_first(void **state) {
+    (void)state;
+    const ls_forecast_world w = {.machine = &typical};
+    ls_config c = chunked_config_of("parallel.context_virtual=8");
+    ls_mesh_choice choice;
+    ls_error e;
+    set(&c, "train.batch=1");
+    set(&c, "train.virtual_workers=1");
+    set(&c, "model.context=512");
+    assert_ls_ok(ls_mesh_choose(&c, WORKERS, 0, &w, &choice, &e), e);
+    assert_true(choice.best[0].context > 1);
+}
+
 static void test_first(void **state) {
     (void)state;
     const ls_forecast_world w = {.machine = &typical};
@@ -240,10 +279,11 @@ static void test_auto(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trials),       cmocka_unit_test(test_sliced_trials),
-        cmocka_unit_test(test_sliced_first), cmocka_unit_test(test_first),
-        cmocka_unit_test(test_limit),        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_auto),
+        cmocka_unit_test(test_trials),        cmocka_unit_test(test_sliced_trials),
+        cmocka_unit_test(test_sliced_first),  cmocka_unit_test(test_first),
+        cmocka_unit_test(test_limit),         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_auto),          cmocka_unit_test(test_chunked_trials),
+        cmocka_unit_test(test_chunked_first),
     };
     return cmocka_run_group_tests(tests, make_machine, free_machine);
 }
