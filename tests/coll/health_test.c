@@ -118,7 +118,8 @@ void __wrap_ls_guests_wait(ls_guests *guests, int stop_fd, int timeout_ms) {
 static int other_algorithm(void *arg) {
     const char *const *names = arg;
     bool first = strcmp(getenv("LOCKSTEP_RANK"), "1") == 0;
-    ls_group_options o = {.timeout_s = 5, .algorithm = names[first ? 0 : 1], .transport = names[2]};
+    ls_group_options o = {
+        .timeout_s = 20, .algorithm = names[first ? 0 : 1], .transport = names[2]};
     ls_group *g = NULL;
     ls_error e = {0};
     float x[100] = {0};
