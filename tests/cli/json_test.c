@@ -193,8 +193,9 @@ static void test_plan(void **state) {
                            NULL) > 0);
     assert_true(
         lines_have("plan configs/tiny.yaml -n 4 --mesh auto --json", 0,
-                   "i:data i:pipe i:tensor t:schedule i:chunks i:zero i:recompute i:micro_batch "
-                   "r:step_s r:bubble r:exposed_s r:received_bytes i:memory_bytes",
+                   "i:data i:pipe i:tensor i:context i:expert t:schedule i:chunks i:zero "
+                   "i:recompute i:micro_batch r:step_s r:bubble r:exposed_s r:received_bytes "
+                   "i:memory_bytes",
                    NULL) > 1);
     expect("plan --diff a.json b.json --json", 2, "--json: not with --diff");
     expect("plan configs/tiny.yaml -w 1 --json", 2, "--json: not with --worker");
