@@ -5,24 +5,11 @@
 #include <math.h>
 
 #include "cli/models.h"
+#include "cli/ways.h"
 
 #define SMALL                                                                                      \
     "configs/tiny.yaml --set train.eval_every=0 --set optim.warmup=2 --set "                       \
     "train.virtual_workers=4 --set model.kind=llama --set model.heads=6 --set model.kv_heads=3 "
-
-/* Both runs end with the same weights. */
-static void same(const char *one, const char *other) {
-    char a[256], b[256];
-    hash_of(one, a);
-    hash_of(other, b);
-    assert_string_equal(a, b);
-}
-
-static void train(const char *run, const char *more, const char *model) {
-    char *line = ls_format("train " SMALL "-o @/%s --set train.steps=4 %s %s", run, more, model);
-    expect(line, 0, NULL);
-    free(line);
-}
 
 static void check_workers(const char *model) {
     static const char *const ways[] = {
@@ -38,12 +25,7 @@ static void check_workers(const char *model) {
         "--set parallel.schedule=zb-v --set parallel.chunks=2",
         "-n 2 --set parallel.mesh.pipe=2 --set parallel.zero=1 --set parallel.transport=tcp",
         "-n 1 --set train.micro_batch=4 --set parallel.zero=1"};
-    train("one", "-n 1", model);
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        train("many", ways[i], model);
-        same("one", "many");
-        shell_of_run("many", "rm -r $r");
-    }
+    train_ways(SMALL, model, ways, (int)(sizeof ways / sizeof *ways), 0, 1);
     shell_of_run("one", "rm -r $r");
 }
 
@@ -51,8 +33,8 @@ static void check_workers(const char *model) {
 static void check_gpt(void) {
     static const char gpt[] = "--set model.kind=gpt2 --set model.kv_heads=0 "
                               "--set parallel.context_virtual=4";
-    train("one", "-n 1", gpt);
-    train("many", "-n 4 --set parallel.mesh.context=2 --set parallel.zero=3", gpt);
+    train_way(SMALL, "one", gpt, "-n 1");
+    train_way(SMALL, "many", gpt, "-n 4 --set parallel.mesh.context=2 --set parallel.zero=3");
     same("one", "many");
     expect("generate @/many --tokens 10 --seed 3", 0, NULL);
     shell_of_run("one", "rm -r $r");
@@ -67,12 +49,7 @@ static void check_slices(const char *model) {
         "parallel.mesh.pipe=2 "
         "--set parallel.zero=3",
         "-n 3 --set parallel.mesh.tensor=3 --set parallel.transport=tcp"};
-    train("one", "-n 1", model);
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        train("many", ways[i], model);
-        same("one", "many");
-        shell_of_run("many", "rm -r $r");
-    }
+    train_ways(SMALL, model, ways, (int)(sizeof ways / sizeof *ways), 0, 1);
     shell_of_run("one", "rm -r $r");
 }
 

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "cli/models.h"
+#include "cli/ways.h"
 
 #define SMALL                                                                                      \
     "configs/tiny.yaml --set train.eval_every=0 --set optim.warmup=2 --set "                       \
@@ -16,27 +17,8 @@
     "--set model.router_bias_rate=0.02 --set model.expert_capacity=1 --set "                       \
     "model.shared_experts=1 "
 
-/* Both runs end with the same weights. */
-static void same(const char *one, const char *other) {
-    char a[256], b[256];
-    hash_of(one, a);
-    hash_of(other, b);
-    assert_string_equal(a, b);
-}
-
-static void train(const char *run, const char *more, const char *model) {
-    char *line = ls_format("train " SMALL "-o @/%s --set train.steps=4 %s %s", run, model, more);
-    expect(line, 0, NULL);
-    free(line);
-}
-
 static void check_ways(const char *model, const char *const *ways, size_t n) {
-    train("one", "-n 1", model);
-    for (size_t i = 0; i < n; i++) {
-        train("many", ways[i], model);
-        same("one", "many");
-        shell_of_run("many", "rm -r $r");
-    }
+    train_ways(SMALL, model, ways, (int)n, 0, 1);
     shell_of_run("one", "rm -r $r");
 }
 

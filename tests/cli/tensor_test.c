@@ -4,6 +4,7 @@
  */
 /* ctest: slow seconds=15 */
 #include "cli/models.h"
+#include "cli/ways.h"
 
 #define SMALL                                                                                      \
     "configs/tiny.yaml --set train.eval_every=0 --set optim.warmup=2 --set "                       \
@@ -15,14 +16,6 @@
 #define EXPERTS                                                                                    \
     LLAMA "--set model.experts=5 --set model.ffn=16 --set model.router_aux_loss=0.1 "              \
           "--set parallel.tensor_virtual=3 "
-
-/* Both runs end with the same weights. */
-static void same(const char *one, const char *other) {
-    char a[256], b[256];
-    hash_of(one, a);
-    hash_of(other, b);
-    assert_string_equal(a, b);
-}
 
 /* `make check` tries every third way with a model, beginning with way `first`. */
 static void check_workers(int first, const char *model) {
@@ -37,17 +30,7 @@ static void check_workers(int first, const char *model) {
         ("-n 6 --set parallel.mesh.tensor=3 --set parallel.mesh.pipe=2 --set "
          "parallel.schedule=zb-h1 --set parallel.transport=tcp"),
         "-n 1 --set train.micro_batch=4 --set parallel.zero=1"};
-    char *line = ls_format("train " SMALL "-o @/one -n 1 --set train.steps=4 %s", model);
-    expect(line, 0, NULL);
-    free(line);
-    for (int i = 0; i < (int)(sizeof ways / sizeof *ways); i++) {
-        if (!runs_case(i + 3 - first, 3)) continue;
-        line = ls_format("train " SMALL "-o @/many %s --set train.steps=4 %s", ways[i], model);
-        expect(line, 0, NULL);
-        free(line);
-        same("one", "many");
-        shell_of_run("many", "rm -r $r");
-    }
+    train_ways(SMALL, model, ways, (int)(sizeof ways / sizeof *ways), first, 3);
     shell_of_run("one", "rm -r $r");
 }
 
@@ -69,17 +52,7 @@ static void check_rows(int first, const char *model) {
         "-n 4 --set parallel.mesh.tensor=4 --set parallel.transport=tcp",
         "-n 4 --set parallel.mesh.tensor=2 --set parallel.zero=3",
         "-n 4 --set parallel.mesh.pipe=2 --set parallel.mesh.tensor=2"};
-    char *line = ls_format("train " SMALL "-o @/one -n 1 --set train.steps=4 %s", model);
-    expect(line, 0, NULL);
-    free(line);
-    for (int i = 0; i < (int)(sizeof ways / sizeof *ways); i++) {
-        if (!runs_case(i + 3 - first, 3)) continue;
-        line = ls_format("train " SMALL "-o @/many %s --set train.steps=4 %s", ways[i], model);
-        expect(line, 0, NULL);
-        free(line);
-        same("one", "many");
-        shell_of_run("many", "rm -r $r");
-    }
+    train_ways(SMALL, model, ways, (int)(sizeof ways / sizeof *ways), first, 3);
     expect("generate @/one --tokens 20 --seed 3", 0, NULL);
     shell_of_run("one", "rm -r $r");
 }
