@@ -21,8 +21,8 @@ static void check_workers(const char *model) {
         "-n 4 --set parallel.mesh.context=2 --set parallel.zero=3",
         "-n 2 --set parallel.mesh.context=2 --set parallel.executor=sequential",
         "-n 4 --set parallel.mesh.context=2 --set parallel.mesh.pipe=2",
-        "-n 8 --set parallel.mesh.context=2 --set parallel.mesh.pipe=2 --set parallel.zero=3 "
-        "--set parallel.schedule=zb-v --set parallel.chunks=2",
+        ("-n 8 --set parallel.mesh.context=2 --set parallel.mesh.pipe=2 --set parallel.zero=3 "
+         "--set parallel.schedule=zb-v --set parallel.chunks=2"),
         "-n 2 --set parallel.mesh.pipe=2 --set parallel.zero=1 --set parallel.transport=tcp",
         "-n 1 --set train.micro_batch=4 --set parallel.zero=1"};
     train_ways(SMALL, model, ways, (int)(sizeof ways / sizeof *ways), 0, 1);

@@ -27,8 +27,8 @@ static void test_workers(void **state) {
     static const char *const ways[] = {
         "-n 3 --set parallel.zero=0 --set train.micro_batch=4", "-n 2 --set parallel.mesh.expert=2",
         "-n 4 --set parallel.mesh.expert=2 --set parallel.zero=3 --set parallel.transport=tcp",
-        "-n 2 --set parallel.mesh.expert=2 --set parallel.zero=2 --set "
-        "parallel.executor=sequential",
+        ("-n 2 --set parallel.mesh.expert=2 --set parallel.zero=2 --set "
+         "parallel.executor=sequential"),
         "-n 4 --set parallel.mesh.expert=2 --set parallel.zero=0"};
     size_t n = sizeof ways / sizeof *ways;
     check_ways(JOINT, ways, n);
