@@ -138,14 +138,9 @@ static ls_value *take(const ls_chunked *s, const ls_chunked_rows *r, const group
     return ls_layers_columns(s->m, g->columns, r->x, r->nx, of, 3);
 }
 
-/* out [n]: each chunk's rows of the group's heads. */
-static void attend_group(const ls_chunked *s, const ls_chunked_rows *rows, const group *g,
+/* parts [n]: what the group reads of each chunk. out [n]: each chunk's rows of its heads. */
+static void attend_group(const ls_chunked *s, ls_value *const *parts, const group *g,
                          ls_attention_options o, ls_value **out) {
-    ls_value *parts[LS_CHUNKS_MOST];
-    for (int k = 0; k < s->n; k++) {
-        ls_chunked_begin(s, k);
-        parts[k] = take(s, &rows[k], g, &o);
-    }
     ls_chunked_begin(s, g->chunk);
     ls_value *all = ls_chunked_join(s, parts);
     o.kv_heads = g->end - g->first;
@@ -159,21 +154,34 @@ static void attend_group(const ls_chunked *s, const ls_chunked_rows *rows, const
     }
 }
 
+/* Group i of n. */
+static group nth_group(const ls_chunked *s, const ls_chunked_rows *r, int i, int n,
+                       const ls_attention_options *o) {
+    group g = {.chunk = i * s->n / n,
+               .first = o->kv_heads * i / n,
+               .end = o->kv_heads * (i + 1) / n,
+               .share = o->heads / o->kv_heads};
+    g.D = ls_value_last(r->x[0]) / (r->nx == 1 ? o->heads + 2 * o->kv_heads : o->heads);
+    snprintf(g.attention, sizeof g.attention, "%.40s.heads.%d", o->name, i);
+    snprintf(g.columns, sizeof g.columns, "%.40s.columns.%d", o->name, i);
+    snprintf(g.rows, sizeof g.rows, "%.40s.rows.%d", o->name, i);
+    return g;
+}
+
+/* All chunks' parts come before all groups, so that groups of several workers are computed at the
+ * same time, forward and backward. */
 void ls_chunked_attend(const ls_chunked *s, const ls_chunked_rows *rows, ls_attention_options o,
                        ls_value **out) {
+    group groups[LS_CHUNKS_MOST];
+    ls_value *parts[LS_CHUNKS_MOST][LS_CHUNKS_MOST]; /* [n][s->n] */
     ls_value *of[LS_CHUNKS_MOST][LS_CHUNKS_MOST], *mine[LS_CHUNKS_MOST];
     int n = s->n < o.kv_heads ? s->n : (int)o.kv_heads;
-    for (int i = 0; i < n; i++) {
-        group g = {.chunk = i * s->n / n,
-                   .first = o.kv_heads * i / n,
-                   .end = o.kv_heads * (i + 1) / n,
-                   .share = o.heads / o.kv_heads};
-        g.D = ls_value_last(rows[0].x[0]) / (rows[0].nx == 1 ? o.heads + 2 * o.kv_heads : o.heads);
-        snprintf(g.attention, sizeof g.attention, "%.40s.heads.%d", o.name, i);
-        snprintf(g.columns, sizeof g.columns, "%.40s.columns.%d", o.name, i);
-        snprintf(g.rows, sizeof g.rows, "%.40s.rows.%d", o.name, i);
-        attend_group(s, rows, &g, o, of[i]);
+    for (int i = 0; i < n; i++) groups[i] = nth_group(s, &rows[0], i, n, &o);
+    for (int k = 0; k < s->n; k++) {
+        ls_chunked_begin(s, k);
+        for (int i = 0; i < n; i++) parts[i][k] = take(s, &rows[k], &groups[i], &o);
     }
+    for (int i = 0; i < n; i++) attend_group(s, parts[i], &groups[i], o, of[i]);
     for (int k = 0; k < s->n; k++) {
         ls_chunked_begin(s, k);
         for (int i = 0; i < n; i++) mine[i] = of[i][k];

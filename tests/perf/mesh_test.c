@@ -212,6 +212,29 @@ static void test_chunked_first(void **state) {
     assert_true(choice.best[0].context > 1);
 }
 
+/* Groups of heads of one sequence are computed at the same time, forward and backward. */
+static void test_chunks_at_once(void **state) {
+    (void)state;
+    const ls_forecast_world w = {.machine = &typical};
+    const ls_mesh m = {.pipe = 1,
+                       .tensor = 1,
+                       .context = 2,
+                       .expert = 1,
+                       .data = 4,
+                       .chunks = 1,
+                       .zero = 1,
+                       .micro_batch = 1};
+    ls_config c = chunked_config_of("parallel.context_virtual=2");
+    ls_forecast f;
+    set(&c, "model.width=256");
+    set(&c, "model.heads=4");
+    set(&c, "model.context=2048");
+    set(&c, "train.batch=4");
+    set(&c, "train.micro_batch=1");
+    assert_true(forecast(&c, &m, &w, &f));
+    assert_true(f.most_wait < 0.2);
+}
+
 static void test_first(void **state) {
     (void)state;
     const ls_forecast_world w = {.machine = &typical};
@@ -283,7 +306,7 @@ int main(void) {
         cmocka_unit_test(test_sliced_first),  cmocka_unit_test(test_first),
         cmocka_unit_test(test_limit),         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_auto),          cmocka_unit_test(test_chunked_trials),
-        cmocka_unit_test(test_chunked_first),
+        cmocka_unit_test(test_chunked_first), cmocka_unit_test(test_chunks_at_once),
     };
     return cmocka_run_group_tests(tests, make_machine, free_machine);
 }
