@@ -223,14 +223,36 @@ static size_t sums_count(const ls_plan *p, int worker) {
     return n;
 }
 
-/* Elements of other ranks' buckets whose parameters it has, and adds gradients to. */
+/* Another rank's bucket whose parameters it has, and adds gradients to. */
+static bool is_foreign(const ls_plan *p, int bucket, int worker) {
+    int chunk = p->buckets[bucket].chunk, first = 0, end = 0;
+    if (!ls_plan_divides(p) || ls_plan_has(p, bucket, worker)) return false;
+    ls_plan_chunks_of(p, worker, &first, &end);
+    return (chunk < 0 || (chunk >= first && chunk < end)) &&
+           ls_plan_touches(p, bucket, ls_plan_rank(p, worker));
+}
+
 static size_t foreign_count(const ls_plan *p, int worker) {
     size_t sum = 0;
-    bool divides = ls_plan_divides(p);
-    for (int k = 0; divides && k < p->nbuckets; k++)
-        if (!ls_plan_has(p, k, worker) && ls_plan_touches(p, k, ls_plan_rank(p, worker)))
-            sum += p->buckets[k].end - p->buckets[k].first;
+    for (int k = 0; k < p->nbuckets; k++)
+        if (is_foreign(p, k, worker)) sum += p->buckets[k].end - p->buckets[k].first;
     return sum;
+}
+
+/* The floats of the sums over micro-batches: one for each of the worker's chunks. */
+static size_t wide_count(const ls_plan *p, int worker) {
+    int first = 0, end = 0;
+    size_t n = 0;
+    if (!ls_plan_wide(p)) return 0;
+    if (ls_plan_nchunks(p) == 1) return all_count(p, worker) + foreign_count(p, worker);
+    ls_plan_chunks_of(p, worker, &first, &end);
+    for (int k = 0; k < p->nbuckets; k++) {
+        const ls_bucket *b = &p->buckets[k];
+        size_t chunks = b->chunk < 0 ? (size_t)(end - first) : 1;
+        if (ls_plan_has(p, k, worker) || is_foreign(p, k, worker))
+            n += chunks * (b->end - b->first);
+    }
+    return n;
 }
 
 /* What other ranks have sent of its own gradients. */
@@ -272,7 +294,7 @@ static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *
         (slots * foreign_count(p, m->worker) + inbox_count(p, m->worker)) * grad;
     size_t frozen = c->frozen_nbytes ? c->frozen_nbytes : ls_plan_frozen_nbytes(p);
     m->nbytes[LS_MEM_FROZEN] = frozen / (size_t)(c->near ? c->near : 1);
-    m->nbytes[LS_MEM_WIDE] = ls_plan_wide_nbytes(p);
+    m->nbytes[LS_MEM_WIDE] = wide_count(p, m->worker) * sizeof(float);
     m->nbytes[LS_MEM_CODES] =
         ls_plan_own_codes_nbytes(p, m->worker) + ls_plan_all_codes_nbytes(p, m->worker) +
         ls_plan_sent_codes_nbytes(p, m->worker) + ls_plan_factors_nbytes(p, m->worker);

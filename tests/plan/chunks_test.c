@@ -124,6 +124,37 @@ static void test_memory(void **state) {
     ls_model_free(&m);
 }
 
+/* Gradients in 16 bits are summed in f32 over micro-batches: a worker has memory for the sums of its
+ * chunks' parameters alone. */
+static void test_wide_sums(void **state) {
+    (void)state;
+    static const int shapes[][3] = {
+        {1, 1, 1}, {3, 1, 3}, {2, 2, 1}, {6, 2, 3}}; /* n, pipe, context */
+    const ls_memory_config how = {.threads = 1};
+    ls_model m;
+    ls_error e = {0};
+    own_make(ROWS, WORDS, &m);
+    for (int i = 0; i < 4; i++) {
+        ls_plan_config c = config_of(&m, shapes[i][0], shapes[i][1], shapes[i][2], 0);
+        ls_plan p;
+        ls_memory memory;
+        c.batch = 2 * V; /* two micro-batches */
+        c.compute = c.reduce = LS_BF16;
+        assert_ls_ok(ls_plan_make(&c, &p, &e), e);
+        size_t sums = 0, slots = (size_t)ls_plan_slots(&p, 0) / (c.context > 1 ? 1 : CHUNKS);
+        ls_plan_memory(&p, &how, &memory);
+        for (int k = 0; k < p.nbuckets; k++) {
+            const ls_bucket *b = &p.buckets[k];
+            int all = b->chunk < 0 && c.context == 1 ? CHUNKS : 1;
+            if (ls_plan_has(&p, k, memory.worker)) sums += (size_t)all * (b->end - b->first);
+        }
+        assert_int_equal(memory.nbytes[LS_MEM_WIDE], sums * sizeof(float));
+        assert_int_equal(memory.nbytes[LS_MEM_GRADS], slots * sums * 2);
+        ls_plan_free(&p);
+    }
+    ls_model_free(&m);
+}
+
 /* The table of a pipeline whose workers divide chunks. */
 static void test_print(void **state) {
     (void)state;
@@ -164,6 +195,7 @@ static void test_some_chunks(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_owners), cmocka_unit_test(test_memory),
+                                       cmocka_unit_test(test_wide_sums),
                                        cmocka_unit_test(test_print),
                                        cmocka_unit_test(test_some_chunks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
