@@ -595,19 +595,33 @@ static ls_status check_mesh_auto(const ls_config *c, const char *where, ls_error
                    where, key);
 }
 
+/* Each degree is at most the number of parts that its workers divide. */
+static ls_status check_degrees(const ls_config *c, const char *where, ls_error *e) {
+    const struct {
+        const char *key, *parts;
+        int64_t degree, most;
+    } of[] = {{"tensor", "slices of parallel.tensor_virtual", c->parallel.mesh_tensor,
+               c->parallel.tensor_virtual},
+              {"context", "chunks of parallel.context_virtual", c->parallel.mesh_context,
+               c->parallel.context_virtual},
+              {"expert", "samples and groups of experts of parallel.expert_virtual",
+               c->parallel.mesh_expert, c->parallel.expert_virtual}};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        if (of[i].degree > of[i].most)
+            return ls_fail(e, LS_EINVAL,
+                           "%s: parallel.mesh.%s %lld: these workers divide the %s, which is %lld; "
+                           "use at most %lld, or more of them",
+                           where, of[i].key, (long long)of[i].degree, of[i].parts,
+                           (long long)of[i].most, (long long)of[i].most);
+    return LS_OK;
+}
+
 /* A worker of a pipeline has a part of the model: it can't compute another's gradient. */
 static ls_status check_mesh(const ls_config *c, const char *where, ls_error *e) {
     const char *key = c->survival.audit            ? "survival.audit"
                       : c->survival.backup_workers ? "survival.backup_workers"
                                                    : NULL;
-    if (c->parallel.mesh_expert > c->parallel.expert_virtual)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: parallel.mesh.expert %lld: these workers divide the samples and groups "
-                       "of experts of parallel.expert_virtual, which is %lld; use at most %lld, or "
-                       "more groups",
-                       where, (long long)c->parallel.mesh_expert,
-                       (long long)c->parallel.expert_virtual,
-                       (long long)c->parallel.expert_virtual);
+    LS_TRY(check_degrees(c, where, e));
     if (chunks_of(c) && key)
         return ls_fail(e, LS_EINVAL,
                        "%s: %s computes the gradient of one virtual worker again, and with %s "
@@ -622,21 +636,20 @@ static ls_status check_mesh(const ls_config *c, const char *where, ls_error *e) 
 
 /* Rows of tables are updated by elements, in f32, by processes or threads. */
 static ls_status check_sparse(const ls_config *c, const char *where, ls_error *e) {
-    const char *key =
-        !c->model.sparse                        ? NULL
-        : ls_config_has_tokens(c)               ? "a language model"
-        : c->train.compute != LS_COMPUTE_F32    ? "train.compute"
-        : c->train.reduce_dtype > LS_REDUCE_F32 ? "train.reduce_dtype"
-        : *c->train.freeze                      ? "train.freeze"
-        : c->optim.ema > 0                      ? "optim.ema"
-        : c->optim.optimizer > LS_OPTIMIZER_ADAGRAD &&
-                c->optim.optimizer != LS_OPTIMIZER_ROWWISE_ADAGRAD
-            ? "optim.optimizer"
-        : c->compress.kind                               ? "compress.kind"
-        : c->sync.mode                                   ? "sync.mode"
-        : c->parallel.executor == LS_EXECUTOR_SEQUENTIAL ? "parallel.executor"
-        : c->parallel.optimizer_state == LS_STATE_FILE   ? "parallel.optimizer_state"
-                                                         : NULL;
+    const char *key = !c->model.sparse                        ? NULL
+                      : ls_config_has_tokens(c)               ? "a language model"
+                      : c->train.compute != LS_COMPUTE_F32    ? "train.compute"
+                      : c->train.reduce_dtype > LS_REDUCE_F32 ? "train.reduce_dtype"
+                      : *c->train.freeze                      ? "train.freeze"
+                      : c->optim.ema > 0                      ? "optim.ema"
+                      : c->optim.optimizer > LS_OPTIMIZER_ADAGRAD &&
+                              c->optim.optimizer != LS_OPTIMIZER_ROWWISE_ADAGRAD
+                          ? "optim.optimizer"
+                      : c->compress.kind                               ? "compress.kind"
+                      : c->sync.mode                                   ? "sync.mode"
+                      : c->parallel.executor == LS_EXECUTOR_SEQUENTIAL ? "parallel.executor"
+                      : c->parallel.optimizer_state == LS_STATE_FILE   ? "parallel.optimizer_state"
+                                                                       : NULL;
     if (!key) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "%s: model.sparse is on, which is not possible with this value of %s; set "
@@ -655,9 +668,8 @@ static ls_status check_rows(const ls_config *c, const char *where, ls_error *e) 
         return ls_fail(e, LS_EINVAL, "%s: %s is for rows of tables; set model.sparse: on", where,
                        key);
     if (c->train.steps <= most) return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "%s: %s counts steps up to %lld; train.steps %lld are more", where, key,
-                   (long long)most, (long long)c->train.steps);
+    return ls_fail(e, LS_EINVAL, "%s: %s counts steps up to %lld; train.steps %lld are more", where,
+                   key, (long long)most, (long long)c->train.steps);
 }
 
 static ls_status check_lr_decay(const ls_config *c, const char *where, ls_error *e) {

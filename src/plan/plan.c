@@ -269,12 +269,12 @@ static ls_status check_chunks(const ls_plan_config *c, ls_error *e) {
                        "%s need a power of two; use %d",
                        name, n, c->V, ls_plan_chunk_name(&(ls_plan){.c = *c}),
                        1 << (31 - __builtin_clz((unsigned)c->V)));
-    if (c->shards) what = "parallel.shard_group: all workers are a group; use 0";
+    if (c->shards) what = "parallel.shard_group: all workers are a group; leave it out";
     if (c->early) what = "parallel.accumulate early; use late";
     if (!c->tree) what = "parallel.reduce fastest; use tree";
-    if (c->islands) what = "sync.replicas";
-    if (c->compress.on) what = "compress.kind";
-    if (c->noise) what = "train.noise_scale";
+    if (c->islands) what = "replicas that train apart; set sync.mode to all_reduce";
+    if (c->compress.on) what = "compress.kind; set it to off";
+    if (c->noise) what = "train.noise_scale; set it to off";
     if (joins) what = "layers that join samples";
     if (!what) return LS_OK;
     return ls_fail(e, LS_EINVAL, "parallel.%s_virtual %d does not go with %s", name, n, what);
@@ -295,15 +295,16 @@ static ls_status check_ranks(const ls_plan_config *c, ls_error *e) {
             "that does not divide %d worker%s; use a divisor",
             ranks, c->nworkers, ls_plural(c->nworkers));
     if (c->zero > 2 && c->V % (c->nworkers / ranks))
-        what = "parallel.zero 3 if some workers have more virtual workers than others";
-    if (c->shards) what = "parallel.shard_group: the workers with the same layers are a group";
+        what = "parallel.zero 3 if some workers have more virtual workers than others; use zero 2";
+    if (c->shards)
+        what = "parallel.shard_group: the workers with the same layers are a group; leave it out";
     if (c->early) what = "parallel.accumulate early; use late";
     if (!c->tree) what = "parallel.reduce fastest; use tree";
     if (c->first) what = "uneven ranges of virtual workers";
-    if (c->islands) what = "sync.replicas";
-    if (c->compress.on) what = "compress.kind";
+    if (c->islands) what = "replicas that train apart; set sync.mode to all_reduce";
+    if (c->compress.on) what = "compress.kind; set it to off";
     for (int i = 0; i < c->model->nparams; i++)
-        if (c->model->params[i].rows) what = "model.sparse";
+        if (c->model->params[i].rows) what = "model.sparse; set it to off";
     if (!what) return LS_OK;
     bool context = c->context > 1;
     int degree = context ? c->context : c->tensor > 1 ? c->tensor : c->pipe;

@@ -270,9 +270,10 @@ static ls_status cut_as_given(ls_plan *p, ls_error *e) {
         int end = i + 1 < nstages(p) ? p->c.stages[i] : m->nlayers;
         if (end <= begin || end > m->nlayers)
             return ls_fail(e, LS_EINVAL,
-                           "parallel.stages: stage %d would begin with layer %d of %d, and the one "
-                           "before with %d; numbers must ascend",
-                           i + 1, end, m->nlayers, begin);
+                           "parallel.stages: stage %d would begin with '%s' (layer %d of %d), and "
+                           "the one before begins with '%s' (layer %d); name a later layer",
+                           i + 1, end >= 0 && end < m->nlayers ? m->layers[end].name : "", end,
+                           m->nlayers, m->layers[begin].name, begin);
         if (end < m->nlayers && !may_begin(m, end))
             return ls_fail(e, LS_EINVAL,
                            "parallel.stages: no stage can begin with layer %d, '%s': more than one "

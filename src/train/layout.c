@@ -204,6 +204,7 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
     ls_model_free(&l_p->model);
     ls_model_free(&l_p->one);
     free(l_p->stages);
+    l_p->stages = NULL;
     return s;
 }
 

@@ -126,7 +126,7 @@ static void test_refusals(void **state) {
     (void)state;
     static const char *const cases[][2] = {
         {"-n 3 --set parallel.mesh.context=3 --set parallel.context_virtual=2",
-         "samples are cut into 2 chunks"},
+         "chunks of parallel.context_virtual, which is 2"},
         {"-n 2 --set parallel.context_virtual=3", "does not divide the 32 positions"},
         {"-n 2 --set parallel.context_virtual=2 --set parallel.tensor_virtual=2 "
          "--set model.experts=4",

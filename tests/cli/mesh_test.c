@@ -102,8 +102,33 @@ static void test_picture(void **state) {
     expect("plan configs/tiny.yaml --svg @/no/mesh.svg", 1, "/no/mesh.svg");
 }
 
+/* Stages by hand, in a run: bad ones leave nothing, and degrees without parts are refused first. */
+static void test_refusals(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"-n 2 --set parallel.mesh.pipe=2 --set parallel.stages=[h.9.attn]",
+         "there is no layer 'h.9.attn'"},
+        {"-n 2 --set parallel.mesh.pipe=2 --set parallel.stages=[h.0.mlp,h.1.attn]",
+         "names the first layers of 2 stages"},
+        {"-n 3 --set parallel.mesh.pipe=3 --set parallel.stages=[h.1.attn,h.0.mlp]",
+         "stage 2 would begin with 'h.0.mlp' (layer 2 of 6), and the one before begins with "
+         "'h.1.attn' (layer 3)"},
+        {"-n 2 --set parallel.mesh.tensor=5", "slices of parallel.tensor_virtual, which is 1"},
+        {"-n 2 --set parallel.mesh.pipe=2 --set sync.mode=local --set sync.replicas=2",
+         "set sync.mode to all_reduce"},
+        {"-n 2 --set parallel.mesh.pipe=2 --set compress.kind=powersgd",
+         "does not go with compress.kind; set it to off"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *line = ls_format("train configs/tiny.yaml -o @/no " SMALL "%s", cases[i][0]);
+        expect_line(line, 1, cases[i][1]);
+        free(line);
+    }
+    shell_of_run(".", "test ! -e no");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_table), cmocka_unit_test(test_picture),
-                                       cmocka_unit_test(test_run), cmocka_unit_test(test_sliced)};
+                                       cmocka_unit_test(test_run), cmocka_unit_test(test_sliced),
+                                       cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
