@@ -36,6 +36,16 @@ static inline void parted_make(const ls_config *c, ls_model *m_p) {
     assert_ls_ok(ls_network_create_cut(c, m_p, &e), e);
 }
 
+/* GPT-2 in CHUNKS chunks and two slices. */
+static inline void both_make(int64_t rows, int64_t vocab, ls_model *m_p) {
+    ls_config c = parted_config(rows, vocab, true);
+    c.model.kind = LS_MODEL_GPT2;
+    c.model.kv_heads = 0;
+    c.parallel.tensor_virtual = 2;
+    c.parallel.context_virtual = CHUNKS;
+    parted_make(&c, m_p);
+}
+
 static inline void chunked_make(int64_t rows, int64_t vocab, bool tied, ls_model *m_p) {
     ls_config c = parted_config(rows, vocab, tied);
     c.parallel.context_virtual = CHUNKS;
@@ -123,21 +133,29 @@ static inline void own_make(int64_t rows, int64_t vocab, ls_model *m) {
     assert_ls_ok(ls_build_finish(m, &e), e);
 }
 
-/* With experts, of which each chunk has some: of a sample's rows, or (together) of TOGETHER samples.
- * cut: false: the same model with layers of whole samples. */
+/* With experts, of which each chunk and slice has some: chunks of a sample, of TOGETHER samples that are
+ * computed together, or of both, and two slices. cut: false: the same model with layers of whole
+ * samples. */
 enum { TOGETHER = 2 };
-static inline void mixed_make(int64_t rows, int64_t vocab, bool together, bool cut, ls_model *m_p) {
+typedef struct mixed_parts {
+    int chunks, samples, slices;
+    bool sequence;
+} mixed_parts;
+static inline void mixed_make(int64_t rows, int64_t vocab, mixed_parts parts, bool cut,
+                              ls_model *m_p) {
     ls_error e = {0};
-    ls_config c = parted_config(rows, vocab, together);
+    ls_config c = parted_config(rows, vocab, parts.samples > 1);
     c.model.bias = LS_BIAS_NONE;
     c.model.experts = 5;
     c.model.ffn = 12;
     c.model.shared_experts = 1;
     c.model.expert_capacity = 1;
     c.model.router_bias_rate = 0.02;
-    c.train.micro_batch = TOGETHER;
-    c.parallel.context_virtual = together ? 1 : CHUNKS;
-    c.parallel.expert_virtual = together ? TOGETHER : 1;
+    c.train.micro_batch = parts.samples;
+    c.parallel.context_virtual = parts.chunks;
+    c.parallel.expert_virtual = parts.samples;
+    c.parallel.tensor_virtual = parts.slices;
+    c.parallel.sequence = cut && parts.sequence;
     if (cut)
         assert_ls_ok(ls_network_create_cut(&c, m_p, &e), e);
     else

@@ -68,15 +68,14 @@ static ls_json *sync_json(const ls_config *c, const ls_plan *p) {
 }
 
 /* A mesh: the layers of each stage, its first worker, and what that one has of the parameters. */
-static ls_json *mesh_json(const ls_plan *p) {
+static ls_json *mesh_json(const ls_config *c, const ls_plan *p) {
     ls_json *o = ls_json_new_object(), *list = ls_json_new_array();
     int chunks = ls_plan_stages_each(p), pipe = ls_plan_pipe(p);
     ls_json_set_integer(o, "data", ls_plan_data(p));
     ls_json_set_integer(o, "pipe", pipe);
     ls_json_set_integer(o, "tensor", ls_plan_tensor(p));
-    bool samples = p->c.model->together > 1; /* that are chunks */
-    ls_json_set_integer(o, "context", samples ? 1 : ls_plan_context(p));
-    ls_json_set_integer(o, "expert", samples ? ls_plan_context(p) : 1);
+    ls_json_set_integer(o, "context", c->parallel.mesh_context);
+    ls_json_set_integer(o, "expert", c->parallel.mesh_expert);
     ls_json_set_text(o, "schedule", ls_pipe_name(p->c.schedule));
     ls_json_set_integer(o, "chunks", chunks);
     ls_json_set_integer(o, "micro_batches", ls_plan_nvws(p, 0) * ls_plan_micros(p));
@@ -108,7 +107,7 @@ ls_json *cli_plan_json(const ls_config *c, const ls_plan *p) {
     ls_json_set(o, "layers", layers_json(p));
     ls_json_set(o, "memory", memory_json(c, p));
     if (p->c.islands) ls_json_set(o, "sync", sync_json(c, p));
-    if (ls_plan_ranks(p) > 1) ls_json_set(o, "mesh", mesh_json(p));
+    if (ls_plan_ranks(p) > 1) ls_json_set(o, "mesh", mesh_json(c, p));
     if (c->train.nphases) ls_json_set(o, "phases", cli_phases_json(c, NULL));
     return o;
 }

@@ -1,8 +1,6 @@
 /* plan_mesh.c - see plan_mesh.h. */
 #include "cli/plan_mesh.h"
 
-#include <string.h>
-
 #include "base/plural.h"
 #include "base/print.h"
 #include "base/waiting.h"
@@ -34,23 +32,21 @@ static void print_json(const ls_mesh_choice *choice) {
     }
 }
 
-/* The name of a column that only models with such parts have; NULL: this one has none. */
-static const char *parts_of(const ls_config *c) {
-    if (c->parallel.context_virtual > 1) return "context";
-    return c->parallel.expert_virtual > 1 ? "expert" : NULL;
-}
+/* Columns that only models with such parts have. */
+static bool has_context(const ls_config *c) { return c->parallel.context_virtual > 1; }
+static bool has_expert(const ls_config *c) { return c->parallel.expert_virtual > 1; }
 
 static void print_rows(const ls_config *c, const ls_mesh_choice *choice) {
-    const char *parts = parts_of(c);
     ls_print(
         "  data pipe tensor%s%s schedule    v zero rec micro    step s bubble exposed s   read "
         "MB  memory MB\n",
-        parts ? " " : "", parts ? parts : "");
+        has_context(c) ? " context" : "", has_expert(c) ? " expert" : "");
     for (int i = 0; i < choice->n; i++) {
         const ls_mesh *m = &choice->best[i];
         ls_print("  %4lld %4lld %6lld", (long long)m->data, (long long)m->pipe,
                  (long long)m->tensor);
-        if (parts) ls_print(" %*lld", (int)strlen(parts), (long long)(m->context * m->expert));
+        if (has_context(c)) ls_print(" %7lld", (long long)m->context);
+        if (has_expert(c)) ls_print(" %6lld", (long long)m->expert);
         ls_print(" %-11s %1lld %4lld %3lld %5lld %9.4f %5.1f%% %9.4f %9.1f %10.1f\n",
                  m->pipe > 1 ? ls_pipe_name((ls_pipe_kind)m->schedule) : "-", (long long)m->chunks,
                  (long long)m->zero, (long long)m->recompute, (long long)m->micro_batch, m->step_s,

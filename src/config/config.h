@@ -411,8 +411,11 @@ bool ls_config_sends_momentum(const ls_config_optim *);
 bool ls_config_has_replicas(const ls_config *);
 /* Workers of a run, at most: each runs a virtual worker, or in a pipeline a part of one. */
 int64_t ls_config_most_workers(const ls_config *);
-/* Workers that have a model together: parallel.mesh pipe times tensor. */
+/* Workers that have a model together: parallel.mesh pipe, tensor, context and expert, multiplied. */
 int64_t ls_config_ranks(const ls_config *);
+/* The largest parallel.mesh.expert of those whose product with a parallel.mesh.context is `workers`; 0:
+ * there is none. Workers divide samples before chunks, and the product alone decides who has what. */
+int64_t ls_config_expert_of(const ls_config *, int64_t workers);
 /* Are gradients computed by processes that wait for no common step (sync.mode async and ssp)? */
 bool ls_config_has_crew(const ls_config *);
 /* Steps between two synchronizations of these. */

@@ -641,12 +641,19 @@ int64_t ls_config_ranks(const ls_config *c) {
            c->parallel.mesh_expert;
 }
 
+int64_t ls_config_expert_of(const ls_config *c, int64_t workers) {
+    int64_t expert = c->parallel.expert_virtual < workers ? c->parallel.expert_virtual : workers;
+    while (expert > 0 && workers % expert) expert--;
+    return expert > 0 && workers / expert <= c->parallel.context_virtual ? expert : 0;
+}
+
 int64_t ls_config_most_workers(const ls_config *c) {
     bool chosen = c->parallel.mesh == LS_MESH_AUTO;
     int64_t pipe = chosen ? LS_CONFIG_MOST_PIPE : c->parallel.mesh_pipe;
     int64_t tensor = chosen ? c->parallel.tensor_virtual : c->parallel.mesh_tensor;
-    return c->train.virtual_workers * pipe * tensor * c->parallel.mesh_context *
-           c->parallel.mesh_expert;
+    int64_t parts = chosen ? c->parallel.context_virtual * c->parallel.expert_virtual
+                           : c->parallel.mesh_context * c->parallel.mesh_expert;
+    return c->train.virtual_workers * pipe * tensor * parts;
 }
 
 bool ls_config_has_crew(const ls_config *c) {

@@ -104,7 +104,8 @@ static char *inbox_at(const ls_exec *x, int buffer, size_t first) {
 /* The samples of a layer's call, of n of the data's. */
 static int64_t samples_in_call(const ls_model *m, const ls_layer *l, int64_t n) {
     bool one = m->together > 1 && !l->spans;
-    return one ? ls_chunk_samples(n, m->together, l->chunk) : ls_model_samples(m, n);
+    int sample = one ? l->chunk / (m->nchunks / m->together) : 0;
+    return one ? ls_chunk_samples(n, m->together, sample) : ls_model_samples(m, n);
 }
 
 static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {

@@ -32,7 +32,7 @@ void ls_labels_weigh(ls_model *m, ls_layer *l, ls_value *all) {
     LS_LAYER_OWN_AS(options, l) = (options){n};
     m->targets = 1;
     m->weighing.ntargets = n ? n : l->T;
-    m->weighing.labels_at = l->field_at[n ? 1 : 0];
+    m->weighing.labels_at = l->field_at[n ? 1 : 0] % m->sample_nbytes; /* of any sample */
     m->weighing.ignored = -1;
 }
 

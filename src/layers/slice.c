@@ -33,10 +33,11 @@ static void clear(const options *o, const ls_layer_call *c, ls_numbers dx, int64
 }
 
 /* No gradient comes from a sample that an incomplete one of the call's does not have. */
-static void clear_missing(const options *o, const ls_layer_call *c, ls_numbers dx) {
+static void clear_missing(const ls_layer *l, const ls_layer_call *c, ls_numbers dx) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
     int64_t inner = o->x.inner, stride = o->x.size * inner;
-    int together = (int)(o->x.size / o->count), chunk = (int)(o->first / o->count);
-    int64_t has = c->ndata ? ls_chunk_samples(c->ndata, together, chunk) : c->n;
+    int sample = (int)(l->spans * o->first / o->x.size);
+    int64_t has = c->ndata ? ls_chunk_samples(c->ndata, l->spans, sample) : c->n;
     ls_copy zeros = {.rows = c->n - has,
                      .width = o->count * inner,
                      .to = ls_numbers_at(dx, has * stride + o->first * inner).p,
@@ -61,7 +62,7 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
                      .bf16 = dx.bf16,
                      .adds = begun};
     ls_copy_run(c->compute, &range);
-    clear_missing(o, c, dx);
+    clear_missing(l, c, dx);
     if (begun) return;
     clear(o, c, dx, 0, o->first * inner);
     clear(o, c, dx, end * inner, (o->x.size - end) * inner);

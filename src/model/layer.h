@@ -174,8 +174,8 @@ struct ls_layer {
     char name[LS_NAME]; /* e.g. "h.3.attn" */
     int slice;          /* of ls_model.nslices: workers of a tensor group divide the slices */
     int chunk;          /* of ls_model.nchunks: workers of a context group divide the chunks */
-    bool spans;         /* of a model that computes samples together: its sample is all of them, not
-                           the chunk's own alone */
+    int spans;          /* of a model that computes samples together: so many, all of them, are its
+                           sample; 0: the chunk's own alone */
     int ninputs;
     int inputs[LS_LAYER_MAX_INPUTS];          /* the layers whose outputs it reads */
     size_t input_floats[LS_LAYER_MAX_INPUTS]; /* per sample */
@@ -247,7 +247,7 @@ struct ls_layer {
                             micro-batch, so that its chains come after another layer's */
 };
 
-/* Of n samples that are computed `together`, those of chunk k. */
+/* Of n samples that are computed `together`: how many are the k-th one of these. */
 static inline int64_t ls_chunk_samples(int64_t n, int together, int k) {
     return (n - k + together - 1) / together;
 }

@@ -39,7 +39,8 @@ struct ls_model {
     int chunk;    /* of the layers that are added next */
     bool gathers; /* slices exchange rows before and behind each product (layers/row_parts.h) */
     int together; /* above 1: so many of the data's samples, one after the other, are a sample of a
-                     layer's call, and chunk k computes the k-th (ls_build_together()); else 0 */
+                     layer's call, and each has as many of the chunks, the first sample the first ones
+                     (ls_build_together()); else 0 */
     int nlate; /* layers behind these that only measures depend on: they run in evaluation alone */
     size_t
         sample_nbytes; /* what layers read of a sample: GPT: its tokens [T + 1]; a multiple of 4 */

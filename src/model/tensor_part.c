@@ -31,16 +31,29 @@ static bool is_inside(const ls_param *p, const ls_part_range *r) {
            p->chunk < r->chunk_end;
 }
 
-bool ls_tensor_part_experts(const ls_model *m, ls_part_range r, int64_t *first_p, int64_t *end_p) {
-    bool has = false;
+/* The first expert of the parameter's, if they are in the range; -1: they are not, or it has none. */
+static int64_t first_expert(const ls_param *p, const ls_part_range *r) {
+    return p->ndims >= 3 && p->part.all && is_inside(p, r) ? p->part.first : -1;
+}
+
+bool ls_tensor_part_experts(const ls_model *m, ls_part_range r, int64_t from, int64_t *first_p,
+                            int64_t *end_p) {
+    int64_t first = -1;
     for (int i = 0; i < m->nparams; i++) {
-        const ls_param *p = &m->params[i];
-        if (p->ndims < 3 || !p->part.all || !is_inside(p, &r)) continue;
-        if (!has || p->part.first < *first_p) *first_p = p->part.first;
-        if (!has || p->part.first + p->dims[0] > *end_p) *end_p = p->part.first + p->dims[0];
-        has = true;
+        int64_t at = first_expert(&m->params[i], &r);
+        if (at >= from && (first < 0 || at < first)) first = at;
     }
-    return has;
+    if (first < 0) return false;
+    *first_p = *end_p = first;
+    for (bool grows = true; grows;) {
+        grows = false;
+        for (int i = 0; i < m->nparams; i++) {
+            if (first_expert(&m->params[i], &r) != *end_p) continue;
+            *end_p += m->params[i].dims[0];
+            grows = true;
+        }
+    }
+    return true;
 }
 
 size_t ls_tensor_part_run(const ls_param *p, size_t i, size_t *at_p) {

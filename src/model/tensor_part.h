@@ -12,11 +12,13 @@
 void ls_tensor_part_name(const ls_param *, char name[LS_NAME]);
 int64_t ls_tensor_part_dim(const ls_param *, int dim);
 
-/* The experts of some slices and chunks, of each layer that has experts; false: none has. */
+/* The first run of experts, not before `from`, that some slices and chunks have of each layer with
+ * experts; false: none. */
 typedef struct ls_part_range {
     int slice, slice_end, chunk, chunk_end;
 } ls_part_range;
-bool ls_tensor_part_experts(const ls_model *, ls_part_range, int64_t *first_p, int64_t *end_p);
+bool ls_tensor_part_experts(const ls_model *, ls_part_range, int64_t from, int64_t *first_p,
+                            int64_t *end_p);
 
 /* The parameter's elements from i on are those of the tensor from *at_p on: returns how many. */
 size_t ls_tensor_part_run(const ls_param *, size_t i, size_t *at_p);

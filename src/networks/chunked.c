@@ -10,13 +10,6 @@
 static const char *find_conflict(const ls_config *c) {
     if (c->model.kind != LS_MODEL_LLAMA && c->model.kind != LS_MODEL_GPT2)
         return "only models of kind gpt2 and llama are cut into chunks";
-    bool slices = c->parallel.tensor_virtual > 1;
-    if (slices && c->model.kind == LS_MODEL_GPT2)
-        return "models of kind gpt2 whose products are cut into slices (parallel.tensor_virtual) "
-               "are not cut into chunks, too";
-    if (slices && c->model.experts)
-        return "experts (model.experts) are divided among slices (parallel.tensor_virtual) or "
-               "among chunks, and one of both is possible";
     if (c->lora.rank || *c->model.adapter)
         return "layers with adapters (lora.rank) are not cut into chunks";
     if (ls_config_has_pairs(c)) return "the loss dpo (train.loss) is not cut into chunks";
@@ -35,9 +28,6 @@ static ls_status check_positions(const ls_config *c, ls_error *e) {
 
 static const char *find_conflict_of_experts(const ls_config *c) {
     if (c->model.kind != LS_MODEL_LLAMA) return "only models of kind llama have experts";
-    if (c->parallel.context_virtual > 1)
-        return "experts are divided among the chunks of each sequence, too "
-               "(parallel.context_virtual), and one of both is possible";
     if (ls_config_has_chats(c))
         return "conversations (data.format chat) have samples of different weights";
     return find_conflict(c);
@@ -67,38 +57,65 @@ static ls_status check_samples(const ls_config *c, ls_error *e) {
                    (long long)n, (long long)micro, (long long)all, (long long)below, more);
 }
 
+static ls_status check_product(int64_t Q, int64_t E, ls_error *e) {
+    if (Q * E <= LS_CHUNKS_MOST) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "parallel.expert_virtual %lld times parallel.context_virtual %lld makes %lld "
+                   "parts of the samples that are computed together, and %d are possible; use "
+                   "parallel.context_virtual %lld, or fewer samples",
+                   (long long)E, (long long)Q, (long long)(Q * E), LS_CHUNKS_MOST,
+                   (long long)(LS_CHUNKS_MOST / E));
+}
+
 ls_status ls_chunked_check(const ls_config *c, ls_error *e) {
     int64_t Q = c->parallel.context_virtual, E = c->parallel.expert_virtual;
     const char *conflict = E > 1 ? find_conflict_of_experts(c) : Q > 1 ? find_conflict(c) : NULL;
     if (conflict)
         return ls_fail(e, LS_EINVAL, "parallel.%s_virtual %lld: %s; set 1",
                        E > 1 ? "expert" : "context", (long long)(E > 1 ? E : Q), conflict);
-    if (E > 1) return check_samples(c, e);
-    return Q > 1 ? check_positions(c, e) : LS_OK;
+    if (E > 1) LS_TRY(check_samples(c, e));
+    if (Q > 1) LS_TRY(check_positions(c, e));
+    return check_product(Q, E, e);
 }
 
-int ls_chunked_count(const ls_config *c) {
-    int64_t Q = c->parallel.context_virtual, E = c->parallel.expert_virtual;
-    return (int)(E > 1 ? E : Q);
+ls_chunked ls_chunked_of(const ls_config *c, bool cut, ls_model *m) {
+    int Q = (int)c->parallel.context_virtual, E = (int)c->parallel.expert_virtual;
+    ls_chunked s = {.m = m, .T = ls_config_positions(c), .each_planned = Q, .planned = Q * E};
+    s.each = cut ? Q : 1;
+    s.samples = cut ? E : 1;
+    s.n = s.each * s.samples;
+    return s;
 }
 
 /* ---- chunks ---- */
 
-int64_t ls_chunked_rows_each(const ls_chunked *s) { return s->together ? s->T : s->T / s->n; }
+int64_t ls_chunked_rows_each(const ls_chunked *s) { return s->T / s->each; }
 
 ls_row_range ls_chunked_begin(const ls_chunked *s, int chunk) {
-    ls_build_chunk(s->m, chunk, s->n);
-    return (ls_row_range){s->together ? 0 : s->T / s->n * chunk, s->T};
+    if (s->n > 1)
+        ls_build_chunk(s->m, chunk, s->n);
+    else
+        s->m->chunk = chunk;
+    return (ls_row_range){ls_chunked_rows_each(s) * (chunk % s->each), s->T};
+}
+
+ls_value *ls_chunked_field(const ls_chunked *s, const ls_value *field, int chunk) {
+    return ls_build_nth(s->m, field, chunk / s->each);
 }
 
 ls_value *ls_chunked_part(const ls_chunked *s, const ls_value *field, int chunk) {
     int64_t rows = ls_chunked_rows_each(s);
-    if (s->together) return ls_build_nth(s->m, field, chunk);
-    return ls_build_part(s->m, field, rows * chunk, rows);
+    return ls_build_part(s->m, ls_chunked_field(s, field, chunk), rows * (chunk % s->each), rows);
 }
 
-ls_value *ls_chunked_spanning(const ls_chunked *s, ls_value *y) {
-    if (s->together && ls_build_is_good(s->m)) s->m->layers[y->layer].spans = true;
+ls_chunk_range ls_chunked_all(const ls_chunked *s) { return (ls_chunk_range){0, s->n}; }
+
+ls_chunk_range ls_chunked_of_sample(const ls_chunked *s, int sample) {
+    return (ls_chunk_range){sample * s->each, s->each};
+}
+
+ls_value *ls_chunked_spanning(const ls_chunked *s, ls_value *y, ls_chunk_range r) {
+    if (r.n > s->each && ls_build_is_good(s->m)) s->m->layers[y->layer].spans = s->samples;
     return y;
 }
 
@@ -108,21 +125,23 @@ static ls_values listed(ls_value *const *x, int n) {
     return all;
 }
 
-ls_value *ls_chunked_join(const ls_chunked *s, ls_value *const *x) {
-    return ls_chunked_spanning(s, (ls_concat)(s->m, 0, listed(x, s->n)));
+ls_value *ls_chunked_join(const ls_chunked *s, ls_value *const *x, ls_chunk_range r) {
+    return ls_chunked_spanning(s, (ls_concat)(s->m, 0, listed(x, r.n)), r);
 }
 
-ls_value *ls_chunked_cut(const ls_chunked *s, ls_value *y, const char *name, int chunk) {
+ls_value *ls_chunked_cut(const ls_chunked *s, ls_value *y, const char *name, ls_chunk_range r,
+                         int chunk) {
     int64_t rows = ls_chunked_rows_each(s);
-    ls_slice_options o = {.name = name, .first = chunk * rows, .count = rows};
-    return ls_chunked_spanning(s, (ls_slice)(s->m, y, o));
+    ls_slice_options o = {.name = name, .first = (chunk - r.first) * rows, .count = rows};
+    return ls_chunked_spanning(s, (ls_slice)(s->m, y, o), r);
 }
 
 /* ---- attention ---- */
 
 /* Heads [first, end) of the keys, and of the queries that share them; D numbers a head. */
 typedef struct group {
-    int chunk; /* that it belongs to */
+    ls_chunk_range of; /* the sample's */
+    int chunk;         /* that it belongs to */
     int64_t first, end, share, D;
     char attention[LS_NAME], columns[LS_NAME], rows[LS_NAME]; /* names of layers */
 } group;
@@ -138,26 +157,27 @@ static ls_value *take(const ls_chunked *s, const ls_chunked_rows *r, const group
     return ls_layers_columns(s->m, g->columns, r->x, r->nx, of, 3);
 }
 
-/* parts [n]: what the group reads of each chunk. out [n]: each chunk's rows of its heads. */
+/* parts [each]: what the group reads of each chunk. out [each]: each chunk's rows of its heads. */
 static void attend_group(const ls_chunked *s, ls_value *const *parts, const group *g,
                          ls_attention_options o, ls_value **out) {
     ls_chunked_begin(s, g->chunk);
-    ls_value *all = ls_chunked_join(s, parts);
+    ls_value *all = ls_chunked_join(s, parts, g->of);
     o.kv_heads = g->end - g->first;
     o.heads = o.kv_heads * g->share;
     o.name = g->attention;
     ls_value *y = (ls_attention)(s->m, all, o);
-    for (int k = 0; k < s->n; k++) {
+    for (int k = 0; k < s->each; k++) {
         char name[LS_NAME];
         snprintf(name, sizeof name, "%.60s.%d", g->rows, k);
-        out[k] = ls_chunked_cut(s, y, name, k);
+        out[k] = ls_chunked_cut(s, y, name, g->of, g->of.first + k);
     }
 }
 
 /* Group i of n. */
-static group nth_group(const ls_chunked *s, const ls_chunked_rows *r, int i, int n,
+static group nth_group(ls_chunk_range of, const ls_chunked_rows *r, int i, int n,
                        const ls_attention_options *o) {
-    group g = {.chunk = i * s->n / n,
+    group g = {.of = of,
+               .chunk = of.first + i * of.n / n,
                .first = o->kv_heads * i / n,
                .end = o->kv_heads * (i + 1) / n,
                .share = o->heads / o->kv_heads};
@@ -170,22 +190,37 @@ static group nth_group(const ls_chunked *s, const ls_chunked_rows *r, int i, int
 
 /* All chunks' parts come before all groups, so that groups of several workers are computed at the
  * same time, forward and backward. */
-void ls_chunked_attend(const ls_chunked *s, const ls_chunked_rows *rows, ls_attention_options o,
-                       ls_value **out) {
+static void attend_groups(const ls_chunked *s, ls_chunk_range all, const ls_chunked_rows *rows,
+                          ls_attention_options o, ls_value **out) {
     group groups[LS_CHUNKS_MOST];
-    ls_value *parts[LS_CHUNKS_MOST][LS_CHUNKS_MOST]; /* [n][s->n] */
+    ls_value *parts[LS_CHUNKS_MOST][LS_CHUNKS_MOST]; /* [n][all.n] */
     ls_value *of[LS_CHUNKS_MOST][LS_CHUNKS_MOST], *mine[LS_CHUNKS_MOST];
-    int n = s->n < o.kv_heads ? s->n : (int)o.kv_heads;
-    for (int i = 0; i < n; i++) groups[i] = nth_group(s, &rows[0], i, n, &o);
-    for (int k = 0; k < s->n; k++) {
-        ls_chunked_begin(s, k);
+    int n = all.n < o.kv_heads ? all.n : (int)o.kv_heads;
+    for (int i = 0; i < n; i++) groups[i] = nth_group(all, &rows[0], i, n, &o);
+    for (int k = 0; k < all.n; k++) {
+        ls_chunked_begin(s, all.first + k);
         for (int i = 0; i < n; i++) parts[i][k] = take(s, &rows[k], &groups[i], &o);
     }
     for (int i = 0; i < n; i++) attend_group(s, parts[i], &groups[i], o, of[i]);
-    for (int k = 0; k < s->n; k++) {
-        ls_chunked_begin(s, k);
+    for (int k = 0; k < all.n; k++) {
+        ls_chunked_begin(s, all.first + k);
         for (int i = 0; i < n; i++) mine[i] = of[i][k];
         out[k] = n > 1 ? (ls_concat)(s->m, 1, listed(mine, n)) : mine[0];
     }
-    ls_chunked_begin(s, 0);
+}
+
+/* Of one chunk, which has all rows. */
+static ls_value *attend_whole(const ls_chunked *s, const ls_chunked_rows *rows,
+                              ls_attention_options o) {
+    o.keys = rows->nx > 1 ? rows->x[1] : NULL;
+    o.values = rows->nx > 1 ? rows->x[2] : NULL;
+    return (ls_attention)(s->m, rows->x[0], o);
+}
+
+void ls_chunked_attend(const ls_chunked *s, int sample, const ls_chunked_rows *rows,
+                       ls_attention_options o, ls_value **out) {
+    if (s->each > 1)
+        attend_groups(s, ls_chunked_of_sample(s, sample), rows, o, out);
+    else
+        out[0] = attend_whole(s, rows, o);
 }

@@ -1,15 +1,15 @@
 /* chunked.h - language models whose samples are cut into chunks (parallel.context_virtual), as
- * DeepSpeed-Ulysses cuts them: Jacobs et al., arXiv 2309.14509; or whose chunks are whole samples
- * (parallel.expert_virtual).
+ * DeepSpeed-Ulysses cuts them: Jacobs et al., arXiv 2309.14509; or computed together, each a chunk or
+ * several (parallel.expert_virtual).
  *
  * Chunk k of n has rows [T k / n, T (k + 1) / n) of a sample. What is computed by row has a layer for
  * each chunk, and the layers of all chunks share their parameters. Attention has a layer for each of
- * several groups of heads: it reads the queries, keys and values of its heads from all chunks, and
- * all chunks read what it computes. The layers of a group belong to a chunk, so workers that divide
- * the chunks divide the groups, too.
+ * several groups of heads: it reads the queries, keys and values of its heads from all chunks of the
+ * sample, and these chunks read what it computes. The layers of a group belong to a chunk, so workers
+ * that divide the chunks divide the groups, too.
  *
- * With parallel.expert_virtual n samples are computed together (ls_build_together()), chunk k the
- * k-th of them: attention, too, has a layer for each. In both, layers of experts read all chunks
+ * With parallel.expert_virtual E samples are computed together (ls_build_together()): the first ones of
+ * the chunks are those of the first sample. Layers of experts read the chunks of all samples
  * (expert_groups.h).
  */
 #ifndef LS_NETWORKS_CHUNKED_H
@@ -22,29 +22,40 @@ enum { LS_CHUNKS_MOST = 8 };
 
 typedef struct ls_chunked {
     ls_model *m;
-    int n;
-    int64_t T;     /* rows of a sample; a multiple of n, unless a chunk is a sample */
-    bool together; /* a chunk is a sample */
+    int64_t T;         /* rows of a sample; a multiple of `each` */
+    int each, samples; /* chunks of a sample; samples that are computed together; 1: not cut */
+    int n;             /* chunks of these samples */
+    /* The config's: in a model of whole samples, those of the one with the same parameters. */
+    int each_planned, planned;
 } ls_chunked;
 
 /* Refuses what the keys can't have together, or a model that can't be cut. */
 ls_status ls_chunked_check(const ls_config *, ls_error *);
 
-/* The config's chunks. */
-int ls_chunked_count(const ls_config *);
+/* cut: false: of a model with the same parameters, and whole samples. */
+ls_chunked ls_chunked_of(const ls_config *, bool cut, ls_model *);
 /* The rows of a chunk. */
 int64_t ls_chunked_rows_each(const ls_chunked *);
 
-/* Layers that are added next are those of chunk k. Returns its rows. */
+/* Layers that are added next are those of chunk k; of whole samples, their parameters have the places
+ * of its own. Returns its rows. */
 ls_row_range ls_chunked_begin(const ls_chunked *, int chunk);
-/* The chunk's numbers of a field's part that has one for each row. */
+/* The chunk's numbers of a field's part that has one for each row; of its sample's field. */
 ls_value *ls_chunked_part(const ls_chunked *, const ls_value *field, int chunk);
-/* The chunk's rows of y, which has those of all; a layer with this name. */
-ls_value *ls_chunked_cut(const ls_chunked *, ls_value *y, const char *name, int chunk);
-/* The rows of all chunks, from x [n]. */
-ls_value *ls_chunked_join(const ls_chunked *, ls_value *const *x);
-/* The value's layer, which has been added last, computes samples of all chunks. */
-ls_value *ls_chunked_spanning(const ls_chunked *, ls_value *);
+ls_value *ls_chunked_field(const ls_chunked *, const ls_value *field, int chunk);
+/* The chunks of several, from `first` on. */
+typedef struct ls_chunk_range {
+    int first, n;
+} ls_chunk_range;
+ls_chunk_range ls_chunked_all(const ls_chunked *);
+ls_chunk_range ls_chunked_of_sample(const ls_chunked *, int sample);
+/* The chunk's rows of y, which has those of all in the range; a layer with this name. */
+ls_value *ls_chunked_cut(const ls_chunked *, ls_value *y, const char *name, ls_chunk_range,
+                         int chunk);
+/* The rows of the range's chunks, from x [range.n]. */
+ls_value *ls_chunked_join(const ls_chunked *, ls_value *const *x, ls_chunk_range);
+/* The value's layer, which has been added last, computes the range's chunks. */
+ls_value *ls_chunked_spanning(const ls_chunked *, ls_value *, ls_chunk_range);
 
 /* What attention reads of a chunk: queries, keys and values [T / n, ..], or one value of all. */
 typedef struct ls_chunked_rows {
@@ -52,9 +63,9 @@ typedef struct ls_chunked_rows {
     int nx;
 } ls_chunked_rows;
 
-/* Attention by `heads` and `kv_heads` heads, of all chunks' rows: out [n] are each chunk's. The name
- * is that of the first group's layer. */
-void ls_chunked_attend(const ls_chunked *, const ls_chunked_rows *rows, ls_attention_options,
-                       ls_value **out);
+/* Attention by `heads` and `kv_heads` heads, of the rows of a sample's chunks: out [each] are each
+ * chunk's. The name is that of the first group's layer. */
+void ls_chunked_attend(const ls_chunked *, int sample, const ls_chunked_rows *rows,
+                       ls_attention_options, ls_value **out);
 
 #endif

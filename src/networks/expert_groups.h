@@ -1,27 +1,32 @@
-/* expert_groups.h - the experts of a mixture in a model of chunks (chunked.h).
+/* expert_groups.h - the experts of a mixture, which slices and chunks divide (cut.h).
  *
- * The experts are divided into groups, which belong to the chunks in turn: so workers that divide the
- * chunks divide the experts. Router, biases and shared experts have a layer for each chunk. A group's
- * layer reads the rows of all chunks and their router's logits, makes the same choice as the other
- * groups, and computes its own experts' rows. Each chunk adds up what the groups computed of its rows,
- * in the tree of the groups.
+ * The experts are divided into groups, which belong to the chunks in turn, and each group among the
+ * slices: so workers that divide the slices or the chunks divide the experts. Router and biases have a
+ * layer for each chunk, in its first slice; shared experts one for each chunk and slice. A slice of a
+ * group has a layer, which reads the rows of all chunks and their router's logits, makes the same
+ * choice as the others, and computes its own experts' rows. Of each chunk a slice adds up what its part
+ * of the groups computed, in the tree of the groups; then the slices are summed.
  *
- * Group i has experts [E i / n, E (i + 1) / n). Its parameters are slices of the tensors that a model
- * of one group has (model/tensor_part.h).
+ * Slice k of K of group i of n has experts [E (i K + k) / (n K), E (i K + k + 1) / (n K)). Its parameters
+ * are slices of the tensors that a model has whose experts are not divided (model/tensor_part.h).
  */
 #ifndef LS_NETWORKS_EXPERT_GROUPS_H
 #define LS_NETWORKS_EXPERT_GROUPS_H
 
 #include "layers/moe.h"
-#include "networks/chunked.h"
+#include "networks/cut.h"
 
-/* The groups of a config's experts: as many as chunks, but at most one for each expert; 1: the model
- * is not cut, or has none. */
-int ls_expert_groups_count(const ls_config *);
+typedef struct ls_expert_groups {
+    const ls_moe_options *o;
+    ls_cut_compute *shared; /* what a slice's shared experts compute, in the model `of` */
+    void *of;
+} ls_expert_groups;
 
-/* Mixtures of experts of x [n], the rows of each chunk: out [n]. chunks: of the config; those of
- * ls_chunked are 1 in a model that has the same groups, and samples that are not cut. */
-void ls_expert_groups_mix(const ls_chunked *, int chunks, const ls_moe_options *, ls_value **x,
-                          ls_value **out);
+/* The groups: as many as chunks, but each slice of one has an expert at least; 1: the experts are not
+ * divided among chunks. */
+int ls_expert_groups_count(const ls_cut *, int64_t experts);
+
+/* x [chunks.n]: what the mixture computes from them. */
+void ls_expert_groups_mix(ls_cut *, const ls_expert_groups *, ls_sequence *x);
 
 #endif

@@ -10,7 +10,7 @@
 #include "model/shape.h"
 #include "networks/adapters.h"
 #include "networks/chunked.h"
-#include "networks/chunked_gpt.h"
+#include "networks/cut_gpt.h"
 #include "networks/fields.h"
 #include "networks/list.h"
 #include "networks/llama.h"
@@ -20,7 +20,6 @@
 #include "networks/recommenders.h"
 #include "networks/sequence.h"
 #include "networks/sliced.h"
-#include "networks/sliced_gpt.h"
 #include "networks/usual.h"
 
 typedef struct network {
@@ -222,10 +221,9 @@ static ls_status create(const ls_config *c, bool cut, ls_model *m_p, ls_error *e
     LS_TRY(ls_sequence_check(c, e));
     if (c->model.kind == LS_MODEL_LLAMA) return ls_llama_create(c, cut, m_p, e);
     LS_TRY(ls_chunked_check(c, e));
-    if (c->model.kind == LS_MODEL_GPT2 && cut && c->parallel.context_virtual > 1)
-        return ls_chunked_gpt_create(c, m_p, e);
-    if (c->model.kind == LS_MODEL_GPT2 && c->parallel.tensor_virtual > 1)
-        return ls_sliced_gpt_create(c, m_p, e);
+    bool chunks = cut && c->parallel.context_virtual > 1;
+    if (c->model.kind == LS_MODEL_GPT2 && (chunks || c->parallel.tensor_virtual > 1))
+        return ls_cut_gpt_create(c, !cut, m_p, e);
     if (c->model.kind == LS_MODEL_GPT2) return ls_gpt_create(&shape, m_p, e);
     LS_TRY(ls_sliced_check(c, &(ls_sliced_sizes){0}, e));
     if (c->model.kind == LS_MODEL_PROGRAM) return ls_program_create(c, m_p, e);

@@ -85,8 +85,8 @@ ls_sequence ls_sequence_join(const ls_sliced *s, ls_value **of) {
 /* ---- the vocabulary ---- */
 
 static ls_value *add_positions(const ls_sliced *s, ls_value *x, const ls_sequence_ids *ids) {
-    ls_row_range all = {0, x->dims.of[0]};
-    return ids->positions ? ls_layers_positions(s->m, x, all, ids->positions, ids->deviation) : x;
+    if (!ids->positions) return x;
+    return ls_layers_positions(s->m, x, ids->rows, ids->positions, ids->deviation);
 }
 
 /* Backward of a tied embedding runs for all micro-batches at once, and the gradient of what it has

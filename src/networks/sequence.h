@@ -36,7 +36,8 @@ ls_sequence ls_sequence_join(const ls_sliced *, ls_value **of);
 typedef struct ls_sequence_ids {
     ls_value *ids;
     const char *positions;
-    float deviation; /* of the positions' initial values */
+    ls_row_range rows; /* of the sample */
+    float deviation;   /* of the positions' initial values */
 } ls_sequence_ids;
 ls_sequence ls_sequence_embed(ls_sliced *, const ls_sequence_ids *, ls_embedding_options,
                               ls_value **of);
@@ -45,7 +46,7 @@ ls_sequence ls_sequence_embed(ls_sliced *, const ls_sequence_ids *, ls_embedding
 typedef struct ls_sequence_end {
     const char *name;
     int64_t vocab;
-    ls_value **tied; /* [n] slices of the embedding; NULL: the end has a weight of its own */
+    ls_value **tied;       /* [n] slices of the embedding; NULL: the end has a weight of its own */
     ls_value *all_targets; /* of a sample, of which the rows are a chunk; NULL: they are all */
 } ls_sequence_end;
 void ls_sequence_loss(const ls_sliced *, const ls_sequence *, ls_value *targets, ls_sequence_end);

@@ -51,8 +51,13 @@ static void list_contexts(const listing *l, const ls_mesh *m, values *v) {
     list_divisors(l, m->pipe * m->tensor, l->c->parallel.context_virtual, v);
 }
 
+/* Workers divide samples before chunks: of the degrees with the same product those that say so. */
 static void list_experts(const listing *l, const ls_mesh *m, values *v) {
-    list_divisors(l, m->pipe * m->tensor * m->context, l->c->parallel.expert_virtual, v);
+    values all = {.n = 0};
+    list_divisors(l, m->pipe * m->tensor * m->context, l->c->parallel.expert_virtual, &all);
+    for (int i = 0; i < all.n; i++)
+        if (ls_config_expert_of(l->c, m->context * all.list[i]) == all.list[i])
+            add_value(v, all.list[i]);
 }
 
 /* Workers that have a model together have a virtual worker at least. */

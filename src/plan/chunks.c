@@ -24,6 +24,11 @@ const char *ls_plan_context_name(const ls_plan *p) {
     return p->c.model->together > 1 ? "expert" : "context";
 }
 
+const char *ls_plan_context_title(const ls_plan *p) {
+    bool both = p->c.model->together > 1 && p->c.model->nchunks > p->c.model->together;
+    return both ? "expert and context" : ls_plan_context_name(p);
+}
+
 const char *ls_plan_chunk_name(const ls_plan *p) {
     return p->c.model->together > 1 ? "parts" : "chunks";
 }

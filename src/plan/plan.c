@@ -255,19 +255,19 @@ static ls_status check_chunks(const ls_plan_config *c, ls_error *e) {
     const char *what = NULL;
     int n = c->model->nchunks > 1 ? c->model->nchunks : 1;
     bool joins = ls_model_find_joining(c->model) != NULL;
+    int cut = c->model->together > 1 ? c->model->together : n; /* what the key says */
     const char *name = ls_plan_context_name(&(ls_plan){.c = *c});
     if (c->context > n)
         return ls_fail(e, LS_EINVAL,
-                       "parallel.mesh context %d: samples are cut into %d chunk%s "
-                       "(parallel.context_virtual), which these workers divide; use at most %d, or "
-                       "more chunks",
-                       c->context, n, ls_plural(n), n);
+                       "parallel.mesh %s %d: the model has %d %s, which these workers divide; use "
+                       "at most %d, or more of them",
+                       name, c->context, n, ls_plan_chunk_name(&(ls_plan){.c = *c}), n);
     if (n == 1) return LS_OK;
     if (c->V & (c->V - 1))
         return ls_fail(e, LS_EINVAL,
                        "parallel.%s_virtual %d: train.virtual_workers is %d, and the sums of "
                        "%s need a power of two; use %d",
-                       name, n, c->V, ls_plan_chunk_name(&(ls_plan){.c = *c}),
+                       name, cut, c->V, ls_plan_chunk_name(&(ls_plan){.c = *c}),
                        1 << (31 - __builtin_clz((unsigned)c->V)));
     if (c->shards) what = "parallel.shard_group: all workers are a group; leave it out";
     if (c->early) what = "parallel.accumulate early; use late";
@@ -277,7 +277,7 @@ static ls_status check_chunks(const ls_plan_config *c, ls_error *e) {
     if (c->noise) what = "train.noise_scale; set it to off";
     if (joins) what = "layers that join samples";
     if (!what) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "parallel.%s_virtual %d does not go with %s", name, n, what);
+    return ls_fail(e, LS_EINVAL, "parallel.%s_virtual %d does not go with %s", name, cut, what);
 }
 
 /* What workers that divide a model do not support. */
@@ -309,7 +309,7 @@ static ls_status check_ranks(const ls_plan_config *c, ls_error *e) {
     bool context = c->context > 1;
     int degree = context ? c->context : c->tensor > 1 ? c->tensor : c->pipe;
     return ls_fail(e, LS_EINVAL, "parallel.mesh %s %d does not go with %s",
-                   context         ? ls_plan_context_name(&(ls_plan){.c = *c})
+                   context         ? ls_plan_context_title(&(ls_plan){.c = *c})
                    : c->tensor > 1 ? "tensor"
                                    : "pipe",
                    degree, what);

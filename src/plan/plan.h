@@ -451,6 +451,7 @@ int ls_plan_context(const ls_plan *);
 int ls_plan_nchunks(const ls_plan *); /* 1: samples are not cut */
 /* How the mesh's key calls the dimension, and a table the chunks: of a sample, or samples. */
 const char *ls_plan_context_name(const ls_plan *);
+const char *ls_plan_context_title(const ls_plan *); /* where samples, too, are cut: both */
 const char *ls_plan_chunk_name(const ls_plan *);
 int ls_plan_layer_chunk(const ls_plan *, int layer);
 /* A worker's chunks, [*first_p, *end_p). */
@@ -747,8 +748,10 @@ int ls_plan_print_some(const ls_plan *, int worker, int first, ls_buf *out);
 
 /* Appends which workers of a pipeline have which layers; nothing without a pipeline. */
 void ls_plan_print_mesh(const ls_plan *, ls_buf *out);
-/* The experts of a worker, of each layer that has experts; false: none are divided. */
-bool ls_plan_experts_of(const ls_plan *, int worker, int64_t *first_p, int64_t *end_p);
+/* Writes the experts of a worker, of each layer that has experts: "0 to 1, 4 to 5". Returns their number;
+ * 0: none are divided. */
+enum { LS_PLAN_EXPERTS = 80 };
+int64_t ls_plan_experts_of(const ls_plan *, int worker, char *text, size_t size);
 const char *ls_pipe_name(ls_pipe_kind);
 /* Elements of the parameters that a worker's layers of the stage read. */
 size_t ls_plan_stage_params(const ls_plan *, int stage, int worker);

@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/tensor_part.h"
 #include "plan/plan.h"
@@ -47,24 +48,41 @@ static void print_numbers(int first, int end, char *text, size_t size) {
 static bool has_experts(const ls_plan *p) {
     int64_t first = 0, end = 0;
     const ls_part_range all = {0, INT_MAX, 0, INT_MAX};
-    return ls_tensor_part_experts(p->c.model, all, &first, &end);
+    return ls_tensor_part_experts(p->c.model, all, 0, &first, &end);
 }
 
-bool ls_plan_experts_of(const ls_plan *p, int worker, int64_t *first_p, int64_t *end_p) {
+int64_t ls_plan_experts_of(const ls_plan *p, int worker, char *text, size_t size) {
     ls_part_range own;
+    int64_t first = 0, end = 0, n = 0;
+    size_t at = 0;
     ls_plan_slices(p, ls_plan_rank(p, worker), &own.slice, &own.slice_end);
     ls_plan_chunks_of(p, worker, &own.chunk, &own.chunk_end);
-    return ls_tensor_part_experts(p->c.model, own, first_p, end_p);
+    for (*text = 0; ls_tensor_part_experts(p->c.model, own, end, &first, &end); n += end - first) {
+        if (n && at < size) at += (size_t)snprintf(text + at, size - at, ", ");
+        if (at < size) print_numbers((int)first, (int)end, text + at, size - at);
+        at = strlen(text);
+    }
+    return n;
+}
+
+/* Of the column of experts: as wide as its longest text; 0: there is none. */
+static int experts_width(const ls_plan *p) {
+    int most = (int)strlen("experts");
+    char text[LS_PLAN_EXPERTS];
+    if (!has_experts(p)) return 0;
+    for (int rank = 0; rank < ls_plan_ranks(p); rank++) {
+        ls_plan_experts_of(p, ls_plan_worker(p, rank, 0), text, sizeof text);
+        if ((int)strlen(text) > most) most = (int)strlen(text);
+    }
+    return most + 1;
 }
 
 /* A worker's experts, in the table's column; nothing in models without. */
-static void print_experts(const ls_plan *p, int worker, ls_buf *out) {
-    int64_t from = 0, to = 0;
-    char text[24] = "";
-    if (!has_experts(p)) return;
-    if (ls_plan_experts_of(p, worker, &from, &to))
-        print_numbers((int)from, (int)to, text, sizeof text);
-    ls_buf_printf(out, "%-8s ", text);
+static void print_experts(const ls_plan *p, int worker, int width, ls_buf *out) {
+    char text[LS_PLAN_EXPERTS];
+    if (width == 0) return;
+    ls_plan_experts_of(p, worker, text, sizeof text);
+    ls_buf_printf(out, "%-*s ", width, text);
 }
 
 static bool has_both(const ls_plan *p) { return ls_plan_tensor(p) > 1 && ls_plan_context(p) > 1; }
@@ -83,7 +101,7 @@ static void print_parts(const ls_plan *p, int worker, ls_buf *out) {
 }
 
 /* "2", "2 to 5", or "2, 4 to 6" where workers between them have other slices. */
-static void print_stage(const ls_plan *p, int rank, int stage, ls_buf *out) {
+static void print_stage(const ls_plan *p, int rank, int stage, int width, ls_buf *out) {
     const ls_layer *layers = p->c.model->layers;
     int first = 0, end = 0, data = ls_plan_data(p), beside = ls_plan_beside(p);
     int worker = ls_plan_worker(p, rank, 0), last = ls_plan_worker(p, rank, data - 1);
@@ -98,7 +116,7 @@ static void print_stage(const ls_plan *p, int rank, int stage, ls_buf *out) {
              layers[end - 1].name);
     ls_buf_printf(out, "  %-12s %5d  ", workers, stage);
     print_parts(p, worker, out);
-    print_experts(p, worker, out);
+    print_experts(p, worker, width, out);
     ls_buf_printf(out, "%-36s %14zu\n", names, ls_plan_stage_params(p, stage, worker));
 }
 
@@ -107,7 +125,7 @@ static void print_degrees(const ls_plan *p, ls_buf *out) {
     ls_buf_printf(out, "  mesh: data %d, pipe %d, tensor %d", ls_plan_data(p), ls_plan_pipe(p),
                   ls_plan_tensor(p));
     if (ls_plan_context(p) > 1)
-        ls_buf_printf(out, ", %s %d of %d %s", ls_plan_context_name(p), ls_plan_context(p),
+        ls_buf_printf(out, ", %s %d of %d %s", ls_plan_context_title(p), ls_plan_context(p),
                       ls_plan_nchunks(p), ls_plan_chunk_name(p));
     ls_buf_printf(out,
                   ", %s; %d micro-batches a worker, of which at most %d are in flight\n"
@@ -118,15 +136,17 @@ static void print_degrees(const ls_plan *p, ls_buf *out) {
 void ls_plan_print_mesh(const ls_plan *p, ls_buf *out) {
     const ls_pipe_schedule s = {.kind = p->c.schedule, .workers = ls_plan_pipe(p)};
     if (ls_plan_ranks(p) == 1) return;
+    int width = experts_width(p);
     print_degrees(p, out);
-    ls_buf_printf(out, "  %-12s %5s  %-8s %s%s%-36s %14s\n", "workers", "stage",
+    ls_buf_printf(out, "  %-12s %5s  %-8s %s", "workers", "stage",
                   ls_plan_tensor(p) > 1    ? "slices"
                   : ls_plan_context(p) > 1 ? ls_plan_chunk_name(p)
                                            : "",
-                  has_both(p) ? "chunks   " : "", has_experts(p) ? "experts  " : "", "layers",
-                  "parameters");
+                  has_both(p) ? "chunks   " : "");
+    if (width) ls_buf_printf(out, "%-*s ", width, "experts");
+    ls_buf_printf(out, "%-36s %14s\n", "layers", "parameters");
     for (int rank = 0; rank < ls_plan_ranks(p); rank++)
         for (int chunk = 0; chunk < ls_plan_stages_each(p); chunk++)
-            print_stage(p, rank, ls_pipe_stage(&s, rank / ls_plan_beside(p), chunk), out);
+            print_stage(p, rank, ls_pipe_stage(&s, rank / ls_plan_beside(p), chunk), width, out);
     ls_buf_printf(out, "\n");
 }

@@ -55,18 +55,17 @@ static void name_chunks(const ls_plan *p, int worker, char *text, size_t size) {
 
 /* Appends "; experts 0 to 3" where there are any. */
 static void add_experts(const ls_plan *p, int worker, char *text, size_t size) {
-    int64_t from = 0, to = 0;
-    if (!ls_plan_experts_of(p, worker, &from, &to)) return;
+    char experts[LS_PLAN_EXPERTS];
+    int64_t n = ls_plan_experts_of(p, worker, experts, sizeof experts);
     size_t used = strlen(text);
-    snprintf(text + used, size - used, to - from == 1 ? "; expert %d" : "; experts %d to %d",
-             (int)from, (int)to - 1);
+    if (n) snprintf(text + used, size - used, "; expert%s %s", ls_plural((int)n), experts);
 }
 
 static void put_worker(picture *d, int rank, int place, double x, double y) {
     const ls_plan *p = d->p;
     const ls_pipe_schedule s = {.kind = p->c.schedule, .workers = ls_plan_pipe(p)};
     int worker = ls_plan_worker(p, rank, place), pipe = rank / ls_plan_beside(p);
-    char text[2 * LS_NAME];
+    char text[2 * LS_NAME + LS_PLAN_EXPERTS];
     size_t params = 0;
     snprintf(text, sizeof text, "worker %d", worker);
     ls_canvas_box_add(&d->c, &(ls_canvas_box){.x = x,
@@ -85,12 +84,12 @@ static void put_worker(picture *d, int rank, int place, double x, double y) {
     }
     if (ls_plan_tensor(p) > 1) {
         name_slices(p, rank, text, sizeof text);
-        add_experts(p, worker, text, sizeof text);
+        if (ls_plan_context(p) == 1) add_experts(p, worker, text, sizeof text);
         put(d, x + 8, y += LINE, text, LS_CANVAS_INK);
     }
     if (ls_plan_context(p) > 1) {
         name_chunks(p, worker, text, sizeof text);
-        if (ls_plan_tensor(p) == 1) add_experts(p, worker, text, sizeof text);
+        add_experts(p, worker, text, sizeof text);
         put(d, x + 8, y += LINE, text, LS_CANVAS_INK);
     }
     snprintf(text, sizeof text, "%.3g M parameters", (double)params / 1e6);
@@ -110,7 +109,7 @@ static void put_all(picture *d) {
     at = snprintf(text, sizeof text, "%d worker%s: data %d, pipe %d, tensor %d", p->c.nworkers,
                   ls_plural(p->c.nworkers), data, ls_plan_pipe(p), ls_plan_tensor(p));
     if (ls_plan_context(p) > 1)
-        snprintf(text + at, sizeof text - (size_t)at, ", %s %d", ls_plan_context_name(p),
+        snprintf(text + at, sizeof text - (size_t)at, ", %s %d", ls_plan_context_title(p),
                  ls_plan_context(p));
     ls_canvas_text_add(
         &d->c,

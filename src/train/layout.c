@@ -245,26 +245,33 @@ static bool make_groups(ls_config c, int n, int most, ls_layout *l_p) {
     return false;
 }
 
-/* The largest degrees that are possible, of at most what the config says, tensor before context, or expert,
- * before pipe; longer pipelines only where there are more workers than virtual workers. Stages that it names
- * are for its own. */
+/* Sets the degrees of expert and context that make so many workers together; false: there are none. */
+static bool set_parts(ls_config *c, int64_t workers) {
+    int64_t expert = ls_config_expert_of(c, workers);
+    if (expert == 0) return false;
+    c->parallel.mesh_expert = expert;
+    c->parallel.mesh_context = workers / expert;
+    return true;
+}
+
+/* The largest degrees that are possible, of at most what the config says, tensor before those of experts
+ * and contexts together, these before pipe; longer pipelines only where there are more workers than
+ * virtual workers. Stages that it names are for its own. */
 static bool make_mesh(const ls_config *c, int n, ls_layout *l_p) {
     ls_config with = *c;
     with.parallel.mesh_data = 0;
     if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
     with = ls_layout_config_whole(c);
-    bool expert = c->parallel.mesh_expert > 1;
-    int64_t *parts = expert ? &with.parallel.mesh_expert : &with.parallel.mesh_context;
-    int64_t most = expert ? c->parallel.mesh_expert : c->parallel.mesh_context;
+    int64_t most = c->parallel.mesh_expert * c->parallel.mesh_context;
     for (int tensor = (int)c->parallel.mesh_tensor; tensor >= 1; tensor--)
-        for (*parts = most; *parts >= 1; --*parts)
+        for (int64_t parts = most; parts >= 1; parts--)
             for (int pipe = (int)c->parallel.mesh_pipe; pipe >= 1; pipe--) {
                 with.parallel.mesh_tensor = tensor;
                 with.parallel.mesh_pipe = pipe;
-                if (tensor * *parts * pipe == 1) continue;
+                if (tensor * parts * pipe == 1 || !set_parts(&with, parts)) continue;
                 if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
             }
-    with.parallel.mesh_tensor = *parts = 1;
+    with.parallel.mesh_tensor = with.parallel.mesh_expert = with.parallel.mesh_context = 1;
     for (int pipe = 2; pipe <= n && n > c->train.virtual_workers; pipe++) {
         with.parallel.mesh_pipe = pipe;
         if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;

@@ -54,11 +54,10 @@ static void log_plan(const ls_host *h, const ls_view *v) {
     if (c->parallel.zero > 0 && wanted > 0 && shards != wanted)
         ls_log("view %lld: parallel.shard_group %d is not possible with %d worker%s; using %d",
                (long long)v->id.number, wanted, v->size, ls_plural(v->size), shards);
-    bool expert = c->parallel.mesh_expert > 1;
-    int64_t degree = expert ? c->parallel.mesh_expert : c->parallel.mesh_context;
+    int64_t degree = c->parallel.mesh_expert * c->parallel.mesh_context;
     if (ls_plan_context(p) != degree)
         ls_log("view %lld: parallel.mesh %s %lld is not possible with %d worker%s; using %d",
-               (long long)v->id.number, expert ? "expert" : "context", (long long)degree, v->size,
+               (long long)v->id.number, ls_plan_context_title(p), (long long)degree, v->size,
                ls_plural(v->size), ls_plan_context(p));
     if (ls_plan_pipe(p) != c->parallel.mesh_pipe || ls_plan_tensor(p) != c->parallel.mesh_tensor)
         ls_log("view %lld: parallel.mesh pipe %lld, tensor %lld is not possible with %d worker%s; "

@@ -29,10 +29,11 @@ static void check_workers(const char *model) {
     shell_of_run("one", "rm -r $r");
 }
 
+#define GPT "--set model.kind=gpt2 --set model.kv_heads=0 "
+
 /* GPT-2's samples, cut as Llama's. */
 static void check_gpt(void) {
-    static const char gpt[] = "--set model.kind=gpt2 --set model.kv_heads=0 "
-                              "--set parallel.context_virtual=4";
+    static const char gpt[] = GPT "--set parallel.context_virtual=4";
     train_way(SMALL, "one", gpt, "-n 1");
     train_way(SMALL, "many", gpt, "-n 4 --set parallel.mesh.context=2 --set parallel.zero=3");
     same("one", "many");
@@ -59,6 +60,9 @@ static void test_slices(void **state) {
                  "--set model.head=own --set model.qk_norm=true");
     check_slices("--set parallel.context_virtual=2 --set parallel.tensor_virtual=4 "
                  "--set parallel.sequence=on --set model.heads=4 --set model.kv_heads=2");
+    check_slices(GPT "--set parallel.context_virtual=2 --set parallel.tensor_virtual=3");
+    check_slices(GPT "--set parallel.context_virtual=2 --set parallel.tensor_virtual=4 "
+                     "--set parallel.sequence=on --set train.compute=bf16");
 }
 
 static void test_workers(void **state) {
@@ -88,6 +92,25 @@ static void test_resume(void **state) {
     expect("eval @/part", 0, "loss");
 }
 
+/* Slices and chunks: resumed with other numbers of workers for both. */
+static void test_resume_slices(void **state) {
+    (void)state;
+    static const char model[] = GPT "--set parallel.context_virtual=2 --set "
+                                    "parallel.tensor_virtual=2 --set train.steps=4";
+    char *whole = ls_format("train " SMALL "%s -o @/gpt -n 1", model);
+    char *part = ls_format("train " SMALL "%s -o @/some -n 4 --until 2 --set "
+                           "parallel.mesh.context=2 --set parallel.mesh.tensor=2",
+                           model);
+    expect(whole, 0, NULL);
+    expect(part, 75, NULL);
+    expect("train --resume @/some -n 2 --set parallel.mesh.context=1", 0, NULL);
+    same("gpt", "some");
+    expect("generate @/some --tokens 10 --seed 3", 0, NULL);
+    expect("export @/some --to safetensors -o @/published", 0, NULL);
+    free(whole);
+    free(part);
+}
+
 /* The loss that a run's last line tells. */
 static double loss_of(const char *more) {
     char *line = ls_format("train " SMALL "-o @/l -n 2 --set train.steps=20 %s", more);
@@ -106,6 +129,9 @@ static void test_losses(void **state) {
     double slices = loss_of("--set parallel.context_virtual=2 --set parallel.mesh.context=2 "
                             "--set parallel.tensor_virtual=3");
     assert_true(whole > 0 && fabs(whole - cut) < 2e-4 && fabs(whole - slices) < 2e-4);
+    whole = loss_of(GPT);
+    cut = loss_of(GPT "--set parallel.context_virtual=2 --set parallel.tensor_virtual=3");
+    assert_true(whole > 0 && fabs(whole - cut) < 2e-4);
 }
 
 static void test_plan(void **state) {
@@ -128,12 +154,6 @@ static void test_refusals(void **state) {
         {"-n 3 --set parallel.mesh.context=3 --set parallel.context_virtual=2",
          "chunks of parallel.context_virtual, which is 2"},
         {"-n 2 --set parallel.context_virtual=3", "does not divide the 32 positions"},
-        {"-n 2 --set parallel.context_virtual=2 --set parallel.tensor_virtual=2 "
-         "--set model.experts=4",
-         "one of both"},
-        {"-n 2 --set parallel.context_virtual=2 --set parallel.tensor_virtual=2 "
-         "--set model.kind=gpt2 --set model.kv_heads=0",
-         "gpt2"},
         {"-n 1 --set model.context=24 --set parallel.context_virtual=8 "
          "--set parallel.tensor_virtual=2 --set parallel.sequence=on",
          "does not divide the 3 positions of a chunk"},
@@ -157,7 +177,8 @@ static void test_refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_workers), cmocka_unit_test(test_slices),
-        cmocka_unit_test(test_resume),  cmocka_unit_test(test_losses),
-        cmocka_unit_test(test_plan),    cmocka_unit_test(test_refusals)};
+        cmocka_unit_test(test_resume),  cmocka_unit_test(test_resume_slices),
+        cmocka_unit_test(test_losses),  cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -44,6 +44,40 @@ static void test_chunks(void **state) {
     check_ways("--set parallel.context_virtual=4 " RICH, ways, sizeof ways / sizeof *ways);
 }
 
+#define PARTS  JOINT "--set parallel.context_virtual=2 "
+#define ONCE   "--set train.virtual_workers=1 --set train.batch=2 "
+#define SLICES "--set model.kv_heads=2 --set parallel.tensor_virtual=2 "
+
+/* Slices, chunks and samples that are computed together, in any combination, divided by any number of
+ * workers. */
+static void test_combinations(void **state) {
+    (void)state;
+    static const char *const parts[] = {
+        "-n 2 --set parallel.mesh.expert=2",
+        "-n 2 --set parallel.mesh.context=2 --set parallel.zero=0",
+        ("-n 4 --set parallel.mesh.expert=2 --set parallel.mesh.context=2 --set "
+         "train.micro_batch=4"),
+        "-n 3 --set parallel.zero=3"};
+    static const char *const slices[] = {
+        ("-n 4 --set parallel.mesh.tensor=2 --set parallel.mesh.context=2 --set parallel.zero=1 "
+         "--set parallel.transport=tcp"),
+        "-n 2 --set parallel.mesh.tensor=2 --set parallel.recompute=2",
+        "-n 4 --set parallel.mesh.pipe=2 --set parallel.mesh.context=2 --set "
+        "parallel.schedule=zb-h1"};
+    static const char *const all[] = {
+        ("-n 8 --set parallel.mesh.tensor=2 --set parallel.mesh.expert=2 --set "
+         "parallel.mesh.context=2 --set parallel.zero=1"),
+        ("-n 8 --set parallel.mesh.tensor=2 --set parallel.mesh.expert=2 --set "
+         "parallel.mesh.pipe=2 --set parallel.zero=3"),
+        "-n 4 --set parallel.mesh.tensor=2 --set parallel.mesh.expert=2"};
+    check_ways(PARTS RICH, parts, sizeof parts / sizeof *parts);
+    check_ways("--set model.layers=2 --set parallel.context_virtual=2 " SLICES RICH, slices,
+               sizeof slices / sizeof *slices);
+    check_ways("--set model.layers=2 " PARTS SLICES RICH
+               "--set parallel.sequence=on --set train.compute=bf16",
+               all, sizeof all / sizeof *all);
+}
+
 /* A worker is killed; the others go on, and a resumed run has another mesh. */
 static void test_resume(void **state) {
     (void)state;
@@ -74,8 +108,17 @@ static double loss_of(const char *more) {
 
 static void test_losses(void **state) {
     (void)state;
-    double whole = loss_of(""), cut = loss_of(JOINT "--set parallel.mesh.expert=2");
-    assert_true(whole > 0 && fabs(whole - cut) < 2e-4);
+    static const char *const ways[] = {JOINT "--set parallel.mesh.expert=2",
+                                       "--set parallel.context_virtual=2",
+                                       "--set parallel.expert_virtual=4 --set train.micro_batch=4",
+                                       PARTS SLICES "--set parallel.mesh.context=2"};
+    double whole = loss_of("--set model.shared_experts=1 --set model.kv_heads=2");
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        char *way = ls_format("--set model.shared_experts=1 --set model.kv_heads=2 %s", ways[i]);
+        double cut = loss_of(way);
+        assert_true(whole > 0 && fabs(whole - cut) < 2e-4);
+        free(way);
+    }
 }
 
 static void test_plan(void **state) {
@@ -85,7 +128,20 @@ static void test_plan(void **state) {
     expect("plan " SMALL JOINT "-n 4 --set parallel.mesh.expert=2 --json", 0, "\"expert\": 2");
     expect("plan " SMALL "-n 2 --set parallel.context_virtual=2 --set parallel.mesh.context=2", 0,
            "2 to 4");
+    expect("plan " SMALL PARTS SLICES ONCE "-n 4 --set parallel.mesh.expert=2 --set "
+           "parallel.mesh.tensor=2",
+           0, "expert and context 2 of 4 parts");
+    expect("plan " SMALL SLICES ONCE "--set model.experts=8 --set parallel.context_virtual=4 -n 4 "
+           "--set parallel.mesh.context=2 --set parallel.mesh.tensor=2",
+           0, "5, 7");
+    expect("plan " SMALL PARTS "-n 4 --set parallel.mesh.expert=2 --set parallel.mesh.context=2 "
+           "--json",
+           0, "\"context\": 2");
     expect("plan " SMALL JOINT "-n 2 --set parallel.mesh.expert=2 --svg @/mesh.svg", 0, NULL);
+    expect("plan " SMALL PARTS SLICES "-n 8 --set parallel.mesh.expert=2 --set "
+           "parallel.mesh.tensor=2 --set parallel.mesh.context=2 --svg @/mesh.svg",
+           0, NULL);
+    expect("plan " SMALL PARTS "-n 4 --mesh auto", 0, "tensor context expert");
 }
 
 static void test_refusals(void **state) {
@@ -98,8 +154,11 @@ static void test_refusals(void **state) {
          "micro-batches have 1 samples (train.micro_batch), and virtual workers 4"},
         {"--set parallel.expert_virtual=3 --set train.micro_batch=4", "use 2 or 4"},
         {JOINT "--set model.experts=0", "the model has 0 experts"},
-        {JOINT "--set parallel.context_virtual=2", "one of both is possible"},
-        {JOINT "--set parallel.tensor_virtual=2", "slices"},
+        {JOINT "--set parallel.context_virtual=8",
+         "makes 16 parts of the samples that are computed together, and 8 are possible; use "
+         "parallel.context_virtual 4"},
+        {JOINT "--set parallel.context_virtual=3", "does not divide the 32 positions"},
+        {PARTS "--set parallel.mesh.context=3", "chunks of parallel.context_virtual, which is 2"},
         {JOINT "--set lora.rank=2", "adapters"},
         {JOINT "--set survival.audit=2",
          "survival.audit computes the gradient of one virtual worker again"},
@@ -116,8 +175,9 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_workers), cmocka_unit_test(test_chunks),
-        cmocka_unit_test(test_resume),  cmocka_unit_test(test_losses),
-        cmocka_unit_test(test_plan),    cmocka_unit_test(test_refusals)};
+        cmocka_unit_test(test_workers),      cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_combinations), cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_losses),       cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

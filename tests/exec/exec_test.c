@@ -31,7 +31,7 @@ enum { FEW_SEEDS = 20, FEW_CHAOS = 20, FEW_PIPELINES = 80 };
 #endif
 enum { T = 6, VOCAB = 40, NSAMPLES = 13, BATCH = 8, STEPS = 5, TRACED = 2, MOST = 8 };
 
-/* Kinds of models. MIXED, JOINT: experts among chunks of samples, and among samples. */
+/* Kinds of models. MIXED and those behind it have experts: mixed_kinds. */
 enum {
     CHAIN,
     GRAPH,
@@ -43,9 +43,20 @@ enum {
     CHUNKED,
     TIED,
     OWN,
+    BOTH,
     MIXED,
-    JOINT
+    JOINT,
+    JOINT_CHUNKS,
+    MIXED_SLICES,
+    ALL_PARTS,
+    MIXED_END
 };
+
+static const mixed_parts mixed_kinds[] = {[MIXED] = {CHUNKS, 1, 1},
+                                          [JOINT] = {1, TOGETHER, 1},
+                                          [JOINT_CHUNKS] = {CHUNKS, TOGETHER, 1},
+                                          [MIXED_SLICES] = {CHUNKS, 1, 2, .sequence = true},
+                                          [ALL_PARTS] = {CHUNKS, TOGETHER, 2}};
 
 typedef struct setup {
     ls_model model;
@@ -53,7 +64,7 @@ typedef struct setup {
     uint32_t tokens[NSAMPLES * T + 1];
     ls_tokens text; /* the tokens above */
     int kind;       /* of model: above */
-    bool whole;     /* MIXED, JOINT: samples are not cut */
+    bool whole;     /* of a kind with experts: samples are not cut */
     bool sequential, overlap;
     bool chaos, own; /* sequential: run random actions; no shared copy of the state */
     uint64_t seed;
@@ -100,7 +111,8 @@ static void set_up(setup *s, int n, int V, int64_t micro) {
     if (s->kind == SEQUENCE) sequence_make(T, VOCAB, &s->model);
     if (s->kind == CHUNKED || s->kind == TIED) chunked_make(T, VOCAB, s->kind == TIED, &s->model);
     if (s->kind == OWN) own_make(T, VOCAB, &s->model);
-    if (s->kind >= MIXED) mixed_make(T, VOCAB, s->kind == JOINT, !s->whole, &s->model);
+    if (s->kind == BOTH) both_make(T, VOCAB, &s->model);
+    if (s->kind >= MIXED) mixed_make(T, VOCAB, mixed_kinds[s->kind], !s->whole, &s->model);
     if (s->kind == CHAIN) assert_ls_ok(ls_gpt_create(&c, &s->model, &e), e);
     ls_plan_config p = {.model = &s->model,
                         .nworkers = n,
@@ -152,13 +164,10 @@ static void tear_down(setup *s) {
 }
 
 static ls_loader_config samples_of(const setup *s) {
-    ls_read_sample *const readers[] = {[SLICED] = ls_tokens_window,  [SEQUENCE] = ls_tokens_window,
-                                       [CHUNKED] = ls_tokens_window, [TIED] = ls_tokens_window,
-                                       [OWN] = ls_tokens_window,     [MIXED] = ls_tokens_window,
-                                       [JOINT] = ls_tokens_window,   [MLP] = mlp_read,
-                                       [LISTS] = lists_read,         [CHAIN] = ls_tokens_window,
-                                       [GRAPH] = ls_tokens_window};
-    return (ls_loader_config){.read = readers[s->kind],
+    ls_read_sample *read = s->kind == MLP     ? mlp_read
+                           : s->kind == LISTS ? lists_read
+                                              : ls_tokens_window;
+    return (ls_loader_config){.read = read,
                               .data = s->kind == LISTS ? (const void *)&s->model : &s->text,
                               .sample_nbytes = s->model.sample_nbytes,
                               .order = {.n = NSAMPLES, .seed = 5},
@@ -537,7 +546,7 @@ static void test_context(void **state) {
     static const ls_dtype types[] = {LS_F32, LS_F32, LS_BF16, LS_F16};
     static const ls_pipe_kind kinds[] = {LS_PIPE_1F1B, LS_PIPE_GPIPE, LS_PIPE_ZB_H1};
     for (uint64_t seed = 0; seed < (uint64_t)ncases(FEW_PIPELINES, PIPELINES) / 2; seed++) {
-        int V = 1 << pick(seed, 0, 4), kind = CHUNKED + (int)(seed % 3);
+        int V = 1 << pick(seed, 0, 4), kind = CHUNKED + (int)(seed % 4);
         setup oracle = {.sequential = true, .threads = 1, .zero = 1, .kind = kind};
         oracle.compute = types[pick(seed, 2, 4)];
         oracle.reduce = pick(seed, 3, 2) ? oracle.compute : types[pick(seed, 4, 4)];
@@ -546,7 +555,7 @@ static void test_context(void **state) {
         s.rule = oracle.rule = rules[pick(seed, 5, 6)];
         s.context = 1 + pick(seed, 6, CHUNKS);
         s.pipe = 1 + pick(seed, 18, 2);
-        bool both = kind == OWN && s.context * s.pipe * 2 <= MOST && pick(seed, 22, 2);
+        bool both = kind >= OWN && s.context * s.pipe * 2 <= MOST && pick(seed, 22, 2);
         s.tensor = both ? 2 : 1;
         int most = MOST / s.context / s.pipe / s.tensor;
         int data = 1 + pick(seed, 7, most < V ? most : V);
@@ -591,25 +600,30 @@ static void test_experts(void **state) {
     (void)state;
     static const ls_dtype types[] = {LS_F32, LS_BF16};
     for (uint64_t seed = 0; seed < (uint64_t)ncases(FEW_PIPELINES, PIPELINES) / 8 + 1; seed++) {
-        int V = 1 << pick(seed, 0, 3), kind = MIXED + pick(seed, 1, 2);
-        int chunks = kind == JOINT ? TOGETHER : CHUNKS, each = kind == JOINT ? TOGETHER : 1;
+        int V = 1 << pick(seed, 0, 3), kind = MIXED + (int)(seed % (MIXED_END - MIXED));
+        const mixed_parts parts = mixed_kinds[kind];
+        int each = parts.samples;
         setup oracle = {.sequential = true, .threads = 1, .zero = 1, .kind = kind};
         oracle.compute = types[pick(seed, 2, 2)];
         setup s = {.threads = 1, .seed = seed, .compute = oracle.compute, .kind = kind};
-        s.context = 1 + pick(seed, 6, chunks);
-        int most = MOST / s.context, data = 1 + pick(seed, 7, most < V ? most : V);
+        s.context = 1 + pick(seed, 6, parts.chunks * parts.samples);
+        s.tensor = s.context * parts.slices <= MOST ? 1 + pick(seed, 9, parts.slices) : 1;
+        s.pipe = s.context * s.tensor * 2 <= MOST ? 1 + pick(seed, 10, 2) : 1;
+        int ranks = s.context * s.tensor * s.pipe, most = MOST / ranks;
+        int data = 1 + pick(seed, 7, most < V ? most : V);
         s.zero = pick(seed, 8, V % data ? 3 : 4);
         s.bucket_nbytes = (size_t)(4096 << pick(seed, 11, 5));
         s.sequential = pick(seed, 12, 2);
         s.own = s.zero == 0 || pick(seed, 14, 2);
         set_up(&oracle, 1, V, each);
-        set_up(&s, s.context * data, V, each * (1 + pick(seed, 16, BATCH / V / each)));
+        set_up(&s, ranks * data, V, each * (1 + pick(seed, 16, BATCH / V / each)));
         run(&oracle);
         run(&s);
         if (memcmp(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float)) != 0)
-            print_error("seed %d: kind %d, context %d, data %d of %d, zero %d, micro %d, %s\n",
-                        (int)seed, kind, s.context, data, V, s.zero, (int)s.plan.c.micro_batch,
-                        ls_dtype_name(s.plan.c.compute));
+            print_error("seed %d: kind %d, pipe %d, context %d, tensor %d, data %d of %d, zero %d, "
+                        "micro %d, %s\n",
+                        (int)seed, kind, s.pipe, s.context, s.tensor, data, V, s.zero,
+                        (int)s.plan.c.micro_batch, ls_dtype_name(s.plan.c.compute));
         assert_memory_equal(s.losses, oracle.losses, sizeof s.losses);
         assert_memory_equal(s.norms, oracle.norms, sizeof s.norms);
         assert_memory_equal(s.params, oracle.params, 3 * s.model.nfloats * sizeof(float));
@@ -621,7 +635,7 @@ static void test_experts(void **state) {
 /* ... which are those of a model that is not cut, but for rounding. */
 static void test_experts_whole(void **state) {
     (void)state;
-    for (int kind = MIXED; kind <= JOINT; kind++) {
+    for (int kind = MIXED; kind < MIXED_END; kind++) {
         setup whole = {.sequential = true, .threads = 1, .zero = 1, .kind = kind, .whole = true};
         setup cut = {.sequential = true, .threads = 1, .zero = 1, .kind = kind};
         set_up(&whole, 1, 2, TOGETHER);

@@ -310,6 +310,13 @@ static void test_gradients(void **state) {
     c = config_of(LS_MODEL_GPT2, 1);
     c.parallel.context_virtual = 2;
     check_gradients(c);
+    c = config_of(LS_MODEL_GPT2, 2);
+    c.parallel.context_virtual = 2;
+    check_gradients(c);
+    c = experts_of(2);
+    c.parallel.context_virtual = 2;
+    c.parallel.sequence = true;
+    check_gradients(c);
 }
 
 /* ---- tokens one by one ---- */
