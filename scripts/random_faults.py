@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Trains small runs with random models, data and settings while workers and hosts fail at random.
 
-    scripts/random_faults.py build/lockstep --runs 200 [--hosts] [--async] [--replicas] [--seed 1]
+    scripts/random_faults.py build/lockstep --runs 200 [--hosts] [--async] [--replicas] [--meshes] [--seed 1]
 
 Each run is trained twice: by one worker without faults, and by several workers, or by two or three
 hosts with several workers each, which are killed, stopped, asked to leave, paused and scaled. The
 bits must be the same and the ledger clean. With --async runs are asynchronous, or of bounded
 staleness: their workers and servers are killed and stopped, and one worker must make the same bits
 again (of asynchronous runs by lockstep replay). With --hosts too, any host may be lost, and another
-one takes its place. Prints one line for each run; if the run fails, also prints its logs, and its directory stays. A run's model (random_models.py) and settings depend on
+one takes its place. With --meshes workers divide layers, slices, chunks and experts of a language model.
+Prints one line for each run; if the run fails, also prints its logs, and its directory stays. A run's model (random_models.py) and settings depend on
 its seed alone, which counts from --seed; when faults hit also depends on time. Needs
 build/tests/libfaults.so (make build-tests), which delays the end of a run until all faults were
 injected.
@@ -159,6 +160,36 @@ def draw_settings(hosts, model, replicas=False):
     else:
         free += some((0.3, "parallel.transport=tcp"))
     return V, workers, bits, free + model.free
+
+
+def draw_mesh(hosts, model):
+    """As draw_settings(), of a language model whose parts workers divide in all ways."""
+    V, K, Q = random.choice([4, 8]), random.choice([1, 1, 2, 3, 4]), random.choice([1, 1, 2, 4])
+    E = random.choice([1, 2, 2]) if model.config["model"].get("experts") else 1
+    samples = E * random.choice([1, 2])
+    bits = ["train.virtual_workers=%d" % V, "train.batch=%d" % (V * samples), "train.steps=120",
+            "train.compute=" + random.choice(["f32", "f32", "bf16", "f16"]),
+            "train.eval_every=%d" % random.choice([0, 17]), "parallel.tensor_virtual=%d" % K,
+            "parallel.context_virtual=%d" % Q, "parallel.expert_virtual=%d" % E] + some((0.3 * (K > 1), "parallel.sequence=on"))
+    bits += draw_optimizer(model.patterns)
+    degrees = {"pipe": random.choice([1, 1, 2, 3]), "tensor": random.randint(1, K),
+               "context": random.randint(1, Q), "expert": random.randint(1, E)}
+    ranks = degrees["pipe"] * degrees["tensor"] * degrees["context"] * degrees["expert"]
+    n = ranks * random.choice([d for d in (1, 2, 3) if d == 1 or d * ranks <= 8])
+    hosts = min(n, random.choice(hosts)) if hosts else 1
+    ends = sorted(random.sample(range(1, n), hosts - 1)) + [n]
+    workers = [end - begin for begin, end in zip([0] + ends, ends)]
+    free = ["parallel.mesh.%s=%d" % d for d in degrees.items()]
+    if degrees["pipe"] > 1:
+        free += random.choice([[], ["parallel.schedule=gpipe"], ["parallel.schedule=zb-h1"], ["parallel.schedule=zb-v", "parallel.chunks=2"],
+                               ["parallel.schedule=interleaved", "parallel.chunks=2"]])
+    free += ["log.every=1000", "parallel.zero=%d" % random.choice([0, 1, 2, 3]), "survival.min_workers=1",
+             "checkpoint.every=%d" % random.choice([0, 7, 20]), "train.micro_batch=%d" % random.choice([E, samples]),
+             "survival.heartbeat_s=%g" % random.choice([0.3, 0.6, 1])]
+    free += some((0.3, "parallel.recompute=%d" % random.choice([1, 2])), (0.2, "parallel.threads=2"),
+                 (0.4, "parallel.bucket_mb=%g" % random.choice([0.01, 0.02, 0.05])))
+    free += ["survival.rejoin_s=20"] + some((0.4, "survival.copies=2")) if len(workers) > 1 else some((0.3, "parallel.transport=tcp"))
+    return V, workers, bits, free
 
 
 REFUSED = ("parallel.mesh", "parallel.schedule", "parallel.chunks", "parallel.zero=", "parallel.shard_group=",
@@ -339,9 +370,9 @@ def ckpt(options, what, run):
 def draw(options, folder):
     """Draws until the settings are compatible: (model, virtual workers, workers, bits, free)."""
     while True:
-        model = random_models.draw(options.data)
-        V, workers, bits, free = draw_settings([2, 2, 3] if options.hosts else None, model,
-                                               options.replicas)
+        model = random_models.draw_text(options.data, 0.5) if options.meshes else random_models.draw(options.data)
+        hosts = [2, 2, 3] if options.hosts else None
+        V, workers, bits, free = draw_mesh(hosts, model) if options.meshes else draw_settings(hosts, model, options.replicas)
         if options.replicas and model.has_batch_norm:
             continue
         if options.asynchronous:
@@ -357,7 +388,7 @@ def draw(options, folder):
 
 def once(options, seed):
     """Returns True if the run passed."""
-    random.seed("%d %d" % (seed, options.hosts + 2 * options.asynchronous))
+    random.seed("%d %d" % (seed, options.hosts + 2 * options.asynchronous + 4 * options.meshes))
     folder = tempfile.mkdtemp(prefix="lockstep-faults-")
     model, V, workers, bits, free = draw(options, folder)
     drawn = "%d: %%s: %s; workers %s; %s" % (seed, model.name.replace("%", "%%"), workers,
@@ -415,6 +446,7 @@ def main():
     parser.add_argument("--async", action="store_true", dest="asynchronous",
                         help="runs without common steps")
     parser.add_argument("--replicas", action="store_true", help="models of several replicas only")
+    parser.add_argument("--meshes", action="store_true", help="language models that workers divide")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--verbose", action="store_true", help="print why settings were refused")
     options = parser.parse_args()

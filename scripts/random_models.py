@@ -126,7 +126,7 @@ def draw_network(s):
     return model, norm == "batch" and kind in ("cnn", "resnet")
 
 
-def draw_language_model():
+def draw_language_model(experts):
     model = {"kind": random.choice(["gpt2", "llama"]), "layers": 2, "width": 24, "heads": 3,
              "context": 16, "vocab": 300}
     if model["kind"] == "llama":
@@ -135,7 +135,7 @@ def draw_language_model():
                      bias=random.choice(["none", "qkv", "attention", "mlp", "all"]),
                      head=random.choice(["tied", "own"]), qk_norm=random.choice(["on", "off"]),
                      rope=random.choice(["default", "llama3"]))
-        if chance(0.3):
+        if chance(experts):
             model.update(experts=random.randint(3, 6), experts_per_token=random.randint(1, 3), ffn=24,
                          bias=random.choice(["none", "qkv", "attention"]),
                          shared_experts=random.choice([0, 1]),
@@ -248,7 +248,12 @@ def draw(folder):
         return draw_tuned(folder)
     if chance(0.7):
         return draw_samples(folder)
-    model, free = draw_language_model(), []
+    return draw_text(folder, 0.3)
+
+
+def draw_text(folder, experts):
+    """A model of text, of kind llama with that chance of experts."""
+    model, free = draw_language_model(experts), []
     data = {"path": "LICENSE", "val_fraction": 0.1}
     if chance(0.5):
         path = folder + "/" + random.choice(["nano/train.bin", "gpt2.bin", "llama3.bin"])

@@ -219,13 +219,20 @@ static int workers_before(int workers, int hosts, int at) {
 /* Takes workers from the hosts with the most, so that no host, with its part of the state, is left
  * out. */
 static int trim(ls_views *v, int total) {
-    for (; total > v->c.most; total--) {
+    int wanted = total < v->c.most ? total : v->c.most, most = v->c.ops->fit(v->c.arg, wanted);
+    char line[128];
+    if (most < wanted) {
+        snprintf(line, sizeof line,
+                 "%d workers instead of %d, among whom the model can't be divided", most, wanted);
+        log_line(v, line);
+    }
+    for (; total > most; total--) {
         ls_peer *largest = &v->leader.peers[LS_OWN_PEER];
         for (int i = 0; i < v->leader.npeers; i++) {
             ls_peer *p = &v->leader.peers[i];
             if (p->phase == LS_PEER_RESTS && p->n >= largest->n) largest = p;
         }
-        if (largest->n == 1) return v->c.most; /* the last hosts wait */
+        if (largest->n == 1) return most; /* the last hosts wait */
         largest->n--;
     }
     return total;

@@ -207,9 +207,15 @@ static void over(void *arg, ls_view_end how, const char *why) {
     h->error = e;
 }
 
+static int fit(const void *arg, int n) {
+    const host *h = arg;
+    return h->s->fit(h->s->arg, n);
+}
+
 static const ls_views_ops ops = {.send = send_message,
                                  .drop = drop,
                                  .meet = meet,
+                                 .fit = fit,
                                  .begin = begin,
                                  .ask = ask,
                                  .end = end,

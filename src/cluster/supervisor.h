@@ -43,6 +43,8 @@ typedef struct ls_supervisor {
     /* Finishes what was decided, between two views, in a process of its own, which may be killed and
      * started again. */
     ls_status (*repair)(const void *arg, const ls_store_decided *, ls_error *);
+    /* The most workers, up to n, that a view can have. */
+    int (*fit)(const void *arg, int n);
     /* Prepares for the next view. same: the surviving workers continue where they are, in the same
      * places. */
     ls_status (*resize)(void *arg, const ls_view *, bool same, ls_error *);

@@ -104,6 +104,7 @@ typedef struct ls_views_ops {
     void (*send)(void *arg, int peer, const ls_host_message *);
     void (*drop)(void *arg, int peer);  /* closes its connection; ls_views_lost() does not follow */
     void (*meet)(void *arg, ls_view *); /* fills in the address for a view of several hosts */
+    int (*fit)(const void *arg, int n); /* the most workers up to n that a view can have */
     /* Starts workers; ls_views_ended() follows, sooner or later. */
     void (*begin)(void *arg, const ls_view *);
     void (*ask)(void *arg, ls_asked);        /* asks workers to end after the step in flight */

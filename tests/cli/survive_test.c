@@ -365,32 +365,50 @@ static void test_leave(void **arg) {
     check(&p, "left", 2, "were asked to leave");
 }
 
-/* Settings that are not possible with the remaining workers are replaced by possible ones. */
-static void leaves(const char *run, const char *settings, const char *says) {
+/* One of n workers leaves. Settings that are not possible with the remaining workers are replaced by
+ * possible ones, and `left` workers continue. */
+static void leaves(const char *like, const char *run, const char *settings, int n, int left,
+                   const char *says) {
     char want[256], got[256], control[64], *output = NULL;
-    program p = start_until(5, 4, run, settings);
+    program p = start_until(5, n, run, settings);
     pid_t pids[16] = {0};
     snprintf(control, sizeof control, "%s/control", run);
     wait_for_file(control);
-    settled_children_of(&p, 0, pids, 4);
-    kill(pids[3], SIGTERM);
-    await_others(&p, pids, 3);
+    settled_children_of(&p, 0, pids, n);
+    kill(pids[n - 1], SIGTERM);
+    await_others(&p, pids, left);
     let_go(run);
     assert_int_equal(program_end(&p, &output), 0);
     if (!strstr(output, says)) fail_msg("expected: %s\n%s", says, output);
     free(output);
-    hash_of("undisturbed", want);
+    hash_of(like, want);
     hash_of(run, got);
     assert_string_equal(got, want);
 }
 
 static void test_any_number(void **arg) {
     (void)arg;
-    leaves("groups", "--set parallel.zero=2 --set parallel.shard_group=2 --set checkpoint.every=0",
+    leaves("undisturbed", "groups",
+           "--set parallel.zero=2 --set parallel.shard_group=2 --set checkpoint.every=0", 4, 3,
            "view 2: parallel.shard_group 2 is not possible with 3 workers; using 3");
-    leaves("early",
-           "--set parallel.zero=2 --set parallel.accumulate=early --set checkpoint.every=0",
+    leaves("undisturbed", "early",
+           "--set parallel.zero=2 --set parallel.accumulate=early --set checkpoint.every=0", 4, 3,
            "view 2: parallel.accumulate early is not possible with 3 workers; using late");
+}
+
+/* Two virtual workers, and a model that can be cut into three stages: no mesh has five workers. */
+#define FEW                                                                                        \
+    "--set model.kind=llama --set model.layers=1 --set train.virtual_workers=2 "                   \
+    "--set parallel.context_virtual=2 --set checkpoint.every=0"
+
+static void test_mesh_number(void **arg) {
+    (void)arg;
+    char *output = NULL;
+    program p = start(1, "alone", STEPS, FEW);
+    assert_int_equal(program_end(&p, &output), 0);
+    free(output);
+    leaves("alone", "fewer", FEW " --set parallel.mesh.context=2 --set parallel.mesh.pipe=3", 6, 4,
+           "4 workers instead of 5, among whom the model can't be divided");
 }
 
 /* ---- slow workers ---- */
@@ -537,6 +555,7 @@ int main(void) {
         cmocka_unit_test(test_bad_ledger),
         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_any_number),
+        cmocka_unit_test(test_mesh_number),
         cmocka_unit_test_teardown(test_slow, at_full_speed),
         cmocka_unit_test_teardown(test_backup, at_full_speed),
         cmocka_unit_test_teardown(test_slow_limit, at_full_speed),

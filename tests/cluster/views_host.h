@@ -12,6 +12,7 @@
 typedef struct views_host {
     int most;      /* } as in the host's ls_views_config */
     int64_t steps; /* } */
+    int group;     /* views have a multiple of so many workers; 0: any number */
     bool runs, finishes;
     int begins, ends, finishings, drops, overs;
     int said[LS_HOSTS_MAX][LS_HOST_OVER + 1];
@@ -55,6 +56,11 @@ static inline void views_host_drop(void *arg, int peer) {
 static inline void views_host_meet(void *arg, ls_view *v) {
     (void)arg;
     snprintf(v->address, sizeof v->address, "10.0.0.1:7000");
+}
+
+static inline int views_host_fit(const void *arg, int n) {
+    const views_host *h = arg;
+    return h->group ? n - n % h->group : n;
 }
 
 static inline void views_host_begin(void *arg, const ls_view *v) {
@@ -106,6 +112,7 @@ static inline void views_host_over(void *arg, ls_view_end how, const char *why) 
 static const ls_views_ops views_host_ops = {.send = views_host_send,
                                             .drop = views_host_drop,
                                             .meet = views_host_meet,
+                                            .fit = views_host_fit,
                                             .begin = views_host_begin,
                                             .ask = views_host_ask,
                                             .end = views_host_end,

@@ -126,6 +126,20 @@ static void test_late_numbers(void **state) {
     ls_views_free(v);
 }
 
+/* Views have a multiple of three workers: of two hosts with two each, one has one worker less. */
+static void test_groups(void **state) {
+    (void)state;
+    views_host x;
+    ls_views *v = host(&x, true, 2);
+    x.group = 3;
+    receive(v, HONEST, from(HONEST, LS_HOST_JOIN));
+    assert_int_equal(x.begins, 1);
+    assert_int_equal(x.view.size, 3);
+    assert_int_equal(x.view.nhosts, 2);
+    assert_string_equal(x.line, "3 workers instead of 4, among whom the model can't be divided");
+    ls_views_free(v);
+}
+
 /* A host that runs can't report that it rests. */
 static void test_rest_without_end(void **state) {
     (void)state;
@@ -276,13 +290,10 @@ static void test_orders(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lies),
-        cmocka_unit_test(test_late_numbers),
-        cmocka_unit_test(test_rest_without_end),
-        cmocka_unit_test(test_stalls),
-        cmocka_unit_test(test_islands),
-        cmocka_unit_test(test_islands_late),
-        cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_lies),         cmocka_unit_test(test_late_numbers),
+        cmocka_unit_test(test_groups),       cmocka_unit_test(test_rest_without_end),
+        cmocka_unit_test(test_stalls),       cmocka_unit_test(test_islands),
+        cmocka_unit_test(test_islands_late), cmocka_unit_test(test_orders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

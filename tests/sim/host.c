@@ -63,6 +63,11 @@ static void on_meet(void *arg, ls_view *v) {
     snprintf(v->address, sizeof v->address, "host-%d", h->slot);
 }
 
+static int on_fit(const void *arg, int n) {
+    (void)arg;
+    return n;
+}
+
 static void on_begin(void *arg, const ls_view *v) {
     host *h = arg;
     world *w = h->w;
@@ -149,6 +154,7 @@ static void on_over(void *arg, ls_view_end how, const char *why) {
 static const ls_views_ops ops = {.send = on_send,
                                  .drop = on_drop,
                                  .meet = on_meet,
+                                 .fit = on_fit,
                                  .begin = on_begin,
                                  .ask = on_ask,
                                  .end = on_end,
