@@ -9,25 +9,19 @@ static const char SETTINGS[] = "--set sync.mode=async --set train.steps=160 " SM
                                "--set train.eval_every=80 --set checkpoint.every=50 "
                                "--set log.every=1000";
 
-typedef struct pair {
-    const char *run;
-    int port;
-    host a, b;
-} pair;
-
-static host start(const pair *p, const char *how, int workers, const char *more) {
+static host start(int workers, const char *run, const char *how, const char *more) {
     char line[1024];
-    snprintf(line, sizeof line, "train configs/tiny.yaml -n %d -o @/%s --%s 127.0.0.1:%d %s %s",
-             workers, p->run, how, p->port, SETTINGS, more);
+    snprintf(line, sizeof line, "train configs/tiny.yaml -n %d -o @/%s %s %s %s", workers, run, how,
+             SETTINGS, more);
     return host_start(line);
 }
 
 /* From step 60 on the run is slow until let_go(). */
 static pair two(const char *run, const char *more) {
-    pair p = {.run = run, .port = free_port()};
+    pair p = pair_of(start, run, "");
     pace(run, 60);
-    p.a = start(&p, "listen", 1, more);
-    p.b = start(&p, "join", 2, "");
+    p.a = pair_listen(&p, 1, more);
+    p.b = pair_join(&p, 2, "");
     host_await(&p.a, "worker 2 has come from 127.0.0.1");
     await_step(run, 60, &p.a);
     return p;
@@ -65,7 +59,7 @@ static void test_lost(void **state) {
     pair p = two("lost", "");
     host_kill(&p.b);
     host_await(&p.a, "is lost");
-    p.b = start(&p, "join", 2, "");
+    p.b = pair_join(&p, 2, "");
     host_await(&p.b, "2 workers");
     for (int i = 0; i < 6000 && host_count(&p.a, "has come from") < 4; i++) sleep_ms(10);
     assert_true(host_signal_child(&p.b, SIGKILL));
@@ -98,7 +92,7 @@ static void test_servers(void **state) {
     pair p = two("servers", "");
     host_kill(&p.a);
     let_go("servers");
-    p.a = start(&p, "listen", 1, "--resume");
+    p.a = pair_listen(&p, 1, "--resume");
     host_await(&p.a, "worker 1 has come from");
     host_expect(&p.a, 0, NULL);
     host_expect(&p.b, 0, NULL);
@@ -109,11 +103,10 @@ static void test_servers(void **state) {
 static void three(pair *p, host *c, const char *more) {
     int port = free_port();
     char line[1024], both[512];
-    p->port = free_port();
     pace(p->run, 60);
-    p->a = start(p, "listen", 1, more);
+    p->a = pair_listen(p, 1, more);
     snprintf(both, sizeof both, "--listen 127.0.0.1:%d %s", port, more);
-    p->b = start(p, "join", 1, both);
+    p->b = pair_join(p, 1, both);
     host_await(&p->a, "a host that can take over has come from");
     snprintf(line, sizeof line,
              "train configs/tiny.yaml -n 2 -o @/%s --join 127.0.0.1:%d,127.0.0.1:%d %s %s", p->run,
@@ -143,7 +136,7 @@ static void take_over(pair *p, host *c) {
 
 static void test_taken_over(void **state) {
     (void)state;
-    pair p = {.run = "taken"};
+    pair p = pair_of(start, "taken", "");
     host c;
     three(&p, &c, "");
     take_over(&p, &c);
@@ -154,7 +147,7 @@ static const char COPY[] = "another host has a copy of the state";
 /* The copy is lost, and its host comes again, is stopped, and continues: the run goes on meanwhile. */
 static void test_copy_lost(void **state) {
     (void)state;
-    pair p = {.run = "copy-lost"};
+    pair p = pair_of(start, "copy-lost", "");
     char more[512];
     host c;
     three(&p, &c, "--set sync.copies=2 --set survival.heartbeat_s=0.5");
@@ -165,7 +158,7 @@ static void test_copy_lost(void **state) {
              "--listen 127.0.0.1:%d --set sync.copies=2 "
              "--set survival.heartbeat_s=0.5",
              free_port());
-    p.b = start(&p, "join", 1, more);
+    p.b = pair_join(&p, 1, more);
     for (int k = 0; k < 6000 && host_count(&p.a, COPY) < 2; k++) sleep_ms(10);
     pid_t pids[8];
     int n = children_of(p.b.pid, pids, 8);
@@ -194,7 +187,7 @@ static void test_copied(void **state) {
                                        "--set sync.servers=3 --set train.compute=bf16 "
                                        "--set optim.optimizer=muon --set optim.ema=0.9"};
     for (int i = 0; i < 2; i++) {
-        pair p = {.run = runs[i]};
+        pair p = pair_of(start, runs[i], "");
         host c;
         three(&p, &c, more[i]);
         host_await(&p.a, COPY);
@@ -221,14 +214,14 @@ static void test_refused(void **state) {
                 "a list of hosts is for sync.mode async and ssp");
     expect("plan configs/tiny.yaml -n 2 --set sync.mode=async --set sync.copies=2", 0,
            "another host has the parameters");
-    pair p = {.run = "refused", .port = free_port()};
+    pair p = pair_of(start, "refused", "");
     pace("refused", 20);
-    p.a = start(&p, "listen", 1, "");
+    p.a = pair_listen(&p, 1, "");
     await_step("refused", 20, &p.a);
-    p.b = start(&p, "join", 1, "--set optim.lr=0.5");
+    p.b = pair_join(&p, 1, "--set optim.lr=0.5");
     host_expect(&p.b, 1, "this host has optim.lr 0.5, the host of the servers has optim.lr");
     setenv("LOCKSTEP_KEY", "another-secret-of-some-length", 1);
-    p.b = start(&p, "join", 1, "--set survival.rejoin_s=1");
+    p.b = pair_join(&p, 1, "--set survival.rejoin_s=1");
     host_expect(&p.b, 1, "no host of parameter servers for 1 s");
     setenv("LOCKSTEP_KEY", "a-secret-that-is-long-enough", 1);
     let_go("refused");

@@ -120,6 +120,50 @@ static inline bool host_signal_child(const host *h, int number) {
     return n && kill(pids[draw((unsigned)n)], number) == 0;
 }
 
+/* How a test starts a host of a run: `how` it finds the others, and more settings. */
+typedef host start_host(int workers, const char *run, const char *how, const char *more);
+
+/* Two hosts of a run, of which the first one listens. */
+typedef struct pair {
+    start_host *start;
+    const char *run, *more; /* more: settings of both */
+    int port;
+    char listen[64], join[64]; /* how the first host and others find each other */
+    host a, b;
+} pair;
+
+/* No host runs yet. */
+static inline pair pair_of(start_host *start, const char *run, const char *more) {
+    pair p = {.start = start, .run = run, .more = more, .port = free_port()};
+    snprintf(p.listen, sizeof p.listen, "--listen 127.0.0.1:%d", p.port);
+    snprintf(p.join, sizeof p.join, "--join 127.0.0.1:%d", p.port);
+    return p;
+}
+
+static inline host pair_start(const pair *p, const char *how, int workers, const char *more) {
+    char all[1024];
+    snprintf(all, sizeof all, "%s %s", p->more, more);
+    return p->start(workers, p->run, how, all);
+}
+
+static inline host pair_listen(const pair *p, int workers, const char *more) {
+    return pair_start(p, p->listen, workers, more);
+}
+
+static inline host pair_join(const pair *p, int workers, const char *more) {
+    return pair_start(p, p->join, workers, more);
+}
+
+/* Starts the first host, which waits until there are so many. */
+static inline pair pair_begin(start_host *start, const char *run, int workers, int hosts,
+                              const char *more) {
+    pair p = pair_of(start, run, more);
+    char wait[32];
+    snprintf(wait, sizeof wait, "--hosts %d", hosts);
+    p.a = pair_listen(&p, workers, wait);
+    return p;
+}
+
 /* The last step whose line is in the run's metrics. */
 static inline int steps_of(const char *run) {
     char path[256], line[1024];

@@ -24,27 +24,9 @@ static host start(int workers, const char *run, const char *how, const char *mor
     return host_start(line);
 }
 
-typedef struct pair {
-    const char *run, *more;
-    char join[64];
-    host a, b;
-} pair;
-
-static host join(const pair *p, int workers) { return start(workers, p->run, p->join, p->more); }
-
-static pair begin(const char *run, int workers, int hosts, const char *more) {
-    pair p = {.run = run, .more = more};
-    char listen[64];
-    int port = free_port();
-    snprintf(listen, sizeof listen, "--listen 127.0.0.1:%d --hosts %d", port, hosts);
-    snprintf(p.join, sizeof p.join, "--join 127.0.0.1:%d", port);
-    p.a = start(workers, run, listen, more);
-    return p;
-}
-
 static pair two(const char *run, const char *more) {
-    pair p = begin(run, 2, 2, more);
-    p.b = join(&p, 2);
+    pair p = pair_begin(start, run, 2, 2, more);
+    p.b = pair_join(&p, 2, "");
     return p;
 }
 
@@ -59,7 +41,7 @@ static pair two_until(const char *run, int step, const char *more) {
 /* Starts the first host; others join later. */
 static pair one_until(const char *run, int step, const char *more) {
     pace(run, step);
-    pair p = begin(run, 2, 1, more);
+    pair p = pair_begin(start, run, 2, 1, more);
     await_step(run, step, &p.a);
     return p;
 }
@@ -103,9 +85,9 @@ static void test_without_faults(void **arg) {
 static void test_uneven(void **arg) {
     (void)arg;
     pace("uneven", STEPS / 4);
-    pair p = begin("uneven", 1, 3, "--set parallel.zero=3 --set survival.copies=2");
-    p.b = join(&p, 2);
-    host c = join(&p, 3);
+    pair p = pair_begin(start, "uneven", 1, 3, "--set parallel.zero=3 --set survival.copies=2");
+    p.b = pair_join(&p, 2, "");
+    host c = pair_join(&p, 3, "");
     await_step(p.run, STEPS / 4, &p.a);
     host_signal_child(&c, SIGKILL);
     check(&p);
@@ -115,8 +97,8 @@ static void test_uneven(void **arg) {
 /* A warning is logged if the copies can't all be on different hosts. */
 static void test_no_copies(void **arg) {
     (void)arg;
-    pair p = begin("no-copies", 1, 2, "--set parallel.zero=3 --set survival.copies=2");
-    p.b = join(&p, 2);
+    pair p = pair_begin(start, "no-copies", 1, 2, "--set parallel.zero=3 --set survival.copies=2");
+    p.b = pair_join(&p, 2, "");
     check(&p);
     assert_true(host_says(&p.a, "3 workers can't keep survival.copies 2 of the state"));
 }
@@ -156,7 +138,7 @@ static void lost(const char *run, const char *more) {
         await_step(run, step, &p.a);
         host_kill(&p.b);
         sleep_ms((long)draw(500));
-        p.b = join(&p, 2);
+        p.b = pair_join(&p, 2, "");
         host_await(&p.b, "of them here");
     }
     check(&p);
@@ -179,7 +161,7 @@ static void test_lost_early(void **arg) {
     pair p = two_until("early", 10, "--set parallel.zero=3 --set checkpoint.every=200");
     host_kill(&p.b);
     host_await(&p.a, "from the newest checkpoint");
-    p.b = join(&p, 2);
+    p.b = pair_join(&p, 2, "");
     check(&p);
 }
 
@@ -188,9 +170,9 @@ static void test_lost_early(void **arg) {
 static void test_late(void **arg) {
     (void)arg;
     pair p = one_until("late", 10, "");
-    p.b = join(&p, 2);
+    p.b = pair_join(&p, 2, "");
     host_await(&p.a, "with 4 workers on 2 hosts");
-    host c = join(&p, 3);
+    host c = pair_join(&p, 3, "");
     host_await(&p.a, "with 7 workers on 3 hosts");
     kill(p.b.pid, SIGTERM);
     host_expect(&p.b, 0, "this host has left the run");
@@ -264,9 +246,9 @@ static void leader_lost(const char *run, const char *more, bool whole) {
 static void test_line_lost(void **arg) {
     (void)arg;
     setenv("LOCKSTEP_FAULTS", "write metrics.jsonl$ KILL 50-51", 1);
-    pair p = begin("line", 2, 2, "--set parallel.zero=0 --set survival.rejoin_s=0.5");
+    pair p = pair_begin(start, "line", 2, 2, "--set parallel.zero=0 --set survival.rejoin_s=0.5");
     unsetenv("LOCKSTEP_FAULTS");
-    p.b = join(&p, 2);
+    p.b = pair_join(&p, 2, "");
     host_expect(&p.b, 1, "the run ends here with a checkpoint of step ");
     host_end(&p.a);
     assert_int_equal(steps_of("line"), host_count(&p.b, "checkpoint of step 50;") ? 50 : 49);
@@ -309,7 +291,7 @@ static void test_stopped(void **arg) {
     char how[96], listen[64];
     pace("stopped", 40);
     pair p = two("stopped", "--set survival.max_workers=4");
-    host c = join(&p, 2);
+    host c = pair_join(&p, 2, "");
     await_step(p.run, 40, &p.a);
     kill(p.a.pid, SIGTERM);
     host_expect(&p.a, 75, "continue with: ");
@@ -362,7 +344,7 @@ static void test_listeners(void **arg) {
 static void test_own_address(void **arg) {
     (void)arg;
     pace("own-address", 5);
-    pair p = begin("own-address", 2, 2, "--set parallel.transport=tcp");
+    pair p = pair_begin(start, "own-address", 2, 2, "--set parallel.transport=tcp");
     char how[192];
     setenv("LOCKSTEP_LISTEN", "127.0.0.2", 1); /* as set for workers of a host that does not lead */
     snprintf(how, sizeof how, "%s", p.join);
@@ -398,7 +380,7 @@ static void test_other_config(void **arg) {
 static void test_keys(void **arg) {
     (void)arg;
     char line[96], *key = ls_format("%s", getenv("LOCKSTEP_KEY"));
-    pair p = begin("keys", 2, 2, "");
+    pair p = pair_begin(start, "keys", 2, 2, "");
     host_await(&p.a, "waiting at 127.0.0.1:");
     setenv("LOCKSTEP_KEY", "another key, of 16 characters at least", 1);
     refused(&p, "", "has another join key, or none), for 1 s");
@@ -409,7 +391,7 @@ static void test_keys(void **arg) {
     refused(&p, "--insecure", "can't be reached (");
     setenv("LOCKSTEP_KEY", key, 1);
     free(key);
-    p.b = join(&p, 2);
+    p.b = pair_join(&p, 2, "");
     check(&p);
     snprintf(line, sizeof line, "--join 127.0.0.1:%d", free_port());
     host h = start(2, "nobody", line, "--set survival.rejoin_s=0.5");
@@ -438,7 +420,7 @@ static void test_bad_addresses(void **arg) {
         }
         assert_false(file_exists("bad"));
     }
-    pair p = begin("taken", 1, 2, "");
+    pair p = pair_begin(start, "taken", 1, 2, "");
     host_await(&p.a, "waiting at 127.0.0.1:");
     snprintf(line, sizeof line, "--listen %.60s", p.join + sizeof "--join");
     host h = start(1, "bad", line, "");
@@ -472,7 +454,7 @@ static void test_strangers(void **arg) {
         if (i % 3 == 1 && send(fds[i], nonsense, sizeof nonsense, MSG_NOSIGNAL) < 0) continue;
         if (i % 3 == 2) close(fds[i]);
     }
-    host c = join(&p, 1);
+    host c = pair_join(&p, 1, "");
     host_await(&c, "with 5 workers on 3 hosts, 1 of them here");
     check(&p);
     host_expect(&c, 0, "the run has ended");

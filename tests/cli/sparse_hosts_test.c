@@ -33,28 +33,10 @@ static host start(int workers, const char *run, const char *how, const char *mor
     return host_start(line);
 }
 
-typedef struct pair {
-    const char *run, *more;
-    char join[64];
-    host a, b;
-} pair;
-
-static host join(const pair *p, int workers) { return start(workers, p->run, p->join, p->more); }
-
-static pair begin(const char *run, int workers, int hosts, const char *more) {
-    pair p = {.run = run, .more = more};
-    char listen[64];
-    int port = free_port();
-    snprintf(listen, sizeof listen, "--listen 127.0.0.1:%d --hosts %d", port, hosts);
-    snprintf(p.join, sizeof p.join, "--join 127.0.0.1:%d", port);
-    p.a = start(workers, run, listen, more);
-    return p;
-}
-
 static pair two_until(const char *run, int step, const char *more) {
     pace(run, step);
-    pair p = begin(run, 2, 2, more);
-    p.b = join(&p, 1);
+    pair p = pair_begin(start, run, 2, 2, more);
+    p.b = pair_join(&p, 1, "");
     await_step(run, step, &p.a);
     return p;
 }
@@ -89,8 +71,8 @@ static int make(void **state) {
 /* ---- hosts ---- */
 
 static void without_faults(const char *run, int a, int b, const char *more) {
-    pair p = begin(run, a, 2, more);
-    p.b = join(&p, b);
+    pair p = pair_begin(start, run, a, 2, more);
+    p.b = pair_join(&p, b, "");
     check(&p);
     assert_int_equal(host_count(&p.a, "view "), 1);
 }
@@ -128,12 +110,12 @@ static void test_host_lost(void **state) {
     pair p = two_until("lost", 45, "--set parallel.zero=0");
     host_kill(&p.b);
     host_await(&p.a, "from the newest checkpoint");
-    p.b = join(&p, 2);
+    p.b = pair_join(&p, 2, "");
     host_await(&p.b, "of them here");
     check(&p);
     p = two_until("early", 10, "");
     host_kill(&p.b);
-    p.b = join(&p, 1);
+    p.b = pair_join(&p, 1, "");
     check(&p);
 }
 
@@ -141,11 +123,11 @@ static void test_host_lost(void **state) {
 static void test_come(void **state) {
     (void)state;
     pace("come", 40);
-    pair p = begin("come", 2, 1, "");
+    pair p = pair_begin(start, "come", 2, 1, "");
     await_step("come", 40, &p.a);
-    p.b = join(&p, 2);
+    p.b = pair_join(&p, 2, "");
     host_await(&p.a, "with 4 workers on 2 hosts");
-    host c = join(&p, 1);
+    host c = pair_join(&p, 1, "");
     host_await(&p.a, "with 5 workers on 3 hosts");
     wait_for_file("come/control/socket");
     expect("scale @/come 7", 0, "from 5 to 7 workers");

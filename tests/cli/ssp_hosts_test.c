@@ -9,25 +9,19 @@ static const char SETTINGS[] = "--set sync.mode=ssp --set train.steps=150 " SMAL
                                "--set train.eval_every=50 --set checkpoint.every=25 "
                                "--set log.every=1000 --set survival.heartbeat_s=0.5";
 
-typedef struct pair {
-    const char *run, *bits;
-    int port;
-    host a, b;
-} pair;
-
-static host start(const pair *p, const char *how, int workers, const char *more) {
+static host start(int workers, const char *run, const char *how, const char *more) {
     char line[1024];
-    snprintf(line, sizeof line, "train configs/tiny.yaml -n %d -o @/%s --%s 127.0.0.1:%d %s %s %s",
-             workers, p->run, how, p->port, SETTINGS, p->bits, more);
+    snprintf(line, sizeof line, "train configs/tiny.yaml -n %d -o @/%s %s %s %s", workers, run, how,
+             SETTINGS, more);
     return host_start(line);
 }
 
 /* From step 30 on the run is slow until let_go(). */
 static pair two(const char *run, const char *bits, int here, int there) {
-    pair p = {.run = run, .bits = bits, .port = free_port()};
+    pair p = pair_of(start, run, bits);
     pace(run, 30);
-    p.a = start(&p, "listen", here, "");
-    p.b = start(&p, "join", there, "");
+    p.a = pair_listen(&p, here, "");
+    p.b = pair_join(&p, there, "");
     for (int i = 0; i < 6000 && host_count(&p.a, "has come from") < there; i++) sleep_ms(10);
     await_step(run, 30, &p.a);
     return p;
@@ -88,7 +82,7 @@ static void test_lost(void **state) {
     pair p = two("lost", BITS, 1, 2);
     host_kill(&p.b);
     host_await(&p.a, "is lost");
-    p.b = start(&p, "join", 2, "");
+    p.b = pair_join(&p, 2, "");
     for (int i = 0; i < 6000 && host_count(&p.a, "has come from") < 4; i++) sleep_ms(10);
     assert_true(host_signal_child(&p.b, SIGKILL));
     host_await(&p.b, "was killed by signal 9; another takes its place");
@@ -130,7 +124,7 @@ static void test_parameters(void **state) {
     (void)state;
     pair p = two("parameters", BITS, 1, 2);
     host_kill(&p.a);
-    p.a = start(&p, "listen", 1, "--resume");
+    p.a = pair_listen(&p, 1, "--resume");
     host_await(&p.a, "has come from");
     end(&p, "whole");
     host_expect(&p.b, 0, NULL);
@@ -139,13 +133,13 @@ static void test_parameters(void **state) {
 /* The host of the parameters is lost: a host that listens takes its place, and others find it. */
 static void test_taken_over(void **state) {
     (void)state;
-    pair p = {.run = "taken", .bits = BITS, .port = free_port()};
+    pair p = pair_of(start, "taken", BITS);
     int port = free_port();
     char line[1024];
     pace("taken", 30);
-    p.a = start(&p, "listen", 1, "");
+    p.a = pair_listen(&p, 1, "");
     snprintf(line, sizeof line, "--listen 127.0.0.1:%d", port);
-    p.b = start(&p, "join", 1, line);
+    p.b = pair_join(&p, 1, line);
     host_await(&p.a, "a host that can take over has come from");
     snprintf(line, sizeof line,
              "train configs/tiny.yaml -n 2 -o @/taken --join 127.0.0.1:%d,127.0.0.1:%d %s %s",
@@ -165,14 +159,14 @@ static void test_taken_over(void **state) {
 
 static void test_refused(void **state) {
     (void)state;
-    pair p = {.run = "refused", .bits = BITS, .port = free_port()};
+    pair p = pair_of(start, "refused", BITS);
     pace("refused", 20);
-    p.a = start(&p, "listen", 1, "");
+    p.a = pair_listen(&p, 1, "");
     await_step("refused", 20, &p.a);
-    p.b = start(&p, "join", 1, "--set sync.staleness=3");
+    p.b = pair_join(&p, 1, "--set sync.staleness=3");
     host_expect(&p.b, 1, "this host has sync.staleness 3, the host of the servers has");
     setenv("LOCKSTEP_KEY", "another-secret-of-some-length", 1);
-    p.b = start(&p, "join", 1, "--set survival.rejoin_s=1");
+    p.b = pair_join(&p, 1, "--set survival.rejoin_s=1");
     host_expect(&p.b, 1, "no host of parameter servers for 1 s");
     setenv("LOCKSTEP_KEY", "a-secret-that-is-long-enough", 1);
     let_go("refused");

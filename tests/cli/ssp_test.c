@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "cli/crew.h"
+#include "cli/ways.h"
 
 static const char START[] = "train configs/tiny.yaml -n %d -o @/%s --set train.steps=60 " SMALLER
                             "--set sync.mode=ssp --set train.eval_every=20 "
@@ -27,13 +28,6 @@ static void end(program *p, int code, const char *says) {
 static void train(int workers, const char *run, const char *more) {
     program p = start(workers, run, more);
     end(&p, 0, "gradients that each worker has computed: ");
-}
-
-static void same(const char *a, const char *b) {
-    char x[256], y[256];
-    hash_of(a, x);
-    hash_of(b, y);
-    assert_string_equal(x, y);
 }
 
 /* With a staleness of 0 the bits are those of common steps. */
