@@ -1,128 +1,13 @@
-/* oracle.c - see oracle.h. Its memory stands in oracle_state.h. */
+/* oracle.c - see oracle.h. Its memory is in oracle_state.h, sums of gradients in oracle_sums.h, codes of
+ * gradients in oracle_codes.h. */
 #include "plan/oracle.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/oracle_state.h"
+#include "plan/oracle_codes.h"
+#include "plan/oracle_sums.h"
 #include "tensor/dtype.h"
-
-/* Records the first fault. */
-__attribute__((format(printf, 2, 3))) static void wrong(oracle *o, const char *format, ...) {
-    if (o->r->wrong[0]) return;
-    ls_buf line = {0};
-    va_list list;
-    if (o->at < o->u.p->nactions) ls_plan_print_action(o->u.p, o->at, &line);
-    va_start(list, format);
-    int n = vsnprintf(o->r->wrong, ORACLE_MESSAGE, format, list);
-    va_end(list);
-    if (line.len && n < ORACLE_MESSAGE)
-        snprintf(o->r->wrong + n, (size_t)(ORACLE_MESSAGE - n), ": %.*s", (int)line.len - 1,
-                 line.data);
-    ls_buf_free(&line);
-}
-
-/* ---- sums ---- */
-
-/* The chain of a virtual worker for a parameter: micro-batch after micro-batch, each from the last
- * layer down; then the layers that take all micro-batches at once. */
-static int add_chain(oracle *o, int chain, int param, int vw) {
-    for (int micro = 0; micro <= o->u.M; micro++)
-        for (int l = o->u.m->nlayers - 1; l >= 0; l--) {
-            const ls_layer *layer = &o->u.m->layers[l];
-            bool whole = micro == o->u.M; /* the round after the last */
-            if (!rules_has_param(layer, param) || layer->backward_whole != whole) continue;
-            chain = term_link(&o->terms, chain, (link_term){l, vw, whole ? -1 : micro});
-        }
-    return chain;
-}
-
-/* What the code of a virtual worker's chain holds: a last link, of no layer. */
-static int encoded(oracle *o, int chain, int vw) {
-    if (!o->u.c->compress.on || o->warm) return chain;
-    return term_link(&o->terms, chain, (link_term){-1, vw, -1});
-}
-
-/* The sum over the virtual workers of node [lo, hi). */
-static int expected_sum(oracle *o, int param, int lo, int hi) {
-    if (hi - lo == 1) return encoded(o, add_chain(o, TERM_EMPTY, param, lo), lo);
-    int left = expected_sum(o, param, lo, rules_middle_of(lo, hi));
-    return term_sum(&o->terms, left, expected_sum(o, param, rules_middle_of(lo, hi), hi));
-}
-
-/* One of the sums that a collective adds: the sum over the leaves [lo, hi) of its tree. */
-typedef struct leaf {
-    int lo, hi, worker, slot;
-} leaf;
-
-typedef struct leaves {
-    leaf list[RULES_MAX_COVER];
-    int n, size; /* size: leaves of the whole tree */
-} leaves;
-
-static void add_leaves(leaves *l, int w, int a, int b) {
-    span list[RULES_MAX_COVER];
-    int n = rules_cover_of(0, l->size, a, b, list);
-    for (int i = 0; i < n; i++) l->list[l->n++] = (leaf){list[i].lo, list[i].hi, w, i};
-}
-
-/* The parts of a sum that `count` workers have, from `first` on, `step` apart: one each where
- * rounds are reduced or the order is free, else the whole subtrees of their ranges. */
-static leaves leaves_of(const oracle *o, int first, int count, int step) {
-    leaves l = {.size = count};
-    bool single = o->u.c->early || !o->u.c->tree;
-    int base = 0, end = 0, a = 0, b = 0;
-    rules_range_of(&o->u, first, &base, &end);
-    if (step > 1) end = base; /* replicas: a group of `step` workers has one sum for its part */
-    if (!single && step == 1) {
-        rules_range_of(&o->u, first + count - 1, &a, &end);
-        l.size = end - base;
-    }
-    for (int i = 0; i < count; i++) {
-        rules_range_of(&o->u, first + i * step, &a, &b);
-        if (single || step > 1)
-            add_leaves(&l, first + i * step, i, i + 1);
-        else
-            add_leaves(&l, first + i, a - base, b - base);
-    }
-    return l;
-}
-
-static int *grad_at(const oracle *o, int w, int slot, int i) {
-    return &o->workers[w].grad[slot * o->natoms + i];
-}
-
-/* A sum over workers: in memory of its own where rounds are reduced, else in place of the worker's
- * own sum. */
-static int *sum_at(const oracle *o, int w, int slot, int i) {
-    return o->u.c->early ? &o->workers[w].sum[slot * o->natoms + i] : grad_at(o, w, slot, i);
-}
-
-/* Node [lo, hi) of a collective over sums of gradients, at one atom. partial: of the workers' own
- * sums; else (replicas) of what their groups have summed, in `slot`. */
-typedef struct summing {
-    const leaves *l;
-    bool partial;
-    int slot, atom;
-} summing;
-
-static int sum_node(oracle *o, const summing *s, int lo, int hi) {
-    for (int i = 0; i < s->l->n; i++) {
-        const leaf *x = &s->l->list[i];
-        if (x->lo != lo || x->hi != hi) continue;
-        int got = s->partial ? *grad_at(o, x->worker, x->slot, s->atom)
-                             : *sum_at(o, x->worker, s->slot, s->atom);
-        if (got == TERM_NOTHING) wrong(o, "worker %d has no gradient to sum", x->worker);
-        return got;
-    }
-    if (hi - lo < 2) {
-        wrong(o, "no worker has the sum of leaf %d", lo);
-        return TERM_NOTHING;
-    }
-    int left = sum_node(o, s, lo, rules_middle_of(lo, hi));
-    return term_sum(&o->terms, left, sum_node(o, s, rules_middle_of(lo, hi), hi));
-}
 
 /* ---- one action ---- */
 
@@ -134,19 +19,17 @@ static int *times_of(const oracle *o, int *times, const ls_action *a, int micro)
     return &times[(a->vw * o->u.M + micro) * o->u.m->nlayers + a->layer];
 }
 
-static void touch(oracle *o, cell *c) { c->touched = o->at; }
-
 /* The buffer must hold what the action reads. */
 static void expect(oracle *o, cell *c, const ls_action *a, int micro, const char *what) {
-    touch(o, c);
+    oracle_touch(o, c);
     if (!c->used)
-        wrong(o, "the %s is not there", what);
+        oracle_wrong(o, "the %s is not there", what);
     else if (c->vw != a->vw || c->micro != micro)
-        wrong(o, "the %s is of virtual worker %d, micro-batch %d", what, c->vw, c->micro);
+        oracle_wrong(o, "the %s is of virtual worker %d, micro-batch %d", what, c->vw, c->micro);
 }
 
 static void fill(oracle *o, cell *c, const ls_action *a, int micro) {
-    if (c->used) wrong(o, "a buffer that is in use is written over");
+    if (c->used) oracle_wrong(o, "a buffer that is in use is written over");
     *c = (cell){.used = true, .vw = a->vw, .micro = micro, .touched = o->at};
 }
 
@@ -156,12 +39,12 @@ static void check_params(oracle *o, const ls_action *a) {
     for (int i = 0; i < o->natoms; i++) {
         if (!is_of(o, &o->u.m->layers[a->layer], i)) continue;
         if (w->version[i] != 0)
-            wrong(o, "parameter %s is %s", o->u.m->params[o->atoms[i].param].name,
-                  w->version[i] == GONE ? "not there" : "updated already");
+            oracle_wrong(o, "parameter %s is %s", o->u.m->params[o->atoms[i].param].name,
+                         w->version[i] == GONE ? "not there" : "updated already");
         cell *c = &w->gathered[o->atoms[i].bucket];
         if (rules_params_sharded(&o->u, o->atoms[i].bucket) && !c->used)
-            wrong(o, "bucket %d is not gathered", o->atoms[i].bucket);
-        touch(o, c);
+            oracle_wrong(o, "bucket %d is not gathered", o->atoms[i].bucket);
+        oracle_touch(o, c);
     }
 }
 
@@ -171,10 +54,10 @@ static void run_forward(oracle *o, const ls_action *a) {
     bool ends = false, segment = rules_in_segment(&o->u, a->layer, &ends);
     int *before = times_of(o, o->forwards, a, a->micro),
         *again = times_of(o, o->again, a, a->micro);
-    if (l->loss) wrong(o, "the loss has no Forward");
-    if (a->kind == LS_FORWARD && (*before)++) wrong(o, "it is done twice");
+    if (l->loss) oracle_wrong(o, "the loss has no Forward");
+    if (a->kind == LS_FORWARD && (*before)++) oracle_wrong(o, "it is done twice");
     if (a->kind == LS_RECOMPUTE && (!segment || !*before || (*again)++))
-        wrong(o, "it is not to be computed again");
+        oracle_wrong(o, "it is not to be computed again");
     check_params(o, a);
     for (int k = 0; k < l->ninputs; k++) expect(o, &w->act[l->inputs[k]], a, a->micro, "input");
     fill(o, &w->act[a->layer], a, a->micro);
@@ -204,7 +87,7 @@ static void pass_down(oracle *o, const ls_action *a, int k) {
     } else {
         expect(o, below, a, a->micro, "gradient of the micro-batches before");
         if (below->parts != a->micro * reads_of(o, l->inputs[k]))
-            wrong(o, "the gradient of a micro-batch before lacks a part");
+            oracle_wrong(o, "the gradient of a micro-batch before lacks a part");
         below->micro = a->micro + 1;
     }
     below->parts++;
@@ -214,20 +97,20 @@ static void add_gradient(oracle *o, const ls_action *a) {
     worker *w = &o->workers[a->worker];
     const ls_layer *l = &o->u.m->layers[a->layer];
     if (a->slot < 0 || a->slot >= o->u.p->nslots) {
-        wrong(o, "there is no such sum");
+        oracle_wrong(o, "there is no such sum");
         return;
     }
     for (int i = 0; i < o->natoms; i++) {
         if (!is_of(o, l, i)) continue;
-        int layer = o->u.m->nlayers - 1, *sum = grad_at(o, a->worker, a->slot, i);
+        int layer = o->u.m->nlayers - 1, *sum = oracle_grad_at(o, a->worker, a->slot, i);
         while (!is_of(o, &o->u.m->layers[layer], i)) layer--;
         if (a->start && layer == a->layer) *sum = TERM_EMPTY; /* the first that writes it */
-        if (*sum == TERM_NOTHING) wrong(o, "the chain that it continues is missing");
-        if (w->summed[i]) wrong(o, "the sum over workers is made already");
+        if (*sum == TERM_NOTHING) oracle_wrong(o, "the chain that it continues is missing");
+        if (w->summed[i]) oracle_wrong(o, "the sum over workers is made already");
         *sum = term_link(&o->terms, *sum, (link_term){a->layer, a->vw, a->micro});
         cell *c = &w->grads[o->atoms[i].bucket * o->u.p->nslots + a->slot];
         c->used = true;
-        touch(o, c);
+        oracle_touch(o, c);
     }
 }
 
@@ -238,7 +121,7 @@ static void check_segments(oracle *o, const ls_action *a) {
         bool ends = false;
         if (!rules_in_segment(&o->u, l, &ends)) continue;
         if (w->saved[l].used || (w->act[l].used && !ends))
-            wrong(o, "%s is saved, and computed again", o->u.m->layers[l].name);
+            oracle_wrong(o, "%s is saved, and computed again", o->u.m->layers[l].name);
     }
 }
 
@@ -246,11 +129,11 @@ static void run_backward(oracle *o, const ls_action *a) {
     worker *w = &o->workers[a->worker];
     const ls_layer *l = &o->u.m->layers[a->layer];
     bool whole = l->backward_whole;
-    if (l->is_constant) wrong(o, "no parameter depends on it");
-    if (whole != (a->micro == -1)) wrong(o, "it takes the wrong micro-batches");
+    if (l->is_constant) oracle_wrong(o, "no parameter depends on it");
+    if (whole != (a->micro == -1)) oracle_wrong(o, "it takes the wrong micro-batches");
     if (a->last != (whole || a->micro == o->u.M - 1))
-        wrong(o, "`last` is set at the wrong micro-batch");
-    if ((*times_of(o, o->backs, a, whole ? 0 : a->micro))++) wrong(o, "it is done twice");
+        oracle_wrong(o, "`last` is set at the wrong micro-batch");
+    if ((*times_of(o, o->backs, a, whole ? 0 : a->micro))++) oracle_wrong(o, "it is done twice");
     if (l->loss) {
         o->losses[a->vw * o->u.M + a->micro]++;
         check_segments(o, a);
@@ -262,7 +145,7 @@ static void run_backward(oracle *o, const ls_action *a) {
     if (!l->loss)
         expect(o, &w->dact[a->layer], a, whole ? o->u.M : a->micro, "gradient of the output");
     if (!l->loss && w->dact[a->layer].parts != (whole ? o->u.M : 1) * reads_of(o, a->layer))
-        wrong(o, "the gradient of the output lacks a part");
+        oracle_wrong(o, "the gradient of the output lacks a part");
     for (int k = 0; k < l->ninputs; k++)
         if (!o->u.m->layers[l->inputs[k]].is_constant) pass_down(o, a, k);
     add_gradient(o, a);
@@ -272,169 +155,56 @@ static void run_compute(oracle *o, const ls_action *a) {
     worker *w = &o->workers[a->worker];
     w->done++;
     if (a->layer < 0 || a->layer >= o->u.m->nlayers || a->micro < -1 || a->micro >= o->u.M)
-        wrong(o, "there is no such layer or micro-batch");
+        oracle_wrong(o, "there is no such layer or micro-batch");
     else if (!rules_runs(&o->u, a->worker, a->vw))
-        wrong(o, "the virtual worker belongs to another worker");
+        oracle_wrong(o, "the virtual worker belongs to another worker");
     else if (!w->loaded)
-        wrong(o, "samples are not there");
+        oracle_wrong(o, "samples are not there");
     else if (a->kind == LS_BACKWARD)
         run_backward(o, a);
     else if (a->micro < 0)
-        wrong(o, "it takes the wrong micro-batches");
+        oracle_wrong(o, "it takes the wrong micro-batches");
     else
         run_forward(o, a);
-}
-
-/* Is it the second factor, from the sum of the first ones? */
-static bool run_second(oracle *o, const ls_action *a) {
-    if (!rules_has_factors(&o->u) || a->round == 0) return false;
-    bool *second = &o->seconds[a->vw * o->u.p->nbuckets + a->bucket];
-    if (o->workers[a->worker].got[a->bucket] != 1)
-        wrong(o, "the sum of first factors is not there");
-    if (*second) wrong(o, "it is done twice");
-    *second = true;
-    return true;
 }
 
 /* Is the gradient that of the virtual worker, complete and not changed yet? */
 static void run_squares(oracle *o, const ls_action *a) {
     if (a->slot < 0 || a->slot >= o->u.p->nslots || !rules_runs(&o->u, a->worker, a->vw)) {
-        wrong(o, "there is no such sum");
+        oracle_wrong(o, "there is no such sum");
         return;
     }
     for (int i = 0; i < o->natoms; i++) {
         if (o->atoms[i].bucket != a->bucket) continue;
-        if (*grad_at(o, a->worker, a->slot, i) !=
-            add_chain(o, TERM_EMPTY, o->atoms[i].param, a->vw))
-            wrong(o, "the gradient is not that of the virtual worker, or not complete");
-        if (o->workers[a->worker].summed[i]) wrong(o, "its place may have the sum by now");
+        if (*oracle_grad_at(o, a->worker, a->slot, i) !=
+            oracle_chain(o, TERM_EMPTY, o->atoms[i].param, a->vw))
+            oracle_wrong(o, "the gradient is not that of the virtual worker, or not complete");
+        if (o->workers[a->worker].summed[i]) oracle_wrong(o, "its place may have the sum by now");
     }
-    if (o->measured[a->vw * o->u.p->nbuckets + a->bucket]++) wrong(o, "it is measured twice");
-    touch(o, &o->workers[a->worker].grads[a->bucket * o->u.p->nslots + a->slot]);
-}
-
-/* The chain must be complete: what is encoded later would be lost. */
-static void run_encode(oracle *o, const ls_action *a) {
-    if (a->slot < 0 || a->slot >= o->u.p->nslots || !rules_runs(&o->u, a->worker, a->vw)) {
-        wrong(o, "there is no such sum");
-        return;
-    }
-    if (run_second(o, a)) return;
-    for (int i = 0; i < o->natoms; i++) {
-        if (o->atoms[i].bucket != a->bucket) continue;
-        int *sum = grad_at(o, a->worker, a->slot, i);
-        if (rules_has_factors(&o->u) && o->codes[a->vw * o->natoms + i] != TERM_NOTHING)
-            wrong(o, "it is done twice");
-        if (*sum != add_chain(o, TERM_EMPTY, o->atoms[i].param, a->vw))
-            wrong(o, "the gradient is not that of the virtual worker, or not complete");
-        int code = encoded(o, *sum, a->vw);
-        if (!rules_has_factors(&o->u)) *sum = code;
-        if (rules_sends_codes(&o->u)) o->codes[a->vw * o->natoms + i] = code;
-    }
-    touch(o, &o->workers[a->worker].grads[a->bucket * o->u.p->nslots + a->slot]);
-}
-
-/* Does worker w decode a range of a bucket's elements? Its shard; without shards, all. */
-static bool decodes(const oracle *o, int w, int bucket, size_t first, size_t end) {
-    ls_bucket own = o->u.p->buckets[bucket];
-    if (o->u.c->zero > 0) own = rules_shard_of(&o->u, bucket, w);
-    return own.first < own.end && first < own.end && end > own.first;
-}
-
-/* A piece is sent whole, in whole words, to all who decode some of it. */
-static int64_t code_nbytes(const oracle *o, const ls_plan_piece *x) {
-    ls_compression how = o->u.c->compress.how;
-    size_t n = x->end - x->first;
-    return (int64_t)(x->plain ? 4 * n : (ls_compression_nbytes(&how, n) + 3) / 4 * 4);
-}
-
-/* The first factor has a row for each of the matrix, and the second for each column; what is no
- * matrix is summed with the first. */
-static int64_t factor_floats(const oracle *o, const ls_plan_piece *x, int round) {
-    int64_t n = (int64_t)(x->end - x->first), cols = (int64_t)x->cols,
-            rank = o->u.c->compress.how.rank;
-    if (x->plain) return round ? 0 : n;
-    return rank * (round ? cols : n / cols);
-}
-
-/* All workers get the sum of a factor. */
-static void run_factors(oracle *o, const ls_action *a) {
-    leaves l = leaves_of(o, 0, o->u.n, 1);
-    int64_t nbytes = 0;
-    for (int i = o->u.p->pieces_from[a->bucket]; i < o->u.p->pieces_from[a->bucket + 1]; i++)
-        nbytes += 4 * factor_floats(o, &o->u.p->pieces[i], a->round);
-    for (int v = 0; v < o->u.c->V; v++)
-        if (a->round && !o->seconds[v * o->u.p->nbuckets + a->bucket])
-            wrong(o, "virtual worker %d has no second factor", v);
-    for (int w = 0; w < o->u.n; w++)
-        if (o->workers[w].got[a->bucket]++ != a->round) wrong(o, "it is not the next factor");
-    o->read += nbytes * (o->u.n - 1) * l.n / o->u.n + nbytes * (o->u.n - 1);
-}
-
-static void run_exchange(oracle *o, const ls_action *a) {
-    int first = 0, end = 0;
-    if (a->axis != LS_AXIS_ALL || !rules_sends_codes(&o->u))
-        wrong(o, "it is not for these settings");
-    for (int v = 0; v < o->u.c->V; v++)
-        for (int i = 0; i < o->natoms; i++)
-            if (o->atoms[i].bucket == a->bucket && o->codes[v * o->natoms + i] == TERM_NOTHING)
-                wrong(o, "virtual worker %d has no code", v);
-    if (rules_has_factors(&o->u)) {
-        run_factors(o, a);
-        return;
-    }
-    for (int w = 0; w < o->u.n; w++) {
-        if (o->workers[w].got[a->bucket]++) wrong(o, "it is done twice");
-        rules_range_of(&o->u, w, &first, &end);
-        for (int i = o->u.p->pieces_from[a->bucket]; i < o->u.p->pieces_from[a->bucket + 1]; i++) {
-            const ls_plan_piece *x = &o->u.p->pieces[i];
-            if (decodes(o, w, a->bucket, x->first, x->end))
-                o->read += (o->u.c->V - (end - first)) * code_nbytes(o, x);
-        }
-    }
-}
-
-/* The sum of the codes of virtual workers [lo, hi). */
-static int code_sum(oracle *o, int i, int lo, int hi) {
-    if (hi - lo == 1) return o->codes[lo * o->natoms + i];
-    int left = code_sum(o, i, lo, rules_middle_of(lo, hi));
-    return term_sum(&o->terms, left, code_sum(o, i, rules_middle_of(lo, hi), hi));
-}
-
-static void run_decode(oracle *o, const ls_action *a) {
-    worker *w = &o->workers[a->worker];
-    if (w->got[a->bucket] != 1 + rules_has_factors(&o->u)) wrong(o, "codes are not there");
-    if (w->decoded[a->bucket]) wrong(o, "it is done twice");
-    w->decoded[a->bucket] = true;
-    touch(o, &w->grads[a->bucket * o->u.p->nslots]);
-    for (int i = 0; i < o->natoms; i++) {
-        const atom *x = &o->atoms[i];
-        if (x->bucket != a->bucket) continue;
-        w->summed[i] = true;
-        if (decodes(o, a->worker, a->bucket, x->first, x->end))
-            *grad_at(o, a->worker, 0, i) = code_sum(o, i, 0, o->u.c->V);
-    }
+    if (o->measured[a->vw * o->u.p->nbuckets + a->bucket]++)
+        oracle_wrong(o, "it is measured twice");
+    oracle_touch(o, &o->workers[a->worker].grads[a->bucket * o->u.p->nslots + a->slot]);
 }
 
 static void run_add(oracle *o, const ls_action *a) {
     worker *w = &o->workers[a->worker];
     int slots = a->summed && o->u.c->early ? o->u.p->nsums : o->u.p->nslots;
     if (a->slot < 0 || a->slot + 1 >= slots || a->summed != o->u.c->early) {
-        wrong(o, "there are no such sums");
+        oracle_wrong(o, "there are no such sums");
         return;
     }
     for (int i = 0; i < o->natoms; i++) {
         if (o->atoms[i].bucket != a->bucket) continue;
         if (a->summed && !oracle_in_shard(o, a->worker, &o->atoms[i])) continue;
-        int *lower =
-            a->summed ? sum_at(o, a->worker, a->slot, i) : grad_at(o, a->worker, a->slot, i);
+        int *lower = a->summed ? oracle_sum_at(o, a->worker, a->slot, i)
+                               : oracle_grad_at(o, a->worker, a->slot, i);
         int *upper = lower + o->natoms;
-        if (*lower == TERM_NOTHING || *upper == TERM_NOTHING) wrong(o, "a sum is not there");
+        if (*lower == TERM_NOTHING || *upper == TERM_NOTHING) oracle_wrong(o, "a sum is not there");
         *lower = term_sum(&o->terms, *lower, *upper);
         *upper = TERM_NOTHING; /* it must not be used again */
     }
     for (int s = 0; s < 2 && !a->summed; s++)
-        touch(o, &w->grads[a->bucket * o->u.p->nslots + a->slot + s]);
+        oracle_touch(o, &w->grads[a->bucket * o->u.p->nslots + a->slot + s]);
 }
 
 static size_t length_of(ls_bucket b) { return b.end - b.first; }
@@ -442,11 +212,12 @@ static size_t length_of(ls_bucket b) { return b.end - b.first; }
 /* Each worker of a group sums its shard; it reads what others have of it. */
 static void reduce_scatter(oracle *o, const ls_action *a) {
     for (int w = 0; w < o->u.n; w++) {
-        leaves l = leaves_of(o, w / o->u.S * o->u.S, o->u.S, 1);
+        leaves l = oracle_leaves(o, w / o->u.S * o->u.S, o->u.S, 1);
         ls_bucket own = rules_shard_of(&o->u, a->bucket, w);
         for (int i = 0; i < o->natoms; i++)
             if (o->atoms[i].bucket == a->bucket && oracle_inside(&o->atoms[i], own))
-                *sum_at(o, w, a->slot, i) = sum_node(o, &(summing){&l, true, 0, i}, 0, l.size);
+                *oracle_sum_at(o, w, a->slot, i) =
+                    oracle_sum_node(o, &(summing){&l, true, 0, i}, 0, l.size);
         for (int i = 0; i < l.n; i++)
             if (l.list[i].worker != w)
                 o->read += (int64_t)(length_of(own) * ls_dtype_size(o->u.c->reduce));
@@ -456,11 +227,11 @@ static void reduce_scatter(oracle *o, const ls_action *a) {
 /* Owners of the same shard sum it; each gets all of it. */
 static void reduce_replicas(oracle *o, const ls_action *a) {
     for (int s = 0; s < o->u.S; s++) {
-        leaves l = leaves_of(o, s, o->u.R, o->u.S);
+        leaves l = oracle_leaves(o, s, o->u.R, o->u.S);
         for (int i = 0; i < o->natoms; i++) {
             if (o->atoms[i].bucket != a->bucket || !oracle_in_shard(o, s, &o->atoms[i])) continue;
-            int got = sum_node(o, &(summing){&l, false, a->slot, i}, 0, l.size);
-            for (int w = s; w < o->u.n; w += o->u.S) *sum_at(o, w, a->slot, i) = got;
+            int got = oracle_sum_node(o, &(summing){&l, false, a->slot, i}, 0, l.size);
+            for (int w = s; w < o->u.n; w += o->u.S) *oracle_sum_at(o, w, a->slot, i) = got;
         }
         o->read += (int64_t)(length_of(rules_shard_of(&o->u, a->bucket, s)) *
                              ls_dtype_size(o->u.c->reduce)) *
@@ -470,11 +241,11 @@ static void reduce_replicas(oracle *o, const ls_action *a) {
 
 /* All workers sum all of a bucket: each a part, which then goes to all. */
 static void reduce_all(oracle *o, const ls_action *a) {
-    leaves l = leaves_of(o, 0, o->u.n, 1);
+    leaves l = oracle_leaves(o, 0, o->u.n, 1);
     for (int i = 0; i < o->natoms; i++) {
         if (o->atoms[i].bucket != a->bucket) continue;
-        int got = sum_node(o, &(summing){&l, true, 0, i}, 0, l.size);
-        for (int w = 0; w < o->u.n; w++) *grad_at(o, w, 0, i) = got;
+        int got = oracle_sum_node(o, &(summing){&l, true, 0, i}, 0, l.size);
+        for (int w = 0; w < o->u.n; w++) *oracle_grad_at(o, w, 0, i) = got;
     }
     int64_t nbytes =
         (int64_t)(length_of(o->u.p->buckets[a->bucket]) * ls_dtype_size(o->u.c->reduce));
@@ -483,14 +254,14 @@ static void reduce_all(oracle *o, const ls_action *a) {
 
 static void run_scalars(oracle *o) {
     size_t blocks = o->u.m->nfloats / LS_BLOCK;
-    if (o->u.p->actions[o->at].axis != LS_AXIS_ALL) wrong(o, "it is not among all workers");
+    if (o->u.p->actions[o->at].axis != LS_AXIS_ALL) oracle_wrong(o, "it is not among all workers");
     for (size_t i = 0; i < blocks; i++)
-        if (o->squared[i] != 1) wrong(o, "block %zu is squared %d times", i, o->squared[i]);
+        if (o->squared[i] != 1) oracle_wrong(o, "block %zu is squared %d times", i, o->squared[i]);
     for (int i = 0; i < o->u.c->V * o->u.M; i++)
-        if (o->losses[i] != 1) wrong(o, "losses are not there");
+        if (o->losses[i] != 1) oracle_wrong(o, "losses are not there");
     for (int w = 0; w < o->u.n; w++) {
-        if (!o->workers[w].normed) wrong(o, "worker %d has no norm", w);
-        if (o->workers[w].knows) wrong(o, "the norm is known");
+        if (!o->workers[w].normed) oracle_wrong(o, "worker %d has no norm", w);
+        if (o->workers[w].knows) oracle_wrong(o, "the norm is known");
         o->workers[w].knows = true;
     }
     /* norms, losses, weights where targets may be ignored, and the mark of a step given up */
@@ -502,12 +273,12 @@ static void run_scalars(oracle *o) {
 
 static void touch_grads(oracle *o, const ls_action *a) {
     for (int w = 0; w < o->u.n; w++) {
-        leaves l = leaves_of(o, w / o->u.S * o->u.S, o->u.S, 1);
+        leaves l = oracle_leaves(o, w / o->u.S * o->u.S, o->u.S, 1);
         for (int i = 0; i < l.n; i++) {
             cell *c = &o->workers[w].grads[a->bucket * o->u.p->nslots + l.list[i].slot];
             if (l.list[i].worker != w) continue;
-            if (!c->used) wrong(o, "a gradient of worker %d is not there", w);
-            touch(o, c);
+            if (!c->used) oracle_wrong(o, "a gradient of worker %d is not there", w);
+            oracle_touch(o, c);
         }
     }
 }
@@ -520,11 +291,11 @@ static void run_reduction(oracle *o, const ls_action *a) {
     else
         fits = fits && a->axis == (scatters ? LS_AXIS_SHARDS : LS_AXIS_REPLICAS);
     if (!fits) {
-        wrong(o, "it is no sum of these settings");
+        oracle_wrong(o, "it is no sum of these settings");
         return;
     }
     int *rounds = &o->rounds[2 * a->bucket + (a->axis == LS_AXIS_REPLICAS)];
-    if (a->round != (*rounds)++) wrong(o, "it is the sum of another round");
+    if (a->round != (*rounds)++) oracle_wrong(o, "it is the sum of another round");
     if (a->axis != LS_AXIS_REPLICAS) touch_grads(o, a);
     for (int i = 0; i < o->natoms && !o->u.c->early; i++)
         for (int w = 0; w < o->u.n && o->atoms[i].bucket == a->bucket; w++)
@@ -560,16 +331,17 @@ static bool is_whole(oracle *o, int at, int got) {
 }
 
 static void check_whole(oracle *o, int w, int i) {
-    if (!is_whole(o, i, *sum_at(o, w, 0, i)))
-        wrong(o, "the gradient of %s is not the whole sum", o->u.m->params[o->atoms[i].param].name);
+    if (!is_whole(o, i, *oracle_sum_at(o, w, 0, i)))
+        oracle_wrong(o, "the gradient of %s is not the whole sum",
+                     o->u.m->params[o->atoms[i].param].name);
 }
 
 /* Each block is squared by the first of the workers that have its sum. */
 static void run_norm(oracle *o, const ls_action *a) {
-    if (o->workers[a->worker].normed) wrong(o, "it has a norm");
+    if (o->workers[a->worker].normed) oracle_wrong(o, "it has a norm");
     for (int i = 0; i < o->u.c->V * o->u.p->nbuckets; i++)
         if (rules_runs(&o->u, a->worker, i / o->u.p->nbuckets) && o->measured[i] != o->u.c->noise)
-            wrong(o, "a virtual worker's gradient is not measured");
+            oracle_wrong(o, "a virtual worker's gradient is not measured");
     o->workers[a->worker].normed = true;
     int rounds = o->u.c->early ? o->u.c->V / o->u.n : 1, groups = o->u.c->zero && o->u.R > 1;
     bool codes = rules_sends_codes(&o->u) && !o->warm;
@@ -577,7 +349,7 @@ static void run_norm(oracle *o, const ls_action *a) {
     for (int k = 0; k < o->u.p->nbuckets; k++)
         if (o->workers[a->worker].decoded[k] != codes || o->rounds[2 * k] != rounds ||
             o->rounds[2 * k + 1] != groups * rounds)
-            wrong(o, "bucket %d is not reduced", k);
+            oracle_wrong(o, "bucket %d is not reduced", k);
     if (a->worker >= o->u.S) return;
     for (int k = 0; k < o->u.p->nbuckets; k++) {
         ls_bucket own = rules_shard_of(&o->u, k, a->worker);
@@ -589,14 +361,14 @@ static void run_norm(oracle *o, const ls_action *a) {
 
 static void run_update(oracle *o, const ls_action *a) {
     worker *w = &o->workers[a->worker];
-    if (!w->knows) wrong(o, "the norm is not known");
-    if (w->updated[a->bucket]++) wrong(o, "it is done twice");
+    if (!w->knows) oracle_wrong(o, "the norm is not known");
+    if (w->updated[a->bucket]++) oracle_wrong(o, "it is done twice");
     for (int i = 0; i < o->natoms; i++) {
         if (o->atoms[i].bucket != a->bucket) continue;
         if (o->u.c->zero > 0 && !oracle_in_shard(o, a->worker, &o->atoms[i])) continue;
         check_whole(o, a->worker, i);
-        if (w->version[i]++ != 0) wrong(o, "parameters are not those of the step");
-        if (w->moment[i]++ != 0) wrong(o, "moments are not those of the step");
+        if (w->version[i]++ != 0) oracle_wrong(o, "parameters are not those of the step");
+        if (w->moment[i]++ != 0) oracle_wrong(o, "moments are not those of the step");
     }
 }
 
@@ -619,20 +391,21 @@ static void check_ahead(oracle *o, const ls_action *a) {
         }
     }
     if (best < 0) {
-        wrong(o, "no call uses what is gathered");
+        oracle_wrong(o, "no call uses what is gathered");
         return;
     }
     int all = o->workers[best].done + ahead; /* calls before the use */
     int wanted = all < o->u.c->prefetch ? all : o->u.c->prefetch;
     bool even = !o->u.c->first && o->u.c->V % o->u.n == 0;
     if (ahead > wanted || (even && ahead < wanted))
-        wrong(o, "it comes %d calls before the use instead of %d", ahead, wanted);
+        oracle_wrong(o, "it comes %d calls before the use instead of %d", ahead, wanted);
 }
 
 static void run_gather(oracle *o, const ls_action *a) {
     bool sharded = rules_params_sharded(&o->u, a->bucket), delivers = o->u.S == 1;
     int version = sharded ? 0 : 1;
-    if (o->u.c->zero == 0 || a->axis != LS_AXIS_SHARDS) wrong(o, "nothing is to be gathered");
+    if (o->u.c->zero == 0 || a->axis != LS_AXIS_SHARDS)
+        oracle_wrong(o, "nothing is to be gathered");
     if (sharded && o->in_order) check_ahead(o, a);
     for (int i = 0; i < o->natoms; i++) {
         if (o->atoms[i].bucket != a->bucket) continue;
@@ -640,17 +413,18 @@ static void run_gather(oracle *o, const ls_action *a) {
             int owner = w / o->u.S * o->u.S;
             while (!oracle_in_shard(o, owner, &o->atoms[i])) owner++;
             worker *x = &o->workers[w];
-            if (o->workers[owner].version[i] != version) wrong(o, "the owner has other parameters");
+            if (o->workers[owner].version[i] != version)
+                oracle_wrong(o, "the owner has other parameters");
             delivers |= x->version[i] != o->workers[owner].version[i];
             x->version[i] = o->workers[owner].version[i];
         }
     }
-    if (!delivers) wrong(o, "all is there");
+    if (!delivers) oracle_wrong(o, "all is there");
     for (int w = 0; w < o->u.n; w++) {
         cell *c = &o->workers[w].gathered[a->bucket];
-        if (sharded && c->used) wrong(o, "worker %d has it", w);
+        if (sharded && c->used) oracle_wrong(o, "worker %d has it", w);
         c->used = sharded;
-        touch(o, c);
+        oracle_touch(o, c);
         size_t rest =
             length_of(o->u.p->buckets[a->bucket]) - length_of(rules_shard_of(&o->u, a->bucket, w));
         o->read += (int64_t)(rest * ls_dtype_size(o->u.c->compute));
@@ -679,26 +453,26 @@ static void check_not_soon(oracle *o, const ls_action *a, int bucket) {
     for (int i = w->done; even && i < w->ncalls && i <= w->done + o->u.c->prefetch; i++) {
         const ls_action *call = &o->u.p->actions[w->calls[i]];
         if (rules_touches(&o->u, call->layer, bucket) && rules_reads_params(&o->u, call))
-            wrong(o, "it is used again in %d calls", i - w->done + 1);
+            oracle_wrong(o, "it is used again in %d calls", i - w->done + 1);
     }
 }
 
 static void run_free(oracle *o, const ls_action *a) {
     if (a->buffer < 0 || a->buffer >= ls_plan_nbuffers(o->u.p)) {
-        wrong(o, "there is no such buffer");
+        oracle_wrong(o, "there is no such buffer");
         return;
     }
     ls_buffer b = ls_plan_buffer_of(o->u.p, a->buffer);
     cell *c = cell_of(o, a, b);
     if (!c || !c->used) {
-        wrong(o, "nothing is there");
+        oracle_wrong(o, "nothing is there");
         return;
     }
     c->used = false;
     bool later = o->warm && rules_sends_codes(&o->u); /* a Decode that this step leaves out */
     for (int i = c->touched + 1; i < o->at && o->in_order && !later; i++)
         if (o->u.p->actions[i].kind != LS_FREE) {
-            wrong(o, "it could have been freed at action %d", i);
+            oracle_wrong(o, "it could have been freed at action %d", i);
             break;
         }
     if (b.kind == LS_BUF_PARAM && o->in_order) check_not_soon(o, a, b.index);
@@ -707,7 +481,7 @@ static void run_free(oracle *o, const ls_action *a) {
         bool own = oracle_in_shard(o, a->worker, &o->atoms[i]);
         if (b.kind == LS_BUF_PARAM && !own) o->workers[a->worker].version[i] = GONE;
         if (b.kind == LS_BUF_GRAD && !(own && !o->u.c->early && b.slot == 0))
-            *grad_at(o, a->worker, b.slot, i) = TERM_NOTHING;
+            *oracle_grad_at(o, a->worker, b.slot, i) = TERM_NOTHING;
     }
 }
 
@@ -719,23 +493,23 @@ static void run_action(oracle *o, const ls_action *a) {
                 a->kind == LS_ALL_GATHER || a->kind == LS_EXCHANGE;
     if (a->phase != LS_PHASE_ALL && o->warm != (a->phase == LS_PHASE_VALUES)) return;
     if (comm ? a->worker != LS_ALL_WORKERS : a->worker < 0 || a->worker >= o->u.n)
-        wrong(o, "the wrong workers take part");
+        oracle_wrong(o, "the wrong workers take part");
     else if (!scalars && (a->bucket < 0 || a->bucket >= o->u.p->nbuckets))
-        wrong(o, "there is no such bucket");
+        oracle_wrong(o, "there is no such bucket");
     if (o->r->wrong[0]) return;
     o->read = 0;
     switch (a->kind) {
     case LS_LOAD:
-        if (o->workers[a->worker].loaded) wrong(o, "it is done twice");
+        if (o->workers[a->worker].loaded) oracle_wrong(o, "it is done twice");
         o->workers[a->worker].loaded = true;
         break;
     case LS_FORWARD:
     case LS_RECOMPUTE:
     case LS_BACKWARD: run_compute(o, a); break;
     case LS_SQUARES: run_squares(o, a); break;
-    case LS_ENCODE: run_encode(o, a); break;
-    case LS_EXCHANGE: run_exchange(o, a); break;
-    case LS_DECODE: run_decode(o, a); break;
+    case LS_ENCODE: oracle_run_encode(o, a); break;
+    case LS_EXCHANGE: oracle_run_exchange(o, a); break;
+    case LS_DECODE: oracle_run_decode(o, a); break;
     case LS_ADD: run_add(o, a); break;
     case LS_NORM: run_norm(o, a); break;
     case LS_ALL_REDUCE:
@@ -753,10 +527,10 @@ static void run_action(oracle *o, const ls_action *a) {
     case LS_MIX:   /* } */
     case LS_SEND:  /* } only in pipelines, whose bits exec_test compares */
     case LS_TAKE:  /* } */
-    case LS_NACTION_KINDS: wrong(o, "it is of another plan"); break;
+    case LS_NACTION_KINDS: oracle_wrong(o, "it is of another plan"); break;
     }
     if (comm && a->nbytes != o->read / o->u.n)
-        wrong(o, "a worker reads %lld bytes from others", (long long)(o->read / o->u.n));
+        oracle_wrong(o, "a worker reads %lld bytes from others", (long long)(o->read / o->u.n));
     if (scalars)
         o->r->scalars_nbytes += o->read;
     else
@@ -789,16 +563,17 @@ static void check_buckets(oracle *o) {
         const ls_bucket *b = &o->u.p->buckets[k];
         size_t n = b->end - b->first;
         if (b->end != end || b->first >= end || b->first % LS_BLOCK)
-            wrong(o, "bucket %d does not follow the one before", k);
+            oracle_wrong(o, "bucket %d does not follow the one before", k);
         if (begins_matrix(o, b)) {
             end = b->first;
             continue;
         }
-        if (n > most && n > unit) wrong(o, "bucket %d is too large", k);
-        if ((n < unit || n + unit <= most) && b->first > 0) wrong(o, "bucket %d is too small", k);
+        if (n > most && n > unit) oracle_wrong(o, "bucket %d is too large", k);
+        if ((n < unit || n + unit <= most) && b->first > 0)
+            oracle_wrong(o, "bucket %d is too small", k);
         end = b->first;
     }
-    if (end > 0) wrong(o, "buckets leave out a part");
+    if (end > 0) oracle_wrong(o, "buckets leave out a part");
 }
 
 static bool any_used(const cell *cells, int n) {
@@ -813,17 +588,17 @@ static void check_worker(oracle *o, int index) {
     if (any_used(w->act, layers) || any_used(w->saved, layers) || any_used(w->dact, layers) ||
         any_used(w->gathered, o->u.p->nbuckets) ||
         (rules_grads_are_freed(&o->u) && any_used(w->grads, o->u.p->nbuckets * o->u.p->nslots)))
-        wrong(o, "worker %d ends with a buffer in use", index);
+        oracle_wrong(o, "worker %d ends with a buffer in use", index);
     for (int k = 0; k < o->u.p->nbuckets; k++)
-        if (w->updated[k] != 1) wrong(o, "worker %d has not updated bucket %d", index, k);
+        if (w->updated[k] != 1) oracle_wrong(o, "worker %d has not updated bucket %d", index, k);
     for (int i = 0; i < o->natoms; i++) {
         bool own = oracle_in_shard(o, index, &o->atoms[i]);
         int version = own || !rules_params_sharded(&o->u, o->atoms[i].bucket) ? 1 : GONE;
         if (w->version[i] != version)
-            wrong(o, "worker %d ends with version %d of %s", index, w->version[i],
-                  o->u.m->params[o->atoms[i].param].name);
+            oracle_wrong(o, "worker %d ends with version %d of %s", index, w->version[i],
+                         o->u.m->params[o->atoms[i].param].name);
         if (w->moment[i] != (own || o->u.c->zero == 0))
-            wrong(o, "worker %d ends with moments that are not its own", index);
+            oracle_wrong(o, "worker %d ends with moments that are not its own", index);
     }
 }
 
@@ -833,11 +608,11 @@ static void check_end(oracle *o) {
         int layer = i % o->u.m->nlayers;
         const ls_layer *l = &o->u.m->layers[layer];
         bool first = i / o->u.m->nlayers % o->u.M == 0, ends = false;
-        if (o->forwards[i] != !l->loss) wrong(o, "a Forward of %s is missing", l->name);
+        if (o->forwards[i] != !l->loss) oracle_wrong(o, "a Forward of %s is missing", l->name);
         if (o->backs[i] != (!l->is_constant && (first || !l->backward_whole)))
-            wrong(o, "a Backward of %s is missing", l->name);
+            oracle_wrong(o, "a Backward of %s is missing", l->name);
         if (o->again[i] != rules_in_segment(&o->u, layer, &ends))
-            wrong(o, "a Recompute of %s is missing", l->name);
+            oracle_wrong(o, "a Recompute of %s is missing", l->name);
     }
     for (int w = 0; w < o->u.n; w++) check_worker(o, w);
 }
@@ -849,7 +624,7 @@ static void run_step(const ls_plan *p, const int *order, bool warm, oracle_resul
     check_buckets(&o);
     if (r_p->wrong[0]) return;
     oracle_open(&o);
-    for (int i = 0; i < o.u.m->nparams; i++) o.expected[i] = expected_sum(&o, i, 0, o.u.c->V);
+    for (int i = 0; i < o.u.m->nparams; i++) o.expected[i] = oracle_expected(&o, i, 0, o.u.c->V);
     for (int i = 0; i < p->nactions && !r_p->wrong[0]; i++) {
         o.at = order ? order[i] : i;
         run_action(&o, &p->actions[o.at]);

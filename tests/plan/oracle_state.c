@@ -1,7 +1,25 @@
 /* oracle_state.c - see oracle_state.h. */
 #include "plan/oracle_state.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+void oracle_wrong(oracle *o, const char *format, ...) {
+    if (o->r->wrong[0]) return;
+    ls_buf line = {0};
+    va_list list;
+    if (o->at < o->u.p->nactions) ls_plan_print_action(o->u.p, o->at, &line);
+    va_start(list, format);
+    int n = vsnprintf(o->r->wrong, ORACLE_MESSAGE, format, list);
+    va_end(list);
+    if (line.len && n < ORACLE_MESSAGE)
+        snprintf(o->r->wrong + n, (size_t)(ORACLE_MESSAGE - n), ": %.*s", (int)line.len - 1,
+                 line.data);
+    ls_buf_free(&line);
+}
+
+void oracle_touch(oracle *o, cell *c) { c->touched = o->at; }
 
 bool oracle_inside(const atom *a, ls_bucket range) {
     return range.first <= a->first && a->end <= range.end;

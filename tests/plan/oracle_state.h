@@ -66,6 +66,12 @@ typedef struct oracle {
 void oracle_open(oracle *);
 void oracle_close(oracle *);
 
+/* Records the first fault. */
+__attribute__((format(printf, 2, 3))) void oracle_wrong(oracle *, const char *format, ...);
+
+/* This action uses the buffer. */
+void oracle_touch(oracle *, cell *);
+
 bool oracle_inside(const atom *, ls_bucket range);
 /* Is the atom in worker w's shard of its bucket? */
 bool oracle_in_shard(const oracle *, int w, const atom *);
