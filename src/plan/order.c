@@ -115,7 +115,7 @@ static void keep_apart(const ls_plan *p, ls_pass *passes, int n) {
 }
 
 /* In a pipeline, passes through the worker's stages. */
-static void add_passes(ls_plan *to, const ls_plan *p, int worker, int micros) {
+static void add_passes(ls_plan *to, const ls_plan *p, int worker, int micros, bool apart) {
     ls_pipe_schedule s = {.kind = p->c.schedule,
                           .workers = ls_plan_pipe(p),
                           .chunks = ls_plan_stages_each(p),
@@ -123,7 +123,7 @@ static void add_passes(ls_plan *to, const ls_plan *p, int worker, int micros) {
     int rank = ls_plan_rank(p, worker) / ls_plan_beside(p), n = ls_pipe_npasses(&s);
     ls_pass *passes = LS_NEW_ARRAY(ls_pass, (size_t)n);
     ls_pipe_list(&s, rank, passes);
-    if (ls_pipe_splits(s.kind) && s.chunks > 1 && shares_bucket(p, worker))
+    if (ls_pipe_splits(s.kind) && s.chunks > 1 && (apart || shares_bucket(p, worker)))
         keep_apart(p, passes, n);
     for (int i = 0; i < n; i++) {
         int first = 0, end = 0;
@@ -138,11 +138,11 @@ static void add_passes(ls_plan *to, const ls_plan *p, int worker, int micros) {
 }
 
 /* Appends everything that `worker` computes to the scratch plan `to`. */
-static void add_worker(ls_plan *to, const ls_plan *p, int worker) {
+static void add_worker(ls_plan *to, const ls_plan *p, int worker, bool apart) {
     int n = ls_plan_nvws(p, worker) * ls_plan_micros(p), layers = p->c.model->nlayers;
     ls_plan_append(to, &(ls_action){.kind = LS_LOAD, .worker = worker});
     if (ls_plan_ranks(p) > 1) {
-        add_passes(to, p, worker, n);
+        add_passes(to, p, worker, n, apart);
         return;
     }
     for (int k = 0; k < n; k++) {
@@ -165,9 +165,9 @@ void ls_plan_take_turns(ls_plan *p, ls_plan *lists) {
     for (int w = 0; w < n; w++) free(lists[w].actions);
 }
 
-void ls_plan_order_plain(ls_plan *p) {
+void ls_plan_order_plain(ls_plan *p, bool apart) {
     ls_plan *lists = LS_NEW_ARRAY(ls_plan, (size_t)p->c.nworkers);
-    for (int w = 0; w < p->c.nworkers; w++) add_worker(&lists[w], p, w);
+    for (int w = 0; w < p->c.nworkers; w++) add_worker(&lists[w], p, w, apart);
     ls_plan_take_turns(p, lists);
     free(lists);
 }

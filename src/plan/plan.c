@@ -343,10 +343,16 @@ static ls_status check_buckets(const ls_plan_config *c, ls_error *e) {
                    (double)kilobytes / 1e3);
 }
 
-static ls_status order_training(ls_plan *p, ls_error *e) {
-    ls_plan_order_plain(p);
+static ls_status order_passes(ls_plan *p, bool apart, ls_error *e) {
+    ls_plan_order_plain(p, apart);
     if (p->c.recompute > 0) ls_plan_add_recompute(p);
-    if (ls_plan_ranks(p) > 1) LS_TRY(ls_plan_add_messages(p, e));
+    return ls_plan_ranks(p) > 1 ? ls_plan_add_messages(p, e) : LS_OK;
+}
+
+/* A worker that puts passes off, to keep virtual workers apart, gives its parts of sums to others later:
+ * these may then have to put passes off, too. */
+static ls_status order_training(ls_plan *p, ls_error *e) {
+    if (order_passes(p, false, NULL) != LS_OK) LS_TRY(order_passes(p, true, e));
     if (ls_plan_shards_params(p)) ls_plan_add_gathers(p);
     LS_TRY(ls_plan_verify(p, LS_STAGE_ORDER, e));
     ls_plan_add_reduction(p);

@@ -287,7 +287,8 @@ void ls_plan_add_exchange(ls_plan *, int bucket);
 void ls_plan_order_outer(ls_plan *);
 void ls_plan_order_adopt(ls_plan *);
 void ls_plan_order_mix(ls_plan *);
-void ls_plan_order_plain(ls_plan *);
+/* apart: in a pipeline, every worker keeps passes of virtual workers apart (order.c). */
+void ls_plan_order_plain(ls_plan *, bool apart);
 void ls_plan_add_recompute(ls_plan *);
 ls_status ls_plan_add_messages(ls_plan *, ls_error *);
 void ls_plan_add_gathers(ls_plan *);

@@ -30,6 +30,10 @@ static void test_table(void **state) {
     expect("plan configs/tiny.yaml -n 2 --set parallel.mesh.pipe=2 --set parallel.schedule=zb-v "
            "--set parallel.chunks=2",
            0, ", of parameters");
+    expect("plan configs/tiny.yaml -n 4 --set parallel.mesh.pipe=4 --set parallel.schedule=zb-v "
+           "--set parallel.chunks=2 --set model.layers=4 --set train.batch=8 --set "
+           "train.virtual_workers=4",
+           0, "bubble");
     expect("plan configs/tiny.yaml -n 2 --set parallel.mesh.pipe=2 --machine "
            "configs/machines/a100.yaml",
            0, "of a step, of some workers up to");
