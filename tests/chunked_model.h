@@ -1,5 +1,5 @@
-/* chunked_model.h - language models whose samples are cut into chunks, or whose slices divide their
- * rows, for tests. */
+/* chunked_model.h - language models whose samples are cut into chunks, or are computed together, for
+ * tests. */
 #ifndef LS_TEST_CHUNKED_MODEL_H
 #define LS_TEST_CHUNKED_MODEL_H
 
@@ -10,58 +10,7 @@
 #include "networks/network.h"
 #include "test.h"
 
-enum { CHUNKS = 3, PARTS = 3 };
-
-/* Samples of `rows` + 1 tokens, of which CHUNKS is a divisor. Two heads of keys and values are fewer
- * than chunks. */
-static inline ls_config parted_config(int64_t rows, int64_t vocab, bool tied) {
-    ls_config c;
-    ls_config_defaults(&c);
-    c.model.kind = LS_MODEL_LLAMA;
-    c.model.layers = 2;
-    c.model.width = 24;
-    c.model.heads = 4;
-    c.model.head_dim = 6;
-    c.model.kv_heads = 2;
-    c.model.ffn = 20;
-    c.model.context = rows;
-    c.model.vocab = vocab;
-    c.model.bias = LS_BIAS_ALL;
-    c.model.head = tied ? LS_HEAD_TIED : LS_HEAD_OWN;
-    return c;
-}
-
-static inline void parted_make(const ls_config *c, ls_model *m_p) {
-    ls_error e = {0};
-    assert_ls_ok(ls_network_create_cut(c, m_p, &e), e);
-}
-
-/* GPT-2 in CHUNKS chunks and two slices. */
-static inline void both_make(int64_t rows, int64_t vocab, ls_model *m_p) {
-    ls_config c = parted_config(rows, vocab, true);
-    c.model.kind = LS_MODEL_GPT2;
-    c.model.kv_heads = 0;
-    c.parallel.tensor_virtual = 2;
-    c.parallel.context_virtual = CHUNKS;
-    parted_make(&c, m_p);
-}
-
-static inline void chunked_make(int64_t rows, int64_t vocab, bool tied, ls_model *m_p) {
-    ls_config c = parted_config(rows, vocab, tied);
-    c.parallel.context_virtual = CHUNKS;
-    parted_make(&c, m_p);
-}
-
-/* PARTS slices, which divide the rows of samples, too. */
-static inline void sequence_make(int64_t rows, int64_t vocab, ls_model *m_p) {
-    ls_config c = parted_config(rows, vocab, true);
-    c.model.heads = 6;
-    c.model.head_dim = 4;
-    c.model.kv_heads = PARTS;
-    c.parallel.tensor_virtual = PARTS;
-    c.parallel.sequence = true;
-    parted_make(&c, m_p);
-}
+enum { CHUNKS = 3 };
 
 /* x [CHUNKS] += what a layer of chunk `chunk`, with parameters that no other chunk has, computes of the
  * rows of all chunks. */
@@ -144,8 +93,17 @@ typedef struct mixed_parts {
 static inline void mixed_make(int64_t rows, int64_t vocab, mixed_parts parts, bool cut,
                               ls_model *m_p) {
     ls_error e = {0};
-    ls_config c = parted_config(rows, vocab, parts.samples > 1);
-    c.model.bias = LS_BIAS_NONE;
+    ls_config c;
+    ls_config_defaults(&c);
+    c.model.kind = LS_MODEL_LLAMA;
+    c.model.layers = 2;
+    c.model.width = 24;
+    c.model.heads = 4;
+    c.model.head_dim = 6;
+    c.model.kv_heads = 2; /* fewer than chunks */
+    c.model.context = rows;
+    c.model.vocab = vocab;
+    c.model.head = parts.samples > 1 ? LS_HEAD_TIED : LS_HEAD_OWN;
     c.model.experts = 5;
     c.model.ffn = 12;
     c.model.shared_experts = 1;

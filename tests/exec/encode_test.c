@@ -159,8 +159,7 @@ static void test_sums(void **state) {
     (void)state;
     static const ls_compression_kind kinds[] = {
         LS_COMPRESS_TOPK, LS_COMPRESS_RANDOMK, LS_COMPRESS_ONEBIT, LS_COMPRESS_TWOBIT,
-        LS_COMPRESS_INT8, LS_COMPRESS_INT4,    LS_COMPRESS_DEMO,
-        LS_COMPRESS_BF16};
+        LS_COMPRESS_INT8, LS_COMPRESS_INT4,    LS_COMPRESS_DEMO,   LS_COMPRESS_BF16};
     ls_model m;
     make_model(&m);
     for (int i = 0; i < 2 * (int)(sizeof kinds / sizeof *kinds); i++) {

@@ -12,7 +12,7 @@ typedef struct result {
 } result;
 
 static inline void train(const char *run, int n, const char *const *sets, int nsets, bool resume) {
-    enum { MOST = 24 };
+    enum { MOST = 40 };
     const char *all[MOST] = {"model.context=8"};
     bool unfinished = false;
     ls_error e = {0};
