@@ -274,6 +274,9 @@ static ls_status check_message(const ls_group *g, const ls_single_call *c, ls_er
     if (c->peer == g->rank)
         return ls_fail(e, LS_EINVAL, "%s: %d is this worker itself", name, c->peer);
     LS_TRY(check_count(g, name, c->count, c->dtype, e));
+    if (c->most && c->count * ls_dtype_size(c->dtype) > c->most)
+        return ls_fail(e, LS_EINVAL, "%s: %zu elements of %s are more than %zu bytes", name,
+                       c->count, ls_dtype_name(c->dtype), c->most);
     return check_buffer(name, "buf", c->buf, c->count, c->dtype, e);
 }
 
@@ -495,15 +498,38 @@ ls_status ls_barrier(ls_group *g, ls_error *e) { return ls_barrier_start(g, NULL
 
 ls_status ls_send_start(ls_group *g, const void *buf, size_t count, ls_dtype dtype, int to,
                         ls_request **r_p, ls_error *e) {
-    return run_message(g, (ls_single_call){true, to, (void *)(uintptr_t)buf, count, dtype}, r_p, e);
+    const ls_single_call c = {
+        .send = true, .peer = to, .buf = (void *)(uintptr_t)buf, .count = count, .dtype = dtype};
+    return run_message(g, c, r_p, e);
 }
 ls_status ls_send(ls_group *g, const void *buf, size_t count, ls_dtype dtype, int to, ls_error *e) {
     return ls_send_start(g, buf, count, dtype, to, NULL, e);
 }
 ls_status ls_recv_start(ls_group *g, void *buf, size_t count, ls_dtype dtype, int from,
                         ls_request **r_p, ls_error *e) {
-    return run_message(g, (ls_single_call){false, from, buf, count, dtype}, r_p, e);
+    const ls_single_call c = {.peer = from, .buf = buf, .count = count, .dtype = dtype};
+    return run_message(g, c, r_p, e);
 }
 ls_status ls_recv(ls_group *g, void *buf, size_t count, ls_dtype dtype, int from, ls_error *e) {
     return ls_recv_start(g, buf, count, dtype, from, NULL, e);
+}
+
+ls_status ls_send_some_start(ls_group *g, const ls_some *s, int to, ls_request **r_p, ls_error *e) {
+    const ls_single_call c = {.send = true,
+                              .peer = to,
+                              .buf = s->buf,
+                              .count = *s->nbytes,
+                              .dtype = LS_U8,
+                              .most = s->most};
+    return run_message(g, c, r_p, e);
+}
+ls_status ls_recv_some_start(ls_group *g, const ls_some *s, int from, ls_request **r_p,
+                             ls_error *e) {
+    const ls_single_call c = {.peer = from,
+                              .buf = s->buf,
+                              .count = s->most,
+                              .dtype = LS_U8,
+                              .most = s->most,
+                              .nbytes_p = s->nbytes};
+    return run_message(g, c, r_p, e);
 }

@@ -62,7 +62,7 @@ static int member_of(const ls_group *g, int rank) {
 
 static ls_single single_of(const ls_request *r) {
     ls_single x = {.peer = member_of(r->g, r->message.peer), .line = r->site.line};
-    x.nbytes = r->message.nbytes;
+    x.nbytes = ls_message_reserved(&r->message);
     ls_record_set_file(x.file, r->site.file);
     return x;
 }

@@ -247,7 +247,7 @@ static void message_done(const ls_message *m) {
             flight_ends(r);
         return;
     }
-    if (r->receives && (m->their_nbytes != m->nbytes || m->their_print != m->print)) {
+    if (r->receives && (!ls_message_fits(m, m->their_nbytes) || m->their_print != m->print)) {
         ls_fail(&e, LS_EDISAGREE,
                 "recv from worker %d of %zu bytes of %s, but it sent %zu bytes of %s", m->peer,
                 m->nbytes, ls_dtype_name((ls_dtype)m->print), m->their_nbytes,
@@ -255,6 +255,7 @@ static void message_done(const ls_message *m) {
         ls_group_break(g, -1, &e);
         return;
     }
+    if (r->nbytes_p) *r->nbytes_p = m->their_nbytes;
     flight_ends(r);
 }
 
@@ -534,10 +535,12 @@ ls_status ls_request_start_message(ls_group *g, const ls_single_call *c, ls_requ
     *r = (ls_request){.g = g, .site = g->site, .number = number};
     r->message_only = true;
     r->receives = !c->send;
+    r->nbytes_p = c->nbytes_p;
     r->message = (ls_message){.peer = g->ranks[c->peer],
                               .tag = ls_net_tag((uint16_t)g->id, SINGLE, number),
                               .data = c->buf,
                               .nbytes = nbytes,
+                              .most = c->most,
                               .print = (uint64_t)c->dtype,
                               .owner = r};
     g->counters.calls++;

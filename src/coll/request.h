@@ -57,6 +57,7 @@ struct ls_request {
     ls_cached *cached; /* of a flight */
     bool native, message_only, receives;
     ls_message message; /* of the latter two */
+    size_t *nbytes_p;   /* of a receive whose sender chooses the length: where it is written */
     /* For the threads that wait for it, ns: when the wait began, and when they check next what
      * holds it up. */
     int64_t since, next_look;
@@ -138,6 +139,8 @@ typedef struct ls_single_call {
     void *buf;
     size_t count;
     ls_dtype dtype;
+    size_t most;      /* bytes: see ls_message; 0: `count` is agreed upon */
+    size_t *nbytes_p; /* with `most`, of a receive: set when it is done */
 } ls_single_call;
 ls_status ls_request_start_message(ls_group *, const ls_single_call *, ls_request *r, ls_error *);
 

@@ -1,5 +1,5 @@
-/* virtual.h - what training asks of a group beyond group.h: sums over virtual workers, and memory
- * in one copy.
+/* virtual.h - what training asks of a group beyond group.h: sums over virtual workers, memory in
+ * one copy, and messages of unknown length.
  *
  * The batch is cut for V virtual workers; worker r of n runs a contiguous range of them (tree.h;
  * first [n + 1], which must stay valid; NULL: an even one) and holds the sums of the largest whole
@@ -48,6 +48,15 @@ ls_status ls_group_alloc_one(ls_group *, size_t nbytes, void **p_p, ls_error *);
 void ls_group_attach(ls_group *, void *p, size_t nbytes);
 /* Would ls_group_alloc_one() give memory, if there is room? */
 bool ls_group_is_one(const ls_group *);
+
+/* A message whose sender chooses how long it is: at most as both ends say. */
+typedef struct ls_some {
+    void *buf;      /* [most]; only read where it is sent */
+    size_t most;    /* bytes, at least one; the same at both ends */
+    size_t *nbytes; /* of a send: its length; of a receive: set when its request is done */
+} ls_some;
+ls_status ls_send_some_start(ls_group *, const ls_some *, int to, ls_request **r_p, ls_error *);
+ls_status ls_recv_some_start(ls_group *, const ls_some *, int from, ls_request **r_p, ls_error *);
 
 /* The number of members on this worker's host, itself among them. */
 int ls_group_near(const ls_group *);

@@ -16,14 +16,9 @@
 #include "optim/norm.h"
 #include "tensor/dtype.h"
 
-static char *buffer_at(const ls_exec *x, int id) {
-    size_t at = x->places.offsets[id];
-    return at == SIZE_MAX ? NULL : (char *)x->arena + at;
-}
-
 /* The buffer of a layer for an action's micro-batch. */
 static char *buffer(const ls_exec *x, ls_buffer_kind kind, const ls_action *a, int layer) {
-    return buffer_at(x, ls_plan_layer_buffer(x->c.plan, kind, a, layer));
+    return ls_exec_buffer(x, ls_plan_layer_buffer(x->c.plan, kind, a, layer));
 }
 
 /* The weights of this worker's samples. */
@@ -92,13 +87,6 @@ static void samples_of(const ls_exec *x, const ls_action *a, uint64_t *first_p, 
     *first_p += micro * (uint64_t)a->micro;
     if (*first_p > end) *first_p = end;
     if (*first_p + micro < end) *end_p = *first_p + micro;
-}
-
-/* The worker's gradient sum `slot`, from element `first` on. */
-/* Behind all sums are those that other ranks have sent parts of. */
-static char *inbox_at(const ls_exec *x, int buffer, size_t first) {
-    int slot = ls_plan_buffer_of(x->c.plan, buffer).slot;
-    return ls_exec_sum_at(x, ls_plan_all_slots(x->c.plan, x->c.worker) + slot, first);
 }
 
 /* The samples of a layer's call, of n of the data's. */
@@ -310,7 +298,7 @@ static ls_status run_take(ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
     size_t first = 0, end = 0;
     ls_plan_touched_part(p, a->bucket, ls_plan_rank(p, a->peer), &first, &end);
-    memcpy(ls_exec_sum_at(x, a->slot, first), inbox_at(x, a->buffer, first),
+    memcpy(ls_exec_sum_at(x, a->slot, first), ls_exec_inbox_at(x, a->buffer, first),
            (end - first) * ls_dtype_size(p->c.reduce));
     return LS_OK;
 }
@@ -493,38 +481,12 @@ static ls_status start_scalars(ls_exec *x, const ls_action *a, ls_request **r_p,
                                end - first, LS_F64, LS_SUM, r_p, e);
 }
 
-/* What a message takes, or brings. */
-static void *message_at(const ls_exec *x, const ls_action *a) {
-    const ls_plan *p = x->c.plan;
-    if (p->c.task == LS_TASK_MIX) return ls_replicas_message(x, a);
-    ls_buffer b = ls_plan_buffer_of(p, a->buffer);
-    size_t first = 0, end = 0;
-    if (b.kind == LS_BUF_PARAM)
-        return ls_flat_at_mut(p->c.compute, x->c.world->params, p->buckets[a->bucket].first);
-    if (b.kind != LS_BUF_INBOX) return buffer_at(x, a->buffer);
-    ls_plan_touched_part(p, a->bucket, ls_plan_rank(p, a->worker), &first, &end);
-    return x->c.worker == a->worker ? ls_exec_sum_at(x, a->slot, first)
-                                    : inbox_at(x, a->buffer, first);
-}
-
-static ls_status start_message(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
-    ls_group *g = x->c.world->group;
-    void *at = message_at(x, a);
-    const ls_plan *p = x->c.plan;
-    bool params =
-        p->c.task == LS_TASK_TRAIN && ls_plan_buffer_of(p, a->buffer).kind == LS_BUF_PARAM;
-    bool inside = params && ls_plan_owner(p, a->worker) == ls_plan_owner(p, a->peer);
-    size_t n = inside && x->c.world->shares_params ? 0 : (size_t)a->nbytes;
-    return x->c.worker == a->worker ? ls_send_start(g, at, n, LS_U8, a->peer, r_p, e)
-                                    : ls_recv_start(g, at, n, LS_U8, a->worker, r_p, e);
-}
-
 /* The owner's sum replaces its shard of its own lowest sum, which no other worker reads. */
 ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
     const ls_plan *p = x->c.plan;
     const ls_world *w = x->c.world;
     if (atomic_load(&x->gives_up)) be_patient(x);
-    if (a->kind == LS_SEND) return start_message(x, a, r_p, e);
+    if (a->kind == LS_SEND) return ls_exec_start_message(x, a, r_p, e);
     if (a->bucket == LS_SCALARS) return start_scalars(x, a, r_p, e);
     size_t first = p->buckets[a->bucket].first, count = p->buckets[a->bucket].end - first;
     ls_bucket own = ls_plan_shard(p, a->bucket, x->c.worker);
@@ -688,8 +650,7 @@ static void decide(const ls_exec *x) {
     x->c.decided(x->c.decided_arg, &n);
 }
 
-void ls_exec_finish_comm(ls_exec *x, const ls_action *a) {
-    if (a->kind != LS_ALL_REDUCE || a->bucket != LS_SCALARS) return;
+static void finish_scalars(ls_exec *x, const ls_action *a) {
     if (a->axis == LS_AXIS_ISLAND) {
         finish_island(x, a);
         return;
@@ -704,6 +665,12 @@ void ls_exec_finish_comm(ls_exec *x, const ls_action *a) {
     bool trains = x->c.plan->c.task == LS_TASK_TRAIN;
     if (x->in->apart && trains && !ls_exec_note_apart(x)) return;
     if (x->c.decided) decide(x);
+}
+
+ls_status ls_exec_finish_comm(ls_exec *x, const ls_action *a, ls_error *e) {
+    if (a->kind == LS_SEND) return ls_exec_finish_message(x, a, e);
+    if (a->kind == LS_ALL_REDUCE && a->bucket == LS_SCALARS) finish_scalars(x, a);
+    return LS_OK;
 }
 
 void ls_exec_joined(ls_exec *x, const ls_step_in *in, const double *row, ls_step_out *out) {
@@ -762,7 +729,7 @@ ls_status ls_exec_run_action(ls_exec *x, int index, ls_error *e) {
         ls_request *r = NULL;
         s = ls_exec_start_comm(x, a, &r, e);
         if (s == LS_OK) s = ls_wait(&r, -1, e);
-        if (s == LS_OK) ls_exec_finish_comm(x, a);
+        if (s == LS_OK) s = ls_exec_finish_comm(x, a, e);
     }
     ls_exec_leave(x, index, begin, true);
     return s;

@@ -116,7 +116,7 @@ static ls_status poll_comm(ls_exec *x, const ls_exec_progress *p, bool wait, ls_
             s = ls_test(&c->request, &done, e);
         }
         LS_TRY(s);
-        if (done) ls_exec_finish_comm(x, &x->c.plan->actions[index]);
+        if (done) LS_TRY(ls_exec_finish_comm(x, &x->c.plan->actions[index], e));
         ls_exec_spend(x, index, begin);
         c->end_ns = ls_clock_ns();
     }
@@ -358,6 +358,7 @@ static ls_status set_up(ls_exec *x, ls_error *e) {
     ls_plan_project(p, x->c.worker, &x->lanes);
     ls_plan_arena(p, x->c.worker, &x->places);
     count_shards(x);
+    ls_exec_open_messages(x);
     plan_restart(x);
     x->patience = ls_patience_for(x->c.busy, x->c.cores);
     x->arena_nbytes = x->places.nbytes;
@@ -414,6 +415,7 @@ void ls_exec_free(ls_exec *x) {
     ls_arena_plan_free(&x->places);
     ls_lanes_free(&x->lanes);
     free(x->counts);
+    ls_exec_close_messages(x);
     free(x);
 }
 

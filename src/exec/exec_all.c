@@ -26,7 +26,7 @@ static ls_status run_comm_all(ls_exec **execs, int n, int index, ls_error *e) {
             if (!execs[w]->request) continue;
             int64_t begin = ls_exec_enter(execs[w], index);
             LS_TRY(ls_test(&execs[w]->request, &done, e));
-            if (done) ls_exec_finish_comm(execs[w], a);
+            if (done) LS_TRY(ls_exec_finish_comm(execs[w], a, e));
             ls_exec_leave(execs[w], index, begin, done);
             left -= done;
         }

@@ -64,6 +64,9 @@ struct ls_exec {
     ls_island_scale islands[LS_PLAN_MAX_ISLANDS];
     ls_step_out out;
     size_t *counts; /* [nbuckets][shards] elements of each shard */
+    /* For messages of some rows (packed.h); NULL: there are none: */
+    size_t *lengths;     /* [buffers of the plan] bytes of the latest message of a buffer */
+    unsigned char *bits; /* of one message */
     /* If one thread runs both lanes: communications in flight, from the first that is not complete
      * on, and their number. Only messages are in flight together. */
     ls_exec_call calls[LS_EXEC_MOST_IN_FLIGHT];
@@ -100,6 +103,16 @@ static inline char *ls_exec_sum_at(const ls_exec *x, int slot, size_t first) {
     return (char *)x->c.world->grads +
            ((size_t)slot * ls_plan_floats(p) + first) * ls_dtype_size(p->c.reduce);
 }
+/* Behind all sums are those that other ranks have sent parts of. */
+static inline char *ls_exec_inbox_at(const ls_exec *x, int buffer, size_t first) {
+    int slot = ls_plan_buffer_of(x->c.plan, buffer).slot;
+    return ls_exec_sum_at(x, ls_plan_all_slots(x->c.plan, x->c.worker) + slot, first);
+}
+/* A buffer in the arena; NULL: the worker has none. */
+static inline char *ls_exec_buffer(const ls_exec *x, int id) {
+    size_t at = x->places.offsets[id];
+    return at == SIZE_MAX ? NULL : (char *)x->arena + at;
+}
 /* The slot of its first sum over all workers. */
 static inline int ls_exec_sum_slot(const ls_exec *x, int bucket) {
     return ls_plan_sum_slot(x->c.plan, bucket, x->c.worker);
@@ -119,7 +132,7 @@ ls_status ls_exec_load(ls_exec *, ls_error *);
 
 /* Starts a communication, and finishes it when its request is complete. */
 ls_status ls_exec_start_comm(ls_exec *, const ls_action *, ls_request **r_p, ls_error *);
-void ls_exec_finish_comm(ls_exec *, const ls_action *);
+ls_status ls_exec_finish_comm(ls_exec *, const ls_action *, ls_error *);
 
 /* Publishes the action that this worker runs, and returns the time. */
 int64_t ls_exec_enter(ls_exec *, int index);
@@ -128,6 +141,15 @@ void ls_exec_leave(ls_exec *, int index, int64_t begin, bool complete);
 /* The same in two: adds the time since `begin`; the communication that ran then is done. */
 void ls_exec_spend(ls_exec *, int index, int64_t begin);
 void ls_exec_leave_comm(ls_exec *, int index, int64_t begin, int64_t end);
+
+/* ---- message.c ---- */
+
+/* Memory for messages of some rows. */
+void ls_exec_open_messages(ls_exec *);
+void ls_exec_close_messages(ls_exec *);
+ls_status ls_exec_start_message(ls_exec *, const ls_action *, ls_request **r_p, ls_error *);
+/* LS_EDISAGREE: what has arrived is no such message. */
+ls_status ls_exec_finish_message(ls_exec *, const ls_action *, ls_error *);
 
 /* ---- apart.c ---- */
 

@@ -57,6 +57,18 @@ ls_router_values ls_layers_route(ls_model *m, ls_value *x, const ls_moe_options 
     return r;
 }
 
+void ls_layers_choose_rows(ls_model *m, ls_value *y, ls_router_values r, const ls_moe_options *o,
+                           ls_experts_slice s, bool gradient) {
+    if (!ls_build_is_good(m)) return;
+    m->layers[y->layer].chosen = (ls_chosen_rows){.width = ls_value_last(y),
+                                                  .scores = (r.scores ? r.scores : r.logits)->layer,
+                                                  .experts = o->experts,
+                                                  .k = o->per_token,
+                                                  .first = s.first,
+                                                  .end = s.end,
+                                                  .gradient = gradient};
+}
+
 ls_value *ls_layers_moe(ls_model *m, ls_value *x, const ls_moe_options *o, bool measured) {
     if (!ls_build_is_good(m) || !check(m, o)) return ls_build_failed(m);
     if (o->name) (ls_scope)(m, "%s", o->name);

@@ -35,6 +35,11 @@ typedef struct ls_experts_slice {
 ls_value *ls_layers_experts_slice(ls_model *, ls_value *x, ls_router_values, const ls_moe_options *,
                                   ls_experts_slice);
 
+/* y are the rows of these router's values that such a slice reads (gradient: that it has computed),
+ * and only those matter that have chosen one of its experts (ls_chosen_rows). */
+void ls_layers_choose_rows(ls_model *, ls_value *y, ls_router_values, const ls_moe_options *,
+                           ls_experts_slice, bool gradient);
+
 /* To be called once all layers are added: the model notes the mean of the auxiliary losses, without
  * their factors, as router/balance, and the load of each expert, its part of all choices, as
  * router/load/0 ...; with a capacity also the part of the choices that are over it, as

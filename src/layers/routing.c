@@ -113,6 +113,24 @@ void ls_routing_choose(const ls_compute *c, const float *logits, const float *sc
     sort(r);
 }
 
+/* ---- rows that are needed elsewhere ---- */
+
+bool ls_routing_has_chosen(const ls_chosen_rows *c, const float *scores) {
+    const ls_routing r = {.experts = c->experts, .k = c->k};
+    int32_t expert[LS_EXPERTS_MOST];
+    choose_experts(&r, scores, expert);
+    for (int64_t i = 0; i < c->k; i++)
+        if (expert[i] >= c->first && expert[i] < c->end) return true;
+    return false;
+}
+
+double ls_routing_part(const ls_chosen_rows *c) {
+    double none = 1, others = (double)(c->experts - (c->end - c->first));
+    for (int64_t i = 0; i < c->k; i++)
+        none *= others > (double)i ? (others - (double)i) / (double)(c->experts - i) : 0;
+    return 1 - none;
+}
+
 /* ---- gradients ---- */
 
 /* Of the softmax over the chosen logits: dlogit = w (dw - sum(w dw)). The others have none. */

@@ -14,7 +14,7 @@
 #ifndef LS_LAYERS_ROUTING_H
 #define LS_LAYERS_ROUTING_H
 
-#include "tensor/compute.h"
+#include "model/layer.h"
 
 enum { LS_EXPERTS_MOST = 128 };
 
@@ -40,6 +40,11 @@ int64_t ls_routing_capacity(float factor, int64_t T, int64_t experts, int64_t k)
 
 /* Chooses from scores [rows, experts] (NULL: logits), weighs by logits [rows, experts], and sorts. */
 void ls_routing_choose(const ls_compute *, const float *logits, const float *scores, ls_routing *);
+
+/* Does a row with these scores [experts] choose one of the experts [first, end)? And the part of rows
+ * that do, if all choices are as likely. */
+bool ls_routing_has_chosen(const ls_chosen_rows *, const float *scores);
+double ls_routing_part(const ls_chosen_rows *);
 
 /* dlogits [rows, experts] from the gradients dweight [rows, k], 0 of what is dropped. */
 void ls_routing_back(const ls_compute *, const float *logits, const float *dweight,

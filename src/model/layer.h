@@ -169,6 +169,18 @@ typedef struct ls_layer_ops {
     void (*backward)(const ls_layer *, const ls_layer_call *);
 } ls_layer_ops;
 
+/* An output of which other layers need some rows: each row chooses experts, and those that have
+ * chosen none of [first, end) are zeros, or are not read, in the output and in its gradient. So a
+ * worker that has such rows sends the others alone. */
+typedef struct ls_chosen_rows {
+    int64_t width;      /* numbers of a row; 0: all rows are needed */
+    int scores;         /* the layer whose output [rows, experts] chooses */
+    int64_t experts, k; /* a row chooses the k with the greatest scores (layers/routing.h) */
+    int64_t first, end;
+    bool gradient; /* the gradient's other rows are not read, the output's are zeros; false: the
+                      other way round */
+} ls_chosen_rows;
+
 struct ls_layer {
     const ls_layer_ops *ops;
     char name[LS_NAME]; /* e.g. "h.3.attn" */
@@ -176,6 +188,7 @@ struct ls_layer {
     int chunk;          /* of ls_model.nchunks: workers of a context group divide the chunks */
     int spans;          /* of a model that computes samples together: so many, all of them, are its
                            sample; 0: the chunk's own alone */
+    ls_chosen_rows chosen; /* of its output */
     int ninputs;
     int inputs[LS_LAYER_MAX_INPUTS];          /* the layers whose outputs it reads */
     size_t input_floats[LS_LAYER_MAX_INPUTS]; /* per sample */

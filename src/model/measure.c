@@ -24,6 +24,7 @@ static void find_needed(const ls_model *m, char *needed) {
 
 static void renumber(ls_layer *l, const int *number) {
     for (int k = 0; k < l->ninputs; k++) l->inputs[k] = number[l->inputs[k]];
+    l->chosen.scores = number[l->chosen.scores];
 }
 
 /* Sorts the layers, those that `is_late` last. */

@@ -111,7 +111,7 @@ static void deliver(ls_fake *w, parcel **link, ls_message **want) {
     *want = m->next;
     m->their_print = p->print;
     m->their_nbytes = p->nbytes;
-    if (p->nbytes && p->nbytes == m->nbytes) memcpy(m->data, p->data, p->nbytes);
+    if (p->nbytes && ls_message_fits(m, p->nbytes)) memcpy(m->data, p->data, p->nbytes);
     to->net.messages_received++;
     to->net.bytes_received += p->nbytes;
     finish(to, m);

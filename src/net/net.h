@@ -23,18 +23,20 @@ typedef struct ls_net ls_net;
 /* The version of what a transport that is loaded as a plugin sees: the structs of this header, of
  * native.h, and ls_error, and the numbers of types and operations. Raised when one of them changes.
  */
-enum { LS_NET_INTERFACE = 3 };
+enum { LS_NET_INTERFACE = 4 };
 
 /* One end of a transfer. It belongs to the caller until it is posted, and again when poll() has
  * returned it. */
 typedef struct ls_message {
     int peer;
     uint64_t tag;
-    void *data; /* [nbytes]; only read where it is sent */
-    size_t nbytes;
+    void *data;     /* [nbytes]; only read where it is sent */
+    size_t nbytes;  /* of a receive with `most`: most */
+    size_t most;    /* above 0, at both ends: the sender chooses nbytes, up to so many; 0: both say
+                      nbytes */
     uint64_t print; /* fingerprint of what the message is for; travels with it */
-    /* Set when a received message is done: what the sender said of it. data is complete if both
-     * equal the receiver's own. */
+    /* Set when a received message is done: what the sender said of it. data is complete if
+     * their_print equals the receiver's own, and the length fits (ls_message_fits()). */
     uint64_t their_print;
     size_t their_nbytes;
     struct ls_message *next;
@@ -66,6 +68,15 @@ struct ls_net {
     const struct ls_native_ops *native; /* its own collectives (native.h); NULL: none */
     struct ls_watch *watch;             /* answers for this worker (watch.h); NULL: none */
 };
+
+/* Is what a sender says of the length what the receive m asks for? */
+static inline bool ls_message_fits(const ls_message *m, uint64_t nbytes) {
+    return m->most ? nbytes <= m->most : nbytes == m->nbytes;
+}
+/* What both ends know of the length: for a transport that sends long messages in another way. */
+static inline size_t ls_message_reserved(const ls_message *m) {
+    return m->most ? m->most : m->nbytes;
+}
 
 /* The tag of message `number` of call `call` of group `group`. */
 static inline uint64_t ls_net_tag(uint16_t group, uint32_t call, uint32_t number) {

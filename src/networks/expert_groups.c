@@ -72,12 +72,25 @@ static void share(const mixture *m, ls_value *x, ls_value **out) {
     for (int i = 0; i < m->n; i++) out[i] = x;
 }
 
-static void share_rows(const mixture *m, const rows *r, rows *of) {
+/* The experts of a group's slice; and the number of it. */
+static int number_of(const mixture *m, int group, int slice) { return group * m->c->s.n + slice; }
+static ls_experts_slice experts_of(const mixture *m, int number) {
+    int64_t experts = m->e->o->experts, n = m->n * m->c->s.n;
+    return (ls_experts_slice){.first = experts * number / n, .end = experts * (number + 1) / n};
+}
+
+/* Do groups read copies of a chunk's rows, each its own? */
+static bool has_copies(const mixture *m) { return m->c->chunks.n > 1 && m->n > 1; }
+
+static void share_rows(const mixture *m, const rows *r, int slice, rows *of) {
     ls_value *x[LS_CHUNKS_MOST], *logits[LS_CHUNKS_MOST], *scores[LS_CHUNKS_MOST] = {0};
     share(m, r->x, x);
     share(m, r->r.logits, logits);
     if (r->r.scores) share(m, r->r.scores, scores);
     for (int i = 0; i < m->n; i++) of[i] = (rows){x[i], {logits[i], scores[i]}};
+    for (int i = 0; i < m->n && has_copies(m); i++)
+        ls_layers_choose_rows(m->c->s.m, x[i], r->r, m->e->o, experts_of(m, number_of(m, i, slice)),
+                              false);
 }
 
 /* What routers say of the chunks in the range, from r [range.n]. */
@@ -116,13 +129,11 @@ static void begin(const mixture *m, int chunk, int slice) {
 static void mix_group(mixture *m, int group, int slice) {
     const ls_chunked *s = &m->c->chunks;
     char name[32];
-    int64_t experts = m->e->o->experts;
-    int number = group * m->c->s.n + slice, n = m->n * m->c->s.n;
-    ls_experts_slice own = {.name = n > 1 ? name : NULL,
-                            .first = experts * number / n,
-                            .end = experts * (number + 1) / n,
-                            .samples = s->samples,
-                            .apart = s->planned > 1};
+    int number = number_of(m, group, slice);
+    ls_experts_slice own = experts_of(m, number);
+    own.name = m->n * m->c->s.n > 1 ? name : NULL;
+    own.samples = s->samples;
+    own.apart = s->planned > 1;
     begin(m, group * s->planned / m->n, slice);
     const rows all = join(m, group);
     if (number == 0) m->all = all.r;
@@ -133,6 +144,8 @@ static void mix_group(mixture *m, int group, int slice) {
     for (int k = 0; s->n > 1 && k < s->n; k++) {
         snprintf(name, sizeof name, "rows.%d.%d", number, k);
         m->y[k][group] = ls_chunked_cut(s, y, name, ls_chunked_all(s), k);
+        if (has_copies(m))
+            ls_layers_choose_rows(s->m, m->y[k][group], m->sliced[k][slice].r, m->e->o, own, true);
     }
 }
 
@@ -140,7 +153,7 @@ static void mix_slice(mixture *m, int slice) {
     const ls_chunked *s = &m->c->chunks;
     for (int k = 0; k < s->n; k++) {
         begin(m, k, slice);
-        share_rows(m, &m->sliced[k][slice], m->of[k]);
+        share_rows(m, &m->sliced[k][slice], slice, m->of[k]);
     }
     for (int i = 0; i < m->n; i++) mix_group(m, i, slice);
     for (int k = 0; k < s->n; k++) {

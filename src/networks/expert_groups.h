@@ -7,6 +7,9 @@
  * choice as the others, and computes its own experts' rows. Of each chunk a slice adds up what its part
  * of the groups computed, in the tree of the groups; then the slices are summed.
  *
+ * The rows of a chunk that choose none of these experts are not read there, and are 0 in what is computed
+ * of them: so workers send the others alone (ls_chosen_rows).
+ *
  * Slice k of K of group i of n has experts [E (i K + k) / (n K), E (i K + k + 1) / (n K)). Its parameters
  * are slices of the tensors that a model has whose experts are not divided (model/tensor_part.h).
  */

@@ -354,7 +354,7 @@ static ls_price send_price(const ls_pricer *p, const ls_action *a) {
     int host = p->fabric.host_workers / ls_plan_beside(p->plan);
     int data = ls_plan_data(p->plan) * p->copies;
     bool near = host_of(p, a->worker) == host_of(p, a->peer);
-    double nbytes = (double)a->nbytes;
+    double nbytes = ls_plan_sent_nbytes(p->plan, a);
     bool params = p->plan->c.task == LS_TASK_TRAIN &&
                   ls_plan_buffer_of(p->plan, a->buffer).kind == LS_BUF_PARAM;
     bool passed = params && ls_plan_owner(p->plan, a->worker) == ls_plan_owner(p->plan, a->peer);

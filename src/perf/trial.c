@@ -154,7 +154,7 @@ static double received_by(const ls_plan *p, int worker, const ls_mesh *m) {
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
         if (a->kind == LS_SEND)
-            sum += a->peer == worker ? (double)a->nbytes : 0;
+            sum += a->peer == worker ? ls_plan_sent_nbytes(p, a) : 0;
         else if (a->worker == LS_ALL_WORKERS && ls_action_concerns(a, worker))
             sum += a->bucket == LS_SCALARS ? 2 * (double)ls_plan_scalars_nbytes(p)
                                            : read_of_bucket(p, a, m);

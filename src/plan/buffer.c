@@ -193,6 +193,8 @@ static void use_layer(const use_list *u, const ls_action *a) {
 /* The receiver of a gradient's part has it in its inbox; of all else both have the same buffer. */
 static void use_message(const use_list *u, const ls_action *a, int worker) {
     ls_buffer b = ls_plan_buffer_of(u->p, a->buffer);
+    int scores = worker == a->worker ? ls_plan_scores(u->p, a) : -1;
+    if (scores >= 0) u->fn(scores, LS_USE_READ, u->arg);
     if (worker != a->worker)
         u->fn(a->buffer, LS_USE_WRITE, u->arg);
     else if (u->p->c.task == LS_TASK_MIX)
@@ -202,7 +204,7 @@ static void use_message(const use_list *u, const ls_action *a, int worker) {
     else if (b.kind == LS_BUF_INBOX)
         use(u, LS_BUF_GRAD, a->bucket, a->slot, LS_USE_READ);
     else
-        u->fn(a->buffer, LS_USE_READ, u->arg);
+        u->fn(a->buffer, ls_plan_chosen(u->p, a) ? LS_USE_UPDATE : LS_USE_READ, u->arg);
 }
 
 /* The gradient of a bucket is summed into the first sum; the other sums are only read. */

@@ -97,9 +97,10 @@ static void end_used(delay *d, const ls_action *a) {
 }
 
 static bool follows_send(const ls_plan *p, int i) {
-    const ls_action *a = &p->actions[i], *before = i > 0 ? a - 1 : a;
-    return a->kind == LS_FREE && before->kind == LS_SEND && before->worker == a->worker &&
-           before->buffer == a->buffer;
+    const ls_action *a = &p->actions[i], *before = a;
+    while (before > p->actions && before->kind == LS_FREE) before--;
+    if (a->kind != LS_FREE || before->kind != LS_SEND || before->worker != a->worker) return false;
+    return before->buffer == a->buffer || ls_plan_scores(p, before) == a->buffer;
 }
 
 static void delay_frees(ls_plan *p) {

@@ -54,7 +54,13 @@ static bool has_parts(const walk *w, const ls_action *a) {
     return true;
 }
 
-/* Has the next action of a worker all that it needs of other ranks? */
+/* Has a value come that another rank computes, of a worker's k-th micro-batch? */
+static bool has_come(const walk *w, const ls_action *a, int layer, int k) {
+    return !ls_plan_crosses(w->p, layer) || w->ahead[cell(w, layer, a->worker)] > k;
+}
+
+/* Has the next action of a worker all that it needs of other ranks? What a layer computes is sent at
+ * once, with the scores that choose its rows. */
 static bool may_run(const walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     if (!ls_action_calls_layer(a)) return true;
@@ -63,8 +69,9 @@ static bool may_run(const walk *w, const ls_action *a) {
     int k = ls_plan_sequence(p, a->worker, a->vw, a->micro);
     bool enters = a->kind == LS_FORWARD || l->loss;
     for (int i = 0; enters && i < l->ninputs; i++)
-        if (ls_plan_crosses(p, l->inputs[i]) && w->ahead[cell(w, l->inputs[i], a->worker)] <= k)
-            return false;
+        if (!has_come(w, a, l->inputs[i], k)) return false;
+    bool chooses = enters && l->chosen.width && !l->chosen.gradient && ls_plan_crosses(p, a->layer);
+    if (chooses && !has_come(w, a, l->chosen.scores, k)) return false;
     bool back = a->kind == LS_BACKWARD && a->back != LS_BACK_PARAMS;
     return !back || !ls_plan_crosses(p, a->layer) || w->back[cell(w, a->layer, a->worker)] > k;
 }

@@ -420,6 +420,17 @@ int ls_plan_rank_of(const ls_plan *, int layer);
 int ls_plan_sequence(const ls_plan *, int worker, int vw, int micro);
 /* Does another rank read what this layer computes? */
 bool ls_plan_crosses(const ls_plan *, int layer);
+/* Where a Send takes only some rows (chosen.c): which, else NULL. Its buffer is packed where it lies
+ * (exec/packed.h), and not read after. */
+const ls_chosen_rows *ls_plan_chosen(const ls_plan *, const ls_action *);
+/* The buffer of the scores by which the sender leaves out rows; -1: it leaves out zeros alone. */
+int ls_plan_scores(const ls_plan *, const ls_action *);
+/* Bytes of a row. */
+size_t ls_plan_chosen_nbytes(const ls_plan *, const ls_chosen_rows *);
+/* Bytes of a Send that are expected, if all choices are as likely: its nbytes are the most. */
+double ls_plan_sent_nbytes(const ls_plan *, const ls_action *);
+/* For the verifier: do the rows of a Send, and the scores that choose them, fit? */
+bool ls_plan_chooses_well(const ls_plan *, const ls_action *);
 /* Cuts layers into stages. LS_EINVAL: it can't be done. */
 ls_status ls_plan_cut_stages(ls_plan *, ls_error *);
 /* Is the layer's Backward two actions, one for its inputs and a later one for its parameters? */

@@ -14,6 +14,14 @@ static void print_mix(const ls_plan *p, const ls_action *a, ls_buf *out) {
                   a->start ? "=" : "+=", p->c.mix->of[into - 1][a->island - 1], a->island - 1);
 }
 
+static void print_chosen(const ls_plan *p, const ls_action *a, ls_buf *out) {
+    const ls_chosen_rows *c = ls_plan_chosen(p, a);
+    if (!c) return;
+    ls_buf_printf(out, " at most: rows that choose experts %lld to %lld by %s, about %.0f",
+                  (long long)c->first, (long long)c->end - 1, p->c.model->layers[c->scores].name,
+                  ls_plan_sent_nbytes(p, a));
+}
+
 static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
     char name[96];
     switch (a->kind) {
@@ -93,6 +101,7 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
         ls_buf_printf(out, "  to w%-3d %s", a->peer, name);
         if (a->micro >= 0) ls_buf_printf(out, "  vw %d micro %d", a->vw, a->micro);
         ls_buf_printf(out, "  %lld bytes", (long long)a->nbytes);
+        print_chosen(p, a, out);
         break;
     case LS_TAKE:
         ls_plan_buffer_name(p, a->buffer, name, sizeof name);

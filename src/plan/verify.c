@@ -29,7 +29,7 @@ typedef struct walk {
     ls_error *e;
 } walk;
 
-enum { UNWRITTEN, WRITTEN, FREED };
+enum { UNWRITTEN, WRITTEN, FREED, PACKED /* as a message of some rows */ };
 
 ls_status ls_plan_wrong(const ls_plan *p, int action, const char *what, ls_error *e) {
     ls_buf line = {0};
@@ -78,15 +78,17 @@ static void on_use(int buffer, ls_use how, void *arg) {
     bool persistent = b.kind == LS_BUF_SHARD || b.kind == LS_BUF_MOMENT || b.kind == LS_BUF_ERROR ||
                       (b.kind == LS_BUF_PARAM && !ls_plan_transient(w->p, b));
     if ((how & LS_USE_READ) && *s == FREED) wrong(w, "reads a buffer after its Free");
+    if ((how & LS_USE_READ) && *s == PACKED) wrong(w, "reads a buffer after its Send");
     if ((how & LS_USE_READ) && *s == UNWRITTEN && !persistent)
         wrong(w, "reads a buffer before it was written");
-    if (how == LS_USE_WRITE && *s == WRITTEN && w->stage == LS_STAGE_WHOLE &&
+    if (how == LS_USE_WRITE && (*s == WRITTEN || *s == PACKED) && w->stage == LS_STAGE_WHOLE &&
         ls_plan_transient(w->p, b))
         wrong(w, "begins a buffer that is in use");
     if (b.kind == LS_BUF_GRAD && (how & LS_USE_WRITE) && is_sent(w, b.index) &&
         w->p->actions[w->at].kind != LS_FREE)
         wrong(w, "writes a gradient after its reduction");
-    if (how & LS_USE_WRITE) *s = WRITTEN;
+    bool packs = how == LS_USE_UPDATE && w->p->actions[w->at].kind == LS_SEND;
+    if (how & LS_USE_WRITE) *s = packs ? PACKED : WRITTEN;
 }
 
 static bool is_own(const walk *w, const ls_action *a) {
@@ -490,7 +492,8 @@ static void check_free(walk *w, const ls_action *a) {
     }
     size_t at = (size_t)a->worker * (size_t)ls_plan_nbuffers(w->p) + (size_t)a->buffer;
     bool transient = ls_plan_transient(w->p, ls_plan_buffer_of(w->p, a->buffer));
-    if (w->state[at] != WRITTEN || !transient) wrong(w, "frees a buffer that is not in use");
+    bool used = w->state[at] == WRITTEN || w->state[at] == PACKED;
+    if (!used || !transient) wrong(w, "frees a buffer that is not in use");
     w->state[at] = FREED;
 }
 
@@ -545,6 +548,7 @@ static void check_send(walk *w, const ls_action *a) {
         fits = false;
     }
     if (!fits) wrong(w, "sends the wrong thing, or to the wrong worker");
+    if (fits && !ls_plan_chooses_well(p, a)) wrong(w, "chooses rows by the wrong scores");
     if (a->nbytes != nbytes) wrong(w, "has the wrong number of bytes");
 }
 
@@ -685,7 +689,7 @@ static void check_buckets(walk *w) {
 static void check_freed(walk *w) {
     int nbuffers = ls_plan_nbuffers(w->p);
     for (int i = 0; i < w->p->c.nworkers * nbuffers; i++)
-        if (w->state[i] == WRITTEN &&
+        if ((w->state[i] == WRITTEN || w->state[i] == PACKED) &&
             ls_plan_transient(w->p, ls_plan_buffer_of(w->p, i % nbuffers)))
             wrong(w, "ends a plan that leaves a buffer in use");
 }

@@ -21,6 +21,7 @@ typedef struct trained {
     ls_plan plan;
     float *params;    /* [nfloats] of worker 0, at the end */
     ls_step_out *out; /* [steps] of worker 0 */
+    uint64_t sent[8]; /* bytes that each worker has sent in messages */
 } trained;
 
 static inline ls_status trained_steps(trained *t, ls_exec *x, bool first, ls_error *e) {
@@ -66,7 +67,9 @@ static inline ls_status trained_worker(ls_group *g, void *arg, ls_error *e) {
             memcpy(w.flat.of[0] + b.first, t->initial + b.first, (b.end - b.first) * sizeof(float));
     }
     LS_TRY(ls_barrier(g, e));
+    uint64_t before = ls_group_counters(g).bytes_sent;
     LS_TRY(trained_steps(t, x, rank == 0, e));
+    t->sent[rank] = ls_group_counters(g).bytes_sent - before;
     LS_TRY(ls_barrier(g, e));
     if (rank == 0) memcpy(t->params, w.flat.of[0], t->model.nfloats * sizeof(float));
     LS_TRY(ls_barrier(g, e));

@@ -220,7 +220,7 @@ static void read_part(shared_net *x, pending **link, const ls_note *note) {
     ls_message *m = p->m;
     bool in_note = note->kind == LS_NOTE_INLINE_DATA;
     const void *from = in_note ? note->data : ls_commons_at(x->c, note->place);
-    if (note->nbytes == m->nbytes && note->count)
+    if (ls_message_fits(m, note->nbytes) && note->count)
         memcpy((unsigned char *)m->data + note->first, from, note->count);
     if (!in_note) answer_part(x, m->peer, note->id);
     x->net.bytes_received += note->count;

@@ -161,12 +161,13 @@ static void unlink_transfer(transfer **link, const transfer *t) {
 static void meet(mpi_net *x, transfer *t, const slot *s) {
     ls_message *m = t->m;
     const header *h = &s->h;
-    bool fits = h->nbytes == m->nbytes;
+    bool fits = ls_message_fits(m, h->nbytes);
     m->their_print = h->print;
     m->their_nbytes = h->nbytes;
     x->mpi.net.messages_received++;
     if (fits) x->mpi.net.bytes_received += h->nbytes;
     if (h->kind == LONG && fits) {
+        t->nbytes = h->nbytes;
         t->data_tag = x->next_tag;
         x->next_tag = x->next_tag < x->last_tag ? x->next_tag + 1 : FIRST_DATA_TAG;
         move_parts(x, t);

@@ -52,7 +52,7 @@ static ls_status tcp_send(ls_net *net, ls_message *m, ls_error *e) {
     net->bytes_sent += m->nbytes;
     /* Done when the kernel has it, not when it is copied: a worker that computes does not poll,
      * and the peer would wait for what lies here behind a handshake. */
-    if (m->nbytes <= EAGER) return ls_tcp_put(x, DATA, m, e);
+    if (ls_message_reserved(m) <= EAGER) return ls_tcp_put(x, DATA, m, e);
     if (ls_tcp_take_note(x, &p->asked, m->tag, &asked)) return ls_tcp_put(x, BULK, m, e);
     m->next = p->silent;
     p->silent = m;
@@ -97,7 +97,7 @@ static ls_status tcp_recv(ls_net *net, ls_message *m, ls_error *e) {
         return LS_OK;
     }
     if (p->in_gone) return ls_tcp_lost(x, m->peer, e);
-    if (ls_tcp_take_note(x, &p->there, m->tag, &there) && there.nbytes != m->nbytes) {
+    if (ls_tcp_take_note(x, &p->there, m->tag, &there) && !ls_message_fits(m, there.nbytes)) {
         ls_tcp_release(x, m->peer, m);
         ls_tcp_received(x, m, there.print, there.nbytes);
         return LS_OK;
@@ -106,7 +106,8 @@ static ls_status tcp_recv(ls_net *net, ls_message *m, ls_error *e) {
     x->wanted = m;
     /* A short message needs a connection too: its end shows that the peer died. */
     if (p->out_gone) return LS_OK; /* it may have come already */
-    return m->nbytes > EAGER ? ls_tcp_put(x, READY, m, e) : ls_tcp_reach(x, m->peer, e);
+    return ls_message_reserved(m) > EAGER ? ls_tcp_put(x, READY, m, e)
+                                          : ls_tcp_reach(x, m->peer, e);
 }
 
 /* Peers send nothing on a connection that we made: all that can be read is its end. */

@@ -45,7 +45,7 @@ void ls_tcp_received(tcp_net *x, ls_message *m, uint64_t print, size_t nbytes) {
 }
 
 void ls_tcp_give_early(tcp_net *x, early *a, ls_message *m) {
-    if (a->nbytes == m->nbytes && a->nbytes) memcpy(m->data, a->data, a->nbytes);
+    if (a->nbytes && ls_message_fits(m, a->nbytes)) memcpy(m->data, a->data, a->nbytes);
     ls_tcp_received(x, m, a->print, a->nbytes);
 }
 
@@ -66,7 +66,7 @@ static bool on_header(tcp_net *x, int from, ls_conn *c, const ls_frame *f) {
     case DATA:
         if (f->nbytes > EAGER) return false;
         m = take_message(&x->wanted, from, f->tag);
-        if (m && m->nbytes == f->nbytes) {
+        if (m && ls_message_fits(m, f->nbytes)) {
             ls_conn_take(c, m->data, f->nbytes);
             c->owner = m;
         } else if (m) { /* the caller sees that the lengths differ */
@@ -83,7 +83,7 @@ static bool on_header(tcp_net *x, int from, ls_conn *c, const ls_frame *f) {
         return true;
     case BULK:
         m = take_message(&x->wanted, from, f->tag);
-        if (!m || m->nbytes != f->nbytes) {
+        if (!m || !ls_message_fits(m, f->nbytes)) {
             if (m) ls_tcp_received(x, m, f->print, f->nbytes);
             ls_conn_take(c, NULL, f->nbytes);
             return true;
@@ -96,7 +96,7 @@ static bool on_header(tcp_net *x, int from, ls_conn *c, const ls_frame *f) {
         }
         if (!m)
             keep_note(x, &p->there, f);
-        else if (m->nbytes != f->nbytes) {
+        else if (!ls_message_fits(m, f->nbytes)) {
             take_message(&x->wanted, from, f->tag);
             if (m->nbytes <= EAGER) ls_tcp_release(x, from, m);
             ls_tcp_received(x, m, f->print, f->nbytes);

@@ -244,6 +244,27 @@ static void case_lengths(void) {
     }
 }
 
+/* The sender alone knows the length, up to one that both know. */
+static void case_some(void) {
+    static const size_t sent[] = {0, 100, 3961, 100, 200000, 200001};
+    static const size_t most[] = {100, 100, 5000, 200000, 200001, 200001};
+    int n = net->size, next = (net->rank + 1) % n, before = (net->rank + n - 1) % n;
+    for (uint64_t i = 0; i < 6; i++) {
+        unsigned char *out = buffer(most[i]), *in = buffer(most[i]);
+        memset(out, 0x33, sent[i]);
+        ls_message s = message(next, i, out, sent[i]), r = message(before, i, in, most[i]);
+        s.most = r.most = most[i];
+        succeed(net->ops->send(net, &s, &err));
+        succeed(net->ops->recv(net, &r, &err));
+        wait_messages(2);
+        need(r.their_nbytes == sent[i], "the sender's length is not reported");
+        for (size_t j = 0; j <= most[i]; j++)
+            need(in[j] == (j < sent[i] ? 0x33 : 0x77), "wrote a wrong message");
+        free(out);
+        free(in);
+    }
+}
+
 /* Messages are given up at any time, at either end; the others arrive, and memory stays as it was.
  */
 static void case_forget(void) {
@@ -391,6 +412,7 @@ static const mpi_case cases[] = {
     {"messages", case_messages, SHARES},
     {"long", case_long, SHARES},
     {"lengths", case_lengths, SHARES},
+    {"some", case_some, SHARES},
     {"forget", case_forget, SHARES},
     {"abort", abort_poll, 0},
     {"abort_left", case_abort_left, 0},
