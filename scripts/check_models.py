@@ -140,7 +140,12 @@ def cuts_of(config, batch):
     if batch > 1 and getattr(config, "num_experts_per_tok", 0):
         yield "samples and experts", ["train.virtual_workers=1", "train.micro_batch=2", "parallel.expert_virtual=2",
                                       "parallel.mesh.expert=2"]
-    yield "sequences", ["train.virtual_workers=1", "parallel.context_virtual=2", "parallel.mesh.context=2"]
+    sequences = ["train.virtual_workers=1", "parallel.context_virtual=2"]
+    yield "sequences", [*sequences, "parallel.mesh.context=2"]
+    yield "sequences of slices", [*sequences, "parallel.tensor_virtual=2", "parallel.mesh.context=2"]
+    if batch > 1 and getattr(config, "num_experts_per_tok", 0):
+        yield "samples, sequences and slices", [*sequences, "parallel.tensor_virtual=2", "parallel.expert_virtual=2",
+                                                "train.micro_batch=2", "parallel.mesh.expert=2"]
 
 
 def check_gradients(name, folder, model):

@@ -220,28 +220,66 @@ static bool are_beside(const ls_layer *a, const ls_layer *b) {
     return a->slice == b->slice && a->chunk == b->chunk;
 }
 
-/* Are layers [first, end) of different slices or chunks? */
-static bool are_apart(const ls_model *m, int first, int end) {
-    for (int a = first; a < end; a++)
-        for (int b = first; b < a; b++)
-            if (are_beside(&m->layers[a], &m->layers[b])) return false;
-    return true;
+static int slices_of(const ls_model *m) { return m->nslices > 1 ? m->nslices : 1; }
+static int chunks_of(const ls_model *m) { return m->nchunks > 1 ? m->nchunks : 1; }
+
+int ls_model_parts(const ls_model *m) { return slices_of(m) * chunks_of(m); }
+
+/* Notes that layer l reads value v, which is the only one of its slice and chunk; false: it is not, or l
+ * is of others. value [parts]: 1 + that of a slice and chunk; 0: none. */
+static bool note_value(const ls_model *m, int l, int v, int *value) {
+    const ls_layer *from = &m->layers[v];
+    int chunk = chunks_of(m) > 1 ? from->chunk : 0,
+        *at = &value[chunk * slices_of(m) + from->slice];
+    bool is = (!*at || *at == 1 + v) && (ls_model_parts(m) == 1 || are_beside(from, &m->layers[l]));
+    *at = 1 + v;
+    return is;
 }
 
-int ls_model_cut(const ls_model *m, int layer) {
-    int slices = m->nslices > 1 ? m->nslices : 1,
-        most = m->nchunks > 1 ? m->nchunks * slices : slices;
-    int first = layer - 1;
-    bool own = true; /* each is read by layers of its slice and chunk */
-    for (int l = layer; l < m->nlayers; l++)
-        for (int k = 0; k < m->layers[l].ninputs; k++) {
-            int v = m->layers[l].inputs[k];
-            if (v < layer - most) return 0;
-            if (v < first) first = v;
-            if (v < layer) own = own && are_beside(&m->layers[v], &m->layers[l]);
-        }
-    int n = layer - first;
-    return n == 1 || (n == most && own && are_apart(m, first, layer)) ? n : 0;
+/* One value of each chunk, or of each slice in it? */
+static bool is_one_each(const ls_model *m, const int *value) {
+    int slices = slices_of(m);
+    bool one = true, every = true;
+    for (int c = 0; c < chunks_of(m); c++) {
+        int n = 0;
+        for (int k = 0; k < slices; k++) n += value[c * slices + k] > 0;
+        one = one && n == 1;
+        every = every && n == slices;
+    }
+    return one || every;
+}
+
+/* Have all chunks as many layers before this one, with each of the parameters that they share? */
+static bool is_even(const ls_model *m, int layer) {
+    size_t chunks = (size_t)chunks_of(m);
+    if (chunks == 1) return true;
+    int *before = LS_NEW_ARRAY(int, (size_t)m->nparams *chunks);
+    for (int l = 0; l < layer; l++)
+        for (int k = 0; k < m->layers[l].nparams; k++)
+            before[(size_t)m->layers[l].params[k] * chunks + (size_t)m->layers[l].chunk]++;
+    bool even = true;
+    for (int i = 0; i < m->nparams; i++)
+        for (size_t c = 1; m->params[i].chunk < 0 && c < chunks; c++)
+            even = even && before[(size_t)i * chunks + c] == before[(size_t)i * chunks];
+    free(before);
+    return even;
+}
+
+int ls_model_cut(const ls_model *m, int layer, int *values) {
+    int parts = ls_model_parts(m), n = 0, *value = LS_NEW_ARRAY(int, (size_t)parts);
+    bool is = true;
+    for (int l = layer; l < m->nlayers && is; l++)
+        for (int k = 0; k < m->layers[l].ninputs && is; k++)
+            if (m->layers[l].inputs[k] < layer)
+                is = note_value(m, l, m->layers[l].inputs[k], value);
+    is = is && is_one_each(m, value) && is_even(m, layer);
+    for (int i = 0; i < parts && is; i++) {
+        if (!value[i]) continue;
+        if (values) values[n] = value[i] - 1;
+        n++;
+    }
+    free(value);
+    return n;
 }
 
 void ls_model_free(ls_model *m) {

@@ -94,11 +94,15 @@ void ls_model_init(const ls_model *, uint64_t seed, size_t first, size_t end, fl
 void ls_model_init_param(const ls_model *, uint64_t seed, int param, size_t first, size_t n,
                          float *x);
 
-/* What layers from `layer` on read of those before it: returns 1 if that is the value of the layer
- * before it alone, n if it is one value for each of the model's slices and chunks, of the n layers
- * before it, which only layers of the same slice and chunk read; else 0. Then what comes before can be
- * computed again from these values (plan/recompute.c), or by another stage (plan/stages.c). */
-int ls_model_cut(const ls_model *, int layer);
+/* What layers from `layer` on read of those before it: returns n if that is one value; or one of each
+ * slice; or in a model of chunks one of each chunk, or of each slice in each chunk, and layers of all
+ * chunks with the same parameters lie on one side. Only layers of the same slice and chunk read a
+ * value. Else 0. Then what comes before can be computed again from these values (plan/recompute.c), or by
+ * another stage (plan/stages.c). values [n], of at most ls_model_parts(): the layers that have them; NULL:
+ * not wanted. */
+int ls_model_cut(const ls_model *, int layer, int *values);
+/* Slices times chunks. */
+int ls_model_parts(const ls_model *);
 
 /* The samples of layers' calls that n of the data's make; the last one may be incomplete. */
 static inline int64_t ls_model_samples(const ls_model *m, int64_t n) {

@@ -173,11 +173,13 @@ static void attend_group(const ls_chunked *s, ls_value *const *parts, const grou
     }
 }
 
-/* Group i of n. */
-static group nth_group(ls_chunk_range of, const ls_chunked_rows *r, int i, int n,
-                       const ls_attention_options *o) {
+/* Group i of n. Where a slice has fewer groups than there are chunks, those of the next slice begin
+ * with another chunk. */
+static group nth_group(const ls_chunked *s, ls_chunk_range of, const ls_chunked_rows *r, int i,
+                       int n, const ls_attention_options *o) {
+    int turn = n < of.n ? s->m->slice : 0;
     group g = {.of = of,
-               .chunk = of.first + i * of.n / n,
+               .chunk = of.first + (i * of.n / n + turn) % of.n,
                .first = o->kv_heads * i / n,
                .end = o->kv_heads * (i + 1) / n,
                .share = o->heads / o->kv_heads};
@@ -196,7 +198,7 @@ static void attend_groups(const ls_chunked *s, ls_chunk_range all, const ls_chun
     ls_value *parts[LS_CHUNKS_MOST][LS_CHUNKS_MOST]; /* [n][all.n] */
     ls_value *of[LS_CHUNKS_MOST][LS_CHUNKS_MOST], *mine[LS_CHUNKS_MOST];
     int n = all.n < o.kv_heads ? all.n : (int)o.kv_heads;
-    for (int i = 0; i < n; i++) groups[i] = nth_group(all, &rows[0], i, n, &o);
+    for (int i = 0; i < n; i++) groups[i] = nth_group(s, all, &rows[0], i, n, &o);
     for (int k = 0; k < all.n; k++) {
         ls_chunked_begin(s, all.first + k);
         for (int i = 0; i < n; i++) parts[i][k] = take(s, &rows[k], &groups[i], &o);

@@ -17,11 +17,6 @@
 #include <stdlib.h>
 
 #include "plan/plan.h"
-#include "plan/stages.h"
-
-static bool is_cut(const ls_model *m, int layer) {
-    return m->nchunks > 1 ? ls_stages_cut_chunks(m, layer) : ls_model_cut(m, layer) > 0;
-}
 
 /* Returns first [nlayers]: for the last layer of a segment, the segment's first; else NONE. The head
  * has no Forward; the slices of one, which have the model's largest products, are not computed
@@ -37,11 +32,11 @@ static int *find_segments(const ls_plan *p) {
     for (int l = begin; l < last; l++)
         if ((m->layers[l].is_constant && m->layers[l].nparams) || m->layers[l].backward_whole)
             begin = l + 1;
-    while (begin < last && !is_cut(m, begin)) begin++;
+    while (begin < last && !ls_model_cut(m, begin, NULL)) begin++;
     for (int end = begin + 1; end <= last; end++) {
         bool meets = p->stage_of && end < m->nlayers && p->stage_of[end] != p->stage_of[end - 1];
         if (end < last && end - begin < p->c.recompute && !meets) continue;
-        if (!is_cut(m, end) || m->layers[end - 1].is_constant) continue;
+        if (!ls_model_cut(m, end, NULL) || m->layers[end - 1].is_constant) continue;
         first[end - 1] = begin;
         begin = end;
     }

@@ -132,55 +132,25 @@ bool ls_plan_splits(const ls_plan *p, int layer) {
 
 /* ---- stages ---- */
 
-/* Have all chunks as many layers before this one, with each of the parameters that they share? */
-static bool is_even(const ls_model *m, int layer) {
-    size_t chunks = (size_t)m->nchunks;
-    int *before = LS_NEW_ARRAY(int, (size_t)m->nparams *chunks);
-    for (int l = 0; l < layer; l++)
-        for (int k = 0; k < m->layers[l].nparams; k++)
-            before[(size_t)m->layers[l].params[k] * chunks + (size_t)m->layers[l].chunk]++;
-    bool even = true;
-    for (int i = 0; i < m->nparams; i++)
-        for (size_t c = 1; m->params[i].chunk < 0 && c < chunks; c++)
-            even = even && before[(size_t)i * chunks + c] == before[(size_t)i * chunks];
-    free(before);
-    return even;
-}
-
-bool ls_stages_cut_chunks(const ls_model *m, int layer) {
-    int slices = m->nslices > 1 ? m->nslices : 1, n = m->nchunks * slices, of[LS_TREE_MAX_CHUNKS];
-    int *value = LS_NEW_ARRAY(int, (size_t)n); /* 1 + that of a chunk and slice; 0: none */
-    bool is = true, one = true, every = true;
-    for (int c = 0; c < m->nchunks; c++) of[c] = 0;
-    for (int l = layer; l < m->nlayers && is; l++)
-        for (int k = 0; k < m->layers[l].ninputs; k++) {
-            int v = m->layers[l].inputs[k];
-            const ls_layer *from = &m->layers[v];
-            int *has = &value[from->chunk * slices + from->slice];
-            if (v >= layer || *has == 1 + v) continue;
-            is = is && !*has && !from->is_constant && !from->backward_whole && !from->loss &&
-                 !m->layers[l].backward_whole;
-            *has = 1 + v;
-            of[from->chunk]++;
-        }
-    for (int c = 0; c < m->nchunks; c++) {
-        one = one && of[c] == 1;
-        every = every && of[c] == slices;
-    }
-    free(value);
-    return is && (one || every) && is_even(m, layer);
+/* Does Backward of a layer from this one on, which reads the value, run for all micro-batches at once? */
+static bool is_read_whole(const ls_model *m, int layer, int value) {
+    for (int l = layer; l < m->nlayers; l++)
+        for (int k = 0; m->layers[l].backward_whole && k < m->layers[l].ninputs; k++)
+            if (m->layers[l].inputs[k] == value) return true;
+    return false;
 }
 
 /* May a stage begin with this layer? The gradient of what it reads goes back one micro-batch at a
  * time. */
 static bool may_begin(const ls_model *m, int layer) {
-    if (m->nchunks > 1) return ls_stages_cut_chunks(m, layer);
-    int n = ls_model_cut(m, layer);
+    int *values = LS_NEW_ARRAY(int, (size_t)ls_model_parts(m)), n = ls_model_cut(m, layer, values);
     bool may = n > 0 && !m->layers[layer].backward_whole;
-    for (int v = layer - n; may && v < layer; v++) {
-        const ls_layer *below = &m->layers[v];
-        may = !below->is_constant && !below->backward_whole && !below->loss;
+    for (int i = 0; may && i < n; i++) {
+        const ls_layer *below = &m->layers[values[i]];
+        may = !below->is_constant && !below->backward_whole && !below->loss &&
+              !is_read_whole(m, layer, values[i]);
     }
+    free(values);
     return may;
 }
 

@@ -24,8 +24,8 @@ static void test_derived(void **state) {
                 if (m.layers[a].last_reader >= l && m.layers[b].last_reader >= l)
                     assert_int_not_equal(m.layers[a].slot, m.layers[b].slot);
     assert_int_equal(m.nslots, 4);
-    static const bool cuts[GRAPH_LAYERS] = {true, true, false, false, false, false, true};
-    for (int i = 0; i < GRAPH_LAYERS; i++) assert_int_equal(ls_model_cut(&m, i), cuts[i]);
+    static const bool cuts[GRAPH_LAYERS] = {false, true, false, false, false, false, true};
+    for (int i = 0; i < GRAPH_LAYERS; i++) assert_int_equal(ls_model_cut(&m, i, NULL), cuts[i]);
     ls_model_free(&m);
 }
 
@@ -36,8 +36,10 @@ static void test_chain(void **state) {
     assert_ls_ok(ls_gpt_create(&SHAPE, &m, &e), e);
     assert_int_equal(m.nslots, 2);
     assert_int_equal(m.nfloats % LS_BLOCK, 0);
-    for (int i = 0; i < m.nlayers; i++) {
-        assert_true(ls_model_cut(&m, i));
+    for (int i = 1; i < m.nlayers; i++) {
+        int value = 0;
+        assert_int_equal(ls_model_cut(&m, i, &value), 1);
+        assert_int_equal(value, i - 1);
         assert_int_equal(m.layers[i].added_floats, 0);
     }
     ls_model_free(&m);

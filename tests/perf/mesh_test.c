@@ -196,6 +196,12 @@ static void test_chunked_trials(void **state) {
     check_trials(&chunks, &one, 0.05, 0.05);
     check_trials(&chunks, &apart, 0.2, 0.05);
     check_trials(&groups, &one, 0.05, 0.05);
+    set(&groups, "parallel.expert_virtual=2");
+    set(&groups, "parallel.context_virtual=2");
+    set(&groups, "parallel.tensor_virtual=2");
+    set(&groups, "model.layers=1");
+    set(&groups, "train.batch=8");
+    check_trials(&groups, &one, 0.05, 0.05);
 }
 
 /* One sample: workers that divide its sequence are the only ones but pipelines, and faster. */
