@@ -26,8 +26,9 @@ struct ls_draft {
     int nvalues;
     float **constants; /* [nconstants] */
     int nconstants;
-    uint64_t *names; /* [nnames] hashes of the first layers' names */
-    int nnames;
+    int *
+        names; /* [nplaces] a hash table of the first nnames layers' names: 1 + the layer; 0: free */
+    int nnames, nplaces;
     char scope[LS_NAME]; /* the open scopes: "block.1", or "" */
     size_t begins[MAX_DEPTH];
     int depth;
@@ -202,18 +203,26 @@ void(ls_freeze)(ls_model *m, const char *pattern) {
     memcpy(p->file, d->file, sizeof p->file);
 }
 
-/* Compares hashes first: a model may have thousands of layers. */
+/* The place of the layer with this name, or the free one where it would be. */
+static int *named(const ls_model *m, const ls_draft *d, const char *name) {
+    int mask = d->nplaces - 1, i = (int)ls_hash_bytes(name, strlen(name)).lo & mask;
+    while (d->names[i] && strcmp(m->layers[d->names[i] - 1].name, name) != 0) i = (i + 1) & mask;
+    return &d->names[i];
+}
+
+/* A model may have thousands of layers. */
 static bool has_layer(ls_model *m, const char *name) {
     ls_draft *d = draft_of(m);
-    uint64_t hash = ls_hash_bytes(name, strlen(name)).lo;
-    for (; d->nnames < m->nlayers; d->nnames++) {
-        const char *next = m->layers[d->nnames].name;
-        d->names = ls_grow(d->names, (size_t)d->nnames, sizeof *d->names);
-        d->names[d->nnames] = ls_hash_bytes(next, strlen(next)).lo;
+    if (2 * m->nlayers >= d->nplaces) {
+        free(d->names);
+        d->nnames = 0;
+        d->nplaces = d->nplaces ? 4 * d->nplaces : 64;
+        while (2 * m->nlayers >= d->nplaces) d->nplaces *= 2;
+        d->names = LS_NEW_ARRAY(int, (size_t)d->nplaces);
     }
-    for (int i = 0; i < m->nlayers; i++)
-        if (d->names[i] == hash && strcmp(m->layers[i].name, name) == 0) return true;
-    return false;
+    for (; d->nnames < m->nlayers; d->nnames++)
+        *named(m, d, m->layers[d->nnames].name) = 1 + d->nnames;
+    return *named(m, d, name) != 0;
 }
 
 static const char CHUNK[] = ".chunk.";

@@ -1,6 +1,7 @@
 /* model.c - see model.h. */
 #include "model/model.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -160,19 +161,18 @@ static ls_status check_constants(const ls_model *m, const ls_layer *l, ls_error 
     return LS_OK;
 }
 
-/* The first slot that no value has that this layer, a later one or a measure reads. */
-static ls_status choose_slot(ls_model *m, int l, ls_error *e) {
-    bool used[LS_MODEL_MAX_SLOTS + 1] = {false};
+/* The first slot that no value has that this layer, a later one or a measure reads.
+ * last_reader [LS_MODEL_MAX_SLOTS]: of the latest value in each of the model's slots. */
+static ls_status choose_slot(ls_model *m, int l, int *last_reader, ls_error *e) {
     int slot = 0;
-    for (int v = 0; v < l; v++)
-        if (m->layers[v].last_reader >= l || is_measured(m, v)) used[m->layers[v].slot] = true;
-    while (used[slot]) slot++;
+    while (slot < m->nslots && last_reader[slot] >= l) slot++;
     if (slot == LS_MODEL_MAX_SLOTS)
         return ls_fail(e, LS_EINVAL,
                        "at layer '%s' more than %d values are needed at the same time",
                        m->layers[l].name, LS_MODEL_MAX_SLOTS);
     m->layers[l].slot = slot;
-    if (m->layers[l].slot >= m->nslots) m->nslots = m->layers[l].slot + 1;
+    last_reader[slot] = is_measured(m, l) ? INT_MAX : m->layers[l].last_reader;
+    if (slot >= m->nslots) m->nslots = slot + 1;
     return LS_OK;
 }
 
@@ -189,6 +189,7 @@ static void count_losses(ls_model *m) {
 }
 
 ls_status ls_model_link(ls_model *m, ls_error *e) {
+    int last_reader[LS_MODEL_MAX_SLOTS];
     m->nslots = 0;
     count_losses(m);
     ls_model_place(m);
@@ -204,11 +205,11 @@ ls_status ls_model_link(ls_model *m, ls_error *e) {
             return ls_fail(e, LS_EINVAL, "no layer reads the output of layer '%s'",
                            m->layers[l].name);
         link_gradients(m, l);
-        LS_TRY(choose_slot(m, l, e));
+        LS_TRY(choose_slot(m, l, last_reader, e));
     }
     for (int l = m->nlayers; l < m->nlayers + m->nlate; l++) {
         m->layers[l].last_reader = -1;
-        LS_TRY(choose_slot(m, l, e));
+        LS_TRY(choose_slot(m, l, last_reader, e));
     }
     /* the chunks of a sample have parts of one loss */
     if (m->nlosses - m->nauxiliary > 1 && m->nchunks <= 1) m->weighing.ntargets = 0;

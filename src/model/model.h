@@ -17,7 +17,7 @@
 #include "source/source.h"
 
 enum { LS_BLOCK = 1024 }; /* floats; sums of norms and shards begin at multiples of it */
-enum { LS_MODEL_MAX_SLOTS = 256 };
+enum { LS_MODEL_MAX_SLOTS = 4096 };
 
 typedef struct ls_gpt_config {
     int64_t layers, width, heads, context, vocab;

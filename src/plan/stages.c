@@ -159,40 +159,44 @@ static double work_of(const ls_model *m, int layer) {
     return l->forward_flops + ls_model_backward_flops(m, l);
 }
 
+/* Stages consist of blocks: the layers from one that may begin a stage up to the next. */
 typedef struct cutting {
-    const ls_model *m;
     int n;        /* stages */
-    double *work; /* [nlayers] */
-    bool *may;    /* [nlayers] begin a stage */
-    double *most; /* [n + 1][nlayers + 1] the largest stage, of the first i stages up to a layer */
-    int *begins;  /* [n + 1][nlayers + 1] the first layer of the i-th stage */
+    int nblocks;  /* at most the model's layers */
+    int *first;   /* [nblocks + 1] the first layer of each, and the end */
+    double *work; /* [nblocks] */
+    double *most; /* [n + 1][nblocks + 1] the largest stage, of the first i stages up to a block */
+    int *begins;  /* [n + 1][nblocks + 1] the first block of the i-th stage */
 } cutting;
 
-/* The i-th stage up to a layer: it begins where the largest of the first i stages is smallest. A
+static void list_blocks(cutting *c, const ls_model *m) {
+    for (int l = 0; l < m->nlayers; l++) {
+        if (l == 0 || may_begin(m, l)) c->first[c->nblocks++] = l;
+        c->work[c->nblocks - 1] += work_of(m, l);
+    }
+    c->first[c->nblocks] = m->nlayers;
+}
+
+/* The i-th stage up to a block: it begins where the largest of the first i stages is smallest. A
  * stage that is larger than the best so far need not grow. */
 static void cut_stage(cutting *c, int i, int end) {
-    int row = c->m->nlayers + 1;
+    int row = c->nblocks + 1;
     double work = 0, *best = &c->most[i * row + end];
     for (int begin = end - 1; begin >= 0 && work < *best; begin--) {
         work += c->work[begin];
         double before = c->most[(i - 1) * row + begin];
         double most = work > before ? work : before;
-        if (!c->may[begin] || most >= *best) continue;
+        if (most >= *best) continue;
         *best = most;
         c->begins[i * row + end] = begin;
     }
 }
 
 static void cut_best(cutting *c) {
-    int L = c->m->nlayers;
-    for (int l = 0; l < L; l++) {
-        c->work[l] = work_of(c->m, l);
-        c->may[l] = l == 0 || may_begin(c->m, l);
-    }
-    for (int i = 0; i < (c->n + 1) * (L + 1); i++) c->most[i] = INFINITY;
+    for (int i = 0; i < (c->n + 1) * (c->nblocks + 1); i++) c->most[i] = INFINITY;
     c->most[0] = 0;
     for (int i = 1; i <= c->n; i++)
-        for (int end = 1; end <= L; end++) cut_stage(c, i, end);
+        for (int end = 1; end <= c->nblocks; end++) cut_stage(c, i, end);
 }
 
 int ls_stages_most(const ls_model *m) {
@@ -202,23 +206,21 @@ int ls_stages_most(const ls_model *m) {
 }
 
 bool ls_stages_cut(const ls_model *m, int n, int *stage_of) {
-    size_t cells = (size_t)(n + 1) * ((size_t)m->nlayers + 1);
-    cutting c = {m,
-                 n,
-                 LS_NEW_ARRAY(double, (size_t)m->nlayers),
-                 LS_NEW_ARRAY(bool, (size_t)m->nlayers),
-                 LS_NEW_ARRAY(double, cells),
-                 LS_NEW_ARRAY(int, cells)};
+    size_t most = (size_t)m->nlayers;
+    cutting c = {.n = n, .first = LS_NEW_ARRAY(int, most + 1), .work = LS_NEW_ARRAY(double, most)};
+    list_blocks(&c, m);
+    int row = c.nblocks + 1, end = c.nblocks;
+    c.most = LS_NEW_ARRAY(double, (size_t)((n + 1) * row));
+    c.begins = LS_NEW_ARRAY(int, (size_t)((n + 1) * row));
     cut_best(&c);
-    int row = m->nlayers + 1, end = m->nlayers;
-    bool can = isfinite(c.most[c.n * row + end]);
-    for (int i = c.n; can && i > 0; i--) {
+    bool can = isfinite(c.most[n * row + end]);
+    for (int i = n; can && i > 0; i--) {
         int begin = c.begins[i * row + end];
-        for (int l = begin; l < end; l++) stage_of[l] = i - 1;
+        for (int l = c.first[begin]; l < c.first[end]; l++) stage_of[l] = i - 1;
         end = begin;
     }
+    free(c.first);
     free(c.work);
-    free(c.may);
     free(c.most);
     free(c.begins);
     return can;

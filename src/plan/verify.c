@@ -24,6 +24,9 @@ typedef struct walk {
         writers; /* [nworkers][nbuckets][nslots] in a pipeline: 1 + whose gradient a sum has; 0: none */
     int *latest;   /* [nworkers][nlayers] in a pipeline: 1 + the sequence of Backward */
     int *messages; /* [nworkers][nbuckets] parts of gradients taken, and parameters got */
+    /* In a pipeline: the layers that write bucket k are writing[first_writing[k]] and so on up to
+     * first_writing[k + 1]. */
+    int *first_writing, *writing;
     int all_reduces;
     ls_status status;
     ls_error *e;
@@ -297,11 +300,21 @@ static void check_writers(walk *w, const ls_action *a) {
     }
 }
 
-static bool writes(const ls_plan *p, int layer, int bucket) {
+static void list_writing(walk *w) {
+    const ls_plan *p = w->p;
     const int *touched = NULL;
-    for (int i = 0, n = ls_plan_touched(p, layer, &touched); i < n; i++)
-        if (touched[i] == bucket) return true;
-    return false;
+    int all = 0;
+    w->first_writing = LS_NEW_ARRAY(int, (size_t)p->nbuckets + 1);
+    for (int l = 0; l < p->c.model->nlayers; l++)
+        for (int j = 0, n = ls_plan_touched(p, l, &touched); j < n; j++, all++)
+            w->first_writing[touched[j] + 1]++;
+    for (int k = 0; k < p->nbuckets; k++) w->first_writing[k + 1] += w->first_writing[k];
+    w->writing = LS_NEW_ARRAY(int, (size_t)all);
+    for (int l = p->c.model->nlayers - 1; l >= 0; l--) /* the ends come down to the beginnings */
+        for (int j = 0, n = ls_plan_touched(p, l, &touched); j < n; j++)
+            w->writing[--w->first_writing[touched[j] + 1]] = l;
+    for (int k = 0; k < p->nbuckets; k++) w->first_writing[k] = w->first_writing[k + 1];
+    w->first_writing[p->nbuckets] = all;
 }
 
 /* In a pipeline, the layer that is the last of its chunk to write a bucket comes after all others of its
@@ -313,9 +326,9 @@ static void check_writer(walk *w, const ls_action *a) {
     int n = ls_plan_touched(p, a->layer, &touched), chunk = ls_plan_layer_chunk(p, a->layer);
     for (int j = 0; j < n && ls_plan_owners(p) > 1; j++) {
         if (ls_plan_closer(p, touched[j], chunk) != a->layer) continue;
-        for (int l = 0; l < m->nlayers; l++) {
-            if (ls_plan_layer_chunk(p, l) != chunk || !writes(p, l, touched[j]) ||
-                ls_plan_runner(p, a->worker, l) != a->worker)
+        for (int i = w->first_writing[touched[j]]; i < w->first_writing[touched[j] + 1]; i++) {
+            int l = w->writing[i];
+            if (ls_plan_layer_chunk(p, l) != chunk || ls_plan_runner(p, a->worker, l) != a->worker)
                 continue;
             int all = m->layers[l].backward_whole ? 1 : ls_plan_micros(p);
             if (w->backs[a->vw * m->nlayers + l] != all)
@@ -759,6 +772,7 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     w.exchanged = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
     w.decoded = LS_NEW_ARRAY(int, (size_t)p->nbuckets *n);
     w.updated = LS_NEW_ARRAY(int, (size_t)p->nbuckets *n);
+    if (ls_plan_owners(p) > 1) list_writing(&w);
     check_buckets(&w);
     check_whole(&w);
     for (w.at = 0; w.at < p->nactions && w.status == LS_OK; w.at++)
@@ -772,6 +786,8 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     free(w.inputs);
     free(w.latest);
     free(w.messages);
+    free(w.first_writing);
+    free(w.writing);
     free(w.adds);
     free(w.joins);
     free(w.squares);

@@ -8,7 +8,7 @@
 #include "model/tensor_part.h"
 #include "report/canvas.h"
 
-enum { BOX = 230, GAP = 8, BETWEEN = 28, LINE = 16, MARGIN = 20, TOP = 64, ROWS = 8 };
+enum { BOX = 260, GAP = 8, BETWEEN = 28, LINE = 16, MARGIN = 20, TOP = 64, ROWS = 8 };
 static const int colours[] = {0xdbe7f3, 0xfbe5d0, 0xdcefdf, 0xeee0ec};
 enum { NCOLOURS = sizeof colours / sizeof *colours };
 
@@ -23,13 +23,27 @@ static void put(picture *d, double x, double y, const char *text, int color) {
     ls_canvas_text_add(&d->c, &(ls_canvas_text){.x = x, .y = y, .text = text, .color = color});
 }
 
+enum { SHORT = 17 }; /* letters of a layer's name, two of which fit into a box */
+
+/* "layers.0.mlp" of "model.layers.0.mlp.slice.1.chunk.2": of which part it is, a worker's other lines
+ * say. */
+static void name_layer(const char *name, char text[4 * SHORT]) {
+    if (strncmp(name, "model.", 6) == 0) name += 6;
+    const char *slice = strstr(name, ".slice."), *chunk = strstr(name, ".chunk.");
+    const char *end = slice && (!chunk || slice < chunk) ? slice : chunk;
+    int n = (int)(end ? (size_t)(end - name) : strlen(name));
+    snprintf(text, 4 * SHORT, n > SHORT ? "%.*s…" : "%.*s", n > SHORT ? SHORT - 1 : n, name);
+}
+
 /* "h.0.attn to h.5.mlp": the first and the last layer. */
 static void name_stage(const ls_plan *p, int stage, char *text, size_t size) {
+    char from[4 * SHORT], to[4 * SHORT];
     int first = 0, end = 0;
     ls_plan_stage_layers(p, stage, &first, &end);
-    const ls_layer *layers = p->c.model->layers;
-    snprintf(text, size, first + 1 == end ? "%.16s" : "%.16s to %.16s", layers[first].name,
-             layers[end - 1].name);
+    name_layer(p->c.model->layers[first].name, from);
+    name_layer(p->c.model->layers[end - 1].name, to);
+    bool one = strcmp(from, to) == 0;
+    snprintf(text, size, one ? "%s" : "%s to %s", from, to);
 }
 
 /* "slices 0 to 1 of 3". */

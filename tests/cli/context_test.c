@@ -146,6 +146,12 @@ static void test_plan(void **state) {
            "-n 2 --set parallel.context_virtual=2 --set parallel.mesh.context=2 --svg "
            "@/mesh.svg",
            0, NULL);
+    expect("plan " SMALL "--mesh auto -n 1 --set parallel.context_virtual=8 --set "
+           "parallel.tensor_virtual=12 --set model.heads=12 --set model.kv_heads=12 --set "
+           "train.virtual_workers=1 --set train.batch=1 --set model.layers=1",
+           0, "2 meshes: 2 simulated"); /* 288 queries, keys and values at a time */
+    shell_of_run(".", "grep -q '>embed_tokens to ' mesh.svg && grep -q 'chunk 1 of 2' mesh.svg && "
+                      "! grep -q 'model\\.\\|\\.chunk' mesh.svg");
 }
 
 static void test_refusals(void **state) {
