@@ -33,11 +33,12 @@ enum {
     MIXED_END
 };
 
-static const mixed_parts mixed_kinds[] = {[MIXED] = {CHUNKS, 1, 1},
-                                          [JOINT] = {1, TOGETHER, 1},
-                                          [JOINT_CHUNKS] = {CHUNKS, TOGETHER, 1},
-                                          [MIXED_SLICES] = {CHUNKS, 1, 2, .sequence = true},
-                                          [ALL_PARTS] = {CHUNKS, TOGETHER, 2}};
+static const mixed_parts mixed_kinds[] = {
+    [MIXED] = {.chunks = CHUNKS, .samples = 1, .slices = 1},
+    [JOINT] = {.chunks = 1, .samples = TOGETHER, .slices = 1},
+    [JOINT_CHUNKS] = {.chunks = CHUNKS, .samples = TOGETHER, .slices = 1},
+    [MIXED_SLICES] = {.chunks = CHUNKS, .samples = 1, .slices = 2, .sequence = true},
+    [ALL_PARTS] = {.chunks = CHUNKS, .samples = TOGETHER, .slices = 2}};
 
 typedef struct setup {
     ls_model model;

@@ -204,6 +204,25 @@ static void test_chunked_trials(void **state) {
     check_trials(&groups, &one, 0.05, 0.05);
 }
 
+/* Workers divide samples before the chunks of each: of two meshes with the same product of both degrees
+ * one is listed. */
+static void test_parts_listed(void **state) {
+    (void)state;
+    ls_config c = chunked_config_of("model.experts=4");
+    ls_mesh *list = NULL;
+    int products[5] = {0};
+    set(&c, "train.micro_batch=2");
+    set(&c, "parallel.expert_virtual=2");
+    set(&c, "parallel.context_virtual=2");
+    int n = list_of(&c, &list);
+    for (int i = 0; i < n; i++) {
+        assert_true(list[i].expert == 2 || list[i].context == 1);
+        products[list[i].expert * list[i].context]++;
+    }
+    assert_true(products[1] > 0 && products[2] > 0 && products[4] > 0);
+    free(list);
+}
+
 /* One sample: workers that divide its sequence are the only ones but pipelines, and faster. */
 static void test_chunked_first(void **state) {
     (void)state;
@@ -308,11 +327,12 @@ static void test_auto(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trials),        cmocka_unit_test(test_sliced_trials),
-        cmocka_unit_test(test_sliced_first),  cmocka_unit_test(test_first),
-        cmocka_unit_test(test_limit),         cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_auto),          cmocka_unit_test(test_chunked_trials),
-        cmocka_unit_test(test_chunked_first), cmocka_unit_test(test_chunks_at_once),
+        cmocka_unit_test(test_trials),         cmocka_unit_test(test_sliced_trials),
+        cmocka_unit_test(test_sliced_first),   cmocka_unit_test(test_first),
+        cmocka_unit_test(test_limit),          cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_auto),           cmocka_unit_test(test_chunked_trials),
+        cmocka_unit_test(test_parts_listed),   cmocka_unit_test(test_chunked_first),
+        cmocka_unit_test(test_chunks_at_once),
     };
     return cmocka_run_group_tests(tests, make_machine, free_machine);
 }
