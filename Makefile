@@ -157,6 +157,8 @@ check-hurt:
 	@scripts/random_faults.py build/lockstep --runs 100 --hosts
 	@scripts/random_faults.py build/lockstep --runs 100 --async
 	@scripts/random_faults.py build/lockstep --runs 50 --async --hosts
+	@scripts/random_faults.py build/lockstep --runs 50 --meshes
+	@scripts/random_faults.py build/lockstep --runs 30 --meshes --hosts
 
 build-tests:
 	@scripts/build.sh release

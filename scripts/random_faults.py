@@ -170,7 +170,8 @@ def draw_mesh(hosts, model):
     bits = ["train.virtual_workers=%d" % V, "train.batch=%d" % (V * samples), "train.steps=120",
             "train.compute=" + random.choice(["f32", "f32", "bf16", "f16"]),
             "train.eval_every=%d" % random.choice([0, 17]), "parallel.tensor_virtual=%d" % K,
-            "parallel.context_virtual=%d" % Q, "parallel.expert_virtual=%d" % E] + some((0.3 * (K > 1), "parallel.sequence=on"))
+            "parallel.context_virtual=%d" % Q, "parallel.expert_virtual=%d" % E,
+            "train.micro_batch=%d" % E] + some((0.3 * (K > 1), "parallel.sequence=on"))
     bits += draw_optimizer(model.patterns)
     degrees = {"pipe": random.choice([1, 1, 2, 3]), "tensor": random.randint(1, K),
                "context": random.randint(1, Q), "expert": random.randint(1, E)}

@@ -18,14 +18,13 @@ static const char INK[] = LS_SVG_INK, GREY[] = LS_SVG_GREY, GRID[] = LS_SVG_GRID
 static const char IDLE[] = "#f0f2f5";
 
 static const char *const colours[LS_NACTION_KINDS] = {
-    [LS_LOAD] = "#bab0ac",           [LS_FORWARD] = "#4e79a7",
-    [LS_RECOMPUTE] = "#9ecae9",      [LS_BACKWARD] = "#e0823d",
-    [LS_SQUARES] = "#edc948",
-    [LS_ENCODE] = "#d37295",         [LS_DECODE] = "#fabfd2",
-    [LS_EXCHANGE] = "#499894",       [LS_ADD] = "#b07aa1",
-    [LS_NORM] = "#d4b106",           [LS_UPDATE] = "#9c755f",
-    [LS_REDUCE_SCATTER] = "#2f8f4e", [LS_ALL_REDUCE] = "#86c166",
-    [LS_ALL_GATHER] = "#17807e",     [LS_FREE] = "#8a94a0"};
+    [LS_LOAD] = "#bab0ac",       [LS_FORWARD] = "#4e79a7",    [LS_RECOMPUTE] = "#9ecae9",
+    [LS_BACKWARD] = "#e0823d",   [LS_SQUARES] = "#edc948",    [LS_ENCODE] = "#d37295",
+    [LS_DECODE] = "#fabfd2",     [LS_EXCHANGE] = "#499894",   [LS_ADD] = "#b07aa1",
+    [LS_NORM] = "#d4b106",       [LS_UPDATE] = "#9c755f",     [LS_REDUCE_SCATTER] = "#2f8f4e",
+    [LS_ALL_REDUCE] = "#86c166", [LS_ALL_GATHER] = "#17807e", [LS_FREE] = "#8a94a0",
+    [LS_DELTA] = "#c7a0c4",      [LS_COPY] = "#e6cfe3",       [LS_MIX] = "#9d5fa0",
+    [LS_SEND] = "#5aa9b5",       [LS_TAKE] = "#a8d5db"};
 
 typedef struct picture {
     const ls_timeline *t;

@@ -373,6 +373,7 @@ static void test_svg(void **state) {
             set_up(&f, workers[i], nsteps);
             ls_timeline_svg(&f.t, &out);
             assert_int_equal(strncmp(out.data, "<svg ", 5), 0);
+            assert_null(strstr(out.data, "(null)")); /* each kind has a colour */
             assert_xml(out.data);
             char last[16];
             snprintf(last, sizeof last, ">w%d", workers[i] < 8 ? workers[i] - 1 : 0);
