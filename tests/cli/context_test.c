@@ -25,7 +25,7 @@ static void check_workers(const char *model) {
          "--set parallel.schedule=zb-v --set parallel.chunks=2"),
         "-n 2 --set parallel.mesh.pipe=2 --set parallel.zero=1 --set parallel.transport=tcp",
         "-n 1 --set train.micro_batch=4 --set parallel.zero=1"};
-    train_ways(SMALL, model, ways, (int)(sizeof ways / sizeof *ways), 0, 1);
+    train_ways(SMALL, model, ways, (int)(sizeof ways / sizeof *ways), 1, 3);
     shell_of_run("one", "rm -r $r");
 }
 
@@ -50,7 +50,7 @@ static void check_slices(const char *model) {
         "parallel.mesh.pipe=2 "
         "--set parallel.zero=3",
         "-n 3 --set parallel.mesh.tensor=3 --set parallel.transport=tcp"};
-    train_ways(SMALL, model, ways, (int)(sizeof ways / sizeof *ways), 0, 1);
+    train_ways(SMALL, model, ways, (int)(sizeof ways / sizeof *ways), 1, 3);
     shell_of_run("one", "rm -r $r");
 }
 

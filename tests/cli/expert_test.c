@@ -18,7 +18,7 @@
     "model.shared_experts=1 "
 
 static void check_ways(const char *model, const char *const *ways, size_t n) {
-    train_ways(SMALL, model, ways, (int)n, 0, 1);
+    train_ways(SMALL, model, ways, (int)n, 1, 3);
     shell_of_run("one", "rm -r $r");
 }
 
