@@ -196,7 +196,7 @@ static ls_status merges_learn(trainer *r, const char *what, uint32_t vocab, ls_e
 }
 
 /* Splits the words into symbols, one a byte, and counts the pairs. */
-static void words_split(trainer *r, const ls_cut *cut) {
+static void words_split(trainer *r, const ls_text_cut *cut) {
     const ls_words *w = r->words;
     r->counts = LS_NEW_ARRAY(uint64_t, w->n);
     for (size_t i = 0; i < cut->n; i++) r->counts[cut->order[i]]++;
@@ -234,7 +234,7 @@ static void trainer_free(trainer *r) {
     free(r->risen);
 }
 
-ls_status ls_tokenizer_train_cut(const ls_cut *cut, const char *what, uint32_t vocab,
+ls_status ls_tokenizer_train_cut(const ls_text_cut *cut, const char *what, uint32_t vocab,
                                  ls_tokenizer **t_p, ls_error *e) {
     const ls_words *words = &cut->words;
     if (vocab < 256)

@@ -6,7 +6,8 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
-ls_status ls_cut_check_text(const uint8_t *text, size_t nbytes, const char *what, ls_error *e) {
+ls_status ls_text_cut_check_text(const uint8_t *text, size_t nbytes, const char *what,
+                                 ls_error *e) {
     size_t bad = ls_utf8_valid((const char *)text, nbytes), line = 1;
     if (bad == nbytes) return LS_OK;
     for (size_t i = 0; i < bad; i++) line += text[i] == '\n';
@@ -15,7 +16,7 @@ ls_status ls_cut_check_text(const uint8_t *text, size_t nbytes, const char *what
                    bad, line);
 }
 
-static void append(ls_cut *c, uint32_t word) {
+static void append(ls_text_cut *c, uint32_t word) {
     if (c->n == c->cap) {
         c->cap = 2 * c->cap + 1024;
         c->order = ls_realloc(c->order, c->cap * sizeof *c->order);
@@ -23,9 +24,9 @@ static void append(ls_cut *c, uint32_t word) {
     c->order[c->n++] = word;
 }
 
-void ls_cut_append_token(ls_cut *c, uint32_t id) { append(c, id | LS_CUT_TOKEN); }
+void ls_text_cut_append_token(ls_text_cut *c, uint32_t id) { append(c, id | LS_CUT_TOKEN); }
 
-ls_status ls_cut_append(ls_cut *c, ls_pretokens *p, const char *what, ls_error *e) {
+ls_status ls_text_cut_append(ls_text_cut *c, ls_pretokens *p, const char *what, ls_error *e) {
     for (;;) {
         const uint8_t *word = NULL;
         size_t nbytes = 0;
@@ -38,29 +39,29 @@ ls_status ls_cut_append(ls_cut *c, ls_pretokens *p, const char *what, ls_error *
     }
 }
 
-static ls_status gpt2_words(const uint8_t *text, size_t nbytes, const char *what, ls_cut *c,
+static ls_status gpt2_words(const uint8_t *text, size_t nbytes, const char *what, ls_text_cut *c,
                             ls_error *e) {
     ls_pretokenizer how = {0};
     LS_TRY(ls_pretokenizer_add(&how, LS_CUT_GPT2, NULL, what, e));
     ls_pretokens *p = ls_pretokens_create(&how);
     ls_pretokens_begin(p, text, nbytes);
-    ls_status s = ls_cut_append(c, p, what, e);
+    ls_status s = ls_text_cut_append(c, p, what, e);
     ls_pretokens_free(p);
     ls_pretokenizer_free(&how);
     return s;
 }
 
-ls_status ls_cut_make(const uint8_t *text, size_t nbytes, const char *what, ls_cut *c_p,
-                      ls_error *e) {
-    LS_TRY(ls_cut_check_text(text, nbytes, what, e));
-    *c_p = (ls_cut){0};
+ls_status ls_text_cut_make(const uint8_t *text, size_t nbytes, const char *what, ls_text_cut *c_p,
+                           ls_error *e) {
+    LS_TRY(ls_text_cut_check_text(text, nbytes, what, e));
+    *c_p = (ls_text_cut){0};
     ls_status s = gpt2_words(text, nbytes, what, c_p, e);
-    if (s != LS_OK) ls_cut_free(c_p);
+    if (s != LS_OK) ls_text_cut_free(c_p);
     return s;
 }
 
-void ls_cut_free(ls_cut *c) {
+void ls_text_cut_free(ls_text_cut *c) {
     ls_words_free(&c->words);
     free(c->order);
-    *c = (ls_cut){0};
+    *c = (ls_text_cut){0};
 }

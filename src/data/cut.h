@@ -12,25 +12,25 @@
 
 #define LS_CUT_TOKEN 0x80000000u /* in order[]: added to the id of a token that is no word */
 
-typedef struct ls_cut {
+typedef struct ls_text_cut {
     ls_words words;
     uint32_t *order; /* [n] the text is word order[0], word order[1] ... */
     size_t n, cap;
-} ls_cut;
+} ls_text_cut;
 
-/* Cuts a text as GPT-2 does. The caller frees it with ls_cut_free(). Errors: LS_EINVAL: not UTF-8;
+/* Cuts a text as GPT-2 does. The caller frees it with ls_text_cut_free(). Errors: LS_EINVAL: not UTF-8;
  * `what` names the text. */
-ls_status ls_cut_make(const uint8_t *text, size_t nbytes, const char *what, ls_cut *c_p,
-                      ls_error *);
+ls_status ls_text_cut_make(const uint8_t *text, size_t nbytes, const char *what, ls_text_cut *c_p,
+                           ls_error *);
 
 /* Appends the words of the text that `p` begins with. LS_EINVAL: those of ls_pretokens_next(). */
-ls_status ls_cut_append(ls_cut *, ls_pretokens *p, const char *what, ls_error *);
+ls_status ls_text_cut_append(ls_text_cut *, ls_pretokens *p, const char *what, ls_error *);
 /* Appends a token; id < LS_CUT_TOKEN. */
-void ls_cut_append_token(ls_cut *, uint32_t id);
+void ls_text_cut_append_token(ls_text_cut *, uint32_t id);
 
-void ls_cut_free(ls_cut *); /* afterwards it is empty */
+void ls_text_cut_free(ls_text_cut *); /* afterwards it is empty */
 
 /* LS_EINVAL: the text is not UTF-8; the message names the place. */
-ls_status ls_cut_check_text(const uint8_t *text, size_t nbytes, const char *what, ls_error *);
+ls_status ls_text_cut_check_text(const uint8_t *text, size_t nbytes, const char *what, ls_error *);
 
 #endif

@@ -39,7 +39,7 @@ static void list_append(id_list *l, const uint32_t *ids, size_t n) {
 }
 
 /* Appends the tokens of all words, in the order of the text. */
-static ls_status words_encode(const ls_tokenizer *t, const ls_cut *cut, const char *what,
+static ls_status words_encode(const ls_tokenizer *t, const ls_text_cut *cut, const char *what,
                               id_list *out, size_t *dropped, ls_error *e) {
     ls_encoded c;
     LS_TRY(ls_bpe_encode(t, &cut->words, what, &c, e));
@@ -61,7 +61,7 @@ static ls_token_list list_finish(id_list *l, size_t dropped) {
     return (ls_token_list){ls_realloc(l->ids, l->n * sizeof *l->ids), l->n, dropped};
 }
 
-ls_status ls_tokenizer_encode_cut(const ls_tokenizer *t, const ls_cut *cut, const char *what,
+ls_status ls_tokenizer_encode_cut(const ls_tokenizer *t, const ls_text_cut *cut, const char *what,
                                   ls_token_list *list_p, ls_error *e) {
     id_list out = {0};
     size_t dropped = 0;
@@ -77,7 +77,7 @@ typedef struct splitter {
     const ls_encoding *how;
     ls_pretokens *pretokens;
     ls_buf normalized, spaced; /* the current piece */
-    ls_cut cut;
+    ls_text_cut cut;
 } splitter;
 
 /* Appends the words of a text [n] without added tokens. is_first: it begins the whole text. */
@@ -89,7 +89,7 @@ static ls_status add_words(splitter *s, const uint8_t *text, size_t n, bool is_f
         n = s->spaced.len;
     }
     ls_pretokens_begin(s->pretokens, text, n);
-    return ls_cut_append(&s->cut, s->pretokens, s->how->what, e);
+    return ls_text_cut_append(&s->cut, s->pretokens, s->how->what, e);
 }
 
 /* Normalizes a piece [n]. Returns the piece itself, or what is in s->normalized. */
@@ -123,7 +123,7 @@ static ls_status add_piece(splitter *s, const uint8_t *text, const ls_added_span
     for (size_t i = 0; status == LS_OK && i < parts.n; i++) {
         const ls_added_span *part = &parts.spans[i];
         if (part->id != LS_NO_TOKEN)
-            ls_cut_append_token(&s->cut, part->id);
+            ls_text_cut_append_token(&s->cut, part->id);
         else
             status = add_words(s, normalized + part->from, part->to - part->from,
                                piece->from + part->from == 0, e);
@@ -140,7 +140,7 @@ static ls_status split(splitter *s, const uint8_t *text, size_t nbytes, ls_error
     ls_status status = LS_OK;
     for (size_t i = 0; status == LS_OK && i < pieces.n; i++) {
         if (pieces.spans[i].id != LS_NO_TOKEN)
-            ls_cut_append_token(&s->cut, pieces.spans[i].id);
+            ls_text_cut_append_token(&s->cut, pieces.spans[i].id);
         else
             status = add_piece(s, text, &pieces.spans[i], e);
     }
@@ -150,7 +150,7 @@ static ls_status split(splitter *s, const uint8_t *text, size_t nbytes, ls_error
 
 ls_status ls_tokenizer_encode_as(const ls_tokenizer *t, const uint8_t *text, size_t nbytes,
                                  const ls_encoding *how, ls_token_list *list_p, ls_error *e) {
-    LS_TRY(ls_cut_check_text(text, nbytes, how->what, e));
+    LS_TRY(ls_text_cut_check_text(text, nbytes, how->what, e));
     splitter s = {.t = t, .how = how, .pretokens = ls_pretokens_create(&t->pretokenizer)};
     id_list out = {0};
     size_t dropped = 0;
@@ -161,7 +161,7 @@ ls_status ls_tokenizer_encode_as(const ls_tokenizer *t, const uint8_t *text, siz
     ls_pretokens_free(s.pretokens);
     ls_buf_free(&s.normalized);
     ls_buf_free(&s.spaced);
-    ls_cut_free(&s.cut);
+    ls_text_cut_free(&s.cut);
     if (status == LS_OK)
         *list_p = list_finish(&out, dropped);
     else

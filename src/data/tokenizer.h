@@ -26,7 +26,7 @@ typedef struct ls_tokenizer ls_tokenizer;
 /* Learns `vocab` tokens from a text: 0..255 are the bytes, in GPT-2's order; the others follow in
  * the order in which they were merged. The same text always gives the same tokenizer, that of
  * Hugging Face's trainer. LS_EINVAL: vocab is below 256, or larger than the text has merges for. */
-ls_status ls_tokenizer_train_cut(const ls_cut *, const char *what, uint32_t vocab,
+ls_status ls_tokenizer_train_cut(const ls_text_cut *, const char *what, uint32_t vocab,
                                  ls_tokenizer **t_p, ls_error *);
 
 /* Reads the text of a tokenizer.json. LS_EINVAL: it is damaged, or has settings that are not
@@ -69,7 +69,7 @@ ls_status ls_tokenizer_encode_as(const ls_tokenizer *, const uint8_t *text, size
                                  const ls_encoding *, ls_token_list *list_p, ls_error *);
 
 /* The tokens of a text that is already cut, as GPT-2 cuts, by a tokenizer that was trained. */
-ls_status ls_tokenizer_encode_cut(const ls_tokenizer *, const ls_cut *, const char *what,
+ls_status ls_tokenizer_encode_cut(const ls_tokenizer *, const ls_text_cut *, const char *what,
                                   ls_token_list *list_p, ls_error *);
 
 /* Logs that bytes of the text were left out, if there are any. */

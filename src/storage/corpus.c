@@ -57,7 +57,7 @@ static ls_status load_tokenizer(ls_corpus *c, const char *path, ls_error *e) {
     return ls_tokenizer_parse(json, c->tokenizer_json.len, path, &c->tokenizer, e);
 }
 
-static ls_status train_tokenizer(ls_corpus *c, const ls_config *config, const ls_cut *cut,
+static ls_status train_tokenizer(ls_corpus *c, const ls_config *config, const ls_text_cut *cut,
                                  const char *what, ls_error *e) {
     LS_TRY(ls_tokenizer_train_cut(cut, what, (uint32_t)config->model.vocab, &c->tokenizer, e));
     ls_tokenizer_write(c->tokenizer, &c->tokenizer_json);
@@ -74,11 +74,11 @@ static ls_status encode_with(ls_corpus *c, const ls_text *text, const char *toke
 /* Trains a tokenizer on the text, and encodes the text with it. */
 static ls_status train_and_encode(ls_corpus *c, const ls_config *config, const ls_text *text,
                                   ls_token_list *list_p, ls_error *e) {
-    ls_cut cut;
-    LS_TRY(ls_cut_make(text->data, text->nbytes, text->name, &cut, e));
+    ls_text_cut cut;
+    LS_TRY(ls_text_cut_make(text->data, text->nbytes, text->name, &cut, e));
     ls_status s = train_tokenizer(c, config, &cut, text->name, e);
     if (s == LS_OK) s = ls_tokenizer_encode_cut(c->tokenizer, &cut, text->name, list_p, e);
-    ls_cut_free(&cut);
+    ls_text_cut_free(&cut);
     return s;
 }
 

@@ -162,10 +162,10 @@ static void ref_encode(reference *r, const char *s) {
 
 static ls_status cut_and_train(const uint8_t *text, size_t nbytes, const char *what, uint32_t vocab,
                                ls_tokenizer **t_p, ls_error *e) {
-    ls_cut cut;
-    LS_TRY(ls_cut_make(text, nbytes, what, &cut, e));
+    ls_text_cut cut;
+    LS_TRY(ls_text_cut_make(text, nbytes, what, &cut, e));
     ls_status s = ls_tokenizer_train_cut(&cut, what, vocab, t_p, e);
-    ls_cut_free(&cut);
+    ls_text_cut_free(&cut);
     return s;
 }
 

@@ -5,10 +5,10 @@
 static ls_tokenizer *make_tokenizer(void) {
     static const char text[] = "a tokenizer of bytes";
     ls_tokenizer *t = NULL;
-    ls_cut cut;
-    FUZZ_CHECK(ls_cut_make((const uint8_t *)text, sizeof text - 1, "x", &cut, NULL) == LS_OK);
+    ls_text_cut cut;
+    FUZZ_CHECK(ls_text_cut_make((const uint8_t *)text, sizeof text - 1, "x", &cut, NULL) == LS_OK);
     FUZZ_CHECK(ls_tokenizer_train_cut(&cut, "x", 256, &t, NULL) == LS_OK);
-    ls_cut_free(&cut);
+    ls_text_cut_free(&cut);
     return t;
 }
 
