@@ -441,6 +441,19 @@ ls_status ls_request_wait(ls_request *r, int64_t timeout_ns, bool own_limit, ls_
     return s;
 }
 
+static bool is_any_done(ls_group *g, const ls_request *unused) {
+    (void)unused;
+    for (const ls_request *r = g->first; r; r = r->next)
+        if (r->done) return true;
+    return false;
+}
+
+ls_status ls_request_wait_any(ls_request *r, ls_error *e) {
+    ls_group *g = r->g;
+    if (is_any_done(g, r)) return LS_OK;
+    return g->broken ? fail(g, e) : wait_until(g, r, is_any_done, g->timeout_ns, true, e);
+}
+
 /* ---- starting ---- */
 
 static void start_flight(ls_group *g, const ls_operands *o, ls_request *r) {

@@ -154,6 +154,9 @@ ls_status ls_request_test(ls_request *r, ls_error *);
 /* Waits until r is done. own_limit: for the group's time limit at most, which breaks the group when
  * it runs out; else for timeout_ns at most, after which r can be waited for again. */
 ls_status ls_request_wait(ls_request *r, int64_t timeout_ns, bool own_limit, ls_error *);
+/* Waits until a call of r's group is done that its caller has not taken yet, for the group's time limit at
+ * most. */
+ls_status ls_request_wait_any(ls_request *r, ls_error *);
 /* Frees the requests and programs of a group. */
 void ls_request_close_all(ls_group *);
 

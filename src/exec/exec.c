@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "coll/request.h"
 #include "coll/virtual.h"
 #include "exec/exec_state.h"
 #include "exec/store_step.h"
@@ -15,123 +16,98 @@ static const char RECALLED[] = "this worker was recalled";
 
 /* ---- one worker's step ---- */
 
-typedef struct lane_wait {
-    ls_exec *x;
-    ls_lane other;
-    int want;
-} lane_wait;
-
-static bool is_ready_or_failed(void *arg) {
-    const lane_wait *w = arg;
-    return atomic_load(&w->x->lanes_state[w->other].done) >= w->want || atomic_load(&w->x->failed);
+static const ls_action *action_at(const ls_exec *x, ls_lane lane, int step) {
+    return &x->c.plan->actions[x->lanes.steps[lane][step].action];
 }
 
-/* Runs a lane to its end in the calling thread, and waits for the other lane where it must. */
-static ls_status run_lane(ls_exec *x, ls_lane lane, ls_error *e) {
-    ls_lane other = lane == LS_LANE_COMPUTE ? LS_LANE_COMM : LS_LANE_COMPUTE;
-    for (int i = 0; i < x->lanes.n[lane]; i++) {
-        const ls_lane_step *s = &x->lanes.steps[lane][i];
-        lane_wait w = {x, other, s->wait};
-        if (s->wait)
-            ls_bell_wait(&x->lanes_state[lane].bell, is_ready_or_failed, &w, &x->patience, -1);
-        ls_status status = LS_EABORT;
-        if (ls_board_recalled(x->c.slot))
-            ls_fail(e, LS_EABORT, RECALLED);
-        else if (!atomic_load(&x->failed))
-            status = ls_exec_run_action(x, s->action, e);
-        if (status == LS_OK)
-            atomic_store(&x->lanes_state[lane].done, i + 1);
-        else
-            atomic_store(&x->failed, true);
-        ls_bell_ring(&x->lanes_state[other].bell);
-        if (status != LS_OK) return status;
-    }
-    return LS_OK;
+static int comm_index(const ls_exec *x, int step) {
+    return x->lanes.steps[LS_LANE_COMM][step].action;
 }
 
-bool ls_exec_is_ready(const ls_exec *x, const ls_exec_progress *p, ls_lane lane) {
-    ls_lane other = lane == LS_LANE_COMPUTE ? LS_LANE_COMM : LS_LANE_COMPUTE;
-    if (lane == LS_LANE_COMM && x->sums_last && p->at[other] < x->norm_at) return false;
-    return p->at[lane] < x->lanes.n[lane] && x->lanes.steps[lane][p->at[lane]].wait <= p->at[other];
-}
-
-static int comm_index(const ls_exec *x, int at) { return x->lanes.steps[LS_LANE_COMM][at].action; }
+static ls_exec_call *call_at(ls_exec *x, int step) { return &x->calls[step % LS_PROGRESS_WINDOW]; }
 
 /* The others are complete at once. */
 static bool is_call(const ls_exec *x, const ls_action *a) {
     return a->kind != LS_FREE && ls_exec_runs(x, a);
 }
 
-/* May the next communication begin, beside those in flight? */
-static bool may_begin(const ls_exec *x, const ls_exec_progress *p) {
-    int at = p->at[LS_LANE_COMM] + x->ncalls;
-    if (at >= x->lanes.n[LS_LANE_COMM] || x->ncalls == LS_EXEC_MOST_IN_FLIGHT) return false;
-    if (x->sums_last && p->at[LS_LANE_COMPUTE] < x->norm_at) return false;
-    const ls_lane_step *s = &x->lanes.steps[LS_LANE_COMM][at];
-    if (s->wait > p->at[LS_LANE_COMPUTE] || s->own > p->at[LS_LANE_COMM]) return false;
-    return x->ncalls == 0 || is_call(x, &x->c.plan->actions[s->action]);
-}
-
-static ls_status begin_comm(ls_exec *x, ls_exec_progress *p, ls_error *e) {
-    int index = comm_index(x, p->at[LS_LANE_COMM] + x->ncalls);
+static ls_status begin_comm(ls_exec *x, int step, ls_error *e) {
+    int index = comm_index(x, step);
     const ls_action *a = &x->c.plan->actions[index];
+    ls_exec_call *c = call_at(x, step);
     if (!is_call(x, a)) {
-        p->at[LS_LANE_COMM]++; /* all before it are complete */
-        return ls_exec_run_action(x, index, e);
+        LS_TRY(ls_exec_run_action(x, index, e));
+        ls_progress_complete(&x->at, step);
+        return LS_OK;
     }
-    ls_exec_call *c = &x->calls[x->ncalls];
     c->begin_ns = ls_exec_enter(x, index);
     LS_TRY(ls_exec_start_comm(x, a, &c->request, e));
     x->ncalls++;
+    ls_progress_begun(&x->at, step);
     ls_exec_spend(x, index, c->begin_ns);
     return LS_OK;
 }
 
-/* Calls that are complete leave, in order. */
-static void leave_complete(ls_exec *x, ls_exec_progress *p) {
-    int n = 0;
-    while (n < x->ncalls && !x->calls[n].request) n++;
-    for (int i = 0; i < n; i++)
-        ls_exec_leave_comm(x, comm_index(x, p->at[LS_LANE_COMM]++), x->calls[i].begin_ns,
-                           x->calls[i].end_ns);
-    for (int i = n; i < x->ncalls; i++) x->calls[i - n] = x->calls[i];
-    x->ncalls -= n;
+/* Calls leave in the order of the lane. */
+static void end_call(ls_exec *x, int step) {
+    int from = atomic_load(&x->at.at[LS_LANE_COMM]);
+    call_at(x, step)->end_ns = ls_clock_ns();
+    x->ncalls--;
+    ls_progress_complete(&x->at, step);
+    for (int end = atomic_load(&x->at.at[LS_LANE_COMM]); from < end; from++)
+        ls_exec_leave_comm(x, comm_index(x, from), call_at(x, from)->begin_ns,
+                           call_at(x, from)->end_ns);
 }
 
-/* Tests the calls in flight, or waits for one: for the only one as long as it takes, else for a
- * short time, as any of them may be the next to be complete. */
-static ls_status poll_comm(ls_exec *x, const ls_exec_progress *p, bool wait, ls_error *e) {
-    for (int i = 0; i < x->ncalls; i++) {
-        ls_exec_call *c = &x->calls[i];
-        if (!c->request) continue;
-        int index = comm_index(x, p->at[LS_LANE_COMM] + i);
+/* The calls in flight: the first from `step` on; -1: there is none. */
+static int find_call(const ls_exec *x, int step) {
+    for (int end = ls_progress_end(&x->at); step < end; step++)
+        if (ls_progress_is_begun(&x->at, step)) return step;
+    return -1;
+}
+static int first_call(const ls_exec *x) {
+    return find_call(x, atomic_load(&x->at.at[LS_LANE_COMM]));
+}
+
+/* A test of one call makes progress for all. */
+static ls_status test_calls(ls_exec *x, ls_error *e) {
+    bool tested = false;
+    for (int step = first_call(x); step >= 0; step = find_call(x, step + 1)) {
+        ls_exec_call *c = call_at(x, step);
+        if (tested && !c->request->done) continue;
+        int index = comm_index(x, step);
         int64_t begin = ls_exec_enter(x, index);
         bool done = false;
-        ls_status s = LS_OK;
-        if (wait) {
-            s = ls_wait(&c->request, x->ncalls > 1 ? 0.0005 : -1, e);
-            done = s == LS_OK;
-            if (s == LS_EPENDING) s = LS_OK;
-        } else {
-            s = ls_test(&c->request, &done, e);
-        }
-        LS_TRY(s);
+        LS_TRY(ls_test(&c->request, &done, e));
+        tested = true;
         if (done) LS_TRY(ls_exec_finish_comm(x, &x->c.plan->actions[index], e));
         ls_exec_spend(x, index, begin);
-        c->end_ns = ls_clock_ns();
+        if (done) end_call(x, step);
     }
     return LS_OK;
 }
 
-ls_status ls_exec_move_comm(ls_exec *x, ls_exec_progress *p, bool wait, ls_error *e) {
-    int before = p->at[LS_LANE_COMM];
-    while (may_begin(x, p)) LS_TRY(begin_comm(x, p, e));
-    if (x->ncalls == 0) return LS_OK;
-    LS_TRY(poll_comm(x, p, false, e));
-    leave_complete(x, p);
-    if (!wait || p->at[LS_LANE_COMM] > before || x->ncalls == 0) return LS_OK;
-    LS_TRY(poll_comm(x, p, true, e));
-    leave_complete(x, p);
+static ls_status wait_for_call(ls_exec *x, ls_error *e) {
+    int step = first_call(x), index = comm_index(x, step);
+    int64_t begin = ls_exec_enter(x, index);
+    LS_TRY(ls_request_wait_any(call_at(x, step)->request, e));
+    ls_exec_spend(x, index, begin);
+    return test_calls(x, e);
+}
+
+ls_status ls_exec_move_comm(ls_exec *x, bool wait, ls_error *e) {
+    int before = x->ncalls;
+    if (x->sums_last && atomic_load(&x->at.at[LS_LANE_COMPUTE]) < x->norm_at) return LS_OK;
+    for (int step; (step = ls_progress_next(&x->at)) >= 0; before = x->ncalls)
+        LS_TRY(begin_comm(x, step, e));
+    if (x->ncalls > 0) LS_TRY(test_calls(x, e));
+    return wait && x->ncalls > 0 && x->ncalls == before ? wait_for_call(x, e) : LS_OK;
+}
+
+ls_status ls_exec_compute_next(ls_exec *x, ls_error *e) {
+    int at = atomic_load(&x->at.at[LS_LANE_COMPUTE]);
+    LS_TRY(ls_exec_run_action(x, x->lanes.steps[LS_LANE_COMPUTE][at].action, e));
+    ls_progress_computed(&x->at);
     return LS_OK;
 }
 
@@ -140,45 +116,98 @@ static bool help(const ls_exec *x) {
     return h && h->idle(h->arg, x->in);
 }
 
-static const ls_action *compute_action(const ls_exec *x, int at) {
-    return &x->c.plan->actions[x->lanes.steps[LS_LANE_COMPUTE][at].action];
-}
-
 /* The store has all gradients: only the samples have to be loaded. */
 static ls_status skip_gradients(ls_exec *x, ls_error *e) {
-    ls_exec_progress *p = &x->at;
-    for (; p->at[LS_LANE_COMPUTE] < x->norm_at; p->at[LS_LANE_COMPUTE]++)
-        if (compute_action(x, p->at[LS_LANE_COMPUTE])->kind == LS_LOAD) LS_TRY(ls_exec_load(x, e));
+    for (int i = 0; i < x->norm_at; i++) {
+        if (action_at(x, LS_LANE_COMPUTE, i)->kind == LS_LOAD) LS_TRY(ls_exec_load(x, e));
+        ls_progress_computed(&x->at);
+    }
     return LS_OK;
 }
 
 static ls_status begin_both(ls_exec *x, ls_error *e) {
-    if (x->has != LS_HAS_PART) x->at = (ls_exec_progress){{0, 0}};
-    if (x->has == LS_HAS_ALL) LS_TRY(skip_gradients(x, e));
-    x->at.at[LS_LANE_COMM] = 0;
+    int compute = x->has == LS_HAS_PART ? atomic_load(&x->at.at[LS_LANE_COMPUTE]) : 0;
+    ls_progress_begin(&x->at, &x->lanes, compute);
     x->ncalls = 0;
+    if (x->has == LS_HAS_ALL) LS_TRY(skip_gradients(x, e));
     x->at_step = x->in->step;
     return LS_OK;
 }
 
 /* Both lanes in one thread. */
 static ls_status run_both(ls_exec *x, ls_error *e) {
-    ls_exec_progress *p = &x->at;
-    const int *n = x->lanes.n;
     LS_TRY(begin_both(x, e));
-    while (p->at[LS_LANE_COMPUTE] < n[LS_LANE_COMPUTE] || p->at[LS_LANE_COMM] < n[LS_LANE_COMM]) {
+    while (!ls_progress_is_over(&x->at)) {
         if (ls_board_recalled(x->c.slot)) return ls_fail(e, LS_EABORT, RECALLED);
-        bool ready = ls_exec_is_ready(x, p, LS_LANE_COMPUTE);
+        bool ready = ls_progress_may_compute(&x->at);
         bool helps = !ready && !x->knows_norm && help(x);
-        LS_TRY(ls_exec_move_comm(x, p, !ready && !helps, e));
+        LS_TRY(ls_exec_move_comm(x, !ready && !helps, e));
         if (!ready) continue;
-        LS_TRY(ls_exec_run_action(x, x->lanes.steps[LS_LANE_COMPUTE][p->at[LS_LANE_COMPUTE]].action,
-                                  e));
-        bool all = ++p->at[LS_LANE_COMPUTE] == x->norm_at && !atomic_load(&x->gives_up);
+        LS_TRY(ls_exec_compute_next(x, e));
+        bool all = x->at.at[LS_LANE_COMPUTE] == x->norm_at && !atomic_load(&x->gives_up);
         if (all && x->restarts) ls_store_set_computed(x->c.world->store, x->c.worker, x->in->step);
     }
     x->at_step = -1;
     return LS_OK;
+}
+
+/* ---- a thread for each lane ---- */
+
+static bool may_compute_or_failed(void *arg) {
+    const ls_exec *x = arg;
+    return ls_progress_may_compute(&x->at) || atomic_load(&x->failed);
+}
+
+/* The other lane may have computed something to send, or a message has come. */
+static bool may_move_or_failed(void *arg) {
+    ls_exec *x = arg;
+    if (atomic_load(&x->at.changed) || atomic_load(&x->failed)) return true;
+    if (x->ncalls == 0) return false;
+    ls_request_progress(call_at(x, first_call(x))->request->g);
+    for (int step = first_call(x); step >= 0; step = find_call(x, step + 1))
+        if (call_at(x, step)->request->done) return true;
+    return false;
+}
+
+/* Where the lane has one call that is no message, nothing else may begin. */
+static bool is_alone(const ls_exec *x) {
+    return x->ncalls == 1 && action_at(x, LS_LANE_COMM, first_call(x))->kind != LS_SEND;
+}
+
+static ls_status run_comm(ls_exec *x, ls_error *e) {
+    enum { SLICE_NS = 100 * 1000 }; /* no bell rings when a message comes */
+    ls_exec_lane *own = &x->lanes_state[LS_LANE_COMM];
+    while (atomic_load(&x->at.at[LS_LANE_COMM]) < x->lanes.n[LS_LANE_COMM]) {
+        if (ls_board_recalled(x->c.slot)) return ls_fail(e, LS_EABORT, RECALLED);
+        if (atomic_load(&x->failed)) return LS_EABORT;
+        LS_TRY(ls_exec_move_comm(x, is_alone(x), e));
+        ls_bell_ring(&x->lanes_state[LS_LANE_COMPUTE].bell);
+        if (!is_alone(x))
+            ls_bell_wait(&own->bell, may_move_or_failed, x, &x->patience,
+                         x->ncalls > 0 ? SLICE_NS : -1);
+    }
+    return LS_OK;
+}
+
+static ls_status run_compute(ls_exec *x, ls_error *e) {
+    ls_exec_lane *own = &x->lanes_state[LS_LANE_COMPUTE];
+    while (atomic_load(&x->at.at[LS_LANE_COMPUTE]) < x->lanes.n[LS_LANE_COMPUTE]) {
+        if (!may_compute_or_failed(x))
+            ls_bell_wait(&own->bell, may_compute_or_failed, x, &x->patience, -1);
+        if (ls_board_recalled(x->c.slot)) return ls_fail(e, LS_EABORT, RECALLED);
+        if (atomic_load(&x->failed)) return LS_EABORT;
+        LS_TRY(ls_exec_compute_next(x, e));
+        ls_bell_ring(&x->lanes_state[LS_LANE_COMM].bell);
+    }
+    return LS_OK;
+}
+
+/* Runs a lane to its end in the calling thread. */
+static ls_status run_lane(ls_exec *x, ls_lane lane, ls_error *e) {
+    ls_status s = lane == LS_LANE_COMM ? run_comm(x, e) : run_compute(x, e);
+    if (s != LS_OK) atomic_store(&x->failed, true);
+    ls_bell_ring(&x->lanes_state[!lane].bell);
+    return s;
 }
 
 static bool is_given(void *arg) {
@@ -202,7 +231,8 @@ static void *comm_main(void *arg) {
 /* A lane that fails also ends the other, whose LS_EABORT is not the reason. */
 static ls_status run_lanes(ls_exec *x, ls_error *e) {
     ls_error own = {0};
-    for (int lane = 0; lane < LS_NLANES; lane++) atomic_store(&x->lanes_state[lane].done, 0);
+    ls_progress_begin(&x->at, &x->lanes, 0);
+    x->ncalls = 0;
     atomic_store(&x->given, atomic_load(&x->given) == 1 ? 2 : 1);
     ls_bell_ring(&x->lanes_state[LS_LANE_COMM].bell);
     ls_status s = run_lane(x, LS_LANE_COMPUTE, &own);
@@ -331,7 +361,7 @@ static void plan_restart(ls_exec *x) {
     x->next_load = x->c.first_step;
     x->norm_at = 0;
     while (x->norm_at < x->lanes.n[LS_LANE_COMPUTE] &&
-           compute_action(x, x->norm_at)->kind != LS_NORM)
+           action_at(x, LS_LANE_COMPUTE, x->norm_at)->kind != LS_NORM)
         x->norm_at++;
     x->restarts = w->store && p->c.tree && !p->c.islands && !ls_plan_reduces_rounds(p) &&
                   !ls_plan_has_factors(p) && ls_plan_ranks(p) == 1 && ls_plan_nchunks(p) == 1 &&

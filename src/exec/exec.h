@@ -2,7 +2,8 @@
  *
  * ls_exec_step() runs one worker's two lanes. If a core is free, the communication lane has a
  * thread of its own, and reductions overlap Backward. Otherwise one thread runs both lanes: it
- * starts a communication as soon as it is ready, and polls it between computations.
+ * starts communications as soon as they may begin (plan/progress.h), and polls them between
+ * computations.
  * ls_exec_step_all() is the oracle: it runs the global order of all workers, one action after the
  * other, in one thread. ls_exec_step_chaos() runs any action that is ready, to expose a missing
  * dependency.

@@ -49,29 +49,24 @@ ls_status ls_exec_step_all(ls_exec **execs, const ls_step_in *in, ls_step_out *o
 
 ls_status ls_exec_step_chaos(ls_exec **execs, uint64_t seed, const ls_step_in *in,
                              ls_step_out *out_p, ls_error *e) {
-    int n = execs[0]->c.plan->c.nworkers, left = 0;
-    ls_exec_progress *at = LS_NEW_ARRAY(ls_exec_progress, (size_t)n);
+    int n = execs[0]->c.plan->c.nworkers, left = n;
     ls_status s = LS_OK;
     for (int w = 0; w < n; w++) {
         ls_exec_begin(execs[w], in);
-        left += execs[w]->lanes.n[LS_LANE_COMPUTE] + execs[w]->lanes.n[LS_LANE_COMM];
+        ls_progress_begin(&execs[w]->at, &execs[w]->lanes, 0);
+        execs[w]->ncalls = 0;
     }
     for (uint64_t draw = 0; s == LS_OK && left > 0; draw++) {
         uint32_t random[4];
         ls_random_words(seed, LS_STREAM_FAKE, (uint64_t)in->step, draw, random);
-        int w = (int)(random[0] % (uint32_t)n);
-        ls_exec_progress *p = &at[w];
-        int before = p->at[LS_LANE_COMPUTE] + p->at[LS_LANE_COMM];
-        if (random[1] % 2) {
-            s = ls_exec_move_comm(execs[w], p, false, e);
-        } else if (ls_exec_is_ready(execs[w], p, LS_LANE_COMPUTE)) {
-            const ls_lane_step *next =
-                &execs[w]->lanes.steps[LS_LANE_COMPUTE][p->at[LS_LANE_COMPUTE]++];
-            s = ls_exec_run_action(execs[w], next->action, e);
-        }
-        left -= p->at[LS_LANE_COMPUTE] + p->at[LS_LANE_COMM] - before;
+        ls_exec *x = execs[random[0] % (uint32_t)n];
+        if (ls_progress_is_over(&x->at)) continue;
+        if (random[1] % 2)
+            s = ls_exec_move_comm(x, false, e);
+        else if (ls_progress_may_compute(&x->at))
+            s = ls_exec_compute_next(x, e);
+        left -= ls_progress_is_over(&x->at);
     }
-    free(at);
     *out_p = execs[0]->out;
     return s;
 }

@@ -12,24 +12,18 @@
 #include "exec/factors.h"
 #include "exec/squares.h"
 #include "net/local/bell.h"
+#include "plan/progress.h"
 
 /* One of the two lanes of a step in flight. The other lane rings the bell when it has advanced. */
 typedef struct ls_exec_lane {
     ls_bell bell;
-    atomic_int done; /* actions complete */
 } ls_exec_lane;
 
-/* Communications of one worker that are in flight. */
-enum { LS_EXEC_MOST_IN_FLIGHT = 8 };
+/* A communication of one worker that is in flight, or complete before one that precedes it. */
 typedef struct ls_exec_call {
-    ls_request *request; /* NULL: it is complete */
+    ls_request *request;
     int64_t begin_ns, end_ns;
 } ls_exec_call;
-
-/* Actions that one thread has completed, in each lane. */
-typedef struct ls_exec_progress {
-    int at[LS_NLANES];
-} ls_exec_progress;
 
 /* What a worker has of a step that was interrupted. */
 typedef enum ls_exec_has {
@@ -67,21 +61,19 @@ struct ls_exec {
     /* For messages of some rows (packed.h); NULL: there are none: */
     size_t *lengths;     /* [buffers of the plan] bytes of the latest message of a buffer */
     unsigned char *bits; /* of one message */
-    /* If one thread runs both lanes: communications in flight, from the first that is not complete
-     * on, and their number. Only messages are in flight together. */
-    ls_exec_call calls[LS_EXEC_MOST_IN_FLIGHT];
-    int ncalls;
+    ls_progress at;
+    ls_exec_call calls[LS_PROGRESS_WINDOW]; /* by step of the lane, modulo the window's size */
+    int ncalls;                             /* in flight */
     ls_request *request;     /* the communication in flight, if one thread runs all workers */
     unsigned char tokens[2]; /* sent and received by workers that decide a round (round.h) */
 
     /* for a step that may be interrupted */
-    int norm_at;         /* in the compute lane: all gradients are complete here */
-    bool restarts;       /* what was computed before an interruption can be used after it */
-    bool sums_last;      /* communication begins only when all gradients are complete */
-    ls_exec_progress at; /* if one thread runs both lanes */
-    int64_t at_step;     /* the step in flight; -1: none */
-    ls_exec_has has;     /* at its beginning */
-    int64_t next_load;   /* the step that the loader gives next */
+    int norm_at;       /* in the compute lane: all gradients are complete here */
+    bool restarts;     /* what was computed before an interruption can be used after it */
+    bool sums_last;    /* communication begins only when all gradients are complete */
+    int64_t at_step;   /* the step in flight; -1: none */
+    ls_exec_has has;   /* at its beginning */
+    int64_t next_load; /* the step that the loader gives next */
 
     ls_exec_lane lanes_state[LS_NLANES];
     ls_patience patience;
@@ -159,10 +151,10 @@ bool ls_exec_note_apart(ls_exec *);
 
 /* ---- exec.c ---- */
 
-/* Does the lane have a next action, and is all complete that it needs of the other lane? */
-bool ls_exec_is_ready(const ls_exec *, const ls_exec_progress *, ls_lane);
-/* Starts the next communication if it is ready, and tests whether it is done; wait: waits for it.
- */
-ls_status ls_exec_move_comm(ls_exec *, ls_exec_progress *, bool wait, ls_error *);
+/* Starts all communications that may begin, and tests those in flight; wait: waits until one of them is
+ * complete, unless one was already. */
+ls_status ls_exec_move_comm(ls_exec *, bool wait, ls_error *);
+/* Runs the next action of the lane that computes. */
+ls_status ls_exec_compute_next(ls_exec *, ls_error *);
 
 #endif

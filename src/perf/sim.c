@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "plan/progress.h"
+
 /* The state of the action at the head of a lane. */
 typedef enum phase {
     IDLE,   /* it may not begin yet */
@@ -19,21 +21,14 @@ typedef struct lane {
     double wire; /* of the communication, after its CPU phase */
 } lane;
 
-/* Messages that a worker has begun and that are not all complete. */
-enum { MOST_MESSAGES = 8 };
-typedef struct message {
-    bool done;
-    double begin;
-} message;
-
 /* A simulated worker. */
 typedef struct follower {
     int worker;
     ls_lanes lanes;
-    int at[LS_NLANES]; /* number of completed actions */
+    ls_progress at;
     lane lane[LS_NLANES];
-    message messages[MOST_MESSAGES]; /* from step at[LS_LANE_COMM] on */
-    int nmessages;
+    double begins[LS_PROGRESS_WINDOW]; /* of messages in flight, by step modulo its size */
+    int nmessages;                     /* in flight */
     double compute_s, comm_s, end;
     double kinds_s[LS_NACTION_KINDS];
 } follower;
@@ -53,12 +48,12 @@ typedef struct walk {
     int capacity;
 } walk;
 
-static const ls_action *head_of(const walk *w, const follower *f, ls_lane l) {
-    return &w->p->actions[f->lanes.steps[l][f->at[l]].action];
+static const ls_action *action_at(const walk *w, const follower *f, ls_lane l, int step) {
+    return &w->p->actions[f->lanes.steps[l][step].action];
 }
 
-static bool is_ready(const follower *f, ls_lane l) {
-    return f->at[l] < f->lanes.n[l] && f->lanes.steps[l][f->at[l]].wait <= f->at[!l];
+static const ls_action *head_of(const walk *w, const follower *f, ls_lane l) {
+    return action_at(w, f, l, f->at.at[l]);
 }
 
 /* ---- which workers are simulated ---- */
@@ -68,6 +63,7 @@ static void add_follower(walk *w, int worker) {
     *f = (follower){.worker = worker};
     w->followed[worker] = true;
     ls_plan_project(w->p, worker, &f->lanes);
+    ls_progress_begin(&f->at, &f->lanes, 0);
 }
 
 /* Two numbers; workers with the same numbers behave the same. The first worker of a stage also
@@ -112,11 +108,14 @@ static void add_span(walk *w, const follower *f, ls_lane l, int step, double beg
 
 static void complete(walk *w, follower *f, ls_lane l) {
     double seconds = w->now - f->lane[l].begin;
-    add_span(w, f, l, f->at[l], f->lane[l].begin);
+    add_span(w, f, l, f->at.at[l], f->lane[l].begin);
     f->kinds_s[head_of(w, f, l)->kind] += seconds;
     if (l == LS_LANE_COMM) f->comm_s += seconds;
     f->lane[l].phase = IDLE;
-    f->at[l]++;
+    if (l == LS_LANE_COMPUTE)
+        ls_progress_computed(&f->at);
+    else
+        ls_progress_complete(&f->at, f->at.at[l]);
     f->end = w->now;
 }
 
@@ -127,77 +126,63 @@ static void begin(walk *w, follower *f, ls_lane l) {
     if (l == LS_LANE_COMPUTE) f->compute_s += x.cpu_s;
 }
 
-static const ls_action *comm_at(const walk *w, const follower *f, int step) {
-    return &w->p->actions[f->lanes.steps[LS_LANE_COMM][step].action];
-}
-
 /* Have all of the two that are simulated begun the message? */
 static bool is_begun(const walk *w, int action) {
     const ls_action *a = &w->p->actions[action];
     return w->begun[action] == w->followed[a->worker] + w->followed[a->peer];
 }
 
-/* Messages begin in order, beside others in flight. */
-static bool begin_messages(walk *w, follower *f) {
-    bool moved = false;
-    for (;;) {
-        int at = f->at[LS_LANE_COMM] + f->nmessages;
-        if (at >= f->lanes.n[LS_LANE_COMM] || f->nmessages == MOST_MESSAGES) return moved;
-        const ls_lane_step *s = &f->lanes.steps[LS_LANE_COMM][at];
-        const ls_action *a = comm_at(w, f, at);
-        if (a->kind != LS_SEND || s->wait > f->at[LS_LANE_COMPUTE] || s->own > f->at[LS_LANE_COMM])
-            return moved;
-        f->messages[f->nmessages++] = (message){.begin = w->now};
-        ls_price x = ls_price_action(&w->pricer, a, f->worker);
-        w->begun[s->action]++;
-        if (is_begun(w, s->action))
-            w->arrives[s->action] = fmax(w->now + x.cpu_s + x.wire_s, 1e-15);
-        moved = true;
-    }
+static void begin_message(walk *w, follower *f, int step) {
+    int action = f->lanes.steps[LS_LANE_COMM][step].action;
+    ls_price x = ls_price_action(&w->pricer, &w->p->actions[action], f->worker);
+    f->begins[step % LS_PROGRESS_WINDOW] = w->now;
+    f->nmessages++;
+    ls_progress_begun(&f->at, step);
+    w->begun[action]++;
+    if (is_begun(w, action)) w->arrives[action] = fmax(w->now + x.cpu_s + x.wire_s, 1e-15);
 }
 
-static bool has_arrived(const walk *w, int action) {
-    return w->arrives[action] > 0 && w->arrives[action] <= w->now + 1e-12;
+/* When a message in flight arrives; 0: not all have begun it. */
+static double arrival_of(const walk *w, const follower *f, int step) {
+    if (!ls_progress_is_begun(&f->at, step)) return 0;
+    return w->arrives[f->lanes.steps[LS_LANE_COMM][step].action];
 }
 
-/* Messages that have arrived are complete; those at the head leave. */
+/* Messages that have arrived are complete. */
 static bool end_messages(walk *w, follower *f) {
     bool moved = false;
-    int from = f->at[LS_LANE_COMM], n = 0;
-    for (int i = 0; i < f->nmessages; i++) {
-        message *m = &f->messages[i];
-        if (m->done || !has_arrived(w, f->lanes.steps[LS_LANE_COMM][from + i].action)) continue;
-        m->done = moved = true;
-        add_span(w, f, LS_LANE_COMM, from + i, m->begin);
-        f->kinds_s[LS_SEND] += w->now - m->begin;
-        f->comm_s += w->now - m->begin;
+    int first = f->at.at[LS_LANE_COMM], end = ls_progress_end(&f->at);
+    for (int i = first; i < end && f->nmessages > 0; i++) {
+        double arrives = arrival_of(w, f, i), begin = f->begins[i % LS_PROGRESS_WINDOW];
+        if (arrives == 0 || arrives > w->now + 1e-12) continue;
+        add_span(w, f, LS_LANE_COMM, i, begin);
+        f->kinds_s[LS_SEND] += w->now - begin;
+        f->comm_s += w->now - begin;
         f->end = w->now;
+        f->nmessages--;
+        ls_progress_complete(&f->at, i);
+        moved = true;
     }
-    while (n < f->nmessages && f->messages[n].done) n++;
-    for (int i = n; i < f->nmessages; i++) f->messages[i - n] = f->messages[i];
-    f->nmessages -= n;
-    f->at[LS_LANE_COMM] += n;
     return moved;
 }
 
-static bool is_single(const walk *w, const follower *f) {
-    return head_of(w, f, LS_LANE_COMM)->worker != LS_ALL_WORKERS;
-}
-
-/* The worker has reached a communication. One without other participants begins at once. */
+/* The worker begins the communications that it has reached. One with other participants than a
+ * message's is posted. */
 static bool post(walk *w, follower *f) {
-    lane *l = &f->lane[LS_LANE_COMM];
-    bool moved = begin_messages(w, f);
-    if (end_messages(w, f)) return true;
-    if (f->nmessages > 0 || l->phase != IDLE || !is_ready(f, LS_LANE_COMM)) return moved;
-    if (head_of(w, f, LS_LANE_COMM)->kind == LS_SEND) return moved;
-    if (is_single(w, f)) {
-        begin(w, f, LS_LANE_COMM);
-        return true;
+    bool moved = end_messages(w, f);
+    for (int step; f->lane[LS_LANE_COMM].phase == IDLE && (step = ls_progress_next(&f->at)) >= 0;) {
+        const ls_action *a = action_at(w, f, LS_LANE_COMM, step);
+        moved = true;
+        if (a->kind == LS_SEND)
+            begin_message(w, f, step);
+        else if (a->worker != LS_ALL_WORKERS)
+            begin(w, f, LS_LANE_COMM);
+        else {
+            f->lane[LS_LANE_COMM] = (lane){.phase = POSTED, .begin = w->now};
+            w->posted = true;
+        }
     }
-    *l = (lane){.phase = POSTED, .begin = w->now};
-    w->posted = true;
-    return true;
+    return moved;
 }
 
 static bool has_posted(const walk *w, const follower *f, const ls_action *a) {
@@ -233,7 +218,7 @@ static bool meet(walk *w) {
 }
 
 static bool start_compute(walk *w, follower *f) {
-    if (f->lane[LS_LANE_COMPUTE].phase != IDLE || !is_ready(f, LS_LANE_COMPUTE)) return false;
+    if (f->lane[LS_LANE_COMPUTE].phase != IDLE || !ls_progress_may_compute(&f->at)) return false;
     begin(w, f, LS_LANE_COMPUTE);
     return true;
 }
@@ -276,13 +261,16 @@ static double next_event(const walk *w) {
             double rate = rate_of(w, &w->all[i], (ls_lane)l);
             if (rate > 0) least = fmin(least, w->all[i].lane[l].left / rate);
         }
-    for (int i = 0; i < w->n; i++)
-        for (int k = 0; k < w->all[i].nmessages && may_end_messages(w, &w->all[i]); k++) {
-            const follower *f = &w->all[i];
-            int action = f->lanes.steps[LS_LANE_COMM][f->at[LS_LANE_COMM] + k].action;
-            if (!f->messages[k].done && w->arrives[action] > 0)
-                least = fmin(least, fmax(0, w->arrives[action] - w->now));
+    for (int i = 0; i < w->n; i++) {
+        const follower *f = &w->all[i];
+        if (!may_end_messages(w, f)) continue;
+        int first = f->at.at[LS_LANE_COMM], end = ls_progress_end(&f->at);
+        for (int k = first, left = f->nmessages; k < end && left > 0; k++) {
+            double arrives = arrival_of(w, f, k);
+            left -= ls_progress_is_begun(&f->at, k);
+            if (arrives > 0) least = fmin(least, fmax(0, arrives - w->now));
         }
+    }
     return least;
 }
 

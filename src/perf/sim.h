@@ -1,8 +1,7 @@
 /* sim.h - simulates a step of a plan on a machine, without running it.
  *
- * Each worker's two lanes (project.c) are simulated from event to event. An action begins when the
- * one before it in its lane and those that it waits for in the other lane are done; a communication
- * begins when all workers have reached it. A communication lane with a thread of its own runs
+ * Each worker's two lanes (project.c) are simulated from event to event. An action begins when
+ * progress.h says that it may, and a communication when all its workers have begun it. A communication lane with a thread of its own runs
  * beside computation; if there are not enough cores, both share one, each at half speed. Without
  * such a thread a worker communicates between two computations and while it can't compute, as
  * exec.c does.

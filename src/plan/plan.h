@@ -727,12 +727,18 @@ void ls_action_uses(const ls_plan *, const ls_action *, int worker, ls_use_fn *f
 typedef struct ls_lane_step {
     int action;
     int wait; /* steps of the worker's other lane that must be complete before this one begins */
-    int own;  /* and of its own lane: all but for messages, of which several are in flight */
+    int own;  /* and of its own lane */
+    int first_need, end_need; /* messages that must be complete, in ls_lanes.needs */
+    bool is_message;          /* several are in flight (progress.h) */
+    int after; /* of a message: the one before it to or from the same worker, which must have begun;
+                  -1: none */
 } ls_lane_step;
 
 typedef struct ls_lanes {
     ls_lane_step *steps[LS_NLANES];
     int n[LS_NLANES];
+    int *needs; /* [nneeds] steps of the communication lane */
+    int nneeds;
 } ls_lanes;
 
 void ls_plan_project(const ls_plan *, int worker, ls_lanes *l_p);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <time.h>
 
+#include "coll/request.h"
 #include "coll/team.h"
 
 static const int SIZES[] = {1, 2, 3, 5, 8};
@@ -206,6 +207,28 @@ static ls_status try_one(ls_group *g, void *arg, ls_error *e) {
     return try_messages(g, w, e);
 }
 
+/* A worker that waits for two messages hears of the one that comes, whichever it is. Worker 1 sends the
+ * first of them only when it has heard so. */
+static ls_status wait_for_any(ls_group *g, void *arg, ls_error *e) {
+    int own = ls_group_rank(g), late = 0, soon = 0;
+    ls_request *first = NULL, *second = NULL;
+    (void)arg;
+    if (own == 1) {
+        LS_TRY(ls_recv(g, &late, 1, LS_I32, 0, e));
+        return ls_send(g, &late, 1, LS_I32, 0, e);
+    }
+    if (own == 2) return ls_send(g, &own, 1, LS_I32, 0, e);
+    LS_TRY(ls_recv_start(g, &late, 1, LS_I32, 1, &first, e));
+    LS_TRY(ls_recv_start(g, &soon, 1, LS_I32, 2, &second, e));
+    LS_TRY(ls_request_wait_any(first, e));
+    LS_TRY(ls_wait(&second, 0, e)); /* LS_EPENDING if it is not there */
+    int answer = soon + 5;
+    LS_TRY(ls_send(g, &answer, 1, LS_I32, 1, e));
+    LS_TRY(ls_request_wait_any(first, e));
+    LS_TRY(ls_wait(&first, 0, e));
+    return soon == 2 && late == 7 ? LS_OK : ls_fail(e, LS_EINVAL, "%d and %d", soon, late);
+}
+
 /* Short and long ones, and those at the limits of the ways: inline, small, direct, staged. */
 static const size_t COUNTS[] = {0, 1, 2, 7, 12, 13, 1000, 4096, 4097, 70001};
 enum { NCOUNTS = 10 };
@@ -257,6 +280,13 @@ static void test_processes(void **state) {
         all.arenas = EVEN_ARENA;
         run_processes(SIZES[s], NULL, try_everything, &all);
     }
+}
+
+static void test_any(void **state) {
+    (void)state;
+    run_threads(3, NULL, wait_for_any, NULL, NULL);
+    need_processes();
+    run_processes(3, NULL, wait_for_any, NULL);
 }
 
 /* A call of more than one round through the stages. */
@@ -541,6 +571,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_many),       cmocka_unit_test(test_cross),
         cmocka_unit_test(test_split),      cmocka_unit_test(test_bad_arguments),
         cmocka_unit_test(test_twice),      cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_any),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include "test.h"
 
 /* spans [n] of one worker in one step, lane by lane: all its actions, each once, in the order of
- * its lanes, each after those of both lanes that it waits for. */
+ * its lanes, each after those of both lanes that it waits for and the messages that it needs. */
 static inline void assert_spans(const ls_plan *p, int worker, const ls_span *spans, int n) {
     ls_lanes lanes;
     ls_plan_project(p, worker, &lanes);
@@ -23,6 +23,10 @@ static inline void assert_spans(const ls_plan *p, int worker, const ls_span *spa
             int own = lanes.steps[lane][i].own;
             if (own) assert_true(rows[lane][own - 1].end_ns <= s->begin_ns);
             if (wait) assert_true(rows[!lane][wait - 1].end_ns <= s->begin_ns);
+            int after = lanes.steps[lane][i].after;
+            if (after >= 0) assert_true(rows[lane][after].begin_ns <= s->begin_ns);
+            for (int k = lanes.steps[lane][i].first_need; k < lanes.steps[lane][i].end_need; k++)
+                assert_true(rows[LS_LANE_COMM][lanes.needs[k]].end_ns <= s->begin_ns);
         }
     ls_lanes_free(&lanes);
 }

@@ -183,6 +183,47 @@ static void test_published(void **state) {
     ls_machine_free(&a100);
 }
 
+/* Seconds of a step of a GPT of 12 blocks on four hosts of four A100 GPUs, a stage each, whose workers
+ * divide slices and rows. */
+static double piped_step_s(const char *schedule, const char *chunks, const char *batch) {
+    static const char *const sets[] = {
+        "model.layers=12",        "model.width=8192",        "model.heads=64",
+        "model.context=2048",     "model.vocab=51200",       "train.compute=bf16",
+        "train.micro_batch=1",    "train.virtual_workers=1", "parallel.bucket_mb=1000",
+        "parallel.mesh.tensor=4", "parallel.mesh.pipe=4",    "parallel.tensor_virtual=4",
+        "parallel.sequence=on"};
+    ls_config c = config_with("optim.warmup=0");
+    ls_machine a100;
+    ls_layout l;
+    ls_forecast f;
+    ls_error e;
+    for (size_t k = 0; k < sizeof sets / sizeof *sets; k++)
+        assert_ls_ok(ls_config_set(&c, sets[k], &e), e);
+    const char *const own[] = {schedule, chunks, batch};
+    for (int k = 0; k < 3; k++) assert_ls_ok(ls_config_set(&c, own[k], &e), e);
+    assert_ls_ok(ls_machine_read("configs/machines/a100.yaml", &a100, &e), e);
+    assert_ls_ok(ls_layout_make(&c, 16, NULL, &l, &e), e);
+    const ls_forecast_world w = {
+        .machine = &a100, .host_workers = 4, .latency_s = 2e-6, .byte_s = 5e-12};
+    assert_ls_ok(ls_forecast_plan(&c, &l.plan, &w, &f, &e), e);
+    ls_layout_free(&l);
+    ls_machine_free(&a100);
+    return f.step_s;
+}
+
+/* Chunks make a bubble shorter, and a further micro-batch no longer: a worker that waits for another
+ * stage exchanges slices meanwhile. */
+static void test_chunks(void **state) {
+    (void)state;
+    static const char few[] = "train.batch=4", many[] = "train.batch=8";
+    double whole[] = {piped_step_s("parallel.schedule=1f1b", "parallel.chunks=1", few),
+                      piped_step_s("parallel.schedule=1f1b", "parallel.chunks=1", many)};
+    double cut[] = {piped_step_s("parallel.schedule=interleaved", "parallel.chunks=3", few),
+                    piped_step_s("parallel.schedule=interleaved", "parallel.chunks=3", many)};
+    assert_true(cut[0] < 0.85 * whole[0]);
+    assert_true(cut[1] - cut[0] < whole[1] - whole[0]);
+}
+
 /* Between two exchanges replicas wait for no others: not for a link of 10 ms. If no step is
  * abandoned, all decide each step. */
 static void test_apart(void **state) {
@@ -202,6 +243,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_memory), cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_overlap),     cmocka_unit_test(test_backups),
-        cmocka_unit_test(test_published),   cmocka_unit_test(test_apart)};
+        cmocka_unit_test(test_published),   cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_apart)};
     return cmocka_run_group_tests(tests, make_machine, free_machine);
 }
