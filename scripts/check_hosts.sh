@@ -32,6 +32,12 @@ try_model() { # try_model NAME SETTINGS...
 try_model "links are cut, zero 0" --set parallel.zero=0
 try_model "links are cut, zero 1, two copies" --set parallel.zero=1 --set survival.copies=2
 try_model "links are cut, zero 3, two copies" --set parallel.zero=3 --set survival.copies=2
+if [ $n -eq 3 ]; then # two groups of three workers, each with all parts of the experts, on two hosts
+    try_model "links are cut, experts are divided between hosts" --set parallel.zero=0 \
+        --set model.kind=llama --set model.heads=4 --set model.layers=1 --set model.experts=6 --set model.ffn=20 \
+        --set train.batch=24 --set train.virtual_workers=4 --set train.micro_batch=3 \
+        --set parallel.expert_virtual=3 --set parallel.mesh.expert=3
+fi
 echo 'train: {batch: 96, virtual_workers: 12}' >"$dir/own.yaml"
 try "links are cut, a program of one's own, zero 2, two copies" "$own" "$dir/own.yaml" --set parallel.zero=2 \
     --set survival.copies=2

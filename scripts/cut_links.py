@@ -139,13 +139,13 @@ def main():
     for path in (many, undisturbed):
         shutil.rmtree(path, ignore_errors=True)
     sets = [word for s in SETS + o.set for word in ("--set", s)]
-    train = [o.lockstep, "train", o.config, "-n", str(o.workers)] + sets
+    train = [o.lockstep, "train", o.config] + sets
     hosts, logs = [], [os.path.join(o.folder, "log.%d" % i) for i in range(o.hosts)]
     for i in range(o.hosts):
         how = ["--join", "10.231.0.1:7000"] if i else ["--listen", "10.231.0.1:7000", "--hosts", str(o.hosts)]
         hosts.append(subprocess.Popen(
             ["ip", "netns", "exec", "%s-%d" % (o.tag, i)] + train +
-            ["-o", many, "--set", "train.steps=1000000"] + how,
+            ["-n", str(o.workers), "-o", many, "--set", "train.steps=1000000"] + how,
             stdout=open(logs[i], "w"), stderr=subprocess.STDOUT))
 
     def give_up(why):
@@ -204,7 +204,8 @@ def main():
             give_up("a host does not stop")
     metrics.ends = True
     steps = int(re.search(r"stopped after step (\d+)", open(logs[0]).read()).group(1))
-    if run(*train, "-o", undisturbed, "--set", "train.steps=%d" % steps).returncode:
+    whole_mesh = str(o.hosts * o.workers)
+    if run(*train, "-n", whole_mesh, "-o", undisturbed, "--set", "train.steps=%d" % steps).returncode:
         give_up("the undisturbed run failed")
     want, got = (run(o.lockstep, "ckpt", "hash", path).stdout for path in (undisturbed, many))
     ledger = run(o.lockstep, "ckpt", "ledger", many)
