@@ -10,8 +10,8 @@
 /* The other hosts' workers are not known yet: the first view makes another layout. */
 static ls_status make_own(ls_host *h, ls_error *e) {
     const ls_config *c = &h->run->config;
-    return ls_layout_make_nearest(c, h->run->nworkers, (int)c->parallel.shard_group, NULL,
-                                  &h->layout, e);
+    int n = ls_layout_fit(c, h->run->nworkers);
+    return ls_layout_make_nearest(c, n, (int)c->parallel.shard_group, NULL, &h->layout, e);
 }
 
 /* Rows of tables are updated each by itself. */

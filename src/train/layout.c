@@ -291,6 +291,18 @@ ls_status ls_layout_make_nearest(const ls_config *c, int nworkers, int group, co
     return ls_layout_make_nearest(&with, nworkers, group, first, l_p, e);
 }
 
+int ls_layout_fit(const ls_config *c, int n) {
+    int fits = ls_config_ranks(c) > 1 && n <= ls_config_most_workers(c) ? n : 0;
+    for (; fits > c->train.virtual_workers; fits--) {
+        ls_layout l = {0};
+        int group = (int)c->parallel.shard_group;
+        if (ls_layout_make_nearest(c, fits, group, NULL, &l, NULL) != LS_OK) continue;
+        ls_layout_free(&l);
+        break;
+    }
+    return fits ? fits : n;
+}
+
 bool ls_layout_shares_memory(const ls_config *c, int nworkers, int near) {
     int64_t t = c->parallel.transport;
     return near == nworkers && t != LS_TRANSPORT_TCP && t != LS_TRANSPORT_MPI;

@@ -27,6 +27,9 @@ ls_status ls_layout_make(const ls_config *, int nworkers, const int *first, ls_l
  * group: the most workers that a sharding group may have; 0: all workers are one group. */
 ls_status ls_layout_make_nearest(const ls_config *, int nworkers, int group, const int *first,
                                  ls_layout *l_p, ls_error *);
+/* The most workers, up to n, for which there is such a layout: not all numbers above that of virtual
+ * workers make a mesh. n itself where the config has none, or none of so many workers. */
+int ls_layout_fit(const ls_config *, int n);
 /* The config in which each worker has the whole model: without pipelines. */
 ls_config ls_layout_config_whole(const ls_config *);
 /* The config of workers that have no common memory: with compress.send auto they send codes. */

@@ -99,18 +99,9 @@ static void note_folder(const ls_host *h, const ls_view *v) {
         ls_folder_set_made(folder);
 }
 
-/* Where there are more workers than virtual workers, not all numbers make a mesh. */
 static int fit(const void *arg, int n) {
     const ls_host *h = arg;
-    const ls_config *c = &h->run->config;
-    int most = (int)c->parallel.shard_group;
-    for (; n > c->train.virtual_workers && n != h->layout.plan.c.nworkers; n--) {
-        ls_layout l = {0};
-        if (ls_layout_make_nearest(c, n, most, NULL, &l, NULL) != LS_OK) continue;
-        ls_layout_free(&l);
-        break;
-    }
-    return n;
+    return n == h->layout.plan.c.nworkers ? n : ls_layout_fit(&h->run->config, n);
 }
 
 /* The proposed ranges hold only for the number of workers for which they were found. */
