@@ -23,9 +23,9 @@ enum { LS_CHUNKS_MOST = 8 };
 typedef struct ls_chunked {
     ls_model *m;
     int64_t T;         /* rows of a sample; a multiple of `each` */
-    int each, samples; /* chunks of a sample; samples that are computed together; 1: not cut */
-    int n;             /* chunks of these samples */
-    /* The config's: in a model of whole samples, those of the one with the same parameters. */
+    int each, samples; /* chunks of a sample; samples that are computed together */
+    int n;             /* each * samples */
+    /* What the config says of `each` and `n`. In a model of whole samples these two are 1. */
     int each_planned, planned;
 } ls_chunked;
 
@@ -37,13 +37,13 @@ ls_chunked ls_chunked_of(const ls_config *, bool cut, ls_model *);
 /* The rows of a chunk. */
 int64_t ls_chunked_rows_each(const ls_chunked *);
 
-/* Layers that are added next are those of chunk k; of whole samples, their parameters have the places
- * of its own. Returns its rows. */
+/* Layers that are added next are those of the chunk. In a model of whole samples only the places of
+ * their parameters are the chunk's. Returns its rows. */
 ls_row_range ls_chunked_begin(const ls_chunked *, int chunk);
-/* The chunk's numbers of a field's part that has one for each row; of its sample's field. */
+/* The chunk's numbers of a field that has one for each row; and all numbers of its sample. */
 ls_value *ls_chunked_part(const ls_chunked *, const ls_value *field, int chunk);
 ls_value *ls_chunked_field(const ls_chunked *, const ls_value *field, int chunk);
-/* The chunks of several, from `first` on. */
+/* n chunks, from `first` on. */
 typedef struct ls_chunk_range {
     int first, n;
 } ls_chunk_range;
