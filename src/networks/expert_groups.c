@@ -65,10 +65,11 @@ static void route(mixture *m, const ls_sequence *x, int chunk) {
 
 /* A copy for each group, so that all layers that read a value are of one chunk. */
 static void share(const mixture *m, ls_value *x, ls_value **out) {
-    if (m->c->chunks.n > 1) {
+    if (m->c->chunks.n > 1 && m->n > 1) {
         ls_layers_copies(m->c->s.m, x, m->n, out);
         return;
     }
+    if (m->c->chunks.n > 1) x = ls_layers_copy(m->c->s.m, x);
     for (int i = 0; i < m->n; i++) out[i] = x;
 }
 

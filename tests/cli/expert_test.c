@@ -78,6 +78,17 @@ static void test_combinations(void **state) {
                all, sizeof all / sizeof *all);
 }
 
+/* As many slices as experts: of each slice there is one group, and shared experts read what it reads. */
+static void test_one_group(void **state) {
+    (void)state;
+    static const char *const way = "-n 2 --set parallel.mesh.context=2";
+    train_ways(SMALL,
+               "--set parallel.tensor_virtual=4 --set parallel.context_virtual=2 --set "
+               "model.shared_experts=1 " ONCE,
+               &way, 1, 0, 1);
+    shell_of_run("one", "rm -r $r");
+}
+
 /* A worker is killed; the others go on, and a resumed run has another mesh. */
 static void test_resume(void **state) {
     (void)state;
@@ -176,8 +187,8 @@ static void test_refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_workers),      cmocka_unit_test(test_chunks),
-        cmocka_unit_test(test_combinations), cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_losses),       cmocka_unit_test(test_plan),
-        cmocka_unit_test(test_refusals)};
+        cmocka_unit_test(test_combinations), cmocka_unit_test(test_one_group),
+        cmocka_unit_test(test_resume),       cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_plan),         cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
