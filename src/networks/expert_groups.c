@@ -86,6 +86,8 @@ static bool has_copies(const mixture *m) { return m->c->chunks.n > 1 && m->n > 1
 static void share_rows(const mixture *m, const rows *r, int slice, rows *of) {
     ls_value *x[LS_CHUNKS_MOST], *logits[LS_CHUNKS_MOST], *scores[LS_CHUNKS_MOST] = {0};
     share(m, r->x, x);
+    if (m->c->chunks.n > 1 && m->n == 1 && m->e->o->shared) /* these read the rows where they are */
+        x[0] = ls_layers_copy(m->c->s.m, r->x);
     share(m, r->r.logits, logits);
     if (r->r.scores) share(m, r->r.scores, scores);
     for (int i = 0; i < m->n; i++) of[i] = (rows){x[i], {logits[i], scores[i]}};

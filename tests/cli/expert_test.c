@@ -136,6 +136,9 @@ static void test_plan(void **state) {
     (void)state;
     expect("plan " SMALL JOINT "-n 2 --set parallel.mesh.expert=2", 0, "expert 2 of 2 parts");
     expect("plan " SMALL JOINT "-n 2 --set parallel.mesh.expert=2", 0, "2 to 4");
+    expect("plan " SMALL JOINT RICH "-n 4 --set parallel.tensor_virtual=4 --set "
+           "parallel.mesh.tensor=2 --set parallel.mesh.expert=2",
+           0, "expert 2 of 2 parts");
     expect("plan " SMALL JOINT "-n 4 --set parallel.mesh.expert=2 --json", 0, "\"expert\": 2");
     expect("plan " SMALL "-n 2 --set parallel.context_virtual=2 --set parallel.mesh.context=2", 0,
            "2 to 4");
