@@ -23,7 +23,7 @@
 #ifdef __SANITIZE_ADDRESS__
 enum { EACH = 120, ALL_EACH = 12 };
 #else
-enum { EACH = 48, ALL_EACH = 1 };
+enum { EACH = 96, ALL_EACH = 1 };
 #endif
 
 enum { WORKERS = 8, TRIES = 8, MOST_VALUES = 5, MOST_SETS = 32, TEXT = 160, MOST_REASONS = 40 };
