@@ -21,14 +21,20 @@ typedef struct lane {
     double wire; /* of the communication, after its CPU phase */
 } lane;
 
+/* A message in flight: a step of the communication lane, and when it began. */
+typedef struct message {
+    int step;
+    double begin;
+} message;
+
 /* A simulated worker. */
 typedef struct follower {
     int worker;
     ls_lanes lanes;
     ls_progress at;
     lane lane[LS_NLANES];
-    double begins[LS_PROGRESS_WINDOW]; /* of messages in flight, by step modulo its size */
-    int nmessages;                     /* in flight */
+    message messages[LS_PROGRESS_WINDOW]; /* [nmessages] in flight, by step */
+    int nmessages;
     double compute_s, comm_s, end;
     double kinds_s[LS_NACTION_KINDS];
 } follower;
@@ -132,38 +138,46 @@ static bool is_begun(const walk *w, int action) {
     return w->begun[action] == w->followed[a->worker] + w->followed[a->peer];
 }
 
+static void add_message(follower *f, message m) {
+    int at = f->nmessages++;
+    for (; at > 0 && f->messages[at - 1].step > m.step; at--) f->messages[at] = f->messages[at - 1];
+    f->messages[at] = m;
+}
+
 static void begin_message(walk *w, follower *f, int step) {
     int action = f->lanes.steps[LS_LANE_COMM][step].action;
     ls_price x = ls_price_action(&w->pricer, &w->p->actions[action], f->worker);
-    f->begins[step % LS_PROGRESS_WINDOW] = w->now;
-    f->nmessages++;
+    add_message(f, (message){step, w->now});
     ls_progress_begun(&f->at, step);
     w->begun[action]++;
     if (is_begun(w, action)) w->arrives[action] = fmax(w->now + x.cpu_s + x.wire_s, 1e-15);
 }
 
 /* When a message in flight arrives; 0: not all have begun it. */
-static double arrival_of(const walk *w, const follower *f, int step) {
-    if (!ls_progress_is_begun(&f->at, step)) return 0;
-    return w->arrives[f->lanes.steps[LS_LANE_COMM][step].action];
+static double arrival_of(const walk *w, const follower *f, const message *m) {
+    return w->arrives[f->lanes.steps[LS_LANE_COMM][m->step].action];
+}
+
+static void end_message(walk *w, follower *f, const message *m) {
+    add_span(w, f, LS_LANE_COMM, m->step, m->begin);
+    f->kinds_s[LS_SEND] += w->now - m->begin;
+    f->comm_s += w->now - m->begin;
+    f->end = w->now;
+    ls_progress_complete(&f->at, m->step);
 }
 
 /* Messages that have arrived are complete. */
 static bool end_messages(walk *w, follower *f) {
-    bool moved = false;
-    int first = f->at.at[LS_LANE_COMM], end = ls_progress_end(&f->at);
-    for (int i = first; i < end && f->nmessages > 0; i++) {
-        double arrives = arrival_of(w, f, i), begin = f->begins[i % LS_PROGRESS_WINDOW];
-        if (arrives == 0 || arrives > w->now + 1e-12) continue;
-        add_span(w, f, LS_LANE_COMM, i, begin);
-        f->kinds_s[LS_SEND] += w->now - begin;
-        f->comm_s += w->now - begin;
-        f->end = w->now;
-        f->nmessages--;
-        ls_progress_complete(&f->at, i);
-        moved = true;
+    int left = 0, n = f->nmessages;
+    for (int i = 0; i < n; i++) {
+        double arrives = arrival_of(w, f, &f->messages[i]);
+        if (arrives > 0 && arrives <= w->now + 1e-12)
+            end_message(w, f, &f->messages[i]);
+        else
+            f->messages[left++] = f->messages[i];
     }
-    return moved;
+    f->nmessages = left;
+    return left < n;
 }
 
 /* The worker begins the communications that it has reached. One with other participants than a
@@ -264,10 +278,8 @@ static double next_event(const walk *w) {
     for (int i = 0; i < w->n; i++) {
         const follower *f = &w->all[i];
         if (!may_end_messages(w, f)) continue;
-        int first = f->at.at[LS_LANE_COMM], end = ls_progress_end(&f->at);
-        for (int k = first, left = f->nmessages; k < end && left > 0; k++) {
-            double arrives = arrival_of(w, f, k);
-            left -= ls_progress_is_begun(&f->at, k);
+        for (int k = 0; k < f->nmessages; k++) {
+            double arrives = arrival_of(w, f, &f->messages[k]);
             if (arrives > 0) least = fmin(least, fmax(0, arrives - w->now));
         }
     }
