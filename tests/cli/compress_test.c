@@ -62,20 +62,17 @@ static void test_killed_factors(void **state) {
 
 /* ---- two hosts ---- */
 
-typedef struct pair {
-    host a, b;
-    int port;
-} pair;
+static host start_one(int workers, const char *run, const char *how, const char *more) {
+    char all[1024];
+    snprintf(all, sizeof all, "%s %s", how, more);
+    return start(workers, run, all);
+}
 
 /* Two hosts of two workers, the first step of which is paced. */
 static pair start_two(const char *run, const char *more) {
-    pair p = {.port = free_port()};
-    char how[256];
     pace(run, 25);
-    snprintf(how, sizeof how, "--listen 127.0.0.1:%d --hosts 2 %s", p.port, more);
-    p.a = start(2, run, how);
-    snprintf(how, sizeof how, "--join 127.0.0.1:%d %s", p.port, more);
-    p.b = start(2, run, how);
+    pair p = pair_begin(start_one, run, 2, 2, more);
+    p.b = pair_join(&p, 2, "");
     await_step(run, 25, &p.a);
     return p;
 }
@@ -156,17 +153,14 @@ static void kind_of(const char *run, char kind[32]) {
  * has. */
 static void test_auto(void **state) {
     (void)state;
-    pair p = {.port = free_port()};
     char how[512], kind[32], again[32], want[256], got[256];
     write_speeds();
     host h = start(2, "alone", AUTO);
     host_expect(&h, 0, "compress.kind auto: none, since all workers are on this host");
     kind_of("alone", kind);
     assert_string_equal(kind, "none");
-    snprintf(how, sizeof how, AUTO SPEEDS "--listen 127.0.0.1:%d --hosts 2", p.port);
-    p.a = start(1, "auto", how);
-    snprintf(how, sizeof how, AUTO SPEEDS "--join 127.0.0.1:%d", p.port);
-    p.b = start(1, "auto", how);
+    pair p = pair_begin(start_one, "auto", 1, 2, AUTO SPEEDS);
+    p.b = pair_join(&p, 1, "");
     host_expect(&p.a, 0, "predicted steps: none ");
     host_expect(&p.b, 0, "predicted steps: none ");
     kind_of("auto", kind);

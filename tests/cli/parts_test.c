@@ -13,33 +13,31 @@ static const char SETTINGS[] = SMALLER "--set train.virtual_workers=8 --set trai
 
 static const char THIRD[] = "--set parallel.zero=3";
 
-typedef struct pair {
-    const char *run, *more;
-    char join[64];
-    host a, b;
-} pair;
-
-static host start(const char *run, const char *how, const char *more, const char *faults) {
+static host start(int workers, const char *run, const char *how, const char *more) {
     char line[2048], held[128];
-    snprintf(line, sizeof line, "train configs/tiny.yaml -n 2 -o @/%s %s %s %s", run, how, SETTINGS,
-             more);
+    snprintf(line, sizeof line, "train configs/tiny.yaml -n %d -o @/%s %s %s %s", workers, run, how,
+             SETTINGS, more);
     snprintf(held, sizeof held, "%s/held", folder);
     setenv("LOCKSTEP_HELD", held, 1);
-    if (faults) setenv("LOCKSTEP_FAULTS", faults, 1);
-    host h = host_start(line);
-    unsetenv("LOCKSTEP_FAULTS");
-    return h;
+    return host_start(line);
+}
+
+/* Of the hosts that are started next; NULL: none. */
+static void set_faults(const char *faults) {
+    if (faults)
+        setenv("LOCKSTEP_FAULTS", faults, 1);
+    else
+        unsetenv("LOCKSTEP_FAULTS");
 }
 
 /* Starts two hosts, each with its faults or NULL. */
 static pair two(const char *run, const char *more, const char *first, const char *second) {
-    pair p = {.run = run, .more = more};
-    char listen[64];
-    int port = free_port();
-    snprintf(listen, sizeof listen, "--listen 127.0.0.1:%d --hosts 2", port);
-    snprintf(p.join, sizeof p.join, "--join 127.0.0.1:%d", port);
-    p.a = start(run, listen, more, first);
-    p.b = start(run, p.join, more, second);
+    pair p = pair_of(start, run, more);
+    set_faults(first);
+    p.a = pair_listen(&p, 2, "--hosts 2");
+    set_faults(second);
+    p.b = pair_join(&p, 2, "");
+    set_faults(NULL);
     return p;
 }
 
@@ -81,7 +79,7 @@ static void end_well(pair *p) {
 
 static int make_undisturbed(void **state) {
     if (folder_make(state) != 0) return -1;
-    host h = start("undisturbed", "", "--set parallel.transport=thread", NULL);
+    host h = start(2, "undisturbed", "", "--set parallel.transport=thread");
     return host_end(&h);
 }
 
@@ -103,7 +101,7 @@ static void test_same_files(void **state) {
 /* Workers of one host do not finish a step at the same moment. */
 static void test_one_host(void **state) {
     (void)state;
-    host h = start("one", "", "--set parallel.zero=3 --set checkpoint.every=4", NULL);
+    host h = start(2, "one", "", "--set parallel.zero=3 --set checkpoint.every=4");
     host_expect(&h, 0, NULL);
     check_run("undisturbed", "one", &h);
     if (host_says(&h, "failed")) host_fail(&h, "a checkpoint failed");
@@ -187,7 +185,7 @@ static void test_killed(void **state) {
     host_kill(&p.b);
     host_await(&p.a, "the checkpoint of step 40 failed: ");
     release();
-    p.b = start(p.run, p.join, p.more, NULL);
+    p.b = pair_join(&p, 2, "");
     end_well(&p);
     assert_true(host_says(&p.a, "from the newest checkpoint"));
     same_files(p.run, 40);
