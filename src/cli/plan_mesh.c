@@ -82,16 +82,23 @@ static void print_why(const ls_mesh_choice *choice) {
     ls_print(".\n");
 }
 
+static void print_parts(const char *name, int64_t n) {
+    if (n > 1) ls_print(", parallel.%s_virtual %lld", name, (long long)n);
+}
+
 static void print_counts(const ls_config *c, const ls_mesh_choice *n, double fit) {
     ls_print("%d mesh%s: ", n->listed, n->listed == 1 ? "" : "es");
     if (n->over) ls_print("%d need more than %g MB, ", n->over, fit);
     if (n->idle) ls_print("%d have a bubble above %.0f%%, ", n->idle, 100 * LS_MESH_MOST_BUBBLE);
     if (n->refused) ls_print("%d are refused by other settings, ", n->refused);
     ls_print("%d simulated.\n", n->simulated);
-    ls_print(
-        "As in the config, since they decide the bits: train.batch %lld, train.virtual_workers "
-        "%lld.\n",
-        (long long)c->train.batch, (long long)c->train.virtual_workers);
+    ls_print("As in the config, since they decide the bits: train.batch %lld, "
+             "train.virtual_workers %lld",
+             (long long)c->train.batch, (long long)c->train.virtual_workers);
+    print_parts("tensor", c->parallel.tensor_virtual);
+    print_parts("context", c->parallel.context_virtual);
+    print_parts("expert", c->parallel.expert_virtual);
+    ls_print(".\n");
 }
 
 static void print_table(const ls_config *c, int workers, double fit, const ls_mesh_choice *choice) {
@@ -101,7 +108,7 @@ static void print_table(const ls_config *c, int workers, double fit, const ls_me
     print_rows(c, choice);
     print_why(choice);
     print_counts(c, choice, fit);
-    ls_mesh_text(&choice->best[0], &text);
+    ls_mesh_text(c, &choice->best[0], &text);
     ls_print("\nparallel.mesh=auto takes the first; or --set each of:\n%s\n", text.data);
     ls_buf_free(&text);
 }

@@ -219,7 +219,7 @@ static ls_status refuse_all(search *s, ls_error *e) {
     ls_buf text = {0};
     if (!s->least.memory_nbytes && s->least.pipe) LS_TRY(try_mesh(s, &s->least, &fits, e));
     if (!s->least.memory_nbytes) return ls_fail(e, LS_EINVAL, "%s", s->refusal);
-    ls_mesh_text(&s->least, &text);
+    ls_mesh_text(s->c, &s->least, &text);
     ls_status status = ls_fail(
         e, LS_ENOMEM,
         "parallel.mesh auto: no mesh of %d worker%s fits into %.1f MB a worker; the nearest needs "
@@ -271,7 +271,7 @@ ls_status ls_mesh_auto(ls_config *c, int n, bool apart, ls_error *e) {
     ls_machine_free(&machine);
     LS_TRY(s);
     ls_mesh_set(c, &choice.best[0]);
-    ls_mesh_text(&choice.best[0], &text);
+    ls_mesh_text(c, &choice.best[0], &text);
     ls_log("parallel.mesh auto:%s, for %d worker%s; of %d meshes it has the shortest predicted "
            "step (bubble %.1f%%, %.1f MB a worker)",
            text.data, n, ls_plural(n), choice.listed, 100 * choice.best[0].bubble,

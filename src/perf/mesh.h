@@ -56,8 +56,9 @@ int ls_mesh_by_degrees(const ls_mesh *, const ls_mesh *);
 int ls_mesh_by_shape(const ls_mesh *, const ls_mesh *);
 /* Sets the config's keys. */
 void ls_mesh_set(ls_config *, const ls_mesh *);
-/* Appends the values as --set takes them. */
-void ls_mesh_text(const ls_mesh *, ls_buf *out);
+/* Appends the values as --set takes them; of context and expert a degree of 1 that the config has, too,
+ * is left out. */
+void ls_mesh_text(const ls_config *, const ls_mesh *, ls_buf *out);
 
 /* Decides parallel.mesh: auto, within parallel.memory_limit_mb, and logs why; each worker of a typical
  * machine (typical.h) has a core. apart: workers have no common memory. */

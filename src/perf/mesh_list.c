@@ -198,6 +198,10 @@ static int64_t value_of(const ls_mesh *m, int key) {
     return *(const int64_t *)(const void *)((const char *)m + keys[key].at);
 }
 
+static int64_t config_value(const ls_config *c, int key) {
+    return *(const int64_t *)(const void *)((const char *)c + keys[key].in_config);
+}
+
 void ls_mesh_set(ls_config *c, const ls_mesh *m) {
     for (int i = 0; i < NKEYS; i++)
         *(int64_t *)(void *)((char *)c + keys[i].in_config) = value_of(m, i);
@@ -205,16 +209,17 @@ void ls_mesh_set(ls_config *c, const ls_mesh *m) {
     *c->parallel.stages = 0;
 }
 
-/* Few models have chunks, or groups of experts: then a degree of 1 is left out. */
-static bool is_usual(const ls_mesh *m, int key) {
+/* Few models have chunks, or groups of experts: then a degree of 1 is left out, unless the config has
+ * another one. */
+static bool is_usual(const ls_config *c, const ls_mesh *m, int key) {
     bool rare =
         keys[key].at == offsetof(ls_mesh, context) || keys[key].at == offsetof(ls_mesh, expert);
-    return rare && value_of(m, key) == 1;
+    return rare && value_of(m, key) == 1 && config_value(c, key) == 1;
 }
 
-void ls_mesh_text(const ls_mesh *m, ls_buf *out) {
+void ls_mesh_text(const ls_config *c, const ls_mesh *m, ls_buf *out) {
     for (int i = 0; i < NKEYS; i++)
-        if (is_usual(m, i))
+        if (is_usual(c, m, i))
             continue;
         else if (keys[i].at == offsetof(ls_mesh, schedule))
             ls_buf_printf(out, " %s=%s", keys[i].key, ls_pipe_name((ls_pipe_kind)m->schedule));

@@ -81,17 +81,17 @@ static int list_of(const ls_config *c, ls_mesh **list_p) {
     return n;
 }
 
-static void check_near(double got, double want, double part, const char *what, const ls_mesh *m) {
+static void check_near(const ls_config *c, double got, double want, double part, const char *what,
+                       const ls_mesh *m) {
     ls_buf text = {0};
-    ls_mesh_text(m, &text);
+    ls_mesh_text(c, m, &text);
     if (fabs(got - want) > part * want) fail_msg("%s %g, not %g:%s", what, got, want, text.data);
     ls_buf_free(&text);
 }
 
 /* Each listed mesh (in make check every third) as a trial, beside its whole plan: within parts of its
- * step and memory. Messages
- * that a worker sends one after the other to workers of its stage are in flight together in a
- * simulated plan, and not in a trial: over a slow link that shows. */
+ * step and memory. Messages that a worker sends one after the other to workers of its stage are in
+ * flight together in a simulated plan, and not in a trial: over a slow link that shows. */
 static void check_trials(const ls_config *c, const ls_forecast_world *w, double step,
                          double memory) {
     ls_mesh *list = NULL;
@@ -107,8 +107,8 @@ static void check_trials(const ls_config *c, const ls_forecast_world *w, double 
         assert_int_equal(possible, forecast(c, &list[i], w, &f));
         if (!possible) continue;
         compared++;
-        check_near(list[i].step_s, f.step_s, step, "step", &list[i]);
-        check_near((double)list[i].memory_nbytes, (double)f.memory_nbytes, memory, "memory",
+        check_near(c, list[i].step_s, f.step_s, step, "step", &list[i]);
+        check_near(c, (double)list[i].memory_nbytes, (double)f.memory_nbytes, memory, "memory",
                    &list[i]);
     }
     assert_true(compared > tried / 2);
@@ -260,6 +260,21 @@ static void test_chunks_at_once(void **state) {
     assert_true(f.most_wait < 0.2);
 }
 
+/* A degree of 1 is left out where the config has it, too. */
+static void test_text(void **state) {
+    (void)state;
+    const ls_mesh m = {.pipe = 1, .tensor = 1, .context = 1, .expert = 1, .data = 4, .chunks = 1};
+    ls_config c = chunked_config_of("parallel.context_virtual=2");
+    ls_buf one = {0}, two = {0};
+    ls_mesh_text(&c, &m, &one);
+    assert_null(strstr(one.data, "parallel.mesh.context"));
+    set(&c, "parallel.mesh.context=2");
+    ls_mesh_text(&c, &m, &two);
+    assert_non_null(strstr(two.data, " parallel.mesh.context=1"));
+    ls_buf_free(&one);
+    ls_buf_free(&two);
+}
+
 static void test_first(void **state) {
     (void)state;
     const ls_forecast_world w = {.machine = &typical};
@@ -332,7 +347,7 @@ int main(void) {
         cmocka_unit_test(test_limit),          cmocka_unit_test(test_refused),
         cmocka_unit_test(test_auto),           cmocka_unit_test(test_chunked_trials),
         cmocka_unit_test(test_parts_listed),   cmocka_unit_test(test_chunked_first),
-        cmocka_unit_test(test_chunks_at_once),
+        cmocka_unit_test(test_chunks_at_once), cmocka_unit_test(test_text),
     };
     return cmocka_run_group_tests(tests, make_machine, free_machine);
 }
