@@ -63,7 +63,8 @@ static void route(mixture *m, const ls_sequence *x, int chunk) {
     for (int k = 0; k < c->s.n; k++) m->sliced[chunk][k] = (rows){of[k], {logits[k], scores[k]}};
 }
 
-/* A copy for each group, so that all layers that read a value are of one chunk. */
+/* A copy for each group, so that all layers that read a value are of one chunk; also for one group, beside
+ * which shared experts read the value. */
 static void share(const mixture *m, ls_value *x, ls_value **out) {
     if (m->c->chunks.n > 1 && m->n > 1) {
         ls_layers_copies(m->c->s.m, x, m->n, out);
@@ -86,8 +87,6 @@ static bool has_copies(const mixture *m) { return m->c->chunks.n > 1 && m->n > 1
 static void share_rows(const mixture *m, const rows *r, int slice, rows *of) {
     ls_value *x[LS_CHUNKS_MOST], *logits[LS_CHUNKS_MOST], *scores[LS_CHUNKS_MOST] = {0};
     share(m, r->x, x);
-    if (m->c->chunks.n > 1 && m->n == 1 && m->e->o->shared) /* these read the rows where they are */
-        x[0] = ls_layers_copy(m->c->s.m, r->x);
     share(m, r->r.logits, logits);
     if (r->r.scores) share(m, r->r.scores, scores);
     for (int i = 0; i < m->n; i++) of[i] = (rows){x[i], {logits[i], scores[i]}};
