@@ -38,8 +38,8 @@ void ls_build_slice(ls_model *, int slice, int n);
  * layer that no earlier chunk has is the chunk's own, and named without ".chunk.K". The slice
  * stays. */
 void ls_build_chunk(ls_model *, int chunk, int n);
-/* So many of the data's samples are computed together, each by a chunk or several. The fields have been
- * added. */
+/* The model computes n of the data's samples together, each by one chunk or several. Called when the
+ * fields have been added. */
 void ls_build_together(ls_model *, int n);
 /* The numbers of the n-th of these samples, of a field, for layers that read fields themselves. */
 ls_value *ls_build_nth(ls_model *, const ls_value *field, int n);

@@ -32,8 +32,8 @@ typedef struct ls_message {
     uint64_t tag;
     void *data;     /* [nbytes]; only read where it is sent */
     size_t nbytes;  /* of a receive with `most`: most */
-    size_t most;    /* above 0, at both ends: the sender chooses nbytes, up to so many; 0: both say
-                      nbytes */
+    size_t most;    /* above 0 (at both ends): the sender chooses nbytes, at most this many;
+                     * 0: both ends give the same nbytes */
     uint64_t print; /* fingerprint of what the message is for; travels with it */
     /* Set when a received message is done: what the sender said of it. data is complete if
      * their_print equals the receiver's own, and the length fits (ls_message_fits()). */
