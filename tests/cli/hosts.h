@@ -120,6 +120,14 @@ static inline bool host_signal_child(const host *h, int number) {
     return n && kill(pids[draw((unsigned)n)], number) == 0;
 }
 
+/* A host of a run of the small model. */
+static inline host host_train(int workers, const char *run, const char *how, const char *settings) {
+    char line[2048];
+    snprintf(line, sizeof line, "train configs/tiny.yaml -n %d -o @/%s %s %s", workers, run, how,
+             settings);
+    return host_start(line);
+}
+
 /* How a test starts a host of a run: `how` it finds the others, and more settings. */
 typedef host start_host(int workers, const char *run, const char *how, const char *more);
 

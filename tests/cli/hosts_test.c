@@ -17,11 +17,9 @@ static const char SETTINGS[] = SMALLER "--set train.virtual_workers=8 --set trai
                                        "--set log.every=1000 --set survival.balance=off %s";
 
 static host start(int workers, const char *run, const char *how, const char *more) {
-    char line[2048], settings[1024];
+    char settings[1024];
     snprintf(settings, sizeof settings, SETTINGS, STEPS, more);
-    snprintf(line, sizeof line, "train configs/tiny.yaml -n %d -o @/%s %s %s", workers, run, how,
-             settings);
-    return host_start(line);
+    return host_train(workers, run, how, settings);
 }
 
 static pair two(const char *run, const char *more) {

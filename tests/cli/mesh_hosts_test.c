@@ -20,11 +20,9 @@ static const char SETTINGS[] =
     "survival.heartbeat_s=0.5 %s";
 
 static host start(int workers, const char *run, const char *how, const char *more) {
-    char line[2048], settings[1024];
+    char settings[1024];
     snprintf(settings, sizeof settings, SETTINGS, STEPS, more);
-    snprintf(line, sizeof line, "train configs/tiny.yaml -n %d -o @/%s %s %s", workers, run, how,
-             settings);
-    return host_start(line);
+    return host_train(workers, run, how, settings);
 }
 
 static void train_alone(const char *run, const char *model) {
