@@ -11,6 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
+
 ls_status ls_file_open_regular(const char *path, int *fd_p, struct stat *st_p, ls_error *e) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* don't wait for a pipe's writer */
     struct stat st;
@@ -79,6 +81,18 @@ ls_status ls_file_read(const char *path, size_t limit, ls_buf *b, ls_error *e) {
     else
         s = read_whole(fd, path, nbytes, b, e);
     close(fd);
+    return s;
+}
+
+ls_status ls_file_read_text(const char *path, size_t limit, ls_buf *b, ls_error *e) {
+    ls_buf text = {0};
+    LS_TRY(ls_file_read(path, limit, &text, e));
+    size_t mark = ls_utf8_mark(text.data, text.len);
+    ls_status s = ls_utf8_check(text.data, text.len, path, e);
+    if (s == LS_OK && memchr(text.data, 0, text.len))
+        s = ls_fail(e, LS_EINVAL, "%s: has a zero byte, so it is no text", path);
+    if (s == LS_OK) ls_buf_append(b, text.data + mark, text.len - mark);
+    ls_buf_free(&text);
     return s;
 }
 

@@ -26,6 +26,10 @@ void ls_file_unmap(ls_mapped *);
 /* Appends the whole file to *b. Refuses a file over `limit` bytes. */
 ls_status ls_file_read(const char *path, size_t limit, ls_buf *b, ls_error *);
 
+/* The same for a text: a byte order mark at its beginning is left out. LS_EINVAL: it is not UTF-8,
+ * or has a zero byte. */
+ls_status ls_file_read_text(const char *path, size_t limit, ls_buf *b, ls_error *);
+
 /* Creates `path` (it must not exist), writes, syncs and closes. On failure the file is removed. */
 ls_status ls_file_write(const char *path, const void *data, size_t nbytes, ls_error *);
 

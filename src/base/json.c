@@ -18,10 +18,18 @@ static ls_json *out(json_t *j) {
 
 ls_status ls_json_parse(const char *text, size_t nbytes, const char *what, ls_json **j_p,
                         ls_error *e) {
+    size_t mark = ls_utf8_mark(text, nbytes);
+    text += mark;
+    nbytes -= mark;
+    const char *other = nbytes ? ls_utf8_other(text, nbytes < 32 ? nbytes : 32) : NULL;
+    if (other) return ls_utf8_check(text, nbytes, what, e);
     if (nbytes && memchr(text, 0, nbytes)) /* Jansson would skip it */
         return ls_fail(e, LS_EINVAL, "%s: is not valid JSON: it has a zero byte", what);
     json_error_t why;
     json_t *j = json_loadb(text, nbytes, JSON_REJECT_DUPLICATES, &why);
+    if (!j && json_error_code(&why) == json_error_numeric_overflow)
+        return ls_fail(e, LS_EINVAL, "%s:%d: has a number that is too large: %s", what, why.line,
+                       why.text);
     if (!j) return ls_fail(e, LS_EINVAL, "%s:%d: is not valid JSON: %s", what, why.line, why.text);
     *j_p = (ls_json *)j;
     return LS_OK;

@@ -149,3 +149,11 @@ ls_status ls_lines_next(ls_lines *l, ls_line *line_p, bool *there_p, ls_error *e
     if (!*there_p) return LS_OK;
     return l->from_end ? next_backward(l, line_p, there_p, e) : next_forward(l, line_p, e);
 }
+
+char *ls_lines_split(char **text) {
+    char *line = *text, *end = line + strcspn(line, "\r\n");
+    if (!*line) return NULL;
+    *text = end + (*end == '\r' && end[1] == '\n') + (*end != 0);
+    *end = 0;
+    return line;
+}

@@ -1,5 +1,5 @@
 /* lines.h - reads the lines of a file, forwards or backwards, piece by piece: files of any size in
- * little memory. */
+ * little memory. The lines of a text in memory. */
 #ifndef LS_BASE_LINES_H
 #define LS_BASE_LINES_H
 
@@ -34,5 +34,9 @@ void ls_lines_stop_at(ls_lines *, uint64_t at);
 /* *there_p: true if there is another line, which is then in *line_p. Holes of sparse files are
  * skipped. */
 ls_status ls_lines_next(ls_lines *, ls_line *line_p, bool *there_p, ls_error *);
+
+/* The first line of the text at *text, without its end, which becomes 0; *text is moved behind it.
+ * A line ends in LF, CR LF or CR. NULL: the text has no more lines. */
+char *ls_lines_split(char **text);
 
 #endif

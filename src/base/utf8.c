@@ -39,6 +39,54 @@ size_t ls_utf8_valid(const char *s, size_t n) {
 
 bool ls_utf8_is_valid(const char *s, size_t n) { return ls_utf8_valid(s, n) == n; }
 
+/* ---- other encodings ---- */
+
+size_t ls_utf8_mark(const char *s, size_t n) {
+    return n >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
+static bool begins_with(const char *s, size_t n, const char *bytes, size_t nbytes) {
+    return n >= nbytes && memcmp(s, bytes, nbytes) == 0;
+}
+
+/* Most texts have ASCII characters at their beginning, spaces and line ends at least: of each, all
+ * bytes but one are zeros in UTF-16 and UTF-32. A few bytes decide nothing. */
+static const char *by_zeros(const char *s, size_t n) {
+    size_t zeros[4] = {0}, units = 0;
+    if (n > 1024) n = 1024;
+    for (; units < n / 4; units++)
+        for (size_t k = 0; k < 4; k++) zeros[k] += s[4 * units + k] == 0;
+    bool even = zeros[0] + zeros[2] > 0, odd = zeros[1] + zeros[3] > 0;
+    size_t some = units / 2; /* a quarter of the characters */
+    if (units < 4) return NULL;
+    if (zeros[2] == units && zeros[3] == units && !zeros[0]) return "UTF-32LE";
+    if (zeros[0] == units && zeros[1] == units && !zeros[3]) return "UTF-32BE";
+    if (!even && zeros[1] + zeros[3] >= some) return "UTF-16LE";
+    if (!odd && zeros[0] + zeros[2] >= some) return "UTF-16BE";
+    return NULL;
+}
+
+const char *ls_utf8_other(const char *s, size_t n) {
+    if (begins_with(s, n, "\xff\xfe\0\0", 4)) return "UTF-32LE";
+    if (begins_with(s, n, "\0\0\xfe\xff", 4)) return "UTF-32BE";
+    if (begins_with(s, n, "\xff\xfe", 2)) return "UTF-16LE";
+    if (begins_with(s, n, "\xfe\xff", 2)) return "UTF-16BE";
+    return by_zeros(s, n);
+}
+
+ls_status ls_utf8_check(const char *s, size_t n, const char *what, ls_error *e) {
+    const char *other = n ? ls_utf8_other(s, n) : NULL;
+    if (other)
+        return ls_fail(e, LS_EINVAL, "%s: is %s, not UTF-8; convert it: iconv -f %s -t UTF-8", what,
+                       other, other);
+    size_t bad = n ? ls_utf8_valid(s, n) : 0, line = 1;
+    if (bad == n) return LS_OK;
+    for (size_t i = 0; i < bad; i++) line += s[i] == '\n';
+    return ls_fail(e, LS_EINVAL,
+                   "%s: is not UTF-8 at byte %zu (line %zu); convert it, e.g. with iconv", what,
+                   bad, line);
+}
+
 size_t ls_utf8_complete(const char *s, size_t n) {
     for (size_t back = 1; back <= 3 && back <= n; back++) {
         unsigned char byte = (unsigned char)s[n - back];

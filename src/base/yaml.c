@@ -6,6 +6,7 @@
 #include <yaml.h>
 
 #include "base/file.h"
+#include "base/utf8.h"
 
 enum { MAX_DEPTH = 4, MAX_TREE_DEPTH = 16, MAX_BYTES = 1 << 20 };
 
@@ -228,11 +229,13 @@ static ls_status on_event(reader *r, const yaml_event_t *ev, ls_error *e) {
     }
 }
 
-/* libyaml reports a line, or, for bytes that are not text, their offset. */
+/* libyaml reports a line, or, for bytes that are not text, their offset. It reads UTF-16 too, if
+ * that has a byte order mark. */
 static ls_status not_yaml(const reader *r, const ls_buf *text, ls_error *e) {
     const yaml_parser_t *p = &r->parser;
     size_t line = p->problem_mark.line + 1;
     if (p->error == YAML_READER_ERROR) {
+        LS_TRY(ls_utf8_check(text->data, text->len, r->path, e)); /* libyaml can't name it */
         line = 1;
         for (size_t i = 0; i < p->problem_offset && i < text->len; i++)
             line += text->data[i] == '\n';

@@ -11,7 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/lines.h"
 #include "base/print.h"
+#include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/stream_text.h"
 #include "infer/chat.h"
@@ -120,33 +122,50 @@ static bool wait_for_line(const session *s) {
     return false;
 }
 
-/* The next line, without its end. False: there are no more. */
-static bool read_line(const session *s, char **line_p, size_t *room_p) {
+typedef struct input {
+    char *text; /* what getline() has read */
+    size_t room;
+    char *rest; /* lines of it that end in CR, which were not taken yet */
+} input;
+
+/* Sets *line_p to the next line, without its end; NULL: there are no more. */
+static ls_status read_line(const session *s, input *in, char **line_p, ls_error *e) {
+    *line_p = in->rest ? ls_lines_split(&in->rest) : NULL;
+    if (*line_p) return LS_OK;
     while (s->at_terminal && !wait_for_line(s)) {
     }
-    if (getline(line_p, room_p, stdin) >= 0) {
-        (*line_p)[strcspn(*line_p, "\r\n")] = 0;
-        return true;
+    bool first = !in->rest;
+    ssize_t n = getline(&in->text, &in->room, stdin);
+    in->rest = in->text;
+    if (n >= 0) {
+        size_t mark = first ? ls_utf8_mark(in->text, (size_t)n) : 0;
+        LS_TRY(ls_utf8_check(in->text, (size_t)n, "standard input", e));
+        in->rest += mark;
+        *line_p = ls_lines_split(&in->rest);
+        if (!*line_p) *line_p = in->rest;
+    } else if (s->at_terminal) {
+        ls_print("\n");
     }
-    if (s->at_terminal) ls_print("\n");
-    return false;
+    return LS_OK;
 }
 
 static ls_status converse(session *s, ls_error *e) {
-    char *line = NULL;
-    size_t room = 0;
+    input in = {0};
     bool ends = false;
     ls_status status = LS_OK;
     ls_chat_begin(&s->chat, s->system);
-    while (status == LS_OK && !ends && read_line(s, &line, &room)) {
-        if (line[strspn(line, " \t")] == 0 || obey(s, line, &ends)) continue;
-        status = say(s, line, e);
+    while (status == LS_OK && !ends) {
+        char *line = NULL;
+        status = read_line(s, &in, &line, e);
+        if (status == LS_OK && !line) break;
+        if (status == LS_OK && (line[strspn(line, " \t")] == 0 || obey(s, line, &ends))) continue;
+        if (status == LS_OK) status = say(s, line, e);
         if (status == LS_EINVAL && s->at_terminal) { /* it can be said in another way */
             cli_fail(e);
             status = LS_OK;
         }
     }
-    free(line);
+    free(in.text);
     return status;
 }
 

@@ -9,6 +9,7 @@
 #include "base/print.h"
 #include "cli/cli.h"
 #include "config/relations.h"
+#include "data/text.h"
 #include "infer/conversations.h"
 #include "infer/published.h"
 #include "model/shape.h"
@@ -200,13 +201,14 @@ static ls_status eval_chats(const ls_args *a, const ls_trained *t, ls_error *e) 
 }
 
 static ls_status eval_file(const char *path, const ls_trained *t, bool json, ls_error *e) {
-    ls_mapped text;
+    ls_text text;
     LS_TRY(ls_trained_needs_text(t, "--data", e));
-    LS_TRY(ls_file_map(path, &text, e));
+    LS_TRY(ls_text_open(path, &text, e));
     ls_token_list tokens = {0};
     ls_evaluation v;
     ls_status s = ls_tokenizer_encode(t->tokenizer, text.data, text.nbytes, path, &tokens, e);
     if (s == LS_OK) ls_token_list_log_dropped(&tokens, path);
+    if (s == LS_OK) ls_text_log_ends(text.data, text.nbytes, path);
     if (s == LS_OK) s = ls_trained_evaluate(t, tokens.ids, tokens.n, path, &v, e);
     if (s == LS_OK) {
         measured m = {.checkpoint = t->path,
@@ -219,7 +221,7 @@ static ls_status eval_file(const char *path, const ls_trained *t, bool json, ls_
         print(&m, json);
     }
     free(tokens.ids);
-    ls_file_unmap(&text);
+    ls_text_close(&text);
     return s;
 }
 

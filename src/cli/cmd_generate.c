@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/lines.h"
 #include "base/print.h"
-#include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/stream_text.h"
 #include "infer/generate.h"
@@ -60,14 +60,11 @@ typedef ls_status write_fn(const ls_trained *, const ls_sampling *, ls_error *);
 static ls_status write_all(const ls_trained *t, ls_sampling s, const char *path, write_fn *fn,
                            ls_error *e) {
     ls_buf text = {0};
-    LS_TRY(ls_file_read(path, MAX_PROMPTS, &text, e));
+    LS_TRY(ls_file_read_text(path, MAX_PROMPTS, &text, e));
     ls_buf_append(&text, "", 1);
     ls_status status = LS_OK;
-    if (strlen(text.data) + 1 != text.len || !ls_utf8_is_valid(text.data, text.len))
-        status = ls_fail(e, LS_EINVAL, "%s: is not UTF-8 text; each line of it is a prompt", path);
-    for (char *line = text.data, *end; status == LS_OK && *line; line = end, s.number++) {
-        end = line + strcspn(line, "\n");
-        if (*end) *end++ = 0;
+    char *rest = text.data, *line;
+    for (; status == LS_OK && (line = ls_lines_split(&rest)); s.number++) {
         s.prompt = line;
         if (s.number > 0 && fn == write_text) ls_print("\n");
         status = fn(t, &s, e);

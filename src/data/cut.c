@@ -6,16 +6,6 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
-ls_status ls_text_cut_check_text(const uint8_t *text, size_t nbytes, const char *what,
-                                 ls_error *e) {
-    size_t bad = ls_utf8_valid((const char *)text, nbytes), line = 1;
-    if (bad == nbytes) return LS_OK;
-    for (size_t i = 0; i < bad; i++) line += text[i] == '\n';
-    return ls_fail(e, LS_EINVAL,
-                   "%s: is not UTF-8 at byte %zu (line %zu); convert it, e.g. with iconv", what,
-                   bad, line);
-}
-
 static void append(ls_text_cut *c, uint32_t word) {
     if (c->n == c->cap) {
         c->cap = 2 * c->cap + 1024;
@@ -53,7 +43,7 @@ static ls_status gpt2_words(const uint8_t *text, size_t nbytes, const char *what
 
 ls_status ls_text_cut_make(const uint8_t *text, size_t nbytes, const char *what, ls_text_cut *c_p,
                            ls_error *e) {
-    LS_TRY(ls_text_cut_check_text(text, nbytes, what, e));
+    LS_TRY(ls_utf8_check((const char *)text, nbytes, what, e));
     *c_p = (ls_text_cut){0};
     ls_status s = gpt2_words(text, nbytes, what, c_p, e);
     if (s != LS_OK) ls_text_cut_free(c_p);

@@ -30,7 +30,4 @@ void ls_text_cut_append_token(ls_text_cut *, uint32_t id);
 
 void ls_text_cut_free(ls_text_cut *); /* afterwards it is empty */
 
-/* LS_EINVAL: the text is not UTF-8; the message names the place. */
-ls_status ls_text_cut_check_text(const uint8_t *text, size_t nbytes, const char *what, ls_error *);
-
 #endif

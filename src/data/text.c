@@ -4,26 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/plural.h"
 #include "base/utf8.h"
 #include "data/files.h"
 
 /* Copies the files into one mapping. Fails if one is not UTF-8. */
 static ls_status join(const ls_files *f, const ls_mapped *parts, ls_text *t, ls_error *e) {
-    t->nbytes = 0;
-    for (size_t i = 0; i < f->n; i++) t->nbytes += parts[i].nbytes;
-    if (t->nbytes == 0) return LS_OK;
-    LS_TRY(ls_map(t->nbytes, "text", &t->joined, e));
+    for (size_t i = 0; i < f->n; i++) t->size += parts[i].nbytes;
+    if (t->size == 0) return LS_OK;
+    LS_TRY(ls_map(t->size, "text", &t->joined, e));
     uint8_t *to = t->joined;
     for (size_t i = 0; i < f->n; i++) {
         const ls_mapped *m = &parts[i];
         if (m->nbytes == 0) continue;
         memcpy(to, m->data, m->nbytes);
-        if (!ls_utf8_is_valid((const char *)to, m->nbytes))
-            return ls_fail(e, LS_EINVAL, "%s: is not UTF-8", f->paths[i]);
-        to += m->nbytes;
+        LS_TRY(ls_utf8_check((const char *)to, m->nbytes, f->paths[i], e));
+        size_t mark = ls_utf8_mark((const char *)to, m->nbytes);
+        if (mark) memmove(to, to + mark, m->nbytes - mark);
+        to += m->nbytes - mark;
     }
     t->data = t->joined;
+    t->nbytes = (size_t)(to - t->data);
     return LS_OK;
 }
 
@@ -39,8 +41,9 @@ static ls_status open_several(const ls_files *f, ls_text *t, ls_error *e) {
 
 static ls_status open_one(const char *path, ls_text *t, ls_error *e) {
     LS_TRY(ls_file_map(path, &t->one, e));
-    t->data = t->one.data;
-    t->nbytes = t->one.nbytes;
+    size_t mark = ls_utf8_mark((const char *)t->one.data, t->one.nbytes);
+    t->data = mark ? t->one.data + mark : t->one.data;
+    t->nbytes = t->one.nbytes - mark;
     return LS_OK;
 }
 
@@ -66,7 +69,17 @@ ls_status ls_text_open(const char *paths, ls_text *t_p, ls_error *e) {
 
 void ls_text_close(ls_text *t) {
     ls_file_unmap(&t->one);
-    if (t->joined) ls_unmap(t->joined, t->nbytes);
+    if (t->joined) ls_unmap(t->joined, t->size);
     free(t->name);
     *t = (ls_text){0};
+}
+
+void ls_text_log_ends(const uint8_t *text, size_t nbytes, const char *name) {
+    const uint8_t *cr = nbytes ? memchr(text, '\r', nbytes) : NULL;
+    if (!cr) return;
+    bool lf = cr + 1 < text + nbytes && cr[1] == '\n';
+    ls_log(
+        "%s: has lines that end in %s; each CR is taken as a part of the text. If it should have "
+        "none, convert it: %s",
+        name, lf ? "CR LF" : "CR", lf ? "sed -i 's/\\r$//' FILE" : "tr '\\r' '\\n' <FILE");
 }

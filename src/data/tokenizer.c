@@ -150,7 +150,7 @@ static ls_status split(splitter *s, const uint8_t *text, size_t nbytes, ls_error
 
 ls_status ls_tokenizer_encode_as(const ls_tokenizer *t, const uint8_t *text, size_t nbytes,
                                  const ls_encoding *how, ls_token_list *list_p, ls_error *e) {
-    LS_TRY(ls_text_cut_check_text(text, nbytes, how->what, e));
+    LS_TRY(ls_utf8_check((const char *)text, nbytes, how->what, e));
     splitter s = {.t = t, .how = how, .pretokens = ls_pretokens_create(&t->pretokenizer)};
     id_list out = {0};
     size_t dropped = 0;

@@ -92,6 +92,7 @@ static ls_status make(ls_corpus *c, const ls_config *config, const ls_text *text
     LS_TRY(tokenizer ? encode_with(c, text, tokenizer, &list, e)
                      : train_and_encode(c, config, text, &list, e));
     ls_token_list_log_dropped(&list, what);
+    ls_text_log_ends(text->data, text->nbytes, what);
     c->encoded = list.ids;
     c->tokens = ls_tokens_hashed(list.ids, list.n, ls_tokenizer_vocab(c->tokenizer), text->nbytes);
     set_record(c);

@@ -68,7 +68,7 @@ static ls_status of_run(const char *from, ls_json **o_p, ls_error *e) {
 /* The model is trained with the template of data.template. */
 static ls_status take_template(const char *file, ls_json *o, ls_error *e) {
     ls_buf text = {0};
-    LS_TRY(ls_file_read(file, LS_TEMPLATE_BYTES, &text, e));
+    LS_TRY(ls_file_read_text(file, LS_TEMPLATE_BYTES, &text, e));
     ls_json_set(o, "template", ls_json_new_bytes(text.data, text.len));
     ls_buf_free(&text);
     return LS_OK;

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/lines.h"
 #include "base/random.h"
-#include "base/utf8.h"
 #include "chat/prompt.h"
 #include "infer/decode.h"
 #include "infer/generate.h"
@@ -27,22 +27,17 @@ static void add_text(ls_prompts *p, const char *text) {
 
 /* Each line that is not empty. */
 static void add_lines(ls_prompts *p, char *lines) {
-    for (char *line; (line = strsep(&lines, "\n"));) {
-        line[strcspn(line, "\r")] = 0;
+    for (char *line; (line = ls_lines_split(&lines));)
         if (*line) add_text(p, line);
-    }
 }
 
 static ls_status read_file(ls_prompts *p, const char *path, ls_error *e) {
     ls_buf text = {0};
-    LS_TRY(ls_file_read(path, MOST_BYTES, &text, e));
+    LS_TRY(ls_file_read_text(path, MOST_BYTES, &text, e));
     ls_buf_append(&text, "", 1);
-    ls_status s = LS_OK;
-    if (strlen(text.data) + 1 != text.len || !ls_utf8_is_valid(text.data, text.len))
-        s = ls_fail(e, LS_EINVAL, "%s: is not UTF-8 text; each line of it is a prompt", path);
-    if (s == LS_OK) add_lines(p, text.data);
+    add_lines(p, text.data);
     ls_buf_free(&text);
-    return s;
+    return LS_OK;
 }
 
 static ls_status read_texts(ls_prompts *p, const ls_config *c, ls_error *e) {

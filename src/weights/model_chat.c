@@ -52,7 +52,7 @@ static ls_status read_template(const ls_weights *w, const char *file, ls_chat_fo
     ls_buf text = {0};
     char *name = file ? ls_strdup(file) : ls_format("%s: the chat template", w->path);
     ls_status s =
-        file ? ls_file_read(file, LS_TEMPLATE_BYTES, &text, e) : ls_model_template(w, &text, e);
+        file ? ls_file_read_text(file, LS_TEMPLATE_BYTES, &text, e) : ls_model_template(w, &text, e);
     if (s == LS_OK && text.len) s = ls_template_parse(text.data, text.len, name, &f->template, e);
     ls_buf_free(&text);
     free(name);

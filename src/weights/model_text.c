@@ -109,7 +109,7 @@ ls_status ls_model_template(const ls_weights *w, ls_buf *out, ls_error *e) {
     char *file = find(w, LS_MODEL_TEMPLATE), *config = find(w, LS_MODEL_TOKENIZER_CONFIG);
     const char *from = file ? file : config ? config : w->path;
     ls_status s = LS_OK;
-    if (file) s = ls_file_read(file, MOST_TEMPLATE, &text, e);
+    if (file) s = ls_file_read_text(file, MOST_TEMPLATE, &text, e);
     if (s == LS_OK && !file && config) s = template_of_config(config, &text, e);
     if (s == LS_OK && !file && !text.len && w->is_gguf) s = template_of_gguf(&w->gguf, &text, e);
     if (s == LS_OK) s = check_template(from, &text, e);

@@ -122,12 +122,23 @@ static void test_refusals(void **state) {
     refuses("[1] x", "is not valid JSON");
     refuses("[NaN]", "is not valid JSON");
     refuses("[01]", "is not valid JSON");
-    refuses("[1e999]", "is not valid JSON");
-    refuses("[99999999999999999999]", "is not valid JSON");
+    refuses("[1e999]", "here:1: has a number that is too large");
+    refuses("[1,\n99999999999999999999]", "here:2: has a number that is too large");
     refuses("[\"\xff\"]", "is not valid JSON");
     refuses("[\"\\ud800\"]", "is not valid JSON");
     refuses("[\"\\u0000\"]", "is not valid JSON");
     refuses_bytes("[1\0]", 4, "it has a zero byte"); /* Jansson by itself skips it */
+    refuses_bytes("[\0001\0,\0002\0,\0003\0]\0\n\0", 16,
+                  "here: is UTF-16LE, not UTF-8; convert it");
+    refuses_bytes("\xfe\xff\0[\0]", 6, "here: is UTF-16BE, not UTF-8; convert it");
+}
+
+static void test_mark(void **state) {
+    (void)state;
+    ls_json *j = parse("\xef\xbb\xbf[1]");
+    assert_int_equal(ls_json_count(j), 1);
+    ls_json_free(j);
+    refuses("\xef\xbb\xbf", "is not valid JSON");
 }
 
 /* A text that nests too deeply is refused before the stack overflows. */
@@ -147,6 +158,7 @@ int main(void) {
         cmocka_unit_test(test_look_up),  cmocka_unit_test(test_absent),
         cmocka_unit_test(test_order),    cmocka_unit_test(test_build),
         cmocka_unit_test(test_refusals), cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_mark),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -146,12 +146,23 @@ static void test_no_file(void **state) {
     ls_lines_close(NULL);
 }
 
+static void test_split(void **state) {
+    (void)state;
+    static const char *const want[] = {"a", "", "b c", "", "d", "e"};
+    char text[] = "a\n\nb c\r\n\rd\re", *rest = text;
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        char *line = ls_lines_split(&rest);
+        assert_non_null(line);
+        assert_string_equal(line, want[i]);
+    }
+    assert_null(ls_lines_split(&rest));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small),
-        cmocka_unit_test(test_random),
-        cmocka_unit_test(test_sparse),
-        cmocka_unit_test(test_no_file),
+        cmocka_unit_test(test_small),  cmocka_unit_test(test_random),
+        cmocka_unit_test(test_sparse), cmocka_unit_test(test_no_file),
+        cmocka_unit_test(test_split),
     };
     return cmocka_run_group_tests(tests, make_path, remove_folder);
 }

@@ -48,11 +48,51 @@ static void test_complete(void **state) {
     assert_int_equal(ls_utf8_complete("\xff", 1), 1);
 }
 
+/* A text of another encoding is named; the same text in UTF-8 is taken. */
+static void test_check(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t n;
+        const char *says; /* NULL: it is UTF-8 */
+    } all[] = {
+        {"", 0, NULL},
+        {"a", 1, NULL},
+        {"a\0b\0c\n", 6, NULL}, /* zeros alone are no other encoding */
+        {"\xef\xbb\xbf"
+         "a",
+         4, NULL},
+        {"\xff\xfe"
+         "a\0",
+         4, "x: is UTF-16LE, not UTF-8; convert it: iconv -f UTF-16LE -t UTF-8"},
+        {"\xfe\xff\0a", 4, "is UTF-16BE"},
+        {"\xff\xfe\0\0a\0\0\0", 8, "is UTF-32LE"},
+        {"\0\0\xfe\xff\0\0\0a", 8, "is UTF-32BE"},
+        {"{\0\"\0a\0\"\0:\0001\0}\0\n\0", 16, "is UTF-16LE"},
+        {"\0{\0\"\0a\0\"\0:\0001\0}\0\n", 16, "is UTF-16BE"},
+        {"{\0\0\0\"\0\0\0a\0\0\0\"\0\0\0", 16, "is UTF-32LE"},
+        {"\0\0\0{\0\0\0\"\0\0\0a\0\0\0\"", 16, "is UTF-32BE"},
+        {"a\nb\nc\xe9", 6, "x: is not UTF-8 at byte 5 (line 3)"},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        ls_error e = {0};
+        const char *s = all[i].text;
+        if (all[i].says)
+            assert_ls_fails(ls_utf8_check(s, all[i].n, "x", &e), LS_EINVAL, all[i].says, e);
+        else
+            assert_ls_ok(ls_utf8_check(s, all[i].n, "x", &e), e);
+    }
+    assert_int_equal(ls_utf8_mark("\xef\xbb\xbf", 3), 3);
+    assert_int_equal(ls_utf8_mark("\xef\xbb\xbf", 2), 0);
+    assert_int_equal(ls_utf8_mark("abc", 3), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_decode),
         cmocka_unit_test(test_valid),
         cmocka_unit_test(test_complete),
+        cmocka_unit_test(test_check),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -190,7 +190,9 @@ static void test_prompts(void **state) {
            "give --prompt or --prompts, not both");
     expect("generate @/run --top-p 1.5", 2, "1.5");
     write_file("binary", "a\0b\n", 4);
-    expect("generate @/run --prompts @/binary", 1, "is not UTF-8 text");
+    expect("generate @/run --prompts @/binary", 1, "has a zero byte, so it is no text");
+    write_file("wide", "\xff\xfeY\0o\0u\0", 8);
+    expect("generate @/run --prompts @/wide", 1, "is UTF-16LE, not UTF-8; convert it: iconv -f");
 }
 
 static void test_plan(void **state) {

@@ -208,7 +208,7 @@ static void test_refused(void **state) {
     assert_false(file_exists("bad"));
     expect_line(TINY "-n 1 -o @/bad --set train.sample_file=@/missing", 1, "missing");
     expect_line(TINY "-n 1 -o @/bad --set train.sample_file=@/binary", 1,
-                "binary: is not UTF-8 text; each line of it is a prompt");
+                "binary: has a zero byte, so it is no text");
     write_text("rows.csv", "a,b\n1,2\n3,4\n");
     expect_line("train configs/tiny.yaml -n 1 -o @/bad --set data.path=@/rows.csv --set "
                 "data.format=csv --set model.kind=mlp --set train.sample_prompts=[a]",

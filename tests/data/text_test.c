@@ -7,9 +7,16 @@
 #include "test.h"
 
 static int make_files(void **state) {
-    static const char *const files[][2] = {{"b.txt", "bee\n"},    {"a.txt", "ay"},
-                                           {"C.txt", "\xc3\xa4"}, {"a[1].txt", "bracket\n"},
-                                           {"empty", ""},         {"bad", "ok\xff"}};
+    static const char *const files[][2] = {{"b.txt", "bee\n"},
+                                           {"a.txt", "ay"},
+                                           {"C.txt", "\xc3\xa4"},
+                                           {"a[1].txt", "bracket\n"},
+                                           {"empty", ""},
+                                           {"bad", "ok\xff"},
+                                           {"mark", "\xef\xbb\xbf"},
+                                           {"wide", "\xfe\xff!!"},
+                                           {"marked", "\xef\xbb\xbf"
+                                                      "first\r\n"}};
     if (make_folder(state)) return -1;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char *path = ls_format("%s/%s", folder, files[i][0]);
@@ -65,8 +72,18 @@ static void test_refusals(void **state) {
     refuses(folder, LS_EIO, "is not a regular file");
 }
 
+/* Byte order marks are no part of the text, of one file or of several. */
+static void test_marks(void **state) {
+    (void)state;
+    check("marked", "first\r\n", "marked");
+    check("b.txt\nmarked\na.txt\nmark", "bee\nfirst\r\nay", "b.txt and 3 more files");
+    check("mark", "", "mark");
+    refuses("a.txt\nwide", LS_EINVAL, "wide: is UTF-16BE, not UTF-8");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_order),
-                                       cmocka_unit_test(test_refusals)};
+                                       cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_marks)};
     return cmocka_run_group_tests(tests, make_files, remove_files);
 }
