@@ -234,6 +234,10 @@ static ls_status find_blocks(const reader *r, ls_tensor *t, ls_error *e) {
     return LS_OK;
 }
 
+static bool is_aligned(const ls_tensor *t) {
+    return t->count == 0 || (uintptr_t)t->data % dtypes[dtype_of(t)].nbytes == 0;
+}
+
 static ls_status read_tensor(const reader *r, const char *name, const ls_json *entry, ls_error *e) {
     ls_tensor t = {0};
     size_t size = 0;
@@ -253,7 +257,7 @@ static ls_status read_tensor(const reader *r, const char *name, const ls_json *e
                        "size than its shape; the file is truncated or damaged",
                        r->path, name, r->nbytes);
     t.data = r->data + begin;
-    if ((uintptr_t)t.data % size)
+    if (r->types != ANY && !is_aligned(&t))
         return ls_fail(e, LS_EINVAL, "%s: tensor '%s' is not aligned to its elements of %zu bytes",
                        r->path, name, size);
     if (r->types == STORED) LS_TRY(find_blocks(r, &t, e));
@@ -262,8 +266,10 @@ static ls_status read_tensor(const reader *r, const char *name, const ls_json *e
 }
 
 static int by_place(const void *a, const void *b) {
-    const char *x = ((const ls_tensor *)a)->data, *y = ((const ls_tensor *)b)->data;
-    return x < y ? -1 : x > y;
+    const ls_tensor *x = a, *y = b;
+    const char *at = x->data, *other = y->data;
+    if (at != other) return at < other ? -1 : 1;
+    return (x->count > 0) - (y->count > 0); /* the empty ones first */
 }
 
 /* The format requires data without gaps or overlaps. */
@@ -273,7 +279,6 @@ static ls_status check_places(const reader *r, ls_error *e) {
     const unsigned char *at = r->data;
     for (size_t i = 0; i < s->n; i++) {
         const ls_tensor *t = &s->tensors[i];
-        if (t->count == 0) continue;
         if (t->data != at)
             return ls_fail(e, LS_EINVAL, "%s: tensor '%s' overlaps another or leaves a gap",
                            r->path, t->name);
@@ -283,6 +288,18 @@ static ls_status check_places(const reader *r, ls_error *e) {
         return ls_fail(e, LS_EINVAL, "%s: has %zu bytes that belong to no tensor", r->path,
                        (size_t)(r->data + r->nbytes - at));
     return LS_OK;
+}
+
+/* Other programs write headers of any length, after which elements begin at any byte. */
+static void copy_unaligned(ls_safetensors *s) {
+    for (size_t i = 0; i < s->n; i++) {
+        ls_tensor *t = &s->tensors[i];
+        if (is_aligned(t)) continue;
+        size_t nbytes = ls_tensor_nbytes(t);
+        s->copies = ls_grow(s->copies, s->ncopies, sizeof *s->copies);
+        s->copies[s->ncopies] = ls_alloc(nbytes);
+        t->data = memcpy(s->copies[s->ncopies++], t->data, nbytes);
+    }
 }
 
 static int by_name(const void *a, const void *b) {
@@ -305,6 +322,7 @@ static ls_status read_header(reader *r, const ls_json *header, ls_error *e) {
     for (void *it = NULL; (it = ls_json_next(header, it, &name, &entry));)
         if (strcmp(name, "__metadata__") != 0) LS_TRY(read_tensor(r, name, entry, e));
     LS_TRY(check_places(r, e));
+    if (r->types == ANY) copy_unaligned(r->out);
     sort_names(r->out);
     return LS_OK;
 }
@@ -358,6 +376,8 @@ ls_status ls_safetensors_open_any(const char *path, ls_safetensors *s_p, ls_erro
 }
 
 void ls_safetensors_close(ls_safetensors *s) {
+    for (size_t i = 0; i < s->ncopies; i++) free(s->copies[i]);
+    free(s->copies);
     free(s->by_name);
     free(s->tensors);
     if (s->guarded)

@@ -45,6 +45,8 @@ typedef struct ls_safetensors {
     ls_tensor *tensors; /* in the order of the data */
     size_t n;
     const ls_tensor **by_name; /* [n] the same, sorted */
+    void **copies;             /* [ncopies] the data of tensors that are not aligned in the file */
+    size_t ncopies;
     ls_mapped map;
     bool guarded; /* mapped by source/guard.h */
 } ls_safetensors;
@@ -53,7 +55,8 @@ typedef struct ls_safetensors {
 ls_status ls_safetensors_open(const char *path, ls_safetensors *s_p, ls_error *);
 /* The same, also of tensors in 16 bits and in blocks. */
 ls_status ls_safetensors_open_stored(const char *path, ls_safetensors *s_p, ls_error *);
-/* Reads a file of any types of the format. If it is truncated while it is open, it reads as zeros
+/* Reads a file of any types of the format, also of another program, which may have aligned nothing:
+ * what is not aligned is copied. If it is truncated while it is open, it reads as zeros
  * from there on, and ls_guard_check() of source/guard.h fails. */
 ls_status ls_safetensors_open_any(const char *path, ls_safetensors *s_p, ls_error *);
 void ls_safetensors_close(ls_safetensors *);

@@ -123,22 +123,28 @@ static ls_status open_index(ls_shards *s, const char *folder, const char *path, 
     return status;
 }
 
+/* MLX writes an index for one file, too. An index of other files belongs to other weights. */
+static ls_status check_only(const ls_shards *s, const char *folder, ls_error *e) {
+    const char *name = s->paths[0] + strlen(folder) + 1;
+    if (s->nfiles == 1 && strcmp(name, LS_SHARDS_ONE) == 0) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: has " LS_SHARDS_ONE ", and " LS_SHARDS_INDEX
+                   " lists other files; remove the one that is not meant",
+                   folder);
+}
+
 ls_status ls_shards_open(const char *folder, ls_shards *s_p, ls_error *e) {
     ls_shards s = {0};
     ls_status status = LS_OK;
     bool one = has(folder, LS_SHARDS_ONE), index = has(folder, LS_SHARDS_INDEX);
-    if (one && index)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: has both " LS_SHARDS_ONE " and " LS_SHARDS_INDEX
-                       "; remove the one that is not meant",
-                       folder);
-    if (one) {
+    if (one && !index) {
         status = add_file(&s, path_in(folder, LS_SHARDS_ONE), e);
         if (status == LS_OK) status = sort_tensors(&s, e);
     } else {
         char *path = path_in(folder, LS_SHARDS_INDEX);
         status = index ? open_index(&s, folder, path, e)
                        : ls_fail(e, LS_EIO, "%s: has no " LS_SHARDS_ONE, folder);
+        if (status == LS_OK && one) status = check_only(&s, folder, e);
         free(path);
     }
     if (status == LS_OK)

@@ -22,8 +22,8 @@ typedef struct ls_shards {
 
 /* Does the directory have such a file? */
 bool ls_shards_exist(const char *folder);
-/* LS_EINVAL: a file is damaged, the index and the files differ, or there are both the one file and
- * an index. LS_EIO: a file can't be read. */
+/* LS_EINVAL: a file is damaged, the index and the files differ, or there is the one file beside an
+ * index of others. LS_EIO: a file can't be read. */
 ls_status ls_shards_open(const char *folder, ls_shards *s_p, ls_error *);
 void ls_shards_close(ls_shards *);
 const ls_tensor *ls_shards_find(const ls_shards *, const char *name); /* or NULL */

@@ -72,8 +72,16 @@ static void test_one(void **state) {
     write_file(LS_SHARDS_ONE, "bca");
     assert_true(ls_shards_exist(folder));
     check_tensors("abc", 1);
+    /* an index of this one file, as MLX writes it, must list all of it */
+    write_map("\"a\": \"" LS_SHARDS_ONE "\", \"b\": \"" LS_SHARDS_ONE "\", \"c\": \"" LS_SHARDS_ONE
+              "\"");
+    check_tensors("abc", 1);
     write_map("\"a\": \"" LS_SHARDS_ONE "\"");
-    check_refused("has both");
+    check_refused("not listed there");
+    write_file("other.safetensors", "abc");
+    write_map("\"a\": \"other.safetensors\", \"b\": \"other.safetensors\", \"c\": "
+              "\"other.safetensors\"");
+    check_refused("lists other files");
 }
 
 static void test_several(void **state) {
