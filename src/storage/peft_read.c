@@ -21,31 +21,153 @@ typedef struct reading {
     const char *path; /* of the file */
 } reading;
 
-/* Keys that change what an adapter computes, and their only values that are possible here. */
-static ls_status check_fixed(const reading *r, ls_error *e) {
-    static const char *const empty[] = {"rank_pattern",        "alpha_pattern",
-                                        "layers_to_transform", "layers_pattern",
-                                        "exclude_modules",     "target_parameters",
-                                        "layer_replication",   "trainable_token_indices",
-                                        "megatron_config",     "alora_invocation_tokens",
-                                        "arrow_config"};
-    const char *type = ls_json_text(ls_json_get(r->o, "peft_type"));
-    const char *bias = ls_json_text(ls_json_get(r->o, "bias"));
-    if (!type || strcmp(type, "LORA") != 0)
-        return ls_fail(e, LS_EINVAL, "%s: peft_type is %s; adapters of type LORA can be trained",
-                       r->path, type ? type : "missing");
-    if (bias && strcmp(bias, "none") != 0)
-        return ls_fail(e, LS_EINVAL, "%s: bias is %.40s; none is possible", r->path, bias);
-    if (ls_json_is_true(ls_json_get(r->o, "fan_in_fan_out")) ||
-        ls_json_is_true(ls_json_get(r->o, "lora_bias")))
-        return ls_fail(e, LS_EINVAL, "%s: fan_in_fan_out and lora_bias are not possible", r->path);
-    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) {
-        const ls_json *v = ls_json_get(r->o, empty[i]);
-        if (v && (ls_json_count(v) || ls_json_text(v)))
-            return ls_fail(e, LS_EINVAL, "%s: %s is set; adapters here have none", r->path,
-                           empty[i]);
+/* What becomes of a key. There is no other: a key that is not listed is refused, for it may change
+ * what the adapter computes, or how it is trained. */
+typedef enum rule {
+    USED,     /* read below */
+    HARMLESS, /* changes neither, whatever it is */
+    EMPTY,    /* only null, false, and lists, objects and texts without anything */
+} rule;
+
+/* Source: LoraConfig and PeftConfig of peft 0.3 to 0.21. Those of initial weights have no effect
+ * here beside init_lora_weights, and megatron_core none without megatron_config. */
+static const struct {
+    const char *name;
+    rule rule;
+} keys[] = {
+    {"alora_invocation_tokens", EMPTY},
+    {"alpha_pattern", EMPTY},
+    {"arrow_config", EMPTY},
+    {"auto_mapping", HARMLESS},
+    {"base_model_name_or_path", USED},
+    {"bias", USED},
+    {"corda_config", HARMLESS},
+    {"enable_lora", EMPTY},
+    {"ensure_weight_tying", USED},
+    {"eva_config", HARMLESS},
+    {"exclude_modules", EMPTY},
+    {"fan_in_fan_out", EMPTY},
+    {"inference_mode", HARMLESS},
+    {"init_lora_weights", USED},
+    {"kasa_config", EMPTY},
+    {"layer_replication", EMPTY},
+    {"layers_pattern", EMPTY},
+    {"layers_to_transform", EMPTY},
+    {"loftq_config", HARMLESS},
+    {"lora_alpha", USED},
+    {"lora_bias", EMPTY},
+    {"lora_dropout", USED},
+    {"lora_ga_config", HARMLESS},
+    {"megatron_config", EMPTY},
+    {"megatron_core", HARMLESS},
+    {"merge_weights", HARMLESS},
+    {"modules_to_save", USED},
+    {"monteclora_config", EMPTY},
+    {"peft_type", USED},
+    {"peft_version", HARMLESS},
+    {"qalora_group_size", HARMLESS},
+    {"r", USED},
+    {"rank_pattern", EMPTY},
+    {"revision", HARMLESS},
+    {"runtime_config", HARMLESS},
+    {"target_modules", USED},
+    {"target_parameters", EMPTY},
+    {"task_type", USED},
+    {"trainable_token_indices", EMPTY},
+    {"use_bdlora", EMPTY},
+    {"use_dora", USED},
+    {"use_qalora", EMPTY},
+    {"use_rslora", USED},
+    {"velora_config", EMPTY},
+};
+
+static bool rule_of(const char *name, rule *rule_p) {
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(keys[i].name, name) == 0) {
+            *rule_p = keys[i].rule;
+            return true;
+        }
+    return false;
+}
+
+static bool is_empty(const ls_json *v) {
+    if (ls_json_is_array(v) || ls_json_is_object(v)) return ls_json_count(v) == 0;
+    const char *text = ls_json_text(v);
+    return text ? !*text : ls_json_is_null(v) || (ls_json_is_bool(v) && !ls_json_is_true(v));
+}
+
+static ls_status fail_key(const reading *r, const char *key, const char *why, ls_error *e) {
+    ls_buf text = {0};
+    ls_json_write(ls_json_get(r->o, key), 0, &text);
+    ls_status s = ls_fail(e, LS_EINVAL, "%s: %s is %.60s; %s", r->path, key,
+                          text.len ? text.data : "missing", why);
+    ls_buf_free(&text);
+    return s;
+}
+
+static ls_status check_keys(const reading *r, ls_error *e) {
+    const char *name = NULL;
+    const ls_json *value = NULL;
+    for (void *it = NULL; (it = ls_json_next(r->o, it, &name, &value));) {
+        rule is = HARMLESS;
+        bool known = rule_of(name, &is);
+        if (!known && !ls_json_is_null(value))
+            return ls_fail(e, LS_EINVAL,
+                           "%s: the key %.60s is not known: it may change what the adapter "
+                           "computes; remove it if it does not",
+                           r->path, name);
+        if (is == EMPTY && !is_empty(value))
+            return fail_key(r, name, "adapters here can't have it; it must be empty", e);
     }
     return LS_OK;
+}
+
+/* A text, which a missing key or null leaves NULL. */
+static ls_status take_text(const reading *r, const char *key, const char **text_p, ls_error *e) {
+    const ls_json *v = ls_json_get(r->o, key);
+    *text_p = ls_json_text(v);
+    return !v || *text_p || ls_json_is_null(v) ? LS_OK : fail_key(r, key, "it must be a text", e);
+}
+
+/* true or false; else it stays. */
+static ls_status take_bool(const reading *r, const char *key, bool *value_p, ls_error *e) {
+    const ls_json *v = ls_json_get(r->o, key);
+    if (!v || ls_json_is_null(v)) return LS_OK;
+    if (!ls_json_is_bool(v)) return fail_key(r, key, "it must be true or false", e);
+    *value_p = ls_json_is_true(v);
+    return LS_OK;
+}
+
+/* With these peft gives A and B their first values, and the file has later ones. All others change
+ * the weights of the base as well, or train one matrix alone. */
+static ls_status check_init(const reading *r, ls_error *e) {
+    static const char *const same[] = {"gaussian", "eva", "orthogonal"},
+                             key[] = "init_lora_weights";
+    const ls_json *v = ls_json_get(r->o, key);
+    const char *word = ls_json_text(v);
+    for (size_t i = 0; word && i < sizeof same / sizeof *same; i++)
+        if (strcmp(word, same[i]) == 0) return LS_OK;
+    if (!v || ls_json_is_null(v) || ls_json_is_bool(v)) return LS_OK;
+    return fail_key(r, key,
+                    "true, false, gaussian, eva and orthogonal are possible, which leave the "
+                    "base's weights as they are; peft's save_pretrained() converts others with "
+                    "path_initial_model_for_weight_conversion",
+                    e);
+}
+
+static ls_status check_fixed(const reading *r, ls_error *e) {
+    const char *type = NULL, *bias = NULL, *task = NULL;
+    LS_TRY(take_text(r, "peft_type", &type, e));
+    LS_TRY(take_text(r, "bias", &bias, e));
+    LS_TRY(take_text(r, "task_type", &task, e));
+    if (!type || strcmp(type, "LORA") != 0)
+        return ls_fail(e, LS_EINVAL, "%s: peft_type is %.40s; adapters of type LORA can be trained",
+                       r->path, type ? type : "missing");
+    LS_TRY(check_keys(r, e));
+    if (bias && strcmp(bias, "none") != 0) return fail_key(r, "bias", "none is possible", e);
+    if (task && strcmp(task, "CAUSAL_LM") != 0)
+        return fail_key(r, "task_type", "CAUSAL_LM is possible", e);
+    return check_init(r, e);
 }
 
 /* An adapter that names the directory of another model. A name of a hub can't be compared. */
@@ -86,18 +208,44 @@ static ls_status take_targets(const reading *r, ls_error *e) {
     return LS_OK;
 }
 
+static bool ends_with(const char *text, const char *end) {
+    size_t all = strlen(text), n = strlen(end);
+    return n <= all && strcmp(text + all - n, end) == 0;
+}
+
+/* peft trains each module whose name ends so, at a dot or not, and all that is in it: "norm" also
+ * means input_layernorm. This is the pattern of their parameters. */
+static ls_status append_saved(const reading *r, const char *name, ls_error *e) {
+    ls_buf pattern = {0};
+    if (strncmp(name, PREFIX, sizeof PREFIX - 1) == 0) name += sizeof PREFIX - 1;
+    ls_buf_append(&pattern, "*", 1);
+    for (const char *c = name; *c; c++)
+        ls_buf_printf(&pattern, "%s%c", strchr("*?[\\", *c) ? "\\" : "", *c);
+    ls_buf_append(&pattern, ".*", 2);
+    ls_status s = append(r, r->c->lora.train, "modules_to_save", pattern.data, e);
+    ls_buf_free(&pattern);
+    return s;
+}
+
 /* A tied embedding is two layers in peft, and one here. */
 static ls_status take_saved(const reading *r, ls_error *e) {
     const ls_json *list = ls_json_get(r->o, "modules_to_save");
-    bool tied = r->c->model.head == LS_HEAD_TIED, head = false, embedding = false;
+    bool tied = r->c->model.head == LS_HEAD_TIED, head = false, embedding = false, ties = false;
+    LS_TRY(take_bool(r, "ensure_weight_tying", &ties, e));
+    if (list && !ls_json_is_array(list) && !ls_json_is_null(list))
+        return fail_key(r, "modules_to_save", "it must be a list of names", e);
     for (size_t i = 0; i < ls_json_count(list); i++) {
         const char *name = ls_json_text(ls_json_at(list, i));
-        bool is_head = name && strcmp(name, "lm_head") == 0;
+        if (!name || !*name || strchr(name, '\n'))
+            return fail_key(r, "modules_to_save", "it must be a list of names", e);
+        bool is_head = ends_with("base_model.model.lm_head", name);
+        bool is_embedding = ends_with("base_model.model.model.embed_tokens", name);
         head = head || is_head;
-        embedding = embedding || (name && strstr(name, "embed_tokens"));
-        if (!is_head || !tied) LS_TRY(append(r, r->c->lora.train, "modules_to_save", name, e));
+        embedding = embedding || is_embedding;
+        if (!is_head || !tied || is_embedding) LS_TRY(append_saved(r, name, e));
     }
-    if (!tied || head == embedding) return LS_OK;
+    if (tied && head && !embedding && ties) LS_TRY(append_saved(r, "embed_tokens", e));
+    if (!tied || head == embedding || ties) return LS_OK;
     return ls_fail(
         e, LS_EINVAL,
         "%s: modules_to_save has one of embed_tokens and lm_head, which are one matrix in "
@@ -107,16 +255,22 @@ static ls_status take_saved(const reading *r, ls_error *e) {
 
 static ls_status take_numbers(const reading *r, ls_error *e) {
     ls_config *c = r->c;
+    const ls_json *dropout = ls_json_get(r->o, "lora_dropout");
+    bool rs = false, dora = false;
     if (!ls_json_integer(ls_json_get(r->o, "r"), &c->lora.rank) || c->lora.rank < 1 ||
         c->lora.rank > 65536)
-        return ls_fail(e, LS_EINVAL, "%s: r is no rank", r->path);
+        return fail_key(r, "r", "it is no rank", e);
     if (!ls_json_number(ls_json_get(r->o, "lora_alpha"), &c->lora.alpha) || !(c->lora.alpha > 0))
-        return ls_fail(e, LS_EINVAL, "%s: lora_alpha is not a number above 0", r->path);
-    if (!ls_json_number(ls_json_get(r->o, "lora_dropout"), &c->lora.dropout)) c->lora.dropout = 0;
+        return fail_key(r, "lora_alpha", "it is not a number above 0", e);
+    c->lora.dropout = 0;
+    if (dropout && !ls_json_is_null(dropout) && !ls_json_number(dropout, &c->lora.dropout))
+        return fail_key(r, "lora_dropout", "it must be a number", e);
     if (!(c->lora.dropout >= 0 && c->lora.dropout < 1))
-        return ls_fail(e, LS_EINVAL, "%s: lora_dropout is not from 0 to below 1", r->path);
-    c->lora.rs = ls_json_is_true(ls_json_get(r->o, "use_rslora"));
-    c->lora.dora = ls_json_is_true(ls_json_get(r->o, "use_dora"));
+        return fail_key(r, "lora_dropout", "it is not from 0 to below 1", e);
+    LS_TRY(take_bool(r, "use_rslora", &rs, e));
+    LS_TRY(take_bool(r, "use_dora", &dora, e));
+    c->lora.rs = rs;
+    c->lora.dora = dora;
     return LS_OK;
 }
 
@@ -206,6 +360,10 @@ static ls_status load_all(const ls_safetensors *f, const ls_train_state *s, cons
     bool tied = head && same && head->count == same->count && head->type == same->type &&
                 memcmp(head->data, same->data, ls_tensor_nbytes(head)) == 0;
     if (f->n == n || (f->n == n + 1 && tied)) return LS_OK;
+    if (f->n == n + 1 && head && same)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: embed_tokens and lm_head differ, and are one matrix in this model",
+                       path);
     return ls_fail(e, LS_EINVAL, "%s: has %zu tensors, and the model trains %zu of them", path,
                    f->n, n);
 }
