@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "report/ledger.h"
 #include "storage/checkpoint.h"
+#include "storage/unsaved.h"
 
 enum { JSON, EMA, TO };
 
@@ -91,7 +92,7 @@ static int list(const char *run, bool json) {
     }
     for (bool first = true;; first = false) {
         if (ls_checkpoint_below(run, step, &step, &e) != LS_OK) return cli_fail(&e);
-        if (first && step < 0 && !json) ls_print("%s: has no checkpoint\n", run);
+        if (first && step < 0 && ls_unsaved_fail(run, &e) != LS_OK) ls_log("%s", e.msg);
         if (step < 0) return 0;
         if (first && !json) ls_print("%10s %12s\n", "step", "MB");
         print_checkpoint(run, step, json);

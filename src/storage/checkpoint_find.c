@@ -1,11 +1,13 @@
 /* checkpoint_find.c - finds checkpoints of a run: see checkpoint.h. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "storage/checkpoint.h"
 #include "storage/checkpoints.h"
 #include "storage/manifest.h"
+#include "storage/unsaved.h"
 
 static char *join(const char *folder, const char *name) { return ls_format("%s/%s", folder, name); }
 
@@ -13,17 +15,12 @@ char *ls_checkpoint_path(const char *run, int64_t step) {
     return ls_format("%s/checkpoints/step-%lld", run, (long long)step);
 }
 
-static ls_status fail_none(const char *run, ls_error *e) {
-    return ls_fail(e, LS_EIO, "%s: has no checkpoint yet; remove the directory and start again",
-                   run);
-}
-
 ls_status ls_checkpoint_newest(const char *run, char **path_p, int64_t *step_p, ls_error *e) {
     char *folder = join(run, "checkpoints");
     int64_t step = -1;
     ls_status s = ls_checkpoints_below(folder, INT64_MAX, &step, e);
     free(folder);
-    if (s == LS_OK && step < 0) s = fail_none(run, e);
+    if (s == LS_OK && step < 0) s = ls_unsaved_fail(run, e);
     LS_TRY(s);
     *path_p = ls_checkpoint_path(run, step);
     if (step_p) *step_p = step;
@@ -52,18 +49,38 @@ ls_status ls_checkpoint_newest_good(const char *run, char **path_p, int64_t *ste
     return LS_OK;
 }
 
+/* RUN/checkpoints/latest of a run without checkpoints -> RUN: free() it. Else NULL. */
+static char *run_without(const char *path) {
+    static const char folder[] = "/checkpoints/";
+    char *run = ls_strdup(path), *at = strstr(run, folder);
+    int64_t step = 0;
+    for (char *next = at; next && (next = strstr(next + 1, folder));) at = next;
+    if (at) *at = 0;
+    if (at && ls_unsaved_is_run(run) && ls_checkpoint_below(run, INT64_MAX, &step, NULL) == LS_OK &&
+        step < 0)
+        return run;
+    free(run);
+    return NULL;
+}
+
+static ls_status fail_missing(const char *path, ls_error *e) {
+    char *run = run_without(path);
+    ls_status s = run ? ls_unsaved_fail(run, e) : ls_fail(e, LS_EIO, "%s: does not exist", path);
+    free(run);
+    return s;
+}
+
 ls_status ls_checkpoint_resolve(const char *path, char **path_p, ls_error *e) {
-    char *manifest = join(path, LS_MANIFEST_FILE), *folder = join(path, "checkpoints");
-    bool is_checkpoint = ls_file_exists(manifest), is_run = ls_file_exists(folder);
-    bool exists = ls_file_exists(path);
+    char *manifest = join(path, LS_MANIFEST_FILE);
+    bool is_checkpoint = ls_file_exists(manifest), exists = ls_file_exists(path);
     free(manifest);
-    free(folder);
-    if (is_run) return ls_checkpoint_newest(path, path_p, NULL, e);
+    if (ls_unsaved_is_run(path)) return ls_checkpoint_newest(path, path_p, NULL, e);
+    if (!exists) return fail_missing(path, e);
     if (!is_checkpoint)
-        return ls_fail(e, LS_EIO, "%s: %s", path,
-                       exists
-                           ? "is neither a run nor a complete checkpoint (it has no manifest.json)"
-                           : "does not exist");
+        return ls_fail(e, LS_EIO,
+                       "%s: is neither a run nor a complete checkpoint (it has no " LS_MANIFEST_FILE
+                       ")",
+                       path);
     *path_p = ls_strdup(path);
     return LS_OK;
 }

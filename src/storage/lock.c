@@ -65,10 +65,18 @@ static bool is_transient(const holder *h) {
     return strcmp(host, h->host) == 0 && kill(h->pid, 0) != 0 && errno == ESRCH;
 }
 
+static void name_holder(const holder *h, char text[LS_LOCK_HOLDER]) {
+    if (h->pid)
+        snprintf(text, LS_LOCK_HOLDER, "process %d on %s, since %s", h->pid, h->host, h->since);
+    else
+        snprintf(text, LS_LOCK_HOLDER, "another lockstep");
+}
+
 static ls_status fail_in_use(const char *dir, const holder *h, ls_error *e) {
+    char text[LS_LOCK_HOLDER];
     if (!h->pid) return ls_fail(e, LS_EINVAL, "%s: is in use by another lockstep", dir);
-    return ls_fail(e, LS_EINVAL, "%s: is in use by another lockstep: process %d on %s, since %s",
-                   dir, h->pid, h->host, h->since);
+    name_holder(h, text);
+    return ls_fail(e, LS_EINVAL, "%s: is in use by another lockstep: %s", dir, text);
 }
 
 /* ---- the file ---- */
@@ -185,15 +193,28 @@ ls_status ls_lock_take(const char *dir, double wait_s, ls_lock *l_p, ls_error *e
 }
 
 /* Takes a shared lock for an instant, if the file exists. */
-ls_status ls_lock_look(const char *dir, ls_error *e) {
+static ls_lock_state look(const char *dir, holder *h_p) {
     char *path = path_of(dir);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int failed = fd < 0 ? errno : 0;
     free(path);
-    if (fd < 0) return LS_OK;
+    if (fd < 0) return failed == EACCES ? LS_LOCK_UNKNOWN : LS_LOCK_FREE;
     int why = try_lock(fd, LOCK_SH);
-    holder h = read_holder(fd);
+    *h_p = read_holder(fd);
     close(fd);
-    return why == EWOULDBLOCK && !is_transient(&h) ? fail_in_use(dir, &h, e) : LS_OK;
+    return why == EWOULDBLOCK ? LS_LOCK_TAKEN : LS_LOCK_FREE;
+}
+
+ls_status ls_lock_look(const char *dir, ls_error *e) {
+    holder h = {0};
+    return look(dir, &h) == LS_LOCK_TAKEN && !is_transient(&h) ? fail_in_use(dir, &h, e) : LS_OK;
+}
+
+ls_lock_state ls_lock_state_of(const char *dir, char text[LS_LOCK_HOLDER]) {
+    holder h = {0};
+    ls_lock_state state = look(dir, &h);
+    name_holder(&h, text);
+    return state;
 }
 
 void ls_lock_drop(ls_lock *l) {

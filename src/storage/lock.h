@@ -29,6 +29,17 @@ typedef struct ls_lock {
 ls_status ls_lock_take(const char *dir, double wait_s, ls_lock *l_p, ls_error *);
 /* Fails as ls_lock_take() does if a live process holds the lock; changes nothing. */
 ls_status ls_lock_look(const char *dir, ls_error *);
+
+typedef enum ls_lock_state {
+    LS_LOCK_FREE,
+    LS_LOCK_TAKEN,  /* by a live process */
+    LS_LOCK_UNKNOWN /* the file is another user's */
+} ls_lock_state;
+
+enum { LS_LOCK_HOLDER = 224 };
+
+/* Changes nothing. holder: who has taken the lock: "process 12 on host, since ...". */
+ls_lock_state ls_lock_state_of(const char *dir, char holder[LS_LOCK_HOLDER]);
 /* Is RUN/lock the file that this process has locked? */
 bool ls_lock_is_held(const ls_lock *, const char *dir);
 /* Closes the file: the lock ends once the last process that shares it has closed it. */

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "storage/checkpoint.h"
+#include "storage/unsaved.h"
 
 /* Takes train.from from the run's config. False: it is a new run, without a readable config. */
 static bool take_up(ls_config *c, const char *run) {
@@ -49,15 +50,14 @@ static ls_status check_model(const ls_config *c, const char *checkpoint, ls_erro
 
 /* A run's newest good checkpoint; or the checkpoint itself. */
 static ls_status find(const char *from, char **path_p, ls_error *e) {
-    char *checkpoints = ls_format("%s/checkpoints", from), *path = NULL;
-    bool is_run = ls_file_exists(checkpoints);
+    char *path = NULL;
     int64_t step = 0;
-    free(checkpoints);
-    if (is_run)
+    if (ls_unsaved_is_run(from))
         LS_TRY(ls_checkpoint_newest_good(from, &path, &step, e));
     else
         LS_TRY(ls_checkpoint_resolve(from, &path, e));
-    if (!path) return ls_fail(e, LS_EINVAL, "train.from: %s: has no checkpoint yet", from);
+    ls_error why = {0};
+    if (!path) return ls_fail(e, ls_unsaved_fail(from, &why), "train.from: %s", why.msg);
     *path_p = realpath(path, NULL);
     ls_status s =
         *path_p ? LS_OK

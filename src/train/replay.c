@@ -8,6 +8,7 @@
 #include "config/relations.h"
 #include "storage/frozen_file.h"
 #include "storage/origin.h"
+#include "storage/unsaved.h"
 #include "train/alone.h"
 
 static ls_status read_config(const char *dir, ls_config *c, ls_error *e) {
@@ -28,8 +29,7 @@ static ls_status find_checkpoint(const char *dir, int64_t step, ls_replay *r, ls
         r->checkpoint = ls_checkpoint_path(dir, step);
     else
         LS_TRY(ls_checkpoint_newest_good(dir, &r->checkpoint, &step, e));
-    if (!r->checkpoint)
-        return ls_fail(e, LS_EINVAL, "%s: has no checkpoint to compare a replay with", dir);
+    if (!r->checkpoint) return ls_unsaved_fail(dir, e);
     LS_TRY(ls_checkpoint_verify(r->checkpoint, &r->saved, e));
     r->steps = r->saved.step;
     return LS_OK;

@@ -93,10 +93,14 @@ static void test_begin_again(void **state) {
     strcat(line, " --resume --set checkpoint.every=0");
     program p = program_start(line, 0);
     wait_for_file("early/metrics.jsonl");
+    expect("eval @/early", 1, "early: has no checkpoint yet: it is being trained (process ");
+    expect("ckpt hash @/early/checkpoints/latest", 1, "the first is due at its end");
     kill(p.pid, SIGKILL);
     assert_int_equal(program_end(&p, &output), 128 + SIGKILL);
     assert_non_null(strstr(output, "early: does not exist yet; a new run begins there"));
     free(output);
+    expect("generate @/early --prompt a", 1,
+           "early: has no checkpoint: its training ended after step ");
     for (int i = 0; i < 2; i++) {
         snprintf(path, sizeof path, "%s/early/%s", folder, lost[i]);
         assert_int_equal(unlink(path), 0);
