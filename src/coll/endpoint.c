@@ -111,9 +111,9 @@ static ls_status open_processes(const ls_environment *env, const char *fd, const
 
 /* ---- workers that meet over TCP ---- */
 
-static int listening_fd(void) {
+static int listening_fd(const ls_environment *env) {
     const char *text = getenv("LOCKSTEP_LISTEN_FD");
-    return text ? atoi(text) : -1;
+    return text && env->launcher == LS_LAUNCHER_LOCKSTEP ? atoi(text) : -1;
 }
 
 /* Gives each host the rank of its first worker as its number. */
@@ -175,7 +175,7 @@ static ls_status open_tcp(const ls_group_options *o, const ls_environment *env, 
     ls_join j = {.rank = env->rank, .size = env->size, .host = env->host, .port = env->port};
     j.nports = 1;
     if (env->port_taken) LS_TRY(choose_ports(env, &j, e));
-    j.inherited_fd = listening_fd();
+    j.inherited_fd = listening_fd(env);
     j.key = keyed ? &key : NULL;
     j.timeout_s = timeout_of(o);
     ls_roster r;
@@ -231,7 +231,7 @@ ls_status ls_endpoint_open(const ls_group_options *o, ls_endpoint **p_p, ls_erro
     ls_environment env;
     LS_TRY(ls_kernels_pick(&k, e));
     LS_TRY(ls_environment_read(&env, e));
-    const char *fd = getenv("LOCKSTEP_SHM");
+    const char *fd = env.launcher == LS_LAUNCHER_LOCKSTEP ? getenv("LOCKSTEP_SHM") : NULL;
     const char *name = o && o->transport ? o->transport : getenv("LOCKSTEP_TRANSPORT");
     bool any = !name || !*name;
     if (env.size == 1 && !fd) {

@@ -32,7 +32,9 @@ ls_status ls_run_workers_here(const ls_config *c, int asked, int *n_p, ls_error 
 ls_status ls_run_workers(const ls_config *c, int asked, int *n_p, bool *started_p, ls_error *e) {
     LS_TRY(ls_workers_started(started_p, n_p, e));
     if (*started_p && asked && asked != *n_p)
-        return ls_fail(e, LS_EINVAL, "-n %d: the launcher has started %d worker%s; leave out -n",
+        return ls_fail(e, LS_EINVAL,
+                       "-n %d: the launcher has started %d worker%s, by the variables of the "
+                       "environment; leave out -n, or unset them if they are left over",
                        asked, *n_p, ls_plural(*n_p));
     if (*started_p && c->parallel.executor == LS_EXECUTOR_SEQUENTIAL)
         return ls_fail(e, LS_EINVAL,

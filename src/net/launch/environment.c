@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/launch/ancestry.h"
+
 enum { RANK, SIZE, LOCAL_RANK, LOCAL_SIZE, NFIELDS };
 enum { NALTERNATIVES = 3 };
 
@@ -124,18 +126,118 @@ static ls_status read_launcher(ls_launcher launcher, ls_environment *env, ls_err
     return read_number(local_rank, 0, env->size - 1, size, &env->local_rank, e);
 }
 
-/* The launcher whose variables count. Slurm sets SLURM_PROCID=0 in a batch script, too, along with
- * the whole job's SLURM_NTASKS; a program that runs there without srun is alone. Only a step has a
- * SLURM_STEP_ID. */
-static ls_launcher find_launcher(void) {
-    /* Another launcher's size without a rank may be meant for other programs (check_alone()); our
-     * own is a mistake. */
-    if (getenv("LOCKSTEP_SIZE")) return LS_LAUNCHER_LOCKSTEP;
+/* ---- which launcher started this process ----
+ *
+ * A user's shell, an outer launcher or an image may have left variables of another launcher. The
+ * launcher that is nearest among the processes that started this one counts (ancestry.h). */
+
+/* A launcher whose rank is set. */
+typedef struct candidate {
+    ls_launcher launcher;
+    const char *rank, *size; /* the values; size: NULL if it is not set */
+    ls_ancestor from;
+} candidate;
+
+typedef struct candidates {
+    candidate at[NLAUNCHERS]; /* [n] in the table's order */
+    int n;
+} candidates;
+
+/* Who has set the rank or the size: one of them may have an outer launcher's value by chance. */
+static ls_ancestor find_origin(ls_launcher launcher) {
+    variable size = find_field(launcher, SIZE);
+    ls_ancestor a, b;
+    ls_ancestry_find(find_field(launcher, RANK).name, &a);
+    if (!size.value) return a;
+    ls_ancestry_find(size.name, &b);
+    return b.distance < a.distance ? b : a;
+}
+
+/* Slurm sets SLURM_PROCID=0 in a batch script, too, along with the whole job's SLURM_NTASKS; a
+ * program that runs there without srun is alone. Only a step has a SLURM_STEP_ID. */
+static candidates find_candidates(void) {
+    candidates c = {.n = 0};
     for (int i = LS_LAUNCHER_LOCKSTEP; i < NLAUNCHERS; i++) {
-        if (i == LS_LAUNCHER_SLURM && !getenv("SLURM_STEP_ID")) continue;
-        if (find_field((ls_launcher)i, RANK).value) return (ls_launcher)i;
+        variable rank = find_field((ls_launcher)i, RANK), size = find_field((ls_launcher)i, SIZE);
+        if (!rank.value || (i == LS_LAUNCHER_SLURM && !getenv("SLURM_STEP_ID"))) continue;
+        c.at[c.n++] =
+            (candidate){.launcher = (ls_launcher)i, .rank = rank.value, .size = size.value};
     }
-    return LS_LAUNCHER_NONE;
+    for (int i = 0; c.n > 1 && i < c.n; i++) c.at[i].from = find_origin(c.at[i].launcher);
+    return c;
+}
+
+static bool agree(const candidate *a, const candidate *b) {
+    return a->size && b->size && strcmp(a->rank, b->rank) == 0 && strcmp(a->size, b->size) == 0;
+}
+
+/* Is this the program that starts the launcher's workers? */
+static bool is_of(const char *program, ls_launcher launcher) {
+    static const char *const names[NLAUNCHERS][6] = {
+        [LS_LAUNCHER_LOCKSTEP] = {"lockstep"},
+        [LS_LAUNCHER_TORCHRUN] = {"torchrun", "pt_elastic"},
+        [LS_LAUNCHER_OPENMPI] = {"orted", "orterun", "prte", "mpirun", "mpiexec"},
+        [LS_LAUNCHER_PMI] = {"hydra_", "slurmstepd"},
+        [LS_LAUNCHER_PMIX] = {"orted", "orterun", "prte", "mpirun", "mpiexec", "slurmstepd"},
+        [LS_LAUNCHER_SLURM] = {"slurmstepd"}};
+    for (int i = 0; i < 6 && names[launcher][i]; i++)
+        if (strncmp(program, names[launcher][i], strlen(names[launcher][i])) == 0) return true;
+    return false;
+}
+
+/* Were the variables set by hand? Launchers set more of them. */
+static bool is_by_hand(ls_launcher launcher) {
+    if (launcher == LS_LAUNCHER_LOCKSTEP)
+        return !getenv("LOCKSTEP_SHM") && !getenv("LOCKSTEP_HOST");
+    return launcher == LS_LAUNCHER_TORCHRUN && !getenv("TORCHELASTIC_RUN_ID");
+}
+
+/* mpirun inside Slurm starts its daemons with srun, whose variables the workers inherit. */
+static bool is_inside(const candidate *a, const candidate *b) {
+    return b->launcher == LS_LAUNCHER_SLURM &&
+           (a->launcher == LS_LAUNCHER_OPENMPI || a->launcher == LS_LAUNCHER_PMI ||
+            a->launcher == LS_LAUNCHER_PMIX);
+}
+
+static ls_status fail_contradiction(const candidate *a, const candidate *b, ls_error *e) {
+    const char *const *names[] = {launchers[a->launcher].fields[RANK],
+                                  launchers[b->launcher].fields[RANK]};
+    return ls_fail(e, LS_EINVAL,
+                   "%s is '%.20s' of '%.20s' (%s), but %s is '%.20s' of '%.20s' (%s): unset the "
+                   "variables of the launcher that has not started this program",
+                   *names[0], a->rank, a->size ? a->size : "?", launchers[a->launcher].name,
+                   *names[1], b->rank, b->size ? b->size : "?", launchers[b->launcher].name);
+}
+
+/* a: set last, by hand. As many ranks as those of the launcher around it, or fewer, can't be other
+ * ranks: each worker would believe, say, that it is alone. */
+static ls_status check_by_hand(const candidate *a, const candidate *b, ls_error *e) {
+    long long own = 0, around = 0;
+    if (!is_by_hand(a->launcher) || agree(a, b) || !a->size || !b->size ||
+        !is_number(a->size, &own) || !is_number(b->size, &around) || own > around)
+        return LS_OK;
+    return fail_contradiction(a, b, e);
+}
+
+/* Those at the least distance: the one whose own program is there, else the first, if that is clear. */
+static ls_status choose(const candidates *c, const candidate **chosen_p, ls_error *e) {
+    const candidate *best = &c->at[0];
+    for (int i = 1; i < c->n; i++) {
+        const candidate *x = &c->at[i];
+        int nearer = best->from.distance - x->from.distance;
+        bool own = is_of(x->from.name, x->launcher) && !is_of(best->from.name, best->launcher);
+        if (nearer > 0 || (nearer == 0 && (own || (!best->size && x->size)))) best = x;
+    }
+    for (int i = 0; i < c->n; i++) {
+        const candidate *x = &c->at[i];
+        bool tied = x != best && x->from.distance == best->from.distance;
+        bool clear = !tied || !x->size || agree(best, x) || is_inside(best, x) ||
+                     is_of(best->from.name, best->launcher);
+        if (!clear) return fail_contradiction(best, x, e);
+        if (x != best) LS_TRY(check_by_hand(best, x, e));
+    }
+    *chosen_p = best;
+    return LS_OK;
 }
 
 /* Where worker 0 listens. */
@@ -170,10 +272,27 @@ static ls_status read_host_and_port(ls_environment *env, variable v, ls_error *e
     return LS_OK;
 }
 
-static ls_status read_address(ls_environment *env, ls_error *e) {
+/* Was the address set with the rank of a launcher that is further away than the chosen one? Then it
+ * is that launcher's. */
+static bool is_left_over(const char *name, ls_launcher launcher, const candidates *c,
+                         const candidate *chosen) {
+    ls_ancestor from;
+    for (int i = 0; i < c->n; i++) {
+        if (c->at[i].launcher != launcher || c->at[i].from.distance <= chosen->from.distance)
+            continue;
+        ls_ancestry_find(name, &from);
+        return from.distance >= c->at[i].from.distance;
+    }
+    return false;
+}
+
+static ls_status read_address(ls_environment *env, const candidates *c, const candidate *chosen,
+                              ls_error *e) {
     variable ours = find("LOCKSTEP_ADDR"), none = {0};
-    if (ours.value) return read_host_and_port(env, ours, e);
+    if (ours.value && !is_left_over(ours.name, LS_LAUNCHER_LOCKSTEP, c, chosen))
+        return read_host_and_port(env, ours, e);
     variable host = find("MASTER_ADDR"), port = find("MASTER_PORT");
+    if (is_left_over(host.name, LS_LAUNCHER_TORCHRUN, c, chosen)) return LS_OK;
     if (!host.value && !port.value) return LS_OK;
     if (!host.value || !port.value) {
         variable set = host.value ? host : port, missing = host.value ? port : host;
@@ -359,15 +478,22 @@ static ls_status check_alone(ls_error *e) {
         size.value);
 }
 
+/* Another launcher's size without a rank may be meant for other programs (check_alone()); our own
+ * is a mistake. */
+static bool is_ours_alone(void) { return getenv("LOCKSTEP_SIZE") && !getenv("LOCKSTEP_RANK"); }
+
 ls_status ls_environment_read(ls_environment *env_p, ls_error *e) {
     ls_environment env = {.rank = 0, .size = 1, .local_rank = -1, .local_size = -1};
-    ls_launcher launcher = find_launcher();
-    if (launcher != LS_LAUNCHER_NONE) {
-        LS_TRY(read_launcher(launcher, &env, e));
-        LS_TRY(read_address(&env, e));
+    candidates c = find_candidates();
+    const candidate *chosen = NULL;
+    if (is_ours_alone()) return read_launcher(LS_LAUNCHER_LOCKSTEP, &env, e);
+    if (c.n) {
+        LS_TRY(choose(&c, &chosen, e));
+        LS_TRY(read_launcher(chosen->launcher, &env, e));
+        LS_TRY(read_address(&env, &c, chosen, e));
         if (is_task_of_step(&env)) LS_TRY(read_step(&env, e));
     }
-    if (launcher == LS_LAUNCHER_NONE) LS_TRY(check_alone(e));
+    if (!c.n) LS_TRY(check_alone(e));
     *env_p = env;
     return LS_OK;
 }

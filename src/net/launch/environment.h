@@ -8,11 +8,14 @@
  *     PMIx          PMIX_RANK             (see environment.c)
  *     Slurm         SLURM_PROCID          SLURM_STEP_NUM_TASKS  SLURM_LOCALID
  *
- * The first launcher in this order whose rank is set decides; the others are not looked at. Without
- * any, the program is alone, a group of one; WORLD_SIZE other than 1 is then refused.
+ * If the ranks of several launchers are set, the launcher that started this process decides: the
+ * one that is nearest among its parents. If that is not clear and they contradict each other, they
+ * are refused; if they agree, the first in this order decides. Ranks that are set by hand under a
+ * launcher must agree with it, or be more. Without any, the program is alone, a group of one;
+ * WORLD_SIZE other than 1 is then refused.
  *
  * With each launcher, LOCKSTEP_ADDR (host:port or [ipv6]:port), else MASTER_ADDR and MASTER_PORT,
- * say where worker 0 listens. Tasks of srun, with PMI or PMIx too, have an address without them:
+ * say where worker 0 listens, unless they came with the rank of a launcher that does not decide. Tasks of srun, with PMI or PMIx too, have an address without them:
  * the step's first node, and a port made of the job's number.
  */
 #ifndef LS_NET_LAUNCH_ENVIRONMENT_H

@@ -20,11 +20,20 @@ static const struct {
             {"mpich", "MPICH", "libmpich-dev", LOCKSTEP_BUILT_mpich}};
 enum { NMPIS = sizeof mpis / sizeof *mpis };
 
-/* The MPI that started the program. If only PMIx's variables are set, it is Open MPI. */
-static const char *which_started(void) {
-    if (getenv("OMPI_COMM_WORLD_SIZE")) return "openmpi";
-    if (getenv("PMI_RANK")) return "mpich";
-    return getenv("PMIX_RANK") ? "openmpi" : NULL;
+/* The MPI that started the program. If only PMIx's variables are set, it is Open MPI. Under a
+ * launcher that is none of these, their variables are looked at: an mpirun may be around it. */
+static ls_status which_started(const char **which_p, ls_error *e) {
+    ls_environment env;
+    LS_TRY(ls_environment_read(&env, e));
+    bool pmi = env.launcher == LS_LAUNCHER_PMI;
+    bool openmpi = env.launcher == LS_LAUNCHER_OPENMPI || env.launcher == LS_LAUNCHER_PMIX;
+    if (openmpi || (!pmi && getenv("OMPI_COMM_WORLD_SIZE")))
+        *which_p = "openmpi";
+    else if (pmi || getenv("PMI_RANK"))
+        *which_p = "mpich";
+    else
+        *which_p = getenv("PMIX_RANK") ? "openmpi" : NULL;
+    return LS_OK;
 }
 
 /* ---- where plugins are ---- */
@@ -141,7 +150,7 @@ static ls_status check_size(ls_net *net, int mpi, ls_error *e) {
 }
 
 ls_status ls_mpi_open(const char *which, ls_net **net_p, ls_error *e) {
-    if (!which) which = which_started();
+    if (!which) LS_TRY(which_started(&which, e));
     if (!which)
         return ls_fail(e, LS_EINVAL, "%s",
                        "the transport 'mpi' needs an mpirun or srun that starts the workers: "

@@ -2,6 +2,8 @@
  * refused. */
 #include "net/launch/environment.h"
 
+#include <unistd.h>
+
 #include "test.h"
 
 static const char *const variables[] = {
@@ -17,6 +19,9 @@ static const char *const variables[] = {
     "MASTER_ADDR",
     "MASTER_PORT",
     "TORCHELASTIC_USE_AGENT_STORE",
+    "TORCHELASTIC_RUN_ID",
+    "LOCKSTEP_SHM",
+    "LOCKSTEP_HOST",
     "OMPI_COMM_WORLD_RANK",
     "OMPI_COMM_WORLD_SIZE",
     "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -207,25 +212,25 @@ static void test_slurm_with_pmi(void **state) {
     assert_listens(read_with(SRUN OPENMPI), "", 0);
 }
 
-static void test_precedence(void **state) {
+/* All agree: a wrapper has copied one launcher's variables to another's names. */
+static void test_agreement(void **state) {
     (void)state;
-    const char *all = SRUN "PMIX_RANK=2 " HYDRA OPENMPI TORCHRUN
-                           "LOCKSTEP_RANK=10 LOCKSTEP_SIZE=11 MASTER_ADDR=a MASTER_PORT=1";
     static const struct {
         const char *removed;
         ls_launcher then;
-        int rank;
     } steps[] = {
-        {"PATH_OF_NOTHING", LS_LAUNCHER_LOCKSTEP, 10},
-        {"LOCKSTEP_RANK", LS_LAUNCHER_TORCHRUN, 5},
-        {"RANK", LS_LAUNCHER_OPENMPI, 2},
-        {"OMPI_COMM_WORLD_RANK", LS_LAUNCHER_PMI, 1},
-        {"PMI_RANK", LS_LAUNCHER_PMIX, 2},
-        {"PMIX_RANK", LS_LAUNCHER_SLURM, 3},
-        {"SLURM_PROCID", LS_LAUNCHER_NONE, 0},
+        {"PATH_OF_NOTHING", LS_LAUNCHER_LOCKSTEP},
+        {"LOCKSTEP_RANK", LS_LAUNCHER_TORCHRUN},
+        {"RANK", LS_LAUNCHER_OPENMPI},
+        {"OMPI_COMM_WORLD_RANK", LS_LAUNCHER_PMI},
+        {"PMI_RANK", LS_LAUNCHER_PMIX},
+        {"PMIX_RANK", LS_LAUNCHER_SLURM},
+        {"SLURM_PROCID", LS_LAUNCHER_NONE},
     };
     clear(NULL);
-    set(all);
+    set("SLURM_STEP_ID=0 SLURM_PROCID=2 SLURM_STEP_NUM_TASKS=3 PMIX_RANK=2 PMI_RANK=2 PMI_SIZE=3 "
+        "OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=3 RANK=2 WORLD_SIZE=3 LOCKSTEP_RANK=2 "
+        "LOCKSTEP_SIZE=3");
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         unsetenv(steps[i].removed);
         if (i == 1) unsetenv("LOCKSTEP_SIZE");
@@ -234,11 +239,137 @@ static void test_precedence(void **state) {
         ls_error e = {0};
         assert_ls_ok(ls_environment_read(&env, &e), e);
         assert_string_equal(ls_launcher_name(env.launcher), ls_launcher_name(steps[i].then));
-        assert_int_equal(env.rank, steps[i].rank);
+        assert_int_equal(env.rank, steps[i].then == LS_LAUNCHER_NONE ? 0 : 2);
     }
     /* A launcher that doesn't count is not checked either. */
     assert_is(read_with(HYDRA "SLURM_PROCID=x SLURM_STEP_ID=0 PMIX_RANK=-1"), LS_LAUNCHER_PMI, 1, 4,
               1, 2);
+    /* A rank without a size is no launcher beside a whole one. */
+    assert_is(read_with(HYDRA "RANK=0"), LS_LAUNCHER_PMI, 1, 4, 1, 2);
+}
+
+/* ---- variables that are left over ---- */
+
+/* How the test starts itself: it prints what it finds. */
+static const char SHOW[] = "show";
+static char self[4096];
+
+static int show(void) {
+    ls_environment env;
+    ls_error e = {0};
+    if (ls_environment_read(&env, &e) != LS_OK)
+        printf("%s\n", e.msg);
+    else
+        printf("%s %d/%d %s:%d\n", ls_launcher_name(env.launcher), env.rank, env.size, env.host,
+               env.port);
+    return 0;
+}
+
+/* The first line that a command prints. */
+static void expect_shown(const char *command, const char *want) {
+    char line[512] = "";
+    clear(NULL);
+    FILE *f = popen(command, "r");
+    assert_non_null(f);
+    if (!fgets(line, sizeof line, f)) line[0] = 0;
+    pclose(f);
+    if (!strstr(line, want)) fail_msg("%s\nprinted: %s\nexpected: %s", command, line, want);
+}
+
+/* In each way that workers are started, and with what its launcher sets. */
+static const struct {
+    const char *name, *worker, *left;
+} ways[] = {
+    {"lockstep 1/2", "LOCKSTEP_RANK=1 LOCKSTEP_SIZE=2 LOCKSTEP_SHM=3",
+     "LOCKSTEP_RANK=0 LOCKSTEP_SIZE=1 LOCKSTEP_SHM=3 LOCKSTEP_ADDR=old:1"},
+    {"torchrun 1/2", "RANK=1 WORLD_SIZE=2 TORCHELASTIC_RUN_ID=x",
+     "RANK=0 WORLD_SIZE=1 MASTER_ADDR=old MASTER_PORT=1"},
+    {"Open MPI 1/2", "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 PMIX_RANK=1",
+     "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 PMIX_RANK=0"},
+    {"PMI 1/2", "PMI_RANK=1 PMI_SIZE=2", "PMI_RANK=0 PMI_SIZE=1"},
+    {"Slurm 1/2", "SLURM_PROCID=1 SLURM_STEP_ID=1 SLURM_STEP_NUM_TASKS=2",
+     "SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1"},
+};
+enum { NWAYS = sizeof ways / sizeof *ways };
+
+/* Whatever the shell around a launcher has exported, the launcher counts, and neither the other's
+ * address. */
+static void test_left_over(void **state) {
+    (void)state;
+    char command[8192], want[64];
+    for (int inner = 0; inner < NWAYS; inner++)
+        for (int outer = 0; outer < NWAYS; outer++) {
+            if (inner == outer) continue;
+            snprintf(command, sizeof command, "env %s sh -c 'env %s \"%s\" %s; :'",
+                     ways[outer].left, ways[inner].worker, self, SHOW);
+            snprintf(want, sizeof want, "%s :0", ways[inner].name);
+            expect_shown(command, want);
+        }
+}
+
+/* The same variables twice, as a launcher inside of itself: the inner ones replace the others. */
+static void test_nested(void **state) {
+    (void)state;
+    char command[8192];
+    snprintf(command, sizeof command,
+             "env RANK=0 WORLD_SIZE=2 sh -c 'env PMI_RANK=0 PMI_SIZE=2 sh -c \"env RANK=0 "
+             "WORLD_SIZE=4 TORCHELASTIC_RUN_ID=x \\\"%s\\\" %s; :\"; :'",
+             self, SHOW);
+    expect_shown(command, "torchrun 0/4"); /* by its size alone */
+}
+
+/* Variables that come to a worker together: the program that starts it decides, if it is known. */
+static void test_together(void **state) {
+    (void)state;
+    static const struct {
+        const char *starter, *variables, *want;
+    } cases[] = {
+        {"slurmstepd", "RANK=0 WORLD_SIZE=1 SLURM_PROCID=1 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2",
+         "Slurm 1/2"},
+        {"slurmstepd", "PMI_RANK=1 PMI_SIZE=2 RANK=0 WORLD_SIZE=2", "PMI 1/2"},
+        {"hydra_pmi_proxy", "RANK=0 WORLD_SIZE=1 PMI_RANK=1 PMI_SIZE=2", "PMI 1/2"},
+        {"orted", "RANK=0 WORLD_SIZE=1 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2",
+         "Open MPI 1/2"},
+        {"mpirun.openmpi", "PMI_RANK=0 PMI_SIZE=2 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2",
+         "Open MPI 1/2"},
+        {"a-shell", "RANK=0 WORLD_SIZE=1 PMI_RANK=1 PMI_SIZE=2",
+         "RANK is '0' of '1' (torchrun), but PMI_RANK is '1' of '2' (PMI): unset the variables"},
+        {"a-shell", "LOCKSTEP_RANK=0 LOCKSTEP_SIZE=1 RANK=1 WORLD_SIZE=2",
+         "LOCKSTEP_RANK is '0' of '1' (lockstep), but RANK is '1' of '2' (torchrun)"},
+        {"a-shell", "RANK=1 WORLD_SIZE=2 PMI_RANK=1 PMI_SIZE=2 MASTER_ADDR=a MASTER_PORT=2",
+         "torchrun 1/2 a:2"},
+    };
+    char command[8192], dir[] = "/tmp/lockstep-test-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(command, sizeof command,
+                 "cd %s; ln -sf /bin/sh %s; ./%s -c 'env %s \"%s\" %s; :'; rm %s", dir,
+                 cases[i].starter, cases[i].starter, cases[i].variables, self, SHOW,
+                 cases[i].starter);
+        expect_shown(command, cases[i].want);
+    }
+    rmdir(dir);
+}
+
+/* Ranks that are set by hand in a launcher's worker: with its values, or with more ranks. */
+static void test_by_hand(void **state) {
+    (void)state;
+    static const struct {
+        const char *variables, *want;
+    } cases[] = {
+        {"RANK=0 WORLD_SIZE=1", "RANK is '0' of '1' (torchrun), but PMI_RANK is '1' of '2' (PMI)"},
+        {"RANK=0 WORLD_SIZE=2", "RANK is '0' of '2' (torchrun), but PMI_RANK is '1' of '2' (PMI)"},
+        {"LOCKSTEP_RANK=0 LOCKSTEP_SIZE=1", "LOCKSTEP_RANK is '0' of '1' (lockstep), but PMI_RANK"},
+        {"RANK=1 WORLD_SIZE=2", "torchrun 1/2"},
+        {"RANK=9 WORLD_SIZE=16", "torchrun 9/16"},
+        {"RANK=0 WORLD_SIZE=1 TORCHELASTIC_RUN_ID=x", "torchrun 0/1"},
+    };
+    char command[8192];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(command, sizeof command, "env PMI_RANK=1 PMI_SIZE=2 sh -c 'env %s \"%s\" %s; :'",
+                 cases[i].variables, self, SHOW);
+        expect_shown(command, cases[i].want);
+    }
 }
 
 static void test_bad_numbers(void **state) {
@@ -401,7 +532,9 @@ static void test_long_names(void **state) {
                     "expected a shorter name", e);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    if (argc > 1 && strcmp(argv[1], SHOW) == 0) return show();
+    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_alone, clear),
         cmocka_unit_test_setup(test_lockstep, clear),
@@ -410,7 +543,11 @@ int main(void) {
         cmocka_unit_test_setup(test_slurm, clear),
         cmocka_unit_test_setup(test_slurm_alone, clear),
         cmocka_unit_test_setup(test_slurm_with_pmi, clear),
-        cmocka_unit_test_setup(test_precedence, clear),
+        cmocka_unit_test_setup(test_agreement, clear),
+        cmocka_unit_test(test_left_over),
+        cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_together),
+        cmocka_unit_test(test_by_hand),
         cmocka_unit_test_setup(test_bad_numbers, clear),
         cmocka_unit_test_setup(test_missing, clear),
         cmocka_unit_test_setup(test_bad_addresses, clear),
