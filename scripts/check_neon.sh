@@ -20,7 +20,7 @@ command -v $cc >/dev/null || { echo "skipped: there is no $cc"; exit 77; }
 mkdir -p "$folder"
 # Compiling takes longer than the program that it makes. Portable kernels with -O1 would take longer
 # still.
-flags="-std=c11 -ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
+flags="-std=c11 -ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow -Wconversion ${LOCKSTEP_WERROR:+-Werror}
     -D_GNU_SOURCE -DLS_HAVE_NEON -Isrc -Iinclude -Itests"
 objects=
 for variant in portable neon; do
