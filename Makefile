@@ -1,5 +1,5 @@
 # Short names for common tasks. CMake and Ninja build; see CMakePresets.json.
-.PHONY: all build install demo demo-vision demo-chat check check-peers bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-slow check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 build-tests
+.PHONY: all build install demo demo-vision demo-chat check check-peers bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-slow check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 check-debian build-tests
 
 PREFIX ?= /usr/local
 
@@ -135,6 +135,12 @@ check-deploy:
 	@scripts/install.sh build check netns peers
 	@$(MAKE) --no-print-directory build-tests
 	@scripts/check_deploy.sh
+
+# Runs `make demo` and `make check` on a bare Debian 12 and on a bare Debian 13, in directories that
+# debootstrap fills (root). An hour and 3 GB in build/ on two quiet cores; before each release.
+check-debian:
+	@scripts/install.sh build check debian
+	@scripts/check_debian.sh
 
 # Runs the fuzzers of all code that reads a peer's bytes or a file, for a short time.
 check-fuzz:

@@ -148,7 +148,7 @@ LOCKSTEP_WERROR=yes try check && complain "LOCKSTEP_WERROR=yes is not refused"
 echo 'int main(void) { return broken; }' >"$fake/src/one.c"
 for target in $(sed -n 's/^\.PHONY: //p' Makefile); do
     case $target in
-    format | clean) continue ;;
+    format | clean | check-debian) continue ;; # the last builds in systems of its own
     esac
     try "$target" && complain "make $target succeeds with a broken file"
     grep -q "error: .*broken" "$fake/out" || complain "make $target does not print the compiler's message"

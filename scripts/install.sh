@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian packages of groups that are missing. Prints their names; uses sudo if it does
 # not run as root.
-#     install.sh build [check] [netns] [slurm] [demo] [demo-vision] [demo-chat] [peers] [bench] [kernels]
+#     install.sh build [check] [netns] [slurm] [debian] [demo] [demo-vision] [demo-chat] [peers] [bench] [kernels]
 set -eu
 
 packages=
@@ -17,6 +17,7 @@ for group in "$@"; do
         gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static valgrind" ;;
     netns) packages="$packages iproute2 iptables" ;;
     slurm) packages="$packages munge slurmctld slurmd slurm-client" ;;
+    debian) packages="$packages debootstrap git util-linux" ;;
     peers) packages="$packages python3 python3-venv" ;;
     bench) packages="$packages openmpi-bin libopenmpi-dev mpich libmpich-dev libgloo-dev g++" ;;
     kernels) packages="$packages libopenblas0-pthread libdnnl2" ;;
