@@ -16,6 +16,7 @@ void ls_chat_format_set_ends(ls_chat_format *f, const int64_t *ids, int n) {
                                         "</s>",       "<end_of_turn>", "<|endoftext|>"};
     f->nends = 0;
     for (int i = 0; i < n; i++) add_end(f, (uint32_t)ids[i]);
+    if (f->end != LS_NO_TOKEN) add_end(f, f->end);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         uint32_t token = ls_tokenizer_find(f->tokenizer, names[i]);
         if (token != LS_NO_TOKEN) add_end(f, token);
@@ -24,6 +25,7 @@ void ls_chat_format_set_ends(ls_chat_format *f, const int64_t *ids, int n) {
 
 void ls_chat_format_free(ls_chat_format *f) {
     ls_template_free(f->template);
+    ls_template_free(f->tool_template);
     free(f->bos);
     free(f->eos);
     *f = (ls_chat_format){0};
@@ -41,7 +43,8 @@ ls_status ls_chat_write(const ls_chat_format *f, const ls_chat_text *t, ls_buf *
     if (f->bos) ls_json_set_text(globals, "bos_token", f->bos);
     if (f->eos) ls_json_set_text(globals, "eos_token", f->eos);
     if (t->tools) ls_json_set(globals, "tools", ls_json_share(t->tools));
-    ls_status s = ls_template_render(f->template, globals, t->now ? t->now : &LS_CHAT_DATE, out, e);
+    const ls_template *of = t->tools && f->tool_template ? f->tool_template : f->template;
+    ls_status s = ls_template_render(of, globals, t->now ? t->now : &LS_CHAT_DATE, out, e);
     ls_json_free(globals);
     return s;
 }

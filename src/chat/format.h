@@ -13,14 +13,15 @@ enum { LS_CHAT_ENDS = 32 };
 typedef struct ls_chat_format {
     const ls_tokenizer *tokenizer; /* not owned */
     ls_template *template;         /* NULL: the model has none */
+    ls_template *tool_template;    /* of conversations with tools; NULL: `template` */
     char *bos, *eos;               /* bos_token and eos_token of the template; NULL: none */
     uint32_t end;                  /* ends a text: the token of eos, or LS_NO_TOKEN */
     uint32_t ends[LS_CHAT_ENDS];   /* [nends] tokens that end an answer */
     int nends;
 } ls_chat_format;
 
-/* Sets the ends of answers: ids [n] of the model's config, at most 16, and those that templates end
- * turns with. */
+/* Sets the ends of answers: ids [n] of the model's config, at most 16, `end`, and those that
+ * templates end turns with. */
 void ls_chat_format_set_ends(ls_chat_format *, const int64_t *ids, int n);
 void ls_chat_format_free(ls_chat_format *);
 

@@ -10,7 +10,6 @@
 #include "storage/run_model.h"
 #include "weights/blocks.h"
 #include "weights/export.h"
-#include "weights/model_text.h"
 
 enum { TO, TYPE, OUTPUT, EMA, MERGE, JSON };
 
@@ -35,11 +34,7 @@ typedef struct request {
 static ls_status export_run(const request *q, ls_written *w, ls_error *e) {
     ls_run_model r;
     LS_TRY(ls_run_model_open(q->from, (ls_run_model_options){q->ema, q->merge}, &r, e));
-    const ls_export x = {.source = ls_source_of_run(&r),
-                         .tokenizer = r.tokenizer,
-                         .json = &r.json,
-                         .template = &r.template,
-                         .type = q->type};
+    const ls_export x = {.source = ls_source_of_run(&r), .text = &r.text, .type = q->type};
     ls_status s = forms[q->form].fn(&x, q->to, w, e);
     ls_run_model_close(&r);
     return s;
@@ -47,19 +42,11 @@ static ls_status export_run(const request *q, ls_written *w, ls_error *e) {
 
 static ls_status export_weights(const request *q, const ls_weights *from, ls_written *w,
                                 ls_error *e) {
-    ls_tokenizer *t = NULL;
-    ls_buf json = {0}, template = {0};
-    ls_status s = ls_model_tokenizer(from, &t, &json, e);
-    if (s == LS_OK) s = ls_model_template(from, &template, e);
-    const ls_export x = {.source = ls_source_of_weights(from),
-                         .tokenizer = t,
-                         .json = &json,
-                         .template = &template,
-                         .type = q->type};
-    if (s == LS_OK) s = forms[q->form].fn(&x, q->to, w, e);
-    ls_tokenizer_free(t);
-    ls_buf_free(&json);
-    ls_buf_free(&template);
+    ls_model_text text = {0};
+    LS_TRY(ls_model_text_read(from, &text, e));
+    const ls_export x = {.source = ls_source_of_weights(from), .text = &text, .type = q->type};
+    ls_status s = forms[q->form].fn(&x, q->to, w, e);
+    ls_model_text_free(&text);
     return s;
 }
 

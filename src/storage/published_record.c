@@ -24,35 +24,30 @@ static char *find(const char *path) {
 
 /* ---- writing ---- */
 
-static void set_text_or_null(ls_json *o, const char *key, const char *text) {
-    ls_json_set(o, key, text ? ls_json_new_text(text) : ls_json_new_null());
+static void set_bytes(ls_json *o, const char *key, const ls_buf *text) {
+    ls_json_set(o, key, ls_json_new_bytes(text->data, text->len));
 }
 
-static ls_json *describe(const ls_weights *w, const ls_buf *template, const char *bos,
-                         const char *eos) {
+static ls_json *describe(const ls_weights *w, const ls_model_text *t) {
     ls_json *o = ls_json_new_object();
     ls_json_set(o, "config", ls_config_json_new(&w->arch, "float32"));
     ls_json_set(o, "generation", ls_generation_json_new(&w->arch));
-    ls_json_set(o, "template", ls_json_new_bytes(template->data, template->len));
-    set_text_or_null(o, "bos_token", bos);
-    set_text_or_null(o, "eos_token", eos);
+    set_bytes(o, "template", &t->templates.main);
+    set_bytes(o, "tool_template", &t->templates.tools);
+    for (int k = 0; k < LS_NSPECIAL_TOKENS; k++)
+        ls_json_set(o, ls_special_token_name((ls_special_token)k),
+                    t->special[k] ? ls_json_new_bytes(t->special[k], strlen(t->special[k]))
+                                  : ls_json_new_null());
     return o;
 }
 
 static ls_status of_model(const char *from, ls_json **o_p, ls_error *e) {
     ls_weights w = {0};
-    ls_buf template = {0};
-    ls_tokenizer *t = NULL;
-    char *bos = NULL, *eos = NULL;
+    ls_model_text t = {0};
     LS_TRY(ls_weights_open(from, &w, e));
-    ls_status s = ls_model_template(&w, &template, e);
-    if (s == LS_OK) s = ls_model_tokenizer(&w, &t, NULL, e);
-    if (s == LS_OK) s = ls_model_special_tokens(&w, t, &bos, &eos, e);
-    if (s == LS_OK) *o_p = describe(&w, &template, bos, eos);
-    free(bos);
-    free(eos);
-    ls_tokenizer_free(t);
-    ls_buf_free(&template);
+    ls_status s = ls_model_text_read(&w, &t, e);
+    if (s == LS_OK) *o_p = describe(&w, &t);
+    ls_model_text_free(&t);
     ls_weights_close(&w);
     return s;
 }
@@ -69,7 +64,8 @@ static ls_status of_run(const char *from, ls_json **o_p, ls_error *e) {
 static ls_status take_template(const char *file, ls_json *o, ls_error *e) {
     ls_buf text = {0};
     LS_TRY(ls_file_read_text(file, LS_TEMPLATE_BYTES, &text, e));
-    ls_json_set(o, "template", ls_json_new_bytes(text.data, text.len));
+    set_bytes(o, "template", &text);
+    ls_json_set_text(o, "tool_template", "");
     ls_buf_free(&text);
     return LS_OK;
 }
@@ -103,27 +99,38 @@ ls_status ls_published_record_make(const char *run, const ls_config *c, ls_error
 /* ---- reading ---- */
 
 /* A text or null. */
-static ls_status take_token(const ls_json *o, const char *key, const char *path, char **text_p,
-                            ls_error *e) {
+static ls_status take_special(const ls_json *o, ls_special_token k, const char *path,
+                              ls_published_record *r, ls_error *e) {
+    const char *key = ls_special_token_name(k);
     const ls_json *v = ls_json_get(o, key);
+    r->says[k] = v != NULL;
     if (!v || ls_json_is_null(v)) return LS_OK;
     if (!ls_json_text(v))
         return ls_fail(e, LS_EINVAL, "%s: is damaged: %s is not a text", path, key);
-    *text_p = ls_strdup(ls_json_text(v));
+    r->special[k] = ls_strdup(ls_json_text(v));
+    return LS_OK;
+}
+
+static ls_status take_templates(const ls_json *o, const char *path, ls_model_templates *t,
+                                ls_error *e) {
+    const ls_json *tools = ls_json_get(o, "tool_template");
+    const char *text = ls_json_text(ls_json_get(o, "template")), *other = ls_json_text(tools);
+    if (!text || (tools && !other))
+        return ls_fail(e, LS_EINVAL, "%s: is damaged: %s is missing or not a text", path,
+                       text ? "tool_template" : "template");
+    ls_buf_append(&t->main, text, strlen(text));
+    if (other) ls_buf_append(&t->tools, other, strlen(other));
     return LS_OK;
 }
 
 static ls_status parse(const char *path, const ls_json *o, ls_published_record *r, ls_error *e) {
-    const char *template = ls_json_text(ls_json_get(o, "template"));
     const ls_json *config = ls_json_get(o, "config"), *generation = ls_json_get(o, "generation");
-    if (!config || !template)
-        return ls_fail(e, LS_EINVAL, "%s: is damaged: config or template is missing", path);
+    if (!config) return ls_fail(e, LS_EINVAL, "%s: is damaged: config is missing", path);
+    LS_TRY(take_templates(o, path, &r->templates, e));
     LS_TRY(ls_config_json_read(config, path, &r->arch, e));
     if (generation) LS_TRY(ls_generation_json_read(generation, path, &r->arch, e));
-    ls_buf_append(&r->template, template, strlen(template));
-    LS_TRY(take_token(o, "bos_token", path, &r->bos, e));
-    LS_TRY(take_token(o, "eos_token", path, &r->eos, e));
-    r->has_tokens = ls_json_get(o, "eos_token") != NULL;
+    for (int k = 0; k < LS_NSPECIAL_TOKENS; k++)
+        LS_TRY(take_special(o, (ls_special_token)k, path, r, e));
     r->there = true;
     return LS_OK;
 }
@@ -154,12 +161,22 @@ ls_status ls_published_record_read(const char *path, ls_published_record *r_p, l
 }
 
 void ls_published_record_free(ls_published_record *r) {
-    ls_buf_free(&r->template);
-    free(r->bos);
-    free(r->eos);
+    ls_model_templates_free(&r->templates);
+    for (int k = 0; k < LS_NSPECIAL_TOKENS; k++) free(r->special[k]);
+}
+
+char *ls_published_special(const ls_published_record *r, const ls_tokenizer *t,
+                           ls_special_token k) {
+    if (!r->says[k]) return ls_special_token_of(&r->arch, t, k);
+    return r->special[k] ? ls_strdup(r->special[k]) : NULL;
 }
 
 /* ---- conversations ---- */
+
+static ls_status drop_format(ls_chat_format *f, const ls_error *e) {
+    ls_chat_format_free(f);
+    return e->code;
+}
 
 ls_status ls_chat_format_of_record(const ls_published_record *r, const ls_tokenizer *t,
                                    const char *file, ls_chat_format *f_p, ls_error *e) {
@@ -167,13 +184,11 @@ ls_status ls_chat_format_of_record(const ls_published_record *r, const ls_tokeni
     const ls_architecture *a = &r->arch;
     if (file)
         LS_TRY(ls_file_chat_format(t, file, &f, e));
-    else if (r->template.len)
-        LS_TRY(ls_template_parse(r->template.data, r->template.len,
-                                 LS_PUBLISHED_RECORD ": the chat template", &f.template, e));
-    f.bos = r->has_tokens ? (r->bos ? ls_strdup(r->bos) : NULL) : ls_token_text(t, a->bos);
-    f.eos = r->has_tokens ? (r->eos ? ls_strdup(r->eos) : NULL)
-                          : ls_token_text(t, a->neos ? a->eos[0] : LS_TOKEN_NONE);
-    if (f.eos) f.end = ls_tokenizer_find(t, f.eos);
+    else if (ls_chat_format_parse(&f, &r->templates, LS_PUBLISHED_RECORD, e) != LS_OK)
+        return drop_format(&f, e);
+    f.bos = ls_published_special(r, t, LS_BOS_TOKEN);
+    f.eos = ls_published_special(r, t, LS_EOS_TOKEN);
+    if (f.eos) f.end = ls_special_token_id(t, f.eos);
     if (f.end == LS_NO_TOKEN && a->neos) f.end = (uint32_t)a->eos[0];
     ls_chat_format_set_ends(&f, a->eos, a->neos);
     *f_p = f;

@@ -5,9 +5,11 @@
  *     {"config": {...},                      as Hugging Face's config.json
  *      "generation": {...},                  as its generation_config.json
  *      "template": "...",                    that of data.template if that is set, else the model's
- *      "bos_token": "...", "eos_token": "..."}
+ *      "tool_template": "...",               for conversations with tools; "": it is the same
+ *      "bos_token": "...", "eos_token": "...", "pad_token": "...", "unk_token": "..."}
  *
- * The last two are what the template calls by these names; null: the model has none. A run that
+ * The last four are what the tokenizer and the template call by these names; null: the model has
+ * none. A run that
  * begins with such a run (train.from) has a copy.
  */
 #ifndef LS_STORAGE_PUBLISHED_RECORD_H
@@ -15,16 +17,16 @@
 
 #include "chat/format.h"
 #include "config/config.h"
-#include "weights/architecture.h"
+#include "weights/model_text.h"
 
 #define LS_PUBLISHED_RECORD "published.json"
 
 typedef struct ls_published_record {
     bool there; /* false: the run began with no published model, or is older than the file */
     ls_architecture arch;
-    ls_buf template; /* empty: it has none */
-    char *bos, *eos; /* NULL: none */
-    bool has_tokens; /* the file has these two; older ones have not */
+    ls_model_templates templates;
+    char *special[LS_NSPECIAL_TOKENS]; /* NULL: none */
+    bool says[LS_NSPECIAL_TOKENS];     /* the file has it; older files have none, or two */
 } ls_published_record;
 
 /* Writes the file of a run with this config, unless it is there or there is nothing to write. */
@@ -37,6 +39,9 @@ ls_status ls_published_record_parse(const char *text, size_t nbytes, const char 
                                     ls_published_record *r_p, ls_error *);
 
 void ls_published_record_free(ls_published_record *);
+
+/* The text of a special token, which the caller frees; NULL: none. */
+char *ls_published_special(const ls_published_record *, const ls_tokenizer *, ls_special_token);
 
 /* How the model of the record writes conversations. file: a template in place of its own; NULL:
  * none. LS_EINVAL: the template is damaged. The tokenizer must outlive the format. */

@@ -65,9 +65,9 @@ static ls_status load_weights(ls_run_model *r, bool ema, ls_error *e) {
 static ls_status read_tokenizer(ls_run_model *r, ls_error *e) {
     char *path = ls_format("%s/" LS_TOKENIZER_FILE, r->path);
     ls_status s = LS_OK;
-    if (ls_file_exists(path)) s = ls_file_read(path, MOST, &r->json, e);
-    if (s == LS_OK && r->json.len)
-        s = ls_tokenizer_parse(r->json.data, r->json.len, path, &r->tokenizer, e);
+    if (ls_file_exists(path)) s = ls_file_read(path, MOST, &r->text.json, e);
+    if (s == LS_OK && r->text.json.len)
+        s = ls_tokenizer_parse(r->text.json.data, r->text.json.len, path, &r->text.tokenizer, e);
     free(path);
     return s;
 }
@@ -77,6 +77,8 @@ static void take_origin(ls_run_model *r, const ls_architecture *a) {
     r->arch.pad = a->pad;
     r->arch.neos = a->neos;
     r->arch.generation = a->generation;
+    r->arch.config_ids = a->config_ids;
+    r->arch.has_config_ids = a->has_config_ids;
     memcpy(r->arch.eos, a->eos, sizeof r->arch.eos);
     /* GPT-2 has learned as many positions as the run's samples have */
     if (r->arch.family != LS_FAMILY_GPT2) r->arch.context = a->context;
@@ -85,22 +87,29 @@ static void take_origin(ls_run_model *r, const ls_architecture *a) {
 /* A run on tokens has no tokenizer, but the model that it began with does. */
 static ls_status read_tokenizer_of(const char *from, ls_run_model *r, ls_error *e) {
     ls_weights w = {0};
-    if (r->tokenizer || !*from || !ls_file_exists(from)) return LS_OK;
+    if (r->text.tokenizer || !*from || !ls_file_exists(from)) return LS_OK;
     LS_TRY(ls_weights_open(from, &w, e));
-    ls_status s = ls_model_tokenizer(&w, &r->tokenizer, &r->json, e);
+    ls_status s = ls_model_tokenizer(&w, &r->text.tokenizer, &r->text.json, e);
     ls_weights_close(&w);
     return s;
+}
+
+static void take_text(ls_run_model *r, ls_published_record *o) {
+    r->text.templates = o->templates;
+    o->templates = (ls_model_templates){0};
+    if (!r->text.tokenizer) return;
+    for (int k = 0; k < LS_NSPECIAL_TOKENS; k++)
+        r->text.special[k] = ls_published_special(o, r->text.tokenizer, (ls_special_token)k);
 }
 
 static ls_status read_origin(ls_run_model *r, ls_error *e) {
     ls_published_record o = {0};
     LS_TRY(ls_published_record_read(r->path, &o, e));
-    if (o.there) {
-        take_origin(r, &o.arch);
-        ls_buf_append(&r->template, o.template.data, o.template.len);
-    }
+    if (o.there) take_origin(r, &o.arch);
+    ls_status s = read_tokenizer_of(r->config.model.from, r, e);
+    if (o.there) take_text(r, &o);
     ls_published_record_free(&o);
-    return read_tokenizer_of(r->config.model.from, r, e);
+    return s;
 }
 
 /* ---- the whole ---- */
@@ -132,9 +141,7 @@ void ls_run_model_close(ls_run_model *r) {
     ls_unmap(r->params, r->model.nfloats * sizeof *r->params);
     ls_unmap(r->frozen, r->model.frozen_floats * sizeof *r->frozen);
     ls_model_free(&r->model);
-    ls_tokenizer_free(r->tokenizer);
-    ls_buf_free(&r->json);
-    ls_buf_free(&r->template);
+    ls_model_text_free(&r->text);
     free(r->path);
     *r = (ls_run_model){0};
 }

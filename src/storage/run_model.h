@@ -8,8 +8,8 @@
 #define LS_STORAGE_RUN_MODEL_H
 
 #include "config/config.h"
-#include "data/tokenizer.h"
 #include "model/model.h"
+#include "weights/model_text.h"
 #include "weights/write_model.h"
 
 typedef struct ls_run_model {
@@ -17,12 +17,10 @@ typedef struct ls_run_model {
     ls_config config;
     ls_architecture arch;
     ls_model model;
-    float *params;           /* [nfloats] */
-    float *frozen;           /* [frozen_floats] NULL: it has none */
-    ls_tokenizer *tokenizer; /* NULL: the run has none */
-    ls_buf json;             /* the same as tokenizer.json */
-    ls_buf template;
-    bool merges; /* adapters are added to the weights, with `compute` */
+    float *params;      /* [nfloats] */
+    float *frozen;      /* [frozen_floats] NULL: it has none */
+    ls_model_text text; /* its tokenizer is NULL: the run has none */
+    bool merges;        /* adapters are added to the weights, with `compute` */
     ls_compute compute;
 } ls_run_model;
 

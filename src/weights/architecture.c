@@ -36,6 +36,13 @@ bool ls_family_named(const char *name, ls_family *f_p) {
     return false;
 }
 
+ls_token_ids ls_architecture_config_ids(const ls_architecture *a) {
+    if (a->has_config_ids) return a->config_ids;
+    ls_token_ids ids = {.bos = a->bos, .pad = a->pad, .neos = a->neos};
+    memcpy(ids.eos, a->eos, sizeof ids.eos);
+    return ids;
+}
+
 const char *ls_rope_type_name(ls_rope_type t) {
     static const char *const names[LS_NROPE_TYPES] = {"none", "default", "linear", "llama3"};
     return names[t];

@@ -58,6 +58,13 @@ typedef struct ls_generation {
     int64_t top_k;
 } ls_generation;
 
+/* Tokens of the model: ids, or LS_TOKEN_NONE. */
+typedef struct ls_token_ids {
+    int64_t bos, pad;
+    int64_t eos[LS_MAX_EOS];
+    int neos;
+} ls_token_ids;
+
 typedef struct ls_architecture {
     ls_family family;
     int64_t layers, width, ffn, heads, kv_heads, head_dim, vocab, context;
@@ -73,9 +80,11 @@ typedef struct ls_architecture {
     bool norm_topk;         /* the weights of a position's experts have the sum 1 */
     double router_aux_loss; /* factor of the loss for an even load */
     bool tied;              /* the embedding is also the matrix of the logits */
-    int64_t bos, pad;       /* token ids, or LS_TOKEN_NONE */
+    int64_t bos, pad;       /* token ids, or LS_TOKEN_NONE: as text is written with them */
     int64_t eos[LS_MAX_EOS];
     int neos;
+    ls_token_ids config_ids; /* what config.json has, where generation_config.json has others */
+    bool has_config_ids;
     ls_generation generation;
 } ls_architecture;
 
@@ -85,6 +94,8 @@ bool ls_family_named(const char *name, ls_family *f_p);
 /* "LlamaForCausalLM" */
 const char *ls_family_class(ls_family);
 bool ls_family_has_experts(ls_family);
+/* Those of config.json. */
+ls_token_ids ls_architecture_config_ids(const ls_architecture *);
 const char *ls_rope_type_name(ls_rope_type); /* rope_type of config.json: "default" */
 
 /* Checks the relations of all numbers, and that sizes are within limits which no product of two or

@@ -535,7 +535,13 @@ ls_status ls_generation_json_read(const ls_json *o, const char *what, ls_archite
                                   ls_error *e) {
     reader r = {.o = o, .what = what, .e = e};
     if (!ls_json_is_object(o)) return ls_fail(e, LS_EINVAL, "%s: is not a JSON object", what);
+    const ls_token_ids config = ls_architecture_config_ids(a);
     LS_TRY(take_eos(&r, a));
+    LS_TRY(take_token(&r, "bos_token_id", &a->bos));
+    LS_TRY(take_token(&r, "pad_token_id", &a->pad));
+    a->has_config_ids = a->bos != config.bos || a->pad != config.pad || a->neos != config.neos ||
+                        memcmp(a->eos, config.eos, (size_t)a->neos * sizeof *a->eos) != 0;
+    if (a->has_config_ids) a->config_ids = config;
     LS_TRY(take_generation(&r, &a->generation));
     return ls_architecture_check(a, what, e);
 }

@@ -23,7 +23,7 @@ ls_json *ls_config_json_new(const ls_architecture *, const char *dtype);
 
 /* generation_config.json: the ids of the tokens, and how text is drawn. */
 ls_json *ls_generation_json_new(const ls_architecture *);
-/* Takes these over; the eos of the architecture stay if the object has none. LS_EINVAL: a value is
+/* Takes these over; ids of config.json stay where the object has none. LS_EINVAL: a value is
  * not possible. */
 ls_status ls_generation_json_read(const ls_json *, const char *what, ls_architecture *, ls_error *);
 /* The same of a file, which may be missing. */

@@ -1,6 +1,8 @@
 /* config_json_write.c - writes config.json and generation_config.json; see config_json.h. */
 #include "weights/config_json.h"
 
+#include <string.h>
+
 static void set_rope_numbers(ls_json *o, const ls_rotation *r) {
     ls_json_set_text(o, "rope_type", ls_rope_type_name(r->type));
     if (r->type == LS_ROPE_DEFAULT) return;
@@ -30,17 +32,17 @@ static void set_id(ls_json *o, const char *key, int64_t id) {
     ls_json_set(o, key, id == LS_TOKEN_NONE ? ls_json_new_null() : ls_json_new_integer(id));
 }
 
-static void set_tokens(ls_json *o, const ls_architecture *a) {
-    set_id(o, "bos_token_id", a->bos);
+static void set_tokens(ls_json *o, const ls_token_ids *t) {
+    set_id(o, "bos_token_id", t->bos);
     ls_json *list = ls_json_new_array();
-    for (int i = 0; i < a->neos; i++) ls_json_push(list, ls_json_new_integer(a->eos[i]));
-    if (a->neos > 1) {
+    for (int i = 0; i < t->neos; i++) ls_json_push(list, ls_json_new_integer(t->eos[i]));
+    if (t->neos > 1) {
         ls_json_set(o, "eos_token_id", list);
     } else {
         ls_json_free(list);
-        set_id(o, "eos_token_id", a->neos ? a->eos[0] : LS_TOKEN_NONE);
+        set_id(o, "eos_token_id", t->neos ? t->eos[0] : LS_TOKEN_NONE);
     }
-    set_id(o, "pad_token_id", a->pad);
+    set_id(o, "pad_token_id", t->pad);
 }
 
 static void set_experts(ls_json *o, const ls_architecture *a) {
@@ -101,7 +103,8 @@ ls_json *ls_config_json_new(const ls_architecture *a, const char *dtype) {
     else
         set_llama(o, a);
     ls_json_set(o, "tie_word_embeddings", ls_json_new_bool(a->tied));
-    set_tokens(o, a);
+    const ls_token_ids ids = ls_architecture_config_ids(a);
+    set_tokens(o, &ids);
     return o;
 }
 
@@ -113,7 +116,9 @@ ls_json *ls_generation_json_new(const ls_architecture *a) {
     const ls_generation *g = &a->generation;
     ls_json *o = ls_json_new_object();
     bool draws = g->temperature > 0 || g->top_p > 0 || g->min_p > 0 || g->top_k > 0;
-    set_tokens(o, a);
+    ls_token_ids ids = {.bos = a->bos, .pad = a->pad, .neos = a->neos};
+    memcpy(ids.eos, a->eos, sizeof ids.eos);
+    set_tokens(o, &ids);
     if (g->greedy || draws) ls_json_set(o, "do_sample", ls_json_new_bool(!g->greedy));
     set_if(o, "temperature", g->temperature);
     if (g->top_k > 0) ls_json_set_integer(o, "top_k", g->top_k);

@@ -5,9 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
+#include "weights/gguf_model.h"
 #include "weights/gguf_tokenizer.h"
 #include "weights/model_folder.h"
-#include "weights/model_text.h"
 
 enum { PIECE = 1 << 20 };                /* elements that are hashed at once */
 static const int64_t SHARD = 5000000000; /* bytes, as Hugging Face's programs have them */
@@ -86,8 +87,7 @@ void ls_written_free(ls_written *w) {
 static ls_status write_folder(const ls_export *x, const char *folder, ls_error *e) {
     LS_TRY(ls_write_config(x->source.arch, folder, x->type, e));
     LS_TRY(ls_write_safetensors(&x->source, folder, x->type, SHARD, e));
-    if (!x->tokenizer) return LS_OK;
-    return ls_model_text_write(x->source.arch, x->tokenizer, x->json, x->template, folder, e);
+    return x->text->tokenizer ? ls_model_text_write(x->source.arch, x->text, folder, e) : LS_OK;
 }
 
 ls_status ls_export_folder(const ls_export *x, const char *path, ls_written *w_p, ls_error *e) {
@@ -109,22 +109,46 @@ ls_status ls_export_folder(const ls_export *x, const char *path, ls_written *w_p
 
 /* ---- a GGUF file ---- */
 
+/* The id of a special token; `other`: the model has none, or one without an id. */
+static int64_t id_of(const ls_model_text *t, ls_special_token k, int64_t other) {
+    uint32_t id = t->special[k] ? ls_special_token_id(t->tokenizer, t->special[k]) : LS_NO_TOKEN;
+    return id == LS_NO_TOKEN ? other : (int64_t)id;
+}
+
+/* GGUF has one id where a directory has that of the tokenizer, which writes texts, and those of the
+ * model: as llama.cpp converts it, the tokenizer's; an end of the model's is another end. */
+static ls_architecture with_ids(const ls_architecture *a, const ls_model_text *t) {
+    ls_architecture b = *a;
+    b.bos = id_of(t, LS_BOS_TOKEN, a->bos);
+    b.pad = id_of(t, LS_PAD_TOKEN, a->pad);
+    int64_t first = id_of(t, LS_EOS_TOKEN, a->neos ? a->eos[0] : LS_TOKEN_NONE);
+    if (first == LS_TOKEN_NONE) return b;
+    b.eos[0] = first;
+    b.neos = 1;
+    for (int i = 0; i < a->neos && b.neos < LS_MAX_EOS; i++)
+        if (a->eos[i] != first) b.eos[b.neos++] = a->eos[i];
+    return b;
+}
+
 static ls_status write_gguf(const ls_export *x, const char *path, ls_error *e) {
     ls_gguf_writer w = {0};
-    ls_status s = ls_gguf_put_tokenizer(&w, x->tokenizer, x->source.arch, e);
-    ls_buf text = {0};
-    ls_buf_append(&text, x->template->data, x->template->len);
-    if (text.len) ls_gguf_put_text(&w, "tokenizer.chat_template", text.data);
-    if (s == LS_OK) s = ls_write_gguf(&x->source, path, x->type, &w, e);
+    ls_architecture a = with_ids(x->source.arch, x->text);
+    ls_model_source source = x->source;
+    source.arch = &a;
+    for (int i = LS_GGUF_ENDS; i < a.neos; i++)
+        ls_log("GGUF has keys for %d ends of a text: token %lld is not written as one",
+               LS_GGUF_ENDS, (long long)a.eos[i]);
+    ls_status s = ls_gguf_put_tokenizer(&w, x->text->tokenizer, &a, e);
+    ls_model_templates_put(&x->text->templates, &w);
+    if (s == LS_OK) s = ls_write_gguf(&source, path, x->type, &w, e);
     ls_gguf_writer_free(&w);
-    ls_buf_free(&text);
     return s;
 }
 
 ls_status ls_export_gguf(const ls_export *x, const char *path, ls_written *w_p, ls_error *e) {
     if (ls_file_exists(path))
         return ls_fail(e, LS_EINVAL, "%s: exists; give the name of a new file", path);
-    if (!x->tokenizer)
+    if (!x->text->tokenizer)
         return ls_fail(e, LS_EINVAL, "a GGUF file has a tokenizer, and this model has none");
     char *at = ls_format("%s.%ld.new", path, (long)getpid());
     ls_written w = {0};

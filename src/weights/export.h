@@ -6,15 +6,13 @@
 #define LS_WEIGHTS_EXPORT_H
 
 #include "base/hash.h"
-#include "data/tokenizer.h"
+#include "weights/model_text.h"
 #include "weights/write_model.h"
 
 typedef struct ls_export {
     ls_model_source source;
-    const ls_tokenizer *tokenizer; /* NULL: the model has none */
-    const ls_buf *json;            /* it, as a tokenizer.json */
-    const ls_buf *template;        /* of chats; may be empty */
-    ls_block_type type;            /* of the weights */
+    const ls_model_text *text;
+    ls_block_type type; /* of the weights */
 } ls_export;
 
 /* What was written, as it reads again. */

@@ -194,16 +194,23 @@ static ls_status read_token(const reader *r, const char *key, int64_t *id_p) {
     return fail_kind(r, v, "one integer");
 }
 
-/* Each of these ends an answer; in chat models eot differs from eos. */
+/* Each of these ends an answer: of a text, of a turn, of a message to a tool. */
+static const char *const ends[LS_GGUF_ENDS] = {
+    "tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
+
+static void add_end(ls_architecture *a, int64_t id) {
+    for (int i = 0; i < a->neos; i++)
+        if (a->eos[i] == id) return;
+    a->eos[a->neos++] = id;
+}
+
 static ls_status read_tokens(const reader *r, ls_architecture *a) {
-    static const char *const ends[] = {"tokenizer.ggml.eos_token_id",
-                                       "tokenizer.ggml.eot_token_id"};
     LS_TRY(read_token(r, "tokenizer.ggml.bos_token_id", &a->bos));
     LS_TRY(read_token(r, "tokenizer.ggml.padding_token_id", &a->pad));
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < LS_GGUF_ENDS; i++) {
         int64_t id = LS_TOKEN_NONE;
         LS_TRY(read_token(r, ends[i], &id));
-        if (id != LS_TOKEN_NONE && (a->neos == 0 || a->eos[0] != id)) a->eos[a->neos++] = id;
+        if (id != LS_TOKEN_NONE) add_end(a, id);
     }
     return LS_OK;
 }
@@ -340,8 +347,8 @@ static void put_rope(ls_gguf_writer *w, const char *prefix, const ls_architectur
 
 static void put_tokens(ls_gguf_writer *w, const ls_architecture *a) {
     if (a->bos >= 0) ls_gguf_put_u32(w, "tokenizer.ggml.bos_token_id", (uint32_t)a->bos);
-    if (a->neos > 0) ls_gguf_put_u32(w, "tokenizer.ggml.eos_token_id", (uint32_t)a->eos[0]);
-    if (a->neos > 1) ls_gguf_put_u32(w, "tokenizer.ggml.eot_token_id", (uint32_t)a->eos[1]);
+    for (int i = 0; i < a->neos && i < LS_GGUF_ENDS; i++)
+        ls_gguf_put_u32(w, ends[i], (uint32_t)a->eos[i]);
     if (a->pad >= 0) ls_gguf_put_u32(w, "tokenizer.ggml.padding_token_id", (uint32_t)a->pad);
 }
 

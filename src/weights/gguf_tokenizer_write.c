@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "data/bpe.h"
 #include "data/sentencepiece.h"
 #include "data/tokenizer_parts.h"
@@ -72,6 +73,22 @@ static void put_types(ls_gguf_writer *w, const ls_tokenizer *t, uint32_t rows) {
     }
     ls_gguf_put_i32s(w, PREFIX "token_type", list, rows);
     free(list);
+}
+
+/* Has it a flag that changes how text beside it is encoded, and for which GGUF has no key? */
+static bool has_flag(const ls_added_token *a) { return a->lstrip || a->rstrip || a->single_word; }
+
+/* Programs that read the file, ours too, encode such texts in another way. */
+static void log_flags(const ls_tokenizer *t) {
+    const ls_added_token *first = NULL;
+    int n = 0;
+    for (uint32_t i = t->added.n; i-- > 0;)
+        if (has_flag(&t->added.tokens[i])) first = &t->added.tokens[i], n++;
+    if (first)
+        ls_log(
+            "GGUF has no keys for lstrip, rstrip and single_word, one of which %d token%s of this "
+            "tokenizer ha%s ('%s'%s): text beside such a token is encoded in another way there",
+            n, n == 1 ? "" : "s", n == 1 ? "s" : "ve", first->content, n == 1 ? "" : " ...");
 }
 
 /* ---- SentencePiece ---- */
@@ -154,6 +171,7 @@ ls_status ls_gguf_put_tokenizer(ls_gguf_writer *w, const ls_tokenizer *t, const 
     LS_TRY(t->byte_level ? put_byte_level(w, t, e) : put_sentencepiece(w, t, rows, e));
     put_tokens(w, t, rows);
     put_types(w, t, rows);
+    log_flags(t);
     LS_TRY(put_end(w, PREFIX "add_bos_token", &t->begin, a->bos, e));
     return put_end(w, PREFIX "add_eos_token", &t->end, a->neos ? a->eos[0] : LS_TOKEN_NONE, e);
 }

@@ -70,21 +70,19 @@ static ls_status write_weights(const ls_weights *w, ls_block_type type, const ch
 typedef struct parts {
     ls_weights w;
     ls_hash hash;
-    ls_tokenizer *tokenizer;
-    ls_buf json, template;
+    ls_model_text text;
 } parts;
 
 static ls_status read_parts(const char *from, parts *p, ls_error *e) {
     LS_TRY(ls_weights_open(from, &p->w, e));
-    LS_TRY(ls_model_tokenizer(&p->w, &p->tokenizer, &p->json, e));
-    LS_TRY(ls_model_template(&p->w, &p->template, e));
+    LS_TRY(ls_model_text_read(&p->w, &p->text, e));
     return ls_weights_hash(&p->w, &p->hash, e);
 }
 
 static ls_status write_parts(const parts *p, ls_block_type type, const char *folder, ls_imported *i,
                              ls_error *e) {
     LS_TRY(write_weights(&p->w, type, folder, e));
-    LS_TRY(ls_model_text_write(&p->w.arch, p->tokenizer, &p->json, &p->template, folder, e));
+    LS_TRY(ls_model_text_write(&p->w.arch, &p->text, folder, e));
     LS_TRY(ls_written_read(folder, &i->written, e));
     if (type == LS_NBLOCK_TYPES && !ls_hash_same(i->written.hash, p->hash))
         return ls_fail(e, LS_EIO, "%s: reads with other numbers than were written", folder);
@@ -111,17 +109,15 @@ ls_status ls_model_import(const char *from, const char *to, ls_block_type type, 
     if (s == LS_OK) s = read_parts(from, &p, e);
     if (s == LS_OK) s = import(&p, to, type, &i, e);
     if (s == LS_OK) {
-        i.kind = ls_tokenizer_kind(p.tokenizer);
-        i.ntokens = ls_tokenizer_vocab(p.tokenizer);
-        i.has_template = p.template.len > 0;
+        i.kind = ls_tokenizer_kind(p.text.tokenizer);
+        i.ntokens = ls_tokenizer_vocab(p.text.tokenizer);
+        i.has_template = p.text.templates.main.len > 0;
         *i_p = i;
     } else {
         ls_imported_free(&i);
     }
     ls_weights_close(&p.w);
-    ls_tokenizer_free(p.tokenizer);
-    ls_buf_free(&p.json);
-    ls_buf_free(&p.template);
+    ls_model_text_free(&p.text);
     return s;
 }
 

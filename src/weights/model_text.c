@@ -5,14 +5,11 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/utf8.h"
-#include "source/guard.h"
 #include "weights/gguf_tokenizer.h"
 
-enum { MOST = 1 << 28, MOST_TEMPLATE = 1 << 20 }; /* bytes */
+enum { MOST = 1 << 28 }; /* bytes */
 
-/* The path of a file of the model's directory, or NULL: there is none. */
-static char *find(const ls_weights *w, const char *name) {
+char *ls_model_file(const ls_weights *w, const char *name) {
     char *path = ls_file_is_dir(w->path) ? ls_format("%s/%s", w->path, name) : NULL;
     if (path && ls_file_exists(path)) return path;
     free(path);
@@ -38,7 +35,7 @@ static ls_status read_gguf(const ls_gguf *g, ls_tokenizer **t_p, ls_buf *json_p,
 
 ls_status ls_model_tokenizer(const ls_weights *w, ls_tokenizer **t_p, ls_buf *json_p, ls_error *e) {
     ls_tokenizer *t = NULL;
-    char *path = find(w, LS_MODEL_TOKENIZER);
+    char *path = ls_model_file(w, LS_MODEL_TOKENIZER);
     ls_status s = LS_OK;
     if (path)
         s = read_file(path, &t, json_p, e);
@@ -60,86 +57,118 @@ ls_status ls_model_tokenizer(const ls_weights *w, ls_tokenizer **t_p, ls_buf *js
     return LS_OK;
 }
 
-/* ---- the chat template ---- */
+/* ---- special tokens ---- */
 
-static ls_status check_template(const char *path, const ls_buf *text, ls_error *e) {
-    bool sound = text->len <= MOST_TEMPLATE && ls_utf8_is_valid(text->data, text->len) &&
-                 !(text->len && memchr(text->data, 0, text->len));
-    return sound ? LS_OK
-                 : ls_fail(e, LS_EINVAL,
-                           "%s: the chat template is not UTF-8 text of at most %d bytes", path,
-                           MOST_TEMPLATE);
+static const char MAP[] = "special_tokens_map.json";
+
+const char *ls_special_token_name(ls_special_token k) {
+    static const char *const names[] = {"bos_token", "eos_token", "pad_token", "unk_token"};
+    return names[k];
 }
 
-/* A text, or the one named default of a list of {"name", "template"}. */
-static const char *template_of(const ls_json *o) {
-    const ls_json *value = ls_json_get(o, "chat_template");
-    for (size_t i = 0; value && ls_json_is_array(value) && i < ls_json_count(value); i++) {
-        const ls_json *one = ls_json_at(value, i);
-        const char *name = ls_json_text(ls_json_get(one, "name"));
-        if (name && strcmp(name, "default") == 0) return ls_json_text(ls_json_get(one, "template"));
+char *ls_special_token_of(const ls_architecture *a, const ls_tokenizer *t, ls_special_token k) {
+    int64_t id = k == LS_BOS_TOKEN              ? a->bos
+                 : k == LS_EOS_TOKEN && a->neos ? a->eos[0]
+                 : k == LS_PAD_TOKEN            ? a->pad
+                                                : LS_TOKEN_NONE;
+    size_t n = 0;
+    if (id < 0 || id >= (int64_t)ls_tokenizer_vocab(t)) return NULL;
+    const uint8_t *bytes = ls_tokenizer_bytes(t, (uint32_t)id, &n);
+    return ls_format("%.*s", (int)n, (const char *)bytes);
+}
+
+uint32_t ls_special_token_id(const ls_tokenizer *t, const char *text) {
+    uint32_t id = ls_tokenizer_find(t, text), n = ls_tokenizer_vocab(t);
+    size_t nbytes = 0, length = strlen(text);
+    if (id != LS_NO_TOKEN) return id;
+    for (id = 0; id < n; id++) {
+        const uint8_t *bytes = ls_tokenizer_bytes(t, id, &nbytes);
+        if (nbytes == length && memcmp(bytes, text, length) == 0) return id;
     }
-    return value ? ls_json_text(value) : NULL;
+    return LS_NO_TOKEN;
 }
 
-static ls_status template_of_config(const char *path, ls_buf *out, ls_error *e) {
-    ls_buf text = {0};
+/* A text, {"content": text}, or null: none. */
+static ls_status take_special(const char *path, const ls_json *o, ls_special_token k, char **text_p,
+                              ls_error *e) {
+    const char *key = ls_special_token_name(k);
+    const ls_json *value = ls_json_get(o, key);
+    const char *text =
+        ls_json_text(ls_json_is_object(value) ? ls_json_get(value, "content") : value);
+    if (!text && !ls_json_is_null(value))
+        return ls_fail(e, LS_EINVAL, "%s: %s is not a text, or an object with one as content", path,
+                       key);
+    free(*text_p);
+    *text_p = text ? ls_strdup(text) : NULL;
+    return LS_OK;
+}
+
+/* Takes those that a file says, which may be missing; *old_p: it is from before the tokenizer's
+ * other tokens were written there. */
+static ls_status take_file(const ls_weights *w, const char *name, char *special[], bool *old_p,
+                           ls_error *e) {
+    char *path = ls_model_file(w, name);
     ls_json *o = NULL;
-    ls_status s = ls_file_read(path, MOST, &text, e);
-    if (s == LS_OK) s = ls_json_parse(text.data ? text.data : "", text.len, path, &o, e);
-    const char *found = s == LS_OK ? template_of(o) : NULL;
-    if (found) ls_buf_append(out, found, strlen(found));
+    ls_status s = path ? ls_json_read(path, MOST, &o, e) : LS_OK;
+    for (int k = 0; s == LS_OK && k < LS_NSPECIAL_TOKENS; k++)
+        if (ls_json_get(o, ls_special_token_name((ls_special_token)k)))
+            s = take_special(path, o, (ls_special_token)k, &special[k], e);
+    *old_p = !ls_json_get(o, "added_tokens_decoder");
     ls_json_free(o);
-    ls_buf_free(&text);
+    free(path);
     return s;
 }
 
-static ls_status template_of_gguf(const ls_gguf *g, ls_buf *out, ls_error *e) {
-    const ls_gguf_value *v = ls_gguf_find(g, "tokenizer.chat_template");
-    ls_gguf_text t = {0};
-    if (!v) return LS_OK;
-    if (v->is_array || !ls_gguf_text_at(v, 0, &t))
-        return ls_fail(e, LS_EINVAL, "%s: tokenizer.chat_template must be a text", g->path);
-    ls_buf_append(out, t.data, t.n);
-    return ls_guard_check(e);
+ls_status ls_model_special_tokens(const ls_weights *w, const ls_tokenizer *t,
+                                  char *special[LS_NSPECIAL_TOKENS], ls_error *e) {
+    bool old = false;
+    for (int k = 0; k < LS_NSPECIAL_TOKENS; k++)
+        special[k] = ls_special_token_of(&w->arch, t, (ls_special_token)k);
+    ls_status s = take_file(w, LS_MODEL_TOKENIZER_CONFIG, special, &old, e);
+    if (s == LS_OK && old) s = take_file(w, MAP, special, &old, e);
+    for (int k = 0; s != LS_OK && k < LS_NSPECIAL_TOKENS; k++) {
+        free(special[k]);
+        special[k] = NULL;
+    }
+    return s;
 }
 
-ls_status ls_model_template(const ls_weights *w, ls_buf *out, ls_error *e) {
-    ls_buf text = {0};
-    char *file = find(w, LS_MODEL_TEMPLATE), *config = find(w, LS_MODEL_TOKENIZER_CONFIG);
-    const char *from = file ? file : config ? config : w->path;
-    ls_status s = LS_OK;
-    if (file) s = ls_file_read_text(file, MOST_TEMPLATE, &text, e);
-    if (s == LS_OK && !file && config) s = template_of_config(config, &text, e);
-    if (s == LS_OK && !file && !text.len && w->is_gguf) s = template_of_gguf(&w->gguf, &text, e);
-    if (s == LS_OK) s = check_template(from, &text, e);
-    if (s == LS_OK && text.len) ls_buf_append(out, text.data, text.len);
-    ls_buf_free(&text);
-    free(file);
-    free(config);
+/* ---- all ---- */
+
+ls_status ls_model_text_read(const ls_weights *w, ls_model_text *t_p, ls_error *e) {
+    ls_model_text t = {0};
+    ls_status s = ls_model_tokenizer(w, &t.tokenizer, &t.json, e);
+    if (s == LS_OK) s = ls_model_special_tokens(w, t.tokenizer, t.special, e);
+    if (s == LS_OK) s = ls_model_templates_read(w, &t.templates, e);
+    if (s == LS_OK)
+        *t_p = t;
+    else
+        ls_model_text_free(&t);
     return s;
+}
+
+void ls_model_text_free(ls_model_text *t) {
+    ls_tokenizer_free(t->tokenizer);
+    ls_buf_free(&t->json);
+    for (int k = 0; k < LS_NSPECIAL_TOKENS; k++) free(t->special[k]);
+    ls_model_templates_free(&t->templates);
+    *t = (ls_model_text){0};
 }
 
 /* ---- writing ---- */
 
-static void set_token(ls_json *o, const char *key, const ls_tokenizer *t, int64_t id) {
-    size_t n = 0;
-    if (id < 0 || id >= (int64_t)ls_tokenizer_vocab(t)) return;
-    const uint8_t *bytes = ls_tokenizer_bytes(t, (uint32_t)id, &n);
-    ls_json_set(o, key, ls_json_new_bytes((const char *)bytes, n));
-}
-
-static ls_status write_settings(const ls_architecture *a, const ls_tokenizer *t, const char *folder,
-                                ls_error *e) {
+static ls_status write_settings(const ls_architecture *a, const ls_model_text *t,
+                                const char *folder, ls_error *e) {
     ls_json *o = ls_json_new_object();
     ls_buf text = {0};
     char *path = ls_format("%s/" LS_MODEL_TOKENIZER_CONFIG, folder);
     ls_json_set_text(o, "tokenizer_class", "PreTrainedTokenizerFast");
     ls_json_set(o, "clean_up_tokenization_spaces", ls_json_new_bool(false));
     ls_json_set_integer(o, "model_max_length", a->context);
-    set_token(o, "bos_token", t, a->bos);
-    set_token(o, "eos_token", t, a->neos ? a->eos[0] : LS_TOKEN_NONE);
-    set_token(o, "pad_token", t, a->pad);
+    for (int k = 0; k < LS_NSPECIAL_TOKENS; k++)
+        ls_json_set(o, ls_special_token_name((ls_special_token)k),
+                    t->special[k] ? ls_json_new_bytes(t->special[k], strlen(t->special[k]))
+                                  : ls_json_new_null());
     ls_json_write(o, 2, &text);
     ls_buf_append(&text, "\n", 1);
     ls_status s = ls_file_write(path, text.data, text.len, e);
@@ -149,16 +178,11 @@ static ls_status write_settings(const ls_architecture *a, const ls_tokenizer *t,
     return s;
 }
 
-static ls_status write_text(const char *folder, const char *name, const ls_buf *text, ls_error *e) {
-    char *path = ls_format("%s/%s", folder, name);
-    ls_status s = ls_file_write(path, text->data, text->len, e);
+ls_status ls_model_text_write(const ls_architecture *a, const ls_model_text *t, const char *folder,
+                              ls_error *e) {
+    char *path = ls_format("%s/" LS_MODEL_TOKENIZER, folder);
+    ls_status s = ls_file_write(path, t->json.data, t->json.len, e);
     free(path);
-    return s;
-}
-
-ls_status ls_model_text_write(const ls_architecture *a, const ls_tokenizer *t, const ls_buf *json,
-                              const ls_buf *template, const char *folder, ls_error *e) {
-    LS_TRY(write_text(folder, LS_MODEL_TOKENIZER, json, e));
-    LS_TRY(write_settings(a, t, folder, e));
-    return template->len ? write_text(folder, LS_MODEL_TEMPLATE, template, e) : LS_OK;
+    if (s == LS_OK) s = write_settings(a, t, folder, e);
+    return s == LS_OK ? ls_model_templates_write(&t->templates, folder, e) : s;
 }

@@ -1,29 +1,60 @@
-/* model_text.h - what a published model has for text: its tokenizer and its chat template.
+/* model_text.h - what a published model has for text: its tokenizer, the tokens of its templates,
+ * and its chat templates.
  *
- * A directory has tokenizer.json, and the template in chat_template.jinja or tokenizer_config.json;
- * a GGUF file has both in its metadata, which also serve a directory with model.gguf.
+ * A directory has tokenizer.json and tokenizer_config.json, a GGUF file has the same in its
+ * metadata, which also serve a directory with model.gguf.
  */
 #ifndef LS_WEIGHTS_MODEL_TEXT_H
 #define LS_WEIGHTS_MODEL_TEXT_H
 
 #include "data/tokenizer.h"
+#include "weights/model_templates.h"
 #include "weights/weights.h"
 
 #define LS_MODEL_TOKENIZER        "tokenizer.json"
 #define LS_MODEL_TOKENIZER_CONFIG "tokenizer_config.json"
 #define LS_MODEL_TEMPLATE         "chat_template.jinja"
 
-/* The model's tokenizer; appends it as a tokenizer.json to *json_p, unless that is NULL. LS_EINVAL:
- * there is none, it is not supported, or it has more tokens than the model. */
+/* Tokens with a part of their own, by the names of tokenizer_config.json: bos_token ... */
+typedef enum ls_special_token {
+    LS_BOS_TOKEN,
+    LS_EOS_TOKEN, /* ends a text, and what an assistant says: one of the model's ends */
+    LS_PAD_TOKEN,
+    LS_UNK_TOKEN,
+    LS_NSPECIAL_TOKENS
+} ls_special_token;
+const char *ls_special_token_name(ls_special_token);
+
+typedef struct ls_model_text {
+    ls_tokenizer *tokenizer;           /* NULL: there is none */
+    ls_buf json;                       /* it, as a tokenizer.json */
+    char *special[LS_NSPECIAL_TOKENS]; /* their texts; NULL: the model has none */
+    ls_model_templates templates;
+} ls_model_text;
+
+/* Reads all of it. LS_EINVAL: the tokenizer is missing, is not supported, or has more tokens than
+ * the model; a file is damaged. */
+ls_status ls_model_text_read(const ls_weights *, ls_model_text *t_p, ls_error *);
+void ls_model_text_free(ls_model_text *);
+
+/* Writes tokenizer.json, tokenizer_config.json and the templates into a directory. */
+ls_status ls_model_text_write(const ls_architecture *, const ls_model_text *, const char *folder,
+                              ls_error *);
+
+/* Its parts. The tokenizer alone; appends it as a tokenizer.json to *json_p, unless that is NULL. */
 ls_status ls_model_tokenizer(const ls_weights *, ls_tokenizer **t_p, ls_buf *json_p, ls_error *);
+/* Texts of special tokens, which the caller frees: those of tokenizer_config.json, or where that
+ * is older of special_tokens_map.json; if they don't say one, that of the id which config.json has.
+ */
+ls_status ls_model_special_tokens(const ls_weights *, const ls_tokenizer *,
+                                  char *special[LS_NSPECIAL_TOKENS], ls_error *);
+/* The text of that id: free() it. NULL: the architecture has none, or no such token is there. */
+char *ls_special_token_of(const ls_architecture *, const ls_tokenizer *, ls_special_token);
 
-/* Appends the chat template; appends nothing if the model has none. Of several, that named
- * "default". LS_EINVAL: the file is damaged. */
-ls_status ls_model_template(const ls_weights *, ls_buf *out, ls_error *);
+/* The id of the token with this text, an added one or another; LS_NO_TOKEN: there is none. */
+uint32_t ls_special_token_id(const ls_tokenizer *, const char *text);
 
-/* Writes tokenizer.json with these bytes, tokenizer_config.json, and chat_template.jinja if the
- * template is not empty, into a directory. */
-ls_status ls_model_text_write(const ls_architecture *, const ls_tokenizer *, const ls_buf *json,
-                              const ls_buf *template, const char *folder, ls_error *);
+/* The path of a file of the model's directory, which the caller frees; NULL: there is none. */
+char *ls_model_file(const ls_weights *, const char *name);
 
 #endif

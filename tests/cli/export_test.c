@@ -87,6 +87,35 @@ static void test_runs(void **state) {
     }
 }
 
+/* A flag of an added token for which GGUF has no key is named, and the rest is written. */
+static void check_flag(const char *flag) {
+    size_t n = 0;
+    char *path = ls_format("%s/c/tokenizer.json", folder),
+         *text = read_file("c/tokenizer.json", &n);
+    char *added = strstr(text, "\"added_tokens\": []");
+    assert_non_null(added);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    fprintf(f, "%.*s", (int)(added - text), text);
+    fprintf(f,
+            "\"added_tokens\": [{\"id\": 5, \"content\": \"&\", \"%s\": true, \"special\": false, "
+            "\"normalized\": false}]",
+            flag);
+    fprintf(f, "%s", added + strlen("\"added_tokens\": []"));
+    assert_int_equal(fclose(f), 0);
+    expect("export @/c --to gguf -o @/flag.gguf", 0,
+           "GGUF has no keys for lstrip, rstrip and single_word, one of which 1 token of this "
+           "tokenizer has ('&')");
+    remove(path);
+    f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(text, 1, n - 1, f), n - 1);
+    assert_int_equal(fclose(f), 0);
+    char *gguf_path = ls_format("%s/flag.gguf", folder);
+    remove(gguf_path);
+    free(gguf_path), free(text), free(path);
+}
+
 /* A model that was trained from nothing, with its own tokenizer; and one whose origin is gone: the
  * run has what it needs, and so has a run that begins with it. */
 static void test_own(void **state) {
@@ -103,6 +132,9 @@ static void test_own(void **state) {
     free(got);
     import_same("@/b -o @/c", hash);
     same_files("a/tokenizer.json", "c/tokenizer.json");
+    check_flag("lstrip");
+    check_flag("rstrip");
+    check_flag("single_word");
     free(hash);
     small_write_whole(&small_models[0], gguf);
     free(import("@/m.gguf -o @/d"));

@@ -54,9 +54,9 @@ static void test_made(void **state) {
     ls_config *c = config_from(model_path, "");
     make_record(run_path, c);
     ls_published_record r = read_record(run_path);
-    assert_true(r.there && r.has_tokens && r.arch.width > 0);
-    assert_true(r.template.len == strlen(SMALL_CHAT));
-    assert_memory_equal(r.template.data, SMALL_CHAT, r.template.len);
+    assert_true(r.there && r.arch.width > 0);
+    assert_true(r.templates.main.len == strlen(SMALL_CHAT));
+    assert_memory_equal(r.templates.main.data, SMALL_CHAT, r.templates.main.len);
     ls_published_record_free(&r);
 
     char *template = ls_format("%s/t.jinja", folder), *second = ls_format("%s/second", folder);
@@ -66,8 +66,8 @@ static void test_made(void **state) {
     snprintf(d->data.template, sizeof d->data.template, "%s", template);
     make_record(second, d);
     r = read_record(second);
-    assert_true(r.there && r.template.len == sizeof own - 1);
-    assert_memory_equal(r.template.data, own, sizeof own - 1);
+    assert_true(r.there && r.templates.main.len == sizeof own - 1);
+    assert_memory_equal(r.templates.main.data, own, sizeof own - 1);
     ls_published_record_free(&r);
 
     char *checkpoint = ls_format("%s/checkpoints/step-3", run_path);
@@ -96,11 +96,13 @@ static void test_refused(void **state) {
     ls_error e = {0};
     ls_published_record r;
     assert_ls_ok(ls_published_record_parse(WITH(""), strlen(WITH("")), "here.json", &r, &e), e);
-    assert_true(r.there && !r.has_tokens && r.arch.bos == 3);
+    assert_true(r.there && !r.says[LS_EOS_TOKEN] && r.arch.bos == 3);
     ls_published_record_free(&r);
     refuses("", "here.json");
-    refuses("[]", "config or template is missing");
-    refuses("{\"template\": \"x\"}", "config or template is missing");
+    refuses("[]", "config is missing");
+    refuses("{\"template\": \"x\"}", "config is missing");
+    refuses("{\"config\": {}}", "template is missing");
+    refuses(WITH(", \"tool_template\": 1"), "tool_template is missing or not a text");
     refuses(WITH(", \"generation\": 1"), "is not a JSON object");
     refuses(WITH(", \"generation\": {\"top_p\": 7}"), "top_p");
     refuses(WITH(", \"bos_token\": 1"), "bos_token is not a text");
