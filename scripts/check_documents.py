@@ -9,7 +9,8 @@ minute of measuring), RULES has the replacement. A line that needs more than thi
 only parsed: with a nonexistent option at its end, lockstep must reject only that option. Every
 other line is run.
 
-The configs and machine files are also planned as they are shipped.
+The configs and machine files are also planned as they are shipped, and placeholders that nobody has
+replaced are found.
 """
 import glob
 import os
@@ -233,10 +234,27 @@ def check_shipped():
     return failed, checked
 
 
+PLACEHOLDER = re.compile(r"^\(?[A-Z][A-Z0-9_ ]{3,}\)?$|\b(TODO|FIXME|XXX|TBD)\b|\?\?\?|\{\{[A-Z]")
+
+
+def check_placeholders(names):
+    """What a writer meant to replace: a line of capitals alone, as (TABLE), TODO, ??? and the like."""
+    failed = 0
+    for name in names:
+        with open(os.path.join(ROOT, name), encoding="utf-8") as f:
+            for number, line in enumerate(f, 1):
+                if not line.startswith("    ") and PLACEHOLDER.search(line.rstrip()):
+                    print(f"FAILED: {name}:{number}: a placeholder: {line.strip()[:80]}")
+                    failed += 1
+    return failed
+
+
 def main():
     failed, shipped = check_shipped()
     total = {"run": 0, "parsed": 0}
     names = sorted(n for d in DOCUMENTS for n in glob.glob(d, root_dir=ROOT))
+    failed += check_placeholders(names + glob.glob("src/**/README.md", root_dir=ROOT, recursive=True) +
+                                 ["CHANGELOG.md", "SECURITY.md"])
     scratch = make_scratch()
     for name in names:
         bad, count = check_document(name, scratch)

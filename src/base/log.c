@@ -124,6 +124,15 @@ void ls_log(const char *fmt, ...) {
     va_end(args);
 }
 
+void ls_log_lines(const char *text) {
+    ls_buf message = {0};
+    ls_buf_printf(&message, "%s%s: ", ls_log_is_terminal() ? CLEAR_LINE : "", ls_name());
+    ls_buf_escape(&message, LS_ESCAPE_TEXT, text, strlen(text));
+    ls_buf_append(&message, "\n", 1);
+    put_line(message.data, message.len);
+    ls_buf_free(&message);
+}
+
 void ls_log_result(const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);

@@ -1,6 +1,6 @@
 /* log.h - messages for people, on standard error.
  *
- * Each message is one line. ls_log_status() updates one line at the bottom of a terminal; other
+ * Each message is one line, but for ls_log_lines(). ls_log_status() updates one line at the bottom of a terminal; other
  * messages are written above it. Control characters in a message are escaped (escape.h).
  * All functions: any thread, any process.
  *
@@ -19,6 +19,10 @@
 /* Writes the program's name (name.h), ": " and the message, whose quoted commands have that
  * name. */
 void ls_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same of a text of several lines, in one message. Its line breaks stay: whoever puts names or
+ * values into it escapes them. */
+void ls_log_lines(const char *text);
 
 /* Writes an intermediate result: the message without the name. */
 void ls_log_result(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -23,6 +23,7 @@ typedef struct measured {
     const char *checkpoint;
     bool ema, has_tokens;
     const char *data;      /* a file; NULL: the validation part of the run's data */
+    const char *val_path;  /* of samples in place of that part; NULL: none */
     int64_t count;         /* of tokens, or of samples */
     size_t file_tokens;    /* tokens of that file; 0: it has conversations */
     const char *reference; /* of the pairs of that file; NULL: it has no pairs */
@@ -49,7 +50,8 @@ static void print_json(const measured *m) {
     ls_json *o = ls_json_new_object();
     ls_json_set(o, "checkpoint", ls_json_new_path(m->checkpoint));
     ls_json_set_text(o, "weights", m->ema ? "ema" : "last");
-    ls_json_set(o, "data", m->data ? ls_json_new_path(m->data) : ls_json_new_null());
+    const char *data = m->data ? m->data : m->val_path;
+    ls_json_set(o, "data", data ? ls_json_new_path(data) : ls_json_new_null());
     if (m->reference) ls_json_set(o, "reference", ls_json_new_path(m->reference));
     ls_json_set_integer(o, m->has_tokens ? "tokens" : "samples", m->count);
     set_level(o, "model", m, &m->model);
@@ -82,8 +84,9 @@ static void print(const measured *m, bool json) {
         ls_print("%s on %s: %lld of %zu tokens, in whole contexts\n", m->checkpoint, m->data,
                  (long long)m->count, m->file_tokens);
     else
-        ls_print("%s: %lld %s of the validation part\n", m->checkpoint, (long long)m->count,
-                 m->has_tokens ? "tokens" : "samples");
+        ls_print("%s: %lld %s of %s\n", m->checkpoint, (long long)m->count,
+                 m->has_tokens ? "tokens" : "samples",
+                 m->val_path ? m->val_path : "the validation part");
     print_level(m->ema ? "average" : "model", m, &m->model);
     if (m->has_bigram) print_level("bigram", m, &m->bigram);
 }
@@ -107,16 +110,43 @@ static ls_status check_reference(const char *run, const ls_trained *t, const ls_
                    run);
 }
 
-/* Evaluates on the validation part of the run's own data. */
-static ls_status eval_run(const char *run, const ls_trained *t, bool json, ls_error *e) {
+/* The value that --set gives this key, "data.path="; NULL: none. */
+static const char *set_value(const ls_args *a, const char *key) {
+    const char *value = NULL;
+    for (int i = 0; i < a->options[SET].n; i++)
+        if (strncmp(a->options[SET].values[i], key, strlen(key)) == 0)
+            value = a->options[SET].values[i] + strlen(key);
+    return value;
+}
+
+/* The tokens of a text, or of conversations, are the run's own file. */
+static ls_status check_set_files(const ls_args *a, const ls_trained *t, ls_error *e) {
+    static const char *const keys[] = {"data.path=", "data.val_path=", "data.mix="};
+    for (int i = 0; i < 3 && ls_config_has_corpus(&t->config); i++)
+        if (set_value(a, keys[i]))
+            return ls_fail(e, LS_EINVAL,
+                           "--set %.*s: the run is evaluated on the tokens that it has saved; "
+                           "use %s to evaluate on another file",
+                           (int)strlen(keys[i]) - 1, keys[i],
+                           ls_config_has_chats(&t->config) ? "--chat FILE" : "--data FILE");
+    return LS_OK;
+}
+
+/* Evaluates on the validation part of the run's own data, or on another data.val_path. */
+static ls_status eval_run(const ls_args *a, const char *run, const ls_trained *t, ls_error *e) {
     ls_dataset d;
+    const char *val_path = set_value(a, "data.val_path=");
+    bool json = cli_given(a, JSON), other = val_path && *val_path;
     if (t->is_published)
         return ls_fail(e, LS_EINVAL,
                        "%s: is a published model, without data: use --data FILE or --chat FILE",
                        run);
-    LS_TRY(ls_dataset_open(&d, run, &t->config, &t->model, e));
-    measured m = {
-        .checkpoint = t->path, .ema = t->ema, .has_tokens = ls_config_has_token_losses(&t->config)};
+    LS_TRY(check_set_files(a, t, e));
+    LS_TRY((other ? ls_dataset_open_other : ls_dataset_open)(&d, run, &t->config, &t->model, e));
+    measured m = {.checkpoint = t->path,
+                  .ema = t->ema,
+                  .has_tokens = ls_config_has_token_losses(&t->config),
+                  .val_path = other ? val_path : NULL};
     m.count = (int64_t)((double)d.nval * (m.has_tokens ? ls_config_units(&t->config) : 1));
     ls_status s = check_reference(run, t, &d, e);
     if (s == LS_OK) s = ls_trained_evaluate_data(t, &d, &m.model, e);
@@ -130,11 +160,8 @@ static ls_status eval_run(const char *run, const ls_trained *t, bool json, ls_er
 
 /* The template that a --set names; NULL: none does. */
 static const char *set_template(const ls_args *a, const ls_trained *t) {
-    static const char key[] = "data.template=";
-    for (int i = 0; i < a->options[SET].n; i++)
-        if (strncmp(a->options[SET].values[i], key, sizeof key - 1) == 0)
-            return *t->config.data.template ? t->config.data.template : NULL;
-    return NULL;
+    bool given = set_value(a, "data.template=") && *t->config.data.template;
+    return given ? t->config.data.template : NULL;
 }
 
 /* The model that a run began with. */
@@ -263,7 +290,7 @@ static int run(const ls_args *a) {
     bool json = cli_given(a, JSON);
     char *dir = run_of(a->words[0]);
     ls_status s = data                           ? eval_file(data, &t, json, &e)
-                  : samples == LS_READS_OWN_DATA ? eval_run(dir, &t, json, &e)
+                  : samples == LS_READS_OWN_DATA ? eval_run(a, dir, &t, &e)
                                                  : eval_chats(a, &t, &e);
     free(dir);
     ls_trained_close(&t);
@@ -279,7 +306,8 @@ const ls_command cmd_eval = {
     .about =
         "Prints the loss of the run's newest checkpoint, or of the given checkpoint\n"
         "(RUN/checkpoints/best), on the validation part of the run's data; of a text, beside\n"
-        "that of a bigram model of the same tokens, and with --data on another text.\n"
+        "that of a bigram model of the same tokens, and with --data on another text. A run on\n"
+        "samples of files is evaluated on others with --set data.val_path=FILE.\n"
         "\n"
         "MODEL is a published model, a GGUF file or a directory (docs/pretrained.md); it needs\n"
         "--data or --chat. Its context is 4096 tokens, or what it allows; --set\n"

@@ -69,13 +69,20 @@ static void print_run(const ls_seeds_run *r, int64_t seed, bool json) {
     ls_json_free(o);
 }
 
+static void put_score(const ls_seeds_score *s, const char *unit) {
+    ls_print("%.4g %s", s->mean, unit);
+    if (!isnan(s->spread)) ls_print(" (+- %.3g)", s->spread);
+}
+
 static void print_score(const ls_seeds_score *steps, const ls_seeds_score *seconds,
                         const cli_seeds *o) {
     if (!o->json) {
-        ls_print(
-            "\n%d of %d seeds, without the fastest and the slowest: %.4g steps (+- %.3g), %.4g "
-            "seconds (+- %.3g)\nto %s\n",
-            o->n - 2, o->n, steps->mean, steps->spread, seconds->mean, seconds->spread, o->target);
+        ls_print("\n%d of %d seeds, without the fastest and the slowest: ", o->n - 2, o->n);
+        put_score(steps, "steps");
+        ls_print(", ");
+        put_score(seconds, "seconds");
+        ls_print("\nto %s%s\n", o->target,
+                 isnan(steps->spread) ? "; a spread takes at least 4 seeds" : "");
         return;
     }
     ls_json *j = ls_json_new_object();

@@ -551,7 +551,7 @@ static void list_late(ls_group *g, const ls_request *r, const sight *seen, int n
     bool *awaited = LS_NEW_ARRAY(bool, (size_t)g->size);
     ls_late late[LISTED];
     int nlate = 0;
-    char what[320], heading[480], text[8000];
+    char what[320], heading[480], text[3800];
     find_awaited(g, r, awaited);
     /* Lists the members that have not come; if all have, those that this worker waits for. */
     for (int all_have_come = r->message_only; all_have_come < 2 && !nlate; all_have_come++)
@@ -576,7 +576,7 @@ static void list_late(ls_group *g, const ls_request *r, const sight *seen, int n
                  "%d of %d workers have waited %.0f s in %s for the other%s:", g->size - nlate,
                  g->size, s, what, nlate == 1 ? "" : "s");
     ls_late_report(heading, late, nlate, text, sizeof text);
-    ls_log("%s", text);
+    ls_log_lines(text);
 }
 
 /* seen: for a report of a call all members, else a few of those that r waits for, other ones each

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/escape.h"
 #include "base/plural.h"
 
 void ls_record_set_file(char name[32], const char *file) {
@@ -144,10 +145,13 @@ const char *ls_process_state(int pid) {
     }
 }
 
+/* Appends a line, if there is room for all of it. Names in it may contain line breaks. */
 static size_t put(char *text, size_t nbytes, size_t at, const char *line) {
-    size_t n = strlen(line);
-    if (at + n + 1 > nbytes) return at;
-    memcpy(text + at, line, n + 1);
+    char escaped[1024];
+    size_t n = ls_escape(LS_ESCAPE_LINE, line, strlen(line), escaped, sizeof escaped);
+    if (at + n + 2 > nbytes) return at;
+    if (at) text[at++] = '\n';
+    memcpy(text + at, escaped, n + 1);
     return at + n;
 }
 
@@ -176,7 +180,7 @@ void ls_late_report(const char *heading, const ls_late *late, int nlate, char *t
         const ls_late *l = &late[i];
         char place[400], line[720];
         where(l, place, sizeof place);
-        snprintf(line, sizeof line, "\n  worker %d (%s%spid %d) is %s; %s", l->rank,
+        snprintf(line, sizeof line, "  worker %d (%s%spid %d) is %s; %s", l->rank,
                  l->host ? l->host : "", l->host ? ", " : "", l->pid, l->state, place);
         at = put(text, nbytes, at, line);
     }

@@ -57,6 +57,6 @@ bool ls_seeds_score_of(const double *values, int n, ls_seeds_score *s_p) {
     }
     double mean = sum / kept;
     for (int i = 1; i <= kept; i++) squares += (sorted[i] - mean) * (sorted[i] - mean);
-    *s_p = (ls_seeds_score){mean, kept > 1 ? sqrt(squares / (kept - 1)) : 0};
+    *s_p = (ls_seeds_score){mean, kept > 1 ? sqrt(squares / (kept - 1)) : NAN};
     return true;
 }

@@ -25,7 +25,8 @@ ls_status ls_seeds_read(const char *run, const ls_goal *, ls_seeds_run *r_p, ls_
 /* Mean and standard deviation (of a sample) without the lowest and the highest value; of the
  * latter a run without a result (INFINITY) may be one. False: another value has no result. */
 typedef struct ls_seeds_score {
-    double mean, spread;
+    double mean;
+    double spread; /* NAN: one value has none */
 } ls_seeds_score;
 bool ls_seeds_score_of(const double *values, int n, ls_seeds_score *s_p);
 

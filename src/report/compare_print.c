@@ -14,8 +14,8 @@ static char letter_of(const ls_comparison *c, const ls_compare_run *r) {
 /* ---- tables ---- */
 
 static void put_runs(const ls_comparison *c, ls_buf *out) {
-    ls_buf_printf(out, "   %8s %10s %10s %8s %10s %8s  run\n", "steps", "last loss", "val_loss",
-                  "at step", "seconds", "workers");
+    ls_buf_printf(out, "   %8s %10s %13s %8s %10s %8s  run\n", "steps", "last loss",
+                  "best val_loss", "at step", "seconds", "workers");
     for (int i = 0; i < c->n; i++) {
         const ls_compare_run *r = &c->runs[i];
         char workers[48], val[32] = "-", at[32] = "-";
@@ -24,7 +24,7 @@ static void put_runs(const ls_comparison *c, ls_buf *out) {
         if (r->val_step) snprintf(val, sizeof val, "%.4f", r->val_loss);
         if (r->val_step) snprintf(at, sizeof at, "%lld", (long long)r->val_step);
         const ls_compare_step *last = r->nsteps ? &r->steps[r->nsteps - 1] : NULL;
-        ls_buf_printf(out, "%c  %8lld %10.4f %10s %8s %10.1f %8s  ", letter_of(c, r),
+        ls_buf_printf(out, "%c  %8lld %10.4f %13s %8s %10.1f %8s  ", letter_of(c, r),
                       last ? (long long)last->step : 0LL, last ? last->loss : NAN, val, at,
                       r->seconds, workers);
         ls_buf_escape(out, LS_ESCAPE_LINE, r->path, strlen(r->path));

@@ -71,20 +71,30 @@ static ls_status read_record(const char *run, ls_data_record *r_p, ls_error *e) 
                    run);
 }
 
+/* other: the validation part may be another one than the run's. */
+static ls_status open_recorded(ls_dataset *d, const char *run, const ls_config *c,
+                               const ls_model *m, bool other, ls_error *e) {
+    ls_data_record r;
+    LS_TRY(read_record(run, &r, e));
+    LS_TRY(open_samples(d, c, m, &r, e));
+    if (other) r.validation = d->samples->record.validation;
+    ls_status s = ls_samples_check(d->samples, c, &r, run, e);
+    if (s != LS_OK) ls_dataset_free(d);
+    return s;
+}
+
 ls_status ls_dataset_open(ls_dataset *d, const char *run, const ls_config *c, const ls_model *m,
                           ls_error *e) {
-    if (!ls_config_has_corpus(c)) {
-        ls_data_record r;
-        LS_TRY(read_record(run, &r, e));
-        LS_TRY(open_samples(d, c, m, &r, e));
-        ls_status s = ls_samples_check(d->samples, c, &r, run, e);
-        if (s != LS_OK) ls_dataset_free(d);
-        return s;
-    }
+    if (!ls_config_has_corpus(c)) return open_recorded(d, run, c, m, false, e);
     ls_corpus text;
     LS_TRY(ls_corpus_open(&text, run, c, e));
     *d = ls_dataset_of_text(&text, c);
     return LS_OK;
+}
+
+ls_status ls_dataset_open_other(ls_dataset *d, const char *run, const ls_config *c,
+                                const ls_model *m, ls_error *e) {
+    return open_recorded(d, run, c, m, true, e);
 }
 
 double ls_dataset_saved_nbytes(const ls_dataset *d) {

@@ -40,6 +40,9 @@ ls_status ls_dataset_restore(const char *run, const char *checkpoint, const ls_c
  * record. */
 ls_status ls_dataset_open(ls_dataset *, const char *run, const ls_config *, const ls_model *,
                           ls_error *);
+/* The same of samples of files, for an evaluation on another data.val_path than the run's. */
+ls_status ls_dataset_open_other(ls_dataset *, const char *run, const ls_config *, const ls_model *,
+                                ls_error *);
 void ls_dataset_free(ls_dataset *);
 
 bool ls_dataset_is_text(const ls_dataset *);

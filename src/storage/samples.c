@@ -311,6 +311,16 @@ static ls_status compare(const ls_data_part *has, const ls_data_part *was, const
                          const char *paths, const char *dir, ls_error *e) {
     char a[LS_HASH_TEXT], b[LS_HASH_TEXT], count[64] = "";
     if (has->samples == was->samples && ls_hash_same(has->hash, was->hash)) return LS_OK;
+    if (!was->samples)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: this run holds out a part of its training files for validation, and "
+                       "has no files of its own for it: leave %s out, or begin a new run",
+                       key, key);
+    if (!has->samples)
+        return ls_fail(e, LS_EINVAL,
+                       "%s is not set, but this run has files of its own for validation, of %llu "
+                       "samples: set it, or begin a new run",
+                       key, (unsigned long long)was->samples);
     ls_hash_text(has->hash, a);
     ls_hash_text(was->hash, b);
     if (has->samples != was->samples)

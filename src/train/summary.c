@@ -20,8 +20,12 @@ static void log_held(const ls_loop *l) {
     double held = (double)atomic_load(&l->host->notes->snapshot.held_ns) / 1e9;
     double part = l->seconds > 0 ? held * (double)l->nsteps / l->seconds : 0; /* of a step */
     if (part < 0.01) return;
-    ls_log("checkpoints held workers up for %.1f ms at most: %.0f%% of a step", held * 1e3,
-           100 * part);
+    if (part < 1)
+        ls_log("checkpoints held workers up for %.1f ms at most: %.0f%% of a step", held * 1e3,
+               100 * part);
+    else
+        ls_log("a checkpoint held workers up for %.1f ms at most: the time of %.3g steps",
+               held * 1e3, part);
 }
 
 static void log_data_wait(const ls_loop *l) {

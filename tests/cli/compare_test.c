@@ -71,6 +71,10 @@ static void test_curves(void **state) {
     (void)state;
     expect("compare @/a @/b --metric val_loss --svg @/both.svg", 0, "a /");
     assert_true(file_exists("both.svg"));
+    expect("compare @/a @/b", 0, "  last loss best val_loss  at step ");
+    expect_line(
+        "eval @/a --set data.path=LICENSE", 1,
+        "--set data.path: the run is evaluated on the tokens that it has saved; use --data");
 }
 
 static void test_bad_input(void **state) {

@@ -91,7 +91,7 @@ static void test_other_data(void **state) {
         "other", "--resume --set data.path=@/none.bin", 1,
         "none.bin: is not there; restore the files, or name their new place with --set data.path=");
     train("other", "--resume --set data.val_path=@/val.bin", 1,
-          "val.bin: is not the data that this run was trained with");
+          "data.val_path: this run holds out a part of its training files for validation");
     shell_of_run("other", "cp train.bin moved.bin");
     train("other", "--resume --set data.path=@/moved.bin", 0, "continuing from");
     has_bits_of_alone("other");
@@ -169,6 +169,9 @@ static void test_validation(void **state) {
     (void)state;
     train("files", "--set data.val_path=@/val.bin --set train.steps=10", 0, "of 62 samples\n");
     expect("eval @/files", 0, "1984 tokens of the validation part");
+    expect("eval @/alone --set data.val_path=@/val.bin", 0, "1984 tokens of /tmp/");
+    expect_line("eval @/files --set data.val_path=", 1,
+                "data.val_path is not set, but this run has files of its own for validation");
     train("fold0", "--set data.folds=4 --set train.steps=10", 0, "281 training samples");
     train("fold3", "--set data.folds=4 --set data.fold=3 --set train.steps=10", 0,
           "281 training samples");

@@ -140,6 +140,9 @@ static void test_seeds(void **state) {
     free(output);
     free(again);
     expect(SEEDS "val_loss<=5.6", 0, "1 of 3 seeds, without the fastest and the slowest: ");
+    expect(SEEDS "val_loss<=5.6", 0,
+           " seconds\nto val_loss<=5.6; a spread takes at least 4 seeds\n");
+    expect(SEEDS "val_loss<=5.6 --json", 0, "\"steps_spread\": null, ");
     expect(SEEDS "val_loss<=1", 1, "0 of 3 seeds reach it, and only the slowest may miss it");
     expect(SEEDS "val_f1>=1", 1, "'val_f1' is in no line of ");
     expect_line(SEEDS "val_loss", 1, "is not a metric with its limit");
@@ -216,9 +219,9 @@ static void test_bad_input(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json),      cmocka_unit_test(test_table),
-        cmocka_unit_test(test_cost),      cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_seeds),     cmocka_unit_test(test_prices),
+        cmocka_unit_test(test_json),         cmocka_unit_test(test_table),
+        cmocka_unit_test(test_cost),         cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_seeds),        cmocka_unit_test(test_prices),
         cmocka_unit_test(test_seeds_killed), cmocka_unit_test(test_last_evaluation),
         cmocka_unit_test(test_bad_input),
     };

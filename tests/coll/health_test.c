@@ -345,7 +345,7 @@ static ls_status reported(ls_group *g, void *arg, ls_error *e) {
     kill(other, stop ? SIGCONT : SIGUSR1);
     bool stopped = strstr(text, "is stopped; "), silent = strstr(text, "; it does not answer");
     char late[64];
-    snprintf(late, sizeof late, "worker 1 (pid %d) is ", other);
+    snprintf(late, sizeof late, " for the other:\n  worker 1 (pid %d) is ", other);
     if (!strstr(text, "1 of 2 workers have waited 0 s in barrier as call 1 at health_test.c:") ||
         !strstr(text, late) || stopped != stop || (silent && !may_be_silent) ||
         (!silent &&
