@@ -106,15 +106,30 @@ static const uint8_t *normalize(splitter *s, const uint8_t *text, size_t *n) {
     return (const uint8_t *)s->normalized.data;
 }
 
+/* The plain parts of a piece, as places in the normalized piece: a place is where the normalized
+ * text before it ends. Returns their number. */
+static size_t plain_parts(splitter *s, const uint8_t *text, const ls_added_span *piece,
+                          ls_text_range *plain) {
+    const ls_encoding *how = s->how;
+    size_t n = 0;
+    for (size_t i = 0; i < how->nplain; i++) {
+        if (how->plain[i].from >= piece->to || piece->from >= how->plain[i].to) continue;
+        size_t from = how->plain[i].from < piece->from ? 0 : how->plain[i].from - piece->from;
+        size_t to = (how->plain[i].to < piece->to ? how->plain[i].to : piece->to) - piece->from;
+        normalize(s, text + piece->from, &from);
+        normalize(s, text + piece->from, &to);
+        plain[n++] = (ls_text_range){from, to};
+    }
+    return n;
+}
+
 /* Appends the words of a piece of the text, and the added tokens that are found when it is
- * normalized. There, places in the text are different: names of special tokens are recognised if no
- * part of the piece is plain. */
+ * normalized. */
 static ls_status add_piece(splitter *s, const uint8_t *text, const ls_added_span *piece,
                            ls_error *e) {
-    const ls_encoding *how = s->how;
-    ls_added_query q = {.normalized = true, .special = how->special};
-    for (size_t i = 0; i < how->nplain; i++)
-        if (how->plain[i].from < piece->to && piece->from < how->plain[i].to) q.special = false;
+    ls_text_range *plain = LS_NEW_ARRAY(ls_text_range, s->how->nplain + 1);
+    ls_added_query q = {.normalized = true, .special = s->how->special, .plain = plain};
+    if (s->t->added.normalized.nodes) q.nplain = plain_parts(s, text, piece, plain);
     size_t n = piece->to - piece->from;
     const uint8_t *normalized = normalize(s, text + piece->from, &n);
     ls_added_spans parts = {0};
@@ -129,6 +144,7 @@ static ls_status add_piece(splitter *s, const uint8_t *text, const ls_added_span
                                piece->from + part->from == 0, e);
     }
     free(parts.spans);
+    free(plain);
     return status;
 }
 

@@ -215,6 +215,11 @@ static void test_normalized_names(void **state) {
     check_as(t, "e\xCC\x81!",
              &(ls_encoding){.what = "t", .special = true, .plain = plain, .nplain = 1},
              "\xC3|\xA9|!|");
+    /* A name beside a plain range stays a token, wherever the normalizer moves it. */
+    const ls_text_range middle[] = {{4, 8}};
+    check_as(t, "e\xCC\x81!e\xCC\x81!e\xCC\x81!",
+             &(ls_encoding){.what = "t", .special = true, .plain = middle, .nplain = 1},
+             "<256>|\xC3|\xA9|!|<256>|");
     ls_tokenizer_free(t);
 }
 
