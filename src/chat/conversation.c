@@ -4,92 +4,130 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *ls_message_role(const ls_json *m) { return ls_json_text(ls_json_get(m, "role")); }
-
-bool ls_message_is_answer(const ls_json *m) {
-    const char *role = ls_message_role(m);
-    return role && strcmp(role, "assistant") == 0;
+/* Has the line this key, with a value that is not null? */
+static bool has(const ls_json *line, const char *key) {
+    const ls_json *value = ls_json_get(line, key);
+    return value && !ls_json_is_null(value);
 }
 
-static ls_json *message_new(const char *role, const char *content) {
-    ls_json *m = ls_json_new_object();
-    ls_json_set_text(m, "role", role);
-    ls_json_set_text(m, "content", content);
-    return m;
+/* ---- system and tools ---- */
+
+/* NULL: the line has none, or an empty one. */
+static ls_status find_system(const ls_json *line, ls_json **text_p, ls_error *e) {
+    *text_p = NULL;
+    if (!has(line, "system")) return LS_OK;
+    ls_json *text = ls_message_text(ls_json_get(line, "system"));
+    if (!text) return ls_fail(e, LS_EINVAL, "\"system\" is no text");
+    if (*ls_json_text(text))
+        *text_p = text;
+    else
+        ls_json_free(text);
+    return LS_OK;
+}
+
+static ls_status parse_tools(const char *text, const char *key, ls_json **j_p, ls_error *e) {
+    ls_error why = {0};
+    *j_p = NULL;
+    if (!text[strspn(text, " \t\r\n")]) return LS_OK;
+    if (ls_json_parse(text, strlen(text), "", j_p, &why) == LS_OK) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "\"%s\": its text%s", key, strchr(why.msg, ' '));
+}
+
+/* Appends a tool, or a list of tools; either may be written as JSON text. */
+static ls_status add_tools(const ls_json *value, const char *key, int depth, ls_json *tools,
+                           ls_error *e) {
+    ls_json *parsed = NULL;
+    ls_status s = LS_OK;
+    if (ls_json_text(value)) {
+        LS_TRY(parse_tools(ls_json_text(value), key, &parsed, e));
+        if (!parsed) return LS_OK;
+        value = parsed;
+    }
+    if (ls_json_is_object(value))
+        ls_json_push(tools, ls_json_share(value));
+    else if (!ls_json_is_array(value) || depth == 1)
+        s = ls_fail(e, LS_EINVAL, "\"%s\" is no list of tools, and no JSON text of one", key);
+    else
+        for (size_t i = 0; s == LS_OK && i < ls_json_count(value); i++)
+            s = add_tools(ls_json_at(value, i), key, depth + 1, tools, e);
+    ls_json_free(parsed);
+    return s;
+}
+
+/* OpenAI's functions became tools: {"type": "function", "function": ...}. */
+static ls_json *tools_of_functions(const ls_json *functions) {
+    ls_json *tools = ls_json_new_array();
+    for (size_t i = 0; i < ls_json_count(functions); i++) {
+        ls_json *tool = ls_json_new_object();
+        ls_json_set_text(tool, "type", "function");
+        ls_json_set(tool, "function", ls_json_share(ls_json_at(functions, i)));
+        ls_json_push(tools, tool);
+    }
+    return tools;
+}
+
+static ls_status find_tools(const ls_json *line, ls_conversation *c, ls_error *e) {
+    bool old = !has(line, "tools");
+    const char *key = old ? "functions" : "tools";
+    const ls_json *value = ls_json_get(line, key);
+    if (!has(line, key)) return LS_OK;
+    ls_json *tools = ls_json_new_array();
+    ls_status s = add_tools(value, key, 0, tools, e);
+    if (s == LS_OK && ls_json_count(tools))
+        c->tools = old ? tools_of_functions(tools) : ls_json_share(tools);
+    ls_json_free(tools);
+    return s;
+}
+
+ls_status ls_conversation_begin(const ls_json *line, ls_conversation *c, ls_error *e) {
+    ls_json *system = NULL;
+    c->messages = ls_json_new_array();
+    LS_TRY(find_tools(line, c, e));
+    LS_TRY(find_system(line, &system, e));
+    if (system) ls_conversation_add_text(c, "system", ls_json_text(system));
+    ls_json_free(system);
+    return LS_OK;
 }
 
 /* ---- messages ---- */
 
-static ls_status check_message(const ls_json *m, size_t i, ls_error *e) {
-    const ls_json *content = ls_json_get(m, "content");
-    const char *role = ls_message_role(m);
-    if (!role)
-        return ls_fail(e, LS_EINVAL, "message %zu has no \"role\", e.g. \"user\" or \"assistant\"",
-                       i + 1);
-    if (!content && !ls_json_get(m, "tool_calls"))
-        return ls_fail(e, LS_EINVAL, "message %zu has no \"content\"", i + 1);
-    if (ls_message_is_answer(m) && ls_json_text(content) && !*ls_json_text(content) &&
-        !ls_json_get(m, "tool_calls"))
-        return ls_fail(e, LS_EINVAL, "message %zu, the assistant's, is empty", i + 1);
-    return LS_OK;
+void ls_conversation_add_text(ls_conversation *c, const char *role, const char *text) {
+    ls_json_push(c->messages, ls_message_new(role, text));
 }
 
-/* Appends the messages of an array. */
-static ls_status add_messages(const ls_json *from, const char *key, ls_json *to, ls_error *e) {
-    if (!ls_json_is_array(from) || ls_json_count(from) == 0)
+/* Appends message `number` of a list. */
+static ls_status add_message(ls_conversation *c, const ls_json *from, size_t number, ls_error *e) {
+    ls_json *m = NULL;
+    LS_TRY(ls_message_read(from, number, &m, e));
+    const char *before = ls_message_role(ls_json_at(c->messages, 0));
+    bool twice = number == 1 && ls_json_count(c->messages) == 1 && before &&
+                 strcmp(before, "system") == 0 && strcmp(ls_message_role(m), "system") == 0;
+    ls_json_push(c->messages, m);
+    if (!twice) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "has \"system\", and message 1 is the system's, too; remove one");
+}
+
+ls_status ls_conversation_add(ls_conversation *c, const ls_json *list, const char *key,
+                              ls_error *e) {
+    if (ls_json_is_object(list)) return add_message(c, list, 1, e);
+    if (!ls_json_is_array(list) || ls_json_count(list) == 0)
         return ls_fail(e, LS_EINVAL, "\"%s\" is no list of messages, or it is empty", key);
-    for (size_t i = 0; i < ls_json_count(from); i++) {
-        LS_TRY(check_message(ls_json_at(from, i), i, e));
-        ls_json_push(to, ls_json_share(ls_json_at(from, i)));
-    }
+    for (size_t i = 0; i < ls_json_count(list); i++)
+        LS_TRY(add_message(c, ls_json_at(list, i), i + 1, e));
     return LS_OK;
 }
 
-static void find_tools(const ls_json *line, ls_conversation *c) {
-    const ls_json *tools = ls_json_get(line, "tools");
-    if (tools && ls_json_is_array(tools) && ls_json_count(tools)) c->tools = tools;
+static ls_status read_list(const ls_json *line, const char *key, ls_conversation *c, ls_error *e) {
+    LS_TRY(ls_conversation_begin(line, c, e));
+    return ls_conversation_add(c, ls_json_get(line, key), key, e);
 }
 
 static ls_status read_messages(const ls_json *line, ls_conversation *c, ls_error *e) {
-    find_tools(line, c);
-    return add_messages(ls_json_get(line, "messages"), "messages", c->messages, e);
-}
-
-static ls_status read_pair(const ls_json *line, ls_conversation *c, ls_error *e) {
-    LS_TRY(add_messages(ls_json_get(line, "prompt"), "prompt", c->messages, e));
-    return add_messages(ls_json_get(line, "completion"), "completion", c->messages, e);
-}
-
-/* ---- ShareGPT ---- */
-
-static const char *role_of(const char *from) {
-    static const char *const names[][2] = {{"human", "user"},          {"user", "user"},
-                                           {"gpt", "assistant"},       {"chatgpt", "assistant"},
-                                           {"assistant", "assistant"}, {"system", "system"}};
-    for (size_t i = 0; from && i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i][0], from) == 0) return names[i][1];
-    return NULL;
+    return read_list(line, "messages", c, e);
 }
 
 static ls_status read_sharegpt(const ls_json *line, ls_conversation *c, ls_error *e) {
-    const ls_json *list = ls_json_get(line, "conversations");
-    if (ls_json_get(ls_json_at(list, 0), "role"))
-        return add_messages(list, "conversations", c->messages, e);
-    if (!ls_json_is_array(list) || ls_json_count(list) == 0)
-        return ls_fail(e, LS_EINVAL, "\"conversations\" is no list, or it is empty");
-    for (size_t i = 0; i < ls_json_count(list); i++) {
-        const ls_json *m = ls_json_at(list, i);
-        const char *from = ls_json_text(ls_json_get(m, "from")), *role = role_of(from);
-        const char *value = ls_json_text(ls_json_get(m, "value"));
-        if (!role)
-            return ls_fail(e, LS_EINVAL,
-                           "turn %zu is from \"%.40s\"; human, gpt and system are known", i + 1,
-                           from ? from : "");
-        if (!value || (!*value && strcmp(role, "assistant") == 0))
-            return ls_fail(e, LS_EINVAL, "turn %zu has no \"value\", or an empty one", i + 1);
-        ls_json_push(c->messages, message_new(role, value));
-    }
-    return LS_OK;
+    return read_list(line, "conversations", c, e);
 }
 
 /* ---- Alpaca ---- */
@@ -99,36 +137,56 @@ static const char *text_at(const ls_json *line, const char *key) {
     return text ? text : "";
 }
 
-static ls_status add_history(const ls_json *history, ls_json *messages, ls_error *e) {
-    for (size_t i = 0; history && i < ls_json_count(history); i++) {
+static ls_status add_history(const ls_json *line, ls_conversation *c, ls_error *e) {
+    const ls_json *history = ls_json_get(line, "history");
+    if (has(line, "history") && !ls_json_is_array(history))
+        return ls_fail(e, LS_EINVAL, "\"history\" is no list of [question, answer]");
+    for (size_t i = 0; i < ls_json_count(history); i++) {
         const ls_json *pair = ls_json_at(history, i);
         const char *asked = ls_json_text(ls_json_at(pair, 0)),
                    *said = ls_json_text(ls_json_at(pair, 1));
         if (!asked || !said || !*said)
             return ls_fail(e, LS_EINVAL, "\"history\" is no list of [question, answer]");
-        ls_json_push(messages, message_new("user", asked));
-        ls_json_push(messages, message_new("assistant", said));
+        ls_conversation_add_text(c, "user", asked);
+        ls_conversation_add_text(c, "assistant", said);
     }
     return LS_OK;
 }
 
-static ls_status read_alpaca(const ls_json *line, ls_conversation *c, ls_error *e) {
-    const char *input = text_at(line, "input"), *output = text_at(line, "output");
-    const char *asked = text_at(line, "instruction");
-    if (!*output) return ls_fail(e, LS_EINVAL, "\"output\" is no text, or it is empty");
-    if (*text_at(line, "system"))
-        ls_json_push(c->messages, message_new("system", text_at(line, "system")));
-    LS_TRY(add_history(ls_json_get(line, "history"), c->messages, e));
+ls_status ls_conversation_ask(const ls_json *line, ls_conversation *c, ls_error *e) {
+    const char *input = text_at(line, "input"), *asked = text_at(line, "instruction");
+    LS_TRY(add_history(line, c, e));
     char *both = ls_format("%s%s%s", asked, *asked && *input ? "\n\n" : "", input);
-    ls_json_push(c->messages, message_new("user", both));
-    ls_json_push(c->messages, message_new("assistant", output));
+    ls_conversation_add_text(c, "user", both);
     free(both);
+    return LS_OK;
+}
+
+static ls_status read_alpaca(const ls_json *line, ls_conversation *c, ls_error *e) {
+    const char *output = text_at(line, "output");
+    if (!*output) return ls_fail(e, LS_EINVAL, "\"output\" is no text, or it is empty");
+    LS_TRY(ls_conversation_begin(line, c, e));
+    LS_TRY(ls_conversation_ask(line, c, e));
+    ls_conversation_add_text(c, "assistant", output);
     return LS_OK;
 }
 
 /* ---- texts ---- */
 
+ls_status ls_conversation_check_texts(const ls_json *line, ls_error *e) {
+    ls_json *system = NULL;
+    LS_TRY(find_system(line, &system, e));
+    if (!system) return LS_OK;
+    ls_json_free(system);
+    return ls_fail(e, LS_EINVAL,
+                   "has \"system\" beside texts, which are trained on without a template; write "
+                   "lists of messages, or remove it");
+}
+
 static ls_status read_text(const ls_json *line, ls_conversation *c, ls_error *e) {
+    static const char *const keys[] = {"text", "system", NULL}, *const of_pairs[] = {
+                                                                    "prompt", "completion",
+                                                                    "system", NULL};
     bool pair = ls_json_get(line, "completion") != NULL;
     const char *text = ls_json_text(ls_json_get(line, pair ? "completion" : "text"));
     const char *prompt = pair ? ls_json_text(ls_json_get(line, "prompt")) : "";
@@ -137,12 +195,49 @@ static ls_status read_text(const ls_json *line, ls_conversation *c, ls_error *e)
                        pair ? "\"prompt\" or \"completion\"" : "\"text\"");
     c->text = text;
     c->prompt = prompt;
-    ls_json_free(c->messages);
-    c->messages = NULL;
-    return LS_OK;
+    c->keys = pair ? of_pairs : keys;
+    return ls_conversation_check_texts(line, e);
+}
+
+static ls_status read_pair(const ls_json *line, ls_conversation *c, ls_error *e) {
+    if (!ls_json_is_array(ls_json_get(line, "prompt"))) return read_text(line, c, e);
+    LS_TRY(read_list(line, "prompt", c, e));
+    c->nprompt = ls_json_count(c->messages);
+    return ls_conversation_add(c, ls_json_get(line, "completion"), "completion", e);
 }
 
 /* ---- which form ---- */
+
+#define FOR_TEMPLATES "system", "tools", "functions"
+
+typedef struct form {
+    const char *needs[2]; /* NULL: nothing more */
+    ls_status (*read)(const ls_json *line, ls_conversation *, ls_error *);
+    const char *keys[8]; /* that are read, unless the function sets others */
+} form;
+
+static const form forms[] = {
+    {{"messages", NULL}, read_messages, {"messages", FOR_TEMPLATES}},
+    {{"conversations", NULL}, read_sharegpt, {"conversations", FOR_TEMPLATES}},
+    {{"prompt", "completion"}, read_pair, {"prompt", "completion", FOR_TEMPLATES}},
+    {{"instruction", "output"},
+     read_alpaca,
+     {"instruction", "input", "output", "history", FOR_TEMPLATES}},
+    {{"text", NULL}, read_text, {NULL}},
+};
+
+static const form *form_of(const ls_json *line) {
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        const char *const *needs = forms[i].needs;
+        if (has(line, needs[0]) && (!needs[1] || has(line, needs[1]))) return &forms[i];
+    }
+    return NULL;
+}
+
+const char *ls_conversation_form(const ls_json *line) {
+    const form *f = ls_json_is_object(line) ? form_of(line) : NULL;
+    return f ? f->needs[0] : NULL;
+}
 
 static ls_status fail_form(const ls_json *line, ls_error *e) {
     ls_buf keys = {0};
@@ -161,38 +256,20 @@ static ls_status fail_form(const ls_json *line, ls_error *e) {
 }
 
 static ls_status read(const ls_json *line, ls_conversation *c, ls_error *e) {
-    if (ls_json_get(line, "chosen") && ls_json_get(line, "rejected"))
+    if (!ls_json_is_object(line)) return ls_fail(e, LS_EINVAL, "is not a JSON object");
+    if (has(line, "chosen") && has(line, "rejected"))
         return ls_fail(
             e, LS_EINVAL,
             "has chosen and rejected answers; set train.loss: dpo to train on such pairs");
-    if (ls_json_get(line, "messages")) return read_messages(line, c, e);
-    if (ls_json_get(line, "conversations")) return read_sharegpt(line, c, e);
-    if (ls_json_get(line, "prompt") && ls_json_get(line, "completion"))
-        return ls_json_is_array(ls_json_get(line, "prompt")) ? read_pair(line, c, e)
-                                                             : read_text(line, c, e);
-    if (ls_json_get(line, "instruction") && ls_json_get(line, "output"))
-        return read_alpaca(line, c, e);
-    return ls_json_get(line, "text") ? read_text(line, c, e) : fail_form(line, e);
+    const form *f = form_of(line);
+    if (!f) return fail_form(line, e);
+    c->keys = f->keys;
+    return f->read(line, c, e);
 }
 
 ls_status ls_conversation_read(const ls_json *line, ls_conversation *c_p, ls_error *e) {
-    ls_conversation c = {.messages = ls_json_new_array()};
-    ls_status s =
-        ls_json_is_object(line) ? read(line, &c, e) : ls_fail(e, LS_EINVAL, "is not a JSON object");
-    if (s == LS_OK)
-        *c_p = c;
-    else
-        ls_conversation_free(&c);
-    return s;
-}
-
-ls_status ls_conversation_of_lists(const ls_json *line, const char *before, const char *key,
-                                   ls_conversation *c_p, ls_error *e) {
-    ls_conversation c = {.messages = ls_json_new_array()};
-    find_tools(line, &c);
-    ls_status s = LS_OK;
-    if (before) s = add_messages(ls_json_get(line, before), before, c.messages, e);
-    if (s == LS_OK) s = add_messages(ls_json_get(line, key), key, c.messages, e);
+    ls_conversation c = {0};
+    ls_status s = read(line, &c, e);
     if (s == LS_OK)
         *c_p = c;
     else
@@ -202,5 +279,6 @@ ls_status ls_conversation_of_lists(const ls_json *line, const char *before, cons
 
 void ls_conversation_free(ls_conversation *c) {
     ls_json_free(c->messages);
+    ls_json_free(c->tools);
     *c = (ls_conversation){0};
 }

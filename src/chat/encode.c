@@ -9,6 +9,7 @@ typedef struct encoder {
     const ls_chat_spans *s;
     ls_chat_tokens *t;
     size_t room;
+    bool begin; /* the tokens begin with what the tokenizer puts before a text */
     ls_error *e;
 } encoder;
 
@@ -48,10 +49,28 @@ static ls_status encode_part(const encoder *x, size_t from, size_t to, bool begi
     return status;
 }
 
+/* Does what the tokenizer puts before a text go there? Not if the text begins with it. */
+static bool needs_begin(const encoder *x) {
+    const ls_encoding how = {.what = "the text", .begin = true};
+    const ls_buf *text = &x->s->text;
+    ls_token_list l = {0};
+    if (!x->s->ends ||
+        ls_tokenizer_encode_as(x->f->tokenizer, (const uint8_t *)"", 0, &how, &l, NULL) != LS_OK)
+        return false;
+    size_t at = 0, n = 0, i = 0;
+    for (; i < l.n; i++, at += n) {
+        const uint8_t *name = ls_tokenizer_bytes(x->f->tokenizer, l.ids[i], &n);
+        if (!n || text->len - at < n || memcmp(text->data + at, name, n) != 0) break;
+    }
+    bool has = i == l.n;
+    free(l.ids);
+    return !has;
+}
+
 static ls_status add_part(encoder *x, size_t from, size_t to, bool trained) {
     ls_token_list l = {0};
     if (from >= to) return LS_OK;
-    LS_TRY(encode_part(x, from, to, x->s->ends && x->t->n == 0, &l));
+    LS_TRY(encode_part(x, from, to, x->begin && x->t->n == 0, &l));
     for (size_t i = 0; i < l.n; i++) add(x, l.ids[i], trained);
     free(l.ids);
     return LS_OK;
@@ -74,7 +93,7 @@ static ls_status count_tokens(const encoder *x, const ls_token_list *all, size_t
     ls_token_list l = {0};
     *n_p = 0;
     if (end == 0) return LS_OK;
-    LS_TRY(encode_part(x, 0, end, x->s->ends, &l));
+    LS_TRY(encode_part(x, 0, end, x->begin, &l));
     bool same = l.n <= all->n && memcmp(l.ids, all->ids, l.n * sizeof *l.ids) == 0;
     *n_p = l.n;
     free(l.ids);
@@ -85,7 +104,7 @@ static ls_status count_tokens(const encoder *x, const ls_token_list *all, size_t
 
 static ls_status encode_whole(encoder *x) {
     ls_token_list all = {0};
-    LS_TRY(encode_part(x, 0, x->s->text.len, x->s->ends, &all));
+    LS_TRY(encode_part(x, 0, x->s->text.len, x->begin, &all));
     size_t at = 0, from = 0, to = 0;
     ls_status s = LS_OK;
     for (size_t i = 0; s == LS_OK && i < x->s->ntrained; i++) {
@@ -98,13 +117,19 @@ static ls_status encode_whole(encoder *x) {
     return s;
 }
 
+static bool ends_with(const ls_chat_tokens *t, uint32_t id) {
+    return t->n && t->ids[t->n - 1] == id;
+}
+
 ls_status ls_chat_encode(const ls_chat_format *f, const ls_chat_spans *s, ls_chat_tokens *t_p,
                          ls_error *e) {
     ls_chat_tokens t = {0};
     encoder x = {.f = f, .s = s, .t = &t, .e = e};
+    x.begin = needs_begin(&x);
     bool whole = strncmp(ls_tokenizer_kind(f->tokenizer), "Sentence", 8) == 0;
     ls_status status = whole ? encode_whole(&x) : encode_parts(&x);
-    if (status == LS_OK && s->ends && f->end != LS_NO_TOKEN) add(&x, f->end, true);
+    if (status == LS_OK && s->ends && f->end != LS_NO_TOKEN && !ends_with(&t, f->end))
+        add(&x, f->end, true);
     if (status == LS_OK && !t.ntrained) status = ls_fail(e, LS_EINVAL, "trains no token");
     if (status == LS_OK)
         *t_p = t;

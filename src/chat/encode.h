@@ -1,7 +1,8 @@
 /* encode.h - a conversation as tokens, each of which is trained on or not.
  *
  * Prompts and answers become tokens each by themselves, as they do when the model is asked; with
- * SentencePiece, whose tokens depend on what is before them, the whole text does. */
+ * SentencePiece, whose tokens depend on what is before them, the whole text does. Texts without a
+ * template get the tokens that begin and end a text, unless they have them already. */
 #ifndef LS_CHAT_ENCODE_H
 #define LS_CHAT_ENCODE_H
 

@@ -26,7 +26,7 @@ static ls_status take(const reader *x, ls_chat_spans *spans, bool apart, ls_erro
 static ls_status take_answers(const reader *x, ls_error *e) {
     for (size_t i = 0; i < ls_json_count(x->c->messages); i++) {
         ls_chat_spans spans = {0};
-        if (!ls_message_is_answer(ls_json_at(x->c->messages, i))) continue;
+        if (!ls_message_is_learned(ls_json_at(x->c->messages, i))) continue;
         LS_TRY(ls_chat_spans_answer(x->l->format, x->c, i, &spans, e));
         LS_TRY(take(x, &spans, true, e));
     }
@@ -95,45 +95,171 @@ static ls_status encode_pair(const ls_chat_lines *l, const ls_json *line, uint64
                              ls_error *e) {
     ls_preference p = {0};
     LS_TRY(ls_preference_read(line, &p, e));
+    ls_unread_add_line(l->unread, line, p.keys);
+    for (int i = 0; i < 2; i++)
+        ls_unread_add_messages(l->unread, &p.answers[i], l->format->template);
     ls_status s = take_pair(l, &p, number, e);
     ls_preference_free(&p);
     return s;
 }
 
-/* ---- lines ---- */
+/* ---- one object ---- */
 
 static ls_status encode_chat(const ls_chat_lines *l, const ls_json *line, uint64_t number,
                              ls_error *e) {
     ls_conversation c = {0};
     LS_TRY(ls_conversation_read(line, &c, e));
+    ls_unread_add_line(l->unread, line, c.keys);
+    ls_unread_add_messages(l->unread, &c, l->format->template);
     ls_status s = encode_conversation(&(reader){l, &c, number}, e);
     ls_conversation_free(&c);
     return s;
 }
 
-static ls_status encode_line(const ls_chat_lines *l, const char *text, size_t n, uint64_t number,
-                             ls_error *e) {
-    ls_json *line = NULL;
-    ls_error why = {0};
-    if (ls_json_parse(text, n, "", &line, &why) != LS_OK)
-        return ls_fail(e, LS_EINVAL, "is not valid JSON");
+static ls_status encode_object(const ls_chat_lines *l, const ls_json *line, uint64_t number,
+                               ls_error *e) {
     bool pair =
         l->wants == LS_WANTS_PAIRS || (l->wants == LS_WANTS_EITHER && ls_preference_is(line));
-    ls_status s = pair ? encode_pair(l, line, number, e) : encode_chat(l, line, number, e);
-    ls_json_free(line);
+    return pair ? encode_pair(l, line, number, e) : encode_chat(l, line, number, e);
+}
+
+/* ---- lines, or the elements of an array ---- */
+
+typedef struct cursor {
+    const char *at, *end;
+    bool array;
+    uint64_t number;  /* of the object, from 1 */
+    uint64_t line;    /* where it begins, or where the file is damaged */
+    const char *text; /* [n] the object */
+    size_t n;
+    const char *wrong; /* what is damaged; NULL: nothing */
+} cursor;
+
+static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
+static void skip_space(cursor *c) {
+    for (; c->at < c->end && is_space(*c->at); c->at++) c->line += *c->at == '\n';
+}
+
+static bool skip(cursor *c, char sign) {
+    skip_space(c);
+    if (c->at == c->end || *c->at != sign) return false;
+    c->at++;
+    return true;
+}
+
+static cursor cursor_of(const char *text, size_t n) {
+    cursor c = {.at = text, .end = n ? text + n : text, .line = 1}; /* text: NULL if empty */
+    if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) c.at += 3;
+    const char *start = c.at;
+    c.array = skip(&c, '[');
+    if (!c.array) {
+        c.at = start;
+        c.line = 1;
+    }
+    return c;
+}
+
+/* The next line that is not empty. */
+static bool next_line(cursor *c) {
+    while (c->at < c->end) {
+        const char *stop = memchr(c->at, '\n', (size_t)(c->end - c->at));
+        c->text = c->at;
+        c->n = (size_t)((stop ? stop : c->end) - c->at);
+        c->at += c->n + (stop != NULL);
+        c->line = ++c->number;
+        while (c->n && is_space(c->text[c->n - 1])) c->n--;
+        if (c->n) return true;
+    }
+    return false;
+}
+
+/* The end of the value at `at`, found by its quotes and brackets; a parser then reads it. */
+static const char *value_end(const char *at, const char *end) {
+    size_t depth = 0;
+    bool quoted = false;
+    for (; at < end; at++) {
+        if (quoted) {
+            if (*at == '\\' && at + 1 < end)
+                at++;
+            else
+                quoted = *at != '"';
+        } else if (*at == '"') {
+            quoted = true;
+        } else if (*at == '{' || *at == '[') {
+            depth++;
+        } else if (depth && (*at == '}' || *at == ']')) {
+            depth--;
+        } else if (!depth && (*at == ',' || *at == ']' || *at == '}')) {
+            return at;
+        }
+    }
+    return end;
+}
+
+/* The next element of the array. At its end nothing may follow. */
+static bool next_element(cursor *c) {
+    for (const char *s = c->text; c->number && s < c->at; s++) c->line += *s == '\n';
+    bool more = !c->number || skip(c, ','), ends = !more || !c->number;
+    if (ends && skip(c, ']')) {
+        skip_space(c);
+        if (c->at < c->end) c->wrong = "has more behind the end of its array";
+        return false;
+    }
+    skip_space(c);
+    if (!more || c->at == c->end) {
+        c->wrong = "the array of objects has no end: a comma or ] is missing";
+        return false;
+    }
+    c->number++;
+    c->text = c->at;
+    c->at = value_end(c->at, c->end);
+    c->n = (size_t)(c->at - c->text);
+    return true;
+}
+
+static bool next(cursor *c) { return c->array ? next_element(c) : next_line(c); }
+
+static ls_status parse(const cursor *c, ls_json **j_p, ls_error *e) {
+    ls_error why = {0};
+    if (ls_json_parse(c->text, c->n, "", j_p, &why) == LS_OK) return LS_OK;
+    const char *reason = strstr(why.msg, "is not valid JSON");
+    return ls_fail(e, LS_EINVAL, "%s", reason ? reason : why.msg);
+}
+
+static ls_status encode_next(const ls_chat_lines *l, const cursor *c, ls_error *e) {
+    ls_json *object = NULL;
+    LS_TRY(parse(c, &object, e));
+    ls_status s = encode_object(l, object, c->number, e);
+    ls_json_free(object);
     return s;
 }
 
+static ls_status fail_at(const ls_chat_lines *l, const cursor *c, const char *why, ls_error *e) {
+    unsigned long long line = c->line, number = c->number;
+    if (!c->array || c->wrong) return ls_fail(e, LS_EINVAL, "%s:%llu: %s", l->name, line, why);
+    return ls_fail(e, LS_EINVAL, "%s:%llu: element %llu %s", l->name, line, number, why);
+}
+
 ls_status ls_chat_lines_encode(const ls_chat_lines *l, ls_error *e) {
-    const char *at = l->text, *end = l->nbytes ? at + l->nbytes : at; /* at: NULL if empty */
-    for (uint64_t number = 1; at < end; number++) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at)), *line = at;
-        size_t n = (size_t)((stop ? stop : end) - at);
-        at += n + (stop != NULL);
-        while (n && strchr(" \t\r", line[n - 1])) n--;
+    cursor c = cursor_of(l->text, l->nbytes);
+    while (next(&c)) {
         ls_error why = {0};
-        if (!n || encode_line(l, line, n, number, &why) == LS_OK) continue;
-        return ls_fail(e, LS_EINVAL, "%s:%llu: %s", l->name, (unsigned long long)number, why.msg);
+        if (encode_next(l, &c, &why) != LS_OK) return fail_at(l, &c, why.msg, e);
     }
-    return LS_OK;
+    return c.wrong ? fail_at(l, &c, c.wrong, e) : LS_OK;
+}
+
+ls_json *ls_chat_lines_first(const char *text, size_t n) {
+    cursor c = cursor_of(text, n);
+    ls_json *first = NULL;
+    return next(&c) && parse(&c, &first, NULL) == LS_OK ? first : NULL;
+}
+
+const char *ls_chat_lines_key(const char *text, size_t n) {
+    ls_json *first = ls_chat_lines_first(text, n);
+    const char *key =
+        ls_preference_is(first) ? ls_preference_keys[LS_CHOSEN] : ls_conversation_form(first);
+    ls_json_free(first);
+    return key;
 }

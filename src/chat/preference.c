@@ -11,7 +11,8 @@ static const ls_json *answer_of(const ls_json *line, int which) {
 }
 
 bool ls_preference_is(const ls_json *line) {
-    return answer_of(line, LS_CHOSEN) && answer_of(line, LS_REJECTED);
+    const ls_json *chosen = answer_of(line, LS_CHOSEN), *rejected = answer_of(line, LS_REJECTED);
+    return chosen && rejected && !ls_json_is_null(chosen) && !ls_json_is_null(rejected);
 }
 
 static ls_status fail_same(ls_error *e) {
@@ -57,6 +58,11 @@ static ls_status read_texts(const ls_json *line, ls_preference *p, ls_error *e) 
 
 /* ---- messages ---- */
 
+/* A message is a list of one. */
+static bool is_list(const ls_json *answer) {
+    return ls_json_is_array(answer) || ls_json_is_object(answer);
+}
+
 static size_t common_messages(const ls_json *a, const ls_json *b) {
     size_t n = 0;
     while (n < ls_json_count(a) && n < ls_json_count(b) &&
@@ -65,22 +71,44 @@ static size_t common_messages(const ls_json *a, const ls_json *b) {
     return n;
 }
 
-static ls_status read_lists(const ls_json *line, ls_preference *p, ls_error *e) {
-    const ls_json *prompt = ls_json_get(line, "prompt"), *answers[2];
-    bool given = prompt && ls_json_is_array(prompt);
-    for (int i = 0; i < 2; i++) answers[i] = answer_of(line, i);
-    if (ls_json_equal(answers[0], answers[1])) return fail_same(e);
-    size_t same = given ? ls_json_count(prompt) : common_messages(answers[0], answers[1]);
+/* Appends what is asked: a list of messages, or what the keys of other forms have. */
+static ls_status add_prompt(const ls_json *line, const char *key, ls_conversation *c, ls_error *e) {
+    const ls_json *asked = ls_json_get(line, key);
+    if (strcmp(key, "instruction") == 0) return ls_conversation_ask(line, c, e);
+    if (ls_json_text(asked))
+        ls_conversation_add_text(c, "user", ls_json_text(asked));
+    else
+        LS_TRY(ls_conversation_add(c, asked, key, e));
+    return LS_OK;
+}
+
+static ls_status add_answer(const ls_json *line, int which, ls_conversation *c, ls_error *e) {
+    const ls_json *answer = answer_of(line, which);
+    const char *text = ls_json_text(answer), *key = ls_preference_keys[which];
+    if (is_list(answer)) return ls_conversation_add(c, answer, key, e);
+    if (!text || !*text) return ls_fail(e, LS_EINVAL, "\"%s\" is no text, or it is empty", key);
+    ls_conversation_add_text(c, "assistant", text);
+    return LS_OK;
+}
+
+/* asked: the key of the prompt; NULL: both answers have it. */
+static ls_status read_lists(const ls_json *line, const char *asked, ls_preference *p, ls_error *e) {
+    ls_conversation *both = p->answers;
+    if (ls_json_equal(answer_of(line, LS_CHOSEN), answer_of(line, LS_REJECTED)))
+        return fail_same(e);
     for (int i = 0; i < 2; i++) {
-        ls_conversation *c = &p->answers[i];
-        LS_TRY(
-            ls_conversation_of_lists(line, given ? "prompt" : NULL, ls_preference_keys[i], c, e));
-        c->nprompt = same;
-        if (ls_json_count(c->messages) <= same)
+        LS_TRY(ls_conversation_begin(line, &both[i], e));
+        if (asked) LS_TRY(add_prompt(line, asked, &both[i], e));
+        both[i].nprompt = ls_json_count(both[i].messages);
+        LS_TRY(add_answer(line, i, &both[i], e));
+    }
+    if (!asked)
+        both[0].nprompt = both[1].nprompt = common_messages(both[0].messages, both[1].messages);
+    for (int i = 0; i < 2; i++)
+        if (ls_json_count(both[i].messages) <= both[i].nprompt)
             return ls_fail(e, LS_EINVAL,
                            "\"%s\" has no message beyond those that both answers begin with",
                            ls_preference_keys[i]);
-    }
     return LS_OK;
 }
 
@@ -96,20 +124,46 @@ static ls_status fail_form(const ls_json *line, ls_error *e) {
                    "\"chosen\" and \"rejected\"");
 }
 
-static ls_status read(const ls_json *line, ls_preference *p, ls_error *e) {
-    if (!ls_json_is_object(line)) return ls_fail(e, LS_EINVAL, "is not a JSON object");
-    if (!ls_preference_is(line)) return fail_form(line, e);
+/* The key of what is asked, where the template makes text of it. NULL: the answers are lists that
+ * have it, or all are texts. */
+static const char *find_asked(const ls_json *line) {
+    const ls_json *prompt = ls_json_get(line, "prompt"), *chosen = answer_of(line, LS_CHOSEN);
+    if (prompt && !ls_json_is_null(prompt)) return ls_json_is_array(prompt) ? "prompt" : NULL;
+    if (ls_json_is_array(chosen)) return NULL;
+    if (ls_json_text(ls_json_get(line, "question"))) return "question";
+    if (ls_json_text(ls_json_get(line, "instruction"))) return "instruction";
+    return ls_json_is_array(ls_json_get(line, "conversations")) ? "conversations" : NULL;
+}
+
+static ls_status check_kinds(const ls_json *line, bool lists, ls_error *e) {
     const ls_json *prompt = ls_json_get(line, "prompt");
-    bool lists = ls_json_is_array(answer_of(line, LS_CHOSEN));
-    if (lists != ls_json_is_array(answer_of(line, LS_REJECTED)))
+    if (lists != is_list(answer_of(line, LS_REJECTED)))
         return ls_fail(e, LS_EINVAL,
                        "one of \"chosen\" and \"rejected\" is a list of messages, and the other is "
                        "not");
-    if (!lists && prompt && !ls_json_text(prompt))
+    if (!lists && ls_json_is_array(prompt))
         return ls_fail(e, LS_EINVAL,
                        "\"prompt\" is no text, and \"chosen\" is no list of messages; both are "
                        "texts, or both are lists");
-    return lists ? read_lists(line, p, e) : read_texts(line, p, e);
+    return LS_OK;
+}
+
+static ls_status read(const ls_json *line, ls_preference *p, ls_error *e) {
+    static const char *const lists_keys[] = {"prompt", "chosen",    "rejected", "system",
+                                             "tools",  "functions", NULL};
+    static const char *const asked_keys[] = {"question",      "instruction", "input",    "history",
+                                             "conversations", "chosen",      "rejected", "system",
+                                             "tools",         "functions",   NULL};
+    static const char *const texts_keys[] = {"prompt", "chosen", "rejected", NULL};
+    if (!ls_json_is_object(line)) return ls_fail(e, LS_EINVAL, "is not a JSON object");
+    if (!ls_preference_is(line)) return fail_form(line, e);
+    const char *asked = find_asked(line);
+    bool lists = is_list(answer_of(line, LS_CHOSEN));
+    LS_TRY(check_kinds(line, lists, e));
+    p->keys = asked && strcmp(asked, "prompt") != 0 ? asked_keys : lists ? lists_keys : texts_keys;
+    if (asked || lists) return read_lists(line, asked, p, e);
+    LS_TRY(ls_conversation_check_texts(line, e));
+    return read_texts(line, p, e);
 }
 
 ls_status ls_preference_read(const ls_json *line, ls_preference *p_p, ls_error *e) {

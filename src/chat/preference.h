@@ -2,10 +2,14 @@
  *
  *     {"prompt": [messages], "chosen": [messages], "rejected": [messages]}
  *     {"chosen": [messages], "rejected": [messages]}    the prompt is what both begin with
+ *     {"question": "...", "chosen": "...", "rejected": "..."}    a message of the user
+ *     {"instruction": "...", "input": "...", "chosen": "...", "rejected": "..."}        Alpaca's
+ *     {"conversations": [messages], "chosen": message, "rejected": message}             ShareGPT's
  *     {"prompt": "...", "chosen": "...", "rejected": "..."}      texts, without a template
  *     {"chosen": "...", "rejected": "..."}                       the same
  *
- * Where answers are lists and the prompt is a text, the answers have the prompt, too.
+ * Where answers are lists and the prompt is a text, the answers have the prompt, too. All but texts
+ * have "system" and "tools", as conversations (conversation.h).
  */
 #ifndef LS_CHAT_PREFERENCE_H
 #define LS_CHAT_PREFERENCE_H
@@ -18,6 +22,7 @@ extern const char *const ls_preference_keys[2]; /* "chosen", "rejected" */
 typedef struct ls_preference {
     ls_conversation answers[2]; /* each with the prompt */
     char *prompt;               /* of texts that begin alike; else NULL */
+    const char *const *keys;    /* of the line: those that are read; NULL ends them */
 } ls_preference;
 
 /* Has the line both answers? */

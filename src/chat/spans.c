@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chat/rendering.h"
+
 static void add_range(ls_text_range **list, size_t *n, size_t from, size_t to) {
     if (from >= to) return;
     *list = ls_grow(*list, *n, sizeof **list);
@@ -63,60 +65,32 @@ static ls_status add_answer(const finder *x, size_t i) {
 
 static ls_status add_answers(const finder *x, bool only_last) {
     for (size_t i = only_last ? x->n - 1 : x->c->nprompt; i < x->n && !x->s->apart; i++)
-        if (ls_message_is_answer(ls_json_at(x->c->messages, i))) LS_TRY(add_answer(x, i));
+        if (ls_message_is_learned(ls_json_at(x->c->messages, i))) LS_TRY(add_answer(x, i));
     return LS_OK;
 }
 
-/* ---- contents that have names of special tokens ---- */
-
-static bool has_special(const ls_tokenizer *t, const char *text) {
-    const ls_added_tokens *a = ls_tokenizer_added(t);
-    for (uint32_t i = 0; i < a->n; i++)
-        if (a->tokens[i].special && strstr(text, a->tokens[i].content)) return true;
-    return false;
+/* An answer of which the template would write nothing: it calls tools, without a text. */
+static bool is_lost(const finder *x, const ls_json *m) {
+    const char *text = ls_json_text(ls_json_get(m, "content"));
+    return ls_message_is_learned(m) && (!text || !*text) &&
+           !ls_template_mentions(x->f->template, "tool_calls");
 }
 
-/* The messages with another content of message i. */
-static ls_json *with_content(const ls_json *messages, size_t n, size_t i, const char *content) {
-    ls_json *list = ls_json_new_array(), *other = ls_json_new_object();
-    const char *key;
-    const ls_json *value, *m = ls_json_at(messages, i);
-    for (void *it = ls_json_next(m, NULL, &key, &value); it; it = ls_json_next(m, it, &key, &value))
-        ls_json_set(other, key, ls_json_share(value));
-    ls_json_set_text(other, "content", content);
-    for (size_t k = 0; k < n; k++)
-        ls_json_push(list, k == i ? other : ls_json_share(ls_json_at(messages, k)));
-    return list;
-}
-
-/* Finds where the template writes a content, by writing another one there. */
-static ls_status add_plain(const finder *x, size_t i, const char *content) {
-    const ls_buf *all = &x->s->text;
-    ls_buf changed = {0};
-    ls_json *messages = with_content(x->c->messages, x->n, i, "\x01");
-    ls_chat_text t = {.messages = messages, .n = x->n, .tools = x->c->tools};
-    ls_status s = ls_chat_write(x->f, &t, &changed, x->e);
-    size_t from = 0, n = strlen(content);
-    while (from < all->len && from < changed.len && all->data[from] == changed.data[from]) from++;
-    ls_buf_free(&changed);
-    ls_json_free(messages);
-    LS_TRY(s);
-    while (n && strchr(" \t\r\n", content[n - 1])) n--;
-    while (n && strchr(" \t\r\n", *content)) content++, n--;
-    while (from < all->len && strchr(" \t\r\n", all->data[from])) from++;
-    if (all->len - from < n || memcmp(all->data + from, content, n) != 0)
-        return ls_fail(x->e, LS_EINVAL,
-                       "message %zu has the name of a special token, and the template changes the "
-                       "message; remove the name",
-                       i + 1);
-    add_range(&x->s->plain, &x->s->nplain, from, from + n);
-    return LS_OK;
-}
-
-static ls_status add_plain_parts(const finder *x) {
+static ls_status check_messages(const finder *x, ls_chat_loss loss) {
     for (size_t i = 0; i < x->n; i++) {
-        const char *content = ls_json_text(ls_json_get(ls_json_at(x->c->messages, i), "content"));
-        if (content && has_special(x->f->tokenizer, content)) LS_TRY(add_plain(x, i, content));
+        const ls_json *m = ls_json_at(x->c->messages, i);
+        if (is_lost(x, m))
+            return ls_fail(
+                x->e, LS_EINVAL,
+                "message %zu calls tools, and the template does not write \"tool_calls\"; "
+                "use another data.template",
+                i + 1);
+        if (loss == LS_CHAT_ALL && ls_message_is_silent(m))
+            return ls_fail(
+                x->e, LS_EINVAL,
+                "message %zu has weight 0, and with data.loss: all everything is trained "
+                "on; use assistant or completion",
+                i + 1);
     }
     return LS_OK;
 }
@@ -133,20 +107,31 @@ static ls_status find_text(const finder *x, ls_chat_loss loss) {
     return LS_OK;
 }
 
+static ls_status render_all(const finder *x) {
+    ls_chat_text t = {.messages = x->c->messages, .n = x->n, .tools = x->c->tools};
+    ls_chat_rendering r = {0};
+    LS_TRY(ls_chat_render(x->f, &t, &r, x->e));
+    x->s->text = r.text;
+    x->s->plain = r.plain;
+    x->s->nplain = r.nplain;
+    return LS_OK;
+}
+
 static ls_status find(const finder *x, ls_chat_loss loss) {
     ls_chat_spans *s = x->s;
     if (!x->c->messages) return find_text(x, loss);
-    LS_TRY(write_first(x, x->n, false, &s->text));
-    LS_TRY(add_plain_parts(x));
+    LS_TRY(render_all(x));
+    LS_TRY(check_messages(x, loss));
     if (loss == LS_CHAT_ALL)
         add_range(&s->trained, &s->ntrained, 0, s->text.len);
     else
         LS_TRY(add_answers(x, loss == LS_CHAT_COMPLETION));
     if (s->ntrained || s->apart) return LS_OK;
-    return ls_fail(x->e, LS_EINVAL,
-                   loss == LS_CHAT_COMPLETION
-                       ? "trains no token: its last message is not the assistant's"
-                       : "trains no token: it has no answer of the assistant");
+    return ls_fail(
+        x->e, LS_EINVAL,
+        loss == LS_CHAT_COMPLETION
+            ? "trains no token: its last message is not the assistant's, or has weight 0"
+            : "trains no token: it has no answer of the assistant whose weight is not 0");
 }
 
 static finder finder_of(const ls_chat_format *f, const ls_conversation *c, ls_chat_spans *s,

@@ -17,6 +17,7 @@ typedef struct printer {
     bool json;
     ls_highlight highlight;
     uint64_t nsamples, ntokens, ntrained;
+    ls_unread unread;
 } printer;
 
 static void put_text(ls_json *o, const ls_chat_spans *s, const ls_chat_tokens *t) {
@@ -77,10 +78,13 @@ static ls_status print_all(const ls_tokens_chat *o, const ls_chat_format *f, ls_
                        .format = f,
                        .wants = LS_WANTS_EITHER,
                        .loss = o->loss,
+                       .unread = &p.unread,
                        .take = print,
                        .arg = &p};
     ls_status s = ls_chat_lines_encode(&l, e);
     ls_plain_close(&file);
+    if (s == LS_OK) ls_unread_log(&p.unread, o->file);
+    ls_unread_free(&p.unread);
     if (s == LS_OK && !o->json)
         ls_print("%llu conversation%s, %llu tokens, of which %llu are trained on, %s\n",
                  (unsigned long long)p.nsamples, ls_plural((int64_t)p.nsamples),

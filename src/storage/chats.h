@@ -16,6 +16,7 @@
 
 #include "chat/format.h"
 #include "chat/pack.h"
+#include "chat/unread.h"
 #include "config/config.h"
 #include "data/tokens.h"
 
@@ -44,7 +45,8 @@ typedef struct ls_chats_read {
         napart; /* samples that are an answer each, of conversations with several (chat/lines.h) */
     uint64_t nbytes; /* of the files */
     ls_hash hash;
-    ls_buf shown; /* the first sample, for people */
+    ls_unread unread; /* keys of the lines that were not read */
+    ls_buf shown;     /* the first sample, for people */
 } ls_chats_read;
 
 /* Does the first line of the files have a pair of answers? False also if it can't be read. */

@@ -91,23 +91,16 @@ static ls_status encode_file(encoder *x, const ls_plain *p) {
                        .format = x->f,
                        .wants = ls_config_has_pairs(x->c) ? LS_WANTS_PAIRS : LS_WANTS_CHATS,
                        .loss = (ls_chat_loss)x->c->data.loss,
+                       .unread = &x->r->unread,
                        .take = add_sample,
                        .arg = x};
     return ls_chat_lines_encode(&l, x->e);
 }
 
-/* The first line that is not empty. */
 static bool begins_with_pair(const ls_plain *p) {
-    const char *at = (const char *)p->data, *end = at ? at + p->nbytes : at;
-    while (at < end && strchr(" \t\r\n", *at)) at++;
-    size_t n = at < end ? (size_t)(end - at) : 0;
-    const char *newline = n ? memchr(at, '\n', n) : NULL;
-    ls_json *line = NULL;
-    ls_error why = {0};
-    if (ls_json_parse(at, newline ? (size_t)(newline - at) : n, "", &line, &why) != LS_OK)
-        return false;
-    bool is = ls_preference_is(line);
-    ls_json_free(line);
+    ls_json *first = ls_chat_lines_first((const char *)p->data, p->nbytes);
+    bool is = ls_preference_is(first);
+    ls_json_free(first);
     return is;
 }
 
@@ -193,6 +186,7 @@ void ls_chats_log(const ls_chats_read *r, const ls_config *c) {
             "the template writes an answer in another way when messages follow: %llu of them are "
             "answers with what is before them, each by itself",
             (unsigned long long)r->napart);
+    ls_unread_log(&r->unread, ls_chats_path(c));
     if (!r->shown.len) return;
     ls_highlight h = ls_highlight_for(STDERR_FILENO, LS_SHOWN_BEGIN, LS_SHOWN_END);
     ls_log("the first one; what is trained on is %s:", ls_shown_as(&h));
@@ -205,5 +199,6 @@ void ls_chats_log(const ls_chats_read *r, const ls_config *c) {
 
 void ls_chats_read_free(ls_chats_read *r) {
     ls_buf_free(&r->shown);
+    ls_unread_free(&r->unread);
     *r = (ls_chats_read){0};
 }

@@ -87,6 +87,28 @@ static void test_messages(void **state) {
                 "o<|r|><|a|>user\nr<|r|><|a|>assistant\n[-c<|r|>]");
 }
 
+/* Prompts of other forms, which the template writes. */
+static void test_asked(void **state) {
+    (void)state;
+#define ANSWERS "\"chosen\": \"b\", \"rejected\": \"c\"}"
+    gives(PLAIN, "{\"question\": \"q\", " ANSWERS, both);
+    gives(PLAIN, "{\"system\": \"\", \"question\": \"q\", " ANSWERS, both);
+    gives(PLAIN, "{\"system\": \"y\", \"question\": \"q\", " ANSWERS,
+          "<|a|>system\ny<|r|>" START "[b<|r|>] | <|a|>system\ny<|r|>" START "[c<|r|>]");
+    gives(PLAIN, "{\"instruction\": \"q\", " ANSWERS, both);
+    gives(PLAIN, "{\"instruction\": \"q\", \"input\": \"r\", " ANSWERS,
+          "<|a|>user\nq\n\nr<|r|><|a|>assistant\n[b<|r|>] | <|a|>user\nq\n\nr<|r|><|a|>assistant\n"
+          "[c<|r|>]");
+    gives(PLAIN,
+          "{\"conversations\": [{\"from\": \"human\", \"value\": \"q\"}], \"chosen\": {\"from\": "
+          "\"gpt\", \"value\": \"b\"}, \"rejected\": {\"from\": \"gpt\", \"value\": \"c\"}}",
+          both);
+    gives(PLAIN,
+          "{\"system\": \"y\", \"chosen\": [" U("q") ", " A("b") "], \"rejected\": [" U("q") ", " A(
+              "c") "]}",
+          "<|a|>system\ny<|r|>" START "[b<|r|>] | <|a|>system\ny<|r|>" START "[c<|r|>]");
+}
+
 static void test_texts(void **state) {
     (void)state;
     gives(PLAIN, "{\"prompt\": \"1 2\", \"chosen\": \" 3\", \"rejected\": \" 4\"}",
@@ -112,7 +134,11 @@ static void refuses(const char *line, const char *says) {
 static void test_refused(void **state) {
     (void)state;
     refuses("{\"text\": \"a\"}", "f:1: is no pair of answers, which train.loss dpo needs");
-    refuses("[1]", "f:1: is not a JSON object");
+    refuses("[[]]", "f:1: element 1 is not a JSON object");
+    refuses("{\"system\": \"s\", \"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}",
+            "has \"system\" beside texts");
+    refuses("{\"question\": \"a\", \"chosen\": \"b\", \"rejected\": \"\"}",
+            "\"rejected\" is no text, or it is empty");
     refuses("{\"prompt\": \"a\", \"chosen\": \"b\"}", "has \"chosen\", and no \"rejected\"");
     refuses("{\"prompt\": \"a\", \"rejected\": \"b\"}", "has \"rejected\", and no \"chosen\"");
     refuses("{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"b\"}",
@@ -162,8 +188,8 @@ static void test_either(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_messages),
-                                       cmocka_unit_test(test_texts), cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_either)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_messages), cmocka_unit_test(test_asked), cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_either)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

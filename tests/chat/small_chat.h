@@ -9,10 +9,12 @@
     "{% for m in messages %}<|a|>{{ m.role }}\n{{ m.content|trim }}<|r|>{% endfor %}"              \
     "{% if add_generation_prompt %}<|a|>assistant\n{% endif %}"
 
-static inline ls_tokenizer *small_chat_tokenizer(void) {
+/* post_processor: JSON; NULL: nothing is put before a text. */
+static inline ls_tokenizer *small_chat_tokenizer_with(const char *post_processor) {
     static const char *const none[] = {NULL};
     const small_tokenizer s = {
         .pre_tokenizer = SMALL_BYTE_LEVEL,
+        .post_processor = post_processor,
         .tokens = none,
         .merges = none,
         .added = "[{\"id\": 256, \"content\": \"<|a|>\", \"special\": true}, {\"id\": 257, "
@@ -24,5 +26,7 @@ static inline ls_tokenizer *small_chat_tokenizer(void) {
     free(json);
     return t;
 }
+
+static inline ls_tokenizer *small_chat_tokenizer(void) { return small_chat_tokenizer_with(NULL); }
 
 #endif
