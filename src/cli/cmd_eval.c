@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/plural.h"
 #include "base/print.h"
+#include "chat/lines.h"
 #include "cli/cli.h"
 #include "config/relations.h"
 #include "data/text.h"
@@ -231,6 +233,9 @@ static ls_status eval_file(const char *path, const ls_trained *t, bool json, ls_
     ls_text text;
     LS_TRY(ls_trained_needs_text(t, "--data", e));
     LS_TRY(ls_text_open(path, &text, e));
+    if (ls_chat_lines_key((const char *)text.data, text.nbytes))
+        ls_log("%s: is evaluated as the text that it is, with its JSON; --chat reads conversations",
+               path);
     ls_token_list tokens = {0};
     ls_evaluation v;
     ls_status s = ls_tokenizer_encode(t->tokenizer, text.data, text.nbytes, path, &tokens, e);

@@ -90,6 +90,8 @@ static const char *set_shape(ls_feature *f, const ls_json *value) {
         if (n == 0) return NULL;
         value = ls_json_at(value, 0);
     }
+    if (ls_json_is_object(value))
+        return "has objects, which are no samples; conversations are for data.format: chat";
     return NULL;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "chat/lines.h"
 #include "config/relations.h"
 #include "data/bigram.h"
 #include "data/text.h"
@@ -186,6 +187,18 @@ ls_status ls_corpus_chat_train(const void *corpus, const ls_draw *d, size_t nbyt
 
 /* ---- making ---- */
 
+/* A text that is meant to be conversations would be trained on with its brackets and quotes. */
+static ls_status check_is_text(const ls_config *config, const ls_text *text, ls_error *e) {
+    if (config->data.format != LS_DATA_AUTO) return LS_OK;
+    const char *key = ls_chat_lines_key((const char *)text->data, text->nbytes);
+    if (!key) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: is JSON with \"%s\": set data.format: chat to train on what it contains "
+                   "(with a published model, model.from), or data.format: text to train on the "
+                   "JSON itself",
+                   text->name, key);
+}
+
 ls_status ls_corpus_encode(ls_corpus *c, const ls_config *config, const char *tokenizer,
                            ls_error *e) {
     *c = (ls_corpus){0};
@@ -195,7 +208,8 @@ ls_status ls_corpus_encode(ls_corpus *c, const ls_config *config, const char *to
         s = encode_chats(c, config, tokenizer, e);
     } else {
         LS_TRY(ls_text_open(config->data.path, &text, e));
-        s = make(c, config, &text, tokenizer, e);
+        s = check_is_text(config, &text, e);
+        if (s == LS_OK) s = make(c, config, &text, tokenizer, e);
         ls_text_close(&text);
     }
     if (s != LS_OK) ls_corpus_free(c);

@@ -280,7 +280,7 @@ static void test_refused(void **state) {
     (void)state;
     write_model();
     refuses("{\"a\": 1}\n", "bad.jsonl:1: a line has messages, conversations,");
-    refuses("{\"text\": \"a\"}\n{", "bad.jsonl:2: is not valid JSON");
+    refuses("{\"text\": \"a\"}\n{", "bad.jsonl:2: is not valid JSON: string or '}' expected");
     refuses("{\"messages\": []}\n", "\"messages\" is no list of messages, or it is empty");
     refuses("{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}\n",
             "bad.jsonl:1: trains no token: it has no answer of the assistant");
@@ -296,13 +296,57 @@ static void test_refused(void **state) {
            "data.format is chat, which model.kind llama reads");
 }
 
+#define AS_TEXT "train @/text.yaml --set model.from=@/a -n 1 -o @/as-text "
+
+/* Conversations are not trained on as JSON, unless that is asked for; keys of conversations need
+ * them. */
+static void test_as_text(void **state) {
+    (void)state;
+    write_model();
+    write_text("text.yaml", "model: {context: 46}\noptim: {warmup: 0}\n"
+                            "train: {steps: 1, batch: 6, virtual_workers: 6, eval_every: 0}\n");
+    expect(AS_TEXT "--set data.path=@/chats.jsonl", 1,
+           "chats.jsonl: is JSON with \"messages\": set data.format: chat to train on what it "
+           "contains (with a published model, model.from), or data.format: text");
+    write_text("alpaca.json", "[\n{\"instruction\": \"a\", \"output\": \"b\"}\n]");
+    expect("train configs/tiny.yaml -n 1 -o @/as-text --set data.path=@/alpaca.json", 1,
+           "alpaca.json: is JSON with \"instruction\"");
+    expect(AS_TEXT "--set data.path=@/chats.jsonl --set data.format=text", 0, "validation loss");
+    expect("eval @/a --data @/chats.jsonl --set model.context=46", 0, "--chat reads conversations");
+    expect(AS_TEXT "--set data.path=LICENSE --set data.packing=on", 1,
+           "data.packing is for conversations; set data.format: chat, or remove it");
+    expect(AS_TEXT "--set data.path=LICENSE --set data.loss=all", 1,
+           "data.loss is for conversations");
+    expect(AS_TEXT "--set data.path=LICENSE --set data.template=@/chat.jinja", 1,
+           "data.template is for conversations");
+}
+
+/* Each key that is not read is named once, whatever file it is in. */
+static void test_unread(void **state) {
+    (void)state;
+    write_model();
+    const char *const line = "{\"id\": 1, \"messages\": [{\"role\": \"user\", \"content\": \"a\"}, "
+                             "{\"role\": \"assistant\", \"content\": \"b\"}]}\n";
+    char *two = ls_format("%s%s", line, line), *output = NULL;
+    write_text("ids.jsonl", two);
+    write_text("ids2.jsonl", two);
+    assert_int_equal(run_program(TUNE "-n 1 -o @/ids --set data.path=@/ids.jsonl "
+                                      "--set data.val_path=@/ids2.jsonl",
+                                 &output),
+                     0);
+    assert_int_equal(count_of(output, "ids.jsonl: this key is not read: \"id\""), 1);
+    assert_int_equal(count_of(output, "not read"), 1);
+    free(two), free(output);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shown),   cmocka_unit_test(test_colours),
         cmocka_unit_test(test_layouts), cmocka_unit_test(test_packed),
         cmocka_unit_test(test_resume),  cmocka_unit_test(test_forms),
         cmocka_unit_test(test_tokens),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_alone),   cmocka_unit_test(test_as_text),
+        cmocka_unit_test(test_unread),
     };
     return cmocka_run_group_tests(tests, models_make, folder_remove);
 }

@@ -50,6 +50,8 @@ static void test_damaged(void **state) {
         {"{\"a\":1}\n{\"a\":1,\"a\":2}\n", "bad.jsonl:2: is not valid JSON", 1},
         {"{\"a\":\"x\"}\n{\"a\":1}\n", "bad.jsonl:2: 'a' is no text", 1},
         {"{\"a\":[[]]}\n{\"a\":1}\n", "bad.jsonl:1: 'a' is an empty array", 1},
+        {"{\"a\":[{\"b\":1}]}\n{\"a\":1}\n", "'a' has objects, which are no samples; conversations",
+         1},
         {"{\"a\":[[[[[1]]]]]}\n{\"a\":1}\n", "bad.jsonl:1: 'a' is an array of too many", 1},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
