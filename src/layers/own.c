@@ -119,6 +119,7 @@ static void add_share(void *arg, int thread, int nthreads) {
         int64_t first = 0, end = 0;
         if (!grad) continue;
         ls_pool_share((int64_t)l->counts[p], 16, thread, nthreads, &first, &end);
+        for (int64_t k = first; j->c->n == 0 && j->c->grads_start && k < end; k++) grad[k] = 0;
         for (int64_t i = 0; i < j->c->n; i++) {
             const float *sum = sums_at(j, i) + before;
             bool start = i == 0 && j->c->grads_start;

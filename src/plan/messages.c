@@ -327,8 +327,10 @@ ls_status ls_plan_add_messages(ls_plan *p, ls_error *e) {
     free(p->actions);
     *p = w.to;
     if (!whole)
-        return ls_fail(e, LS_EINVAL,
-                       "plan: workers that have a model together wait for each other");
+        return ls_fail(
+            e, LS_EINVAL,
+            "parallel.schedule: in this order of passes workers of the pipeline would wait "
+            "for each other for ever; use 1f1b");
     number_buffers(p);
     return LS_OK;
 }

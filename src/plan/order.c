@@ -19,19 +19,10 @@ static void add_forward(ls_plan *to, const ls_plan *p, ls_action base, int first
         if (!p->c.model->layers[base.layer].loss && runs(p, &base)) ls_plan_append(to, &base);
 }
 
-static bool trains(const ls_layer *l) {
-    for (int k = 0; k < l->nparams; k++)
-        if (!l->frozen[k]) return true;
-    return false;
-}
-
-/* Where passes are split, gradients of parameters are computed in the second one: so a sum's chain is
- * that of one pass. false: the layer has nothing to do in this pass. */
+/* Where passes are split, a layer that can't be takes part in one of them. false: the layer has nothing
+ * to do in this pass. */
 static bool take_part(const ls_plan *p, ls_back back, ls_action *a) {
-    const ls_layer *l = &p->c.model->layers[a->layer];
-    bool splits = ls_plan_splits(p, a->layer);
-    if (back == LS_BACK_ALL) return true;
-    if (!splits) return trains(l) == (back == LS_BACK_PARAMS);
+    if (!ls_plan_splits(p, a->layer)) return ls_plan_writes_in(p, a->layer) == back;
     a->back = back;
     if (back == LS_BACK_INPUTS) a->start = a->last = false;
     return true;
@@ -114,6 +105,96 @@ static void keep_apart(const ls_plan *p, ls_pass *passes, int n) {
     free(later);
 }
 
+/* A worker's passes in another order, in which first passes wait for second ones: a layer that can't be
+ * split writes its gradients in the first pass, and other layers write others of the same bucket in the
+ * second one. Then the next virtual worker's first pass may come only when the sum that it adds to is
+ * free. Gradients of a later stage of the worker precede those of an earlier one. */
+typedef struct waiting {
+    const ls_plan *p;
+    int worker, chunks, micros;
+    bool apart;
+    unsigned
+        *with; /* [chunks] bits of the chunks for whose second pass a chunk's first one waits */
+    int *inputs, *params; /* [chunks] micro-batches whose passes are in the list */
+    ls_pass *list;
+    int n;
+} waiting;
+
+/* all: the worker's passes wait as those of other workers do, which send it parts of sums or take them.
+ * Returns: does any wait? */
+static bool find_waiting(waiting *x, bool all) {
+    const ls_plan *p = x->p;
+    const int *touched = NULL;
+    bool elsewhere = false;
+    unsigned *first = LS_NEW_ARRAY(unsigned, (size_t)p->nbuckets); /* chunks that write in passes */
+    unsigned *second = LS_NEW_ARRAY(unsigned, (size_t)p->nbuckets), any = 0;
+    for (int l = 0; l < p->c.model->nlayers; l++) {
+        int n = ls_plan_touched(p, l, &touched);
+        unsigned *in = ls_plan_writes_in(p, l) == LS_BACK_INPUTS ? first : second;
+        elsewhere = elsewhere || (n && in == first);
+        if (ls_plan_runner(p, x->worker, l) != x->worker) continue;
+        for (int j = 0; j < n; j++) in[touched[j]] |= 1u << p->stage_of[l] / ls_plan_pipe(p);
+    }
+    for (int k = 0; k < p->nbuckets; k++)
+        for (int c = 0; c < x->chunks; c++)
+            if (first[k] >> c & 1) x->with[c] |= second[k] | (first[k] & ~(1u << c));
+    all = all && elsewhere;
+    for (int c = 0; c < x->chunks; c++) {
+        if (all || (x->with[c] && x->apart)) x->with[c] = (1u << x->chunks) - 1;
+        any |= x->with[c];
+    }
+    x->apart = x->apart || all;
+    free(first);
+    free(second);
+    return any;
+}
+
+/* The last virtual worker that must be done before the i-th may add to its sum. */
+static int last_before(const waiting *x, int i) {
+    int slot = 0, other = 0, last = i - 1;
+    ls_plan_fold(x->p, x->worker, i, &slot);
+    for (; !x->apart && last >= 0; last--) {
+        ls_plan_fold(x->p, x->worker, last, &other);
+        if (other >= slot) break;
+    }
+    return last;
+}
+
+/* Appends the passes of a kind up to a micro-batch, each after those for which it waits. */
+static void add_waiting(waiting *x, ls_pass pass) {
+    bool params = pass.back == LS_BACK_PARAMS;
+    int *next = params ? &x->params[pass.chunk] : &x->inputs[pass.chunk];
+    for (; *next <= pass.micro; ++*next) {
+        ls_pass own = {true, pass.chunk, *next, pass.back};
+        int done = (last_before(x, own.micro / x->micros) + 1) * x->micros;
+        if (params) add_waiting(x, (ls_pass){true, own.chunk, own.micro, LS_BACK_INPUTS});
+        for (int m = 0; !params && m <= own.micro; m++)
+            for (int c = x->chunks - 1; c >= 0; c--)
+                if (x->with[own.chunk] >> c & 1 && (m < done || c > own.chunk))
+                    add_waiting(x, (ls_pass){true, c, m, LS_BACK_PARAMS});
+        x->list[x->n++] = own;
+    }
+}
+
+static void let_wait(waiting x, bool all, ls_pass *passes, int n) {
+    size_t chunks = (size_t)x.chunks;
+    x.with = LS_NEW_ARRAY(unsigned, chunks);
+    x.inputs = LS_NEW_ARRAY(int, chunks);
+    x.params = LS_NEW_ARRAY(int, chunks);
+    x.list = LS_NEW_ARRAY(ls_pass, (size_t)n);
+    bool any = find_waiting(&x, all);
+    for (int i = 0; any && i < n; i++)
+        if (passes[i].backward)
+            add_waiting(&x, passes[i]);
+        else
+            x.list[x.n++] = passes[i];
+    for (int i = 0; i < x.n; i++) passes[i] = x.list[i];
+    free(x.with);
+    free(x.inputs);
+    free(x.params);
+    free(x.list);
+}
+
 /* In a pipeline, passes through the worker's stages. */
 static void add_passes(ls_plan *to, const ls_plan *p, int worker, int micros, bool apart) {
     ls_pipe_schedule s = {.kind = p->c.schedule,
@@ -123,8 +204,10 @@ static void add_passes(ls_plan *to, const ls_plan *p, int worker, int micros, bo
     int rank = ls_plan_rank(p, worker) / ls_plan_beside(p), n = ls_pipe_npasses(&s);
     ls_pass *passes = LS_NEW_ARRAY(ls_pass, (size_t)n);
     ls_pipe_list(&s, rank, passes);
-    if (ls_pipe_splits(s.kind) && s.chunks > 1 && (apart || shares_bucket(p, worker)))
-        keep_apart(p, passes, n);
+    waiting x = {.p = p, .worker = worker, .chunks = s.chunks, .micros = ls_plan_micros(p)};
+    x.apart = s.chunks > 1 && (apart || shares_bucket(p, worker));
+    if (ls_pipe_splits(s.kind) && x.apart) keep_apart(p, passes, n);
+    if (ls_pipe_splits(s.kind)) let_wait(x, apart, passes, n);
     for (int i = 0; i < n; i++) {
         int first = 0, end = 0;
         ls_plan_stage_layers(p, ls_pipe_stage(&s, rank, passes[i].chunk), &first, &end);

@@ -435,6 +435,9 @@ bool ls_plan_chooses_well(const ls_plan *, const ls_action *);
 ls_status ls_plan_cut_stages(ls_plan *, ls_error *);
 /* Is the layer's Backward two actions, one for its inputs and a later one for its parameters? */
 bool ls_plan_splits(const ls_plan *, int layer);
+/* The pass in which the layer computes gradients of its parameters. A layer that can't be split has all
+ * of its Backward there: in the first pass if earlier layers wait for the gradients of its inputs. */
+ls_back ls_plan_writes_in(const ls_plan *, int layer);
 /* The layers of a stage, [*first_p, *end_p). */
 void ls_plan_stage_layers(const ls_plan *, int stage, int *first_p, int *end_p);
 /* Before buckets are cut: lists where they end since a parameter follows one of another stage, slice or
@@ -443,7 +446,7 @@ void ls_plan_list_ends(ls_plan *);
 /* Once there are buckets: finds who writes what. */
 ls_status ls_plan_assign_buckets(ls_plan *, ls_error *);
 /* Is the layer the first one of its owner and chunk that writes the bucket, in the order of
- * Backward? */
+ * Backward, and of its passes? */
 bool ls_plan_opens(const ls_plan *, int bucket, int layer);
 /* Is it the last one of these? */
 bool ls_plan_closes(const ls_plan *, int bucket, int layer);

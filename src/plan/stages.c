@@ -130,6 +130,13 @@ bool ls_plan_splits(const ls_plan *p, int layer) {
            ls_split_can(p->c.model, &p->c.model->layers[layer]);
 }
 
+ls_back ls_plan_writes_in(const ls_plan *p, int layer) {
+    const ls_model *m = p->c.model;
+    if (ls_plan_pipe(p) <= 1 || !ls_pipe_splits(p->c.schedule)) return LS_BACK_ALL;
+    bool waits = !ls_plan_splits(p, layer) && ls_model_has_dx(m, &m->layers[layer]);
+    return waits ? LS_BACK_INPUTS : LS_BACK_PARAMS;
+}
+
 /* ---- stages ---- */
 
 /* Does Backward of a layer from this one on, which reads the value, run for all micro-batches at once? */
@@ -452,6 +459,14 @@ static void extend(size_t *part, size_t first, size_t end) {
     if (end > part[1]) part[1] = end;
 }
 
+/* Does a worker's first Backward of a layer that adds to its gradients precede that of another? It
+ * does if the layer is of a later stage; in a stage, if it is of an earlier pass. */
+static bool precedes(const ls_plan *p, int a, int b) {
+    bool together = !p->stage_of || p->stage_of[a] == p->stage_of[b];
+    ls_back x = ls_plan_writes_in(p, a), y = ls_plan_writes_in(p, b);
+    return together && x != y ? x == LS_BACK_INPUTS : a > b;
+}
+
 /* Finds which layers of each owner and chunk write the buckets first and last, and what of them. */
 static void find_writers(ls_plan *p) {
     const ls_model *m = p->c.model;
@@ -460,8 +475,8 @@ static void find_writers(ls_plan *p) {
         for (int j = 0, n = ls_plan_touched(p, l, &touched); j < n; j++) {
             const ls_bucket *b = &p->buckets[touched[j]];
             int cell = row_of_layer(p, l) + touched[j];
-            p->openers[cell] = l;
-            if (p->closers[cell] < 0) p->closers[cell] = l;
+            if (p->openers[cell] < 0 || precedes(p, l, p->openers[cell])) p->openers[cell] = l;
+            if (p->closers[cell] < 0 || precedes(p, p->closers[cell], l)) p->closers[cell] = l;
             for (int k = 0; k < m->layers[l].nparams; k++) {
                 size_t at = m->layers[l].offsets[k], after = at + m->layers[l].counts[k];
                 if (m->layers[l].frozen[k]) continue;

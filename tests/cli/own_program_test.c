@@ -74,13 +74,18 @@ static void test_plan(void **state) {
 /* The same bits for any number of workers; the run has the program's keys. */
 static void test_train(void **state) {
     (void)state;
-    char one[256], three[256];
+    char one[256], three[256], split[256];
     expect("train @/cnn.yaml -n 1 -o @/one " IMAGES_OF, 0,
            "training samples of image u8 [28, 28, 1]");
     expect("train @/cnn.yaml -n 3 -o @/three " IMAGES_OF, 0, "3 workers");
+    expect("train @/cnn.yaml -n 2 -o @/split --set parallel.mesh.pipe=2 "
+           "--set parallel.schedule=zb-h1 " IMAGES_OF,
+           0, "2 workers");
     hash_of("one", one);
     hash_of("three", three);
+    hash_of("split", split);
     assert_string_equal(one, three);
+    assert_string_equal(one, split);
     shell_of_run("one", "grep -A2 '^cnn:' $r/config.yaml | grep -q 'width: 8'");
     expect("eval @/one", 0, "loss ");
     expect("ckpt show @/one", 0, "block.0.swish.beta");

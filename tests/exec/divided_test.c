@@ -44,6 +44,7 @@ typedef struct family {
 static const family families[] = {{GRAPH, 1, 1, 2, 1, false},
                                   {MLP, 1, 1, 2, 1, false},
                                   {LISTS, 1, 1, 2, 1, false},
+                                  {NORMS, 1, 1, 4, 1, true},
                                   {SLICED, SLICES, 1, 3, 1, true},
                                   {OWN, 2, CHUNKS, 2, 1, true},
                                   {MIXED, 1, CHUNKS, 2, 1, false},

@@ -22,6 +22,7 @@ enum {
     GRAPH,
     MLP,
     LISTS,
+    NORMS,
     NKINDS,
     SLICED = NKINDS,
     OWN,
@@ -89,6 +90,7 @@ static inline void set_up(setup *s, int n, int V, int64_t micro) {
     if (s->kind == GRAPH) graph_make(&c, &s->model);
     if (s->kind == MLP) mlp_make(&s->model);
     if (s->kind == LISTS) lists_make(&s->model);
+    if (s->kind == NORMS) norms_make(&s->model);
     if (s->kind == SLICED) sliced_make(T, VOCAB, &s->model);
     if (s->kind == OWN) own_make(T, VOCAB, &s->model);
     if (s->kind >= MIXED) mixed_make(T, VOCAB, mixed_kinds[s->kind], !s->whole, &s->model);
@@ -97,7 +99,7 @@ static inline void set_up(setup *s, int n, int V, int64_t micro) {
                         .nworkers = n,
                         .V = V,
                         .batch = BATCH,
-                        .micro_batch = micro,
+                        .micro_batch = s->kind == NORMS ? BATCH / V : micro, /* batch norms */
                         .tree = true,
                         .bucket_nbytes = s->bucket_nbytes ? s->bucket_nbytes : 20000,
                         .zero = s->zero,
@@ -108,7 +110,7 @@ static inline void set_up(setup *s, int n, int V, int64_t micro) {
                         .prefetch = 1 + s->prefetch,
                         .shards = s->shards,
                         .compute = s->compute ? s->compute : LS_F32,
-                        .reduce = s->reduce ? s->reduce : LS_F32,
+                        .reduce = s->reduce && s->kind != NORMS ? s->reduce : LS_F32,
                         .first = s->uneven ? s->first : NULL,
                         .pipe = s->pipe,
                         .tensor = s->tensor,
@@ -143,9 +145,9 @@ static inline void tear_down(setup *s) {
 }
 
 static inline ls_loader_config samples_of(const setup *s) {
-    ls_read_sample *read = s->kind == MLP     ? mlp_read
-                           : s->kind == LISTS ? lists_read
-                                              : ls_tokens_window;
+    ls_read_sample *read = s->kind == MLP || s->kind == NORMS ? mlp_read
+                           : s->kind == LISTS                 ? lists_read
+                                                              : ls_tokens_window;
     return (ls_loader_config){.read = read,
                               .data = s->kind == LISTS ? (const void *)&s->model : &s->text,
                               .sample_nbytes = s->model.sample_nbytes,

@@ -75,6 +75,7 @@ typedef struct layer_way {
     int64_t micro;
     int threads;
     ls_dtype type, grads;
+    bool empty; /* no samples: what a virtual worker has of a small batch */
 } layer_way;
 
 typedef struct layer_result {
@@ -310,7 +311,8 @@ static inline void call_layer(const ls_model *m, const layer_memory *a, ls_layer
     c.y = a->act[i];
     c.dy = a->dact[i];
     c.saved = a->saved[i];
-    c.work = layer_nans(ls_mixed_work_nbytes(l, c.n, c.type, c.grads_type, c.wide != NULL));
+    int64_t room = c.n ? c.n : CHECK_SAMPLES; /* as in a run */
+    c.work = layer_nans(ls_mixed_work_nbytes(l, room, c.type, c.grads_type, c.wide != NULL));
     for (int k = 0; k < l->ninputs; k++) c.x[k] = a->act[l->inputs[k]];
     for (int k = 0; k < l->ninputs && backward; k++) c.dx[k] = a->dact[l->inputs[k]];
     if (!backward || l->ops->backward) call_counted(l, &c, backward);
@@ -322,7 +324,7 @@ static inline void run_micro(const layer_bench *b, const layer_way *w, const ls_
                              int64_t s, layer_result *r) {
     const ls_model *m = &b->model;
     const ls_kernels *k = c->compute->k;
-    layer_memory a = memory_make(m, w, c->n);
+    layer_memory a = memory_make(m, w, w->empty ? w->micro : c->n);
     for (int i = 0; i < m->nlayers; i++) call_layer(m, &a, *c, i, false);
     for (int i = m->nlayers - 1; i >= 0; i--) call_layer(m, &a, *c, i, true);
     widened(k, w->type, a.act[b->value], (size_t)(c->n * b->count), r->y + s * b->count);
@@ -344,6 +346,7 @@ static inline layer_result result_of(const layer_bench *b, const layer_way *w) {
     ls_pool_share_cores(compute.pool);
     if (w->k) compute.k = w->k;
     const ls_kernels *k = compute.k;
+    for (size_t i = 0; w->empty && i < m->nfloats; i++) r.grads[i] = NAN; /* of another step */
     void *params = narrowed(k, w->type, b->params, m->nfloats);
     ls_frozen_value frozen[CHECK_PARAMS] = {{.type = LS_BLOCK_F32}};
     for (int p = 0; p < m->nparams; p++)
@@ -351,13 +354,14 @@ static inline layer_result result_of(const layer_bench *b, const layer_way *w) {
             frozen[p] =
                 (ls_frozen_value){.data = narrowed(k, w->type, b->frozen[p], m->params[p].count),
                                   .type = ls_block_of_dtype(w->type)};
-    void *grads = narrowed(k, w->grads, r.grads, m->nfloats); /* zeros */
+    void *grads = narrowed(k, w->grads, r.grads, m->nfloats);
     float *wide = w->micro < CHECK_SAMPLES ? layer_nans(m->nfloats * sizeof *wide) : NULL;
     for (int f = 0; f < b->c->nfields; f++)
         if (b->conversion[f] >= 0)
             r.dx[f] = layer_floats(CHECK_SAMPLES * field_count(&m->inputs[f]));
-    for (int64_t s = 0; s < CHECK_SAMPLES; s += w->micro) {
-        int64_t n = CHECK_SAMPLES - s < w->micro ? CHECK_SAMPLES - s : w->micro;
+    const int64_t all = w->empty ? 0 : CHECK_SAMPLES;
+    for (int64_t s = 0; s == 0 || s < all; s += w->micro) {
+        int64_t n = all - s < w->micro ? all - s : w->micro;
         ls_layer_call c = {.compute = &compute,
                            .type = w->type,
                            .grads_type = w->grads,
@@ -366,7 +370,7 @@ static inline layer_result result_of(const layer_bench *b, const layer_way *w) {
                            .grads = grads,
                            .wide = wide,
                            .first = s == 0,
-                           .last = s + n == CHECK_SAMPLES,
+                           .last = s + n == all,
                            .n = n,
                            .samples = b->samples + (size_t)s * m->sample_nbytes,
                            .sample_nbytes = m->sample_nbytes,
@@ -645,6 +649,19 @@ static inline void check_half(layer_bench *b, ls_dtype type, ls_dtype grads) {
     result_free(&want), result_free(&got), result_free(&parts);
 }
 
+/* Without samples gradients are 0. */
+static inline void check_empty(const layer_bench *b, layer_way way) {
+    const ls_model *m = &b->model;
+    way.empty = true;
+    layer_result r = result_of(b, &way);
+    for (int p = 0; p < m->nparams; p++)
+        for (size_t i = 0; !m->params[p].frozen && i < m->params[p].count; i++)
+            if (r.grads[m->params[p].offset + i] != 0)
+                fail_msg("%s: the gradient of %s is not 0 without samples", b->c->name,
+                         m->params[p].name);
+    result_free(&r);
+}
+
 static inline void layer_check(const layer_case *c) {
     layer_bench b;
     layer_way way = {.micro = CHECK_SAMPLES, .threads = 1, .type = LS_F32, .grads = LS_F32};
@@ -653,6 +670,7 @@ static inline void layer_check(const layer_case *c) {
     if (c->reference) check_reference(&b, &r);
     check_bits(&b, &r, way);
     check_frozen(&b, &r, way);
+    check_empty(&b, way);
     result_free(&r);
     bench_close(&b);
     static const ls_dtype types[][2] = {{LS_BF16, LS_F32}, {LS_F32, LS_BF16}, {LS_F16, LS_F16}};

@@ -172,6 +172,10 @@ static void test_bits(void **state) {
             assert_memory_equal(b.y, whole.y, sizeof b.y);
             assert_memory_equal(b.dx, whole.dx, sizeof b.dx);
         }
+        run(&b, 0, 0, 2, true); /* a virtual worker without samples */
+        for (int p = 0; p < b.l->nparams; p++)
+            for (size_t i = 0; i < b.l->counts[p]; i++)
+                assert_true(b.grads[b.l->offsets[p] + i] == 0);
         run(&b, 0, N, 2, false); /* the inputs' gradients are not wanted */
         assert_memory_equal(b.grads + b.l->offsets[0], whole.grads + b.l->offsets[0],
                             b.l->counts[0] * sizeof(float));

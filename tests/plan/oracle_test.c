@@ -17,7 +17,7 @@ enum { NSEEDS = 800, FEW_SEEDS = 200, SITES = 6 }; /* ten times slower */
 enum { NSEEDS = 4000, FEW_SEEDS = 1000, SITES = 24 };
 #endif
 
-enum { NSHAPES = 5, NFROZEN = 4, NMODELS = NSHAPES + 4 + NFROZEN, MAX_V = 16, MAX_WORKERS = 8 };
+enum { NSHAPES = 5, NFROZEN = 4, NMODELS = NSHAPES + 5 + NFROZEN, MAX_V = 16, MAX_WORKERS = 8 };
 
 typedef struct models {
     ls_model list[NMODELS];
@@ -62,7 +62,8 @@ static int open_models(void **state) {
     graph_make(&shapes[3], &all.list[NSHAPES + 1]);
     mlp_make(&all.list[NSHAPES + 2]);
     lists_make(&all.list[NSHAPES + 3]);
-    open_frozen(shapes, all.list + NSHAPES + 4);
+    norms_make(&all.list[NSHAPES + 4]);
+    open_frozen(shapes, all.list + NSHAPES + 5);
     *state = &all;
     return 0;
 }
@@ -105,6 +106,10 @@ static ls_plan_config pick_config(uint64_t seed, const models *m, int *first) {
     int part = 1 + pick(seed, 17, 4);
     c.batch = part * c.V;
     c.micro_batch = 1 + pick(seed, 18, part);
+    if (c.model == &m->list[NSHAPES + 4]) { /* batch norms */
+        c.micro_batch = part;
+        c.reduce = LS_F32;
+    }
     if (c.zero && pick(seed, 19, 3) == 0) c.shards = 1 + pick(seed, 20, c.nworkers);
     if (c.tree && c.reduce == LS_F32 && pick(seed, 22, 2))
         c.compress = (ls_plan_compress){.on = true,
@@ -549,8 +554,9 @@ static bool late_free(ls_plan *p, uint64_t seed) {
 
 static bool other_free(ls_plan *p, uint64_t seed) {
     int at = find(p, seed, is_free);
-    if (at >= 0) p->actions[at].buffer++;
-    return at >= 0;
+    if (at < 0) return false;
+    p->actions[at].buffer = (p->actions[at].buffer + 1) % ls_plan_nbuffers(p);
+    return true;
 }
 
 /* Sharded parameters come two rounds of calls too soon. */
