@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/math.h"
 #include "base/plural.h"
 #include "base/print.h"
 #include "base/waiting.h"
@@ -84,7 +85,7 @@ static ls_status print_fits(const ls_config *c, int workers, double megabytes, b
     ls_fit *fits = NULL;
     int n = 0;
     ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, workers);
-    ls_status s = ls_fit_find(c, workers, (size_t)(megabytes * 1e6), &fits, &n, e);
+    ls_status s = ls_fit_find(c, workers, (size_t)ls_math_times(megabytes, 1e6), &fits, &n, e);
     ls_waiting_end();
     LS_TRY(s);
     if (n == 0)

@@ -1,6 +1,7 @@
 /* plan_mesh.c - see plan_mesh.h. */
 #include "cli/plan_mesh.h"
 
+#include "base/math.h"
 #include "base/plural.h"
 #include "base/print.h"
 #include "base/waiting.h"
@@ -140,7 +141,8 @@ ls_status cli_mesh_print(const cli_forecast *o, const ls_config *c, int workers,
     LS_TRY(open_world(o, workers, &m, &w, e));
     ls_waiting_begin(LS_WAITING_NS, "choosing a mesh for %d workers", workers);
     ls_status s = cli_forecast_check_hosts(&w, workers, e);
-    if (s == LS_OK) s = ls_mesh_choose(c, workers, (size_t)(limit * 1e6), &w, &choice, e);
+    if (s == LS_OK)
+        s = ls_mesh_choose(c, workers, (size_t)ls_math_times(limit, 1e6), &w, &choice, e);
     ls_waiting_end();
     if (s == LS_OK) print_world(o, &m);
     if (s == LS_OK && o->json)

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/math.h"
+
 static const ls_codec *const codecs[LS_NCOMPRESSIONS] = {
     [LS_COMPRESS_TOPK] = &ls_codec_topk,         [LS_COMPRESS_RANDOMK] = &ls_codec_randomk,
     [LS_COMPRESS_ONEBIT] = &ls_codec_onebit,     [LS_COMPRESS_TWOBIT] = &ls_codec_twobit,
@@ -98,7 +100,7 @@ static size_t default_block(ls_compression_kind kind) {
 /* The number of elements that topk and randomk send. */
 static size_t elements_sent(const ls_compression *c, size_t n) {
     double share = c->ratio > 0 ? c->ratio : 0.01;
-    size_t k = c->k ? c->k : (size_t)ceil(share * (double)n);
+    size_t k = c->k ? c->k : (size_t)ceil(ls_math_times(share, (double)n));
     return k < n ? k : n;
 }
 

@@ -1,6 +1,7 @@
 /* split.c - see split.h. */
 #include "data/split.h"
 
+#include "base/math.h"
 #include "base/random.h"
 
 enum { SEED = 1 };
@@ -34,7 +35,7 @@ ls_status ls_split_by_fraction(uint64_t n, double fraction, const char *what, ls
         return ls_fail(e, LS_EINVAL,
                        "%s: has %llu sample%s; training and validation need at least one each",
                        what, (unsigned long long)n, n == 1 ? "" : "s");
-    ls_split s = {.n = n, .nval = (uint64_t)((double)n * fraction)};
+    ls_split s = {.n = n, .nval = (uint64_t)ls_math_times(fraction, (double)n)};
     if (s.nval < 1) s.nval = 1;
     if (s.nval > n / 2) s.nval = n / 2;
     s.ntrain = n - s.nval;

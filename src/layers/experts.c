@@ -321,7 +321,7 @@ static void add_works(ls_layer *l, const options *o) {
     int64_t M = (T * o->k + o->experts - 1) / o->experts;
     double part = (double)(o->end - o->own) / (double)o->experts;
     double times = part * (double)(T * o->k) / (double)M;
-    int64_t rows = (int64_t)(part * (double)(T * o->k));
+    int64_t rows = T * o->k * (o->end - o->own) / o->experts;
     const ls_work forward[] = {
         {.kind = LS_WORK_PRODUCT, .M = M, .N = F, .K = C, .times = 2 * times},
         {.kind = LS_WORK_PRODUCT, .M = M, .N = C, .K = F, .times = times}};

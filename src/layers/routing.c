@@ -1,5 +1,6 @@
 /* routing.c - see routing.h. */
 #include "layers/routing.h"
+#include "base/math.h"
 
 #include <math.h>
 #include <string.h>
@@ -70,8 +71,9 @@ static bool is_taken(const ls_routing *r, int64_t choice) {
 }
 
 int64_t ls_routing_capacity(float factor, int64_t T, int64_t experts, int64_t k) {
-    double even = (double)(T * k) / (double)experts;
-    double most = ceil((double)factor * even);
+    double places = 1e6,
+           written = floor((double)factor * places + 0.5) / places; /* 1.1, not 1.1F */
+    double most = ceil(ls_math_times(written * (double)(T * k), 1 / (double)experts));
     if (factor <= 0) return 0;
     return most < 1 ? 1 : most < (double)T ? (int64_t)most : T;
 }

@@ -18,7 +18,7 @@ static double done(const ls_schedule *s, int64_t step, int64_t first, int64_t en
 
 /* The part of the way from min_lr to lr that is left. */
 static double left(const ls_schedule *s, int64_t step) {
-    int64_t decay = s->steps - (int64_t)(s->decay_fraction * (double)s->steps);
+    int64_t decay = s->steps - (int64_t)ls_math_times(s->decay_fraction, (double)s->steps);
     if (decay < s->warmup) decay = s->warmup;
     switch (s->kind) {
     case LS_SCHEDULE_COSINE:
@@ -60,7 +60,8 @@ static int64_t warmup_of(const ls_config *c, const ls_batches *b, uint64_t nsamp
     const ls_config_span *w = &c->optim.warmup;
     switch ((ls_span_unit)w->unit) {
     case LS_SPAN_SAMPLES: return steps_for(c, b, w->n, 0);
-    case LS_SPAN_EPOCHS: return nsamples ? steps_for(c, b, w->n * (double)nsamples, nsamples) : 0;
+    case LS_SPAN_EPOCHS:
+        return nsamples ? steps_for(c, b, ls_math_times(w->n, (double)nsamples), nsamples) : 0;
     case LS_SPAN_STEPS: break;
     }
     return (int64_t)w->n;

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/lines.h"
+#include "base/math.h"
 #include "config/phases.h"
 #include "data/batches.h"
 #include "optim/schedule.h"
@@ -73,7 +74,7 @@ static ls_status set_batches(ls_config *c, const ls_branch_span *s, int64_t batc
 /* The curve of the learning rate ends at the same sample as the run's. */
 static void set_steps(const ls_config *run, const ls_branch_span *s, int64_t k, ls_config *c) {
     int64_t left = run->train.steps - s->step, steps = (left + k - 1) / k;
-    int64_t decay = (int64_t)(run->optim.decay_fraction * (double)run->train.steps);
+    int64_t decay = (int64_t)ls_math_times(run->optim.decay_fraction, (double)run->train.steps);
     c->train.steps = s->step + steps;
     if (run->optim.schedule == LS_SCHEDULE_WSD)
         c->optim.decay_fraction = (double)((decay + k - 1) / k) / (double)c->train.steps;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/math.h"
 #include "base/plural.h"
 #include "networks/network.h"
 #include "perf/bound.h"
@@ -267,7 +268,8 @@ ls_status ls_mesh_auto(ls_config *c, int n, bool apart, ls_error *e) {
                                  .latency_s = ls_typical_latency_s,
                                  .byte_s = ls_typical_byte_s};
     ls_machine_typical(apart ? 1 : n, &machine);
-    ls_status s = ls_mesh_choose(c, n, (size_t)(c->parallel.memory_limit_mb * 1e6), &w, &choice, e);
+    ls_status s = ls_mesh_choose(c, n, (size_t)ls_math_times(c->parallel.memory_limit_mb, 1e6), &w,
+                                 &choice, e);
     ls_machine_free(&machine);
     LS_TRY(s);
     ls_mesh_set(c, &choice.best[0]);

@@ -1,5 +1,6 @@
 /* search.c - see search.h. */
 #include "perf/search.h"
+#include "base/math.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -173,7 +174,7 @@ static void sort_at(const ls_search *s, int r, int *order) {
 
 /* Trials at each end of the order: Ray Tune's. */
 static int quantile_of(const ls_search *s) {
-    int n = (int)ceil(s->ntrials * s->space->rules.quantile);
+    int n = (int)ceil(ls_math_times(s->space->rules.quantile, s->ntrials));
     return n > s->ntrials / 2 ? s->ntrials / 2 : n;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/math.h"
 #include "base/random.h"
 #include "base/yaml.h"
 #include "source/csv_columns.h"
@@ -161,7 +162,7 @@ static int by_latest(const void *a, const void *b) {
 
 static size_t count_held_out(const ls_ratings_wanted *w, size_t n) {
     if (n < 2) return 0;
-    size_t held = w->leave_one_out ? 1 : (size_t)((double)n * w->fraction);
+    size_t held = w->leave_one_out ? 1 : (size_t)ls_math_times(w->fraction, (double)n);
     return held < n ? held : n - 1;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/math.h"
 #include "chat/lines.h"
 #include "config/relations.h"
 #include "data/bigram.h"
@@ -24,7 +25,7 @@ static const char TOKENIZER[] = LS_TOKENIZER_FILE, TOKENS[] = "tokens.bin";
 /* Splits training from validation; both need at least one sample. */
 static ls_status split(ls_corpus *c, const ls_config *config, const char *what, ls_error *e) {
     uint64_t T = (uint64_t)config->model.context, n = c->tokens.n;
-    uint64_t nval = (uint64_t)((double)n * config->data.val_fraction);
+    uint64_t nval = (uint64_t)ls_math_times(config->data.val_fraction, (double)n);
     if (nval < T + 1) nval = T + 1;
     if (n < nval + T + 1)
         return ls_fail(e, LS_EINVAL,

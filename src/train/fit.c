@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/math.h"
 #include "train/layout.h"
 
 /* The settings that a fit chooses, except bucket_mb, which is not an integer. */
@@ -217,7 +218,7 @@ static ls_status fewest_layers(const ls_config *c, int nworkers, size_t limit, l
 }
 
 ls_status ls_fit_auto(ls_config *c, int nworkers, ls_error *e) {
-    size_t limit = (size_t)(c->parallel.memory_limit_mb * 1e6);
+    size_t limit = (size_t)ls_math_times(c->parallel.memory_limit_mb, 1e6);
     ls_fit f = fit_of(c);
     f.recompute = f.recompute_layers = 0;
     ls_fit best = f;
@@ -268,7 +269,7 @@ static ls_status refuse(const ls_config *c, const ls_memory *m, const ls_fit *be
 }
 
 ls_status ls_fit_limit(ls_config *c, int nworkers, ls_error *e) {
-    size_t limit = (size_t)(c->parallel.memory_limit_mb * 1e6);
+    size_t limit = (size_t)ls_math_times(c->parallel.memory_limit_mb, 1e6);
     ls_layout l;
     ls_memory m;
     LS_TRY(ls_fit_auto(c, nworkers, e));

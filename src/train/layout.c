@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/math.h"
 #include "base/plural.h"
 #include "model/shape.h"
 #include "networks/network.h"
@@ -172,11 +173,11 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
                            .batch = c->train.batch,
                            .micro_batch = c->train.micro_batch,
                            .tree = c->parallel.reduce == LS_REDUCE_TREE,
-                           .bucket_nbytes = (size_t)(c->parallel.bucket_mb * 1e6),
+                           .bucket_nbytes = (size_t)ls_math_times(c->parallel.bucket_mb, 1e6),
                            .zero = (int)c->parallel.zero,
                            .recompute = (int)c->parallel.recompute,
                            .recompute_layers = (int)c->parallel.recompute_layers,
-                           .whole_nbytes = (size_t)(c->parallel.whole_kb * 1e3),
+                           .whole_nbytes = (size_t)ls_math_times(c->parallel.whole_kb, 1e3),
                            .deltas = compress_of_deltas(c),
                            .early = c->parallel.accumulate == LS_ACCUMULATE_EARLY,
                            .prefetch = (int)c->parallel.prefetch,

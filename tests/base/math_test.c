@@ -64,12 +64,25 @@ static void test_pow_int(void **state) {
     assert_true(ls_math_pow_int(0.9, UINT64_MAX) == 0); /* terminates quickly */
 }
 
+/* Whole numbers of thousandths, against integers. */
+static void test_times(void **state) {
+    (void)state;
+    static const int64_t counts[] = {1, 3, 7, 25, 100, 111, 1000, 12345, 1000000, 123456789};
+    for (int64_t k = 0; k <= 2000; k++)
+        for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+            double product = ls_math_times((double)k / 1000, (double)counts[i]);
+            assert_int_equal((int64_t)product, k * counts[i] / 1000);
+            assert_int_equal((int64_t)ceil(product), (k * counts[i] + 999) / 1000);
+        }
+    assert_true(0.29 * 100 < 29 && ls_math_times(0.29, 100) == 29);
+    assert_true(0.07 * 100 > 7 && ls_math_times(0.07, 100) == 7);
+    assert_true(ls_math_times(-0.29, 100) == -29 && ls_math_times(0.5, 3) == 1.5);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_log),
-        cmocka_unit_test(test_exp),
-        cmocka_unit_test(test_cospi),
-        cmocka_unit_test(test_pow_int),
+        cmocka_unit_test(test_log),     cmocka_unit_test(test_exp),   cmocka_unit_test(test_cospi),
+        cmocka_unit_test(test_pow_int), cmocka_unit_test(test_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -571,6 +571,7 @@ static void test_nbytes(void **state) {
         {{.kind = LS_COMPRESS_TOPK, .k = 3}, 1000, 24},
         {{.kind = LS_COMPRESS_TOPK, .k = 30}, 10, 80},
         {{.kind = LS_COMPRESS_RANDOMK, .ratio = 0.1}, 1001, 404},
+        {{.kind = LS_COMPRESS_RANDOMK, .ratio = 0.07}, 100, 28},
         {{.kind = LS_COMPRESS_ONEBIT}, 8192, 1024 + 8},
         {{.kind = LS_COMPRESS_ONEBIT, .block = 64}, 65, 3 * 4 + 2 * 4},
         {{.kind = LS_COMPRESS_TWOBIT}, 1024, 256},

@@ -66,6 +66,11 @@ static void test_sorted(void **state) {
     unsigned classes[10] = {0}, places[20] = {0};
     assert_ls_ok(ls_split_by_fraction(10000, 0.05, "x", &s, &e), e);
     assert_int_equal(s.nval, 500);
+    for (uint64_t k = 1; k <= 50; k++) {
+        ls_split hundredths;
+        assert_ls_ok(ls_split_by_fraction(100, (double)k / 100, "x", &hundredths, &e), e);
+        assert_int_equal(hundredths.nval, k);
+    }
     for (uint64_t i = 0; i < s.nval; i++) {
         classes[ls_split_val(&s, i) / 1000]++;
         places[ls_split_val(&s, i) % 20]++;

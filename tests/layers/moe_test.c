@@ -128,6 +128,8 @@ static void test_capacity(void **state) {
     check_part("rows of different samples", (part){o, 1, E, T, T});
     assert_int_equal(ls_routing_capacity(0.5F, T, E, K), 2);
     assert_int_equal(ls_routing_capacity(1, T, E, K), 3);
+    assert_int_equal(ls_routing_capacity(1.1F, 40, 8, 2), 11);
+    assert_int_equal(ls_routing_capacity(1.2F, 50, 3, 1), 20);
     assert_int_equal(ls_routing_capacity(1e-9F, T, E, K), 1);
     assert_int_equal(ls_routing_capacity(1e6F, T, E, K), T);
     assert_int_equal(ls_routing_capacity(0, T, E, K), 0);

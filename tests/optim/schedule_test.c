@@ -97,6 +97,7 @@ static void test_warmup(void **state) {
                 {"8", "80 samples", 10},
                 {"8", "81 samples", 11},
                 {"8", "0.5 epochs", 7},
+                {"1", "0.07 epochs", 7},
                 {"8", "2 epochs", 26}, /* 13 steps each: the last has 4 samples */
                 {"[[0, 8], [5, 20]]", "80 samples", 7},
                 {"[[0, 8], [5, 20]]", "1 epochs", 8}};
@@ -195,12 +196,24 @@ static void test_curves(void **state) {
     assert_near(rate(all, LS_SCHEDULE_WSD, 60), 0.55);
 }
 
+/* The last k of 100 steps decay where decay_fraction is k / 100. */
+static void test_decay(void **state) {
+    (void)state;
+    ls_schedule s = COSINE(1, 0, 0, 100, 0.5, 40, 0.25);
+    for (int k = 1; k <= 100; k++) {
+        s.decay_fraction = k / 100.0;
+        assert_true(rate(s, LS_SCHEDULE_WSD, 100 - k) == 1);
+        assert_near(rate(s, LS_SCHEDULE_WSD, 101 - k), 1 - 1.0 / k);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scaled),   cmocka_unit_test(test_phases),
         cmocka_unit_test(test_warmup),   cmocka_unit_test(test_end_points),
         cmocka_unit_test(test_formula),  cmocka_unit_test(test_monotone),
         cmocka_unit_test(test_extremes), cmocka_unit_test(test_curves),
+        cmocka_unit_test(test_decay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

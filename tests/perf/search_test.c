@@ -284,14 +284,16 @@ static void test_again(void **state) {
 
 /* ---- pbt ---- */
 
-/* Of 8 trials the worst 2 go on from the best 2; of 5 the worst 2; of 3 the worst. */
+/* Of 8 trials the worst 2 go on from the best 2; of 5 the worst 2; of 3 the worst. With quantile 0.28 the
+ * worst 7 of 25. */
 static void test_quantiles(void **state) {
     (void)state;
-    static const int trials[] = {8, 5, 3, 2}, replaced[] = {2, 2, 1, 1};
-    for (int i = 0; i < 4; i++) {
+    static const int trials[] = {8, 5, 3, 2, 25}, replaced[] = {2, 2, 1, 1, 7};
+    for (int i = 0; i < 5; i++) {
         char text[128];
-        snprintf(text, sizeof text, "method: pbt\ntrials: %d\nsteps: 20\ninterval: 10\n" LR,
-                 trials[i]);
+        snprintf(text, sizeof text,
+                 "method: pbt\ntrials: %d\nsteps: 20\ninterval: 10\nquantile: %s\n" LR, trials[i],
+                 i < 4 ? "0.25" : "0.28");
         ls_space s = space_of(text);
         ls_search *x = ls_search_open(&s, &base);
         int n = 0;
