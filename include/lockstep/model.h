@@ -497,7 +497,8 @@ typedef struct ls_loss_options {
     const char *name;
     float factor;    /* 0: 1 */
     float smoothing; /* cross-entropy: this part of each target is spread over all classes */
-    int32_t ignore;  /* cross-entropy: a class without a loss, as negative labels are; 0: none */
+    int32_t ignore;  /* cross-entropy: a label without a loss, as negative ones are: a class, or a
+                        number above all classes, as 255 of masks; 0: none */
 } ls_loss_options;
 
 /* Cross-entropy, in nats, of logits [.., classes] and labels [..], an LS_I32 field, each from 0 to

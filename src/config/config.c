@@ -139,12 +139,22 @@ static ls_status set_span(ls_config *c, const ls_config_key *k, const char *wher
     return LS_OK;
 }
 
-/* Where a key is on or off, YAML's true and false are these, too. */
+int ls_config_truth(const char *word) {
+    static const char *const words[] = {"off", "on", "false", "true"};
+    for (int i = 0; i < 4; i++)
+        if (strcmp(word, words[i]) == 0) return i % 2;
+    return -1;
+}
+
+/* Where a key may be on or off, YAML's true and false are these, too. */
 static const char *word_of(const ls_config_key *k, const char *value) {
-    bool is_switch = strcmp(k->choices[0], "off") == 0 && k->choices[1] &&
-                     strcmp(k->choices[1], "on") == 0 && !k->choices[2];
-    if (is_switch && strcmp(value, "true") == 0) return "on";
-    return is_switch && strcmp(value, "false") == 0 ? "off" : value;
+    bool on = false, off = false;
+    int truth = ls_config_truth(value);
+    for (int i = 0; k->choices[i]; i++) {
+        on = on || strcmp(k->choices[i], "on") == 0;
+        off = off || strcmp(k->choices[i], "off") == 0;
+    }
+    return on && off && truth >= 0 ? (truth ? "on" : "off") : value;
 }
 
 static ls_status set_choice(ls_config *c, const ls_config_key *k, const char *where,

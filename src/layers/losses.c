@@ -189,13 +189,13 @@ void(ls_cross_entropy)(ls_model *m, ls_value *logits, ls_value *label, ls_loss_o
                       ls_dims_write(logits->dims).text, ls_dims_write(label->dims).text);
         return;
     }
-    if (o.ignore < 0 || o.ignore >= l->V) {
-        ls_build_fail(m, "ignore is %d; it is a class, of %lld; negative labels are ignored anyway",
-                      (int)o.ignore, (long long)l->V);
+    if (o.ignore < 0) {
+        ls_build_fail(m, "ignore is %d; negative labels are ignored anyway", (int)o.ignore);
         return;
     }
     ls_build_field(m, l, label);
     ls_build_classes(m, label, l->V, true);
+    if (o.ignore >= l->V) m->ignored[label->field] = o.ignore;
     m->weighing.ntargets = l->T;
     m->weighing.labels_at = l->field_at[0];
     m->weighing.ignored = own.ignored;

@@ -64,6 +64,8 @@ struct ls_model {
     int ninputs;
     int classes[LS_SOURCE_FIELDS]; /* [ninputs] of a field that is a class; 0: it is none */
     bool padded[LS_SOURCE_FIELDS]; /* [ninputs] of such a field: negative numbers stand for none */
+    int ignored[LS_SOURCE_FIELDS]; /* [ninputs] of these: so does this one, which is above the classes;
+                                      0: no such number */
     ls_draft *draft; /* what is known while the model is being built; NULL: not built by calls */
 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "config/config.h"
 #include "model/builder.h"
 
 typedef struct number {
@@ -13,20 +14,22 @@ typedef struct number {
     bool is_whole;
 } number;
 
-/* A number, or true or false as 1 and 0. */
-static bool read_number(const char *text, number *x_p) {
+/* A number, or of a flag a word. */
+static bool read_number(const char *text, bool is_flag, number *x_p) {
     char *end = NULL;
-    bool word = strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
-    double v = word ? *text == 't' : strtod(text, &end);
+    int truth = is_flag ? ls_config_truth(text) : -1;
+    double v = truth >= 0 ? truth : strtod(text, &end);
     *x_p = (number){v, v == floor(v)};
-    return word || (*text && !*end && isfinite(v));
+    return truth >= 0 || (*text && !*end && isfinite(v));
 }
 
 static const char *type_name(ls_option_type type) {
-    static const char *const names[] = {
-        [LS_OPTION_INT] = "whole number",   [LS_OPTION_INTS] = "whole number",
-        [LS_OPTION_REAL] = "number",        [LS_OPTION_REALS] = "number",
-        [LS_OPTION_FLAG] = "true or false", [LS_OPTION_VALUE] = "name of a value"};
+    static const char *const names[] = {[LS_OPTION_INT] = "whole number",
+                                        [LS_OPTION_INTS] = "whole number",
+                                        [LS_OPTION_REAL] = "number",
+                                        [LS_OPTION_REALS] = "number",
+                                        [LS_OPTION_FLAG] = "on, off, true or false",
+                                        [LS_OPTION_VALUE] = "name of a value"};
     return names[type];
 }
 
@@ -48,7 +51,8 @@ static void set_number(const ls_list_at *at, const ls_yaml_node *n, const ls_lay
     number x = {0};
     bool whole = o->type != LS_OPTION_REAL && o->type != LS_OPTION_REALS;
     ls_list_go(at, n);
-    if (n->kind != LS_YAML_TEXT || !read_number(n->text, &x) || (whole && !x.is_whole))
+    bool flag = o->type == LS_OPTION_FLAG;
+    if (n->kind != LS_YAML_TEXT || !read_number(n->text, flag, &x) || (whole && !x.is_whole))
         ls_build_fail(at->m, "option '%s': '%.60s' is no %s", o->name,
                       n->kind == LS_YAML_TEXT ? n->text : "a list or a map", type_name(o->type));
     else if (x.value < o->low || x.value > o->high)
@@ -148,7 +152,7 @@ void ls_options_read(const ls_list_at *at, const ls_option_list *list, const ls_
 
 bool ls_option_whole(const char *text, int64_t *x_p) {
     number x = {0};
-    bool good = read_number(text, &x) && x.is_whole && fabs(x.value) < 9e15;
+    bool good = read_number(text, false, &x) && x.is_whole && fabs(x.value) < 9e15;
     if (good) *x_p = (int64_t)x.value;
     return good;
 }

@@ -139,8 +139,18 @@ static ls_status choose_fields(resolver *r, const ls_source *s, ls_error *e) {
 
 /* ---- classes ---- */
 
+/* The label that a loss ignores; -1: none but negative ones. */
+static int32_t ignored_by(const ls_loss_wanted *loss) {
+    const ls_yaml_node *n = NULL;
+    if (loss->item && loss->item->options) n = ls_yaml_node_find(loss->item->options, "ignore");
+    return n && n->kind == LS_YAML_TEXT ? (int32_t)strtol(n->text, NULL, 10) : -1;
+}
+
 /* One more than the largest class of a label without names. */
-static ls_status count_classes(ls_config *c, const ls_source *s, const char *target, ls_error *e) {
+static ls_status count_classes(ls_config *c, const ls_source *s, const ls_loss_wanted *loss,
+                               ls_error *e) {
+    const char *target = loss->target;
+    const int32_t ignored = ignored_by(loss);
     const ls_field *f = ls_source_field(s, target);
     int32_t most = -1, x = 0;
     if (!f || f->type != LS_I32 || f->ndims > 1)
@@ -153,7 +163,7 @@ static ls_status count_classes(ls_config *c, const ls_source *s, const char *tar
     for (uint64_t i = 0; status == LS_OK && i < s->count; i++) {
         status = s->read(s, i, sample, e);
         memcpy(&x, sample + f->offset, sizeof x);
-        if (status == LS_OK && x > most) most = x;
+        if (status == LS_OK && x > most && x != ignored) most = x;
     }
     free(sample);
     LS_TRY(status);
@@ -168,7 +178,7 @@ static ls_status choose_classes(resolver *r, const ls_source *s, ls_error *e) {
     if (r->losses.n > 1 && r->list) return LS_OK;
     if (!loss->of_classes || r->c->model.classes) return LS_OK;
     if (!s->classes || strcmp(loss->target, "label") != 0)
-        return count_classes(r->c, s, loss->target, e);
+        return count_classes(r->c, s, loss, e);
     r->c->model.classes = s->nclasses;
     return LS_OK;
 }

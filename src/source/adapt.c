@@ -13,6 +13,7 @@ typedef struct adapted {
     const ls_field *of[LS_SOURCE_FIELDS]; /* the field in `from` of each of them */
     int classes[LS_SOURCE_FIELDS];
     bool padded[LS_SOURCE_FIELDS];
+    int ignored[LS_SOURCE_FIELDS];
     bool is_list[LS_SOURCE_FIELDS]; /* these fields may have fewer or more numbers in `from` */
     bool cuts;
     bool same; /* samples need no change: they are read in place */
@@ -126,6 +127,12 @@ static ls_status fail_range(const adapted *a, uint64_t i, int k, int64_t v, ls_e
                    (unsigned long long)i, f->name, (long long)v, ls_dtype_name(f->type));
 }
 
+/* A number of a field, of which one may stand for none. */
+static int64_t number_of(const adapted *a, int k, ls_dtype t, const uint8_t *at) {
+    int64_t v = whole_at(t, at);
+    return a->padded[k] && a->ignored[k] && v == a->ignored[k] ? -1 : v;
+}
+
 static bool is_in_range(const adapted *a, int k, int64_t v) {
     if (a->classes[k] && a->padded[k]) return v >= INT32_MIN && v < a->classes[k];
     if (a->classes[k]) return v >= 0 && v < a->classes[k];
@@ -151,7 +158,7 @@ static ls_status convert_list(const adapted *a, uint64_t i, int k, const uint8_t
     if (n > most) n = most;
     memset(to, 0xff, f->nbytes); /* -1 */
     for (size_t j = 0; j < n; j++) {
-        int64_t v = whole_at(has->type, given + has->offset + j * size);
+        int64_t v = number_of(a, k, has->type, given + has->offset + j * size);
         if (!is_in_range(a, k, v)) return fail_range(a, i, k, v, e);
         int32_t whole = (int32_t)v;
         memcpy(to + j * sizeof whole, &whole, sizeof whole);
@@ -177,7 +184,7 @@ static ls_status convert(const adapted *a, uint64_t i, int k, const uint8_t *fro
             memcpy(to, &real, sizeof real);
             continue;
         }
-        int64_t v = whole_at(t, from);
+        int64_t v = number_of(a, k, t, from);
         if (!is_in_range(a, k, v)) return fail_range(a, i, k, v, e);
         whole = (uint32_t)v; /* an i32 has the same bits */
         memcpy(to, &whole, each);
@@ -298,7 +305,10 @@ ls_status ls_adapt(ls_source *from, const ls_adapt_wanted *w, ls_source **s_p, l
     a->source.nbytes = w->nbytes;
     memcpy(a->source.fields, w->fields, (size_t)w->nfields * sizeof *w->fields);
     memcpy(a->classes, w->classes, (size_t)w->nfields * sizeof *w->classes);
-    for (int i = 0; i < w->nfields; i++) a->padded[i] = w->padded && w->padded[i];
+    for (int i = 0; i < w->nfields; i++) {
+        a->padded[i] = w->padded && w->padded[i];
+        a->ignored[i] = w->ignored ? w->ignored[i] : 0;
+    }
     a->from = from;
     a->cuts = w->cuts;
     a->what = ls_strdup(w->what);

@@ -125,6 +125,7 @@ static ls_status adapt(const ls_config *c, const ls_model *m, const char *paths,
                            .nfields = m->ninputs,
                            .classes = m->classes,
                            .padded = m->padded,
+                           .ignored = m->ignored,
                            .cuts = c->data.lists == LS_LISTS_CUT,
                            .nbytes = m->sample_nbytes,
                            .what = name};

@@ -273,6 +273,13 @@ static void test_losses(void **state) {
          LS_I32,
          false,
          {.smoothing = 0.1f, .factor = 3, .ignore = 2}},
+        {"a label above the classes is ignored",
+         LS_LOSS_CROSS_ENTROPY,
+         LS_DIMS(10, 3),
+         LS_DIMS(10),
+         LS_I32,
+         false,
+         {.ignore = 255}},
         {"all ignored",
          LS_LOSS_CROSS_ENTROPY,
          LS_DIMS(2),
@@ -371,7 +378,7 @@ static void with_factor(ls_model *m) {
     ls_cross_entropy(m, vector(m, 3), ls_input(m, "y", LS_I32, LS_SCALAR), .factor = -1);
 }
 static void with_ignore(ls_model *m) {
-    ls_cross_entropy(m, vector(m, 3), ls_input(m, "y", LS_I32, LS_SCALAR), .ignore = 3);
+    ls_cross_entropy(m, vector(m, 3), ls_input(m, "y", LS_I32, LS_SCALAR), .ignore = -3);
 }
 static void with_option(ls_model *m) {
     ls_binary_cross_entropy(m, vector(m, 1), ls_input(m, "y", LS_U8, LS_SCALAR), .ignore = 2);
@@ -397,7 +404,7 @@ static void test_refused(void **state) {
          "the logits are [3], and the labels [3]; one row of logits a label is needed"},
         {with_smoothing, "smoothing is 1; it is at least 0 and below 1"},
         {with_factor, "factor is -1; it is above 0, or 0 for 1"},
-        {with_ignore, "ignore is 3; it is a class, of 3; negative labels are ignored anyway"},
+        {with_ignore, "ignore is -3; negative labels are ignored anyway"},
         {with_option, "smoothing and ignore are options of cross_entropy alone"},
         {with_null, "an input is NULL"},
         {with_byte_weight, "the weight is no field of one f32 or i32"},

@@ -138,14 +138,15 @@ static void test_classes(void **state) {
     }
 }
 
-/* A list of ids from 0 to 9, padded with -1. */
+/* A list of ids from 0 to 9, padded with -1; 255 is read as that. */
 static void test_padded(void **state) {
     (void)state;
-    static const int32_t lists[][3] = {{0, 9, -1}, {INT32_MIN, 3, 3}, {-1, 10, 0}};
+    static const int32_t lists[][3] = {{0, 9, -1}, {INT32_MIN, 3, 3}, {255, 2, 255}, {-1, 10, 0}};
+    static const int32_t read_as[][3] = {{0, 9, -1}, {INT32_MIN, 3, 3}, {-1, 2, -1}};
     static const bool padded = true;
-    static const int classes = 10;
+    static const int classes = 10, ignored = 255;
     ls_error e = {0};
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         given g = give(LS_I32, 1, (int64_t[]){3});
         const ls_field f = {"x", LS_I32, 1, {3}, 0, sizeof lists[i], false, 0};
         int32_t sample[32] = {0};
@@ -155,12 +156,13 @@ static void test_padded(void **state) {
                              .nfields = 1,
                              .classes = &classes,
                              .padded = &padded,
+                             .ignored = &ignored,
                              .nbytes = f.nbytes,
                              .what = "a.bin"};
         assert_ls_ok(ls_adapt(&g.source, &w, &s, &e), e);
-        assert_int_equal(s->read(s, 0, sample, &e), i < 2 ? LS_OK : LS_EINVAL);
-        if (i < 2) assert_memory_equal(sample, lists[i], sizeof lists[i]);
-        if (i == 2)
+        assert_int_equal(s->read(s, 0, sample, &e), i < 3 ? LS_OK : LS_EINVAL);
+        if (i < 3) assert_memory_equal(sample, read_as[i], sizeof lists[i]);
+        if (i == 3)
             assert_non_null(strstr(e.msg, "is 10, and the model takes 0 to 9, and -1 for none"));
         ls_source_close(s);
     }
