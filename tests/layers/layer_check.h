@@ -150,7 +150,7 @@ static inline void bench_open(layer_bench *b, const layer_case *c) {
     *b = (layer_bench){.c = c};
     ls_model *m = &b->model;
     for (int k = 0; k < c->nfields; k++) {
-        char name[16];
+        char name[24];
         snprintf(name, sizeof name, "field%d", k);
         x[k] = ls_input(m, name, c->fields[k].type, c->fields[k].dims);
     }

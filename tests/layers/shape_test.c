@@ -74,7 +74,7 @@ enum { ROWS = 18, WIDTH = 2 };
 
 /* Slice k has part k of the sum of the slices' x + x and x; all slices read the rows again. */
 static ls_value *build_rows(ls_model *m, ls_value **x, const void *arg) {
-    ls_value *of[LS_SLICES_MOST], *all[LS_SLICES_MOST];
+    ls_value *of[LS_SLICES_MOST] = {0}, *all[LS_SLICES_MOST];
     int n = *(const int *)arg;
     for (int k = 0; k < n; k++) of[k] = k % 2 ? ls_add(m, x[0], x[0]) : x[0];
     ls_layers_scatter_rows(m, of, n, of);
