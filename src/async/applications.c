@@ -114,12 +114,9 @@ ls_status ls_applications_open(const char *run, const ls_applications_begin *b,
                                ls_applications **a_p, ls_error *e) {
     ls_applications *a = LS_NEW(ls_applications);
     a->path = path_in(run);
-    a->file = open(a->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    ls_status s = LS_OK;
-    if (a->file < 0)
-        s = ls_fail(e, LS_EIO, "%s: can't be opened: %s", a->path, strerror(errno));
-    else
-        s = write_part(a, b, e);
+    a->file = -1;
+    ls_status s = ls_file_open_append(a->path, &a->file, e);
+    if (s == LS_OK) s = write_part(a, b, e);
     if (s == LS_OK)
         *a_p = a;
     else

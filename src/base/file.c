@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/utf8.h"
@@ -187,17 +189,77 @@ ls_status ls_file_rename_new(const char *from, const char *to, ls_error *e) {
                    "%s: exists; another program has made it meanwhile: give another name", to);
 }
 
-ls_status ls_file_replace(const char *path, const void *data, size_t nbytes, ls_error *e) {
-    char *fresh = ls_format("%s.new", path);
-    unlink(fresh); /* left by a program that was killed */
-    ls_status s = ls_file_write(fresh, data, nbytes, e);
+/* Creates a file with a name of its own in the directory of `path`, whatever else is there. */
+static ls_status create_beside(const char *path, ls_file *f_p, ls_error *e) {
+    const char *slash = strrchr(path, '/');
+    int n = slash ? (int)(slash - path) + 1 : 0;
+    for (;;) {
+        uint32_t number;
+        if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+            return ls_fail(e, LS_EIO, "%s: no random numbers: %s", path, strerror(errno));
+        char *fresh = ls_format("%.*s" LS_FILE_FRESH "%08x", n, path, number);
+        ls_error why = {0};
+        ls_status s = ls_file_create(fresh, f_p, &why);
+        bool taken = s != LS_OK && ls_file_exists(fresh);
+        free(fresh);
+        if (s == LS_OK) return s;
+        if (!taken) return ls_fail(e, s, "%s: %s", path, why.msg);
+    }
+}
+
+ls_status ls_file_replace_as(const char *path, const void *data, size_t nbytes, mode_t mode,
+                             ls_error *e) {
+    ls_file f;
+    LS_TRY(create_beside(path, &f, e));
+    char *fresh = ls_strdup(f.path);
+    ls_status s = ls_file_put(&f, data, nbytes, e);
+    if (s == LS_OK && mode && fchmod(f.fd, mode) != 0)
+        s = ls_fail(e, LS_EIO, "%s: can't be written: %s", path, strerror(errno));
+    if (s == LS_OK)
+        s = ls_file_close(&f, e);
+    else
+        ls_file_discard(&f);
     if (s == LS_OK) s = ls_file_rename(fresh, path, e);
     free(fresh);
     return s;
 }
 
+ls_status ls_file_replace(const char *path, const void *data, size_t nbytes, ls_error *e) {
+    LS_TRY(ls_file_check_own(path, e));
+    return ls_file_replace_as(path, data, nbytes, 0, e);
+}
+
+void ls_file_remove_left(const char *dir) {
+    enum { OLD_S = 60 };
+    DIR *d = opendir(dir);
+    struct stat st;
+    time_t now = time(NULL);
+    for (struct dirent *f; d && (f = readdir(d));)
+        if (strncmp(f->d_name, LS_FILE_FRESH, strlen(LS_FILE_FRESH)) == 0 &&
+            fstatat(dirfd(d), f->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+            now - st.st_mtime > OLD_S)
+            unlinkat(dirfd(d), f->d_name, 0);
+    if (d) closedir(d);
+}
+
+ls_status ls_file_check_own(const char *path, ls_error *e) {
+    struct stat st;
+    if (lstat(path, &st) != 0 || S_ISREG(st.st_mode)) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: is %s, where a file of Lockstep's own is to be; remove it",
+                   path, S_ISLNK(st.st_mode) ? "a link" : "not a regular file");
+}
+
+ls_status ls_file_open_append(const char *path, int *fd_p, ls_error *e) {
+    LS_TRY(ls_file_check_own(path, e));
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0) return ls_fail(e, LS_EIO, "%s: can't be written: %s", path, strerror(errno));
+    *fd_p = fd;
+    return LS_OK;
+}
+
 ls_status ls_file_cut(const char *path, uint64_t end, ls_error *e) {
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    LS_TRY(ls_file_check_own(path, e));
+    int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
     int failed = fd < 0 || ftruncate(fd, (off_t)end) != 0 || fsync(fd) != 0 ? errno : 0;
     if (fd >= 0) close(fd);
     if (!failed) return LS_OK;

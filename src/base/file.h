@@ -39,9 +39,25 @@ ls_status ls_file_rename(const char *from, const char *to, ls_error *);
  * LS_EINVAL: `to` exists. */
 ls_status ls_file_rename_new(const char *from, const char *to, ls_error *);
 
-/* Replaces or creates `path` atomically: writes path.new, syncs it and renames it. On failure the
- * old file stays. */
+/* Replaces or creates a file of ours atomically: writes another file beside it, syncs it and renames
+ * it. On failure the old file stays. LS_EINVAL: ls_file_check_own() refuses the path. */
 ls_status ls_file_replace(const char *path, const void *data, size_t nbytes, ls_error *);
+/* The same whatever is at the path. mode: permissions; 0: those of a new file. */
+ls_status ls_file_replace_as(const char *path, const void *data, size_t nbytes, mode_t mode,
+                             ls_error *);
+/* ls_file_replace() or ls_output_write() (base/output.h). */
+typedef ls_status ls_file_writer(const char *path, const void *data, size_t nbytes, ls_error *);
+/* How the names begin of files that are not yet complete. A program that is killed leaves one;
+ * ls_file_remove_left() removes those of a directory that have not been written for a minute. */
+#define LS_FILE_FRESH ".lockstep-"
+void ls_file_remove_left(const char *dir);
+
+/* Refuses a path at which there is a link, a device, or anything else but a regular file: whoever
+ * can write into a directory of ours must not lead us elsewhere. LS_EINVAL. */
+ls_status ls_file_check_own(const char *path, ls_error *);
+/* Opens a file of ours, which may be new, to append to it; the caller closes *fd_p. LS_EINVAL, as
+ * above; LS_EIO. */
+ls_status ls_file_open_append(const char *path, int *fd_p, ls_error *);
 
 /* ls_file_write() in pieces: create, put as often as needed, then close, which syncs. */
 typedef struct ls_file {
@@ -60,7 +76,7 @@ ls_status ls_file_extend(ls_file *, size_t nbytes, ls_error *);
 ls_status ls_file_close(ls_file *, ls_error *);
 void ls_file_discard(ls_file *); /* closes without syncing, and removes a file that was created */
 
-/* Cuts the file off at `end`, and syncs it. */
+/* Cuts a file of ours off at `end`, and syncs it. */
 ls_status ls_file_cut(const char *path, uint64_t end, ls_error *);
 ls_status ls_file_sync_dir(const char *path, ls_error *);
 /* Removes a directory and everything in it; no error if the path does not exist. */

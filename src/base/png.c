@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/mem.h"
 #include "base/plural.h"
 
@@ -173,7 +172,7 @@ static bool run_writer(writer *w) {
     return true;
 }
 
-ls_status ls_png_write(const char *path, const ls_pixels *p, ls_error *e) {
+ls_status ls_png_write(const char *path, const ls_pixels *p, ls_file_writer *write, ls_error *e) {
     if (p->width < 1 || p->height < 1 || p->width > LONGEST_SIDE || p->height > LONGEST_SIDE)
         return ls_fail(e, LS_EINVAL,
                        "%s: a picture of %lld x %lld pixels can't be written; a side has 1 to %d",
@@ -188,7 +187,7 @@ ls_status ls_png_write(const char *path, const ls_pixels *p, ls_error *e) {
     else if (!run_writer(w))
         s = ls_fail(e, LS_EIO, "%s: can't be written: %s", path, w->why);
     else
-        s = ls_file_replace(path, w->out.data, w->out.len, e);
+        s = write(path, w->out.data, w->out.len, e);
     png_destroy_write_struct(&w->png, &w->info);
     ls_buf_free(&w->out);
     free(w);

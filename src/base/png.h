@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/file.h"
 
 typedef struct ls_image_shape {
     int height, width;
@@ -30,7 +31,7 @@ typedef struct ls_pixels {
     int channels; /* 1: gray, 3: red, green, blue */
 } ls_pixels;
 
-/* Replaces `path` atomically. LS_EINVAL: a side is below 1 or over 65500 pixels. LS_EIO. */
-ls_status ls_png_write(const char *path, const ls_pixels *, ls_error *);
+/* LS_EINVAL: a side is below 1 or over 65500 pixels. LS_EIO. */
+ls_status ls_png_write(const char *path, const ls_pixels *, ls_file_writer *, ls_error *);
 
 #endif

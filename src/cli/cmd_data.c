@@ -5,6 +5,7 @@
 #include "base/escape.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "base/plural.h"
 #include "base/print.h"
 #include "cli/cli.h"
@@ -286,7 +287,8 @@ static int run(const ls_args *a) {
     else
         print_source(s, &c, w.samples);
     int code = c.ndamaged ? CLI_FAILED : 0;
-    if (cli_given(a, SHEET) && ls_sheet_write(s, w.images, cli_value(a, SHEET), &e) != LS_OK)
+    if (cli_given(a, SHEET) &&
+        ls_sheet_write(s, w.images, cli_value(a, SHEET), ls_output_write, &e) != LS_OK)
         code = cli_fail(&e);
     free(c.counts);
     ls_source_close(s);

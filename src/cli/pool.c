@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "net/launch/process.h"
 
@@ -55,8 +56,8 @@ static _Noreturn void become(char *const *argv, int output) {
 
 ls_status cli_pool_start(cli_pool *p, char *const *argv, const char *output, int tag, ls_error *e) {
     ls_child child;
-    int fd = open(output, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (fd < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", output, strerror(errno));
+    int fd = -1;
+    LS_TRY(ls_file_open_append(output, &fd, e));
     pid_t pid = ls_child_start(&child, &p->before);
     if (pid == 0) become(argv, fd);
     int why = errno;

@@ -122,8 +122,7 @@ static ls_status open_file(cli_tune_journal *j, reading *r, ls_error *e) {
         LS_TRY(read_lines(j->path, r, &size, e));
         if (r->end < size) LS_TRY(ls_file_cut(j->path, r->end, e));
     }
-    j->fd = open(j->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (j->fd < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", j->path, strerror(errno));
+    LS_TRY(ls_file_open_append(j->path, &j->fd, e));
     return r->end == 0 ? append(j, r->head, e) : LS_OK;
 }
 

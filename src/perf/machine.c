@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/output.h"
 #include "base/yaml.h"
 
 static const char *const names[] = {[LS_WORK_PRODUCT] = "product",
@@ -360,7 +361,7 @@ ls_status ls_machine_write(const char *path, const ls_machine *m, const char *ti
                   "MxNxK, in billions\n# of operations a second; all others, by elements, in "
                   "billions of elements a second.\n");
     for (int k = 0; k < LS_NWORK_KINDS; k++) write_table(&text, (ls_work_kind)k, &m->speeds[k]);
-    ls_status s = ls_file_replace(path, text.data, text.len, e);
+    ls_status s = ls_output_write(path, text.data, text.len, e);
     ls_buf_free(&text);
     return s;
 }

@@ -74,8 +74,8 @@ static void put_line(int64_t step, const ls_answer *a, ls_buf *out) {
 
 /* A part that was written is taken back. */
 static ls_status append(const char *path, const ls_buf *lines, ls_error *e) {
-    int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (file < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", path, strerror(errno));
+    int file = -1;
+    LS_TRY(ls_file_open_append(path, &file, e));
     off_t before = lseek(file, 0, SEEK_END);
     size_t done = 0;
     while (done < lines->len) {

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/png.h"
 #include "base/utf8.h"
 #include "report/letters.h"
@@ -33,10 +32,11 @@ void ls_canvas_close(ls_canvas *c) {
     *c = (ls_canvas){0};
 }
 
-ls_status ls_canvas_write(ls_canvas *c, const char *path, ls_error *e) {
-    if (!c->is_svg) return ls_png_write(path, &(ls_pixels){c->pixels, c->width, c->height, 3}, e);
+ls_status ls_canvas_write(ls_canvas *c, const char *path, ls_file_writer *write, ls_error *e) {
+    ls_pixels pixels = {c->pixels, c->width, c->height, 3};
+    if (!c->is_svg) return ls_png_write(path, &pixels, write, e);
     ls_buf_printf(&c->svg, "</svg>\n");
-    return ls_file_replace(path, c->svg.data, c->svg.len, e);
+    return write(path, c->svg.data, c->svg.len, e);
 }
 
 /* ---- pixels ---- */

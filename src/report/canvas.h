@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 
 enum { LS_CANVAS_INK = 0x1f2933, LS_CANVAS_GREY = 0x616e7c, LS_CANVAS_GRID = 0xe4e7eb };
@@ -40,8 +41,8 @@ typedef struct ls_canvas {
 void ls_canvas_open(ls_canvas *, int width, int height, bool is_svg);
 void ls_canvas_box_add(ls_canvas *, const ls_canvas_box *);
 void ls_canvas_text_add(ls_canvas *, const ls_canvas_text *);
-/* Replaces the file atomically. LS_EIO. */
-ls_status ls_canvas_write(ls_canvas *, const char *path, ls_error *);
+/* LS_EIO. */
+ls_status ls_canvas_write(ls_canvas *, const char *path, ls_file_writer *, ls_error *);
 void ls_canvas_close(ls_canvas *);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/file.h"
+#include "base/output.h"
 #include "report/svg.h"
 
 static const char *const letters[LS_CURVES_MOST] = {"a", "b", "c", "d", "e", "f", "g", "h"};
@@ -89,7 +89,7 @@ void ls_curves_svg(const ls_curves *c, ls_buf *out) {
 ls_status ls_curves_svg_write(const char *path, const ls_curves *p, ls_error *e) {
     ls_buf svg = {0};
     ls_curves_svg(p, &svg);
-    ls_status s = ls_file_replace(path, svg.data, svg.len, e);
+    ls_status s = ls_output_write(path, svg.data, svg.len, e);
     ls_buf_free(&svg);
     return s;
 }

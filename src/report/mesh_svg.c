@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/output.h"
 #include "base/plural.h"
 #include "model/tensor_part.h"
 #include "report/canvas.h"
@@ -152,7 +153,7 @@ ls_status ls_mesh_svg(const ls_plan *p, const char *path, ls_error *e) {
     ls_canvas_open(&d.c, width < 480 ? 480 : width,
                    TOP + d.rows * (d.height + GAP) + 2 * LINE + MARGIN, true);
     put_all(&d);
-    ls_status s = ls_canvas_write(&d.c, path, e);
+    ls_status s = ls_canvas_write(&d.c, path, ls_output_write, e);
     ls_canvas_close(&d.c);
     return s;
 }

@@ -25,24 +25,17 @@ struct ls_metrics {
     char *run, *path; /* the directory, and metrics.jsonl in it */
     int64_t view;     /* number */
     int nworkers;
-    int file;            /* a descriptor, or -1 */
-    ls_buf waiting;      /* lines that the disk does not accept now */
-    bool failing;        /* the latest write failed, and that was logged */
-    ls_events *events;   /* NULL: a write failed; the next checkpoint tries a new file */
+    int file;          /* a descriptor, or -1 */
+    ls_buf waiting;    /* lines that the disk does not accept now */
+    bool failing;      /* the latest write failed, and that was logged */
+    ls_events *events; /* NULL: a write failed; the next checkpoint tries a new file */
     ls_batches batches;
     double step_seconds; /* smoothed, of a step with `batch` samples */
     uint64_t batch;
-    int64_t skipped;     /* steps, in all */
+    int64_t skipped; /* steps, in all */
     ls_logged logged;
     int64_t shown_ns; /* when the live line was last written */
 };
-
-static ls_status open_file(const char *path, int *file_p, ls_error *e) {
-    int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (file < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", path, strerror(errno));
-    *file_p = file;
-    return LS_OK;
-}
 
 static void end_events(ls_metrics *m, const ls_error *why) {
     ls_log("%s; events continue in another file, with the next checkpoint", why->msg);
@@ -60,7 +53,7 @@ ls_status ls_metrics_open(const char *run, const ls_config *config, const ls_mod
     m->run = ls_strdup(run);
     m->path = ls_metrics_path(run);
     m->file = -1;
-    ls_status s = open_file(m->path, &m->file, e);
+    ls_status s = ls_file_open_append(m->path, &m->file, e);
     ls_error why;
     if (s == LS_OK && ls_events_create(run, &m->events, &why) != LS_OK) end_events(m, &why);
     if (s == LS_OK)
@@ -120,7 +113,7 @@ static void put_scalar(ls_metrics *m, int64_t steps, const char *tag, double val
 ls_status ls_metrics_repair(ls_metrics *m, ls_error *e) {
     if (!ls_file_exists(m->path)) {
         int file = -1;
-        LS_TRY(open_file(m->path, &file, e));
+        LS_TRY(ls_file_open_append(m->path, &file, e));
         close(m->file);
         m->file = file;
         m->logged = (ls_logged){0}; /* a gap is marked with the next line */

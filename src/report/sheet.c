@@ -45,7 +45,8 @@ static void draw(const ls_source *s, const ls_field *f, int64_t n, const ls_pixe
     free(sample);
 }
 
-ls_status ls_sheet_write(const ls_source *s, int64_t n, const char *path, ls_error *e) {
+ls_status ls_sheet_write(const ls_source *s, int64_t n, const char *path, ls_file_writer *write,
+                         ls_error *e) {
     const ls_field *f = image_of(s);
     if ((uint64_t)n > s->count) n = (int64_t)s->count;
     if (!f || n < 1)
@@ -63,7 +64,7 @@ ls_status ls_sheet_write(const ls_source *s, int64_t n, const char *path, ls_err
     LS_TRY(ls_map(nbytes, "contact sheet", &pixels, e));
     sheet.data = pixels;
     draw(s, f, n, &sheet, pixels);
-    ls_status status = ls_png_write(path, &sheet, e);
+    ls_status status = ls_png_write(path, &sheet, write, e);
     ls_unmap(pixels, nbytes);
     return status;
 }

@@ -2,10 +2,12 @@
 #ifndef LS_REPORT_SHEET_H
 #define LS_REPORT_SHEET_H
 
+#include "base/file.h"
 #include "source/source.h"
 
 /* Writes n images at most, in rows, from left to right. A damaged sample stays blank.
  * Errors: LS_EINVAL: the source has no images, or the sheet would be too large. LS_EIO. */
-ls_status ls_sheet_write(const ls_source *, int64_t n, const char *path, ls_error *);
+ls_status ls_sheet_write(const ls_source *, int64_t n, const char *path, ls_file_writer *,
+                         ls_error *);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/output.h"
 
 /* Copies a text, cut to fit, but not within a UTF-8 character. */
 static void copy_text(char *to, size_t nbytes, const char *from) {
@@ -120,7 +121,7 @@ ls_status ls_timeline_write(const ls_timeline *t, const char *path, ls_error *e)
         ls_timeline_svg(t, &text);
     else
         ls_timeline_json(t, &text);
-    ls_status s = ls_file_replace(path, text.data, text.len, e);
+    ls_status s = ls_output_write(path, text.data, text.len, e);
     ls_buf_free(&text);
     return s;
 }

@@ -30,7 +30,7 @@ ls_status ls_cache_lock(const char *dir, ls_hash what, int *lock_p, ls_error *e)
     l.l_start = (off_t)(what.lo >> 2);
     LS_TRY(ls_file_make_dirs(dir, e));
     char *path = ls_format("%s/%s", dir, LOCK);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666), got = fd;
+    int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666), got = fd;
     while (fd >= 0 && (got = fcntl(fd, F_OFD_SETLKW, &l)) != 0 && errno == EINTR) continue;
     ls_status s = LS_OK;
     if (got < 0) {

@@ -295,7 +295,7 @@ static ls_status fetch_locked(fetch *f, ls_error *e) {
     LS_TRY(check_cached(f, &there, e));
     if (there) return LS_OK;
     LS_TRY(ls_curl_load(&f->lib, e));
-    f->fd = open(f->part, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    f->fd = open(f->part, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (f->fd < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", f->part, strerror(errno));
     ls_status s = download(f, e);
     if (s == LS_OK) s = complete(f, e);
@@ -339,7 +339,7 @@ ls_status ls_fetch(const char *url, const char *cache, uint64_t most_nbytes, cha
     f.hash = ls_format("%s.hash", f.path);
     f.lock = ls_format("%s.lock", f.path);
     ls_status s = ls_file_make_dirs(dir, e);
-    int lock = s == LS_OK ? open(f.lock, O_RDWR | O_CREAT | O_CLOEXEC, 0666) : -1;
+    int lock = s == LS_OK ? open(f.lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666) : -1;
     if (s == LS_OK && (lock < 0 || flock(lock, LOCK_EX) != 0))
         s = ls_fail(e, LS_EIO, "%s: can't be locked: %s", f.lock, strerror(errno));
     if (s == LS_OK) s = fetch_locked(&f, e);

@@ -66,9 +66,10 @@ typedef struct found {
     char name[NAME_MAX + 1]; /* of some file in it; "": none */
 } found;
 
-/* A start that was killed leaves the lock, and maybe an incomplete config. */
+/* A start that was killed leaves the lock, and maybe an incomplete file. */
 static bool is_ignored(const char *name) {
-    static const char *const nothing[] = {".", "..", "lock", "config.yaml.new"};
+    static const char *const nothing[] = {".", "..", "lock"};
+    if (strncmp(name, LS_FILE_FRESH, strlen(LS_FILE_FRESH)) == 0) return true;
     for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++)
         if (strcmp(name, nothing[i]) == 0) return true;
     return false;
@@ -229,6 +230,7 @@ static ls_status inspect_again(ls_folder *f, bool follows, ls_error *e) {
     LS_TRY(inspect_to_follow(&f->run, follows, &now, e));
     LS_TRY(check_found(&f->run, f->run.resumes || follows, &now, true, e));
     LS_TRY(check_disk(&f->run, e));
+    ls_file_remove_left(f->run.dir);
     note_place(f);
     bool trained = follows && ls_folder_phase_of(f->run.state) == LS_FOLDER_MADE;
     f->notes->fresh = now.what == IS_EMPTY && !trained;

@@ -109,7 +109,8 @@ static void write_mistakes(mistakes *x, const ls_field *image, const char *run) 
         .count = x->n, .nfields = 1, .nbytes = x->data->sample_nbytes, .read = read_mistake};
     x->source.fields[0] = *image;
     bool good = is_written(write_list(x, list, &e), list, &e) &&
-                is_written(ls_sheet_write(&x->source, (int64_t)x->n, sheet, &e), sheet, &e);
+                is_written(ls_sheet_write(&x->source, (int64_t)x->n, sheet, ls_file_replace, &e),
+                           sheet, &e);
     if (good) ls_print("the worst mistake%s: %s\n", ls_plural((int64_t)x->n), sheet);
     free(list);
     free(sheet);
@@ -124,7 +125,7 @@ static void write_matrix(const ls_dataset *d, const ls_measure *m, const double 
         ls_error e = {0};
         char *path = ls_format("%s/%s.%s", run, m->name, is_svg ? "svg" : "png");
         ls_confusion_draw(&c, is_svg, &canvas);
-        if (is_written(ls_canvas_write(&canvas, path, &e), path, &e) && is_svg)
+        if (is_written(ls_canvas_write(&canvas, path, ls_file_replace, &e), path, &e) && is_svg)
             ls_print("confusion matrix: %s\n", path);
         ls_canvas_close(&canvas);
         free(path);

@@ -31,7 +31,7 @@ static ls_buf draw_as(const ls_confusion *c, bool is_svg) {
     ls_error e = {0};
     char *path = ls_format("%s/picture", folder);
     ls_confusion_draw(c, is_svg, &canvas);
-    assert_ls_ok(ls_canvas_write(&canvas, path, &e), e);
+    assert_ls_ok(ls_canvas_write(&canvas, path, ls_file_replace, &e), e);
     assert_ls_ok(ls_file_read(path, (size_t)1 << 30, &file, &e), e);
     ls_canvas_close(&canvas);
     free(path);
