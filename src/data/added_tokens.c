@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/unicode.h"
 #include "base/utf8.h"
-#include "data/unicode.h"
 
 enum { MOST_BYTES = 1024 };
 

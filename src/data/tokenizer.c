@@ -15,10 +15,10 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/plural.h"
+#include "base/unicode.h"
 #include "base/utf8.h"
 #include "data/bpe.h"
 #include "data/sentencepiece.h"
-#include "data/unicode.h"
 
 enum { MAX_FILE = 64 << 20 };
 

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
+#include "base/unicode.h"
 #include "base/utf8.h"
 #include "data/sentencepiece.h"
 #include "data/spelling.h"
-#include "data/unicode.h"
 
 /* Appends the key of a token; returns what is wrong with its spelling, or NULL. */
 static const char *key_of(const ls_tokenizer *t, ls_token_kind kind, const char *text, size_t n,

@@ -1,5 +1,5 @@
 /* unicode_test.c - NFC of texts, against Python's unicodedata (Unicode 14), and properties. */
-#include "data/unicode.h"
+#include "base/unicode.h"
 
 #include "test.h"
 

@@ -5,7 +5,7 @@
  * next character that can't change, are taken apart, sorted and put together again; the rest is
  * copied. A table of one bit per character says which are such: it is computed once, from utf8proc.
  */
-#include "data/unicode.h"
+#include "base/unicode.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -149,4 +149,44 @@ bool ls_unicode_is_word(uint32_t c) {
                (c >= 0x1f130 && c <= 0x1f149) || (c >= 0x1f150 && c <= 0x1f169) ||
                (c >= 0x1f170 && c <= 0x1f189);
     }
+}
+
+bool ls_unicode_is_printable(uint32_t c) {
+    switch (utf8proc_category((utf8proc_int32_t)c)) {
+    case UTF8PROC_CATEGORY_CN:
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_CS:
+    case UTF8PROC_CATEGORY_CO:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP: return false;
+    case UTF8PROC_CATEGORY_ZS: return c == ' ';
+    default: return true;
+    }
+}
+
+bool ls_unicode_is_cased(uint32_t c) {
+    utf8proc_category_t k = utf8proc_category((utf8proc_int32_t)c);
+    return k == UTF8PROC_CATEGORY_LU || k == UTF8PROC_CATEGORY_LL || k == UTF8PROC_CATEGORY_LT;
+}
+
+/* Characters with an entry in Unicode's SpecialCasing.txt, and a few others near them. */
+static bool is_special(uint32_t c, char which) {
+    static const uint16_t ranges[][2] = {{0xdf, 0xdf},     {0x149, 0x149},   {0x1f0, 0x1f0},
+                                         {0x345, 0x345},   {0x390, 0x390},   {0x3b0, 0x3b0},
+                                         {0x587, 0x587},   {0x1e96, 0x1e9a}, {0x1f50, 0x1f57},
+                                         {0x1f80, 0x1fff}, {0xfb00, 0xfb17}};
+    if (which == 'l') return c == 0x130 || c == 0x3a3;
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (c >= ranges[i][0] && c <= ranges[i][1]) return true;
+    return false;
+}
+
+bool ls_unicode_case(uint32_t c, char which, uint32_t *cased_p) {
+    utf8proc_int32_t x = (utf8proc_int32_t)c;
+    if (is_special(c, which)) return false;
+    *cased_p = (uint32_t)(which == 'u'   ? utf8proc_toupper(x)
+                          : which == 'l' ? utf8proc_tolower(x)
+                                         : utf8proc_totitle(x));
+    return true;
 }
