@@ -5,59 +5,132 @@
 
 static ls_status evaluate_list(ls_rendering *r, const ls_template_node *x, ls_datum *y_p) {
     size_t n = 0;
-    void *room;
+    ls_datum *items;
     for (const ls_template_node *i = x->list; i; i = i->next) n++;
-    LS_TRY(ls_render_alloc(r, n * sizeof(ls_datum), &room));
-    ls_datum *item = room;
+    LS_TRY(ls_datum_new_list(r, n, &items, y_p));
+    if (x->kind == LS_NODE_TUPLE) y_p->kind = LS_DATUM_TUPLE;
     for (const ls_template_node *i = x->list; i; i = i->next)
-        LS_TRY(ls_template_evaluate(r, i, item++));
-    bool dict = x->kind == LS_NODE_DICT;
-    *y_p = (ls_datum){
-        .kind = dict ? LS_DATUM_DICT : LS_DATUM_LIST, .n = dict ? n / 2 : n, .items = room};
-    for (size_t i = 0; dict && i < n; i += 2)
-        if (y_p->items[i].kind != LS_DATUM_TEXT && !ls_datum_is_number(&y_p->items[i]))
-            return ls_render_fail(r, "%s can't be the key of a dict",
-                                  ls_datum_kind_name(&y_p->items[i]));
+        LS_TRY(ls_template_evaluate(r, i, items++));
+    return LS_OK;
+}
+
+static ls_status evaluate_dict(ls_rendering *r, const ls_template_node *x, ls_datum *y_p) {
+    size_t n = 0;
+    ls_datum *items, key, value;
+    for (const ls_template_node *i = x->list; i; i = i->next) n++;
+    LS_TRY(ls_datum_new_list(r, n, &items, y_p));
+    *y_p = (ls_datum){.kind = LS_DATUM_DICT, .items = items};
+    for (const ls_template_node *i = x->list; i; i = i->next->next) {
+        LS_TRY(ls_template_evaluate(r, i, &key));
+        LS_TRY(ls_template_evaluate(r, i->next, &value));
+        r->at = x;
+        LS_TRY(ls_dict_put(r, y_p, &key, &value));
+    }
     return LS_OK;
 }
 
 static ls_status evaluate_name(ls_rendering *r, const ls_template_node *x, ls_datum *y_p) {
-    const ls_datum *found = ls_scope_find(r->scope, x->text);
-    ls_template_function *function = ls_template_global(x->text);
+    const ls_datum *found = ls_scope_find(r, r->scope, x->text);
+    const ls_template_entry *function = ls_template_global(x->text);
     *y_p = ls_datum_undefined(x->text);
-    if (found)
+    if (found) {
         *y_p = *found;
-    else if (function && (r->now || strcmp(x->text, "strftime_now") != 0))
+    } else if (function && (r->now || strcmp(x->text, "strftime_now") != 0)) {
+        if (!function->call) return ls_render_fail(r, "\"%s\" is not supported", x->text);
         *y_p = (ls_datum){.kind = LS_DATUM_FUNCTION, .function = function};
+    }
+    return LS_OK;
+}
+
+static ls_status evaluate_macro(ls_rendering *r, const ls_template_node *x, ls_datum *y_p) {
+    void *room;
+    LS_TRY(ls_render_alloc(r, sizeof(ls_template_macro), &room));
+    ls_template_macro *macro = room;
+    *macro = (ls_template_macro){.node = x, .scope = r->scope};
+    *y_p = (ls_datum){.kind = LS_DATUM_MACRO, .macro = macro};
     return LS_OK;
 }
 
 /* ---- calls ---- */
 
+/* Arguments as they grow; there is room for one more in both lists. */
+static ls_status argument_room(ls_rendering *r, const ls_template_arguments *a, size_t more) {
+    if (more > LS_TEMPLATE_ARGUMENTS ||
+        (size_t)(a->n + a->nkeywords) + more > LS_TEMPLATE_ARGUMENTS)
+        return ls_render_fail(r, "a call has at most %d arguments", LS_TEMPLATE_ARGUMENTS);
+    return LS_OK;
+}
+
+static ls_status add_keyword(ls_rendering *r, ls_template_arguments *a, const char *name,
+                             ls_datum value) {
+    if (ls_argument_keyword(a, name))
+        return ls_render_fail(r, "the argument \"%s\" is given twice", name);
+    a->keywords[a->nkeywords++] = (ls_template_keyword){name, value};
+    return LS_OK;
+}
+
+/* *values or **values. */
+static ls_status spread(ls_rendering *r, const ls_template_node *x, const ls_datum *values,
+                        ls_template_arguments *a) {
+    ls_datum list, name;
+    bool pairs = strcmp(x->text, "**") == 0;
+    if (pairs && values->kind != LS_DATUM_DICT)
+        return ls_render_fail(r, "behind ** stands a dict, not %s", ls_datum_kind_name(values));
+    LS_TRY(ls_datum_items(r, values, &list));
+    LS_TRY(argument_room(r, a, list.n));
+    for (size_t i = 0; i < list.n; i++) {
+        if (!pairs) {
+            a->list[a->n++] = list.items[i];
+            continue;
+        }
+        if (list.items[i].kind != LS_DATUM_TEXT)
+            return ls_render_fail(r, "behind ** stands a dict whose keys are texts");
+        LS_TRY(ls_datum_copy_text(r, list.items[i].text, list.items[i].n, &name));
+        LS_TRY(add_keyword(r, a, name.text, values->items[2 * i + 1]));
+    }
+    return LS_OK;
+}
+
 static ls_status evaluate_arguments(ls_rendering *r, const ls_template_node *list,
                                     ls_template_arguments *a) {
-    a->n = a->nkeywords = 0;
+    bool spreads = false;
+    size_t n = 0, nkeywords = 0;
+    void *values, *keywords;
+    *a = (ls_template_arguments){0};
     for (const ls_template_node *x = list; x; x = x->next) {
-        bool keyword = x->kind == LS_NODE_KEYWORD;
-        if (a->n == LS_TEMPLATE_ARGUMENTS || a->nkeywords == LS_TEMPLATE_ARGUMENTS)
-            return ls_render_fail(r, "a call has at most %d arguments", LS_TEMPLATE_ARGUMENTS);
-        if (keyword) a->keywords[a->nkeywords] = x->text;
-        LS_TRY(ls_template_evaluate(r, keyword ? x->a : x,
-                                    keyword ? &a->values[a->nkeywords++] : &a->list[a->n++]));
+        spreads = spreads || x->kind == LS_NODE_SPREAD;
+        n++;
+        nkeywords += x->kind == LS_NODE_KEYWORD;
+    }
+    if (spreads) n = nkeywords = LS_TEMPLATE_ARGUMENTS;
+    LS_TRY(ls_render_alloc(r, n * sizeof(ls_datum), &values));
+    LS_TRY(ls_render_alloc(r, nkeywords * sizeof(ls_template_keyword), &keywords));
+    a->list = values;
+    a->keywords = keywords;
+    for (const ls_template_node *x = list; x; x = x->next) {
+        ls_datum value;
+        bool inner = x->kind == LS_NODE_KEYWORD || x->kind == LS_NODE_SPREAD;
+        LS_TRY(argument_room(r, a, 1));
+        LS_TRY(ls_template_evaluate(r, inner ? x->a : x, &value));
+        if (x->kind == LS_NODE_KEYWORD)
+            LS_TRY(add_keyword(r, a, x->text, value));
+        else if (inner)
+            LS_TRY(spread(r, x, &value, a));
+        else
+            a->list[a->n++] = value;
     }
     return LS_OK;
 }
 
 static ls_status evaluate_call(ls_rendering *r, const ls_template_node *x, ls_datum *y_p) {
     ls_datum f;
-    void *room;
+    ls_template_arguments a;
     LS_TRY(ls_template_evaluate(r, x->a, &f));
-    LS_TRY(ls_render_alloc(r, sizeof(ls_template_arguments), &room));
-    ls_template_arguments *a = room;
-    LS_TRY(evaluate_arguments(r, x->list, a));
+    LS_TRY(evaluate_arguments(r, x->list, &a));
     r->at = x;
-    if (f.kind == LS_DATUM_FUNCTION) return f.function(r, f.self, a, y_p);
-    if (f.kind == LS_DATUM_MACRO) return ls_template_call_macro(r, f.macro, a, y_p);
+    if (f.kind == LS_DATUM_FUNCTION) return ls_template_apply(r, f.function, f.self, &a, y_p);
+    if (f.kind == LS_DATUM_MACRO) return ls_template_call_macro(r, f.macro, &a, y_p);
+    if (f.kind == LS_DATUM_LOOP) return ls_template_call_loop(r, f.loop, &a, y_p);
     if (f.kind == LS_DATUM_UNDEFINED)
         return ls_render_fail(r,
                               "the function or method \"%.*s\" does not exist, or is not supported",
@@ -68,17 +141,16 @@ static ls_status evaluate_call(ls_rendering *r, const ls_template_node *x, ls_da
 /* A filter or a test. */
 static ls_status evaluate_filter(ls_rendering *r, const ls_template_node *x, ls_datum *y_p) {
     bool test = x->kind == LS_NODE_TEST;
-    ls_template_function *f = test ? ls_template_test(x->text) : ls_template_filter(x->text);
-    if (!f)
+    const ls_template_entry *f = test ? ls_template_test(x->text) : ls_template_filter(x->text);
+    if (!f || !f->call)
         return ls_render_fail(r, "the %s \"%s\" is not supported", test ? "test" : "filter",
                               x->text);
     ls_datum self;
-    void *room;
+    ls_template_arguments a;
     LS_TRY(ls_template_evaluate(r, x->a, &self));
-    LS_TRY(ls_render_alloc(r, sizeof(ls_template_arguments), &room));
-    LS_TRY(evaluate_arguments(r, x->list, room));
+    LS_TRY(evaluate_arguments(r, x->list, &a));
     r->at = x;
-    return f(r, &self, room, y_p);
+    return ls_template_apply(r, f, &self, &a, y_p);
 }
 
 /* ---- operators ---- */
@@ -134,11 +206,9 @@ static ls_status evaluate_comparison(ls_rendering *r, const ls_template_node *x,
 static ls_status evaluate_math(ls_rendering *r, const ls_template_node *x, ls_datum *y_p) {
     ls_datum a, b;
     LS_TRY(ls_template_evaluate(r, x->a, &a));
-    if (x->kind == LS_NODE_NEGATE) {
-        b = a;
-        a = ls_datum_integer(0);
+    if (x->kind != LS_NODE_MATH) {
         r->at = x;
-        return ls_datum_math(r, "-", &a, &b, y_p);
+        return ls_datum_sign(r, x->kind == LS_NODE_NEGATE, &a, y_p);
     }
     LS_TRY(ls_template_evaluate(r, x->b, &b));
     r->at = x;
@@ -171,13 +241,18 @@ static ls_status evaluate(ls_rendering *r, const ls_template_node *x, ls_datum *
     case LS_NODE_STRING: *y_p = ls_datum_text(x->text, x->n); return LS_OK;
     case LS_NODE_NAME: return evaluate_name(r, x, y_p);
     case LS_NODE_LIST:
-    case LS_NODE_DICT: return evaluate_list(r, x, y_p);
+    case LS_NODE_TUPLE: return evaluate_list(r, x, y_p);
+    case LS_NODE_DICT: return evaluate_dict(r, x, y_p);
+    case LS_NODE_MACRO:
+    case LS_NODE_CALLER: return evaluate_macro(r, x, y_p);
+    case LS_NODE_CAPTURE: return ls_template_capture(r, x, y_p);
     case LS_NODE_ITEM:
     case LS_NODE_SLICE: return evaluate_item(r, x, y_p);
     case LS_NODE_CALL: return evaluate_call(r, x, y_p);
     case LS_NODE_FILTER:
     case LS_NODE_TEST: return evaluate_filter(r, x, y_p);
     case LS_NODE_NEGATE:
+    case LS_NODE_POSITIVE:
     case LS_NODE_MATH: return evaluate_math(r, x, y_p);
     case LS_NODE_AND:
     case LS_NODE_OR: return evaluate_logic(r, x, y_p);

@@ -1,10 +1,12 @@
 /* expression.c - expressions, from the loosest binding to the tightest: a if b else c; or; and;
- * not; comparisons; + -; ~; * / // %; signs; members, items and calls; filters and tests. */
+ * not; comparisons; + -; ~; * / // %; **; signs; members, items and calls; filters and tests. */
 #include <string.h>
 
 #include "template/parser.h"
 
 typedef ls_status parse_fn(ls_template_parser *, ls_template_node **);
+
+static ls_status parse_or(ls_template_parser *p, ls_template_node **x_p);
 
 static ls_template_node *pair(ls_template_parser *p, ls_template_node_kind kind,
                               ls_template_node *a) {
@@ -13,35 +15,71 @@ static ls_template_node *pair(ls_template_parser *p, ls_template_node_kind kind,
     return x;
 }
 
-static void name_node(ls_template_parser *p, ls_template_node *x) {
-    x->text = p->at->text;
-    x->n = p->at->n;
-    p->at++;
+static bool is_token(const ls_template_token *t, const char *operator_text) {
+    return t->kind == LS_TTOKEN_OPERATOR && strcmp(t->text, operator_text) == 0;
 }
 
 /* ---- primary ---- */
 
-/* Expressions with commas between them, up to `end`; keywords: name=value, too. */
-static ls_status parse_list(ls_template_parser *p, const char *end, bool keywords,
-                            ls_template_node **list_p, bool *comma_p) {
+/* Expressions with commas between them, up to `end`. */
+static ls_status parse_list(ls_template_parser *p, const char *end, ls_template_node **list_p) {
     ls_template_nodes list = {0};
-    *comma_p = false;
     while (!ls_parse_is(p, end)) {
-        ls_template_node *x = NULL, *keyword = NULL;
-        const ls_template_token *next = p->at->kind == LS_TTOKEN_NAME ? p->at + 1 : p->at;
-        if (keywords && next->kind == LS_TTOKEN_OPERATOR && strcmp(next->text, "=") == 0) {
-            keyword = ls_node_new(p, LS_NODE_KEYWORD);
-            name_node(p, keyword);
-            p->at++;
-        }
+        ls_template_node *x = NULL;
         LS_TRY(ls_parse_expression(p, &x));
-        if (keyword) keyword->a = x;
-        ls_node_append(&list, keyword ? keyword : x);
+        ls_node_append(&list, x);
         if (!ls_parse_skip(p, ",")) break;
-        *comma_p = true;
     }
     *list_p = list.first;
     return ls_parse_expect(p, end);
+}
+
+static bool has_keyword(const ls_template_node *list, const char *name) {
+    for (; list; list = list->next)
+        if (list->kind == LS_NODE_KEYWORD && strcmp(list->text, name) == 0) return true;
+    return false;
+}
+
+/* One argument: a value, name=value, *values or **values, in this order. `stage`: of the argument
+ * before it. */
+static ls_status parse_argument(ls_template_parser *p, const ls_template_node *before, int *stage,
+                                ls_template_node **x_p) {
+    ls_template_node *x = NULL;
+    int at = ls_parse_is(p, "*")                                         ? 2
+             : ls_parse_is(p, "**")                                      ? 3
+             : p->at->kind == LS_TTOKEN_NAME && is_token(p->at + 1, "=") ? 1
+                                                                         : 0;
+    bool in_order = at == 0   ? *stage == 0
+                    : at == 1 ? *stage < 3
+                    : at == 2 ? *stage < 2
+                              : *stage < 3;
+    if (!in_order) return ls_parse_fail(p, "this argument can't stand behind the one before it");
+    *stage = at > *stage ? at : *stage;
+    if (at) {
+        x = ls_node_new(p, at == 1 ? LS_NODE_KEYWORD : LS_NODE_SPREAD);
+        if (at == 1 && has_keyword(before, p->at->text))
+            return ls_parse_fail(p, "this argument is given twice");
+        ls_node_name(p, x);
+        if (at == 1) p->at++;
+    }
+    LS_TRY(ls_parse_expression(p, at ? &x->a : &x));
+    *x_p = x;
+    return LS_OK;
+}
+
+/* The arguments behind the next token, "(". */
+static ls_status parse_arguments(ls_template_parser *p, ls_template_node **list_p) {
+    ls_template_nodes list = {0};
+    int stage = 0;
+    LS_TRY(ls_parse_expect(p, "("));
+    while (!ls_parse_is(p, ")")) {
+        ls_template_node *x = NULL;
+        LS_TRY(parse_argument(p, list.first, &stage, &x));
+        ls_node_append(&list, x);
+        if (!ls_parse_skip(p, ",")) break;
+    }
+    *list_p = list.first;
+    return ls_parse_expect(p, ")");
 }
 
 static ls_status parse_dict(ls_template_parser *p, ls_template_node **x_p) {
@@ -71,7 +109,10 @@ static ls_status parse_name(ls_template_parser *p, ls_template_node **x_p) {
     ls_template_node *x = ls_node_new(p, LS_NODE_NAME);
     for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
         if (ls_parse_is_name(p, constants[i].name)) x->kind = constants[i].kind;
-    name_node(p, x);
+    if (ls_parse_is_name(p, "caller")) p->uses |= LS_MACRO_CALLER;
+    if (ls_parse_is_name(p, "kwargs")) p->uses |= LS_MACRO_KWARGS;
+    if (ls_parse_is_name(p, "varargs")) p->uses |= LS_MACRO_VARARGS;
+    ls_node_name(p, x);
     *x_p = x;
     return LS_OK;
 }
@@ -79,7 +120,7 @@ static ls_status parse_name(ls_template_parser *p, ls_template_node **x_p) {
 /* Strings after each other are one. */
 static ls_status parse_string(ls_template_parser *p, ls_template_node **x_p) {
     ls_template_node *x = ls_node_new(p, LS_NODE_STRING);
-    for (name_node(p, x); p->at->kind == LS_TTOKEN_STRING; p->at++) {
+    for (ls_node_name(p, x); p->at->kind == LS_TTOKEN_STRING; p->at++) {
         char *both = ls_template_alloc(&p->t->arena, x->n + p->at->n + 1);
         if (x->n) memcpy(both, x->text, x->n);
         if (p->at->n) memcpy(both + x->n, p->at->text, p->at->n);
@@ -91,8 +132,28 @@ static ls_status parse_string(ls_template_parser *p, ls_template_node **x_p) {
     return LS_OK;
 }
 
+static bool ends_tuple(const ls_template_parser *p) {
+    return p->at->kind == LS_TTOKEN_TAG_END || p->at->kind == LS_TTOKEN_PRINT_END ||
+           ls_parse_is(p, ")");
+}
+
+ls_status ls_parse_tuple(ls_template_parser *p, bool choices, ls_template_node **x_p) {
+    ls_template_node *tuple = ls_node_new(p, LS_NODE_TUPLE);
+    ls_template_nodes list = {0};
+    bool comma = false;
+    do {
+        ls_template_node *x = NULL;
+        if (comma && ends_tuple(p)) break;
+        LS_TRY(choices ? ls_parse_expression(p, &x) : parse_or(p, &x));
+        ls_node_append(&list, x);
+        comma = comma || ls_parse_is(p, ",");
+    } while (ls_parse_skip(p, ","));
+    tuple->list = list.first;
+    *x_p = comma ? tuple : list.first;
+    return LS_OK;
+}
+
 static ls_status parse_primary(ls_template_parser *p, ls_template_node **x_p) {
-    bool comma;
     ls_template_node *x = NULL;
     switch (p->at->kind) {
     case LS_TTOKEN_NAME: return parse_name(p, x_p);
@@ -110,10 +171,54 @@ static ls_status parse_primary(ls_template_parser *p, ls_template_node **x_p) {
     if (ls_parse_is(p, "{")) return parse_dict(p, x_p);
     bool tuple = ls_parse_is(p, "(");
     if (!tuple && !ls_parse_is(p, "[")) return ls_parse_fail(p, "an expression is missing");
-    x = ls_node_new(p, LS_NODE_LIST);
+    x = ls_node_new(p, tuple ? LS_NODE_TUPLE : LS_NODE_LIST);
     p->at++;
-    LS_TRY(parse_list(p, tuple ? ")" : "]", false, &x->list, &comma));
-    *x_p = tuple && !comma && x->list ? x->list : x;
+    if (!tuple) LS_TRY(parse_list(p, "]", &x->list));
+    *x_p = x;
+    if (!tuple || ls_parse_skip(p, ")")) return LS_OK;
+    LS_TRY(ls_parse_tuple(p, true, x_p));
+    return ls_parse_expect(p, ")");
+}
+
+/* ---- targets ---- */
+
+static ls_status parse_one_target(ls_template_parser *p, bool members, ls_template_node **x_p) {
+    ls_template_node *x = NULL;
+    if (ls_parse_skip(p, "(")) {
+        LS_TRY(ls_parse_enter(p));
+        LS_TRY(ls_parse_target(p, false, x_p));
+        p->depth--;
+        return ls_parse_expect(p, ")");
+    }
+    if (p->at->kind != LS_TTOKEN_NAME) return ls_parse_fail(p, "a variable's name is missing");
+    unsigned uses = p->uses;
+    const ls_template_token *name = p->at;
+    LS_TRY(parse_name(p, &x));
+    if (x->kind != LS_NODE_NAME || p->uses != uses) {
+        p->at = name;
+        return ls_parse_fail(p, "this name can't be set");
+    }
+    *x_p = x;
+    if (!members || !ls_parse_skip(p, ".")) return LS_OK;
+    *x_p = pair(p, LS_NODE_MEMBER, x);
+    if (p->at->kind != LS_TTOKEN_NAME) return ls_parse_fail(p, "a name is missing");
+    ls_node_name(p, *x_p);
+    return LS_OK;
+}
+
+ls_status ls_parse_target(ls_template_parser *p, bool members, ls_template_node **x_p) {
+    ls_template_node *tuple = ls_node_new(p, LS_NODE_TUPLE);
+    ls_template_nodes list = {0};
+    bool comma = false;
+    do {
+        ls_template_node *x = NULL;
+        if (comma && ends_tuple(p)) break;
+        LS_TRY(parse_one_target(p, members, &x));
+        ls_node_append(&list, x);
+        comma = comma || ls_parse_is(p, ",");
+    } while (ls_parse_skip(p, ","));
+    tuple->list = list.first;
+    *x_p = comma ? tuple : list.first;
     return LS_OK;
 }
 
@@ -132,17 +237,20 @@ static ls_status parse_subscript(ls_template_parser *p, ls_template_node *a,
     ls_template_node *x = pair(p, LS_NODE_ITEM, a);
     ls_template_nodes bounds = {0};
     p->at++;
+    *x_p = x;
     if (ls_parse_is(p, "]")) return ls_parse_fail(p, "an expression is missing between [ and ]");
     LS_TRY(parse_bound(p, &bounds));
-    x->b = bounds.first;
-    if (ls_parse_is(p, ":")) x->kind = LS_NODE_SLICE;
+    if (!ls_parse_is(p, ":")) {
+        x->b = bounds.first;
+        return ls_parse_expect(p, "]");
+    }
+    x->kind = LS_NODE_SLICE;
     while (ls_parse_skip(p, ":")) LS_TRY(parse_bound(p, &bounds));
     int n = 0;
     for (ls_template_node *b = bounds.first; b; b = b->next) n++;
     if (n > 3) return ls_parse_fail(p, "a slice has at most begin, end and step");
     for (; n < 3; n++) ls_node_append(&bounds, ls_node_new(p, LS_NODE_NONE));
     x->list = bounds.first;
-    *x_p = x;
     return ls_parse_expect(p, "]");
 }
 
@@ -153,7 +261,7 @@ static ls_status parse_member(ls_template_parser *p, ls_template_node *a, ls_tem
         x->kind = LS_NODE_ITEM;
         LS_TRY(parse_primary(p, &x->b));
     } else if (p->at->kind == LS_TTOKEN_NAME) {
-        name_node(p, x);
+        ls_node_name(p, x);
     } else {
         return ls_parse_fail(p, "a name is missing behind the dot");
     }
@@ -162,11 +270,9 @@ static ls_status parse_member(ls_template_parser *p, ls_template_node *a, ls_tem
 }
 
 static ls_status parse_call(ls_template_parser *p, ls_template_node *a, ls_template_node **x_p) {
-    bool comma;
     ls_template_node *x = pair(p, LS_NODE_CALL, a);
-    p->at++;
     *x_p = x;
-    return parse_list(p, ")", true, &x->list, &comma);
+    return parse_arguments(p, &x->list);
 }
 
 static ls_status parse_postfix(ls_template_parser *p, ls_template_node **x_p) {
@@ -183,63 +289,67 @@ static ls_status parse_postfix(ls_template_parser *p, ls_template_node **x_p) {
     }
 }
 
-static ls_status parse_filter(ls_template_parser *p, ls_template_node **x_p) {
-    bool comma;
-    p->at++;
+ls_status ls_parse_filter(ls_template_parser *p, ls_template_node **x_p) {
     if (p->at->kind != LS_TTOKEN_NAME) return ls_parse_fail(p, "a filter's name is missing");
     ls_template_node *x = pair(p, LS_NODE_FILTER, *x_p);
-    name_node(p, x);
+    ls_node_name(p, x);
     *x_p = x;
-    if (!ls_parse_skip(p, "(")) return LS_OK;
-    return parse_list(p, ")", true, &x->list, &comma);
+    if (ls_parse_is(p, ".")) return ls_parse_fail(p, "a filter's name has no dot");
+    return ls_parse_is(p, "(") ? parse_arguments(p, &x->list) : LS_OK;
 }
 
-static bool begins_argument(const ls_template_parser *p) {
-    switch (p->at->kind) {
-    case LS_TTOKEN_STRING:
-    case LS_TTOKEN_INTEGER:
-    case LS_TTOKEN_REAL: return true;
-    case LS_TTOKEN_NAME:
-        return !ls_parse_is_name(p, "else") && !ls_parse_is_name(p, "or") &&
-               !ls_parse_is_name(p, "and") && !ls_parse_is_name(p, "is") &&
-               !ls_parse_is_name(p, "if") && !ls_parse_is_name(p, "in") &&
-               !ls_parse_is_name(p, "not");
-    default: return ls_parse_is(p, "[") || ls_parse_is(p, "{");
-    }
+ls_status ls_parse_filters(ls_template_parser *p, ls_template_node **x_p) {
+    while (ls_parse_skip(p, "|")) LS_TRY(ls_parse_filter(p, x_p));
+    return LS_OK;
+}
+
+/* Does an argument of a test without parentheses follow? As in Jinja, "if" and "in" are taken for
+ * one; these are refused. */
+static ls_status parse_operand(ls_template_parser *p, ls_template_node **x_p) {
+    static const char *const words[] = {"is", "if", "in", "not"};
+    bool name = p->at->kind == LS_TTOKEN_NAME;
+    if (name &&
+        (ls_parse_is_name(p, "else") || ls_parse_is_name(p, "or") || ls_parse_is_name(p, "and")))
+        return LS_OK;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (ls_parse_is_name(p, words[i]))
+            return ls_parse_fail(p, "a test can't stand before this word; put it in parentheses");
+    if (!name && p->at->kind != LS_TTOKEN_STRING && p->at->kind != LS_TTOKEN_INTEGER &&
+        p->at->kind != LS_TTOKEN_REAL && !ls_parse_is(p, "[") && !ls_parse_is(p, "{"))
+        return LS_OK;
+    LS_TRY(parse_primary(p, x_p));
+    return parse_postfix(p, x_p);
 }
 
 static ls_status parse_test(ls_template_parser *p, ls_template_node **x_p) {
-    bool comma;
     p->at++;
     bool negated = ls_parse_skip_name(p, "not");
     if (p->at->kind != LS_TTOKEN_NAME) return ls_parse_fail(p, "a test's name is missing");
     ls_template_node *x = pair(p, LS_NODE_TEST, *x_p);
-    name_node(p, x);
+    ls_node_name(p, x);
     *x_p = negated ? pair(p, LS_NODE_NOT, x) : x;
-    if (ls_parse_skip(p, "(")) return parse_list(p, ")", true, &x->list, &comma);
-    if (!begins_argument(p)) return LS_OK;
-    LS_TRY(parse_primary(p, &x->list));
-    return parse_postfix(p, &x->list);
+    if (ls_parse_is(p, ".")) return ls_parse_fail(p, "a test's name has no dot");
+    return ls_parse_is(p, "(") ? parse_arguments(p, &x->list) : parse_operand(p, &x->list);
 }
 
 /* ---- operators ---- */
 
 static ls_status parse_signed(ls_template_parser *p, bool filters, ls_template_node **x_p) {
-    if (ls_parse_is(p, "-") || ls_parse_is(p, "+")) {
-        bool minus = ls_parse_is(p, "-");
-        ls_template_node *x = ls_node_new(p, LS_NODE_NEGATE);
+    bool minus = ls_parse_is(p, "-");
+    if (minus || ls_parse_is(p, "+")) {
+        ls_template_node *x = ls_node_new(p, minus ? LS_NODE_NEGATE : LS_NODE_POSITIVE);
         p->at++;
         LS_TRY(ls_parse_enter(p));
-        LS_TRY(parse_signed(p, false, minus ? &x->a : x_p));
+        LS_TRY(parse_signed(p, false, &x->a));
         p->depth--;
-        if (minus) *x_p = x;
+        *x_p = x;
     } else {
         LS_TRY(parse_primary(p, x_p));
     }
     LS_TRY(parse_postfix(p, x_p));
     while (filters) {
-        if (ls_parse_is(p, "|"))
-            LS_TRY(parse_filter(p, x_p));
+        if (ls_parse_skip(p, "|"))
+            LS_TRY(ls_parse_filter(p, x_p));
         else if (ls_parse_is_name(p, "is"))
             LS_TRY(parse_test(p, x_p));
         else if (ls_parse_is(p, "("))
@@ -261,7 +371,7 @@ static ls_status parse_left(ls_template_parser *p, const char *const *operators,
     for (size_t i = 0; operators[i]; i++) {
         if (!ls_parse_is(p, operators[i])) continue;
         ls_template_node *x = pair(p, LS_NODE_MATH, *x_p);
-        name_node(p, x);
+        ls_node_name(p, x);
         LS_TRY(inner(p, &x->b));
         *x_p = x;
         i = (size_t)-1; /* look for all operators again */
@@ -269,8 +379,12 @@ static ls_status parse_left(ls_template_parser *p, const char *const *operators,
     return LS_OK;
 }
 
+static ls_status parse_power(ls_template_parser *p, ls_template_node **x_p) {
+    return parse_left(p, (const char *const[]){"**", NULL}, parse_unary, x_p);
+}
+
 static ls_status parse_product(ls_template_parser *p, ls_template_node **x_p) {
-    return parse_left(p, (const char *const[]){"*", "/", "//", "%", NULL}, parse_unary, x_p);
+    return parse_left(p, (const char *const[]){"*", "/", "//", "%", NULL}, parse_power, x_p);
 }
 
 static ls_status parse_concat(ls_template_parser *p, ls_template_node **x_p) {
@@ -337,7 +451,7 @@ static ls_status parse_and(ls_template_parser *p, ls_template_node **x_p) {
     return LS_OK;
 }
 
-ls_status ls_parse_or(ls_template_parser *p, ls_template_node **x_p) {
+static ls_status parse_or(ls_template_parser *p, ls_template_node **x_p) {
     LS_TRY(ls_parse_enter(p));
     LS_TRY(parse_and(p, x_p));
     while (ls_parse_is_name(p, "or")) {
@@ -352,12 +466,12 @@ ls_status ls_parse_or(ls_template_parser *p, ls_template_node **x_p) {
 
 ls_status ls_parse_expression(ls_template_parser *p, ls_template_node **x_p) {
     LS_TRY(ls_parse_enter(p));
-    LS_TRY(ls_parse_or(p, x_p));
+    LS_TRY(parse_or(p, x_p));
     while (ls_parse_is_name(p, "if")) {
         ls_template_node *x = ls_node_new(p, LS_NODE_CHOICE);
         p->at++;
         x->b = *x_p;
-        LS_TRY(ls_parse_or(p, &x->a));
+        LS_TRY(parse_or(p, &x->a));
         if (ls_parse_skip_name(p, "else")) LS_TRY(ls_parse_expression(p, &x->c));
         *x_p = x;
     }

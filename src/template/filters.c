@@ -1,276 +1,239 @@
-/* filters.c - filters: x | name(arguments). */
-#include <stdlib.h>
+/* filters.c - filters of any value and of texts; and which filters there are. */
 #include <string.h>
 
+#include "template/characters.h"
 #include "template/methods.h"
 
-static ls_status trim(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                      ls_datum *y_p) {
+typedef const ls_template_arguments arguments;
+
+static ls_status trim(ls_rendering *r, const ls_datum *x, arguments *a, ls_datum *y_p) {
     ls_datum text;
     LS_TRY(ls_datum_str(r, x, &text));
-    return ls_text_strip(r, &text, a, LS_STRIP_LEFT | LS_STRIP_RIGHT, y_p);
+    return ls_text_strip(r, &text, a->given[0], LS_STRIP_LEFT | LS_STRIP_RIGHT, y_p);
 }
 
-static ls_status length(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                        ls_datum *y_p) {
+static ls_status length(ls_rendering *r, const ls_datum *x, arguments *a, ls_datum *y_p) {
+    (void)a;
     size_t n;
-    LS_TRY(ls_arguments_check(r, a, 0, ""));
     LS_TRY(ls_datum_length(r, x, &n));
     *y_p = ls_datum_integer((int64_t)n);
     return LS_OK;
 }
 
-static ls_status tojson(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                        ls_datum *y_p) {
-    const ls_datum *indent = ls_template_argument(a, LS_TEMPLATE_ARGUMENTS, "indent");
-    LS_TRY(ls_arguments_check(r, a, 0, "indent ensure_ascii"));
-    int width = -1;
-    if (indent && indent->kind == LS_DATUM_INTEGER) {
-        if (indent->integer < 0 || indent->integer > 16)
-            return ls_render_fail(r, "tojson indents by 0 to 16");
-        width = (int)indent->integer;
-    }
-    ls_buf out = {0};
-    ls_status s = ls_datum_to_json(r, x, width, &out);
-    if (s == LS_OK) s = ls_datum_copy_text(r, out.data, out.len, y_p);
-    ls_buf_free(&out);
-    return s;
-}
-
-static ls_status text_of(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                         ls_datum *y_p) {
-    LS_TRY(ls_arguments_check(r, a, 0, ""));
+static ls_status text_of(ls_rendering *r, const ls_datum *x, arguments *a, ls_datum *y_p) {
+    (void)a;
     return ls_datum_str(r, x, y_p);
 }
 
-static ls_status list_of(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                         ls_datum *y_p) {
-    LS_TRY(ls_arguments_check(r, a, 0, ""));
-    return ls_datum_items(r, x, y_p);
-}
-
-static ls_status items(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                       ls_datum *y_p) {
-    LS_TRY(ls_arguments_check(r, a, 0, ""));
-    return ls_dict_items(r, x, y_p);
-}
-
-/* The first or last item. */
-static ls_status end_of(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                        bool last, ls_datum *y_p) {
-    ls_datum list;
-    LS_TRY(ls_arguments_check(r, a, 0, ""));
-    LS_TRY(ls_datum_items(r, x, &list));
-    *y_p = list.n ? list.items[last ? list.n - 1 : 0] : ls_datum_undefined("item");
+static ls_status safe(ls_rendering *r, const ls_datum *x, arguments *a, ls_datum *y_p) {
+    (void)a;
+    LS_TRY(ls_datum_str(r, x, y_p));
+    y_p->safe = true;
     return LS_OK;
 }
-static ls_status first(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                       ls_datum *y_p) {
-    return end_of(r, x, a, false, y_p);
-}
-static ls_status last(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                      ls_datum *y_p) {
-    return end_of(r, x, a, true, y_p);
-}
 
-static ls_status reverse(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                         ls_datum *y_p) {
-    ls_datum down[3] = {ls_datum_none(), ls_datum_none(), ls_datum_integer(-1)};
-    LS_TRY(ls_arguments_check(r, a, 0, ""));
-    return ls_datum_slice(r, x, down, y_p);
-}
-
-static ls_status in_case(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                         char which, ls_datum *y_p) {
+static ls_status escape(ls_rendering *r, const ls_datum *x, arguments *a, ls_datum *y_p) {
+    (void)a;
     ls_datum text;
-    LS_TRY(ls_arguments_check(r, a, 0, ""));
+    LS_TRY(ls_datum_str(r, x, &text));
+    return ls_text_escape(r, &text, y_p);
+}
+
+static ls_status forceescape(ls_rendering *r, const ls_datum *x, arguments *a, ls_datum *y_p) {
+    (void)a;
+    ls_datum text;
+    LS_TRY(ls_datum_str(r, x, &text));
+    text.safe = false;
+    return ls_text_escape(r, &text, y_p);
+}
+
+static ls_status in_case(ls_rendering *r, const ls_datum *x, char which, ls_datum *y_p) {
+    ls_datum text;
     LS_TRY(ls_datum_str(r, x, &text));
     return ls_text_case(r, &text, which, y_p);
 }
-static ls_status upper(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                       ls_datum *y_p) {
-    return in_case(r, x, a, 'u', y_p);
+static ls_status upper(ls_rendering *r, const ls_datum *x, arguments *a, ls_datum *y_p) {
+    (void)a;
+    return in_case(r, x, 'u', y_p);
 }
-static ls_status lower(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                       ls_datum *y_p) {
-    return in_case(r, x, a, 'l', y_p);
+static ls_status lower(ls_rendering *r, const ls_datum *x, arguments *a, ls_datum *y_p) {
+    (void)a;
+    return in_case(r, x, 'l', y_p);
 }
-static ls_status capitalize(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                            ls_datum *y_p) {
-    return in_case(r, x, a, 'c', y_p);
-}
-static ls_status title(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                       ls_datum *y_p) {
-    return in_case(r, x, a, 't', y_p);
+static ls_status capitalize(ls_rendering *r, const ls_datum *x, arguments *a, ls_datum *y_p) {
+    (void)a;
+    return in_case(r, x, 'c', y_p);
 }
 
-static ls_status replace(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                         ls_datum *y_p) {
-    ls_datum text;
+/* As Jinja, and unlike Python's method: a word begins behind white space, "-" and opening
+ * brackets alone. */
+static ls_status title(ls_rendering *r, const ls_datum *x, arguments *a, ls_datum *y_p) {
+    (void)a;
+    ls_datum text, part, piece;
+    ls_buf out = {0};
     LS_TRY(ls_datum_str(r, x, &text));
-    return ls_text_replace(r, &text, a, y_p);
-}
-
-static ls_status otherwise(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                           ls_datum *y_p) {
-    LS_TRY(ls_arguments_check(r, a, 2, "default_value boolean"));
-    const ls_datum *value = ls_template_argument(a, 0, "default_value");
-    const ls_datum *also_false = ls_template_argument(a, 1, "boolean");
-    bool lacks = x->kind == LS_DATUM_UNDEFINED ||
-                 (also_false && ls_datum_is_true(also_false) && !ls_datum_is_true(x));
-    *y_p = !lacks ? *x : value ? *value : ls_datum_text("", 0);
+    ls_status s = ls_render_count(r, text.n / 16);
+    bool starts = true;
+    for (size_t i = 0, n; s == LS_OK && i < text.n; i += n) {
+        const char *at = text.text + i;
+        uint32_t point;
+        n = ls_character(at, text.n - i, &point);
+        char to = starts ? 'u' : 'l';
+        starts = ls_is_space(point) || (point < 128 && strchr("-({[<", (int)point));
+        part = ls_datum_text(at, n);
+        /* Characters of one case are changed together. */
+        while (to == 'l' && !starts && i + n < text.n) {
+            size_t k = ls_character(at + n, text.n - i - n, &point);
+            if (ls_is_space(point) || (point < 128 && strchr("-({[<", (int)point))) break;
+            n += k;
+        }
+        part.n = n;
+        s = ls_text_case(r, &part, to, &piece);
+        if (s == LS_OK) ls_buf_append(&out, piece.text, piece.n);
+    }
+    LS_TRY(ls_datum_take(r, s, &out, y_p));
+    y_p->safe = text.safe;
     return LS_OK;
 }
 
-static ls_status integer_of(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                            ls_datum *y_p) {
-    LS_TRY(ls_arguments_check(r, a, 0, ""));
-    if (x->kind == LS_DATUM_TEXT) {
-        char s[24] = {0}, *end;
-        memcpy(s, x->text, x->n < sizeof s ? x->n : sizeof s - 1);
-        long long v = strtoll(s, &end, 10);
-        *y_p = ls_datum_integer(x->n && x->n < 19 && !*end ? v : 0);
-        return LS_OK;
-    }
-    if (!ls_datum_is_number(x)) return ls_render_fail(r, "%s is no integer", ls_datum_kind_name(x));
-    double v = ls_datum_number(x);
-    if (!(v > -9e15 && v < 9e15)) return ls_render_fail(r, "the number is too large");
-    *y_p = ls_datum_integer(x->kind == LS_DATUM_INTEGER ? x->integer : (int64_t)v);
+static ls_status replace(ls_rendering *r, const ls_datum *x, arguments *a, ls_datum *y_p) {
+    ls_datum text, pair[2];
+    int64_t most = -1;
+    LS_TRY(ls_datum_str(r, x, &text));
+    text.safe = false; /* str() of it is plain */
+    LS_TRY(ls_datum_str(r, a->given[0], &pair[0]));
+    LS_TRY(ls_datum_str(r, a->given[1], &pair[1]));
+    if (a->given[2] && a->given[2]->kind != LS_DATUM_NONE)
+        LS_TRY(ls_argument_integer(r, a, 2, -1, &most));
+    return ls_text_replace(r, &text, pair, most, y_p);
+}
+
+static ls_status otherwise(ls_rendering *r, const ls_datum *x, arguments *a, ls_datum *y_p) {
+    (void)r;
+    bool lacks =
+        x->kind == LS_DATUM_UNDEFINED || (ls_argument_is_true(a, 1) && !ls_datum_is_true(x));
+    *y_p = !lacks ? *x : a->given[0] ? *a->given[0] : ls_datum_text("", 0);
     return LS_OK;
 }
 
-static ls_status join(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                      ls_datum *y_p) {
-    LS_TRY(ls_arguments_check(r, a, 1, "d attribute"));
-    const ls_datum *by = ls_template_argument(a, 0, "d"),
-                   *name = ls_template_argument(a, 1, "attribute");
-    ls_datum between = ls_datum_text("", 0), list;
-    if (by) LS_TRY(ls_datum_str(r, by, &between));
-    LS_TRY(ls_datum_items(r, x, &list));
-    void *room;
-    LS_TRY(ls_render_alloc(r, list.n * sizeof(ls_datum), &room));
-    ls_datum *values = room;
-    for (size_t i = 0; name && i < list.n; i++)
-        LS_TRY(ls_datum_item(r, &list.items[i], name, &values[i]));
-    if (name) list.items = values;
-    return ls_text_join(r, &list, &between, y_p);
+static ls_status center(ls_rendering *r, const ls_datum *x, arguments *a, ls_datum *y_p) {
+    ls_datum text;
+    int64_t width;
+    LS_TRY(ls_argument_integer(r, a, 0, 80, &width));
+    LS_TRY(ls_datum_str(r, x, &text));
+    if (text.safe) return ls_render_fail(r, "center of a text marked as safe is not supported");
+    return ls_text_pad(r, &text, width, '^', NULL, y_p);
 }
 
-/* ---- choosing and mapping items ---- */
-
-/* The arguments from number `skip` on. */
-static void rest_of(const ls_template_arguments *a, int skip, ls_template_arguments *rest) {
-    *rest = *a;
-    rest->n = 0;
-    for (int i = skip; i < a->n; i++) rest->list[rest->n++] = a->list[i];
+/* text % values, or % a dict of names. */
+static ls_status format(ls_rendering *r, const ls_datum *x, arguments *a, ls_datum *y_p) {
+    ls_datum text, *items, values = {.kind = LS_DATUM_TUPLE, .n = (size_t)a->n, .items = a->list};
+    if (a->n && a->nkeywords) return ls_render_fail(r, "format takes values or names, not both");
+    if (a->nkeywords) {
+        LS_TRY(ls_datum_new_list(r, 2 * (size_t)a->nkeywords, &items, &values));
+        values = (ls_datum){.kind = LS_DATUM_DICT, .items = items};
+        for (int k = 0; k < a->nkeywords; k++) {
+            ls_datum key = ls_datum_text(a->keywords[k].name, strlen(a->keywords[k].name));
+            LS_TRY(ls_dict_put(r, &values, &key, &a->keywords[k].value));
+        }
+    }
+    LS_TRY(ls_datum_str(r, x, &text));
+    return ls_text_printf(r, &text, &values, y_p);
 }
 
-/* Items whose test (argument `at`, with those behind it) says `keep`; at 1: the test of the member
- * that argument 0 names. */
-static ls_status choose(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a, int at,
-                        bool keep, ls_datum *y_p) {
-    ls_datum list, name, is;
-    ls_template_arguments rest;
-    ls_template_function *test = NULL;
-    if (a->n < at) return ls_render_fail(r, "an argument is missing");
-    if (a->n > at) {
-        LS_TRY(ls_template_argument_text(r, a, at, &name));
-        LS_TRY(ls_datum_copy_text(r, name.text, name.n, &name));
-        test = ls_template_test(name.text);
-        if (!test) return ls_render_fail(r, "the test \"%s\" is not supported", name.text);
+/* Lines with blanks, or a text, before them: all but the first one and empty ones. */
+static ls_status indent(ls_rendering *r, const ls_datum *x, arguments *a, ls_datum *y_p) {
+    ls_datum by = ls_datum_text("", 0), lines, text;
+    bool first = ls_argument_is_true(a, 1), blank = ls_argument_is_true(a, 2);
+    if (a->given[0] && a->given[0]->kind == LS_DATUM_TEXT) {
+        by = *a->given[0];
+    } else {
+        int64_t width;
+        LS_TRY(ls_argument_integer(r, a, 0, 4, &width));
+        LS_TRY(ls_text_pad(r, &by, width, '<', NULL, &by));
     }
-    rest_of(a, at + 1, &rest);
-    LS_TRY(ls_datum_items(r, x, &list));
-    void *room;
-    LS_TRY(ls_render_alloc(r, list.n * sizeof(ls_datum), &room));
-    ls_datum *kept = room;
-    size_t n = 0;
-    for (size_t i = 0; i < list.n; i++) {
-        ls_datum v = list.items[i];
-        if (at) LS_TRY(ls_datum_item(r, &list.items[i], &a->list[0], &v));
-        is = v;
-        if (test) LS_TRY(test(r, &v, &rest, &is));
-        if (ls_datum_is_true(&is) == keep) kept[n++] = list.items[i];
-        LS_TRY(ls_render_count(r, 1));
+    if (x->kind != LS_DATUM_TEXT || x->safe)
+        return ls_render_fail(r, "indent takes text, not %s", ls_datum_kind_name(x));
+    ls_datum line_end = ls_datum_text("\n", 1);
+    LS_TRY(ls_datum_math(r, "+", x, &line_end, &text));
+    LS_TRY(ls_text_lines(r, &text, false, &lines));
+    ls_buf out = {0};
+    ls_status s = LS_OK;
+    if (first) ls_buf_append(&out, by.text, by.n);
+    for (size_t i = 0; s == LS_OK && i < lines.n; i++) {
+        if (i) ls_buf_append(&out, "\n", 1);
+        if (i && (blank || lines.items[i].n)) ls_buf_append(&out, by.text, by.n);
+        ls_buf_append(&out, lines.items[i].text, lines.items[i].n);
+        s = ls_datum_fits(r, out.len);
     }
-    *y_p = (ls_datum){.kind = LS_DATUM_LIST, .n = n, .items = kept};
+    return ls_datum_take(r, s, &out, y_p);
+}
+
+/* The first characters of a text that is too long, up to a blank, and "...". */
+static ls_status truncate(ls_rendering *r, const ls_datum *x, arguments *a, ls_datum *y_p) {
+    int64_t most, leeway = 5;
+    ls_datum end = ls_datum_text("...", 3), cut;
+    LS_TRY(ls_argument_integer(r, a, 0, 255, &most));
+    if (a->given[2]) LS_TRY(ls_argument_text(r, a, 2, &end));
+    if (a->given[3] && a->given[3]->kind != LS_DATUM_NONE)
+        LS_TRY(ls_argument_integer(r, a, 3, 5, &leeway));
+    int64_t nend = (int64_t)ls_characters(end.text, end.n);
+    if (x->kind != LS_DATUM_TEXT || x->safe)
+        return ls_render_fail(r, "truncate takes text, not %s", ls_datum_kind_name(x));
+    if (most < nend || leeway < 0 || most > LS_TEMPLATE_OUTPUT || leeway > LS_TEMPLATE_OUTPUT)
+        return ls_render_fail(r, "truncate takes a length of at least that of its end");
+    *y_p = *x;
+    if ((int64_t)ls_characters(x->text, x->n) <= most + leeway) return LS_OK;
+    cut = ls_datum_text(x->text, ls_characters_bytes(x->text, x->n, (size_t)(most - nend)));
+    const char *blank = ls_argument_is_true(a, 1) ? NULL : memrchr(cut.text, ' ', cut.n);
+    if (blank) cut.n = (size_t)(blank - cut.text);
+    return ls_datum_math(r, "+", &cut, &end, y_p);
+}
+
+static ls_status wordcount(ls_rendering *r, const ls_datum *x, arguments *a, ls_datum *y_p) {
+    (void)a;
+    ls_datum text;
+    int64_t n = 0;
+    bool before = false;
+    LS_TRY(ls_datum_str(r, x, &text));
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.text[i];
+        if (c & (char)0x80) return ls_render_fail(r, "wordcount takes ASCII text only");
+        bool word =
+            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+        n += word && !before;
+        before = word;
+    }
+    *y_p = ls_datum_integer(n);
     return LS_OK;
 }
 
-static ls_status select_items(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                              ls_datum *y_p) {
-    return choose(r, x, a, 0, true, y_p);
-}
-static ls_status reject(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                        ls_datum *y_p) {
-    return choose(r, x, a, 0, false, y_p);
-}
-static ls_status selectattr(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                            ls_datum *y_p) {
-    return choose(r, x, a, 1, true, y_p);
-}
-static ls_status rejectattr(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                            ls_datum *y_p) {
-    return choose(r, x, a, 1, false, y_p);
-}
+static const ls_template_entry filters[] = {
+    {"trim", trim, "| chars"},
+    {"length", length, ""},
+    {"count", length, ""},
+    {"tojson", ls_filter_tojson, "| ensure_ascii indent separators sort_keys"},
+    {"string", text_of, ""},
+    {"safe", safe, ""},
+    {"escape", escape, ""},
+    {"e", escape, ""},
+    {"forceescape", forceescape, ""},
+    {"upper", upper, ""},
+    {"lower", lower, ""},
+    {"capitalize", capitalize, ""},
+    {"title", title, ""},
+    {"replace", replace, "old new | count"},
+    {"default", otherwise, "| default_value boolean"},
+    {"d", otherwise, "| default_value boolean"},
+    {"center", center, "| width"},
+    {"format", format, "*"},
+    {"indent", indent, "| width first blank"},
+    {"truncate", truncate, "| length killwords end leeway"},
+    {"wordcount", wordcount, ""},
+    {NULL, NULL, NULL}};
 
-/* map(attribute='name') or map('filter', arguments). */
-static ls_status map(ls_rendering *r, const ls_datum *x, const ls_template_arguments *a,
-                     ls_datum *y_p) {
-    const ls_datum *member = ls_template_argument(a, LS_TEMPLATE_ARGUMENTS, "attribute");
-    ls_template_function *filter = NULL;
-    ls_datum list, name;
-    ls_template_arguments rest;
-    if (!member) {
-        LS_TRY(ls_template_argument_text(r, a, 0, &name));
-        LS_TRY(ls_datum_copy_text(r, name.text, name.n, &name));
-        filter = ls_template_filter(name.text);
-        if (!filter) return ls_render_fail(r, "the filter \"%s\" is not supported", name.text);
-    }
-    rest_of(a, 1, &rest);
-    LS_TRY(ls_datum_items(r, x, &list));
-    void *room;
-    LS_TRY(ls_render_alloc(r, list.n * sizeof(ls_datum), &room));
-    ls_datum *values = room;
-    LS_TRY(ls_render_enter(r));
-    for (size_t i = 0; i < list.n; i++) {
-        LS_TRY(ls_render_count(r, 1));
-        LS_TRY(member ? ls_datum_item(r, &list.items[i], member, &values[i])
-                      : filter(r, &list.items[i], &rest, &values[i]));
-    }
-    r->depth--;
-    *y_p = (ls_datum){.kind = LS_DATUM_LIST, .n = list.n, .items = values};
-    return LS_OK;
-}
-
-ls_template_function *ls_template_filter(const char *name) {
-    static const ls_template_entry filters[] = {{"trim", trim},
-                                                {"length", length},
-                                                {"count", length},
-                                                {"tojson", tojson},
-                                                {"string", text_of},
-                                                {"safe", text_of},
-                                                {"list", list_of},
-                                                {"items", items},
-                                                {"dictsort", ls_dict_sort},
-                                                {"first", first},
-                                                {"last", last},
-                                                {"reverse", reverse},
-                                                {"upper", upper},
-                                                {"lower", lower},
-                                                {"capitalize", capitalize},
-                                                {"title", title},
-                                                {"replace", replace},
-                                                {"default", otherwise},
-                                                {"d", otherwise},
-                                                {"int", integer_of},
-                                                {"join", join},
-                                                {"select", select_items},
-                                                {"reject", reject},
-                                                {"selectattr", selectattr},
-                                                {"rejectattr", rejectattr},
-                                                {"map", map}};
-    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
-        if (strcmp(filters[i].name, name) == 0) return filters[i].call;
-    return NULL;
+const ls_template_entry *ls_template_filter(const char *name) {
+    const ls_template_entry *found = ls_template_entry_find(filters, name);
+    if (!found) found = ls_template_entry_find(ls_list_filters, name);
+    return found ? found : ls_template_entry_find(ls_number_filters, name);
 }

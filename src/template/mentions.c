@@ -4,8 +4,7 @@
 #include "template/node.h"
 
 static bool is_name(const ls_template_node *x, const char *word) {
-    bool names = x->kind == LS_NODE_STRING || x->kind == LS_NODE_NAME ||
-                 x->kind == LS_NODE_MEMBER || x->kind == LS_NODE_SET_MEMBER;
+    bool names = x->kind == LS_NODE_STRING || x->kind == LS_NODE_NAME || x->kind == LS_NODE_MEMBER;
     return names && x->n == strlen(word) && memcmp(x->text, word, x->n) == 0;
 }
 

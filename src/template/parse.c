@@ -1,4 +1,4 @@
-/* parse.c - tags of a template: for, if, set, macro, generation. */
+/* parse.c - tags of a template: for, if, set, with, macro, call, filter, generation. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +20,12 @@ ls_template_node *ls_node_new(ls_template_parser *p, ls_template_node_kind kind)
     x->line = p->at->line;
     x->column = p->at->column;
     return x;
+}
+
+void ls_node_name(ls_template_parser *p, ls_template_node *x) {
+    x->text = p->at->text;
+    x->n = p->at->n;
+    p->at++;
 }
 
 ls_status ls_parse_fail(ls_template_parser *p, const char *what) {
@@ -60,25 +66,16 @@ ls_status ls_parse_expect(ls_template_parser *p, const char *text) {
     return ls_parse_skip(p, text) ? LS_OK : ls_parse_fail(p, what);
 }
 
+/* The end of a tag, before which "tag" of a body may have a colon. */
 static ls_status end_tag(ls_template_parser *p) {
     if (p->at->kind != LS_TTOKEN_TAG_END) return ls_parse_fail(p, "%} is missing");
     p->at++;
     return LS_OK;
 }
 
-ls_status ls_parse_targets(ls_template_parser *p, ls_template_node **names_p) {
-    ls_template_nodes names = {0};
-    bool open = ls_parse_skip(p, "(");
-    do {
-        if (p->at->kind != LS_TTOKEN_NAME) return ls_parse_fail(p, "a variable's name is missing");
-        ls_template_node *x = ls_node_new(p, LS_NODE_NAME);
-        x->text = p->at->text;
-        x->n = p->at->n;
-        p->at++;
-        ls_node_append(&names, x);
-    } while (ls_parse_skip(p, ","));
-    *names_p = names.first;
-    return open ? ls_parse_expect(p, ")") : LS_OK;
+static ls_status begin_body(ls_template_parser *p) {
+    ls_parse_skip(p, ":");
+    return end_tag(p);
 }
 
 /* ---- tags ---- */
@@ -96,18 +93,17 @@ static ls_status parse_end(ls_template_parser *p, const char *name) {
 
 static ls_status parse_for(ls_template_parser *p, ls_template_node *x) {
     x->kind = LS_NODE_FOR;
-    LS_TRY(ls_parse_targets(p, &x->list));
+    LS_TRY(ls_parse_target(p, false, &x->c));
     if (!ls_parse_skip_name(p, "in")) return ls_parse_fail(p, "\"in\" is missing");
-    LS_TRY(ls_parse_or(p, &x->a));
+    LS_TRY(ls_parse_tuple(p, false, &x->a));
     if (ls_parse_skip_name(p, "if")) LS_TRY(ls_parse_expression(p, &x->b));
-    if (ls_parse_is_name(p, "recursive"))
-        return ls_parse_fail(p, "recursive loops are not supported");
-    LS_TRY(end_tag(p));
+    x->integer = ls_parse_skip_name(p, "recursive");
+    LS_TRY(begin_body(p));
     p->loops++;
     LS_TRY(parse_body(p, (const char *const[]){"else", "endfor", NULL}, &x->body));
     p->loops--;
     if (ls_parse_skip_name(p, "else")) {
-        LS_TRY(end_tag(p));
+        LS_TRY(begin_body(p));
         LS_TRY(parse_body(p, (const char *const[]){"endfor", NULL}, &x->other));
     }
     return parse_end(p, "endfor");
@@ -117,86 +113,146 @@ static ls_status parse_for(ls_template_parser *p, ls_template_node *x) {
 static ls_status parse_if(ls_template_parser *p, ls_template_node *x) {
     static const char *const ends[] = {"elif", "else", "endif", NULL};
     x->kind = LS_NODE_IF;
-    LS_TRY(ls_parse_expression(p, &x->a));
-    LS_TRY(end_tag(p));
+    LS_TRY(ls_parse_tuple(p, false, &x->a));
+    LS_TRY(begin_body(p));
     LS_TRY(parse_body(p, ends, &x->body));
     while (ls_parse_is_name(p, "elif")) {
         x->other = ls_node_new(p, LS_NODE_IF);
         x = x->other;
         p->at++;
-        LS_TRY(ls_parse_expression(p, &x->a));
-        LS_TRY(end_tag(p));
+        LS_TRY(ls_parse_tuple(p, false, &x->a));
+        LS_TRY(begin_body(p));
         LS_TRY(parse_body(p, ends, &x->body));
     }
     if (ls_parse_skip_name(p, "else")) {
-        LS_TRY(end_tag(p));
+        LS_TRY(begin_body(p));
         LS_TRY(parse_body(p, (const char *const[]){"endif", NULL}, &x->other));
     }
     return parse_end(p, "endif");
 }
 
+/* What the body up to {% END %} prints. No break leaves it. */
+static ls_status parse_capture(ls_template_parser *p, ls_template_node *x, const char *end) {
+    int loops = p->loops;
+    p->loops = 0;
+    LS_TRY(begin_body(p));
+    LS_TRY(parse_body(p, (const char *const[]){end, NULL}, &x->body));
+    p->loops = loops;
+    return parse_end(p, end);
+}
+
 static ls_status parse_set(ls_template_parser *p, ls_template_node *x) {
     x->kind = LS_NODE_SET;
-    LS_TRY(ls_parse_targets(p, &x->list));
-    if (ls_parse_skip(p, ".")) {
-        x->kind = LS_NODE_SET_MEMBER;
-        if (p->at->kind != LS_TTOKEN_NAME) return ls_parse_fail(p, "a name is missing");
-        x->text = p->at->text;
-        x->n = p->at->n;
-        p->at++;
-    }
+    LS_TRY(ls_parse_target(p, true, &x->c));
     if (ls_parse_skip(p, "=")) {
-        LS_TRY(ls_parse_expression(p, &x->a));
-        if (!ls_parse_is(p, ",")) return end_tag(p);
-        ls_template_nodes list = {0};
-        ls_node_append(&list, x->a);
-        x->a = ls_node_new(p, LS_NODE_LIST);
-        while (ls_parse_skip(p, ",")) {
-            ls_template_node *more = NULL;
-            LS_TRY(ls_parse_expression(p, &more));
-            ls_node_append(&list, more);
-        }
-        x->a->list = list.first;
+        LS_TRY(ls_parse_tuple(p, true, &x->a));
         return end_tag(p);
     }
-    if (x->kind == LS_NODE_SET_MEMBER || x->list->next) return ls_parse_fail(p, "\"=\" is missing");
-    LS_TRY(end_tag(p));
-    LS_TRY(parse_body(p, (const char *const[]){"endset", NULL}, &x->body));
-    return parse_end(p, "endset");
+    ls_template_node *text = x->a = ls_node_new(p, LS_NODE_CAPTURE);
+    LS_TRY(ls_parse_filters(p, &x->a));
+    return parse_capture(p, text, "endset");
+}
+
+static ls_status parse_filter_block(ls_template_parser *p, ls_template_node *x) {
+    ls_template_node *text = x->a = ls_node_new(p, LS_NODE_CAPTURE);
+    x->kind = LS_NODE_PRINT;
+    LS_TRY(ls_parse_filter(p, &x->a));
+    LS_TRY(ls_parse_filters(p, &x->a));
+    return parse_capture(p, text, "endfilter");
+}
+
+static ls_status parse_with(ls_template_parser *p, ls_template_node *x) {
+    ls_template_nodes list = {0};
+    x->kind = LS_NODE_WITH;
+    while (p->at->kind != LS_TTOKEN_TAG_END && !ls_parse_is(p, ":")) {
+        ls_template_node *target = NULL, *value = NULL;
+        if (list.first) LS_TRY(ls_parse_expect(p, ","));
+        LS_TRY(ls_parse_target(p, false, &target));
+        LS_TRY(ls_parse_expect(p, "="));
+        LS_TRY(ls_parse_expression(p, &value));
+        ls_node_append(&list, target);
+        ls_node_append(&list, value);
+    }
+    x->list = list.first;
+    LS_TRY(begin_body(p));
+    LS_TRY(parse_body(p, (const char *const[]){"endwith", NULL}, &x->body));
+    return parse_end(p, "endwith");
+}
+
+/* ---- macros ---- */
+
+/* The parameters of a macro, in parentheses. */
+static ls_status parse_parameters(ls_template_parser *p, ls_template_node **list_p) {
+    ls_template_nodes names = {0};
+    LS_TRY(ls_parse_expect(p, "("));
+    while (!ls_parse_is(p, ")")) {
+        ls_template_node *name = ls_node_new(p, LS_NODE_NAME);
+        if (names.first) LS_TRY(ls_parse_expect(p, ","));
+        if (p->at->kind != LS_TTOKEN_NAME) return ls_parse_fail(p, "a parameter's name is missing");
+        for (const ls_template_node *x = names.first; x; x = x->next)
+            if (ls_parse_is_name(p, x->text)) return ls_parse_fail(p, "a parameter has this name");
+        if (ls_parse_is_name(p, "caller") || ls_parse_is_name(p, "kwargs") ||
+            ls_parse_is_name(p, "varargs"))
+            return ls_parse_fail(p, "a parameter can't have this name");
+        ls_node_name(p, name);
+        if (ls_parse_skip(p, "="))
+            LS_TRY(ls_parse_expression(p, &name->a));
+        else if (names.last && names.last->a)
+            return ls_parse_fail(p, "a parameter without a default can't follow one that has it");
+        ls_node_append(&names, name);
+    }
+    *list_p = names.first;
+    return ls_parse_expect(p, ")");
+}
+
+/* The body of a macro; its uses count for a macro around it, too. */
+static ls_status parse_macro_body(ls_template_parser *p, ls_template_node *x, const char *end) {
+    unsigned uses = p->uses;
+    p->uses = 0;
+    LS_TRY(parse_capture(p, x, end));
+    x->integer = p->uses;
+    p->uses |= uses;
+    return LS_OK;
 }
 
 static ls_status parse_macro(ls_template_parser *p, ls_template_node *x) {
-    ls_template_nodes names = {0};
     x->kind = LS_NODE_MACRO;
     if (p->at->kind != LS_TTOKEN_NAME) return ls_parse_fail(p, "the macro's name is missing");
-    x->text = p->at->text;
-    x->n = p->at->n;
-    p->at++;
-    LS_TRY(ls_parse_expect(p, "("));
-    while (p->at->kind == LS_TTOKEN_NAME) {
-        ls_template_node *name = ls_node_new(p, LS_NODE_NAME);
-        name->text = p->at->text;
-        name->n = p->at->n;
-        p->at++;
-        if (ls_parse_skip(p, "=")) LS_TRY(ls_parse_expression(p, &name->a));
-        ls_node_append(&names, name);
-        if (!ls_parse_skip(p, ",")) break;
-    }
-    x->list = names.first;
-    LS_TRY(ls_parse_expect(p, ")"));
-    LS_TRY(end_tag(p));
-    int loops = p->loops;
-    p->loops = 0;
-    LS_TRY(parse_body(p, (const char *const[]){"endmacro", NULL}, &x->body));
-    p->loops = loops;
-    return parse_end(p, "endmacro");
+    ls_node_name(p, x);
+    LS_TRY(parse_parameters(p, &x->list));
+    return parse_macro_body(p, x, "endmacro");
 }
 
+/* {% call(parameters) m(arguments) %}: a call with a further argument, the macro "caller". */
+static ls_status parse_call_block(ls_template_parser *p, ls_template_node *x) {
+    ls_template_node *caller = ls_node_new(p, LS_NODE_CALLER), *last = NULL;
+    x->kind = LS_NODE_PRINT;
+    caller->text = "caller";
+    caller->n = strlen(caller->text);
+    if (ls_parse_is(p, "(")) LS_TRY(parse_parameters(p, &caller->list));
+    LS_TRY(ls_parse_expression(p, &x->a));
+    if (x->a->kind != LS_NODE_CALL) return ls_parse_fail(p, "a call is missing");
+    ls_template_node *keyword = ls_node_new(p, LS_NODE_KEYWORD);
+    keyword->text = caller->text;
+    keyword->a = caller;
+    for (ls_template_node *a = x->a->list; a; a = a->next) {
+        if (a->kind == LS_NODE_KEYWORD && strcmp(a->text, caller->text) == 0)
+            return ls_parse_fail(p, "a call block has no argument \"caller\"");
+        last = a;
+    }
+    *(last ? &last->next : &x->a->list) = keyword;
+    return parse_macro_body(p, caller, "endcall");
+}
+
+/* {% generation %} is the call of a macro, too. */
 static ls_status parse_generation(ls_template_parser *p, ls_template_node *x) {
-    x->kind = LS_NODE_GROUP;
-    LS_TRY(end_tag(p));
-    LS_TRY(parse_body(p, (const char *const[]){"endgeneration", NULL}, &x->body));
-    return parse_end(p, "endgeneration");
+    ls_template_node *body = ls_node_new(p, LS_NODE_CALLER);
+    x->kind = LS_NODE_PRINT;
+    x->a = ls_node_new(p, LS_NODE_CALL);
+    x->a->a = body;
+    body->text = "generation";
+    body->n = strlen(body->text);
+    return parse_macro_body(p, body, "endgeneration");
 }
 
 /* A tag behind its {%. */
@@ -207,7 +263,10 @@ static ls_status parse_tag(ls_template_parser *p, ls_template_node **x_p) {
     } tags[] = {{"for", parse_for},
                 {"if", parse_if},
                 {"set", parse_set},
+                {"with", parse_with},
                 {"macro", parse_macro},
+                {"call", parse_call_block},
+                {"filter", parse_filter_block},
                 {"generation", parse_generation}};
     ls_template_node *x = ls_node_new(p, LS_NODE_BREAK);
     *x_p = x;
@@ -225,7 +284,7 @@ static ls_status parse_tag(ls_template_parser *p, ls_template_node **x_p) {
 static ls_status parse_print(ls_template_parser *p, ls_template_node **x_p) {
     ls_template_node *x = ls_node_new(p, LS_NODE_PRINT);
     *x_p = x;
-    LS_TRY(ls_parse_expression(p, &x->a));
+    LS_TRY(ls_parse_tuple(p, true, &x->a));
     if (p->at->kind != LS_TTOKEN_PRINT_END) return ls_parse_fail(p, "}} is missing");
     p->at++;
     return LS_OK;
@@ -287,6 +346,7 @@ ls_status ls_template_parse(const char *text, size_t n, const char *name, ls_tem
     ls_template_parser p = {.t = t, .at = tokens.list, .e = e};
     if (s == LS_OK) s = parse_body(&p, (const char *const[]){NULL}, &t->body);
     free(tokens.list);
+    if (s == LS_OK) s = ls_template_find_scopes(t, e);
     if (s == LS_OK)
         *t_p = t;
     else

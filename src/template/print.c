@@ -1,9 +1,10 @@
-/* print.c - values as text: as Python writes them, and as JSON. */
+/* print.c - values as text, as Python writes them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/unicode.h"
 #include "template/characters.h"
 #include "template/value.h"
 
@@ -33,6 +34,7 @@ void ls_real_print(double x, ls_buf *out) {
 /* ---- Python ---- */
 
 static void print_quoted(const ls_datum *x, ls_buf *out) {
+    if (x->safe) ls_buf_printf(out, "Markup(");
     bool single = x->n && memchr(x->text, '\'', x->n), twice = x->n && memchr(x->text, '"', x->n);
     char quote = single && !twice ? '"' : '\'';
     ls_buf_append(out, &quote, 1);
@@ -43,41 +45,51 @@ static void print_quoted(const ls_datum *x, ls_buf *out) {
             ls_buf_printf(out, "\\%c", (char)p);
         else if (p == '\n' || p == '\r' || p == '\t')
             ls_buf_printf(out, "\\%c", p == '\n' ? 'n' : p == '\r' ? 'r' : 't');
-        else if (p < 32 || (p >= 127 && p < 161) || p == 0xad)
-            ls_buf_printf(out, "\\x%02x", p);
+        else if (!ls_unicode_is_printable(p))
+            ls_buf_printf(out, p < 0x100 ? "\\x%02x" : p < 0x10000 ? "\\u%04x" : "\\U%08x", p);
         else
             ls_buf_append(out, x->text + i, k);
     }
     ls_buf_append(out, &quote, 1);
+    if (x->safe) ls_buf_printf(out, ")");
 }
 
-static ls_status print_item(ls_rendering *r, const ls_datum *x, ls_buf *out) {
-    if (x->kind != LS_DATUM_TEXT) return ls_datum_print(r, x, out);
-    print_quoted(x, out);
+ls_status ls_datum_print_repr(ls_rendering *r, const ls_datum *x, ls_buf *out) {
+    if (x->kind == LS_DATUM_TEXT)
+        print_quoted(x, out);
+    else if (x->kind == LS_DATUM_UNDEFINED)
+        ls_buf_printf(out, "Undefined");
+    else
+        return ls_datum_print(r, x, out);
     return LS_OK;
 }
 
 static ls_status print_items(ls_rendering *r, const ls_datum *x, ls_buf *out) {
-    bool dict = x->kind == LS_DATUM_DICT;
+    bool dict = x->kind == LS_DATUM_DICT, tuple = x->kind == LS_DATUM_TUPLE;
     LS_TRY(ls_render_enter(r));
-    ls_buf_append(out, dict ? "{" : "[", 1);
+    ls_buf_append(out, dict ? "{" : tuple ? "(" : "[", 1);
     for (size_t i = 0; i < x->n; i++) {
         if (i) ls_buf_append(out, ", ", 2);
-        LS_TRY(print_item(r, &x->items[dict ? 2 * i : i], out));
+        LS_TRY(ls_datum_print_repr(r, &x->items[dict ? 2 * i : i], out));
         if (!dict) continue;
         ls_buf_append(out, ": ", 2);
-        LS_TRY(print_item(r, &x->items[2 * i + 1], out));
+        LS_TRY(ls_datum_print_repr(r, &x->items[2 * i + 1], out));
     }
-    ls_buf_append(out, dict ? "}" : "]", 1);
+    if (tuple && x->n == 1) ls_buf_append(out, ",", 1);
+    ls_buf_append(out, dict ? "}" : tuple ? ")" : "]", 1);
     r->depth--;
+    return LS_OK;
+}
+
+ls_status ls_datum_fits(ls_rendering *r, size_t nbytes) {
+    if (nbytes > LS_TEMPLATE_OUTPUT)
+        return ls_render_fail(r, "the text exceeds %d MB", LS_TEMPLATE_OUTPUT >> 20);
     return LS_OK;
 }
 
 static ls_status check_output(ls_rendering *r, const ls_buf *out) {
     LS_TRY(ls_render_count(r, 1));
-    if (out->len > LS_TEMPLATE_OUTPUT)
-        return ls_render_fail(r, "the text exceeds %d MB", LS_TEMPLATE_OUTPUT >> 20);
-    return LS_OK;
+    return ls_datum_fits(r, out->len);
 }
 
 ls_status ls_datum_print(ls_rendering *r, const ls_datum *x, ls_buf *out) {
@@ -90,9 +102,16 @@ ls_status ls_datum_print(ls_rendering *r, const ls_datum *x, ls_buf *out) {
     case LS_DATUM_REAL: ls_real_print(x->real, out); return LS_OK;
     case LS_DATUM_TEXT: ls_buf_append(out, x->text, x->n); return LS_OK;
     case LS_DATUM_LIST:
+    case LS_DATUM_TUPLE:
     case LS_DATUM_DICT: return print_items(r, x, out);
     default: return ls_render_fail(r, "%s can't be printed", ls_datum_kind_name(x));
     }
+}
+
+ls_status ls_datum_take(ls_rendering *r, ls_status s, ls_buf *out, ls_datum *text_p) {
+    if (s == LS_OK) s = ls_datum_copy_text(r, out->data, out->len, text_p);
+    ls_buf_free(out);
+    return s;
 }
 
 ls_status ls_datum_str(ls_rendering *r, const ls_datum *x, ls_datum *text_p) {
@@ -101,85 +120,5 @@ ls_status ls_datum_str(ls_rendering *r, const ls_datum *x, ls_datum *text_p) {
         *text_p = *x;
         return LS_OK;
     }
-    ls_status s = ls_datum_print(r, x, &out);
-    if (s == LS_OK) s = ls_datum_copy_text(r, out.data, out.len, text_p);
-    ls_buf_free(&out);
-    return s;
-}
-
-/* ---- JSON ---- */
-
-static void json_text(const ls_datum *x, ls_buf *out) {
-    static const char plain[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
-    ls_buf_append(out, "\"", 1);
-    for (size_t i = 0; i < x->n; i++) {
-        char c = x->text[i];
-        const char *known = c ? strchr(plain, c) : NULL;
-        if (known)
-            ls_buf_printf(out, "\\%c", letters[known - plain]);
-        else if ((unsigned char)c < 32)
-            ls_buf_printf(out, "\\u%04x", (unsigned)c);
-        else
-            ls_buf_append(out, &c, 1);
-    }
-    ls_buf_append(out, "\"", 1);
-}
-
-static void new_line(int indent, int level, ls_buf *out) {
-    ls_buf_append(out, "\n", 1);
-    for (int i = 0; i < indent * level; i++) ls_buf_append(out, " ", 1);
-}
-
-static ls_status json_value(ls_rendering *r, const ls_datum *x, int indent, int level, ls_buf *out);
-
-static ls_status json_key(ls_rendering *r, const ls_datum *key, ls_buf *out) {
-    ls_datum text = *key;
-    if (key->kind != LS_DATUM_TEXT) LS_TRY(ls_datum_str(r, key, &text));
-    json_text(&text, out);
-    ls_buf_append(out, ": ", 2);
-    return LS_OK;
-}
-
-static ls_status json_items(ls_rendering *r, const ls_datum *x, int indent, int level,
-                            ls_buf *out) {
-    bool dict = x->kind == LS_DATUM_DICT;
-    LS_TRY(ls_render_enter(r));
-    ls_buf_append(out, dict ? "{" : "[", 1);
-    for (size_t i = 0; i < x->n; i++) {
-        if (i) ls_buf_append(out, ", ", indent < 0 ? 2 : 1);
-        if (indent >= 0) new_line(indent, level + 1, out);
-        if (dict) LS_TRY(json_key(r, &x->items[2 * i], out));
-        LS_TRY(json_value(r, &x->items[dict ? 2 * i + 1 : i], indent, level + 1, out));
-    }
-    if (indent >= 0 && x->n) new_line(indent, level, out);
-    ls_buf_append(out, dict ? "}" : "]", 1);
-    r->depth--;
-    return LS_OK;
-}
-
-static ls_status json_value(ls_rendering *r, const ls_datum *x, int indent, int level,
-                            ls_buf *out) {
-    LS_TRY(check_output(r, out));
-    switch (x->kind) {
-    case LS_DATUM_NONE: ls_buf_printf(out, "null"); return LS_OK;
-    case LS_DATUM_BOOL: ls_buf_printf(out, x->truth ? "true" : "false"); return LS_OK;
-    case LS_DATUM_INTEGER: ls_buf_printf(out, "%lld", (long long)x->integer); return LS_OK;
-    case LS_DATUM_REAL:
-        if (isfinite(x->real))
-            ls_real_print(x->real, out);
-        else
-            ls_buf_printf(out, "%s",
-                          isnan(x->real) ? "NaN"
-                          : x->real < 0  ? "-Infinity"
-                                         : "Infinity");
-        return LS_OK;
-    case LS_DATUM_TEXT: json_text(x, out); return LS_OK;
-    case LS_DATUM_LIST:
-    case LS_DATUM_DICT: return json_items(r, x, indent, level, out);
-    default: return ls_render_fail(r, "%s can't be written as JSON", ls_datum_kind_name(x));
-    }
-}
-
-ls_status ls_datum_to_json(ls_rendering *r, const ls_datum *x, int indent, ls_buf *out) {
-    return json_value(r, x, indent, 0, out);
+    return ls_datum_take(r, ls_datum_print(r, x, &out), &out, text_p);
 }

@@ -40,20 +40,24 @@ ls_status ls_render_alloc(ls_rendering *r, size_t nbytes, void **p_p) {
 
 /* ---- variables ---- */
 
-ls_datum *ls_scope_find(const ls_template_scope *s, const char *name) {
-    for (; s; s = s->outer)
-        for (ls_template_variable *v = s->first; v; v = v->next)
+/* What is looked at counts as work: a template may have many variables. */
+ls_datum *ls_scope_find(ls_rendering *r, const ls_template_scope *s, const char *name) {
+    for (int64_t looked = 0; s; s = s->outer)
+        for (ls_template_variable *v = s->first; v; v = v->next) {
             if (strcmp(v->name, name) == 0) return v->value;
+            if (++looked % 16 == 0) r->steps++;
+        }
     return NULL;
 }
 
 ls_status ls_scope_set(ls_rendering *r, ls_template_scope *s, const char *name, ls_datum value) {
     void *room;
-    for (ls_template_variable *v = s->first; v; v = v->next)
-        if (strcmp(v->name, name) == 0) {
-            *v->value = value;
-            return LS_OK;
-        }
+    ls_template_scope own = {.first = s->first};
+    ls_datum *before = ls_scope_find(r, &own, name);
+    if (before) {
+        *before = value;
+        return LS_OK;
+    }
     LS_TRY(ls_render_alloc(r, sizeof(ls_template_variable) + sizeof(ls_datum), &room));
     ls_template_variable *v = room;
     *v = (ls_template_variable){
@@ -63,15 +67,39 @@ ls_status ls_scope_set(ls_rendering *r, ls_template_scope *s, const char *name, 
     return LS_OK;
 }
 
-/* Sets the variables to a value, or to its items if there are several. */
-static ls_status assign(ls_rendering *r, const ls_template_node *names, ls_datum value) {
-    if (!names->next) return ls_scope_set(r, r->scope, names->text, value);
+static ls_status set_member(ls_rendering *r, const ls_template_node *x, ls_datum value) {
+    const ls_datum *space = ls_scope_find(r, r->scope, x->a->text);
+    if (!space || space->kind != LS_DATUM_SPACE)
+        return ls_render_fail(r, "\"%s\" is no namespace, so its members can't be set", x->a->text);
+    if (x->text[0] == '_')
+        return ls_render_fail(r, "a namespace's member can't begin with an underscore");
+    return ls_scope_set(r, space->space, x->text, value);
+}
+
+/* Sets a target to a value: a tuple of targets to its items. */
+static ls_status assign(ls_rendering *r, const ls_template_node *target, ls_datum value) {
+    if (target->kind == LS_NODE_NAME) return ls_scope_set(r, r->scope, target->text, value);
+    if (target->kind == LS_NODE_MEMBER) return set_member(r, target, value);
     size_t n = 0;
-    for (const ls_template_node *x = names; x; x = x->next) n++;
+    for (const ls_template_node *x = target->list; x; x = x->next) n++;
     LS_TRY(ls_datum_items(r, &value, &value));
     if (value.n != n) return ls_render_fail(r, "%zu variables can't take %zu values", n, value.n);
-    for (const ls_template_node *x = names; x; x = x->next)
-        LS_TRY(ls_scope_set(r, r->scope, x->text, *value.items++));
+    LS_TRY(ls_render_enter(r));
+    for (const ls_template_node *x = target->list; x; x = x->next)
+        LS_TRY(assign(r, x, *value.items++));
+    r->depth--;
+    return LS_OK;
+}
+
+/* Opens a scope, with its names that have no value yet. */
+static ls_status open_scope(ls_rendering *r, ls_template_scope *outer,
+                            const ls_template_node *unset) {
+    void *room; /* macros may keep it */
+    LS_TRY(ls_render_alloc(r, sizeof(ls_template_scope), &room));
+    r->scope = room;
+    r->scope->outer = outer;
+    for (const ls_template_node *x = unset; x; x = x->next)
+        LS_TRY(ls_scope_set(r, r->scope, x->text, ls_datum_undefined(x->text)));
     return LS_OK;
 }
 
@@ -79,88 +107,155 @@ static ls_status assign(ls_rendering *r, const ls_template_node *names, ls_datum
 
 static ls_status run(ls_rendering *r, const ls_template_node *body);
 
-/* The text that a body prints. */
+/* The text that a body prints, in the open scope. */
 static ls_status capture(ls_rendering *r, const ls_template_node *body, ls_datum *text_p) {
     ls_buf text = {0}, *outer = r->out;
     r->out = &text;
     ls_status s = run(r, body);
     r->out = outer;
-    if (s == LS_OK) s = ls_datum_copy_text(r, text.data, text.len, text_p);
-    ls_buf_free(&text);
-    return s;
+    return ls_datum_take(r, s, &text, text_p);
 }
 
-ls_status ls_template_call_macro(ls_rendering *r, const ls_template_node *macro,
-                                 const ls_template_arguments *a, ls_datum *x_p) {
-    ls_template_scope scope = {.outer = &r->globals}, *outer = r->scope;
-    int i = 0, loops = r->loops;
-    r->scope = &scope;
-    for (const ls_template_node *name = macro->list; name; name = name->next, i++) {
-        const ls_datum *given = ls_template_argument(a, i, name->text);
-        ls_datum value = ls_datum_undefined(name->text);
-        if (given)
-            value = *given;
-        else if (name->a)
-            LS_TRY(ls_template_evaluate(r, name->a, &value));
-        LS_TRY(ls_scope_set(r, &scope, name->text, value));
-    }
-    r->loops = 0;
-    if (a->n > i)
-        return ls_render_fail(r, "the macro \"%s\" takes %d arguments, not %d", macro->text, i,
-                              a->n);
-    LS_TRY(capture(r, macro->body, x_p));
+ls_status ls_template_capture(ls_rendering *r, const ls_template_node *x, ls_datum *text_p) {
+    ls_template_scope *outer = r->scope;
+    LS_TRY(open_scope(r, outer, x->unset));
+    LS_TRY(capture(r, x->body, text_p));
     r->scope = outer;
-    r->loops = loops;
     return LS_OK;
 }
 
-/* The items that the loop's condition lets through. */
-static ls_status filter(ls_rendering *r, const ls_template_node *x, ls_datum *list) {
-    void *room;
-    LS_TRY(ls_render_alloc(r, list->n * sizeof(ls_datum), &room));
-    ls_datum *kept = room, is;
-    size_t n = 0;
-    ls_template_scope scope = {.outer = r->scope}, *outer = r->scope;
-    r->scope = &scope;
-    for (size_t i = 0; i < list->n; i++) {
-        LS_TRY(assign(r, x->list, list->items[i]));
-        LS_TRY(ls_template_evaluate(r, x->b, &is));
-        if (ls_datum_is_true(&is)) kept[n++] = list->items[i];
+/* ---- macros ---- */
+
+static bool is_parameter(const ls_template_node *macro, const char *name) {
+    for (const ls_template_node *x = macro->list; x; x = x->next)
+        if (strcmp(x->text, name) == 0) return true;
+    return false;
+}
+
+/* Keyword arguments that are no parameters: "caller", and those of "kwargs". */
+static ls_status set_further(ls_rendering *r, const ls_template_node *macro, int nparameters,
+                             const ls_template_arguments *a) {
+    ls_datum *items, kwargs, rest = {.kind = LS_DATUM_TUPLE}, caller = ls_datum_undefined("caller");
+    LS_TRY(ls_datum_new_list(r, 2 * (size_t)a->nkeywords, &items, &kwargs));
+    kwargs = (ls_datum){.kind = LS_DATUM_DICT, .items = items};
+    for (int k = 0; k < a->nkeywords; k++) {
+        const char *name = a->keywords[k].name;
+        ls_datum key = ls_datum_text(name, strlen(name));
+        if (is_parameter(macro, name)) continue;
+        if ((macro->integer & LS_MACRO_CALLER) && strcmp(name, "caller") == 0)
+            caller = a->keywords[k].value;
+        else if (macro->integer & LS_MACRO_KWARGS)
+            LS_TRY(ls_dict_put(r, &kwargs, &key, &a->keywords[k].value));
+        else
+            return ls_render_fail(r, "the macro \"%s\" has no argument \"%s\"", macro->text, name);
     }
+    if (a->n > nparameters) {
+        if (!(macro->integer & LS_MACRO_VARARGS))
+            return ls_render_fail(r, "the macro \"%s\" takes %d arguments, not %d", macro->text,
+                                  nparameters, a->n);
+        rest.n = (size_t)(a->n - nparameters);
+        rest.items = a->list + nparameters;
+    }
+    if (macro->integer & LS_MACRO_CALLER) LS_TRY(ls_scope_set(r, r->scope, "caller", caller));
+    if (macro->integer & LS_MACRO_KWARGS) LS_TRY(ls_scope_set(r, r->scope, "kwargs", kwargs));
+    if (macro->integer & LS_MACRO_VARARGS) LS_TRY(ls_scope_set(r, r->scope, "varargs", rest));
+    return LS_OK;
+}
+
+ls_status ls_template_call_macro(ls_rendering *r, const ls_template_macro *macro,
+                                 const ls_template_arguments *a, ls_datum *x_p) {
+    ls_template_scope *outer = r->scope;
+    int i = 0;
+    LS_TRY(open_scope(r, macro->scope, macro->node->unset));
+    for (const ls_template_node *name = macro->node->list; name; name = name->next, i++) {
+        const ls_datum *given = ls_argument_keyword(a, name->text);
+        ls_datum value = ls_datum_undefined(name->text);
+        if (given && i < a->n)
+            return ls_render_fail(r, "the macro \"%s\" gets its argument \"%s\" twice",
+                                  macro->node->text, name->text);
+        if (given || i < a->n)
+            value = given ? *given : a->list[i];
+        else if (name->a)
+            LS_TRY(ls_template_evaluate(r, name->a, &value));
+        LS_TRY(ls_scope_set(r, r->scope, name->text, value));
+    }
+    LS_TRY(set_further(r, macro->node, i, a));
+    LS_TRY(capture(r, macro->node->body, x_p));
     r->scope = outer;
-    list->items = kept;
+    return LS_OK;
+}
+
+/* ---- loops ---- */
+
+/* The items that the loop's condition lets through. */
+static ls_status filter(ls_rendering *r, const ls_template_loop *loop, ls_datum *list) {
+    ls_datum *kept, is, all = *list;
+    size_t n = 0;
+    LS_TRY(ls_datum_new_list(r, list->n, &kept, list));
+    for (size_t i = 0; i < all.n; i++) {
+        LS_TRY(open_scope(r, loop->outer, NULL));
+        LS_TRY(assign(r, loop->node->c, all.items[i]));
+        LS_TRY(ls_template_evaluate(r, loop->node->b, &is));
+        if (ls_datum_is_true(&is)) kept[n++] = all.items[i];
+    }
     list->n = n;
     return LS_OK;
 }
 
-static ls_status run_passes(ls_rendering *r, const ls_template_node *x, const ls_datum *list) {
-    ls_template_scope *outer = r->scope;
-    void *room; /* a namespace may keep the loop */
-    LS_TRY(ls_render_alloc(r, sizeof(ls_template_loop), &room));
-    ls_template_loop *loop = room;
-    *loop = (ls_template_loop){.items = list->items, .n = list->n, .depth = ++r->loops};
+static ls_status run_passes(ls_rendering *r, ls_template_loop *loop) {
     for (; loop->i < loop->n && r->jump != LS_JUMP_BREAK; loop->i++) {
-        ls_template_scope scope = {.outer = outer};
-        r->scope = &scope;
         r->jump = LS_JUMP_NONE;
-        LS_TRY(ls_scope_set(r, &scope, "loop", (ls_datum){.kind = LS_DATUM_LOOP, .loop = loop}));
-        LS_TRY(assign(r, x->list, list->items[loop->i]));
-        LS_TRY(run(r, x->body));
+        LS_TRY(open_scope(r, loop->outer, loop->node->unset));
+        LS_TRY(ls_scope_set(r, r->scope, "loop", (ls_datum){.kind = LS_DATUM_LOOP, .loop = loop}));
+        LS_TRY(assign(r, loop->node->c, loop->items[loop->i]));
+        LS_TRY(run(r, loop->node->body));
     }
     r->jump = LS_JUMP_NONE;
-    r->scope = outer;
-    r->loops--;
+    return LS_OK;
+}
+
+/* Runs a loop over items, in the scope `outer`. */
+static ls_status run_loop(ls_rendering *r, const ls_template_loop *of, ls_datum items) {
+    ls_template_scope *scope = r->scope;
+    void *room; /* a namespace may keep the loop */
+    LS_TRY(ls_datum_items(r, &items, &items));
+    if (of->node->b) LS_TRY(filter(r, of, &items));
+    LS_TRY(ls_render_alloc(r, sizeof *of, &room));
+    ls_template_loop *loop = room;
+    *loop = *of;
+    loop->items = items.items;
+    loop->n = items.n;
+    if (items.n) {
+        LS_TRY(run_passes(r, loop));
+    } else if (loop->node->other) {
+        LS_TRY(open_scope(r, loop->outer, loop->node->unset_other));
+        LS_TRY(run(r, loop->node->other));
+    }
+    r->scope = scope;
     return LS_OK;
 }
 
 static ls_status run_for(ls_rendering *r, const ls_template_node *x) {
-    ls_datum list;
-    LS_TRY(ls_template_evaluate(r, x->a, &list));
+    ls_datum items;
+    LS_TRY(ls_template_evaluate(r, x->a, &items));
     r->at = x;
-    LS_TRY(ls_datum_items(r, &list, &list));
-    if (x->b) LS_TRY(filter(r, x, &list));
-    return list.n ? run_passes(r, x, &list) : run(r, x->other);
+    return run_loop(r, &(ls_template_loop){.node = x, .outer = r->scope, .depth = 1}, items);
 }
+
+ls_status ls_template_call_loop(ls_rendering *r, const ls_template_loop *loop,
+                                const ls_template_arguments *a, ls_datum *text_p) {
+    if (!loop->node->integer)
+        return ls_render_fail(r, "only a loop that is recursive can be called");
+    if (a->n != 1 || a->nkeywords) return ls_render_fail(r, "loop() takes one argument");
+    ls_template_loop inner = {.node = loop->node, .outer = loop->outer, .depth = loop->depth + 1};
+    ls_buf text = {0}, *outer = r->out;
+    r->out = &text;
+    ls_status s = run_loop(r, &inner, a->list[0]);
+    r->out = outer;
+    return ls_datum_take(r, s, &text, text_p);
+}
+
+/* ---- other tags ---- */
 
 static ls_status run_if(ls_rendering *r, const ls_template_node *x) {
     for (;; x = x->other) {
@@ -173,14 +268,26 @@ static ls_status run_if(ls_rendering *r, const ls_template_node *x) {
 
 static ls_status run_set(ls_rendering *r, const ls_template_node *x) {
     ls_datum value;
-    LS_TRY(x->a ? ls_template_evaluate(r, x->a, &value) : capture(r, x->body, &value));
+    LS_TRY(ls_template_evaluate(r, x->a, &value));
     r->at = x;
-    if (x->kind == LS_NODE_SET) return assign(r, x->list, value);
-    const ls_datum *space = ls_scope_find(r->scope, x->list->text);
-    if (!space || space->kind != LS_DATUM_SPACE)
-        return ls_render_fail(r, "\"%s\" is no namespace, so its members can't be set",
-                              x->list->text);
-    return ls_scope_set(r, space->space, x->text, value);
+    return assign(r, x->c, value);
+}
+
+/* The values are those of the scope around the tag. */
+static ls_status run_with(ls_rendering *r, const ls_template_node *x) {
+    ls_template_scope *outer = r->scope, *inner;
+    LS_TRY(open_scope(r, outer, x->unset));
+    inner = r->scope;
+    for (const ls_template_node *target = x->list; target; target = target->next->next) {
+        ls_datum value;
+        r->scope = outer;
+        LS_TRY(ls_template_evaluate(r, target->next, &value));
+        r->scope = inner;
+        LS_TRY(assign(r, target, value));
+    }
+    LS_TRY(run(r, x->body));
+    r->scope = outer;
+    return LS_OK;
 }
 
 static ls_status print(ls_rendering *r, const ls_template_node *x) {
@@ -199,11 +306,13 @@ static ls_status run_one(ls_rendering *r, const ls_template_node *x) {
     switch (x->kind) {
     case LS_NODE_FOR: return run_for(r, x);
     case LS_NODE_IF: return run_if(r, x);
-    case LS_NODE_SET:
-    case LS_NODE_SET_MEMBER: return run_set(r, x);
-    case LS_NODE_GROUP: return run(r, x->body);
-    case LS_NODE_MACRO:
-        return ls_scope_set(r, r->scope, x->text, (ls_datum){.kind = LS_DATUM_MACRO, .macro = x});
+    case LS_NODE_SET: return run_set(r, x);
+    case LS_NODE_WITH: return run_with(r, x);
+    case LS_NODE_MACRO: {
+        ls_datum macro;
+        LS_TRY(ls_template_evaluate(r, x, &macro));
+        return ls_scope_set(r, r->scope, x->text, macro);
+    }
     case LS_NODE_BREAK:
     case LS_NODE_CONTINUE:
         r->jump = x->kind == LS_NODE_BREAK ? LS_JUMP_BREAK : LS_JUMP_CONTINUE;
@@ -239,8 +348,8 @@ static ls_status set_globals(ls_rendering *r, const ls_json *globals) {
 ls_status ls_template_render(const ls_template *t, const ls_json *globals, const struct tm *now,
                              ls_buf *out, ls_error *e) {
     ls_rendering r = {.t = t, .now = now, .out = out, .e = e};
-    r.scope = &r.globals;
     ls_status s = set_globals(&r, globals);
+    if (s == LS_OK) s = open_scope(&r, &r.globals, t->unset);
     if (s == LS_OK) s = run(&r, t->body);
     ls_template_arena_free(&r.arena);
     return s;

@@ -113,27 +113,44 @@ static ls_status skip_comment(lexer *l) {
 
 /* ---- inside a tag ---- */
 
+/* The length of digits at l->s[at], which may have single underscores between them. */
+static size_t digits_at(const lexer *l, size_t at) {
+    size_t n = 0;
+    while (at + n < l->n &&
+           (is_digit(l->s[at + n]) || (n && l->s[at + n] == '_' && at + n + 1 < l->n &&
+                                       is_digit(l->s[at + n - 1]) && is_digit(l->s[at + n + 1]))))
+        n++;
+    return n;
+}
+
+/* A number as Jinja writes it: no 0 before other digits, and digits around a dot. */
 static ls_status add_number(lexer *l) {
     const char *s = l->s + l->i;
-    size_t n = 0;
+    size_t n = digits_at(l, l->i), k;
     bool real = false;
-    while (l->i + n < l->n && (is_digit(s[n]) || s[n] == '_')) n++;
-    if (l->i + n + 1 < l->n && s[n] == '.' && is_digit(s[n + 1])) {
+    if (s[0] == '0' && l->i + 1 < l->n && strchr("xXoObB", s[1]))
+        return fail_here(l, "only decimal numbers are supported");
+    if (l->i + n < l->n && s[n] == '.' && (k = digits_at(l, l->i + n + 1)) > 0) {
         real = true;
-        for (n++; l->i + n < l->n && is_digit(s[n]);) n++;
+        n += 1 + k;
     }
-    if (l->i + n + 1 < l->n && (s[n] == 'e' || s[n] == 'E') &&
-        (is_digit(s[n + 1]) || (l->i + n + 2 < l->n && is_digit(s[n + 2])))) {
-        real = true;
-        for (n += 2; l->i + n < l->n && is_digit(s[n]);) n++;
+    if (l->i + n < l->n && (s[n] == 'e' || s[n] == 'E')) {
+        size_t sign = l->i + n + 1 < l->n && (s[n + 1] == '-' || s[n + 1] == '+');
+        k = digits_at(l, l->i + n + 1 + sign);
+        real = real || k;
+        if (k) n += 1 + sign + k;
     }
+    if (!real && s[0] == '0' && strspn(s, "0_") < n)
+        return fail_here(l, "a number can't begin with 0");
     ls_template_token *t = add(l, real ? LS_TTOKEN_REAL : LS_TTOKEN_INTEGER, s, n);
+    char *plain = ls_template_alloc(l->arena, n + 1), *end = plain;
+    for (size_t i = 0; i < n; i++)
+        if (s[i] != '_') *end++ = s[i];
     errno = 0;
-    char *end;
     if (real)
-        t->real = strtod(t->text, &end);
+        t->real = strtod(plain, &end);
     else
-        t->integer = strtoll(t->text, &end, 10);
+        t->integer = strtoll(plain, &end, 10);
     if (errno || *end) return fail_here(l, "this number is not one that templates can have");
     l->i += n;
     return LS_OK;
@@ -215,7 +232,7 @@ static bool is_word_tag(const lexer *l, size_t at, const char *word, size_t *end
     at += strlen(word);
     at += ls_spaces_at_start(l->s + at, l->n - at);
     *end_p = at;
-    return ends_at(l, at, "%}", true, sign_p);
+    return ends_at(l, at, "%}", word[0] == 'e', sign_p); /* no "+" ends {% raw %} */
 }
 
 static ls_status add_raw(lexer *l, size_t begin_end, char sign) {
