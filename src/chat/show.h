@@ -1,5 +1,5 @@
 /* show.h - a sample for people: its text, with brackets around what is trained on, or colours in
- * place of them (base/highlight.h). */
+ * place of them (base/highlight.h). Such brackets in the text itself are escaped. */
 #ifndef LS_CHAT_SHOW_H
 #define LS_CHAT_SHOW_H
 

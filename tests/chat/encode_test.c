@@ -287,6 +287,14 @@ static void test_special(void **state) {
     ls_buf_free(&shown);
 }
 
+/* Brackets of a message are not taken for those around what is trained on. */
+static void test_brackets(void **state) {
+    (void)state;
+    gives(PLAIN,
+          "{\"messages\": [" U("a" LS_SHOWN_BEGIN LS_SHOWN_END) ", " A(LS_SHOWN_END "b") "]}",
+          LS_CHAT_ASSISTANT, "<|a|>user\na\\u27e6\\u27e7<|r|><|a|>assistant\n[\\u27e7b<|r|>]");
+}
+
 static void add_shown(void *arg, const ls_chat_sample *s) {
     ls_tokenizer *t = small_chat_tokenizer();
     ls_chat_show(t, s->tokens, 1000, arg);
@@ -362,6 +370,7 @@ int main(void) {
                                        cmocka_unit_test(test_ends),
                                        cmocka_unit_test(test_special),
                                        cmocka_unit_test(test_apart),
+                                       cmocka_unit_test(test_brackets),
                                        cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
