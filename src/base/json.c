@@ -125,6 +125,8 @@ void ls_json_set(ls_json *o, const char *key, ls_json *value) {
     if (json_object_set_new(in(o), key, in(value)) != 0) abort();
 }
 
+void ls_json_drop(ls_json *object, const char *key) { json_object_del(in(object), key); }
+
 void ls_json_set_integer(ls_json *object, const char *key, int64_t value) {
     ls_json_set(object, key, ls_json_new_integer(value));
 }

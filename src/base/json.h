@@ -54,6 +54,8 @@ ls_json *ls_json_new_number(double); /* NaN and infinities become null */
 ls_json *ls_json_new_bool(bool);
 ls_json *ls_json_new_null(void);
 void ls_json_set(ls_json *object, const char *key, ls_json *value);
+/* Removes a member, if it is there. */
+void ls_json_drop(ls_json *object, const char *key);
 /* The same with a new integer, number or text. */
 void ls_json_set_integer(ls_json *object, const char *key, int64_t value);
 void ls_json_set_number(ls_json *object, const char *key, double value);

@@ -235,7 +235,8 @@ static ls_status not_yaml(const reader *r, const ls_buf *text, ls_error *e) {
     const yaml_parser_t *p = &r->parser;
     size_t line = p->problem_mark.line + 1;
     if (p->error == YAML_READER_ERROR) {
-        LS_TRY(ls_utf8_check(text->data, text->len, r->path, e)); /* libyaml can't name it */
+        if (text->len && ls_utf8_other(text->data, text->len))
+            return ls_utf8_check(text->data, text->len, r->path, e);
         line = 1;
         for (size_t i = 0; i < p->problem_offset && i < text->len; i++)
             line += text->data[i] == '\n';

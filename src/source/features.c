@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/plural.h"
 #include "source/note.h"
 #include "source/number.h"
 
@@ -17,13 +18,14 @@ ls_feature *ls_features_add(ls_features *s, const char *name, size_t n) {
     ls_feature *f = &s->list[s->n++];
     *f = (ls_feature){.name = ls_alloc(n + 1), .type = LS_F32, .count = 1, .whole = true};
     memcpy(f->name, name, n);
+    /* of features with one name the first is found */
+    if (ls_keys_find(&s->names, f->name) == SIZE_MAX) ls_keys_set(&s->names, f->name, s->n - 1);
     return f;
 }
 
 ls_feature *ls_features_find(const ls_features *s, const char *name) {
-    for (size_t i = 0; i < s->n; i++)
-        if (strcmp(s->list[i].name, name) == 0) return &s->list[i];
-    return NULL;
+    size_t i = ls_keys_find(&s->names, name);
+    return i == SIZE_MAX ? NULL : &s->list[i];
 }
 
 void ls_features_free(ls_features *s) {
@@ -33,6 +35,7 @@ void ls_features_free(ls_features *s) {
         ls_classes_free(&s->list[i].classes);
     }
     free(s->list);
+    ls_keys_free(&s->names);
     *s = (ls_features){0};
 }
 
@@ -67,7 +70,7 @@ static int label_rank(const ls_feature *f) {
 
 static ls_feature *find_label(const ls_features *s) {
     ls_feature *best = NULL;
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < s->n && !s->no_label; i++) {
         ls_feature *f = &s->list[i];
         if (!can_be_label(f) || label_rank(f) == NLABEL_NAMES) continue;
         if (!best || label_rank(f) < label_rank(best)) best = f;
@@ -78,15 +81,16 @@ static ls_feature *find_label(const ls_features *s) {
 static void decide_type(ls_feature *f, const ls_feature *label) {
     bool whole = f->whole && (f->integers || label_rank(f) < NLABEL_NAMES);
     f->as = f->type;
+    if (f->spelled && f->integers && f->wide) f->as = LS_I64;
     if (f->text || f == label || (f->spelled && whole)) f->as = LS_I32;
 }
 
 /* Features that become no field are logged, so that nothing disappears silently. */
-static ls_status leave_out(ls_feature *f, const char *what, ls_error *e) {
+static ls_status leave_out(ls_feature *f, bool no_label, const char *what, ls_error *e) {
     if (!f->left_out && f->count == 0) f->left_out = "it has no values";
     if (f->text && f->classes.too_many) f->left_out = "it has too many different texts for classes";
     if (!f->left_out) return LS_OK;
-    if (label_rank(f) < NLABEL_NAMES)
+    if (label_rank(f) < NLABEL_NAMES && !no_label)
         return ls_fail(e, LS_EINVAL, "%s: '%s' can't be a label: %s", what, f->name, f->left_out);
     ls_note("%s: '%s' is left out: %s", what, f->name, f->left_out);
     return LS_OK;
@@ -104,13 +108,18 @@ static ls_status add_joined(ls_features *s, const ls_feature *label, ls_source *
     for (size_t i = 0; i < s->n; i++) x.dims[0] += can_join(&s->list[i], label);
     if (x.dims[0] == 0) return LS_OK;
     LS_TRY(ls_source_add_field(source, what, &x, e));
-    size_t offset = source->fields[source->nfields - 1].offset;
+    size_t offset = source->fields[source->nfields - 1].offset, nrounded = 0;
     for (size_t i = 0; i < s->n; i++) {
         if (!can_join(&s->list[i], label)) continue;
+        nrounded += s->list[i].as == LS_I64;
         s->list[i].as = LS_F32;
         s->list[i].offset = offset;
         offset += sizeof(float);
     }
+    if (nrounded)
+        ls_note("%s: %zu column%s of integers beyond 32 bits %s in 'x', which is f32: these are "
+                "rounded",
+                what, nrounded, ls_plural((int64_t)nrounded), nrounded == 1 ? "is" : "are");
     return LS_OK;
 }
 
@@ -118,8 +127,10 @@ static ls_status add_field(ls_feature *f, const char *name, ls_source *source, c
                            ls_error *e) {
     ls_field field = {.type = f->as, .ndims = f->ndims, .is_list = f->is_list};
     if (strlen(name) >= sizeof field.name)
-        return ls_fail(e, LS_EINVAL, "%s: the name '%s' is over %zu bytes; shorten it", what, name,
-                       sizeof field.name - 1);
+        return ls_fail(e, LS_EINVAL,
+                       "%s: the name '%.60s...' has %zu bytes, at most %zu are "
+                       "possible; shorten it",
+                       what, name, strlen(name), sizeof field.name - 1);
     snprintf(field.name, sizeof field.name, "%s", name);
     memcpy(field.dims, f->dims, sizeof field.dims);
     for (int i = 0; i < source->nfields; i++)
@@ -140,16 +151,19 @@ static const char *field_name(const ls_feature *f, const ls_feature *label) {
 /* Data that have many fields stay readable: lists that find no place beside others become none. */
 static ls_status leave_out_lists(ls_features *s, const ls_feature *label, bool join,
                                  const char *what, ls_error *e) {
-    size_t nfields = join;
+    size_t nfields = 0, njoined = 0;
     for (size_t i = 0; i < s->n; i++) {
         const ls_feature *f = &s->list[i];
-        nfields += !f->left_out && !f->is_list && !(join && can_join(f, label));
+        bool joins = join && can_join(f, label);
+        njoined += joins;
+        nfields += !f->left_out && !f->is_list && !joins;
     }
+    nfields += njoined > 0;
     for (size_t i = 0; i < s->n; i++) {
         ls_feature *f = &s->list[i];
         if (f->left_out || !f->is_list || nfields++ < LS_SOURCE_FIELDS) continue;
         f->left_out = "there are too many fields beside it";
-        LS_TRY(leave_out(f, what, e));
+        LS_TRY(leave_out(f, s->no_label, what, e));
     }
     return LS_OK;
 }
@@ -157,15 +171,15 @@ static ls_status leave_out_lists(ls_features *s, const ls_feature *label, bool j
 ls_status ls_features_finish(ls_features *s, ls_source *source, const char *what, ls_error *e) {
     size_t nfields = 0, nlists = 0;
     for (size_t i = 0; i < s->n; i++) {
-        LS_TRY(leave_out(&s->list[i], what, e));
+        LS_TRY(leave_out(&s->list[i], s->no_label, what, e));
         nfields += !s->list[i].left_out && !s->list[i].is_list;
         nlists += !s->list[i].left_out && s->list[i].is_list;
     }
-    if (nfields + nlists == 0)
+    if (nfields + nlists == 0 && source->nfields == 0)
         return ls_fail(e, LS_EINVAL, "%s: no field can be read from it", what);
     const ls_feature *label = find_label(s);
     for (size_t i = 0; i < s->n; i++) decide_type(&s->list[i], label);
-    bool join = nfields > LS_SOURCE_FIELDS;
+    bool join = nfields > (s->apart ? s->apart : LS_FEATURES_APART);
     LS_TRY(leave_out_lists(s, label, join, what, e));
     if (join) LS_TRY(add_joined(s, label, source, what, e));
     for (size_t i = 0; i < s->n; i++) {
@@ -185,7 +199,8 @@ ls_status ls_features_finish(ls_features *s, ls_source *source, const char *what
 static unsigned flags_of(const ls_feature *f) {
     return (unsigned)f->spelled | (unsigned)f->text << 1 | (unsigned)f->whole << 2 |
            (unsigned)f->integers << 3 | (unsigned)f->classes.too_many << 4 |
-           (unsigned)(f->left_out != NULL) << 5 | (unsigned)f->is_list << 6;
+           (unsigned)(f->left_out != NULL) << 5 | (unsigned)f->is_list << 6 |
+           (unsigned)f->wide << 7;
 }
 
 void ls_features_put(const ls_features *s, ls_buf *b) {
@@ -232,11 +247,12 @@ static void take_classes(ls_classes *c, bool too_many, ls_bytes *in) {
 
 static void take_feature(ls_feature *f, ls_bytes *in) {
     take_shape(f, in);
-    unsigned flags = (unsigned)ls_bytes_take_u64(in, 127);
+    unsigned flags = (unsigned)ls_bytes_take_u64(in, 255);
     f->spelled = flags & 1, f->text = flags & 2, f->whole = flags & 4, f->integers = flags & 8;
     f->taken = ls_bytes_take_text(in, 256);
     f->left_out = flags & 32 ? f->taken : NULL;
     f->is_list = flags & 64;
+    f->wide = flags & 128;
     take_classes(&f->classes, flags & 16, in);
     bool can_be_list = f->ndims == 1 && (f->type == LS_I32 || f->type == LS_I64 ||
                                          (f->spelled && f->integers && f->whole));
@@ -267,6 +283,13 @@ void ls_feature_store(const ls_feature *f, void *sample, size_t i, double value)
         float rounded = (float)value;
         memcpy(to, &rounded, sizeof rounded);
     }
+}
+
+void ls_feature_store_whole(const ls_feature *f, void *sample, size_t i, int64_t value) {
+    if (f->as == LS_I64)
+        memcpy((char *)sample + f->offset + i * sizeof value, &value, sizeof value);
+    else
+        ls_feature_store(f, sample, i, (double)value);
 }
 
 /* An integer of the feature's type as an int64_t; what is beyond one becomes INT64_MAX. */

@@ -7,12 +7,13 @@
  *    or a text becomes the field "label", an i32; texts are numbered, and their table is the
  *    source's classes.
  *  - Numbers that a text file spells are f32. They are i32 if all are whole and the reader says so
- *    (`integers`), or the feature is named as above.
+ *    (`integers`), or the feature is named as above. Those that are integers beyond the range of an
+ *    i32 are i64, where the reader has them as such (`wide`).
  *  - Texts are i32 codes: numbers in the sorted table of the feature's distinct texts. A feature
  *    with too many texts, or with a reason in left_out, becomes no field, which is logged.
  *  - Whole numbers in one dimension, of which records have different numbers, are a list (source.h).
  *    Lists that find no place beside the other fields become none, which is logged.
- *  - If there are more than LS_SOURCE_FIELDS fields, single numbers of text files, and single f32,
+ *  - If there are more than LS_FEATURES_APART fields, single numbers of text files, and single f32,
  *    are joined into one f32 field "x", in the order of the features.
  */
 #ifndef LS_SOURCE_FEATURES_H
@@ -20,6 +21,7 @@
 
 #include "source/bytes.h"
 #include "source/classes.h"
+#include "source/keys.h"
 #include "source/source.h"
 
 typedef struct ls_feature {
@@ -27,11 +29,12 @@ typedef struct ls_feature {
     ls_dtype type; /* type of its values in the records; LS_F32 where they are spelled out */
     int ndims;
     int64_t dims[LS_FIELD_DIMS];
-    size_t count;   /* values: the product of dims */
-    bool spelled;   /* numbers as text */
-    bool text;      /* texts; then it has classes */
-    bool whole;     /* every value so far has no fraction and is in the range of an i32 */
-    bool integers;  /* and may be stored as an i32 */
+    size_t count;  /* values: the product of dims */
+    bool spelled;  /* numbers as text */
+    bool text;     /* texts; then it has classes */
+    bool whole;    /* every value so far has no fraction and is in the range of an i32 */
+    bool integers; /* and may be stored as an i32 */
+    bool wide;     /* they are int64_t, so they may be stored as an i64: ls_feature_store_whole() */
     bool has_least; /* the least integer of its type is among the values: it can't become a list */
     bool is_list;   /* records have different numbers of values, at most dims[0] */
     const char
@@ -43,9 +46,14 @@ typedef struct ls_feature {
     size_t offset;
 } ls_feature;
 
+enum { LS_FEATURES_APART = 8 };
+
 typedef struct ls_features {
     ls_feature *list; /* [n] */
     size_t n;
+    ls_keys names;
+    size_t apart;  /* the most fields that are not joined; 0: LS_FEATURES_APART */
+    bool no_label; /* none is the label: the source has one of another kind */
 } ls_features;
 
 /* Adds a feature, which owns a copy of the name [n bytes]; the caller fills in the rest: type
@@ -68,6 +76,8 @@ void ls_features_take(ls_features *, ls_bytes *);
 
 /* Stores value i of a feature whose values are numbers of a text file, or the code of a text. */
 void ls_feature_store(const ls_feature *, void *sample, size_t i, double value);
+/* The same where these are integers. */
+void ls_feature_store_whole(const ls_feature *, void *sample, size_t i, int64_t value);
 /* Stores n values, all of them or those of a list, which lie at `from` as type f->type. */
 void ls_feature_copy(const ls_feature *, void *sample, const void *from, size_t n);
 /* Ends a list behind its n values. */

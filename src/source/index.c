@@ -21,7 +21,7 @@
 #include "source/image.h"
 
 enum {
-    VERSION = 3, /* another whenever a reader puts something else, or finds something else */
+    VERSION = 4, /* another whenever a reader puts something else, or finds something else */
     LEAST_NBYTES = 1 << 20,
     LARGE = 16 /* a file is large from LEAST_NBYTES / LARGE on */
 };

@@ -5,6 +5,8 @@
  *
  *     {'descr': '<f4', 'fortran_order': False, 'shape': (60000, 784), }
  *
+ * Python 2 may have written (60000L, 784L).
+ *
  * Source: numpy.lib.format, "NEP 1 - A simple file format for NumPy arrays".
  */
 #include <stdlib.h>
@@ -72,7 +74,9 @@ static bool take_number(literal *l, int64_t *value_p) {
         v = v * 10 + (*l->at - '0');
     }
     *value_p = v;
-    return l->at > begin;
+    if (l->at == begin) return false;
+    if (l->at < l->end && *l->at == 'L') l->at++; /* as Python 2 writes a long integer */
+    return true;
 }
 
 typedef struct header {
@@ -81,6 +85,7 @@ typedef struct header {
     int64_t dims[LS_ARRAY_DIMS];
     int ndims; /* may be more than dims has */
     bool has_descr, has_order, has_shape;
+    bool is_record; /* its elements have several named values */
 } header;
 
 static bool take_shape(literal *l, header *h) {
@@ -98,6 +103,7 @@ static bool take_shape(literal *l, header *h) {
 static bool take_item(literal *l, header *h) {
     char key[LONGEST_WORD];
     if (!take_text(l, key) || !take(l, ':')) return false;
+    if (strcmp(key, "descr") == 0 && take(l, '[')) return h->is_record = true, false;
     if (strcmp(key, "descr") == 0 && !h->has_descr) return h->has_descr = take_text(l, h->descr);
     if (strcmp(key, "shape") == 0 && !h->has_shape) return h->has_shape = take_shape(l, h);
     if (strcmp(key, "fortran_order") != 0 || h->has_order) return false;
@@ -159,7 +165,13 @@ static ls_status read_header(ls_array *a, ls_error *e) {
                        f->path, n);
     literal l = {(const char *)p + at, (const char *)p + at + n};
     header h = {0};
-    if (!take_header(&l, &h))
+    bool good = take_header(&l, &h);
+    if (!good && h.is_record)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: its elements have several named values, which can't be read; save each "
+                       "as an array, e.g. x['NAME']",
+                       f->path);
+    if (!good)
         return ls_fail(e, LS_EINVAL, "%s: its header is not understood at offset %zu", f->path,
                        (size_t)(l.at - (const char *)p));
     a->at = at + n;

@@ -1,52 +1,53 @@
 /* read_webdataset.c - WebDataset: tar archives (shards) whose members are parts of samples.
  *
  * A member's name up to the first dot of its last component is the sample's key; what follows is
- * the part's kind. Members of a key stand together.
+ * the part's kind.
  *
  *     jpg, jpeg, png   the image: the field "image"
  *     cls              a whole number as text, from 0: the field "label"
- *     json             an object: each number in it is a field of its name, LS_I64 where all
- *                      samples have whole numbers, else LS_F32; "label" is a label without a cls
+ *     json             an object: its members are fields (json_members.h), numbers LS_I64 where
+ *                      all samples have whole ones, else LS_F32; "label" is a label without a cls
  *     others           ignored
  *
- * Every sample has the parts and the numbers that the first one has. Opening indexes the shards
- * once: labels and numbers are in the index, so that a sample is one place in a shard. Nothing is
+ * Every sample has the parts that the first one has; numbers that most samples have must be in all.
+ * Samples of a shard are in the order of their
+ * first members, wherever their others are. A member of a kind that the sample has already begins
+ * another sample of the same key, unless it follows a member of that sample: shards that were
+ * concatenated may have the same keys.
+ *
+ * Opening indexes the shards once; a sample is then one or two places in a shard. Nothing is
  * unpacked to a path; links, and names that point outside, are refused.
  *
  * Source: https://github.com/webdataset/webdataset, "The WebDataset Format".
  */
 #include <ctype.h>
 #include <errno.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "base/json.h"
 #include "base/plural.h"
 #include "source/archive.h"
 #include "source/format.h"
 #include "source/image_set.h"
 #include "source/index.h"
+#include "source/json_members.h"
+#include "source/keys.h"
 #include "source/note.h"
 
-enum { MOST_NUMBERS = LS_SOURCE_FIELDS - 2, CLS_NBYTES = 32, JSON_NBYTES = 1 << 20 };
+enum { CLS_NBYTES = 32, JSON_NBYTES = 1 << 20 };
 
 typedef struct place {
-    uint64_t at;
-    uint32_t shard, nbytes;
+    uint64_t at, json_at;
+    uint32_t shard, nbytes, json_nbytes;
     int32_t label;
 } place;
 
-/* The sample whose members are being read. */
+/* A sample whose members are being found. */
 typedef struct sample {
-    char *key; /* NULL: none yet */
-    ls_archive_entry image;
-    char *image_name;
+    char *key, *image_name;
+    place place;
     bool has_image, has_label, has_json;
-    int64_t label;
-    double numbers[MOST_NUMBERS];
     ls_error damage; /* LS_OK: none so far */
 } sample;
 
@@ -58,11 +59,7 @@ typedef struct webdataset {
     size_t count;
     bool has_label, has_json;
     ls_image_shape shape;
-    char names[MOST_NUMBERS][LS_FIELD_NAME]; /* } numbers of the JSON objects */
-    bool whole[MOST_NUMBERS];                /* } all are whole */
-    int field_of[MOST_NUMBERS];              /* } its place in source.fields; -1: none */
-    int nnumbers;                            /* } */
-    double *numbers;                         /* [count, nnumbers] */
+    ls_json_members members; /* of the JSON objects */
 } webdataset;
 
 /* What is needed while the shards are indexed. */
@@ -70,8 +67,11 @@ typedef struct indexing {
     webdataset *w;
     const ls_source_options *o;
     ls_image_set images;
-    const ls_plain *shard;
-    sample sample;
+    const ls_plain *shard; /* the present one */
+    sample *samples;       /* [nsamples] of all shards */
+    size_t nsamples;
+    ls_keys keys;     /* of the present shard's samples */
+    size_t last;      /* the sample of the last member; SIZE_MAX: none */
     uint64_t nothers; /* members that are ignored */
     char *other;      /* the first of them */
 } indexing;
@@ -96,7 +96,7 @@ static bool points_outside(const char *name) {
 }
 
 /* A whole number from 0 to 2^31 - 1, between spaces. */
-static ls_status read_cls(const indexing *x, const ls_archive_entry *m, int64_t *label_p,
+static ls_status read_cls(const indexing *x, const ls_archive_entry *m, int32_t *label_p,
                           ls_error *e) {
     char text[CLS_NBYTES + 1] = {0}, *end = text;
     if (m->nbytes > CLS_NBYTES) return refuse(x, m, "is no whole number: it is too long", e);
@@ -107,59 +107,8 @@ static ls_status read_cls(const indexing *x, const ls_archive_entry *m, int64_t 
     while (isspace((unsigned char)*end)) end++;
     if (!any || errno || end != text + m->nbytes || v < 0 || v > INT32_MAX)
         return refuse(x, m, "is no whole number from 0 to 2147483647", e);
-    *label_p = v;
+    *label_p = (int32_t)v;
     return LS_OK;
-}
-
-/* Whole, and exact as a double. */
-static bool is_whole(double v) { return v == floor(v) && fabs(v) <= 9007199254740992.0; }
-
-/* The numbers of the first JSON object become fields. */
-static void name_numbers(webdataset *w, const ls_json *j) {
-    const char *key;
-    const ls_json *value;
-    double v;
-    for (void *it = NULL; (it = ls_json_next(j, it, &key, &value));) {
-        if (!ls_json_number(value, &v) || strcmp(key, "image") == 0) continue;
-        if (w->nnumbers == MOST_NUMBERS || strlen(key) >= LS_FIELD_NAME) {
-            ls_note("the number '%s' of JSON members is ignored: at most %d numbers become fields, "
-                    "with names of at most %d bytes",
-                    key, MOST_NUMBERS, LS_FIELD_NAME - 1);
-            continue;
-        }
-        w->whole[w->nnumbers] = true;
-        memcpy(w->names[w->nnumbers++], key, strlen(key) + 1);
-    }
-}
-
-static ls_status read_numbers(indexing *x, const ls_archive_entry *m, const ls_json *j,
-                              ls_error *e) {
-    webdataset *w = x->w;
-    if (!ls_json_is_object(j)) return refuse(x, m, "is not a JSON object", e);
-    if (w->count == 0 && w->nnumbers == 0) name_numbers(w, j);
-    for (int i = 0; i < w->nnumbers; i++) {
-        double *v = &x->sample.numbers[i];
-        char why[96];
-        if (!ls_json_number(ls_json_get(j, w->names[i]), v)) {
-            snprintf(why, sizeof why, "has no number '%s', which the first sample has",
-                     w->names[i]);
-            return refuse(x, m, why, e);
-        }
-        if (strcmp(w->names[i], "label") == 0 && !(is_whole(*v) && *v >= 0 && *v <= INT32_MAX))
-            return refuse(x, m, "its label is no whole number from 0 to 2147483647", e);
-    }
-    return LS_OK;
-}
-
-static ls_status read_json(indexing *x, const ls_archive_entry *m, ls_error *e) {
-    ls_json *j = NULL;
-    ls_error own = {0};
-    if (m->nbytes > JSON_NBYTES) return refuse(x, m, "has more than 1 MiB of JSON", e);
-    const char *text = m->nbytes ? (const char *)x->shard->data + m->at : "";
-    if (ls_json_parse(text, m->nbytes, "JSON", &j, &own) != LS_OK) return refuse(x, m, own.msg, e);
-    ls_status s = read_numbers(x, m, j, e);
-    ls_json_free(j);
-    return s;
 }
 
 static bool is_image_kind(const char *kind) {
@@ -174,72 +123,126 @@ static ls_status take_once(const indexing *x, const ls_archive_entry *m, bool *o
     return LS_OK;
 }
 
-static ls_status add_member(indexing *x, const ls_archive_entry *m, const char *kind, ls_error *e) {
-    sample *s = &x->sample;
+static ls_status add_member(indexing *x, sample *s, const ls_archive_entry *m, const char *kind,
+                            ls_error *e) {
     if (is_image_kind(kind)) {
         LS_TRY(take_once(x, m, &s->has_image, e));
         if (m->nbytes > LS_IMAGE_FILE_NBYTES) return refuse(x, m, "is larger than 256 MiB", e);
-        s->image = *m;
+        s->place.at = m->at;
+        s->place.nbytes = (uint32_t)m->nbytes;
         s->image_name = ls_strdup(m->name);
         return LS_OK;
     }
     if (strcasecmp(kind, "cls") == 0) {
         LS_TRY(take_once(x, m, &s->has_label, e));
-        return read_cls(x, m, &s->label, e);
+        return read_cls(x, m, &s->place.label, e);
     }
     if (strcasecmp(kind, "json") == 0) {
         LS_TRY(take_once(x, m, &s->has_json, e));
-        return read_json(x, m, e);
+        if (m->nbytes > JSON_NBYTES) return refuse(x, m, "has more than 1 MiB of JSON", e);
+        s->place.json_at = m->at;
+        s->place.json_nbytes = (uint32_t)m->nbytes;
+        return LS_OK;
     }
     if (x->nothers++ == 0) x->other = ls_strdup(m->name);
     return LS_OK;
 }
 
+/* Has the sample a part of this kind? */
+static bool has_part(const sample *s, const char *kind) {
+    if (is_image_kind(kind)) return s->has_image;
+    return strcasecmp(kind, "cls") == 0    ? s->has_label
+           : strcasecmp(kind, "json") == 0 ? s->has_json
+                                           : false;
+}
+
 /* ---- samples ---- */
 
-/* A sample has the parts that the first one has. */
-static ls_status check_parts(const indexing *x, ls_error *e) {
+static const ls_plain *shard_of(const webdataset *w, const place *p) {
+    return &w->shards[p->shard];
+}
+
+/* The JSON of a sample, which must be an object. */
+static ls_status parse_json(const webdataset *w, const place *p, ls_json **j_p, ls_error *e) {
+    const ls_plain *shard = shard_of(w, p);
+    const char *text = p->json_nbytes ? (const char *)shard->data + p->json_at : "";
+    ls_error own = {0};
+    ls_json *j = NULL;
+    if (ls_json_parse(text, p->json_nbytes, "JSON", &j, &own) != LS_OK)
+        return ls_fail(e, LS_EINVAL, "%s", own.msg);
+    if (ls_json_is_object(j)) {
+        *j_p = j;
+        return LS_OK;
+    }
+    ls_json_free(j);
+    return ls_fail(e, LS_EINVAL, "is not a JSON object");
+}
+
+/* Without the names that fields of other parts have. */
+static void drop_others(const webdataset *w, ls_json *j) {
+    ls_json_drop(j, "image");
+    if (w->has_label) ls_json_drop(j, "label");
+}
+
+static ls_status fail_wrong(ls_json_wrong *wrong, ls_error *e) {
+    ls_status status = ls_fail(e, LS_EINVAL, "'%s' %s", wrong->name, wrong->why);
+    free(wrong->name);
+    return status;
+}
+
+/* Learns from the JSON of a sample, unless that is NULL: then it is only parsed. */
+static ls_status check_json(const indexing *x, const sample *s, ls_json_members *m, ls_error *e) {
     const webdataset *w = x->w;
-    const sample *s = &x->sample;
+    ls_json *j = NULL;
+    ls_error own = {0};
+    ls_json_wrong wrong = {0};
+    ls_status status = parse_json(w, &s->place, &j, &own);
+    if (status == LS_OK && m) {
+        drop_others(w, j);
+        wrong = ls_json_members_add(m, j, false);
+    }
+    if (wrong.why) status = fail_wrong(&wrong, &own);
+    ls_json_free(j);
+    if (status == LS_OK) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: member %s.json at offset %llu: %s",
+                   shard_of(w, &s->place)->path, s->key, (unsigned long long)s->place.json_at,
+                   own.msg);
+}
+
+/* A sample has the parts that were decided. */
+static ls_status check_parts(const indexing *x, const sample *s, ls_error *e) {
+    const webdataset *w = x->w;
     const char *differs = NULL;
-    if (w->count && s->has_label != w->has_label)
+    if (s->has_label != w->has_label)
         differs =
             s->has_label ? "a cls, the first sample has none" : "no cls, the first sample has one";
-    else if (w->count && s->has_json != w->has_json)
+    else if (s->has_json != w->has_json)
         differs =
             s->has_json ? "a json, the first sample has none" : "no json, the first sample has one";
     if (!differs) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "%s: sample %s has %s", x->shard->path, s->key, differs);
+    return ls_fail(e, LS_EINVAL, "%s: sample %s has %s", shard_of(w, &s->place)->path, s->key,
+                   differs);
 }
 
 /* `name` names the image. */
-static ls_status check_sample(indexing *x, const char *name, ls_image_shape *s_p, ls_error *e) {
-    const sample *s = &x->sample;
+static ls_status check_sample(indexing *x, const sample *s, const char *name, ls_image_shape *s_p,
+                              ls_error *e) {
+    webdataset *w = x->w;
+    const ls_plain *shard = shard_of(w, &s->place);
+    if (!s->has_image && s->has_json) LS_TRY(check_json(x, s, NULL, e));
     if (!s->has_image)
-        return ls_fail(e, LS_EINVAL, "%s: sample %s has no image (jpg, jpeg or png)",
-                       x->shard->path, s->key);
-    LS_TRY(ls_image_set_check(&x->images, name, x->shard->data + s->image.at, s->image.nbytes, s_p,
-                              e));
-    return check_parts(x, e);
+        return ls_fail(e, LS_EINVAL, "%s: sample %s has no image (jpg, jpeg or png)", shard->path,
+                       s->key);
+    LS_TRY(
+        ls_image_set_check(&x->images, name, shard->data + s->place.at, s->place.nbytes, s_p, e));
+    LS_TRY(check_parts(x, s, e));
+    return s->has_json ? check_json(x, s, &w->members, e) : LS_OK;
 }
 
-static void add_place(indexing *x) {
+static void add_place(indexing *x, const sample *s) {
     webdataset *w = x->w;
-    const sample *s = &x->sample;
-    w->has_label = s->has_label;
-    w->has_json = s->has_json;
     w->places = ls_grow(w->places, w->count, sizeof *w->places);
-    w->places[w->count] = (place){.at = s->image.at,
-                                  .shard = (uint32_t)(x->shard - w->shards),
-                                  .nbytes = (uint32_t)s->image.nbytes,
-                                  .label = (int32_t)s->label};
-    if (w->nnumbers) {
-        size_t row = (size_t)w->nnumbers;
-        w->numbers = ls_grow(w->numbers, w->count, row * sizeof *w->numbers);
-        memcpy(w->numbers + w->count * row, s->numbers, row * sizeof *w->numbers);
-        for (int i = 0; i < w->nnumbers; i++) w->whole[i] = w->whole[i] && is_whole(s->numbers[i]);
-    }
-    w->count++;
+    w->places[w->count++] = s->place;
 }
 
 /* Damage is an error, or the sample is left out. */
@@ -249,27 +252,54 @@ static ls_status leave_out(indexing *x, const ls_error *damage, ls_error *e) {
     return LS_OK;
 }
 
-/* The sample has all its members: adds it to the index. */
-static ls_status end_sample(indexing *x, ls_error *e) {
-    sample *s = &x->sample;
+/* Adds a sample to the index. */
+static ls_status end_sample(indexing *x, const sample *s, ls_error *e) {
     ls_image_shape shape;
-    ls_status status = LS_OK;
-    if (!s->key) return LS_OK;
-    char *name = ls_format("%s: member %s at offset %llu", x->shard->path,
-                           s->has_image ? s->image_name : s->key, (unsigned long long)s->image.at);
-    if (s->damage.code == LS_OK) check_sample(x, name, &shape, &s->damage);
-    if (s->damage.code == LS_OK) {
-        status = ls_image_set_add(&x->images, name, shape, e);
-        if (status == LS_OK) add_place(x);
-    } else {
-        status = leave_out(x, &s->damage, e);
-        if (x->w->count == 0) x->w->nnumbers = 0;
-    }
+    ls_error damage = s->damage;
+    char *name = ls_format("%s: member %s at offset %llu", shard_of(x->w, &s->place)->path,
+                           s->has_image ? s->image_name : s->key, (unsigned long long)s->place.at);
+    if (damage.code == LS_OK) check_sample(x, s, name, &shape, &damage);
+    ls_status status = damage.code == LS_OK ? ls_image_set_add(&x->images, name, shape, e)
+                                            : leave_out(x, &damage, e);
+    if (status == LS_OK && damage.code == LS_OK) add_place(x, s);
     free(name);
-    free(s->key);
-    free(s->image_name);
-    *s = (sample){0};
     return status;
+}
+
+/* Which parts samples have: those of the first one, or if samples that differ are left out, those of
+ * most. */
+static void decide_parts(indexing *x) {
+    webdataset *w = x->w;
+    size_t n = x->o->skip_damaged ? x->nsamples : x->nsamples > 0, nlabels = 0, njsons = 0;
+    for (size_t i = 0; i < n; i++) {
+        nlabels += x->samples[i].has_label;
+        njsons += x->samples[i].has_json;
+    }
+    w->has_label = nlabels && 2 * nlabels >= n;
+    w->has_json = njsons && 2 * njsons >= n;
+}
+
+/* What the JSON objects of all samples have decides which members are fields. */
+static void decide_members(indexing *x) {
+    webdataset *w = x->w;
+    for (size_t i = 0; i < x->nsamples && w->has_json; i++) {
+        ls_json *j = NULL;
+        const sample *s = &x->samples[i];
+        if (!s->has_json || s->damage.code != LS_OK ||
+            parse_json(w, &s->place, &j, &(ls_error){0}) != LS_OK)
+            continue;
+        drop_others(w, j);
+        ls_json_members_count(&w->members, j);
+        ls_json_free(j);
+    }
+    ls_json_members_decide(&w->members);
+}
+
+static ls_status end_samples(indexing *x, ls_error *e) {
+    decide_parts(x);
+    decide_members(x);
+    for (size_t i = 0; i < x->nsamples; i++) LS_TRY(end_sample(x, &x->samples[i], e));
+    return LS_OK;
 }
 
 /* ---- the index in the cache ---- */
@@ -283,48 +313,32 @@ static void put_index(const indexing *x, ls_buf *out) {
     ls_bytes_put_text(out, x->images.damage);
     ls_bytes_put_u64(out, x->nothers);
     ls_bytes_put_text(out, x->other);
-    ls_bytes_put_u64(out, (uint64_t)w->nnumbers);
-    for (int i = 0; i < w->nnumbers; i++) ls_bytes_put_text(out, w->names[i]);
-    for (int i = 0; i < w->nnumbers; i++) ls_bytes_put_u64(out, w->whole[i]);
+    ls_features_put(&w->members.features, out);
     ls_bytes_put_array(out, w->places, w->count, sizeof *w->places);
-    ls_bytes_put_array(out, w->numbers, w->count * (size_t)w->nnumbers, sizeof *w->numbers);
 }
 
-/* Places are in their shards, and numbers have the types of their fields. */
-static bool is_possible(const webdataset *w, size_t nnumbers, ls_image_shape s) {
+static bool is_within(size_t nbytes, uint64_t at, uint64_t n) {
+    return n <= nbytes && at <= nbytes - n;
+}
+
+/* Places are in their shards. */
+static bool is_possible(const webdataset *w, ls_image_shape s) {
     if (s.height < 1 || s.height > LS_IMAGE_SIDE || s.width < 1 || s.width > LS_IMAGE_SIDE ||
-        (s.channels != 1 && s.channels != 3) || nnumbers != w->count * (size_t)w->nnumbers)
+        (s.channels != 1 && s.channels != 3))
         return false;
     for (size_t i = 0; i < w->count; i++) {
         const place *p = &w->places[i];
         if (p->shard >= w->nshards || p->label < 0) return false;
         size_t nbytes = w->shards[p->shard].nbytes;
-        if (p->nbytes > nbytes || p->at > nbytes - p->nbytes) return false;
-    }
-    for (size_t i = 0; i < nnumbers; i++) {
-        size_t k = i % (size_t)w->nnumbers;
-        bool label = strcmp(w->names[k], "label") == 0;
-        double v = w->numbers[i];
-        if ((w->whole[k] || label) && !is_whole(v)) return false;
-        if (label && !(v >= 0 && v <= INT32_MAX)) return false;
+        if (!is_within(nbytes, p->at, p->nbytes) || !is_within(nbytes, p->json_at, p->json_nbytes))
+            return false;
     }
     return true;
-}
-
-static void take_names(webdataset *w, ls_bytes *in) {
-    w->nnumbers = (int)ls_bytes_take_u64(in, MOST_NUMBERS);
-    for (int i = 0; i < w->nnumbers; i++) {
-        char *name = ls_bytes_take_text(in, LS_FIELD_NAME - 1);
-        memcpy(w->names[i], name, strlen(name) + 1);
-        free(name);
-    }
-    for (int i = 0; i < w->nnumbers; i++) w->whole[i] = ls_bytes_take_u64(in, 1);
 }
 
 /* What is known of the shards, instead of reading their members. */
 static ls_status take_index(indexing *x, ls_bytes *in, ls_error *e) {
     webdataset *w = x->w;
-    size_t nnumbers = 0;
     uint64_t flags = ls_bytes_take_u64(in, 3);
     w->has_label = flags & 1;
     w->has_json = flags & 2;
@@ -333,10 +347,9 @@ static ls_status take_index(indexing *x, ls_bytes *in, ls_error *e) {
     x->images.damage = ls_bytes_take_text(in, sizeof e->msg);
     x->nothers = ls_bytes_take_u64(in, UINT64_MAX);
     x->other = ls_bytes_take_text(in, in->left);
-    take_names(w, in);
+    ls_json_members_take(&w->members, in);
     w->places = ls_bytes_take_array(in, sizeof *w->places, &w->count);
-    w->numbers = ls_bytes_take_array(in, sizeof *w->numbers, &nnumbers);
-    if (!in->bad && w->count && is_possible(w, nnumbers, x->images.shape)) return LS_OK;
+    if (!in->bad && w->count && is_possible(w, x->images.shape)) return LS_OK;
     return ls_fail(e, LS_EINVAL, "the index is damaged");
 }
 
@@ -352,8 +365,20 @@ static const char *split(const char *name, size_t *nkey_p) {
     return dot + 1;
 }
 
+/* The sample to which a member of this key and kind belongs: that of the key, or a new one. */
+static size_t sample_for(indexing *x, const char *key, const char *kind) {
+    size_t at = ls_keys_find(&x->keys, key);
+    bool again = at != SIZE_MAX && at != x->last && has_part(&x->samples[at], kind);
+    if (at != SIZE_MAX && !again) return at;
+    x->samples = ls_grow(x->samples, x->nsamples, sizeof *x->samples);
+    sample *s = &x->samples[x->nsamples];
+    *s = (sample){.key = ls_strdup(key)};
+    s->place.shard = (uint32_t)(x->shard - x->w->shards);
+    ls_keys_set(&x->keys, s->key, x->nsamples);
+    return x->nsamples++;
+}
+
 static ls_status take_member(indexing *x, const ls_archive_entry *m, ls_error *e) {
-    sample *s = &x->sample;
     ls_error damage = {0};
     size_t nkey = 0;
     if (m->is_dir) return LS_OK;
@@ -367,25 +392,26 @@ static ls_status take_member(indexing *x, const ls_archive_entry *m, ls_error *e
         if (x->nothers++ == 0) x->other = ls_strdup(m->name);
         return LS_OK;
     }
-    if (!s->key || strlen(s->key) != nkey || strncmp(s->key, m->name, nkey) != 0) {
-        LS_TRY(end_sample(x, e));
-        s->key = ls_format("%.*s", (int)nkey, m->name);
-    }
-    if (add_member(x, m, kind, &damage) != LS_OK && s->damage.code == LS_OK) s->damage = damage;
+    char *key = ls_format("%.*s", (int)nkey, m->name);
+    x->last = sample_for(x, key, kind);
+    sample *s = &x->samples[x->last];
+    free(key);
+    if (add_member(x, s, m, kind, &damage) != LS_OK && s->damage.code == LS_OK) s->damage = damage;
     return LS_OK;
 }
 
 static ls_status index_members(indexing *x, ls_archive *a, ls_error *e) {
+    x->last = SIZE_MAX;
     for (;;) {
         ls_archive_entry m;
         ls_error damage = {0};
         bool there = false;
         if (ls_archive_next(a, &m, &there, &damage) != LS_OK) {
-            /* the last sample may lack members */
-            if (x->sample.key) x->sample.damage = damage;
-            return x->sample.key ? end_sample(x, e) : leave_out(x, &damage, e);
+            if (x->last == SIZE_MAX) return leave_out(x, &damage, e);
+            x->samples[x->last].damage = damage; /* the last sample may lack members */
+            return LS_OK;
         }
-        if (!there) return end_sample(x, e);
+        if (!there) return LS_OK;
         LS_TRY(take_member(x, &m, e));
     }
 }
@@ -401,6 +427,7 @@ static ls_status index_shard(indexing *x, const char *path, ls_error *e) {
     if (ls_index_is_known(x->o->index)) return LS_OK;
     LS_TRY(ls_archive_open(shard->data, shard->nbytes, path, &a, e));
     ls_status s = index_members(x, a, e);
+    ls_keys_free(&x->keys);
     ls_archive_close(a);
     return s;
 }
@@ -416,6 +443,7 @@ static ls_status index_shards(indexing *x, const ls_files *files, ls_error *e) {
     }
     w->source.hash = ls_hasher_finish(hasher);
     w->source.nfiles = w->nshards;
+    if (s == LS_OK && !ls_index_is_known(x->o->index)) s = end_samples(x, e);
     if (s == LS_OK && ls_index_is_known(x->o->index))
         s = take_index(x, ls_index_in(x->o->index), e);
     else if (s == LS_OK && ls_index_out(x->o->index))
@@ -425,15 +453,15 @@ static ls_status index_shards(indexing *x, const ls_files *files, ls_error *e) {
 
 /* ---- fields ---- */
 
-static ls_status add_number(webdataset *w, int i, const char *what, ls_error *e) {
-    ls_field f = {.type = w->whole[i] ? LS_I64 : LS_F32};
-    bool is_label = strcmp(w->names[i], "label") == 0;
-    w->field_of[i] = -1;
-    if (is_label && w->has_label) return LS_OK; /* the cls is the label */
-    if (is_label) f.type = LS_I32;
-    memcpy(f.name, w->names[i], sizeof f.name);
-    w->field_of[i] = w->source.nfields;
-    return ls_source_add_field(&w->source, what, &f, e);
+/* Whole numbers are i64, but for a label. */
+static ls_status add_members(webdataset *w, const char *what, ls_error *e) {
+    ls_features *s = &w->members.features;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->list[i].ndims == 0 && strcmp(s->list[i].name, "label") != 0)
+            s->list[i].whole = false;
+    s->apart = LS_SOURCE_FIELDS;
+    s->no_label = w->has_label;
+    return ls_features_finish(s, &w->source, what, e);
 }
 
 static ls_status add_fields(indexing *x, ls_error *e) {
@@ -456,32 +484,29 @@ static ls_status add_fields(indexing *x, ls_error *e) {
     w->source.ndamaged = x->images.ndamaged;
     LS_TRY(ls_image_set_field(&x->images, &w->source, what, e));
     if (w->has_label) LS_TRY(ls_source_add_field(&w->source, what, &label, e));
-    for (int i = 0; i < w->nnumbers; i++) LS_TRY(add_number(w, i, what, e));
-    return LS_OK;
+    return w->has_json ? add_members(w, what, e) : LS_OK;
 }
 
 /* ---- the source ---- */
 
-static void put_number(const ls_field *f, double v, char *to) {
-    int32_t i32 = f->type == LS_I32 ? (int32_t)v : 0;
-    int64_t i64 = f->type == LS_I64 ? (int64_t)v : 0;
-    float f32 = (float)v;
-    const void *from = f->type == LS_I32 ? (void *)&i32 : f->type == LS_I64 ? (void *)&i64 : &f32;
-    memcpy(to + f->offset, from, f->nbytes);
+static ls_status read_members(const webdataset *w, const place *p, void *to, ls_error *e) {
+    ls_json *j = NULL;
+    LS_TRY(parse_json(w, p, &j, e));
+    ls_json_wrong wrong = ls_json_members_store(&w->members, j, to);
+    ls_json_free(j);
+    return wrong.why ? fail_wrong(&wrong, e) : LS_OK;
 }
 
 static ls_status read_sample(const ls_source *source, uint64_t i, void *to, ls_error *e) {
     const webdataset *w = (const webdataset *)source;
     const place *p = &w->places[i];
-    const ls_plain *shard = &w->shards[p->shard];
-    const double *numbers = w->nnumbers ? w->numbers + i * (uint64_t)w->nnumbers : NULL;
+    const ls_plain *shard = shard_of(w, p);
     ls_error own = {0};
     if (w->has_label) memcpy((char *)to + source->fields[1].offset, &p->label, sizeof p->label);
-    for (int k = 0; k < w->nnumbers; k++)
-        if (w->field_of[k] >= 0) put_number(&source->fields[w->field_of[k]], numbers[k], to);
-    if (ls_image_decode(shard->data + p->at, p->nbytes, w->shape,
-                        (uint8_t *)to + source->fields[0].offset, &own) == LS_OK)
-        return LS_OK;
+    ls_status s = ls_image_decode(shard->data + p->at, p->nbytes, w->shape,
+                                  (uint8_t *)to + source->fields[0].offset, &own);
+    if (s == LS_OK && w->has_json) s = read_members(w, p, to, &own);
+    if (s == LS_OK) return LS_OK;
     return ls_fail(e, own.code, "%s: sample %llu at offset %llu: %s", shard->path,
                    (unsigned long long)i, (unsigned long long)p->at, own.msg);
 }
@@ -491,7 +516,7 @@ static void close_webdataset(ls_source *source) {
     for (size_t i = 0; i < w->nshards; i++) ls_plain_close(&w->shards[i]);
     free(w->shards);
     free(w->places);
-    free(w->numbers);
+    ls_json_members_free(&w->members);
     free(w);
 }
 
@@ -499,14 +524,18 @@ static ls_status open_webdataset(const ls_files *files, const ls_source_options 
                                  ls_error *e) {
     webdataset *w = LS_NEW(webdataset);
     indexing x = {.w = w, .o = o, .images.decodes = o->skip_damaged};
+    w->members.whole_reals = w->members.loose_texts = true;
     w->source.read = read_sample;
     w->source.decodes = true;
     w->source.close = close_webdataset;
     ls_status s = index_shards(&x, files, e);
     if (s == LS_OK) s = add_fields(&x, e);
     ls_image_set_free(&x.images);
-    free(x.sample.key);
-    free(x.sample.image_name);
+    for (size_t i = 0; i < x.nsamples; i++) {
+        free(x.samples[i].key);
+        free(x.samples[i].image_name);
+    }
+    free(x.samples);
     free(x.other);
     if (s == LS_OK)
         *s_p = &w->source;

@@ -12,7 +12,7 @@
 #include "data/order.h"
 #include "lockstep/group.h"
 
-enum { LS_SOURCE_FIELDS = 8, LS_FIELD_DIMS = 4, LS_FIELD_NAME = 32, LS_FIELD_ALIGN = 64 };
+enum { LS_SOURCE_FIELDS = 64, LS_FIELD_DIMS = 4, LS_FIELD_NAME = 256, LS_FIELD_ALIGN = 64 };
 
 /* A list: whole numbers, i32 or i64, in one dimension; a sample has at most dims[0] of them. Behind
  * the last one stands the least number of the type, unless the list is full.

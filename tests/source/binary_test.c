@@ -50,7 +50,7 @@ static void test_npy(void **state) {
     assert_int_equal(((int16_t *)(void *)p)[1], -2);
     free(p);
     ls_source_close(s);
-    put_npy("@b.npy", 1, HEADER("|u1", "(1, 2, 2, 3)"), "abcdefghijkl", 12);
+    put_npy("@b.npy", 1, HEADER("|u1", "(1L, 2L, 2L, 3L)"), "abcdefghijkl", 12); /* Python 2 */
     s = opened("@b.npy", NULL);
     assert_true(has_shape(&s->fields[0], "image", LS_U8, 3, (int64_t[]){2, 2, 3}));
     ls_source_close(s);
@@ -66,13 +66,16 @@ static void test_npy_damage(void **state) {
         {HEADER("<f4", "()"), "has 0 dimensions"},
         {HEADER("<f4", "(1, 1, 1, 1, 1, 1)"), "has 6 dimensions"},
         {HEADER("<f4", "(2, 99999999999999999999)"), "its header is not understood at offset"},
+        {HEADER("<f4", "(2LL,)"), "its header is not understood at offset"},
+        {HEADER("<f4", "(L,)"), "its header is not understood at offset"},
         {HEADER("<f4", "(2, 9999999999, 9999999999)"), "a sample has more than 2048 MB"},
         {HEADER("<f4", "(922337203685477580,)"), "is truncated"},
         {HEADER("<f4", "(2, 0)"), "dimension 1 is 0"},
         {HEADER("<f4", "(-2,)"), "its header is not understood"},
         {HEADER("|O", "(2,)"), "elements of type '|O'"},
         {HEADER("<U8", "(2,)"), "elements of type '<U8'"},
-        {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }", "not understood"},
+        {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }",
+         "its elements have several named values"},
         {"{'descr': '<f4', 'fortran_order': True, 'shape': (2, 1), }", "Fortran's order"},
         {"{'descr': '<f4', 'shape': (2,), }", "not understood"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'descr': '<f8'}",

@@ -202,6 +202,109 @@ static void test_json(void **state) {
     ls_source_close(s);
 }
 
+/* Members of a sample that stand apart, in the order of `find` or of `tar --sort=none`; a shard in
+ * which a key occurs again with parts that its sample has already. */
+static void test_apart(void **state) {
+    (void)state;
+    enum { N = 5 };
+    ls_buf tar = {0};
+    char name[32], text[32];
+    for (int i = 0; i < N; i++) {
+        snprintf(name, sizeof name, "d/%d.png", i);
+        add_picture(&tar, name, shape, i);
+    }
+    for (int i = N; i-- > 0;) {
+        snprintf(name, sizeof name, "d/%d.cls", i);
+        snprintf(text, sizeof text, "%d", 10 + i);
+        add_text(&tar, name, text);
+        snprintf(name, sizeof name, "d/%d.json", i);
+        snprintf(text, sizeof text, "{\"n\": %d}", 20 + i);
+        add_text(&tar, name, text);
+    }
+    add_picture(&tar, "d/1.png", shape, 7);
+    add_text(&tar, "d/1.cls", "17");
+    add_text(&tar, "d/1.json", "{\"n\": 27}");
+    put_archive(&tar);
+    ls_source *s = opened("@a.tar", NULL);
+    assert_int_equal(s->count, N + 1);
+    for (int i = 0; i <= N; i++) {
+        uint8_t *sample = sample_of(s, (uint64_t)i);
+        int64_t n = 0, seed = i < N ? i : 7;
+        assert_pixels(sample, (int)seed);
+        assert_int_equal(label_of(s, sample), 10 + seed);
+        memcpy(&n, sample + ls_source_field(s, "n")->offset, sizeof n);
+        assert_int_equal(n, 20 + seed);
+        free(sample);
+    }
+    ls_source_close(s);
+}
+
+static void add_json(ls_buf *tar, int i, const char *json) {
+    char name[32];
+    snprintf(name, sizeof name, "%d.png", i);
+    add_picture(tar, name, shape, i);
+    snprintf(name, sizeof name, "%d.json", i);
+    add_text(tar, name, json);
+}
+
+/* All objects decide what is a field, and integers are exact. */
+static void test_members(void **state) {
+    (void)state;
+    static const char *const json[] = {
+        "{\"x\": null, \"n\": 9007199254740993, \"t\": \"b\", \"c\": \"one\", \"none\": null}",
+        "{\"x\": 0.5, \"n\": 9223372036854775807, \"t\": \"a\", \"none\": null, \"rare\": 1}",
+        "{\"x\": 1.5, \"n\": -9223372036854775808, \"t\": \"b\", \"c\": 3, \"none\": null}",
+    };
+    const ls_source_options skip = {.skip_damaged = true};
+    ls_buf tar = {0};
+    for (int i = 0; i < 3; i++) add_json(&tar, i, json[i]);
+    put_archive(&tar);
+    refuses("@a.tar", NULL, "member 0.json at offset 2048: 'x' is null, ");
+    ls_source *s = opened("@a.tar", &skip);
+    assert_int_equal(s->count, 2);
+    assert_int_equal(s->ndamaged, 1);
+    assert_int_equal(s->nfields, 4); /* neither "c", nor "none", nor "rare" */
+    assert_true(has_shape(ls_source_field(s, "x"), "x", LS_F32, 0, NULL));
+    assert_true(has_shape(ls_source_field(s, "n"), "n", LS_I64, 0, NULL));
+    assert_true(has_shape(ls_source_field(s, "t"), "t", LS_I32, 0, NULL));
+    for (int i = 0; i < 2; i++) {
+        uint8_t *sample = sample_of(s, (uint64_t)i);
+        int64_t n = 0;
+        int32_t t = 0;
+        memcpy(&n, sample + ls_source_field(s, "n")->offset, sizeof n);
+        memcpy(&t, sample + ls_source_field(s, "t")->offset, sizeof t);
+        assert_true(n == (i ? INT64_MIN : INT64_MAX));
+        assert_int_equal(t, i);
+        free(sample);
+    }
+    ls_source_close(s);
+}
+
+/* Ten numbers, with long names, beside an image and a cls. */
+static void test_many_members(void **state) {
+    (void)state;
+    ls_buf tar = {0}, json = {0};
+    for (int i = 0; i < 10; i++)
+        ls_buf_printf(&json, "%s\"a_name_of_more_than_thirty_one_bytes_%d\": %d", i ? ", " : "{", i,
+                      i);
+    ls_buf_printf(&json, ", \"label\": 3, \"class\": \"x\"}");
+    add_sample(&tar, 1, 5);
+    add_text(&tar, "0001.json", json.data);
+    put_archive(&tar);
+    ls_source *s = opened("@a.tar", NULL);
+    assert_int_equal(s->nfields, 13);
+    uint8_t *sample = sample_of(s, 0);
+    assert_int_equal(label_of(s, sample), 5); /* the cls is the label */
+    assert_non_null(ls_source_field(s, "class"));
+    int64_t n = 0;
+    memcpy(&n, sample + ls_source_field(s, "a_name_of_more_than_thirty_one_bytes_9")->offset,
+           sizeof n);
+    assert_int_equal(n, 9);
+    free(sample);
+    ls_source_close(s);
+    ls_buf_free(&json);
+}
+
 /* Members that can't be read, between two good samples: what is said, and that the good ones remain
  * with skip_damaged. */
 typedef struct bad {
@@ -283,7 +386,7 @@ static void test_parts(void **state) {
     add_picture(&tar, "2.png", shape, 2);
     add_text(&tar, "2.json", "{\"y\": 1}");
     put_archive(&tar);
-    refuses("@a.tar", NULL, "has no number 'x', which the first sample has");
+    refuses("@a.tar", NULL, "member 1.json at offset 2048: 'y' is missing");
     add_picture(&tar, "1.png", shape, 2);
     add_picture(&tar, "2.png", (ls_image_shape){H, W - 1, 3}, 2);
     put_archive(&tar);
@@ -385,6 +488,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_shards, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_hash, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_json, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_apart, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_members, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_many_members, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_hostile_members, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_parts, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_truncated, make_folder, remove_folder),
