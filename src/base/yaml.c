@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/utf8.h"
 
-enum { MAX_DEPTH = 4, MAX_TREE_DEPTH = 16, MAX_BYTES = 1 << 20 };
+enum { MAX_DEPTH = 4, MAX_TREE_DEPTH = 16, MAX_TREE_KEYS = 4096, MAX_BYTES = 1 << 20 };
 
 typedef struct reader {
     const char *path;
@@ -361,6 +361,11 @@ static ls_status read_items(tree_reader *r, int depth, ls_yaml_node *n, ls_error
         if (end) return LS_OK;
         if (has_key && !scalar)
             return ls_fail(e, LS_EINVAL, "%s:%d: a list or a map can't be a key", r->what, line);
+        if (key && n->nitems == MAX_TREE_KEYS) {
+            free(key);
+            return ls_fail(e, LS_EINVAL, "%s:%d: has over %d keys in one map", r->what, line,
+                           MAX_TREE_KEYS);
+        }
         if (key && ls_yaml_node_find(n, key)) {
             ls_status twice =
                 ls_fail(e, LS_EINVAL, "%s:%d: '%.60s' occurs twice", r->what, line, key);

@@ -57,6 +57,11 @@ bool ls_example_parse(const uint8_t *data, size_t nbytes, ls_example *x_p) {
     return true;
 }
 
+const ls_example_feature *ls_example_find(const ls_example *x, const char *name) {
+    const ls_example_feature wanted = {.name = name};
+    return x->n ? bsearch(&wanted, x->features, x->n, sizeof *x->features, by_name) : NULL;
+}
+
 void ls_example_free(ls_example *x) {
     if (x->message) ls_proto__example__free_unpacked(x->message, NULL);
     free(x->features);

@@ -32,6 +32,8 @@ typedef struct ls_example {
 /* False: data [nbytes] are no such message. Any thread. */
 bool ls_example_parse(const uint8_t *data, size_t nbytes, ls_example *x_p);
 void ls_example_free(ls_example *);
+/* The feature of this name; NULL: there is none. */
+const ls_example_feature *ls_example_find(const ls_example *, const char *name);
 
 /* Value i < n of a feature of bytes. */
 const uint8_t *ls_example_bytes(const ls_example_feature *, size_t i, size_t *nbytes_p);

@@ -18,14 +18,18 @@ ls_feature *ls_features_add(ls_features *s, const char *name, size_t n) {
     ls_feature *f = &s->list[s->n++];
     *f = (ls_feature){.name = ls_alloc(n + 1), .type = LS_F32, .count = 1, .whole = true};
     memcpy(f->name, name, n);
-    /* of features with one name the first is found */
-    if (ls_keys_find(&s->names, f->name) == SIZE_MAX) ls_keys_set(&s->names, f->name, s->n - 1);
+    bool fresh = false;
+    uint32_t number = ls_words_add(&s->names, (const uint8_t *)name, n, &fresh);
+    if (fresh) {
+        s->of_name = ls_grow(s->of_name, number, sizeof *s->of_name);
+        s->of_name[number] = s->n - 1;
+    }
     return f;
 }
 
 ls_feature *ls_features_find(const ls_features *s, const char *name) {
-    size_t i = ls_keys_find(&s->names, name);
-    return i == SIZE_MAX ? NULL : &s->list[i];
+    uint32_t number = ls_words_find(&s->names, (const uint8_t *)name, strlen(name));
+    return number == UINT32_MAX ? NULL : &s->list[s->of_name[number]];
 }
 
 void ls_features_free(ls_features *s) {
@@ -35,7 +39,8 @@ void ls_features_free(ls_features *s) {
         ls_classes_free(&s->list[i].classes);
     }
     free(s->list);
-    ls_keys_free(&s->names);
+    ls_words_free(&s->names);
+    free(s->of_name);
     *s = (ls_features){0};
 }
 
@@ -88,6 +93,8 @@ static void decide_type(ls_feature *f, const ls_feature *label) {
 /* Features that become no field are logged, so that nothing disappears silently. */
 static ls_status leave_out(ls_feature *f, bool no_label, const char *what, ls_error *e) {
     if (!f->left_out && f->count == 0) f->left_out = "it has no values";
+    if (f->is_list && f->dims[0] == 1 && label_rank(f) < NLABEL_NAMES)
+        f->left_out = "some records have no value of it";
     if (f->text && f->classes.too_many) f->left_out = "it has too many different texts for classes";
     if (!f->left_out) return LS_OK;
     if (label_rank(f) < NLABEL_NAMES && !no_label)

@@ -19,9 +19,9 @@
 #ifndef LS_SOURCE_FEATURES_H
 #define LS_SOURCE_FEATURES_H
 
+#include "data/words.h"
 #include "source/bytes.h"
 #include "source/classes.h"
-#include "source/keys.h"
 #include "source/source.h"
 
 typedef struct ls_feature {
@@ -51,9 +51,10 @@ enum { LS_FEATURES_APART = 8 };
 typedef struct ls_features {
     ls_feature *list; /* [n] */
     size_t n;
-    ls_keys names;
-    size_t apart;  /* the most fields that are not joined; 0: LS_FEATURES_APART */
-    bool no_label; /* none is the label: the source has one of another kind */
+    ls_words names;
+    size_t *of_name; /* [names.n] the first feature of each name */
+    size_t apart;    /* the most fields that are not joined; 0: LS_FEATURES_APART */
+    bool no_label;   /* none is the label: the source has one of another kind */
 } ls_features;
 
 /* Adds a feature, which owns a copy of the name [n bytes]; the caller fills in the rest: type

@@ -204,6 +204,7 @@ const char *ls_mds_column_value(const ls_mds_column *c, const uint8_t *data, siz
     switch (c->kind) {
     case LS_MDS_SPELLED:
         if (!ls_number_parse((const char *)data, nbytes, &v_p->number)) return "is not a number";
+        v_p->is_whole = ls_number_parse_whole((const char *)data, nbytes, &v_p->whole);
         return fabs(v_p->number) > (double)FLT_MAX ? "is a number that no f32 can hold" : NULL;
     case LS_MDS_TEXT: return find_text(v_p);
     case LS_MDS_BYTES:
@@ -239,7 +240,7 @@ void ls_mds_column_start(const ls_mds_column *c, const ls_mds_value *v, ls_featu
     f->count = count_of(v->dims, v->ndims);
     f->text = c->kind == LS_MDS_TEXT;
     f->spelled = c->kind == LS_MDS_SPELLED;
-    f->integers = c->integers;
+    f->integers = f->wide = c->integers;
     bool is_empty = v->ndims == 1 && v->dims[0] == 0; /* others may be longer */
     if (f->count == 0 && !is_empty) f->left_out = "it is empty, or too large";
     if (c->kind == LS_MDS_OTHER) f->left_out = c->why;
@@ -274,6 +275,7 @@ void ls_mds_column_learn(const ls_mds_column *c, const ls_mds_value *v, ls_featu
         return;
     }
     if (f->spelled) {
+        f->integers = f->integers && v->is_whole;
         f->whole = f->whole && ls_number_is_i32(v->number);
     } else if (f->is_list || !same_shape(v, f)) {
         if (can_be_list(c, v, f) && ls_feature_grow(f, (size_t)v->dims[0])) return;
@@ -295,10 +297,11 @@ bool ls_mds_column_store(const ls_mds_column *c, const ls_mds_value *v, const ls
         if (code >= 0) ls_feature_store(f, sample, 0, code);
         return code >= 0;
     }
-    if (f->spelled) {
+    if (f->spelled && v->is_whole)
+        ls_feature_store_whole(f, sample, 0, v->whole);
+    else if (f->spelled)
         ls_feature_store(f, sample, 0, v->number);
-        return true;
-    }
+    if (f->spelled) return true;
     if (c->kind == LS_MDS_IMAGE) {
         ls_image_shape want = {(int)f->dims[0], (int)f->dims[1], (int)f->dims[2]};
         uint8_t *out = (uint8_t *)sample + f->offset;

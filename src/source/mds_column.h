@@ -38,6 +38,8 @@ typedef struct ls_mds_value {
     const uint8_t *data; /* [nbytes] of the type and shape; of a text, an image: as it is stored */
     size_t nbytes;
     double number; /* LS_MDS_SPELLED */
+    int64_t whole; /* } where it is an integer */
+    bool is_whole; /* } */
 } ls_mds_value;
 
 /* Finds type, shape and data of the value that is stored in these bytes. NULL, or what is wrong

@@ -1,10 +1,10 @@
 /* number.c - see number.h. */
 #include "source/number.h"
 
+#include <errno.h>
 #include <locale.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +55,25 @@ bool ls_number_parse(const char *text, size_t n, double *value_p) {
     copy[n] = 0;
     double value = strtod_l(copy, NULL, c_locale);
     if (!isfinite(value)) return false;
+    *value_p = value;
+    return true;
+}
+
+bool ls_number_parse_whole(const char *text, size_t n, int64_t *value_p) {
+    const char *end = text + n;
+    while (text < end && is_blank(*text)) text++;
+    while (text < end && is_blank(end[-1])) end--;
+    const char *digits = text + (text < end && (*text == '-' || *text == '+'));
+    char copy[LONGEST];
+    n = (size_t)(end - text);
+    if (n == 0 || n >= LONGEST || digits == end ||
+        count_digits(digits, end) != (size_t)(end - digits))
+        return false;
+    memcpy(copy, text, n);
+    copy[n] = 0;
+    errno = 0;
+    long long value = strtoll(copy, NULL, 10);
+    if (errno) return false;
     *value_p = value;
     return true;
 }

@@ -4,10 +4,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* text [n] as a number: blanks around it, a sign, digits, a point, an exponent; no other words such
  * as nan. The locale does not matter. False: it is none, or it is beyond a double. */
 bool ls_number_parse(const char *text, size_t n, double *value_p);
+
+/* The same for an integer that an int64_t can hold, without a point or an exponent. */
+bool ls_number_parse_whole(const char *text, size_t n, int64_t *value_p);
 
 /* True if the value has no fraction and is in the range of an i32. */
 bool ls_number_is_i32(double value);

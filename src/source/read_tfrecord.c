@@ -116,12 +116,6 @@ static void set_shape(ls_feature *f, const ls_example_feature *x) {
         f->count *= nbytes;
 }
 
-static bool has_name(const ls_example *x, const char *name) {
-    for (size_t i = 0; i < x->n; i++)
-        if (strcmp(x->features[i].name, name) == 0) return true;
-    return false;
-}
-
 static void free_columns(tfrecord_source *s) {
     for (size_t i = 0; s->columns && i < s->features.n; i++) free(s->columns[i].name);
     free(s->columns);
@@ -133,7 +127,7 @@ static void add_features(tfrecord_source *s, const ls_example *x) {
     s->columns = LS_NEW_ARRAY(column, x->n);
     for (size_t i = 0; i < x->n; i++) {
         const char *name = x->features[i].name, *short_name = field_name(name);
-        if (has_name(x, short_name)) short_name = name;
+        if (ls_example_find(x, short_name)) short_name = name;
         ls_feature *f = ls_features_add(&s->features, short_name, strlen(short_name));
         s->columns[i] = (column){ls_strdup(name), x->features[i].kind, is_image(&x->features[i])};
         set_shape(f, &x->features[i]);
@@ -143,6 +137,7 @@ static void add_features(tfrecord_source *s, const ls_example *x) {
 /* Why a record's values do not fit the feature; NULL: they do. */
 static const char *compare(const ls_feature *f, const ls_example_feature *x) {
     size_t n = f->ndims > (x->kind == LS_EXAMPLE_BYTES) ? (size_t)f->dims[0] : 1;
+    if (x->n + n == 1) return "some records have no value of it";
     if (x->n != n) return "its number of values varies";
     if (x->kind != LS_EXAMPLE_BYTES) return NULL;
     for (size_t i = 0; i < x->n; i++)
@@ -175,19 +170,22 @@ static bool same_kind(ls_example_kind kind, const column *c) {
 /* All records have the same names and kinds. */
 static ls_status check_names(const tfrecord_source *s, const ls_example *x, const char *path,
                              uint64_t at, ls_error *e) {
-    if (x->n != s->features.n)
-        return ls_fail(e, LS_EINVAL, "%s: the record at byte %llu has %zu features, the first %zu",
-                       path, (unsigned long long)at, x->n, s->features.n);
-    for (size_t i = 0; i < x->n; i++) {
+    for (size_t i = 0; i < x->n || i < s->features.n; i++) {
+        const char *has = i < x->n ? x->features[i].name : NULL;
+        const char *wanted = i < s->features.n ? s->columns[i].name : NULL;
+        int order = !has ? 1 : !wanted ? -1 : strcmp(has, wanted);
+        if (order)
+            return ls_fail(e, LS_EINVAL, "%s: the record at byte %llu has %s feature '%s', %s",
+                           path, (unsigned long long)at, order > 0 ? "no" : "a",
+                           order > 0 ? wanted : has,
+                           order > 0 ? "which others have" : "which others have not");
         const ls_feature *f = &s->features.list[i];
         const column *c = &s->columns[i];
-        if (strcmp(x->features[i].name, c->name) != 0)
-            return ls_fail(e, LS_EINVAL, "%s: the record at byte %llu has no feature '%s'", path,
-                           (unsigned long long)at, c->name);
+        bool none = x->features[i].kind == LS_EXAMPLE_EMPTY;
         if (!same_kind(x->features[i].kind, c) && !f->left_out)
-            return ls_fail(e, LS_EINVAL,
-                           "%s: the record at byte %llu has values of another kind in '%s'", path,
-                           (unsigned long long)at, c->name);
+            return ls_fail(e, LS_EINVAL, "%s: the record at byte %llu has %s in '%s'%s", path,
+                           (unsigned long long)at, none ? "no value" : "values of another kind",
+                           c->name, none ? ", where others have one" : "");
     }
     return LS_OK;
 }

@@ -27,12 +27,12 @@
 #include <strings.h>
 
 #include "base/plural.h"
+#include "data/words.h"
 #include "source/archive.h"
 #include "source/format.h"
 #include "source/image_set.h"
 #include "source/index.h"
 #include "source/json_members.h"
-#include "source/keys.h"
 #include "source/note.h"
 
 enum { CLS_NBYTES = 32, JSON_NBYTES = 1 << 20 };
@@ -70,7 +70,8 @@ typedef struct indexing {
     const ls_plain *shard; /* the present one */
     sample *samples;       /* [nsamples] of all shards */
     size_t nsamples;
-    ls_keys keys;     /* of the present shard's samples */
+    ls_words keys;    /* of the present shard's samples */
+    size_t *newest;   /* [keys.n] the last sample of each key */
     size_t last;      /* the sample of the last member; SIZE_MAX: none */
     uint64_t nothers; /* members that are ignored */
     char *other;      /* the first of them */
@@ -367,14 +368,17 @@ static const char *split(const char *name, size_t *nkey_p) {
 
 /* The sample to which a member of this key and kind belongs: that of the key, or a new one. */
 static size_t sample_for(indexing *x, const char *key, const char *kind) {
-    size_t at = ls_keys_find(&x->keys, key);
-    bool again = at != SIZE_MAX && at != x->last && has_part(&x->samples[at], kind);
-    if (at != SIZE_MAX && !again) return at;
+    bool fresh = false;
+    uint32_t k = ls_words_add(&x->keys, (const uint8_t *)key, strlen(key), &fresh);
+    size_t at = fresh ? SIZE_MAX : x->newest[k];
+    bool again = !fresh && at != x->last && has_part(&x->samples[at], kind);
+    if (!fresh && !again) return at;
+    if (fresh) x->newest = ls_grow(x->newest, k, sizeof *x->newest);
+    x->newest[k] = x->nsamples;
     x->samples = ls_grow(x->samples, x->nsamples, sizeof *x->samples);
     sample *s = &x->samples[x->nsamples];
     *s = (sample){.key = ls_strdup(key)};
     s->place.shard = (uint32_t)(x->shard - x->w->shards);
-    ls_keys_set(&x->keys, s->key, x->nsamples);
     return x->nsamples++;
 }
 
@@ -427,7 +431,9 @@ static ls_status index_shard(indexing *x, const char *path, ls_error *e) {
     if (ls_index_is_known(x->o->index)) return LS_OK;
     LS_TRY(ls_archive_open(shard->data, shard->nbytes, path, &a, e));
     ls_status s = index_members(x, a, e);
-    ls_keys_free(&x->keys);
+    ls_words_free(&x->keys);
+    free(x->newest);
+    x->newest = NULL;
     ls_archive_close(a);
     return s;
 }

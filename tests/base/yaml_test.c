@@ -166,6 +166,12 @@ static void test_trees(void **state) {
     assert_ls_fails(ls_yaml_parse_tree("{a: 1,\n a: 2}", "x", 5, &root, &e), LS_EINVAL,
                     "x:6: 'a' occurs twice", e);
     assert_ls_fails(ls_yaml_parse_tree("", "x", 5, &root, &e), LS_EINVAL, "x:5: is empty", e);
+    ls_buf wide = {0};
+    for (int i = 0; i < 100000; i++) ls_buf_printf(&wide, "%sk%d: 1", i ? ", " : "{", i);
+    ls_buf_printf(&wide, "}");
+    assert_ls_fails(ls_yaml_parse_tree(wide.data, "x", 5, &root, &e), LS_EINVAL,
+                    "x:5: has over 4096 keys in one map", e);
+    ls_buf_free(&wide);
 }
 
 static void refuses(const char *text, const char *says) {

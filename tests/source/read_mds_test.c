@@ -178,12 +178,33 @@ static void test_index(void **state) {
     assert_refused(path_of("none"), "has no samples");
 }
 
+/* Integers that are spelled stay what they are. */
+static void test_integers(void **state) {
+    (void)state;
+    run_python(WRITER "write('ids', {'a': ('str_int', None), 'b': ('str_int', None)},\n"
+                      "      [{'a': b'9007199254740993', 'b': b'2'},\n"
+                      "       {'a': b'-9223372036854775808', 'b': b' -7 '}])\n");
+    ls_source *s = open_source(path_of("ids"));
+    const ls_field *a = field_of(s, "a");
+    assert_true(a->type == LS_I64 && field_of(s, "b")->type == LS_I32);
+    assert_int_equal((int)value_of(s, 1, "b", 0), -7);
+    for (uint64_t i = 0; i < 2; i++) {
+        char *sample = ls_alloc(s->nbytes);
+        ls_error e = {0};
+        int64_t v = 0;
+        assert_ls_ok(s->read(s, i, sample, &e), e);
+        memcpy(&v, sample + a->offset, sizeof v);
+        assert_true(v == (i ? INT64_MIN : 9007199254740993));
+        free(sample);
+    }
+    ls_source_close(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_written),
-        cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_index),
+        cmocka_unit_test(test_written),  cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_samples),  cmocka_unit_test(test_index),
+        cmocka_unit_test(test_integers),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

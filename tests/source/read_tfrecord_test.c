@@ -21,6 +21,7 @@
     "    return out + bytes([v])\n"                                                                \
     "def part(field, data): return varint(field << 3 | 2) + varint(len(data)) + data\n"            \
     "def feature(v):\n"                                                                            \
+    "    if not v: return b''\n"                                                                   \
     "    if isinstance(v[0], bytes): return part(1, b''.join(part(1, x) for x in v))\n"            \
     "    if isinstance(v[0], float): return part(2, part(1, struct.pack(f'<{len(v)}f', *v)))\n"    \
     "    return part(3, part(1, b''.join(map(varint, v))))\n"                                      \
@@ -108,6 +109,7 @@ static void test_contents(void **state) {
                "good = record(example(a=[1], b=[2.0]))\n"
                "bad = {'kind': example(a=[1.0], b=[2.0]), 'missing': example(a=[1]),\n"
                "       'other': example(a=[1], c=[2.0]), 'garbage': b'\\xff' * 40,\n"
+               "       'more': example(a=[1], b=[2.0], c=[1]),\n"
                "       'twice': part(1, 2 * part(1, part(1, b'a') + part(2, feature([1]))))}\n"
                "for name, message in bad.items():\n"
                "    open(name + '.tfrecord', 'wb').write(good + record(message) + good)\n"
@@ -118,15 +120,16 @@ static void test_contents(void **state) {
                "open('empty.tfrecord', 'wb').close()\n"
                "open('bomb.tfrecord.gz', 'wb').write(gzip.compress(bytes(20 << 20)))\n");
     assert_refused(path_of("kind.tfrecord"), "has values of another kind in 'a'");
-    assert_refused(path_of("missing.tfrecord"), "has 1 features, the first 2");
+    assert_refused(path_of("missing.tfrecord"), "has no feature 'b', which others have");
     assert_refused(path_of("other.tfrecord"), "has no feature 'b'");
+    assert_refused(path_of("more.tfrecord"), "has a feature 'c', which others have not");
     assert_refused(path_of("garbage.tfrecord"),
                    "is no tf.train.Example; repair the file, or skip damaged records");
     assert_refused(path_of("twice.tfrecord"), "is no tf.train.Example");
     assert_refused(path_of("far.tfrecord"), "but the file ends after");
     assert_refused(path_of("empty.tfrecord"), "has no records");
     assert_refused(path_of("bomb.tfrecord.gz"), "1000 times as many, the limit");
-    static const char *const skipped[] = {"kind", "missing", "other", "garbage", "twice"};
+    static const char *const skipped[] = {"kind", "missing", "other", "more", "garbage", "twice"};
     for (size_t i = 0; i < sizeof skipped / sizeof *skipped; i++) {
         char name[32];
         snprintf(name, sizeof name, "%s.tfrecord", skipped[i]);
@@ -138,11 +141,45 @@ static void test_contents(void **state) {
     ls_source_close(s);
 }
 
+/* A missing value, of the first record or of a later one, has its cause; a label without one is no
+ * list. */
+static void test_missing(void **state) {
+    (void)state;
+    run_python(
+        WRITER
+        "full, none = example(f=[0.5], label=[3], w=[1, 2]), example(f=[], label=[3], w=[])\n"
+        "open('first.tfrecord', 'wb').write(record(none) + record(full))\n"
+        "open('last.tfrecord', 'wb').write(record(full) + record(none))\n"
+        "bare = example(f=[0.5], label=[], w=[1])\n"
+        "open('bare.tfrecord', 'wb').write(record(bare) + record(full))\n"
+        "open('full.tfrecord', 'wb').write(record(full) + record(bare))\n");
+    ls_source *s = open_source(path_of("first.tfrecord")); /* 'f' is left out */
+    assert_int_equal(s->nfields, 2);
+    assert_true(field_of(s, "w")->is_list && field_of(s, "label")->ndims == 0);
+    ls_source_close(s);
+    assert_refused(path_of("last.tfrecord"), "has no value in 'f', where others have one");
+    assert_skips(path_of("last.tfrecord"), 1, 1);
+    static const char says[] = "'label' can't be a label: some records have no value of it";
+    assert_refused(path_of("bare.tfrecord"), says);
+    assert_refused(path_of("full.tfrecord"), says);
+}
+
+/* Time grows with the number of features, not with its square. */
+static void test_many(void **state) {
+    (void)state;
+    run_python(WRITER "m = example(**{'f%d' % i: [i / 2] for i in range(15000)})\n"
+                      "open('many.tfrecord', 'wb').write(record(m))\n");
+    ls_source *s = open_source(path_of("many.tfrecord"));
+    assert_int_equal(s->nfields, 1);
+    assert_int_equal(field_of(s, "x")->dims[0], 15000);
+    ls_source_close(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_written),
-        cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_contents),
+        cmocka_unit_test(test_written),  cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_contents), cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_many),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
