@@ -13,6 +13,7 @@ static const char no_value[] = "it is null in every object";
 static const char is_rare[] = "most objects have no value of it";
 static const char lacks_texts[] = "some objects have no text in it";
 static const char has_objects[] = "it has objects";
+static const char no_shape[] = "its values have no shape that a field can have";
 static const char has_texts[] = "its arrays have texts";
 
 static bool has_value(const ls_json *value) { return value && !ls_json_is_null(value); }
@@ -248,7 +249,11 @@ void ls_json_members_count(ls_json_members *m, const ls_json *object) {
         }
         struct ls_json_count *c = &m->counts[f - s->list];
         bool text = ls_json_text(value) != NULL;
-        if (!has_value(value) || set_shape(&(ls_feature){.count = 1}, value)) continue;
+        if (!has_value(value)) continue;
+        if (set_shape(&(ls_feature){.count = 1}, value)) {
+            c->nothers++;
+            continue;
+        }
         if (c->nvalues++ == 0) c->text = text;
         c->ntexts += text;
         if (!text && !c->value) c->value = ls_json_share(value);
@@ -263,6 +268,7 @@ void ls_json_members_decide(ls_json_members *m) {
         uint64_t others = c->nvalues - c->ntexts;
         bool is_text = c->ntexts > others || (c->text && c->ntexts == others);
         set_shape(f, is_text ? text : c->value);
+        if (c->nvalues == 0 && c->nothers) f->left_out = no_shape;
         if (c->nvalues && 2 * c->nvalues < m->nobjects) f->left_out = is_rare;
         if (is_text && m->loose_texts && c->ntexts < m->nobjects) f->left_out = lacks_texts;
     }

@@ -28,9 +28,10 @@ typedef struct ls_json_members {
     uint64_t nobjects; /* } that were counted: their values and texts of each feature */
     struct ls_json_count {
         uint64_t nvalues, ntexts;
-        bool text;      /* the first value is one */
-        ls_json *value; /* the first one that is no text */
-    } * counts;         /* } [features.n] */
+        uint64_t nothers; /* values that no field can have */
+        bool text;        /* the first value is one */
+        ls_json *value;   /* the first one that is no text */
+    } * counts;           /* } [features.n] */
 } ls_json_members;
 
 void ls_json_members_count(ls_json_members *, const ls_json *object);
