@@ -1,7 +1,6 @@
 /* json_members.c - see json_members.h. */
 #include "source/json_members.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +89,7 @@ static const char *add_number(values *v, const ls_json *value) {
         return wrong_number(value);
     else if (v->learn)
         v->learn->integers = false;
-    if (fabs(x) > (double)FLT_MAX) return "has a number that no f32 can hold";
+    if (!ls_number_is_f32(x)) return "has a number that no f32 can hold";
     if (v->learn) v->learn->whole = v->learn->whole && ls_number_is_i32(x);
     if (v->learn && x <= INT32_MIN) v->learn->has_least = true;
     if (v->sample && v->f->as == LS_I32 && !ls_number_is_i32(x)) return "has no integer";

@@ -1,8 +1,6 @@
 /* mds_column.c - see mds_column.h. Encodings are those of mosaicml-streaming 0.13. */
 #include "source/mds_column.h"
 
-#include <float.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -205,7 +203,7 @@ const char *ls_mds_column_value(const ls_mds_column *c, const uint8_t *data, siz
     case LS_MDS_SPELLED:
         if (!ls_number_parse((const char *)data, nbytes, &v_p->number)) return "is not a number";
         v_p->is_whole = ls_number_parse_whole((const char *)data, nbytes, &v_p->whole);
-        return fabs(v_p->number) > (double)FLT_MAX ? "is a number that no f32 can hold" : NULL;
+        return !ls_number_is_f32(v_p->number) ? "is a number that no f32 can hold" : NULL;
     case LS_MDS_TEXT: return find_text(v_p);
     case LS_MDS_BYTES:
         v_p->ndims = 1;

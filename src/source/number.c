@@ -81,3 +81,5 @@ bool ls_number_parse_whole(const char *text, size_t n, int64_t *value_p) {
 bool ls_number_is_i32(double value) {
     return value >= INT32_MIN && value <= INT32_MAX && value == floor(value);
 }
+
+bool ls_number_is_f32(double value) { return fabs(value) < 0x1.ffffffp127; }

@@ -15,5 +15,7 @@ bool ls_number_parse_whole(const char *text, size_t n, int64_t *value_p);
 
 /* True if the value has no fraction and is in the range of an i32. */
 bool ls_number_is_i32(double value);
+/* True if it is finite once it is rounded to f32, as up to half a step above the greatest f32. */
+bool ls_number_is_f32(double value);
 
 #endif

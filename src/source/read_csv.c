@@ -6,8 +6,6 @@
  * All rows are read when the source is opened, so that each is known to be readable; afterwards a
  * row is found by its offset.
  */
-#include <float.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -210,7 +208,7 @@ static ls_status check_row(csv_source *s, const char *path, row *r, ls_error *e)
             continue;
         }
         if (!parse_cell(&r->cells[i], &r->values[i])) return not_a_number(s, path, r, i, e);
-        if (fabs(r->values[i]) > (double)FLT_MAX)
+        if (!ls_number_is_f32(r->values[i]))
             return ls_fail(e, LS_EINVAL, "%s:%llu: column %zu, '%s', has %g, which no f32 can hold",
                            path, (unsigned long long)r->line, i + 1, s->columns.list[i].name,
                            r->values[i]);
