@@ -44,6 +44,7 @@ ls_architecture ls_llama_architecture(const ls_config *c) {
         .experts_per_token = c->model.experts ? c->model.experts_per_token : 0,
         .norm_topk = c->model.experts && c->model.norm_topk == 0,
         .router_aux_loss = c->model.experts ? c->model.router_aux_loss : 0,
+        .adds_aux_loss = c->model.experts && c->model.router_aux_loss > 0,
         .tied = c->model.head == LS_HEAD_TIED,
         .bos = LS_TOKEN_NONE,
         .pad = LS_TOKEN_NONE};
@@ -76,7 +77,8 @@ static ls_status set_llama(ls_config *c, const ls_architecture *a, ls_error *e) 
     if (a->experts) {
         c->model.experts_per_token = a->experts_per_token;
         c->model.norm_topk = !a->norm_topk;
-        c->model.router_aux_loss = a->router_aux_loss;
+        c->model.router_aux_loss = a->adds_aux_loss ? a->router_aux_loss : 0;
+        c->model.router_aux_scope = LS_ROUTERS_ALL;
     }
     c->model.head = a->tied ? LS_HEAD_TIED : LS_HEAD_OWN;
     c->model.rope_base = r->base;

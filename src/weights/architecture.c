@@ -71,8 +71,11 @@ static ls_status check_sizes(const ls_architecture *a, const char *what, ls_erro
     if (a->window < 0 || a->window > INT32_MAX)
         return ls_fail(e, LS_EINVAL, "%s: a window of %lld positions is impossible", what,
                        (long long)a->window);
-    if (!(a->norm_eps >= 0 && a->norm_eps < 1))
-        return ls_fail(e, LS_EINVAL, "%s: the norms' epsilon %g is not from 0 to 1", what,
+    if (!((float)a->norm_eps > 0 && a->norm_eps < 1))
+        return ls_fail(e, LS_EINVAL,
+                       "%s: the norms' epsilon (%s) is %g; it must be above 0, in f32 too, and "
+                       "below 1",
+                       what, a->family == LS_FAMILY_GPT2 ? "layer_norm_epsilon" : "rms_norm_eps",
                        a->norm_eps);
     return LS_OK;
 }

@@ -79,6 +79,7 @@ typedef struct ls_architecture {
     int64_t experts_per_token;
     bool norm_topk;         /* the weights of a position's experts have the sum 1 */
     double router_aux_loss; /* factor of the loss for an even load */
+    bool adds_aux_loss;     /* training adds that loss */
     bool tied;              /* the embedding is also the matrix of the logits */
     int64_t bos, pad;       /* token ids, or LS_TOKEN_NONE: as text is written with them */
     int64_t eos[LS_MAX_EOS];

@@ -117,6 +117,40 @@ static ls_status take_eos(reader *r, ls_architecture *a) {
     return LS_OK;
 }
 
+/* ---- what files leave out ---- */
+
+/* The values of keys that are missing, in all versions of transformers. Sizes that tensors don't
+ * tell, such as the number of heads, have none: they must be there. */
+typedef struct defaults {
+    int64_t context;
+    double norm_eps, rope_base;
+    int64_t kv_heads; /* llama: as many as heads */
+    int64_t head_dim; /* 0: hidden_size / num_attention_heads */
+    int64_t window;   /* 0: none */
+    int64_t experts, experts_per_token;
+} defaults;
+
+static const defaults of_family[LS_NFAMILIES] = {
+    [LS_FAMILY_LLAMA] = {.context = 2048, .norm_eps = 1e-6, .rope_base = 1e4},
+    [LS_FAMILY_MISTRAL] =
+        {.context = 131072, .norm_eps = 1e-6, .rope_base = 1e4, .kv_heads = 8, .window = 4096},
+    [LS_FAMILY_MIXTRAL] = {.context = 131072,
+                           .norm_eps = 1e-5,
+                           .rope_base = 1e6,
+                           .kv_heads = 8,
+                           .experts = 8,
+                           .experts_per_token = 2},
+    [LS_FAMILY_QWEN2] = {.context = 32768, .norm_eps = 1e-6, .rope_base = 1e4, .kv_heads = 32},
+    [LS_FAMILY_QWEN3] =
+        {.context = 32768, .norm_eps = 1e-6, .rope_base = 1e4, .kv_heads = 32, .head_dim = 128},
+    [LS_FAMILY_QWEN3_MOE] = {.context = 32768,
+                             .norm_eps = 1e-6,
+                             .rope_base = 1e4,
+                             .kv_heads = 4,
+                             .experts = 128,
+                             .experts_per_token = 8},
+};
+
 /* ---- rotation ---- */
 
 static ls_status rope_type_of(reader *r, ls_rope_type *t_p) {
@@ -165,18 +199,17 @@ static bool same_rope(const ls_rotation *a, const ls_rotation *b) {
            a->high == b->high && a->original_context == b->original_context;
 }
 
-static ls_status read_rope(reader *r, ls_rotation *rope) {
+/* The base is the family's in a file that leaves it out. */
+static ls_status read_rope(reader *r, double base, ls_rotation *rope) {
     const ls_json *theta = take(r, "rope_theta"), *scaling = take(r, "rope_scaling");
     const ls_json *parameters = take(r, "rope_parameters");
-    ls_rotation old = {.type = LS_ROPE_DEFAULT, .base = 10000}; /* Llama 1 and 2 have neither key */
+    ls_rotation old = {.type = LS_ROPE_DEFAULT, .base = base};
     if (theta) LS_TRY(take_number(r, "rope_theta", &old.base));
     if (scaling) LS_TRY(read_rope_object(r, "rope_scaling", scaling, &old));
     *rope = old;
     if (!parameters) return LS_OK;
-    *rope = (ls_rotation){.base = theta ? old.base : 0};
+    *rope = (ls_rotation){.base = old.base};
     LS_TRY(read_rope_object(r, "rope_parameters", parameters, rope));
-    if (rope->base == 0)
-        return ls_fail(r->e, LS_EINVAL, "%s: rope_parameters: rope_theta is missing", r->what);
     if ((scaling && !same_rope(rope, &old)) || (theta && rope->base != old.base))
         return ls_fail(r->e, LS_EINVAL,
                        "%s: rope_parameters differs from rope_theta and rope_scaling", r->what);
@@ -204,14 +237,15 @@ static ls_status check_layer_types(reader *r, const ls_architecture *a) {
     return LS_OK;
 }
 
-/* Qwen: layers from max_window_layers on have the window, if use_sliding_window. */
+/* Qwen: layers from max_window_layers on have the window, if use_sliding_window. Of Qwen 3 MoE some
+ * versions of transformers give it to all layers, whatever that key says. */
 static ls_status read_qwen_window(reader *r, ls_architecture *a) {
     bool uses = false;
     int64_t window = 0, first = -1;
     LS_TRY(take_bool_if(r, "use_sliding_window", &uses));
     LS_TRY(take_size_if(r, "sliding_window", &window));
     LS_TRY(take_size_if(r, "max_window_layers", &first));
-    if (!uses || first >= a->layers) return LS_OK;
+    if (!uses || (first >= a->layers && a->family != LS_FAMILY_QWEN3_MOE)) return LS_OK;
     bool by_layer = !is_null(ls_json_get(r->o, "layer_types")); /* which then decides */
     if (!by_layer && first != 0)
         return fail_value(r, "max_window_layers",
@@ -224,9 +258,7 @@ static ls_status read_qwen_window(reader *r, ls_architecture *a) {
 
 static ls_status read_window(reader *r, ls_architecture *a) {
     if (a->family == LS_FAMILY_MISTRAL || a->family == LS_FAMILY_MIXTRAL) {
-        if (a->family == LS_FAMILY_MISTRAL && !ls_json_get(r->o, "sliding_window"))
-            return ls_fail(r->e, LS_EINVAL, "%s: sliding_window is missing; null stands for none",
-                           r->what);
+        if (!ls_json_get(r->o, "sliding_window")) a->window = of_family[a->family].window;
         LS_TRY(take_size_if(r, "sliding_window", &a->window));
     } else if (a->family != LS_FAMILY_LLAMA) {
         LS_TRY(read_qwen_window(r, a));
@@ -347,11 +379,12 @@ static ls_status read_family(reader *r, ls_architecture *a) {
 
 /* Objects of other programs, which change what weights or layers are. */
 static ls_status refuse_kinds(reader *r) {
-    if (take(r, "quantization_config"))
-        return ls_fail(r->e, LS_EINVAL,
-                       "%s: quantization_config is not supported: the weights are of another "
-                       "program's types",
-                       r->what);
+    static const char *const types[] = {"quantization_config", "quantization"}; /* and of MLX */
+    for (int i = 0; i < 2; i++)
+        if (take(r, types[i]))
+            return ls_fail(r->e, LS_EINVAL,
+                           "%s: %s is not supported: the weights are of another program's types",
+                           r->what, types[i]);
     const ls_json *pruned = take(r, "pruned_heads");
     if (pruned && ls_json_count(pruned))
         return fail_value(r, "pruned_heads", "only none are supported");
@@ -373,16 +406,21 @@ static ls_status expect_all_experts(reader *r) {
 
 /* The number of experts has one of two names. */
 static ls_status read_experts(reader *r, ls_architecture *a) {
-    bool qwen = a->family == LS_FAMILY_QWEN3_MOE, ignored_flag = false;
+    bool qwen = a->family == LS_FAMILY_QWEN3_MOE;
     double jitter = 0;
     if (!ls_family_has_experts(a->family)) return LS_OK;
-    LS_TRY(take_size_if(r, "num_experts", &a->experts));
-    LS_TRY(a->experts ? take_size_if(r, "num_local_experts", &a->experts)
-                      : take_size(r, "num_local_experts", &a->experts));
-    LS_TRY(take_size(r, "num_experts_per_tok", &a->experts_per_token));
+    int64_t other = -1;
+    a->experts = of_family[a->family].experts;
+    a->experts_per_token = of_family[a->family].experts_per_token;
+    LS_TRY(take_size_if(r, "num_experts", &other));
+    if (other >= 0) a->experts = other;
+    LS_TRY(take_size_if(r, "num_local_experts", &a->experts));
+    if (other >= 0 && other != a->experts)
+        return fail_value(r, "num_local_experts", "it differs from num_experts");
+    LS_TRY(take_size_if(r, "num_experts_per_tok", &a->experts_per_token));
     if (take(r, "router_aux_loss_coef"))
         LS_TRY(take_number(r, "router_aux_loss_coef", &a->router_aux_loss));
-    LS_TRY(take_bool_if(r, "output_router_logits", &ignored_flag));
+    LS_TRY(take_bool_if(r, "output_router_logits", &a->adds_aux_loss));
     if (take(r, "router_jitter_noise")) LS_TRY(take_number(r, "router_jitter_noise", &jitter));
     if (jitter != 0) return fail_value(r, "router_jitter_noise", "only 0 is supported");
     a->norm_topk = !qwen;
@@ -396,21 +434,23 @@ static ls_status read_llama(reader *r, ls_architecture *a) {
     bool llama = a->family == LS_FAMILY_LLAMA;
     bool qwen3 = a->family == LS_FAMILY_QWEN3 || a->family == LS_FAMILY_QWEN3_MOE;
     bool bias = false;
+    const defaults *of = &of_family[a->family];
     LS_TRY(take_size(r, "hidden_size", &a->width));
     LS_TRY(take_size(r, "intermediate_size", &a->ffn));
     LS_TRY(read_experts(r, a));
     LS_TRY(take_size(r, "num_hidden_layers", &a->layers));
     LS_TRY(take_size(r, "num_attention_heads", &a->heads));
-    LS_TRY(take_size(r, "max_position_embeddings", &a->context));
-    LS_TRY(take_number(r, "rms_norm_eps", &a->norm_eps));
-    LS_TRY(expect_text(r, "hidden_act", "silu", false));
-    a->kv_heads = a->heads;
-    /* transformers has other defaults than null for the other families */
-    if (!llama && !ls_json_get(r->o, "num_key_value_heads"))
-        return fail_missing(r, "num_key_value_heads");
+    a->context = of->context;
+    a->norm_eps = of->norm_eps;
+    LS_TRY(take_size_if(r, "max_position_embeddings", &a->context));
+    if (take(r, "rms_norm_eps")) LS_TRY(take_number(r, "rms_norm_eps", &a->norm_eps));
+    LS_TRY(expect_text(r, "hidden_act", "silu", true));
+    /* null stands for as many as heads */
+    a->kv_heads = ls_json_get(r->o, "num_key_value_heads") || llama ? a->heads : of->kv_heads;
     LS_TRY(take_size_if(r, "num_key_value_heads", &a->kv_heads));
-    if (!take(r, "head_dim")) {
-        if (qwen3) return fail_missing(r, "head_dim");
+    a->head_dim = of->head_dim;
+    if (!take(r, "head_dim") && !a->head_dim) {
+        if (qwen3) return fail_missing(r, "head_dim"); /* versions differ */
         if (a->heads < 1 || a->width % a->heads)
             return fail_value(r, "num_attention_heads", "it must divide hidden_size");
         a->head_dim = a->width / a->heads;
@@ -424,7 +464,7 @@ static ls_status read_llama(reader *r, ls_architecture *a) {
     LS_TRY(expect_bool(r, "rope_interleaved", false));
     LS_TRY(expect_bool(r, "use_mrope", false));
     LS_TRY(expect_number(r, "partial_rotary_factor", 1));
-    LS_TRY(read_rope(r, &a->rope));
+    LS_TRY(read_rope(r, of->rope_base, &a->rope));
     return read_window(r, a);
 }
 
@@ -440,7 +480,8 @@ static ls_status read_gpt2(reader *r, ls_architecture *a) {
         return fail_value(r, "n_head", "it must divide n_embd");
     a->ffn = a->width > 0 && a->width < 1 << 24 ? 4 * a->width : 0;
     LS_TRY(take_size_if(r, "n_inner", &a->ffn));
-    LS_TRY(take_number(r, "layer_norm_epsilon", &a->norm_eps));
+    a->norm_eps = 1e-5;
+    if (take(r, "layer_norm_epsilon")) LS_TRY(take_number(r, "layer_norm_epsilon", &a->norm_eps));
     LS_TRY(expect_text(r, "activation_function", "gelu_new", true));
     LS_TRY(expect_bool(r, "scale_attn_weights", true));
     LS_TRY(expect_bool(r, "scale_attn_by_inverse_layer_idx", false));

@@ -50,6 +50,7 @@ static void set_experts(ls_json *o, const ls_architecture *a) {
     ls_json_set_integer(o, qwen ? "num_experts" : "num_local_experts", a->experts);
     ls_json_set_integer(o, "num_experts_per_tok", a->experts_per_token);
     ls_json_set_number(o, "router_aux_loss_coef", a->router_aux_loss);
+    ls_json_set(o, "output_router_logits", ls_json_new_bool(a->adds_aux_loss));
     if (!qwen) return;
     ls_json_set_integer(o, "moe_intermediate_size", a->ffn);
     ls_json_set(o, "norm_topk_prob", ls_json_new_bool(a->norm_topk));

@@ -196,8 +196,8 @@ static void test_rope(void **state) {
     char *none = changed(smollm, "rope_theta", NULL);
     a = good_with(none, "rope_parameters", five);
     assert_true(a.rope.type == LS_ROPE_LLAMA3 && a.rope.base == 500000 && a.rope.factor == 32);
-    check_refused(none, "rope_parameters", "{\"rope_type\": \"default\"}",
-                  "rope_parameters: rope_theta is missing");
+    assert_true(good_with(none, "rope_parameters", "{\"rope_type\": \"default\"}").rope.base ==
+                1e4);
     free(none);
     a = good_with(smollm, "rope_parameters", "{\"rope_type\": \"default\"}");
     assert_true(a.rope.base == 100000);
@@ -208,6 +208,42 @@ static void test_rope(void **state) {
                   "rope_parameters differs");
     check_refused(llama3, "rope_parameters", "{\"rope_type\": \"default\", \"rope_theta\": 5e5}",
                   "rope_parameters differs");
+}
+
+/* What transformers has for a key that is missing, by family. */
+static void test_left_out(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        double theta, eps;
+        int64_t context, kv_heads;
+    } cases[] = {{smollm, 1e4, 1e-6, 2048, 9},
+                 {mistral, 1e4, 1e-6, 131072, 8},
+                 {mixtral, 1e6, 1e-5, 131072, 8},
+                 {qwen3, 1e4, 1e-6, 32768, 32},
+                 {qwen3_moe, 1e4, 1e-6, 32768, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *text = cases[i].text;
+        assert_true(good_with(text, "rope_theta", NULL).rope.base == cases[i].theta);
+        assert_true(good_with(text, "rms_norm_eps", NULL).norm_eps == cases[i].eps);
+        assert_int_equal(good_with(text, "max_position_embeddings", NULL).context,
+                         cases[i].context);
+        good_with(text, "hidden_act", NULL);
+        if (cases[i].text == qwen3) continue; /* its 16 heads can't have the 32 */
+        assert_int_equal(good_with(text, "num_key_value_heads", NULL).kv_heads, cases[i].kv_heads);
+        ls_architecture a = good_with(text, "num_key_value_heads", "null");
+        assert_int_equal(a.kv_heads, a.heads);
+    }
+    assert_int_equal(good_with(qwen3, "head_dim", NULL).head_dim, 128);
+    ls_architecture a = good_with(mixtral, "num_local_experts", NULL);
+    assert_true(a.experts == 8 && !a.adds_aux_loss);
+    assert_int_equal(good_with(mixtral, "num_experts_per_tok", NULL).experts_per_token, 2);
+    assert_int_equal(good_with(qwen3_moe, "num_experts", NULL).experts, 128);
+    assert_int_equal(good_with(qwen3_moe, "num_experts_per_tok", NULL).experts_per_token, 8);
+    assert_true(good_with(mixtral, "router_aux_loss_coef", NULL).router_aux_loss == 0.001);
+    assert_true(good_with(mixtral, "output_router_logits", "true").adds_aux_loss);
+    assert_false(good_with(mixtral, "output_router_logits", NULL).adds_aux_loss);
+    assert_true(good_with(gpt2, "layer_norm_epsilon", NULL).norm_eps == 1e-5);
 }
 
 static void test_rope_refused(void **state) {
@@ -247,7 +283,7 @@ static void test_rope_refused(void **state) {
 static void test_windows(void **state) {
     (void)state;
     assert_true(good_with(mistral, "sliding_window", "null").window == 0);
-    check_refused(mistral, "sliding_window", NULL, "sliding_window is missing");
+    assert_true(good_with(mistral, "sliding_window", NULL).window == 4096);
     check_refused(mistral, "sliding_window", "-1", "window");
     check_refused(smollm, "sliding_window", "4096", "sliding_window is not supported");
     check_refused(qwen2, "use_sliding_window", "true", "max_window_layers is 21");
@@ -287,7 +323,6 @@ static void test_refused(void **state) {
         {smollm, "architectures", "[\"LlamaForSequenceClassification\"]", "architectures is"},
         {smollm, "architectures", "[\"LlamaModel\"]", "only LlamaForCausalLM"},
         {smollm, "hidden_act", "\"gelu\"", "hidden_act is \"gelu\"; only \"silu\""},
-        {smollm, "hidden_act", NULL, "hidden_act is missing"},
         {smollm, "hidden_size", NULL, "hidden_size is missing"},
         {smollm, "hidden_size", "576.5", "hidden_size is 576.5; it must be an integer"},
         {smollm, "hidden_size", "\"576\"", "hidden_size is \"576\""},
@@ -303,9 +338,10 @@ static void test_refused(void **state) {
         {smollm, "intermediate_size", NULL, "intermediate_size is missing"},
         {smollm, "vocab_size", "1e9", "vocab_size is 1e9; it must"},
         {smollm, "vocab_size", "1000000000", "vocabulary: 1000000000"},
-        {smollm, "max_position_embeddings", NULL, "max_position_embeddings is missing"},
-        {smollm, "rms_norm_eps", NULL, "rms_norm_eps is missing"},
-        {smollm, "rms_norm_eps", "-1", "epsilon -1"},
+        {smollm, "rms_norm_eps", "-1", "(rms_norm_eps) is -1"},
+        {smollm, "rms_norm_eps", "0", "(rms_norm_eps) is 0; it must be above 0"},
+        {smollm, "rms_norm_eps", "1e-60", "(rms_norm_eps) is 1e-60; it must be above 0, in f32"},
+        {gpt2, "layer_norm_epsilon", "0", "(layer_norm_epsilon) is 0; it must be above 0"},
         {smollm, "attention_bias", "1", "attention_bias is 1; it must be true or false"},
         {smollm, "eos_token_id", "49152", "eos_token_id 49152 is no token"},
         {smollm, "eos_token_id", "[1, \"2\"]", "eos_token_id is [1, \"2\"]"},
@@ -321,10 +357,10 @@ static void test_refused(void **state) {
         {smollm, "is_encoder_decoder", "true", "is_encoder_decoder is true"},
         {smollm, "pruned_heads", "{\"0\": [1]}", "pruned_heads"},
         {mistral, "attention_bias", "true", "attention_bias is not supported"},
-        {mistral, "num_key_value_heads", NULL, "num_key_value_heads is missing"},
         {qwen2, "mlp_bias", "true", "mlp_bias is not supported"},
-        {qwen3, "head_dim", NULL, "head_dim is missing"},
-        {mixtral, "num_local_experts", NULL, "num_local_experts is missing"},
+        {qwen3_moe, "head_dim", NULL, "head_dim is missing"},
+        {mixtral, "num_experts", "7", "num_local_experts is 8; it differs from num_experts"},
+        {smollm, "quantization", "{\"bits\": 4}", "quantization is not supported"},
         {mixtral, "num_local_experts", "129", "129 experts; at most 128 are supported"},
         {mixtral, "num_local_experts", "0", "0 experts, and the family mixtral has some"},
         {mixtral, "num_experts_per_tok", "9", "num_experts_per_tok is 9; there are 8 experts"},
@@ -531,13 +567,13 @@ static void test_difference(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_families),     cmocka_unit_test(test_rope),
-        cmocka_unit_test(test_rope_refused), cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_refused),      cmocka_unit_test(test_accepted),
-        cmocka_unit_test(test_written),      cmocka_unit_test(test_generation),
-        cmocka_unit_test(test_drawing),      cmocka_unit_test(test_load),
-        cmocka_unit_test(test_divisors),     cmocka_unit_test(test_shortest),
-        cmocka_unit_test(test_difference),
+        cmocka_unit_test(test_families),   cmocka_unit_test(test_rope),
+        cmocka_unit_test(test_left_out),   cmocka_unit_test(test_rope_refused),
+        cmocka_unit_test(test_windows),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_accepted),   cmocka_unit_test(test_written),
+        cmocka_unit_test(test_generation), cmocka_unit_test(test_drawing),
+        cmocka_unit_test(test_load),       cmocka_unit_test(test_divisors),
+        cmocka_unit_test(test_shortest),   cmocka_unit_test(test_difference),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -189,7 +189,7 @@ static void test_refused(void **state) {
         {{"llama.rope.scaling.type", TEXT, 0, "longrope"}, "is 'longrope'"},
         {{"llama.rope.scaling.factor", F32, -2, NULL}, "factor -2 is not positive"},
         {{"llama.attention.layer_norm_rms_epsilon", 99, 0, NULL}, "epsilon is missing"},
-        {{"llama.attention.layer_norm_rms_epsilon", F32, 2, NULL}, "epsilon 2 is not from"},
+        {{"llama.attention.layer_norm_rms_epsilon", F32, 2, NULL}, "(rms_norm_eps) is 2"},
         {{"llama.attention.layer_norm_epsilon", F32, 1e-5, NULL}, "may change the model"},
         {{"llama.vocab_size", U32, 101, NULL}, "llama.vocab_size is 101; only 100"},
         {{"llama.expert_count", U32, 8, NULL}, "llama.expert_count is 8; only 0"},
