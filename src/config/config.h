@@ -56,6 +56,7 @@ typedef enum ls_model_kind {
 
 typedef enum ls_norm_kind { LS_NORM_GROUP, LS_NORM_BATCH } ls_norm_kind;
 typedef enum ls_head_kind { LS_HEAD_TIED, LS_HEAD_OWN } ls_head_kind;
+typedef enum ls_router_scope { LS_ROUTERS_EACH, LS_ROUTERS_ALL } ls_router_scope;
 typedef enum ls_bias_kind {
     LS_BIAS_NONE,
     LS_BIAS_QKV,       /* queries, keys and values have one */
@@ -236,6 +237,7 @@ typedef struct ls_config {
         int64_t experts, experts_per_token, shared_experts;
         int64_t norm_topk; /* 0: on */
         double router_aux_loss, router_bias_rate, expert_capacity;
+        int64_t router_aux_scope; /* an ls_router_scope */
         int64_t head;                  /* an ls_head_kind */
         char hidden[LS_CONFIG_TEXT];   /* widths of layers, one a line; "": the kind's */
         char bottom[LS_CONFIG_TEXT];   /* the same of a DLRM's layers for numbers */

@@ -44,6 +44,7 @@ static const char *const norms[] = {"group", "batch", NULL};
 static const char *const ropes[] = {"default", "linear", "llama3", NULL};
 static const char *const biases[] = {"none", "qkv", "attention", "mlp", "all", NULL};
 static const char *const heads[] = {"tied", "own", NULL};
+static const char *const router_scopes[] = {"layer", "model", NULL};
 static const char *const compressions[] = {"none", "topk", "randomk",  "onebit", "twobit", "int8",
                                            "int4", "demo", "powersgd", "auto",   NULL};
 static const char *const sends[] = {"auto", "codes", "values", NULL};
@@ -143,6 +144,9 @@ const ls_config_key ls_config_keys[] = {
     NUM("model.router_aux_loss", model.router_aux_loss, 0, 1000, 0.01, FIXED,
         "model.experts: factor of the auxiliary loss for an even load (router_aux_loss_coef of "
         "published configs)"),
+    ONE_OF("model.router_aux_scope", model.router_aux_scope, router_scopes, FIXED,
+           "model.router_aux_loss: layer: the sum of a loss of each layer; model: one loss of the "
+           "loads of all layers together, as transformers has it"),
     NUM("model.router_bias_rate", model.router_bias_rate, 0, 1, 0, FIXED,
         "model.experts: above 0: experts are chosen by the router's softmax and a bias, which each "
         "step moves by this much towards an even load (usual: 0.001, with router_aux_loss 0)"),

@@ -69,17 +69,19 @@ void ls_layers_choose_rows(ls_model *m, ls_value *y, ls_router_values r, const l
                                                   .gradient = gradient};
 }
 
-ls_value *ls_layers_moe(ls_model *m, ls_value *x, const ls_moe_options *o, bool measured) {
+ls_value *ls_layers_moe(ls_model *m, ls_value *x, const ls_moe_options *o, bool measured,
+                        ls_value **sums) {
     if (!ls_build_is_good(m) || !check(m, o)) return ls_build_failed(m);
     if (o->name) (ls_scope)(m, "%s", o->name);
     ls_router_values r = ls_layers_route(m, x, o);
     ls_value *y = ls_layers_experts(m, x, r, o);
     if (o->shared) y = (ls_add)(m, y, ls_layers_shared_experts(m, x, o));
     if (measured) ls_layers_router_balance(m, r, o);
+    if (sums) *sums = ls_layers_router_sums(m, r, o, *sums);
     if (o->name) ls_scope_end(m);
     return y;
 }
 
 ls_value *(ls_moe)(ls_model *m, ls_value *x, ls_moe_options o) {
-    return ls_layers_moe(m, x, &o, o.balance > 0);
+    return ls_layers_moe(m, x, &o, o.balance > 0, NULL);
 }

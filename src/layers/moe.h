@@ -5,8 +5,10 @@
 #include "model/builder.h"
 
 /* The mixture of experts; measured: its load is among the model's notes (ls_layers_note_loads()),
- * even if .balance is 0. */
-ls_value *ls_layers_moe(ls_model *, ls_value *x, const ls_moe_options *, bool measured);
+ * even if .balance is 0. sums: what ls_layers_router_sums() of the routers before has returned, NULL
+ * for none; in its place comes that of this one. NULL: there is no loss of all routers. */
+ls_value *ls_layers_moe(ls_model *, ls_value *x, const ls_moe_options *, bool measured,
+                        ls_value **sums);
 
 /* What a router says of each row: its logits [T, experts], and where a bias changes the choice,
  * scores [T, experts] of which the greatest choose; else NULL. */
@@ -21,6 +23,12 @@ ls_value *ls_layers_router(ls_model *, ls_value *x, const ls_moe_options *);
 ls_value *ls_layers_router_bias(ls_model *, ls_value *logits, const ls_moe_options *);
 ls_value *ls_layers_experts(ls_model *, ls_value *x, ls_router_values, const ls_moe_options *);
 void ls_layers_router_balance(ls_model *, ls_router_values, const ls_moe_options *);
+
+/* For one loss of all routers: adds this one's loads to those of the routers before (NULL: it is the
+ * first); the loss of the sums of so many routers. */
+ls_value *ls_layers_router_sums(ls_model *, ls_router_values, const ls_moe_options *,
+                                ls_value *before);
+void ls_layers_router_loss(ls_model *, ls_value *sums, float factor, int64_t routers);
 
 /* The experts that all rows go through, as one of their total width. */
 ls_value *ls_layers_shared_experts(ls_model *, ls_value *x, const ls_moe_options *);

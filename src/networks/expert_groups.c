@@ -166,7 +166,7 @@ static void mix_slice(mixture *m, int slice) {
     }
 }
 
-/* The loss for an even load, of each sample. */
+/* The loss for an even load, of each sample; or what it adds to that of all layers. */
 static void balance(mixture *m) {
     const ls_chunked *s = &m->c->chunks;
     for (int i = 0; i < s->samples; i++) {
@@ -176,13 +176,15 @@ static void balance(mixture *m) {
                              : s->samples == 1 ? m->all
                                                : join_routed(s, m->routed + chunks.first, chunks);
         ls_layers_router_balance(s->m, r, m->e->o);
+        ls_value **sums = m->e->sums;
+        if (sums) sums[i] = ls_layers_router_sums(s->m, r, m->e->o, sums[i]);
     }
 }
 
 void ls_expert_groups_mix(ls_cut *c, const ls_expert_groups *e, ls_sequence *x) {
     mixture m = {.c = c, .e = e, .n = ls_expert_groups_count(c, e->o->experts)};
     if (c->s.n == 1 && c->chunks.planned == 1) {
-        x->of[0] = ls_layers_moe(c->s.m, x->of[0], e->o, true);
+        x->of[0] = ls_layers_moe(c->s.m, x->of[0], e->o, true, e->sums);
         return;
     }
     for (int k = 0; k < c->chunks.n; k++) {

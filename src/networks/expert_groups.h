@@ -23,6 +23,7 @@ typedef struct ls_expert_groups {
     const ls_moe_options *o;
     ls_cut_compute *shared; /* what a slice's shared experts compute, in the model `of` */
     void *of;
+    ls_value **sums; /* [chunks.samples] of the routers before, for one loss of all; NULL: none */
 } ls_expert_groups;
 
 /* The groups: as many as chunks, but each slice of one has an expert at least; 1: the experts are not

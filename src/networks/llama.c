@@ -19,6 +19,7 @@ typedef struct llama {
     ls_value *positions; /* NULL: those of the rows */
     /* [s.n] of slices that share a head of keys and values, which the first of them computes. */
     ls_value *keys[LS_SLICES_MOST], *values[LS_SLICES_MOST];
+    ls_value *loads[LS_CHUNKS_MOST]; /* of the routers before, of each sample: router_aux_scope */
     ls_value *q_norms[LS_SLICES_MOST], *k_norms[LS_SLICES_MOST]; /* weights of model.qk_norm */
 } llama;
 
@@ -218,6 +219,11 @@ static ls_value *feed_forward(void *of, ls_value *x) {
     return feed(f, x, f->a->ffn);
 }
 
+/* Is there one loss for an even load in all layers together? */
+static bool has_all(const llama *f) {
+    return f->c->model.router_aux_scope == LS_ROUTERS_ALL && f->a->router_aux_loss > 0;
+}
+
 static ls_moe_options experts_of(const llama *f) {
     const ls_architecture *a = f->a;
     return (ls_moe_options){.experts = a->experts,
@@ -225,7 +231,7 @@ static ls_moe_options experts_of(const llama *f) {
                             .width = a->ffn,
                             .shared = f->c->model.shared_experts,
                             .normalize = a->norm_topk,
-                            .balance = (float)a->router_aux_loss,
+                            .balance = has_all(f) ? 0 : (float)a->router_aux_loss,
                             .capacity = (float)f->c->model.expert_capacity,
                             .bias_rate = (float)f->c->model.router_bias_rate,
                             .deviation = STD};
@@ -251,7 +257,8 @@ static void mix_chunks(llama *f, ls_sequence *x, ls_sequence *y) {
     const ls_moe_options o = experts_of(f);
     for (int k = 0; k < f->cut.chunks.n; k++) y[k] = begin_feeding(f, k, &x[k], &y[k]);
     (ls_scope)(f->m, "mlp");
-    ls_expert_groups_mix(&f->cut, &(ls_expert_groups){&o, shared_experts, f}, y);
+    ls_expert_groups_mix(
+        &f->cut, &(ls_expert_groups){&o, shared_experts, f, has_all(f) ? f->loads : NULL}, y);
     ls_scope_end(f->m);
     for (int k = 0; k < f->cut.chunks.n; k++) {
         ls_cut_begin(&f->cut, k);
@@ -309,6 +316,13 @@ static void add_loss(llama *f, const texts *t, const ls_sequence *x, ls_value **
         ls_cut_loss(&f->cut, x, t->targets, end);
 }
 
+static void add_router_loss(llama *f) {
+    for (int i = 0; i < f->cut.chunks.samples; i++) {
+        ls_cut_begin(&f->cut, ls_chunked_of_sample(&f->cut.chunks, i).first);
+        ls_layers_router_loss(f->m, f->loads[i], (float)f->a->router_aux_loss, f->a->layers);
+    }
+}
+
 static void build(llama *f) {
     const ls_architecture *a = f->a;
     ls_cut *cut = &f->cut;
@@ -330,6 +344,7 @@ static void build(llama *f) {
         add_block(f, x);
         ls_scope_end(m);
     }
+    if (a->experts && has_all(f)) add_router_loss(f);
     for (int k = 0; k < cut->chunks.n; k++) {
         ls_cut_begin(cut, k);
         x[k] = norm(f, &x[k], "norm");
@@ -365,6 +380,12 @@ ls_status ls_llama_create(const ls_config *c, bool cut, ls_model *m_p, ls_error 
         .heads = a.heads, .kv_heads = a.kv_heads, .vocab = a.vocab, .experts = a.experts};
     sizes.ffn = a.experts ? a.ffn * c->model.shared_experts : a.ffn;
     LS_TRY(check(&a, e));
+    if (a.experts && c->model.router_aux_scope == LS_ROUTERS_ALL && a.router_aux_loss > 0 &&
+        c->parallel.mesh_pipe > 1)
+        return ls_fail(e, LS_EINVAL,
+                       "model.router_aux_scope: model: the loads of all layers' experts have one "
+                       "loss, so a pipeline (parallel.mesh.pipe) can't cut between them; use "
+                       "another mesh, model.router_aux_loss=0, or model.router_aux_scope=layer");
     LS_TRY(ls_sliced_check(c, &sizes, e));
     LS_TRY(ls_chunked_check(c, e));
     llama f = {.c = c, .a = &a, .m = &m, .cut = ls_cut_of(c, !cut, &m)};

@@ -333,6 +333,113 @@ static void test_dropped(void **state) {
         assert_true(fabs(r.notes[(1 + E) * SAMPLES + s] - (double)(T - 3) / T) < 1e-11);
 }
 
+/* ---- one loss of all routers ---- */
+
+enum { ROUTERS = 2 };
+
+typedef struct joint_result {
+    double losses[SAMPLES];
+    float dx[ROUTERS][SAMPLES * T * E];
+} joint_result;
+
+static void call_once(const ls_layer *l, ls_layer_call call, bool back) {
+    float *work = LS_NEW_ARRAY(float, ls_layer_work_floats(l, call.n, false) + 1);
+    call.work = work;
+    (back ? l->ops->backward : l->ops->forward)(l, &call);
+    free(work);
+}
+
+/* x [ROUTERS][SAMPLES * T * E]; the layers are: input, sums, input, sums, loss. */
+static void compute_joint(float (*x)[SAMPLES * T * E], const double *weights, float factor,
+                          joint_result *r) {
+    static const char *const names[ROUTERS] = {"x", "y"};
+    ls_model m = {0};
+    ls_compute c;
+    ls_error e = {0};
+    ls_value *sums = NULL, *in[ROUTERS];
+    const ls_moe_options o = {.experts = E, .per_token = K, .width = F};
+    float y[ROUTERS][SAMPLES * 2 * E], dy[ROUTERS][SAMPLES * 2 * E];
+    int layers[ROUTERS];
+    for (int i = 0; i < ROUTERS; i++) {
+        in[i] = ls_affine(&m, (ls_input)(&m, names[i], LS_F32, LS_DIMS(T, E)), 1, 0);
+        sums = ls_layers_router_sums(&m, (ls_router_values){in[i], NULL}, &o, sums);
+        layers[i] = m.nlayers - 1;
+    }
+    ls_layers_router_loss(&m, sums, factor, ROUTERS);
+    const int loss = m.nlayers - 1;
+    for (int i = 0; i < ROUTERS; i++) probe_add(&m, in[i]);
+    assert_ls_ok(ls_build_finish(&m, &e), e);
+    assert_true(m.layers[loss].auxiliary && m.nauxiliary == 1);
+    assert_ls_ok(ls_compute_init(&c, 2, ls_model_scratch_floats(&m), &e), e);
+    const ls_layer_call call = {
+        .compute = &c, .n = SAMPLES, .T = 1, .type = LS_F32, .training = true};
+    for (int i = 0; i < ROUTERS; i++) {
+        ls_layer_call add = call;
+        add.x[0] = x[i];
+        add.x[1] = i ? y[i - 1] : NULL;
+        add.y = y[i];
+        call_once(&m.layers[layers[i]], add, false);
+    }
+    ls_layer_call lose = call;
+    lose.x[0] = y[ROUTERS - 1];
+    lose.dx[0] = dy[ROUTERS - 1];
+    lose.loss_scale = 0.25F;
+    lose.losses = r->losses;
+    lose.weights = weights;
+    call_once(&m.layers[loss], lose, true);
+    for (int i = ROUTERS - 1; i >= 0; i--) {
+        ls_layer_call back = call;
+        back.x[0] = x[i];
+        back.dy = dy[i];
+        back.dx[0] = r->dx[i];
+        back.dx[1] = i ? dy[i - 1] : NULL;
+        call_once(&m.layers[layers[i]], back, true);
+    }
+    ls_compute_close(&c);
+    ls_model_free(&m);
+}
+
+/* As transformers: the choices, and the softmax, are means over the rows of all routers. */
+static double joint_reference(double (*x)[T * E], double (*at)[T * E]) {
+    const ls_moe_options o = {.experts = E, .per_token = K}, all = {.experts = E, .per_token = E};
+    double p[E] = {0}, f[E] = {0}, weights[E], sum = 0;
+    for (int i = 0; i < ROUTERS; i++)
+        for (int t = 0; t < T; t++) {
+            route(&o, at[i] + t * E, weights);
+            for (int e = 0; e < E; e++) f[e] += (weights[e] > 0) / (double)(ROUTERS * T);
+            route(&all, x[i] + t * E, weights);
+            for (int e = 0; e < E; e++) p[e] += weights[e] / (double)(ROUTERS * T);
+        }
+    for (int e = 0; e < E; e++) sum += f[e] * p[e];
+    return E * sum;
+}
+
+static void test_joint(void **state) {
+    (void)state;
+    static float x[ROUTERS][SAMPLES * T * E];
+    static joint_result r;
+    const double weights[SAMPLES] = {1, 0.5, 2}, step = 1e-5;
+    for (int i = 0; i < ROUTERS * SAMPLES * T * E; i++)
+        x[i / (SAMPLES * T * E)][i % (SAMPLES * T * E)] = (float)(2 * layer_random(4, (uint64_t)i));
+    compute_joint(x, weights, 0.5f, &r);
+    for (int s = 0; s < SAMPLES; s++) {
+        double at[ROUTERS][T * E], moved[ROUTERS][T * E];
+        for (int i = 0; i < ROUTERS; i++)
+            for (int k = 0; k < T * E; k++) at[i][k] = moved[i][k] = (double)x[i][s * T * E + k];
+        assert_true(fabs(r.losses[s] - 0.5 * joint_reference(at, at)) < 1e-6);
+        for (int i = 0; i < ROUTERS; i++)
+            for (int k = 0; k < T * E; k++) {
+                moved[i][k] = at[i][k] + step;
+                double up = joint_reference(moved, at);
+                moved[i][k] = at[i][k] - step;
+                double slope = (up - joint_reference(moved, at)) / (2 * step);
+                moved[i][k] = at[i][k];
+                double got = (double)r.dx[i][s * T * E + k];
+                assert_true(fabs(got - 0.25 * 0.5 * weights[s] * slope) < 1e-7);
+            }
+    }
+}
+
 /* ---- the whole ---- */
 
 static void test_parameters(void **state) {
@@ -398,12 +505,12 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_experts),  cmocka_unit_test(test_slices),
-        cmocka_unit_test(test_capacity), cmocka_unit_test(test_router),
-        cmocka_unit_test(test_biases),   cmocka_unit_test(test_choice),
-        cmocka_unit_test(test_balance),  cmocka_unit_test(test_even_load),
-        cmocka_unit_test(test_dropped),  cmocka_unit_test(test_parameters),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_experts),    cmocka_unit_test(test_slices),
+        cmocka_unit_test(test_capacity),   cmocka_unit_test(test_router),
+        cmocka_unit_test(test_biases),     cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_balance),    cmocka_unit_test(test_even_load),
+        cmocka_unit_test(test_joint),      cmocka_unit_test(test_dropped),
+        cmocka_unit_test(test_parameters), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

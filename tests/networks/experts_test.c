@@ -76,8 +76,9 @@ static void print_wrong(void *arg, const ls_check_result *r) {
     if (r->wrong) print_error("%s: %s\n", r->layer->name, r->wrong);
 }
 
-static void check_gradients(double capacity, double bias_rate) {
+static void check_gradients(double capacity, double bias_rate, ls_router_scope scope) {
     ls_config c = config_of(true);
+    c.model.router_aux_scope = scope;
     c.model.expert_capacity = capacity;
     c.model.router_bias_rate = bias_rate;
     ls_model m = model_of(&c);
@@ -90,8 +91,9 @@ static void check_gradients(double capacity, double bias_rate) {
 
 static void test_gradients(void **state) {
     (void)state;
-    check_gradients(0, 0);
-    check_gradients(0.5, 0.01);
+    check_gradients(0, 0, LS_ROUTERS_EACH);
+    check_gradients(0.5, 0.01, LS_ROUTERS_EACH);
+    check_gradients(0, 0.01, LS_ROUTERS_ALL);
 }
 
 /* After 1, 2 ... tokens: the whole text at once, and token after token. */
@@ -309,6 +311,22 @@ static void test_biases(void **state) {
     free(first), free(loads);
 }
 
+/* One loss of all layers: the same bits for any layout, and others than with a loss of each. */
+static void test_joint(void **state) {
+    (void)state;
+    char one[LS_HASH_TEXT], other[LS_HASH_TEXT];
+    const char *all = "model.router_aux_scope=model", *loss = "model.router_aux_loss=0.5";
+    const char *threads = "parallel.threads=1";
+    char *first = TRAIN(1, one, all, loss, "parallel.zero=0", "train.micro_batch=1", threads);
+    char *loads = loads_of(first);
+    char *run = TRAIN(3, other, all, loss, "parallel.zero=3", "parallel.recompute=1", threads);
+    assert_same(run, other, one, loads);
+    free(TRAIN(1, other, "model.router_aux_scope=layer", loss, "parallel.zero=0",
+               "train.micro_batch=2", threads));
+    assert_string_not_equal(other, one);
+    free(first), free(loads);
+}
+
 static void test_bits(void **state) {
     (void)state;
     char one[LS_HASH_TEXT], bf16[LS_HASH_TEXT], other[LS_HASH_TEXT];
@@ -355,6 +373,8 @@ static void test_refused(void **state) {
            "model.router_bias_rate=0.5");
     REFUSE("model.expert_capacity is 1.5, and model.experts is 0", "model.kind=llama",
            "model.expert_capacity=1.5");
+    REFUSE("so a pipeline (parallel.mesh.pipe) can't cut between them", "model.kind=llama",
+           "model.experts=4", "model.router_aux_scope=model", "parallel.mesh.pipe=2");
     REFUSE("experts have no biases; use none or attention", "model.kind=llama", "model.experts=4",
            "model.bias=mlp");
 }
@@ -364,6 +384,7 @@ int main(void) {
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_decode),
+        cmocka_unit_test_setup_teardown(test_joint, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_bits, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_biases, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_capacity, make_folder, remove_folder),
