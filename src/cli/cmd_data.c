@@ -15,7 +15,7 @@
 #include "source/source.h"
 #include "tensor/dtype.h"
 
-enum { FORMAT, LABELS, WINDOW, CHECK, SKIP, SHEET, IMAGES, SAMPLES, JSON };
+enum { FORMAT, LABELS, WINDOW, CHECK, SKIP, MISSING, SHEET, IMAGES, SAMPLES, JSON };
 enum { COUNTED = 100000, LINES = 20, VALUES = 8, DEFAULT_SAMPLES = 3, DEFAULT_IMAGES = 64 };
 
 /* ---- what reading finds ---- */
@@ -174,8 +174,8 @@ static void print_source(const ls_source *s, const scan *c, int64_t nsamples) {
     char hash[LS_HASH_TEXT];
     ls_buf b = {0};
     ls_hash_text(s->hash, hash);
-    ls_buf_printf(&b, "format     %s\nsamples    %llu of %zu bytes\n", s->format,
-                  (unsigned long long)s->count, s->nbytes);
+    ls_buf_printf(&b, "format     %s%s%s\nsamples    %llu of %zu bytes\n", s->format,
+                  *s->form ? ": " : "", s->form, (unsigned long long)s->count, s->nbytes);
     ls_buf_printf(&b, "files      %llu, %.3f MB\n", (unsigned long long)s->nfiles,
                   (double)s->file_nbytes / 1e6);
     put_fields(s, &b);
@@ -184,6 +184,9 @@ static void print_source(const ls_source *s, const scan *c, int64_t nsamples) {
     if (s->ndamaged)
         ls_buf_printf(&b, "damaged    %llu record%s, left out\n", (unsigned long long)s->ndamaged,
                       ls_plural((int64_t)s->ndamaged));
+    if (s->nmissing)
+        ls_buf_printf(&b, "missing    %llu row%s without a value, left out\n",
+                      (unsigned long long)s->nmissing, ls_plural((int64_t)s->nmissing));
     put_counts(s, c, &b);
     put_samples(s, nsamples, &b);
     if (c->nread == s->count && c->ndamaged == 0)
@@ -225,6 +228,7 @@ static void print_json(const ls_source *s, const scan *c) {
     ls_hash_text(s->hash, hash);
     for (int i = 0; i < s->nfields; i++) ls_json_push(fields, field_json(&s->fields[i]));
     ls_json_set_text(o, "format", s->format);
+    if (*s->form) ls_json_set_text(o, "form", s->form);
     ls_json_set_integer(o, "samples", (int64_t)s->count);
     ls_json_set_integer(o, "sample_bytes", (int64_t)s->nbytes);
     ls_json_set_integer(o, "files", (int64_t)s->nfiles);
@@ -237,6 +241,7 @@ static void print_json(const ls_source *s, const scan *c) {
     ls_json_set_integer(o, "read", (int64_t)c->nread);
     ls_json_set_integer(o, "damaged", (int64_t)c->ndamaged);
     ls_json_set_integer(o, "left_out", (int64_t)s->ndamaged);
+    ls_json_set_integer(o, "missing", (int64_t)s->nmissing);
     ls_print_json(o);
     ls_json_free(o);
 }
@@ -252,13 +257,23 @@ static char *join(const char *const *words, int n) {
 
 typedef struct wish {
     int64_t window, images, samples;
+    ls_missing missing;
 } wish;
+
+static bool read_missing(const ls_args *a, ls_missing *m) {
+    const char *word = cli_value(a, MISSING);
+    if (!word) return true;
+    *m = strcmp(word, "drop") == 0 ? LS_MISSING_DROP : LS_MISSING_MEAN;
+    if (*m == LS_MISSING_DROP || strcmp(word, "mean") == 0) return true;
+    ls_log("data: --missing: '%s' is not drop or mean", word);
+    return false;
+}
 
 static bool read_numbers(const ls_args *a, wish *w) {
     const ls_command *c = &cmd_data;
     return cli_integer(c, a, WINDOW, 1, 1 << 28, &w->window) &&
            cli_integer(c, a, IMAGES, 1, 1000000, &w->images) &&
-           cli_integer(c, a, SAMPLES, 0, 1000, &w->samples);
+           cli_integer(c, a, SAMPLES, 0, 1000, &w->samples) && read_missing(a, &w->missing);
 }
 
 static ls_status open_source(const ls_args *a, const wish *w, ls_source **s_p, ls_error *e) {
@@ -267,6 +282,7 @@ static ls_status open_source(const ls_args *a, const wish *w, ls_source **s_p, l
     ls_source_options o = {.format = cli_value(a, FORMAT),
                            .labels = labels,
                            .skip_damaged = cli_given(a, SKIP),
+                           .missing = w->missing,
                            .fresh = cli_given(a, CHECK),
                            .window = w->window};
     ls_status status = ls_source_open(paths, &o, s_p, e);
@@ -317,6 +333,9 @@ const ls_command cmd_data = {
                 [WINDOW] = {"window", 0, "N", "tokens: inputs in a sample; default 1024"},
                 [CHECK] = {"check", 0, NULL, "read all files and all samples"},
                 [SKIP] = {"skip-damaged", 0, NULL, "leave damaged records out and count them"},
+                [MISSING] = {"missing", 0, "WORD",
+                             "missing values among numbers (csv, jsonl): drop these rows, or mean "
+                             "of the column"},
                 [SHEET] = {"sheet", 0, "FILE", "write the first images as one PNG picture"},
                 [IMAGES] = {"images", 0, "N", "images on the sheet; default 64"},
                 [SAMPLES] = {"samples", 0, "N", "samples to print; default 3"},

@@ -137,6 +137,11 @@ typedef enum ls_dpo_kind { /* as in layers/layers.h */
                            LS_DPO_OF_HINGE
 } ls_dpo_kind;
 typedef enum ls_order_kind { LS_ORDER_AUTO, LS_ORDER_GLOBAL, LS_ORDER_BLOCKS } ls_order_kind;
+typedef enum ls_missing_kind { /* as ls_missing (source/source.h) */
+    LS_MISSING_KIND_REFUSE,
+    LS_MISSING_KIND_DROP,
+    LS_MISSING_KIND_MEAN
+} ls_missing_kind;
 typedef enum ls_damaged_kind { LS_DAMAGED_REFUSE, LS_DAMAGED_SKIP } ls_damaged_kind;
 typedef enum ls_lists_kind { LS_LISTS_REFUSE, LS_LISTS_CUT } ls_lists_kind;
 typedef enum ls_eval_weights { LS_EVAL_LAST, LS_EVAL_EMA } ls_eval_weights;
@@ -260,6 +265,7 @@ typedef struct ls_config {
         double val_fraction;           /* part that is held out: of tokens the end */
         int64_t folds, fold;           /* folds 0: none */
         int64_t damaged;               /* an ls_damaged_kind */
+        int64_t missing;               /* an ls_missing_kind */
         int64_t lists;                 /* an ls_lists_kind */
         char template[LS_CONFIG_TEXT]; /* a file; "": the model's */
         int64_t loss;                  /* an ls_chat_kind */

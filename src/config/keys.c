@@ -34,6 +34,7 @@ static const char *const train_losses[] = {"auto", "dpo", NULL};
 static const char *const dpo_losses[] = {"sigmoid", "ipo", "hinge", NULL};
 static const char *const orders[] = {"auto", "global", "blocks", NULL};
 static const char *const damages[] = {"refuse", "skip", NULL};
+static const char *const missings[] = {"refuse", "drop", "mean", NULL};
 static const char *const lists[] = {"refuse", "cut", NULL};
 static const char *const eval_weights[] = {"last", "ema", NULL};
 static const char *const switches[] = {"off", "on", NULL};
@@ -219,6 +220,9 @@ const ls_config_key ls_config_keys[] = {
     INT("data.fold", data.fold, 0, 999, 0, FIXED, "the fold that is held out, counted from 0"),
     ONE_OF("data.damaged", data.damaged, damages, FREE,
            "damaged samples: refuse the data, or skip and count them"),
+    ONE_OF("data.missing", data.missing, missings, FIXED,
+           "missing values in columns of numbers (csv, jsonl): refuse the data, drop these rows, or "
+           "take the mean of the training data's column"),
     ONE_OF(
         "data.lists", data.lists, lists, FIXED,
         "lists of ids that are longer than the model's input: refuse them, or cut their ends off"),

@@ -295,6 +295,7 @@ static ls_status check_text(const ls_config *c, const char *where, ls_error *e) 
                       : c->data.folds       ? "data.folds"
                       : *c->data.augment    ? "data.augment"
                       : *c->data.mix        ? "data.mix"
+                      : c->data.missing     ? "data.missing"
                                             : NULL;
     if (!key) return LS_OK;
     return ls_fail(e, LS_EINVAL,
@@ -309,6 +310,7 @@ static ls_status check_chats(const ls_config *c, const char *where, ls_error *e)
                       : *c->data.val_labels ? "data.val_labels"
                       : *c->data.augment    ? "data.augment"
                       : *c->data.mix        ? "data.mix"
+                      : c->data.missing     ? "data.missing"
                                             : NULL;
     if (key)
         return ls_fail(e, LS_EINVAL,

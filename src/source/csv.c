@@ -3,30 +3,44 @@
 
 #include <string.h>
 
+#include "source/number.h"
+
 enum { LONGEST_QUOTED = 1 << 20 }; /* so that each of many open quotes costs little */
+
+ls_csv ls_csv_begin(const char *text, size_t nbytes, ls_csv_form form) {
+    ls_csv c = {.text = text, .nbytes = nbytes, .form = form, .line = 1};
+    if (nbytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) c.at = 3;
+    return c;
+}
+
+/* Bytes of the line break at offset i; 0: there is none. */
+static size_t break_at(const ls_csv *c, size_t i) {
+    if (i >= c->nbytes) return 0;
+    if (c->text[i] == '\n') return 1;
+    if (c->text[i] != '\r') return 0;
+    if (i + 1 < c->nbytes && c->text[i + 1] == '\n') return 2;
+    return c->form.ends == LS_CSV_CR;
+}
 
 bool ls_csv_find_row(ls_csv *c) {
     while (c->at < c->nbytes) {
-        size_t n = c->text[c->at] == '\r' && c->at + 1 < c->nbytes ? 2 : 1;
-        if (c->text[c->at + n - 1] != '\n') return true;
+        size_t n = break_at(c, c->at);
+        if (n == 0) return true;
         c->at += n;
         c->line++;
     }
     return false;
 }
 
-/* Sets `last`, and moves behind the comma or line break at offset i. False: there is none, and the
- * text goes on. */
+/* Sets `last`, and moves behind the separator or line break at offset i. False: there is none, and
+ * the text goes on. */
 static bool end_cell(ls_csv *c, size_t i, ls_csv_cell *cell) {
-    bool cr = i + 1 < c->nbytes && c->text[i] == '\r' && c->text[i + 1] == '\n';
-    cell->last = true;
-    if (i + cr < c->nbytes && c->text[i + cr] != '\n') {
-        if (c->text[i] != ',') return false;
-        cell->last = false;
-    } else if (i < c->nbytes) {
-        c->line++;
-    }
-    c->at = i < c->nbytes ? i + cr + 1 : i;
+    bool cr = i + 1 == c->nbytes && c->text[i] == '\r'; /* the last line lacks the LF */
+    size_t n = break_at(c, i);
+    cell->last = n > 0 || i + cr >= c->nbytes;
+    if (!cell->last && c->text[i] != c->form.separator) return false;
+    c->line += n > 0;
+    c->at = cell->last ? i + n + (n == 0 && cr) : i + 1;
     return true;
 }
 
@@ -37,7 +51,7 @@ static const char *next_quoted(ls_csv *c, ls_csv_cell *cell) {
     for (;; i++) {
         if (i >= c->nbytes) return "has a quote that is not closed";
         if (i - begin == LONGEST_QUOTED) return "has a quote that is not closed within 1 MB";
-        if (c->text[i] == '\n') lines++;
+        lines += break_at(c, i) == 1;
         if (c->text[i] == 0) return "has a zero byte";
         if (c->text[i] != '"') continue;
         if (i + 1 >= c->nbytes || c->text[i + 1] != '"') break;
@@ -51,13 +65,10 @@ static const char *next_quoted(ls_csv *c, ls_csv_cell *cell) {
 }
 
 static const char *next_plain(ls_csv *c, ls_csv_cell *cell) {
-    size_t i = c->at;
-    while (i < c->nbytes && c->text[i] != ',' && c->text[i] != '\n') {
+    size_t i = c->at, end = 0;
+    for (; i < c->nbytes && c->text[i] != c->form.separator && break_at(c, i) == 0; i++)
         if (c->text[i] == 0) return "has a zero byte";
-        i++;
-    }
-    size_t end =
-        i > c->at && (i == c->nbytes || c->text[i] == '\n') && c->text[i - 1] == '\r' ? i - 1 : i;
+    end = i == c->nbytes && i > c->at && c->text[i - 1] == '\r' ? i - 1 : i;
     *cell = (ls_csv_cell){.text = c->text + c->at, .nbytes = end - c->at};
     end_cell(c, i, cell);
     return NULL;
@@ -74,8 +85,8 @@ void ls_csv_skip_row(ls_csv *c, size_t at, uint64_t line) {
     c->line = line;
     while (!cell.last) {
         if (!ls_csv_next(c, &cell)) continue;
-        const char *end = memchr(c->text + at, '\n', c->nbytes - at);
-        c->at = end ? (size_t)(end - c->text) + 1 : c->nbytes;
+        for (c->at = at; c->at < c->nbytes && break_at(c, c->at) == 0;) c->at++;
+        c->at += break_at(c, c->at);
         c->line = line + 1;
         return;
     }
@@ -89,4 +100,100 @@ size_t ls_csv_unquote(const ls_csv_cell *cell, char *out, size_t room) {
         i += cell->doubled && cell->text[i] == '"';
     }
     return n;
+}
+
+/* ---- which form ---- */
+
+enum { FIRST_BYTES = 1 << 20, FIRST_ROWS = 50 };
+
+/* The ends of the text's first rows, whatever separates their cells. */
+static ls_csv_ends find_ends(const char *text, size_t nbytes) {
+    size_t n = nbytes < FIRST_BYTES ? nbytes : FIRST_BYTES;
+    bool quoted = false, has_cr = false;
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == '"' && (quoted || i == 0 || strchr(",\t;|\r\n", text[i - 1])))
+            quoted = !quoted;
+        if (quoted) continue;
+        if (text[i] == '\n') return i && text[i - 1] == '\r' ? LS_CSV_CR_LF : LS_CSV_LF;
+        has_cr = has_cr || (text[i] == '\r' && i + 1 < nbytes && text[i + 1] != '\n');
+    }
+    return has_cr ? LS_CSV_CR : LS_CSV_LF;
+}
+
+/* How well a separator divides the first rows. */
+typedef struct fit {
+    int columns;          /* of the first row; 1: nothing is divided */
+    int rows;             /* with so many columns */
+    int ncells, nnumbers; /* of these rows */
+} fit;
+
+/* A number, also one with a decimal comma. */
+static bool looks_like_number(const ls_csv_cell *cell, char separator) {
+    char text[64];
+    double value = 0;
+    if (cell->nbytes >= sizeof text) return false;
+    memcpy(text, cell->text, cell->nbytes);
+    char *comma = separator == ',' ? NULL : memchr(text, ',', cell->nbytes);
+    if (comma) *comma = '.';
+    return ls_number_parse(text, cell->nbytes, &value);
+}
+
+static bool count_cells(ls_csv *c, int *ncells_p, int *nnumbers_p) {
+    ls_csv_cell cell = {0};
+    *ncells_p = *nnumbers_p = 0;
+    while (!cell.last) {
+        if (ls_csv_next(c, &cell)) return false;
+        ++*ncells_p;
+        *nnumbers_p += looks_like_number(&cell, c->form.separator);
+    }
+    return true;
+}
+
+static fit try_separator(const char *text, size_t nbytes, ls_csv_form form) {
+    size_t n = nbytes < FIRST_BYTES ? nbytes : FIRST_BYTES;
+    ls_csv c = ls_csv_begin(text, n, form);
+    fit f = {0};
+    int ncells = 0, nnumbers = 0;
+    for (int row = 0; row < FIRST_ROWS && ls_csv_find_row(&c); row++) {
+        bool good = count_cells(&c, &ncells, &nnumbers);
+        bool is_cut = c.at == n && n < nbytes;
+        if (!good || (is_cut && row)) break;
+        if (row == 0) f.columns = ncells;
+        if (ncells != f.columns) continue;
+        f.rows++;
+        f.ncells += ncells;
+        f.nnumbers += nnumbers;
+    }
+    return f;
+}
+
+static bool is_better(fit a, fit b) {
+    if (a.columns < 2 || b.columns < 2) return a.columns >= 2;
+    if (a.rows != b.rows) return a.rows > b.rows;
+    return (int64_t)a.nnumbers * b.ncells > (int64_t)b.nnumbers * a.ncells;
+}
+
+ls_csv_form ls_csv_form_of(const char *text, size_t nbytes) {
+    static const char separators[] = {',', '\t', ';',
+                                      '|'}; /* the first one where others are as good */
+    ls_csv_form form = {.separator = ',', .ends = find_ends(text, nbytes)};
+    fit best = try_separator(text, nbytes, form);
+    for (size_t i = 1; i < sizeof separators; i++) {
+        ls_csv_form other = {separators[i], form.ends};
+        fit f = try_separator(text, nbytes, other);
+        if (!is_better(f, best)) continue;
+        best = f;
+        form = other;
+    }
+    return form;
+}
+
+void ls_csv_form_put(ls_csv_form form, ls_buf *b) {
+    static const char *const ends[] = {"LF", "CR LF", "CR"};
+    ls_buf_printf(b, "cells are separated by %s, lines end in %s",
+                  form.separator == '\t'  ? "tabs"
+                  : form.separator == ';' ? "semicolons"
+                  : form.separator == '|' ? "|"
+                                          : "commas",
+                  ends[form.ends]);
 }

@@ -1,8 +1,11 @@
-/* csv.h - cells of a CSV text, as RFC 4180 defines them.
+/* csv.h - cells of a CSV text, as RFC 4180 defines them, with other separators and line ends, too.
  *
- * A cell is quoted or not. In quotes, "" stands for one quote, and commas and line breaks are part
- * of the cell. Rows end in CR LF or LF; the last one may lack it. A quote within a cell that does
- * not begin with one is a character like others.
+ * A cell is quoted or not. In quotes, "" stands for one quote, and separators and line breaks are
+ * part of the cell. Rows end in CR LF or LF; where no row does, in CR; the last one may lack it. A
+ * quote within a cell that does not begin with one is a character like others.
+ *
+ * The separator is the one of comma, tab, semicolon and | that divides most of the first rows into
+ * as many cells as the first one, which has at least two.
  */
 #ifndef LS_SOURCE_CSV_H
 #define LS_SOURCE_CSV_H
@@ -13,9 +16,22 @@
 
 #include "base/mem.h"
 
+typedef enum ls_csv_ends { LS_CSV_LF, LS_CSV_CR_LF, LS_CSV_CR } ls_csv_ends;
+
+typedef struct ls_csv_form {
+    char separator;
+    ls_csv_ends ends; /* of the first row */
+} ls_csv_form;
+
+/* What the text's first rows show. */
+ls_csv_form ls_csv_form_of(const char *text, size_t nbytes);
+/* Appends it: "cells are separated by tabs, lines end in CR". */
+void ls_csv_form_put(ls_csv_form, ls_buf *);
+
 typedef struct ls_csv {
     const char *text; /* [nbytes] */
     size_t nbytes;
+    ls_csv_form form;
     size_t at;     /* where the next cell begins */
     uint64_t line; /* its line, from 1 */
 } ls_csv;
@@ -27,6 +43,8 @@ typedef struct ls_csv_cell {
     bool last;    /* it is the last cell of its row */
 } ls_csv_cell;
 
+/* At the first row, behind a byte order mark. */
+ls_csv ls_csv_begin(const char *text, size_t nbytes, ls_csv_form);
 /* Skips empty lines. False: the text ends. */
 bool ls_csv_find_row(ls_csv *);
 /* Reads the next cell of the row. NULL, or what is wrong with it (static text); then c->at and

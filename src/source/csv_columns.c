@@ -92,8 +92,8 @@ static ls_status read_row(reading *r, ls_error *e) {
 }
 
 static ls_status read_file(reading *r, const ls_source_options *o, ls_source *s, ls_error *e) {
-    r->csv = (ls_csv){.text = (const char *)r->file->data, .nbytes = r->file->nbytes, .line = 1};
-    if (r->csv.nbytes >= 3 && memcmp(r->csv.text, "\xef\xbb\xbf", 3) == 0) r->csv.at = 3;
+    const char *text = (const char *)r->file->data;
+    r->csv = ls_csv_begin(text, r->file->nbytes, ls_csv_form_of(text, r->file->nbytes));
     LS_TRY(read_header(r, e));
     while (ls_csv_find_row(&r->csv)) {
         size_t at = r->csv.at;

@@ -1,6 +1,7 @@
 /* features.c - see features.h. */
 #include "source/features.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,11 +37,13 @@ void ls_features_free(ls_features *s) {
     for (size_t i = 0; i < s->n; i++) {
         free(s->list[i].name);
         free(s->list[i].taken);
+        free(s->list[i].trouble);
         ls_classes_free(&s->list[i].classes);
     }
     free(s->list);
     ls_words_free(&s->names);
     free(s->of_name);
+    ls_numbering_free(&s->numbering);
     *s = (ls_features){0};
 }
 
@@ -73,10 +76,10 @@ static int label_rank(const ls_feature *f) {
     return rank;
 }
 
-static ls_feature *find_label(const ls_features *s) {
-    ls_feature *best = NULL;
+const ls_feature *ls_features_label(const ls_features *s) {
+    const ls_feature *best = NULL;
     for (size_t i = 0; i < s->n && !s->no_label; i++) {
-        ls_feature *f = &s->list[i];
+        const ls_feature *f = &s->list[i];
         if (!can_be_label(f) || label_rank(f) == NLABEL_NAMES) continue;
         if (!best || label_rank(f) < label_rank(best)) best = f;
     }
@@ -84,11 +87,16 @@ static ls_feature *find_label(const ls_features *s) {
 }
 
 static void decide_type(ls_feature *f, const ls_feature *label) {
-    bool whole = f->whole && (f->integers || label_rank(f) < NLABEL_NAMES);
+    bool whole = f->whole && !f->nmissing && (f->integers || label_rank(f) < NLABEL_NAMES);
     f->as = f->type;
     if (f->spelled && f->integers && f->wide) f->as = LS_I64;
     if (f->text || f == label || (f->spelled && whole)) f->as = LS_I32;
 }
+
+/* Reasons that hold until another source is followed. */
+static const char crowded[] = "there are too many fields beside it";
+static const char unknown[] = "the training data do not have it";
+static const char unlike[] = "it is not as in the training data";
 
 /* Features that become no field are logged, so that nothing disappears silently. */
 static ls_status leave_out(ls_feature *f, bool no_label, const char *what, ls_error *e) {
@@ -132,7 +140,10 @@ static ls_status add_joined(ls_features *s, const ls_feature *label, ls_source *
 
 static ls_status add_field(ls_feature *f, const char *name, ls_source *source, const char *what,
                            ls_error *e) {
-    ls_field field = {.type = f->as, .ndims = f->ndims, .is_list = f->is_list};
+    ls_field field = {.type = f->as,
+                      .ndims = f->ndims,
+                      .is_list = f->is_list,
+                      .is_whole = f->spelled && f->whole && !f->nmissing};
     if (strlen(name) >= sizeof field.name)
         return ls_fail(e, LS_EINVAL,
                        "%s: the name '%.60s...' has %zu bytes, at most %zu are "
@@ -169,13 +180,46 @@ static ls_status leave_out_lists(ls_features *s, const ls_feature *label, bool j
     for (size_t i = 0; i < s->n; i++) {
         ls_feature *f = &s->list[i];
         if (f->left_out || !f->is_list || nfields++ < LS_SOURCE_FIELDS) continue;
-        f->left_out = "there are too many fields beside it";
+        f->left_out = crowded;
         LS_TRY(leave_out(f, s->no_label, what, e));
     }
     return LS_OK;
 }
 
+/* The label's classes. */
+static void name_classes(const ls_features *s, ls_source *source) {
+    source->numbering = &s->numbering;
+    source->classes = NULL;
+    source->nclasses = 0;
+    for (size_t i = 0; i < s->numbering.n; i++) {
+        const ls_numbered *c = &s->numbering.list[i];
+        if (!c->text || strcmp(c->field, label_names[0]) != 0) continue;
+        source->classes = c->in.names;
+        source->nclasses = c->in.n;
+    }
+}
+
+static void note_codes(ls_features *s, const ls_feature *label, bool join, ls_source *source) {
+    ls_numbering_free(&s->numbering);
+    for (size_t i = 0; i < s->n; i++) {
+        const ls_feature *f = &s->list[i];
+        if (f->left_out) continue;
+        bool joined = join && can_join(f, label);
+        ls_numbered *c =
+            ls_numbering_add(&s->numbering, f->name, joined ? "x" : field_name(f, label));
+        c->joined = joined;
+        c->text = f->text;
+        c->fills = f->nvalues > 0;
+        c->mean = f->mean;
+        c->nvalues = f->nvalues;
+        if (f->text) c->in = ls_classes_copy(&f->classes);
+    }
+    name_classes(s, source);
+}
+
 ls_status ls_features_finish(ls_features *s, ls_source *source, const char *what, ls_error *e) {
+    s->nfields = source->nfields;
+    s->nbytes = source->nbytes;
     size_t nfields = 0, nlists = 0;
     for (size_t i = 0; i < s->n; i++) {
         LS_TRY(leave_out(&s->list[i], s->no_label, what, e));
@@ -184,7 +228,7 @@ ls_status ls_features_finish(ls_features *s, ls_source *source, const char *what
     }
     if (nfields + nlists == 0 && source->nfields == 0)
         return ls_fail(e, LS_EINVAL, "%s: no field can be read from it", what);
-    const ls_feature *label = find_label(s);
+    const ls_feature *label = ls_features_label(s);
     for (size_t i = 0; i < s->n; i++) decide_type(&s->list[i], label);
     bool join = nfields > (s->apart ? s->apart : LS_FEATURES_APART);
     LS_TRY(leave_out_lists(s, label, join, what, e));
@@ -194,11 +238,157 @@ ls_status ls_features_finish(ls_features *s, ls_source *source, const char *what
         if (f->left_out || (join && can_join(f, label))) continue;
         LS_TRY(add_field(f, field_name(f, label), source, what, e));
     }
-    if (label && label->text) {
-        source->classes = label->classes.names;
-        source->nclasses = label->classes.n;
-    }
+    note_codes(s, label, join, source);
     return LS_OK;
+}
+
+/* ---- as another source has decided ---- */
+
+/* The label may be named class in one file, and target in another one. */
+const ls_numbered *ls_features_numbered(const ls_features *s, const ls_numbering *numbering,
+                                        size_t i) {
+    const ls_numbered *c = ls_numbering_find(numbering, s->list[i].name, i);
+    if (c || label_rank(&s->list[i]) == NLABEL_NAMES) return c;
+    if (&s->list[i] != ls_features_label(s)) return NULL;
+    for (size_t k = 0; k < numbering->n; k++)
+        if (strcmp(numbering->list[k].field, label_names[0]) == 0 &&
+            !ls_features_find(s, numbering->list[k].name))
+            return &numbering->list[k];
+    return NULL;
+}
+
+static ls_status fail_unlike(const char *what, const ls_numbered *c, const char *why, ls_error *e) {
+    return ls_fail(e, LS_EINVAL, "%s: '%s' %s; both need the same kind of values", what, c->name,
+                   why);
+}
+
+/* Can the feature be what it is in the training data? */
+static ls_status check_alike(ls_feature *f, const ls_numbered *c, const char *what, ls_error *e) {
+    bool is_label = strcmp(c->field, label_names[0]) == 0;
+    if (c->text && f->text && f->classes.too_many)
+        return fail_unlike(what, c, "has too many texts, and fewer in the training data", e);
+    if (f->left_out)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: '%s' can't be read, but is a field of the training data: "
+                       "%s",
+                       what, c->name, f->left_out);
+    if (c->text != f->text)
+        return fail_unlike(what, c,
+                           f->text ? "has texts, and numbers in the training data"
+                                   : "has numbers, and texts in the training data",
+                           e);
+    if (is_label && !can_be_label(f))
+        return fail_unlike(what, c, "has fractions, and whole numbers in the training data", e);
+    if (c->joined && !can_join(f, NULL))
+        return fail_unlike(what, c, "has no single numbers, as it has in the training data", e);
+    return LS_OK;
+}
+
+/* Sets the type of a feature, the numbers of its texts, and what stands for a missing value. */
+static ls_status take_code(ls_feature *f, const ls_numbered *c, const char *what, ls_error *e) {
+    LS_TRY(check_alike(f, c, what, e));
+    decide_type(f, strcmp(c->field, label_names[0]) == 0 ? f : NULL);
+    if (c->fills) {
+        f->mean = c->mean;
+        f->nvalues = c->nvalues ? c->nvalues : 1;
+    }
+    if (!c->text || c->in.n == 0) return LS_OK;
+    LS_TRY(ls_classes_check(&f->classes, &c->in, what, c->name, e));
+    ls_classes_free(&f->classes);
+    f->classes = ls_classes_copy(&c->in);
+    return LS_OK;
+}
+
+/* Code i and those after it which are joined with it. */
+static size_t count_joined(const ls_numbering *c, size_t i) {
+    size_t n = 0;
+    for (; i < c->n; i++) n += c->list[i].joined;
+    return n;
+}
+
+static ls_status follow_joined(ls_feature *f, const ls_numbering *numbering, size_t i,
+                               ls_source *source, const char *what, ls_error *e) {
+    const ls_numbered *c = &numbering->list[i];
+    const ls_field *x = ls_source_field(source, c->field);
+    size_t left = count_joined(numbering, i);
+    LS_TRY(take_code(f, c, what, e));
+    if (!x) {
+        ls_field all = {.type = LS_F32, .ndims = 1, .dims = {(int64_t)left}};
+        snprintf(all.name, sizeof all.name, "%s", c->field);
+        LS_TRY(ls_source_add_field(source, what, &all, e));
+        x = &source->fields[source->nfields - 1];
+    }
+    f->as = LS_F32;
+    f->offset = x->offset + ((size_t)x->dims[0] - left) * sizeof(float);
+    return LS_OK;
+}
+
+static ls_status add_trouble(ls_feature *f, const ls_numbered *c, const ls_error *why,
+                             ls_source *source, ls_error *e) {
+    ls_field field = {.type = LS_I32};
+    free(f->trouble);
+    field.trouble = f->trouble = ls_strdup(why->msg);
+    f->left_out = unlike;
+    snprintf(field.name, sizeof field.name, "%s", c->field);
+    return ls_source_add_field(source, why->msg, &field, e);
+}
+
+/* f: the feature of code i; NULL: there is none. */
+static ls_status follow_one(ls_feature *f, const ls_numbering *numbering, size_t i,
+                            ls_source *source, const char *what, ls_error *e) {
+    const ls_numbered *c = &numbering->list[i];
+    ls_error why = {0};
+    if (!f && c->joined)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: has no '%s', which the training data have; add it, with the same name",
+                       what, c->name);
+    if (!f) return LS_OK; /* who reads it will miss it */
+    if (c->joined) return follow_joined(f, numbering, i, source, what, e);
+    if (take_code(f, c, what, &why) == LS_OK) return add_field(f, c->field, source, what, e);
+    return add_trouble(f, c, &why, source, e);
+}
+
+/* The features of the numbering, which the caller frees; others are left out, and that is logged. */
+static ls_feature **find_features(ls_features *s, const ls_numbering *numbering, const char *what) {
+    ls_feature **of = LS_NEW_ARRAY(ls_feature *, numbering->n);
+    for (size_t i = 0; i < s->n; i++) {
+        ls_feature *f = &s->list[i];
+        if (f->left_out == crowded || f->left_out == unknown || f->left_out == unlike)
+            f->left_out = NULL;
+        const ls_numbered *c = ls_features_numbered(s, numbering, i);
+        if (c) of[c - numbering->list] = f;
+        if (c || f->left_out) continue;
+        f->left_out = unknown;
+        ls_note("%s: '%s' is left out: %s", what, f->name, f->left_out);
+    }
+    return of;
+}
+
+/* The numbering, with the texts of the features that have their own numbers. */
+static ls_numbering codes_with_texts(const ls_numbering *numbering, ls_feature *const *of) {
+    ls_numbering own = ls_numbering_copy(numbering);
+    for (size_t i = 0; i < own.n; i++)
+        if (own.list[i].text && own.list[i].in.n == 0 && of[i])
+            own.list[i].in = ls_classes_copy(&of[i]->classes);
+    return own;
+}
+
+ls_status ls_features_follow(ls_features *s, const ls_numbering *numbering, ls_source *source,
+                             const char *what, ls_error *e) {
+    ls_feature **of = find_features(s, numbering, what);
+    ls_status status = LS_OK;
+    source->nfields = s->nfields;
+    source->nbytes = s->nbytes;
+    for (size_t i = 0; status == LS_OK && i < numbering->n; i++)
+        status = follow_one(of[i], numbering, i, source, what, e);
+    if (status == LS_OK) {
+        ls_numbering own = codes_with_texts(numbering, of);
+        ls_numbering_free(&s->numbering);
+        s->numbering = own;
+        name_classes(s, source);
+    }
+    free(of);
+    return status;
 }
 
 /* ---- index ---- */
@@ -219,6 +409,9 @@ void ls_features_put(const ls_features *s, ls_buf *b) {
         ls_bytes_put_array(b, f->dims, (size_t)f->ndims, sizeof *f->dims);
         ls_bytes_put_u64(b, flags_of(f));
         ls_bytes_put_text(b, f->left_out);
+        ls_bytes_put_u64(b, f->nmissing);
+        ls_bytes_put_u64(b, f->nvalues);
+        ls_bytes_put(b, &f->mean, sizeof f->mean);
         ls_bytes_put_u64(b, (uint64_t)f->classes.n);
         for (int k = 0; k < f->classes.n; k++) ls_bytes_put_text(b, f->classes.names[k]);
     }
@@ -258,6 +451,10 @@ static void take_feature(ls_feature *f, ls_bytes *in) {
     f->spelled = flags & 1, f->text = flags & 2, f->whole = flags & 4, f->integers = flags & 8;
     f->taken = ls_bytes_take_text(in, 256);
     f->left_out = flags & 32 ? f->taken : NULL;
+    f->nmissing = ls_bytes_take_u64(in, UINT64_MAX);
+    f->nvalues = ls_bytes_take_u64(in, UINT64_MAX);
+    ls_bytes_take(in, &f->mean, sizeof f->mean);
+    if (!isfinite(f->mean)) in->bad = true;
     f->is_list = flags & 64;
     f->wide = flags & 128;
     take_classes(&f->classes, flags & 16, in);
@@ -267,6 +464,7 @@ static void take_feature(ls_feature *f, ls_bytes *in) {
     if (f->is_list && !can_be_list) in->bad = true;
     if (f->text && f->ndims) in->bad = true;
     if ((f->text || f->spelled) && f->type != LS_F32) in->bad = true;
+    if (f->nmissing && (f->text || f->ndims)) in->bad = true;
 }
 
 void ls_features_take(ls_features *s, ls_bytes *in) {

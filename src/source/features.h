@@ -22,6 +22,7 @@
 #include "data/words.h"
 #include "source/bytes.h"
 #include "source/classes.h"
+#include "source/numbering.h"
 #include "source/source.h"
 
 typedef struct ls_feature {
@@ -40,7 +41,11 @@ typedef struct ls_feature {
     const char
         *left_out; /* static text, or `taken`: why it becomes no field; NULL: it becomes one */
     char *taken;
+    char *trouble; /* see ls_field */
     ls_classes classes;
+    uint64_t nmissing; /* records without a value, for which `mean` stands */
+    uint64_t nvalues;  /* of which that is the mean; 0: it has none */
+    double mean;
     /* decided by ls_features_finish() */
     ls_dtype as; /* type in the sample: `type`, LS_F32 or LS_I32 */
     size_t offset;
@@ -55,6 +60,9 @@ typedef struct ls_features {
     size_t *of_name; /* [names.n] the first feature of each name */
     size_t apart;    /* the most fields that are not joined; 0: LS_FEATURES_APART */
     bool no_label;   /* none is the label: the source has one of another kind */
+    ls_numbering numbering; /* as decided */
+    int nfields;            /* } of the source before these */
+    size_t nbytes;          /* } */
 } ls_features;
 
 /* Adds a feature, which owns a copy of the name [n bytes]; the caller fills in the rest: type
@@ -69,6 +77,14 @@ void ls_features_free(ls_features *);
 /* Sets fields, classes and sizes of the source; `what` (a path) names it in messages. LS_EINVAL: no
  * field is left, names are too long or equal, there are too many fields, or they are too large. */
 ls_status ls_features_finish(ls_features *, ls_source *, const char *what, ls_error *);
+/* Decides again, as another source has decided: the same fields with the same numbers of texts. A
+ * field whose feature is of another kind, or has texts without a number, gets its trouble. */
+ls_status ls_features_follow(ls_features *, const ls_numbering *, ls_source *, const char *what,
+                             ls_error *);
+/* The code of feature i: that of its name, or the label's, if it is the label here. NULL: none. */
+const ls_numbered *ls_features_numbered(const ls_features *, const ls_numbering *, size_t i);
+/* Which feature is the label; NULL: none. */
+const ls_feature *ls_features_label(const ls_features *);
 
 /* To an index and from it: all that is learned before ls_features_finish(). What is taken is
  * possible in itself; the reader checks that it fits its format. */

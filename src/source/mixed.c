@@ -91,6 +91,8 @@ static ls_status place_fields(mixed *m, ls_error *e) {
         for (int f = 0; f < n; f++) {
             const ls_field *has = &s->parts[k]->fields[f];
             wanted[f].is_list = wanted[f].is_list || has->is_list;
+            wanted[f].is_whole = wanted[f].is_whole && has->is_whole;
+            if (has->trouble) wanted[f].trouble = has->trouble;
             if (has->dims[0] > wanted[f].dims[0]) wanted[f].dims[0] = has->dims[0];
         }
     s->nfields = 0;
@@ -129,6 +131,7 @@ ls_status ls_mixed_open(ls_source *const *parts, const char *const *names, int n
     ls_status s = LS_OK;
     m->source = *parts[0]; /* fields and classes: those belong to the first part */
     m->source.index = NULL;
+    m->source.follow = NULL;
     m->source.read = read_mixed;
     m->source.draw = draw_mixed;
     m->source.close = close_mixed;

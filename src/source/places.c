@@ -2,6 +2,7 @@
 #include "source/places.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "source/note.h"
 
@@ -18,6 +19,12 @@ ls_status ls_places_open(ls_places *p, const char *path, const ls_source_options
 void ls_places_add(ls_places *p, uint64_t at) {
     p->at = ls_grow(p->at, p->n, sizeof *p->at);
     p->at[p->n++] = at;
+}
+
+void ls_places_insert(ls_places *p, uint64_t at) {
+    ls_places_add(p, at);
+    memmove(p->at + 1, p->at, (p->n - 1) * sizeof *p->at);
+    p->at[0] = at;
 }
 
 ls_sample_place ls_places_find(const ls_places *p, uint64_t i) {

@@ -24,6 +24,8 @@ typedef struct ls_sample_place {
 /* Opens one more file; the samples that are added next are in it. */
 ls_status ls_places_open(ls_places *, const char *path, const ls_source_options *, ls_error *);
 void ls_places_add(ls_places *, uint64_t at);
+/* Before all others, in the first file. */
+void ls_places_insert(ls_places *, uint64_t at);
 /* The place of sample i < n. */
 ls_sample_place ls_places_find(const ls_places *, uint64_t i);
 /* The hash of all files, in their order: that of the file itself if there is one. */

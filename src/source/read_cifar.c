@@ -7,11 +7,17 @@
 #include <string.h>
 
 #include "source/format.h"
+#include "source/numbering.h"
 
 enum { PIXELS = 32 * 32, CHANNELS = 3, RECORD = 1 + CHANNELS * PIXELS, CLASSES = 10 };
 
 static char *classes[CLASSES] = {"airplane", "automobile", "bird",  "cat",  "deer",
                                  "dog",      "frog",       "horse", "ship", "truck"};
+
+static char label_name[] = "label";
+static ls_numbered label_code = {
+    .name = label_name, .field = label_name, .text = true, .in = {.names = classes, .n = CLASSES}};
+static const ls_numbering own_codes = {.list = &label_code, .n = 1};
 
 typedef struct cifar {
     ls_source source;
@@ -92,6 +98,21 @@ static ls_status index_files(cifar *c, bool skip, ls_error *e) {
                                &(ls_field){.name = "label", .type = LS_I32}, e);
 }
 
+/* Its classes are always the same. */
+static ls_status follow(ls_source *source, const ls_numbering *numbering, const char *what,
+                        ls_error *e) {
+    static const char unlike[] = "the training data have other classes than CIFAR-10's";
+    const ls_classes *in = NULL;
+    (void)what;
+    (void)e;
+    for (size_t i = 0; i < numbering->n; i++)
+        if (strcmp(numbering->list[i].field, label_name) == 0) in = &numbering->list[i].in;
+    bool same = in && in->n == CLASSES;
+    for (int i = 0; same && i < CLASSES; i++) same = strcmp(in->names[i], classes[i]) == 0;
+    if (!same && in && in->n) source->fields[1].trouble = unlike;
+    return LS_OK;
+}
+
 static ls_status open_cifar(const ls_files *files, const ls_source_options *o, ls_source **s_p,
                             ls_error *e) {
     ls_plain *list = NULL;
@@ -101,6 +122,8 @@ static ls_status open_cifar(const ls_files *files, const ls_source_options *o, l
     c->source.close = close_cifar;
     c->source.classes = classes;
     c->source.nclasses = CLASSES;
+    c->source.numbering = &own_codes;
+    c->source.follow = follow;
     c->files = list;
     c->n = files->n;
     ls_plain_describe(list, c->n, &c->source);

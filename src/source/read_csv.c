@@ -1,19 +1,24 @@
 /* read_csv.c - CSV files: a row is a sample, a column a field (features.h).
  *
- * The first line is a header if none of its cells is a number; further files then begin with the
- * same header. The first row decides what a column has: numbers, texts, or whole numbers in
- * brackets, as in "[3, 17]", which are a list (source.h) if rows have different numbers of them.
  * All rows are read when the source is opened, so that each is known to be readable; afterwards a
- * row is found by its offset.
+ * row is found by its offset. All rows together decide whether the first line is a header, and what
+ * a column has (csv_table.h): numbers, texts, or numbers in brackets, as in "[3, 17]", which are a
+ * list (source.h) if they are whole and rows have different numbers of them. If a cell is not like
+ * its column, the rows are read again: then it is damage, or a missing value.
+ *
+ * If the first of several files has a header, the others begin with the same one.
  */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/plural.h"
-#include "source/csv.h"
-#include "source/features.h"
+#include "source/csv_table.h"
 #include "source/format.h"
 #include "source/index.h"
+#include "source/note.h"
 #include "source/number.h"
 #include "source/places.h"
 
@@ -22,24 +27,24 @@ enum { MOST_COLUMNS = 1 << 20 };
 typedef struct csv_source {
     ls_source base;
     ls_places places;
-    ls_features columns;
+    ls_csv_form *forms; /* [places.nfiles] */
+    ls_csv_table table;
     bool header;
+    bool skips_damaged;
+    ls_missing missing;
 } csv_source;
 
 /* One row while files are indexed. */
 typedef struct row {
-    ls_csv_cell *cells; /* [n] */
-    double *values;     /* [n] of cells that are numbers */
-    size_t *lengths;    /* [n] of those that are lists */
+    ls_csv_cell *cells;    /* [n] */
+    ls_cell_value *values; /* [n] */
     size_t n;
     size_t at;     /* offset of the row */
     uint64_t line; /* where it begins */
 } row;
 
-static ls_csv begin_file(const ls_plain *file) {
-    ls_csv c = {.text = (const char *)file->data, .nbytes = file->nbytes, .line = 1};
-    if (c.nbytes >= 3 && memcmp(c.text, "\xef\xbb\xbf", 3) == 0) c.at = 3;
-    return c;
+static ls_csv begin_file(const csv_source *s, const ls_plain *file) {
+    return ls_csv_begin((const char *)file->data, file->nbytes, s->forms[file - s->places.files]);
 }
 
 /* Splits the next row into cells. */
@@ -62,48 +67,64 @@ static ls_status split(ls_csv *c, const char *path, row *r, ls_error *e) {
     return LS_OK;
 }
 
-static bool parse_cell(const ls_csv_cell *cell, double *value_p) {
-    return ls_number_parse(cell->text, cell->nbytes, value_p);
+/* Splits the next row, which has as many cells as the first one. */
+static ls_status split_alike(const csv_source *s, ls_csv *c, const char *path, row *r,
+                             ls_error *e) {
+    LS_TRY(split(c, path, r, e));
+    if (r->n == s->table.columns.n) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s:%llu: has %zu column%s, the first line %zu", path,
+                   (unsigned long long)r->line, r->n, ls_plural((int64_t)r->n), s->table.columns.n);
 }
 
-static bool is_header(const row *r) {
-    double value = 0;
-    for (size_t i = 0; i < r->n; i++)
-        if (parse_cell(&r->cells[i], &value)) return false;
-    return true;
-}
+/* ---- what all rows show ---- */
 
-/* The name in a cell of the header, without blanks around it; "column3" where it is empty. */
-static char *name_of(const ls_csv_cell *cell, size_t column) {
-    char *name = ls_alloc(cell->nbytes + 1), *from = name;
-    size_t n = ls_csv_unquote(cell, name, cell->nbytes);
-    while (n && strchr(" \t\r\n", name[n - 1])) n--;
-    while (n && strchr(" \t\r\n", *from)) from++, n--;
-    char *trimmed = n ? ls_format("%.*s", (int)n, from) : ls_format("column%zu", column + 1);
-    free(name);
-    return trimmed;
-}
-
-/* Reads the header, if the file has one, or compares it with that of the first file. */
-static ls_status read_header(csv_source *s, ls_csv *c, const ls_plain *file, row *r, ls_error *e) {
-    bool first = s->places.nfiles == 1;
-    if (!first && !s->header) return LS_OK;
-    size_t at = c->at;
-    if (!ls_csv_find_row(c)) return LS_OK;
-    LS_TRY(split(c, file->path, r, e));
-    if (first) s->header = is_header(r);
-    if (first && !s->header) {
-        *c = begin_file(file);
-        c->at = at;
-        return LS_OK;
+/* Shows the rows from here on, except those that are damaged; false if there is one. */
+static bool see_rows(csv_source *s, ls_csv *c, const char *path, row *r) {
+    bool whole = true;
+    while (ls_csv_find_row(c)) {
+        size_t at = c->at;
+        uint64_t line = c->line;
+        if (split_alike(s, c, path, r, NULL) == LS_OK) {
+            ls_csv_table_see(&s->table, r->cells, c->form.separator);
+            ls_places_add(&s->places, r->at);
+            continue;
+        }
+        whole = false;
+        ls_csv_skip_row(c, at, line);
     }
-    bool same = first || r->n == s->columns.n;
+    return whole;
+}
+
+/* The first file's first line is looked at last: the others show whether it is a header. */
+static ls_status see_first_file(csv_source *s, row *r, bool *whole, ls_error *e) {
+    const ls_plain *file = &s->places.files[0];
+    ls_csv c = begin_file(s, file);
+    if (!ls_csv_find_row(&c)) return LS_OK;
+    LS_TRY(split(&c, file->path, r, e));
+    row first = *r;
+    *r = (row){0};
+    ls_csv_table_begin(&s->table, first.n);
+    *whole = see_rows(s, &c, file->path, r) && *whole;
+    s->header = ls_csv_table_is_header(&s->table, first.cells, c.form.separator);
+    if (s->header) {
+        ls_csv_table_name(&s->table, first.cells);
+    } else {
+        ls_csv_table_see(&s->table, first.cells, c.form.separator);
+        ls_places_insert(&s->places, first.at);
+    }
+    free(first.cells);
+    return LS_OK;
+}
+
+/* Compares the header with that of the first file. */
+static ls_status pass_header(const csv_source *s, ls_csv *c, const ls_plain *file, row *r,
+                             ls_error *e) {
+    if (!s->header || !ls_csv_find_row(c)) return LS_OK;
+    LS_TRY(split(c, file->path, r, e));
+    bool same = r->n == s->table.columns.n;
     for (size_t i = 0; same && i < r->n; i++) {
-        char *name = name_of(&r->cells[i], i);
-        if (first)
-            ls_features_add(&s->columns, name, strlen(name));
-        else
-            same = strcmp(name, s->columns.list[i].name) == 0;
+        char *name = ls_csv_name(&r->cells[i], i);
+        same = strcmp(name, s->table.columns.list[i].name) == 0;
         free(name);
     }
     if (same) return LS_OK;
@@ -111,186 +132,228 @@ static ls_status read_header(csv_source *s, ls_csv *c, const ls_plain *file, row
                    (unsigned long long)r->line, s->places.files[0].path);
 }
 
-/* Reads the next number of a list in brackets: `at` begins behind "[" or a number before, and *at_p
- * is behind the number. False: there is none, or (bad) the text is no list. */
-static bool next_in_list(const ls_csv_cell *cell, size_t at, double *value_p, size_t *at_p,
-                         bool *bad) {
-    static const char between[] = " ,\t\r\n";
-    const char *text = cell->text;
-    while (at < cell->nbytes && strchr(between, text[at]) && text[at]) at++;
-    size_t end = at;
-    while (end < cell->nbytes && !strchr(between, text[end]) && text[end] != ']') end++;
-    *bad = end == cell->nbytes; /* the bracket is not closed */
-    if (*bad || end == at) {
-        *bad = *bad || end + 1 != cell->nbytes;
-        return false;
-    }
-    *bad = !ls_number_parse(text + at, end - at, value_p) || !ls_number_is_i32(*value_p) ||
-           *value_p <= INT32_MIN;
-    *at_p = end;
-    return !*bad;
+static ls_status see_file(csv_source *s, row *r, bool *whole, ls_error *e) {
+    const ls_plain *file = &s->places.files[s->places.nfiles - 1];
+    if (!s->table.seen) return see_first_file(s, r, whole, e);
+    ls_csv c = begin_file(s, file);
+    LS_TRY(pass_header(s, &c, file, r, e));
+    *whole = see_rows(s, &c, file->path, r) && *whole;
+    return LS_OK;
 }
 
-/* Reads a list in brackets; stores its numbers if there is a sample. False: it is none. */
-static bool parse_list(const ls_csv_cell *cell, const ls_feature *column, void *sample,
-                       size_t *n_p) {
-    bool bad = cell->nbytes == 0 || cell->text[0] != '[';
-    size_t n = 0, at = 1;
-    double value = 0;
-    while (!bad && next_in_list(cell, at, &value, &at, &bad)) {
-        if (sample && n == column->count) return false;
-        if (sample) ls_feature_store(column, sample, n, value);
-        n++;
-    }
-    *n_p = n;
-    return !bad;
+/* ---- cells that are not like their column ---- */
+
+/* The beginning of a message about a cell: "t.csv:3: column 2, 'age', has 'x'". */
+static char *place_of(const csv_source *s, const char *path, const row *r, size_t i) {
+    const ls_csv_cell *cell = &r->cells[i];
+    const ls_feature *f = &s->table.columns.list[i];
+    bool is_text = r->values[i].kind == LS_CELL_TEXT && f->ndims == 0;
+    return ls_format("%s:%llu: column %zu, '%s', has %s'%.*s'", path, (unsigned long long)r->line,
+                     i + 1, f->name, is_text ? "the text " : "",
+                     (int)(cell->nbytes < 40 ? cell->nbytes : 40), cell->text);
 }
 
-/* The first row decides how many columns there are, and what they have. */
-static void add_columns(csv_source *s, const row *r) {
-    for (size_t i = s->columns.n; i < r->n; i++) {
-        char *name = ls_format("column%zu", i + 1);
-        ls_features_add(&s->columns, name, strlen(name));
-        free(name);
-    }
-    double value = 0;
-    size_t n = 0;
-    for (size_t i = 0; i < r->n; i++) {
-        ls_feature *column = &s->columns.list[i];
-        bool is_list = parse_list(&r->cells[i], column, NULL, &n);
-        column->text = !is_list && !parse_cell(&r->cells[i], &value);
-        column->spelled = !column->text;
-        column->integers = is_list;
-        column->ndims = is_list;
-        if (is_list) column->dims[0] = (int64_t)(column->count = n);
-    }
+static ls_status fail_missing(const csv_source *s, const char *path, const row *r, size_t i,
+                              ls_error *e) {
+    const ls_feature *f = &s->table.columns.list[i];
+    bool is_label = f == ls_features_label(&s->table.columns);
+    const char *can = s->missing == LS_MISSING_REFUSE && !f->ndims && !is_label
+                          ? "drop, which leaves such rows out, or mean"
+                          : "drop, which leaves such rows out";
+    const ls_csv_cell *cell = &r->cells[i];
+    if (cell->nbytes == 0)
+        return ls_fail(e, LS_EINVAL,
+                       "%s:%llu: column %zu, '%s', is empty, but has %s elsewhere; write one, or "
+                       "set data.missing (--missing) to %s",
+                       path, (unsigned long long)r->line, i + 1, f->name,
+                       f->ndims ? "lists" : "numbers", can);
+    return ls_fail(e, LS_EINVAL,
+                   "%s:%llu: column %zu, '%s', has the text '%.*s', which stands for a missing "
+                   "value; write one, or set data.missing (--missing) to %s",
+                   path, (unsigned long long)r->line, i + 1, f->name, (int)cell->nbytes, cell->text,
+                   can);
 }
 
 static ls_status not_a_number(const csv_source *s, const char *path, const row *r, size_t i,
                               ls_error *e) {
-    const ls_csv_cell *cell = &r->cells[i];
-    const char *name = s->columns.list[i].name;
-    if (cell->nbytes == 0)
-        return ls_fail(e, LS_EINVAL,
-                       "%s:%llu: column %zu, '%s', is empty, but has numbers elsewhere; write a "
-                       "number, or remove the line",
-                       path, (unsigned long long)r->line, i + 1, name);
-    return ls_fail(e, LS_EINVAL,
-                   "%s:%llu: column %zu, '%s', has the text '%.*s', but numbers elsewhere; write a "
-                   "number, or remove the line",
-                   path, (unsigned long long)r->line, i + 1, name,
-                   (int)(cell->nbytes < 40 ? cell->nbytes : 40), cell->text);
+    char *place = place_of(s, path, r, i);
+    ls_status status =
+        r->values[i].kind == LS_CELL_NUMBER
+            ? ls_fail(e, LS_EINVAL, "%s, which no f32 can hold", place)
+        : r->values[i].kind == LS_CELL_COMMA
+            ? ls_fail(e, LS_EINVAL, "%s; write decimal points in place of commas", place)
+            : ls_fail(e, LS_EINVAL, "%s, but numbers elsewhere; write a number, or remove the line",
+                      place);
+    free(place);
+    return status;
 }
 
 static ls_status not_a_list(const csv_source *s, const char *path, const row *r, size_t i,
                             ls_error *e) {
-    const ls_csv_cell *cell = &r->cells[i];
-    return ls_fail(e, LS_EINVAL,
-                   "%s:%llu: column %zu, '%s', has '%.*s', but lists of whole numbers elsewhere; "
-                   "write one, such as [] or [3, 17], or remove the line",
-                   path, (unsigned long long)r->line, i + 1, s->columns.list[i].name,
-                   (int)(cell->nbytes < 40 ? cell->nbytes : 40), cell->text);
+    const ls_feature *f = &s->table.columns.list[i];
+    char *place = place_of(s, path, r, i);
+    ls_status status =
+        r->values[i].kind == LS_CELL_REALS || !f->integers
+            ? ls_fail(e, LS_EINVAL,
+                      "%s, but lists of another length elsewhere; only those of whole numbers "
+                      "within an i32 may differ in length",
+                      place)
+            : ls_fail(e, LS_EINVAL,
+                      "%s, but lists of whole numbers elsewhere; write one, such as [] or [3, 17], "
+                      "or remove the line",
+                      place);
+    free(place);
+    return status;
 }
 
-/* Compares the row with the columns; on LS_OK r->values and r->lengths are set. */
-static ls_status check_row(csv_source *s, const char *path, row *r, ls_error *e) {
-    if (r->n != s->columns.n)
-        return ls_fail(e, LS_EINVAL, "%s:%llu: has %zu column%s, the first line %zu", path,
-                       (unsigned long long)r->line, r->n, ls_plural((int64_t)r->n), s->columns.n);
-    if (!r->values) r->values = LS_NEW_ARRAY(double, r->n);
-    if (!r->lengths) r->lengths = LS_NEW_ARRAY(size_t, r->n);
+static bool is_list_of(const ls_feature *f, ls_cell_value v) {
+    if (f->integers) return v.kind == LS_CELL_INTEGERS && (f->is_list || v.length == f->count);
+    return (v.kind == LS_CELL_INTEGERS || v.kind == LS_CELL_REALS) && v.length == f->count;
+}
+
+/* Compares the row with the columns. *missing_p: it is left out, since a value is missing. */
+static ls_status check_row(const csv_source *s, const char *path, const row *r, bool *missing_p,
+                           ls_error *e) {
+    const ls_feature *label = ls_features_label(&s->table.columns);
+    *missing_p = false;
     for (size_t i = 0; i < r->n; i++) {
-        const ls_feature *column = &s->columns.list[i];
-        if (column->text) continue;
-        if (column->ndims) {
-            if (!parse_list(&r->cells[i], column, NULL, &r->lengths[i]))
-                return not_a_list(s, path, r, i, e);
-            continue;
+        const ls_feature *f = &s->table.columns.list[i];
+        ls_cell_value v = r->values[i];
+        if (f->text || f->left_out) continue;
+        if (v.kind == LS_CELL_MISSING) {
+            bool fills = s->missing == LS_MISSING_MEAN && !f->ndims && f != label;
+            if (s->missing != LS_MISSING_DROP && !fills) return fail_missing(s, path, r, i, e);
+            *missing_p = *missing_p || !fills;
+        } else if (f->ndims) {
+            if (!is_list_of(f, v)) return not_a_list(s, path, r, i, e);
+        } else if (v.kind != LS_CELL_NUMBER || fabs(v.number) > (double)FLT_MAX) {
+            return not_a_number(s, path, r, i, e);
         }
-        if (!parse_cell(&r->cells[i], &r->values[i])) return not_a_number(s, path, r, i, e);
-        if (!ls_number_is_f32(r->values[i]))
-            return ls_fail(e, LS_EINVAL, "%s:%llu: column %zu, '%s', has %g, which no f32 can hold",
-                           path, (unsigned long long)r->line, i + 1, s->columns.list[i].name,
-                           r->values[i]);
     }
     return LS_OK;
 }
 
 static void add_row(csv_source *s, const row *r) {
     for (size_t i = 0; i < r->n; i++) {
-        ls_feature *column = &s->columns.list[i];
-        if (column->ndims) {
-            bool varies = column->is_list || r->lengths[i] != column->count;
-            if (varies) ls_feature_grow(column, r->lengths[i]); /* a cell has at most a megabyte */
-            continue;
+        ls_feature *f = &s->table.columns.list[i];
+        if (f->text) {
+            char text[LS_CLASS_NBYTES + 1];
+            ls_classes_add(&f->classes, text, ls_csv_unquote(&r->cells[i], text, sizeof text));
+        } else if (r->values[i].kind == LS_CELL_MISSING) {
+            f->nmissing += !f->left_out;
+        } else if (f->ndims == 0) {
+            f->whole = f->whole && ls_number_is_i32(r->values[i].number);
+            f->mean += r->values[i].number; /* a sum so far */
+            f->nvalues++;
         }
-        if (!column->text) {
-            column->whole = column->whole && ls_number_is_i32(r->values[i]);
-            continue;
-        }
-        char text[LS_CLASS_NBYTES + 1];
-        size_t n = ls_csv_unquote(&r->cells[i], text, sizeof text);
-        ls_classes_add(&column->classes, text, n);
     }
     ls_places_add(&s->places, r->at);
 }
 
-static ls_status index_row(csv_source *s, ls_csv *c, const char *path, row *r, ls_error *e) {
-    r->at = c->at;
-    r->line = c->line;
-    LS_TRY(split(c, path, r, e));
-    if (s->places.n == 0 && (s->columns.n == 0 || s->columns.n == r->n)) add_columns(s, r);
-    LS_TRY(check_row(s, path, r, e));
-    add_row(s, r);
+static ls_status take_row(csv_source *s, ls_csv *c, const char *path, row *r, ls_error *e) {
+    bool missing = false;
+    LS_TRY(split_alike(s, c, path, r, e));
+    if (!r->values) r->values = LS_NEW_ARRAY(ls_cell_value, r->n);
+    for (size_t i = 0; i < r->n; i++) r->values[i] = ls_csv_value(&r->cells[i], c->form.separator);
+    LS_TRY(check_row(s, path, r, &missing, e));
+    s->base.nmissing += missing;
+    if (!missing) add_row(s, r);
     return LS_OK;
 }
 
-static ls_status index_file(csv_source *s, const ls_source_options *o, row *r, ls_error *e) {
-    const ls_plain *file = &s->places.files[s->places.nfiles - 1];
-    ls_csv c = begin_file(file);
-    LS_TRY(read_header(s, &c, file, r, e));
+static ls_status take_file(csv_source *s, const ls_plain *file, row *r, ls_error *e) {
+    ls_source_options o = {.skip_damaged = s->skips_damaged};
+    ls_csv c = begin_file(s, file);
+    LS_TRY(pass_header(s, &c, file, r, e));
     while (ls_csv_find_row(&c)) {
         ls_error why = {0};
-        if (index_row(s, &c, file->path, r, &why) == LS_OK) continue;
-        LS_TRY(ls_places_damaged(&s->places, &s->base, o, &why, e));
-        ls_csv_skip_row(&c, r->at, r->line);
+        size_t at = c.at;
+        uint64_t line = c.line;
+        if (take_row(s, &c, file->path, r, &why) == LS_OK) continue;
+        LS_TRY(ls_places_damaged(&s->places, &s->base, &o, &why, e));
+        ls_csv_skip_row(&c, at, line);
     }
     return LS_OK;
 }
 
-/* Finds the cell of a row that was indexed. */
-static ls_status store_cell(const ls_feature *column, const ls_csv_cell *cell, void *sample) {
+static void forget_rows(csv_source *s) {
+    s->places.n = 0;
+    s->base.ndamaged = s->base.nmissing = 0;
+    free(s->places.skipped);
+    s->places.skipped = NULL;
+    for (size_t i = 0; i < s->table.columns.n; i++) {
+        ls_feature *f = &s->table.columns.list[i];
+        ls_classes_free(&f->classes);
+        f->nmissing = f->nvalues = 0;
+        f->mean = 0;
+        if (f->ndims == 0) f->whole = true;
+    }
+}
+
+/* Reads all rows again, now that it is decided what the columns have. */
+static ls_status take_rows(csv_source *s, ls_error *e) {
+    row r = {0};
+    ls_status status = LS_OK;
+    forget_rows(s);
+    for (size_t i = 0; status == LS_OK && i < s->places.nfiles; i++) {
+        s->places.first[i] = s->places.n;
+        status = take_file(s, &s->places.files[i], &r, e);
+    }
+    for (size_t i = 0; i < s->table.columns.n; i++) {
+        ls_feature *f = &s->table.columns.list[i];
+        if (s->missing != LS_MISSING_MEAN) f->nvalues = 0;
+        f->mean = f->nvalues ? f->mean / (double)f->nvalues : 0;
+    }
+    free(r.cells);
+    free(r.values);
+    return status;
+}
+
+/* ---- samples ---- */
+
+static bool store_list(const ls_feature *f, const ls_csv_cell *cell, void *sample) {
+    ls_cell_kind kind = LS_CELL_INTEGERS;
+    double number = 0;
+    size_t n = 0, at = 0;
+    if (cell->nbytes == 0 || cell->text[0] != '[') return false;
+    while (ls_csv_next_in_list(cell, &at, &number, &kind)) {
+        if (n == f->count) return false;
+        ls_feature_store(f, sample, n++, number);
+    }
+    if (!is_list_of(f, (ls_cell_value){.kind = kind, .length = n})) return false;
+    if (f->is_list) ls_feature_end(f, sample, n);
+    return true;
+}
+
+/* Stores the cell of a row that was indexed. False: it has changed since then. */
+static bool store_cell(const ls_feature *f, const ls_csv_cell *cell, void *sample) {
     double value = 0;
-    if (column->left_out) return LS_OK;
-    if (column->text) {
+    if (f->left_out) return true;
+    if (f->ndims) return store_list(f, cell, sample);
+    if (f->text) {
         char text[LS_CLASS_NBYTES];
         size_t n = ls_csv_unquote(cell, text, sizeof text);
-        int code = n > sizeof text ? -1 : ls_classes_find(&column->classes, text, n);
-        if (code < 0) return LS_EINVAL;
+        int code = n > sizeof text ? -1 : ls_classes_find(&f->classes, text, n);
+        if (code < 0) return false;
         value = code;
-    } else if (column->ndims) {
-        size_t length = 0;
-        if (!parse_list(cell, column, sample, &length)) return LS_EINVAL;
-        if (!column->is_list && length != column->count) return LS_EINVAL;
-        ls_feature_end(column, sample, length);
-        return LS_OK;
-    } else if (!parse_cell(cell, &value)) {
-        return LS_EINVAL;
+    } else if (!ls_number_parse(cell->text, cell->nbytes, &value)) {
+        if (f->nmissing == 0 || !ls_csv_is_missing(cell)) return false;
+        value = f->mean;
     }
-    ls_feature_store(column, sample, 0, value);
-    return LS_OK;
+    ls_feature_store(f, sample, 0, value);
+    return true;
 }
 
 static ls_status read_row(const ls_source *source, uint64_t i, void *sample, ls_error *e) {
     const csv_source *s = (const csv_source *)source;
     ls_sample_place place = ls_places_find(&s->places, i);
-    ls_csv c = begin_file(place.file);
+    ls_csv c = begin_file(s, place.file);
     c.at = place.at;
     ls_csv_cell cell = {0};
     bool good = true;
-    for (size_t k = 0; good && k < s->columns.n; k++)
+    for (size_t k = 0; good && k < s->table.columns.n; k++)
         good = !cell.last && !ls_csv_next(&c, &cell) &&
-               store_cell(&s->columns.list[k], &cell, sample) == LS_OK;
+               store_cell(&s->table.columns.list[k], &cell, sample);
     if (good) return LS_OK;
     return ls_fail(e, LS_EINVAL, "%s: the row at byte %llu has changed since the file was opened",
                    place.file->path, (unsigned long long)place.at);
@@ -299,54 +362,114 @@ static ls_status read_row(const ls_source *source, uint64_t i, void *sample, ls_
 static void close_csv(ls_source *source) {
     csv_source *s = (csv_source *)source;
     ls_places_close(&s->places);
-    ls_features_free(&s->columns);
+    ls_csv_table_free(&s->table);
+    free(s->forms);
     free(s);
 }
+
+/* ---- opening ---- */
 
 /* What an index knows of the columns, instead of reading the rows. */
 static ls_status take_index(csv_source *s, ls_bytes *in, ls_error *e) {
     ls_places_take(&s->places, &s->base, in);
-    ls_features_take(&s->columns, in);
-    for (size_t i = 0; i < s->columns.n; i++) {
-        const ls_feature *c = &s->columns.list[i];
-        bool can_be_list = c->spelled && c->integers && c->whole && c->ndims == 1;
-        if ((c->ndims && !can_be_list) || !(c->text || c->spelled)) in->bad = true;
+    ls_features_take(&s->table.columns, in);
+    s->header = ls_bytes_take_u64(in, 1);
+    s->base.nmissing = ls_bytes_take_u64(in, UINT64_MAX);
+    for (size_t i = 0; i < s->table.columns.n; i++) {
+        const ls_feature *c = &s->table.columns.list[i];
+        if (c->ndims > 1 || c->text == c->spelled || (c->ndims && !c->spelled)) in->bad = true;
     }
     return in->bad ? ls_fail(e, LS_EINVAL, "the index is damaged") : LS_OK;
 }
 
-static ls_status index_files(csv_source *s, const ls_files *files, const ls_source_options *o,
-                             ls_error *e) {
+static void put_index(const csv_source *s, ls_buf *out) {
+    ls_places_put(&s->places, &s->base, out);
+    ls_features_put(&s->table.columns, out);
+    ls_bytes_put_u64(out, s->header);
+    ls_bytes_put_u64(out, s->base.nmissing);
+}
+
+static void add_form(csv_source *s) {
+    const ls_plain *file = &s->places.files[s->places.nfiles - 1];
+    s->forms = ls_grow(s->forms, s->places.nfiles - 1, sizeof *s->forms);
+    s->forms[s->places.nfiles - 1] = ls_csv_form_of((const char *)file->data, file->nbytes);
+}
+
+static ls_status see_files(csv_source *s, const ls_files *files, const ls_source_options *o,
+                           ls_error *e) {
     row r = {0};
-    bool known = ls_index_is_known(o->index);
+    bool known = ls_index_is_known(o->index), whole = true;
     ls_status status = LS_OK;
     for (size_t i = 0; status == LS_OK && i < files->n; i++) {
         status = ls_places_open(&s->places, files->paths[i], o, e);
-        if (status == LS_OK && !known) status = index_file(s, o, &r, e);
+        if (status == LS_OK) add_form(s);
+        if (status == LS_OK && !known) status = see_file(s, &r, &whole, e);
     }
     free(r.cells);
-    free(r.values);
-    free(r.lengths);
-    if (status == LS_OK && known) return take_index(s, ls_index_in(o->index), e);
-    if (status == LS_OK && s->places.n == 0)
-        return ls_fail(e, LS_EINVAL, "%s: has no rows", files->paths[0]);
-    ls_buf *out = ls_index_out(o->index);
-    if (status != LS_OK || !out) return status;
-    ls_places_put(&s->places, &s->base, out);
-    ls_features_put(&s->columns, out);
-    return LS_OK;
+    LS_TRY(status);
+    if (known) return take_index(s, ls_index_in(o->index), e);
+    bool alike = ls_csv_table_decide(&s->table, files->paths[0]);
+    bool again = !whole || !alike || s->missing == LS_MISSING_MEAN;
+    return again ? take_rows(s, e) : LS_OK;
+}
+
+static ls_status index_files(csv_source *s, const ls_files *files, const ls_source_options *o,
+                             ls_error *e) {
+    LS_TRY(see_files(s, files, o, e));
+    if (s->places.n == 0) return ls_fail(e, LS_EINVAL, "%s: has no rows", files->paths[0]);
+    if (s->base.nmissing)
+        ls_note("%s: %llu row%s without a value left out", files->paths[0],
+                (unsigned long long)s->base.nmissing, ls_plural((int64_t)s->base.nmissing));
+    if (!ls_index_is_known(o->index) && ls_index_out(o->index))
+        put_index(s, ls_index_out(o->index));
+    return ls_features_finish(&s->table.columns, &s->base, files->paths[0], e);
+}
+
+static void describe_form(csv_source *s) {
+    ls_buf b = {0};
+    ls_csv_form_put(s->forms[0], &b);
+    snprintf(s->base.form, sizeof s->base.form, "%s, %s", b.data,
+             s->header ? "the first line is a header" : "there is no header");
+    ls_buf_free(&b);
+}
+
+/* A column of numbers, or without values, has texts if it has texts in the training data; without
+ * values it has numbers if it has numbers there. True: the rows must be read again. */
+static bool change_column(ls_feature *f, const ls_numbered *c) {
+    bool is_empty = !f->text && f->left_out;
+    if (!c || f->ndims || f->text || (!c->text && !is_empty)) return false;
+    f->text = c->text;
+    f->spelled = !c->text;
+    f->left_out = NULL;
+    return true;
+}
+
+static ls_status follow(ls_source *source, const ls_numbering *numbering, const char *what,
+                        ls_error *e) {
+    csv_source *s = (csv_source *)source;
+    ls_features *columns = &s->table.columns;
+    bool again = false;
+    for (size_t i = 0; i < columns->n; i++)
+        again =
+            change_column(&columns->list[i], ls_features_numbered(columns, numbering, i)) || again;
+    if (again) LS_TRY(take_rows(s, e));
+    if (s->places.n == 0) return ls_fail(e, LS_EINVAL, "%s: has no rows", what);
+    source->count = s->places.n;
+    return ls_features_follow(columns, numbering, source, what, e);
 }
 
 static ls_status open_csv(const ls_files *files, const ls_source_options *o, ls_source **s_p,
                           ls_error *e) {
     csv_source *s = LS_NEW(csv_source);
-    s->base = (ls_source){.format = "csv", .read = read_row, .close = close_csv};
+    s->base = (ls_source){.format = "csv", .read = read_row, .follow = follow, .close = close_csv};
+    s->skips_damaged = o->skip_damaged;
+    s->missing = o->missing;
     ls_status status = index_files(s, files, o, e);
-    if (status == LS_OK) status = ls_features_finish(&s->columns, &s->base, files->paths[0], e);
     if (status != LS_OK) {
         close_csv(&s->base);
         return status;
     }
+    describe_form(s);
     s->base.count = s->places.n;
     s->base.hash = ls_places_hash(&s->places);
     *s_p = &s->base;
@@ -356,6 +479,7 @@ static ls_status open_csv(const ls_files *files, const ls_source_options *o, ls_
 const ls_data_format ls_format_csv = {
     .name = "csv",
     .in_records = true,
-    .suffixes = {".csv"},
+    .fills = true,
+    .suffixes = {".csv", ".tsv"},
     .open = open_csv,
 };

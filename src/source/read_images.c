@@ -18,6 +18,7 @@
 #include "source/image_set.h"
 #include "source/index.h"
 #include "source/note.h"
+#include "source/numbering.h"
 
 typedef struct image_file {
     char *name; /* in the directory of its class */
@@ -27,7 +28,11 @@ typedef struct image_file {
 typedef struct images {
     ls_source source;
     char *root;
-    image_file *files; /* [source.count] */
+    ls_classes dirs;        /* names of its directories */
+    ls_numbering numbering; /* of one feature, the label */
+    char *trouble;          /* of the label; NULL: none */
+    int32_t *labels;        /* [dirs.n] */
+    image_file *files;      /* [source.count] */
     size_t nfiles;
     ls_image_shape shape;
 } images;
@@ -73,7 +78,7 @@ static bool is_image_name(const char *name) {
 }
 
 static char *path_of(const images *m, const image_file *f) {
-    return ls_format("%s/%s/%s", m->root, m->source.classes[f->class], f->name);
+    return ls_format("%s/%s/%s", m->root, m->dirs.names[f->class], f->name);
 }
 
 /* ---- open ---- */
@@ -82,11 +87,11 @@ static ls_status find_classes(images *m, ls_error *e) {
     names all;
     ls_status s = LS_OK;
     LS_TRY(list(m->root, &all, e));
-    m->source.classes = LS_NEW_ARRAY(char *, all.n + 1);
+    m->dirs.names = LS_NEW_ARRAY(char *, all.n + 1);
     for (size_t i = 0; i < all.n && s == LS_OK; i++) {
         char *path = ls_format("%s/%s", m->root, all.text[i]);
         if (ls_file_is_dir(path))
-            m->source.classes[m->source.nclasses++] = ls_strdup(all.text[i]);
+            m->dirs.names[m->dirs.n++] = ls_strdup(all.text[i]);
         else if (is_image_name(all.text[i]))
             s = ls_fail(e, LS_EINVAL,
                         "%s: an image outside of a class; move it into a sub-directory that is "
@@ -95,7 +100,7 @@ static ls_status find_classes(images *m, ls_error *e) {
         free(path);
     }
     free_names(&all);
-    if (s == LS_OK && m->source.nclasses == 0)
+    if (s == LS_OK && m->dirs.n == 0)
         s = ls_fail(e, LS_EINVAL,
                     "%s: has no sub-directories; images are expected as DIR/CLASS/NAME.jpg or .png",
                     m->root);
@@ -105,7 +110,7 @@ static ls_status find_classes(images *m, ls_error *e) {
 /* Lists the files of a class. nothers counts those that are no images. */
 static ls_status find_files(images *m, int class, size_t *nothers, ls_error *e) {
     names all = {0};
-    char *dir = ls_format("%s/%s", m->root, m->source.classes[class]);
+    char *dir = ls_format("%s/%s", m->root, m->dirs.names[class]);
     size_t before = m->nfiles;
     ls_status s = list(dir, &all, e);
     for (size_t i = 0; s == LS_OK && i < all.n; i++) {
@@ -249,6 +254,17 @@ static ls_status index_images(images *m, const ls_source_options *o, ls_image_se
     return s;
 }
 
+/* The numbers of the directories' names. */
+static void number_labels(images *m) {
+    const ls_classes *all = &m->numbering.list[0].in;
+    if (!m->labels) m->labels = LS_NEW_ARRAY(int32_t, (size_t)m->dirs.n);
+    for (int i = 0; i < m->dirs.n; i++)
+        m->labels[i] = ls_classes_find(all, m->dirs.names[i], strlen(m->dirs.names[i]));
+    m->source.numbering = &m->numbering;
+    m->source.classes = all->names;
+    m->source.nclasses = all->n;
+}
+
 static ls_status add_fields(images *m, const ls_image_set *set, ls_error *e) {
     ls_field label = {.name = "label", .type = LS_I32};
     m->shape = set->shape;
@@ -256,14 +272,19 @@ static ls_status add_fields(images *m, const ls_image_set *set, ls_error *e) {
     m->source.ndamaged = set->ndamaged;
     ls_image_set_log(set, m->root);
     LS_TRY(ls_image_set_field(set, &m->source, m->root, e));
-    return ls_source_add_field(&m->source, m->root, &label, e);
+    LS_TRY(ls_source_add_field(&m->source, m->root, &label, e));
+    ls_numbered *code = ls_numbering_add(&m->numbering, "label", "label");
+    code->text = true;
+    code->in = ls_classes_copy(&m->dirs);
+    number_labels(m);
+    return LS_OK;
 }
 
 static ls_status fill(images *m, const ls_source_options *o, ls_error *e) {
     ls_image_set set = {.decodes = o->skip_damaged};
     size_t nothers = 0;
     LS_TRY(find_classes(m, e));
-    for (int i = 0; i < m->source.nclasses; i++) LS_TRY(find_files(m, i, &nothers, e));
+    for (int i = 0; i < m->dirs.n; i++) LS_TRY(find_files(m, i, &nothers, e));
     if (nothers)
         ls_note("%s: %zu file%s without a name of an image (.jpg, .jpeg, .png) ignored", m->root,
                 nothers, ls_plural((int64_t)nothers));
@@ -280,7 +301,7 @@ static ls_status fill(images *m, const ls_source_options *o, ls_error *e) {
 static ls_status read_sample(const ls_source *source, uint64_t i, void *sample, ls_error *e) {
     const images *m = (const images *)source;
     const image_file *f = &m->files[i];
-    int32_t label = f->class;
+    int32_t label = m->labels[f->class];
     ls_buf b = {0};
     ls_error own = {0};
     char *path = path_of(m, f);
@@ -294,11 +315,39 @@ static ls_status read_sample(const ls_source *source, uint64_t i, void *sample, 
     return s;
 }
 
+/* Directories get the numbers that their names have in the training data. */
+static ls_status follow(ls_source *source, const ls_numbering *numbering, const char *what,
+                        ls_error *e) {
+    images *m = (images *)source;
+    const ls_numbered *label = NULL;
+    ls_error why = {0};
+    (void)e;
+    for (size_t i = 0; i < numbering->n; i++)
+        if (strcmp(numbering->list[i].field, "label") == 0) label = &numbering->list[i];
+    if (!label || !label->text)
+        ls_fail(&why, LS_EINVAL,
+                "%s: its classes have names, and the labels of the training data are numbers",
+                what);
+    else if (label->in.n == 0 ||
+             ls_classes_check(&m->dirs, &label->in, what, "label", &why) == LS_OK) {
+        ls_classes all = ls_classes_copy(label->in.n ? &label->in : &m->dirs);
+        ls_classes_free(&m->numbering.list[0].in);
+        m->numbering.list[0].in = all;
+        number_labels(m);
+    }
+    free(m->trouble);
+    m->trouble = why.code ? ls_strdup(why.msg) : NULL;
+    source->fields[1].trouble = m->trouble;
+    return LS_OK;
+}
+
 static void close_images(ls_source *source) {
     images *m = (images *)source;
-    for (int i = 0; i < source->nclasses; i++) free(source->classes[i]);
     for (size_t i = 0; i < m->nfiles; i++) free(m->files[i].name);
-    free(source->classes);
+    ls_classes_free(&m->dirs);
+    ls_numbering_free(&m->numbering);
+    free(m->trouble);
+    free(m->labels);
     free(m->files);
     free(m->root);
     free(m);
@@ -313,6 +362,7 @@ static ls_status open_images(const ls_files *files, const ls_source_options *o, 
     m->root = ls_strdup(files->paths[0]);
     m->source.read = read_sample;
     m->source.decodes = true;
+    m->source.follow = follow;
     m->source.close = close_images;
     ls_status s = fill(m, o, e);
     if (s == LS_OK)

@@ -133,6 +133,12 @@ static ls_status read_object(const ls_source *source, uint64_t i, void *sample, 
     return wrong.why ? fail_wrong(&l, &wrong, e) : LS_OK;
 }
 
+static ls_status follow(ls_source *source, const ls_numbering *numbering, const char *what,
+                        ls_error *e) {
+    return ls_features_follow(&((jsonl_source *)source)->members.features, numbering, source, what,
+                              e);
+}
+
 static void close_jsonl(ls_source *source) {
     jsonl_source *s = (jsonl_source *)source;
     ls_places_close(&s->places);
@@ -177,7 +183,8 @@ static ls_status index_files(jsonl_source *s, const ls_files *files, const ls_so
 static ls_status open_jsonl(const ls_files *files, const ls_source_options *o, ls_source **s_p,
                             ls_error *e) {
     jsonl_source *s = LS_NEW(jsonl_source);
-    s->base = (ls_source){.format = "jsonl", .read = read_object, .close = close_jsonl};
+    s->base =
+        (ls_source){.format = "jsonl", .read = read_object, .follow = follow, .close = close_jsonl};
     ls_status status = index_files(s, files, o, e);
     if (status != LS_OK) {
         close_jsonl(&s->base);

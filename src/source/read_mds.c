@@ -284,6 +284,11 @@ static void close_mds(ls_source *source) {
     free(s);
 }
 
+static ls_status follow(ls_source *source, const ls_numbering *numbering, const char *what,
+                        ls_error *e) {
+    return ls_features_follow(&((mds_source *)source)->features, numbering, source, what, e);
+}
+
 /* ---- opening ---- */
 
 /* What an index knows of the columns, instead of reading the samples: that of another index.json,
@@ -361,7 +366,8 @@ static ls_status open_mds(const ls_files *files, const ls_source_options *o, ls_
     const char *path = files->paths[0];
     char *index = ls_file_is_dir(path) ? ls_format("%s/index.json", path) : ls_strdup(path);
     mds_source *s = LS_NEW(mds_source);
-    s->base = (ls_source){.format = "mds", .read = read_sample, .close = close_mds};
+    s->base =
+        (ls_source){.format = "mds", .read = read_sample, .follow = follow, .close = close_mds};
     s->images.decodes = o->skip_damaged;
     ls_status status = read_index(s, index, o, e);
     free(index);

@@ -356,6 +356,11 @@ static ls_status read_record(const ls_source *source, uint64_t i, void *sample, 
     return status;
 }
 
+static ls_status follow(ls_source *source, const ls_numbering *numbering, const char *what,
+                        ls_error *e) {
+    return ls_features_follow(&((tfrecord_source *)source)->features, numbering, source, what, e);
+}
+
 static void close_tfrecord(ls_source *source) {
     tfrecord_source *s = (tfrecord_source *)source;
     ls_places_close(&s->places);
@@ -418,7 +423,8 @@ static ls_status index_files(tfrecord_source *s, const ls_files *files, const ls
 static ls_status open_tfrecord(const ls_files *files, const ls_source_options *o, ls_source **s_p,
                                ls_error *e) {
     tfrecord_source *s = LS_NEW(tfrecord_source);
-    s->base = (ls_source){.format = "tfrecord", .read = read_record, .close = close_tfrecord};
+    s->base = (ls_source){
+        .format = "tfrecord", .read = read_record, .follow = follow, .close = close_tfrecord};
     ls_status status = index_files(s, files, o, e);
     if (status != LS_OK) {
         close_tfrecord(&s->base);

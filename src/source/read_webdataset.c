@@ -517,6 +517,12 @@ static ls_status read_sample(const ls_source *source, uint64_t i, void *to, ls_e
                    (unsigned long long)i, (unsigned long long)p->at, own.msg);
 }
 
+static ls_status follow(ls_source *source, const ls_numbering *numbering, const char *what,
+                        ls_error *e) {
+    ls_features *f = &((webdataset *)source)->members.features;
+    return ls_features_follow(f, numbering, source, what, e);
+}
+
 static void close_webdataset(ls_source *source) {
     webdataset *w = (webdataset *)source;
     for (size_t i = 0; i < w->nshards; i++) ls_plain_close(&w->shards[i]);
@@ -533,6 +539,7 @@ static ls_status open_webdataset(const ls_files *files, const ls_source_options 
     w->members.whole_reals = w->members.loose_texts = true;
     w->source.read = read_sample;
     w->source.decodes = true;
+    w->source.follow = follow;
     w->source.close = close_webdataset;
     ls_status s = index_shards(&x, files, e);
     if (s == LS_OK) s = add_fields(&x, e);

@@ -1,6 +1,7 @@
 /* source.c - see source.h; the table of formats. */
 #include "source/source.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +12,8 @@
 #include "source/guard.h"
 #include "source/image.h"
 #include "source/index.h"
+#include "source/note.h"
+#include "source/numbering.h"
 #include "tensor/dtype.h"
 
 /* In the order in which they are asked. */
@@ -204,6 +207,11 @@ static ls_status open_files(const ls_files *files, const ls_source_options *o, l
         LS_TRY(by_name(o->format, &f, e));
     else
         LS_TRY(by_contents(files->paths[0], &f, e));
+    if (o->missing && !f->fills)
+        return ls_fail(
+            e, LS_EINVAL,
+            "%s: data.missing is for csv, jsonl, data.ratings and data.clicks; remove it",
+            files->paths[0]);
     LS_TRY(open_indexed(f, files, o, &s, e));
     if (s->decodes) add_decoders(&s->hash);
     *s_p = s;
@@ -231,6 +239,36 @@ ls_status ls_source_open(const char *paths, const ls_source_options *options, ls
     free(local);
     free(labels);
     return s;
+}
+
+/* What its labels are, if one side has names and the other has numbers. */
+static void compare_labels(ls_source *s, const ls_numbering *numbering, const char *what) {
+    static const char unlike[] =
+        "the labels of data.val_path have names, and those of the training "
+        "data are numbers; give both the same";
+    const ls_numbered *label = NULL;
+    ls_field *f = NULL;
+    for (size_t i = 0; numbering && i < numbering->n; i++)
+        if (numbering->list[i].text && strcmp(numbering->list[i].field, "label") == 0)
+            label = &numbering->list[i];
+    for (int i = 0; i < s->nfields; i++)
+        if (strcmp(s->fields[i].name, "label") == 0) f = &s->fields[i];
+    for (int i = 0; f && !label && i < s->nclasses; i++) {
+        char number[16];
+        snprintf(number, sizeof number, "%d", i);
+        if (strcmp(s->classes[i], number) != 0) f->trouble = unlike;
+    }
+    if (f && !s->classes && label)
+        ls_note("%s: its labels are numbers, and count the classes of the training data in the "
+                "order of their names: 0 is '%.60s'",
+                what, label->in.n ? label->in.names[0] : "");
+}
+
+ls_status ls_source_follow(ls_source *s, const ls_numbering *numbering, const char *what,
+                           ls_error *e) {
+    if (numbering && numbering->n && s->follow) LS_TRY(s->follow(s, numbering, what, e));
+    compare_labels(s, numbering, what);
+    return LS_OK;
 }
 
 void ls_source_close(ls_source *s) {

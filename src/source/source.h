@@ -13,6 +13,7 @@
 #include "lockstep/group.h"
 
 enum { LS_SOURCE_FIELDS = 64, LS_FIELD_DIMS = 4, LS_FIELD_NAME = 256, LS_FIELD_ALIGN = 64 };
+enum { LS_SOURCE_FORM = 160 };
 
 /* A list: whole numbers, i32 or i64, in one dimension; a sample has at most dims[0] of them. Behind
  * the last one stands the least number of the type, unless the list is full.
@@ -26,10 +27,13 @@ typedef struct ls_field {
     int64_t dims[LS_FIELD_DIMS]; /* an image: height, width, channels; each at least 1 */
     size_t offset, nbytes;       /* in a sample; offsets are multiples of LS_FIELD_ALIGN */
     bool is_list;
-    int64_t ids; /* its numbers are ids from 0 to ids - 1; 0: they are none, or it is not known */
+    int64_t ids;   /* its numbers are ids from 0 to ids - 1; 0: they are none, or it is not known */
+    bool is_whole; /* f32: all values are whole numbers, as a text file spells them */
+    const char *trouble; /* the message for whoever reads it; NULL: its values can be used */
 } ls_field;
 
-typedef struct ls_index ls_index; /* index.h */
+typedef struct ls_index ls_index;         /* index.h */
+typedef struct ls_numbering ls_numbering; /* numbering.h */
 
 typedef enum ls_index_use {
     LS_INDEX_NONE, /* too little data for one, or the cache can't be written */
@@ -48,8 +52,12 @@ struct ls_source {      /* a reader's own struct begins with it */
     bool decodes;  /* a field has pixels of JPEG or PNG images: the decoders are part of the hash */
     char **classes; /* [nclasses] names of the values of the field "label"; NULL: they have none */
     int nclasses;
+    const ls_numbering
+        *numbering; /* what it has decided about texts; NULL: there is nothing to decide */
+    char form[LS_SOURCE_FORM]; /* what else was found: "cells are separated by tabs"; "": nothing */
     uint64_t nfiles, file_nbytes; /* on disk; nfiles 0: ls_source_open() counts the paths' files */
     uint64_t ndamaged;            /* records that were left out (skip_damaged) */
+    uint64_t nmissing;            /* records that were left out since they lack values (missing) */
     ls_source **parts;            /* [nparts] sources that it is made of (mixed.h); NULL: files */
     int nparts;
     ls_index_use index_use;
@@ -63,19 +71,29 @@ struct ls_source {      /* a reader's own struct begins with it */
     ls_status (*read_record)(const ls_source *, uint64_t i, void *sample, ls_error *);
     /* The same for training, where the draw changes what is read. NULL: it doesn't. */
     ls_status (*draw)(const ls_source *, uint64_t i, const ls_draw *, void *sample, ls_error *);
+    /* See ls_source_follow(). NULL: its numbers are those in the files. */
+    ls_status (*follow)(ls_source *, const ls_numbering *, const char *what, ls_error *);
     void (*close)(ls_source *); /* frees it */
 };
 
 typedef struct ls_ratings_wanted ls_ratings_wanted; /* ratings.h */
 typedef struct ls_clicks_wanted ls_clicks_wanted;   /* clicks.h */
 
+/* What becomes of missing values in columns of numbers. */
+typedef enum ls_missing {
+    LS_MISSING_REFUSE,
+    LS_MISSING_DROP, /* the record is left out */
+    LS_MISSING_MEAN  /* they are the mean of the column */
+} ls_missing;
+
 typedef struct ls_source_options {
     const char *format; /* NULL: by the file's name, then by its first bytes */
     const char *labels; /* files with labels, where the format has them apart (IDX, .npy) */
     const char *cache;  /* directory for indexes and downloads; NULL: $XDG_CACHE_HOME/lockstep */
     bool skip_damaged;  /* damaged records are left out; else they are errors */
-    int64_t window;     /* tokens: a sample has window + 1 of them; 0: 1024 */
-    bool fresh;         /* an index in the cache is not used, but made again */
+    ls_missing missing;
+    int64_t window; /* tokens: a sample has window + 1 of them; 0: 1024 */
+    bool fresh;     /* an index in the cache is not used, but made again */
     /* limits: what a file may be unpacked to */
     uint64_t most_nbytes;             /* 0: 1 TB */
     double most_ratio;                /* largest ratio of unpacked to packed bytes; 0: 1000 */
@@ -90,6 +108,9 @@ typedef struct ls_source_options {
 ls_status ls_source_open(const char *paths, const ls_source_options *options, ls_source **s_p,
                          ls_error *);
 void ls_source_close(ls_source *); /* NULL is fine */
+/* Lets a source that was just opened give texts the numbers that they have in another one: NULL is
+ * a source without numbering. what: names it in messages. LS_EINVAL: it has other texts or fields. */
+ls_status ls_source_follow(ls_source *, const ls_numbering *, const char *what, ls_error *);
 /* LS_EIO: a file of the source has changed since it was opened; the message names it. */
 ls_status ls_source_verify(const ls_source *, ls_error *);
 

@@ -82,6 +82,8 @@ void ls_data_record_write(const ls_data_given *training, const ls_data_given *va
         ls_json_set(o, "classes", classes);
     else
         ls_json_free(classes);
+    ls_json_set(o, "numbering",
+                ls_numbering_json(s->numbering ? s->numbering : &(ls_numbering){0}));
     ls_json_write(o, 2, out);
     ls_buf_append(out, "\n", 1);
     ls_json_free(o);
@@ -144,6 +146,25 @@ ls_status ls_data_record_read(const char *dir, ls_data_record *r_p, bool *there_
         *r_p = r;
         *there_p = j != NULL;
     }
+    ls_json_free(j);
+    free(path);
+    return s;
+}
+
+ls_status ls_data_record_numbering(const char *dir, ls_numbering *c_p, ls_error *e) {
+    char *path = ls_format("%s/" LS_DATA_RECORD, dir);
+    ls_json *j = NULL;
+    ls_status s = ls_json_read(path, LS_DATA_RECORD_NBYTES, &j, e);
+    const ls_json *numbering = j ? ls_json_get(j, "numbering") : NULL;
+    if (s == LS_OK && !j)
+        s = ls_fail(e, LS_EIO, "%s: is missing; resuming the run (--resume) restores it", path);
+    else if (s == LS_OK && !numbering)
+        s = ls_fail(e, LS_EINVAL,
+                    "%s: does not have the numbers of texts, as records of earlier "
+                    "versions",
+                    path);
+    else if (s == LS_OK && !ls_numbering_read(numbering, c_p))
+        s = ls_fail(e, LS_EINVAL, "%s: the numbering of texts are damaged", path);
     ls_json_free(j);
     free(path);
     return s;

@@ -7,7 +7,8 @@
  *                      "mix": [{"samples": N, "weight": 1.0}, ...]   of data.mix; else absent
  *                      "validation": the same of data.val_path; absent: a part of the training files
  *                      "fields": [{"name": "image", "dtype": "u8", "shape": [28, 28, 1]}, ...],
- *                      "classes": ["shirt", ...]}   absent: they have no names
+ *                      "classes": ["shirt", ...],   absent: they have no names
+ *                      "numbering": [...]}   how texts became numbers (source/numbering.h)
  *
  * The file is written when a run begins; each checkpoint has a copy. The samples stay where they
  * are: a run resumes with files of the same contents, wherever they are, or not at all.
@@ -16,6 +17,7 @@
 #define LS_STORAGE_DATA_RECORD_H
 
 #include "data/mix.h"
+#include "source/numbering.h"
 #include "source/source.h"
 
 #define LS_DATA_RECORD "data.json"
@@ -49,5 +51,8 @@ void ls_data_record_write(const ls_data_given *training, const ls_data_given *va
 /* Reads the file in a run's or checkpoint's directory. *there_p: it exists. LS_EINVAL: it is not a
  * valid record. */
 ls_status ls_data_record_read(const char *dir, ls_data_record *r_p, bool *there_p, ls_error *);
+/* The numbering of that file, which the caller frees. LS_EINVAL: it has none, or is damaged. LS_EIO: it
+ * is not there. */
+ls_status ls_data_record_numbering(const char *dir, ls_numbering *c_p, ls_error *);
 
 #endif

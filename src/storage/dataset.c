@@ -94,7 +94,14 @@ ls_status ls_dataset_open(ls_dataset *d, const char *run, const ls_config *c, co
 
 ls_status ls_dataset_open_other(ls_dataset *d, const char *run, const ls_config *c,
                                 const ls_model *m, ls_error *e) {
-    return open_recorded(d, run, c, m, true, e);
+    ls_numbering numbering = {0};
+    ls_samples *samples = NULL;
+    if (ls_data_record_numbering(run, &numbering, NULL) != LS_OK) /* of an earlier version */
+        return open_recorded(d, run, c, m, true, e);
+    ls_status s = ls_samples_open_val(c, m, &numbering, &samples, e);
+    ls_numbering_free(&numbering);
+    if (s == LS_OK) *d = dataset_of(samples);
+    return s;
 }
 
 double ls_dataset_saved_nbytes(const ls_dataset *d) {

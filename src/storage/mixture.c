@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "source/mixed.h"
+#include "source/numbering.h"
 #include "storage/data_paths.h"
 
 static ls_status read_weight(int k, const char *value, double *weight_p, ls_error *e) {
@@ -83,6 +84,23 @@ static ls_status open_part(const ls_mixture_part *p, const char *dir,
     return s;
 }
 
+/* All parts get the same numbers of texts, and the same means. */
+static ls_status unite(ls_source *const *parts, const char *const *names, int n, ls_error *e) {
+    static const ls_numbering none;
+    const ls_numbering *numbering[LS_MIX_PARTS];
+    ls_status s = LS_OK;
+    for (int round = 0; s == LS_OK && round < 2; round++) {
+        for (int k = 0; k < n; k++)
+            numbering[k] = parts[k]->numbering ? parts[k]->numbering : &none;
+        ls_numbering all = ls_numbering_unite(numbering, n);
+        if (round == 0) /* where numbers become texts, these have no numbers yet */
+            for (size_t i = 0; i < all.n; i++) ls_classes_free(&all.list[i].in);
+        for (int k = 0; s == LS_OK && k < n; k++) s = ls_source_follow(parts[k], &all, names[k], e);
+        ls_numbering_free(&all);
+    }
+    return s;
+}
+
 ls_status ls_mixture_open(const ls_mixture *m, const char *dir, const ls_source_options *options,
                           ls_source **s_p, ls_error *e) {
     ls_source *parts[LS_MIX_PARTS];
@@ -93,6 +111,7 @@ ls_status ls_mixture_open(const ls_mixture *m, const char *dir, const ls_source_
         names[n] = m->parts[n].path;
         s = open_part(&m->parts[n], dir, options, &parts[n], e);
     }
+    if (s == LS_OK) s = unite(parts, names, n, e);
     if (s == LS_OK) return ls_mixed_open(parts, names, n, s_p, e);
     for (int k = 0; k < n; k++) ls_source_close(parts[k]);
     return s;

@@ -59,12 +59,15 @@ static ls_status open_own(const ls_config *c, const ls_model *m, opened *o_p, ls
 typedef struct opening {
     const ls_config *c;
     const char *dir;
+    const ls_numbering *numbering; /* those of the training data, which others follow */
+    bool follows;
 } opening;
 
 static ls_source_options options_of(const ls_config *c) {
     return (ls_source_options){.format = ls_config_format(c),
                                .cache = *c->data.cache ? c->data.cache : NULL,
                                .skip_damaged = c->data.damaged == LS_DAMAGED_SKIP,
+                               .missing = (ls_missing)c->data.missing,
                                .window = c->model.context};
 }
 
@@ -95,6 +98,12 @@ static ls_status open_files(const opening *how, const char *paths, const char *l
     if (*of) o.labels = of;
     ls_status status = read_columns(how->c, &columns, &o, e);
     if (status == LS_OK) status = ls_source_open(from, &o, &s, e);
+    if (status == LS_OK && how->follows) {
+        char *name = name_of(from);
+        status = ls_source_follow(s, how->numbering, name, e);
+        free(name);
+        if (status != LS_OK) ls_source_close(s);
+    }
     free(from);
     free(of);
     return status == LS_OK ? add_changes(how->c, paths, s, o_p, e) : status;
@@ -209,7 +218,9 @@ static ls_status open_parts(ls_samples *s, const opening *how, const ls_model *m
     LS_TRY(adapt(c, m, train_name(c), train, &train, e));
     s->source = train.source;
     if (*c->data.val_path) {
-        LS_TRY(open_files(how, c->data.val_path, c->data.val_labels, &val, e));
+        opening next = {
+            .c = c, .dir = how->dir, .numbering = s->source->numbering, .follows = true};
+        LS_TRY(open_files(&next, c->data.val_path, c->data.val_labels, &val, e));
         LS_TRY(adapt(c, m, c->data.val_path, val, &val, e));
     }
     if (ls_config_has_ratings(c)) {
@@ -246,6 +257,20 @@ ls_status ls_samples_open(const ls_config *c, const ls_model *m, const ls_data_r
     return status;
 }
 
+ls_status ls_samples_open_val(const ls_config *c, const ls_model *m, const ls_numbering *numbering,
+                              ls_samples **s_p, ls_error *e) {
+    opening how = {.c = c, .numbering = numbering, .follows = true};
+    opened val = {0};
+    LS_TRY(open_files(&how, c->data.val_path, c->data.val_labels, &val, e));
+    LS_TRY(adapt(c, m, c->data.val_path, val, &val, e));
+    ls_samples *s = LS_NEW(ls_samples);
+    s->source = s->val = val.source;
+    s->files[0] = s->files[1] = val.files;
+    s->nval = val.source->count;
+    *s_p = s;
+    return LS_OK;
+}
+
 ls_samples *ls_samples_of(ls_source *source, uint64_t seed) {
     ls_samples *s = LS_NEW(ls_samples);
     s->source = source;
@@ -258,7 +283,7 @@ ls_samples *ls_samples_of(ls_source *source, uint64_t seed) {
 void ls_samples_close(ls_samples *s) {
     if (!s) return;
     ls_source_close(s->source);
-    ls_source_close(s->val);
+    if (s->val != s->source) ls_source_close(s->val);
     ls_buf_free(&s->record_text);
     free(s);
 }

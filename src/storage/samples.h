@@ -16,7 +16,8 @@
 
 typedef struct ls_samples {
     ls_source *source;
-    ls_source *val;            /* of data.val_path; NULL: the split's part of `source` */
+    ls_source *val;            /* of data.val_path; NULL: the split's part of `source`; `source`:
+                                  there is no training part */
     const ls_source *files[2]; /* of both as they were opened, to verify them; belong to them */
     ls_split split;
     ls_mix mix;     /* of the training part; 0 parts: each sample once */
@@ -37,6 +38,10 @@ ls_status ls_samples_resolve(ls_config *, const char *run, ls_error *);
  * lack what the model reads, or are damaged. LS_EIO: they are not there, or can't be read. */
 ls_status ls_samples_open(const ls_config *, const ls_model *, const ls_data_record *r,
                           ls_samples **s_p, ls_error *);
+/* The samples of data.val_path alone, for validation, as a run whose training data have this
+ * numbering reads them. */
+ls_status ls_samples_open_val(const ls_config *, const ls_model *, const ls_numbering *,
+                              ls_samples **s_p, ls_error *);
 /* All samples of a source that has the model's layout, for training, in the global order of the
  * seed. Takes it over. */
 ls_samples *ls_samples_of(ls_source *, uint64_t seed);

@@ -186,12 +186,18 @@ static void test_refused(void **state) {
         {"@bad.jsonl", "{\"a\":[[1,2]]}\n{\"a\":[[1]]}\n", "bad.jsonl:2: 'a' has another shape"},
         {"@bad.csv", "a\n[1]\n2\n",
          "bad.csv:3: column 1, 'a', has '2', but lists of whole numbers"},
-        {"@bad.csv", "a\n[1]\n[1.5]\n", "has '[1.5]', but lists"},
+        {"@bad.csv", "a\n[1]\n[2 3]\n[1.5]\n", "has '[1.5]', but lists of another length"},
         {"@bad.csv", "a\n[1]\n[1\n", "has '[1', but lists"},
         {"@bad.csv", "a\n[1]\n[1] 2\n", "has '[1] 2', but lists"},
         {"@bad.csv", "a\n[1]\n[1 x]\n", "has '[1 x]', but lists"},
-        {"@bad.csv", "a\n[1]\n\"\"\n", "has '', but lists"},
-        {"@bad.csv", "a\n[1]\n[2147483648]\n", "has '[2147483648]', but lists"},
+        {"@bad.csv", "a\n[1]\n\"\"\n", "is empty, but has lists elsewhere"},
+        {"@bad.csv", "a\n[1]\n[2147483648]\n[]\n", "has '[2147483648]', but lists"},
+        {"@bad.csv", "a\n\"[1,,2]\"\n\"[1,2]\"\n", "bad.csv:2: column 1, 'a', has '[1,,2]'"},
+        {"@bad.csv", "a\n\"[1,2,]\"\n", "bad.csv:2: column 1, 'a', has '[1,2,]'"},
+        {"@bad.csv", "a\n\"[,1]\"\n", "bad.csv:2: column 1, 'a', has '[,1]'"},
+        {"@bad.csv", "a\n\"[[1,2],[3,4]]\"\n", "bad.csv:2: column 1, 'a', has '[[1,2],[3,4]]'"},
+        {"@bad.csv", "a\n[0.5]\n\"[1,2]\"\n", "but lists of another length elsewhere; only"},
+        {"@bad.csv", "a\n[1e39]\n[1]\n", "bad.csv:2: column 1, 'a', has '[1e39]', but lists"},
         {"@bad.jsonl", "{\"a\":[]}\n{\"a\":[]}\n", "bad.jsonl: no field can be read from it"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -213,9 +219,35 @@ static void test_refused(void **state) {
     ls_source_close(s);
 }
 
+/* Lists with fractions, or with numbers beyond an i32, are numbers as in JSON lines. */
+static void test_reals(void **state) {
+    (void)state;
+    static const char csv[] =
+        "v,w\n\"[0.5, 0.25]\",\"[3000000000, 5]\"\n\"[1 2]\",\"[ -1e3,\t7]\"\n";
+    static const char json[] =
+        "{\"v\":[0.5,0.25],\"w\":[3000000000,5]}\n{\"v\":[1,2],\"w\":[-1e3,7]}\n";
+    put_text("@reals.csv", csv);
+    put_text("@reals.jsonl", json);
+    ls_source *s = opened("@reals.csv", NULL), *t = opened("@reals.jsonl", NULL);
+    assert_true(has_shape(ls_source_field(s, "v"), "v", LS_F32, 1, (int64_t[]){2}));
+    assert_true(has_shape(ls_source_field(s, "w"), "w", LS_F32, 1, (int64_t[]){2}));
+    assert_int_equal(s->nbytes, t->nbytes);
+    for (uint64_t i = 0; i < 2; i++) {
+        uint8_t *a = sample_of(s, i), *b = sample_of(t, i);
+        for (int k = 0; k < 2; k++) {
+            size_t at = s->fields[k].offset;
+            assert_memory_equal(a + at, b + at, 2 * sizeof(float));
+        }
+        free(a);
+        free(b);
+    }
+    ls_source_close(s);
+    ls_source_close(t);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_formats),
-                                       cmocka_unit_test(test_adapted), cmocka_unit_test(test_mixed),
-                                       cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_formats), cmocka_unit_test(test_adapted),
+        cmocka_unit_test(test_mixed), cmocka_unit_test(test_refused), cmocka_unit_test(test_reals)};
     return cmocka_run_group_tests(tests, make_sets, remove_folder);
 }

@@ -1,0 +1,166 @@
+/* csv_table_test.c - what all rows of a CSV file show: its separator and line ends, whether its first
+ * line is a header, what each column has, and missing values. */
+#include "source/samples.h"
+
+static const char *put_text(const char *name, const char *text) {
+    put_file(name, text, strlen(text));
+    return name;
+}
+
+static double value_of(const ls_source *s, uint64_t i, const char *name) {
+    const ls_field *f = ls_source_field(s, name);
+    if (!f) fail_msg("no field %s", name);
+    uint8_t *sample = sample_of(s, i);
+    int32_t whole = 0;
+    float real = 0;
+    memcpy(&whole, sample + f->offset, sizeof whole);
+    memcpy(&real, sample + f->offset, sizeof real);
+    free(sample);
+    return f->type == LS_I32 ? whole : (double)real;
+}
+
+/* The same table in each form. */
+static void test_forms(void **state) {
+    (void)state;
+    static const char separators[] = {',', '\t', ';', '|'};
+    static const char *const names[] = {"commas", "tabs", "semicolons", "|"};
+    static const char *const ends[] = {"\n", "\r\n", "\r"};
+    static const char *const end_names[] = {"lines end in LF,", "in CR LF,", "in CR,"};
+    for (int k = 0; k < 4; k++)
+        for (int e = 0; e < 3; e++) {
+            char text[256];
+            char c = separators[k];
+            snprintf(text, sizeof text, "a%cb%clabel%s1%c2.5%c\"x%c%s\"\"y\"%s3%c4%cz%s%s5%c6%cz%s",
+                     c, c, ends[e], c, c, c, ends[e], ends[e], c, c, ends[e], ends[e], c, c,
+                     e == 1 ? "" : ends[e]);
+            ls_source *s = opened(put_text("@form.csv", text), NULL);
+            assert_non_null(strstr(s->form, names[k]));
+            assert_non_null(strstr(s->form, end_names[e]));
+            assert_non_null(strstr(s->form, "the first line is a header"));
+            assert_int_equal(s->count, 3);
+            assert_true(value_of(s, 0, "b") == 2.5 && value_of(s, 2, "a") == 5);
+            char first[32];
+            snprintf(first, sizeof first, "x%c%s\"y", c, ends[e]);
+            assert_string_equal(s->classes[0], first);
+            assert_int_equal((int)value_of(s, 1, "label"), 1);
+            ls_source_close(s);
+        }
+}
+
+/* Separators that also stand in cells, and decimal commas. */
+static void test_separators(void **state) {
+    (void)state;
+    ls_source *s = opened(put_text("@a.csv", "id,tags\n1,a;b\n2,c;d\n"), NULL);
+    assert_true(s->nfields == 2 && value_of(s, 1, "id") == 2);
+    ls_source_close(s);
+    s = opened(put_text("@a.csv", "name;text\nx;one, two\ny;three, four\n"), NULL);
+    assert_true(s->nfields == 2 && ls_source_field(s, "text"));
+    ls_source_close(s);
+    s = opened(put_text("@a.csv", "only\n1\n2\n"), NULL);
+    assert_true(s->nfields == 1 && value_of(s, 1, "only") == 2);
+    ls_source_close(s);
+    s = opened(put_text("@a.tsv", "a\tb\n1\t2\n"), NULL);
+    assert_true(s->nfields == 2);
+    ls_source_close(s);
+    refuses(put_text("@a.csv", "a;b\n1,5;2\n2,5;3\n"), NULL,
+            "a.csv:2: column 1, 'a', has '1,5'; write decimal points in place of commas");
+}
+
+static void test_headers(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *field; /* the name of the first field */
+        int count;
+    } tables[] = {
+        {"age,2019,2020\n1,2,3\n4,5,6\n", "age", 2}, /* numbers among the names */
+        {"name,2020\nbob,yes\nann,no\n", "name", 2},
+        {",0,1\n0,5,6\n1,7,8\n", "column1", 2}, /* pandas' index */
+        {"0,1,2,3\n9,8,7,6\n", "0", 1},
+        {"1,2,3\n9,8,7\n", "column1", 2},
+        {"1,x\n2,y\n", "column1", 2},
+        {"NA,cat\n1.5,dog\n2.5,cat\n", "column1", 3}, /* a missing value is no name */
+        {",cat\n1.5,dog\n2.5,cat\n", "column1", 3},   /* nor is a text that comes again */
+        {"red,cat\nblue,dog\nred,dog\n", "column1", 3},
+        {"colour,animal\nblue,dog\nred,dog\n", "colour", 2},
+        {"v\n[1]\n[2]\n", "v", 2},
+        {"\"a b\"\n1\n", "a b", 1},
+    };
+    const ls_source_options mean = {.missing = LS_MISSING_MEAN};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        ls_source *s = opened(put_text("@h.csv", tables[i].text), &mean);
+        if (strcmp(s->fields[0].name, tables[i].field) != 0 ||
+            s->count != (uint64_t)tables[i].count)
+            fail_msg("%s: %s, %d rows", tables[i].text, s->fields[0].name, (int)s->count);
+        bool has = strcmp(tables[i].field, "column1") != 0 || i == 2;
+        assert_non_null(strstr(s->form, has ? "the first line is a header" : "there is no header"));
+        ls_source_close(s);
+    }
+}
+
+/* Marks of missing values, also in the first row. */
+static void test_missing(void **state) {
+    (void)state;
+    static const char *const marks[] = {"",     "NA",   "nan", "NaN", "null", "NULL", "N/A",
+                                        "#N/A", "<NA>", "?",   "-",   "None", " ",    "\\N"};
+    ls_source_options drop = {.missing = LS_MISSING_DROP}, mean = {.missing = LS_MISSING_MEAN};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        for (int row = 0; row < 3; row++) {
+            char text[256];
+            const char *v[3] = {"1", "2", "6"};
+            v[row] = marks[i];
+            snprintf(text, sizeof text, "x,name,label\n%s,NA,0\n%s,b,1\n%s,b,1\n", v[0], v[1],
+                     v[2]);
+            put_text("@m.csv", text);
+            refuses("@m.csv", NULL,
+                    "set data.missing (--missing) to drop, which leaves such rows out");
+            ls_source *s = opened("@m.csv", &drop);
+            assert_int_equal(s->count, 2);
+            assert_int_equal(s->nmissing, 1);
+            assert_int_equal(ls_source_field(s, "x")->type, LS_F32);
+            assert_true(value_of(s, 0, "x") == (row == 0 ? 2 : 1));
+            ls_source_close(s);
+            s = opened("@m.csv", &mean);
+            assert_int_equal(s->count, 3);
+            assert_true(value_of(s, (uint64_t)row, "x") == (row == 0 ? 4 : row == 1 ? 3.5 : 1.5));
+            assert_int_equal((int)value_of(s, 0, "name"), 0); /* texts stay texts */
+            ls_source_close(s);
+        }
+    put_text("@m.csv", "x,label\n1,0\n2,\n3,1\n");
+    refuses("@m.csv", &mean,
+            "m.csv:3: column 2, 'label', is empty, but has numbers elsewhere; "
+            "write one, or set data.missing (--missing) to drop");
+    put_text("@m.csv", "x,none,label\n1,,0\n2,NA,1\n");
+    ls_source *s = opened("@m.csv", NULL); /* a column without values is left out */
+    assert_true(s->count == 2 && !ls_source_field(s, "none"));
+    ls_source_close(s);
+}
+
+/* A column of numbers and texts has texts, but for a few cells. */
+static void test_mixed(void **state) {
+    (void)state;
+    ls_buf b = {0};
+    ls_buf_printf(&b, "ticket,number\n");
+    for (int i = 0; i < 40; i++) ls_buf_printf(&b, i % 4 ? "%d,%d\n" : "A/%d,%d\n", i % 3, i);
+    put_file("@t.csv", b.data, b.len);
+    ls_source *s = opened("@t.csv", NULL);
+    assert_int_equal(ls_source_field(s, "ticket")->type, LS_I32);
+    assert_int_equal((int)value_of(s, 1, "ticket"), 1); /* 0, 1, 2, A/0, A/1, A/2 */
+    assert_int_equal((int)value_of(s, 4, "ticket"), 4);
+    ls_source_close(s);
+    ls_buf_printf(&b, "1,4O\n2,5I\n");
+    put_file("@t.csv", b.data, b.len);
+    refuses("@t.csv", NULL,
+            "t.csv:42: column 2, 'number', has the text '4O', but numbers elsewhere");
+    s = opened("@t.csv", &(ls_source_options){.skip_damaged = true});
+    assert_true(s->count == 40 && s->ndamaged == 2);
+    ls_source_close(s);
+    ls_buf_free(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_forms), cmocka_unit_test(test_separators),
+        cmocka_unit_test(test_headers), cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_mixed)};
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
