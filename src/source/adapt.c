@@ -55,10 +55,11 @@ static bool is_whole(ls_dtype t) {
            t == LS_I32 || t == LS_U64 || t == LS_I64;
 }
 
-static bool can_convert(ls_dtype from, ls_dtype to) {
+static bool can_convert(const ls_field *has, ls_dtype to) {
+    ls_dtype from = has->type;
     if (from == to) return true;
     if (to == LS_F32) return is_whole(from) || is_real(from);
-    return (to == LS_I32 || to == LS_U32) && is_whole(from);
+    return is_whole(to) && (is_whole(from) || (from == LS_F32 && has->is_whole));
 }
 
 typedef union value {
@@ -97,10 +98,13 @@ static float real_at(ls_dtype t, const uint8_t *p) {
     }
 }
 
-/* Values beyond the range of an int64 are its largest one, which no wanted type has. */
+/* Values beyond the range of an int64 are its largest one, and so are those of an f32 that other whole
+ * numbers were rounded to; they are refused. */
 static int64_t whole_at(ls_dtype t, const uint8_t *p) {
+    static const float exact = 1 << 24;
     value v = value_at(t, p);
     switch (t) {
+    case LS_F32: return v.f32 > -exact && v.f32 < exact ? (int64_t)v.f32 : INT64_MAX;
     case LS_U8:
     case LS_BOOL: return v.u8;
     case LS_I8: return v.i8;
@@ -123,6 +127,12 @@ static ls_status fail_range(const adapted *a, uint64_t i, int k, int64_t v, ls_e
                        "data, or let the model have more classes",
                        a->what, (unsigned long long)i, f->name, (long long)v, a->classes[k] - 1,
                        a->padded[k] ? ", and -1 for none" : "");
+    if (v == INT64_MAX && a->of[k]->type == LS_F32)
+        return ls_fail(
+            e, LS_EINVAL,
+            "%s: sample %llu: '%s' is 16777216 or more, which an f32 can't hold exactly, "
+            "and the model reads %s; write it as a list, [N], or as an integer of JSON",
+            a->what, (unsigned long long)i, f->name, ls_dtype_name(f->type));
     return ls_fail(e, LS_EINVAL, "%s: sample %llu: '%s' is %lld, out of the range of %s", a->what,
                    (unsigned long long)i, f->name, (long long)v, ls_dtype_name(f->type));
 }
@@ -136,8 +146,28 @@ static int64_t number_of(const adapted *a, int k, ls_dtype t, const uint8_t *at)
 static bool is_in_range(const adapted *a, int k, int64_t v) {
     if (a->classes[k] && a->padded[k]) return v >= INT32_MIN && v < a->classes[k];
     if (a->classes[k]) return v >= 0 && v < a->classes[k];
-    if (a->source.fields[k].type == LS_I32) return v >= INT32_MIN && v <= INT32_MAX;
-    return v >= 0 && v <= UINT32_MAX;
+    switch (a->source.fields[k].type) {
+    case LS_BOOL: return v == 0 || v == 1;
+    case LS_U8: return v >= 0 && v <= UINT8_MAX;
+    case LS_I8: return v >= INT8_MIN && v <= INT8_MAX;
+    case LS_U16: return v >= 0 && v <= UINT16_MAX;
+    case LS_I16: return v >= INT16_MIN && v <= INT16_MAX;
+    case LS_U32: return v >= 0 && v <= UINT32_MAX;
+    case LS_I32: return v >= INT32_MIN && v <= INT32_MAX;
+    case LS_U64: return v >= 0 && v < INT64_MAX;
+    default: return v < INT64_MAX;
+    }
+}
+
+static void put_whole(size_t nbytes, int64_t v, uint8_t *to) {
+    uint8_t u8 = (uint8_t)v;
+    uint16_t u16 = (uint16_t)v;
+    uint32_t u32 = (uint32_t)v;
+    const void *from = nbytes == 1   ? (const void *)&u8
+                       : nbytes == 2 ? (const void *)&u16
+                       : nbytes == 4 ? (const void *)&u32
+                                     : &v;
+    memcpy(to, from, nbytes);
 }
 
 static ls_status fail_length(const adapted *a, uint64_t i, int k, size_t n, ls_error *e) {
@@ -177,17 +207,14 @@ static ls_status convert(const adapted *a, uint64_t i, int k, const uint8_t *fro
         return LS_OK;
     }
     for (size_t j = 0; j < n; j++, from += size, to += each) {
-        float real = 0;
-        uint32_t whole = 0;
         if (f->type == LS_F32) {
-            real = real_at(t, from);
+            float real = real_at(t, from);
             memcpy(to, &real, sizeof real);
             continue;
         }
         int64_t v = number_of(a, k, t, from);
         if (!is_in_range(a, k, v)) return fail_range(a, i, k, v, e);
-        whole = (uint32_t)v; /* an i32 has the same bits */
-        memcpy(to, &whole, each);
+        put_whole(each, v, to);
     }
     return LS_OK;
 }
@@ -283,8 +310,9 @@ static ls_status find_fields(adapted *a, ls_error *e) {
     for (int k = 0; k < s->nfields; k++) {
         const ls_field *f = &s->fields[k], *has = ls_source_field(a->from, f->name);
         if (!has) return fail_missing(a, f, e);
+        if (has->trouble) return ls_fail(e, LS_EINVAL, "%s", has->trouble);
         a->is_list[k] = is_list_of(a, k, has);
-        bool fits = !has->is_list && has_dims_of(has, f) && can_convert(has->type, f->type);
+        bool fits = !has->is_list && has_dims_of(has, f) && can_convert(has, f->type);
         if (!fits && !a->is_list[k]) return fail_shape(a, has, f, e);
         a->of[k] = has;
         bool is_same = !a->is_list[k] && has->type == f->type && has->offset == f->offset;
@@ -297,6 +325,7 @@ ls_status ls_adapt(ls_source *from, const ls_adapt_wanted *w, ls_source **s_p, l
     adapted *a = LS_NEW(adapted);
     a->source = *from; /* count, hash, classes: those belong to `from` */
     a->source.index = NULL;
+    a->source.follow = NULL;
     a->source.nparts = 0;
     a->source.read = read_adapted;
     a->source.draw = draw_adapted;

@@ -6,7 +6,8 @@
  *
  *     wanted     from
  *     f32        any number, rounded to the nearest f32
- *     i32, u32   any whole number; a value out of range is refused when it is read
+ *     whole      any whole number, and an f32 that has no others in its file; a value out of range
+ *                is refused when it is read
  *     others     the same type
  *
  * Whole numbers in one dimension whose negative values are possible (`padded`) may come from a

@@ -73,7 +73,8 @@ static void convert(given *g, ls_dtype to, double *got) {
     ls_source *s = NULL;
     ls_error e = {0};
     unsigned char sample[MOST] = {0};
-    ls_field want = {"x", to, 1, {3}, 16, 0, false, 0}; /* at another place */
+    ls_field want = {
+        .name = "x", .type = to, .ndims = 1, .dims = {3}, .offset = 16}; /* at another place */
     assert_ls_ok(adapt(g, &want, 0, &s, &e), e);
     assert_int_equal(s->nbytes, 16 + 3 * 4);
     assert_ls_ok(s->read(s, 0, sample, &e), e);
@@ -111,7 +112,9 @@ static void test_range(void **state) {
         unsigned char sample[MOST];
         ls_source *s = NULL;
         memcpy(g.bytes, values, sizeof values);
-        assert_ls_ok(adapt(&g, &(ls_field){"x", LS_I32, 1, {3}, 0, 0, false, 0}, 0, &s, &e), e);
+        assert_ls_ok(
+            adapt(&g, &(ls_field){.name = "x", .type = LS_I32, .ndims = 1, .dims = {3}}, 0, &s, &e),
+            e);
         assert_int_equal(s->read(s, 0, sample, &e), LS_EINVAL);
         assert_non_null(strstr(e.msg, "a.bin: sample 0: 'x' is "));
         assert_non_null(strstr(e.msg, "out of the range of i32"));
@@ -148,7 +151,8 @@ static void test_padded(void **state) {
     ls_error e = {0};
     for (int i = 0; i < 4; i++) {
         given g = give(LS_I32, 1, (int64_t[]){3});
-        const ls_field f = {"x", LS_I32, 1, {3}, 0, sizeof lists[i], false, 0};
+        const ls_field f = {
+            .name = "x", .type = LS_I32, .ndims = 1, .dims = {3}, .nbytes = sizeof lists[i]};
         int32_t sample[32] = {0};
         ls_source *s = NULL;
         memcpy(g.bytes, lists[i], sizeof lists[i]);
@@ -168,17 +172,69 @@ static void test_padded(void **state) {
     }
 }
 
+/* Masks and small numbers, as JSON and CSV have them; what does not fit is refused. */
+static void test_small(void **state) {
+    (void)state;
+    static const struct {
+        ls_dtype type;
+        int64_t least, most;
+    } types[] = {{LS_U8, 0, 255},         {LS_I8, -128, 127}, {LS_BOOL, 0, 1},
+                 {LS_I16, -32768, 32767}, {LS_U16, 0, 65535}, {LS_U32, 0, UINT32_MAX}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        for (int past = 0; past < 3; past++) {
+            int64_t values[3] = {types[i].least - (past == 1), 1, types[i].most + (past == 2)};
+            int64_t sample[3] = {0};
+            ls_source *s = NULL;
+            ls_error e = {0};
+            given g = give(LS_I64, 1, (int64_t[]){3});
+            memcpy(g.bytes, values, sizeof values);
+            ls_field want = {.name = "x", .type = types[i].type, .ndims = 1, .dims = {3}};
+            assert_ls_ok(adapt(&g, &want, 0, &s, &e), e);
+            assert_int_equal(s->read(s, 0, sample, &e), past ? LS_EINVAL : LS_OK);
+            if (past) assert_non_null(strstr(e.msg, "out of the range of "));
+            size_t size = ls_dtype_size(want.type);
+            for (size_t k = 0; !past && k < 3; k++)
+                assert_memory_equal((char *)sample + k * size, &values[k], size);
+            ls_source_close(s);
+        }
+}
+
+/* Single numbers of CSV are f32. */
+static void test_whole(void **state) {
+    (void)state;
+    float values[3] = {0, 255, 16777215};
+    for (int k = 0; k < 2; k++) {
+        int32_t sample[3];
+        ls_source *s = NULL;
+        ls_error e = {0};
+        given g = give(LS_F32, 1, (int64_t[]){3});
+        g.source.fields[0].is_whole = true;
+        memcpy(g.bytes, values, sizeof values);
+        ls_field want = {.name = "x", .type = LS_I32, .ndims = 1, .dims = {3}};
+        assert_ls_ok(adapt(&g, &want, 0, &s, &e), e);
+        if (k == 0) {
+            assert_ls_ok(s->read(s, 0, sample, &e), e);
+            for (int i = 0; i < 3; i++) assert_int_equal(sample[i], (int64_t)values[i]);
+        } else {
+            assert_ls_fails(s->read(s, 0, sample, &e), LS_EINVAL, "which an f32 can't hold exactly",
+                            e);
+        }
+        ls_source_close(s);
+        values[2] = 16777216; /* or 16777217 */
+    }
+}
+
 static void test_refused(void **state) {
     (void)state;
-    refuses(LS_U8, &(ls_field){"x", LS_U8, 1, {4}, 0, 0, false, 0},
+    refuses(LS_U8, &(ls_field){.name = "x", .type = LS_U8, .ndims = 1, .dims = {4}},
             "a.bin: field 'x' is u8 [3]; the model's input 'x' is u8 [4]");
-    refuses(LS_F32, &(ls_field){"x", LS_I32, 1, {3}, 0, 0, false, 0},
+    refuses(LS_F32, &(ls_field){.name = "x", .type = LS_I32, .ndims = 1, .dims = {3}},
             "is f32 [3]; the model's input");
-    refuses(LS_I32, &(ls_field){"x", LS_U8, 1, {3}, 0, 0, false, 0},
-            "is i32 [3]; the model's input");
-    refuses(LS_F16, &(ls_field){"x", LS_F32, 1, {3}, 0, 0, false, 0},
+    refuses(LS_F64, &(ls_field){.name = "x", .type = LS_U8, .ndims = 1, .dims = {3}},
+            "is f64 [3]; the model's input");
+    refuses(LS_F16, &(ls_field){.name = "x", .type = LS_F32, .ndims = 1, .dims = {3}},
             "is f16 [3]; the model's input");
-    refuses(LS_U8, &(ls_field){"image", LS_U8, 1, {3}, 0, 0, false, 0},
+    refuses(LS_U8, &(ls_field){.name = "image", .type = LS_U8, .ndims = 1, .dims = {3}},
             "a.bin: has no field 'image', which the model reads; its fields are 'x' u8 [3], "
             "'label' i64");
 }
@@ -189,20 +245,24 @@ static void test_dims(void **state) {
     ls_error e = {0};
     ls_source *s = NULL;
     given g = give(LS_U8, 3, (int64_t[]){2, 2, 1});
-    assert_ls_ok(adapt(&g, &(ls_field){"x", LS_U8, 2, {2, 2}, 0, 0, false, 0}, 0, &s, &e), e);
+    assert_ls_ok(
+        adapt(&g, &(ls_field){.name = "x", .type = LS_U8, .ndims = 2, .dims = {2, 2}}, 0, &s, &e),
+        e);
     ls_source_close(s);
     g = give(LS_U8, 1, (int64_t[]){1});
     assert_ls_ok(adapt(&g, &(ls_field){.name = "x", .type = LS_I32}, 0, &s, &e), e);
     ls_source_close(s);
     g = give(LS_U8, 2, (int64_t[]){1, 2});
-    assert_int_equal(adapt(&g, &(ls_field){"x", LS_U8, 1, {2}, 0, 0, false, 0}, 0, &s, &e),
-                     LS_EINVAL);
+    assert_int_equal(
+        adapt(&g, &(ls_field){.name = "x", .type = LS_U8, .ndims = 1, .dims = {2}}, 0, &s, &e),
+        LS_EINVAL);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types),   cmocka_unit_test(test_range),
         cmocka_unit_test(test_classes), cmocka_unit_test(test_padded),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_dims)};
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_small),
+        cmocka_unit_test(test_whole),   cmocka_unit_test(test_dims)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
