@@ -334,7 +334,7 @@ const ls_command cmd_data = {
                 [CHECK] = {"check", 0, NULL, "read all files and all samples"},
                 [SKIP] = {"skip-damaged", 0, NULL, "leave damaged records out and count them"},
                 [MISSING] = {"missing", 0, "WORD",
-                             "missing values among numbers (csv, jsonl): drop these rows, or mean "
+                             "missing values among numbers (csv): drop these rows, or mean "
                              "of the column"},
                 [SHEET] = {"sheet", 0, "FILE", "write the first images as one PNG picture"},
                 [IMAGES] = {"images", 0, "N", "images on the sheet; default 64"},

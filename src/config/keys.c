@@ -221,7 +221,7 @@ const ls_config_key ls_config_keys[] = {
     ONE_OF("data.damaged", data.damaged, damages, FREE,
            "damaged samples: refuse the data, or skip and count them"),
     ONE_OF("data.missing", data.missing, missings, FIXED,
-           "missing values in columns of numbers (csv, jsonl): refuse the data, drop these rows, or "
+           "missing values in columns of numbers of CSV: refuse the data, drop these rows, or "
            "take the mean of the training data's column"),
     ONE_OF(
         "data.lists", data.lists, lists, FIXED,

@@ -208,10 +208,11 @@ static ls_status open_files(const ls_files *files, const ls_source_options *o, l
     else
         LS_TRY(by_contents(files->paths[0], &f, e));
     if (o->missing && !f->fills)
-        return ls_fail(
-            e, LS_EINVAL,
-            "%s: data.missing is for csv, jsonl, data.ratings and data.clicks; remove it",
-            files->paths[0]);
+        return ls_fail(e, LS_EINVAL,
+                       "%s: data.missing is for columns of numbers of CSV files, without "
+                       "data.ratings and data.clicks; "
+                       "remove it",
+                       files->paths[0]);
     LS_TRY(open_indexed(f, files, o, &s, e));
     if (s->decodes) add_decoders(&s->hash);
     *s_p = s;

@@ -350,13 +350,47 @@ static void test_bench(void **state) {
                       "! cmp -s $r/trained.safetensors $r/weights.safetensors");
 }
 
+/* Files with some of the classes, in which others come first: the names count, also in those that are
+ * evaluated later, without the training data. */
+static void test_classes(void **state) {
+    (void)state;
+    static const char *const names[] = {"ant", "bee", "cow"};
+    ls_buf all = {0}, some = {0};
+    ls_buf_printf(&all, "size,label\n");
+    ls_buf_printf(&some, "label,size\n");
+    for (int i = 0; i < 60; i++) {
+        ls_buf_printf(&all, "%d,%s\n", i % 3 - 1, names[i % 3]);
+        if (i % 3) ls_buf_printf(&some, "%s,%d\n", names[i % 3], i % 3 - 1);
+    }
+    write_file("all.csv", all.data, all.len);
+    write_file("some.csv", some.data, some.len);
+    ls_buf_printf(&some, "dog,1\n");
+    write_file("more.csv", some.data, some.len);
+    ls_buf_free(&all);
+    ls_buf_free(&some);
+    char config[300];
+    int n =
+        snprintf(config, sizeof config,
+                 "model: {kind: mlp, hidden: 8}\ndata: {path: %s/all.csv, val_path: "
+                 "%s/some.csv}\ntrain: {steps: 200, batch: 8, virtual_workers: 2}\noptim: {warmup: "
+                 "0, lr: 0.1}\n",
+                 folder, folder);
+    write_file("classes.yaml", config, (size_t)n);
+    expect("train @/classes.yaml -o @/classes", 0, "accuracy 1.0000, of 40 samples");
+    shell_of_run("", "rm all.csv");
+    expect("eval @/classes --set data.val_path=@/some.csv", 0, "accuracy 1.0000");
+    expect("eval @/classes --set data.val_path=@/more.csv", 1,
+           "more.csv: 'label' has 'dog', which the training data do not have: there it is 'ant', "
+           "'bee', 'cow'");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_other_data), cmocka_unit_test(test_record),
-        cmocka_unit_test(test_eval),       cmocka_unit_test(test_elsewhere),
-        cmocka_unit_test(test_validation), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_fashion),    cmocka_unit_test(test_images_refused),
-        cmocka_unit_test(test_bench)};
+        cmocka_unit_test(test_classes),        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_killed),         cmocka_unit_test(test_other_data),
+        cmocka_unit_test(test_record),         cmocka_unit_test(test_eval),
+        cmocka_unit_test(test_elsewhere),      cmocka_unit_test(test_validation),
+        cmocka_unit_test(test_refused),        cmocka_unit_test(test_fashion),
+        cmocka_unit_test(test_images_refused), cmocka_unit_test(test_bench)};
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
