@@ -16,6 +16,13 @@ static ls_json *out(json_t *j) {
     return (ls_json *)j;
 }
 
+/* line 0: it is not known. what "": whoever calls names the text. */
+static ls_status fail(const char *what, int line, const char *wrong, const char *why, ls_error *e) {
+    if (!*what) return ls_fail(e, LS_EINVAL, "%s: %s", wrong, why);
+    if (!line) return ls_fail(e, LS_EINVAL, "%s: %s: %s", what, wrong, why);
+    return ls_fail(e, LS_EINVAL, "%s:%d: %s: %s", what, line, wrong, why);
+}
+
 ls_status ls_json_parse(const char *text, size_t nbytes, const char *what, ls_json **j_p,
                         ls_error *e) {
     size_t mark = ls_utf8_mark(text, nbytes);
@@ -23,14 +30,13 @@ ls_status ls_json_parse(const char *text, size_t nbytes, const char *what, ls_js
     nbytes -= mark;
     const char *other = nbytes ? ls_utf8_other(text, nbytes < 32 ? nbytes : 32) : NULL;
     if (other) return ls_utf8_check(text, nbytes, what, e);
-    if (nbytes && memchr(text, 0, nbytes)) /* Jansson would skip it */
-        return ls_fail(e, LS_EINVAL, "%s: is not valid JSON: it has a zero byte", what);
     json_error_t why;
+    if (nbytes && memchr(text, 0, nbytes)) /* Jansson would skip it */
+        return fail(what, 0, "is not valid JSON", "it has a zero byte", e);
     json_t *j = json_loadb(text, nbytes, JSON_REJECT_DUPLICATES, &why);
     if (!j && json_error_code(&why) == json_error_numeric_overflow)
-        return ls_fail(e, LS_EINVAL, "%s:%d: has a number that is too large: %s", what, why.line,
-                       why.text);
-    if (!j) return ls_fail(e, LS_EINVAL, "%s:%d: is not valid JSON: %s", what, why.line, why.text);
+        return fail(what, why.line, "has a number that is too large", why.text, e);
+    if (!j) return fail(what, why.line, "is not valid JSON", why.text, e);
     *j_p = (ls_json *)j;
     return LS_OK;
 }

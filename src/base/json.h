@@ -13,7 +13,8 @@
 
 typedef struct ls_json ls_json;
 
-/* `what` names the text in messages, e.g. the file's path. Duplicate keys are refused. */
+/* `what` names the text in messages, e.g. the file's path; "": they begin with what is wrong.
+ * Duplicate keys are refused. */
 ls_status ls_json_parse(const char *text, size_t nbytes, const char *what, ls_json **j_p,
                         ls_error *);
 void ls_json_free(ls_json *);

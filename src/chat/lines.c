@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/utf8.h"
 #include "chat/preference.h"
 
 typedef struct reader {
@@ -127,6 +128,7 @@ static ls_status encode_object(const ls_chat_lines *l, const ls_json *line, uint
 
 typedef struct cursor {
     const char *at, *end;
+    char line_end; /* CR in a file that has no LF */
     bool array;
     uint64_t number;  /* of the object, from 1 */
     uint64_t line;    /* where it begins, or where the file is damaged */
@@ -150,7 +152,8 @@ static bool skip(cursor *c, char sign) {
 
 static cursor cursor_of(const char *text, size_t n) {
     cursor c = {.at = text, .end = n ? text + n : text, .line = 1}; /* text: NULL if empty */
-    if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) c.at += 3;
+    c.at += ls_utf8_mark(text, n);
+    c.line_end = n && !memchr(text, '\n', n) ? '\r' : '\n';
     const char *start = c.at;
     c.array = skip(&c, '[');
     if (!c.array) {
@@ -163,7 +166,7 @@ static cursor cursor_of(const char *text, size_t n) {
 /* The next line that is not empty. */
 static bool next_line(cursor *c) {
     while (c->at < c->end) {
-        const char *stop = memchr(c->at, '\n', (size_t)(c->end - c->at));
+        const char *stop = memchr(c->at, c->line_end, (size_t)(c->end - c->at));
         c->text = c->at;
         c->n = (size_t)((stop ? stop : c->end) - c->at);
         c->at += c->n + (stop != NULL);
@@ -221,10 +224,7 @@ static bool next_element(cursor *c) {
 static bool next(cursor *c) { return c->array ? next_element(c) : next_line(c); }
 
 static ls_status parse(const cursor *c, ls_json **j_p, ls_error *e) {
-    ls_error why = {0};
-    if (ls_json_parse(c->text, c->n, "", j_p, &why) == LS_OK) return LS_OK;
-    const char *reason = strstr(why.msg, "is not valid JSON");
-    return ls_fail(e, LS_EINVAL, "%s", reason ? reason : why.msg);
+    return ls_json_parse(c->text, c->n, "", j_p, e);
 }
 
 static ls_status encode_next(const ls_chat_lines *l, const cursor *c, ls_error *e) {

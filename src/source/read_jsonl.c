@@ -55,11 +55,9 @@ static ls_status parse_line(const line *l, ls_json **j_p, ls_error *e) {
                        (unsigned long long)l->number, LONGEST_LINE >> 20);
     ls_error why = {0};
     ls_json *j = NULL;
-    if (ls_json_parse(l->text, l->nbytes, "", &j, &why) != LS_OK) {
-        const char *reason = strpbrk(why.msg, "hi"); /* ":1: is ..." or ":1: has ..." */
+    if (ls_json_parse(l->text, l->nbytes, "", &j, &why) != LS_OK)
         return ls_fail(e, LS_EINVAL, "%s:%llu: %s", l->path, (unsigned long long)l->number,
-                       reason ? reason : why.msg);
-    }
+                       why.msg);
     if (!ls_json_is_object(j)) {
         ls_json_free(j);
         return ls_fail(e, LS_EINVAL, "%s:%llu: is not a JSON object", l->path,

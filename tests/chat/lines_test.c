@@ -49,6 +49,7 @@ static void test_files(void **state) {
     gives("\n \r\n", "");
     gives(T("ab") "\r\n\n" T("abc") "\n", "1:3 3:4 ");
     gives("\xef\xbb\xbf" T("ab"), "1:3 ");
+    gives(T("ab") "\r" T("abc") "\r\r" T("a"), "1:3 2:4 4:2 ");
     gives("[]", "");
     gives(" [ ] \n", "");
     gives("[" T("ab") "," T("a]\\\"},[{b") "]", "1:3 2:9 ");
@@ -58,6 +59,8 @@ static void test_files(void **state) {
 
 static void test_damaged(void **state) {
     (void)state;
+    refuses("\xff\xfe{", "f:1: is UTF-16LE, not UTF-8; convert it");
+    refuses("{\"text\": 99999999999999999999}", "f:1: has a number that is too large");
     refuses(T("ab") "\n{\"text\" \"a\"}", "f:2: is not valid JSON: ':' expected near '\"a\"'");
     refuses("{\"text\": \"a\", \"text\": \"b\"}", "f:1: is not valid JSON: duplicate object key");
     refuses("[\n" T("ab") ",\n{\"text\": }\n]", "f:3: element 2 is not valid JSON: unexpected");
