@@ -72,9 +72,14 @@ static void show_pair(const encoder *x, const ls_chat_sample *s) {
     ls_chat_show(x->f->tokenizer, s->rejected, SHOWN / 2, out);
 }
 
+static bool has_cr(const ls_chat_spans *s) {
+    return s && s->text.len && memchr(s->text.data, '\r', s->text.len);
+}
+
 static void add_sample(void *arg, const ls_chat_sample *s) {
     encoder *x = arg;
     x->r->napart += s->apart;
+    x->r->ncr += has_cr(s->spans) || has_cr(s->rejected_spans);
     if (!cut_sample(x, s)) return;
     if (!x->r->nsamples && s->rejected) show_pair(x, s);
     if (!x->r->nsamples && !s->rejected)
@@ -187,6 +192,11 @@ void ls_chats_log(const ls_chats_read *r, const ls_config *c) {
             "answers with what is before them, each by itself",
             (unsigned long long)r->napart);
     ls_unread_log(&r->unread, ls_chats_path(c));
+    if (r->ncr)
+        ls_log(
+            "%llu %s%s CR in their texts, as line ends (CR LF) or alone, which is taken as a part "
+            "of the text",
+            (unsigned long long)r->ncr, unit_of(c), r->ncr == 1 ? " has" : "s have");
     if (!r->shown.len) return;
     ls_highlight h = ls_highlight_for(STDERR_FILENO, LS_SHOWN_BEGIN, LS_SHOWN_END);
     ls_log("the first one; what is trained on is %s:", ls_shown_as(&h));
