@@ -57,6 +57,12 @@ else
 fi
 
 # Chat templates
+if $PYTHON -c 'import transformers, jinja2' 2>/dev/null; then
+    scripts/build.sh release render_template
+    $PYTHON scripts/check_templates.py --random build/tests/render_template
+else
+    echo "skipped: check_templates: transformers or jinja2 is not installed beside $PYTHON"
+fi
 if [ -n "${model:-}" ] && $PYTHON -c 'import transformers, trl, jinja2' 2>/dev/null; then
     build/lockstep import "$model" -o "$run/smollm2" >/dev/null
     $PYTHON scripts/check_templates.py build/lockstep "$run/smollm2"

@@ -2,21 +2,29 @@
 """Compares conversations as our templates write them with Hugging Face's transformers.
 
     check_templates.py LOCKSTEP MODEL [TEMPLATE...]
+    check_templates.py --random RENDER [N [SEED]]
 
 MODEL is a directory with a tokenizer and a chat template (lockstep import makes it). Each template,
 the model's own and those given (by default those that the package trl has), writes the conversations
 below: the text must be that of apply_chat_template(), byte for byte, or both must refuse. Of the
 model's own template the token ids must be those of its tokenizer, too.
+
+With --random, N expressions and N templates are drawn (random_templates.py; 3,000 if N is not
+given), and rendered by RENDER, the program tests/template/render.c. What ours prints must be what
+theirs prints; ours may refuse more.
 """
 import datetime
 import glob
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import tempfile
 
 import jinja2
+import random_templates
 from transformers import AutoTokenizer
 from transformers.utils.chat_template_utils import _compile_jinja_template
 
@@ -63,7 +71,60 @@ def ours(program, model, path, conversations):
     return [ours(program, model, path, [c])[0] for c in conversations]
 
 
+# What theirs prints of values without a text of their own: a place in memory, or a class's name.
+OBJECTS = re.compile(r" at 0x|<Macro |<Namespace |<LoopContext |<bound method|dict_items\(|dict_keys\(")
+
+
+class TooSlow(Exception):
+    pass
+
+
+def stop(*_):
+    raise TooSlow
+
+
+def theirs_of(environment, template, values):
+    """The text, or an exception if the template fails or takes more than 3 seconds."""
+    signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 3)
+    try:
+        return environment.from_string(template).render(**values)
+    except Exception as e:  # pylint: disable=broad-except
+        return e
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def check_random(render, n=3000, seed=1):
+    environment = _compile_jinja_template("").environment
+    environment.globals["strftime_now"] = DATE.strftime
+    draw = random_templates.Templates(int(seed))
+    same = refused = more = bad = 0
+    with subprocess.Popen([render], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                          encoding="utf-8") as p:
+        for i in range(2 * int(n)):
+            template = draw.template() if i % 2 else draw.printed_expression()
+            values = random_templates.TEMPLATE_VALUES if i % 2 else random_templates.EXPRESSION_VALUES
+            want = theirs_of(environment, template, values)
+            print(json.dumps({"template": template, "globals": values}), file=p.stdin, flush=True)
+            got = json.loads(p.stdout.readline())
+            if isinstance(got, dict):
+                both = isinstance(want, Exception) or OBJECTS.search(want)
+                refused += bool(both)
+                more += not both
+            elif got == want:
+                same += 1
+            elif not isinstance(want, TooSlow):
+                print(f"{template!r}: {want!r}, and ours {got!r}")
+                bad += 1
+    print(f"random templates: {2 * int(n)}, the same: {same}, refused by both: {refused}, "
+          f"by ours alone: {more}, different: {bad}")
+    return bad > 0 or same < int(n) / 3
+
+
 def main():
+    if sys.argv[1] == "--random":
+        return check_random(*sys.argv[2:])
     program, model, *paths = sys.argv[1:]
     if not paths:
         import trl

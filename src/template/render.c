@@ -45,7 +45,7 @@ ls_datum *ls_scope_find(ls_rendering *r, const ls_template_scope *s, const char 
     for (int64_t looked = 0; s; s = s->outer)
         for (ls_template_variable *v = s->first; v; v = v->next) {
             if (strcmp(v->name, name) == 0) return v->value;
-            if (++looked % 16 == 0) r->steps++;
+            if (++looked % 4 == 0) r->steps++;
         }
     return NULL;
 }
