@@ -43,6 +43,10 @@ static int grammar_of(ls_cut_kind kind, const char *regex) {
     return strcmp(regex, LS_REGEX_QWEN2) == 0 ? GRAMMAR_QWEN2 : GRAMMAR_NONE;
 }
 
+bool ls_pretokenizer_covers(const char *regex) {
+    return grammar_of(LS_CUT_EXPRESSION, regex) != GRAMMAR_NONE;
+}
+
 ls_status ls_pretokenizer_add(ls_pretokenizer *p, ls_cut_kind kind, const char *regex,
                               const char *what, ls_error *e) {
     static const char *const patterns[] = {

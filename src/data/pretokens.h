@@ -49,6 +49,9 @@ typedef struct ls_pretokenizer {
     int nsteps;
 } ls_pretokenizer;
 
+/* Is it an expression that is known to leave no character of any text unmatched? */
+bool ls_pretokenizer_covers(const char *regex);
+
 /* Adds a step after the others. regex: of LS_CUT_EXPRESSION, else NULL. `what` names its place in
  * messages. LS_EINVAL: the expression is refused (pattern.h), or there are too many steps. */
 ls_status ls_pretokenizer_add(ls_pretokenizer *, ls_cut_kind, const char *regex, const char *what,

@@ -18,17 +18,14 @@
 
 enum { MOST_TOKENS = 1 << 24 };
 
-/* The values that are supported. group "": the key is at the top level. A missing key is like
- * null. */
+/* The values of model that are supported. A missing key is like null. */
 static const struct {
-    const char *group, *key, *value, *or_value;
+    const char *key, *value, *or_value;
 } settings[] = {
-    {"", "truncation", "null", "null"},
-    {"", "padding", "null", "null"},
-    {"model", "type", "\"BPE\"", "null"},
-    {"model", "dropout", "null", "0.0"},
-    {"model", "continuing_subword_prefix", "null", "\"\""},
-    {"model", "end_of_word_suffix", "null", "\"\""},
+    {"type", "\"BPE\"", "null"},
+    {"dropout", "null", "0.0"},
+    {"continuing_subword_prefix", "null", "\"\""},
+    {"end_of_word_suffix", "null", "\"\""},
 };
 
 typedef struct reader {
@@ -47,13 +44,25 @@ static const char *show_text(const char *text, char shown[LS_SHOWN]) {
     return shown;
 }
 
-static ls_status settings_check(const reader *r, const ls_json *root, ls_error *e) {
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
-        bool top = !*settings[i].group;
-        ls_json_place p = {r->what, top ? "" : "model.",
-                           top ? root : ls_json_get(root, settings[i].group)};
+/* How batches are cut and padded, as trainers leave it in the file. It changes no ids of a text, so
+ * transformers does not use it unless it is asked to, and neither do we. */
+static ls_status batch_check(const reader *r, const ls_json *root, ls_error *e) {
+    static const char *const truncation[] = {"direction", "max_length", "strategy", "stride", NULL};
+    static const char *const padding[] = {
+        "strategy", "direction", "pad_to_multiple_of", "pad_id", "pad_type_id", "pad_token", NULL};
+    const ls_json_place p = {r->what, "", root};
+    const ls_json_place cut = {r->what, "truncation.", ls_json_get(root, "truncation")};
+    const ls_json_place pad = {r->what, "padding.", ls_json_get(root, "padding")};
+    if (!ls_json_is_object(cut.object)) LS_TRY(ls_json_expect(&p, "truncation", "null", "null", e));
+    if (!ls_json_is_object(pad.object)) LS_TRY(ls_json_expect(&p, "padding", "null", "null", e));
+    LS_TRY(ls_json_expect_keys(&cut, truncation, e));
+    return ls_json_expect_keys(&pad, padding, e);
+}
+
+static ls_status settings_check(const reader *r, const ls_json *model, ls_error *e) {
+    const ls_json_place p = {r->what, "model.", model};
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         LS_TRY(ls_json_expect(&p, settings[i].key, settings[i].value, settings[i].or_value, e));
-    }
     return LS_OK;
 }
 
@@ -79,7 +88,8 @@ static ls_status model_read(reader *r, const ls_json *root, ls_error *e) {
                                        NULL};
     const ls_json *model = ls_json_get(root, "model");
     const ls_json_place p = {r->what, "model.", model};
-    LS_TRY(settings_check(r, root, e));
+    LS_TRY(batch_check(r, root, e));
+    LS_TRY(settings_check(r, model, e));
     LS_TRY(flag_read(r, model, "byte_fallback", &r->byte_fallback, e));
     LS_TRY(flag_read(r, model, "ignore_merges", &r->t->ignore_merges, e));
     LS_TRY(flag_read(r, model, "fuse_unk", &r->t->fuse_unknown, e));

@@ -4,8 +4,8 @@
  *
  *     normalizer       null, NFC; for SentencePiece Replace " " by U+2581, alone or after Prepend
  *                      U+2581
- *     pre_tokenizer    ByteLevel, which may come after Split (by a Regex or a String, Isolated) and
- *                      Digits; or, for SentencePiece, Metaspace, or null with that normalizer
+ *     pre_tokenizer    ByteLevel, which may come after Split (by a Regex or a String, Isolated, or
+ *                      Removed and inverted by an expression that leaves nothing) and Digits; or, for SentencePiece, Metaspace, or null with that normalizer
  *     post_processor   null, ByteLevel (it changes no ids), TemplateProcessing
  *     decoder          ByteLevel or null; for SentencePiece Replace, ByteFallback, Fuse, Strip
  *
@@ -170,8 +170,11 @@ static ls_status split_read(steps_reader *r, const step_place *s, ls_error *e) {
     const char *text = ls_json_text(ls_json_get(pattern, "String"));
     char shown[LS_SHOWN];
     LS_TRY(ls_json_expect_keys(&s->at, keys, e));
-    LS_TRY(ls_json_expect(&s->at, "behavior", "\"Isolated\"", "", e));
-    LS_TRY(ls_json_expect(&s->at, "invert", "false", "", e));
+    /* What does not match is removed: the same, for an expression that matches any text. */
+    bool covers = ls_json_expect(&s->at, "behavior", "\"Removed\"", "", NULL) == LS_OK && regex &&
+                  ls_pretokenizer_covers(regex);
+    if (!covers) LS_TRY(ls_json_expect(&s->at, "behavior", "\"Isolated\"", "", e));
+    LS_TRY(ls_json_expect(&s->at, "invert", covers ? "true" : "false", "", e));
     if (ls_json_count(pattern) != 1 || (!regex && !text))
         return ls_fail(e, LS_EINVAL, "%s: %spattern is %s; expected a Regex or a String", r->what,
                        s->at.path, ls_json_show(pattern, shown));
@@ -210,7 +213,8 @@ static ls_status metaspace_read(steps_reader *r, const step_place *s, ls_error *
         ls_space_rule rule;
     } schemes[] = {
         {"never", LS_SPACE_NEVER}, {"first", LS_SPACE_FIRST}, {"always", LS_SPACE_ALWAYS}};
-    const char *scheme = ls_json_text(ls_json_get(s->at.object, "prepend_scheme"));
+    const ls_json *given = ls_json_get(s->at.object, "prepend_scheme");
+    const char *scheme = given ? ls_json_text(given) : "always"; /* of older files */
     LS_TRY(ls_json_expect_keys(&s->at, keys, e));
     LS_TRY(ls_json_expect(&s->at, "replacement", "\"" LS_SPACE_MARK "\"", "", e));
     size_t i = 0;

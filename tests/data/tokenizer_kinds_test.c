@@ -1,5 +1,7 @@
 /* tokenizer_kinds_test.c - tokenizers as published models have them: small files of each kind, with
  * tokens worked out by hand, and what is refused. */
+#include "base/json.h"
+#include "data/pretokens.h"
 #include "small_tokenizer.h"
 
 static ls_tokenizer *parse(const char *json) {
@@ -109,6 +111,28 @@ static void test_llama3(void **state) {
     check_as(t, "", &(ls_encoding){.what = "t", .begin = true}, "<265>|");
     check(t, "<bos>", "<|b|o|s|>|");
     ls_tokenizer_free(t);
+}
+
+/* An expression that matches all of any text, as some files have it: what is between is removed. */
+static void test_split_inverted(void **state) {
+    (void)state;
+    small_tokenizer s = {
+        .model = "\"ignore_merges\": true, ", .tokens = english, .merges = english_merges};
+    ls_buf step = {0}, regex = {0};
+    ls_json *j = ls_json_new_text(LS_REGEX_LLAMA3);
+    ls_json_write(j, 0, &regex);
+    ls_json_free(j);
+    ls_buf_printf(&step,
+                  "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Split\", "
+                  "\"pattern\": {\"Regex\": %s}, \"behavior\": \"Removed\", \"invert\": "
+                  "true}, " SMALL_BYTES_ONLY "]}",
+                  regex.data);
+    s.pre_tokenizer = step.data;
+    ls_tokenizer *t = make(&s);
+    check(t, "hello hello (1234)", "hello| hello| |(|123|4|)|");
+    ls_tokenizer_free(t);
+    ls_buf_free(&step);
+    ls_buf_free(&regex);
 }
 
 static void test_qwen(void **state) {
@@ -289,6 +313,12 @@ static void test_metaspace(void **state) {
     t = make(&s);
     check(t, "hello hello", "hello| hello|");
     ls_tokenizer_free(t);
+    /* Older files do not say it. */
+    s.pre_tokenizer = "{\"type\": \"Metaspace\", \"replacement\": \"" LS_SPACE_MARK
+                      "\", \"add_prefix_space\": true}";
+    t = make(&s);
+    check_as(t, "hello<s>hello  x", &special, " hello|<1>| hello| | |x|");
+    ls_tokenizer_free(t);
 }
 
 /* Without tokens for bytes, a character becomes the unknown token; a run of them becomes one. */
@@ -430,6 +460,9 @@ static void test_refused_byte_level(void **state) {
         {"{\"type\": \"Split\", \"pattern\": {\"Regex\": \"a\"}, \"behavior\": \"Removed\", "
          "\"invert\": false}",
          "pre_tokenizer.behavior is \"Removed\"; only \"Isolated\" is supported"},
+        {"{\"type\": \"Split\", \"pattern\": {\"Regex\": \"a\"}, \"behavior\": \"Removed\", "
+         "\"invert\": true}",
+         "pre_tokenizer.behavior is \"Removed\"; only \"Isolated\" is supported"},
         {"{\"type\": \"Split\", \"pattern\": {\"Regex\": \"a\"}, \"behavior\": \"Isolated\", "
          "\"invert\": true}",
          "pre_tokenizer.invert is true"},
@@ -540,6 +573,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gpt2_and_smollm),
         cmocka_unit_test(test_llama3),
+        cmocka_unit_test(test_split_inverted),
         cmocka_unit_test(test_qwen),
         cmocka_unit_test(test_split_text),
         cmocka_unit_test(test_missing_bytes),

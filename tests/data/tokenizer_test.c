@@ -531,6 +531,8 @@ static const char *const broken[][3] = {
     {"\"ignore_merges\": false", "\"ignore_merges\": 1", "model.ignore_merges is 1"},
     {"\"normalizer\": null", "\"normalizer\": {\"type\": \"NFKC\"}", "normalizer.type is \"NFKC\""},
     {"\"truncation\": null", "\"truncation\": 5", "truncation is 5"},
+    {"\"truncation\": null", "\"truncation\": {\"x\": 1}", "truncation.x is not supported"},
+    {"\"padding\": null", "\"padding\": true", "padding is true"},
     {"\"type\": \"ByteLevel\"", "\"type\": \"Metaspace\"",
      "pre_tokenizer.trim_offsets is not supported"},
     {"\"pre_tokenizer\": {", "\"x\": {", "pre_tokenizer has no ByteLevel"},
@@ -553,6 +555,28 @@ static const char *const broken[][3] = {
     {"\"added_tokens\": []", "\"added_tokens\": [{\"content\": \"a\", \"id\": 64}]",
      "model.merges[0], \"a a\": the first half is not in"},
 };
+
+/* What a trainer leaves in the file for its batches changes no ids. */
+static void test_batches(void **state) {
+    (void)state;
+    static const char *const edits[][2] = {
+        {"\"truncation\": null", "\"truncation\": {\"direction\": \"Right\", \"max_length\": 2, "
+                                 "\"strategy\": \"LongestFirst\", \"stride\": 0}"},
+        {"\"padding\": null",
+         "\"padding\": {\"strategy\": {\"Fixed\": 9}, \"direction\": \"Left\", "
+         "\"pad_to_multiple_of\": 8, \"pad_id\": 1, \"pad_type_id\": 0, \"pad_token\": \"!\"}"}};
+    char *json = hand_json();
+    for (int i = 0; i < 2; i++) {
+        char *edited = replaced(json, edits[i][0], edits[i][1]);
+        free(json);
+        json = edited;
+    }
+    static const uint32_t want[] = {258, ID_A + 3, 258, ID_A, ID_A + 2};
+    ls_tokenizer *t = parse(json);
+    check_encodes(t, hand_text, want, 5);
+    ls_tokenizer_free(t);
+    free(json);
+}
 
 static void check_refused(const char *json, const char *message) {
     ls_error e;
@@ -628,6 +652,7 @@ int main(void) {
         cmocka_unit_test(test_vocab_out_of_range),
         cmocka_unit_test(test_json_round_trip),
         cmocka_unit_test(test_json_dialects),
+        cmocka_unit_test(test_batches),
         cmocka_unit_test(test_broken_json),
         cmocka_unit_test(test_damaged_json),
         cmocka_unit_test(test_load_names_the_file),
