@@ -1,7 +1,6 @@
 /* csv_cell.c - see csv_cell.h. */
 #include "source/csv_cell.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -55,7 +54,7 @@ bool ls_csv_next_in_list(const ls_csv_cell *cell, size_t *at, double *number_p,
     if (i < cell->nbytes && cell->text[i] == ']')
         return skip_blanks(cell, i + 1) == cell->nbytes ? false : fail_list(kind_p);
     size_t end = skip_word(cell, i);
-    if (!ls_number_parse(cell->text + i, end - i, number_p) || fabs(*number_p) > (double)FLT_MAX)
+    if (!ls_number_parse(cell->text + i, end - i, number_p) || !ls_number_is_f32(*number_p))
         return fail_list(kind_p);
     bool spelled_whole = true;
     for (size_t k = i; k < end; k++) spelled_whole = spelled_whole && !strchr(".eE", cell->text[k]);

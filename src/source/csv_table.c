@@ -1,8 +1,6 @@
 /* csv_table.c - see csv_table.h. */
 #include "source/csv_table.h"
 
-#include <float.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +28,7 @@ static void see_cell(ls_feature *f, ls_csv_seen *s, const ls_csv_cell *cell, cha
     s->n[v.kind]++;
     if (v.kind == LS_CELL_NUMBER) {
         s->fractions = s->fractions || !ls_number_is_i32(v.number);
-        s->huge = s->huge || fabs(v.number) > (double)FLT_MAX;
+        s->huge = s->huge || !ls_number_is_f32(v.number);
     } else if (v.kind == LS_CELL_INTEGERS || v.kind == LS_CELL_REALS) {
         if (s->n[LS_CELL_INTEGERS] + s->n[LS_CELL_REALS] == 1) s->length = v.length;
         s->varies = s->varies || v.length != s->length;

@@ -8,8 +8,6 @@
  *
  * If the first of several files has a header, the others begin with the same one.
  */
-#include <float.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,7 +224,7 @@ static ls_status check_row(const csv_source *s, const char *path, const row *r, 
             *missing_p = *missing_p || !fills;
         } else if (f->ndims) {
             if (!is_list_of(f, v)) return not_a_list(s, path, r, i, e);
-        } else if (v.kind != LS_CELL_NUMBER || fabs(v.number) > (double)FLT_MAX) {
+        } else if (v.kind != LS_CELL_NUMBER || !ls_number_is_f32(v.number)) {
             return not_a_number(s, path, r, i, e);
         }
     }
