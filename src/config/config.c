@@ -14,6 +14,9 @@
 #include "config/phases.h"
 #include "config/suggest.h"
 
+_Static_assert((int)LS_NCONFIG_KEYS <= (int)LS_CONFIG_MOST_KEYS,
+               "each key has a place in `written`");
+
 static int64_t *integer_at(ls_config *c, const ls_config_key *k) {
     return (int64_t *)(void *)((char *)c + k->offset);
 }
@@ -201,6 +204,12 @@ ls_status ls_config_key_set(ls_config *c, const ls_config_key *k, const char *wh
     return set_text(c, k, where, value, e);
 }
 
+/* Keys of programs always act. */
+static void mark_written(ls_config *c, const ls_config_key *k) {
+    int i = ls_config_key_index(ls_config_key_find(k->name));
+    if (i < LS_NCONFIG_KEYS) c->written[i] = LS_WRITTEN;
+}
+
 static bool is_tree(const char *key) { return ls_config_key_find_tree(key) != NULL; }
 
 /* `where` is "path:line" or "--set". */
@@ -231,6 +240,7 @@ static ls_status set_value(ls_config *c, const ls_config_key *k, const char *whe
 
 static ls_status set_item(ls_config *c, const ls_config_key *k, const char *where,
                           const ls_yaml_item *item, ls_error *e) {
+    mark_written(c, k);
     if (k->type == LS_KEY_TREE) return set_tree(c, k, where, item, e);
     if (item->is_list && k->type != LS_KEY_LIST && k->type != LS_KEY_MAPS)
         return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' is a list; a single value is expected", where,
@@ -290,6 +300,20 @@ static ls_status apply(ls_config *c, const char *path, const ls_yaml *y, ls_erro
     return LS_OK;
 }
 
+/* A file that names most keys was written by the program: its defaults say nothing. */
+static void forget_defaults(ls_config *c, size_t nitems) {
+    if (2 * nitems < LS_NCONFIG_KEYS) return;
+    ls_config *usual = LS_NEW(ls_config);
+    ls_config_defaults(usual);
+    for (int i = 0; i < LS_NCONFIG_KEYS; i++) {
+        const ls_config_key *k = &ls_config_keys[i], *tree = ls_config_key_find_tree(k->name);
+        bool plain = ls_config_key_is_equal(c, usual, k);
+        if (plain && (!tree || ls_config_key_is_equal(c, usual, tree)))
+            c->written[i] = LS_NOT_WRITTEN;
+    }
+    free(usual);
+}
+
 static bool is_named_yaml(const char *path) {
     const char *dot = strrchr(path, '.');
     return dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
@@ -309,6 +333,7 @@ ls_status ls_config_read(const char *path, ls_config *c_p, ls_error *e) {
     if (s != LS_OK) return not_a_config(path, s, e);
     ls_config_defaults(c_p);
     s = apply(c_p, path, &y, e);
+    if (s == LS_OK) forget_defaults(c_p, y.nitems);
     ls_yaml_free(&y);
     return s;
 }
@@ -331,6 +356,7 @@ ls_status ls_config_set(ls_config *c, const char *assignment, ls_error *e) {
         s = set_list(c, k, equals + 1, e);
     else
         s = set_value(c, k, "--set", equals + 1, e);
+    if (k) mark_written(c, k);
     free(name);
     return s;
 }

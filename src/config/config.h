@@ -225,7 +225,16 @@ typedef struct ls_config_own {
     char texts[LS_OWN_TEXTS][LS_CONFIG_TEXT];
 } ls_config_own;
 
+/* How a key came to its value (needs.h). */
+enum { LS_CONFIG_MOST_KEYS = 256 };
+enum {
+    LS_NOT_WRITTEN,
+    LS_WRITTEN,         /* in the file, or by --set */
+    LS_WRITTEN_AND_ACTS /* in the file, in which it acts */
+};
+
 typedef struct ls_config {
+    unsigned char written[LS_CONFIG_MOST_KEYS]; /* by place in the table of keys */
     struct {
         int64_t kind; /* an ls_model_kind */
         int64_t layers, width, heads, context, vocab;

@@ -8,7 +8,7 @@
 #include "config/keys.h"
 
 /* Besides `match` and `lr_scale`, these keys of the config may be set in a group. */
-static const char *const settings[] = {"optimizer", "beta1",    "beta2",       "eps",
+static const char *const settings[] = {"optimizer", "beta1",    "beta2",        "eps",
                                        "momentum",  "nesterov", "weight_decay", "lr_decay"};
 enum { NSETTINGS = sizeof settings / sizeof *settings };
 
@@ -50,6 +50,7 @@ static ls_status set_pair(ls_config_group *g, ls_config *c, const char *where, c
         if (strcmp(pair, settings[i]) != 0) continue;
         snprintf(name, sizeof name, "optim.%s", pair);
         g->decays_all = g->decays_all || strcmp(pair, "weight_decay") == 0;
+        g->sets |= 1u << i;
         return ls_config_key_set(c, ls_config_key_find(name), where, value, e);
     }
     return unknown_key(where, pair, e);
@@ -73,6 +74,12 @@ static ls_status read_group(const ls_config *usual, const char *where, char *map
         return ls_fail(e, LS_EINVAL, "%s: has no `match`, a pattern such as \"*.bias\"", where);
     g->with = c.optim;
     return LS_OK;
+}
+
+bool ls_config_group_sets(const ls_config_group *g, const char *setting) {
+    for (int i = 0; i < NSETTINGS; i++)
+        if (strcmp(settings[i], setting) == 0) return g->sets >> i & 1;
+    return false;
 }
 
 ls_status ls_config_read_groups(const ls_config *c, const char *where, ls_config_group *groups,

@@ -5,6 +5,7 @@
 
 #include "base/wrap.h"
 #include "config/keys.h"
+#include "config/needs.h"
 
 static void put_help(const ls_config *usual, const ls_config_key *k, ls_buf *out) {
     ls_buf line = {0};
@@ -22,6 +23,15 @@ static void put_help(const ls_config *usual, const ls_config_key *k, ls_buf *out
     ls_buf_wrap(out, line.data, 2, 6);
     ls_buf_printf(out, "      ");
     ls_buf_wrap(out, k->help, 6, 6);
+    line.len = 0;
+    ls_config_put_needs(k->name, &line);
+    if (line.len) {
+        ls_buf needs = {0};
+        ls_buf_printf(&needs, "Acts only with %s.", line.data);
+        ls_buf_printf(out, "      ");
+        ls_buf_wrap(out, needs.data, 6, 6);
+        ls_buf_free(&needs);
+    }
     ls_buf_free(&line);
 }
 

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "config/groups.h"
 #include "config/keys.h"
+#include "config/needs.h"
 #include "config/own.h"
 
 /* A tokenizer that is trained on the text has a token for each byte. */
@@ -23,7 +25,6 @@ static ls_status check_model(const ls_config *c, const char *where, ls_error *e)
         (ls_config_has_tokens(c) && !c->model.head_dim) || c->model.kind == LS_MODEL_VIT;
     bool has_list = *c->model.list.text != 0, is_list = c->model.kind == LS_MODEL_LAYERS;
     bool is_program = c->model.kind == LS_MODEL_PROGRAM;
-    bool has_norm = c->model.kind == LS_MODEL_CNN || c->model.kind == LS_MODEL_RESNET;
     if (is_program != (ls_config_program() != NULL))
         return ls_fail(e, LS_EINVAL,
                        is_program ? "%s: model.kind is program: only the program that has the "
@@ -36,12 +37,6 @@ static ls_status check_model(const ls_config *c, const char *where, ls_error *e)
                        is_list ? "%s: model.kind is layers, and model.layers is no list of layers"
                                : "%s: model.layers is a list; set model.kind: layers",
                        where);
-    if (c->model.norm == LS_NORM_BATCH && !has_norm)
-        return ls_fail(
-            e, LS_EINVAL,
-            "%s: model.norm is batch, which only the kinds cnn and resnet use; leave the "
-            "key out",
-            where);
     if (!has_heads || width % heads == 0) return LS_OK;
     ls_buf list = {0};
     for (int64_t h = 1, n = 0; h <= width && n < 12; h++) {
@@ -58,98 +53,15 @@ static ls_status check_model(const ls_config *c, const char *where, ls_error *e)
 }
 
 static ls_status check_experts(const ls_config *c, const char *where, ls_error *e) {
-    if (*c->model.from) return LS_OK;
-    if (c->model.experts && c->model.kind != LS_MODEL_LLAMA)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: model.experts is %lld; only models of kind llama have experts, and "
-                       "lists of layers by `moe`",
-                       where, (long long)c->model.experts);
-    if (c->model.experts && c->model.experts_per_token > c->model.experts)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: model.experts_per_token is %lld, and model.experts %lld; set at most "
-                       "%lld",
-                       where, (long long)c->model.experts_per_token, (long long)c->model.experts,
-                       (long long)c->model.experts);
-    if (c->model.shared_experts && !c->model.experts)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: model.shared_experts is %lld, and model.experts is 0; set that, e.g. "
-                       "model.experts: 8",
-                       where, (long long)c->model.shared_experts);
-    if (c->model.router_bias_rate > 0 && (!c->model.experts || *c->model.from))
-        return ls_fail(e, LS_EINVAL, "%s: model.router_bias_rate is %g, and %s; set it to 0", where,
-                       c->model.router_bias_rate,
-                       c->model.experts ? "published models (model.from) have no such biases"
-                                        : "model.experts is 0");
-    if (c->model.expert_capacity > 0 && !c->model.experts)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: model.expert_capacity is %g, and model.experts is 0; set that, e.g. "
-                       "model.experts: 8",
-                       where, c->model.expert_capacity);
-    return LS_OK;
-}
-
-static ls_status check_lora(const ls_config *c, const char *where, ls_error *e) {
-    if (*c->model.adapter && (!*c->model.from || *c->train.from))
-        return ls_fail(e, LS_EINVAL,
-                       "%s: model.adapter: is an adapter of a published model: set model.from to "
-                       "that, and leave train.from out",
-                       where);
-    bool has =
-        c->lora.rs || c->lora.dora || c->lora.dropout > 0 || *c->lora.targets || *c->lora.train;
-    if (has && !c->lora.rank)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: keys of lora are set, and lora.rank is 0; set it, e.g. lora.rank: 16",
-                       where);
-    if (c->lora.rank && c->model.kind != LS_MODEL_LLAMA && !*c->model.from)
-        return ls_fail(
-            e, LS_EINVAL,
-            "%s: lora.rank: only models of kind llama can have adapters; set model.from, "
-            "or model.kind: llama",
-            where);
-    return LS_OK;
-}
-
-static ls_status check_dpo(const ls_config *c, const char *where, ls_error *e) {
-    bool is_dpo = c->train.loss == LS_TRAIN_LOSS_DPO;
-    if (is_dpo && !ls_config_has_chats(c))
-        return ls_fail(e, LS_EINVAL,
-                       "%s: train.loss is dpo, which needs pairs of answers: set data.format: chat",
-                       where);
-    if (is_dpo && c->data.packing)
-        return ls_fail(
-            e, LS_EINVAL,
-            "%s: data.packing is on; with train.loss dpo a sample is one pair: remove it", where);
-    if (is_dpo && c->data.loss != LS_CHAT_OF_ASSISTANT)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: data.loss is for conversations; with train.loss dpo the chosen and the "
-                       "rejected answers count: remove it",
-                       where);
-    bool has_keys = c->dpo.loss || c->dpo.label_smoothing > 0;
-    if (!is_dpo && has_keys)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: keys of dpo are set, and train.loss is auto; set train.loss: dpo",
-                       where);
-    if (c->dpo.loss != LS_DPO_OF_SIGMOID && c->dpo.label_smoothing > 0)
-        return ls_fail(e, LS_EINVAL, "%s: dpo.label_smoothing is for dpo.loss sigmoid; remove it",
-                       where);
-    return LS_OK;
+    if (*c->model.from || !c->model.experts || c->model.experts_per_token <= c->model.experts)
+        return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: model.experts_per_token is %lld, and model.experts %lld; set at most %lld",
+                   where, (long long)c->model.experts_per_token, (long long)c->model.experts,
+                   (long long)c->model.experts);
 }
 
 static ls_status check_compress(const ls_config *c, const char *where, ls_error *e) {
-    ls_config usual;
-    ls_config_defaults(&usual);
-    bool has_keys = memcmp(&c->compress, &usual.compress, sizeof usual.compress) != 0 &&
-                    !ls_config_sends_momentum(&c->optim);
-    if (c->compress.kind == LS_COMPRESS_OFF && has_keys)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: keys of compress are set, and compress.kind is none; set it, e.g. "
-                       "compress.kind: topk",
-                       where);
-    if (c->compress.kind != LS_COMPRESS_OFF && c->sync.mode != LS_SYNC_ALL_REDUCE)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: compress.kind compresses the sums of sync.mode all_reduce; set one of "
-                       "the two",
-                       where);
     if (c->compress.kind == LS_COMPRESS_WITH_POWERSGD &&
         c->compress.send == LS_COMPRESS_SEND_VALUES)
         return ls_fail(e, LS_EINVAL,
@@ -170,14 +82,7 @@ static ls_status check_momentum(const ls_config *c, const char *where, ls_error 
                         : c->optim.freeze_step == 0 ? "needs optim.freeze_step, steps, e.g. a "
                                                       "fifth of train.steps"
                                                     : NULL;
-    if (!ls_config_sends_momentum(&c->optim)) {
-        if (c->optim.freeze_step == 0) return LS_OK;
-        return ls_fail(e, LS_EINVAL,
-                       "%s: optim.freeze_step is for optim.optimizer onebit_adam and onebit_lamb; "
-                       "set one, or leave the key out",
-                       where);
-    }
-    if (!other) return LS_OK;
+    if (!other || !ls_config_sends_momentum(&c->optim)) return LS_OK;
     return ls_fail(e, LS_EINVAL, "%s: optim.optimizer %s %s", where,
                    c->optim.optimizer == LS_OPTIMIZER_ONEBIT_ADAM ? "onebit_adam" : "onebit_lamb",
                    other);
@@ -242,80 +147,21 @@ static ls_status check_schedule_free(const ls_config *c, const char *where, ls_e
                        where,
                        c->optim.warmup.unit ? "set optim.warmup to a number"
                                             : "train.batch grows, so leave out optim.scale_lr");
-    if (c->optim.ema > 0)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: optim.optimizer is schedule-free, which is an average of weights, and "
-                       "optim.ema is %g; leave out optim.ema",
-                       where, c->optim.ema);
     return LS_OK;
 }
 
-/* A batch that lr is meant for belongs to a scaled lr. */
-static ls_status check_scale(const ls_config *c, const char *where, ls_error *e) {
-    if ((c->optim.scale_lr != LS_SCALE_OFF) == (c->optim.scale_batch > 0)) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "%s: optim.%s is set without optim.%s; set both, or neither",
-                   where, c->optim.scale_batch ? "scale_batch" : "scale_lr",
-                   c->optim.scale_batch ? "scale_lr" : "scale_batch");
-}
-
-/* A momentum that no update uses would be silently ignored. */
 static ls_status check_optimizers(const ls_config *c, const char *where, ls_error *e) {
     ls_config_group groups[LS_CONFIG_GROUPS];
     int n = 0;
     LS_TRY(ls_config_read_groups(c, where, groups, &n, e));
-    LS_TRY(check_scale(c, where, e));
-    bool any_momentum = false, has_plain_nesterov = false;
-    for (int i = -1; i < n; i++) {
-        const ls_config_optim *o = i < 0 ? &c->optim : &groups[i].with;
-        bool is_sgd = o->optimizer == LS_OPTIMIZER_SGD;
-        bool has_momentum =
-            is_sgd || o->optimizer == LS_OPTIMIZER_LARS || o->optimizer == LS_OPTIMIZER_MUON;
-        if (o->optimizer == LS_OPTIMIZER_SCHEDULE_FREE) LS_TRY(check_schedule_free(c, where, e));
-        any_momentum = any_momentum || has_momentum;
-        has_plain_nesterov = has_plain_nesterov || (is_sgd && o->nesterov && o->momentum == 0);
-    }
-    if (has_plain_nesterov)
-        return ls_fail(
-            e, LS_EINVAL,
-            "%s: optim.nesterov is on, and optim.momentum is 0; set optim.momentum, e.g. "
-            "to 0.9",
-            where);
-    if (any_momentum || (c->optim.momentum == 0 && !c->optim.nesterov)) return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "%s: optim.%s is set, and only optim.optimizer=sgd, lars and muon use it; the "
-                   "betas are those of the other optimizers",
-                   where, c->optim.momentum > 0 ? "momentum" : "nesterov");
-}
-
-/* A text has no labels, and its validation part is its end. */
-static ls_status check_text(const ls_config *c, const char *where, ls_error *e) {
-    const char *key = *c->data.labels       ? "data.labels"
-                      : *c->data.val_path   ? "data.val_path"
-                      : *c->data.val_labels ? "data.val_labels"
-                      : c->data.folds       ? "data.folds"
-                      : *c->data.augment    ? "data.augment"
-                      : *c->data.mix        ? "data.mix"
-                      : c->data.missing     ? "data.missing"
-                                            : NULL;
-    if (!key) return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "%s: %s is for samples of files, and this run trains on a text; remove it, or "
-                   "set data.format",
-                   where, key);
+    for (int i = -1; i < n; i++)
+        if ((i < 0 ? c->optim.optimizer : groups[i].with.optimizer) == LS_OPTIMIZER_SCHEDULE_FREE)
+            return check_schedule_free(c, where, e);
+    return LS_OK;
 }
 
 /* Conversations need a tokenizer and positions by text. */
 static ls_status check_chats(const ls_config *c, const char *where, ls_error *e) {
-    const char *key = *c->data.labels       ? "data.labels"
-                      : *c->data.val_labels ? "data.val_labels"
-                      : *c->data.augment    ? "data.augment"
-                      : *c->data.mix        ? "data.mix"
-                      : c->data.missing     ? "data.missing"
-                                            : NULL;
-    if (key)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: %s is not for conversations (data.format: chat); remove it", where,
-                       key);
     if (c->model.kind != LS_MODEL_LLAMA && !*c->model.from)
         return ls_fail(e, LS_EINVAL,
                        "%s: data.format is chat, which model.kind llama reads; set model.from to a "
@@ -384,23 +230,6 @@ static ls_status check_recommender(const ls_config *c, const char *where, ls_err
                                      "rating}}");
 }
 
-/* Ids are numbered within the files of data.path; interactions are split by user. */
-static ls_status check_columns(const ls_config *c, const char *where, ls_error *e) {
-    bool ratings = ls_config_has_ratings(c), clicks = ls_config_has_clicks(c);
-    const char *key = *c->data.labels            ? "data.labels"
-                      : *c->data.val_path        ? "data.val_path"
-                      : ratings && c->data.folds ? "data.folds"
-                      : *c->data.augment         ? "data.augment"
-                      : *c->data.mix             ? "data.mix"
-                      : ratings && clicks        ? "data.clicks"
-                      : ls_config_has_tokens(c)  ? "a language model"
-                                                 : NULL;
-    LS_TRY(check_recommender(c, where, e));
-    if ((!ratings && !clicks) || !key) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "%s: %s: %s is not possible with it; remove one of them", where,
-                   ratings ? "data.ratings" : "data.clicks", key);
-}
-
 static ls_status check_data(const ls_config *c, const char *where, ls_error *e) {
     long long folds = (long long)c->data.folds, fold = (long long)c->data.fold;
     if (ls_config_program_has_data() && (*c->data.path || *c->data.val_path || *c->data.mix))
@@ -416,13 +245,7 @@ static ls_status check_data(const ls_config *c, const char *where, ls_error *e) 
     if (!*c->data.path && !*c->data.mix && !ls_config_program_has_data())
         return ls_fail(e, LS_EINVAL, "%s: data.path is missing; set data.path to %s", where,
                        ls_config_has_text(c) ? "a UTF-8 text" : "files of data");
-    if (ls_config_has_text(c)) LS_TRY(check_text(c, where, e));
-    LS_TRY(check_format(c, where, e));
-    LS_TRY(check_columns(c, where, e));
-    if (*c->data.val_labels && !*c->data.val_path)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: data.val_labels is set without data.val_path; set both, or neither",
-                       where);
+    LS_TRY(check_recommender(c, where, e));
     if (folds && *c->data.val_path)
         return ls_fail(e, LS_EINVAL,
                        "%s: data.folds and data.val_path both name samples for validation; remove "
@@ -433,8 +256,6 @@ static ls_status check_data(const ls_config *c, const char *where, ls_error *e) 
                        "%s: data.fold %lld of data.folds %lld is not possible; use 2 or more "
                        "folds, and a fold from 0 to data.folds - 1",
                        where, fold, folds);
-    if (!folds && fold)
-        return ls_fail(e, LS_EINVAL, "%s: data.fold %lld is set without data.folds", where, fold);
     return LS_OK;
 }
 
@@ -447,21 +268,14 @@ static const char *chunks_of(const ls_config *c) {
 /* What has no meaning without common steps is refused. */
 static ls_status check_async(const ls_config *c, const char *where, ls_error *e) {
     bool half = c->train.compute == LS_COMPUTE_F16 || c->train.reduce_dtype == LS_REDUCE_F16;
-    const char *key = half                                             ? "f16"
-                      : c->parallel.zero > 1                           ? "parallel.zero"
-                      : c->parallel.shard_group                        ? "parallel.shard_group"
-                      : ls_config_ranks(c) > 1                         ? "parallel.mesh"
-                      : chunks_of(c)                                   ? chunks_of(c)
-                      : c->parallel.accumulate == LS_ACCUMULATE_EARLY  ? "parallel.accumulate"
-                      : c->parallel.executor == LS_EXECUTOR_SEQUENTIAL ? "parallel.executor"
-                      : c->parallel.transport > LS_TRANSPORT_SHM       ? "parallel.transport"
-                      : c->parallel.optimizer_state == LS_STATE_FILE   ? "parallel.optimizer_state"
-                      : c->survival.audit                              ? "survival.audit"
-                      : c->survival.backup_workers                     ? "survival.backup_workers"
-                      : c->survival.copies > 1                         ? "survival.copies"
-                      : c->train.nphases                               ? "a list in train.batch"
-                      : c->optim.warmup.unit                           ? "a unit in optim.warmup"
-                                                                       : NULL;
+    const char *key = half                                            ? "f16"
+                      : c->parallel.zero > 1                          ? "parallel.zero"
+                      : ls_config_ranks(c) > 1                        ? "parallel.mesh"
+                      : chunks_of(c)                                  ? chunks_of(c)
+                      : c->parallel.accumulate == LS_ACCUMULATE_EARLY ? "parallel.accumulate"
+                      : c->train.nphases                              ? "a list in train.batch"
+                      : c->optim.warmup.unit                          ? "a unit in optim.warmup"
+                                                                      : NULL;
     if (!key) return LS_OK;
     if (half)
         return ls_fail(e, LS_EINVAL,
@@ -474,88 +288,9 @@ static ls_status check_async(const ls_config *c, const char *where, ls_error *e)
                    where, key);
 }
 
-static const char *key_of_ssp(const ls_config *c) {
-    ls_config d;
-    ls_config_defaults(&d);
-    if (c->sync.staleness != d.sync.staleness) return "sync.staleness";
-    return c->sync.staleness_drawn ? "sync.staleness_drawn" : NULL;
-}
-
-/* Keys of replicas that are not at their defaults, or NULL. */
-static const char *key_of_replicas(const ls_config *c) {
-    enum { WRITTEN = 50 }; /* the default of sync.every that older runs' configs have */
-    ls_config d;
-    ls_config_defaults(&d);
-    if (c->sync.replicas != d.sync.replicas) return "sync.replicas";
-    if (c->sync.every != d.sync.every && c->sync.every != WRITTEN) return "sync.every";
-    if (c->sync.warmup) return "sync.warmup";
-    if (c->sync.fragments != d.sync.fragments) return "sync.fragments";
-    if (c->sync.delay) return "sync.delay";
-    if (c->sync.deltas) return "sync.deltas";
-    return c->sync.mixing > 0 ? "sync.mixing" : NULL;
-}
-
-static const char *key_of_outer(const ls_config *c) {
-    ls_config d;
-    ls_config_defaults(&d);
-    if (c->sync.outer != d.sync.outer) return "sync.outer";
-    if (c->sync.outer_lr != d.sync.outer_lr) return "sync.outer_lr";
-    return c->sync.outer_momentum != d.sync.outer_momentum ? "sync.outer_momentum" : NULL;
-}
-
-/* Is what a setting does impossible where the model has replicas? */
-static const char *clash_of_replicas(const ls_config *c) {
-    if (c->optim.ema > 0) return "optim.ema; leave it out";
-    if (c->compress.kind) return "compress.kind; leave it out";
-    if (c->survival.audit) return "survival.audit; leave it out";
-    if (c->survival.backup_workers) return "survival.backup_workers; leave it out";
-    if (c->survival.copies > 1)
-        return "survival.copies: a replica is on the host that trains it; leave it out";
-    return NULL;
-}
-
-/* Keys of gossip that are not at their defaults, or NULL. */
-static const char *key_of_gossip(const ls_config *c) {
-    if (c->sync.graph) return "sync.graph";
-    return c->sync.algorithm ? "sync.algorithm" : NULL;
-}
-
-/* Keys of common parameters, which gossip has not. */
-static const char *key_of_common(const ls_config *c) {
-    ls_config d;
-    ls_config_defaults(&d);
-    if (c->sync.warmup) return "sync.warmup";
-    if (c->sync.fragments != d.sync.fragments) return "sync.fragments";
-    if (c->sync.delay) return "sync.delay";
-    if (c->sync.deltas) return "sync.deltas";
-    if (c->sync.mixing > 0) return "sync.mixing";
-    return key_of_outer(c);
-}
-
-static ls_status check_gossip(const ls_config *c, const char *where, ls_error *e) {
-    const char *key = key_of_common(c);
-    if (!key) return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "%s: %s is for replicas with common parameters (sync.mode local and diloco), "
-                   "which gossip has not; leave it out",
-                   where, key);
-}
-
 static ls_status check_replicas(const ls_config *c, const char *where, ls_error *e) {
-    const char *clash = clash_of_replicas(c), *outer = key_of_outer(c), *gossip = key_of_gossip(c);
     int64_t every = ls_config_sync_every(c), apart = every / c->sync.fragments;
-    if (clash)
-        return ls_fail(e, LS_EINVAL, "%s: sync.mode local, diloco and gossip don't go with %s",
-                       where, clash);
-    if (c->sync.mode == LS_SYNC_GOSSIP) return check_gossip(c, where, e);
-    if (gossip)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: %s is for sync.mode gossip; set that, or leave the key out", where,
-                       gossip);
-    if (c->sync.mode == LS_SYNC_LOCAL && outer)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: %s is for sync.mode diloco; with local, replicas are averaged", where,
-                       outer);
+    if (c->sync.mode == LS_SYNC_GOSSIP) return LS_OK;
     if (apart == 0)
         return ls_fail(e, LS_EINVAL,
                        "%s: sync.fragments %lld is more than sync.every %lld; use at most one "
@@ -568,31 +303,8 @@ static ls_status check_replicas(const ls_config *c, const char *where, ls_error 
 }
 
 static ls_status check_sync(const ls_config *c, const char *where, ls_error *e) {
-    const char *key = c->sync.servers       ? "sync.servers"
-                      : c->sync.copies > 1  ? "sync.copies"
-                      : c->sync.delay_aware ? "sync.delay_aware"
-                                            : NULL;
-    bool replicas = ls_config_has_replicas(c);
-    const char *unused = key_of_replicas(c);
-    if (!unused) unused = key_of_outer(c);
-    if (!replicas && unused)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: %s is for sync.mode local and diloco; set one of these, or leave the "
-                       "key out",
-                       where, unused);
-    if (!replicas && key_of_gossip(c))
-        return ls_fail(e, LS_EINVAL,
-                       "%s: %s is for sync.mode gossip; set that, or leave the key out", where,
-                       key_of_gossip(c));
-    if (c->sync.mode != LS_SYNC_SSP && key_of_ssp(c))
-        return ls_fail(e, LS_EINVAL, "%s: %s is for sync.mode ssp; set that, or leave the key out",
-                       where, key_of_ssp(c));
-    if (replicas && !key) return check_replicas(c, where, e);
-    if (c->sync.mode == LS_SYNC_ASYNC || (c->sync.mode == LS_SYNC_SSP && !key))
-        return check_async(c, where, e);
-    if (!key) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "%s: %s is for sync.mode async; set that, or leave the key out",
-                   where, key);
+    if (ls_config_has_replicas(c)) return check_replicas(c, where, e);
+    return ls_config_has_crew(c) ? check_async(c, where, e) : LS_OK;
 }
 
 /* What the choice of a mesh does not decide, and what has no common step. */
@@ -678,32 +390,19 @@ static ls_status check_rows(const ls_config *c, const char *where, ls_error *e) 
                                                : NULL;
     int64_t most = 1 << 24; /* steps that a float can count */
     if (!key) return LS_OK;
-    if (!c->model.sparse)
-        return ls_fail(e, LS_EINVAL, "%s: %s is for rows of tables; set model.sparse: on", where,
-                       key);
     if (c->train.steps <= most) return LS_OK;
     return ls_fail(e, LS_EINVAL, "%s: %s counts steps up to %lld; train.steps %lld are more", where,
                    key, (long long)most, (long long)c->train.steps);
 }
 
-static ls_status check_lr_decay(const ls_config *c, const char *where, ls_error *e) {
-    bool has = c->optim.optimizer == LS_OPTIMIZER_ADAGRAD ||
-               c->optim.optimizer == LS_OPTIMIZER_ROWWISE_ADAGRAD || *c->optim.groups;
-    if (c->optim.lr_decay == 0 || has) return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "%s: optim.lr_decay is for optim.optimizer adagrad and rowwise_adagrad; set "
-                   "one, or leave the key out: other rates are for optim.schedule",
-                   where);
-}
-
 ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     LS_TRY(check_rows(c, where, e));
-    LS_TRY(check_lr_decay(c, where, e));
     LS_TRY(check_sparse(c, where, e));
     LS_TRY(check_model(c, where, e));
+    LS_TRY(check_format(c, where, e));
+    LS_TRY(ls_config_check_needs(c, false, where, e));
     LS_TRY(check_vocab(c, where, e));
     LS_TRY(check_experts(c, where, e));
-    LS_TRY(check_lora(c, where, e));
     LS_TRY(check_train(c, where, e));
     LS_TRY(check_noise(c, where, e));
     LS_TRY(check_compress(c, where, e));
@@ -712,18 +411,6 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     LS_TRY(check_sync(c, where, e));
     LS_TRY(check_mesh(c, where, e));
     LS_TRY(check_mesh_auto(c, where, e));
-    if ((*c->train.sample_prompts || *c->train.sample_file) && !ls_config_has_corpus(c))
-        return ls_fail(
-            e, LS_EINVAL,
-            "%s: train.sample_prompts: a run on samples of files has no tokenizer to read "
-            "prompts with; leave the key out",
-            where);
-    LS_TRY(check_dpo(c, where, e));
-    if (c->train.patience > 0 && c->train.eval_every == 0)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: train.patience %lld counts evaluations, and train.eval_every is 0; set "
-                       "train.eval_every to steps between evaluations",
-                       where, (long long)c->train.patience);
     if (c->optim.warmup.unit == LS_SPAN_STEPS && c->optim.warmup.n > (double)c->train.steps)
         return ls_fail(e, LS_EINVAL, "%s: optim.warmup %.15g is more than train.steps %lld", where,
                        c->optim.warmup.n, (long long)c->train.steps);
@@ -734,18 +421,38 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     if (falls && c->optim.min_lr > c->optim.lr)
         return ls_fail(e, LS_EINVAL, "%s: optim.min_lr %g is more than optim.lr %g", where,
                        c->optim.min_lr, c->optim.lr);
-    if (c->train.eval_weights == LS_EVAL_EMA && c->optim.ema == 0)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: train.eval_weights is ema, and optim.ema is 0; set optim.ema, e.g. to "
-                       "0.999",
-                       where);
     return check_optimizers(c, where, e);
+}
+
+static ls_status set_all(ls_config *c, const char *const *sets, int nsets, ls_error *e) {
+    for (int i = 0; i < nsets; i++) LS_TRY(ls_config_set(c, sets[i], e));
+    return LS_OK;
+}
+
+/* Logs the keys of the file whose use a --set has ended. */
+static void drop_idle(ls_config *c, const char *path) {
+    ls_buf notes = {0};
+    ls_config_drop_idle(c, &notes);
+    char *rest = notes.data;
+    for (char *note; rest && (note = strsep(&rest, "\n"));)
+        if (*note) ls_log("%s: not used: %s", path, note);
+    ls_buf_free(&notes);
 }
 
 ls_status ls_config_load(const char *path, const char *const *sets, int nsets, ls_config *c_p,
                          ls_error *e) {
     LS_TRY(ls_config_read(path, c_p, e));
-    for (int i = 0; i < nsets; i++) LS_TRY(ls_config_set(c_p, sets[i], e));
+    ls_config_settle(c_p);
+    LS_TRY(set_all(c_p, sets, nsets, e));
+    drop_idle(c_p, path);
+    return ls_config_check(c_p, path, e);
+}
+
+ls_status ls_config_load_saved(const char *path, const char *const *sets, int nsets, ls_config *c_p,
+                               ls_error *e) {
+    LS_TRY(ls_config_read(path, c_p, e));
+    ls_config_forget_written(c_p);
+    LS_TRY(set_all(c_p, sets, nsets, e));
     return ls_config_check(c_p, path, e);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cores.h"
+#include "config/needs.h"
 #include "config/relations.h"
 #include "infer/published.h"
 #include "infer/ranking.h"
@@ -138,6 +139,7 @@ static ls_status open_trained(ls_trained *t, const ls_trained_options *o, ls_err
     char *config = ls_format("%s/config.yaml", t->path);
     char *tokenizer = ls_format("%s/tokenizer.json", t->path);
     ls_status s = ls_config_read(config, &t->config, e);
+    if (s == LS_OK) ls_config_forget_written(&t->config);
     if (s == LS_OK && o->nsets) s = change_config(&t->config, o, e);
     if (s == LS_OK) s = ls_config_check(&t->config, config, e);
     bool has_text = s == LS_OK && ls_config_has_corpus(&t->config);

@@ -7,6 +7,7 @@
 
 #include "base/math.h"
 #include "base/random.h"
+#include "config/needs.h"
 #include "config/relations.h"
 #include "optim/schedule.h"
 
@@ -165,6 +166,7 @@ static ls_status set_all(const ls_space *s, const ls_space_point *p, ls_config *
         free(assignment);
         LS_TRY(got);
     }
+    ls_config_drop_idle(c, NULL);
     LS_TRY(ls_config_check(c, s->path, e));
     return ls_schedule_check(c, 0, e);
 }
@@ -173,6 +175,7 @@ ls_status ls_space_config(const ls_space *s, const ls_config *base, const ls_spa
                           ls_config *c_p, ls_error *e) {
     ls_config c = *base;
     ls_error why = {0};
+    ls_config_settle(&c);
     c.train.steps = s->rules.steps;
     ls_status got = set_all(s, p, &c, &why);
     if (got == LS_OK) {

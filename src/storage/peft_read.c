@@ -300,9 +300,6 @@ static ls_status make_absolute(ls_config *c, ls_error *e) {
 ls_status ls_peft_adopt(ls_config *c, ls_error *e) {
     ls_json *o = NULL;
     if (!*c->model.adapter) return LS_OK;
-    if (c->lora.rank)
-        return ls_fail(e, LS_EINVAL,
-                       "model.adapter has its own rank and targets; leave the keys of lora out");
     LS_TRY(make_absolute(c, e));
     char *path = ls_format("%s/adapter_config.json", c->model.adapter);
     ls_status s = ls_json_read(path, 1 << 20, &o, e);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "config/needs.h"
 #include "model/frozen.h"
 #include "model/tensor_part.h"
 #include "networks/llama.h"
@@ -59,7 +60,8 @@ ls_status ls_pretrained_resolve(ls_config *c, const char *run, ls_error *e) {
     }
     LS_TRY(make_absolute(c, e));
     LS_TRY(ls_llama_adopt(c, e));
-    return ls_peft_adopt(c, e);
+    LS_TRY(ls_peft_adopt(c, e));
+    return ls_config_check_needs(c, true, c->model.from, e);
 }
 
 /* ---- weights ---- */

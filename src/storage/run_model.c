@@ -116,7 +116,7 @@ static ls_status read_origin(ls_run_model *r, ls_error *e) {
 
 static ls_status open_run(ls_run_model *r, bool ema, ls_error *e) {
     char *config = ls_format("%s/config.yaml", r->path);
-    ls_status s = ls_config_load(config, NULL, 0, &r->config, e);
+    ls_status s = ls_config_load_saved(config, NULL, 0, &r->config, e);
     free(config);
     if (s == LS_OK) s = ls_family_of(&r->config, &r->arch, e);
     if (s == LS_OK) s = ls_network_create(&r->config, &r->model, e);

@@ -13,7 +13,7 @@
 
 static ls_status read_config(const char *dir, ls_config *c, ls_error *e) {
     char *path = ls_format("%s/config.yaml", dir);
-    ls_status s = ls_config_load(path, NULL, 0, c, e);
+    ls_status s = ls_config_load_saved(path, NULL, 0, c, e);
     if (s == LS_OK && c->sync.mode != LS_SYNC_ASYNC)
         s = ls_fail(e, LS_EINVAL,
                     "%s: sync.mode is not async: such a run makes the same bits each time, and has "

@@ -24,7 +24,7 @@
 /* What the run has decided, which this host joins. */
 static ls_status take_choice(const char *path, ls_config *c, ls_error *e) {
     ls_config run;
-    LS_TRY(ls_config_load(path, NULL, 0, &run, e));
+    LS_TRY(ls_config_load_saved(path, NULL, 0, &run, e));
     c->compress = run.compress;
     return LS_OK;
 }
@@ -60,9 +60,18 @@ static ls_status choose_mesh(const ls_train_options *o, ls_run *r, ls_error *e) 
     return s;
 }
 
+/* A run that continues by its own config has keys that nobody has written now. */
+static ls_status load_config(const ls_train_options *o, ls_config *c, ls_error *e) {
+    char *own = ls_format("%s/config.yaml", o->run);
+    bool saved = o->resume && strcmp(o->config, own) == 0;
+    free(own);
+    if (saved) return ls_config_load_saved(o->config, o->sets, o->nsets, c, e);
+    return ls_config_load(o->config, o->sets, o->nsets, c, e);
+}
+
 static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) {
     if (o->trace) LS_TRY(ls_timeline_check_path(o->trace, e));
-    LS_TRY(ls_config_load(o->config, o->sets, o->nsets, &r->config, e));
+    LS_TRY(load_config(o, &r->config, e));
     LS_TRY(ls_origin_resolve(&r->config, o->resume ? o->run : NULL, e));
     LS_TRY(ls_samples_resolve(&r->config, o->resume ? o->run : NULL, e));
     const ls_kernels *k = NULL;

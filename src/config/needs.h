@@ -1,0 +1,54 @@
+/* needs.h - which keys act: what each needs of the others, as a table.
+ *
+ * A key that is written, in a config or by --set, and can't act is refused with what it needs. So a
+ * config that trains has no words without meaning. What passes:
+ *  - a value that says nothing: the default, where that is 0, the smallest number, an empty text,
+ *    or a word such as `off`;
+ *  - in a file that names most keys, as those of runs do, all defaults;
+ *  - the keys of a run that was saved (ls_config_load_saved()): only newly written ones count;
+ *  - a key of the file that acts in it, and no longer does by a --set: it is logged and dropped. The same
+ *    of a search that takes, say, another optimizer.
+ *
+ * With model.from the keys of the model are not known before its files are read: a need of such a key
+ * counts as met until then. What no config can say, such as the columns of the data, those decide who
+ * know it; they ask ls_config_is_written().
+ */
+#ifndef LS_CONFIG_NEEDS_H
+#define LS_CONFIG_NEEDS_H
+
+#include "config/config.h"
+
+/* What a pattern of keys needs. Where several rows match a key, it needs all of them.
+ * Grammar of `needs`: alternatives between " or ", each of terms between "; ":
+ *   KEY: a, b                 the key has one of these values
+ *   KEY: other than a, b      it has none of them
+ *   KEY > N                   a number is above N
+ *   KEY                       the text or list is not empty
+ *   no KEY                    it is empty */
+typedef struct ls_config_need {
+    const char *key; /* "model.window", or all of a group but its first word: "dpo.*" */
+    const char *needs;
+} ls_config_need;
+
+extern const ls_config_need ls_config_needs[]; /* ends with {NULL, NULL} */
+
+/* Was the key written, with a value that says something? */
+bool ls_config_is_written(const ls_config *, const char *key);
+
+/* Appends what the key needs: "model.kind: mlp, cnn, vit"; nothing if it always acts. */
+void ls_config_put_needs(const char *key, ls_buf *);
+
+/* Refuses a key that is written and can't act. complete: the keys of the model are known. */
+ls_status ls_config_check_needs(const ls_config *, bool complete, const char *where, ls_error *);
+
+/* After a file was read: marks its keys that act in it. What is set later may turn them off. */
+void ls_config_settle(ls_config *);
+
+/* After that: gives those that don't act any more their defaults, so that nothing takes them for
+ * settings, and appends a line on each to `notes`, which may be NULL. */
+void ls_config_drop_idle(ls_config *, ls_buf *notes);
+
+/* The keys of a saved run are not written anew. */
+void ls_config_forget_written(ls_config *);
+
+#endif
