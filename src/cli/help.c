@@ -100,9 +100,10 @@ void cli_help_all(ls_buf *out) {
         ls_buf_wrap(out, cli_commands[i]->summary, 13, 13);
     }
     ls_buf_printf(out, "\n  --help, --version\n\n");
-    char *topics =
-        named("'lockstep help COMMAND' explains a command, 'lockstep help config' the keys of a "
-              "config, 'lockstep help config GROUP' the keys of a group.");
+    char *topics = named(
+        "'lockstep help COMMAND' explains a command, 'lockstep help config' the keys of a "
+        "config, 'lockstep help config GROUP' the keys of a group, 'lockstep help optim.lr' one "
+        "key.");
     ls_buf_wrap(out, topics, 0, 0);
     free(topics);
     ls_buf_printf(out, "Exit codes: 0 done, 1 failed, 2 bad usage.\n");
@@ -188,6 +189,7 @@ static bool help_topic(const ls_args *a, ls_buf *out) {
         return false;
     }
     if (is_config) return help_config(a->nwords > 1 ? a->words[1] : NULL, out);
+    if (topic && strchr(topic, '.')) return help_config(topic, out);
     for (int i = 0; topic && cli_commands[i]; i++)
         if (strcmp(topic, cli_commands[i]->name) == 0) {
             cli_help_command(cli_commands[i], out);

@@ -231,6 +231,7 @@ static ls_status set_value(ls_config *c, const ls_config_key *k, const char *whe
     LS_TRY(ls_config_key_set(c, k, where, value, e));
     const int64_t *at = integer_at(c, k);
     if (at == &c->train.batch) ls_config_set_batch(c, c->train.batch);
+    if (at == &c->model.layers) c->model.list = (ls_config_tree){0};
     if (at == &c->parallel.mesh_data || at == &c->parallel.mesh_pipe ||
         at == &c->parallel.mesh_tensor || at == &c->parallel.mesh_context ||
         at == &c->parallel.mesh_expert)

@@ -38,8 +38,8 @@ static void put_help(const ls_config *usual, const ls_config_key *k, ls_buf *out
 static ls_status no_group(const char *group, ls_error *e) {
     ls_buf groups = {0};
     ls_config_key_list_groups(&groups);
-    ls_status s =
-        ls_fail(e, LS_EINVAL, "there is no group '%.60s'; the groups are %s", group, groups.data);
+    ls_status s = ls_fail(e, LS_EINVAL, "there is no group or key '%.60s'; the groups are %s",
+                          group, groups.data);
     ls_buf_free(&groups);
     return s;
 }
@@ -47,14 +47,15 @@ static ls_status no_group(const char *group, ls_error *e) {
 ls_status ls_config_help(const char *group, ls_buf *out, ls_error *e) {
     ls_config usual;
     ls_config_defaults(&usual);
-    if (group && !ls_config_key_is_group(group)) return no_group(group, e);
+    bool is_key = group && ls_config_key_find(group);
+    if (group && !is_key && !ls_config_key_is_group(group)) return no_group(group, e);
     if (!group)
         ls_buf_printf(out, "Keys of a config, with their defaults; in the file as groups:\n\n"
                            "    train:\n      steps: 50\n\n");
     size_t n = group ? strlen(group) : 0;
     const ls_config_key *k = NULL;
     for (int i = 0; (k = ls_config_key_at(i)); i++)
-        if (!group || (strncmp(k->name, group, n) == 0 && k->name[n] == '.'))
+        if (!group || (strncmp(k->name, group, n) == 0 && k->name[n] == (is_key ? 0 : '.')))
             put_help(&usual, k, out);
     return LS_OK;
 }

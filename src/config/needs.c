@@ -14,10 +14,13 @@
 #define EXPERTS "model.experts > 0"
 #define CHAT    "data.format: chat"
 #define PLAIN   "no data.ratings; no data.clicks"
-#define RISING  "sync.mode: all_reduce, local, diloco, gossip" /* all take the same steps */
-#define APART   "sync.mode: local, diloco"
-#define RANK    "lora.rank > 0; no model.adapter"
-#define DPO     "train.loss: dpo"
+#define BLOCKS                                                                                     \
+    "data.order: blocks or data.order: auto; " SAMPLES                                             \
+    "; data.format: auto, csv, jsonl, webdataset, tfrecord, mds"
+#define RISING "sync.mode: all_reduce, local, diloco, gossip" /* all take the same steps */
+#define APART  "sync.mode: local, diloco"
+#define RANK   "lora.rank > 0; no model.adapter"
+#define DPO    "train.loss: dpo"
 #define ADAM_IS                                                                                    \
     "optim.optimizer: adamw, adam, lion, schedule-free, lamb, muon, soap, onebit_adam, "           \
     "onebit_lamb"
@@ -60,7 +63,7 @@ const ls_config_need ls_config_needs[] = {
     {"model.blocks", "model.kind: resnet"},
     {"model.patch", "model.kind: vit"},
     {"model.dropout", "model.kind: mlp, cnn, vit"},
-    {"model.sparse", "model.kind: factors, two_towers, dlrm, wide_deep, layers, program"},
+    {"model.sparse", "model.kind: factors, two_towers, dlrm, wide_deep, layers"},
     {"model.filter_freq", "model.sparse: on"},
     {"model.steps_to_live", "model.sparse: on"},
     {"model.input", GIVEN},
@@ -83,8 +86,8 @@ const ls_config_need ls_config_needs[] = {
     {"data.loss", CHAT "; train.loss: auto"},
     {"data.packing", CHAT "; train.loss: auto"},
     {"data.threads", SAMPLES " or data.format: tokens"},
-    {"data.block", "data.order: auto, blocks"},
-    {"data.window", "data.order: auto, blocks"},
+    {"data.block", BLOCKS},
+    {"data.window", BLOCKS},
     {"data.mix", SAMPLES "; " PLAIN},
     {"data.augment", SAMPLES "; " PLAIN},
     {"data.ratings", SAMPLES "; no data.clicks"},
@@ -359,6 +362,12 @@ static bool is_written(const ls_config *c, int i) {
 
 bool ls_config_is_written(const ls_config *c, const char *key) {
     return is_written(c, ls_config_key_index(ls_config_key_find(key)));
+}
+
+ls_status ls_config_refuse_written(const ls_config *c, const char *key, const char *needs,
+                                   ls_error *e) {
+    if (!ls_config_is_written(c, key)) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s acts only with %s; leave the key out", key, needs);
 }
 
 /* As unmet(), of a key that may also act in a group of parameters that does not set it itself. */

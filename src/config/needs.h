@@ -11,7 +11,7 @@
  *
  * With model.from the keys of the model are not known before its files are read: a need of such a key
  * counts as met until then. What no config can say, such as the columns of the data, those decide who
- * know it; they ask ls_config_is_written().
+ * know it; they call ls_config_refuse_written().
  */
 #ifndef LS_CONFIG_NEEDS_H
 #define LS_CONFIG_NEEDS_H
@@ -34,6 +34,10 @@ extern const ls_config_need ls_config_needs[]; /* ends with {NULL, NULL} */
 
 /* Was the key written, with a value that says something? */
 bool ls_config_is_written(const ls_config *, const char *key);
+
+/* Refuses a key that is written, and can't act for a reason that is no other key: "files of records". */
+ls_status ls_config_refuse_written(const ls_config *, const char *key, const char *needs,
+                                   ls_error *);
 
 /* Appends what the key needs: "model.kind: mlp, cnn, vit"; nothing if it always acts. */
 void ls_config_put_needs(const char *key, ls_buf *);

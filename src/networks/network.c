@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "config/needs.h"
 #include "layers/moe.h"
 #include "model/frozen.h"
 #include "model/shape.h"
@@ -234,6 +235,9 @@ static ls_status create(const ls_config *c, bool cut, ls_model *m_p, ls_error *e
     ls_model m = {.sparse_batch = c->model.sparse ? c->train.batch : 0};
     network n = {.c = c, .m = &m};
     ls_status s = build(&n, e);
+    if (s == LS_OK && !m.table_rows)
+        s = ls_config_refuse_written(c, "model.sparse", "layers that read rows of tables by ids",
+                                     e);
     ls_losses_free(&n.losses);
     ls_metrics_free(&n.metrics);
     ls_names_free(&n.names);
@@ -274,10 +278,21 @@ static ls_status check_adapters(const ls_config *c, const ls_model *m, ls_error 
     return LS_OK;
 }
 
+static int count_trained(const ls_model *m) {
+    int n = 0;
+    for (int i = 0; i < m->nparams; i++) n += !m->params[i].frozen;
+    return n;
+}
+
 static ls_status freeze(const ls_config *c, ls_model *m, ls_error *e) {
     char *patterns = ls_strdup(c->train.freeze), *rest = *patterns ? patterns : NULL, *pattern;
     ls_status s = ls_adapters_freeze(c, m, e);
+    int trained = count_trained(m);
     while (s == LS_OK && (pattern = strsep(&rest, "\n"))) s = freeze_one(m, pattern, e);
+    if (s == LS_OK && count_trained(m) == trained)
+        s = ls_config_refuse_written(
+            c, "train.freeze", "parameters that are trained, which lora.rank has frozen already",
+            e);
     if (s == LS_OK) s = check_norms(m, e);
     if (s == LS_OK) s = check_adapters(c, m, e);
     if (s == LS_OK && (*patterns || c->lora.rank)) s = ls_model_link(m, e);

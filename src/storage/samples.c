@@ -9,6 +9,7 @@
 
 #include "base/escape.h"
 #include "base/file.h"
+#include "config/needs.h"
 #include "networks/network.h"
 #include "networks/own_source.h"
 #include "networks/program.h"
@@ -82,7 +83,9 @@ static ls_status read_columns(const ls_config *c, columns_wanted *w, ls_source_o
     const ls_config_tree *t = &c->data.ratings, *u = &c->data.clicks;
     if (ls_config_has_ratings(c)) {
         o->ratings = &w->ratings;
-        return ls_ratings_read(t->text, t->file, t->line, c->data.val_fraction, &w->ratings, e);
+        LS_TRY(ls_ratings_read(t->text, t->file, t->line, c->data.val_fraction, &w->ratings, e));
+        if (!w->ratings.leave_one_out) return LS_OK;
+        return ls_config_refuse_written(c, "data.val_fraction", "split: ratio in data.ratings", e);
     }
     if (!ls_config_has_clicks(c)) return LS_OK;
     o->clicks = &w->clicks;
@@ -138,7 +141,16 @@ static ls_status adapt(const ls_config *c, const ls_model *m, const char *paths,
                            .cuts = c->data.lists == LS_LISTS_CUT,
                            .nbytes = m->sample_nbytes,
                            .what = name};
-    ls_status s = ls_adapt(o.source, &how, &o.source, e);
+    bool has_lists = false;
+    for (int i = 0; i < m->ninputs; i++)
+        has_lists = has_lists || (m->padded[i] && m->inputs[i].ndims == 1);
+    ls_status s = LS_OK;
+    if (!has_lists)
+        s = ls_config_refuse_written(c, "data.lists", "a model that reads lists of ids", e);
+    if (s == LS_OK)
+        s = ls_adapt(o.source, &how, &o.source, e);
+    else
+        ls_source_close(o.source);
     if (s == LS_OK) *o_p = o;
     free(name);
     return s;
@@ -315,6 +327,13 @@ ls_status ls_samples_resolve(ls_config *c, const char *run, ls_error *e) {
 
 /* ---- the record ---- */
 
+/* With data.order auto the files decide. */
+static ls_status check_order(const ls_config *c, ls_error *e) {
+    static const char needs[] = "data.order: blocks, or files of records";
+    LS_TRY(ls_config_refuse_written(c, "data.block", needs, e));
+    return ls_config_refuse_written(c, "data.window", needs, e);
+}
+
 ls_status ls_samples_order(const ls_config *c, const ls_data_record *r, ls_order *o_p,
                            ls_error *e) {
     ls_split s;
@@ -326,7 +345,7 @@ ls_status ls_samples_order(const ls_config *c, const ls_data_record *r, ls_order
                        "data.mix: an epoch has no sample with these weights; raise one");
     bool blocks =
         c->data.order == LS_ORDER_AUTO ? r->training.in_records : c->data.order == LS_ORDER_BLOCKS;
-    if (!blocks) return LS_OK;
+    if (!blocks) return check_order(c, e);
     o_p->block = (uint64_t)c->data.block;
     o_p->window = (uint64_t)c->data.window;
     return LS_OK;

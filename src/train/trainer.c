@@ -70,10 +70,6 @@ static ls_status read_config(const ls_trainer_options *o, ls_config *c, ls_error
     if (c->sync.mode != LS_SYNC_ALL_REDUCE)
         return ls_fail(e, LS_EINVAL,
                        "sync.mode: a trainer is one worker of synchronous steps; leave it out");
-    if (c->model.sparse)
-        return ls_fail(e, LS_EINVAL,
-                       "model.sparse: each worker finds the rows of a step in the samples of all, "
-                       "and a trainer has those of its worker; leave it out");
     if (c->train.noise_scale)
         return ls_fail(e, LS_EINVAL,
                        "train.noise_scale is written to the metrics of `lockstep train`, which a "

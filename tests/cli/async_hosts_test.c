@@ -209,7 +209,7 @@ static void test_refused(void **state) {
     expect_line("train configs/tiny.yaml -o @/none --set sync.mode=async --set sync.copies=2", 1,
                 "the copy is on another host (--listen, --join)");
     expect_line("train configs/tiny.yaml -o @/none --set sync.mode=ssp --set sync.copies=2", 1,
-                "sync.copies is for sync.mode async");
+                "sync.copies acts only with sync.mode: async");
     expect_line("train configs/tiny.yaml -o @/none --join a:1,b:2", 1,
                 "a list of hosts is for sync.mode async and ssp");
     expect("plan configs/tiny.yaml -n 2 --set sync.mode=async --set sync.copies=2", 0,

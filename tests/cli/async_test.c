@@ -182,15 +182,16 @@ static void refuse(const char *set, const char *says) {
 static void test_refused(void **arg) {
     (void)arg;
     refuse("--set parallel.zero=3", "parallel.zero is for workers that sum their gradients");
-    refuse("--set survival.audit=5", "survival.audit is for workers that sum");
+    refuse("--set survival.audit=5", "survival.audit acts only with sync.mode: all_reduce");
     refuse("--set train.compute=f16", "use train.compute bf16 or f32");
-    refuse("--set parallel.transport=tcp", "parallel.transport is for workers that sum");
+    refuse("--set parallel.transport=tcp",
+           "parallel.transport acts only with sync.mode: all_reduce");
     refuse("--trace @/t.json", "--trace: sync.mode async has no common steps");
     refuse("--listen localhost:0 --hosts 2", "start it without --hosts");
     refuse("--listen localhost:0 --set survival.membership=etcd://localhost:1",
            "start it without survival.membership");
     expect_line("train configs/tiny.yaml -o @/refused --set sync.servers=2", 1,
-                "sync.servers is for sync.mode async");
+                "sync.servers acts only with sync.mode: async");
     expect_line("plan configs/tiny.yaml --set sync.mode=async -n 2,4 --link 1Gb/s,10us", 1,
                 "sync.mode async is predicted for one number of workers");
     expect_line("bench train configs/tiny.yaml --set sync.mode=async", 1,

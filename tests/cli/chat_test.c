@@ -295,7 +295,8 @@ static void test_refused(void **state) {
     expect(TUNE "-n 1 -o @/bad --set data.template=@/raises.jinja", 1,
            "raises.jinja:1:19: the template refuses this conversation: not you");
     expect(TUNE "-n 1 -o @/bad --set data.template=@/gone.jinja", 1, "gone.jinja");
-    expect(TUNE "-n 1 -o @/bad --set data.labels=@/x", 1, "data.labels is not for conversations");
+    expect(TUNE "-n 1 -o @/bad --set data.labels=@/x", 1,
+           "data.labels acts only with model.kind: other than");
     expect("train configs/tiny.yaml -n 1 -o @/bad --set data.format=chat", 1,
            "data.format is chat, which model.kind llama reads");
 }

@@ -87,7 +87,7 @@ static void test_average(void **state) {
     expect("plan configs/tiny.yaml -n 2 --set optim.optimizer=lion --set optim.ema=0.9", 0,
            "exp_avg, ema, of the own shard");
     expect("train configs/tiny.yaml -o @/refused --set train.eval_weights=ema", 1,
-           "train.eval_weights is ema, and optim.ema is 0");
+           "train.eval_weights acts only with optim.ema > 0");
 }
 
 /* More threads than the machine has cores: a warning, and threads do not spin while they wait. */

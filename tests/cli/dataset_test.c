@@ -182,12 +182,12 @@ static void test_validation(void **state) {
 static void test_refused(void **state) {
     (void)state;
     train("bad", "--set data.folds=4 --set data.fold=4", 1, "data.fold 4 of data.folds 4");
-    train("bad", "--set data.fold=1", 1, "data.fold 1 is set without data.folds");
+    train("bad", "--set data.fold=1", 1, "data.fold acts only with data.folds > 0");
     train("bad", "--set data.val_labels=@/val.bin", 1, "without data.val_path");
     train("bad", "--set data.folds=400", 1, "has 374 samples, fewer than data.folds 400");
     train("vocab", "--set model.vocab=299", 1, ", and the model takes 0 to 298; correct the data");
     expect("train configs/tiny.yaml -o @/bad --set data.labels=x", 1,
-           "data.labels is for samples of files, and this run trains on a text");
+           "data.labels acts only with model.kind: other than gpt2, llama");
     assert_false(file_exists("bad"));
 }
 

@@ -356,19 +356,21 @@ static void test_refused(void **state) {
     refuses("{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"b\"}\n",
             "bad.jsonl:1: \"chosen\" and \"rejected\" are the same");
     refuses("", "has no pair to train on");
-    expect_line(TUNE "-n 1 -o @/bad --set data.packing=on", 1, "a sample is one pair: remove it");
-    expect_line(TUNE "-n 1 -o @/bad --set data.loss=all", 1, "data.loss is for conversations");
+    expect_line(TUNE "-n 1 -o @/bad --set data.packing=on", 1,
+                "data.packing acts only with data.format: chat and train.loss: auto");
+    expect_line(TUNE "-n 1 -o @/bad --set data.loss=all", 1,
+                "data.loss acts only with data.format: chat and train.loss: auto");
     expect_line(TUNE "-n 1 -o @/bad --set train.loss=auto --set dpo.loss=ipo", 1,
-                "keys of dpo are set, and train.loss is auto");
+                "acts only with train.loss: dpo");
     expect_line(TUNE "-n 1 -o @/bad --set dpo.loss=hinge --set dpo.label_smoothing=0.1", 1,
-                "dpo.label_smoothing is for dpo.loss sigmoid");
+                "this config has dpo.loss: ");
     expect_line(TUNE LORA "-n 1 -o @/bad --set train.freeze=*lora_A*", 1,
                 "lora_A.weight is an adapter of a published model (model.from), which is trained");
     expect_line("eval @/a --chat @/pairs.jsonl --reference @/a --set lora.rank=2", 1,
                 "is a published model, which is read without adapters");
     expect_line(TUNE "-n 1 -o @/bad --set train.loss=auto", 1, "set train.loss: dpo");
     expect_line("train configs/tiny.yaml -n 1 -o @/bad --set train.loss=dpo", 1,
-                "train.loss is dpo, which needs pairs of answers: set data.format: chat");
+                "train.loss acts only with data.format: chat");
 }
 
 /* Workers of another host have the reference that the first one has computed. */

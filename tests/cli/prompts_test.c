@@ -212,7 +212,7 @@ static void test_refused(void **state) {
     write_text("rows.csv", "a,b\n1,2\n3,4\n");
     expect_line("train configs/tiny.yaml -n 1 -o @/bad --set data.path=@/rows.csv --set "
                 "data.format=csv --set model.kind=mlp --set train.sample_prompts=[a]",
-                1, "has no tokenizer to read prompts with");
+                1, "train.sample_prompts acts only with model.kind: gpt2, llama");
 }
 
 static bool plan_has(const char *options, const char *text) {

@@ -148,11 +148,11 @@ static void test_refused(void **state) {
     expect_line("train @/mf.yaml -o @/no --set data.ratings=", 1,
                 "model.kind factors and two_towers read interactions");
     expect_line("train @/mf.yaml -o @/no --set data.folds=5", 1,
-                "data.ratings: data.folds is not possible with it");
+                "this config has data.ratings");
     train("no", "--set data.ratings={user:film,item:i}", 1, "data.ratings");
     train("no", "--set model.loss={bpr:1}", 1, NULL);
     expect_line("train @/dlrm.yaml -o @/no --set data.val_path=x", 1,
-                "data.clicks: data.val_path is not possible with it");
+                "data.val_path acts only with");
     expect_line("train @/dlrm.yaml -o @/no --set data.clicks=", 1,
                 "model.kind dlrm and wide_deep read ids and numbers");
 }

@@ -196,11 +196,11 @@ static void test_killed(void **state) {
 static void test_refused(void **state) {
     (void)state;
     expect("train @/mf.yaml -o @/no --set model.sparse=off --set model.filter_freq=2", 1,
-           "model.filter_freq is for rows of tables; set model.sparse: on");
+           "model.filter_freq acts only with model.sparse: on");
     expect("train @/mf.yaml -o @/no --set model.steps_to_live=9 --set train.steps=20000000", 1,
            "model.steps_to_live counts steps up to 16777216");
     expect("train @/mf.yaml -o @/no --set optim.optimizer=adam", 1,
-           "optim.lr_decay is for optim.optimizer adagrad and rowwise_adagrad");
+           "optim.lr_decay acts only with optim.optimizer: adagrad, rowwise_adagrad");
 }
 
 int main(void) {

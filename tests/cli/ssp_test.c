@@ -237,10 +237,10 @@ static void test_refused(void **arg) {
     refuse("-n 2 --set train.compute=f16", "sync.mode ssp: f16 needs a loss scale");
     refuse("-n 2 --set parallel.zero=3", "parallel.zero is for workers that sum");
     refuse("-n 2 --set compress.kind=int8", "compress.kind");
-    refuse("-n 2 --set sync.servers=2", "sync.servers is for sync.mode async");
+    refuse("-n 2 --set sync.servers=2", "sync.servers acts only with sync.mode: async");
     refuse("-n 2 --set sync.staleness=17", "sync.staleness");
     expect_line("train configs/tiny.yaml -o @/refused --set sync.staleness=2", 1,
-                "sync.staleness is for sync.mode ssp");
+                "sync.staleness acts only with sync.mode: ssp");
     expect_line("bench train configs/tiny.yaml --set sync.mode=ssp", 1,
                 "`bench train` times common steps");
     expect("plan configs/tiny.yaml -n 3 --set sync.mode=ssp --set sync.staleness=2", 0,

@@ -145,7 +145,12 @@ static void test_groups(void **state) {
         {"[{match: \"a\\tb\"}]", "has a tab or a line end in a map of a list"},
         {"[{match: &a b}]", "anchors are not supported"},
         {"[{match: a, lr: 2}]", "'lr' is not a key of a group; these are match, lr_scale"},
-        {"[{match: a, optimizer: sgd, nesterov: on}]", "optim.momentum is 0; set optim.momentum"},
+        {"[{match: a, optimizer: sgd, nesterov: on}]",
+         "group 1 of optim.groups: optim.nesterov acts only with optim.optimizer: sgd and "
+         "optim.momentum > 0"},
+        {"[{match: a}, {match: b, momentum: 0.5}]",
+         "group 2 of optim.groups: optim.momentum acts only with optim.optimizer: sgd, lars, muon; "
+         "the group has optim.optimizer: adamw"},
         {"[{match: a, lr_scale: 1e999}]", "'1e999' is not a number from 0 to 1000"},
         {"[{match: a", "is not valid YAML"},
     };
@@ -179,13 +184,15 @@ static void test_momentum(void **state) {
     (void)state;
     static const char *const cases[][3] = {
         {"optim.momentum=0.9",
-         "optim.groups=", "optim.momentum is set, and only optim.optimizer=sgd"},
-        {"optim.nesterov=on", "optim.groups=", "optim.nesterov is set, and only"},
-        {"optim.scale_lr=sqrt", "optim.groups=", "optim.scale_lr is set without optim.scale_batch"},
-        {"optim.scale_batch=64", "optim.groups=", "optim.scale_batch is set without"},
+         "optim.groups=", "optim.momentum acts only with optim.optimizer: sgd"},
+        {"optim.nesterov=on", "optim.groups=", "optim.nesterov acts only with"},
+        {"optim.scale_lr=sqrt",
+         "optim.groups=", "optim.scale_lr acts only with optim.scale_batch > 0"},
+        {"optim.scale_batch=64",
+         "optim.groups=", "optim.scale_batch acts only with optim.scale_lr: linear, sqrt"},
         {"optim.scale_batch=64", "optim.scale_lr=linear", NULL},
         {"optim.optimizer=schedule-free", "optim.groups=", "set optim.schedule=constant"},
-        {"optim.nesterov=on", "optim.optimizer=sgd", "optim.momentum is 0; set optim.momentum"},
+        {"optim.nesterov=on", "optim.optimizer=sgd", "this config has optim.momentum: 0"},
         {"optim.momentum=0.9", "optim.optimizer=sgd", NULL},
         {"optim.momentum=0.9", "optim.groups=[{match: a, optimizer: sgd}]", NULL},
     };
@@ -245,15 +252,23 @@ static void test_lines(void **state) {
     }
 }
 
-/* Runs of older versions have keys with their defaults, which mean nothing here. */
+/* Runs of older versions have keys that can't act: they load, and what is written now is checked. */
 static void test_older(void **state) {
     (void)state;
+    static const char text[] = "data: {path: LICENSE}\nsync: {every: 50}\nmodel: {dropout: 0.5}\n";
+    static const char *const sets[] = {"sync.delay=3"};
+    char path[] = "/tmp/lockstep-config-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
     ls_config c;
     ls_error e = {0};
-    assert_ls_ok(read_text("data:\n  path: LICENSE\nsync:\n  every: 50\n", &c, &e), e);
-    assert_ls_ok(ls_config_check(&c, "old", &e), e);
-    c.sync.every = 49;
-    assert_ls_fails(ls_config_check(&c, "new", &e), LS_EINVAL, "sync.every", e);
+    assert_ls_ok(ls_config_load_saved(path, NULL, 0, &c, &e), e);
+    assert_true(c.model.dropout == 0.5);
+    assert_ls_fails(ls_config_load_saved(path, sets, 1, &c, &e), LS_EINVAL, "sync.delay acts", e);
+    assert_ls_fails(ls_config_load(path, NULL, 0, &c, &e), LS_EINVAL, "model.dropout acts", e);
+    unlink(path);
 }
 
 /* The reference names every key that is written. */
@@ -274,7 +289,8 @@ static void test_help(void **state) {
         n += in_group;
         s = strchr(s, '\n') + 1;
     }
-    assert_int_equal(n, LS_NCONFIG_KEYS - 2); /* of model.layers and train.batch one of two is set */
+    assert_int_equal(n,
+                     LS_NCONFIG_KEYS - 2); /* of model.layers and train.batch one of two is set */
     assert_non_null(strstr(help.data, "train.seed = 1 (0 to 9223372036854775807)"));
     ls_buf_free(&help);
     ls_buf_free(&text);
@@ -387,12 +403,13 @@ static void test_compatible(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),       cmocka_unit_test(test_switches), cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_set),        cmocka_unit_test(test_check),
-        cmocka_unit_test(test_compatible), cmocka_unit_test(test_odd_text),
-        cmocka_unit_test(test_lines),      cmocka_unit_test(test_list),
-        cmocka_unit_test(test_groups),     cmocka_unit_test(test_many_groups),
-        cmocka_unit_test(test_momentum),   cmocka_unit_test(test_help), cmocka_unit_test(test_older),
+        cmocka_unit_test(test_read),        cmocka_unit_test(test_switches),
+        cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_set),
+        cmocka_unit_test(test_check),       cmocka_unit_test(test_compatible),
+        cmocka_unit_test(test_odd_text),    cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_list),        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_many_groups), cmocka_unit_test(test_momentum),
+        cmocka_unit_test(test_help),        cmocka_unit_test(test_older),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

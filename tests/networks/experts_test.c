@@ -364,14 +364,14 @@ static void refuse(const char *const *sets, int n, const char *why) {
 
 static void test_refused(void **state) {
     (void)state;
-    REFUSE("model.experts is 4; only models of kind llama have experts", "model.experts=4");
+    REFUSE("model.experts acts only with model.kind: llama", "model.experts=4");
     REFUSE("model.experts_per_token is 5, and model.experts 4; set at most 4", "model.kind=llama",
            "model.experts=4", "model.experts_per_token=5");
-    REFUSE("model.shared_experts is 1, and model.experts is 0", "model.kind=llama",
+    REFUSE("model.shared_experts acts only with model.experts > 0", "model.kind=llama",
            "model.shared_experts=1");
-    REFUSE("model.router_bias_rate is 0.5, and model.experts is 0", "model.kind=llama",
+    REFUSE("model.router_bias_rate acts only with model.experts > 0", "model.kind=llama",
            "model.router_bias_rate=0.5");
-    REFUSE("model.expert_capacity is 1.5, and model.experts is 0", "model.kind=llama",
+    REFUSE("model.expert_capacity acts only with model.experts > 0", "model.kind=llama",
            "model.expert_capacity=1.5");
     REFUSE("so a pipeline (parallel.mesh.pipe) can't cut between them", "model.kind=llama",
            "model.experts=4", "model.router_aux_scope=model", "parallel.mesh.pipe=2");

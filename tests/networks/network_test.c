@@ -182,7 +182,7 @@ static void test_refused(void **state) {
         {"  layers: [flatten, linear: 3]\n  loss: [[cross_entropy]]\n",
          "a.yaml:8: model.loss is KIND"},
         {"  layers: [flatten, linear: 3]\n  norm: batch\n",
-         "model.norm is batch, which only the kinds cnn and resnet use"},
+         "model.norm acts only with model.kind: cnn, resnet; this config has model.kind: "},
         {"  loss: cross_entropy\n", "model.kind is layers, and model.layers is no list of layers"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -254,7 +254,8 @@ static void test_refused(void **state) {
     refused((const char *[]){"compress.kind=topk", "train.compute=bf16"}, 2,
             "set train.reduce_dtype to f32");
     refused((const char *[]){"compress.kind=int8", "compress.block=100"}, 2, "multiple of 32");
-    refused((const char *[]){"compress.warmup=3"}, 1, "compress.kind is none");
+    refused((const char *[]){"compress.warmup=3"}, 1,
+            "compress.warmup acts only with compress.kind: other than none");
     refused((const char *[]){"compress.kind=powersgd", "compress.feedback=none"}, 2,
             "set compress.feedback to error");
     refused((const char *[]){"compress.kind=powersgd", "compress.feedback=ef21"}, 2, "EF21");
@@ -262,7 +263,8 @@ static void test_refused(void **state) {
             "onebit_adam needs parallel.zero: 0");
     refused((const char *[]){"optim.optimizer=onebit_lamb", "parallel.zero=0"}, 2,
             "onebit_lamb needs optim.freeze_step");
-    refused((const char *[]){"optim.freeze_step=2"}, 1, "is for optim.optimizer onebit_adam");
+    refused((const char *[]){"optim.freeze_step=2"}, 1,
+            "optim.freeze_step acts only with optim.optimizer: onebit_adam");
     refused((const char *[]){"compress.kind=powersgd", "compress.send=values"}, 2,
             "compress.send is values");
     refused(

@@ -159,8 +159,8 @@ static void test_refusals(void **state) {
     static const struct {
         const char *sets[3], *why;
     } cases[] = {
-        {{ALL}, "keys of lora are set, and lora.rank is 0; set it, e.g. lora.rank: 16"},
-        {{RANK, "model.kind=gpt2"}, "only models of kind llama can have adapters"},
+        {{ALL}, "acts only with lora.rank > 0"},
+        {{RANK, "model.kind=gpt2"}, "lora.rank acts only with model.kind: llama"},
         {{RANK, "lora.targets=[q_proj, wq]"},
          "lora.targets: 'wq' matches no linear layer; there are q_proj, k_proj, v_proj, o_proj, "
          "gate_proj, up_proj, down_proj; all-linear"},

@@ -301,12 +301,16 @@ static void test_refused(void **state) {
         int n;
         const char *why;
     } bad[] = {
-        {{"sync.replicas=2"}, 1, "sync.replicas is for sync.mode local and diloco"},
-        {{"sync.mode=local", "sync.outer_lr=0.5"}, 2, "sync.outer_lr is for sync.mode diloco"},
-        {{"sync.graph=ring"}, 1, "sync.graph is for sync.mode gossip"},
-        {{"sync.deltas=int8"}, 1, "sync.deltas is for sync.mode local and diloco"},
+        {{"sync.replicas=2"}, 1, "sync.replicas acts only with sync.mode: local, diloco, gossip"},
+        {{"sync.mode=local", "sync.outer_lr=0.5"},
+         2,
+         "sync.outer_lr acts only with sync.mode: diloco"},
+        {{"sync.graph=ring"}, 1, "sync.graph acts only with sync.mode: gossip"},
+        {{"sync.deltas=int8"}, 1, "sync.deltas acts only with sync.mode: local, diloco"},
         {{"sync.mode=gossip", "sync.deltas=int8"}, 2, "sync.deltas is for replicas with common"},
-        {{"sync.mode=local", "sync.algorithm=sgp"}, 2, "sync.algorithm is for sync.mode gossip"},
+        {{"sync.mode=local", "sync.algorithm=sgp"},
+         2,
+         "sync.algorithm acts only with sync.mode: gossip"},
         {{"sync.mode=gossip", "sync.outer_lr=0.5"}, 2, "which gossip has not"},
         {{"sync.mode=gossip", "sync.warmup=3"}, 2, "sync.warmup is for replicas with common"},
         {{"sync.mode=gossip", "sync.replicas=1"}, 2, "one replica has no neighbour"},
