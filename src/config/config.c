@@ -301,18 +301,10 @@ static ls_status apply(ls_config *c, const char *path, const ls_yaml *y, ls_erro
     return LS_OK;
 }
 
-/* A file that names most keys was written by the program: its defaults say nothing. */
-static void forget_defaults(ls_config *c, size_t nitems) {
-    if (2 * nitems < LS_NCONFIG_KEYS) return;
-    ls_config *usual = LS_NEW(ls_config);
-    ls_config_defaults(usual);
-    for (int i = 0; i < LS_NCONFIG_KEYS; i++) {
-        const ls_config_key *k = &ls_config_keys[i], *tree = ls_config_key_find_tree(k->name);
-        bool plain = ls_config_key_is_equal(c, usual, k);
-        if (plain && (!tree || ls_config_key_is_equal(c, usual, tree)))
-            c->written[i] = LS_NOT_WRITTEN;
-    }
-    free(usual);
+/* A file that names most keys was written by the program: nobody asks for each of them. */
+static void settle_whole(ls_config *c, size_t nitems) {
+    for (int i = 0; 2 * nitems > LS_NCONFIG_KEYS && i < LS_NCONFIG_KEYS; i++)
+        if (c->written[i]) c->written[i] = LS_WRITTEN_AND_ACTS;
 }
 
 static bool is_named_yaml(const char *path) {
@@ -334,7 +326,7 @@ ls_status ls_config_read(const char *path, ls_config *c_p, ls_error *e) {
     if (s != LS_OK) return not_a_config(path, s, e);
     ls_config_defaults(c_p);
     s = apply(c_p, path, &y, e);
-    if (s == LS_OK) forget_defaults(c_p, y.nitems);
+    if (s == LS_OK) settle_whole(c_p, y.nitems);
     ls_yaml_free(&y);
     return s;
 }

@@ -80,8 +80,8 @@ const ls_config_need ls_config_needs[] = {
     {"data.folds", SAMPLES "; no data.ratings or " CHAT},
     {"data.fold", "data.folds > 0"},
     {"data.damaged", SAMPLES " or data.format: tokens"},
-    {"data.lists", SAMPLES},
-    {"data.missing", SAMPLES "; data.format: auto, csv"},
+    {"data.lists", SAMPLES "; " PLAIN},
+    {"data.missing", SAMPLES "; " PLAIN "; data.format: auto, csv"},
     {"data.template", CHAT},
     {"data.loss", CHAT "; train.loss: auto"},
     {"data.packing", CHAT "; train.loss: auto"},
@@ -527,7 +527,7 @@ static bool drop_some(ls_config *c, const ls_config *usual, ls_buf *notes) {
         if (c->written[i] == LS_WRITTEN_AND_ACTS) n = idle_by(c, k->name, OPEN_MAY_HOLD);
         if (!n) continue;
         char *why = explain(c, k->name, n, OPEN_MAY_HOLD, "this config");
-        if (notes && is_written(c, i)) ls_buf_printf(notes, "%s\n", why);
+        if (notes && !ls_config_key_is_equal(c, usual, k)) ls_buf_printf(notes, "%s\n", why);
         free(why);
         set_default(c, k, usual);
         c->written[i] = LS_NOT_WRITTEN;

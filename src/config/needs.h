@@ -4,10 +4,10 @@
  * config that trains has no words without meaning. What passes:
  *  - a value that says nothing: the default, where that is 0, the smallest number, an empty text,
  *    or a word such as `off`;
- *  - in a file that names most keys, as those of runs do, all defaults;
  *  - the keys of a run that was saved (ls_config_load_saved()): only newly written ones count;
- *  - a key of the file that acts in it, and no longer does by a --set: it is logged and dropped. The same
- *    of a search that takes, say, another optimizer.
+ *  - a key of the file that acts in it, and no longer does by a --set: it is logged and gets its default.
+ *    The same of a search that takes, say, another optimizer, and of the keys of a file that has most
+ *    of them, as those of runs have.
  *
  * With model.from the keys of the model are not known before its files are read: a need of such a key
  * counts as met until then. What no config can say, such as the columns of the data, those decide who

@@ -1,0 +1,191 @@
+/* needs_test.c - the table of what keys need is about keys and values that exist; what is refused, what
+ * passes, and what a --set turns off. (tests/cli/keys_test.c trains with each key.) */
+#include "config/needs.h"
+
+#include <unistd.h>
+
+#include "config/help.h"
+#include "config/keys.h"
+#include "config/relations.h"
+#include "config/writer.h"
+#include "test.h"
+
+/* ---- the table ---- */
+
+/* `words`: "a, b", or "other than a, b". */
+static void check_words(const ls_config_key *k, const char *row, char *words) {
+    static const char others[] = "other than ";
+    if (strncmp(words, others, strlen(others)) == 0) words += strlen(others);
+    for (char *word; (word = strsep(&words, ","));) {
+        word += *word == ' ';
+        bool known = k->type == LS_KEY_INTEGER || k->type == LS_KEY_REAL;
+        if (known) known = *word && strspn(word, "0123456789") == strlen(word);
+        for (int i = 0; k->type == LS_KEY_CHOICE && k->choices[i]; i++)
+            known = known || strcmp(k->choices[i], word) == 0;
+        if (!known) fail_msg("%s: '%s' is no value of %s", row, word, k->name);
+    }
+}
+
+static void check_term(const char *row, char *term) {
+    char *colon = strstr(term, ": "), *above = strstr(term, " > ");
+    if (strncmp(term, "no ", 3) == 0) term += 3;
+    if (colon) *colon = 0;
+    if (above) *above = 0;
+    const ls_config_key *k = ls_config_key_find(term);
+    if (!k) fail_msg("%s: '%s' is no key", row, term);
+    if (colon) check_words(k, row, colon + 2);
+    if (above) assert_true(k->type == LS_KEY_INTEGER || k->type == LS_KEY_REAL);
+}
+
+/* The text with each `from` as one byte `to`. */
+static char *with_byte(const char *text, const char *from, char to) {
+    char *out = strdup(text), *at = out;
+    while ((at = strstr(at, from))) {
+        *at++ = to;
+        memmove(at, at + strlen(from) - 1, strlen(at + strlen(from) - 1) + 1);
+    }
+    return out;
+}
+
+static void test_table(void **state) {
+    (void)state;
+    for (const ls_config_need *n = ls_config_needs; n->key; n++) {
+        size_t len = strcspn(n->key, "*");
+        bool found = ls_config_key_find(n->key) != NULL;
+        for (int i = 0; n->key[len] && i < LS_NCONFIG_KEYS; i++)
+            found = found || strncmp(ls_config_keys[i].name, n->key, len) == 0;
+        if (!found) fail_msg("%s is no key", n->key);
+        char *plain = with_byte(n->needs, " or ", ';'), *terms = with_byte(plain, "; ", ';');
+        char *rest = terms;
+        for (char *term; (term = strsep(&rest, ";"));) check_term(n->key, term);
+        free(terms);
+        free(plain);
+    }
+}
+
+/* ---- what is refused, and what passes ---- */
+
+static ls_status load(const char *text, const char *set, ls_config *c, ls_error *e) {
+    char path[] = "/tmp/lockstep-needs-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+    ls_status s = ls_config_load(path, &set, set != NULL, c, e);
+    unlink(path);
+    return s;
+}
+
+#define DATA "data: {path: LICENSE}\n"
+
+static void refused(const char *text, const char *set, const char *says) {
+    ls_config c;
+    ls_error e = {0};
+    assert_ls_fails(load(text, set, &c, &e), LS_EINVAL, says, e);
+    assert_null(strchr(e.msg, '\n'));
+}
+
+static void passes(const char *text, const char *set) {
+    ls_config c;
+    ls_error e = {0};
+    assert_ls_ok(load(text, set, &c, &e), e);
+}
+
+/* A forgotten key, and a default that asks for something. */
+static void test_refused(void **state) {
+    (void)state;
+    refused(DATA "model: {dropout: 0.5}\n", NULL,
+            "model.dropout acts only with model.kind: mlp, cnn, vit; this config has model.kind: "
+            "gpt2; leave the key out");
+    refused(DATA, "model.head=own", "model.head acts only with model.kind: llama");
+    refused(DATA "model: {kind: llama, rope: linear}\n", NULL,
+            "this config has model.rope_factor: 1");
+    refused(DATA "lora: {alpha: 8}\n", NULL, "this config has lora.rank: 0");
+    refused(DATA "dpo: {beta: 0.1}\n", NULL, "dpo.beta acts only with train.loss: dpo");
+    refused(DATA "optim: {decay_fraction: 0.2}\n", NULL, "acts only with optim.schedule: wsd");
+    refused(DATA "data.packing: on\n", NULL, "data.packing acts only with data.format: chat");
+    refused(DATA, "optim.loss_scale=65536", "acts only with train.compute: f16");
+    refused(DATA, "data.labels=x", "acts only with model.kind: other than gpt2, llama");
+    refused("model: {from: x, dropout: 0.1}\n" DATA, NULL, "has the model.kind of model.from");
+    passes("model: {from: x, window: 8}\n" DATA, NULL); /* the files decide */
+}
+
+static void test_passes(void **state) {
+    (void)state;
+    passes(DATA "model: {dropout: 0, window: 0, qk_norm: off, rope: default, hidden: []}\n", NULL);
+    passes(DATA "lora: {rank: 0}\ndata.packing: off\nparallel.mesh.pipe: 1\n", NULL);
+    passes(DATA "optim: {optimizer: sgd, momentum: 0.9, nesterov: on}\n", NULL);
+    passes(DATA "optim: {momentum: 0.9, groups: [{match: a, optimizer: sgd}]}\n", NULL);
+    refused(DATA "optim: {momentum: 0.9, groups: [{match: a, optimizer: sgd, momentum: 0.1}]}\n",
+            NULL, "optim.momentum acts only with");
+}
+
+/* A config that has all keys may be used again, and changed. */
+static void test_whole(void **state) {
+    (void)state;
+    ls_config c;
+    ls_error e = {0};
+    ls_buf text = {0};
+    assert_ls_ok(load(DATA, NULL, &c, &e), e);
+    ls_config_write(&c, &text);
+    passes(text.data, NULL);
+    text.len = 0;
+    c.model.dropout = 0.5;
+    ls_config_write(&c, &text);
+    assert_ls_ok(load(text.data, NULL, &c, &e), e); /* which is logged */
+    assert_true(c.model.dropout == 0);
+    refused(text.data, "model.dropout=0.5", "model.dropout acts only with");
+    ls_buf_free(&text);
+}
+
+/* A key of the file that a --set turns off has its default; that of a --set is refused. */
+static void test_turned_off(void **state) {
+    (void)state;
+    static const char text[] =
+        DATA "optim: {min_lr: 0.0005, ema: 0.9}\ntrain: {eval_weights: ema}\n";
+    ls_config c;
+    ls_error e = {0};
+    assert_ls_ok(load(text, "optim.schedule=constant", &c, &e), e);
+    assert_true(c.optim.min_lr == 1e-4 && c.optim.ema == 0.9);
+    assert_ls_ok(load(text, "sync.mode=local", &c, &e), e); /* one needs the other */
+    assert_true(c.optim.min_lr == 0.0005 && c.optim.ema == 0 && c.train.eval_weights == 0);
+    refused(DATA "optim: {schedule: constant, min_lr: 0.0005}\n", NULL, "optim.min_lr acts only");
+    assert_ls_ok(load(text, "train.seed=3", &c, &e), e);
+    ls_config_settle(&c); /* as a search does */
+    assert_ls_ok(ls_config_set(&c, "optim.schedule=step", &e), e);
+    assert_ls_ok(ls_config_set(&c, "optim.step_every=7", &e), e);
+    ls_buf notes = {0};
+    ls_config_drop_idle(&c, &notes);
+    assert_ls_ok(ls_config_check(&c, "trial", &e), e);
+    assert_string_equal(notes.data,
+                        "optim.min_lr acts only with optim.schedule: cosine, linear, wsd; this "
+                        "config has optim.schedule: step\n");
+    ls_buf_free(&notes);
+}
+
+/* A number can be set over a list. */
+static void test_layers(void **state) {
+    (void)state;
+    refused("model: {kind: layers, layers: [flatten, linear: 4]}\n" DATA, "model.layers=3",
+            "model.layers is no list");
+}
+
+static void test_help(void **state) {
+    (void)state;
+    ls_buf help = {0};
+    ls_error e = {0};
+    assert_ls_ok(ls_config_help("model.dropout", &help, &e), e);
+    assert_non_null(strstr(help.data, "Acts only with model.kind: mlp, cnn, vit."));
+    assert_null(strstr(help.data, "model.patch"));
+    ls_buf_free(&help);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),      cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_passes),     cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_turned_off), cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_help),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
