@@ -174,17 +174,6 @@ static ls_status check_chats(const ls_config *c, const char *where, ls_error *e)
                    where);
 }
 
-/* Keys that only conversations have. */
-static ls_status check_no_chats(const ls_config *c, const char *where, ls_error *e) {
-    const char *key = c->data.packing                        ? "data.packing"
-                      : *c->data.template                    ? "data.template"
-                      : c->data.loss != LS_CHAT_OF_ASSISTANT ? "data.loss"
-                                                             : NULL;
-    if (!key) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "%s: %s is for conversations; set data.format: chat, or remove it",
-                   where, key);
-}
-
 static ls_status check_format(const ls_config *c, const char *where, ls_error *e) {
     bool has_tokens = ls_config_has_tokens(c);
     if (!has_tokens && c->data.format == LS_DATA_TEXT)
@@ -193,7 +182,6 @@ static ls_status check_format(const ls_config *c, const char *where, ls_error *e
                        "data.format, or name that of the samples",
                        where);
     if (ls_config_has_chats(c)) return check_chats(c, where, e);
-    LS_TRY(check_no_chats(c, where, e));
     if (has_tokens && c->data.format > LS_DATA_TOKENS)
         return ls_fail(
             e, LS_EINVAL,

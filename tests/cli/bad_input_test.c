@@ -140,9 +140,9 @@ static void test_usage(void **state) {
     expect("help -n2", 2, "help: unknown option -n2; see");
     expect("train -n 2 a.yaml -q", 2, "train: unknown option -q; see");
     expect("train a.yaml --outptu x", 2, "unknown option --outptu (did you mean --output?); see");
-    expect(
-        "train a.yaml --m 3", 2,
-        "unknown option --m (did you mean --min-workers or --max-workers or --membership or --mllog?); see");
+    expect("train a.yaml --m 3", 2,
+           "unknown option --m (did you mean --min-workers or --max-workers or --membership or "
+           "--mllog?); see");
     expect("train a.yaml --resume=3", 2, "train: --resume takes no value; see");
     expect("run -q7 echo", 2, "run: unknown option -q7; see");
     expect("run -n 1 echo -q7", 0, "-q7");
@@ -185,7 +185,7 @@ static void test_usage(void **state) {
     expect("plan configs/tiny.yaml -n 4 --set parallel.shard_group=3", 1,
            "parallel.shard_group 3 does not divide 4 workers");
     expect("plan configs/tiny.yaml -n 4 --set parallel.accumulate=early", 1,
-           "parallel.accumulate early: with parallel.zero 1 gradients are not sharded");
+           "parallel.accumulate acts only with parallel.zero: 2, 3");
     expect("plan configs/tiny.yaml --set parallel.zero=4", 1,
            "parallel.zero: 4 is out of range; expected 0 to 3");
     expect("plan configs/tiny.yaml --set train.compute=fp8", 1, "'fp8' is not one of f32, bf16");

@@ -319,11 +319,11 @@ static void test_as_text(void **state) {
     expect(AS_TEXT "--set data.path=@/chats.jsonl --set data.format=text", 0, "validation loss");
     expect("eval @/a --data @/chats.jsonl --set model.context=46", 0, "--chat reads conversations");
     expect(AS_TEXT "--set data.path=LICENSE --set data.packing=on", 1,
-           "data.packing is for conversations; set data.format: chat, or remove it");
+           "data.packing acts only with data.format: chat");
     expect(AS_TEXT "--set data.path=LICENSE --set data.loss=all", 1,
-           "data.loss is for conversations");
+           "data.loss acts only with data.format: chat");
     expect(AS_TEXT "--set data.path=LICENSE --set data.template=@/chat.jinja", 1,
-           "data.template is for conversations");
+           "data.template acts only with data.format: chat");
 }
 
 /* Each key that is not read is named once, whatever file it is in. */

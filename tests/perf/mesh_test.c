@@ -328,7 +328,7 @@ static void test_auto(void **state) {
     ls_config c = config_of("train.batch=32", "train.virtual_workers=4"), again = c;
     ls_error e;
     set(&c, "parallel.mesh=auto");
-    again.parallel.mesh = c.parallel.mesh;
+    set(&again, "parallel.mesh=auto");
     assert_ls_ok(ls_mesh_auto(&c, WORKERS, false, &e), e);
     assert_ls_ok(ls_mesh_auto(&again, WORKERS, false, &e), e);
     assert_memory_equal(&c, &again, sizeof c);

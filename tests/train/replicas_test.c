@@ -307,7 +307,7 @@ static void test_refused(void **state) {
          "sync.outer_lr acts only with sync.mode: diloco"},
         {{"sync.graph=ring"}, 1, "sync.graph acts only with sync.mode: gossip"},
         {{"sync.deltas=int8"}, 1, "sync.deltas acts only with sync.mode: local, diloco"},
-        {{"sync.mode=gossip", "sync.deltas=int8"}, 2, "sync.deltas is for replicas with common"},
+        {{"sync.mode=gossip", "sync.deltas=int8"}, 2, "sync.deltas acts only with sync.mode: local, diloco"},
         {{"sync.mode=local", "sync.algorithm=sgp"},
          2,
          "sync.algorithm acts only with sync.mode: gossip"},

@@ -329,7 +329,7 @@ static void test_errors(void **state) {
     assert_non_null(strstr(e.msg, "a program with a loop of its own does not have"));
     run sparse = {.steps = 1, .sets = {"model.sparse=on"}};
     assert_int_equal(work(NULL, &sparse, &e), LS_EINVAL);
-    assert_non_null(strstr(e.msg, "a trainer has those of its worker"));
+    assert_non_null(strstr(e.msg, "model.sparse acts only with"));
     run no_directory = {.steps = 1, .checkpoint = 1};
     assert_int_equal(work(NULL, &no_directory, &e), LS_EINVAL);
     assert_non_null(strstr(e.msg, "no run directory"));
