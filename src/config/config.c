@@ -304,7 +304,7 @@ static ls_status apply(ls_config *c, const char *path, const ls_yaml *y, ls_erro
 /* A file that names most keys was written by the program: nobody asks for each of them. */
 static void settle_whole(ls_config *c, size_t nitems) {
     for (int i = 0; 2 * nitems > LS_NCONFIG_KEYS && i < LS_NCONFIG_KEYS; i++)
-        if (c->written[i]) c->written[i] = LS_WRITTEN_AND_ACTS;
+        if (c->written[i]) c->written[i] = LS_SAVED;
 }
 
 static bool is_named_yaml(const char *path) {

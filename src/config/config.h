@@ -230,7 +230,8 @@ enum { LS_CONFIG_MOST_KEYS = 256 };
 enum {
     LS_NOT_WRITTEN,
     LS_WRITTEN,         /* in the file, or by --set */
-    LS_WRITTEN_AND_ACTS /* in a file in which it acts, or that has most keys */
+    LS_WRITTEN_AND_ACTS, /* in the file, in which it acts */
+    LS_SAVED             /* in a file that has most keys: the program wrote it */
 };
 
 typedef struct ls_config {

@@ -74,10 +74,10 @@ const ls_config_need ls_config_needs[] = {
 
     /* data */
     {"data.labels", SAMPLES "; " PLAIN "; no data.mix"},
-    {"data.val_path", SAMPLES "; " PLAIN " or " CHAT},
+    {"data.val_path", SAMPLES "; " PLAIN " or data.format: tokens, chat"},
     {"data.val_labels", SAMPLES "; data.val_path"},
     {"data.val_fraction", "no data.val_path; data.folds: 0"},
-    {"data.folds", SAMPLES "; no data.ratings or " CHAT},
+    {"data.folds", SAMPLES "; no data.ratings or data.format: tokens, chat"},
     {"data.fold", "data.folds > 0"},
     {"data.damaged", SAMPLES " or data.format: tokens"},
     {"data.lists", SAMPLES "; " PLAIN},
@@ -88,7 +88,7 @@ const ls_config_need ls_config_needs[] = {
     {"data.threads", SAMPLES " or data.format: tokens"},
     {"data.block", BLOCKS},
     {"data.window", BLOCKS},
-    {"data.mix", SAMPLES "; " PLAIN},
+    {"data.mix", SAMPLES "; " PLAIN " or data.format: tokens"},
     {"data.augment", SAMPLES "; " PLAIN},
     {"data.ratings", SAMPLES "; no data.clicks"},
     {"data.clicks", SAMPLES "; no data.ratings"},
@@ -357,7 +357,8 @@ static bool says_nothing(const ls_config *c, const ls_config_key *k) {
 
 static bool is_written(const ls_config *c, int i) {
     const ls_config_key *k = &ls_config_keys[i];
-    return c->written[i] && !says_nothing(c, set_one(c, k));
+    bool asked = c->written[i] == LS_WRITTEN || c->written[i] == LS_WRITTEN_AND_ACTS;
+    return asked && !says_nothing(c, set_one(c, k));
 }
 
 bool ls_config_is_written(const ls_config *c, const char *key) {
@@ -505,7 +506,7 @@ ls_status ls_config_check_needs(const ls_config *c, bool complete, const char *w
 
 void ls_config_settle(ls_config *c) {
     for (int i = 0; i < LS_NCONFIG_KEYS; i++)
-        if (c->written[i] && !idle_by(c, ls_config_keys[i].name, OPEN_DO_NOT_HOLD))
+        if (c->written[i] == LS_WRITTEN && !idle_by(c, ls_config_keys[i].name, OPEN_DO_NOT_HOLD))
             c->written[i] = LS_WRITTEN_AND_ACTS;
 }
 
@@ -524,7 +525,7 @@ static bool drop_some(ls_config *c, const ls_config *usual, ls_buf *notes) {
     for (int i = 0; i < LS_NCONFIG_KEYS; i++) {
         const ls_config_key *k = set_one(c, &ls_config_keys[i]);
         const ls_config_need *n = NULL;
-        if (c->written[i] == LS_WRITTEN_AND_ACTS) n = idle_by(c, k->name, OPEN_MAY_HOLD);
+        if (c->written[i] >= LS_WRITTEN_AND_ACTS) n = idle_by(c, k->name, OPEN_MAY_HOLD);
         if (!n) continue;
         char *why = explain(c, k->name, n, OPEN_MAY_HOLD, "this config");
         if (notes && !ls_config_key_is_equal(c, usual, k)) ls_buf_printf(notes, "%s\n", why);

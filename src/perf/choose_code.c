@@ -2,6 +2,7 @@
 #include "perf/choose_code.h"
 
 #include "base/log.h"
+#include "config/needs.h"
 #include "config/relations.h"
 #include "perf/forecast.h"
 #include "train/layout.h"
@@ -41,6 +42,7 @@ static bool predict(const ls_config *c, int n, const ls_forecast_world *w, ls_co
     ls_error e;
     set_kind(&with, kind);
     with = ls_layout_config_apart(&with);
+    ls_config_forget_written(&with); /* it is not as it was written */
     if (ls_config_check(&with, "config", &e) != LS_OK) return false;
     if (ls_layout_make(&with, n, NULL, &l, &e) != LS_OK) return false;
     ls_status s = ls_forecast_plan(&with, &l.plan, w, &f, &e);

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/lines.h"
+#include "config/needs.h"
 #include "config/phases.h"
 #include "config/relations.h"
 #include "data/batches.h"
@@ -36,10 +37,9 @@ ls_status ls_target_config(const ls_config *c, const ls_target *t, int64_t batch
     ls_config to = *c;
     int64_t V = c->train.virtual_workers, every = t->samples / EVALUATIONS / batch;
     if (c->sync.mode == LS_SYNC_ASYNC || c->optim.optimizer == LS_OPTIMIZER_SCHEDULE_FREE)
-        return ls_fail(e, LS_EINVAL,
-                       "--steps-to: not with %s, whose rates and batches can't be set like this",
-                       c->sync.mode == LS_SYNC_ASYNC ? "sync.mode async"
-                                                     : "optim.optimizer schedule-free");
+        return ls_fail(
+            e, LS_EINVAL, "--steps-to: not with %s, whose rates and batches can't be set like this",
+            c->sync.mode == LS_SYNC_ASYNC ? "sync.mode async" : "optim.optimizer schedule-free");
     ls_config_set_batch(&to, batch);
     if (batch >= V && to.train.micro_batch > batch / V) to.train.micro_batch = batch / V;
     to.train.steps = (t->samples + batch - 1) / batch;
@@ -58,6 +58,7 @@ ls_status ls_target_config(const ls_config *c, const ls_target *t, int64_t batch
     to.optim.scale_lr = LS_SCALE_OFF;
     to.optim.scale_batch = 0;
     set_warmup(c, &to);
+    ls_config_forget_written(&to); /* it is not as it was written */
     LS_TRY(ls_config_check(&to, "--batches", e));
     LS_TRY(ls_schedule_check(&to, 0, e));
     *c_p = to;
@@ -78,8 +79,7 @@ static void add_line(ls_target_curve *c, const ls_line *line) {
         c->losses = ls_grow(c->losses, (size_t)c->n, sizeof *c->losses);
         c->steps[c->n] = step;
         c->losses[c->n++] = loss;
-    } else if (has_step && step == c->nsteps + 1 &&
-               ls_json_number(ls_json_get(j, "loss"), &loss)) {
+    } else if (has_step && step == c->nsteps + 1 && ls_json_number(ls_json_get(j, "loss"), &loss)) {
         c->train = ls_grow(c->train, (size_t)c->nsteps, sizeof *c->train);
         c->train[c->nsteps++] = loss;
     }

@@ -5,6 +5,7 @@
 
 #include "coll/algo/tree.h"
 #include "config/phases.h"
+#include "config/needs.h"
 #include "config/relations.h"
 #include "plan/memory.h"
 #include "tensor/dtype.h"
@@ -239,6 +240,7 @@ static ls_status measure(const trial *t, amount a, measured *x, bool *possible_p
     int data = planned_data(t->c, t->mesh);
     ls_config with = part_of(t->c, t->mesh, a, data);
     ls_layout l;
+    ls_config_forget_written(&with); /* it is not as it was written */
     *possible_p = ls_config_check(&with, "mesh", e) == LS_OK &&
                   ls_layout_make(&with, data * ranks_of(t->mesh), NULL, &l, e) == LS_OK;
     if (!*possible_p) return LS_OK;

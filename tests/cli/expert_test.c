@@ -167,7 +167,7 @@ static void test_refusals(void **state) {
         {"--set parallel.expert_virtual=2",
          "micro-batches have 1 samples (train.micro_batch), and virtual workers 4"},
         {"--set parallel.expert_virtual=3 --set train.micro_batch=4", "use 2 or 4"},
-        {JOINT "--set model.experts=0", "the model has 0 experts"},
+        {JOINT "--set model.experts=0", "acts only with model.experts > 0"},
         {JOINT "--set parallel.context_virtual=8",
          "makes 16 parts of the samples that are computed together, and 8 are possible; use "
          "parallel.context_virtual 4"},

@@ -156,7 +156,7 @@ static void test_adapter(void **state) {
                     "--set optim.min_lr=0 --set optim.weight_decay=0 --set train.steps=2",
            0, NULL);
     expect(CONTINUE "-o @/four --set model.adapter=@/two --set lora.rank=2", 1,
-           "leave the keys of");
+           "lora.rank acts only with model.kind: llama and no model.adapter");
     expect(CONTINUE "-o @/four --set model.adapter=@/none", 1, "/none: can't be opened");
     expect("train configs/tiny.yaml -o @/four --set model.adapter=@/two", 1,
            "set model.from to that");
