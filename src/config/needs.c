@@ -52,6 +52,7 @@ const ls_config_need ls_config_needs[] = {
     {"model.shared_experts", EXPERTS},
     {"model.norm_topk", EXPERTS},
     {"model.router_aux_loss", EXPERTS},
+    {"model.router_aux_scope", EXPERTS "; model.router_aux_loss > 0"},
     {"model.router_bias_rate", EXPERTS "; no model.from"},
     {"model.expert_capacity", EXPERTS},
     {"model.norm_eps", "model.kind: llama"},
