@@ -13,22 +13,26 @@
 #include "storage/samples.h"
 
 enum { SET };
+enum { CLI_OPEN = 3 }; /* exit code: no layer is wrong, but some are not decided */
 
 /* ---- the report ---- */
 
 /* What a layer's check found, on one line. */
 static char *line_of(const ls_check_result *r) {
     if (r->wrong) return ls_format("%-32s WRONG: %s", r->layer->name, r->wrong);
+    if (*r->open) return ls_format("%-32s NOT DECIDED: %s", r->layer->name, r->open);
     if (r->comparisons == 0) return ls_format("%-32s right", r->layer->name);
-    return ls_format("%-32s right; %lld gradients within %.1e", r->layer->name,
-                     (long long)r->comparisons, r->worst);
+    char left_open[48] = "";
+    if (r->nopen) snprintf(left_open, sizeof left_open, ", %lld open", (long long)r->nopen);
+    return ls_format("%-32s right; %lld gradients within %.1e (bound %.1e%s)", r->layer->name,
+                     (long long)r->comparisons, r->worst, r->bound, left_open);
 }
 
 typedef struct report {
     void (*line)(void *arg, const char *line); /* NULL: lines are not wanted */
     void *arg;
     ls_error *e;
-    bool failed;
+    bool failed, left_open;
 } report;
 
 static void report_layer(void *arg, const ls_check_result *r) {
@@ -37,18 +41,21 @@ static void report_layer(void *arg, const ls_check_result *r) {
     if (p->line) p->line(p->arg, line);
     if (r->wrong && !p->failed)
         ls_fail(p->e, LS_EINVAL, "layer '%s': %s", r->layer->name, r->wrong);
+    else if (*r->open && !p->failed && !p->left_open)
+        ls_fail(p->e, LS_EINVAL, "layer '%s': not decided: %s", r->layer->name, r->open);
     p->failed = p->failed || r->wrong;
+    p->left_open = p->left_open || *r->open;
     free(line);
 }
 
-/* *nwrong_p: the number of wrong layers; the first one is the error. */
-static ls_status check(const ls_config *c, report *p, int *nwrong_p, ls_error *e) {
+/* The first wrong layer is the error, or else the first one that is not decided. */
+static ls_status check(const ls_config *c, report *p, ls_check_count *count_p, ls_error *e) {
     ls_model m;
     LS_TRY(ls_network_create(c, &m, e));
     p->e = e;
-    ls_status s = ls_check_model(&m, report_layer, p, nwrong_p, e);
+    ls_status s = ls_check_model(&m, report_layer, p, count_p, e);
     ls_model_free(&m);
-    return s != LS_OK ? s : *nwrong_p ? LS_EINVAL : LS_OK;
+    return s != LS_OK ? s : count_p->wrong || count_p->open ? LS_EINVAL : LS_OK;
 }
 
 /* path NULL: all keys have their defaults. */
@@ -67,10 +74,10 @@ ls_status ls_model_check(const ls_program *program, const char *config,
                          void (*line)(void *arg, const char *line), void *arg, ls_error *e) {
     ls_config c;
     report p = {.line = line, .arg = arg};
-    int nwrong = 0;
+    ls_check_count count = {0, 0};
     LS_TRY(ls_program_use(program, e));
     LS_TRY(read_config(config, NULL, 0, &c, e));
-    return check(&c, &p, &nwrong, e);
+    return check(&c, &p, &count, e);
 }
 
 /* ---- the command ---- */
@@ -85,18 +92,19 @@ static int run(const ls_args *a) {
     ls_config c;
     ls_error e = {0};
     report p = {.line = print_line};
-    int nwrong = 0;
+    ls_check_count count = {0, 0};
     if (!a->nwords && !ls_config_program()) {
         ls_log("check: CONFIG.yaml is missing; see 'lockstep help check'");
         return CLI_USAGE;
     }
     ls_status s = read_config(a->nwords ? a->words[0] : NULL, a->options[SET].values,
                               a->options[SET].n, &c, &e);
-    if (s == LS_OK) s = check(&c, &p, &nwrong, &e);
-    if (nwrong) {
-        ls_log("check: %d layer%s wrong", nwrong, nwrong == 1 ? " is" : "s are");
-        return CLI_FAILED;
-    }
+    if (s == LS_OK) s = check(&c, &p, &count, &e);
+    if (count.open)
+        ls_log("check: %d layer%s not decided", count.open, count.open == 1 ? " is" : "s are");
+    if (count.wrong)
+        ls_log("check: %d layer%s wrong", count.wrong, count.wrong == 1 ? " is" : "s are");
+    if (count.wrong || count.open) return count.wrong ? CLI_FAILED : CLI_OPEN;
     return s == LS_OK ? 0 : cli_fail(&e);
 }
 
@@ -112,7 +120,11 @@ const ls_command cmd_check = {
         "samples beside each one, other micro-batches and numbers of threads. It must write its\n"
         "own memory only, and read nothing that it has not written.\n"
         "\n"
-        "A wrong layer is named, with what is wrong first; the exit code is then 1. A program\n"
+        "A wrong layer is named, with what is wrong first; the exit code is then 1. Each line has\n"
+        "the largest difference and the bound beyond which a gradient is wrong, relative to the\n"
+        "gradients. A layer is not decided if more than a tenth of the comparisons can't be made\n"
+        "to 3%: its output is too large beside what an element changes, or has too many kinks.\n"
+        "If no layer is wrong, the exit code is then 3. A program\n"
         "with a model of its own (lockstep/program.h) needs no config.",
     .options = {[SET] = {"set", 0, "KEY=VALUE", "set a key of the config, e.g. model.width=64"}},
     .run = run,

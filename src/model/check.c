@@ -324,10 +324,10 @@ static void leave_layer(ls_check *c) {
     free(c->dy);
 }
 
-ls_status ls_check_model(const ls_model *m, ls_check_report *report, void *arg, int *nwrong_p,
-                         ls_error *e) {
+ls_status ls_check_model(const ls_model *m, ls_check_report *report, void *arg,
+                         ls_check_count *count_p, ls_error *e) {
     ls_check c;
-    int nwrong = 0;
+    ls_check_count count = {0, 0};
     ls_status s = check_open(&c, m, e);
     for (int i = 0; s == LS_OK && i < m->nlayers + m->nlate; i++) {
         ls_check_result r = {.layer = &m->layers[i]};
@@ -340,10 +340,11 @@ ls_status ls_check_model(const ls_model *m, ls_check_report *report, void *arg, 
         leave_layer(&c);
         r.wrong = *wrong ? wrong : NULL;
         r.seconds = (double)(ls_clock_ns() - began) / 1e9;
-        nwrong += *wrong != 0;
+        count.wrong += *wrong != 0;
+        count.open += !*wrong && *r.open;
         report(arg, &r);
     }
     check_close(&c);
-    if (s == LS_OK) *nwrong_p = nwrong;
+    if (s == LS_OK) *count_p = count;
     return s;
 }

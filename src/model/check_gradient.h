@@ -8,7 +8,7 @@
 enum { LS_CHECK_TEXT = 256 };
 
 /* Compares the gradients of all inputs and parameters of c->layer. False: one is wrong, and `wrong`
- * says which. Sets comparisons and worst of the result. */
+ * says which. Sets comparisons, nopen, open, worst and bound of the result. */
 bool ls_check_gradients(ls_check *c, ls_check_result *, char wrong[LS_CHECK_TEXT]);
 
 /* The name of a parameter without that of its layer: "weight". */

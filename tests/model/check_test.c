@@ -10,7 +10,7 @@
 
 /* What the check says of the layers of a model. */
 typedef struct verdict {
-    int nlayers, nwrong;
+    int nlayers, nwrong, nopen;
     char layer[LS_NAME], wrong[256]; /* of the last wrong one */
     int64_t comparisons;
     double worst;
@@ -29,7 +29,10 @@ static void note(void *arg, const ls_check_result *r) {
 static verdict check(const ls_model *m) {
     verdict v = {0};
     ls_error e = {0};
-    assert_ls_ok(ls_check_model(m, note, &v, &v.nwrong, &e), e);
+    ls_check_count count = {0, 0};
+    assert_ls_ok(ls_check_model(m, note, &v, &count, &e), e);
+    v.nwrong = count.wrong;
+    v.nopen = count.open;
     assert_int_equal(v.nlayers, m->nlayers);
     return v;
 }
