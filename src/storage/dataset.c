@@ -96,11 +96,14 @@ ls_status ls_dataset_open_other(ls_dataset *d, const char *run, const ls_config 
                                 const ls_model *m, ls_error *e) {
     ls_numbering numbering = {0};
     ls_samples *samples = NULL;
-    if (ls_data_record_numbering(run, &numbering, NULL) != LS_OK) /* of an earlier version */
-        return open_recorded(d, run, c, m, true, e);
-    ls_status s = ls_samples_open_val(c, m, &numbering, &samples, e);
-    ls_numbering_free(&numbering);
-    if (s == LS_OK) *d = dataset_of(samples);
+    ls_error own = {0};
+    ls_status s = open_recorded(d, run, c, m, true, &own);
+    if (s == LS_EIO && ls_data_record_numbering(run, &numbering, NULL) == LS_OK) {
+        s = ls_samples_open_val(c, m, &numbering, &samples, &own);
+        ls_numbering_free(&numbering);
+        if (s == LS_OK) *d = dataset_of(samples);
+    }
+    if (s != LS_OK && e) *e = own;
     return s;
 }
 
