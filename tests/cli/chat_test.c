@@ -50,10 +50,6 @@ static void test_shown(void **state) {
            "conversations are longer than model.context 22: 74 tokens were cut off, and 0 "
            "conversations were left out");
     expect(TUNE "-n 1 -o @/cut2 --set model.context=20", 0, "and 14 conversations were left out");
-    write_text("ends.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"a\\r\\nb\"}, "
-                             "{\"role\": \"assistant\", \"content\": \"c\"}]}\n");
-    expect(TUNE "-n 1 -o @/ends --set data.val_path=@/ends.jsonl", 0,
-           "1 conversation has CR in its texts, as line ends");
     expect("eval @/shown", 0, "nats/token");
     expect("generate @/shown --prompt <user>1?;<assistant> --tokens 4", 0, "<user>1?;<assistant>");
 }
