@@ -1,6 +1,9 @@
 /* llama_keys.c - the keys of a config and the architecture that they describe: see llama.h. */
-#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/log.h"
+#include "config/keys.h"
 #include "networks/llama.h"
 #include "weights/weights.h"
 
@@ -118,11 +121,67 @@ static ls_status set_keys(ls_config *c, const ls_architecture *a, ls_error *e) {
     return LS_OK;
 }
 
+/* ---- keys that are written beside model.from ---- */
+
+/* Training decides these, whatever the model was trained with. */
+static bool may_differ(const char *key) {
+    return strcmp(key, "model.router_aux_loss") == 0 || strcmp(key, "model.router_aux_scope") == 0;
+}
+
+/* 0 is the usual number of these, whatever it is. */
+static bool is_usual(const ls_config *c, const ls_config_key *k) {
+    const int64_t *at = (const int64_t *)(const void *)((const char *)c + k->offset);
+    return (at == &c->model.kv_heads || at == &c->model.head_dim || at == &c->model.ffn) && !*at;
+}
+
+static ls_status fail_other(const ls_config *c, const ls_config *was, const ls_config_key *k,
+                            ls_error *e) {
+    ls_buf asked = {0}, has = {0};
+    ls_config_key_write(was, k, &asked);
+    ls_config_key_write(c, k, &has);
+    ls_status s =
+        ls_fail(e, LS_EINVAL,
+                "%s is %.60s, and %.60s in the model of model.from, %.300s: leave the key "
+                "out",
+                k->name, asked.data, has.data, c->model.from);
+    ls_buf_free(&asked);
+    ls_buf_free(&has);
+    return s;
+}
+
+/* A file that is written for another model, and now has model.from by --set, has keys of that: they
+ * are named. Else the model's architecture can't be asked for in another way. */
+static ls_status compare_written(ls_config *c, const ls_config *was, ls_error *e) {
+    ls_buf names = {0};
+    ls_status s = LS_OK;
+    for (int i = 0; s == LS_OK && i < LS_NCONFIG_KEYS; i++) {
+        const ls_config_key *k = &ls_config_keys[i];
+        bool asked = was->written[i] == LS_WRITTEN, acted = was->written[i] == LS_WRITTEN_AND_ACTS;
+        if (!asked && !acted) continue;
+        if (strncmp(k->name, "model.", strlen("model.")) != 0 || k->type == LS_KEY_TREE) continue;
+        if (ls_config_key_is_equal(c, was, k) || is_usual(was, k)) continue;
+        if (may_differ(k->name))
+            memcpy((char *)c + k->offset, (const char *)was + k->offset, sizeof(int64_t));
+        else if (asked)
+            s = fail_other(c, was, k, e);
+        else
+            ls_buf_printf(&names, "%s%s", names.len ? ", " : "", k->name);
+    }
+    if (s == LS_OK && names.len)
+        ls_log("model.from decides %s; the config's are not used", names.data);
+    ls_buf_free(&names);
+    return s;
+}
+
 ls_status ls_llama_adopt(ls_config *c, ls_error *e) {
     if (!*c->model.from) return LS_OK;
     ls_weights w = {0};
-    LS_TRY(ls_weights_open(c->model.from, &w, e));
-    ls_status s = set_keys(c, &w.arch, e);
+    ls_config *was = LS_NEW(ls_config);
+    *was = *c;
+    ls_status s = ls_weights_open(c->model.from, &w, e);
+    if (s == LS_OK) s = set_keys(c, &w.arch, e);
+    if (s == LS_OK) s = compare_written(c, was, e);
     ls_weights_close(&w);
+    free(was);
     return s;
 }

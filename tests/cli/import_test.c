@@ -124,6 +124,56 @@ static void test_train(void **state) {
     }
 }
 
+/* Beside model.from a key of the architecture has the model's value, or is refused; one of a file for
+ * another model is named. What training decides is used. */
+static void test_written(void **state) {
+    (void)state;
+    static const struct {
+        const char *set, *says;
+    } refused[] = {{"model.layers=5", "model.layers is 5, and 2 in the model of model.from"},
+                   {"model.norm_eps=0.001", "model.norm_eps is 0.001, and "},
+                   {"model.window=9", "model.window is 9, and 0 in the model"},
+                   {"model.kind=gpt2", "model.kind is \"gpt2\", and \"llama\" in the model"},
+                   {"model.experts=4", "model.experts is 4, and 0 in the model"},
+                   {"model.router_aux_loss=0.5", "model.router_aux_loss acts only with"}};
+    write_long_text();
+    small_write_whole(&small_models[0], gguf);
+    remove_models();
+    free(import("@/m.gguf -o @/a --type f32"));
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        char *line = ls_format(TRAIN_FROM "-o @/b --set model.from=@/a --set %s", refused[i].set);
+        expect(line, 1, refused[i].says);
+        free(line);
+    }
+    expect("eval @/a --data @/long --set model.layers=5", 1, "model.layers is 5, and 2 in");
+    expect(TRAIN_FROM "-o @/b --set model.from=@/a --set model.layers=2 --set model.ffn=0", 0,
+           "model.from decides model.width, ");
+    /* a mixture whose config has a loss of all layers */
+    expect("train configs/tiny.yaml -o @/mix --set data.path=@/long --set train.steps=1 --set "
+           "optim.warmup=0 --set model.kind=llama --set model.vocab=300 --set model.context=16 "
+           "--set model.width=32 --set model.heads=2 --set model.layers=2 --set model.experts=3 "
+           "--set model.ffn=16 --set model.router_aux_loss=0.25 --set model.router_aux_scope=model",
+           0, "parameters");
+    expect("export @/mix --to safetensors -o @/d", 0, "hash ");
+    char *hashes[3];
+    static const char *const sets[] = {"", "--set model.router_aux_loss=0",
+                                       "--set model.router_aux_scope=layer"};
+    for (int i = 0; i < 3; i++) {
+        char *line = ls_format(TRAIN_FROM "--set model.context=16 -o @/mix%d --set model.from=@/d "
+                                          "--set optim.lr=0.1 %s",
+                               i, sets[i]);
+        expect(line, 0, "parameters");
+        free(line);
+        line = ls_format("ckpt hash @/mix%d", i);
+        hashes[i] = hash_after(line, "weights ");
+        free(line);
+    }
+    assert_string_not_equal(hashes[0], hashes[1]);
+    assert_string_not_equal(hashes[0], hashes[2]);
+    assert_string_not_equal(hashes[1], hashes[2]);
+    for (int i = 0; i < 3; i++) free(hashes[i]);
+}
+
 static void test_generate(void **state) {
     (void)state;
     small_write_whole(&small_models[2], gguf);
@@ -203,8 +253,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forms),    cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_hash),     cmocka_unit_test(test_eval),
-        cmocka_unit_test(test_train),    cmocka_unit_test(test_generate),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_train),    cmocka_unit_test(test_written),
+        cmocka_unit_test(test_generate), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_damage),
     };
     return cmocka_run_group_tests(tests, models_make, folder_remove);
 }
