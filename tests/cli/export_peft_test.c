@@ -159,7 +159,7 @@ static void test_adapter(void **state) {
            "lora.rank acts only with model.kind: llama and no model.adapter");
     expect(CONTINUE "-o @/four --set model.adapter=@/none", 1, "/none: can't be opened");
     expect("train configs/tiny.yaml -o @/four --set model.adapter=@/two", 1,
-           "set model.from to that");
+           "model.adapter acts only with model.from and no train.from");
     assert_int_equal(rename(path, published), 0);
     expect("export @/plain --to safetensors -o @/merged", 0, NULL); /* of another width */
     expect(CONTINUE "-o @/four --set model.adapter=@/two", 1, "it is the adapter of another model");
