@@ -38,6 +38,7 @@ static const trial trials[] = {
     {"model.shared_experts", {"1"}},
     {"model.norm_topk", {"off"}},
     {"model.router_aux_loss", {"0.5"}},
+    {"model.router_aux_scope", {"model"}},
     {"model.router_bias_rate", {"0.1"}},
     {"model.expert_capacity", {"1"}},
     {"model.norm_eps", {"0.01"}},
