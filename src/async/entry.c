@@ -2,6 +2,7 @@
 #include "async/entry.h"
 
 #include <netdb.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "net/address.h"
@@ -41,30 +42,28 @@ static ls_status reach(ls_entry *n, ls_conn **c_p, ls_error *e) {
     return ls_conn_new(fd, false, n->has_key ? &n->key : NULL, c_p, e);
 }
 
-/* Names the first line that differs. */
-static ls_status compare(const char *own, const char *theirs, ls_error *e) {
-    const char *a = own, *b = theirs;
-    while (*a && *b) {
-        size_t na = strcspn(a, "\n"), nb = strcspn(b, "\n");
-        if (na != nb || strncmp(a, b, na) != 0) break;
-        a += na + (a[na] != 0);
-        b += nb + (b[nb] != 0);
-    }
-    if (!*a && !*b) return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "this host has %.*s, the host of the servers has %.*s; these must match",
-                   (int)(strcspn(a, "\n") % 100), a, (int)(strcspn(b, "\n") % 100), b);
+/* Sends this host's text, or why it can't take part. */
+static ls_status answer(const ls_entry *n, ls_conn *c, const char *theirs, ls_error *e) {
+    ls_buf own = {0};
+    ls_status s = ls_admission_answer(&n->admission, theirs, &own, e);
+    if (s == LS_OK)
+        s = ls_wire_send(c, LS_WIRE_READY, 0, own.data, own.len, e);
+    else
+        ls_wire_send(c, LS_WIRE_REFUSES, 0, e->msg, strnlen(e->msg, LS_REFUSAL_NBYTES - 1), NULL);
+    ls_buf_free(&own);
+    return s;
 }
 
 static ls_status greet(const ls_entry *n, ls_conn *c, ls_error *e) {
-    char text[LS_WIRE_SETTINGS_NBYTES + 1];
+    char *theirs = NULL;
     ls_frame f;
     LS_TRY(ls_wire_send(c, LS_WIRE_HELLO, 0, &n->hello, sizeof n->hello, e));
     LS_TRY(ls_wire_next(c, ANSWER_S, &f, e));
-    size_t nbytes = f.nbytes < sizeof text ? (size_t)f.nbytes : 0;
-    LS_TRY(ls_wire_take(c, &f, LS_WIRE_SETTINGS, text, nbytes, e));
-    text[nbytes] = 0;
-    return compare(n->settings, text, e);
+    if (f.kind != LS_WIRE_SETTINGS) return ls_fail(e, LS_EPEER, "a frame of kind %d came", f.kind);
+    LS_TRY(ls_wire_take_text(c, &f, LS_ADMISSION_NBYTES, &theirs, e));
+    ls_status s = answer(n, c, theirs, e);
+    free(theirs);
+    return s;
 }
 
 ls_status ls_entry_connect(ls_entry *n, ls_conn **c_p, ls_error *e) {

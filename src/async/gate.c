@@ -43,23 +43,28 @@ typedef struct envoy {
     const ls_gate *gate;
     ls_conn *c;
     ls_wire_role role;
+    bool other_mode; /* it is a supervisor of sync.mode all_reduce */
+    bool fits;       /* its results are as long as those of this run */
     int place;
     char name[80];   /* the worker's address */
     int64_t version; /* sync.mode ssp: of the parameters that it has; -1: none */
     void *params;    /* [params_nbytes] */
 } envoy;
 
+/* Also a supervisor of sync.mode all_reduce: it is told that. */
 static bool knows(const ls_frame *f) {
-    return f->kind == LS_WIRE_HELLO && f->nbytes == sizeof(ls_wire_hello);
+    return (f->kind == LS_WIRE_HELLO && f->nbytes == sizeof(ls_wire_hello)) ||
+           (f->kind == LS_GREET_HOST && f->nbytes == LS_GREET_HOST_NBYTES);
 }
 
-static bool is_welcome(const ls_gate *gate, const ls_guest *g, ls_wire_role *role_p) {
+static bool is_welcome(const ls_guest *g, envoy *v) {
     ls_wire_hello h;
     memcpy(&h, g->payload, sizeof h);
-    *role_p = (ls_wire_role)h.role;
-    return h.role <= LS_WIRE_COPY && h.protocol == LS_WIRE_PROTOCOL &&
-           h.result_nbytes == gate->result_nbytes && h.params_nbytes == gate->params_nbytes &&
-           h.grads_nbytes == gate->grads_nbytes;
+    v->other_mode = g->frame.kind == LS_GREET_HOST;
+    v->role = (ls_wire_role)h.role;
+    v->fits = h.result_nbytes == v->gate->result_nbytes &&
+              h.params_nbytes == v->gate->params_nbytes && h.grads_nbytes == v->gate->grads_nbytes;
+    return v->other_mode || (h.role <= LS_WIRE_COPY && h.protocol == LS_WIRE_PROTOCOL);
 }
 
 /* ---- one worker ---- */
@@ -103,10 +108,37 @@ static ls_status do_task(envoy *v, ls_wire_task *t, ls_error *e) {
     return LS_OK;
 }
 
+/* Has its host what this one has? */
+static ls_status compare(const envoy *v, uint16_t kind, const char *theirs, ls_error *e) {
+    const ls_admission g = {.settings = v->gate->settings};
+    if (kind == LS_WIRE_REFUSES) return ls_fail(e, LS_EINVAL, "%s", theirs);
+    LS_TRY(ls_admission_check(&g, v->name, theirs, e));
+    if (v->fits) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "it is another version of lockstep, or has another model");
+}
+
+/* What is wrong with it is logged; a connection that is lost is not. */
 static ls_status introduce(const envoy *v, ls_error *e) {
     const char *settings = v->gate->settings;
-    LS_TRY(ls_wire_send(v->c, LS_WIRE_SETTINGS, 0, settings, strlen(settings), e));
-    return ls_wire_receive(v->c, LS_WIRE_READY, 0, NULL, 0, e);
+    uint16_t kind = v->other_mode ? LS_GREET_HOST_SETTINGS : LS_WIRE_SETTINGS;
+    char *theirs = NULL;
+    ls_frame f;
+    LS_TRY(ls_wire_send(v->c, (ls_wire_kind)kind, 0, settings, strlen(settings), e));
+    if (v->other_mode) return ls_fail(e, LS_EINVAL, "it has another sync.mode");
+    LS_TRY(ls_wire_next(v->c, 0, &f, e));
+    if (f.kind != LS_WIRE_READY && f.kind != LS_WIRE_REFUSES) return LS_EPEER;
+    LS_TRY(ls_wire_take_text(v->c, &f, LS_ADMISSION_NBYTES, &theirs, e));
+    ls_status s = compare(v, f.kind, theirs, e);
+    free(theirs);
+    return s;
+}
+
+static bool is_let_in(const envoy *v) {
+    ls_error e = {0};
+    ls_status s = introduce(v, &e);
+    if (s != LS_OK && s != LS_EPEER)
+        ls_log("a worker at %s does not take part: %s", v->name, e.msg);
+    return s == LS_OK;
 }
 
 static void serve_worker(envoy *v) {
@@ -114,8 +146,7 @@ static void serve_worker(envoy *v) {
     ls_error e = {0};
     ls_wire_task t;
     bool over = false;
-    ls_status s = introduce(v, &e);
-    if (s != LS_OK) return; /* it has other settings, and says so there */
+    ls_status s = LS_OK;
     if (!g->ops->enter(g->crew, &v->place)) {
         ls_log("a worker at %s is sent away: there are too many", v->name);
         return;
@@ -147,10 +178,9 @@ static ls_status attend(const envoy *v, bool *copies_p, ls_error *e) {
     return LS_OK;
 }
 
-static void serve_standby(const envoy *v) {
+static void serve_standby(envoy *v) {
     ls_error e = {0};
     bool copies = false;
-    if (introduce(v, &e) != LS_OK) return;
     ls_log("a host that can take over has come from %s", v->name);
     atomic_fetch_add(v->gate->standbys, 1);
     if (attend(v, &copies, &e) == LS_OK)
@@ -164,10 +194,7 @@ static void serve_standby(const envoy *v) {
 static void *envoy_main(void *arg) {
     envoy *v = arg;
     v->params = ls_alloc(v->gate->params_nbytes);
-    if (v->role != LS_WIRE_WORKER)
-        serve_standby(v);
-    else
-        serve_worker(v);
+    if (is_let_in(v)) (v->role == LS_WIRE_WORKER ? serve_worker : serve_standby)(v);
     ls_conn_free(v->c);
     free(v->params);
     free(v);
@@ -176,15 +203,13 @@ static void *envoy_main(void *arg) {
 
 static void let_in(const ls_gate *gate, ls_guests *gs, int i) {
     pthread_t thread;
-    ls_wire_role role;
-    if (!is_welcome(gate, &gs->all[i], &role)) {
-        ls_guests_drop(gs, i, "it is another version of lockstep, or has another model");
+    envoy *v = LS_NEW(envoy);
+    *v = (envoy){.gate = gate, .version = -1};
+    if (!is_welcome(&gs->all[i], v)) {
+        ls_guests_drop(gs, i, "it is another version of lockstep");
+        free(v);
         return;
     }
-    envoy *v = LS_NEW(envoy);
-    v->gate = gate;
-    v->role = role;
-    v->version = -1;
     ls_address_text(&gs->all[i].from, v->name, sizeof v->name);
     v->c = ls_guests_release(gs, i);
     ls_socket_options(v->c->fd);

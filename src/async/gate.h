@@ -1,7 +1,7 @@
 /* gate.h - the process through which workers on other hosts take part (wire.h).
  *
- * It listens where `lockstep train --listen` says. A worker that has the join key and the same
- * settings gets a place among those of the run, and a thread that plays its part there: it takes
+ * It listens where `lockstep train --listen` says. A worker that has the join key, and the same
+ * settings, run and data (net/tcp/admission.h), gets a place among those of the run, and a thread that plays its part there: it takes
  * tasks for it, sends parameters, and puts the gradient that comes back where one of this host's
  * would be. If the connection is lost, the place is left, and its task goes to another worker.
  *
@@ -49,7 +49,7 @@ typedef struct ls_gate {
     int listen_fd; /* -1: no workers of other hosts */
     bool has_key;
     ls_key key;
-    const char *settings; /* that must match: lines */
+    const char *settings; /* what must match: lines of settings, and of the run */
     double silence_s;     /* a worker that computes and shows no sign of life for longer is lost */
     int nlocal;           /* places of this host's workers */
     size_t params_nbytes, result_nbytes, grads_nbytes;

@@ -20,11 +20,13 @@ typedef struct remote {
 
 /* ---- a connection ---- */
 
-static ls_status introduce(remote *r, ls_error *e) {
-    LS_TRY(ls_entry_connect(&r->entry, &r->conn, e));
+/* The settings match: opens the data. */
+static ls_status identify(void *arg, bool joins, ls_buf *out, ls_error *e) {
+    remote *r = arg;
+    (void)joins;
     if (!r->begun) LS_TRY(r->c->begin(r->c->arg, &r->job, e));
     r->begun = true;
-    return ls_wire_send(r->conn, LS_WIRE_READY, 0, NULL, 0, e);
+    return r->c->identity(r->c->arg, out, e);
 }
 
 static ls_status do_task(remote *r, ls_error *e) {
@@ -47,7 +49,7 @@ static ls_status do_task(remote *r, ls_error *e) {
 
 /* One connection, from its beginning to its end. */
 static ls_status visit(remote *r, int64_t *latest_p, ls_error *e) {
-    ls_status s = introduce(r, e);
+    ls_status s = ls_entry_connect(&r->entry, &r->conn, e);
     while (s == LS_OK && !r->over) {
         *latest_p = ls_clock_ns();
         s = do_task(r, e);
@@ -72,7 +74,8 @@ static ls_status work(remote *r, ls_error *e) {
 }
 
 ls_status ls_remote_work(const ls_remote_config *c, ls_error *e) {
-    remote r = {.c = c, .entry = {.addresses = c->addresses, .settings = c->settings}};
+    remote r = {.c = c, .entry = {.addresses = c->addresses}};
+    r.entry.admission = (ls_admission){c->settings, identify, &r};
     r.entry.hello = (ls_wire_hello){.protocol = LS_WIRE_PROTOCOL,
                                     .result_nbytes = (uint32_t)c->result_nbytes,
                                     .params_nbytes = c->params_nbytes,

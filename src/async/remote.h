@@ -15,8 +15,10 @@ typedef struct ls_remote_job {
 typedef struct ls_remote_config {
     const char *addresses; /* HOST:PORT,... of the other host, and of those that may replace it */
     const char *settings;  /* that must match: lines */
-    double patience_s;     /* without a connection for longer, it gives up */
-    double heartbeat_s;    /* it shows a sign of life more often */
+    /* Appends the run and its data, as far as this host has them (net/tcp/admission.h). */
+    ls_status (*identity)(void *arg, ls_buf *out, ls_error *);
+    double patience_s;  /* without a connection for longer, it gives up */
+    double heartbeat_s; /* it shows a sign of life more often */
     /* Called once the settings match: opens the run's data, and sets the job; the caller closes
      * it. */
     ls_status (*begin)(void *arg, ls_remote_job *, ls_error *);

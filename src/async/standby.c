@@ -26,18 +26,21 @@ static ls_status attend(standby *b, ls_conn *conn, ls_error *e) {
     return f.kind == LS_WIRE_END ? LS_OK : ls_fail(e, LS_EPEER, "a frame of kind %d came", f.kind);
 }
 
+/* The settings match: opens the copy. */
+static ls_status identify(void *arg, bool joins, ls_buf *out, ls_error *e) {
+    standby *b = arg;
+    (void)joins;
+    if (b->c->begin && !b->copy) LS_TRY(b->c->begin(b->c->arg, &b->copy, e));
+    return b->c->identity(b->c->arg, out, e);
+}
+
 /* One connection, from its beginning to its end. */
 static ls_status visit(standby *b, ls_error *e) {
     ls_conn *conn = NULL;
     LS_TRY(ls_entry_connect(&b->c->entry, &conn, e));
-    ls_status s = LS_OK;
-    if (b->c->begin && !b->copy) s = b->c->begin(b->c->arg, &b->copy, e);
-    if (s == LS_OK) s = ls_wire_send(conn, LS_WIRE_READY, 0, NULL, 0, e);
-    if (s == LS_OK) {
-        b->came = true;
-        s = attend(b, conn, e);
-        b->latest_ns = ls_clock_ns();
-    }
+    b->came = true;
+    ls_status s = attend(b, conn, e);
+    b->latest_ns = ls_clock_ns();
     ls_conn_free(conn);
     return s;
 }
@@ -63,6 +66,8 @@ static ls_status watch(standby *b, bool *lost_p, ls_error *e) {
 ls_status ls_standby_watch(ls_standby_config *c, bool *lost_p, ls_error *e) {
     standby b = {.c = c, .latest_ns = ls_clock_ns()};
     *lost_p = false;
+    c->entry.admission.identity = identify;
+    c->entry.admission.arg = &b;
     LS_TRY(ls_entry_open(&c->entry, e));
     ls_status s = ls_beats_open(&b.beats, c->heartbeat_s / 2, e);
     if (s == LS_OK) {

@@ -13,11 +13,13 @@
 #include "async/shard_copy.h"
 
 typedef struct ls_standby_config {
-    ls_entry entry; /* not open yet */
+    ls_entry entry; /* not open yet; of its admission, the settings are set */
     const char *run;
     /* With sync.copies 2, called once there is a first host with the same settings: opens the copy
      * that this one is to have; the caller closes it. Else NULL. */
     ls_status (*begin)(void *arg, ls_shard_copy **copy_p, ls_error *);
+    /* Appends the run and its data, as far as this host has them (net/tcp/admission.h). */
+    ls_status (*identity)(void *arg, ls_buf *out, ls_error *);
     void *arg;
     double silence_s;  /* without a sign of life for longer, the first host is lost */
     double patience_s; /* without a connection for longer, it gives up */

@@ -1,6 +1,8 @@
 /* wire.c - see wire.h. */
 #include "async/wire.h"
 
+#include <stdlib.h>
+
 #include "base/clock.h"
 #include "net/tcp/guest.h"
 
@@ -77,6 +79,21 @@ ls_status ls_wire_receive(ls_conn *c, ls_wire_kind kind, double silence_s, void 
     ls_frame f;
     LS_TRY(ls_wire_next(c, silence_s, &f, e));
     return ls_wire_take(c, &f, kind, to, nbytes, e);
+}
+
+ls_status ls_wire_take_text(ls_conn *c, const ls_frame *f, size_t most, char **text_p,
+                            ls_error *e) {
+    if (f->nbytes > most)
+        return ls_fail(e, LS_EPEER, "a text of %llu bytes came, not of %zu at most",
+                       (unsigned long long)f->nbytes, most);
+    size_t n = (size_t)f->nbytes;
+    char *text = LS_NEW_ARRAY(char, n + 1);
+    ls_status s = ls_wire_take(c, f, (ls_wire_kind)f->kind, text, n, e);
+    if (s == LS_OK)
+        *text_p = text;
+    else
+        free(text);
+    return s;
 }
 
 bool ls_wire_is_lost(ls_conn *c) {

@@ -3,8 +3,9 @@
  *
  *     worker (remote.h)                      host of the parameters (gate.h)
  *     HELLO     who it is               -->
- *                                       <--  SETTINGS  those that must match
- *     READY     it has the run's data   -->
+ *                                       <--  SETTINGS  what must match (net/tcp/admission.h)
+ *     READY     its own; it has read    -->            or REFUSES, and why
+ *               the run's data
  *                                       <--  TASK      which gradient
  *                                       <--  PARAMS    unless the worker has them already
  *     BEAT      while it computes       -->
@@ -23,11 +24,12 @@
 #ifndef LS_ASYNC_WIRE_H
 #define LS_ASYNC_WIRE_H
 
+#include "net/tcp/admission.h"
 #include "net/tcp/conn.h"
 
 typedef enum ls_wire_kind {
-    LS_WIRE_HELLO = 41,
-    LS_WIRE_SETTINGS,
+    LS_WIRE_HELLO = LS_GREET_WORKER,
+    LS_WIRE_SETTINGS = LS_GREET_WORKER_SETTINGS,
     LS_WIRE_READY,
     LS_WIRE_TASK,
     LS_WIRE_PARAMS,
@@ -38,7 +40,8 @@ typedef enum ls_wire_kind {
     LS_WIRE_STATE,
     LS_WIRE_FLAT,
     LS_WIRE_APPLIED,
-    LS_WIRE_HAVE
+    LS_WIRE_HAVE,
+    LS_WIRE_REFUSES
 } ls_wire_kind;
 
 typedef enum ls_wire_role {
@@ -53,6 +56,7 @@ typedef struct ls_wire_hello {
     uint32_t result_nbytes; /* other versions differ in either */
     uint64_t params_nbytes, grads_nbytes;
 } ls_wire_hello;
+_Static_assert(sizeof(ls_wire_hello) == LS_GREET_WORKER_NBYTES, "as others know it");
 
 typedef struct ls_wire_task {
     int64_t step;
@@ -62,7 +66,7 @@ typedef struct ls_wire_task {
     int32_t unused;
 } ls_wire_task;
 
-enum { LS_WIRE_PROTOCOL = 2, LS_WIRE_SETTINGS_NBYTES = 16384 };
+enum { LS_WIRE_PROTOCOL = 3 };
 
 /* What STATE says. */
 typedef struct ls_wire_state {
@@ -82,6 +86,8 @@ ls_status ls_wire_take(ls_conn *, const ls_frame *, ls_wire_kind, void *to, size
 /* Both, for a frame that must be the next one. */
 ls_status ls_wire_receive(ls_conn *, ls_wire_kind, double silence_s, void *to, size_t nbytes,
                           ls_error *);
+/* Receives a text of nbytes of a frame whose header is there; the caller frees it. */
+ls_status ls_wire_take_text(ls_conn *, const ls_frame *, size_t most, char **text_p, ls_error *);
 /* Has the peer closed the connection, while nothing is to be received? */
 bool ls_wire_is_lost(ls_conn *);
 

@@ -7,7 +7,7 @@
 
 /* This number of views in a row that end before a step is complete ends the run. Crashes are the
  * workers' own fault; kills and hangs may be bad luck. */
-enum { MOST_CRASHES = 3, MOST_LOSSES = 100 };
+enum { MOST_CRASHES = 3, MOST_LOSSES = 100, MOST_NEW_LOSSES = 10 };
 static const int64_t FIRST_NUMBERS = (int64_t)1 << 40, MOST_LEAP = 1 << 20;
 
 static void log_line(const ls_views *v, const char *line) { v->c.ops->log(v->c.arg, line); }
@@ -20,6 +20,17 @@ static void fail_view(ls_views *v, ls_view_end how, const char *why) {
         l->end = how > l->end ? how : l->end;
     }
     l->broken = true;
+}
+
+/* The same because of a host, which the others know by its address. */
+static void fail_view_of(ls_views *v, int peer, ls_view_end how, const char *why) {
+    char name[LS_PEER_NAME], line[sizeof v->leader.why];
+    if (peer != LS_OWN_PEER) v->c.ops->name(v->c.arg, peer, name);
+    if (peer == LS_OWN_PEER)
+        snprintf(line, sizeof line, "%s", why);
+    else
+        snprintf(line, sizeof line, "the host at %s: %.160s", name, why);
+    fail_view(v, how, line);
 }
 
 /* ---- messages ---- */
@@ -50,16 +61,46 @@ static void add_peer(ls_views *v, int peer, const ls_host_message *s) {
                    .state = s->state};
 }
 
+/* Has a host not yet taken up the state of its first view? It has nothing that the others lack, and
+ * what is wrong with it need not be wrong with them. */
+static bool is_new(int peer, const ls_host_message *s) {
+    return peer != LS_OWN_PEER && s->state.from.number == 0;
+}
+
+/* Is a new host to be sent away? One that crashes or is lost may have had bad luck, but not again and
+ * again. */
+static bool has_failed(ls_peer *p, const ls_host_message *s) {
+    p->crashes += s->how == LS_VIEW_CRASHED;
+    p->losses += s->how == LS_VIEW_LOST;
+    return s->how == LS_VIEW_FAILED || p->crashes == MOST_CRASHES || p->losses == MOST_NEW_LOSSES;
+}
+
+/* The run is over for this host alone. */
+static void send_away(ls_views *v, int peer, const ls_host_message *ended) {
+    ls_host_message s = {.what = LS_HOST_OVER, .how = LS_VIEW_FAILED};
+    snprintf(s.text, sizeof s.text, "%s", ended->text);
+    char why[sizeof s.text];
+    snprintf(why, sizeof why, "it is sent away: %.140s", ended->text);
+    fail_view_of(v, peer, LS_VIEW_LOST, why);
+    v->leader.peers[peer].phase = LS_PEER_ABSENT;
+    ls_views_send(v, peer, &s);
+}
+
 static void note_end(ls_views *v, int peer, const ls_host_message *s) {
     ls_leader *l = &v->leader;
     ls_peer *p = &l->peers[peer];
     if (p->phase != LS_PEER_RUNS) return;
+    if (is_new(peer, s) && has_failed(p, s)) {
+        send_away(v, peer, s);
+        return;
+    }
     p->phase = LS_PEER_IS_ENDED;
     p->state = s->state;
     p->n = s->nworkers;
     ls_view_end how = (ls_view_end)s->how;
+    if (how == LS_VIEW_CRASHED && is_new(peer, s)) how = LS_VIEW_LOST;
     if (how > LS_VIEW_ORDERED)
-        fail_view(v, how, s->text);
+        fail_view_of(v, peer, how, s->text);
     else if (how == LS_VIEW_RENEWED && l->end == LS_VIEW_DONE)
         l->end = how;
 }
@@ -93,10 +134,11 @@ void ls_leader_receive(ls_views *v, int peer, const ls_host_message *s) {
 void ls_leader_lost(ls_views *v, int peer, const char *why) {
     ls_peer *p = &v->leader.peers[peer];
     bool ran = p->phase == LS_PEER_RUNS;
-    char line[128];
+    char name[LS_PEER_NAME], line[256];
     if (p->phase == LS_PEER_ABSENT) return;
     p->phase = LS_PEER_ABSENT;
-    snprintf(line, sizeof line, "host %d is lost: %s", peer, why);
+    v->c.ops->name(v->c.arg, peer, name);
+    snprintf(line, sizeof line, "the host at %s is lost: %s", name, why);
     if (ran)
         fail_view(v, LS_VIEW_LOST, line);
     else

@@ -8,11 +8,19 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "net/address.h"
 #include "net/tcp/guest.h"
 
-enum { HELLO = 21, MESSAGE = 22, MUST_MATCH = 23, PROTOCOL = 2, PATIENCE = 16 };
+enum {
+    HELLO = LS_GREET_HOST,
+    MESSAGE = 22,
+    THEIRS = LS_GREET_HOST_SETTINGS,
+    OURS = 24,
+    REFUSES = 25
+};
+enum { PROTOCOL = 3, PATIENCE = 16 };
 /* LATER_NS: the pause after a host has answered that is not the leader we look for. */
 static const int64_t RETRY_NS = 250 * 1000 * 1000, LATER_NS = (int64_t)2 * 1000000000,
                      DIAL_NS = (int64_t)3 * 1000000000;
@@ -21,12 +29,17 @@ typedef struct hello {
     uint32_t protocol, nbytes; /* nbytes of a message; other versions differ in either */
     uint64_t host;
 } hello;
+_Static_assert(sizeof(hello) == LS_GREET_HOST_NBYTES, "as others know it");
 
 typedef struct wire {
     ls_conn *c;
-    bool lost;       /* the loss is not reported yet */
-    bool in_message; /* `message` is being read */
+    bool lost;      /* the loss is not reported yet */
+    bool matches;   /* a host that has connected: it takes part in the same run */
+    ls_frame frame; /* what is being read, if in_frame */
+    bool in_frame;
     ls_host_message message;
+    char *own, *theirs;      /* texts, while the two hosts compare them */
+    char name[LS_PEER_NAME]; /* the host's address; stays until another host has this number */
 } wire;
 
 struct ls_links {
@@ -38,16 +51,20 @@ struct ls_links {
     ls_guests guests;
     wire up, peers[LS_HOSTS_MAX]; /* from 1 */
     int next;                     /* the peer to look at next */
-    const char *must_match;
+    const ls_admission *admission;
     /* While this host connects to the leader. */
     int64_t dialed_ns, pause_ns;
-    bool hello_sent, has_header;
-    char theirs[LS_MUST_MATCH_NBYTES + 1], trouble[256];
+    bool hello_sent;
+    char trouble[256];
 };
 
 /* ---- opening and closing ---- */
 
-static bool knows(const ls_frame *f) { return f->kind == HELLO && f->nbytes == sizeof(hello); }
+/* Also a worker of another sync.mode: it is told that. */
+static bool knows(const ls_frame *f) {
+    return (f->kind == HELLO && f->nbytes == sizeof(hello)) ||
+           (f->kind == LS_GREET_WORKER && f->nbytes == LS_GREET_WORKER_NBYTES);
+}
 
 static void open_guests(ls_links *l) {
     ls_guests_options o = {.listen_fd = l->listen_fd,
@@ -59,16 +76,12 @@ static void open_guests(ls_links *l) {
     ls_guests_open(&l->guests, &o);
 }
 
-ls_status ls_links_open(const char *listen, uint64_t host, const char *must_match, ls_links **l_p,
-                        ls_error *e) {
+ls_status ls_links_open(const char *listen, uint64_t host, const ls_admission *admission,
+                        ls_links **l_p, ls_error *e) {
     ls_links *l = LS_NEW(ls_links);
-    *l = (ls_links){.host = host, .listen_fd = -1, .next = 1, .must_match = must_match};
+    *l = (ls_links){.host = host, .listen_fd = -1, .next = 1, .admission = admission};
     ls_status s = ls_key_require(false, &l->key, &l->keyed, e);
-    if (s == LS_OK && strlen(must_match) > LS_MUST_MATCH_NBYTES)
-        s = ls_fail(e, LS_EINVAL,
-                    "the config has %zu characters that must match on all hosts; at most %d "
-                    "can be compared",
-                    strlen(must_match), LS_MUST_MATCH_NBYTES);
+    if (s == LS_OK) s = ls_admission_check_size(admission, e);
     ls_address at;
     if (s == LS_OK && listen) s = ls_address_parse(listen, &at, e);
     if (s == LS_OK && listen) s = ls_address_listen(&at, &l->listen_fd, e);
@@ -96,16 +109,32 @@ static wire *link_of(ls_links *l, int peer) {
     return peer == LS_TO_LEADER ? &l->up : &l->peers[peer];
 }
 
+static void forget_texts(wire *k) {
+    free(k->own);
+    free(k->theirs);
+    k->own = k->theirs = NULL;
+}
+
+static void close_link(wire *k) {
+    ls_conn_free(k->c);
+    forget_texts(k);
+    k->c = NULL;
+    k->lost = k->in_frame = k->matches = false;
+}
+
 void ls_links_drop(ls_links *l, int peer) {
     wire *k = link_of(l, peer);
-    ls_conn_free(k->c);
-    *k = (wire){0};
-    if (peer == LS_TO_LEADER) l->up_reported = l->hello_sent = l->has_header = false;
+    close_link(k);
+    if (peer == LS_TO_LEADER) l->up_reported = l->hello_sent = false;
 }
 
 static void lose(wire *k) {
-    ls_conn_free(k->c);
-    *k = (wire){.lost = true};
+    close_link(k);
+    k->lost = true;
+}
+
+void ls_links_name(const ls_links *l, int peer, char *text) {
+    snprintf(text, LS_PEER_NAME, "%s", l->peers[peer].name);
 }
 
 static bool is_waiting(ls_io io) { return io == LS_IO_AGAIN_READ || io == LS_IO_AGAIN_WRITE; }
@@ -127,34 +156,69 @@ void ls_links_send(ls_links *l, int peer, const ls_host_message *s) {
         lose(k);
 }
 
-/* Reads a message; false: none is complete, or the link is lost. ls_views_receive() checks whether
- * it makes sense. */
-static bool read_message(wire *k, ls_host_message *s_p) {
-    ls_frame f;
+/* Where the frame's payload goes; NULL: the frame makes no sense here. */
+static void *room_for(wire *k, const ls_frame *f, uint16_t admission) {
+    if (k->matches)
+        return f->kind == MESSAGE && f->nbytes == sizeof k->message ? &k->message : NULL;
+    bool refuses = f->kind == REFUSES && f->nbytes <= LS_REFUSAL_NBYTES;
+    if (!refuses && (f->kind != admission || f->nbytes > LS_ADMISSION_NBYTES)) return NULL;
+    k->theirs = LS_NEW_ARRAY(char, (size_t)f->nbytes + 1);
+    return k->theirs;
+}
+
+/* Reads a frame. `admission`: the kind of the only one that may come before the two hosts match. */
+static ls_io read_frame(wire *k, uint16_t admission) {
     ls_io io = LS_IO_DONE;
-    if (!k->in_message) {
-        io = ls_conn_next(k->c, &f, NULL);
-        if (io == LS_IO_DONE && (f.kind != MESSAGE || f.nbytes != sizeof k->message))
-            io = LS_IO_FAILED;
-        if (io == LS_IO_DONE) ls_conn_take(k->c, &k->message, sizeof k->message);
-        k->in_message = io == LS_IO_DONE;
+    if (!k->in_frame) {
+        void *room = NULL;
+        io = ls_conn_next(k->c, &k->frame, NULL);
+        if (io == LS_IO_DONE) room = room_for(k, &k->frame, admission);
+        if (io == LS_IO_DONE && !room) io = LS_IO_FAILED;
+        if (io == LS_IO_DONE) ls_conn_take(k->c, room, (size_t)k->frame.nbytes);
+        k->in_frame = io == LS_IO_DONE;
     }
     if (io == LS_IO_DONE) io = ls_conn_payload(k->c, NULL);
+    if (io == LS_IO_DONE) k->in_frame = false;
+    return io;
+}
+
+/* The answer of a host that has connected. */
+static void hear(const ls_links *l, wire *k) {
+    ls_error e = {0};
+    if (k->frame.kind == REFUSES)
+        ls_log("the host at %s does not take part: %s", k->name, k->theirs);
+    else if (ls_admission_check(l->admission, k->name, k->theirs, &e) != LS_OK)
+        ls_log("the host at %s is sent away: %s", k->name, e.msg);
+    else
+        k->matches = true;
+    free(k->theirs);
+    k->theirs = NULL;
+    if (!k->matches) lose(k);
+}
+
+/* Reads a message; false: none is complete, or the link is lost. ls_views_receive() checks whether
+ * it makes sense. */
+static bool read_message(const ls_links *l, wire *k, ls_host_message *s_p) {
+    bool greets = !k->matches;
+    ls_io io = read_frame(k, OURS);
     if (is_waiting(io)) return false;
-    k->in_message = false;
     if (io != LS_IO_DONE) {
         lose(k);
         return false;
+    }
+    if (greets) {
+        hear(l, k);
+        return k->matches && read_message(l, k, s_p);
     }
     *s_p = k->message;
     s_p->text[sizeof s_p->text - 1] = s_p->view.address[sizeof s_p->view.address - 1] = 0;
     return true;
 }
 
-static bool look_at(wire *k, int peer, ls_link_event *ev) {
+static bool look_at(const ls_links *l, wire *k, int peer, ls_link_event *ev) {
     ev->peer = peer;
     if (k->c && ls_conn_busy(k->c)) flush(k);
-    if (k->c && read_message(k, &ev->message)) {
+    if (k->c && read_message(l, k, &ev->message)) {
         ev->what = LS_LINK_MESSAGE;
         return true;
     }
@@ -172,23 +236,45 @@ static bool is_welcome(const ls_guest *g) {
     return h.protocol == PROTOCOL && h.nbytes == sizeof(ls_host_message);
 }
 
-static void welcome(const ls_links *l, wire *k, ls_conn *c) {
-    size_t n = strlen(l->must_match);
-    ls_frame f = {.kind = MUST_MATCH, .nbytes = n};
-    *k = (wire){.c = c};
-    ls_conn_put(c, &f, l->must_match, n, NULL, NULL); /* if this fails, so does flush() */
+/* If this fails, so does what follows. */
+static void put_admission(const ls_links *l, wire *k, uint16_t kind) {
+    ls_buf text = {0};
+    ls_admission_write(l->admission, &text);
+    const ls_frame f = {.kind = kind, .nbytes = text.len};
+    forget_texts(k);
+    k->own = text.data; /* it is sent from there */
+    ls_conn_put(k->c, &f, k->own, text.len, k, NULL);
     flush(k);
+}
+
+static void welcome(const ls_links *l, wire *k, ls_conn *c, const struct sockaddr_storage *from) {
+    k->c = c;
+    ls_address_text(from, k->name, sizeof k->name);
+    put_admission(l, k, THEIRS);
+}
+
+/* A worker of another sync.mode compares settings in the same way. */
+static void tell_mode(ls_links *l, int i) {
+    wire k = {0};
+    ls_address_text(&l->guests.all[i].from, k.name, sizeof k.name);
+    k.c = ls_guests_release(&l->guests, i);
+    put_admission(l, &k, LS_GREET_WORKER_SETTINGS);
+    ls_log("the host at %s is sent away: it has another sync.mode", k.name);
+    close_link(&k);
 }
 
 static void let_in(ls_links *l, int i) {
     int peer = 1;
+    const struct sockaddr_storage from = l->guests.all[i].from;
     while (peer < LS_HOSTS_MAX && (l->peers[peer].c || l->peers[peer].lost)) peer++;
-    if (peer == LS_HOSTS_MAX)
+    if (l->guests.all[i].frame.kind != HELLO)
+        tell_mode(l, i);
+    else if (peer == LS_HOSTS_MAX)
         ls_guests_drop(&l->guests, i, "there are too many hosts");
     else if (!is_welcome(&l->guests.all[i]))
         ls_guests_drop(&l->guests, i, "it is another version of lockstep");
     else
-        welcome(l, &l->peers[peer], ls_guests_release(&l->guests, i));
+        welcome(l, &l->peers[peer], ls_guests_release(&l->guests, i), &from);
 }
 
 static void open_door(ls_links *l) {
@@ -239,7 +325,7 @@ static void dial(ls_links *l) {
     freeaddrinfo(list);
 }
 
-/* Waits for the settings that must match, from the leader. */
+/* Waits for the text of the leader. */
 static ls_io meet(ls_links *l, ls_error *e) {
     ls_conn *c = l->up.c;
     void *token = NULL;
@@ -251,39 +337,29 @@ static ls_io meet(ls_links *l, ls_error *e) {
         l->hello_sent = true;
     }
     if (io == LS_IO_DONE && ls_conn_busy(c)) io = ls_conn_flush(c, &token, e);
-    if (io == LS_IO_DONE && !l->has_header) {
-        ls_frame f;
-        io = ls_conn_next(c, &f, e);
-        if (io == LS_IO_DONE && (f.kind != MUST_MATCH || f.nbytes > LS_MUST_MATCH_NBYTES)) {
-            ls_fail(e, LS_EPEER, "it is not a supervisor of this version");
-            return LS_IO_FAILED;
-        }
-        if (io == LS_IO_DONE) {
-            l->has_header = true;
-            l->theirs[f.nbytes] = 0;
-            ls_conn_take(c, l->theirs, (size_t)f.nbytes);
-        }
-    }
-    return io == LS_IO_DONE ? ls_conn_payload(c, e) : io;
+    if (io == LS_IO_DONE) io = read_frame(&l->up, THEIRS);
+    if (io == LS_IO_FAILED && !e->msg[0])
+        ls_fail(e, LS_EPEER, "it is not a supervisor of this version");
+    return io;
 }
 
-/* Do the settings match? If not, `trouble` names the first one that differs. */
-static bool matches(ls_links *l) {
-    const char *a = l->must_match, *b = l->theirs;
-    while (*a && *b) {
-        int na = (int)strcspn(a, "\n"), nb = (int)strcspn(b, "\n");
-        if (na != nb || strncmp(a, b, (size_t)na) != 0) break;
-        a += na + (a[na] != 0);
-        b += nb + (b[nb] != 0);
+/* Answers the leader. If this host does not match it, `trouble` says why. */
+static bool answer(ls_links *l) {
+    wire *k = &l->up;
+    ls_buf text = {0};
+    ls_error e = {0};
+    k->matches = ls_admission_answer(l->admission, k->theirs, &text, &e) == LS_OK;
+    if (!k->matches) {
+        ls_buf_free(&text);
+        ls_buf_printf(&text, "%.*s", LS_REFUSAL_NBYTES - 1, e.msg);
     }
-    if (!*a && !*b) return true;
-    char why[sizeof l->trouble];
-    int na = (int)strcspn(a, "\n"), nb = (int)strcspn(b, "\n"), name = (int)strcspn(a, " \n");
-    bool same_name = strncmp(a, b, (size_t)name + 1) == 0;
-    int skip = same_name ? name + 1 : 0;
-    snprintf(why, sizeof why, "this host has %.*s, the leading host has %.*s; these must match",
-             na < 100 ? na : 100, a, nb - skip < 80 ? nb - skip : 80, b + skip);
-    give_up(l, LATER_NS, why);
+    const ls_frame f = {.kind = k->matches ? OURS : REFUSES, .nbytes = text.len};
+    forget_texts(k);
+    k->own = text.data;                               /* it is sent from there */
+    ls_conn_put(k->c, &f, k->own, text.len, k, NULL); /* if this fails, so does flush() */
+    flush(k);
+    if (e.code == LS_OK) return true;
+    give_up(l, LATER_NS, e.msg);
     return false;
 }
 
@@ -299,7 +375,7 @@ static bool call_leader(ls_links *l, ls_link_event *ev) {
         give_up(l, ls_socket_peer(l->up.c->fd, &a) ? LATER_NS : RETRY_NS, e.msg);
         return false;
     }
-    bool same = matches(l);
+    bool same = answer(l);
     *ev = (ls_link_event){.what = same ? LS_LINK_UP : LS_LINK_OTHER, .peer = LS_TO_LEADER};
     if (!same) return true;
     l->up_reported = true;
@@ -312,8 +388,8 @@ static bool look_up_leader(ls_links *l, ls_link_event *ev) {
     int64_t now = ls_clock_ns();
     if (!l->up.c && !l->up.lost && l->calls && now - l->dialed_ns >= l->pause_ns) dial(l);
     if (l->up.c && !l->up_reported) return call_leader(l, ev);
-    if (!look_at(&l->up, LS_TO_LEADER, ev)) return false;
-    if (ev->what == LS_LINK_LOST) l->up_reported = l->hello_sent = l->has_header = false;
+    if (!look_at(l, &l->up, LS_TO_LEADER, ev)) return false;
+    if (ev->what == LS_LINK_LOST) l->up_reported = l->hello_sent = false;
     return true;
 }
 
@@ -325,7 +401,7 @@ bool ls_links_next(ls_links *l, ls_link_event *ev) {
         if (look_up_leader(l, ev)) return true;
     }
     for (; l->next < LS_HOSTS_MAX; l->next++)
-        if (look_at(&l->peers[l->next], l->next, ev)) return true;
+        if (look_at(l, &l->peers[l->next], l->next, ev)) return true;
     l->next = 1;
     return false;
 }

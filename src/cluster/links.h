@@ -4,8 +4,8 @@
  * is lost. A connection begins with the join key (net/tcp/secure.h) and a frame that names the
  * caller. Only the lookup of a name blocks.
  *
- * The leader answers with the settings that must match on all hosts; a host with other settings
- * disconnects.
+ * Both compare their settings, and which run and data they have (net/tcp/admission.h). A host that
+ * does not match says so, and disconnects; what it says is logged.
  */
 #ifndef LS_CLUSTER_LINKS_H
 #define LS_CLUSTER_LINKS_H
@@ -14,15 +14,14 @@
 #include <sys/socket.h>
 
 #include "cluster/views.h"
+#include "net/tcp/admission.h"
 
 typedef struct ls_links ls_links;
 
 /* Listens at "host:port" or "[ipv6]:port"; an empty host, as in ":7000", means all addresses of
- * this host; NULL: does not listen. The key comes from the environment (net/key.h). must_match:
- * settings that must be the same on all hosts, in lines of a name, a space and a value, at most
- * LS_MUST_MATCH_NBYTES; not copied. LS_EINVAL: not an address, or no key. LS_EIO: can't listen. */
-enum { LS_MUST_MATCH_NBYTES = 16384 };
-ls_status ls_links_open(const char *listen, uint64_t host, const char *must_match, ls_links **l_p,
+ * this host; NULL: does not listen. The key comes from the environment (net/key.h). The admission is
+ * not copied. LS_EINVAL: not an address, or no key. LS_EIO: can't listen. */
+ls_status ls_links_open(const char *listen, uint64_t host, const ls_admission *, ls_links **l_p,
                         ls_error *);
 void ls_links_close(ls_links *); /* NULL is fine */
 
@@ -32,8 +31,8 @@ ls_status ls_links_call(ls_links *, const char *address, ls_error *);
 const char *ls_links_trouble(const ls_links *);
 
 typedef struct ls_link_event {
-    /* UP: connected to the leader. OTHER: not connected, since the leader has other settings, as
-     * ls_links_trouble() says; the next attempt follows. */
+    /* UP: connected to the leader. OTHER: not connected, since this host does not match the leader,
+     * as ls_links_trouble() says; the next attempt follows. */
     enum { LS_LINK_UP, LS_LINK_OTHER, LS_LINK_LOST, LS_LINK_MESSAGE } what;
     int peer; /* LS_TO_LEADER, or from 1 a host that has connected to this one */
     ls_host_message message;
@@ -45,6 +44,10 @@ bool ls_links_next(ls_links *, ls_link_event *);
 /* If a message can't be sent, the peer is lost: LOST follows. */
 void ls_links_send(ls_links *, int peer, const ls_host_message *);
 void ls_links_drop(ls_links *, int peer); /* without LOST */
+
+/* The address of a host that is connected, or was the last one with this number: at most
+ * LS_PEER_NAME bytes. */
+void ls_links_name(const ls_links *, int peer, char *text);
 
 /* Fills in what to poll for, at most `most` entries. Returns their number. */
 int ls_links_fds(const ls_links *, struct pollfd *fds, int most);

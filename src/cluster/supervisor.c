@@ -80,6 +80,11 @@ static void drop(void *arg, int peer) {
     if (h->links) ls_links_drop(h->links, peer);
 }
 
+static void name_peer(const void *arg, int peer, char *text) {
+    const host *h = arg;
+    ls_links_name(h->links, peer, text);
+}
+
 static void meet(void *arg, ls_view *v) {
     host *h = arg;
     ls_error e = {0};
@@ -214,6 +219,7 @@ static int fit(const void *arg, int n) {
 
 static const ls_views_ops ops = {.send = send_message,
                                  .drop = drop,
+                                 .name = name_peer,
                                  .meet = meet,
                                  .fit = fit,
                                  .begin = begin,
@@ -453,7 +459,7 @@ static ls_status open_links(host *h, ls_error *e) {
     ls_address at = {.host = ""};
     if (h->s->listen) LS_TRY(ls_address_parse(h->s->listen, &at, e));
     snprintf(h->listen, sizeof h->listen, "%s", at.host);
-    LS_TRY(ls_links_open(h->s->listen, h->number, h->s->must_match, &h->links, e));
+    LS_TRY(ls_links_open(h->s->listen, h->number, &h->s->admission, &h->links, e));
     h->signal_fd = signalfd(-1, &h->signals.waited, SFD_CLOEXEC | SFD_NONBLOCK);
     if (h->s->hosts > 1) ls_log("waiting at %s for %d hosts", h->s->listen, h->s->hosts);
     return LS_OK;

@@ -21,6 +21,7 @@
 #include "cluster/membership.h"
 #include "cluster/views.h"
 #include "net/launch/launch.h"
+#include "net/tcp/admission.h"
 
 typedef struct ls_supervisor {
     double heartbeat_s; /* a worker that is silent for longer hangs */
@@ -28,7 +29,7 @@ typedef struct ls_supervisor {
     int least, most;    /* workers */
     /* Where this host listens, and the first host's address; both NULL: there is only one host. */
     const char *listen, *join;
-    const char *must_match;          /* settings that must be the same on all hosts (links.h) */
+    ls_admission admission;          /* what must be the same on all hosts */
     ls_membership_etcd_options etcd; /* endpoints NULL: the first host leads */
     bool begun;      /* another host may have begun this run, and still have its state */
     int hosts;       /* the first view waits for this many */

@@ -17,6 +17,9 @@
  * (exec/world.h). The state that counts is that of the newest view that took up a whole state, even
  * if another host got further in an earlier view: other hosts may have lost their parts of that.
  *
+ * A new host that fails before it has taken up the state of its first view is told that the run is over
+ * for it; the others begin the next view without it.
+ *
  * Terms: membership.h says which host leads, and since when. A later term has a higher number.
  * Messages of another term are ignored.
  */
@@ -29,6 +32,7 @@
 enum {
     LS_HOSTS_MAX = 256,
     LS_HOST_WORKERS_MAX = 65535,
+    LS_PEER_NAME = 80, /* bytes of a host's name in messages */
     LS_OWN_PEER = 0,  /* the leader's number for itself */
     LS_TO_LEADER = -1 /* the other hosts' number for the leader */
 };
@@ -103,6 +107,8 @@ typedef struct ls_host_message {
 typedef struct ls_views_ops {
     void (*send)(void *arg, int peer, const ls_host_message *);
     void (*drop)(void *arg, int peer);  /* closes its connection; ls_views_lost() does not follow */
+    /* Where a host that has connected is, for messages: at most LS_PEER_NAME bytes. */
+    void (*name)(const void *arg, int peer, char *text);
     void (*meet)(void *arg, ls_view *); /* fills in the address for a view of several hosts */
     int (*fit)(const void *arg, int n); /* the most workers up to n that a view can have */
     /* Starts workers; ls_views_ended() follows, sooner or later. */

@@ -15,6 +15,17 @@ ls_data_part ls_data_part_of(const ls_source *s) {
     return (ls_data_part){s->count, s->hash, ls_source_in_records(s->format)};
 }
 
+ls_hash ls_data_record_identity(const ls_data_record *r) {
+    const ls_data_part *parts[] = {&r->training, &r->validation};
+    uint64_t words[6];
+    for (int i = 0; i < 2; i++) {
+        words[3 * i] = parts[i]->samples;
+        words[3 * i + 1] = parts[i]->hash.hi;
+        words[3 * i + 2] = parts[i]->hash.lo;
+    }
+    return ls_hash_bytes(words, sizeof words);
+}
+
 /* ---- writing ---- */
 
 static ls_json *list_of(const char *lines) {

@@ -45,6 +45,8 @@ typedef struct ls_data_given {
     const char *directory;      /* of relative paths */
 } ls_data_given;
 
+/* A hash that two records share if their samples are the same. */
+ls_hash ls_data_record_identity(const ls_data_record *);
 ls_data_part ls_data_part_of(const ls_source *); /* NULL: a part without files */
 /* Appends the file's text. */
 void ls_data_record_write(const ls_data_given *training, const ls_data_given *validation, ls_buf *);

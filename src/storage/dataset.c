@@ -202,15 +202,7 @@ void ls_dataset_files(const ls_dataset *d, ls_data_files *f_p) {
 /* ---- what it is ---- */
 
 ls_hash ls_dataset_identity(const ls_dataset *d) {
-    if (is_corpus(d)) return d->text.record.tokens;
-    const ls_data_part *parts[] = {&d->samples->record.training, &d->samples->record.validation};
-    uint64_t words[6];
-    for (int i = 0; i < 2; i++) {
-        words[3 * i] = parts[i]->samples;
-        words[3 * i + 1] = parts[i]->hash.hi;
-        words[3 * i + 2] = parts[i]->hash.lo;
-    }
-    return ls_hash_bytes(words, sizeof words);
+    return is_corpus(d) ? d->text.record.tokens : ls_data_record_identity(&d->samples->record);
 }
 
 ls_status ls_dataset_fail_changed(const ls_dataset *d, const char *run, ls_error *e) {

@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,7 +23,9 @@ enum { LOOK_US = 20000, MOST_FILES = 1000 };
 /* A process that only checks (ls_lock_look()) holds the lock for an instant. */
 static const double GLANCE_S = 0.2, DYING_S = 5, LONG_S = 2;
 
-static const char PROCESS[] = "process "; /* how the file's text begins */
+enum { TEXT = 320 };
+static const char RUN[] = "\nrun ", MARK[] = "\nmark "; /* what comes before these numbers */
+static const char PROCESS[] = "process ";               /* how the file's text begins */
 
 /* The process that the file's text names. */
 typedef struct holder {
@@ -33,21 +37,46 @@ static char *path_of(const char *dir) { return ls_format("%s/lock", dir); }
 
 /* ---- the holder ---- */
 
+/* The number after `name`; "": the text has none. */
+static void read_number(int fd, const char *name, char number[LS_LOCK_NUMBER]) {
+    char text[TEXT] = "";
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    const char *at = n > 0 ? strstr(text, name) : NULL;
+    bool good = at && sscanf(at + strlen(name), "%32[0-9a-f]", number) == 1;
+    if (!good || strlen(number) < LS_LOCK_NUMBER - 1) number[0] = 0;
+}
+
+static void draw_number(char number[LS_LOCK_NUMBER]) {
+    uint64_t words[2];
+    number[0] = 0;
+    if (getrandom(words, sizeof words, 0) == (ssize_t)sizeof words)
+        snprintf(number, LS_LOCK_NUMBER, "%016" PRIx64 "%016" PRIx64, words[0], words[1]);
+}
+
+static bool write_text(int fd, const char *text, int n) {
+    return pwrite(fd, text, (size_t)n, 0) == n && ftruncate(fd, n) == 0;
+}
+
 static void write_holder(int fd) {
-    char host[128] = "", since[32] = "", text[256];
+    char host[128] = "", since[32] = "", run[LS_LOCK_NUMBER], text[TEXT];
     time_t now = time(NULL);
     struct tm utc;
     gethostname(host, sizeof host - 1);
     strftime(since, sizeof since, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    int n =
-        snprintf(text, sizeof text, "process %d\nhost %s\nsince %s\n", (int)getpid(), host, since);
+    read_number(fd, RUN, run);
+    bool drawn = !*run;
+    if (drawn) draw_number(run);
+    int n = snprintf(text, sizeof text, "process %d\nhost %s\nsince %s%s%s\n", (int)getpid(), host,
+                     since, *run ? RUN : "", run);
     /* On a full disk the text is missing; the lock holds without it. */
-    if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n) errno = 0;
+    bool written = write_text(fd, text, n);
+    if (written && drawn) fsync(fd); /* a file server shows other hosts what is synced */
+    errno = 0;
 }
 
 /* The text may be anything: only printable characters are accepted. */
 static holder read_holder(int fd) {
-    char text[256] = "";
+    char text[TEXT] = "";
     holder h = {0};
     ssize_t n = pread(fd, text, sizeof text - 1, 0);
     if (n > 0 && sscanf(text, "process %9d\nhost %127[-A-Za-z0-9._]\nsince %31[-0-9TZ:]", &h.pid,
@@ -215,6 +244,42 @@ ls_lock_state ls_lock_state_of(const char *dir, char text[LS_LOCK_HOLDER]) {
     ls_lock_state state = look(dir, &h);
     name_holder(&h, text);
     return state;
+}
+
+static ls_status number_of(const char *dir, const char *name, char number[LS_LOCK_NUMBER],
+                           ls_error *e) {
+    char *path = path_of(dir);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    ls_status s = fd < 0 && errno != ENOENT ? fail_to(path, "opened", errno, e) : LS_OK;
+    number[0] = 0;
+    if (fd >= 0) {
+        read_number(fd, name, number);
+        close(fd);
+    }
+    free(path);
+    return s;
+}
+
+ls_status ls_lock_run(const char *dir, char run[LS_LOCK_NUMBER], ls_error *e) {
+    return number_of(dir, RUN, run, e);
+}
+
+ls_status ls_lock_mark_of(const char *dir, char mark[LS_LOCK_NUMBER], ls_error *e) {
+    return number_of(dir, MARK, mark, e);
+}
+
+bool ls_lock_mark(const ls_lock *l, char mark[LS_LOCK_NUMBER]) {
+    char text[TEXT] = "";
+    mark[0] = 0;
+    ssize_t n = l->fd >= 0 ? pread(l->fd, text, sizeof text - 64, 0) : 0;
+    if (n <= 0) return false;
+    char *end = strstr(text, MARK);
+    if (!end) end = text + n - (text[n - 1] == '\n');
+    draw_number(mark);
+    int all = (int)(end - text) + snprintf(end, 64, "%s%s\n", MARK, mark);
+    if (*mark && write_text(l->fd, text, all) && fsync(l->fd) == 0) return true;
+    mark[0] = 0;
+    return false;
 }
 
 void ls_lock_drop(ls_lock *l) {

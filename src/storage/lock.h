@@ -3,7 +3,8 @@
  * RUN/lock is a file that only its owner can open (mode 0600), so another user who may read the
  * directory can't hold it. It is locked with flock(), which file servers pass on to other hosts.
  * The lock belongs to the open file: processes that are forked later share it, and it ends with
- * the last of them. The file's text names the process that took it.
+ * the last of them. The file's text names the process that took it, and has the run's number, drawn
+ * when the first process took the lock: hosts see by it that they have the same directory.
  *
  * The file stays when a program ends. Only a start that fails removes the file that it made, and it
  * does so while it holds the lock. So a process that has locked a file then checks that
@@ -37,6 +38,15 @@ typedef enum ls_lock_state {
 } ls_lock_state;
 
 enum { LS_LOCK_HOLDER = 224 };
+
+enum { LS_LOCK_NUMBER = 33 };
+
+/* The run's number, as text; "": there is none. LS_EIO: the file can't be opened. */
+ls_status ls_lock_run(const char *dir, char run[LS_LOCK_NUMBER], ls_error *);
+/* The holder writes a new number into the file: who reads it in a directory, with
+ * ls_lock_mark_of(), has this directory, and no copy. False: it can't be written. */
+bool ls_lock_mark(const ls_lock *, char mark[LS_LOCK_NUMBER]);
+ls_status ls_lock_mark_of(const char *dir, char mark[LS_LOCK_NUMBER], ls_error *);
 
 /* Changes nothing. holder: who has taken the lock: "process 12 on host, since ...". */
 ls_lock_state ls_lock_state_of(const char *dir, char holder[LS_LOCK_HOLDER]);

@@ -21,6 +21,7 @@
 #include "net/address.h"
 #include "net/launch/process.h"
 #include "plan/memory.h"
+#include "storage/identity.h"
 #include "storage/reference.h"
 #include "train/alone.h"
 #include "train/takeover.h"
@@ -130,6 +131,7 @@ static bool is_ahead(const worker *w) { return w->run->config.sync.mode == LS_SY
 
 static ls_status begin(void *arg, ls_remote_job *job, ls_error *e) {
     worker *w = arg;
+    LS_TRY(ls_identity_require(w->run->dir, e));
     w->alone = ls_alone_new();
     w->alone->run.config = w->run->config;
     w->alone->run.dir = w->run->dir;
@@ -148,6 +150,11 @@ static ls_status result_nbytes(const worker *w, const ls_plan *p, size_t *nbytes
     return s;
 }
 
+static ls_status identity(void *arg, ls_buf *out, ls_error *e) {
+    const worker *w = arg;
+    return ls_identity_of_run(w->run->dir, &w->run->config, out, e);
+}
+
 /* Returns the exit code of the process, which has logged why it failed. */
 static int work(const ls_host *h, const char *settings) {
     const ls_plan *p = &h->layout.plan;
@@ -157,6 +164,7 @@ static int work(const ls_host *h, const char *settings) {
                           .settings = settings,
                           .patience_s = h->run->config.survival.rejoin_s,
                           .heartbeat_s = h->run->config.survival.heartbeat_s,
+                          .identity = identity,
                           .begin = begin,
                           .arg = &w,
                           .params_nbytes = ls_plan_params_nbytes(p),
@@ -200,13 +208,15 @@ static int stand_by(const ls_host *h, const char *settings) {
     size_t result = 0;
     bool lost = false, copies = c->sync.copies > 1;
     ls_status s = result_nbytes(&w, p, &result, &e);
-    ls_standby_config sc = {.entry = {.addresses = h->run->join, .settings = settings},
-                            .run = h->run->dir,
-                            .begin = copies ? begin_copy : NULL,
-                            .arg = &w,
-                            .silence_s = LS_GATE_SILENCE * c->survival.heartbeat_s,
-                            .patience_s = c->survival.rejoin_s,
-                            .heartbeat_s = c->survival.heartbeat_s};
+    ls_standby_config sc = {
+        .entry = {.addresses = h->run->join, .admission = {.settings = settings}},
+        .run = h->run->dir,
+        .begin = copies ? begin_copy : NULL,
+        .identity = identity,
+        .arg = &w,
+        .silence_s = LS_GATE_SILENCE * c->survival.heartbeat_s,
+        .patience_s = c->survival.rejoin_s,
+        .heartbeat_s = c->survival.heartbeat_s};
     sc.entry.hello = (ls_wire_hello){.protocol = LS_WIRE_PROTOCOL,
                                      .role = copies ? LS_WIRE_COPY : LS_WIRE_STANDBY,
                                      .result_nbytes = (uint32_t)result,

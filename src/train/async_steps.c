@@ -7,6 +7,8 @@
 #include "async/bounded.h"
 #include "base/clock.h"
 #include "config/relations.h"
+#include "net/tcp/admission.h"
+#include "storage/identity.h"
 #include "storage/reference.h"
 
 /* In a worker: the log-probabilities of the reference, which the coordinator has computed and
@@ -45,8 +47,16 @@ static ls_status open_bounded(ls_loop *l, ls_error *e) {
     return ls_bounded_open(&c, &l->m.bounded, e);
 }
 
-ls_status ls_async_steps_open(ls_loop *l, ls_error *e) {
+/* What hosts that join must have, too. */
+static ls_status write_settings(ls_loop *l, ls_error *e) {
     ls_config_must_match(&l->run->config, &l->settings);
+    const ls_admission g = {.settings = l->settings.data};
+    if (l->run->listen) LS_TRY(ls_admission_check_size(&g, e));
+    return ls_identity_write(l->run->dir, &l->run->config, &l->settings, e);
+}
+
+ls_status ls_async_steps_open(ls_loop *l, ls_error *e) {
+    LS_TRY(write_settings(l, e));
     if (l->run->config.sync.mode == LS_SYNC_SSP) return open_bounded(l, e);
     const ls_async_config c = {.run = l->run->dir,
                                .config = &l->run->config,

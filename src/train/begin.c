@@ -8,11 +8,13 @@
 #include "async/bounded.h"
 #include "base/clock.h"
 #include "base/cores.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/plural.h"
 #include "coll/virtual.h"
 #include "optim/schedule.h"
 #include "storage/checkpoint.h"
+#include "storage/lock.h"
 #include "train/async_steps.h"
 #include "train/layout.h"
 #include "train/reference.h"
@@ -43,7 +45,36 @@ typedef struct agreed {
     int64_t steps; /* complete */
     int64_t n;     /* workers of worker 0's host */
     int64_t begun_at, saved, evaluated, data;
+    int64_t mark[2]; /* of the run directory (storage/lock.h); 0: none */
 } agreed;
+
+/* May workers be on other hosts than worker 0? */
+static bool is_apart(const ls_loop *l) {
+    return l->host->survival.view.nhosts > 1 || l->run->started;
+}
+
+static void to_words(const char *number, int64_t words[2]) {
+    ls_hash h = {0};
+    if (*number && !ls_hash_parse(number, &h)) h = (ls_hash){0};
+    words[0] = (int64_t)h.hi;
+    words[1] = (int64_t)h.lo;
+}
+
+/* Has this worker the directory of worker 0? */
+static ls_status check_directory(const ls_loop *l, const agreed *a, ls_error *e) {
+    char text[LS_LOCK_NUMBER];
+    int64_t own[2];
+    if (!is_apart(l) || !(a->mark[0] | a->mark[1])) return LS_OK;
+    LS_TRY(ls_lock_mark_of(l->run->dir, text, e));
+    to_words(text, own);
+    if (own[0] == a->mark[0] && own[1] == a->mark[1]) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: %s; name the directory of the run with -o, the same on all hosts, on a "
+                   "shared file system",
+                   l->run->dir,
+                   ls_file_exists(l->run->dir) ? "is another directory than that of worker 0"
+                                               : "does not exist on this host");
+}
 
 static agreed own_agreed(const ls_loop *l) {
     ls_run_notes *notes = l->host->notes;
@@ -54,10 +85,12 @@ static agreed own_agreed(const ls_loop *l) {
     a.saved = atomic_load(&notes->saved);
     a.evaluated = atomic_load(&notes->evaluated);
     a.data = atomic_load(&notes->data);
+    char mark[LS_LOCK_NUMBER];
+    if (l->folder && is_apart(l) && ls_lock_mark(&l->folder->lock, mark)) to_words(mark, a.mark);
     return a;
 }
 
-static ls_status agree_on_done(ls_loop *l, ls_error *e) {
+static ls_status agree_on_done(ls_loop *l, agreed *a_p, ls_error *e) {
     ls_run_notes *notes = l->host->notes;
     agreed a = own_agreed(l);
     LS_TRY(ls_broadcast(l->m.group, &a, sizeof a / sizeof(int64_t), LS_I64, 0, e));
@@ -70,6 +103,7 @@ static ls_status agree_on_done(ls_loop *l, ls_error *e) {
     ls_folder_set_made(&notes->folder);
     l->saved = a.saved - 1;
     l->evaluated = a.evaluated - 1;
+    *a_p = a;
     return LS_OK;
 }
 
@@ -107,9 +141,10 @@ static ls_status agree_on_best(ls_loop *l, ls_error *e) {
 ls_status ls_begin_folder(ls_loop *l, ls_error *e) {
     bool first = ls_group_rank(l->m.group) == 0;
     LS_TRY(ls_member_wait(&l->m, first ? take_folder(l, e) : LS_OK, e));
-    LS_TRY(agree_on_done(l, e));
-    ls_status s = LS_OK;
-    if (!l->data.ntrain) s = open_data(l, e); /* else an earlier view opened it */
+    agreed a;
+    LS_TRY(agree_on_done(l, &a, e));
+    ls_status s = check_directory(l, &a, e);
+    if (s == LS_OK && !l->data.ntrain) s = open_data(l, e); /* else an earlier view opened it */
     LS_TRY(ls_agree(l->m.group, s, e));
     return agree_on_best(l, e);
 }

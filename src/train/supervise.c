@@ -13,6 +13,7 @@
 #include "config/relations.h"
 #include "exec/store_repair.h"
 #include "report/metrics.h"
+#include "storage/identity.h"
 #include "train/host.h"
 #include "train/row_tables.h"
 #include "train/scale.h"
@@ -196,6 +197,15 @@ static void attend(void *arg) {
     ls_snapshot_attend(&h->snapshot, &own);
 }
 
+/* What other hosts compare with theirs (net/tcp/admission.h). A host that joins has read all of the
+ * data that its workers will read. */
+static ls_status identity(void *arg, bool joins, ls_buf *out, ls_error *e) {
+    const ls_host *h = arg;
+    const ls_config *c = &h->run->config;
+    return joins ? ls_identity_check(h->run->dir, c, &h->layout.model, out, e)
+                 : ls_identity_write(h->run->dir, c, out, e);
+}
+
 /* ---- the settings of the supervisor ---- */
 
 static int most_workers(const ls_host *h) {
@@ -312,7 +322,7 @@ ls_status ls_host_supervise(ls_host *h, ls_error *e) {
                                   .most = most,
                                   .listen = r->listen,
                                   .join = r->join,
-                                  .must_match = h->must_match.data,
+                                  .admission = {h->must_match.data, identity, h},
                                   .hosts = r->hosts,
                                   .steps = c->train.steps,
                                   .changes = ls_plan_changes(&h->layout.plan),

@@ -44,10 +44,9 @@ static ls_loop *new_loop(const ls_train_job *job, ls_board_slot *me) {
     return l;
 }
 
-/* how: the status with which the worker ended. A start that failed by an error of its own, not
- * because another worker was lost, abandons the directory. */
-static void free_loop(ls_loop *l, ls_status how) {
-    bool fails = how != LS_OK && how != LS_EPEER && how != LS_EABORT && how != LS_ETIMEOUT;
+/* fails: a start that failed by an error of its own, not because another worker was lost, abandons
+ * the directory. */
+static void free_loop(ls_loop *l, ls_status how, bool fails) {
     ls_async_close(l->async, how == LS_OK);
     ls_bounded_close(l->m.bounded, how == LS_OK);
     ls_buf_free(&l->settings);
@@ -61,6 +60,13 @@ static void free_loop(ls_loop *l, ls_status how) {
     ls_prompts_close(&l->prompts);
     if (l->folder != l->host->folder) ls_folder_close(l->folder, fails);
     free(l);
+}
+
+/* Did a worker end by an error of its own? One of another host that fails does not end the run: the
+ * others go on without that host. */
+static bool fails_itself(const ls_loop *l, ls_status how, const ls_error *e) {
+    bool reported = l->host->survival.view.nhosts > 1 && e && !e->msg[0]; /* by that worker */
+    return how != LS_OK && how != LS_EPEER && how != LS_EABORT && how != LS_ETIMEOUT && !reported;
 }
 
 ls_status ls_train_worker(ls_group *g, ls_board_slot *me, void *arg, ls_error *e) {
@@ -77,7 +83,7 @@ ls_status ls_train_worker(ls_group *g, ls_board_slot *me, void *arg, ls_error *e
         job->loop = l;
         return s;
     }
-    free_loop(l, s);
+    free_loop(l, s, fails_itself(l, s, e));
     if (rested) job->loop = NULL;
     return s;
 }

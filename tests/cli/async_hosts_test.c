@@ -219,7 +219,7 @@ static void test_refused(void **state) {
     p.a = pair_listen(&p, 1, "");
     await_step("refused", 20, &p.a);
     p.b = pair_join(&p, 1, "--set optim.lr=0.5");
-    host_expect(&p.b, 1, "this host has optim.lr 0.5, the host of the servers has optim.lr");
+    host_expect(&p.b, 1, "this host has optim.lr 0.5, the leading host has 0.003");
     setenv("LOCKSTEP_KEY", "another-secret-of-some-length", 1);
     p.b = pair_join(&p, 1, "--set survival.rejoin_s=1");
     host_expect(&p.b, 1, "no host of parameter servers for 1 s");

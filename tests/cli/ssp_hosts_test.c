@@ -164,7 +164,7 @@ static void test_refused(void **state) {
     p.a = pair_listen(&p, 1, "");
     await_step("refused", 20, &p.a);
     p.b = pair_join(&p, 1, "--set sync.staleness=3");
-    host_expect(&p.b, 1, "this host has sync.staleness 3, the host of the servers has");
+    host_expect(&p.b, 1, "this host has sync.staleness 3, the leading host has");
     setenv("LOCKSTEP_KEY", "another-secret-of-some-length", 1);
     p.b = pair_join(&p, 1, "--set survival.rejoin_s=1");
     host_expect(&p.b, 1, "no host of parameter servers for 1 s");

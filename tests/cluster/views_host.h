@@ -53,6 +53,11 @@ static inline void views_host_drop(void *arg, int peer) {
     h->dropped = peer;
 }
 
+static inline void views_host_name(const void *arg, int peer, char *text) {
+    (void)arg;
+    snprintf(text, LS_PEER_NAME, "10.0.0.%d:7000", peer);
+}
+
 static inline void views_host_meet(void *arg, ls_view *v) {
     (void)arg;
     snprintf(v->address, sizeof v->address, "10.0.0.1:7000");
@@ -98,7 +103,7 @@ static inline void views_host_finish(void *arg, const ls_store_decided *d) {
 
 static inline void views_host_log(void *arg, const char *line) {
     views_host *h = arg;
-    VIEWS_CHECK(strlen(line) < 128);
+    VIEWS_CHECK(strlen(line) < 256);
     snprintf(h->line, sizeof h->line, "%s", line);
 }
 
@@ -111,6 +116,7 @@ static inline void views_host_over(void *arg, ls_view_end how, const char *why) 
 
 static const ls_views_ops views_host_ops = {.send = views_host_send,
                                             .drop = views_host_drop,
+                                            .name = views_host_name,
                                             .meet = views_host_meet,
                                             .fit = views_host_fit,
                                             .begin = views_host_begin,

@@ -81,7 +81,8 @@ static int listener = -1; /* gets no connections: the guest is connected already
 static ls_links *make_links(const ls_key *key) {
     ls_links *l = LS_NEW(ls_links);
     *l = (ls_links){.host = 1, .keyed = true, .key = *key, .listen_fd = -1, .next = 1};
-    l->must_match = "a 1\n";
+    static const ls_admission admission = {.settings = "a 1\n"};
+    l->admission = &admission;
     if (listener < 0) {
         struct sockaddr_in a = {.sin_family = AF_INET};
         a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -149,7 +150,7 @@ static void put_message(ls_conn *c, input *in) {
 static void put_any(ls_conn *c, input *in) {
     unsigned char bytes[MOST_BYTES];
     ls_frame f = {.kind =
-                      (uint16_t)(next(in) % 3 ? HELLO + next(in) % 3 : next(in) << 8 | next(in))};
+                      (uint16_t)(next(in) % 3 ? HELLO + next(in) % 5 : next(in) << 8 | next(in))};
     uint8_t how = next(in);
     size_t n = (size_t)next(in);
     f.nbytes = how < 128 ? n : how < 192 ? sizeof(ls_host_message) : UINT64_MAX >> (how & 63);
@@ -163,7 +164,9 @@ static void greet(supervisor *h, ls_conn *c, bool leads, int how) {
     if (leads)
         put(c, &(ls_frame){.kind = HELLO, .nbytes = sizeof x}, &x, sizeof x);
     else
-        put(c, &(ls_frame){.kind = MUST_MATCH, .nbytes = 4}, how ? "b 2\n" : "a 1\n", 4);
+        put(c, &(ls_frame){.kind = THEIRS, .nbytes = 4}, how ? "b 2\n" : "a 1\n", 4);
+    take_events(h);
+    if (leads && !how) put(c, &(ls_frame){.kind = OURS, .nbytes = 4}, "a 1\n", 4);
     take_events(h);
 }
 

@@ -151,8 +151,14 @@ static void on_over(void *arg, ls_view_end how, const char *why) {
     post_host(h, draw_to(h->w, 20 * MS), leave);
 }
 
+static void on_name(const void *arg, int peer, char *text) {
+    (void)arg;
+    snprintf(text, LS_PEER_NAME, "%d", peer);
+}
+
 static const ls_views_ops ops = {.send = on_send,
                                  .drop = on_drop,
+                                 .name = on_name,
                                  .meet = on_meet,
                                  .fit = on_fit,
                                  .begin = on_begin,
