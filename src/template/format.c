@@ -12,6 +12,16 @@
 
 enum { MOST_DIGITS = 100 }; /* of a precision */
 
+void ls_text_fill(const ls_datum *fill, int64_t n, ls_buf *out) {
+    char many[256];
+    size_t most = sizeof many / fill->n;
+    for (size_t i = 0; i < most; i++) memcpy(many + i * fill->n, fill->text, fill->n);
+    for (size_t k; n > 0; n -= (int64_t)k) {
+        k = (size_t)n < most ? (size_t)n : most;
+        ls_buf_append(out, many, k * fill->n);
+    }
+}
+
 static ls_status append_fill(ls_rendering *r, const ls_format_spec *spec, int64_t n, ls_buf *out) {
     static const ls_datum blank = {.kind = LS_DATUM_TEXT, .n = 1, .text = " "};
     static const ls_datum zero = {.kind = LS_DATUM_TEXT, .n = 1, .text = "0"};
@@ -19,7 +29,7 @@ static ls_status append_fill(ls_rendering *r, const ls_format_spec *spec, int64_
     if (n > LS_TEMPLATE_OUTPUT) return ls_datum_fits(r, LS_TEMPLATE_OUTPUT + (size_t)1);
     LS_TRY(ls_datum_fits(r, out->len + (size_t)n * fill->n));
     LS_TRY(ls_render_count(r, (size_t)n / 16));
-    for (int64_t i = 0; i < n; i++) ls_buf_append(out, fill->text, fill->n);
+    ls_text_fill(fill, n, out);
     return LS_OK;
 }
 

@@ -28,6 +28,8 @@ ls_status ls_text_lines(ls_rendering *, const ls_datum *text, bool ends, ls_datu
 /* With `fill` at its sides up to so many characters; align: '<', '>' or '^'. */
 ls_status ls_text_pad(ls_rendering *, const ls_datum *text, int64_t width, char align,
                       const ls_datum *fill, ls_datum *x_p);
+/* Appends n times the character `fill`. */
+void ls_text_fill(const ls_datum *fill, int64_t n, ls_buf *out);
 const ls_template_entry *ls_text_method(const char *name);
 
 /* text % values, and text.format(values). */

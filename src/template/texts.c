@@ -550,9 +550,9 @@ ls_status ls_text_pad(ls_rendering *r, const ls_datum *x, int64_t width, char al
     if (more > LS_TEMPLATE_OUTPUT / (int64_t)by.n) return ls_datum_fits(r, SIZE_MAX);
     LS_TRY(ls_render_count(r, (size_t)more / 16));
     int64_t left = align == '>' ? more : align == '<' ? 0 : more / 2 + (more & width & 1);
-    for (int64_t i = 0; i < left; i++) ls_buf_append(&out, by.text, by.n);
+    ls_text_fill(&by, left, &out);
     ls_buf_append(&out, x->text, x->n);
-    for (int64_t i = left; i < more; i++) ls_buf_append(&out, by.text, by.n);
+    ls_text_fill(&by, more - left, &out);
     return ls_datum_take(r, LS_OK, &out, y_p);
 }
 
