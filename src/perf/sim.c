@@ -35,6 +35,8 @@ typedef struct follower {
     lane lane[LS_NLANES];
     message messages[LS_PROGRESS_WINDOW]; /* [nmessages] in flight, by step */
     int nmessages;
+    double arrives; /* when the first of these arrives; INFINITY: all wait for their other worker */
+    bool awake;     /* something has happened since it could last begin nothing */
     double compute_s, comm_s, end;
     double kinds_s[LS_NACTION_KINDS];
 } follower;
@@ -45,11 +47,11 @@ typedef struct walk {
     follower *all;
     int n;
     double now;
-    double *arrives; /* [nactions] of a message that both have begun; 0: not yet */
-    int *begun;      /* [nactions] how many of the two have begun it */
-    bool *followed;  /* [nworkers] is it simulated? */
-    bool crowded;    /* the threads of both lanes share cores */
-    bool posted;     /* a worker has posted a communication since meet() */
+    double *arrives;     /* [nactions] of a message that both have begun; 0: not yet */
+    int *begun;          /* [nactions] how many of the two have begun it */
+    follower **followed; /* [nworkers] NULL: it is not simulated */
+    bool crowded;        /* the threads of both lanes share cores */
+    bool posted;         /* a worker has posted a communication since meet() */
     ls_sim *out;
     int capacity;
 } walk;
@@ -66,8 +68,7 @@ static const ls_action *head_of(const walk *w, const follower *f, ls_lane l) {
 
 static void add_follower(walk *w, int worker) {
     follower *f = &w->all[w->n++];
-    *f = (follower){.worker = worker};
-    w->followed[worker] = true;
+    *f = (follower){.worker = worker, .arrives = INFINITY, .awake = true};
     ls_plan_project(w->p, worker, &f->lanes);
     ls_progress_begin(&f->at, &f->lanes, 0);
 }
@@ -84,7 +85,7 @@ static void choose_followers(walk *w, bool every) {
     const ls_plan *p = w->p;
     if (p->c.task == LS_TASK_MIX) every = true; /* who sends to whom differs */
     w->all = LS_NEW_ARRAY(follower, (size_t)p->c.nworkers);
-    w->followed = LS_NEW_ARRAY(bool, (size_t)p->c.nworkers);
+    w->followed = LS_NEW_ARRAY(follower *, (size_t)p->c.nworkers);
     for (int i = p->c.nworkers - 1; i >= 0; i--) { /* the last ones have the larger shards */
         int own[2], other[2];
         bool known = false;
@@ -95,6 +96,7 @@ static void choose_followers(walk *w, bool every) {
         }
         if (!known) add_follower(w, i);
     }
+    for (int k = 0; k < w->n; k++) w->followed[w->all[k].worker] = &w->all[k];
 }
 
 /* ---- events ---- */
@@ -118,6 +120,7 @@ static void complete(walk *w, follower *f, ls_lane l) {
     f->kinds_s[head_of(w, f, l)->kind] += seconds;
     if (l == LS_LANE_COMM) f->comm_s += seconds;
     f->lane[l].phase = IDLE;
+    f->awake = true;
     if (l == LS_LANE_COMPUTE)
         ls_progress_computed(&f->at);
     else
@@ -132,10 +135,14 @@ static void begin(walk *w, follower *f, ls_lane l) {
     if (l == LS_LANE_COMPUTE) f->compute_s += x.cpu_s;
 }
 
-/* Have all of the two that are simulated begun the message? */
-static bool is_begun(const walk *w, int action) {
+/* If all of the two that are simulated have begun the message, it arrives. */
+static void let_arrive(walk *w, int action, double at) {
     const ls_action *a = &w->p->actions[action];
-    return w->begun[action] == w->followed[a->worker] + w->followed[a->peer];
+    follower *const ends[] = {w->followed[a->worker], w->followed[a->peer]};
+    if (w->begun[action] < (ends[0] != NULL) + (ends[1] != NULL)) return;
+    w->arrives[action] = fmax(at, 1e-15);
+    for (int i = 0; i < 2; i++)
+        if (ends[i]) ends[i]->arrives = fmin(ends[i]->arrives, w->arrives[action]);
 }
 
 static void add_message(follower *f, message m) {
@@ -150,7 +157,7 @@ static void begin_message(walk *w, follower *f, int step) {
     add_message(f, (message){step, w->now});
     ls_progress_begun(&f->at, step);
     w->begun[action]++;
-    if (is_begun(w, action)) w->arrives[action] = fmax(w->now + x.cpu_s + x.wire_s, 1e-15);
+    let_arrive(w, action, w->now + x.cpu_s + x.wire_s);
 }
 
 /* When a message in flight arrives; 0: not all have begun it. */
@@ -169,12 +176,16 @@ static void end_message(walk *w, follower *f, const message *m) {
 /* Messages that have arrived are complete. */
 static bool end_messages(walk *w, follower *f) {
     int left = 0, n = f->nmessages;
+    if (f->arrives > w->now + 1e-12) return false;
+    f->arrives = INFINITY;
     for (int i = 0; i < n; i++) {
         double arrives = arrival_of(w, f, &f->messages[i]);
-        if (arrives > 0 && arrives <= w->now + 1e-12)
+        if (arrives > 0 && arrives <= w->now + 1e-12) {
             end_message(w, f, &f->messages[i]);
-        else
-            f->messages[left++] = f->messages[i];
+            continue;
+        }
+        if (arrives > 0) f->arrives = fmin(f->arrives, arrives);
+        f->messages[left++] = f->messages[i];
     }
     f->nmessages = left;
     return left < n;
@@ -277,11 +288,7 @@ static double next_event(const walk *w) {
         }
     for (int i = 0; i < w->n; i++) {
         const follower *f = &w->all[i];
-        if (!may_end_messages(w, f)) continue;
-        for (int k = 0; k < f->nmessages; k++) {
-            double arrives = arrival_of(w, f, &f->messages[k]);
-            if (arrives > 0) least = fmin(least, fmax(0, arrives - w->now));
-        }
+        if (may_end_messages(w, f)) least = fmin(least, fmax(0, f->arrives - w->now));
     }
     return least;
 }
@@ -294,6 +301,7 @@ static void advance(walk *w, follower *f, ls_lane l, double rate, double seconds
     if (x->phase == CPU && x->wire > 0) {
         x->phase = WIRE;
         x->left = x->wire;
+        f->awake = true; /* its thread is free */
         return;
     }
     complete(w, f, l);
@@ -314,8 +322,12 @@ static void run(walk *w) {
     for (;;) {
         for (bool moved = true; moved;) {
             moved = false;
-            for (int i = 0; i < w->n; i++)
-                if (two ? start_two(w, &w->all[i]) : start_one(w, &w->all[i])) moved = true;
+            for (int i = 0; i < w->n; i++) {
+                follower *f = &w->all[i];
+                if (!f->awake && f->arrives > w->now + 1e-12) continue;
+                f->awake = two ? start_two(w, f) : start_one(w, f);
+                moved = moved || f->awake;
+            }
         }
         double seconds = next_event(w);
         if (isinf(seconds)) return;

@@ -198,10 +198,12 @@ static void live(life *x, int at) {
     x->last = at;
 }
 
-/* The largest window of micro-batches that are live together. */
+/* The largest window of micro-batches that are live together. A worker without a slice of its stage has
+ * none. */
 static int window(const life *x, int n) {
     int most = 1;
     for (int k = 0, oldest = 0; k < n; k++) {
+        if (x[k].first < 0) continue;
         while (x[oldest].last < x[k].first) oldest++;
         if (k - oldest + 1 > most) most = k - oldest + 1;
     }
