@@ -10,7 +10,7 @@ only parsed: with a nonexistent option at its end, lockstep must reject only tha
 other line is run.
 
 The configs and machine files are also planned as they are shipped, and placeholders that nobody has
-replaced are found.
+replaced are found; outputs and examples in YAML are checked, too (document_examples.py).
 """
 import glob
 import os
@@ -22,6 +22,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import document_examples
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAM = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else os.path.join(ROOT, "build/lockstep")
@@ -256,15 +258,23 @@ def main():
     failed += check_placeholders(names + glob.glob("src/**/README.md", root_dir=ROOT, recursive=True) +
                                  ["CHANGELOG.md", "SECURITY.md"])
     scratch = make_scratch()
+    document_examples.add_samples(scratch)
+    shown = given = 0
     for name in names:
+        lines = commands(os.path.join(ROOT, name))
+        bad, count = document_examples.check_shown(PROGRAM, ROOT, name, lines)
+        failed, shown = failed + bad, shown + count
+        bad, count = document_examples.check_examples(run, ROOT, name, scratch)
+        failed, given = failed + bad, given + count
         bad, count = check_document(name, scratch)
         failed += bad
         for k in total:
             total[k] += count[k]
     shutil.rmtree(scratch, ignore_errors=True)
     print(f"{shipped} plans of shipped files; {total['run']} command lines of {len(names)} documents "
-          f"run, {total['parsed']} parsed; {failed} failed")
-    if total["run"] < 20 or shipped < 10:
+          f"run, {total['parsed']} parsed; {shown} outputs compared, {given} examples in YAML planned; "
+          f"{failed} failed")
+    if total["run"] < 20 or shipped < 10 or shown < 2 or given < 20:
         print("too few were found: have the documents moved?")
         failed += 1
     return 1 if failed else 0
