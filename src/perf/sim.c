@@ -342,6 +342,20 @@ static int by_worker(const void *a, const void *b) {
     return (x->action > y->action) - (x->action < y->action);
 }
 
+/* The time in which the worker has a message in flight, or (any) communicates; spans are sorted. */
+static double sending_s(const ls_plan *p, const ls_sim *s, int worker, bool any) {
+    int64_t sum = 0, end = 0;
+    for (int i = 0; i < s->nspans; i++) {
+        const ls_span *x = &s->spans[i];
+        bool send = p->actions[x->action].kind == LS_SEND;
+        if (x->worker != worker || !(send || (any && x->lane == LS_LANE_COMM))) continue;
+        int64_t begin = x->begin_ns > end ? x->begin_ns : end;
+        if (x->end_ns > begin) sum += x->end_ns - begin;
+        if (x->end_ns > end) end = x->end_ns;
+    }
+    return (double)sum * 1e-9;
+}
+
 ls_status ls_sim_run(const ls_plan *p, const ls_site *site, bool every, ls_sim *s_p, ls_error *e) {
     ls_sim s = {0};
     walk w = {.p = p, .out = &s};
@@ -369,6 +383,10 @@ ls_status ls_sim_run(const ls_plan *p, const ls_site *site, bool every, ls_sim *
     s.nfollowed = w.n;
     for (int k = 0; k < LS_NACTION_KINDS; k++) s.kinds_s[k] = last->kinds_s[k];
     qsort(s.spans, (size_t)s.nspans, sizeof *s.spans, by_worker);
+    if (s.kinds_s[LS_SEND] > 0) { /* of messages that overlap */
+        s.comm_s = sending_s(p, &s, last->worker, true) + rows_s;
+        s.kinds_s[LS_SEND] = sending_s(p, &s, last->worker, false);
+    }
     for (int i = 0; i < w.n; i++) ls_lanes_free(&w.all[i].lanes);
     free(w.all);
     free(w.followed);

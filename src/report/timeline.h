@@ -69,7 +69,7 @@ typedef struct ls_timeline_times {
     double step;
     double busy[LS_NLANES]; /* something runs in the lane */
     double exposed;         /* communication, and no computation meanwhile */
-    double kinds[LS_NACTION_KINDS];
+    double kinds[LS_NACTION_KINDS]; /* at least one of the kind runs */
     double counts[LS_NACTION_KINDS]; /* actions of all workers */
 } ls_timeline_times;
 void ls_timeline_measure(const ls_timeline *, int step, ls_timeline_times *m_p);

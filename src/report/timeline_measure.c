@@ -70,11 +70,16 @@ static double common(const busy *a, const busy *b) {
 /* One worker in one step: events [n]. */
 static void measure_worker(const ls_timeline_event *const *events, size_t n, busy *lanes,
                            ls_timeline_times *m) {
+    int64_t ends[LS_NACTION_KINDS]; /* of each kind so far */
+    for (int k = 0; k < LS_NACTION_KINDS; k++) ends[k] = INT64_MIN;
     for (int lane = 0; lane < LS_NLANES; lane++) lanes[lane].n = 0;
     for (size_t i = 0; i < n; i++) {
         const ls_timeline_event *v = events[i];
+        int64_t begin = v->span.begin_ns, *end = &ends[v->kind];
+        if (begin < *end) begin = *end; /* several messages are in flight */
+        if (v->span.end_ns > begin) m->kinds[v->kind] += (double)(v->span.end_ns - begin);
+        if (v->span.end_ns > *end) *end = v->span.end_ns;
         merge(&lanes[v->span.lane], &v->span);
-        m->kinds[v->kind] += (double)(v->span.end_ns - v->span.begin_ns);
         m->counts[v->kind]++;
     }
     for (int lane = 0; lane < LS_NLANES; lane++) m->busy[lane] += length(&lanes[lane]);

@@ -585,6 +585,9 @@ static void test_pipelines(void **state) {
             fail_msg("schedule %d, %d micro-batches: %g s, expected %g", way / 2, micros, end, want);
         share[way % 2] = (end - sim.compute_s) / end;
         check_computing(&sim);
+        /* messages in flight at the same time count once */
+        assert_true(sim.kinds_s[LS_SEND] > 0 && sim.kinds_s[LS_SEND] <= sim.comm_s);
+        assert_true(sim.comm_s <= sim.step_s);
         ls_sim_free(&sim);
         ls_plan_free(&p);
     }

@@ -278,8 +278,9 @@ static void test_measure(void **state) {
                              {forward, 0, LS_LANE_COMPUTE, 0, 4000},
                              {reduce, 0, LS_LANE_COMM, 3000, 7000},
                              {forward, 1, LS_LANE_COMPUTE, 0, 2000},
-                             {reduce, 1, LS_LANE_COMM, 8000, 10000}};
-    for (int i = 0; i < 2; i++) ls_timeline_add(&f.t, &f.plan, i * 10000, spans, 5);
+                             {reduce, 1, LS_LANE_COMM, 8000, 10000},
+                             {reduce, 1, LS_LANE_COMM, 8500, 9500}}; /* at the same time */
+    for (int i = 0; i < 2; i++) ls_timeline_add(&f.t, &f.plan, i * 10000, spans, 6);
     for (int step = -1; step < 2; step++) {
         ls_timeline_measure(&f.t, step, &m);
         assert_true(m.step == 10000);
@@ -288,6 +289,7 @@ static void test_measure(void **state) {
         assert_true(m.exposed == (2000 + 2000) / 2.0);
         assert_true(m.kinds[LS_FORWARD] == (4000 + 2000) / 2.0);
         assert_true(m.kinds[LS_BACKWARD] == 3000 / 2.0);
+        assert_true(m.kinds[LS_REDUCE_SCATTER] == (4000 + 2000) / 2.0);
         assert_true(m.counts[LS_FORWARD] == 2);
         assert_true(m.counts[LS_BACKWARD] == 1);
         assert_true(m.counts[LS_LOAD] == 0);
