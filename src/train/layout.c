@@ -100,10 +100,10 @@ static ls_status check_mesh(const ls_config *c, int nworkers, ls_error *e) {
         nearest_degrees(ranks, nworkers, &below, &above);
         if (above) snprintf(other, sizeof other, " or %d", above);
         return ls_fail(e, LS_EINVAL,
-                       "parallel.mesh: groups of %d (%s) don't divide %d worker%s; use a multiple "
-                       "of %d workers, or the nearest %s that does: %d%s",
-                       ranks, degrees, nworkers, ls_plural(nworkers), ranks,
-                       ranks > pipe ? "number" : "pipe", below, other);
+                       "parallel.mesh: %d worker%s can't be divided into groups of %d (%s) that have "
+                       "a model together; use a multiple of %d workers, or %s %d%s",
+                       nworkers, ls_plural(nworkers), ranks, degrees, ranks,
+                       ranks > pipe ? "degrees whose product is" : "pipe", below, other);
     }
     if (!data || data * ranks == nworkers) return LS_OK;
     return ls_fail(e, LS_EINVAL,

@@ -24,7 +24,10 @@ static void test_table(void **state) {
     expect("plan configs/tiny.yaml -n 4,8 --mesh auto", 2, "not for a list");
     expect("plan configs/tiny.yaml -n 4 --mesh auto --worker 1", 2, "not with --worker");
     expect("plan configs/tiny.yaml -n 8 --set parallel.mesh.pipe=3", 1,
-           "the nearest pipe that does: 2 or 4");
+           "use a multiple of 3 workers, or pipe 2 or 4");
+    expect("plan configs/tiny.yaml -n 3 --set parallel.tensor_virtual=3 "
+           "--set parallel.mesh.pipe=2 --set parallel.mesh.tensor=2",
+           1, "3 workers can't be divided into groups of 4 (pipe 2 times tensor 2)");
     expect("plan configs/tiny.yaml -n 2 --set parallel.mesh.pipe=2 --set parallel.schedule=zb-v", 1,
            "set parallel.chunks=2");
     expect("plan configs/tiny.yaml -n 2 --set parallel.mesh.pipe=2 --set parallel.schedule=zb-v "
