@@ -92,7 +92,12 @@ static void print_counts(const ls_config *c, const ls_mesh_choice *n, double fit
     if (n->over) ls_print("%d need more than %g MB, ", n->over, fit);
     if (n->idle) ls_print("%d have a bubble above %.0f%%, ", n->idle, 100 * LS_MESH_MOST_BUBBLE);
     if (n->refused) ls_print("%d are refused by other settings, ", n->refused);
-    ls_print("%d simulated.\n", n->simulated);
+    ls_print("%d simulated, ", n->simulated);
+    if (n->whole)
+        ls_print("%d planned whole: the first ones.\n", n->whole);
+    else
+        ls_print(
+            "none planned whole, as a step has too many actions: predicted from a part of it.\n");
     ls_print("As in the config, since they decide the bits: train.batch %lld, "
              "train.virtual_workers %lld",
              (long long)c->train.batch, (long long)c->train.virtual_workers);

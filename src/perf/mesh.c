@@ -19,6 +19,12 @@ enum { MOST_TRIALS = 50, MOST_OF_SHAPE = 3 };
 /* Calls of layers in these plans, at most: while there are fewer than LS_MESH_BEST shapes, some times
  * as many, and while none fits, many times. */
 static const double MOST_CALLS = 50e3, CALLS_FOR_SHAPES = 5, CALLS_FOR_ONE = 20;
+/* Of the first shapes, whose steps are at most so much longer than the first one's, those that are tried
+ * with other values; calls of layers in these trials. */
+enum { MOST_REFINED = 4 };
+static const double NEAR = 1.15, CALLS_FOR_REFINING = 120e3;
+/* Calls of layers in the whole plans of all that are printed, and of one of them. */
+static const double CALLS_FOR_WHOLE = 400e3, CALLS_OF_WHOLE = 300e3;
 /* Steps that differ by less take as long: then the mesh that needs less memory is better. */
 static const double SAME = 0.005;
 
@@ -30,6 +36,9 @@ typedef struct search {
     ls_model model;
     ls_mesh *list; /* [n] what is not dropped */
     int n;
+    ls_mesh *tried; /* [ntried] */
+    int ntried, capacity;
+    ls_mesh *all;  /* those that were in the list before some were tried */
     ls_mesh least; /* the mesh that needs least memory; pipe 0: there is none */
     ls_mesh_choice choice;
     char refusal[sizeof((ls_error *)NULL)->msg]; /* of the first that was refused; "": none was */
@@ -115,15 +124,37 @@ static void sort_best(search *s) {
     if (n) qsort(s->list, (size_t)n, sizeof *s->list, by_step);
 }
 
-/* Simulates one. *fits_p: it is possible, and within the limit. */
-static ls_status try_mesh(search *s, ls_mesh *m, bool *fits_p, ls_error *e) {
+static void note_tried(search *s, const ls_mesh *m) {
+    if (s->ntried == s->capacity) {
+        s->capacity = s->capacity ? 2 * s->capacity : 64;
+        s->tried = ls_realloc(s->tried, (size_t)s->capacity * sizeof *s->tried);
+    }
+    s->tried[s->ntried++] = *m;
+}
+
+static bool is_tried(const search *s, const ls_mesh *m) {
+    for (int i = 0; i < s->ntried; i++) {
+        const ls_mesh *x = &s->tried[i];
+        if (ls_mesh_by_shape(m, x) == 0 && m->zero == x->zero && m->recompute == x->recompute &&
+            m->micro_batch == x->micro_batch)
+            return true;
+    }
+    return false;
+}
+
+/* Simulates a part of a step, or (whole) all of it. *fits_p: the mesh is possible, and within the
+ * limit. */
+static ls_status try_mesh(search *s, ls_mesh *m, bool whole, bool *fits_p, ls_error *e) {
     bool possible = false;
     ls_error why = {0};
-    ls_status status = ls_mesh_try(s->c, s->nworkers, s->w, m, &possible, &why);
+    ls_status status = whole ? ls_mesh_plan(s->c, s->nworkers, s->w, m, &possible, &why)
+                             : ls_mesh_try(s->c, s->nworkers, s->w, m, &possible, &why);
     if (status != LS_OK) return ls_fail(e, status, "%s", why.msg);
     *fits_p = possible && !(s->limit && m->memory_nbytes > s->limit);
+    if (!whole) note_tried(s, m);
     s->choice.refused += !possible;
-    s->choice.simulated += possible;
+    s->choice.simulated += possible && !whole;
+    s->choice.whole += possible && whole;
     s->choice.over += possible && !*fits_p;
     if (!possible && !*s->refusal) snprintf(s->refusal, sizeof s->refusal, "%s", why.msg);
     if (possible && (!s->least.memory_nbytes || m->memory_nbytes < s->least.memory_nbytes))
@@ -167,7 +198,7 @@ static ls_status try_best(search *s, ls_error *e) {
             continue;
         }
         calls += ls_mesh_trial_calls(s->c, &s->model, &m);
-        status = try_mesh(s, &m, &fits, e);
+        status = try_mesh(s, &m, false, &fits, e);
         if (fits) s->list[fit++] = m;
         shapes += fits && same == 0;
         if (s->choice.over > was) over[nover++] = m;
@@ -176,6 +207,53 @@ static ls_status try_best(search *s, ls_error *e) {
     s->n = fit;
     sort_best(s);
     return status;
+}
+
+/* ---- the best, again ---- */
+
+/* Of the same shape, with another value of zero, or of micro_batch. */
+static bool is_beside(const ls_mesh *m, const ls_mesh *best) {
+    return ls_mesh_by_shape(m, best) == 0 && m->recompute == best->recompute &&
+           (m->zero == best->zero || m->micro_batch == best->micro_batch);
+}
+
+/* all [n]: what was not dropped. */
+static ls_status refine(search *s, const ls_mesh *all, int n, ls_error *e) {
+    double calls = 0;
+    for (int i = 0; i < s->n && i < MOST_REFINED; i++) {
+        ls_mesh *best = &s->list[i];
+        if (best->step_s > NEAR * s->list[0].step_s) break;
+        for (int k = 0; k < n && calls < CALLS_FOR_REFINING; k++) {
+            bool fits = false;
+            ls_mesh m = all[k];
+            if (!is_beside(&m, best) || is_tried(s, &m)) continue;
+            calls += ls_mesh_trial_calls(s->c, &s->model, &m);
+            LS_TRY(try_mesh(s, &m, false, &fits, e));
+            if (fits && m.step_s < best->step_s * (1 - SAME)) *best = m;
+        }
+    }
+    if (s->n) qsort(s->list, (size_t)s->n, sizeof *s->list, by_step);
+    return LS_OK;
+}
+
+/* Plans the first ones whole, and leaves those that fit. A step that is too large for that is as its
+ * trial predicts it. */
+static ls_status plan_first(search *s, ls_error *e) {
+    double calls = 0;
+    int n = 0;
+    for (int i = 0; i < s->n && n < LS_MESH_BEST; i++) {
+        bool fits = false;
+        ls_mesh m = s->list[i];
+        double own = ls_mesh_plan_calls(s->c, &s->model, &m);
+        if (i == 0 && own > CALLS_OF_WHOLE) return LS_OK;
+        if (own > CALLS_OF_WHOLE || (n && calls + own > CALLS_FOR_WHOLE)) continue;
+        calls += own;
+        LS_TRY(try_mesh(s, &m, true, &fits, e));
+        if (fits) s->list[n++] = m;
+    }
+    s->n = n;
+    if (n) qsort(s->list, (size_t)n, sizeof *s->list, by_step);
+    return LS_OK;
 }
 
 /* ---- refusing ---- */
@@ -218,7 +296,7 @@ static ls_status refuse_workers(const search *s, int most_stages, ls_error *e) {
 static ls_status refuse_all(search *s, ls_error *e) {
     bool fits = false;
     ls_buf text = {0};
-    if (!s->least.memory_nbytes && s->least.pipe) LS_TRY(try_mesh(s, &s->least, &fits, e));
+    if (!s->least.memory_nbytes && s->least.pipe) LS_TRY(try_mesh(s, &s->least, false, &fits, e));
     if (!s->least.memory_nbytes) return ls_fail(e, LS_EINVAL, "%s", s->refusal);
     ls_mesh_text(s->c, &s->least, &text);
     ls_status status = ls_fail(
@@ -241,7 +319,12 @@ static ls_status choose(search *s, ls_error *e) {
     LS_TRY(bound(s, e));
     drop_large(s);
     drop_idle(s);
+    int n = s->n;
+    s->all = LS_NEW_ARRAY(ls_mesh, (size_t)n + 1);
+    for (int i = 0; i < n; i++) s->all[i] = s->list[i];
     LS_TRY(try_best(s, e));
+    LS_TRY(refine(s, s->all, n, e));
+    LS_TRY(plan_first(s, e));
     if (s->n == 0) return refuse_all(s, e);
     s->choice.n = s->n < LS_MESH_BEST ? s->n : LS_MESH_BEST;
     for (int i = 0; i < s->choice.n; i++) s->choice.best[i] = s->list[i];
@@ -255,6 +338,8 @@ ls_status ls_mesh_choose(const ls_config *c, int n, size_t limit, const ls_forec
     ls_status status = choose(&s, e);
     if (status == LS_OK) *choice_p = s.choice;
     free(s.list);
+    free(s.all);
+    free(s.tried);
     ls_model_free(&s.model);
     return status;
 }

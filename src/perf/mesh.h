@@ -3,8 +3,10 @@
  * All meshes that n workers can form are listed, with the settings that go with them; none of these
  * changes the bits. train.batch and train.virtual_workers, which do, stay as they are. A mesh is
  * dropped if a lower bound of its memory is over the limit, or if too much of a step is bubble. The
- * others are ranked by an estimate: computing / (1 - bubble) + communication. The best are planned
- * and simulated (trial.h), and ranked by the simulated step.
+ * others are ranked by an estimate: computing / (1 - bubble) + communication. The best are tried
+ * (trial.h): a part of a step is planned and simulated. The best of these are tried with other values of
+ * zero and micro_batch. What is then first is planned whole, checked against the limit, and ranked by the
+ * simulated step.
  */
 #ifndef LS_PERF_MESH_H
 #define LS_PERF_MESH_H
@@ -18,7 +20,7 @@ typedef struct ls_mesh {
     /* Estimated (bound.h): */
     double least_s;      /* of a step */
     size_t least_nbytes; /* of memory */
-    /* Simulated (trial.h): */
+    /* Of a part of a step (trial.h), and then of the whole plan: */
     double step_s;
     double bubble;    /* see ls_pipe_bubble() */
     double compute_s; /* of the worker that ends last; exposed_s: the rest of its step */
@@ -39,8 +41,9 @@ typedef struct ls_mesh_choice {
     ls_mesh best[LS_MESH_BEST]; /* [n] the fastest first */
     int n;
     /* Numbers of meshes: listed; of these, over the memory limit, with too large a bubble, refused
-     * by the config's other settings; and simulated. */
-    int listed, over, idle, refused, simulated;
+     * by the config's other settings; simulated; and planned whole, as all of `best` are, or none where
+     * a step is too large for that. */
+    int listed, over, idle, refused, simulated, whole;
 } ls_mesh_choice;
 
 /* limit: bytes of memory that a worker may need; 0: any. LS_EINVAL: n workers form no mesh for this

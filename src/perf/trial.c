@@ -265,7 +265,8 @@ ls_status ls_mesh_try(const ls_config *c, int n, const ls_forecast_world *w, ls_
     int64_t few = m->pipe > 1 && m->pipe < 4 ? 4 : m->pipe;
     amount some = less_of(c, t.all, 2, few), more = less_of(c, t.all, 3, few);
     int64_t all = passes_of(t.all);
-    bool whole = all <= passes_of(more) || passes_of(more) <= passes_of(some);
+    bool repeats = passes_of(more) > passes_of(some);
+    bool whole = !repeats || all <= passes_of(some) + passes_of(more); /* costs no more than both */
     measured x, y;
     LS_TRY(measure(&t, whole ? t.all : more, &y, possible_p, e));
     if (!*possible_p) return LS_OK;
@@ -285,4 +286,30 @@ ls_status ls_mesh_try(const ls_config *c, int n, const ls_forecast_world *w, ls_
 double ls_mesh_trial_calls(const ls_config *c, const ls_model *model, const ls_mesh *m) {
     int64_t all = passes_of(amount_of(c, m)), most = 5 * m->pipe;
     return 2.0 * (double)(all < most ? all : most) * model->nlayers * planned_data(c, m);
+}
+
+ls_status ls_mesh_plan(const ls_config *c, int n, const ls_forecast_world *w, ls_mesh *m,
+                       bool *possible_p, ls_error *e) {
+    ls_config with = *c;
+    ls_forecast f;
+    ls_layout l;
+    ls_mesh_set(&with, m);
+    *possible_p = ls_config_check(&with, "mesh", e) == LS_OK &&
+                  ls_layout_make(&with, n, NULL, &l, e) == LS_OK;
+    if (!*possible_p) return LS_OK;
+    ls_status s = ls_forecast_plan(&with, &l.plan, w, &f, e);
+    if (s == LS_OK) {
+        m->step_s = f.step_s;
+        m->exposed_s = f.exposed_s;
+        m->compute_s = f.step_s - f.exposed_s;
+        m->received = most_received(&l.plan, m);
+        m->memory_nbytes = f.memory_nbytes;
+    }
+    ls_layout_free(&l);
+    return s;
+}
+
+double ls_mesh_plan_calls(const ls_config *c, const ls_model *model, const ls_mesh *m) {
+    int64_t micros = up(samples_of(c), m->micro_batch);
+    return 2.0 * (double)(c->train.virtual_workers * micros) * model->nlayers;
 }

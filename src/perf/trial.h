@@ -16,4 +16,9 @@ ls_status ls_mesh_try(const ls_config *, int n, const ls_forecast_world *, ls_me
 /* Calls of layers in the trial's plan: what it costs. */
 double ls_mesh_trial_calls(const ls_config *, const ls_model *, const ls_mesh *);
 
+/* The same from the whole plan: what `lockstep plan` predicts; and what that costs. */
+ls_status ls_mesh_plan(const ls_config *, int n, const ls_forecast_world *, ls_mesh *,
+                       bool *possible_p, ls_error *);
+double ls_mesh_plan_calls(const ls_config *, const ls_model *, const ls_mesh *);
+
 #endif

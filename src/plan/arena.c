@@ -18,13 +18,15 @@ enum { ALIGN = 64, WORD = 64 };
 typedef struct walk {
     const ls_plan *p;
     int worker;
+    int *actions; /* [nactions] that name the worker */
+    int nactions;
     int nall;        /* buffers of all workers that may be in the arena */
     int *numbers;    /* [nall] among those that the worker writes; -1: it is none of them */
     int *buffers;    /* [n] */
     int n, nwords;   /* buffers that it writes; words of a set of them */
     size_t *nbytes;  /* [n] */
     uint64_t *live;  /* [nwords] */
-    uint64_t *clash; /* [n][nwords] buffers that were live when this one became live */
+    uint64_t *clash; /* [n][nwords] buffers that are ever live with this one */
     bool *known;     /* [n] */
     bool *received;  /* [n] by a message, beside computation: it keeps its place all the time */
     int *order;      /* buffers by first use */
@@ -73,19 +75,26 @@ static void end_life(walk *w, int of_all) {
     w->bytes -= w->nbytes[buffer];
 }
 
-static bool ever_meet(const walk *w, int a, int b) {
-    return has(w->clash + (size_t)a * (size_t)w->nwords, b) ||
-           has(w->clash + (size_t)b * (size_t)w->nwords, a);
+/* A buffer's set has those that were live when it became live: puts it into theirs. */
+static void complete_sets(walk *w) {
+    size_t nwords = (size_t)w->nwords;
+    for (size_t a = 0; a < (size_t)w->n; a++)
+        for (size_t i = 0; i < nwords; i++)
+            for (uint64_t left = w->clash[a * nwords + i]; left; left &= left - 1) {
+                size_t b = i * WORD + (size_t)__builtin_ctzll(left);
+                w->clash[b * nwords + a / WORD] |= (uint64_t)1 << (a % WORD);
+            }
 }
 
 /* The lowest offset at which `buffer` overlaps no placed buffer that it is ever live with. */
 static size_t lowest_offset(const walk *w, int buffer, const size_t *offsets) {
+    const uint64_t *meets = w->clash + (size_t)buffer * (size_t)w->nwords;
     size_t at = 0;
     for (int i = 0; i < w->nplaced; i++) {
         int other = w->placed[i];
         if (offsets[other] >= at + w->nbytes[buffer]) break;
         size_t end = offsets[other] + w->nbytes[other];
-        if (end > at && ever_meet(w, buffer, other)) at = (end + ALIGN - 1) / ALIGN * ALIGN;
+        if (end > at && has(meets, other)) at = (end + ALIGN - 1) / ALIGN * ALIGN;
     }
     return at;
 }
@@ -99,6 +108,7 @@ static void insert(walk *w, int buffer, const size_t *offsets) {
 
 static void place_all(walk *w, ls_arena_plan *arena) {
     size_t *offsets = LS_NEW_ARRAY(size_t, (size_t)w->n + 1);
+    complete_sets(w);
     for (int i = 0; i < w->nall; i++) arena->offsets[i] = SIZE_MAX;
     for (int i = 0; i < w->norder; i++) {
         int buffer = w->order[i];
@@ -112,8 +122,8 @@ static void place_all(walk *w, ls_arena_plan *arena) {
 
 static void list_received(walk *w) {
     const ls_plan *p = w->p;
-    for (int i = 0; i < p->nactions; i++) {
-        const ls_action *a = &p->actions[i];
+    for (int i = 0; i < w->nactions; i++) {
+        const ls_action *a = &p->actions[w->actions[i]];
         if (a->kind != LS_SEND || a->peer != w->worker || number_of(w, a->buffer) < 0) continue;
         if (ls_plan_arrives_late(p, a)) continue;
         w->received[number_of(w, a->buffer)] = true;
@@ -132,8 +142,14 @@ static void list_buffers(walk *w) {
     w->numbers = LS_NEW_ARRAY(int, (size_t)w->nall);
     w->buffers = LS_NEW_ARRAY(int, (size_t)w->nall);
     for (int i = 0; i < w->nall; i++) w->numbers[i] = -1;
+    w->actions = LS_NEW_ARRAY(int, (size_t)p->nactions + 1);
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
+        bool comes = a->kind == LS_SEND && a->peer == w->worker;
+        if (comes || a->worker == w->worker) w->actions[w->nactions++] = i;
+    }
+    for (int i = 0; i < w->nactions; i++) {
+        const ls_action *a = &p->actions[w->actions[i]];
         if (a->kind == LS_SEND && a->peer == w->worker) on_first_use(a->buffer, LS_USE_WRITE, w);
         if (a->kind != LS_FREE && concerns(w, a)) ls_action_uses(p, a, w->worker, on_first_use, w);
     }
@@ -143,7 +159,8 @@ static void list_buffers(walk *w) {
 static void follow(walk *w) {
     const ls_plan *p = w->p;
     list_received(w);
-    for (w->action = 0; w->action < p->nactions; w->action++) {
+    for (int i = 0; i < w->nactions; i++) {
+        w->action = w->actions[i];
         const ls_action *a = &p->actions[w->action];
         if (!concerns(w, a)) continue;
         if (a->kind == LS_FREE)
@@ -169,6 +186,7 @@ void ls_plan_arena(const ls_plan *p, int worker, ls_arena_plan *a_p) {
     ls_arena_plan arena = {.peak = w.peak, .peak_action = w.peak_action};
     arena.offsets = LS_NEW_ARRAY(size_t, (size_t)w.nall);
     place_all(&w, &arena);
+    free(w.actions);
     free(w.numbers);
     free(w.buffers);
     free(w.nbytes);

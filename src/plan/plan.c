@@ -530,13 +530,6 @@ bool ls_action_calls_layer(const ls_action *a) {
     return a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE || a->kind == LS_BACKWARD;
 }
 
-bool ls_action_concerns(const ls_action *a, int worker) {
-    if (a->axis == LS_AXIS_ISLAND || a->axis == LS_AXIS_STAGE)
-        return ls_worker_set_has(a->of, worker);
-    if (a->kind == LS_SEND && a->peer == worker) return true;
-    return a->worker == worker || a->worker == LS_ALL_WORKERS;
-}
-
 ls_worker_set ls_plan_concerned(const ls_plan *p, const ls_action *a) {
     bool send = a->kind == LS_SEND, up = send && a->worker < a->peer;
     if (send) {

@@ -515,7 +515,12 @@ void ls_plan_append_comm(ls_plan *, ls_action_kind, ls_axis, int bucket, int rou
 void ls_plan_take_turns(ls_plan *, ls_plan *lists);
 /* Is it a call of a layer? */
 bool ls_action_calls_layer(const ls_action *);
-bool ls_action_concerns(const ls_action *, int worker);
+static inline bool ls_action_concerns(const ls_action *a, int worker) {
+    if (a->axis == LS_AXIS_ISLAND || a->axis == LS_AXIS_STAGE)
+        return ls_worker_set_has(a->of, worker);
+    if (a->kind == LS_SEND && a->peer == worker) return true;
+    return a->worker == worker || a->worker == LS_ALL_WORKERS;
+}
 /* The workers that an action concerns. */
 ls_worker_set ls_plan_concerned(const ls_plan *, const ls_action *);
 

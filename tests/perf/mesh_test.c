@@ -13,6 +13,7 @@
 #include "networks/network.h"
 #include "perf/trial.h"
 #include "perf/typical.h"
+#include "plan/pick.h"
 #include "plan/stages.h"
 #include "test.h"
 #include "train/layout.h"
@@ -260,6 +261,98 @@ static void test_chunks_at_once(void **state) {
     assert_true(f.most_wait < 0.2);
 }
 
+/* ---- drawn cases ---- */
+
+enum { FEW_CASES = 3, CASES = 200 };
+
+/* A random config that forms meshes, often of parts; n_p: of how many workers. */
+static ls_config draw_config(uint64_t seed, int *n_p) {
+    static const char *const kinds[] = {"model.kind=gpt2", "model.kind=llama"};
+    char text[64];
+    int V = 1 << pick(seed, 0, 5), samples = 1 << pick(seed, 1, 3), parts = pick(seed, 2, 4);
+    ls_config c;
+    ls_error e;
+    assert_ls_ok(ls_config_read("configs/tiny.yaml", &c, &e), e);
+    const struct {
+        const char *key;
+        int value;
+    } sets[] = {{"model.layers", 1 + pick(seed, 3, 4)},
+                {"model.width", 32 << pick(seed, 4, 2)},
+                {"model.heads", 4},
+                {"train.batch", V * samples},
+                {"train.virtual_workers", V},
+                {"train.micro_batch", samples},
+                {"parallel.tensor_virtual", parts > 1 ? 2 << (pick(seed, 5, 4) == 0) : 1}};
+    set(&c, kinds[parts == 3]);
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+        snprintf(text, sizeof text, "%s=%d", sets[i].key, sets[i].value);
+        set(&c, text);
+    }
+    if (parts == 3) set(&c, "parallel.context_virtual=2");
+    *n_p = 1 << (1 + pick(seed, 6, 5));
+    return c;
+}
+
+/* What `lockstep plan` predicts with the keys that are printed for a mesh. */
+static ls_forecast plan_printed(const ls_config *c, const ls_mesh *m, int n,
+                                const ls_forecast_world *w) {
+    ls_config with = *c;
+    ls_buf text = {0};
+    ls_layout l;
+    ls_forecast f;
+    ls_error e;
+    ls_mesh_text(c, m, &text);
+    for (char *rest = text.data, *key; (key = strtok_r(rest, " ", &rest));) set(&with, key);
+    ls_buf_free(&text);
+    assert_ls_ok(ls_layout_make(&with, n, NULL, &l, &e), e);
+    assert_ls_ok(ls_forecast_plan(&with, &l.plan, w, &f, &e), e);
+    ls_layout_free(&l);
+    return f;
+}
+
+/* Memory within 2%, the step within 5%; all fit, and the first is the fastest. */
+static void check_rows(const ls_config *c, int n, size_t limit, const ls_forecast_world *w,
+                       const ls_mesh_choice *choice) {
+    double first = 0;
+    for (int i = 0; i < choice->n; i++) {
+        const ls_mesh *m = &choice->best[i];
+        ls_forecast f = plan_printed(c, m, n, w);
+        check_near(c, m->step_s, f.step_s, 0.05, "step", m);
+        check_near(c, (double)m->memory_nbytes, (double)f.memory_nbytes, 0.02, "memory", m);
+        assert_true(!limit || f.memory_nbytes <= limit);
+        if (i == 0) first = f.step_s;
+        assert_true(first <= f.step_s);
+    }
+}
+
+/* Returns whether there is a choice. With a limit that the first of all meshes is over, if it can be,
+ * others are chosen. */
+static bool try_case(uint64_t seed) {
+    int n = 0;
+    ls_config c = draw_config(seed, &n);
+    ls_forecast_world w = {.machine = &typical};
+    ls_mesh_choice all, some;
+    ls_error e;
+    if (pick(seed, 7, 2)) {
+        w.host_workers = n < 8 ? n : 1 << pick(seed, 8, 4);
+        w.latency_s = 5e-6;
+        w.byte_s = 1e-10 * (1 << pick(seed, 9, 5));
+    }
+    if (ls_mesh_choose(&c, n, 0, &w, &all, &e) != LS_OK) return false;
+    check_rows(&c, n, 0, &w, &all);
+    size_t limit = all.best[0].memory_nbytes - 1;
+    if (ls_mesh_choose(&c, n, limit, &w, &some, &e) == LS_OK) check_rows(&c, n, limit, &w, &some);
+    return true;
+}
+
+static void test_drawn(void **state) {
+    (void)state;
+    const int count = ncases(FEW_CASES, CASES);
+    int chosen = 0;
+    for (int i = 0; i < count; i++) chosen += try_case((uint64_t)i);
+    assert_true(chosen > count / 2);
+}
+
 /* A degree of 1 is left out where the config has it, too. */
 static void test_text(void **state) {
     (void)state;
@@ -348,6 +441,7 @@ int main(void) {
         cmocka_unit_test(test_auto),           cmocka_unit_test(test_chunked_trials),
         cmocka_unit_test(test_parts_listed),   cmocka_unit_test(test_chunked_first),
         cmocka_unit_test(test_chunks_at_once), cmocka_unit_test(test_text),
+        cmocka_unit_test(test_drawn),
     };
     return cmocka_run_group_tests(tests, make_machine, free_machine);
 }

@@ -8,6 +8,7 @@
 #include "model/gpt.h"
 #include "plan/memory.h"
 #include "plan/pick.h"
+#include "sliced_model.h"
 #include "test.h"
 
 static void make_model(int64_t layers, ls_model *m) {
@@ -568,12 +569,42 @@ static void test_joined_samples(void **state) {
     ls_model_free(&m);
 }
 
+/* As many micro-batches are in flight as the pipeline has workers, also where a worker has no slice of its
+ * stage. */
+static void test_in_flight(void **state) {
+    (void)state;
+    ls_model m;
+    sliced_make(6, 40, &m);
+    for (int pipe = 2; pipe <= 4; pipe++)
+        for (int tensor = 1; tensor <= SLICES; tensor++) {
+            ls_plan p;
+            ls_error e = {0};
+            ls_plan_config c = {.model = &m,
+                                .nworkers = pipe * tensor,
+                                .V = 16,
+                                .batch = 16,
+                                .micro_batch = 1,
+                                .tree = true,
+                                .bucket_nbytes = 20000,
+                                .pipe = pipe,
+                                .tensor = tensor,
+                                .compute = LS_F32,
+                                .reduce = LS_F32};
+            assert_ls_ok(ls_plan_make(&c, &p, &e), e);
+            if (p.in_flight > pipe)
+                fail_msg("pipe %d, tensor %d: %d are in flight", pipe, tensor, p.in_flight);
+            ls_plan_free(&p);
+        }
+    ls_model_free(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_joined_samples),
+        cmocka_unit_test(test_in_flight),
         cmocka_unit_test(test_golden),
         cmocka_unit_test(test_broken),
         cmocka_unit_test(test_lanes),
