@@ -138,7 +138,7 @@ static ls_status start(host *h, const ls_view *v, ls_error *e) {
     log_view(v, h->s->changes);
     h->crew.stays = h->s->stays && v->nhosts == 1;
     LS_TRY(ls_crew_start(&h->crew, v->id.number, e));
-    if (h->leaves) ls_crew_ask(&h->crew, LS_ASKED_RENEW);
+    if (h->leaves) ls_crew_ask(&h->crew, LS_ASKED_LEAVE);
     if (h->s->stop) ls_crew_ask(&h->crew, LS_ASKED_STOP);
     return LS_OK;
 }
@@ -264,6 +264,18 @@ static bool check_repair(host *h) {
     return true;
 }
 
+/* Where another host leads, the run goes on: LS_EABORT would say that steps are lost. */
+static void fail_interrupted(host *h, bool leads) {
+    ls_error e = {0};
+    if (leads)
+        ls_fail(&e, LS_EABORT, "interrupted twice: all workers were ended at once");
+    else
+        ls_fail(&e, LS_EPEER,
+                "interrupted twice: the workers of this host were ended at once; the other hosts "
+                "continue the run");
+    fail(h, &e);
+}
+
 /* A terminal that is closed may send SIGHUP twice, from the kernel and from its shell: it counts as
  * one request. */
 static void on_signal(host *h, int number) {
@@ -271,8 +283,7 @@ static void on_signal(host *h, int number) {
     h->interrupts += number != SIGHUP;
     bool leads = ls_views_leads(h->views), runs = ls_crew_runs(&h->crew);
     if (h->interrupts > 1) {
-        ls_fail(&e, LS_EABORT, "interrupted twice: all workers were ended at once");
-        fail(h, &e);
+        fail_interrupted(h, leads);
     } else if (leads && (runs || ls_views_size(h->views))) {
         h->stop_ns = ls_clock_ns();
         h->s->stop = true;
@@ -281,7 +292,7 @@ static void on_signal(host *h, int number) {
         if (!h->leaves)
             ls_log("this host leaves after the step in flight; interrupt again to end at once");
         h->leaves = true;
-        ls_crew_ask(&h->crew, LS_ASKED_RENEW);
+        ls_crew_ask(&h->crew, LS_ASKED_LEAVE);
     } else {
         ls_fail(&e, LS_EABORT, "interrupted before the first view");
         fail(h, &e);

@@ -226,6 +226,13 @@ static ls_status finish_step(ls_loop *l, ls_error *e) {
     return l->metrics ? ls_metrics_step(l->metrics, l->steps, &in, &out, &t, e) : LS_OK;
 }
 
+/* A host that leaves may have the only copy of a part of the state: the others continue from a
+ * checkpoint of this step. */
+static ls_status hand_over(ls_loop *l, ls_error *e) {
+    bool needed = l->asked == LS_ASKED_LEAVE && l->shared && l->steps > 0 && !l->evicts;
+    return needed ? ls_save(l, LS_SAVE_HAND_OVER, e) : LS_OK;
+}
+
 ls_status ls_loop_run(ls_loop *l, ls_error *e) {
     int64_t all = l->run->config.train.steps;
     if (l->m.rest) LS_TRY(finish_step(l, e));
@@ -248,7 +255,9 @@ ls_status ls_loop_run(ls_loop *l, ls_error *e) {
         LS_TRY(agree_on_asked(l, e));
     }
     LS_TRY(ls_tracer_finish(&l->tracer, e));
-    if (l->asked == LS_ASKED_RENEW && !ls_loop_is_complete(l)) {
+    bool renews = l->asked == LS_ASKED_RENEW || l->asked == LS_ASKED_LEAVE;
+    if (renews && !ls_loop_is_complete(l)) {
+        LS_TRY(hand_over(l, e));
         atomic_store(&l->m.slot->renews, 1);
         return LS_OK;
     }

@@ -23,9 +23,10 @@ struct ls_verdict;
 
 /* How much a checkpoint matters. */
 typedef enum ls_urgency {
-    LS_SAVE_IF_IDLE,  /* it is skipped while the previous one is still being written */
-    LS_SAVE_FOR_SURE, /* it waits for the previous one */
-    LS_SAVE_LAST      /* workers wait until it is written, and it must succeed */
+    LS_SAVE_IF_IDLE,   /* it is skipped while the previous one is still being written */
+    LS_SAVE_FOR_SURE,  /* it waits for the previous one */
+    LS_SAVE_HAND_OVER, /* workers wait until it is written; if it fails, they go on */
+    LS_SAVE_LAST       /* workers wait until it is written, and it must succeed */
 } ls_urgency;
 
 typedef struct ls_runtime {

@@ -146,9 +146,20 @@ static int32_t own_readiness(ls_loop *l, bool last) {
     return NEED_NOT;
 }
 
+static void log_handed_over(const ls_loop *l, bool good) {
+    if (l->m.worker != 0) return;
+    if (good)
+        ls_log("a host leaves: step %lld is saved, with the parts of the state that it has",
+               (long long)l->steps);
+    else
+        ls_log("a host leaves, and step %lld could not be saved: steps since the newest checkpoint "
+               "may be repeated",
+               (long long)l->steps);
+}
+
 /* Each host writes its part of the state. */
 static ls_status save_parts(ls_loop *l, ls_urgency u, ls_error *e) {
-    bool last = u == LS_SAVE_LAST;
+    bool last = u >= LS_SAVE_HAND_OVER;
     ls_loop_note_saved(l);
     if (u != LS_SAVE_IF_IDLE) LS_TRY(await_written(l, e));
     int32_t what = own_readiness(l, last);
@@ -162,11 +173,15 @@ static ls_status save_parts(ls_loop *l, ls_urgency u, ls_error *e) {
     if (!last) return LS_OK;
     LS_TRY(await_written(l, e));
     bool good = l->m.worker != 0 || ls_snapshot_is_written(&l->host->notes->snapshot, l->steps);
+    if (u == LS_SAVE_HAND_OVER) {
+        log_handed_over(l, good);
+        return LS_OK;
+    }
     return ls_member_wait(&l->m, good ? LS_OK : fail_last(l, e), e);
 }
 
 ls_status ls_save_supervised(ls_loop *l, ls_urgency u, ls_error *e) {
-    bool saved = l->saved == l->steps, last = u == LS_SAVE_LAST;
+    bool saved = l->saved == l->steps, last = u >= LS_SAVE_HAND_OVER;
     l->saved = l->steps;
     if (saved && !last) return LS_OK;
     ls_status s = l->shared ? save_parts(l, u, e) : save_beside(l, u, e);

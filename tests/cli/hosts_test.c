@@ -179,6 +179,42 @@ static void test_late(void **arg) {
     assert_true(host_says(&p.a, "with 5 workers on 2 hosts"));
 }
 
+/* A host that leaves has the only copy of its shards: it hands them over, so no step is made again. */
+static void left(const char *run, const char *more) {
+    pair p = two_until(run, 20, more);
+    kill(p.b.pid, SIGTERM);
+    host_expect(&p.b, 0, "this host has left the run");
+    host_await(&p.a, "is saved, with the parts of the state that it has");
+    check(&p);
+    char *text = host_output(&p.a);
+    const char *saved = strstr(text, "a host leaves: step "),
+               *from = strstr(text, "checkpoints/step-");
+    int at = 0, continued = -1;
+    assert_true(saved && from && sscanf(saved, "a host leaves: step %d", &at) == 1);
+    assert_int_equal(sscanf(from, "checkpoints/step-%d", &continued), 1);
+    assert_int_equal(continued, at);
+    free(text);
+}
+
+static void test_left(void **arg) {
+    (void)arg;
+    left("left-1", "--set checkpoint.every=0");
+    if (all_cases()) left("left-3", "--set parallel.zero=3 --set checkpoint.every=0");
+}
+
+/* It is interrupted again: the run goes on, and it does not say that steps are lost. */
+static void test_left_at_once(void **arg) {
+    (void)arg;
+    pair p = two_until("left-at-once", 20, "--set parallel.zero=0");
+    kill(p.b.pid, SIGSTOP);
+    kill(p.b.pid, SIGTERM);
+    kill(p.b.pid, SIGINT);
+    kill(p.b.pid, SIGCONT);
+    host_expect(&p.b, 1, "the other hosts continue the run");
+    assert_false(host_says(&p.b, "lost; "));
+    check(&p);
+}
+
 static void test_scale(void **arg) {
     (void)arg;
     pair p = two_until("scaled", 5, "");
@@ -479,6 +515,7 @@ int main(void) {
         cmocka_unit_test(test_uneven),        cmocka_unit_test(test_no_copies),
         cmocka_unit_test(test_killed),        cmocka_unit_test(test_host_lost),
         cmocka_unit_test(test_lost_early),    cmocka_unit_test(test_late),
+        cmocka_unit_test(test_left),          cmocka_unit_test(test_left_at_once),
         cmocka_unit_test(test_scale),         cmocka_unit_test(test_paused),
         cmocka_unit_test(test_missed_end),    cmocka_unit_test(test_leader_lost),
         cmocka_unit_test(test_line_lost),     cmocka_unit_test(test_stopped),

@@ -15,6 +15,7 @@
 typedef enum ls_asked {
     LS_ASKED_NOTHING,
     LS_ASKED_RENEW, /* end, so that new workers continue */
+    LS_ASKED_LEAVE, /* the same, but a host leaves: what only it has is saved first */
     LS_ASKED_STOP   /* end with a checkpoint */
 } ls_asked;
 
