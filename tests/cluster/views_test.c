@@ -154,6 +154,60 @@ static void test_rest_without_end(void **state) {
     ls_views_free(v);
 }
 
+/* ---- hosts that fail ---- */
+
+/* The second host ends its part of the view so; then this host does what it was told to, and the next
+ * view begins. known: it has taken up the state of an earlier view. Returns the views it was in. */
+static int fail_views(views_host *x, ls_views *v, ls_view_end how, bool known, int most) {
+    ls_host_state own = {.steps = 5, .whole = 1};
+    int n = 0;
+    while (x->runs && x->view.nhosts == 2 && n++ < most) {
+        ls_host_message s = from(HONEST, LS_HOST_ENDED);
+        s.how = how;
+        s.state = (ls_host_state){.steps = known ? 5 : -1, .view = x->view.id, .unfinished = 1};
+        if (known) s.state.from = (ls_view_id){1, 1};
+        snprintf(s.text, sizeof s.text, "no such directory");
+        receive(v, HONEST, s);
+        assert_int_equal(x->ends, n);
+        views_host_ended(x, v, LS_VIEW_ORDERED, &own, 2);
+        if (x->overs) return n;
+        s.what = LS_HOST_REST;
+        s.state.unfinished = 0;
+        views_host_finished(x, v, &own);
+        if (!x->said[HONEST][LS_HOST_OVER]) receive(v, HONEST, s);
+    }
+    return n;
+}
+
+/* A new host that fails is sent away alone; one that crashes or is lost, if it does so again and
+ * again. One that has a part of the state ends the run. */
+static void test_new_host(void **state) {
+    (void)state;
+    static const struct {
+        ls_view_end how;
+        bool known;
+        int views;
+    } cases[] = {{LS_VIEW_FAILED, false, 1},
+                 {LS_VIEW_CRASHED, false, 3},
+                 {LS_VIEW_LOST, false, 10},
+                 {LS_VIEW_FAILED, true, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        views_host x;
+        ls_views *v = host(&x, true, 2);
+        receive(v, HONEST, from(HONEST, LS_HOST_JOIN));
+        assert_int_equal(x.view.nhosts, 2);
+        assert_int_equal(fail_views(&x, v, cases[i].how, cases[i].known, 20), cases[i].views);
+        assert_int_equal(x.overs, cases[i].known);
+        assert_int_equal(x.said[HONEST][LS_HOST_OVER], 1);
+        if (!cases[i].known) {
+            assert_int_equal(x.last[HONEST].how, LS_VIEW_FAILED);
+            assert_string_equal(x.last[HONEST].text, "no such directory");
+            assert_true(x.runs && x.view.nhosts == 1 && x.view.steps == 5);
+        }
+        ls_views_free(v);
+    }
+}
+
 /* ---- hosts that are alive, and do nothing ---- */
 
 static void test_stalls(void **state) {
@@ -294,6 +348,7 @@ int main(void) {
         cmocka_unit_test(test_groups),       cmocka_unit_test(test_rest_without_end),
         cmocka_unit_test(test_stalls),       cmocka_unit_test(test_islands),
         cmocka_unit_test(test_islands_late), cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_new_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
