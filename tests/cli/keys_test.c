@@ -61,6 +61,7 @@ static const trial trials[] = {
     {"data.folds", {"3"}},
     {"data.fold", {"1"}},
     {"data.lists", {"cut"}},
+    {"data.missing", {"drop"}},
     {"data.loss", {"all"}},
     {"data.packing", {"on"}},
     {"data.order", {"blocks", "global"}},
@@ -195,7 +196,7 @@ static const base bases[] = {
     {"layers", IMAGES_OF("kind: layers, layers: [flatten, {linear: 8}, relu, {linear: 4}]"), ""},
     {"chat", CHAT_OF("chat.jsonl"), ""},
     {"dpo", CHAT_OF("pairs.jsonl"), "--set train.loss=dpo"},
-    {"csv", "model: {kind: mlp, hidden: [8]}\ndata: {path: @/a.csv}\n" TRAIN, "--set data.block=8"},
+    {"csv", "model: {kind: mlp, hidden: [8]}\ndata: {path: @/a.csv}\n" TRAIN, "--set data.block=8 --set data.missing=mean"},
     {"tokens",
      "model: {kind: llama, layers: 1, width: 16, heads: 4, context: 8, vocab: 64}\n"
      "data: {path: @/t.bin, format: tokens, val_fraction: 0.2}\n" TRAIN,
@@ -232,7 +233,7 @@ static const base bases[] = {
     {"blocks", IMAGES_OF("kind: mlp, hidden: [8]"),
      "--set data.order=blocks --set data.block=4 --set data.window=2"},
     {"folds", "model: {kind: mlp, hidden: [8]}\ndata: {path: @/a.csv}\n" TRAIN,
-     "--set data.folds=4"},
+     "--set data.folds=4 --set data.missing=drop"},
     {"local", MLP, "--set sync.mode=local --set sync.replicas=4 --set sync.every=2"},
     {"diloco", MLP, "--set sync.mode=diloco --set sync.replicas=4 --set sync.every=2"},
     {"gossip", MLP, "--set sync.mode=gossip --set sync.replicas=4"},
@@ -271,6 +272,7 @@ static void write_tables(void) {
     ls_buf_printf(&a, "x,y,label\n");
     for (int i = 0; i < 64; i++)
         ls_buf_printf(&a, "%.4f,%.4f,%d\n", i * 37 % 64 / 64.0, i * 11 % 64 / 64.0, i % 4);
+    ls_buf_printf(&a, ",0.5,3\n"); /* a value is missing */
     ls_buf_printf(&r, "user,item,rating\n");
     for (int i = 0; i < 96; i++) ls_buf_printf(&r, "%d,%d,%d\n", i % 12, i * 7 % 15, 1 + i % 5);
     ls_buf_printf(&c, "clicked,shop,city,price\n");
