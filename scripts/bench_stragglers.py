@@ -26,7 +26,7 @@ RUNS = {
     "staleness 4": ["sync.mode=ssp", "sync.staleness=4"],
     "asynchronous": ["sync.mode=async"],
 }
-SETTINGS = ["model.width=96", "model.context=64", "train.steps=%d", "train.eval_every=0", "train.eval_samples=1",
+SETTINGS = ["model.width=96", "model.context=64", "train.steps=%d", "train.eval_every=0",
             "train.virtual_workers=16", "train.batch=32", "log.every=100000"]
 
 

@@ -32,7 +32,7 @@ count() {
     valgrind --tool=callgrind --callgrind-out-file="$work/counts" --dump-before=ls_member_step \
         "$program" train configs/tiny.yaml -o "$work/run" --set train.steps=2 \
         --set model.width=48 --set train.batch=4 --set train.virtual_workers=2 --set train.eval_every=0 \
-        --set train.eval_samples=1 --set data.val_fraction=0.01 --set optim.warmup=0 \
+        --set data.val_fraction=0.01 --set optim.warmup=0 \
         --set parallel.threads=1 --set parallel.overlap=off --set parallel.transport=thread \
         "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
     [ -f "$work/counts.2" ] && [ ! -f "$work/counts.3" ] || { echo "there were not exactly two steps" >&2; exit 1; }

@@ -49,7 +49,7 @@ def train(kind, lora):
     """Trains; returns the run's directory, the initial weights, and the samples [N, CONTEXT + 1]."""
     sets = [f"model.from={BASE}", f"model.context={CONTEXT}", f"data.path={TOP}/short", "optim.lr=1e-3", "optim.warmup=0",
             "optim.schedule=constant", "optim.clip=0", "optim.weight_decay=0.01", "optim.beta2=0.999", "train.eval_every=0",
-            "train.eval_samples=1", "train.virtual_workers=1"]
+            "train.virtual_workers=1"]
     sets += [f"lora.{k}={v}" for k, v in lora.items()] + SETTINGS
     config, folder, notes = TOP / "empty.yaml", TOP / kind, TOP / f"{kind}-notes"
     config.write_text("")
