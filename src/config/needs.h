@@ -5,20 +5,20 @@
  *  - a value that says nothing: the default, where that is 0, the smallest number, an empty text,
  *    or a word such as `off`;
  *  - the keys of a run that was saved (ls_config_load_saved()): only newly written ones count;
- *  - a key of the file that acts in it, and no longer does by a --set: it is logged and gets its default.
- *    The same of a search that takes, say, another optimizer, and of the keys of a file that has most
- *    of them, as those of runs have.
+ *  - a key of the file that acts in it, and no longer does by a --set: it is logged and gets its
+ *    default. So are the keys of a file that has most keys, as those of runs; and, without a log, those
+ *    of a search that takes, say, another optimizer.
  *
- * With model.from the keys of the model are not known before its files are read: a need of such a key
- * counts as met until then. What no config can say, such as the columns of the data, those decide who
- * know it; they call ls_config_refuse_written().
+ * With model.from the keys of the model are not known before its files are read: a need of such a
+ * key counts as met until then. What no config can say, such as the columns of the data, is decided
+ * by the code that knows it, with ls_config_refuse_written().
  */
 #ifndef LS_CONFIG_NEEDS_H
 #define LS_CONFIG_NEEDS_H
 
 #include "config/config.h"
 
-/* What a pattern of keys needs. Where several rows match a key, it needs all of them.
+/* What a key, or a group of keys, needs. Where several rows match a key, it needs all of them.
  * Grammar of `needs`: alternatives between " or ", each of terms between "; ":
  *   KEY: a, b                 the key has one of these values
  *   KEY: other than a, b      it has none of them
@@ -26,7 +26,7 @@
  *   KEY                       the text or list is not empty
  *   no KEY                    it is empty */
 typedef struct ls_config_need {
-    const char *key; /* "model.window", or all of a group but its first word: "dpo.*" */
+    const char *key; /* "model.window", or all keys that begin so: "dpo.*" */
     const char *needs;
 } ls_config_need;
 
@@ -35,7 +35,8 @@ extern const ls_config_need ls_config_needs[]; /* ends with {NULL, NULL} */
 /* Was the key written, with a value that says something? */
 bool ls_config_is_written(const ls_config *, const char *key);
 
-/* Refuses a key that is written, and can't act for a reason that is no other key: "files of records". */
+/* Refuses a key that is written and can't act for a reason that is no other key: "files of
+ * records". */
 ls_status ls_config_refuse_written(const ls_config *, const char *key, const char *needs,
                                    ls_error *);
 

@@ -417,23 +417,31 @@ static ls_status set_all(ls_config *c, const char *const *sets, int nsets, ls_er
     return LS_OK;
 }
 
-/* Logs the keys of the file whose use a --set has ended. */
-static void drop_idle(ls_config *c, const char *path) {
-    ls_buf notes = {0};
-    ls_config_drop_idle(c, &notes);
-    char *rest = notes.data;
-    for (char *note; rest && (note = strsep(&rest, "\n"));)
-        if (*note) ls_log("%s: not used: %s", path, note);
-    ls_buf_free(&notes);
+/* Logs the keys of the file that don't act any more: one with the reason, several by name. */
+static void log_idle(const char *path, char *notes) {
+    ls_buf keys = {0};
+    int n = 0;
+    for (char *s = notes; s && *s; s = strchr(s, '\n') + 1, n++)
+        ls_buf_printf(&keys, "%s%.*s", n ? ", " : "", (int)strcspn(s, " "), s);
+    if (n == 1) ls_log("%s: not used: %.*s", path, (int)strcspn(notes, "\n"), notes);
+    if (n > 1)
+        ls_log("%s: not used, since other keys are set: %s; `lockstep help KEY` prints what a key "
+               "needs",
+               path, keys.data);
+    ls_buf_free(&keys);
 }
 
 ls_status ls_config_load(const char *path, const char *const *sets, int nsets, ls_config *c_p,
                          ls_error *e) {
+    ls_buf notes = {0};
     LS_TRY(ls_config_read(path, c_p, e));
     ls_config_settle(c_p);
     LS_TRY(set_all(c_p, sets, nsets, e));
-    drop_idle(c_p, path);
-    return ls_config_check(c_p, path, e);
+    ls_config_drop_idle(c_p, &notes);
+    ls_status s = ls_config_check(c_p, path, e);
+    if (s == LS_OK) log_idle(path, notes.data);
+    ls_buf_free(&notes);
+    return s;
 }
 
 ls_status ls_config_load_saved(const char *path, const char *const *sets, int nsets, ls_config *c_p,

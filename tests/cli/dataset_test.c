@@ -91,7 +91,7 @@ static void test_other_data(void **state) {
         "other", "--resume --set data.path=@/none.bin", 1,
         "none.bin: is not there; restore the files, or name their new place with --set data.path=");
     train("other", "--resume --set data.val_path=@/val.bin", 1,
-          "data.val_path: this run holds out a part of its training files for validation");
+          "data.val_fraction is 0.05, but the run began with 0.1");
     shell_of_run("other", "cp train.bin moved.bin");
     train("other", "--resume --set data.path=@/moved.bin", 0, "continuing from");
     has_bits_of_alone("other");
@@ -183,7 +183,7 @@ static void test_refused(void **state) {
     (void)state;
     train("bad", "--set data.folds=4 --set data.fold=4", 1, "data.fold 4 of data.folds 4");
     train("bad", "--set data.fold=1", 1, "data.fold acts only with data.folds > 0");
-    train("bad", "--set data.val_labels=@/val.bin", 1, "without data.val_path");
+    train("bad", "--set data.val_labels=@/val.bin", 1, "data.val_labels acts only with");
     train("bad", "--set data.folds=400", 1, "has 374 samples, fewer than data.folds 400");
     train("vocab", "--set model.vocab=299", 1, ", and the model takes 0 to 298; correct the data");
     expect("train configs/tiny.yaml -o @/bad --set data.labels=x", 1,

@@ -243,7 +243,7 @@ static void test_help_config(void **state) {
     assert_null(strstr(output, "  train."));
     free(output);
     expect("help config opt", 2,
-           "help config: there is no group 'opt'; the groups are model, data");
+           "help config: there is no group or key 'opt'; the groups are model, data");
     expect("help train optim", 2, "only config has groups, as in 'lockstep help config optim'");
 }
 

@@ -5,12 +5,13 @@
 #include "cli/hosts.h"
 #include "cli/models.h"
 
-#define PROMPTS "--set train.sample_prompts=[The,you] --set train.sample_file=@/prompts "
+#define PROMPTS                                                                                    \
+    "--set train.sample_prompts=[The,you] --set train.sample_file=@/prompts "                      \
+    "--set train.sample_tokens=9 --set train.sample_temperature=0.8 "
 #define TINY                                                                                       \
     "train configs/tiny.yaml " SMALL_MODEL                                                         \
     "--set model.layers=1 --set train.steps=20 --set train.eval_every=5 "                          \
-    "--set train.sample_tokens=9 --set train.sample_temperature=0.8 --set survival.balance=off "   \
-    "--set checkpoint.every=10 --set log.every=1000 "
+    "--set survival.balance=off --set checkpoint.every=10 --set log.every=1000 "
 
 static void write_text(const char *name, const char *text) { write_file(name, text, strlen(text)); }
 

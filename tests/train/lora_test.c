@@ -160,7 +160,7 @@ static void test_refusals(void **state) {
         const char *sets[3], *why;
     } cases[] = {
         {{ALL}, "acts only with lora.rank > 0"},
-        {{RANK, "model.kind=gpt2"}, "lora.rank acts only with model.kind: llama"},
+        {{RANK, "model.kind=gpt2"}, "acts only with model.kind: llama"},
         {{RANK, "lora.targets=[q_proj, wq]"},
          "lora.targets: 'wq' matches no linear layer; there are q_proj, k_proj, v_proj, o_proj, "
          "gate_proj, up_proj, down_proj; all-linear"},
