@@ -84,7 +84,7 @@ static void test_layouts(void **state) {
     writes_samples_of("half", "--temperature 0.8");
     train("average", "-n 2 --set optim.ema=0.9 --set train.eval_weights=ema " PROMPTS);
     writes_samples_of("average", "--temperature 0.8 --ema");
-    train("likeliest", "-n 2 --set train.sample_temperature=0 " PROMPTS);
+    train("likeliest", "-n 2 " PROMPTS "--set train.sample_temperature=0");
     writes_samples_of("likeliest", "--temperature 0");
 }
 
