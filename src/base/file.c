@@ -198,12 +198,13 @@ static ls_status create_beside(const char *path, ls_file *f_p, ls_error *e) {
         if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
             return ls_fail(e, LS_EIO, "%s: no random numbers: %s", path, strerror(errno));
         char *fresh = ls_format("%.*s" LS_FILE_FRESH "%08x", n, path, number);
-        ls_error why = {0};
-        ls_status s = ls_file_create(fresh, f_p, &why);
-        bool taken = s != LS_OK && ls_file_exists(fresh);
+        int fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+        *f_p = (ls_file){fd, fresh, true};
+        if (fd >= 0) return LS_OK;
+        int why = errno;
         free(fresh);
-        if (s == LS_OK) return s;
-        if (!taken) return ls_fail(e, s, "%s: %s", path, why.msg);
+        if (why != EEXIST)
+            return ls_fail(e, LS_EIO, "%s: can't be created: %s", path, strerror(why));
     }
 }
 

@@ -153,6 +153,21 @@ static ls_ancestor find_origin(ls_launcher launcher) {
     return b.distance < a.distance ? b : a;
 }
 
+/* Open MPI's library sets the variables of its launcher in its own process if that launcher has not
+ * started it: they say nothing beside those of one that has. */
+static void drop_own(candidates *c) {
+    int n = 0;
+    bool started = false;
+    for (int i = 0; i < c->n; i++) started = started || c->at[i].from.distance > 0;
+    for (int i = 0; i < c->n; i++) {
+        const candidate *x = &c->at[i];
+        bool of_library = x->launcher == LS_LAUNCHER_OPENMPI || x->launcher == LS_LAUNCHER_PMIX;
+        if (started && of_library && x->from.distance == 0) continue;
+        c->at[n++] = *x;
+    }
+    c->n = n;
+}
+
 /* Slurm sets SLURM_PROCID=0 in a batch script, too, along with the whole job's SLURM_NTASKS; a
  * program that runs there without srun is alone. Only a step has a SLURM_STEP_ID. */
 static candidates find_candidates(void) {
@@ -164,6 +179,7 @@ static candidates find_candidates(void) {
             (candidate){.launcher = (ls_launcher)i, .rank = rank.value, .size = size.value};
     }
     for (int i = 0; c.n > 1 && i < c.n; i++) c.at[i].from = find_origin(c.at[i].launcher);
+    drop_own(&c);
     return c;
 }
 
