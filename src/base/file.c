@@ -192,12 +192,12 @@ ls_status ls_file_rename_new(const char *from, const char *to, ls_error *e) {
 /* Creates a file with a name of its own in the directory of `path`, whatever else is there. */
 static ls_status create_beside(const char *path, ls_file *f_p, ls_error *e) {
     const char *slash = strrchr(path, '/');
-    int n = slash ? (int)(slash - path) + 1 : 0;
+    int n = slash ? (int)(slash - path) + 1 : 0; /* the directory's part of the path */
     for (;;) {
         uint32_t number;
         if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
             return ls_fail(e, LS_EIO, "%s: no random numbers: %s", path, strerror(errno));
-        char *fresh = ls_format("%.*s" LS_FILE_FRESH "%08x", n, path, number);
+        char *fresh = ls_format("%.*s" LS_FILE_FRESH "%08x-%.200s", n, path, number, path + n);
         int fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
         *f_p = (ls_file){fd, fresh, true};
         if (fd >= 0) return LS_OK;

@@ -204,7 +204,7 @@ static void test_other_starters(void **state) {
     snprintf(first, sizeof first, START, 2, "host", STEPS, more);
     snprintf(more, sizeof more, " --resume --listen 127.0.0.1:%d", free_port());
     snprintf(second, sizeof second, START, 2, "host", STEPS, more);
-    meets("host", first, second, "fsync host/.lockstep- HOLD 0-1");
+    meets("host", first, second, "fsync -config.yaml HOLD 0-1");
     unsetenv("LOCKSTEP_KEY");
     snprintf(train, sizeof train, START, 2, "launched", STEPS, "");
     snprintf(first, sizeof first, "run -n 2 %s %s", LOCKSTEP_PROGRAM, train);
@@ -216,7 +216,7 @@ static void test_other_starters(void **state) {
  * no config yet. */
 static void test_killed_starts(void **state) {
     (void)state;
-    static const char *const faults[][3] = {{"early", "fsync early/.lockstep- HOLD 0", ""},
+    static const char *const faults[][3] = {{"early", "fsync config.yaml HOLD 0", ""},
                                             {"late", "fsync tokens.bin HOLD 0", " --resume"}};
     for (int i = 0; i < 2; i++) {
         setenv("LOCKSTEP_FAULTS", faults[i][1], 1);
