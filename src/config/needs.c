@@ -175,7 +175,7 @@ const ls_config_need ls_config_needs[] = {
     {"compress.threshold", "compress.kind: twobit, auto"},
     {"compress.feedback", "compress.kind: other than none"},
     {"compress.warmup", "compress.kind: other than none"},
-    {"compress.min_size", "compress.kind: other than none"},
+    {"compress.min_size", CODED},
     {"compress.send", CODED},
     {"compress.machine", "compress.kind: auto"},
     {"compress.links", "compress.kind: auto"},

@@ -7,6 +7,7 @@
 
 #include "base/math.h"
 #include "base/plural.h"
+#include "config/needs.h"
 #include "model/shape.h"
 #include "networks/network.h"
 #include "storage/pretrained.h"
@@ -99,11 +100,12 @@ static ls_status check_mesh(const ls_config *c, int nworkers, ls_error *e) {
         char other[32] = "";
         nearest_degrees(ranks, nworkers, &below, &above);
         if (above) snprintf(other, sizeof other, " or %d", above);
-        return ls_fail(e, LS_EINVAL,
-                       "parallel.mesh: %d worker%s can't be divided into groups of %d (%s) that have "
-                       "a model together; use a multiple of %d workers, or %s %d%s",
-                       nworkers, ls_plural(nworkers), ranks, degrees, ranks,
-                       ranks > pipe ? "degrees whose product is" : "pipe", below, other);
+        return ls_fail(
+            e, LS_EINVAL,
+            "parallel.mesh: %d worker%s can't be divided into groups of %d (%s) that have "
+            "a model together; use a multiple of %d workers, or %s %d%s",
+            nworkers, ls_plural(nworkers), ranks, degrees, ranks,
+            ranks > pipe ? "degrees whose product is" : "pipe", below, other);
     }
     if (!data || data * ranks == nworkers) return LS_OK;
     return ls_fail(e, LS_EINVAL,
@@ -155,6 +157,27 @@ const ls_model *ls_layout_evaluated(const ls_layout *l) {
     return l->one.nlayers ? &l->one : &l->model;
 }
 
+/* A code that no parameter has is no code. */
+static ls_status check_codes(const ls_config *c, const ls_plan *p, ls_error *e) {
+    const ls_plan_piece *x = NULL;
+    if (!p->c.compress.on) return LS_OK;
+    for (int k = 0; k < p->nbuckets; k++)
+        for (int i = 0, n = ls_plan_pieces(p, k, &x); i < n; i++)
+            if (!x[i].plain) return LS_OK;
+    return ls_config_refuse_written(c, "compress.kind",
+                                    "parameters that are large enough for its code "
+                                    "(compress.min_size, compress.rank)",
+                                    e);
+}
+
+static ls_status make_plan(const ls_config *c, const ls_plan_config *how, ls_plan *p_p,
+                           ls_error *e) {
+    LS_TRY(ls_plan_make(how, p_p, e));
+    ls_status s = check_codes(c, p_p, e);
+    if (s != LS_OK) ls_plan_free(p_p);
+    return s;
+}
+
 ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_layout *l_p,
                          ls_error *e) {
     if (c->compress.kind == LS_COMPRESS_AUTO)
@@ -200,7 +223,7 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
     plan.gossips = c->sync.mode == LS_SYNC_GOSSIP;
     if (c->compress.kind == LS_COMPRESS_WITH_POWERSGD) ls_plan_place_matrices(&l_p->model);
     if (s == LS_OK) s = make_one(c, l_p, e);
-    if (s == LS_OK) s = ls_plan_make(&plan, &l_p->plan, e);
+    if (s == LS_OK) s = make_plan(c, &plan, &l_p->plan, e);
     if (s == LS_OK) return LS_OK;
     ls_model_free(&l_p->model);
     ls_model_free(&l_p->one);

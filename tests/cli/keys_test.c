@@ -246,7 +246,8 @@ static const base bases[] = {
      "--set compress.kind=twobit --set compress.min_size=1 --set compress.threshold=0.001"},
     {"int8", MLP, "--set compress.kind=int8 --set compress.min_size=1"},
     {"demo", MLP, "--set compress.kind=demo --set compress.min_size=1"},
-    {"powersgd", MLP, "--set compress.kind=powersgd --set compress.min_size=1"},
+    {"powersgd", MLP,
+     "--set compress.kind=powersgd --set compress.min_size=1 --set compress.rank=2"},
 };
 enum { NBASES = sizeof bases / sizeof *bases };
 
