@@ -55,7 +55,7 @@ void ls_file_unmap(ls_mapped *m) {
 /* Not mapped: a file that is truncated meanwhile would end the program. */
 static ls_status read_whole(int fd, const char *path, size_t nbytes, ls_buf *b, ls_error *e) {
     size_t before = b->len;
-    char piece[1 << 16];
+    char piece[1 << 14];
     ls_buf_append(b, NULL, 0);
     for (size_t left = nbytes; left;) {
         ssize_t n = read(fd, piece, left < sizeof piece ? left : sizeof piece);

@@ -58,6 +58,9 @@ int cli_main(int argc, char **argv, const ls_command *const *commands);
 /* At program start: opens each closed standard stream on a descriptor whose reads and writes fail,
  * so that no other file gets its number. */
 void cli_streams_open(void);
+
+/* At program start: raises a limit of the stack that is too small. False: it can't, and says so. */
+bool cli_stack_suffices(void);
 /* Flushes standard output. Logs an error and returns false if part of the output could not be
  * written. */
 bool cli_streams_flush(void);

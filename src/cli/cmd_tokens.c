@@ -17,7 +17,7 @@ enum { SPECIAL, ENDS, SAVE, CHAT, TEMPLATE, LOSS, JSON };
 
 /* Reads standard input to its end. */
 static ls_status read_input(ls_buf *text, ls_error *e) {
-    char piece[65536];
+    char piece[16384];
     for (size_t n; (n = fread(piece, 1, sizeof piece, stdin)) > 0;) ls_buf_append(text, piece, n);
     if (!ferror(stdin)) return LS_OK;
     return ls_fail(e, LS_EIO, "standard input can't be read: %s", strerror(errno));

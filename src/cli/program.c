@@ -61,6 +61,7 @@ int cli_main(int argc, char **argv, const ls_command *const *commands) {
     ls_args given = {.program = argc > 0 ? argv[0] : ls_name(), .began_ns = ls_clock_ns()};
     cli_commands = commands;
     cli_streams_open();
+    if (!cli_stack_suffices()) return CLI_FAILED;
     ls_process_ignore(SIGXFSZ); /* a file over the size limit is an error with a message */
     const char *word = argc > 1 ? argv[1] : NULL;
     if (word && (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)) {

@@ -51,6 +51,7 @@ typedef struct sum {
     ls_node *nodes;    /* [V] */
     unsigned char *send, *receive;
     float *partial; /* two hops: [own range]; summed: [leaves + 1][largest message] */
+    float (*scratch)[LS_CODEC_PIECE]; /* [MAX_DEPTH] */
 } sum;
 
 static size_t own(const sum *s) { return (size_t)(s->b - s->a); }
@@ -177,7 +178,8 @@ static ls_status lay_out(sum *s, ls_error *e) {
                             send,
                             receive,
                             partial,
-                            s->codec->nwork(&s->how, s->count)};
+                            s->codec->nwork(&s->how, s->count),
+                            MAX_DEPTH * sizeof *s->scratch};
     enum { PARTS = sizeof sizes / sizeof *sizes };
     unsigned char *at[PARTS], *next = NULL;
     size_t all = 0;
@@ -194,6 +196,7 @@ static ls_status lay_out(sum *s, ls_error *e) {
     s->receive = at[6];
     s->partial = (float *)at[7];
     s->job = (ls_codec_job){s->k, &s->how, s->count, NULL, at[8]};
+    s->scratch = (float(*)[LS_CODEC_PIECE])(void *)at[9];
     if (s->x->state && s->x->state->shared) s->job.shared = s->x->state->shared;
     return LS_OK;
 }
@@ -260,7 +263,7 @@ typedef struct walk {
     const sum *s;
     const ls_codec_job *job;
     size_t first, count;
-    float scratch[MAX_DEPTH][LS_CODEC_PIECE];
+    float (*scratch)[LS_CODEC_PIECE]; /* [MAX_DEPTH] of the group's work memory */
 } walk;
 
 /* out = the sum of the decoded messages [lo, hi), in tree order. */
@@ -282,6 +285,7 @@ static void each_piece(const sum *s, const ls_codec_job *job, piece_fn *fn, void
     walk w;
     w.s = s;
     w.job = job;
+    w.scratch = s->scratch;
     for (w.first = 0; w.first < job->n; w.first += w.count) {
         w.count = job->n - w.first < most ? job->n - w.first : most;
         fn(&w, arg);

@@ -52,9 +52,14 @@ typedef struct tables {
     float *cosines, *transposed, *packed;
 } tables;
 
-static size_t nwork(const ls_compression *how, size_t n) {
+static size_t tables_floats(const ls_compression *how, size_t n) {
     size_t L = how->block, last = n % L;
-    return (2 * (L * L + last * last) + L * (L + MOST_COLUMNS)) * sizeof(float);
+    return 2 * (L * L + last * last) + L * (L + MOST_COLUMNS);
+}
+
+/* After the tables: the coefficients of a tile's chunks. */
+static size_t nwork(const ls_compression *how, size_t n) {
+    return (tables_floats(how, n) + MOST_ROWS * (how->block + MOST_COLUMNS)) * sizeof(float);
 }
 
 static tables tables_of(const ls_codec_job *j, bool last) {
@@ -174,7 +179,7 @@ static void choose(const float *y, size_t L, size_t k, uint16_t *numbers, float 
 
 /* The coefficients of some chunks, `row` apart. */
 typedef struct spectra {
-    float of[MOST_ROWS * (LS_CODEC_MOST_CHUNK + MOST_COLUMNS)];
+    float *of; /* [MOST_ROWS, row] of the work memory */
     size_t row;
 } spectra;
 
@@ -202,7 +207,7 @@ static void encode(const ls_codec_job *j, int round, const float *x, void *messa
     uint16_t *numbers = message;
     float *values = (float *)((unsigned char *)message + numbers_nbytes(&c));
     size_t all = c.whole + (c.last > 0), tile = (size_t)j->k->tile_m, n = 0;
-    spectra s;
+    spectra s = {.of = (float *)j->work + tables_floats(j->how, j->n)};
     (void)round;
     if (coefficients(&c) % 2) numbers[coefficients(&c)] = 0;
     for (size_t i = 0; i < all; i += n) {

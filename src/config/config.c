@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/intern.h"
 #include "base/utf8.h"
 #include "base/yaml.h"
 #include "config/keys.h"
@@ -26,7 +27,13 @@ static double *real_at(ls_config *c, const ls_config_key *k) {
 static ls_config_span *span_at(ls_config *c, const ls_config_key *k) {
     return (ls_config_span *)(void *)((char *)c + k->offset);
 }
-static char *text_at(ls_config *c, const ls_config_key *k) { return (char *)c + k->offset; }
+static const char **text_at(ls_config *c, const ls_config_key *k) {
+    return (const char **)(void *)((char *)c + k->offset);
+}
+static bool is_text(const ls_config_key *k) {
+    return k->type == LS_KEY_TEXT || k->type == LS_KEY_LIST || k->type == LS_KEY_MAPS ||
+           k->type == LS_KEY_TREE;
+}
 
 void ls_config_defaults(ls_config *c) {
     *c = (ls_config){0};
@@ -35,7 +42,9 @@ void ls_config_defaults(ls_config *c) {
         if (k->type == LS_KEY_INTEGER) *integer_at(c, k) = k->whole[LS_KEY_USUAL];
         if (k->type == LS_KEY_REAL) *real_at(c, k) = k->real[LS_KEY_USUAL];
         if (k->type == LS_KEY_SPAN) span_at(c, k)->n = k->real[LS_KEY_USUAL];
+        if (is_text(k)) *text_at(c, k) = "";
     }
+    for (int i = 0; i < LS_OWN_TEXTS; i++) c->own.texts[i] = "";
     ls_config_own_defaults(c);
 }
 
@@ -185,7 +194,7 @@ static ls_status set_text(ls_config *c, const ls_config_key *k, const char *wher
         return ls_fail(e, LS_EINVAL, "%s: %s: is longer than %zu bytes", where, k->name, size - 1);
     if (!ls_utf8_is_valid(value, strlen(value))) /* else it could not be written as YAML */
         return ls_fail(e, LS_EINVAL, "%s: %s: is not UTF-8", where, k->name);
-    memcpy(text_at(c, k), value, strlen(value) + 1);
+    *text_at(c, k) = ls_intern(value);
     return LS_OK;
 }
 
@@ -220,7 +229,7 @@ static ls_status set_tree(ls_config *c, const ls_config_key *k, const char *wher
     const char *colon = strrchr(name, ':');
     snprintf(tree->file, sizeof tree->file, "%.*s", colon ? (int)(colon - name) : 60, name);
     tree->line = item->line;
-    if (!*item->value) *tree = (ls_config_tree){0};
+    if (!*item->value) *tree = LS_CONFIG_NO_TREE;
     LS_TRY(set_text(c, k, where, item->value, e));
     return tree == &c->train.phased ? ls_config_read_phases(c, where, e) : LS_OK;
 }
@@ -231,7 +240,7 @@ static ls_status set_value(ls_config *c, const ls_config_key *k, const char *whe
     LS_TRY(ls_config_key_set(c, k, where, value, e));
     const int64_t *at = integer_at(c, k);
     if (at == &c->train.batch) ls_config_set_batch(c, c->train.batch);
-    if (at == &c->model.layers) c->model.list = (ls_config_tree){0};
+    if (at == &c->model.layers) c->model.list = LS_CONFIG_NO_TREE;
     if (at == &c->parallel.mesh_data || at == &c->parallel.mesh_pipe ||
         at == &c->parallel.mesh_tensor || at == &c->parallel.mesh_context ||
         at == &c->parallel.mesh_expert)

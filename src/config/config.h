@@ -18,12 +18,16 @@ enum { LS_AUTO = -1 };           /* value of a number that is set to "auto" */
 enum { LS_CONFIG_TEXT = 1024 };  /* longest text value, with its 0 */
 enum { LS_CONFIG_TREE = 16384 }; /* the same of a tree */
 
+/* Texts of a config are set by ls_intern() (base/intern.h) and never NULL, so that a config is small
+ * and copies of it need no care. */
+
 /* A list or a map of anything (ls_yaml_parse_tree() parses it), and where it stands. */
 typedef struct ls_config_tree {
-    char text[LS_CONFIG_TREE]; /* "": the key is not set */
-    char file[64];             /* without directories; "--set" */
+    const char *text; /* "": the key is not set */
+    char file[64];    /* without directories; "--set" */
     int line;
 } ls_config_tree;
+#define LS_CONFIG_NO_TREE ((ls_config_tree){.text = ""})
 
 /* An amount of training, in one of these units. */
 typedef enum ls_span_unit { LS_SPAN_STEPS, LS_SPAN_SAMPLES, LS_SPAN_EPOCHS } ls_span_unit;
@@ -138,9 +142,9 @@ typedef enum ls_dpo_kind { /* as in layers/layers.h */
 } ls_dpo_kind;
 typedef enum ls_order_kind { LS_ORDER_AUTO, LS_ORDER_GLOBAL, LS_ORDER_BLOCKS } ls_order_kind;
 typedef enum ls_missing_kind { /* as ls_missing (source/source.h) */
-    LS_MISSING_KIND_REFUSE,
-    LS_MISSING_KIND_DROP,
-    LS_MISSING_KIND_MEAN
+                               LS_MISSING_KIND_REFUSE,
+                               LS_MISSING_KIND_DROP,
+                               LS_MISSING_KIND_MEAN
 } ls_missing_kind;
 typedef enum ls_damaged_kind { LS_DAMAGED_REFUSE, LS_DAMAGED_SKIP } ls_damaged_kind;
 typedef enum ls_lists_kind { LS_LISTS_REFUSE, LS_LISTS_CUT } ls_lists_kind;
@@ -208,7 +212,7 @@ typedef struct ls_config_optim {
     double beta1, beta2, eps, momentum, weight_decay, lr_decay;
     int64_t nesterov;                  /* 1: on */
     double ema;                        /* factor of the weights' old average; 0: none */
-    char groups[LS_CONFIG_TEXT];       /* groups.h */
+    const char *groups;                /* groups.h */
     double clip;                       /* largest norm of the gradient; 0: off */
     double loss_scale, loss_scale_min; /* in f16: the initial and the lowest factor of the loss */
     int64_t loss_scale_window, loss_scale_hysteresis;
@@ -222,14 +226,14 @@ typedef union ls_own_number {
 } ls_own_number;
 typedef struct ls_config_own {
     ls_own_number numbers[LS_OWN_NUMBERS];
-    char texts[LS_OWN_TEXTS][LS_CONFIG_TEXT];
+    const char *texts[LS_OWN_TEXTS];
 } ls_config_own;
 
 /* How a key came to its value (needs.h). */
 enum { LS_CONFIG_MOST_KEYS = 256 };
 enum {
     LS_NOT_WRITTEN,
-    LS_WRITTEN,         /* in the file, or by --set */
+    LS_WRITTEN,          /* in the file, or by --set */
     LS_WRITTEN_AND_ACTS, /* in the file, in which it acts */
     LS_SAVED             /* in a file that has most keys: the program wrote it */
 };
@@ -239,25 +243,25 @@ typedef struct ls_config {
     struct {
         int64_t kind; /* an ls_model_kind */
         int64_t layers, width, heads, context, vocab;
-        char from[LS_CONFIG_TEXT];       /* a published model's file or directory */
-        char adapter[LS_CONFIG_TEXT];    /* a directory of peft's form; "": none */
+        const char *from;                /* a published model's file or directory */
+        const char *adapter;             /* a directory of peft's form; "": none */
         int64_t kv_heads, head_dim, ffn; /* 0: the usual number */
         int64_t rope;                    /* an ls_rope_kind */
         double rope_base, rope_factor, rope_low, rope_high;
         int64_t rope_original;
         double norm_eps;
-        int64_t window;                /* 0: none */
-        int64_t bias;                  /* an ls_bias_kind */
-        int64_t qk_norm;               /* 1: on */
+        int64_t window;  /* 0: none */
+        int64_t bias;    /* an ls_bias_kind */
+        int64_t qk_norm; /* 1: on */
         int64_t experts, experts_per_token, shared_experts;
         int64_t norm_topk; /* 0: on */
         double router_aux_loss, router_bias_rate, expert_capacity;
         int64_t router_aux_scope; /* an ls_router_scope */
-        int64_t head;                  /* an ls_head_kind */
-        char hidden[LS_CONFIG_TEXT];   /* widths of layers, one a line; "": the kind's */
-        char bottom[LS_CONFIG_TEXT];   /* the same of a DLRM's layers for numbers */
-        char channels[LS_CONFIG_TEXT]; /* the same of stages */
-        int64_t norm;                  /* an ls_norm_kind */
+        int64_t head;             /* an ls_head_kind */
+        const char *hidden;       /* widths of layers, one a line; "": the kind's */
+        const char *bottom;       /* the same of a DLRM's layers for numbers */
+        const char *channels;     /* the same of stages */
+        int64_t norm;             /* an ls_norm_kind */
         int64_t blocks, patch;
         double dropout;
         ls_config_tree input; /* the fields of a sample that it reads; "": those of the data */
@@ -266,33 +270,33 @@ typedef struct ls_config {
         ls_config_tree loss, metrics;
         int64_t sparse;                     /* 1: on */
         int64_t filter_freq, steps_to_live; /* of its rows; 0: off */
-        char sample_weight[LS_CONFIG_TEXT]; /* a field; "": samples have no weights */
+        const char *sample_weight;          /* a field; "": samples have no weights */
     } model;
     struct {
-        char path[LS_CONFIG_TEXT]; /* files or patterns, one per line (data/files.h) */
-        int64_t format;            /* an ls_data_kind, or a later word of the key's choices */
-        char labels[LS_CONFIG_TEXT], val_path[LS_CONFIG_TEXT], val_labels[LS_CONFIG_TEXT];
-        double val_fraction;           /* part that is held out: of tokens the end */
-        int64_t folds, fold;           /* folds 0: none */
-        int64_t damaged;               /* an ls_damaged_kind */
-        int64_t missing;               /* an ls_missing_kind */
-        int64_t lists;                 /* an ls_lists_kind */
-        char template[LS_CONFIG_TEXT]; /* a file; "": the model's */
-        int64_t loss;                  /* an ls_chat_kind */
-        int64_t packing;               /* 1: on */
-        char cache[LS_CONFIG_TEXT];    /* a directory; "": the user's */
-        int64_t threads;               /* threads of a worker that read samples; LS_AUTO */
-        int64_t order;                 /* an ls_order_kind */
-        int64_t block, window;         /* samples; blocks (data/order.h) */
-        char mix[LS_CONFIG_TEXT];      /* several sources, with weights (storage/mixture.h) */
-        char augment[LS_CONFIG_TEXT];  /* changes of images (source/augment.h) */
-        ls_config_tree ratings;        /* columns of interactions (source/ratings.h) */
-        ls_config_tree clicks;         /* columns of ids and numbers (source/clicks.h) */
+        const char *path; /* files or patterns, one per line (data/files.h) */
+        int64_t format;   /* an ls_data_kind, or a later word of the key's choices */
+        const char *labels, *val_path, *val_labels;
+        double val_fraction;    /* part that is held out: of tokens the end */
+        int64_t folds, fold;    /* folds 0: none */
+        int64_t damaged;        /* an ls_damaged_kind */
+        int64_t missing;        /* an ls_missing_kind */
+        int64_t lists;          /* an ls_lists_kind */
+        const char *template;   /* a file; "": the model's */
+        int64_t loss;           /* an ls_chat_kind */
+        int64_t packing;        /* 1: on */
+        const char *cache;      /* a directory; "": the user's */
+        int64_t threads;        /* threads of a worker that read samples; LS_AUTO */
+        int64_t order;          /* an ls_order_kind */
+        int64_t block, window;  /* samples; blocks (data/order.h) */
+        const char *mix;        /* several sources, with weights (storage/mixture.h) */
+        const char *augment;    /* changes of images (source/augment.h) */
+        ls_config_tree ratings; /* columns of interactions (source/ratings.h) */
+        ls_config_tree clicks;  /* columns of ids and numbers (source/clicks.h) */
     } data;
     struct {
-        char from[LS_CONFIG_TEXT]; /* a run or checkpoint (storage/origin.h); "": random weights */
-        char freeze[LS_CONFIG_TEXT]; /* patterns of frozen parameters, one a line */
-        int64_t loss;                /* an ls_train_loss */
+        const char *from;   /* a run or checkpoint (storage/origin.h); "": random weights */
+        const char *freeze; /* patterns of frozen parameters, one a line */
+        int64_t loss;       /* an ls_train_loss */
         int64_t steps, batch, micro_batch, virtual_workers, seed;
         ls_config_tree phased; /* train.batch as a list; "": all steps have the same batch */
         ls_config_phase phases[LS_CONFIG_PHASES]; /* [nphases] the same; `batch` is the largest */
@@ -302,17 +306,17 @@ typedef struct ls_config {
         int64_t eval_weights;                     /* an ls_eval_weights */
         int64_t eval_samples;                     /* per evaluation; the last one takes all */
         int64_t patience; /* evaluations without a new lowest loss that end the run; 0: never */
-        int64_t compute, reduce_dtype;                                    /* the enums above */
-        char sample_prompts[LS_CONFIG_TEXT], sample_file[LS_CONFIG_TEXT]; /* one a line; a file */
+        int64_t compute, reduce_dtype;            /* the enums above */
+        const char *sample_prompts, *sample_file; /* one a line; a file */
         int64_t sample_tokens;
         double sample_temperature;
     } train;
     struct {
         int64_t rank; /* 0: no adapters */
         double alpha, dropout;
-        int64_t rs, dora;             /* 1: on */
-        char targets[LS_CONFIG_TEXT]; /* one a line; "": PEFT's */
-        char train[LS_CONFIG_TEXT];   /* patterns of what is trained as a whole, one a line */
+        int64_t rs, dora;    /* 1: on */
+        const char *targets; /* one a line; "": PEFT's */
+        const char *train;   /* patterns of what is trained as a whole, one a line */
     } lora;
     struct {
         int64_t loss; /* an ls_dpo_kind */
@@ -327,39 +331,39 @@ typedef struct ls_config {
         int64_t recompute; /* LS_AUTO until ls_fit_limit() or ls_fit_auto() */
         int64_t recompute_layers;
         int64_t optimizer_state;
-        char state_dir[LS_CONFIG_TEXT];
-        int64_t mesh;                 /* an ls_mesh_kind */
+        const char *state_dir;
+        int64_t mesh;                              /* an ls_mesh_kind */
         int64_t mesh_data, mesh_pipe, mesh_tensor; /* workers; data 0: as many as there are */
         int64_t mesh_expert;
         int64_t expert_virtual; /* samples computed together; mesh_expert workers divide them */
-        int64_t tensor_virtual;       /* slices of products; mesh_tensor workers divide them */
-        int64_t sequence;             /* 1: on: slices divide the rows between products, too */
+        int64_t tensor_virtual; /* slices of products; mesh_tensor workers divide them */
+        int64_t sequence;       /* 1: on: slices divide the rows between products, too */
         int64_t mesh_context;
         int64_t context_virtual; /* chunks of sequences; mesh_context workers divide them */
-        int64_t schedule;             /* an ls_pipeline_kind */
-        int64_t chunks;               /* stages of a worker of a pipeline */
-        char stages[LS_CONFIG_TEXT];  /* names of the layers that begin stages, one a line */
-        double whole_kb;              /* with zero 3, buckets up to this size are not sharded */
-        double memory_limit_mb;       /* the most memory that a worker may need; 0: no limit */
-        double timeout_s;             /* for each wait on another worker */
+        int64_t schedule;        /* an ls_pipeline_kind */
+        int64_t chunks;          /* stages of a worker of a pipeline */
+        const char *stages;      /* names of the layers that begin stages, one a line */
+        double whole_kb;         /* with zero 3, buckets up to this size are not sharded */
+        double memory_limit_mb;  /* the most memory that a worker may need; 0: no limit */
+        double timeout_s;        /* for each wait on another worker */
     } parallel;
     struct {
-        int64_t mode;     /* an ls_sync_mode */
-        int64_t replicas; /* local, diloco, gossip: of the model, trained side by side */
-        int64_t every;    /* steps between two synchronizations; 0: ls_config_sync_every() */
+        int64_t mode;      /* an ls_sync_mode */
+        int64_t replicas;  /* local, diloco, gossip: of the model, trained side by side */
+        int64_t every;     /* steps between two synchronizations; 0: ls_config_sync_every() */
         int64_t graph;     /* an ls_sync_graph */
         int64_t algorithm; /* an ls_sync_algorithm */
-        int64_t warmup;   /* steps after each of which the replicas are averaged */
-        int64_t outer;    /* an ls_outer_kind */
+        int64_t warmup;    /* steps after each of which the replicas are averaged */
+        int64_t outer;     /* an ls_outer_kind */
         double outer_lr, outer_momentum;
-        int64_t fragments;   /* parts of the model that are synchronized one after the other */
-        int64_t delay;       /* steps from the sum of the Deltas to their use */
-        int64_t deltas;      /* an ls_deltas_kind */
-        double mixing;       /* this part of a replica's own parameters stays */
-        int64_t servers;     /* 0: each worker serves a shard */
-        int64_t copies;      /* async: of the shards, on hosts that can take over */
-        int64_t delay_aware; /* 1: on */
-        int64_t staleness;   /* ssp: of the parameters that gradients are of, steps */
+        int64_t fragments;       /* parts of the model that are synchronized one after the other */
+        int64_t delay;           /* steps from the sum of the Deltas to their use */
+        int64_t deltas;          /* an ls_deltas_kind */
+        double mixing;           /* this part of a replica's own parameters stays */
+        int64_t servers;         /* 0: each worker serves a shard */
+        int64_t copies;          /* async: of the shards, on hosts that can take over */
+        int64_t delay_aware;     /* 1: on */
+        int64_t staleness;       /* ssp: of the parameters that gradients are of, steps */
         int64_t staleness_drawn; /* 1: each from 0 to that */
     } sync;
     struct {
@@ -372,16 +376,16 @@ typedef struct ls_config {
         int64_t warmup, min_size;
         int64_t send; /* an ls_compress_send */
         /* auto: files of measured speeds */
-        char machine[LS_CONFIG_TEXT], links[LS_CONFIG_TEXT];
+        const char *machine, *links;
     } compress;
     struct {
-        double heartbeat_s; /* a worker without a sign of life for longer is replaced */
-        double stop_s;      /* a run that was asked to stop then abandons its step */
-        double rejoin_s;    /* a host that finds no leader for this long exits */
-        char membership[LS_CONFIG_TEXT]; /* etcd://...; "": the first host leads */
-        char etcd_run[LS_CONFIG_TEXT];   /* the run's name in etcd; "": that of its directory */
-        char etcd_ca[LS_CONFIG_TEXT], etcd_cert[LS_CONFIG_TEXT], etcd_key[LS_CONFIG_TEXT];
-        char etcd_user[LS_CONFIG_TEXT];
+        double heartbeat_s;     /* a worker without a sign of life for longer is replaced */
+        double stop_s;          /* a run that was asked to stop then abandons its step */
+        double rejoin_s;        /* a host that finds no leader for this long exits */
+        const char *membership; /* etcd://...; "": the first host leads */
+        const char *etcd_run;   /* the run's name in etcd; "": that of its directory */
+        const char *etcd_ca, *etcd_cert, *etcd_key;
+        const char *etcd_user;
         int64_t audit;                    /* steps between audits; 0: none */
         double slow_limit;                /* a worker this many times slower is replaced; 0: none */
         int64_t backup_workers;           /* virtual workers that two workers compute */

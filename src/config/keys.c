@@ -22,8 +22,8 @@ static const char *const outers[] = {"nesterov", "sgd", "adamw", NULL};
 static const char *const balances[] = {"auto", "off", NULL};
 static const char *const bests[] = {"off", "on", NULL};
 static const char *const optimizers[] = {
-    "adamw", "adam",      "sgd",  "lion", "adagrad",     "schedule-free", "lars",
-    "lamb",  "adafactor", "muon", "soap", "onebit_adam", "onebit_lamb",   "rowwise_adagrad", NULL};
+    "adamw",     "adam", "sgd",  "lion",        "adagrad",     "schedule-free",   "lars", "lamb",
+    "adafactor", "muon", "soap", "onebit_adam", "onebit_lamb", "rowwise_adagrad", NULL};
 static const char *const schedules[] = {"cosine", "linear", "constant", "step", "wsd", NULL};
 static const char *const scales[] = {"off", "linear", "sqrt", NULL};
 static const char *const formats[] = {"auto",       "text",     "chat",  "tokens", "idx",
@@ -175,10 +175,10 @@ const ls_config_key ls_config_keys[] = {
     INT("model.patch", model.patch, 1, 4096, 4, FIXED, "vit: height and width of a patch"),
     NUM("model.dropout", model.dropout, 0, 0.999, 0, FIXED,
         "mlp, cnn, vit: probability with which a hidden value is set to 0 in training"),
-    ONE_OF(
-        "model.sparse", model.sparse, switches, FIXED,
-        "on: the tables of embeddings are one copy, which hosts divide, and a step reads, sums, sends "
-        "and updates only the rows of its samples"),
+    ONE_OF("model.sparse", model.sparse, switches, FIXED,
+           "on: the tables of embeddings are one copy, which hosts divide, and a step reads, sums, "
+           "sends "
+           "and updates only the rows of its samples"),
     INT("model.filter_freq", model.filter_freq, 0, 1 << 24, 0, FIXED,
         "sparse: a row is trained from the step on in which samples have had its id so often; 0: "
         "all rows are"),
@@ -340,14 +340,14 @@ const ls_config_key ls_config_keys[] = {
         "closer the model stays to it"),
     NUM("dpo.label_smoothing", dpo.label_smoothing, 0, 0.5, 0, FIXED,
         "dpo.loss sigmoid: the probability that a pair's answers are exchanged (conservative DPO)"),
-    ONE_OF(
-        "optim.optimizer", optim.optimizer, optimizers, FIXED,
-        "the update of the weights; sgd has momentum where optim.momentum is not 0; muon and "
-        "soap are for "
-        "matrices, the rest has adamw; rowwise_adagrad is for tables of rows that are read by ids, the "
-        "rest has adagrad; lars and lamb are for weights that decay; onebit_adam and "
-        "onebit_lamb send signs of the momentum from optim.freeze_step on; schedule-free "
-        "needs optim.schedule=constant, and evaluates and saves the average of its weights"),
+    ONE_OF("optim.optimizer", optim.optimizer, optimizers, FIXED,
+           "the update of the weights; sgd has momentum where optim.momentum is not 0; muon and "
+           "soap are for "
+           "matrices, the rest has adamw; rowwise_adagrad is for tables of rows that are read by "
+           "ids, the "
+           "rest has adagrad; lars and lamb are for weights that decay; onebit_adam and "
+           "onebit_lamb send signs of the momentum from optim.freeze_step on; schedule-free "
+           "needs optim.schedule=constant, and evaluates and saves the average of its weights"),
     NUM("optim.lr", optim.lr, 0, 1000, 1e-3, FIXED, "learning rate after the warm-up"),
     NUM("optim.min_lr", optim.min_lr, 0, 1000, 1e-4, FIXED,
         "learning rate at the end of the schedules cosine, linear and wsd"),
@@ -386,7 +386,8 @@ const ls_config_key ls_config_keys[] = {
     ONE_OF("optim.nesterov", optim.nesterov, switches, FIXED,
            "on: sgd and lars look ahead by the momentum, as muon always does"),
     NUM("optim.weight_decay", optim.weight_decay, 0, 1000, 0.1, FIXED,
-        "decoupled weight decay; adam, sgd, adagrad, rowwise_adagrad, lars: added to the gradient; norms and biases "
+        "decoupled weight decay; adam, sgd, adagrad, rowwise_adagrad, lars: added to the gradient; "
+        "norms and biases "
         "have none"),
     INT("optim.freeze_step", optim.freeze_step, 0, BILLION, 0, FIXED,
         "onebit_adam, onebit_lamb: steps with gradients in full; then the second moment stays as "
@@ -450,7 +451,8 @@ const ls_config_key ls_config_keys[] = {
     INT("parallel.mesh.context", parallel.mesh_context, 1, 8, 1, FREE,
         "workers among which the chunks of each sequence (parallel.context_virtual) are divided"),
     INT("parallel.context_virtual", parallel.context_virtual, 1, 8, 1, FIXED,
-        "gpt2, llama: chunks into which sequences are cut; they fix the order of summation and limit "
+        "gpt2, llama: chunks into which sequences are cut; they fix the order of summation and "
+        "limit "
         "parallel.mesh.context"),
     ONE_OF("parallel.mesh", parallel.mesh, meshes, FREE,
            "auto: the mesh whose predicted step is shortest, with the parallel.schedule, chunks, "
@@ -533,7 +535,8 @@ const ls_config_key ls_config_keys[] = {
     INT("sync.servers", sync.servers, 0, 64, 0, FREE,
         "async: processes that each serve a shard of the parameters; 0: each worker serves one"),
     INT("sync.copies", sync.copies, 1, 2, 1, FREE,
-        "async: 2: a host with --join and --listen has a copy of the shards, and takes over with it"),
+        "async: 2: a host with --join and --listen has a copy of the shards, and takes over with "
+        "it"),
     ONE_OF("sync.delay_aware", sync.delay_aware, switches, FIXED,
            "async: on: the learning rate of a gradient is divided by its staleness"),
     INT("sync.staleness", sync.staleness, 0, LS_STALENESS_MOST, 1, FIXED,
@@ -720,11 +723,17 @@ const ls_config_key *ls_config_key_find_tree(const char *name) {
     return NULL;
 }
 
+const char *ls_config_key_text(const ls_config *c, const ls_config_key *k) {
+    const char *text = NULL;
+    memcpy(&text, (const char *)c + k->offset, sizeof text);
+    return text ? text : "";
+}
+
 bool ls_config_key_is_hidden(const ls_config *c, const ls_config_key *k) {
     const ls_config_key *plain = ls_config_key_find(k->name),
                         *tree = ls_config_key_find_tree(k->name);
     if (!tree || plain == tree) return false;
-    bool has_tree = *((const char *)c + tree->offset) != 0;
+    bool has_tree = *ls_config_key_text(c, tree) != 0;
     return k == (has_tree ? plain : tree);
 }
 

@@ -39,6 +39,8 @@ int ls_config_key_index(const ls_config_key *);
 /* NULL: there is no such key. A name may be that of two keys: one of them has a tree. */
 const ls_config_key *ls_config_key_find(const char *name);
 const ls_config_key *ls_config_key_find_tree(const char *name);
+/* The text that a key has: of a type text, list, maps or tree. */
+const char *ls_config_key_text(const ls_config *, const ls_config_key *);
 /* Is it the one of two keys with its name that is not set? */
 bool ls_config_key_is_hidden(const ls_config *, const ls_config_key *);
 

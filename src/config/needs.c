@@ -333,7 +333,7 @@ static const ls_config_need *unmet(const ls_config *c, const char *key, open_key
 /* The row of the two keys with this name that is set. */
 static const ls_config_key *set_one(const ls_config *c, const ls_config_key *k) {
     const ls_config_key *tree = ls_config_key_find_tree(k->name);
-    return tree && *((const char *)c + tree->offset) ? tree : k;
+    return tree && *ls_config_key_text(c, tree) ? tree : k;
 }
 
 /* Does the value only say that there is none of what the key is for? */
@@ -350,7 +350,7 @@ static bool says_nothing(const ls_config *c, const ls_config_key *k) {
     if (k->type == LS_KEY_REAL)
         return x == k->real[LS_KEY_USUAL] && (x <= 0 || x == k->real[LS_KEY_LOW]);
     if (k->type == LS_KEY_SPAN) return false;
-    if (k->type != LS_KEY_CHOICE) return !*at;
+    if (k->type != LS_KEY_CHOICE) return !*ls_config_key_text(c, k);
     for (size_t i = 0; n == 0 && i < sizeof words / sizeof *words; i++)
         if (strcmp(words[i], k->choices[0]) == 0) return true;
     return false;
@@ -515,7 +515,7 @@ static void set_default(ls_config *c, const ls_config_key *k, const ls_config *u
     size_t nbytes = k->type == LS_KEY_TREE   ? sizeof(ls_config_tree)
                     : k->type == LS_KEY_SPAN ? sizeof(ls_config_span)
                     : k->type == LS_KEY_TEXT || k->type == LS_KEY_LIST || k->type == LS_KEY_MAPS
-                        ? LS_CONFIG_TEXT
+                        ? sizeof(char *)
                         : sizeof(int64_t);
     memcpy((char *)c + k->offset, (const char *)usual + k->offset, nbytes);
 }

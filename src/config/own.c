@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/intern.h"
 #include "config/keys.h"
 
 enum { NAME = 64 };
@@ -90,7 +91,7 @@ static ls_status add_key(const char *name, const ls_key_spec *s, ls_error *e) {
     *k = (ls_config_key){.name = program.names[i], .help = s->help ? s->help : ""};
     k->type = is_string ? LS_KEY_TEXT : s->type == LS_KEY_INT ? LS_KEY_INTEGER : LS_KEY_REAL;
     k->offset =
-        is_string ? offsetof(ls_config, own.texts[0]) + (size_t)program.nstrings++ * LS_CONFIG_TEXT
+        is_string ? offsetof(ls_config, own.texts[0]) + (size_t)program.nstrings++ * sizeof(char *)
                   : offsetof(ls_config, own.numbers[0]) + (size_t)i * sizeof(ls_own_number);
     set_limits(k, s);
     program.nkeys++;
@@ -115,8 +116,7 @@ void ls_config_own_defaults(ls_config *c) {
     if (!*program.name) return;
     c->model.kind = LS_MODEL_PROGRAM;
     for (int i = 0; i < program.nstrings; i++)
-        snprintf(c->own.texts[i], LS_CONFIG_TEXT, "%s",
-                 program.strings[i] ? program.strings[i] : "");
+        c->own.texts[i] = ls_intern(program.strings[i] ? program.strings[i] : "");
 }
 
 /* ---- values ---- */
@@ -150,6 +150,6 @@ ls_status ls_config_own_string(const ls_config *c, const char *name, const char 
                                ls_error *e) {
     const ls_config_key *k = NULL;
     LS_TRY(find(name, LS_KEY_TEXT, "a string", &k, e));
-    *value_p = (const char *)c + k->offset;
+    *value_p = ls_config_key_text(c, k);
     return LS_OK;
 }

@@ -69,5 +69,5 @@ ls_status ls_config_read_phases(ls_config *c, const char *where, ls_error *e) {
 void ls_config_set_batch(ls_config *c, int64_t batch) {
     c->train.batch = batch;
     c->train.nphases = 0;
-    c->train.phased = (ls_config_tree){0};
+    c->train.phased = LS_CONFIG_NO_TREE;
 }

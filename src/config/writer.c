@@ -103,10 +103,10 @@ void ls_config_key_write(const ls_config *c, const ls_config_key *k, ls_buf *out
         break;
     case LS_KEY_REAL: put_real(real, out); break;
     case LS_KEY_CHOICE: ls_buf_printf(out, "\"%s\"", k->choices[integer]); break;
-    case LS_KEY_TEXT: put_text(at, out); break;
-    case LS_KEY_LIST: put_list(at, out); break;
-    case LS_KEY_MAPS: put_maps(at, out); break;
-    case LS_KEY_TREE: put_tree(at, out); break;
+    case LS_KEY_TEXT: put_text(ls_config_key_text(c, k), out); break;
+    case LS_KEY_LIST: put_list(ls_config_key_text(c, k), out); break;
+    case LS_KEY_MAPS: put_maps(ls_config_key_text(c, k), out); break;
+    case LS_KEY_TREE: put_tree(ls_config_key_text(c, k), out); break;
     case LS_KEY_SPAN: put_span((const ls_config_span *)(const void *)at, out); break;
     }
 }

@@ -11,7 +11,7 @@
 #include "coll/algo/tree.h"
 #include "compress/codec.h"
 
-enum { MAX_DEPTH = 34 };
+enum { MAX_DEPTH = 13 }; /* of at most 4096 virtual workers */
 
 typedef struct job {
     const ls_code_sum *x;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/intern.h"
 #include "config/relations.h"
 #include "layers/layers.h"
 #include "storage/published_record.h"
@@ -30,11 +31,11 @@ ls_status ls_trained_chats(const ls_trained *t, const char *path, const char *te
     ls_corpus corpus;
     size_t n = strlen(path) + 1;
     LS_TRY(check_model(t, e));
-    if (n > sizeof c.data.val_path)
-        return ls_fail(e, LS_EINVAL, "--chat: a path of %zu bytes; at most %zu are possible", n - 1,
-                       sizeof c.data.val_path - 1);
-    c.data.path[0] = 0;
-    memcpy(c.data.val_path, path, n);
+    if (n > LS_CONFIG_TEXT)
+        return ls_fail(e, LS_EINVAL, "--chat: a path of %zu bytes; at most %d are possible", n - 1,
+                       LS_CONFIG_TEXT - 1);
+    c.data.path = "";
+    c.data.val_path = ls_intern(path);
     LS_TRY(ls_trained_chat_format(t, template, &f, e));
     ls_status s = ls_corpus_of_chats(&corpus, &c, &f, e);
     ls_chat_format_free(&f);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/intern.h"
 #include "networks/llama.h"
 #include "weights/model_text.h"
 
@@ -40,10 +41,10 @@ static ls_status choose_context(ls_config *c, ls_error *e) {
 ls_status ls_published_config(const char *path, const char *const *sets, int nsets, ls_config *c_p,
                               ls_error *e) {
     ls_config_defaults(c_p);
-    if (strlen(path) >= sizeof c_p->model.from)
+    if (strlen(path) >= LS_CONFIG_TEXT)
         return ls_fail(e, LS_EINVAL, "%s: is longer than %d bytes", path, LS_CONFIG_TEXT - 1);
     for (int i = 0; i < nsets; i++) LS_TRY(ls_config_set(c_p, sets[i], e));
-    memcpy(c_p->model.from, path, strlen(path) + 1);
+    c_p->model.from = ls_intern(path);
     if (!sets_key(sets, nsets, "model.context")) LS_TRY(choose_context(c_p, e));
     return ls_llama_adopt(c_p, e);
 }

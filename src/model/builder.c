@@ -460,6 +460,7 @@ ls_value *(ls_input)(ls_model *m, const char *name, ls_dtype type, ls_dims dims)
     ls_value *v =
         new_value(m, &(ls_value){.layer = -1, .field = m->ninputs, .type = type, .dims = dims});
     if (check_field(m, name, type, v)) return &d->failed;
+    if (!m->inputs) m->inputs = LS_NEW_ARRAY(ls_field, LS_SOURCE_FIELDS);
     ls_field *f = &m->inputs[m->ninputs++];
     *f = (ls_field){.type = type, .ndims = v->ndims, .offset = place_of(m)};
     snprintf(f->name, sizeof f->name, "%s", name);

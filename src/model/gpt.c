@@ -86,6 +86,7 @@ ls_status ls_gpt_create(const ls_gpt_config *config, ls_model *m_p, ls_error *e)
     head->offsets[head->nparams++] = embed->offsets[0];
 
     m.sample_nbytes = (size_t)(T + 1) * sizeof(uint32_t);
+    m.inputs = LS_NEW(ls_field);
     m.inputs[0] = (ls_field){
         .name = "tokens", .type = LS_U32, .ndims = 1, .dims = {T + 1}, .nbytes = m.sample_nbytes};
     m.classes[0] = (int)V;

@@ -287,6 +287,7 @@ void ls_model_free(ls_model *m) {
     free(m->params);
     free(m->layers);
     free(m->measures);
+    free(m->inputs);
     ls_draft_free(m->draft);
     *m = (ls_model){0};
 }

@@ -60,11 +60,12 @@ struct ls_model {
     int64_t table_rows;   /* } */
     int64_t sparse_batch; /* above 0: embeddings are windows, for the ids of so many samples */
     int nslots;           /* buffers for outputs in a forward alone; at most LS_MODEL_MAX_SLOTS */
-    ls_field inputs[LS_SOURCE_FIELDS]; /* [ninputs] fields that layers read */
+    ls_field *inputs;     /* [ninputs] of LS_SOURCE_FIELDS at most: fields that layers read */
     int ninputs;
     int classes[LS_SOURCE_FIELDS]; /* [ninputs] of a field that is a class; 0: it is none */
     bool padded[LS_SOURCE_FIELDS]; /* [ninputs] of such a field: negative numbers stand for none */
-    int ignored[LS_SOURCE_FIELDS]; /* [ninputs] of these: so does this one, which is above the classes;
+    int ignored
+        [LS_SOURCE_FIELDS]; /* [ninputs] of these: so does this one, which is above the classes;
                                       0: no such number */
     ls_draft *draft; /* what is known while the model is being built; NULL: not built by calls */
 };

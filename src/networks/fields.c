@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/intern.h"
 #include "base/mem.h"
 #include "networks/options.h"
 
@@ -88,7 +89,7 @@ void ls_fields_write(const ls_fields *f, ls_config_tree *t) {
         ls_buf_printf(&out, has_type ? "}" : "");
     }
     ls_buf_printf(&out, "}");
-    snprintf(t->text, sizeof t->text, "%s", out.data);
+    t->text = ls_intern(out.data);
     snprintf(t->file, sizeof t->file, "data");
     ls_buf_free(&out);
 }

@@ -30,7 +30,7 @@ static void set_kind(ls_config *c, ls_compress_kind kind) {
     ls_config_defaults(&usual);
     if (kind == LS_COMPRESS_OFF) c->compress = usual.compress;
     c->compress.kind = kind;
-    *c->compress.machine = *c->compress.links = 0;
+    c->compress.machine = c->compress.links = "";
 }
 
 /* false: the config's other settings exclude this kind. */

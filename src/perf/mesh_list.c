@@ -206,7 +206,7 @@ void ls_mesh_set(ls_config *c, const ls_mesh *m) {
     for (int i = 0; i < NKEYS; i++)
         *(int64_t *)(void *)((char *)c + keys[i].in_config) = value_of(m, i);
     c->parallel.recompute_layers = 0;
-    *c->parallel.stages = 0;
+    c->parallel.stages = "";
 }
 
 /* Few models have chunks, or groups of experts: then a degree of 1 is left out, unless the config has

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/intern.h"
 #include "base/log.h"
 #include "storage/checkpoint.h"
 #include "storage/unsaved.h"
@@ -18,7 +19,7 @@ static bool take_up(ls_config *c, const char *run) {
     bool there = ls_file_exists(path) && ls_config_read(path, &was, NULL) == LS_OK;
     if (there && strcmp(was.train.from, c->train.from) != 0) {
         if (*c->train.from) ls_log("%s: continues with the train.from that it began with", run);
-        memcpy(c->train.from, was.train.from, sizeof c->train.from);
+        c->train.from = was.train.from;
     }
     free(path);
     return there;
@@ -72,10 +73,10 @@ ls_status ls_origin_resolve(ls_config *c, const char *run, ls_error *e) {
     char *path = NULL;
     LS_TRY(find(c->train.from, &path, e));
     ls_status s = check_model(c, path, e);
-    if (s == LS_OK && strlen(path) >= sizeof c->train.from)
+    if (s == LS_OK && strlen(path) >= LS_CONFIG_TEXT)
         s = ls_fail(e, LS_EINVAL, "train.from: %s: is longer than %d bytes", path,
                     LS_CONFIG_TEXT - 1);
-    if (s == LS_OK) snprintf(c->train.from, sizeof c->train.from, "%s", path);
+    if (s == LS_OK) c->train.from = ls_intern(path);
     free(path);
     return s;
 }

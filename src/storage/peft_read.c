@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/intern.h"
 #include "base/json.h"
 #include "source/guard.h"
 #include "tensor/stored.h"
@@ -182,14 +183,15 @@ static ls_status check_base(const reading *r, ls_error *e) {
 }
 
 /* Appends a name to a list of the config. */
-static ls_status append(const reading *r, char *list, const char *key, const char *name,
+static ls_status append(const reading *r, const char **list, const char *key, const char *name,
                         ls_error *e) {
-    size_t used = strlen(list);
+    char all[LS_CONFIG_TEXT];
     if (!name || !*name || strchr(name, '\n'))
         return ls_fail(e, LS_EINVAL, "%s: %s is not a list of names", r->path, key);
-    if (used + strlen(name) + 2 > LS_CONFIG_TEXT)
+    size_t n = (size_t)snprintf(all, sizeof all, "%s%s%s", *list, **list ? "\n" : "", name);
+    if (n >= sizeof all)
         return ls_fail(e, LS_EINVAL, "%s: %s has more than %d bytes", r->path, key, LS_CONFIG_TEXT);
-    snprintf(list + used, LS_CONFIG_TEXT - used, "%s%s", used ? "\n" : "", name);
+    *list = ls_intern(all);
     return LS_OK;
 }
 
@@ -201,10 +203,10 @@ static ls_status take_targets(const reading *r, ls_error *e) {
                        r->path);
     if (!word && !ls_json_count(list))
         return ls_fail(e, LS_EINVAL, "%s: has no target_modules", r->path);
-    if (word) return append(r, r->c->lora.targets, "target_modules", word, e);
+    if (word) return append(r, &r->c->lora.targets, "target_modules", word, e);
     for (size_t i = 0; i < ls_json_count(list); i++)
         LS_TRY(
-            append(r, r->c->lora.targets, "target_modules", ls_json_text(ls_json_at(list, i)), e));
+            append(r, &r->c->lora.targets, "target_modules", ls_json_text(ls_json_at(list, i)), e));
     return LS_OK;
 }
 
@@ -222,7 +224,7 @@ static ls_status append_saved(const reading *r, const char *name, ls_error *e) {
     for (const char *c = name; *c; c++)
         ls_buf_printf(&pattern, "%s%c", strchr("*?[\\", *c) ? "\\" : "", *c);
     ls_buf_append(&pattern, ".*", 2);
-    ls_status s = append(r, r->c->lora.train, "modules_to_save", pattern.data, e);
+    ls_status s = append(r, &r->c->lora.train, "modules_to_save", pattern.data, e);
     ls_buf_free(&pattern);
     return s;
 }
@@ -288,8 +290,8 @@ static ls_status make_absolute(ls_config *c, ls_error *e) {
     if (!path)
         return ls_fail(e, LS_EIO, "model.adapter: %s: can't be opened: %s", c->model.adapter,
                        strerror(errno));
-    if (strlen(path) < sizeof c->model.adapter)
-        snprintf(c->model.adapter, sizeof c->model.adapter, "%s", path);
+    if (strlen(path) < LS_CONFIG_TEXT)
+        c->model.adapter = ls_intern(path);
     else
         s = ls_fail(e, LS_EINVAL, "model.adapter: the path is longer than %d bytes",
                     LS_CONFIG_TEXT - 1);

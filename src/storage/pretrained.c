@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/intern.h"
 #include "config/needs.h"
 #include "model/frozen.h"
 #include "model/tensor_part.h"
@@ -28,8 +29,8 @@ static ls_status make_absolute(ls_config *c, ls_error *e) {
     if (!path)
         return ls_fail(e, LS_EIO, "model.from: %s: can't be opened: %s", c->model.from,
                        strerror(errno));
-    bool is_short = strlen(path) < sizeof c->model.from;
-    if (is_short) snprintf(c->model.from, sizeof c->model.from, "%s", path);
+    bool is_short = strlen(path) < LS_CONFIG_TEXT;
+    if (is_short) c->model.from = ls_intern(path);
     free(path);
     return is_short ? LS_OK
                     : ls_fail(e, LS_EINVAL, "model.from: the path is longer than %d bytes",

@@ -158,7 +158,8 @@ static ls_status identity(void *arg, ls_buf *out, ls_error *e) {
 /* Returns the exit code of the process, which has logged why it failed. */
 static int work(const ls_host *h, const char *settings) {
     const ls_plan *p = &h->layout.plan;
-    worker w = {.run = h->run};
+    worker *w = LS_NEW(worker);
+    w->run = h->run;
     ls_error e = {0};
     ls_remote_config c = {.addresses = h->run->join,
                           .settings = settings,
@@ -166,12 +167,13 @@ static int work(const ls_host *h, const char *settings) {
                           .heartbeat_s = h->run->config.survival.heartbeat_s,
                           .identity = identity,
                           .begin = begin,
-                          .arg = &w,
+                          .arg = w,
                           .params_nbytes = ls_plan_params_nbytes(p),
                           .grads_nbytes = ls_plan_slot_nbytes(p)};
-    ls_status s = result_nbytes(&w, p, &c.result_nbytes, &e);
+    ls_status s = result_nbytes(w, p, &c.result_nbytes, &e);
     if (s == LS_OK) s = ls_remote_work(&c, &e);
     if (s != LS_OK) ls_log("%s", e.msg);
+    free(w);
     return s == LS_OK ? 0 : 1;
 }
 
@@ -203,17 +205,18 @@ static ls_status take_over(worker *w, ls_error *e) {
 static int stand_by(const ls_host *h, const char *settings) {
     const ls_plan *p = &h->layout.plan;
     const ls_config *c = &h->run->config;
-    worker w = {.run = h->run};
+    worker *w = LS_NEW(worker);
+    w->run = h->run;
     ls_error e = {0};
     size_t result = 0;
     bool lost = false, copies = c->sync.copies > 1;
-    ls_status s = result_nbytes(&w, p, &result, &e);
+    ls_status s = result_nbytes(w, p, &result, &e);
     ls_standby_config sc = {
         .entry = {.addresses = h->run->join, .admission = {.settings = settings}},
         .run = h->run->dir,
         .begin = copies ? begin_copy : NULL,
         .identity = identity,
-        .arg = &w,
+        .arg = w,
         .silence_s = LS_GATE_SILENCE * c->survival.heartbeat_s,
         .patience_s = c->survival.rejoin_s,
         .heartbeat_s = c->survival.heartbeat_s};
@@ -225,12 +228,13 @@ static int stand_by(const ls_host *h, const char *settings) {
     while (s == LS_OK) {
         s = ls_standby_watch(&sc, &lost, &e);
         if (s != LS_OK || !lost) break;
-        s = take_over(&w, &e);
+        s = take_over(w, &e);
         if (s != LS_EINVAL) break;
         ls_log("%s", e.msg); /* another host has taken the lock: it takes over */
         s = LS_OK;
     }
     if (s != LS_OK) ls_log("%s", e.msg);
+    free(w);
     return s != LS_OK ? 1 : lost ? LOST : 0;
 }
 

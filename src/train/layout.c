@@ -237,7 +237,7 @@ ls_config ls_layout_config_whole(const ls_config *c) {
     whole.parallel.mesh_data = 0;
     whole.parallel.mesh_pipe = whole.parallel.mesh_tensor = whole.parallel.chunks = 1;
     whole.parallel.mesh_context = whole.parallel.mesh_expert = 1;
-    whole.parallel.stages[0] = 0;
+    whole.parallel.stages = "";
     if (ls_pipe_is_chunked((ls_pipe_kind)c->parallel.schedule))
         whole.parallel.schedule = LS_PIPELINE_1F1B;
     return whole;

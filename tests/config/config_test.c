@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "base/intern.h"
 #include "config/help.h"
 #include "config/keys.h"
 #include "config/relations.h"
@@ -108,7 +109,7 @@ static void test_list(void **state) {
 /* The check of a config with one or two settings; set2 may be NULL. */
 static ls_status set_and_check(const char *set1, const char *set2, ls_error *e) {
     ls_config c = defaults();
-    snprintf(c.data.path, sizeof c.data.path, "a.txt");
+    c.data.path = "a.txt";
     LS_TRY(ls_config_set(&c, set1, e));
     if (set2) LS_TRY(ls_config_set(&c, set2, e));
     return ls_config_check(&c, "x", e);
@@ -221,7 +222,7 @@ static void test_odd_text(void **state) {
         ls_config c = defaults(), again;
         ls_error e;
         ls_buf text = {0};
-        snprintf(c.data.path, sizeof c.data.path, "%s", texts[i]);
+        c.data.path = ls_intern(texts[i]);
         ls_config_write(&c, &text);
         assert_ls_ok(read_text(text.data, &again, &e), e);
         assert_string_equal(again.data.path, texts[i]);

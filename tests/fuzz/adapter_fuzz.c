@@ -3,6 +3,7 @@
 #include <ftw.h>
 
 #include "base/file.h"
+#include "base/intern.h"
 #include "config/writer.h"
 #include "fuzz.h"
 #include "storage/peft_read.h"
@@ -46,8 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {
     free(path);
     ls_config *c = LS_NEW(ls_config);
     ls_config_defaults(c);
-    snprintf(c->model.adapter, sizeof c->model.adapter, "%s", folder);
-    snprintf(c->model.from, sizeof c->model.from, "/base");
+    c->model.adapter = ls_intern(folder);
+    c->model.from = "/base";
     if (ls_peft_adopt(c, &e) == LS_OK) {
         FUZZ_CHECK(c->lora.rank >= 1);
         check_again(c);

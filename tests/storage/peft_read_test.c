@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/intern.h"
 #include "base/json.h"
 #include "folder.h"
 #include "test.h"
@@ -74,8 +75,8 @@ static ls_status adopt(const char *member, ls_config *c, ls_error *e) {
     ls_buf_free(&text);
     free(path);
     ls_config_defaults(c);
-    snprintf(c->model.adapter, sizeof c->model.adapter, "%s", folder);
-    snprintf(c->model.from, sizeof c->model.from, "/base");
+    c->model.adapter = ls_intern(folder);
+    c->model.from = "/base";
     return ls_peft_adopt(c, e);
 }
 

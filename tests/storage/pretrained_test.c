@@ -2,6 +2,7 @@
  * the parts that a worker owns, and what is refused. */
 #include "storage/pretrained.h"
 
+#include "base/intern.h"
 #include "folder.h"
 #include "networks/network.h"
 #include "test.h"
@@ -11,7 +12,7 @@ static ls_config config_of(int model) {
     ls_config c;
     ls_config_defaults(&c);
     small_write_folder(&small_models[model], folder);
-    snprintf(c.model.from, sizeof c.model.from, "%s", folder);
+    c.model.from = ls_intern(folder);
     c.model.context = 32;
     return c;
 }
@@ -102,7 +103,7 @@ static void test_resumed(void **state) {
     ls_error e = {0};
     char *config = ls_format("%s/config.yaml", folder);
     write_bytes(config, "", 0);
-    memcpy(c.model.from, "gone", 5);
+    c.model.from = "gone";
     assert_ls_ok(ls_pretrained_resolve(&c, folder, &e), e);
     assert_string_equal(c.model.from, "gone");
     unlink(config);
@@ -122,7 +123,7 @@ static void test_refusals(void **state) {
     refuse(&c, "model.context is 49; ");
     c = config_of(4);
     refuse(&c, "models of family gpt2 whose feed-forward layer is not 4 times the width can't be");
-    memcpy(c.model.from, "gone", 5);
+    c.model.from = "gone";
     refuse(&c, "model.from: gone: can't be opened: No such file");
 }
 
@@ -133,7 +134,7 @@ static void test_frozen(void **state) {
     ls_model m = {0};
     ls_error e = {0};
     assert_ls_ok(ls_pretrained_resolve(&c, NULL, &e), e);
-    snprintf(c.train.freeze, sizeof c.train.freeze, "model.layers.*.mlp.*");
+    c.train.freeze = "model.layers.*.mlp.*";
     assert_ls_ok(ls_network_create(&c, &m, &e), e);
     small_tensor list[SMALL_TENSORS];
     int n = small_list(&small_models[0], list), nfrozen = 0;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/intern.h"
 #include "folder.h"
 #include "test.h"
 #include "weights/config_json.h"
@@ -28,8 +29,8 @@ static int drop(void **state) {
 static ls_config *config_from(const char *model, const char *run) {
     ls_config *c = LS_NEW(ls_config);
     ls_config_defaults(c);
-    snprintf(c->model.from, sizeof c->model.from, "%s", model);
-    snprintf(c->train.from, sizeof c->train.from, "%s", run);
+    c->model.from = ls_intern(model);
+    c->train.from = ls_intern(run);
     return c;
 }
 
@@ -63,7 +64,7 @@ static void test_made(void **state) {
     assert_ls_ok(ls_file_write(template, own, sizeof own - 1, &e), e);
     assert_ls_ok(ls_file_make_dirs(second, &e), e);
     ls_config *d = config_from("", run_path);
-    snprintf(d->data.template, sizeof d->data.template, "%s", template);
+    d->data.template = ls_intern(template);
     make_record(second, d);
     r = read_record(second);
     assert_true(r.there && r.templates.main.len == sizeof own - 1);

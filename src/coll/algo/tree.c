@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-enum { BLOCK = 4096 /* bytes */, MAX_DEPTH = 34 };
+enum { BLOCK = 4096, SCRATCH = 32 << 10 }; /* bytes */
 
 int ls_tree_split(int lo, int hi) {
     int half = 1;
@@ -126,10 +126,19 @@ int ls_leaves_of(const ls_leaves *l, int worker) {
 typedef struct walk {
     const ls_tree_sum *s;
     const ls_kernels *k;
-    size_t first, count; /* bytes before, elements */
-    int leaf;            /* the next leaf, from left to right */
-    _Alignas(64) unsigned char scratch[MAX_DEPTH][BLOCK];
+    size_t first, count;                         /* bytes before, elements */
+    int leaf;                                    /* the next leaf, from left to right */
+    size_t block;                                /* bytes of a level's scratch */
+    _Alignas(64) unsigned char scratch[SCRATCH]; /* on the stack, which may be small */
 } walk;
+
+/* Of a tree that is high, blocks are smaller, down to 512 bytes. */
+static size_t block_of(int V) {
+    size_t levels = 3, block = BLOCK; /* one is left over, and a leaf may be at depth 0 */
+    for (int n = 1; n<V; n = n> V / 2 ? V : 2 * n) levels++;
+    while (block * levels > SCRATCH) block /= 2;
+    return block;
+}
 
 /* The sum of node [lo, hi): a leaf's data, or computed into out. Uses scratch from `depth` on: the
  * left child's sum waits in scratch[depth] while the right child uses the rest. */
@@ -138,8 +147,9 @@ static const void *walk_node(walk *w, int lo, int hi, int depth, void *out) {
     if (leaf->lo == lo && leaf->hi == hi)
         return (const unsigned char *)w->s->data[w->leaf++] + w->first;
     int middle = ls_tree_split(lo, hi);
-    const void *left = walk_node(w, lo, middle, depth, w->scratch[depth]);
-    const void *right = walk_node(w, middle, hi, depth + 1, w->scratch[depth + 1]);
+    const void *left = walk_node(w, lo, middle, depth, w->scratch + (size_t)depth * w->block);
+    const void *right =
+        walk_node(w, middle, hi, depth + 1, w->scratch + ((size_t)depth + 1) * w->block);
     w->k->combine(w->s->dtype, w->s->op, w->count, left, right, out);
     return out;
 }
@@ -149,9 +159,10 @@ void ls_tree_sum_run(const ls_tree_sum *s, const ls_kernels *k, size_t first, si
     walk w;
     w.s = s;
     w.k = k;
-    size_t size = ls_dtype_size(s->dtype), most = BLOCK / size;
+    w.block = block_of(s->V);
+    size_t size = ls_dtype_size(s->dtype), most = w.block / size;
     unsigned char *to = out;
-    for (size_t at = 0; at < count; at += most, to += BLOCK) {
+    for (size_t at = 0; at < count; at += most, to += most * size) {
         w.first = (first + at) * size;
         w.count = count - at < most ? count - at : most;
         w.leaf = 0;
