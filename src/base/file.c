@@ -253,7 +253,7 @@ ls_status ls_file_check_own(const char *path, ls_error *e) {
 ls_status ls_file_open_append(const char *path, int *fd_p, ls_error *e) {
     LS_TRY(ls_file_check_own(path, e));
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (fd < 0) return ls_fail(e, LS_EIO, "%s: can't be written: %s", path, strerror(errno));
+    if (fd < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", path, strerror(errno));
     *fd_p = fd;
     return LS_OK;
 }

@@ -30,7 +30,7 @@ static ls_status parse_tools(const char *text, const char *key, ls_json **j_p, l
     *j_p = NULL;
     if (!text[strspn(text, " \t\r\n")]) return LS_OK;
     if (ls_json_parse(text, strlen(text), "", j_p, &why) == LS_OK) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "\"%s\": its text%s", key, strchr(why.msg, ' '));
+    return ls_fail(e, LS_EINVAL, "\"%s\": its text %s", key, why.msg);
 }
 
 /* Appends a tool, or a list of tools; either may be written as JSON text. */

@@ -169,7 +169,7 @@ static void test_refusals(void **state) {
          "survival.audit computes the gradient of one virtual worker again"},
         {"-n 2 --set parallel.context_virtual=2 --set lora.rank=2", "adapters"},
         {"-n 3 --set parallel.context_virtual=2 --set parallel.mesh.context=2",
-         "context 2) don't divide 3 workers"}};
+         "3 workers can't be divided into groups of 2 (pipe 1 times context 2)"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *line = ls_format("train " SMALL "-o @/no --set train.steps=4 %s", cases[i][0]);
         expect(line, 1, cases[i][1]);

@@ -176,7 +176,7 @@ static void test_refusals(void **state) {
         {JOINT "--set lora.rank=2", "adapters"},
         {JOINT "--set survival.audit=2",
          "survival.audit computes the gradient of one virtual worker again"},
-        {JOINT "-n 3 --set parallel.mesh.expert=2", "expert 2) don't divide 3 workers"}};
+        {JOINT "-n 3 --set parallel.mesh.expert=2", "3 workers can't be divided into groups of 2 (pipe 1 times expert 2)"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *line = ls_format("train " SMALL "-o @/no -n 2 --set train.steps=4 %s", cases[i][0]);
         expect(line, 1, cases[i][1]);

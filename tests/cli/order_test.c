@@ -110,7 +110,7 @@ static void test_refused(void **state) {
     train("bad", "[{turn: 9}]", "", 1, "data.augment: step 1: 'turn' is not a step");
     train("bad", "flip", "", 1, "data.augment");
     train("bad", CHANGES, "--set model.kind=gpt2 --set data.format=text --set data.labels=", 1,
-          "data.augment acts only with model.kind: other than gpt2, llama");
+          "not used, since other keys are set: model.input, model.classes, data.augment");
     assert_false(file_exists("bad"));
 }
 

@@ -70,7 +70,7 @@ static void test_json(void **state) {
         assert_true(ls_json_integer(ls_json_get(j, all[i].key), &value));
         assert_int_equal(value, all[i].value);
     }
-    assert_int_equal(ls_json_count(j), 12);
+    assert_int_equal(ls_json_count(j), 13);
     assert_int_equal(ls_json_count(ls_json_get(j, "fields")), 2);
     const ls_json *label = ls_json_at(ls_json_get(j, "labels"), 4);
     assert_string_equal(ls_json_text(ls_json_get(label, "name")), "deer");
