@@ -252,8 +252,8 @@ static void test_members(void **state) {
     (void)state;
     static const char *const json[] = {
         "{\"x\": null, \"n\": 9007199254740993, \"t\": \"b\", \"c\": \"one\", \"none\": null}",
-        "{\"x\": 0.5, \"n\": 9223372036854775807, \"t\": \"a\", \"none\": null, \"rare\": 1, "
-        "\"box\": [{}]}",
+        ("{\"x\": 0.5, \"n\": 9223372036854775807, \"t\": \"a\", \"none\": null, \"rare\": 1, "
+         "\"box\": [{}]}"),
         "{\"x\": 1.5, \"n\": -9223372036854775808, \"t\": \"b\", \"c\": 3, \"none\": null}",
     };
     const ls_source_options skip = {.skip_damaged = true};
