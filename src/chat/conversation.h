@@ -22,7 +22,7 @@ typedef struct ls_conversation {
     ls_json *tools;          /* NULL: none */
     const char *prompt;      /* of `text`: what comes before; "": nothing */
     const char *text;        /* borrowed from the line, as prompt */
-    const char *const *keys; /* of the line: those that are read; NULL ends them */
+    const char *const *keys; /* the line's keys that are read; the last is NULL */
 } ls_conversation;
 
 /* The line must outlive the conversation. LS_EINVAL: the line has none of these forms; the message

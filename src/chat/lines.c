@@ -130,7 +130,7 @@ typedef struct cursor {
     const char *at, *end;
     char line_end; /* CR in a file that has no LF */
     bool array;
-    uint64_t number;  /* of the object, from 1 */
+    uint64_t number;  /* the object's number, from 1 */
     uint64_t line;    /* where it begins, or where the file is damaged */
     const char *text; /* [n] the object */
     size_t n;

@@ -22,7 +22,7 @@ extern const char *const ls_preference_keys[2]; /* "chosen", "rejected" */
 typedef struct ls_preference {
     ls_conversation answers[2]; /* each with the prompt */
     char *prompt;               /* of texts that begin alike; else NULL */
-    const char *const *keys;    /* of the line: those that are read; NULL ends them */
+    const char *const *keys;    /* the line's keys that are read; the last is NULL */
 } ls_preference;
 
 /* Has the line both answers? */

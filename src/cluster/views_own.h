@@ -16,7 +16,7 @@ typedef struct ls_peer {
     bool end_sent; /* END was sent for the view that it runs */
     uint64_t host;
     int n;                        /* workers */
-    int crashes, losses;          /* of a new host: views that ended so before it had the state */
+    int crashes, losses;          /* views in which a new host ended so before it had the state */
     int64_t heard_ns, ordered_ns; /* ordered_ns: when END or FINISH was sent */
     ls_host_state state;
 } ls_peer;

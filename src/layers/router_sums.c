@@ -18,7 +18,7 @@
 #include "layers/routing.h"
 
 typedef struct options {
-    int64_t rows, k; /* of a sample, choices of a row */
+    int64_t rows, k; /* rows of a sample, choices of a row */
     int before;      /* the number of that input; -1: none */
 } options;
 

@@ -50,7 +50,7 @@ typedef struct tensor {
     const float *grad; /* [count] */
     size_t count;
     int input, param; /* its number; the other is -1 */
-    double rms;       /* of the data; at least 1e-3 */
+    double rms;       /* root mean square of the data; at least 1e-3 */
     double grad_rms;
     char name[80]; /* "input 0", "parameter 'beta'" */
 } tensor;

@@ -132,7 +132,7 @@ typedef struct walk {
     _Alignas(64) unsigned char scratch[SCRATCH]; /* on the stack, which may be small */
 } walk;
 
-/* Of a tree that is high, blocks are smaller, down to 512 bytes. */
+/* A high tree has smaller blocks, down to 512 bytes. */
 static size_t block_of(int V) {
     size_t levels = 3, block = BLOCK; /* one is left over, and a leaf may be at depth 0 */
     for (int n = 1; n<V; n = n> V / 2 ? V : 2 * n) levels++;

@@ -6,7 +6,7 @@
 /* The process that set a variable, or the nearest one whose environment can't be read. */
 typedef struct ls_ancestor {
     int distance;  /* 0: this process itself, since it began; 1: its parent ... */
-    char name[16]; /* of its program, as the kernel has it; "": unknown */
+    char name[16]; /* its program's name in the kernel; "": unknown */
 } ls_ancestor;
 
 void ls_ancestry_find(const char *variable, ls_ancestor *a_p);

@@ -30,7 +30,7 @@ enum {
 enum {
     LS_GREET_HOST_NBYTES = 16,
     LS_GREET_WORKER_NBYTES = 32,
-    LS_SETTINGS_NBYTES = 16384, /* of the config, at most */
+    LS_SETTINGS_NBYTES = 16384, /* the longest text of a config's settings */
     LS_ADMISSION_NBYTES = LS_SETTINGS_NBYTES + 256,
     LS_REFUSAL_NBYTES = 256 /* of REFUSES, at most */
 };
