@@ -24,8 +24,8 @@ ls_value *ls_layers_router_bias(ls_model *, ls_value *logits, const ls_moe_optio
 ls_value *ls_layers_experts(ls_model *, ls_value *x, ls_router_values, const ls_moe_options *);
 void ls_layers_router_balance(ls_model *, ls_router_values, const ls_moe_options *);
 
-/* For one loss of all routers: adds this one's loads to those of the routers before (NULL: it is the
- * first); the loss of the sums of so many routers. */
+/* One loss of all routers. The first call adds this router's loads to the sums of the routers before
+ * it (NULL: it is the first); the second adds the loss of the sums of `routers` routers. */
 ls_value *ls_layers_router_sums(ls_model *, ls_router_values, const ls_moe_options *,
                                 ls_value *before);
 void ls_layers_router_loss(ls_model *, ls_value *sums, float factor, int64_t routers);
