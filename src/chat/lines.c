@@ -151,7 +151,8 @@ static bool skip(cursor *c, char sign) {
 }
 
 static cursor cursor_of(const char *text, size_t n) {
-    cursor c = {.at = text, .end = n ? text + n : text, .line = 1}; /* text: NULL if empty */
+    if (!n) text = ""; /* an empty file is mapped nowhere */
+    cursor c = {.at = text, .end = text + n, .line = 1};
     c.at += ls_utf8_mark(text, n);
     c.line_end = n && !memchr(text, '\n', n) ? '\r' : '\n';
     const char *start = c.at;

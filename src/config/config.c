@@ -30,10 +30,6 @@ static ls_config_span *span_at(ls_config *c, const ls_config_key *k) {
 static const char **text_at(ls_config *c, const ls_config_key *k) {
     return (const char **)(void *)((char *)c + k->offset);
 }
-static bool is_text(const ls_config_key *k) {
-    return k->type == LS_KEY_TEXT || k->type == LS_KEY_LIST || k->type == LS_KEY_MAPS ||
-           k->type == LS_KEY_TREE;
-}
 
 void ls_config_defaults(ls_config *c) {
     *c = (ls_config){0};
@@ -42,7 +38,7 @@ void ls_config_defaults(ls_config *c) {
         if (k->type == LS_KEY_INTEGER) *integer_at(c, k) = k->whole[LS_KEY_USUAL];
         if (k->type == LS_KEY_REAL) *real_at(c, k) = k->real[LS_KEY_USUAL];
         if (k->type == LS_KEY_SPAN) span_at(c, k)->n = k->real[LS_KEY_USUAL];
-        if (is_text(k)) *text_at(c, k) = "";
+        if (ls_config_key_is_text(k)) *text_at(c, k) = "";
     }
     for (int i = 0; i < LS_OWN_TEXTS; i++) c->own.texts[i] = "";
     ls_config_own_defaults(c);

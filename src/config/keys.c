@@ -723,6 +723,11 @@ const ls_config_key *ls_config_key_find_tree(const char *name) {
     return NULL;
 }
 
+bool ls_config_key_is_text(const ls_config_key *k) {
+    return k->type == LS_KEY_TEXT || k->type == LS_KEY_LIST || k->type == LS_KEY_MAPS ||
+           k->type == LS_KEY_TREE;
+}
+
 const char *ls_config_key_text(const ls_config *c, const ls_config_key *k) {
     const char *text = NULL;
     memcpy(&text, (const char *)c + k->offset, sizeof text);

@@ -39,7 +39,8 @@ int ls_config_key_index(const ls_config_key *);
 /* NULL: there is no such key. A name may be that of two keys: one of them has a tree. */
 const ls_config_key *ls_config_key_find(const char *name);
 const ls_config_key *ls_config_key_find_tree(const char *name);
-/* The text that a key has: of a type text, list, maps or tree. */
+/* Is its value a text: of type text, list, maps or tree? */
+bool ls_config_key_is_text(const ls_config_key *);
 const char *ls_config_key_text(const ls_config *, const ls_config_key *);
 /* Is it the one of two keys with its name that is not set? */
 bool ls_config_key_is_hidden(const ls_config *, const ls_config_key *);

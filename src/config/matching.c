@@ -55,9 +55,9 @@ bool ls_config_key_is_equal(const ls_config *a, const ls_config *b, const ls_con
     if (k->type == LS_KEY_TREE)
         return equal_trees(ls_config_key_text(a, k), ls_config_key_text(b, k));
     if (k->type == LS_KEY_SPAN) return memcmp(x, y, sizeof(ls_config_span)) == 0;
-    bool is_text = k->type == LS_KEY_TEXT || k->type == LS_KEY_LIST || k->type == LS_KEY_MAPS;
-    return is_text ? strcmp(ls_config_key_text(a, k), ls_config_key_text(b, k)) == 0
-                   : memcmp(x, y, sizeof(int64_t)) == 0;
+    return ls_config_key_is_text(k)
+               ? strcmp(ls_config_key_text(a, k), ls_config_key_text(b, k)) == 0
+               : memcmp(x, y, sizeof(int64_t)) == 0;
 }
 
 /* Of two keys with its name, the one that is set. */

@@ -44,7 +44,7 @@ ls_status ls_own_source_of(const ls_own_source *given, const ls_model *m, ls_sou
                        .hash = {.lo = given->hash, .hi = given->count},
                        .read = read_sample,
                        .close = close_source};
-    memcpy(o->s.fields, m->inputs, sizeof o->s.fields);
+    memcpy(o->s.fields, m->inputs, (size_t)m->ninputs * sizeof *m->inputs);
     *s_p = &o->s;
     return LS_OK;
 }

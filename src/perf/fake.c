@@ -58,7 +58,7 @@ ls_source *ls_fake_source(const ls_model *m, uint64_t count) {
                             .nbytes = m->sample_nbytes,
                             .read = read_fake,
                             .close = close_fake};
-    memcpy(f->source.fields, m->inputs, sizeof f->source.fields);
+    memcpy(f->source.fields, m->inputs, (size_t)m->ninputs * sizeof *m->inputs);
     f->samples = ls_alloc(count * m->sample_nbytes);
     for (uint64_t i = 0; i < count; i++) fill_sample(m, i, f->samples + i * m->sample_nbytes);
     return &f->source;

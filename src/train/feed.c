@@ -70,7 +70,7 @@ static void describe(ls_feed *f, const ls_model *m) {
                             .read = refuse,
                             .draw = draw,
                             .close = close_nothing};
-    memcpy(f->source.fields, m->inputs, sizeof f->source.fields);
+    memcpy(f->source.fields, m->inputs, (size_t)m->ninputs * sizeof *m->inputs);
     f->order = (ls_order){.n = f->c.count, .seed = (uint64_t)f->c.config->train.seed};
     f->samples = (ls_samples){.order = f->order,
                               .source = &f->source,
