@@ -19,6 +19,7 @@
 #include "config/relations.h"
 #include "config/writer.h"
 #include "report/history.h"
+#include "storage/belongs.h"
 #include "storage/checkpoint.h"
 #include "storage/lock.h"
 #include "train/layout.h"
@@ -67,8 +68,7 @@ static ls_status copy_file(const char *from, const char *to, ls_error *e) {
 static ls_status copy_files(const char *from, const char *to, ls_error *e) {
     ls_status s = ls_file_make_dirs(to, e);
     DIR *d = s == LS_OK ? opendir(from) : NULL;
-    if (s == LS_OK && !d)
-        s = ls_fail(e, LS_EIO, "%s: can't be opened: %s", from, strerror(errno));
+    if (s == LS_OK && !d) s = ls_fail(e, LS_EIO, "%s: can't be opened: %s", from, strerror(errno));
     for (struct dirent *entry; s == LS_OK && (entry = readdir(d));) {
         char *a = ls_format("%s/%s", from, entry->d_name);
         char *b = ls_format("%s/%s", to, entry->d_name);
@@ -77,6 +77,15 @@ static ls_status copy_files(const char *from, const char *to, ls_error *e) {
         free(b);
     }
     if (d) closedir(d);
+    return s;
+}
+
+/* The checkpoint's config is another one than the branch's: the branch has a copy (belongs.h). */
+static ls_status copy_config(const char *checkpoint, const char *dir, ls_error *e) {
+    char *from = ls_format("%s/config.yaml", checkpoint), *to = ls_format("%s/" LS_BEGAN_FILE, dir);
+    ls_status s = copy_file(from, to, e);
+    free(from);
+    free(to);
     return s;
 }
 
@@ -92,6 +101,7 @@ ls_status cli_trial_begin_with(const cli_trial *t, const char *checkpoint, ls_er
         s = ls_file_remove_tree(hidden, e);
         if (s == LS_OK && !ls_file_exists(place)) s = copy_files(checkpoint, hidden, e);
         if (s == LS_OK && !ls_file_exists(place)) s = ls_file_rename(hidden, place, e);
+        if (s == LS_OK) s = copy_config(place, t->dir, e);
         if (s == LS_OK) s = ls_file_read(own, MOST_CONFIG, &text, e);
         if (s == LS_OK) s = ls_file_replace(config, text.data, text.len, e);
     }
@@ -128,8 +138,8 @@ static ls_status fail_child(const ls_buf *err, const char *what, int code, ls_er
     const char *end = err->data ? err->data + err->len : "", *begin = end;
     while (err->data && begin > err->data && (begin == end || begin[-1] != '\n')) begin--;
     int n = (int)strcspn(begin, "\n");
-    return ls_fail(e, LS_EINVAL, "%s failed with exit code %d: %.*s", what, code,
-                   n < 300 ? n : 300, begin);
+    return ls_fail(e, LS_EINVAL, "%s failed with exit code %d: %.*s", what, code, n < 300 ? n : 300,
+                   begin);
 }
 
 /* codes: besides 0, this exit code is good. */
@@ -250,8 +260,8 @@ ls_status cli_trial_check(const cli_trial *t, int64_t until, int code, bool *div
 }
 
 ls_status cli_trial_evaluate(const cli_trial *t, double *loss_p, ls_error *e) {
-    char *argv[] = {(char *)(uintptr_t)PROGRAM, (char *)(uintptr_t)"eval", t->dir,
-                    (char *)(uintptr_t)"--json", NULL};
+    char *argv[] = {(char *)(uintptr_t)PROGRAM, (char *)(uintptr_t) "eval", t->dir,
+                    (char *)(uintptr_t) "--json", NULL};
     ls_buf out = {0};
     ls_json *j = NULL;
     ls_status s = run_child(argv, "lockstep eval", 0, &out, e);

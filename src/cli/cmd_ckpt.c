@@ -9,6 +9,7 @@
 #include "base/print.h"
 #include "cli/cli.h"
 #include "report/ledger.h"
+#include "storage/belongs.h"
 #include "storage/checkpoint.h"
 #include "storage/unsaved.h"
 
@@ -51,6 +52,7 @@ static void print_info(const char *path, const ls_checkpoint_info *i) {
 static ls_status check(const char *path, bool hash, bool json, ls_error *e) {
     ls_checkpoint_info i;
     LS_TRY(ls_checkpoint_verify(path, &i, e));
+    if (!hash) LS_TRY(ls_belongs_check_place(path, e));
     char weights[LS_HASH_TEXT], optimizer[LS_HASH_TEXT];
     ls_hash_text(i.weights, weights);
     ls_hash_text(i.optimizer, optimizer);
@@ -187,7 +189,9 @@ const ls_command cmd_ckpt = {
         "hash    one hash of the logical weights and one of the optimizer state, whatever the\n"
         "        layout in files: equal hashes mean equal bits\n"
         "show    step and tensors\n"
-        "verify  read everything back and compare it with the hashes of the manifest\n"
+        "verify  read everything back and compare it with the hashes of the manifest, and its "
+        "config\n"
+        "        and records of data with those of the run in whose directory it is\n"
         "export  write the weights, or with --ema their average, to a safetensors file\n"
         "\n"
         "CHECKPOINT may be a run directory: its newest checkpoint is used.\n"

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "storage/belongs.h"
 #include "storage/checkpoint.h"
 #include "storage/checkpoints.h"
 #include "storage/manifest.h"
@@ -27,23 +28,36 @@ ls_status ls_checkpoint_newest(const char *run, char **path_p, int64_t *step_p, 
     return LS_OK;
 }
 
-ls_status ls_checkpoint_newest_good(const char *run, char **path_p, int64_t *step_p, ls_error *e) {
-    char *folder = join(run, "checkpoints"), *path = NULL;
-    int64_t below = INT64_MAX, step = -1;
-    ls_error damage = {0};
+static ls_status check_good(const char *run, const char *path, ls_error *e) {
     ls_checkpoint_info i;
+    LS_TRY(ls_checkpoint_read_back(path, &i, e));
+    return ls_belongs_check(run, path, e);
+}
+
+static void log_skipped(const ls_error *why, int n) {
+    for (int i = 0; i < n; i++) ls_log("skipping a checkpoint: %s", why[i].msg);
+}
+
+ls_status ls_checkpoint_newest_good(const char *run, char **path_p, int64_t *step_p, ls_error *e) {
+    char *path = NULL;
+    int64_t step = INT64_MAX;
+    ls_error *why = NULL; /* [n] those that are skipped */
+    int n = 0;
     ls_status s;
-    while ((s = ls_checkpoints_below(folder, below, &step, e)) == LS_OK && step >= 0) {
-        path = ls_format("%s/step-%lld", folder, (long long)step);
-        if (ls_checkpoint_read_back(path, &i, &damage) == LS_OK) break;
-        ls_log("skipping a checkpoint: %s", damage.msg);
+    while ((s = ls_checkpoint_below(run, step, &step, e)) == LS_OK && step >= 0) {
+        path = ls_checkpoint_path(run, step);
+        why = ls_realloc(why, (size_t)(n + 1) * sizeof *why);
+        if (check_good(run, path, &why[n]) == LS_OK) break;
+        n++;
         free(path);
         path = NULL;
-        below = step;
     }
-    free(folder);
+    if (path) log_skipped(why, n);
+    if (s == LS_OK && !path && n)
+        s = ls_fail(e, LS_EINVAL, "%s: has no good checkpoint; %s%s", run,
+                    n > 1 ? "the newest: " : "", why[0].msg);
+    free(why);
     LS_TRY(s);
-    if (!path && below < INT64_MAX) return ls_fail(e, LS_EINVAL, "%s: has no good checkpoint", run);
     *path_p = path;
     *step_p = path ? step : 0;
     return LS_OK;
@@ -74,7 +88,14 @@ ls_status ls_checkpoint_resolve(const char *path, char **path_p, ls_error *e) {
     char *manifest = join(path, LS_MANIFEST_FILE);
     bool is_checkpoint = ls_file_exists(manifest), exists = ls_file_exists(path);
     free(manifest);
-    if (ls_unsaved_is_run(path)) return ls_checkpoint_newest(path, path_p, NULL, e);
+    if (ls_unsaved_is_run(path)) {
+        LS_TRY(ls_checkpoint_newest(path, path_p, NULL, e));
+        ls_status s = ls_belongs_check(path, *path_p, e);
+        if (s == LS_OK) return s;
+        free(*path_p);
+        *path_p = NULL;
+        return s;
+    }
     if (!exists) return fail_missing(path, e);
     if (!is_checkpoint)
         return ls_fail(e, LS_EIO,

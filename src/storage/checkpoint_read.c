@@ -26,11 +26,22 @@ static void close_all(opened *o) {
     ls_manifest_free(&o->manifest);
 }
 
+/* step-N must be of step N: a copy under another name would train steps again, or leave some out. */
+static ls_status check_name(const opened *o, ls_error *e) {
+    char *real = realpath(o->path, NULL), *slash = real ? strrchr(real, '/') : NULL;
+    int64_t step = slash ? ls_checkpoints_step_of(slash + 1) : -1;
+    free(real);
+    if (step < 0 || step == o->manifest.step) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: is a checkpoint of step %lld by its " LS_MANIFEST_FILE,
+                   o->path, (long long)o->manifest.step);
+}
+
 static ls_status open_all(const char *path, opened *o, ls_error *e) {
     *o = (opened){.path = path};
     char *weights = join(path, LS_WEIGHTS_FILE), *optimizer = join(path, LS_OPTIMIZER_FILE);
     char *frozen = join(path, LS_FROZEN_FILE);
     ls_status s = ls_manifest_read(path, &o->manifest, e);
+    if (s == LS_OK) s = check_name(o, e);
     if (s == LS_OK) s = ls_manifest_check_files(&o->manifest, path, e);
     if (s == LS_OK) s = ls_safetensors_open(weights, &o->weights, e);
     if (s == LS_OK) s = ls_safetensors_open(optimizer, &o->optimizer, e);

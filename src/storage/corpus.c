@@ -18,8 +18,6 @@
 #include "storage/reference.h"
 #include "weights/model_chat.h"
 
-enum { MAX_TOKENIZER = 64 << 20 };
-
 static const char TOKENIZER[] = LS_TOKENIZER_FILE, TOKENS[] = "tokens.bin";
 
 /* Splits training from validation; both need at least one sample. */
@@ -54,7 +52,7 @@ static void set_record(ls_corpus *c) {
 }
 
 static ls_status load_tokenizer(ls_corpus *c, const char *path, ls_error *e) {
-    LS_TRY(ls_file_read(path, MAX_TOKENIZER, &c->tokenizer_json, e));
+    LS_TRY(ls_file_read(path, LS_TOKENIZER_NBYTES, &c->tokenizer_json, e));
     const char *json = c->tokenizer_json.data ? c->tokenizer_json.data : "";
     return ls_tokenizer_parse(json, c->tokenizer_json.len, path, &c->tokenizer, e);
 }
@@ -246,7 +244,7 @@ static ls_status save_text(const char *run, const char *name, const ls_buf *text
     char *path = ls_format("%s/%s", run, name);
     ls_buf was = {0};
     bool there = ls_file_exists(path);
-    bool same = there && ls_file_read(path, MAX_TOKENIZER, &was, NULL) == LS_OK &&
+    bool same = there && ls_file_read(path, LS_TOKENIZER_NBYTES, &was, NULL) == LS_OK &&
                 was.len == text->len && memcmp(was.data, text->data, was.len) == 0;
     if (there && !same) ls_log("%s: differs from the run's; writing it again", path);
     ls_status s = same ? LS_OK : ls_file_replace(path, text->data, text->len, e);

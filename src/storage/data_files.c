@@ -10,8 +10,6 @@
 #include "storage/published_record.h"
 #include "storage/reference.h"
 
-enum { MAX_TOKENIZER = 64 << 20 };
-
 void ls_data_files_add(ls_data_files *f, const char *name, ls_buf text) {
     assert(f->n < LS_DATA_FILES);
     f->names[f->n] = name;
@@ -22,7 +20,7 @@ void ls_data_files_add(ls_data_files *f, const char *name, ls_buf text) {
 static ls_status read_tokenizer(const char *run, const ls_corpus_record *record, ls_buf *text,
                                 ls_error *e) {
     char *path = ls_format("%s/" LS_TOKENIZER_FILE, run);
-    ls_status s = ls_file_read(path, MAX_TOKENIZER, text, e);
+    ls_status s = ls_file_read(path, LS_TOKENIZER_NBYTES, text, e);
     if (s == LS_OK && record &&
         !ls_hash_same(ls_hash_bytes(text->data, text->len), record->tokenizer))
         s = ls_fail(e, LS_EINVAL, "%s: is not the one that this run was trained with", path);
@@ -66,7 +64,7 @@ static ls_status read_text_files(const char *run, ls_data_files *f_p, ls_error *
 }
 
 ls_status ls_data_files_add_published(ls_data_files *f, const char *run, ls_error *e) {
-    return add_file(f, run, LS_PUBLISHED_RECORD, MAX_TOKENIZER, e);
+    return add_file(f, run, LS_PUBLISHED_RECORD, LS_TOKENIZER_NBYTES, e);
 }
 
 static ls_status read_data_files(const char *run, ls_data_files *f_p, ls_error *e) {

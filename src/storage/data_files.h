@@ -15,7 +15,7 @@
 
 #define LS_TOKENIZER_FILE "tokenizer.json"
 
-enum { LS_DATA_FILES = 4 };
+enum { LS_DATA_FILES = 4, LS_TOKENIZER_NBYTES = 64 << 20 /* at most */ };
 
 typedef struct ls_data_files {
     int n;

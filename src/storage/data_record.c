@@ -141,6 +141,7 @@ static ls_status parse(const char *path, const ls_json *o, ls_data_record *r, ls
         (r->mix.nparts && r->mix.begins[r->mix.nparts] != r->training.samples))
         return ls_fail(e, LS_EINVAL, "%s: a hash or a number of samples is missing or invalid",
                        path);
+    r->has_numbering = ls_json_get(o, "numbering") != NULL;
     const char *directory = ls_json_text(ls_json_get(o, "directory"));
     if (directory && strlen(directory) < sizeof r->directory)
         snprintf(r->directory, sizeof r->directory, "%s", directory);
@@ -175,7 +176,7 @@ ls_status ls_data_record_numbering(const char *dir, ls_numbering *c_p, ls_error 
                     "versions",
                     path);
     else if (s == LS_OK && !ls_numbering_read(numbering, c_p))
-        s = ls_fail(e, LS_EINVAL, "%s: the numbering of texts are damaged", path);
+        s = ls_fail(e, LS_EINVAL, "%s: the numbering of texts is damaged", path);
     ls_json_free(j);
     free(path);
     return s;

@@ -35,6 +35,7 @@ typedef struct ls_data_record {
     ls_data_part training, validation;
     ls_mix mix;                        /* of the training part, as ranges of its samples */
     char directory[LS_DATA_DIRECTORY]; /* "": not known */
+    bool has_numbering;                /* records of earlier versions lack it */
 } ls_data_record;
 
 /* What ls_data_record_write() writes of a part: its source, and the config's lists of files. */

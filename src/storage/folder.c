@@ -96,15 +96,27 @@ static ls_status inspect(const ls_folder_run *r, found *f_p, ls_error *e) {
     return LS_OK;
 }
 
-static ls_status check_config(const ls_folder_run *r, bool logs, ls_error *e) {
-    char *path = in_run(r, names[CONFIG]), *note = NULL;
+static ls_status check_config(const ls_folder_run *r, ls_error *e) {
+    char *path = in_run(r, names[CONFIG]), *unused = NULL;
     ls_config was;
     ls_status s = ls_config_read(path, &was, e);
-    if (s == LS_OK) s = ls_config_compatible(&was, r->config, &note, e);
-    if (note && logs) ls_log("%s", note);
-    free(note);
+    if (s == LS_OK) s = ls_config_compatible(&was, r->config, &unused, e);
+    free(unused);
     free(path);
     return s;
+}
+
+/* Says what it means that keys have other values than in the checkpoint, or, without one, than when
+ * the run began. */
+static void log_changes(const ls_folder_run *r, const char *checkpoint) {
+    char *path = ls_format("%s/%s", checkpoint ? checkpoint : r->dir, names[CONFIG]), *note = NULL;
+    ls_config *was = LS_NEW(ls_config);
+    if (ls_config_read(path, was, NULL) == LS_OK &&
+        ls_config_compatible(was, r->config, &note, NULL) == LS_OK && note)
+        ls_log("%s", note);
+    free(note);
+    free(was);
+    free(path);
 }
 
 /* As inspect(), but a directory that an earlier view began and locked still belongs to the run if
@@ -116,8 +128,7 @@ static ls_status inspect_to_follow(const ls_folder_run *r, bool follows, found *
 }
 
 /* May this run use the directory? */
-static ls_status check_found(const ls_folder_run *r, bool resumes, const found *f, bool logs,
-                             ls_error *e) {
+static ls_status check_found(const ls_folder_run *r, bool resumes, const found *f, ls_error *e) {
     if (f->what == IS_OTHER)
         return ls_fail(e, LS_EINVAL,
                        "%s: is neither empty nor a run directory (it contains '%.100s'); choose "
@@ -128,7 +139,7 @@ static ls_status check_found(const ls_folder_run *r, bool resumes, const found *
                        "%s: exists already; continue it with --resume, or choose another "
                        "directory with -o",
                        r->dir);
-    return f->what == IS_RUN ? check_config(r, logs, e) : LS_OK;
+    return f->what == IS_RUN ? check_config(r, e) : LS_OK;
 }
 
 static ls_status check_room(const ls_folder_run *r, double more, ls_error *e) {
@@ -228,7 +239,7 @@ static void note_place(ls_folder *f) {
 static ls_status inspect_again(ls_folder *f, bool follows, ls_error *e) {
     found now;
     LS_TRY(inspect_to_follow(&f->run, follows, &now, e));
-    LS_TRY(check_found(&f->run, f->run.resumes || follows, &now, true, e));
+    LS_TRY(check_found(&f->run, f->run.resumes || follows, &now, e));
     LS_TRY(check_disk(&f->run, e));
     ls_file_remove_left(f->run.dir);
     note_place(f);
@@ -246,7 +257,7 @@ static ls_status lock_once(ls_folder *f, bool follows, ls_error *e) {
     found before;
     LS_TRY(inspect_to_follow(r, follows, &before, e));
     if (before.has_lock && !follows) LS_TRY(ls_lock_look(r->dir, e));
-    LS_TRY(check_found(r, r->resumes || follows, &before, false, e));
+    LS_TRY(check_found(r, r->resumes || follows, &before, e));
     f->made_from = missing_part(r->dir);
     ls_status s = ls_file_make_dirs(r->dir, e);
     if (s == LS_OK) s = ls_lock_take(r->dir, follows ? LOST_HOST_S : 0, &f->lock, e);
@@ -380,6 +391,7 @@ ls_status ls_folder_take_up(ls_folder *f, ls_error *e) {
     } else {
         LS_TRY(ls_checkpoint_newest_good(f->run.dir, &path, &step, e));
         log_start(&f->run, path);
+        log_changes(&f->run, path);
         s = restore(&f->run, path, e);
         if (s == LS_OK && !path)
             s = ls_frozen_file_make(f->run.dir, f->run.model, f->run.config, e);
@@ -423,7 +435,7 @@ static ls_status lock_again(ls_folder *f, ls_error *e) {
 static ls_status find_start(ls_folder *f, ls_error *e) {
     const ls_folder_run *r = &f->run;
     char *path = NULL;
-    LS_TRY(check_config(r, false, e));
+    LS_TRY(check_config(r, e));
     ls_status s = ls_checkpoint_newest_good(r->dir, &path, &f->notes->step, e);
     if (s == LS_OK) log_start(r, path);
     free(path);

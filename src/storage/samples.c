@@ -400,13 +400,30 @@ static ls_status compare_mix(const ls_mix *has, const ls_mix *was, ls_error *e) 
     return LS_OK;
 }
 
+/* The same files may be read in another way: by another version, or with another key. */
+static ls_status compare_numbering(const ls_samples *s, const char *dir, ls_error *e) {
+    static const ls_numbering none;
+    ls_numbering was = {0};
+    const ls_numbering *now = s->source->numbering ? s->source->numbering : &none;
+    LS_TRY(ls_data_record_numbering(dir, &was, e));
+    bool same = ls_numbering_same(now, &was);
+    ls_numbering_free(&was);
+    if (same) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s/" LS_DATA_RECORD
+                   ": texts of the data have other numbers there, or other columns are texts; "
+                   "restore the file (each checkpoint has a copy), or begin a new run",
+                   dir);
+}
+
 ls_status ls_samples_check(const ls_samples *s, const ls_config *c, const ls_data_record *r,
                            const char *dir, ls_error *e) {
     LS_TRY(compare_mix(&s->record.mix, &r->mix, e));
     LS_TRY(compare(&s->record.training, &r->training, *c->data.mix ? "data.mix" : "data.path",
                    train_name(c), dir, e));
-    return compare(&s->record.validation, &r->validation, "data.val_path", c->data.val_path, dir,
-                   e);
+    LS_TRY(
+        compare(&s->record.validation, &r->validation, "data.val_path", c->data.val_path, dir, e));
+    return r->has_numbering ? compare_numbering(s, dir, e) : LS_OK;
 }
 
 /* ---- reading ---- */
