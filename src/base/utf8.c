@@ -74,11 +74,15 @@ const char *ls_utf8_other(const char *s, size_t n) {
     return by_zeros(s, n);
 }
 
-ls_status ls_utf8_check(const char *s, size_t n, const char *what, ls_error *e) {
+ls_status ls_utf8_check_beginning(const char *s, size_t n, const char *what, ls_error *e) {
     const char *other = n ? ls_utf8_other(s, n) : NULL;
-    if (other)
-        return ls_fail(e, LS_EINVAL, "%s%sis %s, not UTF-8; convert it: iconv -f %s -t UTF-8", what,
-                       *what ? ": " : "", other, other);
+    if (!other) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s%sis %s, not UTF-8; convert it: iconv -f %s -t UTF-8", what,
+                   *what ? ": " : "", other, other);
+}
+
+ls_status ls_utf8_check(const char *s, size_t n, const char *what, ls_error *e) {
+    LS_TRY(ls_utf8_check_beginning(s, n, what, e));
     size_t bad = n ? ls_utf8_valid(s, n) : 0, line = 1;
     if (bad == n) return LS_OK;
     for (size_t i = 0; i < bad; i++) line += s[i] == '\n';

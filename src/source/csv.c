@@ -3,13 +3,14 @@
 
 #include <string.h>
 
+#include "base/utf8.h"
 #include "source/number.h"
 
 enum { LONGEST_QUOTED = 1 << 20 }; /* so that each of many open quotes costs little */
 
 ls_csv ls_csv_begin(const char *text, size_t nbytes, ls_csv_form form) {
     ls_csv c = {.text = text, .nbytes = nbytes, .form = form, .line = 1};
-    if (nbytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) c.at = 3;
+    c.at = ls_utf8_mark(text, nbytes);
     return c;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "source/number.h"
 #include "source/plain.h"
 
@@ -93,6 +94,7 @@ static ls_status read_row(reading *r, ls_error *e) {
 
 static ls_status read_file(reading *r, const ls_source_options *o, ls_source *s, ls_error *e) {
     const char *text = (const char *)r->file->data;
+    LS_TRY(ls_utf8_check_beginning(text, r->file->nbytes, r->file->path, e));
     r->csv = ls_csv_begin(text, r->file->nbytes, ls_csv_form_of(text, r->file->nbytes));
     LS_TRY(read_header(r, e));
     while (ls_csv_find_row(&r->csv)) {

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/plural.h"
+#include "base/utf8.h"
 #include "source/csv_table.h"
 #include "source/format.h"
 #include "source/index.h"
@@ -387,10 +388,12 @@ static void put_index(const csv_source *s, ls_buf *out) {
     ls_bytes_put_u64(out, s->base.nmissing);
 }
 
-static void add_form(csv_source *s) {
+static ls_status add_form(csv_source *s, ls_error *e) {
     const ls_plain *file = &s->places.files[s->places.nfiles - 1];
+    LS_TRY(ls_utf8_check_beginning((const char *)file->data, file->nbytes, file->path, e));
     s->forms = ls_grow(s->forms, s->places.nfiles - 1, sizeof *s->forms);
     s->forms[s->places.nfiles - 1] = ls_csv_form_of((const char *)file->data, file->nbytes);
+    return LS_OK;
 }
 
 static ls_status see_files(csv_source *s, const ls_files *files, const ls_source_options *o,
@@ -400,7 +403,7 @@ static ls_status see_files(csv_source *s, const ls_files *files, const ls_source
     ls_status status = LS_OK;
     for (size_t i = 0; status == LS_OK && i < files->n; i++) {
         status = ls_places_open(&s->places, files->paths[i], o, e);
-        if (status == LS_OK) add_form(s);
+        if (status == LS_OK) status = add_form(s, e);
         if (status == LS_OK && !known) status = see_file(s, &r, &whole, e);
     }
     free(r.cells);

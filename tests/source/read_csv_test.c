@@ -137,6 +137,12 @@ static void test_damaged(void **state) {
     }
     assert_refused(write_bytes("zero.csv", "1,2\n3,\0\n", 8),
                    "zero.csv:2: column 2 has a zero byte");
+    assert_refused(write_bytes("utf16.csv",
+                               "\xff\xfe"
+                               "1\0,\0"
+                               "2\0\n",
+                               10),
+                   "utf16.csv: is UTF-16LE, not UTF-8; convert it: iconv -f UTF-16LE -t UTF-8");
     assert_refused(write_text("none.csv", "a,b\n"), "none.csv: has no rows");
     assert_refused(write_text("same.csv", "a,a\n1,2\n"), "two fields are named 'a'");
     char name[300];
