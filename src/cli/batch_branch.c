@@ -113,7 +113,7 @@ static ls_status read_branch(work *w, int i, const cli_batch_job *j, ls_error *e
         return ls_fail(e, LS_EINVAL, "%s: branch %lld diverged: its loss is no number any more",
                        j->trial.dir, (long long)w->o->factors[i]);
     LS_TRY(ls_branch_read(j->trial.dir, &w->span, j->until, &w->results[i].losses, e));
-    return cli_trial_evaluate(&j->trial, &w->branches[i].val_loss, e);
+    return cli_trial_evaluate(&j->trial, j->until, &w->branches[i].val_loss, e);
 }
 
 static ls_status train_branches(work *w, ls_error *e) {

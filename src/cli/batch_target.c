@@ -58,7 +58,7 @@ static void close_trial(trial *t) {
     free(t->run.dir);
 }
 
-/* What a training has come to. One whose loss is no number any more is out. */
+/* What a training has come to at its rung. One whose loss is no number any more is out. */
 static ls_status read_trial(const cli_target *o, trial *t, const cli_batch_job *j, ls_error *e) {
     if (j->diverged) {
         ls_log("batch: batch %lld, rate %.4g: diverged", (long long)t->config.train.batch,
@@ -67,7 +67,7 @@ static ls_status read_trial(const cli_target *o, trial *t, const cli_batch_job *
         return LS_OK;
     }
     ls_target_curve_free(&t->curve);
-    LS_TRY(ls_target_read(t->run.dir, t->config.train.batch, &t->curve, e));
+    LS_TRY(ls_target_read(t->run.dir, t->config.train.batch, j->until, &t->curve, e));
     t->steps = ls_target_steps(&t->curve, o->target.loss);
     t->loss = t->curve.n ? t->curve.losses[t->curve.n - 1] : INFINITY;
     return LS_OK;

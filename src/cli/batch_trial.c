@@ -259,16 +259,23 @@ ls_status cli_trial_check(const cli_trial *t, int64_t until, int code, bool *div
     return s;
 }
 
-ls_status cli_trial_evaluate(const cli_trial *t, double *loss_p, ls_error *e) {
-    char *argv[] = {(char *)(uintptr_t)PROGRAM, (char *)(uintptr_t) "eval", t->dir,
+ls_status cli_trial_evaluate(const cli_trial *t, int64_t step, double *loss_p, ls_error *e) {
+    char *checkpoint = ls_checkpoint_path(t->dir, step);
+    char *argv[] = {(char *)(uintptr_t)PROGRAM, (char *)(uintptr_t) "eval", checkpoint,
                     (char *)(uintptr_t) "--json", NULL};
     ls_buf out = {0};
     ls_json *j = NULL;
-    ls_status s = run_child(argv, "lockstep eval", 0, &out, e);
+    ls_status s = LS_OK;
+    if (!ls_file_exists(checkpoint))
+        s = ls_fail(e, LS_EINVAL,
+                    "%s: is gone: another command has trained further; remove %s, and start again",
+                    checkpoint, t->dir);
+    if (s == LS_OK) s = run_child(argv, "lockstep eval", 0, &out, e);
     if (s == LS_OK) s = ls_json_parse(out.data ? out.data : "", out.len, "its output", &j, e);
     if (s == LS_OK && !ls_json_number(ls_json_get(ls_json_get(j, "model"), "loss"), loss_p))
         s = ls_fail(e, LS_EINVAL, "%s: lockstep eval prints no loss", t->dir);
     ls_json_free(j);
     ls_buf_free(&out);
+    free(checkpoint);
     return s;
 }

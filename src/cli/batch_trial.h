@@ -39,7 +39,8 @@ ls_status cli_trial_start(const cli_trial *, int64_t until, cli_pool *, int tag,
 /* Has one that ended with this exit code come to step `until`? *diverged_p: no, as its loss is no
  * number any more. LS_EINVAL: it failed. */
 ls_status cli_trial_check(const cli_trial *, int64_t until, int code, bool *diverged_p, ls_error *);
-/* The loss of the newest checkpoint on the whole validation part. */
-ls_status cli_trial_evaluate(const cli_trial *, double *loss_p, ls_error *);
+/* The loss of the checkpoint of step `step` on the whole validation part. LS_EINVAL: it is gone, as
+ * another command has trained further. */
+ls_status cli_trial_evaluate(const cli_trial *, int64_t step, double *loss_p, ls_error *);
 
 #endif

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/json.h"
-#include "base/lines.h"
 #include "config/needs.h"
 #include "config/phases.h"
 #include "config/relations.h"
@@ -67,37 +66,47 @@ ls_status ls_target_config(const ls_config *c, const ls_target *t, int64_t batch
 
 /* ---- a training ---- */
 
-static void add_line(ls_target_curve *c, const ls_line *line) {
-    ls_json *j = NULL;
-    int64_t step = 0;
+typedef struct reading {
+    ls_target_curve *to;
+    int64_t until;
+    bool gap; /* lines of some steps were lost */
+} reading;
+
+/* An evaluation that was repeated may have two lines. */
+static void add_line(void *arg, int64_t step, const ls_json *line) {
+    reading *r = arg;
+    ls_target_curve *c = r->to;
     double loss = 0;
-    if (line->too_long || !line->whole) return;
-    if (ls_json_parse(line->text, line->nbytes, "a line", &j, NULL) != LS_OK) return;
-    bool has_step = ls_json_integer(ls_json_get(j, "step"), &step);
-    if (has_step && ls_json_number(ls_json_get(j, "val_loss"), &loss)) {
+    int64_t first = 0;
+    if (ls_json_integer(ls_json_at(ls_json_get(line, "gap"), 0), &first) && first <= r->until)
+        r->gap = true;
+    if (step > r->until) return;
+    if (ls_json_number(ls_json_get(line, "val_loss"), &loss)) {
+        if (c->n && c->steps[c->n - 1] >= step) return;
         c->steps = ls_grow(c->steps, (size_t)c->n, sizeof *c->steps);
         c->losses = ls_grow(c->losses, (size_t)c->n, sizeof *c->losses);
         c->steps[c->n] = step;
         c->losses[c->n++] = loss;
-    } else if (has_step && step == c->nsteps + 1 && ls_json_number(ls_json_get(j, "loss"), &loss)) {
+    } else if (step == c->nsteps + 1 && ls_json_number(ls_json_get(line, "loss"), &loss)) {
         c->train = ls_grow(c->train, (size_t)c->nsteps, sizeof *c->train);
         c->train[c->nsteps++] = loss;
     }
-    ls_json_free(j);
 }
 
-ls_status ls_target_read(const char *run, int64_t batch, ls_target_curve *c_p, ls_error *e) {
-    char *path = ls_metrics_path(run);
-    ls_lines *lines = NULL;
-    ls_line line;
-    bool there = false;
-    *c_p = (ls_target_curve){.batch = batch};
-    ls_status s = ls_lines_open(path, false, &lines, e);
-    free(path);
-    LS_TRY(s);
-    while ((s = ls_lines_next(lines, &line, &there, e)) == LS_OK && there) add_line(c_p, &line);
-    ls_lines_close(lines);
-    if (s != LS_OK) ls_target_curve_free(c_p);
+ls_status ls_target_read(const char *run, int64_t batch, int64_t until, ls_target_curve *c_p,
+                         ls_error *e) {
+    ls_target_curve c = {.batch = batch};
+    reading r = {.to = &c, .until = until};
+    ls_status s = ls_history_scan(run, add_line, &r, e);
+    if (s == LS_OK && r.gap)
+        s = ls_fail(e, LS_EINVAL,
+                    "%s/metrics.jsonl: has no losses of some steps up to step %lld; remove the "
+                    "directory, and start again",
+                    run, (long long)until);
+    if (s == LS_OK)
+        *c_p = c;
+    else
+        ls_target_curve_free(&c);
     return s;
 }
 

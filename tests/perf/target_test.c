@@ -67,7 +67,7 @@ static void test_curve(void **state) {
     char path[256];
     snprintf(path, sizeof path, "%s/metrics.jsonl", folder);
     assert_ls_ok(ls_file_replace(path, lines, sizeof lines - 1, &e), e);
-    assert_ls_ok(ls_target_read(folder, 8, &c, &e), e);
+    assert_ls_ok(ls_target_read(folder, 8, 4, &c, &e), e);
     assert_true(c.n == 2 && c.nsteps == 4);
     assert_true(ls_target_steps(&c, 6) == 2);
     assert_true(ls_target_steps(&c, 4) == 3.5); /* three quarters of the way from 5.5 to 3.5 */
@@ -78,12 +78,43 @@ static void test_curve(void **state) {
     ls_target_curve_free(&c);
 }
 
+static ls_status read_lines(const char *lines, int64_t until, ls_target_curve *c, ls_error *e) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/metrics.jsonl", folder);
+    assert_ls_ok(ls_file_replace(path, lines, strlen(lines), e), *e);
+    return ls_target_read(folder, 8, until, c, e);
+}
+
+/* A training that has come further, or was evaluated twice, is as it was at its rung. */
+static void test_rung(void **state) {
+    (void)state;
+    static const char further[] = "{\"step\": 1, \"samples\": 8, \"loss\": 6.0}\n"
+                                  "{\"step\": 2, \"samples\": 8, \"loss\": 5.0}\n"
+                                  "{\"step\": 2, \"val_loss\": 5.5}\n"
+                                  "{\"step\": 2, \"val_loss\": 5.5}\n"
+                                  "{\"step\": 3, \"samples\": 8, \"loss\": 4.0}\n"
+                                  "{\"step\": 4, \"val_loss\": 3.5}\n"
+                                  "{\"step\": 7, \"gap\": [4, 7]}\n";
+    ls_target_curve c;
+    ls_error e = {0};
+    assert_ls_ok(read_lines(further, 2, &c, &e), e);
+    assert_true(c.n == 1 && c.nsteps == 2);
+    assert_true(isinf(ls_target_steps(&c, 4)) && ls_target_steps(&c, 5.5) == 2);
+    assert_true(ls_target_train(&c, 4, 8) == 5 && ls_target_val(&c, 4) == 5.5);
+    ls_target_curve_free(&c);
+    assert_ls_ok(read_lines(further, 3, &c, &e), e);
+    assert_true(c.n == 1 && c.nsteps == 3);
+    ls_target_curve_free(&c);
+    assert_int_equal(read_lines(further, 5, &c, &e), LS_EINVAL);
+    assert_non_null(strstr(e.msg, "metrics.jsonl: has no losses of some steps up to step 5"));
+}
+
 /* Steps = S (1 + B / 64): perfect below 16 samples, then less and less. */
 static void test_regimes(void **state) {
     (void)state;
     static const int64_t batches[] = {4, 8, 16, 32, 128, 512, 2048};
     static const ls_target_regime want[] = {
-        LS_REGIME_PERFECT,     LS_REGIME_PERFECT,    LS_REGIME_PERFECT,   LS_REGIME_DIMINISHING,
+        LS_REGIME_PERFECT,     LS_REGIME_PERFECT,     LS_REGIME_PERFECT,   LS_REGIME_DIMINISHING,
         LS_REGIME_DIMINISHING, LS_REGIME_DIMINISHING, LS_REGIME_STAGNATION};
     double steps[7];
     ls_target_regime got[7];
@@ -101,6 +132,7 @@ int main(void) {
         cmocka_unit_test(test_config),
         cmocka_unit_test(test_refused),
         cmocka_unit_test_setup_teardown(test_curve, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_rung, make_folder, remove_folder),
         cmocka_unit_test(test_regimes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
