@@ -294,7 +294,9 @@ static void on_signal(host *h, int number) {
         h->leaves = true;
         ls_crew_ask(&h->crew, LS_ASKED_LEAVE);
     } else {
-        ls_fail(&e, LS_EABORT, "interrupted before the first view");
+        h->s->unbegun = true;
+        ls_fail(&e, LS_EABORT,
+                "interrupted before the first step; start it again with the same command");
         fail(h, &e);
     }
 }

@@ -60,6 +60,7 @@ typedef struct ls_supervisor {
     ls_view view; /* the latest; number 0: none yet */
     bool leads;
     bool stop;     /* the run was asked to stop, in this view or an earlier one */
+    bool unbegun;  /* it was asked to stop before the first view: LS_EABORT */
     int64_t ended; /* after how many steps the run ended; -1: this host has left, or the run failed;
                       INT64_MAX: the run was complete already */
 } ls_supervisor;

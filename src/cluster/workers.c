@@ -18,6 +18,7 @@
 #include "cluster/rest.h"
 #include "net/launch/environment.h"
 #include "net/launch/launch.h"
+#include "net/launch/stop.h"
 #include "net/local/beat.h"
 
 /* ---- interrupts ---- */
@@ -50,6 +51,7 @@ static void catch_interrupts(bool end_at_second, struct sigaction before[NSIGNAL
         bool nohup = stop_signals[i] == SIGHUP && before[i].sa_handler == SIG_IGN;
         if (!nohup) sigaction(stop_signals[i], &a, NULL);
     }
+    ls_stop_repeat();
 }
 
 /* After a stop, the process still has to end well: a terminal that is closed may send SIGHUP

@@ -12,7 +12,7 @@
 #include "base/waiting.h"
 #include "config/relations.h"
 #include "config/writer.h"
-#include "net/launch/process.h"
+#include "net/launch/stop.h"
 #include "storage/folder.h"
 #include "storage/origin.h"
 #include "storage/samples.h"
@@ -118,6 +118,7 @@ static bool opens_folder(const ls_run *r) {
 /* Before workers start: they find the directory locked, without files of another run. */
 static ls_status open_folder(ls_host *h, ls_error *e) {
     ls_folder_run own = ls_host_folder_run(h);
+    ls_stop_record();
     if (opens_folder(h->run)) return ls_folder_open(&own, false, &h->folder, e);
     return h->run->started ? LS_OK : ls_folder_check(&own, e);
 }
@@ -128,8 +129,11 @@ static ls_status join(const ls_train_options *o, ls_run *r, ls_train_job *job, l
     const char *first = r->join;
     bool lost = false;
     for (;;) {
+        ls_stop_end(); /* a host that computes for another has nothing to save */
         LS_TRY(ls_async_host_run(&job->host, &lost, e));
         if (!lost) return LS_OK;
+        ls_stop_begin();
+        ls_stop_record();
         r->join = NULL;
         r->again = o->again_first;
         r->resumes = true;
@@ -141,6 +145,14 @@ static ls_status join(const ls_train_options *o, ls_run *r, ls_train_job *job, l
     }
     ls_log("the first host is lost: this one takes its place, at %s", r->listen);
     return ls_host_launch(&job->host, ls_train_worker, job, e);
+}
+
+/* Workers of a launcher stop together, after a step: none of them ends before it has met the others. */
+static void begin_stops(void) {
+    bool started = false;
+    int n = 0;
+    ls_stop_begin();
+    if (ls_workers_started(&started, &n, NULL) == LS_OK && started) ls_stop_record();
 }
 
 ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
@@ -155,7 +167,7 @@ ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
     ls_train_job job = {.trace = {o->trace, o->trace_steps}, .mllog = o->mllog};
     ls_host *h = &job.host;
     LS_TRY(share_flag(&job.unfinished, e));
-    ls_process_heed_usr1();
+    begin_stops();
     ls_status s = read_config(o, &run, e);
     if (s == LS_OK) s = make_plan(&run, h, e);
     bool joins = s == LS_OK && run.nasync && run.join;
@@ -169,6 +181,11 @@ ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
     ls_folder *folder = h->folder;
     if (h->run) ls_host_close(h); /* the control socket goes before the directory */
     ls_folder_close(folder, s != LS_OK);
+    if (s == LS_EABORT && h->survival.unbegun) { /* nothing is left of it, and nothing is lost */
+        ls_log("%s", e->msg);
+        *unfinished_p = true;
+        s = LS_OK;
+    }
     ls_host_free(h);
     ls_run_free(&run);
     munmap(job.unfinished, sizeof *job.unfinished);

@@ -5,7 +5,8 @@
  *
  * CALL fails with WHAT (EIO, EROFS, ENOSPC) for a path that contains PATH, or ends with it if PATH
  * ends with '$'. It fails from the NTH time on (from 0; each process counts separately), or, with
- * FIRST-END, before END. KILL: this process and its parent are killed. HOLD: the file that
+ * FIRST-END, before END. KILL: this process and its parent are killed. TERM: this
+ * process gets SIGTERM, and the call succeeds. HOLD: the file that
  * LOCKSTEP_HELD names is made, and the call waits until it is removed. CALL is fsync, write,
  * pwrite, rename, mkdir, symlink, or "any" of them except the two that write.
  *
@@ -57,6 +58,7 @@ static int happens(const char *what) {
     if (strcmp(what, "HOLD") == 0) return hold();
     if (strcmp(what, "EROFS") == 0) return EROFS;
     if (strcmp(what, "ENOSPC") == 0) return ENOSPC;
+    if (strcmp(what, "TERM") == 0) return raise(SIGTERM);
     if (strcmp(what, "KILL") != 0) return EIO;
     kill(getppid(), SIGKILL);
     kill(getpid(), SIGKILL);

@@ -115,6 +115,26 @@ static void test_begin_again(void **state) {
     expect("ckpt ledger @/early", 0, line);
 }
 
+/* The signal comes while the run directory is made: a step is done, and the run continues from it. */
+static void test_at_start(void **state) {
+    (void)state;
+    static const char *const moments[] = {"mkdir begun-0$ TERM 0-1",
+                                          "pwrite begun-1/lock TERM 0-1"};
+    for (int i = 0; i < 2; i++) {
+        char line[256], run[16], step[64];
+        snprintf(run, sizeof run, "begun-%d", i);
+        snprintf(line, sizeof line, START, 2, run, 40);
+        if (i == 1) strcat(line, " --set parallel.transport=thread");
+        setenv("LOCKSTEP_FAULTS", moments[i], 1);
+        expect(line, 75, "stopped after step 1 of 40; continue with: ");
+        unsetenv("LOCKSTEP_FAULTS");
+        snprintf(step, sizeof step, "%s/checkpoints/step-1", run);
+        assert_true(file_exists(step));
+        strcat(line, " --resume");
+        expect(line, 0, "continuing from");
+    }
+}
+
 static bool has_ended(const program *p) {
     siginfo_t how = {0};
     return waitid(P_PID, (id_t)p->pid, &how, WEXITED | WNOHANG | WNOWAIT) == 0 && how.si_pid;
@@ -259,6 +279,7 @@ int main(void) {
         cmocka_unit_test(test_killed_worker),
         cmocka_unit_test(test_killed_supervisor),
         cmocka_unit_test(test_begin_again),
+        cmocka_unit_test(test_at_start),
         cmocka_unit_test(test_second_interrupt),
         cmocka_unit_test(test_second_interrupt_early),
         cmocka_unit_test(test_in_use),

@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "net/key.h"
 #include "net/launch/process.h"
+#include "net/launch/stop.h"
 #include "net/local/commons.h"
 
 struct ls_launch {
@@ -38,6 +39,7 @@ void ls_launch_hold(ls_launch_signals *s) {
     sigaddset(&s->waited, SIGTERM);
     if (!ls_process_ignores(SIGHUP)) sigaddset(&s->waited, SIGHUP);
     sigprocmask(SIG_BLOCK, &s->waited, &s->before);
+    ls_stop_repeat(); /* one that came earlier waits, too */
     /* If SIGCHLD is ignored, as our parent may have left it, the kernel reaps children silently. */
     sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &s->child_before);
 }
