@@ -189,15 +189,32 @@ ls_status ls_file_rename_new(const char *from, const char *to, ls_error *e) {
                    "%s: exists; another program has made it meanwhile: give another name", to);
 }
 
-/* Creates a file with a name of its own in the directory of `path`, whatever else is there. */
-static ls_status create_beside(const char *path, ls_file *f_p, ls_error *e) {
+enum { MOST_NAME = 200, DIGITS = 8 }; /* of a name that a fresh one has at its end */
+
+ls_status ls_file_fresh_name(const char *path, char **fresh_p, ls_error *e) {
     const char *slash = strrchr(path, '/');
     int n = slash ? (int)(slash - path) + 1 : 0; /* the directory's part of the path */
+    uint32_t number;
+    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+        return ls_fail(e, LS_EIO, "%s: no random numbers: %s", path, strerror(errno));
+    *fresh_p =
+        ls_format("%.*s" LS_FILE_FRESH "%0*x-%.*s", n, path, DIGITS, number, MOST_NAME, path + n);
+    return LS_OK;
+}
+
+bool ls_file_is_fresh_name(const char *fresh, const char *name) {
+    size_t begin = strlen(LS_FILE_FRESH);
+    if (strncmp(fresh, LS_FILE_FRESH, begin) != 0) return false;
+    fresh += begin;
+    return strspn(fresh, "0123456789abcdef") == DIGITS && fresh[DIGITS] == '-' &&
+           strncmp(fresh + DIGITS + 1, name, MOST_NAME) == 0;
+}
+
+/* Creates a file with a name of its own in the directory of `path`, whatever else is there. */
+static ls_status create_beside(const char *path, ls_file *f_p, ls_error *e) {
     for (;;) {
-        uint32_t number;
-        if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
-            return ls_fail(e, LS_EIO, "%s: no random numbers: %s", path, strerror(errno));
-        char *fresh = ls_format("%.*s" LS_FILE_FRESH "%08x-%.200s", n, path, number, path + n);
+        char *fresh = NULL;
+        LS_TRY(ls_file_fresh_name(path, &fresh, e));
         int fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
         *f_p = (ls_file){fd, fresh, true};
         if (fd >= 0) return LS_OK;
@@ -289,7 +306,23 @@ ls_status ls_file_remove_tree(const char *path, ls_error *e) {
 
 bool ls_file_exists(const char *path) {
     struct stat st;
-    return lstat(path, &st) == 0;
+    return lstat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+ls_status ls_file_check_allowed(const char *path, ls_error *e) {
+    struct stat st;
+    bool there = stat(path, &st) == 0;
+    if (!there && (errno == ENOENT || errno == ENOTDIR)) return LS_OK;
+    if (there && (!S_ISDIR(st.st_mode) || euidaccess(path, X_OK) == 0)) return LS_OK;
+    return ls_fail(e, LS_EIO, "%s: can't be read: %s", path, strerror(errno));
+}
+
+ls_status ls_file_check_new(const char *path, const char *what, ls_error *e) {
+    struct stat st;
+    if (lstat(path, &st) == 0)
+        return ls_fail(e, LS_EINVAL, "%s: exists; give the name of a new %s", path, what);
+    if (errno == ENOENT && *path) return LS_OK;
+    return ls_fail(e, LS_EIO, "%s: can't be created: %s", path, strerror(errno));
 }
 
 bool ls_file_is_dir(const char *path) {

@@ -51,6 +51,10 @@ typedef ls_status ls_file_writer(const char *path, const void *data, size_t nbyt
  * ls_file_remove_left() removes those of a directory that have not been written for a minute. */
 #define LS_FILE_FRESH ".lockstep-"
 void ls_file_remove_left(const char *dir);
+/* Such a name, beside `path`: free() it. It may exist. */
+ls_status ls_file_fresh_name(const char *path, char **fresh_p, ls_error *);
+/* Is it one of a file that is to be called `name`? Both without their directory. */
+bool ls_file_is_fresh_name(const char *fresh, const char *name);
 
 /* Refuses a path at which there is a link, a device, or anything else but a regular file: whoever
  * can write into a directory of ours must not lead us elsewhere. LS_EINVAL. */
@@ -81,7 +85,13 @@ ls_status ls_file_cut(const char *path, uint64_t end, ls_error *);
 ls_status ls_file_sync_dir(const char *path, ls_error *);
 /* Removes a directory and everything in it; no error if the path does not exist. */
 ls_status ls_file_remove_tree(const char *path, ls_error *);
+/* False: it is known not to exist. Of a path that this user may not look at it is not known: opening
+ * it says why. */
 bool ls_file_exists(const char *path);
+/* LS_EIO: this user may not look at the path, or into the directory that is there. */
+ls_status ls_file_check_allowed(const char *path, ls_error *);
+/* what: "file", "directory". LS_EINVAL: it exists. LS_EIO: it can't be created. */
+ls_status ls_file_check_new(const char *path, const char *what, ls_error *);
 /* Bytes of the regular files in a directory, without its subdirectories. */
 int64_t ls_file_folder_nbytes(const char *path);
 bool ls_file_is_dir(const char *path);                     /* or a link to one */

@@ -88,6 +88,7 @@ static void print_checkpoint(const char *run, int64_t step, bool json) {
 static int list(const char *run, bool json) {
     ls_error e = {0};
     int64_t step = INT64_MAX;
+    if (ls_file_check_allowed(run, &e) != LS_OK) return cli_fail(&e);
     if (!ls_file_is_dir(run)) {
         ls_log("ckpt: %s: is not a run directory", run);
         return CLI_FAILED;

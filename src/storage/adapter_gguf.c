@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/fresh.h"
 #include "networks/family.h"
 #include "storage/run_adapters.h"
 #include "weights/gguf_write.h"
@@ -125,22 +125,21 @@ static ls_status write_run(const ls_run_adapters *r, const char *to, ls_peft_wri
                        "%s: has DoRA adapters (lora.dora), for which GGUF has no form: use --merge",
                        r->checkpoint);
     LS_TRY(ls_family_of(&r->config, &x.arch, e));
-    char *fresh = ls_format("%s.%ld.new", to, (long)getpid());
-    ls_status s = write_file(&x, fresh, e);
+    ls_fresh f;
+    LS_TRY(ls_fresh_begin(to, LS_FRESH_FILE, &f, e));
+    ls_status s = write_file(&x, f.at, e);
     ls_gguf_writer_free(&x.writer);
-    if (s == LS_OK) s = ls_file_rename_new(fresh, to, e);
     if (s == LS_OK)
-        *w_p = (ls_peft_written){x.ntensors, x.count};
+        s = ls_fresh_end(&f, e);
     else
-        unlink(fresh);
-    free(fresh);
+        ls_fresh_discard(&f);
+    if (s == LS_OK) *w_p = (ls_peft_written){x.ntensors, x.count};
     return s;
 }
 
 ls_status ls_adapter_gguf_export(const char *from, bool ema, const char *to, ls_peft_written *w_p,
                                  ls_error *e) {
-    if (ls_file_exists(to))
-        return ls_fail(e, LS_EINVAL, "%s: exists; give the name of a new file", to);
+    LS_TRY(ls_file_check_new(to, "file", e));
     ls_run_adapters *r = LS_NEW(ls_run_adapters);
     ls_status s = ls_run_adapters_open(from, ema, r, e);
     if (s == LS_OK) s = write_run(r, to, w_p, e);

@@ -85,6 +85,7 @@ static ls_status fail_missing(const char *path, ls_error *e) {
 }
 
 ls_status ls_checkpoint_resolve(const char *path, char **path_p, ls_error *e) {
+    LS_TRY(ls_file_check_allowed(path, e));
     char *manifest = join(path, LS_MANIFEST_FILE);
     bool is_checkpoint = ls_file_exists(manifest), exists = ls_file_exists(path);
     free(manifest);

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/escape.h"
+#include "base/file.h"
+#include "base/fresh.h"
 #include "base/json.h"
 #include "storage/checkpoint.h"
 #include "storage/checkpoints.h"
@@ -389,9 +391,15 @@ static ls_status export_tensors(const opened *o, bool ema, const char *file, ls_
 
 static ls_status export_weights(const char *path, bool ema, const char *file, ls_error *e) {
     opened o;
-    if (ls_file_exists(file)) return ls_fail(e, LS_EINVAL, "%s: exists; choose another name", file);
+    ls_fresh f = {0};
+    LS_TRY(ls_file_check_new(file, "file", e));
     LS_TRY(open_all(path, &o, e));
-    ls_status s = export_tensors(&o, ema, file, e);
+    ls_status s = ls_fresh_begin(file, LS_FRESH_FILE, &f, e);
+    if (s == LS_OK) s = export_tensors(&o, ema, f.at, e);
+    if (s == LS_OK)
+        s = ls_fresh_end(&f, e);
+    else
+        ls_fresh_discard(&f);
     close_all(&o);
     return s;
 }

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/fresh.h"
 #include "base/json.h"
 #include "storage/run_adapters.h"
 #include "storage/state.h"
-#include "weights/model_folder.h"
 
 typedef struct exporting {
     ls_run_adapters run;
@@ -153,16 +153,16 @@ static ls_status write_all(exporting *x, const char *folder, ls_error *e) {
 ls_status ls_peft_export(const char *from, bool ema, const char *to, ls_peft_written *w_p,
                          ls_error *e) {
     exporting *x = LS_NEW(exporting);
-    ls_model_folder folder = {0};
+    ls_fresh folder = {0};
     ls_status s = ls_run_adapters_open(from, ema, &x->run, e);
     if (s == LS_OK) s = list_tensors(x, e);
-    if (s == LS_OK) s = ls_model_folder_begin(to, &folder, e);
+    if (s == LS_OK) s = ls_fresh_begin(to, LS_FRESH_DIRECTORY, &folder, e);
     if (s == LS_OK) {
         s = write_all(x, folder.at, e);
         if (s == LS_OK)
-            s = ls_model_folder_end(&folder, e);
+            s = ls_fresh_end(&folder, e);
         else
-            ls_model_folder_discard(&folder);
+            ls_fresh_discard(&folder);
     }
     if (s == LS_OK) {
         *w_p = (ls_peft_written){.ntensors = x->n};

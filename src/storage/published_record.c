@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "weights/config_json.h"
@@ -221,7 +222,7 @@ ls_status ls_chat_format_of_run(const char *path, const ls_config *c, const ls_t
     LS_TRY(ls_published_record_read(path, &r, e));
     if (r.there)
         s = ls_chat_format_of_record(&r, t, file, f_p, e);
-    else if (*c->model.from && ls_file_exists(c->model.from))
+    else if (*c->model.from && access(c->model.from, R_OK) == 0)
         s = ls_chat_format_of_model(c->model.from, t, file, f_p, e);
     else
         s = format_of_file(t, file ? file : c->data.template, f_p, e);

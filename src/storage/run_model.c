@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "config/relations.h"
 #include "layers/lora_merge.h"
@@ -87,7 +88,7 @@ static void take_origin(ls_run_model *r, const ls_architecture *a) {
 /* A run on tokens has no tokenizer, but the model that it began with does. */
 static ls_status read_tokenizer_of(const char *from, ls_run_model *r, ls_error *e) {
     ls_weights w = {0};
-    if (r->text.tokenizer || !*from || !ls_file_exists(from)) return LS_OK;
+    if (r->text.tokenizer || !*from || access(from, R_OK) != 0) return LS_OK;
     LS_TRY(ls_weights_open(from, &w, e));
     ls_status s = ls_model_tokenizer(&w, &r->text.tokenizer, &r->text.json, e);
     ls_weights_close(&w);

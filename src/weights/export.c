@@ -3,12 +3,11 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/fresh.h"
 #include "base/log.h"
 #include "weights/gguf_model.h"
 #include "weights/gguf_tokenizer.h"
-#include "weights/model_folder.h"
 
 enum { PIECE = 1 << 20 };                /* elements that are hashed at once */
 static const int64_t SHARD = 5000000000; /* bytes, as Hugging Face's programs have them */
@@ -91,15 +90,15 @@ static ls_status write_folder(const ls_export *x, const char *folder, ls_error *
 }
 
 ls_status ls_export_folder(const ls_export *x, const char *path, ls_written *w_p, ls_error *e) {
-    ls_model_folder f = {0};
+    ls_fresh f = {0};
     ls_written w = {0};
-    LS_TRY(ls_model_folder_begin(path, &f, e));
+    LS_TRY(ls_fresh_begin(path, LS_FRESH_DIRECTORY, &f, e));
     ls_status s = write_folder(x, f.at, e);
     if (s == LS_OK) s = ls_written_read(f.at, &w, e);
     if (s == LS_OK)
-        s = ls_model_folder_end(&f, e);
+        s = ls_fresh_end(&f, e);
     else
-        ls_model_folder_discard(&f);
+        ls_fresh_discard(&f);
     if (s == LS_OK)
         *w_p = w;
     else
@@ -146,20 +145,20 @@ static ls_status write_gguf(const ls_export *x, const char *path, ls_error *e) {
 }
 
 ls_status ls_export_gguf(const ls_export *x, const char *path, ls_written *w_p, ls_error *e) {
-    if (ls_file_exists(path))
-        return ls_fail(e, LS_EINVAL, "%s: exists; give the name of a new file", path);
+    ls_fresh f;
     if (!x->text->tokenizer)
         return ls_fail(e, LS_EINVAL, "a GGUF file has a tokenizer, and this model has none");
-    char *at = ls_format("%s.%ld.new", path, (long)getpid());
     ls_written w = {0};
-    ls_status s = write_gguf(x, at, e);
-    if (s == LS_OK) s = ls_written_read(at, &w, e);
-    if (s == LS_OK) s = ls_file_rename_new(at, path, e);
+    LS_TRY(ls_fresh_begin(path, LS_FRESH_FILE, &f, e));
+    ls_status s = write_gguf(x, f.at, e);
+    if (s == LS_OK) s = ls_written_read(f.at, &w, e);
+    if (s == LS_OK)
+        s = ls_fresh_end(&f, e);
+    else
+        ls_fresh_discard(&f);
     if (s == LS_OK)
         *w_p = w;
     else
         ls_written_free(&w);
-    if (s != LS_OK) unlink(at);
-    free(at);
     return s;
 }

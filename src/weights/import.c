@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fresh.h"
 #include "source/guard.h"
 #include "weights/blocks.h"
-#include "weights/model_folder.h"
 #include "weights/model_text.h"
 #include "weights/write_model.h"
 
@@ -91,11 +91,11 @@ static ls_status write_parts(const parts *p, ls_block_type type, const char *fol
 
 static ls_status import(const parts *p, const char *to, ls_block_type type, ls_imported *i,
                         ls_error *e) {
-    ls_model_folder f = {0};
-    LS_TRY(ls_model_folder_begin(to, &f, e));
+    ls_fresh f = {0};
+    LS_TRY(ls_fresh_begin(to, LS_FRESH_DIRECTORY, &f, e));
     ls_status s = write_parts(p, type, f.at, i, e);
-    if (s == LS_OK) return ls_model_folder_end(&f, e);
-    ls_model_folder_discard(&f);
+    if (s == LS_OK) return ls_fresh_end(&f, e);
+    ls_fresh_discard(&f);
     return s;
 }
 
@@ -103,9 +103,7 @@ ls_status ls_model_import(const char *from, const char *to, ls_block_type type, 
                           ls_error *e) {
     parts p = {0};
     ls_imported i = {0};
-    ls_status s = LS_OK;
-    if (ls_file_exists(to))
-        s = ls_fail(e, LS_EINVAL, "%s: exists; give the name of a new directory", to);
+    ls_status s = ls_file_check_new(to, "directory", e);
     if (s == LS_OK) s = read_parts(from, &p, e);
     if (s == LS_OK) s = import(&p, to, type, &i, e);
     if (s == LS_OK) {

@@ -243,6 +243,7 @@ static ls_status open_folder(ls_weights *w, ls_error *e) {
 
 static ls_status open_path(ls_weights *w, ls_error *e) {
     LS_TRY(ls_kernels_pick(&w->kernels, e));
+    LS_TRY(ls_file_check_allowed(w->path, e));
     LS_TRY(ls_file_is_dir(w->path) ? open_folder(w, e) : open_gguf(w, w->path, e));
     LS_TRY(check_present(w, e));
     list_names(w);

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "folder.h"
@@ -195,12 +196,47 @@ static void test_new_names(void **state) {
     free(a), free(b), free(to);
 }
 
+/* Of what this user may not look at it is not known whether it exists; opening it says why. */
+static int look_denied(void) {
+    ls_error e = {0};
+    char *path = in_folder("x");
+    if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0) return 1;
+    bool good = ls_file_exists(path) && ls_file_check_allowed(path, &e) == LS_EIO &&
+                strstr(e.msg, "x: can't be read: Permission denied");
+    good = good && ls_file_check_allowed(folder, &e) == LS_EIO;
+    good = good && ls_file_check_new(path, "file", &e) == LS_EIO &&
+           strstr(e.msg, "x: can't be created: Permission denied");
+    return good ? 0 : 2;
+}
+
+static void test_denied(void **state) {
+    (void)state;
+    ls_error e = {0};
+    char *path = in_folder("x");
+    int how = 0;
+    assert_int_equal(chmod(folder, 0), 0);
+    pid_t pid = fork();
+    if (pid == 0) _exit(look_denied());
+    assert_int_equal(waitpid(pid, &how, 0), pid);
+    assert_int_equal(chmod(folder, 0700), 0);
+    assert_int_equal(how, 0);
+    assert_ls_ok(ls_file_check_allowed(path, &e), e); /* it does not exist */
+    assert_ls_ok(ls_file_check_new(path, "file", &e), e);
+    assert_false(ls_file_exists(path));
+    free(path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),    cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_full_disk),
-        cmocka_unit_test(test_limit),    cmocka_unit_test(test_folders),
-        cmocka_unit_test(test_links),    cmocka_unit_test(test_new_names),
+        cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_folders),
+        cmocka_unit_test(test_links),
+        cmocka_unit_test(test_new_names),
+        cmocka_unit_test_setup_teardown(test_denied, make_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -73,7 +73,7 @@ static void test_average(void **state) {
     expect("generate @/ema --ema --tokens 1", 0, NULL);
     expect("ckpt export @/ema --ema --to @/ema.safetensors", 0, NULL);
     assert_true(file_exists("ema.safetensors"));
-    expect("ckpt export @/ema --to @/ema.safetensors", 1, "exists; choose another name");
+    expect("ckpt export @/ema --to @/ema.safetensors", 1, "exists; give the name of a new file");
     expect("ckpt export @/ema --to @/last.safetensors", 0, NULL);
     assert_true(file_exists("last.safetensors"));
     expect("ckpt export @/ema", 2, "export needs --to FILE");

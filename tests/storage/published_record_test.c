@@ -7,7 +7,6 @@
 #include "folder.h"
 #include "test.h"
 #include "weights/config_json.h"
-#include "weights/model_folder.h"
 #include "weights/small_text.h"
 
 static char *run_path, *model_path, *record_path;
