@@ -52,6 +52,36 @@ void ls_file_unmap(ls_mapped *m) {
     *m = (ls_mapped){0};
 }
 
+ls_status ls_file_hash_first(int fd, const char *path, uint64_t nbytes, ls_hash *h_p, ls_error *e) {
+    enum { PIECE = 256 << 10 };
+    char *piece = ls_alloc(PIECE);
+    ls_hasher *hasher = ls_hasher_new();
+    ls_status s = LS_OK;
+    for (uint64_t at = 0; s == LS_OK && at < nbytes;) {
+        ssize_t n = pread(fd, piece, nbytes - at < PIECE ? nbytes - at : PIECE, (off_t)at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0)
+            s = ls_fail(e, LS_EIO, "%s: can't be read: %s", path,
+                        n < 0 ? strerror(errno) : "it was truncated meanwhile");
+        else
+            ls_hasher_add(hasher, piece, (size_t)n);
+        if (n > 0) at += (uint64_t)n;
+    }
+    *h_p = ls_hasher_finish(hasher);
+    free(piece);
+    return s;
+}
+
+ls_status ls_file_hash(const char *path, ls_hash *h_p, uint64_t *nbytes_p, ls_error *e) {
+    int fd = -1;
+    struct stat st;
+    LS_TRY(ls_file_open_regular(path, &fd, &st, e));
+    ls_status s = ls_file_hash_first(fd, path, (uint64_t)st.st_size, h_p, e);
+    close(fd);
+    if (s == LS_OK && nbytes_p) *nbytes_p = (uint64_t)st.st_size;
+    return s;
+}
+
 /* Not mapped: a file that is truncated meanwhile would end the program. */
 static ls_status read_whole(int fd, const char *path, size_t nbytes, ls_buf *b, ls_error *e) {
     size_t before = b->len;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 /* Opens a regular file for reading; the caller closes *fd_p. LS_EIO: it can't be opened, or is not
@@ -22,6 +23,12 @@ typedef struct ls_mapped {
 
 ls_status ls_file_map(const char *path, ls_mapped *m_p, ls_error *);
 void ls_file_unmap(ls_mapped *);
+
+/* The hash of all bytes, and their number (NULL: not wanted). Not mapped: a file that is truncated
+ * meanwhile has another hash, and ends no program. */
+ls_status ls_file_hash(const char *path, ls_hash *h_p, uint64_t *nbytes_p, ls_error *);
+/* The same of the first nbytes of an open file. LS_EIO: it has fewer. */
+ls_status ls_file_hash_first(int fd, const char *path, uint64_t nbytes, ls_hash *h_p, ls_error *);
 
 /* Appends the whole file to *b. Refuses a file over `limit` bytes. */
 ls_status ls_file_read(const char *path, size_t limit, ls_buf *b, ls_error *);

@@ -150,8 +150,10 @@ static ls_status read_file(ls_tokens *t, const header *h, ls_error *e) {
 
 static ls_status open_file(ls_tokens *t, ls_error *e) {
     header h = {0};
-    LS_TRY(ls_file_open_regular(t->path, &t->fd, &t->opened, e));
-    LS_TRY(header_check(t->path, t->fd, (size_t)t->opened.st_size, &h, e));
+    struct stat st;
+    LS_TRY(ls_file_open_regular(t->path, &t->fd, &st, e));
+    t->opened = ls_stamp_of(&st);
+    LS_TRY(header_check(t->path, t->fd, (size_t)st.st_size, &h, e));
     return read_file(t, &h, e);
 }
 
@@ -245,15 +247,12 @@ ls_status ls_tokens_read_all(const ls_tokens *t, size_t first, size_t n, uint32_
     return s;
 }
 
-static bool is_same_file(const struct stat *a, const struct stat *b) {
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
 ls_status ls_tokens_verify(ls_tokens *t, ls_error *e) {
     ls_tokens there;
-    struct stat now;
-    if (!t->path || stat(t->path, &now) != 0 || is_same_file(&now, &t->opened)) return LS_OK;
+    struct stat st;
+    if (!t->path || stat(t->path, &st) != 0) return LS_OK;
+    ls_stamp now = ls_stamp_of(&st);
+    if (ls_stamp_same(&now, &t->opened)) return LS_OK;
     LS_TRY(ls_tokens_open(t->path, &there, e));
     bool same = ls_hash_same(there.hash, t->hash);
     if (same) t->opened = there.opened;

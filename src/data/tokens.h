@@ -19,10 +19,9 @@
 #ifndef LS_DATA_TOKENS_H
 #define LS_DATA_TOKENS_H
 
-#include <sys/stat.h>
-
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/stamp.h"
 #include "data/order.h"
 
 typedef struct ls_tokens {
@@ -33,7 +32,7 @@ typedef struct ls_tokens {
     const uint32_t *ids; /* [n] in the caller's memory; NULL: they are in the file */
     char *path;          /* } of an open file; NULL without one */
     int fd;              /* } */
-    struct stat opened;  /* } its stat() when it was read */
+    ls_stamp opened;     /* } its state when it was read */
     uint64_t *blocks;    /* } hash of each block of ids */
 } ls_tokens;
 

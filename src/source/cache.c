@@ -14,7 +14,7 @@
 #include "base/file.h"
 
 static const char LOCK[] = "lock";
-static const time_t OLD = 30 * 24 * 60 * 60;
+static const time_t DAY = 24 * 60 * 60, OLD = 30 * DAY;
 
 char *ls_cache_dir(const char *cache, const char *name) {
     const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -42,8 +42,11 @@ ls_status ls_cache_lock(const char *dir, ls_hash what, int *lock_p, ls_error *e)
     return s;
 }
 
+/* Not each time: it changes the file's state (base/stamp.h), by which others see that it is whole. */
 void ls_cache_touch(int fd) {
     struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}};
+    struct stat st;
+    if (fstat(fd, &st) == 0 && st.st_atime > time(NULL) - DAY) return;
     (void)futimens(fd, times); /* another user's file: it can't be noted */
 }
 

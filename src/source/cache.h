@@ -15,7 +15,7 @@ char *ls_cache_dir(const char *cache, const char *name);
  * written. */
 ls_status ls_cache_lock(const char *dir, ls_hash what, int *lock_p, ls_error *);
 
-/* Notes that a file of the cache was used. */
+/* Notes that a file of the cache was used, once a day. */
 void ls_cache_touch(int fd);
 /* Removes the files of the directory that were not used for 30 days. */
 void ls_cache_remove_old(const char *dir);

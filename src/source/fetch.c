@@ -216,12 +216,8 @@ static ls_status look_at(const char *path, ls_stamp *s_p, ls_error *e) {
 }
 
 static ls_status read_record(const char *path, record *r_p, ls_error *e) {
-    ls_mapped m;
     LS_TRY(look_at(path, &r_p->stamp, e));
-    LS_TRY(ls_file_map(path, &m, e));
-    r_p->hash = ls_hash_bytes(m.data, m.nbytes);
-    ls_file_unmap(&m);
-    return LS_OK;
+    return ls_file_hash(path, &r_p->hash, NULL, e);
 }
 
 static ls_status write_record(const fetch *f, const record *r, ls_error *e) {
@@ -263,7 +259,7 @@ static ls_status check_cached(const fetch *f, bool *there_p, ls_error *e) {
     if (!ls_file_exists(f->path)) return LS_OK;
     LS_TRY(look_at(f->path, &now.stamp, e));
     bool known = read_recorded(f, &then);
-    if (known && memcmp(&now.stamp, &then.stamp, sizeof now.stamp) == 0) {
+    if (known && ls_stamp_same(&now.stamp, &then.stamp)) {
         *there_p = true;
         return LS_OK;
     }

@@ -21,7 +21,7 @@
 #include "source/image.h"
 
 enum {
-    VERSION = 5, /* another whenever a reader puts something else, or finds something else */
+    VERSION = 6, /* another whenever a reader puts something else, or finds something else */
     LEAST_NBYTES = 1 << 20,
     LARGE = 16 /* a file is large from LEAST_NBYTES / LARGE on */
 };
@@ -43,6 +43,15 @@ typedef struct index_file {
     ls_index_file known;
 } index_file;
 
+/* A copy in the cache (unpacked.h). */
+typedef struct watched {
+    char *path;
+    ls_stamp stamp;
+    _Atomic int64_t ctime_ns; /* the stamp's, or a later one with the same bytes */
+    uint64_t nbytes;          /* } of the bytes that are used */
+    ls_hash hash;             /* } */
+} watched;
+
 struct ls_index {
     char *dir, *path;
     ls_hash key;
@@ -51,21 +60,12 @@ struct ls_index {
     bool large, known, unsettled;
     index_file *files; /* [nfiles] in the order of their opening */
     size_t nfiles, next;
+    watched *copies; /* [ncopies] */
+    size_t ncopies;
     ls_buf text, out;
     ls_bytes in;
     char *trouble;
 };
-
-ls_stamp ls_stamp_of(const struct stat *st) {
-    return (ls_stamp){(uint64_t)st->st_size, (uint64_t)st->st_ino,
-                      st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
-                      st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec};
-}
-
-static bool same_stamp(const ls_stamp *a, const ls_stamp *b) {
-    return a->nbytes == b->nbytes && a->inode == b->inode && a->mtime_ns == b->mtime_ns &&
-           a->ctime_ns == b->ctime_ns;
-}
 
 static int64_t now_ns(void) {
     struct timespec t;
@@ -122,8 +122,11 @@ static uint64_t size_of(const char *path, int depth) {
 static void free_files(ls_index *x) {
     for (size_t i = 0; i < x->nfiles; i++) free(x->files[i].path);
     free(x->files);
+    for (size_t i = 0; i < x->ncopies; i++) free(x->copies[i].path);
+    free(x->copies);
     x->files = NULL;
-    x->nfiles = x->next = 0;
+    x->copies = NULL;
+    x->nfiles = x->next = x->ncopies = 0;
 }
 
 static bool parse(ls_index *x) {
@@ -258,7 +261,7 @@ ls_status ls_index_find(ls_index *x, const char *path, int fd, ls_index_file *f_
     if (ls_index_is_known(x)) {
         char *real = real_path(path);
         const index_file *g = x->next < x->nfiles ? &x->files[x->next++] : NULL;
-        bool same = g && strcmp(g->path, real) == 0 && same_stamp(&g->known.stamp, &f.stamp);
+        bool same = g && strcmp(g->path, real) == 0 && ls_stamp_same(&g->known.stamp, &f.stamp);
         free(real);
         if (!same) return ls_fail(e, LS_EINVAL, "%s: has changed since it was indexed", path);
         f = g->known;
@@ -273,14 +276,41 @@ void ls_index_add(ls_index *x, const char *path, const ls_index_file *f) {
     x->files[x->nfiles++] = (index_file){real_path(path), *f};
 }
 
+void ls_index_watch(ls_index *x, const char *path, const struct stat *st, uint64_t nbytes,
+                    ls_hash hash) {
+    ls_stamp s = ls_stamp_of(st);
+    x->copies = ls_grow(x->copies, x->ncopies, sizeof *x->copies);
+    x->copies[x->ncopies++] = (watched){ls_strdup(path), s, s.ctime_ns, nbytes, hash};
+}
+
+static ls_status verify_copy(watched *w, ls_error *e) {
+    struct stat st;
+    ls_hash hash = {0};
+    if (stat(w->path, &st) != 0) return LS_OK;
+    ls_stamp now = ls_stamp_of(&st);
+    if (now.inode != w->stamp.inode || now.ctime_ns == atomic_load(&w->ctime_ns)) return LS_OK;
+    int fd = open(w->path, O_RDONLY | O_CLOEXEC);
+    bool whole = !ls_stamp_is_written(&w->stamp, &now) && fd >= 0 &&
+                 ls_file_hash_first(fd, w->path, w->nbytes, &hash, NULL) == LS_OK &&
+                 ls_hash_same(hash, w->hash);
+    if (fd >= 0) close(fd);
+    if (whole) atomic_store(&w->ctime_ns, now.ctime_ns);
+    return whole ? LS_OK
+                 : ls_fail(e, LS_EIO,
+                           "%s: was written to while it was open; start again: then it is unpacked "
+                           "again",
+                           w->path);
+}
+
 ls_status ls_index_verify(const ls_index *x, ls_error *e) {
+    for (size_t i = 0; x && i < x->ncopies; i++) LS_TRY(verify_copy(&x->copies[i], e));
     for (size_t i = 0; x && i < x->nfiles; i++) {
         const index_file *f = &x->files[i];
         struct stat st;
         if (stat(f->path, &st) != 0)
             return ls_fail(e, LS_EIO, "%s: is no longer there: %s", f->path, strerror(errno));
         ls_stamp now = ls_stamp_of(&st);
-        if (!same_stamp(&now, &f->known.stamp))
+        if (!ls_stamp_same(&now, &f->known.stamp))
             return ls_fail(e, LS_EIO,
                            "%s: has changed since it was opened (then %llu bytes, now %llu); put "
                            "the file back and start again",

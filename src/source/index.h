@@ -15,18 +15,10 @@
 #ifndef LS_SOURCE_INDEX_H
 #define LS_SOURCE_INDEX_H
 
-#include <sys/stat.h>
-
+#include "base/stamp.h"
 #include "data/files.h"
 #include "source/bytes.h"
 #include "source/source.h"
-
-typedef struct ls_stamp { /* which state of a file */
-    uint64_t nbytes, inode;
-    int64_t mtime_ns, ctime_ns;
-} ls_stamp;
-
-ls_stamp ls_stamp_of(const struct stat *);
 
 /* What is known of a file. */
 typedef struct ls_index_file {
@@ -60,6 +52,9 @@ void ls_index_note_state(ls_index *, const struct stat *);
 /* The directory for the unpacked copy of a file of nbytes packed bytes; NULL: it is not worth
  * it. */
 const char *ls_index_copies(const ls_index *, uint64_t nbytes);
+/* From now on ls_index_verify() also finds that this copy, in the state `st` as it was opened, is
+ * written to. It may be removed or replaced: then nobody writes to what is mapped. */
+void ls_index_watch(ls_index *, const char *path, const struct stat *st, uint64_t nbytes, ls_hash);
 /* Failure to write to the cache, which matters for a large source only. */
 void ls_index_note_trouble(ls_index *, const ls_error *);
 

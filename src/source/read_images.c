@@ -23,6 +23,7 @@
 typedef struct image_file {
     char *name; /* in the directory of its class */
     int class;
+    uint64_t hash; /* of its bytes at opening */
 } image_file;
 
 typedef struct images {
@@ -120,7 +121,7 @@ static ls_status find_files(images *m, int class, size_t *nothers, ls_error *e) 
                         "%s: a directory in that of a class; only images belong there", path);
         } else if (is_image_name(all.text[i])) {
             m->files = ls_grow(m->files, m->nfiles, sizeof *m->files);
-            m->files[m->nfiles++] = (image_file){ls_strdup(all.text[i]), class};
+            m->files[m->nfiles++] = (image_file){ls_strdup(all.text[i]), class, 0};
         } else {
             ++*nothers;
         }
@@ -133,7 +134,7 @@ static ls_status find_files(images *m, int class, size_t *nothers, ls_error *e) 
     return s;
 }
 
-static ls_status check_image(images *m, const image_file *f, ls_image_set *set, ls_hasher *hasher,
+static ls_status check_image(images *m, image_file *f, ls_image_set *set, ls_hasher *hasher,
                              ls_image_shape *s_p, ls_error *e) {
     char *path = path_of(m, f);
     ls_buf b = {0};
@@ -141,6 +142,7 @@ static ls_status check_image(images *m, const image_file *f, ls_image_set *set, 
     if (s == LS_OK) s = ls_image_set_check(set, path, (const uint8_t *)b.data, b.len, s_p, e);
     if (s == LS_OK) {
         ls_hash hash = ls_hash_bytes(b.data, b.len);
+        f->hash = hash.lo;
         ls_hasher_add(hasher, f->name, strlen(f->name) + 1);
         ls_hasher_add(hasher, &f->class, sizeof f->class);
         ls_hasher_add(hasher, &hash, sizeof hash);
@@ -152,7 +154,7 @@ static ls_status check_image(images *m, const image_file *f, ls_image_set *set, 
 }
 
 /* Reads an image. *left_p: 1 if it is left out. */
-static ls_status add_image(images *m, const image_file *f, ls_image_set *set, ls_hasher *hasher,
+static ls_status add_image(images *m, image_file *f, ls_image_set *set, ls_hasher *hasher,
                            uint8_t *left_p, ls_error *e) {
     ls_image_shape s;
     ls_error damage = {0};
@@ -198,6 +200,7 @@ static ls_hash hash_list(const images *m, ls_index *x) {
 static void put_index(const images *m, const ls_image_set *set, const uint8_t *left, size_t n,
                       ls_buf *out) {
     ls_bytes_put_array(out, left, n, 1);
+    for (size_t i = 0; i < n; i++) ls_bytes_put_u64(out, m->files[i].hash);
     ls_bytes_put(out, &set->shape, sizeof set->shape);
     ls_bytes_put_u64(out, set->ndamaged);
     ls_bytes_put_text(out, set->damage);
@@ -222,6 +225,8 @@ static ls_status take_index(images *m, ls_image_set *set, ls_hash list, ls_bytes
     ls_hash then;
     ls_bytes_take(in, &then, sizeof then);
     uint8_t *left = ls_bytes_take_array(in, 1, &n);
+    if (n != m->nfiles) in->bad = true;
+    for (size_t i = 0; i < n && !in->bad; i++) m->files[i].hash = ls_bytes_take_u64(in, UINT64_MAX);
     ls_bytes_take(in, &set->shape, sizeof set->shape);
     set->ndamaged = ls_bytes_take_u64(in, n);
     set->damage = ls_bytes_take_text(in, sizeof e->msg);
@@ -306,6 +311,11 @@ static ls_status read_sample(const ls_source *source, uint64_t i, void *sample, 
     ls_error own = {0};
     char *path = path_of(m, f);
     ls_status s = ls_file_read(path, LS_IMAGE_FILE_NBYTES, &b, e);
+    if (s == LS_OK && ls_hash_bytes(b.data, b.len).lo != f->hash)
+        s = ls_fail(e, LS_EIO,
+                    "%s: has changed since it was opened; put the file back and start "
+                    "again",
+                    path);
     if (s == LS_OK && ls_image_decode((const uint8_t *)b.data, b.len, m->shape,
                                       (uint8_t *)sample + source->fields[0].offset, &own) != LS_OK)
         s = ls_fail(e, own.code, "%s: %s", path, own.msg);

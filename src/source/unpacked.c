@@ -11,6 +11,7 @@
 #include "base/scratch.h"
 #include "source/cache.h"
 #include "source/guard.h"
+#include "source/note.h"
 
 #define MOST_NBYTES ((uint64_t)1000 * 1000 * 1000 * 1000)
 static const double most_ratio = 1000;
@@ -34,6 +35,7 @@ static const char MAGIC[8] = "LSPLAIN";
 typedef struct target {
     const ls_packed *packed;
     const char *dir;
+    ls_index *index; /* NULL: there is none */
     int file;
     uint64_t nbytes, most_nbytes;
     double most_ratio;
@@ -84,6 +86,7 @@ static ls_status put(void *context, const void *bytes, size_t n, ls_error *e) {
 
 static target new_target(const ls_packed *p, const ls_source_options *o) {
     target t = {.packed = p, .most_nbytes = MOST_NBYTES, .most_ratio = most_ratio, .file = -1};
+    if (o) t.index = o->index;
     if (o && o->most_nbytes) t.most_nbytes = o->most_nbytes;
     if (o && o->most_ratio > 0) t.most_ratio = o->most_ratio;
     return t;
@@ -102,6 +105,15 @@ static ls_status unpack(target *t, ls_hash *hash_p, ls_error *e) {
 
 static ls_hash check_of(const tail *end) { return ls_hash_bytes(end, offsetof(tail, check)); }
 
+/* A disk may lose bits, and whoever changes some can set the time back: all of it is read. */
+static bool is_whole(int fd, const char *copy, const tail *end) {
+    ls_hash hash;
+    if (ls_file_hash_first(fd, copy, end->nbytes, &hash, NULL) != LS_OK) return false;
+    bool whole = ls_hash_same(hash, end->hash);
+    if (!whole) ls_note("%s: is damaged: its hash is not what it was; unpacked again", copy);
+    return whole;
+}
+
 /* Maps the copy if it is one of the packed file as it is. */
 static bool map_copy(const char *copy, const target *limits, ls_unpacked *u_p) {
     struct stat st;
@@ -110,6 +122,7 @@ static bool map_copy(const char *copy, const target *limits, ls_unpacked *u_p) {
     ls_unpacked u = {0};
     int fd = open(copy, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) return false;
+    ls_cache_touch(fd);
     off_t at = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? st.st_size - (off_t)sizeof end : -1;
     bool good = at >= 0 && pread(fd, &end, sizeof end, at) == (ssize_t)sizeof end &&
                 memcmp(end.magic, MAGIC, sizeof MAGIC) == 0 && end.version == 1 && end.order == 1 &&
@@ -117,13 +130,13 @@ static bool map_copy(const char *copy, const target *limits, ls_unpacked *u_p) {
                 memcmp(&end.packed, &t.packed->stamp, sizeof end.packed) == 0 &&
                 ls_stamp_of(&st).mtime_ns == end.packed.mtime_ns;
     t.nbytes = good ? end.nbytes : 0;
-    good = good && check_limits(&t, NULL) == LS_OK;
+    good = good && check_limits(&t, NULL) == LS_OK && is_whole(fd, copy, &end);
     if (good) {
         u = (ls_unpacked){.nbytes = end.nbytes, .hash = end.hash};
         good = ls_guard_map(fd, t.packed->path, u.nbytes, &u.data, NULL) == LS_OK;
-        ls_cache_touch(fd);
     }
     close(fd);
+    if (good && limits->index) ls_index_watch(limits->index, copy, &st, u.nbytes, u.hash);
     if (good) *u_p = u;
     return good;
 }

@@ -297,8 +297,13 @@ static void test_forged(void **state) {
 static void test_copies(void **state) {
     (void)state;
     static const char *const damage[] = {
-        "truncate -s -1 index/*.plain", "truncate -s 10 index/*.plain", "rm index/*.plain",
+        "truncate -s -1 index/*.plain",
+        "truncate -s 10 index/*.plain",
+        "rm index/*.plain",
         "printf x | dd of=$(ls index/*.plain) bs=1 seek=3 conv=notrunc 2>/dev/null",
+        "touch -r index/*.plain t && printf x | dd of=$(ls index/*.plain) bs=1 seek=30 "
+        "conv=notrunc "
+        "2>/dev/null && touch -r t index/*.plain",
         ("cp index/*.plain x && printf x | dd of=x bs=1 seek=$(($(stat -c %s x) - 30)) "
          "conv=notrunc "
          "2>/dev/null && touch -r index/*.plain x && mv x index/*.plain")};
@@ -313,6 +318,32 @@ static void test_copies(void **state) {
     const ls_source_options low = {.index_nbytes = 1, .most_nbytes = 100};
     refuses(sets[1].paths, &low, "unpacks to more than 0.0 MB, the limit"); /* the copy is there */
     ls_buf_free(&want);
+}
+
+/* While a source is open, writing to its copy is noticed; what leaves the bytes as they are is none
+ * of its business. */
+static void test_open_copy(void **state) {
+    (void)state;
+    static const char *const harmless[] = {"chmod 600 index/*.plain", "rm index/*.plain"};
+    static const char *const harm[] = {
+        "printf x | dd of=$(ls index/*.plain) bs=1 seek=30 conv=notrunc 2>/dev/null",
+        "touch -r index/*.plain t && printf x | dd of=$(ls index/*.plain) bs=1 seek=30 "
+        "conv=notrunc "
+        "2>/dev/null && touch -r t index/*.plain",
+        "touch index/*.plain", "truncate -s 10 index/*.plain"};
+    enum { HARMLESS = sizeof harmless / sizeof *harmless, HARM = sizeof harm / sizeof *harm };
+    ls_error e = {0};
+    for (int i = 0; i < HARMLESS + HARM; i++) {
+        ls_source *s = opened(sets[1].paths, sets[1].options);
+        assert_ls_ok(ls_source_verify(s, &e), e);
+        in_folder(i < HARMLESS ? harmless[i] : harm[i - HARMLESS]);
+        if (i < HARMLESS)
+            assert_ls_ok(ls_source_verify(s, &e), e);
+        else
+            assert_ls_fails(ls_source_verify(s, &e), LS_EIO,
+                            ".plain: was written to while it was open; start again", e);
+        ls_source_close(s);
+    }
 }
 
 /* Files that were not used for 30 days are removed when another index is written. */
@@ -397,6 +428,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_head, make_sets, remove_folder),
         cmocka_unit_test_setup_teardown(test_forged, make_sets, remove_folder),
         cmocka_unit_test_setup_teardown(test_copies, make_sets, remove_folder),
+        cmocka_unit_test_setup_teardown(test_open_copy, make_sets, remove_folder),
         cmocka_unit_test_setup_teardown(test_old, make_sets, remove_folder),
         cmocka_unit_test_setup_teardown(test_small, make_sets, remove_folder),
         cmocka_unit_test_setup_teardown(test_processes, make_sets, remove_folder),

@@ -1,0 +1,27 @@
+/* stamp.h - which state of a file: what stat() says of it, to see cheaply whether a file that is
+ * open, or of which something is known, has changed.
+ *
+ * A stamp is taken before the file is read. The same stamp later: nobody has written to the file
+ * meanwhile (a disk that loses bits is not seen). Another one: its bytes decide, or if it was
+ * written to while it was in use, no more can be known. The change time (ctime) tells what a
+ * program that sets the modification time back would hide; it also changes with a link, a mode or
+ * a name.
+ */
+#ifndef LS_BASE_STAMP_H
+#define LS_BASE_STAMP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+typedef struct ls_stamp {
+    uint64_t nbytes, inode;
+    int64_t mtime_ns, ctime_ns;
+} ls_stamp;
+
+ls_stamp ls_stamp_of(const struct stat *);
+bool ls_stamp_same(const ls_stamp *, const ls_stamp *);
+/* Is it the same file, of another size or modification time? */
+bool ls_stamp_is_written(const ls_stamp *then, const ls_stamp *now);
+
+#endif
