@@ -31,6 +31,7 @@ typedef struct ls_checkpoint_known {
 typedef struct ls_checkpoint_extra {
     const ls_data_files *data;
     const ls_buf *config;       /* the file's text */
+    ls_hash frozen;             /* of the run's frozen parameters, at opening (frozen_file.h) */
     int64_t keep;               /* number of the newest to retain; 0: all */
     double val_loss;            /* after this step */
     int64_t val_samples;        /* of that evaluation; 0: there was none */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "source/guard.h"
 #include "storage/manifest.h"
 
 /* ---- states, by the manifests' hashes ---- */
@@ -99,6 +100,7 @@ static ls_status compare_files(const char *const paths[2], const char *name,
     for (size_t i = 0; s == LS_OK && i < f[1].n; i++)
         if (!ls_safetensors_find(&f[0], f[1].tensors[i].name))
             add_tensor(NULL, &f[1].tensors[i], c);
+    if (s == LS_OK) s = ls_guard_check(e);
     for (int i = 0; i < 2; i++) ls_safetensors_close(&f[i]);
     return s;
 }

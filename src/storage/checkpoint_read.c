@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/fresh.h"
 #include "base/json.h"
+#include "source/guard.h"
 #include "storage/checkpoint.h"
 #include "storage/checkpoints.h"
 #include "storage/frozen_file.h"
@@ -36,6 +37,13 @@ static ls_status check_name(const opened *o, ls_error *e) {
     if (step < 0 || step == o->manifest.step) return LS_OK;
     return ls_fail(e, LS_EINVAL, "%s: is a checkpoint of step %lld by its " LS_MANIFEST_FILE,
                    o->path, (long long)o->manifest.step);
+}
+
+/* A file that was truncated meanwhile reads as zeros. */
+static ls_status end_all(opened *o, ls_status s, ls_error *e) {
+    if (s == LS_OK) s = ls_guard_check(e);
+    close_all(o);
+    return s;
 }
 
 static ls_status open_all(const char *path, opened *o, ls_error *e) {
@@ -272,8 +280,7 @@ static ls_status load_frozen(const char *path, const ls_model *m, float *buffer,
     for (int i = 0; s == LS_OK && i < m->nparams; i++)
         if (m->params[i].frozen && !lacks(&o, &m->params[i]))
             s = load_param(&all, &m->params[i], NULL, e);
-    close_all(&o);
-    return s;
+    return end_all(&o, s, e);
 }
 
 /* The errors of a virtual worker in a parameter, and its second factor if it is sent as factors. */
@@ -300,16 +307,14 @@ static ls_status load_errors(const char *path, const ls_checkpoint_errors *x, ls
         for (int i = 0; x->wants[v] && s == LS_OK && i < m->nparams; i++)
             if (!m->params[i].frozen) s = load_errors_of(&all, x->plan, &m->params[i], v, e);
     }
-    close_all(&o);
-    return s;
+    return end_all(&o, s, e);
 }
 
 static ls_status load(const char *path, ls_train_state *s, ls_error *e) {
     opened o;
     LS_TRY(open_all(path, &o, e));
     ls_status status = load_state(&o, s, e);
-    close_all(&o);
-    return status;
+    return end_all(&o, status, e);
 }
 
 /* The number of all parameters. */
@@ -332,7 +337,7 @@ ls_status ls_checkpoint_read_back(const char *path, ls_checkpoint_info *i_p, ls_
     ls_status s = ls_manifest_check_hash(&o.manifest, path, "weights_hash", info.weights, e);
     if (s == LS_OK)
         s = ls_manifest_check_hash(&o.manifest, path, "optimizer_hash", info.optimizer, e);
-    close_all(&o);
+    s = end_all(&o, s, e);
     if (s == LS_OK) *i_p = info;
     return s;
 }
@@ -396,11 +401,9 @@ static ls_status export_weights(const char *path, bool ema, const char *file, ls
     LS_TRY(open_all(path, &o, e));
     ls_status s = ls_fresh_begin(file, LS_FRESH_FILE, &f, e);
     if (s == LS_OK) s = export_tensors(&o, ema, f.at, e);
-    if (s == LS_OK)
-        s = ls_fresh_end(&f, e);
-    else
-        ls_fresh_discard(&f);
-    close_all(&o);
+    s = end_all(&o, s, e);
+    if (s == LS_OK) return ls_fresh_end(&f, e);
+    ls_fresh_discard(&f);
     return s;
 }
 

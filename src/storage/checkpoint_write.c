@@ -41,11 +41,10 @@ static ls_status write_rest(const char *folder, const ls_train_state *s, const l
     return ls_file_sync_dir(folder, e);
 }
 
-/* Links the run's file of frozen parameters, and opens it. */
-static ls_status add_frozen(const char *run, const char *folder, const ls_model *m,
+/* Adds the file of frozen parameters, and opens it. */
+static ls_status add_frozen(const char *run, const char *folder, ls_hash want,
                             ls_safetensors *frozen_p, ls_json *files, ls_error *e) {
-    if (m->frozen_count == 0) return LS_OK;
-    LS_TRY(ls_frozen_file_link(run, folder, e));
+    LS_TRY(ls_frozen_file_give(run, folder, want, e));
     LS_TRY(ls_manifest_list(folder, LS_FROZEN_FILE, files, e));
     char *path = join(folder, LS_FROZEN_FILE);
     ls_status s = ls_safetensors_open_stored(path, frozen_p, e);
@@ -61,7 +60,8 @@ static ls_status write_folder(const char *run, const char *folder, const ls_trai
     ls_status status = write_tensors(folder, LS_WEIGHTS_FILE, weights.list, weights.n, files, e);
     if (status == LS_OK)
         status = write_tensors(folder, LS_OPTIMIZER_FILE, states.list, states.n, files, e);
-    if (status == LS_OK) status = add_frozen(run, folder, s->model, &frozen, files, e);
+    if (status == LS_OK && s->model->frozen_count)
+        status = add_frozen(run, folder, x->frozen, &frozen, files, e);
     if (status == LS_OK) {
         ls_state_hashes h = {ls_state_hash_weights(weights.list, weights.n, &frozen),
                              ls_state_hash_optimizer(states.list, states.n, s->step, &s->scaler)};
@@ -208,7 +208,8 @@ static ls_status complete(const char *run, const char *hidden, const ls_train_st
     ls_safetensors weights = {0}, states = {0}, frozen = {0};
     ls_status status = ls_manifest_list(hidden, LS_WEIGHTS_FILE, files, e);
     if (status == LS_OK) status = ls_manifest_list(hidden, LS_OPTIMIZER_FILE, files, e);
-    if (status == LS_OK) status = add_frozen(run, hidden, s->model, &frozen, files, e);
+    if (status == LS_OK && s->model->frozen_count)
+        status = add_frozen(run, hidden, x->frozen, &frozen, files, e);
     if (status == LS_OK) status = ls_safetensors_open(f->paths[0], &weights, e);
     if (status == LS_OK) status = ls_safetensors_open(f->paths[1], &states, e);
     if (status == LS_OK) {

@@ -145,8 +145,8 @@ static ls_status check_found(const ls_folder_run *r, bool resumes, const found *
 static ls_status check_room(const ls_folder_run *r, double more, ls_error *e) {
     int64_t ntokens = ls_config_has_corpus(r->config) ? r->config->model.vocab : 0;
     double nbytes = ls_room_checkpoint_nbytes(r->model, r->optim, ntokens, r->config_text->len);
-    if (!ls_frozen_file_is_saved(r->dir, r->model))
-        nbytes += (double)r->model->frozen_count * sizeof(float);
+    if (!ls_frozen_file_is_saved(r->dir, r->model)) /* the run's, and that of the checkpoints */
+        nbytes += 2 * (double)r->model->frozen_count * sizeof(float);
     return ls_room_check(r->dir, nbytes, more, e);
 }
 
@@ -389,6 +389,7 @@ ls_status ls_folder_take_up(ls_folder *f, ls_error *e) {
     if (n->fresh) {
         if (!is_complete(&f->run)) s = write_missing(f, e);
     } else {
+        ls_frozen_file_repair(f->run.dir, f->run.model, f->run.config);
         LS_TRY(ls_checkpoint_newest_good(f->run.dir, &path, &step, e));
         log_start(&f->run, path);
         log_changes(&f->run, path);

@@ -2,6 +2,7 @@
 #include "storage/frozen_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "model/frozen.h"
 #include "source/guard.h"
 #include "storage/checkpoint.h"
+#include "storage/manifest.h"
 #include "storage/pretrained.h"
 
 static char *path_in(const char *folder) { return ls_format("%s/" LS_FROZEN_FILE, folder); }
@@ -37,15 +39,23 @@ static ls_status find_values(ls_frozen_file *f, const ls_model *m, ls_error *e) 
                    f->path, f->file.n, n);
 }
 
+static ls_status stamp_of(const char *path, ls_stamp *s_p, ls_error *e) {
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return ls_fail(e, LS_EIO, "%s: can't be read: %s", path, strerror(errno));
+    *s_p = ls_stamp_of(&st);
+    return LS_OK;
+}
+
 ls_status ls_frozen_file_open(const char *folder, const ls_model *m, ls_frozen_file *f_p,
                               ls_error *e) {
     ls_frozen_file f = {.path = path_in(folder)};
     f.values = LS_NEW_ARRAY(ls_frozen_value, (size_t)m->nparams);
-    ls_status s = ls_safetensors_open_stored(f.path, &f.file, e);
-    if (s == LS_OK && stat(f.path, &f.opened) != 0)
-        s = ls_fail(e, LS_EIO, "%s: can't be read: %s", f.path, strerror(errno));
+    ls_status s = stamp_of(f.path, &f.opened, e);
+    if (s == LS_OK) s = ls_safetensors_open_stored(f.path, &f.file, e);
     if (s == LS_OK) s = find_values(&f, m, e);
     if (s == LS_OK) f.hash = ls_hash_bytes(f.file.map.data, f.file.map.nbytes);
+    if (s == LS_OK) s = ls_guard_check(e);
     if (s == LS_OK)
         *f_p = f;
     else
@@ -60,32 +70,48 @@ void ls_frozen_file_close(ls_frozen_file *f) {
     *f = (ls_frozen_file){0};
 }
 
-static bool is_same_file(const struct stat *a, const struct stat *b) {
-    return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
-           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+static const char ADVICE[] = "go on with --resume, which restores it";
+
+static ls_status fail_other(const char *path, ls_error *e) {
+    return ls_fail(e, LS_EINVAL, "%s: is not the file that this run opened; %s", path, ADVICE);
 }
 
-static ls_status hash_of(const char *path, ls_hash *h_p, ls_error *e) {
-    ls_mapped map;
-    LS_TRY(ls_file_map(path, &map, e));
-    *h_p = ls_hash_bytes(map.data, map.nbytes);
-    ls_file_unmap(&map);
+/* A file that has lost its name may have been written to before. */
+static ls_status verify_mapped(const ls_frozen_file *f, ls_error *e) {
+    ls_hash now = ls_hash_bytes(f->file.map.data, f->file.map.nbytes);
+    LS_TRY(ls_guard_check(e));
+    return ls_hash_same(now, f->hash) ? LS_OK : fail_other(f->path, e);
+}
+
+/* What was written to while it was read may have been put back since. A file that is missing is
+ * restored before the next checkpoint. */
+ls_status ls_frozen_file_verify(ls_frozen_file *f, ls_error *e) {
+    struct stat st;
+    ls_hash there;
+    if (!f->values) return LS_OK;
+    bool exists = stat(f->path, &st) == 0;
+    ls_stamp now = exists ? ls_stamp_of(&st) : (ls_stamp){0};
+    if (ls_stamp_same(&now, &f->opened)) return LS_OK;
+    if (now.inode != f->opened.inode) LS_TRY(verify_mapped(f, e));
+    if (!exists) return LS_OK;
+    LS_TRY(ls_file_hash(f->path, &there, NULL, e));
+    if (!ls_hash_same(there, f->hash)) return fail_other(f->path, e);
+    if (ls_stamp_is_written(&f->opened, &now))
+        return ls_fail(e, LS_EINVAL, "%s: was written to while this run read it; %s", f->path,
+                       ADVICE);
+    f->opened = now;
     return LS_OK;
 }
 
-/* A file that is missing is restored before the next checkpoint. */
-ls_status ls_frozen_file_verify(ls_frozen_file *f, ls_error *e) {
-    struct stat now;
-    ls_hash there;
-    if (!f->values || stat(f->path, &now) != 0 || is_same_file(&now, &f->opened)) return LS_OK;
-    LS_TRY(hash_of(f->path, &there, e));
-    if (ls_hash_same(there, f->hash)) {
-        f->opened = now;
-        return LS_OK;
-    }
-    return ls_fail(
-        e, LS_EINVAL,
-        "%s: is not the file that this run opened; put that back and go on with --resume", f->path);
+void ls_frozen_file_doubt(ls_frozen_file *f) { f->opened.ctime_ns = 0; }
+
+void ls_frozen_note_set(ls_frozen_note *n, ls_hash h) {
+    atomic_store(&n->hi, h.hi);
+    atomic_store(&n->lo, h.lo);
+}
+
+ls_hash ls_frozen_note_get(const ls_frozen_note *n) {
+    return n ? (ls_hash){atomic_load(&n->hi), atomic_load(&n->lo)} : (ls_hash){0};
 }
 
 /* ---- writing ---- */
@@ -185,47 +211,199 @@ ls_status ls_frozen_write_all(const ls_train_state *state, const ls_frozen_value
 
 /* ---- of checkpoints ---- */
 
-static ls_status copy(const char *from, const char *to, ls_error *e) {
-    ls_mapped map;
-    LS_TRY(ls_file_map(from, &map, e));
-    ls_status s = ls_file_write(to, map.data, map.nbytes, e);
-    ls_file_unmap(&map);
+static bool has_hash(const char *path, ls_hash want) {
+    ls_hash h;
+    return ls_file_hash(path, &h, NULL, NULL) == LS_OK && ls_hash_same(h, want);
+}
+
+/* Puts a copy, if it has this hash, into the place of `to`. */
+static ls_status copy(const char *from, const char *to, ls_hash want, ls_error *e) {
+    enum { PIECE = 256 << 10 };
+    char *fresh = ls_format("%s.new", to), *piece = ls_alloc(PIECE);
+    ls_file f = {.fd = -1};
+    ssize_t n = 0;
+    int fd = open(from, O_RDONLY | O_CLOEXEC);
+    ls_hasher *hasher = ls_hasher_new();
+    unlink(fresh); /* left by a killed program */
+    ls_status s = fd >= 0 ? ls_file_create(fresh, &f, e) : LS_EIO;
+    while (s == LS_OK && ((n = read(fd, piece, PIECE)) > 0 || (n < 0 && errno == EINTR))) {
+        if (n < 0) continue;
+        ls_hasher_add(hasher, piece, (size_t)n);
+        s = ls_file_put(&f, piece, (size_t)n, e);
+    }
+    if (fd < 0 || n < 0) s = ls_fail(e, LS_EIO, "%s: can't be read: %s", from, strerror(errno));
+    bool right = ls_hash_same(ls_hasher_finish(hasher), want);
+    if (s == LS_OK && !right) s = fail_other(from, e);
+    if (s == LS_OK)
+        s = ls_file_close(&f, e);
+    else if (f.fd >= 0)
+        ls_file_discard(&f);
+    if (s == LS_OK) s = ls_file_rename(fresh, to, e);
+    if (fd >= 0) close(fd);
+    free(piece);
+    free(fresh);
     return s;
 }
 
-ls_status ls_frozen_file_link(const char *from, const char *to, ls_error *e) {
-    char *source = path_in(from), *target = path_in(to);
-    ls_status s = link(source, target) == 0 ? LS_OK : copy(source, target, e);
-    free(source);
-    free(target);
+static bool is_linked(const char *a, const char *b) {
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Puts a link to a good file, or a copy, into the place of a checkpoint's. */
+static ls_status replace(const char *good, const char *path, ls_hash want, ls_error *e) {
+    char *fresh = ls_format("%s.new", path);
+    unlink(fresh);
+    ls_status s =
+        link(good, fresh) == 0 ? ls_file_rename(fresh, path, e) : copy(good, path, want, e);
+    free(fresh);
+    if (s == LS_OK) ls_log("%s: was damaged; restored", path);
     return s;
 }
 
-/* Is the run's file that of the checkpoint? */
-static ls_status compare(const char *run, const char *checkpoint, ls_error *e) {
-    char *own = path_in(run), *other = path_in(checkpoint);
-    struct stat a, b;
-    ls_hash x = {0, 0}, y = {0, 1};
-    bool linked = stat(own, &a) == 0 && stat(other, &b) == 0 && is_same_file(&a, &b);
-    ls_status s = linked ? LS_OK : hash_of(own, &x, e);
-    if (s == LS_OK && !linked) s = hash_of(other, &y, e);
-    if (s == LS_OK && !linked && !ls_hash_same(x, y))
-        s = ls_fail(e, LS_EINVAL,
-                    "%s: is not the file that this run was trained with, as %s has it; remove it: "
-                    "--resume restores it",
-                    own, other);
+/* The hash by which the checkpoint's manifest lists its file. */
+static bool listed(const char *checkpoint, ls_hash *h_p) {
+    ls_manifest m;
+    if (ls_manifest_read(checkpoint, &m, NULL) != LS_OK) return false;
+    bool good = ls_manifest_listed(&m, LS_FROZEN_FILE, h_p);
+    ls_manifest_free(&m);
+    return good;
+}
+
+/* Gives all checkpoints with a damaged file a good one. Most are links of one file: it is read
+ * once. */
+static void replace_damaged(const char *run, const char *good, ls_hash want) {
+    int64_t step = INT64_MAX;
+    char *right = ls_strdup(good);
+    while (ls_checkpoint_below(run, step, &step, NULL) == LS_OK && step >= 0) {
+        char *folder = ls_checkpoint_path(run, step), *path = path_in(folder);
+        ls_hash has;
+        ls_error e;
+        bool ours = listed(folder, &has) && ls_hash_same(has, want);
+        if (ours && !is_linked(path, right) && !has_hash(path, want) &&
+            replace(right, path, want, &e) != LS_OK)
+            ls_log("%s", e.msg);
+        free(folder);
+        if (ours) {
+            free(right);
+            right = path;
+        } else {
+            free(path);
+        }
+    }
+    free(right);
+}
+
+/* Links the file of the newest checkpoint, unless it is the run's own, as in runs of older versions.
+ * *damaged_p: it has another content. */
+static bool link_newest(const char *run, const char *own, const char *target, ls_hash want,
+                        bool *damaged_p) {
+    int64_t step = -1;
+    if (ls_checkpoint_below(run, INT64_MAX, &step, NULL) != LS_OK || step < 0) return false;
+    char *folder = ls_checkpoint_path(run, step), *path = path_in(folder);
+    bool linked = !is_linked(path, own) && link(path, target) == 0, good = linked;
+    if (linked && !has_hash(target, want)) {
+        good = false;
+        *damaged_p = true;
+        unlink(target);
+    }
+    free(path);
+    free(folder);
+    return good;
+}
+
+ls_status ls_frozen_file_give(const char *run, const char *checkpoint, ls_hash want, ls_error *e) {
+    char *own = path_in(run), *target = path_in(checkpoint);
+    bool damaged = false;
+    ls_hash has;
+    ls_status s = ls_file_hash(own, &has, NULL, e);
+    if (s == LS_OK && !(want.hi | want.lo)) want = has; /* nobody has opened it */
+    if (s == LS_OK && !ls_hash_same(has, want)) s = fail_other(own, e);
+    if (s == LS_OK && !link_newest(run, own, target, want, &damaged))
+        s = copy(own, target, want, e);
+    if (s == LS_OK && damaged) replace_damaged(run, target, want);
     free(own);
-    free(other);
+    free(target);
     return s;
 }
 
 ls_status ls_frozen_file_restore(const char *run, const char *checkpoint, const ls_model *m,
                                  const ls_config *c, ls_error *e) {
     bool there = ls_frozen_file_is_saved(run, m);
-    if (m->frozen_count == 0) return LS_OK;
-    if (there) return checkpoint ? compare(run, checkpoint, e) : LS_OK;
+    if (m->frozen_count == 0 || (there && !checkpoint)) return LS_OK;
     if (!checkpoint) return ls_frozen_file_make(run, m, c, e);
-    LS_TRY(ls_frozen_file_link(checkpoint, run, e));
-    ls_log("%s/" LS_FROZEN_FILE ": was missing; restored from %s", run, checkpoint);
-    return LS_OK;
+    char *own = path_in(run), *other = path_in(checkpoint);
+    ls_hash want;
+    ls_status s = ls_file_hash(other, &want, NULL, e);
+    bool good = s == LS_OK && there && has_hash(own, want);
+    if (s == LS_OK && !good) s = copy(other, own, want, e);
+    if (s == LS_OK && !good)
+        ls_log("%s: %s; restored from %s", own,
+               there ? "is not the file that this run was trained with" : "was missing",
+               checkpoint);
+    free(own);
+    free(other);
+    return s;
+}
+
+/* ---- a run whose checkpoints have lost theirs ---- */
+
+/* Makes the file again, from what the config names, if that gives the same. */
+static ls_status make_again(const char *run, const ls_model *m, const ls_config *c, ls_hash want,
+                            ls_error *e) {
+    char *hidden = ls_format("%s/" LS_FILE_FRESH "frozen", run), *made = path_in(hidden);
+    char *own = path_in(run);
+    ls_status s = ls_file_make_dirs(hidden, e);
+    if (s == LS_OK) s = ls_frozen_file_make(hidden, m, c, e);
+    if (s == LS_OK) s = copy(made, own, want, e);
+    if (s == LS_OK) ls_log("%s: was damaged; made again", own);
+    (void)ls_file_remove_tree(hidden, NULL);
+    free(own);
+    free(made);
+    free(hidden);
+    return s;
+}
+
+/* The hash that the newest checkpoint lists whose manifest can be read, and the path of a file of a
+ * checkpoint that has it; NULL: none has. free() it. */
+static bool find_listed(const char *run, ls_hash *want_p, char **good_p) {
+    int64_t step = INT64_MAX;
+    bool found = false;
+    *good_p = NULL;
+    while (!*good_p && ls_checkpoint_below(run, step, &step, NULL) == LS_OK && step >= 0) {
+        char *folder = ls_checkpoint_path(run, step), *path = path_in(folder);
+        ls_hash has;
+        if (listed(folder, &has) && (!found || ls_hash_same(has, *want_p))) {
+            *want_p = has;
+            found = true;
+            if (has_hash(path, has)) *good_p = ls_strdup(path);
+        }
+        free(path);
+        free(folder);
+    }
+    return found;
+}
+
+void ls_frozen_file_repair(const char *run, const ls_model *m, const ls_config *c) {
+    ls_hash want;
+    char *good = NULL, *own = path_in(run);
+    ls_error e;
+    if (m->frozen_count && find_listed(run, &want, &good)) {
+        if (!good && !has_hash(own, want) && make_again(run, m, c, want, &e) != LS_OK)
+            ls_log("%s", e.msg);
+        if (!good && has_hash(own, want)) {
+            char *fresh = ls_format("%s/" LS_FILE_FRESH "good", run);
+            unlink(fresh);
+            if (copy(own, fresh, want, &e) == LS_OK)
+                replace_damaged(run, fresh, want);
+            else
+                ls_log("%s", e.msg);
+            unlink(fresh);
+            free(fresh);
+        } else if (good) {
+            replace_damaged(run, good, want);
+        }
+    }
+    free(good);
+    free(own);
 }

@@ -1,17 +1,23 @@
 /* frozen_file.h - the frozen parameters of a run (model/frozen.h) in a file:
  * RUN/frozen.safetensors.
  *
- * They never change, so the file is written once, when the run begins. Every checkpoint has a link
- * to it, and so is complete by itself; on a file system without hard links it has a copy. Workers
- * map the file: the processes of a host share one copy of its pages. Those of a published model
- * (model.from) have the types that its files have, those of another origin f32.
+ * They never change, so the file is written once, when the run begins. The first checkpoint has a
+ * copy of it, the others links to that copy (on a file system without hard links each has a copy):
+ * each is complete by itself, and whatever happens to the run's file, they are as they were. Workers
+ * map the run's file: the processes of a host share one copy of its pages. Those of a published
+ * model (model.from) have the types that its files have, those of another origin f32.
+ *
+ * The hash that is found when the run opens the file is that of all its checkpoints. Before each
+ * save and at the end workers compare the file's state with that at opening (base/stamp.h), and
+ * whoever writes a checkpoint reads the run's file and the checkpoint's.
  */
 #ifndef LS_STORAGE_FROZEN_FILE_H
 #define LS_STORAGE_FROZEN_FILE_H
 
-#include <sys/stat.h>
+#include <stdatomic.h>
 
 #include "base/hash.h"
+#include "base/stamp.h"
 #include "config/config.h"
 #include "model/model.h"
 #include "storage/state.h"
@@ -22,16 +28,26 @@ typedef struct ls_frozen_file {
     ls_safetensors file;
     ls_frozen_value *values; /* [nparams] in the mapped file; NULL: not open */
     char *path;
-    ls_hash hash;       /* of the file */
-    struct stat opened; /* as it was when it was opened */
+    ls_hash hash;    /* of the file */
+    ls_stamp opened; /* its state when it was opened */
 } ls_frozen_file;
+
+/* That hash, in memory of several processes; zero: not known yet. Each writer of it has the same. */
+typedef struct ls_frozen_note {
+    _Atomic uint64_t hi, lo;
+} ls_frozen_note;
+void ls_frozen_note_set(ls_frozen_note *, ls_hash);
+ls_hash ls_frozen_note_get(const ls_frozen_note *); /* NULL is fine: not known */
 
 /* Maps the file of a run or a checkpoint. LS_EINVAL: it has not the model's frozen parameters. */
 ls_status ls_frozen_file_open(const char *folder, const ls_model *, ls_frozen_file *f_p,
                               ls_error *);
 void ls_frozen_file_close(ls_frozen_file *);
-/* LS_EINVAL: the file is another one, or has another content, than when it was opened. */
+/* LS_EINVAL: the file is another one, or has another content, than when it was opened, or was
+ * written to since. One stat() if nothing has happened; else the file is read. */
 ls_status ls_frozen_file_verify(ls_frozen_file *, ls_error *);
+/* The next ls_frozen_file_verify() reads the file in any case. */
+void ls_frozen_file_doubt(ls_frozen_file *);
 
 /* Has the run its file, if its model needs one? */
 bool ls_frozen_file_is_saved(const char *run, const ls_model *);
@@ -41,12 +57,18 @@ ls_status ls_frozen_file_save(const char *run, const ls_model *, const ls_frozen
 /* The same, with the values with which a run of this config begins: drawn from its seed, or those
  * of train.from or model.from. Does nothing if the model has none. */
 ls_status ls_frozen_file_make(const char *run, const ls_model *, const ls_config *, ls_error *);
-/* For a run that continues from `checkpoint` (NULL: from none): restores the run's file if it is
- * missing. LS_EINVAL: it is not that of the checkpoint. */
+/* For a run that continues from `checkpoint`, a good one (NULL: from none): restores the run's file
+ * if it is missing, or is not that of the checkpoint, and logs it. */
 ls_status ls_frozen_file_restore(const char *run, const char *checkpoint, const ls_model *,
                                  const ls_config *, ls_error *);
-/* Gives the directory `to` a link to the file in `from`, or a copy. */
-ls_status ls_frozen_file_link(const char *from, const char *to, ls_error *);
+/* Gives the directory of a new checkpoint its file: a link to that of the newest one, or a copy of
+ * the run's. want: the hash that it had at opening; zero: it was not opened. If the newest has a
+ * damaged one, it and older ones get the new one, too. LS_EINVAL: the run's file has another hash. */
+ls_status ls_frozen_file_give(const char *run, const char *checkpoint, ls_hash want, ls_error *);
+/* Before a run continues: gives checkpoints whose file is damaged or missing that of another
+ * checkpoint or the run's, or one that is made again, if these have the hash that is listed; logs
+ * it. */
+void ls_frozen_file_repair(const char *run, const ls_model *, const ls_config *);
 
 /* Sets a buffer [frozen_floats] to these values. */
 ls_status ls_frozen_draw(const ls_model *, const ls_config *, float *buffer, ls_error *);

@@ -18,17 +18,17 @@ static char *join(const char *folder, const char *name) { return ls_format("%s/%
 
 ls_status ls_manifest_list(const char *folder, const char *name, ls_json *files, ls_error *e) {
     char *path = join(folder, name), text[LS_HASH_TEXT];
-    ls_mapped m;
-    ls_status s = ls_file_map(path, &m, e);
+    ls_hash hash;
+    uint64_t nbytes = 0;
+    ls_status s = ls_file_hash(path, &hash, &nbytes, e);
     free(path);
     if (s != LS_OK) return s;
-    ls_hash_text(ls_hash_bytes(m.data, m.nbytes), text);
+    ls_hash_text(hash, text);
     ls_json *entry = ls_json_new_object();
     ls_json_set(entry, "name", ls_json_new_text(name));
-    ls_json_set(entry, "bytes", ls_json_new_integer((int64_t)m.nbytes));
+    ls_json_set(entry, "bytes", ls_json_new_integer((int64_t)nbytes));
     ls_json_set(entry, "xxh3_128", ls_json_new_text(text));
     ls_json_push(files, entry);
-    ls_file_unmap(&m);
     return LS_OK;
 }
 
@@ -153,16 +153,16 @@ static ls_status check_file(const char *folder, const ls_json *entry, ls_error *
         return ls_fail(e, LS_EINVAL, "%s/%s: has a file entry without name, bytes or xxh3_128",
                        folder, LS_MANIFEST_FILE);
     char *path = join(folder, name), got[LS_HASH_TEXT];
-    ls_mapped m;
-    ls_status s = ls_file_map(path, &m, e);
+    ls_hash hash;
+    uint64_t has = 0;
+    ls_status s = ls_file_hash(path, &hash, &has, e);
     if (s == LS_OK) {
-        ls_hash_text(ls_hash_bytes(m.data, m.nbytes), got);
-        if ((int64_t)m.nbytes != nbytes)
-            s = ls_fail(e, LS_EINVAL, "%s: has the wrong size: %zu bytes, the manifest says %lld",
-                        path, m.nbytes, (long long)nbytes);
+        ls_hash_text(hash, got);
+        if ((int64_t)has != nbytes)
+            s = ls_fail(e, LS_EINVAL, "%s: has the wrong size: %llu bytes, the manifest says %lld",
+                        path, (unsigned long long)has, (long long)nbytes);
         else if (strcmp(got, want) != 0)
             s = ls_fail(e, LS_EINVAL, "%s: is damaged: its hash is not the manifest's", path);
-        ls_file_unmap(&m);
     }
     free(path);
     return s;
@@ -174,23 +174,30 @@ bool ls_manifest_has_frozen(const ls_manifest *m) {
     return ls_json_integer(ls_json_get(model, "frozen_parameters"), &n) && n > 0;
 }
 
-static bool lists(const ls_json *files, const char *name) {
+static const ls_json *entry_of(const ls_manifest *m, const char *name) {
+    const ls_json *files = ls_json_get(m->json, "files");
     for (size_t i = 0; i < ls_json_count(files); i++) {
-        const char *listed = ls_json_text(ls_json_get(ls_json_at(files, i), "name"));
-        if (listed && strcmp(listed, name) == 0) return true;
+        const ls_json *entry = ls_json_at(files, i);
+        const char *listed = ls_json_text(ls_json_get(entry, "name"));
+        if (listed && strcmp(listed, name) == 0) return entry;
     }
-    return false;
+    return NULL;
+}
+
+bool ls_manifest_listed(const ls_manifest *m, const char *name, ls_hash *h_p) {
+    const char *text = ls_json_text(ls_json_get(entry_of(m, name), "xxh3_128"));
+    return text && ls_hash_parse(text, h_p);
 }
 
 /* All files that are read must be listed, and all listed files must have their hash. */
 ls_status ls_manifest_check_files(const ls_manifest *m, const char *folder, ls_error *e) {
     const ls_json *files = ls_json_get(m->json, "files");
-    bool has_samples = lists(files, LS_DATA_RECORD);
+    bool has_samples = entry_of(m, LS_DATA_RECORD);
     const char *const needed[] = {LS_WEIGHTS_FILE, LS_OPTIMIZER_FILE, LS_CONFIG_FILE,
                                   has_samples ? LS_DATA_RECORD : LS_TOKENIZER_FILE,
                                   ls_manifest_has_frozen(m) ? LS_FROZEN_FILE : LS_WEIGHTS_FILE};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-        if (!lists(files, needed[i]))
+        if (!entry_of(m, needed[i]))
             return ls_fail(e, LS_EINVAL, "%s/%s: is not complete: it does not list %s", folder,
                            LS_MANIFEST_FILE, needed[i]);
     for (size_t i = 0; i < ls_json_count(files); i++)

@@ -41,6 +41,8 @@ void ls_manifest_free(ls_manifest *);
 ls_status ls_manifest_check_files(const ls_manifest *, const char *folder, ls_error *);
 /* Has the checkpoint frozen parameters, in a file of their own (frozen_file.h)? */
 bool ls_manifest_has_frozen(const ls_manifest *);
+/* The hash of a listed file; false: it is not listed. */
+bool ls_manifest_listed(const ls_manifest *, const char *name, ls_hash *h_p);
 /* Checks that the manifest's hash `key` is this one. */
 ls_status ls_manifest_check_hash(const ls_manifest *, const char *folder, const char *key, ls_hash,
                                  ls_error *);

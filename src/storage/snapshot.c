@@ -207,6 +207,7 @@ static ls_status write_all(const writing *w, ls_error *e) {
     ls_checkpoint_known known = {on_disk.step, on_disk.loss};
     ls_checkpoint_extra x = {.data = &data,
                              .config = r->config_text,
+                             .frozen = ls_frozen_note_get(r->frozen),
                              .known = &known,
                              .keep = r->config->checkpoint.keep};
     ls_best_describe(&w->best, r->config, w->state.step, &x);
@@ -470,6 +471,11 @@ static bool is_at(const ls_snapshot_state *s, int64_t steps, ls_snapshot_phase p
 
 bool ls_snapshot_is_written(const ls_snapshot_state *s, int64_t steps) {
     return is_at(s, steps, LS_SNAPSHOT_WRITTEN);
+}
+
+bool ls_snapshot_has_failed(const ls_snapshot_state *s) {
+    ls_snapshot_mark m = atomic_load(&s->mark);
+    return m.phase == LS_SNAPSHOT_FAILED;
 }
 
 void ls_snapshot_ask_share(const ls_snapshot_run *r, int worker, int64_t steps, int64_t *asked_p) {

@@ -70,6 +70,7 @@
 #include "exec/store.h"
 #include "net/launch/process.h"
 #include "storage/best.h"
+#include "storage/frozen_file.h"
 
 typedef enum ls_snapshot_phase {
     LS_SNAPSHOT_IDLE,
@@ -112,7 +113,8 @@ typedef struct ls_snapshot_run {
     ls_snapshot_state *state;
     const ls_best_state *best;
     ls_best_state *on_disk; /* the best checkpoint on disk, by the last writer */
-    int first, n;           /* workers of this host; n 0: none has started */
+    const ls_frozen_note *frozen;
+    int first, n; /* workers of this host; n 0: none has started */
     /* Tables of which parameters are windows, the blocks of them that are not 0 on this host, and
      * the steps that they have had; NULL: none. */
     const float *tables;
@@ -179,5 +181,7 @@ void ls_snapshot_say(const ls_snapshot_run *, int worker, int64_t asked, int32_t
 void ls_snapshot_hear(const ls_snapshot_run *, int worker, int64_t asked, const int32_t *words);
 /* Called by worker 0: is the checkpoint of `steps` complete? */
 bool ls_snapshot_is_written(const ls_snapshot_state *, int64_t steps);
+/* Has the last snapshot failed? */
+bool ls_snapshot_has_failed(const ls_snapshot_state *);
 
 #endif

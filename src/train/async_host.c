@@ -24,6 +24,7 @@
 #include "storage/identity.h"
 #include "storage/reference.h"
 #include "train/alone.h"
+#include "train/inputs.h"
 #include "train/takeover.h"
 
 /* A worker of this host, in a process of its own. */
@@ -53,6 +54,11 @@ static ls_status read_reference(worker *w, ls_error *e) {
     return LS_OK;
 }
 
+/* Nobody takes a gradient back. */
+static ls_status check_inputs(worker *w, ls_error *e) {
+    return ls_inputs_check(&w->alone->data, &w->alone->m.frozen.file, e);
+}
+
 /* ---- sync.mode async: the gradient of a batch ---- */
 
 static ls_status compute_batch(void *arg, const ls_wire_task *t, ls_error *e) {
@@ -60,7 +66,7 @@ static ls_status compute_batch(void *arg, const ls_wire_task *t, ls_error *e) {
     LS_TRY(read_reference(w, e));
     LS_TRY(ls_async_gradient_compute(&w->batch, t->step, &w->result.out, &w->result.update, e));
     w->result.data_wait_s = (double)ls_exec_data_wait_ns(w->batch.exec) / 1e9;
-    return LS_OK;
+    return check_inputs(w, e);
 }
 
 static ls_status begin_batches(worker *w, ls_remote_job *job, ls_error *e) {
@@ -98,7 +104,8 @@ static ls_status compute_solo(void *arg, const ls_wire_task *t, ls_error *e) {
         return ls_fail(e, LS_EINVAL, "there is no virtual worker %d", t->vw);
     LS_TRY(read_reference(w, e));
     ls_solo_move(&w->solo, &task);
-    return ls_exec_gradient(w->solo.exec, &in, e);
+    LS_TRY(ls_exec_gradient(w->solo.exec, &in, e));
+    return check_inputs(w, e);
 }
 
 static ls_status begin_solo(worker *w, ls_remote_job *job, ls_error *e) {

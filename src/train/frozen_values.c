@@ -13,14 +13,13 @@
 
 /* What the workers of earlier views had; each host notes it. */
 static ls_status check_earlier(const ls_member *m, const ls_frozen_file *f, ls_error *e) {
-    long long mark = (long long)((f->hash.hi ^ f->hash.lo) | 1);
-    long long was = atomic_load(&m->host->notes->frozen); /* 0: not known yet */
-    if (was && was != mark)
+    ls_hash was = ls_frozen_note_get(&m->host->notes->frozen);
+    if ((was.hi | was.lo) && !ls_hash_same(was, f->hash))
         return ls_fail(e, LS_EINVAL,
                        "%s: is not the file that this run began with; put that back and go on with "
                        "--resume",
                        f->path);
-    atomic_store(&m->host->notes->frozen, mark);
+    ls_frozen_note_set(&m->host->notes->frozen, f->hash);
     return LS_OK;
 }
 

@@ -145,6 +145,7 @@ ls_snapshot_run ls_host_snapshot_run(const ls_host *h) {
                              .state = &h->notes->snapshot,
                              .best = &h->notes->best,
                              .on_disk = &h->notes->best_on_disk,
+                             .frozen = &h->notes->frozen,
                              .first = h->survival.view.first,
                              .n = h->survival.view.n};
 }

@@ -9,9 +9,11 @@
 #include "async/bounded.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "source/guard.h"
 #include "train/async_steps.h"
 #include "train/audit.h"
 #include "train/evaluate.h"
+#include "train/inputs.h"
 #include "train/save.h"
 
 bool ls_loop_is_complete(const ls_loop *l) {
@@ -63,6 +65,7 @@ static ls_status evaluate(ls_loop *l, bool whole, ls_error *e) {
     double **records_p = whole && l->m.worker == 0 ? &l->records : NULL;
     ls_mllog_begin(l->mllog);
     LS_TRY(ls_evaluate(&l->m, &q, &l->latest, records_p, e));
+    LS_TRY(ls_member_wait(&l->m, ls_inputs_check(&l->data, &l->m.frozen.file, e), e));
     if (!whole) note_loss(l);
     if (l->metrics && (whole || l->steps < l->run->config.train.steps)) {
         LS_TRY(ls_metrics_evaluation(l->metrics, l->steps, &l->latest, e));
@@ -133,8 +136,6 @@ static ls_status agree_on_asked(ls_loop *l, ls_error *e) {
     due = due && !l->apart.must; /* an island can only be ahead if this has been done */
     if (due && l->steps < c->train.steps)
         LS_TRY(ls_save(l, best ? LS_SAVE_FOR_SURE : LS_SAVE_IF_IDLE, e));
-    if (due && l->m.worker == 0) LS_TRY(ls_dataset_verify(&l->data, e));
-    if (due && l->m.worker == 0) LS_TRY(ls_frozen_file_verify(&l->m.frozen.file, e));
     if (due && l->apart.left) LS_TRY(ls_barrier(l->m.group, e)); /* before an island goes ahead */
     bool stops = l->asked == LS_ASKED_STOP && l->m.worker == 0 && !ls_loop_is_complete(l);
     if (stops && is_until(l))
@@ -176,6 +177,13 @@ ls_status ls_loop_diverged(int64_t steps, const ls_step_out *out, ls_error *e) {
                    (long long)steps, out->loss, out->grad_norm);
 }
 
+/* Bytes that were lost while a step read them were zeros to it: whatever it says then does not
+ * count. A nanosecond if nothing is lost. */
+static ls_status check_lost(ls_loop *l, ls_error *e) {
+    if (ls_guard_check(NULL) == LS_OK) return LS_OK;
+    return ls_inputs_check(&l->data, &l->m.frozen.file, e);
+}
+
 static ls_status one_step(ls_loop *l, ls_error *e) {
     ls_step_in in = ls_run_step(l->run, l->data.ntrain, l->steps, &l->m.scaler);
     ls_step_out out = {0};
@@ -185,6 +193,7 @@ static ls_status one_step(ls_loop *l, ls_error *e) {
     ls_in_flight_begin(l->flight, l->steps);
     ls_status s = ls_member_step(&l->m, &in, &out, e);
     ls_in_flight_end(l->flight);
+    LS_TRY(check_lost(l, e));
     LS_TRY(s);
     double seconds = (double)(ls_clock_ns() - begin) / 1e9;
     if (l->m.bounded) LS_TRY(ls_bounded_check(l->m.bounded, e));
@@ -202,8 +211,10 @@ static ls_status one_step(ls_loop *l, ls_error *e) {
     report_computed(l);
     LS_TRY(ls_apart_stepped(l, &in, &out, &t, e));
     if (in.apart) return LS_OK;
-    if (!out.skipped && (!isfinite(out.loss) || !isfinite(out.grad_norm)))
+    if (!out.skipped && (!isfinite(out.loss) || !isfinite(out.grad_norm))) {
+        LS_TRY(ls_inputs_check(&l->data, &l->m.frozen.file, e)); /* that would be the reason */
         return ls_loop_diverged(l->steps, &out, e);
+    }
     return l->metrics ? ls_metrics_step(l->metrics, l->steps, &in, &out, &t, e) : LS_OK;
 }
 
@@ -246,7 +257,9 @@ ls_status ls_loop_run(ls_loop *l, ls_error *e) {
     while ((l->asked == LS_ASKED_NOTHING || l->apart.must) && !ls_loop_is_complete(l)) {
         bool apart = l->apart.left > 0;
         LS_TRY(ls_tracer_before(&l->tracer, l->steps, e));
-        LS_TRY(l->async ? ls_async_steps(l, e) : one_step(l, e));
+        ls_status s = l->async ? ls_async_steps(l, e) : one_step(l, e);
+        LS_TRY(check_lost(l, e));
+        LS_TRY(s);
         bool given_up = l->asked != LS_ASKED_NOTHING && !l->apart.must;
         if (given_up) break;
         LS_TRY(ls_tracer_after(&l->tracer, l->steps - 1, e));

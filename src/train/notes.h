@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "storage/folder.h"
+#include "storage/frozen_file.h"
 #include "storage/snapshot.h"
 
 typedef struct ls_run_notes {
@@ -19,7 +20,7 @@ typedef struct ls_run_notes {
      * writes the same value. */
     atomic_llong evaluated, saved;
     atomic_llong data;     /* a hash of the samples of the run; 0: not known yet */
-    atomic_llong frozen;   /* the same of its frozen parameters */
+    ls_frozen_note frozen; /* the file of its frozen parameters */
     atomic_int has_frozen; /* 1: the store has them (ls_store_frozen()) */
 } ls_run_notes;
 

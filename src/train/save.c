@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "storage/checkpoint.h"
+#include "train/inputs.h"
 #include "train/step_rows.h"
 
 static ls_status write_checkpoint(ls_loop *l, ls_error *e) {
@@ -23,6 +24,7 @@ static ls_status write_checkpoint(ls_loop *l, ls_error *e) {
     ls_dataset_files(&l->data, &data);
     ls_checkpoint_extra x = {.data = &data,
                              .config = &l->run->config_text,
+                             .frozen = l->m.frozen.file.hash,
                              .known = &l->known,
                              .keep = l->run->config.checkpoint.keep};
     ls_best_describe(&l->best, &l->run->config, l->steps, &x);
@@ -83,6 +85,7 @@ ls_status ls_save_plain(ls_loop *l, ls_urgency u, ls_error *e) {
         s = ls_save_restore_folder(l, &why);
         if (s == LS_OK) s = write_checkpoint(l, &why);
         if (s != LS_OK) log_save_failed(l, &why);
+        if (s != LS_OK) ls_frozen_file_doubt(&l->m.frozen.file);
     }
     ls_world_drop_collected(&l->m.worlds[0], p);
     LS_TRY(ls_step_rows_drop_collected(l->m.rows, e));
@@ -192,6 +195,9 @@ ls_status ls_save_supervised(ls_loop *l, ls_urgency u, ls_error *e) {
 }
 
 ls_status ls_save(ls_loop *l, ls_urgency u, ls_error *e) {
+    bool failed = ls_snapshot_has_failed(&l->host->notes->snapshot);
     l->saved_ns = ls_clock_ns();
+    if (failed) ls_frozen_file_doubt(&l->m.frozen.file); /* as its writer may have found */
+    LS_TRY(ls_member_wait(&l->m, ls_inputs_check(&l->data, &l->m.frozen.file, e), e));
     return l->host->runtime->save(l, u, e);
 }

@@ -5,7 +5,8 @@
 #include "train/loop.h"
 
 /* Collective, between steps. A checkpoint that can't be written is logged, and the next one is
- * attempted when it is due; the last must succeed. */
+ * attempted when it is due; the last must succeed. Fails before it saves if something that a worker
+ * reads has changed. */
 ls_status ls_save(ls_loop *, ls_urgency, ls_error *);
 
 /* For runtime.h. Plain: worker 0 writes while the others wait, without a time limit.

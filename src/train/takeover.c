@@ -58,8 +58,10 @@ static ls_status write_checkpoint(ls_alone *x, const ls_shard_copy *c, ls_error 
     ls_best best = {.nsamples = wanted < most ? wanted : most};
     ls_data_files data;
     ls_dataset_files(&x->data, &data);
-    ls_checkpoint_extra extra = {
-        .data = &data, .config = &x->run.config_text, .keep = config->checkpoint.keep};
+    ls_checkpoint_extra extra = {.data = &data,
+                                 .config = &x->run.config_text,
+                                 .frozen = x->m.frozen.file.hash,
+                                 .keep = config->checkpoint.keep};
     ls_best_find(&best, x->run.dir, s.step);
     ls_best_describe(&best, config, s.step, &extra);
     ls_status status = ls_data_files_add_published(&data, x->run.dir, e);

@@ -18,6 +18,7 @@
 #include "storage/checkpoint.h"
 #include "train/evaluate.h"
 #include "train/feed.h"
+#include "train/inputs.h"
 #include "train/member.h"
 
 struct ls_trainer {
@@ -137,6 +138,7 @@ static ls_status find_checkpoint(const ls_trainer *t, int resume, int64_t *step_
     char *path = NULL;
     int64_t step = 0;
     if (!t->run.dir || !ls_file_exists(t->run.dir)) return LS_OK;
+    if (resume) ls_frozen_file_repair(t->run.dir, &t->host.layout.model, &t->run.config);
     LS_TRY(ls_checkpoint_newest_good(t->run.dir, &path, &step, e));
     ls_status s = LS_OK;
     if (path && !resume)
@@ -292,6 +294,7 @@ static ls_status write_checkpoint(ls_trainer *t, ls_error *e) {
     ls_dataset_files(t->m.data, &data);
     ls_checkpoint_extra x = {.data = &data,
                              .config = &t->run.config_text,
+                             .frozen = t->m.frozen.file.hash,
                              .known = &t->known,
                              .keep = t->run.config.checkpoint.keep};
     ls_status status = LS_OK;
@@ -304,7 +307,8 @@ static ls_status write_checkpoint(ls_trainer *t, ls_error *e) {
 
 /* Collects the state on worker 0, which writes it. */
 static ls_status save(ls_trainer *t, const char *path, bool whole, ls_error *e) {
-    ls_status s = LS_OK;
+    ls_status s = ls_inputs_check(NULL, &t->m.frozen.file, e);
+    LS_TRY(ls_member_wait(&t->m, s, e));
     LS_TRY(ls_world_collect(&t->m.worlds[0], &t->host.layout.plan, e));
     if (whole) LS_TRY(ls_world_collect_errors(&t->m.worlds[0], &t->host.layout.plan, t->steps, e));
     if (t->m.worker == 0) s = whole ? write_checkpoint(t, e) : write_weights(t, path, e);

@@ -339,8 +339,8 @@ static ls_status map_guarded(const char *path, ls_mapped *m_p, ls_error *e) {
 }
 
 static ls_status open_file(const char *path, accepted types, ls_safetensors *s_p, ls_error *e) {
-    ls_safetensors s = {.guarded = types == ANY};
-    LS_TRY(s.guarded ? map_guarded(path, &s.map, e) : ls_file_map(path, &s.map, e));
+    ls_safetensors s = {0};
+    LS_TRY(map_guarded(path, &s.map, e));
     uint64_t length = 0;
     if (s.map.nbytes >= sizeof length) memcpy(&length, s.map.data, sizeof length);
     if (length < 2 || length > MAX_HEADER || length > s.map.nbytes - sizeof length) {
@@ -355,7 +355,7 @@ static ls_status open_file(const char *path, accepted types, ls_safetensors *s_p
     r.nbytes = s.map.nbytes - sizeof length - length;
     if (status == LS_OK) status = read_header(&r, header, e);
     ls_json_free(header);
-    if (status == LS_OK && s.guarded) status = ls_guard_check(e);
+    if (status == LS_OK) status = ls_guard_check(e);
     if (status == LS_OK)
         *s_p = s;
     else
@@ -380,10 +380,7 @@ void ls_safetensors_close(ls_safetensors *s) {
     free(s->copies);
     free(s->by_name);
     free(s->tensors);
-    if (s->guarded)
-        ls_guard_unmap(s->map.data, s->map.nbytes);
-    else
-        ls_file_unmap(&s->map);
+    ls_guard_unmap(s->map.data, s->map.nbytes);
     *s = (ls_safetensors){0};
 }
 

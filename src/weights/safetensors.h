@@ -48,16 +48,15 @@ typedef struct ls_safetensors {
     void **copies;             /* [ncopies] the data of tensors that are not aligned in the file */
     size_t ncopies;
     ls_mapped map;
-    bool guarded; /* mapped by source/guard.h */
 } ls_safetensors;
 
-/* Reads F32 tensors only. Their data points into the mapped file. */
+/* Reads F32 tensors only. Their data points into the mapped file. If that is truncated while it is
+ * open, it reads as zeros from there on, and ls_guard_check() of source/guard.h fails. */
 ls_status ls_safetensors_open(const char *path, ls_safetensors *s_p, ls_error *);
 /* The same, also of tensors in 16 bits and in blocks. */
 ls_status ls_safetensors_open_stored(const char *path, ls_safetensors *s_p, ls_error *);
 /* Reads a file of any types of the format, also of another program, which may have aligned nothing:
- * what is not aligned is copied. If it is truncated while it is open, it reads as zeros
- * from there on, and ls_guard_check() of source/guard.h fails. */
+ * what is not aligned is copied. */
 ls_status ls_safetensors_open_any(const char *path, ls_safetensors *s_p, ls_error *);
 void ls_safetensors_close(ls_safetensors *);
 const ls_tensor *ls_safetensors_find(const ls_safetensors *, const char *name); /* or NULL */

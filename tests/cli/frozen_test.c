@@ -72,20 +72,68 @@ static void test_deleted(void **state) {
     assert_true(file_exists("deleted/frozen.safetensors"));
 }
 
-/* A file that is changed is seen at the next checkpoint. */
+#define F           "$r/frozen.safetensors"
+#define SPOIL(file) "printf z | dd of=" file " bs=1 seek=9000 conv=notrunc status=none"
+
+/* The run's file is changed after a step; it ends with a line before it saves again, its checkpoints
+ * are good, and it continues to the same bits. */
+static const struct {
+    const char *change, *says; /* NULL: the run ends well */
+    int after;
+} changes[] = {
+    {SPOIL(F), ": is not the file that this run opened; go on with --resume", 25},
+    {"touch -r " F " t && " SPOIL(F) " && touch -r t " F, ": is not the file that this run ", 10},
+    {"cp " F " t && " SPOIL("t") " && mv t " F, ": is not the file that this run opened", 50},
+    {"cp " F " t && " SPOIL(F) " && dd if=t of=" F " conv=notrunc status=none",
+     ": was written to while this run read it", 25},
+    {"truncate -s 5000 " F, ": is not the file that this run opened; go on with --resume", 25},
+    {SPOIL(F) " && rm " F, ": is not the file that this run opened", 50},
+    {"chmod 600 " F " && cp " F " t && mv t " F, NULL, 50},
+    {"until [ -e $r/checkpoints/latest ]; do sleep 0.02; done; " SPOIL(
+         "$r/checkpoints/latest/frozen.safetensors"),
+     NULL, 25}};
+
 static void test_changed(void **state) {
     (void)state;
-    char path[128];
-    snprintf(path, sizeof path, "%s/changed/frozen.safetensors", folder);
-    pace("changed", 25);
-    host h = start(2, "changed", "");
-    await_step("changed", 25, &h);
-    FILE *f = fopen(path, "r+b");
-    fseek(f, -5, SEEK_END);
-    fputc(77, f);
-    fclose(f);
-    let_go("changed");
-    host_expect(&h, 1, "changed/frozen.safetensors: is not the file that this run opened");
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        char run[16], line[1024];
+        if (!runs_case((int)i, 4)) continue;
+        snprintf(run, sizeof run, "changed-%zu", i);
+        pace(run, changes[i].after);
+        host h = start(2, run, "");
+        await_step(run, changes[i].after, &h);
+        shell_of_run(run, changes[i].change);
+        let_go(run);
+        host_expect(&h, changes[i].says ? 1 : 0, changes[i].says);
+        for (int step = 20; step <= 60; step += 20) { /* some may have been skipped */
+            snprintf(line, sizeof line, "%s/checkpoints/step-%d", run, step);
+            if (!file_exists(line)) continue;
+            assert_true(step < changes[i].after || !changes[i].says);
+            snprintf(line, sizeof line, "ckpt verify @/%s/checkpoints/step-%d", run, step);
+            expect(line, 0, ": good: step ");
+        }
+        snprintf(line, sizeof line, LINE, 3, run, "--resume");
+        if (changes[i].says) expect(line, 0, NULL);
+        check(run, "f32");
+    }
+}
+
+/* Where no file is right, neither a checkpoint's nor the run's, it is made again from its seed. */
+static void test_damaged(void **state) {
+    (void)state;
+    char line[1024];
+    snprintf(line, sizeof line, LINE, 2, "damaged", "--until 30");
+    expect(line, 75, NULL);
+    shell_of_run("damaged/checkpoints/step-30", SPOIL(F));
+    expect("ckpt verify @/damaged", 1, "frozen.safetensors: is damaged");
+    snprintf(line, sizeof line, LINE, 2, "damaged", "--resume --until 50");
+    expect(line, 75, "step-30/frozen.safetensors: was damaged; restored");
+    expect("ckpt verify @/damaged/checkpoints/step-30", 0, ": good: step ");
+    shell_of_run("damaged/checkpoints/step-50", SPOIL(F));
+    shell_of_run("damaged", SPOIL(F));
+    snprintf(line, sizeof line, LINE, 2, "damaged", "--resume");
+    expect(line, 0, "damaged/frozen.safetensors: was damaged; made again");
+    check("damaged", "f32");
 }
 
 /* A host joins, and the first one is lost. */
@@ -137,7 +185,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_undisturbed), cmocka_unit_test(test_killed),
         cmocka_unit_test(test_deleted),     cmocka_unit_test(test_changed),
-        cmocka_unit_test(test_hosts),       cmocka_unit_test(test_commands),
+        cmocka_unit_test(test_damaged),     cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_commands),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
