@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/guard.h"
 #include "base/utf8.h"
 
 ls_status ls_file_open_regular(const char *path, int *fd_p, struct stat *st_p, ls_error *e) {
@@ -32,23 +32,15 @@ ls_status ls_file_map(const char *path, ls_mapped *m_p, ls_error *e) {
     int fd = -1;
     struct stat st;
     LS_TRY(ls_file_open_regular(path, &fd, &st, e));
-    size_t nbytes = (size_t)st.st_size;
-    void *p = NULL;
-    if (nbytes) {
-        p = mmap(NULL, nbytes, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (p == MAP_FAILED) {
-            int why = errno;
-            close(fd);
-            return ls_fail(e, LS_EIO, "%s: can't be mapped: %s", path, strerror(why));
-        }
-    }
+    const void *data = NULL;
+    ls_status s = ls_guard_map(fd, path, (size_t)st.st_size, &data, e);
     close(fd);
-    *m_p = (ls_mapped){p, nbytes};
-    return LS_OK;
+    if (s == LS_OK) *m_p = (ls_mapped){data, (size_t)st.st_size};
+    return s;
 }
 
 void ls_file_unmap(ls_mapped *m) {
-    if (m->data) munmap((void *)(uintptr_t)m->data, m->nbytes);
+    ls_guard_unmap(m->data, m->nbytes);
     *m = (ls_mapped){0};
 }
 

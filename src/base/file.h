@@ -21,6 +21,8 @@ typedef struct ls_mapped {
     size_t nbytes;
 } ls_mapped;
 
+/* If the file is truncated while it is mapped, it reads as zeros from there on, and ls_guard_check()
+ * of base/guard.h fails: call it after the last use. */
 ls_status ls_file_map(const char *path, ls_mapped *m_p, ls_error *);
 void ls_file_unmap(ls_mapped *);
 

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/guard.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/name.h"
@@ -61,6 +62,7 @@ static ls_status copy_file(const char *from, const char *to, ls_error *e) {
     if (link(from, to) == 0 || errno == EEXIST) return LS_OK;
     LS_TRY(ls_file_map(from, &m, e));
     ls_status s = ls_file_replace(to, m.data, m.nbytes, e);
+    if (s == LS_OK) s = ls_guard_check(e);
     ls_file_unmap(&m);
     return s;
 }

@@ -153,6 +153,7 @@ static ls_status eval_run(const ls_args *a, const char *run, const ls_trained *t
     ls_status s = check_reference(run, t, &d, e);
     if (s == LS_OK) s = ls_trained_evaluate_data(t, &d, &m.model, e);
     if (s == LS_OK && ls_dataset_is_text(&d)) s = add_bigram(t, &d.text, &m, e);
+    if (s == LS_OK) s = ls_dataset_verify(&d, e);
     if (s == LS_OK) print(&m, json);
     ls_dataset_free(&d);
     return s;
@@ -242,6 +243,7 @@ static ls_status eval_file(const char *path, const ls_trained *t, bool json, ls_
     if (s == LS_OK) ls_token_list_log_dropped(&tokens, path);
     if (s == LS_OK) ls_text_log_ends(text.data, text.nbytes, path);
     if (s == LS_OK) s = ls_trained_evaluate(t, tokens.ids, tokens.n, path, &v, e);
+    if (s == LS_OK) s = ls_text_check(&text, e);
     if (s == LS_OK) {
         measured m = {.checkpoint = t->path,
                       .ema = t->ema,

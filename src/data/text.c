@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "base/log.h"
 #include "base/plural.h"
 #include "base/utf8.h"
@@ -34,12 +35,20 @@ static ls_status open_several(const ls_files *f, ls_text *t, ls_error *e) {
     ls_status s = LS_OK;
     for (size_t i = 0; s == LS_OK && i < f->n; i++) s = ls_file_map(f->paths[i], &parts[i], e);
     if (s == LS_OK) s = join(f, parts, t, e);
+    if (s == LS_OK) s = ls_guard_check(e);
     for (size_t i = 0; i < f->n; i++) ls_file_unmap(&parts[i]);
     free(parts);
     return s;
 }
 
+static ls_stamp stamp_of(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 ? ls_stamp_of(&st) : (ls_stamp){0};
+}
+
 static ls_status open_one(const char *path, ls_text *t, ls_error *e) {
+    t->path = ls_strdup(path);
+    t->was = stamp_of(path);
     LS_TRY(ls_file_map(path, &t->one, e));
     size_t mark = ls_utf8_mark((const char *)t->one.data, t->one.nbytes);
     t->data = mark ? t->one.data + mark : t->one.data;
@@ -67,9 +76,18 @@ ls_status ls_text_open(const char *paths, ls_text *t_p, ls_error *e) {
     return s;
 }
 
+/* One that was removed, or has got another one in its place, is still there for us. */
+ls_status ls_text_check(const ls_text *t, ls_error *e) {
+    ls_stamp now = t->path ? stamp_of(t->path) : (ls_stamp){0};
+    LS_TRY(ls_guard_check(e));
+    if (!ls_stamp_is_written(&t->was, &now)) return LS_OK;
+    return ls_fail(e, LS_EIO, "%s: was written to while it was read; start again", t->path);
+}
+
 void ls_text_close(ls_text *t) {
     ls_file_unmap(&t->one);
     if (t->joined) ls_unmap(t->joined, t->size);
+    free(t->path);
     free(t->name);
     *t = (ls_text){0};
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cores.h"
+#include "base/guard.h"
 #include "config/needs.h"
 #include "config/relations.h"
 #include "infer/published.h"
@@ -15,7 +16,6 @@
 #include "model/shape.h"
 #include "model/table.h"
 #include "networks/network.h"
-#include "source/guard.h"
 #include "storage/checkpoint.h"
 #include "storage/published_record.h"
 
@@ -331,6 +331,7 @@ ls_status ls_trained_evaluate_data(const ls_trained *t, const ls_dataset *d, ls_
     }
     if (s == LS_OK) *v_p = ls_evaluation_of_records(&t->model, records, d->nval, nbytes);
     if (s == LS_OK) s = add_ranks(t, d, v_p, e);
+    if (s == LS_OK) s = ls_guard_check(e);
     free(records);
     free(samples);
     return s == LS_OK ? check_loss(v_p->loss, t->path, e) : s;
@@ -360,6 +361,7 @@ ls_status ls_trained_evaluate(const ls_trained *t, const uint32_t *tokens, size_
         nbytes += (double)length;
     }
     free(samples);
+    LS_TRY(ls_guard_check(e));
     LS_TRY(check_loss(nats, what, e));
     *v_p = ls_evaluation_of(nats, nbytes, nsamples, T);
     return LS_OK;

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "source/guard.h"
+#include "base/guard.h"
 #include "source/unpacked.h"
 
 typedef ls_status unpacker(const ls_unpack *, ls_error *);
@@ -137,17 +137,12 @@ static ls_status find_first(const char *path, const ls_mapped *m, beginning *b, 
 
 ls_status ls_plain_first(const char *path, uint8_t first[LS_PLAIN_FIRST], size_t *n_p,
                          uint64_t *size_p, ls_error *e) {
-    int fd = -1;
-    struct stat st;
-    const void *data = NULL;
+    ls_mapped m;
     beginning b = {first, 0};
-    LS_TRY(ls_file_open_regular(path, &fd, &st, e));
-    ls_status s = ls_guard_map(fd, path, (size_t)st.st_size, &data, e);
-    close(fd);
-    if (s != LS_OK) return s;
-    s = find_first(path, &(ls_mapped){data, (size_t)st.st_size}, &b, size_p, e);
+    LS_TRY(ls_file_map(path, &m, e));
+    ls_status s = find_first(path, &m, &b, size_p, e);
     if (s == LS_OK) s = ls_guard_check(e);
-    ls_guard_unmap(data, (size_t)st.st_size);
+    ls_file_unmap(&m);
     if (s == LS_OK) *n_p = b.n;
     return s;
 }

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/guard.h"
 #include "base/nearest.h"
 #include "source/fetch.h"
 #include "source/format.h"
-#include "source/guard.h"
 #include "source/image.h"
 #include "source/index.h"
 #include "source/note.h"

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/guard.h"
 #include "base/scratch.h"
 #include "source/cache.h"
-#include "source/guard.h"
 #include "source/note.h"
 
 #define MOST_NBYTES ((uint64_t)1000 * 1000 * 1000 * 1000)

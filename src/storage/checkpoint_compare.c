@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "source/guard.h"
+#include "base/guard.h"
 #include "storage/manifest.h"
 
 /* ---- states, by the manifests' hashes ---- */

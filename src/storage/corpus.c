@@ -209,6 +209,7 @@ ls_status ls_corpus_encode(ls_corpus *c, const ls_config *config, const char *to
         LS_TRY(ls_text_open(config->data.path, &text, e));
         s = check_is_text(config, &text, e);
         if (s == LS_OK) s = make(c, config, &text, tokenizer, e);
+        if (s == LS_OK) s = ls_text_check(&text, e);
         ls_text_close(&text);
     }
     if (s != LS_OK) ls_corpus_free(c);

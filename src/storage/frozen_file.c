@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "model/frozen.h"
-#include "source/guard.h"
 #include "storage/checkpoint.h"
 #include "storage/manifest.h"
 #include "storage/pretrained.h"

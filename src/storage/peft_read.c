@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/guard.h"
 #include "base/intern.h"
 #include "base/json.h"
-#include "source/guard.h"
 #include "tensor/stored.h"
 
 static const char PREFIX[] = "base_model.model.";

@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/guard.h"
 #include "base/intern.h"
 #include "config/needs.h"
 #include "model/frozen.h"
 #include "model/tensor_part.h"
 #include "networks/llama.h"
-#include "source/guard.h"
 #include "storage/peft_read.h"
 
 enum { PART = 1 << 20 }; /* floats that are read at a time */

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/guard.h"
 #include "base/hash.h"
 #include "base/json.h"
-#include "source/guard.h"
 #include "table/table.h"
 #include "weights/safetensors.h"
 

@@ -1,7 +1,7 @@
 /* inputs.c - see inputs.h. */
 #include "train/inputs.h"
 
-#include "source/guard.h"
+#include "base/guard.h"
 
 /* A file's state tells more than that its pages are lost. */
 ls_status ls_inputs_check(ls_dataset *data, ls_frozen_file *f, ls_error *e) {

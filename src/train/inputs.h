@@ -7,7 +7,7 @@
  *     tokens             each read is compared with hashes; here the file's state, then its hash
  *     files of records   their state; where several are images, each has its hash at each read
  *     frozen parameters  the file's state, then its hash
- *     what is mapped     truncated or lost pages (source/guard.h), also after each step
+ *     what is mapped     truncated or lost pages (base/guard.h), also after each step
  */
 #ifndef LS_TRAIN_INPUTS_H
 #define LS_TRAIN_INPUTS_H

@@ -8,8 +8,8 @@
 
 #include "async/bounded.h"
 #include "base/clock.h"
+#include "base/guard.h"
 #include "base/log.h"
-#include "source/guard.h"
 #include "train/async_steps.h"
 #include "train/audit.h"
 #include "train/evaluate.h"

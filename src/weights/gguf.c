@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/guard.h"
 #include "base/utf8.h"
-#include "source/guard.h"
 #include "weights/blocks.h"
 
 enum {

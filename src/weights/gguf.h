@@ -7,7 +7,7 @@
  * the order of their list, each padded to the alignment; keys and names are distinct. Bytes after
  * the last tensor are ignored.
  *
- * A file that is truncated while it is open reads as zeros from there on: see source/guard.h, whose
+ * A file that is truncated while it is open reads as zeros from there on: see base/guard.h, whose
  * ls_guard_check() then fails.
  */
 #ifndef LS_WEIGHTS_GGUF_H

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "data/tokenizer_parts.h"
-#include "source/guard.h"
 
 #define PREFIX "tokenizer.ggml."
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/fresh.h"
-#include "source/guard.h"
+#include "base/guard.h"
 #include "weights/blocks.h"
 #include "weights/model_text.h"
 #include "weights/write_model.h"

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "source/guard.h"
 #include "weights/model_text.h"
 
 enum { MOST_CONFIG = 1 << 28, MOST_TEMPLATE = 1 << 20 }; /* bytes */

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/guard.h"
 #include "base/json.h"
-#include "source/guard.h"
 #include "weights/blocks.h"
 
 enum { MAX_HEADER = 64 << 20 };
@@ -327,20 +327,9 @@ static ls_status read_header(reader *r, const ls_json *header, ls_error *e) {
     return LS_OK;
 }
 
-static ls_status map_guarded(const char *path, ls_mapped *m_p, ls_error *e) {
-    int fd = -1;
-    struct stat st;
-    const void *data = NULL;
-    LS_TRY(ls_file_open_regular(path, &fd, &st, e));
-    ls_status s = ls_guard_map(fd, path, (size_t)st.st_size, &data, e);
-    close(fd);
-    if (s == LS_OK) *m_p = (ls_mapped){data, (size_t)st.st_size};
-    return s;
-}
-
 static ls_status open_file(const char *path, accepted types, ls_safetensors *s_p, ls_error *e) {
     ls_safetensors s = {0};
-    LS_TRY(map_guarded(path, &s.map, e));
+    LS_TRY(ls_file_map(path, &s.map, e));
     uint64_t length = 0;
     if (s.map.nbytes >= sizeof length) memcpy(&length, s.map.data, sizeof length);
     if (length < 2 || length > MAX_HEADER || length > s.map.nbytes - sizeof length) {
@@ -380,7 +369,7 @@ void ls_safetensors_close(ls_safetensors *s) {
     free(s->copies);
     free(s->by_name);
     free(s->tensors);
-    ls_guard_unmap(s->map.data, s->map.nbytes);
+    ls_file_unmap(&s->map);
     *s = (ls_safetensors){0};
 }
 

@@ -51,7 +51,7 @@ typedef struct ls_safetensors {
 } ls_safetensors;
 
 /* Reads F32 tensors only. Their data points into the mapped file. If that is truncated while it is
- * open, it reads as zeros from there on, and ls_guard_check() of source/guard.h fails. */
+ * open, it reads as zeros from there on, and ls_guard_check() of base/guard.h fails. */
 ls_status ls_safetensors_open(const char *path, ls_safetensors *s_p, ls_error *);
 /* The same, also of tensors in 16 bits and in blocks. */
 ls_status ls_safetensors_open_stored(const char *path, ls_safetensors *s_p, ls_error *);

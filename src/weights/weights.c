@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "source/guard.h"
+#include "base/guard.h"
 #include "weights/blocks.h"
 #include "weights/config_json.h"
 #include "weights/gguf_model.h"

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "source/guard.h"
+#include "base/guard.h"
 #include "source/samples.h"
 
 enum { PAGE = 4096, NPAGES = 16 };

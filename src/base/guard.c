@@ -1,5 +1,5 @@
 /* guard.c - see guard.h. */
-#include "source/guard.h"
+#include "base/guard.h"
 
 #include <errno.h>
 #include <pthread.h>

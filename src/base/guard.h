@@ -8,8 +8,8 @@
  *
  * Any thread. A child of fork() inherits mappings, notes and handler.
  */
-#ifndef LS_SOURCE_GUARD_H
-#define LS_SOURCE_GUARD_H
+#ifndef LS_BASE_GUARD_H
+#define LS_BASE_GUARD_H
 
 #include <stddef.h>
 
