@@ -69,7 +69,7 @@ static bool read_result(const ls_json *line, cli_tune_result *r) {
     bool good = ls_json_integer(ls_json_get(line, "trial"), &trial) && trial > 0 &&
                 trial <= LS_SPACE_TRIALS && ls_json_integer(ls_json_get(line, "step"), &r->step) &&
                 (ls_json_is_null(metric) || ls_json_number(metric, &r->metric));
-    r->trial = (int)trial - 1;
+    if (good) r->trial = (int)trial - 1;
     return good;
 }
 
@@ -81,6 +81,12 @@ typedef struct reading {
     uint64_t end;
 } reading;
 
+static ls_status fail_damaged(const char *path, const ls_line *line, ls_error *e) {
+    return ls_fail(e, LS_EINVAL,
+                   "%s:%lld: is damaged; remove the line: its training is found again", path,
+                   (long long)line->number);
+}
+
 static ls_status use_line(const char *path, reading *r, const ls_line *line, ls_error *e) {
     cli_tune_result result;
     ls_json *j = NULL;
@@ -88,13 +94,13 @@ static ls_status use_line(const char *path, reading *r, const ls_line *line, ls_
     if (!line->whole) return LS_OK;
     r->end = line->at + line->nbytes + 1;
     if (line->too_long || ls_json_parse(line->text, line->nbytes, path, &j, NULL) != LS_OK)
-        return ls_fail(e, LS_EINVAL,
-                       "%s:%lld: is damaged; remove the line: its training is found again", path,
-                       (long long)line->number);
+        return fail_damaged(path, line, e);
     if (line->number == 1)
         s = check_head(path, j, r->head, e);
     else if (read_result(j, &result))
         r->use(r->arg, &result);
+    else
+        s = fail_damaged(path, line, e);
     ls_json_free(j);
     return s;
 }

@@ -37,7 +37,8 @@ void ls_noise_read(const ls_json *o, ls_noise_mean *m_p) {
     bool all = ls_json_number(ls_json_get(o, "trace"), &m.trace) &&
                ls_json_number(ls_json_get(o, "square"), &m.square) &&
                ls_json_number(ls_json_get(o, "samples"), &m.samples) &&
-               ls_json_integer(ls_json_get(o, "steps"), &m.steps);
+               ls_json_integer(ls_json_get(o, "steps"), &m.steps) && m.steps >= 0 &&
+               m.steps < INT64_MAX / 2;
     size_t n = norms ? ls_json_count(norms) : 0;
     for (size_t j = 0; j < n && j < LS_NOISE_LEVELS; j++)
         all = all && ls_json_number(ls_json_at(norms, j), &m.norms[j]);

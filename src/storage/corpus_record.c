@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "storage/record.h"
 
 enum { MAX_RECORD = 1 << 16 };
 
@@ -77,5 +78,5 @@ ls_status ls_corpus_record_read(const char *dir, ls_corpus_record *r_p, bool *th
     }
     ls_json_free(j);
     free(path);
-    return s;
+    return ls_record_advise(dir, s, e);
 }

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/lines.h"
+#include "storage/record.h"
 
 static const char FORMAT[] = "lockstep data";
 
@@ -107,7 +108,8 @@ static bool read_part(const ls_json *o, ls_data_part *p) {
     const char *format = ls_json_text(ls_json_get(o, "format"));
     int64_t n = 0;
     if (!format || !hash || !ls_hash_parse(hash, &p->hash)) return false;
-    if (!ls_json_integer(ls_json_get(o, "samples"), &n) || n < 1) return false;
+    if (!ls_json_integer(ls_json_get(o, "samples"), &n) || n < 1 || n > INT64_MAX / 4096)
+        return false;
     p->samples = (uint64_t)n;
     p->in_records = ls_source_in_records(format);
     return true;
@@ -160,7 +162,7 @@ ls_status ls_data_record_read(const char *dir, ls_data_record *r_p, bool *there_
     }
     ls_json_free(j);
     free(path);
-    return s;
+    return ls_record_advise(dir, s, e);
 }
 
 ls_status ls_data_record_numbering(const char *dir, ls_numbering *c_p, ls_error *e) {

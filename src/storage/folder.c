@@ -144,7 +144,7 @@ static ls_status check_found(const ls_folder_run *r, bool resumes, const found *
 
 static ls_status check_room(const ls_folder_run *r, double more, ls_error *e) {
     int64_t ntokens = ls_config_has_corpus(r->config) ? r->config->model.vocab : 0;
-    double nbytes = ls_room_checkpoint_nbytes(r->model, r->optim, ntokens, r->config_text->len);
+    double nbytes = ls_room_checkpoint_nbytes(r->plan, ntokens, r->config_text->len);
     if (!ls_frozen_file_is_saved(r->dir, r->model)) /* the run's, and that of the checkpoints */
         nbytes += 2 * (double)r->model->frozen_count * sizeof(float);
     return ls_room_check(r->dir, nbytes, more, e);

@@ -56,7 +56,7 @@ typedef struct ls_folder_run {
     const ls_config *config;
     const ls_buf *config_text; /* as YAML */
     const ls_model *model;
-    const ls_optim *optim;
+    const ls_plan *plan;
     ls_store *store;        /* } NULL unless the run survives lost workers */
     ls_folder_state *state; /* } */
     bool resumes;           /* the directory may exist already */

@@ -12,12 +12,51 @@
 /* The largest sizes seen: bytes of a header per tensor, of a tokenizer per token. */
 enum { NBYTES_TENSOR = 160, NBYTES_TOKEN = 64 };
 
-/* Trained weights and the optimizer's states in f32, and the text files. */
-double ls_room_checkpoint_nbytes(const ls_model *m, const ls_optim *o, int64_t ntokens,
-                                 size_t config_nbytes) {
-    double flats = ls_optim_nflats(o);
-    double count = (double)(m->count - m->frozen_count);
-    return flats * (count * sizeof(float) + (double)NBYTES_TENSOR * m->nparams) +
+/* The tensors of a file, and their elements. */
+typedef struct amount {
+    double tensors, floats;
+} amount;
+
+static void add(amount *a, double tensors, size_t count) {
+    a->tensors += tensors;
+    a->floats += tensors * (double)count;
+}
+
+/* A parameter's weights and states, and those of replicas (ls_state_optimizer()). */
+static void add_param(amount *a, const ls_plan *p, const ls_param *param) {
+    const ls_optim *o = &p->c.optim;
+    ls_param whole = param->rows ? ls_param_whole(param) : *param;
+    int replicas = p->c.islands, nstates = ls_optim_nflats(o) - 1;
+    add(a, 1 + replicas, whole.count);
+    for (int i = 0; i < nstates; i++) {
+        size_t count = ls_optim_state_param(o, &whole, i).count;
+        if (replicas ? ls_optim_outer_state_name(o, i) : ls_optim_state_name(o, param, i))
+            add(a, 1, count);
+        if (replicas && ls_optim_state_name(o, param, i)) add(a, replicas, count);
+    }
+    if (param->rows && ls_optim_sees(o))
+        add(a, 1, (size_t)whole.dims[0] * ls_optim_row_floats(o, param, nstates + 1));
+}
+
+/* What encoding has lost of each virtual worker's gradients, and the factors that stand with it. */
+static void add_errors(amount *a, const ls_plan *p) {
+    const ls_model *m = p->c.model;
+    if (!ls_plan_has_errors(p)) return;
+    for (int i = 0; i < m->nparams; i++) {
+        const ls_plan_piece *factor = ls_plan_factor_of(p, &m->params[i]);
+        if (m->params[i].frozen) continue;
+        add(a, p->c.V, m->params[i].count);
+        if (factor) add(a, p->c.V, factor->nfactor);
+    }
+}
+
+double ls_room_checkpoint_nbytes(const ls_plan *p, int64_t ntokens, size_t config_nbytes) {
+    const ls_model *m = p->c.model;
+    amount all = {0};
+    for (int i = 0; i < m->nparams; i++)
+        if (!m->params[i].frozen) add_param(&all, p, &m->params[i]);
+    add_errors(&all, p);
+    return all.floats * sizeof(float) + all.tensors * NBYTES_TENSOR +
            (double)NBYTES_TOKEN * (double)ntokens + (double)config_nbytes;
 }
 

@@ -2,12 +2,11 @@
 #ifndef LS_STORAGE_ROOM_H
 #define LS_STORAGE_ROOM_H
 
-#include "optim/optimizer.h"
+#include "plan/plan.h"
 
-/* An upper estimate of a checkpoint's bytes, with a config of config_nbytes, and a tokenizer of
- * `ntokens` (0: without one). */
-double ls_room_checkpoint_nbytes(const ls_model *, const ls_optim *, int64_t ntokens,
-                                 size_t config_nbytes);
+/* An upper estimate of the bytes of a plan's checkpoint, with a config of config_nbytes, and a
+ * tokenizer of `ntokens` (0: without one). Frozen parameters, which are saved once, are not in it. */
+double ls_room_checkpoint_nbytes(const ls_plan *, int64_t ntokens, size_t config_nbytes);
 
 /* LS_EIO if the file system of `dir`, or of its nearest existing parent, has no space for a
  * checkpoint of `nbytes` bytes and `more` bytes of other files; the message has the numbers. File

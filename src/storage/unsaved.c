@@ -44,6 +44,7 @@ static int64_t last_step(const char *dir) {
 
 /* The multiple of `every` that comes after `step`; the last step if there is none before it. */
 static int64_t multiple_after(int64_t step, int64_t every, int64_t last) {
+    if (step >= last) return last;
     int64_t next = every > 0 ? (step / every + 1) * every : last;
     return next < last ? next : last;
 }

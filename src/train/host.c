@@ -125,7 +125,7 @@ ls_folder_run ls_host_folder_run(const ls_host *h) {
                            .config = &h->run->config,
                            .config_text = &h->run->config_text,
                            .model = &h->layout.model,
-                           .optim = &h->layout.plan.c.optim,
+                           .plan = &h->layout.plan,
                            .store = h->store,
                            .state = &h->notes->folder,
                            .resumes = h->run->resumes};

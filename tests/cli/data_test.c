@@ -150,7 +150,9 @@ static void test_other_tokenizer(void **state) {
     copy_half("tokenizer", "cp another/tokenizer.json $r");
     train("tokenizer", " --resume", 1, "tokenizer.json: is not the one that this run was trained");
     copy_half("record", "echo {} > $r/corpus.json");
-    train("record", " --resume", 1, "corpus.json: is not the record of a corpus");
+    train("record", " --resume", 1,
+          "corpus.json: is not the record of a corpus, version 1; remove it: --resume takes the "
+          "copy");
 }
 
 /* Removes the records, which runs of older versions do not have. */

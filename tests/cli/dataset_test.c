@@ -107,7 +107,8 @@ static void test_record(void **state) {
     shell_of_run("record", "cmp $r/data.json alone/data.json");
     copy_half("damaged");
     shell_of_run("damaged", "echo {} > $r/data.json");
-    train("damaged", "--resume", 1, "data.json: is not a record of data, version 1");
+    train("damaged", "--resume", 1,
+          "data.json: is not a record of data, version 1; remove it: --resume takes");
 }
 
 static void test_eval(void **state) {

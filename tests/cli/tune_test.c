@@ -47,6 +47,17 @@ static void test_asha(void **state) {
     shell_of_run("one", "cp one/tune.jsonl before");
     expect(TINY "--space @/asha.yaml -o @/one -n 2", 0, "best: trial ");
     shell_of_run("one", "cmp before one/tune.jsonl");
+    /* a trial that there can't be, and a line that is none */
+    static const char *const bad[] = {"{\"trial\": 2147483648, \"step\": 10, \"metric\": 1}",
+                                      "{\"trial\": 1}"};
+    for (int i = 0; i < 2; i++) {
+        char line[128];
+        snprintf(line, sizeof line, "cp before one/tune.jsonl && echo '%s' >>one/tune.jsonl",
+                 bad[i]);
+        shell_of_run("one", line);
+        expect(TINY "--space @/asha.yaml -o @/one -n 2", 1, "is damaged; remove the line");
+    }
+    shell_of_run("one", "mv before one/tune.jsonl");
 }
 
 /* best.yaml is a config: its run has the bits of the best trial. */

@@ -19,7 +19,7 @@ static char dir[96];
 static ls_config config;
 static ls_buf config_text;
 static ls_model model;
-static ls_optim optim;
+static ls_plan plan;
 
 static int set_up(void **state) {
     (void)state;
@@ -27,7 +27,8 @@ static int set_up(void **state) {
     ls_gpt_config c = {2, 24, 3, 32, 300};
     assert_ls_ok(ls_config_read("configs/tiny.yaml", &config, &e), e);
     assert_ls_ok(ls_gpt_create(&c, &model, &e), e);
-    optim = ls_optim_usual();
+    plan.c.model = &model;
+    plan.c.optim = ls_optim_usual();
     ls_config_write(&config, &config_text);
     return 0;
 }
@@ -50,7 +51,7 @@ static ls_folder_run run_with(bool resumes) {
                            .config = &config,
                            .config_text = &config_text,
                            .model = &model,
-                           .optim = &optim,
+                           .plan = &plan,
                            .resumes = resumes};
 }
 
@@ -132,10 +133,10 @@ static void test_check(void **state) {
     ls_error e = {0};
     int how = 0;
     ls_folder_run r = run_with(true);
-    ls_model huge = model;
-    huge.count = (size_t)1 << 60;
+    ls_plan huge = plan;
+    huge.c.islands = 1 << 30; /* each replica is saved */
     assert_ls_ok(ls_folder_check(&r, &e), e);
-    r.model = &huge;
+    r.plan = &huge;
     assert_ls_fails(ls_folder_check(&r, &e), LS_EIO, "has room for", e);
     assert_false(ls_file_exists(dir));
     char *last = ls_checkpoint_path(dir, config.train.steps - 1);
@@ -201,7 +202,7 @@ static void write_checkpoint(int64_t step) {
     float *flat = LS_NEW_ARRAY(float, 3 * model.nfloats);
     ls_train_state s = {.model = &model,
                         .step = step,
-                        .optim = &optim,
+                        .optim = &plan.c.optim,
                         .flat = ls_flat_of_state(flat, NULL, 2, model.nfloats)};
     ls_data_files files;
     assert_ls_ok(ls_data_files_read(dir, &files, &e), e);

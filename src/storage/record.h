@@ -1,0 +1,11 @@
+/* record.h - what a run directory records of its data, and each checkpoint has a copy of. */
+#ifndef LS_STORAGE_RECORD_H
+#define LS_STORAGE_RECORD_H
+
+#include "base/error.h"
+
+/* Returns s, with which reading a record in `dir` has ended. If that is LS_EINVAL, the record is
+ * damaged: adds what to do, unless the directory is a checkpoint. */
+ls_status ls_record_advise(const char *dir, ls_status s, ls_error *);
+
+#endif
