@@ -16,6 +16,8 @@
 #ifndef LS_BASE_ESCAPE_H
 #define LS_BASE_ESCAPE_H
 
+#include <stdarg.h>
+
 #include "base/mem.h"
 
 typedef enum ls_escape_kind {
@@ -30,5 +32,10 @@ size_t ls_escape(ls_escape_kind, const char *in, size_t n, char *out, size_t roo
 
 /* The same, appended to a buffer. */
 void ls_buf_escape(ls_buf *, ls_escape_kind, const char *in, size_t n);
+
+/* Appends as ls_buf_printf() does, each text (%s) escaped as a part of a line: only the format has
+ * line breaks and tabs. Of conversions there are those of numbers, %s, %c, %p and %%. */
+void ls_buf_put(ls_buf *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void ls_buf_vput(ls_buf *, const char *fmt, va_list) __attribute__((format(printf, 2, 0)));
 
 #endif

@@ -29,28 +29,25 @@ void ls_print_highlighted(ls_highlight *h, const char *text, size_t nbytes) {
 void ls_print_own(const char *text, size_t nbytes) { fwrite(text, 1, nbytes, stdout); }
 
 void ls_print(const char *fmt, ...) {
-    char *text = NULL;
+    ls_buf text = {0};
     va_list args;
     va_start(args, fmt);
-    int n = vasprintf(&text, fmt, args);
+    ls_buf_vput(&text, fmt, args);
     va_end(args);
-    if (n < 0) return; /* out of memory: the line is lost */
-    ls_print_text(text, (size_t)n);
-    free(text);
+    ls_print_text(text.data, text.len);
+    ls_buf_free(&text);
 }
 
 void ls_print_wrapped(const char *fmt, ...) {
-    char *text = NULL;
+    ls_buf text = {0}, lines = {0};
     va_list args;
     va_start(args, fmt);
-    int n = vasprintf(&text, fmt, args);
+    ls_buf_vput(&text, fmt, args);
     va_end(args);
-    if (n < 0) return;
-    ls_buf lines = {0};
-    ls_buf_wrap(&lines, text, 0, 0);
+    ls_buf_wrap(&lines, text.data, 0, 0);
     ls_print_text(lines.data, lines.len);
     ls_buf_free(&lines);
-    free(text);
+    ls_buf_free(&text);
 }
 
 void ls_print_json(const ls_json *j) {

@@ -1,8 +1,8 @@
 /* print.h - text for people, on standard output.
  *
- * Text is escaped (escape.h), since names in it may come from a file, the command line or a peer;
- * line breaks and tabs stay. In a table, a line break in a name would forge a row: append names to
- * a table by ls_buf_escape() with LS_ESCAPE_LINE. Output for programs alone (JSON, a man page, the
+ * Text is escaped (escape.h), since names in it may come from a file, the command line or a peer. A
+ * line break in a name would forge a line: ls_print() has those of its format alone. In the text of
+ * ls_print_text() they stay: append names to it by ls_buf_put() or ls_buf_escape(). Output for programs alone (JSON, a man page, the
  * text that a model generates) is not written here.
  *
  * The program flushes standard output when it ends, and reports a failure to write. Any thread.

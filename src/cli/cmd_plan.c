@@ -109,7 +109,9 @@ static ls_status print_fits(const ls_config *c, int workers, double megabytes, b
     if (fits[0].bucket_mb < c->parallel.bucket_mb || fits[0].accumulate != c->parallel.accumulate) {
         ls_buf text = {0};
         ls_fit_text(c, &fits[0], &text);
-        ls_print("\nthe first of them:%s\n", text.data);
+        ls_buf_printf(&text, "\n");
+        ls_print("\nthe first of them:");
+        ls_print_text(text.data, text.len);
         ls_buf_free(&text);
     }
     ls_print("\ncomputing: of the plan without recompute; sent: by a worker in a step, times\n"
@@ -148,10 +150,11 @@ static void print_rows(const ls_plan *p, int near, ls_buf *out) {
     ls_rows_moved x = ls_plan_rows_moved(p, near);
     ls_buf line = {0};
     if (x.read + x.updated + x.written == 0) return;
-    ls_buf_printf(&line,
-                  "rows of tables in a step, from other hosts to a worker, if all ids of the batch "
-                  "differ: %.0f bytes that its samples read, %.0f that it updates, %.0f written back",
-                  x.read, x.updated, x.written);
+    ls_buf_printf(
+        &line,
+        "rows of tables in a step, from other hosts to a worker, if all ids of the batch "
+        "differ: %.0f bytes that its samples read, %.0f that it updates, %.0f written back",
+        x.read, x.updated, x.written);
     ls_buf_printf(out, "\n  ");
     ls_buf_wrap(out, line.data, 2, 2);
     ls_buf_free(&line);
@@ -180,15 +183,15 @@ static void print_ssp(const ls_config *c, const ls_plan *p, int workers, ls_buf 
     if (c->sync.mode != LS_SYNC_SSP) return;
     ls_buf line = {0};
     int64_t cells = (c->sync.staleness + 1) * c->train.virtual_workers;
-    ls_buf_printf(&line,
-                  "sync.mode ssp: this is the plan of the main process, in which %d worker%s compute "
-                  "the gradients, from parameters that are up to %lld step%s old: %.3f MB for each. "
-                  "They lie in %lld places of %.3f MB; each worker has %.3f MB of parameters, and "
-                  "memory for one virtual worker's layers (docs/async.md).",
-                  workers, ls_plural(workers), (long long)c->sync.staleness,
-                  ls_plural(c->sync.staleness), (double)ls_plan_params_nbytes(p) / 1e6,
-                  (long long)cells, (double)ls_plan_slot_nbytes(p) / 1e6,
-                  (double)ls_plan_params_nbytes(p) / 1e6);
+    ls_buf_printf(
+        &line,
+        "sync.mode ssp: this is the plan of the main process, in which %d worker%s compute "
+        "the gradients, from parameters that are up to %lld step%s old: %.3f MB for each. "
+        "They lie in %lld places of %.3f MB; each worker has %.3f MB of parameters, and "
+        "memory for one virtual worker's layers (docs/async.md).",
+        workers, ls_plural(workers), (long long)c->sync.staleness, ls_plural(c->sync.staleness),
+        (double)ls_plan_params_nbytes(p) / 1e6, (long long)cells,
+        (double)ls_plan_slot_nbytes(p) / 1e6, (double)ls_plan_params_nbytes(p) / 1e6);
     ls_buf_printf(out, "\n");
     ls_buf_wrap(out, line.data, 0, 0);
     ls_buf_free(&line);
@@ -254,7 +257,8 @@ static void print_plan(const ls_config *c, const ls_plan *p, int workers, int wo
              p->c.nworkers, ls_plural(p->c.nworkers), p->c.V, ls_plural(p->c.V), p->nbuckets,
              ls_plural(p->nbuckets), p->nactions);
     ls_model_print(p->c.model, p->c.compute, &out);
-    ls_print("%s\n", out.data);
+    ls_buf_printf(&out, "\n");
+    ls_print_text(out.data, out.len);
     out.len = 0;
     print_actions(p, worker);
     ls_buf_printf(&out, "\n");
@@ -314,10 +318,11 @@ static bool read_megabytes(const ls_args *a, double *mb_p) {
 /* Whose workers have no common step: predicted alone. */
 static ls_status check_list(const ls_config *c, ls_error *e) {
     if (!ls_config_has_crew(c)) return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "sync.mode %s is predicted for one number of workers, not for a list, --strong or "
-                   "--budget",
-                   c->sync.mode == LS_SYNC_SSP ? "ssp" : "async");
+    return ls_fail(
+        e, LS_EINVAL,
+        "sync.mode %s is predicted for one number of workers, not for a list, --strong or "
+        "--budget",
+        c->sync.mode == LS_SYNC_SSP ? "ssp" : "async");
 }
 
 static int run_table(const ls_args *a, const cli_forecast *o, const int *counts, int n) {
@@ -375,12 +380,13 @@ static ls_status run_one(const ls_args *a, const cli_forecast *o, int workers, i
 static int run_mesh(const ls_args *a, const cli_forecast *o, int workers, double fit) {
     ls_config c;
     ls_error e = {0};
-    bool other = cli_given(a, WORKER) || cli_given(a, TRACE) || cli_given(a, BUDGET) ||
-                 cli_given(a, SVG);
+    bool other =
+        cli_given(a, WORKER) || cli_given(a, TRACE) || cli_given(a, BUDGET) || cli_given(a, SVG);
     if (strcmp(cli_value(a, MESH), "auto") != 0 || other) {
         if (other)
-            ls_log("plan: --mesh auto: not with --worker, --trace, --svg or --budget; see 'lockstep "
-                   "help plan'");
+            ls_log(
+                "plan: --mesh auto: not with --worker, --trace, --svg or --budget; see 'lockstep "
+                "help plan'");
         else
             ls_log("plan: --mesh '%.40s': auto is expected; a mesh of your own is set by --set "
                    "parallel.mesh.pipe=P",

@@ -49,7 +49,7 @@ static size_t item_text(const char *line) {
 }
 
 /* Joins the source lines into paragraphs and items that fill the width. Continuation lines of an
- * item begin with spaces. */
+ * item begin with spaces; other lines that begin with four are an example, and stay as they are. */
 static void put_about(const char *text, ls_buf *out) {
     while (*text) {
         size_t n = line_length(text), head = item_text(text);
@@ -57,6 +57,12 @@ static void put_about(const char *text, ls_buf *out) {
         if (n == 0) { /* between paragraphs */
             ls_buf_printf(out, "\n");
             text++;
+            continue;
+        }
+        if (strncmp(text, "    ", 4) == 0) {
+            n += text[n] == '\n';
+            ls_buf_append(out, text, n);
+            text += n;
             continue;
         }
         ls_buf_printf(&part, "%.*s", (int)(n - head), text + head);

@@ -115,7 +115,9 @@ static void print_table(const ls_config *c, int workers, double fit, const ls_me
     print_why(choice);
     print_counts(c, choice, fit);
     ls_mesh_text(c, &choice->best[0], &text);
-    ls_print("\nparallel.mesh=auto takes the first; or --set each of:\n%s\n", text.data);
+    ls_print("\nparallel.mesh=auto takes the first; or --set each of:\n");
+    ls_buf_printf(&text, "\n");
+    ls_print_text(text.data, text.len);
     ls_buf_free(&text);
 }
 

@@ -28,7 +28,9 @@ bool cli_stack_suffices(void) {
         set_of_threads((size_t)r.rlim_cur);
         return true;
     }
-    ls_log("the stack is limited to %llu kB (ulimit -s), and %d are needed; the usual limit is %d",
-           (unsigned long long)was >> 10, LEAST_KB, USUAL_KB);
+    bool fixed = r.rlim_max != RLIM_INFINITY && r.rlim_max < least;
+    ls_log("the stack is limited to %llu kB, and %d are needed; %s: ulimit -s %d",
+           (unsigned long long)was >> 10, LEAST_KB,
+           fixed ? "it is a hard limit, which only root can raise" : "raise it", USUAL_KB);
     return false;
 }

@@ -57,7 +57,7 @@ static void put_trial(const cli_tune_view *v, int t, int best, ls_buf *out) {
 void cli_tune_print_table(const cli_tune_view *v, ls_buf *out) {
     int n = ls_search_ntrials(v->search), *order = LS_NEW_ARRAY(int, (size_t)n);
     int best = ls_search_best(v->search), nrungs = ls_search_nrungs(v->search);
-    ls_buf_printf(out, " trial      step %12.12s  state     values\n", v->space->rules.metric);
+    ls_buf_put(out, " trial      step %12.12s  state     values\n", v->space->rules.metric);
     ls_search_rank(v->search, order);
     for (int i = 0; i < n; i++) put_trial(v, order[i], best, out);
     ls_buf_printf(out, "\nrung, steps   trials that came\n");

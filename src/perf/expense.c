@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/escape.h"
 #include "report/history.h"
 
 static const double HOUR_S = 3600;
@@ -13,7 +14,7 @@ ls_expense ls_expense_of(const ls_machine_prices *p, double worker_seconds) {
 }
 
 ls_status ls_expense_run_s(const ls_config *c, int n, const ls_forecast_world *w, double step_s,
-                        double *seconds_p, ls_error *e) {
+                           double *seconds_p, ls_error *e) {
     double phases[LS_CONFIG_PHASES], sum = 0;
     int64_t steps = c->train.steps;
     LS_TRY(ls_forecast_phases(c, n, w, phases, e));
@@ -29,7 +30,7 @@ ls_status ls_expense_run_s(const ls_config *c, int n, const ls_forecast_world *w
 
 void ls_expense_print(const ls_machine_prices *p, const ls_expense *c, ls_buf *out) {
     ls_buf_printf(out, "%.4g worker-hours", c->worker_hours);
-    if (p->worker_hour > 0) ls_buf_printf(out, ", %.4g %s", c->money, p->currency);
+    if (p->worker_hour > 0) ls_buf_put(out, ", %.4g %s", c->money, p->currency);
     if (p->watts > 0) ls_buf_printf(out, ", %.4g kWh", c->kwh);
 }
 

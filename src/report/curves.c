@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/escape.h"
 #include "base/output.h"
 #include "report/svg.h"
 
@@ -50,7 +51,7 @@ void ls_curves_print(const ls_curves *c, int columns, int rows, ls_buf *out) {
     ls_buf_printf(out, "%10s%s\n", "", c->title);
     ls_plot_print(&v, &p, out);
     for (int i = 0; i < c->n; i++)
-        ls_buf_printf(out, "%10s%s %s\n", "", letters[i], c->lines[i].label);
+        ls_buf_put(out, "%10s%s %s\n", "", letters[i], c->lines[i].label);
     ls_plot_cells_close(&v);
 }
 

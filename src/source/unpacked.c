@@ -46,13 +46,14 @@ static ls_status check_limits(const target *t, ls_error *e) {
     if (t->nbytes > t->most_nbytes)
         return ls_fail(
             e, LS_EINVAL,
-            "%s: unpacks to more than %.1f MB, the limit; raise the limit if the file is "
-            "what it should be",
+            "%s: unpacks to more than %.1f MB, the most that is unpacked here; if the file is "
+            "what it should be, unpack it by another program, and name the unpacked file",
             t->packed->path, (double)t->most_nbytes / 1e6);
     if (t->nbytes > small && (double)t->nbytes > t->most_ratio * (double)t->packed->nbytes)
         return ls_fail(e, LS_EINVAL,
-                       "%s: its %zu bytes unpack to more than %g times as many, the limit; raise "
-                       "the limit if the file is what it should be",
+                       "%s: its %zu bytes unpack to more than %g times as many, the most that is "
+                       "unpacked here; if the file is what it should be, unpack it by another "
+                       "program, and name the unpacked file",
                        t->packed->path, t->packed->nbytes, t->most_ratio);
     return LS_OK;
 }

@@ -94,11 +94,32 @@ static void test_messages(void **state) {
     assert_null(strchr(e.msg, '\\'));
 }
 
+/* As printf writes it, but for what is escaped in texts. */
+static void test_format(void **state) {
+    (void)state;
+    ls_buf b = {0};
+    char want[512];
+#define FORMAT                                                                                     \
+    "%d|%5lld|%-7ld|%zu|%08x|%+.3f|%10.4g|%*d|%-*d|%.*f|%c|%%|%s|%8s|%-8s|%.2s|%5.1s|%u|%#"        \
+    "llx\n\t%td"
+#define VALUES                                                                                     \
+    -3, -12LL, 9L, (size_t)7, 0xbeefu, 2.5, 1e-9, 6, 42, 6, 42, 2, 3.14159, 'x', "ab", "ab", "ab", \
+        "abc", "abc", 4294967295u, 0xffffffffffffffffULL, (ptrdiff_t)-5
+    ls_buf_put(&b, FORMAT, VALUES);
+    snprintf(want, sizeof want, FORMAT, VALUES);
+    assert_string_equal(b.data, want);
+    ls_buf_free(&b);
+    b = (ls_buf){0};
+    ls_buf_put(&b, "[%s]\n\t[%8s] [%-8s] [%.3s] %c", "a\tb\nc\x1b", "\t", "\n", "x\ny\n", '\r');
+    assert_string_equal(b.data, "[a\\tb\\nc\\x1b]\n\t[      \\t] [\\n      ] [x\\ny] \\r");
+    ls_buf_free(&b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_line),     cmocka_unit_test(test_text_and_json),
         cmocka_unit_test(test_room),     cmocka_unit_test(test_all_pairs),
-        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_messages), cmocka_unit_test(test_format),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@ static void test_help(void **state) {
     expect("--help", 0, "usage: lockstep COMMAND");
     expect("help train", 0, "--resume");
     expect("train --help", 0, "--resume");
+    expect("help tune", 0, "\n    trials: 20\n    space:\n      optim.lr: {log_uniform");
     expect("help config", 0, "train.virtual_workers");
     expect("help --man", 0, ".TH LOCKSTEP 1");
     expect("help --bash", 0, "complete -F _lockstep lockstep");

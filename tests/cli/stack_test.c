@@ -39,7 +39,7 @@ static void test_too_small(void **state) {
     expect("ckpt list @/supervised", 0, "supervised/checkpoints/step-4");
     limit(100, false); /* for the rest of this program */
     expect_line("ckpt list @/supervised", 1,
-                "the stack is limited to 100 kB (ulimit -s), and 256 are needed");
+                "the stack is limited to 100 kB, and 256 are needed; it is a hard limit");
 }
 
 int main(void) {

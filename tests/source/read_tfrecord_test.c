@@ -128,7 +128,7 @@ static void test_contents(void **state) {
     assert_refused(path_of("twice.tfrecord"), "is no tf.train.Example");
     assert_refused(path_of("far.tfrecord"), "but the file ends after");
     assert_refused(path_of("empty.tfrecord"), "has no records");
-    assert_refused(path_of("bomb.tfrecord.gz"), "1000 times as many, the limit");
+    assert_refused(path_of("bomb.tfrecord.gz"), "1000 times as many, the most");
     static const char *const skipped[] = {"kind", "missing", "other", "more", "garbage", "twice"};
     for (size_t i = 0; i < sizeof skipped / sizeof *skipped; i++) {
         char name[32];
