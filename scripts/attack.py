@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Attacks the program as strangers, careless users and broken disks would.
 
-    scripts/attack.py build/asan/lockstep [--only starts,user,flood,files,models,words] [--rounds 40] [--seed 1]
+    scripts/attack.py build/asan/lockstep [--only starts,user,flood,files,models,words,outputs] [--rounds 40] [--seed 1]
 
     starts   starts one run two or three times at once, at random intervals
     user     another user of this machine (nobody; needs root) reads, locks and queries the run
@@ -9,6 +9,7 @@
     files    damages every input file at random: the command must end by itself, with a message
     models   damages published models, adapters, conversations, pairs, and runs on pairs
     words    random command lines and environments
+    outputs  each option that names a file to write, with each kind of target at that name
 
 Each attack is drawn from the seed, which is printed with each failure. Build the program with the
 address and undefined-behaviour sanitizers, whose reports count as failures. All traffic goes to
@@ -23,11 +24,14 @@ import re
 import shutil
 import signal
 import socket
+import stat
+import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import zlib
 
 LIMIT_S = 120
 SMALL = ["--set", "model.width=12", "--set", "model.context=16", "--set", "log.every=1000"]
@@ -520,8 +524,159 @@ def attack_words(a):
         a.check(ok, ("lockstep %r with %r: exit code %d" % (line, env, code))[:600], output)
 
 
+# Where an output may be told to go; "victim" is what a link leads to.
+TARGETS = ["nothing", "file", "read-only file", "directory", "pipe", "device", "link to a file", "link to a directory",
+           "link to nothing", "in no directory"]
+
+
+def make_target(a, kind, name):
+    """Makes a directory with the target at `name` and a user's own file beside it; returns it, or None."""
+    folder = a.path("outputs", "at")
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    at, victim = os.path.join(folder, name), os.path.join(folder, "victim")
+    for path in [at + ".new", victim]:
+        with open(path, "w") as f:
+            f.write("a user's own")
+    if kind in ("file", "read-only file"):
+        shutil.copy(victim, at)
+        os.chmod(at, 0o444 if kind == "read-only file" else 0o640)
+    elif kind == "directory":
+        os.mkdir(at)
+    elif kind == "pipe":
+        os.mkfifo(at)
+    elif kind == "device":  # of our own: the null device
+        try:
+            os.mknod(at, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        except PermissionError:
+            return None
+    elif kind.startswith("link"):
+        if kind == "link to a directory":
+            os.unlink(victim)
+            os.mkdir(victim)
+        if kind == "link to nothing":
+            os.unlink(victim)
+        os.symlink("victim", at)
+    return folder
+
+
+def look(path):
+    """What is at a path: its kind, permissions and content."""
+    try:
+        st = os.lstat(path)
+    except OSError:
+        return None
+    content = None
+    if stat.S_ISLNK(st.st_mode):
+        content = os.readlink(path)
+    elif stat.S_ISREG(st.st_mode):
+        with open(path, "rb") as f:
+            content = f.read()
+    elif stat.S_ISDIR(st.st_mode):
+        content = sorted(os.listdir(path))
+    return (stat.S_IFMT(st.st_mode), st.st_mode & 0o777, st.st_rdev, content)
+
+
+def read_pipe(path, got):
+    with open(path, "rb") as f:
+        got.append(f.read())
+
+
+def outputs_of(a):
+    """Options that write: (name of the file, the command line up to it, whether what is there is replaced)."""
+    run, other, own = a.path("outputs", "a"), a.path("outputs", "b"), a.path("outputs", "own")
+    small = ["-n", "1", "--set", "train.steps=3", "--set", "optim.warmup=1"] + SMALL
+    train = ["train", "configs/tiny.yaml", "-o", a.path("outputs", "new")] + small
+    images = a.path("outputs", "images")
+    os.makedirs(os.path.join(images, "one"))
+    picture = (b"\x89PNG\r\n\x1a\n", (b"IHDR", b"\0\0\0\2\0\0\0\2\x08\0\0\0\0"),
+               (b"IDAT", zlib.compress(b"\0\1\2\0\3\4")), (b"IEND", b""))
+    with open(os.path.join(images, "one", "1.png"), "wb") as f:
+        f.write(picture[0])
+        for kind, data in picture[1:]:
+            f.write(struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)))
+    a.all_run([["train", "configs/tiny.yaml", "-o", run] + small, ["train", "configs/tiny.yaml", "-o", other] + small,
+               ["train", "configs/tiny.yaml", "-o", own, "--set", "model.kind=llama"] + small])
+    machine = ["--machine", "configs/machines/p100.yaml"]
+    return [("x.json", ["plan", "configs/tiny.yaml", "-n", "2"] + machine + ["--trace"], True),
+            ("x.svg", ["plan", "configs/tiny.yaml", "-n", "2"] + machine + ["--trace"], True),
+            ("x.svg", ["plan", "configs/tiny.yaml", "-n", "2", "--svg"], True),
+            ("x.svg", ["compare", run, other, "--svg"], True),
+            ("x.svg", ["report", "configs/tiny.yaml", "--scaling", "-n", "1", "--steps", "1"] + machine + ["--svg"], True),
+            ("x.png", ["data", images, "--sheet"], True),
+            ("x.svg", train + ["--trace"], True),
+            ("x.json", ["bench", "train", "configs/tiny.yaml", "-n", "1", "--steps", "2"] + SMALL[:4] + ["--trace"], True),
+            ("x.mllog", train + ["--target", "val_loss<=1", "--mllog"], False),
+            ("x.safetensors", ["ckpt", "export", run, "--to"], False),
+            ("x", ["export", own, "--to", "safetensors", "-o"], False),
+            ("x.gguf", ["export", own, "--to", "gguf", "-o"], False),
+            ("x", ["import", a.path("outputs", "published"), "-o"], False),
+            ("x.json", ["tokens", run, "--save"], False)]
+
+
+def check_output(a, kind, folder, name, before, replaces, code, got):
+    """What must hold afterwards; returns what does not."""
+    at, victim, now = os.path.join(folder, name), os.path.join(folder, "victim"), {}
+    for entry in os.listdir(folder):
+        now[entry] = look(os.path.join(folder, entry))
+    more = set(now) - set(before) - {name, "victim"}
+    if more:
+        return "left %s" % more
+    if now[name + ".new"] != before[name + ".new"]:
+        return "changed a user's own file"
+    if name in before and (now.get(name) or [0])[0] != before[name][0]:
+        return "replaced the %s" % kind
+    if kind == "device" and now[name][2] != before[name][2]:
+        return "replaced the device"
+    end = "victim" if kind.startswith("link") else name
+    if code != 0:
+        return "failed, and changed what is there" if now != before else None
+    if kind == "pipe":
+        return None if got and got[0] else "wrote nothing into the pipe"
+    if kind == "device":
+        return None
+    if not now.get(end) or not now[end][3] or now[end][3] == b"a user's own":
+        return "wrote nothing"
+    if not replaces and end in before:
+        return "replaced what is there, which it must not"
+    if end in before and now[end][1] != before[end][1]:
+        return "changed the permissions"
+    return None
+
+
+def attack_outputs(a):
+    os.makedirs(a.path("outputs"))
+    outputs = outputs_of(a)
+    a.all_run([["export", a.path("outputs", "own"), "--to", "safetensors", "-o", a.path("outputs", "published")]])
+    for name, words, replaces in outputs:
+        for kind in TARGETS:
+            folder = make_target(a, kind, name)
+            if not folder:
+                continue
+            before = {entry: look(os.path.join(folder, entry)) for entry in os.listdir(folder)}
+            at, got = os.path.join(folder, "none" if kind == "in no directory" else "", name), []
+            reader = threading.Thread(target=read_pipe, args=(at, got), daemon=True)
+            if kind == "pipe":
+                reader.start()
+            shutil.rmtree(a.path("outputs", "new"), ignore_errors=True)
+            code, output = a.run(words + [at])
+            if kind == "pipe":
+                os.close(os.open(at, os.O_RDWR | os.O_NONBLOCK))  # ends a reader that nobody wrote to
+                reader.join(10)
+            ok = code == -1000 or code < 0 or code > 2
+            wrong = "exit code %d" % code if ok else None
+            if kind != "in no directory":
+                wrong = wrong or check_output(a, kind, folder, name, before, replaces, code, got)
+            if code != 0 and not wrong and name.encode() not in output:
+                wrong = "does not name the file"
+            writes = replaces and kind not in ("directory", "link to a directory", "in no directory")
+            if (writes or kind == "nothing") and code != 0 and not wrong:
+                wrong = "refused"
+            a.check(not wrong and not SANITIZER.search(output), "lockstep %s: %s: %s" % (" ".join(words), kind, wrong), output)
+
+
 CLASSES = {"starts": attack_starts, "user": attack_user, "flood": attack_flood, "files": attack_files,
-           "models": attack_models, "words": attack_words}
+           "models": attack_models, "words": attack_words, "outputs": attack_outputs}
 
 
 def main():

@@ -269,17 +269,28 @@ ls_status ls_file_replace(const char *path, const void *data, size_t nbytes, ls_
     return ls_file_replace_as(path, data, nbytes, 0, e);
 }
 
-void ls_file_remove_left(const char *dir) {
+/* name: of that file alone; NULL: of all. */
+static void remove_left(const char *dir, const char *name) {
     enum { OLD_S = 60 };
     DIR *d = opendir(dir);
     struct stat st;
     time_t now = time(NULL);
     for (struct dirent *f; d && (f = readdir(d));)
         if (strncmp(f->d_name, LS_FILE_FRESH, strlen(LS_FILE_FRESH)) == 0 &&
+            (!name || ls_file_is_fresh_name(f->d_name, name)) &&
             fstatat(dirfd(d), f->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
             now - st.st_mtime > OLD_S)
             unlinkat(dirfd(d), f->d_name, 0);
     if (d) closedir(d);
+}
+
+void ls_file_remove_left(const char *dir) { remove_left(dir, NULL); }
+
+void ls_file_remove_left_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *dir = slash ? ls_format("%.*s", (int)(slash - path) + 1, path) : ls_strdup(".");
+    remove_left(dir, slash ? slash + 1 : path);
+    free(dir);
 }
 
 ls_status ls_file_check_own(const char *path, ls_error *e) {

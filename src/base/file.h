@@ -60,6 +60,8 @@ typedef ls_status ls_file_writer(const char *path, const void *data, size_t nbyt
  * ls_file_remove_left() removes those of a directory that have not been written for a minute. */
 #define LS_FILE_FRESH ".lockstep-"
 void ls_file_remove_left(const char *dir);
+/* The same of one file that is to be at `path`. */
+void ls_file_remove_left_of(const char *path);
 /* Such a name, beside `path`: free() it. It may exist. */
 ls_status ls_file_fresh_name(const char *path, char **fresh_p, ls_error *);
 /* Is it one of a file that is to be called `name`? Both without their directory. */

@@ -57,10 +57,44 @@ static ls_status write_into(const char *path, const void *data, size_t nbytes, l
     return s;
 }
 
+/* Also removes what a program that was killed here left. */
+static ls_status replace(const char *at, const void *data, size_t nbytes, mode_t mode,
+                         ls_error *e) {
+    ls_file_remove_left_of(at);
+    return ls_file_replace_as(at, data, nbytes, mode, e);
+}
+
 static const char *kind_of(mode_t mode) {
     if (S_ISDIR(mode)) return "a directory";
     if (S_ISBLK(mode)) return "a disk";
     return "a socket";
+}
+
+static ls_status fail_kind(const char *path, mode_t mode, ls_error *e) {
+    return ls_fail(e, LS_EINVAL, "%s: is %s; give the name of a file", path, kind_of(mode));
+}
+
+static bool is_written_into(mode_t mode) { return S_ISCHR(mode) || S_ISFIFO(mode); }
+
+ls_status ls_output_check(const char *path, ls_error *e) {
+    char *at = end_of(path), *slash = strrchr(at, '/');
+    struct stat st = {.st_mode = S_IFREG}, link;
+    bool there = stat(at, &st) == 0;
+    int failed = there || errno == ENOENT ? 0 : errno;
+    ls_status s = LS_OK;
+    bool is_open = there && lstat(at, &link) == 0 && S_ISLNK(link.st_mode);
+    if (is_open) { /* as write_into() appends to it */
+    } else if (!failed && !is_written_into(st.st_mode) && !S_ISREG(st.st_mode)) {
+        s = fail_kind(path, st.st_mode, e);
+    } else if (!failed && is_written_into(st.st_mode)) {
+        if (access(at, W_OK) != 0) failed = errno;
+    } else if (!failed) { /* the directory that it is in */
+        if (slash) slash[slash == at] = 0;
+        if (access(slash ? at : ".", W_OK | X_OK) != 0) failed = errno;
+    }
+    if (failed) s = ls_fail(e, LS_EIO, "%s: can't be written: %s", path, strerror(failed));
+    free(at);
+    return s;
 }
 
 ls_status ls_output_write(const char *path, const void *data, size_t nbytes, ls_error *e) {
@@ -70,12 +104,12 @@ ls_status ls_output_write(const char *path, const void *data, size_t nbytes, ls_
     bool is_link = lstat(at, &link) == 0 && S_ISLNK(link.st_mode); /* of /proc, or one too many */
     if (stat(at, &st) != 0 && errno != ENOENT)
         s = ls_fail(e, LS_EIO, "%s: can't be written: %s", path, strerror(errno));
-    else if (is_link || S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode))
+    else if (is_link || is_written_into(st.st_mode))
         s = write_into(at, data, nbytes, e);
     else if (S_ISREG(st.st_mode))
-        s = ls_file_replace_as(at, data, nbytes, st.st_mode & 0777, e);
+        s = replace(at, data, nbytes, st.st_mode & 0777, e);
     else
-        s = ls_fail(e, LS_EINVAL, "%s: is %s; give the name of a file", path, kind_of(st.st_mode));
+        s = fail_kind(path, st.st_mode, e);
     free(at);
     return s;
 }

@@ -18,5 +18,7 @@
 
 /* LS_EINVAL: refused. LS_EIO: it can't be written; a regular file is as before. */
 ls_status ls_output_write(const char *path, const void *data, size_t nbytes, ls_error *);
+/* The same errors, before the work whose result will be written. */
+ls_status ls_output_check(const char *path, ls_error *);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/output.h"
 #include "base/plural.h"
 #include "base/print.h"
 #include "cli/cli.h"
@@ -46,7 +47,8 @@ static ls_machine_prices prices_of(const char *save, const ls_machine_prices *gi
 int cli_bench_machine_run(const char *save, const ls_machine_prices *prices) {
     ls_machine m = {0};
     ls_error e = {0};
-    ls_status s = ls_calibrate(&m, &e);
+    ls_status s = save ? ls_output_check(save, &e) : LS_OK;
+    if (s == LS_OK) s = ls_calibrate(&m, &e);
     if (s == LS_OK) print(&m);
     if (s == LS_OK && save) m.prices = prices_of(save, prices);
     if (s == LS_OK && save) s = ls_machine_write(save, &m, "lockstep bench machine", &e);

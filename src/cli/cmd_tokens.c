@@ -6,6 +6,7 @@
 
 #include "base/escape.h"
 #include "base/file.h"
+#include "base/fresh.h"
 #include "base/plural.h"
 #include "base/print.h"
 #include "cli/cli.h"
@@ -140,8 +141,14 @@ static void tokenizer_print(const ls_tokenizer *t) {
 
 static ls_status save(const ls_tokenizer *t, const char *path, ls_error *e) {
     ls_buf json = {0};
+    ls_fresh f;
+    LS_TRY(ls_fresh_begin(path, LS_FRESH_FILE, &f, e));
     ls_tokenizer_write(t, &json);
-    ls_status s = ls_file_write(path, json.data, json.len, e);
+    ls_status s = ls_file_write(f.at, json.data, json.len, e);
+    if (s == LS_OK)
+        s = ls_fresh_end(&f, e);
+    else
+        ls_fresh_discard(&f);
     ls_buf_free(&json);
     return s;
 }

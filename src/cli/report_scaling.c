@@ -8,6 +8,7 @@
 #include "base/columns.h"
 #include "base/cores.h"
 #include "base/json.h"
+#include "base/output.h"
 #include "base/print.h"
 #include "perf/scaling.h"
 #include "report/curves.h"
@@ -154,7 +155,8 @@ ls_status cli_scaling_run(const cli_scaling *o, const ls_config *c, ls_error *e)
     lines *l = LS_NEW(lines);
     ls_machine m = {0};
     ls_forecast_world w;
-    ls_status s = cli_forecast_open_world(o->world, &m, &w, e);
+    ls_status s = o->svg ? ls_output_check(o->svg, e) : LS_OK;
+    if (s == LS_OK) s = cli_forecast_open_world(o->world, &m, &w, e);
     for (int i = 0; i < o->n && s == LS_OK; i++) s = cli_forecast_check_hosts(&w, o->counts[i], e);
     const ls_scaling_request q = {c, &w, o->counts, o->n, o->steps};
     for (int k = 0; k < NWAYS && s == LS_OK; k++) s = ls_scaling_run(&q, k == STRONG, &all[k], e);

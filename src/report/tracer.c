@@ -14,26 +14,15 @@
 #include "base/clock.h"
 #include "base/cores.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "cluster/workers.h"
 #include "coll/virtual.h"
 
 enum { SPAN_WORDS = 3, HOST = 0, ORIGINS = 1 };
 
-/* Checked before a long run: the directory exists, and the file can be written to it. */
-static ls_status check_folder(const char *path, ls_error *e) {
-    char *folder = ls_strdup(path), *slash = strrchr(folder, '/');
-    if (slash) slash[slash == folder ? 1 : 0] = 0;
-    ls_status s = LS_OK;
-    if (access(slash ? folder : ".", W_OK | X_OK) != 0)
-        s = ls_fail(e, LS_EIO, "%s: the timeline can't be written there: %s", path,
-                    strerror(errno));
-    free(folder);
-    return s;
-}
-
 ls_status ls_tracer_check(const ls_trace_request *q, ls_group *g, ls_error *e) {
     if (!q->path) return LS_OK;
-    return ls_agree(g, ls_group_rank(g) == 0 ? check_folder(q->path, e) : LS_OK, e);
+    return ls_agree(g, ls_group_rank(g) == 0 ? ls_output_check(q->path, e) : LS_OK, e);
 }
 
 static int worker_of(const ls_tracer *t, int i) {

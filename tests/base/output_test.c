@@ -59,6 +59,26 @@ static void test_files(void **state) {
     free(users);
 }
 
+/* What a killed program left of this file is removed once it is old; nothing else. */
+static void test_left(void **state) {
+    (void)state;
+    static const char *const names[] = {".lockstep-0000000a-out.svg", ".lockstep-0000000b-out.svg",
+                                        ".lockstep-0000000a-other"};
+    char *path = in_folder("out.svg"), *left[3];
+    const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    for (int i = 0; i < 3; i++) {
+        left[i] = in_folder(names[i]);
+        put(left[i], "half");
+        if (i != 1) assert_int_equal(utimensat(AT_FDCWD, left[i], old, 0), 0);
+    }
+    write_text(path, "whole");
+    assert_false(ls_file_exists(left[0]));
+    for (int i = 1; i < 3; i++) assert_int_equal(unlink(left[i]), 0);
+    for (int i = 0; i < 3; i++) free(left[i]);
+    unlink(path);
+    free(path);
+}
+
 static void test_links(void **state) {
     (void)state;
     char *link = in_folder("link"), *second = in_folder("second"), *dir = in_folder("dir");
@@ -71,10 +91,13 @@ static void test_links(void **state) {
     assert_contains(target, "new");
     write_text(link, "newer");
     assert_contains(target, "newer");
+    assert_ls_ok(ls_output_check(link, &e), e);
+    assert_ls_ok(ls_output_check("/dev/stdout", &e), e);
     assert_true(S_ISLNK(mode_of(link)) && S_ISLNK(mode_of(second)));
     assert_true(S_ISREG(mode_of(target)));
     assert_int_equal(symlink("loop", loop), 0);
     assert_ls_fails(ls_output_write(loop, "x", 1, &e), LS_EIO, "loop", e);
+    assert_ls_fails(ls_output_check(loop, &e), LS_EIO, "loop", e);
     char *list[] = {link, second, target, dir, loop};
     for (int i = 0; i < 5; i++) {
         assert_int_equal(remove(list[i]), 0);
@@ -158,6 +181,9 @@ static void test_refused(void **state) {
     assert_ls_fails(ls_output_write(path, "x", 1, &e), LS_EINVAL, "is a socket", e);
     assert_ls_fails(ls_output_write(folder, "x", 1, &e), LS_EINVAL, "is a directory", e);
     assert_ls_fails(ls_output_write(none, "x", 1, &e), LS_EIO, "none/out", e);
+    assert_ls_fails(ls_output_check(path, &e), LS_EINVAL, "is a socket", e);
+    assert_ls_fails(ls_output_check(folder, &e), LS_EINVAL, "is a directory", e);
+    assert_ls_fails(ls_output_check(none, &e), LS_EIO, "none/out: can't be written: No such", e);
     assert_true(S_ISSOCK(mode_of(path)));
     close(fd);
     unlink(path);
@@ -189,10 +215,10 @@ static void test_own(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_files),      cmocka_unit_test(test_links),
-        cmocka_unit_test(test_devices),    cmocka_unit_test(test_pipes),
-        cmocka_unit_test(test_open_files), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_own),
+        cmocka_unit_test(test_files),   cmocka_unit_test(test_left),
+        cmocka_unit_test(test_links),   cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_pipes),   cmocka_unit_test(test_open_files),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_own),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
