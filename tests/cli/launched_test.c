@@ -282,7 +282,7 @@ static void test_lost_openmpi(void **state) {
         "kill -KILL $(cat @/pid.1); for i in $(seq 600); do grep -q 'worker 1 (pid .*) is gone' "
         "@/lost.errors && break; sleep 0.1; done; kill -CONT $!; wait $!; code=$?; "
         "while kill -0 $(cat @/pid.0) || kill -0 $(cat @/pid.2); do sleep 0.1; done 2>/dev/null; "
-        "[ $i -lt 600 ] && [ $code != 0 ] && readlink @/$run/checkpoints/latest; pids=;";
+        "[ $i -lt 600 ] && [ $code != 0 ] && echo && readlink @/$run/checkpoints/latest; pids=;";
     char launch[1600], want[256], got[256];
     int newest = 0;
     skip_without("mpirun.openmpi");

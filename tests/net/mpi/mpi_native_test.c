@@ -196,7 +196,7 @@ static void case_group_disagrees(void) {
     printf("ok %d\n", ls_group_rank(g));
     fflush(stdout);
     ls_group_close(g);
-    _exit(0);
+    exit(0);
 }
 
 /* The text that is written to stderr while this waits for q, for up to 120 s. */
@@ -243,7 +243,7 @@ static void case_group_late(void) {
     printf("ok %d\n", rank);
     fflush(stdout);
     ls_group_close(g);
-    _exit(0);
+    exit(0);
 }
 
 /* ---- MPI's own collectives through groups ---- */
@@ -307,7 +307,7 @@ static void case_group(void) {
     printf("ok %d\n", rank);
     fflush(stdout);
     ls_group_close(g);
-    _exit(0);
+    exit(0);
 }
 
 /* The last worker closes its group; the others wait for it in a collective of MPI's own. */

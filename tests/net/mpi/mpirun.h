@@ -175,7 +175,7 @@ _Noreturn static inline void worker(const mpi_case *cases, char **argv) {
     printf("ok %d\n", net->rank);
     fflush(stdout);
     net->ops->close(net);
-    _exit(0); /* MPI's libraries leak memory, which a leak sanitizer would report */
+    exit(0); /* not _exit(), after which MPICH 4.2.1 takes a worker for lost now and then */
 }
 
 /* ---- the test ---- */
@@ -202,8 +202,11 @@ enum { LIMIT_S = 240, TIMEOUT_CODE = 124 };
 
 static inline int launch_once(const launcher *l, int n, const char *which, const char *names,
                               ls_buf *output) {
-    char *command = ls_format("timeout -k 5 %d %s -n %d '%s' worker %s %s 2>&1", LIMIT_S, l->mpirun,
-                              n, self, which, names);
+    /* MPI's libraries leak memory, which a leak sanitizer would report */
+    char *command =
+        ls_format("ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 timeout -k 5 %d %s -n %d '%s' worker "
+                  "%s %s 2>&1",
+                  LIMIT_S, l->mpirun, n, self, which, names);
     FILE *f = popen(command, "r");
     assert_non_null(f);
     char text[4096];
