@@ -190,10 +190,12 @@ static ls_status write_manifest(const ls_table *t, const char *dir, const char *
 /* Worker 0 makes the directory `new`, which becomes `dir` when it is whole. */
 static ls_status make_folder(const ls_table *t, const char *dir, const char *new, ls_error *e) {
     struct stat there;
+    ls_error why = {0};
     if (t->rows.worker != 0) return LS_OK;
     if (lstat(dir, &there) == 0) return ls_fail(e, LS_EINVAL, "%s: exists already", dir);
-    LS_TRY(ls_file_remove_tree(new, e));
-    return ls_file_make_dirs(new, e);
+    ls_status s = ls_file_remove_tree(new, &why);
+    if (s == LS_OK) s = ls_file_make_dirs(new, &why);
+    return s == LS_OK ? s : ls_fail(e, s, "%s: %s", dir, why.msg);
 }
 
 static ls_status finish_folder(const ls_table *t, const char *dir, const char *new,
@@ -210,10 +212,18 @@ static char *without_slash(const char *dir) {
     return path;
 }
 
+/* Where the workers write the table: the same name on all, and no user's. */
+static char *fresh_of(const char *path, const char *hash) {
+    const char *slash = strrchr(path, '/');
+    int n = slash ? (int)(slash - path) + 1 : 0;
+    return ls_format("%.*s" LS_FILE_FRESH "%.8s-%.200s", n, path, hash, path + n);
+}
+
 ls_status ls_table_save(ls_table *t, const char *dir, ls_error *e) {
-    char hash[33], *path = without_slash(dir), *new = ls_format("%s.new", path);
+    char hash[33] = "", *path = without_slash(dir);
     ls_exchange *x = &t->exchange;
     ls_status s = ls_table_hash(t, hash, e);
+    char *new = fresh_of(path, hash);
     if (s == LS_OK) s = ls_exchange_agree(x, make_folder(t, path, new, e), "ls_table_save()", e);
     if (s == LS_OK) {
         s = ls_exchange_agree(x, write_shard(t, new, e), "ls_table_save()", e);

@@ -153,6 +153,27 @@ static void test_own(void **state) {
     same_files("e/published.json", "a2/published.json");
 }
 
+/* A signal ends the command, and nothing is left of what it wrote. */
+static void test_interrupted(void **state) {
+    (void)state;
+    static const char *const lines[] = {"export @/a --to gguf -o @/half",
+                                        "export @/a --to safetensors -o @/half",
+                                        "import @/m.gguf -o @/half", "tokens @/a --save @/half"};
+    small_write_whole(&small_models[0], gguf);
+    remove_models();
+    free(import("@/m.gguf -o @/a"));
+    for (int i = 0; i < 4; i++) {
+        char *output = NULL;
+        setenv("LOCKSTEP_FAULTS", "write .lockstep- TERM 0-1", 1);
+        int code = run_program(lines[i], &output);
+        unsetenv("LOCKSTEP_FAULTS");
+        free(output);
+        if (code != 128 + SIGTERM) fail_msg("%s: exit code %d", lines[i], code);
+        assert_false(file_exists("half"));
+        shell_of_run("a", "! ls -A | grep -q '^.lockstep-'");
+    }
+}
+
 static void test_refusals(void **state) {
     (void)state;
     small_write_whole(&small_models[0], gguf);
@@ -181,9 +202,8 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_published),
-        cmocka_unit_test(test_runs),
-        cmocka_unit_test(test_own),
+        cmocka_unit_test(test_published), cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_own),       cmocka_unit_test(test_interrupted),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, models_make, folder_remove);

@@ -47,7 +47,13 @@ static void test_refused(void **state) {
     (void)state;
     ls_table_config c = config(LS_ROW_ADAGRAD);
     refused(&c, saved, LS_EIO, "table.json: does not exist");
+    char *users = ls_format("%s.new", saved); /* somebody's own directory */
+    ls_error e = {0};
+    assert_ls_ok(ls_file_make_dirs(users, &e), e);
     work_out(2, &(workout){.c = &c, .steps = 5, .save = saved});
+    assert_true(ls_file_is_dir(users));
+    assert_int_equal(ls_file_remove_tree(users, NULL), LS_OK);
+    free(users);
     c.width = 4;
     refused(&c, saved, LS_EINVAL, "was saved with width 3; the table has width 4");
     c.width = 3;
