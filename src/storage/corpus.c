@@ -16,6 +16,7 @@
 #include "storage/origin.h"
 #include "storage/published_record.h"
 #include "storage/reference.h"
+#include "storage/restore.h"
 #include "weights/model_chat.h"
 
 static const char TOKENIZER[] = LS_TOKENIZER_FILE, TOKENS[] = "tokens.bin";
@@ -240,24 +241,10 @@ bool ls_corpus_is_saved(const char *run) {
     return there;
 }
 
-/* Writes a text file that is missing or differs. */
-static ls_status save_text(const char *run, const char *name, const ls_buf *text, ls_error *e) {
-    char *path = ls_format("%s/%s", run, name);
-    ls_buf was = {0};
-    bool there = ls_file_exists(path);
-    bool same = there && ls_file_read(path, LS_TOKENIZER_NBYTES, &was, NULL) == LS_OK &&
-                was.len == text->len && memcmp(was.data, text->data, was.len) == 0;
-    if (there && !same) ls_log("%s: differs from the run's; writing it again", path);
-    ls_status s = same ? LS_OK : ls_file_replace(path, text->data, text->len, e);
-    ls_buf_free(&was);
-    free(path);
-    return s;
-}
-
 static ls_status save_reference(const ls_corpus *c, const char *run, ls_error *e) {
     ls_buf text = {0};
     ls_reference_write(&c->chats, c->record.tokens, &text);
-    ls_status s = save_text(run, LS_REFERENCE_FILE, &text, e);
+    ls_status s = ls_restore_text(run, LS_REFERENCE_FILE, &text, e);
     ls_buf_free(&text);
     return s;
 }
@@ -266,9 +253,9 @@ ls_status ls_corpus_save(const ls_corpus *c, const char *run, ls_error *e) {
     char *tokens = ls_format("%s/%s", run, TOKENS);
     ls_buf record = {0};
     ls_corpus_record_write(&c->record, &record);
-    ls_status s = save_text(run, TOKENIZER, &c->tokenizer_json, e);
+    ls_status s = ls_restore_text(run, TOKENIZER, &c->tokenizer_json, e);
     if (s == LS_OK && !ls_file_exists(tokens)) s = save_tokens(c, tokens, e);
-    if (s == LS_OK) s = save_text(run, LS_CORPUS_RECORD, &record, e);
+    if (s == LS_OK) s = ls_restore_text(run, LS_CORPUS_RECORD, &record, e);
     if (s == LS_OK && c->chats.has_reference) s = save_reference(c, run, e);
     ls_buf_free(&record);
     free(tokens);

@@ -224,6 +224,7 @@ static ls_folder *new_folder(const ls_folder_run *r, ls_error *e) {
 static void free_folder(ls_folder *f) {
     ls_lock_drop(&f->lock);
     munmap(f->notes, sizeof *f->notes);
+    ls_buf_free(&f->published);
     free(f->made_from);
     free(f);
 }
@@ -374,6 +375,15 @@ static ls_status restore(const ls_folder_run *r, const char *checkpoint, ls_erro
     return has(r, names[CONFIG]) ? LS_OK : write_config(r, e);
 }
 
+/* Once in a process: later the file may be another one. */
+static ls_status note_published(ls_folder *f, ls_error *e) {
+    if (f->published.len || !has(&f->run, names[ORIGIN])) return LS_OK;
+    char *path = in_run(&f->run, names[ORIGIN]);
+    ls_status s = ls_file_read(path, LS_PUBLISHED_NBYTES, &f->published, e);
+    free(path);
+    return s;
+}
+
 static void log_start(const ls_folder_run *r, const char *checkpoint) {
     if (checkpoint)
         ls_log("continuing from %s", checkpoint);
@@ -399,7 +409,7 @@ ls_status ls_folder_take_up(ls_folder *f, ls_error *e) {
     }
     free(path);
     n->step = step;
-    return s;
+    return s == LS_OK ? note_published(f, e) : s;
 }
 
 /* ---- views that follow ---- */
@@ -458,6 +468,7 @@ ls_status ls_folder_follow(ls_folder *f, ls_error *e) {
     f->notes->step = ls_store_trained(f->run.store);
     LS_TRY(lock_again(f, e));
     if (!is_complete(&f->run)) LS_TRY(restore_newest(&f->run, e));
+    LS_TRY(note_published(f, e));
     return f->notes->step < 0 ? find_start(f, e) : LS_OK;
 }
 
@@ -466,6 +477,7 @@ ls_status ls_folder_repair(ls_folder *f, const ls_dataset *d, const ls_frozen_va
     const ls_folder_run *r = &f->run;
     LS_TRY(lock_again(f, e));
     LS_TRY(write_files(f, d, e));
+    if (f->published.len) LS_TRY(ls_restore_text(r->dir, names[ORIGIN], &f->published, e));
     if (!frozen || ls_frozen_file_is_saved(r->dir, r->model)) return LS_OK;
     return ls_frozen_file_save(r->dir, r->model, frozen, e);
 }

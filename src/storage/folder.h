@@ -76,7 +76,8 @@ typedef struct ls_folder_notes {
 typedef struct ls_folder {
     ls_folder_run run;
     ls_lock lock;
-    char *made_from; /* the topmost directory that this process made; NULL: none */
+    char *made_from;  /* the topmost directory that this process made; NULL: none */
+    ls_buf published; /* the text of published.json when it was taken up; empty: there is none */
     ls_folder_notes *notes;
 } ls_folder;
 
@@ -95,7 +96,7 @@ ls_status ls_folder_follow(ls_folder *, ls_error *);
 /* Takes only the lock, for the end of a run on this host. Waits a few seconds for another host. */
 ls_status ls_folder_hold(const ls_folder_run *, ls_folder **f_p, ls_error *);
 /* Before a checkpoint: restores the files that were deleted from the directory, except metrics and
- * checkpoints. frozen [nparams]: in f32; NULL: the model has none. */
+ * checkpoints, and small ones that were changed. frozen [nparams]: in f32; NULL: the model has none. */
 ls_status ls_folder_repair(ls_folder *, const ls_dataset *, const ls_frozen_value *frozen,
                            ls_error *);
 /* Has the directory the data set, and the frozen parameters of the model? */

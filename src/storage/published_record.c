@@ -10,8 +10,6 @@
 #include "weights/model_chat.h"
 #include "weights/model_text.h"
 
-enum { MOST = 16 << 20 }; /* bytes */
-
 /* The path of the file, or NULL: there is none. */
 static char *find(const char *path) {
     for (int i = 0; i < 2; i++) {
@@ -56,7 +54,7 @@ static ls_status of_model(const char *from, ls_json **o_p, ls_error *e) {
 /* A copy of the origin's file; NULL: it has none. */
 static ls_status of_run(const char *from, ls_json **o_p, ls_error *e) {
     char *path = find(from);
-    ls_status s = path ? ls_json_read(path, MOST, o_p, e) : LS_OK;
+    ls_status s = path ? ls_json_read(path, LS_PUBLISHED_NBYTES, o_p, e) : LS_OK;
     free(path);
     return s;
 }
@@ -154,7 +152,7 @@ ls_status ls_published_record_read(const char *path, ls_published_record *r_p, l
     char *file = find(path);
     ls_buf text = {0};
     *r_p = (ls_published_record){0};
-    ls_status s = file ? ls_file_read(file, MOST, &text, e) : LS_OK;
+    ls_status s = file ? ls_file_read(file, LS_PUBLISHED_NBYTES, &text, e) : LS_OK;
     if (s == LS_OK && file) s = ls_published_record_parse(text.data, text.len, file, r_p, e);
     ls_buf_free(&text);
     free(file);

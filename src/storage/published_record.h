@@ -20,6 +20,7 @@
 #include "weights/model_text.h"
 
 #define LS_PUBLISHED_RECORD "published.json"
+enum { LS_PUBLISHED_NBYTES = 16 << 20 }; /* at most */
 
 typedef struct ls_published_record {
     bool there; /* false: the run began with no published model, or is older than the file */

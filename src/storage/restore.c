@@ -36,6 +36,19 @@ ls_status ls_restore_copy(const char *run, const char *checkpoint, const char *n
     return s;
 }
 
+ls_status ls_restore_text(const char *run, const char *name, const ls_buf *text, ls_error *e) {
+    char *path = ls_format("%s/%s", run, name);
+    ls_buf was = {0};
+    bool there = ls_file_exists(path);
+    bool same = there && ls_file_read(path, MAX_FILE, &was, NULL) == LS_OK &&
+                was.len == text->len && memcmp(was.data, text->data, was.len) == 0;
+    if (there && !same) ls_log("%s: differs from the run's; writing it again", path);
+    ls_status s = same ? LS_OK : ls_file_replace(path, text->data, text->len, e);
+    ls_buf_free(&was);
+    free(path);
+    return s;
+}
+
 static const char HOW[] = "put one of them back, or name the text with --set data.path=FILE";
 
 static ls_status refuse_text(const restoring *x, const ls_corpus *c, ls_error *e) {

@@ -3,6 +3,7 @@
 #include "storage/folder.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -174,7 +175,10 @@ static void begin(follower *x, int64_t steps) {
     ls_scaler scaler = {0};
     bool old = true;
     *x = (follower){.plan = small_plan(&model, 1, 0, 0), .run = run_with(false)};
-    assert_ls_ok(ls_store_make(&x->plan, &(ls_store_config){.most = 1, .threads = 1, .carried_nbytes = 1}, &x->store, &e), e);
+    assert_ls_ok(ls_store_make(&x->plan,
+                               &(ls_store_config){.most = 1, .threads = 1, .carried_nbytes = 1},
+                               &x->store, &e),
+                 e);
     if (steps >= 0) ls_store_mark_filled(x->store, &x->plan, 0, steps);
     if (steps >= 0) ls_store_begin(x->store, steps, &scaler);
     x->run.store = x->store;
@@ -290,6 +294,42 @@ static void test_repair(void **state) {
     end(&x);
 }
 
+static void rewrite(const char *name, const char *text) {
+    char *path = ls_format("%s/%s", dir, name);
+    ls_error e = {0};
+    assert_ls_ok(ls_file_replace(path, text, strlen(text), &e), e);
+    free(path);
+}
+
+static void has_text(const char *name, const char *text) {
+    char *path = ls_format("%s/%s", dir, name);
+    ls_buf b = {0};
+    ls_error e = {0};
+    assert_ls_ok(ls_file_read(path, 1 << 20, &b, &e), e);
+    assert_string_equal(b.data, text);
+    ls_buf_free(&b);
+    free(path);
+}
+
+/* Small files that are changed while a run trains are as they were before the next checkpoint. */
+static void test_changed(void **state) {
+    (void)state;
+    ls_error e = {0};
+    follower x;
+    ls_dataset data;
+    begin(&x, 7);
+    rewrite("published.json", "{\"config\": {}}");
+    assert_ls_ok(ls_folder_take_up(x.f, &e), e);
+    assert_ls_ok(ls_dataset_open(&data, dir, &config, &model, &e), e);
+    rewrite("published.json", "{}");
+    rewrite("tokenizer.json", "{}");
+    assert_ls_ok(ls_folder_repair(x.f, &data, NULL, &e), e);
+    has_text("published.json", "{\"config\": {}}");
+    has_text("tokenizer.json", data.text.tokenizer_json.data);
+    ls_dataset_free(&data);
+    end(&x);
+}
+
 /* A phase never goes back. */
 static void test_phases(void **state) {
     (void)state;
@@ -305,9 +345,9 @@ static void test_phases(void **state) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_folder)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(test_abandoned), TEST(test_stays),
-                                       TEST(test_refused),   TEST(test_check),
-                                       TEST(test_follow),    TEST(test_follow_checkpoint),
-                                       TEST(test_repair),    TEST(test_phases)};
+    const struct CMUnitTest tests[] = {
+        TEST(test_abandoned), TEST(test_stays),   TEST(test_refused),
+        TEST(test_check),     TEST(test_follow),  TEST(test_follow_checkpoint),
+        TEST(test_repair),    TEST(test_changed), TEST(test_phases)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
