@@ -82,9 +82,11 @@ static ls_status check_config(const char *run, const char *checkpoint, ls_error 
 /* ---- what it was trained on ---- */
 
 static ls_status fail_data(const char *run, const char *name, ls_error *e) {
-    return ls_fail(e, LS_EINVAL,
-                   "%s/%s is another one than its own; put back the file with which the run began",
-                   run, name);
+    return ls_fail(
+        e, LS_EINVAL,
+        "its %s is not that of the run; put the right %s/%s back, or remove it: --resume "
+        "takes the checkpoint's copy",
+        name, run, name);
 }
 
 static ls_status check_text(const char *run, const char *checkpoint, const char *name, size_t most,

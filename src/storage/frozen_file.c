@@ -108,10 +108,12 @@ void ls_frozen_file_doubt(ls_frozen_file *f) { f->opened.ctime_ns = 0; }
 void ls_frozen_note_set(ls_frozen_note *n, ls_hash h) {
     atomic_store(&n->hi, h.hi);
     atomic_store(&n->lo, h.lo);
+    atomic_store(&n->known, true);
 }
 
 ls_hash ls_frozen_note_get(const ls_frozen_note *n) {
-    return n ? (ls_hash){atomic_load(&n->hi), atomic_load(&n->lo)} : (ls_hash){0};
+    if (!n || !atomic_load(&n->known)) return (ls_hash){0};
+    return (ls_hash){atomic_load(&n->hi), atomic_load(&n->lo)};
 }
 
 /* ---- writing ---- */

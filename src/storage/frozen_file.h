@@ -32,12 +32,15 @@ typedef struct ls_frozen_file {
     ls_stamp opened; /* its state when it was opened */
 } ls_frozen_file;
 
-/* That hash, in memory of several processes; zero: not known yet. Each writer of it has the same. */
+/* That hash, in memory of several processes. All that set it have the same one: who reads `known`
+ * finds both halves. */
 typedef struct ls_frozen_note {
     _Atomic uint64_t hi, lo;
+    atomic_bool known;
 } ls_frozen_note;
 void ls_frozen_note_set(ls_frozen_note *, ls_hash);
-ls_hash ls_frozen_note_get(const ls_frozen_note *); /* NULL is fine: not known */
+/* Zero: not known yet, as in NULL. */
+ls_hash ls_frozen_note_get(const ls_frozen_note *);
 
 /* Maps the file of a run or a checkpoint. LS_EINVAL: it has not the model's frozen parameters. */
 ls_status ls_frozen_file_open(const char *folder, const ls_model *, ls_frozen_file *f_p,

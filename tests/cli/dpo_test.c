@@ -255,15 +255,16 @@ static void test_damaged(void **state) {
     write_model();
     stop_after_two("hurt");
     write_text("hurt/reference.json", "{\"format\": \"lockstep reference\", \"version\": 1}");
-    expect(STOPPED "-n 1 -o @/hurt --resume", 1, "was computed for other pairs");
+    expect(STOPPED "-n 1 -o @/hurt --resume", 1, "its reference.json is not that of the run");
     write_text("hurt/reference.json", "[]");
-    expect(STOPPED "-n 1 -o @/hurt --resume", 1, "has no log-probabilities of a reference");
+    expect(STOPPED "-n 1 -o @/hurt --resume", 1, "its reference.json is not that of the run");
     size_t n = 0;
     char *text = read_file("hurt/checkpoints/step-2/reference.json", &n), *at = strstr(text, "[-");
     at[2] = at[2] == '1' ? '2' : '1';
     write_file("hurt/reference.json", text, n - 1);
     free(text);
-    expect(STOPPED "-n 1 -o @/hurt --resume", 1, "reference.json: is damaged; remove it");
+    expect(STOPPED "-n 1 -o @/hurt --resume", 1,
+           "reference.json back, or remove it: --resume takes the checkpoint's copy");
     remove_file("hurt/reference.json");
     expect_line("eval @/hurt", 1, "reference.json: is missing; resuming the run (--resume)");
 }

@@ -1,5 +1,6 @@
 /* faults.c - simulates failing and slow disks and slow processors for tests: a library that is
- * loaded before the C library and intercepts its calls.
+ * loaded before the C library and intercepts its calls. It makes the system calls itself: to look the
+ * C library's functions up would take memory while a sanitizer starts.
  *
  *     LOCKSTEP_FAULTS="CALL PATH WHAT NTH; ..."
  *
@@ -19,7 +20,6 @@
  * proportion to the processor time that it has used since the previous reading: so the factor is
  * exact whatever else the machine does.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -30,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -116,16 +117,11 @@ static void keep_pace(int fd, const void *data, size_t nbytes) {
     for (int ms = 0; ms < SLOW_MS && is_slow(path, step); ms += LOOK_MS) sleep_ms(LOOK_MS);
 }
 
-/* The C library's. */
-static void *next(const char *name) { return dlsym(RTLD_NEXT, name); }
-
 /* ---- a slow processor ---- */
 
-typedef int clock_function(clockid_t, struct timespec *);
-
-static int64_t read_clock(clock_function *real, clockid_t id) {
+static int64_t read_clock(clockid_t id) {
     struct timespec t = {0};
-    real(id, &t);
+    syscall(SYS_clock_gettime, id, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
@@ -147,15 +143,15 @@ static int slow_factor(const char *file) {
     return (int)others;
 }
 
-/* A program that waits reads the clock all the time, so most readings take no system call. */
-static void be_slow(clock_function *real, const char *file) {
+/* A program that waits reads the clock all the time, so most readings end here at once. */
+static void be_slow(const char *file) {
     static _Thread_local int64_t before; /* processor time */
     static _Thread_local int64_t since;  /* the time of that reading */
     static _Thread_local int64_t looked; /* when the file was read */
     static _Thread_local int factor;
-    int64_t now = read_clock(real, CLOCK_MONOTONIC);
+    int64_t now = read_clock(CLOCK_MONOTONIC);
     if (before && now - since <= LEAST_NS) return; /* no more processor time than that was used */
-    int64_t used = read_clock(real, CLOCK_THREAD_CPUTIME_ID) - before;
+    int64_t used = read_clock(CLOCK_THREAD_CPUTIME_ID) - before;
     if (before && used <= LEAST_NS) return; /* it counts with what follows */
     if (now - looked > LOOK_MS * 1000000) {
         factor = slow_factor(file);
@@ -163,78 +159,57 @@ static void be_slow(clock_function *real, const char *file) {
     }
     int64_t ns = before ? used * (factor - 1) : 0;
     if (ns) nanosleep(&(struct timespec){ns / 1000000000, ns % 1000000000}, NULL);
-    before = read_clock(real, CLOCK_THREAD_CPUTIME_ID);
-    since = read_clock(real, CLOCK_MONOTONIC);
+    before = read_clock(CLOCK_THREAD_CPUTIME_ID);
+    since = read_clock(CLOCK_MONOTONIC);
 }
 
 int clock_gettime(clockid_t id, struct timespec *t) {
-    static clock_function *real;
     const char *file = getenv("LOCKSTEP_SLOW");
-    void *p = real ? NULL : next("clock_gettime");
-    if (p) memcpy(&real, &p, sizeof real);
-    if (file && id == CLOCK_MONOTONIC) be_slow(real, file);
-    return real(id, t);
+    if (file && id == CLOCK_MONOTONIC) be_slow(file);
+    return (int)syscall(SYS_clock_gettime, id, t);
 }
 
 /* ---- a disk ---- */
 
 int fsync(int fd) {
-    void *p = next("fsync");
-    int (*real)(int);
-    memcpy(&real, &p, sizeof real);
     int failed = fault_of("fsync", fd);
-    if (!failed) return real(fd);
+    if (!failed) return (int)syscall(SYS_fsync, fd);
     errno = failed;
     return -1;
 }
 
 ssize_t write(int fd, const void *data, size_t nbytes) {
-    void *p = next("write");
-    ssize_t (*real)(int, const void *, size_t);
-    memcpy(&real, &p, sizeof real);
     keep_pace(fd, data, nbytes);
     int failed = fault_of("write", fd);
-    if (!failed) return real(fd, data, nbytes);
+    if (!failed) return syscall(SYS_write, fd, data, nbytes);
     errno = failed;
     return -1;
 }
 
 ssize_t pwrite(int fd, const void *data, size_t nbytes, off_t at) {
-    void *p = next("pwrite");
-    ssize_t (*real)(int, const void *, size_t, off_t);
-    memcpy(&real, &p, sizeof real);
     int failed = fault_of("pwrite", fd);
-    if (!failed) return real(fd, data, nbytes, at);
+    if (!failed) return syscall(SYS_pwrite64, fd, data, nbytes, at);
     errno = failed;
     return -1;
 }
 
 int rename(const char *from, const char *to) {
-    void *p = next("rename");
-    int (*real)(const char *, const char *);
-    memcpy(&real, &p, sizeof real);
     int failed = fault("rename", from);
-    if (!failed) return real(from, to);
+    if (!failed) return (int)syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to);
     errno = failed;
     return -1;
 }
 
 int mkdir(const char *path, mode_t mode) {
-    void *p = next("mkdir");
-    int (*real)(const char *, mode_t);
-    memcpy(&real, &p, sizeof real);
     int failed = fault("mkdir", path);
-    if (!failed) return real(path, mode);
+    if (!failed) return (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
     errno = failed;
     return -1;
 }
 
 int symlink(const char *to, const char *path) {
-    void *p = next("symlink");
-    int (*real)(const char *, const char *);
-    memcpy(&real, &p, sizeof real);
     int failed = fault("symlink", path);
-    if (!failed) return real(to, path);
+    if (!failed) return (int)syscall(SYS_symlinkat, to, AT_FDCWD, path);
     errno = failed;
     return -1;
 }

@@ -84,9 +84,8 @@ static const damage damages[] = {
     {0, LINK("config.yaml"), "x/config.yaml: is a link, where a file of Lockstep's own is to be"},
     /* a text */
     {0, "cp b/tokenizer.json x", "x/tokens.bin: is for 300 tokens, the tokenizer has 299"},
-    {0, "cp b/corpus.json x", "x/corpus.json is another one than its own"},
-    {0, "cp b/corpus.json b/tokenizer.json b/tokens.bin x",
-     "x/corpus.json is another one than its"},
+    {0, "cp b/corpus.json x", "its corpus.json is not that of the run; put the right "},
+    {0, "cp b/corpus.json b/tokenizer.json b/tokens.bin x", "x/corpus.json back, or remove it"},
     {0, "cp b/tokens.bin x", "x/tokens.bin: is for 299 tokens, the tokenizer has 300"},
     {0, "truncate -s 50 x/corpus.json", "x/corpus.json"},
     {0, "rm x/tokens.bin x/tokenizer.json x/corpus.json", "*was missing"},
@@ -94,7 +93,7 @@ static const damage damages[] = {
     {0, LINK("tokenizer.json"), ""},
     /* samples */
     {1, "true", ""},
-    {1, "cp b/data.json x", "x/data.json is another one than its own"},
+    {1, "cp b/data.json x", "its data.json is not that of the run"},
     {1, "sed -i s/c2/c9/ x/data.json", "x/data.json: texts of the data have other numbers there"},
     {1, "rm x/data.json", "*was missing"},
     {1, LINK("data.json"), ""},
