@@ -1,5 +1,6 @@
 /* interrupt_test.c - runs that are stopped, killed and continued. */
 /* ctest: slow seconds=44 */
+/* ctest: long-asan: it waits for processes, and its programs run in the other tests of cli */
 #include "cli/program.h"
 
 static const char START[] = "train configs/tiny.yaml -n %d -o @/%s --set train.steps=%d " SMALLER
