@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -25,12 +26,14 @@ static struct {
     int pipe[2]; /* a byte: the signal's number; 0: no longer needed */
     bool caught[NSIGNALS];
     bool runs;
+    atomic_bool came; /* a signal */
     const char *hidden;
 } watch;
 
 static void on_signal(int number) {
     int before = errno;
     unsigned char byte = (unsigned char)number;
+    atomic_store(&watch.came, true);
     ssize_t ignored = write(watch.pipe[1], &byte, 1);
     (void)ignored;
     errno = before;
@@ -48,6 +51,11 @@ static void *wait_for_signal(void *arg) {
     signal(number, SIG_DFL);
     kill(getpid(), number);
     for (;;) pause();
+}
+
+/* After a signal the program ends here. */
+static void end_if_signalled(void) {
+    while (atomic_load(&watch.came)) pause();
 }
 
 static void release_signals(void) {
@@ -198,6 +206,7 @@ void ls_fresh_discard(ls_fresh *f) {
 ls_status ls_fresh_end(ls_fresh *f, ls_error *e) {
     char *parent = parent_of(f->path);
     ls_status s = ls_file_is_dir(f->at) ? ls_file_sync_dir(f->at, e) : LS_OK;
+    if (f->watched) end_if_signalled();
     if (s == LS_OK) s = ls_file_rename_new(f->at, f->path, e);
     if (s == LS_OK) s = ls_file_sync_dir(parent, e);
     free(parent);

@@ -147,7 +147,8 @@ ls_status ls_flight_done(ls_flight *f, const ls_message *m, ls_error *e) {
         return ls_fail(
             e, LS_EDISAGREE,
             "workers disagree: worker %d makes another call, or by another algorithm (its "
-            "message has %zu bytes; %zu are expected)",
-            m->peer, m->their_nbytes, m->nbytes);
+            "message has %zu bytes; %zu%s are expected)",
+            m->peer, m->their_nbytes, m->nbytes,
+            m->their_nbytes == m->nbytes ? " of another call" : "");
     return step_done(f, i, e);
 }
