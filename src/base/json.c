@@ -28,12 +28,11 @@ ls_status ls_json_parse(const char *text, size_t nbytes, const char *what, ls_js
     size_t mark = ls_utf8_mark(text, nbytes);
     text += mark;
     nbytes -= mark;
-    const char *other = nbytes ? ls_utf8_other(text, nbytes < 32 ? nbytes : 32) : NULL;
-    if (other) return ls_utf8_check(text, nbytes, what, e);
     json_error_t why;
-    if (nbytes && memchr(text, 0, nbytes)) /* Jansson would skip it */
-        return fail(what, 0, "is not valid JSON", "it has a zero byte", e);
-    json_t *j = json_loadb(text, nbytes, JSON_REJECT_DUPLICATES, &why);
+    bool zero = nbytes && memchr(text, 0, nbytes); /* Jansson would skip it */
+    json_t *j = zero ? NULL : json_loadb(text, nbytes, JSON_REJECT_DUPLICATES, &why);
+    if (!j) LS_TRY(ls_utf8_check_beginning(text, nbytes, what, e));
+    if (zero) return fail(what, 0, "is not valid JSON", "it has a zero byte", e);
     if (!j && json_error_code(&why) == json_error_numeric_overflow)
         return fail(what, why.line, "has a number that is too large", why.text, e);
     if (!j) return fail(what, why.line, "is not valid JSON", why.text, e);

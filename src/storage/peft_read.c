@@ -98,8 +98,9 @@ static bool is_empty(const ls_json *v) {
 }
 
 static ls_status fail_key(const reading *r, const char *key, const char *why, ls_error *e) {
+    const ls_json *value = ls_json_get(r->o, key);
     ls_buf text = {0};
-    ls_json_write(ls_json_get(r->o, key), 0, &text);
+    if (value) ls_json_write(value, 0, &text);
     ls_status s = ls_fail(e, LS_EINVAL, "%s: %s is %.60s; %s", r->path, key,
                           text.len ? text.data : "missing", why);
     ls_buf_free(&text);
@@ -255,14 +256,17 @@ static ls_status take_saved(const reading *r, ls_error *e) {
         r->path);
 }
 
+/* What is missing has peft's default. */
 static ls_status take_numbers(const reading *r, ls_error *e) {
     ls_config *c = r->c;
-    const ls_json *dropout = ls_json_get(r->o, "lora_dropout");
+    const ls_json *dropout = ls_json_get(r->o, "lora_dropout"), *rank = ls_json_get(r->o, "r");
+    const ls_json *alpha = ls_json_get(r->o, "lora_alpha");
     bool rs = false, dora = false;
-    if (!ls_json_integer(ls_json_get(r->o, "r"), &c->lora.rank) || c->lora.rank < 1 ||
-        c->lora.rank > 65536)
-        return fail_key(r, "r", "it is no rank", e);
-    if (!ls_json_number(ls_json_get(r->o, "lora_alpha"), &c->lora.alpha) || !(c->lora.alpha > 0))
+    c->lora.rank = 8;
+    c->lora.alpha = 8;
+    if (rank && !ls_json_integer(rank, &c->lora.rank)) c->lora.rank = 0;
+    if (c->lora.rank < 1 || c->lora.rank > 65536) return fail_key(r, "r", "it is no rank", e);
+    if ((alpha && !ls_json_number(alpha, &c->lora.alpha)) || !(c->lora.alpha > 0))
         return fail_key(r, "lora_alpha", "it is not a number above 0", e);
     c->lora.dropout = 0;
     if (dropout && !ls_json_is_null(dropout) && !ls_json_number(dropout, &c->lora.dropout))

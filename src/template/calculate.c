@@ -4,15 +4,27 @@
 
 #include "template/methods.h"
 
+/* The bytes of a text, or the items of a list. */
+static const void *contents_of(const ls_datum *x) {
+    return x->kind == LS_DATUM_TEXT ? (const void *)x->text : (const void *)x->items;
+}
+
+static void take_contents(ls_datum *y, const void *contents) {
+    if (y->kind == LS_DATUM_TEXT)
+        y->text = contents;
+    else
+        y->items = contents;
+}
+
 static ls_status join(ls_rendering *r, const ls_datum *a, const ls_datum *b, ls_datum *y_p) {
     size_t size = a->kind == LS_DATUM_TEXT ? 1 : sizeof(ls_datum);
     void *room;
     LS_TRY(ls_render_alloc(r, (a->n + b->n + 1) * size, &room));
-    if (a->n) memcpy(room, a->items, a->n * size);
-    if (b->n) memcpy((char *)room + a->n * size, b->items, b->n * size);
+    if (a->n) memcpy(room, contents_of(a), a->n * size);
+    if (b->n) memcpy((char *)room + a->n * size, contents_of(b), b->n * size);
     *y_p = *a;
     y_p->n = a->n + b->n;
-    y_p->items = room;
+    take_contents(y_p, room);
     return LS_OK;
 }
 
@@ -36,10 +48,10 @@ static ls_status repeat(ls_rendering *r, const ls_datum *x, int64_t times, ls_da
     LS_TRY(ls_render_alloc(r, (n * x->n + 1) * size, &room));
     LS_TRY(ls_render_count(r, x->n ? n : 0));
     for (size_t i = 0; x->n && i < n; i++)
-        memcpy((char *)room + i * x->n * size, x->items, x->n * size);
+        memcpy((char *)room + i * x->n * size, contents_of(x), x->n * size);
     *y_p = *x;
     y_p->n = n * x->n;
-    y_p->items = room;
+    take_contents(y_p, room);
     return LS_OK;
 }
 

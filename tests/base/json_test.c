@@ -130,6 +130,8 @@ static void test_refusals(void **state) {
     refuses_bytes("[1\0]", 4, "it has a zero byte"); /* Jansson by itself skips it */
     refuses_bytes("[\0001\0,\0002\0,\0003\0]\0\n\0", 16,
                   "here: is UTF-16LE, not UTF-8; convert it");
+    refuses_bytes("{\"\"::{\0{q{\"::{\0{q{\"\"*{}\"u[\0#9\4\0{66666666666666666666666666666666", 67,
+                  "it has a zero byte"); /* the first of its bytes look like UTF-16 */
     refuses_bytes("\xfe\xff\0[\0]", 6, "here: is UTF-16BE, not UTF-8; convert it");
 }
 

@@ -58,26 +58,47 @@ enum { NWRITTEN = sizeof written / sizeof *written };
 
 static size_t key_length(const char *member) { return strcspn(member, ":"); }
 
+static ls_status adopt_text(const ls_buf *text, ls_config *c, ls_error *e) {
+    char *path = ls_format("%s/adapter_config.json", folder);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(text->data, 1, text->len, f), text->len);
+    assert_int_equal(fclose(f), 0);
+    free(path);
+    ls_config_defaults(c);
+    c->model.adapter = ls_intern(folder);
+    c->model.from = "/base";
+    return ls_peft_adopt(c, e);
+}
+
 /* The file with this member in the place of the one of its key, or beside all. */
 static ls_status adopt(const char *member, ls_config *c, ls_error *e) {
     ls_buf text = {0};
-    char *path = ls_format("%s/adapter_config.json", folder);
     for (int i = 0; i < NWRITTEN; i++) {
         size_t n = key_length(member);
         if (n == key_length(written[i]) && strncmp(member, written[i], n) == 0) continue;
         ls_buf_printf(&text, "%s%s", text.len ? ", " : "{", written[i]);
     }
     ls_buf_printf(&text, ", %s}", member);
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(text.data, 1, text.len, f), text.len);
-    assert_int_equal(fclose(f), 0);
+    ls_status s = adopt_text(&text, c, e);
     ls_buf_free(&text);
-    free(path);
-    ls_config_defaults(c);
-    c->model.adapter = ls_intern(folder);
-    c->model.from = "/base";
-    return ls_peft_adopt(c, e);
+    return s;
+}
+
+/* What is missing has peft's default, or is refused. */
+static void test_missing(void **state) {
+    (void)state;
+    ls_config *c = LS_NEW(ls_config);
+    ls_error e = {0};
+    ls_buf text = {0};
+    ls_buf_printf(&text, "{\"peft_type\": \"LORA\", \"target_modules\": [\"q_proj\"]}");
+    assert_ls_ok(adopt_text(&text, c, &e), e);
+    assert_true(c->lora.rank == 8 && c->lora.alpha == 8 && c->lora.dropout == 0);
+    ls_buf_free(&text);
+    ls_buf_printf(&text, "{\"peft_type\": \"LORA\"}");
+    assert_ls_fails(adopt_text(&text, c, &e), LS_EINVAL, "target_modules", e);
+    ls_buf_free(&text);
+    free(c);
 }
 
 static void takes(const char *member, ls_config *c) {
@@ -191,9 +212,8 @@ static void test_saved(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_used),
-        cmocka_unit_test(test_harmless),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_missing),  cmocka_unit_test(test_used),
+        cmocka_unit_test(test_harmless), cmocka_unit_test(test_refused),
         cmocka_unit_test(test_saved),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
