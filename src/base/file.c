@@ -211,7 +211,7 @@ ls_status ls_file_rename_new(const char *from, const char *to, ls_error *e) {
                    "%s: exists; another program has made it meanwhile: give another name", to);
 }
 
-enum { MOST_NAME = 200, DIGITS = 8 }; /* of a name that a fresh one has at its end */
+enum { MOST_NAME = 200, DIGITS = 8 }; /* MOST_NAME: bytes of the name in a temporary name */
 
 ls_status ls_file_fresh_name(const char *path, char **fresh_p, ls_error *e) {
     const char *slash = strrchr(path, '/');

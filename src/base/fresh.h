@@ -21,7 +21,7 @@ typedef struct ls_fresh {
     char *path;   /* that it will have */
     char *at;     /* where it is written */
     char *hidden; /* the directory that `at` is in */
-    int fd;       /* of the hidden directory, which it locks */
+    int fd;       /* the open hidden directory; it holds the lock */
     bool watched; /* by the thread */
 } ls_fresh;
 

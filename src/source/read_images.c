@@ -23,7 +23,7 @@
 typedef struct image_file {
     char *name; /* in the directory of its class */
     int class;
-    uint64_t hash; /* of its bytes at opening */
+    uint64_t hash; /* of the file, when the source was opened */
 } image_file;
 
 typedef struct images {

@@ -8,7 +8,7 @@
     "--set train.steps=12 --set train.eval_every=0 --set checkpoint.every=4 "                      \
     "--set checkpoint.keep=9 --set log.every=1000 -n 1 "
 
-static char bits[2][256]; /* of the undisturbed runs, of a text and of samples */
+static char bits[2][256]; /* hashes of the undisturbed runs: on a text, on samples */
 
 static void shell(const char *line) {
     char all[1024];
@@ -51,7 +51,7 @@ static int make_runs(void **state) {
 }
 
 typedef struct damage {
-    int samples;      /* of the run on samples; else of the one on a text */
+    int samples;      /* 1: the run on samples is damaged; 0: that on a text */
     const char *does; /* shell commands; the run is x, the other one b */
     const char *says; /* "": the run goes on to its bits; *...: also, and this line is printed */
 } damage;

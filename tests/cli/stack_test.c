@@ -6,7 +6,8 @@
 
 #define SMALL "configs/tiny.yaml --set train.steps=4 --set train.eval_every=4 --set optim.warmup=1 "
 
-/* What is started from here on has a limit of so many kilobytes, that it may raise or not. */
+/* Limits the stack of programs that are started from here on, in kilobytes; they may raise the
+ * limit, or not. */
 static void limit(int kb, bool may_raise) {
     struct rlimit r;
     assert_int_equal(getrlimit(RLIMIT_STACK, &r), 0);
