@@ -4,6 +4,7 @@
  */
 #include "infer/infer.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "model/mixed.h"
@@ -48,13 +49,9 @@ static void show_nothing(void *arg, int layer, int64_t T, const void *saved) {
     (void)arg, (void)layer, (void)T, (void)saved;
 }
 
-/* Layers [0, end), each from its inputs, at the call's positions (0: at all of the model's);
- * returns the last output. A layer may have several rows for a position, e.g. one for each head. */
-static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infer_show *show,
-                           void *arg) {
-    sizes s = sizes_of(f->model, f->dtype, f->n);
-    int64_t T = c->T, all = f->model->layers[f->model->nlayers - 1].T;
-    char *memory = (char *)f->memory + (size_t)f->model->nslots * s.y;
+/* What all layers of a call share. */
+static void begin_call(const ls_infer *f, const sizes *s, ls_layer_call *c) {
+    char *memory = (char *)f->memory + (size_t)f->model->nslots * s->y;
     c->compute = f->compute;
     c->type = f->dtype;
     c->grads_type = LS_F32;
@@ -62,17 +59,32 @@ static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infe
     c->frozen = f->frozen;
     c->rows = f->rows;
     c->saved = memory;
-    c->work = (float *)(void *)(memory + s.saved + s.losses);
+    c->work = (float *)(void *)(memory + s->saved + s->losses);
+}
+
+/* Points the call at the inputs of layer i, and at the place of its output. */
+static void place_layer(const ls_infer *f, const sizes *s, int i, ls_layer_call *c) {
+    const ls_layer *l = &f->model->layers[i];
+    for (int k = 0; k < l->ninputs; k++) c->x[k] = output_of(f, s, l->inputs[k]);
+    c->y = output_of(f, s, i);
+}
+
+/* Layers [0, end), each from its inputs, at the call's positions (0: at all of the model's);
+ * returns the last output. A layer may have several rows for a position, e.g. one for each head. */
+static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infer_show *show,
+                           void *arg) {
+    sizes s = sizes_of(f->model, f->dtype, f->n);
+    int64_t T = c->T, all = f->model->layers[f->model->nlayers - 1].T;
+    begin_call(f, &s, c);
     double *losses = c->losses;
     float *kept = c->past.kept;
     for (int i = 0; i < end; i++) {
         const ls_layer *l = &f->model->layers[i];
         if (kept) c->past.kept = kept;
         if (kept) kept += (l->past_floats + 15) / 16 * 16;
-        for (int k = 0; k < l->ninputs; k++) c->x[k] = output_of(f, &s, l->inputs[k]);
         bool whole = l->T < all && !l->loss; /* it has no positions: a weight that is a value */
         c->T = T && !whole ? T * (l->T / all) : l->T;
-        c->y = output_of(f, &s, i);
+        place_layer(f, &s, i, c);
         if (losses) c->losses = losses + l->loss_at * f->n;
         ls_mixed_forward(l, c);
         show(arg, i, c->T, ls_mixed_shown(l, c));
@@ -153,6 +165,68 @@ ls_status ls_infer_records(const ls_infer *f, int64_t n, const void *samples, do
         }
     }
     return LS_OK;
+}
+
+/* ---- predictions ---- */
+
+typedef struct predicting {
+    const ls_prediction *list; /* [n] */
+    int n;
+    float *const *out; /* [n] of all samples */
+    int64_t first;     /* the call's first one */
+} predicting;
+
+static float *place_of(const predicting *p, int k) {
+    return p->out[k] + (size_t)p->first * (size_t)ls_prediction_count(&p->list[k]);
+}
+
+/* Copies the output of layer i to each prediction that it is. */
+static void take_output(const ls_infer *f, const ls_layer_call *c, const predicting *p, int i) {
+    for (int k = 0; k < p->n; k++) {
+        if (p->list[k].layer != i || p->list[k].is_fused) continue;
+        size_t n = (size_t)c->n * (size_t)ls_prediction_count(&p->list[k]);
+        if (f->dtype == LS_F32)
+            memcpy(place_of(p, k), c->y, n * sizeof(float));
+        else
+            f->compute->k->widen(f->dtype, n, c->y, place_of(p, k));
+    }
+}
+
+/* Is layer i the loss that writes the logits of prediction k? */
+static bool is_fused(const predicting *p, int i, int *k_p) {
+    for (*k_p = 0; *k_p < p->n; ++*k_p)
+        if (p->list[*k_p].layer == i && p->list[*k_p].is_fused) return true;
+    return false;
+}
+
+static void predict(const ls_infer *f, ls_layer_call *c, const bool *needed, const predicting *p) {
+    sizes s = sizes_of(f->model, f->dtype, f->n);
+    begin_call(f, &s, c);
+    for (int i = 0; i < f->model->nlayers; i++) {
+        const ls_layer *l = &f->model->layers[i];
+        int k = 0;
+        if (!needed[i]) continue;
+        c->T = l->T;
+        place_layer(f, &s, i, c);
+        if (is_fused(p, i, &k)) c->y = place_of(p, k);
+        ls_mixed_forward(l, c);
+        take_output(f, c, p, i);
+    }
+}
+
+ls_status ls_infer_predictions(const ls_infer *f, const ls_infer_predicted *w, int64_t n,
+                               const void *samples, ls_error *e) {
+    bool *needed = ls_alloc((size_t)f->model->nlayers), fields[LS_SOURCE_FIELDS];
+    ls_status status = LS_OK;
+    ls_predictions_need(f->model, w->list, w->n, needed, fields);
+    for (int64_t i = 0; status == LS_OK && i < n; i += f->n) {
+        ls_layer_call c = call_of(f, i, n, samples);
+        predicting p = {w->list, w->n, w->out, i};
+        if (f->fetch) status = f->fetch(f->fetch_arg, c.n, c.samples, e);
+        if (status == LS_OK) predict(f, &c, needed, &p);
+    }
+    free(needed);
+    return status;
 }
 
 const float *ls_infer_next(const ls_infer *f, const uint32_t *tokens, int64_t T) {

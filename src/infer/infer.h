@@ -6,6 +6,7 @@
 #define LS_INFER_INFER_H
 
 #include "model/model.h"
+#include "model/prediction.h"
 
 /* Makes the rows of tables that samples [n] need ready, in ls_infer.rows. */
 typedef ls_status ls_infer_fetch(void *arg, int64_t n, const void *samples, ls_error *);
@@ -35,6 +36,19 @@ void ls_infer_losses(const ls_infer *, int64_t n, const void *samples, double *l
  * [n][ls_record_size()] (model/measure.h). LS_EINVAL: a weight that is none. */
 ls_status ls_infer_records(const ls_infer *, int64_t n, const void *samples, double *records,
                            ls_error *);
+
+/* What is predicted, and where it is written: out[k] [samples][rows][width] of list[k], as f32;
+ * CLASSES and CHANCES as logits. */
+typedef struct ls_infer_predicted {
+    const ls_prediction *list; /* [n] */
+    int n;
+    float *const *out; /* [n] */
+} ls_infer_predicted;
+
+/* The predictions of samples [n]: any number, as above. Fields that no prediction needs
+ * (ls_predictions_need()) are not read. */
+ls_status ls_infer_predictions(const ls_infer *, const ls_infer_predicted *, int64_t n,
+                               const void *samples, ls_error *);
 
 /* The logits [V] after tokens [T], 1 <= T <= context; valid until the next call. */
 const float *ls_infer_next(const ls_infer *, const uint32_t *tokens, int64_t T);

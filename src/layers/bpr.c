@@ -118,6 +118,7 @@ void(ls_bpr)(ls_model *m, ls_value *scores, ls_value *chosen, ls_loss_options o)
     l->ops = &ops;
     l->V = ls_value_count(scores);
     l->loss = true;
+    l->predicts = LS_PREDICTS_SCORES;
     l->work_floats = work_floats(l->V);
     ls_build_field(m, l, chosen);
     ls_works_pass(&l->backward_work, LS_WORK_LOSS, l->V);

@@ -153,6 +153,10 @@ static bool check(ls_model *m, const ls_loss_options *o, bool has_labels) {
     return ls_build_is_good(m);
 }
 
+static const ls_predicts predicts[] = {[LS_LOSS_CROSS_ENTROPY] = LS_PREDICTS_CLASSES,
+                                       [LS_LOSS_BINARY] = LS_PREDICTS_CHANCES,
+                                       [LS_LOSS_SQUARES] = LS_PREDICTS_NUMBERS};
+
 /* Adds a loss over T rows of V numbers. NULL: the model has failed. */
 static ls_layer *add(ls_model *m, const ls_layer_ops *ops, const options *given,
                      const ls_loss_options *o, ls_value *const *x) {
@@ -164,6 +168,7 @@ static ls_layer *add(ls_model *m, const ls_layer_ops *ops, const options *given,
     l->C = l->V = ls_value_last(x[0]);
     l->T = ls_value_count(x[0]) / l->V;
     l->loss = true;
+    l->predicts = predicts[given->kind];
     l->work_floats = (size_t)l->T * row_floats(given, l->V);
     l->work_floats += l->work_floats % 2; /* doubles */
     ls_works_pass(&l->backward_work, LS_WORK_LOSS, l->T * l->V);

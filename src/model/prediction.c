@@ -1,0 +1,75 @@
+/* prediction.c - see prediction.h. */
+#include "model/prediction.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The field in which this place of a sample lies; NULL: none. */
+static const ls_field *field_at(const ls_model *m, size_t at) {
+    for (int i = 0; i < m->ninputs; i++)
+        if (at >= m->inputs[i].offset && at < m->inputs[i].offset + m->inputs[i].nbytes)
+            return &m->inputs[i];
+    return NULL;
+}
+
+/* The value that layer `i` computes. */
+static void set_value(const ls_model *m, int i, ls_prediction *p) {
+    const ls_layer *l = &m->layers[i];
+    p->layer = i;
+    memcpy(p->dims, l->y_dims, sizeof p->dims);
+    p->width = (int64_t)l->y_floats;
+    p->rows = 1;
+}
+
+/* The loss is layer `i`. */
+static ls_prediction prediction_of(const ls_model *m, int i) {
+    const ls_layer *l = &m->layers[i];
+    const ls_field *f = l->nfields ? field_at(m, l->field_at[0]) : NULL;
+    ls_prediction p = {.kind = l->predicts};
+    snprintf(p.name, sizeof p.name, "%s", f ? f->name : l->name);
+    if (l->ntables) {
+        p.layer = i;
+        p.is_fused = true;
+        p.dims[0] = l->T;
+        p.dims[1] = l->V;
+    } else {
+        set_value(m, l->inputs[0], &p);
+    }
+    p.rows = l->T;
+    p.width = l->V;
+    return p;
+}
+
+int ls_predictions_of(const ls_model *m, ls_prediction *list_p) {
+    int n = 0;
+    for (int i = 0; i < m->nlayers && n < LS_PREDICTIONS; i++)
+        if (m->layers[i].loss && m->layers[i].predicts != LS_PREDICTS_NOTHING)
+            list_p[n++] = prediction_of(m, i);
+    return n;
+}
+
+bool ls_prediction_of_layer(const ls_model *m, const char *name, ls_prediction *p_p) {
+    for (int i = 0; i < m->nlayers; i++) {
+        if (m->layers[i].loss || strcmp(m->layers[i].name, name) != 0) continue;
+        *p_p = (ls_prediction){.kind = LS_PREDICTS_NUMBERS};
+        snprintf(p_p->name, sizeof p_p->name, "%s", name);
+        set_value(m, i, p_p);
+        return true;
+    }
+    return false;
+}
+
+void ls_predictions_need(const ls_model *m, const ls_prediction *list, int n, bool *layers,
+                         bool *fields) {
+    memset(layers, 0, (size_t)m->nlayers * sizeof *layers);
+    memset(fields, 0, (size_t)m->ninputs * sizeof *fields);
+    for (int k = 0; k < n; k++) layers[list[k].layer] = true;
+    for (int i = m->nlayers - 1; i >= 0; i--) {
+        const ls_layer *l = &m->layers[i];
+        for (int k = 0; layers[i] && k < l->ninputs; k++) layers[l->inputs[k]] = true;
+        for (int k = 0; layers[i] && !l->loss && k < l->nfields; k++) {
+            const ls_field *f = field_at(m, l->field_at[k]);
+            if (f) fields[f - m->inputs] = true;
+        }
+    }
+}
