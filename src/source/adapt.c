@@ -254,6 +254,10 @@ static ls_status read_adapted(const ls_source *s, uint64_t i, void *sample, ls_e
     return draw_adapted(s, i, NULL, sample, e);
 }
 
+static void put_sample_name(const ls_source *s, uint64_t i, ls_buf *b) {
+    ls_source_put_name(((const adapted *)s)->from, i, b);
+}
+
 static void close_adapted(ls_source *s) {
     adapted *a = (adapted *)s;
     ls_source_close(a->from);
@@ -329,6 +333,7 @@ ls_status ls_adapt(ls_source *from, const ls_adapt_wanted *w, ls_source **s_p, l
     a->source.nparts = 0;
     a->source.read = read_adapted;
     a->source.draw = draw_adapted;
+    if (from->put_name) a->source.put_name = put_sample_name;
     a->source.close = close_adapted;
     a->source.nfields = w->nfields;
     a->source.nbytes = w->nbytes;

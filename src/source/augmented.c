@@ -35,6 +35,10 @@ static ls_status draw_changed(const ls_source *s, uint64_t i, const ls_draw *d, 
     return change((const augmented *)s, i, d, sample, e);
 }
 
+static void put_name(const ls_source *s, uint64_t i, ls_buf *b) {
+    ls_source_put_name(((const augmented *)s)->from, i, b);
+}
+
 static void close_augmented(ls_source *s) {
     augmented *a = (augmented *)s;
     ls_source_close(a->from);
@@ -67,6 +71,7 @@ ls_status ls_augmented_open(ls_source *from, const ls_augment *augment, const ch
     a->source.nparts = 0;
     a->source.read = read_centred;
     a->source.draw = draw_changed;
+    if (from->put_name) a->source.put_name = put_name;
     a->source.close = close_augmented;
     a->source.nfields = 0;
     a->source.nbytes = 0;

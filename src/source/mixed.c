@@ -47,6 +47,12 @@ static ls_status read_mixed(const ls_source *s, uint64_t i, void *sample, ls_err
     return draw_mixed(s, i, NULL, sample, e);
 }
 
+static void put_name(const ls_source *s, uint64_t i, ls_buf *b) {
+    const mixed *m = (const mixed *)s;
+    size_t k = ls_source_part(m->begins, (size_t)s->nparts, i);
+    ls_source_put_name(s->parts[k], i - m->begins[k], b);
+}
+
 static void close_mixed(ls_source *s) {
     mixed *m = (mixed *)s;
     for (int k = 0; k < s->nparts; k++) ls_source_close(s->parts[k]);
@@ -134,6 +140,7 @@ ls_status ls_mixed_open(ls_source *const *parts, const char *const *names, int n
     m->source.follow = NULL;
     m->source.read = read_mixed;
     m->source.draw = draw_mixed;
+    m->source.put_name = put_name;
     m->source.close = close_mixed;
     m->source.nparts = n;
     m->source.parts = LS_NEW_ARRAY(ls_source *, (size_t)n);

@@ -39,6 +39,10 @@ ls_sample_place ls_places_find(const ls_places *p, uint64_t i) {
     return (ls_sample_place){&p->files[low], p->at[i], i - p->first[low]};
 }
 
+void ls_places_put_name(const ls_places *p, uint64_t i, ls_buf *b) {
+    if (p->nfiles > 1) ls_buf_printf(b, "%s", ls_places_find(p, i).file->path);
+}
+
 ls_hash ls_places_hash(const ls_places *p) {
     if (p->nfiles == 1) return p->files[0].hash;
     ls_hasher *h = ls_hasher_new();

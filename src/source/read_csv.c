@@ -358,6 +358,10 @@ static ls_status read_row(const ls_source *source, uint64_t i, void *sample, ls_
                    place.file->path, (unsigned long long)place.at);
 }
 
+static void put_name(const ls_source *source, uint64_t i, ls_buf *b) {
+    ls_places_put_name(&((const csv_source *)source)->places, i, b);
+}
+
 static void close_csv(ls_source *source) {
     csv_source *s = (csv_source *)source;
     ls_places_close(&s->places);
@@ -462,7 +466,11 @@ static ls_status follow(ls_source *source, const ls_numbering *numbering, const 
 static ls_status open_csv(const ls_files *files, const ls_source_options *o, ls_source **s_p,
                           ls_error *e) {
     csv_source *s = LS_NEW(csv_source);
-    s->base = (ls_source){.format = "csv", .read = read_row, .follow = follow, .close = close_csv};
+    s->base = (ls_source){.format = "csv",
+                          .read = read_row,
+                          .follow = follow,
+                          .put_name = put_name,
+                          .close = close_csv};
     s->skips_damaged = o->skip_damaged;
     s->missing = o->missing;
     ls_status status = index_files(s, files, o, e);

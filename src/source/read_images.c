@@ -351,6 +351,12 @@ static ls_status follow(ls_source *source, const ls_numbering *numbering, const 
     return LS_OK;
 }
 
+static void put_name(const ls_source *source, uint64_t i, ls_buf *b) {
+    const images *m = (const images *)source;
+    const image_file *f = &m->files[i];
+    ls_buf_printf(b, "%s/%s", m->dirs.names[f->class], f->name);
+}
+
 static void close_images(ls_source *source) {
     images *m = (images *)source;
     for (size_t i = 0; i < m->nfiles; i++) free(m->files[i].name);
@@ -373,6 +379,7 @@ static ls_status open_images(const ls_files *files, const ls_source_options *o, 
     m->source.read = read_sample;
     m->source.decodes = true;
     m->source.follow = follow;
+    m->source.put_name = put_name;
     m->source.close = close_images;
     ls_status s = fill(m, o, e);
     if (s == LS_OK)

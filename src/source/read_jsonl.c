@@ -137,6 +137,10 @@ static ls_status follow(ls_source *source, const ls_numbering *numbering, const 
                               e);
 }
 
+static void put_name(const ls_source *source, uint64_t i, ls_buf *b) {
+    ls_places_put_name(&((const jsonl_source *)source)->places, i, b);
+}
+
 static void close_jsonl(ls_source *source) {
     jsonl_source *s = (jsonl_source *)source;
     ls_places_close(&s->places);
@@ -181,8 +185,11 @@ static ls_status index_files(jsonl_source *s, const ls_files *files, const ls_so
 static ls_status open_jsonl(const ls_files *files, const ls_source_options *o, ls_source **s_p,
                             ls_error *e) {
     jsonl_source *s = LS_NEW(jsonl_source);
-    s->base =
-        (ls_source){.format = "jsonl", .read = read_object, .follow = follow, .close = close_jsonl};
+    s->base = (ls_source){.format = "jsonl",
+                          .read = read_object,
+                          .follow = follow,
+                          .put_name = put_name,
+                          .close = close_jsonl};
     ls_status status = index_files(s, files, o, e);
     if (status != LS_OK) {
         close_jsonl(&s->base);

@@ -275,6 +275,10 @@ static ls_status read_sample(const ls_source *source, uint64_t i, void *sample, 
     return LS_OK;
 }
 
+static void put_name(const ls_source *source, uint64_t i, ls_buf *b) {
+    ls_places_put_name(&((const mds_source *)source)->places, i, b);
+}
+
 static void close_mds(ls_source *source) {
     mds_source *s = (mds_source *)source;
     ls_places_close(&s->places);
@@ -366,8 +370,11 @@ static ls_status open_mds(const ls_files *files, const ls_source_options *o, ls_
     const char *path = files->paths[0];
     char *index = ls_file_is_dir(path) ? ls_format("%s/index.json", path) : ls_strdup(path);
     mds_source *s = LS_NEW(mds_source);
-    s->base =
-        (ls_source){.format = "mds", .read = read_sample, .follow = follow, .close = close_mds};
+    s->base = (ls_source){.format = "mds",
+                          .read = read_sample,
+                          .follow = follow,
+                          .put_name = put_name,
+                          .close = close_mds};
     s->images.decodes = o->skip_damaged;
     ls_status status = read_index(s, index, o, e);
     free(index);

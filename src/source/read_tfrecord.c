@@ -361,6 +361,10 @@ static ls_status follow(ls_source *source, const ls_numbering *numbering, const 
     return ls_features_follow(&((tfrecord_source *)source)->features, numbering, source, what, e);
 }
 
+static void put_name(const ls_source *source, uint64_t i, ls_buf *b) {
+    ls_places_put_name(&((const tfrecord_source *)source)->places, i, b);
+}
+
 static void close_tfrecord(ls_source *source) {
     tfrecord_source *s = (tfrecord_source *)source;
     ls_places_close(&s->places);
@@ -423,8 +427,11 @@ static ls_status index_files(tfrecord_source *s, const ls_files *files, const ls
 static ls_status open_tfrecord(const ls_files *files, const ls_source_options *o, ls_source **s_p,
                                ls_error *e) {
     tfrecord_source *s = LS_NEW(tfrecord_source);
-    s->base = (ls_source){
-        .format = "tfrecord", .read = read_record, .follow = follow, .close = close_tfrecord};
+    s->base = (ls_source){.format = "tfrecord",
+                          .read = read_record,
+                          .follow = follow,
+                          .put_name = put_name,
+                          .close = close_tfrecord};
     ls_status status = index_files(s, files, o, e);
     if (status != LS_OK) {
         close_tfrecord(&s->base);

@@ -523,6 +523,15 @@ static ls_status follow(ls_source *source, const ls_numbering *numbering, const 
     return ls_features_follow(f, numbering, source, what, e);
 }
 
+/* The name in the header before the image's bytes, of 100 bytes at most. */
+static void put_name(const ls_source *source, uint64_t i, ls_buf *b) {
+    enum { HEADER = 512, NAME = 100 };
+    const webdataset *w = (const webdataset *)source;
+    const place *p = &w->places[i];
+    const char *header = (const char *)shard_of(w, p)->data + p->at - HEADER;
+    if (p->at >= HEADER) ls_buf_append(b, header, strnlen(header, NAME));
+}
+
 static void close_webdataset(ls_source *source) {
     webdataset *w = (webdataset *)source;
     for (size_t i = 0; i < w->nshards; i++) ls_plain_close(&w->shards[i]);
@@ -540,6 +549,7 @@ static ls_status open_webdataset(const ls_files *files, const ls_source_options 
     w->source.read = read_sample;
     w->source.decodes = true;
     w->source.follow = follow;
+    w->source.put_name = put_name;
     w->source.close = close_webdataset;
     ls_status s = index_shards(&x, files, e);
     if (s == LS_OK) s = add_fields(&x, e);

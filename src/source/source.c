@@ -365,6 +365,10 @@ ls_status ls_source_add_field(ls_source *s, const char *what, const ls_field *li
     return LS_OK;
 }
 
+void ls_source_put_name(const ls_source *s, uint64_t i, ls_buf *b) {
+    if (s->put_name) s->put_name(s, i, b);
+}
+
 size_t ls_source_part(const uint64_t *begins, size_t nparts, uint64_t i) {
     size_t low = 0, high = nparts; /* begins[low] <= i < begins[high] */
     while (high - low > 1) {

@@ -73,6 +73,9 @@ struct ls_source {      /* a reader's own struct begins with it */
     ls_status (*draw)(const ls_source *, uint64_t i, const ls_draw *, void *sample, ls_error *);
     /* See ls_source_follow(). NULL: its numbers are those in the files. */
     ls_status (*follow)(ls_source *, const ls_numbering *, const char *what, ls_error *);
+    /* Appends the name of the file or member that has sample i. NULL: numbers alone tell samples
+     * apart. */
+    void (*put_name)(const ls_source *, uint64_t i, ls_buf *);
     void (*close)(ls_source *); /* frees it */
 };
 
@@ -121,6 +124,8 @@ bool ls_source_in_records(const char *format);
 bool ls_field_is_image(const ls_field *);
 /* The numbers of a field's value in a sample: of a list those before its end. */
 size_t ls_field_count(const ls_field *, const void *sample);
+/* The name of sample i, e.g. "cat/tabby.jpg"; nothing is appended if samples have no names. */
+void ls_source_put_name(const ls_source *, uint64_t i, ls_buf *);
 /* Ends a list behind its n numbers. */
 void ls_field_end(const ls_field *, void *sample, size_t n);
 /* The field of this name; NULL: there is none. */
