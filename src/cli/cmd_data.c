@@ -298,14 +298,16 @@ static int run(const ls_args *a) {
     if (!read_numbers(a, &w)) return CLI_USAGE;
     if (open_source(a, &w, &s, &e) != LS_OK) return cli_fail(&e);
     scan c = read_samples(s, cli_given(a, CHECK));
+    /* The picture comes first: whoever reads the text may close it early. */
+    int code = c.ndamaged ? CLI_FAILED : 0;
+    ls_status drawn = LS_OK;
+    if (cli_given(a, SHEET))
+        drawn = ls_sheet_write(s, w.images, cli_value(a, SHEET), ls_output_write, &e);
     if (cli_given(a, JSON))
         print_json(s, &c);
     else
         print_source(s, &c, w.samples);
-    int code = c.ndamaged ? CLI_FAILED : 0;
-    if (cli_given(a, SHEET) &&
-        ls_sheet_write(s, w.images, cli_value(a, SHEET), ls_output_write, &e) != LS_OK)
-        code = cli_fail(&e);
+    if (drawn != LS_OK) code = cli_fail(&e);
     free(c.counts);
     ls_source_close(s);
     return code;

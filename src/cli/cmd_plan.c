@@ -10,6 +10,7 @@
 #include "base/waiting.h"
 #include "base/wrap.h"
 #include "cli/cli.h"
+#include "cli/plan_answers.h"
 #include "cli/plan_budget.h"
 #include "cli/plan_forecast.h"
 #include "cli/plan_json.h"
@@ -32,6 +33,7 @@ enum {
     WORKERS,
     WORKER,
     SET,
+    ACTIONS,
     FIT,
     MACHINE,
     LINK,
@@ -244,6 +246,9 @@ static void print_actions(const ls_plan *p, int worker) {
     ls_buf_free(&out);
 }
 
+/* Which actions are printed: of all workers, of one, or none. */
+enum { NO_ACTIONS = -2 };
+
 /* Prints the plan and its memory table. near: workers of a host; 0: there is one host. */
 static void print_plan(const ls_config *c, const ls_plan *p, int workers, int worker, int near) {
     ls_buf out = {0};
@@ -258,10 +263,12 @@ static void print_plan(const ls_config *c, const ls_plan *p, int workers, int wo
              ls_plural(p->nbuckets), p->nactions);
     ls_model_print(p->c.model, p->c.compute, &out);
     ls_buf_printf(&out, "\n");
-    ls_print_text(out.data, out.len);
-    out.len = 0;
-    print_actions(p, worker);
-    ls_buf_printf(&out, "\n");
+    if (worker != NO_ACTIONS) {
+        ls_print_text(out.data, out.len);
+        out.len = 0;
+        print_actions(p, worker);
+        ls_buf_printf(&out, "\n");
+    }
     ls_plan_print_mesh(p, &out);
     ls_plan_memory(p, &how, &memory);
     ls_memory_print(p, &how, &memory, &out);
@@ -273,12 +280,6 @@ static void print_plan(const ls_config *c, const ls_plan *p, int workers, int wo
     cli_phases_print(c, NULL, &out);
     ls_print_text(out.data, out.len);
     ls_buf_free(&out);
-}
-
-static void print_plan_json(const ls_config *c, const ls_plan *p) {
-    ls_json *o = cli_plan_json(c, p);
-    ls_print_json(o);
-    ls_json_free(o);
 }
 
 /* Reads the options of a prediction; false: bad usage. */
@@ -331,8 +332,9 @@ static int run_table(const ls_args *a, const cli_forecast *o, const int *counts,
     static const struct {
         int option;
         const char *name;
-    } of_one[] = {{FIT, "fit"}, {WORKER, "worker"}, {TRACE, "trace"}, {SVG, "svg"}};
-    for (int i = 0; i < 4; i++)
+    } of_one[] = {
+        {FIT, "fit"}, {WORKER, "worker"}, {ACTIONS, "actions"}, {TRACE, "trace"}, {SVG, "svg"}};
+    for (int i = 0; i < 5; i++)
         if (cli_given(a, of_one[i].option)) {
             ls_log("plan: --%s is for one number of workers, not for a list", of_one[i].name);
             return CLI_USAGE;
@@ -350,28 +352,59 @@ static int run_table(const ls_args *a, const cli_forecast *o, const int *counts,
     return s == LS_OK ? 0 : cli_fail(&e);
 }
 
-static ls_status run_one(const ls_args *a, const cli_forecast *o, int workers, int worker,
-                         double fit, ls_error *e) {
+/* Pictures come first: whoever reads the text may close it early, which ends the program. */
+static ls_status draw(const ls_args *a, const cli_forecast *o, const ls_config *c, const ls_plan *p,
+                      const cli_predicted *x, ls_error *e) {
+    if (cli_given(a, SVG)) LS_TRY(ls_mesh_svg(p, cli_value(a, SVG), e));
+    return o->trace && x ? cli_predicted_draw(o, c, p, x, e) : LS_OK;
+}
+
+/* Prints the answers, the plan, and the prediction if one was asked for. */
+static ls_status print_all(const ls_args *a, const cli_forecast *o, const ls_config *c,
+                           const ls_plan *p, int workers, ls_error *e) {
+    cli_predicted x;
+    ls_error why = {0};
+    bool predicts = cli_forecast_predicts(o), json = o->json;
+    int64_t worker = cli_given(a, ACTIONS) ? LS_ALL_WORKERS : NO_ACTIONS;
+    cli_integer(&cmd_plan, a, WORKER, 0, 4095, &worker);
+    if (json && !predicts) {
+        LS_TRY(draw(a, o, c, p, NULL, e));
+        ls_json *plan = cli_plan_json(c, p);
+        ls_print_json(plan);
+        ls_json_free(plan);
+        return LS_OK;
+    }
+    ls_status s = cli_predict(o, c, p, workers, &x, predicts ? e : &why);
+    bool known = s == LS_OK;
+    if (!predicts) s = LS_OK;
+    if (s == LS_OK) s = draw(a, o, c, p, known ? &x : NULL, e);
+    if (s == LS_OK && json) cli_predicted_print_json(c, p, &x);
+    if (s == LS_OK && !json) {
+        cli_answers_print(o, c, p, &x, known ? NULL : &why);
+        print_plan(c, p, workers, (int)worker, o->host_workers ? o->host_workers : o->link ? 1 : 0);
+        if (predicts) cli_predicted_print(o, c, &x);
+    }
+    cli_predicted_free(&x);
+    return s;
+}
+
+static ls_status run_one(const ls_args *a, const cli_forecast *o, int workers, double fit,
+                         ls_error *e) {
     ls_config c;
     ls_layout l = {0};
     const ls_plan *p = &l.plan;
-    bool predicts = o->machine || o->link || o->trace;
+    int64_t worker = 0;
     LS_TRY(make(a, &workers, &c, &l, e));
+    cli_integer(&cmd_plan, a, WORKER, 0, 4095, &worker);
     ls_status s = LS_OK;
-    if (fit > 0)
-        s = print_fits(&c, p->c.nworkers, fit, o->json, e);
-    else if (worker >= p->c.nworkers)
-        s = ls_fail(e, LS_EINVAL, "--worker %d: there are workers 0 to %d", worker,
+    if (worker >= p->c.nworkers)
+        s = ls_fail(e, LS_EINVAL, "--worker %lld: there are workers 0 to %d", (long long)worker,
                     p->c.nworkers - 1);
-    else if (!o->json)
-        print_plan(&c, p, workers, worker, o->host_workers ? o->host_workers : o->link ? 1 : 0);
-    else if (!predicts)
-        print_plan_json(&c, p);
-    if (s == LS_OK && cli_given(a, SVG)) s = ls_mesh_svg(p, cli_value(a, SVG), e);
-    if (s == LS_OK && predicts && fit == 0)
-        s = c.sync.mode == LS_SYNC_SSP     ? cli_forecast_print_clocked(o, &c, p, workers, e)
-            : c.sync.mode == LS_SYNC_ASYNC ? cli_forecast_print_pushed(o, &c, p, workers, e)
-                                           : cli_forecast_print(o, &c, p, e);
+    else if (fit > 0) {
+        s = draw(a, o, &c, p, NULL, e);
+        if (s == LS_OK) s = print_fits(&c, p->c.nworkers, fit, o->json, e);
+    } else
+        s = print_all(a, o, &c, p, workers, e);
     ls_layout_free(&l);
     return s;
 }
@@ -380,13 +413,13 @@ static ls_status run_one(const ls_args *a, const cli_forecast *o, int workers, i
 static int run_mesh(const ls_args *a, const cli_forecast *o, int workers, double fit) {
     ls_config c;
     ls_error e = {0};
-    bool other =
-        cli_given(a, WORKER) || cli_given(a, TRACE) || cli_given(a, BUDGET) || cli_given(a, SVG);
+    bool other = cli_given(a, WORKER) || cli_given(a, ACTIONS) || cli_given(a, TRACE) ||
+                 cli_given(a, BUDGET) || cli_given(a, SVG);
     if (strcmp(cli_value(a, MESH), "auto") != 0 || other) {
         if (other)
-            ls_log(
-                "plan: --mesh auto: not with --worker, --trace, --svg or --budget; see 'lockstep "
-                "help plan'");
+            ls_log("plan: --mesh auto: not with --worker, --actions, --trace, --svg or --budget; "
+                   "see 'lockstep "
+                   "help plan'");
         else
             ls_log("plan: --mesh '%.40s': auto is expected; a mesh of your own is set by --set "
                    "parallel.mesh.pipe=P",
@@ -412,9 +445,12 @@ static int run(const ls_args *a) {
                               : "--diff compares two timelines: A.json B.json");
         return CLI_USAGE;
     }
-    if (cli_given(a, JSON) && (cli_given(a, DIFF) || cli_given(a, WORKER))) {
-        ls_log("plan: --json: not with --%s; see 'lockstep help plan'",
-               cli_given(a, DIFF) ? "diff" : "worker");
+    if (cli_given(a, JSON) &&
+        (cli_given(a, DIFF) || cli_given(a, WORKER) || cli_given(a, ACTIONS))) {
+        ls_log("plan: --json: not with --%s; see 'lockstep help plan'", cli_given(a, DIFF) ? "diff"
+                                                                        : cli_given(a, WORKER)
+                                                                            ? "worker"
+                                                                            : "actions");
         return CLI_USAGE;
     }
     if (cli_given(a, DIFF)) return diff(a);
@@ -439,7 +475,7 @@ static int run(const ls_args *a) {
     }
     if (cli_given(a, MESH)) return run_mesh(a, &o, counts[0], fit);
     if (n > 1 || o.strong || cli_given(a, BUDGET)) return run_table(a, &o, counts, n);
-    ls_status s = run_one(a, &o, counts[0], (int)worker, fit, &e);
+    ls_status s = run_one(a, &o, counts[0], fit, &e);
     return s == LS_OK ? 0 : cli_fail(&e);
 }
 
@@ -450,13 +486,14 @@ const ls_command cmd_plan = {
     .max_words = 2,
     .summary = "print the plan of a training step, its memory and its predicted time",
     .about =
-        "Prints a table of the model's layers, one line per action, in the global order or for "
-        "one\n"
-        "worker alone, then the memory table. Nothing is run, and a text at data.path is not "
-        "read;\n"
-        "other data only if the config leaves the model's input or classes to them. With "
-        "--machine\n"
-        "or --link, the time of a step is predicted; for a list of workers as a table over "
+        "Says first whether the run fits into this machine's memory, and what a step and the\n"
+        "whole run take; then prints the tables of the model's layers and of the memory. With\n"
+        "--actions also one line per action, in the global order. Nothing is trained, and a text "
+        "at\n"
+        "data.path is not read; other data only if the config leaves the model's input or classes\n"
+        "to them. Without --machine and --link the times are rough: estimated from two kernels\n"
+        "that run here for some milliseconds. With them, a step is predicted; for a list of "
+        "workers as a table over "
         "parallel.zero, in\n"
         "which batch and virtual workers grow with the workers (docs/simulator.md).\n"
         "With --diff: prints where two timelines of training steps differ.",
@@ -464,6 +501,7 @@ const ls_command cmd_plan = {
         {[WORKERS] = {"workers", 'n', "N",
                       "number of workers (default: one per core); or a list, e.g. 8,64,512"},
          [WORKER] = {"worker", 'w', "R", "print the actions of worker R"},
+         [ACTIONS] = {"actions", 0, NULL, "print the actions of all workers, in the global order"},
          [SET] = {"set", 0, "KEY=VALUE", "set a key of the config; repeatable"},
          [FIT] = {"fit", 0, "SIZE",
                   "list the settings with which a worker needs at most SIZE: 2GB, 512MB"},

@@ -8,12 +8,13 @@
 #include "base/log.h"
 #include "base/plural.h"
 #include "base/print.h"
+#include "base/wrap.h"
 #include "cli/plan_json.h"
 #include "cli/plan_phases.h"
+#include "model/shape.h"
 #include "perf/calibrate.h"
-#include "perf/clocked.h"
+#include "perf/estimate.h"
 #include "perf/expense.h"
-#include "perf/pushed.h"
 #include "report/timeline.h"
 
 /* ---- reading ---- */
@@ -180,126 +181,49 @@ static void print_forecast(const ls_forecast *f) {
             ls_print("    %-14s %12.6f\n", ls_action_kind_name((ls_action_kind)k), f->kinds_s[k]);
 }
 
-/* Writes the predicted timeline of all workers. */
-static ls_status write_timeline(const char *path, const ls_config *c, const ls_plan *p,
-                                const ls_forecast_world *w, ls_error *e) {
-    ls_site site = ls_forecast_site(c, p, w);
-    ls_sim sim;
-    ls_timeline t;
-    LS_TRY(ls_timeline_check_path(path, e));
-    LS_TRY(ls_sim_run(p, &site, true, &sim, e));
-    ls_timeline_open(&t, p, "predicted", w->machine->name, 1);
-    ls_timeline_add(&t, p, 0, sim.spans, (size_t)sim.nspans);
-    ls_status s = ls_timeline_write(&t, path, e);
-    ls_timeline_free(&t);
-    ls_sim_free(&sim);
-    return s;
-}
+/* ---- bounded staleness, parameter servers ---- */
 
-ls_status cli_forecast_print(const cli_forecast *o, const ls_config *c, const ls_plan *p,
-                             ls_error *e) {
-    ls_machine m = {0};
-    ls_forecast_world w;
-    ls_forecast f;
-    double phases_s[LS_CONFIG_PHASES], run_s = 0;
-    ls_status s = cli_forecast_open_world(o, &m, &w, e);
-    if (s == LS_OK) s = cli_forecast_check_hosts(&w, p->c.nworkers, e);
-    if (s == LS_OK) s = ls_forecast_plan(c, p, &w, &f, e);
-    if (s == LS_OK) s = ls_forecast_phases(c, p->c.nworkers, &w, phases_s, e);
-    if (s == LS_OK) s = ls_expense_run_s(c, p->c.nworkers, &w, f.step_s, &run_s, e);
-    if (s == LS_OK && o->json) {
-        ls_json *plan = cli_plan_json(c, p);
-        ls_json_set(plan, "prediction", cli_forecast_json(&f));
-        if (c->train.nphases) ls_json_set(plan, "phases", cli_phases_json(c, phases_s));
-        ls_json_set(plan, "run", run_json(&m, p->c.nworkers, run_s));
-        ls_print_json(plan);
-        ls_json_free(plan);
-    } else if (s == LS_OK) {
-        ls_print("\n");
-        cli_forecast_print_world(o, &m);
-        print_forecast(&f);
-        print_phases(c, phases_s);
-        print_run(c, &m, p->c.nworkers, run_s);
-    }
-    if (s == LS_OK && o->trace) s = write_timeline(o->trace, c, p, &w, e);
-    ls_machine_free(&m);
-    return s;
-}
-
-/* The plan with its prediction, which it owns from now on. */
-static void print_plan_json(const ls_config *c, const ls_plan *p, ls_json *prediction) {
-    ls_json *plan = cli_plan_json(c, p);
-    ls_json_set(plan, "prediction", prediction);
-    ls_print_json(plan);
-    ls_json_free(plan);
-}
-
-/* ---- bounded staleness ---- */
-
-static ls_json *clocked_json(const ls_config *c, const ls_clocked *k, double step_s) {
+static ls_json *clocked_json(const ls_config *c, const cli_predicted *x) {
+    const ls_clocked *k = &x->by.clocked;
     ls_json *o = ls_json_new_object();
     ls_json_set_integer(o, "workers", k->nworkers);
-    ls_json_set_number(o, "step_s", step_s);
+    ls_json_set_number(o, "step_s", x->step_s);
     ls_json_set_number(o, ls_config_has_tokens(c) ? "tokens_per_s" : "samples_per_s",
-                       (double)c->train.batch * ls_config_units(c) / step_s);
+                       x->units_per_s);
     ls_json_set_number(o, "gradient_s", k->gradient_s);
     ls_json_set_number(o, "update_s", k->update_s);
     return o;
 }
 
-static void print_clocked(const ls_config *c, const ls_clocked *k, double step_s) {
+static void print_clocked(const ls_config *c, const cli_predicted *x) {
+    const ls_clocked *k = &x->by.clocked;
     const char *unit = ls_config_unit(c);
-    ls_print("  predicted step         %12.6f s  with %d worker%s\n", step_s, k->nworkers,
+    ls_print("  predicted step         %12.6f s  with %d worker%s\n", x->step_s, k->nworkers,
              ls_plural(k->nworkers));
-    ls_print("  predicted %s/s%*s%12.1f\n", unit, (int)(11 - strlen(unit)), "",
-             (double)c->train.batch * ls_config_units(c) / step_s);
+    ls_print("  predicted %s/s%*s%12.1f\n", unit, (int)(11 - strlen(unit)), "", x->units_per_s);
     ls_print("  predicted gradient     %12.6f s  of a virtual worker\n", k->gradient_s);
     ls_print("  predicted update       %12.6f s  by the main process\n", k->update_s);
 }
 
-ls_status cli_forecast_print_clocked(const cli_forecast *o, const ls_config *c, const ls_plan *p,
-                                     int n, ls_error *e) {
-    ls_machine m = {0};
-    ls_forecast_world w;
-    ls_clocked k;
-    if (o->link || o->trace)
-        return ls_fail(e, LS_EINVAL,
-                       "--%s: sync.mode ssp is predicted for workers of one host, which have no "
-                       "common step to draw; leave it out",
-                       o->link ? "link" : "trace");
-    ls_status s = cli_forecast_open_world(o, &m, &w, e);
-    if (s == LS_OK) s = ls_clocked_forecast(c, p, n, &w, &k, e);
-    if (s == LS_OK && o->json) {
-        print_plan_json(c, p, clocked_json(c, &k, ls_clocked_step_s(&k)));
-    } else if (s == LS_OK) {
-        ls_print("\n");
-        cli_forecast_print_world(o, &m);
-        print_clocked(c, &k, ls_clocked_step_s(&k));
-    }
-    ls_machine_free(&m);
-    return s;
-}
-
-/* ---- parameter servers ---- */
-
-static ls_json *pushed_json(const ls_config *c, const ls_pushed *k, double step_s) {
+static ls_json *pushed_json(const ls_config *c, const cli_predicted *x) {
+    const ls_pushed *k = &x->by.pushed;
     ls_json *o = ls_json_new_object();
     ls_json_set_integer(o, "workers", k->nworkers);
-    ls_json_set_number(o, "step_s", step_s);
+    ls_json_set_number(o, "step_s", x->step_s);
     ls_json_set_number(o, ls_config_has_tokens(c) ? "tokens_per_s" : "samples_per_s",
-                       (double)c->train.batch * ls_config_units(c) / step_s);
+                       x->units_per_s);
     ls_json_set_number(o, "gradient_s", k->gradient_s);
     ls_json_set_number(o, "update_s", k->update_s);
     ls_json_set_number(o, "link_s", k->link_s);
     return o;
 }
 
-static void print_pushed(const ls_config *c, const ls_pushed *k, double step_s) {
+static void print_pushed(const ls_config *c, const cli_predicted *x) {
+    const ls_pushed *k = &x->by.pushed;
     const char *unit = ls_config_unit(c);
-    ls_print("  predicted step         %12.6f s  from one to the next, with %d worker%s\n", step_s,
-             k->nworkers, ls_plural(k->nworkers));
-    ls_print("  predicted %s/s%*s%12.1f\n", unit, (int)(11 - strlen(unit)), "",
-             (double)c->train.batch * ls_config_units(c) / step_s);
+    ls_print("  predicted step         %12.6f s  from one to the next, with %d worker%s\n",
+             x->step_s, k->nworkers, ls_plural(k->nworkers));
+    ls_print("  predicted %s/s%*s%12.1f\n", unit, (int)(11 - strlen(unit)), "", x->units_per_s);
     ls_print("  predicted gradient     %12.6f s  of a batch, by a worker\n", k->gradient_s);
     ls_print("  predicted update       %12.6f s  of a gradient, by all servers\n", k->update_s);
     if (k->link_s > 0)
@@ -308,25 +232,103 @@ static void print_pushed(const ls_config *c, const ls_pushed *k, double step_s) 
             k->link_s);
 }
 
-ls_status cli_forecast_print_pushed(const cli_forecast *o, const ls_config *c, const ls_plan *p,
-                                    int n, ls_error *e) {
-    ls_machine m = {0};
-    ls_forecast_world w;
-    ls_pushed k;
-    if (o->trace)
+/* ---- any of them ---- */
+
+bool cli_forecast_predicts(const cli_forecast *o) { return o->machine || o->link || o->trace; }
+
+/* Workers without a common step, and workers of one host, can't be predicted with all options. */
+static ls_status check_mode(const cli_forecast *o, const ls_config *c, ls_error *e) {
+    if (c->sync.mode == LS_SYNC_SSP && (o->link || o->trace))
+        return ls_fail(e, LS_EINVAL,
+                       "--%s: sync.mode ssp is predicted for workers of one host, which have no "
+                       "common step to draw; leave it out",
+                       o->link ? "link" : "trace");
+    if (c->sync.mode == LS_SYNC_ASYNC && o->trace)
         return ls_fail(e, LS_EINVAL,
                        "--trace: workers of sync.mode async have no common step to draw; leave it "
                        "out");
-    ls_status s = cli_forecast_open_world(o, &m, &w, e);
-    if (s == LS_OK) s = ls_pushed_forecast(c, p, n, &w, &k, e);
-    if (s == LS_OK && o->json) {
-        print_plan_json(c, p, pushed_json(c, &k, ls_pushed_step_s(&k)));
-    } else if (s == LS_OK) {
-        ls_print("\n");
-        cli_forecast_print_world(o, &m);
-        print_pushed(c, &k, ls_pushed_step_s(&k));
+    return LS_OK;
+}
+
+static ls_status predict_plan(const ls_config *c, const ls_plan *p, cli_predicted *x, ls_error *e) {
+    LS_TRY(cli_forecast_check_hosts(&x->world, p->c.nworkers, e));
+    LS_TRY(ls_forecast_plan(c, p, &x->world, &x->by.plan, e));
+    x->step_s = x->by.plan.step_s;
+    x->units_per_s = x->by.plan.units_per_s;
+    LS_TRY(ls_forecast_phases(c, p->c.nworkers, &x->world, x->phases_s, e));
+    return ls_expense_run_s(c, p->c.nworkers, &x->world, x->step_s, &x->run_s, e);
+}
+
+static ls_status predict_crew(const ls_config *c, const ls_plan *p, cli_predicted *x, ls_error *e) {
+    if (c->sync.mode == LS_SYNC_SSP) {
+        LS_TRY(ls_clocked_forecast(c, p, x->nworkers, &x->world, &x->by.clocked, e));
+        x->step_s = ls_clocked_step_s(&x->by.clocked);
+    } else {
+        LS_TRY(ls_pushed_forecast(c, p, x->nworkers, &x->world, &x->by.pushed, e));
+        x->step_s = ls_pushed_step_s(&x->by.pushed);
     }
-    ls_machine_free(&m);
+    x->units_per_s = (double)c->train.batch * ls_config_units(c) / x->step_s;
+    x->run_s = x->step_s * (double)c->train.steps;
+    return LS_OK;
+}
+
+ls_status cli_predict(const cli_forecast *o, const ls_config *c, const ls_plan *p, int n,
+                      cli_predicted *x, ls_error *e) {
+    *x = (cli_predicted){.nworkers = n};
+    LS_TRY(check_mode(o, c, e));
+    if (cli_forecast_predicts(o)) {
+        LS_TRY(cli_forecast_open_world(o, &x->machine, &x->world, e));
+    } else {
+        LS_TRY(cli_forecast_read_world(o, &x->world, e));
+        LS_TRY(ls_machine_estimate(ls_config_compute(c) == LS_BF16, &x->machine, e));
+        x->world.machine = &x->machine;
+    }
+    return ls_config_has_crew(c) ? predict_crew(c, p, x, e) : predict_plan(c, p, x, e);
+}
+
+void cli_predicted_free(cli_predicted *x) { ls_machine_free(&x->machine); }
+
+void cli_predicted_print(const cli_forecast *o, const ls_config *c, const cli_predicted *x) {
+    ls_print("\n");
+    cli_forecast_print_world(o, &x->machine);
+    if (c->sync.mode == LS_SYNC_SSP) {
+        print_clocked(c, x);
+    } else if (c->sync.mode == LS_SYNC_ASYNC) {
+        print_pushed(c, x);
+    } else {
+        print_forecast(&x->by.plan);
+        print_phases(c, x->phases_s);
+        print_run(c, &x->machine, x->nworkers, x->run_s);
+    }
+}
+
+void cli_predicted_print_json(const ls_config *c, const ls_plan *p, const cli_predicted *x) {
+    ls_json *plan = cli_plan_json(c, p);
+    if (c->sync.mode == LS_SYNC_SSP) {
+        ls_json_set(plan, "prediction", clocked_json(c, x));
+    } else if (c->sync.mode == LS_SYNC_ASYNC) {
+        ls_json_set(plan, "prediction", pushed_json(c, x));
+    } else {
+        ls_json_set(plan, "prediction", cli_forecast_json(&x->by.plan));
+        if (c->train.nphases) ls_json_set(plan, "phases", cli_phases_json(c, x->phases_s));
+        ls_json_set(plan, "run", run_json(&x->machine, x->nworkers, x->run_s));
+    }
+    ls_print_json(plan);
+    ls_json_free(plan);
+}
+
+ls_status cli_predicted_draw(const cli_forecast *o, const ls_config *c, const ls_plan *p,
+                             const cli_predicted *x, ls_error *e) {
+    ls_site site = ls_forecast_site(c, p, &x->world);
+    ls_sim sim;
+    ls_timeline t;
+    LS_TRY(ls_timeline_check_path(o->trace, e));
+    LS_TRY(ls_sim_run(p, &site, true, &sim, e));
+    ls_timeline_open(&t, p, "predicted", x->machine.name, 1);
+    ls_timeline_add(&t, p, 0, sim.spans, (size_t)sim.nspans);
+    ls_status s = ls_timeline_write(&t, o->trace, e);
+    ls_timeline_free(&t);
+    ls_sim_free(&sim);
     return s;
 }
 
@@ -373,6 +375,23 @@ static void print_head(const cli_forecast *o, const ls_config *c) {
              rate_of(c));
 }
 
+static void print_impossible(const cli_forecast *o, int n, const ls_error *why) {
+    ls_buf out = {0};
+    if (o->json) {
+        ls_json *row = ls_json_new_object();
+        ls_json_set_integer(row, "workers", n);
+        ls_json_set_text(row, "reason", why->msg);
+        ls_print_json(row);
+        ls_json_free(row);
+        return;
+    }
+    ls_buf_printf(&out, "%7d not possible: ", n);
+    ls_buf_wrap(&out, why->msg, 22, 8);
+    ls_print_text(out.data, out.len);
+    ls_buf_free(&out);
+}
+
+/* LS_EINVAL: so many workers are not possible. */
 static ls_status print_count(const ls_forecast_world *w, const cli_forecast *o, const ls_config *c,
                              int base, int n, ls_error *e) {
     ls_forecast_list list;
@@ -386,21 +405,34 @@ static ls_status print_count(const ls_forecast_world *w, const cli_forecast *o, 
     return LS_OK;
 }
 
+/* Prints what is possible; fails if nothing is. */
+static ls_status print_counts(const ls_forecast_world *w, const cli_forecast *o, const ls_config *c,
+                              const int *counts, int n, ls_error *e) {
+    int base = counts[0], possible = 0;
+    for (int i = 1; i < n; i++)
+        if (counts[i] < base) base = counts[i];
+    for (int i = 0; i < n; i++) {
+        ls_status s = print_count(w, o, c, base, counts[i], e);
+        if (s != LS_OK && s != LS_EINVAL) return s;
+        if (s == LS_OK)
+            possible++;
+        else if (n > 1)
+            print_impossible(o, counts[i], e);
+    }
+    return possible ? LS_OK : e->code;
+}
+
 ls_status cli_forecast_table(const cli_forecast *o, const ls_config *c, const int *counts, int n,
                              ls_error *e) {
     ls_machine m = {0};
     ls_forecast_world w;
-    int base = counts[0];
     ls_status s = cli_forecast_open_world(o, &m, &w, e);
-    for (int i = 0; s == LS_OK && i < n; i++) {
-        s = cli_forecast_check_hosts(&w, counts[i], e);
-        if (counts[i] < base) base = counts[i];
-    }
+    for (int i = 0; s == LS_OK && i < n; i++) s = cli_forecast_check_hosts(&w, counts[i], e);
     if (s == LS_OK && !o->json) {
         cli_forecast_print_world(o, &m);
         print_head(o, c);
     }
-    for (int i = 0; s == LS_OK && i < n; i++) s = print_count(&w, o, c, base, counts[i], e);
+    if (s == LS_OK) s = print_counts(&w, o, c, counts, n, e);
     if (s == LS_OK && !o->json)
         ls_print("\n*: the fastest that fits; !: over the limit. rec: parallel.recompute. %s:\n"
                  "%s a second. effic.: against one worker with the same work a worker.\n"

@@ -2,7 +2,9 @@
 #ifndef LS_CLI_PLAN_FORECAST_H
 #define LS_CLI_PLAN_FORECAST_H
 
+#include "perf/clocked.h"
 #include "perf/forecast.h"
+#include "perf/pushed.h"
 
 enum { CLI_MAX_COUNTS = 16 };
 
@@ -31,16 +33,35 @@ void cli_forecast_print_world(const cli_forecast *, const ls_machine *);
 /* Do n workers fill whole hosts? */
 ls_status cli_forecast_check_hosts(const ls_forecast_world *, int n, ls_error *);
 
-/* Prints the prediction for one plan, after its memory table; as JSON with the plan. */
-ls_status cli_forecast_print(const cli_forecast *, const ls_config *, const ls_plan *, ls_error *);
+/* What is predicted of one plan. With sync.mode ssp and async the plan is that of one process, and
+ * the prediction is for nworkers. */
+typedef struct cli_predicted {
+    ls_machine machine;
+    ls_forecast_world world;
+    int nworkers;
+    double step_s, units_per_s;
+    double run_s;                      /* of all steps */
+    double phases_s[LS_CONFIG_PHASES]; /* of a step, where train.batch is a list */
+    union {
+        ls_forecast plan;
+        ls_clocked clocked;
+        ls_pushed pushed;
+    } by; /* sync.mode */
+} cli_predicted;
 
-/* The same with sync.mode ssp, for n workers; the plan is that of the main process. */
-ls_status cli_forecast_print_clocked(const cli_forecast *, const ls_config *, const ls_plan *,
-                                     int nworkers, ls_error *);
-
-/* The same with sync.mode async; the plan is that of a worker. */
-ls_status cli_forecast_print_pushed(const cli_forecast *, const ls_config *, const ls_plan *,
-                                    int nworkers, ls_error *);
+/* Predicts for the machine of the options, or, where no option asks for a prediction, for this one
+ * as perf/estimate.h finds it. The caller calls cli_predicted_free(), also after an error. */
+ls_status cli_predict(const cli_forecast *, const ls_config *, const ls_plan *, int nworkers,
+                      cli_predicted *x_p, ls_error *);
+void cli_predicted_free(cli_predicted *);
+/* Do the options ask for more than an estimate? */
+bool cli_forecast_predicts(const cli_forecast *);
+/* Prints the prediction, after the memory table; or as JSON with the plan. */
+void cli_predicted_print(const cli_forecast *, const ls_config *, const cli_predicted *);
+void cli_predicted_print_json(const ls_config *, const ls_plan *, const cli_predicted *);
+/* Writes the predicted timeline of all workers to o->trace. */
+ls_status cli_predicted_draw(const cli_forecast *o, const ls_config *, const ls_plan *,
+                             const cli_predicted *, ls_error *);
 
 /* Prints a table over numbers of workers and strategies. */
 ls_status cli_forecast_table(const cli_forecast *, const ls_config *, const int *counts, int n,

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/output.h"
 #include "base/print.h"
+#include "base/wrap.h"
 #include "perf/scaling.h"
 #include "report/curves.h"
 
@@ -49,7 +50,13 @@ static void put_table(const ls_scaling *s, ls_buf *out) {
                             : "batch and virtual workers grow with the workers");
     for (int i = 0; i < s->n; i++) {
         const ls_scaling_point *p = &s->points[i];
-        ls_buf_printf(out, "%7d %10lld", p->nworkers, (long long)p->batch);
+        ls_buf_printf(out, "%7d ", p->nworkers);
+        if (p->why[0]) {
+            ls_buf_printf(out, "not possible: ");
+            ls_buf_wrap(out, p->why, 22, 8);
+            continue;
+        }
+        ls_buf_printf(out, "%10lld", (long long)p->batch);
         for (int which = 0; which < LS_NSCALING; which++) {
             const ls_scaling_time *t = &p->times[which];
             if (which) ls_buf_printf(out, " ");
@@ -116,8 +123,12 @@ static void print_json(const ls_scaling *s) {
     for (int i = 0; i < s->n; i++) {
         ls_json *p = ls_json_new_object();
         ls_json_set_integer(p, "workers", s->points[i].nworkers);
-        ls_json_set_integer(p, "batch", s->points[i].batch);
+        if (s->points[i].batch)
+            ls_json_set_integer(p, "batch", s->points[i].batch);
+        else
+            ls_json_set(p, "batch", ls_json_new_null());
         for (int k = 0; k < LS_NSCALING; k++) ls_json_set(p, names[k], time_json(s, i, k));
+        if (s->points[i].why[0]) ls_json_set_text(p, "reason", s->points[i].why);
         ls_json_push(points, p);
     }
     for (int k = 0; k < LS_NSCALING; k++) {
@@ -150,6 +161,16 @@ static void print(const cli_scaling *o, const ls_scaling all[NWAYS], const ls_cu
                          m->cores);
 }
 
+/* A way of scaling that is not possible at all is reported beside the other. */
+static ls_status run_ways(const ls_scaling_request *q, ls_scaling all[NWAYS], ls_error *e) {
+    ls_status s[NWAYS];
+    for (int k = 0; k < NWAYS; k++) {
+        s[k] = ls_scaling_run(q, k == STRONG, &all[k], e);
+        if (s[k] != LS_OK && s[k] != LS_EINVAL) return s[k];
+    }
+    return s[WEAK] == LS_OK ? LS_OK : s[STRONG];
+}
+
 ls_status cli_scaling_run(const cli_scaling *o, const ls_config *c, ls_error *e) {
     ls_scaling all[NWAYS];
     lines *l = LS_NEW(lines);
@@ -159,7 +180,7 @@ ls_status cli_scaling_run(const cli_scaling *o, const ls_config *c, ls_error *e)
     if (s == LS_OK) s = cli_forecast_open_world(o->world, &m, &w, e);
     for (int i = 0; i < o->n && s == LS_OK; i++) s = cli_forecast_check_hosts(&w, o->counts[i], e);
     const ls_scaling_request q = {c, &w, o->counts, o->n, o->steps};
-    for (int k = 0; k < NWAYS && s == LS_OK; k++) s = ls_scaling_run(&q, k == STRONG, &all[k], e);
+    if (s == LS_OK) s = run_ways(&q, all, e);
     if (s == LS_OK) {
         const ls_curves curves = curves_of(all, l);
         if (o->svg) s = ls_curves_svg_write(o->svg, &curves, e);

@@ -1,6 +1,8 @@
 /* scaling.c - see scaling.h. */
 #include "perf/scaling.h"
 
+#include <stdio.h>
+
 #include "base/cores.h"
 #include "perf/bench_train.h"
 #include "train/layout.h"
@@ -46,31 +48,54 @@ static ls_status simulate(const ls_config *c, int n, const ls_forecast_world *w,
     return s;
 }
 
-ls_status ls_scaling_run(const ls_scaling_request *q, bool strong, ls_scaling *s_p, ls_error *e) {
+static ls_status make_point(const ls_scaling_request *q, bool strong, ls_scaling_point *p,
+                            ls_error *e) {
     int cores = (int)(ls_cores() / q->config->parallel.threads);
-    *s_p = (ls_scaling){.strong = strong};
+    ls_config scaled;
+    LS_TRY(ls_forecast_scale(q->config, q->counts[0], p->nworkers, strong, &scaled, e));
+    p->batch = scaled.train.batch;
+    LS_TRY(simulate(&scaled, p->nworkers, q->world, &p->times[LS_SCALING_SIMULATED], e));
+    if (p->nworkers > cores) return LS_OK;
+    return measure(&scaled, p->nworkers, q->steps, &p->times[LS_SCALING_MEASURED], e);
+}
+
+ls_status ls_scaling_run(const ls_scaling_request *q, bool strong, ls_scaling *s_p, ls_error *e) {
+    ls_error first = {0};
+    int possible = 0;
+    *s_p = (ls_scaling){.strong = strong, .n = q->n};
     for (int i = 0; i < q->n; i++) {
         ls_scaling_point *p = &s_p->points[i];
-        ls_config scaled;
-        int n = q->counts[i];
-        LS_TRY(ls_forecast_scale(q->config, q->counts[0], n, strong, &scaled, e));
-        *p = (ls_scaling_point){.nworkers = n, .batch = scaled.train.batch};
-        if (n <= cores) LS_TRY(measure(&scaled, n, q->steps, &p->times[LS_SCALING_MEASURED], e));
-        LS_TRY(simulate(&scaled, n, q->world, &p->times[LS_SCALING_SIMULATED], e));
-        s_p->n++;
+        *p = (ls_scaling_point){.nworkers = q->counts[i]};
+        ls_status s = make_point(q, strong, p, e);
+        if (s != LS_OK && s != LS_EINVAL) return s;
+        if (s == LS_OK) {
+            possible++;
+            continue;
+        }
+        *p = (ls_scaling_point){.nworkers = q->counts[i]};
+        snprintf(p->why, sizeof p->why, "%s", e->msg);
+        if (!first.code) first = *e;
     }
-    return LS_OK;
+    if (possible) return LS_OK;
+    *e = first;
+    return first.code;
+}
+
+static const ls_scaling_point *first_of(const ls_scaling *s) {
+    int i = 0;
+    while (i + 1 < s->n && s->points[i].why[0]) i++;
+    return &s->points[i];
 }
 
 double ls_scaling_speedup(const ls_scaling *s, int i, int which) {
-    const ls_scaling_point *p = &s->points[i], *first = &s->points[0];
+    const ls_scaling_point *p = &s->points[i], *first = first_of(s);
     double t = p->times[which].step_s, t0 = first->times[which].step_s;
     return t > 0 && t0 > 0 ? (double)p->batch / t / ((double)first->batch / t0) : 0;
 }
 
 /* How many times the first point's workers. */
 static double ratio(const ls_scaling *s, int i) {
-    return (double)s->points[i].nworkers / s->points[0].nworkers;
+    return (double)s->points[i].nworkers / first_of(s)->nworkers;
 }
 
 double ls_scaling_efficiency(const ls_scaling *s, int i, int which) {
@@ -80,7 +105,7 @@ double ls_scaling_efficiency(const ls_scaling *s, int i, int which) {
 /* Both laws are lines through 0 in s: y = s x. */
 double ls_scaling_serial(const ls_scaling *s, int which) {
     double xy = 0, xx = 0;
-    for (int i = 1; i < s->n; i++) {
+    for (int i = 0; i < s->n; i++) {
         double r = ratio(s, i), speedup = ls_scaling_speedup(s, i, which);
         if (speedup <= 0) continue;
         double x = s->strong ? 1 - 1 / r : r - 1;

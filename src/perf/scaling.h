@@ -2,8 +2,8 @@
  * simulated beyond it.
  *
  * Strong scaling: the batch is the config's. Weak scaling: batch and virtual workers grow, so that
- * each worker has the same work. The first point is the fewest workers, to which all others are
- * compared.
+ * each worker has the same work. The fewest workers with which the config can be trained are the
+ * first point, to which all others are compared.
  */
 #ifndef LS_PERF_SCALING_H
 #define LS_PERF_SCALING_H
@@ -24,6 +24,7 @@ typedef struct ls_scaling_point {
     int nworkers;
     int64_t batch;
     ls_scaling_time times[LS_NSCALING];
+    char why[512]; /* why the config can't be trained by so many workers; "": it can */
 } ls_scaling_point;
 
 typedef struct ls_scaling {
@@ -41,7 +42,8 @@ typedef struct ls_scaling_request {
 } ls_scaling_request;
 
 /* Measures steps for each number of workers that has a core for each thread of its workers, and
- * simulates all in the world. LS_EINVAL: the config can't be scaled so. */
+ * simulates all in the world. Numbers that are not possible are points that say why. LS_EINVAL: none
+ * is possible. */
 ls_status ls_scaling_run(const ls_scaling_request *, bool strong, ls_scaling *s_p, ls_error *);
 
 /* How many times the first point's samples a second; 0: not known. And the part of what as many

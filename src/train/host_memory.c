@@ -26,8 +26,7 @@ static memory available(void) {
     return (memory){machine, "this machine has"};
 }
 
-/* In GB, or in MB below 1 GB. */
-static const char *write_size(double nbytes, char text[32]) {
+const char *ls_host_memory_text(double nbytes, char text[32]) {
     if (nbytes >= 1e9)
         snprintf(text, 32, "%.1f GB", nbytes / 1e9);
     else
@@ -53,9 +52,9 @@ ls_status ls_host_memory_for_model(const ls_config *c, ls_error *e) {
         e, LS_ENOMEM,
         "a model of %zu parameters needs %s of memory at least (parameters %s, gradients "
         "%s, optimizer %s); %s %s; use a smaller model, or more machines",
-        count, write_size(all, wanted), write_size(n * param + frozen, each[0]),
-        write_size(n * grad, each[1]), write_size(n * state, each[2]), r.where,
-        write_size(r.nbytes, has));
+        count, ls_host_memory_text(all, wanted), ls_host_memory_text(n * param + frozen, each[0]),
+        ls_host_memory_text(n * grad, each[1]), ls_host_memory_text(n * state, each[2]), r.where,
+        ls_host_memory_text(r.nbytes, has));
 }
 
 /* The three largest lines: "activations 21.0 GB, gradients 9.1 GB, ...". */
@@ -67,7 +66,7 @@ static void list_largest(ls_memory m, char *text, size_t nbytes) {
         ls_purpose most = ls_memory_worst(&m);
         if (m.nbytes[most] == 0) return;
         n += (size_t)snprintf(text + n, nbytes - n, "%s%s %s", i ? ", " : "", ls_purpose_name(most),
-                              write_size((double)m.nbytes[most], size));
+                              ls_host_memory_text((double)m.nbytes[most], size));
         m.nbytes[most] = 0;
     }
 }
@@ -83,34 +82,45 @@ static const char *advice(const ls_config *c, const ls_model *m, ls_purpose most
     return "fewer workers or virtual workers, or a smaller model";
 }
 
-ls_status ls_host_memory_for_plan(const ls_config *c, const ls_plan *p, int workers, int hosts,
-                                  bool copy, ls_error *e) {
-    ls_memory m;
+ls_host_need ls_host_memory_need(const ls_config *c, const ls_plan *p, int workers, int hosts,
+                                 bool copy) {
+    ls_host_need x = {.copies = copy ? (double)ls_plan_copy_nbytes(p) : 0};
     ls_memory_config how = ls_layout_memory_config(c, p->c.nworkers, p->c.nworkers);
     memory r = available();
-    char wanted[32], has[32], each[32], beside[80] = "", among[64] = "", size[32], largest[160];
-    ls_plan_memory(p, &how, &m);
-    double copies = copy ? (double)ls_plan_copy_nbytes(p) : 0;
+    ls_plan_memory(p, &how, &x.most);
     /* one copy for all workers that share memory; others divide it */
     double all_tables = (double)ls_plan_tables_nbytes(p);
-    double tables = all_tables / p->c.nworkers * workers / hosts;
-    if (copy) copies -= all_tables - tables;
-    double ahead = (double)ls_run_ahead_nbytes(c, p);
-    /* Some workers need less than m.peak; the sum over all workers is known, too. */
-    double all = (double)m.peak * workers, calls = 0;
-    for (int i = LS_MEM_ACTIVATIONS; i <= LS_MEM_SAMPLES; i++) calls += (double)m.nbytes[i];
-    calls += (double)m.nbytes[LS_MEM_FROZEN];
+    x.tables = all_tables / p->c.nworkers * workers / hosts;
+    if (copy) x.copies -= all_tables - x.tables;
+    x.ahead = (double)ls_run_ahead_nbytes(c, p);
+    /* Some workers need less than the one that needs most; the sum over all is known, too. */
+    double all = (double)x.most.peak * workers, calls = 0;
+    for (int i = LS_MEM_ACTIVATIONS; i <= LS_MEM_SAMPLES; i++) calls += (double)x.most.nbytes[i];
+    calls += (double)x.most.nbytes[LS_MEM_FROZEN];
     double sum = (double)ls_plan_host_nbytes(p) + calls * workers;
     if (workers == p->c.nworkers && sum < all) all = sum;
-    all += tables + ahead;
-    if (all + copies <= r.nbytes) return LS_OK;
-    list_largest(m, largest, sizeof largest);
-    if (tables > 0) snprintf(among, sizeof among, ", tables %s", write_size(tables, size));
-    if (ahead > 0) snprintf(among, sizeof among, ", gradients ahead %s", write_size(ahead, size));
-    if (copy) snprintf(beside, sizeof beside, ", and %s for checkpoints", write_size(copies, size));
+    x.all = all + x.tables + x.ahead + x.copies;
+    x.has = r.nbytes;
+    x.where = r.where;
+    return x;
+}
+
+ls_status ls_host_memory_for_plan(const ls_config *c, const ls_plan *p, int workers, int hosts,
+                                  bool copy, ls_error *e) {
+    ls_host_need x = ls_host_memory_need(c, p, workers, hosts, copy);
+    char wanted[32], has[32], each[32], beside[80] = "", among[64] = "", size[32], largest[160];
+    if (x.all <= x.has) return LS_OK;
+    list_largest(x.most, largest, sizeof largest);
+    if (x.tables > 0)
+        snprintf(among, sizeof among, ", tables %s", ls_host_memory_text(x.tables, size));
+    if (x.ahead > 0)
+        snprintf(among, sizeof among, ", gradients ahead %s", ls_host_memory_text(x.ahead, size));
+    if (copy)
+        snprintf(beside, sizeof beside, ", and %s for checkpoints",
+                 ls_host_memory_text(x.copies, size));
     return ls_fail(
         e, LS_ENOMEM, "%d worker%s need%s %s of memory: each %s at most (%s)%s%s; %s %s; use %s",
-        workers, ls_plural(workers), workers == 1 ? "s" : "", write_size(all + copies, wanted),
-        write_size((double)m.peak, each), largest, among, beside, r.where,
-        write_size(r.nbytes, has), advice(c, p->c.model, ls_memory_worst(&m)));
+        workers, ls_plural(workers), workers == 1 ? "s" : "", ls_host_memory_text(x.all, wanted),
+        ls_host_memory_text((double)x.most.peak, each), largest, among, beside, x.where,
+        ls_host_memory_text(x.has, has), advice(c, p->c.model, ls_memory_worst(&x.most)));
 }

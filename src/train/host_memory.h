@@ -8,15 +8,31 @@
 #define LS_TRAIN_HOST_MEMORY_H
 
 #include "config/config.h"
-#include "plan/plan.h"
+#include "plan/memory.h"
 
 /* Is there room for one copy of parameters, gradients and the optimizer's state? Called before
  * there is a plan, since a model that is too large may have none. LS_ENOMEM, with the numbers. */
 ls_status ls_host_memory_for_model(const ls_config *, ls_error *);
 
-/* Is there room for the plan's memory table (plan/memory.h) of `workers` on this host, its part of
- * tables, and, with `copy`, for the copy of the state for checkpoints? hosts: with as many workers
- * each, among which the plan's are those of one. LS_ENOMEM, with the largest lines. */
+/* What the workers of a host need, beside what there is. */
+typedef struct ls_host_need {
+    ls_memory most;       /* of the worker that needs most */
+    double tables, ahead; /* the host's part of tables; gradients that are computed ahead */
+    double copies;        /* of the state, for checkpoints */
+    double all;           /* bytes, of all of these together */
+    double has;           /* bytes that may be used */
+    const char *where;    /* "this machine has" */
+} ls_host_need;
+
+/* Of the plan's memory table (plan/memory.h) of `workers` on this host, its part of tables, and,
+ * with `copy`, of the copy of the state for checkpoints. hosts: with as many workers each, among
+ * which the plan's are those of one. */
+ls_host_need ls_host_memory_need(const ls_config *, const ls_plan *, int workers, int hosts,
+                                 bool copy);
+/* "1.2 GB", or in MB below 1 GB. */
+const char *ls_host_memory_text(double nbytes, char text[32]);
+
+/* Is there room for all of it? LS_ENOMEM, with the largest lines. */
 ls_status ls_host_memory_for_plan(const ls_config *, const ls_plan *, int workers, int hosts,
                                   bool copy, ls_error *);
 

@@ -198,7 +198,9 @@ static void test_prompts(void **state) {
 
 static void test_plan(void **state) {
     (void)state;
-    expect("plan configs/tiny.yaml -n 3", 0, "ReduceScatter");
+    expect("plan configs/tiny.yaml -n 3 --actions", 0, "ReduceScatter");
+    expect("plan configs/tiny.yaml -n 3 --actions --json", 2, "--json: not with --actions");
+    expect("plan configs/tiny.yaml -n 2,3 --actions", 2, "--actions is for one number of workers");
     assert_int_equal(setenv("WORLD_SIZE", "2", 1), 0); /* set by a launcher; a plan ignores it */
     expect("plan configs/tiny.yaml -n 3", 0, "3 workers, 8 virtual workers");
     assert_int_equal(unsetenv("WORLD_SIZE"), 0);

@@ -49,6 +49,47 @@ static void test_one_plan(void **state) {
     free(text);
 }
 
+/* What one asks first is in the first six lines; actions are printed if one asks for them. */
+static void test_answers(void **state) {
+    (void)state;
+    char *text = output_of("plan configs/tiny.yaml -n 2");
+    const char *end = strstr(text, "\n\n");
+    assert_true(end && count(text, "\n") > 6);
+    *strchr(end, '\n') = 0;
+    assert_true(count(text, "\n") < 6);
+    assert_int_equal(strncmp(text, "fits   yes: 3.2 MB a worker; 2 need ", 36), 0);
+    assert_non_null(strstr(text, "\nstep   about "));
+    assert_non_null(strstr(text, " for 50 steps, without evaluations\n"));
+    assert_null(strstr(end + 1, "Forward"));
+    free(text);
+    text = output_of("plan configs/tiny.yaml -n 2 --actions");
+    assert_non_null(strstr(text, "  w0   Forward  "));
+    free(text);
+    /* a machine on which a step is a known sum; no "about" */
+    text = output_of("plan configs/tiny.yaml -n 2 --machine @/round.yaml");
+    double step = 0, predicted = 0;
+    assert_int_equal(sscanf(strstr(text, "\nstep "), " step %lf s", &step), 1);
+    assert_int_equal(sscanf(strstr(text, "predicted step"), "predicted step %lf", &predicted), 1);
+    assert_true(step > 0 && step > predicted * 0.99 && step < predicted * 1.01);
+    free(text);
+    /* two terabytes of activations */
+    text = output_of("plan configs/tiny.yaml -n 1 --set model.context=1024 --set model.width=1536 "
+                     "--set train.batch=32768 --set train.micro_batch=4096 "
+                     "--set data.path=configs/tiny.yaml");
+    assert_int_equal(strncmp(text, "fits   no: ", 11), 0);
+    assert_non_null(strstr(text, "; --fit"));
+    free(text);
+    static const char *const crews[] = {"--set sync.mode=ssp", "--set sync.mode=async"};
+    for (int i = 0; i < 2; i++) {
+        char line[128];
+        snprintf(line, sizeof line, "plan configs/tiny.yaml -n 2 %s", crews[i]);
+        text = output_of(line);
+        assert_non_null(strstr(text, "; 2 need "));
+        assert_non_null(strstr(text, "\nstep   about "));
+        free(text);
+    }
+}
+
 /* With servers, a step is as long as the workers need, or the link: 1 Gb/s carry a gradient of 0.094 MB in
  * 0.75 ms, 0.01 Gb/s in 75 ms. */
 static void test_servers(void **state) {
@@ -104,6 +145,13 @@ static void test_table(void **state) {
     assert_int_equal(count(text, "\n! "), 16); /* with and without recompute */
     assert_int_equal(count(text, "nothing fits"), 2);
     free(text);
+    text = output_of("plan configs/tiny.yaml --workers 8,9,16 --strong --machine @/round.yaml");
+    assert_non_null(strstr(text, "\n      9 not possible: strong scaling: train.batch 16 can't"));
+    assert_non_null(strstr(text, "\n     16     1     16    0 "));
+    free(text);
+    text = output_of("plan configs/tiny.yaml -n 9,16 --strong --machine @/round.yaml --json");
+    assert_non_null(strstr(text, "{\"workers\": 9, \"reason\": \"strong scaling: "));
+    free(text);
 }
 
 static void test_wrong(void **state) {
@@ -122,7 +170,7 @@ static void test_wrong(void **state) {
          "12 workers don't fill a whole number"},
         {"-n 4 --host-workers 2", "the link between the hosts is missing; add --link"},
         {"-n 4 --algorithm fast --link 1Gb/s,3us", "'fast' does not exist"},
-        {"--workers 8,9 --strong", "can't be divided among 9 workers"},
+        {"--workers 9,10 --strong", "can't be divided among 10 workers"},
     };
     char line[256];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -163,8 +211,9 @@ static void test_old_machine(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_plan), cmocka_unit_test(test_servers),
-        cmocka_unit_test(test_timeline), cmocka_unit_test(test_table),
-        cmocka_unit_test(test_wrong),    cmocka_unit_test(test_old_machine)};
+        cmocka_unit_test(test_one_plan),   cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_servers),    cmocka_unit_test(test_timeline),
+        cmocka_unit_test(test_table),      cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_old_machine)};
     return cmocka_run_group_tests(tests, make_files, folder_remove);
 }

@@ -110,7 +110,7 @@ static void test_refused(void **state) {
 
 static void test_plan(void **state) {
     (void)state;
-    expect("plan configs/tiny.yaml -n 2" NOISE, 0, "Squares        bucket 0   vw 7  sum ");
+    expect("plan configs/tiny.yaml -n 2 --actions" NOISE, 0, "Squares        bucket 0   vw 7  sum ");
 }
 
 int main(void) {

@@ -205,6 +205,7 @@ static void test_table_width(void **state) {
     (void)state;
     static const char *const lines[] = {
         "plan configs/tiny.yaml -n 2",
+        "plan configs/tiny.yaml -n 2 --actions",
         "plan configs/tiny.yaml -n 1",
         "plan configs/tiny.yaml -n 4 --set parallel.transport=tcp --set parallel.zero=3",
         "plan configs/tiny.yaml -n 4 --set train.compute=bf16 --set parallel.recompute=2",

@@ -45,6 +45,28 @@ static void test_table(void **state) {
     expect(REPORT "-n 1,4 --link 25Gb/s,50us --host-workers 1", 0, "weak scaling: ");
 }
 
+/* A number of workers that one way does not allow is a line; the rest is reported. */
+static void test_possible(void **state) {
+    char *output = NULL;
+    (void)state;
+    expect(REPORT "-n 16,64,512 --svg @/possible.svg", 0,
+           "64 not possible: strong scaling: train.batch 16 can't be divided");
+    assert_true(file_exists("possible.svg"));
+    assert_int_equal(run_program(REPORT "-n 64,512 --json", &output), 0); /* no strong scaling */
+    assert_non_null(strstr(output, "{\"workers\": 512, \"batch\": 1024, \"measured\": null, "));
+    assert_non_null(strstr(output, "{\"workers\": 512, \"batch\": null, \"measured\": null, "
+                                   "\"simulated\": null, \"reason\": \"strong scaling: "));
+    free(output);
+    /* the first that is possible is what others are compared to */
+    assert_int_equal(run_program(REPORT "-n 3,16 --set parallel.mesh.pipe=2 --json", &output), 0);
+    const char *at = strstr(output, "{\"workers\": 16");
+    assert_non_null(strstr(output, "{\"workers\": 3, \"batch\": null"));
+    assert_true(at && number(at, "\"efficiency\": ") == 1);
+    free(output);
+    expect(REPORT "-n 12", 0, "12 not possible: strong scaling: ");
+    expect(REPORT "-n 3,5 --set parallel.mesh.pipe=2", 1, "can't be divided into groups of 2");
+}
+
 /* A copy of the machine's file, with prices. */
 static void write_priced(const char *name, const char *prices) {
     ls_buf text = {0};
@@ -211,7 +233,6 @@ static void test_bad_input(void **state) {
     expect_line("report configs/tiny.yaml", 2,
                 "what is to be reported? Use --scaling, --cost or --seeds");
     expect_line(REPORT "-n 1,x", 2, "neither a number of workers");
-    expect_line(REPORT "-n 12", 1, "can't be divided among 12 workers");
     expect_line("report --scaling configs/tiny.yaml --machine @/none", 1, "none");
     expect_line(REPORT "--host-workers 2", 1, "the link between the hosts is missing");
     expect_line(REPORT "--set sync.mode=async", 1, "--scaling times common steps");
@@ -219,10 +240,15 @@ static void test_bad_input(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json),         cmocka_unit_test(test_table),
-        cmocka_unit_test(test_cost),         cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_seeds),        cmocka_unit_test(test_prices),
-        cmocka_unit_test(test_seeds_killed), cmocka_unit_test(test_last_evaluation),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_possible),
+        cmocka_unit_test(test_cost),
+        cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_prices),
+        cmocka_unit_test(test_seeds_killed),
+        cmocka_unit_test(test_last_evaluation),
         cmocka_unit_test(test_bad_input),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

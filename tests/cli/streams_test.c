@@ -178,6 +178,31 @@ static void test_reader_stopped(void **state) {
     free(output);
 }
 
+/* A picture is written, whoever reads the text: `plan ... --svg FILE | head -1`. */
+static void test_pictures(void **state) {
+    (void)state;
+    static const char *const commands[][2] = {
+        {"plan configs/tiny.yaml -n 2 --actions --svg @/plan.svg", "plan.svg"},
+        {"plan configs/tiny.yaml -n 2 --actions --machine configs/machines/p100.yaml "
+         "--trace @/plan.json",
+         "plan.json"},
+        {"plan configs/tiny.yaml -n 2 --json --svg @/json.svg", "json.svg"},
+        {"compare @/whole @/whole --svg @/compare.svg", "compare.svg"}};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        int out[2];
+        assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+        pid_t pid = fork();
+        if (pid == 0) {
+            close(out[0]);
+            become(commands[i][0], out[1]);
+        }
+        close(out[0]);
+        close(out[1]);
+        exit_code(pid);
+        if (!file_exists(commands[i][1])) fail_msg("%s: no picture", commands[i][0]);
+    }
+}
+
 /* A command whose product is its output fails, with one line, and stops writing. */
 static void test_products(void **state) {
     (void)state;
@@ -232,8 +257,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reader_gone),     cmocka_unit_test(test_interrupt_with_tee),
         cmocka_unit_test(test_terminal_closed), cmocka_unit_test(test_closed),
-        cmocka_unit_test(test_reader_stopped),  cmocka_unit_test(test_products),
-        cmocka_unit_test(test_children),
+        cmocka_unit_test(test_reader_stopped),  cmocka_unit_test(test_pictures),
+        cmocka_unit_test(test_products),        cmocka_unit_test(test_children),
     };
     return cmocka_run_group_tests(tests, make_whole, folder_remove);
 }
