@@ -15,6 +15,7 @@
 #include "infer/conversations.h"
 #include "infer/published.h"
 #include "model/shape.h"
+#include "storage/checkpoint.h"
 #include "storage/dataset.h"
 #include "storage/reference.h"
 
@@ -259,18 +260,6 @@ static ls_status eval_file(const char *path, const ls_trained *t, bool json, ls_
     return s;
 }
 
-/* The run directory of a checkpoint or of a link to one; of a run directory, itself. free() it. */
-static char *run_of(const char *path) {
-    static const char folder[] = "/checkpoints";
-    enum { N = sizeof folder - 1 };
-    char *real = realpath(path, NULL), *slash = real ? strrchr(real, '/') : NULL;
-    bool is_inside = slash && slash >= real + N && memcmp(slash - N, folder, N) == 0;
-    if (is_inside) slash[-N] = 0;
-    char *run = ls_strdup(is_inside ? real : path);
-    free(real);
-    return run;
-}
-
 static ls_status choose_samples(const ls_args *a, ls_trained_samples *s_p, ls_error *e) {
     const char *data = cli_value(a, DATA), *chats = cli_value(a, CHAT);
     if (data && chats) return ls_fail(e, LS_EINVAL, "give --data or --chat, not both");
@@ -295,7 +284,7 @@ static int run(const ls_args *a) {
                             .nsets = a->options[SET].n};
     if (ls_trained_open(a->words[0], &o, &t, &e) != LS_OK) return cli_fail(&e);
     bool json = cli_given(a, JSON);
-    char *dir = run_of(a->words[0]);
+    char *dir = ls_checkpoint_run(a->words[0]);
     ls_status s = data                           ? eval_file(data, &t, json, &e)
                   : samples == LS_READS_OWN_DATA ? eval_run(a, dir, &t, &e)
                                                  : eval_chats(a, &t, &e);

@@ -44,6 +44,7 @@ static const struct {
 } words[] = {
     {"train", "_lockstep_configs_or_runs", ""},
     {"eval", "_lockstep_runs", ""},
+    {"predict", "_lockstep_runs", "_lockstep_files"},
     {"generate", "_lockstep_runs", ""},
     {"chat", "_lockstep_runs", ""},
     {"plan", "_lockstep_plan", "_lockstep_plan"},

@@ -19,7 +19,7 @@ static struct {
     int nkeys;
     const char *strings[LS_OWN_TEXTS]; /* [nstrings] the defaults of ls_config.own.texts */
     int nstrings;
-    bool has_data;
+    bool has_data, any_data;
 } program;
 
 const ls_config_key *ls_config_key_at(int i) {
@@ -36,6 +36,8 @@ int ls_config_key_index(const ls_config_key *k) {
 const char *ls_config_program(void) { return *program.name ? program.name : NULL; }
 
 bool ls_config_program_has_data(void) { return program.has_data; }
+void ls_config_program_take_any_data(void) { program.any_data = true; }
+bool ls_config_program_takes_any_data(void) { return program.any_data; }
 
 static bool is_name(const char *name) {
     size_t n = name ? strlen(name) : 0;

@@ -14,6 +14,10 @@ ls_status ls_config_use_program(const char *name, const ls_key_spec *specs, bool
 /* The name of the program; NULL: there is none. */
 const char *ls_config_program(void);
 bool ls_config_program_has_data(void);
+/* From now on a config may name files or not, whatever the program has: for those that read only the
+ * models of runs. */
+void ls_config_program_take_any_data(void);
+bool ls_config_program_takes_any_data(void);
 
 /* Sets what a program changes in the defaults: its strings, and model.kind. */
 void ls_config_own_defaults(ls_config *);

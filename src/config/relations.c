@@ -220,7 +220,9 @@ static ls_status check_recommender(const ls_config *c, const char *where, ls_err
 
 static ls_status check_data(const ls_config *c, const char *where, ls_error *e) {
     long long folds = (long long)c->data.folds, fold = (long long)c->data.fold;
-    if (ls_config_program_has_data() && (*c->data.path || *c->data.val_path || *c->data.mix))
+    bool any = ls_config_program_takes_any_data();
+    if (ls_config_program_has_data() && !any &&
+        (*c->data.path || *c->data.val_path || *c->data.mix))
         return ls_fail(e, LS_EINVAL, "%s: %s: this program has data of its own; leave the key out",
                        where,
                        *c->data.path       ? "data.path"
@@ -230,7 +232,7 @@ static ls_status check_data(const ls_config *c, const char *where, ls_error *e) 
         return ls_fail(e, LS_EINVAL,
                        "%s: data.mix names all sources; remove %s, or make it one of them", where,
                        *c->data.path ? "data.path" : "data.labels");
-    if (!*c->data.path && !*c->data.mix && !ls_config_program_has_data())
+    if (!*c->data.path && !*c->data.mix && !ls_config_program_has_data() && !any)
         return ls_fail(e, LS_EINVAL, "%s: data.path is missing; set data.path to %s", where,
                        ls_config_has_text(c) ? "a UTF-8 text" : "files of data");
     LS_TRY(check_recommender(c, where, e));

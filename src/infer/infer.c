@@ -249,8 +249,8 @@ static const float *sliced_logits(const ls_infer *f, ls_layer_call *c, int head,
     return logits;
 }
 
-/* The first layer of the model's end: the last one, or the first slice of the vocabulary. */
-static int head_of(const ls_model *m) {
+/* The last layer, or the first slice of the vocabulary. */
+int ls_infer_head(const ls_model *m) {
     int head = 0;
     while (head < m->nlayers - 1 && !m->layers[head].has_logits) head++;
     return head;
@@ -259,7 +259,7 @@ static int head_of(const ls_model *m) {
 /* The logits after the call's positions, of one sample. */
 static const float *last_logits(const ls_infer *f, ls_layer_call *c, ls_infer_show *show,
                                 void *arg) {
-    int last = head_of(f->model);
+    int last = ls_infer_head(f->model);
     int64_t T = c->T;
     const char *x = forward(f, c, last, show, arg);
     if (f->model->layers[last].has_logits) return sliced_logits(f, c, last, T);
@@ -283,4 +283,23 @@ const float *ls_infer_continued(const ls_infer *f, const uint32_t *tokens, int64
                                 ls_past past) {
     ls_layer_call c = {.n = 1, .T = T, .samples = tokens, .past = past};
     return last_logits(f, &c, show_nothing, NULL);
+}
+
+void ls_infer_mean(const ls_infer *f, const uint32_t *tokens, int64_t T, float *out) {
+    ls_layer_call c = {.n = 1, .T = T, .samples = tokens};
+    int head = ls_infer_head(f->model);
+    int64_t C = f->model->layers[head].C;
+    const char *rows = forward(f, &c, head, show_nothing, NULL);
+    double *sums = LS_NEW_ARRAY(double, (size_t)C);
+    for (int64_t t = 0; t < T; t++) {
+        const void *row = rows + (size_t)(t * C) * ls_dtype_size(f->dtype);
+        const float *x = row;
+        if (f->dtype != LS_F32) {
+            f->compute->k->widen(f->dtype, (size_t)C, row, out);
+            x = out;
+        }
+        for (int64_t k = 0; k < C; k++) sums[k] += (double)x[k];
+    }
+    for (int64_t k = 0; k < C; k++) out[k] = (float)(sums[k] / (double)T);
+    free(sums);
 }

@@ -53,6 +53,13 @@ ls_status ls_infer_predictions(const ls_infer *, const ls_infer_predicted *, int
 /* The logits [V] after tokens [T], 1 <= T <= context; valid until the next call. */
 const float *ls_infer_next(const ls_infer *, const uint32_t *tokens, int64_t T);
 
+/* The first layer of a language model's end, which makes the logits. */
+int ls_infer_head(const ls_model *);
+
+/* The mean, over tokens [T], of what that layer reads: out [its C]. Of GPT, whose end also has the
+ * last norm, that is before the norm. */
+void ls_infer_mean(const ls_infer *, const uint32_t *tokens, int64_t T, float *out);
+
 /* The same after T more tokens of a text, whose positions continue past.n earlier ones (LS_F32
  * fields and losses are not read); past.kept has the parts of all layers, one after the other, each
  * of past_floats, rounded up to 16. A model whose layers work on positions (decode.h). */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "layers/layers.h"
+#include "lockstep/infer.h"
 
 typedef struct options {
     float factor;
@@ -118,7 +119,7 @@ void(ls_bpr)(ls_model *m, ls_value *scores, ls_value *chosen, ls_loss_options o)
     l->ops = &ops;
     l->V = ls_value_count(scores);
     l->loss = true;
-    l->predicts = LS_PREDICTS_SCORES;
+    l->predicts = LS_SCORES;
     l->work_floats = work_floats(l->V);
     ls_build_field(m, l, chosen);
     ls_works_pass(&l->backward_work, LS_WORK_LOSS, l->V);

@@ -10,6 +10,7 @@
 
 #include "layers/label_rows.h"
 #include "layers/layers.h"
+#include "lockstep/infer.h"
 
 /* A row's share of its sample's weight. */
 static float scale_of(const ls_label_rows *b, int64_t row) {
@@ -90,7 +91,7 @@ static void add_layer(ls_model *m, ls_value *x, ls_value *label, ls_value *all_l
     int64_t V = tied >= 0 ? m->params[tied].dims[0] : o.classes;
     if (!ls_build_is_good(m) || !look(m, x, label, V)) return;
     l->ops = &ops;
-    l->predicts = LS_PREDICTS_CLASSES;
+    l->predicts = LS_CLASSES;
     l->T = x->dims.of[0];
     ls_label_rows_declare(l, ls_value_last(x), V);
     l->work_floats = ls_label_rows_numbers(l->T);

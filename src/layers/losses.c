@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "layers/layers.h"
+#include "lockstep/infer.h"
 
 typedef struct options {
     ls_loss kind;
@@ -153,9 +154,9 @@ static bool check(ls_model *m, const ls_loss_options *o, bool has_labels) {
     return ls_build_is_good(m);
 }
 
-static const ls_predicts predicts[] = {[LS_LOSS_CROSS_ENTROPY] = LS_PREDICTS_CLASSES,
-                                       [LS_LOSS_BINARY] = LS_PREDICTS_CHANCES,
-                                       [LS_LOSS_SQUARES] = LS_PREDICTS_NUMBERS};
+static const int predicts[] = {[LS_LOSS_CROSS_ENTROPY] = LS_CLASSES,
+                               [LS_LOSS_BINARY] = LS_CHANCES,
+                               [LS_LOSS_SQUARES] = LS_NUMBERS};
 
 /* Adds a loss over T rows of V numbers. NULL: the model has failed. */
 static ls_layer *add(ls_model *m, const ls_layer_ops *ops, const options *given,

@@ -163,15 +163,6 @@ enum {
     LS_OPERAND_ALL = (1 << 5) - 1
 };
 
-/* What a loss compares with its targets: what the model predicts (prediction.h). */
-typedef enum ls_predicts {
-    LS_PREDICTS_NOTHING, /* nothing that is of use without the targets */
-    LS_PREDICTS_CLASSES, /* a logit of each class, of which one is right */
-    LS_PREDICTS_CHANCES, /* logits of targets that are true or false, each alone */
-    LS_PREDICTS_NUMBERS,
-    LS_PREDICTS_SCORES /* numbers of which only the order counts */
-} ls_predicts;
-
 typedef struct ls_layer_ops {
     const char *kind;
     void (*forward)(const ls_layer *, const ls_layer_call *);
@@ -254,8 +245,9 @@ struct ls_layer {
     bool has_logits; /* of classes [first_logit, first_logit + V), where the call
                                              wants them: a slice of a vocabulary */
     int64_t first_logit;
-    ls_predicts predicts;             /* of a loss: its input; or where it is a product with a table
-                             (ntables), the logits that its forward without losses writes */
+    int predicts; /* of a loss: what its input is (ls_output_kind, lockstep/infer.h); or where it has a
+                     table, what the logits are that its forward without losses writes. 0: nothing
+                     that is of use without the targets */
     bool auxiliary;                   /* a loss that is trained, and in no loss that is reported */
     int loss_at;                      /* which one of the model's losses; ls_model_link() */
     size_t field_at[LS_LAYER_FIELDS]; /* [nfields] fields of a sample that it reads itself */

@@ -25,7 +25,7 @@ static void set_value(const ls_model *m, int i, ls_prediction *p) {
 static ls_prediction prediction_of(const ls_model *m, int i) {
     const ls_layer *l = &m->layers[i];
     const ls_field *f = l->nfields ? field_at(m, l->field_at[0]) : NULL;
-    ls_prediction p = {.kind = l->predicts};
+    ls_prediction p = {.kind = (ls_output_kind)l->predicts};
     snprintf(p.name, sizeof p.name, "%s", f ? f->name : l->name);
     if (l->ntables) {
         p.layer = i;
@@ -43,15 +43,14 @@ static ls_prediction prediction_of(const ls_model *m, int i) {
 int ls_predictions_of(const ls_model *m, ls_prediction *list_p) {
     int n = 0;
     for (int i = 0; i < m->nlayers && n < LS_PREDICTIONS; i++)
-        if (m->layers[i].loss && m->layers[i].predicts != LS_PREDICTS_NOTHING)
-            list_p[n++] = prediction_of(m, i);
+        if (m->layers[i].loss && m->layers[i].predicts) list_p[n++] = prediction_of(m, i);
     return n;
 }
 
 bool ls_prediction_of_layer(const ls_model *m, const char *name, ls_prediction *p_p) {
     for (int i = 0; i < m->nlayers; i++) {
         if (m->layers[i].loss || strcmp(m->layers[i].name, name) != 0) continue;
-        *p_p = (ls_prediction){.kind = LS_PREDICTS_NUMBERS};
+        *p_p = (ls_prediction){.kind = LS_NUMBERS};
         snprintf(p_p->name, sizeof p_p->name, "%s", name);
         set_value(m, i, p_p);
         return true;

@@ -6,6 +6,7 @@
 #ifndef LS_MODEL_PREDICTION_H
 #define LS_MODEL_PREDICTION_H
 
+#include "lockstep/infer.h"
 #include "model/model.h"
 
 enum { LS_PREDICTIONS = 32 };
@@ -13,7 +14,7 @@ enum { LS_PREDICTIONS = 32 };
 typedef struct ls_prediction {
     char name
         [LS_FIELD_NAME]; /* the field that it predicts; if that is none, the loss, or the layer */
-    ls_predicts kind;
+    ls_output_kind kind;
     int layer;     /* that computes it */
     bool is_fused; /* the layer is the loss itself, whose forward without losses writes logits */
     int64_t rows, width; /* numbers of a sample: rows times width; CLASSES: width classes a row */

@@ -1,6 +1,9 @@
 /* program.c - see networks/program.h. */
 #include "networks/program.h"
 
+#include <pthread.h>
+#include <string.h>
+
 #include "config/own.h"
 #include "layers/moe.h"
 #include "model/builder.h"
@@ -19,6 +22,16 @@ ls_status ls_program_use(const ls_program *p, ls_error *e) {
     LS_TRY(ls_config_use_program(p->name, p->keys, p->source || p->open, e));
     program = p;
     return LS_OK;
+}
+
+ls_status ls_program_use_model(const ls_program *p, ls_error *e) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    bool in_use = p && program && program->build == p->build && strcmp(program->name, p->name) == 0;
+    ls_status s = in_use ? LS_OK : ls_program_use(p, e);
+    if (s == LS_OK && !in_use) ls_config_program_take_any_data();
+    pthread_mutex_unlock(&lock);
+    return s;
 }
 
 ls_status ls_program_create(const ls_config *c, ls_model *m_p, ls_error *e) {

@@ -91,6 +91,8 @@ bool ls_checkpoint_val(const char *run, int64_t step, int64_t nsamples, double *
 
 /* RUN, RUN/checkpoints/step-N or a link to it -> the checkpoint's directory. */
 ls_status ls_checkpoint_resolve(const char *path, char **path_p, ls_error *);
+/* The run directory of a checkpoint or of a link to one; of a run directory, itself. free() it. */
+char *ls_checkpoint_run(const char *path);
 
 /* Checks every file against the manifest, then fills the state. m and v may be NULL: only weights
  * are loaded. The model must have the tensors' names and shapes. */

@@ -137,3 +137,14 @@ ls_status ls_checkpoint_below(const char *run, int64_t below, int64_t *step_p, l
     free(folder);
     return s;
 }
+
+char *ls_checkpoint_run(const char *path) {
+    static const char folder[] = "/checkpoints";
+    enum { N = sizeof folder - 1 };
+    char *real = realpath(path, NULL), *slash = real ? strrchr(real, '/') : NULL;
+    bool is_inside = slash && slash >= real + N && memcmp(slash - N, folder, N) == 0;
+    if (is_inside) slash[-N] = 0;
+    char *run = ls_strdup(is_inside ? real : path);
+    free(real);
+    return run;
+}

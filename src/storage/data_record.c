@@ -183,3 +183,28 @@ ls_status ls_data_record_numbering(const char *dir, ls_numbering *c_p, ls_error 
     free(path);
     return s;
 }
+
+static void add_names(const ls_json *list, ls_classes *c) {
+    for (size_t i = 0; list && i < ls_json_count(list); i++) {
+        const char *name = ls_json_text(ls_json_at(list, i));
+        c->names = ls_grow(c->names, (size_t)c->n, sizeof *c->names);
+        c->names[c->n++] = ls_strdup(name ? name : "");
+    }
+}
+
+ls_status ls_data_record_classes(const char *dir, const char *field, ls_classes *c_p, ls_error *e) {
+    char *path = ls_format("%s/" LS_DATA_RECORD, dir);
+    ls_numbering numbering = {0};
+    ls_json *j = NULL;
+    ls_status s = ls_json_read(path, LS_DATA_RECORD_NBYTES, &j, e);
+    *c_p = (ls_classes){0};
+    if (j && ls_numbering_read(ls_json_get(j, "numbering"), &numbering))
+        for (size_t i = 0; i < numbering.n && c_p->n == 0; i++)
+            if (numbering.list[i].text && strcmp(numbering.list[i].field, field) == 0)
+                *c_p = ls_classes_copy(&numbering.list[i].in);
+    if (j && c_p->n == 0 && strcmp(field, "label") == 0) add_names(ls_json_get(j, "classes"), c_p);
+    ls_numbering_free(&numbering);
+    ls_json_free(j);
+    free(path);
+    return s;
+}

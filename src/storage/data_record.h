@@ -57,5 +57,8 @@ ls_status ls_data_record_read(const char *dir, ls_data_record *r_p, bool *there_
 /* The numbering of that file, which the caller frees. LS_EINVAL: it has none, or is damaged. LS_EIO: it
  * is not there. */
 ls_status ls_data_record_numbering(const char *dir, ls_numbering *c_p, ls_error *);
+/* The names of a field's classes; none, if the file or the names are not there. The caller frees them.
+ * LS_EINVAL: the file is damaged. */
+ls_status ls_data_record_classes(const char *dir, const char *field, ls_classes *c_p, ls_error *);
 
 #endif

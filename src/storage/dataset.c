@@ -28,13 +28,13 @@ ls_dataset ls_dataset_of_text(const ls_corpus *text, const ls_config *c) {
                                              : (size_t)(c->model.context + 1) * sizeof(uint32_t)};
 }
 
-static ls_dataset dataset_of(ls_samples *s) {
+ls_dataset ls_dataset_of_samples(ls_samples *s) {
     return (ls_dataset){
         .samples = s, .ntrain = s->order.n, .nval = s->nval, .sample_nbytes = s->source->nbytes};
 }
 
 ls_dataset ls_dataset_of_source(ls_source *source, const ls_config *c) {
-    return dataset_of(ls_samples_of(source, (uint64_t)c->train.seed));
+    return ls_dataset_of_samples(ls_samples_of(source, (uint64_t)c->train.seed));
 }
 
 /* r: of a run that has begun; NULL: a new one. */
@@ -42,7 +42,7 @@ static ls_status open_samples(ls_dataset *d, const ls_config *c, const ls_model 
                               const ls_data_record *r, ls_error *e) {
     ls_samples *s = NULL;
     LS_TRY(ls_samples_open(c, m, r, &s, e));
-    *d = dataset_of(s);
+    *d = ls_dataset_of_samples(s);
     return LS_OK;
 }
 
@@ -99,9 +99,10 @@ ls_status ls_dataset_open_other(ls_dataset *d, const char *run, const ls_config 
     ls_error own = {0};
     ls_status s = open_recorded(d, run, c, m, true, &own);
     if (s == LS_EIO && ls_data_record_numbering(run, &numbering, NULL) == LS_OK) {
-        s = ls_samples_open_val(c, m, &numbering, &samples, &own);
+        const ls_other_samples val = {.paths = c->data.val_path, .labels = c->data.val_labels};
+        s = ls_samples_open_other(c, m, &numbering, &val, &samples, &own);
         ls_numbering_free(&numbering);
-        if (s == LS_OK) *d = dataset_of(samples);
+        if (s == LS_OK) *d = ls_dataset_of_samples(samples);
     }
     if (s != LS_OK && e) *e = own;
     return s;

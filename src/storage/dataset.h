@@ -23,6 +23,8 @@ typedef struct ls_dataset {
 ls_status ls_dataset_make(ls_dataset *, const ls_config *, const ls_model *, ls_error *);
 /* The data set of a text. Takes the corpus over. */
 ls_dataset ls_dataset_of_text(const ls_corpus *, const ls_config *);
+/* The data set of samples, which it takes over. */
+ls_dataset ls_dataset_of_samples(ls_samples *);
 /* All samples of a source, which have the model's layout, for training. Takes the source over. */
 ls_dataset ls_dataset_of_source(ls_source *, const ls_config *);
 /* Bytes that ls_dataset_save() writes, without small files. */

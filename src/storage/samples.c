@@ -129,19 +129,41 @@ static ls_status open_training(const opening *how, opened *o_p, ls_error *e) {
                         : open_files(how, c->data.path, c->data.labels, o_p, e);
 }
 
-/* Takes `o` over; paths: its files, for messages. */
-static ls_status adapt(const ls_config *c, const ls_model *m, const char *paths, opened o,
+/* The fields that a model reads. */
+typedef struct fields {
+    ls_field list[LS_SOURCE_FIELDS];
+    int n, classes[LS_SOURCE_FIELDS], ignored[LS_SOURCE_FIELDS];
+    bool padded[LS_SOURCE_FIELDS];
+} fields;
+
+/* wanted [ninputs]; NULL: all. */
+static fields fields_of(const ls_model *m, const bool *wanted) {
+    fields f = {.n = 0};
+    for (int i = 0; i < m->ninputs; i++) {
+        if (wanted && !wanted[i]) continue;
+        f.list[f.n] = m->inputs[i];
+        f.classes[f.n] = m->classes[i];
+        f.ignored[f.n] = m->ignored[i];
+        f.padded[f.n++] = m->padded[i];
+    }
+    return f;
+}
+
+/* Takes `o` over; paths: its files, for messages; wanted: as above. */
+static ls_status adapt(const ls_config *c, const ls_model *m, const bool *wanted, const char *paths,
                        opened *o_p, ls_error *e) {
     char *name = name_of(paths);
-    ls_adapt_wanted how = {.fields = m->inputs,
-                           .nfields = m->ninputs,
-                           .classes = m->classes,
-                           .padded = m->padded,
-                           .ignored = m->ignored,
+    fields f = fields_of(m, wanted);
+    opened o = *o_p;
+    ls_adapt_wanted how = {.fields = f.list,
+                           .nfields = f.n,
+                           .classes = f.classes,
+                           .padded = f.padded,
+                           .ignored = f.ignored,
                            .cuts = c->data.lists == LS_LISTS_CUT,
                            .nbytes = m->sample_nbytes,
                            .what = name};
-    bool has_lists = false;
+    bool has_lists = wanted != NULL;
     for (int i = 0; i < m->ninputs; i++)
         has_lists = has_lists || (m->padded[i] && m->inputs[i].ndims == 1);
     ls_status s = LS_OK;
@@ -227,18 +249,18 @@ static ls_status open_parts(ls_samples *s, const opening *how, const ls_model *m
     const ls_config *c = how->c;
     opened train = {0}, val = {0};
     LS_TRY(ls_program_has_data() ? open_own(c, m, &train, e) : open_training(how, &train, e));
-    LS_TRY(adapt(c, m, train_name(c), train, &train, e));
+    LS_TRY(adapt(c, m, NULL, train_name(c), &train, e));
     s->source = train.source;
     if (*c->data.val_path) {
         opening next = {
             .c = c, .dir = how->dir, .numbering = s->source->numbering, .follows = true};
         LS_TRY(open_files(&next, c->data.val_path, c->data.val_labels, &val, e));
-        LS_TRY(adapt(c, m, c->data.val_path, val, &val, e));
+        LS_TRY(adapt(c, m, NULL, c->data.val_path, &val, e));
     }
     if (ls_config_has_ratings(c)) {
         s->ratings = ls_ratings_of(train.files);
         LS_TRY(ls_ratings_held_out(train.files, c->data.path, &val.source, e));
-        LS_TRY(adapt(c, m, c->data.path, val, &val, e));
+        LS_TRY(adapt(c, m, NULL, c->data.path, &val, e));
     }
     s->val = val.source;
     s->files[0] = train.files;
@@ -269,16 +291,17 @@ ls_status ls_samples_open(const ls_config *c, const ls_model *m, const ls_data_r
     return status;
 }
 
-ls_status ls_samples_open_val(const ls_config *c, const ls_model *m, const ls_numbering *numbering,
-                              ls_samples **s_p, ls_error *e) {
+ls_status ls_samples_open_other(const ls_config *c, const ls_model *m,
+                                const ls_numbering *numbering, const ls_other_samples *other,
+                                ls_samples **s_p, ls_error *e) {
     opening how = {.c = c, .numbering = numbering, .follows = true};
-    opened val = {0};
-    LS_TRY(open_files(&how, c->data.val_path, c->data.val_labels, &val, e));
-    LS_TRY(adapt(c, m, c->data.val_path, val, &val, e));
+    opened o = {0};
+    LS_TRY(open_files(&how, other->paths, other->labels, &o, e));
+    LS_TRY(adapt(c, m, other->fields, other->paths, &o, e));
     ls_samples *s = LS_NEW(ls_samples);
-    s->source = s->val = val.source;
-    s->files[0] = s->files[1] = val.files;
-    s->nval = val.source->count;
+    s->source = s->val = o.source;
+    s->files[0] = s->files[1] = o.files;
+    s->nval = o.source->count;
     *s_p = s;
     return LS_OK;
 }
@@ -439,6 +462,21 @@ ls_status ls_samples_train(const void *samples, const ls_draw *d, size_t nbytes,
 ls_status ls_samples_val(const ls_samples *s, uint64_t i, void *sample, ls_error *e) {
     if (s->val) return s->val->read(s->val, i, sample, e);
     return s->source->read(s->source, ls_split_val(&s->split, i), sample, e);
+}
+
+bool ls_samples_have_names(const ls_samples *s) {
+    ls_buf name = {0};
+    if (s->nval) ls_samples_put_name(s, 0, &name);
+    bool have = name.len > 0;
+    ls_buf_free(&name);
+    return have;
+}
+
+void ls_samples_put_name(const ls_samples *s, uint64_t i, ls_buf *b) {
+    if (s->val)
+        ls_source_put_name(s->val, i, b);
+    else
+        ls_source_put_name(s->source, ls_split_val(&s->split, i), b);
 }
 
 ls_status ls_samples_verify(const ls_samples *s, ls_error *e) {

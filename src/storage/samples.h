@@ -38,10 +38,15 @@ ls_status ls_samples_resolve(ls_config *, const char *run, ls_error *);
  * lack what the model reads, or are damaged. LS_EIO: they are not there, or can't be read. */
 ls_status ls_samples_open(const ls_config *, const ls_model *, const ls_data_record *r,
                           ls_samples **s_p, ls_error *);
-/* The samples of data.val_path alone, for validation, as a run whose training data have this
- * numbering reads them. */
-ls_status ls_samples_open_val(const ls_config *, const ls_model *, const ls_numbering *,
-                              ls_samples **s_p, ls_error *);
+/* Other files than the run's, e.g. without labels. */
+typedef struct ls_other_samples {
+    const char *paths, *labels; /* as data.path and data.labels; labels may be "" */
+    const bool *fields;         /* [ninputs] of the model: those that are read; NULL: all */
+} ls_other_samples;
+/* Their samples, all as the validation part, as a run whose training data have this numbering reads
+ * them. */
+ls_status ls_samples_open_other(const ls_config *, const ls_model *, const ls_numbering *,
+                                const ls_other_samples *, ls_samples **s_p, ls_error *);
 /* All samples of a source that has the model's layout, for training, in the global order of the
  * seed. Takes it over. */
 ls_samples *ls_samples_of(ls_source *, uint64_t seed);
@@ -59,6 +64,10 @@ ls_status ls_samples_train(const void *samples, const ls_draw *, size_t nbytes, 
                            ls_error *);
 /* Sample i < nval of the validation part. */
 ls_status ls_samples_val(const ls_samples *, uint64_t i, void *sample, ls_error *);
+
+/* Have they names (ls_source_put_name())? Appends that of sample i of the validation part. */
+bool ls_samples_have_names(const ls_samples *);
+void ls_samples_put_name(const ls_samples *, uint64_t i, ls_buf *);
 
 /* Checks that the files have not changed since they were opened. LS_EIO: one has. */
 ls_status ls_samples_verify(const ls_samples *, ls_error *);

@@ -1,0 +1,229 @@
+/* cmd_predict.c - lockstep predict RUN [DATA] */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cores.h"
+#include "base/output.h"
+#include "base/bar.h"
+#include "cli/cli.h"
+#include "cli/stream_text.h"
+#include "cluster/workers.h"
+#include "infer/predicted.h"
+
+enum { OUTPUT, JSON_LINES, CSV, TOP, LOGITS, VECTORS, WORKERS, LABELS, EMA, SET };
+enum { ROWS = 64 }; /* of a worker at a time; a multiple of a predictor's batch is best */
+
+/* What all workers of this process share. */
+typedef struct work {
+    const ls_args *args;
+    int workers; /* threads of this process; 0: a launcher has started it */
+    int64_t top;
+    ls_predictor *predictor;
+    ls_predicted *data;
+    ls_predictor_output outputs[LS_PREDICTIONS];
+    ls_predictions form;
+    cli_stream stream;
+    ls_buf file; /* what -o gets */
+} work;
+
+/* ---- opening ---- */
+
+static bool ends_in(const char *name, const char *suffix) {
+    size_t n = strlen(name), m = strlen(suffix);
+    return n >= m && strcmp(name + n - m, suffix) == 0;
+}
+
+/* CSV or JSON lines: as an option says, else as the file's name does. */
+static bool is_json(const ls_args *a) {
+    const char *file = cli_value(a, OUTPUT);
+    if (cli_given(a, JSON_LINES) || cli_given(a, CSV)) return cli_given(a, JSON_LINES);
+    return file && (ends_in(file, ".jsonl") || ends_in(file, ".json"));
+}
+
+/* A token's text; arg: the predictor. */
+static void put_token(const void *arg, int64_t token, ls_buf *b) {
+    const ls_predictor *p = arg;
+    size_t n = 0;
+    const uint8_t *bytes = ls_tokenizer_bytes(p->trained.tokenizer, (uint32_t)token, &n);
+    ls_buf_append(b, bytes, n);
+}
+
+static ls_status set_form(work *w, ls_error *e) {
+    const ls_args *a = w->args;
+    w->form = (ls_predictions){.json = is_json(a),
+                               .logits = cli_given(a, LOGITS),
+                               .has_names = ls_predicted_has_names(w->data),
+                               .top = w->top,
+                               .list = w->outputs,
+                               .n = ls_predictor_noutputs(w->predictor)};
+    for (int k = 0; k < w->form.n; k++) w->outputs[k] = ls_predictor_get_output(w->predictor, k);
+    if (w->predictor->is_text) {
+        w->form.put_class = put_token;
+        w->form.arg = w->predictor;
+    }
+    return ls_predictions_check(&w->form, e);
+}
+
+static ls_status open_work(work *w, ls_error *e) {
+    const ls_args *a = w->args;
+    int threads = w->workers > 1 ? ls_cores() / w->workers : 0;
+    ls_predictor_options o = {.ema = cli_given(a, EMA),
+                              .threads = w->workers > 1 && threads < 1 ? 1 : threads,
+                              .logits = cli_given(a, LOGITS),
+                              .vectors = cli_given(a, VECTORS)};
+    LS_TRY(ls_predictor_open_with(a->words[0], &o, a->options[SET].values, a->options[SET].n,
+                                  &w->predictor, e));
+    LS_TRY(ls_predicted_open(w->predictor, a->nwords > 1 ? a->words[1] : NULL, cli_value(a, LABELS),
+                             &w->data, e));
+    return set_form(w, e);
+}
+
+static void close_work(work *w) {
+    ls_predicted_close(w->data);
+    ls_predictor_close(w->predictor);
+    ls_buf_free(&w->file);
+}
+
+/* ---- output ---- */
+
+static ls_status put(work *w, const ls_buf *rows, ls_error *e) {
+    if (!cli_given(w->args, OUTPUT))
+        return cli_stream_write((const uint8_t *)rows->data, rows->len, &w->stream, e);
+    ls_buf_append(&w->file, rows->data, rows->len);
+    return LS_OK;
+}
+
+static ls_status end_output(work *w, ls_error *e) {
+    const char *path = cli_value(w->args, OUTPUT);
+    return path ? ls_output_write(path, w->file.data, w->file.len, e) : LS_OK;
+}
+
+/* Worker 0 gets the rows of all, in their order. Collective. */
+static ls_status collect(ls_group *g, const ls_buf *own, ls_buf *all, ls_error *e) {
+    int n = ls_group_size(g);
+    size_t *counts = LS_NEW_ARRAY(size_t, (size_t)n);
+    uint64_t mine = own->len, *sizes = LS_NEW_ARRAY(uint64_t, (size_t)n), sum = 0;
+    ls_status s = ls_all_gather(g, &mine, sizes, 1, LS_U64, e);
+    for (int i = 0; s == LS_OK && i < n; i++) sum += counts[i] = (size_t)sizes[i];
+    ls_buf_free(all);
+    if (s == LS_OK && ls_group_rank(g) == 0) all->data = ls_alloc((size_t)sum + 1);
+    if (s == LS_OK) s = ls_gather_v(g, own->data, own->len, all->data, counts, LS_U8, 0, e);
+    if (s == LS_OK && all->data) all->len = (size_t)sum;
+    free(counts);
+    free(sizes);
+    return s;
+}
+
+/* ---- work ---- */
+
+/* Rounds in which each worker predicts the next samples; the same on all. */
+static ls_status predict_all(work *w, ls_group *g, ls_error *e) {
+    uint64_t n = ls_predicted_count(w->data), size = (uint64_t)ls_group_size(g),
+             rank = (uint64_t)ls_group_rank(g);
+    ls_buf own = {0}, all = {0};
+    ls_status s = LS_OK;
+    ls_bar bar = ls_bar_begin("predicting", n);
+    if (rank == 0) ls_predictions_begin(&w->form, &own);
+    for (uint64_t round = 0; s == LS_OK && round < n; round += size * ROWS) {
+        uint64_t first = round + rank * ROWS, end = first + ROWS < n ? first + ROWS : n;
+        if (first < end) s = ls_predicted_rows(w->data, &w->form, first, end, &own, e);
+        s = ls_agree(g, s, e);
+        if (s == LS_OK) s = collect(g, &own, &all, e);
+        if (s == LS_OK && rank == 0) s = put(w, &all, e);
+        own.len = 0;
+        if (rank == 0) ls_bar_at(&bar, round + size * ROWS < n ? round + size * ROWS : n);
+        if (ls_interrupted() && s == LS_OK) s = ls_fail(e, LS_EABORT, "stopped by a signal");
+    }
+    if (rank == 0) ls_bar_end(&bar);
+    if (s == LS_OK) s = ls_agree(g, ls_predicted_verify(w->data, e), e);
+    if (s == LS_OK && rank == 0) s = end_output(w, e);
+    ls_buf_free(&own);
+    ls_buf_free(&all);
+    return s;
+}
+
+static ls_status work_main(ls_group *g, ls_board_slot *me, void *arg, ls_error *e) {
+    work *w = arg;
+    (void)me;
+    if (w->workers) return predict_all(w, g, e);
+    ls_status s = ls_agree(g, open_work(w, e), e);
+    return s == LS_OK ? predict_all(w, g, e) : s;
+}
+
+static ls_status check(const ls_args *a, ls_error *e) {
+    const char *file = cli_value(a, OUTPUT);
+    if (cli_given(a, JSON_LINES) && cli_given(a, CSV))
+        return ls_fail(e, LS_EINVAL, "give --json or --csv, not both");
+    if (cli_given(a, VECTORS) && (cli_given(a, TOP) || cli_given(a, LOGITS)))
+        return ls_fail(e, LS_EINVAL,
+                       "--vectors: there are no classes; leave --top and --logits out");
+    return file ? ls_output_check(file, e) : LS_OK;
+}
+
+static ls_status run_work(work *w, ls_error *e) {
+    bool started = false;
+    int n = 0;
+    LS_TRY(ls_workers_started(&started, &n, e));
+    if (started && cli_given(w->args, WORKERS))
+        return ls_fail(e, LS_EINVAL, "-n: a launcher has started the workers; leave it out");
+    if (started) w->workers = 0;
+    if (!started) LS_TRY(open_work(w, e));
+    return ls_workers_run(
+        &(ls_workers){.n = started ? n : w->workers, .transport = started ? NULL : "thread"},
+        work_main, w, e);
+}
+
+static int run(const ls_args *a) {
+    ls_error e = {0};
+    work w = {.args = a, .top = 1, .stream = cli_stream_open()};
+    int64_t workers = 1;
+    if (!cli_integer(&cmd_predict, a, TOP, 1, LS_PREDICTED_TOP, &w.top) ||
+        !cli_integer(&cmd_predict, a, WORKERS, 1, 1024, &workers))
+        return CLI_USAGE;
+    if (check(a, &e) != LS_OK) {
+        cli_fail(&e);
+        return CLI_USAGE;
+    }
+    w.workers = (int)workers;
+    ls_status s = run_work(&w, &e);
+    close_work(&w);
+    return s == LS_OK ? 0 : cli_fail(&e);
+}
+
+const ls_command cmd_predict = {
+    .name = "predict",
+    .words = "RUN|CHECKPOINT|MODEL [DATA]",
+    .min_words = 1,
+    .max_words = 2,
+    .is_worker = true,
+    .summary = "predict with a trained model",
+    .about =
+        "Writes what the model predicts of each sample of DATA: the most probable class with its\n"
+        "probability, or numbers. DATA is read as the run's own data are (docs/data.md); it needs\n"
+        "no labels. Without DATA: the validation part of the run's data.\n"
+        "\n"
+        "A language model reads the lines of a text, or the members text, prompt or content of\n"
+        "JSON lines, and predicts the token that follows.\n"
+        "\n"
+        "The output is CSV, with a line for each sample: its number, the name of its file where\n"
+        "it has one, and a column for each prediction; or JSON lines. It is the same for any\n"
+        "number of workers and threads.",
+    .options = {[OUTPUT] = {"output", 'o', "FILE",
+                            "write to this file: JSON lines if it ends in .jsonl, else CSV"},
+                [JSON_LINES] = {"json", 0, NULL, "JSON lines (docs/json.md)"},
+                [CSV] = {"csv", 0, NULL, "CSV (the default)"},
+                [TOP] = {"top", 0, "K", "the K most probable classes (default 1)"},
+                [LOGITS] = {"logits", 0, NULL, "logits in place of probabilities"},
+                [VECTORS] = {"vectors", 0, NULL,
+                             "in place of predictions the vector that the last layer reads; of a "
+                             "language model the mean over the tokens"},
+                [WORKERS] = {"workers", 'n', "N",
+                             "divide the samples among N workers of this host (default 1, which "
+                             "uses all cores)"},
+                [LABELS] = {"labels", 0, "FILE",
+                            "files of labels, where the format has them apart; not needed"},
+                [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
+                [SET] = {"set", 0, "KEY=VALUE",
+                         "override a key of the run's config, e.g. data.format; repeatable"}},
+    .run = run,
+};

@@ -1,0 +1,29 @@
+/* predicted.h - data of which a model predicts something: samples of files, as the model's run reads
+ * its own, or texts.
+ *
+ * Of files only the fields are read that the predictions need: labels may be missing. Texts are the
+ * lines of files, or a member of JSON lines; of a longer one the last tokens count, as many as the
+ * model's context has. */
+#ifndef LS_INFER_PREDICTED_H
+#define LS_INFER_PREDICTED_H
+
+#include "infer/predictor.h"
+#include "report/predictions.h"
+
+typedef struct ls_predicted ls_predicted;
+
+/* paths, labels: as data.path and data.labels; paths NULL: the validation part of the run's own
+ * data. The predictor outlives it. LS_EINVAL: they lack what the model reads, or are damaged. */
+ls_status ls_predicted_open(ls_predictor *, const char *paths, const char *labels,
+                            ls_predicted **d_p, ls_error *);
+void ls_predicted_close(ls_predicted *); /* NULL is fine */
+uint64_t ls_predicted_count(const ls_predicted *);
+bool ls_predicted_has_names(const ls_predicted *);
+
+/* Appends the rows of samples [first, end). Any threads at the same time. */
+ls_status ls_predicted_rows(const ls_predicted *, const ls_predictions *, uint64_t first,
+                            uint64_t end, ls_buf *, ls_error *);
+/* LS_EIO: a file has changed since it was opened. */
+ls_status ls_predicted_verify(const ls_predicted *, ls_error *);
+
+#endif

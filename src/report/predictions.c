@@ -1,0 +1,189 @@
+/* predictions.c - see predictions.h. */
+#include "report/predictions.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+
+void ls_csv_put(ls_buf *b, const char *text) {
+    bool quotes =
+        strpbrk(text, ",\"\r\n") || *text == ' ' || (*text && text[strlen(text) - 1] == ' ');
+    ls_buf_printf(b, "%s", quotes ? "\"" : "");
+    for (const char *c = text; *c; c++) ls_buf_printf(b, quotes && *c == '"' ? "\"\"" : "%c", *c);
+    ls_buf_printf(b, "%s", quotes ? "\"" : "");
+}
+
+ls_status ls_predictions_check(const ls_predictions *p, ls_error *e) {
+    bool some = false;
+    for (int k = 0; k < p->n; k++) {
+        some = some || p->list[k].kind == LS_CLASSES;
+        if (p->list[k].kind == LS_CLASSES && p->list[k].rows > 1 && p->top > 1)
+            return ls_fail(e, LS_EINVAL,
+                           "--top: a sample has %lld labels of '%s'; the best class of each is "
+                           "written",
+                           (long long)p->list[k].rows, p->list[k].name);
+    }
+    if (some || p->top == 1) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "--top: the model predicts no classes");
+}
+
+/* ---- classes ---- */
+
+/* The k greatest of x [n], in order; of equal ones the first; not a number comes last. */
+static void find_top(const float *x, int64_t n, int64_t k, int64_t *top) {
+    int64_t have = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = have;
+        while (at > 0 && (x[i] > x[top[at - 1]] || (isnan(x[top[at - 1]]) && !isnan(x[i])))) at--;
+        if (at >= k) continue;
+        if (have < k) have++;
+        memmove(top + at + 1, top + at, (size_t)(have - at - 1) * sizeof *top);
+        top[at] = i;
+    }
+}
+
+static int64_t top_of(const ls_predictions *p, const ls_predictor_output *o) {
+    return p->top < o->width ? p->top : o->width;
+}
+
+static void put_class(const ls_predictions *p, const ls_predictor_output *o, int64_t class,
+                      ls_buf *b) {
+    if (class < o->nclasses)
+        ls_buf_printf(b, "%s", o->classes[class]);
+    else if (p->put_class)
+        p->put_class(p->arg, class, b);
+    else
+        ls_buf_printf(b, "%lld", (long long)class);
+    ls_buf_append(b, "", 1); /* ends the text */
+}
+
+/* ---- CSV ---- */
+
+static void put_number(ls_buf *b, float x) { ls_buf_printf(b, "%.9g", (double)x); }
+
+static void begin_output(const ls_predictions *p, const ls_predictor_output *o, ls_buf *b) {
+    const char *value = p->logits ? "logit" : "probability";
+    ls_buf name = {0};
+    bool classes = o->kind == LS_CLASSES && o->rows == 1;
+    int64_t n = classes ? top_of(p, o) : o->kind == LS_CLASSES ? o->rows : o->count;
+    for (int64_t i = 0; i < n; i++) {
+        name.len = 0;
+        ls_buf_printf(&name, "%s", o->name);
+        if (n > 1) ls_buf_printf(&name, "_%lld", (long long)(classes ? i + 1 : i));
+        ls_buf_printf(b, ",");
+        ls_csv_put(b, name.data);
+        if (!classes) continue;
+        ls_buf_printf(&name, "_%s", value);
+        ls_buf_printf(b, ",");
+        ls_csv_put(b, name.data);
+    }
+    ls_buf_free(&name);
+}
+
+void ls_predictions_begin(const ls_predictions *p, ls_buf *b) {
+    if (p->json) return;
+    ls_buf_printf(b, p->has_names ? "sample,file" : "sample");
+    for (int k = 0; k < p->n; k++) begin_output(p, &p->list[k], b);
+    ls_buf_printf(b, "\n");
+}
+
+static void add_classes(const ls_predictions *p, const ls_predictor_output *o, const float *x,
+                        ls_buf *b) {
+    int64_t top[LS_PREDICTED_TOP], n = o->rows > 1 ? 1 : top_of(p, o);
+    ls_buf name = {0};
+    for (int64_t r = 0; r < o->rows; r++, x += o->width) {
+        find_top(x, o->width, n, top);
+        for (int64_t i = 0; i < n; i++) {
+            name.len = 0;
+            put_class(p, o, top[i], &name);
+            ls_buf_printf(b, ",");
+            ls_csv_put(b, name.data);
+            if (o->rows > 1) continue;
+            ls_buf_printf(b, ",");
+            put_number(b, x[top[i]]);
+        }
+    }
+    ls_buf_free(&name);
+}
+
+static void add_csv(const ls_predictions *p, uint64_t sample, const char *name,
+                    const float *const *values, ls_buf *b) {
+    ls_buf_printf(b, "%llu", (unsigned long long)sample);
+    if (p->has_names) ls_buf_printf(b, ",");
+    if (p->has_names) ls_csv_put(b, name);
+    for (int k = 0; k < p->n; k++) {
+        const ls_predictor_output *o = &p->list[k];
+        if (o->kind == LS_CLASSES) {
+            add_classes(p, o, values[k], b);
+            continue;
+        }
+        for (int64_t i = 0; i < o->count; i++) {
+            ls_buf_printf(b, ",");
+            put_number(b, values[k][i]);
+        }
+    }
+    ls_buf_printf(b, "\n");
+}
+
+/* ---- JSON ---- */
+
+static ls_json *class_json(const ls_predictions *p, const ls_predictor_output *o, int64_t class) {
+    ls_buf name = {0};
+    put_class(p, o, class, &name);
+    bool is_number = class >= o->nclasses && !p->put_class;
+    ls_json *j =
+        is_number ? ls_json_new_integer(class) : ls_json_new_bytes(name.data, name.len - 1);
+    ls_buf_free(&name);
+    return j;
+}
+
+static ls_json *classes_json(const ls_predictions *p, const ls_predictor_output *o,
+                             const float *x) {
+    int64_t top[LS_PREDICTED_TOP], n = o->rows > 1 ? 1 : top_of(p, o);
+    ls_json *list = ls_json_new_array();
+    for (int64_t r = 0; r < o->rows; r++, x += o->width) {
+        find_top(x, o->width, n, top);
+        for (int64_t i = 0; i < n; i++) {
+            ls_json *class = class_json(p, o, top[i]), *one = class;
+            if (o->rows == 1) {
+                one = ls_json_new_object();
+                ls_json_set(one, "class", class);
+                ls_json_set_number(one, p->logits ? "logit" : "probability", (double)x[top[i]]);
+            }
+            ls_json_push(list, one);
+        }
+    }
+    return list;
+}
+
+static ls_json *numbers_json(const ls_predictor_output *o, const float *x) {
+    if (o->count == 1) return ls_json_new_number((double)*x);
+    ls_json *list = ls_json_new_array();
+    for (int64_t i = 0; i < o->count; i++) ls_json_push(list, ls_json_new_number((double)x[i]));
+    return list;
+}
+
+static void add_json(const ls_predictions *p, uint64_t sample, const char *name,
+                     const float *const *values, ls_buf *b) {
+    ls_json *o = ls_json_new_object();
+    ls_json_set_integer(o, "sample", (int64_t)sample);
+    if (p->has_names) ls_json_set(o, "file", ls_json_new_path(name));
+    for (int k = 0; k < p->n; k++) {
+        const ls_predictor_output *x = &p->list[k];
+        ls_json *key = ls_json_new_path(x->name);
+        ls_json_set(o, ls_json_text(key),
+                    x->kind == LS_CLASSES ? classes_json(p, x, values[k])
+                                          : numbers_json(x, values[k]));
+        ls_json_free(key);
+    }
+    ls_json_write(o, 0, b);
+    ls_buf_printf(b, "\n");
+    ls_json_free(o);
+}
+
+void ls_predictions_add(const ls_predictions *p, uint64_t sample, const char *name,
+                        const float *const *values, ls_buf *b) {
+    (p->json ? add_json : add_csv)(p, sample, name, values, b);
+}

@@ -1,0 +1,45 @@
+/* predictions.h - what a model predicts of samples, as rows of CSV or JSON lines.
+ *
+ *     sample,file,label,label_probability          CLASSES: the most probable class
+ *     0,cat/tabby.jpg,cat,0.931
+ *
+ *     {"sample":0,"file":"cat/tabby.jpg","label":[{"class":"cat","probability":0.931}, ...]}
+ *
+ * `file` is there if the data name their samples. With `top` k above 1 the k most probable classes, in
+ * CSV as label_1, label_1_probability, label_2, ...; of equal ones the lower class first. A sample
+ * with several rows of classes (a label for each pixel) has the most probable class of each. CHANCES,
+ * NUMBERS and SCORES are numbers: one column, or NAME_0, NAME_1, ...
+ */
+#ifndef LS_REPORT_PREDICTIONS_H
+#define LS_REPORT_PREDICTIONS_H
+
+#include "base/mem.h"
+#include "lockstep/infer.h"
+
+enum { LS_PREDICTED_TOP = 1000 };
+
+/* Appends the name of a class that is none of ls_predictor_output.classes. arg: the writer's. */
+typedef void ls_put_class(const void *arg, int64_t class, ls_buf *);
+
+typedef struct ls_predictions {
+    bool json, logits;               /* logits: not probabilities */
+    bool has_names;                  /* samples have names */
+    int64_t top;                     /* classes of a sample */
+    const ls_predictor_output *list; /* [n] */
+    int n;
+    ls_put_class *put_class; /* NULL: classes without names are numbers */
+    const void *arg;
+} ls_predictions;
+
+/* LS_EINVAL: top is not possible. */
+ls_status ls_predictions_check(const ls_predictions *, ls_error *);
+/* CSV: the line of the columns' names. */
+void ls_predictions_begin(const ls_predictions *, ls_buf *);
+/* values[k]: the numbers of output k. name: of the sample. */
+void ls_predictions_add(const ls_predictions *, uint64_t sample, const char *name,
+                        const float *const *values, ls_buf *);
+
+/* Appends a cell of CSV, in quotes if it needs them. */
+void ls_csv_put(ls_buf *, const char *text);
+
+#endif

@@ -1,0 +1,314 @@
+/* predict_test.c - lockstep predict and lockstep/infer.h: what a trained network says of new samples,
+ * compared with a forward pass in double precision; the same bytes for any number of workers, and the
+ * same numbers from C, by several threads at once. */
+/* ctest: busy seconds=4 */
+#include <math.h>
+#include <pthread.h>
+
+#include "cli/program.h"
+
+#include "lockstep/infer.h"
+#include "weights/safetensors.h"
+
+enum { TRAINED = 120, NEW = 70, HIDDEN = 6 };
+
+static const char *const colours[] = {"blue", "green", "red"};
+static const char *const kinds[] = {"above, or \"on\"", "below"};
+
+typedef struct row {
+    double a, b;
+    int colour;
+} row;
+
+/* Row i: two numbers and a colour. */
+static row row_of(int i) { return (row){(i * 37 % 101) / 101.0, (i * 53 % 103) / 103.0, i % 3}; }
+
+static void make_rows(void) {
+    ls_buf train = {0}, new = {0};
+    ls_buf_printf(&train, "a,b,colour,kind\n");
+    ls_buf_printf(&new, "colour,b,a\n");
+    for (int i = 0; i < TRAINED + NEW; i++) {
+        row r = row_of(i);
+        if (i < TRAINED)
+            ls_buf_printf(&train, "%.3f,%.3f,%s,%s\n", r.a, r.b, colours[r.colour],
+                          r.a + r.b > 1 ? "\"above, or \"\"on\"\"\"" : "below");
+        else
+            ls_buf_printf(&new, "%s,%.3f,%.3f\n", colours[r.colour], r.b, r.a);
+    }
+    write_file("train.csv", train.data, train.len);
+    write_file("new.csv", new.data, new.len);
+    ls_buf_free(&train);
+    ls_buf_free(&new);
+}
+
+static const char config[] =
+    "model: {kind: mlp, hidden: [6], loss: {cross_entropy: {target: kind}}}\n"
+    "train: {steps: 30, batch: 24, virtual_workers: 2}\n"
+    "optim: {warmup: 5, lr: 0.02}\n";
+
+static int make(void **state) {
+    if (folder_make(state)) return -1;
+    make_rows();
+    write_file("c.yaml", config, strlen(config));
+    expect("train @/c.yaml -o @/run --set data.path=@/train.csv", 0, "validation loss");
+    return 0;
+}
+
+/* ---- a reference ---- */
+
+typedef struct weights {
+    ls_safetensors file;
+    const float *w[2], *b[2];
+} weights;
+
+static const float *find(const weights *w, const char *name) {
+    const ls_tensor *t = ls_safetensors_find(&w->file, name);
+    assert_non_null(t);
+    return t->data;
+}
+
+static weights open_weights(void) {
+    weights w;
+    ls_error e = {0};
+    char *path = ls_format("%s/run/checkpoints/latest/model.safetensors", folder);
+    assert_ls_ok(ls_safetensors_open(path, &w.file, &e), e);
+    free(path);
+    w.w[0] = find(&w, "hidden.0.linear.weight"), w.b[0] = find(&w, "hidden.0.linear.bias");
+    w.w[1] = find(&w, "head.weight"), w.b[1] = find(&w, "head.bias");
+    return w;
+}
+
+static void multiply(const float *w, const float *b, const double *x, int n, int m, double *y) {
+    for (int j = 0; j < m; j++) {
+        y[j] = (double)b[j];
+        for (int i = 0; i < n; i++) y[j] += x[i] * (double)w[i * m + j];
+    }
+}
+
+/* The probability of the first kind; a and b as the file has them, with three digits. */
+static double reference(const weights *w, int i) {
+    row r = row_of(i);
+    char a[16], b[16];
+    snprintf(a, sizeof a, "%.3f", r.a);
+    snprintf(b, sizeof b, "%.3f", r.b);
+    double x[3] = {atof(a), atof(b), r.colour}, h[HIDDEN], y[2];
+    multiply(w->w[0], w->b[0], x, 3, HIDDEN, h);
+    for (int k = 0; k < HIDDEN; k++) h[k] = h[k] > 0 ? h[k] : 0;
+    multiply(w->w[1], w->b[1], h, HIDDEN, 2, y);
+    return 1 / (1 + exp(y[1] - y[0]));
+}
+
+static char *output_of(const char *line) {
+    char *output = NULL;
+    int code = run_program(line, &output);
+    if (code) fail_msg("lockstep %s: exit code %d: %s", line, code, output);
+    return output;
+}
+
+/* ---- tests ---- */
+
+static void test_classes(void **state) {
+    (void)state;
+    weights w = open_weights();
+    char *text = output_of("predict @/run @/new.csv --top 2"), *line = strtok(text, "\n");
+    assert_string_equal(line, "sample,kind_1,kind_1_probability,kind_2,kind_2_probability");
+    for (int i = 0; i < NEW; i++) {
+        char want[256], first[16];
+        double p = reference(&w, TRAINED + i);
+        line = strtok(NULL, "\n");
+        assert_non_null(line);
+        const char *cell = strstr(line, "above") ? strstr(line, "\"above, or \"\"on\"\"\",") : NULL;
+        assert_non_null(cell);
+        double got = atof(cell + strlen("\"above, or \"\"on\"\"\","));
+        if (fabs(got - p) > 1e-5) fail_msg("row %d: %s; expected %.7f", i, line, p);
+        snprintf(want, sizeof want, "%d,", i);
+        assert_memory_equal(line, want, strlen(want));
+        snprintf(first, sizeof first, "%s", strchr(line, ',') + 1);
+        assert_int_equal(first[0] == '"', p > 0.5);
+    }
+    assert_null(strtok(NULL, "\n"));
+    free(text);
+    ls_safetensors_close(&w.file);
+}
+
+/* The same bytes for any number of workers, in files and on standard output, with labels and
+ * without. */
+static void test_same(void **state) {
+    (void)state;
+    char *one = output_of("predict @/run @/new.csv --json"), line[256];
+    for (int n = 2; n <= 5; n += n == 2 ? 1 : 2) {
+        snprintf(line, sizeof line, "predict @/run @/new.csv --json -n %d", n);
+        char *other = output_of(line);
+        assert_string_equal(one, other);
+        free(other);
+    }
+    expect("predict @/run/checkpoints/latest @/new.csv -o @/out.jsonl", 0, NULL);
+    ls_buf file = {0};
+    ls_error e = {0};
+    char *path = ls_format("%s/out.jsonl", folder);
+    assert_ls_ok(ls_file_read(path, 1 << 20, &file, &e), e);
+    ls_buf_append(&file, "", 1);
+    assert_string_equal(file.data, one);
+    ls_buf_free(&file);
+    free(path);
+    free(one);
+    expect("predict @/run @/train.csv", 0, "\n119,");
+    expect("predict @/run", 0, "sample,kind,kind_probability\n0,");
+    expect("predict @/run @/new.csv --logits", 0, "sample,kind,kind_logit\n0,");
+    expect("predict @/run @/new.csv --vectors", 0,
+           "sample,vector_0,vector_1,vector_2,vector_3,vector_4,vector_5\n0,");
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    static const char few[] = "a,colour\n1,red\n", other[] = "a,b,colour\n1,2,pink\n",
+                      none[] = "a,b,colour\n";
+    write_file("few.csv", few, strlen(few));
+    write_file("other.csv", other, strlen(other));
+    write_file("none.csv", none, strlen(none));
+    expect("predict @/run @/few.csv", 1, "few.csv: has no field 'b', which the model reads");
+    expect("predict @/run @/other.csv", 1,
+           "'colour' has 'pink', which the training data do not have");
+    expect("predict @/run @/none.csv", 1, "none.csv: has no ");
+    expect_line("predict @/run @/nothere.csv", 1, "nothere.csv: can't be opened");
+    expect_line("predict @/nothere @/new.csv", 1, "nothere: does not exist");
+    expect_line("predict @/run @/new.csv --top 0", 2, "--top");
+    expect_line("predict @/run @/new.csv --json --csv", 2, "give --json or --csv, not both");
+    expect_line("predict @/run @/new.csv --vectors --top 2", 2, "there are no classes");
+    expect_line("predict @/run @/new.csv --set model.hidden=9", 1,
+                "the run is trained with another");
+}
+
+static void test_numbers(void **state) {
+    (void)state;
+    static const char two[] = "model:\n"
+                              "  kind: layers\n"
+                              "  input: {a: [1], colour: {type: i32, dims: []}}\n"
+                              "  layers:\n"
+                              "    - embedding: {rows: 3, width: 4, of: colour, name: c}\n"
+                              "    - concat: [a, c]\n"
+                              "    - linear: {out: 8}\n"
+                              "    - relu\n"
+                              "    - linear: {out: 2, name: kinds}\n"
+                              "    - linear: {out: 1, name: number}\n"
+                              "  loss:\n"
+                              "    - cross_entropy: {of: kinds, target: kind}\n"
+                              "    - mean_squared_error: {of: number, target: b}\n"
+                              "train: {steps: 4, batch: 24, virtual_workers: 2}\n"
+                              "optim: {warmup: 1}\n";
+    static const char new[] = "a,colour\n0.5,red\n0.25,blue\n";
+    write_file("two.yaml", two, strlen(two));
+    write_file("two.csv", new, strlen(new));
+    expect("train @/two.yaml -o @/two --set data.path=@/train.csv", 0, "validation loss");
+    expect("predict @/two @/two.csv", 0, "sample,kind,kind_probability,b\n0,");
+}
+
+static void test_texts(void **state) {
+    (void)state;
+    static const char texts[] = "In the beginning\n\nand the house is long\n";
+    static const char json[] =
+        "{\"prompt\": \"In the beginning\"}\n{\"text\": \"and the house is long\"}\n";
+    write_file("t.txt", texts, strlen(texts));
+    write_file("t.jsonl", json, strlen(json));
+    expect("train configs/tiny.yaml -o @/text --set data.path=README.md --set train.steps=5 "
+           "--set model.vocab=300 " SMALL_MODEL,
+           0, NULL);
+    char *a = output_of("predict @/text @/t.txt --top 3"),
+         *b = output_of("predict @/text @/t.jsonl --top 3");
+    assert_string_equal(a, b);
+    assert_output_has(a, "sample,next_1,next_1_probability,next_2,");
+    assert_output_has(a, "\n1,");
+    assert_null(strstr(a, "\n2,"));
+    free(a), free(b);
+    expect("predict @/text @/t.txt @/t.jsonl", 2, NULL);
+    expect("predict @/text @/t.txt --vectors", 0, "sample,vector_0,");
+    expect_line("predict @/text", 1, "is a language model: name the file of texts");
+}
+
+/* ---- from C ---- */
+
+typedef struct caller {
+    ls_predictor *p;
+    const float *a, *b;
+    const int32_t *colour;
+    float out[NEW][2];
+} caller;
+
+static void *call(void *arg) {
+    caller *c = arg;
+    ls_error e = {0};
+    const void *fields[3] = {c->a, c->b, c->colour};
+    float *out[] = {c->out[0]};
+    return ls_predict(c->p, NEW, fields, out, &e) == LS_OK ? c : NULL;
+}
+
+static void check_shape(const ls_predictor *p) {
+    static const char *const names[] = {"a", "b", "colour"};
+    assert_int_equal(ls_predictor_ninputs(p), 3);
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(ls_predictor_get_input(p, i).name, names[i]);
+        assert_int_equal(ls_predictor_get_input(p, i).count, 1);
+    }
+    ls_predictor_output o = ls_predictor_get_output(p, 0);
+    assert_int_equal(ls_predictor_noutputs(p), 1);
+    assert_string_equal(o.name, "kind");
+    assert_int_equal(o.kind, LS_CLASSES);
+    assert_int_equal(o.width, 2);
+    assert_int_equal(o.nclasses, 2);
+    for (int i = 0; i < 2; i++) assert_string_equal(o.classes[i], kinds[i]);
+}
+
+static void test_library(void **state) {
+    (void)state;
+    enum { CALLERS = 4 };
+    static float a[NEW], b[NEW], colours_as_numbers[NEW];
+    static caller callers[CALLERS];
+    char *run = ls_format("%s/run", folder);
+    ls_predictor *p = NULL;
+    ls_error e = {0};
+    assert_ls_ok(ls_predictor_open(run, &(ls_predictor_options){.threads = 1}, &p, &e), e);
+    check_shape(p);
+    weights w = open_weights();
+    for (int i = 0; i < NEW; i++) {
+        row r = row_of(TRAINED + i);
+        char text[2][16];
+        snprintf(text[0], sizeof text[0], "%.3f", r.a);
+        snprintf(text[1], sizeof text[1], "%.3f", r.b);
+        a[i] = strtof(text[0], NULL), b[i] = strtof(text[1], NULL);
+        colours_as_numbers[i] = (float)r.colour;
+    }
+    bool is_real = ls_predictor_get_input(p, 2).type == LS_F32;
+    static int32_t whole[NEW];
+    for (int i = 0; i < NEW; i++) whole[i] = (int32_t)colours_as_numbers[i];
+    pthread_t threads[CALLERS];
+    for (int k = 0; k < CALLERS; k++) {
+        callers[k] = (caller){.p = p, .a = a, .b = b};
+        callers[k].colour = is_real ? (const int32_t *)(const void *)colours_as_numbers : whole;
+        assert_int_equal(pthread_create(&threads[k], NULL, call, &callers[k]), 0);
+    }
+    for (int k = 0; k < CALLERS; k++) {
+        void *good = NULL;
+        pthread_join(threads[k], &good);
+        assert_non_null(good);
+        assert_memory_equal(callers[k].out, callers[0].out, sizeof callers[0].out);
+    }
+    for (int i = 0; i < NEW; i++)
+        assert_true(fabs((double)callers[0].out[i][0] - reference(&w, TRAINED + i)) < 1e-5);
+    assert_ls_ok(ls_predict(p, 0, NULL, NULL, &e), e);
+    assert_ls_fails(ls_predict(p, 1, (const void *[]){a, NULL, whole}, (float *[]){NULL}, &e),
+                    LS_EINVAL, "the field 'b' is NULL", e);
+    ls_predictor_close(p);
+    assert_ls_fails(ls_predictor_open("/no/such/run", NULL, &p, &e), LS_EIO, "does not exist", e);
+    ls_predictor_close(NULL);
+    ls_safetensors_close(&w.file);
+    free(run);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_classes), cmocka_unit_test(test_same),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_texts),   cmocka_unit_test(test_library),
+    };
+    return cmocka_run_group_tests(tests, make, folder_remove);
+}
