@@ -2,7 +2,7 @@
  *
  *     ls_trainer *t;
  *     ls_trainer_open(&(ls_trainer_options){.program = &mine, .config = "mine.yaml", .count = n}, &t, &e);
- *     while (ls_trainer_steps(t) < 1000) {
+ *     while (ls_trainer_steps(t) < ls_trainer_end(t)) {
  *         for (int64_t i = 0; i < ls_trainer_nsamples(t); i++)
  *             fill(ls_trainer_sample(t, i), ls_trainer_number(t, i));
  *         ls_trainer_step(t, &out, &e);
@@ -58,6 +58,10 @@ int ls_trainer_rank(const ls_trainer *);
 
 /* Steps that are complete, with those before a checkpoint. */
 int64_t ls_trainer_steps(const ls_trainer *);
+
+/* The steps of the whole run, for which the learning rates are: train.steps, or as many as the
+ * config's train.epochs take of `count` samples. */
+int64_t ls_trainer_end(const ls_trainer *);
 
 /* The samples that this worker computes in the next step, and their numbers, below count. An epoch
  * takes each number once, in an order that is a function of train.seed. */

@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "config/relations.h"
 #include "data/batches.h"
+#include "storage/epochs.h"
 
 enum {
     BRANCH,
@@ -139,12 +140,12 @@ static int steps_to(const ls_args *a) {
          !read_list(a, BATCHES, CLI_TARGET_BATCHES, 1048576, o.batches, &o.nbatches)) ||
         (cli_given(a, RATES) && !read_factors(a, o.factors, &o.nfactors)))
         return CLI_USAGE;
-    ls_status s =
-        ls_config_load(a->words[0], a->options[SET].values, a->options[SET].n, &c, &e);
+    ls_status s = ls_config_load(a->words[0], a->options[SET].values, a->options[SET].n, &c, &e);
+    if (s == LS_OK) s = ls_epochs_replace(&c, &e);
     if (s != LS_OK) return cli_fail(&e);
     const ls_batches b = ls_batches_of(&c);
-    o.target.samples = samples > 0 ? (int64_t)samples
-                                   : (int64_t)ls_batches_sum(&b, (uint64_t)c.train.steps);
+    o.target.samples =
+        samples > 0 ? (int64_t)samples : (int64_t)ls_batches_sum(&b, (uint64_t)c.train.steps);
     if (!o.nbatches) use_usual_batches(&c, &o);
     char *own = cli_given(a, OUTPUT) ? NULL : default_output(a->words[0]);
     o.output = own ? own : cli_value(a, OUTPUT);
@@ -208,9 +209,10 @@ const ls_command cmd_batch = {
          [JOBS] = {"jobs", 0, "N",
                    "trainings at once, at most, which share the workers (default: 1)"},
          [OUTPUT] = {"output", 'o', "DIR", "the directory of the trainings"},
-         [MACHINE] = {"machine", 0, "FILE",
-                      "predict time and money for machines as in FILE, which `bench machine --save` "
-                      "writes"},
+         [MACHINE] =
+             {"machine", 0, "FILE",
+              "predict time and money for machines as in FILE, which `bench machine --save` "
+              "writes"},
          [TIMES] = {"times", 0, "1,8,64", "numbers of workers for which they are predicted"},
          [STEPS_TO] = {"steps-to", 0, "LOSS", "the validation loss that is to be reached"},
          [BATCHES] = {"batches", 0, "8,16,32",

@@ -23,6 +23,7 @@
 #include "plan/memory.h"
 #include "report/mesh_svg.h"
 #include "report/timeline.h"
+#include "storage/epochs.h"
 #include "storage/samples.h"
 #include "train/fit.h"
 #include "train/layout.h"
@@ -50,7 +51,8 @@ enum {
 
 static ls_status read_config(const ls_args *a, ls_config *c, ls_error *e) {
     LS_TRY(ls_config_load(a->words[0], a->options[SET].values, a->options[SET].n, c, e));
-    return ls_samples_resolve(c, NULL, e);
+    LS_TRY(ls_samples_resolve(c, NULL, e));
+    return ls_epochs_replace(c, e);
 }
 
 /* Without --link all workers are on one host. */

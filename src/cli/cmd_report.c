@@ -8,6 +8,7 @@
 #include "cli/report_seeds.h"
 #include "config/relations.h"
 #include "perf/seeds.h"
+#include "storage/epochs.h"
 #include "storage/samples.h"
 
 enum {
@@ -100,6 +101,7 @@ static int run_seeds(const ls_args *a) {
     if (s == LS_OK && c.train.patience > 0)
         s = ls_fail(&e, LS_EINVAL, "%s: --seeds trains all of train.steps; set train.patience: 0",
                     a->words[0]);
+    if (s == LS_OK) s = ls_epochs_replace(&c, &e);
     if (s == LS_OK) s = cli_seeds_run(&o, &c, &e);
     free(name);
     return s == LS_OK ? 0 : cli_fail(&e);

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/tune.h"
 #include "config/relations.h"
+#include "storage/epochs.h"
 
 enum { SPACE, OUTPUT, WORKERS, PARALLEL, SET, LIST, JSON };
 
@@ -33,6 +34,7 @@ static int run(const ls_args *a) {
     ls_status s = ls_config_load(a->words[0], a->options[SET].values, a->options[SET].n, &c, &e);
     char *own = cli_given(a, OUTPUT) ? NULL : default_output(a->words[0]);
     o.dir = own ? own : cli_value(a, OUTPUT);
+    if (s == LS_OK) s = ls_epochs_replace(&c, &e);
     if (s == LS_OK) s = cli_tune_run(&o, &e);
     free(own);
     return s == LS_OK ? 0 : cli_fail(&e);

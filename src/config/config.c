@@ -126,10 +126,14 @@ static ls_status set_real(ls_config *c, const ls_config_key *k, const char *wher
     return LS_OK;
 }
 
-/* "100", "2000 samples", "0.5 epochs": steps and samples are whole. */
+/* "100", "2000 samples", "0.5 epochs", "auto": steps and samples are whole. */
 static ls_status set_span(ls_config *c, const ls_config_key *k, const char *where,
                           const char *value, ls_error *e) {
     char *end = NULL;
+    if (k->choices && strcmp(value, k->choices[0]) == 0) {
+        *span_at(c, k) = (ls_config_span){.n = LS_AUTO};
+        return LS_OK;
+    }
     double v = strtod(value, &end);
     const char *unit = end + strspn(end, " ");
     int u = 0;
@@ -278,6 +282,10 @@ static ls_status set_list(ls_config *c, const ls_config_key *k, const char *valu
 
 /* ---- reading ---- */
 
+static unsigned char *written_at(ls_config *c, const char *key) {
+    return &c->written[ls_config_key_index(ls_config_key_find(key))];
+}
+
 static ls_status apply(ls_config *c, const char *path, const ls_yaml *y, ls_error *e) {
     int lines[LS_NCONFIG_KEYS + LS_OWN_NUMBERS] = {
         0}; /* the line of each key that was read; 0: none */
@@ -331,9 +339,25 @@ ls_status ls_config_read(const char *path, ls_config *c_p, ls_error *e) {
     if (s != LS_OK) return not_a_config(path, s, e);
     ls_config_defaults(c_p);
     s = apply(c_p, path, &y, e);
+    if (s == LS_OK && c_p->train.epochs > 0 && !*written_at(c_p, "train.steps"))
+        c_p->train.steps = 0;
     if (s == LS_OK) settle_whole(c_p, y.nitems);
     ls_yaml_free(&y);
     return s;
+}
+
+/* train.epochs takes the place of train.steps, and train.steps that of train.epochs. */
+static void replace_length(ls_config *c, const char *set) {
+    bool epochs = strcmp(set, "train.epochs") == 0 && c->train.epochs > 0;
+    if (epochs) {
+        *written_at(c, "train.steps") = LS_NOT_WRITTEN;
+        c->train.steps = 0;
+    } else if (strcmp(set, "train.steps") == 0) {
+        *written_at(c, "train.epochs") = LS_NOT_WRITTEN;
+        c->train.epochs = 0;
+    } else if (strcmp(set, "train.epochs") == 0 && c->train.steps == 0) {
+        c->train.steps = ls_config_key_find("train.steps")->whole[LS_KEY_USUAL];
+    }
 }
 
 ls_status ls_config_set(ls_config *c, const char *assignment, ls_error *e) {
@@ -355,6 +379,7 @@ ls_status ls_config_set(ls_config *c, const char *assignment, ls_error *e) {
     else
         s = set_value(c, k, "--set", equals + 1, e);
     if (k) mark_written(c, k);
+    if (s == LS_OK) replace_length(c, k->name);
     free(name);
     return s;
 }

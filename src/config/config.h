@@ -29,7 +29,7 @@ typedef struct ls_config_tree {
 } ls_config_tree;
 #define LS_CONFIG_NO_TREE ((ls_config_tree){.text = ""})
 
-/* An amount of training, in one of these units. */
+/* An amount of training, in one of these units; n LS_AUTO, in steps: the usual one. */
 typedef enum ls_span_unit { LS_SPAN_STEPS, LS_SPAN_SAMPLES, LS_SPAN_EPOCHS } ls_span_unit;
 typedef struct ls_config_span {
     double n;
@@ -297,7 +297,9 @@ typedef struct ls_config {
         const char *from;   /* a run or checkpoint (storage/origin.h); "": random weights */
         const char *freeze; /* patterns of frozen parameters, one a line */
         int64_t loss;       /* an ls_train_loss */
-        int64_t steps, batch, micro_batch, virtual_workers, seed;
+        double epochs;      /* of which train.steps are made (storage/epochs.h); 0: of none */
+        int64_t steps;      /* 0: not known yet, those of train.epochs */
+        int64_t batch, micro_batch, virtual_workers, seed;
         ls_config_tree phased; /* train.batch as a list; "": all steps have the same batch */
         ls_config_phase phases[LS_CONFIG_PHASES]; /* [nphases] the same; `batch` is the largest */
         int64_t nphases;                          /* 0: one batch for all steps */
@@ -410,6 +412,9 @@ void ls_config_defaults(ls_config *);
 /* Sets the defaults, then reads the file. The caller applies --set and then calls
  * ls_config_check(). On failure *c_p is undefined. */
 ls_status ls_config_read(const char *path, ls_config *c_p, ls_error *);
+
+/* The warm-up; for `auto` a tenth of train.steps, at most 50. */
+ls_config_span ls_config_warmup(const ls_config *);
 
 /* Is the run trained on a text, which it encodes itself? Otherwise its data are samples of
  * files. */

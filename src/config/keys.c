@@ -73,7 +73,7 @@ enum { BILLION = 1000000000 };
 #define TREE(name, field, free, help)                                                              \
     { name, LS_KEY_TREE, offsetof(ls_config, field), {0}, {0}, NULL, free, help }
 #define SPAN(name, field, low, high, usual, free, help)                                            \
-    { name, LS_KEY_SPAN, offsetof(ls_config, field), {0}, {low, high, usual}, NULL, free, help }
+    { name, LS_KEY_SPAN, offsetof(ls_config, field), {0}, {low, high, usual}, autos, free, help }
 #define INT_OR_AUTO(name, field, low, high, usual, free, help)                                     \
     { name, LS_KEY_INTEGER, offsetof(ls_config, field), {low, high, usual}, {0}, autos, free, help }
 #define ONE_OF(name, field, list, free, help)                                                      \
@@ -274,7 +274,11 @@ const ls_config_key ls_config_keys[] = {
     ONE_OF("train.loss", train.loss, train_losses, FIXED,
            "auto: the model's own; dpo: of preferences (data.format: chat with prompt, chosen and "
            "rejected), against the model that the run begins with"),
-    INT("train.steps", train.steps, 1, BILLION, 1000, FREE, "updates of the weights"),
+    NUM("train.epochs", train.epochs, 0, 1e6, 0, FREE,
+        "instead of train.steps: how often all training samples are taken, e.g. 3; 0: as "
+        "train.steps says"),
+    INT("train.steps", train.steps, 1, BILLION, 1000, FREE,
+        "updates of the weights; with train.epochs as many as these take"),
     INT("train.batch", train.batch, 1, 1048576, 16, FIXED, "samples per step"),
     TREE("train.batch", train.phased, FIXED,
          "samples per step, from a step on, e.g. [[0, 64], [2000, 128]]: the batch grows in the "
@@ -356,8 +360,9 @@ const ls_config_key ls_config_keys[] = {
            "lars), or by its root (for adamw and its kind)"),
     INT("optim.scale_batch", optim.scale_batch, 0, BILLION, 0, FIXED,
         "scale_lr: the batch that lr is meant for"),
-    SPAN("optim.warmup", optim.warmup, 0, BILLION, 50, FIXED,
-         "linear warm-up: a number of steps, or a text such as \"2000 samples\" or \"0.5 epochs\""),
+    SPAN("optim.warmup", optim.warmup, 0, BILLION, LS_AUTO, FIXED,
+         "linear warm-up: a number of steps, or a text such as \"2000 samples\" or \"0.5 epochs\"; "
+         "auto: a tenth of train.steps, at most 50"),
     ONE_OF("optim.schedule", optim.schedule, schedules, FIXED,
            "learning rate after the warm-up: cosine and linear fall to min_lr over all steps; "
            "constant; step is multiplied at intervals; wsd is constant, then falls linearly"),
@@ -623,6 +628,13 @@ const ls_config_key ls_config_keys[] = {
     INT("log.every", log.every, 1, BILLION, 10, FREE,
         "steps between lines of progress where the output is not a terminal"),
 };
+
+ls_config_span ls_config_warmup(const ls_config *c) {
+    enum { MOST = 50 };
+    int64_t tenth = c->train.steps / 10;
+    if (c->optim.warmup.n != LS_AUTO) return c->optim.warmup;
+    return (ls_config_span){.n = (double)(tenth < MOST ? tenth : MOST)};
+}
 
 bool ls_config_has_text(const ls_config *c) {
     bool is_text = c->data.format == LS_DATA_AUTO || c->data.format == LS_DATA_TEXT;

@@ -12,7 +12,7 @@ typedef enum ls_config_key_type {
     LS_KEY_LIST, /* a text per line */
     LS_KEY_MAPS, /* a list of maps: one per line, as base/yaml.h reads it */
     LS_KEY_TREE, /* an ls_config_tree */
-    LS_KEY_SPAN, /* an ls_config_span: a number of steps, "2000 samples", "0.5 epochs" */
+    LS_KEY_SPAN, /* an ls_config_span: a number of steps, "2000 samples", "0.5 epochs", "auto" */
     LS_KEY_CHOICE
 } ls_config_key_type;
 
@@ -24,13 +24,13 @@ typedef struct ls_config_key {
     size_t offset;              /* in ls_config */
     int64_t whole[3];           /* integer: lowest, highest, default */
     double real[3];             /* real, span: the same */
-    const char *const *choices; /* [.., NULL] choice: the words, the value is the index; integer:
-                                   the word for LS_AUTO, or NULL */
+    const char *const *choices; /* [.., NULL] choice: the words, the value is the index; integer,
+                                   span: the word for LS_AUTO, or NULL */
     bool free;                  /* may change when a run is resumed: it can't affect the bits */
     const char *help;
 } ls_config_key;
 
-enum { LS_NCONFIG_KEYS = 206 };
+enum { LS_NCONFIG_KEYS = 207 };
 extern const ls_config_key ls_config_keys[LS_NCONFIG_KEYS];
 /* All keys: those of the table, then those of a program (own.h). NULL after the last one. */
 const ls_config_key *ls_config_key_at(int i);

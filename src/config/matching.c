@@ -50,11 +50,17 @@ static bool equal_trees(const char *a, const char *b) {
     }
 }
 
+/* Of a warm-up, `auto` is the number that it stands for. */
+static bool equal_spans(const ls_config *a, const ls_config *b, const void *x, const void *y) {
+    const ls_config_span p = ls_config_warmup(a), q = ls_config_warmup(b);
+    return memcmp(x, y, sizeof p) == 0 || (p.n == q.n && p.unit == q.unit);
+}
+
 bool ls_config_key_is_equal(const ls_config *a, const ls_config *b, const ls_config_key *k) {
     const char *x = (const char *)a + k->offset, *y = (const char *)b + k->offset;
     if (k->type == LS_KEY_TREE)
         return equal_trees(ls_config_key_text(a, k), ls_config_key_text(b, k));
-    if (k->type == LS_KEY_SPAN) return memcmp(x, y, sizeof(ls_config_span)) == 0;
+    if (k->type == LS_KEY_SPAN) return equal_spans(a, b, x, y);
     return ls_config_key_is_text(k)
                ? strcmp(ls_config_key_text(a, k), ls_config_key_text(b, k)) == 0
                : memcmp(x, y, sizeof(int64_t)) == 0;

@@ -385,8 +385,27 @@ static ls_status check_rows(const ls_config *c, const char *where, ls_error *e) 
                    key, (long long)most, (long long)c->train.steps);
 }
 
-ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
+ls_status ls_config_check_steps(const ls_config *c, const char *where, ls_error *e) {
     LS_TRY(check_rows(c, where, e));
+    if (!c->train.steps || c->optim.warmup.unit != LS_SPAN_STEPS ||
+        c->optim.warmup.n <= (double)c->train.steps)
+        return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: optim.warmup %.15g is more than train.steps %lld", where,
+                   c->optim.warmup.n, (long long)c->train.steps);
+}
+
+static ls_status check_length(const ls_config *c, const char *where, ls_error *e) {
+    if (!ls_config_is_written(c, "train.epochs") || !ls_config_is_written(c, "train.steps"))
+        return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: train.epochs and train.steps both say how long the run is; leave one of "
+                   "them out",
+                   where);
+}
+
+ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
+    LS_TRY(check_length(c, where, e));
+    LS_TRY(ls_config_check_steps(c, where, e));
     LS_TRY(check_sparse(c, where, e));
     LS_TRY(check_model(c, where, e));
     LS_TRY(check_format(c, where, e));
@@ -401,9 +420,6 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     LS_TRY(check_sync(c, where, e));
     LS_TRY(check_mesh(c, where, e));
     LS_TRY(check_mesh_auto(c, where, e));
-    if (c->optim.warmup.unit == LS_SPAN_STEPS && c->optim.warmup.n > (double)c->train.steps)
-        return ls_fail(e, LS_EINVAL, "%s: optim.warmup %.15g is more than train.steps %lld", where,
-                       c->optim.warmup.n, (long long)c->train.steps);
     if (c->optim.loss_scale < c->optim.loss_scale_min)
         return ls_fail(e, LS_EINVAL, "%s: optim.loss_scale %g is below optim.loss_scale_min %g",
                        where, c->optim.loss_scale, c->optim.loss_scale_min);
@@ -414,7 +430,19 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     return check_optimizers(c, where, e);
 }
 
+/* Is the key among those that are set? */
+static bool sets_key(const char *const *sets, int nsets, const char *key) {
+    size_t n = strlen(key);
+    for (int i = 0; i < nsets; i++)
+        if (strncmp(sets[i], key, n) == 0 && sets[i][n] == '=') return true;
+    return false;
+}
+
 static ls_status set_all(ls_config *c, const char *const *sets, int nsets, ls_error *e) {
+    if (sets_key(sets, nsets, "train.epochs") && sets_key(sets, nsets, "train.steps"))
+        return ls_fail(e, LS_EINVAL,
+                       "--set: train.epochs and train.steps both say how long the run is; leave "
+                       "one of them out");
     for (int i = 0; i < nsets; i++) LS_TRY(ls_config_set(c, sets[i], e));
     return LS_OK;
 }

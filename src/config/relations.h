@@ -8,14 +8,17 @@
  * `where` names the config's source in messages. */
 ls_status ls_config_check(const ls_config *, const char *where, ls_error *);
 
+/* The part of that which depends on train.steps: again, once train.epochs has decided these. */
+ls_status ls_config_check_steps(const ls_config *, const char *where, ls_error *);
+
 /* Reads the file `path`, sets the keys of sets [nsets], each "KEY=VALUE", and checks the result. Logs
  * which keys of the file don't act any more by a set one. */
 ls_status ls_config_load(const char *path, const char *const *sets, int nsets, ls_config *c_p,
                          ls_error *);
 
 /* The same of a run's own config: its keys are not written anew (needs.h), those of `sets` are. */
-ls_status ls_config_load_saved(const char *path, const char *const *sets, int nsets,
-                               ls_config *c_p, ls_error *);
+ls_status ls_config_load_saved(const char *path, const char *const *sets, int nsets, ls_config *c_p,
+                               ls_error *);
 
 /* Does a tokenizer with so many tokens fit model.vocab? A model that has come with its tokenizer
  * may have more rows than tokens. */

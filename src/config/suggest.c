@@ -25,8 +25,8 @@ static const struct {
     {"data.path", " dataset dataset_path data_path train_file train_data text file input corpus "},
     {"data.val_fraction", " val_split validation_split val_ratio test_size eval_fraction "},
     {"train.steps", " max_steps num_steps n_steps total_steps num_train_steps max_iters "
-                    "train_iters iters iterations num_iterations epochs num_epochs n_epochs "
-                    "max_epochs num_train_epochs "},
+                    "train_iters iters iterations num_iterations "},
+    {"train.epochs", " num_epochs n_epochs max_epochs num_train_epochs "},
     {"train.batch", " batch_size global_batch_size train_batch_size total_batch_size bs "},
     {"train.micro_batch", " micro_batch_size train_micro_batch_size_per_gpu mbs "
                           "per_device_train_batch_size per_device_batch_size device_batch_size "

@@ -74,6 +74,10 @@ static void put_maps(const char *s, ls_buf *out) {
 
 /* A number of steps, or a text with the unit. */
 static void put_span(const ls_config_span *s, ls_buf *out) {
+    if (s->n == LS_AUTO) {
+        ls_buf_printf(out, "\"auto\"");
+        return;
+    }
     if (s->unit != LS_SPAN_STEPS) ls_buf_append(out, "\"", 1);
     put_real(s->n, out);
     if (s->unit != LS_SPAN_STEPS) ls_buf_printf(out, " %s\"", ls_config_span_units[s->unit]);

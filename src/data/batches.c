@@ -46,6 +46,20 @@ static void advance(ls_batch *at, uint64_t steps, uint64_t size, uint64_t nsampl
     at->first = steps % whole * size;
 }
 
+int64_t ls_batches_steps(const ls_batches *b, double want, uint64_t nsamples, int64_t most) {
+    int64_t low = 0, high = most;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        ls_batch at = {.first = ls_batches_sum(b, (uint64_t)middle)};
+        if (nsamples) at = ls_batches_at(b, (uint64_t)middle, nsamples);
+        if ((double)at.epoch * (double)nsamples + (double)at.first >= want)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
 ls_batch ls_batches_at(const ls_batches *b, uint64_t step, uint64_t nsamples) {
     ls_batch at = {0};
     for (int i = 0; i < b->n; i++) advance(&at, steps_of(b, i, step), b->phases[i].batch, nsamples);

@@ -27,6 +27,10 @@ uint64_t ls_batches_size(const ls_batches *, uint64_t step);
 /* The sum of these sizes over the first `steps` steps. */
 uint64_t ls_batches_sum(const ls_batches *, uint64_t steps);
 
+/* The first number of steps that take at least `want` samples of a data set of nsamples; with
+ * nsamples 0 as if no step at the end of an epoch had fewer. At most `most`. */
+int64_t ls_batches_steps(const ls_batches *, double want, uint64_t nsamples, int64_t most);
+
 /* The samples of a step, of a data set of nsamples. */
 ls_batch ls_batches_at(const ls_batches *, uint64_t step, uint64_t nsamples);
 

@@ -98,7 +98,9 @@ static double lr_decay_of(const ls_config_optim *c) {
     return rule == LS_RULE_ADAGRAD || rule == LS_RULE_ROWWISE_ADAGRAD ? c->lr_decay : 0;
 }
 
-static ls_optim_group group_of(const ls_config_optim *c, double lr_scale, bool decays_all) {
+/* warmup: as schedule-free has it, in steps. */
+static ls_optim_group group_of(const ls_config_optim *c, int64_t warmup, double lr_scale,
+                               bool decays_all) {
     return (ls_optim_group){.rule = rule_of(c),
                             .lr_decay = lr_decay_of(c),
                             .beta1 = c->beta1,
@@ -108,7 +110,7 @@ static ls_optim_group group_of(const ls_config_optim *c, double lr_scale, bool d
                             .momentum = momentum_of(c),
                             .nesterov = c->nesterov,
                             .lr_scale = lr_scale,
-                            .warmup = (int64_t)c->warmup.n, /* schedule-free has no other unit */
+                            .warmup = warmup,
                             .freeze = ls_config_sends_momentum(c) ? c->freeze_step : 0,
                             .decays_all = decays_all};
 }
@@ -116,7 +118,8 @@ static ls_optim_group group_of(const ls_config_optim *c, double lr_scale, bool d
 ls_optim ls_optim_usual(void) {
     ls_config c;
     ls_config_defaults(&c);
-    return (ls_optim){.ngroups = 1, .groups = {group_of(&c.optim, 1, false)}};
+    const int64_t warmup = (int64_t)ls_config_warmup(&c).n;
+    return (ls_optim){.ngroups = 1, .groups = {group_of(&c.optim, warmup, 1, false)}};
 }
 
 /* Gives the parameters that match, and that no group has yet, to group `number`. */
@@ -226,13 +229,16 @@ ls_status ls_optim_of(const ls_config *c, ls_model *m, ls_optim *o_p, ls_error *
     int n = 0;
     _Static_assert(LS_OPTIM_GROUPS == 2 * (LS_CONFIG_GROUPS + 1), "group 0 has the others");
     LS_TRY(ls_config_read_groups(c, "config", groups, &n, e));
-    ls_optim o = {.ema = c->optim.ema, .ngroups = 1 + n, .groups = {group_of(&c->optim, 1, false)}};
+    const int64_t warmup = (int64_t)ls_config_warmup(c).n;
+    ls_optim o = {
+        .ema = c->optim.ema, .ngroups = 1 + n, .groups = {group_of(&c->optim, warmup, 1, false)}};
     o.filter_freq = c->model.filter_freq;
     o.steps_to_live = c->model.steps_to_live;
     if (c->sync.mode == LS_SYNC_SSP) o.older = (int)c->sync.staleness;
     for (int i = 0; i < n; i++) {
         LS_TRY(take(groups[i].match, i + 1, m, e));
-        o.groups[i + 1] = group_of(&groups[i].with, groups[i].lr_scale, groups[i].decays_all);
+        o.groups[i + 1] =
+            group_of(&groups[i].with, warmup, groups[i].lr_scale, groups[i].decays_all);
     }
     ls_optim_place(&o, m);
     if (ls_config_has_replicas(c)) {

@@ -12,8 +12,7 @@ static uint64_t samples(const ls_schedule *s, int64_t steps) {
 /* From 0 at step `first` to 1 at `end`, with 1 from there on. */
 static double done(const ls_schedule *s, int64_t step, int64_t first, int64_t end) {
     uint64_t from = samples(s, first);
-    return step >= end ? 1
-                       : (double)(samples(s, step) - from) / (double)(samples(s, end) - from);
+    return step >= end ? 1 : (double)(samples(s, step) - from) / (double)(samples(s, end) - from);
 }
 
 /* The part of the way from min_lr to lr that is left. */
@@ -40,41 +39,28 @@ static double scale_at(const ls_schedule *s, int64_t step) {
     return s->scale == LS_SCALE_SQRT ? sqrt(times) : times;
 }
 
-/* The first number of steps that take at least `want` samples; with nsamples 0 as if no step at the
- * end of an epoch had fewer. More than all steps of the run: train.steps + 1. */
-static int64_t steps_for(const ls_config *c, const ls_batches *b, double want, uint64_t nsamples) {
-    int64_t low = 0, high = c->train.steps + 1;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        ls_batch at = {.first = ls_batches_sum(b, (uint64_t)middle)};
-        if (nsamples) at = ls_batches_at(b, (uint64_t)middle, nsamples);
-        if ((double)(at.epoch * nsamples + at.first) >= want)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
-
+/* More than all steps of the run: train.steps + 1. */
 static int64_t warmup_of(const ls_config *c, const ls_batches *b, uint64_t nsamples) {
-    const ls_config_span *w = &c->optim.warmup;
-    switch ((ls_span_unit)w->unit) {
-    case LS_SPAN_SAMPLES: return steps_for(c, b, w->n, 0);
+    const ls_config_span w = ls_config_warmup(c);
+    int64_t most = c->train.steps + 1;
+    switch ((ls_span_unit)w.unit) {
+    case LS_SPAN_SAMPLES: return ls_batches_steps(b, w.n, 0, most);
     case LS_SPAN_EPOCHS:
-        return nsamples ? steps_for(c, b, ls_math_times(w->n, (double)nsamples), nsamples) : 0;
+        return nsamples ? ls_batches_steps(b, ls_math_times(w.n, (double)nsamples), nsamples, most)
+                        : 0;
     case LS_SPAN_STEPS: break;
     }
-    return (int64_t)w->n;
+    return (int64_t)w.n;
 }
 
 ls_status ls_schedule_check(const ls_config *c, uint64_t nsamples, ls_error *e) {
+    static const char *const units[] = {"steps", "samples", "epochs"};
     const ls_batches b = ls_batches_of(c);
     if (warmup_of(c, &b, nsamples) <= c->train.steps) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "optim.warmup %.15g %s: train.steps %lld are fewer; use a shorter warm-up, or "
                    "more steps",
-                   c->optim.warmup.n, c->optim.warmup.unit == LS_SPAN_EPOCHS ? "epochs" : "samples",
-                   (long long)c->train.steps);
+                   c->optim.warmup.n, units[c->optim.warmup.unit], (long long)c->train.steps);
 }
 
 ls_schedule ls_schedule_of(const ls_config *c, uint64_t nsamples) {
@@ -97,7 +83,6 @@ double ls_schedule_rate(const ls_schedule *s, int64_t step) {
     if (step < s->warmup) return lr * (double)(step + 1) / (double)s->warmup;
     if (s->kind == LS_SCHEDULE_CONSTANT) return lr;
     if (s->kind == LS_SCHEDULE_STEP)
-        return lr *
-               ls_math_pow_int(s->step_factor, (uint64_t)((step - s->warmup) / s->step_every));
+        return lr * ls_math_pow_int(s->step_factor, (uint64_t)((step - s->warmup) / s->step_every));
     return min_lr + (lr - min_lr) * left(s, step);
 }

@@ -31,11 +31,12 @@ ls_status ls_branch_span_of(const ls_config *run, const ls_branch_request *q, ls
                          ls_batches_sum(&b, (uint64_t)q->step));
     int64_t wanted = q->samples ? (q->samples + unit - 1) / unit * unit : left / unit * unit;
     if (wanted > left || wanted == 0)
-        return ls_fail(e, LS_EINVAL,
-                       "--branch: after step %lld the run has %lld samples left, and %lld are "
-                       "needed; use an earlier checkpoint (--at), fewer --tokens, smaller branches, "
-                       "or a run with more train.steps",
-                       (long long)q->step, (long long)left, (long long)(wanted ? wanted : unit));
+        return ls_fail(
+            e, LS_EINVAL,
+            "--branch: after step %lld the run has %lld samples left, and %lld are "
+            "needed; use an earlier checkpoint (--at), fewer --tokens, smaller branches, "
+            "or a run with more train.steps",
+            (long long)q->step, (long long)left, (long long)(wanted ? wanted : unit));
     int64_t end = q->step + wanted / batch;
     for (int64_t s = q->step; s < end; s++)
         if ((int64_t)ls_batches_size(&b, (uint64_t)s) != batch)
@@ -76,6 +77,8 @@ static void set_steps(const ls_config *run, const ls_branch_span *s, int64_t k, 
     int64_t left = run->train.steps - s->step, steps = (left + k - 1) / k;
     int64_t decay = (int64_t)ls_math_times(run->optim.decay_fraction, (double)run->train.steps);
     c->train.steps = s->step + steps;
+    c->train.epochs = 0;
+    c->optim.warmup = ls_config_warmup(run);
     if (run->optim.schedule == LS_SCHEDULE_WSD)
         c->optim.decay_fraction = (double)((decay + k - 1) / k) / (double)c->train.steps;
 }

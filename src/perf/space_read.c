@@ -313,8 +313,8 @@ static ls_status read_range(const reader *r, const char *name, const ls_yaml_nod
 /* ---- keys ---- */
 
 /* Keys that the search sets itself, or without which values could not be compared. */
-static const char *const own_keys[] = {"train.steps", "train.eval_every", "train.eval_samples",
-                                       "train.patience", NULL};
+static const char *const own_keys[] = {"train.epochs",       "train.steps",    "train.eval_every",
+                                       "train.eval_samples", "train.patience", NULL};
 
 /* pbt: a run goes on with another value from a checkpoint. */
 static bool may_change_in_run(const char *name) {

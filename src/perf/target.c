@@ -26,8 +26,9 @@ static double rate_factor(const ls_config *c, int64_t batch) {
 /* The samples of the config's warm-up; in epochs it is left as it is. */
 static void set_warmup(const ls_config *c, ls_config *to) {
     const ls_batches b = ls_batches_of(c);
-    if (c->optim.warmup.unit != LS_SPAN_STEPS) return;
-    double n = (double)ls_batches_sum(&b, (uint64_t)c->optim.warmup.n);
+    const ls_config_span warmup = ls_config_warmup(c);
+    if (warmup.unit != LS_SPAN_STEPS) return;
+    double n = (double)ls_batches_sum(&b, (uint64_t)warmup.n);
     to->optim.warmup = (ls_config_span){n, LS_SPAN_SAMPLES};
 }
 

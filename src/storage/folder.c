@@ -335,11 +335,20 @@ static ls_status make_checkpoints(ls_folder *f, ls_error *e) {
     return s;
 }
 
+static bool was_made(const ls_folder_run *r) { return r->made && r->made->ntrain > 0; }
+
+static ls_status make_data(const ls_folder_run *r, ls_dataset *d_p, ls_error *e) {
+    if (!was_made(r)) return ls_dataset_make(d_p, r->config, r->model, e);
+    *d_p = ls_dataset_of_text(r->made, r->config);
+    *r->made = (ls_corpus){0};
+    return LS_OK;
+}
+
 /* Writes the missing files from those that the config names. */
 static ls_status write_missing(ls_folder *f, ls_error *e) {
     const ls_folder_run *r = &f->run;
     ls_dataset d;
-    LS_TRY(ls_dataset_make(&d, r->config, r->model, e));
+    LS_TRY(make_data(r, &d, e));
     ls_status s = ls_file_make_dirs(r->dir, e);
     if (s == LS_OK) s = check_room(r, ls_dataset_saved_nbytes(&d), e);
     if (s == LS_OK) s = write_files(f, &d, e);
@@ -389,6 +398,11 @@ static void log_start(const ls_folder_run *r, const char *checkpoint) {
         ls_log("continuing from %s", checkpoint);
     else /* killed before its first checkpoint, maybe before all of its files were written */
         ls_log("%s: has no checkpoint yet; beginning again", r->dir);
+}
+
+ls_status ls_folder_fill(ls_folder *f, ls_error *e) {
+    bool lacks = f->notes->fresh && was_made(&f->run) && !is_complete(&f->run);
+    return lacks ? write_missing(f, e) : LS_OK;
 }
 
 ls_status ls_folder_take_up(ls_folder *f, ls_error *e) {

@@ -59,6 +59,8 @@ typedef struct ls_folder_run {
     const ls_plan *plan;
     ls_store *store;        /* } NULL unless the run survives lost workers */
     ls_folder_state *state; /* } */
+    ls_corpus *made;        /* that of a new run, if it was made already: taken over when it is
+                               written; NULL, or without samples: it was not */
     bool resumes;           /* the directory may exist already */
 } ls_folder_run;
 
@@ -88,6 +90,8 @@ ls_status ls_folder_check(const ls_folder_run *, ls_error *);
  * is compatible. follows: an earlier view began the directory, maybe on another host, whose worker
  * 0 may still hold the lock. */
 ls_status ls_folder_open(const ls_folder_run *, bool follows, ls_folder **f_p, ls_error *);
+/* Before workers start: writes the files of a new run whose corpus was made already. */
+ls_status ls_folder_fill(ls_folder *, ls_error *);
 /* Writes the config and the files of the data set that are missing, or finds the newest good
  * checkpoint and sets notes->step. Can be repeated after an interruption. */
 ls_status ls_folder_take_up(ls_folder *, ls_error *);

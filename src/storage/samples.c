@@ -348,6 +348,32 @@ ls_status ls_samples_resolve(ls_config *c, const char *run, ls_error *e) {
     return s;
 }
 
+/* ---- counting ---- */
+
+static ls_status count_files(const ls_config *c, ls_data_record *r, ls_error *e) {
+    opened o = {0};
+    LS_TRY(open_training(&(opening){.c = c}, &o, e));
+    r->training = ls_data_part_of(o.source);
+    ls_status s = read_mix(c, o.files, &r->mix, e);
+    ls_source_close(o.source);
+    return s;
+}
+
+ls_status ls_samples_count(const ls_config *c, uint64_t *n_p, ls_error *e) {
+    ls_data_record r = {0};
+    ls_own_source own = {0};
+    ls_order order;
+    if (ls_program_has_data()) {
+        LS_TRY(ls_program_open_data(c, &own, e));
+        r.training.samples = own.count;
+    } else {
+        LS_TRY(count_files(c, &r, e));
+    }
+    LS_TRY(ls_samples_order(c, &r, &order, e));
+    *n_p = order.n;
+    return LS_OK;
+}
+
 /* ---- the record ---- */
 
 /* With data.order auto the files decide. */

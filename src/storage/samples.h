@@ -33,6 +33,9 @@ typedef struct ls_samples {
  * LS_EINVAL, LS_EIO: they can't. */
 ls_status ls_samples_resolve(ls_config *, const char *run, ls_error *);
 
+/* The training samples of an epoch, of the files that the config names. */
+ls_status ls_samples_count(const ls_config *, uint64_t *n_p, ls_error *);
+
 /* Opens the files that the config names. r: the record of a run that has begun, which says where
  * relative paths are, if they are not in the working directory; NULL: a new run. LS_EINVAL: they
  * lack what the model reads, or are damaged. LS_EIO: they are not there, or can't be read. */

@@ -144,6 +144,7 @@ ls_status ls_begin_folder(ls_loop *l, ls_error *e) {
     agreed a;
     LS_TRY(agree_on_done(l, &a, e));
     ls_status s = check_directory(l, &a, e);
+    if (l->run->started) ls_corpus_free(l->host->made);     /* of a worker that did not write it */
     if (s == LS_OK && !l->data.ntrain) s = open_data(l, e); /* else an earlier view opened it */
     LS_TRY(ls_agree(l->m.group, s, e));
     return agree_on_best(l, e);

@@ -128,6 +128,7 @@ ls_folder_run ls_host_folder_run(const ls_host *h) {
                            .plan = &h->layout.plan,
                            .store = h->store,
                            .state = &h->notes->folder,
+                           .made = h->made,
                            .resumes = h->run->resumes};
 }
 

@@ -28,6 +28,7 @@ typedef struct ls_host {
     ls_run_notes *notes;    /* for the workers of later views: the store's, else own_notes */
     ls_run_notes own_notes; /* used if no workers follow these */
     ls_folder *folder;      /* opened for all workers; NULL: worker 0 opens it */
+    ls_corpus *made;        /* of a new run whose samples were counted (storage/folder.h) */
     ls_store *store;        /* also with sync.mode async: for workers and servers */
     ls_supervisor survival;
     ls_buf must_match; /* what all hosts must have in common */

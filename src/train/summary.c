@@ -146,8 +146,9 @@ ls_status ls_summary_print(ls_loop *l, ls_error *e) {
 void ls_summary_complete(const ls_loop *l) {
     const ls_config *c = &l->run->config;
     if (l->steps >= c->train.steps)
-        ls_log("%s: is complete: step %lld of %lld; raise train.steps to train on", l->run->dir,
-               (long long)l->steps, (long long)c->train.steps);
+        ls_log("%s: is complete: step %lld of %lld; raise %s to train on", l->run->dir,
+               (long long)l->steps, (long long)c->train.steps,
+               c->train.epochs > 0 ? "train.epochs" : "train.steps");
     else
         ls_log("%s: is complete: stopped early after step %lld, with the best at step %lld; raise "
                "train.patience (%lld) to train on",

@@ -13,6 +13,7 @@
 #include "config/relations.h"
 #include "config/writer.h"
 #include "net/launch/stop.h"
+#include "storage/epochs.h"
 #include "storage/folder.h"
 #include "storage/origin.h"
 #include "storage/samples.h"
@@ -119,8 +120,9 @@ static bool opens_folder(const ls_run *r) {
 static ls_status open_folder(ls_host *h, ls_error *e) {
     ls_folder_run own = ls_host_folder_run(h);
     ls_stop_record();
-    if (opens_folder(h->run)) return ls_folder_open(&own, false, &h->folder, e);
-    return h->run->started ? LS_OK : ls_folder_check(&own, e);
+    if (!opens_folder(h->run)) return h->run->started ? LS_OK : ls_folder_check(&own, e);
+    LS_TRY(ls_folder_open(&own, false, &h->folder, e));
+    return ls_folder_fill(h->folder, e);
 }
 
 /* With sync.mode async and ssp: computes for the first host; if that is lost, takes its place. Of
@@ -166,10 +168,14 @@ ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
                   .began_ns = o->began_ns ? o->began_ns : ls_clock_ns()};
     ls_train_job job = {.trace = {o->trace, o->trace_steps}, .mllog = o->mllog};
     ls_host *h = &job.host;
+    ls_corpus made = {0};
     LS_TRY(share_flag(&job.unfinished, e));
     begin_stops();
     ls_status s = read_config(o, &run, e);
+    const char *begun = o->resume || o->join ? o->run : NULL;
+    if (s == LS_OK) s = ls_epochs_resolve(&run.config, begun, &made, e);
     if (s == LS_OK) s = make_plan(&run, h, e);
+    if (s == LS_OK) h->made = &made;
     bool joins = s == LS_OK && run.nasync && run.join;
     if (s == LS_OK && !run.nasync) s = ls_host_supervise(h, e);
     if (s == LS_OK && !joins) s = open_folder(h, e);
@@ -188,6 +194,7 @@ ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
     }
     ls_host_free(h);
     ls_run_free(&run);
+    ls_corpus_free(&made);
     munmap(job.unfinished, sizeof *job.unfinished);
     return s;
 }

@@ -16,6 +16,7 @@
 #include "networks/program.h"
 #include "optim/schedule.h"
 #include "storage/checkpoint.h"
+#include "storage/epochs.h"
 #include "train/evaluate.h"
 #include "train/feed.h"
 #include "train/inputs.h"
@@ -183,6 +184,7 @@ static ls_status begin(ls_trainer *t, int resume, ls_error *e) {
 static ls_status open_trainer(const ls_trainer_options *o, ls_trainer *t, ls_error *e) {
     ls_group *group = o->group;
     LS_TRY(read_config(o, &t->run.config, e));
+    LS_TRY(ls_epochs_set(&t->run.config, o->count, e));
     LS_TRY(count_workers(o, &t->run, e));
     ls_config_write(&t->run.config, &t->run.config_text);
     LS_TRY(ls_host_open(&t->host, &t->run, e));
@@ -223,6 +225,7 @@ void ls_trainer_close(ls_trainer *t) {
 
 int ls_trainer_rank(const ls_trainer *t) { return t->m.worker; }
 int64_t ls_trainer_steps(const ls_trainer *t) { return t->steps; }
+int64_t ls_trainer_end(const ls_trainer *t) { return t->run.config.train.steps; }
 int64_t ls_trainer_nsamples(const ls_trainer *t) { return ls_feed_nsamples(t->feed); }
 uint64_t ls_trainer_number(const ls_trainer *t, int64_t i) { return ls_feed_number(t->feed, i); }
 ls_sample *ls_trainer_sample(ls_trainer *t, int64_t i) { return ls_feed_sample(t->feed, i); }

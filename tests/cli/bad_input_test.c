@@ -53,7 +53,7 @@ static void test_suggestions(void **state) {
         {"learning_rate", "optim.lr"},
         {"optim.lrr", "optim.lr"},
         {"train.batch_size", "train.batch"},
-        {"train.epochs", "train.steps"},
+        {"train.num_epochs", "train.epochs"},
         {"model.n_layer", "model.layers"},
         {"model.hidden_size", "model.width"},
         {"model.seq_len", "model.context"},

@@ -1,4 +1,5 @@
-/* phases_test.c - train.batch as a list, and optim.warmup with a unit: read, refused, written. */
+/* phases_test.c - train.batch as a list, optim.warmup with a unit, and train.epochs: read, refused,
+ * written. */
 #include "config/phases.h"
 
 #include <stdlib.h>
@@ -85,12 +86,10 @@ static void test_warmup(void **state) {
         const char *text;
         double n;
         ls_span_unit unit;
-    } good[] = {{"100", 100, LS_SPAN_STEPS},
-                {"1e2", 100, LS_SPAN_STEPS},
-                {"7 steps", 7, LS_SPAN_STEPS},
-                {"2000 samples", 2000, LS_SPAN_SAMPLES},
-                {"0.5 epochs", 0.5, LS_SPAN_EPOCHS}};
-    static const char *const bad[] = {"",     "some",         "5 days",      "-1",  "1.5",
+    } good[] = {{"100", 100, LS_SPAN_STEPS},         {"1e2", 100, LS_SPAN_STEPS},
+                {"7 steps", 7, LS_SPAN_STEPS},       {"2000 samples", 2000, LS_SPAN_SAMPLES},
+                {"0.5 epochs", 0.5, LS_SPAN_EPOCHS}, {"auto", LS_AUTO, LS_SPAN_STEPS}};
+    static const char *const bad[] = {"",     "some",        "5 days",     "-1",  "1.5",
                                       "1e99", "0.5 samples", "nan epochs", "1 2", "epochs"};
     ls_config c, again;
     ls_error e = {0};
@@ -113,8 +112,50 @@ static void test_warmup(void **state) {
     }
 }
 
+/* The usual warm-up never is longer than the run; saved as 50, it is the same where it is 50. */
+static void test_usual_warmup(void **state) {
+    (void)state;
+    static const int64_t rows[][2] = {{1, 0}, {9, 0}, {10, 1}, {499, 49}, {500, 50}, {90000, 50}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ls_config c, saved;
+        ls_error e = {0};
+        char text[64];
+        snprintf(text, sizeof text, "train: {steps: %lld}\n", (long long)rows[i][0]);
+        assert_ls_ok(read_text(text, &c, &e), e);
+        assert_true(ls_config_warmup(&c).n == (double)rows[i][1]);
+        saved = c;
+        saved.optim.warmup.n = 50;
+        assert_true((ls_config_find_fixed(&saved, &c) == NULL) == (rows[i][1] == 50));
+    }
+}
+
+/* ---- train.epochs ---- */
+
+static void test_epochs(void **state) {
+    (void)state;
+    ls_config c, saved;
+    ls_error e = {0};
+    ls_buf out = {0};
+    assert_ls_ok(read_text("train: {epochs: 2.5}\noptim: {warmup: 60}\n", &c, &e), e);
+    assert_true(c.train.epochs == 2.5 && c.train.steps == 0);
+    c.train.steps = 70;
+    ls_config_write(&c, &out);
+    assert_ls_ok(read_text(out.data, &saved, &e), e);
+    assert_true(saved.train.epochs == 2.5 && saved.train.steps == 70);
+    ls_buf_free(&out);
+    assert_ls_ok(ls_config_set(&saved, "train.steps=9", &e), e);
+    assert_true(saved.train.epochs == 0 && saved.train.steps == 9);
+    assert_ls_ok(ls_config_set(&saved, "train.epochs=1", &e), e);
+    assert_true(saved.train.epochs == 1 && saved.train.steps == 0);
+    assert_ls_ok(ls_config_set(&saved, "train.epochs=0", &e), e);
+    assert_true(saved.train.epochs == 0 && saved.train.steps == 1000);
+    assert_ls_fails(read_text("train: {epochs: 2, steps: 9}\n", &c, &e), LS_EINVAL,
+                    "train.epochs and train.steps both say how long the run is", e);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_read), cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_warmup)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_read), cmocka_unit_test(test_refused), cmocka_unit_test(test_warmup),
+        cmocka_unit_test(test_usual_warmup), cmocka_unit_test(test_epochs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

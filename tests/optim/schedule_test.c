@@ -99,6 +99,7 @@ static void test_warmup(void **state) {
                 {"8", "0.5 epochs", 7},
                 {"1", "0.07 epochs", 7},
                 {"8", "2 epochs", 26}, /* 13 steps each: the last has 4 samples */
+                {"8", "auto", 50},     /* of 1000 steps */
                 {"[[0, 8], [5, 20]]", "80 samples", 7},
                 {"[[0, 8], [5, 20]]", "1 epochs", 8}};
     ls_config c;
@@ -152,16 +153,11 @@ static void test_monotone(void **state) {
 /* No warm-up starts at the full rate; all warm-up ends there; a run of no steps is the floor. */
 static void test_extremes(void **state) {
     (void)state;
-    assert_near(ls_schedule_rate(&COSINE(0.5, 0.1, 0, 10, 0, 1, 0), 0),
-                0.5);
-    assert_near(ls_schedule_rate(&COSINE(0.5, 0.1, 10, 10, 0, 1, 0), 9),
-                0.5);
-    assert_near(ls_schedule_rate(&COSINE(0.5, 0.1, 10, 10, 0, 1, 0), 10),
-                0.1);
-    assert_near(ls_schedule_rate(&COSINE(0.5, 0.1, 0, 0, 0, 1, 0), 0),
-                0.1);
-    assert_near(ls_schedule_rate(&COSINE(0.5, 0.5, 0, 10, 0, 1, 0), 5),
-                0.5);
+    assert_near(ls_schedule_rate(&COSINE(0.5, 0.1, 0, 10, 0, 1, 0), 0), 0.5);
+    assert_near(ls_schedule_rate(&COSINE(0.5, 0.1, 10, 10, 0, 1, 0), 9), 0.5);
+    assert_near(ls_schedule_rate(&COSINE(0.5, 0.1, 10, 10, 0, 1, 0), 10), 0.1);
+    assert_near(ls_schedule_rate(&COSINE(0.5, 0.1, 0, 0, 0, 1, 0), 0), 0.1);
+    assert_near(ls_schedule_rate(&COSINE(0.5, 0.5, 0, 10, 0, 1, 0), 5), 0.5);
 }
 
 static double rate(ls_schedule s, ls_schedule_kind kind, int64_t step) {

@@ -85,6 +85,7 @@ static void evaluate_damaged(ls_trainer *t) {
 
 static ls_status loop(ls_trainer *t, run *r, ls_error *e) {
     ls_trainer_result out;
+    assert_int_equal(ls_trainer_end(t), STEPS);
     while (ls_trainer_steps(t) < r->steps) {
         for (int64_t i = 0; i < ls_trainer_nsamples(t); i++) {
             uint64_t number = ls_trainer_number(t, i);
@@ -156,6 +157,9 @@ static void test_bits(void **state) {
     }
     assert_int_equal(all, 2 * COUNT + 2 * 12); /* epochs of 5 steps, the last one of 2 samples */
     assert_int_equal(most, 3);
+    run epochs = {.steps = STEPS, .sets = {"train.epochs=2.4"}}; /* as many steps */
+    got = weights_of(&epochs, 2);
+    expect_same(&got, &want);
     for (int n = 2; n <= MOST; n++) {
         run r = {.steps = STEPS};
         got = weights_of(&r, n);
