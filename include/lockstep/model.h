@@ -313,6 +313,7 @@ typedef struct ls_attention_options {
     int64_t window;          /* 0: none */
     bool causal;
     ls_value *keys, *values, *mask, *positions;
+    float dropout; /* in training: the probability with which one of the softmax becomes 0 */
 } ls_attention_options;
 ls_value *ls_attention(ls_model *, ls_value *x, ls_attention_options);
 

@@ -174,7 +174,9 @@ const ls_config_key ls_config_keys[] = {
     INT("model.blocks", model.blocks, 1, 1000, 3, FIXED, "resnet: residual blocks of a stage"),
     INT("model.patch", model.patch, 1, 4096, 4, FIXED, "vit: height and width of a patch"),
     NUM("model.dropout", model.dropout, 0, 0.999, 0, FIXED,
-        "mlp, cnn, vit: probability with which a hidden value is set to 0 in training"),
+        "probability with which a hidden value is set to 0 in training; gpt2, llama: of the "
+        "embedding, of attention's probabilities, and of what attention and feed-forward layers "
+        "add to the residual stream; mlp, cnn, vit: of hidden layers and residual branches"),
     ONE_OF("model.sparse", model.sparse, switches, FIXED,
            "on: the tables of embeddings are one copy, which hosts divide, and a step reads, sums, "
            "sends "

@@ -63,7 +63,7 @@ const ls_config_need ls_config_needs[] = {
     {"model.norm", "model.kind: cnn, resnet"},
     {"model.blocks", "model.kind: resnet"},
     {"model.patch", "model.kind: vit"},
-    {"model.dropout", "model.kind: mlp, cnn, vit"},
+    {"model.dropout", "model.kind: gpt2, llama, mlp, cnn, vit"},
     {"model.sparse", "model.kind: factors, two_towers, dlrm, wide_deep, layers"},
     {"model.filter_freq", "model.sparse: on"},
     {"model.steps_to_live", "model.sparse: on"},

@@ -3,7 +3,7 @@
  *
  * x: q, k, v as columns of one value; or q, and k and v as columns of another; or one value each.
  * saved: of each query and head the maximum and 1/sum. work: gradients that are not wanted. */
-#include "model/builder.h"
+#include "layers/layers.h"
 #include "model/heads.h"
 #include "model/kept.h"
 #include "model/rows.h"
@@ -13,6 +13,7 @@ typedef struct options {
     int64_t Q, K; /* columns of the queries, and of the keys */
     bool causal;
     int mask, positions; /* fields of the layer; -1: none */
+    ls_dropout_mask drop;
 } options;
 
 /* Where the queries, keys and values are, or their gradients: in the values of the layer's
@@ -53,6 +54,8 @@ static ls_heads heads_of(const ls_layer *l, const ls_layer_call *c) {
                                               : o->K,
                   .mask_nbytes = c->sample_nbytes,
                   .positions_nbytes = c->sample_nbytes,
+                  .drop = &o->drop,
+                  .call = c,
                   .stat = c->saved,
                   .y = c->y};
     if (o->mask >= 0 && c->n) h.mask = ls_layer_field(l, c, o->mask, 0);
@@ -170,7 +173,8 @@ static void look_at_fields(ls_model *m, const ls_attention_options *o, const opt
 }
 
 /* The sizes of the inputs. False: they don't fit, and the model has failed. */
-static bool look(ls_model *m, const ls_value *x, const ls_attention_options *o, options *own) {
+static bool look(ls_model *m, const ls_value *x, const ls_attention_options *o,
+                 ls_dropout_mask drop, options *own) {
     int64_t last = ls_value_last(x), kv_heads = o->kv_heads ? o->kv_heads : o->heads;
     int64_t parts = o->keys ? o->heads : o->heads + 2 * kv_heads; /* heads in x */
     if (x->ndims != 2)
@@ -184,6 +188,8 @@ static bool look(ls_model *m, const ls_value *x, const ls_attention_options *o, 
     else if (last % parts)
         ls_build_fail(m, "%lld columns are no %lld heads%s", (long long)last, (long long)parts,
                       o->keys ? "" : " of queries, keys and values");
+    else if (!(drop.rate >= 0 && drop.rate < 1))
+        ls_build_fail(m, "dropout is %g; it is from 0 to below 1", (double)drop.rate);
     if (!ls_build_is_good(m)) return false;
     *own = (options){.T = x->dims.of[0],
                      .S = o->keys ? o->keys->dims.of[0] : x->dims.of[0],
@@ -193,19 +199,21 @@ static bool look(ls_model *m, const ls_value *x, const ls_attention_options *o, 
                      .K = last / parts * kv_heads,
                      .causal = o->causal,
                      .mask = -1,
-                     .positions = -1};
+                     .positions = -1,
+                     .drop = drop};
     look_at_keys(m, o, own);
     if (ls_build_is_good(m)) look_at_fields(m, o, own);
     return ls_build_is_good(m);
 }
 
-ls_value *(ls_attention)(ls_model *m, ls_value *x, ls_attention_options o) {
+ls_value *ls_layers_attention(ls_model *m, ls_value *x, ls_attention_options o,
+                              ls_dropout_mask drop) {
     ls_value *inputs[] = {x, o.keys, o.values};
     if (o.values && !o.keys)
         return ls_build_fail(m, "ls_attention(): values are given without keys");
     ls_layer *l = ls_build_layer(m, "attention", o.name, inputs, o.values ? 3 : o.keys ? 2 : 1);
     options own = {0};
-    if (!l || !look(m, x, &o, &own)) return ls_build_failed(m);
+    if (!l || !look(m, x, &o, drop, &own)) return ls_build_failed(m);
     l->ops = &ops;
     l->T = own.S == own.T ? own.T : 1; /* positions of queries and keys, if they are the same */
     l->C = own.Q;
@@ -222,7 +230,8 @@ ls_value *(ls_attention)(ls_model *m, ls_value *x, ls_attention_options o) {
                   .heads = o.heads,
                   .kv_heads = own.kv_heads,
                   .D = own.Q / o.heads,
-                  .causal = own.causal};
+                  .causal = own.causal,
+                  .drop = &drop};
     l->scratch_floats = ls_heads_scratch_floats(h.S, h.D);
     size_t room = (size_t)(2 * own.Q) + ls_kept_room(h.heads, h.S, h.D);
     if (own.causal && room > l->scratch_floats) l->scratch_floats = room;
@@ -232,4 +241,10 @@ ls_value *(ls_attention)(ls_model *m, ls_value *x, ls_attention_options o) {
         &l->forward_conversions,
         (ls_conversion){.operand = LS_OPERAND_Y, .rounds = true, .numbers = own.T * own.Q});
     return ls_build_value(m, LS_DIMS(own.T, own.Q));
+}
+
+ls_value *(ls_attention)(ls_model *m, ls_value *x, ls_attention_options o) {
+    ls_dropout_mask drop = {.rate = o.dropout, .number = LS_DROPOUT_ATTENTION};
+    for (int i = 0; i < m->nlayers; i++) drop.number += m->layers[i].ops == &ops;
+    return ls_layers_attention(m, x, o, drop);
 }

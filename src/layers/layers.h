@@ -4,6 +4,7 @@
 #define LS_LAYERS_LAYERS_H
 
 #include "model/builder.h"
+#include "model/dropout.h"
 
 /* A field as numbers, each times scale, plus shift. */
 ls_value *ls_layers_input(ls_model *, const ls_value *field, float scale, float shift);
@@ -34,6 +35,12 @@ typedef struct ls_row_range {
 
 /* As ls_rope(), of a chunk of a sample. */
 ls_value *ls_layers_rope(ls_model *, ls_value *x, ls_rope_options, ls_row_range);
+
+/* As ls_dropout(), with a mask of the model's choice. */
+ls_value *ls_layers_dropout(ls_model *, ls_value *x, ls_dropout_mask);
+/* As ls_attention(), with a mask of the probabilities: its index counts the whole model's heads of
+ * queries (heads.h). */
+ls_value *ls_layers_attention(ls_model *, ls_value *x, ls_attention_options, ls_dropout_mask);
 
 /* As ls_linear_cross_entropy(), of a chunk of a sample: a part of the mean over all rows with a
  * label, so that the losses of all chunks add up to it. */

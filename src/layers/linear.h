@@ -4,15 +4,15 @@
 #define LS_LAYERS_LINEAR_H
 
 #include "model/builder.h"
+#include "model/dropout.h"
 #include "tensor/gemm.h"
 
 /* The layer's own options. Numbers of its parameters: the weight is number 0; 0: there is none. */
 typedef struct ls_linear_own {
     int bias, a, b, magnitude;
     int64_t rank;
-    float scale;     /* of the adapter's product */
-    float dropout;   /* of its input */
-    uint32_t number; /* of its mask of dropout */
+    float scale;          /* of the adapter's product */
+    ls_dropout_mask mask; /* of its input */
 } ls_linear_own;
 
 int64_t ls_linear_outputs(const ls_layer *);

@@ -15,9 +15,9 @@
  */
 #include <math.h>
 
-#include "layers/dropout.h"
 #include "layers/linear.h"
 #include "layers/lora_merge.h"
+#include "model/dropout.h"
 #include "model/rows.h"
 #include "tensor/gemm.h"
 #include "tensor/gemv.h"
@@ -48,7 +48,7 @@ static lora lora_of(const ls_layer *l, const ls_layer_call *c) {
     if (!o->magnitude) return f;
     f.z = c->saved;
     f.t = f.z + f.rows * f.out;
-    f.dz = f.dropped + (o->dropout > 0 ? f.rows * f.in : 0);
+    f.dz = f.dropped + (o->mask.rate > 0 ? f.rows * f.in : 0);
     f.inverse = f.dz + f.rows * f.out;
     f.g = f.inverse + f.out;
     return f;
@@ -118,8 +118,8 @@ static void scale(const lora *f, float *x) {
 /* The input of the adapter. */
 static ls_matrix input_of(const lora *f) {
     const ls_layer_call *c = f->c;
-    if (!(f->o->dropout > 0) || !c->training) return ls_rows_x(f->l, c, 0, f->in);
-    ls_dropout_run(c, f->o->number, f->o->dropout, c->T * f->in, c->x[0], f->dropped);
+    if (!ls_dropout_acts(&f->o->mask, c)) return ls_rows_x(f->l, c, 0, f->in);
+    ls_dropout_run(&f->o->mask, c, c->T * f->in, ls_rows_x(f->l, c, 0, f->in), f->dropped);
     return ls_matrix_of(f->dropped, f->in);
 }
 
@@ -217,7 +217,7 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
 static void input_back(const lora *f, ls_matrix dz) {
     const ls_layer_call *c = f->c;
     float *dx = c->dx[0];
-    bool drops = f->o->dropout > 0 && c->training;
+    bool drops = ls_dropout_acts(&f->o->mask, c);
     ls_linear_product_dx(f->l, c, dz, dx);
     multiply(f, ls_matrix_of(f->dt, f->r),
              (ls_gemm_job){.N = f->in,
@@ -226,7 +226,7 @@ static void input_back(const lora *f, ls_matrix dz) {
                            .c = drops ? f->dropped : dx,
                            .start = drops ? LS_GEMM_ZERO : LS_GEMM_ADD});
     if (!drops) return;
-    ls_dropout_run(c, f->o->number, f->o->dropout, c->T * f->in, f->dropped, f->dropped);
+    ls_dropout_run(&f->o->mask, c, c->T * f->in, ls_matrix_of(f->dropped, f->in), f->dropped);
     int64_t n = f->rows * f->in;
     ls_rows_add(c->compute, n, ls_matrix_of(dx, n), f->dropped, ls_numbers_f32(dx));
 }
@@ -263,8 +263,8 @@ static void add_works(ls_layer *l, const ls_linear_own *o, int64_t in, int64_t o
     ls_works_product(&l->backward_work, LS_WORK_PRODUCT_DW, out, r, 0);
     ls_works_grads(&l->backward_work, 1u << o->b);
     l->forward_flops += 2.0 * (double)(T * r * (in + out));
-    if (o->dropout > 0) ls_works_pass(&l->forward_work, LS_WORK_GELU, T * in * 5 / 2);
-    if (o->dropout > 0) ls_works_pass(&l->backward_work, LS_WORK_GELU, T * in * 5);
+    if (o->mask.rate > 0) ls_works_dropout(&l->forward_work, T * in);
+    if (o->mask.rate > 0) ls_works_dropout(&l->backward_work, 2 * T * in);
     if (!o->magnitude) return;
     ls_works_pass(&l->forward_work, LS_WORK_ADD, T * out);
     ls_works_pass(&l->backward_work, LS_WORK_ADD, 3 * T * out);
@@ -300,8 +300,8 @@ ls_layer *ls_lora_add(ls_model *m, ls_layer *l, const ls_lora *given) {
     if (given->dora) l->as_stored &= ~(unsigned)LS_OPERAND_DY;
     o->rank = r;
     o->scale = alpha / (given->rs ? sqrtf((float)r) : (float)r);
-    o->dropout = given->dropout;
-    o->number = LS_DROPOUT_OWN + number_of(m);
+    o->mask =
+        (ls_dropout_mask){.rate = given->dropout, .number = LS_DROPOUT_ADAPTERS + number_of(m)};
     o->a = l->nparams;
     o->b = o->a + 1;
     o->magnitude = given->dora ? o->b + 1 : 0;

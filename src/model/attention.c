@@ -2,16 +2,24 @@
  *
  * params: gamma, beta [C]; w_qkv [C, 3C], b_qkv [3C]; w_out [C, C], b_out [C]
  * saved, per row: h = layer norm(x) [C] | qkv [3C] | att [C] | mean, rstd; and stat [heads, T, 2]
+ * With dropout the probabilities have a mask, and the projection's rows.
  *
  * The heads themselves: heads.h.
  */
 #include "model/attention.h"
 
+#include "model/dropout.h"
 #include "model/heads.h"
 #include "model/kept.h"
 #include "model/rows.h"
 
 enum { W_QKV = 2, W_OUT = 4 }; /* the bias of each follows it */
+
+typedef struct masks {
+    ls_dropout_mask heads, rows;
+} masks;
+
+static const masks *masks_of(const ls_layer *l) { return &LS_LAYER_OWN_OF(masks, l); }
 
 typedef struct saved {
     ls_numbers h, qkv, att;
@@ -53,6 +61,8 @@ static ls_heads heads_of(const ls_layer *l, const ls_layer_call *c, const saved 
                       .v = ls_numbers_at(s->qkv, 2 * C).p,
                       .q_row = 3 * C,
                       .kv_row = 3 * C,
+                      .drop = &masks_of(l)->heads,
+                      .call = c,
                       .stat = s->stat,
                       .y = s->att.p};
 }
@@ -69,15 +79,16 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
     ls_heads heads = heads_of(l, c, &s);
     ls_heads_forward(&heads);
     ls_rows_linear(l, c, W_OUT, ls_numbers_rows(s.att, C), y);
+    ls_dropout_rows(c, &masks_of(l)->rows, C, y);
     ls_rows_add(c->compute, rows * C, ls_rows_x(l, c, 0, C), y, (ls_numbers){c->y, stored});
 }
 
-/* work: datt [rows, C] (later dh) | dqkv [rows, 3C] */
+/* work: datt [rows, C] (later dh) | dqkv [rows, 3C] | with dropout, dy with the mask [rows, C] */
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T, C = l->C;
     float *datt = c->work, *dqkv = datt + rows * C, *dh = datt;
     saved s = saved_of(l, c);
-    ls_matrix dy = ls_rows_dy(l, c, C);
+    ls_matrix dy = ls_dropout_of_dy(l, c, &masks_of(l)->rows, dqkv + rows * 3 * C);
     bool norm = ls_rows_norm_has_back(l, c);
     ls_rows_linear_dw(l, c, W_OUT, ls_numbers_rows(s.att, C), dy);
     if (!norm && !ls_rows_linear_has_dw(l, W_QKV)) return;
@@ -139,4 +150,16 @@ void ls_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) {
     ls_works_linear(f, b, W_OUT, T, C, C);
     ls_works_pass(f, LS_WORK_ADD, T * C);
     declare_conversions(l, T, C);
+}
+
+void ls_attention_drop(ls_layer *l, float rate, int64_t block) {
+    masks *m = &LS_LAYER_OWN_AS(masks, l);
+    m->heads =
+        (ls_dropout_mask){.rate = rate, .number = ls_dropout_number(block, LS_DROPOUT_IN_HEADS)};
+    m->rows = (ls_dropout_mask){.rate = rate,
+                                .number = ls_dropout_number(block, LS_DROPOUT_IN_ATTENTION)};
+    ls_dropout_declare_rows(l);
+    int64_t scores = l->T * (l->T + 1) / 2 * l->heads;
+    ls_works_dropout(&l->forward_work, scores);
+    ls_works_dropout(&l->backward_work, 2 * scores);
 }

@@ -1,4 +1,4 @@
-/* embedding.c - y = token embedding + position embedding.
+/* embedding.c - y = token embedding + position embedding, with a mask if there is dropout.
  *
  * params: wte [V, C] (tied: the head uses it too), wpe [T, C]
  * forward: tokens -> y [rows, C]. backward: dy -> gradients; no dx.
@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "model/dropout.h"
 #include "model/rows.h"
 #include "model/table.h"
 #include "tensor/dtype.h"
@@ -19,6 +20,16 @@ typedef struct job {
     const ls_layer *l;
     const ls_layer_call *c;
 } job;
+
+/* Columns [c0, c0 + n) of row t of a sample, with the mask if it acts: x, or y. */
+static const float *drop(const job *j, int64_t r, int64_t c0, int64_t n, const float *x, float *y) {
+    const ls_layer_call *c = j->c;
+    const ls_dropout_mask *mask = &LS_LAYER_OWN_OF(ls_dropout_mask, j->l);
+    if (!ls_dropout_acts(mask, c)) return x;
+    ls_dropout_place place = ls_dropout_place_of(mask, c, r / c->T);
+    c->compute->k->dropout(&place, r % c->T * j->l->C + c0, n, x, y);
+    return y;
+}
 
 static void forward_run(void *arg, int thread, int nthreads) {
     const job *j = arg;
@@ -33,6 +44,7 @@ static void forward_run(void *arg, int thread, int nthreads) {
         const float *word = ls_table_row(j->l, c, WTE, token, room);
         const float *place = ls_table_row(j->l, c, WPE, t, room + C);
         c->compute->k->add(C, word, place, y + r * C);
+        drop(j, r, 0, C, y + r * C, y + r * C);
     }
 }
 
@@ -59,6 +71,7 @@ static void sums_run(void *arg, int thread, int nthreads) {
     int64_t C = j->l->C, c0 = 0, c1 = 0;
     ls_pool_share(C, 16, thread, nthreads, &c0, &c1);
     int64_t width = c1 - c0;
+    float *room = ls_compute_scratch(c->compute, thread);
     if (width == 0) return;
     for (int64_t t = 0; c->grads_start && j->dwpe && t < c->T; t++)
         memset(j->dwpe + t * C + c0, 0, (size_t)width * sizeof(float));
@@ -66,7 +79,7 @@ static void sums_run(void *arg, int thread, int nthreads) {
         int64_t sample = r / c->T, t = r % c->T;
         int64_t row = ls_layer_tokens(c, sample)[t];
         if (j->place) row = j->place[r];
-        const float *dy = all + r * C + c0;
+        const float *dy = drop(&(job){j->l, c}, r, c0, width, all + r * C + c0, room);
         if (j->dwte) add_row(c->compute->k, width, dy, j->dwte + row * C + c0);
         if (j->dwpe) add_row(c->compute->k, width, dy, j->dwpe + t * C + c0);
     }
@@ -137,4 +150,11 @@ void ls_embedding_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     l->backward_alone = true;
     ls_works_pass(&l->forward_work, LS_WORK_ADD, T * C);
     ls_works_pass(&l->backward_work, LS_WORK_ADD, 2 * T * C);
+}
+
+void ls_embedding_drop(ls_layer *l, float rate) {
+    LS_LAYER_OWN_AS(ls_dropout_mask, l) =
+        (ls_dropout_mask){.rate = rate, .number = LS_DROPOUT_EMBEDDING};
+    ls_works_dropout(&l->forward_work, l->T * l->C);
+    ls_works_dropout(&l->backward_work, l->T * l->C);
 }

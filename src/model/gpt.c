@@ -100,3 +100,11 @@ ls_status ls_gpt_create(const ls_gpt_config *config, ls_model *m_p, ls_error *e)
     *m_p = m;
     return LS_OK;
 }
+
+void ls_gpt_drop(ls_model *m, float rate) {
+    ls_embedding_drop(&m->layers[0], rate);
+    for (int64_t i = 0; i < m->config.layers; i++) {
+        ls_attention_drop(&m->layers[1 + 2 * i], rate, i);
+        ls_mlp_drop(&m->layers[2 + 2 * i], rate, i);
+    }
+}

@@ -14,4 +14,8 @@
 /* LS_EINVAL: heads don't divide the width, or sizes overflow. */
 ls_status ls_gpt_create(const ls_gpt_config *, ls_model *m_p, ls_error *);
 
+/* The model gets dropout of its embedding, of attention's probabilities, and of what its blocks add
+ * to the residual stream. rate is above 0 and below 1. */
+void ls_gpt_drop(ls_model *, float rate);
+
 #endif

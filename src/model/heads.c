@@ -6,7 +6,7 @@
 
 #include "tensor/gemm.h"
 
-enum { QUERY_BLOCK = 48 };
+enum { QUERY_BLOCK = 48, MASK_BLOCK = 64 };
 
 /* One (sample, head): where its parts are. */
 typedef struct head {
@@ -18,6 +18,9 @@ typedef struct head {
     int64_t q_at, k_at;        /* offsets of q, and of k or v */
     const unsigned char *mask; /* [S] or NULL */
     const char *positions;     /* [T] or NULL */
+    bool drops;
+    ls_dropout_place place; /* } of its mask */
+    int64_t mask_row;       /* } the number of its first query's row */
 } head;
 
 static head head_of(const ls_heads *a, int64_t sample, int64_t which) {
@@ -32,6 +35,11 @@ static head head_of(const ls_heads *a, int64_t sample, int64_t which) {
     h.y = sample * a->T * a->heads * a->D + which * a->D;
     h.mask = a->mask ? a->mask + (size_t)sample * a->mask_nbytes : NULL;
     h.positions = a->positions ? a->positions + (size_t)sample * a->positions_nbytes : NULL;
+    h.drops = a->drop && ls_dropout_acts(a->drop, a->call);
+    if (h.drops) {
+        h.place = ls_dropout_place_of(a->drop, a->call, sample);
+        h.mask_row = (a->drop->first + which) * a->T;
+    }
     return h;
 }
 
@@ -162,6 +170,18 @@ static void probabilities(const block *b, bool again, float *s) {
     set_masked(b, s, 0);
 }
 
+/* Probabilities that count, or their gradients, with the mask: s [m, width]. */
+static void drop(const block *b, float *s) {
+    const head *h = b->h;
+    int64_t row = (h->all->S + MASK_BLOCK - 1) / MASK_BLOCK * MASK_BLOCK;
+    for (int64_t r = 0; h->drops && r < b->m; r++, s += b->width) {
+        int64_t t = b->first + r, end = h->all->causal ? t + 1 : b->width;
+        int64_t first = h->all->causal ? first_key(h, t) : 0;
+        b->c->k->dropout(&h->place, (h->mask_row + t) * row + first, end - first, s + first,
+                         s + first);
+    }
+}
+
 /* The block's rows of y, which begin with number `at`. */
 static void mix_into_y(const block *b, const packed *k, int64_t at) {
     const ls_heads *a = b->h->all;
@@ -182,6 +202,7 @@ static void head_forward(const packed *k, int thread, const head *h) {
         block b = block_of(thread, h, first);
         by_keys(&b, b.queries, k->by_key, k->p);
         probabilities(&b, false, k->p);
+        drop(&b, k->p);
         mix_into_y(&b, k, h->y + first * C);
     }
 }
@@ -195,9 +216,11 @@ static void head_backward(const packed *k, int thread, const head *h) {
         ls_matrix dy = ls_matrix_from(a->dy, 0, h->y + first * C);
         by_keys(&b, b.queries, k->by_key, k->p);
         probabilities(&b, true, k->p);
-        add_by_key(&b, k->p, dy, dv);
         by_keys(&b, dy, k->by_value, k->dp);
+        drop(&b, k->dp);
         a->compute->k->softmax_causal_dx(b.m, b.width, h->scale, k->p, k->dp);
+        drop(&b, k->p);
+        add_by_key(&b, k->p, dy, dv);
         mix(&b, k->dp, k->rows, dq + first * a->q_row, a->q_row);
         add_by_key(&b, k->dp, b.queries, dk);
     }
@@ -266,6 +289,9 @@ void ls_heads_works(const ls_heads *a, ls_works *f, ls_works *b) {
                                 {LS_WORK_PRODUCT_DW, width, D, m, 2 * times, 0, false},
                                 {LS_WORK_SOFTMAX_DX, 0, 0, 0, times, seen, false},
                                 {LS_WORK_PRODUCT, m, D, width, times, 0, false}};
+    bool drops = a->drop && a->drop->rate > 0;
+    if (drops) ls_works_dropout(f, (int64_t)(times * seen));
+    if (drops) ls_works_dropout(b, (int64_t)(2 * times * seen));
     memcpy(f->list + f->n, forward, sizeof forward);
     f->n += (int)(sizeof forward / sizeof *forward);
     memcpy(b->list + b->n, backward, sizeof backward);

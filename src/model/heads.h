@@ -12,7 +12,7 @@
 #ifndef LS_MODEL_HEADS_H
 #define LS_MODEL_HEADS_H
 
-#include "model/work.h"
+#include "model/dropout.h"
 #include "tensor/gemm.h"
 
 typedef struct ls_heads {
@@ -29,10 +29,14 @@ typedef struct ls_heads {
     const char *positions;   /* causal: i32 [n][T], the place of a position in its document: a query
                                   sees keys of its document alone; NULL: a sample is one document */
     size_t positions_nbytes; /* between samples */
-    float *stat;             /* [n, heads, T, 2] from forward to backward */
-    void *y;                 /* [n, T, C]; 0 for a query that sees no key */
-    ls_matrix dy;            /* [n T, C] */
-    float *dq, *dk, *dv;     /* rows as far apart as those of q, k, v */
+    /* Of probabilities; NULL: none. Heads of queries are those from number mask->first on in the
+     * whole model, of whose mask row t of head h begins at (h T + t) S, S in multiples of 64. */
+    const ls_dropout_mask *drop;
+    const ls_layer_call *call; /* with `drop` */
+    float *stat;               /* [n, heads, T, 2] from forward to backward */
+    void *y;                   /* [n, T, C]; 0 for a query that sees no key */
+    ls_matrix dy;              /* [n T, C] */
+    float *dq, *dk, *dv;       /* rows as far apart as those of q, k, v */
 } ls_heads;
 
 void ls_heads_forward(const ls_heads *);
@@ -42,7 +46,7 @@ void ls_heads_backward(const ls_heads *);
 /* Scratch memory of each thread. */
 size_t ls_heads_scratch_floats(int64_t S, int64_t D);
 
-/* Adds the passes' work for n = 1: T, S, heads, kv_heads, D and causal count. */
+/* Adds the passes' work for n = 1: T, S, heads, kv_heads, D, causal and drop count. */
 void ls_heads_works(const ls_heads *, ls_works *forward, ls_works *backward);
 
 #endif

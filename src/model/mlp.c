@@ -1,12 +1,18 @@
-/* mlp.c - y = x + w_out . gelu(w_in . layer norm(x) + b_in) + b_out.
+/* mlp.c - y = x + w_out . gelu(w_in . layer norm(x) + b_in) + b_out; with dropout what is added to
+ * x has a mask.
  *
  * params: gamma, beta [C]; w_in [C, 4C], b_in [4C]; w_out [4C, C], b_out [C]
  * saved, per row: h = layer norm(x) [C] | u = before GELU [4C] | mean, rstd
  * Backward recomputes the GELU, which is cheaper than saving it.
  */
+#include "model/dropout.h"
 #include "model/rows.h"
 
 enum { W_IN = 2, W_OUT = 4 }; /* the bias of each follows it */
+
+static const ls_dropout_mask *mask_of(const ls_layer *l) {
+    return &LS_LAYER_OWN_OF(ls_dropout_mask, l);
+}
 
 typedef struct saved {
     ls_numbers h, u;
@@ -38,16 +44,19 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
     else
         ls_rows_gelu(c->compute, n, ls_matrix_of(u, n), act);
     ls_rows_linear(l, c, W_OUT, ls_numbers_rows(act, 4 * C), y);
+    ls_dropout_rows(c, mask_of(l), C, y);
     ls_rows_add(c->compute, rows * C, ls_rows_x(l, c, 0, C), y, (ls_numbers){c->y, stored});
 }
 
-/* work: gelu(u) [rows, 4C], in bf16 or f32 (later dh [rows, C]) | du [rows, 4C] */
+/* work: gelu(u) [rows, 4C], in bf16 or f32 (later dh [rows, C]) | du [rows, 4C] | with dropout, dy
+ * with the mask [rows, C] */
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T, C = l->C, n = rows * 4 * C;
     saved s = saved_of(l, c);
     ls_numbers act = {c->work, s.u.bf16};
     float *du = c->work + (act.bf16 ? n / 2 : n), *dh = c->work;
-    ls_matrix u = ls_numbers_rows(s.u, n), dy = ls_rows_dy(l, c, C), dus = ls_matrix_of(du, 4 * C);
+    ls_matrix u = ls_numbers_rows(s.u, n), dus = ls_matrix_of(du, 4 * C);
+    ls_matrix dy = ls_dropout_of_dy(l, c, mask_of(l), du + n);
     bool norm = ls_rows_norm_has_back(l, c), inner = norm || ls_rows_linear_has_dw(l, W_IN);
     if (inner) ls_rows_linear_dx(l, c, W_OUT, dy, du);
     if (inner)
@@ -101,4 +110,10 @@ void ls_mlp_declare(ls_layer *l, int64_t T, int64_t C) {
     ls_works_pass(f, LS_WORK_ADD, T * C);
     ls_works_pass(b, LS_WORK_GELU_BACK, T * 4 * C);
     declare_conversions(l, T, C);
+}
+
+void ls_mlp_drop(ls_layer *l, float rate, int64_t block) {
+    LS_LAYER_OWN_AS(ls_dropout_mask, l) = (ls_dropout_mask){
+        .rate = rate, .number = ls_dropout_number(block, LS_DROPOUT_IN_FEED_FORWARD)};
+    ls_dropout_declare_rows(l);
 }

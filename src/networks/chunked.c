@@ -159,13 +159,14 @@ static ls_value *take(const ls_chunked *s, const ls_chunked_rows *r, const group
 
 /* parts [each]: what the group reads of each chunk. out [each]: each chunk's rows of its heads. */
 static void attend_group(const ls_chunked *s, ls_value *const *parts, const group *g,
-                         ls_attention_options o, ls_value **out) {
+                         ls_chunked_heads h, ls_value **out) {
     ls_chunked_begin(s, g->chunk);
     ls_value *all = ls_chunked_join(s, parts, g->of);
-    o.kv_heads = g->end - g->first;
-    o.heads = o.kv_heads * g->share;
-    o.name = g->attention;
-    ls_value *y = (ls_attention)(s->m, all, o);
+    h.o.kv_heads = g->end - g->first;
+    h.o.heads = h.o.kv_heads * g->share;
+    h.o.name = g->attention;
+    h.drop.first += g->first * g->share;
+    ls_value *y = ls_layers_attention(s->m, all, h.o, h.drop);
     for (int k = 0; k < s->each; k++) {
         char name[LS_NAME];
         snprintf(name, sizeof name, "%.60s.%d", g->rows, k);
@@ -193,17 +194,17 @@ static group nth_group(const ls_chunked *s, ls_chunk_range of, const ls_chunked_
 /* All chunks' parts come before all groups, so that groups of several workers are computed at the
  * same time, forward and backward. */
 static void attend_groups(const ls_chunked *s, ls_chunk_range all, const ls_chunked_rows *rows,
-                          ls_attention_options o, ls_value **out) {
+                          ls_chunked_heads h, ls_value **out) {
     group groups[LS_CHUNKS_MOST];
     ls_value *parts[LS_CHUNKS_MOST][LS_CHUNKS_MOST]; /* [n][all.n] */
     ls_value *of[LS_CHUNKS_MOST][LS_CHUNKS_MOST], *mine[LS_CHUNKS_MOST];
-    int n = all.n < o.kv_heads ? all.n : (int)o.kv_heads;
-    for (int i = 0; i < n; i++) groups[i] = nth_group(s, all, &rows[0], i, n, &o);
+    int n = all.n < h.o.kv_heads ? all.n : (int)h.o.kv_heads;
+    for (int i = 0; i < n; i++) groups[i] = nth_group(s, all, &rows[0], i, n, &h.o);
     for (int k = 0; k < all.n; k++) {
         ls_chunked_begin(s, all.first + k);
-        for (int i = 0; i < n; i++) parts[i][k] = take(s, &rows[k], &groups[i], &o);
+        for (int i = 0; i < n; i++) parts[i][k] = take(s, &rows[k], &groups[i], &h.o);
     }
-    for (int i = 0; i < n; i++) attend_group(s, parts[i], &groups[i], o, of[i]);
+    for (int i = 0; i < n; i++) attend_group(s, parts[i], &groups[i], h, of[i]);
     for (int k = 0; k < all.n; k++) {
         ls_chunked_begin(s, all.first + k);
         for (int i = 0; i < n; i++) mine[i] = of[i][k];
@@ -213,16 +214,16 @@ static void attend_groups(const ls_chunked *s, ls_chunk_range all, const ls_chun
 
 /* Of one chunk, which has all rows. */
 static ls_value *attend_whole(const ls_chunked *s, const ls_chunked_rows *rows,
-                              ls_attention_options o) {
-    o.keys = rows->nx > 1 ? rows->x[1] : NULL;
-    o.values = rows->nx > 1 ? rows->x[2] : NULL;
-    return (ls_attention)(s->m, rows->x[0], o);
+                              ls_chunked_heads h) {
+    h.o.keys = rows->nx > 1 ? rows->x[1] : NULL;
+    h.o.values = rows->nx > 1 ? rows->x[2] : NULL;
+    return ls_layers_attention(s->m, rows->x[0], h.o, h.drop);
 }
 
 void ls_chunked_attend(const ls_chunked *s, int sample, const ls_chunked_rows *rows,
-                       ls_attention_options o, ls_value **out) {
+                       ls_chunked_heads h, ls_value **out) {
     if (s->each > 1)
-        attend_groups(s, ls_chunked_of_sample(s, sample), rows, o, out);
+        attend_groups(s, ls_chunked_of_sample(s, sample), rows, h, out);
     else
-        out[0] = attend_whole(s, rows, o);
+        out[0] = attend_whole(s, rows, h);
 }

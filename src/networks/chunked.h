@@ -63,9 +63,14 @@ typedef struct ls_chunked_rows {
     int nx;
 } ls_chunked_rows;
 
+typedef struct ls_chunked_heads {
+    ls_attention_options o;
+    ls_dropout_mask drop; /* `first` is the first head's number */
+} ls_chunked_heads;
+
 /* Attention by `heads` and `kv_heads` heads, of the rows of a sample's chunks: out [each] are each
  * chunk's. The name is that of the first group's layer. */
 void ls_chunked_attend(const ls_chunked *, int sample, const ls_chunked_rows *rows,
-                       ls_attention_options, ls_value **out);
+                       ls_chunked_heads, ls_value **out);
 
 #endif

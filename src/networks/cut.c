@@ -4,7 +4,8 @@
 ls_cut ls_cut_of(const ls_config *c, bool whole, ls_model *m) {
     return (ls_cut){
         .s = {.m = m, .n = (int)c->parallel.tensor_virtual, .sequence = c->parallel.sequence},
-        .chunks = ls_chunked_of(c, !whole, m)};
+        .chunks = ls_chunked_of(c, !whole, m),
+        .dropout = whole ? 0 : (float)c->model.dropout};
 }
 
 void ls_cut_begin(ls_cut *c, int chunk) {
@@ -43,14 +44,52 @@ ls_sequence ls_cut_in_slices(ls_cut *c, const ls_sequence *x, ls_cut_compute *co
     return ls_cut_join(c, y);
 }
 
-/* ---- attention ---- */
+/* ---- dropout ---- */
 
 static int sample_of(const ls_cut *c) { return c->chunk / c->chunks.each; }
 
-static ls_attention_options heads_of(const ls_cut *c, const ls_cut_attention *a,
-                                     ls_sliced_name *name) {
+static ls_dropout_mask mask_of(const ls_cut *c, int sample, uint32_t number, int64_t first) {
+    ls_dropout_mask mask = {.rate = c->dropout, .number = number, .first = first};
+    if (c->chunks.samples > 1) mask.together = c->chunks.samples, mask.which = sample;
+    return mask;
+}
+
+/* A chunk's rows, or each slice's part of them, with their part of the whole sample's mask. */
+static ls_sequence drop(const ls_cut *c, const ls_sequence *x, uint32_t number) {
+    const ls_sliced *s = &c->s;
+    ls_sequence y = {{NULL}};
+    int n = s->sequence ? s->n : 1;
+    int64_t row = c->rows.first;
+    if (!(c->dropout > 0)) return *x;
+    for (int k = 0; k < n; k++) {
+        int64_t first = row * ls_value_last(x->of[k]);
+        if (n > 1) ls_build_slice(s->m, k, n);
+        y.of[k] = ls_layers_dropout(s->m, x->of[k], mask_of(c, sample_of(c), number, first));
+        row += x->of[k]->dims.of[0];
+    }
+    if (n > 1) ls_build_slice(s->m, 0, n);
+    return y;
+}
+
+ls_sequence ls_cut_add(const ls_cut *c, const ls_sequence *x, const ls_sequence *y,
+                       ls_dropout_in place) {
+    ls_sequence dropped = drop(c, y, ls_dropout_number(c->block, place));
+    return ls_sequence_add(&c->s, x, &dropped);
+}
+
+ls_sequence ls_cut_embedded(const ls_cut *c, const ls_sequence *x) {
+    return drop(c, x, LS_DROPOUT_EMBEDDING);
+}
+
+/* ---- attention ---- */
+
+/* Of the slice, for a sample. */
+static ls_chunked_heads heads_of(const ls_cut *c, const ls_cut_attention *a, int sample,
+                                 ls_sliced_name *name) {
     *name = ls_sliced_named(&c->s, "attention");
-    return a->heads(a->of, name->text);
+    uint32_t number = ls_dropout_number(c->block, LS_DROPOUT_IN_HEADS);
+    return (ls_chunked_heads){a->heads(a->of, name->text),
+                              mask_of(c, sample, number, a->first_head(a->of))};
 }
 
 /* Slice by slice, where a chunk has all rows of its sample. */
@@ -61,7 +100,8 @@ static ls_sequence attend_sample(ls_cut *c, const ls_cut_attention *a, const ls_
         ls_sliced_name name;
         ls_cut_begin_slice(c, k);
         ls_chunked_rows rows = a->project(a->of, y[k]);
-        ls_chunked_attend(&c->chunks, sample_of(c), &rows, heads_of(c, a, &name), &y[k]);
+        ls_chunked_heads heads = heads_of(c, a, sample_of(c), &name);
+        ls_chunked_attend(&c->chunks, sample_of(c), &rows, heads, &y[k]);
         y[k] = a->project_out(a->of, y[k]);
     }
     return ls_cut_join(c, y);
@@ -89,7 +129,7 @@ static void attend_slice(ls_cut *c, const ls_cut_attention *a,
         int slice = c->s.k, first = ls_chunked_of_sample(s, sample).first;
         ls_sliced_name name;
         for (int k = 0; k < s->each; k++) mine[k] = rows[first + k][slice];
-        ls_chunked_attend(s, sample, mine, heads_of(c, a, &name), of);
+        ls_chunked_attend(s, sample, mine, heads_of(c, a, sample, &name), of);
         for (int k = 0; k < s->each; k++) heads[first + k][slice] = of[k];
     }
 }

@@ -16,7 +16,9 @@
 typedef struct ls_cut {
     ls_sliced s;
     ls_chunked chunks;
-    int chunk;         /* whose layers are being added */
+    float dropout;     /* model.dropout; 0: none, as in a model that does not train */
+    int block;         /* } whose layers are being added */
+    int chunk;         /* } */
     ls_row_range rows; /* its rows */
 } ls_cut;
 
@@ -32,6 +34,11 @@ void ls_cut_begin_slice(ls_cut *, int slice);
 void ls_cut_fork(ls_cut *, const ls_sequence *x, ls_value **of);
 ls_sequence ls_cut_join(ls_cut *, ls_value **of);
 
+/* x + y, which has dropout: what attention or the feed-forward layer adds to a chunk's rows of the
+ * residual stream. And the rows of an embedding with dropout. */
+ls_sequence ls_cut_add(const ls_cut *, const ls_sequence *x, const ls_sequence *y, ls_dropout_in);
+ls_sequence ls_cut_embedded(const ls_cut *, const ls_sequence *);
+
 /* What a slice of a chunk computes from x, in the model `of`. */
 typedef ls_value *ls_cut_compute(void *of, ls_value *x);
 /* The sum over the chunk's slices. */
@@ -45,6 +52,7 @@ typedef struct ls_cut_attention {
     ls_sequence_norm norm; /* of its inputs */
     ls_chunked_rows (*project)(void *of, ls_value *x);
     ls_attention_options (*heads)(void *of, const char *name);
+    int64_t (*first_head)(void *of); /* of the slice, among the model's heads of queries */
     ls_cut_compute *project_out;
 } ls_cut_attention;
 

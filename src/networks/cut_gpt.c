@@ -59,6 +59,11 @@ static ls_attention_options heads_of(void *of, const char *name) {
     return (ls_attention_options){.name = name, .heads = heads, .kv_heads = heads, .causal = true};
 }
 
+static int64_t first_head(void *of) {
+    const gpt *g = of;
+    return ls_sliced_first(&g->cut.s, g->heads);
+}
+
 static ls_value *project_out(void *of, ls_value *x) {
     const gpt *g = of;
     return narrow(g, x, heads_part(g, 1));
@@ -75,7 +80,7 @@ static ls_sequence feed_forward(gpt *g, const ls_sequence *x) {
     (ls_scope)(g->cut.s.m, "mlp");
     y = ls_cut_in_slices(&g->cut, &y, feed, g);
     ls_scope_end(g->cut.s.m);
-    return ls_sequence_add(&g->cut.s, x, &y);
+    return ls_cut_add(&g->cut, x, &y, LS_DROPOUT_IN_FEED_FORWARD);
 }
 
 /* x [chunks] */
@@ -85,12 +90,13 @@ static void add_block(gpt *g, ls_sequence *x) {
                                         .norm = {.name = "ln_1"},
                                         .project = project,
                                         .heads = heads_of,
+                                        .first_head = first_head,
                                         .project_out = project_out};
     ls_sequence added[LS_CHUNKS_MOST];
     ls_cut_attend(&g->cut, &attention, x, added);
     for (int k = 0; k < g->cut.chunks.n; k++) {
         ls_cut_begin(&g->cut, k);
-        x[k] = ls_sequence_add(&g->cut.s, &x[k], &added[k]);
+        x[k] = ls_cut_add(&g->cut, &x[k], &added[k], LS_DROPOUT_IN_ATTENTION);
         x[k] = feed_forward(g, &x[k]);
     }
 }
@@ -111,9 +117,11 @@ static void build(gpt *g, const ls_config *c) {
         ls_cut_begin(cut, k);
         ls_sequence_ids ids = {ls_chunked_part(&cut->chunks, now, k), "wpe", cut->rows, STD};
         x[k] = ls_sequence_embed(&cut->s, &ids, words, tied[k]);
+        x[k] = ls_cut_embedded(cut, &x[k]);
     }
     for (int i = 0; i < (int)c->model.layers; i++) {
         (ls_scope)(m, "h.%d", i);
+        cut->block = i;
         add_block(g, x);
         ls_scope_end(m);
     }

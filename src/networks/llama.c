@@ -184,6 +184,12 @@ static ls_attention_options heads_of(void *of, const char *name) {
     return o;
 }
 
+static int64_t first_head(void *of) {
+    const llama *f = of;
+    int64_t units = queries_of(f).units;
+    return ls_sliced_first(&f->cut.s, units) * (f->a->heads / units);
+}
+
 /* The slice's queries, keys and values. */
 static ls_chunked_rows project(void *of, ls_value *x) {
     llama *f = of;
@@ -248,7 +254,7 @@ static ls_value *shared_experts(void *of, ls_value *x) {
 /* Adds what attention has computed; returns what the next layers read. */
 static ls_sequence begin_feeding(llama *f, int chunk, ls_sequence *x, const ls_sequence *added) {
     ls_cut_begin(&f->cut, chunk);
-    *x = ls_sequence_add(&f->cut.s, x, added);
+    *x = ls_cut_add(&f->cut, x, added, LS_DROPOUT_IN_ATTENTION);
     return norm(f, x, "post_attention_layernorm");
 }
 
@@ -262,7 +268,7 @@ static void mix_chunks(llama *f, ls_sequence *x, ls_sequence *y) {
     ls_scope_end(f->m);
     for (int k = 0; k < f->cut.chunks.n; k++) {
         ls_cut_begin(&f->cut, k);
-        x[k] = ls_sequence_add(&f->cut.s, &x[k], &y[k]);
+        x[k] = ls_cut_add(&f->cut, &x[k], &y[k], LS_DROPOUT_IN_FEED_FORWARD);
     }
 }
 
@@ -273,7 +279,7 @@ static void feed_chunks(llama *f, ls_sequence *x, const ls_sequence *added) {
         (ls_scope)(f->m, "mlp");
         y = ls_cut_in_slices(&f->cut, &y, feed_forward, f);
         ls_scope_end(f->m);
-        x[k] = ls_sequence_add(&f->cut.s, &x[k], &y);
+        x[k] = ls_cut_add(&f->cut, &x[k], &y, LS_DROPOUT_IN_FEED_FORWARD);
     }
 }
 
@@ -284,6 +290,7 @@ static void add_block(llama *f, ls_sequence *x) {
                                         .norm = norm_called(f, "input_layernorm"),
                                         .project = project,
                                         .heads = heads_of,
+                                        .first_head = first_head,
                                         .project_out = project_out};
     ls_sequence added[LS_CHUNKS_MOST];
     ls_cut_attend(&f->cut, &attention, x, added);
@@ -338,9 +345,11 @@ static void build(llama *f) {
         ls_cut_begin(cut, k);
         ls_sequence_ids ids = {.ids = ls_chunked_part(&cut->chunks, text.tokens, k)};
         x[k] = ls_sequence_embed(&cut->s, &ids, e, tied[k]);
+        x[k] = ls_cut_embedded(cut, &x[k]);
     }
     for (int i = 0; i < (int)a->layers; i++) {
         (ls_scope)(m, "layers.%d", i);
+        cut->block = i;
         add_block(f, x);
         ls_scope_end(m);
     }

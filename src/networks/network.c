@@ -225,7 +225,11 @@ static ls_status create(const ls_config *c, bool cut, ls_model *m_p, ls_error *e
     bool chunks = cut && c->parallel.context_virtual > 1;
     if (c->model.kind == LS_MODEL_GPT2 && (chunks || c->parallel.tensor_virtual > 1))
         return ls_cut_gpt_create(c, !cut, m_p, e);
-    if (c->model.kind == LS_MODEL_GPT2) return ls_gpt_create(&shape, m_p, e);
+    if (c->model.kind == LS_MODEL_GPT2) {
+        LS_TRY(ls_gpt_create(&shape, m_p, e));
+        if (c->model.dropout > 0) ls_gpt_drop(m_p, (float)c->model.dropout);
+        return LS_OK;
+    }
     LS_TRY(ls_sliced_check(c, &(ls_sliced_sizes){0}, e));
     if (c->model.kind == LS_MODEL_PROGRAM) return ls_program_create(c, m_p, e);
     if (ls_network_is_open(c))

@@ -263,7 +263,7 @@ static void test_lines(void **state) {
 /* Runs of older versions have keys that can't act: they load, and what is written now is checked. */
 static void test_older(void **state) {
     (void)state;
-    static const char text[] = "data: {path: LICENSE}\nsync: {every: 50}\nmodel: {dropout: 0.5}\n";
+    static const char text[] = "data: {path: LICENSE}\nsync: {every: 50}\nmodel: {patch: 2}\n";
     static const char *const sets[] = {"sync.delay=3"};
     char path[] = "/tmp/lockstep-config-XXXXXX";
     int fd = mkstemp(path);
@@ -273,9 +273,9 @@ static void test_older(void **state) {
     ls_config c;
     ls_error e = {0};
     assert_ls_ok(ls_config_load_saved(path, NULL, 0, &c, &e), e);
-    assert_true(c.model.dropout == 0.5);
+    assert_int_equal(c.model.patch, 2);
     assert_ls_fails(ls_config_load_saved(path, sets, 1, &c, &e), LS_EINVAL, "sync.delay acts", e);
-    assert_ls_fails(ls_config_load(path, NULL, 0, &c, &e), LS_EINVAL, "model.dropout acts", e);
+    assert_ls_fails(ls_config_load(path, NULL, 0, &c, &e), LS_EINVAL, "model.patch acts", e);
     unlink(path);
 }
 

@@ -94,9 +94,9 @@ static void passes(const char *text, const char *set) {
 /* A forgotten key, and a default that asks for something. */
 static void test_refused(void **state) {
     (void)state;
-    refused(DATA "model: {dropout: 0.5}\n", NULL,
-            "model.dropout acts only with model.kind: mlp, cnn, vit; this config has model.kind: "
-            "gpt2; leave the key out");
+    refused(DATA "model: {patch: 2}\n", NULL,
+            "model.patch acts only with model.kind: vit; this config has model.kind: gpt2; leave "
+            "the key out");
     refused(DATA, "model.head=own", "model.head acts only with model.kind: llama");
     refused(DATA "model: {kind: llama, rope: linear}\n", NULL,
             "this config has model.rope_factor: 1");
@@ -106,8 +106,9 @@ static void test_refused(void **state) {
     refused(DATA "data.packing: on\n", NULL, "data.packing acts only with data.format: chat");
     refused(DATA, "optim.loss_scale=65536", "acts only with train.compute: f16");
     refused(DATA, "data.labels=x", "acts only with model.kind: other than gpt2, llama");
-    refused("model: {from: x, dropout: 0.1}\n" DATA, NULL, "has the model.kind of model.from");
+    refused("model: {from: x, patch: 2}\n" DATA, NULL, "has the model.kind of model.from");
     passes("model: {from: x, window: 8}\n" DATA, NULL); /* the files decide */
+    passes("model: {from: x, dropout: 0.1}\n" DATA, NULL);
 }
 
 static void test_passes(void **state) {
@@ -130,11 +131,11 @@ static void test_whole(void **state) {
     ls_config_write(&c, &text);
     passes(text.data, NULL);
     text.len = 0;
-    c.model.dropout = 0.5;
+    c.model.patch = 2;
     ls_config_write(&c, &text);
     assert_ls_ok(load(text.data, NULL, &c, &e), e); /* which is logged */
-    assert_true(c.model.dropout == 0);
-    refused(text.data, "model.dropout=0.5", "model.dropout acts only with");
+    assert_int_equal(c.model.patch, 4);
+    refused(text.data, "model.patch=2", "model.patch acts only with");
     ls_buf_free(&text);
 }
 
@@ -175,7 +176,7 @@ static void test_help(void **state) {
     ls_buf help = {0};
     ls_error e = {0};
     assert_ls_ok(ls_config_help("model.dropout", &help, &e), e);
-    assert_non_null(strstr(help.data, "Acts only with model.kind: mlp, cnn, vit."));
+    assert_non_null(strstr(help.data, "Acts only with model.kind: gpt2, llama, mlp, cnn, vit."));
     assert_null(strstr(help.data, "model.patch"));
     ls_buf_free(&help);
 }

@@ -53,7 +53,7 @@ static inline double *fix_doubles(const float *x, size_t n) {
 
 /* The tensors of layer l within a flat buffer. */
 static inline ref_tensors fix_tensors(const ls_layer *l, double *flat) {
-    ref_tensors t = {{0}};
+    ref_tensors t = {.rate = 0};
     for (int i = 0; i < l->nparams; i++) t.t[i] = flat + l->offsets[i];
     return t;
 }

@@ -1,5 +1,5 @@
-/* gpt_test.c - the whole model: loss and gradients against double precision, its table of
- * parameters, and its initial weights. */
+/* gpt_test.c - the whole model: loss and gradients against double precision, also with dropout, its
+ * table of parameters, and its initial weights. */
 #include "model/fixture.h"
 
 enum { LAYERS = 2, C = 24, HEADS = 3, T = 33, V = 50, N = 3 };
@@ -8,9 +8,16 @@ enum { LAYERS = 2, C = 24, HEADS = 3, T = 33, V = 50, N = 3 };
 static const double TOLERANCE = 3e-6, LOSS_TOLERANCE = 2e-7;
 static const ls_gpt_config small = {LAYERS, C, HEADS, T, V};
 
+static const double RATE = 0.3;
+
 static void create(const ls_gpt_config *c, ls_model *m_p) {
     ls_error e = {0};
     assert_ls_ok(ls_gpt_create(c, m_p, &e), e);
+}
+
+static void create_dropping(ls_model *m_p, double rate) {
+    create(&small, m_p);
+    if (rate > 0) ls_gpt_drop(m_p, (float)rate);
 }
 
 /* Forward and backward of all samples, a micro-batch at a time; the embedding's backward last. */
@@ -34,6 +41,10 @@ static ls_layer_call call_of(training *r, int64_t first, int64_t n) {
                            .grads = r->grads,
                            .grads_start = first == 0,
                            .loss_scale = 1,
+                           .training = true,
+                           .seed = REF_SEED,
+                           .step = REF_STEP,
+                           .first_sample = (uint64_t)first,
                            .losses = r->losses + first};
 }
 
@@ -88,20 +99,30 @@ static ref_backward *backward_of(int i) {
     return i % 2 ? ref_attention_back : ref_mlp_back;
 }
 
+/* The layer's tensors in a flat buffer, and its masks: the embedding has one, then each block's
+ * attention two, and its MLP one. */
+static ref_tensors tensors_of(const ls_model *m, int layer, double rate, double *flat) {
+    ref_tensors t = fix_tensors(&m->layers[layer], flat);
+    int block = (layer - 1) / 2, first = 1 << 18;
+    t.rate = layer < m->nlayers - 1 ? rate : 0;
+    t.mask = layer == 0 ? first : first + 1 + 3 * block + (layer % 2 ? 0 : 2);
+    return t;
+}
+
 /* losses [N], and grads (zeroed before) unless NULL. */
-static void reference(const ls_model *m, const uint32_t *tokens, double *params, double *losses,
-                      double *grads) {
+static void reference(const ls_model *m, double rate, const uint32_t *tokens, double *params,
+                      double *losses, double *grads) {
     const ref_shape s = {N, T, C, HEADS, V};
     double *act[2 * LAYERS + 2], ones[N] = {1, 1, 1};
     int last = m->nlayers - 1;
     for (int i = 0; i <= last; i++) {
-        ref_tensors p = fix_tensors(&m->layers[i], params);
+        ref_tensors p = tensors_of(m, i, rate, params);
         act[i] = ref_zeros(N * T * C);
         forward_of(i)(&s, &p, tokens, i ? act[i - 1] : NULL, i < last ? act[i] : losses);
     }
     double *dy = ref_zeros(N * T * C), *dx = ref_zeros(N * T * C);
     for (int i = last; grads && i >= 0; i--) {
-        ref_tensors p = fix_tensors(&m->layers[i], params), g = fix_tensors(&m->layers[i], grads);
+        ref_tensors p = tensors_of(m, i, rate, params), g = tensors_of(m, i, rate, grads);
         backward_of(i)(&s, &p, tokens, i ? act[i - 1] : NULL, i < last ? dy : ones, &g, dx);
         double *swap = dy;
         dy = dx, dx = swap;
@@ -110,11 +131,10 @@ static void reference(const ls_model *m, const uint32_t *tokens, double *params,
     free(dy), free(dx);
 }
 
-static void test_against_double(void **state) {
-    (void)state;
+static void check_against_double(double rate) {
     ls_model m;
     ls_compute c;
-    create(&small, &m);
+    create_dropping(&m, rate);
     fix_compute(&c, &m, 2, NULL);
     uint32_t *tokens = fix_tokens(N * (T + 1), V, 9);
     float *params = fix_params(&m, 4);
@@ -122,7 +142,7 @@ static void test_against_double(void **state) {
     double losses[N];
     training r = {.m = &m, .compute = &c, .tokens = tokens, .params = params};
     train(&r, N);
-    reference(&m, tokens, exact, losses, want);
+    reference(&m, rate, tokens, exact, losses, want);
     for (int i = 0; i < N; i++)
         assert_true(fabs(r.losses[i] - losses[i]) <= LOSS_TOLERANCE * losses[i]);
     for (int i = 0; i < m.nparams; i++) {
@@ -136,24 +156,29 @@ static void test_against_double(void **state) {
     ls_model_free(&m);
 }
 
-/* The reference's own backward, at one place of every tensor. */
-static void test_reference(void **state) {
+static void test_against_double(void **state) {
     (void)state;
+    check_against_double(0);
+    check_against_double(RATE);
+}
+
+/* The reference's own backward, at one place of every tensor. */
+static void check_reference(double rate) {
     ls_model m;
     create(&small, &m);
     uint32_t *tokens = fix_tokens(N * (T + 1), V, 9);
     float *params = fix_params(&m, 4);
     double *p = fix_doubles(params, m.nfloats), *grads = ref_zeros((int64_t)m.nfloats);
     double up[N], down[N];
-    reference(&m, tokens, p, up, grads);
+    reference(&m, rate, tokens, p, up, grads);
     for (int i = 0; i < m.nparams; i++) {
         size_t at = m.params[i].offset + m.params[i].count * 3 / 4;
         if (i == 0) at = m.params[0].offset + tokens[0] * C + 1; /* both uses of wte */
         double was = p[at], slope = 0;
         p[at] = was + 1e-5;
-        reference(&m, tokens, p, up, NULL);
+        reference(&m, rate, tokens, p, up, NULL);
         p[at] = was - 1e-5;
-        reference(&m, tokens, p, down, NULL);
+        reference(&m, rate, tokens, p, down, NULL);
         p[at] = was;
         for (int k = 0; k < N; k++) slope += (up[k] - down[k]) / 2e-5;
         if (fabs(slope - grads[at]) > 1e-6 + 1e-6 * fabs(slope))
@@ -164,11 +189,16 @@ static void test_reference(void **state) {
     ls_model_free(&m);
 }
 
-static void test_same_bits(void **state) {
+static void test_reference(void **state) {
     (void)state;
+    check_reference(0);
+    check_reference(RATE);
+}
+
+static void check_same_bits(double rate) {
     const ls_kernels *kernels = NULL;
     ls_model m;
-    create(&small, &m);
+    create_dropping(&m, rate);
     uint32_t *tokens = fix_tokens(N * (T + 1), V, 9);
     float *params = fix_params(&m, 4), *grads = NULL;
     double losses[N];
@@ -188,6 +218,12 @@ static void test_same_bits(void **state) {
     }
     free(grads), free(params), free(tokens);
     ls_model_free(&m);
+}
+
+static void test_same_bits(void **state) {
+    (void)state;
+    check_same_bits(0);
+    check_same_bits(RATE);
 }
 
 static void check_param(const ls_model *m, int i, const char *name, int64_t d0, int64_t d1) {

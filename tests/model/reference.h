@@ -1,6 +1,7 @@
 /* reference.h - GPT-2 in plain loops and double precision, for the tests to compare with.
  *
- * Written from the paper's formulas: no blocking, no vectors, no code of the library. A layer is a
+ * Written from the paper's formulas: no blocking, no vectors, no code of the library but its random
+ * numbers. A layer is a
  * forward and a backward; backward computes again what it needs, adds to the gradients, and writes
  * dx.
  *
@@ -14,13 +15,39 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
+
 typedef struct ref_shape {
     int64_t n, T, C, heads, V;
 } ref_shape;
 
 typedef struct ref_tensors {
     double *t[6]; /* a layer's parameters or gradients, in the order of the library's layer */
+    double rate;  /* of dropout */
+    int mask;     /* the number of the layer's first mask */
 } ref_tensors;
+
+/* The seed and the step of masks. */
+enum { REF_SEED = 3, REF_STEP = 4 };
+
+/* What dropout makes of 1 at a sample's number `at`: 0, or 1 / (1 - rate). One word of the random
+ * numbers at a time: see tensor/kernels/dropout.c. */
+static inline double ref_kept(const ref_tensors *p, int mask, int64_t sample, int64_t at) {
+    uint32_t w[4];
+    uint64_t index = (uint64_t)(at / 64 * 16 + at % 16) + ((uint64_t)(p->mask + mask) << 40);
+    if (p->rate == 0) return 1;
+    ls_random_words(REF_SEED, LS_STREAM_DROPOUT, ((uint64_t)REF_STEP << 32) + (uint64_t)sample,
+                    index, w);
+    return w[at / 16 % 4] / 4294967296.0 < p->rate ? 0 : 1 / (1 - p->rate);
+}
+
+/* to [n, T, C] = from, with a mask. */
+static inline void ref_drop(const ref_shape *s, const ref_tensors *p, int mask, const double *from,
+                            double *to) {
+    int64_t each = s->T * s->C;
+    for (int64_t i = 0; i < s->n * each; i++)
+        to[i] = from[i] * ref_kept(p, mask, i / each, i % each);
+}
 
 /* tokens [n, T + 1]; x [rows, C]; y [rows, C], the head's [n]: the samples' losses. */
 typedef void ref_forward(const ref_shape *, const ref_tensors *p, const uint32_t *tokens,
@@ -105,17 +132,19 @@ static inline void ref_embedding(const ref_shape *s, const ref_tensors *p, const
             for (int64_t c = 0; c < s->C; c++)
                 y[(i * s->T + t) * s->C + c] =
                     p->t[0][ref_token(s, tokens, i, t) * s->C + c] + p->t[1][t * s->C + c];
+    ref_drop(s, p, 0, y, y);
 }
 
 static inline void ref_embedding_back(const ref_shape *s, const ref_tensors *p,
                                       const uint32_t *tokens, const double *x, const double *dy,
                                       const ref_tensors *g, double *dx) {
-    (void)p, (void)x, (void)dx;
+    (void)x;
+    ref_drop(s, p, 0, dy, dx);
     for (int64_t i = 0; i < s->n; i++)
         for (int64_t t = 0; t < s->T; t++)
             for (int64_t c = 0; c < s->C; c++) {
-                g->t[0][ref_token(s, tokens, i, t) * s->C + c] += dy[(i * s->T + t) * s->C + c];
-                g->t[1][t * s->C + c] += dy[(i * s->T + t) * s->C + c];
+                g->t[0][ref_token(s, tokens, i, t) * s->C + c] += dx[(i * s->T + t) * s->C + c];
+                g->t[1][t * s->C + c] += dx[(i * s->T + t) * s->C + c];
             }
 }
 
@@ -134,18 +163,26 @@ static inline void ref_softmax(const ref_shape *s, const double *q, const double
     for (int64_t u = 0; u <= t; u++) prob[u] /= sum;
 }
 
-/* qkv [rows, 3C] -> prob [n, heads, T, T], att [rows, C] */
-static inline void ref_mix(const ref_shape *s, const double *qkv, double *prob, double *att) {
+/* The place of a probability in its mask: rows are multiples of 64. */
+static inline int64_t ref_prob_at(const ref_shape *s, int64_t h, int64_t t, int64_t u) {
+    return (h * s->T + t) * ((s->T + 63) / 64 * 64) + u;
+}
+
+/* qkv [rows, 3C] -> prob [n, heads, T, T], kept: what their mask makes of 1, att [rows, C] */
+static inline void ref_mix(const ref_shape *s, const ref_tensors *p, const double *qkv,
+                           double *prob, double *kept, double *att) {
     int64_t D = s->C / s->heads, ld = 3 * s->C;
     for (int64_t i = 0; i < s->n; i++)
         for (int64_t h = 0; h < s->heads; h++)
             for (int64_t t = 0; t < s->T; t++) {
                 const double *q = qkv + i * s->T * ld + h * D, *v = q + 2 * s->C;
-                double *row = prob + ((i * s->heads + h) * s->T + t) * s->T;
+                int64_t at = ((i * s->heads + h) * s->T + t) * s->T;
+                double *row = prob + at, *k = kept + at;
                 ref_softmax(s, q, q + s->C, t, row);
+                for (int64_t u = 0; u <= t; u++) k[u] = ref_kept(p, 0, i, ref_prob_at(s, h, t, u));
                 for (int64_t d = 0; d < D; d++) {
                     double sum = 0;
-                    for (int64_t u = 0; u <= t; u++) sum += row[u] * v[u * ld + d];
+                    for (int64_t u = 0; u <= t; u++) sum += row[u] * k[u] * v[u * ld + d];
                     att[(i * s->T + t) * s->C + h * D + d] = sum;
                 }
             }
@@ -153,15 +190,15 @@ static inline void ref_mix(const ref_shape *s, const double *qkv, double *prob, 
 
 /* dqkv += ; one query t of one head. datt [D]; q, dq: the head's in qkv and dqkv. */
 static inline void ref_mix_back(const ref_shape *s, const double *q, const double *prob,
-                                const double *datt, int64_t t, double *dq) {
+                                const double *kept, const double *datt, int64_t t, double *dq) {
     int64_t D = s->C / s->heads, ld = 3 * s->C;
     const double *k = q + s->C, *v = k + s->C;
     double *dk = dq + s->C, *dv = dk + s->C, mean = 0;
     double *dprob = ref_zeros(s->T);
     for (int64_t u = 0; u <= t; u++) {
         for (int64_t d = 0; d < D; d++) {
-            dprob[u] += datt[d] * v[u * ld + d];
-            dv[u * ld + d] += datt[d] * prob[u];
+            dprob[u] += datt[d] * v[u * ld + d] * kept[u];
+            dv[u * ld + d] += datt[d] * prob[u] * kept[u];
         }
         mean += prob[u] * dprob[u];
     }
@@ -181,13 +218,14 @@ static inline void ref_attention(const ref_shape *s, const ref_tensors *p, const
     (void)tokens;
     int64_t rows = s->n * s->T, C = s->C;
     double *h = ref_zeros(rows * C), *qkv = ref_zeros(rows * 3 * C), *att = ref_zeros(rows * C);
-    double *prob = ref_zeros(s->heads * rows * s->T);
+    double *prob = ref_zeros(s->heads * rows * s->T), *kept = ref_zeros(s->heads * rows * s->T);
     ref_norm(rows, C, x, p->t[0], p->t[1], h);
     ref_linear(rows, C, 3 * C, h, p->t[2], p->t[3], qkv);
-    ref_mix(s, qkv, prob, att);
+    ref_mix(s, p, qkv, prob, kept, att);
     ref_linear(rows, C, C, att, p->t[4], p->t[5], y);
+    ref_drop(s, p, 1, y, y);
     for (int64_t i = 0; i < rows * C; i++) y[i] += x[i];
-    free(h), free(qkv), free(att), free(prob);
+    free(h), free(qkv), free(att), free(prob), free(kept);
 }
 
 static inline void ref_attention_back(const ref_shape *s, const ref_tensors *p,
@@ -197,22 +235,26 @@ static inline void ref_attention_back(const ref_shape *s, const ref_tensors *p,
     int64_t rows = s->n * s->T, C = s->C, D = C / s->heads;
     double *h = ref_zeros(rows * C), *qkv = ref_zeros(rows * 3 * C), *att = ref_zeros(rows * C);
     double *prob = ref_zeros(s->heads * rows * s->T), *dqkv = ref_zeros(rows * 3 * C);
-    double *datt = ref_zeros(rows * C), *dh = ref_zeros(rows * C);
+    double *datt = ref_zeros(rows * C), *dh = ref_zeros(rows * C), *dout = ref_zeros(rows * C);
+    double *kept = ref_zeros(s->heads * rows * s->T);
     ref_norm(rows, C, x, p->t[0], p->t[1], h);
     ref_linear(rows, C, 3 * C, h, p->t[2], p->t[3], qkv);
-    ref_mix(s, qkv, prob, att);
-    ref_linear_back(rows, C, C, att, p->t[4], dy, g->t[4], g->t[5], datt);
+    ref_mix(s, p, qkv, prob, kept, att);
+    ref_drop(s, p, 1, dy, dout);
+    ref_linear_back(rows, C, C, att, p->t[4], dout, g->t[4], g->t[5], datt);
     for (int64_t i = 0; i < s->n; i++)
         for (int64_t k = 0; k < s->heads; k++)
             for (int64_t t = 0; t < s->T; t++) {
                 int64_t at = i * s->T * 3 * C + k * D;
-                ref_mix_back(s, qkv + at, prob + ((i * s->heads + k) * s->T + t) * s->T,
-                             datt + (i * s->T + t) * C + k * D, t, dqkv + at);
+                int64_t row = ((i * s->heads + k) * s->T + t) * s->T;
+                ref_mix_back(s, qkv + at, prob + row, kept + row, datt + (i * s->T + t) * C + k * D,
+                             t, dqkv + at);
             }
     ref_linear_back(rows, C, 3 * C, h, p->t[2], dqkv, g->t[2], g->t[3], dh);
     ref_norm_back(rows, C, x, p->t[0], dh, g->t[0], g->t[1], dx);
     for (int64_t i = 0; i < rows * C; i++) dx[i] += dy[i];
-    free(h), free(qkv), free(att), free(prob), free(dqkv), free(datt), free(dh);
+    free(h), free(qkv), free(att), free(prob), free(dqkv), free(datt), free(dh), free(dout);
+    free(kept);
 }
 
 /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) and its derivative */
@@ -234,6 +276,7 @@ static inline void ref_mlp(const ref_shape *s, const ref_tensors *p, const uint3
     ref_linear(rows, C, 4 * C, h, p->t[2], p->t[3], u);
     for (int64_t i = 0; i < rows * 4 * C; i++) u[i] = ref_gelu(u[i]);
     ref_linear(rows, 4 * C, C, u, p->t[4], p->t[5], y);
+    ref_drop(s, p, 0, y, y);
     for (int64_t i = 0; i < rows * C; i++) y[i] += x[i];
     free(h), free(u);
 }
@@ -244,16 +287,17 @@ static inline void ref_mlp_back(const ref_shape *s, const ref_tensors *p, const 
     (void)tokens;
     int64_t rows = s->n * s->T, C = s->C;
     double *h = ref_zeros(rows * C), *u = ref_zeros(rows * 4 * C), *a = ref_zeros(rows * 4 * C);
-    double *du = ref_zeros(rows * 4 * C), *dh = ref_zeros(rows * C);
+    double *du = ref_zeros(rows * 4 * C), *dh = ref_zeros(rows * C), *dout = ref_zeros(rows * C);
     ref_norm(rows, C, x, p->t[0], p->t[1], h);
     ref_linear(rows, C, 4 * C, h, p->t[2], p->t[3], u);
     for (int64_t i = 0; i < rows * 4 * C; i++) a[i] = ref_gelu(u[i]);
-    ref_linear_back(rows, 4 * C, C, a, p->t[4], dy, g->t[4], g->t[5], du);
+    ref_drop(s, p, 0, dy, dout);
+    ref_linear_back(rows, 4 * C, C, a, p->t[4], dout, g->t[4], g->t[5], du);
     for (int64_t i = 0; i < rows * 4 * C; i++) du[i] *= ref_gelu_slope(u[i]);
     ref_linear_back(rows, C, 4 * C, h, p->t[2], du, g->t[2], g->t[3], dh);
     ref_norm_back(rows, C, x, p->t[0], dh, g->t[0], g->t[1], dx);
     for (int64_t i = 0; i < rows * C; i++) dx[i] += dy[i];
-    free(h), free(u), free(a), free(du), free(dh);
+    free(h), free(u), free(a), free(du), free(dh), free(dout);
 }
 
 /* p: gamma, beta [C]; wte [V, C]. prob [V] of row r of h = norm(x); returns log sum exp - the

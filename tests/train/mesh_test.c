@@ -91,10 +91,11 @@ static const model models[] = {
     {"gpt2", {"model.kind=gpt2", "model.layers=6"}},
     {"llama",
      {"model.kind=llama", "model.layers=6", "model.kv_heads=2", "model.head=own",
-      "model.qk_norm=true", "parallel.sequence=on"}},
+      "model.qk_norm=true", "parallel.sequence=on", "model.dropout=0.1"}},
     {"experts",
      {"model.kind=llama", "model.layers=6", "model.experts=5", "model.ffn=20",
-      "model.shared_experts=1", "model.expert_capacity=1", "model.router_bias_rate=0.02"}},
+      "model.shared_experts=1", "model.expert_capacity=1", "model.router_bias_rate=0.02",
+      "model.dropout=0.1"}},
 };
 
 /* A model with a set of cuts, a bit each. */
