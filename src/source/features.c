@@ -28,6 +28,15 @@ ls_feature *ls_features_add(ls_features *s, const char *name, size_t n) {
     return f;
 }
 
+void ls_feature_set_image(ls_feature *f, ls_image_shape s) {
+    f->type = LS_U8;
+    f->ndims = 3;
+    f->dims[0] = s.height;
+    f->dims[1] = s.width;
+    f->dims[2] = s.channels;
+    f->count = (size_t)s.height * (size_t)s.width * (size_t)s.channels;
+}
+
 ls_feature *ls_features_find(const ls_features *s, const char *name) {
     uint32_t number = ls_words_find(&s->names, (const uint8_t *)name, strlen(name));
     return number == UINT32_MAX ? NULL : &s->list[s->of_name[number]];

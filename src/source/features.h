@@ -22,6 +22,7 @@
 #include "data/words.h"
 #include "source/bytes.h"
 #include "source/classes.h"
+#include "source/image.h"
 #include "source/numbering.h"
 #include "source/source.h"
 
@@ -57,9 +58,9 @@ typedef struct ls_features {
     ls_feature *list; /* [n] */
     size_t n;
     ls_words names;
-    size_t *of_name; /* [names.n] the first feature of each name */
-    size_t apart;    /* the most fields that are not joined; 0: LS_FEATURES_APART */
-    bool no_label;   /* none is the label: the source has one of another kind */
+    size_t *of_name;        /* [names.n] the first feature of each name */
+    size_t apart;           /* the most fields that are not joined; 0: LS_FEATURES_APART */
+    bool no_label;          /* none is the label: the source has one of another kind */
     ls_numbering numbering; /* as decided */
     int nfields;            /* } of the source before these */
     size_t nbytes;          /* } */
@@ -71,6 +72,8 @@ ls_feature *ls_features_add(ls_features *, const char *name, size_t n);
 /* A record has n whole numbers in one dimension, where others had another number of them: the
  * feature becomes a list. False: it can't, since it is of another type or has too many. */
 bool ls_feature_grow(ls_feature *, size_t n);
+/* Its values are pixels of this shape. */
+void ls_feature_set_image(ls_feature *, ls_image_shape);
 ls_feature *ls_features_find(const ls_features *, const char *name);
 void ls_features_free(ls_features *);
 

@@ -8,55 +8,40 @@
 #include "source/note.h"
 
 void ls_image_set_free(ls_image_set *s) {
-    free(s->first);
+    ls_image_sizes_free(&s->sizes);
     free(s->damage);
     ls_buf_free(&s->pixels);
     *s = (ls_image_set){0};
 }
 
-static ls_status check(ls_image_set *set, const uint8_t *data, size_t nbytes, ls_image_shape *s_p,
+static ls_status check(ls_image_set *set, const uint8_t *data, size_t nbytes, ls_image_seen *s_p,
                        ls_error *e) {
     ls_image_shape s;
+    LS_TRY(ls_image_fit_inspect(set->way && set->way->unturned, data, nbytes, s_p, e));
+    if (!set->decodes) return LS_OK;
     LS_TRY(ls_image_inspect(data, nbytes, &s, e));
-    if (set->decodes) {
-        size_t n = (size_t)s.height * (size_t)s.width * (size_t)s.channels;
-        if (set->pixels.cap < n) {
-            set->pixels.data = ls_realloc(set->pixels.data, n);
-            set->pixels.cap = n;
-        }
-        LS_TRY(ls_image_decode(data, nbytes, s, (uint8_t *)set->pixels.data, e));
+    size_t n = (size_t)s.height * (size_t)s.width * (size_t)s.channels;
+    if (set->pixels.cap < n) {
+        set->pixels.data = ls_realloc(set->pixels.data, n);
+        set->pixels.cap = n;
     }
-    *s_p = s;
-    return LS_OK;
+    return ls_image_decode(data, nbytes, s, (uint8_t *)set->pixels.data, e);
 }
 
 ls_status ls_image_set_check(ls_image_set *set, const char *name, const uint8_t *data,
-                             size_t nbytes, ls_image_shape *s_p, ls_error *e) {
+                             size_t nbytes, ls_image_seen *s_p, ls_error *e) {
     ls_error own = {0};
     if (check(set, data, nbytes, s_p, &own) == LS_OK) return LS_OK;
     return ls_fail(e, own.code, "%s: %s", name, own.msg);
 }
 
-ls_status ls_image_set_add(ls_image_set *set, const char *name, ls_image_shape s, ls_error *e) {
-    if (!set->first) {
-        set->first = ls_strdup(name);
-        set->shape = s;
-        return LS_OK;
-    }
-    if (s.height != set->shape.height || s.width != set->shape.width)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: has %d x %d pixels, but %s has %d x %d: all images must have one size; "
-                       "resize them",
-                       name, s.width, s.height, set->first, set->shape.width, set->shape.height);
-    if (s.channels > set->shape.channels) set->shape.channels = s.channels;
-    return LS_OK;
-}
-
-ls_status ls_image_set_field(const ls_image_set *set, ls_source *s, const char *what, ls_error *e) {
-    ls_field f = {.name = "image",
-                  .type = LS_U8,
-                  .ndims = 3,
-                  .dims = {set->shape.height, set->shape.width, set->shape.channels}};
+ls_status ls_image_set_field(const ls_image_set *set, ls_source *s, const char *what,
+                             ls_image_fit *f_p, ls_error *e) {
+    ls_field f = {.name = "image", .type = LS_U8, .ndims = 3};
+    LS_TRY(ls_image_fit_decide(set->way, &set->sizes, f.name, what, f_p, s, e));
+    f.dims[0] = f_p->shape.height;
+    f.dims[1] = f_p->shape.width;
+    f.dims[2] = f_p->shape.channels;
     return ls_source_add_field(s, what, &f, e);
 }
 

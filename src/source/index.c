@@ -18,10 +18,10 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "source/cache.h"
-#include "source/image.h"
+#include "source/fit.h"
 
 enum {
-    VERSION = 6, /* another whenever a reader puts something else, or finds something else */
+    VERSION = 7, /* another whenever a reader puts something else, or finds something else */
     LEAST_NBYTES = 1 << 20,
     LARGE = 16 /* a file is large from LEAST_NBYTES / LARGE on */
 };
@@ -88,6 +88,7 @@ static ls_hash key_of(const char *format, const ls_files *files, const ls_source
     ls_bytes_put_text(&b, o->labels);
     ls_bytes_put_u64(&b, o->skip_damaged);
     ls_bytes_put_u64(&b, o->missing);
+    ls_bytes_put_u64(&b, o->images && o->images->unturned); /* it decides the sizes of images */
     ls_bytes_put_u64(&b, o->most_nbytes);
     ls_bytes_put(&b, &o->most_ratio, sizeof o->most_ratio);
     for (size_t i = 0; i < files->n; i++) {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "source/image.h"
+#include "source/fit.h"
 #include "source/number.h"
 
 static const struct {
@@ -182,11 +182,13 @@ static const char *find_pixels(ls_mds_value *v) {
     return count == 0 || count != v->nbytes ? "has another size than its pixels" : NULL;
 }
 
-static const char *find_image(ls_mds_value *v) {
-    ls_image_shape shape;
-    if (ls_image_inspect(v->data, v->nbytes, &shape, NULL) != LS_OK)
+static const char *find_image(const ls_mds_column *c, ls_mds_value *v) {
+    ls_image_seen seen;
+    if (ls_image_fit_inspect(c->unturned, v->data, v->nbytes, &seen, NULL) != LS_OK)
         return "is no JPEG or PNG image that can be read";
-    set_image_dims(v, (uint32_t)shape.height, (uint32_t)shape.width, (uint32_t)shape.channels);
+    ls_image_shape s = seen.shape;
+    set_image_dims(v, (uint32_t)s.height, (uint32_t)s.width, (uint32_t)s.channels);
+    v->turned = seen.turned;
     return NULL;
 }
 
@@ -211,7 +213,7 @@ const char *ls_mds_column_value(const ls_mds_column *c, const uint8_t *data, siz
         return NULL;
     case LS_MDS_ARRAY: return find_array(c, v_p);
     case LS_MDS_PIXELS: return find_pixels(v_p);
-    case LS_MDS_IMAGE: return find_image(v_p);
+    case LS_MDS_IMAGE: return find_image(c, v_p);
     case LS_MDS_NUMBER:
     case LS_MDS_OTHER: break;
     }
@@ -225,14 +227,17 @@ static bool same_shape(const ls_mds_value *v, const ls_feature *f) {
            memcmp(v->dims, f->dims, sizeof v->dims) == 0;
 }
 
-/* Gray images may stand among those with colours. */
-static bool is_gray_of(const ls_mds_column *c, const ls_mds_value *v, const ls_feature *f) {
-    return c->kind == LS_MDS_IMAGE && v->ndims == 3 && v->dims[0] == f->dims[0] &&
-           v->dims[1] == f->dims[1];
+static bool has_images(const ls_mds_column *c) {
+    return c->kind == LS_MDS_IMAGE || c->kind == LS_MDS_PIXELS;
+}
+
+static ls_image_shape shape_of(const ls_mds_value *v) {
+    return (ls_image_shape){(int)v->dims[0], (int)v->dims[1], (int)v->dims[2]};
 }
 
 void ls_mds_column_start(const ls_mds_column *c, const ls_mds_value *v, ls_feature *f) {
     f->type = v->type;
+    if (has_images(c)) return; /* until ls_mds_column_fit() */
     f->ndims = v->ndims;
     memcpy(f->dims, v->dims, sizeof f->dims);
     f->count = count_of(v->dims, v->ndims);
@@ -265,8 +270,12 @@ static bool can_be_list(const ls_mds_column *c, const ls_mds_value *v, const ls_
     return is_integers(c, v) && f->ndims == 1 && v->type == f->type && !has_least(v);
 }
 
-void ls_mds_column_learn(const ls_mds_column *c, const ls_mds_value *v, ls_feature *f) {
+void ls_mds_column_learn(ls_mds_column *c, const ls_mds_value *v, ls_feature *f) {
     if (f->left_out) return;
+    if (has_images(c)) {
+        ls_image_sizes_add(&c->sizes, (ls_image_seen){shape_of(v), v->turned});
+        return;
+    }
     if (is_integers(c, v) && has_least(v)) f->has_least = true;
     if (f->text) {
         ls_classes_add(&f->classes, (const char *)v->data, v->nbytes);
@@ -277,15 +286,18 @@ void ls_mds_column_learn(const ls_mds_column *c, const ls_mds_value *v, ls_featu
         f->whole = f->whole && ls_number_is_i32(v->number);
     } else if (f->is_list || !same_shape(v, f)) {
         if (can_be_list(c, v, f) && ls_feature_grow(f, (size_t)v->dims[0])) return;
-        if (!is_gray_of(c, v, f)) {
-            f->left_out = "its shape varies";
-            return;
-        }
-        f->count = f->count / (size_t)f->dims[2] * 3;
-        f->dims[2] = 3;
+        f->left_out = "its shape varies";
     } else if (f->ndims == 0) {
         f->whole = f->whole && ls_feature_fits_i32(f, v->data);
     }
+}
+
+ls_status ls_mds_column_fit(ls_mds_column *c, const ls_image_way *way, ls_feature *f,
+                            const char *what, ls_source *s, ls_error *e) {
+    if (!has_images(c) || f->left_out) return LS_OK;
+    LS_TRY(ls_image_fit_decide(way, &c->sizes, f->name, what, &c->fit, s, e));
+    ls_feature_set_image(f, c->fit.shape);
+    return LS_OK;
 }
 
 bool ls_mds_column_store(const ls_mds_column *c, const ls_mds_value *v, const ls_feature *f,
@@ -300,11 +312,11 @@ bool ls_mds_column_store(const ls_mds_column *c, const ls_mds_value *v, const ls
     else if (f->spelled)
         ls_feature_store(f, sample, 0, v->number);
     if (f->spelled) return true;
-    if (c->kind == LS_MDS_IMAGE) {
-        ls_image_shape want = {(int)f->dims[0], (int)f->dims[1], (int)f->dims[2]};
-        uint8_t *out = (uint8_t *)sample + f->offset;
-        return ls_image_decode(v->data, v->nbytes, want, out, NULL) == LS_OK;
-    }
+    uint8_t *out = (uint8_t *)sample + f->offset;
+    if (c->kind == LS_MDS_IMAGE)
+        return ls_image_fit_decode(&c->fit, v->data, v->nbytes, out, NULL) == LS_OK;
+    if (c->kind == LS_MDS_PIXELS)
+        return ls_image_fit_pixels(&c->fit, v->data, shape_of(v), out, NULL) == LS_OK;
     bool is_list = f->is_list && can_be_list(c, v, f) && (size_t)v->dims[0] <= f->count;
     if (!is_list && !same_shape(v, f)) return false;
     ls_feature_copy(f, sample, v->data, is_list ? (size_t)v->dims[0] : f->count);
@@ -320,10 +332,8 @@ bool ls_mds_column_fits(const ls_mds_column *c, const ls_feature *f) {
     case LS_MDS_NUMBER: return plain && f->type == c->type && f->ndims == 0;
     case LS_MDS_BYTES: return plain && f->type == LS_U8 && f->ndims == 1;
     case LS_MDS_ARRAY: return plain;
-    case LS_MDS_PIXELS: return plain;
-    case LS_MDS_IMAGE:
-        return plain && f->type == LS_U8 && f->ndims == 3 && f->dims[0] <= LS_IMAGE_SIDE &&
-               f->dims[1] <= LS_IMAGE_SIDE && (f->dims[2] == 1 || f->dims[2] == 3);
+    case LS_MDS_PIXELS:
+    case LS_MDS_IMAGE: return plain && f->type == LS_U8 && f->ndims == 0 && c->sizes.n;
     case LS_MDS_OTHER: break;
     }
     return false;

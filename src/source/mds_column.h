@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "source/features.h"
+#include "source/fit.h"
 
 typedef enum ls_mds_kind {
     LS_MDS_NUMBER,  /* int, int32, float64 ... */
@@ -22,9 +23,12 @@ typedef struct ls_mds_column {
     ls_dtype type;
     int ndims;
     int64_t dims[LS_FIELD_DIMS];
-    size_t nbytes;   /* size of each value; 0: it varies, and is in the sample */
-    const char *why; /* LS_MDS_OTHER: static text */
-    bool integers;   /* LS_MDS_SPELLED */
+    size_t nbytes;        /* size of each value; 0: it varies, and is in the sample */
+    const char *why;      /* LS_MDS_OTHER: static text */
+    bool integers;        /* LS_MDS_SPELLED */
+    bool unturned;        /* } of images; the reader sets it (ls_image_way) */
+    ls_image_sizes sizes; /* } */
+    ls_image_fit fit;     /* } */
 } ls_mds_column;
 
 /* NULL, or what is wrong with the encoding (static text). */
@@ -40,6 +44,7 @@ typedef struct ls_mds_value {
     double number; /* LS_MDS_SPELLED */
     int64_t whole; /* } where it is an integer */
     bool is_whole; /* } */
+    bool turned;   /* an image: as ls_image_seen has it */
 } ls_mds_value;
 
 /* Finds type, shape and data of the value that is stored in these bytes. NULL, or what is wrong
@@ -49,8 +54,12 @@ const char *ls_mds_column_value(const ls_mds_column *, const uint8_t *data, size
 
 /* Sets type and shape of a feature by its first value. */
 void ls_mds_column_start(const ls_mds_column *, const ls_mds_value *, ls_feature *);
-/* Adds what the value shows about the feature, which is left out once shapes vary. */
-void ls_mds_column_learn(const ls_mds_column *, const ls_mds_value *, ls_feature *);
+/* Adds what the value shows about the feature, which is left out once shapes vary, but of images. */
+void ls_mds_column_learn(ls_mds_column *, const ls_mds_value *, ls_feature *);
+/* Decides how images become the feature; that of another kind stays as it is. LS_EINVAL: as
+ * ls_image_fit_decide() says. */
+ls_status ls_mds_column_fit(ls_mds_column *, const ls_image_way *, ls_feature *, const char *what,
+                            ls_source *, ls_error *);
 /* Stores the value in a sample; false: it does not fit the feature, or an image is damaged. */
 bool ls_mds_column_store(const ls_mds_column *, const ls_mds_value *, const ls_feature *,
                          void *sample);

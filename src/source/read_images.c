@@ -35,7 +35,7 @@ typedef struct images {
     int32_t *labels;        /* [dirs.n] */
     image_file *files;      /* [source.count] */
     size_t nfiles;
-    ls_image_shape shape;
+    ls_image_fit fit;
 } images;
 
 /* ---- names ---- */
@@ -135,7 +135,7 @@ static ls_status find_files(images *m, int class, size_t *nothers, ls_error *e) 
 }
 
 static ls_status check_image(images *m, image_file *f, ls_image_set *set, ls_hasher *hasher,
-                             ls_image_shape *s_p, ls_error *e) {
+                             ls_image_seen *s_p, ls_error *e) {
     char *path = path_of(m, f);
     ls_buf b = {0};
     ls_status s = ls_file_read(path, LS_IMAGE_FILE_NBYTES, &b, e);
@@ -156,14 +156,12 @@ static ls_status check_image(images *m, image_file *f, ls_image_set *set, ls_has
 /* Reads an image. *left_p: 1 if it is left out. */
 static ls_status add_image(images *m, image_file *f, ls_image_set *set, ls_hasher *hasher,
                            uint8_t *left_p, ls_error *e) {
-    ls_image_shape s;
+    ls_image_seen s;
     ls_error damage = {0};
     ls_status status = check_image(m, f, set, hasher, &s, &damage);
     if (status == LS_OK) {
-        char *path = path_of(m, f);
-        status = ls_image_set_add(set, path, s, e);
-        free(path);
-        return status;
+        ls_image_sizes_add(&set->sizes, s);
+        return LS_OK;
     }
     if (status != LS_EINVAL || !set->decodes) return ls_source_refuse(&damage, e);
     ls_image_set_skip(set, &damage);
@@ -201,7 +199,7 @@ static void put_index(const images *m, const ls_image_set *set, const uint8_t *l
                       ls_buf *out) {
     ls_bytes_put_array(out, left, n, 1);
     for (size_t i = 0; i < n; i++) ls_bytes_put_u64(out, m->files[i].hash);
-    ls_bytes_put(out, &set->shape, sizeof set->shape);
+    ls_image_sizes_put(&set->sizes, out);
     ls_bytes_put_u64(out, set->ndamaged);
     ls_bytes_put_text(out, set->damage);
     ls_bytes_put(out, &m->source.hash, sizeof m->source.hash);
@@ -227,15 +225,12 @@ static ls_status take_index(images *m, ls_image_set *set, ls_hash list, ls_bytes
     uint8_t *left = ls_bytes_take_array(in, 1, &n);
     if (n != m->nfiles) in->bad = true;
     for (size_t i = 0; i < n && !in->bad; i++) m->files[i].hash = ls_bytes_take_u64(in, UINT64_MAX);
-    ls_bytes_take(in, &set->shape, sizeof set->shape);
+    ls_image_sizes_take(&set->sizes, in);
     set->ndamaged = ls_bytes_take_u64(in, n);
     set->damage = ls_bytes_take_text(in, sizeof e->msg);
     ls_bytes_take(in, &m->source.hash, sizeof m->source.hash);
     m->source.file_nbytes = ls_bytes_take_u64(in, UINT64_MAX);
-    ls_image_shape s = set->shape;
-    bool good = !in->bad && ls_hash_same(then, list) && n == m->nfiles && s.height > 0 &&
-                s.height <= LS_IMAGE_SIDE && s.width > 0 && s.width <= LS_IMAGE_SIDE &&
-                (s.channels == 1 || s.channels == 3);
+    bool good = !in->bad && ls_hash_same(then, list) && n == m->nfiles && set->sizes.n;
     if (good) drop_files(m, left);
     free(left);
     return good && m->nfiles ? LS_OK : ls_fail(e, LS_EINVAL, "the index is damaged");
@@ -249,6 +244,7 @@ static ls_status index_images(images *m, const ls_source_options *o, ls_image_se
     ls_hasher *hasher = ls_hasher_new();
     ls_status s = check_images(m, set, hasher, left, e);
     m->source.hash = ls_hasher_finish(hasher);
+    ls_image_sizes_end(&set->sizes);
     if (s == LS_OK && out) {
         ls_hash now = hash_list(m, o->index); /* other files since then: the index won't fit */
         ls_bytes_put(out, ls_hash_same(now, list) ? &list : &(ls_hash){0}, sizeof list);
@@ -272,11 +268,10 @@ static void number_labels(images *m) {
 
 static ls_status add_fields(images *m, const ls_image_set *set, ls_error *e) {
     ls_field label = {.name = "label", .type = LS_I32};
-    m->shape = set->shape;
     m->source.count = m->source.nfiles = m->nfiles;
     m->source.ndamaged = set->ndamaged;
     ls_image_set_log(set, m->root);
-    LS_TRY(ls_image_set_field(set, &m->source, m->root, e));
+    LS_TRY(ls_image_set_field(set, &m->source, m->root, &m->fit, e));
     LS_TRY(ls_source_add_field(&m->source, m->root, &label, e));
     ls_numbered *code = ls_numbering_add(&m->numbering, "label", "label");
     code->text = true;
@@ -286,7 +281,7 @@ static ls_status add_fields(images *m, const ls_image_set *set, ls_error *e) {
 }
 
 static ls_status fill(images *m, const ls_source_options *o, ls_error *e) {
-    ls_image_set set = {.decodes = o->skip_damaged};
+    ls_image_set set = {.way = o->images, .decodes = o->skip_damaged};
     size_t nothers = 0;
     LS_TRY(find_classes(m, e));
     for (int i = 0; i < m->dirs.n; i++) LS_TRY(find_files(m, i, &nothers, e));
@@ -316,8 +311,9 @@ static ls_status read_sample(const ls_source *source, uint64_t i, void *sample, 
                     "%s: has changed since it was opened; put the file back and start "
                     "again",
                     path);
-    if (s == LS_OK && ls_image_decode((const uint8_t *)b.data, b.len, m->shape,
-                                      (uint8_t *)sample + source->fields[0].offset, &own) != LS_OK)
+    if (s == LS_OK &&
+        ls_image_fit_decode(&m->fit, (const uint8_t *)b.data, b.len,
+                            (uint8_t *)sample + source->fields[0].offset, &own) != LS_OK)
         s = ls_fail(e, own.code, "%s: %s", path, own.msg);
     memcpy((char *)sample + source->fields[1].offset, &label, sizeof label);
     ls_buf_free(&b);

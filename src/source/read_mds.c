@@ -22,8 +22,9 @@ typedef struct mds_source {
     ls_source base;
     ls_places places; /* offsets of the samples' entries in the shard's table */
     ls_features features;
-    ls_mds_column *columns; /* [features.n] */
-    ls_image_set images;    /* checks them while shards are indexed */
+    ls_mds_column *columns; /* [ncolumns] one for each feature */
+    size_t ncolumns;
+    ls_image_set images; /* checks them while shards are indexed */
 } mds_source;
 
 /* ---- index.json ---- */
@@ -50,6 +51,7 @@ static ls_status add_column(mds_source *s, const ls_json *shard, size_t i, const
     if (!name || !encoding)
         return ls_fail(e, LS_EINVAL, "%s: column %zu has no name or no encoding", path, i + 1);
     const char *wrong = ls_mds_column_parse(encoding, &s->columns[i]);
+    s->columns[i].unturned = s->images.way && s->images.way->unturned;
     if (wrong)
         return ls_fail(e, LS_EINVAL, "%s: the encoding of '%s', '%s', %s", path, name, encoding,
                        wrong);
@@ -77,6 +79,7 @@ static ls_status read_columns(mds_source *s, const ls_json *first, const ls_json
                        MOST_COLUMNS);
     if (shard == first) {
         s->columns = LS_NEW_ARRAY(ls_mds_column, n);
+        s->ncolumns = n;
         for (size_t i = 0; i < n; i++) LS_TRY(add_column(s, shard, i, path, e));
         return LS_OK;
     }
@@ -176,12 +179,12 @@ static ls_status find_images(mds_source *s, ls_sample_place place, ls_mds_value 
 static ls_status check_images(mds_source *s, ls_sample_place place, const ls_mds_value *values,
                               ls_error *e) {
     for (size_t i = 0; i < s->features.n; i++) {
-        ls_image_shape shape;
+        ls_image_seen seen;
         if (s->columns[i].kind != LS_MDS_IMAGE || s->features.list[i].left_out) continue;
         char *name = ls_format("%s: sample %llu: '%s'", place.file->path,
                                (unsigned long long)(place.at / 4 - 1), s->features.list[i].name);
         ls_status status =
-            ls_image_set_check(&s->images, name, values[i].data, values[i].nbytes, &shape, e);
+            ls_image_set_check(&s->images, name, values[i].data, values[i].nbytes, &seen, e);
         free(name);
         if (status != LS_OK) return status;
     }
@@ -282,6 +285,7 @@ static void put_name(const ls_source *source, uint64_t i, ls_buf *b) {
 static void close_mds(ls_source *source) {
     mds_source *s = (mds_source *)source;
     ls_places_close(&s->places);
+    for (size_t i = 0; i < s->ncolumns; i++) ls_image_sizes_free(&s->columns[i].sizes);
     ls_features_free(&s->features);
     free(s->columns);
     ls_image_set_free(&s->images);
@@ -307,6 +311,7 @@ static ls_status take_index(mds_source *s, ls_hash text, ls_bytes *in, ls_error 
     for (size_t i = 0; i < n && !in->bad; i++) {
         ls_mds_column *c = &s->columns[i];
         bool image = ls_bytes_take_u64(in, 1);
+        ls_image_sizes_take(&c->sizes, in);
         if (image && c->kind == LS_MDS_BYTES) c->kind = LS_MDS_IMAGE;
         if (image != (c->kind == LS_MDS_IMAGE) || !ls_mds_column_fits(c, &s->features.list[i]))
             in->bad = true;
@@ -336,6 +341,7 @@ static ls_status read_shards(mds_source *s, const ls_json *index, ls_hash text, 
         LS_TRY(read_columns(s, ls_json_at(shards, 0), shard, path, e));
         LS_TRY(index_shard(s, shard, path, o, e));
     }
+    for (size_t i = 0; i < s->features.n; i++) ls_image_sizes_end(&s->columns[i].sizes);
     if (ls_index_is_known(o->index)) LS_TRY(take_index(s, text, ls_index_in(o->index), e));
     if (s->places.n == 0) return ls_fail(e, LS_EINVAL, "%s: has no samples", path);
     ls_buf *out = ls_index_is_known(o->index) ? NULL : ls_index_out(o->index);
@@ -343,9 +349,14 @@ static ls_status read_shards(mds_source *s, const ls_json *index, ls_hash text, 
         ls_bytes_put(out, &text, sizeof text);
         ls_places_put(&s->places, &s->base, out);
         ls_features_put(&s->features, out);
-        for (size_t i = 0; i < s->features.n; i++)
+        for (size_t i = 0; i < s->features.n; i++) {
             ls_bytes_put_u64(out, s->columns[i].kind == LS_MDS_IMAGE);
+            ls_image_sizes_put(&s->columns[i].sizes, out);
+        }
     }
+    for (size_t i = 0; i < s->features.n; i++)
+        LS_TRY(ls_mds_column_fit(&s->columns[i], s->images.way, &s->features.list[i], path,
+                                 &s->base, e));
     return ls_features_finish(&s->features, &s->base, path, e);
 }
 
@@ -375,6 +386,7 @@ static ls_status open_mds(const ls_files *files, const ls_source_options *o, ls_
                           .follow = follow,
                           .put_name = put_name,
                           .close = close_mds};
+    s->images.way = o->images;
     s->images.decodes = o->skip_damaged;
     ls_status status = read_index(s, index, o, e);
     free(index);

@@ -4,8 +4,8 @@
  * CRC-32C; all little-endian. Every record has the features of the first one, with as many values:
  * floats are f32 fields, integers i64, bytes of one length u8, and bytes that are a JPEG or PNG
  * image are its pixels. Integers whose number varies are a list (source.h). A feature of other
- * bytes whose length varies, such as a text, becomes no field, nor do floats whose number varies,
- * or images of several sizes. Both checksums of all records are checked when the source is opened,
+ * bytes whose length varies, such as a text, becomes no field, nor do floats whose number varies.
+ * Both checksums of all records are checked when the source is opened,
  * that of the message again when it is read.
  */
 #include <stdlib.h>
@@ -25,6 +25,8 @@ typedef struct column {
     char *name; /* in the records */
     ls_example_kind kind;
     bool image;
+    ls_image_sizes sizes; /* } of an image */
+    ls_image_fit fit;     /* } */
 } column;
 
 typedef struct tfrecord_source {
@@ -100,7 +102,7 @@ static bool is_image(const ls_example_feature *x) {
     return ls_image_recognize(data, nbytes);
 }
 
-/* Sets type and shape of a feature by its first values; of an image, see learn_image(). */
+/* Sets type and shape of a feature by its first values; of an image, see fit_images(). */
 static void set_shape(ls_feature *f, const ls_example_feature *x) {
     f->type = type_of(x->kind);
     if (is_image(x)) return;
@@ -117,7 +119,10 @@ static void set_shape(ls_feature *f, const ls_example_feature *x) {
 }
 
 static void free_columns(tfrecord_source *s) {
-    for (size_t i = 0; s->columns && i < s->features.n; i++) free(s->columns[i].name);
+    for (size_t i = 0; s->columns && i < s->features.n; i++) {
+        free(s->columns[i].name);
+        ls_image_sizes_free(&s->columns[i].sizes);
+    }
     free(s->columns);
     s->columns = NULL;
     ls_features_free(&s->features);
@@ -129,7 +134,9 @@ static void add_features(tfrecord_source *s, const ls_example *x) {
         const char *name = x->features[i].name, *short_name = field_name(name);
         if (ls_example_find(x, short_name)) short_name = name;
         ls_feature *f = ls_features_add(&s->features, short_name, strlen(short_name));
-        s->columns[i] = (column){ls_strdup(name), x->features[i].kind, is_image(&x->features[i])};
+        s->columns[i] = (column){.name = ls_strdup(name),
+                                 .kind = x->features[i].kind,
+                                 .image = is_image(&x->features[i])};
         set_shape(f, &x->features[i]);
     }
 }
@@ -144,21 +151,6 @@ static const char *compare(const ls_feature *f, const ls_example_feature *x) {
         if (value_nbytes(x, i) != (size_t)f->dims[f->ndims - 1])
             return "the length of its bytes varies";
     return NULL;
-}
-
-/* Gray images may stand among those with colours. */
-static void learn_image(ls_feature *f, ls_image_shape s) {
-    bool same = f->ndims == 0 || (f->dims[0] == s.height && f->dims[1] == s.width);
-    if (!same) {
-        f->left_out = "its images have several sizes; resize them";
-        return;
-    }
-    if (f->ndims && f->dims[2] >= s.channels) return;
-    f->ndims = 3;
-    f->dims[0] = s.height;
-    f->dims[1] = s.width;
-    f->dims[2] = s.channels;
-    f->count = (size_t)s.height * (size_t)s.width * (size_t)s.channels;
 }
 
 /* No values may be an empty list of integers. A column that has had no values may get any. */
@@ -190,16 +182,16 @@ static ls_status check_names(const tfrecord_source *s, const ls_example *x, cons
     return LS_OK;
 }
 
-/* Checks the images of a record; shapes [features.n] are set. */
+/* Checks the images of a record; seen [features.n] are set. */
 static ls_status check_images(tfrecord_source *s, const ls_example *x, const char *path,
-                              uint64_t at, ls_image_shape *shapes, ls_error *e) {
+                              uint64_t at, ls_image_seen *seen, ls_error *e) {
     for (size_t i = 0; i < x->n; i++) {
         if (!s->columns[i].image || s->features.list[i].left_out || x->features[i].n != 1) continue;
         size_t nbytes = 0;
         char *name = ls_format("%s: the record at byte %llu, '%s'", path, (unsigned long long)at,
                                s->columns[i].name);
         const uint8_t *data = ls_example_bytes(&x->features[i], 0, &nbytes);
-        ls_status status = ls_image_set_check(&s->images, name, data, nbytes, &shapes[i], e);
+        ls_status status = ls_image_set_check(&s->images, name, data, nbytes, &seen[i], e);
         free(name);
         if (status != LS_OK) return status;
     }
@@ -232,13 +224,13 @@ static void learn_values(column *c, ls_feature *f, const ls_example_feature *x) 
     if (!learn_list(c, f, x)) f->left_out = wrong ? wrong : "it has a number that no list can have";
 }
 
-static void learn(tfrecord_source *s, const ls_example *x, const ls_image_shape *shapes) {
+static void learn(tfrecord_source *s, const ls_example *x, const ls_image_seen *seen) {
     for (size_t i = 0; i < x->n; i++) {
         ls_feature *f = &s->features.list[i];
         const ls_example_feature *values = &x->features[i];
         if (f->left_out) continue;
         if (s->columns[i].image && values->n == 1)
-            learn_image(f, shapes[i]);
+            ls_image_sizes_add(&s->columns[i].sizes, seen[i]);
         else if (s->columns[i].image)
             f->left_out = "its number of values varies";
         else
@@ -256,13 +248,13 @@ static ls_status add_record(tfrecord_source *s, const ls_example *x, const char 
         add_features(s, x);
     }
     LS_TRY(check_names(s, x, path, at, e));
-    ls_image_shape *shapes = LS_NEW_ARRAY(ls_image_shape, x->n + 1);
-    ls_status status = check_images(s, x, path, at, shapes, e);
+    ls_image_seen *seen = LS_NEW_ARRAY(ls_image_seen, x->n + 1);
+    ls_status status = check_images(s, x, path, at, seen, e);
     if (status == LS_OK) {
-        learn(s, x, shapes);
+        learn(s, x, seen);
         ls_places_add(&s->places, at);
     }
-    free(shapes);
+    free(seen);
     return status;
 }
 
@@ -301,17 +293,16 @@ static void store_bytes(const ls_feature *f, void *sample, const ls_example_feat
     }
 }
 
-static ls_status store_image(const ls_feature *f, const ls_example_feature *x, void *sample,
-                             ls_error *e) {
+static ls_status store_image(const column *c, const ls_feature *f, const ls_example_feature *x,
+                             void *sample, ls_error *e) {
     size_t nbytes = 0;
-    ls_image_shape want = {(int)f->dims[0], (int)f->dims[1], (int)f->dims[2]};
     const uint8_t *data = ls_example_bytes(x, 0, &nbytes);
-    return ls_image_decode(data, nbytes, want, (uint8_t *)sample + f->offset, e);
+    return ls_image_fit_decode(&c->fit, data, nbytes, (uint8_t *)sample + f->offset, e);
 }
 
 static ls_status store_feature(const column *c, const ls_feature *f, const ls_example_feature *x,
                                void *sample, ls_error *e) {
-    if (c->image && x->n == 1) return store_image(f, x, sample, e);
+    if (c->image && x->n == 1) return store_image(c, f, x, sample, e);
     bool fits_list = f->is_list && x->n <= f->count && has_ids(x);
     const char *wrong = f->is_list ? "it has more numbers, or others, than a list can have" : NULL;
     wrong = fits_list ? NULL : wrong ? wrong : compare(f, x);
@@ -380,6 +371,7 @@ static void put_index(const tfrecord_source *s, ls_buf *out) {
         ls_bytes_put_text(out, s->columns[i].name);
         ls_bytes_put_u64(out, s->columns[i].kind);
         ls_bytes_put_u64(out, s->columns[i].image);
+        ls_image_sizes_put(&s->columns[i].sizes, out);
     }
 }
 
@@ -389,9 +381,7 @@ static bool fits(const column *c, const ls_feature *f) {
     if (f->left_out) return true;
     if (c->kind == LS_EXAMPLE_EMPTY) return f->count == 0 && !f->text && !f->spelled;
     if (f->text || f->spelled || f->type != type_of(c->kind)) return false;
-    if (c->image)
-        return bytes && f->ndims == 3 && f->dims[0] <= LS_IMAGE_SIDE &&
-               f->dims[1] <= LS_IMAGE_SIDE && (f->dims[2] == 1 || f->dims[2] == 3);
+    if (c->image) return bytes && f->ndims == 0 && c->sizes.n;
     return f->ndims >= bytes && f->ndims <= bytes + 1;
 }
 
@@ -405,22 +395,42 @@ static ls_status take_index(tfrecord_source *s, ls_bytes *in, ls_error *e) {
         c->name = ls_bytes_take_text(in, in->left);
         c->kind = (ls_example_kind)ls_bytes_take_u64(in, LS_EXAMPLE_INTEGERS);
         c->image = ls_bytes_take_u64(in, 1);
+        ls_image_sizes_take(&c->sizes, in);
         if (!fits(c, &s->features.list[i])) in->bad = true;
     }
     return in->bad ? ls_fail(e, LS_EINVAL, "the index is damaged") : LS_OK;
 }
 
+static void end_sizes(tfrecord_source *s) {
+    for (size_t i = 0; i < s->features.n; i++) ls_image_sizes_end(&s->columns[i].sizes);
+}
+
+/* Sets the dimensions of images. */
+static ls_status fit_images(tfrecord_source *s, const char *what, ls_error *e) {
+    for (size_t i = 0; i < s->features.n; i++) {
+        column *c = &s->columns[i];
+        ls_feature *f = &s->features.list[i];
+        if (!c->image || f->left_out) continue;
+        LS_TRY(ls_image_fit_decide(s->images.way, &c->sizes, f->name, what, &c->fit, &s->base, e));
+        ls_feature_set_image(f, c->fit.shape);
+    }
+    return LS_OK;
+}
+
 static ls_status index_files(tfrecord_source *s, const ls_files *files, const ls_source_options *o,
                              ls_error *e) {
     bool known = ls_index_is_known(o->index);
+    s->images.way = o->images;
     s->images.decodes = o->skip_damaged;
     for (size_t i = 0; i < files->n; i++) {
         LS_TRY(ls_places_open(&s->places, files->paths[i], o, e));
         if (!known) LS_TRY(index_file(s, o, e));
     }
+    end_sizes(s);
     if (known) LS_TRY(take_index(s, ls_index_in(o->index), e));
     if (s->places.n == 0) return ls_fail(e, LS_EINVAL, "%s: has no records", files->paths[0]);
     if (!known && ls_index_out(o->index)) put_index(s, ls_index_out(o->index));
+    LS_TRY(fit_images(s, files->paths[0], e));
     return ls_features_finish(&s->features, &s->base, files->paths[0], e);
 }
 

@@ -58,7 +58,7 @@ typedef struct webdataset {
     place *places; /* [count] */
     size_t count;
     bool has_label, has_json;
-    ls_image_shape shape;
+    ls_image_fit fit;
     ls_json_members members; /* of the JSON objects */
 } webdataset;
 
@@ -226,7 +226,7 @@ static ls_status check_parts(const indexing *x, const sample *s, ls_error *e) {
 }
 
 /* `name` names the image. */
-static ls_status check_sample(indexing *x, const sample *s, const char *name, ls_image_shape *s_p,
+static ls_status check_sample(indexing *x, const sample *s, const char *name, ls_image_seen *s_p,
                               ls_error *e) {
     webdataset *w = x->w;
     const ls_plain *shard = shard_of(w, &s->place);
@@ -255,14 +255,16 @@ static ls_status leave_out(indexing *x, const ls_error *damage, ls_error *e) {
 
 /* Adds a sample to the index. */
 static ls_status end_sample(indexing *x, const sample *s, ls_error *e) {
-    ls_image_shape shape;
+    ls_image_seen seen;
     ls_error damage = s->damage;
     char *name = ls_format("%s: member %s at offset %llu", shard_of(x->w, &s->place)->path,
                            s->has_image ? s->image_name : s->key, (unsigned long long)s->place.at);
-    if (damage.code == LS_OK) check_sample(x, s, name, &shape, &damage);
-    ls_status status = damage.code == LS_OK ? ls_image_set_add(&x->images, name, shape, e)
-                                            : leave_out(x, &damage, e);
-    if (status == LS_OK && damage.code == LS_OK) add_place(x, s);
+    if (damage.code == LS_OK) check_sample(x, s, name, &seen, &damage);
+    ls_status status = damage.code == LS_OK ? LS_OK : leave_out(x, &damage, e);
+    if (damage.code == LS_OK) {
+        ls_image_sizes_add(&x->images.sizes, seen);
+        add_place(x, s);
+    }
     free(name);
     return status;
 }
@@ -300,6 +302,7 @@ static ls_status end_samples(indexing *x, ls_error *e) {
     decide_parts(x);
     decide_members(x);
     for (size_t i = 0; i < x->nsamples; i++) LS_TRY(end_sample(x, &x->samples[i], e));
+    ls_image_sizes_end(&x->images.sizes);
     return LS_OK;
 }
 
@@ -309,7 +312,7 @@ static void put_index(const indexing *x, ls_buf *out) {
     const webdataset *w = x->w;
     uint64_t flags = (uint64_t)w->has_label | (uint64_t)w->has_json << 1;
     ls_bytes_put_u64(out, flags);
-    ls_bytes_put(out, &x->images.shape, sizeof x->images.shape);
+    ls_image_sizes_put(&x->images.sizes, out);
     ls_bytes_put_u64(out, x->images.ndamaged);
     ls_bytes_put_text(out, x->images.damage);
     ls_bytes_put_u64(out, x->nothers);
@@ -323,10 +326,7 @@ static bool is_within(size_t nbytes, uint64_t at, uint64_t n) {
 }
 
 /* Places are in their shards. */
-static bool is_possible(const webdataset *w, ls_image_shape s) {
-    if (s.height < 1 || s.height > LS_IMAGE_SIDE || s.width < 1 || s.width > LS_IMAGE_SIDE ||
-        (s.channels != 1 && s.channels != 3))
-        return false;
+static bool is_possible(const webdataset *w) {
     for (size_t i = 0; i < w->count; i++) {
         const place *p = &w->places[i];
         if (p->shard >= w->nshards || p->label < 0) return false;
@@ -343,14 +343,14 @@ static ls_status take_index(indexing *x, ls_bytes *in, ls_error *e) {
     uint64_t flags = ls_bytes_take_u64(in, 3);
     w->has_label = flags & 1;
     w->has_json = flags & 2;
-    ls_bytes_take(in, &x->images.shape, sizeof x->images.shape);
+    ls_image_sizes_take(&x->images.sizes, in);
     x->images.ndamaged = ls_bytes_take_u64(in, UINT64_MAX);
     x->images.damage = ls_bytes_take_text(in, sizeof e->msg);
     x->nothers = ls_bytes_take_u64(in, UINT64_MAX);
     x->other = ls_bytes_take_text(in, in->left);
     ls_json_members_take(&w->members, in);
     w->places = ls_bytes_take_array(in, sizeof *w->places, &w->count);
-    if (!in->bad && w->count && is_possible(w, x->images.shape)) return LS_OK;
+    if (!in->bad && w->count && x->images.sizes.n && is_possible(w)) return LS_OK;
     return ls_fail(e, LS_EINVAL, "the index is damaged");
 }
 
@@ -485,10 +485,9 @@ static ls_status add_fields(indexing *x, ls_error *e) {
         ls_note("%s: %llu member%s ignored, the first is %s; an image (jpg, jpeg, png), cls and "
                 "json are read",
                 what, (unsigned long long)x->nothers, ls_plural((int64_t)x->nothers), x->other);
-    w->shape = x->images.shape;
     w->source.count = w->count;
     w->source.ndamaged = x->images.ndamaged;
-    LS_TRY(ls_image_set_field(&x->images, &w->source, what, e));
+    LS_TRY(ls_image_set_field(&x->images, &w->source, what, &w->fit, e));
     if (w->has_label) LS_TRY(ls_source_add_field(&w->source, what, &label, e));
     return w->has_json ? add_members(w, what, e) : LS_OK;
 }
@@ -509,8 +508,8 @@ static ls_status read_sample(const ls_source *source, uint64_t i, void *to, ls_e
     const ls_plain *shard = shard_of(w, p);
     ls_error own = {0};
     if (w->has_label) memcpy((char *)to + source->fields[1].offset, &p->label, sizeof p->label);
-    ls_status s = ls_image_decode(shard->data + p->at, p->nbytes, w->shape,
-                                  (uint8_t *)to + source->fields[0].offset, &own);
+    ls_status s = ls_image_fit_decode(&w->fit, shard->data + p->at, p->nbytes,
+                                      (uint8_t *)to + source->fields[0].offset, &own);
     if (s == LS_OK && w->has_json) s = read_members(w, p, to, &own);
     if (s == LS_OK) return LS_OK;
     return ls_fail(e, own.code, "%s: sample %llu at offset %llu: %s", shard->path,
@@ -544,7 +543,7 @@ static void close_webdataset(ls_source *source) {
 static ls_status open_webdataset(const ls_files *files, const ls_source_options *o, ls_source **s_p,
                                  ls_error *e) {
     webdataset *w = LS_NEW(webdataset);
-    indexing x = {.w = w, .o = o, .images.decodes = o->skip_damaged};
+    indexing x = {.w = w, .o = o, .images = {.way = o->images, .decodes = o->skip_damaged}};
     w->members.whole_reals = w->members.loose_texts = true;
     w->source.read = read_sample;
     w->source.decodes = true;

@@ -115,13 +115,16 @@ static void count_files(const ls_files *files, ls_source *s) {
     }
 }
 
-/* Another version of a decoder may give other pixels of the same file. */
-static void add_decoders(ls_hash *hash) {
+/* Another version of a decoder may give other pixels of the same file, and earlier versions of this
+ * program turned no image upright. */
+static void add_decoders(ls_source *s) {
+    static const char turned[] = "turned";
     const char *decoders = ls_image_decoders();
     ls_hasher *h = ls_hasher_new();
-    ls_hasher_add(h, hash, sizeof *hash);
+    ls_hasher_add(h, &s->hash, sizeof s->hash);
     ls_hasher_add(h, decoders, strlen(decoders));
-    *hash = ls_hasher_finish(h);
+    if (s->turned) ls_hasher_add(h, turned, strlen(turned));
+    s->hash = ls_hasher_finish(h);
 }
 
 ls_status ls_source_refuse(const ls_error *damage, ls_error *e) {
@@ -214,7 +217,7 @@ static ls_status open_files(const ls_files *files, const ls_source_options *o, l
                        "remove it",
                        files->paths[0]);
     LS_TRY(open_indexed(f, files, o, &s, e));
-    if (s->decodes) add_decoders(&s->hash);
+    if (s->decodes) add_decoders(s);
     *s_p = s;
     return LS_OK;
 }

@@ -49,6 +49,9 @@ struct ls_source {      /* a reader's own struct begins with it */
     ls_field fields[LS_SOURCE_FIELDS];
     size_t nbytes; /* size of a sample */
     ls_hash hash;  /* hash of the unpacked files that samples come from, in their order */
+    bool turned;   /* EXIF says that images are not upright, and they are read as it says */
+    int64_t side;  /* of the squares as which images of several sizes are read, since nothing says
+                      another size; 0: they are not */
     bool decodes;  /* a field has pixels of JPEG or PNG images: the decoders are part of the hash */
     char **classes; /* [nclasses] names of the values of the field "label"; NULL: they have none */
     int nclasses;
@@ -79,6 +82,7 @@ struct ls_source {      /* a reader's own struct begins with it */
     void (*close)(ls_source *); /* frees it */
 };
 
+typedef struct ls_image_way ls_image_way;           /* fit.h */
 typedef struct ls_ratings_wanted ls_ratings_wanted; /* ratings.h */
 typedef struct ls_clicks_wanted ls_clicks_wanted;   /* clicks.h */
 
@@ -95,8 +99,9 @@ typedef struct ls_source_options {
     const char *cache;  /* directory for indexes and downloads; NULL: $XDG_CACHE_HOME/lockstep */
     bool skip_damaged;  /* damaged records are left out; else they are errors */
     ls_missing missing;
-    int64_t window; /* tokens: a sample has window + 1 of them; 0: 1024 */
-    bool fresh;     /* an index in the cache is not used, but made again */
+    const ls_image_way *images; /* how images are read; NULL: see fit.h */
+    int64_t window;             /* tokens: a sample has window + 1 of them; 0: 1024 */
+    bool fresh;                 /* an index in the cache is not used, but made again */
     /* limits: what a file may be unpacked to */
     uint64_t most_nbytes;             /* 0: 1 TB */
     double most_ratio;                /* largest ratio of unpacked to packed bytes; 0: 1000 */
