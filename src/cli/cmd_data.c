@@ -11,11 +11,12 @@
 #include "cli/cli.h"
 #include "report/sheet.h"
 #include "source/adapt.h"
+#include "source/fitted.h"
 #include "source/image.h"
 #include "source/source.h"
 #include "tensor/dtype.h"
 
-enum { FORMAT, LABELS, WINDOW, CHECK, SKIP, MISSING, SHEET, IMAGES, SAMPLES, JSON };
+enum { FORMAT, LABELS, WINDOW, CHECK, SKIP, MISSING, RESIZE, CROP, SHEET, IMAGES, SAMPLES, JSON };
 enum { COUNTED = 100000, LINES = 20, VALUES = 8, DEFAULT_SAMPLES = 3, DEFAULT_IMAGES = 64 };
 
 /* ---- what reading finds ---- */
@@ -258,6 +259,7 @@ static char *join(const char *const *words, int n) {
 typedef struct wish {
     int64_t window, images, samples;
     ls_missing missing;
+    ls_image_way way;
 } wish;
 
 static bool read_missing(const ls_args *a, ls_missing *m) {
@@ -276,6 +278,11 @@ static bool read_numbers(const ls_args *a, wish *w) {
            cli_integer(c, a, SAMPLES, 0, 1000, &w->samples) && read_missing(a, &w->missing);
 }
 
+static ls_status read_way(const ls_args *a, ls_image_way *w, ls_error *e) {
+    const char *resize = cli_value(a, RESIZE), *crop = cli_value(a, CROP);
+    return ls_image_way_read(resize ? resize : "", crop ? crop : "", w, e);
+}
+
 static ls_status open_source(const ls_args *a, const wish *w, ls_source **s_p, ls_error *e) {
     char *paths = join(a->words, a->nwords);
     char *labels = join(a->options[LABELS].values, a->options[LABELS].n);
@@ -283,9 +290,11 @@ static ls_status open_source(const ls_args *a, const wish *w, ls_source **s_p, l
                            .labels = labels,
                            .skip_damaged = cli_given(a, SKIP),
                            .missing = w->missing,
+                           .images = &w->way,
                            .fresh = cli_given(a, CHECK),
                            .window = w->window};
     ls_status status = ls_source_open(paths, &o, s_p, e);
+    if (status == LS_OK) status = ls_fitted_open(*s_p, &w->way, paths, s_p, e);
     free(paths);
     free(labels);
     return status;
@@ -296,7 +305,8 @@ static int run(const ls_args *a) {
     ls_error e = {0};
     ls_source *s = NULL;
     if (!read_numbers(a, &w)) return CLI_USAGE;
-    if (open_source(a, &w, &s, &e) != LS_OK) return cli_fail(&e);
+    if (read_way(a, &w.way, &e) != LS_OK || open_source(a, &w, &s, &e) != LS_OK)
+        return cli_fail(&e);
     scan c = read_samples(s, cli_given(a, CHECK));
     /* The picture comes first: whoever reads the text may close it early. */
     int code = c.ndamaged ? CLI_FAILED : 0;
@@ -338,6 +348,9 @@ const ls_command cmd_data = {
                 [MISSING] = {"missing", 0, "WORD",
                              "missing values among numbers (csv): drop these rows, or mean "
                              "of the column"},
+                [RESIZE] = {"resize", 0, "N",
+                            "images are scaled, as data.resize says: 64, or 64x48"},
+                [CROP] = {"crop", 0, "N", "the centre of images that stays, as data.crop says"},
                 [SHEET] = {"sheet", 0, "FILE", "write the first images as one PNG picture"},
                 [IMAGES] = {"images", 0, "N", "images on the sheet; default 64"},
                 [SAMPLES] = {"samples", 0, "N", "samples to print; default 3"},

@@ -147,6 +147,7 @@ typedef enum ls_missing_kind { /* as ls_missing (source/source.h) */
                                LS_MISSING_KIND_MEAN
 } ls_missing_kind;
 typedef enum ls_damaged_kind { LS_DAMAGED_REFUSE, LS_DAMAGED_SKIP } ls_damaged_kind;
+typedef enum ls_channels_kind { LS_CHANNELS_AUTO, LS_CHANNELS_1, LS_CHANNELS_3 } ls_channels_kind;
 typedef enum ls_lists_kind { LS_LISTS_REFUSE, LS_LISTS_CUT } ls_lists_kind;
 typedef enum ls_eval_weights { LS_EVAL_LAST, LS_EVAL_EMA } ls_eval_weights;
 typedef enum ls_config_best { LS_BEST_OFF, LS_BEST_ON } ls_config_best;
@@ -292,6 +293,11 @@ typedef struct ls_config {
         const char *augment;    /* changes of images (source/augment.h) */
         ls_config_tree ratings; /* columns of interactions (source/ratings.h) */
         ls_config_tree clicks;  /* columns of ids and numbers (source/clicks.h) */
+
+        const char *resize, *crop; /* of images (source/fit.h) */
+        int64_t channels;          /* an ls_channels_kind */
+        int64_t exif;              /* 0: on */
+        ls_config_tree normalize;  /* of pixels (networks/pixels.h); "": none */
     } data;
     struct {
         const char *from;   /* a run or checkpoint (storage/origin.h); "": random weights */

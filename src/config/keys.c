@@ -36,6 +36,7 @@ static const char *const orders[] = {"auto", "global", "blocks", NULL};
 static const char *const damages[] = {"refuse", "skip", NULL};
 static const char *const missings[] = {"refuse", "drop", "mean", NULL};
 static const char *const lists[] = {"refuse", "cut", NULL};
+static const char *const image_channels[] = {"auto", "1", "3", NULL};
 static const char *const eval_weights[] = {"last", "ema", NULL};
 static const char *const switches[] = {"off", "on", NULL};
 static const char *const kinds[] = {"gpt2",   "llama",   "mlp",        "cnn",  "resnet",
@@ -254,6 +255,21 @@ const ls_config_key ls_config_keys[] = {
         "data.mix", data.mix, FREE,
         "instead of data.path: several sources with the same fields, e.g. [{path: a/*.tar, weight: "
         "1}, {path: b.csv, weight: 0.5}]; the weight is how often an epoch takes each sample"),
+    STRINGS("data.resize", data.resize, FIXED,
+            "images are scaled: 64: the shorter side has 64 pixels, and a square of the centre "
+            "stays, unless data.crop says more; 64x48: height and width; empty: images of one size "
+            "stay as they are, those of several are scaled to the model's input, or to a square"),
+    STRINGS("data.crop", data.crop, FIXED,
+            "the centre of images that stays, after data.resize: 56, or 56x48 (height x width)"),
+    ONE_OF("data.channels", data.channels, image_channels, FIXED,
+           "channels of images: 1: gray, 3: colour; auto: 3 if any image of the data has colour"),
+    ONE_OF("data.exif", data.exif, on_unless_off, FIXED,
+           "on: photographs are turned upright, as EXIF says; off: they stay as the camera was "
+           "held"),
+    TREE(
+        "data.normalize", data.normalize, FIXED,
+        "pixels become (x / 255 - mean) / deviation, by channel: auto: as measured on the training "
+        "part, {mean: [0.28], deviation: [0.35]}: these; empty: -1 to 1"),
     MAPS("data.augment", data.augment, FIXED,
          "random changes of images during training, in this order, e.g. [{pad: 2}, {crop: 28}, "
          "{flip: 0.5}, {cutout: 8}]; for validation only pad and a crop at the centre"),

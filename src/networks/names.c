@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/plural.h"
 
 void ls_list_go(const ls_list_at *at, const ls_yaml_node *n) {
     (ls_model_at)(at->m, at->file, n->line);
@@ -82,11 +83,22 @@ ls_value *ls_names_get(const ls_list_at *at, const ls_yaml_node *n, const char *
     return v;
 }
 
+/* The bytes of an image as numbers. */
+static ls_value *scaled(const ls_list_at *at, ls_value *x) {
+    const ls_pixel_scale *s = &at->names->pixels;
+    at->names->scales = true;
+    if (!s->channels) return (ls_affine)(at->m, x, 1 / 127.5f, -1);
+    if (s->channels == ls_value_last(x)) return (ls_normalize)(at->m, x, s->numbers);
+    return ls_build_fail(at->m, "data.normalize has %d mean%s, and the image has %lld channel%s",
+                         s->channels, ls_plural(s->channels), (long long)ls_value_last(x),
+                         ls_plural(ls_value_last(x)));
+}
+
 ls_value *ls_names_numbers(const ls_list_at *at, ls_value *x) {
     bool is_field = ls_build_is_good(at->m) && x->field >= 0 && x->layer < 0;
     if (!is_field || !ls_field_is_image(&at->m->inputs[x->field])) return x;
     ls_named *named = find_whole(at->names, at->m->inputs[x->field].name);
     if (!named || named->value != x) return x;
-    if (!named->numbers) named->numbers = (ls_affine)(at->m, x, 1 / 127.5f, -1);
+    if (!named->numbers) named->numbers = scaled(at, x);
     return named->numbers;
 }

@@ -7,6 +7,7 @@
 
 #include "base/yaml.h"
 #include "model/builder.h"
+#include "networks/pixels.h"
 
 typedef struct ls_named {
     char name[2 * LS_NAME];
@@ -19,6 +20,8 @@ typedef struct ls_names {
     ls_named *list; /* [n] */
     int n;
     char scope[LS_NAME]; /* begins names in open repetitions: "block.1." */
+    ls_pixel_scale pixels;
+    bool scales; /* a layer has read pixels, as `pixels` says */
 } ls_names;
 
 /* Where a model is built, and the file that errors name; errors stick to the model. */
@@ -37,7 +40,7 @@ void ls_names_add(const ls_list_at *, const char *name, ls_value *);
 ls_value *ls_names_find(const ls_list_at *, const char *name);
 /* The same; that there is none is an error at the node's line. */
 ls_value *ls_names_get(const ls_list_at *, const ls_yaml_node *, const char *name);
-/* The value as a layer reads it: bytes of an image are numbers from -1 to 1. */
+/* The value as a layer reads it: bytes of an image are numbers, as data.normalize says. */
 ls_value *ls_names_numbers(const ls_list_at *, ls_value *);
 void ls_names_free(ls_names *);
 

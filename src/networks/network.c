@@ -203,6 +203,10 @@ static void build_ends(network *n, ls_value *last) {
     at = at_tree(n, &n->c->model.metrics);
     if (ls_build_is_good(n->m)) ls_metrics_build(&n->metrics, &at, &n->losses, last);
     if (ls_build_is_good(n->m)) check_used(n);
+    if (ls_build_is_good(n->m) && n->names.pixels.channels && !n->names.scales)
+        ls_build_fail(n->m,
+                      "data.normalize: no layer reads the bytes of an image as numbers; leave "
+                      "it out");
 }
 
 static ls_status build(network *n, ls_error *e) {
@@ -210,6 +214,7 @@ static ls_status build(network *n, ls_error *e) {
     LS_TRY(ls_losses_read(c, &n->losses, e));
     LS_TRY(ls_metrics_read(c, &n->metrics, e));
     LS_TRY(ls_fields_read(&c->model.input, &n->fields, e));
+    LS_TRY(ls_pixels_read(c, &n->names.pixels, e));
     declare_fields(n);
     ls_value *x = build_kind(n);
     if (ls_build_is_good(n->m)) build_ends(n, x);
@@ -234,7 +239,7 @@ static ls_status create(const ls_config *c, bool cut, ls_model *m_p, ls_error *e
     if (c->model.kind == LS_MODEL_PROGRAM) return ls_program_create(c, m_p, e);
     if (ls_network_is_open(c))
         return ls_fail(e, LS_EINVAL,
-                       "model.input or model.classes is missing: set them, or "
+                       "model.input or model.classes is missing, or data.normalize is auto: set them, or "
                        "data.path to data that have them");
     ls_model m = {.sparse_batch = c->model.sparse ? c->train.batch : 0};
     network n = {.c = c, .m = &m};

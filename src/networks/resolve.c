@@ -9,6 +9,7 @@
 #include "networks/losses.h"
 #include "networks/metrics.h"
 #include "networks/network.h"
+#include "networks/pixels.h"
 #include "networks/recommenders.h"
 
 enum { MOST_NAMES = 64 };
@@ -177,8 +178,7 @@ static ls_status choose_classes(resolver *r, const ls_source *s, ls_error *e) {
     const ls_loss_wanted *loss = &r->losses.list[0];
     if (r->losses.n > 1 && r->list) return LS_OK;
     if (!loss->of_classes || r->c->model.classes) return LS_OK;
-    if (!s->classes || strcmp(loss->target, "label") != 0)
-        return count_classes(r->c, s, loss, e);
+    if (!s->classes || strcmp(loss->target, "label") != 0) return count_classes(r->c, s, loss, e);
     r->c->model.classes = s->nclasses;
     return LS_OK;
 }
@@ -188,7 +188,7 @@ static ls_status choose_classes(resolver *r, const ls_source *s, ls_error *e) {
 bool ls_network_is_open(const ls_config *c) {
     ls_losses losses;
     if (ls_config_has_tokens(c) || c->model.kind == LS_MODEL_PROGRAM) return false;
-    if (!*c->model.input.text) return true;
+    if (!*c->model.input.text || ls_pixels_are_open(c)) return true;
     if (c->model.kind == LS_MODEL_LAYERS || c->model.classes) return false;
     bool is_open = ls_losses_read(c, &losses, NULL) == LS_OK && losses.list[0].of_classes;
     ls_losses_free(&losses);

@@ -106,6 +106,18 @@ ls_status ls_augment_shape(const ls_augment *a, const char *what, ls_field *imag
     return LS_OK;
 }
 
+bool ls_augment_shape_before(const ls_augment *a, ls_field *image) {
+    int64_t pads = 0;
+    for (int i = 0; i < a->nsteps; i++) {
+        if (a->steps[i].kind == LS_AUGMENT_CROP) return false;
+        if (a->steps[i].kind == LS_AUGMENT_PAD) pads += 2 * a->steps[i].height;
+    }
+    if (pads >= image->dims[0] || pads >= image->dims[1]) return false;
+    image->dims[0] -= pads;
+    image->dims[1] -= pads;
+    return true;
+}
+
 /* ---- the steps, put together ---- */
 
 /* Rows [top, bottom), columns [left, right). */

@@ -49,6 +49,10 @@ ls_status ls_augment_read(const char *text, ls_augment *a_p, ls_error *);
  * messages. LS_EINVAL: a crop is larger than the image is then. */
 ls_status ls_augment_shape(const ls_augment *, const char *what, ls_field *image, ls_error *);
 
+/* The other way: the shape before all steps, of an image that has the field's after them. False: it
+ * may be any, since a step cuts a rectangle out of it; the field is unchanged. */
+bool ls_augment_shape_before(const ls_augment *, ls_field *image);
+
 /* in: an image of this field's shape, LS_U8; out: one of the shape that ls_augment_shape() gives.
  * draw NULL: for validation. They do not overlap. */
 void ls_augment_apply(const ls_augment *, const ls_draw *, const ls_field *image, const uint8_t *in,

@@ -187,7 +187,7 @@ static void by_sizes(const ls_image_sizes *s, const ls_field *wanted, ls_image_f
                      ls_source *source) {
     f->shape.height = (int)height_of(s->list[0]);
     f->shape.width = (int)width_of(s->list[0]);
-    if (wanted) {
+    if (wanted && wanted->dims[0]) {
         f->shape.height = (int)wanted->dims[0];
         f->shape.width = (int)wanted->dims[1];
     } else if (s->n > 1) {
@@ -239,18 +239,20 @@ static int choose_channels(const ls_image_way *w, const ls_image_sizes *s, const
     return (int)wanted->dims[2];
 }
 
-ls_status ls_image_fit_decide(const ls_image_way *w, const ls_image_sizes *s, const char *field,
-                              const char *what, ls_image_fit *f_p, ls_source *source, ls_error *e) {
+ls_status ls_image_fit_decide(const ls_image_case *c, ls_image_fit *f_p, ls_source *source,
+                              ls_error *e) {
     static const ls_image_way none;
-    if (!w) w = &none;
-    const ls_field *wanted = wanted_of(w, field);
+    const ls_image_way *w = c->way ? c->way : &none;
+    const ls_image_sizes *s = c->sizes;
+    const char *what = c->what;
+    const ls_field *wanted = wanted_of(w, c->field);
     ls_image_fit f = {.unturned = w->unturned};
     if (s->n == 0) return ls_fail(e, LS_EINVAL, "%s: has no images", what);
     if (by_keys(w, &f)) {
         LS_TRY(check_crop(&f, s, what, e));
     } else {
         by_sizes(s, wanted, &f, source);
-        if (f.scaling) note_size(&f, s, what, !wanted);
+        if (f.scaling) note_size(&f, s, what, source->side > 0);
     }
     f.shape.channels = choose_channels(w, s, wanted, what);
     if (s->nturned) {
@@ -266,7 +268,7 @@ ls_status ls_image_fit_of(const ls_image_way *w, const ls_field *image, const ch
                           ls_image_fit *f_p, ls_error *e) {
     ls_image_sizes s = {0};
     ls_image_way keys = *w;
-    ls_source unused;
+    ls_source unused = {0};
     ls_image_shape shape = {(int)image->dims[0], (int)image->dims[1], (int)image->dims[2]};
     keys.nfields = 0;
     if (image->dims[0] > LS_IMAGE_SIDE || image->dims[1] > LS_IMAGE_SIDE)
@@ -276,7 +278,8 @@ ls_status ls_image_fit_of(const ls_image_way *w, const ls_field *image, const ch
                        what, image->name, LS_IMAGE_SIDE);
     ls_image_sizes_add(&s, (ls_image_seen){shape, false});
     ls_image_sizes_end(&s);
-    ls_status status = ls_image_fit_decide(&keys, &s, image->name, what, f_p, &unused, e);
+    ls_image_case c = {&keys, &s, image->name, what};
+    ls_status status = ls_image_fit_decide(&c, f_p, &unused, e);
     ls_image_sizes_free(&s);
     return status;
 }

@@ -23,8 +23,10 @@ struct ls_image_way {
     int64_t crop_height, crop_width; /* the centre (data.crop) */
     int64_t channels;                /* 1 or 3; 0: 3 if any image has colour */
     bool unturned;                   /* the orientation that EXIF says is ignored */
-    const ls_field *fields;          /* [nfields] images of this name have this shape, unless the */
-    int nfields;                     /* keys above say another one */
+    /* [nfields] images of this name have this shape, unless the keys above say another one; 0 pixels
+     * in height: it has this number of channels, and any size. */
+    const ls_field *fields;
+    int nfields;
 };
 
 /* Reads the keys data.resize and data.crop: "", "64", "64x48" or "64\n48", height first. LS_EINVAL: it
@@ -73,11 +75,18 @@ typedef struct ls_image_fit {
     bool unturned;
 } ls_image_fit;
 
-/* Decides for the field of this name; `what` (a path) names the data in messages. Logs what no key
+/* What is decided on. */
+typedef struct ls_image_case {
+    const ls_image_way *way; /* NULL: nothing is wanted */
+    const ls_image_sizes *sizes;
+    const char *field;
+    const char *what; /* a path, which names the data in messages */
+} ls_image_case;
+
+/* Decides how the images of a field are read. Logs what no key
  * says, and notes in the source which side a square has that nobody has asked for, and that images
  * are turned. LS_EINVAL: an image has too few pixels for a crop. */
-ls_status ls_image_fit_decide(const ls_image_way *, const ls_image_sizes *, const char *field,
-                              const char *what, ls_image_fit *f_p, ls_source *, ls_error *);
+ls_status ls_image_fit_decide(const ls_image_case *, ls_image_fit *f_p, ls_source *, ls_error *);
 /* The same for a field of pixels that are there, of one shape. */
 ls_status ls_image_fit_of(const ls_image_way *, const ls_field *, const char *what,
                           ls_image_fit *f_p, ls_error *);

@@ -38,7 +38,8 @@ ls_status ls_image_set_check(ls_image_set *set, const char *name, const uint8_t 
 ls_status ls_image_set_field(const ls_image_set *set, ls_source *s, const char *what,
                              ls_image_fit *f_p, ls_error *e) {
     ls_field f = {.name = "image", .type = LS_U8, .ndims = 3};
-    LS_TRY(ls_image_fit_decide(set->way, &set->sizes, f.name, what, f_p, s, e));
+    ls_image_case c = {set->way, &set->sizes, f.name, what};
+    LS_TRY(ls_image_fit_decide(&c, f_p, s, e));
     f.dims[0] = f_p->shape.height;
     f.dims[1] = f_p->shape.width;
     f.dims[2] = f_p->shape.channels;

@@ -295,8 +295,10 @@ void ls_mds_column_learn(ls_mds_column *c, const ls_mds_value *v, ls_feature *f)
 ls_status ls_mds_column_fit(ls_mds_column *c, const ls_image_way *way, ls_feature *f,
                             const char *what, ls_source *s, ls_error *e) {
     if (!has_images(c) || f->left_out) return LS_OK;
-    LS_TRY(ls_image_fit_decide(way, &c->sizes, f->name, what, &c->fit, s, e));
+    ls_image_case x = {way, &c->sizes, f->name, what};
+    LS_TRY(ls_image_fit_decide(&x, &c->fit, s, e));
     ls_feature_set_image(f, c->fit.shape);
+    s->fits = true;
     return LS_OK;
 }
 

@@ -373,7 +373,7 @@ static ls_status open_images(const ls_files *files, const ls_source_options *o, 
     images *m = LS_NEW(images);
     m->root = ls_strdup(files->paths[0]);
     m->source.read = read_sample;
-    m->source.decodes = true;
+    m->source.decodes = m->source.fits = true;
     m->source.follow = follow;
     m->source.put_name = put_name;
     m->source.close = close_images;

@@ -411,8 +411,10 @@ static ls_status fit_images(tfrecord_source *s, const char *what, ls_error *e) {
         column *c = &s->columns[i];
         ls_feature *f = &s->features.list[i];
         if (!c->image || f->left_out) continue;
-        LS_TRY(ls_image_fit_decide(s->images.way, &c->sizes, f->name, what, &c->fit, &s->base, e));
+        ls_image_case x = {s->images.way, &c->sizes, f->name, what};
+        LS_TRY(ls_image_fit_decide(&x, &c->fit, &s->base, e));
         ls_feature_set_image(f, c->fit.shape);
+        s->base.fits = true;
     }
     return LS_OK;
 }

@@ -546,7 +546,7 @@ static ls_status open_webdataset(const ls_files *files, const ls_source_options 
     indexing x = {.w = w, .o = o, .images = {.way = o->images, .decodes = o->skip_damaged}};
     w->members.whole_reals = w->members.loose_texts = true;
     w->source.read = read_sample;
-    w->source.decodes = true;
+    w->source.decodes = w->source.fits = true;
     w->source.follow = follow;
     w->source.put_name = put_name;
     w->source.close = close_webdataset;

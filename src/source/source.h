@@ -49,6 +49,7 @@ struct ls_source {      /* a reader's own struct begins with it */
     ls_field fields[LS_SOURCE_FIELDS];
     size_t nbytes; /* size of a sample */
     ls_hash hash;  /* hash of the unpacked files that samples come from, in their order */
+    bool fits;     /* its images are read as options.images says */
     bool turned;   /* EXIF says that images are not upright, and they are read as it says */
     int64_t side;  /* of the squares as which images of several sizes are read, since nothing says
                       another size; 0: they are not */

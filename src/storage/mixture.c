@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "source/fitted.h"
 #include "source/mixed.h"
 #include "source/numbering.h"
 #include "storage/data_paths.h"
@@ -71,6 +72,13 @@ void ls_mixture_free(ls_mixture *m) {
     *m = (ls_mixture){0};
 }
 
+/* Images of the later parts have the size of the first one's. */
+static void follow_images(ls_image_way *way, const ls_source *first) {
+    if (way->nfields) return;
+    way->fields = first->fields;
+    way->nfields = first->nfields;
+}
+
 static ls_status open_part(const ls_mixture_part *p, const char *dir,
                            const ls_source_options *options, ls_source **s_p, ls_error *e) {
     ls_source_options o = *options;
@@ -107,11 +115,21 @@ ls_status ls_mixture_open(const ls_mixture *m, const char *dir, const ls_source_
     const char *names[LS_MIX_PARTS];
     ls_status s = LS_OK;
     int n = 0;
+    ls_image_way way = options->images ? *options->images : (ls_image_way){0};
+    ls_source_options o = *options;
+    o.images = &way;
     for (; s == LS_OK && n < m->n; n += s == LS_OK) {
         names[n] = m->parts[n].path;
-        s = open_part(&m->parts[n], dir, options, &parts[n], e);
+        s = open_part(&m->parts[n], dir, &o, &parts[n], e);
+        if (s == LS_OK && n == 0) follow_images(&way, parts[0]);
     }
     if (s == LS_OK) s = unite(parts, names, n, e);
+    for (int k = 0; s == LS_OK && k < n; k++) {
+        s = ls_fitted_open(parts[k], &way, names[k], &parts[k], e);
+        if (s == LS_OK) continue;
+        parts[k] = parts[--n]; /* it is closed */
+        break;
+    }
     if (s == LS_OK) return ls_mixed_open(parts, names, n, s_p, e);
     for (int k = 0; k < n; k++) ls_source_close(parts[k]);
     return s;

@@ -9,14 +9,18 @@
 
 #include "base/escape.h"
 #include "base/file.h"
+#include "base/intern.h"
 #include "config/needs.h"
 #include "networks/network.h"
 #include "networks/own_source.h"
+#include "networks/pixels.h"
 #include "networks/program.h"
 #include "source/adapt.h"
 #include "source/augmented.h"
 #include "source/clicks.h"
+#include "source/fitted.h"
 #include "storage/data_paths.h"
+#include "storage/images.h"
 #include "storage/mixture.h"
 #include "storage/pretrained.h"
 
@@ -50,25 +54,29 @@ static ls_status add_changes(const ls_config *c, const char *paths, ls_source *f
     return s;
 }
 
-static ls_status open_own(const ls_config *c, const ls_model *m, opened *o_p, ls_error *e) {
-    ls_source *s = NULL;
-    LS_TRY(ls_own_source_open(c, m, &s, e));
-    return add_changes(c, "", s, o_p, e);
-}
-
 /* Of files that the config names; dir: of relative paths; NULL: the working directory. */
 typedef struct opening {
     const ls_config *c;
+    const ls_image_way *images;
     const char *dir;
     const ls_numbering *numbering; /* those of the training data, which others follow */
     bool follows;
 } opening;
 
-static ls_source_options options_of(const ls_config *c) {
+static ls_status open_own(const opening *how, const ls_model *m, opened *o_p, ls_error *e) {
+    ls_source *s = NULL;
+    LS_TRY(ls_own_source_open(how->c, m, &s, e));
+    LS_TRY(ls_fitted_open(s, how->images, "the program's data", &s, e));
+    return add_changes(how->c, "", s, o_p, e);
+}
+
+static ls_source_options options_of(const opening *how) {
+    const ls_config *c = how->c;
     return (ls_source_options){.format = ls_config_format(c),
                                .cache = *c->data.cache ? c->data.cache : NULL,
                                .skip_damaged = c->data.damaged == LS_DAMAGED_SKIP,
                                .missing = (ls_missing)c->data.missing,
+                               .images = how->images,
                                .window = c->model.context};
 }
 
@@ -94,26 +102,27 @@ static ls_status read_columns(const ls_config *c, columns_wanted *w, ls_source_o
 
 static ls_status open_files(const opening *how, const char *paths, const char *labels, opened *o_p,
                             ls_error *e) {
-    ls_source_options o = options_of(how->c);
+    ls_source_options o = options_of(how);
     char *from = ls_data_paths_from(paths, how->dir), *of = ls_data_paths_from(labels, how->dir);
     columns_wanted columns;
     ls_source *s = NULL;
     if (*of) o.labels = of;
     ls_status status = read_columns(how->c, &columns, &o, e);
     if (status == LS_OK) status = ls_source_open(from, &o, &s, e);
+    char *name = name_of(from);
     if (status == LS_OK && how->follows) {
-        char *name = name_of(from);
         status = ls_source_follow(s, how->numbering, name, e);
-        free(name);
         if (status != LS_OK) ls_source_close(s);
     }
+    if (status == LS_OK) status = ls_fitted_open(s, how->images, name, &s, e);
+    free(name);
     free(from);
     free(of);
     return status == LS_OK ? add_changes(how->c, paths, s, o_p, e) : status;
 }
 
 static ls_status open_mixture(const opening *how, opened *o_p, ls_error *e) {
-    ls_source_options o = options_of(how->c);
+    ls_source_options o = options_of(how);
     ls_mixture m;
     ls_source *s = NULL;
     LS_TRY(ls_mixture_read(how->c->data.mix, &m, e));
@@ -149,6 +158,15 @@ static fields fields_of(const ls_model *m, const bool *wanted) {
     return f;
 }
 
+/* Images are squares of the usual side only where the model's input does not say their size. */
+static ls_status check_side(const ls_source *s, const char *name, ls_error *e) {
+    if (!s->side) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: has images of several sizes, of which data.augment cuts a part; set "
+                   "data.resize, e.g. %lld",
+                   name, (long long)s->side);
+}
+
 /* Takes `o` over; paths: its files, for messages; wanted: as above. */
 static ls_status adapt(const ls_config *c, const ls_model *m, const bool *wanted, const char *paths,
                        opened *o_p, ls_error *e) {
@@ -169,6 +187,7 @@ static ls_status adapt(const ls_config *c, const ls_model *m, const bool *wanted
     ls_status s = LS_OK;
     if (!has_lists)
         s = ls_config_refuse_written(c, "data.lists", "a model that reads lists of ids", e);
+    if (s == LS_OK) s = check_side(o.source, name, e);
     if (s == LS_OK)
         s = ls_adapt(o.source, &how, &o.source, e);
     else
@@ -248,12 +267,13 @@ static void write_record(ls_samples *s, const opening *how) {
 static ls_status open_parts(ls_samples *s, const opening *how, const ls_model *m, ls_error *e) {
     const ls_config *c = how->c;
     opened train = {0}, val = {0};
-    LS_TRY(ls_program_has_data() ? open_own(c, m, &train, e) : open_training(how, &train, e));
+    LS_TRY(ls_program_has_data() ? open_own(how, m, &train, e) : open_training(how, &train, e));
     LS_TRY(adapt(c, m, NULL, train_name(c), &train, e));
     s->source = train.source;
     if (*c->data.val_path) {
-        opening next = {
-            .c = c, .dir = how->dir, .numbering = s->source->numbering, .follows = true};
+        opening next = *how;
+        next.numbering = s->source->numbering;
+        next.follows = true;
         LS_TRY(open_files(&next, c->data.val_path, c->data.val_labels, &val, e));
         LS_TRY(adapt(c, m, NULL, c->data.val_path, &val, e));
     }
@@ -280,7 +300,9 @@ static ls_status open_parts(ls_samples *s, const opening *how, const ls_model *m
 
 ls_status ls_samples_open(const ls_config *c, const ls_model *m, const ls_data_record *r,
                           ls_samples **s_p, ls_error *e) {
-    opening how = {.c = c};
+    ls_images images = {0};
+    opening how = {.c = c, .images = &images.way};
+    LS_TRY(ls_images_of(c, m, &images, e));
     if (r && !ls_program_has_data()) LS_TRY(ls_data_paths_find(c, r->directory, &how.dir, e));
     ls_samples *s = LS_NEW(ls_samples);
     ls_status status = open_parts(s, &how, m, e);
@@ -294,8 +316,10 @@ ls_status ls_samples_open(const ls_config *c, const ls_model *m, const ls_data_r
 ls_status ls_samples_open_other(const ls_config *c, const ls_model *m,
                                 const ls_numbering *numbering, const ls_other_samples *other,
                                 ls_samples **s_p, ls_error *e) {
-    opening how = {.c = c, .numbering = numbering, .follows = true};
+    ls_images images = {0};
+    opening how = {.c = c, .images = &images.way, .numbering = numbering, .follows = true};
     opened o = {0};
+    LS_TRY(ls_images_of(c, m, &images, e));
     LS_TRY(open_files(&how, other->paths, other->labels, &o, e));
     LS_TRY(adapt(c, m, other->fields, other->paths, &o, e));
     ls_samples *s = LS_NEW(ls_samples);
@@ -332,9 +356,27 @@ static void take_up(ls_config *c, const char *run) {
     if (ls_file_exists(path) && ls_config_read(path, was, NULL) == LS_OK) {
         if (!*c->model.input.text) c->model.input = was->model.input;
         if (!c->model.classes) c->model.classes = was->model.classes;
+        if (!*c->data.resize) c->data.resize = was->data.resize;
+        if (ls_pixels_are_open(c)) c->data.normalize = was->data.normalize;
     }
     free(was);
     free(path);
+}
+
+/* What the data have decided about images. */
+static ls_status resolve_images(ls_config *c, const opened *o, ls_error *e) {
+    ls_split s;
+    if (o->source->side) {
+        char side[16];
+        snprintf(side, sizeof side, "%lld", (long long)o->source->side);
+        c->data.resize = ls_intern(side);
+    }
+    if (!ls_pixels_are_open(c)) return LS_OK;
+    char *name = name_of(train_name(c));
+    ls_status status = split(c, o->source->count, &s, e);
+    if (status == LS_OK) status = ls_images_measure(c, o->files, &s, name, e);
+    free(name);
+    return status;
 }
 
 ls_status ls_samples_resolve(ls_config *c, const char *run, ls_error *e) {
@@ -342,8 +384,13 @@ ls_status ls_samples_resolve(ls_config *c, const char *run, ls_error *e) {
     LS_TRY(ls_pretrained_resolve(c, run, e));
     if (run && ls_network_is_open(c)) take_up(c, run);
     if (!ls_network_is_open(c)) return LS_OK;
-    LS_TRY(open_training(&(opening){.c = c}, &o, e));
-    ls_status s = ls_network_resolve(c, o.source, e);
+    ls_images *images = LS_NEW(ls_images);
+    ls_status s = ls_images_of(c, NULL, images, e);
+    if (s == LS_OK) s = open_training(&(opening){.c = c, .images = &images->way}, &o, e);
+    free(images);
+    LS_TRY(s);
+    s = ls_network_resolve(c, o.source, e);
+    if (s == LS_OK) s = resolve_images(c, &o, e);
     ls_source_close(o.source);
     return s;
 }

@@ -1,4 +1,5 @@
 /* images_test.c - a directory of images by class. */
+#include "source/fit.h"
 #include "source/pictures.h"
 #include "source/samples.h"
 
@@ -72,10 +73,7 @@ static void test_read(void **state) {
 static void test_refused(void **state) {
     (void)state;
     make_set();
-    put_picture("@set/bee/small.png", (ls_image_shape){H, W - 1, 3}, 0);
-    refuses("@set", NULL, "bee/small.png: has 22 x 19 pixels, but ");
-    refuses("@set", NULL, "Ant/x.jpeg has 23 x 19: all images must have one size");
-    in_folder("rm set/bee/small.png && mkdir set/empty");
+    in_folder("mkdir set/empty");
     refuses("@set", NULL, "/set/empty: has no images (.jpg, .jpeg or .png)");
     in_folder("rmdir set/empty && mkdir set/bee/inner");
     refuses("@set", NULL, "/set/bee/inner: a directory in that of a class");
@@ -84,6 +82,45 @@ static void test_refused(void **state) {
     in_folder("rm set/1.png && mkdir flat && cp set/README flat");
     refuses("@flat", NULL, "/flat: has no sub-directories");
     refuses("@set\n@flat", NULL, "images come from one directory; 2 paths are given");
+}
+
+/* Images of several sizes are squares of the usual side, or what the keys and the model say; the same
+ * from the index. */
+static void test_sizes(void **state) {
+    (void)state;
+    ls_field wanted = {
+        .name = "image", .type = LS_U8, .ndims = 3, .dims = {24, 32, 3}, .nbytes = 24 * 32 * 3};
+    ls_image_way model = {.fields = &wanted, .nfields = 1}, side = {.side = 12},
+                 gray = {.side = 12, .channels = 1}, small = {.crop_height = 20, .crop_width = 4};
+    ls_source_options o = {.index_nbytes = 1};
+    make_set();
+    put_picture("@set/bee/large.png", (ls_image_shape){60, 41, 3}, 9);
+    in_folder("sleep 0.03"); /* so that a change would be seen */
+    for (int round = 0; round < 2; round++) {
+        o.images = NULL;
+        ls_source *s = opened("@set", &o);
+        assert_true(has_shape(&s->fields[0], "image", LS_U8, 3, (int64_t[]){16, 16, 3}));
+        assert_int_equal(s->side, 16); /* of 19, 19, 19, 19, 19 and 41 */
+        assert_int_equal(s->index_use, round ? LS_INDEX_USED : LS_INDEX_MADE);
+        ls_source_close(s);
+        o.images = &model;
+        s = opened("@set", &o);
+        assert_true(has_shape(&s->fields[0], "image", LS_U8, 3, wanted.dims));
+        assert_int_equal(s->side, 0);
+        for (uint64_t i = 0; i < s->count; i++) free(sample_of(s, i));
+        ls_source_close(s);
+        o.images = &side;
+        s = opened("@set", &o);
+        assert_true(has_shape(&s->fields[0], "image", LS_U8, 3, (int64_t[]){12, 12, 3}));
+        ls_source_close(s);
+        o.images = &gray;
+        s = opened("@set", &o);
+        assert_true(has_shape(&s->fields[0], "image", LS_U8, 3, (int64_t[]){12, 12, 1}));
+        for (uint64_t i = 0; i < s->count; i++) free(sample_of(s, i));
+        ls_source_close(s);
+    }
+    o.images = &small;
+    refuses("@set", &o, "/set: an image of 19x23 pixels has 19x23, and data.crop is 20x4");
 }
 
 /* Damage is an error with the file's name, or the image is left out and counted. */
@@ -124,6 +161,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_read, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_refused, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_sizes, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_damage, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_damaged_pixels, make_folder, remove_folder),
     };

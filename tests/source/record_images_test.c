@@ -59,10 +59,12 @@ static void test_tfrecord_damage(void **state) {
         free(sample);
     }
     ls_source_close(s);
-    s = opened("@sizes.tfrecord", NULL); /* the images become no field */
-    assert_null(ls_source_field(s, "image"));
-    assert_non_null(ls_source_field(s, "label"));
-    assert_false(s->decodes);
+    s = opened("@sizes.tfrecord", NULL); /* scaled to squares */
+    const ls_field *image = ls_source_field(s, "image");
+    assert_true(image && s->decodes && s->side > 0);
+    assert_int_equal(image->dims[0], s->side);
+    assert_int_equal(image->dims[1], s->side);
+    for (uint64_t i = 0; i < s->count; i++) free(sample_of(s, i));
     ls_source_close(s);
 }
 
@@ -78,6 +80,11 @@ static void test_mds(void **state) {
         assert_pixels(sample + photo->offset, i, false);
         free(sample);
     }
+    ls_source_close(s);
+    s = opened("@mdssizes", NULL);
+    photo = ls_source_field(s, "photo");
+    assert_true(photo && s->side > 0 && photo->dims[0] == s->side && photo->dims[1] == s->side);
+    for (uint64_t i = 0; i < s->count; i++) free(sample_of(s, i));
     ls_source_close(s);
     s = opened("@badphotos", NULL); /* only headers are read */
     uint8_t *sample = ls_alloc(s->nbytes);

@@ -107,6 +107,7 @@ def mds():
                          "png": png(i), "ratio": repr(i / 7).encode()})
     photos = {"photo": ("bytes", None), "class": ("int", 8)}
     write_mds("mdsphotos", photos, lambda i: {"photo": png(i), "class": struct.pack("<q", i)})
+    write_mds("mdssizes", photos, lambda i: {"photo": png(i, 3, 4) if i == 3 else png(i), "class": struct.pack("<q", i)})
     write_mds("badphotos", photos, lambda i: {"photo": spoil(png(i), 45) if i == 3 else png(i),
                                               "class": struct.pack("<q", i)})
 
