@@ -363,6 +363,13 @@ static void take_up(ls_config *c, const char *run) {
     free(path);
 }
 
+/* What a run is trained on, before its model is built. */
+static ls_status open_unbuilt(const ls_config *c, opened *o_p, ls_error *e) {
+    ls_images images = {0};
+    LS_TRY(ls_images_of(c, NULL, &images, e));
+    return open_training(&(opening){.c = c, .images = &images.way}, o_p, e);
+}
+
 /* What the data have decided about images. */
 static ls_status resolve_images(ls_config *c, const opened *o, ls_error *e) {
     ls_split s;
@@ -384,12 +391,8 @@ ls_status ls_samples_resolve(ls_config *c, const char *run, ls_error *e) {
     LS_TRY(ls_pretrained_resolve(c, run, e));
     if (run && ls_network_is_open(c)) take_up(c, run);
     if (!ls_network_is_open(c)) return LS_OK;
-    ls_images *images = LS_NEW(ls_images);
-    ls_status s = ls_images_of(c, NULL, images, e);
-    if (s == LS_OK) s = open_training(&(opening){.c = c, .images = &images->way}, &o, e);
-    free(images);
-    LS_TRY(s);
-    s = ls_network_resolve(c, o.source, e);
+    LS_TRY(open_unbuilt(c, &o, e));
+    ls_status s = ls_network_resolve(c, o.source, e);
     if (s == LS_OK) s = resolve_images(c, &o, e);
     ls_source_close(o.source);
     return s;
@@ -399,7 +402,7 @@ ls_status ls_samples_resolve(ls_config *c, const char *run, ls_error *e) {
 
 static ls_status count_files(const ls_config *c, ls_data_record *r, ls_error *e) {
     opened o = {0};
-    LS_TRY(open_training(&(opening){.c = c}, &o, e));
+    LS_TRY(open_unbuilt(c, &o, e));
     r->training = ls_data_part_of(o.source);
     ls_status s = read_mix(c, o.files, &r->mix, e);
     ls_source_close(o.source);
