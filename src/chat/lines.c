@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/json_records.h"
 #include "chat/preference.h"
 
 typedef struct reader {
@@ -124,143 +124,39 @@ static ls_status encode_object(const ls_chat_lines *l, const ls_json *line, uint
     return pair ? encode_pair(l, line, number, e) : encode_chat(l, line, number, e);
 }
 
-/* ---- lines, or the elements of an array ---- */
+/* ---- a file ---- */
 
-typedef struct cursor {
-    const char *at, *end;
-    char line_end; /* CR in a file that has no LF */
-    bool array;
-    uint64_t number;  /* the object's number, from 1 */
-    uint64_t line;    /* where it begins, or where the file is damaged */
-    const char *text; /* [n] the object */
-    size_t n;
-    const char *wrong; /* what is damaged; NULL: nothing */
-} cursor;
-
-static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
-
-static void skip_space(cursor *c) {
-    for (; c->at < c->end && is_space(*c->at); c->at++) c->line += *c->at == '\n';
-}
-
-static bool skip(cursor *c, char sign) {
-    skip_space(c);
-    if (c->at == c->end || *c->at != sign) return false;
-    c->at++;
-    return true;
-}
-
-static cursor cursor_of(const char *text, size_t n) {
-    if (!n) text = ""; /* an empty file is mapped nowhere */
-    cursor c = {.at = text, .end = text + n, .line = 1};
-    c.at += ls_utf8_mark(text, n);
-    c.line_end = n && !memchr(text, '\n', n) ? '\r' : '\n';
-    const char *start = c.at;
-    c.array = skip(&c, '[');
-    if (!c.array) {
-        c.at = start;
-        c.line = 1;
-    }
-    return c;
-}
-
-/* The next line that is not empty. */
-static bool next_line(cursor *c) {
-    while (c->at < c->end) {
-        const char *stop = memchr(c->at, c->line_end, (size_t)(c->end - c->at));
-        c->text = c->at;
-        c->n = (size_t)((stop ? stop : c->end) - c->at);
-        c->at += c->n + (stop != NULL);
-        c->line = ++c->number;
-        while (c->n && is_space(c->text[c->n - 1])) c->n--;
-        if (c->n) return true;
-    }
-    return false;
-}
-
-/* The end of the value at `at`, found by its quotes and brackets; a parser then reads it. */
-static const char *value_end(const char *at, const char *end) {
-    size_t depth = 0;
-    bool quoted = false;
-    for (; at < end; at++) {
-        if (quoted) {
-            if (*at == '\\' && at + 1 < end)
-                at++;
-            else
-                quoted = *at != '"';
-        } else if (*at == '"') {
-            quoted = true;
-        } else if (*at == '{' || *at == '[') {
-            depth++;
-        } else if (depth && (*at == '}' || *at == ']')) {
-            depth--;
-        } else if (!depth && (*at == ',' || *at == ']' || *at == '}')) {
-            return at;
-        }
-    }
-    return end;
-}
-
-/* The next element of the array. At its end nothing may follow. */
-static bool next_element(cursor *c) {
-    for (const char *s = c->text; c->number && s < c->at; s++) c->line += *s == '\n';
-    bool more = !c->number || skip(c, ','), ends = !more || !c->number;
-    if (ends && skip(c, ']')) {
-        skip_space(c);
-        if (c->at < c->end) c->wrong = "has more behind the end of its array";
-        return false;
-    }
-    skip_space(c);
-    if (!more || c->at == c->end) {
-        c->wrong = "the array of objects has no end: a comma or ] is missing";
-        return false;
-    }
-    c->number++;
-    c->text = c->at;
-    c->at = value_end(c->at, c->end);
-    c->n = (size_t)(c->at - c->text);
-    return true;
-}
-
-static bool next(cursor *c) { return c->array ? next_element(c) : next_line(c); }
-
-static ls_status parse(const cursor *c, ls_json **j_p, ls_error *e) {
-    return ls_json_parse(c->text, c->n, "", j_p, e);
-}
-
-static ls_status encode_next(const ls_chat_lines *l, const cursor *c, ls_error *e) {
+static ls_status encode_next(const ls_chat_lines *l, const ls_json_records *c, ls_error *e) {
     ls_json *object = NULL;
-    LS_TRY(parse(c, &object, e));
+    LS_TRY(ls_json_records_parse(c, &object, e));
     ls_status s = encode_object(l, object, c->number, e);
     ls_json_free(object);
     return s;
 }
 
-static ls_status fail_at(const ls_chat_lines *l, const cursor *c, const char *why, ls_error *e) {
-    unsigned long long line = c->line, number = c->number;
-    if (!c->array || c->wrong) return ls_fail(e, LS_EINVAL, "%s:%llu: %s", l->name, line, why);
-    return ls_fail(e, LS_EINVAL, "%s:%llu: element %llu %s", l->name, line, number, why);
-}
-
 ls_status ls_chat_lines_encode(const ls_chat_lines *l, ls_error *e) {
-    cursor c = cursor_of(l->text, l->nbytes);
-    while (next(&c)) {
+    ls_json_records c = ls_json_records_of(l->text, l->nbytes);
+    while (ls_json_records_next(&c)) {
         ls_error why = {0};
-        if (encode_next(l, &c, &why) != LS_OK) return fail_at(l, &c, why.msg, e);
+        if (encode_next(l, &c, &why) != LS_OK) return ls_json_records_fail(&c, l->name, why.msg, e);
     }
-    return c.wrong ? fail_at(l, &c, c.wrong, e) : LS_OK;
+    return c.wrong ? ls_json_records_fail(&c, l->name, c.wrong, e) : LS_OK;
 }
 
 ls_json *ls_chat_lines_first(const char *text, size_t n) {
-    cursor c = cursor_of(text, n);
+    ls_json_records c = ls_json_records_of(text, n);
     ls_json *first = NULL;
-    return next(&c) && parse(&c, &first, NULL) == LS_OK ? first : NULL;
+    bool there = ls_json_records_next(&c) && ls_json_records_parse(&c, &first, NULL) == LS_OK;
+    return there ? first : NULL;
+}
+
+const char *ls_chat_object_key(const ls_json *object) {
+    return ls_preference_is(object) ? ls_preference_keys[LS_CHOSEN] : ls_conversation_form(object);
 }
 
 const char *ls_chat_lines_key(const char *text, size_t n) {
     ls_json *first = ls_chat_lines_first(text, n);
-    const char *key =
-        ls_preference_is(first) ? ls_preference_keys[LS_CHOSEN] : ls_conversation_form(first);
+    const char *key = ls_chat_object_key(first);
     ls_json_free(first);
     return key;
 }

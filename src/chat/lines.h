@@ -42,6 +42,8 @@ ls_status ls_chat_lines_encode(const ls_chat_lines *, ls_error *);
 
 /* The first line or element of a text [n]; the caller frees it. NULL: it is not JSON. */
 ls_json *ls_chat_lines_first(const char *text, size_t n);
+/* Is an object a conversation or a pair? The key by which it is one; NULL: it is not. */
+const char *ls_chat_object_key(const ls_json *);
 /* Is a text [n] a file of conversations or of pairs? The key by which its first line is one; NULL:
  * it is another text. */
 const char *ls_chat_lines_key(const char *text, size_t n);

@@ -8,13 +8,12 @@
 #include "base/log.h"
 #include "base/plural.h"
 #include "base/print.h"
-#include "chat/lines.h"
 #include "cli/cli.h"
 #include "config/relations.h"
-#include "data/text.h"
 #include "infer/conversations.h"
 #include "infer/published.h"
 #include "model/shape.h"
+#include "source/text.h"
 #include "storage/checkpoint.h"
 #include "storage/dataset.h"
 #include "storage/reference.h"
@@ -233,16 +232,11 @@ static ls_status eval_chats(const ls_args *a, const ls_trained *t, ls_error *e) 
 
 static ls_status eval_file(const char *path, const ls_trained *t, bool json, ls_error *e) {
     ls_text text;
-    LS_TRY(ls_trained_needs_text(t, "--data", e));
-    LS_TRY(ls_text_open(path, &text, e));
-    if (ls_chat_lines_key((const char *)text.data, text.nbytes))
-        ls_log("%s: is evaluated as the text that it is, with its JSON; --chat reads conversations",
-               path);
     ls_token_list tokens = {0};
     ls_evaluation v;
-    ls_status s = ls_tokenizer_encode(t->tokenizer, text.data, text.nbytes, path, &tokens, e);
-    if (s == LS_OK) ls_token_list_log_dropped(&tokens, path);
-    if (s == LS_OK) ls_text_log_ends(text.data, text.nbytes, path);
+    LS_TRY(ls_trained_needs_text(t, "--data", e));
+    LS_TRY(ls_corpus_open_text(path, &t->config, &text, e));
+    ls_status s = ls_corpus_encode_text(t->tokenizer, &t->config, &text, &tokens, e);
     if (s == LS_OK) s = ls_trained_evaluate(t, tokens.ids, tokens.n, path, &v, e);
     if (s == LS_OK) s = ls_text_check(&text, e);
     if (s == LS_OK) {
@@ -256,6 +250,7 @@ static ls_status eval_file(const char *path, const ls_trained *t, bool json, ls_
         print(&m, json);
     }
     free(tokens.ids);
+    free(tokens.ends);
     ls_text_close(&text);
     return s;
 }

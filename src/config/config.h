@@ -146,6 +146,8 @@ typedef enum ls_missing_kind { /* as ls_missing (source/source.h) */
                                LS_MISSING_KIND_DROP,
                                LS_MISSING_KIND_MEAN
 } ls_missing_kind;
+typedef enum ls_documents_kind { LS_DOCUMENTS_APART, LS_DOCUMENTS_JOINED } ls_documents_kind;
+
 typedef enum ls_damaged_kind { LS_DAMAGED_REFUSE, LS_DAMAGED_SKIP } ls_damaged_kind;
 typedef enum ls_channels_kind { LS_CHANNELS_AUTO, LS_CHANNELS_1, LS_CHANNELS_3 } ls_channels_kind;
 typedef enum ls_lists_kind { LS_LISTS_REFUSE, LS_LISTS_CUT } ls_lists_kind;
@@ -281,6 +283,9 @@ typedef struct ls_config {
         int64_t folds, fold;    /* folds 0: none */
         int64_t damaged;        /* an ls_damaged_kind */
         int64_t missing;        /* an ls_missing_kind */
+        int64_t documents;      /* of a text: an ls_documents_kind */
+        const char *separator;  /* between documents of a file; "": none */
+        const char *text;       /* the member of JSON objects that has the text; "": the usual */
         int64_t lists;          /* an ls_lists_kind */
         const char *template;   /* a file; "": the model's */
         int64_t loss;           /* an ls_chat_kind */

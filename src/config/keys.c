@@ -34,6 +34,7 @@ static const char *const train_losses[] = {"auto", "dpo", NULL};
 static const char *const dpo_losses[] = {"sigmoid", "ipo", "hinge", NULL};
 static const char *const orders[] = {"auto", "global", "blocks", NULL};
 static const char *const damages[] = {"refuse", "skip", NULL};
+static const char *const documents[] = {"apart", "joined", NULL};
 static const char *const missings[] = {"refuse", "drop", "mean", NULL};
 static const char *const lists[] = {"refuse", "cut", NULL};
 static const char *const image_channels[] = {"auto", "1", "3", NULL};
@@ -202,10 +203,20 @@ const ls_config_key ls_config_keys[] = {
     TREE("model.metrics", model.metrics, FREE,
          "what evaluations measure beside the loss, e.g. [accuracy, top: 5]: accuracy, auc, "
          "confusion, hr, mae, mse, ndcg, r2, rmse, top; empty: the usual ones of the loss"),
-    STRINGS("data.path", data.path, FREE,
-            "the data, e.g. a UTF-8 text: a file, a pattern (books/*.txt), or a list of files and "
-            "patterns, read in order; a run saves its tokens, so resuming does not read a text "
-            "again"),
+    STRINGS(
+        "data.path", data.path, FREE,
+        "the data, e.g. a UTF-8 text: a file, a directory of texts, a pattern (books/**/*.md), "
+        "or a list of these, read in order; a run saves its tokens, so resuming does not read a "
+        "text again"),
+    ONE_OF("data.documents", data.documents, documents, FIXED,
+           "several files of texts: apart, each a document with an end-of-text token behind it, in "
+           "an order drawn with train.seed, whole ones held out; or joined as one text"),
+    STRING("data.separator", data.separator, FIXED,
+           "of texts: what stands between documents within a file, e.g. \"\\n\\n\\n\" or "
+           "\"<|endoftext|>\"; empty: a file is one document"),
+    STRING("data.text", data.text, FIXED,
+           "of texts in JSON: the member of each object that has its text; empty: text, or else "
+           "content"),
     ONE_OF("data.format", data.format, formats, FREE,
            "format of the files; auto: a text if the model is GPT-2, else by names and contents; "
            "chat: JSON lines of conversations; tokens: files of token ids, e.g. for GPT-2"),
@@ -215,14 +226,15 @@ const ls_config_key ls_config_keys[] = {
             "files of samples for validation; empty: a part of those of data.path"),
     STRINGS("data.val_labels", data.val_labels, FREE, "files with the labels of data.val_path"),
     NUM("data.val_fraction", data.val_fraction, 0.001, 0.5, 0.05, FIXED,
-        "fraction held out for validation: of a text, its end; of samples, spread over all of "
-        "them"),
+        "fraction held out for validation: of a text, its end, or whole documents; of samples, "
+        "spread "
+        "over all of them"),
     INT("data.folds", data.folds, 0, 1000, 0, FIXED,
         "cross-validation: the samples are divided into this many folds, one of which is held "
         "out; 0: data.val_fraction is"),
     INT("data.fold", data.fold, 0, 999, 0, FIXED, "the fold that is held out, counted from 0"),
     ONE_OF("data.damaged", data.damaged, damages, FREE,
-           "damaged samples: refuse the data, or skip and count them"),
+           "damaged samples, conversations and texts: refuse the data, or skip and count them"),
     ONE_OF("data.missing", data.missing, missings, FIXED,
            "missing values in columns of numbers of CSV: refuse the data, drop these rows, or "
            "take the mean of the training data's column"),

@@ -9,6 +9,7 @@
 #include "config/keys.h"
 
 #define TOKENS  "model.kind: gpt2, llama"
+#define TEXT    "model.kind: gpt2, llama; data.format: auto, text"
 #define SAMPLES "model.kind: other than gpt2, llama"
 #define GIVEN   "model.kind: other than gpt2, llama, program" /* the loss is the config's */
 #define EXPERTS "model.experts > 0"
@@ -74,13 +75,15 @@ const ls_config_need ls_config_needs[] = {
     {"model.metrics", GIVEN},
 
     /* data */
+    {"data.documents", TEXT},
+    {"data.separator", TEXT "; data.documents: apart"},
+    {"data.text", TEXT},
     {"data.labels", SAMPLES "; " PLAIN "; no data.mix"},
     {"data.val_path", SAMPLES "; " PLAIN " or data.format: tokens, chat"},
     {"data.val_labels", SAMPLES "; data.val_path"},
     {"data.val_fraction", "no data.val_path; data.folds: 0"},
     {"data.folds", SAMPLES "; no data.ratings or data.format: tokens, chat"},
     {"data.fold", "data.folds > 0"},
-    {"data.damaged", SAMPLES " or data.format: tokens"},
     {"data.lists", SAMPLES "; " PLAIN},
     {"data.missing", SAMPLES "; " PLAIN "; data.format: auto, csv"},
     {"data.template", CHAT},
@@ -344,7 +347,7 @@ static const ls_config_key *set_one(const ls_config *c, const ls_config_key *k) 
 /* Does the value only say that there is none of what the key is for? */
 static bool says_nothing(const ls_config *c, const ls_config_key *k) {
     static const char *const words[] = {"off",  "none",   "auto",   "default", "given",
-                                        "late", "memory", "refuse", "last"};
+                                        "late", "memory", "refuse", "last",    "apart"};
     const char *at = (const char *)c + k->offset;
     int64_t n = 0;
     double x = 0;

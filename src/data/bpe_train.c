@@ -178,13 +178,15 @@ static void pair_merge(trainer *r, uint32_t p) {
     round_end(r);
 }
 
-static ls_status merges_learn(trainer *r, const char *what, uint32_t vocab, ls_error *e) {
-    while (r->t->tokens.n < vocab) {
+/* nends: tokens of the vocabulary that come behind those that are learned. */
+static ls_status merges_learn(trainer *r, const char *what, uint32_t vocab, uint32_t nends,
+                              ls_error *e) {
+    while (r->t->tokens.n + nends < vocab) {
         if (r->nheap == 0)
             return ls_fail(e, LS_EINVAL,
                            "%s: has only %u distinct tokens to learn; set model.vocab to at most "
                            "%u, or give more text",
-                           what, r->t->tokens.n, r->t->tokens.n);
+                           what, r->t->tokens.n, r->t->tokens.n + nends);
         entry top = heap_pop(r);
         uint64_t count = r->pairs[top.pair].count;
         if (count && count == top.count)
@@ -199,7 +201,8 @@ static ls_status merges_learn(trainer *r, const char *what, uint32_t vocab, ls_e
 static void words_split(trainer *r, const ls_text_cut *cut) {
     const ls_words *w = r->words;
     r->counts = LS_NEW_ARRAY(uint64_t, w->n);
-    for (size_t i = 0; i < cut->n; i++) r->counts[cut->order[i]]++;
+    for (size_t i = 0; i < cut->n; i++)
+        if (!(cut->order[i] & LS_CUT_TOKEN)) r->counts[cut->order[i]]++;
     r->lengths = LS_NEW_ARRAY(uint32_t, w->n);
     r->symbols = LS_NEW_ARRAY(uint32_t, w->n ? w->start[w->n] : 0);
     r->round = 1;
@@ -223,6 +226,21 @@ static void bytes_add(ls_tokenizer *t) {
     }
 }
 
+/* The token behind each document, which no text becomes. */
+static ls_status add_end(ls_tokenizer *t, const char *what, ls_error *e) {
+    static char name[] = LS_END_OF_TEXT; /* is copied */
+    enum { N = sizeof name - 1 };
+    bool fresh = false;
+    ls_added_token end = {.content = name, .nbytes = N, .special = true};
+    end.id = ls_words_add(&t->tokens, (const uint8_t *)name, N, &fresh);
+    if (!fresh)
+        return ls_fail(e, LS_EINVAL, "%s: has so many " LS_END_OF_TEXT " that it became a token",
+                       what);
+    t->kinds = LS_NEW_ARRAY(uint8_t, t->tokens.n);
+    t->kinds[end.id] = LS_TOKEN_SPECIAL;
+    return ls_added_tokens_add(&t->added, &end, name, N, what, e);
+}
+
 static void trainer_free(trainer *r) {
     ls_pairs_free(&r->index);
     free(r->counts);
@@ -237,9 +255,11 @@ static void trainer_free(trainer *r) {
 ls_status ls_tokenizer_train_cut(const ls_text_cut *cut, const char *what, uint32_t vocab,
                                  ls_tokenizer **t_p, ls_error *e) {
     const ls_words *words = &cut->words;
-    if (vocab < 256)
+    uint32_t nends = cut->nmarks > 0;
+    if (vocab < 256 + nends)
         return ls_fail(e, LS_EINVAL,
-                       "model.vocab is %u; a byte-level tokenizer has at least 256 tokens", vocab);
+                       "model.vocab is %u; a byte-level tokenizer has at least %u tokens%s", vocab,
+                       256 + nends, nends ? ", with that at the end of each document" : "");
     if (words->n && words->start[words->n] > MAX_SYMBOLS)
         return ls_fail(e, LS_EINVAL,
                        "%s: has over %u bytes of distinct words; train the tokenizer on a part of "
@@ -249,7 +269,8 @@ ls_status ls_tokenizer_train_cut(const ls_text_cut *cut, const char *what, uint3
     bytes_add(r.t);
     words_split(&r, cut);
     ls_status s = ls_pretokenizer_add(&r.t->pretokenizer, LS_CUT_GPT2, NULL, what, e);
-    if (s == LS_OK) s = merges_learn(&r, what, vocab, e);
+    if (s == LS_OK) s = merges_learn(&r, what, vocab, nends, e);
+    if (s == LS_OK && nends) s = add_end(r.t, what, e);
     trainer_free(&r);
     if (s == LS_OK)
         *t_p = r.t;

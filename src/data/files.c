@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "data/braces.h"
+#include "data/walk.h"
 
 static void add_file(ls_files *f, const char *path) {
     f->paths = ls_grow(f->paths, f->n, sizeof *f->paths);
@@ -23,10 +24,42 @@ static int by_name(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* Where the first component of a pattern with a wildcard begins. */
+static size_t fixed_part(const char *pattern) {
+    size_t first = strcspn(pattern, "*?[");
+    while (first && pattern[first - 1] != '/') first--;
+    return first;
+}
+
+static bool has_deep(const char *pattern) {
+    for (const char *at = pattern; (at = strstr(at, "**")); at++)
+        if ((at == pattern || at[-1] == '/') && (!at[2] || at[2] == '/')) return true;
+    return false;
+}
+
+/* Files that a pattern with ** matches. */
+static ls_status add_deep(ls_files *f, const char *pattern, ls_error *e) {
+    size_t fixed = fixed_part(pattern), n = f->n, m = fixed;
+    while (m > 1 && pattern[m - 1] == '/') m--;
+    char *dir = m ? ls_format("%.*s", (int)m, pattern) : ls_strdup(".");
+    size_t skip = !m ? strlen("./") : pattern[m - 1] == '/' ? m : m + 1;
+    ls_walk w = {0};
+    ls_status s = ls_file_is_dir(dir) ? ls_walk_below(dir, &w, e) : LS_OK;
+    free(dir);
+    for (size_t i = 0; i < w.files.n; i++) {
+        const char *path = w.files.paths[i];
+        if (ls_walk_matches(pattern + fixed, path + skip)) add_file(f, m ? path : path + skip);
+    }
+    ls_files_free(&w.files);
+    if (s != LS_OK || f->n > n) return s;
+    return ls_fail(e, LS_EINVAL, "no file matches %s", pattern);
+}
+
 /* The C library sorts by locale. Names are sorted by bytes here, so that the text is the same
  * everywhere. */
 static ls_status add_matches(ls_files *f, const char *pattern, ls_error *e) {
     glob_t g = {0};
+    if (has_deep(pattern)) return add_deep(f, pattern, e);
     int how = glob(pattern, GLOB_NOSORT, NULL, &g);
     if (how == 0) {
         qsort(g.gl_pathv, g.gl_pathc, sizeof *g.gl_pathv, by_name);

@@ -11,7 +11,8 @@ typedef struct ls_files {
     size_t n;
 } ls_files;
 
-/* paths: files, directories and patterns, one a line: braces (braces.h), then glob(7). Files are
+/* paths: files, directories and patterns, one a line: braces (braces.h), then glob(7), with ** for
+ * any number of directories, which finds regular files alone (walk.h). Files are
  * taken in the order of the lines; those that match a pattern, in byte order of their names. A file
  * that several patterns match is taken once. A path that exists is not a pattern. A path that does
  * not exist is taken, too: opening it reports the error.

@@ -27,6 +27,7 @@ enum { MAX_FILE = 64 << 20 };
 typedef struct id_list {
     uint32_t *ids; /* [n] */
     size_t n, cap;
+    size_t *ends; /* of documents */
 } id_list;
 
 static void list_append(id_list *l, const uint32_t *ids, size_t n) {
@@ -38,15 +39,24 @@ static void list_append(id_list *l, const uint32_t *ids, size_t n) {
     l->n += n;
 }
 
+/* Where in `out` each document ends, if the cut has documents. */
+static void mark_end(const ls_text_cut *cut, size_t word, size_t *k, id_list *out) {
+    if (*k == cut->nmarks || word + 1 != cut->marks[*k]) return;
+    if (!out->ends) out->ends = LS_NEW_ARRAY(size_t, cut->nmarks);
+    out->ends[(*k)++] = out->n;
+}
+
 /* Appends the tokens of all words, in the order of the text. */
 static ls_status words_encode(const ls_tokenizer *t, const ls_text_cut *cut, const char *what,
                               id_list *out, size_t *dropped, ls_error *e) {
     ls_encoded c;
+    size_t k = 0;
     LS_TRY(ls_bpe_encode(t, &cut->words, what, &c, e));
     for (size_t i = 0; i < cut->n; i++) {
         uint32_t word = cut->order[i], id = word & ~LS_CUT_TOKEN;
         if (word & LS_CUT_TOKEN) {
             list_append(out, &id, 1);
+            mark_end(cut, i, &k, out);
             continue;
         }
         size_t from = word ? c.ends[word - 1] : 0;
@@ -58,7 +68,7 @@ static ls_status words_encode(const ls_tokenizer *t, const ls_text_cut *cut, con
 }
 
 static ls_token_list list_finish(id_list *l, size_t dropped) {
-    return (ls_token_list){ls_realloc(l->ids, l->n * sizeof *l->ids), l->n, dropped};
+    return (ls_token_list){ls_realloc(l->ids, l->n * sizeof *l->ids), l->n, dropped, l->ends};
 }
 
 ls_status ls_tokenizer_encode_cut(const ls_tokenizer *t, const ls_text_cut *cut, const char *what,
@@ -164,6 +174,16 @@ static ls_status split(splitter *s, const uint8_t *text, size_t nbytes, ls_error
     return status;
 }
 
+/* Splits each document as a text of its own. */
+static ls_status split_documents(splitter *s, const uint8_t *text, ls_error *e) {
+    const ls_documents *d = s->how->documents;
+    for (size_t i = 0; i < d->n; i++) {
+        LS_TRY(split(s, text + d->list[i].from, d->list[i].to - d->list[i].from, e));
+        ls_text_cut_end(&s->cut, d->end);
+    }
+    return LS_OK;
+}
+
 ls_status ls_tokenizer_encode_as(const ls_tokenizer *t, const uint8_t *text, size_t nbytes,
                                  const ls_encoding *how, ls_token_list *list_p, ls_error *e) {
     LS_TRY(ls_utf8_check((const char *)text, nbytes, how->what, e));
@@ -171,7 +191,7 @@ ls_status ls_tokenizer_encode_as(const ls_tokenizer *t, const uint8_t *text, siz
     id_list out = {0};
     size_t dropped = 0;
     if (how->begin) list_append(&out, t->begin.ids, (size_t)t->begin.n);
-    ls_status status = split(&s, text, nbytes, e);
+    ls_status status = how->documents ? split_documents(&s, text, e) : split(&s, text, nbytes, e);
     if (status == LS_OK) status = words_encode(t, &s.cut, how->what, &out, &dropped, e);
     if (how->end) list_append(&out, t->end.ids, (size_t)t->end.n);
     ls_pretokens_free(s.pretokens);
@@ -182,6 +202,7 @@ ls_status ls_tokenizer_encode_as(const ls_tokenizer *t, const uint8_t *text, siz
         *list_p = list_finish(&out, dropped);
     else
         free(out.ids);
+    if (status != LS_OK) free(out.ends);
     return status;
 }
 
@@ -253,6 +274,21 @@ uint32_t ls_tokenizer_used(const ls_tokenizer *t) {
 
 uint32_t ls_tokenizer_merges(const ls_tokenizer *t) { return t->nmerges; }
 const ls_added_tokens *ls_tokenizer_added(const ls_tokenizer *t) { return &t->added; }
+
+size_t ls_tokenizer_text_nbytes(const ls_tokenizer *t, uint32_t token) {
+    size_t n = 0;
+    if (token >= t->tokens.n || ls_bpe_kind(t, token) == LS_TOKEN_SPECIAL) return 0;
+    ls_tokenizer_bytes(t, token, &n);
+    return n;
+}
+
+uint32_t ls_tokenizer_end_of_text(const ls_tokenizer *t) {
+    static const char *const names[] = {LS_END_OF_TEXT, "<|end_of_text|>", "</s>", "<eos>"};
+    uint32_t id = LS_NO_TOKEN;
+    for (size_t i = 0; id == LS_NO_TOKEN && i < sizeof names / sizeof *names; i++)
+        id = ls_tokenizer_find(t, names[i]);
+    return id;
+}
 
 uint32_t ls_tokenizer_find(const ls_tokenizer *t, const char *content) {
     const ls_added_token *found = ls_added_tokens_find(&t->added, content, strlen(content));

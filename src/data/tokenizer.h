@@ -24,7 +24,8 @@ typedef struct ls_tokenizer ls_tokenizer;
 /* ---- making and writing ---- */
 
 /* Learns `vocab` tokens from a text: 0..255 are the bytes, in GPT-2's order; the others follow in
- * the order in which they were merged. The same text always gives the same tokenizer, that of
+ * the order in which they were merged. If the cut has documents, the last token is that which ends
+ * them, LS_END_OF_TEXT, and its id must be vocab - 1 in the cut. The same text always gives the same tokenizer, that of
  * Hugging Face's trainer. LS_EINVAL: vocab is below 256, or larger than the text has merges for. */
 ls_status ls_tokenizer_train_cut(const ls_text_cut *, const char *what, uint32_t vocab,
                                  ls_tokenizer **t_p, ls_error *);
@@ -47,6 +48,7 @@ typedef struct ls_token_list {
     uint32_t *ids; /* [n] the caller frees it, also if n is 0 */
     size_t n;
     size_t dropped; /* bytes of the text that are left out: the vocabulary has no token for them */
+    size_t *ends;   /* where the tokens of each document end; the caller frees it; NULL: one text */
 } ls_token_list;
 
 /* The text's tokens. Names of special tokens, such as <|endoftext|>, are ordinary text here, so that
@@ -63,6 +65,7 @@ typedef struct ls_encoding {
     const ls_text_range *plain;
     size_t nplain;
     bool begin, end; /* add what the tokenizer puts before a text (often BOS), and after it */
+    const ls_documents *documents; /* each is a text of its own; NULL: all is one */
 } ls_encoding;
 
 ls_status ls_tokenizer_encode_as(const ls_tokenizer *, const uint8_t *text, size_t nbytes,
@@ -103,6 +106,13 @@ uint32_t ls_tokenizer_vocab(const ls_tokenizer *);
 uint32_t ls_tokenizer_used(const ls_tokenizer *);
 uint32_t ls_tokenizer_merges(const ls_tokenizer *); /* the number of merges */
 const ls_added_tokens *ls_tokenizer_added(const ls_tokenizer *);
+
+/* Bytes of a text that the token stands for: none, if it is special. */
+size_t ls_tokenizer_text_nbytes(const ls_tokenizer *, uint32_t token);
+
+/* The token that ends a document, by the names that published models have for it, or
+ * LS_NO_TOKEN. */
+uint32_t ls_tokenizer_end_of_text(const ls_tokenizer *);
 
 /* The id of an added token, e.g. "<|im_end|>", or LS_NO_TOKEN. */
 uint32_t ls_tokenizer_find(const ls_tokenizer *, const char *content);

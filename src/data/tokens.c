@@ -13,21 +13,25 @@
 #endif
 
 /* A read is checked by whole blocks; opening reads a piece at a time. */
-enum { VERSION = 1, HASHED = 32, BLOCK = 2048, PIECE = 128 * BLOCK };
+enum { VERSION = 2, HASHED = 32, BLOCK = 2048, PIECE = 128 * BLOCK };
 
 typedef struct header {
     char magic[8];
     uint32_t version, vocab;
     uint64_t n, source_bytes;
     uint64_t hash_hi, hash_lo;
-    uint64_t zero[2];
+    uint64_t val_first, zero;
 } header;
 static_assert(sizeof(header) == 64, "the header has no padding");
 
 static const char magic[8] = {'L', 'S', 'T', 'O', 'K', 'E', 'N', 'S'};
 
 static header header_of(const ls_tokens *t) {
-    header h = {.version = VERSION, .vocab = t->vocab, .n = t->n, .source_bytes = t->source_bytes};
+    header h = {.version = t->val_first ? VERSION : 1,
+                .vocab = t->vocab,
+                .n = t->n,
+                .source_bytes = t->source_bytes,
+                .val_first = t->val_first};
     memcpy(h.magic, magic, sizeof magic);
     h.hash_hi = t->hash.hi;
     h.hash_lo = t->hash.lo;
@@ -41,6 +45,11 @@ static ls_status ids_check(const char *path, const uint32_t *ids, size_t first, 
             return ls_fail(e, LS_EINVAL, "%s: token %zu has id %u; all ids must be below vocab, %u",
                            path, first + i, ids[i], vocab);
     return LS_OK;
+}
+
+static void hash_header(ls_hasher *hasher, const header *h) {
+    ls_hasher_add(hasher, h, HASHED);
+    if (h->version > 1) ls_hasher_add(hasher, &h->val_first, sizeof h->val_first);
 }
 
 /* ---- writing ---- */
@@ -96,8 +105,10 @@ static ls_status header_check(const char *path, int fd, size_t nbytes, header *h
     if (nbytes < sizeof h)
         return ls_fail(e, LS_EINVAL, "%s: is cut short: %zu bytes, within the header", path,
                        nbytes);
-    if (h.version != VERSION)
-        return ls_fail(e, LS_EINVAL, "%s: has version %u of token files; this program reads %d",
+    if (h.version < 1 || h.version > VERSION)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: has version %u of token files; this program reads "
+                       "1 and %d",
                        path, h.version, VERSION);
     size_t body = nbytes - sizeof h;
     if (body % sizeof(uint32_t) || h.n != body / sizeof(uint32_t))
@@ -136,14 +147,16 @@ static ls_status read_file(ls_tokens *t, const header *h, ls_error *e) {
     t->n = (size_t)h->n;
     t->vocab = h->vocab;
     t->source_bytes = h->source_bytes;
+    t->val_first = h->val_first;
     t->hash = (ls_hash){h->hash_hi, h->hash_lo};
     t->blocks = LS_NEW_ARRAY(uint64_t, t->n / BLOCK + 1);
     ls_hasher *hasher = ls_hasher_new();
-    ls_hasher_add(hasher, h, HASHED);
+    hash_header(hasher, h);
     ls_status s = take_ids(t, hasher, &why);
     ls_hash got = ls_hasher_finish(hasher);
     if (s == LS_EIO) return ls_fail(e, s, "%s", why.msg);
-    if (!ls_hash_same(got, t->hash) || h->zero[0] || h->zero[1])
+    bool places = h->version == 1 ? h->val_first == 0 : h->val_first && h->val_first < h->n;
+    if (!ls_hash_same(got, t->hash) || h->zero || !places)
         return ls_fail(e, LS_EINVAL, "%s: is damaged: its contents don't match its hash", t->path);
     return s == LS_OK ? LS_OK : ls_fail(e, s, "%s", why.msg);
 }
@@ -174,12 +187,16 @@ ls_tokens ls_tokens_of(const uint32_t *ids, size_t n, uint32_t vocab) {
 ls_tokens ls_tokens_hashed(const uint32_t *ids, size_t n, uint32_t vocab, uint64_t source_bytes) {
     ls_tokens t = ls_tokens_of(ids, n, vocab);
     t.source_bytes = source_bytes;
-    header h = header_of(&t);
-    ls_hasher *hasher = ls_hasher_new();
-    ls_hasher_add(hasher, &h, HASHED);
-    ls_hasher_add(hasher, ids, n * sizeof *ids);
-    t.hash = ls_hasher_finish(hasher);
+    ls_tokens_set_hash(&t);
     return t;
+}
+
+void ls_tokens_set_hash(ls_tokens *t) {
+    header h = header_of(t);
+    ls_hasher *hasher = ls_hasher_new();
+    hash_header(hasher, &h);
+    ls_hasher_add(hasher, t->ids, t->n * sizeof *t->ids);
+    t->hash = ls_hasher_finish(hasher);
 }
 
 void ls_tokens_close(ls_tokens *t) {

@@ -3,13 +3,15 @@
  * The file: a header of 64 bytes, then n ids as little-endian uint32.
  *
  *     offset  0   8 bytes  "LSTOKENS"
- *             8   uint32   version, 1
+ *             8   uint32   version: 1; 2: the validation part begins where the file says
  *            12   uint32   vocab: every id is below it
  *            16   uint64   n
  *            24   uint64   bytes of the text that was encoded
- *            32   uint64   XXH3-128 of bytes 0..31 and the ids, upper half
+ *            32   uint64   XXH3-128 of bytes 0..31, in version 2 also 48..55, and the ids, upper
+ *                          half
  *            40   uint64   its lower half
- *            48  16 bytes  0
+ *            48   uint64   version 2: the first token of the validation part
+ *            56   8 bytes  0
  *
  * Opening reads the whole file once, checks it, and records a hash of each block of 2,048 ids.
  * Every later read is compared with these hashes. So if a file is overwritten, damaged or truncated
@@ -28,6 +30,7 @@ typedef struct ls_tokens {
     size_t n;
     uint32_t vocab;
     uint64_t source_bytes;
+    uint64_t val_first;  /* the first token of the validation part; 0: the config decides */
     ls_hash hash;        /* of the contents, as in the header */
     const uint32_t *ids; /* [n] in the caller's memory; NULL: they are in the file */
     char *path;          /* } of an open file; NULL without one */
@@ -47,6 +50,8 @@ ls_status ls_tokens_open(const char *path, ls_tokens *t_p, ls_error *);
 ls_tokens ls_tokens_of(const uint32_t *ids, size_t n, uint32_t vocab);
 /* The same, with their hash; each id must be below vocab. */
 ls_tokens ls_tokens_hashed(const uint32_t *ids, size_t n, uint32_t vocab, uint64_t source_bytes);
+/* Sets their hash anew, once a field has changed. */
+void ls_tokens_set_hash(ls_tokens *);
 
 /* Copies ids first to first + n - 1, which must exist, to out [n]. Any number of threads may read.
  * Errors: LS_EINVAL: the file has changed since it was opened; LS_EIO: can't be read. The message

@@ -126,12 +126,22 @@ static ls_status open_published(ls_trained *t, const ls_trained_options *o, ls_e
     return LS_OK;
 }
 
+/* A run on texts has learned that its documents end with this token. */
+static void add_end_of_text(ls_trained *t) {
+    bool reads = t->tokenizer && ls_config_has_text(&t->config);
+    uint32_t end = reads ? ls_tokenizer_end_of_text(t->tokenizer) : LS_NO_TOKEN;
+    for (int i = 0; i < t->nends; i++)
+        if (t->ends[i] == end) return;
+    if (end != LS_NO_TOKEN && t->nends < LS_MAX_EOS) t->ends[t->nends++] = end;
+}
+
 /* A run draws and ends a text as the model does that it began with. */
 static ls_status read_generation(ls_trained *t, ls_error *e) {
     ls_published_record r = {0};
     LS_TRY(ls_published_record_read(t->path, &r, e));
     if (r.there) set_generation(t, &r.arch);
     ls_published_record_free(&r);
+    add_end_of_text(t);
     return LS_OK;
 }
 
@@ -355,11 +365,8 @@ ls_status ls_trained_evaluate(const ls_trained *t, const uint32_t *tokens, size_
         for (size_t j = 0; j < k; j++) /* some models' losses are means */
             nats += losses[j] * (double)(ntargets ? ntargets : 1);
     }
-    for (size_t i = 1; i <= nsamples * (size_t)T; i++) {
-        size_t length = 0;
-        ls_tokenizer_bytes(t->tokenizer, tokens[i], &length);
-        nbytes += (double)length;
-    }
+    for (size_t i = 1; i <= nsamples * (size_t)T; i++)
+        nbytes += (double)ls_tokenizer_text_nbytes(t->tokenizer, tokens[i]);
     free(samples);
     LS_TRY(ls_guard_check(e));
     LS_TRY(check_loss(nats, what, e));

@@ -8,10 +8,10 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/math.h"
-#include "chat/lines.h"
+#include "config/needs.h"
 #include "config/relations.h"
 #include "data/bigram.h"
-#include "data/text.h"
+#include "data/documents.h"
 #include "storage/data_files.h"
 #include "storage/origin.h"
 #include "storage/published_record.h"
@@ -21,12 +21,18 @@
 
 static const char TOKENIZER[] = LS_TOKENIZER_FILE, TOKENS[] = "tokens.bin";
 
+/* Tokens of the validation part, if the config decides. */
+static size_t val_tokens(const ls_config *config, size_t n) {
+    size_t least = (size_t)config->model.context + 1;
+    size_t nval = (size_t)ls_math_times(config->data.val_fraction, (double)n);
+    return nval < least ? least : nval;
+}
+
 /* Splits training from validation; both need at least one sample. */
 static ls_status split(ls_corpus *c, const ls_config *config, const char *what, ls_error *e) {
-    uint64_t T = (uint64_t)config->model.context, n = c->tokens.n;
-    uint64_t nval = (uint64_t)ls_math_times(config->data.val_fraction, (double)n);
-    if (nval < T + 1) nval = T + 1;
-    if (n < nval + T + 1)
+    uint64_t T = (uint64_t)config->model.context, n = c->tokens.n, first = c->tokens.val_first;
+    uint64_t nval = first ? n - first : val_tokens(config, n);
+    if (n < nval + T + 1 || nval < T + 1)
         return ls_fail(e, LS_EINVAL,
                        "%s: has %llu tokens; training and validation need at least %llu each "
                        "(model.context %llu + 1): use a longer text or a shorter context",
@@ -37,11 +43,8 @@ static ls_status split(ls_corpus *c, const ls_config *config, const char *what, 
     c->nval = (nval - 1) / T;
     uint32_t vocab = ls_tokenizer_vocab(c->tokenizer);
     c->nbytes = LS_NEW_ARRAY(uint32_t, vocab);
-    for (uint32_t i = 0; i < vocab; i++) {
-        size_t nbytes = 0;
-        ls_tokenizer_bytes(c->tokenizer, i, &nbytes);
-        c->nbytes[i] = (uint32_t)nbytes;
-    }
+    for (uint32_t i = 0; i < vocab; i++)
+        c->nbytes[i] = (uint32_t)ls_tokenizer_text_nbytes(c->tokenizer, i);
     return LS_OK;
 }
 
@@ -65,22 +68,86 @@ static ls_status train_tokenizer(ls_corpus *c, const ls_config *config, const ls
     return LS_OK;
 }
 
+/* The text's documents, if it has several that are apart. */
+static bool has_documents(const ls_config *config, const ls_text *text) {
+    return config->data.documents == LS_DOCUMENTS_APART && text->ndocuments > 1;
+}
+
+static ls_status find_end(const ls_corpus *c, const char *tokenizer, uint32_t *end_p, ls_error *e) {
+    *end_p = ls_tokenizer_end_of_text(c->tokenizer);
+    if (*end_p != LS_NO_TOKEN) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: has no token that ends a text (such as " LS_END_OF_TEXT "), and data.path "
+                   "has several documents: set data.documents: joined, which reads them as one "
+                   "text, or train a tokenizer on them",
+                   tokenizer);
+}
+
+/* end: the token behind each document, or LS_NO_TOKEN: all are one text. */
+static ls_status encode(const ls_tokenizer *t, const ls_text *text, uint32_t end,
+                        ls_token_list *list_p, ls_error *e) {
+    ls_documents d = {text->documents, text->ndocuments, end};
+    ls_encoding how = {.what = text->name, .documents = end == LS_NO_TOKEN ? NULL : &d};
+    return ls_tokenizer_encode_as(t, text->data, text->nbytes, &how, list_p, e);
+}
+
 /* Encodes the text with the tokenizer of a file. */
-static ls_status encode_with(ls_corpus *c, const ls_text *text, const char *tokenizer,
-                             ls_token_list *list_p, ls_error *e) {
+static ls_status encode_with(ls_corpus *c, const ls_config *config, const ls_text *text,
+                             const char *tokenizer, ls_token_list *list_p, ls_error *e) {
+    uint32_t end = LS_NO_TOKEN;
     LS_TRY(load_tokenizer(c, tokenizer, e));
-    return ls_tokenizer_encode(c->tokenizer, text->data, text->nbytes, text->name, list_p, e);
+    if (has_documents(config, text)) LS_TRY(find_end(c, tokenizer, &end, e));
+    return encode(c->tokenizer, text, end, list_p, e);
 }
 
 /* Trains a tokenizer on the text, and encodes the text with it. */
 static ls_status train_and_encode(ls_corpus *c, const ls_config *config, const ls_text *text,
                                   ls_token_list *list_p, ls_error *e) {
     ls_text_cut cut;
-    LS_TRY(ls_text_cut_make(text->data, text->nbytes, text->name, &cut, e));
+    ls_documents d = {text->documents, text->ndocuments, (uint32_t)config->model.vocab - 1};
+    LS_TRY(has_documents(config, text)
+               ? ls_text_cut_documents(text->data, &d, text->name, &cut, e)
+               : ls_text_cut_make(text->data, text->nbytes, text->name, &cut, e));
     ls_status s = train_tokenizer(c, config, &cut, text->name, e);
     if (s == LS_OK) s = ls_tokenizer_encode_cut(c->tokenizer, &cut, text->name, list_p, e);
     ls_text_cut_free(&cut);
     return s;
+}
+
+/* Puts the documents' tokens in the order in which they are trained on, and logs that. */
+static void arrange(ls_corpus *c, const ls_config *config, const ls_text *text,
+                    ls_token_list *list) {
+    size_t nval = val_tokens(config, list->n), least = (size_t)config->model.context + 1;
+    ls_documents_tokens d = {list->ids, list->n, list->ends, text->ndocuments};
+    if (list->n < nval + least) return; /* too short: split() says so */
+    ls_arranged a = ls_documents_arrange(&d, nval, least, (uint64_t)config->train.seed);
+    list->ids = d.ids;
+    c->tokens.val_first = a.val_first;
+    size_t n = 0;
+    uint32_t end = list->ids[list->n - 1];
+    const uint8_t *name = ls_tokenizer_bytes(c->tokenizer, end, &n);
+    if (a.nheld)
+        ls_log("%s: %zu documents, a token %.*s behind each; %zu of them %s held out", text->name,
+               text->ndocuments, (int)n, (const char *)name, a.nheld, a.nheld == 1 ? "is" : "are");
+    else
+        ls_log("%s: %zu documents, a token %.*s behind each; none is short enough to be held out "
+               "whole, so the end of the last one is",
+               text->name, text->ndocuments, (int)n, (const char *)name);
+}
+
+/* Keys that say how documents are found must find some. */
+static ls_status check_keys(const ls_config *config, const ls_text *text, ls_error *e) {
+    if (text->ndocuments <= 1)
+        LS_TRY(ls_config_refuse_written(config, "data.documents", "several documents", e));
+    if (!text->njson)
+        LS_TRY(ls_config_refuse_written(config, "data.text",
+                                        "files that end in .json, .jsonl or "
+                                        ".ndjson",
+                                        e));
+    if (!*config->data.separator || text->nseparators) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: data.separator, \"%s\", is nowhere in it; correct it, or leave it out",
+                   text->name, config->data.separator);
 }
 
 /* tokenizer: a file; NULL: one is trained. */
@@ -88,18 +155,27 @@ static ls_status make(ls_corpus *c, const ls_config *config, const ls_text *text
                       const char *tokenizer, ls_error *e) {
     const char *what = text->name;
     ls_token_list list = {0};
+    LS_TRY(check_keys(config, text, e));
     if (text->nbytes == 0)
         return ls_fail(e, LS_EINVAL, "%s: is empty; data.path needs a text to train on", what);
-    LS_TRY(tokenizer ? encode_with(c, text, tokenizer, &list, e)
+    LS_TRY(tokenizer ? encode_with(c, config, text, tokenizer, &list, e)
                      : train_and_encode(c, config, text, &list, e));
     ls_token_list_log_dropped(&list, what);
-    ls_text_log_ends(text->data, text->nbytes, what);
+    ls_text_log_ends(text);
+    if (list.ends) arrange(c, config, text, &list);
+    uint64_t val_first = c->tokens.val_first;
     c->encoded = list.ids;
     c->tokens = ls_tokens_hashed(list.ids, list.n, ls_tokenizer_vocab(c->tokenizer), text->nbytes);
+    if (val_first) {
+        c->tokens.val_first = val_first;
+        ls_tokens_set_hash(&c->tokens);
+    }
     set_record(c);
     c->record.has_text = true;
     c->record.text = ls_hash_bytes(text->data, text->nbytes);
     c->record.text_bytes = text->nbytes;
+    c->record.ndocuments = list.ends ? text->ndocuments : 0;
+    free(list.ends);
     return split(c, config, what, e);
 }
 
@@ -187,16 +263,34 @@ ls_status ls_corpus_chat_train(const void *corpus, const ls_draw *d, size_t nbyt
 
 /* ---- making ---- */
 
-/* A text that is meant to be conversations would be trained on with its brackets and quotes. */
-static ls_status check_is_text(const ls_config *config, const ls_text *text, ls_error *e) {
-    if (config->data.format != LS_DATA_AUTO) return LS_OK;
-    const char *key = ls_chat_lines_key((const char *)text->data, text->nbytes);
-    if (!key) return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "%s: is JSON with \"%s\": set data.format: chat to train on what it contains "
-                   "(with a published model, model.from), or data.format: text to train on the "
-                   "JSON itself",
-                   text->name, key);
+/* How texts are read. */
+static ls_text_options text_options_of(const ls_config *config) {
+    bool any = config->data.format == LS_DATA_AUTO;
+    return (ls_text_options){.separator = config->data.separator,
+                             .column = config->data.text,
+                             .cache = *config->data.cache ? config->data.cache : NULL,
+                             .json = any ? LS_TEXT_JSON_COLUMN : LS_TEXT_JSON_AS_IS,
+                             .skip_damaged = config->data.damaged == LS_DAMAGED_SKIP};
+}
+
+ls_status ls_corpus_open_text(const char *paths, const ls_config *config, ls_text *t_p,
+                              ls_error *e) {
+    ls_text_options o = text_options_of(config);
+    o.json = LS_TEXT_JSON_EITHER;
+    return ls_text_open(paths, &o, t_p, e);
+}
+
+ls_status ls_corpus_encode_text(const ls_tokenizer *t, const ls_config *config, const ls_text *text,
+                                ls_token_list *list_p, ls_error *e) {
+    bool apart = has_documents(config, text);
+    uint32_t end = apart ? ls_tokenizer_end_of_text(t) : LS_NO_TOKEN;
+    if (apart && end == LS_NO_TOKEN)
+        ls_log("%s: its %zu documents are one text, since the tokenizer has no token that ends one",
+               text->name, text->ndocuments);
+    LS_TRY(encode(t, text, end, list_p, e));
+    ls_token_list_log_dropped(list_p, text->name);
+    ls_text_log_ends(text);
+    return LS_OK;
 }
 
 ls_status ls_corpus_encode(ls_corpus *c, const ls_config *config, const char *tokenizer,
@@ -207,9 +301,9 @@ ls_status ls_corpus_encode(ls_corpus *c, const ls_config *config, const char *to
     if (ls_config_has_chats(config)) {
         s = encode_chats(c, config, tokenizer, e);
     } else {
-        LS_TRY(ls_text_open(config->data.path, &text, e));
-        s = check_is_text(config, &text, e);
-        if (s == LS_OK) s = make(c, config, &text, tokenizer, e);
+        ls_text_options o = text_options_of(config);
+        LS_TRY(ls_text_open(config->data.path, &o, &text, e));
+        s = make(c, config, &text, tokenizer, e);
         if (s == LS_OK) s = ls_text_check(&text, e);
         ls_text_close(&text);
     }

@@ -3,7 +3,8 @@
  * A new run trains the tokenizer on the text and encodes the text; tokenizer and tokens are saved
  * in the run directory (tokenizer.json, tokens.bin), so that resuming needs neither the text nor
  * the time. Their hashes are saved beside them (corpus_record.h): a run resumes with the same
- * tokens, or not at all. The validation part is the end of the text.
+ * tokens, or not at all. The validation part is the end of the text; of a text in documents, whole
+ * ones (data/documents.h), which are the end of the tokens.
  */
 #ifndef LS_STORAGE_CORPUS_H
 #define LS_STORAGE_CORPUS_H
@@ -11,6 +12,7 @@
 #include "config/config.h"
 #include "data/tokenizer.h"
 #include "data/tokens.h"
+#include "source/text.h"
 #include "storage/chats.h"
 #include "storage/corpus_record.h"
 
@@ -34,6 +36,11 @@ ls_status ls_corpus_encode(ls_corpus *, const ls_config *, const char *tokenizer
 /* Of conversations, or pairs, in the files that the config names; without data.path all are of the
  * validation part. The corpus has no tokenizer of its own. */
 ls_status ls_corpus_of_chats(ls_corpus *, const ls_config *, const ls_chat_format *, ls_error *);
+/* The text of other files than the run's, for an evaluation; ls_text_close() frees it. */
+ls_status ls_corpus_open_text(const char *paths, const ls_config *, ls_text *t_p, ls_error *);
+/* Its tokens, in the order of the files; the caller frees the list's arrays. */
+ls_status ls_corpus_encode_text(const ls_tokenizer *, const ls_config *, const ls_text *,
+                                ls_token_list *list_p, ls_error *);
 /* Writes tokenizer.json, tokens.bin, corpus.json and, once it is known, reference.json if `run`
  * lacks them, each completely or not at all. Replaces one but tokens.bin that differs, and logs
  * that. */

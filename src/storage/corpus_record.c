@@ -33,6 +33,7 @@ void ls_corpus_record_write(const ls_corpus_record *r, ls_buf *out) {
         ls_json_free(text);
     ls_json_set(o, "tokenizer", tokenizer);
     ls_json_set(o, "tokens", tokens);
+    if (r->ndocuments) ls_json_set_integer(o, "documents", (int64_t)r->ndocuments);
     ls_json_write(o, 2, out);
     ls_buf_append(out, "\n", 1);
     ls_json_free(o);
@@ -58,6 +59,8 @@ static ls_status parse(const char *path, const ls_json *o, ls_corpus_record *r, 
         !ls_json_integer(ls_json_get(o, "version"), &version) || version != 1)
         return ls_fail(e, LS_EINVAL, "%s: is not the record of a corpus, version 1", path);
     r->has_text = text != NULL;
+    if (ls_json_get(o, "documents") && !read_count(o, "documents", &r->ndocuments))
+        return ls_fail(e, LS_EINVAL, "%s: its number of documents is invalid", path);
     if (!read_hash(ls_json_get(o, "tokenizer"), &r->tokenizer) || !read_hash(tokens, &r->tokens) ||
         !read_count(tokens, "count", &r->ntokens) ||
         (text && (!read_hash(text, &r->text) || !read_count(text, "bytes", &r->text_bytes))))

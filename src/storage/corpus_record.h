@@ -3,9 +3,10 @@
  *     RUN/corpus.json   {"format": "lockstep corpus", "version": 1,
  *                        "text":      {"bytes": N, "xxh3_128": "..."},
  *                        "tokenizer": {"xxh3_128": "..."},
- *                        "tokens":    {"count": N, "xxh3_128": "..."}}
+ *                        "tokens":    {"count": N, "xxh3_128": "..."},
+ *                        "documents": N}
  *
- * The file is written when a run begins; each checkpoint has a copy. A run resumes with these
+ * "documents" is there if the text has several, each with a token at its end. The file is written when a run begins; each checkpoint has a copy. A run resumes with these
  * tokens or not at all. A run from before this file existed gets it when it resumes, without the
  * text.
  */
@@ -18,6 +19,7 @@
 typedef struct ls_corpus_record {
     bool has_text; /* text and text_bytes are known */
     uint64_t text_bytes, ntokens;
+    uint64_t ndocuments;             /* 0: it is one text */
     ls_hash text, tokenizer, tokens; /* tokens: of tokens.bin's contents */
 } ls_corpus_record;
 

@@ -78,7 +78,9 @@ static ls_status make(const restoring *x, ls_error *e) {
     ls_corpus c;
     ls_error why = {0};
     bool encodes = x->has_tokenizer && (x->has_record || !x->checkpoint);
-    ls_status s = ls_corpus_encode(&c, x->config, encodes ? x->tokenizer : NULL, &why);
+    ls_config config = *x->config;
+    if (x->has_record && !x->record.ndocuments) config.data.documents = LS_DOCUMENTS_JOINED;
+    ls_status s = ls_corpus_encode(&c, &config, encodes ? x->tokenizer : NULL, &why);
     if (s != LS_OK)
         return ls_fail(e, s, "%s: is missing, and can't be made from the text: %.300s; %s",
                        x->has_tokens ? x->tokenizer : x->tokens, why.msg, HOW);

@@ -103,12 +103,22 @@ static void take_text(ls_run_model *r, ls_published_record *o) {
         r->text.special[k] = ls_published_special(o, r->text.tokenizer, (ls_special_token)k);
 }
 
+/* Documents of a run's own tokenizer end with this token. */
+static void take_end(ls_run_model *r) {
+    uint32_t end = r->text.tokenizer ? ls_tokenizer_end_of_text(r->text.tokenizer) : LS_NO_TOKEN;
+    if (end == LS_NO_TOKEN) return;
+    r->arch.eos[0] = end;
+    r->arch.neos = 1;
+    r->text.special[LS_EOS_TOKEN] = ls_special_token_of(&r->arch, r->text.tokenizer, LS_EOS_TOKEN);
+}
+
 static ls_status read_origin(ls_run_model *r, ls_error *e) {
     ls_published_record o = {0};
     LS_TRY(ls_published_record_read(r->path, &o, e));
     if (o.there) take_origin(r, &o.arch);
     ls_status s = read_tokenizer_of(r->config.model.from, r, e);
     if (o.there) take_text(r, &o);
+    if (!o.there) take_end(r);
     ls_published_record_free(&o);
     return s;
 }

@@ -80,6 +80,12 @@ static ls_status encode(ls_prompts *p, int i, const ls_config *c, ls_error *e) {
     return s;
 }
 
+static bool is_end(const ls_prompts *p, uint32_t token) {
+    for (int i = 0; i < p->chat.nends; i++)
+        if (p->chat.ends[i] == token) return true;
+    return false;
+}
+
 /* The tokens that end a text, and for conversations the template. */
 static ls_status read_format(ls_prompts *p, const ls_member *m, ls_error *e) {
     const ls_config *c = &m->run->config;
@@ -90,6 +96,9 @@ static ls_status read_format(ls_prompts *p, const ls_member *m, ls_error *e) {
     p->chat.tokenizer = t;
     for (int i = 0; r.there && i < r.arch.neos; i++) p->chat.ends[i] = (uint32_t)r.arch.eos[i];
     p->chat.nends = r.there ? r.arch.neos : 0;
+    uint32_t end = ls_tokenizer_end_of_text(t); /* of documents */
+    if (end != LS_NO_TOKEN && !is_end(p, end) && p->chat.nends < LS_MAX_EOS)
+        p->chat.ends[p->chat.nends++] = end;
     ls_published_record_free(&r);
     return LS_OK;
 }
@@ -195,12 +204,6 @@ typedef struct writing {
     uint32_t *text; /* [context] */
     int32_t *answers;
 } writing;
-
-static bool is_end(const ls_prompts *p, uint32_t token) {
-    for (int i = 0; i < p->chat.nends; i++)
-        if (p->chat.ends[i] == token) return true;
-    return false;
-}
 
 static void write_answer(writing *x, int i, int32_t *answer) {
     const ls_prompts *p = x->p;

@@ -62,6 +62,9 @@ static const trial trials[] = {
     {"data.fold", {"1"}},
     {"data.lists", {"cut"}},
     {"data.missing", {"drop"}},
+    {"data.documents", {"joined"}},
+    {"data.separator", {"the"}},
+    {"data.text", {"title"}},
     {"data.loss", {"all"}},
     {"data.packing", {"on"}},
     {"data.order", {"blocks", "global"}},
@@ -178,6 +181,9 @@ static bool is_limit(const char *key) {
     "model: {" model ", width: 4, loss: {binary_cross_entropy: {target: clicked}}}\n"              \
     "data: {path: @/c.csv, clicks: {clicked: clicked, ids: [shop, city], numbers: "                \
     "[price]}}\n" TRAIN
+#define TEXTS                                                                                      \
+    "model: {kind: gpt2, layers: 2, width: 16, heads: 4, context: 8, vocab: 260}\n"                \
+    "data: {path: @/texts.jsonl, val_fraction: 0.1}\n" TRAIN
 #define MLP IMAGES_OF("kind: mlp, hidden: [8]")
 #define CHAT_OF(file)                                                                              \
     "model: {from: @/a, context: 40}\n"                                                            \
@@ -200,6 +206,7 @@ static const base bases[] = {
     {"wide_deep", CLICKS_OF("kind: wide_deep, hidden: [8]"), ""},
     {"layers", IMAGES_OF("kind: layers, layers: [flatten, {linear: 8}, relu, {linear: 4}]"), ""},
     {"chat", CHAT_OF("chat.jsonl"), ""},
+    {"texts", TEXTS, ""},
     {"dpo", CHAT_OF("pairs.jsonl"), "--set train.loss=dpo"},
     {"csv", "model: {kind: mlp, hidden: [8]}\ndata: {path: @/a.csv}\n" TRAIN,
      "--set data.order=blocks --set data.block=8 --set data.missing=mean"},
@@ -291,6 +298,15 @@ static void write_tables(void) {
     ls_buf_free(&a), ls_buf_free(&r), ls_buf_free(&c);
 }
 
+static void write_texts(void) {
+    ls_buf texts = {0};
+    for (int i = 0; i < 24; i++)
+        ls_buf_printf(&texts, "{\"title\": \"about %d the others\", \"text\": \"one of the %d\"}\n",
+                      i, i * i);
+    write_text("texts.jsonl", &texts);
+    ls_buf_free(&texts);
+}
+
 static void write_chats(void) {
     static const char template[] =
         "{% for m in messages %}<{{ m.role }}>{{ m.content|trim }};"
@@ -319,6 +335,7 @@ static int write_all(void **state) {
     if (models_make(state)) return -1;
     write_images();
     write_tables();
+    write_texts();
     write_chats();
     for (int i = 0; i < NBASES; i++) {
         ls_buf text = {0};
@@ -389,7 +406,7 @@ static bool is_heard(const base *b, const trial *t, char **usual_p) {
         if (!got) continue;
         all_refused = false;
         if (!*usual_p) *usual_p = result_of(b, "", &why);
-        if (!*usual_p) fail_msg("%s: %s", b->name, why);
+        if (!*usual_p) fail_msg("%s: %s: %s", b->name, t->key, why);
         bool same = strcmp(got, *usual_p) == 0;
         free(got);
         if (!same) return true;

@@ -386,6 +386,56 @@ static void test_deterministic(void **state) {
     free(b);
 }
 
+/* Documents are trained on and encoded as texts of their own: no word and no merge spans two. Behind
+ * each stands the last token, which is special, and which no text becomes. */
+static void test_documents(void **state) {
+    (void)state;
+    static const char text[] = "ababab ab<|endoftext|>abab", alone[] = "abab";
+    const ls_text_range list[] = {{0, 3}, {3, 22}, {22, 26}};
+    ls_documents d = {list, 3, 259};
+    ls_text_cut cut;
+    ls_error e = {0};
+    ls_tokenizer *t = NULL, *again = NULL;
+    ls_token_list a = {0}, b = {0}, one = {0};
+    assert_ls_ok(ls_text_cut_documents((const uint8_t *)text, &d, "text", &cut, &e), e);
+    assert_ls_ok(ls_tokenizer_train_cut(&cut, "text", 260, &t, &e), e);
+    assert_int_equal(ls_tokenizer_vocab(t), 260);
+    assert_int_equal(ls_tokenizer_merges(t), 3);
+    assert_int_equal(ls_tokenizer_end_of_text(t), 259);
+    assert_int_equal(ls_tokenizer_text_nbytes(t, 259), 0);
+    assert_ls_ok(ls_tokenizer_encode_cut(t, &cut, "text", &a, &e), e);
+    ls_buf json = {0};
+    ls_tokenizer_write(t, &json);
+    assert_ls_ok(ls_tokenizer_parse(json.data, json.len, "t", &again, &e), e);
+    const ls_encoding how = {.what = "text", .documents = &d};
+    assert_ls_ok(ls_tokenizer_encode_as(again, (const uint8_t *)text, strlen(text), &how, &b, &e),
+                 e);
+    assert_int_equal(a.n, b.n);
+    assert_memory_equal(a.ids, b.ids, a.n * sizeof *a.ids);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(a.ends[i], b.ends[i]);
+        assert_int_equal(a.ids[a.ends[i] - 1], 259);
+    }
+    for (size_t i = 0, k = 0; i < a.n; i++) /* the name in the text is text */
+        if (a.ids[i] == 259) assert_int_equal(i + 1, a.ends[k++]);
+    assert_ls_ok(ls_tokenizer_encode(t, (const uint8_t *)alone, 4, "alone", &one, &e), e);
+    assert_int_equal(a.ends[2] - a.ends[1], one.n + 1);
+    assert_memory_equal(a.ids + a.ends[1], one.ids, one.n * sizeof *one.ids);
+    assert_ls_fails(ls_tokenizer_train_cut(&cut, "text", 256, &t, &e), LS_EINVAL,
+                    "model.vocab is 256; a byte-level tokenizer has at least 257 tokens, with that "
+                    "at the end of each document",
+                    e);
+    free(a.ids);
+    free(a.ends);
+    free(b.ids);
+    free(b.ends);
+    free(one.ids);
+    ls_buf_free(&json);
+    ls_text_cut_free(&cut);
+    ls_tokenizer_free(t);
+    ls_tokenizer_free(again);
+}
+
 static void test_empty(void **state) {
     (void)state;
     ls_error e = {0};
@@ -647,6 +697,7 @@ int main(void) {
         cmocka_unit_test(test_long_word),
         cmocka_unit_test(test_cuts),
         cmocka_unit_test(test_deterministic),
+        cmocka_unit_test(test_documents),
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_not_utf8),
         cmocka_unit_test(test_vocab_out_of_range),

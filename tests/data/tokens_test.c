@@ -1,6 +1,7 @@
 /* tokens_test.c - token files: tokens are read back, and any damage is detected. */
 #include "data/tokens.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "folder.h"
@@ -54,6 +55,31 @@ static void test_round_trip(void **state) {
         for (size_t i = 0; i < t.n; i++) assert_int_equal(ids[i], 7 * i % 300);
         free(ids);
         ls_tokens_close(&t);
+    }
+}
+
+/* Where the validation part begins is in the file, and in its hash. */
+static void test_validation(void **state) {
+    (void)state;
+    static const uint32_t ids[] = {1, 2, 3, 4, 5};
+    ls_error e = {0};
+    ls_tokens t = ls_tokens_hashed(ids, 5, 6, 5), back;
+    ls_hash without = t.hash;
+    t.val_first = 3;
+    ls_tokens_set_hash(&t);
+    assert_false(ls_hash_same(t.hash, without));
+    unlink(path);
+    assert_ls_ok(ls_tokens_save(&t, path, &e), e);
+    assert_ls_ok(ls_tokens_open(path, &back, &e), e);
+    assert_int_equal(back.val_first, 3);
+    assert_true(ls_hash_same(t.hash, back.hash));
+    ls_tokens_close(&back);
+    static const uint8_t other[] = {2, 0, 5};
+    for (size_t i = 0; i < sizeof other; i++) {
+        int fd = open(path, O_WRONLY);
+        assert_int_equal(pwrite(fd, &other[i], 1, 48), 1);
+        close(fd);
+        assert_ls_fails(ls_tokens_open(path, &back, &e), LS_EINVAL, "is damaged", e);
     }
 }
 
@@ -218,6 +244,7 @@ static void test_every_flipped_bit_is_found(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_validation),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_changed_since),
         cmocka_unit_test(test_replaced),

@@ -1,0 +1,121 @@
+/* json_records.c - see json_records.h. */
+#include "base/json_records.h"
+
+#include <string.h>
+
+#include "base/utf8.h"
+
+static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
+static void skip_space(ls_json_records *c) {
+    for (; c->at < c->end && is_space(*c->at); c->at++) c->line += *c->at == '\n';
+}
+
+static bool skip(ls_json_records *c, char sign) {
+    skip_space(c);
+    if (c->at == c->end || *c->at != sign) return false;
+    c->at++;
+    return true;
+}
+
+ls_json_records ls_json_records_of(const char *text, size_t n) {
+    if (!n) text = ""; /* an empty file is mapped nowhere */
+    ls_json_records c = {.at = text, .end = text + n, .line = 1};
+    c.at += ls_utf8_mark(text, n);
+    c.line_end = n && !memchr(text, '\n', n) ? '\r' : '\n';
+    const char *start = c.at;
+    c.array = skip(&c, '[');
+    if (!c.array) {
+        c.at = start;
+        c.line = 1;
+    }
+    return c;
+}
+
+/* The next line that is not empty. */
+static bool next_line(ls_json_records *c) {
+    while (c->at < c->end) {
+        const char *stop = memchr(c->at, c->line_end, (size_t)(c->end - c->at));
+        c->text = c->at;
+        c->n = (size_t)((stop ? stop : c->end) - c->at);
+        c->at += c->n + (stop != NULL);
+        c->line = ++c->number;
+        while (c->n && is_space(c->text[c->n - 1])) c->n--;
+        if (c->n) return true;
+    }
+    return false;
+}
+
+/* The end of the value at `at`, found by its quotes and brackets; a parser then reads it. */
+static const char *value_end(const char *at, const char *end) {
+    size_t depth = 0;
+    bool quoted = false;
+    for (; at < end; at++) {
+        if (quoted) {
+            if (*at == '\\' && at + 1 < end)
+                at++;
+            else
+                quoted = *at != '"';
+        } else if (*at == '"') {
+            quoted = true;
+        } else if (*at == '{' || *at == '[') {
+            depth++;
+        } else if (depth && (*at == '}' || *at == ']')) {
+            depth--;
+        } else if (!depth && (*at == ',' || *at == ']' || *at == '}')) {
+            return at;
+        }
+    }
+    return end;
+}
+
+/* The next element of the array. At its end nothing may follow. */
+static bool next_element(ls_json_records *c) {
+    for (const char *s = c->text; c->number && s < c->at; s++) c->line += *s == '\n';
+    bool more = !c->number || skip(c, ','), ends = !more || !c->number;
+    if (ends && skip(c, ']')) {
+        skip_space(c);
+        if (c->at < c->end) c->wrong = "has more behind the end of its array";
+        return false;
+    }
+    skip_space(c);
+    if (!more || c->at == c->end) {
+        c->wrong = "the array of objects has no end: a comma or ] is missing";
+        return false;
+    }
+    c->number++;
+    c->text = c->at;
+    c->at = value_end(c->at, c->end);
+    c->n = (size_t)(c->at - c->text);
+    return true;
+}
+
+bool ls_json_records_next(ls_json_records *c) { return c->array ? next_element(c) : next_line(c); }
+
+/* A text, as the element of an array: the parser reads arrays and objects. */
+static ls_status parse_text(const ls_json_records *c, ls_json **j_p, ls_error *e) {
+    ls_buf array = {0};
+    ls_json *j = NULL;
+    ls_buf_append(&array, "[", 1);
+    ls_buf_append(&array, c->text, c->n);
+    ls_buf_append(&array, "]", 1);
+    ls_status s = ls_json_parse(array.data, array.len, "", &j, e);
+    if (s == LS_OK && ls_json_count(j) != 1)
+        s = ls_fail(e, LS_EINVAL, "is not valid JSON: it has several values");
+    if (s == LS_OK) *j_p = ls_json_share(ls_json_at(j, 0));
+    ls_json_free(j);
+    ls_buf_free(&array);
+    return s;
+}
+
+ls_status ls_json_records_parse(const ls_json_records *c, ls_json **j_p, ls_error *e) {
+    if (c->n && *c->text == '"') return parse_text(c, j_p, e);
+    return ls_json_parse(c->text, c->n, "", j_p, e);
+}
+
+ls_status ls_json_records_fail(const ls_json_records *c, const char *name, const char *why,
+                               ls_error *e) {
+    unsigned long long line = c->line, number = c->number;
+    if (!c->array || c->wrong) return ls_fail(e, LS_EINVAL, "%s:%llu: %s", name, line, why);
+    return ls_fail(e, LS_EINVAL, "%s:%llu: element %llu %s", name, line, number, why);
+}

@@ -1,0 +1,31 @@
+/* json_records.h - the values of a text: one a line, or the elements of a JSON array, as data sets
+ * are published. A cursor finds where each begins and ends; a parser then reads it.
+ */
+#ifndef LS_BASE_JSON_RECORDS_H
+#define LS_BASE_JSON_RECORDS_H
+
+#include "base/json.h"
+
+typedef struct ls_json_records {
+    const char *at, *end;
+    char line_end; /* CR in a file that has no LF */
+    bool array;
+    uint64_t number;  /* the value's number, from 1; of lines, empty ones count */
+    uint64_t line;    /* where it begins, or where the file is damaged */
+    const char *text; /* [n] the value */
+    size_t n;
+    const char *wrong; /* what is damaged (static text); NULL: nothing */
+} ls_json_records;
+
+/* At the beginning of a text [n], behind a byte order mark. */
+ls_json_records ls_json_records_of(const char *text, size_t n);
+/* Goes to the next value; passes over empty lines. False: the text ends, or `wrong` is set. */
+bool ls_json_records_next(ls_json_records *);
+/* The value as JSON; LS_EINVAL: the message does not name the place. */
+ls_status ls_json_records_parse(const ls_json_records *, ls_json **j_p, ls_error *);
+/* Prefixes a message about the value with its place: "FILE:3: why", or "FILE:3: element 2 why".
+ * Returns LS_EINVAL. */
+ls_status ls_json_records_fail(const ls_json_records *, const char *name, const char *why,
+                               ls_error *);
+
+#endif

@@ -1,0 +1,30 @@
+/* walk.h - the regular files below a directory.
+ *
+ * Links are followed; a directory that several of them lead to is visited once, so that links in a
+ * circle end. Files and directories whose names begin with a dot are left out.
+ */
+#ifndef LS_DATA_WALK_H
+#define LS_DATA_WALK_H
+
+#include <stdbool.h>
+
+#include "data/files.h"
+
+enum { LS_WALK_MOST = 10000000 /* names */ };
+
+typedef struct ls_walk {
+    ls_files files; /* sorted by the bytes of their paths, which begin with that of the directory */
+    size_t nhidden; /* files and directories whose names begin with a dot */
+    size_t nothers; /* pipes, devices, links to nothing */
+} ls_walk;
+
+/* The caller frees w_p->files. LS_EIO: a directory can't be read. LS_EINVAL: there are more than
+ * LS_WALK_MOST names. */
+ls_status ls_walk_below(const char *dir, ls_walk *w_p, ls_error *);
+
+/* Does a path have this pattern? Each component of the pattern is one of glob(7), or ** for any
+ * number of directories, also none; at its end, for all that is below. Both are relative to one
+ * directory. A wildcard stands for no dot at the beginning of a name. */
+bool ls_walk_matches(const char *pattern, const char *path);
+
+#endif

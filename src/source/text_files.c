@@ -1,0 +1,190 @@
+/* text_files.c - see text_files.h. */
+#include "source/text_files.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/file.h"
+#include "base/plural.h"
+#include "base/utf8.h"
+#include "data/walk.h"
+#include "source/plain.h"
+
+/* ---- endings ---- */
+
+/* Behind the last slash. */
+static const char *name_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* The ending of a name, without that of a packing; its length in *n_p: 0 if there is none. */
+static const char *ending_of(const char *path, size_t *n_p) {
+    const char *name = name_of(path);
+    size_t n = strlen(name);
+    if (n > 3 && strcasecmp(name + n - 3, ".gz") == 0)
+        n -= 3;
+    else if (n > 4 && strcasecmp(name + n - 4, ".zst") == 0)
+        n -= 4;
+    size_t dot = n;
+    while (dot && name[dot - 1] != '.') dot--;
+    *n_p = dot > 1 ? n - dot + 1 : 0;
+    return name + n - *n_p;
+}
+
+static bool ends_in_one_of(const char *path, const char *const *endings) {
+    size_t n = 0;
+    const char *ending = ending_of(path, &n);
+    for (; *endings; endings++)
+        if (strlen(*endings) == n && strncasecmp(ending, *endings, n) == 0) return true;
+    return false;
+}
+
+bool ls_text_files_is_json(const char *path) {
+    static const char *const endings[] = {".json", ".jsonl", ".ndjson", NULL};
+    return ends_in_one_of(path, endings);
+}
+
+static bool is_named_text(const char *path) {
+    static const char *const endings[] = {".txt", ".text", ".md", ".markdown", ".rst", NULL};
+    return ls_text_files_is_json(path) || ends_in_one_of(path, endings);
+}
+
+/* ---- contents ---- */
+
+static bool is_control(uint8_t c) { return (c < 0x20 && !strchr("\t\n\r\f\v\b\x1b", c)) || !c; }
+
+static bool begins_as_text(const char *path) {
+    uint8_t first[LS_PLAIN_FIRST];
+    size_t n = 0;
+    uint64_t size = 0;
+    if (ls_plain_first(path, first, &n, &size, NULL) != LS_OK) return false;
+    for (size_t i = 0; i < n; i++)
+        if (is_control(first[i])) return false;
+    return ls_utf8_is_valid((const char *)first, ls_utf8_complete((const char *)first, n));
+}
+
+/* ---- what is left out ---- */
+
+static void count(ls_left_out *l, const char *kind, size_t nkind, uint64_t n) {
+    bool fresh = false;
+    if (!n) return;
+    uint32_t i = ls_words_add(&l->kinds, (const uint8_t *)kind, nkind, &fresh);
+    if (fresh) l->counts = ls_grow(l->counts, i, sizeof *l->counts);
+    l->counts[i] = fresh ? n : l->counts[i] + n;
+}
+
+void ls_left_out_add(ls_left_out *l, const char *path, const char *kind) {
+    size_t n = 0;
+    const char *ending = ending_of(path, &n);
+    if (!kind && n) {
+        count(l, ending, n, 1);
+        return;
+    }
+    if (!kind) kind = "without an ending";
+    count(l, kind, strlen(kind), 1);
+}
+
+void ls_left_out_put(const ls_left_out *l, ls_buf *out) {
+    enum { SHOWN = 8 };
+    uint64_t more = 0;
+    for (uint32_t i = 0; i < l->kinds.n; i++) {
+        size_t n = 0;
+        const uint8_t *kind = ls_words_at(&l->kinds, i, &n);
+        if (i < SHOWN)
+            ls_buf_printf(out, "%s%llu %.*s", i ? ", " : "", (unsigned long long)l->counts[i],
+                          (int)n, (const char *)kind);
+        else
+            more += l->counts[i];
+    }
+    if (more) ls_buf_printf(out, ", %llu others", (unsigned long long)more);
+}
+
+/* ---- the list ---- */
+
+/* Takes the path over. */
+static void add(ls_text_files *f, char *path, bool below) {
+    f->below = ls_grow(f->below, f->files.n, sizeof *f->below);
+    f->files.paths = ls_grow(f->files.paths, f->files.n, sizeof *f->files.paths);
+    f->below[f->files.n] = below;
+    f->files.paths[f->files.n++] = path;
+    f->nbelow += below;
+}
+
+static ls_status fail_none(const char *dir, const ls_left_out *l, ls_error *e) {
+    ls_buf has = {0};
+    ls_left_out_put(l, &has);
+    ls_status s = ls_fail(e, LS_EINVAL, "%s: has no texts below it%s%s; name a directory that has",
+                          dir, has.len ? ", but " : "", has.len ? has.data : "");
+    ls_buf_free(&has);
+    return s;
+}
+
+static ls_status add_below(ls_text_files *f, const char *dir, ls_error *e) {
+    ls_walk w = {0};
+    size_t before = f->files.n;
+    LS_TRY(ls_walk_below(dir, &w, e));
+    for (size_t i = 0; i < w.files.n; i++) {
+        char *path = w.files.paths[i];
+        if (is_named_text(path) || begins_as_text(path)) {
+            add(f, path, true);
+        } else {
+            ls_left_out_add(&f->left_out, path, NULL);
+            free(path);
+        }
+    }
+    free(w.files.paths);
+    count(&f->left_out, "hidden", strlen("hidden"), w.nhidden);
+    count(&f->left_out, "other than files", strlen("other than files"), w.nothers);
+    return f->files.n > before ? LS_OK : fail_none(dir, &f->left_out, e);
+}
+
+/* Drops files that came by several ways. */
+static void drop_repeated(ls_text_files *f) {
+    ls_words seen = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < f->files.n; i++) {
+        char *path = f->files.paths[i];
+        bool fresh = false;
+        ls_words_add(&seen, (const uint8_t *)path, strlen(path), &fresh);
+        if (fresh) {
+            f->below[n] = f->below[i];
+            f->files.paths[n++] = path;
+        } else {
+            f->nbelow -= f->below[i];
+            free(path);
+        }
+    }
+    f->files.n = n;
+    ls_words_free(&seen);
+}
+
+ls_status ls_text_files_find(const char *paths, ls_text_files *f_p, ls_error *e) {
+    ls_text_files f = {0};
+    ls_files named = {0};
+    LS_TRY(ls_files_find(paths, &named, e));
+    ls_status s = LS_OK;
+    for (size_t i = 0; s == LS_OK && i < named.n; i++) {
+        if (ls_file_is_dir(named.paths[i]))
+            s = add_below(&f, named.paths[i], e);
+        else
+            add(&f, ls_strdup(named.paths[i]), false);
+    }
+    ls_files_free(&named);
+    if (s == LS_OK) {
+        drop_repeated(&f);
+        *f_p = f;
+    } else {
+        ls_text_files_free(&f);
+    }
+    return s;
+}
+
+void ls_text_files_free(ls_text_files *f) {
+    ls_files_free(&f->files);
+    ls_words_free(&f->left_out.kinds);
+    free(f->left_out.counts);
+    free(f->below);
+    *f = (ls_text_files){0};
+}

@@ -1,0 +1,101 @@
+/* texts_test.c - runs on directories of texts: documents with a token behind each, in an order drawn
+ * with the seed, whole ones held out; the same bits for any number of workers and after a resume.
+ */
+/* ctest: seconds=6 */
+#include "cli/program.h"
+
+static int make(void **state) {
+    if (folder_make(state)) return -1;
+    char line[900];
+    snprintf(line, sizeof line,
+             "cd %s && mkdir -p books/b && split -l 6 -d --additional-suffix=.md $OLDPWD/LICENSE "
+             "books/b/part && mv books/b/part0[0-9].md books && printf '\\211PNG\\0' >books/x.png "
+             "&& for f in books/*.md; do cat $f; echo; echo; done >whole.txt && printf "
+             "'caf\\351' >books/b/latin.txt && cat >c.yaml <<'END'\n"
+             "model: {kind: gpt2, layers: 1, width: 12, heads: 2, context: 16, vocab: 270}\n"
+             "data: {path: %s/books, damaged: skip, val_fraction: 0.1}\n"
+             "train: {steps: 12, batch: 6, virtual_workers: 6, eval_every: 0}\n"
+             "optim: {warmup: 2, schedule: constant}\n"
+             "END\n",
+             folder, folder);
+    return system(line);
+}
+
+static void assert_like(const char *run, const char *other) {
+    char a[256], b[256];
+    hash_of(run, a);
+    hash_of(other, b);
+    assert_string_equal(a, b);
+}
+
+static void assert_other(const char *run, const char *other) {
+    char a[256], b[256];
+    hash_of(run, a);
+    hash_of(other, b);
+    assert_string_not_equal(a, b);
+}
+
+/* What is read and what not is said; the same bits for any workers, without the files when it
+ * resumes; the tokens are made again from them. */
+static void test_directory(void **state) {
+    (void)state;
+    char *output = NULL;
+    assert_int_equal(run_program("train @/c.yaml -n 1 -o @/one", &output), 0);
+    assert_non_null(strstr(output, "files are read; not read: 1 .png"));
+    assert_non_null(strstr(output, "latin.txt: is not UTF-8 at byte 3"));
+    assert_non_null(strstr(output, "documents, a token <|endoftext|> behind each; "));
+    assert_non_null(strstr(output, "of them are held out"));
+    free(output);
+    expect("train @/c.yaml -n 3 -o @/three --set train.steps=6", 0, NULL);
+    shell_of_run("", "mv books away");
+    expect("train --resume @/three -n 2 --set train.steps=12", 0, NULL);
+    shell_of_run("", "mv away books");
+    assert_like("one", "three");
+    shell_of_run("one", "rm $r/tokens.bin");
+    expect("train --resume @/one -n 1 --set train.steps=13", 0, "tokens.bin: was missing; made");
+    expect("train @/c.yaml -n 1 -o @/other --set train.seed=2 --set train.steps=3", 0, NULL);
+    expect("train @/c.yaml -n 1 -o @/joined --set data.documents=joined", 0, NULL);
+    assert_other("one", "joined");
+    expect("train --resume @/one --set data.documents=joined --set train.steps=14", 1,
+           "data.documents is \"joined\", but the run began with \"apart\"");
+}
+
+/* Evaluated on files of any kind; its texts end by themselves, elsewhere too. */
+static void test_use(void **state) {
+    (void)state;
+    expect("eval @/three", 0, "bits/byte");
+    expect("eval @/three --data @/books", 0, "in whole contexts");
+    expect("eval @/three --data @/books --json", 0, "\"bits_per_byte\"");
+    expect("eval @/three --data @/**/part*.md", 0, "in whole contexts");
+    expect("generate @/three --prompt a --tokens 5 --seed 1", 0, NULL);
+    expect("export @/three --to safetensors -o @/exported", 0, NULL);
+    shell_of_run("", "grep -q '\"eos_token_id\": 269' exported/config.json && "
+                     "grep -q '\"eos_token\": \"<|endoftext|>\"' exported/tokenizer_config.json");
+}
+
+/* Of one text nothing changes, unless it has documents. */
+static void test_one(void **state) {
+    (void)state;
+    expect("train @/c.yaml -n 1 -o @/text --set data.path=@/whole.txt", 0, NULL);
+    expect("train @/c.yaml -n 1 -o @/no --set data.path=@/whole.txt --set data.documents=joined", 1,
+           "data.documents acts only with several documents");
+    expect("train @/c.yaml -n 1 -o @/no --set data.path=@/whole.txt --set data.text=x", 1,
+           "data.text acts only with files that end in .json, .jsonl or .ndjson");
+    expect("train @/c.yaml -n 2 -o @/apart --set data.path=@/whole.txt --set "
+           "data.separator=\\n\\n\\n",
+           0, "documents, a token <|endoftext|> behind each");
+    assert_other("text", "apart");
+    expect("train @/c.yaml -n 1 -o @/no --set data.path=@/whole.txt --set data.separator=<x>", 1,
+           "whole.txt: data.separator, \"<x>\", is nowhere in it");
+    expect("train @/c.yaml -n 1 -o @/no --set data.documents=joined --set data.separator=x", 1,
+           "data.separator acts only with");
+    expect("train @/c.yaml -n 1 -o @/no --set train.from=@/text", 1,
+           "tokenizer.json: has no token that ends a text");
+    expect("train @/c.yaml -n 1 -o @/from --set train.from=@/three --set train.steps=2", 0, NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_directory), cmocka_unit_test(test_use),
+                                       cmocka_unit_test(test_one)};
+    return cmocka_run_group_tests(tests, make, folder_remove);
+}
