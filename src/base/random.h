@@ -28,7 +28,8 @@ typedef enum ls_stream {
     LS_STREAM_GOSSIP = 14,   /* partners of replicas in random graphs */
     LS_STREAM_STALENESS = 15, /* how old a gradient's parameters are */
     LS_STREAM_TRIALS = 16,   /* values of a search's trials */
-    LS_STREAM_NEGATIVES = 20 /* items that a user has not chosen */
+    LS_STREAM_NEGATIVES = 20, /* items that a user has not chosen */
+    LS_STREAM_PARTS = 21      /* parts of images, where several may not fit */
 } ls_stream;
 
 /* The four 32-bit words at place `index` of (seed, stream, substream). */

@@ -284,7 +284,8 @@ const ls_config_key ls_config_keys[] = {
         "part, {mean: [0.28], deviation: [0.35]}: these; empty: -1 to 1"),
     MAPS("data.augment", data.augment, FIXED,
          "random changes of images during training, in this order, e.g. [{pad: 2}, {crop: 28}, "
-         "{flip: 0.5}, {cutout: 8}]; for validation only pad and a crop at the centre"),
+         "{flip: 0.5}, {cutout: 8}]; also resized_crop, brightness, contrast, saturation, hue; for "
+         "validation only pad and crops at the centre"),
     TREE(
         "data.ratings", data.ratings, FIXED,
         "the files are CSV with a row for each interaction of a user with an item, e.g. {user: "

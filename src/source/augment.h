@@ -1,4 +1,4 @@
-/* augment.h - random changes of images during training: flips, paddings, crops, cut-outs.
+/* augment.h - random changes of images during training: of places, sizes and colours.
  *
  * A list of steps, as the key data.augment has them, applied in their order:
  *
@@ -8,11 +8,19 @@
  *                       square
  *     - cutout: 8       a square of zeros with this side, centred at a random pixel; parts beyond
  *                       the edges are cut off (DeVries & Taylor, arXiv:1708.04552)
+ *     - resized_crop: 64x48   a rectangle at a random place, with a random area and a random ratio of
+ *                       its sides, scaled to this height and width (Szegedy et al., arXiv:1409.4842).
+ *                       Its area is at least 0.08 of the image's, or `scale` of it
+ *                       ({resized_crop: 64, scale: 0.5}), the ratio 3:4 to 4:3
+ *     - brightness: 0.4   a factor from 1 - 0.4, but at least 0, to 1 + 0.4
+ *     - contrast: 0.4     the same
+ *     - saturation: 0.4   the same
+ *     - hue: 0.1          turned by at most so much of the circle of colours; at most 0.5
  *
  * What is drawn is a function of the seed, the epoch, the sample's number and the step's place in
  * the list: the same for any number of workers and threads. All images of a sample are changed in
- * the same way. For validation nothing is random: images are padded, cropped at the centre, and not
- * changed otherwise.
+ * the same way. For validation nothing is random: images are padded, cropped at the centre
+ * (resized_crop: the largest part of this ratio, scaled), and not changed otherwise.
  *
  * Not here: normalizing, which is part of the model.
  */
@@ -27,12 +35,18 @@ typedef enum ls_augment_kind {
     LS_AUGMENT_FLIP,
     LS_AUGMENT_PAD,
     LS_AUGMENT_CROP,
-    LS_AUGMENT_CUTOUT
+    LS_AUGMENT_CUTOUT,
+    LS_AUGMENT_RESIZED_CROP,
+    LS_AUGMENT_BRIGHTNESS,
+    LS_AUGMENT_CONTRAST,
+    LS_AUGMENT_SATURATION,
+    LS_AUGMENT_HUE
 } ls_augment_kind;
 
 typedef struct ls_augment_step {
     ls_augment_kind kind;
-    double p;              /* probability of a flip */
+    double p;              /* probability of a flip; how much a colour changes */
+    double scale;          /* of a resized crop: its least part of the area */
     int64_t height, width; /* pixels; of a pad or cut-out, both are the same */
 } ls_augment_step;
 
@@ -46,7 +60,8 @@ typedef struct ls_augment {
 ls_status ls_augment_read(const char *text, ls_augment *a_p, ls_error *);
 
 /* The shape of an image after all steps, in the dimensions of `image`; `what` names the data in
- * messages. LS_EINVAL: a crop is larger than the image is then. */
+ * messages. LS_EINVAL: a crop is larger than the image is then, or gray images are to get other
+ * colours. */
 ls_status ls_augment_shape(const ls_augment *, const char *what, ls_field *image, ls_error *);
 
 /* The other way: the shape before all steps, of an image that has the field's after them. False: it

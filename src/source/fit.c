@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/plural.h"
+#include "source/colours.h"
 #include "source/note.h"
 #include "source/orientation.h"
 #include "source/resample.h"
@@ -289,10 +290,8 @@ ls_status ls_image_fit_of(const ls_image_way *w, const ls_field *image, const ch
 /* The centre as torchvision finds it: half of what is beyond, rounded to the nearest even. */
 static int64_t half(int64_t beyond) { return beyond / 2 + (beyond & 1 & (beyond / 2)); }
 
-/* The brightness of colours, by the weights of ITU-R 601-2, as Pillow has them. */
 static void to_gray(const uint8_t *in, size_t n, uint8_t *out) {
-    for (size_t i = 0; i < n; i++, in += 3)
-        out[i] = (uint8_t)((in[0] * 19595u + in[1] * 38470u + in[2] * 7471u + 0x8000u) >> 16);
+    for (size_t i = 0; i < n; i++) out[i] = ls_colours_gray(in + 3 * i);
 }
 
 /* From the last pixel on, so that both may be in one place. */

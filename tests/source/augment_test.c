@@ -2,6 +2,8 @@
  * made one after the other, and by their frequencies; and sources whose images are changed. */
 #include "source/augmented.h"
 
+#include <math.h>
+
 #include "base/random.h"
 #include "samples.h"
 
@@ -192,6 +194,77 @@ static void test_frequencies(void **state) {
         for (int x = 1; x <= 3; x++) assert_in_range(places[y + x], 850, 1150);
 }
 
+/* ---- steps that compute pixels ---- */
+
+/* Each step of a list gives what it gives alone, from what the ones before gave. */
+static void test_stages(void **state) {
+    (void)state;
+    static const char *const steps[] = {"flip=1",   "brightness=0.4",   "crop=7x6",
+                                        "hue=0.2",  "resized_crop=9x5", "pad=1",
+                                        "cutout=2", "contrast=0.3"};
+    uint8_t in[10 * 8 * 3], a[256 * 3], b[256 * 3], whole[256 * 3];
+    for (size_t i = 0; i < sizeof in; i++) in[i] = (uint8_t)(i * 37 % 251);
+    ls_buf text = {0};
+    for (int i = 0; i < 8; i++) ls_buf_printf(&text, "%s%s", i ? "\n" : "", steps[i]);
+    ls_augment all = list(text.data);
+    ls_buf_free(&text);
+    for (uint64_t k = 0; k < 50; k++) {
+        ls_draw d = {.seed = 3, .epoch = k % 2, .sample = k};
+        ls_field f = image_of(10, 8, 3), shape = f;
+        ls_error e = {0};
+        ls_augment_apply(&all, &d, &f, in, whole);
+        memcpy(a, in, sizeof in);
+        for (int i = 0; i < 8; i++) {
+            /* the step stands at its place in the list, behind steps that do nothing */
+            ls_augment one = {.nsteps = i + 1};
+            for (int j = 0; j < i; j++) one.steps[j] = (ls_augment_step){.kind = LS_AUGMENT_FLIP};
+            one.steps[i] = all.steps[i];
+            ls_augment_apply(&one, &d, &f, a, b);
+            assert_ls_ok(ls_augment_shape(&one, "data", &f, &e), e);
+            memcpy(a, b, sizeof a);
+        }
+        assert_ls_ok(ls_augment_shape(&all, "data", &shape, &e), e);
+        assert_memory_equal(whole, a, (size_t)(shape.dims[0] * shape.dims[1] * 3));
+    }
+}
+
+/* Parts are within the image, of the areas and ratios that are asked for, and everywhere. */
+static void test_parts(void **state) {
+    (void)state;
+    enum { SIDE_PX = 200, DRAWS = 2000 };
+    static uint8_t in[SIDE_PX * SIDE_PX], out[2 * 2];
+    ls_augment a = list("resized_crop=2\tscale=0.25");
+    ls_field f = image_of(SIDE_PX, SIDE_PX, 1);
+    for (int y = 0; y < SIDE_PX; y++)
+        for (int x = 0; x < SIDE_PX; x++) in[y * SIDE_PX + x] = (uint8_t)x;
+    int nleft = 0, nright = 0;
+    double sum = 0;
+    for (uint64_t k = 0; k < DRAWS; k++) {
+        ls_augment_apply(&a, &(ls_draw){.seed = 1, .sample = k}, &f, in, out);
+        double width = (out[1] - out[0]) / 0.40476; /* triangles cut at the borders: their means */
+        assert_true(width > 200 * sqrt(0.25 * 0.75) - 5 && width < 205);
+        sum += width;
+        nleft += (out[0] + out[1]) / 2 < 90;
+        nright += (out[0] + out[1]) / 2 > 110;
+    }
+    assert_true(sum / DRAWS > 140 && sum / DRAWS < 165); /* sqrt of a mean area of 0.6 */
+    assert_true(nleft > DRAWS / 6 && nright > DRAWS / 6);
+    ls_augment_apply(&a, NULL, &f, in, out); /* for validation all of it */
+    assert_true(out[0] >= 58 && out[0] <= 60 && out[1] >= 139 && out[1] <= 141);
+}
+
+/* Gray has no colours to change. */
+static void test_gray(void **state) {
+    (void)state;
+    ls_augment a = list("flip=1\nhue=0.1"), b = list("contrast=0.5");
+    ls_field gray = image_of(4, 5, 1), colour = image_of(4, 5, 3);
+    ls_error e = {0};
+    assert_ls_fails(ls_augment_shape(&a, "data", &gray, &e), LS_EINVAL,
+                    "data: 'image' is gray, and step 2 of data.augment", e);
+    assert_ls_ok(ls_augment_shape(&a, "data", &colour, &e), e);
+    assert_ls_ok(ls_augment_shape(&b, "data", &gray, &e), e);
+}
+
 /* ---- lists that are not possible ---- */
 
 static void refused(const char *text, const char *says) {
@@ -219,8 +292,17 @@ static void test_lists(void **state) {
     refused("crop=28x28x3", "'28x28x3'");
     refused("crop= 28", "' 28'");
     refused("cutout=8.5", "'8.5'");
-    refused("rotate=3", "'rotate' is not a step; possible are flip, pad, crop and cutout");
+    refused("rotate=3",
+            "'rotate' is not a step; possible are flip, pad, crop, cutout, resized_crop, "
+            "brightness, contrast, saturation and hue");
     refused("pad=4\tcrop=28", "several steps in one item");
+    a = list("resized_crop=8x6\tscale=0.5\nbrightness=0.4\nhue=0.5");
+    assert_true(a.steps[0].height == 8 && a.steps[0].width == 6 && a.steps[0].scale == 0.5);
+    assert_true(list("resized_crop=8").steps[0].scale == 0.08 && a.steps[1].p == 0.4);
+    refused("hue=0.6", "hue: '0.6' is not a number from 0 to 0.5");
+    refused("contrast=-1", "contrast: '-1' is not a number from 0 to 10");
+    refused("resized_crop=8\tscale=0", "scale: '0' is not a part of the image's area");
+    refused("resized_crop=8\tflip=1", "several steps in one item");
     refused("flip=1\nflip=1\nflip=1\nflip=1\nflip=1\nflip=1\nflip=1\nflip=1\nflip=1\nflip=1\n"
             "flip=1\nflip=1\nflip=1\nflip=1\nflip=1\nflip=1",
             "step 16: at most 15 steps");
@@ -276,6 +358,9 @@ int main(void) {
         cmocka_unit_test(test_validation),
         cmocka_unit_test(test_one_by_one),
         cmocka_unit_test(test_frequencies),
+        cmocka_unit_test(test_stages),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_gray),
         cmocka_unit_test(test_lists),
         cmocka_unit_test_setup_teardown(test_source, two_images, remove_folder),
     };
