@@ -1,5 +1,5 @@
 # Short names for common tasks. CMake and Ninja build; see CMakePresets.json.
-.PHONY: all build install demo demo-vision demo-chat check check-peers bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-slow check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 check-debian build-tests
+.PHONY: all build install demo demo-vision demo-chat check check-peers check-onnx bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-slow check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 check-debian build-tests
 
 PREFIX ?= /usr/local
 
@@ -53,6 +53,14 @@ check-peers:
 	@scripts/build.sh release lockstep
 	@scripts/check_peers.sh
 	@scripts/check_torchrun.sh
+
+# Exports networks of all layers as ONNX, and compares what onnxruntime computes (Python packages, from
+# PyPI into build/peers-venv, or of PYTHON).
+check-onnx:
+	@scripts/install.sh build check peers
+	@scripts/build.sh release lockstep
+	@scripts/build.sh release network_predictions
+	@scripts/check_onnx.sh
 
 # Times our collectives and those of Open MPI, MPICH, Gloo, and the machine's floor, by one
 # procedure.

@@ -5,6 +5,7 @@
 #include "base/print.h"
 #include "cli/cli.h"
 #include "cli/export_adapters.h"
+#include "cli/export_onnx.h"
 #include "infer/published.h"
 #include "storage/run_adapters.h"
 #include "storage/run_model.h"
@@ -87,10 +88,10 @@ static void print(const request *q, const ls_written *w, bool json) {
 }
 
 static ls_status take_form(const char *word, request *q, ls_error *e) {
-    if (!word) return ls_fail(e, LS_EINVAL, "--to is missing: safetensors, gguf or peft");
+    if (!word) return ls_fail(e, LS_EINVAL, "--to is missing: safetensors, gguf, peft or onnx");
     while (q->form < FORMS && strcmp(word, forms[q->form].name) != 0) q->form++;
     if (q->form < FORMS) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "--to %s: is not one of safetensors, gguf and peft", word);
+    return ls_fail(e, LS_EINVAL, "--to %s: is not one of safetensors, gguf, peft and onnx", word);
 }
 
 static ls_status take_type(const char *word, request *q, ls_error *e) {
@@ -130,6 +131,26 @@ static int export_adapters(const ls_args *a) {
     return cli_export_adapters(&x, &e) == LS_OK ? 0 : cli_fail(&e);
 }
 
+/* Of any network. Adapters are part of the weights in any case. */
+static int export_onnx(const ls_args *a) {
+    ls_error e = {0};
+    const char *to = cli_value(a, OUTPUT);
+    if (cli_given(a, TYPE) || cli_given(a, MERGE))
+        ls_fail(&e, LS_EINVAL,
+                cli_given(a, TYPE) ? "--to onnx: weights are written in f32: leave --type out"
+                                   : "--to onnx: adapters are part of the weights in any case: "
+                                     "leave --merge out");
+    else if (!to)
+        ls_fail(&e, LS_EINVAL, "-o PATH is missing: what is written");
+    if (e.code != LS_OK) {
+        cli_fail(&e);
+        return CLI_USAGE;
+    }
+    const cli_onnx x = {
+        .from = a->words[0], .to = to, .ema = cli_given(a, EMA), .json = cli_given(a, JSON)};
+    return cli_export_onnx(&x, &e) == LS_OK ? 0 : cli_fail(&e);
+}
+
 /* Adapters that are not merged are a file of their own in GGUF. */
 static ls_status export_gguf_adapters(const request *q, bool has_type, bool json, ls_error *e) {
     const cli_adapters x = {
@@ -156,6 +177,7 @@ static int run(const ls_args *a) {
     ls_written w = {0};
     ls_error e = {0};
     if (cli_given(a, TO) && strcmp(cli_value(a, TO), "peft") == 0) return export_adapters(a);
+    if (cli_given(a, TO) && strcmp(cli_value(a, TO), "onnx") == 0) return export_onnx(a);
     if (take_words(a, &q, &e) != LS_OK) {
         cli_fail(&e);
         return CLI_USAGE;
@@ -178,26 +200,29 @@ const ls_command cmd_export = {
     .words = "RUN|CHECKPOINT|MODEL",
     .min_words = 1,
     .max_words = 1,
-    .summary = "write a language model for other programs",
+    .summary = "write a model for other programs",
     .about =
-        "Writes a run's model (kinds gpt2 and llama), or a published model, with its "
-        "tokenizer and\n"
-        "chat template: as a directory of Hugging Face's form, or as a GGUF file. In f32 the\n"
-        "weights have all their bits: the hash is that of `lockstep ckpt hash`.\n"
+        "--to onnx writes any network as an ONNX graph with its weights: the fields of the data\n"
+        "are its inputs, the predictions its outputs (docs/onnx.md).\n"
+        "\n"
+        "The other forms are for a language model of a run (kinds gpt2 and llama), or a published\n"
+        "one, with its tokenizer and chat template: a directory of Hugging Face's form, or a GGUF\n"
+        "file. In f32 the weights have all their bits: the hash is that of `lockstep ckpt hash`.\n"
         "\n"
         "Of a run with adapters (lora.rank), --merge adds them to the weights. Else --to peft\n"
         "writes them alone, as the Python package peft loads them, and --to gguf as llama.cpp\n"
         "does (--lora).\n"
         "\n"
-        "docs/pretrained.md describes the forms.",
-    .options = {[TO] = {"to", 0, "FORM",
-                        "safetensors (a directory), gguf (a file), or peft (a directory)"},
-                [TYPE] = {"type", 0, "TYPE",
-                          "of the weights: f32 (default), f16, bf16; gguf also q8_0, q5_1, q5_0, "
-                          "q4_1, q4_0"},
-                [OUTPUT] = {"output", 'o', "PATH", "the new directory or file"},
-                [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
-                [MERGE] = {"merge", 0, NULL, "add the run's adapters to the weights"},
-                [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
+        "docs/pretrained.md describes these forms.",
+    .options =
+        {[TO] = {"to", 0, "FORM",
+                 "safetensors (a directory), gguf (a file), peft (a directory), onnx (a file)"},
+         [TYPE] = {"type", 0, "TYPE",
+                   "of the weights: f32 (default), f16, bf16; gguf also q8_0, q5_1, q5_0, "
+                   "q4_1, q4_0"},
+         [OUTPUT] = {"output", 'o', "PATH", "the new directory or file"},
+         [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
+         [MERGE] = {"merge", 0, NULL, "add the run's adapters to the weights"},
+         [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
     .run = run,
 };

@@ -152,6 +152,7 @@ static ls_status open_trained(ls_trained *t, const ls_trained_options *o, ls_err
     if (s == LS_OK) ls_config_forget_written(&t->config);
     if (s == LS_OK && o->nsets) s = change_config(&t->config, o, e);
     if (s == LS_OK) s = ls_config_check(&t->config, config, e);
+    if (o->in_f32) t->config.train.compute = LS_COMPUTE_F32;
     bool has_text = s == LS_OK && ls_config_has_corpus(&t->config);
     if (has_text && o->samples == LS_READS_TEXT) t->config.data.format = LS_DATA_TEXT;
     if (o->samples != LS_READS_OWN_DATA) t->config.train.loss = LS_TRAIN_LOSS_AUTO;

@@ -46,6 +46,7 @@ typedef enum ls_trained_samples {
 
 typedef struct ls_trained_options {
     bool ema;    /* the average of the weights */
+    bool in_f32; /* weights as they are, whatever type the run computes in */
     bool writes; /* it writes text: weights are prepared for tokens one by one (strips.h) */
     ls_trained_samples samples;
     const char *const *sets; /* [nsets] "KEY=VALUE": changes of the run's config */

@@ -34,7 +34,13 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
                 &(job){c->compute, c->n * (int64_t)l->y_floats, o->scale, 0, c->dy, c->dx[0]});
 }
 
-static const ls_layer_ops ops = {.kind = "affine", .forward = forward, .backward = backward};
+static void describe(const ls_layer *l, ls_facts *f) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    *f = (ls_facts){.scale = &o->scale, .shift = &o->shift, .nscales = 1};
+}
+
+static const ls_layer_ops ops = {
+    .kind = "affine", .forward = forward, .backward = backward, .describe = describe};
 
 ls_value *(ls_affine)(ls_model *m, ls_value *x, float scale, float shift) {
     if (ls_build_is_good(m) && x && x->layer < 0) return ls_layers_input(m, x, scale, shift);

@@ -140,7 +140,21 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     ls_heads_backward(&h);
 }
 
-static const ls_layer_ops ops = {.kind = "attention", .forward = forward, .backward = backward};
+static void describe(const ls_layer *l, ls_facts *f) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    *f = (ls_facts){.T = o->T,
+                    .S = o->S,
+                    .kv_heads = o->kv_heads,
+                    .window = o->window,
+                    .Q = o->Q,
+                    .K = o->K,
+                    .causal = o->causal,
+                    .mask = o->mask,
+                    .places = o->positions};
+}
+
+static const ls_layer_ops ops = {
+    .kind = "attention", .forward = forward, .backward = backward, .describe = describe};
 
 /* Are keys and values what the options say? Else the model has failed. */
 static void look_at_keys(ls_model *m, const ls_attention_options *o, const options *own) {

@@ -107,7 +107,13 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     ls_pool_run(c->compute->pool, run, &(job){l, c, k->batch_norm_dx, NULL, true});
 }
 
-static const ls_layer_ops ops = {.kind = "batch_norm", .forward = forward, .backward = backward};
+static void describe(const ls_layer *l, ls_facts *f) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    *f = (ls_facts){.eps = o->eps, .relu = o->relu};
+}
+
+static const ls_layer_ops ops = {
+    .kind = "batch_norm", .forward = forward, .backward = backward, .describe = describe};
 
 ls_value *(ls_batch_norm)(ls_model *m, ls_value *x, ls_batch_norm_options given) {
     ls_layer *l = ls_build_layer(m, "batch_norm", given.name, &x, 1);

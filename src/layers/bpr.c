@@ -101,7 +101,7 @@ static void compute(const ls_layer *l, const ls_layer_call *c) {
     ls_pool_run(c->compute->pool, run, &(job){l, c});
 }
 
-static const ls_layer_ops ops = {"bpr", compute, compute};
+static const ls_layer_ops ops = {.kind = "bpr", .forward = compute, .backward = compute};
 
 void(ls_bpr)(ls_model *m, ls_value *scores, ls_value *chosen, ls_loss_options o) {
     ls_layer *l = ls_build_layer(m, "bpr", o.name, &scores, 1);

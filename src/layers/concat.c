@@ -57,7 +57,13 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     }
 }
 
-static const ls_layer_ops ops = {.kind = "concat", .forward = forward, .backward = backward};
+static void describe(const ls_layer *l, ls_facts *f) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    *f = (ls_facts){.outer = o->outer, .widths = o->widths};
+}
+
+static const ls_layer_ops ops = {
+    .kind = "concat", .forward = forward, .backward = backward, .describe = describe};
 
 /* Whether x has the shape of `first`, apart from this dimension. */
 static bool fits(ls_model *m, const ls_value *first, const ls_value *x, int dim) {

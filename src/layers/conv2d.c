@@ -46,7 +46,12 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     ls_conv_back_bias(c->compute, conv_of(l), &j);
 }
 
-static const ls_layer_ops ops = {.kind = "conv2d", .forward = forward, .backward = backward};
+static void describe(const ls_layer *l, ls_facts *f) {
+    *f = (ls_facts){.conv = conv_of(l), .bias = l->nparams > BIAS ? BIAS : 0};
+}
+
+static const ls_layer_ops ops = {
+    .kind = "conv2d", .forward = forward, .backward = backward, .describe = describe};
 
 /* ---- transposed: x has the place of the convolution's dy, y that of its dx ---- */
 
@@ -77,8 +82,10 @@ static void transposed_backward(const ls_layer *l, const ls_layer_call *c) {
                            ls_layer_grad(l, c, BIAS));
 }
 
-static const ls_layer_ops transposed_ops = {
-    .kind = "conv2d_transposed", .forward = transposed_forward, .backward = transposed_backward};
+static const ls_layer_ops transposed_ops = {.kind = "conv2d_transposed",
+                                            .forward = transposed_forward,
+                                            .backward = transposed_backward,
+                                            .describe = describe};
 
 /* ---- the calls ---- */
 

@@ -174,7 +174,13 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     if (j.o->positions) ls_table_grad_end(l, c, POSITIONS, 0, j.o->n, &j.positions);
 }
 
-static const ls_layer_ops ops = {.kind = "embedding", .forward = forward, .backward = backward};
+static void describe(const ls_layer *l, ls_facts *f) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    *f = (ls_facts){.sums = o->sums, .mean = o->mean, .positions = o->positions, .nids = o->n};
+}
+
+static const ls_layer_ops ops = {
+    .kind = "embedding", .forward = forward, .backward = backward, .describe = describe};
 
 typedef struct wanted {
     const char *kind, *name;

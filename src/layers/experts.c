@@ -305,7 +305,18 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
         memset(c->dx[2], 0, (size_t)(f.r.rows * f.r.experts) * sizeof(float));
 }
 
-static const ls_layer_ops ops = {.kind = "experts", .forward = forward, .backward = backward};
+static void describe(const ls_layer *l, ls_facts *f) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    *f = (ls_facts){.experts = o->experts,
+                    .per_row = o->k,
+                    .hidden = o->width,
+                    .normalized = o->normalized,
+                    .first = o->own,
+                    .count = o->end - o->own};
+}
+
+static const ls_layer_ops ops = {
+    .kind = "experts", .forward = forward, .backward = backward, .describe = describe};
 
 size_t ls_layers_read_by_row(const ls_layer *l, int i) {
     const options *o = &LS_LAYER_OWN_OF(options, l);

@@ -76,7 +76,13 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     }
 }
 
-static const ls_layer_ops ops = {.kind = "group_norm", .forward = forward, .backward = backward};
+static void describe(const ls_layer *l, ls_facts *f) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    *f = (ls_facts){.eps = o->eps, .groups = o->groups, .relu = o->relu};
+}
+
+static const ls_layer_ops ops = {
+    .kind = "group_norm", .forward = forward, .backward = backward, .describe = describe};
 
 /* The most groups, up to 32, of at least 4 channels. */
 static int64_t usual_groups(int64_t C) {

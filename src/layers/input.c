@@ -45,7 +45,13 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
     ls_pool_run(c->compute->pool, run, &j);
 }
 
-static const ls_layer_ops ops = {.kind = "input", .forward = forward};
+static void describe(const ls_layer *l, ls_facts *f) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    *f = (ls_facts){
+        .type = o->type, .is_field = true, .scale = &o->scale, .shift = &o->shift, .nscales = 1};
+}
+
+static const ls_layer_ops ops = {.kind = "input", .forward = forward, .describe = describe};
 
 ls_value *ls_layers_input(ls_model *m, const ls_value *x, float scale, float shift) {
     ls_layer *l = ls_build_layer(m, m->inputs[x->field].name, NULL, NULL, 0);

@@ -28,7 +28,10 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     ls_rows_linear_dw(l, c, W, ls_rows_x(l, c, 0, l->C), dy);
 }
 
-static const ls_layer_ops ops = {.kind = "linear", .forward = forward, .backward = backward};
+static void describe(const ls_layer *l, ls_facts *f) { f->bias = l->nparams > BIAS ? BIAS : 0; }
+
+static const ls_layer_ops ops = {
+    .kind = "linear", .forward = forward, .backward = backward, .describe = describe};
 
 /* ---- w [out, in] ---- */
 
@@ -106,8 +109,14 @@ static void backward_out_in(const ls_layer *l, const ls_layer_call *c) {
     ls_linear_bias_back(l, c);
 }
 
-static const ls_layer_ops ops_out_in = {
-    .kind = "linear", .forward = forward_out_in, .backward = backward_out_in};
+static void describe_out_in(const ls_layer *l, ls_facts *f) {
+    *f = (ls_facts){.out_in = true, .bias = bias_of(l)};
+}
+
+static const ls_layer_ops ops_out_in = {.kind = "linear",
+                                        .forward = forward_out_in,
+                                        .backward = backward_out_in,
+                                        .describe = describe_out_in};
 
 ls_value *(ls_linear)(ls_model *m, ls_value *x, ls_linear_options o) {
     ls_layer *l = ls_build_layer(m, "linear", o.name, &x, 1);

@@ -246,7 +246,12 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     if (c->dx[0]) input_back(&f, dz);
 }
 
-static const ls_layer_ops ops = {.kind = "linear", .forward = forward, .backward = backward};
+static void describe(const ls_layer *l, ls_facts *f) {
+    *f = (ls_facts){.out_in = true, .bias = LS_LAYER_OWN_OF(ls_linear_own, l).bias};
+}
+
+static const ls_layer_ops ops = {
+    .kind = "linear", .forward = forward, .backward = backward, .describe = describe};
 
 /* ---- the layer ---- */
 

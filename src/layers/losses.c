@@ -138,9 +138,12 @@ static void compute(const ls_layer *l, const ls_layer_call *c) {
     }
 }
 
-static const ls_layer_ops cross_entropy = {"cross_entropy", compute, compute};
-static const ls_layer_ops binary = {"binary_cross_entropy", compute, compute};
-static const ls_layer_ops squares = {"mean_squared_error", compute, compute};
+static const ls_layer_ops cross_entropy = {
+    .kind = "cross_entropy", .forward = compute, .backward = compute};
+static const ls_layer_ops binary = {
+    .kind = "binary_cross_entropy", .forward = compute, .backward = compute};
+static const ls_layer_ops squares = {
+    .kind = "mean_squared_error", .forward = compute, .backward = compute};
 
 /* ---- calls ---- */
 

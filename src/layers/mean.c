@@ -56,7 +56,13 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     ls_pool_run(c->compute->pool, backward_run, &(job){&LS_LAYER_OWN_OF(ls_around, l), c});
 }
 
-static const ls_layer_ops ops = {.kind = "mean", .forward = forward, .backward = backward};
+static void describe(const ls_layer *l, ls_facts *f) {
+    const ls_around *o = &LS_LAYER_OWN_OF(ls_around, l);
+    *f = (ls_facts){.outer = o->outer, .size = o->size, .inner = o->inner};
+}
+
+static const ls_layer_ops ops = {
+    .kind = "mean", .forward = forward, .backward = backward, .describe = describe};
 
 ls_value *(ls_mean)(ls_model *m, ls_value *x, int dim) {
     ls_layer *l = ls_build_layer(m, "mean", NULL, &x, 1);

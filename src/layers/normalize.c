@@ -63,7 +63,17 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     if (c->dx[0]) ls_pool_run(c->compute->pool, backward_run, &(job){l, c});
 }
 
-static const ls_layer_ops ops = {.kind = "normalize", .forward = forward, .backward = backward};
+static void describe(const ls_layer *l, ls_facts *f) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    *f = (ls_facts){.type = o->type,
+                    .is_field = o->is_field,
+                    .scale = o->scale,
+                    .shift = o->shift,
+                    .nscales = o->C};
+}
+
+static const ls_layer_ops ops = {
+    .kind = "normalize", .forward = forward, .backward = backward, .describe = describe};
 
 /* A field is converted by this layer itself. */
 ls_value *(ls_normalize)(ls_model *m, ls_value *x, ls_normalize_options given) {

@@ -223,7 +223,12 @@ static void declare(ls_layer *l, const ls_layer_sizes *s, size_t out) {
     ls_works_pass(&l->backward_work, LS_WORK_ADD, 2 * pass + (int64_t)params);
 }
 
-static const ls_layer_ops ops = {.kind = "own", .forward = forward, .backward = backward};
+static void describe(const ls_layer *l, ls_facts *f) {
+    f->user_kind = LS_LAYER_OWN_OF(own, l).kind->name;
+}
+
+static const ls_layer_ops ops = {
+    .kind = "own", .forward = forward, .backward = backward, .describe = describe};
 
 ls_value *(ls_own_layer)(ls_model *m, const ls_layer_kind *kind, ls_value *x, ls_own_options o) {
     ls_value *in[LS_OWN_INPUTS] = {x};

@@ -44,7 +44,13 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
                 &(job){&LS_LAYER_OWN_OF(options, l), c->n, .patches = c->dy, .to = c->dx[0]});
 }
 
-static const ls_layer_ops ops = {.kind = "patches", .forward = forward, .backward = backward};
+static void describe(const ls_layer *l, ls_facts *f) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    *f = (ls_facts){.size = o->p, .outer = o->down, .inner = o->across, .count = o->c};
+}
+
+static const ls_layer_ops ops = {
+    .kind = "patches", .forward = forward, .backward = backward, .describe = describe};
 
 ls_value *(ls_patches)(ls_model *m, ls_value *x, int64_t size) {
     ls_layer *l = ls_build_layer(m, "patches", NULL, &x, 1);

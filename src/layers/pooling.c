@@ -101,10 +101,16 @@ static void mean_backward(const ls_layer *l, const ls_layer_call *c) {
     if (c->dx[0]) run(l, c, mean_back_run);
 }
 
+static void describe(const ls_layer *l, ls_facts *f) {
+    f->pooling = &LS_LAYER_OWN_OF(ls_pooling, l);
+}
+
 static const ls_layer_ops max_ops = {
-    .kind = "max_pool", .forward = max_forward, .backward = max_backward};
-static const ls_layer_ops average_ops = {
-    .kind = "average_pool", .forward = average_forward, .backward = average_backward};
+    .kind = "max_pool", .forward = max_forward, .backward = max_backward, .describe = describe};
+static const ls_layer_ops average_ops = {.kind = "average_pool",
+                                         .forward = average_forward,
+                                         .backward = average_backward,
+                                         .describe = describe};
 static const ls_layer_ops mean_ops = {
     .kind = "mean_pool", .forward = mean_forward, .backward = mean_backward};
 

@@ -55,7 +55,10 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     ls_pool_run(c->compute->pool, backward_run, &(job){l, c});
 }
 
-static const ls_layer_ops ops = {.kind = "positions", .forward = forward, .backward = backward};
+static void describe(const ls_layer *l, ls_facts *f) { f->first = first_of(l); }
+
+static const ls_layer_ops ops = {
+    .kind = "positions", .forward = forward, .backward = backward, .describe = describe};
 
 ls_value *ls_layers_positions(ls_model *m, ls_value *x, ls_row_range rows, const char *name,
                               float deviation) {

@@ -65,7 +65,17 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
                     &(job){l, c, true, ls_rows_dy(l, c, l->C), ls_rows_dx(l, c, 0)});
 }
 
-static const ls_layer_ops ops = {.kind = "rope", .forward = forward, .backward = backward};
+static void describe(const ls_layer *l, ls_facts *f) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    *f = (ls_facts){.turns = o->turns,
+                    .T = o->f.T,
+                    .D = o->f.D,
+                    .first = o->first,
+                    .places = o->positions ? 0 : -1};
+}
+
+static const ls_layer_ops ops = {
+    .kind = "rope", .forward = forward, .backward = backward, .describe = describe};
 
 /* ---- the angles ---- */
 

@@ -70,7 +70,12 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     if (!l->frozen[BIAS]) add_loads(l, c);
 }
 
-static const ls_layer_ops ops = {.kind = "router_bias", .forward = forward, .backward = backward};
+static void describe(const ls_layer *l, ls_facts *f) {
+    *f = (ls_facts){.experts = experts_of(l), .per_row = LS_LAYER_OWN_OF(int64_t, l)};
+}
+
+static const ls_layer_ops ops = {
+    .kind = "router_bias", .forward = forward, .backward = backward, .describe = describe};
 
 ls_value *ls_layers_router_bias(ls_model *m, ls_value *logits, const ls_moe_options *o) {
     ls_layer *l = ls_build_layer(m, "choice", NULL, &logits, 1);

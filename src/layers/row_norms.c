@@ -117,8 +117,10 @@ static void rms_backward(const ls_layer *l, const ls_layer_call *c) {
     if (c->dx[0]) ls_pool_run(c->compute->pool, rms_dx_run, &(job){l, c});
 }
 
+static void describe(const ls_layer *l, ls_facts *f) { f->eps = LS_LAYER_OWN_OF(float, l); }
+
 static const ls_layer_ops rms_ops = {
-    .kind = "rms_norm", .forward = rms_forward, .backward = rms_backward};
+    .kind = "rms_norm", .forward = rms_forward, .backward = rms_backward, .describe = describe};
 
 static void rms_converts(ls_layer *l) {
     ls_conversions *f = &l->forward_conversions, *b = &l->backward_conversions;

@@ -68,7 +68,17 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     clear(o, c, dx, end * inner, (o->x.size - end) * inner);
 }
 
-static const ls_layer_ops ops = {.kind = "slice", .forward = forward, .backward = backward};
+static void describe(const ls_layer *l, ls_facts *f) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    *f = (ls_facts){.outer = o->x.outer,
+                    .size = o->x.size,
+                    .inner = o->x.inner,
+                    .first = o->first,
+                    .count = o->count};
+}
+
+static const ls_layer_ops ops = {
+    .kind = "slice", .forward = forward, .backward = backward, .describe = describe};
 
 ls_value *(ls_slice)(ls_model *m, ls_value *x, ls_slice_options o) {
     ls_layer *l = ls_build_layer(m, "slice", o.name, &x, 1);

@@ -105,7 +105,13 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     ls_rows_norm_back(l, c, s.mean, s.rstd, dh, true);
 }
 
-static const ls_layer_ops ops = {.kind = "attention", .forward = forward, .backward = backward};
+static void describe(const ls_layer *l, ls_facts *f) {
+    (void)l;
+    f->is_gpt = true;
+}
+
+static const ls_layer_ops ops = {
+    .kind = "attention", .forward = forward, .backward = backward, .describe = describe};
 
 /* Queries, keys and values, and heads' results, are rounded; the sum reads x again. */
 static void declare_conversions(ls_layer *l, int64_t T, int64_t C) {

@@ -133,7 +133,13 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     ls_pool_run(c->compute->pool, sums_run, &j);
 }
 
-static const ls_layer_ops ops = {.kind = "embedding", .forward = forward, .backward = backward};
+static void describe(const ls_layer *l, ls_facts *f) {
+    (void)l;
+    f->is_gpt = true;
+}
+
+static const ls_layer_ops ops = {
+    .kind = "embedding", .forward = forward, .backward = backward, .describe = describe};
 
 void ls_embedding_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     l->ops = &ops;

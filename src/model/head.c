@@ -4,6 +4,7 @@
  * logits if the call has no losses. backward: x -> losses, dx, and the beginning of wte's gradient
  * (see embedding.c). Nothing is saved, and training needs no forward.
  */
+#include "lockstep/infer.h"
 #include "model/mixed.h"
 #include "model/rows.h"
 #include "model/vocabulary.h"
@@ -109,11 +110,18 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     } while (first < rows);
 }
 
-static const ls_layer_ops ops = {.kind = "head", .forward = forward, .backward = backward};
+static void describe(const ls_layer *l, ls_facts *f) {
+    (void)l;
+    f->is_gpt = true;
+}
+
+static const ls_layer_ops ops = {
+    .kind = "head", .forward = forward, .backward = backward, .describe = describe};
 
 void ls_head_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     ls_works unused = {0};
     l->ops = &ops;
+    l->predicts = LS_CLASSES;
     l->T = T;
     l->ninputs = 1;
     l->input_floats[0] = (size_t)(T * C);

@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 
+#include "model/facts.h"
 #include "model/work.h"
 #include "tensor/compute.h"
 #include "tensor/stored.h"
@@ -167,6 +168,7 @@ typedef struct ls_layer_ops {
     const char *kind;
     void (*forward)(const ls_layer *, const ls_layer_call *);
     void (*backward)(const ls_layer *, const ls_layer_call *);
+    void (*describe)(const ls_layer *, ls_facts *); /* sets some of its members; NULL: none */
 } ls_layer_ops;
 
 /* An output of which other layers need some rows: each row chooses experts, and those that have
@@ -266,6 +268,13 @@ struct ls_layer {
 /* Of n samples that are computed `together`: how many are the k-th one of these. */
 static inline int64_t ls_chunk_samples(int64_t n, int together, int k) {
     return (n - k + together - 1) / together;
+}
+
+/* What the layer computes. */
+static inline ls_facts ls_layer_facts(const ls_layer *l) {
+    ls_facts f = {0};
+    if (l->ops->describe) l->ops->describe(l, &f);
+    return f;
 }
 
 /* The tokens [T + 1] of a sample. */

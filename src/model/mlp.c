@@ -70,7 +70,13 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     ls_rows_norm_back(l, c, s.mean, s.rstd, dh, true);
 }
 
-static const ls_layer_ops ops = {.kind = "mlp", .forward = forward, .backward = backward};
+static void describe(const ls_layer *l, ls_facts *f) {
+    (void)l;
+    f->is_gpt = true;
+}
+
+static const ls_layer_ops ops = {
+    .kind = "mlp", .forward = forward, .backward = backward, .describe = describe};
 
 /* Forward rounds u and gelu(u), and the sum reads x again; backward computes gelu(u) again. */
 static void declare_conversions(ls_layer *l, int64_t T, int64_t C) {

@@ -61,8 +61,8 @@ static ls_status check(const ls_architecture *a, ls_error *e) {
 ls_status ls_family_of(const ls_config *c, ls_architecture *a_p, ls_error *e) {
     if (c->model.kind != LS_MODEL_GPT2 && c->model.kind != LS_MODEL_LLAMA)
         return ls_fail(e, LS_EINVAL,
-                       "only models of kind gpt2 and llama have a published form; `lockstep ckpt "
-                       "export` writes the weights of any model");
+                       "only models of kind gpt2 and llama have a published form; `lockstep export "
+                       "--to onnx` writes any network, and `lockstep ckpt export` its weights");
     ls_architecture a = c->model.kind == LS_MODEL_GPT2 ? gpt2_of(c) : ls_llama_architecture(c);
     if (a.family != LS_FAMILY_GPT2) a.family = choose(&a);
     if (a.family != LS_FAMILY_GPT2) LS_TRY(check(&a, e));

@@ -130,6 +130,9 @@ static void test_own(void **state) {
     char *got = hash_after("export @/a --to gguf -o @/b", "\nhash ");
     assert_string_equal(got, hash);
     free(got);
+    expect("export @/a --to onnx -o @/a.onnx", 0,
+           "input  tokens: i32 [N, T]\noutput logits: f32 [N, T, ");
+    expect_line("export @/a --to onnx -o @/a.onnx", 1, "/a.onnx: exists");
     import_same("@/b -o @/c", hash);
     same_files("a/tokenizer.json", "c/tokenizer.json");
     check_flag("lstrip");
@@ -156,13 +159,13 @@ static void test_own(void **state) {
 /* A signal ends the command, and nothing is left of what it wrote. */
 static void test_interrupted(void **state) {
     (void)state;
-    static const char *const lines[] = {"export @/a --to gguf -o @/half",
-                                        "export @/a --to safetensors -o @/half",
-                                        "import @/m.gguf -o @/half", "tokens @/a --save @/half"};
+    static const char *const lines[] = {
+        "export @/a --to gguf -o @/half", "export @/a --to safetensors -o @/half",
+        "export @/a --to onnx -o @/half", "import @/m.gguf -o @/half", "tokens @/a --save @/half"};
     small_write_whole(&small_models[0], gguf);
     remove_models();
     free(import("@/m.gguf -o @/a"));
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         char *output = NULL;
         setenv("LOCKSTEP_FAULTS", "write .lockstep- TERM 0-1", 1);
         int code = run_program(lines[i], &output);
@@ -180,8 +183,11 @@ static void test_refusals(void **state) {
     remove_models();
     free(import("@/m.gguf -o @/a"));
     expect_line("export @/a --to gguf", 2, "-o PATH is missing");
-    expect_line("export @/a -o @/b", 2, "--to is missing: safetensors, gguf or peft");
-    expect_line("export @/a --to onnx -o @/b", 2, "--to onnx: is not one of");
+    expect_line("export @/a -o @/b", 2, "--to is missing: safetensors, gguf, peft or onnx");
+    expect_line("export @/a --to torch -o @/b", 2, "--to torch: is not one of");
+    expect_line("export @/a --to onnx --type f16 -o @/b", 2, "weights are written in f32");
+    expect_line("export @/a --to onnx --merge -o @/b", 2, "leave --merge out");
+    expect_line("export @/a --to onnx", 2, "-o PATH is missing");
     expect_line("export @/a --to safetensors --type q8_0 -o @/b", 2,
                 "--type q8_0: safetensors has F32, F16 or BF16");
     expect_line("export @/a --to gguf --type q6_k -o @/b", 2, "--type q6_k: gguf has F32");

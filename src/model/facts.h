@@ -1,0 +1,63 @@
+/* facts.h - what a layer computes, for those who write a model in a form of others (onnx/).
+ *
+ * A layer's kind, shapes and parameters are in ls_layer, and what only its own file knows is in
+ * `own`. The layer's operation `describe` says it here. A layer without one has no more to say.
+ */
+#ifndef LS_MODEL_FACTS_H
+#define LS_MODEL_FACTS_H
+
+#include "tensor/conv.h"
+#include "tensor/dtype.h"
+#include "tensor/pooling.h"
+
+enum { LS_FACTS_PARTS = 8 };
+
+/* Only the members of the layer's kind are set. */
+typedef struct ls_facts {
+    bool is_gpt; /* GPT's own layer of this kind (model/gpt.h): with its norm, and the sum behind */
+    const char *user_kind; /* of a layer of a program: the name of its kind */
+
+    /* input, affine, normalize: y = scale x + shift */
+    ls_dtype type; /* of the field, if it reads one itself */
+    bool is_field;
+    const float *scale, *shift; /* [nscales] of all numbers, or by channel */
+    int64_t nscales;
+
+    /* norms, and what is done in the same pass */
+    float eps;
+    int64_t groups;
+    bool relu;
+
+    /* linear: numbers of parameters; 0: there is none */
+    bool out_in; /* the weight is [out, in] */
+    int bias;
+
+    /* images */
+    const ls_conv *conv;
+    const ls_pooling *pooling;
+
+    /* slice, mean, concat: x as [outer, size, inner], and the range of the slice; concat: y is
+     * [outer, width], and has `widths` numbers of each input. patches: of `size` x `size` pixels. */
+    int64_t outer, size, inner, first, count;
+    const int64_t *widths;
+
+    /* embedding */
+    bool sums, mean, positions;
+    int64_t nids;
+
+    /* attention: queries have Q columns, keys and values K each. Fields of the layer, by number;
+     * -1: none. rope: the field of positions. */
+    int64_t T, S, kv_heads, window, Q, K;
+    bool causal;
+    int mask, places;
+
+    /* rope: for each place of T the cosines, then the sines, of D / 2 angles */
+    const float *turns;
+    int64_t D;
+
+    /* a mixture of experts: those of each row, and the hidden width of one */
+    int64_t experts, per_row, hidden;
+    bool normalized; /* weights are the softmax over the chosen ones alone */
+} ls_facts;
+
+#endif
