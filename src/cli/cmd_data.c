@@ -9,6 +9,8 @@
 #include "base/plural.h"
 #include "base/print.h"
 #include "cli/cli.h"
+#include "cli/data_scan.h"
+#include "cli/data_texts.h"
 #include "report/sheet.h"
 #include "source/adapt.h"
 #include "source/fitted.h"
@@ -17,60 +19,7 @@
 #include "tensor/dtype.h"
 
 enum { FORMAT, LABELS, WINDOW, CHECK, SKIP, MISSING, RESIZE, CROP, SHEET, IMAGES, SAMPLES, JSON };
-enum { COUNTED = 100000, LINES = 20, VALUES = 8, DEFAULT_SAMPLES = 3, DEFAULT_IMAGES = 64 };
-
-/* ---- what reading finds ---- */
-
-typedef struct scan {
-    uint64_t nread, ndamaged; /* samples */
-    const ls_field *label;    /* NULL: there is none */
-    uint64_t *counts;         /* [nlabels] of each label */
-    int32_t nlabels;
-} scan;
-
-static const ls_field *find_label(const ls_source *s) {
-    for (int i = 0; i < s->nfields; i++) {
-        const ls_field *f = &s->fields[i];
-        if (strcmp(f->name, "label") == 0 && f->type == LS_I32 && f->ndims == 0) return f;
-    }
-    return NULL;
-}
-
-enum { MOST_LABELS = 1 << 24 };
-
-static void count_label(scan *c, const uint8_t *sample) {
-    int32_t v;
-    if (!c->label) return;
-    memcpy(&v, sample + c->label->offset, sizeof v);
-    if (v < 0 || v >= MOST_LABELS) { /* no classes */
-        c->label = NULL;
-        return;
-    }
-    while (c->nlabels <= v) {
-        c->counts = ls_grow(c->counts, (size_t)c->nlabels, sizeof *c->counts);
-        c->counts[c->nlabels++] = 0;
-    }
-    c->counts[v]++;
-}
-
-/* Reads the first samples, or all. Each damaged one is logged, up to a limit. */
-static scan read_samples(const ls_source *s, bool all) {
-    scan c = {.label = find_label(s)};
-    uint64_t n = all || s->count < COUNTED ? s->count : COUNTED;
-    uint8_t *sample = ls_alloc(s->nbytes);
-    for (; c.nread < n; c.nread++) {
-        ls_error e = {0};
-        if (s->read(s, c.nread, sample, &e) == LS_OK) {
-            count_label(&c, sample);
-            continue;
-        }
-        if (c.ndamaged++ < LINES) ls_log("%s", e.msg);
-    }
-    if (c.ndamaged > LINES)
-        ls_log("and %llu more damaged samples", (unsigned long long)(c.ndamaged - LINES));
-    free(sample);
-    return c;
-}
+enum { LINES = 20, VALUES = 8, DEFAULT_SAMPLES = 3, DEFAULT_IMAGES = 64 };
 
 /* ---- for people ---- */
 
@@ -92,15 +41,37 @@ static void put_class(const ls_source *s, int32_t v, ls_buf *b) {
     ls_buf_printf(b, ")");
 }
 
-static void put_counts(const ls_source *s, const scan *c, ls_buf *b) {
+static void put_numbers(const data_scan *c, const data_group *g, ls_buf *b,
+                        double (*of)(const data_scan *, const data_group *, int)) {
+    for (int k = 0; k < (int)c->image->dims[2]; k++) ls_buf_printf(b, " %.3f", of(c, g, k));
+}
+
+static void put_pixels(const data_scan *c, ls_buf *b) {
+    if (!c->image || !c->all.n) return;
+    ls_buf_printf(b, "pixels     mean");
+    put_numbers(c, &c->all, b, data_mean);
+    ls_buf_printf(b, ", deviation");
+    put_numbers(c, &c->all, b, data_deviation);
+    ls_buf_printf(b, "%s\n",
+                  c->image->dims[2] > 1 ? ", of red, green and blue from 0 to 1"
+                                        : ", of values from 0 to 1");
+}
+
+static void put_counts(const ls_source *s, const data_scan *c, ls_buf *b) {
     if (!c->label || c->nlabels == 0) return;
     ls_buf_printf(b, "labels     %d", c->nlabels);
     if (c->nread < s->count)
-        ls_buf_printf(b, ", of the first %llu samples", (unsigned long long)c->nread);
+        ls_buf_printf(b, ", of %llu samples that are spread over all",
+                      (unsigned long long)c->nread);
     ls_buf_printf(b, "\n");
     for (int32_t v = 0; v < c->nlabels && v < LINES; v++) {
-        ls_buf_printf(b, "  %8llu of ", (unsigned long long)c->counts[v]);
+        const data_group *g = &c->labels[v];
+        ls_buf_printf(b, "  %8llu of ", (unsigned long long)g->n);
         put_class(s, v, b);
+        if (c->image && g->n) {
+            ls_buf_printf(b, ", mean");
+            put_numbers(c, g, b, data_mean);
+        }
         ls_buf_printf(b, "\n");
     }
     if (c->nlabels > LINES) ls_buf_printf(b, "  and %d more labels\n", c->nlabels - LINES);
@@ -143,7 +114,7 @@ static void put_field_values(const ls_source *s, const ls_field *f, const uint8_
     int32_t label;
     ls_buf_printf(b, "  ");
     ls_buf_escape(b, LS_ESCAPE_LINE, f->name, strlen(f->name));
-    if (f == find_label(s)) {
+    if (f == data_label(s)) {
         memcpy(&label, sample + f->offset, sizeof label);
         ls_buf_printf(b, " ");
         put_class(s, label, b);
@@ -157,21 +128,30 @@ static void put_field_values(const ls_source *s, const ls_field *f, const uint8_
     if (f->is_list && n == 0) ls_buf_printf(b, " (empty)");
 }
 
-static void put_samples(const ls_source *s, int64_t n, ls_buf *b) {
+/* Some of each label. */
+static void put_samples(const data_scan *c, int64_t n, ls_buf *b) {
+    const ls_source *s = c->source;
+    size_t npicked = 0;
+    uint64_t *picked = data_scan_pick(c, (size_t)n, &npicked);
     uint8_t *sample = ls_alloc(s->nbytes);
-    for (uint64_t i = 0; i < s->count && i < (uint64_t)n; i++) {
-        ls_buf_printf(b, "sample %llu ", (unsigned long long)i);
-        if (s->read(s, i, sample, NULL) != LS_OK) {
+    for (size_t i = 0; i < npicked; i++) {
+        ls_buf name = {0};
+        ls_buf_printf(b, "sample %llu ", (unsigned long long)picked[i]);
+        ls_source_put_name(s, picked[i], &name);
+        if (name.len) ls_buf_escape(b, LS_ESCAPE_LINE, name.data, name.len);
+        ls_buf_free(&name);
+        if (s->read(s, picked[i], sample, NULL) != LS_OK) {
             ls_buf_printf(b, "  is damaged\n");
             continue;
         }
         for (int k = 0; k < s->nfields; k++) put_field_values(s, &s->fields[k], sample, b);
         ls_buf_printf(b, "\n");
     }
+    free(picked);
     free(sample);
 }
 
-static void print_source(const ls_source *s, const scan *c, int64_t nsamples) {
+static void print_source(const ls_source *s, const data_scan *c, int64_t nsamples) {
     char hash[LS_HASH_TEXT];
     ls_buf b = {0};
     ls_hash_text(s->hash, hash);
@@ -188,8 +168,9 @@ static void print_source(const ls_source *s, const scan *c, int64_t nsamples) {
     if (s->nmissing)
         ls_buf_printf(&b, "missing    %llu row%s without a value, left out\n",
                       (unsigned long long)s->nmissing, ls_plural((int64_t)s->nmissing));
+    put_pixels(c, &b);
     put_counts(s, c, &b);
-    put_samples(s, nsamples, &b);
+    put_samples(c, nsamples, &b);
     if (c->nread == s->count && c->ndamaged == 0)
         ls_buf_printf(&b, "good       every sample was read\n");
     ls_print_text(b.data, b.len);
@@ -209,20 +190,37 @@ static ls_json *field_json(const ls_field *f) {
     return o;
 }
 
-static ls_json *counts_json(const ls_source *s, const scan *c) {
+static ls_json *numbers_json(const data_scan *c, const data_group *g,
+                             double (*of)(const data_scan *, const data_group *, int)) {
+    ls_json *list = ls_json_new_array();
+    for (int k = 0; k < (int)c->image->dims[2]; k++)
+        ls_json_push(list, ls_json_new_number(of(c, g, k)));
+    return list;
+}
+
+static ls_json *pixels_json(const data_scan *c) {
+    ls_json *o = ls_json_new_object();
+    ls_json_set(o, "mean", numbers_json(c, &c->all, data_mean));
+    ls_json_set(o, "deviation", numbers_json(c, &c->all, data_deviation));
+    return o;
+}
+
+static ls_json *counts_json(const ls_source *s, const data_scan *c) {
     ls_json *list = ls_json_new_array();
     for (int32_t v = 0; c->label && v < c->nlabels; v++) {
         ls_json *o = ls_json_new_object();
         ls_json_set_integer(o, "label", v);
         ls_json_set(o, "name",
                     v < s->nclasses ? ls_json_new_path(s->classes[v]) : ls_json_new_null());
-        ls_json_set_integer(o, "count", (int64_t)c->counts[v]);
+        ls_json_set_integer(o, "count", (int64_t)c->labels[v].n);
+        if (c->image && c->labels[v].n)
+            ls_json_set(o, "mean", numbers_json(c, &c->labels[v], data_mean));
         ls_json_push(list, o);
     }
     return list;
 }
 
-static void print_json(const ls_source *s, const scan *c) {
+static void print_json(const ls_source *s, const data_scan *c) {
     static const char *const index_uses[] = {"none", "used", "made"};
     char hash[LS_HASH_TEXT];
     ls_json *o = ls_json_new_object(), *fields = ls_json_new_array();
@@ -238,6 +236,7 @@ static void print_json(const ls_source *s, const scan *c) {
     if (s->decodes) ls_json_set_text(o, "decoders", ls_image_decoders());
     ls_json_set_text(o, "index", index_uses[s->index_use]);
     ls_json_set(o, "fields", fields);
+    if (c->image && c->all.n) ls_json_set(o, "pixels", pixels_json(c));
     ls_json_set(o, "labels", counts_json(s, c));
     ls_json_set_integer(o, "read", (int64_t)c->nread);
     ls_json_set_integer(o, "damaged", (int64_t)c->ndamaged);
@@ -245,6 +244,55 @@ static void print_json(const ls_source *s, const scan *c) {
     ls_json_set_integer(o, "missing", (int64_t)s->nmissing);
     ls_print_json(o);
     ls_json_free(o);
+}
+
+/* ---- the sheet ---- */
+
+typedef struct picked_sample {
+    uint64_t sample;
+    int32_t label; /* -1: none */
+} picked_sample;
+
+static picked_sample picked_of(const data_scan *c, uint64_t i, uint8_t *sample) {
+    picked_sample p = {i, -1};
+    if (c->label && c->source->read(c->source, i, sample, NULL) == LS_OK)
+        memcpy(&p.label, sample + c->label->offset, sizeof p.label);
+    return p;
+}
+
+/* Images of a class stand together. */
+static int by_label(const void *a, const void *b) {
+    const picked_sample *x = a, *y = b;
+    if (x->label != y->label) return x->label < y->label ? -1 : 1;
+    return (x->sample > y->sample) - (x->sample < y->sample);
+}
+
+/* The name of the class, or its number. */
+static char *caption_of(const ls_source *s, int32_t label) {
+    bool named = label >= 0 && label < s->nclasses;
+    return named ? ls_strdup(s->classes[label]) : ls_format("%d", label);
+}
+
+static ls_status write_sheet(const data_scan *c, int64_t n, const char *path, ls_error *e) {
+    size_t npicked = 0;
+    uint64_t *samples = data_scan_pick(c, (size_t)n, &npicked);
+    picked_sample *list = LS_NEW_ARRAY(picked_sample, npicked + 1);
+    char **captions = LS_NEW_ARRAY(char *, npicked + 1);
+    uint8_t *sample = ls_alloc(c->source->nbytes);
+    for (size_t i = 0; i < npicked; i++) list[i] = picked_of(c, samples[i], sample);
+    qsort(list, npicked, sizeof *list, by_label);
+    for (size_t i = 0; i < npicked; i++) {
+        samples[i] = list[i].sample;
+        captions[i] = caption_of(c->source, list[i].label);
+    }
+    ls_sheet sheet = {c->source, samples, c->label ? captions : NULL, (int64_t)npicked};
+    ls_status status = ls_sheet_write(&sheet, path, ls_output_write, e);
+    for (size_t i = 0; i < npicked; i++) free(captions[i]);
+    free(captions);
+    free(list);
+    free(samples);
+    free(sample);
+    return status;
 }
 
 /* ---- the command ---- */
@@ -300,26 +348,64 @@ static ls_status open_source(const ls_args *a, const wish *w, ls_source **s_p, l
     return status;
 }
 
-static int run(const ls_args *a) {
+/* Of texts and conversations. */
+static int run_texts(const ls_args *a, const char *paths, data_kind kind) {
+    ls_error e = {0};
+    uint64_t ndamaged = 0;
+    data_texts t = {paths, cli_given(a, JSON)};
+    static const int others[] = {LABELS, WINDOW, MISSING, RESIZE, CROP, SHEET, IMAGES, SAMPLES};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (cli_given(a, others[i])) {
+            ls_log("data: --%s is for files of samples, and %s is %s",
+                   cmd_data.options[others[i]].name, a->words[0],
+                   kind == DATA_CHATS ? "a file of conversations" : "a text");
+            return CLI_USAGE;
+        }
+    if (data_texts_print(&t, kind, &ndamaged, &e) != LS_OK) return cli_fail(&e);
+    return ndamaged ? CLI_FAILED : 0;
+}
+
+/* What the words are: as --format says, or by themselves. */
+static data_kind kind_of(const ls_args *a, const char *paths) {
+    const char *format = cli_value(a, FORMAT);
+    if (format && strcmp(format, "text") == 0) return DATA_TEXTS;
+    if (format && strcmp(format, "chat") == 0) return DATA_CHATS;
+    return format ? DATA_SAMPLES : data_kind_of(paths);
+}
+
+static int run_samples(const ls_args *a, const char *paths) {
     wish w = {.images = DEFAULT_IMAGES, .samples = DEFAULT_SAMPLES};
     ls_error e = {0};
     ls_source *s = NULL;
     if (!read_numbers(a, &w)) return CLI_USAGE;
-    if (read_way(a, &w.way, &e) != LS_OK || open_source(a, &w, &s, &e) != LS_OK)
-        return cli_fail(&e);
-    scan c = read_samples(s, cli_given(a, CHECK));
+    if (read_way(a, &w.way, &e) != LS_OK) return cli_fail(&e);
+    if (open_source(a, &w, &s, &e) != LS_OK) {
+        data_kind kind = e.code == LS_EINVAL && !cli_given(a, FORMAT) && ls_file_is_dir(paths)
+                             ? data_kind_below(paths)
+                             : DATA_SAMPLES;
+        return kind == DATA_SAMPLES ? cli_fail(&e) : run_texts(a, paths, kind);
+    }
+    int64_t most = w.images > w.samples ? w.images : w.samples;
+    data_scan c = data_scan_read(s, cli_given(a, CHECK), (size_t)most);
     /* The picture comes first: whoever reads the text may close it early. */
     int code = c.ndamaged ? CLI_FAILED : 0;
     ls_status drawn = LS_OK;
-    if (cli_given(a, SHEET))
-        drawn = ls_sheet_write(s, w.images, cli_value(a, SHEET), ls_output_write, &e);
+    if (cli_given(a, SHEET)) drawn = write_sheet(&c, w.images, cli_value(a, SHEET), &e);
     if (cli_given(a, JSON))
         print_json(s, &c);
     else
         print_source(s, &c, w.samples);
     if (drawn != LS_OK) code = cli_fail(&e);
-    free(c.counts);
+    data_scan_free(&c);
     ls_source_close(s);
+    return code;
+}
+
+static int run(const ls_args *a) {
+    char *paths = join(a->words, a->nwords);
+    data_kind kind = kind_of(a, paths);
+    int code = kind == DATA_SAMPLES ? run_samples(a, paths) : run_texts(a, paths, kind);
+    free(paths);
     return code;
 }
 
@@ -331,8 +417,10 @@ const ls_command cmd_data = {
     .summary = "inspect files of data",
     .about =
         "Prints the format of data files, the number of samples, their fields with types and\n"
-        "shapes, a hash of the contents, how often each label occurs, and the first samples.\n"
-        "Labels are counted in the first 100,000 samples, or with --check in all.\n"
+        "shapes, a hash of the contents, how often each label occurs, mean and deviation of\n"
+        "pixels, and some samples of each label, all of 100,000 samples that are spread over the\n"
+        "data, or with --check of all. Of texts and conversations it prints how many there are,\n"
+        "and which keys of a config train on them.\n"
         "\n"
         "FILE may be a quoted pattern, and packed by gzip or zstd. Images and labels that are in\n"
         "separate files are given together, or the labels by --labels. docs/data.md describes the\n"
@@ -351,7 +439,8 @@ const ls_command cmd_data = {
                 [RESIZE] = {"resize", 0, "N",
                             "images are scaled, as data.resize says: 64, or 64x48"},
                 [CROP] = {"crop", 0, "N", "the centre of images that stays, as data.crop says"},
-                [SHEET] = {"sheet", 0, "FILE", "write the first images as one PNG picture"},
+                [SHEET] = {"sheet", 0, "FILE",
+                           "write some images of each label as one PNG picture"},
                 [IMAGES] = {"images", 0, "N", "images on the sheet; default 64"},
                 [SAMPLES] = {"samples", 0, "N", "samples to print; default 3"},
                 [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},

@@ -1,13 +1,19 @@
-/* sheet.h - a contact sheet: the first images of a source side by side, as a PNG file. */
+/* sheet.h - a contact sheet: images of a source side by side, with captions, as a PNG file. */
 #ifndef LS_REPORT_SHEET_H
 #define LS_REPORT_SHEET_H
 
 #include "base/file.h"
 #include "source/source.h"
 
-/* Writes n images at most, in rows, from left to right. A damaged sample stays blank.
- * Errors: LS_EINVAL: the source has no images, or the sheet would be too large. LS_EIO. */
-ls_status ls_sheet_write(const ls_source *, int64_t n, const char *path, ls_file_writer *,
-                         ls_error *);
+typedef struct ls_sheet {
+    const ls_source *source;
+    const uint64_t *samples; /* [n] in rows, from left to right */
+    char *const *captions;   /* [n] below each image, in one line or several; NULL: none */
+    int64_t n;
+} ls_sheet;
+
+/* A damaged sample stays blank, and what a caption has over 24 letters is cut off. Errors: LS_EINVAL:
+ * the source has no images, or the sheet would be too large. LS_EIO. */
+ls_status ls_sheet_write(const ls_sheet *, const char *path, ls_file_writer *, ls_error *);
 
 #endif

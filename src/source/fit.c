@@ -256,6 +256,12 @@ ls_status ls_image_fit_decide(const ls_image_case *c, ls_image_fit *f_p, ls_sour
         if (f.scaling) note_size(&f, s, what, source->side > 0);
     }
     f.shape.channels = choose_channels(w, s, wanted, what);
+    if (s->n > 1) {
+        ls_buf sizes = {0};
+        ls_image_sizes_print(s, &sizes);
+        snprintf(source->form, sizeof source->form, "%s", sizes.data);
+        ls_buf_free(&sizes);
+    }
     if (s->nturned) {
         source->turned = true;
         ls_note("%s: %llu image%s turned upright, as EXIF says; data.exif: off ignores it", what,

@@ -535,9 +535,15 @@ ls_status ls_samples_train(const void *samples, const ls_draw *d, size_t nbytes,
     return ls_source_draw(s->source, ls_split_train(&s->split, i), d, sample, e);
 }
 
+uint64_t ls_samples_val_at(const ls_samples *s, uint64_t i, const ls_source **source_p) {
+    *source_p = s->val ? s->val : s->source;
+    return s->val ? i : ls_split_val(&s->split, i);
+}
+
 ls_status ls_samples_val(const ls_samples *s, uint64_t i, void *sample, ls_error *e) {
-    if (s->val) return s->val->read(s->val, i, sample, e);
-    return s->source->read(s->source, ls_split_val(&s->split, i), sample, e);
+    const ls_source *from = NULL;
+    uint64_t at = ls_samples_val_at(s, i, &from);
+    return from->read(from, at, sample, e);
 }
 
 bool ls_samples_have_names(const ls_samples *s) {
@@ -549,10 +555,9 @@ bool ls_samples_have_names(const ls_samples *s) {
 }
 
 void ls_samples_put_name(const ls_samples *s, uint64_t i, ls_buf *b) {
-    if (s->val)
-        ls_source_put_name(s->val, i, b);
-    else
-        ls_source_put_name(s->source, ls_split_val(&s->split, i), b);
+    const ls_source *from = NULL;
+    uint64_t at = ls_samples_val_at(s, i, &from);
+    ls_source_put_name(from, at, b);
 }
 
 ls_status ls_samples_verify(const ls_samples *s, ls_error *e) {

@@ -67,6 +67,8 @@ ls_status ls_samples_train(const void *samples, const ls_draw *, size_t nbytes, 
                            ls_error *);
 /* Sample i < nval of the validation part. */
 ls_status ls_samples_val(const ls_samples *, uint64_t i, void *sample, ls_error *);
+/* Its number in the source that has it. */
+uint64_t ls_samples_val_at(const ls_samples *, uint64_t i, const ls_source **source_p);
 
 /* Have they names (ls_source_put_name())? Appends that of sample i of the validation part. */
 bool ls_samples_have_names(const ls_samples *);

@@ -66,22 +66,44 @@ static ls_status read_mistake(const ls_source *s, uint64_t i, void *sample, ls_e
     return ls_dataset_val_sample(x->data, x->list[i].sample, sample, e);
 }
 
-static void put_class(const ls_dataset *d, int class, ls_buf *out) {
+/* "": it has none. */
+static const char *class_name(const ls_dataset *d, int class) {
     const ls_source *s = d->samples ? d->samples->source : NULL;
-    ls_buf_printf(out, ",%d,\"", class);
-    for (const char *c = s && s->classes && class < s->nclasses ? s->classes[class] : ""; *c; c++)
-        ls_buf_printf(out, *c == '"' ? "\"\"" : "%c", *c);
+    return s && s->classes && class < s->nclasses ? s->classes[class] : "";
+}
+
+/* A cell of CSV. */
+static void put_text(const char *text, ls_buf *out) {
+    ls_buf_printf(out, ",\"");
+    for (const char *c = text; *c; c++) ls_buf_printf(out, *c == '"' ? "\"\"" : "%c", *c);
     ls_buf_printf(out, "\"");
+}
+
+static void put_class(const ls_dataset *d, int class, ls_buf *out) {
+    ls_buf_printf(out, ",%d", class);
+    put_text(class_name(d, class), out);
+}
+
+/* The number of the sample in its files, and its name there, if it has one. */
+static void put_place(const ls_dataset *d, uint64_t i, ls_buf *out) {
+    const ls_source *from = NULL;
+    ls_buf name = {0};
+    uint64_t at = d->samples ? ls_samples_val_at(d->samples, i, &from) : i;
+    if (from) ls_source_put_name(from, at, &name);
+    ls_buf_printf(out, ",%llu", (unsigned long long)at);
+    put_text(name.len ? name.data : "", out);
+    ls_buf_free(&name);
 }
 
 static ls_status write_list(const mistakes *x, const char *path, ls_error *e) {
     ls_buf text = {0};
-    ls_buf_printf(&text, "sample,loss,label,label_name,predicted,predicted_name\n");
+    ls_buf_printf(&text, "sample,loss,label,label_name,predicted,predicted_name,record,name\n");
     for (size_t i = 0; i < x->n; i++) {
         const mistake *m = &x->list[i];
         ls_buf_printf(&text, "%llu,%.6g", (unsigned long long)m->sample, m->loss);
         put_class(x->data, m->label, &text);
         put_class(x->data, m->predicted, &text);
+        put_place(x->data, m->sample, &text);
         ls_buf_printf(&text, "\n");
     }
     ls_status s = ls_file_replace(path, text.data, text.len, e);
@@ -102,6 +124,34 @@ static const ls_field *image_of(const ls_model *m) {
     return NULL;
 }
 
+static void put_label(const ls_dataset *d, int class, ls_buf *out) {
+    const char *name = class_name(d, class);
+    if (*name)
+        ls_buf_printf(out, "%s", name);
+    else
+        ls_buf_printf(out, "%d", class);
+}
+
+/* The sheet, with the label of each sample and what the model takes it for. */
+static ls_status write_sheet(const mistakes *x, const char *path, ls_error *e) {
+    uint64_t *samples = LS_NEW_ARRAY(uint64_t, x->n);
+    char **captions = LS_NEW_ARRAY(char *, x->n);
+    for (size_t i = 0; i < x->n; i++) {
+        ls_buf text = {0};
+        samples[i] = i;
+        put_label(x->data, x->list[i].label, &text);
+        ls_buf_printf(&text, "\n> ");
+        put_label(x->data, x->list[i].predicted, &text);
+        captions[i] = text.data;
+    }
+    ls_sheet sheet = {&x->source, samples, captions, (int64_t)x->n};
+    ls_status s = ls_sheet_write(&sheet, path, ls_file_replace, e);
+    for (size_t i = 0; i < x->n; i++) free(captions[i]);
+    free(captions);
+    free(samples);
+    return s;
+}
+
 static void write_mistakes(mistakes *x, const ls_field *image, const char *run) {
     ls_error e = {0};
     char *list = ls_format("%s/mistakes.csv", run), *sheet = ls_format("%s/mistakes.png", run);
@@ -109,8 +159,7 @@ static void write_mistakes(mistakes *x, const ls_field *image, const char *run) 
         .count = x->n, .nfields = 1, .nbytes = x->data->sample_nbytes, .read = read_mistake};
     x->source.fields[0] = *image;
     bool good = is_written(write_list(x, list, &e), list, &e) &&
-                is_written(ls_sheet_write(&x->source, (int64_t)x->n, sheet, ls_file_replace, &e),
-                           sheet, &e);
+                is_written(write_sheet(x, sheet, &e), sheet, &e);
     if (good) ls_print("the worst mistake%s: %s\n", ls_plural((int64_t)x->n), sheet);
     free(list);
     free(sheet);

@@ -11,7 +11,10 @@ enum { RECORD = 3073, NRECORDS = 5 };
 /* Record i of a CIFAR file: label i, all red 10 i, green 10 i + 1, blue 10 i + 2. */
 static int make(void **state) {
     static uint8_t cifar[NRECORDS * RECORD], bad[NRECORDS * RECORD];
+    char command[512];
     if (folder_make(state)) return -1;
+    snprintf(command, sizeof command, "cd %s && mkdir sorted chats texts", folder);
+    if (system(command) != 0) return -1;
     for (int i = 0; i < NRECORDS; i++) {
         cifar[i * RECORD] = (uint8_t)i;
         for (int k = 0; k < 3072; k++) cifar[i * RECORD + 1 + k] = (uint8_t)(10 * i + k / 1024);
@@ -30,7 +33,7 @@ static void test_print(void **state) {
     assert_output_has(output, "format     cifar\n");
     assert_output_has(output, "samples    5 of 3076 bytes\n");
     assert_output_has(output, "field      image: u8 [32, 32, 3], 3072 bytes\n");
-    assert_output_has(output, "1 of 3 (cat)\n");
+    assert_output_has(output, "1 of 3 (cat), mean 0.118 0.122 0.125\n");
     assert_output_has(output,
                       "sample 1   image 10 11 12 10 11 12 10 11 ...  label 1 (automobile)\n");
     assert_null(strstr(output, "sample 2"));
@@ -70,7 +73,7 @@ static void test_json(void **state) {
         assert_true(ls_json_integer(ls_json_get(j, all[i].key), &value));
         assert_int_equal(value, all[i].value);
     }
-    assert_int_equal(ls_json_count(j), 13);
+    assert_int_equal(ls_json_count(j), 14);
     assert_int_equal(ls_json_count(ls_json_get(j, "fields")), 2);
     const ls_json *label = ls_json_at(ls_json_get(j, "labels"), 4);
     assert_string_equal(ls_json_text(ls_json_get(label, "name")), "deer");
@@ -87,22 +90,85 @@ static void test_sheet(void **state) {
     png_image image = {.version = PNG_IMAGE_VERSION};
     assert_true(png_image_begin_read_from_file(&image, path));
     assert_int_equal(image.format, PNG_FORMAT_RGB);
-    assert_int_equal(image.width, 2 + 3 * 34); /* 5 images in two rows of 3 */
-    assert_int_equal(image.height, 2 + 2 * 34);
+    enum { CELL_W = 60 + 2, CELL_H = 32 + 12 + 2 }; /* "automobile" has 10 letters of 6 x 12 */
+    static const int order[] = {0, 1, 2, 3, 4};     /* airplane, automobile, bird, cat, deer */
+    assert_int_equal(image.width, 2 + 3 * CELL_W);  /* 5 images in two rows of 3 */
+    assert_int_equal(image.height, 2 + 2 * CELL_H);
     uint8_t *pixels = calloc(1, PNG_IMAGE_SIZE(image));
     assert_true(png_image_finish_read(&image, NULL, pixels, 0, NULL));
-    for (int y = 0; y < 70; y++)
-        for (int x = 0; x < 104; x++) {
-            int i = y / 34 * 3 + x / 34;
-            bool gap = y % 34 < 2 || x % 34 < 2 || i >= NRECORDS;
-            for (int c = 0; c < 3; c++)
-                assert_int_equal(pixels[(y * 104 + x) * 3 + c], gap ? 255 : 10 * i + c);
+    int ninked[NRECORDS] = {0};
+    for (int y = 0; y < (int)image.height; y++)
+        for (int x = 0; x < (int)image.width; x++) {
+            int i = y / CELL_H * 3 + x / CELL_W, row = y % CELL_H, column = x % CELL_W;
+            const uint8_t *p = pixels + (y * (int)image.width + x) * 3;
+            bool inside = row >= 2 && row < 34 && column >= 2 && column < 34 && i < NRECORDS;
+            bool letters = row >= 34 && column >= 2 && i < NRECORDS;
+            for (int c = 0; c < 3 && !letters; c++)
+                assert_int_equal(p[c], inside ? 10 * order[i] + c : 255);
+            if (letters) ninked[i] += p[0] == 0;
         }
+    for (int i = 0; i < NRECORDS; i++) assert_in_range(ninked[i], 20, 200);
     free(pixels);
     write_file("train.bin", (uint8_t[64]){0}, 64);
     expect("data @/train.bin --window 8 --sheet @/no.png", 1, "there are no images");
     assert_false(file_exists("no.png"));
     expect("data @/data_batch_1.bin --sheet @/none/x.png", 1, "/none/x.png");
+}
+
+/* A file that is sorted by class: samples and images of each. */
+static void test_balanced(void **state) {
+    (void)state;
+    static uint8_t sorted[120 * RECORD];
+    char path[256], *output = NULL;
+    for (int i = 0; i < 120; i++) {
+        memset(sorted + i * RECORD, i / 40 * 100, RECORD);
+        sorted[i * RECORD] = (uint8_t)(i / 40);
+    }
+    write_file("sorted/data_batch_1.bin", sorted, sizeof sorted);
+    assert_int_equal(
+        run_program("data @/sorted/data_batch_1.bin --sheet @/s.png --images 9", &output), 0);
+    assert_output_has(output, "sample 0   image 0 0");
+    assert_output_has(output, "sample 40   image 100 100");
+    assert_output_has(output, "sample 80   image 200 200");
+    assert_output_has(output, "pixels     mean 0.392 0.392 0.392, deviation 0.320 0.320 0.320");
+    free(output);
+    snprintf(path, sizeof path, "%s/s.png", folder);
+    png_image image = {.version = PNG_IMAGE_VERSION};
+    assert_true(png_image_begin_read_from_file(&image, path));
+    uint8_t *pixels = calloc(1, PNG_IMAGE_SIZE(image));
+    assert_true(png_image_finish_read(&image, NULL, pixels, 0, NULL));
+    for (int i = 0; i < 9; i++) { /* a row of each class */
+        int y = 2 + i / 3 * 46, x = 2 + i % 3 * ((int)image.width - 2) / 3;
+        assert_int_equal(pixels[(y * (int)image.width + x) * 3], i / 3 * 100);
+    }
+    free(pixels);
+}
+
+/* Texts and conversations: how many there are, and what trains on them. */
+static void test_texts(void **state) {
+    (void)state;
+    static const char chat[] =
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": "
+        "\"assistant\", \"content\": \"b\"}]}\n";
+    static const char pair[] = "{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}\n";
+    char two[512];
+    int n = snprintf(two, sizeof two, "%s%s", chat, chat);
+    write_file("chats/a.jsonl", two, (size_t)n);
+    write_file("pairs.jsonl", pair, sizeof pair - 1);
+    n = snprintf(two, sizeof two, "%s{\"messages\": 3}\n", chat);
+    write_file("bad.jsonl", two, (size_t)n);
+    write_file("texts/b.md", "# A", 3);
+    write_file("texts/a.txt", "Some text", 9);
+    expect("data @/chats/a.jsonl", 0, "2 conversations of 4 messages, 2 by the assistant");
+    expect("data @/chats", 0, "train on   data: {format: chat, path: \"");
+    expect("data @/chats --json", 0, "\"messages\": 4");
+    expect("data @/pairs.jsonl", 0, "samples    1 pair of answers");
+    expect("data @/pairs.jsonl", 0, "train: {loss: dpo}");
+    expect("data @/bad.jsonl", 1, "/bad.jsonl:2: ");
+    expect("data @/bad.jsonl", 1, "damaged    1");
+    expect("data @/texts", 0, "samples    2 documents of 12 bytes in all");
+    expect("data @/texts/a.txt", 0, "samples    1 document of 9 bytes in all");
+    expect("data @/texts/a.txt --sheet @/x.png", 2, "--sheet is for files of samples");
 }
 
 /* Pixels of JPEG images depend on the decoder: its version is printed. */
@@ -122,8 +188,10 @@ static void test_decoders(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_print), cmocka_unit_test(test_damage),   cmocka_unit_test(test_json),
-        cmocka_unit_test(test_sheet), cmocka_unit_test(test_decoders),
+        cmocka_unit_test(test_print),    cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_json),     cmocka_unit_test(test_sheet),
+        cmocka_unit_test(test_decoders), cmocka_unit_test(test_balanced),
+        cmocka_unit_test(test_texts),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

@@ -31,7 +31,7 @@ static void check_scaling(ls_image_shape s, int H, int W, int seed) {
     static double rows[64 * 200 * 3], pixels[64 * 64 * 3];
     picture_fill(in, s, seed);
     for (int i = 0; i < s.height * s.width * s.channels; i++) {
-        in[i] = (uint8_t)(in[i] ^ (i * 2654435761u >> 25)); /* some noise */
+        in[i] = (uint8_t)(in[i] ^ ((unsigned)i * 2654435761u >> 25)); /* some noise */
         pixels[i] = in[i];
     }
     ls_resample_window w = {H, W, H / 3, W / 4, H - H / 3, W - W / 4};

@@ -1,0 +1,236 @@
+/* data_texts.c - see data_texts.h. */
+#include "cli/data_texts.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/escape.h"
+#include "base/json_records.h"
+#include "base/log.h"
+#include "base/plural.h"
+#include "base/print.h"
+#include "chat/lines.h"
+#include "chat/preference.h"
+#include "source/plain.h"
+#include "source/text.h"
+#include "source/text_files.h"
+
+enum { LINES = 20 };
+
+/* ---- what files are ---- */
+
+static bool ends_in(const char *name, const char *suffix) {
+    size_t n = strlen(name), m = strlen(suffix);
+    return n >= m && strcmp(name + n - m, suffix) == 0;
+}
+
+/* By its name, which may end in .gz or .zst behind that. */
+static bool is_text_name(const char *path) {
+    static const char *const suffixes[] = {".txt", ".text", ".md", ".markdown", ".rst"};
+    static const char *const packings[] = {"", ".gz", ".zst"};
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
+        for (size_t k = 0; k < sizeof packings / sizeof *packings; k++) {
+            char *whole = ls_format("%s%s", suffixes[i], packings[k]);
+            bool does = ends_in(path, whole);
+            free(whole);
+            if (does) return true;
+        }
+    return false;
+}
+
+/* The key by which the first object of a file is a conversation, but for a text alone, which is one of
+ * many fields in files of samples, too. NULL: it is none. */
+static const char *chat_key_of(const char *path) {
+    ls_plain file = {0};
+    const char *key = NULL;
+    if (!ls_text_files_is_json(path) ||
+        ls_plain_open(path, &(ls_source_options){0}, &file, NULL) != LS_OK)
+        return NULL;
+    if (file.nbytes) key = ls_chat_lines_key((const char *)file.data, file.nbytes);
+    ls_plain_close(&file);
+    return key && strcmp(key, "text") == 0 ? NULL : key;
+}
+
+static data_kind kind_of_file(const char *path) {
+    return is_text_name(path) ? DATA_TEXTS : chat_key_of(path) ? DATA_CHATS : DATA_SAMPLES;
+}
+
+data_kind data_kind_of(const char *paths) {
+    ls_files files = {0};
+    if (strstr(paths, "://") || ls_files_find(paths, &files, NULL) != LS_OK) return DATA_SAMPLES;
+    data_kind kind =
+        files.n && !ls_file_is_dir(files.paths[0]) ? kind_of_file(files.paths[0]) : DATA_SAMPLES;
+    ls_files_free(&files);
+    return kind;
+}
+
+data_kind data_kind_below(const char *paths) {
+    ls_text_files f = {0};
+    if (ls_text_files_find(paths, &f, NULL) != LS_OK) return DATA_SAMPLES;
+    data_kind kind = DATA_SAMPLES;
+    if (f.files.n) kind = chat_key_of(f.files.paths[0]) ? DATA_CHATS : DATA_TEXTS;
+    ls_text_files_free(&f);
+    return kind;
+}
+
+/* ---- counting ---- */
+
+typedef struct counts {
+    uint64_t nfiles, file_nbytes;
+    uint64_t nchats, npairs, nmessages, nanswers;
+    uint64_t ndocuments, nbytes; /* of texts */
+    uint64_t ndamaged;
+    const char *key; /* of conversations: that of the first one */
+} counts;
+
+static void count_messages(const ls_conversation *c, counts *to) {
+    for (size_t i = 0; i < ls_json_count(c->messages); i++) {
+        to->nmessages++;
+        to->nanswers += ls_message_is_answer(ls_json_at(c->messages, i));
+    }
+}
+
+static ls_status count_object(const ls_json *object, counts *to, ls_error *e) {
+    if (!to->key) to->key = ls_chat_object_key(object);
+    if (ls_preference_is(object)) {
+        ls_preference p = {0};
+        LS_TRY(ls_preference_read(object, &p, e));
+        to->npairs++;
+        ls_preference_free(&p);
+        return LS_OK;
+    }
+    ls_conversation c = {0};
+    LS_TRY(ls_conversation_read(object, &c, e));
+    to->nchats++;
+    count_messages(&c, to);
+    ls_conversation_free(&c);
+    return LS_OK;
+}
+
+static void log_damage(const char *path, const ls_json_records *r, const char *why, counts *to) {
+    ls_error e = {0};
+    ls_json_records_fail(r, path, why, &e);
+    if (to->ndamaged++ < LINES) ls_log("%s", e.msg);
+}
+
+static ls_status count_chats(const char *path, counts *to, ls_error *e) {
+    ls_plain file = {0};
+    LS_TRY(ls_plain_open(path, &(ls_source_options){0}, &file, e));
+    ls_json_records r = ls_json_records_of((const char *)file.data, file.nbytes);
+    while (ls_json_records_next(&r)) {
+        ls_json *object = NULL;
+        ls_error why = {0};
+        ls_status s = ls_json_records_parse(&r, &object, &why);
+        if (s == LS_OK) s = count_object(object, to, &why);
+        ls_json_free(object);
+        if (s != LS_OK) log_damage(path, &r, why.msg, to);
+    }
+    if (r.wrong) log_damage(path, &r, r.wrong, to);
+    ls_plain_close(&file);
+    return LS_OK;
+}
+
+static ls_status count_all(const char *paths, data_kind kind, counts *to, ls_error *e) {
+    ls_text_files f = {0};
+    LS_TRY(ls_text_files_find(paths, &f, e));
+    ls_status s = LS_OK;
+    to->nfiles = f.files.n;
+    for (size_t i = 0; s == LS_OK && i < f.files.n; i++) {
+        struct stat st;
+        if (stat(f.files.paths[i], &st) == 0) to->file_nbytes += (uint64_t)st.st_size;
+        if (kind == DATA_CHATS) s = count_chats(f.files.paths[i], to, e);
+    }
+    ls_text_files_free(&f);
+    if (s != LS_OK || kind == DATA_CHATS) return s;
+    ls_text t = {0};
+    LS_TRY(ls_text_open(paths, &(ls_text_options){.json = LS_TEXT_JSON_COLUMN}, &t, e));
+    to->ndocuments = t.ndocuments;
+    to->nbytes = t.nbytes;
+    ls_text_close(&t);
+    return LS_OK;
+}
+
+/* ---- printing ---- */
+
+/* The value of data.path: a text, or a list of them. */
+static void put_paths(const char *paths, ls_buf *b) {
+    bool several = strchr(paths, '\n') != NULL;
+    ls_buf_printf(b, several ? "[" : "");
+    for (size_t n; *paths; paths += n + (paths[n] != 0)) {
+        n = strcspn(paths, "\n");
+        ls_buf_printf(b, "\"");
+        ls_buf_escape(b, LS_ESCAPE_LINE, paths, n);
+        ls_buf_printf(b, paths[n] ? "\", " : "\"");
+    }
+    ls_buf_printf(b, several ? "]" : "");
+}
+
+static void print_chats(const counts *c, const char *paths, ls_buf *b) {
+    ls_buf_printf(b, "format     chat: %s in \"%s\" of each object\n",
+                  c->npairs ? "two answers, one preferred," : "a conversation", c->key);
+    if (c->nchats)
+        ls_buf_printf(b,
+                      "samples    %llu conversation%s of %llu message%s, %llu by the assistant\n",
+                      (unsigned long long)c->nchats, ls_plural((int64_t)c->nchats),
+                      (unsigned long long)c->nmessages, ls_plural((int64_t)c->nmessages),
+                      (unsigned long long)c->nanswers);
+    if (c->npairs)
+        ls_buf_printf(b, "samples    %llu pair%s of answers\n", (unsigned long long)c->npairs,
+                      ls_plural((int64_t)c->npairs));
+    if (c->ndamaged) ls_buf_printf(b, "damaged    %llu\n", (unsigned long long)c->ndamaged);
+    ls_buf_printf(b, "train on   data: {format: chat, path: ");
+    put_paths(paths, b);
+    ls_buf_printf(b,
+                  "}%s\n           with model.from: MODEL, a published model whose chat template "
+                  "writes them (docs/training.md)\n",
+                  c->npairs ? ", train: {loss: dpo}" : "");
+}
+
+static void print_texts(const counts *c, const char *paths, ls_buf *b) {
+    ls_buf_printf(b, "format     text\nsamples    %llu document%s of %llu bytes in all\n",
+                  (unsigned long long)c->ndocuments, ls_plural((int64_t)c->ndocuments),
+                  (unsigned long long)c->nbytes);
+    ls_buf_printf(b, "train on   data: {path: ");
+    put_paths(paths, b);
+    ls_buf_printf(b,
+                  "}\n           with model.kind: gpt2 or llama, whose tokenizer is trained on it, "
+                  "or model.from: MODEL\n");
+}
+
+static void print_json(const counts *c, data_kind kind) {
+    ls_json *o = ls_json_new_object();
+    bool chats = kind == DATA_CHATS;
+    ls_json_set_text(o, "format", chats ? "chat" : "text");
+    if (chats) ls_json_set(o, "key", c->key ? ls_json_new_text(c->key) : ls_json_new_null());
+    ls_json_set_integer(o, "samples", (int64_t)(chats ? c->nchats + c->npairs : c->ndocuments));
+    ls_json_set_integer(o, "files", (int64_t)c->nfiles);
+    ls_json_set_integer(o, "file_bytes", (int64_t)c->file_nbytes);
+    if (chats) ls_json_set_integer(o, "pairs", (int64_t)c->npairs);
+    if (chats) ls_json_set_integer(o, "messages", (int64_t)c->nmessages);
+    ls_json_set_integer(o, "damaged", (int64_t)c->ndamaged);
+    ls_print_json(o);
+    ls_json_free(o);
+}
+
+ls_status data_texts_print(const data_texts *t, data_kind kind, uint64_t *ndamaged_p, ls_error *e) {
+    counts c = {0};
+    ls_buf b = {0};
+    LS_TRY(count_all(t->paths, kind, &c, e));
+    *ndamaged_p = c.ndamaged;
+    if (t->json) {
+        print_json(&c, kind);
+        return LS_OK;
+    }
+    if (c.ndamaged > LINES)
+        ls_log("and %llu more damaged objects", (unsigned long long)(c.ndamaged - LINES));
+    if (kind == DATA_CHATS)
+        print_chats(&c, t->paths, &b);
+    else
+        print_texts(&c, t->paths, &b);
+    ls_buf_printf(&b, "files      %llu, %.3f MB\n", (unsigned long long)c.nfiles,
+                  (double)c.file_nbytes / 1e6);
+    ls_print_text(b.data, b.len);
+    ls_buf_free(&b);
+    return LS_OK;
+}

@@ -1,0 +1,28 @@
+/* data_texts.h - what lockstep data says of texts and conversations: how many there are, and which keys
+ * of a config train on them. */
+#ifndef LS_CLI_DATA_TEXTS_H
+#define LS_CLI_DATA_TEXTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef enum data_kind { DATA_SAMPLES, DATA_TEXTS, DATA_CHATS } data_kind;
+
+/* What files are, one path or pattern a line, by the first one: a text by its name, conversations by
+ * its name and first object. Of a directory that is DATA_SAMPLES. */
+data_kind data_kind_of(const char *paths);
+/* The same for a directory that is none of samples. */
+data_kind data_kind_below(const char *paths);
+
+typedef struct data_texts {
+    const char *paths;
+    bool json; /* for programs */
+} data_texts;
+
+/* Reads and prints all; logs damage. *ndamaged_p: objects that are no conversations. LS_EINVAL, LS_EIO:
+ * a file can't be read, or is no text. */
+ls_status data_texts_print(const data_texts *, data_kind, uint64_t *ndamaged_p, ls_error *);
+
+#endif
