@@ -1,5 +1,5 @@
 /* read_images.c - a directory whose sub-directories are classes, as torchvision's ImageFolder
- * reads it: DIR/CLASS/NAME.jpg, .jpeg or .png.
+ * reads it: DIR/CLASS/NAME.jpg, .jpeg or .png; or a directory of images, which have no class.
  *
  * Classes are numbered in byte order of their names, samples are in order of class and name. Names
  * that begin with a dot are ignored.
@@ -36,6 +36,7 @@ typedef struct images {
     image_file *files;      /* [source.count] */
     size_t nfiles;
     ls_image_fit fit;
+    bool flat; /* the images are in the directory itself: dirs has one, without a name */
 } images;
 
 /* ---- names ---- */
@@ -79,6 +80,7 @@ static bool is_image_name(const char *name) {
 }
 
 static char *path_of(const images *m, const image_file *f) {
+    if (m->flat) return ls_format("%s/%s", m->root, f->name);
     return ls_format("%s/%s/%s", m->root, m->dirs.names[f->class], f->name);
 }
 
@@ -88,18 +90,23 @@ static ls_status find_classes(images *m, ls_error *e) {
     names all;
     ls_status s = LS_OK;
     LS_TRY(list(m->root, &all, e));
-    m->dirs.names = LS_NEW_ARRAY(char *, all.n + 1);
-    for (size_t i = 0; i < all.n && s == LS_OK; i++) {
+    const char *outside = NULL; /* the first image that is in no class */
+    m->dirs.names = LS_NEW_ARRAY(char *, all.n + 2);
+    for (size_t i = 0; i < all.n; i++) {
         char *path = ls_format("%s/%s", m->root, all.text[i]);
         if (ls_file_is_dir(path))
             m->dirs.names[m->dirs.n++] = ls_strdup(all.text[i]);
-        else if (is_image_name(all.text[i]))
-            s = ls_fail(e, LS_EINVAL,
-                        "%s: an image outside of a class; move it into a sub-directory that is "
-                        "named like its class",
-                        path);
+        else if (!outside && is_image_name(all.text[i]))
+            outside = all.text[i];
         free(path);
     }
+    if (outside && m->dirs.n)
+        s = ls_fail(e, LS_EINVAL,
+                    "%s/%s: an image outside of a class; move it into a sub-directory that is "
+                    "named like its class",
+                    m->root, outside);
+    m->flat = outside && !m->dirs.n;
+    if (m->flat) m->dirs.names[m->dirs.n++] = ls_strdup("");
     free_names(&all);
     if (s == LS_OK && m->dirs.n == 0)
         s = ls_fail(e, LS_EINVAL,
@@ -111,7 +118,7 @@ static ls_status find_classes(images *m, ls_error *e) {
 /* Lists the files of a class. nothers counts those that are no images. */
 static ls_status find_files(images *m, int class, size_t *nothers, ls_error *e) {
     names all = {0};
-    char *dir = ls_format("%s/%s", m->root, m->dirs.names[class]);
+    char *dir = ls_format(m->flat ? "%s" : "%s/%s", m->root, m->dirs.names[class]);
     size_t before = m->nfiles;
     ls_status s = list(dir, &all, e);
     for (size_t i = 0; s == LS_OK && i < all.n; i++) {
@@ -272,6 +279,10 @@ static ls_status add_fields(images *m, const ls_image_set *set, ls_error *e) {
     m->source.ndamaged = set->ndamaged;
     ls_image_set_log(set, m->root);
     LS_TRY(ls_image_set_field(set, &m->source, m->root, &m->fit, e));
+    if (m->flat) {
+        ls_note("%s: its images are in no sub-directories, so they have no classes", m->root);
+        return LS_OK;
+    }
     LS_TRY(ls_source_add_field(&m->source, m->root, &label, e));
     ls_numbered *code = ls_numbering_add(&m->numbering, "label", "label");
     code->text = true;
@@ -301,7 +312,7 @@ static ls_status fill(images *m, const ls_source_options *o, ls_error *e) {
 static ls_status read_sample(const ls_source *source, uint64_t i, void *sample, ls_error *e) {
     const images *m = (const images *)source;
     const image_file *f = &m->files[i];
-    int32_t label = m->labels[f->class];
+    int32_t label = m->flat ? 0 : m->labels[f->class];
     ls_buf b = {0};
     ls_error own = {0};
     char *path = path_of(m, f);
@@ -315,7 +326,7 @@ static ls_status read_sample(const ls_source *source, uint64_t i, void *sample, 
         ls_image_fit_decode(&m->fit, (const uint8_t *)b.data, b.len,
                             (uint8_t *)sample + source->fields[0].offset, &own) != LS_OK)
         s = ls_fail(e, own.code, "%s: %s", path, own.msg);
-    memcpy((char *)sample + source->fields[1].offset, &label, sizeof label);
+    if (!m->flat) memcpy((char *)sample + source->fields[1].offset, &label, sizeof label);
     ls_buf_free(&b);
     free(path);
     return s;
@@ -328,6 +339,7 @@ static ls_status follow(ls_source *source, const ls_numbering *numbering, const 
     const ls_numbered *label = NULL;
     ls_error why = {0};
     (void)e;
+    if (m->flat) return LS_OK;
     for (size_t i = 0; i < numbering->n; i++)
         if (strcmp(numbering->list[i].field, "label") == 0) label = &numbering->list[i];
     if (!label || !label->text)
@@ -350,7 +362,8 @@ static ls_status follow(ls_source *source, const ls_numbering *numbering, const 
 static void put_name(const ls_source *source, uint64_t i, ls_buf *b) {
     const images *m = (const images *)source;
     const image_file *f = &m->files[i];
-    ls_buf_printf(b, "%s/%s", m->dirs.names[f->class], f->name);
+    if (!m->flat) ls_buf_printf(b, "%s/", m->dirs.names[f->class]);
+    ls_buf_printf(b, "%s", f->name);
 }
 
 static void close_images(ls_source *source) {

@@ -123,6 +123,28 @@ static void test_sizes(void **state) {
     refuses("@set", &o, "/set: an image of 19x23 pixels has 19x23, and data.crop is 20x4");
 }
 
+/* Images in the directory itself have no class. */
+static void test_flat(void **state) {
+    (void)state;
+    in_folder("mkdir flat");
+    put_picture("@flat/b.png", (ls_image_shape){H, W, 3}, 0);
+    put_picture("@flat/a.png", (ls_image_shape){H, W, 3}, 1);
+    put_file("@flat/notes.txt", "text", 4);
+    ls_source *s = opened("@flat", NULL);
+    ls_buf name = {0};
+    uint8_t pixels[H * W * 3], *sample = sample_of(s, 1);
+    assert_int_equal(s->count, 2);
+    assert_int_equal(s->nfields, 1);
+    assert_null(s->classes);
+    picture_fill(pixels, (ls_image_shape){H, W, 3}, 0);
+    assert_memory_equal(sample, pixels, sizeof pixels);
+    ls_source_put_name(s, 1, &name);
+    assert_string_equal(name.data, "b.png");
+    ls_buf_free(&name);
+    free(sample);
+    ls_source_close(s);
+}
+
 /* Damage is an error with the file's name, or the image is left out and counted. */
 static void test_damage(void **state) {
     (void)state;
@@ -161,6 +183,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_read, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_refused, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_flat, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_sizes, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_damage, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_damaged_pixels, make_folder, remove_folder),
