@@ -1,5 +1,6 @@
 /* read_images.c - a directory whose sub-directories are classes, as torchvision's ImageFolder
- * reads it: DIR/CLASS/NAME.jpg, .jpeg or .png; or a directory of images, which have no class.
+ * reads it: DIR/CLASS/NAME.jpg, .jpeg or .png; or a directory of images, or files of images, which
+ * have no class.
  *
  * Classes are numbered in byte order of their names, samples are in order of class and name. Names
  * that begin with a dot are ignored.
@@ -21,14 +22,14 @@
 #include "source/numbering.h"
 
 typedef struct image_file {
-    char *name; /* in the directory of its class */
+    char *name; /* in the directory of its class; of files: the path */
     int class;
     uint64_t hash; /* of the file, when the source was opened */
 } image_file;
 
 typedef struct images {
     ls_source source;
-    char *root;
+    char *root;             /* NULL: files are given */
     ls_classes dirs;        /* names of its directories */
     ls_numbering numbering; /* of one feature, the label */
     char *trouble;          /* of the label; NULL: none */
@@ -36,7 +37,8 @@ typedef struct images {
     image_file *files;      /* [source.count] */
     size_t nfiles;
     ls_image_fit fit;
-    bool flat; /* the images are in the directory itself: dirs has one, without a name */
+    bool flat;  /* without classes: dirs has one, without a name */
+    char *what; /* the data, for messages: the root, or the first file */
 } images;
 
 /* ---- names ---- */
@@ -79,7 +81,14 @@ static bool is_image_name(const char *name) {
     return false;
 }
 
+/* A path without its directories. */
+static const char *last_part(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 static char *path_of(const images *m, const image_file *f) {
+    if (!m->root) return ls_strdup(f->name);
     if (m->flat) return ls_format("%s/%s", m->root, f->name);
     return ls_format("%s/%s/%s", m->root, m->dirs.names[f->class], f->name);
 }
@@ -150,7 +159,8 @@ static ls_status check_image(images *m, image_file *f, ls_image_set *set, ls_has
     if (s == LS_OK) {
         ls_hash hash = ls_hash_bytes(b.data, b.len);
         f->hash = hash.lo;
-        ls_hasher_add(hasher, f->name, strlen(f->name) + 1);
+        const char *name = m->root ? f->name : last_part(f->name);
+        ls_hasher_add(hasher, name, strlen(name) + 1);
         ls_hasher_add(hasher, &f->class, sizeof f->class);
         ls_hasher_add(hasher, &hash, sizeof hash);
         m->source.file_nbytes += b.len;
@@ -181,7 +191,7 @@ static ls_status check_images(images *m, ls_image_set *set, ls_hasher *hasher, u
     for (size_t i = 0; i < m->nfiles; i++)
         LS_TRY(add_image(m, &m->files[i], set, hasher, &left[i], e));
     if (set->ndamaged < m->nfiles) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "%s: all images are damaged; the first: %s", m->root, set->damage);
+    return ls_fail(e, LS_EINVAL, "%s: all images are damaged; the first: %s", m->what, set->damage);
 }
 
 /* ---- the index in the cache ---- */
@@ -277,10 +287,12 @@ static ls_status add_fields(images *m, const ls_image_set *set, ls_error *e) {
     ls_field label = {.name = "label", .type = LS_I32};
     m->source.count = m->source.nfiles = m->nfiles;
     m->source.ndamaged = set->ndamaged;
-    ls_image_set_log(set, m->root);
-    LS_TRY(ls_image_set_field(set, &m->source, m->root, &m->fit, e));
+    ls_image_set_log(set, m->what);
+    LS_TRY(ls_image_set_field(set, &m->source, m->what, &m->fit, e));
     if (m->flat) {
-        ls_note("%s: its images are in no sub-directories, so they have no classes", m->root);
+        ls_note(m->root ? "%s: its images are in no sub-directories, so they have no classes"
+                        : "%s: images that are given as files have no classes",
+                m->what);
         return LS_OK;
     }
     LS_TRY(ls_source_add_field(&m->source, m->root, &label, e));
@@ -291,14 +303,36 @@ static ls_status add_fields(images *m, const ls_image_set *set, ls_error *e) {
     return LS_OK;
 }
 
-static ls_status fill(images *m, const ls_source_options *o, ls_error *e) {
-    ls_image_set set = {.way = o->images, .decodes = o->skip_damaged};
+/* Finds the files of the directory. */
+static ls_status find_all(images *m, ls_error *e) {
     size_t nothers = 0;
     LS_TRY(find_classes(m, e));
     for (int i = 0; i < m->dirs.n; i++) LS_TRY(find_files(m, i, &nothers, e));
     if (nothers)
         ls_note("%s: %zu file%s without a name of an image (.jpg, .jpeg, .png) ignored", m->root,
                 nothers, ls_plural((int64_t)nothers));
+    return LS_OK;
+}
+
+/* Files that are given have no classes. */
+static ls_status take_files(images *m, const ls_files *files, ls_error *e) {
+    m->flat = true;
+    m->dirs.names = LS_NEW_ARRAY(char *, 1);
+    m->dirs.names[m->dirs.n++] = ls_strdup("");
+    m->files = LS_NEW_ARRAY(image_file, files->n);
+    for (size_t i = 0; i < files->n; i++) {
+        if (ls_file_is_dir(files->paths[i]))
+            return ls_fail(e, LS_EINVAL,
+                           "%s: images come from one directory, or from files; %zu paths are given",
+                           files->paths[i], files->n);
+        m->files[m->nfiles++] = (image_file){ls_strdup(files->paths[i]), 0, 0};
+    }
+    return LS_OK;
+}
+
+static ls_status fill(images *m, const ls_files *files, const ls_source_options *o, ls_error *e) {
+    ls_image_set set = {.way = o->images, .decodes = o->skip_damaged};
+    LS_TRY(m->root ? find_all(m, e) : take_files(m, files, e));
     ls_hash list = hash_list(m, o->index);
     ls_status s = ls_index_is_known(o->index) ? take_index(m, &set, list, ls_index_in(o->index), e)
                                               : index_images(m, o, &set, list, e);
@@ -363,7 +397,7 @@ static void put_name(const ls_source *source, uint64_t i, ls_buf *b) {
     const images *m = (const images *)source;
     const image_file *f = &m->files[i];
     if (!m->flat) ls_buf_printf(b, "%s/", m->dirs.names[f->class]);
-    ls_buf_printf(b, "%s", f->name);
+    ls_buf_printf(b, "%s", m->root ? f->name : last_part(f->name));
 }
 
 static void close_images(ls_source *source) {
@@ -375,22 +409,21 @@ static void close_images(ls_source *source) {
     free(m->labels);
     free(m->files);
     free(m->root);
+    free(m->what);
     free(m);
 }
 
 static ls_status open_images(const ls_files *files, const ls_source_options *o, ls_source **s_p,
                              ls_error *e) {
-    if (files->n != 1)
-        return ls_fail(e, LS_EINVAL, "%s: images come from one directory; %zu paths are given",
-                       files->paths[0], files->n);
     images *m = LS_NEW(images);
-    m->root = ls_strdup(files->paths[0]);
+    m->what = ls_strdup(files->paths[0]);
+    if (files->n == 1 && ls_file_is_dir(m->what)) m->root = ls_strdup(m->what);
     m->source.read = read_sample;
     m->source.decodes = m->source.fits = true;
     m->source.follow = follow;
     m->source.put_name = put_name;
     m->source.close = close_images;
-    ls_status s = fill(m, o, e);
+    ls_status s = fill(m, files, o, e);
     if (s == LS_OK)
         *s_p = &m->source;
     else
@@ -398,7 +431,10 @@ static ls_status open_images(const ls_files *files, const ls_source_options *o, 
     return s;
 }
 
-static bool recognizes(const ls_first_file *f) { return f->is_dir; }
+static bool recognizes(const ls_first_file *f) {
+    return f->is_dir ||
+           (f->nbytes >= LS_IMAGE_RECOGNIZED && ls_image_recognize(f->bytes, f->nbytes));
+}
 
 const ls_data_format ls_format_images = {
     .name = "images",

@@ -81,7 +81,8 @@ static void test_refused(void **state) {
     refuses("@set", NULL, "/set/1.png: an image outside of a class");
     in_folder("rm set/1.png && mkdir flat && cp set/README flat");
     refuses("@flat", NULL, "/flat: has no sub-directories");
-    refuses("@set\n@flat", NULL, "images come from one directory; 2 paths are given");
+    refuses("@set\n@flat", NULL,
+            "images come from one directory, or from files; 2 paths are given");
 }
 
 /* Images of several sizes are squares of the usual side, or what the keys and the model say; the same
@@ -143,6 +144,20 @@ static void test_flat(void **state) {
     ls_buf_free(&name);
     free(sample);
     ls_source_close(s);
+    s = opened("@flat/*.png", NULL); /* the same as files */
+    assert_int_equal(s->count, 2);
+    assert_int_equal(s->nfields, 1);
+    sample = sample_of(s, 1);
+    assert_memory_equal(sample, pixels, sizeof pixels);
+    ls_source_put_name(s, 0, &name);
+    assert_string_equal(name.data, "a.png");
+    ls_buf_free(&name);
+    free(sample);
+    ls_source_close(s);
+    s = opened("@flat/b.png", NULL);
+    assert_int_equal(s->count, 1);
+    ls_source_close(s);
+    refuses("@flat/b.png\n@flat", NULL, "images come from one directory, or from files");
 }
 
 /* Damage is an error with the file's name, or the image is left out and counted. */
