@@ -31,7 +31,7 @@ version=$(pkg-config --modversion lockstep)
 strict="-std=c11 -O2 -Wall -Wextra -Wpedantic ${LOCKSTEP_WERROR:+-Werror}"
 run3() { "$here/bin/lockstep" run -n 3 "$1" | sort; }
 for how in shared static; do
-    for example in hello least_squares threads factors; do
+    for example in hello least_squares threads factors predict; do
         if [ $how = shared ]; then
             flags=$(pkg-config --cflags --libs lockstep)
         else
@@ -55,6 +55,19 @@ for how in shared static; do
         fail "factors ($how): other rows on three workers"
     echo "$alone" | grep -qE '^w = (2\.0|1\.9)[0-9]* -(1\.0|0\.9)[0-9]* 0\.(5|49)[0-9]*, b = (3\.0|2\.9)' ||
         fail "least_squares ($how): $alone"
+done
+
+# A program that predicts links neither the trainer, nor the executor, nor collectives.
+if nm "$root/predict-static" | grep -E ' T (ls_all_reduce|ls_exec_run|ls_train|ls_group_open|ls_workers_run)' >"$root/log"; then
+    fail "predict (static) has parts of the training: $(cat "$root/log")"
+fi
+(cd "$root" && printf 'a,b,kind\n' && for i in 1 2 3 4 5 6; do printf '%s,1,x\n%s,2,y\n' $i $i; done) >"$root/rows.csv"
+printf 'model: {kind: mlp, hidden: [4], loss: {cross_entropy: {target: kind}}}\ntrain: {steps: 3, batch: 4, virtual_workers: 2}\noptim: {warmup: 0}\n' >"$root/rows.yaml"
+"$here/bin/lockstep" train "$root/rows.yaml" -o "$root/rows" --set data.path="$root/rows.csv" >"$root/log" 2>&1 ||
+    fail "rows: $(cat "$root/log")"
+for how in shared static; do
+    "$root/predict-$how" "$root/rows" 1 2 >"$root/log" || fail "predict ($how)"
+    grep -qE '^kind y  *0\.[0-9]{4}$' "$root/log" || fail "predict ($how): $(cat "$root/log")"
 done
 
 # Programs with models of their own, as C and as C++: the same bits, for any number of workers.

@@ -1,14 +1,11 @@
 /* cmd_eval.c - lockstep eval */
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/plural.h"
-#include "base/print.h"
 #include "cli/cli.h"
+#include "cli/eval_print.h"
 #include "config/relations.h"
 #include "infer/conversations.h"
 #include "infer/published.h"
@@ -17,84 +14,13 @@
 #include "storage/checkpoint.h"
 #include "storage/dataset.h"
 #include "storage/reference.h"
+#include "train/results.h"
 
-enum { DATA, CHAT, REFERENCE, EMA, SET, JSON };
-
-/* The result of an evaluation. */
-typedef struct measured {
-    const char *checkpoint;
-    bool ema, has_tokens;
-    const char *data;      /* a file; NULL: the validation part of the run's data */
-    const char *val_path;  /* of samples in place of that part; NULL: none */
-    int64_t count;         /* of tokens, or of samples */
-    size_t file_tokens;    /* tokens of that file; 0: it has conversations */
-    const char *reference; /* of the pairs of that file; NULL: it has no pairs */
-    ls_evaluation model, bigram;
-    bool has_bigram;
-} measured;
-
-static void set_level(ls_json *o, const char *key, const measured *m, const ls_evaluation *v) {
-    ls_json *level = ls_json_new_object();
-    ls_json_set_number(level, "loss", v->loss);
-    if (m->has_tokens) ls_json_set_number(level, "perplexity", exp(v->loss));
-    if (v->bits_per_byte > 0) ls_json_set_number(level, "bits_per_byte", v->bits_per_byte);
-    ls_json *metrics = ls_json_new_object();
-    for (int i = 0; i < v->nmetrics; i++)
-        ls_json_set_number(metrics, v->metrics[i].name, v->metrics[i].value);
-    if (v->nmetrics)
-        ls_json_set(level, "metrics", metrics);
-    else
-        ls_json_free(metrics);
-    ls_json_set(o, key, level);
-}
-
-static void print_json(const measured *m) {
-    ls_json *o = ls_json_new_object();
-    ls_json_set(o, "checkpoint", ls_json_new_path(m->checkpoint));
-    ls_json_set_text(o, "weights", m->ema ? "ema" : "last");
-    const char *data = m->data ? m->data : m->val_path;
-    ls_json_set(o, "data", data ? ls_json_new_path(data) : ls_json_new_null());
-    if (m->reference) ls_json_set(o, "reference", ls_json_new_path(m->reference));
-    ls_json_set_integer(o, m->has_tokens ? "tokens" : "samples", m->count);
-    set_level(o, "model", m, &m->model);
-    if (m->has_bigram) set_level(o, "bigram", m, &m->bigram);
-    ls_print_json(o);
-    ls_json_free(o);
-}
-
-static void print_level(const char *name, const measured *m, const ls_evaluation *v) {
-    ls_print("%-8s loss %.4f", name, v->loss);
-    if (m->has_tokens) ls_print(" nats/token, perplexity %.3f", exp(v->loss));
-    if (v->bits_per_byte > 0) ls_print(", %.4f bits/byte", v->bits_per_byte);
-    ls_buf metrics = {0};
-    ls_evaluation_print(v, &metrics);
-    ls_print("%s\n", metrics.len ? metrics.data : "");
-    ls_buf_free(&metrics);
-}
-
-static void print(const measured *m, bool json) {
-    if (json) {
-        print_json(m);
-        return;
-    }
-    if (m->reference)
-        ls_print("%s on the %lld pair%s of %s, beside %s\n", m->checkpoint, (long long)m->count,
-                 ls_plural(m->count), m->data, m->reference);
-    else if (m->data && !m->file_tokens)
-        ls_print("%s on the conversations of %s\n", m->checkpoint, m->data);
-    else if (m->data)
-        ls_print("%s on %s: %lld of %zu tokens, in whole contexts\n", m->checkpoint, m->data,
-                 (long long)m->count, m->file_tokens);
-    else
-        ls_print("%s: %lld %s of %s\n", m->checkpoint, (long long)m->count,
-                 m->has_tokens ? "tokens" : "samples",
-                 m->val_path ? m->val_path : "the validation part");
-    print_level(m->ema ? "average" : "model", m, &m->model);
-    if (m->has_bigram) print_level("bigram", m, &m->bigram);
-}
+enum { DATA, LABELS, CHAT, BEFORE, REFERENCE, OUTPUT, EMA, SET, JSON };
+enum { MOST_MODELS = 16 };
 
 /* Of a text: the level of a bigram model. */
-static ls_status add_bigram(const ls_trained *t, const ls_corpus *c, measured *m, ls_error *e) {
+static ls_status add_bigram(const ls_trained *t, const ls_corpus *c, cli_measured *m, ls_error *e) {
     size_t nval = (size_t)c->nval * (size_t)t->config.model.context + 1;
     double bigram = 0, nbytes = 0;
     LS_TRY(ls_corpus_bigram(c, nval, &bigram, &nbytes, e));
@@ -134,27 +60,125 @@ static ls_status check_set_files(const ls_args *a, const ls_trained *t, ls_error
     return LS_OK;
 }
 
-/* Evaluates on the validation part of the run's own data, or on another data.val_path. */
-static ls_status eval_run(const ls_args *a, const char *run, const ls_trained *t, ls_error *e) {
+/* The first confusion matrix of the model; NULL: it has none. */
+static const ls_measure *find_matrix(const ls_model *m) {
+    for (int i = 0; i < m->nmeasures; i++)
+        if (m->measures[i].kind == LS_MEASURE_CONFUSION) return &m->measures[i];
+    return NULL;
+}
+
+/* Evaluates on the validation part of the data; with --output also writes pictures. */
+static ls_status measure(const ls_args *a, const ls_trained *t, const ls_dataset *d,
+                         cli_measured *m, ls_error *e) {
+    const char *dir = cli_value(a, OUTPUT);
+    double *records = NULL;
+    LS_TRY(ls_trained_evaluate_data(t, d, &m->model, &records, e));
+    const ls_measure *x = find_matrix(&t->model);
+    m->count = (int64_t)((double)d->nval * (m->has_tokens ? ls_config_units(&t->config) : 1));
+    if (x) {
+        m->classes = ls_results_confusion(&t->model, d, x, records);
+        m->names = ls_classes_copy(
+            &(ls_classes){(char **)(uintptr_t)m->classes.names, m->classes.nnames, false});
+        m->classes.names = m->names.names;
+    }
+    ls_status s = d->samples ? ls_samples_verify(d->samples, e) : LS_OK;
+    if (s == LS_OK && dir) {
+        s = ls_file_make_dirs(dir, e);
+        if (s == LS_OK) ls_results_write(&t->model, d, records, dir);
+    }
+    free(records);
+    return s;
+}
+
+/* False: the files have all that predictions need, but not what an evaluation compares with. */
+static bool has_labels(const ls_trained *t, const ls_numbering *numbering,
+                       const ls_other_samples *given) {
+    bool *layers = ls_alloc((size_t)t->model.nlayers), fields[LS_SOURCE_FIELDS];
+    ls_prediction list[LS_PREDICTIONS];
+    ls_other_samples other = *given;
+    ls_samples *samples = NULL;
+    ls_predictions_need(&t->model, list, ls_predictions_of(&t->model, list), layers, fields);
+    other.fields = fields;
+    free(layers);
+    bool predicts =
+        ls_samples_open_other(&t->config, &t->model, numbering, &other, &samples, NULL) == LS_OK;
+    if (predicts) ls_samples_close(samples);
+    return !predicts;
+}
+
+/* Samples of other files, read as the run reads its own. */
+static ls_status open_samples(const ls_args *a, const ls_trained *t, ls_dataset *d_p, ls_error *e) {
+    const char *labels = cli_value(a, LABELS);
+    const ls_other_samples other = {.paths = cli_value(a, DATA), .labels = labels ? labels : ""};
+    ls_numbering numbering = {0};
+    ls_samples *samples = NULL;
+    ls_error own = {0};
+    LS_TRY(ls_data_record_numbering(t->path, &numbering, e));
+    ls_status s = ls_samples_open_other(&t->config, &t->model, &numbering, &other, &samples, &own);
+    if (s == LS_OK) *d_p = ls_dataset_of_samples(samples);
+    if (s == LS_EINVAL && !has_labels(t, &numbering, &other))
+        s = ls_fail(e, s, "%.400s; without labels there is `lockstep predict`", own.msg);
+    else if (s != LS_OK && e)
+        *e = own;
+    ls_numbering_free(&numbering);
+    return s;
+}
+
+static ls_status eval_samples(const ls_args *a, const ls_trained *t, cli_measured *m, ls_error *e) {
+    ls_dataset d;
+    LS_TRY(open_samples(a, t, &d, e));
+    m->data = cli_value(a, DATA);
+    ls_status s = measure(a, t, &d, m, e);
+    ls_dataset_free(&d);
+    return s;
+}
+
+/* The model that a run began with, which reads the samples of the run. */
+static ls_status eval_before(const ls_args *a, const ls_trained *t, const ls_dataset *d,
+                             cli_measured *m, ls_error *e) {
+    const char *path = *t->config.train.from ? t->config.train.from : t->config.model.from;
+    char *context = ls_format("model.context=%lld", (long long)t->config.model.context);
+    const char *const sets[] = {context};
+    bool published = ls_published_is(path);
+    ls_trained_options o = {.samples = !published                        ? LS_READS_OWN_DATA
+                                       : ls_config_has_chats(&t->config) ? LS_READS_CHATS
+                                                                         : LS_READS_TEXT,
+                            .sets = sets,
+                            .nsets = published ? 1 : 0};
+    ls_trained before;
+    ls_status s = ls_trained_open(path, &o, &before, e);
+    free(context);
+    if (s != LS_OK) return s;
+    if (before.model.sample_nbytes != t->model.sample_nbytes)
+        s = ls_fail(e, LS_EINVAL, "--before: %s reads samples of another form than %s", path,
+                    t->path);
+    *m = (cli_measured){.checkpoint = ls_strdup(before.path),
+                        .has_tokens = ls_config_has_token_losses(&t->config)};
+    if (s == LS_OK) s = measure(a, &before, d, m, e);
+    ls_trained_close(&before);
+    return s;
+}
+
+/* Evaluates on the validation part of the run's own data, or on another data.val_path; and then the
+ * model that it began with, as m[1], if that is wanted. */
+static ls_status eval_run(const ls_args *a, const char *run, const ls_trained *t, cli_measured *m,
+                          ls_error *e) {
     ls_dataset d;
     const char *val_path = set_value(a, "data.val_path=");
-    bool json = cli_given(a, JSON), other = val_path && *val_path;
+    bool other = val_path && *val_path;
     if (t->is_published)
         return ls_fail(e, LS_EINVAL,
                        "%s: is a published model, without data: use --data FILE or --chat FILE",
                        run);
     LS_TRY(check_set_files(a, t, e));
     LS_TRY((other ? ls_dataset_open_other : ls_dataset_open)(&d, run, &t->config, &t->model, e));
-    measured m = {.checkpoint = t->path,
-                  .ema = t->ema,
-                  .has_tokens = ls_config_has_token_losses(&t->config),
-                  .val_path = other ? val_path : NULL};
-    m.count = (int64_t)((double)d.nval * (m.has_tokens ? ls_config_units(&t->config) : 1));
+    m->has_tokens = ls_config_has_token_losses(&t->config);
+    m->data = other ? val_path : NULL;
     ls_status s = check_reference(run, t, &d, e);
-    if (s == LS_OK) s = ls_trained_evaluate_data(t, &d, &m.model, e);
-    if (s == LS_OK && ls_dataset_is_text(&d)) s = add_bigram(t, &d.text, &m, e);
+    if (s == LS_OK) s = measure(a, t, &d, m, e);
+    if (s == LS_OK && ls_dataset_is_text(&d)) s = add_bigram(t, &d.text, m, e);
     if (s == LS_OK) s = ls_dataset_verify(&d, e);
-    if (s == LS_OK) print(&m, json);
+    if (s == LS_OK && cli_given(a, BEFORE)) s = eval_before(a, t, &d, &m[1], e);
     ls_dataset_free(&d);
     return s;
 }
@@ -215,40 +239,32 @@ static ls_status refer(const char *path, const ls_trained *t, ls_dataset *d, ls_
 }
 
 /* Evaluates on all conversations, or pairs, of a file. */
-static ls_status eval_chats(const ls_args *a, const ls_trained *t, ls_error *e) {
+static ls_status eval_chats(const ls_args *a, const ls_trained *t, cli_measured *m, ls_error *e) {
     ls_dataset d;
     bool pairs = ls_config_has_pairs(&t->config);
-    measured m = {
-        .checkpoint = t->path, .ema = t->ema, .has_tokens = !pairs, .data = cli_value(a, CHAT)};
-    if (pairs) LS_TRY(find_reference(a, t, &m.reference, e));
-    LS_TRY(ls_trained_chats(t, m.data, set_template(a, t), &d, e));
-    m.count = (int64_t)((double)d.nval * (m.has_tokens ? ls_config_units(&t->config) : 1));
-    ls_status s = pairs ? refer(m.reference, t, &d, e) : LS_OK;
-    if (s == LS_OK) s = ls_trained_evaluate_data(t, &d, &m.model, e);
-    if (s == LS_OK) print(&m, cli_given(a, JSON));
+    m->has_tokens = !pairs;
+    m->data = cli_value(a, CHAT);
+    m->unit = pairs ? "pairs" : "conversations";
+    if (pairs) LS_TRY(find_reference(a, t, &m->reference, e));
+    LS_TRY(ls_trained_chats(t, m->data, set_template(a, t), &d, e));
+    ls_status s = pairs ? refer(m->reference, t, &d, e) : LS_OK;
+    if (s == LS_OK) s = measure(a, t, &d, m, e);
     ls_dataset_free(&d);
     return s;
 }
 
-static ls_status eval_file(const char *path, const ls_trained *t, bool json, ls_error *e) {
+static ls_status eval_text(const char *path, const ls_trained *t, cli_measured *m, ls_error *e) {
     ls_text text;
     ls_token_list tokens = {0};
-    ls_evaluation v;
     LS_TRY(ls_trained_needs_text(t, "--data", e));
     LS_TRY(ls_corpus_open_text(path, &t->config, &text, e));
     ls_status s = ls_corpus_encode_text(t->tokenizer, &t->config, &text, &tokens, e);
-    if (s == LS_OK) s = ls_trained_evaluate(t, tokens.ids, tokens.n, path, &v, e);
+    if (s == LS_OK) s = ls_trained_evaluate(t, tokens.ids, tokens.n, path, &m->model, e);
     if (s == LS_OK) s = ls_text_check(&text, e);
-    if (s == LS_OK) {
-        measured m = {.checkpoint = t->path,
-                      .ema = t->ema,
-                      .has_tokens = true,
-                      .data = path,
-                      .file_tokens = tokens.n,
-                      .model = v};
-        m.count = (int64_t)v.nsamples * t->config.model.context;
-        print(&m, json);
-    }
+    m->has_tokens = true;
+    m->data = path;
+    m->file_tokens = tokens.n;
+    m->count = (int64_t)m->model.nsamples * t->config.model.context;
     free(tokens.ids);
     free(tokens.ends);
     ls_text_close(&text);
@@ -267,53 +283,132 @@ static ls_status choose_samples(const ls_args *a, ls_trained_samples *s_p, ls_er
                    "--reference is for a file of chosen and rejected answers (--chat)");
 }
 
-static int run(const ls_args *a) {
-    ls_error e = {0};
+/* Opens a model and evaluates it: m[0], and with --before on the run's own data m[1]. */
+static ls_status eval_model(const ls_args *a, const char *path, ls_trained_samples samples,
+                            cli_measured *m, ls_error *e) {
     ls_trained t;
-    ls_trained_samples samples = LS_READS_OWN_DATA;
-    const char *data = cli_value(a, DATA);
-    if (choose_samples(a, &samples, &e) != LS_OK) return cli_fail(&e);
-    ls_trained_options o = {.ema = cli_given(a, EMA),
+    ls_trained_options o = {.ema = cli_given(a, EMA) && !ls_published_is(path),
                             .samples = samples,
                             .sets = a->options[SET].values,
                             .nsets = a->options[SET].n};
-    if (ls_trained_open(a->words[0], &o, &t, &e) != LS_OK) return cli_fail(&e);
-    bool json = cli_given(a, JSON);
-    char *dir = ls_checkpoint_run(a->words[0]);
-    ls_status s = data                           ? eval_file(data, &t, json, &e)
-                  : samples == LS_READS_OWN_DATA ? eval_run(a, dir, &t, &e)
-                                                 : eval_chats(a, &t, &e);
-    free(dir);
+    const char *data = cli_value(a, DATA);
+    LS_TRY(ls_trained_open(path, &o, &t, e));
+    *m = (cli_measured){.checkpoint = ls_strdup(t.path), .ema = t.ema};
+    ls_status s = LS_OK;
+    if (data) {
+        s = t.tokenizer ? eval_text(data, &t, m, e) : eval_samples(a, &t, m, e);
+    } else if (samples == LS_READS_OWN_DATA) {
+        char *dir = ls_checkpoint_run(path);
+        s = eval_run(a, dir, &t, m, e);
+        free(dir);
+    } else {
+        s = eval_chats(a, &t, m, e);
+    }
     ls_trained_close(&t);
+    return s;
+}
+
+/* The model that the run began with: free() it. */
+static ls_status find_before(const char *run, char **path_p, ls_error *e) {
+    char *path = NULL, *file = NULL;
+    ls_config *c = LS_NEW(ls_config);
+    if (ls_published_is(run))
+        return ls_fail(e, LS_EINVAL, "--before: %s is a published model; name a run", run);
+    ls_status s = ls_checkpoint_resolve(run, &path, e);
+    if (s == LS_OK) file = ls_format("%s/config.yaml", path);
+    if (s == LS_OK) s = ls_config_read(file, c, e);
+    const char *from = *c->train.from ? c->train.from : c->model.from;
+    if (s == LS_OK && !*from)
+        s = ls_fail(e, LS_EINVAL, "--before: %s began with no other model (train.from, model.from)",
+                    run);
+    if (s == LS_OK) *path_p = ls_strdup(from);
+    free(path);
+    free(file);
+    free(c);
+    return s;
+}
+
+static ls_status check_words(const ls_args *a, ls_trained_samples samples, ls_error *e) {
+    bool own = samples == LS_READS_OWN_DATA;
+    if (cli_given(a, BEFORE) && a->nwords > 1)
+        return ls_fail(e, LS_EINVAL, "--before: is for one run; name the models themselves");
+    if (cli_given(a, OUTPUT) && (a->nwords > 1 || cli_given(a, BEFORE)))
+        return ls_fail(e, LS_EINVAL, "--output: pictures are of one model");
+    if (cli_given(a, LABELS) && !cli_given(a, DATA))
+        return ls_fail(e, LS_EINVAL, "--labels: are those of --data, which is missing");
+    if (own && a->nwords > 1 && !set_value(a, "data.val_path="))
+        return ls_fail(e, LS_EINVAL,
+                       "several models are compared on the same data: give --data FILE or --chat "
+                       "FILE");
+    return LS_OK;
+}
+
+static ls_status eval_all(const ls_args *a, cli_measured *m, int *n_p, ls_error *e) {
+    ls_trained_samples samples = LS_READS_OWN_DATA;
+    char *before = NULL;
+    LS_TRY(choose_samples(a, &samples, e));
+    LS_TRY(check_words(a, samples, e));
+    if (cli_given(a, BEFORE)) LS_TRY(find_before(a->words[0], &before, e));
+    ls_status s = LS_OK;
+    for (int i = 0; s == LS_OK && i < a->nwords; i++, ++*n_p)
+        s = eval_model(a, a->words[i], samples, &m[i], e);
+    if (s == LS_OK && before && samples != LS_READS_OWN_DATA)
+        s = eval_model(a, before, samples, &m[(*n_p)], e);
+    if (s == LS_OK && before) ++*n_p;
+    free(before);
+    return s;
+}
+
+static int run(const ls_args *a) {
+    ls_error e = {0};
+    cli_measured *m = LS_NEW_ARRAY(cli_measured, MOST_MODELS + 1);
+    int n = 0;
+    ls_status s = eval_all(a, m, &n, &e);
+    if (s == LS_OK) (cli_given(a, JSON) ? cli_measured_print_json : cli_measured_print)(m, n);
+    for (int i = 0; i <= MOST_MODELS; i++) cli_measured_free(&m[i]);
+    free(m);
     return s == LS_OK ? 0 : cli_fail(&e);
 }
 
 const ls_command cmd_eval = {
     .name = "eval",
-    .words = "RUN|MODEL",
+    .words = "RUN|MODEL...",
     .min_words = 1,
-    .max_words = 1,
-    .summary = "measure a trained model's loss",
+    .max_words = MOST_MODELS,
+    .summary = "measure a trained model's loss and metrics",
     .about =
-        "Prints the loss of the run's newest checkpoint, or of the given checkpoint\n"
-        "(RUN/checkpoints/best), on the validation part of the run's data; of a text, beside\n"
-        "that of a bigram model of the same tokens, and with --data on another text. A run on\n"
-        "samples of files is evaluated on others with --set data.val_path=FILE.\n"
+        "Prints the loss and the metrics of the run's newest checkpoint, or of the given one\n"
+        "(RUN/checkpoints/best), on the validation part of the run's data, or on other data with\n"
+        "--data: a text, or labelled samples of files; of classes also precision, recall and F1\n"
+        "of each. With --output DIR the confusion matrix and the worst mistakes are drawn. Of a\n"
+        "text, the level of a bigram model of the run's tokens is beside it.\n"
+        "\n"
+        "Several models are measured on the same data, and printed as a table; --before adds the\n"
+        "model that the run began with.\n"
         "\n"
         "MODEL is a published model, a GGUF file or a directory (docs/pretrained.md); it needs\n"
         "--data or --chat. Its context is 4096 tokens, or what it allows; --set\n"
         "model.context=N.",
-    .options = {[DATA] = {"data", 0, "FILE", "evaluate on this UTF-8 text"},
-                [CHAT] = {"chat", 0, "FILE",
-                          "evaluate on these conversations, of a model with a chat template "
-                          "(docs/training.md), or on pairs of a chosen and a rejected answer"},
-                [REFERENCE] = {"reference", 0, "RUN|MODEL",
-                               "what a loss of pairs compares with (default: the model that the "
-                               "run began with)"},
-                [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
-                [SET] = {"set", 0, "KEY=VALUE",
-                         "override a key of the run's config, e.g. data.path or model.metrics; "
-                         "repeatable"},
-                [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
+    .options =
+        {[DATA] = {"data", 0, "FILE",
+                   "evaluate on this UTF-8 text; or a run on samples of files on these, with "
+                   "labels"},
+         [LABELS] = {"labels", 0, "FILE", "labels of --data, where the format has them apart"},
+         [CHAT] = {"chat", 0, "FILE",
+                   "evaluate on these conversations, of a model with a chat template "
+                   "(docs/training.md), or on pairs of a chosen and a rejected answer"},
+         [BEFORE] = {"before", 0, NULL,
+                     "also the model that the run began with (train.from, model.from)"},
+         [REFERENCE] = {"reference", 0, "RUN|MODEL",
+                        "what a loss of pairs compares with (default: the model that the "
+                        "run began with)"},
+         [OUTPUT] = {"output", 'o', "DIR",
+                     "write the confusion matrix (SVG, PNG) and the worst mistakes of images "
+                     "(PNG, CSV) to this directory"},
+         [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
+         [SET] = {"set", 0, "KEY=VALUE",
+                  "override a key of the run's config, e.g. data.path or model.metrics; "
+                  "repeatable"},
+         [JSON] = {"json", 0, NULL, "for programs: a JSON object a model (docs/json.md)"}},
     .run = run,
 };

@@ -57,7 +57,7 @@ static ls_status set_form(work *w, ls_error *e) {
                                .list = w->outputs,
                                .n = ls_predictor_noutputs(w->predictor)};
     for (int k = 0; k < w->form.n; k++) w->outputs[k] = ls_predictor_get_output(w->predictor, k);
-    if (w->predictor->is_text) {
+    if (w->predictor->is_text && w->predictor->trained.tokenizer) {
         w->form.put_class = put_token;
         w->form.arg = w->predictor;
     }

@@ -325,7 +325,7 @@ static ls_status add_ranks(const ls_trained *t, const ls_dataset *d, ls_evaluati
 }
 
 ls_status ls_trained_evaluate_data(const ls_trained *t, const ls_dataset *d, ls_evaluation *v_p,
-                                   ls_error *e) {
+                                   double **records_p, ls_error *e) {
     size_t record = ls_record_size(&t->model);
     char *samples = ls_alloc(EVAL_SAMPLES * d->sample_nbytes);
     double *records = LS_NEW_ARRAY(double, d->nval *record), nbytes = 0;
@@ -343,9 +343,13 @@ ls_status ls_trained_evaluate_data(const ls_trained *t, const ls_dataset *d, ls_
     if (s == LS_OK) *v_p = ls_evaluation_of_records(&t->model, records, d->nval, nbytes);
     if (s == LS_OK) s = add_ranks(t, d, v_p, e);
     if (s == LS_OK) s = ls_guard_check(e);
-    free(records);
+    if (s == LS_OK) s = check_loss(v_p->loss, t->path, e);
     free(samples);
-    return s == LS_OK ? check_loss(v_p->loss, t->path, e) : s;
+    if (s == LS_OK && records_p)
+        *records_p = records;
+    else
+        free(records);
+    return s;
 }
 
 ls_status ls_trained_evaluate(const ls_trained *t, const uint32_t *tokens, size_t n,

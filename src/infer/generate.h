@@ -103,9 +103,10 @@ extern const ls_sampler_rule LS_RULE_UNKNOWN;
 
 /* LS_EINVAL if the run was not trained on a text; `what` needs one, e.g. "generate". */
 ls_status ls_trained_needs_text(const ls_trained *, const char *what, ls_error *);
-/* Loss over the validation part of the run's data. */
+/* Loss over the validation part of the run's data. records_p (or NULL): what is known of each sample
+ * (model/measure.h); the caller frees it. */
 ls_status ls_trained_evaluate_data(const ls_trained *, const ls_dataset *, ls_evaluation *v_p,
-                                   ls_error *);
+                                   double **records_p, ls_error *);
 /* Of a run that was trained on a text: loss over the complete samples in tokens [n]; *v_p as in
  * evaluation.h. `what` names the text in messages. */
 ls_status ls_trained_evaluate(const ls_trained *, const uint32_t *tokens, size_t n,

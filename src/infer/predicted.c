@@ -41,6 +41,11 @@ static ls_status open_files(ls_predicted *d, const char *paths, const char *labe
 
 static ls_status open_data(ls_predicted *d, const char *paths, const char *labels, ls_error *e) {
     if (!d->p->is_text) return paths ? open_files(d, paths, labels, e) : open_own(d, e);
+    if (!d->p->trained.tokenizer)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: was trained on files of tokens, without a tokenizer; predictions of a "
+                       "language model begin with texts",
+                       d->p->trained.path);
     if (paths) return ls_texts_open(paths, d->p->trained.tokenizer, &d->texts, e);
     return ls_fail(e, LS_EINVAL, "%s: is a language model: name the file of texts to predict from",
                    d->p->trained.path);

@@ -8,6 +8,7 @@
 #include "base/cores.h"
 #include "base/guard.h"
 #include "base/math.h"
+#include "config/relations.h"
 #include "model/shape.h"
 #include "networks/program.h"
 #include "storage/data_record.h"
@@ -130,7 +131,7 @@ static ls_status open_model(ls_predictor *p, const char *path, const char *const
     ls_trained_options o = {.ema = ema, .samples = LS_READS_TEXT, .sets = sets, .nsets = nsets};
     ls_predictor_memory *m = NULL;
     LS_TRY(ls_trained_open(path, &o, &p->trained, e));
-    p->is_text = p->trained.tokenizer != NULL;
+    p->is_text = p->trained.tokenizer || ls_config_has_token_losses(&p->trained.config);
     p->batch = choose_batch(&p->trained, p->is_text);
     if (p->is_text)
         set_text(p);

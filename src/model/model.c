@@ -369,3 +369,10 @@ size_t ls_model_scratch_floats(const ls_model *m) {
         if (m->layers[i].scratch_floats > most) most = m->layers[i].scratch_floats;
     return most;
 }
+
+const ls_field *ls_model_field_at(const ls_model *m, size_t at) {
+    for (int i = 0; i < m->ninputs; i++)
+        if (at >= m->inputs[i].offset && at < m->inputs[i].offset + m->inputs[i].nbytes)
+            return &m->inputs[i];
+    return NULL;
+}

@@ -107,6 +107,9 @@ int ls_model_cut(const ls_model *, int layer, int *values);
 /* Slices times chunks. */
 int ls_model_parts(const ls_model *);
 
+/* The field in which this place of a sample lies; NULL: none. */
+const ls_field *ls_model_field_at(const ls_model *, size_t at);
+
 /* The samples of layers' calls that n of the data's make; the last one may be incomplete. */
 static inline int64_t ls_model_samples(const ls_model *m, int64_t n) {
     return m->together > 1 ? (n + m->together - 1) / m->together : n;

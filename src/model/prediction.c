@@ -4,14 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The field in which this place of a sample lies; NULL: none. */
-static const ls_field *field_at(const ls_model *m, size_t at) {
-    for (int i = 0; i < m->ninputs; i++)
-        if (at >= m->inputs[i].offset && at < m->inputs[i].offset + m->inputs[i].nbytes)
-            return &m->inputs[i];
-    return NULL;
-}
-
 /* The value that layer `i` computes. */
 static void set_value(const ls_model *m, int i, ls_prediction *p) {
     const ls_layer *l = &m->layers[i];
@@ -24,7 +16,7 @@ static void set_value(const ls_model *m, int i, ls_prediction *p) {
 /* The loss is layer `i`. */
 static ls_prediction prediction_of(const ls_model *m, int i) {
     const ls_layer *l = &m->layers[i];
-    const ls_field *f = l->nfields ? field_at(m, l->field_at[0]) : NULL;
+    const ls_field *f = l->nfields ? ls_model_field_at(m, l->field_at[0]) : NULL;
     ls_prediction p = {.kind = (ls_output_kind)l->predicts};
     snprintf(p.name, sizeof p.name, "%s", f ? f->name : l->name);
     if (l->ntables) {
@@ -68,7 +60,7 @@ void ls_predictions_need(const ls_model *m, const ls_prediction *list, int n, bo
         const ls_layer *l = &m->layers[i];
         for (int k = 0; layers[i] && k < l->ninputs; k++) layers[l->inputs[k]] = true;
         for (int k = 0; layers[i] && !l->loss && k < l->nfields; k++) {
-            const ls_field *f = field_at(m, l->field_at[k]);
+            const ls_field *f = ls_model_field_at(m, l->field_at[k]);
             if (f) fields[f - m->inputs] = true;
         }
     }

@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/escape.h"
+
 enum { TOP = 64, GAP = 8, RIGHT = 64, LETTER = 7, MOST_LETTERS = 20, LABEL = MOST_LETTERS + 4 };
 
-ls_confusion ls_confusion_of(const double *pairs, uint64_t nsamples, size_t stride, int n) {
-    ls_confusion c = {.n = n, .counts = LS_NEW_ARRAY(uint64_t, (size_t)n * (size_t)n)};
+ls_confusion_matrix ls_confusion_of(const double *pairs, uint64_t nsamples, size_t stride, int n) {
+    ls_confusion_matrix c = {.n = n, .counts = LS_NEW_ARRAY(uint64_t, (size_t)n * (size_t)n)};
     for (uint64_t i = 0; i < nsamples; i++, pairs += stride)
         if (pairs[1] >= 0) c.counts[(size_t)pairs[1] * (size_t)n + (size_t)pairs[0]]++;
     return c;
@@ -16,15 +18,27 @@ ls_confusion ls_confusion_of(const double *pairs, uint64_t nsamples, size_t stri
 
 /* ---- numbers ---- */
 
-static uint64_t count_at(const ls_confusion *c, int right, int predicted) {
+static uint64_t count_at(const ls_confusion_matrix *c, int right, int predicted) {
     return c->counts[(size_t)right * (size_t)c->n + (size_t)predicted];
 }
 
 /* The samples of a right class, or (`predicted`) those taken for a class. */
-static uint64_t sum_of(const ls_confusion *c, int class, bool predicted) {
+static uint64_t sum_of(const ls_confusion_matrix *c, int class, bool predicted) {
     uint64_t sum = 0;
     for (int i = 0; i < c->n; i++) sum += predicted ? count_at(c, i, class) : count_at(c, class, i);
     return sum;
+}
+
+ls_class_score ls_confusion_score(const ls_confusion_matrix *c, int class) {
+    uint64_t right = count_at(c, class, class), all = sum_of(c, class, false),
+             taken = sum_of(c, class, true);
+    double nan = (double)NAN;
+    return (ls_class_score){
+        .samples = all,
+        .precision = taken ? (double)right / (double)taken : nan,
+        .recall = all ? (double)right / (double)all : nan,
+        .f1 = all + taken ? 2 * (double)right / (double)(all + taken) : nan,
+    };
 }
 
 /* "93.1%", or "" of no samples. */
@@ -34,7 +48,7 @@ static void write_part(uint64_t count, uint64_t of, char text[16]) {
 }
 
 /* A class's name, shortened. */
-static void write_name(const ls_confusion *c, int class, char text[LABEL]) {
+static void write_name(const ls_confusion_matrix *c, int class, char text[LABEL]) {
     const char *name = class < c->nnames ? c->names[class] : NULL;
     size_t n = name ? strlen(name) : 0;
     if (!name) {
@@ -54,7 +68,7 @@ static void write_name(const ls_confusion *c, int class, char text[LABEL]) {
 /* ---- drawing ---- */
 
 typedef struct drawing {
-    const ls_confusion *c;
+    const ls_confusion_matrix *c;
     ls_canvas *canvas;
     int cell, left, top; /* pixels */
     bool turns;          /* the names of columns, which are too long */
@@ -158,7 +172,7 @@ static void put_title(const drawing *d) {
                                  .color = LS_CANVAS_GREY});
 }
 
-void ls_confusion_draw(const ls_confusion *c, bool is_svg, ls_canvas *canvas) {
+void ls_confusion_draw(const ls_confusion_matrix *c, bool is_svg, ls_canvas *canvas) {
     enum { LEAST_WIDTH = 460 };
     drawing d = {.c = c, .canvas = canvas, .cell = c->n <= 12 ? 46 : c->n <= 40 ? 26 : 14};
     size_t longest = 1;
@@ -176,4 +190,46 @@ void ls_confusion_draw(const ls_confusion *c, bool is_svg, ls_canvas *canvas) {
     put_title(&d);
     for (int i = 0; i < c->n; i++) put_row(&d, i);
     for (int i = 0; i < c->n; i++) put_column(&d, i, bottom);
+}
+
+/* ---- as a table ---- */
+
+static void put_score(ls_buf *b, const ls_class_score *s) {
+    const double values[] = {s->precision, s->recall, s->f1};
+    ls_buf_printf(b, "  %8llu", (unsigned long long)s->samples);
+    for (int i = 0; i < 3; i++) {
+        char text[16];
+        snprintf(text, sizeof text, "%.4f", values[i]);
+        ls_buf_printf(b, "  %9s", isnan(values[i]) ? "-" : text);
+    }
+    ls_buf_printf(b, "\n");
+}
+
+/* The mean over the classes for which it is known. */
+static void add_mean(double x, double *sum, int *n) {
+    if (isnan(x)) return;
+    *sum += x;
+    ++*n;
+}
+
+void ls_confusion_table(const ls_confusion_matrix *c, ls_buf *b) {
+    double sums[3] = {0};
+    int n[3] = {0};
+    ls_class_score all = {0};
+    ls_buf_printf(b, "%-*s  %8s  %9s  %9s  %9s\n", MOST_LETTERS, "class", "samples", "precision",
+                  "recall", "F1");
+    for (int i = 0; i < c->n; i++) {
+        char name[LABEL];
+        ls_class_score s = ls_confusion_score(c, i);
+        write_name(c, i, name);
+        ls_buf_put(b, "%-*s", MOST_LETTERS, name);
+        put_score(b, &s);
+        all.samples += s.samples;
+        add_mean(s.precision, &sums[0], &n[0]);
+        add_mean(s.recall, &sums[1], &n[1]);
+        add_mean(s.f1, &sums[2], &n[2]);
+    }
+    all.precision = sums[0] / n[0], all.recall = sums[1] / n[1], all.f1 = sums[2] / n[2];
+    ls_buf_printf(b, "%-*s", MOST_LETTERS, "mean");
+    put_score(b, &all);
 }

@@ -6,19 +6,30 @@
 
 #include "report/canvas.h"
 
-typedef struct ls_confusion {
+typedef struct ls_confusion_matrix {
     int n;              /* classes */
     uint64_t *counts;   /* [n][n] samples of the first class that were taken for the second */
     char *const *names; /* [nnames] of the first classes; others are numbers */
     int nnames;
-} ls_confusion;
+} ls_confusion_matrix;
 
 /* From pairs [nsamples] of a predicted and the right class (negative: not counted), each `stride`
  * doubles after the one before. The caller frees counts. */
-ls_confusion ls_confusion_of(const double *pairs, uint64_t nsamples, size_t stride, int n);
+ls_confusion_matrix ls_confusion_of(const double *pairs, uint64_t nsamples, size_t stride, int n);
+
+/* Of one class. */
+typedef struct ls_class_score {
+    uint64_t samples; /* whose right class it is */
+    double precision,
+        recall; /* parts of those taken for it, and of its samples; NaN: there are none */
+    double f1;  /* their harmonic mean; 0 if both are */
+} ls_class_score;
+ls_class_score ls_confusion_score(const ls_confusion_matrix *, int class);
+/* Appends a line for each class: name, samples, precision, recall, F1; and their means. */
+void ls_confusion_table(const ls_confusion_matrix *, ls_buf *);
 
 /* A picture: a row for each right class, its cells coloured by their parts of the row, with its
  * recall at the right and the precisions below. The caller closes the canvas. */
-void ls_confusion_draw(const ls_confusion *, bool is_svg, ls_canvas *);
+void ls_confusion_draw(const ls_confusion_matrix *, bool is_svg, ls_canvas *);
 
 #endif

@@ -368,6 +368,17 @@ ls_status ls_source_add_field(ls_source *s, const char *what, const ls_field *li
     return LS_OK;
 }
 
+int ls_source_classes(const ls_source *s, const char *field, char *const **names_p) {
+    for (size_t i = 0; s->numbering && i < s->numbering->n; i++) {
+        const ls_numbered *c = &s->numbering->list[i];
+        if (!c->text || strcmp(c->field, field) != 0) continue;
+        *names_p = c->in.names;
+        return c->in.n;
+    }
+    *names_p = s->classes;
+    return s->classes && strcmp(field, "label") == 0 ? s->nclasses : 0;
+}
+
 void ls_source_put_name(const ls_source *s, uint64_t i, ls_buf *b) {
     if (s->put_name) s->put_name(s, i, b);
 }

@@ -130,6 +130,8 @@ bool ls_source_in_records(const char *format);
 bool ls_field_is_image(const ls_field *);
 /* The numbers of a field's value in a sample: of a list those before its end. */
 size_t ls_field_count(const ls_field *, const void *sample);
+/* The names of the classes of a field, [the result]; 0: they have none. They are the source's. */
+int ls_source_classes(const ls_source *, const char *field, char *const **names_p);
 /* The name of sample i, e.g. "cat/tabby.jpg"; nothing is appended if samples have no names. */
 void ls_source_put_name(const ls_source *, uint64_t i, ls_buf *);
 /* Ends a list behind its n numbers. */

@@ -29,13 +29,13 @@ typedef struct mistakes {
 
 /* ---- the matrix ---- */
 
-static ls_confusion confusion_of(const ls_dataset *d, const double *pairs, size_t stride,
-                                 int nclasses) {
-    ls_confusion c = ls_confusion_of(pairs, d->nval, stride, nclasses);
-    if (d->samples) {
-        c.names = d->samples->source->classes;
-        c.nnames = c.names ? d->samples->source->nclasses : 0;
-    }
+ls_confusion_matrix ls_results_confusion(const ls_model *m, const ls_dataset *d,
+                                         const ls_measure *x, const double *records) {
+    ls_confusion_matrix c =
+        ls_confusion_of(records + x->at, d->nval, ls_record_size(m), x->classes);
+    const ls_field *label = ls_model_field_at(m, x->layer.field_at[0]);
+    if (d->samples && label)
+        c.nnames = ls_source_classes(d->samples->source, label->name, &c.names);
     return c;
 }
 
@@ -166,9 +166,9 @@ static void write_mistakes(mistakes *x, const ls_field *image, const char *run) 
 }
 
 /* The matrix of one measure, by the name of its metric, as SVG and as PNG. */
-static void write_matrix(const ls_dataset *d, const ls_measure *m, const double *records,
-                         size_t stride, const char *run) {
-    ls_confusion c = confusion_of(d, records + m->at, stride, m->classes);
+static void write_matrix(const ls_model *model, const ls_dataset *d, const ls_measure *m,
+                         const double *records, const char *run) {
+    ls_confusion_matrix c = ls_results_confusion(model, d, m, records);
     for (int is_svg = 0; is_svg < 2; is_svg++) {
         ls_canvas canvas;
         ls_error e = {0};
@@ -189,7 +189,7 @@ void ls_results_write(const ls_model *m, const ls_dataset *d, const double *reco
     for (int i = 0; records && i < m->nmeasures; i++) {
         if (m->measures[i].kind != LS_MEASURE_CONFUSION) continue;
         if (!first) first = &m->measures[i];
-        write_matrix(d, &m->measures[i], records, stride, run);
+        write_matrix(m, d, &m->measures[i], records, run);
     }
     const ls_field *image = image_of(m);
     mistakes x = {.data = d};

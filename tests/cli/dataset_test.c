@@ -115,8 +115,8 @@ static void test_eval(void **state) {
     (void)state;
     expect("eval @/alone", 0, "1184 tokens of the validation part\nmodel    loss ");
     expect("eval @/alone --json", 0, "\"tokens\": 1184, \"model\": {\"loss\": ");
-    expect("eval @/alone --data LICENSE", 1,
-           "was trained on samples of files, without a tokenizer; --data is for runs on a text");
+    expect("eval @/alone --data LICENSE", 1, "LICENSE: sample 0: 'tokens' is 8202");
+    expect("predict @/alone LICENSE", 1, "was trained on files of tokens, without a tokenizer");
     expect("generate @/alone", 1, "without a tokenizer; generate is for runs on a text");
     expect("ckpt verify @/alone", 0, NULL);
     shell_of_run("alone", "test -f $r/checkpoints/step-40/data.json && "

@@ -159,6 +159,43 @@ static void test_same(void **state) {
            "sample,vector_0,vector_1,vector_2,vector_3,vector_4,vector_5\n0,");
 }
 
+/* ---- lockstep eval on other data ---- */
+
+/* The part of training rows whose predicted kind is the right one. */
+static double accuracy_of_predictions(void) {
+    char *text = output_of("predict @/run @/train.csv"), *line = strtok(text, "\n");
+    int right = 0;
+    for (int i = 0; i < TRAINED; i++) {
+        row r = row_of(i);
+        line = strtok(NULL, "\n");
+        assert_non_null(line);
+        right += (strstr(line, "above") != NULL) == (r.a + r.b > 1);
+    }
+    free(text);
+    return (double)right / TRAINED;
+}
+
+static void test_eval(void **state) {
+    (void)state;
+    char want[64];
+    snprintf(want, sizeof want, ", accuracy %.4f", accuracy_of_predictions());
+    char *output = output_of("eval @/run --data @/train.csv -o @/pictures");
+    assert_output_has(output, ": 120 samples of ");
+    assert_output_has(output, want);
+    assert_output_has(output, "\nabove, or \"on\" ");
+    assert_output_has(output, "\nbelow ");
+    assert_output_has(output, "confusion matrix: ");
+    free(output);
+    assert_true(file_exists("pictures/confusion.svg"));
+    expect_line("eval @/run --data @/new.csv", 1,
+                "new.csv: has no field 'kind', which the model reads; its fields are");
+    expect("eval @/run --data @/new.csv", 1, "; without labels there is `lockstep predict`");
+    expect("eval @/run --data @/train.csv --json", 0, "\"confusion\": [[");
+    expect("eval @/run @/run/checkpoints/latest --data @/train.csv", 0, "120 samples of ");
+    expect_line("eval @/run @/run", 1, "several models are compared on the same data");
+    expect_line("eval @/run --before", 1, "began with no other model");
+}
+
 static void test_refused(void **state) {
     (void)state;
     static const char few[] = "a,colour\n1,red\n", other[] = "a,b,colour\n1,2,pink\n",
@@ -307,8 +344,9 @@ static void test_library(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_classes), cmocka_unit_test(test_same),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_texts),   cmocka_unit_test(test_library),
+        cmocka_unit_test(test_eval),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_numbers), cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_library),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

@@ -14,7 +14,7 @@ static void test_counts(void **state) {
     /* predicted, right, and a number that is skipped */
     static const double pairs[] = {0, 0, 9, 1, 0, 9, 1, 0, 9, 2, 2, 9, 2, -1, 9, 0, 2, 9};
     static const uint64_t counts[] = {1, 2, 0, 0, 0, 0, 1, 0, 1};
-    ls_confusion c = ls_confusion_of(pairs, 6, 3, 3);
+    ls_confusion_matrix c = ls_confusion_of(pairs, 6, 3, 3);
     assert_int_equal(c.n, 3);
     assert_memory_equal(c.counts, counts, sizeof counts);
     free(c.counts);
@@ -25,7 +25,7 @@ static void has(const char *text, const char *part) {
 }
 
 /* The file of the picture. */
-static ls_buf draw_as(const ls_confusion *c, bool is_svg) {
+static ls_buf draw_as(const ls_confusion_matrix *c, bool is_svg) {
     ls_canvas canvas;
     ls_buf file = {0};
     ls_error e = {0};
@@ -38,14 +38,14 @@ static ls_buf draw_as(const ls_confusion *c, bool is_svg) {
     return file;
 }
 
-static ls_buf draw(const ls_confusion *c) { return draw_as(c, true); }
+static ls_buf draw(const ls_confusion_matrix *c) { return draw_as(c, true); }
 
 /* Names are escaped, and shortened between letters; classes without one are numbers. */
 static void test_picture(void **state) {
     (void)state;
     uint64_t counts[] = {90, 10, 0, 0, 0, 0, 5, 0, 15};
     char *names[] = {"a<b", "a name with \xc3\xa4 \xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4"};
-    ls_confusion c = {.n = 3, .counts = counts, .names = names, .nnames = 2};
+    ls_confusion_matrix c = {.n = 3, .counts = counts, .names = names, .nnames = 2};
     ls_buf svg = draw(&c);
     has(svg.data, "120 samples, 87.5% right");
     has(svg.data, ">a&#60;b</text>");
@@ -63,7 +63,7 @@ static void test_sizes(void **state) {
     (void)state;
     for (int n = 1; n < 101; n += 33) {
         uint64_t *counts = calloc((size_t)(n * n), sizeof *counts);
-        ls_confusion c = {.n = n, .counts = counts};
+        ls_confusion_matrix c = {.n = n, .counts = counts};
         ls_buf svg = draw(&c);
         has(svg.data, "0 samples, none right");
         assert_null(strstr(svg.data, "nan"));
@@ -79,7 +79,7 @@ typedef struct picture {
     ls_image_shape shape;
 } picture;
 
-static picture decode(const ls_confusion *c) {
+static picture decode(const ls_confusion_matrix *c) {
     picture p = {0};
     ls_error e = {0};
     ls_buf png = draw_as(c, false);
@@ -110,7 +110,7 @@ static void test_pixels(void **state) {
     (void)state;
     enum { LEFT = 16 + 7, TOP = 64 + 16, CELL = 46 };
     uint64_t counts[] = {4, 0, 1, 3};
-    ls_confusion c = {.n = 2, .counts = counts};
+    ls_confusion_matrix c = {.n = 2, .counts = counts};
     picture p = decode(&c);
     assert_int_equal(p.shape.width, 460);
     assert_int_equal(p.shape.height, TOP + 2 * CELL + 64);
@@ -139,7 +139,7 @@ static void test_turned(void **state) {
     char *names[N];
     for (int i = 0; i < N; i++) names[i] = "\xc3\xa4 long name \xe4\xb8\xad of it";
     for (int i = 0; i < N * N; i++) counts[i] = 1234567;
-    ls_confusion c = {.n = N, .counts = counts, .names = names, .nnames = N};
+    ls_confusion_matrix c = {.n = N, .counts = counts, .names = names, .nnames = N};
     picture p = decode(&c);
     ls_buf svg = draw(&c);
     char size[64];

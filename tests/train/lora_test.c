@@ -123,7 +123,7 @@ static double loss_of(int number) {
     ls_dataset d;
     assert_ls_ok(ls_trained_open(run, &(ls_trained_options){0}, &t, &e), e);
     assert_ls_ok(ls_dataset_open(&d, run, &t.config, &t.model, &e), e);
-    assert_ls_ok(ls_trained_evaluate_data(&t, &d, &v, &e), e);
+    assert_ls_ok(ls_trained_evaluate_data(&t, &d, &v, NULL, &e), e);
     ls_dataset_free(&d);
     ls_trained_close(&t);
     free(run);
