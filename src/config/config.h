@@ -152,7 +152,7 @@ typedef enum ls_damaged_kind { LS_DAMAGED_REFUSE, LS_DAMAGED_SKIP } ls_damaged_k
 typedef enum ls_channels_kind { LS_CHANNELS_AUTO, LS_CHANNELS_1, LS_CHANNELS_3 } ls_channels_kind;
 typedef enum ls_lists_kind { LS_LISTS_REFUSE, LS_LISTS_CUT } ls_lists_kind;
 typedef enum ls_eval_weights { LS_EVAL_LAST, LS_EVAL_EMA } ls_eval_weights;
-typedef enum ls_config_best { LS_BEST_OFF, LS_BEST_ON } ls_config_best;
+typedef enum ls_config_best { LS_BEST_AUTO, LS_BEST_OFF, LS_BEST_ON } ls_config_best;
 /* How workers share what they learn (sync.mode). */
 typedef enum ls_sync_mode {
     LS_SYNC_ALL_REDUCE,

@@ -20,7 +20,7 @@ static const char *const graphs[] = {"exponential", "ring", "torus", "random", N
 static const char *const gossips[] = {"dpsgd", "sgp", NULL};
 static const char *const outers[] = {"nesterov", "sgd", "adamw", NULL};
 static const char *const balances[] = {"auto", "off", NULL};
-static const char *const bests[] = {"off", "on", NULL};
+static const char *const bests[] = {"auto", "off", "on", NULL};
 static const char *const optimizers[] = {
     "adamw",     "adam", "sgd",  "lion",        "adagrad",     "schedule-free",   "lars", "lamb",
     "adafactor", "muon", "soap", "onebit_adam", "onebit_lamb", "rowwise_adagrad", NULL};
@@ -648,14 +648,17 @@ const ls_config_key ls_config_keys[] = {
     INT("survival.max_workers", survival.max_workers, 0, 4096, 0, FREE,
         "number of workers to which a run may grow; 0: one per virtual worker"),
     INT("checkpoint.every", checkpoint.every, 0, BILLION, 0, FREE,
-        "steps between checkpoints; 0: only at the end"),
-    NUM("checkpoint.minutes", checkpoint.minutes, 0, 1e6, 0, FREE,
-        "minutes between checkpoints, in addition to checkpoint.every; 0: none"),
-    INT("checkpoint.keep", checkpoint.keep, 1, BILLION, 3, FREE,
+        "steps between checkpoints, in addition to checkpoint.minutes; 0: only by time, and at "
+        "the end"),
+    NUM("checkpoint.minutes", checkpoint.minutes, 0, 1e6, 10, FREE,
+        "minutes between checkpoints, in addition to checkpoint.every; 0: only by steps, and at "
+        "the end"),
+    INT("checkpoint.keep", checkpoint.keep, 1, BILLION, 2, FREE,
         "number of newest checkpoints to retain"),
     ONE_OF("checkpoint.best", checkpoint.best, bests, FREE,
            "on: each evaluation with a new lowest loss writes a checkpoint; the best one is "
-           "retained beside the newest, as checkpoints/best"),
+           "retained beside the newest, as checkpoints/best; auto: the best one is retained, and "
+           "such an evaluation writes one a tenth of checkpoint.minutes after the last"),
     INT("log.every", log.every, 1, BILLION, 10, FREE,
         "steps between lines of progress where the output is not a terminal"),
 };

@@ -4,8 +4,12 @@
 #include <math.h>
 #include <string.h>
 
-bool ls_best_is_retained(const ls_config *c) {
+bool ls_best_is_sought(const ls_config *c) {
     return c->checkpoint.best == LS_BEST_ON || c->train.patience > 0;
+}
+
+bool ls_best_is_retained(const ls_config *c) {
+    return c->checkpoint.best == LS_BEST_AUTO || ls_best_is_sought(c);
 }
 
 void ls_best_note(ls_best *b, int64_t step, double loss) {

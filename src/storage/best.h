@@ -43,8 +43,10 @@ typedef struct ls_best_state {
     ls_best_record notes[2];
 } ls_best_state;
 
-/* Does the config retain the best checkpoint? */
+/* Does the config retain the best of the checkpoints? And does each evaluation with a new lowest loss
+ * write one? */
 bool ls_best_is_retained(const ls_config *);
+bool ls_best_is_sought(const ls_config *);
 /* Notes the latest evaluation, after `step` steps; the same one may be noted again. */
 void ls_best_note(ls_best *, int64_t step, double loss);
 /* Does the run end after `steps` steps because the loss has not fallen for train.patience

@@ -12,8 +12,11 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "config/needs.h"
 #include "config/relations.h"
+#include "storage/best.h"
 #include "storage/checkpoint.h"
+#include "storage/checkpoints.h"
 #include "storage/frozen_file.h"
 #include "storage/published_record.h"
 #include "storage/reference.h"
@@ -142,12 +145,45 @@ static ls_status check_found(const ls_folder_run *r, bool resumes, const found *
     return f->what == IS_RUN ? check_config(r, e) : LS_OK;
 }
 
-static ls_status check_room(const ls_folder_run *r, double more, ls_error *e) {
+/* The most that are on disk at a time, of those that are certain: the newest, one that is being
+ * written, and the best. By time a short run has none, so these count only if they are asked for;
+ * loop.c leaves room for the last one. */
+static int64_t most_checkpoints(const ls_config *c) {
+    int64_t most = c->checkpoint.keep + 1, every = c->checkpoint.every;
+    int64_t due = every > 0 ? (c->train.steps + every - 1) / every : 1;
+    if (c->checkpoint.minutes > 0 && ls_config_is_written(c, "checkpoint.minutes")) due = most;
+    if (ls_best_is_sought(c) && c->train.eval_every > 0) due++, most++;
+    return due < most ? due : most;
+}
+
+static int64_t checkpoints_there(const ls_folder_run *r) {
+    char *folder = in_run(r, CHECKPOINTS);
+    int64_t n = 0, step = INT64_MAX;
+    while (ls_checkpoints_below(folder, step, &step, NULL) == LS_OK && step >= 0) n++;
+    free(folder);
+    return n;
+}
+
+/* checkpoints: how many more. */
+static ls_status check_room(const ls_folder_run *r, int64_t checkpoints, double more, ls_error *e) {
     int64_t ntokens = ls_config_has_corpus(r->config) ? r->config->model.vocab : 0;
-    double nbytes = ls_room_checkpoint_nbytes(r->plan, ntokens, r->config_text->len);
+    ls_room_wanted w = {.checkpoint =
+                            ls_room_checkpoint_nbytes(r->plan, ntokens, r->config_text->len),
+                        .checkpoints = checkpoints,
+                        .more = more};
     if (!ls_frozen_file_is_saved(r->dir, r->model)) /* the run's, and that of the checkpoints */
-        nbytes += 2 * (double)r->model->frozen_count * sizeof(float);
-    return ls_room_check(r->dir, nbytes, more, e);
+        w.frozen = 2 * (double)r->model->frozen_count * sizeof(float);
+    return ls_room_check(r->dir, &w, e);
+}
+
+ls_status ls_folder_check_room(const ls_folder *f, int64_t checkpoints, ls_error *e) {
+    return check_room(&f->run, checkpoints, 0, e);
+}
+
+/* Of a run that has some already. */
+static int64_t checkpoints_to_come(const ls_folder_run *r) {
+    int64_t n = most_checkpoints(r->config) - checkpoints_there(r);
+    return n > 1 ? n : 1;
 }
 
 static ls_status check_writable(const char *path, ls_error *e) {
@@ -165,14 +201,16 @@ static ls_status check_disk(const ls_folder_run *r, ls_error *e) {
     ls_status s = check_writable(r->dir, e);
     if (s == LS_OK) s = check_writable(checkpoints, e);
     if (s == LS_OK && ls_checkpoint_newest(r->dir, &path, &step, NULL) != LS_OK) step = 0;
-    if (s == LS_OK && step < r->config->train.steps) s = check_room(r, 0, e);
+    if (s == LS_OK && step < r->config->train.steps)
+        s = check_room(r, checkpoints_to_come(r), 0, e);
     free(path);
     free(checkpoints);
     return s;
 }
 
 ls_status ls_folder_check(const ls_folder_run *r, ls_error *e) {
-    return ls_file_exists(r->dir) ? check_disk(r, e) : check_room(r, 0, e);
+    return ls_file_exists(r->dir) ? check_disk(r, e)
+                                  : check_room(r, most_checkpoints(r->config), 0, e);
 }
 
 /* ---- directories ---- */
@@ -350,7 +388,7 @@ static ls_status write_missing(ls_folder *f, ls_error *e) {
     ls_dataset d;
     LS_TRY(make_data(r, &d, e));
     ls_status s = ls_file_make_dirs(r->dir, e);
-    if (s == LS_OK) s = check_room(r, ls_dataset_saved_nbytes(&d), e);
+    if (s == LS_OK) s = check_room(r, checkpoints_to_come(r), ls_dataset_saved_nbytes(&d), e);
     if (s == LS_OK) s = write_files(f, &d, e);
     if (s == LS_OK) s = ls_frozen_file_make(r->dir, r->model, r->config, e);
     if (s == LS_OK) s = ls_published_record_make(r->dir, r->config, e);

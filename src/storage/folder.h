@@ -86,6 +86,8 @@ typedef struct ls_folder {
 /* For a process that does not open the directory: checks that it can be written and has space.
  * Changes nothing. */
 ls_status ls_folder_check(const ls_folder_run *, ls_error *);
+/* LS_EIO: the directory has no room for so many more checkpoints. */
+ls_status ls_folder_check_room(const ls_folder *, int64_t checkpoints, ls_error *);
 /* Locks the directory. It must be missing or empty, or, with --resume, that of a run whose config
  * is compatible. follows: an earlier view began the directory, maybe on another host, whose worker
  * 0 may still hold the lock. */

@@ -75,7 +75,7 @@ static char *existing(const char *dir) {
     return ls_strdup(".");
 }
 
-ls_status ls_room_check(const char *dir, double nbytes, double more, ls_error *e) {
+ls_status ls_room_check(const char *dir, const ls_room_wanted *w, ls_error *e) {
     struct statvfs v;
     char *there = existing(dir);
     int failed = statvfs(there, &v) != 0 ? errno : 0;
@@ -83,12 +83,19 @@ ls_status ls_room_check(const char *dir, double nbytes, double more, ls_error *e
     if (failed)
         return ls_fail(e, LS_EIO, "%s: can't get its free space: %s", dir, strerror(failed));
     double room = (double)(geteuid() == 0 ? v.f_bfree : v.f_bavail) * (double)v.f_frsize;
-    if (v.f_blocks == 0 || nbytes + more <= room) return LS_OK;
-    if (more > 0)
+    double nbytes = (double)w->checkpoints * w->checkpoint + w->frozen;
+    if (v.f_blocks == 0 || nbytes + w->more <= room) return LS_OK;
+    if (w->checkpoints > 1)
+        return ls_fail(e, LS_EIO,
+                       "%s: has room for %.1f MB, and %lld checkpoints, which are there at one "
+                       "time, take %.1f MB: make room there, set a lower checkpoint.keep or a "
+                       "longer checkpoint.every, or choose another directory with -o",
+                       dir, room / 1e6, (long long)w->checkpoints, nbytes / 1e6);
+    if (w->more > 0)
         return ls_fail(e, LS_EIO,
                        "%s: has room for %.1f MB; a checkpoint takes %.1f MB and the tokens of the "
                        "text %.1f: make room there, or choose another directory with -o",
-                       dir, room / 1e6, nbytes / 1e6, more / 1e6);
+                       dir, room / 1e6, nbytes / 1e6, w->more / 1e6);
     return ls_fail(e, LS_EIO,
                    "%s: has room for %.1f MB, and a checkpoint takes %.1f MB: make room there, or "
                    "choose another directory with -o",

@@ -38,7 +38,7 @@ static bool is_pending(const ls_snapshot_mark *m) {
     return m->phase == LS_SNAPSHOT_WANTED || m->phase == LS_SNAPSHOT_COPIED;
 }
 
-static bool has_pending(const ls_snapshot_state *s) {
+bool ls_snapshot_is_pending(const ls_snapshot_state *s) {
     ls_snapshot_mark m = atomic_load(&s->mark);
     return is_pending(&m);
 }
@@ -308,12 +308,19 @@ static _Noreturn void warm(const ls_snapshot_run *r, float *flat) {
     _exit(0);
 }
 
+/* Will a checkpoint be due by time, if the run lasts? A short run has none. */
+static bool is_soon(const ls_snapshot *x, const ls_config *c) {
+    double minutes = (double)(ls_clock_ns() - x->began_ns) / 60e9;
+    return c->checkpoint.minutes > 0 && minutes >= c->checkpoint.minutes / 2;
+}
+
 void ls_snapshot_prepare(ls_snapshot *x, const ls_snapshot_run *r) {
     const ls_config *c = r->config;
     int how = 0;
+    if (!x->began_ns) x->began_ns = ls_clock_ns();
     if (x->warmer.pid && ls_child_ended(&x->warmer, r->config->survival.heartbeat_s, &how))
         x->warmer = (ls_child){0};
-    bool due = c->checkpoint.every > 0 || c->checkpoint.minutes > 0 || ls_best_is_retained(c);
+    bool due = c->checkpoint.every > 0 || is_soon(x, c) || ls_best_is_sought(c);
     if (x->copy || !due || r->n == 0 || ls_store_steps(r->store) < 0) return;
     if (take_memory(x, r, NULL) == LS_OK && ls_child_start(&x->warmer, NULL) == 0) warm(r, x->copy);
 }
@@ -361,7 +368,7 @@ void ls_snapshot_attend(ls_snapshot *x, const ls_snapshot_run *r) {
     int how = 0;
     if (x->writer.pid && ls_child_ended(&x->writer, r->config->survival.heartbeat_s, &how))
         on_end(x, r, how);
-    if (x->writer.pid || !has_pending(r->state)) return;
+    if (x->writer.pid || !ls_snapshot_is_pending(r->state)) return;
     take_up(x, r);
     start(x, r);
 }
@@ -370,7 +377,7 @@ void ls_snapshot_attend(ls_snapshot *x, const ls_snapshot_run *r) {
  * now read an older checkpoint, the writer is killed so that it does not remove that as too old. */
 bool ls_snapshot_end_view(ls_snapshot *x, const ls_snapshot_run *r, bool stateless) {
     ls_snapshot_state *s = r->state;
-    if (!has_pending(s) || !atomic_load(&s->with_others)) return false;
+    if (!ls_snapshot_is_pending(s) || !atomic_load(&s->with_others)) return false;
     bool complete = atomic_load(&s->peers) == LS_PEERS_WRITTEN;
     if (!x->writer.pid) {
         take_up(x, r);
@@ -400,7 +407,7 @@ void ls_snapshot_close(ls_snapshot *x, const ls_snapshot_run *r) {
     if (!r->store) return;
     ls_snapshot_end_view(x, r, false);
     if (x->warmer.pid) kill(x->warmer.pid, SIGKILL);
-    while (x->writer.pid || x->warmer.pid || has_pending(r->state)) {
+    while (x->writer.pid || x->warmer.pid || ls_snapshot_is_pending(r->state)) {
         if (x->copy) ls_snapshot_prepare(x, r);
         ls_snapshot_attend(x, r);
         usleep(1000);
@@ -456,7 +463,7 @@ void ls_snapshot_wait_copied(ls_snapshot_state *s) {
 
 ls_status ls_snapshot_wait_written(const ls_snapshot_state *s, ls_error *e) {
     int64_t looked_ns = ls_clock_ns();
-    while (has_pending(s)) wait_a_little(&looked_ns, 1000);
+    while (ls_snapshot_is_pending(s)) wait_a_little(&looked_ns, 1000);
     ls_snapshot_mark m = atomic_load(&s->mark);
     if (m.phase != LS_SNAPSHOT_FAILED) return LS_OK;
     return ls_fail(e, LS_EIO, "the checkpoint of step %u could not be written", m.steps);
@@ -492,14 +499,15 @@ void ls_snapshot_say(const ls_snapshot_run *r, int worker, int64_t asked, int32_
     memset(words, 0, LS_SNAPSHOT_WORDS * sizeof *words);
     if (!s || worker != r->first) return;
     if (worker == 0 && asked) words[ATTEMPT] = (int32_t)atomic_load(&s->attempt);
-    if (has_pending(s)) words[PENDING] = worker == 0 ? FIRST_IS_PENDING : ANOTHER_IS_PENDING;
+    if (ls_snapshot_is_pending(s))
+        words[PENDING] = worker == 0 ? FIRST_IS_PENDING : ANOTHER_IS_PENDING;
     /* Read last, since a snapshot is pending before it fails. */
     words[HAS_FAILED] = asked && is_at(s, asked - 1, LS_SNAPSHOT_FAILED);
 }
 
 void ls_snapshot_hear(const ls_snapshot_run *r, int worker, int64_t asked, const int32_t *words) {
     ls_snapshot_state *s = r->state;
-    if (!asked || !has_pending(s)) return;
+    if (!asked || !ls_snapshot_is_pending(s)) return;
     if (words[HAS_FAILED]) {
         set_peers(s, LS_PEERS_FAILED);
     } else if (worker == 0) {

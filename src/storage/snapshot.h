@@ -124,8 +124,9 @@ typedef struct ls_snapshot_run {
 
 /* State of the process that starts the workers. */
 typedef struct ls_snapshot {
-    ls_child writer; /* pid 0: none is running */
-    ls_child warmer; /* likewise; it touches the memory of the copy */
+    ls_child writer;  /* pid 0: none is running */
+    ls_child warmer;  /* likewise; it touches the memory of the copy */
+    int64_t began_ns; /* when workers had started */
     int64_t steps;
     int tries;     /* of this checkpoint */
     bool given_up; /* the view ended in which other hosts were to write parts of it */
@@ -154,6 +155,8 @@ void ls_snapshot_close(ls_snapshot *, const ls_snapshot_run *);
 /* Called by worker 0, when all workers have completed `steps`. False: the last snapshot is still
  * being written. */
 bool ls_snapshot_ask(ls_snapshot_state *, int64_t steps);
+/* Is one being written? */
+bool ls_snapshot_is_pending(const ls_snapshot_state *);
 /* Is no part of the state still to be copied? */
 bool ls_snapshot_is_copied(const ls_snapshot_state *);
 /* Called by every worker, before it changes the state. */

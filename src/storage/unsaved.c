@@ -52,7 +52,7 @@ static int64_t multiple_after(int64_t step, int64_t every, int64_t last) {
 /* When loop.c and snapshot.c write the first checkpoint. */
 static void put_due(const ls_config *c, int64_t step, ls_buf *b) {
     int64_t last = c->train.steps, next = multiple_after(step, c->checkpoint.every, last);
-    int64_t best = ls_best_is_retained(c) ? multiple_after(step, c->train.eval_every, last) : last;
+    int64_t best = ls_best_is_sought(c) ? multiple_after(step, c->train.eval_every, last) : last;
     if (best < next) next = best;
     if (c->checkpoint.every > 0 && step >= c->checkpoint.every)
         ls_buf_printf(b, "that of step %lld is being written, or has failed, as its log then says",

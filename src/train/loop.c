@@ -28,6 +28,11 @@ static void note_evaluated(const ls_loop *l) {
 
 void ls_loop_note_saved(const ls_loop *l) { atomic_store(&l->host->notes->saved, l->steps + 1); }
 
+void ls_loop_note_due(ls_loop *l) {
+    l->saved_ns = ls_clock_ns();
+    atomic_store(&l->host->notes->saved_ns, l->saved_ns);
+}
+
 static bool is_due(int64_t every, int64_t steps) { return every > 0 && steps % every == 0; }
 
 static void note_loss(ls_loop *l) {
@@ -99,16 +104,37 @@ static ls_status after_step(ls_loop *l, ls_error *e) {
     const ls_config *c = &l->run->config;
     bool evaluated = l->evaluated == l->steps;
     if (l->steps == c->train.steps)
-        return ls_best_is_retained(c) && !evaluated ? evaluate(l, false, e) : LS_OK;
+        return ls_best_is_sought(c) && !evaluated ? evaluate(l, false, e) : LS_OK;
     if (is_due(c->survival.audit, l->steps)) LS_TRY(audit(l, e));
     if (l->evicts) return LS_OK; /* the next view does the rest */
     return is_due(c->train.eval_every, l->steps) && !evaluated ? evaluate(l, false, e) : LS_OK;
 }
 
+/* Is the state that of the lowest validation loss so far? */
+static bool is_best(const ls_loop *l) { return l->best.step == l->steps && l->steps > 0; }
+
 bool ls_loop_is_time(const ls_loop *l) {
-    double minutes = l->run->config.checkpoint.minutes;
+    enum { OF_BEST = 10 }; /* so much sooner is it time for the best state */
+    const ls_config *c = &l->run->config;
+    double minutes = c->checkpoint.minutes;
+    double since = (double)(ls_clock_ns() - l->saved_ns) / 60e9;
     if (l->m.worker != 0 || minutes == 0 || l->evicts) return false;
-    return (double)(ls_clock_ns() - l->saved_ns) / 60e9 >= minutes;
+    bool best = is_best(l) && c->checkpoint.best == LS_BEST_AUTO;
+    return since >= (best ? minutes / OF_BEST : minutes);
+}
+
+/* Is a checkpoint due by time? None takes the room of the run's last one, so one that is being
+ * written must be complete, which shows the room that is left. */
+static bool is_due_by_time(ls_loop *l) {
+    enum { ROOM = 3 }; /* it, the last one, and as much for files that grow until then */
+    if (!ls_loop_is_time(l) || ls_snapshot_is_pending(&l->host->notes->snapshot)) return false;
+    if (ls_folder_check_room(l->folder, ROOM, NULL) == LS_OK) return true;
+    ls_loop_note_due(l); /* it is tried again */
+    if (l->nroomless++ == 0)
+        ls_log("no checkpoint by time after step %lld: %s has room for the run's last one alone; "
+               "make room there",
+               (long long)l->steps, l->run->dir);
+    return false;
 }
 
 /* Has the run got as far as it was asked to (train --until)? */
@@ -120,7 +146,7 @@ static ls_status agree_on_asked(ls_loop *l, ls_error *e) {
     enum { OWN = 4 };
     ls_asked wanted = l->host->runtime->asked(l);
     if (is_until(l) && wanted < LS_ASKED_STOP) wanted = LS_ASKED_STOP;
-    int32_t asked[OWN + LS_SNAPSHOT_WORDS] = {(int32_t)wanted, ls_loop_is_time(l), l->waited_us,
+    int32_t asked[OWN + LS_SNAPSHOT_WORDS] = {(int32_t)wanted, is_due_by_time(l), l->waited_us,
                                               -ls_apart_wanted(l)};
     ls_snapshot_run own = ls_host_snapshot_run(l->host);
     ls_snapshot_say(&own, l->m.worker, l->asked_share, asked + OWN);
@@ -131,7 +157,7 @@ static ls_status agree_on_asked(ls_loop *l, ls_error *e) {
     l->waited_us = 0;
     ls_apart_begin(l, l->asked == LS_ASKED_NOTHING ? -asked[3] : 0);
     const ls_config *c = &l->run->config;
-    bool best = ls_best_is_retained(c) && l->best.step == l->steps && l->steps > 0;
+    bool best = ls_best_is_sought(c) && is_best(l);
     bool due = best || asked[1] || (is_due(c->checkpoint.every, l->steps) && !l->evicts);
     due = due && !l->apart.must; /* an island can only be ahead if this has been done */
     if (due && l->steps < c->train.steps)
@@ -223,7 +249,7 @@ static bool is_unevaluated(const ls_loop *l) {
     const ls_config *c = &l->run->config;
     bool due = l->steps > 0 && is_due(c->train.eval_every, l->steps);
     if (due && l->run->nasync && ls_history_lacks_evaluation(l->run->dir, l->steps)) return true;
-    return due && ls_best_is_retained(c) && l->best.val_step != l->steps;
+    return due && ls_best_is_sought(c) && l->best.val_step != l->steps;
 }
 
 /* Earlier workers were lost in the middle of a step. */

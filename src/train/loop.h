@@ -33,6 +33,7 @@ typedef struct ls_loop {
     int64_t answered;          /* on worker 0: the latest step with lines of answers; 0: none */
     ls_best best;              /* the same on all */
     int64_t nskipped;          /* on worker 0: checkpoints in a row that were skipped */
+    int64_t nroomless;         /* on worker 0: those that were not written for lack of room */
     ls_checkpoint_known known; /* worker 0's, where it writes checkpoints itself */
     ls_tracer tracer;
     ls_in_flight *flight;   /* worker 0's */
@@ -42,10 +43,10 @@ typedef struct ls_loop {
     int64_t steps;          /* complete */
     int64_t saved;          /* steps complete at the latest checkpoint; -1: none */
     int64_t evaluated;      /* steps complete at the latest evaluation of earlier views */
-    int64_t saved_ns;
-    int64_t latest_ns; /* sync.mode async: when the latest step was complete */
-    int64_t measured;  /* steps of this view */
-    double seconds;    /* of `nsteps` complete steps */
+    int64_t saved_ns;       /* when the latest checkpoint was due; at first when training began */
+    int64_t latest_ns;      /* sync.mode async: when the latest step was complete */
+    int64_t measured;       /* steps of this view */
+    double seconds;         /* of `nsteps` complete steps */
     int64_t nsteps;
     int32_t waited_us;    /* by this worker in the latest step; 0 once data_wait_s has it */
     double data_wait_s;   /* in these steps: each step's longest wait of a worker for its samples */
@@ -59,6 +60,10 @@ typedef struct ls_loop {
 
 /* For the workers of later views: notes that a checkpoint was made after l->steps steps. */
 void ls_loop_note_saved(const ls_loop *);
+
+/* Notes that a checkpoint is due now: the next one by time is counted from here on, also by the
+ * workers of later views. */
+void ls_loop_note_due(ls_loop *);
 
 /* Is a checkpoint due by worker 0's clock? */
 bool ls_loop_is_time(const ls_loop *);

@@ -19,6 +19,7 @@ typedef struct ls_run_notes {
     /* 1 + the number of steps after which it was last done; 0: not yet. Each worker of the host
      * writes the same value. */
     atomic_llong evaluated, saved;
+    atomic_llong saved_ns; /* by the clock of the host that has worker 0: ls_loop.saved_ns */
     atomic_llong data;     /* a hash of the samples of the run; 0: not known yet */
     ls_frozen_note frozen; /* the file of its frozen parameters */
     atomic_int has_frozen; /* 1: the store has them (ls_store_frozen()) */

@@ -196,7 +196,7 @@ ls_status ls_save_supervised(ls_loop *l, ls_urgency u, ls_error *e) {
 
 ls_status ls_save(ls_loop *l, ls_urgency u, ls_error *e) {
     bool failed = ls_snapshot_has_failed(&l->host->notes->snapshot);
-    l->saved_ns = ls_clock_ns();
+    ls_loop_note_due(l);
     if (failed) ls_frozen_file_doubt(&l->m.frozen.file); /* as its writer may have found */
     LS_TRY(ls_member_wait(&l->m, ls_inputs_check(&l->data, &l->m.frozen.file, e), e));
     return l->host->runtime->save(l, u, e);

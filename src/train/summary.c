@@ -72,7 +72,7 @@ static void print_noise(const ls_loop *l) {
 static void print_best(const ls_loop *l) {
     const ls_run *r = l->run;
     long long step = (long long)l->best.step, n = ls_best_since(&l->best, &r->config, l->steps);
-    if (!ls_best_is_retained(&r->config) || step == 0) return;
+    if (!ls_best_is_sought(&r->config) || step == 0) return;
     char *path = ls_checkpoint_path(r->dir, step);
     bool there = ls_file_exists(path);
     if (l->steps < r->config.train.steps)

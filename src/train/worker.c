@@ -39,7 +39,8 @@ static ls_status run_worker(ls_loop *l, ls_error *e) {
 static ls_loop *new_loop(const ls_train_job *job, ls_board_slot *me) {
     ls_loop *l = LS_NEW(ls_loop);
     *l = (ls_loop){.job = job, .host = &job->host, .run = job->host.run, .saved = -1};
-    l->saved_ns = ls_clock_ns();
+    l->saved_ns = atomic_load(&l->host->notes->saved_ns);
+    if (!l->saved_ns) ls_loop_note_due(l);
     l->m = ls_member_of(l->host, NULL, me, &l->data);
     return l;
 }

@@ -5,7 +5,9 @@
 #include "cli/program.h"
 
 #define TRAIN(name, more)                                                                          \
-    "train configs/tiny.yaml -n 2 -o @/" name " --set checkpoint.every=20 --set log.every=1000 "   \
+    "train configs/tiny.yaml -n 2 -o @/" name                                                      \
+    " --set checkpoint.every=20 --set checkpoint.keep=3 "                                          \
+    "--set log.every=1000 "                                                                        \
     "--set survival.balance=off " SMALL_MODEL more
 
 #define STEPS_TO                                                                                   \

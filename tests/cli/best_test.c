@@ -57,8 +57,13 @@ static void test_best_retained(void **state) {
     expect("train configs/tiny.yaml -n 1 -o @/tuned --set train.from=@/retained/checkpoints/best "
            "--set train.steps=2 --set optim.warmup=1 " SMALLER,
            0, "validation loss");
-    expect("train configs/tiny.yaml -n 1 -o @/retained --resume --set train.steps=110 " OVERFIT, 0,
-           "step-110");
+    expect("train configs/tiny.yaml -n 1 -o @/retained --resume --set train.steps=105 " OVERFIT, 0,
+           "step-105");
+    assert_int_equal(step_at("retained", "best"), best);
+    only_these("retained", best, 105, 105);
+    expect("train configs/tiny.yaml -n 1 -o @/retained --resume --set train.steps=110 "
+           "--set checkpoint.best=off " OVERFIT,
+           0, "step-110");
     assert_false(file_exists("retained/checkpoints/best"));
     only_these("retained", 110, 110, 110);
 }

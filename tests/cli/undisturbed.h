@@ -9,7 +9,7 @@
  * checkpoints) ask for, then more options. */
 #define TRAIN_LINE(steps, every)                                                                   \
     "train configs/tiny.yaml -n 2 -o @/%s " SMALLER "--set train.steps=" steps                     \
-    " --set checkpoint.every=" every                                                               \
+    " --set checkpoint.keep=3 --set checkpoint.every=" every                                       \
     " --set log.every=1000 --set train.eval_every=0 --set survival.balance=off%s"
 
 static const char THREADS[] = " --set parallel.transport=thread";
