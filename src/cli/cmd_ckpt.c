@@ -120,6 +120,7 @@ static void print_ledger(const char *run, const ls_ledger *l) {
     ls_json_set_integer(o, "samples", l->nsamples);
     ls_json_set_integer(o, "epochs", l->epochs);
     ls_json_set_integer(o, "rest", l->rest);
+    ls_json_set(o, "changed", ls_json_share(l->changed));
     ls_print_json(o);
     ls_json_free(o);
 }
@@ -134,24 +135,40 @@ static int not_clean(const char *run, const ls_ledger *l) {
     return CLI_FAILED;
 }
 
+static void print_clean(const char *run, const ls_ledger *l) {
+    ls_print("%s: clean: %lld step%s by ", run, (long long)l->steps, ls_plural(l->steps));
+    if (l->least_workers != l->most_workers) ls_print("%lld to ", (long long)l->least_workers);
+    ls_print("%lld worker%s, %lld change%s of view\n", (long long)l->most_workers,
+             ls_plural(l->most_workers), (long long)l->changes, ls_plural(l->changes));
+    ls_print_wrapped(
+        "each of %lld samples was used exactly once in each of %lld complete epoch%s; %lld "
+        "of the next, none twice",
+        (long long)l->nsamples, (long long)l->epochs, ls_plural(l->epochs), (long long)l->rest);
+}
+
+static void print_changed(const ls_ledger *l) {
+    for (size_t i = 0; i < ls_json_count(l->changed); i++) {
+        ls_buf text = {0};
+        ls_ledger_put_changed(ls_json_at(l->changed, i), &text);
+        ls_print("%s\n", text.data);
+        ls_buf_free(&text);
+    }
+}
+
 static int ledger(const char *run, bool json) {
     ls_error e = {0};
     ls_ledger l;
     if (ls_ledger_check(run, &l, &e) != LS_OK) return cli_fail(&e);
-    if (json) {
+    int code = l.missing ? CLI_FAILED : 0;
+    if (json)
         print_ledger(run, &l);
-        return l.missing ? CLI_FAILED : 0;
-    }
-    if (l.missing) return not_clean(run, &l);
-    ls_print("%s: clean: %lld step%s by ", run, (long long)l.steps, ls_plural(l.steps));
-    if (l.least_workers != l.most_workers) ls_print("%lld to ", (long long)l.least_workers);
-    ls_print("%lld worker%s, %lld change%s of view\n", (long long)l.most_workers,
-             ls_plural(l.most_workers), (long long)l.changes, ls_plural(l.changes));
-    ls_print_wrapped(
-        "each of %lld samples was used exactly once in each of %lld complete epoch%s; %lld "
-        "of the next, none twice",
-        (long long)l.nsamples, (long long)l.epochs, ls_plural(l.epochs), (long long)l.rest);
-    return 0;
+    else if (l.missing)
+        code = not_clean(run, &l);
+    else
+        print_clean(run, &l);
+    if (!json) print_changed(&l);
+    ls_ledger_free(&l);
+    return code;
 }
 
 static int run(const ls_args *a) {

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -21,6 +22,8 @@ enum {
     SET,
     UNTIL,
     RESUME,
+    OVERWRITE,
+    YES,
     LISTEN,
     JOIN,
     HOSTS,
@@ -162,6 +165,45 @@ static bool read_mllog(const ls_args *a, ls_mllog_request *q) {
     return false;
 }
 
+/* ---- a run that is replaced ---- */
+
+/* Asks on the terminal. False: it is not to be replaced, or nobody can be asked, which is logged. */
+static bool ask(const char *run, int64_t step) {
+    char answer[16] = "";
+    if (!isatty(STDIN_FILENO) || !ls_log_is_terminal()) {
+        ls_log("train: %s has checkpoints, the newest of step %lld; without a terminal to ask on, "
+               "--overwrite needs --yes",
+               run, (long long)step);
+        return false;
+    }
+    ls_log("%s has checkpoints, the newest of step %lld; remove that run? [y/N]", run,
+           (long long)step);
+    if (fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y')) return true;
+    ls_log("%s stays as it is", run);
+    return false;
+}
+
+/* *code_p: the exit code, if it returns false. */
+static bool may_overwrite(const ls_args *a, const char *run, int *code_p) {
+    char *path = NULL;
+    int64_t step = 0;
+    *code_p = CLI_USAGE;
+    if (cli_given(a, OVERWRITE) && cli_given(a, RESUME)) {
+        ls_log(
+            "train: --resume continues a run, and --overwrite removes it; leave one of them out");
+        return false;
+    }
+    if (cli_given(a, YES) && !cli_given(a, OVERWRITE)) {
+        ls_log("train: --yes belongs to --overwrite");
+        return false;
+    }
+    if (!cli_given(a, OVERWRITE) || cli_given(a, YES)) return true;
+    bool has = ls_checkpoint_newest(run, &path, &step, NULL) == LS_OK && path;
+    free(path);
+    *code_p = CLI_FAILED;
+    return !has || ask(run, step);
+}
+
 static int run(const ls_args *a) {
     int64_t workers = 0, trace_steps = 0, least = 0, most = 0, hosts = 0, until = 0;
     if (!cli_integer(&cmd_train, a, WORKERS, 1, 4096, &workers) ||
@@ -175,7 +217,13 @@ static int run(const ls_args *a) {
     if (!read_mllog(a, &mllog)) return CLI_USAGE;
     if (cli_given(a, INSECURE)) cli_make_insecure();
     char *run_dir = NULL, *config = NULL;
+    int refused = 0;
     if (!find_run(a, &run_dir, &config)) return CLI_USAGE;
+    if (!may_overwrite(a, run_dir, &refused)) {
+        free(run_dir);
+        free(config);
+        return refused;
+    }
     char *again = resume_command(a, run_dir, true), *first = resume_command(a, run_dir, false);
     ls_error e = {0};
     bool unfinished = false;
@@ -187,6 +235,7 @@ static int run(const ls_args *a) {
                                                .run = run_dir,
                                                .until = until,
                                                .resume = cli_given(a, RESUME),
+                                               .overwrite = cli_given(a, OVERWRITE),
                                                .again = again,
                                                .again_first = first,
                                                .listen = cli_value(a, LISTEN),
@@ -229,7 +278,12 @@ const ls_command cmd_train = {
         "\n"
         "train --resume RUN continues a run that was stopped: the run directory has its config,\n"
         "so nothing else is needed; -n, --set of keys that may change, and some of the other\n"
-        "options are allowed. A run that is stopped prints this command.\n"
+        "options are allowed. A run that is stopped prints this command. The learning rate and\n"
+        "other keys that steer the next steps may change, too; `lockstep ckpt ledger` says from\n"
+        "which step on they hold (docs/survival.md).\n"
+        "\n"
+        "A run that failed or was stopped before its first checkpoint is begun again by the same\n"
+        "command; one with checkpoints is replaced only with --overwrite.\n"
         "\n"
         "Ctrl-C, SIGTERM, SIGUSR1 or a closed terminal (SIGHUP) ends the run after the step in\n"
         "flight, with a checkpoint from which --resume continues with any number of workers. A\n"
@@ -251,6 +305,10 @@ const ls_command cmd_train = {
                     "stop after this step, with a checkpoint, as if interrupted there"},
          [RESUME] = {"resume", 0, NULL,
                      "continue from the run's newest checkpoint; start if there is none"},
+         [OVERWRITE] = {"overwrite", 0, NULL,
+                        "remove the run that is there, with its checkpoints, and begin a new one; "
+                        "asks first"},
+         [YES] = {"yes", 0, NULL, "of --overwrite: do not ask"},
          [LISTEN] = {"listen", 0, "HOST:PORT",
                      "be the first of several hosts, which others join here"},
          [JOIN] = {"join", 0, "HOST:PORT",

@@ -8,7 +8,7 @@
 
 /* Keys that a resumed run may change, since what changes is said then (relations.c). */
 static bool changes_bits(const ls_config_key *k) {
-    return !k->free || strcmp(k->name, "train.steps") == 0 ||
+    return k->resumed != LS_KEY_FREE || strcmp(k->name, "train.steps") == 0 ||
            strcmp(k->name, "parallel.reduce") == 0;
 }
 
@@ -37,4 +37,14 @@ ls_json *ls_config_differences(const ls_config *const *c, int n) {
         ls_json_push(list, one);
     }
     return list;
+}
+
+ls_json *ls_config_changes(const ls_config *was, const ls_config *now) {
+    ls_json *o = ls_json_new_object();
+    const ls_config *const both[] = {was, now};
+    const ls_config_key *k = NULL;
+    for (int i = 0; (k = ls_config_key_at(i)); i++)
+        if (k->resumed == LS_KEY_STEERED && !ls_config_key_is_equal(was, now, k))
+            ls_json_set(o, k->name, values_of(both, 2, k));
+    return o;
 }

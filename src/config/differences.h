@@ -10,4 +10,8 @@
  * the files of data.path contain is not compared. The caller frees it. */
 ls_json *ls_config_differences(const ls_config *const *, int n);
 
+/* Of two configs, as an object: the keys that steer the next steps of a resumed run (keys.h) and
+ * differ, each with both values as texts, [was, now]. The caller frees it. */
+ls_json *ls_config_changes(const ls_config *was, const ls_config *now);
+
 #endif

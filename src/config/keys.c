@@ -59,27 +59,29 @@ static const char *const overlaps[] = {"auto", "on", "off", NULL};
 
 const char *const ls_config_span_units[] = {"steps", "samples", "epochs", NULL};
 
-enum { FIXED = false, FREE = true };
+#define FIXED   LS_KEY_FIXED
+#define STEERED LS_KEY_STEERED
+#define FREE    LS_KEY_FREE
 enum { BILLION = 1000000000 };
 
-#define INT(name, field, low, high, usual, free, help)                                             \
-    { name, LS_KEY_INTEGER, offsetof(ls_config, field), {low, high, usual}, {0}, NULL, free, help }
-#define NUM(name, field, low, high, usual, free, help)                                             \
-    { name, LS_KEY_REAL, offsetof(ls_config, field), {0}, {low, high, usual}, NULL, free, help }
-#define STRING(name, field, free, help)                                                            \
-    { name, LS_KEY_TEXT, offsetof(ls_config, field), {0}, {0}, NULL, free, help }
-#define STRINGS(name, field, free, help)                                                           \
-    { name, LS_KEY_LIST, offsetof(ls_config, field), {0}, {0}, NULL, free, help }
-#define MAPS(name, field, free, help)                                                              \
-    { name, LS_KEY_MAPS, offsetof(ls_config, field), {0}, {0}, NULL, free, help }
-#define TREE(name, field, free, help)                                                              \
-    { name, LS_KEY_TREE, offsetof(ls_config, field), {0}, {0}, NULL, free, help }
-#define SPAN(name, field, low, high, usual, free, help)                                            \
-    { name, LS_KEY_SPAN, offsetof(ls_config, field), {0}, {low, high, usual}, autos, free, help }
-#define INT_OR_AUTO(name, field, low, high, usual, free, help)                                     \
-    { name, LS_KEY_INTEGER, offsetof(ls_config, field), {low, high, usual}, {0}, autos, free, help }
-#define ONE_OF(name, field, list, free, help)                                                      \
-    { name, LS_KEY_CHOICE, offsetof(ls_config, field), {0}, {0}, list, free, help }
+#define INT(name, field, low, high, usual, may, help)                                              \
+    { name, LS_KEY_INTEGER, offsetof(ls_config, field), {low, high, usual}, {0}, NULL, may, help }
+#define NUM(name, field, low, high, usual, may, help)                                              \
+    { name, LS_KEY_REAL, offsetof(ls_config, field), {0}, {low, high, usual}, NULL, may, help }
+#define STRING(name, field, may, help)                                                             \
+    { name, LS_KEY_TEXT, offsetof(ls_config, field), {0}, {0}, NULL, may, help }
+#define STRINGS(name, field, may, help)                                                            \
+    { name, LS_KEY_LIST, offsetof(ls_config, field), {0}, {0}, NULL, may, help }
+#define MAPS(name, field, may, help)                                                               \
+    { name, LS_KEY_MAPS, offsetof(ls_config, field), {0}, {0}, NULL, may, help }
+#define TREE(name, field, may, help)                                                               \
+    { name, LS_KEY_TREE, offsetof(ls_config, field), {0}, {0}, NULL, may, help }
+#define SPAN(name, field, low, high, usual, may, help)                                             \
+    { name, LS_KEY_SPAN, offsetof(ls_config, field), {0}, {low, high, usual}, autos, may, help }
+#define INT_OR_AUTO(name, field, low, high, usual, may, help)                                      \
+    { name, LS_KEY_INTEGER, offsetof(ls_config, field), {low, high, usual}, {0}, autos, may, help }
+#define ONE_OF(name, field, list, may, help)                                                       \
+    { name, LS_KEY_CHOICE, offsetof(ls_config, field), {0}, {0}, list, may, help }
 
 const ls_config_key ls_config_keys[] = {
     ONE_OF(
@@ -175,7 +177,7 @@ const ls_config_key ls_config_keys[] = {
            "worker, which needs train.micro_batch = train.batch / train.virtual_workers"),
     INT("model.blocks", model.blocks, 1, 1000, 3, FIXED, "resnet: residual blocks of a stage"),
     INT("model.patch", model.patch, 1, 4096, 4, FIXED, "vit: height and width of a patch"),
-    NUM("model.dropout", model.dropout, 0, 0.999, 0, FIXED,
+    NUM("model.dropout", model.dropout, 0, 0.999, 0, STEERED,
         "probability with which a hidden value is set to 0 in training; gpt2, llama: of the "
         "embedding, of attention's probabilities, and of what attention and feed-forward layers "
         "add to the residual stream; mlp, cnn, vit: of hidden layers and residual branches"),
@@ -359,7 +361,7 @@ const ls_config_key ls_config_keys[] = {
            "on: it counts alpha / sqrt(rank) times (rsLoRA), for high ranks"),
     ONE_OF("lora.dora", lora.dora, switches, FIXED,
            "on: the norms of the weights' rows are trained apart from their directions (DoRA)"),
-    NUM("lora.dropout", lora.dropout, 0, 0.999, 0, FIXED,
+    NUM("lora.dropout", lora.dropout, 0, 0.999, 0, STEERED,
         "probability with which a number of an adapter's input is set to 0 in training"),
     STRINGS(
         "lora.targets", lora.targets, FIXED,
@@ -370,10 +372,10 @@ const ls_config_key ls_config_keys[] = {
             "\"*norm.weight\"]"),
     ONE_OF("dpo.loss", dpo.loss, dpo_losses, FIXED,
            "train.loss dpo: sigmoid (DPO), ipo (of means over an answer's tokens) or hinge"),
-    NUM("dpo.beta", dpo.beta, 1e-6, 1e6, 0.1, FIXED,
+    NUM("dpo.beta", dpo.beta, 1e-6, 1e6, 0.1, STEERED,
         "train.loss dpo: the factor of log-probabilities over the reference's: the higher, the "
         "closer the model stays to it"),
-    NUM("dpo.label_smoothing", dpo.label_smoothing, 0, 0.5, 0, FIXED,
+    NUM("dpo.label_smoothing", dpo.label_smoothing, 0, 0.5, 0, STEERED,
         "dpo.loss sigmoid: the probability that a pair's answers are exchanged (conservative DPO)"),
     ONE_OF("optim.optimizer", optim.optimizer, optimizers, FIXED,
            "the update of the weights; sgd has momentum where optim.momentum is not 0; muon and "
@@ -383,45 +385,45 @@ const ls_config_key ls_config_keys[] = {
            "rest has adagrad; lars and lamb are for weights that decay; onebit_adam and "
            "onebit_lamb send signs of the momentum from optim.freeze_step on; schedule-free "
            "needs optim.schedule=constant, and evaluates and saves the average of its weights"),
-    NUM("optim.lr", optim.lr, 0, 1000, 1e-3, FIXED, "learning rate after the warm-up"),
-    NUM("optim.min_lr", optim.min_lr, 0, 1000, 1e-4, FIXED,
+    NUM("optim.lr", optim.lr, 0, 1000, 1e-3, STEERED, "learning rate after the warm-up"),
+    NUM("optim.min_lr", optim.min_lr, 0, 1000, 1e-4, STEERED,
         "learning rate at the end of the schedules cosine, linear and wsd"),
-    ONE_OF("optim.scale_lr", optim.scale_lr, scales, FIXED,
+    ONE_OF("optim.scale_lr", optim.scale_lr, scales, STEERED,
            "lr and min_lr are multiplied by the step's batch / optim.scale_batch (usual for sgd, "
            "lars), or by its root (for adamw and its kind)"),
-    INT("optim.scale_batch", optim.scale_batch, 0, BILLION, 0, FIXED,
+    INT("optim.scale_batch", optim.scale_batch, 0, BILLION, 0, STEERED,
         "scale_lr: the batch that lr is meant for"),
-    SPAN("optim.warmup", optim.warmup, 0, BILLION, LS_AUTO, FIXED,
+    SPAN("optim.warmup", optim.warmup, 0, BILLION, LS_AUTO, STEERED,
          "linear warm-up: a number of steps, or a text such as \"2000 samples\" or \"0.5 epochs\"; "
          "auto: a tenth of train.steps, at most 50"),
-    ONE_OF("optim.schedule", optim.schedule, schedules, FIXED,
+    ONE_OF("optim.schedule", optim.schedule, schedules, STEERED,
            "learning rate after the warm-up: cosine and linear fall to min_lr over all steps; "
            "constant; step is multiplied at intervals; wsd is constant, then falls linearly"),
-    NUM("optim.decay_fraction", optim.decay_fraction, 0, 1, 0.2, FIXED,
+    NUM("optim.decay_fraction", optim.decay_fraction, 0, 1, 0.2, STEERED,
         "wsd: fraction of train.steps, at the end, in which the learning rate falls"),
-    INT("optim.step_every", optim.step_every, 1, BILLION, 1000, FIXED,
+    INT("optim.step_every", optim.step_every, 1, BILLION, 1000, STEERED,
         "schedule step: steps between changes of the learning rate"),
-    NUM("optim.step_factor", optim.step_factor, 0, 1, 0.1, FIXED,
+    NUM("optim.step_factor", optim.step_factor, 0, 1, 0.1, STEERED,
         "schedule step: factor of the learning rate at each change"),
-    NUM("optim.beta1", optim.beta1, 0, 0.999999, 0.9, FIXED,
+    NUM("optim.beta1", optim.beta1, 0, 0.999999, 0.9, STEERED,
         "adamw, adam, lamb: decay rate of the first moment; lion: weight of the mean in the "
         "update; "
         "schedule-free: of the average"),
-    NUM("optim.beta2", optim.beta2, 0, 0.999999, 0.95, FIXED,
+    NUM("optim.beta2", optim.beta2, 0, 0.999999, 0.95, STEERED,
         "adamw, adam, lamb, schedule-free: decay rate of the second moment; lion: of its mean "
         "(usually "
         "0.99)"),
-    NUM("optim.eps", optim.eps, 1e-30, 1, 1e-8, FIXED,
+    NUM("optim.eps", optim.eps, 1e-30, 1, 1e-8, STEERED,
         "added to the denominator of adamw, adam, adagrad, rowwise_adagrad, "
         "schedule-free, lamb"),
-    NUM("optim.momentum", optim.momentum, 0, 0.999999, 0, FIXED,
+    NUM("optim.momentum", optim.momentum, 0, 0.999999, 0, STEERED,
         "sgd, lars, muon: factor of the velocity; 0: sgd has no momentum, and no state, lars has "
         "0.9, muon 0.95"),
-    NUM("optim.lr_decay", optim.lr_decay, 0, 1000, 0, FIXED,
+    NUM("optim.lr_decay", optim.lr_decay, 0, 1000, 0, STEERED,
         "adagrad, rowwise_adagrad: update t, from 0, has the rate lr / (1 + t lr_decay)"),
-    ONE_OF("optim.nesterov", optim.nesterov, switches, FIXED,
+    ONE_OF("optim.nesterov", optim.nesterov, switches, STEERED,
            "on: sgd and lars look ahead by the momentum, as muon always does"),
-    NUM("optim.weight_decay", optim.weight_decay, 0, 1000, 0.1, FIXED,
+    NUM("optim.weight_decay", optim.weight_decay, 0, 1000, 0.1, STEERED,
         "decoupled weight decay; adam, sgd, adagrad, rowwise_adagrad, lars: added to the gradient; "
         "norms and biases "
         "have none"),
@@ -436,15 +438,15 @@ const ls_config_key ls_config_keys[] = {
          "parameters with settings of their own: [{match: \"*.bias\", lr_scale: 2}, ...]; the "
          "first pattern that matches a parameter's name counts; keys: match, lr_scale, optimizer, "
          "beta1, beta2, eps, momentum, nesterov, weight_decay, lr_decay"),
-    NUM("optim.clip", optim.clip, 0, 1e9, 1, FIXED,
+    NUM("optim.clip", optim.clip, 0, 1e9, 1, STEERED,
         "the gradient is scaled down to at most this norm; 0: off"),
     NUM("optim.loss_scale", optim.loss_scale, 1, 1e9, 65536, FIXED,
         "f16: initial factor of the loss, which keeps small gradients from vanishing"),
-    INT("optim.loss_scale_window", optim.loss_scale_window, 1, BILLION, 1000, FIXED,
+    INT("optim.loss_scale_window", optim.loss_scale_window, 1, BILLION, 1000, STEERED,
         "f16: the scale doubles after this many steps without overflow"),
-    INT("optim.loss_scale_hysteresis", optim.loss_scale_hysteresis, 1, 1000, 2, FIXED,
+    INT("optim.loss_scale_hysteresis", optim.loss_scale_hysteresis, 1, 1000, 2, STEERED,
         "f16: the scale is halved after this many overflows; a step that overflows is skipped"),
-    NUM("optim.loss_scale_min", optim.loss_scale_min, 1e-6, 1e9, 1, FIXED,
+    NUM("optim.loss_scale_min", optim.loss_scale_min, 1e-6, 1e9, 1, STEERED,
         "f16: an overflow at this scale ends the run"),
     ONE_OF("parallel.reduce", parallel.reduce, reduces, FREE,
            "order of summation: tree gives the same bits for any number of workers; fastest does "

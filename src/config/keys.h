@@ -16,6 +16,20 @@ typedef enum ls_config_key_type {
     LS_KEY_CHOICE
 } ls_config_key_type;
 
+/* May a run that is resumed have another value?
+ *
+ *  FIXED    no: the run would be another one. What is trained (model, lora, data), what its state
+ *           consists of (optim.optimizer, ema, groups, freeze_step, types), which samples a step
+ *           takes (batch, seed, virtual workers), and the order of sums.
+ *  STEERED  yes: a number or a curve by which the next steps change the same state. They have the
+ *           bits of the new value, so the change is recorded with its step (report/history.h).
+ *  FREE     yes: it can't affect the bits, but for train.steps and parallel.reduce (matching.c). */
+typedef enum ls_config_key_resumed {
+    LS_KEY_FIXED,
+    LS_KEY_STEERED,
+    LS_KEY_FREE
+} ls_config_key_resumed;
+
 enum { LS_KEY_LOW, LS_KEY_HIGH, LS_KEY_USUAL }; /* a number's limits and its default */
 
 typedef struct ls_config_key {
@@ -26,7 +40,7 @@ typedef struct ls_config_key {
     double real[3];             /* real, span: the same */
     const char *const *choices; /* [.., NULL] choice: the words, the value is the index; integer,
                                    span: the word for LS_AUTO, or NULL */
-    bool free;                  /* may change when a run is resumed: it can't affect the bits */
+    ls_config_key_resumed resumed;
     const char *help;
 } ls_config_key;
 

@@ -81,6 +81,8 @@ static void add_note(const ls_config_key *k, const char *was, const char *now, b
                       "train.steps was %s and is now %s: from here on the learning rates are those "
                       "of the new value. ",
                       was, now);
+    if (k->resumed == LS_KEY_STEERED)
+        ls_buf_printf(note, "%s was %s and is now %s, from the next step on. ", k->name, was, now);
     if (strcmp(k->name, "parallel.reduce") == 0)
         ls_buf_printf(note,
                       "parallel.reduce was %s and is now %s: the bits are not those of a single "
@@ -94,8 +96,39 @@ static void add_note(const ls_config_key *k, const char *was, const char *now, b
 const char *ls_config_find_fixed(const ls_config *was, const ls_config *now) {
     const ls_config_key *k = NULL;
     for (int i = 0; (k = ls_config_key_at(i)); i++)
-        if (!k->free && !ls_config_key_is_equal(was, now, k)) return k->name;
+        if (k->resumed != LS_KEY_FREE && !ls_config_key_is_equal(was, now, k)) return k->name;
     return NULL;
+}
+
+bool ls_config_is_steered(const char *key) {
+    const ls_config_key *k = ls_config_key_find(key);
+    return k && k->resumed == LS_KEY_STEERED;
+}
+
+/* Why a key that usually may change can't in this run; NULL: it can. */
+static const char *why_not_steered(const ls_config *was, const ls_config *now,
+                                   const ls_config_key *k) {
+    bool velocity = strcmp(k->name, "optim.momentum") == 0 &&
+                    was->optim.optimizer == LS_OPTIMIZER_SGD &&
+                    (was->optim.momentum > 0) != (now->optim.momentum > 0);
+    bool rate = strcmp(k->name, "optim.lr") == 0 || strcmp(k->name, "optim.warmup") == 0;
+    if (velocity) return "the run has no velocity without momentum";
+    if (rate && was->optim.optimizer == LS_OPTIMIZER_SCHEDULE_FREE)
+        return "schedule-free's average is of steps with one learning rate";
+    return was->sync.mode == LS_SYNC_ASYNC ? "an asynchronous run is replayed with one value"
+                                           : NULL;
+}
+
+/* May the run continue with the new value? */
+static ls_status check_change(const ls_config *was, const ls_config *now, const ls_config_key *k,
+                              const char *const texts[2], ls_error *e) {
+    const char *why = k->resumed == LS_KEY_STEERED ? why_not_steered(was, now, k) : NULL;
+    if (k->resumed == LS_KEY_FIXED) why = "resuming would not give the bits of a single run";
+    if (!why) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s is %.60s, but the run began with %.60s; %s: change it back, or begin a new "
+                   "run, which can take this one's weights (train.from)",
+                   k->name, texts[1], texts[0], why);
 }
 
 ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char **note_p,
@@ -107,12 +140,7 @@ ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char 
         ls_buf a = {0}, b = {0};
         ls_config_key_write(was, visible_of(was, k), &a);
         ls_config_key_write(now, visible_of(now, k), &b);
-        ls_status s = LS_OK;
-        if (!k->free)
-            s = ls_fail(e, LS_EINVAL,
-                        "%s is %.60s, but the run began with %.60s; resuming would not give the "
-                        "bits of a single run: change it back, or begin a new run",
-                        k->name, b.data, a.data);
+        ls_status s = check_change(was, now, k, (const char *const[]){a.data, b.data}, e);
         add_note(k, a.data, b.data, ls_config_has_text(now), &note);
         ls_buf_free(&a);
         ls_buf_free(&b);

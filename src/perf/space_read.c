@@ -7,6 +7,7 @@
 
 #include "base/nearest.h"
 #include "base/yaml.h"
+#include "config/relations.h"
 #include "perf/space.h"
 #include "perf/space_grid.h"
 
@@ -316,18 +317,6 @@ static ls_status read_range(const reader *r, const char *name, const ls_yaml_nod
 static const char *const own_keys[] = {"train.epochs",       "train.steps",    "train.eval_every",
                                        "train.eval_samples", "train.patience", NULL};
 
-/* pbt: a run goes on with another value from a checkpoint. */
-static bool may_change_in_run(const char *name) {
-    static const char *const others[] = {"model.dropout", "lora.dropout", "dpo.beta",
-                                         "dpo.label_smoothing", NULL};
-    static const char *const fixed[] = {"optim.optimizer", "optim.ema", "optim.freeze_step",
-                                        "optim.groups", NULL};
-    bool may = strncmp(name, "optim.", 6) == 0;
-    for (int i = 0; others[i]; i++) may = may || strcmp(name, others[i]) == 0;
-    for (int i = 0; fixed[i]; i++) may = may && strcmp(name, fixed[i]) != 0;
-    return may;
-}
-
 static ls_status check_key(const reader *r, const char *name, int line, ls_error *e) {
     for (int i = 0; own_keys[i]; i++)
         if (strcmp(own_keys[i], name) == 0)
@@ -335,7 +324,7 @@ static ls_status check_key(const reader *r, const char *name, int line, ls_error
                        "is the same in all trials, since they are compared; set 'steps' for all, "
                        "or the config's key",
                        name);
-    if (r->s->rules.method == LS_SPACE_PBT && !may_change_in_run(name))
+    if (r->s->rules.method == LS_SPACE_PBT && !ls_config_is_steered(name))
         return bad(
             r, line, e,
             "can't change within a run, as method pbt needs; use another method, or keys of optim",

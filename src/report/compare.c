@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "config/differences.h"
+#include "report/ledger.h"
 #include "storage/corpus_record.h"
 #include "storage/data_record.h"
 
@@ -38,6 +39,7 @@ static void add_line(void *arg, int64_t step, const ls_json *line) {
     const reading *x = arg;
     ls_compare_run *r = x->run;
     double val = number_of(line, "val_loss"), value = number_of(line, x->metric);
+    ls_ledger_add_changed(r->changed, step, line);
     if (ls_json_get(line, "lr")) add_step(r, step, line);
     if (isfinite(val) && (!r->val_step || val < r->val_loss)) {
         r->val_loss = val;
@@ -55,6 +57,7 @@ static ls_status read_run(const char *path, const char *metric, ls_compare_run *
     char *config = ls_format("%s/config.yaml", path);
     ls_status s = LS_OK;
     r->path = path;
+    r->changed = ls_json_new_array();
     if (!ls_file_exists(config))
         s = ls_fail(e, LS_EINVAL, "%s: is not a run directory (it has no config.yaml)", path);
     if (s == LS_OK) s = ls_config_read(config, &r->config, e);
@@ -111,6 +114,7 @@ static bool keeps_bits(const ls_config *a, const ls_config *b) {
 
 static ls_status compare_two(const ls_compare_run *first, ls_compare_run *r, ls_error *e) {
     r->same_config = keeps_bits(&first->config, &r->config);
+    r->same_changes = ls_json_equal(first->changed, r->changed);
     r->same_data = have_same_data(first->path, r->path);
     compare_lines(first, r);
     return ls_checkpoints_compare(first->path, r->path, &r->checkpoints, e);
@@ -120,7 +124,8 @@ bool ls_compare_parted(const ls_compare_run *r) { return r->parted || r->checkpo
 
 /* The bits of asynchronous runs are those of their logs. */
 bool ls_compare_must_match(const ls_compare_run *r) {
-    return r->same_config && r->same_data && r->config.sync.mode != LS_SYNC_ASYNC;
+    return r->same_config && r->same_changes && r->same_data &&
+           r->config.sync.mode != LS_SYNC_ASYNC;
 }
 
 /* ---- all ---- */
@@ -160,6 +165,7 @@ void ls_compare_free(ls_comparison *c) {
         free(c->runs[i].steps);
         free(c->runs[i].curve.steps);
         free(c->runs[i].curve.values);
+        ls_json_free(c->runs[i].changed);
     }
     free(c->runs);
     ls_json_free(c->differences);

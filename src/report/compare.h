@@ -31,10 +31,12 @@ typedef struct ls_compare_run {
     int64_t val_step;            /* its step; 0: there is none */
     double seconds;              /* of all steps */
     int64_t workers[2];          /* fewest and most */
+    ls_json *changed;            /* keys that changed when it was resumed, as of ls_ledger */
     bool same_config, same_data; /* as far as the bits go */
-    int64_t nlines;              /* steps that both have lines of */
-    int64_t parted;              /* the first of these whose line differs; 0: none */
-    double losses[2], norms[2];  /* in that line */
+    bool same_changes;
+    int64_t nlines;             /* steps that both have lines of */
+    int64_t parted;             /* the first of these whose line differs; 0: none */
+    double losses[2], norms[2]; /* in that line */
     ls_checkpoints_compared checkpoints;
 } ls_compare_run;
 

@@ -6,6 +6,7 @@
 #include "base/escape.h"
 #include "base/plural.h"
 #include "report/compare.h"
+#include "report/ledger.h"
 
 static char letter_of(const ls_comparison *c, const ls_compare_run *r) {
     return (char)('a' + (r - c->runs));
@@ -61,11 +62,23 @@ static void put_differences(const ls_comparison *c, ls_buf *out) {
     }
 }
 
+static void put_changes(const ls_comparison *c, ls_buf *out) {
+    for (int i = 0; i < c->n; i++) {
+        const ls_compare_run *r = &c->runs[i];
+        for (size_t k = 0; k < ls_json_count(r->changed); k++) {
+            ls_buf_printf(out, "%c: ", letter_of(c, r));
+            ls_ledger_put_changed(ls_json_at(r->changed, k), out);
+            ls_buf_printf(out, "\n");
+        }
+    }
+}
+
 /* ---- bits ---- */
 
 /* Why a run need not have the bits of the first one. */
 static const char *reason_of(const ls_compare_run *r) {
     if (!r->same_config) return "keys differ that affect the bits";
+    if (!r->same_changes) return "keys were changed when one of them was resumed";
     return r->same_data ? "asynchronous runs have the bits of their logs" : "their data differ";
 }
 
@@ -114,6 +127,7 @@ void ls_compare_print(const ls_comparison *c, ls_buf *out) {
     put_runs(c, out);
     ls_buf_printf(out, "\n");
     put_differences(c, out);
+    put_changes(c, out);
     ls_buf_printf(out, "\n");
     for (int i = 1; i < c->n; i++) put_bits(c, &c->runs[i], out);
 }
@@ -159,6 +173,7 @@ static ls_json *run_json(const ls_compare_run *r, bool is_first) {
     ls_json_set_number(o, "seconds", r->seconds);
     ls_json_set_integer(o, "min_workers", r->workers[0]);
     ls_json_set_integer(o, "max_workers", r->workers[1]);
+    ls_json_set(o, "changed", ls_json_share(r->changed));
     if (is_first) return o;
     ls_json_set(o, "must_match", ls_json_new_bool(ls_compare_must_match(r)));
     ls_json_set(o, "same", ls_json_new_bool(!ls_compare_parted(r)));

@@ -8,6 +8,9 @@
  * Where samples are no windows of tokens, it is samples_per_s; val_bits_per_byte is a text's alone.
  *
  *   {"step": 57, "gap": [1, 57]}       lines of these steps were lost before step 58 was written
+ *   {"step": 21, "changed": {"optim.lr": ["0.003", "0.001"]}}
+ *                                      the run was resumed with other keys that steer its steps: what
+ *                                      they were, and what they are from this step on
  */
 #ifndef LS_REPORT_HISTORY_H
 #define LS_REPORT_HISTORY_H

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/escape.h"
 #include "base/lines.h"
 #include "data/order.h"
 #include "report/history.h"
@@ -152,6 +152,15 @@ static ls_status on_evaluation(audit *a, const ls_json *line, int64_t step) {
                  (long long)step);
 }
 
+/* Such a line comes before that of its step. */
+static ls_status on_changed(audit *a, const ls_json *line, int64_t step) {
+    if (step != a->l.steps + 1)
+        return FAULT(a, "has keys that changed before step %lld, after step %lld", (long long)step,
+                     (long long)a->l.steps);
+    ls_ledger_add_changed(a->l.changed, step, line);
+    return LS_OK;
+}
+
 static ls_status on_object(audit *a, const ls_json *line) {
     int64_t step = 0;
     if (!number(line, "step", &step) || step < 1 || step > a->config->train.steps)
@@ -160,6 +169,7 @@ static ls_status on_object(audit *a, const ls_json *line) {
     if (ls_json_get(line, "loss")) return on_step(a, line, step);
     if (ls_json_get(line, "gap")) return on_gap(a, ls_json_get(line, "gap"), step);
     if (ls_json_get(line, "val_loss")) return on_evaluation(a, line, step);
+    if (ls_json_get(line, "changed")) return on_changed(a, line, step);
     return FAULT(a, "step %lld: is neither a step, nor an evaluation, nor a gap", (long long)step);
 }
 
@@ -224,8 +234,47 @@ ls_status ls_ledger_check(const char *run, ls_ledger *l_p, ls_error *e) {
     LS_TRY(ls_dataset_order_of(run, &config, &order, e));
     audit a = {.path = ls_metrics_path(run), .config = &config, .order = order, .e = e};
     a.l.nsamples = (int64_t)order.n;
+    a.l.changed = ls_json_new_array();
     s = read_all(&a, run);
     free(a.path);
+    if (s != LS_OK) ls_ledger_free(&a.l);
     *l_p = a.l;
     return s;
+}
+
+void ls_ledger_free(ls_ledger *l) {
+    ls_json_free(l->changed);
+    l->changed = NULL;
+}
+
+void ls_ledger_add_changed(ls_json *changed, int64_t step, const ls_json *line) {
+    const ls_json *keys = ls_json_get(line, "changed"), *values = NULL;
+    const char *key = NULL;
+    if (!ls_json_is_object(keys)) return;
+    for (void *it = NULL; (it = ls_json_next(keys, it, &key, &values));) {
+        const char *was = ls_json_text(ls_json_at(values, 0));
+        const char *now = ls_json_text(ls_json_at(values, 1));
+        ls_json *one = ls_json_new_object();
+        ls_json_set_integer(one, "step", step);
+        ls_json_set_text(one, "key", key);
+        ls_json_set_text(one, "was", was ? was : "");
+        ls_json_set_text(one, "now", now ? now : "");
+        ls_json_push(changed, one);
+    }
+}
+
+static void put_text(const ls_json *text, ls_buf *out) {
+    const char *s = ls_json_text(text);
+    ls_buf_escape(out, LS_ESCAPE_LINE, s, strlen(s));
+}
+
+void ls_ledger_put_changed(const ls_json *one, ls_buf *out) {
+    int64_t step = 0;
+    ls_json_integer(ls_json_get(one, "step"), &step);
+    ls_buf_printf(out, "from step %lld on ", (long long)step);
+    put_text(ls_json_get(one, "key"), out);
+    ls_buf_printf(out, " is ");
+    put_text(ls_json_get(one, "now"), out);
+    ls_buf_printf(out, ", which was ");
+    put_text(ls_json_get(one, "was"), out);
 }

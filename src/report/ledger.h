@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/json.h"
 
 typedef struct ls_ledger {
     int64_t steps;    /* complete */
@@ -20,6 +21,8 @@ typedef struct ls_ledger {
     int64_t least_workers, most_workers;
     int64_t missing;          /* steps in marked gaps, whose lines were lost */
     int64_t gap_from, gap_to; /* the first gap */
+    ls_json
+        *changed; /* an array of changed keys: "step", from which they hold, "key", "was", "now" */
 } ls_ledger;
 
 /* LS_EINVAL: a line is damaged, or has values out of range or the wrong samples; a step is missing
@@ -27,5 +30,12 @@ typedef struct ls_ledger {
  * good checkpoint. The message has the number of the first such line. A torn last line is
  * ignored. */
 ls_status ls_ledger_check(const char *run, ls_ledger *l_p, ls_error *);
+void ls_ledger_free(ls_ledger *);
+
+/* Appends the changed keys of a line of metrics.jsonl (history.h), if it has any, to such an
+ * array. */
+void ls_ledger_add_changed(ls_json *changed, int64_t step, const ls_json *line);
+/* Appends "from step 21 on optim.lr is 0.001, which was 0.003" for one of them. */
+void ls_ledger_put_changed(const ls_json *one, ls_buf *out);
 
 #endif

@@ -304,6 +304,14 @@ ls_status ls_metrics_missing(ls_metrics *m, const ls_store_note *n, ls_error *e)
     return ls_metrics_step(m, n->steps, &in, &n->out, &t, e);
 }
 
+ls_status ls_metrics_changed(ls_metrics *m, int64_t step, const ls_json *keys, ls_error *e) {
+    if (!ls_json_count(keys)) return LS_OK;
+    ls_json *line = ls_json_new_object();
+    ls_json_set(line, "step", ls_json_new_integer(step));
+    ls_json_set(line, "changed", ls_json_share(keys));
+    return write_line(m, line, e);
+}
+
 ls_status ls_metrics_evaluation(ls_metrics *m, int64_t steps, const ls_evaluation *v, ls_error *e) {
     int64_t all = m->config->train.steps;
     if (steps <= m->logged.evaluation) return LS_OK;

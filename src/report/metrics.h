@@ -44,6 +44,9 @@ ls_status ls_metrics_step(ls_metrics *, int64_t steps, const ls_step_in *, const
 ls_status ls_metrics_missing(ls_metrics *, const ls_store_note *, ls_error *);
 /* The gradient noise scale so far (train.noise_scale). */
 ls_noise_scale ls_metrics_noise(const ls_metrics *);
+/* The run was resumed with other keys: as of ls_config_changes(), from this step on. None: nothing is
+ * written. */
+ls_status ls_metrics_changed(ls_metrics *, int64_t step, const ls_json *keys, ls_error *);
 ls_status ls_metrics_evaluation(ls_metrics *, int64_t steps, const ls_evaluation *, ls_error *);
 
 #endif

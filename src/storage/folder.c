@@ -18,6 +18,7 @@
 #include "storage/checkpoint.h"
 #include "storage/checkpoints.h"
 #include "storage/frozen_file.h"
+#include "storage/old_run.h"
 #include "storage/published_record.h"
 #include "storage/reference.h"
 #include "storage/restore.h"
@@ -130,6 +131,13 @@ static ls_status inspect_to_follow(const ls_folder_run *r, bool follows, found *
     return LS_OK;
 }
 
+/* Does this run take the place of the one that is there? */
+static bool replaces(const ls_folder_run *r, bool resumes, const found *f) {
+    if (f->what != IS_RUN) return false;
+    if (!resumes) return r->overwrites || ls_old_run_is_unsaved(r->dir);
+    return check_config(r, NULL) != LS_OK && ls_old_run_is_unsaved(r->dir);
+}
+
 /* May this run use the directory? */
 static ls_status check_found(const ls_folder_run *r, bool resumes, const found *f, ls_error *e) {
     if (f->what == IS_OTHER)
@@ -137,10 +145,11 @@ static ls_status check_found(const ls_folder_run *r, bool resumes, const found *
                        "%s: is neither empty nor a run directory (it contains '%.100s'); choose "
                        "another one with -o",
                        r->dir, f->name);
+    if (replaces(r, resumes, f)) return LS_OK;
     if (f->what == IS_RUN && !resumes)
         return ls_fail(e, LS_EINVAL,
-                       "%s: exists already; continue it with --resume, or choose another "
-                       "directory with -o",
+                       "%s: exists already; continue it with --resume, choose another directory "
+                       "with -o, or replace it with --overwrite",
                        r->dir);
     return f->what == IS_RUN ? check_config(r, e) : LS_OK;
 }
@@ -283,8 +292,13 @@ static ls_status inspect_again(ls_folder *f, bool follows, ls_error *e) {
     ls_file_remove_left(f->run.dir);
     note_place(f);
     bool trained = follows && ls_folder_phase_of(f->run.state) == LS_FOLDER_MADE;
-    f->notes->fresh = now.what == IS_EMPTY && !trained;
-    if (f->notes->fresh && f->run.resumes && !follows)
+    f->notes->old = !follows && replaces(&f->run, f->run.resumes, &now);
+    f->notes->fresh = f->notes->old || (now.what == IS_EMPTY && !trained);
+    if (f->notes->old)
+        ls_log("%s: %s; the new run takes its place", f->run.dir,
+               ls_old_run_is_unsaved(f->run.dir) ? "has a run without a checkpoint"
+                                                 : "has a run, which is removed (--overwrite)");
+    else if (f->notes->fresh && f->run.resumes && !follows)
         ls_log("%s: %s; a new run begins there", f->run.dir,
                f->made_from ? "does not exist yet" : "is empty");
     return LS_OK;
@@ -387,7 +401,9 @@ static ls_status write_missing(ls_folder *f, ls_error *e) {
     const ls_folder_run *r = &f->run;
     ls_dataset d;
     LS_TRY(make_data(r, &d, e));
-    ls_status s = ls_file_make_dirs(r->dir, e);
+    ls_status s = f->notes->old ? ls_old_run_remove(r->dir, e) : LS_OK;
+    if (s == LS_OK) f->notes->old = false;
+    if (s == LS_OK) s = ls_file_make_dirs(r->dir, e);
     if (s == LS_OK) s = check_room(r, checkpoints_to_come(r), ls_dataset_saved_nbytes(&d), e);
     if (s == LS_OK) s = write_files(f, &d, e);
     if (s == LS_OK) s = ls_frozen_file_make(r->dir, r->model, r->config, e);
@@ -438,8 +454,10 @@ static void log_start(const ls_folder_run *r, const char *checkpoint) {
         ls_log("%s: has no checkpoint yet; beginning again", r->dir);
 }
 
+static bool lacks_files(const ls_folder *f) { return f->notes->old || !is_complete(&f->run); }
+
 ls_status ls_folder_fill(ls_folder *f, ls_error *e) {
-    bool lacks = f->notes->fresh && was_made(&f->run) && !is_complete(&f->run);
+    bool lacks = f->notes->fresh && was_made(&f->run) && lacks_files(f);
     return lacks ? write_missing(f, e) : LS_OK;
 }
 
@@ -449,7 +467,7 @@ ls_status ls_folder_take_up(ls_folder *f, ls_error *e) {
     int64_t step = 0;
     ls_status s = LS_OK;
     if (n->fresh) {
-        if (!is_complete(&f->run)) s = write_missing(f, e);
+        if (lacks_files(f)) s = write_missing(f, e);
     } else {
         ls_frozen_file_repair(f->run.dir, f->run.model, f->run.config);
         LS_TRY(ls_checkpoint_newest_good(f->run.dir, &path, &step, e));

@@ -62,13 +62,15 @@ typedef struct ls_folder_run {
     ls_corpus *made;        /* that of a new run, if it was made already: taken over when it is
                                written; NULL, or without samples: it was not */
     bool resumes;           /* the directory may exist already */
+    bool overwrites;        /* a run in it is replaced, although it has checkpoints */
 } ls_folder_run;
 
 /* Shared with the processes of this host that are forked later; one process at a time writes it. */
 typedef struct ls_folder_notes {
     unsigned made; /* files that this run made */
     bool made_checkpoints;
-    bool fresh;   /* the directory was empty when it was locked */
+    bool fresh;   /* the directory was empty when it was locked, or had a run that is replaced */
+    bool old;     /* that run's files are still there (old_run.h) */
     bool stays;   /* training has begun: nothing is removed from here on */
     int64_t step; /* steps complete at the newest checkpoint; 0: none; -1: not known yet */
     dev_t device; /* } of the directory */
@@ -89,7 +91,8 @@ ls_status ls_folder_check(const ls_folder_run *, ls_error *);
 /* LS_EIO: the directory has no room for so many more checkpoints. */
 ls_status ls_folder_check_room(const ls_folder *, int64_t checkpoints, ls_error *);
 /* Locks the directory. It must be missing or empty, or, with --resume, that of a run whose config
- * is compatible. follows: an earlier view began the directory, maybe on another host, whose worker
+ * is compatible. A run without a checkpoint has nothing to lose: another one takes its place, as with
+ * --overwrite that of any run; its files are removed once all of the new run is known. follows: an earlier view began the directory, maybe on another host, whose worker
  * 0 may still hold the lock. */
 ls_status ls_folder_open(const ls_folder_run *, bool follows, ls_folder **f_p, ls_error *);
 /* Before workers start: writes the files of a new run whose corpus was made already. */

@@ -12,6 +12,8 @@
 #include "base/log.h"
 #include "base/plural.h"
 #include "coll/virtual.h"
+#include "config/differences.h"
+#include "config/relations.h"
 #include "optim/schedule.h"
 #include "storage/checkpoint.h"
 #include "storage/lock.h"
@@ -205,6 +207,25 @@ static void log_beginning(const ls_loop *l) {
     ls_log("first step after %.2f s", (double)(ls_clock_ns() - r->began_ns) / 1e9);
 }
 
+/* Keys that have other values than in the checkpoint from which the run continues. */
+static ls_status write_changes(const ls_loop *l, int64_t steps, ls_error *e) {
+    const ls_run *r = l->run;
+    char *path = ls_checkpoint_path(r->dir, steps), *config = ls_format("%s/config.yaml", path);
+    ls_config *was = LS_NEW(ls_config);
+    char *note = NULL;
+    ls_status s = LS_OK;
+    bool compatible = ls_file_exists(config) && ls_config_read(config, was, NULL) == LS_OK &&
+                      ls_config_compatible(was, &r->config, &note, NULL) == LS_OK;
+    ls_json *keys = compatible ? ls_config_changes(was, &r->config) : NULL;
+    if (keys) s = ls_metrics_changed(l->metrics, steps + 1, keys, e);
+    ls_json_free(keys);
+    free(note);
+    free(was);
+    free(config);
+    free(path);
+    return s;
+}
+
 /* Lines of steps that will be repeated are cut off first. Lines of an earlier view stay. */
 static ls_status open_new_metrics(ls_loop *l, ls_error *e) {
     const ls_run *r = l->run;
@@ -214,7 +235,8 @@ static ls_status open_new_metrics(ls_loop *l, ls_error *e) {
     int64_t steps = follows ? INT64_MAX : l->folder->notes->step;
     if (old) LS_TRY(ls_metrics_cut(r->dir, steps, &logged, e));
     if (old) LS_TRY(ls_answers_cut(r->dir, steps, &l->answered, e));
-    return ls_metrics_open(r->dir, &r->config, &l->m.layout->model, logged, &l->metrics, e);
+    LS_TRY(ls_metrics_open(r->dir, &r->config, &l->m.layout->model, logged, &l->metrics, e));
+    return old && !follows && steps > 0 ? write_changes(l, steps, e) : LS_OK;
 }
 
 /* Metrics of an earlier view stay open. The line of the latest step may be missing. */

@@ -129,7 +129,8 @@ ls_folder_run ls_host_folder_run(const ls_host *h) {
                            .store = h->store,
                            .state = &h->notes->folder,
                            .made = h->made,
-                           .resumes = h->run->resumes};
+                           .resumes = h->run->resumes,
+                           .overwrites = h->run->overwrites};
 }
 
 ls_snapshot_run ls_host_snapshot_run(const ls_host *h) {

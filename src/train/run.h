@@ -21,6 +21,7 @@ typedef struct ls_run {
                            which is then worker 0 of 1. Else 0 */
     bool started;       /* by a launcher: this process is one of the workers */
     bool resumes;       /* the run directory may be there already */
+    bool overwrites;    /* a run there is replaced */
     /* Between hosts (cluster/supervisor.h): where this one listens for others, the first host's
      * address, and how many hosts must be there before the first view begins. NULL, NULL and 0:
      * this host is alone. */

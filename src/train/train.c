@@ -161,6 +161,7 @@ ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
     ls_run run = {.dir = o->run,
                   .again = o->again,
                   .resumes = o->resume,
+                  .overwrites = o->overwrite,
                   .listen = o->listen,
                   .join = o->join,
                   .hosts = o->hosts,

@@ -23,6 +23,7 @@ typedef struct ls_train_options {
     const char *again_first; /* and if this host has taken the first one's place */
     int64_t until;           /* stop after this step, with a checkpoint; 0: after the last one */
     bool resume;             /* continue from the newest checkpoint, if there is one */
+    bool overwrite;          /* replace a run that is there, with its checkpoints */
     const char *trace;       /* FILE.json or FILE.svg: a timeline of some steps; NULL: none */
     int64_t trace_steps;     /* how many; 0: 3 */
     const struct ls_mllog_request *mllog; /* a log (report/mllog.h); NULL: none */

@@ -9,7 +9,8 @@
 
 static const char LINE[] =
     "train configs/tiny.yaml -n %d -o @/%s --set train.steps=" STEPS " " SMALLER
-    "--set checkpoint.every=20 --set log.every=1000 --set train.eval_every=0 "
+    "--set checkpoint.every=20 --set checkpoint.keep=3 --set log.every=1000 "
+    "--set train.eval_every=0 "
     "--set survival.balance=off " FREEZE "%s";
 
 static host start(int workers, const char *run, const char *more) {

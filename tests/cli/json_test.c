@@ -144,7 +144,7 @@ static void test_checkpoints(void **state) {
 static void test_ledger(void **state) {
     (void)state;
     static const char fields[] = "t:run b:clean i:steps i:missing i:min_workers i:max_workers "
-                                 "i:view_changes i:samples i:epochs i:rest";
+                                 "i:view_changes i:samples i:epochs i:rest a:changed";
     ls_json *j = NULL;
     assert_int_equal(lines_have("ckpt ledger @/run --json", 0, fields, &j), 1);
     assert_true(ls_json_is_true(ls_json_get(j, "clean")));

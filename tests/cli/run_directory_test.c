@@ -76,7 +76,8 @@ static const damage damages[] = {
      "*skip"},
     /* the config */
     {0, "sed -i 's/seed: .*/seed: 7/' x/config.yaml", "train.seed is 7, but the run began with 1"},
-    {0, "sed -i 's/  lr: .*/  lr: 0.5/' x/config.yaml", "optim.lr is 0.5, but the run began with"},
+    {0, "sed -i 's/  ema: .*/  ema: 0.5/' x/config.yaml",
+     "optim.ema is 0.5, but the run began with"},
     {0, "sed -i 's/  batch: .*/  batch: 24/' x/config.yaml",
      "train.batch is 24, but the run began"},
     {0, "cp b/config.yaml x", "x/config.yaml does not go with it: "},
