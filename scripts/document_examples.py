@@ -61,6 +61,7 @@ PATHS = [  # what examples name, and what is there instead
     (r"\{path: (\"photos/.*?\"|drawings.tar|x-idx3-ubyte, labels: x-idx1-ubyte)",
      "{path: images.gz, labels: labels.gz"),
     (r", adapter: \S+,", ","),
+    (r"path: photographs", "path: images.gz, labels: labels.gz"),
     (r"^data:\n  augment", "data:\n  path: images.gz\n  labels: labels.gz\n  augment"),
 ]
 RATINGS = "data: {path: ratings.csv, ratings: {user: userId, item: movieId, negatives: 4}}\n"
