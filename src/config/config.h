@@ -279,25 +279,29 @@ typedef struct ls_config {
         const char *path; /* files or patterns, one per line (data/files.h) */
         int64_t format;   /* an ls_data_kind, or a later word of the key's choices */
         const char *labels, *val_path, *val_labels;
-        double val_fraction;    /* part that is held out: of tokens the end */
-        int64_t folds, fold;    /* folds 0: none */
-        int64_t damaged;        /* an ls_damaged_kind */
-        int64_t missing;        /* an ls_missing_kind */
-        int64_t documents;      /* of a text: an ls_documents_kind */
-        const char *separator;  /* between documents of a file; "": none */
-        const char *text;       /* the member of JSON objects that has the text; "": the usual */
-        int64_t lists;          /* an ls_lists_kind */
-        const char *template;   /* a file; "": the model's */
-        int64_t loss;           /* an ls_chat_kind */
-        int64_t packing;        /* 1: on */
-        const char *cache;      /* a directory; "": the user's */
-        int64_t threads;        /* threads of a worker that read samples; LS_AUTO */
-        int64_t order;          /* an ls_order_kind */
-        int64_t block, window;  /* samples; blocks (data/order.h) */
-        const char *mix;        /* several sources, with weights (storage/mixture.h) */
-        const char *augment;    /* changes of images (source/augment.h) */
-        ls_config_tree ratings; /* columns of interactions (source/ratings.h) */
-        ls_config_tree clicks;  /* columns of ids and numbers (source/clicks.h) */
+        double val_fraction;       /* part that is held out: of tokens the end */
+        int64_t folds, fold;       /* folds 0: none */
+        int64_t damaged;           /* an ls_damaged_kind */
+        int64_t missing;           /* an ls_missing_kind */
+        ls_config_tree missing_by; /* data.missing as a map of columns; "": one for all */
+        ls_config_tree csv;        /* the form of CSV files; "": it is found */
+        const char *columns;       /* names, one a line; "": all */
+        const char *na;            /* more texts that stand for missing values, one a line */
+        int64_t documents;         /* of a text: an ls_documents_kind */
+        const char *separator;     /* between documents of a file; "": none */
+        const char *text;          /* the member of JSON objects that has the text; "": the usual */
+        int64_t lists;             /* an ls_lists_kind */
+        const char *template;      /* a file; "": the model's */
+        int64_t loss;              /* an ls_chat_kind */
+        int64_t packing;           /* 1: on */
+        const char *cache;         /* a directory; "": the user's */
+        int64_t threads;           /* threads of a worker that read samples; LS_AUTO */
+        int64_t order;             /* an ls_order_kind */
+        int64_t block, window;     /* samples; blocks (data/order.h) */
+        const char *mix;           /* several sources, with weights (storage/mixture.h) */
+        const char *augment;       /* changes of images (source/augment.h) */
+        ls_config_tree ratings;    /* columns of interactions (source/ratings.h) */
+        ls_config_tree clicks;     /* columns of ids and numbers (source/clicks.h) */
 
         const char *resize, *crop; /* of images (source/fit.h) */
         int64_t channels;          /* an ls_channels_kind */

@@ -240,6 +240,16 @@ const ls_config_key ls_config_keys[] = {
     ONE_OF("data.missing", data.missing, missings, FIXED,
            "missing values in columns of numbers of CSV: refuse the data, drop these rows, or "
            "take the mean of the training data's column"),
+    TREE("data.missing", data.missing_by, FIXED,
+         "the same by column, e.g. {age: mean, income: drop, \"*\": refuse}"),
+    STRINGS("data.na", data.na, FIXED,
+            "texts that stand for missing values in CSV, beside the usual ones, e.g. [\"-999\", "
+            "unknown]"),
+    STRINGS("data.columns", data.columns, FIXED,
+            "columns of CSV files that are read, e.g. [age, income, label]; empty: all"),
+    TREE("data.csv", data.csv, FIXED,
+         "the form of CSV files, where it is not found, e.g. {header: no, separator: \";\", quote: "
+         "\"'\", decimal: \",\", texts: [zip], skip: 2}"),
     ONE_OF(
         "data.lists", data.lists, lists, FIXED,
         "lists of ids that are longer than the model's input: refuse them, or cut their ends off"),

@@ -15,6 +15,7 @@
 #define EXPERTS "model.experts > 0"
 #define CHAT    "data.format: chat"
 #define PLAIN   "no data.ratings; no data.clicks"
+#define TABLES  SAMPLES "; " PLAIN "; data.format: auto, csv"
 #define BLOCKS                                                                                     \
     "data.order: blocks or data.order: auto; " SAMPLES                                             \
     "; data.format: auto, csv, jsonl, webdataset, tfrecord, mds"
@@ -85,7 +86,10 @@ const ls_config_need ls_config_needs[] = {
     {"data.folds", SAMPLES "; no data.ratings or data.format: tokens, chat"},
     {"data.fold", "data.folds > 0"},
     {"data.lists", SAMPLES "; " PLAIN},
-    {"data.missing", SAMPLES "; " PLAIN "; data.format: auto, csv"},
+    {"data.missing", TABLES},
+    {"data.na", TABLES},
+    {"data.columns", TABLES},
+    {"data.csv", TABLES},
     {"data.template", CHAT},
     {"data.loss", CHAT "; train.loss: auto"},
     {"data.packing", CHAT "; train.loss: auto"},

@@ -8,12 +8,6 @@
 
 enum { LONGEST_QUOTED = 1 << 20 }; /* so that each of many open quotes costs little */
 
-ls_csv ls_csv_begin(const char *text, size_t nbytes, ls_csv_form form) {
-    ls_csv c = {.text = text, .nbytes = nbytes, .form = form, .line = 1};
-    c.at = ls_utf8_mark(text, nbytes);
-    return c;
-}
-
 /* Bytes of the line break at offset i; 0: there is none. */
 static size_t break_at(const ls_csv *c, size_t i) {
     if (i >= c->nbytes) return 0;
@@ -21,6 +15,19 @@ static size_t break_at(const ls_csv *c, size_t i) {
     if (c->text[i] != '\r') return 0;
     if (i + 1 < c->nbytes && c->text[i + 1] == '\n') return 2;
     return c->form.ends == LS_CSV_CR;
+}
+
+static void skip_line(ls_csv *c) {
+    while (c->at < c->nbytes && break_at(c, c->at) == 0) c->at++;
+    c->at += break_at(c, c->at);
+    c->line++;
+}
+
+ls_csv ls_csv_begin(const char *text, size_t nbytes, ls_csv_form form) {
+    ls_csv c = {.text = text, .nbytes = nbytes, .form = form, .line = 1};
+    c.at = ls_utf8_mark(text, nbytes);
+    for (size_t i = 0; i < form.skip && c.at < nbytes; i++) skip_line(&c);
+    return c;
 }
 
 bool ls_csv_find_row(ls_csv *c) {
@@ -49,17 +56,19 @@ static const char *next_quoted(ls_csv *c, ls_csv_cell *cell) {
     size_t begin = c->at + 1, i = begin;
     uint64_t lines = 0;
     bool doubled = false;
+    char quote = c->form.quote;
     for (;; i++) {
         if (i >= c->nbytes) return "has a quote that is not closed";
         if (i - begin == LONGEST_QUOTED) return "has a quote that is not closed within 1 MB";
         lines += break_at(c, i) == 1;
         if (c->text[i] == 0) return "has a zero byte";
-        if (c->text[i] != '"') continue;
-        if (i + 1 >= c->nbytes || c->text[i + 1] != '"') break;
+        if (c->text[i] != quote) continue;
+        if (i + 1 >= c->nbytes || c->text[i + 1] != quote) break;
         doubled = true;
         i++;
     }
-    *cell = (ls_csv_cell){.text = c->text + begin, .nbytes = i - begin, .doubled = doubled};
+    *cell =
+        (ls_csv_cell){.text = c->text + begin, .nbytes = i - begin, .doubled = doubled ? quote : 0};
     if (!end_cell(c, i + 1, cell)) return "has text after its closing quote";
     c->line += lines;
     return NULL;
@@ -76,7 +85,7 @@ static const char *next_plain(ls_csv *c, ls_csv_cell *cell) {
 }
 
 const char *ls_csv_next(ls_csv *c, ls_csv_cell *cell) {
-    bool quoted = c->at < c->nbytes && c->text[c->at] == '"';
+    bool quoted = c->form.quote && c->at < c->nbytes && c->text[c->at] == c->form.quote;
     return quoted ? next_quoted(c, cell) : next_plain(c, cell);
 }
 
@@ -86,9 +95,9 @@ void ls_csv_skip_row(ls_csv *c, size_t at, uint64_t line) {
     c->line = line;
     while (!cell.last) {
         if (!ls_csv_next(c, &cell)) continue;
-        for (c->at = at; c->at < c->nbytes && break_at(c, c->at) == 0;) c->at++;
-        c->at += break_at(c, c->at);
-        c->line = line + 1;
+        c->at = at;
+        c->line = line;
+        skip_line(c);
         return;
     }
 }
@@ -98,7 +107,7 @@ size_t ls_csv_unquote(const ls_csv_cell *cell, char *out, size_t room) {
     for (size_t i = 0; i < cell->nbytes; i++, n++) {
         if (n == room) return SIZE_MAX;
         out[n] = cell->text[i];
-        i += cell->doubled && cell->text[i] == '"';
+        i += cell->doubled && cell->text[i] == cell->doubled;
     }
     return n;
 }
@@ -108,11 +117,11 @@ size_t ls_csv_unquote(const ls_csv_cell *cell, char *out, size_t room) {
 enum { FIRST_BYTES = 1 << 20, FIRST_ROWS = 50 };
 
 /* The ends of the text's first rows, whatever separates their cells. */
-static ls_csv_ends find_ends(const char *text, size_t nbytes) {
+static ls_csv_ends find_ends(const char *text, size_t nbytes, char quote) {
     size_t n = nbytes < FIRST_BYTES ? nbytes : FIRST_BYTES;
     bool quoted = false, has_cr = false;
     for (size_t i = 0; i < n; i++) {
-        if (text[i] == '"' && (quoted || i == 0 || strchr(",\t;|\r\n", text[i - 1])))
+        if (quote && text[i] == quote && (quoted || i == 0 || strchr(",\t;|\r\n", text[i - 1])))
             quoted = !quoted;
         if (quoted) continue;
         if (text[i] == '\n') return i && text[i - 1] == '\r' ? LS_CSV_CR_LF : LS_CSV_LF;
@@ -174,13 +183,22 @@ static bool is_better(fit a, fit b) {
     return (int64_t)a.nnumbers * b.ncells > (int64_t)b.nnumbers * a.ncells;
 }
 
-ls_csv_form ls_csv_form_of(const char *text, size_t nbytes) {
+ls_csv_form ls_csv_form_of(const char *text, size_t nbytes, const ls_csv_asked *asked) {
     static const char separators[] = {',', '\t', ';',
                                       '|'}; /* the first one where others are as good */
-    ls_csv_form form = {.separator = ',', .ends = find_ends(text, nbytes)};
+    ls_csv_form form = {.separator = asked->separator ? asked->separator : ',',
+                        .quote = asked->unquoted ? 0
+                                 : asked->quote  ? asked->quote
+                                                 : '"',
+                        .comma = asked->comma,
+                        .skip = asked->skip};
+    form.ends = find_ends(text, nbytes, form.quote);
+    if (asked->separator) return form;
+    if (form.comma) form.separator = '\t'; /* no comma separates */
     fit best = try_separator(text, nbytes, form);
     for (size_t i = 1; i < sizeof separators; i++) {
-        ls_csv_form other = {separators[i], form.ends};
+        ls_csv_form other = form;
+        other.separator = separators[i];
         fit f = try_separator(text, nbytes, other);
         if (!is_better(f, best)) continue;
         best = f;
@@ -191,10 +209,12 @@ ls_csv_form ls_csv_form_of(const char *text, size_t nbytes) {
 
 void ls_csv_form_put(ls_csv_form form, ls_buf *b) {
     static const char *const ends[] = {"LF", "CR LF", "CR"};
+    const char other[] = {form.separator, 0};
     ls_buf_printf(b, "cells are separated by %s, lines end in %s",
                   form.separator == '\t'  ? "tabs"
                   : form.separator == ';' ? "semicolons"
-                  : form.separator == '|' ? "|"
-                                          : "commas",
+                  : form.separator == ',' ? "commas"
+                                          : other,
                   ends[form.ends]);
+    if (form.comma) ls_buf_printf(b, ", numbers have decimal commas");
 }

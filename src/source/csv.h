@@ -18,13 +18,27 @@
 
 typedef enum ls_csv_ends { LS_CSV_LF, LS_CSV_CR_LF, LS_CSV_CR } ls_csv_ends;
 
+/* What is not to be found, but as it is asked. Zero-initialised: all is found. */
+typedef struct ls_csv_asked {
+    char separator; /* 0: it is found */
+    char quote;     /* 0: " */
+    bool unquoted;  /* no character quotes */
+    bool comma;     /* decimal commas */
+    size_t skip;    /* lines before the first row */
+} ls_csv_asked;
+
 typedef struct ls_csv_form {
     char separator;
     ls_csv_ends ends; /* of the first row */
+    char quote;       /* 0: none */
+    bool comma;       /* numbers have decimal commas */
+    size_t skip;      /* lines before the first row */
+    const char
+        *na; /* more texts that stand for a missing value, one a line; NULL: none; borrowed */
 } ls_csv_form;
 
-/* What the text's first rows show. */
-ls_csv_form ls_csv_form_of(const char *text, size_t nbytes);
+/* What the text's first rows show, and what is asked. */
+ls_csv_form ls_csv_form_of(const char *text, size_t nbytes, const ls_csv_asked *);
 /* Appends it: "cells are separated by tabs, lines end in CR". */
 void ls_csv_form_put(ls_csv_form, ls_buf *);
 
@@ -39,11 +53,11 @@ typedef struct ls_csv {
 typedef struct ls_csv_cell {
     const char *text; /* [nbytes] without the quotes around it */
     size_t nbytes;
-    bool doubled; /* it has "" for quotes */
+    char doubled; /* the quote that it has twice for one; 0: it has none */
     bool last;    /* it is the last cell of its row */
 } ls_csv_cell;
 
-/* At the first row, behind a byte order mark. */
+/* At the first row, behind a byte order mark and lines to be skipped. */
 ls_csv ls_csv_begin(const char *text, size_t nbytes, ls_csv_form);
 /* Skips empty lines. False: the text ends. */
 bool ls_csv_find_row(ls_csv *);

@@ -14,12 +14,24 @@ static const char *const marks[] = {
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
-bool ls_csv_is_missing(const ls_csv_cell *cell) {
+/* Is the text [n] one of the lines of `na`, or a number with the same value as one? */
+static bool is_in(const char *na, const char *text, size_t n) {
+    double x = 0, y = 0;
+    bool number = na && ls_number_parse(text, n, &x);
+    for (size_t m = 0; na && *na; na += m, na += *na == '\n') {
+        m = strcspn(na, "\n");
+        if (m == n && memcmp(na, text, n) == 0) return true;
+        if (number && ls_number_parse(na, m, &y) && !(x < y) && !(x > y)) return true;
+    }
+    return false;
+}
+
+bool ls_csv_is_missing(const ls_csv_cell *cell, const ls_csv_form *form) {
     const char *text = cell->text;
     size_t n = cell->nbytes;
     while (n && is_blank(*text)) text++, n--;
     while (n && is_blank(text[n - 1])) n--;
-    if (n == 0) return true;
+    if (n == 0 || is_in(form->na, text, n)) return true;
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
         if (strlen(marks[i]) == n && memcmp(marks[i], text, n) == 0) return true;
     return false;
@@ -87,24 +99,32 @@ static ls_cell_value list_value(const ls_csv_cell *cell) {
 
 /* ---- all ---- */
 
-static bool has_decimal_comma(const ls_csv_cell *cell) {
+/* A number whose decimal sign is a comma; with a point it is none. */
+static bool parse_comma(const ls_csv_cell *cell, double *number_p) {
     char text[64];
-    double value = 0;
-    const char *comma = cell->nbytes < sizeof text ? memchr(cell->text, ',', cell->nbytes) : NULL;
-    if (!comma) return false;
+    if (cell->nbytes >= sizeof text || memchr(cell->text, '.', cell->nbytes)) return false;
     memcpy(text, cell->text, cell->nbytes);
-    text[comma - cell->text] = '.';
-    return ls_number_parse(text, cell->nbytes, &value);
+    char *comma = memchr(text, ',', cell->nbytes);
+    if (comma) *comma = '.';
+    return ls_number_parse(text, cell->nbytes, number_p);
 }
 
-ls_cell_value ls_csv_value(const ls_csv_cell *cell, char separator) {
+bool ls_csv_parse_number(const ls_csv_cell *cell, const ls_csv_form *form, double *number_p) {
+    return form->comma ? parse_comma(cell, number_p)
+                       : ls_number_parse(cell->text, cell->nbytes, number_p);
+}
+
+ls_cell_value ls_csv_value(const ls_csv_cell *cell, const ls_csv_form *form) {
     ls_cell_value v = {.kind = LS_CELL_NUMBER};
-    if (ls_number_parse(cell->text, cell->nbytes, &v.number)) return v;
-    if (ls_csv_is_missing(cell))
+    double number = 0;
+    bool is_number = ls_csv_parse_number(cell, form, &v.number);
+    if (is_number && !(form->na && ls_csv_is_missing(cell, form))) return v;
+    if (ls_csv_is_missing(cell, form))
         v.kind = LS_CELL_MISSING;
     else if (cell->text[0] == '[')
         v = list_value(cell);
-    else if (separator != ',' && has_decimal_comma(cell))
+    else if (!form->comma && form->separator != ',' && memchr(cell->text, ',', cell->nbytes) &&
+             parse_comma(cell, &number))
         v.kind = LS_CELL_COMMA;
     else
         v.kind = LS_CELL_TEXT;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "source/damage.h"
 #include "source/number.h"
 #include "source/plain.h"
 
@@ -18,6 +19,7 @@ typedef struct reading {
     ls_csv_cell *cells;     /* [MOST_CELLS] of the present row */
     int ncells;             /* of each row; 0: not known yet */
     int at[LS_CSV_COLUMNS]; /* the cell of each wanted column */
+    ls_damage damage;
 } reading;
 
 static ls_status split(reading *r, int *n_p, ls_error *e) {
@@ -94,8 +96,9 @@ static ls_status read_row(reading *r, ls_error *e) {
 
 static ls_status read_file(reading *r, const ls_source_options *o, ls_source *s, ls_error *e) {
     const char *text = (const char *)r->file->data;
+    const ls_csv_asked asked = {0};
     LS_TRY(ls_utf8_check_beginning(text, r->file->nbytes, r->file->path, e));
-    r->csv = ls_csv_begin(text, r->file->nbytes, ls_csv_form_of(text, r->file->nbytes));
+    r->csv = ls_csv_begin(text, r->file->nbytes, ls_csv_form_of(text, r->file->nbytes, &asked));
     LS_TRY(read_header(r, e));
     while (ls_csv_find_row(&r->csv)) {
         size_t at = r->csv.at;
@@ -105,6 +108,7 @@ static ls_status read_file(reading *r, const ls_source_options *o, ls_source *s,
         ls_fail(&whole, why.code, "%s:%llu: %s", r->file->path, (unsigned long long)line, why.msg);
         if (why.code != LS_EINVAL || !o->skip_damaged) return ls_source_refuse(&whole, e);
         s->ndamaged++;
+        ls_damage_add(&r->damage, whole.msg);
         ls_csv_skip_row(&r->csv, at, line);
     }
     return LS_OK;
@@ -120,6 +124,8 @@ ls_status ls_csv_columns_read(const ls_files *files, const ls_source_options *o,
         r.file = &list[i];
         status = read_file(&r, o, s, e);
     }
+    if (status == LS_OK) ls_damage_note(&r.damage, files->paths[0]);
+    ls_damage_free(&r.damage);
     ls_plain_describe(list, files->n, s);
     ls_plain_close_all(list, files->n);
     free(r.cells);

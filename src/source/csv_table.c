@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "source/csv_rules.h"
 #include "source/note.h"
 #include "source/number.h"
 
@@ -23,8 +24,9 @@ void ls_csv_table_free(ls_csv_table *t) {
     *t = (ls_csv_table){0};
 }
 
-static void see_cell(ls_feature *f, ls_csv_seen *s, const ls_csv_cell *cell, char separator) {
-    ls_cell_value v = ls_csv_value(cell, separator);
+static void see_cell(ls_feature *f, ls_csv_seen *s, const ls_csv_cell *cell,
+                     const ls_csv_form *form) {
+    ls_cell_value v = ls_csv_value(cell, form);
     s->n[v.kind]++;
     if (v.kind == LS_CELL_NUMBER) {
         s->fractions = s->fractions || !ls_number_is_i32(v.number);
@@ -39,9 +41,9 @@ static void see_cell(ls_feature *f, ls_csv_seen *s, const ls_csv_cell *cell, cha
     }
 }
 
-void ls_csv_table_see(ls_csv_table *t, const ls_csv_cell *cells, char separator) {
+void ls_csv_table_see(ls_csv_table *t, const ls_csv_cell *cells, const ls_csv_form *form) {
     for (size_t i = 0; i < t->columns.n; i++)
-        see_cell(&t->columns.list[i], &t->seen[i], &cells[i], separator);
+        see_cell(&t->columns.list[i], &t->seen[i], &cells[i], form);
 }
 
 /* ---- what a column has ---- */
@@ -79,11 +81,12 @@ static bool is_repeated(const ls_classes *c, const ls_csv_cell *cell) {
     return n <= sizeof text && ls_classes_find(c, text, n) >= 0;
 }
 
-bool ls_csv_table_is_header(const ls_csv_table *t, const ls_csv_cell *cells, char separator) {
+bool ls_csv_table_is_header(const ls_csv_table *t, const ls_csv_cell *cells,
+                            const ls_csv_form *form) {
     bool numbers = false, texts = false, is_data = false, number_on_texts = false;
     for (size_t i = 0; i < t->columns.n; i++) {
         const ls_csv_seen *s = &t->seen[i];
-        ls_cell_kind kind = ls_csv_value(&cells[i], separator).kind;
+        ls_cell_kind kind = ls_csv_value(&cells[i], form).kind;
         column_has below = find_has(s);
         if (kind == LS_CELL_TEXT && (below == NUMBERS || below == LISTS)) return true;
         if (kind == LS_CELL_NUMBER && s->n[LS_CELL_NUMBER] == 0 && s->n[LS_CELL_TEXT] > 1)
@@ -133,14 +136,19 @@ static void decide_list(ls_feature *f, const ls_csv_seen *s) {
     f->dims[0] = (int64_t)(f->count = s->varies ? s->most : s->length);
 }
 
-static bool decide_column(ls_feature *f, const ls_csv_seen *s, const char *path) {
+static bool decide_column(ls_feature *f, const ls_csv_seen *s, bool asked, const char *path) {
     uint64_t others = s->n[LS_CELL_NUMBER] + s->n[LS_CELL_INTEGERS] + s->n[LS_CELL_REALS] +
                       s->n[LS_CELL_BROKEN] + s->n[LS_CELL_COMMA];
-    column_has what = find_has(s);
+    if (f->unchosen) {
+        f->spelled = true;
+        ls_classes_free(&f->classes);
+        return true;
+    }
+    column_has what = asked ? TEXTS : find_has(s);
     f->text = what == TEXTS;
     f->spelled = !f->text;
     if (what == NOTHING) f->left_out = "it has no values";
-    if (f->text && others && !f->classes.too_many)
+    if (f->text && others && !asked && !f->classes.too_many)
         ls_note("%s: '%s' is read as texts: %llu of its cells are, and %llu are numbers", path,
                 f->name, (unsigned long long)s->n[LS_CELL_TEXT], (unsigned long long)others);
     if (f->text) return others == 0;
@@ -154,9 +162,12 @@ static bool decide_column(ls_feature *f, const ls_csv_seen *s, const char *path)
     return !s->varies && s->n[LS_CELL_INTEGERS] + s->n[LS_CELL_REALS] == n;
 }
 
-bool ls_csv_table_decide(ls_csv_table *t, const char *what) {
+bool ls_csv_table_decide(ls_csv_table *t, const char *texts, const char *what) {
     bool uniform = true;
-    for (size_t i = 0; i < t->columns.n; i++)
-        if (!decide_column(&t->columns.list[i], &t->seen[i], what)) uniform = false;
+    for (size_t i = 0; i < t->columns.n; i++) {
+        ls_feature *f = &t->columns.list[i];
+        bool asked = ls_csv_rules_has(texts, f->name);
+        if (!decide_column(f, &t->seen[i], asked, what)) uniform = false;
+    }
     return uniform;
 }

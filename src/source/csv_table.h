@@ -25,12 +25,12 @@ typedef struct ls_csv_table { /* zero-initialised: nothing has been seen */
 
 /* Begins with n columns, which are named column1, column2 and so on. */
 void ls_csv_table_begin(ls_csv_table *, size_t n);
-void ls_csv_table_see(ls_csv_table *, const ls_csv_cell *cells, char separator);
+void ls_csv_table_see(ls_csv_table *, const ls_csv_cell *cells, const ls_csv_form *);
 void ls_csv_table_free(ls_csv_table *);
 
 /* Once all other rows were seen: is this first one a header? Its cells are no numbers, unless a text
  * stands above numbers. */
-bool ls_csv_table_is_header(const ls_csv_table *, const ls_csv_cell *cells, char separator);
+bool ls_csv_table_is_header(const ls_csv_table *, const ls_csv_cell *cells, const ls_csv_form *);
 /* The name in a cell of the header, without blanks around it; "column3" where it is empty. The
  * caller frees it. */
 char *ls_csv_name(const ls_csv_cell *, size_t column);
@@ -38,8 +38,9 @@ char *ls_csv_name(const ls_csv_cell *, size_t column);
 /* Gives the columns the names of the header. */
 void ls_csv_table_name(ls_csv_table *, const ls_csv_cell *cells);
 
-/* Decides what each column has. True: every cell is as its column; false: the rows must be looked at
- * again. what: names the file in remarks. */
-bool ls_csv_table_decide(ls_csv_table *, const char *what);
+/* Decides what each column has; texts: names of columns that have texts, one a line, NULL: none is
+ * asked for. Columns that are not chosen have nothing. True: every cell is as its column; false: the
+ * rows must be looked at again. what: names the file in remarks. */
+bool ls_csv_table_decide(ls_csv_table *, const char *texts, const char *what);
 
 #endif

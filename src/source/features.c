@@ -105,10 +105,42 @@ static void decide_type(ls_feature *f, const ls_feature *label) {
 /* Reasons that hold until another source is followed. */
 static const char crowded[] = "there are too many fields beside it";
 static const char unknown[] = "the training data do not have it";
+static const char unchosen[] = "data.columns does not name it";
 static const char unlike[] = "it is not as in the training data";
+
+static ls_status fail_choice(const ls_features *f, const char *name, size_t n, const char *what,
+                             ls_error *e) {
+    enum { SHOWN = 20 };
+    ls_buf has = {0};
+    for (size_t i = 0; i < f->n && i < SHOWN; i++)
+        ls_buf_printf(&has, "%s'%.40s'", i ? ", " : "", f->list[i].name);
+    ls_status s = ls_fail(e, LS_EINVAL, "%s: data.columns: there is no '%.*s'; it has %.300s%s",
+                          what, (int)(n < 80 ? n : 80), name, has.len ? has.data : "nothing",
+                          f->n > SHOWN ? ", ..." : "");
+    ls_buf_free(&has);
+    return s;
+}
+
+ls_status ls_features_choose(ls_features *f, const char *names, const char *what, ls_error *e) {
+    if (!names || !*names) return LS_OK;
+    for (size_t i = 0; i < f->n; i++) f->list[i].unchosen = true;
+    for (size_t n = 0; *names; names += n, names += *names == '\n') {
+        n = strcspn(names, "\n");
+        bool found = false;
+        for (size_t i = 0; i < f->n; i++) {
+            if (strlen(f->list[i].name) != n || strncmp(f->list[i].name, names, n) != 0) continue;
+            f->list[i].unchosen = false;
+            found = true;
+        }
+        if (!found) return fail_choice(f, names, n, what, e);
+    }
+    return LS_OK;
+}
 
 /* Features that become no field are logged, so that nothing disappears silently. */
 static ls_status leave_out(ls_feature *f, bool no_label, const char *what, ls_error *e) {
+    if (f->unchosen) f->left_out = unchosen;
+    if (f->unchosen) return LS_OK;
     if (!f->left_out && f->count == 0) f->left_out = "it has no values";
     if (f->is_list && f->dims[0] == 1 && label_rank(f) < NLABEL_NAMES)
         f->left_out = "some records have no value of it";
@@ -366,7 +398,7 @@ static ls_feature **find_features(ls_features *s, const ls_numbering *numbering,
             f->left_out = NULL;
         const ls_numbered *c = ls_features_numbered(s, numbering, i);
         if (c) of[c - numbering->list] = f;
-        if (c || f->left_out) continue;
+        if (c || f->left_out || f->unchosen) continue;
         f->left_out = unknown;
         ls_note("%s: '%s' is left out: %s", what, f->name, f->left_out);
     }

@@ -38,6 +38,7 @@ typedef struct ls_feature {
     bool integers; /* and may be stored as an i32 */
     bool wide;     /* they are int64_t, so they may be stored as an i64: ls_feature_store_whole() */
     bool has_least; /* the least integer of its type is among the values: it can't become a list */
+    bool unchosen;  /* data.columns does not name it: it becomes no field, without a remark */
     bool is_list;   /* records have different numbers of values, at most dims[0] */
     const char
         *left_out; /* static text, or `taken`: why it becomes no field; NULL: it becomes one */
@@ -93,6 +94,10 @@ const ls_feature *ls_features_label(const ls_features *);
  * possible in itself; the reader checks that it fits its format. */
 void ls_features_put(const ls_features *, ls_buf *);
 void ls_features_take(ls_features *, ls_bytes *);
+
+/* Marks the features that are not among these names, one a line; NULL: all are. LS_EINVAL: a name is
+ * none of them; the message lists them. */
+ls_status ls_features_choose(ls_features *, const char *names, const char *what, ls_error *);
 
 /* Stores value i of a feature whose values are numbers of a text file, or the code of a text. */
 void ls_feature_store(const ls_feature *, void *sample, size_t i, double value);

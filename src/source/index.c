@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "source/cache.h"
+#include "source/csv_rules.h"
 #include "source/fit.h"
 
 enum {
@@ -88,6 +89,7 @@ static ls_hash key_of(const char *format, const ls_files *files, const ls_source
     ls_bytes_put_text(&b, o->labels);
     ls_bytes_put_u64(&b, o->skip_damaged);
     ls_bytes_put_u64(&b, o->missing);
+    ls_csv_rules_put(o->csv, &b);
     ls_bytes_put_u64(&b, o->images && o->images->unturned); /* it decides the sizes of images */
     ls_bytes_put_u64(&b, o->most_nbytes);
     ls_bytes_put(&b, &o->most_ratio, sizeof o->most_ratio);

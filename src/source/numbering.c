@@ -99,7 +99,7 @@ static void unite_code(ls_numbered *to, size_t i, const ls_numbering *const *par
         to->nvalues += c->nvalues;
         sum += c->mean * (double)c->nvalues;
     }
-    if (to->nvalues) to->mean = sum / (double)to->nvalues;
+    if (to->nvalues) to->mean = (float)(sum / (double)to->nvalues);
 }
 
 ls_numbering ls_numbering_unite(const ls_numbering *const *parts, int n) {
@@ -179,7 +179,10 @@ static bool read_code(const ls_json *o, ls_numbering *c) {
     code->text = texts != NULL;
     code->fills = mean != NULL;
     if (texts && !read_names(texts, &code->in)) return false;
-    return !mean || ls_json_number(mean, &code->mean);
+    if (!mean) return true;
+    if (!ls_json_number(mean, &code->mean)) return false;
+    code->mean = (float)code->mean; /* nine digits of the file say it exactly */
+    return true;
 }
 
 bool ls_numbering_read(const ls_json *list, ls_numbering *c_p) {

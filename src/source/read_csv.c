@@ -14,6 +14,7 @@
 
 #include "base/plural.h"
 #include "base/utf8.h"
+#include "source/csv_rules.h"
 #include "source/csv_table.h"
 #include "source/format.h"
 #include "source/index.h"
@@ -23,6 +24,11 @@
 
 enum { MOST_COLUMNS = 1 << 20 };
 
+typedef struct column_rule {
+    ls_missing missing;
+    bool own; /* it is for this column alone: texts, too, have missing values */
+} column_rule;
+
 typedef struct csv_source {
     ls_source base;
     ls_places places;
@@ -31,6 +37,8 @@ typedef struct csv_source {
     bool header;
     bool skips_damaged;
     ls_missing missing;
+    ls_csv_rules rules;
+    column_rule *of; /* [columns.n] what becomes of missing values; NULL: columns are not known */
 } csv_source;
 
 /* One row while files are indexed. */
@@ -84,7 +92,7 @@ static bool see_rows(csv_source *s, ls_csv *c, const char *path, row *r) {
         size_t at = c->at;
         uint64_t line = c->line;
         if (split_alike(s, c, path, r, NULL) == LS_OK) {
-            ls_csv_table_see(&s->table, r->cells, c->form.separator);
+            ls_csv_table_see(&s->table, r->cells, &c->form);
             ls_places_add(&s->places, r->at);
             continue;
         }
@@ -104,11 +112,13 @@ static ls_status see_first_file(csv_source *s, row *r, bool *whole, ls_error *e)
     *r = (row){0};
     ls_csv_table_begin(&s->table, first.n);
     *whole = see_rows(s, &c, file->path, r) && *whole;
-    s->header = ls_csv_table_is_header(&s->table, first.cells, c.form.separator);
+    s->header = s->rules.header == LS_HEADER_YES ||
+                (s->rules.header == LS_HEADER_FOUND &&
+                 ls_csv_table_is_header(&s->table, first.cells, &c.form));
     if (s->header) {
         ls_csv_table_name(&s->table, first.cells);
     } else {
-        ls_csv_table_see(&s->table, first.cells, c.form.separator);
+        ls_csv_table_see(&s->table, first.cells, &c.form);
         ls_places_insert(&s->places, first.at);
     }
     free(first.cells);
@@ -156,7 +166,7 @@ static ls_status fail_missing(const csv_source *s, const char *path, const row *
                               ls_error *e) {
     const ls_feature *f = &s->table.columns.list[i];
     bool is_label = f == ls_features_label(&s->table.columns);
-    const char *can = s->missing == LS_MISSING_REFUSE && !f->ndims && !is_label
+    const char *can = s->of[i].missing == LS_MISSING_REFUSE && !f->ndims && !f->text && !is_label
                           ? "drop, which leaves such rows out, or mean"
                           : "drop, which leaves such rows out";
     const ls_csv_cell *cell = &r->cells[i];
@@ -165,7 +175,10 @@ static ls_status fail_missing(const csv_source *s, const char *path, const row *
                        "%s:%llu: column %zu, '%s', is empty, but has %s elsewhere; write one, or "
                        "set data.missing (--missing) to %s",
                        path, (unsigned long long)r->line, i + 1, f->name,
-                       f->ndims ? "lists" : "numbers", can);
+                       f->ndims  ? "lists"
+                       : f->text ? "texts"
+                                 : "numbers",
+                       can);
     return ls_fail(e, LS_EINVAL,
                    "%s:%llu: column %zu, '%s', has the text '%.*s', which stands for a missing "
                    "value; write one, or set data.missing (--missing) to %s",
@@ -218,11 +231,14 @@ static ls_status check_row(const csv_source *s, const char *path, const row *r, 
     for (size_t i = 0; i < r->n; i++) {
         const ls_feature *f = &s->table.columns.list[i];
         ls_cell_value v = r->values[i];
-        if (f->text || f->left_out) continue;
+        column_rule rule = s->of[i];
+        if (f->left_out || f->unchosen || (f->text && !rule.own)) continue;
         if (v.kind == LS_CELL_MISSING) {
-            bool fills = s->missing == LS_MISSING_MEAN && !f->ndims && f != label;
-            if (s->missing != LS_MISSING_DROP && !fills) return fail_missing(s, path, r, i, e);
+            bool fills = rule.missing == LS_MISSING_MEAN && !f->ndims && !f->text && f != label;
+            if (rule.missing != LS_MISSING_DROP && !fills) return fail_missing(s, path, r, i, e);
             *missing_p = *missing_p || !fills;
+        } else if (f->text) {
+            continue;
         } else if (f->ndims) {
             if (!is_list_of(f, v)) return not_a_list(s, path, r, i, e);
         } else if (v.kind != LS_CELL_NUMBER || !ls_number_is_f32(v.number)) {
@@ -235,6 +251,7 @@ static ls_status check_row(const csv_source *s, const char *path, const row *r, 
 static void add_row(csv_source *s, const row *r) {
     for (size_t i = 0; i < r->n; i++) {
         ls_feature *f = &s->table.columns.list[i];
+        if (f->unchosen) continue;
         if (f->text) {
             char text[LS_CLASS_NBYTES + 1];
             ls_classes_add(&f->classes, text, ls_csv_unquote(&r->cells[i], text, sizeof text));
@@ -253,7 +270,7 @@ static ls_status take_row(csv_source *s, ls_csv *c, const char *path, row *r, ls
     bool missing = false;
     LS_TRY(split_alike(s, c, path, r, e));
     if (!r->values) r->values = LS_NEW_ARRAY(ls_cell_value, r->n);
-    for (size_t i = 0; i < r->n; i++) r->values[i] = ls_csv_value(&r->cells[i], c->form.separator);
+    for (size_t i = 0; i < r->n; i++) r->values[i] = ls_csv_value(&r->cells[i], &c->form);
     LS_TRY(check_row(s, path, r, &missing, e));
     s->base.nmissing += missing;
     if (!missing) add_row(s, r);
@@ -300,8 +317,9 @@ static ls_status take_rows(csv_source *s, ls_error *e) {
     }
     for (size_t i = 0; i < s->table.columns.n; i++) {
         ls_feature *f = &s->table.columns.list[i];
-        if (s->missing != LS_MISSING_MEAN) f->nvalues = 0;
-        f->mean = f->nvalues ? f->mean / (double)f->nvalues : 0;
+        if (s->of[i].missing != LS_MISSING_MEAN) f->nvalues = 0;
+        /* as a sample has it, and as nine digits in data.json say it exactly */
+        f->mean = f->nvalues ? (float)(f->mean / (double)f->nvalues) : 0;
     }
     free(r.cells);
     free(r.values);
@@ -325,7 +343,8 @@ static bool store_list(const ls_feature *f, const ls_csv_cell *cell, void *sampl
 }
 
 /* Stores the cell of a row that was indexed. False: it has changed since then. */
-static bool store_cell(const ls_feature *f, const ls_csv_cell *cell, void *sample) {
+static bool store_cell(const ls_feature *f, const ls_csv_cell *cell, const ls_csv_form *form,
+                       void *sample) {
     double value = 0;
     if (f->left_out) return true;
     if (f->ndims) return store_list(f, cell, sample);
@@ -335,9 +354,11 @@ static bool store_cell(const ls_feature *f, const ls_csv_cell *cell, void *sampl
         int code = n > sizeof text ? -1 : ls_classes_find(&f->classes, text, n);
         if (code < 0) return false;
         value = code;
-    } else if (!ls_number_parse(cell->text, cell->nbytes, &value)) {
-        if (f->nmissing == 0 || !ls_csv_is_missing(cell)) return false;
-        value = f->mean;
+    } else {
+        ls_cell_value v = ls_csv_value(cell, form);
+        bool missing = v.kind == LS_CELL_MISSING && f->nmissing > 0;
+        if (v.kind != LS_CELL_NUMBER && !missing) return false;
+        value = missing ? f->mean : v.number;
     }
     ls_feature_store(f, sample, 0, value);
     return true;
@@ -352,7 +373,7 @@ static ls_status read_row(const ls_source *source, uint64_t i, void *sample, ls_
     bool good = true;
     for (size_t k = 0; good && k < s->table.columns.n; k++)
         good = !cell.last && !ls_csv_next(&c, &cell) &&
-               store_cell(&s->table.columns.list[k], &cell, sample);
+               store_cell(&s->table.columns.list[k], &cell, &c.form, sample);
     if (good) return LS_OK;
     return ls_fail(e, LS_EINVAL, "%s: the row at byte %llu has changed since the file was opened",
                    place.file->path, (unsigned long long)place.at);
@@ -366,6 +387,8 @@ static void close_csv(ls_source *source) {
     csv_source *s = (csv_source *)source;
     ls_places_close(&s->places);
     ls_csv_table_free(&s->table);
+    ls_csv_rules_free(&s->rules);
+    free(s->of);
     free(s->forms);
     free(s);
 }
@@ -396,7 +419,46 @@ static ls_status add_form(csv_source *s, ls_error *e) {
     const ls_plain *file = &s->places.files[s->places.nfiles - 1];
     LS_TRY(ls_utf8_check_beginning((const char *)file->data, file->nbytes, file->path, e));
     s->forms = ls_grow(s->forms, s->places.nfiles - 1, sizeof *s->forms);
-    s->forms[s->places.nfiles - 1] = ls_csv_form_of((const char *)file->data, file->nbytes);
+    ls_csv_form *form = &s->forms[s->places.nfiles - 1];
+    *form = ls_csv_form_of((const char *)file->data, file->nbytes, &s->rules.form);
+    form->na = s->rules.na;
+    return LS_OK;
+}
+
+static ls_status fail_column(const csv_source *s, const char *what, const char *key,
+                             const char *name, ls_error *e) {
+    ls_buf has = {0};
+    for (size_t i = 0; i < s->table.columns.n && has.len < 300; i++)
+        ls_buf_printf(&has, "%s'%.40s'", i ? ", " : "", s->table.columns.list[i].name);
+    ls_status status = ls_fail(e, LS_EINVAL, "%s: %s: there is no column '%.80s'; it has %.340s",
+                               what, key, name, has.data ? has.data : "none");
+    ls_buf_free(&has);
+    return status;
+}
+
+/* Now that the columns have their names: which are read, and their rules. Each name that a rule has
+ * must be there. */
+static ls_status apply_rules(csv_source *s, const char *what, ls_error *e) {
+    ls_features *columns = &s->table.columns;
+    LS_TRY(ls_features_choose(columns, s->rules.columns, what, e));
+    s->of = LS_NEW_ARRAY(column_rule, columns->n);
+    for (size_t i = 0; i < columns->n; i++)
+        s->of[i].missing =
+            ls_csv_rules_missing(&s->rules, columns->list[i].name, s->missing, &s->of[i].own);
+    for (size_t i = 0; i < s->rules.nrules; i++) {
+        const char *name = s->rules.rules[i].column;
+        if (strcmp(name, "*") != 0 && !ls_features_find(columns, name))
+            return fail_column(s, what, "data.missing", name, e);
+    }
+    for (const char *t = s->rules.texts; t && *t;) {
+        char *name = ls_format("%.*s", (int)strcspn(t, "\n"), t);
+        bool there = ls_features_find(columns, name) != NULL;
+        if (!there) fail_column(s, what, "data.csv: texts", name, e);
+        free(name);
+        if (!there) return LS_EINVAL;
+        t += strcspn(t, "\n");
+        t += *t == '\n';
+    }
     return LS_OK;
 }
 
@@ -412,9 +474,11 @@ static ls_status see_files(csv_source *s, const ls_files *files, const ls_source
     }
     free(r.cells);
     LS_TRY(status);
-    if (known) return take_index(s, ls_index_in(o->index), e);
-    bool alike = ls_csv_table_decide(&s->table, files->paths[0]);
-    bool again = !whole || !alike || s->missing == LS_MISSING_MEAN;
+    if (known) LS_TRY(take_index(s, ls_index_in(o->index), e));
+    LS_TRY(apply_rules(s, files->paths[0], e));
+    if (known) return LS_OK;
+    bool alike = ls_csv_table_decide(&s->table, s->rules.texts, files->paths[0]);
+    bool again = !whole || !alike || s->missing == LS_MISSING_MEAN || s->rules.nrules;
     return again ? take_rows(s, e) : LS_OK;
 }
 
@@ -442,7 +506,7 @@ static void describe_form(csv_source *s) {
  * values it has numbers if it has numbers there. True: the rows must be read again. */
 static bool change_column(ls_feature *f, const ls_numbered *c) {
     bool is_empty = !f->text && f->left_out;
-    if (!c || f->ndims || f->text || (!c->text && !is_empty)) return false;
+    if (f->unchosen || !c || f->ndims || f->text || (!c->text && !is_empty)) return false;
     f->text = c->text;
     f->spelled = !c->text;
     f->left_out = NULL;
@@ -473,6 +537,7 @@ static ls_status open_csv(const ls_files *files, const ls_source_options *o, ls_
                           .close = close_csv};
     s->skips_damaged = o->skip_damaged;
     s->missing = o->missing;
+    s->rules = ls_csv_rules_copy(o->csv);
     ls_status status = index_files(s, files, o, e);
     if (status != LS_OK) {
         close_csv(&s->base);

@@ -8,6 +8,7 @@
 
 #include "base/guard.h"
 #include "base/nearest.h"
+#include "source/csv_rules.h"
 #include "source/fetch.h"
 #include "source/format.h"
 #include "source/image.h"
@@ -216,6 +217,11 @@ static ls_status open_files(const ls_files *files, const ls_source_options *o, l
                        "data.ratings and data.clicks; "
                        "remove it",
                        files->paths[0]);
+    if (o->csv && f != &ls_format_csv)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: data.columns, data.na, data.csv and a map in data.missing are for CSV "
+                       "files, without data.ratings and data.clicks; this is %s: remove them",
+                       files->paths[0], f->name);
     LS_TRY(open_indexed(f, files, o, &s, e));
     if (s->decodes) add_decoders(s);
     *s_p = s;

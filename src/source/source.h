@@ -86,6 +86,7 @@ struct ls_source {      /* a reader's own struct begins with it */
 typedef struct ls_image_way ls_image_way;           /* fit.h */
 typedef struct ls_ratings_wanted ls_ratings_wanted; /* ratings.h */
 typedef struct ls_clicks_wanted ls_clicks_wanted;   /* clicks.h */
+typedef struct ls_csv_rules ls_csv_rules;           /* csv_rules.h */
 
 /* What becomes of missing values in columns of numbers. */
 typedef enum ls_missing {
@@ -100,6 +101,7 @@ typedef struct ls_source_options {
     const char *cache;  /* directory for indexes and downloads; NULL: $XDG_CACHE_HOME/lockstep */
     bool skip_damaged;  /* damaged records are left out; else they are errors */
     ls_missing missing;
+    const ls_csv_rules *csv;    /* what else is asked of tables (csv_rules.h); NULL: nothing */
     const ls_image_way *images; /* how images are read; NULL: see fit.h */
     int64_t window;             /* tokens: a sample has window + 1 of them; 0: 1024 */
     bool fresh;                 /* an index in the cache is not used, but made again */

@@ -18,6 +18,7 @@
 #include "source/adapt.h"
 #include "source/augmented.h"
 #include "source/clicks.h"
+#include "source/csv_rules.h"
 #include "source/fitted.h"
 #include "storage/data_paths.h"
 #include "storage/images.h"
@@ -80,6 +81,24 @@ static ls_source_options options_of(const opening *how) {
                                .window = c->model.context};
 }
 
+/* What the config says about columns of tables; the caller frees *r. */
+static ls_status read_rules(const ls_config *c, ls_csv_rules *r_p, ls_source_options *o,
+                            ls_error *e) {
+    const ls_config_tree *csv = &c->data.csv, *missing = &c->data.missing_by;
+    ls_csv_rules r = ls_csv_rules_of(c->data.columns, c->data.na);
+    *r_p = (ls_csv_rules){0};
+    ls_status s = ls_csv_rules_read_csv(csv->text, csv->file, csv->line, &r, e);
+    if (s == LS_OK)
+        s = ls_csv_rules_read_missing(missing->text, missing->file, missing->line, &r, e);
+    if (s != LS_OK) {
+        ls_csv_rules_free(&r);
+        return s;
+    }
+    *r_p = r;
+    if (*csv->text || *missing->text || r.columns || r.na) o->csv = r_p;
+    return LS_OK;
+}
+
 /* What data.ratings or data.clicks say. */
 typedef struct columns_wanted {
     ls_ratings_wanted ratings;
@@ -107,7 +126,9 @@ static ls_status open_files(const opening *how, const char *paths, const char *l
     columns_wanted columns;
     ls_source *s = NULL;
     if (*of) o.labels = of;
+    ls_csv_rules rules = {0};
     ls_status status = read_columns(how->c, &columns, &o, e);
+    if (status == LS_OK) status = read_rules(how->c, &rules, &o, e);
     if (status == LS_OK) status = ls_source_open(from, &o, &s, e);
     char *name = name_of(from);
     if (status == LS_OK && how->follows) {
@@ -118,6 +139,7 @@ static ls_status open_files(const opening *how, const char *paths, const char *l
     free(name);
     free(from);
     free(of);
+    ls_csv_rules_free(&rules);
     return status == LS_OK ? add_changes(how->c, paths, s, o_p, e) : status;
 }
 
@@ -125,9 +147,12 @@ static ls_status open_mixture(const opening *how, opened *o_p, ls_error *e) {
     ls_source_options o = options_of(how);
     ls_mixture m;
     ls_source *s = NULL;
+    ls_csv_rules rules = {0};
     LS_TRY(ls_mixture_read(how->c->data.mix, &m, e));
-    ls_status status = ls_mixture_open(&m, how->dir, &o, &s, e);
+    ls_status status = read_rules(how->c, &rules, &o, e);
+    if (status == LS_OK) status = ls_mixture_open(&m, how->dir, &o, &s, e);
     ls_mixture_free(&m);
+    ls_csv_rules_free(&rules);
     return status == LS_OK ? add_changes(how->c, "data.mix", s, o_p, e) : status;
 }
 

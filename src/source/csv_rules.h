@@ -1,0 +1,46 @@
+/* csv_rules.h - what a config says about columns and the form of CSV files, in place of what would
+ * be found: data.columns, data.na, data.missing, data.csv. */
+#ifndef LS_SOURCE_CSV_RULES_H
+#define LS_SOURCE_CSV_RULES_H
+
+#include "base/mem.h"
+#include "source/csv.h"
+#include "source/source.h"
+
+/* What becomes of missing values in a column. */
+typedef struct ls_missing_rule {
+    char *column; /* "*": of all others */
+    ls_missing rule;
+} ls_missing_rule;
+
+struct ls_csv_rules {       /* zero-initialised: everything is found */
+    char *columns;          /* names, one a line; NULL: all */
+    char *na;               /* texts, one a line, that stand for a missing value; NULL: none more */
+    char *texts;            /* names of columns with texts, one a line; NULL: as found */
+    ls_missing_rule *rules; /* [nrules] */
+    size_t nrules;
+    enum { LS_HEADER_FOUND, LS_HEADER_YES, LS_HEADER_NO } header;
+    ls_csv_asked form;
+};
+
+/* The texts of two trees (ls_config_tree), "" for none: `csv` is a map, e.g. {header: no, separator:
+ * ";", quote: "'", decimal: ",", texts: [zip], skip: 2}; `missing` is one of columns, e.g. {age:
+ * mean, "*": drop}. file and line: of both, for messages. Adds to *w. */
+ls_status ls_csv_rules_read_csv(const char *csv, const char *file, int line, ls_csv_rules *w,
+                                ls_error *);
+ls_status ls_csv_rules_read_missing(const char *missing, const char *file, int line,
+                                    ls_csv_rules *w, ls_error *);
+/* Lists, one a line; "": none. The copies belong to the rules. */
+ls_csv_rules ls_csv_rules_of(const char *columns, const char *na);
+ls_csv_rules ls_csv_rules_copy(const ls_csv_rules *); /* NULL: nothing is wanted */
+void ls_csv_rules_free(ls_csv_rules *);
+
+/* Is the name one of the lines of a list? */
+bool ls_csv_rules_has(const char *list, const char *name);
+/* The rule of a column, `other` without one; *own_p: it has one of its own. */
+ls_missing ls_csv_rules_missing(const ls_csv_rules *, const char *column, ls_missing other,
+                                bool *own_p);
+/* Appends all that changes what is read, for the key of an index. */
+void ls_csv_rules_put(const ls_csv_rules *, ls_buf *);
+
+#endif
