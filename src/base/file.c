@@ -392,6 +392,15 @@ ls_status ls_file_make_dirs(const char *path, ls_error *e) {
     return LS_OK;
 }
 
+ls_status ls_file_make_parent(const char *path, ls_error *e) {
+    const char *slash = strrchr(path, '/');
+    if (!slash || slash == path) return LS_OK;
+    char *parent = ls_format("%.*s", (int)(slash - path), path);
+    ls_status s = ls_file_is_dir(parent) ? LS_OK : ls_file_make_dirs(parent, e);
+    free(parent);
+    return s;
+}
+
 void ls_file_forget(const char *path) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return;

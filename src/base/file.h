@@ -107,6 +107,8 @@ ls_status ls_file_check_new(const char *path, const char *what, ls_error *);
 int64_t ls_file_folder_nbytes(const char *path);
 bool ls_file_is_dir(const char *path);                     /* or a link to one */
 ls_status ls_file_make_dirs(const char *path, ls_error *); /* mkdir -p */
+/* The same of the directory that a file of this name is to be in. */
+ls_status ls_file_make_parent(const char *path, ls_error *);
 
 /* Drops a synced file from the page cache, so that it is next read from the disk. */
 void ls_file_forget(const char *path);

@@ -167,7 +167,7 @@ static void release(ls_fresh *f) {
 static ls_status begin(ls_fresh *f, ls_fresh_kind kind, ls_error *e) {
     char *parent = parent_of(f->path);
     bool made = false;
-    ls_status s = kind == LS_FRESH_DIRECTORY ? ls_file_make_dirs(parent, e) : LS_OK;
+    ls_status s = ls_file_make_parent(f->path, e);
     if (s == LS_OK) remove_left(parent, name_of(f->path));
     free(parent);
     for (int i = 0; s == LS_OK && !made; i++) {

@@ -27,7 +27,7 @@ typedef struct ls_fresh {
 
 typedef enum ls_fresh_kind { LS_FRESH_FILE, LS_FRESH_DIRECTORY } ls_fresh_kind;
 
-/* LS_FRESH_DIRECTORY makes the directory `at`, and those above `path`. LS_EINVAL: `path` exists. One
+/* Makes the directories above `path`; LS_FRESH_DIRECTORY also the directory `at`. LS_EINVAL: `path` exists. One
  * at a time in a process is removed after a signal. */
 ls_status ls_fresh_begin(const char *path, ls_fresh_kind kind, ls_fresh *f_p, ls_error *);
 /* Renames it. Either way, ends. LS_EINVAL: `path` exists now. On an error nothing is left. */

@@ -88,6 +88,8 @@ ls_status ls_output_check(const char *path, ls_error *e) {
         s = fail_kind(path, st.st_mode, e);
     } else if (!failed && is_written_into(st.st_mode)) {
         if (access(at, W_OK) != 0) failed = errno;
+    } else if (!failed && ls_file_make_parent(at, e) != LS_OK) {
+        s = LS_EIO;
     } else if (!failed) { /* the directory that it is in */
         if (slash) slash[slash == at] = 0;
         if (access(slash ? at : ".", W_OK | X_OK) != 0) failed = errno;
@@ -106,6 +108,8 @@ ls_status ls_output_write(const char *path, const void *data, size_t nbytes, ls_
         s = ls_fail(e, LS_EIO, "%s: can't be written: %s", path, strerror(errno));
     else if (is_link || is_written_into(st.st_mode))
         s = write_into(at, data, nbytes, e);
+    else if (S_ISREG(st.st_mode) && ls_file_make_parent(at, e) != LS_OK)
+        s = LS_EIO;
     else if (S_ISREG(st.st_mode))
         s = replace(at, data, nbytes, st.st_mode & 0777, e);
     else

@@ -12,7 +12,7 @@
 #include "weights/blocks.h"
 #include "weights/export.h"
 
-enum { TO, TYPE, OUTPUT, EMA, MERGE, JSON };
+enum { TO, TYPE, OUTPUT, BASE, EMA, MERGE, JSON };
 
 typedef ls_status export_fn(const ls_export *, const char *path, ls_written *w_p, ls_error *);
 
@@ -126,8 +126,11 @@ static int export_adapters(const ls_args *a) {
         cli_fail(&e);
         return CLI_USAGE;
     }
-    const cli_adapters x = {
-        .from = a->words[0], .to = to, .ema = cli_given(a, EMA), .json = cli_given(a, JSON)};
+    const cli_adapters x = {.from = a->words[0],
+                            .to = to,
+                            .base = cli_value(a, BASE),
+                            .ema = cli_given(a, EMA),
+                            .json = cli_given(a, JSON)};
     return cli_export_adapters(&x, &e) == LS_OK ? 0 : cli_fail(&e);
 }
 
@@ -177,6 +180,11 @@ static int run(const ls_args *a) {
     ls_written w = {0};
     ls_error e = {0};
     if (cli_given(a, TO) && strcmp(cli_value(a, TO), "peft") == 0) return export_adapters(a);
+    if (cli_given(a, BASE)) {
+        ls_fail(&e, LS_EINVAL, "--base NAME is of --to peft: leave it out");
+        cli_fail(&e);
+        return CLI_USAGE;
+    }
     if (cli_given(a, TO) && strcmp(cli_value(a, TO), "onnx") == 0) return export_onnx(a);
     if (take_words(a, &q, &e) != LS_OK) {
         cli_fail(&e);
@@ -221,6 +229,8 @@ const ls_command cmd_export = {
                    "of the weights: f32 (default), f16, bf16; gguf also q8_0, q5_1, q5_0, "
                    "q4_1, q4_0"},
          [OUTPUT] = {"output", 'o', "PATH", "the new directory or file"},
+         [BASE] = {"base", 0, "NAME",
+                   "of --to peft: the base model's name, or its path, for others"},
          [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
          [MERGE] = {"merge", 0, NULL, "add the run's adapters to the weights"},
          [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},

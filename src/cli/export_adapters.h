@@ -9,7 +9,8 @@
 
 typedef struct cli_adapters {
     const char *from, *to;
-    bool gguf; /* as llama.cpp loads them; else as peft does */
+    const char *base; /* of peft: the base model's name; NULL: its path here */
+    bool gguf;        /* as llama.cpp loads them; else as peft does */
     bool ema, json;
 } cli_adapters;
 

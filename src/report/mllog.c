@@ -346,6 +346,7 @@ static ls_status begin_log(ls_mllog *m, int64_t steps, ls_error *e) {
                        "--mllog, or train a new run with it",
                        path, (long long)steps, ls_plural(steps));
     put_header(m);
+    LS_TRY(ls_file_make_parent(path, e));
     ls_status s = ls_file_replace(path, m->lines.data, m->lines.len, e);
     m->lines.len = 0;
     return s;

@@ -133,7 +133,7 @@ static ls_status write_run(const ls_run_adapters *r, const char *to, ls_peft_wri
         s = ls_fresh_end(&f, e);
     else
         ls_fresh_discard(&f);
-    if (s == LS_OK) *w_p = (ls_peft_written){x.ntensors, x.count};
+    if (s == LS_OK) *w_p = (ls_peft_written){.ntensors = x.ntensors, .count = x.count};
     return s;
 }
 

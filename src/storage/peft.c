@@ -12,6 +12,7 @@
 #include "storage/state.h"
 
 typedef struct exporting {
+    const char *base; /* NULL: none */
     ls_run_adapters run;
     ls_tensor *list;
     size_t n;
@@ -86,11 +87,11 @@ static ls_json *saved_of(const exporting *x) {
 
 static ls_status write_config(const exporting *x, const char *folder, ls_error *e) {
     const ls_config *c = &x->run.config;
-    const char *base = *c->model.from ? c->model.from : c->train.from;
     ls_json *o = ls_json_new_object();
     ls_json_set_text(o, "peft_type", "LORA");
     ls_json_set_text(o, "task_type", "CAUSAL_LM");
-    ls_json_set(o, "base_model_name_or_path", *base ? ls_json_new_path(base) : ls_json_new_null());
+    ls_json_set(o, "base_model_name_or_path",
+                x->base ? ls_json_new_path(x->base) : ls_json_new_null());
     ls_json_set_integer(o, "r", c->lora.rank);
     ls_json_set_number(o, "lora_alpha", c->lora.alpha);
     ls_json_set_number(o, "lora_dropout", c->lora.dropout);
@@ -150,11 +151,17 @@ static ls_status write_all(exporting *x, const char *folder, ls_error *e) {
 
 /* ---- the run ---- */
 
-ls_status ls_peft_export(const char *from, bool ema, const char *to, ls_peft_written *w_p,
-                         ls_error *e) {
+static const char *base_of(const ls_config *c) {
+    const char *base = *c->model.from ? c->model.from : c->train.from;
+    return *base ? base : NULL;
+}
+
+ls_status ls_peft_export(const char *from, bool ema, const char *base, const char *to,
+                         ls_peft_written *w_p, ls_error *e) {
     exporting *x = LS_NEW(exporting);
     ls_fresh folder = {0};
     ls_status s = ls_run_adapters_open(from, ema, &x->run, e);
+    if (s == LS_OK) x->base = base ? base : base_of(&x->run.config);
     if (s == LS_OK) s = list_tensors(x, e);
     if (s == LS_OK) s = ls_fresh_begin(to, LS_FRESH_DIRECTORY, &folder, e);
     if (s == LS_OK) {
@@ -165,7 +172,7 @@ ls_status ls_peft_export(const char *from, bool ema, const char *to, ls_peft_wri
             ls_fresh_discard(&folder);
     }
     if (s == LS_OK) {
-        *w_p = (ls_peft_written){.ntensors = x->n};
+        *w_p = (ls_peft_written){.ntensors = x->n, .base = x->base ? ls_strdup(x->base) : NULL};
         for (size_t i = 0; i < x->n; i++) w_p->count += x->list[i].count;
     }
     ls_run_adapters_close(&x->run);

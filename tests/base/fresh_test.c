@@ -66,7 +66,7 @@ static void test_given_up(void **state) {
     (void)state;
     ls_fresh f;
     ls_error e = {0};
-    char *file = in_folder("b"), *nowhere = in_folder("none/b");
+    char *file = in_folder("b"), *nowhere = in_folder("b/c"), *deep = in_folder("d/e/f");
     assert_ls_ok(ls_fresh_begin(file, LS_FRESH_FILE, &f, &e), e);
     put(&f, NULL);
     ls_fresh_discard(&f);
@@ -77,8 +77,13 @@ static void test_given_up(void **state) {
     assert_int_equal(ls_fresh_end(&f, &e), LS_EINVAL);
     assert_int_equal(count(), 1);
     assert_int_equal(ls_fresh_begin(nowhere, LS_FRESH_FILE, &f, &e), LS_EIO);
-    assert_non_null(strstr(e.msg, "none/b: can't be created: No such file or directory"));
+    assert_non_null(strstr(e.msg, "b/c: can't be created: Not a directory"));
     assert_int_equal(count(), 1);
+    assert_ls_ok(ls_fresh_begin(deep, LS_FRESH_FILE, &f, &e), e); /* with its directories */
+    put(&f, NULL);
+    assert_ls_ok(ls_fresh_end(&f, &e), e);
+    assert_true(ls_file_exists(deep));
+    free(deep);
     free(file);
     free(nowhere);
 }

@@ -170,9 +170,27 @@ static void test_open_files(void **state) {
     free(name);
 }
 
+/* The directories of a new file are made, before the work and with the file. */
+static void test_directories(void **state) {
+    (void)state;
+    char *first = in_folder("a/b/out"), *second = in_folder("c/d/out"), *dir = in_folder("a/b");
+    ls_error e = {0};
+    struct stat st;
+    assert_ls_ok(ls_output_check(first, &e), e);
+    assert_true(ls_file_is_dir(dir) && stat(first, &st) != 0);
+    assert_ls_ok(ls_output_write(first, "x", 1, &e), e);
+    assert_ls_ok(ls_output_write(second, "x", 1, &e), e);
+    assert_true(stat(first, &st) == 0 && stat(second, &st) == 0);
+    assert_int_equal(remove(first), 0);
+    assert_int_equal(remove(second), 0);
+    free(first);
+    free(second);
+    free(dir);
+}
+
 static void test_refused(void **state) {
     (void)state;
-    char *path = in_folder("socket"), *none = in_folder("none/out");
+    char *path = in_folder("socket"), *none = in_folder("socket/out");
     ls_error e = {0};
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     snprintf(at.sun_path, sizeof at.sun_path, "%s", path);
@@ -180,10 +198,10 @@ static void test_refused(void **state) {
     assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
     assert_ls_fails(ls_output_write(path, "x", 1, &e), LS_EINVAL, "is a socket", e);
     assert_ls_fails(ls_output_write(folder, "x", 1, &e), LS_EINVAL, "is a directory", e);
-    assert_ls_fails(ls_output_write(none, "x", 1, &e), LS_EIO, "none/out", e);
+    assert_ls_fails(ls_output_write(none, "x", 1, &e), LS_EIO, "socket/out", e);
     assert_ls_fails(ls_output_check(path, &e), LS_EINVAL, "is a socket", e);
     assert_ls_fails(ls_output_check(folder, &e), LS_EINVAL, "is a directory", e);
-    assert_ls_fails(ls_output_check(none, &e), LS_EIO, "none/out: can't be written: No such", e);
+    assert_ls_fails(ls_output_check(none, &e), LS_EIO, "socket/out: can't be written: Not a", e);
     assert_true(S_ISSOCK(mode_of(path)));
     close(fd);
     unlink(path);
@@ -215,10 +233,11 @@ static void test_own(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_files),   cmocka_unit_test(test_left),
-        cmocka_unit_test(test_links),   cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_pipes),   cmocka_unit_test(test_open_files),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_own),
+        cmocka_unit_test(test_files),       cmocka_unit_test(test_left),
+        cmocka_unit_test(test_links),       cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_pipes),       cmocka_unit_test(test_open_files),
+        cmocka_unit_test(test_directories), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_own),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

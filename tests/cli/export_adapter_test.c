@@ -86,7 +86,7 @@ static void test_refused(void **state) {
     expect("export @/run --to gguf -o @/adapter.gguf", 1, "exists; give the name of a new file");
     expect("export @/run --to gguf -o @/none.gguf --type q8_0", 1, "leave --type out");
     expect("export @/run --to gguf -o @/none.gguf --ema", 1, "has no average of the weights");
-    expect("export @/run --to gguf -o @/nowhere/none.gguf", 1, "/nowhere/none.gguf");
+    expect("export @/run --to gguf -o @/adapter.gguf/none.gguf", 1, "/adapter.gguf/none.gguf");
     expect("export @/missing --to gguf -o @/none.gguf", 1, "/missing: does not exist");
     expect(TRAIN "-o @/dora --set lora.rank=2 --set lora.dora=on", 0, NULL);
     expect("export @/dora --to gguf -o @/none.gguf", 1, "for which GGUF has no form: use --merge");

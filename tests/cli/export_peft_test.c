@@ -139,7 +139,15 @@ static void test_adapter(void **state) {
            "-o @/one --set lora.rank=3 --set lora.dora=on --set optim.lr=0.01 "
            "--set lora.targets=[q_proj,layers.1.mlp.up_proj] --set lora.train=embed_tokens",
            0, NULL);
-    expect("export @/one --to peft -o @/two", 0, "adapters of");
+    expect("export @/one --to peft -o @/two", 0, "/merged, a path of this machine; --base NAME");
+    expect("export @/one --to peft --base some/one -o @/new/named", 0,
+           "base_model_name_or_path: some/one\n");
+    shell_of_run("new/named", "grep -q 'path\": \"some/one\"' $r/adapter_config.json");
+    expect("export @/merged --to gguf -o @/new/base.gguf", 0, NULL);
+    expect("export @/one --to peft --base @/new/base.gguf -o @/new/blocks", 0,
+           "/base.gguf: transformers can't load that: it has its weights as GGUF; `lockstep import ");
+    expect("export @/one --to peft --base @/run -o @/new/run", 0,
+           "/run: transformers can't load that: it is a run of Lockstep; `lockstep export ");
     expect(CONTINUE "-o @/three --set model.adapter=@/two --set optim.lr=0 --set optim.min_lr=0 "
                     "--set optim.weight_decay=0 --set parallel.zero=3",
            0, NULL);
@@ -177,6 +185,7 @@ static void test_refusals(void **state) {
     expect("export @/run --to peft -o @/adapter", 1, "exists");
     expect("export @/nothing --to peft -o @/other", 1, "/nothing: does not exist");
     expect("export @/run --to peft", 2, "-o PATH is missing");
+    expect("export @/run --to gguf --base x -o @/other", 2, "--base NAME is of --to peft");
     expect("export @/run --to peft -o @/other --merge", 2, "leave --merge out");
     expect("export @/run --to peft -o @/other --type f16", 2, "leave --type out");
     expect("export @/run --to safetensors -o @/other", 1,

@@ -112,7 +112,7 @@ static void test_sheet(void **state) {
     write_file("train.bin", (uint8_t[64]){0}, 64);
     expect("data @/train.bin --window 8 --sheet @/no.png", 1, "there are no images");
     assert_false(file_exists("no.png"));
-    expect("data @/data_batch_1.bin --sheet @/none/x.png", 1, "/none/x.png");
+    expect("data @/data_batch_1.bin --sheet @/train.bin/x.png", 1, "/train.bin/x.png");
 }
 
 /* A file that is sorted by class: samples and images of each. */
