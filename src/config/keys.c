@@ -397,7 +397,8 @@ const ls_config_key ls_config_keys[] = {
            "needs optim.schedule=constant, and evaluates and saves the average of its weights"),
     NUM("optim.lr", optim.lr, 0, 1000, 1e-3, STEERED, "learning rate after the warm-up"),
     NUM("optim.min_lr", optim.min_lr, 0, 1000, 1e-4, STEERED,
-        "learning rate at the end of the schedules cosine, linear and wsd"),
+        "learning rate at the end of the schedules cosine, linear and wsd; not written, and above "
+        "optim.lr: a tenth of that"),
     ONE_OF("optim.scale_lr", optim.scale_lr, scales, STEERED,
            "lr and min_lr are multiplied by the step's batch / optim.scale_batch (usual for sgd, "
            "lars), or by its root (for adamw and its kind)"),

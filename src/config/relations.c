@@ -2,6 +2,7 @@
 #include "config/relations.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -425,9 +426,18 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
                        where, c->optim.loss_scale, c->optim.loss_scale_min);
     bool falls = c->optim.schedule != LS_SCHEDULE_CONSTANT && c->optim.schedule != LS_SCHEDULE_STEP;
     if (falls && c->optim.min_lr > c->optim.lr)
-        return ls_fail(e, LS_EINVAL, "%s: optim.min_lr %g is more than optim.lr %g", where,
-                       c->optim.min_lr, c->optim.lr);
+        return ls_fail(
+            e, LS_EINVAL,
+            "%s: optim.min_lr %g is more than optim.lr %g; set optim.min_lr=0, or a lower one",
+            where, c->optim.min_lr, c->optim.lr);
     return check_optimizers(c, where, e);
+}
+
+void ls_config_lower_min_lr(ls_config *c) {
+    char tenth[32]; /* as a person would write it */
+    if (c->optim.min_lr <= c->optim.lr || ls_config_is_written(c, "optim.min_lr")) return;
+    snprintf(tenth, sizeof tenth, "%.6g", c->optim.lr / 10);
+    c->optim.min_lr = strtod(tenth, NULL);
 }
 
 /* Is the key among those that are set? */
@@ -468,6 +478,7 @@ ls_status ls_config_load(const char *path, const char *const *sets, int nsets, l
     ls_config_settle(c_p);
     LS_TRY(set_all(c_p, sets, nsets, e));
     ls_config_drop_idle(c_p, &notes);
+    ls_config_lower_min_lr(c_p);
     ls_status s = ls_config_check(c_p, path, e);
     if (s == LS_OK) log_idle(path, notes.data);
     ls_buf_free(&notes);

@@ -260,6 +260,27 @@ static void test_lines(void **state) {
     }
 }
 
+/* A small rate lowers the usual one at the end, and is refused with one that is written. */
+static void test_min_lr(void **state) {
+    (void)state;
+    char path[] = "/tmp/lockstep-config-XXXXXX";
+    static const char text[] = "data: {path: LICENSE}\noptim: {lr: 2e-5}\n";
+    static const char *const larger[] = {"optim.lr=1e-3"}, *const written[] = {"optim.min_lr=1e-4"};
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+    ls_config c;
+    ls_error e = {0};
+    assert_ls_ok(ls_config_load(path, NULL, 0, &c, &e), e);
+    assert_true(c.optim.min_lr == 2e-6);
+    assert_ls_ok(ls_config_load(path, larger, 1, &c, &e), e);
+    assert_true(c.optim.min_lr == 1e-4);
+    assert_ls_fails(ls_config_load(path, written, 1, &c, &e), LS_EINVAL,
+                    "optim.min_lr 0.0001 is more than optim.lr 2e-05; set optim.min_lr=0", e);
+    unlink(path);
+}
+
 /* Runs of older versions have keys that can't act: they load, and what is written now is checked. */
 static void test_older(void **state) {
     (void)state;
@@ -417,7 +438,8 @@ int main(void) {
         cmocka_unit_test(test_odd_text),    cmocka_unit_test(test_lines),
         cmocka_unit_test(test_list),        cmocka_unit_test(test_groups),
         cmocka_unit_test(test_many_groups), cmocka_unit_test(test_momentum),
-        cmocka_unit_test(test_help),        cmocka_unit_test(test_older),
+        cmocka_unit_test(test_help),        cmocka_unit_test(test_min_lr),
+        cmocka_unit_test(test_older),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
