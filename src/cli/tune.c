@@ -15,9 +15,11 @@
 #include "cli/pool.h"
 #include "cli/tune_curves.h"
 #include "cli/tune_journal.h"
+#include "cli/tune_keys.h"
 #include "cli/tune_metric.h"
 #include "cli/tune_print.h"
 #include "config/writer.h"
+#include "perf/space_try.h"
 #include "storage/checkpoint.h"
 #include "storage/lock.h"
 
@@ -34,10 +36,10 @@ typedef struct work {
     cli_tune_curves *curves;
     cli_pool *pool;
     ls_lock lock;
-    job *jobs;                 /* [njobs] the tag of a process is its place */
+    job *jobs; /* [njobs] the tag of a process is its place */
     int njobs, nrunning;
-    int all, idle;             /* workers */
-    int *nbegun;               /* [trials] parts whose run directories are there */
+    int all, idle; /* workers */
+    int *nbegun;   /* [trials] parts whose run directories are there */
 } work;
 
 static cli_tune_view view_of(const work *w) {
@@ -120,9 +122,13 @@ static ls_status write_table(const work *w, ls_error *e) {
     return s;
 }
 
+/* Where all trials are trained to the end, the values of their keys decide: no curves. */
 static ls_status write_picture(const work *w, ls_error *e) {
     char *path = ls_format("%s/tune.svg", w->o->dir);
-    ls_status s = cli_tune_curves_write(w->curves, path, e);
+    const cli_tune_view v = view_of(w);
+    bool whole = w->space.rules.method == LS_SPACE_GRID || w->space.rules.method == LS_SPACE_RANDOM;
+    ls_status s =
+        whole ? cli_tune_keys_write(&v, path, e) : cli_tune_curves_write(w->curves, path, e);
     free(path);
     return s;
 }
@@ -207,8 +213,7 @@ static ls_status start_process(work *w, int slot, cli_trial *t, ls_error *e) {
     t->workers = j->workers;
     t->more = more;
     t->nmore = 2;
-    ls_status s =
-        cli_trial_start(t, ls_search_rung_steps(w->search, j->rung), w->pool, slot, e);
+    ls_status s = cli_trial_start(t, ls_search_rung_steps(w->search, j->rung), w->pool, slot, e);
     free(every);
     return s;
 }
@@ -267,8 +272,7 @@ static ls_status finish(work *w, const job *j, int code, ls_error *e) {
     double metric = NAN;
     int64_t step = ls_search_rung_steps(w->search, j->rung);
     ls_status s = cli_trial_check(&t, step, code, &diverged, e);
-    if (s == LS_OK && !diverged)
-        s = cli_tune_metric(run, w->space.rules.metric, step, &metric, e);
+    if (s == LS_OK && !diverged) s = cli_tune_metric(run, w->space.rules.metric, step, &metric, e);
     if (s == LS_OK) s = add_result(w, j->trial, j->rung, metric, e);
     free(run);
     return s;
@@ -277,7 +281,10 @@ static ls_status finish(work *w, const job *j, int code, ls_error *e) {
 static ls_status wait_one(work *w, ls_error *e) {
     int slot = 0, code = 0;
     if (cli_pool_wait(w->pool, &slot, &code, e) != LS_OK)
-        return ls_fail(e, LS_EABORT, "interrupted; the same command continues");
+        return ls_fail(e, LS_EABORT,
+                       "interrupted; the same command continues, or `lockstep tune "
+                       "--resume %.200s`",
+                       w->o->dir);
     const job j = w->jobs[slot];
     w->jobs[slot].workers = 0;
     w->nrunning--;
@@ -407,11 +414,20 @@ static void share_workers(work *w) {
     w->nbegun = LS_NEW_ARRAY(int, (size_t)ls_search_ntrials(w->search));
 }
 
+static void log_plan(const work *w) {
+    const cli_tune_view v = view_of(w);
+    ls_buf text = {0};
+    cli_tune_print_plan(&v, &text);
+    ls_log("tune: %s", text.data);
+    ls_buf_free(&text);
+}
+
 static ls_status search_all(work *w, ls_error *e) {
     LS_TRY(check_trials(w, e));
     if (w->o->list) {
         const cli_tune_view v = view_of(w);
         ls_buf text = {0};
+        log_plan(w);
         cli_tune_print_trials(&v, &text);
         ls_print_text(text.data, text.len);
         ls_buf_free(&text);
@@ -422,7 +438,9 @@ static ls_status search_all(work *w, ls_error *e) {
     w->curves = cli_tune_curves_open(w->search, &w->space);
     LS_TRY(read_curves(w, e));
     share_workers(w);
-    LS_TRY(begin_parts(w, false, e));
+    LS_TRY(begin_parts(w, false, e)); /* refuses another command's trials */
+    LS_TRY(cli_tune_saved_write(w->o->dir, w->o->asked, e));
+    log_plan(w);
     w->pool = cli_pool_open();
     ls_status s = train_all(w, e);
     ls_log_end_status();
@@ -431,11 +449,37 @@ static ls_status search_all(work *w, ls_error *e) {
     return show(w, e);
 }
 
+/* --trials in place of the space's. */
+static ls_status set_trials(ls_space *space, int64_t trials, ls_error *e) {
+    if (trials && space->rules.method == LS_SPACE_GRID)
+        return ls_fail(e, LS_EINVAL,
+                       "--trials: method grid trains every combination; leave it out, or use "
+                       "method random");
+    if (trials == 1 && space->rules.method == LS_SPACE_PBT)
+        return ls_fail(e, LS_EINVAL, "--trials: method pbt needs at least 2 trials");
+    if (trials) space->rules.trials = trials;
+    return LS_OK;
+}
+
+/* Words of a command line have no lines: "--try:3: optim.lr: .." becomes "--try: optim.lr: ..". */
+static ls_status read_space(const cli_tune *o, ls_space *s_p, ls_error *e) {
+    ls_error why = {0};
+    ls_status s = ls_space_parse(&o->asked->space, o->space, o->config, s_p, &why);
+    size_t n = strlen(LS_SPACE_TRY);
+    if (s == LS_OK) return LS_OK;
+    const char *rest = why.msg;
+    if (strcmp(o->space, LS_SPACE_TRY) == 0 && strncmp(rest, LS_SPACE_TRY ":", n + 1) == 0)
+        rest += n + 1 + strspn(rest + n + 1, "0123456789");
+    return rest == why.msg ? ls_fail(e, s, "%s", rest)
+                           : ls_fail(e, s, LS_SPACE_TRY ":%s", *rest == ':' ? rest + 1 : rest);
+}
+
 ls_status cli_tune_run(const cli_tune *o, ls_error *e) {
     work w = {.o = o, .lock = LS_LOCK_NONE, .journal = {.fd = -1}};
-    LS_TRY(ls_space_read(o->space, o->config, &w.space, e));
+    LS_TRY(read_space(o, &w.space, e));
+    ls_status s = set_trials(&w.space, o->asked->trials, e);
     w.search = ls_search_open(&w.space, o->config);
-    ls_status s = search_all(&w, e);
+    if (s == LS_OK) s = search_all(&w, e);
     cli_tune_journal_close(&w.journal);
     cli_tune_curves_close(w.curves);
     ls_lock_drop(&w.lock);

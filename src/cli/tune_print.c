@@ -33,6 +33,38 @@ static void put_point(const cli_tune_view *v, int trial, ls_buf *out) {
     free(text);
 }
 
+/* "optim.lr from 1e-4 to 1e-1 (log)", "optim.optimizer adamw, lion" */
+static void put_range(const ls_space_key *k, const ls_space_range *a, ls_buf *out) {
+    enum { MOST = 8 };
+    static const char *const scales[] = {[LS_RANGE_CHOICE] = "",
+                                         [LS_RANGE_UNIFORM] = "",
+                                         [LS_RANGE_LOG_UNIFORM] = " (log)",
+                                         [LS_RANGE_INT] = " (whole)"};
+    ls_buf_put(out, "%.60s ", k->name);
+    if (a->kind != LS_RANGE_CHOICE)
+        ls_buf_printf(out, "from %g to %g%s", a->low, a->high, scales[a->kind]);
+    else if (a->nchoices > MOST)
+        ls_buf_printf(out, "%d values", a->nchoices);
+    for (int i = 0; a->nchoices <= MOST && i < a->nchoices; i++)
+        ls_buf_put(out, "%s%.40s", i ? ", " : "", a->choices[i]);
+}
+
+void cli_tune_print_plan(const cli_tune_view *v, ls_buf *out) {
+    const ls_space_rules *u = &v->space->rules;
+    bool whole = u->method == LS_SPACE_GRID || u->method == LS_SPACE_RANDOM;
+    ls_buf_printf(out, "method %s, %lld trial%s of %s%lld steps", ls_space_methods[u->method],
+                  (long long)u->trials, ls_plural((int)u->trials), whole ? "" : "up to ",
+                  (long long)u->steps);
+    for (int i = 0; i < v->space->nkeys; i++) {
+        const ls_space_key *k = &v->space->keys[i];
+        ls_buf_printf(out, "; ");
+        if (k->nranges == 1)
+            put_range(k, &k->ranges[0], out);
+        else
+            ls_buf_put(out, "%.60s by other keys", k->name);
+    }
+}
+
 void cli_tune_print_trials(const cli_tune_view *v, ls_buf *out) {
     ls_buf_printf(out, "trial  values\n");
     for (int t = 0; t < ls_search_ntrials(v->search); t++) {

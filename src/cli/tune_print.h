@@ -14,6 +14,8 @@ typedef struct cli_tune_view {
 /* The run directory of a part of a trial: free() it. */
 char *cli_tune_part_dir(const char *dir, const ls_search *, int trial, int part);
 
+/* One line: the method, its trials, and the values that are tried. */
+void cli_tune_print_plan(const cli_tune_view *, ls_buf *out);
 /* Trials and their values, before any is trained. */
 void cli_tune_print_trials(const cli_tune_view *, ls_buf *out);
 /* Appends trials, the best first, and how many came to each rung. */

@@ -22,7 +22,7 @@
 #include "config/config.h"
 
 enum { LS_SPACE_KEYS = 32, LS_SPACE_TRIALS = 1000 };
-enum { LS_SPACE_METRIC = 64 };
+enum { LS_SPACE_METRIC = 64, LS_SPACE_NBYTES = 1 << 20 }; /* the latter: of a file */
 
 typedef enum ls_space_method {
     LS_SPACE_GRID,
@@ -87,7 +87,7 @@ typedef struct ls_space_point {
 } ls_space_point;
 
 typedef struct ls_space {
-    char *path; /* of the file, for messages */
+    char *path; /* of the file, or its name, for messages */
     char *text; /* what the file says of the keys */
     ls_space_rules rules;
     ls_space_key keys[LS_SPACE_KEYS]; /* [nkeys] */
@@ -98,6 +98,10 @@ typedef struct ls_space {
 /* Reads the file. `base` is the config that is searched: its train.steps are the default of
  * `steps`. ls_space_free() it. LS_EINVAL: the message names file, line and key. */
 ls_status ls_space_read(const char *path, const ls_config *base, ls_space *s_p, ls_error *);
+/* The same of such a file's text; `name` is the file's in messages. */
+ls_status ls_space_parse(const ls_buf *text, const char *name, const ls_config *base, ls_space *s_p,
+                         ls_error *);
+extern const char *const ls_space_methods[]; /* the names, by ls_space_method, then NULL */
 void ls_space_free(ls_space *);
 
 /* The range of a key for these values of the keys above it; NULL: the config's value stays. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/nearest.h"
 #include "base/yaml.h"
 #include "config/relations.h"
@@ -33,7 +34,7 @@ enum {
     ALL = GRID | RANDOM | ASHA | PBT
 };
 
-static const char *const methods[] = {"grid", "random", "asha", "pbt", NULL};
+const char *const ls_space_methods[] = {"grid", "random", "asha", "pbt", NULL};
 static const char *const modes[] = {"min", "max", NULL};
 static const char *const rules[] = {"promote", "stop", NULL};
 
@@ -48,7 +49,7 @@ typedef struct setting {
 
 #define AT(field) offsetof(ls_space_rules, field)
 static const setting settings[] = {
-    {"method", ALL, AT(method), methods, false, 0, 0},
+    {"method", ALL, AT(method), ls_space_methods, false, 0, 0},
     {"trials", RANDOM | ASHA | PBT, AT(trials), NULL, false, 1, LS_SPACE_TRIALS},
     {"mode", ALL, AT(maximize), modes, false, 0, 0},
     {"steps", ALL, AT(steps), NULL, false, 1, BILLION},
@@ -167,7 +168,7 @@ static ls_status check_settings(const reader *r, const ls_yaml *y, ls_error *e) 
         const setting *k = find_setting(y->items[i].key);
         if (k && !(k->methods & 1 << u->method))
             return ls_fail(e, LS_EINVAL, "%s:%d: %s: is not a setting of method %s; leave it out",
-                           r->s->path, y->items[i].line, k->name, methods[u->method]);
+                           r->s->path, y->items[i].line, k->name, ls_space_methods[u->method]);
         if (k && strcmp(k->name, "trials") == 0) has_trials = true;
     }
     if (!has_trials && u->method != LS_SPACE_GRID)
@@ -405,12 +406,13 @@ static ls_status read_all(reader *r, const ls_yaml *y, ls_error *e) {
     return u->method == LS_SPACE_GRID ? ls_space_grid(r->s, e) : LS_OK;
 }
 
-ls_status ls_space_read(const char *path, const ls_config *base, ls_space *s_p, ls_error *e) {
+ls_status ls_space_parse(const ls_buf *text, const char *name, const ls_config *base, ls_space *s_p,
+                         ls_error *e) {
     ls_yaml y;
     ls_space s = {0};
     reader r = {.s = &s, .base = base};
-    LS_TRY(ls_yaml_read_lists(path, is_tree, &y, e));
-    s.path = ls_strdup(path);
+    LS_TRY(ls_yaml_parse_lists(text, name, is_tree, &y, e));
+    s.path = ls_strdup(name);
     set_defaults(&s, base);
     ls_status got = read_all(&r, &y, e);
     ls_yaml_free(&y);
@@ -419,6 +421,14 @@ ls_status ls_space_read(const char *path, const ls_config *base, ls_space *s_p, 
     else
         ls_space_free(&s);
     return got;
+}
+
+ls_status ls_space_read(const char *path, const ls_config *base, ls_space *s_p, ls_error *e) {
+    ls_buf text = {0};
+    ls_status s = ls_file_read(path, LS_SPACE_NBYTES, &text, e);
+    if (s == LS_OK) s = ls_space_parse(&text, path, base, s_p, e);
+    ls_buf_free(&text);
+    return s;
 }
 
 static void free_texts(char **list, int n) {

@@ -106,6 +106,30 @@ static void test_grid(void **state) {
     assert_true(file_exists("grid/tune.svg"));
 }
 
+/* Without a file: a grid of values; its picture has a dot a trial. */
+static void test_try(void **state) {
+    (void)state;
+#define SHORT TINY "--set train.steps=2 --set optim.warmup=0 --set optim.optimizer=sgd "
+    expect(SHORT "--lr 0.01,0.1,900 -o @/try -n 2", 0,
+           "method grid, 3 trials of 2 steps; optim.lr 0.01, 0.1, 900");
+    shell_of_run("try", "test $(grep -c '<title>' try/tune.svg) = 3 && "
+                        "grep -q 'optim.lr (log)' try/tune.svg");
+    expect(SHORT "--try optim.lr=log:0.01,0.1 --try optim.weight_decay=0,0.1 --list", 0,
+           "method random, 20 trials of 2 steps; optim.lr from 0.01 to 0.1 (log); "
+           "optim.weight_decay 0, 0.1");
+    /* all is there: the same table */
+    shell_of_run("try", "cp try/tune.txt before.txt");
+    expect("tune --resume @/try", 0, "best: trial ");
+    shell_of_run("try", "cmp before.txt try/tune.txt && rm before.txt");
+    expect_line("tune --resume @/try --lr 1", 2, "leave out --lr");
+    expect_line("tune --resume @/try --trials 4", 1, "method grid trains every combination");
+    expect_line("tune @/try", 2, "is a directory; to continue a search add --resume");
+    expect_line(SHORT "--try train.steps=1,2 -o @/none", 1,
+                "--try: train.steps: is the same in all trials");
+    expect_line("tune --resume @/none", 1, "none: does not exist");
+    expect_line("tune --resume @/try/trial-001", 1, "is a run, not a search");
+}
+
 /* ---- kills ---- */
 
 static bool has_ended(pid_t pid) {
@@ -204,7 +228,10 @@ static void test_interrupted(void **state) {
     let_go("slow/trial-001");
     assert_int_equal(program_end(&p, &output), 1);
     assert_non_null(strstr(output, "interrupted; the same command continues"));
+    assert_non_null(strstr(output, "tune --resume "));
     free(output);
+    expect("tune --resume @/slow -n 2", 0, "best: trial ");
+    same_result("one", "slow");
 }
 
 /* ---- what is refused ---- */
@@ -217,7 +244,7 @@ static void refuse(const char *text, const char *says) {
 
 static void test_refused(void **state) {
     (void)state;
-    expect_line("tune configs/tiny.yaml", 2, "give the file of the space: --space FILE");
+    expect_line("tune configs/tiny.yaml", 2, "say what to try, e.g. --lr 1e-4,1e-3");
     expect_line("tune configs/tiny.yaml --space @/nowhere.yaml", 1, "nowhere.yaml");
     expect_line(TINY "--space @/asha.yaml -n 0", 2, "--workers: '0'");
     refuse("method: bayes\n", "bad.yaml:1: method: 'bayes' is not one of grid, random, asha, pbt");
@@ -253,12 +280,12 @@ static void test_metric(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_asha),         cmocka_unit_test(test_best),
-        cmocka_unit_test(test_more),         cmocka_unit_test(test_grid),
-        cmocka_unit_test(test_killed),       cmocka_unit_test(test_pbt),
-        cmocka_unit_test(test_killed_trial), cmocka_unit_test(test_full),
-        cmocka_unit_test(test_interrupted),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_metric),
+        cmocka_unit_test(test_asha),    cmocka_unit_test(test_best),
+        cmocka_unit_test(test_more),    cmocka_unit_test(test_grid),
+        cmocka_unit_test(test_try),     cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_pbt),     cmocka_unit_test(test_killed_trial),
+        cmocka_unit_test(test_full),    cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_metric),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

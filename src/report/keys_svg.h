@@ -1,0 +1,28 @@
+/* keys_svg.h - a picture of a search whose trials all have the same steps: the metric by the values of
+ * each key, a panel a key, a dot a trial. */
+#ifndef LS_REPORT_KEYS_SVG_H
+#define LS_REPORT_KEYS_SVG_H
+
+#include "report/trials_svg.h"
+
+typedef struct ls_keys_panel {
+    const char *key;
+    const double *x; /* [trials] the trial's value; NAN: it does not have this key */
+    bool is_log;
+    const char *const *labels; /* [nlabels] words: x is one's number; NULL: x is a number */
+    int nlabels;
+} ls_keys_panel;
+
+typedef struct ls_keys_picture {
+    const char *title, *metric;
+    const double *values; /* [n] the trial's metric; INFINITY: it diverged; NAN: not known yet */
+    int n, best;          /* best: a trial; -1: none */
+    const ls_keys_panel *panels; /* [npanels] */
+    int npanels;
+} ls_keys_picture;
+
+/* Self-contained, 800 wide. */
+void ls_keys_svg(const ls_keys_picture *, ls_buf *out);
+ls_status ls_keys_svg_write(const char *path, const ls_keys_picture *, ls_error *);
+
+#endif
