@@ -134,13 +134,22 @@ static ls_status encode_next(const ls_chat_lines *l, const ls_json_records *c, l
     return s;
 }
 
+static ls_status leave_out(const ls_chat_lines *l, const ls_json_records *c, const char *why,
+                           ls_error *e) {
+    ls_error at = {0};
+    if (!l->damaged) return ls_json_records_fail(c, l->name, why, e);
+    ls_json_records_fail(c, l->name, why, &at);
+    l->damaged(l->arg, &at);
+    return LS_OK;
+}
+
 ls_status ls_chat_lines_encode(const ls_chat_lines *l, ls_error *e) {
     ls_json_records c = ls_json_records_of(l->text, l->nbytes);
     while (ls_json_records_next(&c)) {
         ls_error why = {0};
-        if (encode_next(l, &c, &why) != LS_OK) return ls_json_records_fail(&c, l->name, why.msg, e);
+        if (encode_next(l, &c, &why) != LS_OK) LS_TRY(leave_out(l, &c, why.msg, e));
     }
-    return c.wrong ? ls_json_records_fail(&c, l->name, c.wrong, e) : LS_OK;
+    return c.wrong ? leave_out(l, &c, c.wrong, e) : LS_OK;
 }
 
 ls_json *ls_chat_lines_first(const char *text, size_t n) {

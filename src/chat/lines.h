@@ -33,6 +33,9 @@ typedef struct ls_chat_lines {
     ls_chat_loss loss; /* of conversations */
     ls_unread *unread; /* gets the keys that are not read; may be NULL */
     void (*take)(void *arg, const ls_chat_sample *); /* is called for each sample, in order */
+    /* Is called for a line that is damaged, or no conversation, which is left out; NULL: it is an
+     * error. */
+    void (*damaged)(void *arg, const ls_error *why);
     void *arg;
 } ls_chat_lines;
 

@@ -4,6 +4,7 @@
 
 #include "data/files.h"
 #include "source/bytes.h"
+#include "source/damage.h"
 #include "source/plain.h"
 
 typedef struct ls_places {
@@ -12,7 +13,7 @@ typedef struct ls_places {
     size_t nfiles;
     uint64_t *at; /* [n] offsets in the file */
     uint64_t n;
-    char *skipped; /* what is wrong with the first record that was left out; NULL: none was */
+    ls_damage damage; /* records that were left out */
 } ls_places;
 
 typedef struct ls_sample_place {

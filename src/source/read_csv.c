@@ -295,8 +295,7 @@ static ls_status take_file(csv_source *s, const ls_plain *file, row *r, ls_error
 static void forget_rows(csv_source *s) {
     s->places.n = 0;
     s->base.ndamaged = s->base.nmissing = 0;
-    free(s->places.skipped);
-    s->places.skipped = NULL;
+    ls_damage_free(&s->places.damage);
     for (size_t i = 0; i < s->table.columns.n; i++) {
         ls_feature *f = &s->table.columns.list[i];
         ls_classes_free(&f->classes);

@@ -19,6 +19,7 @@
 #include "chat/unread.h"
 #include "config/config.h"
 #include "data/tokens.h"
+#include "source/damage.h"
 
 enum { LS_CHATS_FLAGS = 4 }; /* numbers of the file are below model.vocab times this */
 
@@ -46,6 +47,7 @@ typedef struct ls_chats_read {
     uint64_t ncr;    /* samples with CR in their texts */
     uint64_t nbytes; /* of the files */
     ls_hash hash;
+    ls_damage damage; /* lines that were left out (data.damaged: skip) */
     ls_unread unread; /* keys of the lines that were not read */
     ls_buf shown;     /* the first sample, for people */
 } ls_chats_read;

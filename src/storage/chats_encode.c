@@ -89,6 +89,11 @@ static void add_sample(void *arg, const ls_chat_sample *s) {
     x->r->nsamples++;
 }
 
+static void add_damaged(void *arg, const ls_error *why) {
+    encoder *x = arg;
+    ls_damage_add(&x->r->damage, why->msg);
+}
+
 static ls_status encode_file(encoder *x, const ls_plain *p) {
     ls_chat_lines l = {.name = p->path,
                        .text = (const char *)p->data,
@@ -98,6 +103,7 @@ static ls_status encode_file(encoder *x, const ls_plain *p) {
                        .loss = (ls_chat_loss)x->c->data.loss,
                        .unread = &x->r->unread,
                        .take = add_sample,
+                       .damaged = x->c->data.damaged == LS_DAMAGED_SKIP ? add_damaged : NULL,
                        .arg = x};
     return ls_chat_lines_encode(&l, x->e);
 }
@@ -152,6 +158,10 @@ ls_status ls_chats_encode(const ls_config *c, const ls_chat_format *f, uint32_t 
     encoder x = {.c = c, .f = f, .r = &r, .e = e};
     bool trains = *c->data.path;
     ls_status s = trains ? encode_files(&x, c->data.path) : LS_OK;
+    if (s == LS_OK && trains && !x.n && r.damage.n)
+        s = ls_fail(e, LS_EINVAL, "%s: has no %s to train on: all are damaged; the first: %.*s",
+                    c->data.path, unit_of(c), (int)strcspn(r.damage.named.data, "\n"),
+                    r.damage.named.data);
     if (s == LS_OK && trains && !x.n)
         s = ls_fail(e, LS_EINVAL, "%s: has no %s to train on", c->data.path, unit_of(c));
     size_t before = x.n;
@@ -191,6 +201,7 @@ void ls_chats_log(const ls_chats_read *r, const ls_config *c) {
             "the template writes an answer in another way when messages follow: %llu of them are "
             "answers with what is before them, each by itself",
             (unsigned long long)r->napart);
+    ls_damage_note(&r->damage, ls_chats_path(c));
     ls_unread_log(&r->unread, ls_chats_path(c));
     if (r->ncr)
         ls_log(
@@ -210,5 +221,6 @@ void ls_chats_log(const ls_chats_read *r, const ls_config *c) {
 void ls_chats_read_free(ls_chats_read *r) {
     ls_buf_free(&r->shown);
     ls_unread_free(&r->unread);
+    ls_damage_free(&r->damage);
     *r = (ls_chats_read){0};
 }

@@ -276,6 +276,22 @@ static void refuses(const char *line, const char *says) {
     expect(TUNE "-n 1 -o @/bad --set data.path=@/bad.jsonl", 1, says);
 }
 
+/* Lines of all kinds of damage among good ones: the bits of these alone. */
+static void test_damaged(void **state) {
+    (void)state;
+    char good[256], bad[256];
+    write_model();
+    shell_of_run("", "{ cat chats.jsonl; echo '{\"messages\": 3}'; echo '{\"messages\": [{'; "
+                     "echo '{\"a\": 1}'; echo '[1]'; } >some.jsonl");
+    expect(TUNE "-n 1 -o @/kept", 0, NULL);
+    expect(TUNE "-n 1 -o @/skipped --set data.path=@/some.jsonl", 1, "some.jsonl:");
+    expect(TUNE "-n 1 -o @/skipped --set data.path=@/some.jsonl --set data.damaged=skip", 0,
+           "some.jsonl: skipped 4 in all, since they are damaged");
+    hash_of("kept", good);
+    hash_of("skipped", bad);
+    assert_string_equal(good, bad);
+}
+
 static void test_refused(void **state) {
     (void)state;
     write_model();
@@ -345,9 +361,9 @@ int main(void) {
         cmocka_unit_test(test_shown),   cmocka_unit_test(test_colours),
         cmocka_unit_test(test_layouts), cmocka_unit_test(test_packed),
         cmocka_unit_test(test_resume),  cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_tokens),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_alone),   cmocka_unit_test(test_as_text),
-        cmocka_unit_test(test_unread),
+        cmocka_unit_test(test_tokens),  cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_as_text), cmocka_unit_test(test_unread),
     };
     return cmocka_run_group_tests(tests, models_make, folder_remove);
 }
