@@ -54,6 +54,7 @@ static ls_status gpt2_words(const uint8_t *text, const ls_documents *d, const ch
 ls_status ls_text_cut_documents(const uint8_t *text, const ls_documents *d, const char *what,
                                 ls_text_cut *c_p, ls_error *e) {
     size_t nbytes = d->n ? d->list[d->n - 1].to : 0;
+    if (!nbytes) text = (const uint8_t *)""; /* an empty file is mapped nowhere */
     LS_TRY(ls_utf8_check((const char *)text, nbytes, what, e));
     *c_p = (ls_text_cut){0};
     ls_status s = gpt2_words(text, d, what, c_p, e);

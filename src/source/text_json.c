@@ -134,6 +134,7 @@ static ls_status add_file(json_file *f, bool below, bool *taken_p, ls_error *e) 
     if (below && !has_text) {
         ls_left_out_add(f->b->left_out, f->p->path, ".json without 'text' or 'content'");
         f->b->nleft_out++;
+        ls_json_free(first);
         return LS_OK;
     }
     if (!first) return ls_text_builder_damaged(f->b, &why, e);
