@@ -109,7 +109,8 @@ static bool has_labels(const ls_trained *t, const ls_numbering *numbering,
 /* Samples of other files, read as the run reads its own. */
 static ls_status open_samples(const ls_args *a, const ls_trained *t, ls_dataset *d_p, ls_error *e) {
     const char *labels = cli_value(a, LABELS);
-    const ls_other_samples other = {.paths = cli_value(a, DATA), .labels = labels ? labels : ""};
+    const ls_other_samples other = {
+        .paths = cli_value(a, DATA), .labels = labels ? labels : "", .dir = t->path};
     ls_numbering numbering = {0};
     ls_samples *samples = NULL;
     ls_error own = {0};

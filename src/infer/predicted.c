@@ -31,7 +31,7 @@ static ls_status open_files(ls_predicted *d, const char *paths, const char *labe
     ls_numbering numbering = {0};
     LS_TRY(ls_data_record_numbering(t->path, &numbering, e));
     const ls_other_samples other = {
-        .paths = paths, .labels = labels ? labels : "", .fields = d->p->fields};
+        .paths = paths, .labels = labels ? labels : "", .fields = d->p->fields, .dir = t->path};
     ls_samples *samples = NULL;
     ls_status s = ls_samples_open_other(&t->config, &t->model, &numbering, &other, &samples, e);
     ls_numbering_free(&numbering);

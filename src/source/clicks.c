@@ -9,7 +9,8 @@
 #include "base/math.h"
 #include "base/yaml.h"
 #include "source/format.h"
-#include "source/id_names.h"
+#include "source/ids.h"
+#include "source/note.h"
 
 /* ---- data.clicks ---- */
 
@@ -119,7 +120,9 @@ typedef struct clicks {
     float *numbers;         /* [count][nnumbers] */
     unsigned char *clicked; /* [count] */
     uint64_t room;          /* rows that the arrays have room for */
-    ls_id_names *names;     /* [nids] while rows are read */
+    ls_ids ids_of;          /* its own ids and scales */
+    const ls_ids *given;    /* those of another source; NULL: there is none */
+    uint64_t *unknown;      /* [nids] ids that are not among those */
 } clicks;
 
 static void make_room(clicks *s) {
@@ -150,12 +153,24 @@ static ls_status read_clicked(const clicks *s, const ls_csv_cell *cell, unsigned
                    w->names[0], x);
 }
 
+/* The id in a cell of column k, within the column; -1: it is none that the model knows. */
+static ls_status read_id(clicks *s, int k, const ls_csv_cell *cell, int32_t *id_p, ls_error *e) {
+    const ls_clicks_wanted *w = &s->wanted;
+    const char *name = w->names[1 + k];
+    if (w->hash) return ls_id_hash_of_cell(w->hash, cell, name, id_p, e);
+    if (!s->given) return ls_id_of_cell(&s->ids_of.columns[k].ids, cell, name, id_p, e);
+    LS_TRY(ls_id_find_cell(&s->given->columns[k].ids, cell, name, id_p, e));
+    s->unknown[k] += *id_p < 0;
+    return LS_OK;
+}
+
 static ls_status add_row(void *arg, const ls_csv_cell *cells, ls_error *e) {
     clicks *s = arg;
     const ls_clicks_wanted *w = &s->wanted;
     make_room(s);
     uint64_t row = s->base.count;
-    LS_TRY(read_clicked(s, &cells[0], &s->clicked[row], e));
+    s->clicked[row] = 0;
+    if (cells[0].nbytes || !s->given) LS_TRY(read_clicked(s, &cells[0], &s->clicked[row], e));
     for (int k = 0; k < w->nnumbers; k++) {
         int column = 1 + w->nids + k;
         double x = 0;
@@ -165,39 +180,54 @@ static ls_status add_row(void *arg, const ls_csv_cell *cells, ls_error *e) {
     }
     for (int k = 0; k < w->nids; k++) {
         int32_t *id = &s->ids[row * (uint64_t)w->nids + (uint64_t)k];
-        LS_TRY(w->hash ? ls_id_hash_of_cell(w->hash, &cells[1 + k], w->names[1 + k], id, e)
-                       : ls_id_of_cell(&s->names[k], &cells[1 + k], w->names[1 + k], id, e));
+        LS_TRY(read_id(s, k, &cells[1 + k], id, e));
     }
     s->base.count++;
     return LS_OK;
 }
 
-/* Sums over the rows in their order, in double precision. */
+/* The mean of column k, and what makes its deviation 1: sums over the rows in their order, in double
+ * precision. */
+static void measure(const clicks *s, uint64_t k, double *mean_p, double *times_p) {
+    uint64_t n = s->base.count, width = (uint64_t)s->wanted.nnumbers;
+    double sum = 0, squares = 0;
+    for (uint64_t i = 0; i < n; i++) sum += (double)s->numbers[i * width + k];
+    for (uint64_t i = 0; i < n; i++) {
+        double d = (double)s->numbers[i * width + k] - sum / (double)n;
+        squares += d * d;
+    }
+    *mean_p = sum / (double)n;
+    *times_p = squares > 0 ? sqrt((double)n / squares) : 0;
+}
+
 static void standardize(clicks *s) {
     uint64_t n = s->base.count, width = (uint64_t)s->wanted.nnumbers;
     for (uint64_t k = 0; k < width; k++) {
-        double sum = 0, squares = 0;
-        for (uint64_t i = 0; i < n; i++) sum += (double)s->numbers[i * width + k];
-        for (uint64_t i = 0; i < n; i++) {
-            double d = (double)s->numbers[i * width + k] - sum / (double)n;
-            squares += d * d;
-        }
-        double by = squares > 0 ? sqrt((double)n / squares) : 0;
+        double mean = 0, times = 0;
+        if (s->given)
+            mean = s->given->numbers[k].mean, times = s->given->numbers[k].times;
+        else
+            measure(s, k, &mean, &times);
         for (uint64_t i = 0; i < n; i++) {
             float *x = &s->numbers[i * width + k];
-            *x = (float)(((double)*x - sum / (double)n) * by);
+            *x = (float)(((double)*x - mean) * times);
         }
+        ls_ids_add_number(&s->ids_of, s->wanted.names[1 + s->wanted.nids + (int)k], mean, times);
     }
 }
+
+static const ls_ids *known_ids(const clicks *s) { return s->given ? s->given : &s->ids_of; }
 
 /* The ids of a column follow those of the column before. Returns the number of all, which may be too
  * many. */
 static int64_t place_ids(clicks *s) {
     int64_t first = 0;
     for (int k = 0; k < s->wanted.nids; k++) {
-        int64_t n = s->wanted.hash ? s->wanted.hash : s->names[k].n;
-        for (uint64_t i = 0; first + n <= INT32_MAX && i < s->base.count; i++)
-            s->ids[i * (uint64_t)s->wanted.nids + (uint64_t)k] += (int32_t)first;
+        int64_t n = s->wanted.hash ? s->wanted.hash : known_ids(s)->columns[k].ids.n;
+        for (uint64_t i = 0; first + n <= INT32_MAX && i < s->base.count; i++) {
+            int32_t *id = &s->ids[i * (uint64_t)s->wanted.nids + (uint64_t)k];
+            if (*id >= 0) *id += (int32_t)first;
+        }
         first += n;
     }
     return first;
@@ -219,15 +249,10 @@ static ls_status read_sample(const ls_source *source, uint64_t i, void *sample, 
     return LS_OK;
 }
 
-static void free_names(clicks *s) {
-    for (int k = 0; s->names && k < s->wanted.nids; k++) ls_id_names_free(&s->names[k]);
-    free(s->names);
-    s->names = NULL;
-}
-
 static void close_clicks(ls_source *source) {
     clicks *s = (clicks *)source;
-    free_names(s);
+    ls_ids_free(&s->ids_of);
+    free(s->unknown);
     free(s->ids);
     free(s->numbers);
     free(s->clicked);
@@ -237,6 +262,12 @@ static void close_clicks(ls_source *source) {
 static ls_status finish(clicks *s, const char *what, ls_error *e) {
     const ls_clicks_wanted *w = &s->wanted;
     int64_t nids = place_ids(s);
+    for (int k = 0; k < w->nids; k++)
+        if (s->unknown[k])
+            ls_note("%s: %llu of %llu rows have an id in '%s' that the training data do not have: "
+                    "it counts as none",
+                    what, (unsigned long long)s->unknown[k], (unsigned long long)s->base.count,
+                    w->names[1 + k]);
     if (w->scale == LS_CLICKS_STANDARD) standardize(s);
     if (nids > INT32_MAX)
         return ls_fail(e, LS_EINVAL, "%s: the columns have %lld ids; at most %d are possible", what,
@@ -248,19 +279,39 @@ static ls_status finish(clicks *s, const char *what, ls_error *e) {
     return ls_source_add_field(&s->base, what, &(ls_field){.name = "clicked", .type = LS_F32}, e);
 }
 
+/* Has the given record the columns that are wanted? */
+static ls_status check_given(clicks *s, ls_error *e) {
+    const ls_clicks_wanted *w = &s->wanted;
+    bool good = (w->hash || s->given->n == (size_t)w->nids) &&
+                (w->scale != LS_CLICKS_STANDARD || s->given->nnumbers == (size_t)w->nnumbers);
+    for (int k = 0; good && !w->hash && k < w->nids; k++)
+        good = strcmp(s->given->columns[k].name, w->names[1 + k]) == 0;
+    if (good) return LS_OK;
+    close_clicks(&s->base);
+    return ls_fail(e, LS_EINVAL,
+                   LS_IDS_FILE ": does not have the columns of data.clicks; resuming the run "
+                               "(--resume) restores it");
+}
+
 static ls_status open_clicks(const ls_files *files, const ls_source_options *o, ls_source **s_p,
                              ls_error *e) {
     clicks *s = LS_NEW(clicks);
     const char *names[LS_CSV_COLUMNS];
     s->wanted = *o->clicks;
     s->base = (ls_source){.format = "clicks", .read = read_sample, .close = close_clicks};
-    s->names = LS_NEW_ARRAY(ls_id_names, (size_t)s->wanted.nids);
-    ls_csv_wanted columns = {
-        .names = names, .n = 1 + s->wanted.nids + s->wanted.nnumbers, .row = add_row, .arg = s};
+    s->unknown = LS_NEW_ARRAY(uint64_t, (size_t)s->wanted.nids);
+    s->given = o->ids;
+    if (s->given) LS_TRY(check_given(s, e));
+    for (int k = 0; k < s->wanted.nids; k++) ls_ids_add_column(&s->ids_of, s->wanted.names[1 + k]);
+    ls_csv_wanted columns = {.names = names,
+                             .n = 1 + s->wanted.nids + s->wanted.nnumbers,
+                             .first_may_lack = o->ids != NULL,
+                             .row = add_row,
+                             .arg = s};
     for (int i = 0; i < columns.n; i++) names[i] = s->wanted.names[i];
     ls_status status = ls_csv_columns_read(files, o, &columns, &s->base, e);
     if (status == LS_OK) status = finish(s, files->paths[0], e);
-    free_names(s);
+    s->base.ids = known_ids(s);
     if (status == LS_OK)
         *s_p = &s->base;
     else

@@ -78,7 +78,8 @@ static ls_status read_header(reading *r, ls_error *e) {
         nnamed += (r->at[k] = find_in_header(r, n, r->w->names[k])) >= 0;
     for (int k = 0; k < r->w->n && nnamed == 0; k++) r->at[k] = number_in(r->w->names[k]);
     for (int k = 0; k < r->w->n; k++)
-        if (r->at[k] < 0 || r->at[k] >= n) return fail_header(r, n, r->w->names[k], e);
+        if ((r->at[k] < 0 || r->at[k] >= n) && !(k == 0 && r->w->first_may_lack))
+            return fail_header(r, n, r->w->names[k], e);
     r->ncells = n;
     if (nnamed == 0) r->csv = begin;
     return LS_OK;
@@ -90,7 +91,8 @@ static ls_status read_row(reading *r, ls_error *e) {
     LS_TRY(split(r, &n, e));
     if (n != r->ncells)
         return ls_fail(e, LS_EINVAL, "has %d columns, the first line %d", n, r->ncells);
-    for (int k = 0; k < r->w->n; k++) wanted[k] = r->cells[r->at[k]];
+    for (int k = 0; k < r->w->n; k++)
+        wanted[k] = r->at[k] >= 0 && r->at[k] < n ? r->cells[r->at[k]] : (ls_csv_cell){.text = ""};
     return r->w->row(r->w->arg, wanted, e);
 }
 

@@ -16,6 +16,7 @@ typedef ls_status ls_csv_row_fn(void *arg, const ls_csv_cell *cells, ls_error *)
 typedef struct ls_csv_wanted {
     const char *const *names; /* [n] at most LS_CSV_COLUMNS */
     int n;
+    bool first_may_lack; /* the first column need not be there: its cells are then empty */
     ls_csv_row_fn *row;
     void *arg;
 } ls_csv_wanted;

@@ -41,6 +41,10 @@ int32_t ls_id_of(ls_id_names *s, const char *text, size_t n) {
     return s->n - 1;
 }
 
+int32_t ls_id_find(const ls_id_names *s, const char *text, size_t n) {
+    return s->nslots ? s->slots[slot_of(s, text, n)] - 1 : -1;
+}
+
 static ls_status read_cell(const ls_csv_cell *cell, const char *name, char text[MOST_TEXT],
                            size_t *n_p, ls_error *e) {
     size_t n = ls_csv_unquote(cell, text, MOST_TEXT);
@@ -57,6 +61,15 @@ ls_status ls_id_hash_of_cell(int64_t nids, const ls_csv_cell *cell, const char *
     size_t n = 0;
     LS_TRY(read_cell(cell, name, text, &n, e));
     *id_p = (int32_t)(ls_hash_bytes(text, n).lo % (uint64_t)nids);
+    return LS_OK;
+}
+
+ls_status ls_id_find_cell(const ls_id_names *s, const ls_csv_cell *cell, const char *name,
+                          int32_t *id_p, ls_error *e) {
+    char text[MOST_TEXT];
+    size_t n = 0;
+    LS_TRY(read_cell(cell, name, text, &n, e));
+    *id_p = ls_id_find(s, text, n);
     return LS_OK;
 }
 

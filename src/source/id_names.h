@@ -15,7 +15,12 @@ typedef struct ls_id_names { /* zero-initialised: empty */
 
 /* The id of a text, which is new unless it was there. -1: there are INT32_MAX others. */
 int32_t ls_id_of(ls_id_names *, const char *text, size_t n);
-/* The same of a cell. LS_EINVAL: it is empty, or too long; `name` is its column's. */
+/* The id of a text that is there; -1: it is not. */
+int32_t ls_id_find(const ls_id_names *, const char *text, size_t n);
+/* The same of a cell. */
+ls_status ls_id_find_cell(const ls_id_names *, const ls_csv_cell *, const char *name, int32_t *id_p,
+                          ls_error *);
+/* ls_id_of() of a cell. LS_EINVAL: it is empty, or too long; `name` is its column's. */
 ls_status ls_id_of_cell(ls_id_names *, const ls_csv_cell *, const char *name, int32_t *id_p,
                         ls_error *);
 /* Without a list of names: the hash of the cell's text modulo `nids`, 1 to INT32_MAX. Different

@@ -125,6 +125,7 @@ static ls_status open_part(ls_ratings *r, const ls_ratings_part *part, const cha
     s->base = (ls_source){.format = "ratings",
                           .count = part->n,
                           .read = read_fixed,
+                          .ids = &r->ids,
                           .draw = draw,
                           .close = close_ratings};
     return add_fields(s, what, e);
@@ -146,6 +147,17 @@ ls_status ls_ratings_held_out(const ls_source *training, const char *what, ls_so
     else
         close_ratings(&s->base);
     return status;
+}
+
+ls_status ls_ratings_hold_out(ls_source *training, const char *paths, const ls_source_options *o,
+                              ls_error *e) {
+    ratings_source *t = (ratings_source *)training;
+    ls_files files = {0};
+    ls_source read = {0}; /* what is known of the files */
+    LS_TRY(ls_files_find(paths, &files, e));
+    ls_status s = ls_ratings_read_held_out(&files, o, t->ratings, &read, e);
+    ls_files_free(&files);
+    return s;
 }
 
 const ls_ratings *ls_ratings_of(const ls_source *s) { return ((const ratings_source *)s)->ratings; }

@@ -20,6 +20,7 @@
 #ifndef LS_SOURCE_RATINGS_H
 #define LS_SOURCE_RATINGS_H
 
+#include "source/ids.h"
 #include "source/source.h"
 
 enum { LS_RATINGS_NAME = 64, LS_RATINGS_NEGATIVES = 1024 };
@@ -56,6 +57,7 @@ typedef struct ls_ratings_part {
 typedef struct ls_ratings {
     ls_ratings_wanted wanted;
     int32_t nusers, nitems;
+    ls_ids ids; /* of the column of users, and of that of items */
     ls_ratings_part training, held_out;
     int nsources; /* that have it */
 } ls_ratings;
@@ -65,6 +67,10 @@ const ls_ratings *ls_ratings_of(const ls_source *);
 /* A source of those that are held out. The other one may be closed before it. LS_EINVAL: there are
  * none. */
 ls_status ls_ratings_held_out(const ls_source *, const char *what, ls_source **s_p, ls_error *);
+/* From now on the interactions of other files (paths as data.path) are held out, in place of those. No
+ * other source of them is open. */
+ls_status ls_ratings_hold_out(ls_source *, const char *paths, const ls_source_options *,
+                              ls_error *);
 
 bool ls_ratings_has(const ls_ratings_part *, int32_t user, int32_t item);
 /* An item that the user has not chosen: drawn by the seed and its place (epoch, i). known: neither

@@ -6,10 +6,12 @@
 #include <string.h>
 
 #include "base/math.h"
+#include "base/plural.h"
 #include "base/random.h"
 #include "base/yaml.h"
 #include "source/csv_columns.h"
 #include "source/id_names.h"
+#include "source/note.h"
 #include "source/number.h"
 
 /* ---- data.ratings ---- */
@@ -104,7 +106,26 @@ typedef struct events {
     event *list; /* [n] */
     size_t n;
     int rating, time; /* numbers of cells; -1: none */
+    const ls_ids
+        *given; /* of users and items: others are left out, and counted; NULL: all are new */
+    uint64_t nunknown;
 } events;
+
+/* The ids of a row. *known_p: both are those of the training data. */
+static ls_status read_ids(events *s, const ls_csv_cell *cells, event *x, bool *known_p,
+                          ls_error *e) {
+    const ls_ratings_wanted *w = s->wanted;
+    *known_p = true;
+    if (!s->given) {
+        LS_TRY(ls_id_of_cell(&s->users, &cells[0], w->user, &x->user, e));
+        return ls_id_of_cell(&s->items, &cells[1], w->item, &x->item, e);
+    }
+    LS_TRY(ls_id_find_cell(&s->given->columns[0].ids, &cells[0], w->user, &x->user, e));
+    LS_TRY(ls_id_find_cell(&s->given->columns[1].ids, &cells[1], w->item, &x->item, e));
+    *known_p = x->user >= 0 && x->item >= 0;
+    s->nunknown += !*known_p;
+    return LS_OK;
+}
 
 static ls_status add_row(void *arg, const ls_csv_cell *cells, ls_error *e) {
     events *s = arg;
@@ -114,8 +135,9 @@ static ls_status add_row(void *arg, const ls_csv_cell *cells, ls_error *e) {
     if (s->rating >= 0) LS_TRY(ls_csv_number(&cells[s->rating], w->rating, &rating, e));
     if (s->time >= 0) LS_TRY(ls_csv_number(&cells[s->time], w->time, &x.time, e));
     if (w->has_least && rating < w->at_least) return LS_OK;
-    LS_TRY(ls_id_of_cell(&s->users, &cells[0], w->user, &x.user, e));
-    LS_TRY(ls_id_of_cell(&s->items, &cells[1], w->item, &x.item, e));
+    bool known = false;
+    LS_TRY(read_ids(s, cells, &x, &known, e));
+    if (!known) return LS_OK;
     x.rating = (float)rating;
     s->list = ls_grow(s->list, s->n, sizeof *s->list);
     s->list[s->n++] = x;
@@ -198,7 +220,7 @@ static void split(events *s) {
 /* ---- parts ---- */
 
 static void make_part(const events *s, bool held_out, ls_ratings_part *p) {
-    size_t nusers = (size_t)s->users.n;
+    size_t nusers = (size_t)(s->given ? &s->given->columns[0].ids : &s->users)->n;
     for (size_t i = 0; i < s->n; i++) p->n += s->list[i].is_held_out == held_out;
     p->begins = LS_NEW_ARRAY(uint64_t, nusers + 1);
     p->users = LS_NEW_ARRAY(int32_t, p->n + 1);
@@ -245,23 +267,6 @@ static ls_status make(events *s, const char *what, ls_ratings *r, ls_error *e) {
     return LS_OK;
 }
 
-ls_status ls_ratings_read_files(const ls_files *files, const ls_source_options *o, ls_ratings *r,
-                                ls_source *source, ls_error *e) {
-    const ls_ratings_wanted *w = &r->wanted;
-    events s = {.wanted = w, .rating = -1, .time = -1};
-    const char *names[4] = {w->user, w->item};
-    int n = 2;
-    if (*w->rating) names[s.rating = n++] = w->rating;
-    if (*w->time) names[s.time = n++] = w->time;
-    ls_csv_wanted columns = {.names = names, .n = n, .row = add_row, .arg = &s};
-    ls_status status = ls_csv_columns_read(files, o, &columns, source, e);
-    if (status == LS_OK) status = make(&s, files->paths[0], r, e);
-    ls_id_names_free(&s.users);
-    ls_id_names_free(&s.items);
-    free(s.list);
-    return status;
-}
-
 static void free_part(ls_ratings_part *p) {
     free(p->begins);
     free(p->users);
@@ -269,8 +274,55 @@ static void free_part(ls_ratings_part *p) {
     free(p->ratings);
 }
 
+/* Reads the rows of all files. */
+static ls_status read_events(const ls_files *files, const ls_source_options *o, events *s,
+                             ls_source *source, ls_error *e) {
+    const ls_ratings_wanted *w = s->wanted;
+    const char *names[4] = {w->user, w->item};
+    int n = 2;
+    if (*w->rating) names[s->rating = n++] = w->rating;
+    if (*w->time) names[s->time = n++] = w->time;
+    ls_csv_wanted columns = {.names = names, .n = n, .row = add_row, .arg = s};
+    return ls_csv_columns_read(files, o, &columns, source, e);
+}
+
+ls_status ls_ratings_read_files(const ls_files *files, const ls_source_options *o, ls_ratings *r,
+                                ls_source *source, ls_error *e) {
+    const ls_ratings_wanted *w = &r->wanted;
+    events s = {.wanted = w, .rating = -1, .time = -1};
+    ls_status status = read_events(files, o, &s, source, e);
+    if (status == LS_OK) status = make(&s, files->paths[0], r, e);
+    ls_ids_add_column(&r->ids, w->user)->ids = s.users;
+    ls_ids_add_column(&r->ids, w->item)->ids = s.items;
+    free(s.list);
+    return status;
+}
+
+ls_status ls_ratings_read_held_out(const ls_files *files, const ls_source_options *o, ls_ratings *r,
+                                   ls_source *source, ls_error *e) {
+    events s = {.wanted = &r->wanted, .rating = -1, .time = -1, .given = &r->ids};
+    const char *what = files->paths[0];
+    ls_status status = read_events(files, o, &s, source, e);
+    if (status == LS_OK && s.nunknown)
+        ls_note("%s: %llu row%s of users or items that the training data do not have are left out",
+                what, (unsigned long long)s.nunknown, ls_plural((int64_t)s.nunknown));
+    if (status == LS_OK && s.n == 0)
+        status =
+            ls_fail(e, LS_EINVAL, "%s: has no interactions of the run's users and items", what);
+    if (status == LS_OK) {
+        sort(&s);
+        for (size_t i = 0; i < s.n; i++) s.list[i].is_held_out = true;
+        free_part(&r->held_out);
+        r->held_out = (ls_ratings_part){0};
+        make_part(&s, true, &r->held_out);
+    }
+    free(s.list);
+    return status;
+}
+
 void ls_ratings_free(ls_ratings *r) {
     free_part(&r->training);
     free_part(&r->held_out);
+    ls_ids_free(&r->ids);
     free(r);
 }

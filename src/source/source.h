@@ -34,6 +34,7 @@ typedef struct ls_field {
 
 typedef struct ls_index ls_index;         /* index.h */
 typedef struct ls_numbering ls_numbering; /* numbering.h */
+typedef struct ls_ids ls_ids;             /* ids.h */
 
 typedef enum ls_index_use {
     LS_INDEX_NONE, /* too little data for one, or the cache can't be written */
@@ -57,7 +58,8 @@ struct ls_source {      /* a reader's own struct begins with it */
     char **classes; /* [nclasses] names of the values of the field "label"; NULL: they have none */
     int nclasses;
     const ls_numbering
-        *numbering; /* what it has decided about texts; NULL: there is nothing to decide */
+        *numbering;    /* what it has decided about texts; NULL: there is nothing to decide */
+    const ls_ids *ids; /* of ratings and clicks; NULL: it has none */
     char form[LS_SOURCE_FORM]; /* what else was found: "cells are separated by tabs"; "": nothing */
     uint64_t nfiles, file_nbytes; /* on disk; nfiles 0: ls_source_open() counts the paths' files */
     uint64_t ndamaged;            /* records that were left out (skip_damaged) */
@@ -112,6 +114,8 @@ typedef struct ls_source_options {
     ls_index *index;                  /* for readers; ls_source_open() sets it */
     const ls_ratings_wanted *ratings; /* the files have interactions of users; NULL: they do not */
     const ls_clicks_wanted *clicks;   /* or ids, numbers and clicks; NULL: they do not */
+    const ls_ids *ids; /* these have the ids and scales of another source, as the model knows them:
+                          other ids are none, and clicks may be missing; NULL: they have their own */
 } ls_source_options;
 
 /* paths: one or several, or patterns, one a line (data.path). options may be NULL. Errors name the

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "config/relations.h"
+#include "source/ids.h"
 #include "storage/checkpoints.h"
 #include "storage/corpus_record.h"
 #include "storage/data_files.h"
@@ -129,6 +130,7 @@ ls_status ls_belongs_check(const char *run, const char *checkpoint, ls_error *e)
     if (s == LS_OK) s = check_corpus(run, checkpoint, &why);
     if (s == LS_OK) s = check_samples(run, checkpoint, &why);
     if (s == LS_OK) s = check_text(run, checkpoint, LS_REFERENCE_FILE, LS_REFERENCE_NBYTES, &why);
+    if (s == LS_OK) s = check_text(run, checkpoint, LS_IDS_FILE, LS_IDS_NBYTES, &why);
     if (s == LS_OK) s = check_text(run, checkpoint, LS_PUBLISHED_RECORD, LS_TOKENIZER_NBYTES, &why);
     return s == LS_OK ? s : ls_fail(e, s, "%s: %s", checkpoint, why.msg);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "source/ids.h"
 #include "storage/corpus.h"
 #include "storage/data_record.h"
 #include "storage/published_record.h"
@@ -77,10 +78,13 @@ static ls_status read_data_files(const char *run, ls_data_files *f_p, ls_error *
     ls_status s = ls_file_read(path, LS_DATA_RECORD_NBYTES, &text, e);
     free(path);
     *f_p = (ls_data_files){0};
-    if (s == LS_OK)
-        ls_data_files_add(f_p, LS_DATA_RECORD, text);
-    else
+    if (s != LS_OK) {
         ls_buf_free(&text);
+        return s;
+    }
+    ls_data_files_add(f_p, LS_DATA_RECORD, text);
+    s = add_file(f_p, run, LS_IDS_FILE, LS_IDS_NBYTES, e);
+    if (s != LS_OK) ls_data_files_free(f_p);
     return s;
 }
 

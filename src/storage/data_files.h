@@ -3,7 +3,7 @@
  *
  *     of a text   tokenizer.json, and corpus.json (corpus_record.h), which a run from before that
  *                 file existed lacks; of pairs reference.json (reference.h), too
- *     of samples  data.json (data_record.h)
+ *     of samples  data.json (data_record.h); of ratings and clicks ids.json (source/ids.h), too
  *
  * A run that began with a published model also has published.json (published_record.h).
  */

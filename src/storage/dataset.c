@@ -99,7 +99,8 @@ ls_status ls_dataset_open_other(ls_dataset *d, const char *run, const ls_config 
     ls_error own = {0};
     ls_status s = open_recorded(d, run, c, m, true, &own);
     if (s == LS_EIO && ls_data_record_numbering(run, &numbering, NULL) == LS_OK) {
-        const ls_other_samples val = {.paths = c->data.val_path, .labels = c->data.val_labels};
+        const ls_other_samples val = {
+            .paths = c->data.val_path, .labels = c->data.val_labels, .dir = run};
         s = ls_samples_open_other(c, m, &numbering, &val, &samples, &own);
         ls_numbering_free(&numbering);
         if (s == LS_OK) *d = ls_dataset_of_samples(samples);
@@ -112,17 +113,22 @@ double ls_dataset_saved_nbytes(const ls_dataset *d) {
     return (double)d->text.tokens.n * sizeof *d->text.tokens.ids;
 }
 
-ls_status ls_dataset_save(const ls_dataset *d, const char *run, ls_error *e) {
-    if (is_corpus(d)) return ls_corpus_save(&d->text, run, e);
-    char *path = ls_format("%s/" LS_DATA_RECORD, run);
-    const ls_buf *text = &d->samples->record_text;
+/* Writes a small file, if the run has not the same. */
+static ls_status save_text(const char *run, const char *name, const ls_buf *text, ls_error *e) {
+    char *path = ls_format("%s/%s", run, name);
     ls_buf was = {0};
-    bool same = ls_file_read(path, LS_DATA_RECORD_NBYTES, &was, NULL) == LS_OK &&
-                was.len == text->len && memcmp(was.data, text->data, was.len) == 0;
+    bool same = ls_file_read(path, text->len + 1, &was, NULL) == LS_OK && was.len == text->len &&
+                memcmp(was.data, text->data, was.len) == 0;
     ls_buf_free(&was);
     ls_status s = same ? LS_OK : ls_file_replace(path, text->data, text->len, e);
     free(path);
     return s;
+}
+
+ls_status ls_dataset_save(const ls_dataset *d, const char *run, ls_error *e) {
+    if (is_corpus(d)) return ls_corpus_save(&d->text, run, e);
+    LS_TRY(save_text(run, LS_DATA_RECORD, &d->samples->record_text, e));
+    return d->samples->ids_text.len ? save_text(run, LS_IDS_FILE, &d->samples->ids_text, e) : LS_OK;
 }
 
 bool ls_dataset_is_saved(const char *run, const ls_config *c) {
@@ -137,6 +143,7 @@ static ls_status restore_record(const char *run, const char *checkpoint, const l
                                 const ls_model *m, ls_error *e) {
     ls_dataset d;
     bool copied = false;
+    LS_TRY(ls_restore_copy(run, checkpoint, LS_IDS_FILE, &copied, e));
     if (ls_dataset_is_saved(run, c)) return LS_OK;
     LS_TRY(ls_restore_copy(run, checkpoint, LS_DATA_RECORD, &copied, e));
     if (copied) return LS_OK;
@@ -189,6 +196,8 @@ void ls_dataset_files(const ls_dataset *d, ls_data_files *f_p) {
     *f_p = (ls_data_files){0};
     if (!is_corpus(d)) {
         ls_data_files_add(f_p, LS_DATA_RECORD, copy_of(&d->samples->record_text));
+        if (d->samples->ids_text.len)
+            ls_data_files_add(f_p, LS_IDS_FILE, copy_of(&d->samples->ids_text));
         return;
     }
     ls_corpus_record_write(&d->text.record, &record);

@@ -1,5 +1,6 @@
 /* folder.c - see folder.h. */
 #include "storage/folder.h"
+#include "source/ids.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -29,11 +30,24 @@ static const double LOST_HOST_S = 120, SOON_S = 5;
 enum { MOST_TRIES = 1000 };
 
 /* Files of a run that a start makes: bits of notes->made. */
-enum { CONFIG, TOKENIZER, TOKENS, RECORD, REFERENCE, SAMPLES, FROZEN, ORIGIN, METRICS, NFILES };
+enum {
+    CONFIG,
+    TOKENIZER,
+    TOKENS,
+    RECORD,
+    REFERENCE,
+    SAMPLES,
+    IDS,
+    FROZEN,
+    ORIGIN,
+    METRICS,
+    NFILES
+};
 static const char *const names[] = {
     [CONFIG] = "config.yaml",    [TOKENIZER] = "tokenizer.json",  [TOKENS] = "tokens.bin",
     [RECORD] = LS_CORPUS_RECORD, [REFERENCE] = LS_REFERENCE_FILE, [SAMPLES] = LS_DATA_RECORD,
-    [FROZEN] = LS_FROZEN_FILE,   [ORIGIN] = LS_PUBLISHED_RECORD,  [METRICS] = "metrics.jsonl"};
+    [IDS] = LS_IDS_FILE,         [FROZEN] = LS_FROZEN_FILE,       [ORIGIN] = LS_PUBLISHED_RECORD,
+    [METRICS] = "metrics.jsonl"};
 static const char CHECKPOINTS[] = "checkpoints";
 
 /* ---- from view to view ---- */

@@ -62,6 +62,7 @@ typedef struct opening {
     const char *dir;
     const ls_numbering *numbering; /* those of the training data, which others follow */
     bool follows;
+    const ls_ids *ids; /* the same of ratings and clicks; NULL: the files' own */
 } opening;
 
 static ls_status open_own(const opening *how, const ls_model *m, opened *o_p, ls_error *e) {
@@ -126,6 +127,7 @@ static ls_status open_files(const opening *how, const char *paths, const char *l
     columns_wanted columns;
     ls_source *s = NULL;
     if (*of) o.labels = of;
+    o.ids = how->ids;
     ls_csv_rules rules = {0};
     ls_status status = read_columns(how->c, &columns, &o, e);
     if (status == LS_OK) status = read_rules(how->c, &rules, &o, e);
@@ -319,6 +321,7 @@ static ls_status open_parts(ls_samples *s, const opening *how, const ls_model *m
                                  .validation = ls_data_part_of(s->val)};
     LS_TRY(read_mix(c, s->files[0], &s->record.mix, e));
     write_record(s, how);
+    if (s->files[0]->ids) ls_ids_write(s->files[0]->ids, &s->ids_text);
     s->mix = mix_of_training(&s->record.mix, &s->split);
     return ls_samples_order(c, &s->record, &s->order, e);
 }
@@ -338,21 +341,61 @@ ls_status ls_samples_open(const ls_config *c, const ls_model *m, const ls_data_r
     return status;
 }
 
+/* Ratings: the run's own, of which those in the other files are held out. */
+static ls_status open_other_ratings(const ls_config *c, const ls_model *m,
+                                    const ls_other_samples *other, ls_samples *s, ls_error *e) {
+    ls_data_record r = {0};
+    bool there = false;
+    opening how = {.c = c};
+    opened o = {0}, held = {0};
+    columns_wanted columns;
+    ls_source_options options = options_of(&how);
+    ls_csv_rules rules = {0};
+    LS_TRY(ls_data_record_read(other->dir, &r, &there, e));
+    LS_TRY(ls_data_paths_find(c, r.directory, &how.dir, e));
+    LS_TRY(read_columns(c, &columns, &options, e));
+    LS_TRY(open_training(&how, &o, e));
+    s->source = o.source;
+    s->files[0] = o.files;
+    s->ratings = ls_ratings_of(o.files);
+    ls_status status = read_rules(c, &rules, &options, e);
+    if (status == LS_OK) status = ls_ratings_hold_out(o.source, other->paths, &options, e);
+    ls_csv_rules_free(&rules);
+    if (status != LS_OK) return status;
+    LS_TRY(ls_ratings_held_out(o.files, other->paths, &held.source, e));
+    LS_TRY(adapt(c, m, other->fields, other->paths, &held, e));
+    s->val = held.source;
+    return LS_OK;
+}
+
+static ls_status open_other(const ls_config *c, const ls_model *m, const ls_numbering *numbering,
+                            const ls_other_samples *other, ls_samples *s, ls_error *e) {
+    opening how = {.c = c, .numbering = numbering, .follows = true};
+    opened o = {0};
+    if (ls_config_has_ratings(c)) return open_other_ratings(c, m, other, s, e);
+    if (ls_config_has_clicks(c)) {
+        LS_TRY(ls_ids_read(other->dir, &s->given, e));
+        how.ids = &s->given;
+    }
+    LS_TRY(open_files(&how, other->paths, other->labels, &o, e));
+    LS_TRY(adapt(c, m, other->fields, other->paths, &o, e));
+    s->source = s->val = o.source;
+    s->files[0] = s->files[1] = o.files;
+    return LS_OK;
+}
+
 ls_status ls_samples_open_other(const ls_config *c, const ls_model *m,
                                 const ls_numbering *numbering, const ls_other_samples *other,
                                 ls_samples **s_p, ls_error *e) {
-    ls_images images = {0};
-    opening how = {.c = c, .images = &images.way, .numbering = numbering, .follows = true};
-    opened o = {0};
-    LS_TRY(ls_images_of(c, m, &images, e));
-    LS_TRY(open_files(&how, other->paths, other->labels, &o, e));
-    LS_TRY(adapt(c, m, other->fields, other->paths, &o, e));
     ls_samples *s = LS_NEW(ls_samples);
-    s->source = s->val = o.source;
-    s->files[0] = s->files[1] = o.files;
-    s->nval = o.source->count;
-    *s_p = s;
-    return LS_OK;
+    ls_status status = open_other(c, m, numbering, other, s, e);
+    if (status == LS_OK) {
+        s->nval = s->val->count;
+        *s_p = s;
+    } else {
+        ls_samples_close(s);
+    }
+    return status;
 }
 
 ls_samples *ls_samples_of(ls_source *source, uint64_t seed) {
@@ -369,6 +412,8 @@ void ls_samples_close(ls_samples *s) {
     ls_source_close(s->source);
     if (s->val != s->source) ls_source_close(s->val);
     ls_buf_free(&s->record_text);
+    ls_buf_free(&s->ids_text);
+    ls_ids_free(&s->given);
     free(s);
 }
 

@@ -11,6 +11,7 @@
 #include "data/order.h"
 #include "data/split.h"
 #include "model/model.h"
+#include "source/ids.h"
 #include "source/ratings.h"
 #include "storage/data_record.h"
 
@@ -25,7 +26,8 @@ typedef struct ls_samples {
     uint64_t nval;
     const ls_ratings *ratings; /* that the samples are made of; NULL: they are made of no ratings */
     ls_data_record record;
-    ls_buf record_text;
+    ls_buf record_text, ids_text; /* of data.json; of ids.json, empty: there are no ids */
+    ls_ids given;                 /* ids of another source, by which these are read */
 } ls_samples;
 
 /* Sets what the config leaves open of its model (networks/network.h): as the run's config.yaml has
@@ -45,6 +47,7 @@ ls_status ls_samples_open(const ls_config *, const ls_model *, const ls_data_rec
 typedef struct ls_other_samples {
     const char *paths, *labels; /* as data.path and data.labels; labels may be "" */
     const bool *fields;         /* [ninputs] of the model: those that are read; NULL: all */
+    const char *dir;            /* the run or checkpoint, for the ids that it keeps */
 } ls_other_samples;
 /* Their samples, all as the validation part, as a run whose training data have this numbering reads
  * them. */
