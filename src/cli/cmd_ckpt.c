@@ -8,6 +8,7 @@
 #include "base/plural.h"
 #include "base/print.h"
 #include "cli/cli.h"
+#include "cli/export_ids.h"
 #include "report/ledger.h"
 #include "storage/belongs.h"
 #include "storage/checkpoint.h"
@@ -191,6 +192,8 @@ static int run(const ls_args *a) {
     ls_status s = ls_checkpoint_resolve(a->words[1], &path, &e);
     if (s == LS_OK && exports)
         s = ls_checkpoint_export(path, cli_given(a, EMA), cli_value(a, TO), &e);
+    if (s == LS_OK && exports)
+        s = cli_export_ids(path, cli_value(a, TO), json, &e);
     else if (s == LS_OK)
         s = shows ? show(path, json, &e) : check(path, hash, json, &e);
     free(path);

@@ -2,15 +2,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bar.h"
 #include "base/cores.h"
 #include "base/output.h"
-#include "base/bar.h"
 #include "cli/cli.h"
 #include "cli/stream_text.h"
 #include "cluster/workers.h"
 #include "infer/predicted.h"
+#include "infer/recommend.h"
 
-enum { OUTPUT, JSON_LINES, CSV, TOP, LOGITS, VECTORS, WORKERS, LABELS, EMA, SET };
+enum {
+    OUTPUT,
+    JSON_LINES,
+    CSV,
+    TOP,
+    LOGITS,
+    VECTORS,
+    USER,
+    SIMILAR,
+    SEEN,
+    WORKERS,
+    LABELS,
+    EMA,
+    SET
+};
 enum { ROWS = 64 }; /* of a worker at a time; a multiple of a predictor's batch is best */
 
 /* What all workers of this process share. */
@@ -19,7 +34,8 @@ typedef struct work {
     int workers; /* threads of this process; 0: a launcher has started it */
     int64_t top;
     ls_predictor *predictor;
-    ls_predicted *data;
+    ls_predicted *data;          /* } one of */
+    ls_recommender *recommender; /* } these */
     ls_predictor_output outputs[LS_PREDICTIONS];
     ls_predictions form;
     cli_stream stream;
@@ -64,6 +80,52 @@ static ls_status set_form(work *w, ls_error *e) {
     return ls_predictions_check(&w->form, e);
 }
 
+/* Of a run on ratings: items for users, in place of samples. */
+static bool is_recommender(const work *w) { return ls_recommender_is_possible(w->predictor); }
+
+static ls_status open_recommender(work *w, ls_error *e) {
+    const ls_args *a = w->args;
+    if (a->nwords > 1)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: the run is trained on ratings: name users by --user, or all are taken; "
+                       "`lockstep eval --data` measures other ratings",
+                       a->words[1]);
+    if (cli_given(a, USER) && cli_given(a, SIMILAR))
+        return ls_fail(e, LS_EINVAL, "give --user or --similar, not both");
+    ls_recommender_options o = {.users = a->options[USER].values,
+                                .nusers = a->options[USER].n,
+                                .items = a->options[SIMILAR].values,
+                                .nitems = a->options[SIMILAR].n,
+                                .seen = cli_given(a, SEEN),
+                                .top = cli_given(a, TOP) ? w->top : 10,
+                                .json = is_json(a)};
+    return ls_recommender_open(w->predictor, &o, &w->recommender, e);
+}
+
+static ls_status check_for_samples(const ls_args *a, ls_error *e) {
+    if (!cli_given(a, USER) && !cli_given(a, SIMILAR) && !cli_given(a, SEEN)) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "--%s is for runs that are trained on ratings (data.ratings)",
+                   cli_given(a, USER)      ? "user"
+                   : cli_given(a, SIMILAR) ? "similar"
+                                           : "seen");
+}
+
+static uint64_t count_of(const work *w) {
+    return w->recommender ? ls_recommender_count(w->recommender) : ls_predicted_count(w->data);
+}
+
+static void begin(const work *w, ls_buf *b) {
+    if (w->recommender)
+        ls_recommender_begin(w->recommender, b);
+    else
+        ls_predictions_begin(&w->form, b);
+}
+
+static ls_status add_rows(const work *w, uint64_t first, uint64_t end, ls_buf *b, ls_error *e) {
+    if (w->recommender) return ls_recommender_rows(w->recommender, first, end, b, e);
+    return ls_predicted_rows(w->data, &w->form, first, end, b, e);
+}
+
 static ls_status open_work(work *w, ls_error *e) {
     const ls_args *a = w->args;
     int threads = w->workers > 1 ? ls_cores() / w->workers : 0;
@@ -73,6 +135,8 @@ static ls_status open_work(work *w, ls_error *e) {
                               .vectors = cli_given(a, VECTORS)};
     LS_TRY(ls_predictor_open_with(a->words[0], &o, a->options[SET].values, a->options[SET].n,
                                   &w->predictor, e));
+    if (is_recommender(w)) return open_recommender(w, e);
+    LS_TRY(check_for_samples(a, e));
     LS_TRY(ls_predicted_open(w->predictor, a->nwords > 1 ? a->words[1] : NULL, cli_value(a, LABELS),
                              &w->data, e));
     return set_form(w, e);
@@ -80,6 +144,7 @@ static ls_status open_work(work *w, ls_error *e) {
 
 static void close_work(work *w) {
     ls_predicted_close(w->data);
+    ls_recommender_close(w->recommender);
     ls_predictor_close(w->predictor);
     ls_buf_free(&w->file);
 }
@@ -118,15 +183,14 @@ static ls_status collect(ls_group *g, const ls_buf *own, ls_buf *all, ls_error *
 
 /* Rounds in which each worker predicts the next samples; the same on all. */
 static ls_status predict_all(work *w, ls_group *g, ls_error *e) {
-    uint64_t n = ls_predicted_count(w->data), size = (uint64_t)ls_group_size(g),
-             rank = (uint64_t)ls_group_rank(g);
+    uint64_t n = count_of(w), size = (uint64_t)ls_group_size(g), rank = (uint64_t)ls_group_rank(g);
     ls_buf own = {0}, all = {0};
     ls_status s = LS_OK;
     ls_bar bar = ls_bar_begin("predicting", n);
-    if (rank == 0) ls_predictions_begin(&w->form, &own);
+    if (rank == 0) begin(w, &own);
     for (uint64_t round = 0; s == LS_OK && round < n; round += size * ROWS) {
         uint64_t first = round + rank * ROWS, end = first + ROWS < n ? first + ROWS : n;
-        if (first < end) s = ls_predicted_rows(w->data, &w->form, first, end, &own, e);
+        if (first < end) s = add_rows(w, first, end, &own, e);
         s = ls_agree(g, s, e);
         if (s == LS_OK) s = collect(g, &own, &all, e);
         if (s == LS_OK && rank == 0) s = put(w, &all, e);
@@ -135,7 +199,7 @@ static ls_status predict_all(work *w, ls_group *g, ls_error *e) {
         if (ls_interrupted() && s == LS_OK) s = ls_fail(e, LS_EABORT, "stopped by a signal");
     }
     if (rank == 0) ls_bar_end(&bar);
-    if (s == LS_OK) s = ls_agree(g, ls_predicted_verify(w->data, e), e);
+    if (s == LS_OK && w->data) s = ls_agree(g, ls_predicted_verify(w->data, e), e);
     if (s == LS_OK && rank == 0) s = end_output(w, e);
     ls_buf_free(&own);
     ls_buf_free(&all);
@@ -205,6 +269,9 @@ const ls_command cmd_predict = {
         "A language model reads the lines of a text, or the members text, prompt or content of\n"
         "JSON lines, and predicts the token that follows.\n"
         "\n"
+        "A run on ratings recommends items: to all users, or to those of --user, without the ones\n"
+        "that they have chosen in the training data; or by --similar.\n"
+        "\n"
         "The output is CSV, with a line for each sample: its number, the name of its file where\n"
         "it has one, and a column for each prediction; or JSON lines. It is the same for any\n"
         "number of workers and threads.",
@@ -217,6 +284,13 @@ const ls_command cmd_predict = {
                 [VECTORS] = {"vectors", 0, NULL,
                              "in place of predictions the vector that the last layer reads; of a "
                              "language model the mean over the tokens"},
+                [USER] = {"user", 0, "ID",
+                          "of a run on ratings: the items for this user, of all users without it "
+                          "(repeatable; --top, default 10)"},
+                [SIMILAR] = {"similar", 0, "ID",
+                             "the items that are most similar to this one "
+                             "(repeatable)"},
+                [SEEN] = {"seen", 0, NULL, "also items that the user has chosen"},
                 [WORKERS] = {"workers", 'n', "N",
                              "divide the samples among N workers of this host (default 1, which "
                              "uses all cores)"},

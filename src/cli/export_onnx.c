@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/print.h"
+#include "cli/export_ids.h"
 #include "infer/generate.h"
 #include "onnx/export.h"
 
@@ -87,6 +88,7 @@ ls_status cli_export_onnx(const cli_onnx *a, ls_error *e) {
     LS_TRY(ls_file_check_new(a->to, "file", e));
     LS_TRY(ls_trained_open(a->from, &o, &t, e));
     ls_status s = write_graph(a, &t, e);
+    if (s == LS_OK && !t.is_published) s = cli_export_ids(t.path, a->to, a->json, e);
     ls_trained_close(&t);
     return s;
 }

@@ -272,6 +272,17 @@ ls_status ls_predictor_run(ls_predictor *p, int64_t n, const void *samples, floa
     return s;
 }
 
+ls_status ls_predictor_run_as(ls_predictor *p, const ls_prediction *x, int64_t n,
+                              const void *samples, float *out, ls_error *e) {
+    ls_predictor_memory *m = NULL;
+    LS_TRY(take_memory(p, &m, e));
+    ls_status s = ls_infer_predictions(
+        &m->infer, &(ls_infer_predicted){.list = x, .n = 1, .out = &out}, n, samples, e);
+    if (s == LS_OK) s = ls_guard_check(e);
+    give_memory(p, m);
+    return s;
+}
+
 ls_status ls_predictor_run_text(ls_predictor *p, const uint32_t *tokens, int64_t n, float *out,
                                 ls_error *e) {
     ls_predictor_memory *m = NULL;

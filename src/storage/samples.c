@@ -345,12 +345,14 @@ ls_status ls_samples_open(const ls_config *c, const ls_model *m, const ls_data_r
 static ls_status open_other_ratings(const ls_config *c, const ls_model *m,
                                     const ls_other_samples *other, ls_samples *s, ls_error *e) {
     ls_data_record r = {0};
+    ls_images images = {0};
     bool there = false;
-    opening how = {.c = c};
+    opening how = {.c = c, .images = &images.way};
     opened o = {0}, held = {0};
     columns_wanted columns;
     ls_source_options options = options_of(&how);
     ls_csv_rules rules = {0};
+    LS_TRY(ls_images_of(c, m, &images, e));
     LS_TRY(ls_data_record_read(other->dir, &r, &there, e));
     LS_TRY(ls_data_paths_find(c, r.directory, &how.dir, e));
     LS_TRY(read_columns(c, &columns, &options, e));
@@ -370,9 +372,11 @@ static ls_status open_other_ratings(const ls_config *c, const ls_model *m,
 
 static ls_status open_other(const ls_config *c, const ls_model *m, const ls_numbering *numbering,
                             const ls_other_samples *other, ls_samples *s, ls_error *e) {
-    opening how = {.c = c, .numbering = numbering, .follows = true};
+    ls_images images = {0};
+    opening how = {.c = c, .images = &images.way, .numbering = numbering, .follows = true};
     opened o = {0};
     if (ls_config_has_ratings(c)) return open_other_ratings(c, m, other, s, e);
+    LS_TRY(ls_images_of(c, m, &images, e));
     if (ls_config_has_clicks(c)) {
         LS_TRY(ls_ids_read(other->dir, &s->given, e));
         how.ids = &s->given;

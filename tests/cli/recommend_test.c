@@ -4,6 +4,10 @@
 #include "cli/killed_at.h"
 #include "cli/program.h"
 
+#include <math.h>
+
+#include "weights/safetensors.h"
+
 enum { USERS = 60, ITEMS = 90 };
 
 static char alone[256]; /* `ckpt hash` of the run with one worker */
@@ -34,6 +38,7 @@ static const char CONFIG[] =
     "log: {every: 1000}\n"                                                                         \
     "optim: {warmup: 0}\n"
 static const char NUMBERS[] = CLICKS(", numbers: [t], scale: log"), BARE[] = CLICKS("");
+static const char SCALED[] = CLICKS(", numbers: [t], scale: standard");
 /* Columns with 50 ids, some of which stand for several texts. */
 static const char HASHED[] = CLICKS(", hash: 50");
 
@@ -142,13 +147,117 @@ static void test_hashed(void **state) {
     }
 }
 
+/* ---- predictions ---- */
+
+static const float *find_tensor(const ls_safetensors *f, const char *name) {
+    const ls_tensor *t = ls_safetensors_find(f, name);
+    assert_non_null(t);
+    return t->data;
+}
+
+/* The row of an id, as its text first appears in the ratings that count: those of 2 or more. */
+static int row_of(int column, const char *id) {
+    enum { MOST = 200 };
+    char seen[MOST][16];
+    int n = 0;
+    for (int u = 0; u < USERS; u++)
+        for (int k = 0; k < 14; k++) {
+            char text[16];
+            if (1 + (u + k) % 5 < 2) continue;
+            if (column == 0)
+                snprintf(text, sizeof text, "u%d", u);
+            else
+                snprintf(text, sizeof text, "%d", u % 3 + 3 * ((7 * u + 11 * k) % (ITEMS / 3)));
+            int i = 0;
+            while (i < n && strcmp(seen[i], text) != 0) i++;
+            if (strcmp(text, id) == 0) return i;
+            if (i == n) memcpy(seen[n++], text, sizeof text);
+        }
+    fail_msg("no id %s", id);
+    return -1;
+}
+
+/* Each line's score is that of the weights, in falling order; a user's own items are not there. */
+static void test_recommended(void **state) {
+    (void)state;
+    enum { WIDTH = 8 };
+    ls_safetensors f;
+    ls_error e = {0};
+    char *path = ls_format("%s/alone/checkpoints/latest/model.safetensors", folder);
+    assert_ls_ok(ls_safetensors_open(path, &f, &e), e);
+    free(path);
+    const float *users = find_tensor(&f, "user.weight"), *items = find_tensor(&f, "item.weight"),
+                *bias = find_tensor(&f, "item_bias.weight");
+    char *output = NULL, user[16], item[16];
+    assert_int_equal(run_program("predict @/alone --top 5 -n 2", &output), 0);
+    char *line = strtok(output, "\n");
+    assert_string_equal(line, "user,rank,item,score");
+    double before = 0;
+    for (int i = 0; i < 5 * USERS; i++) {
+        int rank = 0;
+        double score = 0, want = 0;
+        line = strtok(NULL, "\n");
+        assert_int_equal(sscanf(line, "%15[^,],%d,%15[^,],%lf", user, &rank, item, &score), 4);
+        assert_int_equal(rank, i % 5 + 1);
+        int u = row_of(0, user), v = row_of(1, item);
+        for (int k = 0; k < WIDTH; k++)
+            want += (double)users[u * WIDTH + k] * (double)items[v * WIDTH + k];
+        want += (double)bias[v];
+        if (fabs(want - score) > 1e-5) fail_msg("%s; expected %.7f", line, want);
+        assert_true(rank == 1 || score <= before);
+        before = score;
+    }
+    assert_null(strtok(NULL, "\n"));
+    free(output);
+    ls_safetensors_close(&f);
+}
+
+static void test_asked(void **state) {
+    (void)state;
+    char *some = NULL, *all = NULL;
+    assert_int_equal(run_program("predict @/alone --user u7 --top 200", &some), 0);
+    assert_int_equal(run_program("predict @/alone --user u7 --top 200 --seen", &all), 0);
+    int n = 0, m = 0;
+    for (const char *c = some; *c; c++) n += *c == '\n';
+    for (const char *c = all; *c; c++) m += *c == '\n';
+    assert_true(n < m && m <= ITEMS + 1);
+    free(some), free(all);
+    expect("predict @/alone --similar 4 --top 3", 0, "item,rank,similar,similarity\n4,1,");
+    expect("predict @/float --similar 4 --top 3 --json", 0,
+           "{\"item\": \"4\", \"similar\": [{\"item\": ");
+    expect_line("predict @/alone --user u999", 1, "'u999' is not in the column 'u'");
+    expect_line("predict @/alone @/ratings.csv", 1, "name users by --user");
+}
+
+/* Other files are read with the ids and the scales of the training data; without the clicks, too. */
+static void test_other_files(void **state) {
+    (void)state;
+    static const char other[] = "i,t,u\n7,100,u1\n4,200,u2\n4,200,new\n";
+    static const char rated[] = "t,u,i,r\n9,u1,4,5\n9,u2,8,3\n9,new,8,3\n";
+    char *a = NULL, *b = NULL;
+    write_file("other.csv", other, sizeof other - 1);
+    write_file("rated.csv", rated, sizeof rated - 1);
+    write_file("scaled.yaml", SCALED, sizeof SCALED - 1);
+    expect("train @/scaled.yaml -o @/scaled --set data.path=@/ratings.csv", 0, NULL);
+    expect_line("predict @/scaled --user u1", 1, "is for runs that are trained on ratings");
+    expect("predict @/scaled @/other.csv", 0, "1 of 3 rows have an id in 'u'");
+    assert_int_equal(run_program("eval @/scaled --data @/ratings.csv --json", &a), 0);
+    assert_output_has(a, "\"samples\": 840");
+    expect("eval @/alone --data @/rated.csv", 0, "2 samples of ");
+    expect("eval @/alone --data @/other.csv", 1, "other.csv: has no column 'r'");
+    assert_int_equal(run_program("predict @/scaled", &b), 0);
+    expect("ckpt export @/alone --to @/alone.safetensors", 0,
+           "alone.safetensors.ids.json: which id");
+    assert_true(file_exists("alone.safetensors.ids.json"));
+    free(a), free(b);
+}
+
 static void test_refused(void **state) {
     (void)state;
     expect_line("train @/mf.yaml -o @/no --set model.loss=", 1, "model.loss is missing, e.g. {bpr");
     expect_line("train @/mf.yaml -o @/no --set data.ratings=", 1,
                 "model.kind factors and two_towers read interactions");
-    expect_line("train @/mf.yaml -o @/no --set data.folds=5", 1,
-                "this config has data.ratings");
+    expect_line("train @/mf.yaml -o @/no --set data.folds=5", 1, "this config has data.ratings");
     train("no", "--set data.ratings={user:film,item:i}", 1, "data.ratings");
     train("no", "--set model.loss={bpr:1}", 1, NULL);
     expect_line("train @/dlrm.yaml -o @/no --set data.val_path=x", 1,
@@ -161,7 +270,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alone),   cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_killed),  cmocka_unit_test(test_clicks),
-        cmocka_unit_test(test_hashed),
+        cmocka_unit_test(test_hashed),  cmocka_unit_test(test_recommended),
+        cmocka_unit_test(test_asked),   cmocka_unit_test(test_other_files),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
