@@ -17,7 +17,8 @@ enum { CLI_MAX_OPTIONS = 32, CLI_MAX_WORDS = 256 };
 typedef struct ls_option {
     const char *name;  /* without "--" */
     char letter;       /* or 0 */
-    const char *value; /* its name in help; NULL: takes none */
+    const char *value; /* its name in help; NULL: takes none; "[NAME]": only as --option=NAME, and
+                          it can be left out */
     const char *help;
 } ls_option;
 
@@ -48,7 +49,8 @@ typedef struct ls_command {
 
 extern const ls_command cmd_train, cmd_eval, cmd_predict, cmd_generate, cmd_chat, cmd_plan,
     cmd_bench, cmd_run, cmd_ckpt, cmd_scale, cmd_data, cmd_weights, cmd_tokens, cmd_import,
-    cmd_export, cmd_check, cmd_replay, cmd_compare, cmd_report, cmd_batch, cmd_tune, cmd_help;
+    cmd_export, cmd_check, cmd_replay, cmd_compare, cmd_report, cmd_batch, cmd_tune, cmd_status,
+    cmd_help;
 /* The commands of this program; ends with NULL. */
 extern const ls_command *const *cli_commands;
 

@@ -55,6 +55,7 @@ static const struct {
     {"replay", "_lockstep_runs", ""},
     {"batch", "_lockstep_configs_or_runs", ""},
     {"tune", "_lockstep_configs", ""},
+    {"status", "_lockstep_dirs", "_lockstep_dirs"},
     {"data", "_lockstep_files", "_lockstep_files"},
     {"weights", "_lockstep_files", ""},
     {"tokens", "_lockstep_tokenizers", ""},
@@ -148,7 +149,7 @@ static void put_table(ls_buf *out) {
         for (int k = 0; o[k].name; k++) ls_buf_printf(out, "%s--%s", k ? " " : "", o[k].name);
         ls_buf_printf(out, "' takes=' ");
         for (int k = 0; o[k].name; k++) {
-            if (!o[k].value) continue;
+            if (!o[k].value || *o[k].value == '[') continue;
             ls_buf_printf(out, "--%s ", o[k].name);
             if (o[k].letter) ls_buf_printf(out, "-%c ", o[k].letter);
         }

@@ -22,8 +22,10 @@ static void build(const ls_command *c, struct option *longs, char *shorts) {
     *shorts++ = ':';
     for (int i = 0; c->options[i].name; i++) {
         const ls_option *o = &c->options[i];
-        longs[i] = (struct option){o->name, o->value ? required_argument : no_argument, NULL,
-                                   FIRST_CODE + i};
+        int takes = !o->value          ? no_argument
+                    : *o->value == '[' ? optional_argument
+                                       : required_argument;
+        longs[i] = (struct option){o->name, takes, NULL, FIRST_CODE + i};
         if (!o->letter) continue;
         *shorts++ = o->letter;
         if (o->value) *shorts++ = ':';

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/process.h"
 
 /* After a failed start has removed the file, another start makes a new one. */
 enum { LOOK_US = 20000, MOST_FILES = 1000 };
@@ -85,13 +86,17 @@ static holder read_holder(int fd) {
     return h;
 }
 
+bool ls_lock_is_here(const char *name) {
+    char host[128] = "";
+    gethostname(host, sizeof host - 1);
+    return strcmp(host, name) == 0;
+}
+
 /* The holder was killed and its workers are about to end; or it has just taken the lock and not yet
  * written its name. */
 static bool is_transient(const holder *h) {
-    char host[128] = "";
-    gethostname(host, sizeof host - 1);
     if (!h->pid) return true;
-    return strcmp(host, h->host) == 0 && kill(h->pid, 0) != 0 && errno == ESRCH;
+    return ls_lock_is_here(h->host) && kill(h->pid, 0) != 0 && errno == ESRCH;
 }
 
 static void name_holder(const holder *h, char text[LS_LOCK_HOLDER]) {
@@ -244,6 +249,32 @@ ls_lock_state ls_lock_state_of(const char *dir, char text[LS_LOCK_HOLDER]) {
     ls_lock_state state = look(dir, &h);
     name_holder(&h, text);
     return state;
+}
+
+static double seconds_of(const char *since) {
+    struct tm utc = {0};
+    const char *end = strptime(since, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return end && !*end ? (double)timegm(&utc) : 0;
+}
+
+ls_lock_named ls_lock_read(const char *dir) {
+    char *path = path_of(dir);
+    ls_lock_named named = {0};
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    named.unreadable = fd < 0 && errno == EACCES;
+    free(path);
+    if (fd < 0) return named;
+    holder h = read_holder(fd);
+    named.pid = h.pid;
+    snprintf(named.host, sizeof named.host, "%s", h.host);
+    snprintf(named.since, sizeof named.since, "%s", h.since);
+    named.since_s = seconds_of(h.since);
+    named.here = h.pid && ls_lock_is_here(h.host);
+    if (named.here && fstat(fd, &st) == 0)
+        named.held = ls_process_has_file(h.pid, &st, named.since_s);
+    close(fd);
+    return named;
 }
 
 static ls_status number_of(const char *dir, const char *name, char number[LS_LOCK_NUMBER],

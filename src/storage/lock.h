@@ -50,6 +50,21 @@ ls_status ls_lock_mark_of(const char *dir, char mark[LS_LOCK_NUMBER], ls_error *
 
 /* Changes nothing. holder: who has taken the lock: "process 12 on host, since ...". */
 ls_lock_state ls_lock_state_of(const char *dir, char holder[LS_LOCK_HOLDER]);
+/* What the file says of the process that took the lock last. */
+typedef struct ls_lock_named {
+    int pid; /* 0: the file names none, or there is no file */
+    char host[128], since[32];
+    double since_s;  /* since 1970; 0: not known */
+    bool here;       /* the host is this one */
+    bool held;       /* here: the process is there, and has the file open */
+    bool unreadable; /* the file is another user's */
+} ls_lock_named;
+
+/* Reads the file, and does not touch the lock, as ls_lock_state_of() does for an instant: for who only
+ * looks. */
+ls_lock_named ls_lock_read(const char *dir);
+/* Is it the name of this host? */
+bool ls_lock_is_here(const char *host);
 /* Is RUN/lock the file that this process has locked? */
 bool ls_lock_is_held(const ls_lock *, const char *dir);
 /* Closes the file: the lock ends once the last process that shares it has closed it. */

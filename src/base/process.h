@@ -1,0 +1,25 @@
+/* process.h - other processes of this host, by what /proc says of them.
+ *
+ * A process may end at any time, and its number be that of another one later: what is read here was
+ * so a moment ago. Any thread.
+ */
+#ifndef LS_BASE_PROCESS_H
+#define LS_BASE_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+/* Has the process this file open? Processes of other users don't show their files: for them, was it
+ * there at this time (seconds since 1970)? A process that has ended but was not waited for is not. */
+bool ls_process_has_file(int pid, const struct stat *file, double at_s);
+
+/* Does a process with this number exist that was there at this time? */
+bool ls_process_was_there(int pid, double at_s);
+
+/* Resident bytes of the processes that one command has become: those above and beside this one with
+ * the same command line (its supervisor, or workers of a launcher), and all below them. Memory that
+ * they share counts once, as far as it shows. -1: it can't be read. */
+int64_t ls_process_command_nbytes(int pid);
+
+#endif

@@ -1,0 +1,154 @@
+/* status_test.c - `lockstep status`: runs in each state, and directories that are damaged, hostile
+ * or can't be read. */
+#include <sys/stat.h>
+
+#include "base/json.h"
+#include "cli/hosts.h"
+
+static const char TRAIN[] = "train configs/tiny.yaml -n 2 " SMALLER "--set log.every=1000 ";
+
+static void train(const char *run, const char *more, int code) {
+    char line[1024];
+    snprintf(line, sizeof line, "%s -o @/%s %s", TRAIN, run, more);
+    expect(line, code, NULL);
+}
+
+/* The object that `status --json` prints for one run; ls_json_free() it. */
+static ls_json *status_of(const char *run) {
+    char line[256], *output = NULL;
+    ls_json *j = NULL;
+    snprintf(line, sizeof line, "status @/%s --json", run);
+    assert_int_equal(run_program(line, &output), 0);
+    assert_int_equal(count_of(output, "\n"), 1);
+    assert_int_equal(ls_json_parse(output, strlen(output), "status", &j, NULL), LS_OK);
+    free(output);
+    return j;
+}
+
+static int64_t integer_of(const ls_json *j, const char *key) {
+    int64_t n = -1;
+    ls_json_integer(ls_json_get(j, key), &n);
+    return n;
+}
+
+static void expect_state(const char *run, const char *state, int64_t step, const char *note) {
+    ls_json *j = status_of(run);
+    const char *said = ls_json_text(ls_json_get(j, "note"));
+    assert_string_equal(ls_json_text(ls_json_get(j, "state")), state);
+    assert_int_equal(integer_of(j, "step"), step);
+    if (note && (!said || !strstr(said, note))) fail_msg("%s: %s", note, said ? said : "no note");
+    if (!note) assert_null(said);
+    ls_json_free(j);
+}
+
+/* ---- states ---- */
+
+/* Running; then killed, before its first checkpoint and after one. */
+static void test_running(void **state) {
+    (void)state;
+    double left = 0;
+    pace("killed", 10);
+    host h = host_train(2, "killed", "--set train.steps=1000 " SMALLER, "--set train.eval_every=5");
+    await_step("killed", 11, &h);
+    ls_json *j = status_of("killed");
+    assert_string_equal(ls_json_text(ls_json_get(j, "state")), "running");
+    assert_int_equal(integer_of(j, "pid"), h.pid);
+    assert_true(integer_of(j, "step") >= 10);
+    assert_int_equal(integer_of(j, "steps"), 1000);
+    assert_int_equal(integer_of(j, "workers"), 2);
+    assert_int_equal(integer_of(j, "val_step"), 10);
+    assert_true(integer_of(j, "memory_bytes") > 1000000);
+    assert_true(ls_json_number(ls_json_get(j, "left_s"), &left) && left > 0);
+    ls_json_free(j);
+    expect("status @/killed", 0, "running");
+    host_kill(&h);
+    let_go("killed");
+    j = status_of("killed");
+    assert_string_equal(ls_json_text(ls_json_get(j, "state")), "failed");
+    assert_true(ls_json_is_null(ls_json_get(j, "memory_bytes")));
+    ls_json_free(j);
+}
+
+static void test_stopped(void **state) {
+    (void)state;
+    train("stopped", "--set checkpoint.every=10 --until 10", 75);
+    expect_state("stopped", "stopped", 10, "has a checkpoint of step 10");
+    pace("stopped", 13);
+    host h = host_train(2, "stopped", "--resume " SMALLER, "--set log.every=1000");
+    await_step("stopped", 14, &h);
+    host_kill(&h);
+    let_go("stopped");
+    ls_json *j = status_of("stopped");
+    const char *note = ls_json_text(ls_json_get(j, "note"));
+    assert_string_equal(ls_json_text(ls_json_get(j, "state")), "stopped");
+    assert_int_equal(integer_of(j, "checkpoint"), 10);
+    assert_non_null(strstr(note, "the newest checkpoint is of step 10"));
+    ls_json_free(j);
+}
+
+static void test_complete(void **state) {
+    (void)state;
+    train("complete", "--set train.steps=6", 0);
+    expect_state("complete", "complete", 6, NULL);
+    shell_of_run("complete", "cp -r $r other && sed -i 's/^host .*/host elsewhere/' other/lock");
+    expect_state("other", "complete", 6, NULL);
+    shell_of_run("other", "rm -r $r/checkpoints");
+    expect_state("other", "unknown", 6, "is it still running there? its last line is ");
+}
+
+/* ---- what is in a directory ---- */
+
+static int last_line(const char *output) { return output[strlen(output) - 1] == '\n'; }
+
+/* Checkpoints have configs, too; trees of links and hidden directories are left alone. */
+static void test_list(void **state) {
+    (void)state;
+    char *output = NULL;
+    shell_of_run("complete", "mkdir -p l/deep/er l/.hidden && cp -r $r l/deep/er/b && cp -r $r l/a "
+                             "&& cp -r $r l/.hidden/c && ln -s ../l l/again");
+    assert_int_equal(run_program("status @/l", &output), 0);
+    assert_int_equal(count_of(output, "complete"), 2);
+    assert_int_equal(count_of(output, "\n"), 3);
+    assert_true(last_line(output) && strstr(output, "/l/a ") < strstr(output, "/l/deep/er/b "));
+    free(output);
+    expect("status @/l/a/checkpoints", 0, "no runs are there");
+    expect("status @/none", 1, "none: can't be read");
+    expect("status --watch=x", 2, "'x' is not a number of seconds");
+}
+
+static void test_hostile(void **state) {
+    (void)state;
+    char *output = NULL;
+    shell_of_run("complete", "mkdir h && cp -r $r \"$(printf 'h/\\033[31mred\\nforged')\"");
+    assert_int_equal(run_program("status @/h", &output), 0);
+    assert_null(strchr(output, '\033'));
+    assert_int_equal(count_of(output, "\n"), 2);
+    assert_output_has(output, "\\x1b[31mred\\nforged");
+    free(output);
+    shell_of_run("complete", "cp -r $r bad && printf '{\"step\": 7, \"lo' >> bad/metrics.jsonl");
+    expect_state("bad", "complete", 6, NULL); /* a line that is being written */
+    shell_of_run("bad", "printf '\\nrubbish\\n' >> $m && head -c 100000 /dev/zero >> $m");
+    expect_state("bad", "complete", 6, "metrics.jsonl has damaged lines");
+    shell_of_run("bad", ": > $m && echo 'train: [' > $r/config.yaml");
+    expect_state("bad", "unknown", 6, "config.yaml");
+    shell_of_run("bad", "rm $m $r/lock && mkfifo $m");
+    expect_state("bad", "unknown", 6, "config.yaml"); /* and does not wait for a writer */
+}
+
+/* Root may read everything. */
+static void test_unreadable(void **state) {
+    (void)state;
+    if (geteuid() == 0) skip_because("root may read every directory");
+    shell_of_run("complete", "mkdir -p u/x && cp -r $r u/a && chmod 0 u/x && chmod -R a-w u/a");
+    expect("status @/u", 1, "x: can't be read: Permission denied");
+    expect_state("u/a", "complete", 6, NULL);
+    shell_of_run("complete", "chmod -R u+rwx u");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_running),  cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_complete), cmocka_unit_test(test_list),
+        cmocka_unit_test(test_hostile),  cmocka_unit_test(test_unreadable)};
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
