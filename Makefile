@@ -9,8 +9,8 @@ build:
 	@scripts/install.sh build
 	@scripts/build.sh release lockstep
 
-# Installs the program, both libraries, headers, lockstep.pc, man page and completion into
-# $(DESTDIR)$(PREFIX).
+# Installs the program, both libraries, headers, lockstep.pc and lockstepConfig.cmake, man page,
+# completion, documents and examples into $(DESTDIR)$(PREFIX).
 install:
 	@scripts/install.sh build
 	@scripts/build.sh release -DCMAKE_INSTALL_PREFIX="$(PREFIX)" installed

@@ -15,6 +15,8 @@ make --no-print-directory install DESTDIR="$root" PREFIX=$prefix >"$root/log" 2>
 rm "$root/log"
 for file in bin/lockstep lib/liblockstep.a lib/liblockstep.so lib/liblockstep.so.0 \
     lib/liblockstep.so.0.1.0 lib/pkgconfig/lockstep.pc include/lockstep/group.h \
+    lib/cmake/lockstep/lockstepConfig.cmake lib/cmake/lockstep/lockstepConfigVersion.cmake \
+    share/doc/lockstep/README.md share/doc/lockstep/docs/api.md share/doc/lockstep/examples/hello.c \
     include/lockstep/lockstep.h share/man/man1/lockstep.1 share/bash-completion/completions/lockstep; do
     [ -s "$here/$file" ] || fail "$file is not installed"
 done
@@ -70,6 +72,34 @@ for how in shared static; do
     grep -qE '^kind y  *0\.[0-9]{4}$' "$root/log" || fail "predict ($how): $(cat "$root/log")"
 done
 
+# A project of CMake's that knows only the prefix, in C and in C++, shared and static.
+mkdir "$root/project"
+cp examples/hello.c examples/cnn.c "$root/project"
+cp examples/hello.c "$root/project/hello.cpp"
+cat >"$root/project/CMakeLists.txt" <<'EOF'
+cmake_minimum_required(VERSION 3.25)
+project(mine LANGUAGES C CXX)
+set(CMAKE_CXX_STANDARD 17)
+find_package(lockstep 0.1 CONFIG REQUIRED)
+add_executable(hello hello.c)
+target_link_libraries(hello PRIVATE lockstep::lockstep)
+add_executable(hello_cpp hello.cpp)
+target_link_libraries(hello_cpp PRIVATE lockstep::lockstep)
+add_executable(cnn_static cnn.c)
+target_link_libraries(cnn_static PRIVATE lockstep::static m)
+EOF
+# Not with the paths of a staged tree, which pkg-config would prepend to those of Debian's libraries.
+configure() { env -u PKG_CONFIG_SYSROOT_DIR cmake -S "$root/project" -B "$root/project/$1" -DCMAKE_PREFIX_PATH="$here"; }
+configure build >"$root/log" 2>&1 && cmake --build "$root/project/build" >>"$root/log" 2>&1 ||
+    fail "$(cat "$root/log")"
+for program in hello hello_cpp; do
+    [ "$("$root/project/build/$program")" = "worker 0 of 1: the ranks add up to 0" ] || fail "CMake: $program"
+done
+"$root/project/build/cnn_static" help >/dev/null || fail "CMake: cnn_static"
+if readelf -d "$root/project/build/cnn_static" | grep -q 'NEEDED.*liblockstep'; then fail "CMake: cnn is not static"; fi
+sed -i 's/lockstep 0\.1/lockstep 0.2/' "$root/project/CMakeLists.txt"
+if configure other >"$root/log" 2>&1; then fail "CMake: version 0.2 is found"; fi
+
 # Programs with models of their own, as C and as C++: the same bits, for any number of workers.
 printf 'train: {steps: 20, batch: 24, virtual_workers: 6}\noptim: {warmup: 2}\n' >"$root/tabular.yaml"
 flags=$(pkg-config --cflags --libs lockstep)
@@ -80,7 +110,7 @@ for language in c c++; do
         if [ $language = c ]; then
             cc $strict examples/$example.c -o "$program" $flags -lm
         else
-            g++ -std=c++20 -O2 -Wall -Wpedantic ${LOCKSTEP_WERROR:+-Werror} -x c++ examples/$example.c -o "$program" $flags -lm
+            g++ -std=c++20 -O2 -Wall -Wextra -Wpedantic ${LOCKSTEP_WERROR:+-Werror} -x c++ examples/$example.c -o "$program" $flags -lm
         fi
         [ $example = loop ] || "$program" check >"$root/log" 2>&1 ||
             fail "$example ($language): $(cat "$root/log")"
