@@ -19,7 +19,8 @@
  * started again; `lockstep run --restarts N` and torchrun's --max-restarts start all workers again
  * by themselves. The weights are those of an undisturbed run.
  *
- * One thread at a time uses a trainer. All programs of a process are the same ls_program.
+ * One thread at a time uses a trainer. All programs of a process are the same ls_program. The
+ * ls_error of a call may be NULL: the code is returned alone.
  */
 #ifndef LOCKSTEP_TRAIN_H
 #define LOCKSTEP_TRAIN_H
@@ -34,14 +35,18 @@ extern "C" {
 typedef struct ls_trainer ls_trainer;
 
 typedef struct ls_trainer_options {
-    const ls_program *program; /* name, keys, build; its data are of no use */
-    const char *config;        /* path of the config: train.batch, optim ...; NULL: no file */
-    const char *const *sets;   /* "key=value" after the file; NULL ends them; NULL: none */
-    uint64_t count;            /* samples of the data set */
-    uint64_t hash;             /* that differs if the samples do: checked when a run is resumed */
-    ls_group *group;           /* the workers that train; NULL: those that were started together */
-    const char *run;           /* directory of checkpoints, the same for all workers; NULL: none */
-    int resume;                /* 1: continue from the newest checkpoint there, if there is one */
+    const ls_program *program LS_UNSET; /* name, keys, build; its data are of no use */
+    const char *config LS_UNSET; /* path of the config: train.batch, optim ...; NULL: no file */
+    const char *const *sets LS_UNSET; /* "key=value" after the file; NULL ends them; NULL: none */
+    uint64_t count LS_UNSET;          /* samples of the data set */
+    uint64_t hash LS_UNSET;   /* that differs if the samples do: checked when a run is resumed */
+    ls_group *group LS_UNSET; /* the workers that train; NULL: those that were started together */
+    /* The run directory, the same for all workers; NULL: none. Worker 0 writes config.yaml,
+     * data.json, metrics.jsonl and TensorBoard's events into it as `lockstep train` does, so that
+     * `lockstep compare` reads the run, and checkpoints when the program asks for them. One program
+     * at a time uses a directory. */
+    const char *run LS_UNSET;
+    int resume LS_UNSET;      /* 1: continue from the newest checkpoint there, if there is one */
 } ls_trainer_options;
 
 /* Collective. The group outlives the trainer.
@@ -50,13 +55,16 @@ typedef struct ls_trainer_options {
  *          LS_ENOMEM: the model does not fit. LS_EPEER, LS_ETIMEOUT: a worker was lost. Here and
  *          below, an error without a message is one that another worker reports. */
 ls_status ls_trainer_open(const ls_trainer_options *, ls_trainer **t_p, ls_error *);
-/* Not collective. NULL is fine. */
+/* Not collective. NULL is fine. Of a process's closed trainers the last eight are known: their
+ * functions return LS_EINVAL, 0 or NULL; older ones must not be used. */
 void ls_trainer_close(ls_trainer *);
 
 /* The number of this worker: 0 to the number of workers - 1. */
 int ls_trainer_rank(const ls_trainer *);
 
-/* Steps that are complete, with those before a checkpoint. */
+/* Steps that are complete, with those before a checkpoint. The loop ends where the program ends it:
+ * train.steps says only how the learning rate falls. Steps beyond it are trained as any other, with
+ * the last rate: optim.min_lr, where a schedule falls to it. */
 int64_t ls_trainer_steps(const ls_trainer *);
 
 /* The steps of the whole run, for which the learning rates are: train.steps, or as many as the
@@ -67,7 +75,8 @@ int64_t ls_trainer_end(const ls_trainer *);
  * takes each number once, in an order that is a function of train.seed. */
 int64_t ls_trainer_nsamples(const ls_trainer *);
 uint64_t ls_trainer_number(const ls_trainer *, int64_t i);
-/* Where sample i of the next step is written (ls_sample_field()); all bytes are 0 at first. */
+/* Where sample i of the next step is written (ls_sample_field()); all bytes are 0 at first. NULL if
+ * there is no such sample. */
 ls_sample *ls_trainer_sample(ls_trainer *, int64_t i);
 
 typedef struct ls_trainer_result {

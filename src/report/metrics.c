@@ -20,6 +20,7 @@
 enum { MOST_WAITING = 64 << 20 };
 
 struct ls_metrics {
+    bool quiet;
     const ls_config *config;
     const ls_model *model;
     char *run, *path; /* the directory, and metrics.jsonl in it */
@@ -67,6 +68,8 @@ void ls_metrics_set_view(ls_metrics *m, int64_t number, int nworkers) {
     m->view = number;
     m->nworkers = nworkers;
 }
+
+void ls_metrics_set_quiet(ls_metrics *m) { m->quiet = true; }
 
 /* ---- disks that fail ---- */
 
@@ -175,6 +178,7 @@ static void show_line(ls_metrics *m, int64_t steps, const ls_step_out *out, doub
     const ls_config *c = m->config;
     bool last = steps == c->train.steps;
     int64_t now = ls_clock_ns();
+    if (m->quiet) return;
     if (ls_log_is_terminal() ? now - m->shown_ns < 100 * 1000 * 1000 && !last
                              : steps % c->log.every && !last)
         return;
@@ -320,7 +324,7 @@ ls_status ls_metrics_evaluation(ls_metrics *m, int64_t steps, const ls_evaluatio
     ls_buf more = {0};
     if (is_text) ls_buf_printf(&more, " (%.3f bits/byte)", v->bits_per_byte);
     ls_evaluation_print(v, &more);
-    if (steps < all) /* the summary has that of the last step */
+    if (steps < all && !m->quiet) /* the summary has that of the last step */
         ls_log_result("step %lld/%lld  val %.4f%s", (long long)steps, (long long)all, v->loss,
                       more.len ? more.data : "");
     ls_buf_free(&more);

@@ -18,6 +18,8 @@ ls_status ls_metrics_open(const char *run, const ls_config *, const ls_model *, 
                           ls_metrics **m_p, ls_error *);
 /* The lines to come belong to this view of nworkers workers. */
 void ls_metrics_set_view(ls_metrics *, int64_t number, int nworkers);
+/* Nothing is shown of the lines: the program's own loop prints. */
+void ls_metrics_set_quiet(ls_metrics *);
 /* Creates new files if the files were removed, or if TensorBoard's could not be written. */
 ls_status ls_metrics_repair(ls_metrics *, ls_error *);
 ls_status ls_metrics_close(ls_metrics *, ls_error *); /* NULL is fine */

@@ -9,18 +9,24 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/graves.h"
 #include "cluster/workers.h"
 #include "config/relations.h"
 #include "config/writer.h"
 #include "networks/own_source.h"
 #include "networks/program.h"
 #include "optim/schedule.h"
+#include "report/metrics.h"
 #include "storage/checkpoint.h"
 #include "storage/epochs.h"
+#include "storage/lock.h"
+#include "storage/unsaved.h"
 #include "train/evaluate.h"
 #include "train/feed.h"
 #include "train/inputs.h"
 #include "train/member.h"
+
+static const double LOCK_WAIT_S = 2; /* for an earlier start of the program that is ending */
 
 struct ls_trainer {
     ls_run run;
@@ -29,8 +35,13 @@ struct ls_trainer {
     ls_board_slot *slot;
     ls_group *own_group; /* NULL: the group is the program's */
     ls_feed *feed;
+    bool closed;
     int64_t steps;
     ls_checkpoint_known known;
+    /* Of worker 0 with a run directory. */
+    ls_lock lock;
+    ls_metrics *metrics;
+    int64_t ready_ns; /* when the last collective call was done */
 };
 
 /* ---- the config ---- */
@@ -74,8 +85,8 @@ static ls_status read_config(const ls_trainer_options *o, ls_config *c, ls_error
                        "sync.mode: a trainer is one worker of synchronous steps; leave it out");
     if (c->train.noise_scale)
         return ls_fail(e, LS_EINVAL,
-                       "train.noise_scale is written to the metrics of `lockstep train`, which a "
-                       "program with a loop of its own does not have; leave it out");
+                       "train.noise_scale is measured by `lockstep train`, not in a program with a "
+                       "loop of its own; leave it out");
     if (c->parallel.executor != LS_EXECUTOR_SEQUENTIAL) return LS_OK;
     return ls_fail(
         e, LS_EINVAL,
@@ -165,12 +176,53 @@ static ls_status save_frozen(const ls_trainer *t, int64_t step, ls_error *e) {
     return s;
 }
 
+/* On worker 0: takes the run directory, which may be new, one of an earlier start, or, with nothing
+ * else in it, made by the user. */
+static ls_status take_folder(ls_trainer *t, ls_error *e) {
+    const char *dir = t->run.dir;
+    char *config = ls_format("%s/config.yaml", dir);
+    bool foreign = ls_file_exists(config) && !ls_unsaved_is_run(dir);
+    ls_status s = LS_OK;
+    if (foreign)
+        s = ls_fail(e, LS_EINVAL,
+                    "%s: is there already, and %s is no run directory; name another one for the "
+                    "trainer's run",
+                    config, dir);
+    if (s == LS_OK) s = ls_file_make_dirs(dir, e);
+    if (s == LS_OK) s = ls_lock_take(dir, LOCK_WAIT_S, &t->lock, e);
+    free(config);
+    return s;
+}
+
+/* On worker 0: what `lockstep train` writes beside checkpoints. */
+static ls_status open_metrics(ls_trainer *t, int64_t step, ls_error *e) {
+    char *config = ls_format("%s/config.yaml", t->run.dir), *lines = ls_metrics_path(t->run.dir);
+    ls_logged logged = {0};
+    const ls_buf *text = &t->run.config_text;
+    ls_status s = ls_file_replace(config, text->data, text->len, e);
+    if (s == LS_OK) s = ls_dataset_save(t->m.data, t->run.dir, e);
+    if (s == LS_OK && ls_file_exists(lines)) s = ls_metrics_cut(t->run.dir, step, &logged, e);
+    if (s == LS_OK)
+        s = ls_metrics_open(t->run.dir, &t->run.config, &t->host.layout.model, logged, &t->metrics,
+                            e);
+    if (s == LS_OK) {
+        ls_metrics_set_view(t->metrics, 1, t->run.nworkers);
+        ls_metrics_set_quiet(t->metrics);
+    }
+    free(config);
+    free(lines);
+    return s;
+}
+
 static ls_status begin(ls_trainer *t, int resume, ls_error *e) {
     int64_t step = 0;
     bool first = ls_group_rank(t->m.group) == 0;
     LS_TRY(ls_member_join(&t->m, e));
-    ls_status own = first ? find_checkpoint(t, resume, &step, e) : LS_OK;
+    bool writes = first && t->run.dir;
+    ls_status own = writes ? take_folder(t, e) : LS_OK;
+    if (first && own == LS_OK) own = find_checkpoint(t, resume, &step, e);
     if (first && own == LS_OK) own = save_frozen(t, step, e);
+    if (writes && own == LS_OK) own = open_metrics(t, step, e);
     LS_TRY(ls_member_wait(&t->m, own, e));
     LS_TRY(ls_broadcast(t->m.group, &step, 1, LS_I64, 0, e));
     char *path = t->run.dir ? ls_checkpoint_path(t->run.dir, step) : NULL;
@@ -178,6 +230,7 @@ static ls_status begin(ls_trainer *t, int resume, ls_error *e) {
     ls_status s = ls_member_begin(&t->m, step, path, e);
     free(path);
     t->steps = step;
+    t->ready_ns = ls_clock_ns();
     return s;
 }
 
@@ -195,7 +248,10 @@ static ls_status open_trainer(const ls_trainer_options *o, ls_trainer *t, ls_err
 }
 
 ls_status ls_trainer_open(const ls_trainer_options *o, ls_trainer **t_p, ls_error *e) {
+    ls_error own;
+    if (!e) e = &own;
     ls_trainer *t = LS_NEW(ls_trainer);
+    t->lock = LS_LOCK_NONE;
     t->slot = aligned_alloc(_Alignof(ls_board_slot), sizeof *t->slot);
     if (!t->slot) abort();
     memset(t->slot, 0, sizeof *t->slot);
@@ -210,34 +266,65 @@ ls_status ls_trainer_open(const ls_trainer_options *o, ls_trainer **t_p, ls_erro
 }
 
 void ls_trainer_close(ls_trainer *t) {
-    if (!t) return;
+    static ls_graves graves = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    if (!t || t->closed) return;
+    t->closed = true;
     if (t->feed) ls_feed_end(t->feed);
     ls_member_leave(&t->m);
     ls_feed_close(t->feed);
     ls_group_close(t->own_group);
+    ls_metrics_close(t->metrics, NULL);
+    ls_lock_drop(&t->lock);
     ls_host_free(&t->host);
     ls_run_free(&t->run);
     free(t->slot);
-    free(t);
+    free(ls_graves_bury(&graves, t));
 }
 
 /* ---- steps ---- */
 
+static ls_status check_open(const ls_trainer *t, ls_error *e) {
+    return t && !t->closed ? LS_OK : ls_fail(e, LS_EINVAL, "the trainer is closed, or NULL");
+}
+
 int ls_trainer_rank(const ls_trainer *t) { return t->m.worker; }
 int64_t ls_trainer_steps(const ls_trainer *t) { return t->steps; }
 int64_t ls_trainer_end(const ls_trainer *t) { return t->run.config.train.steps; }
-int64_t ls_trainer_nsamples(const ls_trainer *t) { return ls_feed_nsamples(t->feed); }
-uint64_t ls_trainer_number(const ls_trainer *t, int64_t i) { return ls_feed_number(t->feed, i); }
-ls_sample *ls_trainer_sample(ls_trainer *t, int64_t i) { return ls_feed_sample(t->feed, i); }
+int64_t ls_trainer_nsamples(const ls_trainer *t) {
+    return t->closed ? 0 : ls_feed_nsamples(t->feed);
+}
+static bool has_sample(const ls_trainer *t, int64_t i) {
+    return i >= 0 && i < ls_trainer_nsamples(t);
+}
+uint64_t ls_trainer_number(const ls_trainer *t, int64_t i) {
+    return has_sample(t, i) ? ls_feed_number(t->feed, i) : 0;
+}
+ls_sample *ls_trainer_sample(ls_trainer *t, int64_t i) {
+    return has_sample(t, i) ? ls_feed_sample(t->feed, i) : NULL;
+}
+
+/* Between the calls of a trainer its worker waits for the program's samples. */
+static ls_status log_step(ls_trainer *t, const ls_step_in *in, const ls_step_out *out,
+                          int64_t called_ns, ls_error *e) {
+    int64_t waited = called_ns - t->ready_ns, all = ls_clock_ns() - t->ready_ns;
+    const ls_step_time time = {.seconds = (double)all / 1e9, .data_wait_s = (double)waited / 1e9};
+    t->ready_ns += all;
+    return t->metrics ? ls_metrics_step(t->metrics, t->steps, in, out, &time, e) : LS_OK;
+}
 
 ls_status ls_trainer_step(ls_trainer *t, ls_trainer_result *result, ls_error *e) {
+    ls_error own;
+    if (!e) e = &own;
+    LS_TRY(check_open(t, e));
+    int64_t called = ls_clock_ns();
     ls_step_in in = ls_run_step(&t->run, t->m.data->ntrain, t->steps, &t->m.scaler);
     ls_step_out out = {0};
     ls_feed_hand_over(t->feed);
     LS_TRY(ls_member_step(&t->m, &in, &out, e));
     t->steps++;
     ls_feed_begin(t->feed, t->steps);
-    *result = (ls_trainer_result){t->steps, out.loss, out.grad_norm, in.lr};
+    if (result) *result = (ls_trainer_result){t->steps, out.loss, out.grad_norm, in.lr};
+    LS_TRY(log_step(t, &in, &out, called, e));
     if (out.skipped || (isfinite(out.loss) && isfinite(out.grad_norm))) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, or "
@@ -261,15 +348,20 @@ static ls_trainer_score score_of(const ls_evaluation *v) {
 
 ls_status ls_trainer_evaluate(ls_trainer *t, const ls_own_source *given, ls_trainer_score *out,
                               ls_error *e) {
+    ls_error own;
+    if (!e) e = &own;
     ls_source *source = NULL;
     ls_evaluation v;
+    LS_TRY(check_open(t, e));
     LS_TRY(ls_own_source_of(given, &t->host.layout.model, &source, e));
     ls_samples samples = {.val = source, .nval = source->count};
     ls_dataset d = {.samples = &samples, .nval = source->count, .sample_nbytes = source->nbytes};
     ls_status s =
         ls_evaluate(&t->m, &(ls_evaluate_request){.data = &d, .steps = t->steps}, &v, NULL, e);
     ls_source_close(source);
-    if (s == LS_OK) *out = score_of(&v);
+    if (s == LS_OK && out) *out = score_of(&v);
+    if (s == LS_OK && t->metrics) s = ls_metrics_evaluation(t->metrics, t->steps, &v, e);
+    t->ready_ns = ls_clock_ns();
     return s;
 }
 
@@ -310,20 +402,28 @@ static ls_status write_checkpoint(ls_trainer *t, ls_error *e) {
 
 /* Collects the state on worker 0, which writes it. */
 static ls_status save(ls_trainer *t, const char *path, bool whole, ls_error *e) {
+    LS_TRY(check_open(t, e));
     ls_status s = ls_inputs_check(NULL, &t->m.frozen.file, e);
     LS_TRY(ls_member_wait(&t->m, s, e));
     LS_TRY(ls_world_collect(&t->m.worlds[0], &t->host.layout.plan, e));
     if (whole) LS_TRY(ls_world_collect_errors(&t->m.worlds[0], &t->host.layout.plan, t->steps, e));
     if (t->m.worker == 0) s = whole ? write_checkpoint(t, e) : write_weights(t, path, e);
     ls_world_drop_collected(&t->m.worlds[0], &t->host.layout.plan);
-    return ls_member_wait(&t->m, s, e);
+    s = ls_member_wait(&t->m, s, e);
+    t->ready_ns = ls_clock_ns();
+    return s;
 }
 
 ls_status ls_trainer_save(ls_trainer *t, const char *path, ls_error *e) {
+    ls_error own;
+    if (!e) e = &own;
     return save(t, path, false, e);
 }
 
 ls_status ls_trainer_checkpoint(ls_trainer *t, ls_error *e) {
+    ls_error own;
+    if (!e) e = &own;
+    LS_TRY(check_open(t, e));
     if (!t->run.dir)
         return ls_fail(e, LS_EINVAL, "the trainer has no run directory for checkpoints");
     return t->steps > 0 ? save(t, NULL, true, e) : LS_OK;

@@ -3,10 +3,12 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "report/compare.h"
 #include "test.h"
 #include "weights/safetensors.h"
 
@@ -330,7 +332,7 @@ static void test_errors(void **state) {
     assert_int_equal(work(NULL, &sequential, &e), LS_EINVAL);
     run noise = {.steps = 1, .sets = {"train.noise_scale=on"}};
     assert_int_equal(work(NULL, &noise, &e), LS_EINVAL);
-    assert_non_null(strstr(e.msg, "a program with a loop of its own does not have"));
+    assert_non_null(strstr(e.msg, "not in a program with a loop of its own"));
     run sparse = {.steps = 1, .sets = {"model.sparse=on"}};
     assert_int_equal(work(NULL, &sparse, &e), LS_EINVAL);
     assert_non_null(strstr(e.msg, "model.sparse acts only with"));
@@ -351,10 +353,117 @@ static void test_errors(void **state) {
     ls_trainer_close(NULL);
 }
 
+/* ---- the run directory ---- */
+
+static bool there(const char *dir, const char *name) {
+    char *path = ls_format("%s/%s", dir, name);
+    bool found = ls_file_exists(path);
+    free(path);
+    return found;
+}
+
+/* Lines of metrics.jsonl that contain `what`. */
+static int lines_with(const char *dir, const char *what) {
+    char *path = ls_format("%s/metrics.jsonl", dir);
+    ls_buf b = {0};
+    ls_error e = {0};
+    int n = 0;
+    assert_ls_ok(ls_file_read(path, SIZE_MAX, &b, &e), e);
+    ls_buf_append(&b, "", 1);
+    for (const char *at = b.data; (at = strstr(at, what)); at++) n++;
+    ls_buf_free(&b);
+    free(path);
+    return n;
+}
+
+/* Runs are compared as those of `lockstep train`: the same lines for any number of workers. */
+static void test_compare(void **state) {
+    (void)state;
+    ls_error e = {0};
+    ls_comparison c;
+    char *dirs[2] = {path_of("first"), path_of("second")};
+    for (int i = 0; i < 2; i++) {
+        run r = {.steps = STEPS, .dir = dirs[i], .checkpoint = STEPS, .hash = 3};
+        r.evaluates = true;
+        assert_ls_ok(ls_run_threads(2 + i, work, &r, &e), e);
+        assert_true(there(dirs[i], "config.yaml") && there(dirs[i], "data.json"));
+        assert_int_equal(lines_with(dirs[i], "\"grad_norm\""), STEPS);
+        assert_int_equal(lines_with(dirs[i], "\"val_accuracy\""), 1);
+        assert_int_equal(lines_with(dirs[i], "\"data_wait_s\""), STEPS);
+    }
+    assert_ls_ok(ls_compare_runs((const char *const *)dirs, 2, "loss", &c, &e), e);
+    assert_int_equal(c.runs[1].nlines, STEPS);
+    assert_true(ls_compare_must_match(&c.runs[1]) && !ls_compare_parted(&c.runs[1]));
+    assert_int_equal(c.runs[1].val_step, STEPS);
+    assert_true(c.runs[0].workers[0] == 2 && c.runs[1].workers[1] == 3);
+    ls_compare_free(&c);
+    free(dirs[0]), free(dirs[1]);
+}
+
+/* Steps that are repeated have one line. A directory of something else is left alone. */
+static void test_lines(void **state) {
+    (void)state;
+    ls_error e = {0};
+    char *dir = path_of("lines"), *other = path_of("other"), *config = path_of("other/config.yaml");
+    run begun = {.steps = 9, .dir = dir, .checkpoint = 7};
+    assert_ls_ok(ls_run_threads(2, work, &begun, &e), e);
+    assert_int_equal(lines_with(dir, "\"grad_norm\""), 9);
+    run rest = {.steps = STEPS, .dir = dir, .resume = true};
+    assert_ls_ok(ls_run_threads(3, work, &rest, &e), e);
+    assert_int_equal(lines_with(dir, "\"grad_norm\""), STEPS);
+    assert_int_equal(lines_with(dir, "\"step\": 8,"), 1);
+    assert_ls_ok(ls_file_make_dirs(other, &e), e);
+    assert_ls_ok(ls_file_replace(config, "mine", 4, &e), e);
+    run foreign = {.steps = 1, .dir = other};
+    assert_int_equal(ls_run_threads(2, work, &foreign, &e), LS_EINVAL);
+    if (!strstr(e.msg, "is no run directory")) fail_msg("%s", e.msg);
+    run again = {.steps = 1, .dir = path_of("again")}; /* a start that left no checkpoint */
+    for (int i = 0; i < 2; i++) assert_ls_ok(ls_run_threads(2, work, &again, &e), e);
+    assert_int_equal(lines_with(again.dir, "\"step\": 1,"), 1);
+    free((void *)(uintptr_t)again.dir);
+    free(dir), free(other), free(config);
+}
+
+/* Steps beyond train.steps go on with the last rate. A closed trainer refuses. */
+static void test_beyond(void **state) {
+    (void)state;
+    static const char *const sets[] = {"train.batch=12",
+                                       "train.virtual_workers=6",
+                                       "optim.warmup=0",
+                                       "optim.lr=0.05",
+                                       "optim.min_lr=0.01",
+                                       "train.steps=4",
+                                       NULL};
+    ls_error e = {0};
+    ls_trainer *t = NULL;
+    ls_trainer_result out = {0};
+    const ls_trainer_options o = {.program = &program, .sets = sets, .count = COUNT};
+    assert_ls_ok(ls_trainer_open(&o, &t, &e), e);
+    for (int step = 1; step <= 7; step++) {
+        for (int64_t i = 0; i < ls_trainer_nsamples(t); i++)
+            fill(ls_trainer_sample(t, i), ls_trainer_number(t, i));
+        assert_ls_ok(ls_trainer_step(t, step % 2 ? &out : NULL, NULL), e);
+        if (step > 4 && step % 2) assert_true(fabs(out.lr - 0.01) < 1e-9);
+    }
+    assert_int_equal(ls_trainer_steps(t), 7);
+    assert_null(ls_trainer_sample(t, -1));
+    assert_null(ls_trainer_sample(t, ls_trainer_nsamples(t)));
+    ls_trainer_close(t);
+    assert_ls_fails(ls_trainer_step(t, &out, &e), LS_EINVAL, "the trainer is closed", e);
+    assert_int_equal(ls_trainer_save(t, "nowhere", NULL), LS_EINVAL);
+    assert_int_equal(ls_trainer_checkpoint(t, NULL), LS_EINVAL);
+    assert_int_equal(ls_trainer_evaluate(t, NULL, NULL, NULL), LS_EINVAL);
+    assert_int_equal(ls_trainer_nsamples(t), 0);
+    assert_null(ls_trainer_sample(t, 0));
+    ls_trainer_close(t);
+    assert_int_equal(ls_trainer_open(&(ls_trainer_options){.count = 5}, &t, NULL), LS_EINVAL);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits), cmocka_unit_test(test_resume),
-                                       cmocka_unit_test(test_evaluation),
-                                       cmocka_unit_test(test_frozen),
-                                       cmocka_unit_test(test_errors)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bits),       cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_evaluation), cmocka_unit_test(test_frozen),
+        cmocka_unit_test(test_compare),    cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_beyond),     cmocka_unit_test(test_errors)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
