@@ -84,7 +84,7 @@ int main(void) {
         if ((step + 1) % 200) continue;
         stop_if(ls_all_reduce(g, &sum, &sum, 1, LS_F64, LS_SUM, &e), &e);
         if (ls_group_rank(g) == 0)
-            printf("step %d: mean squared error %.4f\n", step + 1, sum / BATCH);
+            printf("step %d: mean squared error %.4f\n", step + 1, sum / (double)BATCH);
     }
     stop_if(ls_table_hash(t, hash, &e), &e);
     if (ls_group_rank(g) == 0) printf("rows %s\n", hash);

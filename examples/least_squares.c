@@ -66,8 +66,8 @@ int main(void) {
          * weight them equally. The loss is sent with the gradient: one call per step. */
         check(ls_all_reduce(g, sum, sum, WEIGHTS + 1, LS_F64, LS_SUM, &e), &e);
         if (rank == 0 && step % 10 == 0)
-            printf("step %3d  loss %.6f\n", step, sum[WEIGHTS] / SAMPLES);
-        for (int j = 0; j < WEIGHTS; j++) w[j] -= 0.3 * sum[j] / SAMPLES;
+            printf("step %3d  loss %.6f\n", step, sum[WEIGHTS] / (double)SAMPLES);
+        for (int j = 0; j < WEIGHTS; j++) w[j] -= 0.3 * sum[j] / (double)SAMPLES;
     }
     if (rank == 0) printf("w = %.4f %.4f %.4f, b = %.4f\n", w[0], w[1], w[2], w[3]);
 

@@ -51,26 +51,30 @@ typedef enum ls_sign_scale {
 /* How a sum is compressed. Fields that are 0 have their default; those that a kind doesn't name are
  * not read. All workers give the same. */
 typedef struct ls_compression {
-    ls_compression_kind kind;
-    ls_feedback feedback;
-    ls_op op;                 /* LS_SUM or LS_AVG (over the contributions) */
-    size_t k;                 /* topk, randomk: elements that are sent; 0: by ratio.
-                        demo: coefficients of each chunk; 0: 8 */
-    double ratio;             /* topk, randomk: share of the elements, rounded up; 0: 0.01 */
-    size_t block;             /* onebit, int8, int4: elements of a block; demo: of a chunk.
-                        A multiple of 32; 0: 4096, 256, 64, 64. demo: 1024 at most */
-    ls_sign_scale sign_scale; /* onebit */
-    float threshold;          /* twobit; 0: 0.5 */
-    int rank;                 /* powersgd; 0: 4; 64 at most */
-    size_t rows;   /* powersgd: rows of the matrix, whose last row is filled up with zeros; 0: about
-                       the square root of the count */
-    float decay;   /* share of the error that is dropped in each call, below 1 */
-    bool two_hops; /* onebit, twobit, int8, int4, bf16: workers sum a range of the vector each, and send
-                       the sum encoded as well. Fewer bytes for more than two contributions */
-    uint64_t seed; /* randomk: of the places; powersgd: of the first factor */
-    uint64_t step; /* the number of this call: randomk's places differ from step to step */
-    int virtual_workers; /* contributions in all, at least one for each worker; 0: one each. Worker
-                            r of n has those from r * V / n up to (r + 1) * V / n */
+    ls_compression_kind kind LS_UNSET;
+    ls_feedback feedback LS_UNSET;
+    ls_op op LS_UNSET; /* LS_SUM or LS_AVG (over the contributions) */
+    /* topk, randomk: elements that are sent; 0: by ratio. demo: coefficients of each chunk; 0: 8 */
+    size_t k LS_UNSET;
+    double ratio LS_UNSET; /* topk, randomk: share of the elements, rounded up; 0: 0.01 */
+    /* onebit, int8, int4: elements of a block; demo: of a chunk. A multiple of 32; 0: 4096, 256,
+     * 64, 64. demo: 1024 at most */
+    size_t block LS_UNSET;
+    ls_sign_scale sign_scale LS_UNSET; /* onebit */
+    float threshold LS_UNSET;          /* twobit; 0: 0.5 */
+    int rank LS_UNSET;                 /* powersgd; 0: 4; 64 at most */
+    /* powersgd: rows of the matrix, whose last row is filled up with zeros; 0: about the square
+     * root of the count */
+    size_t rows LS_UNSET;
+    float decay LS_UNSET; /* share of the error that is dropped in each call, below 1 */
+    /* onebit, twobit, int8, int4, bf16: workers sum a range of the vector each, and send the sum
+     * encoded as well. Fewer bytes for more than two contributions */
+    bool two_hops LS_UNSET;
+    uint64_t seed LS_UNSET; /* randomk: of the places; powersgd: of the first factor */
+    uint64_t step LS_UNSET; /* the number of this call: randomk's places differ from step to step */
+    /* contributions in all, at least one for each worker; 0: one each. Worker r of n has those from
+     * r * V / n up to (r + 1) * V / n */
+    int virtual_workers LS_UNSET;
 } ls_compression;
 
 /* What is carried from call to call: zeros before the first one. It belongs to the caller, who
@@ -83,7 +87,7 @@ typedef struct ls_compression {
  * sums     [count] with two_hops: what the encoded sums have yet to pass on. A worker reads and
  *          writes its own range (ls_compression_range()) alone. NULL: that is dropped */
 typedef struct ls_compression_state {
-    float *errors, *shared, *sums;
+    float *errors LS_UNSET, *shared LS_UNSET, *sums LS_UNSET;
 } ls_compression_state;
 
 /* "topk", "randomk", "onebit", "twobit", "int8", "int4", "powersgd", "demo", "bf16". */

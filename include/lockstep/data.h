@@ -29,15 +29,15 @@ typedef struct ls_sample ls_sample;
 void *ls_sample_field(ls_sample *, const char *name);
 
 typedef struct ls_own_source {
-    uint64_t count; /* samples */
+    uint64_t count LS_UNSET; /* samples */
     /* Writes the fields of sample i < count: always the same. Called from any threads at the same
      * time, for any samples in any order. On failure returns LS_EINVAL or LS_EIO, and writes into
      * e->msg what is wrong with which record; the run ends with this message. */
-    ls_status (*read)(void *own, uint64_t i, ls_sample *, ls_error *e);
-    void *own;
+    ls_status (*read)(void *own, uint64_t i, ls_sample *, ls_error *e) LS_UNSET;
+    void *own LS_UNSET;
     /* A number that differs if the samples do: a run that began with other data is not
      * continued. */
-    uint64_t hash;
+    uint64_t hash LS_UNSET;
 } ls_own_source;
 
 #ifdef __cplusplus

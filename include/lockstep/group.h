@@ -20,7 +20,12 @@
  *
  * Errors: above LS_EPEER (LS_EINVAL: a bad argument), this call failed, outputs are untouched, the
  * group lives. LS_EPEER and below (LS_ETIMEOUT, LS_EABORT, LS_EDISAGREE, LS_EBROKEN): outputs are
- * undefined, and the group can only be closed.
+ * undefined, and the group can only be closed. The ls_error of a call may be NULL: the code is
+ * returned alone.
+ *
+ * A call that fails at one worker may succeed at another. A worker that is late, for instance, may
+ * get LS_OK from a call in which the others have timed out, since all that it needs from them is
+ * there; its next call fails.
  */
 #ifndef LOCKSTEP_GROUP_H
 #define LOCKSTEP_GROUP_H
@@ -114,22 +119,25 @@ typedef struct ls_group ls_group;
 
 /* How a group is opened; {0} is the default everywhere. */
 typedef struct ls_group_options {
-    const char *transport; /* "shm", "tcp", "mpi"; NULL: LOCKSTEP_TRANSPORT, or shm between workers
-                              of one host and tcp between hosts */
-    const char
-        *algorithm;   /* forces one by name, e.g. "ring"; NULL: LOCKSTEP_ALGORITHM, or the one that
-                         the cost model finds fastest. A call that it lacks is chosen by the model.
-                         "native": the transport's own, in any order of sums (mpi; groups that are
-                         split off go by the model); "shared": shared memory, or an error */
-    double timeout_s; /* of a wait; 0: 300 s; < 0: none */
-    double report_s;  /* a worker that waits this long, in a collective or for a single message,
-                         reports the late workers and where they are; 0: 10 s; < 0: never */
-    size_t arena_nbytes; /* of each worker, for ls_group_alloc() and messages; 0: 64 MiB */
-    bool insecure;       /* tcp without key and encryption: anyone who reaches the port can join,
-                            read and change what is sent */
-    const char *links;   /* a file of the links' speeds (`lockstep bench comm --save` writes it);
-                            NULL: LOCKSTEP_LINKS, else they are measured while the group opens.
-                            Worker 0's file counts for all */
+    /* "shm", "tcp", "mpi"; NULL: LOCKSTEP_TRANSPORT, or shm between workers of one host and tcp
+     * between hosts */
+    const char *transport LS_UNSET;
+    /* forces one by name, e.g. "ring"; NULL: LOCKSTEP_ALGORITHM, or the one that the cost model
+     * finds fastest. A call that it lacks is chosen by the model. "native": the transport's own, in
+     * any order of sums (mpi; groups that are split off go by the model); "shared": shared memory,
+     * or an error */
+    const char *algorithm LS_UNSET;
+    double timeout_s LS_UNSET; /* of a wait; 0: 300 s; < 0: none */
+    /* a worker that waits this long, in a collective or for a single message, reports the late
+     * workers and where they are; 0: 10 s; < 0: never */
+    double report_s LS_UNSET;
+    size_t arena_nbytes LS_UNSET; /* of each worker, for ls_group_alloc() and messages; 0: 64 MiB */
+    /* tcp without key and encryption: anyone who reaches the port can join, read and change what is
+     * sent */
+    bool insecure LS_UNSET;
+    /* a file of the links' speeds (`lockstep bench comm --save` writes it); NULL: LOCKSTEP_LINKS,
+     * else they are measured while the group opens. Worker 0's file counts for all */
+    const char *links LS_UNSET;
 } ls_group_options;
 
 /* Opens the group of all workers that were started together, according to the environment; a group
@@ -156,7 +164,9 @@ ls_status ls_run_threads(int n, ls_status (*work)(ls_group *, void *, ls_error *
                          ls_error *e);
 
 /* Leaves the group. NULL is allowed. Not a barrier; a worker that closes while others wait for it
- * is lost to them. */
+ * is lost to them. Requests of the group end with it: they are freed, done or not, and their buffers
+ * are the caller's again. A call with a closed group, or with one of its requests, is LS_EINVAL; of
+ * a process's closed groups the last eight are known (older ones must not be used). */
 void ls_group_close(ls_group *g);
 
 /* This worker's rank, 0 .. size - 1, and the number of workers. */
@@ -279,11 +289,58 @@ ls_status ls_barrier(ls_group *g, ls_error *e);
 ls_status ls_send(ls_group *g, const void *buf, size_t count, ls_dtype dtype, int to, ls_error *e);
 ls_status ls_recv(ls_group *g, void *buf, size_t count, ls_dtype dtype, int from, ls_error *e);
 
+/* ---- reductions of the caller's own ----
+ *
+ *     typedef struct moments { double n, mean, m2; } moments;
+ *     static void merge(void *arg, size_t n, const void *a, const void *b, void *out) { ... }
+ *     static const ls_reduction by = {.name = "moments", .element_nbytes = sizeof(moments),
+ *                                     .combine = merge};
+ *     ls_all_reduce_by(g, &mine, &all, 1, &by, &e);
+ *
+ * combine() sets out [n] to a [n] combined with b [n], element by element. out may be a or b; else
+ * they don't overlap. It is called in the thread that makes, tests or waits for any call of this
+ * worker's groups: with other threads in other groups, what arg points to needs a lock.
+ *
+ * Order    the fixed tree of the sums, with every algorithm and transport: a is always what workers
+ *          of lower ranks gave. So combine() need not be commutative. It is expected to be
+ *          associative: where it is so only up to rounding, as a sum of floats, the result has the
+ *          same bits each time, at all workers, and may have others with another number of workers.
+ *          An algorithm that is forced by name and keeps another order is not used for it.
+ * Errors   LS_EINVAL: also for element_nbytes above LS_MOST_ELEMENT, or so many workers that
+ *          their elements together have more than 256 KiB. LS_EDISAGREE: also if names or sizes
+ *          differ; functions can't be compared.
+ */
+enum { LS_MOST_ELEMENT = 512 };
+typedef struct ls_reduction {
+    const char *name LS_UNSET;      /* for messages, up to 31 characters; NULL: "own" */
+    size_t element_nbytes LS_UNSET; /* 1 to LS_MOST_ELEMENT; a multiple of their alignment */
+    void (*combine)(void *arg, size_t n, const void *a, const void *b, void *out) LS_UNSET;
+    void *arg LS_UNSET;
+} ls_reduction;
+
+/* As the functions without "by", with counts of such elements. *by is copied. */
+ls_status ls_all_reduce_by(ls_group *g, const void *in, void *out, size_t count,
+                           const ls_reduction *by, ls_error *e);
+ls_status ls_reduce_by(ls_group *g, const void *in, void *out, size_t count, const ls_reduction *by,
+                       int root, ls_error *e);
+ls_status ls_reduce_scatter_by(ls_group *g, const void *in, void *out, size_t count,
+                               const ls_reduction *by, ls_error *e);
+ls_status ls_reduce_scatter_v_by(ls_group *g, const void *in, void *out, const size_t *counts,
+                                 const ls_reduction *by, ls_error *e);
+ls_status ls_scan_by(ls_group *g, const void *in, void *out, size_t count, const ls_reduction *by,
+                     ls_error *e);
+ls_status ls_exscan_by(ls_group *g, const void *in, void *out, size_t count, const ls_reduction *by,
+                       ls_error *e);
+
 /* ---- the same, started now and waited for later ----
  *
  * Buffers and counts belong to the call until it is done. Any number may be in flight; all workers
  * start them in the same order, and may wait for them in any. Work is done only inside the group's
  * calls: in between, ls_test() now and then lets the others proceed.
+ *
+ * A request is freed by the ls_test(), ls_wait(), ls_wait_any() or ls_wait_all() that finds it done,
+ * which sets the caller's pointer to NULL. After an error it stays, is freed when its group is
+ * closed, and every further wait for it returns the error; there is no other way to free it.
  */
 typedef struct ls_request ls_request;
 
@@ -319,6 +376,18 @@ ls_status ls_scan_start(ls_group *g, const void *in, void *out, size_t count, ls
                         ls_op op, ls_request **r_p, ls_error *e);
 ls_status ls_exscan_start(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
                           ls_op op, ls_request **r_p, ls_error *e);
+ls_status ls_all_reduce_by_start(ls_group *g, const void *in, void *out, size_t count,
+                                 const ls_reduction *by, ls_request **r_p, ls_error *e);
+ls_status ls_reduce_by_start(ls_group *g, const void *in, void *out, size_t count,
+                             const ls_reduction *by, int root, ls_request **r_p, ls_error *e);
+ls_status ls_reduce_scatter_by_start(ls_group *g, const void *in, void *out, size_t count,
+                                     const ls_reduction *by, ls_request **r_p, ls_error *e);
+ls_status ls_reduce_scatter_v_by_start(ls_group *g, const void *in, void *out, const size_t *counts,
+                                       const ls_reduction *by, ls_request **r_p, ls_error *e);
+ls_status ls_scan_by_start(ls_group *g, const void *in, void *out, size_t count,
+                           const ls_reduction *by, ls_request **r_p, ls_error *e);
+ls_status ls_exscan_by_start(ls_group *g, const void *in, void *out, size_t count,
+                             const ls_reduction *by, ls_request **r_p, ls_error *e);
 ls_status ls_barrier_start(ls_group *g, ls_request **r_p, ls_error *e);
 ls_status ls_send_start(ls_group *g, const void *buf, size_t count, ls_dtype dtype, int to,
                         ls_request **r_p, ls_error *e);
@@ -333,51 +402,79 @@ ls_status ls_test(ls_request **r_p, bool *done_p, ls_error *e);
  * the group's own limit). LS_EPENDING: the limit given here ran out; the call is still in flight,
  * and can be waited for again. */
 ls_status ls_wait(ls_request **r_p, double timeout_s, ls_error *e);
+/* Waits until one of the requests [n] is done, frees it, sets its pointer to NULL and *i_p to its
+ * index; of several that are done, to the lowest. NULLs are skipped; *i_p is -1 if there are only
+ * NULLs. The requests may be of any groups that this thread may call.
+ *
+ * timeout_s  as in ls_wait(); LS_EPENDING: none is done, and *i_p is -1.
+ * Errors     those of ls_wait(); *i_p is the index of the request that failed. */
+ls_status ls_wait_any(ls_request **requests, int n, double timeout_s, int *i_p, ls_error *e);
+/* Waits until all of them are done, or have failed. statuses [n], or NULL: what ls_wait() would have
+ * returned for each; LS_OK for a NULL. Requests that are done are freed and set to NULL, the others
+ * stay. timeout_s is for all of them together.
+ *
+ * Returns the first error among them, by index, that is not LS_EPENDING; else LS_EPENDING if the
+ * time ran out; else LS_OK. */
+ls_status ls_wait_all(ls_request **requests, int n, double timeout_s, ls_status *statuses,
+                      ls_error *e);
 
 /* Sets where a call stands in the caller's source, for messages. The macros below call it, in C and
  * C++. */
 ls_group *ls_group_at(ls_group *g, const char *file, int line);
 
 #ifndef LS_NO_CALL_SITES
-#define LS_CALL_SITE(g)                   ls_group_at((g), __FILE__, __LINE__)
-#define ls_group_split(g, ...)            ls_group_split(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_group_dup(g, ...)              ls_group_dup(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_all_reduce(g, ...)             ls_all_reduce(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_reduce(g, ...)                 ls_reduce(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_reduce_scatter(g, ...)         ls_reduce_scatter(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_reduce_scatter_v(g, ...)       ls_reduce_scatter_v(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_all_gather(g, ...)             ls_all_gather(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_all_gather_v(g, ...)           ls_all_gather_v(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_broadcast(g, ...)              ls_broadcast(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_gather(g, ...)                 ls_gather(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_scatter(g, ...)                ls_scatter(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_all_to_all(g, ...)             ls_all_to_all(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_all_to_all_v(g, ...)           ls_all_to_all_v(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_gather_v(g, ...)               ls_gather_v(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_scatter_v(g, ...)              ls_scatter_v(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_scan(g, ...)                   ls_scan(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_exscan(g, ...)                 ls_exscan(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_barrier(g, ...)                ls_barrier(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_send(g, ...)                   ls_send(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_recv(g, ...)                   ls_recv(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_all_reduce_start(g, ...)       ls_all_reduce_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_reduce_start(g, ...)           ls_reduce_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_reduce_scatter_start(g, ...)   ls_reduce_scatter_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_all_gather_start(g, ...)       ls_all_gather_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_reduce_scatter_v_start(g, ...) ls_reduce_scatter_v_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_all_gather_v_start(g, ...)     ls_all_gather_v_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_broadcast_start(g, ...)        ls_broadcast_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_gather_start(g, ...)           ls_gather_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_scatter_start(g, ...)          ls_scatter_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_all_to_all_start(g, ...)       ls_all_to_all_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_all_to_all_v_start(g, ...)     ls_all_to_all_v_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_gather_v_start(g, ...)         ls_gather_v_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_scatter_v_start(g, ...)        ls_scatter_v_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_scan_start(g, ...)             ls_scan_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_exscan_start(g, ...)           ls_exscan_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_barrier_start(g, ...)          ls_barrier_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_send_start(g, ...)             ls_send_start(LS_CALL_SITE(g), __VA_ARGS__)
-#define ls_recv_start(g, ...)             ls_recv_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define LS_CALL_SITE(g)                    ls_group_at((g), __FILE__, __LINE__)
+#define ls_group_split(g, ...)             ls_group_split(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_group_dup(g, ...)               ls_group_dup(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_reduce(g, ...)              ls_all_reduce(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_reduce(g, ...)                  ls_reduce(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_reduce_scatter(g, ...)          ls_reduce_scatter(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_reduce_scatter_v(g, ...)        ls_reduce_scatter_v(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_gather(g, ...)              ls_all_gather(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_gather_v(g, ...)            ls_all_gather_v(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_broadcast(g, ...)               ls_broadcast(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_gather(g, ...)                  ls_gather(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_scatter(g, ...)                 ls_scatter(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_to_all(g, ...)              ls_all_to_all(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_to_all_v(g, ...)            ls_all_to_all_v(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_gather_v(g, ...)                ls_gather_v(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_scatter_v(g, ...)               ls_scatter_v(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_scan(g, ...)                    ls_scan(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_exscan(g, ...)                  ls_exscan(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_barrier(g, ...)                 ls_barrier(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_send(g, ...)                    ls_send(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_recv(g, ...)                    ls_recv(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_reduce_start(g, ...)        ls_all_reduce_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_reduce_start(g, ...)            ls_reduce_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_reduce_scatter_start(g, ...)    ls_reduce_scatter_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_gather_start(g, ...)        ls_all_gather_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_reduce_scatter_v_start(g, ...)  ls_reduce_scatter_v_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_gather_v_start(g, ...)      ls_all_gather_v_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_broadcast_start(g, ...)         ls_broadcast_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_gather_start(g, ...)            ls_gather_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_scatter_start(g, ...)           ls_scatter_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_to_all_start(g, ...)        ls_all_to_all_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_to_all_v_start(g, ...)      ls_all_to_all_v_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_gather_v_start(g, ...)          ls_gather_v_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_scatter_v_start(g, ...)         ls_scatter_v_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_scan_start(g, ...)              ls_scan_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_exscan_start(g, ...)            ls_exscan_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_barrier_start(g, ...)           ls_barrier_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_send_start(g, ...)              ls_send_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_recv_start(g, ...)              ls_recv_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_reduce_by(g, ...)           ls_all_reduce_by(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_all_reduce_by_start(g, ...)     ls_all_reduce_by_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_reduce_by(g, ...)               ls_reduce_by(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_reduce_by_start(g, ...)         ls_reduce_by_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_reduce_scatter_by(g, ...)       ls_reduce_scatter_by(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_reduce_scatter_by_start(g, ...) ls_reduce_scatter_by_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_reduce_scatter_v_by(g, ...)     ls_reduce_scatter_v_by(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_reduce_scatter_v_by_start(g, ...)                                                       \
+    ls_reduce_scatter_v_by_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_scan_by(g, ...)         ls_scan_by(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_scan_by_start(g, ...)   ls_scan_by_start(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_exscan_by(g, ...)       ls_exscan_by(LS_CALL_SITE(g), __VA_ARGS__)
+#define ls_exscan_by_start(g, ...) ls_exscan_by_start(LS_CALL_SITE(g), __VA_ARGS__)
 #endif
 
 #ifdef __cplusplus

@@ -34,15 +34,16 @@ extern "C" {
 typedef struct ls_predictor ls_predictor;
 
 typedef struct ls_predictor_options {
-    const ls_program *program; /* that builds the run's network; NULL: the config describes it. All
-                                  programs of a process are the same */
-    int ema;                   /* 1: the average of the weights (optim.ema) */
-    int threads;               /* of a call; 0: one for each core */
-    int logits;                /* 1: CLASSES and CHANCES as the losses read them, not as
-                                  probabilities */
-    int vectors; /* 1: in place of predictions one output, "vector", LS_NUMBERS: what the
-                                  last layer reads before the first prediction; of a language model
-                                  the mean of that over the tokens */
+    /* that builds the run's network; NULL: the config describes it. All programs of a process are
+     * the same */
+    const ls_program *program LS_UNSET;
+    int ema LS_UNSET;     /* 1: the average of the weights (optim.ema) */
+    int threads LS_UNSET; /* of a call; 0: one for each core */
+    /* 1: CLASSES and CHANCES as the losses read them, not as probabilities */
+    int logits LS_UNSET;
+    /* 1: in place of predictions one output, "vector", LS_NUMBERS: what the last layer reads before
+     * the first prediction; of a language model the mean of that over the tokens */
+    int vectors LS_UNSET;
 } ls_predictor_options;
 
 /* path: a run directory, a checkpoint, or a published language model. options may be NULL.

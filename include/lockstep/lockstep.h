@@ -9,6 +9,10 @@
 
 #ifdef __cplusplus
 extern "C" {
+/* After a member: it is 0 unless an initializer names it (so C++ compilers don't warn). */
+#define LS_UNSET = {}
+#else
+#define LS_UNSET
 #endif
 
 #define LS_VERSION_MAJOR 0
@@ -35,8 +39,8 @@ typedef enum ls_status {
 /* An error as a value: the function that first decides it fills it in, callers pass it up. */
 typedef struct ls_error {
     ls_status code;
-    int line;         /* where in our source it was decided */
-    const char *file; /* static */
+    int line;         /* where in the library's source it was decided, */
+    const char *file; /* and the file there, as its compiler was told; static */
     char msg[512];    /* one line for the user: what, where, what to do */
 } ls_error;
 

@@ -21,7 +21,7 @@
  * parameters in weight files ("head.weight", "head.bias"); without a name it is the layer's kind,
  * numbered from the second one on: "linear", "linear_2".
  *
- * The header is for C11 and for C++20.
+ * The header is for C11 and for C++ (g++ and clang++, from C++14 on).
  */
 #ifndef LOCKSTEP_MODEL_H
 #define LOCKSTEP_MODEL_H
@@ -32,8 +32,7 @@
 
 #ifdef __cplusplus
 extern "C" {
-#define LS_OPTIONS(type, ...)                                                                      \
-    type { __VA_ARGS__ }
+#define LS_OPTIONS(type, ...) (__extension__ type{__VA_ARGS__}) /* also before C++20 */
 #else
 #define LS_OPTIONS(type, ...) ((type){__VA_ARGS__})
 #endif
@@ -44,7 +43,7 @@ typedef struct ls_value ls_value;
 /* A shape: the dimensions of one sample, each at least 1; a scalar has none. */
 enum { LS_MAX_DIMS = 4 };
 typedef struct ls_dims {
-    int64_t of[LS_MAX_DIMS]; /* the first 0 ends them */
+    int64_t of[LS_MAX_DIMS] LS_UNSET; /* the first 0 ends them */
 } ls_dims;
 #define LS_DIMS(...) LS_OPTIONS(ls_dims, {__VA_ARGS__})
 #define LS_SCALAR    LS_DIMS(0)
@@ -96,9 +95,9 @@ ls_value *ls_reshape(ls_model *, ls_value *x, ls_dims dims);
  *
  * The range [first, first + count) of a dimension; count 0: up to its end. */
 typedef struct ls_slice_options {
-    const char *name;
-    int dim;
-    int64_t first, count;
+    const char *name LS_UNSET;
+    int dim LS_UNSET;
+    int64_t first LS_UNSET, count LS_UNSET;
 } ls_slice_options;
 ls_value *ls_slice(ls_model *, ls_value *x, ls_slice_options);
 
@@ -106,7 +105,7 @@ ls_value *ls_slice(ls_model *, ls_value *x, ls_slice_options);
  * ls_concat(m, -1, a, b, c). One number counts as a vector. */
 enum { LS_MAX_VALUES = 8 };
 typedef struct ls_values {
-    ls_value *of[LS_MAX_VALUES];
+    ls_value *of[LS_MAX_VALUES] LS_UNSET;
 } ls_values;
 ls_value *ls_concat(ls_model *, int dim, ls_values x);
 
@@ -126,10 +125,10 @@ ls_value *ls_patches(ls_model *, ls_value *x, int64_t size);
  * The gradient takes |w| as a constant. Hu et al., "LoRA", ICLR 2022; Kalajdzievski, "A rank
  * stabilization scaling factor", 2023; Liu et al., "DoRA", ICML 2024. */
 typedef struct ls_lora {
-    int64_t rank; /* 0: no adapter */
-    float alpha;  /* 0: 8 */
-    bool rs, dora;
-    float dropout; /* probability with which an input of the adapter is set to 0 */
+    int64_t rank LS_UNSET; /* 0: no adapter */
+    float alpha LS_UNSET;  /* 0: 8 */
+    bool rs LS_UNSET, dora LS_UNSET;
+    float dropout LS_UNSET; /* probability with which an input of the adapter is set to 0 */
 } ls_lora;
 
 /* x . weight + bias for each vector of x's last dimension: [.., in] -> [.., out]. Parameters:
@@ -137,11 +136,11 @@ typedef struct ls_lora {
  * weight is [out, in], as PyTorch stores it, and the layer may have an adapter, with the parameters
  * lora_A.weight, lora_B.weight and, with dora, lora_magnitude_vector. */
 typedef struct ls_linear_options {
-    const char *name;
-    int64_t out;
-    bool no_bias, out_in;
-    float deviation;
-    ls_lora lora;
+    const char *name LS_UNSET;
+    int64_t out LS_UNSET;
+    bool no_bias LS_UNSET, out_in LS_UNSET;
+    float deviation LS_UNSET;
+    ls_lora lora LS_UNSET;
 } ls_linear_options;
 ls_value *ls_linear(ls_model *, ls_value *x, ls_linear_options);
 
@@ -151,15 +150,17 @@ ls_value *ls_linear(ls_model *, ls_value *x, ls_linear_options);
  * Ren & Sun, "Delving deep into rectifiers", ICCV 2015. */
 enum { LS_NO_PAD = -1 };
 typedef struct ls_conv2d_options {
-    const char *name;
-    int64_t channels; /* channels of the output */
-    int64_t kernel;   /* its height */
-    int64_t kernel_w; /* its width; 0: the height */
-    int64_t stride;   /* 0: 1 */
-    int64_t pad;      /* on each side; 0: kernel / 2, so that an odd kernel with stride 1 keeps the
-                         size; LS_NO_PAD: none */
-    int64_t groups;   /* that channels are divided into; 0: 1; the number of channels: depthwise */
-    bool no_bias;
+    const char *name LS_UNSET;
+    int64_t channels LS_UNSET; /* channels of the output */
+    int64_t kernel LS_UNSET;   /* its height */
+    int64_t kernel_w LS_UNSET; /* its width; 0: the height */
+    int64_t stride LS_UNSET;   /* 0: 1 */
+    /* on each side; 0: kernel / 2, so that an odd kernel with stride 1 keeps the size; LS_NO_PAD:
+     * none */
+    int64_t pad LS_UNSET;
+    /* that channels are divided into; 0: 1; the number of channels: depthwise */
+    int64_t groups LS_UNSET;
+    bool no_bias LS_UNSET;
 } ls_conv2d_options;
 ls_value *ls_conv2d(ls_model *, ls_value *x, ls_conv2d_options);
 
@@ -175,10 +176,10 @@ ls_value *ls_conv2d_transposed(ls_model *, ls_value *x, ls_conv2d_options);
  * max(0, y), in the same pass. Parameters: weight [C], 1; bias [C], 0. Wu & He, "Group
  * normalization", ECCV 2018. */
 typedef struct ls_group_norm_options {
-    const char *name;
-    int64_t groups; /* 0: the most, up to 32, that have at least 4 channels each */
-    float eps;      /* added to the variance; 0: 1e-5 */
-    bool relu;
+    const char *name LS_UNSET;
+    int64_t groups LS_UNSET; /* 0: the most, up to 32, that have at least 4 channels each */
+    float eps LS_UNSET;      /* added to the variance; 0: 1e-5 */
+    bool relu LS_UNSET;
 } ls_group_norm_options;
 ls_value *ls_group_norm(ls_model *, ls_value *x, ls_group_norm_options);
 
@@ -195,10 +196,10 @@ ls_value *ls_group_norm(ls_model *, ls_value *x, ls_group_norm_options);
  * Parameters: weight [C], 1; bias [C], 0; running_mean [C], 0; running_var [C], 1: no gradient
  * trains the last two. Ioffe & Szegedy, "Batch normalization", ICML 2015. */
 typedef struct ls_batch_norm_options {
-    const char *name;
-    float momentum; /* weight of the step's values in the running ones; 0: 0.1 */
-    float eps;      /* added to the variance; 0: 1e-5 */
-    bool relu;
+    const char *name LS_UNSET;
+    float momentum LS_UNSET; /* weight of the step's values in the running ones; 0: 0.1 */
+    float eps LS_UNSET;      /* added to the variance; 0: 1e-5 */
+    bool relu LS_UNSET;
 } ls_batch_norm_options;
 ls_value *ls_batch_norm(ls_model *, ls_value *x, ls_batch_norm_options);
 
@@ -206,7 +207,7 @@ ls_value *ls_batch_norm(ls_model *, ls_value *x, ls_batch_norm_options);
  * variance), then times weight, plus bias. Parameters: weight [C], 1; bias [C], 0. Ba, Kiros &
  * Hinton, "Layer normalization", 2016. */
 typedef struct ls_layer_norm_options {
-    const char *name;
+    const char *name LS_UNSET;
 } ls_layer_norm_options;
 ls_value *ls_layer_norm(ls_model *, ls_value *x, ls_layer_norm_options);
 
@@ -214,8 +215,8 @@ ls_value *ls_layer_norm(ls_model *, ls_value *x, ls_layer_norm_options);
  * weight. Parameter: weight [C], 1. Zhang & Sennrich, "Root mean square layer normalization",
  * NeurIPS 2019. */
 typedef struct ls_rms_norm_options {
-    const char *name;
-    float eps; /* added to the mean square; 0: 1e-5 */
+    const char *name LS_UNSET;
+    float eps LS_UNSET; /* added to the mean square; 0: 1e-5 */
 } ls_rms_norm_options;
 ls_value *ls_rms_norm(ls_model *, ls_value *x, ls_rms_norm_options);
 
@@ -223,20 +224,22 @@ ls_value *ls_rms_norm(ls_model *, ls_value *x, ls_rms_norm_options);
  * 1. */
 enum { LS_NORMALIZE_CHANNELS = 16 };
 typedef struct ls_normalize_options {
-    const char *name;
-    float mean[LS_NORMALIZE_CHANNELS], deviation[LS_NORMALIZE_CHANNELS]; /* the first C; above 0 */
+    const char *name LS_UNSET;
+    /* the first C; above 0 */
+    float mean[LS_NORMALIZE_CHANNELS] LS_UNSET, deviation[LS_NORMALIZE_CHANNELS] LS_UNSET;
 } ls_normalize_options;
 ls_value *ls_normalize(ls_model *, ls_value *x, ls_normalize_options);
 
 /* The maximum, or the mean, of each window of an image: [h, w, C] -> [h', w', C],
  * h' = (h + 2 pad - kernel) / stride + 1, rounded down. Pixels beyond the border do not count. */
 typedef struct ls_pool_options {
-    const char *name;
-    int64_t kernel;   /* the window's height */
-    int64_t kernel_w; /* its width; 0: the height */
-    int64_t stride;   /* 0: the kernel */
-    int64_t pad;      /* on each side; less than the kernel */
-    bool count_pad;   /* the mean divides by the window's size also where it is partly beyond */
+    const char *name LS_UNSET;
+    int64_t kernel LS_UNSET;   /* the window's height */
+    int64_t kernel_w LS_UNSET; /* its width; 0: the height */
+    int64_t stride LS_UNSET;   /* 0: the kernel */
+    int64_t pad LS_UNSET;      /* on each side; less than the kernel */
+    /* the mean divides by the window's size also where it is partly beyond */
+    bool count_pad LS_UNSET;
 } ls_pool_options;
 ls_value *ls_max_pool(ls_model *, ls_value *x, ls_pool_options);
 ls_value *ls_average_pool(ls_model *, ls_value *x, ls_pool_options);
@@ -275,10 +278,10 @@ ls_value *ls_add_relu(ls_model *, ls_value *a, ls_value *b);
  * deviation^2), deviation 0: 0.02; with .positions also positions [ids, width], the same, which are
  * added to the rows. */
 typedef struct ls_embedding_options {
-    const char *name;
-    int64_t rows, width;
-    bool positions;
-    float deviation;
+    const char *name LS_UNSET;
+    int64_t rows LS_UNSET, width LS_UNSET;
+    bool positions LS_UNSET;
+    float deviation LS_UNSET;
 } ls_embedding_options;
 ls_value *ls_embedding(ls_model *, ls_value *ids, ls_embedding_options);
 
@@ -286,10 +289,10 @@ ls_value *ls_embedding(ls_model *, ls_value *ids, ls_embedding_options);
  * -1; of an empty list both are 0. The bits do not depend on the padding. Files with lists of
  * different lengths are read so (docs/data.md); it is PyTorch's EmbeddingBag. */
 typedef struct ls_embedding_sum_options {
-    const char *name;
-    int64_t rows, width;
-    bool mean;
-    float deviation;
+    const char *name LS_UNSET;
+    int64_t rows LS_UNSET, width LS_UNSET;
+    bool mean LS_UNSET;
+    float deviation LS_UNSET;
 } ls_embedding_sum_options;
 ls_value *ls_embedding_sum(ls_model *, ls_value *ids, ls_embedding_sum_options);
 
@@ -308,12 +311,13 @@ ls_value *ls_embedding_sum(ls_model *, ls_value *ids, ls_embedding_sum_options);
  * is a row's place in its own text, from 0; a row meets rows of its text alone. Vaswani et al.,
  * "Attention is all you need", NeurIPS 2017. */
 typedef struct ls_attention_options {
-    const char *name;
-    int64_t heads, kv_heads; /* kv_heads 0: heads */
-    int64_t window;          /* 0: none */
-    bool causal;
-    ls_value *keys, *values, *mask, *positions;
-    float dropout; /* in training: the probability with which one of the softmax becomes 0 */
+    const char *name LS_UNSET;
+    int64_t heads LS_UNSET, kv_heads LS_UNSET; /* kv_heads 0: heads */
+    int64_t window LS_UNSET;                   /* 0: none */
+    bool causal LS_UNSET;
+    ls_value *keys LS_UNSET, *values LS_UNSET, *mask LS_UNSET, *positions LS_UNSET;
+    /* in training: the probability with which one of the softmax becomes 0 */
+    float dropout LS_UNSET;
 } ls_attention_options;
 ls_value *ls_attention(ls_model *, ls_value *x, ls_attention_options);
 
@@ -326,12 +330,12 @@ ls_value *ls_attention(ls_model *, ls_value *x, ls_attention_options);
  * ("llama3"). Su et al., "RoFormer", 2021. Frequencies and angles are rounded to f32, as in Hugging
  * Face's. */
 typedef struct ls_rope_options {
-    const char *name;
-    int64_t heads;
-    float base;              /* 0: 10000 */
-    float factor, low, high; /* factor 0: 1; low 0: 1; high 0: 4 */
-    int64_t original;        /* 0: not of Llama 3's kind */
-    ls_value *positions;
+    const char *name LS_UNSET;
+    int64_t heads LS_UNSET;
+    float base LS_UNSET;                                /* 0: 10000 */
+    float factor LS_UNSET, low LS_UNSET, high LS_UNSET; /* factor 0: 1; low 0: 1; high 0: 4 */
+    int64_t original LS_UNSET;                          /* 0: not of Llama 3's kind */
+    ls_value *positions LS_UNSET;
 } ls_rope_options;
 ls_value *ls_rope(ls_model *, ls_value *x, ls_rope_options);
 
@@ -339,8 +343,8 @@ ls_value *ls_rope(ls_model *, ls_value *x, ls_rope_options);
  * itself. The zeros follow from the run's seed, the step, and the sample's place in the batch: they
  * are the same for any workers and micro-batches. Srivastava et al., "Dropout", JMLR 15 (2014). */
 typedef struct ls_dropout_options {
-    const char *name;
-    float rate;
+    const char *name LS_UNSET;
+    float rate LS_UNSET;
 } ls_dropout_options;
 ls_value *ls_dropout(ls_model *, ls_value *x, ls_dropout_options);
 
@@ -375,30 +379,30 @@ ls_value *ls_silu_gate(ls_model *, ls_value *gate, ls_value *x);
  * shared_experts.up_proj.weight and shared_experts.down_proj.weight. Jiang et al., "Mixtral of
  * experts", 2024; Fedus, Zoph & Shazeer, "Switch transformers", JMLR 2022 (the loss). */
 typedef struct ls_moe_options {
-    const char *name;
-    int64_t experts, per_token, width; /* 1 to 128 experts */
-    int64_t shared;
-    bool normalize;
-    float balance;   /* 0: no such loss */
-    float deviation; /* of initial weights; 0: 1 / sqrt(their inputs) */
-    float capacity;  /* 0: none */
-    float bias_rate; /* 0: no biases */
+    const char *name LS_UNSET;
+    int64_t experts LS_UNSET, per_token LS_UNSET, width LS_UNSET; /* 1 to 128 experts */
+    int64_t shared LS_UNSET;
+    bool normalize LS_UNSET;
+    float balance LS_UNSET;   /* 0: no such loss */
+    float deviation LS_UNSET; /* of initial weights; 0: 1 / sqrt(their inputs) */
+    float capacity LS_UNSET;  /* 0: none */
+    float bias_rate LS_UNSET; /* 0: no biases */
 } ls_moe_options;
 ls_value *ls_moe(ls_model *, ls_value *x, ls_moe_options);
 
 /* Each vector of x's last dimension, times a learned one, by element. Parameter: weight [last],
  * `start` (0: 1). Touvron et al., "Going deeper with image transformers", 2021 (LayerScale). */
 typedef struct ls_scale_options {
-    const char *name;
-    float start;
+    const char *name LS_UNSET;
+    float start LS_UNSET;
 } ls_scale_options;
 ls_value *ls_scale(ls_model *, ls_value *x, ls_scale_options);
 
 /* A learned value, the same for each sample: positions to add, a class token to put in front.
  * Parameter: weight [dims], N(0, deviation^2); deviation 0: 0.02. */
 typedef struct ls_learned_options {
-    const char *name;
-    float deviation;
+    const char *name LS_UNSET;
+    float deviation LS_UNSET;
 } ls_learned_options;
 ls_value *ls_learned(ls_model *, ls_dims dims, ls_learned_options);
 
@@ -445,26 +449,28 @@ typedef struct ls_layer_args {
 typedef struct ls_layer_sizes {
     ls_dims out;         /* one sample's output; as it is given: that of the first input */
     int64_t saved, work; /* floats of memory for each sample; as they are given: 0 */
-    double flops;        /* operations of forward for one sample, for predictions of a step's time;
-                            as they are given: 0, and the layer is priced as one pass over memory */
+    /* operations of forward for one sample, for predictions of a step's time; as they are given: 0,
+     * and the layer is priced as one pass over memory */
+    double flops;
 } ls_layer_sizes;
 
 typedef struct ls_layer_kind {
-    const char *name; /* "swish" */
-    int nparams;
-    void (*forward)(const ls_layer_args *);
-    void (*backward)(const ls_layer_args *); /* reads in, param, saved, dout; out is NULL */
+    const char *name LS_UNSET; /* "swish" */
+    int nparams LS_UNSET;
+    void (*forward)(const ls_layer_args *) LS_UNSET;
+    /* reads in, param, saved, dout; out is NULL */
+    void (*backward)(const ls_layer_args *) LS_UNSET;
     /* NULL: all sizes are as they are given. Reads only shapes and `own`. Returns NULL, or what is
      * wrong with the shapes of the inputs, in words. */
-    const char *(*sizes)(const ls_layer_args *, ls_layer_sizes *);
+    const char *(*sizes)(const ls_layer_args *, ls_layer_sizes *out) LS_UNSET;
     /* backward leaves out parameters whose dparam is NULL. Without it no parameter of the layer can
      * be frozen (ls_freeze()), unless no backward is needed at all. */
-    bool may_freeze;
+    bool may_freeze LS_UNSET;
 } ls_layer_kind;
 
 /* Initial weights: N(0, std^2), or a constant if std is 0. */
 typedef struct ls_initial {
-    float std, value;
+    float std LS_UNSET, value LS_UNSET;
 } ls_initial;
 #define LS_NORMAL(std)     LS_OPTIONS(ls_initial, (std), 0)
 #define LS_CONSTANT(value) LS_OPTIONS(ls_initial, 0, (value))
@@ -473,18 +479,18 @@ typedef struct ls_initial {
 
 /* A parameter "LAYER.name" of these dimensions. Weight decay applies to those with two or more. */
 typedef struct ls_own_param {
-    const char *name;
-    ls_initial initial;
-    ls_dims dims;
+    const char *name LS_UNSET;
+    ls_initial initial LS_UNSET;
+    ls_dims dims LS_UNSET;
 } ls_own_param;
 #define LS_PARAM(name, initial, ...) LS_OPTIONS(ls_own_param, (name), initial, LS_DIMS(__VA_ARGS__))
 
 /* The kind, and what `own` points to, must exist for as long as the model does. */
 typedef struct ls_own_options {
-    const char *name;
-    ls_own_param params[LS_OWN_PARAMS]; /* as many as the kind has */
-    ls_value *more[LS_OWN_INPUTS - 1];  /* inputs after the first one; NULL ends them */
-    const void *own;                    /* for the kind's functions */
+    const char *name LS_UNSET;
+    ls_own_param params[LS_OWN_PARAMS] LS_UNSET; /* as many as the kind has */
+    ls_value *more[LS_OWN_INPUTS - 1] LS_UNSET;  /* inputs after the first one; NULL ends them */
+    const void *own LS_UNSET;                    /* for the kind's functions */
 } ls_own_options;
 ls_value *ls_own_layer(ls_model *, const ls_layer_kind *, ls_value *x, ls_own_options);
 
@@ -495,11 +501,13 @@ ls_value *ls_own_layer(ls_model *, const ls_layer_kind *, ls_value *x, ls_own_op
  * sum(weight * loss) / sum(weight). It does not depend on workers or micro-batches. */
 
 typedef struct ls_loss_options {
-    const char *name;
-    float factor;    /* 0: 1 */
-    float smoothing; /* cross-entropy: this part of each target is spread over all classes */
-    int32_t ignore;  /* cross-entropy: a label without a loss, as negative ones are: a class, or a
-                        number above all classes, as 255 of masks; 0: none */
+    const char *name LS_UNSET;
+    float factor LS_UNSET; /* 0: 1 */
+    /* cross-entropy: this part of each target is spread over all classes */
+    float smoothing LS_UNSET;
+    /* cross-entropy: a label without a loss, as negative ones are: a class, or a number above all
+     * classes, as 255 of masks; 0: none, so class 0 can't be one: give its samples -1 */
+    int32_t ignore LS_UNSET;
 } ls_loss_options;
 
 /* Cross-entropy, in nats, of logits [.., classes] and labels [..], an LS_I32 field, each from 0 to
@@ -518,9 +526,9 @@ void ls_cross_entropy(ls_model *, ls_value *logits, ls_value *label, ls_loss_opt
  * positions. Rows with a negative label have no loss, and cost nothing; what they count is as
  * above. */
 typedef struct ls_linear_cross_entropy_options {
-    const char *name;
-    int64_t classes; /* not with .tied */
-    ls_value *tied;
+    const char *name LS_UNSET;
+    int64_t classes LS_UNSET; /* not with .tied */
+    ls_value *tied LS_UNSET;
 } ls_linear_cross_entropy_options;
 void ls_linear_cross_entropy(ls_model *, ls_value *x, ls_value *label,
                              ls_linear_cross_entropy_options);

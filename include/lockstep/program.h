@@ -38,11 +38,11 @@ typedef enum ls_key_type {
 /* low, high: the limits of a number, which are possible, too; both 0: none. usual: the default as
  * text; NULL: 0, or "". */
 typedef struct ls_key_spec {
-    const char *name; /* letters, digits and '_'; NULL ends the array */
-    ls_key_type type;
-    double low, high;
-    const char *usual;
-    const char *help;
+    const char *name LS_UNSET; /* letters, digits and '_'; NULL ends the array */
+    ls_key_type type LS_UNSET;
+    double low LS_UNSET, high LS_UNSET;
+    const char *usual LS_UNSET;
+    const char *help LS_UNSET;
 } ls_key_spec;
 
 enum { LS_MAX_KEYS = 32, LS_MAX_STRING_KEYS = 8 };
@@ -58,16 +58,16 @@ const char *ls_key_string(const ls_keys *, const char *name);
 /* ---- programs ---- */
 
 typedef struct ls_program {
-    const char *name;        /* the program's name, also that of its keys' group */
-    const ls_key_spec *keys; /* NULL: none */
+    const char *name LS_UNSET;        /* the program's name, also that of its keys' group */
+    const ls_key_spec *keys LS_UNSET; /* NULL: none */
     /* Builds the model. It may be called several times, and in several processes; the same keys
      * must give the same model. */
-    void (*build)(ls_model *, const ls_keys *);
+    void (*build)(ls_model *, const ls_keys *) LS_UNSET;
     /* Data of the program; else the config names files (data.path). `open`, if it is not NULL,
      * describes them when a run begins, in each of its processes; it may read keys. On failure it
      * returns LS_EINVAL or LS_EIO, with a text in e->msg. */
-    const ls_own_source *source;
-    ls_status (*open)(const ls_keys *, ls_own_source *source_p, ls_error *e);
+    const ls_own_source *source LS_UNSET;
+    ls_status (*open)(const ls_keys *, ls_own_source *source_p, ls_error *e) LS_UNSET;
 } ls_program;
 
 /* Runs the command in argv, and returns the program's exit code. Called once, by main(), before the

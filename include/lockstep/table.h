@@ -56,24 +56,28 @@ typedef enum ls_row_optimizer {
 
 /* The same on all workers. 0 is the default everywhere but `width`. */
 typedef struct ls_table_config {
-    const char *name;    /* for messages; NULL: "table" */
-    int width;           /* floats of a row, 1 to 65536 */
-    int64_t rows;        /* ids are 0 .. rows - 1; 0: any numbers, and a row takes memory only once
-                            it has had a gradient */
-    int virtual_workers; /* V, at least the number of workers; 0: one for each worker, so that the
-                            bits depend on their number */
-    ls_row_optimizer optimizer;
-    double eps;          /* 0: 1e-10 of Adagrad, 1e-8 of Adam */
-    double beta1, beta2; /* of Adam; 0: 0.9, 0.999 */
-    double lr_decay;     /* of Adagrad */
-    double weight_decay;
-    double bound; /* initial values are uniform in [-bound, bound): a function of seed and id */
-    uint64_t seed;
-    int64_t
-        admit;    /* a row changes from the update on in which its id has been added so often; until
-                      then it has its initial values, and its gradients are dropped. 0, 1: at once */
-    int64_t keep; /* a row that this many updates have not changed gets its initial values, and
-                      gives its memory back, in the next one; 0: never */
+    const char *name LS_UNSET; /* for messages; NULL: "table" */
+    int width LS_UNSET;        /* floats of a row, 1 to 65536 */
+    /* ids are 0 .. rows - 1; 0: any numbers, and a row takes memory only once it has had a gradient
+     * */
+    int64_t rows LS_UNSET;
+    /* V, at least the number of workers; 0: one for each worker, so that the bits depend on their
+     * number */
+    int virtual_workers LS_UNSET;
+    ls_row_optimizer optimizer LS_UNSET;
+    double eps LS_UNSET;                   /* 0: 1e-10 of Adagrad, 1e-8 of Adam */
+    double beta1 LS_UNSET, beta2 LS_UNSET; /* of Adam; 0: 0.9, 0.999 */
+    double lr_decay LS_UNSET;              /* of Adagrad */
+    double weight_decay LS_UNSET;
+    /* initial values are uniform in [-bound, bound): a function of seed and id */
+    double bound LS_UNSET;
+    uint64_t seed LS_UNSET;
+    /* a row changes from the update on in which its id has been added so often; until then it has
+     * its initial values, and its gradients are dropped. 0, 1: at once */
+    int64_t admit LS_UNSET;
+    /* a row that this many updates have not changed gets its initial values, and gives its memory
+     * back, in the next one; 0: never */
+    int64_t keep LS_UNSET;
 } ls_table_config;
 
 typedef struct ls_table ls_table;

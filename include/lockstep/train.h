@@ -46,7 +46,7 @@ typedef struct ls_trainer_options {
      * `lockstep compare` reads the run, and checkpoints when the program asks for them. One program
      * at a time uses a directory. */
     const char *run LS_UNSET;
-    int resume LS_UNSET;      /* 1: continue from the newest checkpoint there, if there is one */
+    int resume LS_UNSET; /* 1: continue from the newest checkpoint there, if there is one */
 } ls_trainer_options;
 
 /* Collective. The group outlives the trainer.

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/mem.h"
 #include "coll/algo/tree.h"
 #include "coll/request.h"
 #include "coll/virtual.h"
@@ -20,11 +22,28 @@ typedef struct asked {
 /* ---- checks ---- */
 
 static ls_status check_group(const ls_group *g, const char *name, ls_error *e) {
-    return g ? LS_OK : ls_fail(e, LS_EINVAL, "%s: the group is NULL", name);
+    if (!g) return ls_fail(e, LS_EINVAL, "%s: the group is NULL", name);
+    return g->end ? LS_OK : ls_fail(e, LS_EINVAL, "%s: the group is closed", name);
+}
+
+static ls_status check_reduction(const ls_group *g, const ls_call *c, ls_error *e) {
+    const char *name = ls_collective_name(c->what);
+    size_t nbytes = c->by->element_nbytes, all = (size_t)g->size * nbytes;
+    if (!c->by->combine)
+        return ls_fail(e, LS_EINVAL, "%s: the reduction, or its combine(), is NULL", name);
+    if (nbytes < 1 || nbytes > LS_MOST_ELEMENT)
+        return ls_fail(e, LS_EINVAL, "%s: an element of %zu bytes; a reduction's have 1 to %d",
+                       name, nbytes, (int)LS_MOST_ELEMENT);
+    if (all <= LS_SHARED_ELEMENTS) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: elements of %zu bytes, of %d workers together more than %d KiB; use "
+                   "smaller ones",
+                   name, nbytes, g->size, LS_SHARED_ELEMENTS / 1024);
 }
 
 static ls_status check_types(const ls_group *g, const ls_call *c, ls_error *e) {
     const char *name = ls_collective_name(c->what);
+    if (c->by) return check_reduction(g, c, e);
     if ((unsigned)c->dtype >= LS_NDTYPES)
         return ls_fail(e, LS_EINVAL, "%s: dtype %d does not exist", name, (int)c->dtype);
     if (!ls_collective_reduces(c->what)) return LS_OK;
@@ -290,10 +309,19 @@ static ls_status run_message(ls_group *g, ls_single_call c, ls_request **r_p, ls
     return wait_or_return(g, r, s, r_p, e);
 }
 
+/* ---- waiting ---- */
+
+static ls_status check_request(ls_request *const *r_p, const char *name, ls_error *e) {
+    if (!r_p || !*r_p) return ls_fail(e, LS_EINVAL, "%s: no request", name);
+    return (*r_p)->g->end ? LS_OK
+                          : ls_fail(e, LS_EINVAL, "%s: the request's group is closed", name);
+}
+
 ls_status ls_test(ls_request **r_p, bool *done_p, ls_error *e) {
     ls_error own;
     if (!e) e = &own;
-    if (!r_p || !*r_p || !done_p) return ls_fail(e, LS_EINVAL, "test: no request");
+    LS_TRY(check_request(r_p, "test", e));
+    if (!done_p) return ls_fail(e, LS_EINVAL, "test: no place for the answer");
     ls_status s = LS_OK;
     if (!(*r_p)->done) s = ls_request_test(*r_p, e);
     if (s != LS_OK) return s;
@@ -304,12 +332,89 @@ ls_status ls_test(ls_request **r_p, bool *done_p, ls_error *e) {
 ls_status ls_wait(ls_request **r_p, double timeout_s, ls_error *e) {
     ls_error own;
     if (!e) e = &own;
-    if (!r_p || !*r_p) return ls_fail(e, LS_EINVAL, "wait: no request");
+    LS_TRY(check_request(r_p, "wait", e));
     LS_TRY(ls_request_wait(*r_p, (int64_t)(timeout_s * 1e9), timeout_s < 0, e));
     settle(*r_p);
     ls_slab_give(&(*r_p)->g->requests, *r_p);
     *r_p = NULL;
     return LS_OK;
+}
+
+static ls_status check_requests(ls_request *const *requests, int n, const char *name, ls_error *e) {
+    if (n < 0 || (n && !requests))
+        return ls_fail(e, LS_EINVAL, "%s: no requests, or %d of them", name, n);
+    for (int i = 0; i < n; i++)
+        if (requests[i]) LS_TRY(check_request(&requests[i], name, e));
+    return LS_OK;
+}
+
+/* The first that is done or can't be any more; -1: none. */
+static int find_ended(ls_request *const *requests, int n) {
+    for (int i = 0; i < n; i++)
+        if (requests[i] && (requests[i]->done || requests[i]->g->broken)) return i;
+    return -1;
+}
+
+static bool are_null(ls_request *const *requests, int n) {
+    for (int i = 0; i < n; i++)
+        if (requests[i]) return false;
+    return true;
+}
+
+ls_status ls_wait_any(ls_request **requests, int n, double timeout_s, int *i_p, ls_error *e) {
+    ls_error own;
+    if (!e) e = &own;
+    LS_TRY(check_requests(requests, n, "wait_any", e));
+    if (!i_p) return ls_fail(e, LS_EINVAL, "wait_any: no place for the index");
+    *i_p = -1;
+    if (are_null(requests, n)) return LS_OK;
+    ls_status s = ls_request_wait_set(requests, n, (int64_t)(timeout_s * 1e9), timeout_s < 0, e);
+    *i_p = find_ended(requests, n);
+    return *i_p < 0 ? s : ls_wait(&requests[*i_p], -1, e);
+}
+
+/* Waits until one of the pending ones has ended; `pending` [n] has those whose status is not known. */
+static ls_status wait_next(ls_request **requests, ls_request **pending, int n, int64_t left_ns,
+                           ls_status *statuses, ls_error *e) {
+    ls_error one;
+    ls_status s = ls_request_wait_set(pending, n, left_ns, left_ns < 0, &one);
+    int i = find_ended(pending, n);
+    if (i < 0) {
+        *e = one;
+        return s;
+    }
+    statuses[i] = ls_wait(&requests[i], -1, &one);
+    pending[i] = NULL;
+    return LS_OK;
+}
+
+/* The error of the first that failed. */
+static ls_status result_of(ls_request **requests, const ls_status *statuses, int n, ls_error *e) {
+    for (int i = 0; i < n; i++)
+        if (statuses[i] != LS_OK && statuses[i] != LS_EPENDING) return ls_wait(&requests[i], -1, e);
+    return LS_OK;
+}
+
+ls_status ls_wait_all(ls_request **requests, int n, double timeout_s, ls_status *statuses,
+                      ls_error *e) {
+    ls_error own;
+    if (!e) e = &own;
+    LS_TRY(check_requests(requests, n, "wait_all", e));
+    ls_status *each = LS_NEW_ARRAY(ls_status, (size_t)n + 1), s = LS_OK;
+    ls_request **pending = LS_NEW_ARRAY(ls_request *, (size_t)n + 1);
+    int64_t end = ls_clock_ns() + (int64_t)(timeout_s * 1e9);
+    for (int i = 0; i < n; i++) pending[i] = requests[i];
+    while (s == LS_OK && !are_null(pending, n)) {
+        int64_t left = timeout_s < 0 ? -1 : end - ls_clock_ns();
+        s = wait_next(requests, pending, n, timeout_s >= 0 && left < 0 ? 0 : left, each, e);
+    }
+    for (int i = 0; i < n; i++)
+        if (pending[i]) each[i] = s;
+    ls_status failed = result_of(requests, each, n, e);
+    if (statuses) memcpy(statuses, each, (size_t)n * sizeof *each);
+    free(each);
+    free(pending);
+    return failed != LS_OK ? failed : s;
 }
 
 /* ---- the functions of group.h ---- */
@@ -390,6 +495,83 @@ ls_status ls_reduce_scatter_virtual_start(ls_group *g, const ls_virtual_sum *x, 
 ls_status ls_all_reduce_virtual_start(ls_group *g, const ls_virtual_sum *x, ls_request **r_p,
                                       ls_error *e) {
     return run(g, asked_virtual(x, LS_CALL_ALL_REDUCE, x->count), r_p, e);
+}
+
+/* A call with a reduction of the caller's own. */
+static asked asked_by(ls_collective what, const void *in, void *out, const ls_reduction *by) {
+    static const ls_reduction none = {.name = "own"};
+    asked a = {.call = {.what = what, .by = by ? by : &none}, .in = in, .out = out};
+    size_t nbytes = a.call.by->element_nbytes;
+    a.call.dtype = ls_dtype_own(nbytes <= LS_MOST_ELEMENT ? nbytes : 0);
+    return a;
+}
+
+ls_status ls_all_reduce_by_start(ls_group *g, const void *in, void *out, size_t count,
+                                 const ls_reduction *by, ls_request **r_p, ls_error *e) {
+    asked a = asked_by(LS_CALL_ALL_REDUCE, in, out, by);
+    a.call.count = count;
+    return run(g, a, r_p, e);
+}
+ls_status ls_all_reduce_by(ls_group *g, const void *in, void *out, size_t count,
+                           const ls_reduction *by, ls_error *e) {
+    return ls_all_reduce_by_start(g, in, out, count, by, NULL, e);
+}
+
+ls_status ls_reduce_by_start(ls_group *g, const void *in, void *out, size_t count,
+                             const ls_reduction *by, int root, ls_request **r_p, ls_error *e) {
+    asked a = asked_by(LS_CALL_REDUCE, in, out, by);
+    a.call.count = count;
+    a.call.root = root;
+    return run(g, a, r_p, e);
+}
+ls_status ls_reduce_by(ls_group *g, const void *in, void *out, size_t count, const ls_reduction *by,
+                       int root, ls_error *e) {
+    return ls_reduce_by_start(g, in, out, count, by, root, NULL, e);
+}
+
+ls_status ls_reduce_scatter_by_start(ls_group *g, const void *in, void *out, size_t count,
+                                     const ls_reduction *by, ls_request **r_p, ls_error *e) {
+    asked a = asked_by(LS_CALL_REDUCE_SCATTER, in, out, by);
+    a.call.count = count;
+    return run(g, a, r_p, e);
+}
+ls_status ls_reduce_scatter_by(ls_group *g, const void *in, void *out, size_t count,
+                               const ls_reduction *by, ls_error *e) {
+    return ls_reduce_scatter_by_start(g, in, out, count, by, NULL, e);
+}
+
+ls_status ls_reduce_scatter_v_by_start(ls_group *g, const void *in, void *out, const size_t *counts,
+                                       const ls_reduction *by, ls_request **r_p, ls_error *e) {
+    asked a = asked_by(LS_CALL_REDUCE_SCATTER, in, out, by);
+    a.call.count = SIZE_MAX;
+    a.call.counts = counts;
+    return run(g, a, r_p, e);
+}
+ls_status ls_reduce_scatter_v_by(ls_group *g, const void *in, void *out, const size_t *counts,
+                                 const ls_reduction *by, ls_error *e) {
+    return ls_reduce_scatter_v_by_start(g, in, out, counts, by, NULL, e);
+}
+
+ls_status ls_scan_by_start(ls_group *g, const void *in, void *out, size_t count,
+                           const ls_reduction *by, ls_request **r_p, ls_error *e) {
+    asked a = asked_by(LS_CALL_SCAN, in, out, by);
+    a.call.count = count;
+    return run(g, a, r_p, e);
+}
+ls_status ls_scan_by(ls_group *g, const void *in, void *out, size_t count, const ls_reduction *by,
+                     ls_error *e) {
+    return ls_scan_by_start(g, in, out, count, by, NULL, e);
+}
+
+ls_status ls_exscan_by_start(ls_group *g, const void *in, void *out, size_t count,
+                             const ls_reduction *by, ls_request **r_p, ls_error *e) {
+    asked a = asked_by(LS_CALL_EXSCAN, in, out, by);
+    a.call.count = count;
+    return run(g, a, r_p, e);
+}
+ls_status ls_exscan_by(ls_group *g, const void *in, void *out, size_t count, const ls_reduction *by,
+                       ls_error *e) {
+    return ls_exscan_by_start(g, in, out, count, by, NULL, e);
 }
 
 ls_status ls_broadcast_start(ls_group *g, void *buf, size_t count, ls_dtype dtype, int root,

@@ -66,6 +66,7 @@ static size_t contributions_of(const sum *s, int worker) {
 
 static ls_status check(ls_group *g, const ls_compressed_sum *x, ls_error *e) {
     if (!g) return ls_fail(e, LS_EINVAL, "all_reduce_compressed: the group is NULL");
+    if (!g->end) return ls_fail(e, LS_EINVAL, "all_reduce_compressed: the group is closed");
     if (!x->how) return ls_fail(e, LS_EINVAL, "all_reduce_compressed: no settings");
     if (x->count && (!x->in || !x->out))
         return ls_fail(e, LS_EINVAL,
@@ -491,7 +492,7 @@ static ls_status sum_round(sum *s, size_t len, const float **sum_p, ls_error *e)
             s->nodes[v] = (ls_node){v, v + 1};
             s->from[v] = (float *)s->send + (size_t)(nodes[i].lo - s->a + v) * len;
         }
-        const ls_tree_sum t = {LS_F32, LS_SUM, size, size, s->nodes, s->from};
+        const ls_tree_sum t = {LS_F32, LS_SUM, size, size, s->nodes, s->from, NULL};
         ls_tree_sum_run(&t, s->k, 0, len, s->partial + (size_t)(1 + i) * len);
     }
     *sum_p = s->partial;

@@ -24,14 +24,18 @@ static size_t put_call(const ls_group *g, const ls_call *c, char *text, size_t n
         count += ls_call_sends(c, g->rank, i) + ls_call_receives(c, g->rank, i);
     if (pairwise && c->what == LS_CALL_ALL_TO_ALL_V) count /= 2;
     bool uneven = c->counts || pairwise;
+    char type[32] = "";
+    if (c->by) snprintf(type, sizeof type, "of %zu-byte elements", c->by->element_nbytes);
     count = uneven ? count / (size_t)g->size : c->count;
     int n = c->what == LS_CALL_BARRIER
                 ? snprintf(text, nbytes, "barrier of %d workers: ", g->size)
                 : snprintf(text, nbytes,
                            "%s %s%s%s, %zu elements%s of %d workers: ", ls_collective_name(c->what),
-                           ls_dtype_name(c->dtype), reduces ? " " : "",
-                           reduces ? ls_op_name(c->op) : "", count, uneven ? " on average" : "",
-                           g->size);
+                           c->by ? type : ls_dtype_name(c->dtype), reduces ? " " : "",
+                           c->by     ? "by the caller's own reduction"
+                           : reduces ? ls_op_name(c->op)
+                                     : "",
+                           count, uneven ? " on average" : "", g->size);
     return n < 0 ? 0 : (size_t)n < nbytes ? (size_t)n : nbytes - 1;
 }
 
@@ -57,6 +61,7 @@ ls_status ls_group_explain(const ls_group *g, const char *collective, size_t cou
     ls_call c = {.dtype = dtype, .count = count, .hosts = g ? g->hosts : NULL};
     if (!g || !collective || !text || nbytes == 0)
         return ls_fail(e, LS_EINVAL, "group_explain: no group, no collective or no room for text");
+    if (!g->end) return ls_fail(e, LS_EINVAL, "group_explain: the group is closed");
     if (!ls_collective_from_name(collective, &c.what))
         return ls_fail(e, LS_EINVAL, "group_explain: there is no collective '%.40s'", collective);
     if ((unsigned)dtype >= LS_NDTYPES)

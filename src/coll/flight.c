@@ -103,7 +103,10 @@ ls_status ls_flight_work(ls_flight *f, bool *did_p, ls_error *e) {
     f->nready--;
     const ls_step *s = &f->program->steps[i];
     ls_dtype type = ls_coll_program_dtype(f->program, s->out.buffer);
-    if (s->kind == LS_STEP_COMBINE)
+    const ls_reduction *by = f->call.by;
+    if (s->kind == LS_STEP_COMBINE && by)
+        by->combine(by->arg, s->count, address(f, s->a), address(f, s->b), address(f, s->out));
+    else if (s->kind == LS_STEP_COMBINE)
         f->k->combine(type, f->program->op, s->count, address(f, s->a), address(f, s->b),
                       address(f, s->out));
     else if (s->kind == LS_STEP_AVERAGE)

@@ -18,6 +18,7 @@ typedef struct ls_flight_call {
     uint16_t group;
     uint32_t number;
     uint64_t print;
+    const ls_reduction *by; /* in place of the program's operation; NULL: none */
 } ls_flight_call;
 
 typedef struct ls_flight {

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/graves.h"
 #include "base/mem.h"
 #include "base/wait_policy.h"
 #include "coll/health.h"
@@ -122,8 +123,24 @@ static ls_status open_group(ls_endpoint *p, const ls_shared_members *m, ls_group
     return s;
 }
 
+/* Keeps what a call with a closed group, or with one of its requests, reads. */
+static void bury(ls_group *g) {
+    static ls_graves graves = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    g->end = NULL;
+    g->shared = NULL;
+    g->history = NULL;
+    g->work = NULL;
+    g->logged = NULL;
+    g->ranks = g->hosts = NULL;
+    g->sent = g->received = NULL;
+    ls_group *oldest = ls_graves_bury(&graves, g);
+    if (!oldest) return;
+    ls_slab_close(&oldest->requests);
+    free(oldest);
+}
+
 void ls_group_close(ls_group *g) {
-    if (!g) return;
+    if (!g || !g->end) return;
     ls_endpoint *p = g->end;
     unlink_group(p, g);
     ls_health_leave(g);
@@ -144,7 +161,7 @@ void ls_group_close(ls_group *g) {
     free(g->sent);
     free(g->received);
     pthread_mutex_destroy(&g->lock);
-    free(g);
+    bury(g);
     if (last) ls_endpoint_close(p);
 }
 
@@ -327,6 +344,7 @@ static ls_status split_as(ls_call_form form, ls_group *g, int colour, int key, l
     if (!g || !g_p)
         return ls_fail(e, LS_EINVAL, "%s: the group or g_p is NULL",
                        form == LS_FORM_SPLIT ? "group_split" : "group_dup");
+    if (!g->end) return ls_fail(e, LS_EINVAL, "the group is closed");
     ls_error own;
     if (!e) e = &own;
     g->form = form;
@@ -376,6 +394,7 @@ static void *alloc_own(size_t nbytes) {
 
 void *ls_group_alloc(ls_group *g, size_t nbytes) {
     void *p = NULL;
+    if (!g->end) return NULL;
     if (g->end->commons) {
         pthread_mutex_lock(&g->end->lock);
         p = ls_commons_alloc(g->end->commons, nbytes);
@@ -386,6 +405,7 @@ void *ls_group_alloc(ls_group *g, size_t nbytes) {
 
 void ls_group_free(ls_group *g, void *p) {
     bool mine = false;
+    if (!g->end) return; /* p was a part of the group's memory */
     if (g->end->commons && p) {
         pthread_mutex_lock(&g->end->lock);
         mine = ls_commons_free(g->end->commons, p);
@@ -430,6 +450,7 @@ void ls_group_set_patience(ls_group *g, double timeout_s, double report_s) {
 
 ls_counters ls_group_counters(const ls_group *g) {
     ls_counters c = g->counters;
+    if (!g->end) return c;
     pthread_mutex_lock((pthread_mutex_t *)(uintptr_t)&g->lock);
     if (g->shared) c.bytes_read = g->shared->bytes_read;
     pthread_mutex_unlock((pthread_mutex_t *)(uintptr_t)&g->lock);

@@ -283,7 +283,7 @@ static ls_status spread(meter *m, ls_collective what, ls_dtype dtype, void *x, s
     ls_flight_open(&f, &s, m->net, m->k, NULL);
     f.owner = m;
     int64_t start = ls_clock_ns();
-    ls_status status = ls_flight_start(&f, &(ls_flight_call){x, x, LS_SET_UP, m->call, 0}, e);
+    ls_status status = ls_flight_start(&f, &(ls_flight_call){x, x, LS_SET_UP, m->call, 0, NULL}, e);
     while (status == LS_OK && !ls_flight_finished(&f)) {
         ls_message *done = NULL;
         bool did = false;

@@ -19,8 +19,10 @@ void ls_record_set(ls_record *r, const ls_call *c, int n, uint32_t number, uint6
                    ls_call_site site) {
     r->number = number;
     r->what = (uint8_t)c->what;
-    r->dtype = (uint8_t)c->dtype;
-    r->op = (uint8_t)c->op;
+    r->dtype = c->by ? 0 : (uint8_t)c->dtype;
+    r->op = c->by ? 0 : (uint8_t)c->op;
+    r->own_nbytes = c->by ? (uint16_t)c->by->element_nbytes : 0;
+    if (c->by && !c->counts) snprintf(r->by, sizeof r->by, "%s", c->by->name);
     r->form = (uint8_t)c->form;
     r->root = c->root;
     r->line = site.line;
@@ -98,20 +100,32 @@ static void put_elements(const ls_record *r, char *text, size_t nbytes) {
         snprintf(text + at, nbytes - (size_t)at, ", ...");
 }
 
+/* " f32 sum", or " of 24-byte elements by 'moments'" */
+static void put_operation(const ls_record *r, char *text, size_t nbytes) {
+    bool reduces = ls_collective_reduces((ls_collective)(r->what % LS_NCALLS));
+    if (!r->own_nbytes) {
+        snprintf(text, nbytes, " %s%s%s", ls_dtype_name((ls_dtype)r->dtype), reduces ? " " : "",
+                 reduces ? ls_op_name((ls_op)r->op) : "");
+        return;
+    }
+    int n = snprintf(text, nbytes, " of %u-byte elements", (unsigned)r->own_nbytes);
+    if (!r->nblocks && n > 0 && (size_t)n < nbytes)
+        snprintf(text + n, nbytes - (size_t)n, " by '%.31s'", r->by);
+}
+
 void ls_record_text(const ls_record *r, char *text, size_t nbytes) {
     ls_collective what = (ls_collective)(r->what % LS_NCALLS);
-    char name[40], op[16] = "", root[32] = "", elements[160] = "", file[sizeof r->file];
+    char name[40], op[80] = "", root[32] = "", elements[160] = "", file[sizeof r->file];
     bool sized = r->form == LS_FORM_PLAIN || r->form == LS_FORM_COMPRESSED;
     bool plain = sized && what != LS_CALL_BARRIER;
     int at = snprintf(text, nbytes, "%s", call_name(r, name));
-    if (ls_collective_reduces(what)) snprintf(op, sizeof op, " %s", ls_op_name((ls_op)r->op));
+    put_operation(r, op, sizeof op);
     bool rooted = what == LS_CALL_BROADCAST || what == LS_CALL_REDUCE || what == LS_CALL_GATHER ||
                   what == LS_CALL_SCATTER || what == LS_CALL_GATHER_V || what == LS_CALL_SCATTER_V;
     if (rooted) snprintf(root, sizeof root, ", root %d", r->root);
     if (!ls_collective_is_pairwise(what)) put_elements(r, elements, sizeof elements);
     if (plain && (size_t)at < nbytes)
-        at += snprintf(text + at, nbytes - (size_t)at, " %s%s%s%s",
-                       ls_dtype_name((ls_dtype)r->dtype), op, elements, root);
+        at += snprintf(text + at, nbytes - (size_t)at, "%s%s%s", op, elements, root);
     if ((size_t)at < nbytes)
         snprintf(text + at, nbytes - (size_t)at, " as call %u at %s:%d", r->number,
                  base_name(r->file, file), r->line);
@@ -119,8 +133,8 @@ void ls_record_text(const ls_record *r, char *text, size_t nbytes) {
 
 bool ls_record_reads_as(const ls_record *a, const ls_record *b) {
     return a->what == b->what && a->dtype == b->dtype && a->op == b->op && a->form == b->form &&
-           a->root == b->root && a->count == b->count && a->nblocks == b->nblocks &&
-           memcmp(a->blocks, b->blocks, sizeof a->blocks) == 0;
+           a->own_nbytes == b->own_nbytes && a->root == b->root && a->count == b->count &&
+           a->nblocks == b->nblocks && memcmp(a->blocks, b->blocks, sizeof a->blocks) == 0;
 }
 
 const char *ls_process_state(int pid) {

@@ -25,9 +25,13 @@ typedef struct ls_record {
     int32_t root, line;
     uint64_t count; /* in uneven forms, of all blocks together */
     uint64_t print; /* of this call alone */
-    uint64_t blocks[LS_BLOCKS_SHOWN];
-    uint32_t nblocks; /* 0: they are even */
-    char file[32];    /* the end of its name */
+    union {
+        uint64_t blocks[LS_BLOCKS_SHOWN]; /* where they are uneven */
+        char by[LS_BLOCKS_SHOWN * 8];     /* else the name of the caller's own reduction */
+    };
+    uint32_t nblocks;    /* 0: they are even */
+    char file[32];       /* the end of its name */
+    uint16_t own_nbytes; /* of an element of the caller's own reduction; 0: it is dtype and op */
 } ls_record;
 
 /* A single message on its way. */

@@ -29,6 +29,7 @@ static uint64_t print_of(const ls_group *g, const ls_call *c, uint32_t number) {
     if (c->chunks > 1) x = mix(x, (uint64_t)c->chunks << 32 | (uint64_t)c->context);
     for (int i = 0; c->first && i < g->size; i++) x = mix(x, (uint64_t)c->first[i] + 1);
     for (int i = 0; c->counts && i < g->size; i++) x = mix(x, c->counts[i]);
+    for (const char *a = c->by ? c->by->name : ""; *a; a++) x = mix(x, (uint64_t)*a);
     for (const char *a = g->forced ? g->forced->name : ""; *a; a++) x = mix(x, (uint64_t)*a);
     if (g->native) x = mix(x, 1);
     return mix(x, (uint64_t)g->size);
@@ -60,13 +61,15 @@ static ls_native_call native_of(const ls_call *c, const void *in, void *out) {
 }
 
 static bool goes_native(const ls_group *g, const ls_call *c) {
-    if (!g->native || c->counts || ls_collective_is_pairwise(c->what) || c->V) return false;
+    if (!g->native || c->by || c->counts || ls_collective_is_pairwise(c->what) || c->V)
+        return false;
     ls_native_call call = native_of(c, NULL, NULL);
     return g->end->net->native->can(g->end->net, &call);
 }
 
 static bool is_forced(const ls_group *g, const ls_call *c) {
-    return g->forced && ls_algorithm_supports(g->forced, c);
+    if (!g->forced || !ls_algorithm_supports(g->forced, c)) return false;
+    return !c->by || g->forced->tree_order(c->what, g->size);
 }
 
 static const ls_algorithm *algorithm_for(const ls_group *g, const ls_call *c) {
@@ -143,13 +146,6 @@ static ls_cached *cached_for(ls_group *g, const ls_call *c, ls_in_place p) {
     assert(oldest);
     make_cached(g, oldest, c, p);
     return oldest;
-}
-
-static bool has_free_program(ls_group *g, const ls_request *unused) {
-    (void)unused;
-    for (int i = 0; i < LS_CACHE; i++)
-        if (!atomic_load(&g->cache[i].busy)) return true;
-    return false;
 }
 
 /* ---- the list of requests ---- */
@@ -346,17 +342,36 @@ void ls_request_poll(ls_group *g, int64_t timeout_ns) {
 
 /* ---- waiting ---- */
 
-typedef bool ready_fn(ls_group *, const ls_request *);
-
+/* What a thread waits for. r NULL: for other workers to make room; health is then judged by this
+ * worker's oldest call. */
 typedef struct wait {
     ls_group *g;
-    const ls_request *r;
-    ready_fn *ready;
+    ls_request *r;
+    ls_request *const *set; /* [n] the requests of which any may end the wait; NULL: r alone */
+    int n;
+    bool (*ready)(const struct wait *);
 } wait;
 
-static bool is_done(ls_group *g, const ls_request *r) {
-    (void)g;
-    return r->done;
+static bool is_done(const wait *w) { return w->r->done; }
+
+/* Calls of other endpoints are moved here, as nobody else moves them. */
+static bool is_one_done(const wait *w) {
+    for (int i = 0; i < w->n; i++) {
+        ls_request *r = w->set[i];
+        if (!r) continue;
+        if (!r->done && !r->g->broken && r->g->end != w->g->end) ls_request_progress(r->g);
+        if (r->done || r->g->broken) return true;
+    }
+    return false;
+}
+
+/* Does the wait include calls that what r sleeps on does not announce? */
+static bool is_mixed(const wait *w) {
+    for (int i = 0; i < w->n; i++) {
+        const ls_request *x = w->set[i];
+        if (x && (x->g->end != w->g->end || !x->shared != !w->r->shared)) return true;
+    }
+    return false;
 }
 
 /* Is it ready, or is there an error to return? */
@@ -365,7 +380,7 @@ static bool should_wake(void *arg) {
     step_shared(w->g);
     step_others(w->g);
     if (atomic_load_explicit(&w->g->end->nflying, memory_order_relaxed)) fly_locked(w->g, 0);
-    return w->ready(w->g, w->r) || w->g->broken || ls_group_is_called_off(w->g);
+    return w->ready(w) || w->g->broken || ls_group_is_called_off(w->g);
 }
 
 /* Sleeps at the bell if r is in shared memory, else in the transport's poll; only briefly if calls
@@ -377,10 +392,11 @@ static void wait_slice(wait *w, int64_t slice) {
     if (w->r ? w->r->shared != NULL : ls_goes_shared(g)) {
         ls_bell *bell = &ls_commons_worker_of(p->commons, p->commons->rank)->bell;
         bool flying = atomic_load_explicit(&p->nflying, memory_order_relaxed) != 0;
-        ls_bell_wait(bell, should_wake, w, &p->patience, flying || !w->r ? brief : slice);
+        bool looks = flying || !w->r || is_mixed(w);
+        ls_bell_wait(bell, should_wake, w, &p->patience, looks ? brief : slice);
         return;
     }
-    bool mixed = (g->shared && g->first != w->r) ||
+    bool mixed = (g->shared && g->first != w->r) || is_mixed(w) ||
                  atomic_load_explicit(&p->users, memory_order_relaxed) > 1;
     step_shared(g);
     step_others(g);
@@ -393,31 +409,36 @@ static ls_request *oldest(const ls_group *g) {
     return r;
 }
 
-/* Waits until ready(g, r), for limit ns at most (< 0: no limit). r NULL: waits for other workers to
- * make room; health is then judged by this worker's oldest call. Most waits end in the first slice,
+static void check_health(const wait *w) {
+    ls_health_check(w->g, w->r ? w->r : oldest(w->g));
+    for (int i = 0; i < w->n; i++)
+        if (w->set[i] && w->set[i] != w->r && !w->set[i]->done && !w->set[i]->g->broken)
+            ls_health_check(w->set[i]->g, w->set[i]);
+}
+
+/* Waits until w->ready(), for limit ns at most (< 0: no limit). Most waits end in the first slice,
  * without a look at the clock. */
-static ls_status wait_until(ls_group *g, ls_request *r, ready_fn *ready, int64_t limit,
-                            bool own_limit, ls_error *e) {
-    wait w = {g, r, ready};
+static ls_status wait_until(wait *w, int64_t limit, bool own_limit, ls_error *e) {
+    ls_group *g = w->g;
     int64_t slice = limit >= 0 && limit < SLICE_NS ? limit : SLICE_NS, waited = 0;
     int64_t start = slice < SLICE_NS ? ls_clock_ns() : 0;
     bool shown = false;
     for (;;) {
-        wait_slice(&w, slice);
-        if (g->broken || ready(g, r)) break;
+        wait_slice(w, slice);
+        if (g->broken || w->ready(w)) break;
         if (!start) start = ls_clock_ns() - slice;
         waited = ls_clock_ns() - start;
         if (limit >= 0 && waited >= limit) break;
-        if (!shown && waited >= SLICE_NS) ls_health_waits(g, r);
+        if (!shown && waited >= SLICE_NS) ls_health_waits(g, w->r);
         shown = shown || waited >= SLICE_NS;
-        ls_health_check(g, r ? r : oldest(g));
+        check_health(w);
         slice = limit >= 0 && limit - waited < SLICE_NS ? limit - waited : SLICE_NS;
     }
     if (shown) ls_health_waits(g, NULL);
-    if (!g->broken && ready(g, r)) return LS_OK;
+    if (!g->broken && w->ready(w)) return LS_OK;
     if (!g->broken && !own_limit)
         return ls_fail(e, LS_EPENDING, "still in flight after %.3f s", (double)waited / 1e9);
-    if (!g->broken) ls_health_timed_out(g, r ? r : oldest(g), waited);
+    if (!g->broken) ls_health_timed_out(g, w->r ? w->r : oldest(g), waited);
     return fail(g, e);
 }
 
@@ -433,7 +454,8 @@ ls_status ls_request_wait(ls_request *r, int64_t timeout_ns, bool own_limit, ls_
     ls_status s = LS_OK;
     if (!r->done && g->broken) s = fail(g, e);
     if (!r->done && s == LS_OK)
-        s = wait_until(g, r, is_done, own_limit ? g->timeout_ns : timeout_ns, own_limit, e);
+        s = wait_until(&(wait){.g = g, .r = r, .ready = is_done},
+                       own_limit ? g->timeout_ns : timeout_ns, own_limit, e);
     if (s == LS_OK)
         unlink_request(g, r);
     else if (g->broken && !r->owned)
@@ -441,17 +463,27 @@ ls_status ls_request_wait(ls_request *r, int64_t timeout_ns, bool own_limit, ls_
     return s;
 }
 
-static bool is_any_done(ls_group *g, const ls_request *unused) {
-    (void)unused;
-    for (const ls_request *r = g->first; r; r = r->next)
+ls_status ls_request_wait_set(ls_request *const *requests, int n, int64_t timeout_ns,
+                              bool own_limit, ls_error *e) {
+    wait w = {.set = requests, .n = n, .ready = is_one_done};
+    for (int i = n - 1; i >= 0; i--)
+        if (requests[i]) w.r = requests[i];
+    w.g = w.r->g;
+    if (is_one_done(&w)) return LS_OK;
+    return wait_until(&w, own_limit ? w.g->timeout_ns : timeout_ns, own_limit, e);
+}
+
+static bool is_any_done(const wait *w) {
+    for (const ls_request *r = w->g->first; r; r = r->next)
         if (r->done) return true;
     return false;
 }
 
 ls_status ls_request_wait_any(ls_request *r, ls_error *e) {
     ls_group *g = r->g;
-    if (is_any_done(g, r)) return LS_OK;
-    return g->broken ? fail(g, e) : wait_until(g, r, is_any_done, g->timeout_ns, true, e);
+    wait w = {.g = g, .r = r, .ready = is_any_done};
+    if (is_any_done(&w)) return LS_OK;
+    return g->broken ? fail(g, e) : wait_until(&w, g->timeout_ns, true, e);
 }
 
 /* ---- starting ---- */
@@ -461,7 +493,12 @@ static void start_flight(ls_group *g, const ls_operands *o, ls_request *r) {
     ls_error e;
     r->cached = cached_for(g, &r->call, o->place);
     ls_flight *f = &r->cached->flight;
-    const ls_flight_call call = {o->in, o->out, (uint16_t)g->id, r->number % SINGLE, r->print};
+    const ls_flight_call call = {.in = o->in,
+                                 .out = o->out,
+                                 .by = r->call.by,
+                                 .group = (uint16_t)g->id,
+                                 .number = r->number % SINGLE,
+                                 .print = r->print};
     r->cached->busy = true;
     r->cached->used = g->counters.calls;
     f->owner = r;
@@ -495,8 +532,14 @@ static void start_shared(ls_group *g, const ls_operands *o, ls_request *r) {
     unlock_calls(g, locked);
 }
 
-static bool has_room(ls_group *g, const ls_request *unused) {
-    (void)unused;
+static bool has_free_program(const wait *w) {
+    for (int i = 0; i < LS_CACHE; i++)
+        if (!atomic_load(&w->g->cache[i].busy)) return true;
+    return false;
+}
+
+static bool has_room(const wait *w) {
+    ls_group *g = w->g;
     bool locked = lock_calls(g);
     bool room = ls_shared_room(g->shared);
     unlock_calls(g, locked);
@@ -517,9 +560,10 @@ ls_status ls_request_start(ls_group *g, const ls_call *c, const ls_operands *o, 
     if (g->broken) return fail(g, e);
     bool shared = ls_goes_shared(g);
     if (g->logged) ls_route_log(g, c);
-    ready_fn *may_start = shared ? has_room : has_free_program;
-    if (!may_start(g, NULL)) LS_TRY(wait_until(g, NULL, may_start, g->timeout_ns, true, e));
+    wait w = {.g = g, .ready = shared ? has_room : has_free_program};
+    if (!w.ready(&w)) LS_TRY(wait_until(&w, g->timeout_ns, true, e));
     *r = (ls_request){.g = g, .call = *c, .site = g->site, .number = g->calls++};
+    if (c->by) r->by = *c->by, r->call.by = &r->by;
     r->call.form = g->form;
     r->call.mark = g->mark;
     g->mark = (ls_call_mark){0};
@@ -573,6 +617,5 @@ ls_status ls_request_start_message(ls_group *g, const ls_single_call *c, ls_requ
 
 void ls_request_close_all(ls_group *g) {
     while (g->first) abandon(g->first);
-    ls_slab_close(&g->requests);
     for (int i = 0; i < LS_CACHE; i++) forget(&g->cache[i]);
 }

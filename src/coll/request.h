@@ -46,6 +46,7 @@ typedef struct ls_cached {
 struct ls_request {
     ls_group *g;
     ls_call call;
+    ls_reduction by; /* call.by points to it */
     ls_call_site site;
     uint32_t number;
     uint64_t print;   /* of this call and of all before it */
@@ -67,7 +68,7 @@ struct ls_request {
 };
 
 struct ls_group {
-    ls_endpoint *end;
+    ls_endpoint *end; /* NULL: the group is closed */
     int id, rank, size;
     uint32_t identity; /* which of the groups that have had this id: the same at all members */
     struct ls_group *sibling;
@@ -154,10 +155,14 @@ ls_status ls_request_test(ls_request *r, ls_error *);
 /* Waits until r is done. own_limit: for the group's time limit at most, which breaks the group when
  * it runs out; else for timeout_ns at most, after which r can be waited for again. */
 ls_status ls_request_wait(ls_request *r, int64_t timeout_ns, bool own_limit, ls_error *);
+/* Waits until one of requests [n], some of which may be NULL, is done, or the group of one is broken.
+ * The first one's group limits the time as in ls_request_wait(). */
+ls_status ls_request_wait_set(ls_request *const *requests, int n, int64_t timeout_ns,
+                              bool own_limit, ls_error *);
 /* Waits until a call of r's group is done that its caller has not taken yet, for the group's time limit at
  * most. */
 ls_status ls_request_wait_any(ls_request *r, ls_error *);
-/* Frees the requests and programs of a group. */
+/* Ends the requests of a group, whose memory stays, and frees its programs. */
 void ls_request_close_all(ls_group *);
 
 #endif

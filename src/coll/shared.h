@@ -31,7 +31,11 @@
 #include "net/local/commons.h"
 #include "tensor/kernels.h"
 
-enum { LS_SHARED_SLOTS = 8 };
+enum {
+    LS_SHARED_SLOTS = 8,
+    LS_SHARED_ELEMENTS =
+        256 * 1024 /* bytes: an element of each member goes through the stage at once */
+};
 
 typedef struct ls_shared_call {
     ls_call call;

@@ -14,10 +14,10 @@
 #include "tensor/dtype.h"
 
 enum {
-    INLINE = 48,       /* bytes of an input that fit on the page's line */
-    SMALL = 1024,      /* bytes of one that fit beside the page */
-    HALF = 256 * 1024, /* of the stage */
-    PIECE = 4096,      /* bytes that are worked on at a time, in the first-level cache */
+    INLINE = 48,               /* bytes of an input that fit on the page's line */
+    SMALL = 1024,              /* bytes of one that fit beside the page */
+    HALF = LS_SHARED_ELEMENTS, /* of the stage */
+    PIECE = 4096,              /* bytes that are worked on at a time, in the first-level cache */
 };
 
 /* What a worker shows of one call. The first line is all that a call with a short input needs. */

@@ -97,7 +97,8 @@ static void block_of(const ls_shared *s, const ls_call *c, int member, size_t *f
         return;
     }
     /* Whole cache lines, so that no two workers write to one. */
-    size_t line = 64 / ls_dtype_size(c->dtype), lines = (c->count + line - 1) / line;
+    size_t size = ls_dtype_size(c->dtype), line = size < 64 ? 64 / size : 1;
+    size_t lines = (c->count + line - 1) / line;
     size_t first = ls_block(lines, s->size, member) * line;
     size_t end = ls_block(lines, s->size, member + 1) * line;
     *first_p = first < c->count ? first : c->count;
@@ -109,7 +110,8 @@ static void block_of(const ls_shared *s, const ls_call *c, int member, size_t *f
 static void reduce_piece(ls_shared *s, const ls_call *c, int leaves, size_t n, void *out) {
     struct scratch *w = s->scratch;
     const leaf_set *x = w->now;
-    ls_tree_sum sum = {.dtype = c->dtype, .op = c->op, .V = x->leaves.V, .nleaves = leaves};
+    ls_tree_sum sum = {
+        .dtype = c->dtype, .op = c->op, .by = c->by, .V = x->leaves.V, .nleaves = leaves};
     if (leaves < x->leaves.n) sum.V = leaves; /* the tree over these workers alone */
     sum.nodes = x->leaves.nodes;
     sum.data = x->data;
@@ -221,7 +223,7 @@ void ls_shared_reduce_direct(ls_shared *s, ls_shared_call *x) {
     }
     int target = c->what == LS_CALL_REDUCE ? c->root : s->rank;
     unsigned char *out = ls_commons_at(s->commons, slot_of(s, x, target)->out);
-    if (s->size == 2 && c->what == LS_CALL_ALL_REDUCE && c->V == 0 && c->op != LS_AVG &&
+    if (s->size == 2 && c->what == LS_CALL_ALL_REDUCE && c->V == 0 && c->op != LS_AVG && !c->by &&
         !ls_dtype_is_half(c->dtype)) {
         unsigned char *other = ls_commons_at(s->commons, slot_of(s, x, 1 - s->rank)->out);
         s->k->combine_both(c->dtype, c->op, end - first, base[0] + first * size,

@@ -42,9 +42,13 @@ static const struct {
 
 static bool is_dtype(ls_dtype dtype) { return (unsigned)dtype < LS_NDTYPES; }
 
-size_t ls_dtype_size(ls_dtype dtype) { return is_dtype(dtype) ? dtypes[dtype].size : 0; }
+size_t ls_dtype_size(ls_dtype dtype) {
+    if (ls_dtype_is_own(dtype)) return (size_t)dtype - LS_OWN_ELEMENTS;
+    return is_dtype(dtype) ? dtypes[dtype].size : 0;
+}
 
 size_t ls_dtype_align(ls_dtype dtype) {
+    if (ls_dtype_is_own(dtype)) return 1;
     return is_dtype(dtype) && dtypes[dtype].kind == PAIR ? dtypes[dtype].size / 2
                                                          : ls_dtype_size(dtype);
 }

@@ -4,6 +4,16 @@
 
 #include "lockstep/group.h"
 
+/* Elements of a caller's own reduction (ls_reduction), of nbytes: any number up to LS_MOST_ELEMENT.
+ * Only their size is known; ls_dtype_size() returns it. */
+enum { LS_OWN_ELEMENTS = 256 };
+static inline ls_dtype ls_dtype_own(size_t nbytes) {
+    return (ls_dtype)(LS_OWN_ELEMENTS + (int)nbytes);
+}
+static inline bool ls_dtype_is_own(ls_dtype t) {
+    return (unsigned)t - LS_OWN_ELEMENTS <= LS_MOST_ELEMENT;
+}
+
 /* The alignment of an element. */
 size_t ls_dtype_align(ls_dtype dtype);
 /* True if the operation is defined for elements of the type. */

@@ -78,6 +78,7 @@ typedef struct ls_call {
     ls_call_form form;
     ls_dtype dtype;
     ls_op op;
+    const ls_reduction *by; /* in place of op: the caller's own, of elements of ls_dtype_own() */
     int root;
     size_t count;         /* as above; in the even forms: elements of one worker's block */
     int V;                /* virtual workers; 0: none, each worker has one input */

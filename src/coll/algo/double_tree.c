@@ -63,6 +63,7 @@ static place_in_tree find_place(int rank, int n, bool second) {
 static ls_place add_child(ls_coll_program *s, int child, bool left, ls_place own, ls_place acc,
                           size_t count) {
     if (child < 0) return own;
+    if (s->size == 2) left = child < s->rank; /* the second tree turns the two around */
     ls_place got = ls_coll_program_temp(s, count);
     ls_coll_program_recv(s, child, got, count);
     ls_coll_program_combine(s, left ? got : own, left ? own : got, acc, count);

@@ -10,7 +10,8 @@
  *     reduce-scatter, all-gather   half of that
  *     broadcast       from the root round the ring in pieces: one message, all of the bytes
  *
- * Order of block b's sum: ((x[b+1] + x[b+2]) + ...) + x[b], numbers modulo n. It depends on n.
+ * Order of block b's sum: ((x[b+1] + x[b+2]) + ...) + x[b], numbers modulo n. It depends on n. Of
+ * two workers it is that of the tree.
  *
  * Source: Patarasuk & Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations",
  * J. Parallel Distrib. Comput. 69 (2009) 117-124.
@@ -44,8 +45,10 @@ static void reduce_scatter(const ls_call *c, ls_coll_program *s, const size_t *o
         for (size_t at = 0; at < ngot; at += ls_piece(c, ngot - at)) {
             size_t count = ls_piece(c, ngot - at);
             ls_place sum = got == r ? ls_at(out, at) : ls_at(into, at);
-            ls_coll_program_recv(s, before, ls_at(into, at), count);
-            ls_coll_program_combine(s, ls_at(into, at), ls_at(IN, offset[got] + at), sum, count);
+            ls_place come = ls_at(into, at), own = ls_at(IN, offset[got] + at);
+            bool left = n == 2 && r == 0; /* of two, as in the tree */
+            ls_coll_program_recv(s, before, come, count);
+            ls_coll_program_combine(s, left ? own : come, left ? come : own, sum, count);
         }
     }
     ls_finish_average(c, s, out, offset[r + 1] - offset[r]);

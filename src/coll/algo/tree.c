@@ -150,7 +150,11 @@ static const void *walk_node(walk *w, int lo, int hi, int depth, void *out) {
     const void *left = walk_node(w, lo, middle, depth, w->scratch + (size_t)depth * w->block);
     const void *right =
         walk_node(w, middle, hi, depth + 1, w->scratch + ((size_t)depth + 1) * w->block);
-    w->k->combine(w->s->dtype, w->s->op, w->count, left, right, out);
+    const ls_reduction *by = w->s->by;
+    if (by)
+        by->combine(by->arg, w->count, left, right, out);
+    else
+        w->k->combine(w->s->dtype, w->s->op, w->count, left, right, out);
     return out;
 }
 

@@ -79,6 +79,7 @@ typedef struct ls_tree_sum {
     int V, nleaves;
     const ls_node *nodes;    /* [nleaves] */
     const void *const *data; /* [nleaves][count] */
+    const ls_reduction *by;  /* in place of op; NULL: none */
 } ls_tree_sum;
 
 /* out [count] = the leaves' sum in tree order, elements [first, first + count) of each. out may be

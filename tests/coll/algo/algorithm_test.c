@@ -227,8 +227,8 @@ static ls_status run(world *w, const ls_fake_faults *faults, int rounds, ls_erro
     w->fake = ls_fake_new(w->n, faults);
     for (int r = 0; r < w->n; r++) open_worker(w, r);
     for (int r = 0; r < w->n; r++)
-        LS_TRY(
-            ls_flight_start(&w->flights[r], &(ls_flight_call){w->in[r], w->out[r], 0, 7, 99}, e));
+        LS_TRY(ls_flight_start(&w->flights[r],
+                               &(ls_flight_call){w->in[r], w->out[r], 0, 7, 99, NULL}, e));
     for (int round = 0; round < rounds; round++) {
         int left = 0;
         for (int r = 0; r < w->n; r++) {
@@ -551,10 +551,10 @@ static void test_disagreement(void **state) {
     ls_error e = {0};
     for (int r = 0; r < 2; r++) open_worker(&w, r);
     for (int r = 0; r < 2; r++)
-        assert_ls_ok(ls_flight_start(&w.flights[r],
-                                     &(ls_flight_call){w.in[r], w.out[r], 0, 7, 99 + (uint64_t)r},
-                                     &e),
-                     e);
+        assert_ls_ok(
+            ls_flight_start(&w.flights[r],
+                            &(ls_flight_call){w.in[r], w.out[r], 0, 7, 99 + (uint64_t)r, NULL}, &e),
+            e);
     ls_status s = LS_OK;
     for (int i = 0; i < 100 && s == LS_OK; i++) s = drive(&w, 0, &e);
     assert_int_equal(s, LS_EDISAGREE);

@@ -51,7 +51,8 @@ static void part_start(part *p, uint32_t number) {
                       (ls_in_place){p->in_place ? LS_IN_IN_OUT : LS_APART, 0}, &p->program);
     ls_flight_open(&p->flight, &p->program, net, kernels(), NULL);
     p->flight.owner = p;
-    succeed(ls_flight_start(&p->flight, &(ls_flight_call){p->in, p->out, 1, number, 99}, &err));
+    succeed(
+        ls_flight_start(&p->flight, &(ls_flight_call){p->in, p->out, 1, number, 99, NULL}, &err));
 }
 
 /* Runs until all of them are done. */
