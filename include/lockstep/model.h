@@ -43,7 +43,7 @@ typedef struct ls_value ls_value;
 /* A shape: the dimensions of one sample, each at least 1; a scalar has none. */
 enum { LS_MAX_DIMS = 4 };
 typedef struct ls_dims {
-    int64_t of[LS_MAX_DIMS] LS_UNSET; /* the first 0 ends them */
+    int64_t of[LS_MAX_DIMS]; /* the first 0 ends them */
 } ls_dims;
 #define LS_DIMS(...) LS_OPTIONS(ls_dims, {__VA_ARGS__})
 #define LS_SCALAR    LS_DIMS(0)
