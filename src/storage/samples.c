@@ -29,7 +29,7 @@
 
 /* The first of the paths, or the program's data, for messages: free() it. */
 static char *name_of(const char *paths) {
-    if (ls_program_has_data()) return ls_strdup("the program's data");
+    if (ls_program_has_data() && !*paths) return ls_strdup("the program's data");
     return ls_format("%.*s", (int)strcspn(paths, "\n"), paths);
 }
 

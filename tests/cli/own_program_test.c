@@ -88,6 +88,7 @@ static void test_train(void **state) {
     assert_string_equal(one, split);
     shell_of_run("one", "grep -A2 '^cnn:' $r/config.yaml | grep -q 'width: 8'");
     expect("eval @/one", 0, "loss ");
+    expect("predict @/one @/images --top 2", 0, "sample,label_1,label_1_probability,label_2,");
     expect("ckpt show @/one", 0, "block.0.swish.beta");
     expect("train --resume @/one -n 2 --set train.steps=6", 0, "step-6");
     expect_line("train --resume @/one --set cnn.width=12", 1,
