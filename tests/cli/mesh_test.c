@@ -31,7 +31,7 @@ static void test_table(void **state) {
     expect("plan configs/tiny.yaml -n 2 --set parallel.mesh.pipe=2 --set parallel.schedule=zb-v", 1,
            "set parallel.chunks=2");
     expect("plan configs/tiny.yaml -n 2 --set parallel.mesh.pipe=2 --set parallel.schedule=zb-v "
-           "--set parallel.chunks=2",
+           "--set parallel.chunks=2 --actions",
            0, ", of parameters");
     expect("plan configs/tiny.yaml -n 4 --set parallel.mesh.pipe=4 --set parallel.schedule=zb-v "
            "--set parallel.chunks=2 --set model.layers=4 --set train.batch=8 --set "
@@ -106,7 +106,7 @@ static void test_picture(void **state) {
     for (int i = 0; i < 5; i++) assert_non_null(strstr(text.data, parts[i]));
     ls_buf_free(&text);
     expect("plan configs/tiny.yaml -n 2,4 --svg @/mesh.svg", 2, "--svg is for one number");
-    expect("plan configs/tiny.yaml --svg @/no/mesh.svg", 1, "/no/mesh.svg");
+    expect("plan configs/tiny.yaml --svg @/mesh.svg/no.svg", 1, "mesh.svg/no.svg");
 }
 
 /* Stages by hand, in a run: bad ones leave nothing, and degrees without parts are refused first. */
