@@ -288,7 +288,7 @@ static ls_status choose_samples(const ls_args *a, ls_trained_samples *s_p, ls_er
 static ls_status eval_model(const ls_args *a, const char *path, ls_trained_samples samples,
                             cli_measured *m, ls_error *e) {
     ls_trained t;
-    ls_trained_options o = {.ema = cli_given(a, EMA) && !ls_published_is(path),
+    ls_trained_options o = {.ema = cli_given(a, EMA),
                             .samples = samples,
                             .sets = a->options[SET].values,
                             .nsets = a->options[SET].n};

@@ -35,7 +35,7 @@ static void train_on(const char *run, const char *data, const char *more, int co
     ls_buf text = {0};
     ls_buf_printf(&text, "model: {kind: mlp, classes: 3, input: {image: [8, 8, 1]}}\n"
                          "train: {steps: 50, batch: 16, virtual_workers: 4, eval_every: 0}\n"
-                         "checkpoint: {every: 20}\n"
+                         "checkpoint: {every: 20, keep: 3}\n"
                          "data:\n");
     for (const char *s = data; *s; s++)
         if (*s == '@')

@@ -318,8 +318,8 @@ static void test_help(void **state) {
         n += in_group;
         s = strchr(s, '\n') + 1;
     }
-    assert_int_equal(n,
-                     LS_NCONFIG_KEYS - 2); /* of model.layers and train.batch one of two is set */
+    /* of model.layers, train.batch and data.missing one of two is set */
+    assert_int_equal(n, LS_NCONFIG_KEYS - 3);
     assert_non_null(strstr(help.data, "train.seed = 1 (0 to 9223372036854775807)"));
     ls_buf_free(&help);
     ls_buf_free(&text);
