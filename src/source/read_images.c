@@ -397,7 +397,7 @@ static void put_name(const ls_source *source, uint64_t i, ls_buf *b) {
     const images *m = (const images *)source;
     const image_file *f = &m->files[i];
     if (!m->flat) ls_buf_printf(b, "%s/", m->dirs.names[f->class]);
-    ls_buf_printf(b, "%s", m->root ? f->name : last_part(f->name));
+    ls_buf_printf(b, "%s", f->name);
 }
 
 static void close_images(ls_source *source) {

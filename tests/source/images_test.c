@@ -149,8 +149,8 @@ static void test_flat(void **state) {
     assert_int_equal(s->nfields, 1);
     sample = sample_of(s, 1);
     assert_memory_equal(sample, pixels, sizeof pixels);
-    ls_source_put_name(s, 0, &name);
-    assert_string_equal(name.data, "a.png");
+    ls_source_put_name(s, 0, &name); /* as it is given */
+    assert_non_null(strstr(name.data, "/flat/a.png"));
     ls_buf_free(&name);
     free(sample);
     ls_source_close(s);
