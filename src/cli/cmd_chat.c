@@ -11,14 +11,34 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/lines.h"
+#include "base/log.h"
+#include "base/output.h"
 #include "base/print.h"
 #include "base/utf8.h"
+#include "cli/chat_file.h"
 #include "cli/cli.h"
+#include "cli/edit_line.h"
 #include "cli/stream_text.h"
 #include "infer/chat.h"
 
-enum { SYSTEM, TEMPLATE, TOKENS, SEED, TEMPERATURE, TOP_K, TOP_P, MIN_P, PENALTY, STOP, EMA, JSON };
+enum {
+    SYSTEM,
+    TEMPLATE,
+    CONTINUE,
+    SAVE,
+    TOKENS,
+    SEED,
+    TEMPERATURE,
+    TOP_K,
+    TOP_P,
+    MIN_P,
+    PENALTY,
+    STOP,
+    EMA,
+    JSON
+};
 
 static volatile sig_atomic_t interrupted;
 
@@ -30,8 +50,10 @@ static void on_interrupt(int number) {
 typedef struct session {
     ls_chat chat;
     ls_writing how;
-    const char *system;
-    bool at_terminal, json;
+    const char *system, *save, *from; /* files; NULL: none */
+    cli_chat_file file;
+    cli_editor *editor; /* NULL: lines are read as they come */
+    bool at_terminal, json, ends;
     sigset_t open; /* the signals that the program lets through, an interrupt among them */
 } session;
 
@@ -85,29 +107,91 @@ static ls_status say(session *s, const char *text, ls_error *e) {
     return ls_fail(e, LS_EIO, "standard output can't be written: %s", strerror(errno));
 }
 
-/* ---- lines that are no messages ---- */
-
-static void help(void) {
-    ls_print("/reset         begin a new conversation\n"
-             "/system TEXT   begin a new one, with this system message\n"
-             "/exit          end the program, as Ctrl-D does; Ctrl-C ends an answer\n");
+static ls_status save(session *s, const char *path, ls_error *e) {
+    ls_error why = {0};
+    if (!path || cli_chat_file_write(&s->file, &s->chat, path, &why) == LS_OK) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s", why.msg); /* the conversation can go on */
 }
 
-/* A command of the session. False: the line is a message. */
-static bool obey(session *s, const char *line, bool *ends_p) {
-    if (*line != '/') return false;
-    if (strcmp(line, "/exit") == 0) {
-        *ends_p = true;
-    } else if (strcmp(line, "/reset") == 0) {
-        ls_chat_begin(&s->chat, s->system);
-    } else if (strcmp(line, "/help") == 0) {
-        help();
-    } else if (strncmp(line, "/system ", 8) == 0) {
-        ls_chat_begin(&s->chat, line + 8);
-    } else {
-        return false;
+/* ---- lines that are no messages ---- */
+
+static ls_status begin_again(session *s, const char *system, ls_error *e) {
+    (void)e;
+    cli_chat_file_end(&s->file, &s->chat);
+    ls_chat_begin(&s->chat, system);
+    return LS_OK;
+}
+
+static ls_status do_reset(session *s, const char *text, ls_error *e) {
+    (void)text;
+    return begin_again(s, s->system, e);
+}
+
+static ls_status do_save(session *s, const char *path, ls_error *e) {
+    LS_TRY(save(s, path, e));
+    if (s->at_terminal) ls_print("%s: saved\n", path);
+    return LS_OK;
+}
+
+static ls_status do_exit(session *s, const char *text, ls_error *e) {
+    (void)text, (void)e;
+    s->ends = true;
+    return LS_OK;
+}
+
+static ls_status do_help(session *s, const char *text, ls_error *e);
+
+static const struct {
+    const char *name, *takes; /* NULL: nothing behind it */
+    ls_status (*fn)(session *, const char *text, ls_error *);
+    const char *help;
+} commands[] = {
+    {"reset", NULL, do_reset, "begin a new conversation"},
+    {"system", "TEXT", begin_again, "begin a new one, with this system message"},
+    {"save", "FILE", do_save, "write the conversations as JSON lines, which training reads"},
+    {"help", NULL, do_help, "print this"},
+    {"exit", NULL, do_exit, "end the program, as Ctrl-D does; Ctrl-C ends an answer"},
+};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static ls_status do_help(session *s, const char *text, ls_error *e) {
+    (void)s, (void)text, (void)e;
+    for (int i = 0; i < COMMANDS; i++) {
+        const char *takes = commands[i].takes ? commands[i].takes : "";
+        ls_print("/%s %-*s %s\n", commands[i].name, 12 - (int)strlen(commands[i].name), takes,
+                 commands[i].help);
     }
-    return true;
+    ls_print("//TEXT         the message /TEXT\n"
+             "A line that ends in \\ goes on in the next one, and lines that are pasted are one "
+             "message.\n");
+    return LS_OK;
+}
+
+/* The letters behind the slash that a line begins with, if a word of letters alone is there; else
+ * 0: it is a message, as "/usr/bin" is. */
+static size_t command_word(const char *line) {
+    size_t n = *line == '/' ? strspn(line + 1, "abcdefghijklmnopqrstuvwxyz"
+                                               "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+                            : 0;
+    return n && strchr(" \t", line[1 + n]) ? n : 0; /* also at the line's end */
+}
+
+static ls_status obey(session *s, const char *line, size_t n, ls_error *e) {
+    const char *word = line + 1, *text = word + n + strspn(word + n, " \t");
+    for (int i = 0; i < COMMANDS; i++) {
+        if (strlen(commands[i].name) != n || strncmp(commands[i].name, word, n) != 0) continue;
+        if (commands[i].takes && !*text)
+            return ls_fail(e, LS_EINVAL, "/%s %s: %s is missing", commands[i].name,
+                           commands[i].takes, commands[i].takes);
+        if (!commands[i].takes && *text)
+            return ls_fail(e, LS_EINVAL, "/%s takes nothing; '%.40s' is too much", commands[i].name,
+                           text);
+        return commands[i].fn(s, text, e);
+    }
+    return ls_fail(e, LS_EINVAL,
+                   "/%.*s is no command; /help lists them, and //%.*s... is a message that begins "
+                   "with /",
+                   (int)n, word, (int)n, word);
 }
 
 /* ---- the session ---- */
@@ -149,28 +233,110 @@ static ls_status read_line(const session *s, input *in, char **line_p, ls_error 
     return LS_OK;
 }
 
+/* The same, edited. */
+static ls_status edit_line(const session *s, bool *goes_on_p, const char *prompt, char **line_p) {
+    const char *text = NULL;
+    cli_line_end end = cli_editor_read(s->editor, prompt, &text);
+    *goes_on_p = end == CLI_LINE_PASTED;
+    *line_p = text ? ls_strdup(text) : NULL;
+    if (end == CLI_LINE_INTERRUPTED) *line_p = ls_strdup("");
+    return LS_OK;
+}
+
+/* Is the last character a backslash? It is taken away. */
+static bool takes_next(ls_buf *b) {
+    bool goes_on = b->len && b->data[b->len - 1] == '\\';
+    if (goes_on) b->data[--b->len] = 0;
+    return goes_on;
+}
+
+/* Sets *there_p, and appends the next message or command to *b: a line, or lines that belong
+ * together. An interrupt drops it. */
+static ls_status read_message(const session *s, input *in, ls_buf *b, bool *there_p, ls_error *e) {
+    bool goes_on = true;
+    for (bool first = true; goes_on; first = false) {
+        char *line = NULL;
+        bool pasted = false;
+        if (s->editor)
+            LS_TRY(edit_line(s, &pasted, first ? "> " : ". ", &line));
+        else
+            LS_TRY(read_line(s, in, &line, e));
+        *there_p = line != NULL || !first;
+        if (!line) return LS_OK;
+        if (!first) ls_buf_append(b, "\n", 1);
+        ls_buf_append(b, line, strlen(line));
+        if (s->editor) free(line);
+        goes_on = pasted || (s->at_terminal && takes_next(b));
+        if (s->at_terminal && interrupted) b->len = 0, goes_on = false;
+    }
+    return LS_OK;
+}
+
+/* What has been read: a command, or a message that is answered. */
+static ls_status answer(session *s, const char *text, ls_error *e) {
+    size_t command = command_word(text);
+    if (!text[strspn(text, " \t\n")]) return LS_OK;
+    if (command) return obey(s, text, command, e);
+    LS_TRY(say(s, text[0] == '/' && text[1] == '/' ? text + 1 : text, e));
+    return save(s, s->save, e);
+}
+
+static ls_status begin(session *s, ls_error *e) {
+    ls_chat_begin(&s->chat, s->system);
+    if (!s->from) return LS_OK;
+    LS_TRY(cli_chat_file_read(&s->file, s->from, &s->chat, e));
+    if (s->at_terminal)
+        ls_print("%s: a conversation of %zu messages goes on\n", s->from, s->chat.n);
+    return LS_OK;
+}
+
 static ls_status converse(session *s, ls_error *e) {
     input in = {0};
-    bool ends = false;
-    ls_status status = LS_OK;
-    ls_chat_begin(&s->chat, s->system);
-    while (status == LS_OK && !ends) {
-        char *line = NULL;
-        status = read_line(s, &in, &line, e);
-        if (status == LS_OK && !line) break;
-        if (status == LS_OK && (line[strspn(line, " \t")] == 0 || obey(s, line, &ends))) continue;
-        if (status == LS_OK) status = say(s, line, e);
-        if (status == LS_EINVAL && s->at_terminal) { /* it can be said in another way */
+    ls_buf text = {0};
+    bool there = true;
+    ls_status status = begin(s, e);
+    while (status == LS_OK && !s->ends) {
+        text.len = 0;
+        interrupted = 0;
+        status = read_message(s, &in, &text, &there, e);
+        if (status != LS_OK || !there) break;
+        if (text.len) status = answer(s, text.data, e);
+        if (status != LS_OK && status != LS_ENOMEM &&
+            s->at_terminal) { /* it can be said in another way */
             cli_fail(e);
             status = LS_OK;
         }
     }
     free(in.text);
+    ls_buf_free(&text);
     return status;
+}
+
+/* Lines can be edited at a terminal, if libedit is there. */
+static void open_editor(session *s) {
+    ls_error e = {0};
+    if (s->at_terminal && cli_editor_open(&s->open, &interrupted, &s->editor, &e) != LS_OK)
+        ls_log("lines are read without editing and history: %s", e.msg);
+}
+
+/* A file that is there is one to go on with, and nothing else is replaced. */
+static ls_status check_files(const session *s, ls_error *e) {
+    if (s->from && s->system)
+        return ls_fail(e, LS_EINVAL,
+                       "--system and --continue: the conversation has its own system message, or "
+                       "none; leave one of them out");
+    if (!s->save) return LS_OK;
+    if (ls_file_exists(s->save) && !(s->from && strcmp(s->from, s->save) == 0))
+        return ls_fail(e, LS_EINVAL,
+                       "--save %s: exists; --continue %s goes on with its last conversation, or "
+                       "give another name",
+                       s->save, s->save);
+    return ls_output_check(s->save, e);
 }
 
 static ls_status open_and_converse(const ls_args *a, session *s, ls_error *e) {
     ls_trained t;
+    LS_TRY(check_files(s, e));
     catch_interrupts(s);
     LS_TRY(ls_trained_open(a->words[0],
                            &(ls_trained_options){.ema = cli_given(a, EMA), .writes = true}, &t, e));
@@ -180,7 +346,10 @@ static ls_status open_and_converse(const ls_args *a, session *s, ls_error *e) {
     if (status == LS_OK) {
         s->how.asked = &interrupted;
         if (s->at_terminal) ls_print("%s: /help lists commands\n", a->words[0]);
+        open_editor(s);
         status = converse(s, e);
+        cli_editor_close(s->editor);
+        cli_chat_file_free(&s->file);
         ls_chat_close(&s->chat);
     }
     ls_trained_close(&t);
@@ -195,6 +364,8 @@ static bool read_options(const ls_args *a, session *s) {
     s->how.stops = a->options[STOP].values;
     s->how.nstops = a->options[STOP].n;
     s->system = cli_value(a, SYSTEM);
+    s->save = cli_value(a, SAVE);
+    s->from = cli_value(a, CONTINUE);
     s->json = cli_given(a, JSON);
     s->at_terminal = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && !s->json;
     bool good = cli_integer(&cmd_chat, a, TOKENS, 1, 1000000, &s->how.ntokens) &&
@@ -230,8 +401,8 @@ const ls_command cmd_chat = {
     .about =
         "A conversation with a published model, or with one that a run has tuned: each line is\n"
         "a message, and the model's answer is printed as it is written. Ctrl-C ends an answer,\n"
-        "Ctrl-D the program. Four lines are no messages: /reset begins a new conversation,\n"
-        "/system TEXT one with this system message; /help and /exit.\n"
+        "Ctrl-D the program. Lines that begin with a slash and a word are commands: /help lists\n"
+        "them. At a terminal lines can be edited, and a line that ends in \\ goes on in the next.\n"
         "\n"
         "The model's own chat template is used. Keys and values of the conversation are kept,\n"
         "so a turn costs what is new in it. With input from a pipe the answers alone are\n"
@@ -241,6 +412,8 @@ const ls_command cmd_chat = {
     .options =
         {[SYSTEM] = {"system", 0, "TEXT", "the system message (default: that of the template)"},
          [TEMPLATE] = {"template", 0, "FILE", "a chat template (Jinja) in place of the model's"},
+         [CONTINUE] = {"continue", 0, "FILE", "go on with the last conversation of FILE"},
+         [SAVE] = {"save", 0, "FILE", "write the conversations after each answer, as JSON lines"},
          [TOKENS] = {"tokens", 0, "N", "at most N tokens an answer (default: 512)"},
          [SEED] = {"seed", 0, "S", "seed of the random choices (default: 1)"},
          [TEMPERATURE] = {"temperature", 0, "T",

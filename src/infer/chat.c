@@ -45,6 +45,16 @@ void ls_chat_begin(ls_chat *c, const char *system) {
     if (system && *system) add_message(c, "system", system);
 }
 
+bool ls_chat_add(ls_chat *c, const char *role, const char *text) {
+    static const char *const roles[] = {"system", "user", "assistant"};
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
+        if (strcmp(role, roles[i]) != 0) continue;
+        add_message(c, roles[i], text);
+        return true;
+    }
+    return false;
+}
+
 /* ---- a turn ---- */
 
 static ls_status encode(const ls_chat *c, ls_token_list *list_p, ls_error *e) {

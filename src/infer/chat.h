@@ -26,6 +26,9 @@ void ls_chat_close(ls_chat *);
 /* Begins a new conversation, with a message of the system if that is not NULL or empty. */
 void ls_chat_begin(ls_chat *, const char *system);
 
+/* Adds a message that has been said already. False: the role is not system, user or assistant. */
+bool ls_chat_add(ls_chat *, const char *role, const char *text);
+
 /* Adds the user's message, and writes the model's answer as ls_writer_write() does, whose fields
  * `ends`, `first` and `special` are not read. LS_EINVAL: the template refuses the conversation, or
  * the context has no room for it; the message is dropped. *answer_p belongs to the conversation. */
