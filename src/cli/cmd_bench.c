@@ -428,7 +428,8 @@ const ls_command cmd_bench = {
         "       its peak and of its memory's speed; with --vs, other libraries' products in\n"
         "       alternation\n"
         "machine  the speed of this machine's kernels, shared memory and TCP, for `lockstep plan\n"
-        "       --machine`. Takes about 45 seconds, during which nothing else should run",
+        "       --machine`. Takes about 45 seconds of processor time, longer on a busy machine;\n"
+        "       nothing else should run meanwhile",
     .options =
         {[WORKERS] = {"workers", 'n', "N",
                       "number of workers (default: one per core; comm: at least 2)"},

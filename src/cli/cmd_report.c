@@ -131,8 +131,8 @@ const ls_command cmd_report = {
         "--cost: worker-hours, money and energy that runs have used so far, by the prices in the\n"
         "machine's file.\n"
         "--seeds: trains CONFIG.yaml with N seeds, and prints the steps and seconds until each\n"
-        "reaches the target, and their mean and spread without the fastest and the slowest. A\n"
-        "command that was killed continues where it was (docs/reports.md).",
+        "reaches the target, and their mean and spread, from 5 seeds on without the fastest and\n"
+        "the slowest. A command that was killed continues where it was (docs/reports.md).",
     .options =
         {[SCALING] = {"scaling", 0, NULL, "report strong and weak scaling"},
          [COST] = {"cost", 0, NULL, "report what the runs RUN... have cost; needs --machine FILE"},
@@ -146,7 +146,7 @@ const ls_command cmd_report = {
          [SET] = {"set", 0, "KEY=VALUE", "set a key of the config; repeatable"},
          [MACHINE] = {"machine", 0, "FILE",
                       "simulate machines as described in FILE, which `bench machine --save` "
-                      "writes (default: this machine, which is measured for 45 seconds)"},
+                      "writes (default: this machine, which takes 45 seconds of processor time)"},
          [LINK] = {"link", 0, "LINK",
                    "simulate several hosts with this link between them: 200Gb/s,3us"},
          [HOST_WORKERS] = {"host-workers", 0, "N", "workers on each of these hosts (default: 1)"},

@@ -108,7 +108,8 @@ ls_status cli_forecast_open_world(const cli_forecast *o, ls_machine *m, ls_forec
     LS_TRY(cli_forecast_read_world(o, w, e));
     w->machine = m;
     if (o->machine) return ls_machine_read(o->machine, m, e);
-    ls_log("measuring this machine, which takes 45 seconds; --machine FILE reads what "
+    ls_log("measuring this machine, which takes 45 seconds of processor time; --machine FILE reads "
+           "what "
            "`lockstep bench machine --save FILE` has measured");
     return ls_calibrate(m, e);
 }

@@ -70,19 +70,20 @@ static void print_run(const ls_seeds_run *r, int64_t seed, bool json) {
 }
 
 static void put_score(const ls_seeds_score *s, const char *unit) {
-    ls_print("%.4g %s", s->mean, unit);
-    if (!isnan(s->spread)) ls_print(" (+- %.3g)", s->spread);
+    ls_print("%.4g %s (+- %.3g)", s->mean, unit, s->spread);
 }
 
 static void print_score(const ls_seeds_score *steps, const ls_seeds_score *seconds,
                         const cli_seeds *o) {
     if (!o->json) {
-        ls_print("\n%d of %d seeds, without the fastest and the slowest: ", o->n - 2, o->n);
+        if (o->n < LS_SEEDS_TRIMMED)
+            ls_print("\nmean of all %d seeds: ", o->n);
+        else
+            ls_print("\n%d of %d seeds, without the fastest and the slowest: ", o->n - 2, o->n);
         put_score(steps, "steps");
         ls_print(", ");
         put_score(seconds, "seconds");
-        ls_print("\nto %s%s\n", o->target,
-                 isnan(steps->spread) ? "; a spread takes at least 4 seeds" : "");
+        ls_print("\nto %s\n", o->target);
         return;
     }
     ls_json *j = ls_json_new_object();
@@ -116,9 +117,11 @@ ls_status cli_seeds_run(const cli_seeds *o, const ls_config *c, ls_error *e) {
     }
     if (!ls_seeds_score_of(steps, o->n, &s) || !ls_seeds_score_of(seconds, o->n, &time))
         return ls_fail(e, LS_EINVAL,
-                       "--target %s: %d of %d seeds reach it, and only the slowest may miss it; "
-                       "train longer (train.steps), or set another target",
-                       o->target, reached, o->n);
+                       "--target %s: %d of %d seeds reach it, and %s miss it; train longer "
+                       "(train.steps), or set another target",
+                       o->target, reached, o->n,
+                       o->n < LS_SEEDS_TRIMMED ? "of fewer than 5 none may"
+                                               : "only the slowest may");
     print_score(&s, &time, o);
     return LS_OK;
 }

@@ -48,15 +48,15 @@ static int ascending(const void *a, const void *b) {
 
 bool ls_seeds_score_of(const double *values, int n, ls_seeds_score *s_p) {
     double sorted[LS_SEEDS_MOST], sum = 0, squares = 0;
-    int kept = n - 2;
+    int from = n >= LS_SEEDS_TRIMMED ? 1 : 0, kept = n - 2 * from;
     memcpy(sorted, values, (size_t)n * sizeof *sorted);
     qsort(sorted, (size_t)n, sizeof *sorted, ascending);
-    for (int i = 1; i <= kept; i++) {
+    for (int i = from; i < from + kept; i++) {
         if (!isfinite(sorted[i])) return false;
         sum += sorted[i];
     }
     double mean = sum / kept;
-    for (int i = 1; i <= kept; i++) squares += (sorted[i] - mean) * (sorted[i] - mean);
-    *s_p = (ls_seeds_score){mean, kept > 1 ? sqrt(squares / (kept - 1)) : NAN};
+    for (int i = from; i < from + kept; i++) squares += (sorted[i] - mean) * (sorted[i] - mean);
+    *s_p = (ls_seeds_score){mean, sqrt(squares / (kept - 1))};
     return true;
 }

@@ -11,14 +11,16 @@
 static void test_score(void **state) {
     (void)state;
     const double ten[] = {7, 100, 3, 4, 6, 5, 1, 2, 8, 9};
-    const double missed[] = {3, INFINITY, 1, 2}, two[] = {3, INFINITY, INFINITY, 2};
+    const double missed[] = {3, INFINITY, 1, 2, 2.5}, two[] = {3, INFINITY, INFINITY, 2, 1};
     ls_seeds_score s;
     assert_true(ls_seeds_score_of(ten, 10, &s)); /* of 2 to 9 */
     assert_true(fabs(s.mean - 5.5) < 1e-12 && fabs(s.spread - sqrt(6)) < 1e-12);
-    assert_true(ls_seeds_score_of(missed, 4, &s)); /* of 2 and 3 */
-    assert_true(fabs(s.mean - 2.5) < 1e-12 && fabs(s.spread - sqrt(0.5)) < 1e-12);
-    assert_false(ls_seeds_score_of(two, 4, &s));
-    assert_true(ls_seeds_score_of(ten, 3, &s) && s.mean == 7 && isnan(s.spread)); /* one value */
+    assert_true(ls_seeds_score_of(missed, 5, &s)); /* of 2, 2.5 and 3 */
+    assert_true(fabs(s.mean - 2.5) < 1e-12 && fabs(s.spread - 0.5) < 1e-12);
+    assert_false(ls_seeds_score_of(two, 5, &s));
+    assert_false(ls_seeds_score_of(missed, 4, &s)); /* of fewer than five all count */
+    assert_true(ls_seeds_score_of(ten + 2, 4, &s)); /* 3, 4, 6, 5 */
+    assert_true(fabs(s.mean - 4.5) < 1e-12 && fabs(s.spread - sqrt(5.0 / 3)) < 1e-12);
 }
 
 /* Seconds are those of the steps up to the first evaluation that reaches the target. */
