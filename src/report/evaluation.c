@@ -134,9 +134,42 @@ ls_evaluation ls_evaluation_of_records(const ls_model *m, const double *records,
     return v;
 }
 
+/* The number of metrics from the i-th on that are parts of one: "router/load/0", "router/load/1". */
+static int count_parts(const ls_evaluation *v, int i, int stem) {
+    const char *name = v->metrics[i].name;
+    int n = 0;
+    for (; i + n < v->nmetrics; n++) {
+        const char *other = v->metrics[i + n].name;
+        char *end = NULL;
+        if (strncmp(name, other, (size_t)stem) != 0 || other[stem] != '/') break;
+        if (strtol(other + stem + 1, &end, 10) != n || end == other + stem + 1 || *end) break;
+    }
+    return n;
+}
+
+/* The range of parts of one metric, instead of each; returns their number, 0: they are no parts. */
+static int print_parts(const ls_evaluation *v, int i, ls_buf *out) {
+    const char *slash = strrchr(v->metrics[i].name, '/');
+    int stem = slash ? (int)(slash - v->metrics[i].name) : 0,
+        n = slash ? count_parts(v, i, stem) : 0;
+    double low = INFINITY, high = -INFINITY;
+    if (n < 2) return 0;
+    for (int k = i; k < i + n; k++) {
+        low = fmin(low, v->metrics[k].value);
+        high = fmax(high, v->metrics[k].value);
+    }
+    ls_buf_printf(out, ", %.*s of %d from %.4f to %.4f", stem, v->metrics[i].name, n, low, high);
+    return n;
+}
+
 void ls_evaluation_print(const ls_evaluation *v, ls_buf *out) {
     for (int i = 0; i < v->nmetrics; i++) {
         const ls_metric_value *m = &v->metrics[i];
+        int parts = print_parts(v, i, out);
+        if (parts) {
+            i += parts - 1;
+            continue;
+        }
         const char *format = fabs(m->value) < 0.01 && m->value != 0 ? ", %s %.3g" : ", %s %.4f";
         ls_buf_printf(out, format, m->name, m->value);
     }

@@ -84,6 +84,31 @@ static void print_best(const ls_loop *l) {
     free(path);
 }
 
+/* One line if the validation loss was lower before, by more than a hundredth. The one after the last
+ * step is comparable if all are over the whole validation part. */
+static void print_risen(const ls_loop *l) {
+    const ls_best *b = &l->best;
+    const ls_run *r = l->run;
+    bool whole = (uint64_t)b->nsamples >= l->data.nval;
+    double last = whole ? l->latest.loss : b->val_loss;
+    long long step = whole ? (long long)l->steps : (long long)b->val_step;
+    if (ls_best_is_sought(&r->config) || b->step == 0 || b->step >= step) return;
+    if (!(last - b->loss > 0.01 * fabs(b->loss))) return;
+    char *path = ls_checkpoint_path(r->dir, b->step);
+    if (ls_file_exists(path))
+        ls_print(
+            "the validation loss has risen since step %lld: from %.4f to %.4f after step %lld; "
+            "the checkpoint of step %lld is %s\n",
+            (long long)b->step, b->loss, last, step, (long long)b->step, path);
+    else
+        ls_print(
+            "the validation loss has risen since step %lld: from %.4f to %.4f after step %lld; "
+            "checkpoint.best: on retains the best checkpoint, and train.patience ends such a "
+            "run early\n",
+            (long long)b->step, b->loss, last, step);
+    free(path);
+}
+
 /* The loss on a text, beside that of a bigram model, and the curve with its level. */
 static ls_status print_text_loss(const ls_loop *l, ls_error *e) {
     const ls_corpus *c = &l->data.text;
@@ -138,6 +163,7 @@ ls_status ls_summary_print(ls_loop *l, ls_error *e) {
              (long long)all);
     print_noise(l);
     ls_results_write(&l->m.layout->model, &l->data, l->records, r->dir);
+    print_risen(l);
     print_best(l);
     if (fflush(stdout) != 0 || ferror(stdout)) ls_log("standard output can't be written");
     return LS_OK;

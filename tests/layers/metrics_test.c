@@ -384,11 +384,29 @@ static void test_late(void **state) {
     ls_model_free(&m);
 }
 
+/* The parts of a metric are one in the line, by their range; others are as they are. */
+static void test_parts(void **state) {
+    (void)state;
+    ls_evaluation v = {.nmetrics = 7,
+                       .metrics = {{"router/balance", 1.02},
+                                   {"router/load/0", 0.25},
+                                   {"router/load/1", 0.0625},
+                                   {"router/load/2", 0.5},
+                                   {"router/dropped", 0.125},
+                                   {"top/5", 0.5},
+                                   {"other/0", 0.75}}};
+    ls_buf text = {0};
+    ls_evaluation_print(&v, &text);
+    assert_string_equal(text.data, ", router/balance 1.0200, router/load of 3 from 0.0625 to 0.5000"
+                                   ", router/dropped 0.1250, top/5 0.5000, other/0 0.7500");
+    ls_buf_free(&text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_classes), cmocka_unit_test(test_auc),
         cmocka_unit_test(test_names),   cmocka_unit_test(test_refused),
         cmocka_unit_test(test_numbers), cmocka_unit_test(test_r2),
-        cmocka_unit_test(test_late)};
+        cmocka_unit_test(test_parts),   cmocka_unit_test(test_late)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
