@@ -19,6 +19,7 @@ TOP = pathlib.Path(__file__).resolve().parent.parent
 PICTURE = TOP / "docs" / "rooms.svg"
 WIDTH, LAYER_HEIGHT, BOX_HEIGHT, MARGIN = 1000, 84, 44, 20
 BOX_WIDTH, PLACE_WIDTH, GAP = 150, 12, 22
+LETTER, BESIDE = 5.6, 8  # pixels: of a label of 10, and free beside it
 
 
 def read_rooms():
@@ -104,11 +105,20 @@ def order_rows(rows, chains):
             rows[i].sort(key=lambda node: (mean(node), str(node)))
 
 
-def find_centres(rows):
+def label_of(rooms, room):
+    return rooms[room].split(":")[0]
+
+
+def box_width(rooms, room):
+    """At least as wide as the label."""
+    return max(BOX_WIDTH, round(LETTER * len(label_of(rooms, room)) + 2 * BESIDE))
+
+
+def find_centres(rooms, rows):
     """Returns {node: (x, y)}, each row spread over the width."""
     centres = {}
     for i, row in enumerate(rows):
-        widths = [BOX_WIDTH if is_room(node) else PLACE_WIDTH for node in row]
+        widths = [box_width(rooms, node) if is_room(node) else PLACE_WIDTH for node in row]
         room = WIDTH - 2 * MARGIN - sum(widths)
         gap = max(GAP, room / (len(row) + 1))
         x = (WIDTH - sum(widths) - gap * (len(row) - 1)) / 2
@@ -141,7 +151,7 @@ def draw(rooms):
     arrows = reduce_arrows(rooms, counts)
     rows, chains = insert_places(rooms, arrows, find_layers(rooms, arrows))
     order_rows(rows, chains)
-    centres = find_centres(rows)
+    centres = find_centres(rooms, rows)
     height = 2 * MARGIN + BOX_HEIGHT + (len(rows) - 1) * LAYER_HEIGHT
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
@@ -157,12 +167,13 @@ def draw(rooms):
     out += ["</g>", '<g text-anchor="middle">']
     for room, text in rooms.items():
         x, y = centres[room]
+        width = box_width(rooms, room)
         out.append(
-            f'<g><title>{html.escape(text)}</title><rect x="{x - BOX_WIDTH / 2:.0f}" '
-            f'y="{y - BOX_HEIGHT / 2:.0f}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="6" '
+            f'<g><title>{html.escape(text)}</title><rect x="{x - width / 2:.0f}" '
+            f'y="{y - BOX_HEIGHT / 2:.0f}" width="{width}" height="{BOX_HEIGHT}" rx="6" '
             f'fill="#eef3fa" stroke="#5577aa"/><text x="{x:.0f}" y="{y - 3:.0f}" font-size="15" '
             f'font-weight="bold" fill="#223">{room}</text><text x="{x:.0f}" y="{y + 13:.0f}" '
-            f'font-size="10" fill="#445">{html.escape(text.split(":")[0])}</text></g>'
+            f'font-size="10" fill="#445">{html.escape(label_of(rooms, room))}</text></g>'
         )
     out += ["</g>", "</svg>", ""]
     return "\n".join(out)
