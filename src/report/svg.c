@@ -2,6 +2,13 @@
 #include "report/svg.h"
 
 #include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+const char *const ls_svg_colours[LS_SVG_COLOURS] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                                    "#e69f00", "#56b4e9", "#000000", "#8a94a0"};
 
 void ls_svg_escape(const char *text, ls_buf *out) {
     for (const char *s = text; *s; s++) {
@@ -10,6 +17,37 @@ void ls_svg_escape(const char *text, ls_buf *out) {
         else if ((unsigned char)*s >= 0x20)
             ls_buf_append(out, s, 1);
     }
+}
+
+/* The bytes of the first character; its width is added. */
+static size_t pass_letter(const char *text, double size, double *width) {
+    enum { WIDE = 0x1100 }; /* from here on most scripts fill a square */
+    uint32_t point = 0;
+    size_t n = ls_utf8_decode(text, strlen(text), &point);
+    *width += size * (point >= 0x2e80 || (point >= WIDE && point < 0x1200) ? 1 : 0.56);
+    return n ? n : 1;
+}
+
+double ls_svg_width(const char *text, double size) {
+    double width = 0;
+    while (*text) text += pass_letter(text, size, &width);
+    return width;
+}
+
+char *ls_svg_fit(const char *text, double size, double width) {
+    static const char MORE[] = "\u2026";
+    double all = ls_svg_width(text, size), used = 0, cut = 0, half = (width - size) / 2;
+    const char *tail = text;
+    size_t head = 0;
+    if (all <= width) return ls_strdup(text);
+    for (;;) {
+        double with = used;
+        size_t n = pass_letter(text + head, size, &with);
+        if (with > half) break;
+        head += n, used = with;
+    }
+    while (*tail && all - cut > half) tail += pass_letter(tail, size, &cut);
+    return ls_format("%.*s%s%s", (int)head, text, MORE, tail);
 }
 
 double ls_svg_tick(double range, int n) {

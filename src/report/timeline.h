@@ -63,13 +63,29 @@ int64_t ls_timeline_step_ns(const ls_timeline *, int step);
  * free() it. */
 const ls_timeline_event **ls_timeline_sorted(const ls_timeline *, int step, size_t *n_p);
 
+/* When communications of one step, or of all (step -1), were begun. */
+typedef struct ls_timeline_starts {
+    struct ls_timeline_start {
+        int step, action;
+        int64_t begin_ns;
+    } * list; /* [n] sorted */
+    size_t n;
+} ls_timeline_starts;
+void ls_timeline_starts_open(const ls_timeline *, int step, ls_timeline_starts *);
+void ls_timeline_starts_close(ls_timeline_starts *);
+/* Until when a communication waited for the last of the workers with which it shares the action: its
+ * own beginning, if that is it. One that began only after this one's end was of another group. */
+int64_t ls_timeline_waits_ns(const ls_timeline_starts *, const ls_timeline_event *);
+
 /* How workers spent their time: nanoseconds of a step, mean of workers; of one step, or the mean of
  * all (step -1). */
 typedef struct ls_timeline_times {
     double step;
-    double busy[LS_NLANES]; /* something runs in the lane */
-    double exposed;         /* communication, and no computation meanwhile */
-    double kinds[LS_NACTION_KINDS]; /* at least one of the kind runs */
+    double busy[LS_NLANES];          /* something runs in the lane */
+    double exposed;                  /* communication, and no computation meanwhile */
+    double waiting;                  /* of communication: all that runs waits for other workers */
+    double kinds[LS_NACTION_KINDS];  /* at least one of the kind runs */
+    double moving[LS_NACTION_KINDS]; /* and does not wait for other workers */
     double counts[LS_NACTION_KINDS]; /* actions of all workers */
 } ls_timeline_times;
 void ls_timeline_measure(const ls_timeline *, int step, ls_timeline_times *m_p);

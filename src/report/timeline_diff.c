@@ -51,6 +51,7 @@ static void print_lanes(const ls_timeline_times *a, const ls_timeline_times *b, 
     print_row(out, "  idle", a->step - a->busy[LS_LANE_COMPUTE],
               b->step - b->busy[LS_LANE_COMPUTE]);
     print_row(out, "communication", a->busy[LS_LANE_COMM], b->busy[LS_LANE_COMM]);
+    print_row(out, "  waiting", a->waiting, b->waiting);
     print_row(out, "  exposed", a->exposed, b->exposed);
 }
 

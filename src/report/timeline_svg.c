@@ -1,10 +1,11 @@
 /* timeline_svg.c - a step as a picture: a row for each lane of each worker, time to the right.
  *
- * A row is pale grey while its lane is idle. Actions too narrow to be seen are drawn together if
+ * A row is pale grey while its lane is idle, and beige while a communication waits for other workers. Actions too narrow to be seen are drawn together if
  * they are adjacent and of one kind, so that a file's size has a limit; each rectangle has a
  * tooltip that names it.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 enum { WIDTH = 1200, LEFT = 104, RIGHT = 1184, LEGEND = 66, LEGEND_LINE = 20 };
 static const double NARROW = 0.5, LEAST = 0.4, GAP = 0.25; /* pixels */
 static const char INK[] = LS_SVG_INK, GREY[] = LS_SVG_GREY, GRID[] = LS_SVG_GRID;
-static const char IDLE[] = "#f0f2f5";
+static const char IDLE[] = "#f0f2f5", WAITING[] = "#e8d9b5";
 
 static const char *const colours[LS_NACTION_KINDS] = {
     [LS_LOAD] = "#bab0ac",       [LS_FORWARD] = "#4e79a7",    [LS_RECOMPUTE] = "#9ecae9",
@@ -33,7 +34,9 @@ typedef struct picture {
     double unit;           /* ns of the axis's unit */
     const char *unit_name; /* "ms" */
     ls_timeline_times times;
+    ls_timeline_starts starts;
     int row, gap;    /* heights: of a lane, between workers */
+    int size;        /* of letters */
     int top, bottom; /* of the rows */
     ls_buf *out;
 } picture;
@@ -78,7 +81,9 @@ static picture picture_of(const ls_timeline *t, ls_buf *out) {
     p.unit_name = p.unit < 1e6 ? "µs" : p.unit < 1e9 ? "ms" : "s";
     p.row = n <= 4 ? 24 : n <= 8 ? 16 : n <= 16 ? 11 : n <= 32 ? 8 : n <= 64 ? 6 : 3;
     p.gap = p.row / 2 + 1;
+    p.size = p.row < 11 ? 10 : 12;
     ls_timeline_measure(t, t->nsteps ? p.step : -1, &p.times);
+    ls_timeline_starts_open(t, t->nsteps ? p.step : -1, &p.starts);
     return p;
 }
 
@@ -91,50 +96,62 @@ static void draw_head(const picture *p) {
              t->first_step + p->step, (double)p->length_ns / p->unit, p->unit_name, t->nworkers,
              t->nworkers == 1 ? "" : "s");
     snprintf(line + strlen(line), sizeof line - strlen(line), " (%s)", t->machine);
-    put_label(p, 16, 26, "class=\"h\"", line);
+    char *fitting = ls_svg_fit(line, 15, WIDTH - 32);
+    put_label(p, 16, 26, "class=\"h\"", fitting);
+    free(fitting);
     snprintf(line, sizeof line,
              "mean of workers: computing %.1f%%, idle %.1f%%, communication %.1f%%, of which "
-             "exposed (nothing computed meanwhile) %.1f%%; plan %.12s",
+             "waiting for other workers %.1f%%, exposed (nothing computed meanwhile) %.1f%%; "
+             "plan %.12s",
              percent(p, p->times.busy[LS_LANE_COMPUTE]),
              100 - percent(p, p->times.busy[LS_LANE_COMPUTE]),
-             percent(p, p->times.busy[LS_LANE_COMM]), percent(p, p->times.exposed), t->plan);
+             percent(p, p->times.busy[LS_LANE_COMM]), percent(p, p->times.waiting),
+             percent(p, p->times.exposed), t->plan);
     put_label(p, 16, 45, "class=\"g\"", line);
 }
 
-/* The kinds that occur, with their share. Returns where the legend ends. */
+/* An entry of the legend at (x, y), or in the next line; returns the place of the next. */
+static double put_next(const picture *p, double x, int *y, const char *style, const char *label) {
+    double width = 32 + ls_svg_width(label, p->size);
+    if (x + width > RIGHT) x = 16, *y += LEGEND_LINE;
+    ls_buf_printf(p->out, "<rect %s x=\"%.0f\" y=\"%d\" width=\"12\" height=\"12\"/>\n", style, x,
+                  *y - 10);
+    put_label(p, x + 17, *y, "", label);
+    return x + width;
+}
+
+/* The kinds that occur, with their share of the step, in which they don't wait. Returns where the
+ * legend ends. */
 static int draw_legend(const picture *p) {
     double x = 16;
     int y = LEGEND;
+    char label[64], style[64];
     for (int k = 0; k < LS_NACTION_KINDS; k++) {
-        char label[64];
         if (p->times.counts[k] == 0) continue;
         snprintf(label, sizeof label, "%s %.1f%%", ls_action_kind_name((ls_action_kind)k),
-                 percent(p, p->times.kinds[k]));
-        double width = 32 + 6.6 * (double)strlen(label);
-        if (x + width > RIGHT) x = 16, y += LEGEND_LINE;
-        ls_buf_printf(p->out,
-                      "<rect class=\"k%d\" x=\"%.0f\" y=\"%d\" width=\"12\" height=\"12\"/>\n", k,
-                      x, y - 10);
-        put_label(p, x + 17, y, "", label);
-        x += width;
+                 percent(p, p->times.moving[k]));
+        snprintf(style, sizeof style, "class=\"k%d\"", k);
+        x = put_next(p, x, &y, style, label);
     }
-    ls_buf_printf(p->out,
-                  "<rect fill=\"%s\" stroke=\"%s\" x=\"%.0f\" y=\"%d\" width=\"12\" "
-                  "height=\"12\"/>\n",
-                  IDLE, GRID, x, y - 10);
-    put_label(p, x + 17, y, "", "idle");
+    snprintf(label, sizeof label, "waiting for other workers %.1f%%", percent(p, p->times.waiting));
+    if (p->times.waiting > 0) x = put_next(p, x, &y, "class=\"w\"", label);
+    snprintf(style, sizeof style, "fill=\"%s\" stroke=\"%s\"", IDLE, GRID);
+    put_next(p, x, &y, style, "idle");
     return y + 14;
 }
 
 static void draw_axis(const picture *p) {
-    double range = (double)p->length_ns / p->unit, tick = ls_svg_tick(range, 12);
+    double range = (double)p->length_ns / p->unit, tick = ls_svg_tick(range, 12), used = 0;
     for (int i = 0; i * tick <= range * (1 + 1e-9); i++) {
         char label[40];
-        double x = x_of(p, (int64_t)(i * tick * p->unit));
+        double x = LEFT + (RIGHT - LEFT) * (i * tick / range);
         ls_buf_printf(p->out, "<path stroke=\"%s\" d=\"M%.1f %dV%d\"/>\n", GRID, x, p->top - 4,
                       p->bottom + 4);
         snprintf(label, sizeof label, "%.6g%s%s", i * tick, i ? "" : " ", i ? "" : p->unit_name);
-        put_label(p, x, p->bottom + 18, "class=\"g m\"", label);
+        double half = ls_svg_width(label, p->size) / 2, at = fmin(x, WIDTH - 2 - half);
+        if (at - half < used) continue;
+        put_label(p, at, p->bottom + 18, "class=\"g m\"", label);
+        used = at + half + 8;
     }
 }
 
@@ -169,15 +186,9 @@ static double width_of(const picture *p, int64_t begin, int64_t end) {
     return x_of(p, end) - x_of(p, begin);
 }
 
-static void put_block(const picture *p, const block *b) {
+static void put_tooltip(const picture *p, const block *b, int64_t waits_ns) {
     const ls_timeline_event *v = b->first;
     char name[160];
-    double width = width_of(p, v->span.begin_ns, b->end_ns);
-    if (b->n == 0 || (v->kind == LS_FREE && width < LEAST)) return;
-    ls_buf_printf(
-        p->out, "<rect class=\"k%d\" x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\"><title>",
-        (int)v->kind, x_of(p, v->span.begin_ns), y_of(p, v->span.worker, (int)v->span.lane),
-        width < LEAST ? LEAST : width, p->row);
     ls_timeline_event_name(p->t, v, name, sizeof name);
     if (b->n > 1) {
         ls_buf_printf(p->out, "%d times %s", b->n, ls_action_kind_name(v->kind));
@@ -188,15 +199,43 @@ static void put_block(const picture *p, const block *b) {
     }
     ls_buf_printf(p->out, ": %.4g %s from %.4g", (double)b->busy_ns / p->unit, p->unit_name,
                   (double)v->span.begin_ns / p->unit);
+    if (waits_ns > 0) ls_buf_printf(p->out, ", of which it waits %.4g", (double)waits_ns / p->unit);
     if (b->n == 1) ls_buf_printf(p->out, " (action %d)", v->span.action);
+}
+
+static void put_part(const picture *p, const block *b, const char *class, int64_t begin,
+                     int64_t end) {
+    const ls_timeline_event *v = b->first;
+    double width = width_of(p, begin, end), x = x_of(p, begin);
+    if (width < LEAST) width = LEAST;
+    if (x + width > RIGHT) x = RIGHT - width;
+    ls_buf_printf(p->out,
+                  "<rect class=\"%s\" x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\"><title>",
+                  class, x, y_of(p, v->span.worker, (int)v->span.lane), width, p->row);
+    put_tooltip(p, b, b->n == 1 ? ls_timeline_waits_ns(&p->starts, v) - v->span.begin_ns : 0);
     ls_buf_printf(p->out, "</title></rect>\n");
+}
+
+/* The part in which it waits for others, or the rest. */
+static void put_block(const picture *p, const block *b, bool waiting) {
+    const ls_timeline_event *v = b->first;
+    int64_t begin = v->span.begin_ns, moves = begin;
+    char class[16];
+    if (b->n == 0 || (v->kind == LS_FREE && width_of(p, begin, b->end_ns) < LEAST)) return;
+    snprintf(class, sizeof class, "k%d", (int)v->kind);
+    if (b->n == 1) moves = ls_timeline_waits_ns(&p->starts, v);
+    if (width_of(p, begin, moves) < LEAST) moves = begin;
+    if (!waiting)
+        put_part(p, b, class, moves, b->end_ns);
+    else if (moves > begin)
+        put_part(p, b, "w", begin, moves);
 }
 
 static bool is_row_of(const ls_timeline_event *a, const ls_timeline_event *b) {
     return a->span.worker == b->span.worker && a->span.lane == b->span.lane;
 }
 
-static void draw_actions(const picture *p) {
+static void draw_actions(const picture *p, bool waiting) {
     size_t n = 0;
     const ls_timeline_event **events = ls_timeline_sorted(p->t, p->step, &n);
     block b = {0};
@@ -208,14 +247,14 @@ static void draw_actions(const picture *p) {
                      width_of(p, b.end_ns, begin) < GAP &&
                      (b.n > 1 || width_of(p, b.first->span.begin_ns, b.end_ns) < NARROW);
         if (!joins) {
-            if (b.n) put_block(p, &b);
+            if (b.n) put_block(p, &b, waiting);
             b = (block){.first = v, .end_ns = end};
         }
         b.n++;
         b.busy_ns += end - begin;
         if (end > b.end_ns) b.end_ns = end;
     }
-    if (b.n) put_block(p, &b);
+    if (b.n) put_block(p, &b, waiting);
     free(events);
 }
 
@@ -227,19 +266,22 @@ void ls_timeline_svg(const ls_timeline *t, ls_buf *out) {
     p.bottom = y_of(&p, t->nworkers, 0) - p.gap;
     draw_axis(&p);
     draw_rows(&p);
-    draw_actions(&p);
+    draw_actions(&p, true); /* under the others: several messages are in flight */
+    draw_actions(&p, false);
     int height = p.bottom + 28;
     ls_buf_printf(out,
                   "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
                   "height=\"%d\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"%d\" "
                   "fill=\"%s\">\n<style>.h{font-size:15px;font-weight:600}.g{fill:%s}.e{"
                   "text-anchor:end}.m{text-anchor:middle}",
-                  WIDTH, height, WIDTH, height, p.row < 11 ? 10 : 12, INK, GREY);
+                  WIDTH, height, WIDTH, height, p.size, INK, GREY);
+    ls_buf_printf(out, ".w{fill:%s;stroke:#fff;stroke-width:.3}", WAITING);
     for (int k = 0; k < LS_NACTION_KINDS; k++)
         ls_buf_printf(out, ".k%d{fill:%s;stroke:#fff;stroke-width:.3}", k, colours[k]);
     ls_buf_printf(out, "</style>\n<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", WIDTH,
                   height);
     ls_buf_append(out, body.data, body.len);
     ls_buf_printf(out, "</svg>\n");
+    ls_timeline_starts_close(&p.starts);
     ls_buf_free(&body);
 }

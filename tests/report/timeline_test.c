@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "folder.h"
 #include "model/gpt.h"
+#include "report/frame_check.h"
 #include "test.h"
 
 typedef struct fixture {
@@ -297,6 +298,37 @@ static void test_measure(void **state) {
     tear_down(&f);
 }
 
+/* Worker 0 waits from 1 to 5 for worker 1, and from 2 to 6 for it with another message; both move at
+ * the same time. The third one is of worker 0 alone. */
+static void test_waiting(void **state) {
+    (void)state;
+    fixture f;
+    ls_timeline_times m;
+    ls_buf svg = {0};
+    set_up(&f, 2, 0);
+    int one = find(&f.plan, LS_REDUCE_SCATTER), two = one + 1;
+    while (f.plan.actions[two].kind != LS_REDUCE_SCATTER) two++;
+    const ls_span spans[] = {{one, 0, LS_LANE_COMM, 1000, 8000},
+                             {two, 0, LS_LANE_COMM, 2000, 9000},
+                             {find(&f.plan, LS_ALL_GATHER), 0, LS_LANE_COMM, 9500, 10000},
+                             {one, 1, LS_LANE_COMM, 5000, 8000},
+                             {two, 1, LS_LANE_COMM, 6000, 9000}};
+    ls_timeline_add(&f.t, &f.plan, 0, spans, 5);
+    ls_timeline_measure(&f.t, 0, &m);
+    assert_true(m.busy[LS_LANE_COMM] == (8000 + 500 + 4000) / 2.0);
+    assert_true(m.waiting == 4000 / 2.0);
+    assert_true(m.kinds[LS_REDUCE_SCATTER] == (8000 + 4000) / 2.0);
+    assert_true(m.moving[LS_REDUCE_SCATTER] == (4000 + 4000) / 2.0);
+    assert_true(m.moving[LS_ALL_GATHER] == 500 / 2.0);
+    ls_timeline_svg(&f.t, &svg);
+    frame_check(svg.data);
+    assert_non_null(strstr(svg.data, ">ReduceScatter 40.0%<"));
+    assert_non_null(strstr(svg.data, ">waiting for other workers 20.0%<"));
+    assert_non_null(strstr(svg.data, ", of which it waits 4 "));
+    ls_buf_free(&svg);
+    tear_down(&f);
+}
+
 static void test_diff(void **state) {
     (void)state;
     fixture f, g;
@@ -377,6 +409,7 @@ static void test_svg(void **state) {
             assert_int_equal(strncmp(out.data, "<svg ", 5), 0);
             assert_null(strstr(out.data, "(null)")); /* each kind has a colour */
             assert_xml(out.data);
+            frame_check(out.data);
             char last[16];
             snprintf(last, sizeof last, ">w%d", workers[i] < 8 ? workers[i] - 1 : 0);
             assert_non_null(strstr(out.data, last));
@@ -401,6 +434,7 @@ static void test_svg_has_a_limit(void **state) {
     ls_timeline_add(&f.t, &f.plan, 0, spans, N);
     ls_timeline_svg(&f.t, &out);
     assert_xml(out.data);
+    frame_check(out.data);
     assert_non_null(strstr(out.data, "200000 times Forward"));
     assert_true(out.len < 20000);
     free(spans);
@@ -416,6 +450,7 @@ int main(void) {
         cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_damaged_anywhere),
         cmocka_unit_test(test_measure),
+        cmocka_unit_test(test_waiting),
         cmocka_unit_test(test_diff),
         cmocka_unit_test(test_svg),
         cmocka_unit_test(test_svg_has_a_limit),

@@ -1,0 +1,149 @@
+/* frame_check.h - nothing of a picture lies outside of its frame, and no texts lie on each other.
+ *
+ * Reads the elements that our pictures have: rect, line, circle, polyline, path (of "M" and "V"
+ * alone) and text, whose width is estimated. A text of the class "m" or "e" is anchored as such. */
+#ifndef LS_TESTS_REPORT_FRAME_CHECK_H
+#define LS_TESTS_REPORT_FRAME_CHECK_H
+
+#include <stdlib.h>
+
+#include "report/svg.h"
+#include "test.h"
+
+enum { FRAME_TEXTS = 4000 };
+
+typedef struct frame_box {
+    double x0, y0, x1, y1;
+} frame_box;
+
+typedef struct frame {
+    double width, height, size; /* size: of letters, now */
+    double outer;               /* that of the picture */
+    frame_box *texts;           /* [ntexts] */
+    int ntexts;
+} frame;
+
+/* The attribute of an element that ends at `end`, or NULL. */
+static inline const char *frame_value(const char *element, const char *end, const char *name) {
+    char key[32];
+    int n = snprintf(key, sizeof key, " %s=\"", name);
+    const char *at = strstr(element, key);
+    return at && at < end ? at + n : NULL;
+}
+
+static inline double frame_number(const char *element, const char *end, const char *name) {
+    const char *at = frame_value(element, end, name);
+    return at ? strtod(at, NULL) : 0;
+}
+
+static inline void frame_has(const frame *f, const char *element, frame_box b) {
+    if (b.x0 >= -0.5 && b.y0 >= -0.5 && b.x1 <= f->width + 0.5 && b.y1 <= f->height + 0.5) return;
+    fail_msg("outside of %g x %g: (%g, %g) to (%g, %g), %.120s", f->width, f->height, b.x0, b.y0,
+             b.x1, b.y1, element);
+}
+
+static inline void frame_points(const frame *f, const char *element, const char *end) {
+    const char *p = frame_value(element, end, "points");
+    double x = 0, y = 0;
+    for (int used = 0; p && sscanf(p, "%lf,%lf %n", &x, &y, &used) == 2; p += used)
+        frame_has(f, element, (frame_box){x, y, x, y});
+}
+
+/* The text of an element, with its numeric entities as characters. */
+static inline char *frame_content(const char *from) {
+    const char *end = strchr(from, '<');
+    char *text = calloc(1, (size_t)(end - from) + 1);
+    for (char *to = text; from < end; from++)
+        if (*from == '&') {
+            *to++ = (char)strtol(from + 2, NULL, 10);
+            from = strchr(from, ';');
+        } else {
+            *to++ = *from;
+        }
+    return text;
+}
+
+static inline bool frame_is(const char *element, const char *end, const char *class,
+                            const char *anchor) {
+    const char *a = frame_value(element, end, "text-anchor"),
+               *c = frame_value(element, end, "class");
+    const char *stop = c ? strchr(c, '"') : NULL;
+    if (a && strncmp(a, anchor, strlen(anchor)) == 0) return true;
+    for (; c && c < stop; c++)
+        if (*c == *class && (c[1] == '"' || c[1] == ' ')) return true;
+    return false;
+}
+
+static inline void frame_text(frame *f, const char *element, const char *end) {
+    double x = frame_number(element, end, "x"), y = frame_number(element, end, "y");
+    double size = frame_value(element, end, "font-size") ? frame_number(element, end, "font-size")
+                  : frame_is(element, end, "h", "title") ? 15
+                                                         : f->size;
+    char *text = frame_content(end + 1);
+    double width = ls_svg_width(text, size);
+    double back = frame_is(element, end, "m", "middle") ? width / 2
+                  : frame_is(element, end, "e", "end")  ? width
+                                                        : 0;
+    free(text);
+    frame_box b = {x - back, y - 0.7 * size, x - back + width, y + 0.2 * size};
+    if (frame_value(element, end, "transform")) /* upwards */
+        b = (frame_box){x - 0.7 * size, y + back - width, x + 0.2 * size, y + back};
+    frame_has(f, element, b);
+    for (int i = 0; i < f->ntexts; i++) {
+        const frame_box *o = &f->texts[i];
+        if (b.x0 < o->x1 && o->x0 < b.x1 && b.y0 < o->y1 && o->y0 < b.y1)
+            fail_msg("lies on another text: %.120s", element);
+    }
+    assert_in_range(f->ntexts, 0, FRAME_TEXTS - 1);
+    f->texts[f->ntexts++] = b;
+}
+
+static inline void frame_element(frame *f, const char *s, const char *end) {
+    double x = frame_number(s, end, "x"), y = frame_number(s, end, "y");
+    double r = frame_number(s, end, "r"), cx = frame_number(s, end, "cx"),
+           cy = frame_number(s, end, "cy");
+    if (strncmp(s, "<rect width=\"100%", 17) == 0) return;
+    if (strncmp(s, "<rect", 5) == 0)
+        frame_has(f, s,
+                  (frame_box){x, y, x + frame_number(s, end, "width"),
+                              y + frame_number(s, end, "height")});
+    if (strncmp(s, "<line", 5) == 0) {
+        double x1 = frame_number(s, end, "x1"), x2 = frame_number(s, end, "x2");
+        double y1 = frame_number(s, end, "y1"), y2 = frame_number(s, end, "y2");
+        frame_has(f, s, (frame_box){x1, y1, x1, y1});
+        frame_has(f, s, (frame_box){x2, y2, x2, y2});
+    }
+    if (strncmp(s, "<circle", 7) == 0) frame_has(f, s, (frame_box){cx - r, cy - r, cx + r, cy + r});
+    if (strncmp(s, "<polyline", 9) == 0) frame_points(f, s, end);
+    if (strncmp(s, "<path", 5) == 0) {
+        double from = 0, to = 0;
+        assert_int_equal(sscanf(frame_value(s, end, "d"), "M%lf %lfV%lf", &x, &from, &to), 3);
+        frame_has(f, s, (frame_box){x, from, x, from});
+        frame_has(f, s, (frame_box){x, to, x, to});
+    }
+    if (strncmp(s, "<text", 5) == 0) frame_text(f, s, end);
+    if (strncmp(s, "<g", 2) == 0 && frame_value(s, end, "font-size"))
+        f->size = frame_number(s, end, "font-size");
+    if (strncmp(s, "</g>", 4) == 0) f->size = f->outer;
+}
+
+static inline void frame_check(const char *svg) {
+    frame f = {.texts = calloc(FRAME_TEXTS, sizeof *f.texts)};
+    const char *end = strchr(svg, '>');
+    assert_int_equal(strncmp(svg, "<svg ", 5), 0);
+    assert_null(strstr(svg, "nan"));
+    assert_null(strstr(svg, "inf"));
+    f.width = frame_number(svg, end, "width");
+    f.height = frame_number(svg, end, "height");
+    f.size = f.outer = frame_number(svg, end, "font-size");
+    assert_true(f.width > 0 && f.height > 0 && f.size > 0);
+    for (const char *s = strchr(end, '<'); s; s = strchr(s + 1, '<')) {
+        end = strchr(s, '>');
+        assert_non_null(end);
+        frame_element(&f, s, end);
+    }
+    assert_non_null(strstr(svg, "</svg>"));
+    free(f.texts);
+}
+
+#endif
