@@ -96,9 +96,9 @@ static ls_status plan_branches(work *w, ls_error *e) {
 
 static ls_status open_branch(const work *w, int i, cli_batch_job *j, ls_error *e) {
     const branch *b = &w->branches[i];
-    *j = (cli_batch_job){.trial.dir = ls_format("%s/step-%lld-x%lld", w->output,
-                                                (long long)w->span.step,
-                                                (long long)w->o->factors[i]),
+    *j = (cli_batch_job){.trial.dir =
+                             ls_format("%s/step-%lld-x%lld", w->output, (long long)w->span.step,
+                                       (long long)w->o->factors[i]),
                          .config = &b->config,
                          .until = b->end};
     ls_log("batch: branch %lld: batch %lld, %lld steps after step %lld: %s",
@@ -156,11 +156,12 @@ static const char *compare_bits(const work *w) {
         bool same = memcmp(&a.weights, &b.weights, sizeof a.weights) == 0 &&
                     memcmp(&a.optimizer, &b.optimizer, sizeof a.optimizer) == 0;
         bool fastest = w->run.parallel.reduce == LS_REDUCE_FASTEST;
-        text = same      ? "branch 1 has the bits of the run at its last step"
-               : fastest ? "branch 1 has other bits than the run at its last step, as they depend "
-                           "on the workers with parallel.reduce fastest"
-                         : "branch 1 has OTHER bits than the run at its last step: was the run trained "
-                      "by another version?";
+        text = same ? "branch 1 has the bits of the run at its last step"
+               : fastest
+                   ? "branch 1 has other bits than the run at its last step, as they depend "
+                     "on the workers with parallel.reduce fastest"
+                   : "branch 1 has OTHER bits than the run at its last step: was the run trained "
+                     "by another version?";
     }
     free(own);
     free(dir);
@@ -188,17 +189,18 @@ static void print_critical(const work *w) {
 
 static void print_table(const work *w) {
     const cli_branches *o = w->o;
-    ls_print("branches of %s after step %lld: %lld samples each\n"
-             "loss: mean over the last quarter of them, the same samples in each branch; above: the\n"
-             "lowest loss of smaller branches, +- a standard error; good enough: at most %g\n\n",
-             o->run, (long long)w->span.step, (long long)(w->span.end - w->span.first), o->tolerance);
+    ls_print(
+        "branches of %s after step %lld: %lld samples each\n"
+        "loss: mean over the last quarter of them, the same samples in each branch; above: the\n"
+        "lowest loss of smaller branches, +- a standard error; good enough: at most %g\n\n",
+        o->run, (long long)w->span.step, (long long)(w->span.end - w->span.first), o->tolerance);
     ls_print("     k    batch    steps     loss    above       +-   val loss\n");
     for (int i = 0; i < o->n; i++) {
         const ls_branch_result *r = &w->results[i];
-        ls_print("%c %4lld %8lld %8lld %8.4f %8.4f %8.4f %10.4f\n", i <= w->critical.last ? '*' : ' ',
-                 (long long)r->k, (long long)(r->k * w->span.batch),
-                 (long long)w->branches[i].steps, r->loss, r->above, r->error,
-                 w->branches[i].val_loss);
+        ls_print("%c %4lld %8lld %8lld %8.4f %8.4f %8.4f %10.4f\n",
+                 i <= w->critical.last ? '*' : ' ', (long long)r->k,
+                 (long long)(r->k * w->span.batch), (long long)w->branches[i].steps, r->loss,
+                 r->above, r->error, w->branches[i].val_loss);
     }
     if (w->cost) cli_batch_cost_print(w->cost, w->rows, o->n);
     print_critical(w);
@@ -231,6 +233,17 @@ static void print_json(const work *w) {
     ls_json_free(o);
 }
 
+/* free() it. */
+static char *mark_label(const work *w) {
+    double B = (double)w->span.batch;
+    const ls_branch_critical *c = &w->critical;
+    const char *above = c->reached ? "" : "above ";
+    return isfinite(c->high)
+               ? ls_format("critical batch: %s%.0f (%.0f to %.0f)", above, c->k * B, c->low * B,
+                           c->high * B)
+               : ls_format("critical batch: %s%.0f (at least %.0f)", above, c->k * B, c->low * B);
+}
+
 static ls_status write_picture(const work *w, ls_error *e) {
     double batches[LS_BRANCHES], losses[LS_BRANCHES], errors[LS_BRANCHES], good[LS_BRANCHES];
     double B = (double)w->span.batch, lowest = INFINITY;
@@ -242,19 +255,25 @@ static ls_status write_picture(const work *w, ls_error *e) {
         lowest = fmin(lowest, losses[i]);
         good[i] = lowest + w->o->tolerance;
     }
-    const ls_batch_picture p = {.title = "loss of branches, the same samples each",
+    char *label = mark_label(w);
+    bool tokens = ls_config_has_token_losses(&w->run);
+    const ls_batch_picture p = {.title =
+                                    tokens ? "loss of branches, nats a token; the same samples each"
+                                           : "loss of branches; the same samples each",
                                 .unit = "batch, samples",
                                 .batches = batches,
                                 .n = n,
                                 .nlines = 2,
-                                .lines = {{"loss", losses, errors, false},
+                                .lines = {{"loss, +- 2 standard errors", losses, errors, false},
                                           {"good enough", good, NULL, true}},
                                 .mark = w->critical.k * B,
                                 .low = w->critical.low * B,
-                                .high = w->critical.high * B};
+                                .high = w->critical.high * B,
+                                .mark_label = label};
     char *path = ls_format("%s/branches.svg", w->output);
     ls_status s = ls_batch_svg_write(path, &p, e);
     if (s == LS_OK && !w->o->json) ls_print("picture: %s\n", path);
+    free(label);
     free(path);
     return s;
 }

@@ -35,7 +35,7 @@ typedef struct outcome {
 
 typedef struct work {
     const cli_target *o;
-    outcome *outcomes; /* [o->nbatches] */
+    outcome *outcomes;     /* [o->nbatches] */
     double samples, steps; /* at which all are compared */
     cli_batch_cost *cost;  /* NULL: nothing is predicted */
     cli_batch_row *rows;   /* [o->nbatches] to the target */
@@ -48,8 +48,8 @@ static ls_status open_trial(const cli_target *o, int64_t batch, double factor, t
                             ls_error *e) {
     *t = (trial){.factor = factor, .steps = INFINITY, .loss = INFINITY};
     LS_TRY(ls_target_config(o->config, &o->target, batch, factor, &t->config, e));
-    t->run = (cli_trial){
-        .dir = ls_format("%s/batch-%lld-rate-%g", o->output, (long long)batch, factor)};
+    t->run =
+        (cli_trial){.dir = ls_format("%s/batch-%lld-rate-%g", o->output, (long long)batch, factor)};
     return cli_trial_open(&t->run, &t->config, e);
 }
 
@@ -92,9 +92,8 @@ static int64_t rung_of(const trial *t, int64_t part) {
 static ls_status train(const cli_target *o, trial **order, int n, int64_t part, ls_error *e) {
     cli_batch_job jobs[CLI_TARGET_RATES];
     for (int i = 0; i < n; i++)
-        jobs[i] = (cli_batch_job){.trial = order[i]->run,
-                                  .config = &order[i]->config,
-                                  .until = rung_of(order[i], part)};
+        jobs[i] = (cli_batch_job){
+            .trial = order[i]->run, .config = &order[i]->config, .until = rung_of(order[i], part)};
     LS_TRY(cli_batch_jobs_run(&o->workers, jobs, n, e));
     for (int i = 0; i < n; i++) LS_TRY(read_trial(o, order[i], &jobs[i], e));
     return LS_OK;
@@ -166,10 +165,11 @@ static void find_regimes(const work *w, ls_target_regime *regimes) {
 
 static void print_steps(const work *w, const ls_target_regime *regimes) {
     int largest = -1;
-    ls_print("steps to a validation loss of %g; each batch with the best of %d rates, constant after "
-             "the\nwarm-up; saved: of the steps, by each doubling of the batch\n\n"
-             "   batch         lr    steps      samples    saved  regime\n",
-             w->o->target.loss, w->o->nfactors);
+    ls_print(
+        "steps to a validation loss of %g; each batch with the best of %d rates, constant after "
+        "the\nwarm-up; saved: of the steps, by each doubling of the batch\n\n"
+        "   batch         lr    steps      samples    saved  regime\n",
+        w->o->target.loss, w->o->nfactors);
     for (int i = 0; i < w->o->nbatches; i++) {
         const outcome *x = &w->outcomes[i];
         ls_print("%8lld %10.4g ", (long long)x->batch, x->lr);
@@ -245,17 +245,19 @@ static ls_status write_picture(const work *w, ls_error *e) {
         if (isnan(samples) && isfinite(steps[i])) samples = steps[i] * batches[i];
         perfect[i] = samples / batches[i];
     }
-    const ls_batch_picture p = {.title = "steps to the target",
-                                .unit = "batch, samples",
-                                .batches = batches,
-                                .n = w->o->nbatches,
-                                .nlines = 2,
-                                .lines = {{"steps", steps, NULL, false},
-                                          {"perfect scaling", perfect, NULL, true}},
-                                .log_values = true};
+    char *title = ls_format("steps to a validation loss of %g", w->o->target.loss);
+    const ls_batch_picture p = {
+        .title = title,
+        .unit = "batch, samples",
+        .batches = batches,
+        .n = w->o->nbatches,
+        .nlines = 2,
+        .lines = {{"steps", steps, NULL, false}, {"perfect scaling", perfect, NULL, true}},
+        .log_values = true};
     char *path = ls_format("%s/steps.svg", w->o->output);
     ls_status s = ls_batch_svg_write(path, &p, e);
     if (s == LS_OK && !w->o->json) ls_print("picture: %s\n", path);
+    free(title);
     free(path);
     return s;
 }
@@ -274,8 +276,8 @@ static ls_status run_all(work *w, ls_error *e) {
     LS_TRY(cli_batch_jobs_check(&w->o->workers, w->o->config, e));
     for (int i = 0; i < w->o->nbatches; i++) /* before anything is trained */
         for (int k = 0; k < w->o->nfactors; k++)
-            LS_TRY(ls_target_config(w->o->config, &w->o->target, w->o->batches[i],
-                                    w->o->factors[k], &c, e));
+            LS_TRY(ls_target_config(w->o->config, &w->o->target, w->o->batches[i], w->o->factors[k],
+                                    &c, e));
     LS_TRY(predict(w, e));
     LS_TRY(ls_file_make_dirs(w->o->output, e));
     LS_TRY(ls_lock_take(w->o->output, 0, &w->lock, e));

@@ -86,6 +86,7 @@ typedef struct lines {
 static ls_curves curves_of(const ls_scaling all[NWAYS], lines *l) {
     static const char *const labels[NLINES] = {"weak, measured", "weak, simulated",
                                                "strong, measured", "strong, simulated"};
+    int nlines = 0; /* that have a point */
     for (int k = 0; k < NLINES; k++) {
         const ls_scaling *s = &all[k / LS_NSCALING];
         int which = k % LS_NSCALING;
@@ -96,10 +97,11 @@ static ls_curves curves_of(const ls_scaling all[NWAYS], lines *l) {
             l->x[k][n] = s->points[i].nworkers;
             l->y[k][n++] = 100 * y;
         }
-        l->line[k] =
-            (ls_curve_line){labels[k], {l->x[k], l->y[k], n}, which == LS_SCALING_SIMULATED, true};
+        if (n)
+            l->line[nlines++] = (ls_curve_line){
+                labels[k], {l->x[k], l->y[k], n}, which == LS_SCALING_SIMULATED, true};
     }
-    return (ls_curves){"efficiency of scaling, %", "workers", l->line, NLINES};
+    return (ls_curves){"efficiency of scaling, %", "workers", l->line, nlines, true, 0, 100};
 }
 
 /* ---- output ---- */

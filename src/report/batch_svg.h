@@ -16,12 +16,13 @@ typedef struct ls_batch_line {
 } ls_batch_line;
 
 typedef struct ls_batch_picture {
-    const char *title, *unit; /* unit: of the batches */
+    const char *title, *unit; /* unit: of the batches; the title has that of the values */
     const double *batches;    /* [n] ascending */
     int n, nlines;
     ls_batch_line lines[LS_BATCH_LINES];
-    bool log_values;          /* of the values' axis */
-    double mark, low, high;   /* a vertical line at this batch, and a band; mark 0: none */
+    bool log_values;        /* of the values' axis */
+    double mark, low, high; /* a vertical line at this batch, and a band; mark 0: none */
+    const char *mark_label;
 } ls_batch_picture;
 
 /* 800 x 450, self-contained. */

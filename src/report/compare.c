@@ -45,6 +45,7 @@ static void add_line(void *arg, int64_t step, const ls_json *line) {
         r->val_loss = val;
         r->val_step = step;
     }
+    if (isfinite(val)) r->last_val_loss = val, r->last_val_step = step;
     if (isnan(value)) return;
     r->curve.steps = ls_grow(r->curve.steps, r->curve.n, sizeof *r->curve.steps);
     r->curve.values = ls_grow(r->curve.values, r->curve.n, sizeof *r->curve.values);
@@ -64,6 +65,41 @@ static ls_status read_run(const char *path, const char *metric, ls_compare_run *
     free(config);
     LS_TRY(s);
     return ls_history_scan(path, add_line, &x, e);
+}
+
+/* ---- names ---- */
+
+/* The last n parts of a path [length]. */
+static const char *end_of(const char *path, size_t length, int n) {
+    size_t at = length;
+    while (at > 0 && (path[at - 1] != '/' || --n > 0)) at--;
+    return path + at;
+}
+
+static size_t length_of(const char *path) {
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    return n;
+}
+
+static bool set_names(ls_comparison *c, int parts) {
+    bool apart = true;
+    for (int i = 0; i < c->n; i++) {
+        ls_compare_run *r = &c->runs[i];
+        size_t n = length_of(r->path);
+        const char *end = end_of(r->path, n, parts);
+        free(r->name);
+        r->name = ls_format("%.*s", (int)(r->path + n - end), end);
+        for (int k = 0; k < i; k++) apart = apart && strcmp(r->name, c->runs[k].name) != 0;
+    }
+    return apart;
+}
+
+/* Runs that are named twice keep their whole paths. */
+static void name_runs(ls_comparison *c) {
+    enum { MOST_PARTS = 16 };
+    int parts = 1;
+    while (!set_names(c, parts) && parts < MOST_PARTS) parts++;
 }
 
 /* ---- two runs ---- */
@@ -150,6 +186,7 @@ ls_status ls_compare_runs(const char *const *runs, int n, const char *metric, ls
         s = read_run(runs[i], metric, &c.runs[i], e);
     }
     if (s == LS_OK) s = check_metric(&c, e);
+    if (s == LS_OK) name_runs(&c);
     for (int i = 1; i < n && s == LS_OK; i++) s = compare_two(&c.runs[0], &c.runs[i], e);
     if (s == LS_OK) c.differences = ls_config_differences(configs, n);
     free(configs);
@@ -162,6 +199,7 @@ ls_status ls_compare_runs(const char *const *runs, int n, const char *metric, ls
 
 void ls_compare_free(ls_comparison *c) {
     for (int i = 0; i < c->n; i++) {
+        free(c->runs[i].name);
         free(c->runs[i].steps);
         free(c->runs[i].curve.steps);
         free(c->runs[i].curve.values);

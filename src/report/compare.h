@@ -23,12 +23,15 @@ typedef struct ls_compare_step {
 /* A run and where it parts from the first one. */
 typedef struct ls_compare_run {
     const char *path;
+    char *name; /* the end of the path, as far as it tells the runs apart */
     ls_config config;
     ls_compare_step *steps; /* [nsteps] */
     size_t nsteps;
-    ls_series curve;             /* of the metric */
-    double val_loss;             /* the lowest */
-    int64_t val_step;            /* its step; 0: there is none */
+    ls_series curve;      /* of the metric */
+    double val_loss;      /* the lowest */
+    int64_t val_step;     /* its step; 0: there is none */
+    double last_val_loss; /* of the last evaluation */
+    int64_t last_val_step;
     double seconds;              /* of all steps */
     int64_t workers[2];          /* fewest and most */
     ls_json *changed;            /* keys that changed when it was resumed, as of ls_ledger */

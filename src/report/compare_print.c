@@ -14,20 +14,27 @@ static char letter_of(const ls_comparison *c, const ls_compare_run *r) {
 
 /* ---- tables ---- */
 
+/* "3.4567 at 250". */
+static void put_evaluation(double loss, int64_t step, ls_buf *out) {
+    char text[64] = "-";
+    if (step) snprintf(text, sizeof text, "%.4f at %lld", loss, (long long)step);
+    ls_buf_printf(out, " %16s", text);
+}
+
 static void put_runs(const ls_comparison *c, ls_buf *out) {
-    ls_buf_printf(out, "   %8s %10s %13s %8s %10s %8s  run\n", "steps", "last loss",
-                  "best val_loss", "at step", "seconds", "workers");
+    ls_buf_printf(out, "   %8s %10s %16s %16s %9s %7s  run\n", "steps", "last loss",
+                  "best val_loss", "last val_loss", "seconds", "workers");
     for (int i = 0; i < c->n; i++) {
         const ls_compare_run *r = &c->runs[i];
-        char workers[48], val[32] = "-", at[32] = "-";
+        char workers[48];
         snprintf(workers, sizeof workers, r->workers[0] == r->workers[1] ? "%lld" : "%lld-%lld",
                  (long long)r->workers[0], (long long)r->workers[1]);
-        if (r->val_step) snprintf(val, sizeof val, "%.4f", r->val_loss);
-        if (r->val_step) snprintf(at, sizeof at, "%lld", (long long)r->val_step);
         const ls_compare_step *last = r->nsteps ? &r->steps[r->nsteps - 1] : NULL;
-        ls_buf_printf(out, "%c  %8lld %10.4f %13s %8s %10.1f %8s  ", letter_of(c, r),
-                      last ? (long long)last->step : 0LL, last ? last->loss : NAN, val, at,
-                      r->seconds, workers);
+        ls_buf_printf(out, "%c  %8lld %10.4f", letter_of(c, r), last ? (long long)last->step : 0LL,
+                      last ? last->loss : NAN);
+        put_evaluation(r->val_loss, r->val_step, out);
+        put_evaluation(r->last_val_loss, r->last_val_step, out);
+        ls_buf_printf(out, " %9.1f %7s  ", r->seconds, workers);
         ls_buf_escape(out, LS_ESCAPE_LINE, r->path, strlen(r->path));
         ls_buf_printf(out, "\n");
     }
@@ -93,8 +100,8 @@ static void put_parting(const ls_compare_run *r, ls_buf *out) {
     if (k->equal)
         ls_buf_printf(out, "; the checkpoints of step %lld are equal", (long long)k->equal);
     if (!k->differ) return;
-    ls_buf_printf(out, "; in those of step %lld %zu of %zu tensors differ", (long long)k->differ,
-                  k->ndiffer, k->ntensors);
+    ls_buf_printf(out, "; in the checkpoints of step %lld, %zu of %zu tensors differ",
+                  (long long)k->differ, k->ndiffer, k->ntensors);
     if (k->ndiffer && k->in_both)
         ls_buf_printf(out, ", the first is %s: element %zu is %.9g in a and %.9g here", k->tensor,
                       k->element, (double)k->values[0], (double)k->values[1]);
@@ -132,12 +139,36 @@ void ls_compare_print(const ls_comparison *c, ls_buf *out) {
     for (int i = 1; i < c->n; i++) put_bits(c, &c->runs[i], out);
 }
 
+/* What a metric's numbers are, with their unit. */
+static const char *title_of(const ls_comparison *c) {
+    static const struct {
+        const char *metric, *title;
+        bool tokens; /* only of losses of tokens */
+    } titles[] = {{"loss", "loss, nats a token", true},
+                  {"val_loss", "val_loss, nats a token", true},
+                  {"val_bits_per_byte", "val_bits_per_byte, bits a byte", false},
+                  {"lr", "lr, the learning rate", false},
+                  {"grad_norm", "grad_norm, the norm of the gradient", false},
+                  {"epoch", "epoch, passes over the data", false},
+                  {"seconds", "seconds, of a step", false},
+                  {"data_wait_s", "data_wait_s, seconds of a step", false},
+                  {"tokens_per_s", "tokens_per_s, tokens a second", false},
+                  {"samples_per_s", "samples_per_s, samples a second", false}};
+    bool tokens = true;
+    for (int i = 0; i < c->n; i++)
+        tokens = tokens && ls_config_has_token_losses(&c->runs[i].config);
+    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
+        if (strcmp(c->metric, titles[i].metric) == 0 && (tokens || !titles[i].tokens))
+            return titles[i].title;
+    return c->metric;
+}
+
 ls_curves ls_compare_curves(const ls_comparison *c, ls_curve_line *lines) {
     for (int i = 0; i < c->n; i++) {
         const ls_series *s = &c->runs[i].curve;
-        lines[i] = (ls_curve_line){.label = c->runs[i].path, .series = {s->steps, s->values, s->n}};
+        lines[i] = (ls_curve_line){.label = c->runs[i].name, .series = {s->steps, s->values, s->n}};
     }
-    return (ls_curves){.title = c->metric, .x_label = "step", .lines = lines, .n = c->n};
+    return (ls_curves){.title = title_of(c), .x_label = "step", .lines = lines, .n = c->n};
 }
 
 /* ---- for programs ---- */
@@ -170,6 +201,8 @@ static ls_json *run_json(const ls_compare_run *r, bool is_first) {
     ls_json_set_number(o, "loss", r->nsteps ? r->steps[r->nsteps - 1].loss : NAN);
     ls_json_set_number(o, "val_loss", r->val_step ? r->val_loss : NAN);
     ls_json_set_integer(o, "val_step", r->val_step);
+    ls_json_set_number(o, "last_val_loss", r->last_val_step ? r->last_val_loss : NAN);
+    ls_json_set_integer(o, "last_val_step", r->last_val_step);
     ls_json_set_number(o, "seconds", r->seconds);
     ls_json_set_integer(o, "min_workers", r->workers[0]);
     ls_json_set_integer(o, "max_workers", r->workers[1]);

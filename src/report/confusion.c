@@ -88,6 +88,16 @@ static int mix(int color, double deep) {
     return mixed;
 }
 
+/* A count that is too long for a cell is in thousands, or millions; the tooltip has all of it. */
+static void write_count(uint64_t count, int width, char text[32]) {
+    snprintf(text, 32, "%llu", (unsigned long long)count);
+    if ((int)strlen(text) * LETTER <= width) return;
+    bool millions = count >= 999500;
+    double n = (double)count / (millions ? 1e6 : 1e3);
+    snprintf(text, 32, n < 9.95 && 4 * LETTER <= width ? "%.1f%c" : "%.0f%c", n,
+             millions ? 'M' : 'k');
+}
+
 /* Right cells are blue, wrong ones orange, which small parts show too. */
 static void put_cell(const drawing *d, int right, int predicted, uint64_t all) {
     enum { BLUE = 0x1f77b4, ORANGE = 0xe66101 };
@@ -108,7 +118,7 @@ static void put_cell(const drawing *d, int right, int predicted, uint64_t all) {
                                        .line = LS_CANVAS_GRID,
                                        .title = title});
     if (!count || d->cell < 24) return;
-    snprintf(text, sizeof text, "%llu", (unsigned long long)count);
+    write_count(count, d->cell, text);
     put_text(d, (ls_canvas_text){.x = x + d->cell / 2.0,
                                  .y = y + d->cell / 2.0 + 4,
                                  .text = text,
@@ -173,7 +183,7 @@ static void put_title(const drawing *d) {
 }
 
 void ls_confusion_draw(const ls_confusion_matrix *c, bool is_svg, ls_canvas *canvas) {
-    enum { LEAST_WIDTH = 460 };
+    enum { LEAST_WIDTH = 490 };
     drawing d = {.c = c, .canvas = canvas, .cell = c->n <= 12 ? 46 : c->n <= 40 ? 26 : 14};
     size_t longest = 1;
     for (int i = 0; i < c->n; i++) {

@@ -2,12 +2,14 @@
 #include "report/mesh_svg.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/output.h"
 #include "base/plural.h"
 #include "model/tensor_part.h"
 #include "report/canvas.h"
+#include "report/svg.h"
 
 enum { BOX = 260, GAP = 8, BETWEEN = 28, LINE = 16, MARGIN = 20, TOP = 64, ROWS = 8 };
 static const int colours[] = {0xdbe7f3, 0xfbe5d0, 0xdcefdf, 0xeee0ec};
@@ -22,6 +24,13 @@ typedef struct picture {
 
 static void put(picture *d, double x, double y, const char *text, int color) {
     ls_canvas_text_add(&d->c, &(ls_canvas_text){.x = x, .y = y, .text = text, .color = color});
+}
+
+/* A line of a box. */
+static void put_line(picture *d, double x, double y, const char *text, int color) {
+    char *fitting = ls_svg_fit(text, 12, BOX - 16);
+    put(d, x + 8, y, fitting, color);
+    free(fitting);
 }
 
 enum { SHORT = 17 }; /* letters of a layer's name, two of which fit into a box */
@@ -90,42 +99,47 @@ static void put_worker(picture *d, int rank, int place, double x, double y) {
                                               .fill = colours[pipe % NCOLOURS],
                                               .line = LS_CANVAS_GREY,
                                               .title = text});
-    put(d, x + 8, y += LINE, text, LS_CANVAS_INK);
+    put_line(d, x, y += LINE, text, LS_CANVAS_INK);
     for (int chunk = 0; chunk < ls_plan_stages_each(p); chunk++) {
         int stage = ls_pipe_stage(&s, pipe, chunk);
         params += ls_plan_stage_params(p, stage, worker);
         name_stage(p, stage, text, sizeof text);
-        put(d, x + 8, y += LINE, text, LS_CANVAS_INK);
+        put_line(d, x, y += LINE, text, LS_CANVAS_INK);
     }
     if (ls_plan_tensor(p) > 1) {
         name_slices(p, rank, text, sizeof text);
         if (ls_plan_context(p) == 1) add_experts(p, worker, text, sizeof text);
-        put(d, x + 8, y += LINE, text, LS_CANVAS_INK);
+        put_line(d, x, y += LINE, text, LS_CANVAS_INK);
     }
     if (ls_plan_context(p) > 1) {
         name_chunks(p, worker, text, sizeof text);
         add_experts(p, worker, text, sizeof text);
-        put(d, x + 8, y += LINE, text, LS_CANVAS_INK);
+        put_line(d, x, y += LINE, text, LS_CANVAS_INK);
     }
     snprintf(text, sizeof text, "%.3g M parameters", (double)params / 1e6);
-    put(d, x + 8, y += LINE, text, LS_CANVAS_GREY);
+    put_line(d, x, y += LINE, text, LS_CANVAS_GREY);
     int shards = ls_plan_shards(p);
     if (ls_plan_shards_moments(p) && shards > 1) {
         snprintf(text, sizeof text, "shard %d of %d (zero %d)", ls_plan_number(p, worker) % shards,
                  shards, p->c.zero);
-        put(d, x + 8, y += LINE, text, LS_CANVAS_GREY);
+        put_line(d, x, y += LINE, text, LS_CANVAS_GREY);
     }
+}
+
+static void write_title(const ls_plan *p, char text[160]) {
+    int at =
+        snprintf(text, 160, "%d worker%s: data %d, pipe %d, tensor %d", p->c.nworkers,
+                 ls_plural(p->c.nworkers), ls_plan_data(p), ls_plan_pipe(p), ls_plan_tensor(p));
+    if (ls_plan_context(p) > 1)
+        snprintf(text + at, 160 - (size_t)at, ", %s %d", ls_plan_context_title(p),
+                 ls_plan_context(p));
 }
 
 static void put_all(picture *d) {
     const ls_plan *p = d->p;
-    int data = ls_plan_data(p), at = 0;
+    int data = ls_plan_data(p);
     char text[160];
-    at = snprintf(text, sizeof text, "%d worker%s: data %d, pipe %d, tensor %d", p->c.nworkers,
-                  ls_plural(p->c.nworkers), data, ls_plan_pipe(p), ls_plan_tensor(p));
-    if (ls_plan_context(p) > 1)
-        snprintf(text + at, sizeof text - (size_t)at, ", %s %d", ls_plan_context_title(p),
-                 ls_plan_context(p));
+    write_title(p, text);
     ls_canvas_text_add(
         &d->c,
         &(ls_canvas_text){
@@ -150,7 +164,11 @@ ls_status ls_mesh_svg(const ls_plan *p, const char *path, ls_error *e) {
     d.height =
         LINE * (4 + ls_plan_stages_each(p) + (ls_plan_tensor(p) > 1) + (ls_plan_context(p) > 1));
     int width = 2 * MARGIN + ranks * (BOX + GAP) + (pipe - 1) * (BETWEEN - GAP);
-    ls_canvas_open(&d.c, width < 480 ? 480 : width,
+    char title[160];
+    write_title(p, title);
+    int least = 2 * MARGIN + (int)ls_svg_width(title, 16); /* bold */
+    if (least < 480) least = 480;
+    ls_canvas_open(&d.c, width < least ? least : width,
                    TOP + d.rows * (d.height + GAP) + 2 * LINE + MARGIN, true);
     put_all(&d);
     ls_status s = ls_canvas_write(&d.c, path, ls_output_write, e);
