@@ -181,7 +181,8 @@ def check_step(name, folder, cut, keys, batch, loss, tensors):
     (TOP / "run.yaml").write_text("")
     run(LOCKSTEP, "train", TOP / "run.yaml", "-n", 2, "-o", first, *[x for s in sets for x in ("--set", s)])
     run(LOCKSTEP, "export", first, "--to", "safetensors", "-o", second)
-    line = json.loads(open(first / "metrics.jsonl", encoding="utf-8").readline())
+    with open(first / "metrics.jsonl", encoding="utf-8") as f:
+        line = next(x for x in map(json.loads, f) if "loss" in x)
     worst_loss = close(np.array(line["loss"]), np.array(loss), 1e-5, (name, cut, "loss"))
     after = {k.removeprefix("transformer."): v for k, v in load_file(second / "model.safetensors").items()}
     worst = 0.0

@@ -52,7 +52,7 @@ class Metrics:
                 data = b""
             end = data.rfind(b"\n") + 1
             offset += end
-            found = re.findall(rb'"step": (\d+).*"workers": (\d+)', data[:end])
+            found = re.findall(rb'"step": (\d+).*"view": \d+, "workers": (\d+)', data[:end])
             if found:
                 self.seen.append((time.monotonic(), int(found[-1][0]), int(found[-1][1])))
             time.sleep(0.01)

@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "base/name.h"
 #include "base/plural.h"
+#include "base/transcript.h"
 #include "base/utf8.h"
 
 #define CLEAR_LINE "\r\033[K"
@@ -69,15 +70,22 @@ static bool hold(const char *line, size_t n) {
 
 /* ---- messages written ---- */
 
-/* Writes a line, after a line with the number of lines lost since the last one, if any were. */
-static void put_line(const char *line, size_t n) {
+/* Writes a line to the terminal alone, after a line with the number of lines lost since the last one,
+ * if any were. */
+static void show_line(const char *line, size_t n) {
     char text[128];
     int lost = atomic_load(&nlost);
-    if (hold(line, n)) return;
     int m = snprintf(text, sizeof text, "%s: %d line%s of this log lost: nobody read it\n",
                      ls_name(), lost, ls_plural(lost));
     if (lost && put(text, (size_t)m)) atomic_fetch_sub(&nlost, lost);
     if (!put(line, n)) atomic_fetch_add(&nlost, 1);
+}
+
+/* The transcript has also lines that nobody reads here. */
+static void put_line(const char *line, size_t n) {
+    if (hold(line, n)) return;
+    ls_transcript_add(line, n);
+    show_line(line, n);
 }
 
 /* Cuts the last fields (separated by two spaces) off a line that would wrap. */
@@ -100,19 +108,25 @@ void ls_log_release(bool show) {
     ls_buf_free(&held.text);
 }
 
-static void log_write(const char *prefix, int how, const char *suffix, const char *fmt,
-                      va_list args) {
-    char given[MOST], raw[MOST], line[MOST];
+/* Returns the length of the line [MOST]. */
+static size_t write_line(char *line, const char *prefix, int how, const char *suffix,
+                         const char *fmt, va_list args) {
+    char given[MOST], raw[MOST];
     int m = vsnprintf(given, sizeof given, fmt, args);
     size_t length = m < 0 ? 0 : (size_t)m, n = strlen(prefix);
     length = ls_name_copy(given, length < sizeof given ? length : sizeof given - 1, raw, MOST - 1);
     if (length >= sizeof raw - 1) length = ls_utf8_complete(raw, length);
     memcpy(line, prefix, n);
-    size_t room = sizeof line - n - strlen(suffix);
+    size_t room = MOST - n - strlen(suffix);
     size_t shown = ls_escape(LS_ESCAPE_LINE, raw, length, line + n, room);
     n += how == CUT ? fit(line + n, shown) : shown;
     memcpy(line + n, suffix, strlen(suffix));
-    put_line(line, n + strlen(suffix));
+    return n + strlen(suffix);
+}
+
+static void log_write(const char *prefix, const char *fmt, va_list args) {
+    char line[MOST];
+    put_line(line, write_line(line, prefix, WHOLE, "\n", fmt, args));
 }
 
 void ls_log(const char *fmt, ...) {
@@ -120,7 +134,7 @@ void ls_log(const char *fmt, ...) {
     va_start(args, fmt);
     char prefix[sizeof CLEAR_LINE + LS_NAME_NBYTES + 2];
     snprintf(prefix, sizeof prefix, "%s%s: ", ls_log_is_terminal() ? CLEAR_LINE : "", ls_name());
-    log_write(prefix, WHOLE, "\n", fmt, args);
+    log_write(prefix, fmt, args);
     va_end(args);
 }
 
@@ -136,7 +150,7 @@ void ls_log_lines(const char *text) {
 void ls_log_result(const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
-    log_write(ls_log_is_terminal() ? CLEAR_LINE : "", WHOLE, "\n", fmt, args);
+    log_write(ls_log_is_terminal() ? CLEAR_LINE : "", fmt, args);
     va_end(args);
 }
 
@@ -157,14 +171,30 @@ void ls_log_highlighted(ls_highlight *h, const char *fmt, ...) {
     ls_buf_free(&line);
 }
 
+static void show_in_place(const char *line, size_t n) {
+    if (!hold(line, n)) show_line(line, n);
+}
+
 void ls_log_status(const char *fmt, ...) {
-    bool terminal = ls_log_is_terminal();
+    char line[MOST];
     va_list args;
     va_start(args, fmt);
-    log_write(terminal ? CLEAR_LINE : "", terminal ? CUT : WHOLE, terminal ? "" : "\n", fmt, args);
+    if (!ls_log_is_terminal())
+        log_write("", fmt, args);
+    else
+        show_in_place(line, write_line(line, CLEAR_LINE, CUT, "", fmt, args));
+    va_end(args);
+}
+
+void ls_log_keep(const char *fmt, ...) {
+    char line[MOST];
+    va_list args;
+    if (!ls_log_is_terminal()) return;
+    va_start(args, fmt);
+    ls_transcript_add(line, write_line(line, "", WHOLE, "\n", fmt, args));
     va_end(args);
 }
 
 void ls_log_end_status(void) {
-    if (ls_log_is_terminal()) put_line("\n", 1);
+    if (ls_log_is_terminal()) show_in_place("\n", 1);
 }

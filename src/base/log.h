@@ -34,6 +34,10 @@ void ls_log_highlighted(ls_highlight *, const char *fmt, ...) __attribute__((for
  * do not fit the width are left out. Elsewhere: writes the whole message as a line of its own. */
 void ls_log_status(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* On a terminal: adds such a line to the transcript (transcript.h) alone, since those that are shown in
+ * place are not in it. Elsewhere it is in it already. */
+void ls_log_keep(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 /* Leaves the status line on the terminal; the next line begins below it. */
 void ls_log_end_status(void);
 

@@ -6,12 +6,13 @@
 #include <stdlib.h>
 
 #include "base/escape.h"
+#include "base/transcript.h"
 #include "base/wrap.h"
 
 static void print(ls_escape_kind kind, const char *text, size_t nbytes) {
     ls_buf out = {0};
     ls_buf_escape(&out, kind, text, nbytes);
-    fwrite(out.data, 1, out.len, stdout);
+    ls_print_own(out.data, out.len);
     ls_buf_free(&out);
 }
 
@@ -26,7 +27,10 @@ void ls_print_highlighted(ls_highlight *h, const char *text, size_t nbytes) {
     ls_buf_free(&out);
 }
 
-void ls_print_own(const char *text, size_t nbytes) { fwrite(text, 1, nbytes, stdout); }
+void ls_print_own(const char *text, size_t nbytes) {
+    fwrite(text, 1, nbytes, stdout);
+    ls_transcript_add(text, nbytes);
+}
 
 void ls_print(const char *fmt, ...) {
     ls_buf text = {0};

@@ -31,6 +31,8 @@ typedef struct ls_args {
     } options[CLI_MAX_OPTIONS]; /* in the order of the command's table */
     char *const *rest;          /* the command line from the first word on, NULL-terminated */
     const char *program;        /* as the user called it */
+    int argc;                   /* } the whole command line, also the program's name */
+    char *const *argv;          /* } */
     int64_t began_ns;
 } ls_args;
 
@@ -88,6 +90,9 @@ void cli_make_insecure(void);
 /* Appends a command-line word for a shell, quoted if necessary. Puts ./ before a path that begins
  * with '-', so that it is not taken for an option. */
 void cli_quote(ls_buf *, const char *word);
+
+/* The whole command line, with words quoted for a shell; free() it. */
+char *cli_command_line(const ls_args *);
 
 /* The name of a config: configs/demo.yaml -> demo. free() it. */
 char *cli_config_name(const char *path);

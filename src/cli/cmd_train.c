@@ -224,6 +224,7 @@ static int run(const ls_args *a) {
         free(config);
         return refused;
     }
+    char *command = cli_command_line(a);
     char *again = resume_command(a, run_dir, true), *first = resume_command(a, run_dir, false);
     ls_error e = {0};
     bool unfinished = false;
@@ -236,6 +237,7 @@ static int run(const ls_args *a) {
                                                .until = until,
                                                .resume = cli_given(a, RESUME),
                                                .overwrite = cli_given(a, OVERWRITE),
+                                               .command = command,
                                                .again = again,
                                                .again_first = first,
                                                .listen = cli_value(a, LISTEN),
@@ -253,6 +255,7 @@ static int run(const ls_args *a) {
     sets_free(&all);
     free(run_dir);
     free(config);
+    free(command);
     free(again);
     free(first);
     return code;

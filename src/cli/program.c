@@ -58,7 +58,10 @@ static int run_command(const ls_command *c, int argc, char **argv, const ls_args
 }
 
 int cli_main(int argc, char **argv, const ls_command *const *commands) {
-    ls_args given = {.program = argc > 0 ? argv[0] : ls_name(), .began_ns = ls_clock_ns()};
+    ls_args given = {.program = argc > 0 ? argv[0] : ls_name(),
+                     .argc = argc,
+                     .argv = argv,
+                     .began_ns = ls_clock_ns()};
     cli_commands = commands;
     cli_streams_open();
     if (!cli_stack_suffices()) return CLI_FAILED;

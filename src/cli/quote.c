@@ -6,8 +6,7 @@
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                             "%+,-./:=@_";
 
-void cli_quote(ls_buf *out, const char *word) {
-    if (*word == '-') ls_buf_printf(out, "./");
+static void put_word(ls_buf *out, const char *word) {
     if (*word && word[strspn(word, plain)] == 0) {
         ls_buf_printf(out, "%s", word);
         return;
@@ -20,4 +19,18 @@ void cli_quote(ls_buf *out, const char *word) {
             ls_buf_append(out, word, 1);
     }
     ls_buf_printf(out, "'");
+}
+
+void cli_quote(ls_buf *out, const char *word) {
+    if (*word == '-') ls_buf_printf(out, "./");
+    put_word(out, word);
+}
+
+char *cli_command_line(const ls_args *a) {
+    ls_buf b = {0};
+    for (int i = 0; i < a->argc; i++) {
+        if (i) ls_buf_append(&b, " ", 1);
+        put_word(&b, a->argv[i]);
+    }
+    return b.data ? b.data : ls_strdup("");
 }

@@ -163,6 +163,7 @@ static ls_status on_changed(audit *a, const ls_json *line, int64_t step) {
 
 static ls_status on_object(audit *a, const ls_json *line) {
     int64_t step = 0;
+    if (ls_json_get(line, "started") || ls_json_get(line, "diverged")) return LS_OK;
     if (!number(line, "step", &step) || step < 1 || step > a->config->train.steps)
         return FAULT(a, "has no step from 1 to train.steps, %lld",
                      (long long)a->config->train.steps);

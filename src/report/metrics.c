@@ -7,17 +7,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "model/shape.h"
 #include "report/events.h"
 #include "report/noise_line.h"
 
-enum { MOST_WAITING = 64 << 20 };
+/* MOST_COMMAND: bytes of a command line that are recorded; a line of the file has fewer than
+ * LS_LONGEST_LINE. */
+enum { MOST_WAITING = 64 << 20, MOST_COMMAND = 8 << 10 };
+
+static const int64_t MEMORY_EVERY_NS = 1000 * 1000 * 1000, REDRAW_NS = 100 * 1000 * 1000;
 
 struct ls_metrics {
     bool quiet;
@@ -35,7 +41,8 @@ struct ls_metrics {
     uint64_t batch;
     int64_t skipped; /* steps, in all */
     ls_logged logged;
-    int64_t shown_ns; /* when the live line was last written */
+    int64_t shown_ns;  /* when the live line was last written */
+    int64_t memory_ns; /* when the memory was last looked at; 0: not yet */
 };
 
 static void end_events(ls_metrics *m, const ls_error *why) {
@@ -93,12 +100,17 @@ static ls_status write_waiting(ls_metrics *m, ls_error *e) {
     return ls_fail(e, LS_EIO, "%s: can't be written: %s", m->path, strerror(why));
 }
 
-/* Takes ownership of the line. */
-static ls_status write_line(ls_metrics *m, ls_json *line, ls_error *e) {
-    ls_error why;
+/* Takes ownership of the line, which is written together with the next one. */
+static void add_line(ls_metrics *m, ls_json *line) {
     ls_json_write(line, 0, &m->waiting);
     ls_buf_append(&m->waiting, "\n", 1);
     ls_json_free(line);
+}
+
+/* Takes ownership of the line. */
+static ls_status write_line(ls_metrics *m, ls_json *line, ls_error *e) {
+    ls_error why;
+    add_line(m, line);
     bool ok = write_waiting(m, &why) == LS_OK;
     if (!ok && m->waiting.len > MOST_WAITING) return ls_fail(e, LS_EIO, "%s", why.msg);
     if (!ok && !m->failing) ls_log("%s; lines are buffered until it can be written", why.msg);
@@ -176,22 +188,24 @@ static void write_noise(const ls_metrics *m, ls_buf *out) {
 
 static void show_line(ls_metrics *m, int64_t steps, const ls_step_out *out, double rate) {
     const ls_config *c = m->config;
-    bool last = steps == c->train.steps;
+    bool last = steps == c->train.steps, due = steps % c->log.every == 0 || last;
     int64_t now = ls_clock_ns();
     if (m->quiet) return;
-    if (ls_log_is_terminal() ? now - m->shown_ns < 100 * 1000 * 1000 && !last
-                             : steps % c->log.every && !last)
-        return;
-    m->shown_ns = now;
+    bool redraws = ls_log_is_terminal() && now - m->shown_ns >= REDRAW_NS;
+    if (!due && !redraws) return;
+    if (redraws) m->shown_ns = now;
     char left[32], skipped[32] = "";
     time_text(seconds_left(m, steps), left, sizeof left);
     if (m->skipped) snprintf(skipped, sizeof skipped, "  skipped %lld", (long long)m->skipped);
     ls_buf more = {0};
     write_rewards(m, out->notes, &more);
     write_noise(m, &more);
-    ls_log_status("step %lld/%lld  loss %.4f%s%s  %.0f %s/s  left %s", (long long)steps,
-                  (long long)c->train.steps, out->loss, more.len ? more.data : "", skipped, rate,
-                  ls_config_unit(c), left);
+    char *text = ls_format("step %lld/%lld  loss %.4f%s%s  %.0f %s/s  left %s", (long long)steps,
+                           (long long)c->train.steps, out->loss, more.len ? more.data : "", skipped,
+                           rate, ls_config_unit(c), left);
+    ls_log_status("%s", text);
+    if (due) ls_log_keep("%s", text);
+    free(text);
     ls_buf_free(&more);
 }
 
@@ -240,6 +254,15 @@ static void put_noise(ls_metrics *m, int64_t steps, const ls_noise_step *step, l
     if (isfinite(s.misfit)) put_scalar(m, steps, "train/noise_misfit", s.misfit);
 }
 
+/* It takes some reads of /proc for each process, so it is done once a second at most. */
+static void put_memory(ls_metrics *m, ls_json *line) {
+    int64_t now = ls_clock_ns();
+    if (m->memory_ns && now - m->memory_ns < MEMORY_EVERY_NS) return;
+    m->memory_ns = now;
+    int64_t nbytes = ls_process_command_nbytes((int)getpid());
+    if (nbytes >= 0) ls_json_set_integer(line, "memory_bytes", nbytes);
+}
+
 /* A step that is repeated has the same bits, and already has its line. */
 static ls_status log_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
                           const ls_step_out *out, const ls_step_time *t, ls_error *e) {
@@ -269,6 +292,7 @@ static ls_status log_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
     ls_json_set(line, "seconds", ls_json_new_number(t->seconds));
     ls_json_set(line, rate_name, ls_json_new_number(rate));
     if (t->data_wait_s >= 0) ls_json_set(line, "data_wait_s", ls_json_new_number(t->data_wait_s));
+    put_memory(m, line);
     if (t->push) put_push(m, steps, t->push, line);
     if (m->config->train.noise_scale) put_noise(m, steps, &out->noise, line);
     LS_TRY(write_line(m, line, e));
@@ -306,6 +330,35 @@ ls_status ls_metrics_missing(ls_metrics *m, const ls_store_note *n, ls_error *e)
     in.skips = scaled;
     ls_step_time t = {.seconds = (double)(ls_clock_ns() - n->began_ns) / 1e9, .data_wait_s = -1};
     return ls_metrics_step(m, n->steps, &in, &n->out, &t, e);
+}
+
+void ls_metrics_started(ls_metrics *m, int64_t step, const char *command, int pid) {
+    double now = ls_clock_wall_s();
+    time_t seconds = (time_t)now;
+    char host[128] = "", text[32] = "";
+    struct tm utc;
+    gethostname(host, sizeof host - 1);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
+    ls_json *line = ls_json_new_object();
+    ls_json_set_integer(line, "step", step);
+    ls_json_set_text(line, "started", text);
+    ls_json_set_integer(line, "started_s", (int64_t)now);
+    ls_json_set(line, "host", ls_json_new_path(host));
+    ls_json_set_integer(line, "pid", pid);
+    ls_json_set_integer(line, "workers", m->nworkers);
+    if (command) {
+        char *most = ls_format("%.*s", MOST_COMMAND, command);
+        ls_json_set(line, "command", ls_json_new_path(most));
+        free(most);
+    }
+    add_line(m, line);
+}
+
+ls_status ls_metrics_diverged(ls_metrics *m, int64_t step, ls_error *e) {
+    ls_json *line = ls_json_new_object();
+    ls_json_set_integer(line, "step", step);
+    ls_json_set(line, "diverged", ls_json_new_bool(true));
+    return write_line(m, line, e);
 }
 
 ls_status ls_metrics_changed(ls_metrics *m, int64_t step, const ls_json *keys, ls_error *e) {

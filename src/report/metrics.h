@@ -46,6 +46,11 @@ ls_status ls_metrics_step(ls_metrics *, int64_t steps, const ls_step_in *, const
 ls_status ls_metrics_missing(ls_metrics *, const ls_store_note *, ls_error *);
 /* The gradient noise scale so far (train.noise_scale). */
 ls_noise_scale ls_metrics_noise(const ls_metrics *);
+/* Training begins after `step` steps, by this command line (NULL: not known); the process `pid` of this
+ * host holds the run directory. The line is written with the next one. */
+void ls_metrics_started(ls_metrics *, int64_t step, const char *command, int pid);
+/* The loss or the norm of the gradient of this step was no number: the run ends. */
+ls_status ls_metrics_diverged(ls_metrics *, int64_t step, ls_error *);
 /* The run was resumed with other keys: as of ls_config_changes(), from this step on. None: nothing is
  * written. */
 ls_status ls_metrics_changed(ls_metrics *, int64_t step, const ls_json *keys, ls_error *);

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/transcript.h"
 #include "config/needs.h"
 #include "config/relations.h"
 #include "storage/best.h"
@@ -41,13 +42,15 @@ enum {
     FROZEN,
     ORIGIN,
     METRICS,
+    LOG,
+    OLD_LOG,
     NFILES
 };
 static const char *const names[] = {
     [CONFIG] = "config.yaml",    [TOKENIZER] = "tokenizer.json",  [TOKENS] = "tokens.bin",
     [RECORD] = LS_CORPUS_RECORD, [REFERENCE] = LS_REFERENCE_FILE, [SAMPLES] = LS_DATA_RECORD,
     [IDS] = LS_IDS_FILE,         [FROZEN] = LS_FROZEN_FILE,       [ORIGIN] = LS_PUBLISHED_RECORD,
-    [METRICS] = "metrics.jsonl"};
+    [METRICS] = "metrics.jsonl", [LOG] = LS_FOLDER_LOG,           [OLD_LOG] = LS_FOLDER_LOG ".1"};
 static const char CHECKPOINTS[] = "checkpoints";
 
 /* ---- from view to view ---- */
@@ -572,7 +575,8 @@ ls_status ls_folder_begin_training(ls_folder *f, bool *old_p, ls_error *e) {
     const ls_folder_run *r = &f->run;
     *old_p = !f->notes->fresh || f->notes->stays;
     if (*old_p) return write_config(r, e);
-    if (!has(r, names[METRICS])) f->notes->made |= 1u << METRICS;
+    for (int i = METRICS; i < NFILES; i++)
+        if (!has(r, names[i])) f->notes->made |= 1u << i;
     return LS_OK;
 }
 
@@ -597,6 +601,7 @@ void ls_folder_close(ls_folder *f, bool abandon) {
     if (!f) return;
     bool removes = abandon && f->notes->fresh && !f->notes->stays;
     if (removes && ls_lock_is_held(&f->lock, f->run.dir)) {
+        ls_transcript_end(); /* else a message would make the file again */
         remove_files(f);
         ls_lock_remove(&f->lock, f->run.dir);
         remove_dirs(f);

@@ -23,6 +23,9 @@
 #include "storage/dataset.h"
 #include "storage/lock.h"
 
+/* What the run has printed (base/transcript.h); older lines are in one with .1 at its end. */
+#define LS_FOLDER_LOG "log.txt"
+
 /* The state of the directory across views, in memory that outlives a host's workers; initially
  * zero. The phase never goes back.
  *

@@ -72,7 +72,8 @@ static ls_status report(ls_loop *l, int i, const double *row, ls_error *e) {
     ls_step_out *out = &a->out[i];
     int64_t steps = a->in[i].step + 1;
     ls_exec_joined(l->m.execs[0], &a->in[i], row, out);
-    if (!isfinite(out->loss) || !isfinite(out->grad_norm)) return ls_loop_diverged(steps, out, e);
+    if (!isfinite(out->loss) || !isfinite(out->grad_norm))
+        return ls_loop_diverged(l, steps, out, e);
     return l->metrics ? ls_metrics_step(l->metrics, steps, &a->in[i], out, &a->time[i], e) : LS_OK;
 }
 

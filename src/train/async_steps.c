@@ -102,7 +102,9 @@ static ls_status on_step(void *arg, const ls_async_step *s, ls_error *e) {
     l->data_wait_s += s->data_wait_s / l->run->nasync;
     l->seconds += t.seconds;
     l->nsteps++;
-    if (!isfinite(s->out.loss) || !isfinite(s->out.grad_norm))
+    bool diverged = !isfinite(s->out.loss) || !isfinite(s->out.grad_norm);
+    if (diverged) LS_TRY(ls_metrics_diverged(l->metrics, s->step + 1, e));
+    if (diverged)
         return ls_fail(e, LS_EINVAL,
                        "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, set "
                        "sync.delay_aware: on, or continue from an earlier checkpoint",

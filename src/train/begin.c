@@ -3,14 +3,17 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "async/async.h"
 #include "async/bounded.h"
 #include "base/clock.h"
 #include "base/cores.h"
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/plural.h"
+#include "base/transcript.h"
 #include "coll/virtual.h"
 #include "config/differences.h"
 #include "config/relations.h"
@@ -226,12 +229,25 @@ static ls_status write_changes(const ls_loop *l, int64_t steps, ls_error *e) {
     return s;
 }
 
+/* From here on what this host prints is in the run's log, and what it has printed so far. */
+static void open_log(const ls_run *r) {
+    char host[128] = "", *path = ls_format("%s/" LS_FOLDER_LOG, r->dir);
+    ls_buf first = {0};
+    gethostname(host, sizeof host - 1);
+    ls_buf_put(&first, "---- started on %s, process %d: %s", host, (int)getpid(),
+               r->command ? r->command : "by a program");
+    ls_transcript_open(path, first.data);
+    ls_buf_free(&first);
+    free(path);
+}
+
 /* Lines of steps that will be repeated are cut off first. Lines of an earlier view stay. */
 static ls_status open_new_metrics(ls_loop *l, ls_error *e) {
     const ls_run *r = l->run;
     bool follows = l->host->survival.view.id.number > 1, old = false;
     ls_logged logged = {0};
     LS_TRY(ls_folder_begin_training(l->folder, &old, e));
+    open_log(r);
     int64_t steps = follows ? INT64_MAX : l->folder->notes->step;
     if (old) LS_TRY(ls_metrics_cut(r->dir, steps, &logged, e));
     if (old) LS_TRY(ls_answers_cut(r->dir, steps, &l->answered, e));
@@ -239,14 +255,22 @@ static ls_status open_new_metrics(ls_loop *l, ls_error *e) {
     return old && !follows && steps > 0 ? write_changes(l, steps, e) : LS_OK;
 }
 
+/* Views that follow have the same start. */
+static void note_start(const ls_loop *l) {
+    const ls_lock_named holder = ls_lock_read(l->run->dir);
+    ls_metrics_started(l->metrics, l->steps, l->run->command, holder.pid);
+}
+
 /* Metrics of an earlier view stay open. The line of the latest step may be missing. */
 static ls_status open_metrics(ls_loop *l, ls_error *e) {
     const ls_host *h = l->host;
     ls_store_note last;
-    if (!l->metrics) LS_TRY(open_new_metrics(l, e));
+    bool opens = !l->metrics;
+    if (opens) LS_TRY(open_new_metrics(l, e));
     ls_folder_stay(l->folder);
     ls_metrics_set_view(l->metrics, h->runtime->survives ? h->survival.view.id.number : 1,
                         l->run->nasync ? l->run->nasync : h->layout.plan.c.nworkers);
+    if (opens && h->survival.view.id.number <= 1) note_start(l);
     bool known = h->runtime->survives && ls_store_last_note(h->store, &last) &&
                  ls_sync_whole(&h->layout.plan, &last);
     return known ? ls_metrics_missing(l->metrics, &last, e) : LS_OK;

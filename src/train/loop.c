@@ -196,7 +196,8 @@ static void give_up_step(ls_loop *l, double seconds) {
            (long long)l->steps + 1, seconds, l->run->config.survival.stop_s);
 }
 
-ls_status ls_loop_diverged(int64_t steps, const ls_step_out *out, ls_error *e) {
+ls_status ls_loop_diverged(const ls_loop *l, int64_t steps, const ls_step_out *out, ls_error *e) {
+    if (l->metrics) LS_TRY(ls_metrics_diverged(l->metrics, steps, e));
     return ls_fail(e, LS_EINVAL,
                    "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, or "
                    "continue from an earlier checkpoint",
@@ -239,7 +240,7 @@ static ls_status one_step(ls_loop *l, ls_error *e) {
     if (in.apart) return LS_OK;
     if (!out.skipped && (!isfinite(out.loss) || !isfinite(out.grad_norm))) {
         LS_TRY(ls_inputs_check(&l->data, &l->m.frozen.file, e)); /* that would be the reason */
-        return ls_loop_diverged(l->steps, &out, e);
+        return ls_loop_diverged(l, l->steps, &out, e);
     }
     return l->metrics ? ls_metrics_step(l->metrics, l->steps, &in, &out, &t, e) : LS_OK;
 }

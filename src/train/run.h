@@ -13,15 +13,16 @@
 
 typedef struct ls_run {
     ls_config config;
-    ls_buf config_text; /* as YAML */
-    const char *dir;    /* the run directory; NULL: leaves nothing on disk */
-    const char *again;  /* the command that continues this run, to be printed; NULL: none */
-    int nworkers;       /* at the beginning; of this host, if there are several */
-    int nasync;         /* sync.mode async and ssp: processes that compute gradients, for this one,
+    ls_buf config_text;  /* as YAML */
+    const char *dir;     /* the run directory; NULL: leaves nothing on disk */
+    const char *command; /* by which it was started; NULL: not known */
+    const char *again;   /* the command that continues this run, to be printed; NULL: none */
+    int nworkers;        /* at the beginning; of this host, if there are several */
+    int nasync;          /* sync.mode async and ssp: processes that compute gradients, for this one,
                            which is then worker 0 of 1. Else 0 */
-    bool started;       /* by a launcher: this process is one of the workers */
-    bool resumes;       /* the run directory may be there already */
-    bool overwrites;    /* a run there is replaced */
+    bool started;        /* by a launcher: this process is one of the workers */
+    bool resumes;        /* the run directory may be there already */
+    bool overwrites;     /* a run there is replaced */
     /* Between hosts (cluster/supervisor.h): where this one listens for others, the first host's
      * address, and how many hosts must be there before the first view begins. NULL, NULL and 0:
      * this host is alone. */

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/transcript.h"
 #include "base/waiting.h"
 #include "config/relations.h"
 #include "config/writer.h"
@@ -159,6 +160,7 @@ static void begin_stops(void) {
 
 ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
     ls_run run = {.dir = o->run,
+                  .command = o->command,
                   .again = o->again,
                   .resumes = o->resume,
                   .overwrites = o->overwrite,
@@ -171,6 +173,7 @@ ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
     ls_host *h = &job.host;
     ls_corpus made = {0};
     LS_TRY(share_flag(&job.unfinished, e));
+    ls_transcript_begin();
     begin_stops();
     ls_status s = read_config(o, &run, e);
     const char *begun = o->resume || o->join ? o->run : NULL;

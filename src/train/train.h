@@ -18,8 +18,9 @@ typedef struct ls_train_options {
     /* Between hosts: where this one listens for others, or the first host's address; NULL: this
      * host is alone. */
     const char *listen, *join;
-    int hosts;         /* the first one waits until there are this many, with itself; 0: at once */
-    const char *again; /* the command that continues this run, to be printed; NULL: none */
+    int hosts; /* the first one waits until there are this many, with itself; 0: at once */
+    const char *command;     /* the command line, as the run records it; NULL: not known */
+    const char *again;       /* the command that continues this run, to be printed; NULL: none */
     const char *again_first; /* and if this host has taken the first one's place */
     int64_t until;           /* stop after this step, with a checkpoint; 0: after the last one */
     bool resume;             /* continue from the newest checkpoint, if there is one */

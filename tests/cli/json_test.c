@@ -249,10 +249,15 @@ static void test_metrics(void **state) {
         ls_json *j = NULL;
         end = strchr(at, '\n');
         assert_ls_ok(ls_json_parse(at, (size_t)(end - at), path, &j, &e), e);
-        bool evaluation = ls_json_get(j, "val_loss") != NULL;
-        has_fields(j, evaluation ? "i:step r:val_loss r:val_bits_per_byte i:val_samples"
-                                 : "i:step i:epoch i:first i:samples i:view i:workers r:loss r:lr "
-                                   "r:grad_norm r:seconds r:tokens_per_s r:data_wait_s");
+        bool evaluation = ls_json_get(j, "val_loss"), start = ls_json_get(j, "started");
+        char fields[256];
+        snprintf(fields, sizeof fields, "%s%s",
+                 evaluation ? "i:step r:val_loss r:val_bits_per_byte i:val_samples"
+                 : start    ? "i:step t:started i:started_s t:host i:pid i:workers t:command"
+                            : "i:step i:epoch i:first i:samples i:view i:workers r:loss r:lr "
+                              "r:grad_norm r:seconds r:tokens_per_s r:data_wait_s",
+                 ls_json_get(j, "memory_bytes") ? " i:memory_bytes" : "");
+        has_fields(j, fields);
         const char *key = NULL;
         const ls_json *value = NULL;
         for (void *it = NULL; (it = ls_json_next(j, it, &key, &value));) {
@@ -260,7 +265,7 @@ static void test_metrics(void **state) {
             snprintf(word, sizeof word, "`%s`", key);
             assert_non_null(strstr(docs.data, word));
         }
-        steps += !evaluation;
+        steps += !evaluation && !start;
         evaluations += evaluation;
         ls_json_free(j);
     }

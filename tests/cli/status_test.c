@@ -96,6 +96,72 @@ static void test_complete(void **state) {
     expect_state("other", "unknown", 6, "is it still running there? its last line is ");
 }
 
+static void test_diverged(void **state) {
+    (void)state;
+    train("wild", "--set optim.lr=1000 --set optim.min_lr=1000 --set train.steps=30", 1);
+    ls_json *j = status_of("wild");
+    assert_string_equal(ls_json_text(ls_json_get(j, "state")), "diverged");
+    assert_non_null(strstr(ls_json_text(ls_json_get(j, "command")), " --set optim.lr=1000 "));
+    assert_non_null(ls_json_text(ls_json_get(j, "started")));
+    ls_json_free(j);
+    shell_of_run("wild", "tail -1 $r/log.txt | grep -q 'Z lockstep: step .* lower optim.lr'");
+}
+
+/* ---- the log ---- */
+
+static char *log_of(const char *run) {
+    char path[256];
+    ls_buf text = {0};
+    ls_error e = {0};
+    snprintf(path, sizeof path, "%s/%s/log.txt", folder, run);
+    assert_ls_ok(ls_file_read(path, 16 << 20, &text, &e), e);
+    return text.data;
+}
+
+/* The program's output is in the log, line by line after the time of day, from the first one on; what a
+ * resumed run prints follows. */
+static void test_log(void **state) {
+    (void)state;
+    static const size_t TIME = sizeof "2026-11-27T01:20:30Z " - 1;
+    char line[512], *first = NULL, *second = NULL;
+    snprintf(line, sizeof line, "%s -o @/logged --set log.every=4 --until 5", TRAIN);
+    assert_int_equal(run_program(line, &first), 75);
+    assert_int_equal(run_program("train --resume @/logged -n 3", &second), 0);
+    char *log = log_of("logged"), *at = log;
+    assert_int_equal(count_of(log, "---- started on "), 2);
+    assert_int_equal(count_of(log, "/lockstep train --resume "), 2); /* proposed, and done */
+    assert_null(strchr(log, '\033'));
+    for (char *l = strtok(first, "\n"); l; l = strtok(NULL, "\n")) assert_output_has(log, l);
+    for (char *l = strtok(second, "\n"); l; l = strtok(NULL, "\n")) assert_output_has(log, l);
+    for (char *end; *at; at = end + 1) {
+        end = strchr(at, '\n');
+        assert_non_null(end);
+        assert_true((size_t)(end - at) >= TIME && at[10] == 'T' && at[TIME - 2] == 'Z');
+    }
+    free(log);
+    free(first);
+    free(second);
+}
+
+/* It has a bound, may be a link that leads elsewhere, and is no reason for a run to end; of a start that
+ * fails nothing is left. */
+static void test_log_files(void **state) {
+    (void)state;
+    shell_of_run("logged",
+                 "cp -r $r full && head -c 5000000 /dev/zero | tr '\\0' x > full/log.txt");
+    expect("train --resume @/full --set train.steps=60", 0, NULL);
+    shell_of_run("full",
+                 "test $(wc -c < $r/log.txt.1) = 5000000 && test $(wc -c < $r/log.txt) -lt 9999 "
+                 "&& grep -q 'started on' $r/log.txt");
+    shell_of_run("logged", "cp -r $r linked && rm linked/log.txt && echo mine > other.txt && "
+                           "ln -s ../other.txt linked/log.txt");
+    expect("train --resume @/linked --set train.steps=60", 0, "log.txt: can't be written: ");
+    shell_of_run("linked", "test \"$(cat other.txt)\" = mine");
+    shell_of_run("logged", "mkdir empty");
+    expect("train configs/tiny.yaml -n 2 -o @/empty --set data.path=@/none", 1, NULL);
+    shell_of_run("empty", "test -z \"$(ls -A $r 2>/dev/null)\"");
+}
+
 /* ---- what is in a directory ---- */
 
 static int last_line(const char *output) { return output[strlen(output) - 1] == '\n'; }
@@ -147,8 +213,10 @@ static void test_unreadable(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_running),  cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_complete), cmocka_unit_test(test_list),
-        cmocka_unit_test(test_hostile),  cmocka_unit_test(test_unreadable)};
+        cmocka_unit_test(test_running),   cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_complete),  cmocka_unit_test(test_diverged),
+        cmocka_unit_test(test_log),       cmocka_unit_test(test_log_files),
+        cmocka_unit_test(test_list),      cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_unreadable)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
