@@ -52,9 +52,9 @@ void ls_transcript_end(void) {
 /* ---- the file ---- */
 
 /* -1: errno says why. A link, or a pipe, at this name is not ours. */
-static int open_file(const char *path, off_t *size_p) {
+static int open_file(const char *path, int how, off_t *size_p) {
     struct stat st;
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+    int fd = open(path, O_WRONLY | how | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
     if (fd < 0) return -1;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
         *size_p = st.st_size;
@@ -68,12 +68,12 @@ static int open_file(const char *path, off_t *size_p) {
 static int open_with_room(const char *path) {
     char old[PATH_MAX + 2];
     off_t size = 0;
-    int fd = open_file(path, &size);
+    int fd = open_file(path, 0, &size);
     if (fd < 0 || size <= LS_TRANSCRIPT_NBYTES) return fd;
     snprintf(old, sizeof old, "%s.1", path);
     close(fd);
     (void)rename(path, old);
-    return open_file(path, &size);
+    return open_file(path, O_CREAT, &size);
 }
 
 static void write_text(const char *text, size_t n) {
@@ -81,8 +81,16 @@ static void write_text(const char *text, size_t n) {
     bool ok = fd >= 0 && write(fd, text, n) == (ssize_t)n;
     int why = errno;
     if (fd >= 0) close(fd);
+    if (!ok && why == ENOENT) return; /* it was removed: somebody removes the directory */
     if (ok || atomic_exchange(&shared->failed, true)) return;
     ls_log("%s: can't be written: %s; it lacks lines", shared->path, strerror(why));
+}
+
+void ls_transcript_renew(void) {
+    off_t size = 0;
+    if (!shared || atomic_load(&shared->state) != OPEN) return;
+    int fd = open_file(shared->path, O_CREAT, &size);
+    if (fd >= 0) close(fd);
 }
 
 static void put(const char *text, size_t n) {
@@ -138,6 +146,7 @@ void ls_transcript_open(const char *path, const char *first) {
     snprintf(shared->path, sizeof shared->path, "%s", path);
     size_t n = atomic_load(&shared->nheld);
     atomic_store(&shared->state, OPEN);
+    ls_transcript_renew();
     bool middle = atomic_exchange(&in_the_middle, false);
     if (first) ls_transcript_add(first, strlen(first));
     if (first) ls_transcript_add("\n", 1);

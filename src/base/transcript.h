@@ -21,6 +21,8 @@ void ls_transcript_begin(void);
 /* The file: it is made if it is missing, and added to if it is there. `first`: a line that comes before
  * those that were held; NULL: none. No effect if it has a file, or has not begun. */
 void ls_transcript_open(const char *path, const char *first);
+/* Makes the file again if it was removed; until then what is written is not in it. */
+void ls_transcript_renew(void);
 /* Nothing is added any more. */
 void ls_transcript_end(void);
 

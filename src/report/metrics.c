@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "base/transcript.h"
 #include "model/shape.h"
 #include "report/events.h"
 #include "report/noise_line.h"
@@ -126,6 +127,7 @@ static void put_scalar(ls_metrics *m, int64_t steps, const char *tag, double val
 }
 
 ls_status ls_metrics_repair(ls_metrics *m, ls_error *e) {
+    ls_transcript_renew();
     if (!ls_file_exists(m->path)) {
         int file = -1;
         LS_TRY(ls_file_open_append(m->path, &file, e));
