@@ -61,7 +61,8 @@ static int predict(ls_predictor *p, char **words, int64_t nwords) {
         void *numbers = calloc((size_t)f.nbytes, 1);
         int64_t n = numbers ? read_field(&f, words, nwords, numbers) : 0;
         if (n == 0) {
-            fprintf(stderr, "predict: %lld numbers of '%s' are missing\n", (long long)f.count, f.name);
+            fprintf(stderr, "predict: %lld numbers of '%s' are missing\n", (long long)f.count,
+                    f.name);
             return 2;
         }
         fields[i] = numbers;

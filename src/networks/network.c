@@ -238,9 +238,10 @@ static ls_status create(const ls_config *c, bool cut, ls_model *m_p, ls_error *e
     LS_TRY(ls_sliced_check(c, &(ls_sliced_sizes){0}, e));
     if (c->model.kind == LS_MODEL_PROGRAM) return ls_program_create(c, m_p, e);
     if (ls_network_is_open(c))
-        return ls_fail(e, LS_EINVAL,
-                       "model.input or model.classes is missing, or data.normalize is auto: set them, or "
-                       "data.path to data that have them");
+        return ls_fail(
+            e, LS_EINVAL,
+            "model.input or model.classes is missing, or data.normalize is auto: set them, or "
+            "data.path to data that have them");
     ls_model m = {.sparse_batch = c->model.sparse ? c->train.batch : 0};
     network n = {.c = c, .m = &m};
     ls_status s = build(&n, e);

@@ -144,8 +144,9 @@ static void test_adapter(void **state) {
            "base_model_name_or_path: some/one\n");
     shell_of_run("new/named", "grep -q 'path\": \"some/one\"' $r/adapter_config.json");
     expect("export @/merged --to gguf -o @/new/base.gguf", 0, NULL);
-    expect("export @/one --to peft --base @/new/base.gguf -o @/new/blocks", 0,
-           "/base.gguf: transformers can't load that: it has its weights as GGUF; `lockstep import ");
+    expect(
+        "export @/one --to peft --base @/new/base.gguf -o @/new/blocks", 0,
+        "/base.gguf: transformers can't load that: it has its weights as GGUF; `lockstep import ");
     expect("export @/one --to peft --base @/run -o @/new/run", 0,
            "/run: transformers can't load that: it is a run of Lockstep; `lockstep export ");
     expect(CONTINUE "-o @/three --set model.adapter=@/two --set optim.lr=0 --set optim.min_lr=0 "
