@@ -61,6 +61,7 @@ RULES = [
     (r"\bmpirun\b", lambda s: s.replace("mpirun", MPIRUN) if MPIRUN else
      s.replace("mpirun", "lockstep run"), "any number of slots; root may"),
     (r"RANK=0 .*\.\.\.", lambda s: "parse " + s.replace("...", "configs/tiny.yaml"), "other hosts"),
+    (r"lockstep status runs/mine", lambda s: s.replace(" runs/mine", ""), "no such run here"),
     (r"lockstep predict |eval RUN (--data|--before|other)", lambda s: "parse " + s, "the reader's networks and data"),
     (r"--listen|--join|--membership", lambda s: "parse " + s, "other hosts"),
     (r"(batch|tune|--seeds 3) (runs|configs)/(demo|fashion)|runs/(cnn|mlp)\b", lambda s: "parse " + s, "trains for minutes, with steps of that length"),

@@ -244,9 +244,10 @@ static void test_fashion(void **state) {
     train_images("fashion.yaml", "f5",
                  "-n 3 --set survival.backup_workers=1 --set parallel.recompute=2", 0, NULL);
     is_like("f1", "f5");
-    shell_of_run("f1", "python3 -c 'import json; l = [json.loads(x) for x in open(\"'$m'\")]; "
-                       "v = [x[\"val_loss\"] for x in l if \"val_loss\" in x]; "
-                       "assert len(v) == 2 and v[-1] < 1.1 and \"samples_per_s\" in l[0], v'");
+    shell_of_run(
+        "f1", "python3 -c 'import json; l = [json.loads(x) for x in open(\"'$m'\")]; "
+              "v = [x[\"val_loss\"] for x in l if \"val_loss\" in x]; "
+              "assert len(v) == 2 and v[-1] < 1.1 and any(\"samples_per_s\" in x for x in l), v'");
     expect("eval @/f1 --json", 0, "\"samples\": 10000, \"model\": {\"loss\": ");
     expect("ckpt ledger @/f1", 0, ": clean: 40 steps");
 

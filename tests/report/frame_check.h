@@ -27,8 +27,8 @@ typedef struct frame {
 static inline const char *frame_value(const char *element, const char *end, const char *name) {
     char key[32];
     int n = snprintf(key, sizeof key, " %s=\"", name);
-    const char *at = strstr(element, key);
-    return at && at < end ? at + n : NULL;
+    const char *at = memmem(element, (size_t)(end - element), key, (size_t)n);
+    return at ? at + n : NULL;
 }
 
 static inline double frame_number(const char *element, const char *end, const char *name) {
@@ -44,9 +44,13 @@ static inline void frame_has(const frame *f, const char *element, frame_box b) {
 
 static inline void frame_points(const frame *f, const char *element, const char *end) {
     const char *p = frame_value(element, end, "points");
-    double x = 0, y = 0;
-    for (int used = 0; p && sscanf(p, "%lf,%lf %n", &x, &y, &used) == 2; p += used)
+    while (p && *p != '"') {
+        char *next;
+        double x = strtod(p, &next), y = strtod(next + 1, &next);
+        assert_true(next > p);
         frame_has(f, element, (frame_box){x, y, x, y});
+        p = *next == ' ' ? next + 1 : next;
+    }
 }
 
 /* The text of an element, with its numeric entities as characters. */
