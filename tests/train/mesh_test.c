@@ -360,7 +360,7 @@ static void run_meshes(subject *s) {
 }
 
 /* The cuts of a model that are possible, and that no other possible one contains. */
-static void run_model(const model *m) {
+static int run_model(const model *m) {
     static int possible[1 << NCUTS];
     ls_error e;
     int nruns = 0;
@@ -377,12 +377,19 @@ static void run_model(const model *m) {
         nruns += s->nruns;
         free(s);
     }
-    assert_true(nruns > 0);
+    return nruns;
 }
 
 static void test_meshes(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof models / sizeof *models; i++) run_model(&models[i]);
+    bool each = EACH < 100; /* with a sanitizer a model may have none of the few runs */
+    int all = 0;
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        int nruns = run_model(&models[i]);
+        assert_true(!each || nruns > 0);
+        all += nruns;
+    }
+    assert_true(all > 0);
     for (int i = 0; i < nreasons; i++)
         print_message("refused %d times: %s\n", reasons[i].times, reasons[i].text);
 }
