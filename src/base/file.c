@@ -407,3 +407,11 @@ void ls_file_forget(const char *path) {
     posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     close(fd);
 }
+
+bool ls_file_is(const char *path, const void *bytes, size_t n) {
+    ls_buf was = {0};
+    bool same = ls_file_read(path, n + 1, &was, NULL) == LS_OK && was.len == n &&
+                (n == 0 || memcmp(was.data, bytes, n) == 0);
+    ls_buf_free(&was);
+    return same;
+}

@@ -91,18 +91,16 @@ static ls_status measure(const ls_args *a, const ls_trained *t, const ls_dataset
 }
 
 /* False: the files have all that predictions need, but not what an evaluation compares with. */
-static bool has_labels(const ls_trained *t, const ls_numbering *numbering,
-                       const ls_other_samples *given) {
+static bool has_labels(const ls_trained *t, const ls_other_samples *given) {
     bool *layers = ls_alloc((size_t)t->model.nlayers), fields[LS_SOURCE_FIELDS];
     ls_prediction list[LS_PREDICTIONS];
     ls_other_samples other = *given;
-    ls_samples *samples = NULL;
+    ls_dataset d;
     ls_predictions_need(&t->model, list, ls_predictions_of(&t->model, list), layers, fields);
     other.fields = fields;
     free(layers);
-    bool predicts =
-        ls_samples_open_other(&t->config, &t->model, numbering, &other, &samples, NULL) == LS_OK;
-    if (predicts) ls_samples_close(samples);
+    bool predicts = ls_dataset_open_files(&d, &t->config, &t->model, &other, NULL) == LS_OK;
+    if (predicts) ls_dataset_free(&d);
     return !predicts;
 }
 
@@ -111,17 +109,11 @@ static ls_status open_samples(const ls_args *a, const ls_trained *t, ls_dataset 
     const char *labels = cli_value(a, LABELS);
     const ls_other_samples other = {
         .paths = cli_value(a, DATA), .labels = labels ? labels : "", .dir = t->path};
-    ls_numbering numbering = {0};
-    ls_samples *samples = NULL;
     ls_error own = {0};
-    LS_TRY(ls_data_record_numbering(t->path, &numbering, e));
-    ls_status s = ls_samples_open_other(&t->config, &t->model, &numbering, &other, &samples, &own);
-    if (s == LS_OK) *d_p = ls_dataset_of_samples(samples);
-    if (s == LS_EINVAL && !has_labels(t, &numbering, &other))
-        s = ls_fail(e, s, "%.400s; without labels there is `lockstep predict`", own.msg);
-    else if (s != LS_OK && e)
-        *e = own;
-    ls_numbering_free(&numbering);
+    ls_status s = ls_dataset_open_files(d_p, &t->config, &t->model, &other, &own);
+    if (s == LS_EINVAL && !has_labels(t, &other))
+        return ls_fail(e, s, "%.400s; without labels there is `lockstep predict`", own.msg);
+    if (s != LS_OK && e) *e = own;
     return s;
 }
 
@@ -137,7 +129,7 @@ static ls_status eval_samples(const ls_args *a, const ls_trained *t, cli_measure
 /* The model that a run began with, which reads the samples of the run. */
 static ls_status eval_before(const ls_args *a, const ls_trained *t, const ls_dataset *d,
                              cli_measured *m, ls_error *e) {
-    const char *path = *t->config.train.from ? t->config.train.from : t->config.model.from;
+    const char *path = ls_config_origin(&t->config);
     char *context = ls_format("model.context=%lld", (long long)t->config.model.context);
     const char *const sets[] = {context};
     bool published = ls_published_is(path);
@@ -202,7 +194,7 @@ static ls_status find_reference(const ls_args *a, const ls_trained *t, const cha
         return ls_fail(e, LS_EINVAL,
                        "the loss of pairs compares with a reference: give the model before it was "
                        "trained on preferences with --reference");
-    *path_p = *c->train.from ? c->train.from : c->model.from;
+    *path_p = ls_config_origin(c);
     if (ls_file_exists(*path_p)) return LS_OK;
     return ls_fail(e, LS_EIO,
                    "%s: is missing; the run began with it, and pairs compare with it: give it, "
@@ -318,7 +310,7 @@ static ls_status find_before(const char *run, char **path_p, ls_error *e) {
     ls_status s = ls_checkpoint_resolve(run, &path, e);
     if (s == LS_OK) file = ls_format("%s/config.yaml", path);
     if (s == LS_OK) s = ls_config_read(file, c, e);
-    const char *from = *c->train.from ? c->train.from : c->model.from;
+    const char *from = ls_config_origin(c);
     if (s == LS_OK && !*from)
         s = ls_fail(e, LS_EINVAL, "--before: %s began with no other model (train.from, model.from)",
                     run);

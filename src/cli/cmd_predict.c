@@ -80,9 +80,7 @@ static ls_status set_form(work *w, ls_error *e) {
     return ls_predictions_check(&w->form, e);
 }
 
-/* Of a run on ratings: items for users, in place of samples. */
-static bool is_recommender(const work *w) { return ls_recommender_is_possible(w->predictor); }
-
+/* Recommends items to users, in place of predictions of samples. */
 static ls_status open_recommender(work *w, ls_error *e) {
     const ls_args *a = w->args;
     if (a->nwords > 1)
@@ -135,7 +133,7 @@ static ls_status open_work(work *w, ls_error *e) {
                               .vectors = cli_given(a, VECTORS)};
     LS_TRY(ls_predictor_open_with(a->words[0], &o, a->options[SET].values, a->options[SET].n,
                                   &w->predictor, e));
-    if (is_recommender(w)) return open_recommender(w, e);
+    if (ls_recommender_is_possible(w->predictor)) return open_recommender(w, e);
     LS_TRY(check_for_samples(a, e));
     LS_TRY(ls_predicted_open(w->predictor, a->nwords > 1 ? a->words[1] : NULL, cli_value(a, LABELS),
                              &w->data, e));

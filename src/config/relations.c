@@ -497,3 +497,7 @@ bool ls_config_fits_tokens(const ls_config *c, uint32_t ntokens) {
     bool came = *c->model.from || *c->train.from;
     return ntokens == c->model.vocab || (came && ntokens < c->model.vocab);
 }
+
+const char *ls_config_origin(const ls_config *c) {
+    return *c->train.from ? c->train.from : c->model.from;
+}

@@ -46,4 +46,7 @@ const char *ls_config_find_fixed(const ls_config *was, const ls_config *now);
 ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char **note_p,
                                ls_error *);
 
+/* The run or published model with which a run begins; "": it begins with none. */
+const char *ls_config_origin(const ls_config *);
+
 #endif

@@ -28,15 +28,9 @@ static ls_status open_own(ls_predicted *d, ls_error *e) {
 
 static ls_status open_files(ls_predicted *d, const char *paths, const char *labels, ls_error *e) {
     const ls_trained *t = &d->p->trained;
-    ls_numbering numbering = {0};
-    LS_TRY(ls_data_record_numbering(t->path, &numbering, e));
     const ls_other_samples other = {
         .paths = paths, .labels = labels ? labels : "", .fields = d->p->fields, .dir = t->path};
-    ls_samples *samples = NULL;
-    ls_status s = ls_samples_open_other(&t->config, &t->model, &numbering, &other, &samples, e);
-    ls_numbering_free(&numbering);
-    if (s == LS_OK) d->data = ls_dataset_of_samples(samples);
-    return s;
+    return ls_dataset_open_files(&d->data, &t->config, &t->model, &other, e);
 }
 
 static ls_status open_data(ls_predicted *d, const char *paths, const char *labels, ls_error *e) {

@@ -41,12 +41,6 @@ bool ls_ranking_is_wanted(const ls_model *m) { return first_of(m) != NULL; }
 
 /* ---- scores ---- */
 
-static const ls_field *find_field(const ls_model *m, const char *name) {
-    for (int i = 0; i < m->ninputs; i++)
-        if (strcmp(m->inputs[i].name, name) == 0) return &m->inputs[i];
-    return NULL;
-}
-
 /* A sample of the user and items [n] of the list, the last of which fills it up. */
 static void fill_sample(const ls_ranking *r, int32_t user, const int32_t *items, size_t n,
                         char *sample) {
@@ -235,8 +229,8 @@ ls_status ls_ranking_open(const ls_infer *f, const ls_dataset *d, uint64_t nuser
                        first_of(m)->name);
     ls_ranking *r = LS_NEW(ls_ranking);
     *r = (ls_ranking){.infer = *f, .model = m, .ratings = ratings, .scores = first_of(m)};
-    r->user = find_field(m, "user");
-    r->items = find_field(m, "items");
+    r->user = ls_model_field(m, "user");
+    r->items = ls_model_field(m, "items");
     if (r->items) r->width = (int64_t)(r->items->nbytes / sizeof(int32_t));
     for (int i = 0; i < m->nmeasures; i++) r->nmeasures += is_ranking(&m->measures[i]);
     r->infer.n = f->fetch && m->sparse_batch < SAMPLES ? m->sparse_batch : SAMPLES;

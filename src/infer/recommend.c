@@ -128,16 +128,10 @@ static ls_status make_vectors(ls_recommender *r, ls_error *e) {
 
 /* ---- opening ---- */
 
-static const ls_field *find_field(const ls_model *m, const char *name) {
-    for (int i = 0; i < m->ninputs; i++)
-        if (strcmp(m->inputs[i].name, name) == 0) return &m->inputs[i];
-    return NULL;
-}
-
 static ls_status find_inputs(ls_recommender *r, ls_error *e) {
     const ls_model *m = &r->p->trained.model;
-    r->user = find_field(m, "user");
-    r->items = find_field(m, "items");
+    r->user = ls_model_field(m, "user");
+    r->items = ls_model_field(m, "items");
     if (r->ids.n != COLUMNS)
         return ls_fail(e, LS_EINVAL, "%s/" LS_IDS_FILE ": has no users and items",
                        r->p->trained.path);
@@ -215,25 +209,6 @@ uint64_t ls_recommender_count(const ls_recommender *r) { return r->n; }
 
 /* ---- rows ---- */
 
-/* Leaves the k items of the list [n] with the greatest scores, in order; returns how many. */
-static int64_t keep_top(int32_t *items, float *scores, int64_t n, int64_t k) {
-    int64_t have = 0;
-    for (int64_t i = 0; i < n; i++) {
-        int32_t item = items[i];
-        float score = scores[i];
-        int64_t at = have;
-        if (isnan(score)) continue;
-        while (at > 0 && score > scores[at - 1]) at--;
-        if (at >= k) continue;
-        if (have < k) have++;
-        memmove(items + at + 1, items + at, (size_t)(have - at - 1) * sizeof *items);
-        memmove(scores + at + 1, scores + at, (size_t)(have - at - 1) * sizeof *scores);
-        items[at] = item;
-        scores[at] = score;
-    }
-    return have;
-}
-
 static int64_t list_unseen(const ls_recommender *r, int32_t user, int32_t *items) {
     int64_t n = 0;
     const ls_ratings *ratings = r->data.samples ? r->data.samples->ratings : NULL;
@@ -271,15 +246,26 @@ void ls_recommender_begin(const ls_recommender *r, ls_buf *b) {
     ls_buf_printf(b, "%s,rank,%s,%s\n", w.what, r->o.nitems ? w.list : w.one, w.score);
 }
 
-static void put_json(const ls_recommender *r, const char *name, const int32_t *items,
-                     const float *scores, int64_t n, ls_buf *b) {
+/* The items of a user, or those that are similar to an item. */
+typedef struct found {
+    const int32_t *items;
+    const float *scores;
+    int64_t top[LS_PREDICTED_TOP]; /* [n] the numbers of those that are written */
+    int64_t n;
+} found;
+
+static const char *item_of(const ls_recommender *r, const found *f, int64_t i) {
+    return ls_id_name(ids_of(r, ITEMS), f->items[f->top[i]]);
+}
+
+static void put_json(const ls_recommender *r, const char *name, const found *f, ls_buf *b) {
     words w = words_of(r);
     ls_json *o = ls_json_new_object(), *list = ls_json_new_array();
     ls_json_set(o, w.what, ls_json_new_path(name));
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < f->n; i++) {
         ls_json *one = ls_json_new_object();
-        ls_json_set(one, w.one, ls_json_new_path(ls_id_name(ids_of(r, ITEMS), items[i])));
-        ls_json_set_number(one, w.score, (double)scores[i]);
+        ls_json_set(one, w.one, ls_json_new_path(item_of(r, f, i)));
+        ls_json_set_number(one, w.score, (double)f->scores[f->top[i]]);
         ls_json_push(list, one);
     }
     ls_json_set(o, w.list, list);
@@ -288,13 +274,12 @@ static void put_json(const ls_recommender *r, const char *name, const int32_t *i
     ls_json_free(o);
 }
 
-static void put_csv(const ls_recommender *r, const char *name, const int32_t *items,
-                    const float *scores, int64_t n, ls_buf *b) {
-    for (int64_t i = 0; i < n; i++) {
+static void put_csv(const ls_recommender *r, const char *name, const found *f, ls_buf *b) {
+    for (int64_t i = 0; i < f->n; i++) {
         ls_csv_put(b, name);
         ls_buf_printf(b, ",%lld,", (long long)i + 1);
-        ls_csv_put(b, ls_id_name(ids_of(r, ITEMS), items[i]));
-        ls_buf_printf(b, ",%.9g\n", (double)scores[i]);
+        ls_csv_put(b, item_of(r, f, i));
+        ls_buf_printf(b, ",%.9g\n", (double)f->scores[f->top[i]]);
     }
 }
 
@@ -307,9 +292,11 @@ static ls_status add_one(const ls_recommender *r, int32_t id, int32_t *items, fl
         n = list_unseen(r, id, items);
         LS_TRY(run(r, &(query){&r->p->list[0], id, items, n}, scores, e));
     }
-    n = keep_top(items, scores, n, r->o.top);
+    found f = {.items = items, .scores = scores};
+    f.n = ls_top_of(scores, n, r->o.top, f.top);
+    while (f.n && isnan(scores[f.top[f.n - 1]])) f.n--;
     const char *name = ls_id_name(ids_of(r, r->o.nitems ? ITEMS : USERS), id);
-    (r->o.json ? put_json : put_csv)(r, name, items, scores, n, b);
+    (r->o.json ? put_json : put_csv)(r, name, &f, b);
     return LS_OK;
 }
 

@@ -22,7 +22,7 @@ typedef struct ls_recommender_options {
         *items; /* [nitems] ids: what is similar to them is wanted, in place of users */
     int nitems;
     bool seen;   /* items that a user has chosen count, too: the ratings need not be there */
-    int64_t top; /* rows of each */
+    int64_t top; /* rows of each, at most LS_PREDICTED_TOP */
     bool json;
 } ls_recommender_options;
 

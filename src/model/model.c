@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/random.h"
@@ -374,5 +375,11 @@ const ls_field *ls_model_field_at(const ls_model *m, size_t at) {
     for (int i = 0; i < m->ninputs; i++)
         if (at >= m->inputs[i].offset && at < m->inputs[i].offset + m->inputs[i].nbytes)
             return &m->inputs[i];
+    return NULL;
+}
+
+const ls_field *ls_model_field(const ls_model *m, const char *name) {
+    for (int i = 0; i < m->ninputs; i++)
+        if (strcmp(m->inputs[i].name, name) == 0) return &m->inputs[i];
     return NULL;
 }

@@ -107,6 +107,8 @@ int ls_model_cut(const ls_model *, int layer, int *values);
 /* Slices times chunks. */
 int ls_model_parts(const ls_model *);
 
+/* The field of this name that layers read; NULL: there is none. */
+const ls_field *ls_model_field(const ls_model *, const char *name);
 /* The field in which this place of a sample lies; NULL: none. */
 const ls_field *ls_model_field_at(const ls_model *, size_t at);
 

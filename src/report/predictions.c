@@ -7,12 +7,18 @@
 
 #include "base/json.h"
 
+void ls_csv_quote(ls_buf *b, const char *text) {
+    ls_buf_printf(b, "\"");
+    for (const char *c = text; *c; c++) ls_buf_printf(b, *c == '"' ? "\"\"" : "%c", *c);
+    ls_buf_printf(b, "\"");
+}
+
 void ls_csv_put(ls_buf *b, const char *text) {
-    bool quotes =
-        strpbrk(text, ",\"\r\n") || *text == ' ' || (*text && text[strlen(text) - 1] == ' ');
-    ls_buf_printf(b, "%s", quotes ? "\"" : "");
-    for (const char *c = text; *c; c++) ls_buf_printf(b, quotes && *c == '"' ? "\"\"" : "%c", *c);
-    ls_buf_printf(b, "%s", quotes ? "\"" : "");
+    size_t n = strlen(text);
+    if (strpbrk(text, ",\"\r\n") || (n && (text[0] == ' ' || text[n - 1] == ' ')))
+        ls_csv_quote(b, text);
+    else
+        ls_buf_printf(b, "%s", text);
 }
 
 ls_status ls_predictions_check(const ls_predictions *p, ls_error *e) {
@@ -31,8 +37,7 @@ ls_status ls_predictions_check(const ls_predictions *p, ls_error *e) {
 
 /* ---- classes ---- */
 
-/* The k greatest of x [n], in order; of equal ones the first; not a number comes last. */
-static void find_top(const float *x, int64_t n, int64_t k, int64_t *top) {
+int64_t ls_top_of(const float *x, int64_t n, int64_t k, int64_t *top) {
     int64_t have = 0;
     for (int64_t i = 0; i < n; i++) {
         int64_t at = have;
@@ -42,6 +47,7 @@ static void find_top(const float *x, int64_t n, int64_t k, int64_t *top) {
         memmove(top + at + 1, top + at, (size_t)(have - at - 1) * sizeof *top);
         top[at] = i;
     }
+    return have;
 }
 
 static int64_t top_of(const ls_predictions *p, const ls_predictor_output *o) {
@@ -94,7 +100,7 @@ static void add_classes(const ls_predictions *p, const ls_predictor_output *o, c
     int64_t top[LS_PREDICTED_TOP], n = o->rows > 1 ? 1 : top_of(p, o);
     ls_buf name = {0};
     for (int64_t r = 0; r < o->rows; r++, x += o->width) {
-        find_top(x, o->width, n, top);
+        ls_top_of(x, o->width, n, top);
         for (int64_t i = 0; i < n; i++) {
             name.len = 0;
             put_class(p, o, top[i], &name);
@@ -144,7 +150,7 @@ static ls_json *classes_json(const ls_predictions *p, const ls_predictor_output 
     int64_t top[LS_PREDICTED_TOP], n = o->rows > 1 ? 1 : top_of(p, o);
     ls_json *list = ls_json_new_array();
     for (int64_t r = 0; r < o->rows; r++, x += o->width) {
-        find_top(x, o->width, n, top);
+        ls_top_of(x, o->width, n, top);
         for (int64_t i = 0; i < n; i++) {
             ls_json *class = class_json(p, o, top[i]), *one = class;
             if (o->rows == 1) {

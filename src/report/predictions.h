@@ -39,7 +39,12 @@ void ls_predictions_begin(const ls_predictions *, ls_buf *);
 void ls_predictions_add(const ls_predictions *, uint64_t sample, const char *name,
                         const float *const *values, ls_buf *);
 
-/* Appends a cell of CSV, in quotes if it needs them. */
+/* top [k]: the numbers of the greatest of x [n], in order; of equal ones the first. Those that are not
+ * a number come last. Returns how many there are: k, or n if that is less. */
+int64_t ls_top_of(const float *x, int64_t n, int64_t k, int64_t *top);
+
+/* Appends a cell of CSV, in quotes; or in quotes only if it needs them. */
+void ls_csv_quote(ls_buf *, const char *text);
 void ls_csv_put(ls_buf *, const char *text);
 
 #endif

@@ -92,19 +92,33 @@ ls_status ls_dataset_open(ls_dataset *d, const char *run, const ls_config *c, co
     return LS_OK;
 }
 
+/* Takes the numbering over. */
+static ls_status open_numbered(ls_dataset *d, const ls_config *c, const ls_model *m,
+                               ls_numbering *numbering, const ls_other_samples *other,
+                               ls_error *e) {
+    ls_samples *samples = NULL;
+    ls_status s = ls_samples_open_other(c, m, numbering, other, &samples, e);
+    ls_numbering_free(numbering);
+    if (s == LS_OK) *d = ls_dataset_of_samples(samples);
+    return s;
+}
+
+ls_status ls_dataset_open_files(ls_dataset *d, const ls_config *c, const ls_model *m,
+                                const ls_other_samples *other, ls_error *e) {
+    ls_numbering numbering = {0};
+    LS_TRY(ls_data_record_numbering(other->dir, &numbering, e));
+    return open_numbered(d, c, m, &numbering, other, e);
+}
+
 ls_status ls_dataset_open_other(ls_dataset *d, const char *run, const ls_config *c,
                                 const ls_model *m, ls_error *e) {
     ls_numbering numbering = {0};
-    ls_samples *samples = NULL;
     ls_error own = {0};
+    const ls_other_samples val = {
+        .paths = c->data.val_path, .labels = c->data.val_labels, .dir = run};
     ls_status s = open_recorded(d, run, c, m, true, &own);
-    if (s == LS_EIO && ls_data_record_numbering(run, &numbering, NULL) == LS_OK) {
-        const ls_other_samples val = {
-            .paths = c->data.val_path, .labels = c->data.val_labels, .dir = run};
-        s = ls_samples_open_other(c, m, &numbering, &val, &samples, &own);
-        ls_numbering_free(&numbering);
-        if (s == LS_OK) *d = ls_dataset_of_samples(samples);
-    }
+    if (s == LS_EIO && ls_data_record_numbering(run, &numbering, NULL) == LS_OK)
+        s = open_numbered(d, c, m, &numbering, &val, &own);
     if (s != LS_OK && e) *e = own;
     return s;
 }
@@ -116,10 +130,7 @@ double ls_dataset_saved_nbytes(const ls_dataset *d) {
 /* Writes a small file, if the run has not the same. */
 static ls_status save_text(const char *run, const char *name, const ls_buf *text, ls_error *e) {
     char *path = ls_format("%s/%s", run, name);
-    ls_buf was = {0};
-    bool same = ls_file_read(path, text->len + 1, &was, NULL) == LS_OK && was.len == text->len &&
-                memcmp(was.data, text->data, was.len) == 0;
-    ls_buf_free(&was);
+    bool same = ls_file_is(path, text->data, text->len);
     ls_status s = same ? LS_OK : ls_file_replace(path, text->data, text->len, e);
     free(path);
     return s;

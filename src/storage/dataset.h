@@ -25,6 +25,10 @@ ls_status ls_dataset_make(ls_dataset *, const ls_config *, const ls_model *, ls_
 ls_dataset ls_dataset_of_text(const ls_corpus *, const ls_config *);
 /* The data set of samples, which it takes over. */
 ls_dataset ls_dataset_of_samples(ls_samples *);
+/* Samples of other files, all as the validation part, as the run of other->dir reads its own.
+ * LS_EINVAL, LS_EIO: they can't be read so; or that has no record of its data. */
+ls_status ls_dataset_open_files(ls_dataset *, const ls_config *, const ls_model *,
+                                const ls_other_samples *, ls_error *);
 /* All samples of a source, which have the model's layout, for training. Takes the source over. */
 ls_dataset ls_dataset_of_source(ls_source *, const ls_config *);
 /* Bytes that ls_dataset_save() writes, without small files. */

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/intern.h"
 #include "base/log.h"
+#include "config/relations.h"
 #include "storage/checkpoint.h"
 #include "storage/unsaved.h"
 
@@ -82,6 +83,6 @@ ls_status ls_origin_resolve(ls_config *c, const char *run, ls_error *e) {
 }
 
 char *ls_origin_tokenizer(const ls_config *c) {
-    const char *from = *c->train.from ? c->train.from : c->model.from;
+    const char *from = ls_config_origin(c);
     return *from ? ls_format("%s/tokenizer.json", from) : NULL;
 }

@@ -38,13 +38,10 @@ ls_status ls_restore_copy(const char *run, const char *checkpoint, const char *n
 
 ls_status ls_restore_text(const char *run, const char *name, const ls_buf *text, ls_error *e) {
     char *path = ls_format("%s/%s", run, name);
-    ls_buf was = {0};
     bool there = ls_file_exists(path);
-    bool same = there && ls_file_read(path, MAX_FILE, &was, NULL) == LS_OK &&
-                was.len == text->len && memcmp(was.data, text->data, was.len) == 0;
+    bool same = there && ls_file_is(path, text->data, text->len);
     if (there && !same) ls_log("%s: differs from the run's; writing it again", path);
     ls_status s = same ? LS_OK : ls_file_replace(path, text->data, text->len, e);
-    ls_buf_free(&was);
     free(path);
     return s;
 }
@@ -64,14 +61,9 @@ static ls_status refuse_text(const restoring *x, const ls_corpus *c, ls_error *e
 
 /* Is this what the run was trained on, as far as that can be known? */
 static bool is_same(const restoring *x, const ls_corpus *c) {
-    ls_buf text = {0};
     if (x->has_record) return ls_hash_same(c->record.tokens, x->record.tokens);
     if (!x->checkpoint) return true; /* nothing has been trained */
-    bool same = ls_file_read(x->tokenizer, MAX_FILE, &text, NULL) == LS_OK &&
-                text.len == c->tokenizer_json.len &&
-                memcmp(text.data, c->tokenizer_json.data, text.len) == 0;
-    ls_buf_free(&text);
-    return same;
+    return ls_file_is(x->tokenizer, c->tokenizer_json.data, c->tokenizer_json.len);
 }
 
 static ls_status make(const restoring *x, ls_error *e) {

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/cores.h"
 #include "coll/virtual.h"
+#include "config/relations.h"
 #include "exec/errors.h"
 #include "model/frozen.h"
 #include "plan/memory.h"
@@ -260,17 +261,12 @@ static ls_status agree_on_scaler(ls_member *m, ls_error *e) {
     return ls_broadcast(m->group, &m->scaler, sizeof m->scaler, LS_U8, 0, e);
 }
 
-/* What a new run begins with: a checkpoint, a published model, or "". */
-static const char *origin_of(const ls_config *c) {
-    return *c->train.from ? c->train.from : c->model.from;
-}
-
 /* Draws the state, or reads it from a checkpoint or a published model. */
 static ls_status make_state(ls_member *m, const char *path, ls_error *e) {
     ls_scaler_config scaler = ls_run_scaler(m->run);
     ls_status s = LS_OK;
     m->scaler = ls_scaler_start(&scaler);
-    if (m->first_step == 0) path = origin_of(&m->run->config);
+    if (m->first_step == 0) path = ls_config_origin(&m->run->config);
     if (m->first_step == 0 && !*path)
         draw_state(m);
     else

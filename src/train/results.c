@@ -9,6 +9,7 @@
 #include "base/plural.h"
 #include "base/print.h"
 #include "report/confusion.h"
+#include "report/predictions.h"
 #include "report/sheet.h"
 
 enum { MOST_MISTAKES = 64 };
@@ -72,16 +73,9 @@ static const char *class_name(const ls_dataset *d, int class) {
     return s && s->classes && class < s->nclasses ? s->classes[class] : "";
 }
 
-/* A cell of CSV. */
-static void put_text(const char *text, ls_buf *out) {
-    ls_buf_printf(out, ",\"");
-    for (const char *c = text; *c; c++) ls_buf_printf(out, *c == '"' ? "\"\"" : "%c", *c);
-    ls_buf_printf(out, "\"");
-}
-
 static void put_class(const ls_dataset *d, int class, ls_buf *out) {
-    ls_buf_printf(out, ",%d", class);
-    put_text(class_name(d, class), out);
+    ls_buf_printf(out, ",%d,", class);
+    ls_csv_quote(out, class_name(d, class));
 }
 
 /* The number of the sample in its files, and its name there, if it has one. */
@@ -90,8 +84,8 @@ static void put_place(const ls_dataset *d, uint64_t i, ls_buf *out) {
     ls_buf name = {0};
     uint64_t at = d->samples ? ls_samples_val_at(d->samples, i, &from) : i;
     if (from) ls_source_put_name(from, at, &name);
-    ls_buf_printf(out, ",%llu", (unsigned long long)at);
-    put_text(name.len ? name.data : "", out);
+    ls_buf_printf(out, ",%llu,", (unsigned long long)at);
+    ls_csv_quote(out, name.len ? name.data : "");
     ls_buf_free(&name);
 }
 
