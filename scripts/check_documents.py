@@ -109,6 +109,7 @@ def make_scratch():
     shutil.copytree(os.path.join(ROOT, "configs/machines"), os.path.join(top, "configs/machines"))
     shutil.copytree(os.path.join(ROOT, "configs/spaces"), os.path.join(top, "configs/spaces"))
     shutil.copy(os.path.join(ROOT, "LICENSE"), top)
+    shutil.copytree(os.path.join(ROOT, "docs"), os.path.join(top, "docs"))  # a directory of texts
     shutil.copy(os.path.join(ROOT, "configs/machines/v100.yaml"), os.path.join(top, "machine.yaml"))
     text = open(os.path.join(ROOT, "LICENSE"), encoding="utf-8").read()
     for config in glob.glob(os.path.join(ROOT, "configs/*.yaml")):
@@ -178,6 +179,8 @@ def scale(top, line):
         time.sleep(0.05)
     run_.send_signal(signal.SIGTERM)
     code = run_.wait()
+    shutil.rmtree(os.path.join(top, folder), ignore_errors=True)  # later lines resume a short run
+    run(top, f"lockstep train configs/demo.yaml -n 2 -o {folder}")
     return good and code == 75, said + ("" if code == 75 else f"the run ended with {code}")
 
 

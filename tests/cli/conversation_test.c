@@ -81,7 +81,10 @@ static void test_saved(void **state) {
                  "test $(grep -c . $r/talk) = 2 && head -1 $r/talk | grep -q '\"not\"' && tail "
                  "-1 $r/talk | grep -q 'user.*\"to\".*assistant.*user.*\"be\".*assistant'");
     free(whole), free(a), free(b);
-    free(chat("--tokens 3", "to\n/save @/other\n"));
+    char *lines = ls_format("to\n/save %s/other\n", folder);
+    free(chat("--tokens 3", lines));
+    shell_of_run("other", "grep -q '\"to\"' $r");
+    free(lines);
     expect("chat @/m.gguf --save @/new/talk", 1, "--continue ");
     expect("chat @/m.gguf --continue @/new/talk --system x", 1, "leave one of them out");
     write_text("bad", "\n{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}]}\n");
