@@ -27,8 +27,17 @@ static void swish_backward(const ls_layer_args *a) {
     }
 }
 
-static const ls_layer_kind swish = {
-    .name = "swish", .nparams = 1, .forward = swish_forward, .backward = swish_backward};
+/* Operations of forward: for predictions of a step's time, and the share of the processor's peak. */
+static const char *swish_sizes(const ls_layer_args *a, ls_layer_sizes *s) {
+    s->flops = 5.0 * (double)a->in[0].count;
+    return NULL;
+}
+
+static const ls_layer_kind swish = {.name = "swish",
+                                    .nparams = 1,
+                                    .forward = swish_forward,
+                                    .backward = swish_backward,
+                                    .sizes = swish_sizes};
 
 static void build(ls_model *m, const ls_keys *k) {
     ls_value *x = ls_input(m, "image", LS_U8, LS_DIMS(28, 28, 1));

@@ -449,8 +449,9 @@ typedef struct ls_layer_args {
 typedef struct ls_layer_sizes {
     ls_dims out;         /* one sample's output; as it is given: that of the first input */
     int64_t saved, work; /* floats of memory for each sample; as they are given: 0 */
-    /* operations of forward for one sample, for predictions of a step's time; as they are given: 0,
-     * and the layer is priced as one pass over memory */
+    /* operations of forward for one sample, for predictions of a step's time and the share of the
+     * peak in metrics; as they are given: 0, the layer is priced as one pass over memory, and the share
+     * is not known */
     double flops;
 } ls_layer_sizes;
 

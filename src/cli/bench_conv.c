@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/print.h"
 #include "cli/conv_library.h"
+#include "tensor/peak.h"
 
 enum {
     BATCH = 32,
@@ -63,13 +64,6 @@ static double time_run(const bench *b, const product *p, int system) {
     return seconds / (double)runs;
 }
 
-static double time_peak(const bench *b) {
-    double begin = ls_clock_thread_s();
-    volatile float result = b->compute->k->fma_peak(PEAK_ROUNDS);
-    (void)result;
-    return ls_clock_thread_s() - begin;
-}
-
 /* x and y are small numbers, since a gradient may be written over them. */
 static void fill(float *x) {
     for (size_t i = 0; i < 3 * (size_t)MOST; i++) x[i] = (float)(i * 2654435761u >> 24 & 15) / 64;
@@ -83,13 +77,13 @@ static void measure(bench *b, const product *p, double *flops) {
     for (int i = 0; i < systems; i++) run(b, p, i);
     for (size_t r = 0; r < rounds; r++) {
         fill(b->memory);
-        peaks[r] = time_peak(b);
+        peaks[r] = ls_peak_of_thread(b->compute->k, false, PEAK_ROUNDS);
         for (int i = 0; i < systems; i++) times[i][r] = time_run(b, p, i);
     }
     int64_t pixels = p->job.n * ls_conv_out_h(&p->v) * ls_conv_out_w(&p->v);
     double work = 2.0 * 9 * (double)(pixels * p->v.in * p->v.out);
     for (int i = 0; i < systems; i++) flops[i] = work / ls_median(times[i], rounds);
-    b->peak = PEAK_ROUNDS * 192.0 * 16.0 * 2.0 / ls_median(peaks, rounds);
+    b->peak = ls_median(peaks, rounds);
 }
 
 static void print_product(const bench *b, const product *p, const double *flops) {

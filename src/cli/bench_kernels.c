@@ -18,6 +18,7 @@
 #include "cli/bench_codecs.h"
 #include "cli/bench_conv.h"
 #include "cli/cli.h"
+#include "tensor/peak.h"
 
 enum {
     RING = 64 << 20, /* floats: weights, one after another */
@@ -58,12 +59,7 @@ typedef struct bench {
 } bench;
 
 static double measure_peak(const bench *b) {
-    double begin = ls_clock_thread_s();
-    const ls_kernels *k = b->compute.k;
-    volatile float result = (b->o->bf16 ? k->bf16_peak : k->fma_peak)(PEAK_ROUNDS);
-    int depth = b->o->bf16 ? k->bf16_depth : 1;
-    (void)result;
-    return PEAK_ROUNDS * 192.0 * 16.0 * 2.0 * depth / (ls_clock_thread_s() - begin);
+    return ls_peak_of_thread(b->compute.k, b->o->bf16, PEAK_ROUNDS);
 }
 
 /* ---- products ---- */

@@ -218,6 +218,7 @@ static void declare(ls_layer *l, const ls_layer_sizes *s, size_t out) {
     l->work_floats = o->user_work + o->sums + inputs_of(l);
     l->C = (int64_t)out;
     l->forward_flops = s->flops;
+    l->flops_unknown = s->flops <= 0;
     int64_t pass = s->flops > (double)numbers ? (int64_t)s->flops : (int64_t)numbers;
     ls_works_pass(&l->forward_work, LS_WORK_ADD, pass);
     ls_works_pass(&l->backward_work, LS_WORK_ADD, 2 * pass + (int64_t)params);

@@ -240,6 +240,7 @@ struct ls_layer {
     size_t scratch_floats; /* per thread */
     size_t past_floats;    /* what it keeps of all positions of a text, for generating (ls_past) */
     double forward_flops;  /* per sample; backward: twice as many, for a loss three times */
+    bool flops_unknown;    /* of a program's own layer that does not say them */
     ls_works forward_work, backward_work; /* the same in detail, for prices */
     ls_conversions forward_conversions, backward_conversions;
     bool loss;       /* it has losses instead of y; backward computes them,

@@ -364,6 +364,12 @@ double ls_model_flops(const ls_model *m) {
     return sum;
 }
 
+const ls_layer *ls_model_without_flops(const ls_model *m) {
+    for (int i = 0; i < m->nlayers; i++)
+        if (m->layers[i].flops_unknown) return &m->layers[i];
+    return NULL;
+}
+
 size_t ls_model_scratch_floats(const ls_model *m) {
     size_t most = 0;
     for (int i = 0; i < m->nlayers + m->nlate; i++)

@@ -128,6 +128,8 @@ bool ls_model_has_dx(const ls_model *, const ls_layer *);
  * of a loss's, and of the whole model forward and backward. */
 double ls_model_backward_flops(const ls_model *, const ls_layer *);
 double ls_model_flops(const ls_model *);
+/* The first layer whose operations are not known (ls_layer_sizes); NULL: those of all are. */
+const ls_layer *ls_model_without_flops(const ls_model *);
 
 /* The largest scratch_floats of its layers. */
 size_t ls_model_scratch_floats(const ls_model *);

@@ -1,7 +1,6 @@
 /* bench_train.c - see bench_train.h. */
 #include "perf/bench_train.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 
@@ -10,12 +9,13 @@
 #include "config/phases.h"
 #include "perf/export.h"
 #include "perf/fake.h"
+#include "tensor/peak.h"
 #include "train/fit.h"
 #include "train/layout.h"
 #include "train/member.h"
 #include "train/reference.h"
 
-enum { MAX_STEPS = 10000, ROUNDS = 400000, TRIES = 5 };
+enum { MAX_STEPS = 10000 };
 
 /* The argument of all workers. */
 typedef struct bench_job {
@@ -27,65 +27,14 @@ typedef struct bench_job {
     const char *export_dir;
 } bench_job;
 
-/* ---- peak ---- */
-
-typedef struct peak_thread {
-    pthread_t thread;
-    const ls_kernels *k;
-    bool bf16;
-    pthread_barrier_t *together;
-    int64_t begin_ns, end_ns;
-    float result; /* so that the compiler keeps the work */
-} peak_thread;
-
-static void *peak_main(void *arg) {
-    peak_thread *p = arg;
-    pthread_barrier_wait(p->together);
-    p->begin_ns = ls_clock_ns();
-    p->result = (p->bf16 ? p->k->bf16_peak : p->k->fma_peak)(ROUNDS);
-    p->end_ns = ls_clock_ns();
-    return NULL;
-}
-
-/* The threads time themselves: the caller may not get a core until they end. */
-static double peak_once(const ls_kernels *k, bool bf16, int cores) {
-    peak_thread *threads = LS_NEW_ARRAY(peak_thread, (size_t)cores);
-    pthread_barrier_t together;
-    pthread_barrier_init(&together, NULL, (unsigned)cores);
-    for (int i = 0; i < cores; i++) {
-        threads[i] = (peak_thread){.k = k, .bf16 = bf16, .together = &together};
-        if (pthread_create(&threads[i].thread, NULL, peak_main, &threads[i])) abort();
-    }
-    double flops = 0;
-    for (int i = 0; i < cores; i++) {
-        pthread_join(threads[i].thread, NULL);
-        double seconds = (double)(threads[i].end_ns - threads[i].begin_ns) / 1e9;
-        flops += ROUNDS * 192.0 * 16.0 * 2.0 * (bf16 ? k->bf16_depth : 1) / seconds;
-    }
-    pthread_barrier_destroy(&together);
-    free(threads);
-    return flops;
-}
-
-/* FLOP/s of `cores` cores that run only multiply-adds at once, those of products in bf16 or in f32,
- * the best of a few tries. */
-static double find_peak(bool bf16, int cores) {
-    const ls_kernels *k = NULL;
-    if (ls_kernels_pick(&k, NULL) != LS_OK) return 0;
-    double best = 0;
-    for (int i = 0; i < TRIES; i++) {
-        double peak = peak_once(k, bf16, cores);
-        if (peak > best) best = peak;
-    }
-    return best;
-}
-
 /* ---- a worker ---- */
 
 /* The peak of all workers at once, each on its own threads. */
 static ls_status measure_peak(const ls_member *m, double *peak_p, ls_error *e) {
     const ls_config *c = &m->run->config;
-    *peak_p = find_peak(c->train.compute == LS_COMPUTE_BF16, (int)c->parallel.threads);
+    const ls_kernels *k = NULL;
+    LS_TRY(ls_kernels_pick(&k, e));
+    *peak_p = ls_peak_together(k, c->train.compute == LS_COMPUTE_BF16, (int)c->parallel.threads);
     return ls_all_reduce(m->group, peak_p, peak_p, 1, LS_F64, LS_SUM, e);
 }
 

@@ -153,7 +153,9 @@ static const char *title_of(const ls_comparison *c) {
                   {"seconds", "seconds, of a step", false},
                   {"data_wait_s", "data_wait_s, seconds of a step", false},
                   {"tokens_per_s", "tokens_per_s, tokens a second", false},
-                  {"samples_per_s", "samples_per_s, samples a second", false}};
+                  {"samples_per_s", "samples_per_s, samples a second", false},
+                  {"mfu", "mfu, the share of the processor's peak", false},
+                  {"memory_bytes", "memory_bytes, of the run's processes", false}};
     bool tokens = true;
     for (int i = 0; i < c->n; i++)
         tokens = tokens && ls_config_has_token_losses(&c->runs[i].config);

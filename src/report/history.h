@@ -3,14 +3,15 @@
  * A line is one step, one evaluation, a gap, or what happened to the run:
  *   {"step": 10, "epoch": 0, "first": ..., "samples": ..., "view": 1, "workers": 4, "loss": ...,
  *    "lr": ..., "grad_norm": ..., "seconds": ..., "tokens_per_s": ...,
- *    "data_wait_s": ..., "memory_bytes": ...}
+ *    "data_wait_s": ..., "memory_bytes": ..., "mfu": ...}
  *   {"step": 100, "val_loss": ..., "val_bits_per_byte": ..., "val_samples": ...}
  * Where samples are no windows of tokens, it is samples_per_s; val_bits_per_byte is a text's alone.
  *
  * memory_bytes, once a second at most, is what the run's processes on worker 0's host have resident.
+ * mfu is the share of the processor's peak (train/utilization.h).
  *
  *   {"step": 20, "started": "2026-11-02T09:10:11Z", "started_s": 1793610611, "host": "red",
- *    "pid": 4711, "workers": 4, "command": "lockstep train ..."}
+ *    "pid": 4711, "workers": 4, "peak_flops_per_s": ..., "command": "lockstep train ..."}
  *                                      training began after this step; after 0 in a new run
  *   {"step": 33, "diverged": true}     the loss of this step was no number, and the run ended
  *   {"step": 57, "gap": [1, 57]}       lines of these steps were lost before step 58 was written

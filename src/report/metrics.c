@@ -40,7 +40,9 @@ struct ls_metrics {
     ls_batches batches;
     double step_seconds; /* smoothed, of a step with `batch` samples */
     uint64_t batch;
-    int64_t skipped; /* steps, in all */
+    int64_t skipped;              /* steps, in all */
+    double flops, peak;           /* ls_metrics_set_peak() */
+    double used, usable, timed_s; /* in the steps so far: operations, those of the peak, seconds */
     ls_logged logged;
     int64_t shown_ns;  /* when the live line was last written */
     int64_t memory_ns; /* when the memory was last looked at; 0: not yet */
@@ -75,6 +77,16 @@ ls_status ls_metrics_open(const char *run, const ls_config *config, const ls_mod
 void ls_metrics_set_view(ls_metrics *m, int64_t number, int nworkers) {
     m->view = number;
     m->nworkers = nworkers;
+}
+
+void ls_metrics_set_peak(ls_metrics *m, double flops, double peak) {
+    m->flops = flops;
+    m->peak = peak;
+}
+
+ls_metrics_use ls_metrics_used(const ls_metrics *m) {
+    if (m->timed_s <= 0) return (ls_metrics_use){0};
+    return (ls_metrics_use){m->used / m->timed_s, m->usable / m->timed_s};
 }
 
 void ls_metrics_set_quiet(ls_metrics *m) { m->quiet = true; }
@@ -265,6 +277,18 @@ static void put_memory(ls_metrics *m, ls_json *line) {
     if (nbytes >= 0) ls_json_set_integer(line, "memory_bytes", nbytes);
 }
 
+/* Model FLOPs utilization: the operations that the model needs, by those of the peak. */
+static void put_utilization(ls_metrics *m, int64_t steps, uint64_t nsamples, double seconds,
+                            ls_json *line) {
+    if (m->peak <= 0 || !(seconds > 0)) return;
+    double used = m->flops * (double)nsamples, usable = m->peak * seconds;
+    m->used += used;
+    m->usable += usable;
+    m->timed_s += seconds;
+    ls_json_set_number(line, "mfu", used / usable);
+    put_scalar(m, steps, "train/mfu", used / usable);
+}
+
 /* A step that is repeated has the same bits, and already has its line. */
 static ls_status log_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
                           const ls_step_out *out, const ls_step_time *t, ls_error *e) {
@@ -295,6 +319,7 @@ static ls_status log_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
     ls_json_set(line, rate_name, ls_json_new_number(rate));
     if (t->data_wait_s >= 0) ls_json_set(line, "data_wait_s", ls_json_new_number(t->data_wait_s));
     put_memory(m, line);
+    put_utilization(m, steps, out->batch.count, t->seconds, line);
     if (t->push) put_push(m, steps, t->push, line);
     if (m->config->train.noise_scale) put_noise(m, steps, &out->noise, line);
     LS_TRY(write_line(m, line, e));
@@ -348,6 +373,7 @@ void ls_metrics_started(ls_metrics *m, int64_t step, const char *command, int pi
     ls_json_set(line, "host", ls_json_new_path(host));
     ls_json_set_integer(line, "pid", pid);
     ls_json_set_integer(line, "workers", m->nworkers);
+    if (m->peak > 0) ls_json_set_number(line, "peak_flops_per_s", m->peak);
     if (command) {
         char *most = ls_format("%.*s", MOST_COMMAND, command);
         ls_json_set(line, "command", ls_json_new_path(most));

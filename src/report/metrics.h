@@ -18,6 +18,14 @@ ls_status ls_metrics_open(const char *run, const ls_config *, const ls_model *, 
                           ls_metrics **m_p, ls_error *);
 /* The lines to come belong to this view of nworkers workers. */
 void ls_metrics_set_view(ls_metrics *, int64_t number, int nworkers);
+/* The lines to come have the share of the peak (mfu), of a model with so many operations a sample, on
+ * cores that can do `peak` a second. 0, and at first: it is not known. */
+void ls_metrics_set_peak(ls_metrics *, double flops, double peak);
+/* What the steps have used of it so far, all together; zeros: not known. */
+typedef struct ls_metrics_use {
+    double flops, peak; /* a second */
+} ls_metrics_use;
+ls_metrics_use ls_metrics_used(const ls_metrics *);
 /* Nothing is shown of the lines: the program's own loop prints. */
 void ls_metrics_set_quiet(ls_metrics *);
 /* Creates new files if the files were removed, or if TensorBoard's could not be written. */

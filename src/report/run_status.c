@@ -52,6 +52,7 @@ typedef struct tail {
     ls_run_status *s;
     int nsteps;
     double seconds, units, samples; /* of these steps */
+    double used_s, used;            /* of those that have a share of the peak; times it */
     bool diverged, damaged;
 } tail;
 
@@ -78,6 +79,10 @@ static void add_step(tail *t, const ls_json *line, int64_t step) {
     t->seconds += seconds;
     t->units += rate * seconds;
     t->samples += samples;
+    double mfu = 0;
+    if (!number(line, "mfu", &mfu)) return;
+    t->used_s += seconds;
+    t->used += mfu * seconds;
 }
 
 static void add_object(tail *t, const ls_json *line) {
@@ -126,6 +131,7 @@ static void read_metrics(ls_run_status *s, tail *t) {
         read_tail(path, t);
     }
     if (t->seconds > 0) s->rate = t->units / t->seconds;
+    if (t->used_s > 0) s->mfu = t->used / t->used_s;
     free(path);
 }
 
@@ -233,6 +239,7 @@ void ls_run_status_read(const char *run, ls_run_status *s_p) {
                        .loss = NAN,
                        .val_loss = NAN,
                        .rate = NAN,
+                       .mfu = NAN,
                        .workers = -1,
                        .nbytes = -1,
                        .checkpoint = -1,
@@ -289,6 +296,7 @@ ls_json *ls_run_status_json(const ls_run_status *s) {
     set_count(o, "val_step", s->val_step ? s->val_step : -1);
     ls_json_set_number(o, "rate", s->rate);
     set_text(o, "unit", s->unit);
+    ls_json_set_number(o, "mfu", s->mfu);
     ls_json_set_number(o, "left_s", s->left_s);
     set_count(o, "workers", s->workers);
     set_count(o, "memory_bytes", s->nbytes);

@@ -8,15 +8,15 @@
 #include "base/escape.h"
 #include "report/run_status.h"
 
-enum { RUN, STATE, PROCESS, STEP, LOSS, VALIDATION, RATE, LEFT, WORKERS, MEMORY, NOTE, NCOLUMNS };
+enum { RUN, STATE, PROCESS, STEP, LOSS, VAL, RATE, MFU, LEFT, WORKERS, MEMORY, NOTE, NCOLUMNS };
 static const struct {
     const char *name;
     bool right; /* aligned */
 } columns[NCOLUMNS] = {
-    [RUN] = {"run", false},      [STATE] = {"state", false}, [PROCESS] = {"process", false},
-    [STEP] = {"step", true},     [LOSS] = {"loss", true},    [VALIDATION] = {"val", true},
-    [RATE] = {"rate", true},     [LEFT] = {"left", true},    [WORKERS] = {"workers", true},
-    [MEMORY] = {"memory", true}, [NOTE] = {"", false}};
+    [RUN] = {"run", false},        [STATE] = {"state", false},  [PROCESS] = {"process", false},
+    [STEP] = {"step", true},       [LOSS] = {"loss", true},     [VAL] = {"val", true},
+    [RATE] = {"rate", true},       [MFU] = {"mfu", true},       [LEFT] = {"left", true},
+    [WORKERS] = {"workers", true}, [MEMORY] = {"memory", true}, [NOTE] = {"", false}};
 
 static void put_loss(double x, ls_buf *out) {
     if (isfinite(x)) ls_buf_printf(out, "%.4f", x);
@@ -55,8 +55,9 @@ static void put_cell(const ls_run_status *s, int column, ls_buf *out) {
         ls_buf_put(out, "%s:%d", s->host, s->pid);
     if (column == STEP) put_step(s, out);
     if (column == LOSS) put_loss(s->loss, out);
-    if (column == VALIDATION) put_loss(s->val_loss, out);
+    if (column == VAL) put_loss(s->val_loss, out);
     if (column == RATE && isfinite(s->rate)) ls_buf_put(out, "%.0f %s/s", s->rate, s->unit);
+    if (column == MFU && isfinite(s->mfu)) ls_buf_printf(out, "%.1f%%", 100 * s->mfu);
     if (column == LEFT) put_left(s->left_s, out);
     if (column == WORKERS && s->workers >= 0) ls_buf_printf(out, "%lld", (long long)s->workers);
     if (column == MEMORY) put_memory(s->nbytes, out);

@@ -25,6 +25,7 @@
 #include "train/reference.h"
 #include "train/save.h"
 #include "train/sync.h"
+#include "train/utilization.h"
 
 /* For a worker that has had the directory open since an earlier view. */
 static ls_status reuse_folder(ls_loop *l, ls_error *e) {
@@ -270,7 +271,9 @@ static ls_status open_metrics(ls_loop *l, ls_error *e) {
     ls_folder_stay(l->folder);
     ls_metrics_set_view(l->metrics, h->runtime->survives ? h->survival.view.id.number : 1,
                         l->run->nasync ? l->run->nasync : h->layout.plan.c.nworkers);
-    if (opens && h->survival.view.id.number <= 1) note_start(l);
+    bool first = opens && h->survival.view.id.number <= 1;
+    ls_utilization_set(&l->m, l->metrics, first);
+    if (first) note_start(l);
     bool known = h->runtime->survives && ls_store_last_note(h->store, &last) &&
                  ls_sync_whole(&h->layout.plan, &last);
     return known ? ls_metrics_missing(l->metrics, &last, e) : LS_OK;

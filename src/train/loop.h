@@ -51,6 +51,7 @@ typedef struct ls_loop {
     int32_t waited_us;    /* by this worker in the latest step; 0 once data_wait_s has it */
     double data_wait_s;   /* in these steps: each step's longest wait of a worker for its samples */
     ls_noise_scale noise; /* worker 0's, at the end (train.noise_scale) */
+    ls_metrics_use used;  /* worker 0's, at the end */
     bool evicts;          /* an audit found a faulty worker, which leaves */
     ls_asked asked;       /* after the latest step */
     bool follows;         /* earlier workers have left their state in memory */

@@ -30,6 +30,7 @@ typedef struct ls_run {
     int hosts;
     int64_t until;    /* the run stops after this step, as if it were interrupted; 0: it does not */
     int64_t began_ns; /* when the program began */
+    double core_flops; /* FLOP/s that a core of this host can do (utilization.h); 0: not known */
 } ls_run;
 
 /* The number of workers: those that a launcher has started; else `asked`, or if that is 0 one per

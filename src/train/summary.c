@@ -33,6 +33,15 @@ static void log_data_wait(const ls_loop *l) {
         ls_log("waited for data: %.1f%% of the time", 100 * l->data_wait_s / l->seconds);
 }
 
+/* Model FLOPs utilization. */
+static void log_used(const ls_loop *l) {
+    const ls_metrics_use u = l->used;
+    if (u.peak <= 0) return;
+    ls_log("computed at %.4g GFLOP/s, %.1f%% of the peak of the cores (%.4g in %s)", u.flops / 1e9,
+           100 * u.flops / u.peak, u.peak / 1e9,
+           l->run->config.train.compute == LS_COMPUTE_BF16 ? "bf16" : "f32");
+}
+
 static void log_staleness(const ls_loop *l) {
     if (!l->async) return;
     ls_buf text = {0};
@@ -145,6 +154,7 @@ ls_status ls_summary_print(ls_loop *l, ls_error *e) {
                (long long)nbacked, ls_plural(nbacked));
     log_held(l);
     log_data_wait(l);
+    log_used(l);
     log_staleness(l);
     log_shares(l);
     if (l->steps < all) ls_report_picture(&l->picture, r->dir, true);

@@ -21,6 +21,7 @@
 #include "train/async_host.h"
 #include "train/fit.h"
 #include "train/host_memory.h"
+#include "train/utilization.h"
 #include "train/worker.h"
 
 /* What the run has decided, which this host joins. */
@@ -88,6 +89,11 @@ static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) 
         return ls_fail(e, LS_EINVAL,
                        "--trace: sync.mode async has no common steps to draw; leave it out");
     return ls_run_workers_async(r, o->nworkers, e);
+}
+
+/* As far as it is known: a launcher's may be on any hosts, and each of them measures a core. */
+static int workers_here(const ls_run *r) {
+    return r->started ? 1 : r->nasync ? r->nasync : r->nworkers;
 }
 
 /* Planning may take long, so it is announced, but not by each worker of a launcher. */
@@ -178,6 +184,7 @@ ls_status ls_train(const ls_train_options *o, bool *unfinished_p, ls_error *e) {
     ls_status s = read_config(o, &run, e);
     const char *begun = o->resume || o->join ? o->run : NULL;
     if (s == LS_OK) s = ls_epochs_resolve(&run.config, begun, &made, e);
+    if (s == LS_OK) run.core_flops = ls_utilization_core(&run.config, workers_here(&run));
     if (s == LS_OK) s = make_plan(&run, h, e);
     if (s == LS_OK) h->made = &made;
     bool joins = s == LS_OK && run.nasync && run.join;

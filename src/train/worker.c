@@ -28,6 +28,7 @@ static ls_status run_worker(ls_loop *l, ls_error *e) {
     if (stops) atomic_store(l->job->unfinished, 1);
     ls_metrics *metrics = l->metrics;
     if (metrics) l->noise = ls_metrics_noise(metrics);
+    if (metrics) l->used = ls_metrics_used(metrics);
     l->metrics = NULL;
     ls_mllog_close(l->mllog);
     l->mllog = NULL;

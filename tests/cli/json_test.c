@@ -253,10 +253,12 @@ static void test_metrics(void **state) {
         char fields[256];
         snprintf(fields, sizeof fields, "%s%s",
                  evaluation ? "i:step r:val_loss r:val_bits_per_byte i:val_samples"
-                 : start    ? "i:step t:started i:started_s t:host i:pid i:workers t:command"
+                 : start    ? "i:step t:started i:started_s t:host i:pid i:workers "
+                              "r:peak_flops_per_s t:command"
                             : "i:step i:epoch i:first i:samples i:view i:workers r:loss r:lr "
                               "r:grad_norm r:seconds r:tokens_per_s r:data_wait_s",
                  ls_json_get(j, "memory_bytes") ? " i:memory_bytes" : "");
+        if (!evaluation && !start) strcat(fields, " r:mfu");
         has_fields(j, fields);
         const char *key = NULL;
         const ls_json *value = NULL;

@@ -41,7 +41,7 @@ static int make(void **state) {
 
 static void test_check(void **state) {
     (void)state;
-    expect("check", 0, "block.1.swish                    right; 55 gradients within ");
+    expect("check", 0, "block.1.swish                    right; 46 gradients within ");
     expect("check @/cnn.yaml", 0, "block.0.swish                    right; ");
     expect_line("check @/none.yaml", 1, "none.yaml: can't be opened");
     expect_line("check --set cnn.width=2", 1, "cnn.width: 2 is out of range; expected 4 to 512");

@@ -46,7 +46,7 @@ static void expect_state(const char *run, const char *state, int64_t step, const
 /* Running; then killed, before its first checkpoint and after one. */
 static void test_running(void **state) {
     (void)state;
-    double left = 0;
+    double left = 0, share = 0;
     pace("killed", 10);
     host h = host_train(2, "killed", "--set train.steps=1000 " SMALLER, "--set train.eval_every=5");
     await_step("killed", 11, &h);
@@ -59,6 +59,7 @@ static void test_running(void **state) {
     assert_int_equal(integer_of(j, "val_step"), 10);
     assert_true(integer_of(j, "memory_bytes") > 1000000);
     assert_true(ls_json_number(ls_json_get(j, "left_s"), &left) && left > 0);
+    assert_true(ls_json_number(ls_json_get(j, "mfu"), &share) && share > 0 && share < 1);
     ls_json_free(j);
     expect("status @/killed", 0, "running");
     host_kill(&h);

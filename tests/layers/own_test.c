@@ -60,6 +60,11 @@ static const ls_layer_kind many = {.name = "dots",
                                    .forward = dots_forward,
                                    .backward = dots_backward,
                                    .sizes = dots_sizes};
+static void twice(const ls_layer_args *a) {
+    for (int64_t i = 0; i < a->samples * a->in[0].count; i++)
+        (a->out ? a->out : a->din[0])[i] = 2 * (a->out ? a->in[0].data : a->dout)[i];
+}
+static const ls_layer_kind silent = {.name = "twice", .forward = twice, .backward = twice};
 static const dots half = {.scale = 0.5f};
 
 static void build(ls_model *m, const ls_layer_kind *kind) {
@@ -148,7 +153,22 @@ static void test_values(void **state) {
     assert_string_equal(b.m.params[0].name, "dots.w");
     assert_false(b.m.params[0].decay);
     assert_true(b.l->forward_flops == 2.0 * COUNT);
+    assert_null(ls_model_without_flops(&b.m));
+    assert_true(ls_model_flops(&b.m) == 2 * 2.0 * COUNT); /* and the gradient of w */
     ls_model_free(&b.m);
+}
+
+/* A layer that does not say its operations. */
+static void test_without_flops(void **state) {
+    (void)state;
+    ls_model m = {0};
+    ls_error e = {0};
+    ls_value *x = ls_input(&m, "x", LS_F32, LS_DIMS(WIDTH));
+    x = ls_own_layer(&m, &silent, ls_linear(&m, x, .out = WIDTH), .name = "mine");
+    ls_mean_squared_error(&m, x, ls_input(&m, "y", LS_F32, LS_DIMS(WIDTH)), LS_DEFAULTS);
+    assert_ls_ok(ls_build_finish(&m, &e), e);
+    assert_string_equal(ls_model_without_flops(&m)->name, "mine");
+    ls_model_free(&m);
 }
 
 /* The same bits for any micro-batch and threads, with few parameters and with many. */
@@ -235,6 +255,7 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_bits),
-                                       cmocka_unit_test(test_refused)};
+                                       cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_without_flops)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

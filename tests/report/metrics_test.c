@@ -85,8 +85,11 @@ static void test_line(void **state) {
     double number = 0;
     ls_json *j = NULL;
     ls_metrics *m = open_at((ls_logged){0});
+    ls_metrics_set_peak(m, 1000, 64000); /* 8 samples in a quarter of a second */
     step(m, 1);
     step(m, 1); /* repeated, with the same bits: it has its line */
+    ls_metrics_use use = ls_metrics_used(m);
+    assert_true(use.flops == 32000 && use.peak == 64000);
     close_well(m);
     assert_int_equal(count_lines(), 1);
     char *text = read_text();
@@ -101,8 +104,25 @@ static void test_line(void **state) {
     assert_true(ls_json_number(ls_json_get(j, "lr"), &number) && number == 0.5);
     assert_true(ls_json_number(ls_json_get(j, "seconds"), &number) && number == 0.25);
     assert_true(ls_json_number(ls_json_get(j, "data_wait_s"), &number) && number == 0.125);
+    assert_true(ls_json_number(ls_json_get(j, "mfu"), &number) && number == 0.5);
     assert_null(ls_json_get(j, "loss_scale"));
     ls_json_free(j);
+    free(text);
+}
+
+/* Where the peak is not known there is no share of it. */
+static void test_no_peak(void **state) {
+    (void)state;
+    ls_metrics *m = open_at((ls_logged){0});
+    ls_metrics_set_peak(m, 0, 0);
+    ls_metrics_started(m, 0, "lockstep train", 7);
+    step(m, 1);
+    assert_true(ls_metrics_used(m).peak == 0);
+    close_well(m);
+    char *text = read_text();
+    assert_null(strstr(text, "mfu"));
+    assert_null(strstr(text, "peak"));
+    assert_non_null(strstr(text, "\"command\""));
     free(text);
 }
 
@@ -229,8 +249,8 @@ static void test_missing(void **state) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_run, remove_folder)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(test_line),    TEST(test_metrics),
-                                       TEST(test_cut),     TEST(test_full_disk),
-                                       TEST(test_removed), TEST(test_missing)};
+    const struct CMUnitTest tests[] = {TEST(test_line),   TEST(test_metrics),   TEST(test_no_peak),
+                                       TEST(test_cut),    TEST(test_full_disk), TEST(test_removed),
+                                       TEST(test_missing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
