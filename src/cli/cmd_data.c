@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/escape.h"
+#include "base/intern.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/output.h"
@@ -11,14 +12,29 @@
 #include "cli/cli.h"
 #include "cli/data_scan.h"
 #include "cli/data_texts.h"
+#include "config/config.h"
 #include "report/sheet.h"
 #include "source/adapt.h"
-#include "source/fitted.h"
 #include "source/image.h"
 #include "source/source.h"
+#include "storage/samples.h"
 #include "tensor/dtype.h"
 
-enum { FORMAT, LABELS, WINDOW, CHECK, SKIP, MISSING, RESIZE, CROP, SHEET, IMAGES, SAMPLES, JSON };
+enum {
+    FORMAT,
+    LABELS,
+    WINDOW,
+    CHECK,
+    SKIP,
+    MISSING,
+    RESIZE,
+    CROP,
+    SET,
+    SHEET,
+    IMAGES,
+    SAMPLES,
+    JSON
+};
 enum { LINES = 20, VALUES = 8, DEFAULT_SAMPLES = 3, DEFAULT_IMAGES = 64 };
 
 /* ---- for people ---- */
@@ -306,45 +322,86 @@ static char *join(const char *const *words, int n) {
 
 typedef struct wish {
     int64_t window, images, samples;
-    ls_missing missing;
-    ls_image_way way;
 } wish;
-
-static bool read_missing(const ls_args *a, ls_missing *m) {
-    const char *word = cli_value(a, MISSING);
-    if (!word) return true;
-    *m = strcmp(word, "drop") == 0 ? LS_MISSING_DROP : LS_MISSING_MEAN;
-    if (*m == LS_MISSING_DROP || strcmp(word, "mean") == 0) return true;
-    ls_log("data: --missing: '%s' is not drop or mean", word);
-    return false;
-}
 
 static bool read_numbers(const ls_args *a, wish *w) {
     const ls_command *c = &cmd_data;
     return cli_integer(c, a, WINDOW, 1, 1 << 28, &w->window) &&
            cli_integer(c, a, IMAGES, 1, 1000000, &w->images) &&
-           cli_integer(c, a, SAMPLES, 0, 1000, &w->samples) && read_missing(a, &w->missing);
+           cli_integer(c, a, SAMPLES, 0, 1000, &w->samples);
 }
 
-static ls_status read_way(const ls_args *a, ls_image_way *w, ls_error *e) {
-    const char *resize = cli_value(a, RESIZE), *crop = cli_value(a, CROP);
-    return ls_image_way_read(resize ? resize : "", crop ? crop : "", w, e);
+/* Options in place of keys. */
+static ls_status set_options(const ls_args *a, ls_config *c, ls_error *e) {
+    static const struct {
+        int option;
+        const char *key;
+    } keys[] = {{FORMAT, "data.format"},
+                {MISSING, "data.missing"},
+                {RESIZE, "data.resize"},
+                {CROP, "data.crop"}};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        if (!cli_given(a, keys[i].option)) continue;
+        char *set = ls_format("%s=%s", keys[i].key, cli_value(a, keys[i].option));
+        ls_status s = ls_config_set(c, set, e);
+        free(set);
+        LS_TRY(s);
+    }
+    if (cli_given(a, SKIP)) return ls_config_set(c, "data.damaged=skip", e);
+    return LS_OK;
+}
+
+/* Keys that say how files are read, whatever the model; the first ones are for CSV alone. */
+static const char *const file_keys[] = {
+    "data.csv",    "data.columns",  "data.na",     "data.missing", "data.ratings",
+    "data.clicks", "data.format",   "data.labels", "data.damaged", "data.resize",
+    "data.crop",   "data.channels", "data.exif",   "data.cache"};
+enum { CSV_KEYS = 6, FILE_KEYS = sizeof file_keys / sizeof *file_keys };
+
+/* Is the assignment one of the first n keys? */
+static bool is_among(const char *set, int n) {
+    bool is = false;
+    for (int i = 0; i < n; i++) {
+        size_t length = strlen(file_keys[i]);
+        is = is || (strncmp(set, file_keys[i], length) == 0 && set[length] == '=');
+    }
+    return is;
+}
+
+static ls_status fail_set(const char *set, ls_error *e) {
+    ls_buf b = {0};
+    for (int i = 0; i < FILE_KEYS; i++)
+        ls_buf_printf(&b, "%s%s", i == 0 ? "" : i + 1 < FILE_KEYS ? ", " : " and ", file_keys[i]);
+    ls_status s =
+        ls_fail(e, LS_EINVAL, "--set %.60s: lockstep data reads the keys %s", set, b.data);
+    ls_buf_free(&b);
+    return s;
+}
+
+static ls_status make_config(const ls_args *a, const wish *w, ls_config *c, ls_error *e) {
+    char *paths = join(a->words, a->nwords);
+    char *labels = join(a->options[LABELS].values, a->options[LABELS].n);
+    ls_config_defaults(c);
+    c->data.path = ls_intern(paths);
+    if (labels) c->data.labels = ls_intern(labels);
+    c->model.context = w->window ? w->window : 1024;
+    free(paths);
+    free(labels);
+    LS_TRY(set_options(a, c, e));
+    for (int i = 0; i < a->options[SET].n; i++) {
+        const char *set = a->options[SET].values[i];
+        if (!is_among(set, FILE_KEYS)) return fail_set(set, e);
+        LS_TRY(ls_config_set(c, set, e));
+    }
+    if (!ls_config_has_ratings(c) || !ls_config_has_clicks(c)) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "data.ratings and data.clicks: choose one of them");
 }
 
 static ls_status open_source(const ls_args *a, const wish *w, ls_source **s_p, ls_error *e) {
-    char *paths = join(a->words, a->nwords);
-    char *labels = join(a->options[LABELS].values, a->options[LABELS].n);
-    ls_source_options o = {.format = cli_value(a, FORMAT),
-                           .labels = labels,
-                           .skip_damaged = cli_given(a, SKIP),
-                           .missing = w->missing,
-                           .images = &w->way,
-                           .fresh = cli_given(a, CHECK),
-                           .window = w->window};
-    ls_status status = ls_source_open(paths, &o, s_p, e);
-    if (status == LS_OK) status = ls_fitted_open(*s_p, &w->way, paths, s_p, e);
-    free(paths);
-    free(labels);
+    ls_config *c = LS_NEW(ls_config);
+    ls_status status = make_config(a, w, c, e);
+    if (status == LS_OK) status = ls_samples_open_files(c, cli_given(a, CHECK), s_p, e);
+    free(c);
     return status;
 }
 
@@ -353,7 +410,8 @@ static int run_texts(const ls_args *a, const char *paths, data_kind kind) {
     ls_error e = {0};
     uint64_t ndamaged = 0;
     data_texts t = {paths, cli_given(a, JSON)};
-    static const int others[] = {LABELS, WINDOW, MISSING, RESIZE, CROP, SHEET, IMAGES, SAMPLES};
+    static const int others[] = {LABELS, WINDOW, MISSING, RESIZE, CROP,
+                                 SET,    SHEET,  IMAGES,  SAMPLES};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (cli_given(a, others[i])) {
             ls_log("data: --%s is for files of samples, and %s is %s",
@@ -370,7 +428,10 @@ static data_kind kind_of(const ls_args *a, const char *paths) {
     const char *format = cli_value(a, FORMAT);
     if (format && strcmp(format, "text") == 0) return DATA_TEXTS;
     if (format && strcmp(format, "chat") == 0) return DATA_CHATS;
-    return format ? DATA_SAMPLES : data_kind_of(paths);
+    bool csv = false;
+    for (int i = 0; i < a->options[SET].n; i++)
+        csv = csv || is_among(a->options[SET].values[i], CSV_KEYS);
+    return format || csv ? DATA_SAMPLES : data_kind_of(paths);
 }
 
 static int run_samples(const ls_args *a, const char *paths) {
@@ -378,7 +439,6 @@ static int run_samples(const ls_args *a, const char *paths) {
     ls_error e = {0};
     ls_source *s = NULL;
     if (!read_numbers(a, &w)) return CLI_USAGE;
-    if (read_way(a, &w.way, &e) != LS_OK) return cli_fail(&e);
     if (open_source(a, &w, &s, &e) != LS_OK) {
         data_kind kind = e.code == LS_EINVAL && !cli_given(a, FORMAT) && ls_file_is_dir(paths)
                              ? data_kind_below(paths)
@@ -439,6 +499,9 @@ const ls_command cmd_data = {
                 [RESIZE] = {"resize", 0, "N",
                             "images are scaled, as data.resize says: 64, or 64x48"},
                 [CROP] = {"crop", 0, "N", "the centre of images that stays, as data.crop says"},
+                [SET] = {"set", 0, "KEY=VALUE",
+                         "how files are read, as a key of a config says, e.g. "
+                         "data.csv='{separator: \";\"}'; repeatable"},
                 [SHEET] = {"sheet", 0, "FILE",
                            "write some images of each label as one PNG picture"},
                 [IMAGES] = {"images", 0, "N", "images on the sheet; default 64"},

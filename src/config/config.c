@@ -231,6 +231,7 @@ static ls_status set_tree(ls_config *c, const ls_config_key *k, const char *wher
     tree->line = item->line;
     if (!*item->value) *tree = LS_CONFIG_NO_TREE;
     LS_TRY(set_text(c, k, where, item->value, e));
+    if (tree == &c->data.missing_by) c->data.missing = LS_MISSING_KIND_REFUSE;
     return tree == &c->train.phased ? ls_config_read_phases(c, where, e) : LS_OK;
 }
 
@@ -241,6 +242,7 @@ static ls_status set_value(ls_config *c, const ls_config_key *k, const char *whe
     const int64_t *at = integer_at(c, k);
     if (at == &c->train.batch) ls_config_set_batch(c, c->train.batch);
     if (at == &c->model.layers) c->model.list = LS_CONFIG_NO_TREE;
+    if (at == &c->data.missing) c->data.missing_by = LS_CONFIG_NO_TREE;
     if (at == &c->parallel.mesh_data || at == &c->parallel.mesh_pipe ||
         at == &c->parallel.mesh_tensor || at == &c->parallel.mesh_context ||
         at == &c->parallel.mesh_expert)

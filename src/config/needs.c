@@ -15,7 +15,7 @@
 #define EXPERTS "model.experts > 0"
 #define CHAT    "data.format: chat"
 #define PLAIN   "no data.ratings; no data.clicks"
-#define TABLES  SAMPLES "; " PLAIN "; data.format: auto, csv"
+#define TABLES  SAMPLES "; data.format: auto, csv"
 #define BLOCKS                                                                                     \
     "data.order: blocks or data.order: auto; " SAMPLES                                             \
     "; data.format: auto, csv, jsonl, webdataset, tfrecord, mds"
@@ -88,7 +88,7 @@ const ls_config_need ls_config_needs[] = {
     {"data.lists", SAMPLES "; " PLAIN},
     {"data.missing", TABLES},
     {"data.na", TABLES},
-    {"data.columns", TABLES},
+    {"data.columns", TABLES "; " PLAIN},
     {"data.csv", TABLES},
     {"data.template", CHAT},
     {"data.loss", CHAT "; train.loss: auto"},

@@ -8,6 +8,7 @@
 
 #include "base/math.h"
 #include "base/yaml.h"
+#include "source/csv_rules.h"
 #include "source/format.h"
 #include "source/ids.h"
 #include "source/note.h"
@@ -119,10 +120,12 @@ typedef struct clicks {
     int32_t *ids;           /* [count][nids] */
     float *numbers;         /* [count][nnumbers] */
     unsigned char *clicked; /* [count] */
+    bool fills;             /* missing numbers may be means, which the ids then have */
     uint64_t room;          /* rows that the arrays have room for */
     ls_ids ids_of;          /* its own ids and scales */
     const ls_ids *given;    /* those of another source; NULL: there is none */
     uint64_t *unknown;      /* [nids] ids that are not among those */
+    uint64_t *nmissing;     /* [nnumbers] values that are to be the mean: NaN so far */
 } clicks;
 
 static void make_room(clicks *s) {
@@ -134,9 +137,10 @@ static void make_room(clicks *s) {
     s->clicked = ls_realloc(s->clicked, s->room);
 }
 
-static ls_status read_clicked(const clicks *s, const ls_csv_cell *cell, unsigned char *to,
+static ls_status read_clicked(const clicks *s, const ls_csv_row *row, unsigned char *to,
                               ls_error *e) {
     const ls_clicks_wanted *w = &s->wanted;
+    const ls_csv_cell *cell = &row->cells[0];
     double x = 0;
     if (*w->positive) {
         char text[LS_CLICKS_NAME];
@@ -144,7 +148,7 @@ static ls_status read_clicked(const clicks *s, const ls_csv_cell *cell, unsigned
         *to = n == strlen(w->positive) && memcmp(text, w->positive, n) == 0;
         return LS_OK;
     }
-    LS_TRY(ls_csv_number(cell, w->names[0], &x, e));
+    LS_TRY(ls_csv_number(row, 0, w->names[0], &x, e));
     *to = x > 0;
     if (x == 0 || x == 1) return LS_OK;
     return ls_fail(e, LS_EINVAL,
@@ -164,25 +168,47 @@ static ls_status read_id(clicks *s, int k, const ls_csv_cell *cell, int32_t *id_
     return LS_OK;
 }
 
-static ls_status add_row(void *arg, const ls_csv_cell *cells, ls_error *e) {
+static ls_status add_row(void *arg, const ls_csv_row *row, ls_error *e) {
     clicks *s = arg;
     const ls_clicks_wanted *w = &s->wanted;
     make_room(s);
-    uint64_t row = s->base.count;
-    s->clicked[row] = 0;
-    if (cells[0].nbytes || !s->given) LS_TRY(read_clicked(s, &cells[0], &s->clicked[row], e));
+    uint64_t at = s->base.count;
+    s->clicked[at] = 0;
+    if (row->cells[0].nbytes || !s->given) LS_TRY(read_clicked(s, row, &s->clicked[at], e));
     for (int k = 0; k < w->nnumbers; k++) {
         int column = 1 + w->nids + k;
         double x = 0;
-        LS_TRY(ls_csv_number(&cells[column], w->names[column], &x, e));
-        if (w->scale == LS_CLICKS_LOG) x = x > 0 ? ls_math_log(1 + x) : 0;
-        s->numbers[row * (uint64_t)w->nnumbers + (uint64_t)k] = (float)x;
+        if (row->missing[column])
+            x = NAN;
+        else
+            LS_TRY(ls_csv_number(row, column, w->names[column], &x, e));
+        if (w->scale == LS_CLICKS_LOG && !isnan(x)) x = x > 0 ? ls_math_log(1 + x) : 0;
+        s->numbers[at * (uint64_t)w->nnumbers + (uint64_t)k] = (float)x;
     }
     for (int k = 0; k < w->nids; k++) {
-        int32_t *id = &s->ids[row * (uint64_t)w->nids + (uint64_t)k];
-        LS_TRY(read_id(s, k, &cells[1 + k], id, e));
+        int32_t *id = &s->ids[at * (uint64_t)w->nids + (uint64_t)k];
+        LS_TRY(read_id(s, k, &row->cells[1 + k], id, e));
     }
+    for (int k = 0; k < w->nnumbers; k++) s->nmissing[k] += row->missing[1 + w->nids + k];
     s->base.count++;
+    return LS_OK;
+}
+
+/* Puts the mean of column k, which is the training data's, in the place of missing values. */
+static ls_status fill(clicks *s, uint64_t k, const char *what, ls_error *e) {
+    uint64_t n = s->base.count, width = (uint64_t)s->wanted.nnumbers;
+    const char *name = s->wanted.names[1 + s->wanted.nids + (int)k];
+    double sum = 0;
+    if (n && s->nmissing[k] == n && !s->given)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: column '%.60s' has no values; remove it from numbers in data.clicks",
+                       what, name);
+    for (uint64_t i = 0; i < n && !s->given; i++)
+        if (!isnan(s->numbers[i * width + k])) sum += (double)s->numbers[i * width + k];
+    double mean = s->given ? s->given->numbers[k].mean : n ? sum / (double)(n - s->nmissing[k]) : 0;
+    for (uint64_t i = 0; i < n; i++)
+        if (isnan(s->numbers[i * width + k])) s->numbers[i * width + k] = (float)mean;
+    if (s->wanted.scale != LS_CLICKS_STANDARD) ls_ids_add_number(&s->ids_of, name, mean, 1);
     return LS_OK;
 }
 
@@ -253,6 +279,7 @@ static void close_clicks(ls_source *source) {
     clicks *s = (clicks *)source;
     ls_ids_free(&s->ids_of);
     free(s->unknown);
+    free(s->nmissing);
     free(s->ids);
     free(s->numbers);
     free(s->clicked);
@@ -268,6 +295,7 @@ static ls_status finish(clicks *s, const char *what, ls_error *e) {
                     "it counts as none",
                     what, (unsigned long long)s->unknown[k], (unsigned long long)s->base.count,
                     w->names[1 + k]);
+    for (int k = 0; s->fills && k < w->nnumbers; k++) LS_TRY(fill(s, (uint64_t)k, what, e));
     if (w->scale == LS_CLICKS_STANDARD) standardize(s);
     if (nids > INT32_MAX)
         return ls_fail(e, LS_EINVAL, "%s: the columns have %lld ids; at most %d are possible", what,
@@ -282,8 +310,9 @@ static ls_status finish(clicks *s, const char *what, ls_error *e) {
 /* Has the given record the columns that are wanted? */
 static ls_status check_given(clicks *s, ls_error *e) {
     const ls_clicks_wanted *w = &s->wanted;
+    bool scales = w->scale == LS_CLICKS_STANDARD || s->fills;
     bool good = (w->hash || s->given->n == (size_t)w->nids) &&
-                (w->scale != LS_CLICKS_STANDARD || s->given->nnumbers == (size_t)w->nnumbers);
+                (!scales || s->given->nnumbers == (size_t)w->nnumbers);
     for (int k = 0; good && !w->hash && k < w->nids; k++)
         good = strcmp(s->given->columns[k].name, w->names[1 + k]) == 0;
     if (good) return LS_OK;
@@ -293,23 +322,45 @@ static ls_status check_given(clicks *s, ls_error *e) {
                                "(--resume) restores it");
 }
 
+static clicks *new_clicks(const ls_source_options *o) {
+    clicks *s = LS_NEW(clicks);
+    bool own = false;
+    s->wanted = *o->clicks;
+    const ls_clicks_wanted *w = &s->wanted;
+    s->base = (ls_source){.format = "clicks", .read = read_sample, .close = close_clicks};
+    s->unknown = LS_NEW_ARRAY(uint64_t, (size_t)w->nids);
+    s->nmissing = LS_NEW_ARRAY(uint64_t, (size_t)w->nnumbers + 1);
+    s->given = o->ids;
+    s->fills = w->nnumbers && o->missing == LS_MISSING_MEAN;
+    for (int k = 1 + w->nids; o->csv && k < 1 + w->nids + w->nnumbers; k++)
+        s->fills = s->fills ||
+                   ls_csv_rules_missing(o->csv, w->names[k], o->missing, &own) == LS_MISSING_MEAN;
+    return s;
+}
+
+static ls_csv_column column_of(const clicks *s, int k) {
+    const ls_clicks_wanted *w = &s->wanted;
+    return (ls_csv_column){.name = w->names[k],
+                           .kind = k > w->nids    ? LS_CSV_FILLED
+                                   : k > 0        ? LS_CSV_ID
+                                   : *w->positive ? LS_CSV_TEXT
+                                                  : LS_CSV_NUMBER,
+                           .may_lack = k == 0 && s->given};
+}
+
 static ls_status open_clicks(const ls_files *files, const ls_source_options *o, ls_source **s_p,
                              ls_error *e) {
-    clicks *s = LS_NEW(clicks);
-    const char *names[LS_CSV_COLUMNS];
-    s->wanted = *o->clicks;
-    s->base = (ls_source){.format = "clicks", .read = read_sample, .close = close_clicks};
-    s->unknown = LS_NEW_ARRAY(uint64_t, (size_t)s->wanted.nids);
-    s->given = o->ids;
+    clicks *s = new_clicks(o);
+    ls_csv_column columns[LS_CSV_COLUMNS];
     if (s->given) LS_TRY(check_given(s, e));
     for (int k = 0; k < s->wanted.nids; k++) ls_ids_add_column(&s->ids_of, s->wanted.names[1 + k]);
-    ls_csv_wanted columns = {.names = names,
-                             .n = 1 + s->wanted.nids + s->wanted.nnumbers,
-                             .first_may_lack = o->ids != NULL,
-                             .row = add_row,
-                             .arg = s};
-    for (int i = 0; i < columns.n; i++) names[i] = s->wanted.names[i];
-    ls_status status = ls_csv_columns_read(files, o, &columns, &s->base, e);
+    ls_csv_wanted wanted = {.columns = columns,
+                            .n = 1 + s->wanted.nids + s->wanted.nnumbers,
+                            .key = "data.clicks",
+                            .row = add_row,
+                            .arg = s};
+    for (int i = 0; i < wanted.n; i++) columns[i] = column_of(s, i);
+    ls_status status = ls_csv_columns_read(files, o, &wanted, &s->base, e);
     if (status == LS_OK) status = finish(s, files->paths[0], e);
     s->base.ids = known_ids(s);
     if (status == LS_OK)
@@ -319,4 +370,4 @@ static ls_status open_clicks(const ls_files *files, const ls_source_options *o, 
     return status;
 }
 
-const ls_data_format ls_format_clicks = {.name = "clicks", .open = open_clicks};
+const ls_data_format ls_format_clicks = {.name = "clicks", .is_table = true, .open = open_clicks};

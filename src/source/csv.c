@@ -1,6 +1,7 @@
 /* csv.c - see csv.h. */
 #include "source/csv.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -15,6 +16,16 @@ static size_t break_at(const ls_csv *c, size_t i) {
     if (c->text[i] != '\r') return 0;
     if (i + 1 < c->nbytes && c->text[i + 1] == '\n') return 2;
     return c->form.ends == LS_CSV_CR;
+}
+
+/* Bytes of the separator at offset i < nbytes; 0: there is none. */
+static size_t separator_at(const ls_csv *c, size_t i) {
+    const char *separator = c->form.separator;
+    size_t n = 1;
+    if (c->text[i] != separator[0]) return 0;
+    for (; separator[n]; n++)
+        if (i + n >= c->nbytes || c->text[i + n] != separator[n]) return 0;
+    return n;
 }
 
 static void skip_line(ls_csv *c) {
@@ -46,9 +57,10 @@ static bool end_cell(ls_csv *c, size_t i, ls_csv_cell *cell) {
     bool cr = i + 1 == c->nbytes && c->text[i] == '\r'; /* the last line lacks the LF */
     size_t n = break_at(c, i);
     cell->last = n > 0 || i + cr >= c->nbytes;
-    if (!cell->last && c->text[i] != c->form.separator) return false;
+    size_t separator = cell->last ? 0 : separator_at(c, i);
+    if (!cell->last && separator == 0) return false;
     c->line += n > 0;
-    c->at = cell->last ? i + n + (n == 0 && cr) : i + 1;
+    c->at = cell->last ? i + n + (n == 0 && cr) : i + separator;
     return true;
 }
 
@@ -76,7 +88,7 @@ static const char *next_quoted(ls_csv *c, ls_csv_cell *cell) {
 
 static const char *next_plain(ls_csv *c, ls_csv_cell *cell) {
     size_t i = c->at, end = 0;
-    for (; i < c->nbytes && c->text[i] != c->form.separator && break_at(c, i) == 0; i++)
+    for (; i < c->nbytes && separator_at(c, i) == 0 && break_at(c, i) == 0; i++)
         if (c->text[i] == 0) return "has a zero byte";
     end = i == c->nbytes && i > c->at && c->text[i - 1] == '\r' ? i - 1 : i;
     *cell = (ls_csv_cell){.text = c->text + c->at, .nbytes = end - c->at};
@@ -154,7 +166,7 @@ static bool count_cells(ls_csv *c, int *ncells_p, int *nnumbers_p) {
     while (!cell.last) {
         if (ls_csv_next(c, &cell)) return false;
         ++*ncells_p;
-        *nnumbers_p += looks_like_number(&cell, c->form.separator);
+        *nnumbers_p += looks_like_number(&cell, *c->form.separator);
     }
     return true;
 }
@@ -186,19 +198,22 @@ static bool is_better(fit a, fit b) {
 ls_csv_form ls_csv_form_of(const char *text, size_t nbytes, const ls_csv_asked *asked) {
     static const char separators[] = {',', '\t', ';',
                                       '|'}; /* the first one where others are as good */
-    ls_csv_form form = {.separator = asked->separator ? asked->separator : ',',
+    ls_csv_form form = {.separator = ",",
                         .quote = asked->unquoted ? 0
                                  : asked->quote  ? asked->quote
                                                  : '"',
                         .comma = asked->comma,
                         .skip = asked->skip};
     form.ends = find_ends(text, nbytes, form.quote);
-    if (asked->separator) return form;
-    if (form.comma) form.separator = '\t'; /* no comma separates */
+    if (*asked->separator) {
+        memcpy(form.separator, asked->separator, sizeof form.separator);
+        return form;
+    }
+    if (form.comma) form.separator[0] = '\t'; /* no comma separates */
     fit best = try_separator(text, nbytes, form);
     for (size_t i = 1; i < sizeof separators; i++) {
         ls_csv_form other = form;
-        other.separator = separators[i];
+        other.separator[0] = separators[i];
         fit f = try_separator(text, nbytes, other);
         if (!is_better(f, best)) continue;
         best = f;
@@ -207,14 +222,14 @@ ls_csv_form ls_csv_form_of(const char *text, size_t nbytes, const ls_csv_asked *
     return form;
 }
 
-void ls_csv_form_put(ls_csv_form form, ls_buf *b) {
+void ls_csv_form_describe(ls_csv_form form, bool header, char text[LS_SOURCE_FORM]) {
     static const char *const ends[] = {"LF", "CR LF", "CR"};
-    const char other[] = {form.separator, 0};
-    ls_buf_printf(b, "cells are separated by %s, lines end in %s",
-                  form.separator == '\t'  ? "tabs"
-                  : form.separator == ';' ? "semicolons"
-                  : form.separator == ',' ? "commas"
-                                          : other,
-                  ends[form.ends]);
-    if (form.comma) ls_buf_printf(b, ", numbers have decimal commas");
+    char first = form.separator[1] ? 0 : form.separator[0];
+    const char *separator = first == '\t'  ? "tabs"
+                            : first == ';' ? "semicolons"
+                            : first == ',' ? "commas"
+                                           : form.separator;
+    snprintf(text, LS_SOURCE_FORM, "cells are separated by %s, lines end in %s%s, %s", separator,
+             ends[form.ends], form.comma ? ", numbers have decimal commas" : "",
+             header ? "the first line is a header" : "there is no header");
 }

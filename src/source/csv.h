@@ -5,7 +5,8 @@
  * quote within a cell that does not begin with one is a character like others.
  *
  * The separator is the one of comma, tab, semicolon and | that divides most of the first rows into
- * as many cells as the first one, which has at least two.
+ * as many cells as the first one, which has at least two. One that is asked may have several
+ * characters, such as "::".
  */
 #ifndef LS_SOURCE_CSV_H
 #define LS_SOURCE_CSV_H
@@ -14,21 +15,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/mem.h"
+#include "source/source.h"
 
 typedef enum ls_csv_ends { LS_CSV_LF, LS_CSV_CR_LF, LS_CSV_CR } ls_csv_ends;
 
+enum { LS_CSV_SEPARATOR = 8 }; /* bytes of a separator, less one */
+
 /* What is not to be found, but as it is asked. Zero-initialised: all is found. */
 typedef struct ls_csv_asked {
-    char separator; /* 0: it is found */
-    char quote;     /* 0: " */
-    bool unquoted;  /* no character quotes */
-    bool comma;     /* decimal commas */
-    size_t skip;    /* lines before the first row */
+    char separator[LS_CSV_SEPARATOR]; /* "": it is found */
+    char quote;                       /* 0: " */
+    bool unquoted;                    /* no character quotes */
+    bool comma;                       /* decimal commas */
+    size_t skip;                      /* lines before the first row */
 } ls_csv_asked;
 
 typedef struct ls_csv_form {
-    char separator;
+    char separator[LS_CSV_SEPARATOR];
     ls_csv_ends ends; /* of the first row */
     char quote;       /* 0: none */
     bool comma;       /* numbers have decimal commas */
@@ -39,8 +42,8 @@ typedef struct ls_csv_form {
 
 /* What the text's first rows show, and what is asked. */
 ls_csv_form ls_csv_form_of(const char *text, size_t nbytes, const ls_csv_asked *);
-/* Appends it: "cells are separated by tabs, lines end in CR". */
-void ls_csv_form_put(ls_csv_form, ls_buf *);
+/* "cells are separated by tabs, lines end in CR, there is no header", as a source has it. */
+void ls_csv_form_describe(ls_csv_form, bool header, char text[LS_SOURCE_FORM]);
 
 typedef struct ls_csv {
     const char *text; /* [nbytes] */

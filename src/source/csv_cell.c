@@ -14,8 +14,7 @@ static const char *const marks[] = {
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
-/* Is the text [n] one of the lines of `na`, or a number with the same value as one? */
-static bool is_in(const char *na, const char *text, size_t n) {
+bool ls_csv_is_in(const char *na, const char *text, size_t n) {
     double x = 0, y = 0;
     bool number = na && ls_number_parse(text, n, &x);
     for (size_t m = 0; na && *na; na += m, na += *na == '\n') {
@@ -31,7 +30,7 @@ bool ls_csv_is_missing(const ls_csv_cell *cell, const ls_csv_form *form) {
     size_t n = cell->nbytes;
     while (n && is_blank(*text)) text++, n--;
     while (n && is_blank(text[n - 1])) n--;
-    if (n == 0 || is_in(form->na, text, n)) return true;
+    if (n == 0 || ls_csv_is_in(form->na, text, n)) return true;
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
         if (strlen(marks[i]) == n && memcmp(marks[i], text, n) == 0) return true;
     return false;
@@ -123,7 +122,7 @@ ls_cell_value ls_csv_value(const ls_csv_cell *cell, const ls_csv_form *form) {
         v.kind = LS_CELL_MISSING;
     else if (cell->text[0] == '[')
         v = list_value(cell);
-    else if (!form->comma && form->separator != ',' && memchr(cell->text, ',', cell->nbytes) &&
+    else if (!form->comma && *form->separator != ',' && memchr(cell->text, ',', cell->nbytes) &&
              parse_comma(cell, &number))
         v.kind = LS_CELL_COMMA;
     else

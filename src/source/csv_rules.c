@@ -1,6 +1,7 @@
 /* csv_rules.c - see csv_rules.h. */
 #include "source/csv_rules.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,19 +25,33 @@ static ls_status set_header(const ls_yaml_node *n, const char *file, ls_csv_rule
     return yes || no ? LS_OK : fail_option(n, file, "yes or no", e);
 }
 
-/* One byte that separates or quotes cells. */
-static ls_status set_sign(const ls_yaml_node *n, const char *file, char *c_p, ls_error *e) {
+/* ASCII characters that separate or quote cells. */
+static bool are_signs(const char *text) {
+    if (!*text) return false;
+    for (; *text; text++)
+        if (strchr("\r\n", *text) || (*text & 0x80)) return false;
+    return true;
+}
+
+static ls_status set_separator(const ls_yaml_node *n, const char *file, ls_csv_rules *w,
+                               ls_error *e) {
     const char *text = text_of(n);
-    bool tab = strcmp(text, "\\t") == 0 || strcmp(text, "tab") == 0;
-    if (!tab && (strlen(text) != 1 || strchr("\r\n", *text) || (*text & 0x80)))
-        return fail_option(n, file, "one character, e.g. \";\", or tab", e);
-    *c_p = tab ? '\t' : *text;
+    if (strcmp(text, "\\t") == 0 || strcmp(text, "tab") == 0) text = "\t";
+    if (!are_signs(text) || strlen(text) >= LS_CSV_SEPARATOR)
+        return fail_option(n, file, "one character, e.g. \";\", up to seven, e.g. \"::\", or tab",
+                           e);
+    snprintf(w->form.separator, LS_CSV_SEPARATOR, "%s", text);
     return LS_OK;
 }
 
 static ls_status set_quote(const ls_yaml_node *n, const char *file, ls_csv_rules *w, ls_error *e) {
-    w->form.unquoted = strcmp(text_of(n), "none") == 0;
-    return w->form.unquoted ? LS_OK : set_sign(n, file, &w->form.quote, e);
+    const char *text = text_of(n);
+    w->form.unquoted = strcmp(text, "none") == 0;
+    if (w->form.unquoted) return LS_OK;
+    if (!are_signs(text) || text[1])
+        return fail_option(n, file, "one character, e.g. \"'\", or none", e);
+    w->form.quote = *text;
+    return LS_OK;
 }
 
 static ls_status set_decimal(const ls_yaml_node *n, const char *file, ls_csv_rules *w,
@@ -70,7 +85,7 @@ static ls_status set_texts(const ls_yaml_node *n, const char *file, ls_csv_rules
 
 static ls_status set_option(const ls_yaml_node *n, const char *file, ls_csv_rules *w, ls_error *e) {
     if (strcmp(n->key, "header") == 0) return set_header(n, file, w, e);
-    if (strcmp(n->key, "separator") == 0) return set_sign(n, file, &w->form.separator, e);
+    if (strcmp(n->key, "separator") == 0) return set_separator(n, file, w, e);
     if (strcmp(n->key, "quote") == 0) return set_quote(n, file, w, e);
     if (strcmp(n->key, "decimal") == 0) return set_decimal(n, file, w, e);
     if (strcmp(n->key, "skip") == 0) return set_skip(n, file, w, e);
@@ -102,10 +117,11 @@ static ls_status read_map(const char *text, const map_reader *m, ls_csv_rules *w
 
 static ls_status check_form(const ls_csv_rules *w, const char *file, int line, ls_error *e) {
     const ls_csv_asked *f = &w->form;
-    if (f->separator && f->separator == (f->quote ? f->quote : '"') && !f->unquoted)
-        return ls_fail(e, LS_EINVAL, "%s:%d: data.csv: separator and quote are one character", file,
-                       line);
-    if (f->comma && f->separator == ',')
+    char quote = f->unquoted ? 0 : f->quote ? f->quote : '"';
+    if (quote && strchr(f->separator, quote))
+        return ls_fail(e, LS_EINVAL, "%s:%d: data.csv: the separator has the quote's character",
+                       file, line);
+    if (f->comma && strcmp(f->separator, ",") == 0)
         return ls_fail(e, LS_EINVAL, "%s:%d: data.csv: separator and decimal are both a comma",
                        file, line);
     return LS_OK;
@@ -200,11 +216,10 @@ ls_missing ls_csv_rules_missing(const ls_csv_rules *w, const char *column, ls_mi
 void ls_csv_rules_put(const ls_csv_rules *w, ls_buf *b) {
     if (!w) return;
     const ls_csv_asked *f = &w->form;
-    const char *const lists[] = {w->columns, w->na, w->texts};
-    const uint64_t numbers[] = {w->header, (uint8_t)f->separator, (uint8_t)f->quote,
-                                f->comma,  f->unquoted,           f->skip,
-                                w->nrules};
-    for (int i = 0; i < 3; i++) ls_bytes_put_text(b, lists[i] ? lists[i] : "");
+    const char *const lists[] = {w->columns, w->na, w->texts, f->separator};
+    const uint64_t numbers[] = {w->header,   (uint8_t)f->quote, f->comma,
+                                f->unquoted, f->skip,           w->nrules};
+    for (int i = 0; i < 4; i++) ls_bytes_put_text(b, lists[i] ? lists[i] : "");
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) ls_bytes_put_u64(b, numbers[i]);
     for (size_t i = 0; i < w->nrules; i++) {
         ls_bytes_put_text(b, w->rules[i].column);

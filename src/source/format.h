@@ -20,7 +20,7 @@ typedef struct ls_first_file {
 typedef struct ls_data_format {
     const char *name;        /* "idx" */
     bool in_records;         /* ls_source_in_records() */
-    bool fills;              /* it knows missing values: ls_source_options.missing */
+    bool is_table;           /* ls_source_options.missing and csv act */
     const char *suffixes[8]; /* ends of its files' names, without .gz or .zst; NULL ends them */
     /* NULL: the suffix decides. Asked first of a file that has the suffix: false where another
      * format's file has this suffix, too. Then of any other file: true only where the bytes leave

@@ -182,8 +182,11 @@ static ls_status open_ratings(const ls_files *files, const ls_source_options *o,
     s->base.nfiles = read.nfiles;
     s->base.file_nbytes = read.file_nbytes;
     s->base.ndamaged = read.ndamaged;
+    s->base.nmissing = read.nmissing;
+    memcpy(s->base.form, read.form, sizeof read.form);
     *s_p = &s->base;
     return LS_OK;
 }
 
-const ls_data_format ls_format_ratings = {.name = "ratings", .open = open_ratings};
+const ls_data_format ls_format_ratings = {
+    .name = "ratings", .is_table = true, .open = open_ratings};

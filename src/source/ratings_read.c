@@ -127,13 +127,14 @@ static ls_status read_ids(events *s, const ls_csv_cell *cells, event *x, bool *k
     return LS_OK;
 }
 
-static ls_status add_row(void *arg, const ls_csv_cell *cells, ls_error *e) {
+static ls_status add_row(void *arg, const ls_csv_row *row, ls_error *e) {
     events *s = arg;
+    const ls_csv_cell *cells = row->cells;
     const ls_ratings_wanted *w = s->wanted;
     event x = {.row = s->n};
     double rating = 0;
-    if (s->rating >= 0) LS_TRY(ls_csv_number(&cells[s->rating], w->rating, &rating, e));
-    if (s->time >= 0) LS_TRY(ls_csv_number(&cells[s->time], w->time, &x.time, e));
+    if (s->rating >= 0) LS_TRY(ls_csv_number(row, s->rating, w->rating, &rating, e));
+    if (s->time >= 0) LS_TRY(ls_csv_number(row, s->time, w->time, &x.time, e));
     if (w->has_least && rating < w->at_least) return LS_OK;
     bool known = false;
     LS_TRY(read_ids(s, cells, &x, &known, e));
@@ -278,12 +279,14 @@ static void free_part(ls_ratings_part *p) {
 static ls_status read_events(const ls_files *files, const ls_source_options *o, events *s,
                              ls_source *source, ls_error *e) {
     const ls_ratings_wanted *w = s->wanted;
-    const char *names[4] = {w->user, w->item};
+    ls_csv_column columns[4] = {{.name = w->user, .kind = LS_CSV_ID},
+                                {.name = w->item, .kind = LS_CSV_ID}};
     int n = 2;
-    if (*w->rating) names[s->rating = n++] = w->rating;
-    if (*w->time) names[s->time = n++] = w->time;
-    ls_csv_wanted columns = {.names = names, .n = n, .row = add_row, .arg = s};
-    return ls_csv_columns_read(files, o, &columns, source, e);
+    if (*w->rating) columns[s->rating = n++] = (ls_csv_column){w->rating, LS_CSV_NUMBER, false};
+    if (*w->time) columns[s->time = n++] = (ls_csv_column){w->time, LS_CSV_NUMBER, false};
+    ls_csv_wanted wanted = {
+        .columns = columns, .n = n, .key = "data.ratings", .row = add_row, .arg = s};
+    return ls_csv_columns_read(files, o, &wanted, source, e);
 }
 
 ls_status ls_ratings_read_files(const ls_files *files, const ls_source_options *o, ls_ratings *r,

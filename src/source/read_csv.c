@@ -193,7 +193,10 @@ static ls_status not_a_number(const csv_source *s, const char *path, const row *
         r->values[i].kind == LS_CELL_NUMBER
             ? ls_fail(e, LS_EINVAL, "%s, which no f32 can hold", place)
         : r->values[i].kind == LS_CELL_COMMA
-            ? ls_fail(e, LS_EINVAL, "%s; write decimal points in place of commas", place)
+            ? ls_fail(e, LS_EINVAL,
+                      "%s; write decimal points in place of commas, or set data.csv: "
+                      "{decimal: \",\"}",
+                      place)
             : ls_fail(e, LS_EINVAL, "%s, but numbers elsewhere; write a number, or remove the line",
                       place);
     free(place);
@@ -493,14 +496,6 @@ static ls_status index_files(csv_source *s, const ls_files *files, const ls_sour
     return ls_features_finish(&s->table.columns, &s->base, files->paths[0], e);
 }
 
-static void describe_form(csv_source *s) {
-    ls_buf b = {0};
-    ls_csv_form_put(s->forms[0], &b);
-    snprintf(s->base.form, sizeof s->base.form, "%s, %s", b.data,
-             s->header ? "the first line is a header" : "there is no header");
-    ls_buf_free(&b);
-}
-
 /* A column of numbers, or without values, has texts if it has texts in the training data; without
  * values it has numbers if it has numbers there. True: the rows must be read again. */
 static bool change_column(ls_feature *f, const ls_numbered *c) {
@@ -542,7 +537,7 @@ static ls_status open_csv(const ls_files *files, const ls_source_options *o, ls_
         close_csv(&s->base);
         return status;
     }
-    describe_form(s);
+    ls_csv_form_describe(s->forms[0], s->header, s->base.form);
     s->base.count = s->places.n;
     s->base.hash = ls_places_hash(&s->places);
     *s_p = &s->base;
@@ -552,7 +547,7 @@ static ls_status open_csv(const ls_files *files, const ls_source_options *o, ls_
 const ls_data_format ls_format_csv = {
     .name = "csv",
     .in_records = true,
-    .fills = true,
+    .is_table = true,
     .suffixes = {".csv", ".tsv"},
     .open = open_csv,
 };

@@ -66,13 +66,16 @@ static void list_formats(ls_buf *b) {
         ls_buf_printf(b, "%s%s", i == 0 ? "" : i + 1 < NFORMATS ? ", " : " or ", formats[i]->name);
 }
 
-static ls_status by_contents(const char *path, const ls_data_format **f_p, ls_error *e) {
+/* asks_csv: a file of no known format is CSV. */
+static ls_status by_contents(const char *path, bool asks_csv, const ls_data_format **f_p,
+                             ls_error *e) {
     uint8_t *first = ls_alloc(LS_PLAIN_FIRST);
     char *name = name_of(path);
     ls_first_file file = {.path = path, .name = name, .bytes = first};
     file.is_dir = ls_file_is_dir(path);
     ls_status s = file.is_dir ? LS_OK : ls_plain_first(path, first, &file.nbytes, &file.size, e);
     const ls_data_format *f = s == LS_OK ? recognize(&file) : NULL;
+    if (s == LS_OK && !f && asks_csv && !file.is_dir) f = &ls_format_csv;
     if (s == LS_OK && !f) {
         ls_buf b = {0};
         list_formats(&b);
@@ -210,18 +213,13 @@ static ls_status open_files(const ls_files *files, const ls_source_options *o, l
     else if (o->format)
         LS_TRY(by_name(o->format, &f, e));
     else
-        LS_TRY(by_contents(files->paths[0], &f, e));
-    if (o->missing && !f->fills)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: data.missing is for columns of numbers of CSV files, without "
-                       "data.ratings and data.clicks; "
-                       "remove it",
-                       files->paths[0]);
-    if (o->csv && f != &ls_format_csv)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: data.columns, data.na, data.csv and a map in data.missing are for CSV "
-                       "files, without data.ratings and data.clicks; this is %s: remove them",
-                       files->paths[0], f->name);
+        LS_TRY(by_contents(files->paths[0], o->csv != NULL, &f, e));
+    if ((o->missing || o->csv) && !f->is_table)
+        return ls_fail(
+            e, LS_EINVAL,
+            "%s: data.missing, data.columns, data.na and data.csv are for CSV files; this "
+            "is %s: remove them",
+            files->paths[0], f->name);
     LS_TRY(open_indexed(f, files, o, &s, e));
     if (s->decodes) add_decoders(s);
     *s_p = s;

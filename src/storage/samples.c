@@ -62,6 +62,7 @@ typedef struct opening {
     const char *dir;
     const ls_numbering *numbering; /* those of the training data, which others follow */
     bool follows;
+    bool fresh;        /* an index is made again */
     const ls_ids *ids; /* the same of ratings and clicks; NULL: the files' own */
 } opening;
 
@@ -79,7 +80,8 @@ static ls_source_options options_of(const opening *how) {
                                .skip_damaged = c->data.damaged == LS_DAMAGED_SKIP,
                                .missing = (ls_missing)c->data.missing,
                                .images = how->images,
-                               .window = c->model.context};
+                               .window = c->model.context,
+                               .fresh = how->fresh};
 }
 
 /* What the config says about columns of tables; the caller frees *r. */
@@ -442,6 +444,15 @@ static ls_status open_unbuilt(const ls_config *c, opened *o_p, ls_error *e) {
     ls_images images = {0};
     LS_TRY(ls_images_of(c, NULL, &images, e));
     return open_training(&(opening){.c = c, .images = &images.way}, o_p, e);
+}
+
+ls_status ls_samples_open_files(const ls_config *c, bool fresh, ls_source **s_p, ls_error *e) {
+    ls_images images = {0};
+    opened o = {0};
+    LS_TRY(ls_images_of(c, NULL, &images, e));
+    LS_TRY(open_training(&(opening){.c = c, .images = &images.way, .fresh = fresh}, &o, e));
+    *s_p = o.source;
+    return LS_OK;
 }
 
 /* What the data have decided about images. */

@@ -35,6 +35,10 @@ typedef struct ls_samples {
  * LS_EINVAL, LS_EIO: they can't. */
 ls_status ls_samples_resolve(ls_config *, const char *run, ls_error *);
 
+/* Opens the files that the config names as they are, without a model; images have the form that
+ * data.resize and the keys beside it say. fresh: an index in the cache is not used, but made again. */
+ls_status ls_samples_open_files(const ls_config *, bool fresh, ls_source **s_p, ls_error *);
+
 /* The training samples of an epoch, of the files that the config names. */
 ls_status ls_samples_count(const ls_config *, uint64_t *n_p, ls_error *);
 

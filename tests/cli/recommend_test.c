@@ -12,21 +12,28 @@ enum { USERS = 60, ITEMS = 90 };
 
 static char alone[256]; /* `ckpt hash` of the run with one worker */
 
-static const char CONFIG[] =
-    "model:\n"
-    "  kind: factors\n"
-    "  width: 8\n"
-    "  loss: {bpr: {target: clicked}}\n"
-    "  metrics: [hr: 10, ndcg: 10, ndcg: {k: 10, candidates: 20}]\n"
-    "data:\n"
-    "  path: ratings.csv\n"
-    "  ratings: {user: u, item: i, rating: r, time: t, at_least: 2, negatives: 3, split: "
-    "leave_one_out}\n"
-    "train: {steps: 60, batch: 32, virtual_workers: 8, micro_batch: 2, eval_every: 30}\n"
-    "checkpoint: {every: 20}\n"
-    "log: {every: 1000}\n"
-    "optim: {optimizer: adam, lr: 0.02, weight_decay: 0, warmup: 0}\n"
-    "survival: {balance: \"off\"}\n";
+/* data: members of this key */
+#define FACTORS(data)                                                                              \
+    "model:\n"                                                                                     \
+    "  kind: factors\n"                                                                            \
+    "  width: 8\n"                                                                                 \
+    "  loss: {bpr: {target: clicked}}\n"                                                           \
+    "  metrics: [hr: 10, ndcg: 10, ndcg: {k: 10, candidates: 20}]\n"                               \
+    "data:\n" data                                                                                 \
+    "train: {steps: 60, batch: 32, virtual_workers: 8, micro_batch: 2, eval_every: 30}\n"          \
+    "checkpoint: {every: 20}\n"                                                                    \
+    "log: {every: 1000}\n"                                                                         \
+    "optim: {optimizer: adam, lr: 0.02, weight_decay: 0, warmup: 0}\n"                             \
+    "survival: {balance: \"off\"}\n"
+#define RATINGS(u, i, r, t)                                                                        \
+    "  ratings: {user: " u ", item: " i ", rating: " r ", time: " t                                \
+    ", at_least: 2, negatives: 3, split: leave_one_out}\n"
+static const char CONFIG[] = FACTORS("  path: ratings.csv\n" RATINGS("u", "i", "r", "t"));
+/* The same rows in another form, among others that lack values. */
+static const char FORMED[] = FACTORS(
+    "  path: formed.dat\n  missing: {\"*\": drop}\n  na: [\"-\"]\n"
+    "  csv: {separator: \"::\", quote: \"'\", decimal: \",\", header: no, skip: 2}\n" RATINGS(
+        "column4", "column1", "column2", "column3"));
 
 /* numbers: ", numbers: [t], scale: log", or "" */
 #define CLICKS(numbers)                                                                            \
@@ -42,16 +49,34 @@ static const char SCALED[] = CLICKS(", numbers: [t], scale: standard");
 /* Columns with 50 ids, some of which stand for several texts. */
 static const char HASHED[] = CLICKS(", hash: 50");
 
-/* Users like items of their own third. */
+enum { CHOSEN = 14 }; /* items of a user */
+
+/* The item that a user has chosen as k-th: users like items of their own third. */
+static int item_of(int u, int k) { return u % 3 + 3 * ((7 * u + 11 * k) % (ITEMS / 3)); }
+
+static void make_formed(void) {
+    ls_buf b = {0};
+    ls_buf_printf(&b, "a title\n\n");
+    for (int u = 0; u < USERS; u++)
+        for (int k = 0; k < CHOSEN; k++) {
+            if (k % 5 == 1) ls_buf_printf(&b, "17::-::%d::u%d\n3::NA::1::u1\n::2::1::u1\n", k, u);
+            ls_buf_printf(&b, "'%d'::%d,0::%d::u%d\n", item_of(u, k), 1 + (u + k) % 5, 100 * k + u,
+                          u);
+        }
+    write_file("formed.dat", b.data, b.len);
+    write_file("formed.yaml", FORMED, sizeof FORMED - 1);
+    ls_buf_free(&b);
+}
+
 static int make(void **state) {
     if (folder_make(state)) return -1;
     ls_buf b = {0};
     ls_buf_printf(&b, "u,i,r,t\n");
     for (int u = 0; u < USERS; u++)
-        for (int k = 0; k < 14; k++)
-            ls_buf_printf(&b, "u%d,%d,%d,%d\n", u, u % 3 + 3 * ((7 * u + 11 * k) % (ITEMS / 3)),
-                          1 + (u + k) % 5, 100 * k + u);
+        for (int k = 0; k < CHOSEN; k++)
+            ls_buf_printf(&b, "u%d,%d,%d,%d\n", u, item_of(u, k), 1 + (u + k) % 5, 100 * k + u);
     write_file("ratings.csv", b.data, b.len);
+    make_formed();
     write_file("mf.yaml", CONFIG, sizeof CONFIG - 1);
     write_file("dlrm.yaml", NUMBERS, sizeof NUMBERS - 1);
     write_file("bare.yaml", BARE, sizeof BARE - 1);
@@ -82,6 +107,17 @@ static void test_alone(void **state) {
     expect("eval @/alone --json", 0, "\"ndcg10_full\":");
     train("float", "-n 1 --set model.kind=two_towers --set model.hidden=[16,8]", 0,
           ", hr10_full 0.");
+}
+
+static void test_form(void **state) {
+    (void)state;
+    expect("train @/formed.yaml -o @/formed -n 1 --set data.path=@/formed.dat", 0,
+           "formed.dat: 540 rows without a value left out");
+    has_bits_of_alone("formed");
+    expect("predict @/formed --user u7 --top 2", 0, "u7,2,");
+    expect("train @/formed.yaml -o @/refused -n 1 --set data.path=@/formed.dat --set "
+           "data.missing=mean",
+           1, "column 'column2' has no value, and ratings, times and clicks have no mean");
 }
 
 static void test_same_bits(void **state) {
@@ -268,11 +304,11 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alone),   cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_killed),  cmocka_unit_test(test_clicks),
-        cmocka_unit_test(test_hashed),  cmocka_unit_test(test_recommended),
-        cmocka_unit_test(test_asked),   cmocka_unit_test(test_other_files),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_alone),       cmocka_unit_test(test_form),
+        cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_clicks),      cmocka_unit_test(test_hashed),
+        cmocka_unit_test(test_recommended), cmocka_unit_test(test_asked),
+        cmocka_unit_test(test_other_files), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

@@ -51,9 +51,28 @@ static void test_damage(void **state) {
     expect_line("data @/none", 1, "/none: can't be opened");
     expect_line("data @/none*", 1, "no file matches");
     expect_line("data @/data_batch_1.bin --format idx", 1, "is not an IDX file");
-    expect_line("data @/data_batch_1.bin --format dix", 1, "there is no data format 'dix'");
+    expect_line("data @/data_batch_1.bin --format dix", 1, "data.format: 'dix' is not one of");
     expect_line("data @/data_batch_1.bin --window 0", 2, "is not a whole number from 1");
     expect_line("data", 2, "FILE... is missing");
+}
+
+/* Files are read as the keys of a config say. */
+static void test_set(void **state) {
+    (void)state;
+    static const char rows[] = "7:ann:4,5\n8:bob:-9\n";
+    write_file("r.txt", rows, sizeof rows - 1);
+#define FORM "--set data.csv={separator:\t':',\tdecimal:\t',',\theader:\tno} "
+    expect("data @/r.txt", 0, "text");
+    expect("data @/r.txt " FORM, 0, "cells are separated by :, lines end in LF, numbers have");
+    expect("data @/r.txt " FORM "--set data.columns=[column3] --set data.na=[-9] --missing drop", 0,
+           "sample 0   column3 4.5\n");
+    expect("data @/r.txt " FORM "--set data.ratings={user:\tcolumn1,\titem:\tcolumn2}", 0,
+           "sample 1   user 1  items 1");
+    expect_line("data @/data_batch_1.bin --set train.steps=3", 1,
+                "lockstep data reads the keys data.csv, data.columns");
+    expect_line("data @/r.txt --set data.csv={x:\t1}", 1, "data.csv: there is no 'x'");
+    expect_line("data LICENSE --set data.resize=3", 2,
+                "--set is for files of samples, and LICENSE");
 }
 
 static void test_json(void **state) {
@@ -189,9 +208,9 @@ static void test_decoders(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_print),    cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_json),     cmocka_unit_test(test_sheet),
-        cmocka_unit_test(test_decoders), cmocka_unit_test(test_balanced),
-        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_set),      cmocka_unit_test(test_json),
+        cmocka_unit_test(test_sheet),    cmocka_unit_test(test_decoders),
+        cmocka_unit_test(test_balanced), cmocka_unit_test(test_texts),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

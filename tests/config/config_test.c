@@ -430,6 +430,21 @@ static void test_compatible(void **state) {
     }
 }
 
+/* A key with two forms has the one that was set last. */
+static void test_two_forms(void **state) {
+    (void)state;
+    ls_config *c = LS_NEW(ls_config);
+    ls_error e = {0};
+    ls_config_defaults(c);
+    assert_ls_ok(ls_config_set(c, "data.missing=drop", &e), e);
+    assert_ls_ok(ls_config_set(c, "data.missing={age: mean}", &e), e);
+    assert_int_equal(c->data.missing, LS_MISSING_KIND_REFUSE);
+    assert_ls_ok(ls_config_set(c, "data.missing=mean", &e), e);
+    assert_string_equal(c->data.missing_by.text, "");
+    assert_int_equal(c->data.missing, LS_MISSING_KIND_MEAN);
+    free(c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read),        cmocka_unit_test(test_switches),
@@ -439,7 +454,7 @@ int main(void) {
         cmocka_unit_test(test_list),        cmocka_unit_test(test_groups),
         cmocka_unit_test(test_many_groups), cmocka_unit_test(test_momentum),
         cmocka_unit_test(test_help),        cmocka_unit_test(test_min_lr),
-        cmocka_unit_test(test_older),
+        cmocka_unit_test(test_older),       cmocka_unit_test(test_two_forms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
