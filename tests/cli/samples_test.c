@@ -71,8 +71,8 @@ static void test_set(void **state) {
     expect_line("data @/data_batch_1.bin --set train.steps=3", 1,
                 "lockstep data reads the keys data.csv, data.columns");
     expect_line("data @/r.txt --set data.csv={x:\t1}", 1, "data.csv: there is no 'x'");
-    expect_line("data LICENSE --set data.resize=3", 2,
-                "--set is for files of samples, and LICENSE");
+    expect_line("data README.md --set data.resize=3", 2,
+                "--set is for files of samples, and README.md");
 }
 
 static void test_json(void **state) {
