@@ -13,6 +13,11 @@ int ls_columns_of(int fd, int otherwise) {
     return ioctl(fd, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : otherwise;
 }
 
+int ls_columns_rows(int fd, int otherwise) {
+    struct winsize w;
+    return ioctl(fd, TIOCGWINSZ, &w) == 0 && w.ws_row > 0 ? w.ws_row : otherwise;
+}
+
 static locale_t utf8; /* 0: not available; each character then counts as one column */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 

@@ -8,6 +8,9 @@
  * a width. */
 int ls_columns_of(int fd, int otherwise);
 
+/* The same of its rows. */
+int ls_columns_rows(int fd, int otherwise);
+
 /* How many bytes of the UTF-8 text [n] fit into `most` columns: a wide character takes two, a
  * combining character none, a byte that is not UTF-8 one. Any thread. */
 size_t ls_columns_cut(const char *text, size_t n, int most);

@@ -2,6 +2,7 @@
 #include "base/process.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,9 +52,12 @@ static double boot_s(void) {
     return s;
 }
 
+/* A process that has ended may still have its number. */
+static bool has_ended(const stat_line *s) { return s->state == 'Z' || s->state == 'X'; }
+
 bool ls_process_was_there(int pid, double at_s) {
     stat_line s;
-    if (pid <= 0 || !read_stat(pid, &s) || s.state == 'Z' || s.state == 'X') return false;
+    if (pid <= 0 || !read_stat(pid, &s) || has_ended(&s)) return false;
     double boot = boot_s();
     return boot == 0 || boot + s.began_s <= at_s + SLACK_S;
 }
@@ -77,6 +81,7 @@ bool ls_process_has_file(int pid, const struct stat *file, double at_s) {
 typedef struct command {
     char text[4096]; /* [n] the words, each with a 0 */
     size_t n;
+    char directory[PATH_MAX]; /* where it is; "": not known */
 } command;
 
 static command command_of(int pid) {
@@ -86,12 +91,16 @@ static command command_of(int pid) {
     FILE *f = fopen(path, "re");
     if (f) c.n = fread(c.text, 1, sizeof c.text, f);
     if (f) fclose(f);
+    snprintf(path, sizeof path, "/proc/%d/cwd", pid);
+    ssize_t n = readlink(path, c.directory, sizeof c.directory - 1);
+    c.directory[n > 0 ? n : 0] = 0;
     return c;
 }
 
 static bool has_command(int pid, const command *c) {
     command of = command_of(pid);
-    return c->n && of.n == c->n && memcmp(of.text, c->text, c->n) == 0;
+    return c->n && of.n == c->n && memcmp(of.text, c->text, c->n) == 0 &&
+           strcmp(of.directory, c->directory) == 0;
 }
 
 /* Calls use() for each child. */
@@ -131,7 +140,7 @@ static void add_if_same(int pid, void *arg) {
 
 int64_t ls_process_command_nbytes(int pid) {
     stat_line at;
-    if (pid <= 0 || !read_stat(pid, &at)) return -1;
+    if (pid <= 0 || !read_stat(pid, &at) || has_ended(&at)) return -1;
     command c = command_of(pid);
     sum s = {.command = &c};
     while (at.parent > 1 && has_command(at.parent, &c)) {

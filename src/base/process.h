@@ -18,7 +18,8 @@ bool ls_process_has_file(int pid, const struct stat *file, double at_s);
 bool ls_process_was_there(int pid, double at_s);
 
 /* Resident bytes of the processes that one command has become: those above and beside this one with
- * the same command line (its supervisor, or workers of a launcher), and all below them. Memory that
+ * the same command line in the same directory (its supervisor, or workers of a launcher), and all below
+ * them. Memory that
  * they share counts once, as far as it shows. -1: it can't be read. */
 int64_t ls_process_command_nbytes(int pid);
 

@@ -1,10 +1,12 @@
 /* cmd_status.c - lockstep status */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/columns.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/print.h"
@@ -29,14 +31,35 @@ static void log_left_out(const ls_run_list *l) {
                LS_RUN_LIST_MOST);
 }
 
-static void print(const ls_run_status *list, size_t n, bool json) {
+/* Cuts lines to the width of the terminal, and leaves out those that it has no rows for: else each new
+ * picture would begin below the last one. */
+static void fit(const ls_run_status *list, size_t n, ls_buf *out) {
+    enum { OTHERS = 3 }; /* rows: names of the columns, how many are left out, the cursor */
+    int columns = ls_columns_of(STDOUT_FILENO, INT_MAX);
+    int rows = ls_columns_rows(STDOUT_FILENO, INT_MAX);
+    size_t most = rows > OTHERS ? (size_t)(rows - OTHERS) : 1, shown = n <= most + 1 ? n : most;
+    ls_buf text = {0};
+    ls_run_status_print(list, shown, &text);
+    for (char *at = text.data, *end = at + text.len, *next; at < end; at = next) {
+        char *stop = memchr(at, '\n', (size_t)(end - at));
+        size_t len = (size_t)(stop - at);
+        ls_buf_append(out, at, ls_columns_cut(at, len, columns));
+        ls_buf_append(out, "\n", 1);
+        next = stop + 1;
+    }
+    ls_buf_free(&text);
+    if (shown < n) ls_buf_printf(out, "and %zu more\n", n - shown);
+}
+
+static void print(const ls_run_status *list, size_t n, bool json, bool redraws) {
     ls_buf text = {0};
     for (size_t i = 0; json && i < n; i++) {
         ls_json *o = ls_run_status_json(&list[i]);
         ls_print_json(o);
         ls_json_free(o);
     }
-    if (!json && n) ls_run_status_print(list, n, &text);
+    if (!json && n && redraws) fit(list, n, &text);
+    if (!json && n && !redraws) ls_run_status_print(list, n, &text);
     if (text.len) ls_print_text(text.data, text.len);
     ls_buf_free(&text);
 }
@@ -50,7 +73,7 @@ static int show(const char *const *dirs, int ndirs, bool json, bool redraws) {
     ls_run_status *list = LS_NEW_ARRAY(ls_run_status, l.n + 1);
     for (size_t i = 0; s == LS_OK && i < l.n; i++) ls_run_status_read(l.runs[i], &list[i]);
     if (redraws) ls_print_own(BEGIN_AGAIN, sizeof BEGIN_AGAIN - 1);
-    if (s == LS_OK) print(list, l.n, json);
+    if (s == LS_OK) print(list, l.n, json, redraws);
     if (s == LS_OK && !l.n && !json)
         ls_print("%s: no runs are there: directories with a config.yaml that `lockstep train` has "
                  "made\n",

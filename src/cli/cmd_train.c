@@ -178,7 +178,9 @@ static bool ask(const char *run, int64_t step) {
     }
     ls_log("%s has checkpoints, the newest of step %lld; remove that run? [y/N]", run,
            (long long)step);
-    if (fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y')) return true;
+    bool answered = fgets(answer, sizeof answer, stdin);
+    answer[strcspn(answer, "\n")] = 0;
+    if (answered && (strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0)) return true;
     ls_log("%s stays as it is", run);
     return false;
 }

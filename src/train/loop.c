@@ -196,8 +196,10 @@ static void give_up_step(ls_loop *l, double seconds) {
            (long long)l->steps + 1, seconds, l->run->config.survival.stop_s);
 }
 
-ls_status ls_loop_diverged(const ls_loop *l, int64_t steps, const ls_step_out *out, ls_error *e) {
-    if (l->metrics) LS_TRY(ls_metrics_diverged(l->metrics, steps, e));
+/* All wait for worker 0's line: it would be ended with the first worker that fails. */
+ls_status ls_loop_diverged(ls_loop *l, int64_t steps, const ls_step_out *out, ls_error *e) {
+    ls_status s = l->metrics ? ls_metrics_diverged(l->metrics, steps, e) : LS_OK;
+    LS_TRY(ls_member_wait(&l->m, s, e));
     return ls_fail(e, LS_EINVAL,
                    "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, or "
                    "continue from an earlier checkpoint",

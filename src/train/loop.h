@@ -69,8 +69,8 @@ void ls_loop_note_due(ls_loop *);
 /* Is a checkpoint due by worker 0's clock? */
 bool ls_loop_is_time(const ls_loop *);
 
-/* Fails after a step whose result is not finite. */
-ls_status ls_loop_diverged(const ls_loop *, int64_t steps, const ls_step_out *, ls_error *);
+/* Collective. Fails after a step whose result is not finite, which metrics.jsonl then says. */
+ls_status ls_loop_diverged(ls_loop *, int64_t steps, const ls_step_out *, ls_error *);
 
 /* Are all steps done, or has the run ended early? */
 bool ls_loop_is_complete(const ls_loop *);

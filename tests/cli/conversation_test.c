@@ -1,10 +1,7 @@
 /* conversation_test.c - lockstep chat: lines from a pipe, as text and as JSON, and a real
  * terminal. */
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/ioctl.h>
-
 #include "cli/models.h"
+#include "cli/terminal.h"
 
 static int make_model(void **state) {
     if (models_make(state) != 0) return -1;
@@ -109,53 +106,11 @@ static void test_refused(void **state) {
 
 /* ---- a terminal ---- */
 
-/* What a terminal has shown, and how much of it was looked at. */
-typedef struct shown {
-    int terminal;
-    char text[16384];
-    size_t n, at;
-} shown;
-
-/* Reads until the text comes, or for ten seconds. */
-static bool wait_for(shown *x, const char *text) {
-    struct pollfd p = {.fd = x->terminal, .events = POLLIN};
-    for (;;) {
-        const char *found = strstr(x->text + x->at, text);
-        if (found) x->at = (size_t)(found - x->text) + strlen(text);
-        if (found) return true;
-        bool more = x->n < sizeof x->text - 1 && poll(&p, 1, 10000) > 0;
-        ssize_t got = more ? read(x->terminal, x->text + x->n, sizeof x->text - 1 - x->n) : 0;
-        if (got <= 0) return false;
-        x->n += (size_t)got;
-    }
-}
-
-static void expect_shown(shown *x, const char *text) {
-    if (!wait_for(x, text)) fail_msg("'%s' does not come; the terminal has: %s", text, x->text);
-}
-
-static void type(int terminal, const char *text) {
-    assert_int_equal(write(terminal, text, strlen(text)), (ssize_t)strlen(text));
-}
-
-static pid_t start_on_terminal(const char *options, int *terminal_p) {
-    int terminal = posix_openpt(O_RDWR | O_NOCTTY);
-    assert_true(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
-    pid_t pid = fork();
-    if (pid == 0) {
-        char *argv[MAX_ARGS], text[4096];
-        setsid();
-        int side = open(ptsname(terminal), O_RDWR);
-        ioctl(side, TIOCSCTTY, 0);
-        for (int i = 0; i < 3; i++) dup2(side, i);
-        close(terminal);
-        char *line = ls_format("chat @/m.gguf --tokens 4 %s", options);
-        setenv("TERM", "xterm", 1);
-        split_line(line, argv, text, sizeof text);
-        exec_program(argv);
-    }
-    *terminal_p = terminal;
-    return pid;
+static shown *start(const char *options) {
+    char *line = ls_format("chat @/m.gguf --tokens 4 %s", options);
+    shown *x = terminal_start(line, 80, 24);
+    free(line);
+    return x;
 }
 
 /* Behind a request that the terminal marks what is pasted. */
@@ -167,24 +122,17 @@ static void test_terminal(void **state) {
     (void)state;
     static const char *const ways[] = {"/exit\n", "\4"};
     for (int i = 0; i < 2; i++) {
-        int terminal = -1, status = -1;
-        shown *x = calloc(1, sizeof *x);
-        pid_t pid = start_on_terminal("", &terminal);
-        x->terminal = terminal;
-        expect_shown(x, PROMPT);
-        type(terminal, "be\3");
-        expect_shown(x, PROMPT);
-        type(terminal, "/help\n");
-        expect_shown(x, "begin a new conversation");
-        expect_shown(x, PROMPT);
-        type(terminal, "to\n");
-        expect_shown(x, PROMPT);
-        type(terminal, ways[i]);
-        assert_false(wait_for(x, "no such text"));
-        assert_int_equal(waitpid(pid, &status, 0), pid);
-        assert_int_equal(status, 0);
-        close(terminal);
-        free(x);
+        shown *x = start("");
+        terminal_expect(x, PROMPT);
+        terminal_type(x, "be\3");
+        terminal_expect(x, PROMPT);
+        terminal_type(x, "/help\n");
+        terminal_expect(x, "begin a new conversation");
+        terminal_expect(x, PROMPT);
+        terminal_type(x, "to\n");
+        terminal_expect(x, PROMPT);
+        terminal_type(x, ways[i]);
+        assert_int_equal(terminal_end(x), 0);
     }
 }
 
@@ -206,17 +154,13 @@ static void test_editing(void **state) {
         {"b\n", PROMPT},
         {"\4", "\n"},
     };
-    int terminal = -1, status = -1;
-    shown *x = calloc(1, sizeof *x);
-    pid_t pid = start_on_terminal("--save @/typed", &terminal);
-    x->terminal = terminal;
-    expect_shown(x, PROMPT);
+    shown *x = start("--save @/typed");
+    terminal_expect(x, PROMPT);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        type(terminal, steps[i].typed);
-        expect_shown(x, steps[i].then);
+        terminal_type(x, steps[i].typed);
+        terminal_expect(x, steps[i].then);
     }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
+    assert_int_equal(terminal_end(x), 0);
     static const char *const messages[] = {"to b\xc3\xa9", "to b\xc3\xa9!", "one\\\\ntw_o",
                                            "a\\\\nb"};
     for (int i = 0; i < 4; i++) {
@@ -224,8 +168,6 @@ static void test_editing(void **state) {
         shell_of_run("typed", line);
         free(line);
     }
-    close(terminal);
-    free(x);
 }
 
 int main(void) {

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "cli/hosts.h"
+#include "cli/terminal.h"
 
 static const char TRAIN[] = "train configs/tiny.yaml -n 2 " SMALLER "--set log.every=1000 ";
 
@@ -97,9 +98,16 @@ static void test_complete(void **state) {
     expect_state("other", "unknown", 6, "is it still running there? its last line is ");
 }
 
+/* Of workers that fail together, worker 0 writes the line before any of them ends. */
 static void test_diverged(void **state) {
     (void)state;
-    train("wild", "--set optim.lr=1000 --set optim.min_lr=1000 --set train.steps=30", 1);
+    for (int n = 0; n < 6; n++) {
+        train("wild",
+              n % 2 ? "-n 3 --set optim.lr=1000 --set optim.min_lr=1000 --set train.steps=30"
+                    : "--set optim.lr=1000 --set optim.min_lr=1000 --set train.steps=30",
+              1);
+        shell_of_run("wild", "tail -1 $m | grep -q '\"diverged\": true'");
+    }
     ls_json *j = status_of("wild");
     assert_string_equal(ls_json_text(ls_json_get(j, "state")), "diverged");
     assert_non_null(strstr(ls_json_text(ls_json_get(j, "command")), " --set optim.lr=1000 "));
@@ -212,12 +220,41 @@ static void test_unreadable(void **state) {
     shell_of_run("complete", "chmod -R u+rwx u");
 }
 
+/* ---- on a terminal ---- */
+
+/* Each picture takes the place of the one before: no line is wider than the terminal, and there are no
+ * more than it has rows. A run that is removed meanwhile is no error; an interrupt leaves the terminal as
+ * it was. */
+static void test_watch(void **state) {
+    (void)state;
+    char line[128];
+    shell_of_run("complete", "mkdir w && for i in 1 2 3 4 5 6 7 8 9; do cp -r $r w/$i; done");
+    snprintf(line, sizeof line, "status @/w --watch=0.1");
+    shown *x = terminal_start(line, 60, 8);
+    terminal_expect(x, "\033[H\033[J");
+    size_t from = x->at;
+    terminal_expect(x, "and 4 more\r\n\033[H\033[J");
+    assert_int_equal(count_of(x->text, "\033[J"), 2);
+    int rows = 0;
+    for (const char *l = x->text + from; l < x->text + x->at - 6; rows++) {
+        const char *end = strstr(l, "\r\n");
+        assert_true(end - l <= 60);
+        l = end + 2;
+    }
+    assert_int_equal(rows, 7); /* and one for the cursor */
+    shell_of_run("w", "rm -r $r/[1-6]");
+    terminal_expect(x, "/w/9 ");
+    terminal_expect(x, "\033[H\033[Jrun");
+    terminal_type(x, "\3");
+    assert_int_equal(terminal_end(x), SIGINT);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_running),   cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_complete),  cmocka_unit_test(test_diverged),
-        cmocka_unit_test(test_log),       cmocka_unit_test(test_log_files),
-        cmocka_unit_test(test_list),      cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_unreadable)};
+        cmocka_unit_test(test_running),    cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_complete),   cmocka_unit_test(test_diverged),
+        cmocka_unit_test(test_log),        cmocka_unit_test(test_log_files),
+        cmocka_unit_test(test_list),       cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_unreadable), cmocka_unit_test(test_watch)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

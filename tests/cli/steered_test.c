@@ -2,6 +2,7 @@
  * the same bits for any workers and after a kill; a run that is begun again, or replaced. */
 /* ctest: busy seconds=10 */
 #include "cli/killed_at.h"
+#include "cli/terminal.h"
 
 #define LINE                                                                                       \
     "train configs/tiny.yaml --set train.steps=30 --set train.eval_every=0 --set log.every=1000 "  \
@@ -138,11 +139,36 @@ static void test_overwritten(void **state) {
     shell_of_run("foreign", "grep -q 'a: 1' $r/config.yaml");
 }
 
+/* The question on a terminal: only yes removes the run. */
+static void test_asked(void **state) {
+    (void)state;
+    static const struct {
+        const char *typed;
+        int how;
+    } answers[] = {{"n\n", 1 << 8}, {"\n", 1 << 8},  {"no\n", 1 << 8}, {"yet\n", 1 << 8},
+                   {"\4", 1 << 8},  {"y\3", SIGINT}, {"Yes\n", 0}};
+    char before[256], after[256];
+    expect(LINE "-n 1 -o @/asked --set train.steps=10", 0, NULL);
+    hash_of("asked", before);
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        shown *x = terminal_start(LINE "-n 1 -o @/asked --overwrite --set train.steps=8", 100, 24);
+        terminal_expect(x, "asked has checkpoints, the newest of step 10; remove that run? [y/N]");
+        terminal_type(x, answers[i].typed);
+        if (answers[i].how >> 8) terminal_expect(x, "asked stays as it is");
+        if (!answers[i].how) terminal_expect(x, "which is removed (--overwrite)");
+        assert_int_equal(terminal_end(x), answers[i].how);
+        hash_of("asked", after);
+        assert_int_equal(strcmp(before, after) == 0, answers[i].how != 0);
+    }
+    expect("ckpt ledger @/asked", 0, ": clean: 8 steps");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recorded), cmocka_unit_test(test_killed),
         cmocka_unit_test(test_compared), cmocka_unit_test(test_refused),
         cmocka_unit_test(test_again),    cmocka_unit_test(test_overwritten),
+        cmocka_unit_test(test_asked),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
