@@ -199,16 +199,26 @@ static void put_ended(const ls_run_status *s, ls_buf *b) {
         ls_buf_printf(b, "has a checkpoint of step %lld", (long long)s->checkpoint);
 }
 
+/* Stopped by a signal, on a full disk, or in a long evaluation. */
+static bool is_silent(const ls_run_status *s, const tail *t) {
+    int n = t->nsteps < RATED ? t->nsteps : RATED;
+    double step = n > 0 ? t->seconds / n : 0;
+    return s->state == LS_RUN_RUNNING && s->age_s > 60 + 5 * step;
+}
+
 static char *note_of(const ls_run_status *s, const ls_lock_named *n, const tail *t,
                      const char *config) {
     ls_buf b = {0};
     if (config) ls_buf_put(&b, "%s", config);
-    if (s->state == LS_RUN_UNKNOWN && n->pid && !n->here) {
+    bool elsewhere = s->state == LS_RUN_UNKNOWN && n->pid && !n->here;
+    if (elsewhere) {
         put_part(&b);
         ls_buf_printf(&b, "is it still running there?");
-        if (s->age_s >= 0) ls_buf_printf(&b, " its last line is ");
-        if (s->age_s >= 0) put_age(s->age_s, &b);
-        if (s->age_s >= 0) ls_buf_printf(&b, " old");
+    }
+    if (s->age_s >= 0 && (elsewhere || is_silent(s, t))) {
+        ls_buf_printf(&b, "%sits last line is ", b.len ? " " : "");
+        put_age(s->age_s, &b);
+        ls_buf_printf(&b, " old");
     }
     if (s->state == LS_RUN_STOPPED || s->state == LS_RUN_FAILED || s->state == LS_RUN_DIVERGED)
         put_ended(s, &b);

@@ -63,6 +63,8 @@ static void test_running(void **state) {
     assert_true(ls_json_number(ls_json_get(j, "mfu"), &share) && share > 0 && share < 1);
     ls_json_free(j);
     expect("status @/killed", 0, "running");
+    shell_of_run("killed", "touch -d '9 minutes ago' $m");
+    expect("status @/killed", 0, "its last line is 9 min old");
     host_kill(&h);
     let_go("killed");
     j = status_of("killed");
