@@ -216,7 +216,9 @@ static char *note_of(const ls_run_status *s, const ls_lock_named *n, const tail 
         ls_buf_printf(&b, "is it still running there?");
     }
     if (s->age_s >= 0 && (elsewhere || is_silent(s, t))) {
-        ls_buf_printf(&b, "%sits last line is ", b.len ? " " : "");
+        if (elsewhere) ls_buf_printf(&b, " ");
+        if (!elsewhere) put_part(&b);
+        ls_buf_printf(&b, "its last line is ");
         put_age(s->age_s, &b);
         ls_buf_printf(&b, " old");
     }
