@@ -225,7 +225,8 @@ const ls_config_key ls_config_keys[] = {
     STRINGS("data.labels", data.labels, FREE,
             "files with labels, if they are apart from the samples (idx, npy)"),
     STRINGS("data.val_path", data.val_path, FREE,
-            "files of samples for validation; empty: a part of those of data.path"),
+            "files for validation: of samples, texts or conversations, named as in data.path; "
+            "empty: a part of data.path"),
     STRINGS("data.val_labels", data.val_labels, FREE, "files with the labels of data.val_path"),
     NUM("data.val_fraction", data.val_fraction, 0.001, 0.5, 0.05, FIXED,
         "fraction held out for validation: of a text, its end, or whole documents; of samples, "

@@ -80,7 +80,7 @@ const ls_config_need ls_config_needs[] = {
     {"data.separator", TEXT "; data.documents: apart"},
     {"data.text", TEXT},
     {"data.labels", SAMPLES "; " PLAIN "; no data.mix"},
-    {"data.val_path", SAMPLES "; " PLAIN " or data.format: tokens, chat"},
+    {"data.val_path", SAMPLES "; " PLAIN " or data.format: tokens, chat or " TEXT},
     {"data.val_labels", SAMPLES "; data.val_path"},
     {"data.val_fraction", "no data.val_path; data.folds: 0"},
     {"data.folds", SAMPLES "; no data.ratings or data.format: tokens, chat"},

@@ -31,14 +31,31 @@ static size_t fixed_part(const char *pattern) {
     return first;
 }
 
+/* Does a component begin here that begins with two stars? */
+static bool is_deep(const char *pattern, const char *at) {
+    return (at == pattern || at[-1] == '/') && at[0] == '*' && at[1] == '*';
+}
+
 static bool has_deep(const char *pattern) {
-    for (const char *at = pattern; (at = strstr(at, "**")); at++)
-        if ((at == pattern || at[-1] == '/') && (!at[2] || at[2] == '/')) return true;
+    for (const char *at = pattern; *at; at++)
+        if (is_deep(pattern, at)) return true;
     return false;
 }
 
-/* Files that a pattern with ** matches. */
-static ls_status add_deep(ls_files *f, const char *pattern, ls_error *e) {
+/* With a name at any depth, **.md, in two components: ** and *.md. The caller frees it. */
+static char *in_components(const char *pattern) {
+    ls_buf b = {0};
+    for (const char *at = pattern; *at; at++) {
+        bool name = is_deep(pattern, at) && at[2] && at[2] != '/';
+        ls_buf_printf(&b, name ? "**/" : "");
+        ls_buf_append(&b, at, 1);
+        at += name; /* one star remains */
+    }
+    return b.data;
+}
+
+/* Files that a pattern with ** matches; its components are `pattern`. */
+static ls_status add_deep(ls_files *f, const char *given, const char *pattern, ls_error *e) {
     size_t fixed = fixed_part(pattern), n = f->n, m = fixed;
     while (m > 1 && pattern[m - 1] == '/') m--;
     char *dir = m ? ls_format("%.*s", (int)m, pattern) : ls_strdup(".");
@@ -52,14 +69,19 @@ static ls_status add_deep(ls_files *f, const char *pattern, ls_error *e) {
     }
     ls_files_free(&w.files);
     if (s != LS_OK || f->n > n) return s;
-    return ls_fail(e, LS_EINVAL, "no file matches %s", pattern);
+    return ls_fail(e, LS_EINVAL, "no file matches %s", given);
 }
 
 /* The C library sorts by locale. Names are sorted by bytes here, so that the text is the same
  * everywhere. */
 static ls_status add_matches(ls_files *f, const char *pattern, ls_error *e) {
     glob_t g = {0};
-    if (has_deep(pattern)) return add_deep(f, pattern, e);
+    if (has_deep(pattern)) {
+        char *components = in_components(pattern);
+        ls_status s = add_deep(f, pattern, components, e);
+        free(components);
+        return s;
+    }
     int how = glob(pattern, GLOB_NOSORT, NULL, &g);
     if (how == 0) {
         qsort(g.gl_pathv, g.gl_pathc, sizeof *g.gl_pathv, by_name);

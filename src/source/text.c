@@ -9,6 +9,7 @@
 #include "base/plural.h"
 #include "base/utf8.h"
 #include "chat/lines.h"
+#include "data/words.h"
 #include "source/fetch.h"
 #include "source/note.h"
 #include "source/text_builder.h"
@@ -249,6 +250,26 @@ void ls_text_close(ls_text *t) {
     free(t->path);
     free(t->name);
     *t = (ls_text){0};
+}
+
+static ls_hash hash_of(const ls_text *t, size_t i) {
+    const ls_text_range *d = &t->documents[i];
+    return ls_hash_bytes(t->data + d->from, d->to - d->from);
+}
+
+uint64_t ls_text_count_shared(const ls_text *all, const ls_text *some) {
+    ls_words seen = {0};
+    uint64_t shared = 0;
+    for (size_t i = 0; i < all->ndocuments + some->ndocuments; i++) {
+        bool fresh = false, later = i >= all->ndocuments;
+        ls_hash h = later ? hash_of(some, i - all->ndocuments) : hash_of(all, i);
+        if (later)
+            shared += ls_words_find(&seen, (const uint8_t *)&h, sizeof h) != UINT32_MAX;
+        else
+            ls_words_add(&seen, (const uint8_t *)&h, sizeof h, &fresh);
+    }
+    ls_words_free(&seen);
+    return shared;
 }
 
 void ls_text_log_ends(const ls_text *t) {

@@ -56,6 +56,8 @@ ls_status ls_text_open(const char *paths, const ls_text_options *, ls_text *t_p,
 /* Called after the last use. LS_EIO: the file was written to, or truncated, meanwhile. */
 ls_status ls_text_check(const ls_text *, ls_error *);
 void ls_text_close(ls_text *);
+/* How many documents of `some` are also in `all`, byte for byte. */
+uint64_t ls_text_count_shared(const ls_text *all, const ls_text *some);
 /* Logs that the text has line ends other than LF, which are taken as they are. */
 void ls_text_log_ends(const ls_text *);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/plural.h"
@@ -140,15 +141,23 @@ static ls_status add_below(ls_text_files *f, const char *dir, ls_error *e) {
     return f->files.n > before ? LS_OK : fail_none(dir, &f->left_out, e);
 }
 
-/* Drops files that came by several ways. */
+/* Is it the first file with this identity? One that is not there is: opening it says so. */
+static bool is_new(ls_words *seen, const char *path) {
+    struct stat st;
+    bool fresh = false;
+    if (stat(path, &st) != 0) return true;
+    uint64_t id[2] = {(uint64_t)st.st_dev, (uint64_t)st.st_ino};
+    ls_words_add(seen, (const uint8_t *)id, sizeof id, &fresh);
+    return fresh;
+}
+
+/* Drops files that came by several ways: other paths, links. */
 static void drop_repeated(ls_text_files *f) {
     ls_words seen = {0};
     size_t n = 0;
     for (size_t i = 0; i < f->files.n; i++) {
         char *path = f->files.paths[i];
-        bool fresh = false;
-        ls_words_add(&seen, (const uint8_t *)path, strlen(path), &fresh);
-        if (fresh) {
+        if (is_new(&seen, path)) {
             f->below[n] = f->below[i];
             f->files.paths[n++] = path;
         } else {

@@ -68,7 +68,7 @@ static ls_status train_tokenizer(ls_corpus *c, const ls_config *config, const ls
     return LS_OK;
 }
 
-/* The text's documents, if it has several that are apart. */
+/* Has the text several documents that are apart? */
 static bool has_documents(const ls_config *config, const ls_text *text) {
     return config->data.documents == LS_DOCUMENTS_APART && text->ndocuments > 1;
 }
@@ -114,32 +114,97 @@ static ls_status train_and_encode(ls_corpus *c, const ls_config *config, const l
     return s;
 }
 
+/* The texts that a run is made from. */
+typedef struct texts {
+    ls_text training, validation; /* that of data.path, and that of data.val_path */
+    bool has_validation;          /* else a part of the training text is held out */
+} texts;
+
+static void log_arranged(const texts *t, const ls_arranged *a, const char *end) {
+    const char *name = t->training.name;
+    size_t n = t->training.ndocuments;
+    if (t->has_validation)
+        ls_log("%s: %zu documents, a token %s behind each", name, n, end);
+    else if (a->nheld)
+        ls_log("%s: %zu documents, a token %s behind each; %zu of them %s held out", name, n, end,
+               a->nheld, a->nheld == 1 ? "is" : "are");
+    else
+        ls_log("%s: %zu documents, a token %s behind each; none is short enough to be held out "
+               "whole, so the end of the last one is",
+               name, n, end);
+}
+
 /* Puts the documents' tokens in the order in which they are trained on, and logs that. */
-static void arrange(ls_corpus *c, const ls_config *config, const ls_text *text,
-                    ls_token_list *list) {
-    size_t nval = val_tokens(config, list->n), least = (size_t)config->model.context + 1;
-    ls_documents_tokens d = {list->ids, list->n, list->ends, text->ndocuments};
+static void arrange(ls_corpus *c, const ls_config *config, const texts *t, ls_token_list *list) {
+    size_t nval = t->has_validation ? 0 : val_tokens(config, list->n);
+    size_t least = (size_t)config->model.context + 1, nend = 0;
+    ls_documents_tokens d = {list->ids, list->n, list->ends, t->training.ndocuments};
     if (list->n < nval + least) return; /* too short: split() says so */
     ls_arranged a = ls_documents_arrange(&d, nval, least, (uint64_t)config->train.seed);
     list->ids = d.ids;
     c->tokens.val_first = a.val_first;
-    size_t n = 0;
-    uint32_t end = list->ids[list->n - 1];
-    const uint8_t *name = ls_tokenizer_bytes(c->tokenizer, end, &n);
-    if (a.nheld)
-        ls_log("%s: %zu documents, a token %.*s behind each; %zu of them %s held out", text->name,
-               text->ndocuments, (int)n, (const char *)name, a.nheld, a.nheld == 1 ? "is" : "are");
-    else
-        ls_log("%s: %zu documents, a token %.*s behind each; none is short enough to be held out "
-               "whole, so the end of the last one is",
-               text->name, text->ndocuments, (int)n, (const char *)name);
+    const uint8_t *name = ls_tokenizer_bytes(c->tokenizer, list->ids[list->n - 1], &nend);
+    char *end = ls_format("%.*s", (int)nend, (const char *)name);
+    log_arranged(t, &a, end);
+    free(end);
 }
 
+/* ---- a text of its own for validation ---- */
+
+static void log_validation(const texts *t, bool apart) {
+    const ls_text *v = &t->validation;
+    uint64_t shared = ls_text_count_shared(&t->training, v);
+    if (v->ndocuments > 1)
+        ls_log("%s: %zu documents for validation%s", v->name, v->ndocuments,
+               apart ? "" : ", which are one text as the training part is");
+    if (shared)
+        ls_log("warning: %llu of the %zu texts for validation (%s) %s also in data.path: the "
+               "validation loss is too low by them",
+               (unsigned long long)shared, v->ndocuments, v->name, shared == 1 ? "is" : "are");
+}
+
+static ls_status check_length(const ls_text *text, const char *key, size_t n,
+                              const ls_config *config, ls_error *e) {
+    size_t least = (size_t)config->model.context + 1;
+    if (n >= least) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: has %zu tokens; %s needs at least %zu (model.context %lld + 1): use a "
+                   "longer text or a shorter context",
+                   text->name, n, key, least, (long long)config->model.context);
+}
+
+/* Puts the tokens of the validation text behind those of the training text: with a token behind each
+ * document if these have one, since the model has learnt that, or not, there. */
+static ls_status append_validation(ls_corpus *c, const ls_config *config, const texts *t,
+                                   ls_token_list *list, ls_error *e) {
+    const ls_text *v = &t->validation;
+    ls_token_list val = {0};
+    uint32_t end = list->ends ? list->ids[list->n - 1] : LS_NO_TOKEN;
+    LS_TRY(check_length(&t->training, "data.path", list->n, config, e));
+    LS_TRY(encode(c->tokenizer, v, end, &val, e));
+    ls_token_list_log_dropped(&val, v->name);
+    ls_text_log_ends(v);
+    log_validation(t, list->ends != NULL);
+    ls_status s = check_length(v, "data.val_path", val.n, config, e);
+    if (s == LS_OK) {
+        list->ids = ls_realloc(list->ids, (list->n + val.n) * sizeof *list->ids);
+        memcpy(list->ids + list->n, val.ids, val.n * sizeof *val.ids);
+        c->tokens.val_first = list->n;
+        list->n += val.n;
+    }
+    free(val.ids);
+    free(val.ends);
+    return s;
+}
+
+/* ---- making ---- */
+
 /* Keys that say how documents are found must find some. */
-static ls_status check_keys(const ls_config *config, const ls_text *text, ls_error *e) {
+static ls_status check_keys(const ls_config *config, const texts *t, ls_error *e) {
+    const ls_text *text = &t->training;
     if (text->ndocuments <= 1)
         LS_TRY(ls_config_refuse_written(config, "data.documents", "several documents", e));
-    if (!text->njson)
+    if (!text->njson && !t->validation.njson)
         LS_TRY(ls_config_refuse_written(config, "data.text",
                                         "files that end in .json, .jsonl or "
                                         ".ndjson",
@@ -150,33 +215,52 @@ static ls_status check_keys(const ls_config *config, const ls_text *text, ls_err
                    text->name, config->data.separator);
 }
 
-/* tokenizer: a file; NULL: one is trained. */
-static ls_status make(ls_corpus *c, const ls_config *config, const ls_text *text,
-                      const char *tokenizer, ls_error *e) {
-    const char *what = text->name;
-    ls_token_list list = {0};
-    LS_TRY(check_keys(config, text, e));
-    if (text->nbytes == 0)
-        return ls_fail(e, LS_EINVAL, "%s: is empty; data.path needs a text to train on", what);
-    LS_TRY(tokenizer ? encode_with(c, config, text, tokenizer, &list, e)
-                     : train_and_encode(c, config, text, &list, e));
-    ls_token_list_log_dropped(&list, what);
-    ls_text_log_ends(text);
-    if (list.ends) arrange(c, config, text, &list);
+static ls_status check_texts(const ls_config *config, const texts *t, ls_error *e) {
+    LS_TRY(check_keys(config, t, e));
+    if (t->training.nbytes == 0)
+        return ls_fail(e, LS_EINVAL, "%s: is empty; data.path needs a text to train on",
+                       t->training.name);
+    if (!t->has_validation || t->validation.nbytes) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: is empty; data.val_path needs a text for validation",
+                   t->validation.name);
+}
+
+/* Takes the list's tokens over. */
+static void take_tokens(ls_corpus *c, const texts *t, const ls_token_list *list) {
     uint64_t val_first = c->tokens.val_first;
-    c->encoded = list.ids;
-    c->tokens = ls_tokens_hashed(list.ids, list.n, ls_tokenizer_vocab(c->tokenizer), text->nbytes);
+    uint64_t nbytes = t->training.nbytes + t->validation.nbytes;
+    c->encoded = list->ids;
+    c->tokens = ls_tokens_hashed(list->ids, list->n, ls_tokenizer_vocab(c->tokenizer), nbytes);
     if (val_first) {
         c->tokens.val_first = val_first;
         ls_tokens_set_hash(&c->tokens);
     }
     set_record(c);
     c->record.has_text = true;
-    c->record.text = ls_hash_bytes(text->data, text->nbytes);
-    c->record.text_bytes = text->nbytes;
-    c->record.ndocuments = list.ends ? text->ndocuments : 0;
+    c->record.text = ls_hash_bytes(t->training.data, t->training.nbytes);
+    c->record.text_bytes = t->training.nbytes;
+    c->record.ndocuments = list->ends ? t->training.ndocuments : 0;
+    c->record.has_validation = t->has_validation;
+    if (!t->has_validation) return;
+    c->record.validation = ls_hash_bytes(t->validation.data, t->validation.nbytes);
+    c->record.validation_bytes = t->validation.nbytes;
+}
+
+/* tokenizer: a file; NULL: one is trained. */
+static ls_status make(ls_corpus *c, const ls_config *config, const texts *t, const char *tokenizer,
+                      ls_error *e) {
+    const ls_text *text = &t->training;
+    ls_token_list list = {0};
+    LS_TRY(check_texts(config, t, e));
+    LS_TRY(tokenizer ? encode_with(c, config, text, tokenizer, &list, e)
+                     : train_and_encode(c, config, text, &list, e));
+    ls_token_list_log_dropped(&list, text->name);
+    ls_text_log_ends(text);
+    if (list.ends) arrange(c, config, t, &list);
+    ls_status s = t->has_validation ? append_validation(c, config, t, &list, e) : LS_OK;
+    take_tokens(c, t, &list); /* also after an error: it frees them */
     free(list.ends);
-    return split(c, config, what, e);
+    return s == LS_OK ? split(c, config, text->name, e) : s;
 }
 
 /* ---- conversations ---- */
@@ -261,7 +345,7 @@ ls_status ls_corpus_chat_train(const void *corpus, const ls_draw *d, size_t nbyt
     return ls_corpus_chat_row(corpus, 0, d->sample, sample, e);
 }
 
-/* ---- making ---- */
+/* ---- reading ---- */
 
 /* How texts are read. */
 static ls_text_options text_options_of(const ls_config *config) {
@@ -293,20 +377,31 @@ ls_status ls_corpus_encode_text(const ls_tokenizer *t, const ls_config *config, 
     return LS_OK;
 }
 
+static ls_status open_texts(const ls_config *config, texts *t, ls_error *e) {
+    ls_text_options o = text_options_of(config);
+    t->has_validation = *config->data.val_path;
+    LS_TRY(ls_text_open(config->data.path, &o, &t->training, e));
+    return t->has_validation ? ls_text_open(config->data.val_path, &o, &t->validation, e) : LS_OK;
+}
+
+static ls_status encode_texts(ls_corpus *c, const ls_config *config, const char *tokenizer,
+                              ls_error *e) {
+    texts t = {0};
+    ls_status s = open_texts(config, &t, e);
+    if (s == LS_OK) s = make(c, config, &t, tokenizer, e);
+    if (s == LS_OK) s = ls_text_check(&t.training, e);
+    if (s == LS_OK) s = ls_text_check(&t.validation, e);
+    ls_text_close(&t.training);
+    ls_text_close(&t.validation);
+    return s;
+}
+
 ls_status ls_corpus_encode(ls_corpus *c, const ls_config *config, const char *tokenizer,
                            ls_error *e) {
     *c = (ls_corpus){0};
-    ls_text text;
-    ls_status s = LS_OK;
-    if (ls_config_has_chats(config)) {
-        s = encode_chats(c, config, tokenizer, e);
-    } else {
-        ls_text_options o = text_options_of(config);
-        LS_TRY(ls_text_open(config->data.path, &o, &text, e));
-        s = make(c, config, &text, tokenizer, e);
-        if (s == LS_OK) s = ls_text_check(&text, e);
-        ls_text_close(&text);
-    }
+    bool chats = ls_config_has_chats(config);
+    ls_status s =
+        chats ? encode_chats(c, config, tokenizer, e) : encode_texts(c, config, tokenizer, e);
     if (s != LS_OK) ls_corpus_free(c);
     return s;
 }

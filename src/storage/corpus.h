@@ -3,8 +3,9 @@
  * A new run trains the tokenizer on the text and encodes the text; tokenizer and tokens are saved
  * in the run directory (tokenizer.json, tokens.bin), so that resuming needs neither the text nor
  * the time. Their hashes are saved beside them (corpus_record.h): a run resumes with the same
- * tokens, or not at all. The validation part is the end of the text; of a text in documents, whole
- * ones (data/documents.h), which are the end of the tokens.
+ * tokens, or not at all. The validation part is the end of the tokens: of data.val_path, if the config
+ * names files for it; else the end of the text, or of a text in documents whole ones
+ * (data/documents.h).
  */
 #ifndef LS_STORAGE_CORPUS_H
 #define LS_STORAGE_CORPUS_H
@@ -29,7 +30,7 @@ typedef struct ls_corpus {
     ls_chats chats;
 } ls_corpus;
 
-/* Makes the corpus from the text at config->data.path. Writes nothing. */
+/* Makes the corpus from the texts at config->data.path and val_path. Writes nothing. */
 ls_status ls_corpus_make(ls_corpus *, const ls_config *, ls_error *);
 /* The same with the tokenizer in a file. */
 ls_status ls_corpus_encode(ls_corpus *, const ls_config *, const char *tokenizer, ls_error *);

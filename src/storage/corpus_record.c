@@ -17,20 +17,23 @@ static void set_hash(ls_json *o, ls_hash h) {
     ls_json_set(o, "xxh3_128", ls_json_new_text(text));
 }
 
+static void set_text(ls_json *o, const char *key, uint64_t nbytes, ls_hash h) {
+    ls_json *text = ls_json_new_object();
+    ls_json_set(text, "bytes", ls_json_new_integer((int64_t)nbytes));
+    set_hash(text, h);
+    ls_json_set(o, key, text);
+}
+
 void ls_corpus_record_write(const ls_corpus_record *r, ls_buf *out) {
-    ls_json *o = ls_json_new_object(), *text = ls_json_new_object();
+    ls_json *o = ls_json_new_object();
     ls_json *tokenizer = ls_json_new_object(), *tokens = ls_json_new_object();
     ls_json_set(o, "format", ls_json_new_text(FORMAT));
     ls_json_set(o, "version", ls_json_new_integer(1));
-    ls_json_set(text, "bytes", ls_json_new_integer((int64_t)r->text_bytes));
-    set_hash(text, r->text);
     set_hash(tokenizer, r->tokenizer);
     ls_json_set(tokens, "count", ls_json_new_integer((int64_t)r->ntokens));
     set_hash(tokens, r->tokens);
-    if (r->has_text)
-        ls_json_set(o, "text", text);
-    else
-        ls_json_free(text);
+    if (r->has_text) set_text(o, "text", r->text_bytes, r->text);
+    if (r->has_validation) set_text(o, "validation", r->validation_bytes, r->validation);
     ls_json_set(o, "tokenizer", tokenizer);
     ls_json_set(o, "tokens", tokens);
     if (r->ndocuments) ls_json_set_integer(o, "documents", (int64_t)r->ndocuments);
@@ -51,19 +54,26 @@ static bool read_count(const ls_json *o, const char *key, uint64_t *n_p) {
     return true;
 }
 
+/* Of a text that the record may lack. */
+static bool read_text(const ls_json *o, bool *there_p, uint64_t *nbytes_p, ls_hash *h_p) {
+    *there_p = o != NULL;
+    return !o || (read_hash(o, h_p) && read_count(o, "bytes", nbytes_p));
+}
+
 static ls_status parse(const char *path, const ls_json *o, ls_corpus_record *r, ls_error *e) {
     const char *format = ls_json_text(ls_json_get(o, "format"));
-    const ls_json *text = ls_json_get(o, "text"), *tokens = ls_json_get(o, "tokens");
+    const ls_json *text = ls_json_get(o, "text"), *validation = ls_json_get(o, "validation");
+    const ls_json *tokens = ls_json_get(o, "tokens");
     int64_t version = 0;
     if (!format || strcmp(format, FORMAT) != 0 ||
         !ls_json_integer(ls_json_get(o, "version"), &version) || version != 1)
         return ls_fail(e, LS_EINVAL, "%s: is not the record of a corpus, version 1", path);
-    r->has_text = text != NULL;
     if (ls_json_get(o, "documents") && !read_count(o, "documents", &r->ndocuments))
         return ls_fail(e, LS_EINVAL, "%s: its number of documents is invalid", path);
     if (!read_hash(ls_json_get(o, "tokenizer"), &r->tokenizer) || !read_hash(tokens, &r->tokens) ||
         !read_count(tokens, "count", &r->ntokens) ||
-        (text && (!read_hash(text, &r->text) || !read_count(text, "bytes", &r->text_bytes))))
+        !read_text(text, &r->has_text, &r->text_bytes, &r->text) ||
+        !read_text(validation, &r->has_validation, &r->validation_bytes, &r->validation))
         return ls_fail(e, LS_EINVAL, "%s: a hash or a count is missing or invalid", path);
     return LS_OK;
 }

@@ -2,13 +2,15 @@
  *
  *     RUN/corpus.json   {"format": "lockstep corpus", "version": 1,
  *                        "text":      {"bytes": N, "xxh3_128": "..."},
+ *                        "validation": {"bytes": N, "xxh3_128": "..."},
  *                        "tokenizer": {"xxh3_128": "..."},
  *                        "tokens":    {"count": N, "xxh3_128": "..."},
  *                        "documents": N}
  *
- * "documents" is there if the text has several, each with a token at its end. The file is written when a run begins; each checkpoint has a copy. A run resumes with these
- * tokens or not at all. A run from before this file existed gets it when it resumes, without the
- * text.
+ * "documents" is there if the text has several, each with a token at its end; "validation", if the
+ * text for validation is one of its own (data.val_path). The file is written when a run begins; each
+ * checkpoint has a copy. A run resumes with these tokens or not at all. A run from before this file
+ * existed gets it when it resumes, without the text.
  */
 #ifndef LS_STORAGE_CORPUS_RECORD_H
 #define LS_STORAGE_CORPUS_RECORD_H
@@ -17,10 +19,11 @@
 #include "base/mem.h"
 
 typedef struct ls_corpus_record {
-    bool has_text; /* text and text_bytes are known */
-    uint64_t text_bytes, ntokens;
-    uint64_t ndocuments;             /* 0: it is one text */
-    ls_hash text, tokenizer, tokens; /* tokens: of tokens.bin's contents */
+    bool has_text;       /* text and text_bytes are known */
+    bool has_validation; /* validation and validation_bytes are: a text of its own */
+    uint64_t text_bytes, validation_bytes, ntokens;
+    uint64_t ndocuments;                         /* 0: it is one text */
+    ls_hash text, validation, tokenizer, tokens; /* tokens: of tokens.bin's contents */
 } ls_corpus_record;
 
 #define LS_CORPUS_RECORD "corpus.json"

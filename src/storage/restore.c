@@ -50,13 +50,19 @@ static const char HOW[] = "put one of them back, or name the text with --set dat
 
 static ls_status refuse_text(const restoring *x, const ls_corpus *c, ls_error *e) {
     char was[64] = "";
-    if (x->has_record && x->record.has_text)
-        snprintf(was, sizeof was, ", it had %llu", (unsigned long long)x->record.text_bytes);
+    const ls_corpus_record *r = &x->record, *now = &c->record;
+    bool known = x->has_record && r->has_text;
+    bool val =
+        known && r->has_validation && now->has_validation && ls_hash_same(r->text, now->text);
+    if (known)
+        snprintf(was, sizeof was, ", it had %llu",
+                 (unsigned long long)(val ? r->validation_bytes : r->text_bytes));
     return ls_fail(e, LS_EINVAL,
                    "%s: is missing, and %s, with %llu bytes%s, is not the text that it was made "
-                   "from; %s",
-                   x->tokens, x->config->data.path, (unsigned long long)c->record.text_bytes, was,
-                   HOW);
+                   "from; put one of them back, or name the text with --set data.%s=FILE",
+                   x->tokens, val ? x->config->data.val_path : x->config->data.path,
+                   (unsigned long long)(val ? now->validation_bytes : now->text_bytes), was,
+                   val ? "val_path" : "path");
 }
 
 /* Is this what the run was trained on, as far as that can be known? */

@@ -94,8 +94,59 @@ static void test_one(void **state) {
     expect("train @/c.yaml -n 1 -o @/from --set train.from=@/three --set train.steps=2", 0, NULL);
 }
 
+/* What an evaluation says of the model. */
+static void model_of(const char *line, char model[128]) {
+    char *output = NULL;
+    assert_int_equal(run_program(line, &output), 0);
+    const char *at = strstr(output, "\"model\": {");
+    assert_non_null(at);
+    snprintf(model, 128, "%.*s", (int)strcspn(at, "}"), at);
+    free(output);
+}
+
+/* The loss of data.val_path is that of `eval --data` on the same files, for each form of them; the
+ * tokenizer is that of the training part alone. */
+static void test_validation(void **state) {
+    (void)state;
+    shell_of_run("", "mkdir held && mv books/b/part1[0-3].md held && mkdir lines && "
+                     "printf '{\"body\": \"%s\"}\\n' one two 'three and a half' 'the fourth' | "
+                     "gzip >lines/a.jsonl.gz && cp held/part10.md held-copy.md");
+    expect("train @/c.yaml -n 1 -o @/own --set data.val_path=@/held --set data.val_fraction=0.2", 1,
+           "data.val_fraction acts only with no data.val_path");
+    shell_of_run("", "sed -i 's/, val_fraction: 0.1//' c.yaml");
+    expect("train @/c.yaml -n 2 -o @/own --set data.val_path=@/held", 0,
+           "held: 4 documents for validation");
+    shell_of_run("own", "grep -q '\"validation\"' $r/corpus.json");
+    char own[128], other[128];
+    model_of("eval @/own --json", own);
+    model_of("eval @/own --data @/held --json", other);
+    assert_string_equal(own, other);
+    shell_of_run("own", "cp $r/tokenizer.json was.json && rm $r/tokens.bin");
+    expect("train --resume @/own -n 1 --set train.steps=13", 0, "tokens.bin: was missing; made");
+    shell_of_run("own", "rm $r/tokens.bin && mv held away && mkdir held && cp away/*10.md held");
+    expect("train --resume @/own -n 1 --set train.steps=14", 1,
+           "is not the text that it was made from; put one of them back, or name the text with "
+           "--set data.val_path=FILE");
+    shell_of_run("", "rm -r held && mv away held");
+    expect("train @/c.yaml -n 1 -o @/val-json --set data.val_path=@/lines --set data.text=body", 0,
+           "lines: 4 documents for validation");
+    shell_of_run("val-json", "cmp $r/tokenizer.json was.json");
+    expect("train @/c.yaml -n 1 -o @/leak --set data.path=@/held --set data.val_path=@/held/*1.md "
+           "--set data.val_path=@/held-copy.md",
+           0, "warning: 1 of the 1 texts for validation");
+    expect("train @/c.yaml -n 1 -o @/one-val --set data.path=@/whole.txt --set "
+           "data.val_path=@/held",
+           0, "held: 4 documents for validation, which are one text as the training part is");
+    shell_of_run("", ": >empty.txt && echo short >short.txt");
+    expect("train @/c.yaml -n 1 -o @/no --set data.val_path=@/empty.txt", 1,
+           "empty.txt: is empty; data.val_path needs a text for validation");
+    expect("train @/c.yaml -n 1 -o @/no --set data.val_path=@/short.txt", 1,
+           "data.val_path needs at least 17 (model.context 16 + 1)");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_directory), cmocka_unit_test(test_use),
-                                       cmocka_unit_test(test_one)};
+                                       cmocka_unit_test(test_one),
+                                       cmocka_unit_test(test_validation)};
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

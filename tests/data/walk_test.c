@@ -72,6 +72,9 @@ static void test_find(void **state) {
     found("**/*.txt", "5.txt a-/3.txt a/1.txt a/b/2.txt");
     found("./**/2.txt", "./a/b/2.txt");
     found("a//**", "a/1.txt a/b/2.txt");
+    found("**.txt", "5.txt a-/3.txt a/1.txt a/b/2.txt");
+    found("a/**2.txt", "a/b/2.txt");
+    found("**/b/**t", "a/b/2.txt");
     found("linked/**", "linked/1.txt linked/b/2.txt");
     found("a/**/*.txt\n**/1.txt", "a/1.txt a/b/2.txt");
     found("{a,a-}/**", "a/1.txt a/b/2.txt a-/3.txt");
@@ -80,6 +83,7 @@ static void test_find(void **state) {
     assert_int_equal(f.n, 1);
     ls_files_free(&f);
     assert_ls_fails(ls_files_find("a/**/*.md", &f, &e), LS_EINVAL, "no file matches a/**/*.md", e);
+    assert_ls_fails(ls_files_find("a/**.md", &f, &e), LS_EINVAL, "no file matches a/**.md", e);
     assert_ls_fails(ls_files_find("absent/**", &f, &e), LS_EINVAL, "no file matches absent/**", e);
     assert_int_equal(chdir("/"), 0);
 }
