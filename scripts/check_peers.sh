@@ -37,8 +37,9 @@ if $PYTHON -c 'import torch, transformers, accelerate, gguf, safetensors' 2>/dev
     fi
     [ -e $model ] || model=
     $PYTHON scripts/check_models.py build/lockstep build/tests/model_logits $model
+    $PYTHON scripts/check_dropout.py build/lockstep
 else
-    echo "skipped: check_weights, check_models: torch, transformers, accelerate, gguf or safetensors is not installed beside $PYTHON"
+    echo "skipped: check_weights, check_models, check_dropout: torch, transformers, accelerate, gguf or safetensors is not installed beside $PYTHON"
 fi
 if $PYTHON -c 'import torch, transformers, peft, safetensors' 2>/dev/null; then
     $PYTHON scripts/check_lora.py build/lockstep
