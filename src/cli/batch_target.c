@@ -81,10 +81,11 @@ static int better_first(const void *a, const void *b) {
     return x->factor < y->factor ? -1 : 1;
 }
 
-/* The step of a rung: a multiple of those between evaluations. */
+/* The step of a rung: a multiple of those between evaluations, one at least. */
 static int64_t rung_of(const trial *t, int64_t part) {
     int64_t every = t->config.train.eval_every, all = t->config.train.steps;
     int64_t steps = (all / part + every - 1) / every * every;
+    if (steps < every) steps = every;
     return steps < all ? steps : all;
 }
 
@@ -190,12 +191,16 @@ static void print_steps(const work *w, const ls_target_regime *regimes) {
                  (long long)w->o->batches[largest]);
 }
 
-/* The three losses at a point; where no evaluation is early enough, the validation loss is missing. */
+/* The three losses at a point; where no step or evaluation is early enough, one is missing. */
 static void print_gap(double train, double val) {
-    if (isfinite(val))
-        ls_print(" %8.4f %8.4f %8.4f ", train, val, val - train);
-    else
-        ls_print(" %8.4f %8s %8s ", train, "-", "-");
+    const double numbers[] = {train, val, val - train};
+    for (int i = 0; i < 3; i++) {
+        if (isfinite(numbers[i]))
+            ls_print(" %8.4f", numbers[i]);
+        else
+            ls_print(" %8s", "-");
+    }
+    ls_print(" ");
 }
 
 static void print_gaps(const work *w) {

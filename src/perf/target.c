@@ -23,12 +23,14 @@ static double rate_factor(const ls_config *c, int64_t batch) {
     return linear ? times : sqrt(times);
 }
 
-/* The samples of the config's warm-up; in epochs it is left as it is. */
-static void set_warmup(const ls_config *c, ls_config *to) {
+/* The samples of the config's warm-up; in epochs it is left as it is. One that the config leaves open
+ * is at most a tenth of the training, as of any run. */
+static void set_warmup(const ls_config *c, int64_t nsamples, ls_config *to) {
     const ls_batches b = ls_batches_of(c);
     const ls_config_span warmup = ls_config_warmup(c);
     if (warmup.unit != LS_SPAN_STEPS) return;
     double n = (double)ls_batches_sum(&b, (uint64_t)warmup.n);
+    if (c->optim.warmup.n == LS_AUTO) n = fmin(n, floor((double)nsamples / 10));
     to->optim.warmup = (ls_config_span){n, LS_SPAN_SAMPLES};
 }
 
@@ -57,7 +59,7 @@ ls_status ls_target_config(const ls_config *c, const ls_target *t, int64_t batch
                        factor, (long long)batch, to.optim.lr);
     to.optim.scale_lr = LS_SCALE_OFF;
     to.optim.scale_batch = 0;
-    set_warmup(c, &to);
+    set_warmup(c, t->samples, &to);
     ls_config_forget_written(&to); /* it is not as it was written */
     LS_TRY(ls_config_check(&to, "--batches", e));
     LS_TRY(ls_schedule_check(&to, 0, e));

@@ -229,6 +229,20 @@ static void test_steps_to(void **state) {
         0, "not reached");
 }
 
+/* A handful of steps: the first rung has one, and what no step comes to is a dash. */
+static void test_few_steps(void **state) {
+    (void)state;
+    char *output = NULL;
+    assert_int_equal(run_program("batch configs/tiny.yaml --steps-to 1 --batches 8,64 --rates 1,2 "
+                                 "--samples 20 -n 1 -o @/few --set optim.warmup=auto",
+                                 &output),
+                     0);
+    assert_output_has(output, "batch 8: target not reached in 3 steps");
+    assert_output_has(output, "batch 64: target not reached in 1 steps");
+    assert_null(strstr(output, "nan"));
+    free(output);
+}
+
 static void test_refused(void **state) {
     (void)state;
     static const char *const bad[][2] = {
@@ -270,7 +284,7 @@ int main(void) {
         cmocka_unit_test(test_jobs),        cmocka_unit_test(test_jobs_of_pipelines),
         cmocka_unit_test(test_jobs_killed), cmocka_unit_test(test_full),
         cmocka_unit_test(test_times),       cmocka_unit_test(test_steps_to),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_few_steps),   cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

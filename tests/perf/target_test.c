@@ -27,8 +27,12 @@ static void test_config(void **state) {
     assert_ls_ok(ls_target_config(&c, &t, 64, 0.5, &to, &e), e);
     assert_true(to.train.batch == 64 && to.train.steps == 100 && to.train.eval_every == 1);
     assert_true(fabs(to.optim.lr / c.optim.lr - 0.5 * 2) < 1e-12);
-    const ls_schedule s = ls_schedule_of(&to, 0);
-    assert_int_equal(s.warmup, 13); /* 50 steps of 16 samples */
+    ls_schedule s = ls_schedule_of(&to, 0);
+    assert_int_equal(s.warmup, 10); /* a tenth of the samples: 50 steps of 16 are more */
+    c = config_with("optim.warmup=50");
+    assert_ls_ok(ls_target_config(&c, &t, 64, 0.5, &to, &e), e);
+    s = ls_schedule_of(&to, 0);
+    assert_int_equal(s.warmup, 13);
     assert_true(ls_schedule_rate(&s, 20) == ls_schedule_rate(&s, 99));
     assert_ls_ok(ls_target_config(&c, &t, 8, 1, &to, &e), e);
     assert_true(to.train.micro_batch == 1 && to.train.eval_every == 12);
@@ -47,6 +51,8 @@ static void test_refused(void **state) {
     ls_error e = {0};
     assert_int_equal(ls_target_config(&c, &t, 12, 1, &to, &e), LS_EINVAL);
     assert_non_null(strstr(e.msg, "virtual_workers 8 does not divide train.batch 12"));
+    assert_ls_ok(ls_target_config(&c, &few, 16, 1, &to, &e), e);
+    c = config_with("optim.warmup=50");
     assert_int_equal(ls_target_config(&c, &few, 16, 1, &to, &e), LS_EINVAL);
     assert_non_null(strstr(e.msg, "optim.warmup 800 samples: train.steps 7 are fewer"));
     c = config_with("sync.mode=async");
