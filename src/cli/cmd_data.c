@@ -178,9 +178,9 @@ static void print_source(const ls_source *s, const data_scan *c, int64_t nsample
     put_fields(s, &b);
     ls_buf_printf(&b, "hash       %s\n", hash);
     if (s->decodes) ls_buf_printf(&b, "decoders   %s\n", ls_image_decoders());
-    if (s->ndamaged)
-        ls_buf_printf(&b, "damaged    %llu record%s, left out\n", (unsigned long long)s->ndamaged,
-                      ls_plural((int64_t)s->ndamaged));
+    if (s->damage.n)
+        ls_buf_printf(&b, "damaged    %llu record%s, left out\n", (unsigned long long)s->damage.n,
+                      ls_plural((int64_t)s->damage.n));
     if (s->nmissing)
         ls_buf_printf(&b, "missing    %llu row%s without a value, left out\n",
                       (unsigned long long)s->nmissing, ls_plural((int64_t)s->nmissing));
@@ -256,7 +256,7 @@ static void print_json(const ls_source *s, const data_scan *c) {
     ls_json_set(o, "labels", counts_json(s, c));
     ls_json_set_integer(o, "read", (int64_t)c->nread);
     ls_json_set_integer(o, "damaged", (int64_t)c->ndamaged);
-    ls_json_set_integer(o, "left_out", (int64_t)s->ndamaged);
+    ls_json_set_integer(o, "left_out", (int64_t)s->damage.n);
     ls_json_set_integer(o, "missing", (int64_t)s->nmissing);
     ls_print_json(o);
     ls_json_free(o);

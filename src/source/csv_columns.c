@@ -10,7 +10,6 @@
 #include "source/csv_cell.h"
 #include "source/csv_rules.h"
 #include "source/csv_table.h"
-#include "source/damage.h"
 #include "source/note.h"
 #include "source/number.h"
 #include "source/plain.h"
@@ -32,7 +31,6 @@ typedef struct reading {
     int ncells;             /* of each row; 0: not known yet */
     int at[LS_CSV_COLUMNS]; /* the cell of each wanted column; -1: there is none */
     bool header;            /* the first line is one */
-    ls_damage damage;
 } reading;
 
 static ls_status split(reading *r, int *n_p, ls_error *e) {
@@ -202,9 +200,7 @@ static ls_status read_file(reading *r, const ls_source_options *o, ls_source *s,
         ls_error why = {0}, whole = {0};
         if (read_row(r, s, &why) == LS_OK) continue;
         ls_fail(&whole, why.code, "%s:%llu: %s", r->file->path, (unsigned long long)line, why.msg);
-        if (why.code != LS_EINVAL || !o->skip_damaged) return ls_source_refuse(&whole, e);
-        s->ndamaged++;
-        ls_damage_add(&r->damage, whole.msg);
+        LS_TRY(ls_source_leave_out(s, o, &whole, e));
         ls_csv_skip_row(&r->csv, at, line);
     }
     return LS_OK;
@@ -240,7 +236,6 @@ static ls_status apply_rules(reading *r, const ls_source_options *o, ls_error *e
 }
 
 static void describe(const reading *r, const char *what, ls_source *s) {
-    ls_damage_note(&r->damage, what);
     ls_csv_form_describe(r->csv.form, r->header, s->form);
     if (s->nmissing)
         ls_note("%s: %llu row%s without a value left out", what, (unsigned long long)s->nmissing,
@@ -260,7 +255,6 @@ ls_status ls_csv_columns_read(const ls_files *files, const ls_source_options *o,
         status = read_file(&r, o, s, e);
     }
     if (status == LS_OK) describe(&r, files->paths[0], s);
-    ls_damage_free(&r.damage);
     ls_csv_rules_free(&r.rules);
     if (list) ls_plain_describe(list, files->n, s);
     ls_plain_close_all(list, files->n);

@@ -1,24 +1,26 @@
-/* damage.h - what is left out because it is damaged (data.damaged: skip): how many, and the messages
- * about the first ones.
+/* damage.h - what is left out because it is damaged (data.damaged: skip): how many records or files,
+ * and the messages about the first ones.
  */
 #ifndef LS_SOURCE_DAMAGE_H
 #define LS_SOURCE_DAMAGE_H
 
-#include <stdint.h>
+#include "lockstep/lockstep.h"
+#include "source/bytes.h"
 
-#include "base/mem.h"
-
-enum { LS_DAMAGE_NAMED = 3 };
+enum { LS_DAMAGE_NAMED = 10 };
 
 typedef struct ls_damage { /* zero-initialised: nothing is damaged */
     uint64_t n;
-    ls_buf named; /* the first messages, a line each */
+    char named[LS_DAMAGE_NAMED][sizeof(((ls_error *)0)->msg)]; /* the first messages */
 } ls_damage;
 
 /* Counts a record or file that is left out, as `why` says. */
 void ls_damage_add(ls_damage *, const char *why);
 /* Logs the first ones and, if there are more, how many. what: names the data. */
 void ls_damage_note(const ls_damage *, const char *what);
-void ls_damage_free(ls_damage *);
+
+/* To an index, and from it. */
+void ls_damage_put(const ls_damage *, ls_buf *);
+void ls_damage_take(ls_damage *, ls_bytes *);
 
 #endif

@@ -4,12 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/plural.h"
-#include "source/note.h"
-
 void ls_image_set_free(ls_image_set *s) {
     ls_image_sizes_free(&s->sizes);
-    free(s->damage);
     ls_buf_free(&s->pixels);
     *s = (ls_image_set){0};
 }
@@ -44,14 +40,4 @@ ls_status ls_image_set_field(const ls_image_set *set, ls_source *s, const char *
     f.dims[1] = f_p->shape.width;
     f.dims[2] = f_p->shape.channels;
     return ls_source_add_field(s, what, &f, e);
-}
-
-void ls_image_set_skip(ls_image_set *set, const ls_error *e) {
-    if (set->ndamaged++ == 0) set->damage = ls_strdup(e->msg);
-}
-
-void ls_image_set_log(const ls_image_set *set, const char *what) {
-    if (set->ndamaged)
-        ls_note("%s: %llu damaged record%s left out; the first: %s", what,
-                (unsigned long long)set->ndamaged, ls_plural((int64_t)set->ndamaged), set->damage);
 }

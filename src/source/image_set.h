@@ -13,8 +13,6 @@ typedef struct ls_image_set {
     ls_image_sizes sizes;
     bool decodes;  /* ls_image_set_check() also decodes: it finds all damage, and takes longer */
     ls_buf pixels; /* scratch */
-    uint64_t ndamaged; /* } ls_damage_skip() */
-    char *damage;      /* } the first message */
 } ls_image_set;
 
 void ls_image_set_free(ls_image_set *);
@@ -25,10 +23,5 @@ ls_status ls_image_set_check(ls_image_set *, const char *name, const uint8_t *da
 /* Decides how images become the field "image", and appends it. */
 ls_status ls_image_set_field(const ls_image_set *, ls_source *, const char *what, ls_image_fit *f_p,
                              ls_error *);
-
-/* Counts a damaged record that is left out; e has the reason. */
-void ls_image_set_skip(ls_image_set *, const ls_error *);
-/* Logs how many records were left out, and why the first was. */
-void ls_image_set_log(const ls_image_set *, const char *what);
 
 #endif

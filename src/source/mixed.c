@@ -116,7 +116,7 @@ static ls_status place_fields(mixed *m, ls_error *e) {
 static void add_up(mixed *m) {
     ls_source *s = &m->source;
     ls_hash *hashes = LS_NEW_ARRAY(ls_hash, (size_t)s->nparts);
-    s->nfiles = s->file_nbytes = s->ndamaged = 0;
+    s->nfiles = s->file_nbytes = s->damage.n = 0;
     for (int k = 0; k < s->nparts; k++) {
         const ls_source *part = s->parts[k];
         m->begins[k + 1] = m->begins[k] + part->count;
@@ -124,7 +124,7 @@ static void add_up(mixed *m) {
         s->decodes = s->decodes || part->decodes;
         s->nfiles += part->nfiles;
         s->file_nbytes += part->file_nbytes;
-        s->ndamaged += part->ndamaged;
+        s->damage.n += part->damage.n;
     }
     s->count = m->begins[s->nparts];
     s->hash = ls_hash_bytes(hashes, (size_t)s->nparts * sizeof *hashes);

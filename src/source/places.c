@@ -56,16 +56,7 @@ void ls_places_close(ls_places *p) {
     free(p->files);
     free(p->first);
     free(p->at);
-    ls_damage_free(&p->damage);
     *p = (ls_places){0};
-}
-
-ls_status ls_places_damaged(ls_places *p, ls_source *s, const ls_source_options *o,
-                            const ls_error *why, ls_error *e) {
-    if (why->code != LS_EINVAL || !o->skip_damaged) return ls_source_refuse(why, e);
-    ls_damage_add(&p->damage, why->msg);
-    if (s->ndamaged++ < LS_DAMAGE_NAMED) ls_note("skipped: %s", why->msg);
-    return LS_OK;
 }
 
 /* ---- index ---- */
@@ -73,8 +64,7 @@ ls_status ls_places_damaged(ls_places *p, ls_source *s, const ls_source_options 
 void ls_places_put(const ls_places *p, const ls_source *s, ls_buf *b) {
     ls_bytes_put_array(b, p->first, p->nfiles, sizeof *p->first);
     ls_bytes_put_array(b, p->at, p->n, sizeof *p->at);
-    ls_bytes_put_u64(b, s->ndamaged);
-    ls_bytes_put_text(b, p->damage.named.data);
+    ls_damage_put(&s->damage, b);
 }
 
 /* Files and offsets ascend, and samples are in their files. */
@@ -94,15 +84,9 @@ void ls_places_take(ls_places *p, ls_source *s, ls_bytes *in) {
     size_t nfiles = 0, n = 0;
     free(p->first);
     free(p->at);
-    ls_damage_free(&p->damage);
     p->first = ls_bytes_take_array(in, sizeof *p->first, &nfiles);
     p->at = ls_bytes_take_array(in, sizeof *p->at, &n);
     p->n = n;
-    s->ndamaged = ls_bytes_take_u64(in, UINT64_MAX);
-    char *named = ls_bytes_take_text(in, LS_DAMAGE_NAMED * sizeof((ls_error *)0)->msg);
-    for (char *rest = named, *line; rest && (line = strsep(&rest, "\n"));)
-        if (*line) ls_damage_add(&p->damage, line);
-    free(named);
+    ls_damage_take(&s->damage, in);
     if (in->bad || nfiles != p->nfiles || !are_inside(p)) in->bad = true;
-    if (!in->bad) ls_damage_note(&p->damage, "");
 }

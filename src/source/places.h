@@ -4,7 +4,6 @@
 
 #include "data/files.h"
 #include "source/bytes.h"
-#include "source/damage.h"
 #include "source/plain.h"
 
 typedef struct ls_places {
@@ -13,7 +12,6 @@ typedef struct ls_places {
     size_t nfiles;
     uint64_t *at; /* [n] offsets in the file */
     uint64_t n;
-    ls_damage damage; /* records that were left out */
 } ls_places;
 
 typedef struct ls_sample_place {
@@ -34,12 +32,6 @@ void ls_places_put_name(const ls_places *, uint64_t i, ls_buf *);
 /* The hash of all files, in their order: that of the file itself if there is one. */
 ls_hash ls_places_hash(const ls_places *);
 void ls_places_close(ls_places *);
-
-/* What happens to a record that is damaged as *why says: with skip_damaged it is counted in the
- * source, the first is logged, and the result is LS_OK; else *why is copied to *e, with what to do.
- * An error that is not LS_EINVAL is always returned. */
-ls_status ls_places_damaged(ls_places *, ls_source *, const ls_source_options *,
-                            const ls_error *why, ls_error *e);
 
 /* To an index and from it, once the same files are open: samples, and what was left out. */
 void ls_places_put(const ls_places *, const ls_source *, ls_buf *);

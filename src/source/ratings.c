@@ -181,7 +181,7 @@ static ls_status open_ratings(const ls_files *files, const ls_source_options *o,
     s->base.hash = read.hash;
     s->base.nfiles = read.nfiles;
     s->base.file_nbytes = read.file_nbytes;
-    s->base.ndamaged = read.ndamaged;
+    s->base.damage = read.damage;
     s->base.nmissing = read.nmissing;
     memcpy(s->base.form, read.form, sizeof read.form);
     *s_p = &s->base;

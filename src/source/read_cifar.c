@@ -42,16 +42,23 @@ static const uint8_t *record_at(const cifar *c, uint64_t i, size_t *file_p, uint
     return c->files[*file_p].data + *at_p;
 }
 
+static ls_status check_label(const cifar *c, uint64_t i, ls_error *e) {
+    size_t file;
+    uint64_t at;
+    const uint8_t *in = record_at(c, i, &file, &at);
+    if (in[0] < CLASSES) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: record %llu, at offset %llu, has label %d; labels are from 0 to %d",
+                   c->files[file].path, (unsigned long long)(at / RECORD), (unsigned long long)at,
+                   in[0], CLASSES - 1);
+}
+
 static ls_status read_cifar(const ls_source *s, uint64_t i, void *sample, ls_error *e) {
     const cifar *c = (const cifar *)s;
     size_t file;
-    uint64_t at;
-    const uint8_t *in = record_at(c, c->good ? c->good[i] : i, &file, &at);
-    if (in[0] >= CLASSES)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: record %llu, at offset %llu, has label %d; labels are from 0 to %d",
-                       c->files[file].path, (unsigned long long)(at / RECORD),
-                       (unsigned long long)at, in[0], CLASSES - 1);
+    uint64_t at, record = c->good ? c->good[i] : i;
+    const uint8_t *in = record_at(c, record, &file, &at);
+    LS_TRY(check_label(c, record, e));
     uint8_t *out = (uint8_t *)sample + s->fields[0].offset;
     for (int p = 0; p < PIXELS; p++)
         for (int k = 0; k < CHANNELS; k++) out[p * CHANNELS + k] = in[1 + k * PIXELS + p];
@@ -61,37 +68,37 @@ static ls_status read_cifar(const ls_source *s, uint64_t i, void *sample, ls_err
 }
 
 /* A file that ends within a record is damaged there. */
-static ls_status index_file(cifar *c, size_t i, bool skip, ls_error *e) {
+static ls_status index_file(cifar *c, size_t i, const ls_source_options *o, ls_error *e) {
     const ls_plain *f = &c->files[i];
+    ls_error why = {0};
     uint64_t n = f->nbytes / RECORD;
     c->begins[i + 1] = c->begins[i] + n;
     if (f->nbytes % RECORD == 0) return LS_OK;
-    c->source.ndamaged++;
-    if (skip) return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "%s: is truncated: it ends at offset %zu, in record %llu of %d bytes; copy or "
-                   "download it again, or leave the record out",
-                   f->path, f->nbytes, (unsigned long long)n, RECORD);
+    ls_fail(&why, LS_EINVAL, "%s: is truncated: it ends at offset %zu, in record %llu of %d bytes",
+            f->path, f->nbytes, (unsigned long long)n, RECORD);
+    return ls_source_leave_out(&c->source, o, &why, e);
 }
 
 /* Lists the records whose labels are possible. */
 static void skip_damaged(cifar *c) {
     uint64_t n = 0, all = c->source.count;
-    c->good = LS_NEW_ARRAY(uint64_t, all);
+    uint64_t *good = LS_NEW_ARRAY(uint64_t, all);
     for (uint64_t i = 0; i < all; i++) {
-        size_t file;
-        uint64_t at;
-        if (record_at(c, i, &file, &at)[0] < CLASSES) c->good[n++] = i;
+        ls_error why = {0};
+        if (check_label(c, i, &why) == LS_OK)
+            good[n++] = i;
+        else
+            ls_damage_add(&c->source.damage, why.msg);
     }
+    c->good = good;
     c->source.count = n;
-    c->source.ndamaged += all - n;
 }
 
-static ls_status index_files(cifar *c, bool skip, ls_error *e) {
+static ls_status index_files(cifar *c, const ls_source_options *o, ls_error *e) {
     c->begins = LS_NEW_ARRAY(uint64_t, c->n + 1);
-    for (size_t i = 0; i < c->n; i++) LS_TRY(index_file(c, i, skip, e));
+    for (size_t i = 0; i < c->n; i++) LS_TRY(index_file(c, i, o, e));
     c->source.count = c->begins[c->n];
-    if (skip) skip_damaged(c);
+    if (o->skip_damaged) skip_damaged(c);
     const ls_field image = {.name = "image", .type = LS_U8, .ndims = 3, .dims = {32, 32, CHANNELS}};
     LS_TRY(ls_source_add_field(&c->source, c->files[0].path, &image, e));
     return ls_source_add_field(&c->source, c->files[0].path,
@@ -127,7 +134,7 @@ static ls_status open_cifar(const ls_files *files, const ls_source_options *o, l
     c->files = list;
     c->n = files->n;
     ls_plain_describe(list, c->n, &c->source);
-    ls_status s = index_files(c, o->skip_damaged, e);
+    ls_status s = index_files(c, o, e);
     if (s == LS_OK)
         *s_p = &c->source;
     else

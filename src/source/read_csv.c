@@ -289,7 +289,7 @@ static ls_status take_file(csv_source *s, const ls_plain *file, row *r, ls_error
         size_t at = c.at;
         uint64_t line = c.line;
         if (take_row(s, &c, file->path, r, &why) == LS_OK) continue;
-        LS_TRY(ls_places_damaged(&s->places, &s->base, &o, &why, e));
+        LS_TRY(ls_source_leave_out(&s->base, &o, &why, e));
         ls_csv_skip_row(&c, at, line);
     }
     return LS_OK;
@@ -297,8 +297,8 @@ static ls_status take_file(csv_source *s, const ls_plain *file, row *r, ls_error
 
 static void forget_rows(csv_source *s) {
     s->places.n = 0;
-    s->base.ndamaged = s->base.nmissing = 0;
-    ls_damage_free(&s->places.damage);
+    s->base.damage = (ls_damage){0};
+    s->base.nmissing = 0;
     for (size_t i = 0; i < s->table.columns.n; i++) {
         ls_feature *f = &s->table.columns.list[i];
         ls_classes_free(&f->classes);

@@ -150,19 +150,27 @@ static ls_status find_files(images *m, int class, size_t *nothers, ls_error *e) 
     return s;
 }
 
-static ls_status check_image(images *m, image_file *f, ls_image_set *set, ls_hasher *hasher,
-                             ls_image_seen *s_p, ls_error *e) {
+/* All images are read once. */
+typedef struct indexing {
+    images *m;
+    const ls_source_options *o;
+    ls_image_set *set;
+    ls_hasher *hasher;
+} indexing;
+
+static ls_status check_image(const indexing *x, image_file *f, ls_image_seen *s_p, ls_error *e) {
+    images *m = x->m;
     char *path = path_of(m, f);
     ls_buf b = {0};
     ls_status s = ls_file_read(path, LS_IMAGE_FILE_NBYTES, &b, e);
-    if (s == LS_OK) s = ls_image_set_check(set, path, (const uint8_t *)b.data, b.len, s_p, e);
+    if (s == LS_OK) s = ls_image_set_check(x->set, path, (const uint8_t *)b.data, b.len, s_p, e);
     if (s == LS_OK) {
         ls_hash hash = ls_hash_bytes(b.data, b.len);
         f->hash = hash.lo;
         const char *name = m->root ? f->name : last_part(f->name);
-        ls_hasher_add(hasher, name, strlen(name) + 1);
-        ls_hasher_add(hasher, &f->class, sizeof f->class);
-        ls_hasher_add(hasher, &hash, sizeof hash);
+        ls_hasher_add(x->hasher, name, strlen(name) + 1);
+        ls_hasher_add(x->hasher, &f->class, sizeof f->class);
+        ls_hasher_add(x->hasher, &hash, sizeof hash);
         m->source.file_nbytes += b.len;
     }
     ls_buf_free(&b);
@@ -171,27 +179,24 @@ static ls_status check_image(images *m, image_file *f, ls_image_set *set, ls_has
 }
 
 /* Reads an image. *left_p: 1 if it is left out. */
-static ls_status add_image(images *m, image_file *f, ls_image_set *set, ls_hasher *hasher,
-                           uint8_t *left_p, ls_error *e) {
+static ls_status add_image(indexing *x, image_file *f, uint8_t *left_p, ls_error *e) {
     ls_image_seen s;
     ls_error damage = {0};
-    ls_status status = check_image(m, f, set, hasher, &s, &damage);
-    if (status == LS_OK) {
-        ls_image_sizes_add(&set->sizes, s);
+    if (check_image(x, f, &s, &damage) == LS_OK) {
+        ls_image_sizes_add(&x->set->sizes, s);
         return LS_OK;
     }
-    if (status != LS_EINVAL || !set->decodes) return ls_source_refuse(&damage, e);
-    ls_image_set_skip(set, &damage);
+    LS_TRY(ls_source_leave_out(&x->m->source, x->o, &damage, e));
     *left_p = 1;
     return LS_OK;
 }
 
-static ls_status check_images(images *m, ls_image_set *set, ls_hasher *hasher, uint8_t *left,
-                              ls_error *e) {
-    for (size_t i = 0; i < m->nfiles; i++)
-        LS_TRY(add_image(m, &m->files[i], set, hasher, &left[i], e));
-    if (set->ndamaged < m->nfiles) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "%s: all images are damaged; the first: %s", m->what, set->damage);
+static ls_status check_images(indexing *x, uint8_t *left, ls_error *e) {
+    const images *m = x->m;
+    for (size_t i = 0; i < m->nfiles; i++) LS_TRY(add_image(x, &m->files[i], &left[i], e));
+    if (m->source.damage.n < m->nfiles) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: all images are damaged; the first: %s", m->what,
+                   m->source.damage.named[0]);
 }
 
 /* ---- the index in the cache ---- */
@@ -217,8 +222,7 @@ static void put_index(const images *m, const ls_image_set *set, const uint8_t *l
     ls_bytes_put_array(out, left, n, 1);
     for (size_t i = 0; i < n; i++) ls_bytes_put_u64(out, m->files[i].hash);
     ls_image_sizes_put(&set->sizes, out);
-    ls_bytes_put_u64(out, set->ndamaged);
-    ls_bytes_put_text(out, set->damage);
+    ls_damage_put(&m->source.damage, out);
     ls_bytes_put(out, &m->source.hash, sizeof m->source.hash);
     ls_bytes_put_u64(out, m->source.file_nbytes);
 }
@@ -243,8 +247,7 @@ static ls_status take_index(images *m, ls_image_set *set, ls_hash list, ls_bytes
     if (n != m->nfiles) in->bad = true;
     for (size_t i = 0; i < n && !in->bad; i++) m->files[i].hash = ls_bytes_take_u64(in, UINT64_MAX);
     ls_image_sizes_take(&set->sizes, in);
-    set->ndamaged = ls_bytes_take_u64(in, n);
-    set->damage = ls_bytes_take_text(in, sizeof e->msg);
+    ls_damage_take(&m->source.damage, in);
     ls_bytes_take(in, &m->source.hash, sizeof m->source.hash);
     m->source.file_nbytes = ls_bytes_take_u64(in, UINT64_MAX);
     bool good = !in->bad && ls_hash_same(then, list) && n == m->nfiles && set->sizes.n;
@@ -258,9 +261,9 @@ static ls_status index_images(images *m, const ls_source_options *o, ls_image_se
                               ls_hash list, ls_error *e) {
     uint8_t *left = ls_alloc(m->nfiles);
     ls_buf *out = ls_index_out(o->index);
-    ls_hasher *hasher = ls_hasher_new();
-    ls_status s = check_images(m, set, hasher, left, e);
-    m->source.hash = ls_hasher_finish(hasher);
+    indexing x = {m, o, set, ls_hasher_new()};
+    ls_status s = check_images(&x, left, e);
+    m->source.hash = ls_hasher_finish(x.hasher);
     ls_image_sizes_end(&set->sizes);
     if (s == LS_OK && out) {
         ls_hash now = hash_list(m, o->index); /* other files since then: the index won't fit */
@@ -286,8 +289,6 @@ static void number_labels(images *m) {
 static ls_status add_fields(images *m, const ls_image_set *set, ls_error *e) {
     ls_field label = {.name = "label", .type = LS_I32};
     m->source.count = m->source.nfiles = m->nfiles;
-    m->source.ndamaged = set->ndamaged;
-    ls_image_set_log(set, m->what);
     LS_TRY(ls_image_set_field(set, &m->source, m->what, &m->fit, e));
     if (m->flat) {
         ls_note(m->root ? "%s: its images are in no sub-directories, so they have no classes"

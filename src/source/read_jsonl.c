@@ -102,7 +102,7 @@ static ls_status index_file(jsonl_source *s, size_t i, const ls_source_options *
         ls_error why = {0};
         l = find_line(file, s->ends[i], l.next, number);
         if (l.nbytes == 0 || index_line(s, &l, &why) == LS_OK) continue;
-        LS_TRY(ls_places_damaged(&s->places, &s->base, o, &why, e));
+        LS_TRY(ls_source_leave_out(&s->base, o, &why, e));
     }
     return LS_OK;
 }

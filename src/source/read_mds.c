@@ -258,7 +258,7 @@ static ls_status index_shard(mds_source *s, const ls_json *shard, const char *in
         ls_error why = {0};
         ls_sample_place place = {.file = file, .at = 4 * (uint64_t)(i + 1)};
         if (index_sample(s, place, values, &why) != LS_OK)
-            status = ls_places_damaged(&s->places, &s->base, o, &why, e);
+            status = ls_source_leave_out(&s->base, o, &why, e);
     }
     free(values);
     return status;

@@ -277,7 +277,7 @@ static ls_status index_file(tfrecord_source *s, const ls_source_options *o, ls_e
     for (uint64_t at = 0, next = 0; at < file->nbytes; at = next) {
         ls_error why = {0};
         if (index_record(s, file, at, &next, &why) == LS_OK) continue;
-        LS_TRY(ls_places_damaged(&s->places, &s->base, o, &why, e));
+        LS_TRY(ls_source_leave_out(&s->base, o, &why, e));
         if (next == 0) return LS_OK; /* the rest of the file can't be divided into records */
     }
     return LS_OK;

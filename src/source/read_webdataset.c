@@ -246,13 +246,6 @@ static void add_place(indexing *x, const sample *s) {
     w->places[w->count++] = s->place;
 }
 
-/* Damage is an error, or the sample is left out. */
-static ls_status leave_out(indexing *x, const ls_error *damage, ls_error *e) {
-    if (!x->o->skip_damaged) return ls_source_refuse(damage, e);
-    ls_image_set_skip(&x->images, damage);
-    return LS_OK;
-}
-
 /* Adds a sample to the index. */
 static ls_status end_sample(indexing *x, const sample *s, ls_error *e) {
     ls_image_seen seen;
@@ -260,7 +253,8 @@ static ls_status end_sample(indexing *x, const sample *s, ls_error *e) {
     char *name = ls_format("%s: member %s at offset %llu", shard_of(x->w, &s->place)->path,
                            s->has_image ? s->image_name : s->key, (unsigned long long)s->place.at);
     if (damage.code == LS_OK) check_sample(x, s, name, &seen, &damage);
-    ls_status status = damage.code == LS_OK ? LS_OK : leave_out(x, &damage, e);
+    ls_status status =
+        damage.code == LS_OK ? LS_OK : ls_source_leave_out(&x->w->source, x->o, &damage, e);
     if (damage.code == LS_OK) {
         ls_image_sizes_add(&x->images.sizes, seen);
         add_place(x, s);
@@ -313,8 +307,7 @@ static void put_index(const indexing *x, ls_buf *out) {
     uint64_t flags = (uint64_t)w->has_label | (uint64_t)w->has_json << 1;
     ls_bytes_put_u64(out, flags);
     ls_image_sizes_put(&x->images.sizes, out);
-    ls_bytes_put_u64(out, x->images.ndamaged);
-    ls_bytes_put_text(out, x->images.damage);
+    ls_damage_put(&w->source.damage, out);
     ls_bytes_put_u64(out, x->nothers);
     ls_bytes_put_text(out, x->other);
     ls_features_put(&w->members.features, out);
@@ -344,8 +337,7 @@ static ls_status take_index(indexing *x, ls_bytes *in, ls_error *e) {
     w->has_label = flags & 1;
     w->has_json = flags & 2;
     ls_image_sizes_take(&x->images.sizes, in);
-    x->images.ndamaged = ls_bytes_take_u64(in, UINT64_MAX);
-    x->images.damage = ls_bytes_take_text(in, sizeof e->msg);
+    ls_damage_take(&w->source.damage, in);
     x->nothers = ls_bytes_take_u64(in, UINT64_MAX);
     x->other = ls_bytes_take_text(in, in->left);
     ls_json_members_take(&w->members, in);
@@ -389,7 +381,7 @@ static ls_status take_member(indexing *x, const ls_archive_entry *m, ls_error *e
     if (m->what || points_outside(m->name)) {
         ls_fail(&damage, LS_EINVAL, "%s: member %s is %s", x->shard->path, m->name,
                 m->what ? m->what : "a path that points outside of the archive");
-        return leave_out(x, &damage, e);
+        return ls_source_leave_out(&x->w->source, x->o, &damage, e);
     }
     const char *kind = split(m->name, &nkey);
     if (!kind) {
@@ -411,7 +403,7 @@ static ls_status index_members(indexing *x, ls_archive *a, ls_error *e) {
         ls_error damage = {0};
         bool there = false;
         if (ls_archive_next(a, &m, &there, &damage) != LS_OK) {
-            if (x->last == SIZE_MAX) return leave_out(x, &damage, e);
+            if (x->last == SIZE_MAX) return ls_source_leave_out(&x->w->source, x->o, &damage, e);
             x->samples[x->last].damage = damage; /* the last sample may lack members */
             return LS_OK;
         }
@@ -476,17 +468,15 @@ static ls_status add_fields(indexing *x, ls_error *e) {
     ls_field label = {.name = "label", .type = LS_I32};
     if (w->count == 0)
         return ls_fail(e, LS_EINVAL, "%s: has no samples%s%s", what,
-                       x->images.damage ? "; all are damaged: "
-                                        : ": no member is an image "
-                                          "(KEY.jpg, .jpeg or .png)",
-                       x->images.damage ? x->images.damage : "");
-    ls_image_set_log(&x->images, what);
+                       w->source.damage.n ? "; all are damaged: "
+                                          : ": no member is an image "
+                                            "(KEY.jpg, .jpeg or .png)",
+                       w->source.damage.named[0]);
     if (x->nothers)
         ls_note("%s: %llu member%s ignored, the first is %s; an image (jpg, jpeg, png), cls and "
                 "json are read",
                 what, (unsigned long long)x->nothers, ls_plural((int64_t)x->nothers), x->other);
     w->source.count = w->count;
-    w->source.ndamaged = x->images.ndamaged;
     LS_TRY(ls_image_set_field(&x->images, &w->source, what, &w->fit, e));
     if (w->has_label) LS_TRY(ls_source_add_field(&w->source, what, &label, e));
     return w->has_json ? add_members(w, what, e) : LS_OK;

@@ -140,6 +140,13 @@ ls_status ls_source_refuse(const ls_error *damage, ls_error *e) {
                    damage->msg);
 }
 
+ls_status ls_source_leave_out(ls_source *s, const ls_source_options *o, const ls_error *why,
+                              ls_error *e) {
+    if (why->code != LS_EINVAL || !o->skip_damaged) return ls_source_refuse(why, e);
+    ls_damage_add(&s->damage, why->msg);
+    return LS_OK;
+}
+
 /* Bytes that were lost are zeros to a reader: whatever it says then does not count. */
 static ls_status check_files(const ls_source *s, ls_error *e) {
     LS_TRY(ls_source_verify(s, e));
@@ -172,6 +179,7 @@ static ls_status open_once(const ls_data_format *f, const ls_files *files,
         return status;
     }
     s->format = f->name;
+    ls_damage_note(&s->damage, files->paths[0]);
     if (s->nfiles == 0) count_files(files, s);
     *s_p = s;
     return LS_OK;
@@ -274,7 +282,9 @@ static void compare_labels(ls_source *s, const ls_numbering *numbering, const ch
 
 ls_status ls_source_follow(ls_source *s, const ls_numbering *numbering, const char *what,
                            ls_error *e) {
+    uint64_t ndamaged = s->damage.n;
     if (numbering && numbering->n && s->follow) LS_TRY(s->follow(s, numbering, what, e));
+    if (s->damage.n != ndamaged) ls_damage_note(&s->damage, what); /* rows were read again */
     compare_labels(s, numbering, what);
     return LS_OK;
 }

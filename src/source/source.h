@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "data/order.h"
 #include "lockstep/group.h"
+#include "source/damage.h"
 
 enum { LS_SOURCE_FIELDS = 64, LS_FIELD_DIMS = 4, LS_FIELD_NAME = 256, LS_FIELD_ALIGN = 64 };
 enum { LS_SOURCE_FORM = 160 };
@@ -62,7 +63,7 @@ struct ls_source {      /* a reader's own struct begins with it */
     const ls_ids *ids; /* of ratings and clicks; NULL: it has none */
     char form[LS_SOURCE_FORM]; /* what else was found: "cells are separated by tabs"; "": nothing */
     uint64_t nfiles, file_nbytes; /* on disk; nfiles 0: ls_source_open() counts the paths' files */
-    uint64_t ndamaged;            /* records that were left out (skip_damaged) */
+    ls_damage damage;             /* records that were left out (skip_damaged) */
     uint64_t nmissing;            /* records that were left out since they lack values (missing) */
     ls_source **parts;            /* [nparts] sources that it is made of (mixed.h); NULL: files */
     int nparts;
@@ -161,6 +162,11 @@ ls_status ls_source_add_field(ls_source *, const char *what, const ls_field *lik
 /* Copies the error of a damaged record, and adds what to do, unless it says so; returns its
  * code. */
 ls_status ls_source_refuse(const ls_error *damage, ls_error *e);
+/* What happens to a record that is damaged as *why says: with skip_damaged it is counted in the
+ * source, whose opening logs it, and the result is LS_OK; else as above. An error that is not
+ * LS_EINVAL is always returned. */
+ls_status ls_source_leave_out(ls_source *, const ls_source_options *, const ls_error *why,
+                              ls_error *e);
 
 /* The part that has record i: begins[part] <= i < begins[part + 1]; begins [nparts + 1] ascend. */
 size_t ls_source_part(const uint64_t *begins, size_t nparts, uint64_t i);

@@ -195,9 +195,8 @@ static ls_status open_several(ls_text_files *f, const ls_text_options *o, ls_tex
     for (size_t i = 0; s == LS_OK && i < f->files.n; i++)
         s = add_file(&b, f->files.paths[i], f->below[i], e);
     if (s == LS_OK && t->damage.n && t->ndocuments == 0)
-        s = ls_fail(e, LS_EINVAL, "%s: all %llu texts are damaged; the first: %.*s", t->name,
-                    (unsigned long long)t->damage.n, (int)strcspn(t->damage.named.data, "\n"),
-                    t->damage.named.data);
+        s = ls_fail(e, LS_EINVAL, "%s: all %llu texts are damaged; the first: %s", t->name,
+                    (unsigned long long)t->damage.n, t->damage.named[0]);
     if (s == LS_OK) note_read(&b, f);
     ls_words_free(&b.columns);
     ls_buf_free(&b.separator);
@@ -245,7 +244,6 @@ ls_status ls_text_check(const ls_text *t, ls_error *e) {
 void ls_text_close(ls_text *t) {
     ls_file_unmap(&t->one);
     if (t->joined) ls_unmap(t->joined, t->size);
-    ls_damage_free(&t->damage);
     free(t->documents);
     free(t->path);
     free(t->name);

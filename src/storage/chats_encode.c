@@ -159,9 +159,8 @@ ls_status ls_chats_encode(const ls_config *c, const ls_chat_format *f, uint32_t 
     bool trains = *c->data.path;
     ls_status s = trains ? encode_files(&x, c->data.path) : LS_OK;
     if (s == LS_OK && trains && !x.n && r.damage.n)
-        s = ls_fail(e, LS_EINVAL, "%s: has no %s to train on: all are damaged; the first: %.*s",
-                    c->data.path, unit_of(c), (int)strcspn(r.damage.named.data, "\n"),
-                    r.damage.named.data);
+        s = ls_fail(e, LS_EINVAL, "%s: has no %s to train on: all are damaged; the first: %s",
+                    c->data.path, unit_of(c), r.damage.named[0]);
     if (s == LS_OK && trains && !x.n)
         s = ls_fail(e, LS_EINVAL, "%s: has no %s to train on", c->data.path, unit_of(c));
     size_t before = x.n;
@@ -221,6 +220,5 @@ void ls_chats_log(const ls_chats_read *r, const ls_config *c) {
 void ls_chats_read_free(ls_chats_read *r) {
     ls_buf_free(&r->shown);
     ls_unread_free(&r->unread);
-    ls_damage_free(&r->damage);
     *r = (ls_chats_read){0};
 }

@@ -651,7 +651,7 @@ ls_status ls_samples_verify(const ls_samples *s, ls_error *e) {
 }
 
 void ls_samples_describe(const ls_samples *s, ls_buf *b) {
-    uint64_t n = s->files[0]->ndamaged + (s->files[1] ? s->files[1]->ndamaged : 0);
+    uint64_t n = s->files[0]->damage.n + (s->files[1] ? s->files[1]->damage.n : 0);
     for (int i = 0; i < s->source->nfields; i++) {
         const ls_field *f = &s->source->fields[i];
         ls_buf_printf(b, "%s", i ? ", " : "");

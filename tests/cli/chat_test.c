@@ -286,7 +286,7 @@ static void test_damaged(void **state) {
     expect(TUNE "-n 1 -o @/kept", 0, NULL);
     expect(TUNE "-n 1 -o @/skipped --set data.path=@/some.jsonl", 1, "some.jsonl:");
     expect(TUNE "-n 1 -o @/skipped --set data.path=@/some.jsonl --set data.damaged=skip", 0,
-           "some.jsonl: skipped 4 in all, since they are damaged");
+           "some.jsonl:28: is not a JSON object");
     hash_of("kept", good);
     hash_of("skipped", bad);
     assert_string_equal(good, bad);

@@ -14,7 +14,7 @@ static void read_all(const char *path, const char *format, int skip_damaged) {
         return;
     }
     FUZZ_CHECK(s->nfields >= 1 && s->nfields <= LS_SOURCE_FIELDS && s->count >= 1);
-    FUZZ_CHECK(skip_damaged || s->ndamaged == 0);
+    FUZZ_CHECK(skip_damaged || s->damage.n == 0);
     char *sample = s->nbytes < 1 << 20 ? malloc(s->nbytes) : NULL;
     for (uint64_t i = 0; sample && i < s->count && i < 64; i++) {
         ls_status status = s->read(s, i, sample, &e);

@@ -14,7 +14,7 @@ static uint64_t use(const char *path, bool skip) {
         return 0;
     }
     uint64_t count = s->count;
-    FUZZ_CHECK(count > 0 && (skip || s->ndamaged == 0));
+    FUZZ_CHECK(count > 0 && (skip || s->damage.n == 0));
     if (s->nbytes > 1 << 22) count = 1;
     uint8_t *sample = malloc(s->nbytes);
     FUZZ_CHECK(sample);

@@ -147,7 +147,7 @@ static void test_cifar_damage(void **state) {
     o.skip_damaged = true;
     s = opened("@x.bin", &o);
     assert_int_equal(s->count, 11);
-    assert_int_equal(s->ndamaged, 2);
+    assert_int_equal(s->damage.n, 2);
     uint8_t *p = sample_of(s, 4); /* record 5 */
     assert_int_equal(p[0], 5);
     free(p);

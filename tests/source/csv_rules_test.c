@@ -79,7 +79,7 @@ static void test_columns(void **state) {
     ls_source_close(s);
     s = opened(path, &(asked){.columns = "bad", .skips = true});
     assert_int_equal(s->count, 2);
-    assert_int_equal(s->ndamaged, 1);
+    assert_int_equal(s->damage.n, 1);
     ls_source_close(s);
     ls_buf_free(&b);
 }
@@ -217,7 +217,7 @@ static void test_ratings(void **state) {
     ls_source *s = opened(path, &a);
     assert_int_equal(s->count, 1);
     assert_int_equal(s->nmissing, 3);
-    assert_int_equal(s->ndamaged, 1); /* of another quote */
+    assert_int_equal(s->damage.n, 1); /* of another quote */
     assert_float_equal(value_of(s, 0, "rating", 0), 4.5, 0);
     assert_non_null(strstr(s->form,
                            "separated by semicolons, lines end in LF, numbers have decimal "

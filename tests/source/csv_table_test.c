@@ -152,7 +152,7 @@ static void test_mixed(void **state) {
     refuses("@t.csv", NULL,
             "t.csv:42: column 2, 'number', has the text '4O', but numbers elsewhere");
     s = opened("@t.csv", &(ls_source_options){.skip_damaged = true});
-    assert_true(s->count == 40 && s->ndamaged == 2);
+    assert_true(s->count == 40 && s->damage.n == 2);
     ls_source_close(s);
     ls_buf_free(&b);
 }

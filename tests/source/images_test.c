@@ -169,7 +169,7 @@ static void test_damage(void **state) {
     const ls_source_options skip = {.skip_damaged = true};
     ls_source *s = opened("@set", &skip);
     assert_int_equal(s->count, 5);
-    assert_int_equal(s->ndamaged, 3);
+    assert_int_equal(s->damage.n, 3);
     for (uint64_t i = 0; i < 5; i++) free(sample_of(s, i));
     ls_source_close(s);
     refuses("@set", NULL, "/Ant/a.jpg: JPEG image: Premature end of JPEG file");
@@ -177,6 +177,15 @@ static void test_damage(void **state) {
     refuses("@set", NULL, "/bee/0.png: the image is empty (0 bytes)");
     in_folder("rm set/bee/0.png");
     refuses("@set", NULL, "/zebra/0.jpg: not a JPEG or PNG image");
+    in_folder("for i in 0 1 2 3 4 5 6 7 8 9 a b; do echo no > set/bee/$i.png; done; sleep 0.03");
+    for (int known = 0; known < 2; known++) { /* as the index says, too */
+        s = opened("@set", &(ls_source_options){.skip_damaged = true, .index_nbytes = 1});
+        assert_int_equal(s->index_use, known ? LS_INDEX_USED : LS_INDEX_MADE);
+        assert_int_equal(s->damage.n, 13);
+        assert_non_null(strstr(s->damage.named[0], "/bee/0.png: not a JPEG or PNG image"));
+        assert_non_null(strstr(s->damage.named[9], "/bee/9.png: "));
+        ls_source_close(s);
+    }
     in_folder("for f in $(find set -name '*.*'); do echo no > $f; done");
     refuses("@set", &skip, "all images are damaged; the first: ");
 }

@@ -63,7 +63,7 @@ static ls_buf contents_of(const ls_source *s) {
     ls_buf b = {0};
     uint8_t *sample = ls_alloc(s->nbytes);
     ls_buf_printf(&b, "%s %llu %llu %llu %llu %zu", s->format, (unsigned long long)s->count,
-                  (unsigned long long)s->ndamaged, (unsigned long long)s->nfiles,
+                  (unsigned long long)s->damage.n, (unsigned long long)s->nfiles,
                   (unsigned long long)s->file_nbytes, s->nbytes);
     ls_buf_append(&b, &s->hash, sizeof s->hash);
     for (int i = 0; i < s->nfields; i++) {

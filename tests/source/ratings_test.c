@@ -92,7 +92,7 @@ static void test_columns(void **state) {
                        &s, &e),
         e);
     assert_int_equal(s->count, 1);
-    assert_int_equal(s->ndamaged, 1);
+    assert_int_equal(s->damage.n, 1);
     ls_source_close(s);
 }
 

@@ -51,7 +51,7 @@ static void test_tfrecord_damage(void **state) {
     refuses("@badimages.tfrecord", NULL, "'image/encoded': not a JPEG or PNG image");
     ls_source *s = opened("@badimages.tfrecord", &skip);
     assert_int_equal(s->count, N - 1);
-    assert_int_equal(s->ndamaged, 2);
+    assert_int_equal(s->damage.n, 2);
     for (uint64_t i = 0; i < s->count; i++) {
         uint8_t *sample = sample_of(s, i);
         int value = (int)i + (i >= 3);
@@ -93,7 +93,7 @@ static void test_mds(void **state) {
     ls_source_close(s);
     s = opened("@badphotos", &(ls_source_options){.skip_damaged = true});
     assert_int_equal(s->count, N - 1);
-    assert_int_equal(s->ndamaged, 1);
+    assert_int_equal(s->damage.n, 1);
     for (uint64_t i = 0; i < s->count; i++) free(sample_of(s, i));
     ls_source_close(s);
 }

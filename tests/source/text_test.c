@@ -217,7 +217,7 @@ static void test_damage(void **state) {
         documents(paths, &o, cases[i].left);
         assert_ls_ok(ls_text_open(paths, &o, &t, &e), e);
         assert_int_equal(t.damage.n, cases[i].n);
-        assert_non_null(strstr(t.damage.named.data, cases[i].says));
+        assert_non_null(strstr(t.damage.named[0], cases[i].says));
         ls_text_close(&t);
     }
     refuses_with("bad\nwide", &(ls_text_options){.skip_damaged = true},

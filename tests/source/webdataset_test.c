@@ -263,7 +263,7 @@ static void test_members(void **state) {
     refuses("@a.tar", NULL, "member 0.json at offset 2048: 'x' is null, ");
     ls_source *s = opened("@a.tar", &skip);
     assert_int_equal(s->count, 2);
-    assert_int_equal(s->ndamaged, 1);
+    assert_int_equal(s->damage.n, 1);
     assert_int_equal(s->nfields, 4); /* neither "c", nor "none", nor "rare" */
     assert_true(has_shape(ls_source_field(s, "x"), "x", LS_F32, 0, NULL));
     assert_true(has_shape(ls_source_field(s, "n"), "n", LS_I64, 0, NULL));
@@ -351,7 +351,7 @@ static void test_hostile_members(void **state) {
         assert_non_null(strstr(e.msg, "/a.tar: "));
         s = opened("@a.tar", &skip);
         assert_int_equal(s->count, 2);
-        assert_int_equal(s->ndamaged, 1);
+        assert_int_equal(s->damage.n, 1);
         for (int k = 0; k < 2; k++) {
             uint8_t *sample = sample_of(s, (uint64_t)k);
             assert_pixels(sample, k + 1);
@@ -425,7 +425,7 @@ static void test_truncated(void **state) {
             assert_true(n < ends[2]);
             continue;
         }
-        assert_int_equal(s->ndamaged, 1);
+        assert_int_equal(s->damage.n, 1);
         assert_true(s->count <= 3 && ends[s->count] <= n);
         ls_source_close(s);
     }

@@ -89,7 +89,7 @@ static inline void assert_skips(const char *paths, uint64_t n, uint64_t ndamaged
     ls_source_options o = {.skip_damaged = true};
     assert_ls_ok(ls_source_open(paths, &o, &s, &e), e);
     assert_int_equal(s->count, n);
-    assert_int_equal(s->ndamaged, ndamaged);
+    assert_int_equal(s->damage.n, ndamaged);
     char *sample = ls_alloc(s->nbytes);
     for (uint64_t i = 0; i < n; i++) assert_ls_ok(s->read(s, i, sample, &e), e);
     free(sample);
