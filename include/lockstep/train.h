@@ -42,9 +42,10 @@ typedef struct ls_trainer_options {
     uint64_t hash LS_UNSET;   /* that differs if the samples do: checked when a run is resumed */
     ls_group *group LS_UNSET; /* the workers that train; NULL: those that were started together */
     /* The run directory, the same for all workers; NULL: none. Worker 0 writes config.yaml,
-     * data.json, metrics.jsonl and TensorBoard's events into it as `lockstep train` does, so that
-     * `lockstep compare` reads the run, and checkpoints when the program asks for them. One program
-     * at a time uses a directory. */
+     * data.json, metrics.jsonl, log.txt and TensorBoard's events into it as `lockstep train` does, so
+     * that `lockstep compare` and `status` read the run, and checkpoints when the program asks for
+     * them. One program at a time uses a directory; of several trainers that a process has open at a
+     * time, the first one has a log. */
     const char *run LS_UNSET;
     int resume LS_UNSET; /* 1: continue from the newest checkpoint there, if there is one */
 } ls_trainer_options;
@@ -55,8 +56,11 @@ typedef struct ls_trainer_options {
  *          LS_ENOMEM: the model does not fit. LS_EPEER, LS_ETIMEOUT: a worker was lost. Here and
  *          below, an error without a message is one that another worker reports. */
 ls_status ls_trainer_open(const ls_trainer_options *, ls_trainer **t_p, ls_error *);
-/* Not collective. NULL is fine. Of a process's closed trainers the last eight are known: their
- * functions return LS_EINVAL, 0 or NULL; older ones must not be used. */
+/* Not collective. NULL is fine. If all steps succeeded, metrics.jsonl says that the run has ended: after
+ * train.steps or more it is complete, with or without a checkpoint.
+ *
+ * Of a process's closed trainers the last eight are known: their functions return LS_EINVAL, 0 or NULL;
+ * older ones must not be used. */
 void ls_trainer_close(ls_trainer *);
 
 /* The number of this worker: 0 to the number of workers - 1. */

@@ -8,6 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/mem.h"
+#include "base/shell_word.h"
+
 /* MOST: processes below one; a tree that changes while it is read can't keep a reader busy. */
 enum { PATH = 96, MOST = 8192 };
 
@@ -111,6 +114,19 @@ static void each_child(int pid, void (*use)(int child, void *arg), void *arg) {
     FILE *f = fopen(path, "re");
     for (int i = 0; f && i < MOST && fscanf(f, "%d", &child) == 1; i++) use(child, arg);
     if (f) fclose(f);
+}
+
+char *ls_process_own_command(void) {
+    const command c = command_of((int)getpid());
+    ls_buf b = {0};
+    for (size_t at = 0; at < c.n;) {
+        char word[sizeof c.text + 1];
+        snprintf(word, sizeof word, "%.*s", (int)(c.n - at), c.text + at);
+        if (at) ls_buf_append(&b, " ", 1);
+        ls_shell_word(&b, word);
+        at += strlen(word) + 1;
+    }
+    return b.data ? b.data : ls_strdup("");
 }
 
 typedef struct sum {

@@ -17,6 +17,9 @@ bool ls_process_has_file(int pid, const struct stat *file, double at_s);
 /* Does a process with this number exist that was there at this time? */
 bool ls_process_was_there(int pid, double at_s);
 
+/* The command line of this process, with words quoted for a shell; "": it can't be read. free() it. */
+char *ls_process_own_command(void);
+
 /* Resident bytes of the processes that one command has become: those above and beside this one with
  * the same command line in the same directory (its supervisor, or workers of a launcher), and all below
  * them. Memory that

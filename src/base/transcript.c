@@ -32,7 +32,10 @@ typedef struct transcript {
 static transcript *shared;        /* NULL: none has begun */
 static atomic_bool in_the_middle; /* of a line, after this process's last text */
 
+static atomic_bool begun; /* and not ended */
+
 void ls_transcript_begin(void) {
+    atomic_store(&begun, true);
     if (!shared) {
         void *p =
             mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -45,8 +48,15 @@ void ls_transcript_begin(void) {
     atomic_store(&shared->state, HELD);
 }
 
+bool ls_transcript_try(void) {
+    if (atomic_exchange(&begun, true)) return false;
+    ls_transcript_begin();
+    return true;
+}
+
 void ls_transcript_end(void) {
     if (shared) atomic_store(&shared->state, OFF);
+    atomic_store(&begun, false);
 }
 
 /* ---- the file ---- */

@@ -14,6 +14,7 @@
  *    "pid": 4711, "workers": 4, "peak_flops_per_s": ..., "command": "lockstep train ..."}
  *                                      training began after this step; after 0 in a new run
  *   {"step": 33, "diverged": true}     the loss of this step was no number, and the run ended
+ *   {"step": 40, "ended": true}        the program that has a loop of its own closed its trainer
  *   {"step": 57, "gap": [1, 57]}       lines of these steps were lost before step 58 was written
  *   {"step": 21, "changed": {"optim.lr": ["0.003", "0.001"]}}
  *                                      the run was resumed with other keys that steer its steps: what

@@ -163,7 +163,9 @@ static ls_status on_changed(audit *a, const ls_json *line, int64_t step) {
 
 static ls_status on_object(audit *a, const ls_json *line) {
     int64_t step = 0;
-    if (ls_json_get(line, "started") || ls_json_get(line, "diverged")) return LS_OK;
+    static const char *const said[] = {"started", "diverged", "ended"};
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+        if (ls_json_get(line, said[i])) return LS_OK;
     if (!number(line, "step", &step) || step < 1 || step > a->config->train.steps)
         return FAULT(a, "has no step from 1 to train.steps, %lld",
                      (long long)a->config->train.steps);

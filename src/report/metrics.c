@@ -200,12 +200,19 @@ static void write_noise(const ls_metrics *m, ls_buf *out) {
     if (isfinite(s.simple)) ls_buf_printf(out, "  noise %.4g", s.simple);
 }
 
+/* For the log of a run whose program prints what it likes. */
+static void add_to_log(char *text) {
+    char *line = ls_format("%s\n", text);
+    ls_transcript_add(line, strlen(line));
+    free(line);
+    free(text);
+}
+
 static void show_line(ls_metrics *m, int64_t steps, const ls_step_out *out, double rate) {
     const ls_config *c = m->config;
     bool last = steps == c->train.steps, due = steps % c->log.every == 0 || last;
     int64_t now = ls_clock_ns();
-    if (m->quiet) return;
-    bool redraws = ls_log_is_terminal() && now - m->shown_ns >= REDRAW_NS;
+    bool redraws = !m->quiet && ls_log_is_terminal() && now - m->shown_ns >= REDRAW_NS;
     if (!due && !redraws) return;
     if (redraws) m->shown_ns = now;
     char left[32], skipped[32] = "";
@@ -217,10 +224,14 @@ static void show_line(ls_metrics *m, int64_t steps, const ls_step_out *out, doub
     char *text = ls_format("step %lld/%lld  loss %.4f%s%s  %.0f %s/s  left %s", (long long)steps,
                            (long long)c->train.steps, out->loss, more.len ? more.data : "", skipped,
                            rate, ls_config_unit(c), left);
+    ls_buf_free(&more);
+    if (m->quiet) {
+        add_to_log(text);
+        return;
+    }
     ls_log_status("%s", text);
     if (due) ls_log_keep("%s", text);
     free(text);
-    ls_buf_free(&more);
 }
 
 /* Marks a gap if lines of the steps before this one are missing: removed, or cut off. */
@@ -389,6 +400,13 @@ ls_status ls_metrics_diverged(ls_metrics *m, int64_t step, ls_error *e) {
     return write_line(m, line, e);
 }
 
+ls_status ls_metrics_ended(ls_metrics *m, int64_t step, ls_error *e) {
+    ls_json *line = ls_json_new_object();
+    ls_json_set(line, "step", ls_json_new_integer(step));
+    ls_json_set(line, "ended", ls_json_new_bool(true));
+    return write_line(m, line, e);
+}
+
 ls_status ls_metrics_changed(ls_metrics *m, int64_t step, const ls_json *keys, ls_error *e) {
     if (!ls_json_count(keys)) return LS_OK;
     ls_json *line = ls_json_new_object();
@@ -405,7 +423,10 @@ ls_status ls_metrics_evaluation(ls_metrics *m, int64_t steps, const ls_evaluatio
     ls_buf more = {0};
     if (is_text) ls_buf_printf(&more, " (%.3f bits/byte)", v->bits_per_byte);
     ls_evaluation_print(v, &more);
-    if (steps < all && !m->quiet) /* the summary has that of the last step */
+    if (m->quiet)
+        add_to_log(ls_format("step %lld/%lld  val %.4f%s", (long long)steps, (long long)all,
+                             v->loss, more.len ? more.data : ""));
+    else if (steps < all) /* the summary has that of the last step */
         ls_log_result("step %lld/%lld  val %.4f%s", (long long)steps, (long long)all, v->loss,
                       more.len ? more.data : "");
     ls_buf_free(&more);

@@ -26,7 +26,7 @@ typedef struct ls_metrics_use {
     double flops, peak; /* a second */
 } ls_metrics_use;
 ls_metrics_use ls_metrics_used(const ls_metrics *);
-/* Nothing is shown of the lines: the program's own loop prints. */
+/* Nothing is shown of the lines, which the run's log alone has: the program's own loop prints. */
 void ls_metrics_set_quiet(ls_metrics *);
 /* Creates new files if the files were removed, or if TensorBoard's could not be written. */
 ls_status ls_metrics_repair(ls_metrics *, ls_error *);
@@ -59,6 +59,8 @@ ls_noise_scale ls_metrics_noise(const ls_metrics *);
 void ls_metrics_started(ls_metrics *, int64_t step, const char *command, int pid);
 /* The loss or the norm of the gradient of this step was no number: the run ends. */
 ls_status ls_metrics_diverged(ls_metrics *, int64_t step, ls_error *);
+/* A program has closed its trainer after this step. */
+ls_status ls_metrics_ended(ls_metrics *, int64_t step, ls_error *);
 /* The run was resumed with other keys: as of ls_config_changes(), from this step on. None: nothing is
  * written. */
 ls_status ls_metrics_changed(ls_metrics *, int64_t step, const ls_json *keys, ls_error *);

@@ -53,7 +53,7 @@ typedef struct tail {
     int nsteps;
     double seconds, units, samples; /* of these steps */
     double used_s, used;            /* of those that have a share of the peak; times it */
-    bool diverged, damaged;
+    bool diverged, ended, damaged;
 } tail;
 
 static bool number(const ls_json *line, const char *key, double *x_p) {
@@ -91,7 +91,9 @@ static void add_object(tail *t, const ls_json *line) {
     if (!ls_json_integer(ls_json_get(line, "step"), &step)) return;
     if (ls_json_get(line, "loss")) add_step(t, line, step);
     if (!s->val_step && number(line, "val_loss", &s->val_loss)) s->val_step = step;
-    if (!t->nsteps && ls_json_get(line, "diverged")) t->diverged = true;
+    bool last = !t->nsteps && !s->start;
+    if (last && ls_json_get(line, "diverged")) t->diverged = true;
+    if (last && ls_json_get(line, "ended")) t->ended = true;
     if (s->start || !ls_json_get(line, "started")) return;
     s->start = ls_json_share(line);
     if (s->workers < 0) ls_json_integer(ls_json_get(line, "workers"), &s->workers);
@@ -161,15 +163,17 @@ static bool ended_early(const ls_run_status *s, const ls_config *c) {
     return ls_best_ends(&b, c, s->checkpoint);
 }
 
-static bool is_complete(const ls_run_status *s, const ls_config *c) {
+/* A program's own loop may write no checkpoint. */
+static bool is_complete(const ls_run_status *s, const ls_config *c, const tail *t) {
+    if (c && t->ended && s->step >= s->steps) return true;
     return c && s->checkpoint >= 0 && (s->checkpoint >= s->steps || ended_early(s, c));
 }
 
 static ls_run_state state_of(const ls_run_status *s, const ls_lock_named *n, const ls_config *c,
-                             bool diverged) {
+                             const tail *t) {
     if (n->held) return LS_RUN_RUNNING;
-    if (is_complete(s, c)) return LS_RUN_COMPLETE;
-    if (diverged) return LS_RUN_DIVERGED;
+    if (is_complete(s, c, t)) return LS_RUN_COMPLETE;
+    if (t->diverged) return LS_RUN_DIVERGED;
     if (!c || (n->pid && !n->here)) return LS_RUN_UNKNOWN;
     return s->checkpoint < 0 ? LS_RUN_FAILED : LS_RUN_STOPPED;
 }
@@ -269,7 +273,7 @@ void ls_run_status_read(const char *run, ls_run_status *s_p) {
     if (n.unreadable) take_start(&s, &n);
     s.pid = n.pid;
     snprintf(s.host, sizeof s.host, "%s", n.host);
-    s.state = state_of(&s, &n, known ? c : NULL, t.diverged);
+    s.state = state_of(&s, &n, known ? c : NULL, &t);
     if (s.state == LS_RUN_RUNNING) s.nbytes = ls_process_command_nbytes(s.pid);
     s.left_s = left_of(&s, known ? c : NULL, &t);
     s.note = note_of(&s, &n, &t, known ? NULL : why.msg);

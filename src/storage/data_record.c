@@ -13,7 +13,10 @@ static const char FORMAT[] = "lockstep data";
 
 ls_data_part ls_data_part_of(const ls_source *s) {
     if (!s) return (ls_data_part){0};
-    return (ls_data_part){s->count, s->hash, ls_source_in_records(s->format)};
+    return (ls_data_part){.samples = s->count,
+                          .hash = s->hash,
+                          .in_records = ls_source_in_records(s->format),
+                          .is_whole = strcmp(s->format, LS_DATA_OWN_LOOP) == 0};
 }
 
 ls_hash ls_data_record_identity(const ls_data_record *r) {
@@ -112,6 +115,7 @@ static bool read_part(const ls_json *o, ls_data_part *p) {
         return false;
     p->samples = (uint64_t)n;
     p->in_records = ls_source_in_records(format);
+    p->is_whole = strcmp(format, LS_DATA_OWN_LOOP) == 0;
     return true;
 }
 

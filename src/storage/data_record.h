@@ -29,7 +29,11 @@ typedef struct ls_data_part {
     uint64_t samples; /* 0: the part has no files of its own */
     ls_hash hash;
     bool in_records; /* the format's samples follow each other in files (ls_source_in_records()) */
+    bool is_whole;   /* nothing of it is held out: LS_DATA_OWN_LOOP */
 } ls_data_part;
+
+/* The format of samples that a program's own loop fills in (train/feed.h): all are trained on. */
+#define LS_DATA_OWN_LOOP "own loop"
 
 typedef struct ls_data_record {
     ls_data_part training, validation;

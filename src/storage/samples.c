@@ -520,8 +520,8 @@ static ls_status check_order(const ls_config *c, ls_error *e) {
 
 ls_status ls_samples_order(const ls_config *c, const ls_data_record *r, ls_order *o_p,
                            ls_error *e) {
-    ls_split s;
-    LS_TRY(split(c, r->training.samples, &s, e));
+    ls_split s = ls_split_nothing(r->training.samples);
+    if (!r->training.is_whole) LS_TRY(split(c, r->training.samples, &s, e));
     ls_mix m = mix_of_training(&r->mix, &s);
     *o_p = (ls_order){.n = m.nparts ? ls_mix_count(&m) : s.ntrain, .seed = (uint64_t)c->train.seed};
     if (o_p->n == 0)

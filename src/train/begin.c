@@ -13,7 +13,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/plural.h"
-#include "base/transcript.h"
 #include "coll/virtual.h"
 #include "config/differences.h"
 #include "config/relations.h"
@@ -23,6 +22,7 @@
 #include "train/async_steps.h"
 #include "train/layout.h"
 #include "train/reference.h"
+#include "train/run_log.h"
 #include "train/save.h"
 #include "train/sync.h"
 #include "train/utilization.h"
@@ -230,25 +230,13 @@ static ls_status write_changes(const ls_loop *l, int64_t steps, ls_error *e) {
     return s;
 }
 
-/* From here on what this host prints is in the run's log, and what it has printed so far. */
-static void open_log(const ls_run *r) {
-    char host[128] = "", *path = ls_format("%s/" LS_FOLDER_LOG, r->dir);
-    ls_buf first = {0};
-    gethostname(host, sizeof host - 1);
-    ls_buf_put(&first, "---- started on %s, process %d: %s", host, (int)getpid(),
-               r->command ? r->command : "by a program");
-    ls_transcript_open(path, first.data);
-    ls_buf_free(&first);
-    free(path);
-}
-
 /* Lines of steps that will be repeated are cut off first. Lines of an earlier view stay. */
 static ls_status open_new_metrics(ls_loop *l, ls_error *e) {
     const ls_run *r = l->run;
     bool follows = l->host->survival.view.id.number > 1, old = false;
     ls_logged logged = {0};
     LS_TRY(ls_folder_begin_training(l->folder, &old, e));
-    open_log(r);
+    ls_run_log_open(r);
     int64_t steps = follows ? INT64_MAX : l->folder->notes->step;
     if (old) LS_TRY(ls_metrics_cut(r->dir, steps, &logged, e));
     if (old) LS_TRY(ls_answers_cut(r->dir, steps, &l->answered, e));

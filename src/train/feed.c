@@ -62,7 +62,7 @@ static void close_nothing(ls_source *s) { (void)s; }
 /* ---- the data set ---- */
 
 static void describe(ls_feed *f, const ls_model *m) {
-    f->source = (ls_source){.format = "program",
+    f->source = (ls_source){.format = LS_DATA_OWN_LOOP,
                             .count = f->c.count,
                             .nfields = m->ninputs,
                             .nbytes = m->sample_nbytes,

@@ -6,11 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/graves.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "base/transcript.h"
 #include "cluster/workers.h"
+#include "coll/virtual.h"
 #include "config/relations.h"
 #include "config/writer.h"
 #include "networks/own_source.h"
@@ -25,6 +30,8 @@
 #include "train/feed.h"
 #include "train/inputs.h"
 #include "train/member.h"
+#include "train/run_log.h"
+#include "train/utilization.h"
 
 static const double LOCK_WAIT_S = 2; /* for an earlier start of the program that is ending */
 
@@ -35,12 +42,13 @@ struct ls_trainer {
     ls_board_slot *slot;
     ls_group *own_group; /* NULL: the group is the program's */
     ls_feed *feed;
-    bool closed;
+    bool closed, failed; /* failed: no call may follow */
     int64_t steps;
     ls_checkpoint_known known;
     /* Of worker 0 with a run directory. */
     ls_lock lock;
     ls_metrics *metrics;
+    bool logs;        /* what this process prints is in the run's log */
     int64_t ready_ns; /* when the last collective call was done */
 };
 
@@ -194,6 +202,20 @@ static ls_status take_folder(ls_trainer *t, ls_error *e) {
     return s;
 }
 
+static void note_start(ls_trainer *t, int64_t step) {
+    ls_run *r = &t->run;
+    t->logs = ls_transcript_try();
+    if (t->logs)
+        ls_run_log_open(r);
+    else
+        ls_log("%s: has no log.txt: it is that of another trainer of this process", r->dir);
+    r->core_flops = ls_utilization_core(&r->config, ls_group_near(t->m.group));
+    ls_metrics_set_view(t->metrics, 1, r->nworkers);
+    ls_metrics_set_quiet(t->metrics);
+    ls_utilization_set(&t->m, t->metrics, false);
+    ls_metrics_started(t->metrics, step, r->command, (int)getpid());
+}
+
 /* On worker 0: what `lockstep train` writes beside checkpoints. */
 static ls_status open_metrics(ls_trainer *t, int64_t step, ls_error *e) {
     char *config = ls_format("%s/config.yaml", t->run.dir), *lines = ls_metrics_path(t->run.dir);
@@ -205,10 +227,7 @@ static ls_status open_metrics(ls_trainer *t, int64_t step, ls_error *e) {
     if (s == LS_OK)
         s = ls_metrics_open(t->run.dir, &t->run.config, &t->host.layout.model, logged, &t->metrics,
                             e);
-    if (s == LS_OK) {
-        ls_metrics_set_view(t->metrics, 1, t->run.nworkers);
-        ls_metrics_set_quiet(t->metrics);
-    }
+    if (s == LS_OK) note_start(t, step);
     free(config);
     free(lines);
     return s;
@@ -255,25 +274,39 @@ ls_status ls_trainer_open(const ls_trainer_options *o, ls_trainer **t_p, ls_erro
     t->slot = aligned_alloc(_Alignof(ls_board_slot), sizeof *t->slot);
     if (!t->slot) abort();
     memset(t->slot, 0, sizeof *t->slot);
+    char *command = o->run ? ls_process_own_command() : NULL;
     t->run.dir = o->run;
+    t->run.command = command;
     t->run.began_ns = ls_clock_ns();
     ls_status s = open_trainer(o, t, e);
-    if (s == LS_OK)
-        *t_p = t;
-    else
+    t->run.command = NULL; /* it is recorded */
+    free(command);
+    t->failed = s != LS_OK;
+    if (t->failed)
         ls_trainer_close(t);
+    else
+        *t_p = t;
     return s;
+}
+
+/* On worker 0, of a trainer whose calls have all succeeded. */
+static void note_end(ls_trainer *t) {
+    ls_error why;
+    if (!t->metrics || t->failed) return;
+    if (ls_metrics_ended(t->metrics, t->steps, &why) != LS_OK) ls_log("%s", why.msg);
 }
 
 void ls_trainer_close(ls_trainer *t) {
     static ls_graves graves = {.lock = PTHREAD_MUTEX_INITIALIZER};
     if (!t || t->closed) return;
     t->closed = true;
+    note_end(t);
     if (t->feed) ls_feed_end(t->feed);
     ls_member_leave(&t->m);
     ls_feed_close(t->feed);
     ls_group_close(t->own_group);
     ls_metrics_close(t->metrics, NULL);
+    if (t->logs) ls_transcript_end();
     ls_lock_drop(&t->lock);
     ls_host_free(&t->host);
     ls_run_free(&t->run);
@@ -312,10 +345,17 @@ static ls_status log_step(ls_trainer *t, const ls_step_in *in, const ls_step_out
     return t->metrics ? ls_metrics_step(t->metrics, t->steps, in, out, &time, e) : LS_OK;
 }
 
-ls_status ls_trainer_step(ls_trainer *t, ls_trainer_result *result, ls_error *e) {
-    ls_error own;
-    if (!e) e = &own;
-    LS_TRY(check_open(t, e));
+/* All wait for worker 0's line: a launcher would end it with the first worker that fails. */
+static ls_status fail_diverged(ls_trainer *t, const ls_step_out *out, ls_error *e) {
+    ls_status s = t->metrics ? ls_metrics_diverged(t->metrics, t->steps, e) : LS_OK;
+    LS_TRY(ls_member_wait(&t->m, s, e));
+    return ls_fail(e, LS_EINVAL,
+                   "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, or "
+                   "continue from an earlier checkpoint",
+                   (long long)t->steps, out->loss, out->grad_norm);
+}
+
+static ls_status step(ls_trainer *t, ls_trainer_result *result, ls_error *e) {
     int64_t called = ls_clock_ns();
     ls_step_in in = ls_run_step(&t->run, t->m.data->ntrain, t->steps, &t->m.scaler);
     ls_step_out out = {0};
@@ -324,12 +364,18 @@ ls_status ls_trainer_step(ls_trainer *t, ls_trainer_result *result, ls_error *e)
     t->steps++;
     ls_feed_begin(t->feed, t->steps);
     if (result) *result = (ls_trainer_result){t->steps, out.loss, out.grad_norm, in.lr};
-    LS_TRY(log_step(t, &in, &out, called, e));
-    if (out.skipped || (isfinite(out.loss) && isfinite(out.grad_norm))) return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, or "
-                   "continue from an earlier checkpoint",
-                   (long long)t->steps, out.loss, out.grad_norm);
+    if (!out.skipped && (!isfinite(out.loss) || !isfinite(out.grad_norm)))
+        return fail_diverged(t, &out, e);
+    return log_step(t, &in, &out, called, e);
+}
+
+ls_status ls_trainer_step(ls_trainer *t, ls_trainer_result *result, ls_error *e) {
+    ls_error own;
+    if (!e) e = &own;
+    LS_TRY(check_open(t, e));
+    ls_status s = step(t, result, e);
+    t->failed = s != LS_OK;
+    return s;
 }
 
 /* ---- evaluation ---- */

@@ -9,6 +9,8 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "report/compare.h"
+#include "report/ledger.h"
+#include "report/run_status.h"
 #include "test.h"
 #include "weights/safetensors.h"
 
@@ -411,7 +413,7 @@ static void test_lines(void **state) {
     run rest = {.steps = STEPS, .dir = dir, .resume = true};
     assert_ls_ok(ls_run_threads(3, work, &rest, &e), e);
     assert_int_equal(lines_with(dir, "\"grad_norm\""), STEPS);
-    assert_int_equal(lines_with(dir, "\"step\": 8,"), 1);
+    assert_int_equal(lines_with(dir, "\"step\": 8, \"epoch\""), 1);
     assert_ls_ok(ls_file_make_dirs(other, &e), e);
     assert_ls_ok(ls_file_replace(config, "mine", 4, &e), e);
     run foreign = {.steps = 1, .dir = other};
@@ -419,9 +421,65 @@ static void test_lines(void **state) {
     if (!strstr(e.msg, "is no run directory")) fail_msg("%s", e.msg);
     run again = {.steps = 1, .dir = path_of("again")}; /* a start that left no checkpoint */
     for (int i = 0; i < 2; i++) assert_ls_ok(ls_run_threads(2, work, &again, &e), e);
-    assert_int_equal(lines_with(again.dir, "\"step\": 1,"), 1);
+    assert_int_equal(lines_with(again.dir, "\"step\": 1, \"epoch\""), 1);
     free((void *)(uintptr_t)again.dir);
     free(dir), free(other), free(config);
+}
+
+/* Is the run's last start in its log, with the lines of steps? */
+static void expect_log(const char *dir, int starts, const char *line) {
+    char *path = ls_format("%s/log.txt", dir);
+    ls_buf b = {0};
+    ls_error e = {0};
+    int n = 0;
+    assert_ls_ok(ls_file_read(path, SIZE_MAX, &b, &e), e);
+    ls_buf_append(&b, "", 1);
+    for (const char *at = b.data; (at = strstr(at, "Z ---- started on ")); at++) n++;
+    assert_int_equal(n, starts);
+    if (!strstr(b.data, line)) fail_msg("%s is not in %s", line, b.data);
+    ls_buf_free(&b);
+    free(path);
+}
+
+static void expect_state(const char *dir, ls_run_state state, int64_t step) {
+    ls_run_status s;
+    ls_run_status_read(dir, &s);
+    assert_string_equal(ls_run_state_name(s.state), ls_run_state_name(state));
+    assert_int_equal(s.step, step);
+    assert_int_equal(s.pid, getpid());
+    assert_non_null(strstr(ls_json_text(ls_json_get(s.start, "command")), "trainer_test"));
+    assert_true(s.mfu > 0 && s.mfu < 1);
+    ls_run_status_free(&s);
+}
+
+/* `lockstep status` knows such runs: one that is stopped, complete with a checkpoint and without one,
+ * diverged. The ledger is clean, although an epoch ends in the run: no samples are held out. */
+static void test_status(void **state) {
+    (void)state;
+    ls_error e = {0};
+    ls_ledger l;
+    char *dir = path_of("known"), *wild = path_of("wild");
+    run begun = {.steps = 7, .dir = dir, .checkpoint = 7};
+    assert_ls_ok(ls_run_threads(2, work, &begun, &e), e);
+    expect_state(dir, LS_RUN_STOPPED, 7);
+    run rest = {.steps = STEPS, .dir = dir, .resume = true, .evaluates = true};
+    assert_ls_ok(ls_run_threads(3, work, &rest, &e), e);
+    expect_state(dir, LS_RUN_COMPLETE, STEPS);
+    expect_log(dir, 2, "Z step 12/12  loss ");
+    expect_log(dir, 2, "Z step 12/12  val ");
+    assert_ls_ok(ls_ledger_check(dir, &l, &e), e);
+    assert_true(l.steps == STEPS && l.epochs > 0);
+    ls_ledger_free(&l);
+    run bad = {.steps = STEPS, .dir = wild};
+    bad.sets[0] = "optim.lr=1e30", bad.sets[1] = "optim.min_lr=1e30";
+    assert_int_equal(ls_run_threads(2, work, &bad, &e), LS_EINVAL);
+    assert_int_equal(lines_with(wild, "\"diverged\": true"), 1);
+    assert_int_equal(lines_with(wild, "\"ended\""), 0);
+    ls_run_status s;
+    ls_run_status_read(wild, &s);
+    assert_int_equal(s.state, LS_RUN_DIVERGED);
+    ls_run_status_free(&s);
+    free(dir), free(wild);
 }
 
 /* Steps beyond train.steps go on with the last rate. A closed trainer refuses. */
@@ -464,6 +522,7 @@ int main(void) {
         cmocka_unit_test(test_bits),       cmocka_unit_test(test_resume),
         cmocka_unit_test(test_evaluation), cmocka_unit_test(test_frozen),
         cmocka_unit_test(test_compare),    cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_beyond),     cmocka_unit_test(test_errors)};
+        cmocka_unit_test(test_status),     cmocka_unit_test(test_beyond),
+        cmocka_unit_test(test_errors)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
