@@ -271,9 +271,9 @@ ls_lock_named ls_lock_read(const char *dir) {
     snprintf(named.since, sizeof named.since, "%s", h.since);
     named.since_s = seconds_of(h.since);
     named.here = h.pid && ls_lock_is_here(h.host);
-    if (named.here && fstat(fd, &st) == 0)
-        named.held = ls_process_has_file(h.pid, &st, named.since_s);
-    close(fd);
+    bool known = fstat(fd, &st) == 0;
+    close(fd); /* the process may be this one */
+    named.held = named.here && known && ls_process_has_file(h.pid, &st, named.since_s);
     return named;
 }
 

@@ -44,6 +44,7 @@ typedef struct run {
     const char *sets[8]; /* besides those of all runs */
     const char *dir, *file;
     int64_t steps, checkpoint; /* checkpoint: after this step; 0: none */
+    int64_t broken;            /* in the step after this one samples are no numbers; 0: in none */
     uint64_t hash;
     bool resume, leaves; /* leaves: a trainer is closed with samples that nobody has written */
     bool evaluates;      /* after step 5, where a sample can't be read, and after the last one */
@@ -96,6 +97,8 @@ static ls_status loop(ls_trainer *t, run *r, ls_error *e) {
             assert_true(number < COUNT);
             __atomic_fetch_add(&r->taken[number], 1, __ATOMIC_RELAXED);
             fill(ls_trainer_sample(t, i), number);
+            if (r->broken && ls_trainer_steps(t) == r->broken)
+                *(float *)ls_sample_field(ls_trainer_sample(t, i), "x") = NAN;
         }
         LS_TRY(ls_trainer_step(t, &out, e));
         assert_int_equal(out.step, ls_trainer_steps(t));
@@ -470,14 +473,14 @@ static void test_status(void **state) {
     assert_ls_ok(ls_ledger_check(dir, &l, &e), e);
     assert_true(l.steps == STEPS && l.epochs > 0);
     ls_ledger_free(&l);
-    run bad = {.steps = STEPS, .dir = wild};
-    bad.sets[0] = "optim.lr=1e30", bad.sets[1] = "optim.min_lr=1e30";
+    run bad = {.steps = STEPS, .dir = wild, .broken = 5};
     assert_int_equal(ls_run_threads(2, work, &bad, &e), LS_EINVAL);
     assert_int_equal(lines_with(wild, "\"diverged\": true"), 1);
     assert_int_equal(lines_with(wild, "\"ended\""), 0);
     ls_run_status s;
     ls_run_status_read(wild, &s);
     assert_int_equal(s.state, LS_RUN_DIVERGED);
+    assert_int_equal(s.step, 5);
     ls_run_status_free(&s);
     free(dir), free(wild);
 }
