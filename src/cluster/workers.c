@@ -175,6 +175,7 @@ static ls_status run_threads(const ls_workers *w, ls_board *board, ls_worker_mai
     ls_group **groups = LS_NEW_ARRAY(ls_group *, n);
     member *members = LS_NEW_ARRAY(member, n);
     ls_group_options o = options_of(w);
+    o.transport = NULL; /* "thread" is no group's */
     ls_status s = ls_group_open_threads(w->n, &o, groups, e);
     int started = 0;
     for (; s == LS_OK && started < w->n; started++) {

@@ -59,12 +59,42 @@ static size_t arena_of(const ls_group_options *o) {
     return o && o->arena_nbytes ? o->arena_nbytes : ARENA;
 }
 
+/* ---- what is asked for ---- */
+
+/* NULL: nothing. */
+static const char *transport_of(const ls_group_options *o) {
+    const char *name = o && o->transport ? o->transport : getenv("LOCKSTEP_TRANSPORT");
+    return name && *name ? name : NULL;
+}
+
+static const char *links_of(const ls_group_options *o) {
+    const char *path = o && o->links ? o->links : getenv("LOCKSTEP_LINKS");
+    return path && *path ? path : NULL;
+}
+
+/* Also where a group of one, or threads, need no transport and no links. Worker 0's file of links counts
+ * for all. */
+static ls_status check_names(const ls_group_options *o, int rank, ls_error *e) {
+    const char *name = transport_of(o), *links = rank == 0 ? links_of(o) : NULL;
+    ls_link unused;
+    if (name && strcmp(name, "shm") != 0 && strcmp(name, "tcp") != 0 && strcmp(name, "mpi") != 0)
+        return ls_fail(e, LS_EINVAL, "transport '%.40s' does not exist; there are shm, tcp and mpi",
+                       name);
+    return links ? ls_link_read(links, &unused, e) : LS_OK;
+}
+
 /* ---- threads ---- */
 
 ls_status ls_endpoint_open_threads(int n, const ls_group_options *o, ls_endpoint **ends,
                                    ls_error *e) {
     const ls_kernels *k = NULL;
     LS_TRY(ls_kernels_pick(&k, e));
+    LS_TRY(check_names(o, 0, e));
+    if (o && o->transport && *o->transport && strcmp(o->transport, "shm") != 0)
+        return ls_fail(
+            e, LS_EINVAL,
+            "transport %s: threads of one process share memory; leave it out, or use shm",
+            o->transport);
     ls_commons first;
     LS_TRY(ls_commons_create(n, arena_of(o), true, &first, e));
     for (int i = 0; i < n; i++) {
@@ -215,7 +245,7 @@ static ls_status open_mpi(const ls_group_options *o, const ls_environment *env, 
 
 /* Measures or reads the links, if messages leave the shared memory. */
 static ls_status agree_on_links(ls_endpoint *p, const ls_group_options *o, ls_error *e) {
-    ls_link_plan plan = {.path = o && o->links ? o->links : getenv("LOCKSTEP_LINKS"),
+    ls_link_plan plan = {.path = links_of(o),
                          .hosts = p->hosts,
                          .care = LS_LINK_CARE,
                          .timeout_ns = (int64_t)(timeout_of(o) * 1e9)};
@@ -232,18 +262,16 @@ ls_status ls_endpoint_open(const ls_group_options *o, ls_endpoint **p_p, ls_erro
     LS_TRY(ls_kernels_pick(&k, e));
     LS_TRY(ls_environment_read(&env, e));
     const char *fd = env.launcher == LS_LAUNCHER_LOCKSTEP ? getenv("LOCKSTEP_SHM") : NULL;
-    const char *name = o && o->transport ? o->transport : getenv("LOCKSTEP_TRANSPORT");
-    bool any = !name || !*name;
+    const char *name = transport_of(o);
+    bool any = !name;
+    LS_TRY(check_names(o, env.rank, e));
     if (env.size == 1 && !fd) {
         *p_p = endpoint_new(0, 1, k);
         return LS_OK;
     }
-    bool shm = any || strcmp(name, "shm") == 0, tcp = any || strcmp(name, "tcp") == 0;
+    bool shm = any || strcmp(name, "shm") == 0;
     if (fd && shm) return open_processes(&env, fd, k, p_p, e);
     bool mpi = strcmp(any ? "" : name, "mpi") == 0 || (shm && is_mpi(env.launcher) && !env.host[0]);
-    if (!mpi && !shm && !tcp)
-        return ls_fail(e, LS_EINVAL, "transport '%.40s' does not exist; there are shm, tcp and mpi",
-                       name);
     ls_endpoint *p = NULL;
     if (mpi)
         LS_TRY(open_mpi(o, &env, k, &p, e));

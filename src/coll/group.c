@@ -54,6 +54,8 @@ static ls_status read_options(ls_group *g, const ls_group_options *o, ls_error *
     LS_TRY(ls_wait_policy_check(e));
     g->timeout_ns = limit_ns(o ? o->timeout_s : 0, 300);
     g->report_ns = limit_ns(o ? o->report_s : 0, 10);
+    if (explain && *explain && strcmp(explain, "0") != 0 && strcmp(explain, "1") != 0)
+        return ls_fail(e, LS_EINVAL, "LOCKSTEP_EXPLAIN: '%.40s' is neither 0 nor 1", explain);
     if (explain && strcmp(explain, "1") == 0) g->logged = logged_new();
     return name && *name ? force(g, name, e) : LS_OK;
 }

@@ -20,9 +20,10 @@
 #include "base/process.h"
 
 /* After a failed start has removed the file, another start makes a new one. */
-enum { LOOK_US = 20000, MOST_FILES = 1000 };
-/* A process that only checks (ls_lock_look()) holds the lock for an instant. */
-static const double GLANCE_S = 0.2, DYING_S = 5, LONG_S = 2;
+enum { LOOK_US = 20000, GLANCE_US = 1000, MOST_FILES = 1000 };
+/* GLANCES_S: processes that only look (ls_lock_look()) share the lock for an instant each. ENDING_S: a
+ * start that fails has it alone for no longer. */
+static const double GLANCES_S = 10, ENDING_S = 0.2, DYING_S = 5, LONG_S = 2;
 
 enum { TEXT = 320 };
 static const char RUN[] = "\nrun ", MARK[] = "\nmark "; /* what comes before these numbers */
@@ -173,6 +174,13 @@ static int try_lock(int fd, int how) {
     return 0;
 }
 
+/* Only processes that look have it: who trains has it alone. */
+static bool is_shared(int fd) {
+    if (try_lock(fd, LOCK_SH) != 0) return false;
+    flock(fd, LOCK_UN);
+    return true;
+}
+
 static ls_status fail_unlockable(const char *path, int why, ls_error *e) {
     return ls_fail(e, LS_EIO,
                    "%s: can't be locked: %s; the file system of a run needs flock() (Lustre: mount "
@@ -180,7 +188,8 @@ static ls_status fail_unlockable(const char *path, int why, ls_error *e) {
                    path, strerror(why));
 }
 
-/* Waits until the lock is free, or for at least wait_s; longer for a transient holder. */
+/* Waits until the lock is free, or for at least wait_s; longer for a transient holder, and for those
+ * that look. */
 static ls_status wait_for(int fd, const char *dir, const char *path, double wait_s, ls_error *e) {
     int64_t began = ls_clock_ns();
     bool logged = false;
@@ -188,9 +197,13 @@ static ls_status wait_for(int fd, const char *dir, const char *path, double wait
         int why = try_lock(fd, LOCK_EX);
         if (why == 0) return LS_OK;
         if (why != EWOULDBLOCK) return fail_unlockable(path, why, e);
-        holder h = read_holder(fd);
         double waited_s = (double)(ls_clock_ns() - began) / 1e9;
-        double least_s = is_transient(&h) ? DYING_S : GLANCE_S;
+        if (waited_s < GLANCES_S && is_shared(fd)) {
+            usleep(GLANCE_US);
+            continue;
+        }
+        holder h = read_holder(fd);
+        double least_s = is_transient(&h) ? DYING_S : ENDING_S;
         if (waited_s >= (wait_s > least_s ? wait_s : least_s)) return fail_in_use(dir, &h, e);
         if (waited_s >= LONG_S && !logged)
             ls_log("%s: waiting for process %d on %s to release it", dir, h.pid, h.host);
@@ -226,7 +239,7 @@ ls_status ls_lock_take(const char *dir, double wait_s, ls_lock *l_p, ls_error *e
     return s;
 }
 
-/* Takes a shared lock for an instant, if the file exists. */
+/* Shares the lock for an instant, if the file exists. Who takes it meanwhile waits (wait_for()). */
 static ls_lock_state look(const char *dir, holder *h_p) {
     char *path = path_of(dir);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -234,6 +247,7 @@ static ls_lock_state look(const char *dir, holder *h_p) {
     free(path);
     if (fd < 0) return failed == EACCES ? LS_LOCK_UNKNOWN : LS_LOCK_FREE;
     int why = try_lock(fd, LOCK_SH);
+    if (why == 0) flock(fd, LOCK_UN);
     *h_p = read_holder(fd);
     close(fd);
     return why == EWOULDBLOCK ? LS_LOCK_TAKEN : LS_LOCK_FREE;

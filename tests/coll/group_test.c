@@ -560,6 +560,42 @@ static void test_limit(void **state) {
     run_threads(2, &(ls_group_options){.algorithm = "direct"}, limited, NULL, NULL);
 }
 
+/* What has no use here is refused by its name all the same: a group of one, and threads, need no
+ * transport and no links. */
+static void test_names(void **state) {
+    (void)state;
+    static const struct {
+        const char *variable, *says;
+        ls_group_options options;
+    } bad[] = {
+        {"LOCKSTEP_TRANSPORT", "transport 'none' does not exist", {.transport = "none"}},
+        {"LOCKSTEP_ALGORITHM", "algorithm 'none' does not exist", {.algorithm = "none"}},
+        {"LOCKSTEP_LINKS", "none: can't be opened", {.links = "none"}},
+        {"LOCKSTEP_EXPLAIN", "LOCKSTEP_EXPLAIN: 'none' is neither 0 nor 1", {0}},
+        {"LOCKSTEP_WAIT_POLICY", "LOCKSTEP_WAIT_POLICY: 'none' is not", {0}},
+        {"LOCKSTEP_CPU", "LOCKSTEP_CPU: no kernels 'none'", {0}},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const ls_group_options *o = &bad[i].options;
+        ls_group *g = NULL, *threads[2];
+        ls_error e = {0};
+        for (int named = o->transport || o->algorithm || o->links; named >= 0; named--) {
+            if (!named) setenv(bad[i].variable, "none", 1);
+            ls_status s = ls_group_open(named ? o : NULL, &g, &e);
+            if (s == LS_OK || !strstr(e.msg, bad[i].says)) fail_msg("%s: %s", bad[i].says, e.msg);
+            s = ls_group_open_threads(2, named ? o : NULL, threads, &e);
+            if (s == LS_OK || !strstr(e.msg, bad[i].says)) fail_msg("%s: %s", bad[i].says, e.msg);
+        }
+        unsetenv(bad[i].variable);
+        assert_ls_ok(ls_group_open(NULL, &g, &e), e);
+        ls_group_close(g);
+    }
+    ls_error e = {0};
+    ls_group *threads[2];
+    assert_ls_fails(ls_group_open_threads(2, &(ls_group_options){.transport = "tcp"}, threads, &e),
+                    LS_EINVAL, "transport tcp: threads of one process share memory", e);
+}
+
 /* group_test [TEST] */
 int main(int argc, char **argv) {
     if (argc > 1) cmocka_set_test_filter(argv[1]);
@@ -571,7 +607,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_many),       cmocka_unit_test(test_cross),
         cmocka_unit_test(test_split),      cmocka_unit_test(test_bad_arguments),
         cmocka_unit_test(test_twice),      cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_any),
+        cmocka_unit_test(test_any),        cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
