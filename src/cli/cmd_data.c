@@ -16,6 +16,7 @@
 #include "report/sheet.h"
 #include "source/adapt.h"
 #include "source/image.h"
+#include "source/image_tree.h"
 #include "source/source.h"
 #include "storage/samples.h"
 #include "tensor/dtype.h"
@@ -440,11 +441,13 @@ static int run_samples(const ls_args *a, const char *paths) {
     ls_source *s = NULL;
     if (!read_numbers(a, &w)) return CLI_USAGE;
     if (open_source(a, &w, &s, &e) != LS_OK) {
-        data_kind kind = e.code == LS_EINVAL && !cli_given(a, FORMAT) && ls_file_is_dir(paths)
-                             ? data_kind_below(paths)
-                             : DATA_SAMPLES;
+        bool texts = e.code == LS_EINVAL && !cli_given(a, FORMAT) && ls_file_is_dir(paths) &&
+                     !ls_image_tree_is(paths);
+        data_kind kind = texts ? data_kind_below(paths) : DATA_SAMPLES;
         return kind == DATA_SAMPLES ? cli_fail(&e) : run_texts(a, paths, kind);
     }
+    for (int i = 0; i < s->nfields; i++)
+        if (s->fields[i].trouble) ls_log("%s", s->fields[i].trouble);
     int64_t most = w.images > w.samples ? w.images : w.samples;
     data_scan c = data_scan_read(s, cli_given(a, CHECK), (size_t)most);
     /* The picture comes first: whoever reads the text may close it early. */

@@ -67,7 +67,7 @@ static ls_status add_deep(ls_files *f, const char *given, const char *pattern, l
         const char *path = w.files.paths[i];
         if (ls_walk_matches(pattern + fixed, path + skip)) add_file(f, m ? path : path + skip);
     }
-    ls_files_free(&w.files);
+    ls_walk_free(&w);
     if (s != LS_OK || f->n > n) return s;
     return ls_fail(e, LS_EINVAL, "no file matches %s", given);
 }

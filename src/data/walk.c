@@ -20,11 +20,22 @@ static int by_path(const void *a, const void *b) {
 }
 
 /* Is it the first visit of this directory? */
-static bool is_new(ls_words *seen, const FTSENT *at) {
-    uint64_t id[2] = {(uint64_t)at->fts_statp->st_dev, (uint64_t)at->fts_statp->st_ino};
+static bool is_new(ls_words *seen, const struct stat *st) {
+    uint64_t id[2] = {(uint64_t)st->st_dev, (uint64_t)st->st_ino};
     bool fresh = false;
     ls_words_add(seen, (const uint8_t *)id, sizeof id, &fresh);
     return fresh;
+}
+
+static void add(ls_files *f, const char *path) {
+    f->paths = ls_grow(f->paths, f->n, sizeof *f->paths);
+    f->paths[f->n++] = ls_strdup(path);
+}
+
+void ls_walk_free(ls_walk *w) {
+    ls_files_free(&w->files);
+    ls_files_free(&w->others);
+    *w = (ls_walk){0};
 }
 
 static ls_status visit(FTS *tree, FTSENT *at, ls_words *seen, ls_walk *w, ls_error *e) {
@@ -32,25 +43,29 @@ static ls_status visit(FTS *tree, FTSENT *at, ls_words *seen, ls_walk *w, ls_err
     bool below = at->fts_level > FTS_ROOTLEVEL;
     if (what == FTS_DNR || what == FTS_ERR || what == FTS_NS)
         return ls_fail(e, LS_EIO, "%s: can't be read: %s", at->fts_path, strerror(at->fts_errno));
-    if (what == FTS_DP || what == FTS_DC) return LS_OK;
+    if (what == FTS_DP) return LS_OK;
     if (below && at->fts_name[0] == '.') {
         w->nhidden++;
         if (what == FTS_D) fts_set(tree, at, FTS_SKIP);
+    } else if (what == FTS_DC || (what == FTS_D && !is_new(seen, at->fts_statp) && below)) {
+        w->nagain++;
+        if (what == FTS_D) fts_set(tree, at, FTS_SKIP);
     } else if (what == FTS_D) {
-        if (!is_new(seen, at)) fts_set(tree, at, FTS_SKIP);
-    } else if (what == FTS_F) {
-        w->files.paths = ls_grow(w->files.paths, w->files.n, sizeof *w->files.paths);
-        w->files.paths[w->files.n++] = ls_strdup(at->fts_path);
+        return LS_OK;
     } else {
-        w->nothers++;
+        add(what == FTS_F ? &w->files : &w->others, at->fts_path);
     }
     return LS_OK;
 }
 
-static ls_status visit_all(FTS *tree, const char *dir, ls_walk *w, ls_error *e) {
+static ls_status visit_all(FTS *tree, const char *dir, const ls_files *others, ls_walk *w,
+                           ls_error *e) {
     ls_words seen = {0};
     ls_status s = LS_OK;
     FTSENT *at = NULL;
+    struct stat st;
+    for (size_t i = 0; i < others->n; i++)
+        if (stat(others->paths[i], &st) == 0) is_new(&seen, &st);
     for (size_t n = 0; s == LS_OK && (errno = 0, at = fts_read(tree)); n++) {
         s = visit(tree, at, &seen, w, e);
         if (s == LS_OK && n > LS_WALK_MOST)
@@ -62,18 +77,22 @@ static ls_status visit_all(FTS *tree, const char *dir, ls_walk *w, ls_error *e) 
 }
 
 ls_status ls_walk_below(const char *dir, ls_walk *w_p, ls_error *e) {
+    return ls_walk_beside(dir, &(ls_files){0}, w_p, e);
+}
+
+ls_status ls_walk_beside(const char *dir, const ls_files *others, ls_walk *w_p, ls_error *e) {
     ls_walk w = {0};
     size_t n = strlen(dir);
     while (n > 1 && dir[n - 1] == '/') n--; /* else paths have two slashes */
     char *root = ls_format("%.*s", (int)n, dir);
     char *const roots[] = {root, NULL};
     FTS *tree = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, by_name);
-    ls_status s = tree ? visit_all(tree, root, &w, e)
+    ls_status s = tree ? visit_all(tree, root, others, &w, e)
                        : ls_fail(e, LS_EIO, "%s: can't be read: %s", root, strerror(errno));
     if (tree) fts_close(tree);
     free(root);
     if (s != LS_OK) {
-        ls_files_free(&w.files);
+        ls_walk_free(&w);
         return s;
     }
     if (w.files.n) qsort(w.files.paths, w.files.n, sizeof *w.files.paths, by_path);

@@ -14,29 +14,9 @@
 
 /* ---- endings ---- */
 
-/* Behind the last slash. */
-static const char *name_of(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-/* The ending of a name, without that of a packing; its length in *n_p: 0 if there is none. */
-static const char *ending_of(const char *path, size_t *n_p) {
-    const char *name = name_of(path);
-    size_t n = strlen(name);
-    if (n > 3 && strcasecmp(name + n - 3, ".gz") == 0)
-        n -= 3;
-    else if (n > 4 && strcasecmp(name + n - 4, ".zst") == 0)
-        n -= 4;
-    size_t dot = n;
-    while (dot && name[dot - 1] != '.') dot--;
-    *n_p = dot > 1 ? n - dot + 1 : 0;
-    return name + n - *n_p;
-}
-
 static bool ends_in_one_of(const char *path, const char *const *endings) {
     size_t n = 0;
-    const char *ending = ending_of(path, &n);
+    const char *ending = ls_left_out_ending(path, &n);
     for (; *endings; endings++)
         if (strlen(*endings) == n && strncasecmp(ending, *endings, n) == 0) return true;
     return false;
@@ -64,42 +44,6 @@ static bool begins_as_text(const char *path) {
     for (size_t i = 0; i < n; i++)
         if (is_control(first[i])) return false;
     return ls_utf8_is_valid((const char *)first, ls_utf8_complete((const char *)first, n));
-}
-
-/* ---- what is left out ---- */
-
-static void count(ls_left_out *l, const char *kind, size_t nkind, uint64_t n) {
-    bool fresh = false;
-    if (!n) return;
-    uint32_t i = ls_words_add(&l->kinds, (const uint8_t *)kind, nkind, &fresh);
-    if (fresh) l->counts = ls_grow(l->counts, i, sizeof *l->counts);
-    l->counts[i] = fresh ? n : l->counts[i] + n;
-}
-
-void ls_left_out_add(ls_left_out *l, const char *path, const char *kind) {
-    size_t n = 0;
-    const char *ending = ending_of(path, &n);
-    if (!kind && n) {
-        count(l, ending, n, 1);
-        return;
-    }
-    if (!kind) kind = "without an ending";
-    count(l, kind, strlen(kind), 1);
-}
-
-void ls_left_out_put(const ls_left_out *l, ls_buf *out) {
-    enum { SHOWN = 8 };
-    uint64_t more = 0;
-    for (uint32_t i = 0; i < l->kinds.n; i++) {
-        size_t n = 0;
-        const uint8_t *kind = ls_words_at(&l->kinds, i, &n);
-        if (i < SHOWN)
-            ls_buf_printf(out, "%s%llu %.*s", i ? ", " : "", (unsigned long long)l->counts[i],
-                          (int)n, (const char *)kind);
-        else
-            more += l->counts[i];
-    }
-    if (more) ls_buf_printf(out, ", %llu others", (unsigned long long)more);
 }
 
 /* ---- the list ---- */
@@ -131,13 +75,14 @@ static ls_status add_below(ls_text_files *f, const char *dir, ls_error *e) {
         if (is_named_text(path) || begins_as_text(path)) {
             add(f, path, true);
         } else {
-            ls_left_out_add(&f->left_out, path, NULL);
+            ls_left_out_add(&f->left_out, path);
             free(path);
         }
     }
-    free(w.files.paths);
-    count(&f->left_out, "hidden", strlen("hidden"), w.nhidden);
-    count(&f->left_out, "other than files", strlen("other than files"), w.nothers);
+    w.files.n = 0; /* their paths went on */
+    ls_left_out_count(&f->left_out, "hidden", w.nhidden);
+    ls_left_out_count(&f->left_out, "other than files", w.others.n);
+    ls_walk_free(&w);
     return f->files.n > before ? LS_OK : fail_none(dir, &f->left_out, e);
 }
 
@@ -192,8 +137,7 @@ ls_status ls_text_files_find(const char *paths, ls_text_files *f_p, ls_error *e)
 
 void ls_text_files_free(ls_text_files *f) {
     ls_files_free(&f->files);
-    ls_words_free(&f->left_out.kinds);
-    free(f->left_out.counts);
+    ls_left_out_free(&f->left_out);
     free(f->below);
     *f = (ls_text_files){0};
 }

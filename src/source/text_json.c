@@ -132,7 +132,7 @@ static ls_status add_file(json_file *f, bool below, bool *taken_p, ls_error *e) 
     if (find_first(f, &first, &why) != LS_OK && !why.code) return LS_OK; /* it is empty */
     bool has_text = named || ls_json_text(first) || usual_of(first) || ls_chat_object_key(first);
     if (below && !has_text) {
-        ls_left_out_add(f->b->left_out, f->p->path, ".json without 'text' or 'content'");
+        ls_left_out_count(f->b->left_out, ".json without 'text' or 'content'", 1);
         f->b->nleft_out++;
         ls_json_free(first);
         return LS_OK;

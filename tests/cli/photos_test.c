@@ -92,7 +92,31 @@ static void test_sizes(void **state) {
            "data.normalize has 1 mean, and the image has 3 channels");
 }
 
+/* What has no classes can't be trained on by class, and is predicted; a directory with a damaged image
+ * is one of images. */
+static void test_no_classes(void **state) {
+    (void)state;
+    char line[512];
+    snprintf(
+        line, sizeof line,
+        "cd %s && mkdir -p parts mixed/2023/may && cp -r photos parts/train && "
+        "cp -r photos parts/val && cp photos/ants/0*.png mixed && "
+        "cp photos/cats/0*.png mixed/2023/may && cp -r photos bad && echo no >bad/ants/00.png && "
+        "cp bad/ants/00.png bad/README.txt",
+        folder);
+    assert_int_equal(system(line), 0);
+    expect(TRAIN "--set data.path=@/parts -o @/p", 1, "train and val, are the parts of a data set");
+    expect("data @/parts", 0, "train and val, are the parts of a data set");
+    expect(TRAIN "--set data.path=@/mixed -o @/p", 1,
+           "an image outside of the sub-directories, so");
+    expect("predict @/one @/mixed", 0, "2023/may/09.png");
+    expect("predict @/one @/parts", 0, "val/cats/09.png");
+    expect("data @/bad", 1, "bad/ants/00.png: not a JPEG or PNG image; repair the file, or skip");
+    expect("predict @/one @/bad --set data.damaged=skip", 0, "skipped: ");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_run), cmocka_unit_test(test_sizes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_run), cmocka_unit_test(test_sizes),
+                                       cmocka_unit_test(test_no_classes)};
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

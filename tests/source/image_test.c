@@ -150,7 +150,15 @@ static void test_refused(void **state) {
     ls_image_shape s = {H, W, 3}, found;
     assert_ls_fails(ls_image_inspect(NULL, 0, &found, &e), LS_EINVAL, "empty (0 bytes)", e);
     assert_ls_fails(ls_image_inspect((const uint8_t *)"GIF89a..", 8, &found, &e), LS_EINVAL,
-                    "not a JPEG or PNG", e);
+                    "not a JPEG or PNG image, but a GIF: convert it", e);
+    static const char *const others[][2] = {{"RIFF....WEBPVP8 ", "but a WebP: "},
+                                            {"....ftypheic....", "but a HEIC: "},
+                                            {"....ftypmif1....", "but a HEIF: "},
+                                            {"....ftypavif....", "but an AVIF: "},
+                                            {"not an image....", "not a JPEG or PNG image"}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_ls_fails(ls_image_inspect((const uint8_t *)others[i][0], 16, &found, &e), LS_EINVAL,
+                        others[i][1], e);
     picture_fill(pixels, s, 0);
     picture_png(&b, pixels, s);
     assert_ls_fails(ls_image_decode(bytes(&b), b.len, (ls_image_shape){H, W, 1}, out, &e),

@@ -75,14 +75,82 @@ static void test_refused(void **state) {
     make_set();
     in_folder("mkdir set/empty");
     refuses("@set", NULL, "/set/empty: has no images (.jpg, .jpeg or .png)");
-    in_folder("rmdir set/empty && mkdir set/bee/inner");
-    refuses("@set", NULL, "/set/bee/inner: a directory in that of a class");
-    in_folder("rmdir set/bee/inner && cp set/zebra/1.png set/1.png");
-    refuses("@set", NULL, "/set/1.png: an image outside of a class");
-    in_folder("rm set/1.png && mkdir flat && cp set/README flat");
-    refuses("@flat", NULL, "/flat: has no sub-directories");
+    in_folder("rmdir set/empty && mkdir flat && cp set/README flat");
+    refuses("@flat", NULL, "/flat: has no images");
     refuses("@set\n@flat", NULL,
             "images come from one directory, or from files; 2 paths are given");
+}
+
+static void assert_names(const ls_source *s, const char *const *names) {
+    for (uint64_t i = 0; i < s->count; i++) {
+        ls_buf name = {0};
+        ls_source_put_name(s, i, &name);
+        assert_string_equal(name.data, names[i]);
+        ls_buf_free(&name);
+    }
+}
+
+/* Images of a class may lie deeper, in the order of their paths; what is beside them does not matter,
+ * and links lead into no other class and around no circle. */
+static void test_nested(void **state) {
+    (void)state;
+    static const char *const names[] = {"Ant/x.jpeg",   "bee/2023-1.png",   "bee/2023/b/1.png",
+                                        "bee/a.JPG",    "bee/linked/1.png", "zebra/1.png",
+                                        "zebra/10.png", "zebra/2.PNG.png"};
+    make_set();
+    ls_source *s = opened("@set", NULL);
+    ls_hash flat = s->hash;
+    ls_source_close(s);
+    in_folder("mkdir -p set/bee/.git set/__MACOSX/bee set/bee/__MACOSX set/bee/none && "
+              "touch set/.DS_Store set/Thumbs.db set/__MACOSX/bee/1.png set/bee/__MACOSX/2.png && "
+              "cp set/zebra/1.png set/bee/.git && ln -s ../.. set/bee/none/up && "
+              "ln -s ../Ant set/bee/ant && ln -s . set/zebra/again");
+    s = opened("@set/", NULL);
+    assert_int_equal(s->count, 5);
+    assert_true(ls_hash_same(s->hash, flat));
+    ls_source_close(s);
+    in_folder("mkdir -p set/bee/2023/b out && cp set/zebra/1.png set/bee/2023/b && "
+              "cp set/zebra/1.png set/bee/2023-1.png && cp set/zebra/1.png out && "
+              "ln -s ../../out set/bee/linked && touch set/bee/2023/b/notes.md");
+    for (int known = 0; known < 2; known++) {
+        ls_source_options o = {.index_nbytes = 1};
+        in_folder("sleep 0.03");
+        s = opened("@set", &o);
+        assert_int_equal(s->index_use, known ? LS_INDEX_USED : LS_INDEX_MADE);
+        assert_int_equal(s->count, 8);
+        assert_int_equal(s->nclasses, 3);
+        assert_names(s, names);
+        uint8_t *sample = sample_of(s, 4);
+        assert_int_equal(label_of(s, sample), 1);
+        free(sample);
+        ls_source_close(s);
+    }
+}
+
+/* Directories that can't be classes: whoever reads the label is told. */
+static void test_no_classes(void **state) {
+    (void)state;
+    make_set();
+    in_folder("mkdir parts one && cp -r set parts/train && cp -r set parts/val && cp -r set one");
+    ls_source *s = opened("@parts", NULL);
+    assert_non_null(strstr(s->fields[1].trouble, "/parts: its sub-directories, train and val, are "
+                                                 "the parts of a data set and no classes; set "));
+    ls_source_close(s);
+    s = opened("@one", NULL);
+    assert_non_null(
+        strstr(s->fields[1].trouble, "/one: has one sub-directory, set, which would be"));
+    ls_source_close(s);
+    s = opened("@set", NULL);
+    assert_null(s->fields[1].trouble);
+    ls_source_close(s);
+    in_folder("cp set/zebra/1.png set/m.png");
+    static const char *const names[] = {"Ant/x.jpeg",  "bee/a.JPG",    "m.png",
+                                        "zebra/1.png", "zebra/10.png", "zebra/2.PNG.png"};
+    s = opened("@set", NULL);
+    assert_int_equal(s->count, 6);
+    assert_int_equal(s->nfields, 1);
+    assert_names(s, names);
+    ls_source_close(s);
 }
 
 /* Images of several sizes are squares of the usual side, or what the keys and the model say; the same
@@ -207,6 +275,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_read, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_refused, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_nested, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_no_classes, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_flat, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_sizes, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_damage, make_folder, remove_folder),
