@@ -72,15 +72,20 @@ static const char *links_of(const ls_group_options *o) {
     return path && *path ? path : NULL;
 }
 
-/* Also where a group of one, or threads, need no transport and no links. Worker 0's file of links counts
- * for all. */
-static ls_status check_names(const ls_group_options *o, int rank, ls_error *e) {
-    const char *name = transport_of(o), *links = rank == 0 ? links_of(o) : NULL;
-    ls_link unused;
+static ls_status check_transport(const ls_group_options *o, ls_error *e) {
+    const char *name = transport_of(o);
     if (name && strcmp(name, "shm") != 0 && strcmp(name, "tcp") != 0 && strcmp(name, "mpi") != 0)
         return ls_fail(e, LS_EINVAL, "transport '%.40s' does not exist; there are shm, tcp and mpi",
                        name);
-    return links ? ls_link_read(links, &unused, e) : LS_OK;
+    return LS_OK;
+}
+
+/* Where all workers share memory the file of links has no use, and is read all the same. Elsewhere
+ * worker 0's counts for all (ls_link_agree()). */
+static ls_status check_links(const ls_group_options *o, ls_error *e) {
+    const char *path = links_of(o);
+    ls_link unused;
+    return path ? ls_link_read(path, &unused, e) : LS_OK;
 }
 
 /* ---- threads ---- */
@@ -89,7 +94,8 @@ ls_status ls_endpoint_open_threads(int n, const ls_group_options *o, ls_endpoint
                                    ls_error *e) {
     const ls_kernels *k = NULL;
     LS_TRY(ls_kernels_pick(&k, e));
-    LS_TRY(check_names(o, 0, e));
+    LS_TRY(check_transport(o, e));
+    LS_TRY(check_links(o, e));
     if (o && o->transport && *o->transport && strcmp(o->transport, "shm") != 0)
         return ls_fail(
             e, LS_EINVAL,
@@ -249,7 +255,8 @@ static ls_status agree_on_links(ls_endpoint *p, const ls_group_options *o, ls_er
                          .hosts = p->hosts,
                          .care = LS_LINK_CARE,
                          .timeout_ns = (int64_t)(timeout_of(o) * 1e9)};
-    return p->met_over ? LS_OK : ls_link_agree(p->net, p->k, &plan, &p->link, &p->link_given, e);
+    if (p->met_over) return check_links(o, e);
+    return ls_link_agree(p->net, p->k, &plan, &p->link, &p->link_given, e);
 }
 
 static bool is_mpi(ls_launcher l) {
@@ -264,12 +271,13 @@ ls_status ls_endpoint_open(const ls_group_options *o, ls_endpoint **p_p, ls_erro
     const char *fd = env.launcher == LS_LAUNCHER_LOCKSTEP ? getenv("LOCKSTEP_SHM") : NULL;
     const char *name = transport_of(o);
     bool any = !name;
-    LS_TRY(check_names(o, env.rank, e));
-    if (env.size == 1 && !fd) {
+    bool shm = any || strcmp(name, "shm") == 0, one = env.size == 1 && !fd;
+    LS_TRY(check_transport(o, e));
+    if (one || (fd && shm)) LS_TRY(check_links(o, e));
+    if (one) {
         *p_p = endpoint_new(0, 1, k);
         return LS_OK;
     }
-    bool shm = any || strcmp(name, "shm") == 0;
     if (fd && shm) return open_processes(&env, fd, k, p_p, e);
     bool mpi = strcmp(any ? "" : name, "mpi") == 0 || (shm && is_mpi(env.launcher) && !env.host[0]);
     ls_endpoint *p = NULL;
