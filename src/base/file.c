@@ -232,8 +232,7 @@ bool ls_file_is_fresh_name(const char *fresh, const char *name) {
            strncmp(fresh + DIGITS + 1, name, MOST_NAME) == 0;
 }
 
-/* Creates a file with a name of its own in the directory of `path`, whatever else is there. */
-static ls_status create_beside(const char *path, ls_file *f_p, ls_error *e) {
+ls_status ls_file_create_beside(const char *path, ls_file *f_p, ls_error *e) {
     for (;;) {
         char *fresh = NULL;
         LS_TRY(ls_file_fresh_name(path, &fresh, e));
@@ -247,14 +246,12 @@ static ls_status create_beside(const char *path, ls_file *f_p, ls_error *e) {
     }
 }
 
-ls_status ls_file_replace_as(const char *path, const void *data, size_t nbytes, mode_t mode,
-                             ls_error *e) {
+ls_status ls_file_replace(const char *path, const void *data, size_t nbytes, ls_error *e) {
     ls_file f;
-    LS_TRY(create_beside(path, &f, e));
+    LS_TRY(ls_file_check_own(path, e));
+    LS_TRY(ls_file_create_beside(path, &f, e));
     char *fresh = ls_strdup(f.path);
     ls_status s = ls_file_put(&f, data, nbytes, e);
-    if (s == LS_OK && mode && fchmod(f.fd, mode) != 0)
-        s = ls_fail(e, LS_EIO, "%s: can't be written: %s", path, strerror(errno));
     if (s == LS_OK)
         s = ls_file_close(&f, e);
     else
@@ -262,11 +259,6 @@ ls_status ls_file_replace_as(const char *path, const void *data, size_t nbytes, 
     if (s == LS_OK) s = ls_file_rename(fresh, path, e);
     free(fresh);
     return s;
-}
-
-ls_status ls_file_replace(const char *path, const void *data, size_t nbytes, ls_error *e) {
-    LS_TRY(ls_file_check_own(path, e));
-    return ls_file_replace_as(path, data, nbytes, 0, e);
 }
 
 /* name: of that file alone; NULL: of all. */

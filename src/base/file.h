@@ -51,9 +51,6 @@ ls_status ls_file_rename_new(const char *from, const char *to, ls_error *);
 /* Replaces or creates a file of ours atomically: writes another file beside it, syncs it and renames
  * it. On failure the old file stays. LS_EINVAL: ls_file_check_own() refuses the path. */
 ls_status ls_file_replace(const char *path, const void *data, size_t nbytes, ls_error *);
-/* The same whatever is at the path. mode: permissions; 0: those of a new file. */
-ls_status ls_file_replace_as(const char *path, const void *data, size_t nbytes, mode_t mode,
-                             ls_error *);
 /* ls_file_replace() or ls_output_write() (base/output.h). */
 typedef ls_status ls_file_writer(const char *path, const void *data, size_t nbytes, ls_error *);
 /* How the names begin of files that are not yet complete. A program that is killed leaves one;
@@ -81,6 +78,9 @@ typedef struct ls_file {
     bool created; /* by ls_file_create(): a failure removes it */
 } ls_file;
 ls_status ls_file_create(const char *path, ls_file *f_p, ls_error *);
+/* Creates a file with a name of its own (ls_file_fresh_name()) in the directory of `path`, whatever
+ * else is there. */
+ls_status ls_file_create_beside(const char *path, ls_file *f_p, ls_error *);
 ls_status ls_file_put(ls_file *, const void *data, size_t nbytes, ls_error *);
 /* Pieces at any offset of an existing file, which a failure leaves where it is: open, put, then
  * close. */

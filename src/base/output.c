@@ -47,23 +47,6 @@ static char *end_of(const char *path) {
     return at;
 }
 
-/* At the end of what is there already: /dev/stdout may be a file that has more output. */
-static ls_status write_into(const char *path, const void *data, size_t nbytes, ls_error *e) {
-    int fd = open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
-    if (fd < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", path, strerror(errno));
-    ls_file f = {.fd = fd, .path = (char *)(uintptr_t)path};
-    ls_status s = ls_file_put(&f, data, nbytes, e);
-    close(fd);
-    return s;
-}
-
-/* Also removes what a program that was killed here left. */
-static ls_status replace(const char *at, const void *data, size_t nbytes, mode_t mode,
-                         ls_error *e) {
-    ls_file_remove_left_of(at);
-    return ls_file_replace_as(at, data, nbytes, mode, e);
-}
-
 static const char *kind_of(mode_t mode) {
     if (S_ISDIR(mode)) return "a directory";
     if (S_ISBLK(mode)) return "a disk";
@@ -99,21 +82,100 @@ ls_status ls_output_check(const char *path, ls_error *e) {
     return s;
 }
 
-ls_status ls_output_write(const char *path, const void *data, size_t nbytes, ls_error *e) {
-    char *at = end_of(path);
+/* ---- writing ---- */
+
+struct ls_output {
+    char *at;     /* the name at the end of the links */
+    bool is_into; /* it is written into what is there */
+    mode_t mode;  /* permissions of the file that is replaced; 0: there is none */
+    ls_file file; /* with another name beside it, unless is_into */
+};
+
+static void free_output(ls_output *o) {
+    free(o->at);
+    free(o);
+}
+
+/* At the end of what is there already: /dev/stdout may be a file that has more output. */
+static ls_status open_into(ls_output *o, ls_error *e) {
+    o->is_into = true;
+    o->file = (ls_file){.fd = open(o->at, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC)};
+    if (o->file.fd < 0)
+        return ls_fail(e, LS_EIO, "%s: can't be opened: %s", o->at, strerror(errno));
+    o->file.path = ls_strdup(o->at);
+    return LS_OK;
+}
+
+/* Also removes what a program that was killed here left. */
+static ls_status open_beside(ls_output *o, ls_error *e) {
+    LS_TRY(ls_file_make_parent(o->at, e));
+    ls_file_remove_left_of(o->at);
+    return ls_file_create_beside(o->at, &o->file, e);
+}
+
+ls_status ls_output_open(const char *path, ls_output **o_p, ls_error *e) {
+    ls_output *o = LS_NEW(ls_output);
     struct stat st = {.st_mode = S_IFREG}, link; /* a new file */
     ls_status s = LS_OK;
-    bool is_link = lstat(at, &link) == 0 && S_ISLNK(link.st_mode); /* of /proc, or one too many */
-    if (stat(at, &st) != 0 && errno != ENOENT)
+    o->at = end_of(path);
+    bool is_link =
+        lstat(o->at, &link) == 0 && S_ISLNK(link.st_mode); /* of /proc, or one too many */
+    if (stat(o->at, &st) != 0 && errno != ENOENT)
         s = ls_fail(e, LS_EIO, "%s: can't be written: %s", path, strerror(errno));
     else if (is_link || is_written_into(st.st_mode))
-        s = write_into(at, data, nbytes, e);
-    else if (S_ISREG(st.st_mode) && ls_file_make_parent(at, e) != LS_OK)
-        s = LS_EIO;
+        s = open_into(o, e);
     else if (S_ISREG(st.st_mode))
-        s = replace(at, data, nbytes, st.st_mode & 0777, e);
+        s = open_beside(o, e);
     else
         s = fail_kind(path, st.st_mode, e);
-    free(at);
+    o->mode = st.st_mode & 0777;
+    if (s == LS_OK)
+        *o_p = o;
+    else
+        free_output(o);
+    return s;
+}
+
+ls_status ls_output_put(ls_output *o, const void *data, size_t nbytes, ls_error *e) {
+    if (ls_file_put(&o->file, data, nbytes, NULL) == LS_OK) return LS_OK;
+    return ls_fail(e, LS_EIO, "%s: can't be written: %s", o->at, strerror(errno));
+}
+
+void ls_output_drop(ls_output *o) {
+    if (!o) return;
+    ls_file_discard(&o->file);
+    free_output(o);
+}
+
+static ls_status replace(ls_output *o, ls_error *e) {
+    char *fresh = ls_strdup(o->file.path);
+    ls_status s = LS_OK;
+    if (o->mode && fchmod(o->file.fd, o->mode) != 0)
+        s = ls_fail(e, LS_EIO, "%s: can't be written: %s", o->at, strerror(errno));
+    if (s == LS_OK)
+        s = ls_file_close(&o->file, e);
+    else
+        ls_file_discard(&o->file);
+    if (s == LS_OK) s = ls_file_rename(fresh, o->at, e);
+    free(fresh);
+    return s;
+}
+
+ls_status ls_output_end(ls_output *o, ls_error *e) {
+    ls_status s = LS_OK;
+    if (o->is_into)
+        ls_file_discard(&o->file);
+    else
+        s = replace(o, e);
+    free_output(o);
+    return s;
+}
+
+ls_status ls_output_write(const char *path, const void *data, size_t nbytes, ls_error *e) {
+    ls_output *o = NULL;
+    LS_TRY(ls_output_open(path, &o, e));
+    ls_status s = ls_output_put(o, data, nbytes, e);
+    if (s == LS_OK) return ls_output_end(o, e);
+    ls_output_drop(o);
     return s;
 }

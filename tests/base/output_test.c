@@ -39,6 +39,31 @@ static mode_t mode_of(const char *path) {
     return st.st_mode;
 }
 
+/* In pieces: the file is as before until the end, and if the output is dropped. */
+static void test_pieces(void **state) {
+    (void)state;
+    char *path = in_folder("rows.csv");
+    ls_output *o = NULL;
+    ls_error e = {0};
+    put(path, "old");
+    for (int round = 0; round < 2; round++) {
+        assert_ls_ok(ls_output_open(path, &o, &e), e);
+        assert_ls_ok(ls_output_put(o, "a\n", 2, &e), e);
+        assert_contains(path, "old");
+        assert_ls_ok(ls_output_put(o, "b\n", 2, &e), e);
+        assert_contains(path, "old");
+        if (round == 0) ls_output_drop(o);
+    }
+    assert_ls_ok(ls_output_end(o, &e), e);
+    assert_contains(path, "a\nb\n");
+    ls_output_drop(NULL);
+    unlink(path);
+    assert_int_equal(rmdir(folder), 0); /* nothing else was left */
+    assert_int_equal(mkdir(folder, 0755), 0);
+    assert_ls_fails(ls_output_open(folder, &o, &e), LS_EINVAL, "a directory", e);
+    free(path);
+}
+
 static void test_files(void **state) {
     (void)state;
     char *path = in_folder("out.svg"), *users = in_folder("out.svg.new");
@@ -233,11 +258,11 @@ static void test_own(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_files),       cmocka_unit_test(test_left),
-        cmocka_unit_test(test_links),       cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_pipes),       cmocka_unit_test(test_open_files),
-        cmocka_unit_test(test_directories), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_own),
+        cmocka_unit_test(test_files),      cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_left),       cmocka_unit_test(test_links),
+        cmocka_unit_test(test_devices),    cmocka_unit_test(test_pipes),
+        cmocka_unit_test(test_open_files), cmocka_unit_test(test_directories),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_own),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
