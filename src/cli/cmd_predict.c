@@ -9,6 +9,7 @@
 #include "cli/stream_text.h"
 #include "cluster/workers.h"
 #include "infer/predicted.h"
+#include "infer/rater.h"
 #include "infer/recommend.h"
 
 enum {
@@ -39,7 +40,7 @@ typedef struct work {
     ls_predictor_output outputs[LS_PREDICTIONS];
     ls_predictions form;
     cli_stream stream;
-    ls_buf file; /* what -o gets */
+    ls_output *file; /* of -o, at worker 0 */
 } work;
 
 /* ---- opening ---- */
@@ -68,11 +69,11 @@ static ls_status set_form(work *w, ls_error *e) {
     const ls_args *a = w->args;
     w->form = (ls_predictions){.json = is_json(a),
                                .logits = cli_given(a, LOGITS),
-                               .has_names = ls_predicted_has_names(w->data),
                                .top = w->top,
                                .list = w->outputs,
                                .n = ls_predictor_noutputs(w->predictor)};
-    for (int k = 0; k < w->form.n; k++) w->outputs[k] = ls_predictor_get_output(w->predictor, k);
+    for (int k = 0; k < w->form.n; k++) w->outputs[k] = ls_predicted_output(w->data, k);
+    ls_predicted_set_keys(w->data, &w->form);
     if (w->predictor->is_text && w->predictor->trained.tokenizer) {
         w->form.put_class = put_token;
         w->form.arg = w->predictor;
@@ -83,11 +84,6 @@ static ls_status set_form(work *w, ls_error *e) {
 /* Recommends items to users, in place of predictions of samples. */
 static ls_status open_recommender(work *w, ls_error *e) {
     const ls_args *a = w->args;
-    if (a->nwords > 1)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: the run is trained on ratings: name users by --user, or all are taken; "
-                       "`lockstep eval --data` measures other ratings",
-                       a->words[1]);
     if (cli_given(a, USER) && cli_given(a, SIMILAR))
         return ls_fail(e, LS_EINVAL, "give --user or --similar, not both");
     ls_recommender_options o = {.users = a->options[USER].values,
@@ -100,12 +96,15 @@ static ls_status open_recommender(work *w, ls_error *e) {
     return ls_recommender_open(w->predictor, &o, &w->recommender, e);
 }
 
-static ls_status check_for_samples(const ls_args *a, ls_error *e) {
+static ls_status check_for_samples(const work *w, ls_error *e) {
+    const ls_args *a = w->args;
     if (!cli_given(a, USER) && !cli_given(a, SIMILAR) && !cli_given(a, SEEN)) return LS_OK;
+    const char *name = cli_given(a, USER) ? "user" : cli_given(a, SIMILAR) ? "similar" : "seen";
+    if (ls_rater_is_possible(w->predictor))
+        return ls_fail(e, LS_EINVAL, "--%s recommends items; leave it out for the pairs of %s",
+                       name, a->words[1]);
     return ls_fail(e, LS_EINVAL, "--%s is for runs that are trained on ratings (data.ratings)",
-                   cli_given(a, USER)      ? "user"
-                   : cli_given(a, SIMILAR) ? "similar"
-                                           : "seen");
+                   name);
 }
 
 static uint64_t count_of(const work *w) {
@@ -133,8 +132,8 @@ static ls_status open_work(work *w, ls_error *e) {
                               .vectors = cli_given(a, VECTORS)};
     LS_TRY(ls_predictor_open_with(a->words[0], &o, a->options[SET].values, a->options[SET].n,
                                   &w->predictor, e));
-    if (ls_recommender_is_possible(w->predictor)) return open_recommender(w, e);
-    LS_TRY(check_for_samples(a, e));
+    if (ls_rater_is_possible(w->predictor) && a->nwords == 1) return open_recommender(w, e);
+    LS_TRY(check_for_samples(w, e));
     LS_TRY(ls_predicted_open(w->predictor, a->nwords > 1 ? a->words[1] : NULL, cli_value(a, LABELS),
                              &w->data, e));
     return set_form(w, e);
@@ -144,21 +143,25 @@ static void close_work(work *w) {
     ls_predicted_close(w->data);
     ls_recommender_close(w->recommender);
     ls_predictor_close(w->predictor);
-    ls_buf_free(&w->file);
+    ls_output_drop(w->file);
 }
 
 /* ---- output ---- */
 
+static ls_status open_output(work *w, ls_error *e) {
+    const char *path = cli_value(w->args, OUTPUT);
+    return path ? ls_output_open(path, &w->file, e) : LS_OK;
+}
+
 static ls_status put(work *w, const ls_buf *rows, ls_error *e) {
-    if (!cli_given(w->args, OUTPUT))
-        return cli_stream_write((const uint8_t *)rows->data, rows->len, &w->stream, e);
-    ls_buf_append(&w->file, rows->data, rows->len);
-    return LS_OK;
+    if (w->file) return ls_output_put(w->file, rows->data, rows->len, e);
+    return cli_stream_write((const uint8_t *)rows->data, rows->len, &w->stream, e);
 }
 
 static ls_status end_output(work *w, ls_error *e) {
-    const char *path = cli_value(w->args, OUTPUT);
-    return path ? ls_output_write(path, w->file.data, w->file.len, e) : LS_OK;
+    ls_output *file = w->file;
+    w->file = NULL;
+    return file ? ls_output_end(file, e) : LS_OK;
 }
 
 /* Worker 0 gets the rows of all, in their order. Collective. */
@@ -183,7 +186,8 @@ static ls_status collect(ls_group *g, const ls_buf *own, ls_buf *all, ls_error *
 static ls_status predict_all(work *w, ls_group *g, ls_error *e) {
     uint64_t n = count_of(w), size = (uint64_t)ls_group_size(g), rank = (uint64_t)ls_group_rank(g);
     ls_buf own = {0}, all = {0};
-    ls_status s = LS_OK;
+    if (rank == 0 && w->data) ls_predicted_log(w->data);
+    ls_status s = ls_agree(g, rank == 0 ? open_output(w, e) : LS_OK, e);
     ls_bar bar = ls_bar_begin("predicting", n);
     if (rank == 0) begin(w, &own);
     for (uint64_t round = 0; s == LS_OK && round < n; round += size * ROWS) {
@@ -265,14 +269,16 @@ const ls_command cmd_predict = {
         "no labels. Without DATA: the validation part of the run's data.\n"
         "\n"
         "A language model reads the lines of a text, or the members text, prompt or content of\n"
-        "JSON lines, and predicts the token that follows.\n"
+        "JSON lines, and predicts the token that follows; without a tokenizer, rows of tokens.\n"
         "\n"
-        "A run on ratings recommends items: to all users, or to those of --user, without the ones\n"
-        "that they have chosen in the training data; or by --similar.\n"
+        "Of a run on ratings DATA has pairs, the columns of users and items: each gets a rating, "
+        "or\n"
+        "a score. Without DATA it recommends items: to all users, or to those of --user, without\n"
+        "the ones that they have chosen in the training data; or by --similar.\n"
         "\n"
-        "The output is CSV, with a line for each sample: its number, the name of its file where\n"
-        "it has one, and a column for each prediction; or JSON lines. It is the same for any\n"
-        "number of workers and threads.",
+        "The output is CSV, with a line for each sample: the number of its row in the data, the\n"
+        "name of its file where it has one, and a column for each prediction; or JSON lines. It\n"
+        "is the same for any number of workers and threads.",
     .options = {[OUTPUT] = {"output", 'o', "FILE",
                             "write to this file: JSON lines if it ends in .jsonl, else CSV"},
                 [JSON_LINES] = {"json", 0, NULL, "JSON lines (docs/json.md)"},

@@ -6,36 +6,23 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "config/relations.h"
+#include "infer/rater.h"
 #include "report/predictions.h"
-#include "source/ids.h"
 #include "source/ratings.h"
 #include "storage/checkpoint.h"
-
-enum { USERS, ITEMS, COLUMNS };
 
 struct ls_recommender {
     ls_predictor *p;
     ls_recommender_options o;
-    ls_ids ids;
-    ls_dataset data;              /* the run's ratings; empty: `seen` */
-    const ls_field *user, *items; /* of a sample */
-    int64_t width;                /* items of a sample */
-    int32_t *list;                /* [n] the numbers of the users, or items, that are asked for */
+    ls_rater rater;
+    ls_dataset data; /* the run's ratings; empty: `seen` */
+    int32_t *list;   /* [n] the numbers of the users, or items, that are asked for */
     uint64_t n;
     float *vectors; /* [items][C] of length 1; NULL: they are not wanted */
     int64_t C;
 };
 
-bool ls_recommender_is_possible(const ls_predictor *p) {
-    return !p->is_text && ls_config_has_ratings(&p->trained.config);
-}
-
-static const ls_id_names *ids_of(const ls_recommender *r, int column) {
-    return &r->ids.columns[column].ids;
-}
-
-static int32_t nitems(const ls_recommender *r) { return ids_of(r, ITEMS)->n; }
+static int32_t nitems(const ls_recommender *r) { return r->rater.item_names->n; }
 
 /* ---- vectors of items ---- */
 
@@ -50,11 +37,11 @@ static int find_layer(const ls_recommender *r) {
         const ls_prediction one = {.layer = i};
         if (!needed[i] || m->layers[i].loss) continue;
         ls_predictions_need(m, &one, 1, layers, fields);
-        bool alone = fields[r->items - m->inputs];
+        bool alone = fields[r->rater.items - m->inputs];
         for (int k = 0; k < m->ninputs; k++)
-            alone = alone && (!fields[k] || &m->inputs[k] == r->items);
+            alone = alone && (!fields[k] || &m->inputs[k] == r->rater.items);
         int64_t floats = (int64_t)m->layers[i].y_floats;
-        if (alone && floats % r->width == 0 && floats > r->width) found = i;
+        if (alone && floats % r->rater.width == 0 && floats > r->rater.width) found = i;
     }
     free(layers);
     free(needed);
@@ -67,15 +54,6 @@ static void make_unit(float *x, int64_t n) {
     for (int64_t i = 0; sum > 0 && i < n; i++) x[i] = (float)((double)x[i] / sqrt(sum));
 }
 
-/* A sample of a user and items [n], the last of which fills it up. */
-static void fill_sample(const ls_recommender *r, int32_t user, const int32_t *items, int64_t n,
-                        char *sample) {
-    int32_t *to = (int32_t *)(void *)(sample + r->items->offset);
-    memset(sample, 0, r->p->trained.model.sample_nbytes);
-    if (r->user) memcpy(sample + r->user->offset, &user, sizeof user);
-    for (int64_t i = 0; i < r->width; i++) to[i] = items[i < n ? i : n - 1];
-}
-
 /* A prediction of items for a user. */
 typedef struct query {
     const ls_prediction *of;
@@ -86,15 +64,15 @@ typedef struct query {
 
 /* out [n][each], and room for a sample more. */
 static ls_status run(const ls_recommender *r, const query *q, float *out, ls_error *e) {
-    int64_t most = r->p->batch, each = ls_prediction_count(q->of) / r->width;
+    int64_t most = r->p->batch, each = ls_prediction_count(q->of) / r->rater.width;
     size_t nbytes = r->p->trained.model.sample_nbytes;
     char *samples = ls_alloc((size_t)most * nbytes);
     ls_status s = LS_OK;
     for (int64_t done = 0; s == LS_OK && done < q->n;) {
         int64_t k = 0, begin = done;
         for (; k < most && done < q->n; k++) {
-            int64_t some = q->n - done < r->width ? q->n - done : r->width;
-            fill_sample(r, q->user, q->items + done, some, samples + (size_t)k * nbytes);
+            int64_t some = q->n - done < r->rater.width ? q->n - done : r->rater.width;
+            ls_rater_fill(&r->rater, q->user, q->items + done, some, samples + (size_t)k * nbytes);
             done += some;
         }
         s = ls_predictor_run_as(r->p, q->of, k, samples, out + begin * each, e);
@@ -115,10 +93,10 @@ static ls_status make_vectors(ls_recommender *r, ls_error *e) {
     if (layer < 0)
         return ls_fail(e, LS_EINVAL, "%s: has no layer that reads items alone, to compare them by",
                        r->p->trained.path);
-    ls_prediction x = {.kind = LS_NUMBERS, .layer = layer, .rows = r->width};
-    x.width = (int64_t)m->layers[layer].y_floats / r->width;
+    ls_prediction x = {.kind = LS_NUMBERS, .layer = layer, .rows = r->rater.width};
+    x.width = (int64_t)m->layers[layer].y_floats / r->rater.width;
     r->C = x.width;
-    r->vectors = LS_NEW_ARRAY(float, (size_t)((nitems(r) + r->width) * r->C));
+    r->vectors = LS_NEW_ARRAY(float, (size_t)((nitems(r) + r->rater.width) * r->C));
     int32_t *all = count_items(r);
     ls_status s = run(r, &(query){&x, 0, all, nitems(r)}, r->vectors, e);
     for (int32_t i = 0; s == LS_OK && i < nitems(r); i++) make_unit(r->vectors + i * r->C, r->C);
@@ -128,24 +106,16 @@ static ls_status make_vectors(ls_recommender *r, ls_error *e) {
 
 /* ---- opening ---- */
 
-static ls_status find_inputs(ls_recommender *r, ls_error *e) {
-    const ls_model *m = &r->p->trained.model;
-    r->user = ls_model_field(m, "user");
-    r->items = ls_model_field(m, "items");
-    if (r->ids.n != COLUMNS)
-        return ls_fail(e, LS_EINVAL, "%s/" LS_IDS_FILE ": has no users and items",
-                       r->p->trained.path);
-    if (!r->items || r->items->type != LS_I32)
-        return ls_fail(e, LS_EINVAL, "%s: the model reads no 'items'", r->p->trained.path);
-    r->width = (int64_t)(r->items->nbytes / sizeof(int32_t));
-    if (ls_prediction_count(&r->p->list[0]) == r->width) return LS_OK;
+static ls_status check_scores(const ls_recommender *r, ls_error *e) {
+    if (ls_prediction_count(&r->p->list[0]) == r->rater.width) return LS_OK;
     return ls_fail(e, LS_EINVAL, "%s: the model's first prediction is no score of each item",
                    r->p->trained.path);
 }
 
-static ls_status find_ids(ls_recommender *r, int column, const char *const *texts, int n,
+/* texts [n]: of users, or of items; none: all. */
+static ls_status find_ids(ls_recommender *r, bool users, const char *const *texts, int n,
                           ls_error *e) {
-    const ls_id_names *ids = ids_of(r, column);
+    const ls_id_names *ids = users ? r->rater.user_names : r->rater.item_names;
     r->n = n ? (uint64_t)n : (uint64_t)ids->n;
     r->list = LS_NEW_ARRAY(int32_t, (size_t)r->n + 1);
     for (uint64_t i = 0; i < r->n; i++) {
@@ -154,8 +124,8 @@ static ls_status find_ids(ls_recommender *r, int column, const char *const *text
             return ls_fail(e, LS_EINVAL,
                            "--%s: '%.100s' is not in the column '%.60s' of the "
                            "training data",
-                           column == USERS ? "user" : "similar", texts[i],
-                           r->ids.columns[column].name);
+                           users ? "user" : "similar", texts[i],
+                           r->rater.ids.columns[users ? 0 : 1].name);
     }
     return LS_OK;
 }
@@ -181,12 +151,12 @@ ls_status ls_recommender_open(ls_predictor *p, const ls_recommender_options *o,
     ls_recommender *r = LS_NEW(ls_recommender);
     r->p = p;
     r->o = *o;
-    ls_status s = ls_ids_read(p->trained.path, &r->ids, e);
-    if (s == LS_OK) s = find_inputs(r, e);
+    ls_status s = ls_rater_open(p, &r->rater, e);
+    if (s == LS_OK) s = check_scores(r, e);
     if (s == LS_OK && o->nitems)
-        s = find_ids(r, ITEMS, o->items, o->nitems, e);
+        s = find_ids(r, false, o->items, o->nitems, e);
     else if (s == LS_OK)
-        s = find_ids(r, USERS, o->users, o->nusers, e);
+        s = find_ids(r, true, o->users, o->nusers, e);
     if (s == LS_OK) s = open_ratings(r, e);
     if (s == LS_OK && o->nitems) s = make_vectors(r, e);
     if (s == LS_OK)
@@ -198,7 +168,7 @@ ls_status ls_recommender_open(ls_predictor *p, const ls_recommender_options *o,
 
 void ls_recommender_close(ls_recommender *r) {
     if (!r) return;
-    ls_ids_free(&r->ids);
+    ls_rater_close(&r->rater);
     if (r->data.samples) ls_dataset_free(&r->data);
     free(r->list);
     free(r->vectors);
@@ -255,7 +225,7 @@ typedef struct found {
 } found;
 
 static const char *item_of(const ls_recommender *r, const found *f, int64_t i) {
-    return ls_id_name(ids_of(r, ITEMS), f->items[f->top[i]]);
+    return ls_id_name(r->rater.item_names, f->items[f->top[i]]);
 }
 
 static void put_json(const ls_recommender *r, const char *name, const found *f, ls_buf *b) {
@@ -295,14 +265,14 @@ static ls_status add_one(const ls_recommender *r, int32_t id, int32_t *items, fl
     found f = {.items = items, .scores = scores};
     f.n = ls_top_of(scores, n, r->o.top, f.top);
     while (f.n && isnan(scores[f.top[f.n - 1]])) f.n--;
-    const char *name = ls_id_name(ids_of(r, r->o.nitems ? ITEMS : USERS), id);
+    const char *name = ls_id_name(r->o.nitems ? r->rater.item_names : r->rater.user_names, id);
     (r->o.json ? put_json : put_csv)(r, name, &f, b);
     return LS_OK;
 }
 
 ls_status ls_recommender_rows(const ls_recommender *r, uint64_t first, uint64_t end, ls_buf *b,
                               ls_error *e) {
-    size_t room = (size_t)(nitems(r) + r->width);
+    size_t room = (size_t)(nitems(r) + r->rater.width);
     int32_t *items = LS_NEW_ARRAY(int32_t, room);
     float *scores = LS_NEW_ARRAY(float, room);
     ls_status s = LS_OK;

@@ -26,8 +26,6 @@ typedef struct ls_recommender_options {
     bool json;
 } ls_recommender_options;
 
-/* Is the model trained on ratings? */
-bool ls_recommender_is_possible(const ls_predictor *);
 /* The predictor and the texts outlive it. LS_EINVAL: an id is not in the training data, or the model
  * has no vectors of items. LS_EIO: the ratings are not there. */
 ls_status ls_recommender_open(ls_predictor *, const ls_recommender_options *, ls_recommender **r_p,

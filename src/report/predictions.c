@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -69,11 +70,21 @@ static void put_class(const ls_predictions *p, const ls_predictor_output *o, int
 
 static void put_number(ls_buf *b, float x) { ls_buf_printf(b, "%.9g", (double)x); }
 
+/* Has each class of the output a number beside it? */
+static bool has_chances(const ls_predictor_output *o) {
+    return o->kind == LS_CLASSES && o->rows == 1;
+}
+
+/* The classes or numbers that are written of it. */
+static int64_t count_of(const ls_predictions *p, const ls_predictor_output *o) {
+    return has_chances(o) ? top_of(p, o) : o->kind == LS_CLASSES ? o->rows : o->count;
+}
+
 static void begin_output(const ls_predictions *p, const ls_predictor_output *o, ls_buf *b) {
     const char *value = p->logits ? "logit" : "probability";
     ls_buf name = {0};
-    bool classes = o->kind == LS_CLASSES && o->rows == 1;
-    int64_t n = classes ? top_of(p, o) : o->kind == LS_CLASSES ? o->rows : o->count;
+    bool classes = has_chances(o);
+    int64_t n = count_of(p, o);
     for (int64_t i = 0; i < n; i++) {
         name.len = 0;
         ls_buf_printf(&name, "%s", o->name);
@@ -90,7 +101,8 @@ static void begin_output(const ls_predictions *p, const ls_predictor_output *o, 
 
 void ls_predictions_begin(const ls_predictions *p, ls_buf *b) {
     if (p->json) return;
-    ls_buf_printf(b, p->has_names ? "sample,file" : "sample");
+    ls_buf_printf(b, "sample");
+    for (int i = 0; i < p->nkeys; i++) ls_buf_printf(b, ",%s", p->keys[i].name);
     for (int k = 0; k < p->n; k++) begin_output(p, &p->list[k], b);
     ls_buf_printf(b, "\n");
 }
@@ -114,21 +126,32 @@ static void add_classes(const ls_predictions *p, const ls_predictor_output *o, c
     ls_buf_free(&name);
 }
 
-static void add_csv(const ls_predictions *p, uint64_t sample, const char *name,
-                    const float *const *values, ls_buf *b) {
-    ls_buf_printf(b, "%llu", (unsigned long long)sample);
-    if (p->has_names) ls_buf_printf(b, ",");
-    if (p->has_names) ls_csv_put(b, name);
+static void add_numbers(const ls_predictor_output *o, const float *x, ls_buf *b) {
+    for (int64_t i = 0; i < o->count; i++) {
+        ls_buf_printf(b, ",");
+        put_number(b, x[i]);
+    }
+}
+
+static void add_nothing(const ls_predictions *p, const ls_predictor_output *o, ls_buf *b) {
+    int64_t n = count_of(p, o) * (has_chances(o) ? 2 : 1);
+    for (int64_t i = 0; i < n; i++) ls_buf_append(b, ",", 1);
+}
+
+static void add_csv(const ls_predictions *p, const ls_predicted_sample *s, ls_buf *b) {
+    ls_buf_printf(b, "%llu", (unsigned long long)s->number);
+    for (int i = 0; i < p->nkeys; i++) {
+        ls_buf_printf(b, ",");
+        ls_csv_put(b, s->keys[i].data);
+    }
     for (int k = 0; k < p->n; k++) {
         const ls_predictor_output *o = &p->list[k];
-        if (o->kind == LS_CLASSES) {
-            add_classes(p, o, values[k], b);
-            continue;
-        }
-        for (int64_t i = 0; i < o->count; i++) {
-            ls_buf_printf(b, ",");
-            put_number(b, values[k][i]);
-        }
+        if (!s->values[k])
+            add_nothing(p, o, b);
+        else if (o->kind == LS_CLASSES)
+            add_classes(p, o, s->values[k], b);
+        else
+            add_numbers(o, s->values[k], b);
     }
     ls_buf_printf(b, "\n");
 }
@@ -171,17 +194,22 @@ static ls_json *numbers_json(const ls_predictor_output *o, const float *x) {
     return list;
 }
 
-static void add_json(const ls_predictions *p, uint64_t sample, const char *name,
-                     const float *const *values, ls_buf *b) {
+static ls_json *key_json(const ls_predicted_key *k, const char *text) {
+    return k->is_number ? ls_json_new_integer(strtoll(text, NULL, 10)) : ls_json_new_path(text);
+}
+
+static void add_json(const ls_predictions *p, const ls_predicted_sample *s, ls_buf *b) {
     ls_json *o = ls_json_new_object();
-    ls_json_set_integer(o, "sample", (int64_t)sample);
-    if (p->has_names) ls_json_set(o, "file", ls_json_new_path(name));
+    ls_json_set_integer(o, "sample", (int64_t)s->number);
+    for (int i = 0; i < p->nkeys; i++)
+        ls_json_set(o, p->keys[i].name, key_json(&p->keys[i], s->keys[i].data));
     for (int k = 0; k < p->n; k++) {
         const ls_predictor_output *x = &p->list[k];
         ls_json *key = ls_json_new_path(x->name);
         ls_json_set(o, ls_json_text(key),
-                    x->kind == LS_CLASSES ? classes_json(p, x, values[k])
-                                          : numbers_json(x, values[k]));
+                    !s->values[k]           ? ls_json_new_null()
+                    : x->kind == LS_CLASSES ? classes_json(p, x, s->values[k])
+                                            : numbers_json(x, s->values[k]));
         ls_json_free(key);
     }
     ls_json_write(o, 0, b);
@@ -189,7 +217,6 @@ static void add_json(const ls_predictions *p, uint64_t sample, const char *name,
     ls_json_free(o);
 }
 
-void ls_predictions_add(const ls_predictions *p, uint64_t sample, const char *name,
-                        const float *const *values, ls_buf *b) {
-    (p->json ? add_json : add_csv)(p, sample, name, values, b);
+void ls_predictions_add(const ls_predictions *p, const ls_predicted_sample *s, ls_buf *b) {
+    (p->json ? add_json : add_csv)(p, s, b);
 }

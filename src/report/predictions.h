@@ -5,7 +5,8 @@
  *
  *     {"sample":0,"file":"cat/tabby.jpg","label":[{"class":"cat","probability":0.931}, ...]}
  *
- * `file` is there if the data name their samples. With `top` k above 1 the k most probable classes, in
+ * Behind the sample's number come keys, as the data have them: the name of a file and its row, a user
+ * and an item. With `top` k above 1 the k most probable classes, in
  * CSV as label_1, label_1_probability, label_2, ...; of equal ones the lower class first. A sample
  * with several rows of classes (a label for each pixel) has the most probable class of each. CHANCES,
  * NUMBERS and SCORES are numbers: one column, or NAME_0, NAME_1, ...
@@ -14,16 +15,31 @@
 #define LS_REPORT_PREDICTIONS_H
 
 #include "base/mem.h"
-#include "lockstep/infer.h"
+#include "model/prediction.h"
 
 enum { LS_PREDICTED_TOP = 1000 };
 
 /* Appends the name of a class that is none of ls_predictor_output.classes. arg: the writer's. */
 typedef void ls_put_class(const void *arg, int64_t class, ls_buf *);
 
+enum { LS_PREDICTED_KEYS = 2 };
+
+typedef struct ls_predicted_key {
+    const char *name; /* of the column */
+    bool is_number;
+} ls_predicted_key;
+
+/* What is known of a sample. */
+typedef struct ls_predicted_sample {
+    uint64_t number;
+    ls_buf keys[LS_PREDICTED_KEYS];      /* texts, each with a 0 at its end */
+    const float *values[LS_PREDICTIONS]; /* of each output; NULL: none, its cells are empty */
+} ls_predicted_sample;
+
 typedef struct ls_predictions {
-    bool json, logits;               /* logits: not probabilities */
-    bool has_names;                  /* samples have names */
+    bool json, logits;                        /* logits: not probabilities */
+    ls_predicted_key keys[LS_PREDICTED_KEYS]; /* [nkeys] */
+    int nkeys;
     int64_t top;                     /* classes of a sample */
     const ls_predictor_output *list; /* [n] */
     int n;
@@ -35,9 +51,7 @@ typedef struct ls_predictions {
 ls_status ls_predictions_check(const ls_predictions *, ls_error *);
 /* CSV: the line of the columns' names. */
 void ls_predictions_begin(const ls_predictions *, ls_buf *);
-/* values[k]: the numbers of output k. name: of the sample. */
-void ls_predictions_add(const ls_predictions *, uint64_t sample, const char *name,
-                        const float *const *values, ls_buf *);
+void ls_predictions_add(const ls_predictions *, const ls_predicted_sample *, ls_buf *);
 
 /* top [k]: the numbers of the greatest of x [n], in order; of equal ones the first. Those that are not
  * a number come last. Returns how many there are: k, or n if that is less. */

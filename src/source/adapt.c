@@ -258,6 +258,10 @@ static void put_sample_name(const ls_source *s, uint64_t i, ls_buf *b) {
     ls_source_put_name(((const adapted *)s)->from, i, b);
 }
 
+static ls_record_at record_of(const ls_source *s, uint64_t i) {
+    return ls_source_record(((const adapted *)s)->from, i);
+}
+
 static void close_adapted(ls_source *s) {
     adapted *a = (adapted *)s;
     ls_source_close(a->from);
@@ -334,6 +338,7 @@ ls_status ls_adapt(ls_source *from, const ls_adapt_wanted *w, ls_source **s_p, l
     a->source.read = read_adapted;
     a->source.draw = draw_adapted;
     if (from->put_name) a->source.put_name = put_sample_name;
+    a->source.record = record_of;
     a->source.close = close_adapted;
     a->source.nfields = w->nfields;
     a->source.nbytes = w->nbytes;

@@ -39,6 +39,10 @@ static void put_name(const ls_source *s, uint64_t i, ls_buf *b) {
     ls_source_put_name(((const augmented *)s)->from, i, b);
 }
 
+static ls_record_at record_of(const ls_source *s, uint64_t i) {
+    return ls_source_record(((const augmented *)s)->from, i);
+}
+
 static void close_augmented(ls_source *s) {
     augmented *a = (augmented *)s;
     ls_source_close(a->from);
@@ -72,6 +76,7 @@ ls_status ls_augmented_open(ls_source *from, const ls_augment *augment, const ch
     a->source.read = read_centred;
     a->source.draw = draw_changed;
     if (from->put_name) a->source.put_name = put_name;
+    a->source.record = record_of;
     a->source.close = close_augmented;
     a->source.nfields = 0;
     a->source.nbytes = 0;

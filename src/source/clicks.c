@@ -126,6 +126,7 @@ typedef struct clicks {
     const ls_ids *given;    /* those of another source; NULL: there is none */
     uint64_t *unknown;      /* [nids] ids that are not among those */
     uint64_t *nmissing;     /* [nnumbers] values that are to be the mean: NaN so far */
+    ls_gaps gaps;           /* rows that are left out */
 } clicks;
 
 static void make_room(clicks *s) {
@@ -275,9 +276,15 @@ static ls_status read_sample(const ls_source *source, uint64_t i, void *sample, 
     return LS_OK;
 }
 
+static ls_record_at record_of(const ls_source *s, uint64_t i) {
+    uint64_t number = ls_gaps_record(&((const clicks *)s)->gaps, i);
+    return (ls_record_at){number, number};
+}
+
 static void close_clicks(ls_source *source) {
     clicks *s = (clicks *)source;
     ls_ids_free(&s->ids_of);
+    ls_gaps_free(&s->gaps);
     free(s->unknown);
     free(s->nmissing);
     free(s->ids);
@@ -327,7 +334,8 @@ static clicks *new_clicks(const ls_source_options *o) {
     bool own = false;
     s->wanted = *o->clicks;
     const ls_clicks_wanted *w = &s->wanted;
-    s->base = (ls_source){.format = "clicks", .read = read_sample, .close = close_clicks};
+    s->base = (ls_source){
+        .format = "clicks", .read = read_sample, .record = record_of, .close = close_clicks};
     s->unknown = LS_NEW_ARRAY(uint64_t, (size_t)w->nids);
     s->nmissing = LS_NEW_ARRAY(uint64_t, (size_t)w->nnumbers + 1);
     s->given = o->ids;
@@ -358,7 +366,8 @@ static ls_status open_clicks(const ls_files *files, const ls_source_options *o, 
                             .n = 1 + s->wanted.nids + s->wanted.nnumbers,
                             .key = "data.clicks",
                             .row = add_row,
-                            .arg = s};
+                            .arg = s,
+                            .gaps = &s->gaps};
     for (int i = 0; i < wanted.n; i++) columns[i] = column_of(s, i);
     ls_status status = ls_csv_columns_read(files, o, &wanted, &s->base, e);
     if (status == LS_OK) status = finish(s, files->paths[0], e);

@@ -31,6 +31,7 @@ typedef struct reading {
     int ncells;             /* of each row; 0: not known yet */
     int at[LS_CSV_COLUMNS]; /* the cell of each wanted column; -1: there is none */
     bool header;            /* the first line is one */
+    uint64_t nrows;         /* that the reader got */
 } reading;
 
 static ls_status split(reading *r, int *n_p, ls_error *e) {
@@ -172,6 +173,10 @@ static ls_status find_missing(const reading *r, const ls_csv_cell *cells, bool *
     return LS_OK;
 }
 
+static void leave_out(const reading *r) {
+    if (r->w->gaps) ls_gaps_add(r->w->gaps, r->nrows);
+}
+
 static ls_status read_row(reading *r, ls_source *s, ls_error *e) {
     ls_csv_cell wanted[LS_CSV_COLUMNS];
     bool missing[LS_CSV_COLUMNS], drops = false;
@@ -182,9 +187,14 @@ static ls_status read_row(reading *r, ls_source *s, ls_error *e) {
     for (int k = 0; k < r->w->n; k++)
         wanted[k] = r->at[k] >= 0 && r->at[k] < n ? r->cells[r->at[k]] : (ls_csv_cell){.text = ""};
     LS_TRY(find_missing(r, wanted, missing, &drops, e));
-    s->nmissing += drops;
-    if (drops) return LS_OK;
-    return r->w->row(r->w->arg, &(ls_csv_row){wanted, missing, &r->csv.form}, e);
+    if (drops) {
+        s->nmissing++;
+        leave_out(r);
+        return LS_OK;
+    }
+    LS_TRY(r->w->row(r->w->arg, &(ls_csv_row){wanted, missing, &r->csv.form}, e));
+    r->nrows++;
+    return LS_OK;
 }
 
 static ls_status read_file(reading *r, const ls_source_options *o, ls_source *s, ls_error *e) {
@@ -201,6 +211,7 @@ static ls_status read_file(reading *r, const ls_source_options *o, ls_source *s,
         if (read_row(r, s, &why) == LS_OK) continue;
         ls_fail(&whole, why.code, "%s:%llu: %s", r->file->path, (unsigned long long)line, why.msg);
         LS_TRY(ls_source_leave_out(s, o, &whole, e));
+        leave_out(r);
         ls_csv_skip_row(&r->csv, at, line);
     }
     return LS_OK;

@@ -5,6 +5,7 @@
 
 #include "data/files.h"
 #include "source/csv.h"
+#include "source/gaps.h"
 #include "source/source.h"
 
 enum { LS_CSV_COLUMNS = 128 };
@@ -41,6 +42,7 @@ typedef struct ls_csv_wanted {
     const char *key; /* of the config, which names the columns: "data.ratings" */
     ls_csv_row_fn *row;
     void *arg;
+    ls_gaps *gaps; /* gets the rows that are left out, if each other row is a sample; NULL: none */
 } ls_csv_wanted;
 
 /* Reads all files, as o->csv and o->missing say. Their first lines are headers with the names; files

@@ -42,6 +42,10 @@ static void put_name(const ls_source *s, uint64_t i, ls_buf *b) {
     ls_source_put_name(((const fitted *)s)->from, i, b);
 }
 
+static ls_record_at record_of(const ls_source *s, uint64_t i) {
+    return ls_source_record(((const fitted *)s)->from, i);
+}
+
 static void close_fitted(ls_source *s) {
     fitted *f = (fitted *)s;
     ls_source_close(f->from);
@@ -86,6 +90,7 @@ ls_status ls_fitted_open(ls_source *from, const ls_image_way *way, const char *w
     f->source.read = read_sample;
     f->source.draw = draw_sample;
     f->source.put_name = put_name;
+    f->source.record = record_of;
     f->source.close = close_fitted;
     f->source.nfields = 0;
     f->source.nbytes = 0;

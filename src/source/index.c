@@ -22,7 +22,7 @@
 #include "source/fit.h"
 
 enum {
-    VERSION = 8, /* another whenever a reader puts something else, or finds something else */
+    VERSION = 9, /* another whenever a reader puts something else, or finds something else */
     LEAST_NBYTES = 1 << 20,
     LARGE = 16 /* a file is large from LEAST_NBYTES / LARGE on */
 };

@@ -53,6 +53,15 @@ static void put_name(const ls_source *s, uint64_t i, ls_buf *b) {
     ls_source_put_name(s->parts[k], i - m->begins[k], b);
 }
 
+static ls_record_at record_of(const ls_source *s, uint64_t i) {
+    const mixed *m = (const mixed *)s;
+    size_t k = ls_source_part(m->begins, (size_t)s->nparts, i);
+    ls_record_at r = ls_source_record(s->parts[k], i - m->begins[k]);
+    for (size_t j = 0; j < k; j++)
+        r.number += s->parts[j]->count + s->parts[j]->damage.n + s->parts[j]->nmissing;
+    return r;
+}
+
 static void close_mixed(ls_source *s) {
     mixed *m = (mixed *)s;
     for (int k = 0; k < s->nparts; k++) ls_source_close(s->parts[k]);
@@ -116,7 +125,7 @@ static ls_status place_fields(mixed *m, ls_error *e) {
 static void add_up(mixed *m) {
     ls_source *s = &m->source;
     ls_hash *hashes = LS_NEW_ARRAY(ls_hash, (size_t)s->nparts);
-    s->nfiles = s->file_nbytes = s->damage.n = 0;
+    s->nfiles = s->file_nbytes = s->damage.n = s->nmissing = 0;
     for (int k = 0; k < s->nparts; k++) {
         const ls_source *part = s->parts[k];
         m->begins[k + 1] = m->begins[k] + part->count;
@@ -125,6 +134,7 @@ static void add_up(mixed *m) {
         s->nfiles += part->nfiles;
         s->file_nbytes += part->file_nbytes;
         s->damage.n += part->damage.n;
+        s->nmissing += part->nmissing;
     }
     s->count = m->begins[s->nparts];
     s->hash = ls_hash_bytes(hashes, (size_t)s->nparts * sizeof *hashes);
@@ -141,6 +151,7 @@ ls_status ls_mixed_open(ls_source *const *parts, const char *const *names, int n
     m->source.read = read_mixed;
     m->source.draw = draw_mixed;
     m->source.put_name = put_name;
+    m->source.record = record_of;
     m->source.close = close_mixed;
     m->source.nparts = n;
     m->source.parts = LS_NEW_ARRAY(ls_source *, (size_t)n);

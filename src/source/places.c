@@ -11,9 +11,22 @@ ls_status ls_places_open(ls_places *p, const char *path, const ls_source_options
     LS_TRY(ls_plain_open(path, o, &file, e));
     p->files = ls_grow(p->files, p->nfiles, sizeof *p->files);
     p->first = ls_grow(p->first, p->nfiles, sizeof *p->first);
+    p->records = ls_grow(p->records, p->nfiles, sizeof *p->records);
     p->files[p->nfiles] = file;
-    p->first[p->nfiles++] = p->n;
+    ls_places_begin(p, p->nfiles++);
     return LS_OK;
+}
+
+void ls_places_begin(ls_places *p, size_t i) {
+    p->first[i] = p->n;
+    p->records[i] = p->n + p->gaps.n;
+}
+
+void ls_places_leave_out(ls_places *p) { ls_gaps_add(&p->gaps, p->n); }
+
+void ls_places_forget(ls_places *p) {
+    p->n = 0;
+    ls_gaps_free(&p->gaps);
 }
 
 void ls_places_add(ls_places *p, uint64_t at) {
@@ -27,7 +40,8 @@ void ls_places_insert(ls_places *p, uint64_t at) {
     p->at[0] = at;
 }
 
-ls_sample_place ls_places_find(const ls_places *p, uint64_t i) {
+/* The number of the file with sample i. */
+static size_t file_of(const ls_places *p, uint64_t i) {
     size_t low = 0, high = p->nfiles; /* the last file whose first sample is at most i */
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
@@ -36,7 +50,17 @@ ls_sample_place ls_places_find(const ls_places *p, uint64_t i) {
         else
             high = middle;
     }
-    return (ls_sample_place){&p->files[low], p->at[i], i - p->first[low]};
+    return low;
+}
+
+ls_sample_place ls_places_find(const ls_places *p, uint64_t i) {
+    size_t file = file_of(p, i);
+    return (ls_sample_place){&p->files[file], p->at[i], i - p->first[file]};
+}
+
+ls_record_at ls_places_record(const ls_places *p, uint64_t i) {
+    uint64_t number = ls_gaps_record(&p->gaps, i);
+    return (ls_record_at){number, number - p->records[file_of(p, i)]};
 }
 
 void ls_places_put_name(const ls_places *p, uint64_t i, ls_buf *b) {
@@ -55,24 +79,36 @@ void ls_places_close(ls_places *p) {
     for (size_t i = 0; i < p->nfiles; i++) ls_plain_close(&p->files[i]);
     free(p->files);
     free(p->first);
+    free(p->records);
     free(p->at);
+    ls_gaps_free(&p->gaps);
     *p = (ls_places){0};
+}
+
+ls_status ls_places_damaged(ls_places *p, ls_source *s, const ls_source_options *o,
+                            const ls_error *why, ls_error *e) {
+    LS_TRY(ls_source_leave_out(s, o, why, e));
+    ls_places_leave_out(p);
+    return LS_OK;
 }
 
 /* ---- index ---- */
 
 void ls_places_put(const ls_places *p, const ls_source *s, ls_buf *b) {
     ls_bytes_put_array(b, p->first, p->nfiles, sizeof *p->first);
+    ls_bytes_put_array(b, p->records, p->nfiles, sizeof *p->records);
     ls_bytes_put_array(b, p->at, p->n, sizeof *p->at);
+    ls_gaps_put(&p->gaps, b);
     ls_damage_put(&s->damage, b);
 }
 
-/* Files and offsets ascend, and samples are in their files. */
+/* Files and offsets ascend, and samples and records are in their files. */
 static bool are_inside(const ls_places *p) {
-    if (p->nfiles == 0 || p->n == 0 || p->first[0] != 0) return false;
+    if (p->nfiles == 0 || p->n == 0 || p->first[0] != 0 || p->records[0] != 0) return false;
     for (size_t i = 0; i < p->nfiles; i++) {
         uint64_t begin = p->first[i], end = i + 1 < p->nfiles ? p->first[i + 1] : p->n;
         if (begin > end || end > p->n) return false;
+        if (begin < end && p->records[i] > ls_gaps_record(&p->gaps, begin)) return false;
         for (uint64_t k = begin; k < end; k++)
             if (p->at[k] >= p->files[i].nbytes || (k > begin && p->at[k] <= p->at[k - 1]))
                 return false;
@@ -81,12 +117,15 @@ static bool are_inside(const ls_places *p) {
 }
 
 void ls_places_take(ls_places *p, ls_source *s, ls_bytes *in) {
-    size_t nfiles = 0, n = 0;
+    size_t nfiles = 0, nrecords = 0, n = 0;
     free(p->first);
+    free(p->records);
     free(p->at);
     p->first = ls_bytes_take_array(in, sizeof *p->first, &nfiles);
+    p->records = ls_bytes_take_array(in, sizeof *p->records, &nrecords);
     p->at = ls_bytes_take_array(in, sizeof *p->at, &n);
+    ls_gaps_take(&p->gaps, in);
     p->n = n;
     ls_damage_take(&s->damage, in);
-    if (in->bad || nfiles != p->nfiles || !are_inside(p)) in->bad = true;
+    if (in->bad || nfiles != p->nfiles || nrecords != nfiles || !are_inside(p)) in->bad = true;
 }

@@ -4,14 +4,18 @@
 
 #include "data/files.h"
 #include "source/bytes.h"
+#include "source/gaps.h"
 #include "source/plain.h"
+#include "source/source.h"
 
 typedef struct ls_places {
-    ls_plain *files; /* [nfiles] */
-    uint64_t *first; /* [nfiles] the number of each file's first sample */
+    ls_plain *files;   /* [nfiles] */
+    uint64_t *first;   /* [nfiles] the number of each file's first sample */
+    uint64_t *records; /* [nfiles] the number of each file's first record */
     size_t nfiles;
     uint64_t *at; /* [n] offsets in the file */
     uint64_t n;
+    ls_gaps gaps; /* between the samples: records that are left out */
 } ls_places;
 
 typedef struct ls_sample_place {
@@ -22,16 +26,27 @@ typedef struct ls_sample_place {
 
 /* Opens one more file; the samples that are added next are in it. */
 ls_status ls_places_open(ls_places *, const char *path, const ls_source_options *, ls_error *);
+/* The samples that are added next are in file i, which is read again from its beginning. */
+void ls_places_begin(ls_places *, size_t i);
 void ls_places_add(ls_places *, uint64_t at);
+/* The next record is left out. */
+void ls_places_leave_out(ls_places *);
+/* Forgets all samples, and what was left out; the files stay open. */
+void ls_places_forget(ls_places *);
 /* Before all others, in the first file. */
 void ls_places_insert(ls_places *, uint64_t at);
 /* The place of sample i < n. */
 ls_sample_place ls_places_find(const ls_places *, uint64_t i);
+ls_record_at ls_places_record(const ls_places *, uint64_t i);
 /* Appends the path of the file with sample i, if there are several. */
 void ls_places_put_name(const ls_places *, uint64_t i, ls_buf *);
 /* The hash of all files, in their order: that of the file itself if there is one. */
 ls_hash ls_places_hash(const ls_places *);
 void ls_places_close(ls_places *);
+
+/* ls_source_leave_out() of the next record. */
+ls_status ls_places_damaged(ls_places *, ls_source *, const ls_source_options *,
+                            const ls_error *why, ls_error *e);
 
 /* To an index and from it, once the same files are open: samples, and what was left out. */
 void ls_places_put(const ls_places *, const ls_source *, ls_buf *);

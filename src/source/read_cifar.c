@@ -53,6 +53,14 @@ static ls_status check_label(const cifar *c, uint64_t i, ls_error *e) {
                    in[0], CLASSES - 1);
 }
 
+static ls_record_at record_of(const ls_source *s, uint64_t i) {
+    const cifar *c = (const cifar *)s;
+    size_t file;
+    uint64_t at, number = c->good ? c->good[i] : i;
+    record_at(c, number, &file, &at);
+    return (ls_record_at){number, at / RECORD};
+}
+
 static ls_status read_cifar(const ls_source *s, uint64_t i, void *sample, ls_error *e) {
     const cifar *c = (const cifar *)s;
     size_t file;
@@ -126,6 +134,7 @@ static ls_status open_cifar(const ls_files *files, const ls_source_options *o, l
     LS_TRY(ls_plain_open_all(files, o, &list, e));
     cifar *c = LS_NEW(cifar);
     c->source.read = read_cifar;
+    c->source.record = record_of;
     c->source.close = close_cifar;
     c->source.classes = classes;
     c->source.nclasses = CLASSES;

@@ -276,7 +276,10 @@ static ls_status take_row(csv_source *s, ls_csv *c, const char *path, row *r, ls
     for (size_t i = 0; i < r->n; i++) r->values[i] = ls_csv_value(&r->cells[i], &c->form);
     LS_TRY(check_row(s, path, r, &missing, e));
     s->base.nmissing += missing;
-    if (!missing) add_row(s, r);
+    if (missing)
+        ls_places_leave_out(&s->places);
+    else
+        add_row(s, r);
     return LS_OK;
 }
 
@@ -289,14 +292,14 @@ static ls_status take_file(csv_source *s, const ls_plain *file, row *r, ls_error
         size_t at = c.at;
         uint64_t line = c.line;
         if (take_row(s, &c, file->path, r, &why) == LS_OK) continue;
-        LS_TRY(ls_source_leave_out(&s->base, &o, &why, e));
+        LS_TRY(ls_places_damaged(&s->places, &s->base, &o, &why, e));
         ls_csv_skip_row(&c, at, line);
     }
     return LS_OK;
 }
 
 static void forget_rows(csv_source *s) {
-    s->places.n = 0;
+    ls_places_forget(&s->places);
     s->base.damage = (ls_damage){0};
     s->base.nmissing = 0;
     for (size_t i = 0; i < s->table.columns.n; i++) {
@@ -314,7 +317,7 @@ static ls_status take_rows(csv_source *s, ls_error *e) {
     ls_status status = LS_OK;
     forget_rows(s);
     for (size_t i = 0; status == LS_OK && i < s->places.nfiles; i++) {
-        s->places.first[i] = s->places.n;
+        ls_places_begin(&s->places, i);
         status = take_file(s, &s->places.files[i], &r, e);
     }
     for (size_t i = 0; i < s->table.columns.n; i++) {
@@ -383,6 +386,10 @@ static ls_status read_row(const ls_source *source, uint64_t i, void *sample, ls_
 
 static void put_name(const ls_source *source, uint64_t i, ls_buf *b) {
     ls_places_put_name(&((const csv_source *)source)->places, i, b);
+}
+
+static ls_record_at record_of(const ls_source *source, uint64_t i) {
+    return ls_places_record(&((const csv_source *)source)->places, i);
 }
 
 static void close_csv(ls_source *source) {
@@ -528,6 +535,7 @@ static ls_status open_csv(const ls_files *files, const ls_source_options *o, ls_
                           .read = read_row,
                           .follow = follow,
                           .put_name = put_name,
+                          .record = record_of,
                           .close = close_csv};
     s->skips_damaged = o->skip_damaged;
     s->missing = o->missing;

@@ -97,12 +97,12 @@ static char line_end(const ls_plain *file) {
 static ls_status index_file(jsonl_source *s, size_t i, const ls_source_options *o, ls_error *e) {
     const ls_plain *file = &s->places.files[i];
     line l = {.next = ls_utf8_mark((const char *)file->data, file->nbytes)};
-    s->places.first[i] = s->places.n;
+    ls_places_begin(&s->places, i);
     for (uint64_t number = 1; l.next < file->nbytes; number++) {
         ls_error why = {0};
         l = find_line(file, s->ends[i], l.next, number);
         if (l.nbytes == 0 || index_line(s, &l, &why) == LS_OK) continue;
-        LS_TRY(ls_source_leave_out(&s->base, o, &why, e));
+        LS_TRY(ls_places_damaged(&s->places, &s->base, o, &why, e));
     }
     return LS_OK;
 }
@@ -139,6 +139,10 @@ static ls_status follow(ls_source *source, const ls_numbering *numbering, const 
 
 static void put_name(const ls_source *source, uint64_t i, ls_buf *b) {
     ls_places_put_name(&((const jsonl_source *)source)->places, i, b);
+}
+
+static ls_record_at record_of(const ls_source *source, uint64_t i) {
+    return ls_places_record(&((const jsonl_source *)source)->places, i);
 }
 
 static void close_jsonl(ls_source *source) {
@@ -189,6 +193,7 @@ static ls_status open_jsonl(const ls_files *files, const ls_source_options *o, l
                           .read = read_object,
                           .follow = follow,
                           .put_name = put_name,
+                          .record = record_of,
                           .close = close_jsonl};
     ls_status status = index_files(s, files, o, e);
     if (status != LS_OK) {

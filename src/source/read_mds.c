@@ -258,7 +258,7 @@ static ls_status index_shard(mds_source *s, const ls_json *shard, const char *in
         ls_error why = {0};
         ls_sample_place place = {.file = file, .at = 4 * (uint64_t)(i + 1)};
         if (index_sample(s, place, values, &why) != LS_OK)
-            status = ls_source_leave_out(&s->base, o, &why, e);
+            status = ls_places_damaged(&s->places, &s->base, o, &why, e);
     }
     free(values);
     return status;
@@ -280,6 +280,10 @@ static ls_status read_sample(const ls_source *source, uint64_t i, void *sample, 
 
 static void put_name(const ls_source *source, uint64_t i, ls_buf *b) {
     ls_places_put_name(&((const mds_source *)source)->places, i, b);
+}
+
+static ls_record_at record_of(const ls_source *source, uint64_t i) {
+    return ls_places_record(&((const mds_source *)source)->places, i);
 }
 
 static void close_mds(ls_source *source) {
@@ -385,6 +389,7 @@ static ls_status open_mds(const ls_files *files, const ls_source_options *o, ls_
                           .read = read_sample,
                           .follow = follow,
                           .put_name = put_name,
+                          .record = record_of,
                           .close = close_mds};
     s->images.way = o->images;
     s->images.decodes = o->skip_damaged;

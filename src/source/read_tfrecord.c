@@ -277,7 +277,7 @@ static ls_status index_file(tfrecord_source *s, const ls_source_options *o, ls_e
     for (uint64_t at = 0, next = 0; at < file->nbytes; at = next) {
         ls_error why = {0};
         if (index_record(s, file, at, &next, &why) == LS_OK) continue;
-        LS_TRY(ls_source_leave_out(&s->base, o, &why, e));
+        LS_TRY(ls_places_damaged(&s->places, &s->base, o, &why, e));
         if (next == 0) return LS_OK; /* the rest of the file can't be divided into records */
     }
     return LS_OK;
@@ -354,6 +354,10 @@ static ls_status follow(ls_source *source, const ls_numbering *numbering, const 
 
 static void put_name(const ls_source *source, uint64_t i, ls_buf *b) {
     ls_places_put_name(&((const tfrecord_source *)source)->places, i, b);
+}
+
+static ls_record_at record_of(const ls_source *source, uint64_t i) {
+    return ls_places_record(&((const tfrecord_source *)source)->places, i);
 }
 
 static void close_tfrecord(ls_source *source) {
@@ -443,6 +447,7 @@ static ls_status open_tfrecord(const ls_files *files, const ls_source_options *o
                           .read = read_record,
                           .follow = follow,
                           .put_name = put_name,
+                          .record = record_of,
                           .close = close_tfrecord};
     ls_status status = index_files(s, files, o, e);
     if (status != LS_OK) {

@@ -397,6 +397,10 @@ void ls_source_put_name(const ls_source *s, uint64_t i, ls_buf *b) {
     if (s->put_name) s->put_name(s, i, b);
 }
 
+ls_record_at ls_source_record(const ls_source *s, uint64_t i) {
+    return s->record ? s->record(s, i) : (ls_record_at){i, i};
+}
+
 size_t ls_source_part(const uint64_t *begins, size_t nparts, uint64_t i) {
     size_t low = 0, high = nparts; /* begins[low] <= i < begins[high] */
     while (high - low > 1) {

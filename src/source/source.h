@@ -43,6 +43,12 @@ typedef enum ls_index_use {
     LS_INDEX_MADE
 } ls_index_use;
 
+/* Where in its files a sample comes from; records that are left out count. */
+typedef struct ls_record_at {
+    uint64_t number;  /* among the records of all files, in their order */
+    uint64_t in_file; /* among those of its own file */
+} ls_record_at;
+
 typedef struct ls_source ls_source;
 struct ls_source {      /* a reader's own struct begins with it */
     const char *format; /* "idx" */
@@ -83,6 +89,8 @@ struct ls_source {      /* a reader's own struct begins with it */
     /* Appends the name of the file or member that has sample i. NULL: numbers alone tell samples
      * apart. */
     void (*put_name)(const ls_source *, uint64_t i, ls_buf *);
+    /* See ls_source_record(). NULL: all records have samples, or names tell them apart. */
+    ls_record_at (*record)(const ls_source *, uint64_t i);
     void (*close)(ls_source *); /* frees it */
 };
 
@@ -141,6 +149,9 @@ size_t ls_field_count(const ls_field *, const void *sample);
 int ls_source_classes(const ls_source *, const char *field, char *const **names_p);
 /* The name of sample i, e.g. "cat/tabby.jpg"; nothing is appended if samples have no names. */
 void ls_source_put_name(const ls_source *, uint64_t i, ls_buf *);
+/* The record of sample i: row 17 of a file, counted from 0 behind the header, whichever rows before it
+ * are left out. */
+ls_record_at ls_source_record(const ls_source *, uint64_t i);
 /* Ends a list behind its n numbers. */
 void ls_field_end(const ls_field *, void *sample, size_t n);
 /* The field of this name; NULL: there is none. */

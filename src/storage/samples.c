@@ -84,9 +84,8 @@ static ls_source_options options_of(const opening *how) {
                                .fresh = how->fresh};
 }
 
-/* What the config says about columns of tables; the caller frees *r. */
-static ls_status read_rules(const ls_config *c, ls_csv_rules *r_p, ls_source_options *o,
-                            ls_error *e) {
+ls_status ls_samples_read_rules(const ls_config *c, ls_csv_rules *r_p, ls_source_options *o,
+                                ls_error *e) {
     const ls_config_tree *csv = &c->data.csv, *missing = &c->data.missing_by;
     ls_csv_rules r = ls_csv_rules_of(c->data.columns, c->data.na);
     *r_p = (ls_csv_rules){0};
@@ -132,7 +131,7 @@ static ls_status open_files(const opening *how, const char *paths, const char *l
     o.ids = how->ids;
     ls_csv_rules rules = {0};
     ls_status status = read_columns(how->c, &columns, &o, e);
-    if (status == LS_OK) status = read_rules(how->c, &rules, &o, e);
+    if (status == LS_OK) status = ls_samples_read_rules(how->c, &rules, &o, e);
     if (status == LS_OK) status = ls_source_open(from, &o, &s, e);
     char *name = name_of(from);
     if (status == LS_OK && how->follows) {
@@ -153,7 +152,7 @@ static ls_status open_mixture(const opening *how, opened *o_p, ls_error *e) {
     ls_source *s = NULL;
     ls_csv_rules rules = {0};
     LS_TRY(ls_mixture_read(how->c->data.mix, &m, e));
-    ls_status status = read_rules(how->c, &rules, &o, e);
+    ls_status status = ls_samples_read_rules(how->c, &rules, &o, e);
     if (status == LS_OK) status = ls_mixture_open(&m, how->dir, &o, &s, e);
     ls_mixture_free(&m);
     ls_csv_rules_free(&rules);
@@ -362,7 +361,7 @@ static ls_status open_other_ratings(const ls_config *c, const ls_model *m,
     s->source = o.source;
     s->files[0] = o.files;
     s->ratings = ls_ratings_of(o.files);
-    ls_status status = read_rules(c, &rules, &options, e);
+    ls_status status = ls_samples_read_rules(c, &rules, &options, e);
     if (status == LS_OK) status = ls_ratings_hold_out(o.source, other->paths, &options, e);
     ls_csv_rules_free(&rules);
     if (status != LS_OK) return status;
@@ -631,9 +630,16 @@ ls_status ls_samples_val(const ls_samples *s, uint64_t i, void *sample, ls_error
     return from->read(from, at, sample, e);
 }
 
+ls_record_at ls_samples_record(const ls_samples *s, uint64_t i) {
+    const ls_source *from = NULL;
+    uint64_t at = ls_samples_val_at(s, i, &from);
+    return ls_source_record(from, at);
+}
+
+/* Of a mixture, some parts may have names and others not. */
 bool ls_samples_have_names(const ls_samples *s) {
     ls_buf name = {0};
-    if (s->nval) ls_samples_put_name(s, 0, &name);
+    for (uint64_t i = 0; i < s->nval && !name.len; i++) ls_samples_put_name(s, i, &name);
     bool have = name.len > 0;
     ls_buf_free(&name);
     return have;

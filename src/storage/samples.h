@@ -11,6 +11,7 @@
 #include "data/order.h"
 #include "data/split.h"
 #include "model/model.h"
+#include "source/csv_rules.h"
 #include "source/ids.h"
 #include "source/ratings.h"
 #include "storage/data_record.h"
@@ -41,6 +42,10 @@ ls_status ls_samples_open_files(const ls_config *, bool fresh, ls_source **s_p, 
 
 /* The training samples of an epoch, of the files that the config names. */
 ls_status ls_samples_count(const ls_config *, uint64_t *n_p, ls_error *);
+
+/* What the config says about columns of tables, in *o if that is anything. The caller frees *r_p. */
+ls_status ls_samples_read_rules(const ls_config *, ls_csv_rules *r_p, ls_source_options *o,
+                                ls_error *);
 
 /* Opens the files that the config names. r: the record of a run that has begun, which says where
  * relative paths are, if they are not in the working directory; NULL: a new run. LS_EINVAL: they
@@ -77,7 +82,10 @@ ls_status ls_samples_val(const ls_samples *, uint64_t i, void *sample, ls_error 
 /* Its number in the source that has it. */
 uint64_t ls_samples_val_at(const ls_samples *, uint64_t i, const ls_source **source_p);
 
-/* Have they names (ls_source_put_name())? Appends that of sample i of the validation part. */
+/* The record of sample i of the validation part (ls_source_record()). */
+ls_record_at ls_samples_record(const ls_samples *, uint64_t i);
+/* Have they names (ls_source_put_name())? Appends that of sample i of the validation part; "": it has
+ * none. */
 bool ls_samples_have_names(const ls_samples *);
 void ls_samples_put_name(const ls_samples *, uint64_t i, ls_buf *);
 

@@ -84,6 +84,7 @@ static void put_place(const ls_dataset *d, uint64_t i, ls_buf *out) {
     ls_buf name = {0};
     uint64_t at = d->samples ? ls_samples_val_at(d->samples, i, &from) : i;
     if (from) ls_source_put_name(from, at, &name);
+    if (from) at = ls_source_record(from, at).number;
     ls_buf_printf(out, ",%llu,", (unsigned long long)at);
     ls_csv_quote(out, name.len ? name.data : "");
     ls_buf_free(&name);

@@ -43,6 +43,7 @@ static void make_rows(void) {
 
 static const char config[] =
     "model: {kind: mlp, hidden: [6], loss: {cross_entropy: {target: kind}}}\n"
+    "data: {missing: drop}\n"
     "train: {steps: 30, batch: 24, virtual_workers: 2}\n"
     "optim: {warmup: 5, lr: 0.02}\n";
 
@@ -153,10 +154,52 @@ static void test_same(void **state) {
     free(path);
     free(one);
     expect("predict @/run @/train.csv", 0, "\n119,");
-    expect("predict @/run", 0, "sample,kind,kind_probability\n0,");
     expect("predict @/run @/new.csv --logits", 0, "sample,kind,kind_logit\n0,");
     expect("predict @/run @/new.csv --vectors", 0,
            "sample,vector_0,vector_1,vector_2,vector_3,vector_4,vector_5\n0,");
+}
+
+/* ---- which row ---- */
+
+/* Without DATA, samples have the numbers of their rows: each line is one of all rows' lines. */
+static void test_own_rows(void **state) {
+    (void)state;
+    char *all = output_of("predict @/run @/train.csv"), *own = output_of("predict @/run");
+    int lines = 0;
+    for (char *line = strtok(strchr(own, '\n'), "\n"); line; line = strtok(NULL, "\n"), lines++) {
+        char want[256];
+        snprintf(want, sizeof want, "\n%s\n", line);
+        assert_output_has(all, want);
+    }
+    assert_in_range(lines, 1, TRAINED / 2);
+    free(all), free(own);
+}
+
+/* Rows that are left out count, in each file and in all files; a line says how many they are. */
+static void test_left_out(void **state) {
+    (void)state;
+    static const char one[] = "a,b,colour\n0.1,,red\n0.2,0.2,red\n\n0.3,0.3,red\n",
+                      two[] = "a,b,colour\n0.1,0.1,red,7\n,0.4,red\n0.2,0.2,red\n";
+    write_file("one.csv", one, strlen(one));
+    write_file("two.csv", two, strlen(two));
+    char want[512];
+    expect("predict @/run @/one.csv", 0,
+           "left out, without predictions: 1 record without a value (data.missing); the numbers of "
+           "the samples count them");
+    expect("predict @/run @/one.csv", 0, "kind_probability\n1,");
+    char *both = output_of("predict @/run @/[ot][nw][eo].csv --set "
+                           "data.damaged=skip --json -n 2");
+    assert_output_has(both, "2 records without a value (data.missing), 1 damaged record");
+    snprintf(want, sizeof want, "{\"sample\": 2, \"file\": \"%s/one.csv\", \"row\": 2, \"kind\"",
+             folder);
+    assert_output_has(both, want);
+    snprintf(want, sizeof want, "{\"sample\": 5, \"file\": \"%s/two.csv\", \"row\": 2, \"kind\"",
+             folder);
+    assert_output_has(both, want);
+    assert_null(strstr(both, "\"sample\": 3"));
+    free(both);
+    expect("predict @/run @/[ot][nw][eo].csv --set data.damaged=skip", 0,
+           "sample,file,row,kind,kind_probability\n1,");
 }
 
 /* ---- lockstep eval on other data ---- */
@@ -252,10 +295,13 @@ static void test_texts(void **state) {
            0, NULL);
     char *a = output_of("predict @/text @/t.txt --top 3"),
          *b = output_of("predict @/text @/t.jsonl --top 3");
-    assert_string_equal(a, b);
+    char *x = strstr(a, "\n2,"), *y = strstr(b, "\n1,"); /* the empty line is a row */
+    assert_output_has(a, "left out, without predictions: 1 empty line");
     assert_output_has(a, "sample,next_1,next_1_probability,next_2,");
-    assert_output_has(a, "\n1,");
-    assert_null(strstr(a, "\n2,"));
+    assert_non_null(x);
+    assert_non_null(y);
+    assert_string_equal(x + 2, y + 2);
+    assert_null(strstr(a, "\n1,"));
     free(a), free(b);
     expect("predict @/text @/t.txt @/t.jsonl", 2, NULL);
     expect("predict @/text @/t.txt --vectors", 0, "sample,vector_0,");
@@ -343,9 +389,10 @@ static void test_library(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classes), cmocka_unit_test(test_same),
-        cmocka_unit_test(test_eval),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_numbers), cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_classes),  cmocka_unit_test(test_same),
+        cmocka_unit_test(test_own_rows), cmocka_unit_test(test_left_out),
+        cmocka_unit_test(test_eval),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_numbers),  cmocka_unit_test(test_texts),
         cmocka_unit_test(test_library),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);

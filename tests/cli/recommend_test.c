@@ -35,6 +35,13 @@ static const char FORMED[] = FACTORS(
     "  csv: {separator: \"::\", quote: \"'\", decimal: \",\", header: no, skip: 2}\n" RATINGS(
         "column4", "column1", "column2", "column3"));
 
+static const char RATED[] =
+    "model: {kind: factors, width: 8, loss: {mean_squared_error: {target: rating}}}\n"
+    "data: {path: ratings.csv, ratings: {user: u, item: i, rating: r, at_least: 2, split: "
+    "leave_one_out}}\n"
+    "train: {steps: 20, batch: 32, virtual_workers: 2}\n"
+    "optim: {warmup: 0}\n";
+
 /* numbers: ", numbers: [t], scale: log", or "" */
 #define CLICKS(numbers)                                                                            \
     "model: {kind: dlrm, width: 4, hidden: [8], bottom: [6], loss: {binary_cross_entropy: "        \
@@ -213,17 +220,38 @@ static int row_of(int column, const char *id) {
     return -1;
 }
 
+enum { WIDTH = 8 };
+
+typedef struct weights {
+    ls_safetensors file;
+    const float *users, *items, *user_bias, *item_bias, *mean; /* NULL: the model has none */
+} weights;
+
+static weights open_weights(const char *run, bool rates) {
+    weights w = {.mean = NULL};
+    ls_error e = {0};
+    char *path = ls_format("%s/%s/checkpoints/latest/model.safetensors", folder, run);
+    assert_ls_ok(ls_safetensors_open(path, &w.file, &e), e);
+    free(path);
+    w.users = find_tensor(&w.file, "user.weight");
+    w.items = find_tensor(&w.file, "item.weight");
+    w.item_bias = find_tensor(&w.file, "item_bias.weight");
+    if (rates) w.user_bias = find_tensor(&w.file, "user_bias.weight");
+    if (rates) w.mean = find_tensor(&w.file, "mean.weight");
+    return w;
+}
+
+static double score_of(const weights *w, int u, int v) {
+    double score = (double)w->item_bias[v];
+    for (int k = 0; k < WIDTH; k++)
+        score += (double)w->users[u * WIDTH + k] * (double)w->items[v * WIDTH + k];
+    return w->mean ? score + (double)w->user_bias[u] + (double)*w->mean : score;
+}
+
 /* Each line's score is that of the weights, in falling order; a user's own items are not there. */
 static void test_recommended(void **state) {
     (void)state;
-    enum { WIDTH = 8 };
-    ls_safetensors f;
-    ls_error e = {0};
-    char *path = ls_format("%s/alone/checkpoints/latest/model.safetensors", folder);
-    assert_ls_ok(ls_safetensors_open(path, &f, &e), e);
-    free(path);
-    const float *users = find_tensor(&f, "user.weight"), *items = find_tensor(&f, "item.weight"),
-                *bias = find_tensor(&f, "item_bias.weight");
+    weights w = open_weights("alone", false);
     char *output = NULL, user[16], item[16];
     assert_int_equal(run_program("predict @/alone --top 5 -n 2", &output), 0);
     char *line = strtok(output, "\n");
@@ -231,21 +259,84 @@ static void test_recommended(void **state) {
     double before = 0;
     for (int i = 0; i < 5 * USERS; i++) {
         int rank = 0;
-        double score = 0, want = 0;
+        double score = 0;
         line = strtok(NULL, "\n");
         assert_int_equal(sscanf(line, "%15[^,],%d,%15[^,],%lf", user, &rank, item, &score), 4);
         assert_int_equal(rank, i % 5 + 1);
-        int u = row_of(0, user), v = row_of(1, item);
-        for (int k = 0; k < WIDTH; k++)
-            want += (double)users[u * WIDTH + k] * (double)items[v * WIDTH + k];
-        want += (double)bias[v];
+        double want = score_of(&w, row_of(0, user), row_of(1, item));
         if (fabs(want - score) > 1e-5) fail_msg("%s; expected %.7f", line, want);
         assert_true(rank == 1 || score <= before);
         before = score;
     }
     assert_null(strtok(NULL, "\n"));
     free(output);
-    ls_safetensors_close(&f);
+    ls_safetensors_close(&w.file);
+}
+
+/* Pairs of files get a score, or a rating, in the files' order, without ratings there; those with an
+ * unknown id get none. `lines` of so many pairs. */
+static void check_pairs(const char *run, const char *name, bool rates, int lines) {
+    weights w = open_weights(run, rates);
+    char *output = NULL;
+    char user[16], item[16], command[256], want[64];
+    snprintf(command, sizeof command, "predict @/%s @/pairs.csv -n 3 -o @/pairs-of-%s.csv", run,
+             run);
+    expect(command, 0, "2 of 71 rows have a user or an item that the training data do not have");
+    snprintf(command, sizeof command, "predict @/%s @/pairs.csv", run);
+    assert_int_equal(run_program(command, &output), 0);
+    char *text = strstr(output, "sample,");
+    assert_non_null(text);
+    ls_buf file = {0};
+    ls_error e = {0};
+    char *path = ls_format("%s/pairs-of-%s.csv", folder, run);
+    assert_ls_ok(ls_file_read(path, 1 << 20, &file, &e), e);
+    assert_int_equal(file.len, strlen(text));
+    assert_memory_equal(file.data, text, file.len);
+    snprintf(want, sizeof want, "sample,user,item,%s", name);
+    assert_string_equal(strtok(text, "\n"), want);
+    for (int i = 0; i < lines; i++) {
+        const char *line = strtok(NULL, "\n");
+        int sample = 0, end = 0;
+        assert_int_equal(sscanf(line, "%d,%15[^,],%15[^,],%n", &sample, user, item, &end), 3);
+        assert_int_equal(sample, i);
+        assert_int_equal(line[end] == 0, i == 5 || i == 6);
+        if (!line[end]) continue;
+        double should = score_of(&w, row_of(0, user), row_of(1, item));
+        if (fabs(should - atof(line + end)) > 1e-5) fail_msg("%s; expected %.7f", line, should);
+    }
+    assert_null(strtok(NULL, "\n"));
+    ls_buf_free(&file);
+    free(path), free(output);
+    ls_safetensors_close(&w.file);
+}
+
+static void test_pairs(void **state) {
+    (void)state;
+    enum { PAIRS = 71 };
+    ls_buf b = {0};
+    ls_buf_printf(&b, "i,other,u\n");
+    for (int k = 0; k < PAIRS; k++)
+        ls_buf_printf(&b, "%s,x,%s%d\n",
+                      k == 5  ? "9999"
+                      : k % 2 ? "4"
+                              : "\"7\"",
+                      k == 6 ? "v" : "u", k * 7 % USERS);
+    write_file("pairs.csv", b.data, b.len);
+    ls_buf_free(&b);
+    write_file("rated.yaml", RATED, sizeof RATED - 1);
+    expect("train @/rated.yaml -o @/rated --set data.path=@/ratings.csv", 0, NULL);
+    check_pairs("alone", "clicked", false, PAIRS);
+    check_pairs("rated", "rating", true, PAIRS);
+    expect("predict @/rated @/pairs.csv --json", 0,
+           "{\"sample\": 5, \"user\": \"u35\", \"item\": \"9999\", \"rating\": null}\n");
+    static const char damaged[] = "u,i\nu1,4\n,7\nu2,7\n";
+    write_file("half.csv", damaged, sizeof damaged - 1);
+    expect("predict @/rated @/half.csv", 1, "half.csv:3: column 'u' is empty");
+    expect("predict @/rated @/half.csv --set data.damaged=skip", 0, "\n2,u2,7,");
+    expect_line("predict @/rated @/half.csv --user u1", 1, "--user recommends items");
+    expect_line("predict @/rated @/half.csv --vectors", 1, "--similar compares the vectors");
+    expect_line("predict @/rated @/pairs.csv --top 2", 1, "the model predicts no classes");
+    expect_line("predict @/rated @/mf.yaml", 1, "has no column 'u'");
 }
 
 static void test_asked(void **state) {
@@ -262,7 +353,6 @@ static void test_asked(void **state) {
     expect("predict @/float --similar 4 --top 3 --json", 0,
            "{\"item\": \"4\", \"similar\": [{\"item\": ");
     expect_line("predict @/alone --user u999", 1, "'u999' is not in the column 'u'");
-    expect_line("predict @/alone @/ratings.csv", 1, "name users by --user");
 }
 
 /* Other files are read with the ids and the scales of the training data; without the clicks, too. */
@@ -308,7 +398,8 @@ int main(void) {
         cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_killed),
         cmocka_unit_test(test_clicks),      cmocka_unit_test(test_hashed),
         cmocka_unit_test(test_recommended), cmocka_unit_test(test_asked),
-        cmocka_unit_test(test_other_files), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_pairs),       cmocka_unit_test(test_other_files),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

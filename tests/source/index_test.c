@@ -77,6 +77,8 @@ static ls_buf contents_of(const ls_source *s) {
         memset(sample, 0, s->nbytes);
         assert_ls_ok(s->read(s, i, sample, &e), e);
         ls_buf_append(&b, sample, s->nbytes);
+        ls_record_at at = ls_source_record(s, i);
+        ls_buf_append(&b, &at, sizeof at);
     }
     free(sample);
     return b;
@@ -316,7 +318,8 @@ static void test_copies(void **state) {
     }
     in_folder("test $(ls index/*.plain | wc -l) = 1 && ! ls index/*.new 2>/dev/null");
     const ls_source_options low = {.index_nbytes = 1, .most_nbytes = 100};
-    refuses(sets[1].paths, &low, "unpacks to more than 0.0 MB, the most that is"); /* the copy is there */
+    refuses(sets[1].paths, &low,
+            "unpacks to more than 0.0 MB, the most that is"); /* the copy is there */
     ls_buf_free(&want);
 }
 
