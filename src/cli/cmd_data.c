@@ -17,6 +17,7 @@
 #include "source/adapt.h"
 #include "source/image.h"
 #include "source/image_tree.h"
+#include "source/note.h"
 #include "source/source.h"
 #include "storage/samples.h"
 #include "tensor/dtype.h"
@@ -406,13 +407,25 @@ static ls_status open_source(const ls_args *a, const wish *w, ls_source **s_p, l
     return status;
 }
 
+/* The member that has the text of JSON objects, as --set data.text says; NULL: it does not. */
+static const char *text_column(const ls_args *a) {
+    static const char key[] = "data.text=";
+    const char *column = NULL;
+    for (int i = 0; i < a->options[SET].n; i++)
+        if (strncmp(a->options[SET].values[i], key, strlen(key)) == 0)
+            column = a->options[SET].values[i] + strlen(key);
+    return column;
+}
+
 /* Of texts and conversations. */
 static int run_texts(const ls_args *a, const char *paths, data_kind kind) {
     ls_error e = {0};
     uint64_t ndamaged = 0;
-    data_texts t = {paths, cli_given(a, JSON)};
-    static const int others[] = {LABELS, WINDOW, MISSING, RESIZE, CROP,
-                                 SET,    SHEET,  IMAGES,  SAMPLES};
+    data_texts t = {.paths = paths,
+                    .column = text_column(a),
+                    .skips_damaged = cli_given(a, SKIP),
+                    .json = cli_given(a, JSON)};
+    static const int others[] = {LABELS, WINDOW, MISSING, RESIZE, CROP, SHEET, IMAGES, SAMPLES};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (cli_given(a, others[i])) {
             ls_log("data: --%s is for files of samples, and %s is %s",
@@ -420,6 +433,12 @@ static int run_texts(const ls_args *a, const char *paths, data_kind kind) {
                    kind == DATA_CHATS ? "a file of conversations" : "a text");
             return CLI_USAGE;
         }
+    if (a->options[SET].n > (t.column != NULL)) {
+        ls_log(
+            "data: of --set, texts and conversations have data.text alone, and %s is one of them",
+            a->words[0]);
+        return CLI_USAGE;
+    }
     if (data_texts_print(&t, kind, &ndamaged, &e) != LS_OK) return cli_fail(&e);
     return ndamaged ? CLI_FAILED : 0;
 }
@@ -427,7 +446,7 @@ static int run_texts(const ls_args *a, const char *paths, data_kind kind) {
 /* What the words are: as --format says, or by themselves. */
 static data_kind kind_of(const ls_args *a, const char *paths) {
     const char *format = cli_value(a, FORMAT);
-    if (format && strcmp(format, "text") == 0) return DATA_TEXTS;
+    if (text_column(a) || (format && strcmp(format, "text") == 0)) return DATA_TEXTS;
     if (format && strcmp(format, "chat") == 0) return DATA_CHATS;
     bool csv = false;
     for (int i = 0; i < a->options[SET].n; i++)
@@ -441,13 +460,18 @@ static int run_samples(const ls_args *a, const char *paths) {
     ls_source *s = NULL;
     if (!read_numbers(a, &w)) return CLI_USAGE;
     if (open_source(a, &w, &s, &e) != LS_OK) {
-        bool texts = e.code == LS_EINVAL && !cli_given(a, FORMAT) && ls_file_is_dir(paths) &&
-                     !ls_image_tree_is(paths);
-        data_kind kind = texts ? data_kind_below(paths) : DATA_SAMPLES;
+        bool texts = e.code == LS_EINVAL && !cli_given(a, FORMAT) &&
+                     !(ls_file_is_dir(paths) && ls_image_tree_is(paths));
+        data_kind kind = texts ? data_kind_besides(paths) : DATA_SAMPLES;
         return kind == DATA_SAMPLES ? cli_fail(&e) : run_texts(a, paths, kind);
     }
     for (int i = 0; i < s->nfields; i++)
         if (s->fields[i].trouble) ls_log("%s", s->fields[i].trouble);
+    if (data_kind_besides(paths) == DATA_TEXTS && !ls_file_is_dir(paths))
+        ls_note(
+            "%s: its objects have texts, too: a model of kind gpt2 or llama is trained on these "
+            "(--format text)",
+            a->words[0]);
     int64_t most = w.images > w.samples ? w.images : w.samples;
     data_scan c = data_scan_read(s, cli_given(a, CHECK), (size_t)most);
     /* The picture comes first: whoever reads the text may close it early. */

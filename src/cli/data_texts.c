@@ -52,6 +52,25 @@ static const char *chat_key_of(const char *path) {
     return key && strcmp(key, "text") == 0 ? NULL : key;
 }
 
+static bool has_text(const ls_json *object) {
+    return ls_json_text(object) || ls_json_text(ls_json_get(object, "text")) ||
+           ls_json_text(ls_json_get(object, "content"));
+}
+
+/* Has the first object of a file of JSON lines a text, as those of a corpus have? Other JSON can only be
+ * one. */
+static bool is_text_json(const char *path) {
+    ls_plain file = {0};
+    if (!ls_text_files_is_json(path)) return false;
+    if (strstr(path, ".json") && !strstr(path, ".jsonl")) return true;
+    if (ls_plain_open(path, &(ls_source_options){0}, &file, NULL) != LS_OK) return false;
+    ls_json *first = ls_chat_lines_first((const char *)file.data, file.nbytes);
+    bool has = has_text(first);
+    ls_json_free(first);
+    ls_plain_close(&file);
+    return has;
+}
+
 static data_kind kind_of_file(const char *path) {
     return is_text_name(path) ? DATA_TEXTS : chat_key_of(path) ? DATA_CHATS : DATA_SAMPLES;
 }
@@ -65,11 +84,15 @@ data_kind data_kind_of(const char *paths) {
     return kind;
 }
 
-data_kind data_kind_below(const char *paths) {
+data_kind data_kind_besides(const char *paths) {
     ls_text_files f = {0};
-    if (ls_text_files_find(paths, &f, NULL) != LS_OK) return DATA_SAMPLES;
+    if (strstr(paths, "://") || ls_text_files_find(paths, &f, NULL) != LS_OK) return DATA_SAMPLES;
     data_kind kind = DATA_SAMPLES;
-    if (f.files.n) kind = chat_key_of(f.files.paths[0]) ? DATA_CHATS : DATA_TEXTS;
+    const char *first = f.files.n ? f.files.paths[0] : "";
+    if (f.nbelow)
+        kind = chat_key_of(first) ? DATA_CHATS : DATA_TEXTS;
+    else if (is_text_json(first))
+        kind = DATA_TEXTS;
     ls_text_files_free(&f);
     return kind;
 }
@@ -131,9 +154,9 @@ static ls_status count_chats(const char *path, counts *to, ls_error *e) {
     return LS_OK;
 }
 
-static ls_status count_all(const char *paths, data_kind kind, counts *to, ls_error *e) {
+static ls_status count_all(const data_texts *d, data_kind kind, counts *to, ls_error *e) {
     ls_text_files f = {0};
-    LS_TRY(ls_text_files_find(paths, &f, e));
+    LS_TRY(ls_text_files_find(d->paths, &f, e));
     ls_status s = LS_OK;
     to->nfiles = f.files.n;
     for (size_t i = 0; s == LS_OK && i < f.files.n; i++) {
@@ -144,8 +167,11 @@ static ls_status count_all(const char *paths, data_kind kind, counts *to, ls_err
     ls_text_files_free(&f);
     if (s != LS_OK || kind == DATA_CHATS) return s;
     ls_text t = {0};
-    LS_TRY(ls_text_open(paths, &(ls_text_options){.json = LS_TEXT_JSON_COLUMN}, &t, e));
+    const ls_text_options o = {
+        .column = d->column, .json = LS_TEXT_JSON_COLUMN, .skip_damaged = d->skips_damaged};
+    LS_TRY(ls_text_open(d->paths, &o, &t, e));
     to->ndocuments = t.ndocuments;
+    to->ndamaged = t.damage.n;
     to->nbytes = t.nbytes;
     ls_text_close(&t);
     return LS_OK;
@@ -187,12 +213,16 @@ static void print_chats(const counts *c, const char *paths, ls_buf *b) {
                   c->npairs ? ", train: {loss: dpo}" : "");
 }
 
-static void print_texts(const counts *c, const char *paths, ls_buf *b) {
+static void print_texts(const counts *c, const data_texts *t, ls_buf *b) {
     ls_buf_printf(b, "format     text\nsamples    %llu document%s of %llu bytes in all\n",
                   (unsigned long long)c->ndocuments, ls_plural((int64_t)c->ndocuments),
                   (unsigned long long)c->nbytes);
+    if (c->ndamaged)
+        ls_buf_printf(b, "damaged    %llu, which are left out\n", (unsigned long long)c->ndamaged);
     ls_buf_printf(b, "train on   data: {path: ");
-    put_paths(paths, b);
+    put_paths(t->paths, b);
+    if (t->column) ls_buf_printf(b, ", text: \"%s\"", t->column);
+    ls_buf_printf(b, c->ndamaged ? ", damaged: skip" : "");
     ls_buf_printf(b,
                   "}\n           with model.kind: gpt2 or llama, whose tokenizer is trained on it, "
                   "or model.from: MODEL\n");
@@ -216,18 +246,18 @@ static void print_json(const counts *c, data_kind kind) {
 ls_status data_texts_print(const data_texts *t, data_kind kind, uint64_t *ndamaged_p, ls_error *e) {
     counts c = {0};
     ls_buf b = {0};
-    LS_TRY(count_all(t->paths, kind, &c, e));
-    *ndamaged_p = c.ndamaged;
+    LS_TRY(count_all(t, kind, &c, e));
+    *ndamaged_p = kind == DATA_CHATS ? c.ndamaged : 0; /* texts are left out as was asked */
     if (t->json) {
         print_json(&c, kind);
         return LS_OK;
     }
-    if (c.ndamaged > LINES)
+    if (kind == DATA_CHATS && c.ndamaged > LINES)
         ls_log("and %llu more damaged objects", (unsigned long long)(c.ndamaged - LINES));
     if (kind == DATA_CHATS)
         print_chats(&c, t->paths, &b);
     else
-        print_texts(&c, t->paths, &b);
+        print_texts(&c, t, &b);
     ls_buf_printf(&b, "files      %llu, %.3f MB\n", (unsigned long long)c.nfiles,
                   (double)c.file_nbytes / 1e6);
     ls_print_text(b.data, b.len);

@@ -13,12 +13,15 @@ typedef enum data_kind { DATA_SAMPLES, DATA_TEXTS, DATA_CHATS } data_kind;
 /* What files are, one path or pattern a line, by the first one: a text by its name, conversations by
  * its name and first object. Of a directory that is DATA_SAMPLES. */
 data_kind data_kind_of(const char *paths);
-/* The same for a directory that is none of samples. */
-data_kind data_kind_below(const char *paths);
+/* The same for files that can't be read as samples: directories of others, and JSON with a text in each
+ * object. */
+data_kind data_kind_besides(const char *paths);
 
 typedef struct data_texts {
     const char *paths;
-    bool json; /* for programs */
+    const char *column; /* data.text; NULL: not named */
+    bool skips_damaged; /* texts; conversations are read to the end anyway */
+    bool json;          /* for programs */
 } data_texts;
 
 /* Reads and prints all; logs damage. *ndamaged_p: objects that are no conversations. LS_EINVAL, LS_EIO:

@@ -143,7 +143,7 @@ static bool is_plain(const ls_text_files *f, const ls_text_options *o) {
     uint64_t size = 0;
     if (f->files.n != 1 || f->nbelow || (o->separator && *o->separator)) return false;
     if (reads_json(o, f->files.paths[0])) return false;
-    return ls_plain_first(f->files.paths[0], first, &n, &size, NULL) != LS_OK || size != UINT64_MAX;
+    return ls_plain_first(f->files.paths[0], first, &n, &size, NULL) == LS_OK && size != UINT64_MAX;
 }
 
 static ls_status open_one(const char *path, const ls_text_options *o, ls_text *t, ls_error *e) {

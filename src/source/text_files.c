@@ -36,6 +36,14 @@ static bool is_named_text(const char *path) {
 
 static bool is_control(uint8_t c) { return (c < 0x20 && !strchr("\t\n\r\f\v\b\x1b", c)) || !c; }
 
+/* Documents of other programs, whose first bytes are letters: PDF, PostScript, RTF. */
+static bool is_typeset(const uint8_t *first, size_t n) {
+    static const char *const marks[] = {"%PDF-", "%!PS", "{\\rtf"};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (n >= strlen(marks[i]) && memcmp(first, marks[i], strlen(marks[i])) == 0) return true;
+    return false;
+}
+
 static bool begins_as_text(const char *path) {
     uint8_t first[LS_PLAIN_FIRST];
     size_t n = 0;
@@ -43,6 +51,7 @@ static bool begins_as_text(const char *path) {
     if (ls_plain_first(path, first, &n, &size, NULL) != LS_OK) return false;
     for (size_t i = 0; i < n; i++)
         if (is_control(first[i])) return false;
+    if (is_typeset(first, n)) return false;
     return ls_utf8_is_valid((const char *)first, ls_utf8_complete((const char *)first, n));
 }
 

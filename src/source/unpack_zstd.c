@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "base/mem.h"
 #include "source/unpack.h"
@@ -11,16 +12,24 @@ bool ls_is_zstd(const uint8_t *data, size_t nbytes) {
     return nbytes >= sizeof magic && memcmp(data, magic, sizeof magic) == 0;
 }
 
+/* code: of libzstd; at: where the frame could not be read further. */
+static ls_status fail_frame(const ls_unpack *u, size_t code, size_t at, ls_error *e) {
+    if (ZSTD_getErrorCode(code) == ZSTD_error_frameParameter_windowTooLarge)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: was packed with a window of more than 128 MB, as by --long=31; pack it "
+                       "anew: zstd -d --long=31 FILE",
+                       u->path);
+    return ls_fail(e, LS_EINVAL,
+                   "%s: the zstd frame is damaged before offset %zu: %s; copy or download it again",
+                   u->path, at, ZSTD_getErrorName(code));
+}
+
 static ls_status unpack_all(const ls_unpack *u, ZSTD_DStream *z, uint8_t *piece, ls_error *e) {
     ZSTD_inBuffer in = {u->data, u->nbytes, 0};
     for (;;) {
         ZSTD_outBuffer out = {piece, LS_UNPACK_PIECE, 0};
         size_t before = in.pos, left = ZSTD_decompressStream(z, &out, &in);
-        if (ZSTD_isError(left))
-            return ls_fail(e, LS_EINVAL,
-                           "%s: the zstd frame is damaged before offset %zu: %s; copy or download "
-                           "it again",
-                           u->path, in.pos, ZSTD_getErrorName(left));
+        if (ZSTD_isError(left)) return fail_frame(u, left, in.pos, e);
         if (out.pos) LS_TRY(u->put(u->context, piece, out.pos, e));
         if (left == 0 && in.pos == in.size) return LS_OK;
         if (in.pos == in.size && in.pos == before && out.pos == 0)

@@ -144,9 +144,28 @@ static void test_validation(void **state) {
            "data.val_path needs at least 17 (model.context 16 + 1)");
 }
 
+/* `lockstep data` says of JSON and directories what training takes as texts. */
+static void test_data(void **state) {
+    (void)state;
+    shell_of_run(
+        "", "printf '[{\"text\": \"one\"}, {\"text\": \"two\"}]' >array.json && printf "
+            "'{\"text\": \"a b\"}\\n{\"x\": 1}\\n{\"text\": \"c\"}\\n' >broken.jsonl && printf "
+            "'{\"body\": \"a\", \"n\": 1}\\n{\"body\": \"b\", \"n\": 2}\\n' >body.jsonl");
+    expect("data @/array.json", 0, "samples    2 documents of 6 bytes");
+    expect("data @/broken.jsonl", 1, "broken.jsonl:2: ");
+    expect("data @/broken.jsonl --skip-damaged --format text", 0,
+           "damaged    1, which are left out");
+    expect("data @/body.jsonl --set data.text=body", 0, "body.jsonl\", text: \"body\"}");
+    expect("data @/body.jsonl", 0, "format     jsonl");
+    expect("data @/body.jsonl --set data.text=body --set data.na=[x]", 2,
+           "texts and conversations have data.text alone");
+    shell_of_run("", "sed -i 's/body/text/' body.jsonl");
+    expect("data @/body.jsonl", 0, "its objects have texts, too");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_directory), cmocka_unit_test(test_use),
-                                       cmocka_unit_test(test_one),
-                                       cmocka_unit_test(test_validation)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_directory), cmocka_unit_test(test_use), cmocka_unit_test(test_one),
+        cmocka_unit_test(test_validation), cmocka_unit_test(test_data)};
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

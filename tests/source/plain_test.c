@@ -73,7 +73,9 @@ static void test_damage(void **state) {
               "cp t.$p bad.$p; printf XXXX | dd of=bad.$p bs=1 seek=9000 conv=notrunc status=none; "
               "done; cp t.gz crc.gz; s=$(stat -c %s t.gz); "
               "printf Z | dd of=crc.gz bs=1 seek=$((s - 7)) conv=notrunc status=none; "
-              "(cat t.gz; echo more) > more.gz; (cat t.zst; echo more) > more.zst");
+              "(cat t.gz; echo more) > more.gz; (cat t.zst; echo more) > more.zst; "
+              "printf '\\050\\265\\057\\375\\000\\250\\001\\000\\000' > wide.zst");
+    refuses_plain("@wide.zst", NULL, "a window of more than 128 MB, as by --long=31; pack it anew");
     refuses_plain("@cut.gz", NULL, "is truncated: the gzip stream does not end within its");
     refuses_plain("@half.gz", NULL, "is truncated");
     refuses_plain("@cut.zst", NULL, "is truncated: the zstd frame does not end within its");

@@ -72,6 +72,8 @@ static void test_refusals(void **state) {
     refuses("a.txt\nabsent.txt", LS_EIO, "absent.txt: can't be opened");
     refuses("x*.txt", LS_EINVAL, "no file matches x*.txt");
     refuses("a.txt\nbad", LS_EINVAL, "bad: is not UTF-8");
+    assert_int_equal(system("yes | head -c 100000 | zstd -q | head -c 20 >cut.txt.zst"), 0);
+    refuses("cut.txt.zst", LS_EINVAL, "cut.txt.zst: is truncated");
     refuses("/dev/null", LS_EIO, "is not a regular file");
 }
 
@@ -85,6 +87,22 @@ static void test_marks(void **state) {
 }
 
 /* ---- documents ---- */
+
+/* Documents of one text that another has, too. */
+static void test_shared(void **state) {
+    (void)state;
+    ls_text all, some;
+    ls_error e = {0};
+    assert_ls_ok(ls_text_open("a.txt\nb.txt\nC.txt", &plain, &all, &e), e);
+    assert_ls_ok(ls_text_open("marked\nb.txt\na.txt\na[1].txt", &plain, &some, &e), e);
+    assert_int_equal(ls_text_count_shared(&all, &some), 2);
+    assert_int_equal(ls_text_count_shared(&some, &all), 2);
+    ls_text_close(&some);
+    assert_ls_ok(ls_text_open("empty", &plain, &some, &e), e);
+    assert_int_equal(ls_text_count_shared(&all, &some), 0);
+    ls_text_close(&some);
+    ls_text_close(&all);
+}
 
 static void put(const char *name, const char *text) {
     ls_error e = {0};
@@ -131,6 +149,8 @@ static void test_directory(void **state) {
     put("tree/numbers.json", "[1, 2]");
     put("tree/settings.json", "{\"name\": \"x\"}");
     put("tree/nothing.txt", "");
+    put("tree/letters.pdf", "%PDF-1.4\n1 0 obj\n");
+    put("tree/letters", "{\\rtf1 text}");
     put("tree/d/packed.txt", "packed");
     put("tree/d/other", "other");
     assert_int_equal(system("gzip tree/d/packed.txt; zstd -q --rm tree/d/other"), 0);
@@ -139,6 +159,9 @@ static void test_directory(void **state) {
     documents("tree/", &plain, "r|c|b|other|packed|z");
     documents("tree/**/*.txt", &plain, "b");
     documents("tree/d/b.txt\ntree", &plain, "b|r|c|other|packed|z");
+    assert_int_equal(symlink("c.py", "tree/d-/linked.py"), 0);
+    documents("tree/d-\ntree/d/../d-/c.py\n./tree/d-/c.py", &plain, "c");
+    documents("tree", &plain, "r|c|b|other|packed|z");
     assert_int_equal(mkdir("bare", 0700), 0);
     put("bare/picture.png", "\x89PNG\r\n\x1a\n");
     refuses_with("bare", &plain, "bare: has no texts below it, but 1 .png");
@@ -227,8 +250,8 @@ static void test_damage(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),     cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_marks),     cmocka_unit_test(test_directory),
-        cmocka_unit_test(test_separator), cmocka_unit_test(test_json),
-        cmocka_unit_test(test_damage)};
+        cmocka_unit_test(test_marks),     cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_directory), cmocka_unit_test(test_separator),
+        cmocka_unit_test(test_json),      cmocka_unit_test(test_damage)};
     return cmocka_run_group_tests(tests, make_files, remove_files);
 }
