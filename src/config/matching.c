@@ -74,7 +74,7 @@ static const ls_config_key *visible_of(const ls_config *c, const ls_config_key *
 }
 
 /* Appends a sentence on what a change of this key means, if it means anything. */
-static void add_note(const ls_config_key *k, const char *was, const char *now, bool has_text,
+static void add_note(const ls_config_key *k, const char *was, const char *now, bool has_tokens,
                      ls_buf *note) {
     if (strcmp(k->name, "train.steps") == 0)
         ls_buf_printf(note,
@@ -88,9 +88,12 @@ static void add_note(const ls_config_key *k, const char *was, const char *now, b
                       "parallel.reduce was %s and is now %s: the bits are not those of a single "
                       "run. ",
                       was, now);
-    if (has_text && strcmp(k->name, "data.path") == 0)
-        ls_buf_printf(note, "data.path has changed, but the run has saved its tokens: the text is "
-                            "read only if they are missing. ");
+    bool path = strcmp(k->name, "data.path") == 0 || strcmp(k->name, "data.val_path") == 0;
+    if (has_tokens && path)
+        ls_buf_printf(note,
+                      "%s has changed, but the run has saved its tokens: the text is read only if "
+                      "they are missing. ",
+                      k->name);
 }
 
 const char *ls_config_find_fixed(const ls_config *was, const ls_config *now) {
@@ -141,7 +144,7 @@ ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char 
         ls_config_key_write(was, visible_of(was, k), &a);
         ls_config_key_write(now, visible_of(now, k), &b);
         ls_status s = check_change(was, now, k, (const char *const[]){a.data, b.data}, e);
-        add_note(k, a.data, b.data, ls_config_has_text(now), &note);
+        add_note(k, a.data, b.data, ls_config_has_corpus(now), &note);
         ls_buf_free(&a);
         ls_buf_free(&b);
         if (s != LS_OK) {
