@@ -23,20 +23,25 @@ static bool has_weights(const char *dir) {
            has_file(dir, "pytorch_model.bin") || has_file(dir, "pytorch_model.bin.index.json");
 }
 
+static bool has_gguf_alone(const char *dir) {
+    return has_file(dir, "config.json") && has_file(dir, "model.gguf") && !has_weights(dir);
+}
+
 /* Why transformers can't load this base; free() it. NULL: it can, or it is a name that is known
  * elsewhere. */
 static char *problem_of(const char *base, bool is_given) {
     if (!ls_file_exists(base))
         return is_given ? NULL : ls_format("it is no longer there; give the base with --base");
-    if (!ls_file_is_dir(base) || (has_file(base, "config.json") && !has_weights(base)))
+    if (!ls_file_is_dir(base) || has_gguf_alone(base))
         return ls_format("it has its weights as GGUF; `lockstep import %s -o DIR --type f16` makes "
                          "a directory that transformers loads, for --base DIR",
                          base);
-    if (!has_file(base, "config.json"))
+    if (has_file(base, "config.yaml") && !has_file(base, "config.json"))
         return ls_format("it is a run of Lockstep; `lockstep export %s --to safetensors -o DIR` "
                          "makes a directory that transformers loads, for --base DIR",
                          base);
-    return NULL;
+    if (!has_file(base, "config.json")) return ls_format("it has no config.json");
+    return has_weights(base) ? NULL : ls_format("it has no model.safetensors");
 }
 
 static void print_base(const cli_adapters *a, const char *base) {

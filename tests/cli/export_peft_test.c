@@ -149,6 +149,14 @@ static void test_adapter(void **state) {
         "/base.gguf: transformers can't load that: it has its weights as GGUF; `lockstep import ");
     expect("export @/one --to peft --base @/run -o @/new/run", 0,
            "/run: transformers can't load that: it is a run of Lockstep; `lockstep export ");
+    shell_of_run("", "mkdir bare && cp merged/config.json bare && mkdir void");
+    expect("export @/one --to peft --base @/bare -o @/new/bare", 0,
+           "/bare: transformers can't load that: it has no model.safetensors");
+    expect("export @/one --to peft --base @/void -o @/new/void", 0,
+           "/void: transformers can't load that: it has no config.json");
+    shell_of_run("", "mv new/base.gguf bare/model.gguf");
+    expect("export @/one --to peft --base @/bare -o @/new/packed", 0,
+           "/bare: transformers can't load that: it has its weights as GGUF");
     expect(CONTINUE "-o @/three --set model.adapter=@/two --set optim.lr=0 --set optim.min_lr=0 "
                     "--set optim.weight_decay=0 --set parallel.zero=3",
            0, NULL);
