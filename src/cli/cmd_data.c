@@ -467,7 +467,7 @@ static int run_samples(const ls_args *a, const char *paths) {
     }
     for (int i = 0; i < s->nfields; i++)
         if (s->fields[i].trouble) ls_log("%s", s->fields[i].trouble);
-    if (data_kind_besides(paths) == DATA_TEXTS && !ls_file_is_dir(paths))
+    if (!ls_file_is_dir(paths) && data_kind_besides(paths) == DATA_TEXTS)
         ls_note(
             "%s: its objects have texts, too: a model of kind gpt2 or llama is trained on these "
             "(--format text)",
