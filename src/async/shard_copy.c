@@ -21,18 +21,6 @@ ls_status ls_shard_copy_open(ls_shard_copy *c, const ls_config *config, const ls
     return ls_compute_init(&c->compute, 1, ls_model_scratch_floats(plan->c.model), e);
 }
 
-void ls_shard_copy_close(ls_shard_copy *c) {
-    if (!c->plan) return;
-    for (int i = 0; i < c->nroom; i++) free(c->grads[i]);
-    free(c->grads);
-    free(c->batch);
-    free(c->list);
-    free(c->mark);
-    ls_unmap(c->rooms, LS_ASYNC_SHARDS * c->parameters.room_nbytes);
-    ls_compute_close(&c->compute);
-    *c = (ls_shard_copy){0};
-}
-
 /* ---- the state ---- */
 
 /* Parameters in 16 bits are made from the masters, as an update makes them. */

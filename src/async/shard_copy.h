@@ -31,10 +31,9 @@ typedef struct ls_shard_copy {
     int nroom;
 } ls_shard_copy;
 
-/* What it names outlives it. */
+/* What it names outlives it; it lasts until the process ends. */
 ls_status ls_shard_copy_open(ls_shard_copy *, const ls_config *, const ls_plan *, ls_world *,
                              ls_error *);
-void ls_shard_copy_close(ls_shard_copy *);
 
 /* Receives the state and gradients until the run is over (LS_OK), or the connection is lost. */
 ls_status ls_shard_copy_serve(ls_shard_copy *, ls_conn *, double silence_s, ls_beats *, ls_error *);

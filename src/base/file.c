@@ -246,9 +246,18 @@ ls_status ls_file_create_beside(const char *path, ls_file *f_p, ls_error *e) {
     }
 }
 
+/* Refuses a path at which there is a link, a device, or anything else but a regular file: whoever
+ * can write into a directory of ours must not lead us elsewhere. */
+static ls_status check_own(const char *path, ls_error *e) {
+    struct stat st;
+    if (lstat(path, &st) != 0 || S_ISREG(st.st_mode)) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: is %s, where a file of Lockstep's own is to be; remove it",
+                   path, S_ISLNK(st.st_mode) ? "a link" : "not a regular file");
+}
+
 ls_status ls_file_replace(const char *path, const void *data, size_t nbytes, ls_error *e) {
     ls_file f;
-    LS_TRY(ls_file_check_own(path, e));
+    LS_TRY(check_own(path, e));
     LS_TRY(ls_file_create_beside(path, &f, e));
     char *fresh = ls_strdup(f.path);
     ls_status s = ls_file_put(&f, data, nbytes, e);
@@ -285,15 +294,8 @@ void ls_file_remove_left_of(const char *path) {
     free(dir);
 }
 
-ls_status ls_file_check_own(const char *path, ls_error *e) {
-    struct stat st;
-    if (lstat(path, &st) != 0 || S_ISREG(st.st_mode)) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "%s: is %s, where a file of Lockstep's own is to be; remove it",
-                   path, S_ISLNK(st.st_mode) ? "a link" : "not a regular file");
-}
-
 ls_status ls_file_open_append(const char *path, int *fd_p, ls_error *e) {
-    LS_TRY(ls_file_check_own(path, e));
+    LS_TRY(check_own(path, e));
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0) return ls_fail(e, LS_EIO, "%s: can't be opened: %s", path, strerror(errno));
     *fd_p = fd;
@@ -301,7 +303,7 @@ ls_status ls_file_open_append(const char *path, int *fd_p, ls_error *e) {
 }
 
 ls_status ls_file_cut(const char *path, uint64_t end, ls_error *e) {
-    LS_TRY(ls_file_check_own(path, e));
+    LS_TRY(check_own(path, e));
     int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
     int failed = fd < 0 || ftruncate(fd, (off_t)end) != 0 || fsync(fd) != 0 ? errno : 0;
     if (fd >= 0) close(fd);

@@ -49,7 +49,8 @@ ls_status ls_file_rename(const char *from, const char *to, ls_error *);
 ls_status ls_file_rename_new(const char *from, const char *to, ls_error *);
 
 /* Replaces or creates a file of ours atomically: writes another file beside it, syncs it and renames
- * it. On failure the old file stays. LS_EINVAL: ls_file_check_own() refuses the path. */
+ * it. On failure the old file stays. LS_EINVAL: the path is a link, a device, or anything else but
+ * a regular file. */
 ls_status ls_file_replace(const char *path, const void *data, size_t nbytes, ls_error *);
 /* ls_file_replace() or ls_output_write() (base/output.h). */
 typedef ls_status ls_file_writer(const char *path, const void *data, size_t nbytes, ls_error *);
@@ -64,11 +65,8 @@ ls_status ls_file_fresh_name(const char *path, char **fresh_p, ls_error *);
 /* Is it one of a file that is to be called `name`? Both without their directory. */
 bool ls_file_is_fresh_name(const char *fresh, const char *name);
 
-/* Refuses a path at which there is a link, a device, or anything else but a regular file: whoever
- * can write into a directory of ours must not lead us elsewhere. LS_EINVAL. */
-ls_status ls_file_check_own(const char *path, ls_error *);
-/* Opens a file of ours, which may be new, to append to it; the caller closes *fd_p. LS_EINVAL, as
- * above; LS_EIO. */
+/* Opens a file of ours, which may be new, to append to it; the caller closes *fd_p. LS_EINVAL if
+ * the path is a link, a device, or anything else but a regular file; LS_EIO. */
 ls_status ls_file_open_append(const char *path, int *fd_p, ls_error *);
 
 /* ls_file_write() in pieces: create, put as often as needed, then close, which syncs. */

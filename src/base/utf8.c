@@ -24,7 +24,8 @@ size_t ls_utf8_decode(const char *s, size_t n, uint32_t *point_p) {
     return length;
 }
 
-size_t ls_utf8_valid(const char *s, size_t n) {
+/* The length of the valid UTF-8 at the beginning of s [n]. */
+static size_t utf8_valid(const char *s, size_t n) {
     uint32_t point;
     for (size_t at = 0; at < n;) {
         uint64_t eight = 0;
@@ -37,7 +38,7 @@ size_t ls_utf8_valid(const char *s, size_t n) {
     return n;
 }
 
-bool ls_utf8_is_valid(const char *s, size_t n) { return ls_utf8_valid(s, n) == n; }
+bool ls_utf8_is_valid(const char *s, size_t n) { return utf8_valid(s, n) == n; }
 
 /* ---- other encodings ---- */
 
@@ -83,7 +84,7 @@ ls_status ls_utf8_check_beginning(const char *s, size_t n, const char *what, ls_
 
 ls_status ls_utf8_check(const char *s, size_t n, const char *what, ls_error *e) {
     LS_TRY(ls_utf8_check_beginning(s, n, what, e));
-    size_t bad = n ? ls_utf8_valid(s, n) : 0, line = 1;
+    size_t bad = n ? utf8_valid(s, n) : 0, line = 1;
     if (bad == n) return LS_OK;
     for (size_t i = 0; i < bad; i++) line += s[i] == '\n';
     return ls_fail(e, LS_EINVAL,

@@ -13,9 +13,6 @@
  * 3629. */
 size_t ls_utf8_decode(const char *s, size_t n, uint32_t *point_p);
 
-/* The length of the valid UTF-8 at the beginning of s [n]. */
-size_t ls_utf8_valid(const char *s, size_t n);
-
 /* True if all of s [n] is valid UTF-8. */
 bool ls_utf8_is_valid(const char *s, size_t n);
 

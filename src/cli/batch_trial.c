@@ -172,7 +172,8 @@ static ls_status wait_for_earlier(const cli_trial *t, ls_error *e) {
     return LS_OK;
 }
 
-int64_t cli_trial_steps(const cli_trial *t) {
+/* The newest checkpoint's step; 0: there is none. */
+static int64_t trial_steps(const cli_trial *t) {
     char *path = NULL;
     int64_t step = 0;
     if (ls_checkpoint_newest(t->dir, &path, &step, NULL) != LS_OK) step = 0;
@@ -181,7 +182,7 @@ int64_t cli_trial_steps(const cli_trial *t) {
 }
 
 bool cli_trial_is_trained(const cli_trial *t, int64_t until) {
-    return cli_trial_steps(t) >= until && !ls_history_lacks_evaluation(t->dir, until);
+    return trial_steps(t) >= until && !ls_history_lacks_evaluation(t->dir, until);
 }
 
 /* The words of a command line, and the texts that they are made of. */
@@ -218,7 +219,7 @@ ls_status cli_trial_train(const cli_trial *t, int64_t until, ls_error *e) {
     ls_status s = wait_for_earlier(t, e);
     if (s == LS_OK && !cli_trial_is_trained(t, until))
         s = run_child((char *const *)(uintptr_t)c.words, what, CLI_UNFINISHED, &out, e);
-    if (s == LS_OK && cli_trial_steps(t) < until)
+    if (s == LS_OK && trial_steps(t) < until)
         s = ls_fail(e, LS_EINVAL, "%s: ended before step %lld", t->dir, (long long)until);
     ls_buf_free(&out);
     command_free(&c);
@@ -252,7 +253,7 @@ static ls_status fail_ended(const cli_trial *t, int code, const char *last, ls_e
 ls_status cli_trial_check(const cli_trial *t, int64_t until, int code, bool *diverged_p,
                           ls_error *e) {
     bool good = code == 0 || code == CLI_UNFINISHED;
-    if (good && cli_trial_steps(t) >= until) return LS_OK;
+    if (good && trial_steps(t) >= until) return LS_OK;
     char *output = ls_format("%s.log", t->dir), *last = cli_tune_last_line(output);
     *diverged_p = !good && strstr(last, CLI_TRIAL_DIVERGED);
     ls_status s = *diverged_p ? LS_OK : fail_ended(t, code, last, e);

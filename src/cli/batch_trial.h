@@ -14,8 +14,8 @@ enum { CLI_TRIAL_OPTIONS = 8 };
 #define CLI_TRIAL_DIVERGED "the loss is "
 
 typedef struct cli_trial {
-    char *dir;       /* the run directory; DIR.yaml beside it is its config */
-    int64_t workers; /* 0: as many as `lockstep train` takes */
+    char *dir;               /* the run directory; DIR.yaml beside it is its config */
+    int64_t workers;         /* 0: as many as `lockstep train` takes */
     const char *const *more; /* [nmore] further options of `lockstep train` */
     int nmore;
 } cli_trial;
@@ -27,8 +27,6 @@ ls_status cli_trial_begin_with(const cli_trial *, const char *checkpoint, ls_err
 /* Workers for a training: the most of up to `share` that its config can have; else the least that it
  * needs, of up to `most`. Where no number is known to be possible, `share`: the training says why. */
 int cli_trial_workers(const ls_config *, int share, int most);
-/* The newest checkpoint's step; 0: there is none. */
-int64_t cli_trial_steps(const cli_trial *);
 /* Has it come to step `until`? A training that was killed may have its last checkpoint, and not its
  * last evaluation. */
 bool cli_trial_is_trained(const cli_trial *, int64_t until);

@@ -104,7 +104,6 @@ int cli_no_command(const char *where, const char *word);
 /* Logs the error's message and returns CLI_FAILED. */
 int cli_fail(const ls_error *);
 
-void cli_help_all(ls_buf *);
 void cli_help_command(const ls_command *, ls_buf *);
 void cli_completion(ls_buf *); /* a script for bash */
 

@@ -94,7 +94,7 @@ void cli_help_command(const ls_command *c, ls_buf *out) {
     for (int i = 0; c->options[i].name; i++) put_option(&c->options[i], out);
 }
 
-void cli_help_all(ls_buf *out) {
+static void put_all(ls_buf *out) {
     char *line = ls_format("%s trains %s on many workers at once, to the same bits for any number "
                            "of them.",
                            ls_name(), ls_config_program() ? "its model" : "models");
@@ -204,7 +204,7 @@ static bool help_topic(const ls_args *a, ls_buf *out) {
     if (topic)
         cli_no_command("help: ", topic);
     else
-        cli_help_all(out);
+        put_all(out);
     return !topic;
 }
 

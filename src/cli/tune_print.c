@@ -86,6 +86,16 @@ static void put_trial(const cli_tune_view *v, int t, int best, ls_buf *out) {
     put_point(v, t, out);
 }
 
+/* Steps that all trials have been trained. */
+static int64_t steps_of(const ls_search *s) {
+    int64_t sum = 0;
+    for (int t = 0; t < ls_search_ntrials(s); t++) {
+        int rung = ls_search_reached(s, t);
+        if (rung >= 0) sum += ls_search_rung_steps(s, rung);
+    }
+    return sum;
+}
+
 void cli_tune_print_table(const cli_tune_view *v, ls_buf *out) {
     int n = ls_search_ntrials(v->search), *order = LS_NEW_ARRAY(int, (size_t)n);
     int best = ls_search_best(v->search), nrungs = ls_search_nrungs(v->search);
@@ -97,7 +107,7 @@ void cli_tune_print_table(const cli_tune_view *v, ls_buf *out) {
         ls_buf_printf(out, "%11lld %18d\n", (long long)ls_search_rung_steps(v->search, r),
                       ls_search_count(v->search, r));
     free(order);
-    int64_t steps = cli_tune_steps(v->search);
+    int64_t steps = steps_of(v->search);
     ls_buf_printf(out, "\n%lld steps were trained; %d whole trials have %lld\n", (long long)steps,
                   n, (long long)(n * v->space->rules.steps));
 }
@@ -113,15 +123,6 @@ void cli_tune_print_progress(const cli_tune_view *v, ls_buf *out) {
         ls_buf_printf(out, "  best: %.6g (trial %d)",
                       ls_search_metric(v->search, best, ls_search_reached(v->search, best)),
                       best + 1);
-}
-
-int64_t cli_tune_steps(const ls_search *s) {
-    int64_t sum = 0;
-    for (int t = 0; t < ls_search_ntrials(s); t++) {
-        int rung = ls_search_reached(s, t);
-        if (rung >= 0) sum += ls_search_rung_steps(s, rung);
-    }
-    return sum;
 }
 
 /* ---- JSON ---- */
@@ -163,7 +164,7 @@ ls_json *cli_tune_json(const cli_tune_view *v) {
     ls_json_set_text(o, "metric", v->space->rules.metric);
     ls_json_set(o, "trials", trials);
     ls_json_set(o, "rungs", rungs);
-    ls_json_set_integer(o, "steps", cli_tune_steps(v->search));
+    ls_json_set_integer(o, "steps", steps_of(v->search));
     ls_json_set(o, "best", best < 0 ? ls_json_new_null() : json_of_trial(v, best));
     ls_json_set(o, "config", ls_json_new_path(config));
     free(config);

@@ -25,7 +25,4 @@ void cli_tune_print_progress(const cli_tune_view *, ls_buf *out);
 /* The same as the table, and the best one's files: the caller frees it. */
 ls_json *cli_tune_json(const cli_tune_view *);
 
-/* Steps that all trials have been trained. */
-int64_t cli_tune_steps(const ls_search *);
-
 #endif

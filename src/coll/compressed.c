@@ -1,4 +1,5 @@
-/* compressed.c - see compressed.h.
+/* compressed.c - sums whose contributions are encoded (compress/codec.h): see
+ * lockstep/compress.h.
  *
  * Each worker adds the errors to its contributions and encodes them. Then, by the codec:
  *
@@ -14,7 +15,7 @@
  * are out and the state written.
  */
 #define LS_NO_CALL_SITES
-#include "coll/compressed.h"
+#include "lockstep/compress.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,15 @@
 
 enum { MAX_DEPTH = 34, ALIGN = 64 };
 
+typedef struct compressed_sum {
+    const float *in; /* [own contributions, count] */
+    float *out;      /* [count] */
+    size_t count;
+    const ls_compression *how;
+    const int *first; /* [size + 1] ranges of contributions (algo/tree.h); NULL: even ones */
+    ls_compression_state *state;
+} compressed_sum;
+
 /* What a worker sends before its messages. */
 typedef struct header {
     uint64_t print;       /* of the settings and the count */
@@ -36,7 +46,7 @@ typedef struct header {
 
 typedef struct sum {
     ls_group *g;
-    const ls_compressed_sum *x;
+    const compressed_sum *x;
     const ls_codec *codec;
     ls_compression how; /* complete */
     const ls_kernels *k;
@@ -64,7 +74,7 @@ static size_t contributions_of(const sum *s, int worker) {
 
 /* ---- set-up ---- */
 
-static ls_status check(ls_group *g, const ls_compressed_sum *x, ls_error *e) {
+static ls_status check(ls_group *g, const compressed_sum *x, ls_error *e) {
     if (!g) return ls_fail(e, LS_EINVAL, "all_reduce_compressed: the group is NULL");
     if (!g->end) return ls_fail(e, LS_EINVAL, "all_reduce_compressed: the group is closed");
     if (!x->how) return ls_fail(e, LS_EINVAL, "all_reduce_compressed: no settings");
@@ -544,7 +554,7 @@ static ls_status sum_up(sum *s, ls_error *e) {
 
 /* ---- the call ---- */
 
-static ls_status run(ls_group *g, const ls_compressed_sum *x, ls_error *e) {
+static ls_status run(ls_group *g, const compressed_sum *x, ls_error *e) {
     sum s = {.g = g, .x = x, .k = g->end->k, .n = g->size, .count = x->count};
     LS_TRY(ls_compression_complete(x->how, x->count, &s.how, e));
     s.codec = ls_codec_of(s.how.kind);
@@ -557,7 +567,7 @@ static ls_status run(ls_group *g, const ls_compressed_sum *x, ls_error *e) {
     return s.codec->rounds ? sum_up(&s, e) : gather(&s, e);
 }
 
-ls_status ls_compressed_sum_run(ls_group *g, const ls_compressed_sum *x, ls_error *e) {
+static ls_status checked_run(ls_group *g, const compressed_sum *x, ls_error *e) {
     LS_TRY(check(g, x, e));
     g->form = LS_FORM_COMPRESSED;
     ls_status s = run(g, x, e);
@@ -569,8 +579,8 @@ ls_status ls_all_reduce_compressed(ls_group *g, const float *in, float *out, siz
                                    const ls_compression *how, ls_compression_state *state,
                                    ls_error *e) {
     ls_error own_error;
-    const ls_compressed_sum x = {.in = in, .out = out, .count = count, .how = how, .state = state};
-    return ls_compressed_sum_run(g, &x, e ? e : &own_error);
+    const compressed_sum x = {.in = in, .out = out, .count = count, .how = how, .state = state};
+    return checked_run(g, &x, e ? e : &own_error);
 }
 
 ls_status ls_compression_range(const ls_compression *how, size_t count, int rank, int size,

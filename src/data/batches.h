@@ -19,8 +19,6 @@ typedef struct ls_batches {
 } ls_batches;
 
 ls_batches ls_batches_of(const ls_config *);
-/* All steps have the same batch. */
-ls_batches ls_batches_same(uint64_t batch);
 
 /* The batch of a step, as configured: at the end of an epoch a step has fewer samples. */
 uint64_t ls_batches_size(const ls_batches *, uint64_t step);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* 0..32 are the first 33 of the invisible bytes, 127..160 the next 34, 173 is the last. */
-uint32_t ls_spelling_char(uint8_t byte) {
+static uint32_t spelling_char(uint8_t byte) {
     if (byte <= 32) return 256u + byte;
     if (byte >= 127 && byte <= 160) return 256u + 33 + byte - 127u;
     return byte == 173 ? 256u + 67 : byte;
@@ -13,7 +13,7 @@ uint32_t ls_spelling_char(uint8_t byte) {
 
 int ls_spelling_byte(uint32_t c) {
     uint32_t i = c - 256;
-    if (c < 256) return ls_spelling_char((uint8_t)c) == c ? (int)c : -1;
+    if (c < 256) return spelling_char((uint8_t)c) == c ? (int)c : -1;
     if (i <= 32) return (int)i;
     if (i < 67) return (int)(i - 33 + 127);
     return i == 67 ? 173 : -1;
@@ -35,7 +35,7 @@ bool ls_spelling_read(const char *text, size_t n, ls_buf *bytes) {
 
 void ls_spelling_write(const uint8_t *bytes, size_t n, ls_buf *text) {
     for (size_t i = 0; i < n; i++) {
-        uint32_t c = ls_spelling_char(bytes[i]);
+        uint32_t c = spelling_char(bytes[i]);
         char utf8[2] = {(char)(c < 0x80 ? c : 0xC0 | c >> 6), (char)(0x80 | (c & 0x3F))};
         ls_buf_append(text, utf8, c < 0x80 ? 1 : 2);
     }

@@ -13,7 +13,6 @@
 
 #define LS_SPACE_MARK "\xE2\x96\x81" /* U+2581 */
 
-uint32_t ls_spelling_char(uint8_t byte);
 int ls_spelling_byte(uint32_t c); /* -1: c spells no byte */
 
 /* Appends the bytes that text [n] of a byte-level tokenizer spells. False: it has a character that

@@ -41,7 +41,8 @@ static ls_value *linear(ls_model *m, ls_value *x, const char *name, int64_t out,
                                            .deviation = deviation});
 }
 
-ls_value *ls_layers_shared_experts(ls_model *m, ls_value *x, const ls_moe_options *o) {
+/* The experts that all rows go through, as one of their total width. */
+static ls_value *shared_experts(ls_model *m, ls_value *x, const ls_moe_options *o) {
     (ls_scope)(m, "shared_experts");
     ls_value *gate = linear(m, x, "gate_proj", o->shared * o->width, o->deviation);
     ls_value *up = linear(m, x, "up_proj", o->shared * o->width, o->deviation);
@@ -75,7 +76,7 @@ ls_value *ls_layers_moe(ls_model *m, ls_value *x, const ls_moe_options *o, bool 
     if (o->name) (ls_scope)(m, "%s", o->name);
     ls_router_values r = ls_layers_route(m, x, o);
     ls_value *y = ls_layers_experts(m, x, r, o);
-    if (o->shared) y = (ls_add)(m, y, ls_layers_shared_experts(m, x, o));
+    if (o->shared) y = (ls_add)(m, y, shared_experts(m, x, o));
     if (measured) ls_layers_router_balance(m, r, o);
     if (sums) *sums = ls_layers_router_sums(m, r, o, *sums);
     if (o->name) ls_scope_end(m);

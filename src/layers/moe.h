@@ -30,9 +30,6 @@ ls_value *ls_layers_router_sums(ls_model *, ls_router_values, const ls_moe_optio
                                 ls_value *before);
 void ls_layers_router_loss(ls_model *, ls_value *sums, float factor, int64_t routers);
 
-/* The experts that all rows go through, as one of their total width. */
-ls_value *ls_layers_shared_experts(ls_model *, ls_value *x, const ls_moe_options *);
-
 /* The experts [first, end) alone, as a layer of this name: the sum of a row's choices among them. */
 typedef struct ls_experts_slice {
     const char *name; /* NULL: the kind's */

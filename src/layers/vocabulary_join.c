@@ -65,7 +65,8 @@ static void join_backward(const ls_layer *l, const ls_layer_call *c) {
 static const ls_layer_ops join = {
     .kind = "vocabulary_join", .forward = join_forward, .backward = join_backward};
 
-ls_value *ls_vocabulary_join(ls_model *m, ls_value *a, ls_value *b) {
+/* Both of two sums of slices. */
+static ls_value *add_join(ls_model *m, ls_value *a, ls_value *b) {
     ls_value *x[] = {a, b};
     ls_layer *l = ls_build_layer(m, "vocabulary_join", NULL, x, 2);
     if (!l) return ls_build_failed(m);
@@ -116,8 +117,7 @@ static void loss_both(const ls_layer *l, const ls_layer_call *c) {
 static const ls_layer_ops loss = {
     .kind = "vocabulary_loss", .forward = loss_both, .backward = loss_both};
 
-void ls_vocabulary_loss(ls_model *m, ls_value *sums, ls_value *label,
-                        const ls_vocabulary_slices *o) {
+static void add_loss(ls_model *m, ls_value *sums, ls_value *label, const ls_vocabulary_slices *o) {
     ls_layer *l = ls_build_layer(m, "vocabulary_loss", NULL, &sums, 1);
     if (!l) return;
     l->ops = &loss;
@@ -136,7 +136,7 @@ static ls_value *join_part(ls_model *m, ls_value **x, int all, int first, int n)
     ls_value *low = join_part(m, x, all, first, n / 2);
     ls_value *high = join_part(m, x, all, first + n / 2, n - n / 2);
     ls_build_slice(m, first, all);
-    return ls_vocabulary_join(m, low, high);
+    return add_join(m, low, high);
 }
 
 void ls_layers_vocabulary(ls_model *m, ls_value *const *x, ls_value *label,
@@ -148,5 +148,5 @@ void ls_layers_vocabulary(ls_model *m, ls_value *const *x, ls_value *label,
     }
     ls_value *sums = join_part(m, of, o->n, 0, o->n);
     ls_build_slice(m, 0, o->n);
-    ls_vocabulary_loss(m, sums, label, o);
+    add_loss(m, sums, label, o);
 }

@@ -30,10 +30,10 @@ static inline void ls_exact_put(float x, float out[LS_EXACT]) {
 static inline float ls_exact_get(const float x[LS_EXACT]) { return x[0] + (x[1] + x[2]); }
 
 typedef struct ls_vocabulary_slices {
-    int n;            /* slices */
-    int64_t classes;  /* of all */
-    ls_value **tied;  /* [n] slices of an embedding, whose weights these use; NULL: none */
-    const char *name; /* "lm_head": that of slice k is "lm_head.slice.k" */
+    int n;                /* slices */
+    int64_t classes;      /* of all */
+    ls_value **tied;      /* [n] slices of an embedding, whose weights these use; NULL: none */
+    const char *name;     /* "lm_head": that of slice k is "lm_head.slice.k" */
     ls_value *all_labels; /* of a sample, if the rows are a chunk of it; NULL: they are all */
 } ls_vocabulary_slices;
 
@@ -42,10 +42,8 @@ typedef struct ls_vocabulary_slices {
 void ls_layers_vocabulary(ls_model *, ls_value *const *x, ls_value *label,
                           const ls_vocabulary_slices *);
 
-/* Its layers. A slice's sums y [T, LS_ROW_SUMS]; both of two of them; the loss. */
+/* Its first layer: a slice's sums y [T, LS_ROW_SUMS]. */
 ls_value *ls_vocabulary_part(ls_model *, ls_value *x, ls_value *label, const ls_vocabulary_slices *,
                              int k);
-ls_value *ls_vocabulary_join(ls_model *, ls_value *a, ls_value *b);
-void ls_vocabulary_loss(ls_model *, ls_value *sums, ls_value *label, const ls_vocabulary_slices *);
 
 #endif

@@ -144,10 +144,6 @@ typedef struct ls_optim_step {
     double samples;    /* of the batch; running values are divided by it (ls_param.momentum) */
 } ls_optim_step;
 
-/* Does the optimizer take momenta in place of gradients (plan.h, ls_plan_compress) after its first
- * updates? Their number; 0: it does not. */
-int64_t ls_optim_freeze(const ls_optim *);
-
 /* The scalars of a group's update, with and without weight decay. */
 ls_update_scalars ls_optim_scalars(const ls_optim_group *, const ls_optim_step *, bool decay);
 

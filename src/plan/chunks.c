@@ -76,7 +76,8 @@ static void size_stack(const ls_plan *p, int worker, int *remain_p, int *most_p)
     *most_p = ls_tree_slots(p->c.V, a, b);
 }
 
-bool ls_plan_joins_chunks(const ls_plan *p, int worker) {
+/* Does the worker add up sums of its chunks, since it runs all virtual workers? */
+static bool joins_chunks(const ls_plan *p, int worker) {
     return ls_plan_nchunks(p) > 1 && ls_plan_nvws(p, worker) == p->c.V;
 }
 
@@ -87,7 +88,7 @@ int ls_plan_slot_of(const ls_plan *p, int worker, int chunk, int level) {
     size_stack(p, worker, &remain, &most);
     if (level >= remain)
         return (end - first) * remain + (chunk - first) * (most - remain) + level - remain;
-    if (ls_plan_joins_chunks(p, worker)) return place_of(p, worker, chunk);
+    if (joins_chunks(p, worker)) return place_of(p, worker, chunk);
     return (chunk - first) * remain + level;
 }
 
@@ -106,7 +107,7 @@ int ls_plan_bucket_slots(const ls_plan *p, int bucket, int worker) {
 int ls_plan_chunk_folds(const ls_plan *p, int bucket, int worker,
                         ls_chunk_fold list[LS_TREE_MAX_CHUNKS]) {
     int first = 0, end = 0, n = 0, stack[LS_TREE_MAX_CHUNKS];
-    if (!ls_plan_joins_chunks(p, worker) || p->buckets[bucket].chunk >= 0) return 0;
+    if (!joins_chunks(p, worker) || p->buckets[bucket].chunk >= 0) return 0;
     ls_plan_chunks_of(p, worker, &first, &end);
     for (int k = first; k < end; k++) {
         int at = 0, folds = ls_tree_fold(ls_plan_nchunks(p), first, k, &at);

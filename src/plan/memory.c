@@ -85,7 +85,8 @@ size_t ls_plan_errors_nbytes(const ls_plan *p) {
     return ls_plan_has_errors(p) ? 2 * (size_t)p->c.V * error_nbytes(p) : 0;
 }
 
-size_t ls_plan_own_errors_nbytes(const ls_plan *p, int worker) {
+/* Of the virtual workers that the worker runs. */
+static size_t own_errors_nbytes(const ls_plan *p, int worker) {
     return ls_plan_has_errors(p) ? 2 * (size_t)ls_plan_nvws(p, worker) * error_nbytes(p) : 0;
 }
 
@@ -298,7 +299,7 @@ static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *
     m->nbytes[LS_MEM_CODES] =
         ls_plan_own_codes_nbytes(p, m->worker) + ls_plan_all_codes_nbytes(p, m->worker) +
         ls_plan_sent_codes_nbytes(p, m->worker) + ls_plan_factors_nbytes(p, m->worker);
-    m->nbytes[LS_MEM_ERRORS] = ls_plan_own_errors_nbytes(p, m->worker);
+    m->nbytes[LS_MEM_ERRORS] = own_errors_nbytes(p, m->worker);
     m->nbytes[LS_MEM_OPTIMIZER] = (ls_plan_shards_moments(p) ? own : all) * state;
     if (!c->in_file) return;
     m->file = m->nbytes[LS_MEM_OPTIMIZER];

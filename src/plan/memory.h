@@ -21,9 +21,8 @@ size_t ls_plan_grads_nbytes(const ls_plan *, int worker);
 /* Sums over micro-batches in f32; 0: not needed (ls_plan_wide). */
 size_t ls_plan_wide_nbytes(const ls_plan *);
 /* What encoding loses of the gradients of all virtual workers, twice: before a step and after it
- * (exec/errors.h); and of those that one worker runs. */
+ * (exec/errors.h). */
 size_t ls_plan_errors_nbytes(const ls_plan *);
-size_t ls_plan_own_errors_nbytes(const ls_plan *, int worker);
 /* The tables of which parameters are windows, and their states: one copy for all workers. */
 size_t ls_plan_tables_nbytes(const ls_plan *);
 /* A copy of the state, for a checkpoint: parameters in f32, states, and the errors of all virtual

@@ -477,9 +477,8 @@ int ls_plan_most_chunks(const ls_plan *);
 ls_tree_parts ls_plan_parts(const ls_plan *, int bucket);
 /* The slot of the chunk's sum that is number `level` on its stack (ls_plan_fold()). */
 int ls_plan_slot_of(const ls_plan *, int worker, int chunk, int level);
-/* Does the worker add up sums of its chunks, since it runs all virtual workers? How, of a bucket;
- * returns the number of such folds. */
-bool ls_plan_joins_chunks(const ls_plan *, int worker);
+/* How a worker that runs all virtual workers adds up the sums of its chunks, of a bucket. Returns the
+ * number of such folds: 0 for other workers. */
 typedef struct ls_chunk_fold {
     int slot, from;
 } ls_chunk_fold;

@@ -23,7 +23,7 @@ static void draw_keys(ls_buf *out) {
         x = ls_plot_svg_key(out, x, styles[look], names[look]);
 }
 
-void ls_trials_svg(const ls_trials_picture *p, ls_buf *out) {
+static void draw(const ls_trials_picture *p, ls_buf *out) {
     ls_plot plot;
     ls_plot_open(&plot);
     for (int i = 0; i < p->n; i++)
@@ -43,7 +43,7 @@ void ls_trials_svg(const ls_trials_picture *p, ls_buf *out) {
 
 ls_status ls_trials_svg_write(const char *path, const ls_trials_picture *p, ls_error *e) {
     ls_buf svg = {0};
-    ls_trials_svg(p, &svg);
+    draw(p, &svg);
     ls_status s = ls_file_replace(path, svg.data, svg.len, e);
     ls_buf_free(&svg);
     return s;

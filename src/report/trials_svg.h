@@ -23,7 +23,6 @@ typedef struct ls_trials_picture {
 } ls_trials_picture;
 
 /* 800 x 450, self-contained. */
-void ls_trials_svg(const ls_trials_picture *, ls_buf *out);
 ls_status ls_trials_svg_write(const char *path, const ls_trials_picture *, ls_error *);
 
 #endif

@@ -43,9 +43,7 @@ typedef struct ls_best_state {
     ls_best_record notes[2];
 } ls_best_state;
 
-/* Does the config retain the best of the checkpoints? And does each evaluation with a new lowest loss
- * write one? */
-bool ls_best_is_retained(const ls_config *);
+/* Does each evaluation with a new lowest loss write a checkpoint? */
 bool ls_best_is_sought(const ls_config *);
 /* Notes the latest evaluation, after `step` steps; the same one may be noted again. */
 void ls_best_note(ls_best *, int64_t step, double loss);

@@ -100,11 +100,6 @@ static ls_status write_value(ls_rendering *r, const ls_datum *x, const ls_json_s
     }
 }
 
-ls_status ls_datum_to_json(ls_rendering *r, const ls_datum *x, const ls_json_style *style,
-                           ls_buf *out) {
-    return write_value(r, x, style, 0, out);
-}
-
 /* ---- the filter ---- */
 
 /* indent: a text, or that many blanks. */
@@ -145,5 +140,5 @@ ls_status ls_filter_tojson(ls_rendering *r, const ls_datum *x, const ls_template
     if (separators && separators->kind != LS_DATUM_NONE)
         LS_TRY(read_separators(r, separators, &style));
     ls_buf out = {0};
-    return ls_datum_take(r, ls_datum_to_json(r, x, &style, &out), &out, y_p);
+    return ls_datum_take(r, write_value(r, x, &style, 0, &out), &out, y_p);
 }

@@ -192,7 +192,6 @@ typedef struct ls_json_style {
     const char *indent, *comma, *colon;
     bool ascii, sorted;
 } ls_json_style;
-ls_status ls_datum_to_json(ls_rendering *, const ls_datum *, const ls_json_style *, ls_buf *);
 
 /* str() of any value. */
 ls_status ls_datum_str(ls_rendering *, const ls_datum *, ls_datum *text_p);

@@ -60,8 +60,9 @@ static size_t begin_of(const ls_config *c, const ls_model *m, int fragment) {
     return fragment > 0 ? m->nfloats : 0;
 }
 
-void ls_sync_fragment(const ls_config *c, const ls_model *m, int fragment, size_t *first_p,
-                      size_t *end_p) {
+/* The floats of a fragment: whole parameters in the order of the model. */
+static void fragment_of(const ls_config *c, const ls_model *m, int fragment, size_t *first_p,
+                        size_t *end_p) {
     bool all = fragment == LS_SYNC_ALL, last = fragment == c->sync.fragments - 1;
     *first_p = all ? 0 : begin_of(c, m, fragment);
     *end_p = all || last ? m->nfloats : begin_of(c, m, fragment + 1);
@@ -93,14 +94,15 @@ bool ls_sync_whole(const ls_plan *p, ls_store_note *n) {
 
 /* ---- the plans ---- */
 
-ls_status ls_sync_plan(const ls_config *c, const ls_plan *p, ls_plan_task task, int fragment,
-                       ls_plan *plan_p, ls_error *e) {
+/* The plan of Outer or Adopt for a fragment, beside the training plan. */
+static ls_status plan_of(const ls_config *c, const ls_plan *p, ls_plan_task task, int fragment,
+                         ls_plan *plan_p, ls_error *e) {
     ls_plan_config pc = p->c;
     pc.first = NULL;
     pc.task = task;
     if (task == LS_TASK_OUTER) pc.compress = pc.deltas;
     pc.averages = fragment == LS_SYNC_ALL;
-    ls_sync_fragment(c, pc.model, fragment, &pc.part_first, &pc.part_end);
+    fragment_of(c, pc.model, fragment, &pc.part_first, &pc.part_end);
     return ls_plan_make(&pc, plan_p, e);
 }
 
@@ -125,8 +127,9 @@ int ls_sync_rounds(const ls_config *c) {
     return period ? period : LS_SYNC_SAMPLED;
 }
 
-ls_status ls_sync_mix_plan(const ls_plan *p, ls_plan_task task, const ls_mixing *mix,
-                           ls_plan *plan_p, ls_error *e) {
+/* The plan of Mean or Mix beside the training plan; the mix outlives it. */
+static ls_status mix_plan(const ls_plan *p, ls_plan_task task, const ls_mixing *mix,
+                          ls_plan *plan_p, ls_error *e) {
     ls_plan_config pc = p->c;
     pc.first = NULL;
     pc.task = task;
@@ -144,7 +147,7 @@ static ls_status each_mix(const ls_config *c, const ls_plan *p, ls_sync_fn *fn, 
     for (int r = 0; r < rounds; r++) {
         ls_plan plan;
         ls_mixing_make(&g, r, mix.mass, &mix);
-        LS_TRY(ls_sync_mix_plan(p, LS_TASK_MIX, &mix, &plan, e));
+        LS_TRY(mix_plan(p, LS_TASK_MIX, &mix, &plan, e));
         ls_status s = fn(&plan, 1.0 / ((double)ls_config_sync_every(c) * rounds), arg, e);
         ls_plan_free(&plan);
         LS_TRY(s);
@@ -157,7 +160,7 @@ ls_status ls_sync_each(const ls_config *c, const ls_plan *p, ls_sync_fn *fn, voi
     if (c->sync.mode == LS_SYNC_GOSSIP) return each_mix(c, p, fn, arg, e);
     for (int i = 0; i < 2 * (int)c->sync.fragments; i++) {
         ls_plan sync;
-        LS_TRY(ls_sync_plan(c, p, i % 2 ? LS_TASK_ADOPT : LS_TASK_OUTER, i / 2, &sync, e));
+        LS_TRY(plan_of(c, p, i % 2 ? LS_TASK_ADOPT : LS_TASK_OUTER, i / 2, &sync, e));
         ls_status s = fn(&sync, 1.0 / (double)ls_config_sync_every(c), arg, e);
         ls_plan_free(&sync);
         LS_TRY(s);
@@ -203,7 +206,7 @@ static ls_status count_mean(const ls_config *c, const ls_plan *p, ls_sync_traffi
     ls_mixing mix;
     ls_plan plan;
     begin_mix(&g, &mix);
-    LS_TRY(ls_sync_mix_plan(p, LS_TASK_MEAN, &mix, &plan, e));
+    LS_TRY(mix_plan(p, LS_TASK_MEAN, &mix, &plan, e));
     for (int i = 0; i < plan.nactions; i++) t->mean += (double)plan.actions[i].nbytes;
     ls_plan_free(&plan);
     return LS_OK;
@@ -331,7 +334,7 @@ static ls_status gossip_piece(ls_member *m, ls_plan_task task, int64_t steps, pi
     if (x->execs) return LS_OK;
     x->round = round;
     x->mix = s->mix;
-    LS_TRY(ls_sync_mix_plan(&m->layout->plan, task, &x->mix, &x->plan, e));
+    LS_TRY(mix_plan(&m->layout->plan, task, &x->mix, &x->plan, e));
     return make_execs(m, x, e);
 }
 
@@ -340,7 +343,7 @@ static ls_status fragment_piece(ls_member *m, ls_plan_task task, int fragment, p
     piece *x = &m->sync->pieces[task][1 + fragment];
     *x_p = x;
     if (x->execs) return LS_OK;
-    LS_TRY(ls_sync_plan(&m->run->config, &m->layout->plan, task, fragment, &x->plan, e));
+    LS_TRY(plan_of(&m->run->config, &m->layout->plan, task, fragment, &x->plan, e));
     return make_execs(m, x, e);
 }
 

@@ -25,16 +25,8 @@ typedef struct ls_sync_due {
 } ls_sync_due;
 ls_sync_due ls_sync_due_after(const ls_config *, int64_t steps);
 
-/* The floats of a fragment: whole parameters in the order of the model. */
-void ls_sync_fragment(const ls_config *, const ls_model *, int fragment, size_t *first_p,
-                      size_t *end_p);
-
 /* Does the note end a step? Then its number of changes becomes that of complete steps. */
 bool ls_sync_whole(const ls_plan *, ls_store_note *);
-
-/* The plan of Outer or Adopt for a fragment, beside the training plan. */
-ls_status ls_sync_plan(const ls_config *, const ls_plan *, ls_plan_task task, int fragment,
-                       ls_plan *plan_p, ls_error *);
 
 /* ---- gossip ---- */
 
@@ -42,9 +34,6 @@ ls_gossip ls_sync_gossip(const ls_config *);
 /* The rounds for which forecasts are made: the period of the graph, or of a random one so many. */
 enum { LS_SYNC_SAMPLED = 16 };
 int ls_sync_rounds(const ls_config *);
-/* The plan of Mean or Mix beside the training plan; the mix outlives it. */
-ls_status ls_sync_mix_plan(const ls_plan *, ls_plan_task, const ls_mixing *, ls_plan *plan_p,
-                           ls_error *);
 
 /* Calls fn for the plan of each synchronization; times: how often it runs in a step, on average. */
 typedef ls_status ls_sync_fn(const ls_plan *, double times, void *arg, ls_error *);

@@ -51,8 +51,6 @@ void ls_process_ignore(int number) {
     if (before.sa_handler != SIG_IGN) sigaddset(&ignored, number);
 }
 
-void ls_process_ignored(sigset_t *set_p) { *set_p = ignored; }
-
 bool ls_process_ignores(int number) {
     struct sigaction now;
     return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;

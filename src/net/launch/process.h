@@ -25,9 +25,6 @@ bool ls_child_ended(ls_child *, double limit_s, int *how_p);
 
 /* From here on this process, and those that it forks, ignore signal `number`. */
 void ls_process_ignore(int number);
-/* The signals that were not ignored before ls_process_ignore(): a program that this process runs
- * needs their default action again. */
-void ls_process_ignored(sigset_t *set_p);
 /* Does it ignore signal `number`, as nohup makes it ignore SIGHUP? */
 bool ls_process_ignores(int number);
 /* In a child, before it becomes another program: undoes ls_process_ignore(). */
