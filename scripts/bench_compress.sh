@@ -10,7 +10,7 @@
 set -u
 cd "$(dirname "$0")/.."
 rates=${1:-100mbit 1gbit} steps=${2:-120}
-kinds=${3:-none bf16 int8 int4 powersgd topk randomk onebit twobit demo pytorch}
+kinds=${3:-none bf16 int8 int4 powersgd topk onebit pytorch}
 build=${BUILD:-build}
 config=${CONFIG:-configs/gpt-12m.yaml}
 text=${TEXT:-build/bible.txt}
@@ -29,7 +29,6 @@ settings() { # settings KIND: those that differ
     case $1 in
     none) ;;
     bf16) echo train.reduce_dtype=bf16 ;;
-    twobit) echo compress.kind=twobit compress.threshold=0.001 ;;
     *) echo compress.kind="$1" ;;
     esac
 }

@@ -64,10 +64,10 @@ def draw_optimizer(patterns):
 
 def draw_compression():
     """Draws how gradients are compressed, which changes bits."""
-    kind = random.choice(["topk", "randomk", "onebit", "twobit", "int8", "int4", "demo", "powersgd"])
+    kind = random.choice(["topk", "onebit", "int8", "int4", "powersgd"])
     feedback = "error" if kind == "powersgd" else random.choice(["error", "error", "ef21", "none"])
     return ["train.reduce_dtype=f32", "compress.kind=" + kind, "compress.ratio=0.1",
-            "compress.threshold=0.001", "compress.min_size=%d" % random.choice([0, 64, 1024]),
+            "compress.min_size=%d" % random.choice([0, 64, 1024]),
             "compress.warmup=%d" % random.choice([0, 0, 30]),
             "compress.feedback=" + feedback]
 

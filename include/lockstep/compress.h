@@ -21,14 +21,11 @@ extern "C" {
 #endif
 
 typedef enum ls_compression_kind {
-    LS_COMPRESS_TOPK,    /* the elements of largest magnitude, among equals those that come first */
-    LS_COMPRESS_RANDOMK, /* elements at random places, the same for all contributions */
-    LS_COMPRESS_ONEBIT,  /* signs, and one scale for each block */
-    LS_COMPRESS_TWOBIT,  /* threshold, 0 or -threshold */
-    LS_COMPRESS_INT8,    /* integers of 8 bits, and one scale for each block */
-    LS_COMPRESS_INT4,    /* of 4 bits */
+    LS_COMPRESS_TOPK,   /* the elements of largest magnitude, among equals those that come first */
+    LS_COMPRESS_ONEBIT, /* signs, and one scale for each block */
+    LS_COMPRESS_INT8,   /* integers of 8 bits, and one scale for each block */
+    LS_COMPRESS_INT4,   /* of 4 bits */
     LS_COMPRESS_POWERSGD, /* a matrix of low rank */
-    LS_COMPRESS_DEMO,     /* the largest cosine coefficients of each chunk */
     LS_COMPRESS_BF16,     /* the upper 16 bits of each element, rounded */
     LS_NCOMPRESSIONS
 } ls_compression_kind;
@@ -53,25 +50,22 @@ typedef enum ls_sign_scale {
 typedef struct ls_compression {
     ls_compression_kind kind LS_UNSET;
     ls_feedback feedback LS_UNSET;
-    ls_op op LS_UNSET; /* LS_SUM or LS_AVG (over the contributions) */
-    /* topk, randomk: elements that are sent; 0: by ratio. demo: coefficients of each chunk; 0: 8 */
-    size_t k LS_UNSET;
-    double ratio LS_UNSET; /* topk, randomk: share of the elements, rounded up; 0: 0.01 */
-    /* onebit, int8, int4: elements of a block; demo: of a chunk. A multiple of 32; 0: 4096, 256,
-     * 64, 64. demo: 1024 at most */
+    ls_op op LS_UNSET;     /* LS_SUM or LS_AVG (over the contributions) */
+    size_t k LS_UNSET;     /* topk: elements that are sent; 0: by ratio */
+    double ratio LS_UNSET; /* topk: share of the elements, rounded up; 0: 0.01 */
+    /* onebit, int8, int4: elements of a block, a multiple of 32; 0: 4096, 256, 64 */
     size_t block LS_UNSET;
     ls_sign_scale sign_scale LS_UNSET; /* onebit */
-    float threshold LS_UNSET;          /* twobit; 0: 0.5 */
     int rank LS_UNSET;                 /* powersgd; 0: 4; 64 at most */
     /* powersgd: rows of the matrix, whose last row is filled up with zeros; 0: about the square
      * root of the count */
     size_t rows LS_UNSET;
     float decay LS_UNSET; /* share of the error that is dropped in each call, below 1 */
-    /* onebit, twobit, int8, int4, bf16: workers sum a range of the vector each, and send the sum
+    /* onebit, int8, int4, bf16: workers sum a range of the vector each, and send the sum
      * encoded as well. Fewer bytes for more than two contributions */
     bool two_hops LS_UNSET;
-    uint64_t seed LS_UNSET; /* randomk: of the places; powersgd: of the first factor */
-    uint64_t step LS_UNSET; /* the number of this call: randomk's places differ from step to step */
+    uint64_t seed LS_UNSET; /* powersgd: of the first factor */
+    uint64_t step LS_UNSET; /* the number of this call; powersgd: of the first factor, too */
     /* contributions in all, at least one for each worker; 0: one each. Worker r of n has those from
      * r * V / n up to (r + 1) * V / n */
     int virtual_workers LS_UNSET;
@@ -90,7 +84,7 @@ typedef struct ls_compression_state {
     float *errors LS_UNSET, *shared LS_UNSET, *sums LS_UNSET;
 } ls_compression_state;
 
-/* "topk", "randomk", "onebit", "twobit", "int8", "int4", "powersgd", "demo", "bf16". */
+/* "topk", "onebit", "int8", "int4", "powersgd", "bf16". */
 const char *ls_compression_name(ls_compression_kind kind);
 
 /* Bytes of one encoded contribution of `count` elements, exactly; of powersgd both factors. 0 if
@@ -116,8 +110,8 @@ ls_status ls_compression_range(const ls_compression *how, size_t count, int rank
  *         have the same bits for any number of workers, transport, algorithm and processor.
  * Cost    With m contributions on each of n workers, and b bytes each (ls_compression_nbytes()), a
  *         worker sends (n - 1) * (16 + m * b) bytes. With two_hops and equal ranges of which a
- *         contribution takes r bytes: (n - 1) * (32 + m * r + r). randomk and powersgd:
- *         (n - 1) * 16 bytes, and all-reduces of b bytes.
+ *         contribution takes r bytes: (n - 1) * (32 + m * r + r). powersgd: (n - 1) * 16
+ *         bytes, and all-reduces of b bytes.
  * Errors  LS_EINVAL: also on all workers if one's values are not finite, or exceed what f32 holds
  *         after the error was added; its element is named. out and state are untouched.
  *         LS_EDISAGREE: settings, count or op differ. */

@@ -105,20 +105,10 @@ static ls_status check_state(const sum *s, ls_error *e) {
 
 static uint64_t print_of(const sum *s) {
     const ls_compression *c = &s->how;
-    const double words[] = {c->kind,
-                            c->feedback,
-                            c->op,
-                            (double)c->k,
-                            c->ratio,
-                            (double)c->block,
-                            c->sign_scale,
-                            (double)c->threshold,
-                            c->rank,
-                            (double)c->rows,
-                            (double)c->decay,
-                            c->two_hops,
-                            (double)s->count,
-                            s->V};
+    const double words[] = {
+        c->kind,          c->feedback,      c->op,   (double)c->k,    c->ratio,
+        (double)c->block, c->sign_scale,    c->rank, (double)c->rows, (double)c->decay,
+        c->two_hops,      (double)s->count, s->V};
     const uint64_t numbers[] = {c->seed, c->step};
     return ls_hash_bytes(words, sizeof words).lo ^ 31 * ls_hash_bytes(numbers, sizeof numbers).lo;
 }
@@ -522,14 +512,7 @@ static void decode_piece(walk *w, void *arg) {
     const sum *s = w->s;
     float *out = (float *)arg + w->first;
     s->codec->decode(w->job, s->from[0], w->first, w->count, out);
-    if (s->how.feedback == LS_FEEDBACK_EF21) {
-        float *all = estimates_sum(s) + w->first;
-        s->k->combine(LS_F32, LS_SUM, w->count, all, out, all);
-        memcpy(out, all, w->count * sizeof *out);
-    }
-    if (!s->codec->linear)
-        average(s, w->count, out);
-    else if (s->how.op == LS_SUM) /* it is the mean */
+    if (s->how.op == LS_SUM) /* it is the mean */
         s->k->affine((int64_t)w->count, out, (float)s->V, 0.0f, out);
 }
 
@@ -547,8 +530,7 @@ static ls_status sum_up(sum *s, ls_error *e) {
     }
     s->from[0] = total;
     each_piece(s, &s->job, decode_piece, s->x->out);
-    for (size_t i = 0; i < own(s); i++)
-        keep_error(s, &s->job, i, 0, s->codec->linear ? total : (float *)s->send + i * len);
+    for (size_t i = 0; i < own(s); i++) keep_error(s, &s->job, i, 0, total);
     return LS_OK;
 }
 

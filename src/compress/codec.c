@@ -6,11 +6,9 @@
 #include "base/math.h"
 
 static const ls_codec *const codecs[LS_NCOMPRESSIONS] = {
-    [LS_COMPRESS_TOPK] = &ls_codec_topk,         [LS_COMPRESS_RANDOMK] = &ls_codec_randomk,
-    [LS_COMPRESS_ONEBIT] = &ls_codec_onebit,     [LS_COMPRESS_TWOBIT] = &ls_codec_twobit,
+    [LS_COMPRESS_TOPK] = &ls_codec_topk,         [LS_COMPRESS_ONEBIT] = &ls_codec_onebit,
     [LS_COMPRESS_INT8] = &ls_codec_int8,         [LS_COMPRESS_INT4] = &ls_codec_int4,
-    [LS_COMPRESS_POWERSGD] = &ls_codec_powersgd, [LS_COMPRESS_DEMO] = &ls_codec_demo,
-    [LS_COMPRESS_BF16] = &ls_codec_bf16,
+    [LS_COMPRESS_POWERSGD] = &ls_codec_powersgd, [LS_COMPRESS_BF16] = &ls_codec_bf16,
 };
 
 const ls_codec *ls_codec_of(ls_compression_kind kind) { return codecs[kind]; }
@@ -51,14 +49,14 @@ static ls_status check_words(const ls_compression *c, ls_error *e) {
                        (int)c->sign_scale);
     if (c->op != LS_SUM && c->op != LS_AVG)
         return ls_fail(e, LS_EINVAL, "compression: only sums and averages can be compressed");
-    if (codec->linear && c->feedback == LS_FEEDBACK_EF21)
+    if (codec->rounds && c->feedback == LS_FEEDBACK_EF21)
         return ls_fail(e, LS_EINVAL,
                        "compression: EF21 needs each worker's own encoding, and %s has only that "
                        "of the mean; use LS_FEEDBACK_ERROR",
                        codec->name);
     if (c->two_hops && !codec->blocks)
         return ls_fail(e, LS_EINVAL,
-                       "compression: two_hops is for onebit, twobit, int8, int4 and bf16, not for %s",
+                       "compression: two_hops is for onebit, int8, int4 and bf16, not for %s",
                        codec->name);
     if (c->two_hops && c->feedback == LS_FEEDBACK_EF21)
         return ls_fail(e, LS_EINVAL, "compression: EF21 can't be used with two_hops");
@@ -66,7 +64,6 @@ static ls_status check_words(const ls_compression *c, ls_error *e) {
 }
 
 static ls_status check_numbers(const ls_compression *c, size_t n, ls_error *e) {
-    const char *name = codecs[c->kind]->name;
     if (n > UINT32_MAX)
         return ls_fail(e, LS_EINVAL, "compression: %zu elements are too many; at most %u", n,
                        UINT32_MAX);
@@ -77,12 +74,6 @@ static ls_status check_numbers(const ls_compression *c, size_t n, ls_error *e) {
     if (c->block % LS_PACK)
         return ls_fail(e, LS_EINVAL, "compression: block %zu is not a multiple of %d", c->block,
                        LS_PACK);
-    if (c->kind == LS_COMPRESS_DEMO && c->block > LS_CODEC_MOST_CHUNK)
-        return ls_fail(e, LS_EINVAL, "compression: block %zu is above %d, the most of %s", c->block,
-                       LS_CODEC_MOST_CHUNK, name);
-    if (!(c->threshold >= 0 && isfinite(c->threshold)))
-        return ls_fail(e, LS_EINVAL, "compression: threshold %g is not a positive number",
-                       (double)c->threshold);
     if (c->rank < 0 || c->rank > LS_CODEC_MOST_RANK)
         return ls_fail(e, LS_EINVAL, "compression: rank %d is not in 1..%d", c->rank,
                        LS_CODEC_MOST_RANK);
@@ -97,7 +88,7 @@ static size_t default_block(ls_compression_kind kind) {
     }
 }
 
-/* The number of elements that topk and randomk send. */
+/* The number of elements that topk sends. */
 static size_t elements_sent(const ls_compression *c, size_t n) {
     double share = c->ratio > 0 ? c->ratio : 0.01;
     size_t k = c->k ? c->k : (size_t)ceil(ls_math_times(share, (double)n));
@@ -119,10 +110,7 @@ ls_status ls_compression_complete(const ls_compression *given, size_t n, ls_comp
     LS_TRY(check_numbers(given, n, e));
     ls_compression c = *given;
     if (!c.block) c.block = default_block(c.kind);
-    if (c.kind == LS_COMPRESS_TOPK || c.kind == LS_COMPRESS_RANDOMK) c.k = elements_sent(&c, n);
-    if (c.kind == LS_COMPRESS_DEMO && !c.k) c.k = 8;
-    if (c.kind == LS_COMPRESS_DEMO && c.k > c.block) c.k = c.block;
-    if (c.threshold == 0) c.threshold = 0.5f;
+    if (c.kind == LS_COMPRESS_TOPK) c.k = elements_sent(&c, n);
     if (c.kind == LS_COMPRESS_POWERSGD) fill_matrix(&c, n);
     *complete_p = c;
     return LS_OK;

@@ -7,10 +7,8 @@
  * Two families:
  *  - gathered: messages are sent to all, who decode each and add up what they decoded;
  *  - summed: messages are f32 values that are added element by element, in one round or more; after
- *    each round, absorb() takes the sum. Decoding is done once, of the last sum.
- *
- * Where `linear` is set, decode() gives the mean over all contributions, however its message was
- * made, so that all contributions lose the same part of the mean.
+ *    each round, absorb() takes the sum. Decoding is done once, of the last sum, and gives the mean
+ *    over all contributions, which all lose the same part of it.
  *
  * Every function has the same bits for each variant of the kernels.
  */
@@ -23,8 +21,7 @@
 enum {
     LS_CODEC_PIECE = 1024, /* elements that decode() is asked for at most */
     LS_CODEC_RANK = 4,     /* of powersgd, if none is given */
-    LS_CODEC_MOST_RANK = 64,
-    LS_CODEC_MOST_CHUNK = 1024
+    LS_CODEC_MOST_RANK = 64
 };
 
 /* One vector to be encoded or decoded. Settings are complete (ls_compression_complete). */
@@ -39,7 +36,6 @@ typedef struct ls_codec_job {
 typedef struct ls_codec {
     const char *name;
     int rounds;  /* of sums; 0: gathered */
-    bool linear; /* see above */
     bool blocks; /* each block is encoded by itself, so ranges of blocks may be encoded apart */
     size_t (*nshared)(const ls_compression *, size_t n);           /* floats */
     size_t (*nwork)(const ls_compression *, size_t n);             /* bytes */
@@ -55,8 +51,8 @@ typedef struct ls_codec {
                    float *out);
 } ls_codec;
 
-extern const ls_codec ls_codec_topk, ls_codec_randomk, ls_codec_onebit, ls_codec_twobit,
-    ls_codec_int8, ls_codec_int4, ls_codec_powersgd, ls_codec_demo, ls_codec_bf16;
+extern const ls_codec ls_codec_topk, ls_codec_onebit, ls_codec_int8, ls_codec_int4,
+    ls_codec_powersgd, ls_codec_bf16;
 
 const ls_codec *ls_codec_of(ls_compression_kind);
 

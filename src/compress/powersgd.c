@@ -158,7 +158,6 @@ static void decode(const ls_codec_job *j, const void *message, size_t first, siz
 
 const ls_codec ls_codec_powersgd = {.name = "powersgd",
                                     .rounds = 2,
-                                    .linear = true,
                                     .nshared = nshared,
                                     .nwork = nwork,
                                     .nbytes = nbytes,

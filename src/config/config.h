@@ -185,12 +185,9 @@ typedef enum ls_config_balance { LS_BALANCE_AUTO, LS_BALANCE_OFF } ls_config_bal
 typedef enum ls_compress_kind {
     LS_COMPRESS_OFF,
     LS_COMPRESS_WITH_TOPK,
-    LS_COMPRESS_WITH_RANDOMK,
     LS_COMPRESS_WITH_ONEBIT,
-    LS_COMPRESS_WITH_TWOBIT,
     LS_COMPRESS_WITH_INT8,
     LS_COMPRESS_WITH_INT4,
-    LS_COMPRESS_WITH_DEMO,
     LS_COMPRESS_WITH_POWERSGD,
     LS_COMPRESS_AUTO /* decided before a run begins (perf/choose_code.h) */
 } ls_compress_kind;
@@ -386,9 +383,8 @@ typedef struct ls_config {
     struct {
         int64_t kind; /* an ls_compress_kind */
         double ratio;
-        int64_t k, block; /* 0: the kind's */
+        int64_t block; /* 0: the kind's */
         int64_t rank;
-        double threshold;
         int64_t feedback; /* an ls_feedback (lockstep/compress.h) */
         int64_t warmup, min_size;
         int64_t send; /* an ls_compress_send */

@@ -48,8 +48,8 @@ static const char *const ropes[] = {"default", "linear", "llama3", NULL};
 static const char *const biases[] = {"none", "qkv", "attention", "mlp", "all", NULL};
 static const char *const heads[] = {"tied", "own", NULL};
 static const char *const router_scopes[] = {"layer", "model", NULL};
-static const char *const compressions[] = {"none", "topk", "randomk",  "onebit", "twobit", "int8",
-                                           "int4", "demo", "powersgd", "auto",   NULL};
+static const char *const compressions[] = {"none", "topk",     "onebit", "int8",
+                                           "int4", "powersgd", "auto",   NULL};
 static const char *const sends[] = {"auto", "codes", "values", NULL};
 static const char *const feedbacks[] = {"error", "ef21", "none", NULL};
 static const char *const pipelines[] = {"1f1b", "gpipe", "interleaved", "zb-h1", "zb-v", NULL};
@@ -83,7 +83,7 @@ enum { BILLION = 1000000000 };
 #define ONE_OF(name, field, list, may, help)                                                       \
     { name, LS_KEY_CHOICE, offsetof(ls_config, field), {0}, {0}, list, may, help }
 
-const ls_config_key ls_config_keys[] = {
+static const ls_config_key keys[] = {
     ONE_OF(
         "model.kind", model.kind, kinds, FIXED,
         "gpt2, llama: a language model, from text; for samples of data: mlp, layers of neurons; "
@@ -597,19 +597,15 @@ const ls_config_key ls_config_keys[] = {
         "by train.seed"),
     ONE_OF(
         "compress.kind", compress.kind, compressions, FIXED,
-        "code of each virtual worker's gradient, in few bytes, before gradients are summed: topk, "
-        "randomk: few elements; onebit, twobit, int8, int4: few bits of each; demo: few cosine "
-        "coefficients; powersgd: two factors of low rank of each matrix; auto: what is predicted "
-        "to be fastest, or none"),
+        "code of each virtual worker's gradient, in few bytes, before gradients are summed: topk: "
+        "few elements; onebit, int8, int4: few bits of each; powersgd: two factors of low rank of "
+        "each matrix; auto: what is predicted to be fastest, or none"),
     NUM("compress.ratio", compress.ratio, 1e-6, 1, 0.01, FIXED,
-        "topk, randomk: share of the elements that the code has"),
-    INT("compress.k", compress.k, 0, 1024, 0, FIXED, "demo: coefficients of each chunk; 0: 8"),
+        "topk: share of the elements that the code has"),
     INT("compress.block", compress.block, 0, 65536, 0, FIXED,
-        "onebit, int8, int4: elements with a scale of their own; demo: of a chunk; a multiple of "
-        "32; 0: 4096, 256, 64, 64"),
+        "onebit, int8, int4: elements with a scale of their own, a multiple of 32; 0: 4096, 256, "
+        "64"),
     INT("compress.rank", compress.rank, 1, 64, 4, FIXED, "powersgd: columns of a factor"),
-    NUM("compress.threshold", compress.threshold, 1e-30, 1e30, 0.5, FIXED,
-        "twobit: elements of at least this magnitude are sent, as this magnitude"),
     ONE_OF("compress.feedback", compress.feedback, feedbacks, FIXED,
            "what a code loses: error, is added to the next gradient; ef21: codes are of changes of "
            "an estimate; none, is dropped"),
@@ -676,6 +672,9 @@ const ls_config_key ls_config_keys[] = {
     INT("log.every", log.every, 1, BILLION, 10, FREE,
         "steps between lines of progress where the output is not a terminal"),
 };
+_Static_assert(sizeof keys / sizeof *keys == LS_NCONFIG_KEYS, "the number of keys in keys.h");
+
+const ls_config_key *const ls_config_keys = keys;
 
 ls_config_span ls_config_warmup(const ls_config *c) {
     enum { MOST = 50 };

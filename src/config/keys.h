@@ -44,8 +44,8 @@ typedef struct ls_config_key {
     const char *help;
 } ls_config_key;
 
-enum { LS_NCONFIG_KEYS = 219 };
-extern const ls_config_key ls_config_keys[LS_NCONFIG_KEYS];
+enum { LS_NCONFIG_KEYS = 217 };
+extern const ls_config_key *const ls_config_keys; /* [LS_NCONFIG_KEYS] */
 /* All keys: those of the table, then those of a program (own.h). NULL after the last one. */
 const ls_config_key *ls_config_key_at(int i);
 int ls_config_key_index(const ls_config_key *);

@@ -179,12 +179,10 @@ const ls_config_need ls_config_needs[] = {
     {"sync.staleness", "sync.mode: ssp"},
     {"sync.staleness_drawn", "sync.mode: ssp; sync.staleness > 0"},
     {"compress.kind", "sync.mode: all_reduce"},
-    {"compress.ratio", "compress.kind: topk, randomk, auto"},
-    {"compress.k", "compress.kind: demo, auto"},
-    {"compress.block", "compress.kind: onebit, int8, int4, demo, auto or "
+    {"compress.ratio", "compress.kind: topk, auto"},
+    {"compress.block", "compress.kind: onebit, int8, int4, auto or "
                        "optim.optimizer: onebit_adam, onebit_lamb"},
     {"compress.rank", "compress.kind: powersgd, auto"},
-    {"compress.threshold", "compress.kind: twobit, auto"},
     {"compress.feedback", "compress.kind: other than none"},
     {"compress.warmup", "compress.kind: other than none"},
     {"compress.min_size", CODED},

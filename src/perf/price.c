@@ -184,9 +184,8 @@ static double update_s(const ls_pricer *p, ls_bucket own) {
  * the speeds of `lockstep bench kernels`. */
 static double encode_s(const ls_pricer *p, size_t floats) {
     static const double passes[LS_NCOMPRESSIONS] = {
-        [LS_COMPRESS_TOPK] = 5,     [LS_COMPRESS_RANDOMK] = 3, [LS_COMPRESS_ONEBIT] = 4,
-        [LS_COMPRESS_TWOBIT] = 4,   [LS_COMPRESS_INT8] = 4,    [LS_COMPRESS_INT4] = 4,
-        [LS_COMPRESS_POWERSGD] = 8, [LS_COMPRESS_DEMO] = 100,  [LS_COMPRESS_BF16] = 4};
+        [LS_COMPRESS_TOPK] = 5, [LS_COMPRESS_ONEBIT] = 4,   [LS_COMPRESS_INT8] = 4,
+        [LS_COMPRESS_INT4] = 4, [LS_COMPRESS_POWERSGD] = 8, [LS_COMPRESS_BF16] = 4};
     double all = passes[p->plan->c.compress.how.kind] * pass_s(p, LS_WORK_ADD, floats);
     return all / ls_plan_encodings(p->plan);
 }

@@ -151,12 +151,11 @@ ls_hash ls_plan_hash(const ls_plan *p) {
                       ls_plan_nchunks(p));
     const ls_plan_compress *z = &p->c.compress;
     if (z->on)
-        ls_buf_printf(&text,
-                      "compress %s feedback %d k %zu ratio %g block %zu threshold %g rank %d "
-                      "warmup %lld min %zu momentum %g\n",
-                      ls_compression_name(z->how.kind), (int)z->how.feedback, z->how.k,
-                      z->how.ratio, z->how.block, (double)z->how.threshold, z->how.rank,
-                      (long long)z->warmup, z->min_count, z->momentum);
+        ls_buf_printf(
+            &text,
+            "compress %s feedback %d ratio %g block %zu rank %d warmup %lld min %zu momentum %g\n",
+            ls_compression_name(z->how.kind), (int)z->how.feedback, z->how.ratio, z->how.block,
+            z->how.rank, (long long)z->warmup, z->min_count, z->momentum);
     for (int at = 0; at < p->nactions; text.len = 0) {
         at = ls_plan_print_some(p, LS_ALL_WORKERS, at, &text);
         ls_hasher_add(h, text.data, text.len);

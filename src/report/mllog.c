@@ -123,7 +123,6 @@ static const char *sent_precision(const ls_config *c) {
     if (ls_config_sends_momentum(&c->optim)) return "1 bit";
     switch ((ls_compress_kind)c->compress.kind) {
     case LS_COMPRESS_WITH_ONEBIT: return "1 bit";
-    case LS_COMPRESS_WITH_TWOBIT: return "2 bits";
     case LS_COMPRESS_WITH_INT4: return "int4";
     case LS_COMPRESS_WITH_INT8: return "int8";
     default: return precision_name(ls_config_reduce(c));

@@ -32,10 +32,6 @@ typedef struct ls_compress_kernels {
     /* A group is one word: bit i is set unless element i is below 0. Unpacked: scale or -scale. */
     void (*pack_signs)(int64_t n, const float *x, uint32_t *words);
     void (*unpack_signs)(int64_t n, const uint32_t *words, float scale, float *y);
-    /* A group is two words: the bits of elements that are at least `threshold`, and of those that
-     * are at most -threshold. Unpacked: threshold, -threshold or 0. threshold > 0. */
-    void (*pack_thirds)(int64_t n, const float *x, float threshold, uint32_t *words);
-    void (*unpack_thirds)(int64_t n, const uint32_t *words, float threshold, float *y);
     /* x * inverse, rounded to the nearest integer, ties to even; |x * inverse| < 2^22, and what
      * does not fit is cut. Unpacked: the integer * scale. In 4 bits, byte i of a group has element
      * i in its low half and element 16 + i in its high half, both plus 8. */

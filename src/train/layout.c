@@ -37,12 +37,9 @@ static ls_plan_compress compress_of_optimizer(const ls_config *c) {
 
 static ls_plan_compress compress_of(const ls_config *c) {
     static const ls_compression_kind kinds[] = {[LS_COMPRESS_WITH_TOPK] = LS_COMPRESS_TOPK,
-                                                [LS_COMPRESS_WITH_RANDOMK] = LS_COMPRESS_RANDOMK,
                                                 [LS_COMPRESS_WITH_ONEBIT] = LS_COMPRESS_ONEBIT,
-                                                [LS_COMPRESS_WITH_TWOBIT] = LS_COMPRESS_TWOBIT,
                                                 [LS_COMPRESS_WITH_INT8] = LS_COMPRESS_INT8,
                                                 [LS_COMPRESS_WITH_INT4] = LS_COMPRESS_INT4,
-                                                [LS_COMPRESS_WITH_DEMO] = LS_COMPRESS_DEMO,
                                                 [LS_COMPRESS_WITH_POWERSGD] = LS_COMPRESS_POWERSGD};
     if (ls_config_sends_momentum(&c->optim)) return compress_of_optimizer(c);
     if (c->compress.kind == LS_COMPRESS_OFF) return (ls_plan_compress){0};
@@ -50,11 +47,9 @@ static ls_plan_compress compress_of(const ls_config *c) {
                               .how = {.kind = kinds[c->compress.kind],
                                       .feedback = (ls_feedback)c->compress.feedback,
                                       .op = LS_SUM,
-                                      .k = (size_t)c->compress.k,
                                       .ratio = c->compress.ratio,
                                       .block = (size_t)c->compress.block,
                                       .rank = (int)c->compress.rank,
-                                      .threshold = (float)c->compress.threshold,
                                       .seed = (uint64_t)c->train.seed},
                               .codes = sends_codes(c),
                               .warmup = c->compress.warmup,

@@ -16,12 +16,9 @@ enum { COMPRESSED_V = 8, COMPRESSED_STEPS = 3 };
 static const ls_compression COMPRESSED[] = {
     {.kind = LS_COMPRESS_TOPK, .ratio = 0.05},
     {.kind = LS_COMPRESS_TOPK, .k = 7, .feedback = LS_FEEDBACK_EF21, .op = LS_AVG},
-    {.kind = LS_COMPRESS_RANDOMK, .ratio = 0.1, .seed = 4},
-    {.kind = LS_COMPRESS_RANDOMK, .k = 5, .feedback = LS_FEEDBACK_EF21, .op = LS_AVG},
     {.kind = LS_COMPRESS_ONEBIT, .block = 64},
+    {.kind = LS_COMPRESS_ONEBIT, .two_hops = true, .feedback = LS_FEEDBACK_NONE},
     {.kind = LS_COMPRESS_ONEBIT, .sign_scale = LS_SCALE_ROOT, .two_hops = true, .op = LS_AVG},
-    {.kind = LS_COMPRESS_TWOBIT, .threshold = 0.75f},
-    {.kind = LS_COMPRESS_TWOBIT, .two_hops = true, .feedback = LS_FEEDBACK_NONE},
     {.kind = LS_COMPRESS_INT8, .op = LS_AVG},
     {.kind = LS_COMPRESS_INT8, .block = 32, .two_hops = true, .decay = 0.25f},
     {.kind = LS_COMPRESS_INT4, .feedback = LS_FEEDBACK_EF21},
@@ -30,8 +27,6 @@ static const ls_compression COMPRESSED[] = {
     {.kind = LS_COMPRESS_BF16, .two_hops = true},
     {.kind = LS_COMPRESS_POWERSGD, .rank = 2, .op = LS_AVG},
     {.kind = LS_COMPRESS_POWERSGD, .rows = 13, .rank = 5},
-    {.kind = LS_COMPRESS_DEMO, .k = 3, .decay = 0.001f},
-    {.kind = LS_COMPRESS_DEMO, .block = 96, .feedback = LS_FEEDBACK_EF21, .op = LS_AVG},
 };
 enum { NCOMPRESSED = sizeof COMPRESSED / sizeof *COMPRESSED };
 
@@ -112,8 +107,7 @@ static inline ls_status compressed_all(ls_group *g, void *arg, ls_error *e) {
         LS_TRY(compressed_hash(g, &COMPRESSED[i], x->count, &got, e));
         if (got != x->want[i])
             return ls_fail(e, LS_EINVAL, "settings %d (%s), %zu elements, %d workers: other bits",
-                           i, ls_compression_name(COMPRESSED[i].kind), x->count,
-                           ls_group_size(g));
+                           i, ls_compression_name(COMPRESSED[i].kind), x->count, ls_group_size(g));
     }
     return LS_OK;
 }

@@ -129,31 +129,7 @@ static void test_topk(void **state) {
     each_variant(topk_of);
 }
 
-/* ---- randomk ---- */
-
-static void test_randomk(void **state) {
-    enum { N = 1003, K = 100, STEPS = 2000 };
-    static float x[N], y[N];
-    static int hits[N];
-    (void)state;
-    for (int i = 0; i < N; i++) x[i] = (float)(i + 1);
-    box b = open_box(ls_kernels_at(0), &(ls_compression){.kind = LS_COMPRESS_RANDOMK, .k = K}, N);
-    for (b.how.step = 0; b.how.step < STEPS; b.how.step++) {
-        int found = 0;
-        there_and_back(&b, x, y);
-        for (int i = 0; i < N; i++) {
-            assert_true(y[i] == 0 || y[i] == x[i]);
-            hits[i] += y[i] != 0;
-            found += y[i] != 0;
-        }
-        assert_int_equal(found, K);
-    }
-    close_box(&b);
-    /* Each is drawn with probability 1/10 or 1/11: 200 or 182 times, deviation 13. */
-    for (int i = 0; i < N; i++) assert_in_range(hits[i], 120, 270);
-}
-
-/* ---- signs, thresholds, integers ---- */
+/* ---- signs, integers ---- */
 
 static void onebit_of(const ls_kernels *v) {
     enum { N = 331, BLOCK = 64 };
@@ -191,26 +167,6 @@ static void onebit_of(const ls_kernels *v) {
 static void test_onebit(void **state) {
     (void)state;
     each_variant(onebit_of);
-}
-
-/* The known outcome, t = 0.5: 0.4 -> 0, 0.1 -> t, 0.2 -> 0, 0.3 -> t. */
-static void twobit_of(const ls_kernels *v) {
-    enum { N = 47 };
-    static const float in[] = {0.4f, 0.1f, 0.2f, 0.3f}, want[] = {0.0f, 0.5f, 0.0f, 0.5f};
-    float error[N] = {0}, p[N], y[N];
-    for (int step = 0; step < 4; step++) {
-        for (int i = 0; i < N; i++) p[i] = error[i] + (i % 2 ? -in[step] : in[step]);
-        once(v, (ls_compression){.kind = LS_COMPRESS_TWOBIT}, N, p, y);
-        for (int i = 0; i < N; i++) {
-            assert_true(y[i] == (i % 2 ? -want[step] : want[step]));
-            error[i] = p[i] - y[i];
-        }
-    }
-}
-
-static void test_twobit(void **state) {
-    (void)state;
-    each_variant(twobit_of);
 }
 
 static void check_integers(const ls_kernels *v, ls_compression_kind kind, int most) {
@@ -343,67 +299,6 @@ static void test_powersgd(void **state) {
     each_variant(powersgd_of);
     each_variant(powersgd_of_long_rows);
     each_variant(powersgd_converges);
-}
-
-/* ---- demo ---- */
-
-/* Coefficient c of the orthonormal DCT-II. */
-static double coefficient(const float *x, int L, int c) {
-    double sum = 0;
-    for (int i = 0; i < L; i++) sum += x[i] * cos(acos(-1.0) * (2 * i + 1) * c / (2.0 * L));
-    return sum * sqrt((c ? 2.0 : 1.0) / L);
-}
-
-static void check_chunk(const float *x, const float *y, int L, int k) {
-    double in[256], out[256];
-    element order[256];
-    for (int c = 0; c < L; c++) {
-        in[c] = coefficient(x, L, c);
-        out[c] = coefficient(y, L, c);
-        order[c] = (element){(float)fabs(in[c]), (size_t)c};
-    }
-    qsort(order, (size_t)L, sizeof *order, by_magnitude);
-    for (int i = 0; i < L; i++) {
-        size_t c = order[i].index;
-        assert_true(fabs(out[c] - (i < k ? in[c] : 0)) < 1e-5);
-    }
-}
-
-static void demo_of(const ls_kernels *v) {
-    enum { L = 96, CHUNKS = 9, N = CHUNKS * L + 41 }; /* some by tiles, some alone */
-    float *x = normals(N, 9), y[N];
-    for (int k = 1; k <= L; k += k < 8 ? 3 : 22) {
-        once(v, (ls_compression){.kind = LS_COMPRESS_DEMO, .block = L, .k = (size_t)k}, N, x, y);
-        for (int i = 0; i < CHUNKS; i++) check_chunk(x + i * L, y + i * L, L, k);
-        check_chunk(x + CHUNKS * L, y + CHUNKS * L, 41, k < 41 ? k : 41);
-    }
-    free(x);
-}
-
-/* Among equal coefficients those of lowest number are sent: of a chunk of zeros the first ones, of one
- * with a single coefficient also that. */
-static void demo_of_equals(const ls_kernels *v) {
-    enum { L = 64, N = 2 * L, K = 3 };
-    static const uint16_t first[K] = {0, 1, 2};
-    ls_compression how = {.kind = LS_COMPRESS_DEMO, .block = L, .k = K};
-    float x[N] = {0};
-    box b = open_box(v, &how, N);
-    for (int i = 0; i < L; i++) x[L + i] = (float)cos(acos(-1.0) * (2 * i + 1) * 40 / (2.0 * L));
-    b.job.how = &b.how;
-    b.codec->prepare(&b.job);
-    b.codec->encode(&b.job, 0, x, b.message);
-    assert_memory_equal(b.message, first, sizeof first);
-    bool has = false;
-    for (int i = K; i < 2 * K; i++)
-        has = has || ((const uint16_t *)(const void *)b.message)[i] == 40;
-    assert_true(has);
-    close_box(&b);
-}
-
-static void test_demo(void **state) {
-    (void)state;
-    each_variant(demo_of);
-    each_variant(demo_of_equals);
 }
 
 /* ---- error feedback: known outcomes ---- */
@@ -570,19 +465,16 @@ static void test_nbytes(void **state) {
         {{.kind = LS_COMPRESS_TOPK}, 1000, 80},
         {{.kind = LS_COMPRESS_TOPK, .k = 3}, 1000, 24},
         {{.kind = LS_COMPRESS_TOPK, .k = 30}, 10, 80},
-        {{.kind = LS_COMPRESS_RANDOMK, .ratio = 0.1}, 1001, 404},
-        {{.kind = LS_COMPRESS_RANDOMK, .ratio = 0.07}, 100, 28},
+        {{.kind = LS_COMPRESS_TOPK, .ratio = 0.1}, 1001, 808},
+        {{.kind = LS_COMPRESS_TOPK, .ratio = 0.07}, 100, 56},
         {{.kind = LS_COMPRESS_ONEBIT}, 8192, 1024 + 8},
         {{.kind = LS_COMPRESS_ONEBIT, .block = 64}, 65, 3 * 4 + 2 * 4},
-        {{.kind = LS_COMPRESS_TWOBIT}, 1024, 256},
         {{.kind = LS_COMPRESS_INT8}, 1024, 1024 + 16},
         {{.kind = LS_COMPRESS_INT4}, 1024, 512 + 64},
         {{.kind = LS_COMPRESS_BF16}, 1024, 2048},
         {{.kind = LS_COMPRESS_BF16}, 33, 128},
         {{.kind = LS_COMPRESS_POWERSGD}, 10000, 4 * 4 * 200},
         {{.kind = LS_COMPRESS_POWERSGD, .rank = 1, .rows = 10}, 10000, 4 * 1010},
-        {{.kind = LS_COMPRESS_DEMO}, 6400, 100 * 8 * 6},
-        {{.kind = LS_COMPRESS_DEMO, .k = 3}, 65, 4 * 2 + 4 * 4},
         {{.kind = LS_COMPRESS_INT8, .block = 5}, 1024, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -592,37 +484,33 @@ static void test_nbytes(void **state) {
 /* A message with numbers out of range, as a faulty worker could send: decoding stays within out. */
 static void test_wild_message(void **state) {
     enum { N = 1000 };
-    static const ls_compression_kind kinds[] = {LS_COMPRESS_TOPK, LS_COMPRESS_DEMO};
+    ls_compression how = {.kind = LS_COMPRESS_TOPK};
     (void)state;
-    for (int kind = 0; kind < 2; kind++) {
-        ls_compression how = {.kind = kinds[kind]};
-        box b = open_box(ls_kernels_at(0), &how, N);
-        size_t nbytes = b.codec->nbytes(&b.how, N, 0);
-        b.job.how = &b.how;
-        b.codec->prepare(&b.job);
-        for (uint64_t t = 0; t < 200; t++) {
-            float *y = malloc(64 * sizeof *y);
-            for (size_t i = 0; i < nbytes; i++) {
-                uint32_t w[4];
-                ls_random_words(t, LS_STREAM_SAMPLE, 0, i, w);
-                ((unsigned char *)b.message)[i] = (unsigned char)(i % 4 ? w[0] & 3 : w[0]);
-            }
-            b.codec->decode(&b.job, b.message, 128, 64, y);
-            free(y);
+    box b = open_box(ls_kernels_at(0), &how, N);
+    size_t nbytes = b.codec->nbytes(&b.how, N, 0);
+    b.job.how = &b.how;
+    b.codec->prepare(&b.job);
+    for (uint64_t t = 0; t < 200; t++) {
+        float *y = malloc(64 * sizeof *y);
+        for (size_t i = 0; i < nbytes; i++) {
+            uint32_t w[4];
+            ls_random_words(t, LS_STREAM_SAMPLE, 0, i, w);
+            ((unsigned char *)b.message)[i] = (unsigned char)(i % 4 ? w[0] & 3 : w[0]);
         }
-        close_box(&b);
+        b.codec->decode(&b.job, b.message, 128, 64, y);
+        free(y);
     }
+    close_box(&b);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_topk),      cmocka_unit_test(test_randomk),
-        cmocka_unit_test(test_onebit),    cmocka_unit_test(test_twobit),
-        cmocka_unit_test(test_bf16),      cmocka_unit_test(test_integers),
-        cmocka_unit_test(test_powersgd),  cmocka_unit_test(test_demo),
-        cmocka_unit_test(test_top_one),   cmocka_unit_test(test_signs_climb),
-        cmocka_unit_test(test_one_error), cmocka_unit_test(test_variants),
-        cmocka_unit_test(test_nbytes),    cmocka_unit_test(test_wild_message),
+        cmocka_unit_test(test_topk),         cmocka_unit_test(test_onebit),
+        cmocka_unit_test(test_bf16),         cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_powersgd),     cmocka_unit_test(test_top_one),
+        cmocka_unit_test(test_signs_climb),  cmocka_unit_test(test_one_error),
+        cmocka_unit_test(test_variants),     cmocka_unit_test(test_nbytes),
+        cmocka_unit_test(test_wild_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -248,22 +248,20 @@ static inline void do_compress_passes(const ls_kernels *k, int64_t n, values *v)
 /* Packed and unpacked; each packed form is copied as it is, as whole numbers. */
 static inline void do_compress_packing(const ls_kernels *k, int64_t n, values *v) {
     const ls_compress_kernels *c = &k->compress;
-    uint32_t words[2 * (MAX_N / LS_PACK + 1)] = {0};
+    uint32_t words[MAX_N / LS_PACK + 1] = {0};
     int8_t bytes[MAX_N] = {0};
     uint8_t halves[MAX_N + LS_PACK] = {0};
     float inverse = 100.0f / (1.0f + c->abs_max(n, v->in[3]));
     int64_t groups = (n + LS_PACK - 1) / LS_PACK;
     c->pack_signs(n, v->in[0], words);
     c->unpack_signs(n, words, 1.5f, v->out[0]);
-    c->pack_thirds(n, v->in[1], 1.25f, words);
-    for (int64_t i = 0; i < 2 * groups; i++) v->out[1][i] = (float)(words[i] >> 12);
-    c->unpack_thirds(n, words, 1.25f, v->out[2]);
+    for (int64_t i = 0; i < groups; i++) v->out[1][i] = (float)(words[i] >> 12);
     c->pack_i8(n, v->in[3], inverse, bytes);
-    for (int64_t i = 0; i < n; i++) v->out[3][i] = bytes[i];
-    c->unpack_i8(n, bytes, 0.37f, v->out[4]);
+    for (int64_t i = 0; i < n; i++) v->out[2][i] = bytes[i];
+    c->unpack_i8(n, bytes, 0.37f, v->out[3]);
     c->pack_i4(n, v->in[3], inverse * 0.06f, halves);
-    for (int64_t i = 0; i < groups * LS_PACK / 2; i++) v->out[5][i] = halves[i];
-    c->unpack_i4(n, halves, 0.37f, v->out[6]);
+    for (int64_t i = 0; i < groups * LS_PACK / 2; i++) v->out[4][i] = halves[i];
+    c->unpack_i4(n, halves, 0.37f, v->out[5]);
 }
 
 #endif

@@ -185,8 +185,7 @@ static const struct {
      {"add_error", "add_error", "subtract", "abs_max and abs_sum", "dot", "subtract_scaled",
       "above", "above"}},
     {do_compress_packing,
-     {"pack_signs", "pack_thirds", "unpack_thirds", "pack_i8", "unpack_i8", "pack_i4",
-      "unpack_i4"}},
+     {"unpack_signs", "pack_signs", "pack_i8", "unpack_i8", "pack_i4", "unpack_i4"}},
 };
 
 /* All but those of the products (do_products). Every size about one and two vectors, about a

@@ -21,12 +21,9 @@ typedef struct kind {
 static const kind kinds[] = {
     {{"compress.kind=topk", "compress.ratio=0.05"}},
     {{"compress.kind=topk", "compress.feedback=ef21", "compress.warmup=2"}},
-    {{"compress.kind=randomk", "compress.ratio=0.1", "compress.warmup=3"}},
-    {{"compress.kind=onebit", "compress.block=128"}},
-    {{"compress.kind=twobit", "compress.threshold=0.001"}},
+    {{"compress.kind=onebit", "compress.block=128", "compress.warmup=3"}},
     {{"compress.kind=int8", "compress.feedback=none"}},
     {{"compress.kind=int4", "compress.min_size=0"}},
-    {{"compress.kind=demo", "compress.k=4"}},
     {{"compress.kind=powersgd", "compress.rank=2"}},
 };
 enum { NKINDS = sizeof kinds / sizeof *kinds, FACTORS = NKINDS - 1 };

@@ -133,32 +133,6 @@ void LS_K(unpack_signs)(int64_t n, const uint32_t *words, float scale, float *y)
     }
 }
 
-/* a >= b is !(b > a): there is no NaN. */
-void LS_K(pack_thirds)(int64_t n, const float *x, float threshold, uint32_t *words) {
-    const v16 above = v_set1(threshold), below = v_set1(-threshold);
-    float t[LS_PACK];
-    for (int64_t i = 0; i < n; i += LS_PACK) {
-        const float *p = group_of(x + i, n - i, t);
-        v16 a = v_load(p), b = v_load(p + LS_LANES);
-        *words++ = ~(v_over(above, a) | v_over(above, b) << 16);
-        *words++ = ~(v_over(a, below) | v_over(b, below) << 16);
-    }
-}
-
-void LS_K(unpack_thirds)(int64_t n, const uint32_t *words, float threshold, float *y) {
-    float t[LS_PACK];
-    for (int64_t i = 0; i < n; i += LS_PACK) {
-        float *out = n - i >= LS_PACK ? y + i : t;
-        uint32_t plus = words[0], minus = words[1];
-        EACH for (int j = 0; j < LS_PACK; j++) {
-            float low = minus & bit[j] ? -threshold : 0.0f;
-            out[j] = plus & bit[j] ? threshold : low;
-        }
-        words += 2;
-        finish_group(y + i, n - i, out);
-    }
-}
-
 /* Adding 1.5 * 2^23 rounds to the nearest integer and leaves it in the low bits. */
 INLINE uint32_t rounded(float x, float inverse) {
     float t = x * inverse + 12582912.0f;

@@ -115,8 +115,6 @@ int64_t LS_K(above)(int64_t n, const float *x, float threshold, uint32_t first, 
                     int64_t room);
 void LS_K(pack_signs)(int64_t n, const float *x, uint32_t *words);
 void LS_K(unpack_signs)(int64_t n, const uint32_t *words, float scale, float *y);
-void LS_K(pack_thirds)(int64_t n, const float *x, float threshold, uint32_t *words);
-void LS_K(unpack_thirds)(int64_t n, const uint32_t *words, float threshold, float *y);
 void LS_K(pack_i8)(int64_t n, const float *x, float inverse, int8_t *bytes);
 void LS_K(unpack_i8)(int64_t n, const int8_t *bytes, float scale, float *y);
 void LS_K(pack_i4)(int64_t n, const float *x, float inverse, uint8_t *bytes);
