@@ -3,6 +3,7 @@
 /* ctest: busy seconds=60 */
 /* ctest: long-asan: half a minute; cli/checkpoint and cli/resume run the same code */
 #include "cli/program.h"
+#include "report/frame_check.h"
 
 #define TRAIN(name, more)                                                                          \
     "train configs/tiny.yaml -n 2 -o @/" name                                                      \
@@ -48,6 +49,7 @@ static void test_branches(void **state) {
     same_hash("run/branches/step-20-x1", "run");
     shell_of_run("run", "grep -c '\"samples\": 64,' $r/branches/step-20-x4/metrics.jsonl | "
                         "grep -qx 9 && grep -q '<circle' $r/branches/branches.svg");
+    frame_check_file(folder, "run/branches/branches.svg");
     expect("ckpt verify @/run/branches/step-20-x2", 0, NULL);
     expect("batch @/run --at 20 --branch 1,2,4 -n 1 --json", 0,
            "\"branches\": [{\"k\": 1, \"batch\": 16, ");
@@ -221,7 +223,7 @@ static void test_steps_to(void **state) {
     free(third);
     free(side);
     expect(STEPS_TO "-n 1 -o @/steps", 0, "scaling is within 20% of perfect up to a batch of");
-    assert_true(file_exists("steps/steps.svg"));
+    frame_check_file(folder, "steps/steps.svg");
     expect_line(STEPS_TO "-n 1 -o @/steps --set train.seed=2", 1,
                 "is of an earlier command with another train.seed");
     expect(

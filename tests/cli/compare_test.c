@@ -2,6 +2,7 @@
  * have parted, at a known step. */
 /* ctest: seconds=5 */
 #include "program.h"
+#include "report/frame_check.h"
 
 #define TRAIN                                                                                      \
     "train configs/tiny.yaml -o @/%s --set train.steps=10 --set checkpoint.every=6 "               \
@@ -71,7 +72,7 @@ static void test_parted(void **state) {
 static void test_curves(void **state) {
     (void)state;
     expect("compare @/a @/b --metric val_loss --svg @/both.svg", 0, "a a\n");
-    assert_true(file_exists("both.svg"));
+    frame_check_file(folder, "both.svg");
     expect("compare @/a @/b", 0, "  last loss    best val_loss    last val_loss   seconds");
     expect_line(
         "eval @/a --set data.path=LICENSE", 1,

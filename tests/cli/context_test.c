@@ -6,6 +6,7 @@
 
 #include "cli/models.h"
 #include "cli/ways.h"
+#include "report/frame_check.h"
 
 #define SMALL                                                                                      \
     "configs/tiny.yaml --set train.eval_every=0 --set optim.warmup=2 --set "                       \
@@ -150,6 +151,7 @@ static void test_plan(void **state) {
            "parallel.tensor_virtual=12 --set model.heads=12 --set model.kv_heads=12 --set "
            "train.virtual_workers=1 --set train.batch=1 --set model.layers=1",
            0, "2 meshes: 2 simulated"); /* 288 queries, keys and values at a time */
+    frame_check_file(folder, "mesh.svg");
     shell_of_run(".", "grep -q '>embed_tokens to ' mesh.svg && grep -q 'chunk 1 of 2' mesh.svg && "
                       "! grep -q 'model\\.\\|\\.chunk' mesh.svg");
 }

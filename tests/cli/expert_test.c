@@ -7,6 +7,7 @@
 
 #include "cli/models.h"
 #include "cli/ways.h"
+#include "report/frame_check.h"
 
 #define SMALL                                                                                      \
     "configs/tiny.yaml --set train.eval_every=0 --set optim.warmup=2 --set "                       \
@@ -155,6 +156,7 @@ static void test_plan(void **state) {
     expect("plan " SMALL PARTS SLICES "-n 8 --set parallel.mesh.expert=2 --set "
            "parallel.mesh.tensor=2 --set parallel.mesh.context=2 --svg @/mesh.svg",
            0, NULL);
+    frame_check_file(folder, "mesh.svg");
     expect("plan " SMALL PARTS "-n 4 --mesh auto", 0, "tensor context expert");
 }
 
@@ -176,7 +178,8 @@ static void test_refusals(void **state) {
         {JOINT "--set lora.rank=2", "adapters"},
         {JOINT "--set survival.audit=2",
          "survival.audit computes the gradient of one virtual worker again"},
-        {JOINT "-n 3 --set parallel.mesh.expert=2", "3 workers can't be divided into groups of 2 (pipe 1 times expert 2)"}};
+        {JOINT "-n 3 --set parallel.mesh.expert=2",
+         "3 workers can't be divided into groups of 2 (pipe 1 times expert 2)"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *line = ls_format("train " SMALL "-o @/no -n 2 --set train.steps=4 %s", cases[i][0]);
         expect(line, 1, cases[i][1]);

@@ -3,6 +3,7 @@
  */
 /* ctest: slow seconds=10 */
 #include "cli/program.h"
+#include "report/frame_check.h"
 
 #define SMALL                                                                                      \
     "--set train.steps=4 --set train.eval_every=0 --set checkpoint.every=2 "                       \
@@ -99,12 +100,19 @@ static void test_picture(void **state) {
     ls_buf text = {0};
     ls_error e;
     expect("plan configs/tiny.yaml -n 4 --set parallel.mesh.pipe=2 --svg @/mesh.svg", 0, NULL);
+    frame_check_file(folder, "mesh.svg");
     snprintf(path, sizeof path, "%s/mesh.svg", folder);
     assert_ls_ok(ls_file_read(path, 1 << 20, &text, &e), e);
     static const char *const parts[] = {"worker 3", "embed to h.1.attn", "h.1.mlp to head",
                                         "shard 1 of 2 (zero 1)", "data 2, pipe 2, tensor 1"};
     for (int i = 0; i < 5; i++) assert_non_null(strstr(text.data, parts[i]));
     ls_buf_free(&text);
+    expect(
+        "plan configs/gpt2-124m.yaml -n 32 --set train.batch=32 --set train.virtual_workers=32 "
+        "--set parallel.mesh.pipe=8 --set parallel.mesh.tensor=2 --set parallel.tensor_virtual=4 "
+        "--set parallel.zero=0 --svg @/large.svg",
+        0, NULL);
+    frame_check_file(folder, "large.svg");
     expect("plan configs/tiny.yaml -n 2,4 --svg @/mesh.svg", 2, "--svg is for one number");
     expect("plan configs/tiny.yaml --svg @/mesh.svg/no.svg", 1, "mesh.svg/no.svg");
 }

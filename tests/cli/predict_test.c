@@ -8,6 +8,7 @@
 #include "cli/program.h"
 
 #include "lockstep/infer.h"
+#include "report/frame_check.h"
 #include "weights/safetensors.h"
 
 enum { TRAINED = 120, NEW = 70, HIDDEN = 6 };
@@ -229,7 +230,7 @@ static void test_eval(void **state) {
     assert_output_has(output, "\nbelow ");
     assert_output_has(output, "confusion matrix: ");
     free(output);
-    assert_true(file_exists("pictures/confusion.svg"));
+    frame_check_file(folder, "pictures/confusion.svg");
     expect_line("eval @/run --data @/new.csv", 1,
                 "new.csv: has no field 'kind', which the model reads; its fields are");
     expect("eval @/run --data @/new.csv", 1, "; without labels there is `lockstep predict`");

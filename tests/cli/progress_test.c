@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 
 #include "cli/program.h"
+#include "report/frame_check.h"
 
 /* A small model, with an evaluation every ten steps and a line for each step. */
 static const char TRAIN[] = "train configs/tiny.yaml -n 2 -o @/%s --set train.steps=60 " SMALLER
@@ -113,6 +114,8 @@ static int circles(const char *run) {
     ls_error e = {0};
     assert_ls_ok(ls_file_read(path, 1 << 20, &svg, &e), e);
     int n = count_of(svg.data, "<circle");
+    *strrchr(path, '/') = 0;
+    frame_check_file(path, "loss.svg");
     ls_buf_free(&svg);
     return n;
 }

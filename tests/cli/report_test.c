@@ -1,6 +1,7 @@
 /* report_test.c - lockstep report --scaling, --cost and --seeds, and lockstep plan --budget. */
 /* ctest: busy seconds=3 */
 #include "program.h"
+#include "report/frame_check.h"
 
 #define REPORT                                                                                     \
     "report --scaling configs/tiny.yaml --steps 2 --machine configs/machines/p100.yaml " SMALLER
@@ -40,7 +41,7 @@ static void test_json(void **state) {
 static void test_table(void **state) {
     (void)state;
     expect(REPORT "-n 1 --svg @/s.svg", 0, "strong scaling: the batch is that of the config");
-    assert_true(file_exists("s.svg"));
+    frame_check_file(folder, "s.svg");
     expect(REPORT "-n 1", 0, "not known from one number of workers");
     expect(REPORT "-n 1,4 --link 25Gb/s,50us --host-workers 1", 0, "weak scaling: ");
 }
@@ -51,7 +52,7 @@ static void test_possible(void **state) {
     (void)state;
     expect(REPORT "-n 16,64,512 --svg @/possible.svg", 0,
            "64 not possible: strong scaling: train.batch 16 can't be divided");
-    assert_true(file_exists("possible.svg"));
+    frame_check_file(folder, "possible.svg");
     assert_int_equal(run_program(REPORT "-n 64,512 --json", &output), 0); /* no strong scaling */
     assert_non_null(strstr(output, "{\"workers\": 512, \"batch\": 1024, \"measured\": null, "));
     assert_non_null(strstr(output, "{\"workers\": 512, \"batch\": null, \"measured\": null, "

@@ -5,6 +5,7 @@
 /* ctest: slow seconds=15 */
 #include "cli/models.h"
 #include "cli/ways.h"
+#include "report/frame_check.h"
 
 #define SMALL                                                                                      \
     "configs/tiny.yaml --set train.eval_every=0 --set optim.warmup=2 --set "                       \
@@ -82,6 +83,7 @@ static void test_plan(void **state) {
     (void)state;
     expect("plan " SMALL EXPERTS "-n 2 --set parallel.mesh.tensor=2 --svg @/mesh.svg", 0,
            "0                0  0 to 1   0 to 2 ");
+    frame_check_file(folder, "mesh.svg");
     shell_of_run(".", "grep -q 'slices 0 to 1 of 3; experts 0 to 2' mesh.svg");
     shell_of_run(".", "grep -q 'slice 2 of 3; experts 3 to 4' mesh.svg");
 }

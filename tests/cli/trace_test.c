@@ -6,6 +6,7 @@
 /* ctest: long-asan: the tests of report write the same files */
 #include "cli/program.h"
 #include "exec/spans.h"
+#include "report/frame_check.h"
 #include "report/timeline.h"
 #include "train/layout.h"
 
@@ -160,7 +161,7 @@ static void test_pictures(void **state) {
     expect("train configs/tiny.yaml -n 2 -o @/picture --set optim.warmup=0 --set train.steps=2 "
            "--trace @/t.svg",
            0, "timeline of step 2");
-    assert_true(file_exists("t.svg"));
+    frame_check_file(folder, "t.svg");
     expect("bench train configs/tiny.yaml -n 2 --steps 1 --trace @/b.json", 0, "timeline of steps");
     check_timeline("b.json", 2, "", 5, 3);
 }

@@ -3,6 +3,7 @@
 /* ctest: busy seconds=30 */
 /* ctest: long-asan: half a minute; perf and report have tests of what it reads */
 #include "cli/program.h"
+#include "report/frame_check.h"
 
 #define TINY                                                                                       \
     "tune configs/tiny.yaml --set model.layers=1 --set model.width=12 --set model.context=16 "     \
@@ -43,6 +44,7 @@ static void test_asha(void **state) {
         same_result("one", "three");
     }
     shell_of_run("one", "grep -q '#c3c9d0' one/tune.svg && grep -q 'stroke=.#cb6e17' one/tune.svg");
+    frame_check_file(folder, "one/tune.svg");
     /* all is there: nothing is trained */
     shell_of_run("one", "cp one/tune.jsonl before");
     expect(TINY "--space @/asha.yaml -o @/one -n 2", 0, "best: trial ");
@@ -103,7 +105,7 @@ static void test_grid(void **state) {
     expect(TINY "--space @/grid.yaml -o @/grid -n 2 --json --set optim.warmup=0 "
                 "--set optim.optimizer=sgd",
            0, "\"rungs\": [{\"step\": 2, \"trials\": 6}]");
-    assert_true(file_exists("grid/tune.svg"));
+    frame_check_file(folder, "grid/tune.svg");
 }
 
 /* Without a file: a grid of values; its picture has a dot a trial. */
@@ -114,6 +116,7 @@ static void test_try(void **state) {
            "method grid, 3 trials of 2 steps; optim.lr 0.01, 0.1, 900");
     shell_of_run("try", "test $(grep -c '<title>' try/tune.svg) = 3 && "
                         "grep -q 'optim.lr (log)' try/tune.svg");
+    frame_check_file(folder, "try/tune.svg");
     expect(SHORT "--try optim.lr=log:0.01,0.1 --try optim.weight_decay=0,0.1 --list", 0,
            "method random, 20 trials of 2 steps; optim.lr from 0.01 to 0.1 (log); "
            "optim.weight_decay 0, 0.1");

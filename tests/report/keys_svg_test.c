@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "test.h"
+#include "report/frame_check.h"
 
 enum { N = 5 };
 
@@ -29,6 +29,8 @@ static ls_buf draw(const ls_keys_panel *panels, int n) {
     const ls_keys_picture p = {"a search", "val_loss", values, N, 1, panels, n};
     ls_buf svg = {0};
     ls_keys_svg(&p, &svg);
+    ls_buf_append(&svg, "", 1);
+    frame_check(svg.data);
     return svg;
 }
 
@@ -78,6 +80,8 @@ static void test_wide(void **state) {
     const ls_keys_picture p = {"a search", "val_loss", y, 3, 0, &panel, 1};
     ls_buf svg = {0};
     ls_keys_svg(&p, &svg);
+    ls_buf_append(&svg, "", 1);
+    frame_check(svg.data);
     assert_true(place(svg.data, "trial 1: 3<", "cy=\"") - place(svg.data, "trial 2: 4<", "cy=\"") >
                 5);
     ls_buf_free(&svg);
