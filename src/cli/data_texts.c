@@ -12,6 +12,7 @@
 #include "base/print.h"
 #include "chat/lines.h"
 #include "chat/preference.h"
+#include "data/walk.h"
 #include "source/plain.h"
 #include "source/text.h"
 #include "source/text_files.h"
@@ -75,11 +76,36 @@ static data_kind kind_of_file(const char *path) {
     return is_text_name(path) ? DATA_TEXTS : chat_key_of(path) ? DATA_CHATS : DATA_SAMPLES;
 }
 
+static bool is_picture_name(const char *path) {
+    static const char *const suffixes[] = {".png",  ".jpg", ".jpeg", ".gif", ".webp",
+                                           ".heic", ".bmp", ".tif",  ".tiff"};
+    bool is = false;
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
+        is = is || ends_in(path, suffixes[i]);
+    return is;
+}
+
+/* Texts with some pictures beside them, as documents have, are not images with some texts. */
+static data_kind kind_of_directory(const char *dir) {
+    ls_walk w = {0};
+    size_t ntexts = 0, npictures = 0;
+    if (ls_walk_below(dir, &w, NULL) != LS_OK) return DATA_SAMPLES;
+    for (size_t i = 0; i < w.files.n; i++) {
+        ntexts += is_text_name(w.files.paths[i]);
+        npictures += is_picture_name(w.files.paths[i]);
+    }
+    bool most = 2 * ntexts > w.files.n || (npictures && ntexts > npictures);
+    ls_walk_free(&w);
+    return most ? DATA_TEXTS : DATA_SAMPLES;
+}
+
 data_kind data_kind_of(const char *paths) {
     ls_files files = {0};
     if (strstr(paths, "://") || ls_files_find(paths, &files, NULL) != LS_OK) return DATA_SAMPLES;
-    data_kind kind =
-        files.n && !ls_file_is_dir(files.paths[0]) ? kind_of_file(files.paths[0]) : DATA_SAMPLES;
+    const char *first = files.n ? files.paths[0] : NULL;
+    data_kind kind = !first                  ? DATA_SAMPLES
+                     : ls_file_is_dir(first) ? kind_of_directory(first)
+                                             : kind_of_file(first);
     ls_files_free(&files);
     return kind;
 }

@@ -11,7 +11,8 @@
 typedef enum data_kind { DATA_SAMPLES, DATA_TEXTS, DATA_CHATS } data_kind;
 
 /* What files are, one path or pattern a line, by the first one: a text by its name, conversations by
- * its name and first object. Of a directory that is DATA_SAMPLES. */
+ * its name and first object. A directory is one of texts if most names in it are, or more
+ * than those of pictures. */
 data_kind data_kind_of(const char *paths);
 /* The same for files that can't be read as samples: directories of others, and JSON with a text in each
  * object. */

@@ -11,6 +11,7 @@
 #include "chat/lines.h"
 #include "data/words.h"
 #include "source/fetch.h"
+#include "source/not_text.h"
 #include "source/note.h"
 #include "source/text_builder.h"
 
@@ -98,7 +99,8 @@ static ls_status check_is_text(const ls_text_builder *b, const char *path, const
 static ls_status add_plain(ls_text_builder *b, const ls_plain *p, ls_error *e) {
     ls_error why = {0};
     const char *text = p->nbytes ? (const char *)p->data : "";
-    if (ls_utf8_check(text, p->nbytes, p->path, &why) != LS_OK)
+    if (ls_not_text_refuse(p->path, p->data, p->nbytes, &why) != LS_OK ||
+        ls_utf8_check(text, p->nbytes, p->path, &why) != LS_OK)
         return ls_text_builder_damaged(b, &why, e);
     size_t mark = ls_utf8_mark(text, p->nbytes);
     return ls_text_builder_add(b, text + mark, p->nbytes - mark, e);
@@ -150,6 +152,7 @@ static ls_status open_one(const char *path, const ls_text_options *o, ls_text *t
     t->path = ls_strdup(path);
     t->was = stamp_of(path);
     LS_TRY(ls_file_map(path, &t->one, e));
+    LS_TRY(ls_not_text_refuse(path, t->one.data, t->one.nbytes, e));
     LS_TRY(check_is_text(&(ls_text_builder){.t = t, .o = o}, path, t->one.data, t->one.nbytes, e));
     size_t mark = ls_utf8_mark((const char *)t->one.data, t->one.nbytes);
     t->data = mark ? t->one.data + mark : t->one.data;

@@ -10,6 +10,7 @@
 #include "base/plural.h"
 #include "base/utf8.h"
 #include "data/walk.h"
+#include "source/not_text.h"
 #include "source/plain.h"
 
 /* ---- endings ---- */
@@ -32,17 +33,15 @@ static bool is_named_text(const char *path) {
     return ls_text_files_is_json(path) || ends_in_one_of(path, endings);
 }
 
+/* Of what is written in letters. */
+static bool is_picture(const char *path) {
+    static const char *const endings[] = {".svg", ".eps", ".xpm", NULL};
+    return ends_in_one_of(path, endings);
+}
+
 /* ---- contents ---- */
 
 static bool is_control(uint8_t c) { return (c < 0x20 && !strchr("\t\n\r\f\v\b\x1b", c)) || !c; }
-
-/* Documents of other programs, whose first bytes are letters: PDF, PostScript, RTF. */
-static bool is_typeset(const uint8_t *first, size_t n) {
-    static const char *const marks[] = {"%PDF-", "%!PS", "{\\rtf"};
-    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
-        if (n >= strlen(marks[i]) && memcmp(first, marks[i], strlen(marks[i])) == 0) return true;
-    return false;
-}
 
 static bool begins_as_text(const char *path) {
     uint8_t first[LS_PLAIN_FIRST];
@@ -51,7 +50,7 @@ static bool begins_as_text(const char *path) {
     if (ls_plain_first(path, first, &n, &size, NULL) != LS_OK) return false;
     for (size_t i = 0; i < n; i++)
         if (is_control(first[i])) return false;
-    if (is_typeset(first, n)) return false;
+    if (ls_not_text(first, n)) return false;
     return ls_utf8_is_valid((const char *)first, ls_utf8_complete((const char *)first, n));
 }
 
@@ -81,7 +80,7 @@ static ls_status add_below(ls_text_files *f, const char *dir, ls_error *e) {
     LS_TRY(ls_walk_below(dir, &w, e));
     for (size_t i = 0; i < w.files.n; i++) {
         char *path = w.files.paths[i];
-        if (is_named_text(path) || begins_as_text(path)) {
+        if (is_named_text(path) || (!is_picture(path) && begins_as_text(path))) {
             add(f, path, true);
         } else {
             ls_left_out_add(&f->left_out, path);

@@ -74,6 +74,14 @@ static void test_refusals(void **state) {
     refuses("a.txt\nbad", LS_EINVAL, "bad: is not UTF-8");
     assert_int_equal(system("yes | head -c 100000 | zstd -q | head -c 20 >cut.txt.zst"), 0);
     refuses("cut.txt.zst", LS_EINVAL, "cut.txt.zst: is truncated");
+    assert_int_equal(system("tar czf all.tar.gz a.txt b.txt; tar cf all.tar a.txt; xz -k a.txt; "
+                            "cp all.tar other.txt; printf 'PK\\003\\004' >x.docx"),
+                     0);
+    refuses("all.tar", LS_EINVAL, "all.tar: is a tar archive, not a text; unpack it");
+    refuses("all.tar.gz", LS_EINVAL, "all.tar.gz: is a tar archive");
+    refuses("a.txt\nother.txt", LS_EINVAL, "other.txt: is a tar archive");
+    refuses("a.txt.xz", LS_EINVAL, "a.txt.xz: is packed by xz, not a text; unpack it: xz -d");
+    refuses("x.docx", LS_EINVAL, "x.docx: is a ZIP archive, or a document in one");
     refuses("/dev/null", LS_EIO, "is not a regular file");
 }
 
@@ -149,6 +157,7 @@ static void test_directory(void **state) {
     put("tree/numbers.json", "[1, 2]");
     put("tree/settings.json", "{\"name\": \"x\"}");
     put("tree/nothing.txt", "");
+    put("tree/picture.svg", "<svg/>");
     put("tree/letters.pdf", "%PDF-1.4\n1 0 obj\n");
     put("tree/letters", "{\\rtf1 text}");
     put("tree/d/packed.txt", "packed");
