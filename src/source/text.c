@@ -56,6 +56,9 @@ ls_status ls_text_builder_add(ls_text_builder *b, const char *text, size_t n, ls
 }
 
 ls_status ls_text_builder_damaged(ls_text_builder *b, const ls_error *why, ls_error *e) {
+    bool advised = why->code == LS_EINVAL && strstr(why->msg, "; ");
+    if (advised && !b->o->skip_damaged)
+        return ls_fail(e, LS_EINVAL, "%s, or leave such files out (data.damaged: skip)", why->msg);
     if (why->code != LS_EINVAL || !b->o->skip_damaged) return ls_source_refuse(why, e);
     ls_damage_add(&b->t->damage, why->msg);
     return LS_OK;

@@ -170,6 +170,7 @@ static void test_pbt(void **state) {
     (void)state;
     expect(TINY "--space @/pbt.yaml -o @/population -n 2", 0, "goes on from trial");
     int kills = kill_often(TINY "--space @/pbt.yaml -o @/replaced -n 1", 2);
+    expect("tune --resume @/replaced -n 2", 0, "best: trial ");
     assert_in_range(kills, 1, 99);
     same_result("population", "replaced");
     expect("train @/population/best.yaml -o @/last -n 1 --set train.steps=6", 0, NULL);

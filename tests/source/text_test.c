@@ -71,7 +71,10 @@ static void test_refusals(void **state) {
     refuses("absent.txt", LS_EIO, "absent.txt: can't be opened");
     refuses("a.txt\nabsent.txt", LS_EIO, "absent.txt: can't be opened");
     refuses("x*.txt", LS_EINVAL, "no file matches x*.txt");
-    refuses("a.txt\nbad", LS_EINVAL, "bad: is not UTF-8");
+    refuses("a.txt\nbad", LS_EINVAL,
+            "bad: is not UTF-8 at byte 2 (line 1); convert it, e.g. with iconv, or leave such "
+            "files out "
+            "(data.damaged: skip)");
     assert_int_equal(system("yes | head -c 100000 | zstd -q | head -c 20 >cut.txt.zst"), 0);
     refuses("cut.txt.zst", LS_EINVAL, "cut.txt.zst: is truncated");
     assert_int_equal(system("tar czf all.tar.gz a.txt b.txt; tar cf all.tar a.txt; xz -k a.txt; "
