@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/math.h"
+#include "base/utf8.h"
 #include "config/needs.h"
 #include "config/relations.h"
 #include "data/bigram.h"
@@ -202,7 +203,7 @@ static ls_status append_validation(ls_corpus *c, const ls_config *config, const 
 /* Keys that say how documents are found must find some. */
 static ls_status check_keys(const ls_config *config, const texts *t, ls_error *e) {
     const ls_text *text = &t->training;
-    if (text->ndocuments <= 1)
+    if (text->ndocuments <= 1 && t->validation.ndocuments <= 1)
         LS_TRY(ls_config_refuse_written(config, "data.documents", "several documents", e));
     if (!text->njson && !t->validation.njson)
         LS_TRY(ls_config_refuse_written(config, "data.text",
@@ -220,9 +221,12 @@ static ls_status check_texts(const ls_config *config, const texts *t, ls_error *
     if (t->training.nbytes == 0)
         return ls_fail(e, LS_EINVAL, "%s: is empty; data.path needs a text to train on",
                        t->training.name);
-    if (!t->has_validation || t->validation.nbytes) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "%s: is empty; data.val_path needs a text for validation",
-                   t->validation.name);
+    const ls_text *v = &t->validation;
+    if (!t->has_validation) return LS_OK;
+    if (v->nbytes == 0)
+        return ls_fail(e, LS_EINVAL, "%s: is empty; data.val_path needs a text for validation",
+                       v->name);
+    return ls_utf8_check((const char *)v->data, v->nbytes, v->name, e); /* before much is done */
 }
 
 /* Takes the list's tokens over. */

@@ -140,6 +140,12 @@ static void test_validation(void **state) {
     expect("train @/c.yaml -n 1 -o @/one-val --set data.path=@/whole.txt --set "
            "data.val_path=@/held",
            0, "held: 4 documents for validation, which are one text as the training part is");
+    expect("train @/c.yaml -n 1 -o @/joined-val --set data.path=@/whole.txt --set "
+           "data.val_path=@/held --set data.documents=joined",
+           0, "held: 4 documents for validation, which are one text");
+    expect_line("train @/c.yaml -n 1 -o @/no --set data.path=@/whole.txt --set "
+                "data.val_path=@/books/b/latin.txt",
+                1, "latin.txt: is not UTF-8 at byte 3");
     shell_of_run("", ": >empty.txt && echo short >short.txt");
     expect("train @/c.yaml -n 1 -o @/no --set data.val_path=@/empty.txt", 1,
            "empty.txt: is empty; data.val_path needs a text for validation");
