@@ -111,15 +111,15 @@ data_kind data_kind_of(const char *paths) {
 }
 
 data_kind data_kind_besides(const char *paths) {
-    ls_text_files f = {0};
-    if (strstr(paths, "://") || ls_text_files_find(paths, &f, NULL) != LS_OK) return DATA_SAMPLES;
-    data_kind kind = DATA_SAMPLES;
-    const char *first = f.files.n ? f.files.paths[0] : "";
-    if (f.nbelow)
-        kind = chat_key_of(first) ? DATA_CHATS : DATA_TEXTS;
-    else if (is_text_json(first))
-        kind = DATA_TEXTS;
-    ls_text_files_free(&f);
+    ls_text_files all = {0}, json = {0};
+    if (strstr(paths, "://") || ls_text_files_find(paths, &all, NULL) != LS_OK) return DATA_SAMPLES;
+    bool has_json = ls_text_files_find_json(paths, &json, NULL) == LS_OK && json.files.n;
+    data_kind kind = all.nbelow ? DATA_TEXTS : DATA_SAMPLES;
+    if (!all.nbelow && is_text_json(all.files.paths[0])) kind = DATA_TEXTS;
+    if (all.nbelow && has_json && 2 * json.nbelow >= all.nbelow && chat_key_of(json.files.paths[0]))
+        kind = DATA_CHATS;
+    ls_text_files_free(&all);
+    ls_text_files_free(&json);
     return kind;
 }
 
@@ -182,7 +182,7 @@ static ls_status count_chats(const char *path, counts *to, ls_error *e) {
 
 static ls_status count_all(const data_texts *d, data_kind kind, counts *to, ls_error *e) {
     ls_text_files f = {0};
-    LS_TRY(ls_text_files_find(d->paths, &f, e));
+    LS_TRY((kind == DATA_CHATS ? ls_text_files_find_json : ls_text_files_find)(d->paths, &f, e));
     ls_status s = LS_OK;
     to->nfiles = f.files.n;
     for (size_t i = 0; s == LS_OK && i < f.files.n; i++) {
@@ -190,6 +190,7 @@ static ls_status count_all(const data_texts *d, data_kind kind, counts *to, ls_e
         if (stat(f.files.paths[i], &st) == 0) to->file_nbytes += (uint64_t)st.st_size;
         if (kind == DATA_CHATS) s = count_chats(f.files.paths[i], to, e);
     }
+    if (kind == DATA_CHATS) ls_text_files_log(&f, d->paths, 0);
     ls_text_files_free(&f);
     if (s != LS_OK || kind == DATA_CHATS) return s;
     ls_text t = {0};

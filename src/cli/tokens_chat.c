@@ -9,6 +9,7 @@
 #include "chat/lines.h"
 #include "chat/show.h"
 #include "source/plain.h"
+#include "source/text_files.h"
 #include "weights/model_chat.h"
 #include "weights/model_text.h"
 
@@ -66,23 +67,35 @@ static void print(void *arg, const ls_chat_sample *s) {
     if (s->rejected) show(p, s->line, ", rejected", s->rejected);
 }
 
-static ls_status print_all(const ls_tokens_chat *o, const ls_chat_format *f, ls_error *e) {
+static ls_status print_file(const ls_tokens_chat *o, const char *path, const ls_chat_format *f,
+                            printer *p, ls_error *e) {
     ls_plain file = {0};
-    printer p = {.tokenizer = f->tokenizer,
-                 .json = o->json,
-                 .highlight = ls_highlight_for(STDOUT_FILENO, LS_SHOWN_BEGIN, LS_SHOWN_END)};
-    LS_TRY(ls_plain_open(o->file, &(ls_source_options){0}, &file, e));
-    ls_chat_lines l = {.name = o->file,
+    LS_TRY(ls_plain_open(path, &(ls_source_options){0}, &file, e));
+    ls_chat_lines l = {.name = path,
                        .text = (const char *)file.data,
                        .nbytes = file.nbytes,
                        .format = f,
                        .wants = LS_WANTS_EITHER,
                        .loss = o->loss,
-                       .unread = &p.unread,
+                       .unread = &p->unread,
                        .take = print,
-                       .arg = &p};
+                       .arg = p};
     ls_status s = ls_chat_lines_encode(&l, e);
     ls_plain_close(&file);
+    return s;
+}
+
+static ls_status print_all(const ls_tokens_chat *o, const ls_chat_format *f, ls_error *e) {
+    ls_text_files files = {0};
+    printer p = {.tokenizer = f->tokenizer,
+                 .json = o->json,
+                 .highlight = ls_highlight_for(STDOUT_FILENO, LS_SHOWN_BEGIN, LS_SHOWN_END)};
+    LS_TRY(ls_text_files_find_json(o->file, &files, e));
+    ls_status s = LS_OK;
+    for (size_t i = 0; s == LS_OK && i < files.files.n; i++)
+        s = print_file(o, files.files.paths[i], f, &p, e);
+    if (s == LS_OK) ls_text_files_log(&files, o->file, 0);
+    ls_text_files_free(&files);
     if (s == LS_OK) ls_unread_log(&p.unread, o->file);
     ls_unread_free(&p.unread);
     if (s == LS_OK && !o->json)

@@ -180,18 +180,12 @@ static void note_columns(const ls_text_builder *b) {
 
 /* What was found, and what not. */
 static void note_read(const ls_text_builder *b, const ls_text_files *f) {
-    ls_buf left_out = {0};
-    ls_left_out_put(b->left_out, &left_out);
-    size_t n = f->nbelow - b->nleft_out;
-    if (f->nbelow)
-        ls_note("%s: %zu file%s read%s%s", b->t->name, n, n == 1 ? " is" : "s are",
-                left_out.len ? "; not read: " : "", left_out.len ? left_out.data : "");
+    ls_text_files_log(f, b->t->name, b->nleft_out);
     note_columns(b);
     if (b->nempty)
         ls_note("%s: %llu empty document%s left out", b->t->name, (unsigned long long)b->nempty,
                 b->nempty == 1 ? " is" : "s are");
     ls_damage_note(&b->t->damage, b->t->name);
-    ls_buf_free(&left_out);
 }
 
 static ls_status open_several(ls_text_files *f, const ls_text_options *o, ls_text *t, ls_error *e) {

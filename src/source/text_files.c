@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "data/walk.h"
 #include "source/not_text.h"
+#include "source/note.h"
 #include "source/plain.h"
 
 /* ---- endings ---- */
@@ -65,13 +66,19 @@ static void add(ls_text_files *f, char *path, bool below) {
     f->nbelow += below;
 }
 
-static ls_status fail_none(const char *dir, const ls_left_out *l, ls_error *e) {
+static ls_status fail_none(const ls_text_files *f, const char *dir, ls_error *e) {
     ls_buf has = {0};
-    ls_left_out_put(l, &has);
-    ls_status s = ls_fail(e, LS_EINVAL, "%s: has no texts below it%s%s; name a directory that has",
-                          dir, has.len ? ", but " : "", has.len ? has.data : "");
+    ls_left_out_put(&f->left_out, &has);
+    ls_status s = ls_fail(e, LS_EINVAL, "%s: has no %s below it%s%s; name a directory that has",
+                          dir, f->json ? "files of JSON" : "texts", has.len ? ", but " : "",
+                          has.len ? has.data : "");
     ls_buf_free(&has);
     return s;
+}
+
+static bool is_wanted(const ls_text_files *f, const char *path) {
+    if (f->json) return ls_text_files_is_json(path);
+    return is_named_text(path) || (!is_picture(path) && begins_as_text(path));
 }
 
 static ls_status add_below(ls_text_files *f, const char *dir, ls_error *e) {
@@ -80,7 +87,7 @@ static ls_status add_below(ls_text_files *f, const char *dir, ls_error *e) {
     LS_TRY(ls_walk_below(dir, &w, e));
     for (size_t i = 0; i < w.files.n; i++) {
         char *path = w.files.paths[i];
-        if (is_named_text(path) || (!is_picture(path) && begins_as_text(path))) {
+        if (is_wanted(f, path)) {
             add(f, path, true);
         } else {
             ls_left_out_add(&f->left_out, path);
@@ -91,7 +98,7 @@ static ls_status add_below(ls_text_files *f, const char *dir, ls_error *e) {
     ls_left_out_count(&f->left_out, "hidden", w.nhidden);
     ls_left_out_count(&f->left_out, "other than files", w.others.n);
     ls_walk_free(&w);
-    return f->files.n > before ? LS_OK : fail_none(dir, &f->left_out, e);
+    return f->files.n > before ? LS_OK : fail_none(f, dir, e);
 }
 
 /* Is it the first file with this identity? One that is not there is: opening it says so. */
@@ -122,8 +129,8 @@ static void drop_repeated(ls_text_files *f) {
     ls_words_free(&seen);
 }
 
-ls_status ls_text_files_find(const char *paths, ls_text_files *f_p, ls_error *e) {
-    ls_text_files f = {0};
+static ls_status find(const char *paths, bool json, ls_text_files *f_p, ls_error *e) {
+    ls_text_files f = {.json = json};
     ls_files named = {0};
     LS_TRY(ls_files_find(paths, &named, e));
     ls_status s = LS_OK;
@@ -141,6 +148,24 @@ ls_status ls_text_files_find(const char *paths, ls_text_files *f_p, ls_error *e)
         ls_text_files_free(&f);
     }
     return s;
+}
+
+ls_status ls_text_files_find(const char *paths, ls_text_files *f_p, ls_error *e) {
+    return find(paths, false, f_p, e);
+}
+
+ls_status ls_text_files_find_json(const char *paths, ls_text_files *f_p, ls_error *e) {
+    return find(paths, true, f_p, e);
+}
+
+void ls_text_files_log(const ls_text_files *f, const char *name, size_t nless) {
+    ls_buf left_out = {0};
+    ls_left_out_put(&f->left_out, &left_out);
+    size_t n = f->nbelow - nless;
+    if (f->nbelow)
+        ls_note("%s: %zu file%s read%s%s", name, n, n == 1 ? " is" : "s are",
+                left_out.len ? "; not read: " : "", left_out.len ? left_out.data : "");
+    ls_buf_free(&left_out);
 }
 
 void ls_text_files_free(ls_text_files *f) {

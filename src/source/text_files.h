@@ -10,12 +10,17 @@ typedef struct ls_text_files {
     bool *below;    /* [files.n] it was found below a directory */
     size_t nbelow;
     ls_left_out left_out;
+    bool json; /* of directories files of JSON alone are taken */
 } ls_text_files;
 
 /* The files of paths (files.h), directories replaced by the texts below them: files that end in .txt
  * .text .md .markdown .rst .json .jsonl or .ndjson, also before .gz or .zst, and others whose first
  * unpacked bytes are UTF-8 without control characters. LS_EINVAL: a directory has none. */
 ls_status ls_text_files_find(const char *paths, ls_text_files *f_p, ls_error *);
+/* The same, but of what is below directories files of JSON alone: conversations. */
+ls_status ls_text_files_find_json(const char *paths, ls_text_files *f_p, ls_error *);
+/* Logs how many files below directories are read, without `nless` of them, and what is not. */
+void ls_text_files_log(const ls_text_files *, const char *name, size_t nless);
 void ls_text_files_free(ls_text_files *);
 
 /* Does the name end in .json, .jsonl or .ndjson, also before .gz or .zst? */

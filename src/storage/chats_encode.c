@@ -8,8 +8,8 @@
 #include "chat/lines.h"
 #include "chat/preference.h"
 #include "chat/show.h"
-#include "data/files.h"
 #include "source/plain.h"
+#include "source/text_files.h"
 #include "storage/chats.h"
 
 enum { SHOWN = 1500 }; /* bytes */
@@ -116,31 +116,32 @@ static bool begins_with_pair(const ls_plain *p) {
 }
 
 bool ls_chats_are_pairs(const char *paths) {
-    ls_files files = {0};
+    ls_text_files f = {0};
     ls_plain first = {0};
     ls_error why = {0};
-    if (ls_files_find(paths, &files, &why) != LS_OK) return false;
-    bool opens = files.n && ls_plain_open(files.paths[0], NULL, &first, &why) == LS_OK;
+    if (ls_text_files_find_json(paths, &f, &why) != LS_OK) return false;
+    bool opens = f.files.n && ls_plain_open(f.files.paths[0], NULL, &first, &why) == LS_OK;
     bool are = opens && begins_with_pair(&first);
     if (opens) ls_plain_close(&first);
-    ls_files_free(&files);
+    ls_text_files_free(&f);
     return are;
 }
 
 static ls_status encode_files(encoder *x, const char *paths) {
-    ls_files files = {0};
+    ls_text_files f = {0};
     ls_plain *list = NULL;
     ls_source_options o = {.cache = *x->c->data.cache ? x->c->data.cache : NULL};
-    LS_TRY(ls_files_find(paths, &files, x->e));
-    ls_status s = ls_plain_open_all(&files, &o, &list, x->e);
-    for (size_t i = 0; s == LS_OK && i < files.n; i++) {
+    LS_TRY(ls_text_files_find_json(paths, &f, x->e));
+    ls_status s = ls_plain_open_all(&f.files, &o, &list, x->e);
+    for (size_t i = 0; s == LS_OK && i < f.files.n; i++) {
         uint64_t words[4] = {x->r->hash.hi, x->r->hash.lo, list[i].hash.hi, list[i].hash.lo};
         x->r->hash = ls_hash_bytes(words, sizeof words);
         x->r->nbytes += list[i].nbytes;
         s = encode_file(x, &list[i]);
     }
-    if (list) ls_plain_close_all(list, files.n);
-    ls_files_free(&files);
+    if (s == LS_OK) ls_text_files_log(&f, paths, 0);
+    if (list) ls_plain_close_all(list, f.files.n);
+    ls_text_files_free(&f);
     return s;
 }
 
@@ -152,22 +153,35 @@ const char *ls_chats_path(const ls_config *c) {
     return *c->data.path ? c->data.path : c->data.val_path;
 }
 
+/* All were left out, or there are none. before: what was left out of other files. */
+static ls_status fail_none(const encoder *x, const char *paths, const char *use, uint64_t before) {
+    const ls_chats_read *r = x->r;
+    const char *unit = unit_of(x->c);
+    uint64_t cut = r->nleft_out - before;
+    if (cut)
+        return ls_fail(x->e, LS_EINVAL,
+                       "%s: has no %s%s: of %llu, nothing that is trained on is within "
+                       "model.context %lld; set a larger one",
+                       paths, unit, use, (unsigned long long)cut, (long long)x->c->model.context);
+    if (r->damage.n)
+        return ls_fail(x->e, LS_EINVAL, "%s: has no %s%s: all are damaged; the first: %s", paths,
+                       unit, use, r->damage.named[0]);
+    return ls_fail(x->e, LS_EINVAL, "%s: has no %s%s", paths, unit, use);
+}
+
 ls_status ls_chats_encode(const ls_config *c, const ls_chat_format *f, uint32_t **ids_p,
                           size_t *n_p, ls_chats_read *r_p, ls_error *e) {
     ls_chats_read r = {0};
     encoder x = {.c = c, .f = f, .r = &r, .e = e};
     bool trains = *c->data.path;
     ls_status s = trains ? encode_files(&x, c->data.path) : LS_OK;
-    if (s == LS_OK && trains && !x.n && r.damage.n)
-        s = ls_fail(e, LS_EINVAL, "%s: has no %s to train on: all are damaged; the first: %s",
-                    c->data.path, unit_of(c), r.damage.named[0]);
-    if (s == LS_OK && trains && !x.n)
-        s = ls_fail(e, LS_EINVAL, "%s: has no %s to train on", c->data.path, unit_of(c));
+    if (s == LS_OK && trains && !x.n) s = fail_none(&x, c->data.path, " to train on", 0);
     size_t before = x.n;
+    uint64_t left_out = r.nleft_out;
     x.val = true;
     if (s == LS_OK && *c->data.val_path) s = encode_files(&x, c->data.val_path);
     if (s == LS_OK && *c->data.val_path && x.n == before)
-        s = ls_fail(e, LS_EINVAL, "%s: has no %s", c->data.val_path, unit_of(c));
+        s = fail_none(&x, c->data.val_path, "", left_out);
     if (s != LS_OK) {
         free(x.ids);
         ls_chats_read_free(&r);

@@ -252,6 +252,30 @@ static void test_forms(void **state) {
     expect_line("eval @/a", 1, "use --data FILE or --chat FILE");
 }
 
+/* A directory of files of conversations is their list; `data` says so, and `tokens` shows them. */
+static void test_directory(void **state) {
+    (void)state;
+    write_model();
+    shell_of_run(
+        "", "mkdir -p talks/deep && head -8 chats.jsonl >talks/a.jsonl && tail -n +9 chats.jsonl | "
+            "gzip >talks/deep/b.jsonl.gz && echo about >talks/README.md");
+    expect(TUNE "-n 1 -o @/in-one", 0, NULL);
+    expect(TUNE "-n 1 -o @/in-files --set data.path=@/talks", 0,
+           "talks: 2 files are read; not read: 1 .md");
+    char one[256], files[256];
+    hash_of("in-one", one);
+    hash_of("in-files", files);
+    assert_string_equal(strchr(one, ' '), strchr(files, ' '));
+    expect("data @/talks", 0, "24 conversations of 48 messages");
+    expect("tokens @/a --chat @/talks --template @/chat.jinja", 0, "24 conversations, ");
+    expect("eval @/in-one --chat @/talks", 0, "talks");
+    shell_of_run("", "mkdir none && echo about >none/README.md");
+    expect(TUNE "-n 1 -o @/no --set data.path=@/none", 1,
+           "none: has no files of JSON below it, but");
+    expect(TUNE "-n 1 -o @/no --set model.context=3", 1,
+           "of 24, nothing that is trained on is within model.context 3; set a larger one");
+}
+
 /* lockstep tokens --chat. */
 static void test_tokens(void **state) {
     (void)state;
@@ -358,12 +382,13 @@ static void test_unread(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shown),   cmocka_unit_test(test_colours),
-        cmocka_unit_test(test_layouts), cmocka_unit_test(test_packed),
-        cmocka_unit_test(test_resume),  cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_tokens),  cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_as_text), cmocka_unit_test(test_unread),
+        cmocka_unit_test(test_shown),     cmocka_unit_test(test_colours),
+        cmocka_unit_test(test_layouts),   cmocka_unit_test(test_packed),
+        cmocka_unit_test(test_resume),    cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_directory), cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_damaged),   cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_alone),     cmocka_unit_test(test_as_text),
+        cmocka_unit_test(test_unread),
     };
     return cmocka_run_group_tests(tests, models_make, folder_remove);
 }
