@@ -200,6 +200,41 @@ static void test_all_killed(void **state) {
     expect("ckpt ledger @/killed", 0, "clean");
 }
 
+/* From step 20 on a rate that ruins the model. The end of the run says since when the loss has risen, and
+ * where that step's checkpoint is, or how one is retained; not if the best is sought, which says more, nor
+ * if the last loss of all is lower, where they are comparable. */
+static void test_risen(void **state) {
+    (void)state;
+    static const struct {
+        const char *more, *says;
+        bool removed; /* the best checkpoint, before the end */
+    } cases[] = {
+        {"", "to 8.5950 after step 30; the checkpoint of step 20 is /", false},
+        {"",
+         "to 8.5950 after step 30; checkpoint.best: on retains the best checkpoint, and "
+         "train.patience ends such a run early",
+         true},
+        {"--set checkpoint.best=on ", "\nthe best is step ", false},
+        {"--set train.eval_samples=100000 ", NULL, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char line[512], *output = NULL;
+#define RISES                                                                                      \
+    "train configs/tiny.yaml -n 2 -o @/risen-%zu --set train.steps=40 --set train.eval_every=10 "  \
+    "--set log.every=1000 --set checkpoint.every=20 " SMALLER "%s"
+        snprintf(line, sizeof line, RISES "--until 20", i, cases[i].more);
+        expect(line, 75, NULL);
+        snprintf(line, sizeof line, RISES "--resume --set optim.lr=0.5 --set optim.min_lr=0.5 %s",
+                 i, cases[i].more,
+                 cases[i].removed ? "--set checkpoint.best=off --set checkpoint.keep=1" : "");
+        assert_int_equal(run_program(line, &output), 0);
+        bool risen = strstr(output, "the validation loss has risen since step 20: from 5.1542 ");
+        assert_int_equal(risen, i < 2);
+        if (cases[i].says) assert_output_has(output, cases[i].says);
+        free(output);
+    }
+}
+
 static void test_errors(void **state) {
     (void)state;
     expect("train configs/tiny.yaml -o @/wrong --set train.patience=2 --set train.eval_every=0", 1,
@@ -213,6 +248,6 @@ int main(void) {
         cmocka_unit_test(test_best_retained), cmocka_unit_test(test_ends),
         cmocka_unit_test(test_hosts),         cmocka_unit_test(test_complete),
         cmocka_unit_test(test_worker_killed), cmocka_unit_test(test_all_killed),
-        cmocka_unit_test(test_errors)};
+        cmocka_unit_test(test_risen),         cmocka_unit_test(test_errors)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
