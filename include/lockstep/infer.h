@@ -42,7 +42,8 @@ typedef struct ls_predictor_options {
     /* 1: CLASSES and CHANCES as the losses read them, not as probabilities */
     int logits LS_UNSET;
     /* 1: in place of predictions one output, "vector", LS_NUMBERS: what the last layer reads before
-     * the first prediction; of a language model the mean of that over the tokens */
+     * the first prediction; of a language model the mean, over the tokens, of the
+     * vectors behind its last norm */
     int vectors LS_UNSET;
 } ls_predictor_options;
 

@@ -18,11 +18,16 @@ static bool skip(ls_json_records *c, char sign) {
     return true;
 }
 
-ls_json_records ls_json_records_of(const char *text, size_t n) {
+ls_json_records ls_json_lines_of(const char *text, size_t n) {
     if (!n) text = ""; /* an empty file is mapped nowhere */
     ls_json_records c = {.at = text, .end = text + n, .line = 1};
     c.at += ls_utf8_mark(text, n);
     c.line_end = n && !memchr(text, '\n', n) ? '\r' : '\n';
+    return c;
+}
+
+ls_json_records ls_json_records_of(const char *text, size_t n) {
+    ls_json_records c = ls_json_lines_of(text, n);
     const char *start = c.at;
     c.array = skip(&c, '[');
     if (!c.array) {

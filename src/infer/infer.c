@@ -285,21 +285,32 @@ const float *ls_infer_continued(const ls_infer *f, const uint32_t *tokens, int64
     return last_logits(f, &c, show_nothing, NULL);
 }
 
-void ls_infer_mean(const ls_infer *f, const uint32_t *tokens, int64_t T, float *out) {
+void ls_infer_hidden(const ls_infer *f, const uint32_t *tokens, int64_t T, float *out) {
     ls_layer_call c = {.n = 1, .T = T, .samples = tokens};
-    int head = ls_infer_head(f->model);
-    int64_t C = f->model->layers[head].C;
-    const char *rows = forward(f, &c, head, show_nothing, NULL);
-    double *sums = LS_NEW_ARRAY(double, (size_t)C);
-    for (int64_t t = 0; t < T; t++) {
-        const void *row = rows + (size_t)(t * C) * ls_dtype_size(f->dtype);
-        const float *x = row;
-        if (f->dtype != LS_F32) {
-            f->compute->k->widen(f->dtype, (size_t)C, row, out);
-            x = out;
-        }
-        for (int64_t k = 0; k < C; k++) sums[k] += (double)x[k];
+    const ls_layer *head = &f->model->layers[ls_infer_head(f->model)];
+    size_t n = (size_t)(T * head->C);
+    const void *rows = forward(f, &c, (int)(head - f->model->layers), show_nothing, NULL);
+    if (head->norms) {
+        c.x[0] = rows;
+        c.y = NULL;
+        c.T = T;
+        c.hidden = out;
+        ls_mixed_forward(head, &c);
+    } else if (f->dtype == LS_F32) {
+        memcpy(out, rows, n * sizeof *out);
+    } else {
+        f->compute->k->widen(f->dtype, n, rows, out);
     }
-    for (int64_t k = 0; k < C; k++) out[k] = (float)(sums[k] / (double)T);
-    free(sums);
+}
+
+void ls_infer_mean(const ls_infer *f, const uint32_t *tokens, int64_t T, float *out) {
+    int64_t C = f->model->layers[ls_infer_head(f->model)].C;
+    float *rows = LS_NEW_ARRAY(float, (size_t)(T * C));
+    ls_infer_hidden(f, tokens, T, rows);
+    for (int64_t k = 0; k < C; k++) {
+        double sum = 0;
+        for (int64_t t = 0; t < T; t++) sum += (double)rows[t * C + k];
+        out[k] = (float)(sum / (double)T);
+    }
+    free(rows);
 }

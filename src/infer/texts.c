@@ -1,6 +1,7 @@
 /* texts.c - see texts.h. */
 #include "infer/texts.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,9 +152,21 @@ static ls_status add_value(reading *r, const ls_json *value, ls_error *why) {
     return LS_OK;
 }
 
+/* Is the first line an array of numbers? Then each line is a row; else an array has all rows. */
+static bool has_rows(const char *all, size_t n) {
+    ls_json_records c = ls_json_lines_of(all, n);
+    ls_json *row = NULL;
+    int64_t id = 0;
+    if (!ls_json_records_next(&c) || *c.text != '[') return false;
+    bool has = ls_json_records_parse(&c, &row, NULL) == LS_OK && ls_json_count(row) &&
+               ls_json_integer(ls_json_at(row, 0), &id);
+    ls_json_free(row);
+    return has;
+}
+
 static ls_status read_json(reading *r, const char *all, size_t n, ls_error *e) {
     const char *path = r->t->files[r->file];
-    ls_json_records c = ls_json_records_of(all, n);
+    ls_json_records c = has_rows(all, n) ? ls_json_lines_of(all, n) : ls_json_records_of(all, n);
     for (; ls_json_records_next(&c); r->row++) {
         ls_error why = {0};
         ls_json *value = NULL;
@@ -202,8 +215,16 @@ static ls_status read_file(ls_texts *t, size_t file, uint64_t *first, ls_error *
     ls_plain p;
     ls_buf b = {0};
     LS_TRY(ls_plain_open(t->files[file], &o, &p, e));
-    ls_status s = copy_text(&p, &b, e);
+    ls_error own = {0};
+    ls_status s = copy_text(&p, &b, &own);
     ls_plain_close(&p);
+    if (s == LS_EINVAL && !t->model->tokenizer) {
+        ls_error why = {0};
+        fail_tokens(t, &why);
+        s = ls_fail(e, s, "%.200s %.300s", t->files[file], why.msg);
+    } else if (s != LS_OK) {
+        ls_fail(e, s, "%s", own.msg);
+    }
     if (s == LS_OK)
         s = is_json(t->files[file]) ? read_json(&r, b.data, b.len - 1, e)
                                     : read_lines(&r, b.data, e);

@@ -1,7 +1,7 @@
 /* head.c - final layer norm, logits by the token embedding (tied), cross-entropy: vocabulary.h.
  *
  * params: gamma, beta [C]; wte [V, C], which belongs to the embedding forward: x -> losses [n], or
- * logits if the call has no losses. backward: x -> losses, dx, and the beginning of wte's gradient
+ * logits if the call has no losses, or the normalized rows if it wants them. backward: x -> losses, dx, and the beginning of wte's gradient
  * (see embedding.c). Nothing is saved, and training needs no forward.
  */
 #include "lockstep/infer.h"
@@ -87,6 +87,10 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
         ls_layer_call part = part_of(l, c, first, rows - first < most ? rows - first : most);
         block b;
         block_open(l, c, &part, first, &b);
+        if (c->hidden) {
+            ls_rows_norm(l, &part, ls_numbers_f32(c->hidden + first * l->C), b.mean, b.rstd);
+            continue;
+        }
         if (!c->losses) b.v.logits = (float *)c->y + first * l->V;
         ls_rows_norm(l, &part, ls_numbers_f32(b.h), b.mean, b.rstd);
         ls_vocabulary_logits(&b.v);
@@ -122,6 +126,7 @@ void ls_head_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     ls_works unused = {0};
     l->ops = &ops;
     l->predicts = LS_CLASSES;
+    l->norms = true;
     l->T = T;
     l->ninputs = 1;
     l->input_floats[0] = (size_t)(T * C);

@@ -134,6 +134,8 @@ typedef struct ls_layer_call {
     double *losses; /* [n] sum of the losses of a sample's tokens, nats; of other models' losses:
                               factor times the mean over a sample's targets, without its weight; of
                               a measure: its values [n][nvalues] */
+    float *hidden;  /* [rows, C] of a layer that `norms`: gets what its logits are made of, the
+                              normalized input, and y gets nothing; NULL: it is not wanted */
     double *notes;  /* of a loss that notes numbers of each sample (measure.h): number k of sample i
                       at [k * notes_stride + i] */
     int64_t notes_stride;
@@ -248,6 +250,7 @@ struct ls_layer {
     bool has_logits; /* of classes [first_logit, first_logit + V), where the call
                                              wants them: a slice of a vocabulary */
     int64_t first_logit;
+    bool norms; /* a loss that normalizes its input itself (ls_layer_call.hidden) */
     int predicts; /* of a loss: what its input is (ls_output_kind, lockstep/infer.h); or where it has a
                      table, what the logits are that its forward without losses writes. 0: nothing
                      that is of use without the targets */

@@ -309,6 +309,56 @@ static void test_texts(void **state) {
     expect_line("predict @/text", 1, "is a language model: name the file of texts");
 }
 
+/* ---- rows of tokens ---- */
+
+/* A model without a tokenizer reads rows of tokens, in three forms, and says what ls_predict() says. */
+static void test_tokens(void **state) {
+    (void)state;
+    enum { VOCAB = 64, CONTEXT = 16, N = 2000 };
+    static uint16_t tokens[N];
+    static const char yaml[] =
+        "model: {kind: gpt2, layers: 1, width: 12, heads: 2, context: 16, vocab: 64}\n"
+        "train: {steps: 10, batch: 8, virtual_workers: 2}\n"
+        "data: {format: tokens, val_fraction: 0.1}\n"
+        "optim: {warmup: 2}\n",
+                      rows[] = "3 10 17\n0,63\n", json[] = "[3, 10, 17]\n[0, 63]\n",
+                      objects[] = "[{\"tokens\": [3, 10, 17]}, {\"input_ids\": [0, 63]}]",
+                      wrong[] = "3 10\n3 64\n", texts[] = "hello\n";
+    for (int i = 0; i < N; i++) tokens[i] = (uint16_t)(i * 7 % VOCAB);
+    write_file("train.bin", tokens, sizeof tokens);
+    write_file("tokens.yaml", yaml, strlen(yaml));
+    write_file("rows.txt", rows, strlen(rows));
+    write_file("rows.jsonl", json, strlen(json));
+    write_file("rows.json", objects, strlen(objects));
+    write_file("wrong.txt", wrong, strlen(wrong));
+    write_file("texts.txt", texts, strlen(texts));
+    expect("train @/tokens.yaml -o @/tokens --set data.path=@/train.bin", 0, NULL);
+    char *a = output_of("predict @/tokens @/rows.txt -n 2"),
+         *b = output_of("predict @/tokens @/rows.jsonl"),
+         *c = output_of("predict @/tokens @/rows.json");
+    assert_string_equal(a, b);
+    assert_string_equal(a, c);
+    char *run = ls_format("%s/tokens", folder);
+    ls_predictor *p = NULL;
+    ls_error e = {0};
+    float out[VOCAB];
+    int32_t ids[CONTEXT] = {3, 10, 17, -1};
+    assert_ls_ok(ls_predictor_open(run, NULL, &p, &e), e);
+    assert_ls_ok(ls_predict(p, 1, (const void *[]){ids}, (float *[]){out}, &e), e);
+    int best = 0;
+    for (int i = 1; i < VOCAB; i++) best = out[i] > out[best] ? i : best;
+    char want[64];
+    snprintf(want, sizeof want, "next,next_probability\n0,%d,%.9g\n1,", best, (double)out[best]);
+    assert_output_has(a, want);
+    ls_predictor_close(p);
+    free(a), free(b), free(c), free(run);
+    expect_line("predict @/tokens @/wrong.txt", 1, "wrong.txt:2: has the token 64; the model has");
+    expect_line("predict @/tokens @/texts.txt", 1, "texts.txt:1: is no row of tokens: ");
+    expect_line("predict @/tokens @/train.bin", 1, "train.bin is no row of tokens: ");
+    expect_line("predict @/tokens", 1, "name the file of rows of tokens");
+    expect("predict @/tokens @/rows.txt --vectors", 0, "sample,vector_0,");
+}
+
 /* ---- from C ---- */
 
 typedef struct caller {
@@ -394,7 +444,7 @@ int main(void) {
         cmocka_unit_test(test_own_rows), cmocka_unit_test(test_left_out),
         cmocka_unit_test(test_eval),     cmocka_unit_test(test_refused),
         cmocka_unit_test(test_numbers),  cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_library),
+        cmocka_unit_test(test_tokens),   cmocka_unit_test(test_library),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

@@ -107,7 +107,43 @@ static void test_next(void **state) {
     }
 }
 
+/* GPT in double precision, up to its last norm. */
+static void reference_of(const setup *s, const uint32_t *tokens, int64_t length, double *h) {
+    const ref_shape shape = {1, length, C, 3, V};
+    double *params = fix_doubles(s->params, s->model.nfloats), *x = NULL;
+    int last = s->model.nlayers - 1;
+    for (int i = 0; i < last; i++) {
+        ref_tensors p = fix_tensors(&s->model.layers[i], params);
+        double *y = ref_zeros(length * C);
+        (i == 0 ? ref_embedding : i % 2 ? ref_attention : ref_mlp)(&shape, &p, tokens, x, y);
+        free(x);
+        x = y;
+    }
+    ref_tensors p = fix_tensors(&s->model.layers[last], params);
+    ref_norm(length, C, x, p.t[0], p.t[1], h);
+    free(x), free(params);
+}
+
+/* Vectors are taken behind the last norm, which GPT's head computes itself. */
+static void test_vectors(void **state) {
+    const setup *s = *state;
+    ls_infer f = infer_of(s, 1);
+    for (int64_t t = 1; t <= T; t += t < 3 ? 1 : 22) {
+        double *want = ref_zeros(t * C), mean[C] = {0};
+        float *got = fix_nans((size_t)(t * C)), vector[C];
+        reference_of(s, s->tokens, t, want);
+        for (int64_t i = 0; i < t * C; i++) mean[i % C] += want[i] / (double)t;
+        ls_infer_hidden(&f, s->tokens, t, got);
+        assert_true(fix_distance(got, want, (size_t)(t * C)) < 3e-6);
+        ls_infer_mean(&f, s->tokens, t, vector);
+        for (int k = 0; k < C; k++) assert_true(fabs((double)vector[k] - mean[k]) < 3e-6);
+        free(want), free(got);
+    }
+    free(f.memory);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_losses), cmocka_unit_test(test_next)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_losses), cmocka_unit_test(test_next),
+                                       cmocka_unit_test(test_vectors)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
