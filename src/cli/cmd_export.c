@@ -12,7 +12,7 @@
 #include "weights/blocks.h"
 #include "weights/export.h"
 
-enum { TO, TYPE, OUTPUT, BASE, EMA, MERGE, JSON };
+enum { TO, TYPE, OUTPUT, BASE, EMA, MERGE, EXTERNAL, JSON };
 
 typedef ls_status export_fn(const ls_export *, const char *path, ls_written *w_p, ls_error *);
 
@@ -149,8 +149,11 @@ static int export_onnx(const ls_args *a) {
         cli_fail(&e);
         return CLI_USAGE;
     }
-    const cli_onnx x = {
-        .from = a->words[0], .to = to, .ema = cli_given(a, EMA), .json = cli_given(a, JSON)};
+    const cli_onnx x = {.from = a->words[0],
+                        .to = to,
+                        .ema = cli_given(a, EMA),
+                        .json = cli_given(a, JSON),
+                        .external = cli_given(a, EXTERNAL)};
     return cli_export_onnx(&x, &e) == LS_OK ? 0 : cli_fail(&e);
 }
 
@@ -186,6 +189,11 @@ static int run(const ls_args *a) {
         return CLI_USAGE;
     }
     if (cli_given(a, TO) && strcmp(cli_value(a, TO), "onnx") == 0) return export_onnx(a);
+    if (cli_given(a, EXTERNAL)) {
+        ls_fail(&e, LS_EINVAL, "--external-data is of --to onnx: leave it out");
+        cli_fail(&e);
+        return CLI_USAGE;
+    }
     if (take_words(a, &q, &e) != LS_OK) {
         cli_fail(&e);
         return CLI_USAGE;
@@ -233,6 +241,10 @@ const ls_command cmd_export = {
                    "of --to peft: the base model's name, or its path, for others"},
          [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
          [MERGE] = {"merge", 0, NULL, "add the run's adapters to the weights"},
+         [EXTERNAL] =
+             {"external-data", 0, NULL,
+              "of --to onnx: the weights are in a file of their own, PATH.data, as those of "
+              "models from 2 GB on are"},
          [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
     .run = run,
 };

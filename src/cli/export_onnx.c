@@ -7,6 +7,7 @@
 #include "cli/export_ids.h"
 #include "infer/generate.h"
 #include "onnx/export.h"
+#include "storage/data_record.h"
 
 static const char *free_name(int64_t dim) { return dim == LS_ONNX_ROWS ? "T" : "N"; }
 
@@ -63,17 +64,90 @@ static void print_json(const cli_onnx *a, const ls_trained *t, const ls_onnx_exp
 static void print(const cli_onnx *a, const ls_trained *t, const ls_onnx_exported *x) {
     ls_print("%s: ONNX, operators of set %d: %zu parameters, %zu nodes, %.3f MB\n", a->to,
              LS_ONNX_OPSET, t->model.count, x->file.nnodes, (double)x->file.nbytes / 1e6);
-    if (x->file.data)
-        ls_print("%s: its numbers, which are more than fit into one message; both files belong "
-                 "together\n",
-                 x->file.data);
+    if (x->file.data) ls_print("%s: its numbers; both files belong together\n", x->file.data);
     for (size_t i = 0; i < x->nends; i++) print_end(&x->ends[i]);
+}
+
+/* ---- what the run's data call it ---- */
+
+/* The names of the classes that the model predicts first; NULL: they have none. */
+static ls_status find_classes(const ls_trained *t, ls_json **list_p, ls_error *e) {
+    ls_prediction list[LS_PREDICTIONS];
+    int n = ls_predictions_of(&t->model, list);
+    *list_p = NULL;
+    for (int k = 0; k < n && !*list_p; k++) {
+        ls_classes c = {0};
+        if (list[k].kind != LS_CLASSES) continue;
+        LS_TRY(ls_data_record_classes(t->path, list[k].name, &c, e));
+        if (c.n) *list_p = ls_json_new_array();
+        for (int i = 0; i < c.n; i++) ls_json_push(*list_p, ls_json_new_path(c.names[i]));
+        ls_classes_free(&c);
+    }
+    return LS_OK;
+}
+
+/* texts: of each column of texts, those that stand for 0, 1, ...; columns: of each field that is made
+ * of several, their names. */
+static void add_columns(const ls_numbering *c, ls_json *texts, ls_json *columns) {
+    for (size_t i = 0; i < c->n; i++) {
+        const ls_numbered *x = &c->list[i];
+        ls_json *list = ls_json_new_array(), *field = NULL;
+        for (int k = 0; k < x->in.n; k++) ls_json_push(list, ls_json_new_path(x->in.names[k]));
+        if (x->text && x->in.n)
+            ls_json_set(texts, x->name, list);
+        else
+            ls_json_free(list);
+        if (!x->joined) continue;
+        if (!ls_json_get(columns, x->field)) ls_json_set(columns, x->field, ls_json_new_array());
+        field = (ls_json *)(uintptr_t)ls_json_get(columns, x->field);
+        ls_json_push(field, ls_json_new_path(x->name));
+    }
+}
+
+typedef struct remarks {
+    ls_buf values[3];
+    ls_onnx_remark list[3]; /* [n] */
+    int n;
+} remarks;
+
+/* Frees the value. */
+static void add_remark(remarks *r, const char *key, ls_json *value) {
+    ls_buf *b = &r->values[r->n];
+    const char *name = NULL;
+    const ls_json *first = NULL;
+    if (ls_json_is_array(value) || (value && ls_json_next(value, NULL, &name, &first))) {
+        ls_json_write(value, 0, b);
+        ls_buf_append(b, "", 1);
+        r->list[r->n++] = (ls_onnx_remark){key, b->data};
+    }
+    ls_json_free(value);
+}
+
+static ls_status find_remarks(const ls_trained *t, remarks *r, ls_error *e) {
+    ls_json *classes = NULL, *texts = ls_json_new_object(), *columns = ls_json_new_object();
+    ls_numbering numbering = {0};
+    ls_status s = LS_OK;
+    if (!t->is_published && !ls_config_has_corpus(&t->config)) {
+        s = find_classes(t, &classes, e);
+        if (s == LS_OK && ls_data_record_numbering(t->path, &numbering, NULL) == LS_OK)
+            add_columns(&numbering, texts, columns);
+        ls_numbering_free(&numbering);
+    }
+    add_remark(r, "classes", classes);
+    add_remark(r, "texts", texts);
+    add_remark(r, "columns", columns);
+    return s;
 }
 
 static ls_status write_graph(const cli_onnx *a, const ls_trained *t, ls_error *e) {
     ls_onnx_exported x;
+    remarks r = {.n = 0};
     const ls_onnx_weights weights = {t->params, t->infer.frozen, &t->compute};
-    LS_TRY(ls_onnx_export(&t->model, &weights, a->to, 0, &x, e));
+    ls_status s = find_remarks(t, &r, e);
+    const ls_onnx_to to = {a->to, a->external ? 1 : 0, r.list, r.n};
+    if (s == LS_OK) s = ls_onnx_export(&t->model, &weights, &to, &x, e);
+    for (int i = 0; i < r.n; i++) ls_buf_free(&r.values[i]);
+    LS_TRY(s);
     if (a->json)
         print_json(a, t, &x);
     else

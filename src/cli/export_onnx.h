@@ -9,6 +9,7 @@
 typedef struct cli_onnx {
     const char *from, *to;
     bool ema, json;
+    bool external; /* numbers are in a file of their own, however few they are */
 } cli_onnx;
 
 /* Writes the graph, and prints what it reads and computes. */

@@ -153,8 +153,8 @@ static void build(job *j) {
     for (int k = 0; k < j->n; k++) add_prediction(j, k);
 }
 
-ls_status ls_onnx_export(const ls_model *m, const ls_onnx_weights *weights, const char *path,
-                         size_t most, ls_onnx_exported *x_p, ls_error *e) {
+ls_status ls_onnx_export(const ls_model *m, const ls_onnx_weights *weights, const ls_onnx_to *to,
+                         ls_onnx_exported *x_p, ls_error *e) {
     ls_onnx_exported x = {0};
     job j = {.w = ls_onnx_writer_of(m, weights), .m = m, .x = &x};
     j.layers = LS_NEW_ARRAY(bool, (size_t)m->nlayers);
@@ -165,7 +165,9 @@ ls_status ls_onnx_export(const ls_model *m, const ls_onnx_weights *weights, cons
     if (s == LS_OK) {
         j.w.rows = free_rows(&j);
         build(&j);
-        s = ls_onnx_write(j.w.g, path, most, &x.file, e);
+        for (int i = 0; i < to->nremarks; i++)
+            ls_onnx_note(j.w.g, to->remarks[i].key, to->remarks[i].value);
+        s = ls_onnx_write(j.w.g, to->path, to->most, &x.file, e);
     }
     ls_onnx_writer_close(&j.w);
     free(j.layers);

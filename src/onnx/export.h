@@ -26,9 +26,20 @@ typedef struct ls_onnx_exported {
     size_t nends;
 } ls_onnx_exported;
 
-/* most: as of ls_onnx_write(). LS_EINVAL: ONNX has no form of a layer; the model predicts nothing;
- * `path` exists. */
-ls_status ls_onnx_export(const ls_model *, const ls_onnx_weights *, const char *path, size_t most,
+/* What the file says of the model besides (metadata_props). */
+typedef struct ls_onnx_remark {
+    const char *key, *value;
+} ls_onnx_remark;
+
+typedef struct ls_onnx_to {
+    const char *path;
+    size_t most;                   /* as of ls_onnx_write() */
+    const ls_onnx_remark *remarks; /* [nremarks] */
+    int nremarks;
+} ls_onnx_to;
+
+/* LS_EINVAL: ONNX has no form of a layer; the model predicts nothing; the path exists. */
+ls_status ls_onnx_export(const ls_model *, const ls_onnx_weights *, const ls_onnx_to *,
                          ls_onnx_exported *x_p, ls_error *);
 void ls_onnx_exported_free(ls_onnx_exported *);
 

@@ -240,6 +240,24 @@ static void test_eval(void **state) {
     expect_line("eval @/run --before", 1, "began with no other model");
 }
 
+/* ONNX files know the names of classes and of an input's texts; numbers may be in another file. */
+static void test_onnx(void **state) {
+    (void)state;
+    static const char *const says[] = {"[\"above, or \\\"on\\\"\", \"below\"]",
+                                       "{\"colour\": [\"blue\", \"green\", \"red\"], \"kind\": ["};
+    ls_buf b = {0};
+    ls_error e = {0};
+    char *path = ls_format("%s/k.onnx", folder);
+    expect("export @/run --to onnx -o @/k.onnx --external-data", 0, "k.onnx.data: its numbers; ");
+    expect("export @/run --to onnx -o @/k.onnx", 1, "k.onnx: exists");
+    expect("export @/run --to safetensors -o @/k --external-data", 2, "is of --to onnx");
+    assert_true(file_exists("k.onnx.data"));
+    assert_ls_ok(ls_file_read(path, 1 << 20, &b, &e), e);
+    for (int i = 0; i < 2; i++) assert_non_null(memmem(b.data, b.len, says[i], strlen(says[i])));
+    ls_buf_free(&b);
+    free(path);
+}
+
 static void test_refused(void **state) {
     (void)state;
     static const char few[] = "a,colour\n1,red\n", other[] = "a,b,colour\n1,2,pink\n",
@@ -444,7 +462,8 @@ int main(void) {
         cmocka_unit_test(test_own_rows), cmocka_unit_test(test_left_out),
         cmocka_unit_test(test_eval),     cmocka_unit_test(test_refused),
         cmocka_unit_test(test_numbers),  cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_tokens),   cmocka_unit_test(test_library),
+        cmocka_unit_test(test_onnx),     cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_library),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

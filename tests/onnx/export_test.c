@@ -28,7 +28,9 @@ static ls_status export(network *n, const char *name, size_t most, ls_error *e) 
     ls_model_init(&n->m, 7, 0, n->m.nfloats, n->params);
     assert_ls_ok(ls_compute_init(&n->compute, 1, 0, e), *e);
     const ls_onnx_weights weights = {n->params, NULL, &n->compute};
-    return ls_onnx_export(&n->m, &weights, n->path, most, &n->x, e);
+    static const ls_onnx_remark remark = {"classes", "[\"cat\", \"d\\\"og\"]"};
+    const ls_onnx_to to = {.path = n->path, .most = most, .remarks = &remark, .nremarks = 1};
+    return ls_onnx_export(&n->m, &weights, &to, &n->x, e);
 }
 
 static void read_file(network *n) {
@@ -103,6 +105,9 @@ static void check_graph(const LsOnnx__Model *file) {
         assert_true(knows(&used, g->initializer[i]->name));
     assert_int_equal(file->ir_version, 8);
     assert_int_equal(file->opset_import[0]->version, 17);
+    assert_int_equal(file->n_metadata_props, 1);
+    assert_string_equal(file->metadata_props[0]->key, "classes");
+    assert_string_equal(file->metadata_props[0]->value, "[\"cat\", \"d\\\"og\"]");
 }
 
 /* "x: 1 [N,3]": the type's number and the dimensions. */
