@@ -99,8 +99,8 @@ ls_status ls_fitted_open(ls_source *from, const ls_image_way *way, const char *w
     if (!has_images(from))
         s = ls_fail(
             e, LS_EINVAL,
-            "%s: data.resize, data.crop and data.channels change images, and there are none "
-            "among the fields; remove them",
+            "%s: has no images, which data.resize, data.crop and data.channels change; name files "
+            "of images, or leave these keys out",
             what);
     if (s == LS_OK) s = add_fields(f, way, what, e);
     if (s == LS_OK)

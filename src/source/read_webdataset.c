@@ -506,10 +506,16 @@ static ls_status read_sample(const ls_source *source, uint64_t i, void *to, ls_e
                    (unsigned long long)i, (unsigned long long)p->at, own.msg);
 }
 
+/* Members of JSON follow; an image and a cls have nothing that is numbered elsewhere. */
 static ls_status follow(ls_source *source, const ls_numbering *numbering, const char *what,
                         ls_error *e) {
-    ls_features *f = &((webdataset *)source)->members.features;
-    return ls_features_follow(f, numbering, source, what, e);
+    webdataset *w = (webdataset *)source;
+    if (!w->has_json) return LS_OK;
+    LS_TRY(ls_features_follow(&w->members.features, numbering, source, what, e));
+    if (!w->has_label) return LS_OK;
+    source->classes = NULL; /* a cls is a number without a name */
+    source->nclasses = 0;
+    return LS_OK;
 }
 
 /* The name in the header before the image's bytes, of 100 bytes at most. */

@@ -132,6 +132,26 @@ static void test_images(void **state) {
     ls_source_close(t);
 }
 
+/* The image of an archive stays, with a cls beside it, and with members of JSON. */
+static void test_archives(void **state) {
+    (void)state;
+    test_images(state);
+    in_folder("cp train/ant/1.png 1.png && echo 2 > 1.cls && echo '{\"size\": 3}' > 1.json && "
+              "tar cf image.tar 1.png && tar cf cls.tar 1.png 1.cls && "
+              "tar cf json.tar 1.png 1.cls 1.json");
+    ls_source *t = opened("@train", NULL);
+    static const char *const paths[] = {"@image.tar", "@cls.tar", "@json.tar"};
+    for (int p = 0; p < 3; p++) {
+        ls_source *v = followed(paths[p], t);
+        assert_non_null(ls_source_field(v, "image"));
+        assert_int_equal(v->nfields, p ? 2 : 1);
+        if (p) assert_int_equal((int)value_of(v, 0, "label", 0), 2);
+        assert_null(v->classes);
+        ls_source_close(v);
+    }
+    ls_source_close(t);
+}
+
 /* What data.json keeps is what later files follow. */
 static void test_record(void **state) {
     (void)state;
@@ -180,8 +200,9 @@ static void test_means(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_csv),    cmocka_unit_test(test_spelled),
-        cmocka_unit_test(test_joined), cmocka_unit_test(test_images),
-        cmocka_unit_test(test_record), cmocka_unit_test(test_means)};
+        cmocka_unit_test(test_csv),      cmocka_unit_test(test_spelled),
+        cmocka_unit_test(test_joined),   cmocka_unit_test(test_images),
+        cmocka_unit_test(test_archives), cmocka_unit_test(test_record),
+        cmocka_unit_test(test_means)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
