@@ -215,16 +215,24 @@ static void put_score(ls_buf *b, const ls_class_score *s) {
     ls_buf_printf(b, "\n");
 }
 
-/* The mean over the classes for which it is known. */
-static void add_mean(double x, double *sum, int *n) {
-    if (isnan(x)) return;
-    *sum += x;
-    ++*n;
+/* The mean over the classes that have samples or are predicted; what has no value counts as 0. */
+typedef struct score_sums {
+    double precision, recall, f1;
+    int n;
+} score_sums;
+
+static double or_zero(double x) { return isnan(x) ? 0 : x; }
+
+static void add_score(const ls_class_score *s, score_sums *sums) {
+    if (isnan(s->f1)) return;
+    sums->precision += or_zero(s->precision);
+    sums->recall += or_zero(s->recall);
+    sums->f1 += s->f1;
+    sums->n++;
 }
 
 void ls_confusion_table(const ls_confusion_matrix *c, ls_buf *b) {
-    double sums[3] = {0};
-    int n[3] = {0};
+    score_sums sums = {0};
     ls_class_score all = {0};
     ls_buf_printf(b, "%-*s  %8s  %9s  %9s  %9s\n", MOST_LETTERS, "class", "samples", "precision",
                   "recall", "F1");
@@ -235,11 +243,11 @@ void ls_confusion_table(const ls_confusion_matrix *c, ls_buf *b) {
         ls_buf_put(b, "%-*s", MOST_LETTERS, name);
         put_score(b, &s);
         all.samples += s.samples;
-        add_mean(s.precision, &sums[0], &n[0]);
-        add_mean(s.recall, &sums[1], &n[1]);
-        add_mean(s.f1, &sums[2], &n[2]);
+        add_score(&s, &sums);
     }
-    all.precision = sums[0] / n[0], all.recall = sums[1] / n[1], all.f1 = sums[2] / n[2];
+    all.precision = sums.precision / sums.n;
+    all.recall = sums.recall / sums.n;
+    all.f1 = sums.f1 / sums.n;
     ls_buf_printf(b, "%-*s", MOST_LETTERS, "mean");
     put_score(b, &all);
 }

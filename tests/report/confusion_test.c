@@ -171,10 +171,28 @@ static void test_turned(void **state) {
     free(counts);
 }
 
+/* Right, taken for: of four classes b is never predicted, c has no samples, and d neither. The means
+ * are those of scikit-learn's precision_recall_fscore_support(average="macro", zero_division=0) of
+ * y = [0, 0, 0, 1, 1], p = [0, 0, 2, 0, 0]. */
+static void test_means(void **state) {
+    (void)state;
+    uint64_t counts[16] = {2, 0, 1, 0, 2};
+    ls_confusion_matrix c = {.n = 4, .counts = counts};
+    ls_buf table = {0};
+    ls_confusion_table(&c, &table);
+    const char *mean = strstr(table.data, "mean");
+    double precision = 0, recall = 0, f1 = 0;
+    assert_non_null(mean);
+    assert_int_equal(sscanf(mean, "mean 5 %lf %lf %lf", &precision, &recall, &f1), 3);
+    assert_true(precision == 0.1667 && recall == 0.2222 && f1 == 0.1905);
+    ls_buf_free(&table);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts), cmocka_unit_test(test_picture),
         cmocka_unit_test(test_sizes),  cmocka_unit_test(test_large_counts),
-        cmocka_unit_test(test_pixels), cmocka_unit_test(test_turned)};
+        cmocka_unit_test(test_means),  cmocka_unit_test(test_pixels),
+        cmocka_unit_test(test_turned)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
