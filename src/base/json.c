@@ -109,14 +109,7 @@ ls_json *ls_json_new_path(const char *s) {
 }
 ls_json *ls_json_new_bytes(const char *bytes, size_t nbytes) {
     ls_buf text = {0};
-    uint32_t point = 0;
-    for (size_t i = 0, n; i < nbytes; i += n ? n : 1) {
-        n = ls_utf8_decode(bytes + i, nbytes - i, &point);
-        if (n == 0 || point == 0)
-            ls_buf_append(&text, "\xef\xbf\xbd", 3);
-        else
-            ls_buf_append(&text, bytes + i, n);
-    }
+    ls_utf8_put(&text, bytes, nbytes);
     ls_json *j = ls_json_new_text(text.data ? text.data : "");
     ls_buf_free(&text);
     return j;

@@ -100,3 +100,14 @@ size_t ls_utf8_complete(const char *s, size_t n) {
     }
     return n;
 }
+
+void ls_utf8_put(ls_buf *b, const char *s, size_t n) {
+    uint32_t point = 0;
+    for (size_t i = 0, k; i < n; i += k ? k : 1) {
+        k = ls_utf8_decode(s + i, n - i, &point);
+        if (k == 0 || point == 0)
+            ls_buf_append(b, "\xef\xbf\xbd", 3);
+        else
+            ls_buf_append(b, s + i, k);
+    }
+}

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/mem.h"
 
 /* Returns the length of the character at s [n], with its code point in *point_p, or 0 if there is
  * no valid one: overlong forms, surrogates and code points above U+10FFFF are not. Source: RFC
@@ -34,5 +35,8 @@ ls_status ls_utf8_check_beginning(const char *s, size_t n, const char *what, ls_
 
 /* The length of s [n] without an incomplete character at its end. */
 size_t ls_utf8_complete(const char *s, size_t n);
+
+/* Appends the bytes s [n] as UTF-8: U+FFFD for each that is of no character, and for NUL. */
+void ls_utf8_put(ls_buf *, const char *s, size_t n);
 
 #endif

@@ -6,12 +6,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/escape.h"
 #include "base/json.h"
+#include "base/utf8.h"
+
+/* A name that is not UTF-8 is escaped, as in JSON (ls_json_new_path()). */
+static void put_text(ls_buf *b, const char *text) {
+    size_t n = strlen(text);
+    if (ls_utf8_is_valid(text, n))
+        ls_buf_append(b, text, n);
+    else
+        ls_buf_escape(b, LS_ESCAPE_LINE, text, n);
+}
 
 void ls_csv_quote(ls_buf *b, const char *text) {
+    ls_buf all = {0};
+    put_text(&all, text);
     ls_buf_printf(b, "\"");
-    for (const char *c = text; *c; c++) ls_buf_printf(b, *c == '"' ? "\"\"" : "%c", *c);
+    for (size_t i = 0; i < all.len; i++)
+        ls_buf_printf(b, all.data[i] == '"' ? "\"\"" : "%c", all.data[i]);
     ls_buf_printf(b, "\"");
+    ls_buf_free(&all);
 }
 
 void ls_csv_put(ls_buf *b, const char *text) {
@@ -19,7 +34,7 @@ void ls_csv_put(ls_buf *b, const char *text) {
     if (strpbrk(text, ",\"\r\n") || (n && (text[0] == ' ' || text[n - 1] == ' ')))
         ls_csv_quote(b, text);
     else
-        ls_buf_printf(b, "%s", text);
+        put_text(b, text);
 }
 
 ls_status ls_predictions_check(const ls_predictions *p, ls_error *e) {
@@ -57,13 +72,16 @@ static int64_t top_of(const ls_predictions *p, const ls_predictor_output *o) {
 
 static void put_class(const ls_predictions *p, const ls_predictor_output *o, int64_t class,
                       ls_buf *b) {
+    ls_buf bytes = {0}; /* of a token: perhaps of a part of a character */
     if (class < o->nclasses)
-        ls_buf_printf(b, "%s", o->classes[class]);
+        ls_buf_printf(&bytes, "%s", o->classes[class]);
     else if (p->put_class)
-        p->put_class(p->arg, class, b);
+        p->put_class(p->arg, class, &bytes);
     else
-        ls_buf_printf(b, "%lld", (long long)class);
+        ls_buf_printf(&bytes, "%lld", (long long)class);
+    ls_utf8_put(b, bytes.data, bytes.len);
     ls_buf_append(b, "", 1); /* ends the text */
+    ls_buf_free(&bytes);
 }
 
 /* ---- CSV ---- */
