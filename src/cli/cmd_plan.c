@@ -23,6 +23,7 @@
 #include "plan/memory.h"
 #include "report/mesh_svg.h"
 #include "report/timeline.h"
+#include "storage/data_paths.h"
 #include "storage/epochs.h"
 #include "storage/samples.h"
 #include "train/fit.h"
@@ -49,9 +50,18 @@ enum {
     JSON
 };
 
+/* The plan of a text does not read it: it is the same for any. */
+static void log_absent(const ls_config *c) {
+    const char *dir = NULL;
+    ls_error why = {0};
+    if (ls_config_has_corpus(c) && ls_data_paths_find(c, "", &dir, &why) != LS_OK)
+        ls_log("warning: %s", why.msg);
+}
+
 static ls_status read_config(const ls_args *a, ls_config *c, ls_error *e) {
     LS_TRY(ls_config_load(a->words[0], a->options[SET].values, a->options[SET].n, c, e));
     LS_TRY(ls_samples_resolve(c, NULL, e));
+    log_absent(c);
     return ls_epochs_replace(c, e);
 }
 

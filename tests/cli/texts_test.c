@@ -160,6 +160,7 @@ static void test_data(void **state) {
         "", "printf '[{\"text\": \"one\"}, {\"text\": \"two\"}]' >array.json && printf "
             "'{\"text\": \"a b\"}\\n{\"x\": 1}\\n{\"text\": \"c\"}\\n' >broken.jsonl && printf "
             "'{\"body\": \"a\", \"n\": 1}\\n{\"body\": \"b\", \"n\": 2}\\n' >body.jsonl");
+    expect("plan @/c.yaml -n 1 --set data.path=@/gone", 0, "gone: is not there");
     expect("data @/books", 1, "latin.txt: is not UTF-8");
     expect("data @/books --skip-damaged", 0, "damaged    1, which are left out");
     expect("data @/array.json", 0, "samples    2 documents of 6 bytes");
