@@ -246,7 +246,7 @@ static void test_bench_kernels(void **state) {
     assert_int_equal(convolutions, 3 * 3);
     assert_int_equal(products, 5 * 3 + 3 * 3);
     assert_int_equal(passes, 10);
-    assert_int_equal(codecs, 9);
+    assert_int_equal(codecs, 6);
     free(output);
 }
 
