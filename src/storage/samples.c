@@ -362,9 +362,12 @@ static ls_status open_other_ratings(const ls_config *c, const ls_model *m,
     s->files[0] = o.files;
     s->ratings = ls_ratings_of(o.files);
     ls_status status = ls_samples_read_rules(c, &rules, &options, e);
-    if (status == LS_OK) status = ls_ratings_hold_out(o.source, other->paths, &options, e);
+    if (status == LS_OK) status = ls_ratings_hold_out(o.files, other->paths, &options, e);
     ls_csv_rules_free(&rules);
     if (status != LS_OK) return status;
+    s->source = NULL; /* adapt() has it */
+    LS_TRY(adapt(c, m, other->fields, train_name(c), &o, e));
+    s->source = o.source;
     LS_TRY(ls_ratings_held_out(o.files, other->paths, &held.source, e));
     LS_TRY(adapt(c, m, other->fields, other->paths, &held, e));
     s->val = held.source;

@@ -37,8 +37,8 @@ static const char FORMED[] = FACTORS(
 
 static const char RATED[] =
     "model: {kind: factors, width: 8, loss: {mean_squared_error: {target: rating}}}\n"
-    "data: {path: ratings.csv, ratings: {user: u, item: i, rating: r, at_least: 2, split: "
-    "leave_one_out}}\n"
+    "data: {path: ratings.csv, ratings: {user: u, item: i, rating: r, time: t, at_least: 2, "
+    "split: leave_one_out}}\n"
     "train: {steps: 20, batch: 32, virtual_workers: 2}\n"
     "optim: {warmup: 0}\n";
 
@@ -378,6 +378,39 @@ static void test_other_files(void **state) {
     free(a), free(b);
 }
 
+/* A user's latest item, of which the rating is at least 2, is what a run holds out. */
+static void write_latest(void) {
+    ls_buf b = {0};
+    ls_buf_printf(&b, "r,u,t,i\n");
+    for (int u = 0; u < USERS; u++) {
+        int k = CHOSEN - 1;
+        while (1 + (u + k) % 5 < 2) k--;
+        ls_buf_printf(&b, "%d,u%d,%d,%d\n", 1 + (u + k) % 5, u, 100 * k + u, item_of(u, k));
+    }
+    write_file("latest.csv", b.data, b.len);
+    ls_buf_free(&b);
+}
+
+/* What the run has held out, given as a file, is evaluated to the same numbers, with metrics of all
+ * items and with a loss of the ratings alone. */
+static void test_same_rows(void **state) {
+    (void)state;
+    write_latest();
+    static const char *const runs[] = {"alone", "rated"};
+    for (int i = 0; i < 2; i++) {
+        char *own = NULL, *given = NULL, line[256];
+        snprintf(line, sizeof line, "eval @/%s --json", runs[i]);
+        assert_int_equal(run_program(line, &own), 0);
+        snprintf(line, sizeof line, "eval @/%s --data @/latest.csv --json", runs[i]);
+        assert_int_equal(run_program(line, &given), 0);
+        const char *a = strstr(own, "\"samples\": 60,"), *b = strstr(given, "\"samples\": 60,");
+        assert_non_null(a);
+        assert_non_null(b);
+        assert_string_equal(a, b);
+        free(own), free(given);
+    }
+}
+
 static void test_refused(void **state) {
     (void)state;
     expect_line("train @/mf.yaml -o @/no --set model.loss=", 1, "model.loss is missing, e.g. {bpr");
@@ -399,7 +432,7 @@ int main(void) {
         cmocka_unit_test(test_clicks),      cmocka_unit_test(test_hashed),
         cmocka_unit_test(test_recommended), cmocka_unit_test(test_asked),
         cmocka_unit_test(test_pairs),       cmocka_unit_test(test_other_files),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_same_rows),   cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
