@@ -121,7 +121,8 @@ static ls_status fail_choice(const ls_features *f, const char *name, size_t n, c
     return s;
 }
 
-ls_status ls_features_choose(ls_features *f, const char *names, const char *what, ls_error *e) {
+ls_status ls_features_choose(ls_features *f, const char *names, bool may_lack, const char *what,
+                             ls_error *e) {
     if (!names || !*names) return LS_OK;
     for (size_t i = 0; i < f->n; i++) f->list[i].unchosen = true;
     for (size_t n = 0; *names; names += n, names += *names == '\n') {
@@ -132,7 +133,7 @@ ls_status ls_features_choose(ls_features *f, const char *names, const char *what
             f->list[i].unchosen = false;
             found = true;
         }
-        if (!found) return fail_choice(f, names, n, what, e);
+        if (!found && !may_lack) return fail_choice(f, names, n, what, e);
     }
     return LS_OK;
 }

@@ -96,8 +96,9 @@ void ls_features_put(const ls_features *, ls_buf *);
 void ls_features_take(ls_features *, ls_bytes *);
 
 /* Marks the features that are not among these names, one a line; NULL: all are. LS_EINVAL: a name is
- * none of them; the message lists them. */
-ls_status ls_features_choose(ls_features *, const char *names, const char *what, ls_error *);
+ * none of them, unless they may lack; the message lists them. */
+ls_status ls_features_choose(ls_features *, const char *names, bool may_lack, const char *what,
+                             ls_error *);
 
 /* Stores value i of a feature whose values are numbers of a text file, or the code of a text. */
 void ls_feature_store(const ls_feature *, void *sample, size_t i, double value);

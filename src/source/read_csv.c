@@ -35,10 +35,11 @@ typedef struct csv_source {
     ls_csv_form *forms; /* [places.nfiles] */
     ls_csv_table table;
     bool header;
-    bool skips_damaged;
+    bool skips_damaged, follows;
     ls_missing missing;
     ls_csv_rules rules;
     column_rule *of; /* [columns.n] what becomes of missing values; NULL: columns are not known */
+    const ls_numbering *known; /* rows with other texts are damaged; NULL: texts are as they are */
 } csv_source;
 
 /* One row while files are indexed. */
@@ -226,6 +227,21 @@ static bool is_list_of(const ls_feature *f, ls_cell_value v) {
     return (v.kind == LS_CELL_INTEGERS || v.kind == LS_CELL_REALS) && v.length == f->count;
 }
 
+/* With `known`: refuses a text that the training data do not have; a label's is for who reads it. */
+static ls_status check_text(const csv_source *s, const char *path, const row *r, size_t i,
+                            ls_error *e) {
+    const ls_features *columns = &s->table.columns;
+    const ls_numbered *c = s->known ? ls_features_numbered(columns, s->known, i) : NULL;
+    char text[LS_CLASS_NBYTES];
+    if (!c || c->in.n == 0 || &columns->list[i] == ls_features_label(columns)) return LS_OK;
+    size_t n = ls_csv_unquote(&r->cells[i], text, sizeof text);
+    if (n <= sizeof text && ls_classes_find(&c->in, text, n) >= 0) return LS_OK;
+    char *place = place_of(s, path, r, i);
+    ls_status status = ls_fail(e, LS_EINVAL, "%s, which the training data do not have", place);
+    free(place);
+    return status;
+}
+
 /* Compares the row with the columns. *missing_p: it is left out, since a value is missing. */
 static ls_status check_row(const csv_source *s, const char *path, const row *r, bool *missing_p,
                            ls_error *e) {
@@ -235,13 +251,13 @@ static ls_status check_row(const csv_source *s, const char *path, const row *r, 
         const ls_feature *f = &s->table.columns.list[i];
         ls_cell_value v = r->values[i];
         column_rule rule = s->of[i];
-        if (f->left_out || f->unchosen || (f->text && !rule.own)) continue;
-        if (v.kind == LS_CELL_MISSING) {
+        if (f->left_out || f->unchosen) continue;
+        if (v.kind == LS_CELL_MISSING && (!f->text || rule.own)) {
             bool fills = rule.missing == LS_MISSING_MEAN && !f->ndims && !f->text && f != label;
             if (rule.missing != LS_MISSING_DROP && !fills) return fail_missing(s, path, r, i, e);
             *missing_p = *missing_p || !fills;
         } else if (f->text) {
-            continue;
+            LS_TRY(check_text(s, path, r, i, e));
         } else if (f->ndims) {
             if (!is_list_of(f, v)) return not_a_list(s, path, r, i, e);
         } else if (v.kind != LS_CELL_NUMBER || !ls_number_is_f32(v.number)) {
@@ -449,17 +465,17 @@ static ls_status fail_column(const csv_source *s, const char *what, const char *
  * must be there. */
 static ls_status apply_rules(csv_source *s, const char *what, ls_error *e) {
     ls_features *columns = &s->table.columns;
-    LS_TRY(ls_features_choose(columns, s->rules.columns, what, e));
+    LS_TRY(ls_features_choose(columns, s->rules.columns, s->follows, what, e));
     s->of = LS_NEW_ARRAY(column_rule, columns->n);
     for (size_t i = 0; i < columns->n; i++)
         s->of[i].missing =
             ls_csv_rules_missing(&s->rules, columns->list[i].name, s->missing, &s->of[i].own);
-    for (size_t i = 0; i < s->rules.nrules; i++) {
+    for (size_t i = 0; i < s->rules.nrules && !s->follows; i++) {
         const char *name = s->rules.rules[i].column;
         if (strcmp(name, "*") != 0 && !ls_features_find(columns, name))
             return fail_column(s, what, "data.missing", name, e);
     }
-    for (const char *t = s->rules.texts; t && *t;) {
+    for (const char *t = s->rules.texts; t && *t && !s->follows;) {
         char *name = ls_format("%.*s", (int)strcspn(t, "\n"), t);
         bool there = ls_features_find(columns, name) != NULL;
         if (!there) fail_column(s, what, "data.csv: texts", name, e);
@@ -514,6 +530,17 @@ static bool change_column(ls_feature *f, const ls_numbered *c) {
     return true;
 }
 
+/* Has the column texts that the training data do not have? */
+static bool has_unknown(const ls_feature *f, const ls_numbered *c) {
+    if (f->unchosen || !f->text || !c || c->in.n == 0) return false;
+    bool unknown = f->classes.too_many;
+    for (int i = 0; i < f->classes.n; i++) {
+        const char *text = f->classes.names[i];
+        unknown = unknown || ls_classes_find(&c->in, text, strlen(text)) < 0;
+    }
+    return unknown;
+}
+
 static ls_status follow(ls_source *source, const ls_numbering *numbering, const char *what,
                         ls_error *e) {
     csv_source *s = (csv_source *)source;
@@ -522,7 +549,12 @@ static ls_status follow(ls_source *source, const ls_numbering *numbering, const 
     for (size_t i = 0; i < columns->n; i++)
         again =
             change_column(&columns->list[i], ls_features_numbered(columns, numbering, i)) || again;
-    if (again) LS_TRY(take_rows(s, e));
+    for (size_t i = 0; i < columns->n && s->skips_damaged && !s->known; i++)
+        if (has_unknown(&columns->list[i], ls_features_numbered(columns, numbering, i)))
+            s->known = numbering;
+    ls_status status = again || s->known ? take_rows(s, e) : LS_OK;
+    s->known = NULL;
+    LS_TRY(status);
     if (s->places.n == 0) return ls_fail(e, LS_EINVAL, "%s: has no rows", what);
     source->count = s->places.n;
     return ls_features_follow(columns, numbering, source, what, e);
@@ -538,6 +570,7 @@ static ls_status open_csv(const ls_files *files, const ls_source_options *o, ls_
                           .record = record_of,
                           .close = close_csv};
     s->skips_damaged = o->skip_damaged;
+    s->follows = o->follows;
     s->missing = o->missing;
     s->rules = ls_csv_rules_copy(o->csv);
     ls_status status = index_files(s, files, o, e);

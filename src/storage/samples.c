@@ -129,6 +129,7 @@ static ls_status open_files(const opening *how, const char *paths, const char *l
     ls_source *s = NULL;
     if (*of) o.labels = of;
     o.ids = how->ids;
+    o.follows = how->follows;
     ls_csv_rules rules = {0};
     ls_status status = read_columns(how->c, &columns, &o, e);
     if (status == LS_OK) status = ls_samples_read_rules(how->c, &rules, &o, e);
@@ -362,7 +363,7 @@ static ls_status open_other_ratings(const ls_config *c, const ls_model *m,
     s->files[0] = o.files;
     s->ratings = ls_ratings_of(o.files);
     ls_status status = ls_samples_read_rules(c, &rules, &options, e);
-    if (status == LS_OK) status = ls_ratings_hold_out(o.files, other->paths, &options, e);
+    if (status == LS_OK) status = ls_ratings_hold_out(o.source, other->paths, &options, e);
     ls_csv_rules_free(&rules);
     if (status != LS_OK) return status;
     s->source = NULL; /* adapt() has it */

@@ -203,6 +203,31 @@ static void test_left_out(void **state) {
            "sample,file,row,kind,kind_probability\n1,");
 }
 
+/* Columns that data.columns and data.missing name may lack where the model does not read them; a row
+ * with a text that is new is damage. */
+static void test_lacking(void **state) {
+    (void)state;
+    static const char chosen[] =
+        "model: {kind: mlp, hidden: [6], loss: {cross_entropy: {target: kind}}}\n"
+        "data: {columns: [kind, a, b, colour], missing: {kind: drop}, csv: {texts: [kind]}}\n"
+        "train: {steps: 3, batch: 24}\n"
+        "optim: {warmup: 0}\n";
+    write_file("chosen.yaml", chosen, strlen(chosen));
+    expect("train @/chosen.yaml -o @/chosen --set data.path=@/train.csv", 0, "validation loss");
+    char *a = output_of("predict @/chosen @/new.csv"), *b = output_of("predict @/chosen");
+    assert_int_equal(count_of(a, "\n"), NEW + 1);
+    free(a), free(b);
+    expect("eval @/chosen --data @/new.csv", 1, "; without labels there is `lockstep predict`");
+    static const char odd[] = "b,a,colour\n0.1,0.1,red\n0.2,0.2,mauve\n0.3,0.3,blue\n";
+    write_file("odd.csv", odd, strlen(odd));
+    expect("predict @/run @/odd.csv", 1, "'colour' has 'mauve', which the training data do not");
+    expect("predict @/run @/odd.csv --set data.damaged=skip", 0, "skipped: ");
+    a = output_of("predict @/run @/odd.csv --set data.damaged=skip --json -n 2");
+    assert_output_has(a, "{\"sample\": 2, ");
+    assert_null(strstr(a, "{\"sample\": 1, "));
+    free(a);
+}
+
 /* ---- lockstep eval on other data ---- */
 
 /* The part of training rows whose predicted kind is the right one. */
