@@ -488,7 +488,7 @@ int main(void) {
         cmocka_unit_test(test_eval),     cmocka_unit_test(test_refused),
         cmocka_unit_test(test_numbers),  cmocka_unit_test(test_texts),
         cmocka_unit_test(test_onnx),     cmocka_unit_test(test_tokens),
-        cmocka_unit_test(test_library),
+        cmocka_unit_test(test_lacking),  cmocka_unit_test(test_library),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
