@@ -162,7 +162,7 @@ static void write_name(const ls_metric_wanted *w, const operands *o, char name[L
     if (w->entry->usual_k) snprintf(k, sizeof k, "%lld", (long long)o->k);
     if (w->entry->ranks) snprintf(among, sizeof among, "_full");
     if (o->candidates) snprintf(among, sizeof among, "_sampled%lld", (long long)o->candidates);
-    snprintf(name, LS_MEASURE_NAME, "%.8s%.7s%.16s", w->item->kind, k, among);
+    snprintf(name, LS_MEASURE_NAME, "%.9s%.6s%.16s", w->item->kind, k, among);
 }
 
 static void build(const ls_metric_wanted *w, const ls_list_at *at, const ls_losses *losses,

@@ -24,9 +24,18 @@ typedef struct mistake {
 typedef struct mistakes {
     ls_source source;
     const ls_dataset *data;
+    char *const *names; /* [nnames] of the classes */
+    int nnames;
     mistake *list; /* [n] */
     size_t n;
 } mistakes;
+
+/* The names of the classes that a measure counts; 0: they have none. */
+static int find_names(const ls_model *m, const ls_dataset *d, const ls_measure *x,
+                      char *const **names_p) {
+    const ls_field *label = ls_model_field_at(m, x->layer.field_at[0]);
+    return d->samples && label ? ls_source_classes(d->samples->source, label->name, names_p) : 0;
+}
 
 /* ---- the matrix ---- */
 
@@ -34,9 +43,7 @@ ls_confusion_matrix ls_results_confusion(const ls_model *m, const ls_dataset *d,
                                          const ls_measure *x, const double *records) {
     ls_confusion_matrix c =
         ls_confusion_of(records + x->at, d->nval, ls_record_size(m), x->classes);
-    const ls_field *label = ls_model_field_at(m, x->layer.field_at[0]);
-    if (d->samples && label)
-        c.nnames = ls_source_classes(d->samples->source, label->name, &c.names);
+    c.nnames = find_names(m, d, x, &c.names);
     return c;
 }
 
@@ -68,14 +75,13 @@ static ls_status read_mistake(const ls_source *s, uint64_t i, void *sample, ls_e
 }
 
 /* "": it has none. */
-static const char *class_name(const ls_dataset *d, int class) {
-    const ls_source *s = d->samples ? d->samples->source : NULL;
-    return s && s->classes && class < s->nclasses ? s->classes[class] : "";
+static const char *class_name(const mistakes *x, int class) {
+    return class < x->nnames ? x->names[class] : "";
 }
 
-static void put_class(const ls_dataset *d, int class, ls_buf *out) {
+static void put_class(const mistakes *x, int class, ls_buf *out) {
     ls_buf_printf(out, ",%d,", class);
-    ls_csv_quote(out, class_name(d, class));
+    ls_csv_quote(out, class_name(x, class));
 }
 
 /* The number of the sample in its files, and its name there, if it has one. */
@@ -96,8 +102,8 @@ static ls_status write_list(const mistakes *x, const char *path, ls_error *e) {
     for (size_t i = 0; i < x->n; i++) {
         const mistake *m = &x->list[i];
         ls_buf_printf(&text, "%llu,%.6g", (unsigned long long)m->sample, m->loss);
-        put_class(x->data, m->label, &text);
-        put_class(x->data, m->predicted, &text);
+        put_class(x, m->label, &text);
+        put_class(x, m->predicted, &text);
         put_place(x->data, m->sample, &text);
         ls_buf_printf(&text, "\n");
     }
@@ -119,8 +125,8 @@ static const ls_field *image_of(const ls_model *m) {
     return NULL;
 }
 
-static void put_label(const ls_dataset *d, int class, ls_buf *out) {
-    const char *name = class_name(d, class);
+static void put_label(const mistakes *x, int class, ls_buf *out) {
+    const char *name = class_name(x, class);
     if (*name)
         ls_buf_printf(out, "%s", name);
     else
@@ -134,9 +140,9 @@ static ls_status write_sheet(const mistakes *x, const char *path, ls_error *e) {
     for (size_t i = 0; i < x->n; i++) {
         ls_buf text = {0};
         samples[i] = i;
-        put_label(x->data, x->list[i].label, &text);
+        put_label(x, x->list[i].label, &text);
         ls_buf_printf(&text, "\n> ");
-        put_label(x->data, x->list[i].predicted, &text);
+        put_label(x, x->list[i].predicted, &text);
         captions[i] = text.data;
     }
     ls_sheet sheet = {&x->source, samples, captions, (int64_t)x->n};
@@ -188,7 +194,10 @@ void ls_results_write(const ls_model *m, const ls_dataset *d, const double *reco
     }
     const ls_field *image = image_of(m);
     mistakes x = {.data = d};
-    if (first && image) find_mistakes(&x, records, stride, first->at);
+    if (first && image) {
+        x.nnames = find_names(m, d, first, &x.names);
+        find_mistakes(&x, records, stride, first->at);
+    }
     if (x.n) write_mistakes(&x, image, run);
     free(x.list);
 }

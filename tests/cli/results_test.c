@@ -44,6 +44,54 @@ static void check_list(const char *name, int64_t *rows_p) {
     fclose(f);
 }
 
+/* 30 images of noise, each with its kind in a member of JSON. */
+static void write_archive(void) {
+    static uint8_t pixels[8 * 8 * 3];
+    char name[300], json[64], command[600];
+    snprintf(command, sizeof command, "mkdir %s/kinds", folder);
+    assert_int_equal(system(command), 0);
+    for (int i = 0; i < 30; i++) {
+        png_image image = {.version = PNG_IMAGE_VERSION, .width = 8, .height = 8};
+        image.format = PNG_FORMAT_RGB;
+        for (size_t k = 0; k < sizeof pixels; k++)
+            pixels[k] = (uint8_t)(((size_t)i * 77 + k * k * 31) % 251);
+        snprintf(name, sizeof name, "%s/kinds/%02d.png", folder, i);
+        assert_true(png_image_write_to_file(&image, name, 0, pixels, 0, NULL));
+        snprintf(name, sizeof name, "kinds/%02d.json", i);
+        snprintf(json, sizeof json, "{\"kind\": \"%s\"}", i % 2 ? "red, \\\"deep\\\"" : "blue");
+        write_file(name, json, strlen(json));
+    }
+    snprintf(command, sizeof command, "cd %s/kinds && tar cf ../kinds.tar *", folder);
+    assert_int_equal(system(command), 0);
+}
+
+/* Classes have their names whatever their field is called; a metric that is asked for is the usual
+ * one, with its name. */
+static void test_other_field(void **state) {
+    (void)state;
+    static const char config[] =
+        "model: {kind: cnn, channels: [4], loss: {cross_entropy: {target: kind}}, metrics: "
+        "[confusion]}\n"
+        "data: {val_fraction: 0.5}\n"
+        "train: {steps: 2, batch: 8, virtual_workers: 2}\n"
+        "optim: {warmup: 1}\n";
+    ls_buf b = {0};
+    ls_error e = {0};
+    char *path = ls_format("%s/kinds-run/mistakes.csv", folder);
+    write_archive();
+    write_file("kinds.yaml", config, strlen(config));
+    expect("train @/kinds.yaml -o @/kinds-run --set data.path=@/kinds.tar", 0,
+           "confusion matrix: ");
+    assert_ls_ok(ls_file_read(path, 1 << 20, &b, &e), e);
+    ls_buf_append(&b, "", 1);
+    assert_output_has(b.data, ",\"red, \"\"deep\"\"\",");
+    assert_output_has(b.data, ",\"blue\",");
+    assert_true(file_exists("kinds-run/confusion.svg"));
+    assert_false(file_exists("kinds-run/confusio.svg"));
+    ls_buf_free(&b);
+    free(path);
+}
+
 static void test_results(void **state) {
     (void)state;
     char path[256], command[512];
@@ -177,8 +225,8 @@ static void test_lists(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_results), cmocka_unit_test(test_eval),
-                                       cmocka_unit_test(test_several),
-                                       cmocka_unit_test(test_lists)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_other_field), cmocka_unit_test(test_results),
+        cmocka_unit_test(test_eval), cmocka_unit_test(test_several), cmocka_unit_test(test_lists)};
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
