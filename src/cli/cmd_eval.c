@@ -90,28 +90,26 @@ static ls_status measure(const ls_args *a, const ls_trained *t, const ls_dataset
     return s;
 }
 
-/* False: the files have all that predictions need, but not what an evaluation compares with. */
-static bool has_labels(const ls_trained *t, const ls_other_samples *given) {
+/* Do predictions need this input of the model? Else it is a label. */
+static bool is_needed(const ls_trained *t, int input) {
     bool *layers = ls_alloc((size_t)t->model.nlayers), fields[LS_SOURCE_FIELDS];
     ls_prediction list[LS_PREDICTIONS];
-    ls_other_samples other = *given;
-    ls_dataset d;
     ls_predictions_need(&t->model, list, ls_predictions_of(&t->model, list), layers, fields);
-    other.fields = fields;
     free(layers);
-    bool predicts = ls_dataset_open_files(&d, &t->config, &t->model, &other, NULL) == LS_OK;
-    if (predicts) ls_dataset_free(&d);
-    return !predicts;
+    return fields[input];
 }
 
 /* Samples of other files, read as the run reads its own. */
 static ls_status open_samples(const ls_args *a, const ls_trained *t, ls_dataset *d_p, ls_error *e) {
     const char *labels = cli_value(a, LABELS);
-    const ls_other_samples other = {
-        .paths = cli_value(a, DATA), .labels = labels ? labels : "", .dir = t->path};
+    int missing = -1;
+    const ls_other_samples other = {.paths = cli_value(a, DATA),
+                                    .labels = labels ? labels : "",
+                                    .dir = t->path,
+                                    .missing_p = &missing};
     ls_error own = {0};
     ls_status s = ls_dataset_open_files(d_p, &t->config, &t->model, &other, &own);
-    if (s == LS_EINVAL && !has_labels(t, &other))
+    if (s != LS_OK && missing >= 0 && !is_needed(t, missing))
         return ls_fail(e, s, "%.400s; without labels there is `lockstep predict`", own.msg);
     if (s != LS_OK && e) *e = own;
     return s;

@@ -312,11 +312,12 @@ static bool is_list_of(const adapted *a, int k, const ls_field *has) {
     return wants && (has->is_list || (ndims_of(has) <= 1 && !has_dims_of(has, f)));
 }
 
-static ls_status find_fields(adapted *a, ls_error *e) {
+static ls_status find_fields(adapted *a, int *missing_p, ls_error *e) {
     ls_source *s = &a->source;
     a->same = a->from->nbytes <= s->nbytes && a->from->nfields == s->nfields;
     for (int k = 0; k < s->nfields; k++) {
         const ls_field *f = &s->fields[k], *has = ls_source_field(a->from, f->name);
+        if (!has && missing_p) *missing_p = k;
         if (!has) return fail_missing(a, f, e);
         if (has->trouble) return ls_fail(e, LS_EINVAL, "%s", has->trouble);
         a->is_list[k] = is_list_of(a, k, has);
@@ -351,7 +352,7 @@ ls_status ls_adapt(ls_source *from, const ls_adapt_wanted *w, ls_source **s_p, l
     a->from = from;
     a->cuts = w->cuts;
     a->what = ls_strdup(w->what);
-    ls_status s = find_fields(a, e);
+    ls_status s = find_fields(a, w->missing_p, e);
     if (s == LS_OK)
         *s_p = &a->source;
     else

@@ -29,6 +29,7 @@ typedef struct ls_adapt_wanted {
     bool cuts;          /* longer lists than those fields are cut */
     size_t nbytes;      /* size of a sample */
     const char *what;   /* names the data in messages: a path */
+    int *missing_p;     /* the number of a field that `from` lacks, else unchanged; may be NULL */
 } ls_adapt_wanted;
 
 /* Takes `from` over, also on failure; copies what is wanted. LS_EINVAL: a field is missing, or

@@ -127,6 +127,8 @@ typedef struct clicks {
     uint64_t *unknown;      /* [nids] ids that are not among those */
     uint64_t *nmissing;     /* [nnumbers] values that are to be the mean: NaN so far */
     ls_gaps gaps;           /* rows that are left out */
+    uint64_t nlacking;      /* rows without an outcome, which only other files may have */
+    char *trouble;          /* of the field `clicked` */
 } clicks;
 
 static void make_room(clicks *s) {
@@ -175,7 +177,8 @@ static ls_status add_row(void *arg, const ls_csv_row *row, ls_error *e) {
     make_room(s);
     uint64_t at = s->base.count;
     s->clicked[at] = 0;
-    if (row->cells[0].nbytes || !s->given) LS_TRY(read_clicked(s, row, &s->clicked[at], e));
+    bool lacks = s->given && !row->cells[0].nbytes;
+    if (!lacks) LS_TRY(read_clicked(s, row, &s->clicked[at], e));
     for (int k = 0; k < w->nnumbers; k++) {
         int column = 1 + w->nids + k;
         double x = 0;
@@ -191,6 +194,7 @@ static ls_status add_row(void *arg, const ls_csv_row *row, ls_error *e) {
         LS_TRY(read_id(s, k, &row->cells[1 + k], id, e));
     }
     for (int k = 0; k < w->nnumbers; k++) s->nmissing[k] += row->missing[1 + w->nids + k];
+    s->nlacking += lacks;
     s->base.count++;
     return LS_OK;
 }
@@ -285,12 +289,24 @@ static void close_clicks(ls_source *source) {
     clicks *s = (clicks *)source;
     ls_ids_free(&s->ids_of);
     ls_gaps_free(&s->gaps);
+    free(s->trouble);
     free(s->unknown);
     free(s->nmissing);
     free(s->ids);
     free(s->numbers);
     free(s->clicked);
     free(s);
+}
+
+/* The outcomes of rows that lack them are zeros, which nobody may read. */
+static ls_status add_clicked(clicks *s, const char *what, ls_error *e) {
+    ls_field f = {.name = "clicked", .type = LS_F32};
+    if (s->nlacking && s->nlacking == s->base.count) return LS_OK;
+    if (s->nlacking)
+        f.trouble = s->trouble =
+            ls_format("%s: %llu of %llu rows have no '%s'", what, (unsigned long long)s->nlacking,
+                      (unsigned long long)s->base.count, s->wanted.names[0]);
+    return ls_source_add_field(&s->base, what, &f, e);
 }
 
 static ls_status finish(clicks *s, const char *what, ls_error *e) {
@@ -311,7 +327,7 @@ static ls_status finish(clicks *s, const char *what, ls_error *e) {
     ls_field x = {.name = "x", .type = LS_F32, .ndims = 1, .dims = {w->nnumbers}};
     LS_TRY(ls_source_add_field(&s->base, what, &ids, e));
     if (w->nnumbers) LS_TRY(ls_source_add_field(&s->base, what, &x, e));
-    return ls_source_add_field(&s->base, what, &(ls_field){.name = "clicked", .type = LS_F32}, e);
+    return add_clicked(s, what, e);
 }
 
 /* Has the given record the columns that are wanted? */

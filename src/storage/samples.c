@@ -36,6 +36,7 @@ static char *name_of(const char *paths) {
 typedef struct opened {
     ls_source *source; /* with the changes of data.augment; later as the model reads it */
     const ls_source *files;
+    int *missing_p; /* as of ls_other_samples; may be NULL */
 } opened;
 
 /* Notes an open source, with the changes of data.augment; closes it if these fail. */
@@ -209,7 +210,8 @@ static ls_status adapt(const ls_config *c, const ls_model *m, const bool *wanted
                            .ignored = f.ignored,
                            .cuts = c->data.lists == LS_LISTS_CUT,
                            .nbytes = m->sample_nbytes,
-                           .what = name};
+                           .what = name,
+                           .missing_p = o_p->missing_p};
     bool has_lists = wanted != NULL;
     for (int i = 0; i < m->ninputs; i++)
         has_lists = has_lists || (m->padded[i] && m->inputs[i].ndims == 1);
@@ -379,7 +381,7 @@ static ls_status open_other(const ls_config *c, const ls_model *m, const ls_numb
                             const ls_other_samples *other, ls_samples *s, ls_error *e) {
     ls_images images = {0};
     opening how = {.c = c, .images = &images.way, .numbering = numbering, .follows = true};
-    opened o = {0};
+    opened o = {.missing_p = other->missing_p};
     if (ls_config_has_ratings(c)) return open_other_ratings(c, m, other, s, e);
     LS_TRY(ls_images_of(c, m, &images, e));
     if (ls_config_has_clicks(c)) {

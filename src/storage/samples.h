@@ -57,6 +57,8 @@ typedef struct ls_other_samples {
     const char *paths, *labels; /* as data.path and data.labels; labels may be "" */
     const bool *fields;         /* [ninputs] of the model: those that are read; NULL: all */
     const char *dir;            /* the run or checkpoint, for the ids that it keeps */
+    int *missing_p; /* gets the number of the model's input that the files lack, if `fields` is NULL
+                       and they lack one; NULL: not wanted */
 } ls_other_samples;
 /* Their samples, all as the validation part, as a run whose training data have this numbering reads
  * them. */

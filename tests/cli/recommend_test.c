@@ -367,6 +367,11 @@ static void test_other_files(void **state) {
     expect("train @/scaled.yaml -o @/scaled --set data.path=@/ratings.csv", 0, NULL);
     expect_line("predict @/scaled --user u1", 1, "is for runs that are trained on ratings");
     expect("predict @/scaled @/other.csv", 0, "1 of 3 rows have an id in 'u'");
+    expect("eval @/scaled --data @/other.csv", 1, "; without labels there is `lockstep predict`");
+    static const char some[] = "i,t,u,r\n7,100,u1,5\n4,200,u2,\n";
+    write_file("some.csv", some, sizeof some - 1);
+    expect_line("eval @/scaled --data @/some.csv", 1, "some.csv: 1 of 2 rows have no 'r'");
+    expect("predict @/scaled @/some.csv", 0, "sample,clicked\n0,0.");
     assert_int_equal(run_program("eval @/scaled --data @/ratings.csv --json", &a), 0);
     assert_output_has(a, "\"samples\": 840");
     expect("eval @/alone --data @/rated.csv", 0, "2 samples of ");
